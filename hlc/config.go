@@ -1,0 +1,74 @@
+package hlc
+
+import (
+	"fmt"
+	"time"
+)
+
+// The bounds and defaults of Config.
+const (
+	DefaultMaxOffset = 250 * time.Millisecond
+	MinMaxOffset     = time.Millisecond
+	MaxMaxOffset     = time.Hour
+
+	DefaultSlewDivisor = 20
+	MinSlewDivisor     = 2
+	MaxSlewDivisor     = 10_000
+)
+
+// Config is what a Clock is made of. A field left 0 takes its default.
+type Config struct {
+	// MaxOffset is how far a peer's stamp may be ahead of the physical
+	// reading and still be observed. Whole milliseconds, MinMaxOffset to
+	// MaxMaxOffset, default DefaultMaxOffset. It must be the same on all
+	// daemons. Greater values tolerate worse wall clocks; smaller ones
+	// bound tighter how early a fast clock can end a window for everybody.
+	MaxOffset time.Duration
+	// SlewDivisor says how fast an offset is paid back after the wall clock
+	// stepped back: while the reading is ahead of the wall it loses
+	// 1/SlewDivisor of the monotonic time, so an offset is gone after
+	// offset * SlewDivisor. MinSlewDivisor to MaxSlewDivisor, default
+	// DefaultSlewDivisor.
+	//
+	// The default of 1/20 repays 250 ms within 5 s and an hour within 20
+	// hours. Until then a window lasts 1/19 longer in real time and its
+	// limit is so much tighter: the safe direction, and less than what
+	// anybody sizes a limit to. A faster slew makes the error greater, a
+	// slower one makes it last. It has to stay well above what a wall clock
+	// may lose on the monotonic one (500 parts in a million for NTP, 1/2000).
+	SlewDivisor int64
+}
+
+// Validate returns an error for the first field out of its range. A field of
+// 0 is in range: it stands for its default.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	if c.MaxOffset < MinMaxOffset || c.MaxOffset > MaxMaxOffset {
+		return fmt.Errorf("hlc: max offset %v: want %v to %v", c.MaxOffset, MinMaxOffset, MaxMaxOffset)
+	}
+	if c.MaxOffset%time.Millisecond != 0 {
+		return fmt.Errorf("hlc: max offset %v: want whole milliseconds", c.MaxOffset)
+	}
+	if c.SlewDivisor < MinSlewDivisor || c.SlewDivisor > MaxSlewDivisor {
+		return fmt.Errorf("hlc: slew divisor %d: want %d to %d", c.SlewDivisor, MinSlewDivisor, MaxSlewDivisor)
+	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.MaxOffset == 0 {
+		c.MaxOffset = DefaultMaxOffset
+	}
+	if c.SlewDivisor == 0 {
+		c.SlewDivisor = DefaultSlewDivisor
+	}
+	return c
+}
+
+// clamp brings each field to the nearest value that Validate accepts.
+func (c Config) clamp() Config {
+	c = c.withDefaults()
+	c.MaxOffset = min(max(c.MaxOffset, MinMaxOffset), MaxMaxOffset).Truncate(time.Millisecond)
+	c.SlewDivisor = min(max(c.SlewDivisor, MinSlewDivisor), MaxSlewDivisor)
+	return c
+}
