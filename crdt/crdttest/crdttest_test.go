@@ -1,0 +1,396 @@
+package crdttest_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/georld/rld/crdt/crdttest"
+)
+
+// The tests here plant faults and want them found. rapid would file each, and
+// look for the smallest form of each for up to half a minute.
+func TestMain(m *testing.M) {
+	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.shrinktime": "50ms"} {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// recorder is a test that may fail: it keeps what it is told.
+type recorder struct {
+	testing.TB
+	failed bool
+	text   strings.Builder
+}
+
+func (r *recorder) Logf(format string, args ...any)   { fmt.Fprintf(&r.text, format+"\n", args...) }
+func (r *recorder) Log(args ...any)                   { fmt.Fprintln(&r.text, args...) }
+func (r *recorder) Errorf(format string, args ...any) { r.Logf(format, args...); r.failed = true }
+func (r *recorder) Fail()                             { r.failed = true }
+func (r *recorder) FailNow()                          { r.failed = true }
+func (r *recorder) Failed() bool                      { return r.failed }
+
+// wantFailure runs a check that is to fail, and to say why.
+func wantFailure(t *testing.T, why string, check func(t rapid.TB)) {
+	t.Helper()
+	r := &recorder{TB: t}
+	check(r)
+	switch {
+	case why == "" && r.failed:
+		t.Errorf("failed:\n%s", r.text.String())
+	case why != "" && !r.failed:
+		t.Errorf("passed, want a failure that says %q", why)
+	case !strings.Contains(r.text.String(), why):
+		t.Errorf("failed, but without saying %q:\n%s", why, r.text.String())
+	}
+}
+
+// pair is a value of two numbers, for lattices right and wrong.
+type pair struct{ a, b uint64 }
+
+// pairs returns the lattice of pairs whose order is the element-wise one.
+func pairs() crdttest.Lattice[pair] {
+	return crdttest.Lattice[pair]{
+		Join: func(into, from *pair) bool {
+			was := *into
+			*into = pair{max(into.a, from.a), max(into.b, from.b)}
+			return *into != was
+		},
+		Covers: func(x, y *pair) bool { return x.a >= y.a && x.b >= y.b },
+		Equal:  func(x, y *pair) bool { return *x == *y },
+		Clone:  func(x *pair) pair { return *x },
+		Show:   func(x *pair) string { return fmt.Sprintf("%d %d", x.a, x.b) },
+		Delta: func(have, since *pair) pair {
+			if since.a >= have.a && since.b >= have.b {
+				return pair{}
+			}
+			return *have
+		},
+		Digest: func(x *pair) uint64 { return x.a<<32 | x.b },
+	}
+}
+
+// lww returns the lattice of a register: b was written at time a, the last
+// writer wins, ties go to the greater value.
+func lww() crdttest.Lattice[pair] {
+	l := pairs()
+	l.Covers = func(x, y *pair) bool { return x.a > y.a || x.a == y.a && x.b >= y.b }
+	l.Join = func(into, from *pair) bool {
+		if from.a > into.a || from.a == into.a && from.b > into.b {
+			*into = *from
+			return true
+		}
+		return false
+	}
+	l.Delta = func(have, since *pair) pair {
+		if since.a > have.a || since.a == have.a && since.b >= have.b {
+			return pair{}
+		}
+		return *have
+	}
+	l.Selective = true
+	return l
+}
+
+// TestLawsOfPairs plants a fault in a correct lattice, one law at a time.
+func TestLawsOfPairs(t *testing.T) {
+	gen := rapid.Custom(func(t *rapid.T) pair {
+		n := rapid.Uint64Range(0, 3)
+		return pair{n.Draw(t, "a"), n.Draw(t, "b")}
+	})
+	tests := []struct {
+		name  string
+		plant func() crdttest.Lattice[pair]
+		want  string // the law that breaks, "" for none
+	}{
+		{"correct", pairs, ""},
+		{"last writer wins", lww, ""},
+		{"last writer wins, ties kept", func() crdttest.Lattice[pair] {
+			l := lww()
+			l.Join = func(into, from *pair) bool {
+				if from.a > into.a {
+					*into = *from
+					return true
+				}
+				return false
+			}
+			return l
+		}, "x join y = y join x"},
+		{"adds", func() crdttest.Lattice[pair] {
+			l := pairs()
+			l.Join = func(into, from *pair) bool {
+				into.a, into.b = into.a+from.a, into.b+from.b
+				return *from != pair{}
+			}
+			return l
+		}, "x join x = x"},
+		{"rock, paper, scissors", func() crdttest.Lattice[pair] {
+			l := pairs()
+			beats := func(x, y *pair) bool { return x.a != 3 && (y.a == 3 || (x.a+2)%3 == y.a) }
+			l.Join = func(into, from *pair) bool {
+				if !beats(from, into) {
+					return false
+				}
+				into.a = from.a
+				return true
+			}
+			l.Covers = func(x, y *pair) bool { return !beats(y, x) }
+			l.Equal = func(x, y *pair) bool { return x.a == y.a }
+			l.Delta, l.Digest = nil, nil
+			return l
+		}, "(x join y) join z = x join (y join z)"},
+		{"takes the minimum", func() crdttest.Lattice[pair] {
+			l := pairs()
+			l.Join = func(into, from *pair) bool {
+				was := *into
+				*into = pair{min(into.a, from.a), min(into.b, from.b)}
+				return *into != was
+			}
+			return l
+		}, "<= x join y"},
+		{"order of another lattice", func() crdttest.Lattice[pair] {
+			l := pairs()
+			l.Covers = lww().Covers
+			return l
+		}, "the join is least"},
+		{"overshoots", func() crdttest.Lattice[pair] {
+			l := pairs()
+			join := l.Join
+			l.Join = func(into, from *pair) bool {
+				was := *into
+				if join(into, from); was != *from {
+					into.b = 9
+				}
+				return *into != was
+			}
+			return l
+		}, "the join is least"},
+		{"changes its argument", func() crdttest.Lattice[pair] {
+			l := pairs()
+			join := l.Join
+			l.Join = func(into, from *pair) bool { defer join(from, into); return join(into, from) }
+			return l
+		}, "a join neither changes nor keeps its argument"},
+		{"reports no change", func() crdttest.Lattice[pair] {
+			l := pairs()
+			join := l.Join
+			l.Join = func(into, from *pair) bool { join(into, from); return false }
+			return l
+		}, "a join reports whether it changed x"},
+		{"delta forgets", func() crdttest.Lattice[pair] {
+			l := pairs()
+			l.Delta = func(have, _ *pair) pair { return pair{a: have.a} }
+			return l
+		}, "x join delta(y, x) = x join y"},
+		{"delta invents", func() crdttest.Lattice[pair] {
+			l := pairs()
+			l.Delta = func(have, since *pair) pair { return pair{max(have.a, since.a), max(have.b, since.b)} }
+			return l
+		}, "delta(y, x) <= y"},
+		{"delta changes what it is taken against", func() crdttest.Lattice[pair] {
+			l := pairs()
+			delta := l.Delta
+			l.Delta = func(have, since *pair) pair { defer l.Join(since, have); return delta(have, since) }
+			return l
+		}, "a delta is taken without changing x"},
+		{"delta repeats", func() crdttest.Lattice[pair] {
+			l := pairs()
+			l.Delta = func(have, _ *pair) pair { return *have }
+			return l
+		}, "y <= x, so delta(y, x) is nothing"},
+		{"digest of a half", func() crdttest.Lattice[pair] {
+			l := pairs()
+			l.Digest = func(x *pair) uint64 { return x.a }
+			return l
+		}, "digests are equal if and only if values are"},
+		{"mixture", func() crdttest.Lattice[pair] {
+			l := pairs()
+			l.Selective = true
+			return l
+		}, "x join y is x or y, not a mixture"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			wantFailure(t, tt.want, func(t rapid.TB) { crdttest.Laws(t, tt.plant(), gen) })
+		})
+	}
+}
+
+// vector is a counter with a number a writer, the memory of which can be shared
+// by mistake.
+type vector []uint64
+
+func vectors() crdttest.Counter[vector] {
+	return crdttest.Counter[vector]{
+		Lattice: crdttest.Lattice[vector]{
+			Join: func(into, from *vector) (changed bool) {
+				*into = (*into).long(len(*from))
+				for i, n := range *from {
+					changed = changed || n > (*into)[i]
+					(*into)[i] = max((*into)[i], n)
+				}
+				return changed
+			},
+			Covers: func(x, y *vector) bool {
+				for i, n := range *y {
+					if n > 0 && (i >= len(*x) || n > (*x)[i]) {
+						return false
+					}
+				}
+				return true
+			},
+			Equal: func(x, y *vector) bool {
+				n := max(len(*x), len(*y))
+				return fmt.Sprint((*x).long(n)) == fmt.Sprint((*y).long(n))
+			},
+			Clone: func(x *vector) vector { return append(vector(nil), *x...) },
+			Show:  func(x *vector) string { return fmt.Sprint([]uint64(*x)) },
+			Delta: func(have, since *vector) vector {
+				var d vector
+				for i, n := range *have {
+					if i >= len(*since) || n > (*since)[i] {
+						d = d.long(i + 1)
+						d[i] = n
+					}
+				}
+				return d
+			},
+		},
+		Add: func(v *vector, writer, n uint64) {
+			*v = (*v).long(int(writer) + 1)
+			(*v)[writer] += n
+		},
+		Value: func(v *vector) (sum uint64) {
+			for _, n := range *v {
+				sum += n
+			}
+			return sum
+		},
+	}
+}
+
+// long returns v with at least n numbers, in memory of its own if it grew.
+func (v vector) long(n int) vector {
+	if len(v) >= n {
+		return v
+	}
+	return append(append(vector(nil), v...), make(vector, n-len(v))...)
+}
+
+func TestLawsOfVectors(t *testing.T) {
+	gen := rapid.Custom(func(t *rapid.T) vector {
+		return rapid.SliceOfN(rapid.Uint64Range(0, 2), 3, 3).Draw(t, "vector")
+	})
+	wantFailure(t, "", func(t rapid.TB) { crdttest.Laws(t, vectors().Lattice, gen) })
+
+	shares := vectors().Lattice
+	join := shares.Join
+	shares.Join = func(into, from *vector) bool {
+		if shares.Covers(from, into) && !shares.Equal(from, into) {
+			*into = *from // right value, wrong memory
+			return true
+		}
+		return join(into, from)
+	}
+	wantFailure(t, "a join neither changes nor keeps its argument", func(t rapid.TB) {
+		crdttest.Laws(t, shares, gen)
+	})
+
+	shares = vectors().Lattice
+	shares.Delta = func(have, since *vector) vector {
+		if shares.Covers(since, have) {
+			return nil
+		}
+		return *have
+	}
+	wantFailure(t, "a delta keeps no memory of its value", func(t rapid.TB) {
+		crdttest.Laws(t, shares, gen)
+	})
+}
+
+// TestConverge plants what has been shipped: each of these keeps the laws of a
+// join or nearly, and counts wrong.
+func TestConverge(t *testing.T) {
+	tests := []struct {
+		name  string
+		plant func() crdttest.Counter[vector]
+		want  string // what is found, "" for nothing
+	}{
+		{"a slot a writer", vectors, ""},
+		// A scalar merged by maximum: "added" in Patrol's bucket.
+		{"one slot for all", func() crdttest.Counter[vector] {
+			c := vectors()
+			add := c.Add
+			c.Add = func(v *vector, _, n uint64) { add(v, 0, n) }
+			return c
+		}, "the truth is"},
+		// Counts that are sent as increments and added up.
+		{"adds what it receives", func() crdttest.Counter[vector] {
+			c := vectors()
+			c.Join = func(into, from *vector) bool {
+				*into = (*into).long(len(*from))
+				for i, n := range *from {
+					(*into)[i] += n
+				}
+				return len(*from) > 0
+			}
+			return c
+		}, "counts"},
+		// A cell reset in place when a window ends, as by limitador.
+		{"resets in place", func() crdttest.Counter[vector] {
+			c := vectors()
+			add := c.Add
+			c.Add = func(v *vector, writer, n uint64) {
+				add(v, writer, n)
+				if (*v)[writer] > 20 {
+					(*v)[writer] = n
+				}
+			}
+			return c
+		}, "forgotten"},
+		// A delta that is taken for received once it is sent.
+		{"never sends again", func() crdttest.Counter[vector] {
+			c := vectors()
+			delta := c.Delta
+			c.Delta = func(have, since *vector) vector {
+				d := delta(have, since)
+				c.Join(since, have)
+				return d
+			}
+			return c
+		}, "settled replica"},
+		// The count is right, and no two replicas hold the same.
+		{"keeps something to itself", func() crdttest.Counter[vector] {
+			const own = 6 // past the slots of all writers
+			c := vectors()
+			add, covers, delta, value := c.Add, c.Covers, c.Delta, c.Value
+			shared := func(v *vector) *vector { s := (*v)[:min(len(*v), own)]; return &s }
+			c.Add = func(v *vector, writer, n uint64) { add(v, writer, n); add(v, own, n) }
+			c.Covers = func(x, y *vector) bool { return covers(x, shared(y)) }
+			c.Delta = func(have, since *vector) vector { return delta(shared(have), since) }
+			c.Value = func(v *vector) uint64 { return value(shared(v)) }
+			return c
+		}, "diverged"},
+		{"drops the last writer from a delta", func() crdttest.Counter[vector] {
+			c := vectors()
+			delta := c.Delta
+			c.Delta = func(have, since *vector) vector {
+				d := delta(have, since)
+				return d[:max(len(d)-1, 0)]
+			}
+			return c
+		}, "settled replica"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			wantFailure(t, tt.want, func(t rapid.TB) { crdttest.Converge(t, tt.plant()) })
+		})
+	}
+}

@@ -1,0 +1,186 @@
+package crdt
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// value is what a slot holds: a lattice whose zero value is its bottom.
+type value[V any] interface {
+	comparable
+	join(V) V
+	pn() PN // the value as digests see it
+}
+
+type cell[V value[V]] struct {
+	slot  Slot
+	value V
+}
+
+// table maps slots to values and joins them slot by slot. Invariants: slots
+// strictly ascend, no value is zero, there are at most MaxSlots cells. Hence
+// equal maps are equal slices.
+type table[V value[V]] struct{ cells []cell[V] }
+
+// find returns where the slot is, or where it belongs.
+func (t *table[V]) find(s Slot) (int, bool) {
+	low, high := 0, len(t.cells)
+	for low < high {
+		mid := int(uint(low+high) >> 1)
+		if t.cells[mid].slot < s {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low, low < len(t.cells) && t.cells[low].slot == s
+}
+
+func (t *table[V]) get(s Slot) V {
+	if i, ok := t.find(s); ok {
+		return t.cells[i].value
+	}
+	var zero V
+	return zero
+}
+
+// put joins v into the slot's value.
+func (t *table[V]) put(s Slot, v V) (changed bool, err error) {
+	var zero V
+	if v == zero {
+		return false, nil
+	}
+	i, ok := t.find(s)
+	if ok {
+		was := t.cells[i].value
+		t.cells[i].value = was.join(v)
+		return t.cells[i].value != was, nil
+	}
+	if len(t.cells) >= MaxSlots {
+		return false, &SlotsError{Held: len(t.cells), Added: 1}
+	}
+	t.cells = slices.Insert(t.cells, i, cell[V]{s, v})
+	return true, nil
+}
+
+// join joins u in, slot by slot, in the memory t has unless slots are new.
+func (t *table[V]) join(u *table[V]) (changed bool, err error) {
+	added := t.lacking(u)
+	if added == 0 {
+		return t.update(u), nil
+	}
+	if len(t.cells)+added > MaxSlots {
+		return false, &SlotsError{Held: len(t.cells), Added: added}
+	}
+	// Merge from the back, so that each cell is moved once.
+	i, j := len(t.cells)-1, len(u.cells)-1
+	t.cells = slices.Grow(t.cells, added)[:len(t.cells)+added]
+	for k := len(t.cells) - 1; j >= 0; k-- {
+		switch {
+		case i < 0 || t.cells[i].slot < u.cells[j].slot:
+			t.cells[k] = u.cells[j]
+			j--
+		case t.cells[i].slot > u.cells[j].slot:
+			t.cells[k] = t.cells[i]
+			i--
+		default:
+			t.cells[k] = cell[V]{u.cells[j].slot, t.cells[i].value.join(u.cells[j].value)}
+			i--
+			j--
+		}
+	}
+	return true, nil
+}
+
+// lacking counts the slots of u that t has not.
+func (t *table[V]) lacking(u *table[V]) int {
+	n, i := 0, 0
+	for j := range u.cells {
+		for i < len(t.cells) && t.cells[i].slot < u.cells[j].slot {
+			i++
+		}
+		if i == len(t.cells) || t.cells[i].slot != u.cells[j].slot {
+			n++
+		}
+	}
+	return n
+}
+
+// update joins u in, which has no slot that t lacks.
+func (t *table[V]) update(u *table[V]) (changed bool) {
+	i := 0
+	for j := range u.cells {
+		for t.cells[i].slot != u.cells[j].slot {
+			i++
+		}
+		was := t.cells[i].value
+		t.cells[i].value = was.join(u.cells[j].value)
+		changed = changed || t.cells[i].value != was
+	}
+	return changed
+}
+
+// delta returns the cells of t that would change since, in memory of its own;
+// no memory when there are none.
+func (t *table[V]) delta(since *table[V]) table[V] {
+	var d table[V]
+	i := 0
+	for _, c := range t.cells {
+		for i < len(since.cells) && since.cells[i].slot < c.slot {
+			i++
+		}
+		if i < len(since.cells) && since.cells[i].slot == c.slot {
+			if had := since.cells[i].value; had.join(c.value) == had {
+				continue
+			}
+		}
+		d.cells = append(d.cells, c)
+	}
+	return d
+}
+
+// covers reports whether joining u would change nothing.
+func (t *table[V]) covers(u *table[V]) bool {
+	for _, c := range u.cells {
+		if had := t.get(c.slot); had.join(c.value) != had {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *table[V]) equal(u *table[V]) bool { return slices.Equal(t.cells, u.cells) }
+
+func (t *table[V]) clone() table[V] { return table[V]{slices.Clone(t.cells)} }
+
+// digest sums up the mixes of all cells.
+func (t *table[V]) digest(k Key, label int64) Digest {
+	var d Digest
+	for _, c := range t.cells {
+		d = d.Plus(CellDigest(CellID{k, label, c.slot}, c.value.pn()))
+	}
+	return d
+}
+
+// describe prints a total and the cells, slots in hexadecimal.
+func (t *table[V]) describe(total uint64) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d {", total)
+	for i, c := range t.cells {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%x: %v", uint64(c.slot), c.value)
+	}
+	b.WriteByte('}')
+	return b.String()
+}
+
+// addSat adds and stops at the greatest number instead of starting over.
+func addSat(a, b uint64) uint64 {
+	if sum := a + b; sum >= a {
+		return sum
+	}
+	return ^uint64(0)
+}
