@@ -1,0 +1,165 @@
+package rules
+
+// Algorithm says how a limit counts.
+type Algorithm uint8
+
+// The five algorithms. The zero value is the default of the limits language.
+const (
+	FixedWindow Algorithm = iota
+	SlidingWindow
+	SlidingLog
+	TokenBucket
+	LeakyBucket
+)
+
+var algorithmNames = [...]string{"fixed_window", "sliding_window", "sliding_log", "token_bucket", "leaky_bucket"}
+
+// String returns the name the limits language uses.
+func (a Algorithm) String() string { return name(algorithmNames[:], int(a)) }
+
+// Bucket reports whether the algorithm has a burst: token_bucket, leaky_bucket.
+func (a Algorithm) Bucket() bool { return a == TokenBucket || a == LeakyBucket }
+
+// Algorithms lists the names of the limits language, in the order of the constants.
+func Algorithms() []string { return algorithmNames[:] }
+
+// Unit is the unit of time a limit is written in. Windows are multiples of it
+// since the Unix epoch: a week starts on a Thursday, a month has 30 days and a
+// year 365, as upstream has it.
+type Unit uint8
+
+// The units; NoUnit is the zero value and means that none was given.
+const (
+	NoUnit Unit = iota
+	Second
+	Minute
+	Hour
+	Day
+	Week
+	Month
+	Year
+)
+
+var (
+	unitNames  = [...]string{"", "second", "minute", "hour", "day", "week", "month", "year"}
+	unitMillis = [...]int64{0, 1_000, 60_000, 3_600_000, 86_400_000, 604_800_000, 2_592_000_000, 31_536_000_000}
+)
+
+// String returns the name in lower case, "" for NoUnit.
+func (u Unit) String() string { return name(unitNames[:], int(u)) }
+
+// Millis returns the length of the unit in milliseconds, 0 for NoUnit and for
+// a value that is no unit.
+func (u Unit) Millis() int64 {
+	if int(u) >= len(unitMillis) {
+		return 0
+	}
+	return unitMillis[u]
+}
+
+// Units lists the names of the limits language from the shortest up.
+func Units() []string { return unitNames[1:] }
+
+// Scope says how far the counters of a limit travel.
+type Scope uint8
+
+// The scopes; Global is the default.
+const (
+	Global Scope = iota
+	Region
+	NodeLocal
+)
+
+// Consistency is the corner of the triangle the operator picked.
+type Consistency uint8
+
+// The consistencies; Eventual is the default.
+const (
+	Eventual Consistency = iota
+	Partition
+	Strict
+)
+
+var consistencyNames = [...]string{"eventual", "partition", "strict"}
+
+// String returns the name the limits language uses.
+func (c Consistency) String() string { return name(consistencyNames[:], int(c)) }
+
+// Placement says where the rights of a limit sit.
+type Placement uint8
+
+// The placements; Auto picks by size.
+const (
+	Auto Placement = iota
+	Spread
+	PerRegion
+	Home
+)
+
+// OnFailure is what a strict limit answers when its home cannot be reached.
+type OnFailure uint8
+
+// The answers; Deny is the default.
+const (
+	Deny OnFailure = iota
+	Allow
+	Share
+)
+
+// PPM is a share in parts per million, the integer form of a percentage.
+type PPM uint32
+
+// Percent is one percent.
+const Percent PPM = 10_000
+
+// Limit is one limit as written, every default filled in. It is immutable
+// once it is part of a Set and may be read by any number of goroutines.
+type Limit struct {
+	Algorithm  Algorithm
+	Unit       Unit
+	Multiplier uint32 // >= 1: the window is Multiplier units long
+	Requests   uint32 // hits a window; 0 refuses everything
+	Burst      uint32 // buckets only: tokens of a full bucket, or length of the queue
+	Unlimited  bool   // passes everything, counts nothing; all but Name and Replaces is unused
+
+	Name     string   // returned to the caller; need not be unique
+	Replaces []string // names of the limits this one drops when both match in one call
+
+	Shadow       bool // counts, never refuses
+	Quota        bool // refuses only when all quotas of the call are over
+	CarryDebt    bool // what went over is paid back in the next window
+	ChargeDenied bool // refused hits are charged too
+
+	Scope       Scope
+	Consistency Consistency
+	Placement   Placement
+	Budget      PPM  // overage budget in parts per million of the limit
+	HasBudget   bool // false: estimate only
+	OnFailure   OnFailure
+	FloorShare  PPM // OnFailure == Share only
+}
+
+// Window returns the length of the window in milliseconds: unit x multiplier.
+func (l *Limit) Window() int64 { return l.Unit.Millis() * int64(l.Multiplier) }
+
+// Grid identifies what the counters of a limit are laid out on: the shape of
+// the fold and the length of the window. Limits on one grid share a key's
+// counters, so that a change of number, name, budget or mode keeps them and a
+// change of window or of the kind of fold starts empty. Never 0.
+func (l *Limit) Grid() uint64 {
+	shape := uint64(1) // fixed and sliding windows fold the same cells
+	switch l.Algorithm {
+	case SlidingLog:
+		shape = 2
+	case TokenBucket, LeakyBucket:
+		shape = 3
+	}
+	return uint64(l.Window())<<2 | shape
+}
+
+func name(names []string, i int) string {
+	if i >= len(names) {
+		return "unknown"
+	}
+	return names[i]
+}

@@ -1,0 +1,93 @@
+package rules_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/georld/rld/rules"
+)
+
+// TestUnits checks the lengths that upstream gives its units.
+func TestUnits(t *testing.T) {
+	lengths := map[rules.Unit]time.Duration{
+		rules.NoUnit: 0, rules.Second: time.Second, rules.Minute: time.Minute, rules.Hour: time.Hour,
+		rules.Day: 24 * time.Hour, rules.Week: 7 * 24 * time.Hour, rules.Month: 30 * 24 * time.Hour,
+		rules.Year: 365 * 24 * time.Hour, rules.Year + 1: 0, 255: 0,
+	}
+	for u, want := range lengths {
+		if got := time.Duration(u.Millis()) * time.Millisecond; got != want {
+			t.Errorf("%s is %v, want %v", u, got, want)
+		}
+	}
+	for i, name := range rules.Units() {
+		if u := rules.Second + rules.Unit(i); u.String() != name {
+			t.Errorf("unit %d is named %q and %q", u, u, name)
+		}
+	}
+	if got := rules.Unit(200).String(); got != "unknown" {
+		t.Errorf("a unit that is none is named %q", got)
+	}
+}
+
+func TestAlgorithms(t *testing.T) {
+	buckets := map[string]bool{"token_bucket": true, "leaky_bucket": true}
+	for i, name := range rules.Algorithms() {
+		a := rules.Algorithm(i)
+		if a.String() != name || a.Bucket() != buckets[name] {
+			t.Errorf("algorithm %d is %q, a bucket: %v", i, a, a.Bucket())
+		}
+	}
+	if len(rules.Algorithms()) != 5 || rules.Algorithm(9).String() != "unknown" {
+		t.Error("not the five algorithms")
+	}
+}
+
+func TestConsistencyNames(t *testing.T) {
+	for c, want := range map[rules.Consistency]string{
+		rules.Eventual: "eventual", rules.Partition: "partition", rules.Strict: "strict", 9: "unknown",
+	} {
+		if c.String() != want {
+			t.Errorf("%d is named %q, want %q", c, c, want)
+		}
+	}
+}
+
+// TestGrid checks which changes of a limit keep its counters: all but those of
+// the window and of the kind of fold.
+func TestGrid(t *testing.T) {
+	shape := map[rules.Algorithm]int{
+		rules.FixedWindow: 1, rules.SlidingWindow: 1, rules.SlidingLog: 2,
+		rules.TokenBucket: 3, rules.LeakyBucket: 3,
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := drawLimit(t), drawLimit(t)
+		same := a.Window() == b.Window() && shape[a.Algorithm] == shape[b.Algorithm]
+		if got := a.Grid() == b.Grid(); got != same {
+			t.Fatalf("%+v and %+v share a grid: %v, want %v", a, b, got, same)
+		}
+		if a.Grid() == 0 {
+			t.Fatalf("%+v has the grid 0", a)
+		}
+	})
+}
+
+func drawLimit(t *rapid.T) *rules.Limit {
+	return &rules.Limit{
+		Algorithm:  rules.Algorithm(rapid.IntRange(0, 4).Draw(t, "algorithm")),
+		Unit:       rules.Unit(rapid.IntRange(1, 3).Draw(t, "unit")),
+		Multiplier: rapid.SampledFrom([]uint32{1, 2, 60, 3600}).Draw(t, "multiplier"),
+		Requests:   rapid.Uint32().Draw(t, "requests"),
+		Burst:      rapid.Uint32().Draw(t, "burst"),
+		Name:       rapid.String().Draw(t, "name"),
+		Shadow:     rapid.Bool().Draw(t, "shadow"),
+		Budget:     rules.PPM(rapid.Uint32().Draw(t, "budget")),
+	}
+}
+
+func TestPosition(t *testing.T) {
+	if got := (rules.Position{File: "f.yaml", Line: 3, Column: 14}).String(); got != "f.yaml:3:14" {
+		t.Errorf("got %q", got)
+	}
+}
