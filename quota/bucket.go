@@ -1,0 +1,125 @@
+package quota
+
+import (
+	"math"
+
+	"github.com/georld/rld/rules"
+)
+
+// microPerToken is the fixed point of buckets: slow limits mint far less than
+// one token a step, and a floor to whole tokens would starve them.
+const microPerToken = 1_000_000
+
+// maxMicro bounds a meter: debt beyond it (about 4.6 x 10^12 tokens) is not
+// remembered, so that hostile amounts cannot overflow.
+const maxMicro = math.MaxInt64 / 2
+
+// minStep is the shortest step of a bucket's grid in milliseconds.
+const minStep = 50
+
+// Step returns the step of a bucket's label grid in milliseconds: the time in
+// which it mints a sixteenth of its burst, and at least 50.
+func Step(l *rules.Limit) int64 {
+	if l.Requests == 0 {
+		return l.Window()
+	}
+	fill := millis(mulDivUp(uint64(l.Burst), uint64(l.Window()), 16*uint64(l.Requests)))
+	return max(minStep, fill)
+}
+
+// micro turns hits into micro-tokens.
+func micro(hits uint64) uint64 {
+	if hits > maxMicro/microPerToken {
+		return maxMicro
+	}
+	return hits * microPerToken
+}
+
+// tokensUp turns micro-tokens into hits, rounded up.
+func tokensUp(m uint64) uint64 { return (m + microPerToken - 1) / microPerToken }
+
+// minted is the micro-tokens a bucket mints from one instant to a later one:
+// floor(rate x to) - floor(rate x from) since the Unix epoch, so that folding
+// in pieces mints what folding at once does, and a whole token is there at
+// the very millisecond that it is due.
+func minted(l *rules.Limit, from, to int64) uint64 {
+	perWindow, width := uint64(l.Requests)*microPerToken, l.Window()
+	if perWindow > 0 && uint64((to-from)/width) >= maxMicro/perWindow {
+		return maxMicro
+	}
+	// The sums may wrap around; their difference does not.
+	return mintedSinceEpoch(perWindow, to, width) - mintedSinceEpoch(perWindow, from, width)
+}
+
+func mintedSinceEpoch(perWindow uint64, t, width int64) uint64 {
+	part, _ := mulDiv(perWindow, uint64(t%width), uint64(width))
+	return uint64(t/width)*perWindow + part
+}
+
+// meter is the micro-tokens in use at now: a full bucket has none.
+func meter(l *rules.Limit, c *Cell, now int64) uint64 {
+	return subFloor(min(addSat(c.Carry, micro(c.Count)), maxMicro), minted(l, c.Label, now))
+}
+
+// drainTime is the shortest time in milliseconds in which m micro-tokens are
+// minted from an instant on; 0 for a limit that mints none, since it passes
+// nothing either.
+func drainTime(l *rules.Limit, m uint64, from int64) int64 {
+	if l.Requests == 0 || m == 0 {
+		return 0
+	}
+	// Counted from the start of from's window, where the sum is whole.
+	perWindow, width := uint64(l.Requests)*microPerToken, l.Window()
+	into := from % width
+	already, _ := mulDiv(perWindow, uint64(into), uint64(width))
+	due := mulDivUp(addSat(m, already), uint64(width), perWindow)
+	return millis(due) - into
+}
+
+// chargeBucket moves the cell to the step of now, folding older steps into
+// the opening level, and adds n under it. Where the bucket stood full in this
+// step, what it could not mint is added to the opening level: refill is lost
+// when it happens, to the millisecond, and not rounded to the step. A bucket
+// so follows the ideal one to within a micro-token.
+func chargeBucket(l *rules.Limit, c *Cell, now int64, n uint64) {
+	if step := Step(l); now >= c.Label+step {
+		label := now - now%step
+		if label > c.Label { // a reload may have made the grid coarser
+			*c = Cell{Label: label, Carry: meter(l, c, label)}
+		}
+	}
+	if room := limitDebt(l, c, now); n > room {
+		n = room
+	}
+	mint := minted(l, c.Label, now)
+	if inUse := addSat(c.Carry, micro(c.Count)); inUse < mint {
+		c.Carry += mint - inUse
+	}
+	c.Count = min(addSat(c.Count, n), maxMicro/microPerToken)
+}
+
+// limitDebt returns how many of the hits charged at now are remembered: all
+// with carry_debt; without it a bucket cannot go below empty, and hits that
+// were passed or charged beyond it are forgiven.
+func limitDebt(l *rules.Limit, c *Cell, now int64) uint64 {
+	if l.CarryDebt {
+		return math.MaxUint64
+	}
+	return subFloor(capacity(l), tokensUp(meter(l, c, now)))
+}
+
+// retryBucket is the time until n hits fit, for n up to the burst.
+func retryBucket(l *rules.Limit, c *Cell, now int64, n uint64) int64 {
+	return drainTime(l, subFloor(meter(l, c, now), micro(capacity(l)-n)), now)
+}
+
+// Rerate hands a bucket that is in use from one limit on its grid to another:
+// what is in use at now stays in use, and drains at the new rate from there.
+// Cells of windows and logs mean the same under every limit of their grid.
+func Rerate(from, to *rules.Limit, c *Cell, now int64) {
+	if !from.Algorithm.Bucket() || !to.Algorithm.Bucket() || now < c.Label {
+		return
+	}
+	c.Carry = addSat(meter(from, c, now), minted(to, c.Label, now))
+	c.Count = 0
+}

@@ -1,0 +1,139 @@
+package quota
+
+import "github.com/georld/rld/rules"
+
+// Cell is what this replica's slot holds of one key. The zero value is a key
+// that was never charged. A Cell is owned by its node and not safe for
+// concurrent use.
+//
+// Invariants: Label is a multiple of the window or of the bucket's step and
+// never decreases; Count and Prev only grow while their label stands.
+type Cell struct {
+	// Label is the start of the current window or grid step in Unix
+	// milliseconds. sliding_log: the instant of the newest stamp.
+	Label int64
+	// Count is the hits charged under Label (sliding_log: under all stamps
+	// that still count).
+	Count uint64
+	// Prev is the hits charged under the label before (windows).
+	Prev uint64
+	// Carry is what dropped labels left behind. Windows with carry_debt: the
+	// hits still to be paid back. Buckets: the opening level, micro-tokens in
+	// use at Label without those of Count; it is only raised while Label
+	// stands.
+	Carry uint64
+}
+
+// Fits reports whether n hits may be charged at now, behind hits of the same
+// call that go first. now is the wall part of the HLC in Unix milliseconds.
+func Fits(l *rules.Limit, c *Cell, log *Log, now int64, ahead, n uint64) bool {
+	return addSat(addSat(used(l, c, log, now), ahead), n) <= capacity(l)
+}
+
+// Charge charges n hits at now, whether they fit or not, and returns false
+// when a full log had to count them under a later instant than their own.
+// log is the key's log for sliding_log, and unused otherwise.
+func Charge(l *rules.Limit, c *Cell, log *Log, now int64, n uint64) bool {
+	switch l.Algorithm {
+	case rules.SlidingLog:
+		return chargeLog(l, c, log, now, n)
+	case rules.TokenBucket, rules.LeakyBucket:
+		chargeBucket(l, c, now, n)
+	default:
+		chargeWindow(l, c, now, n)
+	}
+	return true
+}
+
+// Report is what a caller is told of a key beside the verdict. Times are
+// milliseconds from now.
+type Report struct {
+	// Remaining is the hits that would still fit now.
+	Remaining uint64
+	// Reset is the time until the whole capacity is free if nothing more is
+	// charged; for a fixed window the time until it ends.
+	Reset int64
+	// Retry is the time until n hits fit if nothing else is charged, 0 when
+	// they fit now. For hits that never fit it is Reset.
+	Retry int64
+}
+
+// Describe reports on a key as it stands at now, for a caller that asked
+// for n hits.
+func Describe(l *rules.Limit, c *Cell, log *Log, now int64, n uint64) Report {
+	limit, taken := capacity(l), used(l, c, log, now)
+	r := Report{Remaining: subFloor(limit, taken)} // used is rounded up
+	switch l.Algorithm {
+	case rules.SlidingLog:
+		r.Reset = resetLog(l, c, now)
+	case rules.TokenBucket, rules.LeakyBucket:
+		r.Reset = drainTime(l, meter(l, c, now), now)
+	default:
+		r.Reset = resetWindow(l, c, now)
+	}
+	if addSat(taken, n) <= limit {
+		return r
+	}
+	r.Retry = r.Reset
+	if n <= limit {
+		r.Retry = retry(l, c, log, now, n)
+	}
+	return r
+}
+
+// Delay returns how long a leaky bucket holds a request back that is charged
+// at now behind ahead others of its call: the time until the queue in front
+// of it is empty, in milliseconds rounded up. 0 for every other algorithm.
+func Delay(l *rules.Limit, c *Cell, now int64, ahead uint64) int64 {
+	if l.Algorithm != rules.LeakyBucket {
+		return 0
+	}
+	return drainTime(l, addSat(meter(l, c, now), micro(ahead)), now)
+}
+
+// Expires returns the instant from which the cell can no longer matter: a
+// key without it would be answered the same.
+func Expires(l *rules.Limit, c *Cell) int64 {
+	switch l.Algorithm {
+	case rules.SlidingLog:
+		return later(c.Label, l.Window())
+	case rules.TokenBucket, rules.LeakyBucket:
+		return later(c.Label, drainTime(l, addSat(c.Carry, micro(c.Count)), c.Label))
+	default:
+		return expiresWindow(l, c)
+	}
+}
+
+// Used returns the hits that count at now, rounded up.
+func Used(l *rules.Limit, c *Cell, log *Log, now int64) uint64 { return used(l, c, log, now) }
+
+func used(l *rules.Limit, c *Cell, log *Log, now int64) uint64 {
+	switch l.Algorithm {
+	case rules.SlidingLog:
+		log.expire(c, now-l.Window())
+		return c.Count
+	case rules.TokenBucket, rules.LeakyBucket:
+		return tokensUp(meter(l, c, now))
+	default:
+		return usedWindow(l, c, now)
+	}
+}
+
+func retry(l *rules.Limit, c *Cell, log *Log, now int64, n uint64) int64 {
+	switch l.Algorithm {
+	case rules.SlidingLog:
+		return retryLog(l, c, log, now, n)
+	case rules.TokenBucket, rules.LeakyBucket:
+		return retryBucket(l, c, now, n)
+	default:
+		return retryWindow(l, c, now, n)
+	}
+}
+
+// capacity is the number of hits that fit an untouched key.
+func capacity(l *rules.Limit) uint64 {
+	if l.Algorithm.Bucket() && l.Requests > 0 {
+		return uint64(l.Burst)
+	}
+	return uint64(l.Requests)
+}

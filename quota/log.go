@@ -1,0 +1,117 @@
+package quota
+
+import "github.com/georld/rld/rules"
+
+// MaxLogCells is the most stamps a log keeps: the highest limit that may be a
+// sliding_log. Refused or shadowed hits that are charged all the same share
+// the newest stamp once it is full.
+const MaxLogCells = 10_000
+
+// stamp is the hits of one millisecond.
+type stamp struct {
+	at int64 // Unix milliseconds
+	n  uint64
+}
+
+// Log is the stamps of one sliding_log key, oldest first, in a ring that
+// grows with the stamps in use. The zero value is empty.
+type Log struct {
+	ring  []stamp // length is a power of two, or zero
+	first int
+	size  int
+}
+
+func (g *Log) at(i int) *stamp { return &g.ring[(g.first+i)&(len(g.ring)-1)] }
+
+// keptStamps is the most memory an empty log keeps for its next key.
+const keptStamps = 64
+
+// Release empties the log; what a long one held goes back to the runtime.
+func (g *Log) Release() {
+	g.first, g.size = 0, 0
+	if len(g.ring) > keptStamps {
+		g.ring = nil
+	}
+}
+
+// expire drops the stamps up to and including the instant before, and takes
+// them off the cell's count.
+func (g *Log) expire(c *Cell, before int64) {
+	if g == nil {
+		return
+	}
+	for g.size > 0 {
+		s := g.at(0)
+		if s.at > before {
+			return
+		}
+		c.Count -= s.n
+		g.first = (g.first + 1) & (len(g.ring) - 1)
+		g.size--
+	}
+}
+
+// add counts n at now; false when the log is full and the newest stamp was
+// moved to now to take them in, which counts its older hits longer.
+func (g *Log) add(now int64, n uint64) bool {
+	if g.size > 0 {
+		newest := g.at(g.size - 1)
+		full := g.size == MaxLogCells
+		if newest.at >= now || full {
+			moved := newest.at < now
+			newest.at = max(newest.at, now)
+			newest.n = addSat(newest.n, n)
+			return !moved
+		}
+	}
+	if g.size == len(g.ring) {
+		g.grow()
+	}
+	g.size++
+	*g.at(g.size - 1) = stamp{now, n}
+	return true
+}
+
+func (g *Log) grow() {
+	ring := make([]stamp, max(4, 2*len(g.ring)))
+	for i := range g.size {
+		ring[i] = *g.at(i)
+	}
+	g.ring, g.first = ring, 0
+}
+
+func chargeLog(l *rules.Limit, c *Cell, log *Log, now int64, n uint64) bool {
+	if n == 0 {
+		return true
+	}
+	log.expire(c, now-l.Window())
+	// Keep the total of all stamps inside a uint64: what does not fit cannot
+	// change an answer.
+	if room := ^uint64(0) - c.Count; n > room {
+		n = room
+	}
+	c.Label = max(c.Label, now)
+	c.Count += n
+	return log.add(now, n)
+}
+
+func resetLog(l *rules.Limit, c *Cell, now int64) int64 {
+	if c.Count == 0 {
+		return 0
+	}
+	return max(0, later(c.Label, l.Window())-now)
+}
+
+// retryLog walks the oldest stamps until enough of them have left the window.
+// It costs at most one step a hit asked for beyond what remains.
+func retryLog(l *rules.Limit, c *Cell, log *Log, now int64, n uint64) int64 {
+	excess := subFloor(addSat(c.Count, n), capacity(l))
+	for i := 0; log != nil && i < log.size; i++ {
+		s := log.at(i)
+		if s.n >= excess {
+			return max(0, s.at+l.Window()-now)
+		}
+		excess -= s.n
+	}
+	return resetLog(l, c, now)
+}

@@ -1,0 +1,35 @@
+package quota
+
+import "github.com/georld/rld/rules"
+
+// Tally is what became of the descriptors and hits of one rule. All fields
+// only grow.
+type Tally struct {
+	// Allowed, Denied and Shadowed count descriptors: passed within the
+	// limit or with a call that was allowed, refused with their call, over
+	// but passed by shadow mode.
+	Allowed, Denied, Shadowed uint64
+	// HitsWithin, HitsNear and HitsOver split hits as upstream does: up to
+	// the near-limit ratio, beyond it but inside the limit, over it. Hits
+	// that fit a call which another descriptor refused are in none.
+	HitsWithin, HitsNear, HitsOver uint64
+}
+
+// Plus returns the sum of two tallies.
+func (t Tally) Plus(o Tally) Tally {
+	return Tally{
+		t.Allowed + o.Allowed, t.Denied + o.Denied, t.Shadowed + o.Shadowed,
+		t.HitsWithin + o.HitsWithin, t.HitsNear + o.HitsNear, t.HitsOver + o.HitsOver,
+	}
+}
+
+// Fitted counts n hits that were charged within a limit which then had
+// remaining left, splitting those that cross the near ratio exactly.
+func (t *Tally) Fitted(l *rules.Limit, remaining, n uint64, near rules.PPM) {
+	limit := capacity(l)
+	threshold, _ := mulDiv(limit, uint64(near), 1_000_000)
+	after := subFloor(limit, remaining)
+	above := min(n, subFloor(after, threshold))
+	t.HitsNear += above
+	t.HitsWithin += n - above
+}
