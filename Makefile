@@ -1,0 +1,80 @@
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# Time for each fuzz target.
+FUZZTIME ?= 5s
+# How often make race runs each test.
+COUNT ?= 5
+# The Envoy RLS cases and their runner.
+RLS_DIR ?= ../shared/rls
+
+# The tools live in a module of their own and never touch our requirements.
+TOOLS := internal/tools
+STATICCHECK := go tool -modfile=$(TOOLS)/go.mod staticcheck
+
+.PHONY: help run build test e2e race fuzz bench lint generate clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: build ## start a daemon on the example limits
+	@exec bin/rld serve --limits examples/limits
+
+build: ## build bin/rld
+	go build -trimpath -o bin/rld ./cmd/rld
+
+test: lint ## all checks, then all tests under the race detector
+	go -C $(TOOLS) test ./...
+	go test -race ./...
+
+e2e: ## replay the Envoy RLS cases of RLS_DIR against a real daemon
+	@if [[ ! -f "$(RLS_DIR)/cases.json" ]]; then \
+		echo "e2e: left out: there are no Envoy RLS cases in $(RLS_DIR); name their folder with RLS_DIR=..."; \
+		exit 0; \
+	fi; \
+	tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
+	cp -R "$(RLS_DIR)" "$$tmp/rls"; chmod -R u+w "$$tmp/rls"; \
+	echo "e2e: building rld and the runner"; \
+	go build -o "$$tmp/bin/rld" ./cmd/rld; \
+	go -C "$$tmp/rls" build -o "$$tmp/bin/rlsrunner" .; \
+	export PATH="$$tmp/bin:$$PATH"; cd "$$tmp/rls"; \
+	listen='--grpc-addr 127.0.0.1:{grpc_port} --http-addr 127.0.0.1:{http_port} --admin-addr 127.0.0.1:{debug_port}'; \
+	replay() { rlsrunner -start "rld serve --limits {dir} $$listen" -check 'rld limits check {dir}' "$$@"; }; \
+	echo "e2e: the cases as rld answers by default"; \
+	replay -skip-tags quirk,denied-hits-count; \
+	echo "e2e: the cases of upstream's charging, with RLD_CHARGE_DENIED=true"; \
+	RLD_CHARGE_DENIED=true replay -tags denied-hits-count
+
+race: ## run every test COUNT times under the race detector
+	go test -race -count=$(COUNT) ./...
+
+fuzz: ## run every fuzz target for FUZZTIME
+	@targets=$$(go test -list '^Fuzz' ./... | \
+		awk '/^Fuzz/ {name[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, name[i]; n = 0}'); \
+	if [[ -z "$$targets" ]]; then echo "fuzz: no targets found" >&2; exit 1; fi; \
+	while read -r pkg name; do \
+		echo "fuzz: $$name of $$pkg for $(FUZZTIME)"; \
+		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg" < /dev/null; \
+	done <<< "$$targets"
+
+bench: ## measure rld and print the table of its numbers
+	go run ./internal/bench
+
+lint: ## gofmt, vet, staticcheck, generated code and go.mod are as they must be
+	@echo "gofmt -l ."; files=$$("$$(go env GOROOT)/bin/gofmt" -l .); \
+	if [[ -n "$$files" ]]; then echo "not gofmt-ed; run gofmt -w on:" >&2; echo "$$files" >&2; exit 1; fi
+	go vet ./...
+	go -C $(TOOLS) vet ./...
+	$(STATICCHECK) ./...
+	go run -C $(TOOLS) ./protogen -check
+	go mod tidy -diff
+	go -C $(TOOLS) mod tidy -diff
+
+generate: ## generate the Go code of proto/
+	go generate ./proto/...
+
+clean: ## remove what the targets above leave behind
+	rm -rf bin coverage.out coverage.html
+	find . -name '*.test' -type f -delete
