@@ -1,0 +1,148 @@
+package limits
+
+import "github.com/georld/rld/rules"
+
+// combine fills in what a limit and the defaults of its file say together, and
+// refuses what cannot be had together.
+//
+// What a limit is - algorithm, unit_multiplier, scope, consistency - it takes
+// from the defaults wherever it does not say. The other fields only make sense
+// for some of those; as a default they are left out where they do not, written
+// beside the limit itself they are refused.
+func (l *loader) combine(out *rules.Limit, own, defaults *added, d *record, counted bool) {
+	out.Algorithm = own.algorithm.or(defaults.algorithm).v
+	out.Scope = own.scope.or(defaults.scope).v
+	out.Consistency = own.consistency.or(defaults.consistency).v
+	out.ChargeDenied = l.options.ChargeDenied
+	if s := own.chargeDenied.or(defaults.chargeDenied); s.at != nil {
+		out.ChargeDenied = s.v
+	}
+	l.window(out, own, defaults, d.limit)
+	if counted {
+		l.burst(out, own, defaults)
+		l.checkLog(out, own, defaults, d.limit)
+	}
+	l.carryDebt(out, own, defaults)
+	l.budgetAndPlacement(out, own, defaults)
+	l.answer(out, own, defaults)
+	if n := own.consistency.at; n != nil && out.Scope == rules.NodeLocal && own.consistency.v != rules.Eventual {
+		l.warnf(n.pos, "drop one of the two",
+			"consistency has no effect on a limit of scope node: it is exact by itself")
+	}
+}
+
+// window sets the length of the window, and counts the short ones.
+func (l *loader) window(out *rules.Limit, own, defaults *added, r *record) {
+	m := own.multiplier.or(defaults.multiplier)
+	if m.at == nil || out.Unit == rules.NoUnit {
+		m.v = 1
+	}
+	if int64(m.v) > maxWindowMillis/max(out.Unit.Millis(), 1) {
+		l.errorf(m.at.pos, "at most 100 years", "a window of %d %ss is too long", m.v, out.Unit)
+		m.v = 1
+	}
+	out.Multiplier = m.v
+	windowed := out.Algorithm == rules.FixedWindow || out.Algorithm == rules.SlidingWindow
+	if windowed && out.Unit != rules.NoUnit && out.Scope != rules.NodeLocal && out.Window() < shortWindowMillis {
+		if l.short++; l.short == 1 {
+			at := r.set[fUnit].pos()
+			l.shortFirst = Diagnostic{Position: at, Source: nthLine(l.source, at.Line)}
+		}
+	}
+}
+
+// burst sets the size of a bucket.
+func (l *loader) burst(out *rules.Limit, own, defaults *added) {
+	if !out.Algorithm.Bucket() {
+		if n := own.burst.at; n != nil {
+			l.errorf(n.pos, "drop it, or make it a token_bucket or leaky_bucket"+
+				origin(own.algorithm.at, defaults.algorithm.at),
+				"burst is the size of a bucket, and %s has none", out.Algorithm)
+		}
+		return
+	}
+	if out.Requests == 0 {
+		// A bucket that is never filled holds nothing.
+		if n := own.burst.at; n != nil {
+			l.errorf(n.pos, "raise requests_per_unit, or drop burst to refuse everything",
+				"burst beside requests_per_unit 0: the bucket is never filled")
+		}
+		return
+	}
+	out.Burst = out.Requests
+	if s := own.burst.or(defaults.burst); s.at != nil {
+		out.Burst = s.v
+	}
+}
+
+// origin says, for a hint, that an algorithm or consistency comes from the
+// defaults and not from the limit; "" otherwise.
+func origin(own, defaults *node) string {
+	if own != nil || defaults == nil {
+		return ""
+	}
+	return " (the defaults in line " + itoa(defaults.pos.Line) + " make it so)"
+}
+
+// checkLog refuses a log that would fill the memory.
+func (l *loader) checkLog(out *rules.Limit, own, defaults *added, r *record) {
+	if out.Algorithm != rules.SlidingLog || out.Requests <= MaxLogHits {
+		return
+	}
+	l.errorf(r.set[fRequests].pos(), "use sliding_window, which keeps two counts"+
+		origin(own.algorithm.at, defaults.algorithm.at),
+		"requests_per_unit %d with sliding_log: a log keeps a cell for each hit until it leaves the window, "+
+			"so at most %d", out.Requests, MaxLogHits)
+}
+
+// carryDebt sets whether what went over is paid back.
+func (l *loader) carryDebt(out *rules.Limit, own, defaults *added) {
+	if out.Algorithm == rules.SlidingLog {
+		if n := own.carryDebt.at; n != nil && own.carryDebt.v {
+			l.errorf(n.pos, "drop it: what went over stays counted until it leaves the window anyway",
+				"carry_debt with sliding_log")
+		}
+		return
+	}
+	out.CarryDebt = own.carryDebt.or(defaults.carryDebt).v
+}
+
+// budgetAndPlacement sets how many rights there are and where they sit.
+func (l *loader) budgetAndPlacement(out *rules.Limit, own, defaults *added) {
+	exact := out.Consistency != rules.Eventual
+	budget := own.budget
+	if budget.at == nil && !exact {
+		budget = defaults.budget
+	}
+	if exact && budget.v != 0 {
+		l.errorf(budget.at.pos, "write 0%, drop it, or make it consistency: eventual"+
+			origin(own.consistency.at, defaults.consistency.at),
+			"an overage_budget with consistency %s, whose point is that there is none", out.Consistency)
+	}
+	out.Budget, out.HasBudget = budget.v, budget.at != nil
+
+	spreads := func(p rules.Placement) bool { return p == rules.Spread || p == rules.PerRegion }
+	placement := own.placement
+	if placement.at == nil && !(out.Consistency == rules.Strict && spreads(defaults.placement.v)) {
+		placement = defaults.placement
+	}
+	if out.Consistency == rules.Strict && spreads(placement.v) {
+		l.errorf(placement.at.pos, "write home, or drop it"+origin(own.consistency.at, defaults.consistency.at),
+			"placement %s with consistency strict, where one daemon holds all rights of a key",
+			placementNames[placement.v])
+	}
+	out.Placement = placement.v
+}
+
+// answer sets what a strict limit does without its home.
+func (l *loader) answer(out *rules.Limit, own, defaults *added) {
+	if out.Consistency != rules.Strict {
+		if n := own.onFailure.at; n != nil {
+			l.errorf(n.pos, "drop it, or make it consistency: strict",
+				"on_failure with consistency %s: there is no home to fail", out.Consistency)
+		}
+		return
+	}
+	f := own.onFailure.or(defaults.onFailure).v
+	out.OnFailure, out.FloorShare = f.answer, f.share
+}

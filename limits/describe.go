@@ -1,0 +1,134 @@
+package limits
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/georld/rld/rules"
+)
+
+// Describe returns the rules of a set as text for people, a line each, sorted
+// by domain and path:
+//
+//	edge: tier=free > user_id: 10 per second, token_bucket, burst 20
+//
+// A limit is followed by whatever it has beyond the defaults of the language.
+// The same rules give the same text, whatever files they came from.
+func Describe(set *rules.Set) string {
+	all := slices.Clone(set.Rules())
+	slices.SortStableFunc(all, func(a, b *rules.Rule) int {
+		return cmp.Or(cmp.Compare(a.Domain, b.Domain), cmp.Compare(a.Path, b.Path), cmp.Compare(a.ID, b.ID))
+	})
+	var b strings.Builder
+	for _, r := range all {
+		b.WriteString(plainLine(r.Domain) + ": " + plainLine(r.Path) + ": ")
+		b.WriteString(strings.Join(describeRule(r), ", ") + "\n")
+	}
+	return b.String()
+}
+
+// describeRule returns what a rule says, part by part.
+func describeRule(r *rules.Rule) []string {
+	parts := []string{"no limit"}
+	if r.Limit != nil {
+		parts = describeLimit(r.Limit)
+	}
+	for i, pattern := range r.Patterns {
+		if pattern != "" {
+			parts = append(parts, fmt.Sprintf("one counter for all %s in entry %d", plainLine(pattern), i+1))
+		}
+	}
+	if len(r.Metadata) > 0 {
+		parts = append(parts, "metadata "+describeValue(r.Metadata))
+	}
+	return parts
+}
+
+func describeLimit(l *rules.Limit) []string {
+	var parts []string
+	when := func(is bool, format string, args ...any) {
+		if is {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	if l.Unlimited {
+		parts = append(parts, "unlimited")
+	} else {
+		parts = append(parts, describeRate(l))
+	}
+	when(l.Algorithm != rules.FixedWindow, "%s", l.Algorithm)
+	when(l.Algorithm.Bucket() && l.Burst != l.Requests, "burst %d", l.Burst)
+	when(l.Scope != rules.Global, "scope %s", word(scopeNames, int(l.Scope)))
+	when(l.Consistency != rules.Eventual, "consistency %s", l.Consistency)
+	when(l.Placement != rules.Auto, "placement %s", word(placementNames, int(l.Placement)))
+	when(l.HasBudget, "overage_budget %s", percent(l.Budget))
+	when(l.OnFailure == rules.Allow, "on_failure allow")
+	when(l.OnFailure == rules.Share, "on_failure share %s", percent(l.FloorShare))
+	when(l.CarryDebt, "carry_debt")
+	when(l.ChargeDenied, "charge_denied")
+	when(l.Shadow, "shadow_mode")
+	when(l.Quota, "quota_mode")
+	when(l.Name != "", "name %s", plainLine(l.Name))
+	for _, name := range l.Replaces {
+		when(true, "replaces %s", plainLine(name))
+	}
+	return parts
+}
+
+// describeRate returns "10 per second" or "50000 per 5 minutes".
+func describeRate(l *rules.Limit) string {
+	if l.Multiplier == 1 {
+		return fmt.Sprintf("%d per %s", l.Requests, l.Unit)
+	}
+	return fmt.Sprintf("%d per %d %ss", l.Requests, l.Multiplier, l.Unit)
+}
+
+// percent returns parts per million as a percentage without needless zeros.
+func percent(p rules.PPM) string {
+	s := fmt.Sprintf("%d.%04d", p/rules.Percent, p%rules.Percent)
+	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".") + "%"
+}
+
+// describeValue renders metadata with its keys sorted.
+func describeValue(v any) string {
+	switch v := v.(type) {
+	case map[string]any:
+		parts := make([]string, 0, len(v))
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			parts = append(parts, plainLine(k)+": "+describeValue(v[k]))
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case []any:
+		parts := make([]string, len(v))
+		for i := range v {
+			parts[i] = describeValue(v[i])
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case string:
+		return strconv.Quote(v)
+	case nil:
+		return "null"
+	}
+	return fmt.Sprint(v)
+}
+
+// plainLine returns a text as it is when it fits on a line, else quoted.
+func plainLine(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// word returns the i-th word, "unknown" when there is none.
+func word(words []string, i int) string {
+	if i >= len(words) {
+		return "unknown"
+	}
+	return words[i]
+}
