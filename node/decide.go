@@ -1,0 +1,56 @@
+package node
+
+// Policy is how the verdicts of a call are joined.
+type Policy struct {
+	// AllQuotas makes every descriptor a quota, also those that nothing
+	// limits (upstream's QUOTA_MODE).
+	AllQuotas bool
+	// Peek charges and tallies nothing: the answer is what the call would
+	// get.
+	Peek bool
+}
+
+// Decide joins the verdicts of a call and marks what is to be charged. A call
+// is refused when a limit that is no quota is over, or when there are quotas
+// and all of them are. A refused call charges nothing but charge_denied
+// rules. A call that passes charges every descriptor that fits, and shadow
+// rules also when they are over.
+func Decide(out []Status, p Policy) Decision {
+	quotas, quotasOver := 0, 0
+	limit, quota := -1, -1 // first of each kind that refuses
+	for i := range out {
+		st := &out[i]
+		isQuota := p.AllQuotas || st.Limit != nil && st.Limit.Quota
+		if isQuota {
+			quotas++
+		}
+		if st.Limit == nil || !st.Refuses() {
+			continue
+		}
+		switch {
+		case !isQuota && limit < 0:
+			limit = i
+		case isQuota:
+			quotasOver++
+			if quota < 0 {
+				quota = i
+			}
+		}
+	}
+	d := Decision{Allowed: true, Refused: -1}
+	switch {
+	case limit >= 0:
+		d = Decision{Refused: limit}
+	case quotas > 0 && quotas == quotasOver:
+		d = Decision{Refused: quota}
+	}
+	for i := range out {
+		st := &out[i]
+		if l := st.Limit; l != nil {
+			st.charge = !p.Peek && (l.ChargeDenied || d.Allowed && (!st.Over || l.Shadow))
+			st.passed = d.Allowed
+			st.peek = p.Peek
+		}
+	}
+	return d
+}

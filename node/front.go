@@ -1,0 +1,144 @@
+package node
+
+import (
+	"slices"
+
+	"github.com/georld/rld/rules"
+)
+
+// Front finds the rules and counters of a call, above the shards. It is
+// immutable and safe for concurrent use: a reload makes another.
+type Front struct {
+	set    *rules.Set
+	hasher Hasher
+	opt    FrontOptions
+}
+
+// FrontOptions is what the operator set for all calls.
+type FrontOptions struct {
+	// AllQuotas is Policy.AllQuotas.
+	AllQuotas bool
+	// ChargeDenied makes overrides charge refused hits, as rules do by
+	// their own setting.
+	ChargeDenied bool
+}
+
+// NewFront returns a front for a set of rules. The secret of the hasher must
+// stay the same for counters to be found again.
+func NewFront(set *rules.Set, h Hasher, o FrontOptions) *Front {
+	return &Front{set: set, hasher: h, opt: o}
+}
+
+// Rules returns the set in force.
+func (f *Front) Rules() *rules.Set { return f.set }
+
+// Resolve matches the descriptors of a call, applies overrides and replaces,
+// and hashes the keys of what is limited. It returns an *InputError for a
+// malformed call. It does not allocate once the call has its memory.
+func (f *Front) Resolve(c *Call) error {
+	if err := validate(c); err != nil {
+		return err
+	}
+	n := len(c.Descriptors)
+	c.Statuses = resize(c.Statuses, n)
+	c.hits = resize(c.hits, n)
+	// Statuses point into overrides, so it must not move while it fills.
+	c.overrides = slices.Grow(c.overrides[:0], n)
+	domain := f.set.Domain(c.Domain)
+	if domain == nil {
+		return nil
+	}
+	replaces := false
+	for i := range c.Descriptors {
+		r := f.match(domain, c, i)
+		replaces = replaces || r != nil && r.Limit != nil && len(r.Limit.Replaces) > 0
+	}
+	if replaces {
+		c.dropReplaced()
+	}
+	for i := range c.Statuses {
+		if st := &c.Statuses[i]; st.Limit != nil {
+			d := &c.Descriptors[i]
+			c.hits[i] = Hit{Limit: st.Limit, Rule: st.Rule, N: d.Hits}
+			c.hits[i].Key, c.key = f.hasher.Key(c.key[:0], c.Domain, d.Entries, patterns(st, d), st.Limit.Grid())
+		}
+	}
+	return nil
+}
+
+// match fills in the status of descriptor i and returns the rule whose
+// replaces count: none for an override.
+func (f *Front) match(domain *rules.Domain, c *Call, i int) *rules.Rule {
+	d, st := &c.Descriptors[i], &c.Statuses[i]
+	st.Rule = domain.Match(d.Entries)
+	if d.Override.Unit != rules.NoUnit {
+		c.overrides = append(c.overrides, rules.Limit{
+			Unit: d.Override.Unit, Multiplier: 1, Requests: d.Override.Requests,
+			ChargeDenied: f.opt.ChargeDenied,
+		})
+		st.Limit = &c.overrides[len(c.overrides)-1]
+		return nil
+	}
+	if st.Rule == nil || st.Rule.Limit == nil {
+		return st.Rule
+	}
+	if st.Rule.Limit.Unlimited {
+		st.Unlimited = true
+	} else {
+		st.Limit = st.Rule.Limit
+	}
+	return st.Rule
+}
+
+// dropReplaced drops every matched limit whose name another matched limit of
+// the call lists. Unlimited rules and dropped ones still drop others.
+func (c *Call) dropReplaced() {
+	for i := range c.Statuses {
+		by := c.ownLimit(i)
+		if by == nil {
+			continue
+		}
+		for _, name := range by.Replaces {
+			for j := range c.Statuses {
+				if l := c.ownLimit(j); l != nil && l.Name == name {
+					c.Statuses[j].Limit = nil
+					c.Statuses[j].Unlimited = false
+				}
+			}
+		}
+	}
+}
+
+// ownLimit is the configured limit of descriptor i, nil when it has none or
+// an override stands in for it.
+func (c *Call) ownLimit(i int) *rules.Limit {
+	r := c.Statuses[i].Rule
+	if r == nil || c.Descriptors[i].Override.Unit != rules.NoUnit {
+		return nil
+	}
+	return r.Limit
+}
+
+// patterns returns what stands in for values in the counter key. An override
+// counts the descriptor it came with, not what its rule pools.
+func patterns(st *Status, d *rules.Descriptor) []string {
+	if st.Rule == nil || d.Override.Unit != rules.NoUnit {
+		return nil
+	}
+	return st.Rule.Patterns
+}
+
+// Hits returns the hits of a resolved call, one a descriptor.
+func (c *Call) Hits() []Hit { return c.hits }
+
+// Decide joins the verdicts on a call once its hits are probed.
+func (f *Front) Decide(c *Call) {
+	c.Decision = Decide(c.Statuses, Policy{AllQuotas: f.opt.AllQuotas, Peek: c.Peek})
+}
+
+// resize returns s with n zero elements.
+func resize[T any](s []T, n int) []T {
+	s = slices.Grow(s[:0], n)[:n]
+	clear(s)
+	return s
+}

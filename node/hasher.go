@@ -1,0 +1,57 @@
+package node
+
+import (
+	"encoding/binary"
+
+	"github.com/dchest/siphash"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/rules"
+)
+
+// SecretBytes is the length of a Hasher's secret.
+const SecretBytes = 16
+
+// Hasher turns descriptors into keys: SipHash-128 under a secret, so that
+// counters hold no text and nobody can aim at another's.
+type Hasher struct{ k0, k1 uint64 }
+
+// NewHasher returns the hasher of a secret.
+func NewHasher(secret [SecretBytes]byte) Hasher {
+	return Hasher{binary.LittleEndian.Uint64(secret[:8]), binary.LittleEndian.Uint64(secret[8:])}
+}
+
+// Key returns the counter key of a descriptor in a domain on a grid, and the
+// buffer it used, for the next call. patterns, when not nil, is as long as
+// entries; a pattern that is not empty takes the place of its entry's value.
+func (h Hasher) Key(
+	buf []byte, domain string, entries []rules.Entry, patterns []string, grid uint64,
+) (crdt.Key, []byte) {
+	buf = appendKey(buf, domain, entries, patterns, grid)
+	hi, lo := siphash.Hash128(h.k0, h.k1, buf)
+	return crdt.Key{Hi: hi, Lo: lo}, buf
+}
+
+// appendKey appends the canonical encoding of a counter: the grid, the
+// domain, and each key and value, every text behind its length and a pattern
+// marked as one. No two counters have the same encoding, and none is the
+// prefix of another.
+func appendKey(b []byte, domain string, entries []rules.Entry, patterns []string, grid uint64) []byte {
+	b = binary.LittleEndian.AppendUint64(b, grid)
+	b = binary.AppendUvarint(b, uint64(len(entries)))
+	b = appendText(b, domain, 0)
+	for i := range entries {
+		b = appendText(b, entries[i].Key, 0)
+		if i < len(patterns) && patterns[i] != "" {
+			b = appendText(b, patterns[i], 1)
+		} else {
+			b = appendText(b, entries[i].Value, 0)
+		}
+	}
+	return b
+}
+
+func appendText(b []byte, s string, mark uint64) []byte {
+	b = binary.AppendUvarint(b, uint64(len(s))<<1|mark)
+	return append(b, s...)
+}

@@ -1,0 +1,53 @@
+package node
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/georld/rld/crdt"
+)
+
+// BenchmarkLookup compares the index with a map of the standard library over
+// the same entries: a random key of a million, found and read. The metric
+// B/key is what finding it takes in memory, without the entry.
+func BenchmarkLookup(b *testing.B) {
+	const n = 1_000_000
+	key := func(i int) crdt.Key {
+		r := rand.NewPCG(uint64(i), 7)
+		return crdt.Key{Hi: r.Uint64(), Lo: r.Uint64()}
+	}
+	s := newStore()
+	for i := range n {
+		s.insert(key(i))
+	}
+	var sum int64
+	b.Run("index", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			sum += s.at(s.find(key(i*7919%n))).expires
+		}
+		b.ReportMetric(float64(8*len(s.index.slots))/n, "B/key")
+	})
+	before := heap()
+	m := make(map[crdt.Key]int32)
+	for i := range n {
+		m[key(i)] = int32(i)
+	}
+	perKey := float64(heap()-before) / n
+	b.Run("map", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			sum += s.at(m[key(i*7919%n)]).expires
+		}
+		b.ReportMetric(perKey, "B/key")
+	})
+	if sum != 0 {
+		b.Fatal("an entry was changed")
+	}
+}
+
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

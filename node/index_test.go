@@ -1,0 +1,45 @@
+package node
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/georld/rld/crdt"
+)
+
+// The store equals a map, also when keys share all the bits that it hashes by.
+func TestStoreEqualsAMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newStore()
+		model := map[crdt.Key]int32{}
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			k := crdt.Key{
+				Hi: rapid.Uint64Range(0, 3).Draw(t, "hi"),
+				Lo: rapid.SampledFrom([]uint64{0, 1, 2, 15, 16, 1 << 32, 1<<32 + 15}).Draw(t, "lo"),
+			}
+			i, known := model[k]
+			if !known {
+				i = -1
+			}
+			if got := s.find(k); got != i {
+				t.Fatalf("find %v: %d, want %d", k, got, i)
+			}
+			switch {
+			case !known:
+				model[k] = s.insert(k)
+			case rapid.Bool().Draw(t, "remove"):
+				s.remove(i)
+				delete(model, k)
+			}
+			if s.len() != len(model) {
+				t.Fatalf("%d keys, want %d", s.len(), len(model))
+			}
+		}
+		for k, i := range model {
+			if s.find(k) != i || s.at(i).key != k {
+				t.Fatalf("key %v is lost", k)
+			}
+		}
+	})
+}

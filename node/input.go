@@ -1,0 +1,87 @@
+package node
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/georld/rld/rules"
+)
+
+// Bounds on one call. They are far above what gateways send and keep a
+// hostile one from costing more than a few microseconds.
+const (
+	MaxDescriptors = 256   // descriptors of a call
+	MaxEntries     = 32    // entries of a descriptor
+	MaxTextBytes   = 4_096 // bytes of a domain, a key or a value
+)
+
+// InputError says what is wrong with a call and where. The call was not
+// looked at any further and nothing was charged.
+type InputError struct {
+	Descriptor int // index, -1 when the fault is not in a descriptor
+	Entry      int // index in the descriptor, -1 likewise
+	Problem    string
+}
+
+// Error names the descriptor and entry, counted from 0 as in the request.
+func (e *InputError) Error() string {
+	switch {
+	case e.Descriptor < 0:
+		return e.Problem
+	case e.Entry < 0:
+		return fmt.Sprintf("descriptor %d: %s", e.Descriptor, e.Problem)
+	}
+	return fmt.Sprintf("descriptor %d, entry %d: %s", e.Descriptor, e.Entry, e.Problem)
+}
+
+// validate returns an *InputError for the first fault of a call, nil for a
+// good one.
+func validate(c *Call) error {
+	if c.Domain == "" {
+		return &InputError{-1, -1, "rate limit domain must not be empty"}
+	}
+	if p := textProblem(c.Domain); p != "" {
+		return &InputError{-1, -1, "domain " + p}
+	}
+	if len(c.Descriptors) == 0 {
+		return &InputError{-1, -1, "rate limit descriptor list must not be empty"}
+	}
+	if n := len(c.Descriptors); n > MaxDescriptors {
+		return &InputError{-1, -1, fmt.Sprintf("%d descriptors in one call, at most %d", n, MaxDescriptors)}
+	}
+	for i := range c.Descriptors {
+		if err := validateDescriptor(i, &c.Descriptors[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func validateDescriptor(i int, d *rules.Descriptor) error {
+	if n := len(d.Entries); n > MaxEntries {
+		return &InputError{i, -1, fmt.Sprintf("%d entries, at most %d", n, MaxEntries)}
+	}
+	if d.Override.Unit > rules.Year {
+		return &InputError{i, -1, "limit override with an unknown unit"}
+	}
+	for j := range d.Entries {
+		e := &d.Entries[j]
+		if p := textProblem(e.Key); p != "" {
+			return &InputError{i, j, "key " + p}
+		}
+		if p := textProblem(e.Value); p != "" {
+			return &InputError{i, j, "value " + p}
+		}
+	}
+	return nil
+}
+
+func textProblem(s string) string {
+	if len(s) > MaxTextBytes {
+		return fmt.Sprintf("is %d bytes long, at most %d", len(s), MaxTextBytes)
+	}
+	if !utf8.ValidString(s) {
+		return "is not valid UTF-8"
+	}
+	return ""
+}

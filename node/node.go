@@ -1,0 +1,201 @@
+package node
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/rules"
+)
+
+// Instant is one reading of a process's two clocks.
+type Instant = hlc.Instant
+
+// MaxShards is the most Nodes that keys are split over.
+const MaxShards = 64
+
+// Config is what a Node is made with.
+type Config struct {
+	// Shard is the number of this node among Shards nodes that split the
+	// keys between them; Shards is a power of two up to MaxShards.
+	Shard, Shards int
+	// MaxKeys bounds the live keys of this node, at least 1. A key beyond it
+	// shares its rule's overflow counter.
+	MaxKeys int
+	// NearLimit is the share of a limit from which hits count as near it.
+	NearLimit rules.PPM
+	// Clock bounds and slews the hybrid logical clock.
+	Clock hlc.Config
+}
+
+// Default returns the configuration of a node that holds every key.
+func Default() Config {
+	return Config{Shards: 1, MaxKeys: 1_000_000, NearLimit: 80 * rules.Percent}
+}
+
+func (c Config) validate() error {
+	if c.Shards < 1 || c.Shards > MaxShards || c.Shards&(c.Shards-1) != 0 {
+		return fmt.Errorf("%d shards, want a power of two from 1 to %d", c.Shards, MaxShards)
+	}
+	if c.Shard < 0 || c.Shard >= c.Shards {
+		return fmt.Errorf("shard %d of %d", c.Shard, c.Shards)
+	}
+	if c.MaxKeys < 1 {
+		return fmt.Errorf("max keys %d, want at least 1", c.MaxKeys)
+	}
+	return c.Clock.Validate()
+}
+
+// Node is a replica of the keys of one shard. It is not safe for concurrent
+// use: the driver owns the loop and the locks.
+//
+// Step, Peers and Ready join it with replication; a node alone has nothing to
+// send.
+type Node struct {
+	cfg   Config
+	slot  crdt.Slot
+	clock *hlc.Clock
+
+	live     store // bounded by cfg.MaxKeys
+	overflow store // one entry a rule and grid, bounded by the rules
+	logs     logs
+
+	rules    []*rules.Rule
+	byID     map[rules.ID]int
+	tallies  []quota.Tally // one a rule, then one for overrides without a rule
+	degraded [degradedKinds]uint64
+
+	at  Instant // the latest, and what the clock made of it
+	now int64
+
+	promised int        // new keys that the last Probe found room for
+	hand     int32      // next entry of live to sweep
+	zero     quota.Cell // of a key that was never charged; never written
+}
+
+// New returns a node without rules or keys. Its slot, the incarnation that
+// owns what it counts, is drawn from rng.
+func New(cfg Config, rng *rand.Rand) (*Node, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("node: %w", err)
+	}
+	n := &Node{
+		cfg: cfg, slot: crdt.Slot(rng.Uint64()), clock: hlc.NewClock(cfg.Clock),
+		live: newStore(), overflow: newStore(),
+	}
+	n.tallies = make([]quota.Tally, 1)
+	return n, nil
+}
+
+// Slot returns the incarnation under which this node counts: a restart has
+// another one.
+func (n *Node) Slot() crdt.Slot { return n.slot }
+
+// Take probes, decides and charges hits that this node owns all of.
+func (n *Node) Take(at Instant, h []Hit, out []Status) Decision {
+	n.Probe(at, h, out)
+	d := Decide(out, Policy{})
+	n.Charge(at, h, out)
+	return d
+}
+
+// Probe answers whether each hit that this node owns would pass, counting the
+// hits of the call before it, and charges nothing. It writes the verdict into
+// out, which is as long as h and belongs to the caller. What it found stays
+// good until the next Probe or Tick.
+func (n *Node) Probe(at Instant, h []Hit, out []Status) {
+	now := n.millis(at)
+	n.promised = 0
+	for i := range h {
+		if h[i].Limit == nil || !n.owns(h[i].Key) {
+			continue
+		}
+		n.locate(h, out, i, now)
+		st := &out[i]
+		st.ahead = n.ahead(h[:i], out, st.ref)
+		cell, log := n.cell(st.ref)
+		st.Over = !quota.Fits(h[i].Limit, cell, log, now, st.ahead, h[i].N)
+		st.Delay = 0
+		if !st.Over && h[i].Limit.Algorithm == rules.LeakyBucket {
+			st.Delay = duration(quota.Delay(h[i].Limit, cell, now, st.ahead))
+		}
+	}
+}
+
+// Charge charges the hits that Decide marked and reports on every hit that
+// this node owns. It must follow a Probe of the same hits at the same instant.
+func (n *Node) Charge(at Instant, h []Hit, out []Status) {
+	now := n.millis(at)
+	for i := range h {
+		if h[i].Limit == nil || !n.owns(h[i].Key) {
+			continue
+		}
+		st := &out[i]
+		if st.charge && h[i].N > 0 {
+			n.charge(&h[i], now, st)
+		}
+		cell, log := n.cell(st.ref)
+		asked := uint64(0)
+		if st.Over {
+			asked = max(h[i].N, h[i].N+st.ahead)
+		}
+		r := quota.Describe(h[i].Limit, cell, log, now, asked)
+		st.Remaining, st.Reset, st.Retry = r.Remaining, duration(r.Reset), duration(r.Retry)
+		if !st.peek {
+			n.count(&h[i], st)
+		}
+	}
+}
+
+// millis is the instant labels are cut from. Probe and Charge of one call
+// share an Instant, so the clock is asked once.
+func (n *Node) millis(at Instant) int64 {
+	if at != n.at || n.now == 0 {
+		n.at, n.now = at, n.clock.Millis(at)
+	}
+	return n.now
+}
+
+// ShardOf returns which of n shards, a power of two, owns a key.
+func ShardOf(k crdt.Key, n int) int { return int(k.Hi & uint64(n-1)) }
+
+func (n *Node) owns(k crdt.Key) bool { return ShardOf(k, n.cfg.Shards) == n.cfg.Shard }
+
+// charge adds a hit to its cell, which is made when the key is new.
+func (n *Node) charge(h *Hit, now int64, st *Status) {
+	st.ref = n.make(h, st.ref)
+	e := n.entry(st.ref)
+	if h.Limit.Algorithm == rules.SlidingLog && e.log < 0 {
+		e.log = n.logs.take()
+	}
+	if !quota.Charge(h.Limit, &e.cell, n.logs.get(e.log), now, h.N) {
+		st.Degraded = CellsFull
+	}
+	e.expires = quota.Expires(h.Limit, &e.cell)
+	e.rule = -1
+	// An override may count on another grid than the rule it stands in for.
+	if i := n.ruleIndex(h.Rule); i >= 0 && n.rules[i].Limit != nil && n.rules[i].Limit.Grid() == h.Limit.Grid() {
+		e.rule = i
+	}
+}
+
+// ahead is how many hits of the same call go first on the counter at: those
+// that fit, and those that are charged although they do not.
+func (n *Node) ahead(h []Hit, out []Status, at ref) uint64 {
+	sum := uint64(0)
+	for j := range h {
+		if h[j].Limit == nil || out[j].ref != at || !n.owns(h[j].Key) {
+			continue
+		}
+		if out[j].Over && !h[j].Limit.Shadow && !h[j].Limit.ChargeDenied {
+			continue
+		}
+		if sum += h[j].N; sum < h[j].N {
+			return math.MaxUint64
+		}
+	}
+	return sum
+}

@@ -1,0 +1,67 @@
+package node
+
+import (
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/quota"
+)
+
+// entry is one live key. It is a cache line, and holds no pointer, so that a
+// million of them cost the garbage collector nothing.
+type entry struct {
+	key     crdt.Key
+	cell    quota.Cell
+	expires int64 // Unix ms from which the cell can no longer matter
+	rule    int32 // index of the rule that charged it last, -1 for an override
+	log     int32 // index of its log, -1 when it has none
+}
+
+// free marks an entry that is not in use; its log field links to the next.
+const free = -2
+
+const (
+	chunkBits = 8
+	chunkSize = 1 << chunkBits
+)
+
+// store is a map of keys to entries. Entries lie in chunks that never move,
+// so that growing copies nothing and a ref stays good.
+type store struct {
+	index  index
+	chunks []*[chunkSize]entry
+	used   int32 // entries handed out so far, in use or on the free list
+	head   int32 // first of the free list, -1 when it is empty
+}
+
+func newStore() store { return store{head: -1} }
+
+func (s *store) at(i int32) *entry { return &s.chunks[i>>chunkBits][i&(chunkSize-1)] }
+
+// find returns the number of a key's entry, or -1.
+func (s *store) find(k crdt.Key) int32 { return s.index.find(k, s) }
+
+// insert adds an entry for a key that has none and returns its number.
+func (s *store) insert(k crdt.Key) int32 {
+	i := s.head
+	if i >= 0 {
+		s.head = s.at(i).log
+	} else {
+		i = s.used
+		if int(i)>>chunkBits == len(s.chunks) {
+			s.chunks = append(s.chunks, new([chunkSize]entry))
+		}
+		s.used++
+	}
+	*s.at(i) = entry{key: k, rule: -1, log: -1}
+	s.index.add(k, i)
+	return i
+}
+
+// remove frees an entry.
+func (s *store) remove(i int32) {
+	e := s.at(i)
+	s.index.remove(e.key, i)
+	*e = entry{rule: free, log: s.head}
+	s.head = i
+}
+
+func (s *store) len() int { return s.index.count }
