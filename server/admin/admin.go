@@ -1,0 +1,114 @@
+// Package admin is the listener for those who run a daemon: metrics, health,
+// the rules in force and profiles. It changes nothing and holds no keys of
+// requests, and is still meant for loopback or a trusted network: a profile
+// costs processor time.
+package admin
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/pprof"
+	"strings"
+	"time"
+)
+
+// Options is what the admin edge shows. The functions are called once a
+// request, by any number of goroutines, and must not block.
+type Options struct {
+	// Metrics serves /metrics. Required.
+	Metrics http.Handler
+	// Ready returns nil while the daemon answers calls and is not draining,
+	// else an error that says why not. Required.
+	Ready func() error
+	// Rules returns the rules in force as text, for /rlconfig. Required.
+	Rules func() string
+	// Version is shown on the index page.
+	Version string
+}
+
+// page is a path and what the index says about it.
+type page struct {
+	path, about string
+	handler     http.HandlerFunc
+}
+
+// New returns the admin edge:
+//
+//	/              what there is
+//	/metrics       Prometheus metrics
+//	/healthz       200 while the process lives
+//	/readyz        200 while it takes calls, else 503 with the reason
+//	/rlconfig      the rules in force
+//	/debug/pprof/  profiles
+//
+// It is safe for concurrent use.
+func New(o Options) http.Handler {
+	pages := []page{
+		{"/metrics", "Prometheus metrics", o.Metrics.ServeHTTP},
+		{"/healthz", "200 while the process lives", healthz},
+		{"/readyz", "200 while it takes calls, else 503 with the reason", readyz(o.Ready)},
+		{"/rlconfig", "the rules in force", func(w http.ResponseWriter, _ *http.Request) {
+			text(w, http.StatusOK, o.Rules())
+		}},
+		{"/debug/pprof/", "profiles", pprof.Index},
+	}
+	mux := http.NewServeMux()
+	for _, p := range pages {
+		mux.HandleFunc("GET "+p.path, p.handler)
+	}
+	index := indexText(o.Version, pages)
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, index) })
+	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	// Symbol looks addresses up that come in a body.
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
+	return mux
+}
+
+// NewServer returns a server for New's handler that no slow or silent peer
+// holds for nothing. Profiles may run for up to two minutes. The caller sets
+// ErrorLog, serves and shuts down.
+func NewServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       15 * time.Second,
+		WriteTimeout:      2*time.Minute + 10*time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+	}
+}
+
+func healthz(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok\n") }
+
+func readyz(ready func() error) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if err := ready(); err != nil {
+			text(w, http.StatusServiceUnavailable, fmt.Sprintf("not ready: %v\n", err))
+			return
+		}
+		text(w, http.StatusOK, "ready\n")
+	}
+}
+
+func text(w http.ResponseWriter, status int, body string) {
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	// A caller that is gone has no use for the rest.
+	_, _ = io.WriteString(w, body)
+}
+
+func indexText(version string, pages []page) string {
+	var b strings.Builder
+	b.WriteString(strings.TrimSpace("rld "+version) + "\n\n")
+	for _, p := range pages {
+		fmt.Fprintf(&b, "%-16s%s\n", p.path, p.about)
+	}
+	return b.String()
+}

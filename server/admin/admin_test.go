@@ -1,0 +1,111 @@
+package admin_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/georld/rld/server/admin"
+)
+
+func options() admin.Options {
+	return admin.Options{
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "rld_live_keys 7\n")
+		}),
+		Ready:   func() error { return nil },
+		Rules:   func() string { return "edge: tier=premium\n" },
+		Version: "v1.2.3",
+	}
+}
+
+func get(h http.Handler, method, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+	return w
+}
+
+func TestPages(t *testing.T) {
+	h := admin.New(options())
+	for _, tc := range []struct {
+		method, path string
+		status       int
+		body         string // part of it
+	}{
+		{"GET", "/metrics", 200, "rld_live_keys 7\n"},
+		{"GET", "/healthz", 200, "ok\n"},
+		{"HEAD", "/healthz", 200, ""},
+		{"GET", "/readyz", 200, "ready\n"},
+		{"GET", "/rlconfig", 200, "edge: tier=premium\n"},
+		{"GET", "/debug/pprof/", 200, "goroutine"},
+		{"GET", "/debug/pprof/goroutine?debug=1", 200, "goroutine profile:"},
+		{"GET", "/debug/pprof/cmdline", 200, "admin.test"},
+		{"POST", "/debug/pprof/symbol", 200, "num_symbols"},
+		{"GET", "/debug/pprof/nothing", 404, "Unknown profile"},
+		{"GET", "/nothing", 404, ""},
+		{"POST", "/metrics", 405, ""},
+		{"DELETE", "/", 405, ""},
+	} {
+		w := get(h, tc.method, tc.path)
+		if w.Code != tc.status || !strings.Contains(w.Body.String(), tc.body) {
+			t.Errorf("%s %s: got %d %q, want %d with %q", tc.method, tc.path, w.Code, w.Body, tc.status, tc.body)
+		}
+	}
+}
+
+func TestIndexListsEveryPage(t *testing.T) {
+	h := admin.New(options())
+	index := get(h, "GET", "/").Body.String()
+	if !strings.HasPrefix(index, "rld v1.2.3\n") {
+		t.Errorf("index does not begin with the version:\n%s", index)
+	}
+	listed := 0
+	for line := range strings.Lines(index) {
+		path, _, _ := strings.Cut(line, " ")
+		if !strings.HasPrefix(path, "/") {
+			continue
+		}
+		listed++
+		if w := get(h, "GET", path); w.Code != http.StatusOK {
+			t.Errorf("the index lists %s, which answers %d", path, w.Code)
+		}
+	}
+	if listed != 5 {
+		t.Errorf("%d pages listed, want 5:\n%s", listed, index)
+	}
+}
+
+func TestNotReady(t *testing.T) {
+	o := options()
+	var why error
+	o.Ready = func() error { return why }
+	h := admin.New(o)
+	for _, tc := range []struct {
+		why    error
+		status int
+		body   string
+	}{
+		{errors.New("draining"), 503, "not ready: draining\n"},
+		{nil, 200, "ready\n"},
+	} {
+		why = tc.why
+		if w := get(h, "GET", "/readyz"); w.Code != tc.status || w.Body.String() != tc.body {
+			t.Errorf("readyz with %v: got %d %q, want %d %q", tc.why, w.Code, w.Body, tc.status, tc.body)
+		}
+		if w := get(h, "GET", "/healthz"); w.Code != http.StatusOK {
+			t.Errorf("healthz with %v: got %d, a process that lives is healthy", tc.why, w.Code)
+		}
+	}
+}
+
+// The default mux belongs to the whole process: who serves it by chance must
+// not serve our pages.
+func TestNothingOnTheDefaultMux(t *testing.T) {
+	admin.New(options())
+	if w := get(http.DefaultServeMux, "GET", "/rlconfig"); w.Code != http.StatusNotFound {
+		t.Errorf("the default mux answers /rlconfig with %d", w.Code)
+	}
+}

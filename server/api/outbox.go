@@ -1,0 +1,139 @@
+package api
+
+import (
+	"sync"
+	"time"
+
+	"github.com/georld/rld/server/message"
+)
+
+// outboxBytes is how many bytes of answers may wait to be sent. The reader of
+// a stream stops while there are more, gRPC's flow control then stops the
+// client, and so a client that does not read its answers costs this much and
+// no more.
+const outboxBytes = 32 << 10
+
+// outbox holds the answers of a stream between its reader, which decides, and
+// its sender. As an AnswerFrame is nothing but its answers one after the
+// other, what waits is always one frame, whatever number of frames it answers.
+//
+// Methods are the sender's unless they name the reader. None but put waits.
+type outbox struct {
+	mu      sync.Mutex
+	room    sync.Cond // pending shrank, or the outbox was shut
+	wake    chan struct{}
+	drain   <-chan struct{} // closed: no frame may be decided anymore
+	buffers *message.Buffers
+
+	// waited is how long the frame being decided has waited for room. It is
+	// the reader's, without the lock.
+	waited time.Duration
+
+	pending *[]byte // nil when nothing waits
+	busy    bool    // the reader is deciding a frame
+	shut    bool    // nobody sends anymore
+	ended   bool    // the reader has ended, for this reason:
+	err     error
+}
+
+func newOutbox(drain <-chan struct{}, buffers *message.Buffers) *outbox {
+	o := &outbox{wake: make(chan struct{}, 1), drain: drain, buffers: buffers}
+	o.room.L = &o.mu
+	return o
+}
+
+// begin is called by the reader before it decides a frame; when it returns
+// false, the frame must not be decided.
+func (o *outbox) begin() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.busy, o.waited = !o.shut && !o.draining(), 0
+	return o.busy
+}
+
+// put is called by the reader: it appends an answer, a whole field of an
+// AnswerFrame, and waits for room first. It returns false when nobody will
+// send it.
+func (o *outbox) put(answer []byte) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.full() {
+		start := time.Now()
+		for o.full() {
+			o.signal()
+			o.room.Wait()
+		}
+		o.waited += time.Since(start)
+	}
+	if o.shut {
+		return false
+	}
+	if o.pending == nil {
+		o.pending = o.buffers.Get(0)
+	}
+	*o.pending = append(*o.pending, answer...)
+	return true
+}
+
+// full reports whether the reader has to wait.
+func (o *outbox) full() bool {
+	return !o.shut && o.pending != nil && len(*o.pending) >= outboxBytes
+}
+
+// end is called by the reader after a frame.
+func (o *outbox) end() {
+	o.mu.Lock()
+	o.busy = false
+	o.mu.Unlock()
+	o.signal()
+}
+
+// finish is called by the reader when it ends, with the reason, nil when the
+// client has asked all it wants.
+func (o *outbox) finish(err error) {
+	o.mu.Lock()
+	o.busy, o.ended, o.err = false, true, err
+	o.mu.Unlock()
+	o.signal()
+}
+
+// signal wakes the sender.
+func (o *outbox) signal() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// draining reports whether drain is closed. begin and take ask under the lock,
+// so that both sides agree on which frame is the last.
+func (o *outbox) draining() bool {
+	select {
+	case <-o.drain:
+		return true
+	default:
+		return false
+	}
+}
+
+// take returns what waits, nil for nothing. last is true when there is
+// nothing and never will be: the reader has ended, for the reason err, or it
+// decides no more frames.
+func (o *outbox) take() (answers *[]byte, last bool, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.pending != nil {
+		answers, o.pending = o.pending, nil
+		o.room.Signal()
+		return answers, false, nil
+	}
+	return nil, o.ended || !o.busy && o.draining(), o.err
+}
+
+// abandon says that nobody sends anymore and lets the reader go.
+func (o *outbox) abandon() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.shut = true
+	o.room.Signal()
+}

@@ -1,0 +1,128 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/server/message"
+)
+
+// The fields of CheckRequest, Descriptor and Override.
+const (
+	requestID          = 1<<3 | message.Varint
+	requestDomain      = 2<<3 | message.Len
+	requestDescriptors = 3<<3 | message.Len
+	requestHits        = 4<<3 | message.Varint
+	requestPeek        = 5<<3 | message.Varint
+
+	descriptorEntries = 1<<3 | message.Len
+	descriptorHits    = 2<<3 | message.Varint
+	descriptorLimit   = 3<<3 | message.Len
+
+	overrideRequests = 1<<3 | message.Varint
+	overrideUnit     = 2<<3 | message.Varint
+)
+
+var errMalformed = errors.New("malformed CheckRequest")
+
+// question is a CheckRequest.
+type question struct {
+	draft message.Draft
+	id    uint64
+	hits  uint64
+}
+
+// start makes q ready for a message.
+func (q *question) start() {
+	q.draft.Start()
+	q.id, q.hits = 0, 0
+}
+
+// ReadMessage reads a CheckRequest. What is wrong with it shows in finish.
+func (q *question) ReadMessage(text string) {
+	s := message.Scan(text)
+	for s.Next() {
+		switch s.Tag {
+		case requestID:
+			q.id = s.Uint
+		case requestDomain:
+			q.draft.Call.Domain = s.Text
+		case requestDescriptors:
+			q.readDescriptor(s.Text)
+		case requestHits:
+			q.hits = s.Uint
+		case requestPeek:
+			q.draft.Call.Peek = s.Uint != 0
+		}
+	}
+	q.failMalformed(&s)
+}
+
+// finish returns what is wrong with the question, nil when it can be decided.
+func (q *question) finish() error { return q.draft.Finish(max(q.hits, 1)) }
+
+func (q *question) readDescriptor(text string) {
+	d := q.draft.Open()
+	if d == nil {
+		return
+	}
+	var limit override
+	hasLimit := false
+	s := message.Scan(text)
+	for s.Next() {
+		switch s.Tag {
+		case descriptorEntries:
+			q.draft.Entry(s.Text)
+		case descriptorHits:
+			q.draft.Hits(s.Uint)
+		case descriptorLimit:
+			hasLimit = true
+			q.readOverride(&limit, s.Text)
+		}
+	}
+	q.failMalformed(&s)
+	if hasLimit {
+		d.Override = q.checked(limit)
+	}
+	q.draft.Close()
+}
+
+// override is a limit override as sent.
+type override struct {
+	requests uint32
+	unit     int32
+}
+
+func (q *question) readOverride(o *override, text string) {
+	s := message.Scan(text)
+	for s.Next() {
+		switch s.Tag {
+		case overrideRequests:
+			o.requests = uint32(s.Uint)
+		case overrideUnit:
+			o.unit = int32(s.Uint)
+		}
+	}
+	q.failMalformed(&s)
+}
+
+// checked returns the override to hand on; one without a known unit refuses
+// the call.
+func (q *question) checked(o override) rules.Override {
+	unit, ok := unitOf(o.unit)
+	switch {
+	case !ok:
+		q.draft.FailHere("limit override with the unknown unit " + strconv.Itoa(int(o.unit)))
+	case unit == rules.NoUnit:
+		q.draft.FailHere("limit override without a unit, one of SECOND to YEAR is needed")
+	}
+	return rules.Override{Requests: o.requests, Unit: unit}
+}
+
+func (q *question) failMalformed(s *message.Scanner) {
+	if err := s.Err(); err != nil {
+		q.draft.Fail(fmt.Errorf("%w: %w", errMalformed, err))
+	}
+}

@@ -1,0 +1,142 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/georld/rld/node"
+	rldv1 "github.com/georld/rld/proto/rld/v1"
+	"github.com/georld/rld/server"
+	"github.com/georld/rld/server/message"
+)
+
+// ServiceName is the full name of the service.
+const ServiceName = "rld.v1.RateLimiter"
+
+// Service is the native edge. It is safe for concurrent use.
+type Service struct {
+	engine   server.Engine
+	settings server.Settings
+	recorder server.Recorder
+
+	questions sync.Pool       // of *question
+	buffers   message.Buffers // of answers on streams
+
+	drain    chan struct{} // closed by Drain
+	draining sync.Once
+	readers  sync.WaitGroup // one a stream
+
+	// What an interceptor is handed, built once.
+	info   grpc.UnaryServerInfo
+	handle grpc.UnaryHandler
+}
+
+// New returns the edge to an engine. A nil recorder records nothing.
+func New(engine server.Engine, settings server.Settings, recorder server.Recorder) *Service {
+	if recorder == nil {
+		recorder = server.NoRecorder{}
+	}
+	s := &Service{engine: engine, settings: settings, recorder: recorder, drain: make(chan struct{})}
+	s.info = grpc.UnaryServerInfo{Server: s, FullMethod: rldv1.RateLimiter_Check_FullMethodName}
+	s.handle = func(_ context.Context, q any) (any, error) { return s.reply(q.(*question)) }
+	return s
+}
+
+// Register adds the service to a gRPC server, which must use message.Codec.
+func (s *Service) Register(r grpc.ServiceRegistrar) {
+	r.RegisterService(&grpc.ServiceDesc{
+		ServiceName: ServiceName,
+		HandlerType: (*any)(nil),
+		Methods:     []grpc.MethodDesc{{MethodName: "Check", Handler: check}},
+		Streams: []grpc.StreamDesc{{
+			StreamName: "CheckStream", Handler: checkStream, ServerStreams: true, ClientStreams: true,
+		}},
+		Metadata: rldv1.File_rld_v1_rld_proto.Path(),
+	}, s)
+}
+
+// Drain ends every stream, now and later, once the questions it has read are
+// answered. It does not wait for that.
+func (s *Service) Drain() { s.draining.Do(func() { close(s.drain) }) }
+
+// Wait returns when no stream is being read anymore. Call it after the gRPC
+// server has stopped.
+func (s *Service) Wait() { s.readers.Wait() }
+
+// check is the handler of Check. It reads the question straight from the wire
+// and answers with bytes.
+func check(
+	srv any, ctx context.Context, read func(any) error, intercept grpc.UnaryServerInterceptor,
+) (any, error) {
+	s := srv.(*Service)
+	q := s.question()
+	defer s.free(q)
+	if err := read(q); err != nil {
+		return nil, err
+	}
+	if intercept != nil {
+		return intercept(ctx, q, &s.info, s.handle)
+	}
+	return s.reply(q)
+}
+
+func (s *Service) reply(q *question) (any, error) {
+	b, err := s.answer(q)
+	if err != nil {
+		return nil, err
+	}
+	return message.Encode(b), nil
+}
+
+// answer decides a question of Check and returns the response on the wire.
+func (s *Service) answer(q *question) ([]byte, error) {
+	start := time.Now()
+	if err := s.decide(q); err != nil {
+		st := statusOf(err)
+		if st.Code() == codes.InvalidArgument {
+			s.recorder.Malformed(server.EdgeNative)
+		}
+		return nil, st.Err()
+	}
+	c := q.draft.Call
+	b := appendAnswer(make([]byte, 0, answerBytes*len(c.Statuses)), q.id, c, s.settings.Shadow)
+	s.recorder.Decided(server.EdgeNative, time.Since(start))
+	return b, nil
+}
+
+// decide checks a question's call.
+func (s *Service) decide(q *question) error {
+	if err := q.finish(); err != nil {
+		return err
+	}
+	return s.engine.Check(q.draft.Call)
+}
+
+// statusOf returns how a caller is told why a question was not answered.
+func statusOf(err error) *status.Status {
+	var input *node.InputError
+	if errors.As(err, &input) || errors.Is(err, errMalformed) {
+		return status.New(codes.InvalidArgument, err.Error())
+	}
+	return status.New(codes.Internal, err.Error())
+}
+
+func (s *Service) question() *question {
+	q, ok := s.questions.Get().(*question)
+	if !ok {
+		q = new(question)
+	}
+	q.start()
+	return q
+}
+
+func (s *Service) free(q *question) {
+	q.draft.Free()
+	s.questions.Put(q)
+}

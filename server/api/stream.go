@@ -1,0 +1,199 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/server"
+	"github.com/georld/rld/server/message"
+)
+
+// MaxChecks is how many checks of one frame are decided; those beyond are
+// answered with an error.
+const MaxChecks = 1_024
+
+// keepAnswer bounds the memory an idle stream keeps for its next answer.
+const keepAnswer = 4 << 10
+
+// The field of CheckFrame, and the one of AnswerFrame.
+const (
+	frameChecks  = 1<<3 | message.Len
+	frameAnswers = 1<<3 | message.Len
+)
+
+// frame is a CheckFrame, read question by question.
+type frame struct{ text string }
+
+// ReadMessage keeps the frame for the reader.
+func (f *frame) ReadMessage(text string) { f.text = text }
+
+// checkStream is the handler of CheckStream. It sends; a second goroutine
+// reads and decides, since only returning from here ends a read that waits.
+// That goroutine ends soon after, and Wait waits for it.
+func checkStream(srv any, ss grpc.ServerStream) error {
+	s := srv.(*Service)
+	r := &reader{service: s, stream: ss, out: newOutbox(s.drain, &s.buffers)}
+	s.readers.Add(1)
+	go func() {
+		defer s.readers.Done()
+		r.run()
+	}()
+	defer r.out.abandon()
+	return s.send(ss, r.out)
+}
+
+// send sends answers until the reader has ended and nothing is left.
+func (s *Service) send(ss grpc.ServerStream, out *outbox) error {
+	ctx, drain := ss.Context(), s.drain
+	for {
+		select {
+		case <-out.wake:
+		case <-drain:
+			drain = nil // Once is enough; out knows.
+		case <-ctx.Done():
+			return status.FromContextError(ctx.Err()).Err()
+		}
+		for {
+			answers, last, err := out.take()
+			if last {
+				return endOf(err, out.draining())
+			}
+			if answers == nil {
+				break
+			}
+			if err := ss.SendMsg(s.buffers.Encode(answers)); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// endOf returns how a stream ends whose reader ended with err.
+func endOf(err error, draining bool) error {
+	var p *panicked
+	switch {
+	case errors.As(err, &p):
+		panic(p) // Here, where the server has its net.
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return err
+	case draining:
+		return status.Error(codes.Unavailable, "draining, reconnect: what was not answered was not charged")
+	}
+	return nil
+}
+
+// panicked is a panic on its way from the reader to the handler.
+type panicked struct {
+	value any
+	stack []byte
+}
+
+// Error tells the panic and where it happened.
+func (p *panicked) Error() string { return fmt.Sprintf("%v\n%s", p.value, p.stack) }
+
+// reader reads and decides the frames of a stream.
+type reader struct {
+	service *Service
+	stream  grpc.ServerStream
+	out     *outbox
+	answer  []byte // reused
+}
+
+// run reads until the client has no more questions, the stream ends, or the
+// outbox takes no more answers.
+func (r *reader) run() {
+	var err error
+	defer func() {
+		if p := recover(); p != nil {
+			err = &panicked{value: p, stack: debug.Stack()}
+		}
+		r.out.finish(err)
+	}()
+	err = r.read()
+}
+
+func (r *reader) read() error {
+	var f frame
+	for {
+		if err := r.stream.RecvMsg(&f); err != nil {
+			return err
+		}
+		if !r.out.begin() {
+			return nil
+		}
+		if err := r.decide(f.text); err != nil {
+			return err
+		}
+		r.out.end()
+		f.text = "" // The next frame may be long in coming.
+		if cap(r.answer) > keepAnswer {
+			r.answer = nil
+		}
+	}
+}
+
+// decide answers the questions of a frame in their order. It returns an error
+// when the frame cannot be taken apart; the questions before are answered.
+func (r *reader) decide(text string) error {
+	s := r.service
+	start, n := time.Now(), 0
+	q := s.question()
+	defer s.free(q)
+	scan := message.Scan(text)
+	for scan.Next() {
+		if scan.Tag != frameChecks {
+			continue
+		}
+		n++
+		if !r.reply(q, scan.Text, n) {
+			return nil
+		}
+	}
+	if err := scan.Err(); err != nil {
+		s.recorder.Malformed(server.EdgeStream)
+		return status.Errorf(codes.InvalidArgument, "malformed CheckFrame: %v", err)
+	}
+	s.recorder.Decided(server.EdgeStream, time.Since(start)-r.out.waited)
+	return nil
+}
+
+// reply answers the nth question of a frame. It returns false when nobody
+// takes answers anymore.
+func (r *reader) reply(q *question, text string, n int) bool {
+	s := r.service
+	q.start()
+	q.ReadMessage(text)
+	b, at := message.Open(r.answer[:0], frameAnswers)
+	err := r.tooMany(n)
+	if err == nil {
+		err = s.decide(q)
+	}
+	if err == nil {
+		b = appendAnswer(b, q.id, q.draft.Call, s.settings.Shadow)
+	} else {
+		s.recorder.Malformed(server.EdgeStream)
+		b = appendFault(b, q.id, statusOf(err))
+	}
+	r.answer = message.Close(b, at)
+	return r.out.put(r.answer)
+}
+
+// tooMany returns an error for the nth question of a frame when it is beyond
+// MaxChecks.
+func (r *reader) tooMany(n int) error {
+	if n <= MaxChecks {
+		return nil
+	}
+	problem := fmt.Sprintf("check %d of its frame, at most %d are answered", n, MaxChecks)
+	return &node.InputError{Descriptor: -1, Entry: -1, Problem: problem}
+}

@@ -1,0 +1,95 @@
+package grpchost
+
+import (
+	"log/slog"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+)
+
+// Options is what a Host can be told. See DefaultOptions.
+type Options struct {
+	// Credentials secure the connections; nil is plain text.
+	Credentials credentials.TransportCredentials
+	// Log takes what goes wrong; nil discards it.
+	Log *slog.Logger
+	// Panicked is called once a caught panic, for a metric, with the method
+	// that was called. It may be called by several goroutines at a time. Nil
+	// is allowed.
+	Panicked func(method string)
+
+	// MaxMessageBytes bounds a message from a client; a larger one is refused
+	// with ResourceExhausted and both sizes.
+	MaxMessageBytes int
+	// MaxStreams bounds the calls in flight on one connection. A client waits
+	// with more.
+	MaxStreams uint32
+	// ConnectionAge and ConnectionGrace bound the life of a connection: after
+	// the age its client is told to reconnect, after age and grace it is cut.
+	ConnectionAge, ConnectionGrace time.Duration
+	// HandshakeTimeout bounds how long a new connection may take to become one.
+	HandshakeTimeout time.Duration
+	// Workers is the number of goroutines that serve calls one after the
+	// other. A used goroutine has the stack that a call needs, where a new
+	// one would have to grow it; calls beyond the number get a new one. About
+	// 16 KiB each; 0 is none.
+	Workers uint32
+}
+
+// DefaultOptions returns the options of a daemon on loopback. The ages are
+// those of the reference.
+func DefaultOptions() Options {
+	return Options{
+		MaxMessageBytes:  4 << 20,
+		MaxStreams:       1_024,
+		ConnectionAge:    24 * time.Hour,
+		ConnectionGrace:  time.Hour,
+		HandshakeTimeout: 10 * time.Second,
+		Workers:          64,
+	}
+}
+
+// Fixed settings of every connection.
+const (
+	// maxHeaderBytes bounds the headers of a call.
+	maxHeaderBytes = 64 << 10
+	// streamWindow and connWindow are how many bytes a client may send ahead
+	// of what was read, so that they bound what a connection can make us hold.
+	streamWindow = 256 << 10
+	connWindow   = 1 << 20
+	// A connection without traffic is probed after probeAfter and cut when
+	// the probe stays unanswered for probeTimeout.
+	probeAfter, probeTimeout = time.Minute, 20 * time.Second
+	// minClientProbe is how often a client may probe, with calls or without.
+	minClientProbe = 10 * time.Second
+)
+
+// serverOptions returns the options as grpc takes them.
+func (o *Options) serverOptions() []grpc.ServerOption {
+	list := []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(o.MaxMessageBytes),
+		grpc.MaxConcurrentStreams(o.MaxStreams),
+		grpc.MaxHeaderListSize(maxHeaderBytes),
+		grpc.ConnectionTimeout(o.HandshakeTimeout),
+		grpc.NumStreamWorkers(o.Workers),
+		grpc.WaitForHandlers(true),
+		grpc.StaticStreamWindowSize(streamWindow),
+		grpc.StaticConnWindowSize(connWindow),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionAge:      o.ConnectionAge,
+			MaxConnectionAgeGrace: o.ConnectionGrace,
+			Time:                  probeAfter,
+			Timeout:               probeTimeout,
+		}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+			MinTime:             minClientProbe,
+			PermitWithoutStream: true,
+		}),
+	}
+	if o.Credentials != nil {
+		list = append(list, grpc.Creds(o.Credentials))
+	}
+	return list
+}

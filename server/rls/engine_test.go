@@ -1,0 +1,90 @@
+package rls_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/server"
+	"github.com/georld/rld/server/rls"
+)
+
+// asked is what an engine was asked.
+type asked struct {
+	Domain      string
+	Descriptors []rules.Descriptor
+}
+
+// engine records what it is asked and answers what it was told to. It knows
+// the bounds of package node no better than its answers do.
+type engine struct {
+	mu       sync.Mutex
+	calls    []asked
+	statuses []node.Status
+	decision node.Decision
+	err      error
+}
+
+func (e *engine) Check(c *node.Call) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	a := asked{Domain: c.Domain}
+	for _, d := range c.Descriptors {
+		d.Entries = slices.Clone(d.Entries)
+		a.Descriptors = append(a.Descriptors, d)
+	}
+	e.calls = append(e.calls, a)
+	c.Statuses = append(c.Statuses[:0], e.statuses...)
+	c.Decision = e.decision
+	return e.err
+}
+
+func (*engine) Rules() *rules.Set { return nil }
+
+// answers returns an engine that answers with statuses, and passes the call
+// unless one of them refuses.
+func answers(statuses ...node.Status) *engine {
+	e := &engine{statuses: statuses, decision: node.Decision{Allowed: true, Refused: -1}}
+	for i := range statuses {
+		if statuses[i].Over && !statuses[i].Limit.Shadow && e.decision.Allowed {
+			e.decision = node.Decision{Refused: i}
+		}
+	}
+	return e
+}
+
+// limit returns a limit of n an hour.
+func limit(n uint32) *rules.Limit { return &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: n} }
+
+// recorder counts what it is told.
+type recorder struct{ decided, malformed int }
+
+func (r *recorder) Decided(e server.Edge, took time.Duration) {
+	if e == server.EdgeRLS && took >= 0 {
+		r.decided++
+	}
+}
+
+func (r *recorder) Malformed(e server.Edge) {
+	if e == server.EdgeRLS {
+		r.malformed++
+	}
+}
+
+// ask asks a service of an engine with settings.
+func ask(
+	t *testing.T, e *engine, settings server.Settings, in *ratelimitv3.RateLimitRequest,
+) *ratelimitv3.RateLimitResponse {
+	t.Helper()
+	out, err := rls.New(e, settings, nil).ShouldRateLimit(context.Background(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

@@ -1,0 +1,110 @@
+package rls
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/server/message"
+)
+
+// Names of the headers that the reference does not have. Degraded and delay
+// are sent whatever the settings: an answer must not hide either.
+const (
+	headerRetry    = "retry-after"
+	headerDegraded = "x-rld-degraded"
+	headerDelay    = "x-rld-delay-ms"
+)
+
+const (
+	headerKey   = 1<<3 | message.Len
+	headerValue = 2<<3 | message.Len
+)
+
+// appendHeaders appends response_headers_to_add. denied is what the caller is
+// told, so false under the global shadow mode.
+func (s *Service) appendHeaders(b []byte, c *node.Call, denied bool) []byte {
+	if s.settings.Headers {
+		if st := reported(c); st != nil {
+			b = appendNumber(b, s.settings.LimitHeader, uint64(st.Limit.Requests))
+			b = appendNumber(b, s.settings.RemainingHeader, uint64(remaining(st)))
+			b = appendNumber(b, s.settings.ResetHeader, seconds(st.Reset))
+		}
+		if denied {
+			b = appendNumber(b, headerRetry, max(seconds(retryAfter(c)), 1))
+		}
+	}
+	degraded, delay := node.NotDegraded, time.Duration(0)
+	for i := range c.Statuses {
+		st := &c.Statuses[i]
+		if degraded == node.NotDegraded {
+			degraded = st.Degraded
+		}
+		delay = max(delay, st.Delay)
+	}
+	if degraded != node.NotDegraded {
+		b = appendHeader(b, headerDegraded, degraded.String())
+	}
+	if delay > 0 && c.Decision.Allowed {
+		b = appendNumber(b, headerDelay, uint64((delay+time.Millisecond-1)/time.Millisecond))
+	}
+	return b
+}
+
+// reported returns the status that the rate limit headers tell of: the last
+// one over a limit that is no quota, else the one with the least remaining,
+// the first on a tie; nil when nothing has a limit.
+func reported(c *node.Call) *node.Status {
+	var least *node.Status
+	over := false
+	for i := range c.Statuses {
+		st := &c.Statuses[i]
+		switch {
+		case st.Limit == nil:
+		case st.Refuses() && !st.Limit.Quota:
+			least, over = st, true
+		case over:
+		case least == nil || remaining(st) < remaining(least):
+			least = st
+		}
+	}
+	return least
+}
+
+// retryAfter returns when the same call would pass if nothing else came: when
+// the last of its limits has room, and the first of its quotas where all of
+// them are over.
+func retryAfter(c *node.Call) time.Duration {
+	var limits, quotas time.Duration
+	anyQuota, quotaFits := false, false
+	for i := range c.Statuses {
+		st := &c.Statuses[i]
+		switch {
+		case st.Limit == nil:
+		case st.Limit.Quota && !st.Refuses():
+			quotaFits = true
+		case st.Limit.Quota:
+			if !anyQuota || st.Retry < quotas {
+				quotas = st.Retry
+			}
+			anyQuota = true
+		case st.Refuses():
+			limits = max(limits, st.Retry)
+		}
+	}
+	if quotaFits {
+		return limits
+	}
+	return max(limits, quotas)
+}
+
+func appendNumber(b []byte, name string, v uint64) []byte {
+	return appendHeader(b, name, strconv.FormatUint(v, 10))
+}
+
+func appendHeader(b []byte, name, value string) []byte {
+	b, at := message.Open(b, responseHeaders)
+	b = message.AppendText(b, headerKey, name)
+	b = message.AppendText(b, headerValue, value)
+	return message.Close(b, at)
+}

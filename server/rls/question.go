@@ -1,0 +1,159 @@
+package rls
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/server/message"
+)
+
+// The fields of RateLimitRequest, RateLimitDescriptor, RateLimitOverride and
+// of the wrapper messages.
+const (
+	requestDomain      = 1<<3 | message.Len
+	requestDescriptors = 2<<3 | message.Len
+	requestHits        = 3<<3 | message.Varint
+
+	descriptorEntries  = 1<<3 | message.Len
+	descriptorLimit    = 2<<3 | message.Len
+	descriptorHits     = 3<<3 | message.Len
+	descriptorNegative = 4<<3 | message.Varint
+
+	overrideRequests   = 1<<3 | message.Varint
+	overrideUnit       = 2<<3 | message.Varint
+	overrideMultiplier = 3<<3 | message.Len
+
+	wrapperValue = 1<<3 | message.Varint
+)
+
+var (
+	errMalformed    = errors.New("malformed RateLimitRequest")
+	errNegativeHits = errors.New("is_negative_hits is set, and refunds are not enabled")
+)
+
+// question is a RateLimitRequest.
+type question struct {
+	draft message.Draft
+	hits  uint32 // hits_addend as sent
+}
+
+// start makes q ready for a message.
+func (q *question) start() {
+	q.draft.Start()
+	q.hits = 0
+}
+
+// ReadMessage reads a RateLimitRequest. What is wrong with it shows in finish.
+func (q *question) ReadMessage(text string) {
+	s := message.Scan(text)
+	for s.Next() {
+		switch s.Tag {
+		case requestDomain:
+			q.draft.Call.Domain = s.Text
+		case requestDescriptors:
+			q.readDescriptor(s.Text)
+		case requestHits:
+			q.hits = uint32(s.Uint)
+		}
+	}
+	q.failMalformed(&s)
+}
+
+// finish returns what is wrong with the question, nil when it can be decided.
+func (q *question) finish() error {
+	return q.draft.Finish(uint64(max(q.hits, 1)))
+}
+
+func (q *question) readDescriptor(text string) {
+	d := q.draft.Open()
+	if d == nil {
+		return
+	}
+	var limit override
+	var hits uint64
+	hasHits, hasLimit, negative := false, false, false
+	s := message.Scan(text)
+	for s.Next() {
+		switch s.Tag {
+		case descriptorEntries:
+			q.draft.Entry(s.Text)
+		case descriptorLimit:
+			hasLimit = true
+			q.readOverride(&limit, s.Text)
+		case descriptorHits:
+			hasHits = true
+			q.readWrapper(&hits, s.Text)
+		case descriptorNegative:
+			negative = s.Uint != 0
+		}
+	}
+	q.failMalformed(&s)
+	if negative {
+		q.draft.Fail(fmt.Errorf("descriptor %d: %w", q.draft.Index(), errNegativeHits))
+	}
+	if hasHits {
+		q.draft.Hits(hits)
+	}
+	if hasLimit {
+		d.Override = q.checked(&limit)
+	}
+	q.draft.Close()
+}
+
+// override is a limit override as sent.
+type override struct {
+	requests      uint32
+	unit          int32
+	multiplier    uint64
+	hasMultiplier bool
+}
+
+func (q *question) readOverride(o *override, text string) {
+	s := message.Scan(text)
+	for s.Next() {
+		switch s.Tag {
+		case overrideRequests:
+			o.requests = uint32(s.Uint)
+		case overrideUnit:
+			o.unit = int32(s.Uint)
+		case overrideMultiplier:
+			o.hasMultiplier = true
+			q.readWrapper(&o.multiplier, s.Text)
+		}
+	}
+	q.failMalformed(&s)
+}
+
+// checked returns the override to hand on. One that cannot be honored as it
+// was sent refuses the call: a limit is never silently another.
+func (q *question) checked(o *override) rules.Override {
+	unit := overrideUnitOf(o.unit)
+	switch {
+	case unit == rules.NoUnit && o.unit == 0:
+		q.draft.FailHere("limit override without a unit, one of SECOND to YEAR is needed")
+	case unit == rules.NoUnit:
+		q.draft.FailHere("limit override with the unknown unit " + strconv.Itoa(int(o.unit)))
+	case o.hasMultiplier && o.multiplier != 1:
+		q.draft.FailHere(fmt.Sprintf("limit override with unit_multiplier %d, only 1 is supported", o.multiplier))
+	}
+	return rules.Override{Requests: o.requests, Unit: unit}
+}
+
+// readWrapper reads a UInt64Value, or a UInt32Value, which looks the same.
+func (q *question) readWrapper(v *uint64, text string) {
+	s := message.Scan(text)
+	for s.Next() {
+		if s.Tag == wrapperValue {
+			*v = s.Uint
+		}
+	}
+	q.failMalformed(&s)
+}
+
+func (q *question) failMalformed(s *message.Scanner) {
+	if err := s.Err(); err != nil {
+		q.draft.Fail(fmt.Errorf("%w: %w", errMalformed, err))
+	}
+}

@@ -1,0 +1,154 @@
+package rls
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/server"
+	"github.com/georld/rld/server/message"
+)
+
+// ServiceName is the full name of the service.
+const ServiceName = "envoy.service.ratelimit.v3.RateLimitService"
+
+// Service is the RLS edge. It is safe for concurrent use.
+type Service struct {
+	engine   server.Engine
+	settings server.Settings
+	recorder server.Recorder
+
+	questions sync.Pool // of *question
+
+	// What an interceptor is handed, built once.
+	info   grpc.UnaryServerInfo
+	handle grpc.UnaryHandler
+}
+
+var _ ratelimitv3.RateLimitServiceServer = (*Service)(nil)
+
+// New returns the edge to an engine. A nil recorder records nothing.
+func New(engine server.Engine, settings server.Settings, recorder server.Recorder) *Service {
+	if recorder == nil {
+		recorder = server.NoRecorder{}
+	}
+	s := &Service{engine: engine, settings: settings, recorder: recorder}
+	s.info = grpc.UnaryServerInfo{Server: s, FullMethod: "/" + ServiceName + "/ShouldRateLimit"}
+	s.handle = func(_ context.Context, q any) (any, error) { return s.reply(q.(*question)) }
+	return s
+}
+
+// Register adds the service to a gRPC server, which must use message.Codec.
+func (s *Service) Register(r grpc.ServiceRegistrar) {
+	r.RegisterService(&grpc.ServiceDesc{
+		ServiceName: ServiceName,
+		HandlerType: (*ratelimitv3.RateLimitServiceServer)(nil),
+		Methods:     []grpc.MethodDesc{{MethodName: "ShouldRateLimit", Handler: shouldRateLimit}},
+		Metadata:    "envoy/service/ratelimit/v3/rls.proto",
+	}, s)
+}
+
+// Drain and Wait do nothing: a call ends by itself.
+func (s *Service) Drain() {}
+
+// Wait does nothing, see Drain.
+func (s *Service) Wait() {}
+
+// shouldRateLimit is the handler that gRPC calls. It reads the question
+// straight from the wire and answers with bytes.
+func shouldRateLimit(
+	srv any, ctx context.Context, read func(any) error, intercept grpc.UnaryServerInterceptor,
+) (any, error) {
+	s := srv.(*Service)
+	q := s.question()
+	defer s.free(q)
+	if err := read(q); err != nil {
+		return nil, err
+	}
+	if intercept != nil {
+		return intercept(ctx, q, &s.info, s.handle)
+	}
+	return s.reply(q)
+}
+
+// ShouldRateLimit answers a message in process, for edges that have one. It
+// costs more than a call over the wire does here.
+func (s *Service) ShouldRateLimit(
+	_ context.Context, in *ratelimitv3.RateLimitRequest,
+) (*ratelimitv3.RateLimitResponse, error) {
+	asked, err := proto.Marshal(in)
+	if err != nil {
+		s.recorder.Malformed(server.EdgeRLS)
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	q := s.question()
+	defer s.free(q)
+	q.ReadMessage(string(asked))
+	answer, err := s.answer(q)
+	if err != nil {
+		return nil, err
+	}
+	out := new(ratelimitv3.RateLimitResponse)
+	if err := proto.Unmarshal(answer, out); err != nil {
+		return nil, status.Errorf(codes.Internal, "reading the own answer: %v", err)
+	}
+	return out, nil
+}
+
+func (s *Service) reply(q *question) (any, error) {
+	b, err := s.answer(q)
+	if err != nil {
+		return nil, err
+	}
+	return message.Encode(b), nil
+}
+
+// answer decides a question and returns the response on the wire.
+func (s *Service) answer(q *question) ([]byte, error) {
+	start := time.Now()
+	if err := q.finish(); err != nil {
+		return nil, s.refuse(err)
+	}
+	if err := s.engine.Check(q.draft.Call); err != nil {
+		return nil, s.refuse(err)
+	}
+	b := s.appendResponse(make([]byte, 0, responseBytes*len(q.draft.Call.Statuses)), q)
+	s.recorder.Decided(server.EdgeRLS, time.Since(start))
+	return b, nil
+}
+
+// refuse turns the reason why a call was not decided into a gRPC status.
+func (s *Service) refuse(err error) error {
+	var input *node.InputError
+	switch {
+	case errors.As(err, &input), errors.Is(err, errMalformed):
+		s.recorder.Malformed(server.EdgeRLS)
+		return status.Error(codes.InvalidArgument, err.Error())
+	case errors.Is(err, errNegativeHits):
+		s.recorder.Malformed(server.EdgeRLS)
+		return status.Error(codes.Unimplemented, err.Error())
+	}
+	return status.Error(codes.Internal, err.Error())
+}
+
+func (s *Service) question() *question {
+	q, ok := s.questions.Get().(*question)
+	if !ok {
+		q = new(question)
+	}
+	q.start()
+	return q
+}
+
+func (s *Service) free(q *question) {
+	q.draft.Free()
+	s.questions.Put(q)
+}

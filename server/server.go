@@ -1,0 +1,90 @@
+// Package server holds what the edges share: the engine they ask and the
+// settings they answer by. The edges are its folders: rls (Envoy), api
+// (native gRPC), web (HTTP) and admin.
+package server
+
+import (
+	"sync"
+	"time"
+
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+)
+
+// Engine decides calls. Implementations are safe for concurrent use and never
+// wait for the network.
+type Engine interface {
+	// Check decides c and fills in c.Statuses and c.Decision. It returns a
+	// *node.InputError for a malformed call, and nothing is charged then.
+	Check(c *node.Call) error
+	// Rules returns the rules in force.
+	Rules() *rules.Set
+}
+
+// Edge names a way in, as metrics carry it.
+type Edge string
+
+// The edges.
+const (
+	EdgeRLS    Edge = "rls"
+	EdgeNative Edge = "native"
+	EdgeStream Edge = "stream"
+	EdgeHTTP   Edge = "http"
+)
+
+// Recorder is told what the edges did. Implementations are safe for
+// concurrent use and neither wait nor allocate.
+type Recorder interface {
+	// Decided is called once a decision (once a frame on a stream) with the
+	// time from the parsed question to the answer.
+	Decided(e Edge, took time.Duration)
+	// Malformed is called once a question that was refused unread.
+	Malformed(e Edge)
+}
+
+// NoRecorder records nothing.
+type NoRecorder struct{}
+
+// Decided does nothing.
+func (NoRecorder) Decided(Edge, time.Duration) {}
+
+// Malformed does nothing.
+func (NoRecorder) Malformed(Edge) {}
+
+// Settings is how the edges answer.
+type Settings struct {
+	// Shadow makes every call pass; the statuses keep what they would have
+	// been (upstream's SHADOW_MODE).
+	Shadow bool
+	// Headers makes the RLS edge return rate limit headers (upstream's
+	// LIMIT_RESPONSE_HEADERS_ENABLED) under the names below.
+	Headers                                   bool
+	LimitHeader, RemainingHeader, ResetHeader string
+	// DynamicMetadata makes the RLS edge echo the request and return the
+	// metadata of its rules (upstream's RESPONSE_DYNAMIC_METADATA).
+	DynamicMetadata bool
+	// LegacyHeaders makes the HTTP edge add X-RateLimit-* to every answer.
+	LegacyHeaders bool
+	// DocumentationURL goes into the body of a denial; "" leaves it out.
+	DocumentationURL string
+}
+
+// DefaultSettings returns upstream's defaults.
+func DefaultSettings() Settings {
+	return Settings{
+		LimitHeader:     "RateLimit-Limit",
+		RemainingHeader: "RateLimit-Remaining",
+		ResetHeader:     "RateLimit-Reset",
+	}
+}
+
+var calls = sync.Pool{New: func() any { return new(node.Call) }}
+
+// NewCall returns an empty call, perhaps a used one.
+func NewCall() *node.Call { return calls.Get().(*node.Call) }
+
+// FreeCall takes a call back. The caller keeps no part of it.
+func FreeCall(c *node.Call) {
+	c.Reset()
+	calls.Put(c)
+}

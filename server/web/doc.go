@@ -1,0 +1,56 @@
+// Package web is the HTTP edge of rld: a check that a gateway or a script can
+// ask with nothing but a URL.
+//
+//	GET|HEAD|POST /v1/check           one call, all descriptors or none
+//	GET|HEAD      /api/v1/rate_limit  the same through a mapping of parameters
+//	any           /json               Envoy's RLS in JSON, as upstream has it
+//	any           /healthcheck        "OK" while the daemon is ready
+//
+// # The question
+//
+// In a query, d=key:value,key:value is one descriptor and may be repeated.
+// It is split on ',' and ':' before it is percent-decoded, so %2C and %3A are
+// part of a value; only the first ':' ends the key. Without any d, the
+// parameters that are not reserved form one descriptor in their order. '+' is
+// a space, as in forms. The reserved names are domain, d, hits, peek,
+// deny_status and headers. A POST may carry a rld.v1.CheckRequest as JSON
+// instead; then only deny_status and headers may stand in the query, since
+// they are about the answer.
+//
+// /api/v1/rate_limit takes the parameters of its Mapping, of which those
+// without a value count as missing, and hits, peek, deny_status and headers.
+//
+// HEAD asks and charges as GET does and gets no body. peek=true charges
+// nothing and answers what the call would get. hits=0 charges nothing either
+// and asks for no hit: a limit that is used up to the last one still passes
+// it, with 0 remaining.
+//
+// # The answer
+//
+// 200 passes; 429, or the deny_status asked for, refuses. A refusal is data:
+// 400 to 415 mean that the question was malformed and 503 that rld itself
+// could not decide, so that a caller's fail-open rule is unambiguous. A
+// deny_status may be any of these numbers: who needs to tell them apart reads
+// Ratelimit, which only decisions carry, or the member error.
+//
+// Every answer carries Cache-Control: no-store. Decisions carry
+//
+//	RateLimit-Policy, RateLimit   an item for each descriptor with a limit
+//	Retry-After                   on every refusal: whole seconds, at least 1
+//	X-RateLimit-Status            "disabled" in shadow mode, else "degraded"
+//	                              when an answer is less than exact
+//	X-RateLimit-Delay-Ms          how long to hold a passed request back
+//	X-RateLimit-Limit, -Remaining, -Reset, -Window, -Policy
+//	                              on request, for the most binding descriptor
+//
+// A 200 of /v1/check holds the JSON form of rld.v1.CheckResponse under the
+// names of the proto file, with 64-bit amounts as numbers and the id as text,
+// and beside it "allowed". A 200 of /api/v1/rate_limit is flat: allowed, and of
+// the most binding limit, if any, rule, limit, window, burst (buckets),
+// remaining, reset (Unix seconds), reset_after (seconds) and delay_ms.
+//
+// A refusal is an application/problem+json document with error, message,
+// allowed, the same members of the limit that refused, retry_after (seconds),
+// violated-policies and documentation_url; on /v1/check with the statuses too.
+// Every other error is a problem with error and message alone.
+package web

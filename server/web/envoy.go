@@ -1,0 +1,69 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+
+	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/georld/rld/node"
+)
+
+// envoy serves /json: Envoy's rate limit service in JSON, for any method and
+// media type, as upstream has it. Upstream answers 400 too when its store is
+// gone; here a failure of rld is 503.
+func (h *handler) envoy(w http.ResponseWriter, r *http.Request) {
+	body, err := readBody(w, r)
+	if err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	var req ratelimit.RateLimitRequest
+	if err := decodeBody(body, &req); err != nil {
+		h.fail(w, r, err)
+		return
+	}
+	resp, err := h.opts.RLS(r.Context(), &req)
+	if err != nil {
+		writeProblem(w, r, envoyProblem(err))
+		return
+	}
+	answer, err := protojson.Marshal(resp)
+	if err != nil {
+		writeProblem(w, r, asProblem(err))
+		return
+	}
+	header := w.Header()
+	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Type", jsonType)
+	send(w, r, envoyStatus(resp), answer)
+}
+
+func envoyStatus(resp *ratelimit.RateLimitResponse) int {
+	switch resp.GetOverallCode() {
+	case ratelimit.RateLimitResponse_OK:
+		return http.StatusOK
+	case ratelimit.RateLimitResponse_OVER_LIMIT:
+		return http.StatusTooManyRequests
+	}
+	return http.StatusInternalServerError
+}
+
+// envoyProblem tells the errors that blame the request from the rest.
+func envoyProblem(err error) *problem {
+	var input *node.InputError
+	if errors.As(err, &input) {
+		return asProblem(err)
+	}
+	if s, ok := status.FromError(err); ok {
+		switch s.Code() {
+		case codes.Unknown, codes.InvalidArgument, codes.Unimplemented:
+			return &problem{http.StatusBadRequest, codeInvalid, s.Message()}
+		}
+		return &problem{http.StatusServiceUnavailable, codeUnavailable, "rld cannot decide: " + s.Message()}
+	}
+	return asProblem(err)
+}

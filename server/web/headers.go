@@ -1,0 +1,106 @@
+package web
+
+import (
+	"strconv"
+
+	"github.com/georld/rld/node"
+)
+
+// appendFields sets the header fields of a decision.
+func (v *verdict) appendFields(f *fields) {
+	f.set("Cache-Control", "no-store")
+	if v.allowed {
+		f.set("Content-Type", jsonType)
+	} else {
+		f.set("Content-Type", problemType)
+		f.text = strconv.AppendUint(f.text, v.retryAfter, 10)
+		f.end("Retry-After")
+	}
+	v.appendRateLimit(f)
+	if v.x.ask.legacy {
+		v.appendLegacy(f)
+	}
+	switch {
+	case v.settings.Shadow:
+		f.set("X-Ratelimit-Status", "disabled")
+	case v.degraded != node.NotDegraded:
+		f.set("X-Ratelimit-Status", "degraded")
+	}
+	if v.delay > 0 {
+		f.text = strconv.AppendUint(f.text, millis(v.delay), 10)
+		f.end("X-Ratelimit-Delay-Ms")
+	}
+}
+
+// appendRateLimit sets RateLimit-Policy and RateLimit, an item for each
+// descriptor with a limit. Of more than maxItems the first are listed, and
+// the binding one in any case.
+func (v *verdict) appendRateLimit(f *fields) {
+	statuses := v.x.call.Statuses
+	var space [maxItems]int
+	items := space[:0]
+	for i := range statuses {
+		switch {
+		case statuses[i].Limit == nil:
+		case len(items) < maxItems:
+			items = append(items, i)
+		case i == v.binding:
+			items[maxItems-1] = i
+		}
+	}
+	if len(items) == 0 {
+		return
+	}
+	start := len(f.text)
+	for _, i := range items {
+		f.text = appendPolicyItem(f.text, start, policy(&statuses[i]))
+	}
+	f.end("Ratelimit-Policy")
+	start = len(f.text)
+	for _, i := range items {
+		f.text = appendLimitItem(f.text, start, serviceLimit(&statuses[i]))
+	}
+	f.end("Ratelimit")
+}
+
+func policy(s *node.Status) policyItem {
+	return policyItem{
+		Name:   displayName(s),
+		Quota:  uint64(s.Limit.Requests),
+		Window: windowSeconds(s),
+	}
+}
+
+// serviceLimit tells what is left and until when. Where the hits did not fit
+// that is until they would: by the draft, Retry-After must not come before
+// the end of the effective window.
+func serviceLimit(s *node.Status) limitItem {
+	effective := seconds(s.Reset)
+	if s.Over {
+		effective = max(1, seconds(s.Retry))
+	}
+	return limitItem{Name: displayName(s), Remaining: s.Remaining, Effective: effective}
+}
+
+// windowSeconds is the length of the window; units are whole seconds.
+func windowSeconds(s *node.Status) uint64 { return uint64(s.Limit.Window()) / 1_000 }
+
+// appendLegacy sets the X-RateLimit-* of the binding descriptor.
+func (v *verdict) appendLegacy(f *fields) {
+	s := v.limited()
+	if s == nil {
+		return
+	}
+	f.text = strconv.AppendUint(f.text, uint64(s.Limit.Requests), 10)
+	f.end("X-Ratelimit-Limit")
+	f.text = strconv.AppendUint(f.text, s.Remaining, 10)
+	f.end("X-Ratelimit-Remaining")
+	f.text = strconv.AppendInt(f.text, v.resetAt(s), 10)
+	f.end("X-Ratelimit-Reset")
+	f.text = strconv.AppendUint(f.text, windowSeconds(s), 10)
+	f.end("X-Ratelimit-Window")
+	f.text = strconv.AppendUint(f.text, uint64(s.Limit.Requests), 10)
+	f.text = append(f.text, ";w="...)
+	f.text = strconv.AppendUint(f.text, windowSeconds(s), 10)
+	f.end("X-Ratelimit-Policy")
+}

@@ -1,0 +1,17 @@
+package web
+
+import "net/http"
+
+// health serves /healthcheck in upstream's form, any method: 200 "OK", else
+// 500. Unlike upstream's it tells the truth: it is OK while the daemon is
+// ready and not draining.
+func (h *handler) health(w http.ResponseWriter, r *http.Request) {
+	if !h.opts.Ready() {
+		writeProblem(w, r, &problem{http.StatusInternalServerError, codeNotReady, "not ready, or draining"})
+		return
+	}
+	header := w.Header()
+	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Type", "text/plain; charset=utf-8")
+	send(w, r, http.StatusOK, []byte("OK"))
+}

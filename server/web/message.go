@@ -1,0 +1,76 @@
+package web
+
+import (
+	"strconv"
+
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+)
+
+// appendMessage appends the sentence of a refusal: "rate limit exceeded: 100
+// of 100 requests per minute used; retry in 17s". It holds nothing that JSON
+// would have to escape.
+func (v *verdict) appendMessage(b []byte) []byte {
+	b = append(b, "rate limit exceeded"...)
+	if s := v.limited(); s != nil {
+		b = appendUse(append(b, ": "...), s)
+		if hits := v.hits(); hits > 1 {
+			b = append(b, ", "...)
+			b = strconv.AppendUint(b, hits, 10)
+			b = append(b, " more asked for"...)
+			if hits > capacity(s.Limit) {
+				b = append(b, ", which never fit at once"...)
+			}
+		}
+	}
+	b = append(b, "; retry in "...)
+	b = strconv.AppendUint(b, v.retryAfter, 10)
+	return append(b, 's')
+}
+
+// hits is what the binding descriptor asked for.
+func (v *verdict) hits() uint64 {
+	if v.binding >= len(v.x.call.Descriptors) {
+		return 0
+	}
+	return v.x.call.Descriptors[v.binding].Hits
+}
+
+// capacity is what a limit holds when nothing is used of it.
+func capacity(l *rules.Limit) uint64 {
+	if l.Algorithm.Bucket() {
+		return uint64(l.Burst)
+	}
+	return uint64(l.Requests)
+}
+
+// appendUse says how much of a limit is used, in the terms of its algorithm.
+func appendUse(b []byte, s *node.Status) []byte {
+	size := capacity(s.Limit)
+	used := size - min(s.Remaining, size)
+	b = strconv.AppendUint(b, used, 10)
+	b = append(b, " of "...)
+	b = strconv.AppendUint(b, size, 10)
+	switch s.Limit.Algorithm {
+	case rules.TokenBucket:
+		b = append(b, " tokens used, refilled with "...)
+		b = strconv.AppendUint(b, uint64(s.Limit.Requests), 10)
+	case rules.LeakyBucket:
+		b = append(b, " places in the queue taken, emptied by "...)
+		b = strconv.AppendUint(b, uint64(s.Limit.Requests), 10)
+	default:
+		b = append(b, " requests"...)
+	}
+	b = append(b, " per "...)
+	if m := s.Limit.Multiplier; m > 1 {
+		b = strconv.AppendUint(b, uint64(m), 10)
+		b = append(b, ' ')
+		b = append(append(b, s.Limit.Unit.String()...), 's')
+	} else {
+		b = append(b, s.Limit.Unit.String()...)
+	}
+	if s.Limit.Algorithm.Bucket() {
+		return b
+	}
+	return append(b, " used"...)
+}

@@ -1,0 +1,54 @@
+package web
+
+import (
+	"context"
+	"time"
+
+	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+
+	"github.com/georld/rld/server"
+)
+
+// RLS answers one Envoy rate limit request. An error that wraps a
+// *node.InputError or carries one of the gRPC codes InvalidArgument, Unknown
+// and Unimplemented blames the request; any other one means that rld failed.
+type RLS func(context.Context, *ratelimit.RateLimitRequest) (*ratelimit.RateLimitResponse, error)
+
+// Options is what the HTTP edge needs. All of it is read only after New.
+type Options struct {
+	// Engine decides. Required.
+	Engine server.Engine
+	// RLS answers /json; nil leaves that path out.
+	RLS RLS
+	// Recorder is told of each decision; nil records nothing. It is not told
+	// of /json, which RLS accounts for, save for bodies that RLS never saw.
+	Recorder server.Recorder
+	// Settings is how to answer. Its Shadow, LegacyHeaders and
+	// DocumentationURL are used here.
+	Settings server.Settings
+	// Ready says whether the daemon serves and is not draining; it must not
+	// block. Nil means always.
+	Ready func() bool
+	// Mapping is what /api/v1/rate_limit makes of its parameters. It must
+	// have passed Validate; the zero value means DefaultMapping.
+	Mapping Mapping
+	// Now reads the clock, for latencies and for answers that hold a time of
+	// day; nil means time.Now.
+	Now func() time.Time
+}
+
+func (o Options) withDefaults() Options {
+	if o.Recorder == nil {
+		o.Recorder = server.NoRecorder{}
+	}
+	if o.Ready == nil {
+		o.Ready = func() bool { return true }
+	}
+	if o.Mapping.Domain == "" && len(o.Mapping.Descriptors) == 0 {
+		o.Mapping = DefaultMapping()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}

@@ -1,0 +1,156 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/georld/rld/node"
+	rldv1 "github.com/georld/rld/proto/rld/v1"
+	"github.com/georld/rld/rules"
+)
+
+// maxBodyFault bounds what is repeated of a fault in a body, in bytes: it may
+// quote a name or a value of any length.
+const maxBodyFault = 256
+
+// readCheck makes a call of a request to /v1/check: from the body of a POST
+// that has one, else from the query.
+func (x *exchange) readCheck(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodPost {
+		return x.readQuery(r.URL.RawQuery)
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	if len(body) == 0 {
+		return x.readQuery(r.URL.RawQuery)
+	}
+	if err := x.readAnswerParams(r.URL.RawQuery); err != nil {
+		return err
+	}
+	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != jsonType {
+		return &problem{http.StatusUnsupportedMediaType, codeMediaType, fmt.Sprintf(
+			"a body of type %s; send a rld.v1.CheckRequest as %s", quote(r.Header.Get("Content-Type")), jsonType)}
+	}
+	var req rldv1.CheckRequest
+	if err := decodeBody(body, &req); err != nil {
+		return err
+	}
+	return x.readRequest(&req)
+}
+
+// readBody reads a body of at most MaxBodyBytes.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.ContentLength == 0 {
+		return nil, nil
+	}
+	if r.ContentLength > MaxBodyBytes {
+		return nil, bodyTooLarge()
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBodyBytes))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, bodyTooLarge()
+	case err != nil:
+		return nil, badRequest("the body ended early: %v", err)
+	}
+	return body, nil
+}
+
+func bodyTooLarge() error {
+	return &problem{http.StatusRequestEntityTooLarge, codeTooLarge, fmt.Sprintf(
+		"the body is longer than %d bytes", MaxBodyBytes)}
+}
+
+// decodeBody decodes the JSON form of a message and refuses unknown fields.
+func decodeBody(body []byte, m proto.Message) error {
+	err := protojson.Unmarshal(body, m)
+	if err == nil {
+		return nil
+	}
+	// The errors of protojson start with "proto:" and a blank that may be a
+	// no-break space, so that nobody compares them.
+	text := strings.TrimSpace(strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\u00a0", " "), "proto:"))
+	if len(text) > maxBodyFault {
+		text = text[:maxBodyFault] + "..."
+	}
+	return badRequest("the body is not a %s in JSON: %s", m.ProtoReflect().Descriptor().FullName(), text)
+}
+
+// readAnswerParams reads the query beside a body, which may only say how to
+// answer.
+func (x *exchange) readAnswerParams(raw string) error {
+	if err := checkLength(raw); err != nil {
+		return err
+	}
+	p := params{ask: &x.ask}
+	for walk := (pairs{raw}); ; {
+		rawName, value, ok := walk.next()
+		if !ok {
+			return nil
+		}
+		name, err := decodeName(rawName)
+		if err != nil {
+			return err
+		}
+		known, err := p.answer(name, value)
+		if err != nil {
+			return err
+		}
+		if !known {
+			return badRequest("parameter %s beside a body: the question is either in the body or in the query; "+
+				"only deny_status and headers go with both", quote(name))
+		}
+	}
+}
+
+// readRequest makes a call of a native request.
+func (x *exchange) readRequest(req *rldv1.CheckRequest) error {
+	if n := len(req.GetDescriptors()); n > node.MaxDescriptors {
+		return badRequest("%d descriptors in one call, at most %d", n, node.MaxDescriptors)
+	}
+	hits := max(1, req.GetHits())
+	x.id, x.call.Domain, x.call.Peek = req.GetId(), req.GetDomain(), req.GetPeek()
+	for i, d := range req.GetDescriptors() {
+		if n := len(d.GetEntries()); n > node.MaxEntries {
+			return badRequest("descriptor %d: %d entries, at most %d", i, n, node.MaxEntries)
+		}
+		limit, problem := override(d.GetLimit())
+		if problem != "" {
+			return badRequest("descriptor %d: %s", i, problem)
+		}
+		start := len(x.entries)
+		for _, e := range d.GetEntries() {
+			x.entries = append(x.entries, rules.Entry{Key: e.GetKey(), Value: e.GetValue()})
+		}
+		own := hits
+		if d.Hits != nil {
+			own = d.GetHits()
+		}
+		x.addDescriptor(start, own, limit)
+	}
+	return nil
+}
+
+// override converts a limit override, or says what is wrong with it.
+func override(o *rldv1.Override) (limit rules.Override, problem string) {
+	if o == nil {
+		return rules.Override{}, ""
+	}
+	u := o.GetUnit()
+	if u <= rldv1.Unit_UNIT_UNSPECIFIED || u > math.MaxUint8 || rules.Unit(u) > rules.Year {
+		return rules.Override{}, fmt.Sprintf(
+			"limit with unit %s; want one of SECOND, MINUTE, HOUR, DAY, WEEK, MONTH and YEAR", u)
+	}
+	return rules.Override{Requests: o.GetRequestsPerUnit(), Unit: rules.Unit(u)}, ""
+}

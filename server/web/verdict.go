@@ -1,0 +1,152 @@
+package web
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/server"
+)
+
+// verdict is a decided call as HTTP tells it. It is valid as long as the
+// exchange it was judged from.
+type verdict struct {
+	x        *exchange
+	settings *server.Settings
+	now      time.Time
+
+	status  int  // of the answer
+	allowed bool // true in shadow mode, whatever the limits say
+
+	// binding is the index of the descriptor the caller should mind most:
+	// the one that refused, else the one with the least left; -1 when
+	// nothing limits the call.
+	binding int
+	// retryAfter is set on a refusal: whole seconds, at least 1.
+	retryAfter uint64
+	// delay is how long to hold a passed call back.
+	delay time.Duration
+	// degraded is the first reason why the answer is less than exact.
+	degraded node.Degraded
+}
+
+func judge(x *exchange, s *server.Settings, now time.Time) verdict {
+	c := x.call
+	v := verdict{x: x, settings: s, now: now, status: http.StatusOK, binding: -1}
+	v.allowed = c.Decision.Allowed || s.Shadow
+	for i := range c.Statuses {
+		st := &c.Statuses[i]
+		if v.degraded == node.NotDegraded {
+			v.degraded = st.Degraded
+		}
+		if v.allowed {
+			v.delay = max(v.delay, st.Delay)
+		}
+		if st.Limit != nil && (v.binding < 0 || tighter(st, &c.Statuses[v.binding])) {
+			v.binding = i
+		}
+	}
+	if !c.Decision.Allowed && c.Decision.Refused >= 0 && c.Decision.Refused < len(c.Statuses) {
+		v.binding = c.Decision.Refused
+	}
+	if !v.allowed {
+		v.status = x.ask.denyStatus
+		v.retryAfter = max(1, seconds(retry(c.Statuses)))
+	}
+	return v
+}
+
+// tighter reports whether a binds a passed call more than b: an enforced
+// limit before one in shadow mode, then the smaller remaining.
+func tighter(a, b *node.Status) bool {
+	if a.Limit.Shadow != b.Limit.Shadow {
+		return b.Limit.Shadow
+	}
+	return a.Remaining < b.Remaining
+}
+
+// retry is the time after which a refused call would pass if nothing else
+// came: every limit that refuses must have room for it, but of the quotas,
+// which refuse only together, one is enough.
+func retry(statuses []node.Status) time.Duration {
+	var hard, quota time.Duration
+	spent, left := false, false // quotas with no room, and with room
+	for i := range statuses {
+		s := &statuses[i]
+		switch {
+		case s.Limit == nil || s.Limit.Shadow:
+		case !s.Limit.Quota:
+			if s.Over {
+				hard = max(hard, s.Retry)
+			}
+		case !s.Over:
+			left = true
+		case !spent || s.Retry < quota:
+			spent, quota = true, s.Retry
+		}
+	}
+	if spent && !left {
+		return max(hard, quota)
+	}
+	return hard
+}
+
+// seconds rounds up to whole seconds.
+func seconds(d time.Duration) uint64 {
+	if d <= 0 {
+		return 0
+	}
+	s := uint64(d / time.Second)
+	if d%time.Second > 0 {
+		s++
+	}
+	return s
+}
+
+// millis rounds up to whole milliseconds.
+func millis(d time.Duration) uint64 {
+	return (uint64(max(d, 0)) + uint64(time.Millisecond) - 1) / uint64(time.Millisecond)
+}
+
+// resetAt is the Unix time in seconds, rounded up, at which the whole limit
+// is available again.
+func (v *verdict) resetAt(s *node.Status) int64 {
+	at := v.now.Add(s.Reset)
+	if at.Nanosecond() > 0 {
+		return at.Unix() + 1
+	}
+	return at.Unix()
+}
+
+// limited returns the status of the binding descriptor, nil when there is
+// none.
+func (v *verdict) limited() *node.Status {
+	if v.binding < 0 {
+		return nil
+	}
+	s := &v.x.call.Statuses[v.binding]
+	if s.Limit == nil {
+		return nil
+	}
+	return s
+}
+
+// overrideName stands in for a rule where an override limits a descriptor that
+// no rule matches, as in the native API.
+const overrideName = "override"
+
+// displayName is what the limit of a status is called in headers.
+func displayName(s *node.Status) string {
+	if s.Rule == nil {
+		return overrideName
+	}
+	return s.Rule.Display()
+}
+
+// rulePath is the path of the rule of a status.
+func rulePath(s *node.Status) string {
+	if s.Rule == nil {
+		return overrideName
+	}
+	return s.Rule.Path
+}

@@ -1,0 +1,80 @@
+package web
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/server"
+)
+
+func TestRetry(t *testing.T) {
+	hard := func(over bool, s int) node.Status {
+		return node.Status{Limit: &rules.Limit{}, Over: over, Retry: time.Duration(s) * time.Second}
+	}
+	mode := func(st node.Status, quota, shadow bool) node.Status {
+		st.Limit.Quota, st.Limit.Shadow = quota, shadow
+		return st
+	}
+	quota := func(over bool, s int) node.Status { return mode(hard(over, s), true, false) }
+	tests := []struct {
+		name     string
+		statuses []node.Status
+		want     int
+	}{
+		{"one", []node.Status{hard(true, 5)}, 5},
+		{"the last of several", []node.Status{hard(true, 5), hard(true, 9), hard(false, 99)}, 9},
+		{"no limit", []node.Status{{}, hard(true, 5)}, 5},
+		{"shadow does not refuse", []node.Status{mode(hard(true, 50), false, true), hard(true, 5)}, 5},
+		{"first of the quotas", []node.Status{quota(true, 50), quota(true, 7), quota(true, 9)}, 7},
+		{"a quota with room refuses nothing", []node.Status{quota(true, 50), quota(false, 0), hard(true, 5)}, 5},
+		{"quotas and a limit", []node.Status{quota(true, 50), hard(true, 5), quota(true, 40)}, 40},
+		{"quota without a wait", []node.Status{quota(true, 0), quota(true, 40)}, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := retry(tt.statuses); got != time.Duration(tt.want)*time.Second {
+				t.Errorf("retry %v, want %d s", got, tt.want)
+			}
+		})
+	}
+}
+
+// Of many descriptors some are listed, among them the one that refused.
+func TestManyDescriptorsKeepHeadersShort(t *testing.T) {
+	x := newExchange()
+	for i := range node.MaxDescriptors {
+		l := &rules.Limit{Requests: 1, Unit: rules.Second, Multiplier: 1}
+		r := &rules.Rule{Path: fmt.Sprintf("rule %d", i), Limit: l}
+		x.call.Statuses = append(x.call.Statuses, node.Status{Rule: r, Limit: l, Remaining: 1})
+	}
+	x.call.Statuses[200].Over = true
+	x.call.Decision = node.Decision{Refused: 200}
+	v := judge(x, &server.Settings{}, startOfScripts())
+	v.appendRateLimit(&x.fields)
+	h := make(map[string][]string)
+	x.fields.publish(h)
+	want := ""
+	for i := range maxItems - 1 {
+		want += fmt.Sprintf(`"rule %d";q=1;w=1, `, i)
+	}
+	if want += `"rule 200";q=1;w=1`; h["Ratelimit-Policy"][0] != want {
+		t.Errorf("got  %s\nwant %s", h["Ratelimit-Policy"][0], want)
+	}
+}
+
+// An engine that breaks its contract makes no panic.
+func TestJudgeOfNonsense(t *testing.T) {
+	for _, refused := range []int{-1, 0, 1, 7} {
+		x := newExchange()
+		x.call.Statuses = []node.Status{{}}
+		x.call.Decision = node.Decision{Refused: refused}
+		v := judge(x, &server.Settings{}, startOfScripts())
+		v.appendFields(&x.fields)
+		if b := v.appendBody(nil, checkForm); v.allowed || v.retryAfter != 1 || len(b) == 0 {
+			t.Errorf("refused %d: %s", refused, b)
+		}
+	}
+}
