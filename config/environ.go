@@ -1,0 +1,65 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const (
+	envPrefix = "RLD_"
+	// configVariable names the settings file, as --config does.
+	configVariable = "RLD_CONFIG"
+)
+
+// parseEnviron returns the variables that are set to something. The links
+// that Kubernetes puts into every container for the services around it are
+// left out: those of services named grpc, redis or rld would look like ours.
+func parseEnviron(environ []string) map[string]string {
+	env := make(map[string]string, len(environ))
+	for _, e := range environ {
+		name, value, _ := strings.Cut(e, "=")
+		if value != "" && !serviceLink(name, value) {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+var (
+	linkName = regexp.MustCompile(
+		`_SERVICE_HOST$|_SERVICE_PORT(_[A-Z0-9_]+)?$|_PORT_[0-9]+_(TCP|UDP|SCTP)(_.*)?$`)
+	linkValue = regexp.MustCompile(`^(tcp|udp|sctp)://`)
+)
+
+func serviceLink(name, value string) bool {
+	return linkName.MatchString(name) || strings.HasSuffix(name, "_PORT") && linkValue.MatchString(value)
+}
+
+// environ takes the RLD_* variables over and warns of those it does not know.
+func (l *loader) environ(env map[string]string) {
+	byEnv := make(map[string]*field)
+	known := []string{configVariable}
+	for i := range l.table {
+		if f := &l.table[i]; f.flag != "" {
+			byEnv[f.env()] = f
+			known = append(known, f.env())
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if f := byEnv[name]; f != nil {
+			l.set(f.name, env[name], fromEnv(name))
+			continue
+		}
+		if !strings.HasPrefix(name, envPrefix) || name == configVariable {
+			continue
+		}
+		warning := fmt.Sprintf("%s is set and is no setting of rld", name)
+		if guess := closest(name, known); guess != "" {
+			warning += fmt.Sprintf("; did you mean %s?", guess)
+		}
+		l.warnings = append(l.warnings, warning)
+	}
+}

@@ -1,0 +1,150 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Field is one setting, for those who list them or take them from a command
+// line.
+type Field struct {
+	// Name is where it stands in the file, "grpc.addr".
+	Name string
+	// Flag is its flag without the dashes, "grpc-addr"; "" for a setting
+	// that only the file can hold.
+	Flag string
+	// Env is its environment variable, "RLD_GRPC_ADDR"; "" likewise.
+	Env string
+	// Usage is one line about it, Kind the kind of value it takes.
+	Usage, Kind string
+	// Default is what holds when nothing is said.
+	Default string
+}
+
+// Fields lists every setting in the order of the file.
+func Fields() []Field {
+	c := Default()
+	table := fields(&c)
+	out := make([]Field, len(table))
+	for i := range table {
+		f := &table[i]
+		out[i] = Field{Name: f.name, Flag: f.flag, Env: f.env(), Usage: f.usage, Kind: f.kind, Default: f.get()}
+	}
+	return out
+}
+
+// field is one setting bound to a Config.
+type field struct {
+	name, flag, usage string
+	value
+	// node takes the setting from a file where it is no single value; nil
+	// for all others.
+	node func(n *yaml.Node) error
+	// hint ends what is said of a fault inside such a value.
+	hint string
+}
+
+// env follows from the flag: --grpc-addr is RLD_GRPC_ADDR.
+func (f *field) env() string {
+	if f.flag == "" {
+		return ""
+	}
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(f.flag, "-", "_"))
+}
+
+// fields binds every setting to c.
+func fields(c *Config) []field {
+	return slices.Concat(listenerFields(c), limitFields(c), answerFields(c), processFields(c))
+}
+
+func listenerFields(c *Config) []field {
+	api, readAPI := mapping(&c.HTTP.RateLimitAPI)
+	return []field{
+		{name: "grpc.addr", flag: "grpc-addr", value: text(&c.GRPC.Addr, "host:port"),
+			usage: "where gRPC is answered (Envoy RLS, native API, health)"},
+		{name: "grpc.uds", flag: "grpc-uds", value: text(&c.GRPC.UDS, "path"),
+			usage: "a unix socket to answer gRPC on as well"},
+		{name: "grpc.max_connection_age", flag: "grpc-max-connection-age",
+			value: duration(&c.GRPC.MaxConnectionAge),
+			usage: "age at which a gRPC connection is told to go away; 0 for never"},
+		{name: "grpc.max_connection_age_grace", flag: "grpc-max-connection-age-grace",
+			value: duration(&c.GRPC.MaxConnectionAgeGrace),
+			usage: "time its calls may still take after that"},
+		{name: "http.addr", flag: "http-addr", value: text(&c.HTTP.Addr, "host:port"),
+			usage: "where HTTP is answered (/v1/check, /json, /healthcheck)"},
+		{name: "http.headers", flag: "http-headers",
+			value: choice(&c.HTTP.Headers, HeadersStandard, HeadersLegacy),
+			usage: "rate limit headers of HTTP answers: standard, or legacy for X-RateLimit-* too"},
+		{name: "http.documentation_url", flag: "http-documentation-url",
+			value: text(&c.HTTP.DocumentationURL, "url"),
+			usage: "page about the limits, named in the body of a denial"},
+		{name: "http.rate_limit_api", value: api, node: readAPI,
+			hint:  "; it has domain and descriptors, and an entry has param, key, fallback, fallback_key",
+			usage: "what /api/v1/rate_limit makes of its parameters"},
+		{name: "admin.addr", flag: "admin-addr", value: text(&c.Admin.Addr, "host:port"),
+			usage: "where metrics, health and pprof are served"},
+		{name: "insecure", flag: "insecure", value: boolean(&c.Insecure),
+			usage: "let listeners off loopback answer without TLS"},
+	}
+}
+
+func limitFields(c *Config) []field {
+	return []field{
+		{name: "limits.path", flag: "limits", value: text(&c.Limits.Path, "path"),
+			usage: "file or folder of limits; the embedded examples without it"},
+		{name: "limits.names", flag: "limits-names",
+			value: choice(&c.Limits.Names, NamesYAML, NamesVisible, NamesAll),
+			usage: "files of that folder that count: yaml, visible (any but dotfiles) or all"},
+		{name: "limits.poll", flag: "limits-poll", value: duration(&c.Limits.Poll),
+			usage: "time between two looks at the limits"},
+		{name: "limits.merge_domains", flag: "merge-domains", value: boolean(&c.Limits.MergeDomains),
+			usage: "let several files hold rules of one domain"},
+		{name: "limits.charge_denied", flag: "charge-denied", value: boolean(&c.Limits.ChargeDenied),
+			usage: "charge refused hits too, as envoyproxy/ratelimit does"},
+		{name: "limits.near_limit_ratio", flag: "near-limit-ratio", value: ratio(&c.Limits.NearRatio),
+			usage: "share of a limit from which on metrics count hits as near it"},
+	}
+}
+
+func answerFields(c *Config) []field {
+	return []field{
+		{name: "shadow", flag: "shadow", value: boolean(&c.Shadow),
+			usage: "pass every call and only report what would have been refused"},
+		{name: "quota_all", flag: "quota-all", value: boolean(&c.QuotaAll),
+			usage: "take every descriptor for a quota: refuse a call only when all are over"},
+		{name: "rls.headers", flag: "rls-headers", value: boolean(&c.RLS.Headers),
+			usage: "return rate limit headers to Envoy"},
+		{name: "rls.limit_header", flag: "rls-limit-header", value: text(&c.RLS.LimitHeader, "name"),
+			usage: "name of the header with the limit"},
+		{name: "rls.remaining_header", flag: "rls-remaining-header",
+			value: text(&c.RLS.RemainingHeader, "name"),
+			usage: "name of the header with what remains"},
+		{name: "rls.reset_header", flag: "rls-reset-header", value: text(&c.RLS.ResetHeader, "name"),
+			usage: "name of the header with the seconds to the reset"},
+		{name: "rls.dynamic_metadata", flag: "rls-dynamic-metadata",
+			value: boolean(&c.RLS.DynamicMetadata),
+			usage: "return the request and its rules' metadata to Envoy"},
+	}
+}
+
+func processFields(c *Config) []field {
+	return []field{
+		{name: "max_keys", flag: "max-keys", value: whole(&c.MaxKeys),
+			usage: "live keys that are tracked; new ones beyond it share overflow counters"},
+		{name: "shards", flag: "shards", value: whole(&c.Shards),
+			usage: "parts the keys are split into, a power of two up to 64; 0 picks by the processors"},
+		{name: "cluster.secret_file", flag: "cluster-secret-file", value: text(&c.Cluster.SecretFile, "path"),
+			usage: "file with the secret keys are hashed with; random without it"},
+		{name: "clock.max_offset", flag: "clock-max-offset", value: duration(&c.Clock.MaxOffset),
+			usage: "how far ahead another daemon's clock may be"},
+		{name: "log.level", flag: "log-level",
+			value: choice(&c.Log.Level, LevelDebug, LevelInfo, LevelWarn, LevelError),
+			usage: "least severe level that is logged: debug, info, warn or error"},
+		{name: "log.format", flag: "log-format", value: choice(&c.Log.Format, FormatText, FormatJSON),
+			usage: "form of a log line: text or json"},
+		{name: "drain", flag: "drain", value: duration(&c.Drain),
+			usage: "how long a stopping daemon waits for calls in flight"},
+	}
+}

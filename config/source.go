@@ -1,0 +1,222 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/georld/rld/limits"
+)
+
+// Bounds on what is read as limits. They are far above what operators write
+// and keep a wrong path from filling the memory.
+const (
+	MaxFiles      = 1_000    // files of a folder
+	MaxTotalBytes = 64 << 20 // bytes of all files
+	maxVisited    = 20_000   // names looked at in a folder
+)
+
+// Names is which files of a folder hold limits.
+type Names string
+
+// The kinds of names. Names that begin with two dots never count: Kubernetes
+// keeps the versions of a ConfigMap under them, and the same files would be
+// read twice.
+const (
+	// NamesYAML is *.yaml and *.yml, without files and folders whose name
+	// begins with a dot.
+	NamesYAML Names = "yaml"
+	// NamesVisible is every file, without those whose name begins with a dot
+	// (upstream with RUNTIME_IGNOREDOTFILES=true).
+	NamesVisible Names = "visible"
+	// NamesAll is every file (upstream).
+	NamesAll Names = "all"
+)
+
+// Files reads the limits at path: the file itself, whatever its name, or the
+// files of a folder and the folders in it, in the order of their names.
+// Symbolic links to files are followed, those to folders are not. Files of a
+// folder that do not count are named in one warning.
+//
+// It is an error if there is nothing to read or if a file cannot be read, is
+// no regular file, or is beyond the bounds above. Each file's Name is path,
+// or path joined with the file's place in the folder.
+func Files(path string, names Names) (files []limits.File, warnings []string, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, pathProblem(path, err)
+	}
+	r := reader{names: names}
+	if !info.IsDir() {
+		if err := r.read(path); err != nil {
+			return nil, nil, err
+		}
+		return r.files, nil, nil
+	}
+	if err := r.folder(path); err != nil {
+		return nil, nil, err
+	}
+	warnings = r.warnings()
+	if len(r.files) == 0 {
+		return nil, warnings, emptyFolder(path, names, r.skipped)
+	}
+	return r.files, warnings, nil
+}
+
+// reader gathers the files of one reading.
+type reader struct {
+	names   Names
+	files   []limits.File
+	total   int
+	visited int
+	skipped []string // files that do not count
+	links   []string // links to folders
+}
+
+func (r *reader) folder(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("read the folder of limits: %w", err)
+	}
+	for _, e := range entries {
+		if r.visited++; r.visited > maxVisited {
+			return fmt.Errorf("%s: more than %d names below the folder of limits; "+
+				"give a folder that holds only limits", dir, maxVisited)
+		}
+		if err := r.entry(filepath.Join(dir, e.Name()), e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reader) entry(path string, e fs.DirEntry) error {
+	name := e.Name()
+	if strings.HasPrefix(name, "..") || r.names != NamesAll && strings.HasPrefix(name, ".") {
+		return nil
+	}
+	if e.IsDir() {
+		return r.folder(path)
+	}
+	if e.Type()&fs.ModeSymlink != 0 {
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			r.links = append(r.links, path)
+			return nil
+		}
+	}
+	if r.names == NamesYAML && !yamlName(name) {
+		r.skipped = append(r.skipped, path)
+		return nil
+	}
+	return r.read(path)
+}
+
+// read adds one file.
+func (r *reader) read(path string) error {
+	if len(r.files) == MaxFiles {
+		return fmt.Errorf("%s: more than %d files of limits; join some", path, MaxFiles)
+	}
+	data, err := readRegular(path, limits.MaxFileBytes)
+	if err != nil {
+		return err
+	}
+	if r.total += len(data); r.total > MaxTotalBytes {
+		return fmt.Errorf("%s: the files of limits are more than %d MiB together", path, MaxTotalBytes>>20)
+	}
+	r.files = append(r.files, limits.File{Name: path, Data: data})
+	return nil
+}
+
+func (r *reader) warnings() []string {
+	var out []string
+	if len(r.skipped) > 0 {
+		out = append(out, fmt.Sprintf("not read as limits, only *.yaml and *.yml are: %s", listNames(r.skipped)))
+	}
+	if len(r.links) > 0 {
+		out = append(out, fmt.Sprintf("links to folders are not followed: %s", listNames(r.links)))
+	}
+	return out
+}
+
+// readRegular reads a regular file of at most limit bytes. It opens without
+// blocking, since to open a pipe is to wait for its writer.
+func readRegular(path string, limit int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, pathProblem(path, err)
+	}
+	defer f.Close() // opened to read: closing loses nothing
+	info, err := f.Stat()
+	if err != nil {
+		return nil, pathProblem(path, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: is a %s, not a regular file", path, kind(info.Mode()))
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, pathProblem(path, err)
+	}
+	if int64(len(data)) > limit {
+		return nil, fmt.Errorf("%s: is larger than the %d bytes that are read at most", path, limit)
+	}
+	return data, nil
+}
+
+func yamlName(name string) bool {
+	ext := filepath.Ext(name)
+	return ext == ".yaml" || ext == ".yml"
+}
+
+func emptyFolder(path string, names Names, skipped []string) error {
+	switch {
+	case len(skipped) > 0:
+		return fmt.Errorf("%s: no limits in this folder: of its %d files none ends in .yaml or .yml",
+			path, len(skipped))
+	case names == NamesYAML:
+		return fmt.Errorf("%s: no limits in this folder: put a *.yaml or *.yml file there", path)
+	}
+	return fmt.Errorf("%s: no limits in this folder: it holds no files", path)
+}
+
+func pathProblem(path string, err error) error { return fmt.Errorf("%s: %w", path, reason(err)) }
+
+// reason strips the operation and the path from a file error.
+func reason(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+func kind(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "folder"
+	case m&fs.ModeNamedPipe != 0:
+		return "pipe"
+	case m&fs.ModeSocket != 0:
+		return "socket"
+	case m&fs.ModeDevice != 0:
+		return "device"
+	}
+	return "special file"
+}
+
+// listNames joins names for a message: a few, and how many more.
+func listNames(names []string) string {
+	const most = 5
+	names = slices.Clone(names)
+	slices.Sort(names)
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}

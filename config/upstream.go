@@ -1,0 +1,197 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The settings of envoyproxy/ratelimit, which reads them from the environment
+// alone. Those that make sense without a store mean the same here, so that
+// switching is a change of address, with three differences: listeners stay on
+// loopback unless a host is given, a unix socket is answered on beside TCP
+// and not instead of it, and what would be a weaker daemon than the operator
+// asked for is refused.
+
+// upstreamSame maps variables to settings that take their value as it is.
+var upstreamSame = map[string]string{
+	"GRPC_UDS":                       "grpc.uds",
+	"GRPC_MAX_CONNECTION_AGE":        "grpc.max_connection_age",
+	"GRPC_MAX_CONNECTION_AGE_GRACE":  "grpc.max_connection_age_grace",
+	"LOG_FORMAT":                     "log.format",
+	"MERGE_DOMAIN_CONFIG":            "limits.merge_domains",
+	"NEAR_LIMIT_RATIO":               "limits.near_limit_ratio",
+	"LIMIT_RESPONSE_HEADERS_ENABLED": "rls.headers",
+	"LIMIT_LIMIT_HEADER":             "rls.limit_header",
+	"LIMIT_REMAINING_HEADER":         "rls.remaining_header",
+	"LIMIT_RESET_HEADER":             "rls.reset_header",
+	"RESPONSE_DYNAMIC_METADATA":      "rls.dynamic_metadata",
+	"SHADOW_MODE":                    "shadow",
+	"QUOTA_MODE":                     "quota_all",
+}
+
+// upstreamLevels maps upstream's levels to ours where the names differ.
+var upstreamLevels = map[string]string{
+	"trace": "debug", "warning": "warn", "fatal": "error", "panic": "error",
+}
+
+// upstream takes upstream's variables over. ownPath says that a stronger source
+// names the limits, so that RUNTIME_* is not asked which files count.
+func (l *loader) upstream(env map[string]string, ownPath bool) {
+	for _, name := range slices.Sorted(maps.Keys(upstreamSame)) {
+		if v := env[name]; v != "" {
+			l.set(upstreamSame[name], v, fromEnv(name))
+		}
+	}
+	if v := env["LOG_LEVEL"]; v != "" {
+		if ours, ok := upstreamLevels[strings.ToLower(v)]; ok {
+			v = ours
+		}
+		l.set("log.level", v, fromEnv("LOG_LEVEL"))
+	}
+	l.upstreamAddr("http.addr", &l.cfg.HTTP.Addr, env, "HOST", "PORT")
+	l.upstreamAddr("grpc.addr", &l.cfg.GRPC.Addr, env, "GRPC_HOST", "GRPC_PORT")
+	l.upstreamAddr("admin.addr", &l.cfg.Admin.Addr, env, "DEBUG_HOST", "DEBUG_PORT")
+	if !ownPath {
+		l.upstreamRuntime(env)
+	}
+	l.upstreamRefused(env)
+	l.upstreamUnused(env)
+}
+
+// upstreamLast takes over the one variable of upstream that wins over ours:
+// it asks for less charging than RLD_CHARGE_DENIED does.
+func (l *loader) upstreamLast(env map[string]string) {
+	const name = "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT"
+	if l.upstreamBool(env, name) {
+		l.set("limits.charge_denied", "false", fromEnv(name))
+	}
+}
+
+// upstreamBool reads a variable that is no setting of ours by itself.
+func (l *loader) upstreamBool(env map[string]string, name string) bool {
+	v := env[name]
+	if v == "" {
+		return false
+	}
+	b, err := strconv.ParseBool(v)
+	if err != nil {
+		l.faults = append(l.faults, &Fault{
+			Problem: fmt.Sprintf("%q is neither true nor false", v), Origin: fromEnv(name)})
+	}
+	return b
+}
+
+// upstreamAddr puts a host and a port, of which either may be missing, over
+// those of an address.
+func (l *loader) upstreamAddr(field string, addr *string, env map[string]string, hostVar, portVar string) {
+	var names []string
+	host, port, err := net.SplitHostPort(*addr)
+	if err != nil {
+		return // a bad one in the file, which Validate reports
+	}
+	if v := env[hostVar]; v != "" {
+		names, host = append(names, hostVar), strings.Trim(v, "[]")
+	}
+	if v := env[portVar]; v != "" {
+		if err := checkPort(v); err != nil {
+			l.faults = append(l.faults, &Fault{Field: field, Problem: err.Error(), Origin: fromEnv(portVar)})
+			return
+		}
+		names, port = append(names, portVar), v
+	}
+	if len(names) > 0 {
+		l.set(field, net.JoinHostPort(host, port), fromEnv(names...))
+	}
+}
+
+// upstreamRuntime composes the folder of limits as upstream does, where every
+// file counts whatever its name. RUNTIME_WATCH_ROOT chooses what upstream
+// watches; contents are compared here, which sees both.
+func (l *loader) upstreamRuntime(env map[string]string) {
+	l.upstreamBool(env, "RUNTIME_WATCH_ROOT")
+	ignoreDotfiles := l.upstreamBool(env, "RUNTIME_IGNOREDOTFILES")
+	parts := []struct{ name, value string }{
+		{"RUNTIME_ROOT", "/srv/runtime_data/current"},
+		{"RUNTIME_SUBDIRECTORY", ""},
+		{"RUNTIME_APPDIRECTORY", "config"},
+	}
+	var names, path []string
+	for _, p := range parts {
+		if v := env[p.name]; v != "" {
+			names, p.value = append(names, p.name), v
+		}
+		path = append(path, p.value)
+	}
+	if len(names) == 0 {
+		return
+	}
+	l.set("limits.path", filepath.Join(path...), fromEnv(names...))
+	kind, from := NamesAll, fromEnv(names...)
+	if ignoreDotfiles {
+		kind, from = NamesVisible, fromEnv("RUNTIME_IGNOREDOTFILES")
+	}
+	l.set("limits.names", string(kind), from)
+}
+
+// upstreamRefused refuses what rld would do less safely than it was told to.
+func (l *loader) upstreamRefused(env map[string]string) {
+	refuse := func(from Origin, problem string) {
+		l.faults = append(l.faults, &Fault{Problem: problem, Origin: from})
+	}
+	const noTLS = "rld has no TLS on its gRPC listener yet and will not answer in plain text instead: " +
+		"unset this, and listen on loopback or a unix socket, or behind a proxy that ends TLS"
+	use, asked := env["GRPC_SERVER_USE_TLS"]
+	on, err := strconv.ParseBool(use)
+	if asked && (on || err != nil) {
+		refuse(fromEnv("GRPC_SERVER_USE_TLS"), noTLS)
+	} else if !asked {
+		var given []string
+		for _, name := range []string{"GRPC_SERVER_TLS_CERT", "GRPC_SERVER_TLS_KEY",
+			"GRPC_CLIENT_TLS_CACERT", "GRPC_CLIENT_TLS_SAN"} {
+			if env[name] != "" {
+				given = append(given, name)
+			}
+		}
+		if len(given) > 0 {
+			refuse(fromEnv(given...), noTLS)
+		}
+	}
+	if v := env["CONFIG_TYPE"]; v != "" && v != "FILE" {
+		refuse(fromEnv("CONFIG_TYPE"), fmt.Sprintf("%q is no source of limits that rld has: "+
+			"unset it or say FILE, and give the limits as files", v))
+	}
+}
+
+// storePrefixes begin the names of settings of the store that rld does not
+// have.
+var storePrefixes = []string{
+	"REDIS_", "MEMCACHE_", "BACKEND_TYPE", "CACHE_KEY_PREFIX", "EXPIRATION_JITTER_MAX_SECONDS",
+	"LOCAL_CACHE_SIZE_IN_BYTES",
+}
+
+// upstreamUnused warns once of each group of settings without effect.
+func (l *loader) upstreamUnused(env map[string]string) {
+	var store, stats []string
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if slices.ContainsFunc(storePrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
+			store = append(store, name)
+		}
+	}
+	for _, name := range []string{"USE_STATSD", "USE_DOG_STATSD", "USE_PROMETHEUS", "TRACING_ENABLED"} {
+		if on, err := strconv.ParseBool(env[name]); err == nil && on {
+			stats = append(stats, name)
+		}
+	}
+	if len(store) > 0 {
+		l.warnings = append(l.warnings, "not used, rld has no store: "+listNames(store))
+	}
+	if len(stats) > 0 {
+		l.warnings = append(l.warnings,
+			"not used, metrics are served at /metrics of the admin listener: "+listNames(stats))
+	}
+}

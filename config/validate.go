@@ -1,0 +1,217 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/georld/rld/rules"
+)
+
+// Bounds that Validate holds the settings to.
+const (
+	maxMaxKeys   = 100_000_000
+	maxShards    = 64
+	maxSocketLen = 107 // bytes of a unix socket's path
+)
+
+// Validate returns Faults that name every field at fault, or nil.
+func (c *Config) Validate() error {
+	var v validator
+	v.listeners(c)
+	v.http(&c.HTTP)
+	v.limits(&c.Limits)
+	v.rls(&c.RLS)
+	v.process(c)
+	if len(v.faults) == 0 {
+		return nil
+	}
+	return v.faults
+}
+
+// Exposed lists the listeners that other machines can reach, each as its
+// field and address: "grpc.addr 0.0.0.0:8081".
+func (c *Config) Exposed() []string {
+	var out []string
+	for _, l := range c.listeners() {
+		if host, _, err := net.SplitHostPort(l.addr); err == nil && !loopback(host) {
+			out = append(out, l.field+" "+l.addr)
+		}
+	}
+	return out
+}
+
+type listener struct{ field, addr string }
+
+func (c *Config) listeners() []listener {
+	return []listener{{"grpc.addr", c.GRPC.Addr}, {"http.addr", c.HTTP.Addr}, {"admin.addr", c.Admin.Addr}}
+}
+
+// loopback reports whether host is reachable from this machine alone. A name
+// but localhost is taken for one that is not.
+func loopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+// validator gathers faults.
+type validator struct{ faults Faults }
+
+func (v *validator) fault(field, format string, args ...any) {
+	v.faults = append(v.faults, &Fault{Field: field, Problem: fmt.Sprintf(format, args...)})
+}
+
+func (v *validator) listeners(c *Config) {
+	taken := make(map[string]string)
+	for _, l := range c.listeners() {
+		host, port, err := splitAddr(l.addr)
+		if err != nil {
+			v.fault(l.field, "%s", err)
+			continue
+		}
+		if !c.Insecure && !loopback(host) {
+			v.fault(l.field, "%q is reachable from other machines and rld has no TLS there: "+
+				"use a loopback address such as 127.0.0.1:%s, or say --insecure (RLD_INSECURE=true) "+
+				"where the network is trusted", l.addr, port)
+		}
+		if other, ok := taken[l.addr]; ok && port != "0" {
+			v.fault(l.field, "%q is taken by %s already: give each a port of its own", l.addr, other)
+		}
+		taken[l.addr] = l.field
+	}
+	g := &c.GRPC
+	if len(g.UDS) > maxSocketLen || strings.ContainsRune(g.UDS, 0) {
+		v.fault("grpc.uds", "is not the path of a unix socket: at most %d bytes, none of them 0", maxSocketLen)
+	}
+	if g.MaxConnectionAge != 0 {
+		v.between("grpc.max_connection_age", g.MaxConnectionAge, time.Second, 0)
+	}
+	v.between("grpc.max_connection_age_grace", g.MaxConnectionAgeGrace, time.Second, 0)
+}
+
+// splitAddr takes host:port apart. The error says what would be right.
+func splitAddr(addr string) (host, port string, err error) {
+	host, port, err = net.SplitHostPort(addr)
+	if err != nil {
+		return "", "", fmt.Errorf("%q is not host:port such as 127.0.0.1:8080 or [::1]:8080", addr)
+	}
+	if err := checkPort(port); err != nil {
+		return "", "", err
+	}
+	return host, port, nil
+}
+
+func checkPort(port string) error {
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("%q is no port: a number from 0 (any free one) to 65535", port)
+	}
+	return nil
+}
+
+// between checks a duration; most 0 means without a bound above.
+func (v *validator) between(field string, d, least, most time.Duration) {
+	switch {
+	case most == 0 && d < least:
+		v.fault(field, "%s is too short: %s or more", shortDuration(d), shortDuration(least))
+	case most != 0 && (d < least || d > most):
+		v.fault(field, "%s is out of range: %s to %s",
+			shortDuration(d), shortDuration(least), shortDuration(most))
+	}
+}
+
+func (v *validator) number(field string, n, least, most int) {
+	if n < least || n > most {
+		v.fault(field, "%d is out of range: %d to %d", n, least, most)
+	}
+}
+
+// oneOf checks a word that did not come through the parser of a source.
+func oneOf[T ~string](v *validator, field string, got T, allowed ...T) {
+	for _, a := range allowed {
+		if got == a {
+			return
+		}
+	}
+	v.fault(field, "%q is none of %s", string(got), words(allowed))
+}
+
+func (v *validator) http(h *HTTP) {
+	oneOf(v, "http.headers", h.Headers, HeadersStandard, HeadersLegacy)
+	if h.DocumentationURL != "" {
+		u, err := url.Parse(h.DocumentationURL)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			v.fault("http.documentation_url", "%q is not an absolute URL such as https://example.com/limits",
+				h.DocumentationURL)
+		}
+	}
+	for _, err := range each(h.RateLimitAPI.Validate()) {
+		v.fault("http.rate_limit_api", "%s", err)
+	}
+}
+
+func (v *validator) limits(l *Limits) {
+	oneOf(v, "limits.names", l.Names, NamesYAML, NamesVisible, NamesAll)
+	v.between("limits.poll", l.Poll, 100*time.Millisecond, time.Hour)
+	if l.NearRatio == 0 || l.NearRatio > 100*rules.Percent {
+		v.fault("limits.near_limit_ratio", "is out of range: above 0 and at most 1")
+	}
+}
+
+func (v *validator) rls(r *RLS) {
+	taken := make(map[string]string)
+	for _, h := range []struct{ field, name string }{
+		{"rls.limit_header", r.LimitHeader},
+		{"rls.remaining_header", r.RemainingHeader},
+		{"rls.reset_header", r.ResetHeader},
+	} {
+		name := strings.ToLower(h.name)
+		other, ok := taken[name]
+		switch {
+		case !fieldName(h.name):
+			v.fault(h.field, "%q is not the name of a header: letters, digits and dashes", h.name)
+		case ok:
+			v.fault(h.field, "%q is the name of %s already", h.name, other)
+		}
+		taken[name] = h.field
+	}
+}
+
+// fieldName reports whether s may name an HTTP header (RFC 9110, token).
+func fieldName(s string) bool {
+	for _, r := range s {
+		alnum := '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z'
+		if !alnum && !strings.ContainsRune("!#$%&'*+-.^_`|~", r) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func (v *validator) process(c *Config) {
+	v.number("max_keys", c.MaxKeys, 1, maxMaxKeys)
+	if c.Shards < 0 || c.Shards > maxShards || c.Shards&(c.Shards-1) != 0 {
+		v.fault("shards", "%d is neither 0 nor a power of two up to %d", c.Shards, maxShards)
+	}
+	v.between("clock.max_offset", c.Clock.MaxOffset, time.Millisecond, 10*time.Second)
+	oneOf(v, "log.level", c.Log.Level, LevelDebug, LevelInfo, LevelWarn, LevelError)
+	oneOf(v, "log.format", c.Log.Format, FormatText, FormatJSON)
+	v.between("drain", c.Drain, 0, 10*time.Minute)
+}
+
+// each takes a joined error apart.
+func each(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}

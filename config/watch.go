@@ -1,0 +1,138 @@
+package config
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/georld/rld/limits"
+)
+
+const (
+	// settleTime is how long changed files must stay the same before they
+	// count: a reader may come in the middle of a write or of the exchange
+	// of a ConfigMap's version.
+	settleTime  = 100 * time.Millisecond
+	settleTries = 10
+)
+
+// Reading is what the files of limits were at one time: the files with
+// warnings, or an error that says why they could not be read.
+type Reading struct {
+	Files    []limits.File
+	Warnings []string
+	Err      error
+}
+
+// Watcher looks for changes of the files of limits. It compares contents and
+// not times, so that files that are exchanged behind a symbolic link (as
+// Kubernetes does with a ConfigMap) are seen and a mere touch is not.
+type Watcher struct {
+	path   string
+	names  Names
+	reload chan struct{}
+	last   fingerprint // of the Reading that was last handed on
+}
+
+// NewWatcher returns a watcher of Files(path, names) whose caller knows the
+// files it already has.
+func NewWatcher(path string, names Names, have []limits.File) *Watcher {
+	return &Watcher{
+		path:   path,
+		names:  names,
+		reload: make(chan struct{}, 1),
+		last:   Reading{Files: have}.fingerprint(),
+	}
+}
+
+// Reload makes Run look at once and hand on what it reads even if nothing
+// changed. It does not wait and may be called at any time by any goroutine;
+// calls while one is pending are one.
+func (w *Watcher) Reload() {
+	select {
+	case w.reload <- struct{}{}:
+	default:
+	}
+}
+
+// Run looks at the files once every poll until ctx ends and calls onChange,
+// one call at a time, with each Reading that differs from the last: good or
+// bad content alike, and each error once. It is to be called once.
+func (w *Watcher) Run(ctx context.Context, poll time.Duration, onChange func(Reading)) {
+	ticker := time.NewTicker(poll)
+	defer ticker.Stop()
+	for {
+		asked := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		case <-w.reload:
+			asked = true
+		}
+		r, f := w.read()
+		if f != w.last {
+			r, f = w.settle(ctx, min(poll, settleTime), r, f)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if f != w.last || asked {
+			w.last = f
+			onChange(r)
+		}
+	}
+}
+
+func (w *Watcher) read() (Reading, fingerprint) {
+	var r Reading
+	r.Files, r.Warnings, r.Err = Files(w.path, w.names)
+	return r, r.fingerprint()
+}
+
+// settle reads until two readings in a row agree.
+func (w *Watcher) settle(
+	ctx context.Context, wait time.Duration, r Reading, f fingerprint,
+) (Reading, fingerprint) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for range settleTries {
+		select {
+		case <-ctx.Done():
+			return r, f
+		case <-timer.C:
+		}
+		again, g := w.read()
+		if g == f {
+			return again, g
+		}
+		r, f = again, g
+		timer.Reset(wait)
+	}
+	r = Reading{Err: fmt.Errorf("%s: the files keep changing while they are read", w.path)}
+	return r, r.fingerprint()
+}
+
+// fingerprint stands for the content of a Reading.
+type fingerprint [sha256.Size]byte
+
+// fingerprint covers names and contents, or the error. Lengths go first so
+// that no two readings are the same by concatenation.
+func (r Reading) fingerprint() fingerprint {
+	h := sha256.New()
+	put := func(b []byte) {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(b)))) // a hash never fails
+		h.Write(b)
+	}
+	if r.Err != nil {
+		put([]byte(r.Err.Error()))
+		return fingerprint(h.Sum(nil))
+	}
+	for _, f := range r.Files {
+		put([]byte(f.Name))
+		put(f.Data)
+	}
+	return fingerprint(h.Sum(nil))
+}
