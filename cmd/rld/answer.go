@@ -1,0 +1,134 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	rldv1 "github.com/georld/rld/proto/rld/v1"
+)
+
+// writeTable prints an answer for people: the verdict, and a row a descriptor.
+func writeTable(w io.Writer, q *rldv1.CheckRequest, a *rldv1.CheckResponse) error {
+	var b strings.Builder
+	b.WriteString(verdict(q, a) + "\n\n")
+	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(t, "DESCRIPTOR\tANSWER\tRULE\tLIMIT\tREMAINING\tRESET\tRETRY\tNOTE")
+	for i, s := range a.GetStatuses() {
+		remaining, reset := "-", "-"
+		if s.GetLimit() != nil {
+			remaining = fmt.Sprint(s.GetRemaining())
+			reset = shown(s.GetResetAfter())
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			descriptorText(q.GetDescriptors()[i]), codeText(s.GetCode()), or(s.GetRule(), "-"), limitText(s),
+			remaining, reset, shown(s.GetRetryAfter()), or(strings.Join(notes(s), ", "), "-"))
+	}
+	// The writer below is a strings.Builder: nothing can fail.
+	_ = t.Flush()
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// verdict is the answer to the whole question.
+func verdict(q *rldv1.CheckRequest, a *rldv1.CheckResponse) string {
+	out := strings.ToUpper(codeText(a.GetCode()))
+	if by := a.GetRefusedBy(); by != "" {
+		out += " by " + by
+	}
+	if q.GetPeek() {
+		out += " (nothing was charged)"
+	}
+	return out
+}
+
+func descriptorText(d *rldv1.Descriptor) string {
+	parts := make([]string, len(d.GetEntries()))
+	for i, e := range d.GetEntries() {
+		parts[i] = e.GetKey() + "=" + e.GetValue()
+	}
+	return printable(strings.Join(parts, ","))
+}
+
+// limitText is a limit in few words: "10/second token_bucket, burst 20".
+func limitText(s *rldv1.Status) string {
+	l := s.GetLimit()
+	if l == nil {
+		return "-"
+	}
+	unit := strings.ToLower(l.GetUnit().String())
+	if m := l.GetUnitMultiplier(); m > 1 {
+		unit = fmt.Sprintf("%d %ss", m, unit)
+	}
+	out := fmt.Sprintf("%d/%s %s", l.GetRequestsPerUnit(), unit, l.GetAlgorithm())
+	if l.GetBurst() > 0 {
+		out += fmt.Sprintf(", burst %d", l.GetBurst())
+	}
+	return out
+}
+
+// notes is what is special about an answer.
+func notes(s *rldv1.Status) []string {
+	var out []string
+	if s.GetLimit() == nil {
+		switch {
+		case s.GetUnlimited():
+			out = append(out, "unlimited")
+		case s.GetRule() == "":
+			out = append(out, "no rule matches")
+		default:
+			out = append(out, "the rule has no limit")
+		}
+	}
+	if n := s.GetLimit().GetName(); n != "" {
+		out = append(out, "named "+printable(n))
+	}
+	if m := s.GetMode(); m != rldv1.Mode_ENFORCED {
+		out = append(out, strings.ToLower(m.String())+" mode")
+	}
+	if d := s.GetDelay().AsDuration(); d > 0 {
+		out = append(out, "hold back "+d.String())
+	}
+	if s.GetDegraded() {
+		out = append(out, "degraded: "+printable(s.GetDegradedReason()))
+	}
+	return out
+}
+
+func codeText(c rldv1.Code) string { return strings.ToLower(c.String()) }
+
+// shown is a duration for people; "-" for none.
+func shown(d *durationpb.Duration) string {
+	if d == nil {
+		return "-"
+	}
+	return millis(d).String()
+}
+
+// millis is a duration rounded up to the millisecond: to come back then is
+// never too early.
+func millis(d *durationpb.Duration) time.Duration {
+	return (d.AsDuration() + time.Millisecond - 1).Truncate(time.Millisecond)
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return printable(s)
+}
+
+// printable keeps what came from elsewhere from steering the terminal or
+// breaking the table.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return '?'
+		}
+		return r
+	}, s)
+}

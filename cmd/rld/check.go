@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/georld/rld/config"
+	rldv1 "github.com/georld/rld/proto/rld/v1"
+)
+
+// checkOptions is what `rld check` is told.
+type checkOptions struct {
+	addr        string
+	timeout     time.Duration
+	domain      string
+	descriptors []string
+	hits        uint64
+	peek        bool
+	form        outputForm
+}
+
+func newCheck(p process) *cobra.Command {
+	o := checkOptions{form: formTable}
+	cmd := &cobra.Command{
+		Use:   "check --domain DOMAIN KEY=VALUE...",
+		Short: "Ask a running daemon whether a request may pass",
+		Long: "Ask a running daemon one question, as a gateway does, and charge it. The KEY=VALUE\n" +
+			"arguments are one descriptor, in their order; each --descriptor adds another, and all\n" +
+			"pass or none does. The exit code is 0 when the request may pass, 1 when it may not,\n" +
+			"2 when there is no answer.",
+		Example: "  rld check --domain edge tier=free user_id=abc endpoint=/login\n" +
+			"  rld check --domain edge --descriptor org=acme --descriptor org=acme,key=k1 --hits 5\n" +
+			"  rld check --domain edge --peek -o json org=acme",
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			question, err := o.question(args)
+			if err != nil {
+				return err
+			}
+			return o.run(cmd.Context(), p, question)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.addr, "addr", config.Default().GRPC.Addr,
+		"gRPC address of the daemon: host:port or unix:PATH")
+	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "how long to wait for the answer")
+	f.StringVar(&o.domain, "domain", "", "domain of the question (required)")
+	f.StringArrayVar(&o.descriptors, "descriptor", nil, "one more descriptor, KEY=VALUE,KEY=VALUE")
+	f.Uint64Var(&o.hits, "hits", 1, "hits that each descriptor is charged")
+	f.BoolVar(&o.peek, "peek", false, "charge nothing")
+	f.VarP(&o.form, "output", "o", "form of the answer: table or json")
+	return cmd
+}
+
+// question makes a request of the arguments. Its error is one of usage.
+func (o *checkOptions) question(args []string) (*rldv1.CheckRequest, error) {
+	if o.domain == "" {
+		return nil, errors.New("no domain: say --domain DOMAIN, as in the file of limits")
+	}
+	if o.hits == 0 {
+		return nil, errors.New("--hits 0 asks for nothing: say --peek to ask without a charge")
+	}
+	if o.timeout <= 0 {
+		return nil, fmt.Errorf("--timeout %s leaves no time: say 2s", o.timeout)
+	}
+	q := &rldv1.CheckRequest{Domain: o.domain, Hits: o.hits, Peek: o.peek}
+	all := make([][]string, 0, len(o.descriptors)+1)
+	if len(args) > 0 {
+		all = append(all, args)
+	}
+	for _, d := range o.descriptors {
+		all = append(all, strings.Split(d, ","))
+	}
+	if len(all) == 0 {
+		return nil, errors.New("nothing to ask about: say KEY=VALUE, as in the file of limits")
+	}
+	for _, entries := range all {
+		d := &rldv1.Descriptor{}
+		for _, e := range entries {
+			key, value, ok := strings.Cut(e, "=")
+			if !ok || key == "" {
+				return nil, fmt.Errorf("%q is no KEY=VALUE", e)
+			}
+			d.Entries = append(d.Entries, &rldv1.Entry{Key: key, Value: value})
+		}
+		q.Descriptors = append(q.Descriptors, d)
+	}
+	return q, nil
+}
+
+// run asks and prints the answer.
+func (o *checkOptions) run(ctx context.Context, p process, q *rldv1.CheckRequest) error {
+	answer, err := o.ask(ctx, q)
+	if err != nil {
+		return exitWith(exitNoneOf, err)
+	}
+	write := writeTable
+	if o.form == formJSON {
+		write = writeJSON
+	}
+	if err := write(p.out, q, answer); err != nil {
+		return exitWith(exitNoneOf, err)
+	}
+	switch answer.GetCode() {
+	case rldv1.Code_ALLOWED:
+		return nil
+	case rldv1.Code_DENIED:
+		return &exitError{code: exitNo}
+	}
+	return exitWith(exitNoneOf, fmt.Errorf("the answer of %s has no verdict", o.addr))
+}
+
+func (o *checkOptions) ask(ctx context.Context, q *rldv1.CheckRequest) (*rldv1.CheckResponse, error) {
+	conn, err := grpc.NewClient(o.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, fmt.Errorf("%q is no address of a daemon: say host:port or unix:PATH: %w", o.addr, err)
+	}
+	defer conn.Close() // one question, and it is answered
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	answer, err := rldv1.NewRateLimiterClient(conn).Check(ctx, q)
+	if err != nil {
+		return nil, o.explain(err)
+	}
+	if len(answer.GetStatuses()) != len(q.GetDescriptors()) {
+		return nil, fmt.Errorf("%s answered %d of %d descriptors: is it another version of rld?",
+			o.addr, len(answer.GetStatuses()), len(q.GetDescriptors()))
+	}
+	return answer, nil
+}
+
+// explain says in one line why there is no answer and what to do.
+func (o *checkOptions) explain(err error) error {
+	s := status.Convert(err)
+	switch s.Code() {
+	case codes.Unavailable:
+		return fmt.Errorf("cannot reach a daemon at %s: start one with rld serve, "+
+			"or say where it is with --addr (%s)", o.addr, innermost(s.Message()))
+	case codes.DeadlineExceeded:
+		return fmt.Errorf("no answer from %s in %s: is it a daemon's gRPC address?", o.addr, o.timeout)
+	case codes.Unimplemented:
+		return fmt.Errorf("%s speaks gRPC and is no rld daemon: say where one is with --addr", o.addr)
+	case codes.InvalidArgument:
+		return fmt.Errorf("the daemon cannot read the question: %s", s.Message())
+	}
+	return fmt.Errorf("the daemon at %s failed: %s (%s)", o.addr, s.Message(), s.Code())
+}
+
+// innermost is what was wrong in the end, of gRPC's account of an attempt to
+// connect: `connection error: desc = "transport: ... connection refused"`.
+func innermost(message string) string {
+	if i := strings.LastIndex(message, ": "); i >= 0 {
+		message = message[i+2:]
+	}
+	return strings.Trim(message, `"`)
+}

@@ -1,0 +1,98 @@
+// Command rld is a rate limit daemon and the tools around it.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes. `rld check` and `rld limits check` answer with theirs: 0 is yes
+// and 1 is no, and 2 means that there is no answer.
+const (
+	exitOK     = 0
+	exitNo     = 1 // denied, refused, or failed while running
+	exitNoneOf = 2 // wrong usage, or no answer to be had
+)
+
+// process is what a command sees of the process it runs in.
+type process struct {
+	out, err io.Writer
+	environ  []string
+}
+
+func main() {
+	os.Exit(run(os.Args[1:], process{out: os.Stdout, err: os.Stderr, environ: os.Environ()}))
+}
+
+// run executes a command line and returns its exit code. What went wrong is
+// on p.err, without the usage.
+func run(args []string, p process) int {
+	root := newRoot(p)
+	root.SetArgs(args)
+	root.SetOut(p.out)
+	root.SetErr(p.err)
+	cmd, err := root.ExecuteC()
+	if err == nil {
+		return exitOK
+	}
+	var exit *exitError
+	if !errors.As(err, &exit) {
+		fmt.Fprintf(p.err, "rld: %v; see %s --help\n", err, cmd.CommandPath())
+		return exitNoneOf
+	}
+	if exit.err != nil {
+		fmt.Fprintf(p.err, "rld: %v\n", exit.err)
+	}
+	return exit.code
+}
+
+// exitError ends the process with a code. An error that is none is one of
+// usage, found before a command began.
+type exitError struct {
+	code int
+	err  error // nil when the command has said what there is to say
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// exitWith returns an error that ends the process with a code, nil for nil.
+func exitWith(code int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exitError{code, err}
+}
+
+func newRoot(p process) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "rld",
+		Short: "A rate limit daemon that needs no store",
+		Long: "rld answers \"may this request pass?\" from its own memory: over Envoy's RLS, its own\n" +
+			"gRPC API and HTTP, with limits from YAML.",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.AddCommand(newServe(p), newLimits(p), newCheck(p), newVersion(p))
+	return root
+}
+
+// noCommand is for a command that only holds others.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
+	}
+	return cmd.Help()
+}

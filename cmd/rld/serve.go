@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/georld/rld/config"
+	"github.com/georld/rld/daemon"
+)
+
+func newServe(p process) *cobra.Command {
+	var file string
+	given := make(map[string]string)
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run a daemon",
+		Long: "Run a daemon that answers gRPC and HTTP and follows its limits as they change.\n\n" +
+			"A setting is taken from its flag, else from its RLD_ variable (--grpc-addr is\n" +
+			"RLD_GRPC_ADDR), else from the variable that envoyproxy/ratelimit reads for it, else\n" +
+			"from the settings file. SIGHUP reads the limits again, SIGTERM and SIGINT drain and\n" +
+			"stop, and a second one stops at once.",
+		Example: "  rld serve --limits /etc/rld/limits\n" +
+			"  rld serve --config rld.yaml --log-level debug",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return serve(cmd.Context(), p, config.Sources{Flags: given, Environ: p.environ, File: file})
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", "", "settings file (RLD_CONFIG)")
+	settingFlags(cmd.Flags(), given)
+	return cmd
+}
+
+// settingFlags adds a flag for each setting that has one. Its text goes into
+// given as it is: package config reads it, beside what other sources say.
+func settingFlags(fs *pflag.FlagSet, given map[string]string) {
+	for _, f := range config.Fields() {
+		if f.Flag == "" {
+			continue
+		}
+		flag := fs.VarPF(&settingFlag{f, given}, f.Flag, "", f.Usage)
+		if f.Kind == "bool" {
+			flag.NoOptDefVal = "true"
+		}
+	}
+}
+
+// settingFlag is a pflag.Value that keeps the text.
+type settingFlag struct {
+	field config.Field
+	given map[string]string
+}
+
+// String returns what was given, or what holds without it.
+func (f *settingFlag) String() string {
+	if s, ok := f.given[f.field.Flag]; ok {
+		return s
+	}
+	return f.field.Default
+}
+
+// Set keeps the text; the last one counts.
+func (f *settingFlag) Set(s string) error {
+	f.given[f.field.Flag] = s
+	return nil
+}
+
+// Type is what the help calls the value.
+func (f *settingFlag) Type() string { return f.field.Kind }
+
+// serve runs a daemon until a signal ends it.
+func serve(ctx context.Context, p process, s config.Sources) error {
+	loaded, err := config.Load(s)
+	if err != nil {
+		return exitWith(exitNoneOf, refused(err))
+	}
+	log := newLogger(p.err, loaded.Config.Log)
+	for _, w := range loaded.Warnings {
+		log.Warn(w)
+	}
+	ctx, stopped := stopSignals(ctx, func(code int) {
+		log.Warn("a second signal: calls in flight are cut off")
+		os.Exit(code)
+	})
+	defer stopped()
+	reload, reloaded := reloadSignals()
+	defer reloaded()
+	return exitWith(exitNo, daemon.Run(ctx, daemon.Options{
+		Config:  loaded.Config,
+		Log:     log,
+		Out:     p.out,
+		Version: version(),
+		Reload:  reload,
+	}))
+}
+
+// refused begins a list of faults with a line of its own.
+func refused(err error) error {
+	var all config.Faults
+	if errors.As(err, &all) && len(all) > 1 {
+		return fmt.Errorf("the settings are refused:\n%w", err)
+	}
+	return err
+}
+
+func newLogger(w io.Writer, l config.Log) *slog.Logger {
+	var level slog.Level
+	// Validate let nothing through that slog does not know.
+	if err := level.UnmarshalText([]byte(strings.ToUpper(string(l.Level)))); err != nil {
+		level = slog.LevelInfo
+	}
+	o := &slog.HandlerOptions{Level: level}
+	if l.Format == config.FormatJSON {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}

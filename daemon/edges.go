@@ -1,0 +1,196 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/georld/rld/config"
+	"github.com/georld/rld/limits"
+	"github.com/georld/rld/server"
+	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/api"
+	"github.com/georld/rld/server/grpchost"
+	"github.com/georld/rld/server/rls"
+	"github.com/georld/rld/server/web"
+	"github.com/georld/rld/telemetry"
+)
+
+// edges is the ways in: listeners that are open, and servers for them.
+type edges struct {
+	grpc              *grpchost.Host
+	grpcLis, udsLis   net.Listener // udsLis is nil without a unix socket
+	web, admin        *http.Server
+	httpLis, adminLis net.Listener
+	serving           sync.WaitGroup
+}
+
+// listen opens every listener, or none: an address that is taken is found
+// before anybody is told that the daemon serves.
+func (d *daemon) listen() (*edges, error) {
+	e := &edges{}
+	var open []net.Listener
+	add := func(to *net.Listener, network, addr, what, flag string) error {
+		lis, err := listen(network, addr)
+		if err != nil {
+			return fmt.Errorf("%s listener: %w", what, listenProblem(err, addr, flag))
+		}
+		*to, open = lis, append(open, lis)
+		return nil
+	}
+	err := errors.Join(
+		add(&e.grpcLis, "tcp", d.cfg.GRPC.Addr, "gRPC", "--grpc-addr"),
+		add(&e.httpLis, "tcp", d.cfg.HTTP.Addr, "HTTP", "--http-addr"),
+		add(&e.adminLis, "tcp", d.cfg.Admin.Addr, "admin", "--admin-addr"),
+	)
+	if err == nil && d.cfg.GRPC.UDS != "" {
+		err = add(&e.udsLis, "unix", d.cfg.GRPC.UDS, "gRPC unix socket", "--grpc-uds")
+	}
+	if err != nil {
+		for _, lis := range open {
+			lis.Close()
+		}
+		return nil, err
+	}
+	d.makeServers(e)
+	return e, nil
+}
+
+func listen(network, addr string) (net.Listener, error) {
+	if network == "unix" {
+		removeStaleSocket(addr)
+	}
+	return net.Listen(network, addr)
+}
+
+// removeStaleSocket removes a socket that nobody answers on: one that a
+// killed daemon left behind. It never removes anything but a socket.
+func removeStaleSocket(path string) {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode()&os.ModeSocket == 0 {
+		return
+	}
+	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
+		c.Close()
+		return
+	}
+	os.Remove(path) // what remains is reported by net.Listen
+}
+
+// listenProblem says what is wrong with an address in one line.
+func listenProblem(err error, addr, flag string) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%s is already in use, perhaps by another rld; give another address with %s", addr, flag)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("%s: permission denied; give another address with %s", addr, flag)
+	}
+	var op *net.OpError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	return fmt.Errorf("%s: %w (%s)", addr, err, flag)
+}
+
+// makeServers makes the servers of the edges around the engine.
+func (d *daemon) makeServers(e *edges) {
+	s := d.settings()
+	rlsEdge := rls.New(d.engine, s, d.metrics)
+	o := grpchost.DefaultOptions()
+	o.Log = d.log
+	o.Panicked = d.metrics.Panicked
+	o.ConnectionAge, o.ConnectionGrace = d.cfg.GRPC.MaxConnectionAge, d.cfg.GRPC.MaxConnectionAgeGrace
+	e.grpc = grpchost.New(o, rlsEdge, api.New(d.engine, s, d.metrics))
+
+	e.web = web.NewServer(web.New(web.Options{
+		Engine: d.engine, RLS: rlsEdge.ShouldRateLimit, Recorder: d.metrics, Settings: s,
+		Ready:   func() bool { return d.ready() == nil },
+		Mapping: d.cfg.HTTP.RateLimitAPI,
+	}))
+	e.admin = admin.NewServer(admin.New(admin.Options{
+		Metrics: telemetry.Handler(d.registry),
+		Ready:   d.ready,
+		Rules:   func() string { return limits.Describe(d.engine.Rules()) },
+		Version: d.version,
+	}))
+	errorLog := slog.NewLogLogger(d.log.Handler(), slog.LevelWarn)
+	e.web.ErrorLog, e.admin.ErrorLog = errorLog, errorLog
+}
+
+func (d *daemon) settings() server.Settings {
+	c := &d.cfg
+	return server.Settings{
+		Shadow:  c.Shadow,
+		Headers: c.RLS.Headers, DynamicMetadata: c.RLS.DynamicMetadata,
+		LimitHeader: c.RLS.LimitHeader, RemainingHeader: c.RLS.RemainingHeader, ResetHeader: c.RLS.ResetHeader,
+		LegacyHeaders:    c.HTTP.Headers == config.HeadersLegacy,
+		DocumentationURL: c.HTTP.DocumentationURL,
+	}
+}
+
+// start serves every listener and returns where the first failure comes.
+func (e *edges) start() <-chan error {
+	failed := make(chan error, 4)
+	run := func(serve func() error) {
+		e.serving.Go(func() {
+			if err := serve(); err != nil && !errors.Is(err, http.ErrServerClosed) {
+				failed <- err
+			}
+		})
+	}
+	run(func() error { return e.grpc.Serve(e.grpcLis) })
+	if e.udsLis != nil {
+		run(func() error { return e.grpc.Serve(e.udsLis) })
+	}
+	run(func() error { return e.web.Serve(e.httpLis) })
+	run(func() error { return e.admin.Serve(e.adminLis) })
+	return failed
+}
+
+// stop drains the edges that decide, side by side, then the admin edge, so
+// that readiness and metrics can be read to the end. It takes at most wait,
+// and cuts off what is left.
+func (e *edges) stop(wait time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	var both sync.WaitGroup
+	var grpcErr, webErr error
+	both.Go(func() { grpcErr = e.grpc.Drain(ctx) })
+	both.Go(func() { webErr = shutdown(ctx, e.web) })
+	both.Wait()
+	// A scrape or profile under way is not worth waiting for.
+	adminCtx, cancelAdmin := context.WithTimeout(context.Background(), time.Second)
+	defer cancelAdmin()
+	if err := e.admin.Shutdown(adminCtx); err != nil {
+		e.admin.Close()
+	}
+	e.serving.Wait()
+	return errors.Join(grpcErr, webErr)
+}
+
+func shutdown(ctx context.Context, s *http.Server) error {
+	err := s.Shutdown(ctx)
+	if err == nil {
+		return nil
+	}
+	s.Close()
+	return fmt.Errorf("calls were cut off while draining HTTP: %w", err)
+}
+
+func (e *edges) grpcAddr() string  { return e.grpcLis.Addr().String() }
+func (e *edges) httpAddr() string  { return e.httpLis.Addr().String() }
+func (e *edges) adminAddr() string { return e.adminLis.Addr().String() }
+
+func (e *edges) udsPath() string {
+	if e.udsLis == nil {
+		return ""
+	}
+	return e.udsLis.Addr().String()
+}

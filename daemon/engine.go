@@ -1,0 +1,225 @@
+package daemon
+
+import (
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/rules"
+)
+
+// EngineConfig is what an Engine is made with.
+type EngineConfig struct {
+	// Node is the configuration of every shard; Shard, Shards and MaxKeys
+	// are filled in from the fields below.
+	Node node.Config
+	// Shards splits the keys, a power of two up to node.MaxShards; 0 picks
+	// by MaxKeys.
+	Shards int
+	// MaxKeys bounds the live keys of all shards together. It is split
+	// evenly, and a shard that is full shares overflow counters although
+	// others may have room.
+	MaxKeys int
+	// Secret keys the hash of descriptors.
+	Secret [node.SecretBytes]byte
+	// Seed draws the incarnations of the shards.
+	Seed [2]uint64
+}
+
+// Engine is a Node split by key over shards, a mutex each. It is safe for
+// concurrent use, and a decision waits for nothing but the shards it touches:
+// they are locked in ascending order, so that no two calls can wait for each
+// other, and held from the first probe to the last charge, so that a call of
+// several descriptors is atomic.
+type Engine struct {
+	front  atomic.Pointer[node.Front]
+	hasher node.Hasher
+	shards []*shard
+	start  time.Time
+	reload sync.Mutex // one SetRules at a time
+
+	unknownDomain atomic.Uint64
+	unmatched     atomic.Uint64
+}
+
+// shard is padded to two cache lines, so that the lock of one does not slow
+// down its neighbor's.
+type shard struct {
+	mu   sync.Mutex
+	node *node.Node
+	_    [112]byte
+}
+
+// keysPerShard is how many keys a shard should at least be allowed: with few,
+// an uneven split would fill one long before the others.
+const keysPerShard = 4_096
+
+// NewEngine returns an engine without rules: every call is of an unknown
+// domain and passes.
+func NewEngine(c EngineConfig) (*Engine, error) {
+	count := c.Shards
+	if count == 0 {
+		count = 1 << min(6, bits.Len(uint(max(1, c.MaxKeys)/keysPerShard)))
+	}
+	e := &Engine{hasher: node.NewHasher(c.Secret), start: time.Now()}
+	for i := range count {
+		nc := c.Node
+		nc.Shard, nc.Shards = i, count
+		// The remainder goes to the first shards, so that the sum is exact.
+		nc.MaxKeys = (c.MaxKeys + count - 1 - i) / count
+		n, err := node.New(nc, rand.New(rand.NewPCG(c.Seed[0], c.Seed[1]+uint64(i))))
+		if err != nil {
+			return nil, fmt.Errorf("shard %d: %w", i, err)
+		}
+		e.shards = append(e.shards, &shard{node: n})
+	}
+	empty, err := rules.NewSet(nil)
+	if err != nil {
+		return nil, fmt.Errorf("empty rules: %w", err)
+	}
+	e.front.Store(node.NewFront(empty, e.hasher, node.FrontOptions{}))
+	return e, nil
+}
+
+// SetRules puts a set of rules in force for the calls that come after it.
+// Counters are kept.
+func (e *Engine) SetRules(set *rules.Set, o node.FrontOptions) {
+	e.reload.Lock()
+	defer e.reload.Unlock()
+	e.front.Store(node.NewFront(set, e.hasher, o))
+	for _, s := range e.shards {
+		s.mu.Lock()
+		s.node.SetRules(set.Rules())
+		s.mu.Unlock()
+	}
+}
+
+// Rules returns the set in force.
+func (e *Engine) Rules() *rules.Set { return e.front.Load().Rules() }
+
+// Now reads both clocks.
+func (e *Engine) Now() node.Instant {
+	t := time.Now()
+	return node.Instant{Mono: t.Sub(e.start), Wall: t.UnixNano()}
+}
+
+// Check decides a call now. See server.Engine.
+func (e *Engine) Check(c *node.Call) error { return e.CheckAt(e.Now(), c) }
+
+// CheckAt is Check at an instant of the caller's.
+func (e *Engine) CheckAt(at node.Instant, c *node.Call) error {
+	f := e.front.Load()
+	if err := f.Resolve(c); err != nil {
+		return err
+	}
+	hits := c.Hits()
+	touched := e.touched(c, f, hits)
+	e.lock(touched)
+	for m := touched; m != 0; m &= m - 1 {
+		e.shards[bits.TrailingZeros64(m)].node.Probe(at, hits, c.Statuses)
+	}
+	f.Decide(c)
+	for m := touched; m != 0; m &= m - 1 {
+		e.shards[bits.TrailingZeros64(m)].node.Charge(at, hits, c.Statuses)
+	}
+	e.unlock(touched)
+	return nil
+}
+
+// touched returns the shards of a call as a bit set, and counts what no rule
+// matches.
+func (e *Engine) touched(c *node.Call, f *node.Front, hits []node.Hit) uint64 {
+	var set, unmatched uint64
+	for i := range hits {
+		switch {
+		case hits[i].Limit != nil:
+			set |= 1 << node.ShardOf(hits[i].Key, len(e.shards))
+		case c.Statuses[i].Rule == nil:
+			unmatched++
+		}
+	}
+	if unmatched > 0 {
+		e.countUnmatched(c, f, unmatched)
+	}
+	return set
+}
+
+func (e *Engine) countUnmatched(c *node.Call, f *node.Front, n uint64) {
+	if f.Rules().Domain(c.Domain) == nil {
+		e.unknownDomain.Add(n)
+	} else {
+		e.unmatched.Add(n)
+	}
+}
+
+func (e *Engine) lock(set uint64) {
+	for ; set != 0; set &= set - 1 {
+		e.shards[bits.TrailingZeros64(set)].mu.Lock()
+	}
+}
+
+func (e *Engine) unlock(set uint64) {
+	for ; set != 0; set &= set - 1 {
+		e.shards[bits.TrailingZeros64(set)].mu.Unlock()
+	}
+}
+
+// Tick lets expired keys go, a bounded number a shard. The daemon calls it
+// each tickInterval.
+func (e *Engine) Tick(at node.Instant) {
+	for _, s := range e.shards {
+		s.mu.Lock()
+		s.node.Tick(at)
+		s.mu.Unlock()
+	}
+}
+
+// Stats returns the sum over the shards; the clock's offset is the largest.
+func (e *Engine) Stats() node.Stats {
+	var sum node.Stats
+	for _, s := range e.shards {
+		s.mu.Lock()
+		sum.Add(s.node.Stats())
+		s.mu.Unlock()
+	}
+	return sum
+}
+
+// Unmatched returns how many descriptors no rule matched: those of domains
+// that have rules, and those of domains that have none.
+func (e *Engine) Unmatched() (known, unknown uint64) {
+	return e.unmatched.Load(), e.unknownDomain.Load()
+}
+
+// Tallies calls yield for each rule in force and once, with empty names, for
+// overrides on descriptors that no rule matches.
+func (e *Engine) Tallies(yield func(domain, rule string, t quota.Tally)) {
+	var all []*rules.Rule
+	var sums []quota.Tally
+	for i, s := range e.shards {
+		at := 0
+		s.mu.Lock()
+		s.node.Tallies(func(r *rules.Rule, t quota.Tally) {
+			if i == 0 {
+				all, sums = append(all, r), append(sums, quota.Tally{})
+			}
+			if at < len(all) && all[at] == r { // a reload may pass between shards
+				sums[at] = sums[at].Plus(t)
+			}
+			at++
+		})
+		s.mu.Unlock()
+	}
+	for i, r := range all {
+		if r == nil {
+			yield("", "", sums[i])
+			continue
+		}
+		yield(r.Domain, r.Path, sums[i])
+	}
+}

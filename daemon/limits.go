@@ -1,0 +1,155 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/georld/rld/config"
+	"github.com/georld/rld/examples"
+	"github.com/georld/rld/limits"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+)
+
+// limitsSource keeps the rules in force equal to the files, as long as these
+// are right.
+type limitsSource struct {
+	d    *daemon
+	have []limits.File // what was read last, good or not
+}
+
+func newLimitsSource(d *daemon) *limitsSource { return &limitsSource{d: d} }
+
+// loadFirst puts the first rules in force. The error lists every fault.
+func (s *limitsSource) loadFirst() error {
+	r := s.read()
+	if r.Err != nil {
+		return fmt.Errorf("limits: %w", r.Err)
+	}
+	if err := s.apply(r); err != nil {
+		return fmt.Errorf("the limits are refused:\n%w", err)
+	}
+	return nil
+}
+
+func (s *limitsSource) read() config.Reading {
+	c := &s.d.cfg.Limits
+	if c.Path == "" {
+		return embedded()
+	}
+	var r config.Reading
+	r.Files, r.Warnings, r.Err = config.Files(c.Path, c.Names)
+	return r
+}
+
+// embedded returns the examples that the binary carries.
+func embedded() config.Reading {
+	var r config.Reading
+	r.Err = fs.WalkDir(examples.Limits(), ".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(examples.Limits(), path)
+		r.Files = append(r.Files, limits.File{Name: "embedded:" + path, Data: data})
+		return err
+	})
+	return r
+}
+
+// apply compiles files and puts their rules in force, or returns what is
+// wrong with them and leaves the old ones.
+func (s *limitsSource) apply(r config.Reading) error {
+	for _, w := range r.Warnings {
+		s.d.log.Warn(w)
+	}
+	s.have = r.Files
+	c := &s.d.cfg
+	set, found := limits.Parse(r.Files, limits.Options{
+		MergeDomains: c.Limits.MergeDomains, ChargeDenied: c.Limits.ChargeDenied,
+	})
+	if err := found.Err(); err != nil {
+		return err
+	}
+	for _, w := range found.Warnings() {
+		s.d.log.Warn(w.Message, "at", w.Position.String(), "hint", w.Hint)
+	}
+	s.warnRestarts(s.d.engine.Rules(), set)
+	s.d.engine.SetRules(set, node.FrontOptions{
+		AllQuotas: c.QuotaAll, ChargeDenied: c.Limits.ChargeDenied,
+	})
+	s.d.metrics.Reloaded(time.Now())
+	return nil
+}
+
+// warnRestarts says which rules start empty because their window or the kind
+// of their counters changed.
+func (s *limitsSource) warnRestarts(was, is *rules.Set) {
+	grids := make(map[rules.ID]uint64)
+	for _, r := range was.Rules() {
+		if r.Limit != nil {
+			grids[r.ID] = r.Limit.Grid()
+		}
+	}
+	for _, r := range is.Rules() {
+		if r.Limit == nil {
+			continue
+		}
+		if grid, ok := grids[r.ID]; ok && grid != r.Limit.Grid() {
+			s.d.log.Warn("the window of a rule changed: its counters start empty",
+				"domain", r.Domain, "rule", r.Path, "at", r.Pos.String())
+		}
+	}
+}
+
+// watch reloads when the files change, or when reload says so, until ctx
+// ends. The embedded examples never change.
+func (s *limitsSource) watch(ctx context.Context, reload <-chan struct{}) {
+	c := &s.d.cfg.Limits
+	if c.Path == "" {
+		return
+	}
+	w := config.NewWatcher(c.Path, c.Names, s.have)
+	var asks sync.WaitGroup
+	defer asks.Wait()
+	asks.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case _, ok := <-reload:
+				if !ok {
+					return
+				}
+				w.Reload()
+			}
+		}
+	})
+	w.Run(ctx, c.Poll, s.reload)
+}
+
+// reload is told of every new state of the files.
+func (s *limitsSource) reload(r config.Reading) {
+	err := r.Err
+	if err == nil {
+		err = s.apply(r)
+	}
+	if err != nil {
+		s.d.metrics.ReloadFailed()
+		s.d.log.Error("the limits are refused, the old ones stay in force", "error", err)
+		return
+	}
+	s.d.log.Info("limits reloaded", "rules", len(s.d.engine.Rules().Rules()))
+}
+
+// describe says where the limits come from, for the banner.
+func (s *limitsSource) describe() string {
+	set := s.d.engine.Rules()
+	from := s.d.cfg.Limits.Path
+	if from == "" {
+		from = "the embedded examples"
+	}
+	return fmt.Sprintf("%d rules in %d domains from %s", len(set.Rules()), len(set.Domains()), from)
+}

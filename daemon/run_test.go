@@ -1,0 +1,354 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/georld/rld/config"
+	rldv1 "github.com/georld/rld/proto/rld/v1"
+	"github.com/georld/rld/quota"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const oneRule = `
+domain: edge
+descriptors:
+  - key: user
+    rate_limit: {unit: hour, requests_per_unit: 4000000000}
+`
+
+// running is a daemon under test, on ports of its own.
+type running struct {
+	*daemon
+	edges  *edges
+	stop   context.CancelFunc
+	reload chan struct{}
+	done   chan error
+	log    *lockedBuffer
+}
+
+// lockedBuffer collects a log.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func testConfig(t *testing.T, limits string) config.Config {
+	t.Helper()
+	c := config.Default()
+	c.GRPC.Addr, c.HTTP.Addr, c.Admin.Addr = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	c.Limits.Path = filepath.Join(t.TempDir(), "limits.yaml")
+	c.Limits.Poll = 100 * time.Millisecond
+	if err := os.WriteFile(c.Limits.Path, []byte(limits), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func startDaemon(t *testing.T, c config.Config) *running {
+	t.Helper()
+	r := &running{reload: make(chan struct{}), done: make(chan error, 1), log: &lockedBuffer{}}
+	r.daemon = &daemon{cfg: c, log: slog.New(slog.NewTextHandler(r.log, nil)), out: io.Discard, version: "test"}
+	if err := r.build(); err != nil {
+		t.Fatal(err)
+	}
+	e, err := r.listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r.edges, r.stop = e, cancel
+	go func() { r.done <- r.serve(ctx, e, r.reload) }()
+	t.Cleanup(func() {
+		cancel()
+		<-r.done
+	})
+	await(t, "the daemon is ready", func() bool { return r.ready() == nil })
+	return r
+}
+
+// wait stops the daemon and returns what serve returned.
+func (r *running) wait() error {
+	r.stop()
+	err := <-r.done
+	r.done <- nil // for the cleanup
+	return err
+}
+
+// await polls for a condition.
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("still not: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func dial(t *testing.T, target string) *grpc.ClientConn {
+	t.Helper()
+	cc, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cc.Close() })
+	return cc
+}
+
+func question(user string) *rldv1.CheckRequest {
+	return &rldv1.CheckRequest{Domain: "edge", Descriptors: []*rldv1.Descriptor{{
+		Entries: []*rldv1.Entry{{Key: "user", Value: user}},
+	}}}
+}
+
+func (r *running) charged() uint64 {
+	sum := uint64(0)
+	r.engine.Tallies(func(_, _ string, t quota.Tally) { sum += t.Allowed })
+	return sum
+}
+
+// A stop under load loses no call: whatever was charged was answered, on
+// every edge, and the rest was told so.
+func TestStopUnderLoadLosesNoCall(t *testing.T) {
+	r := startDaemon(t, testConfig(t, oneRule))
+	var answered atomic.Uint64
+	var clients sync.WaitGroup
+	for i := range 8 {
+		cc := dial(t, r.edges.grpcAddr())
+		clients.Go(func() { unaryLoad(rldv1.NewRateLimiterClient(cc), fmt.Sprint(i), &answered) })
+		clients.Go(func() { streamLoad(rldv1.NewRateLimiterClient(cc), fmt.Sprint(i), &answered) })
+		clients.Go(func() { httpLoad(r.edges.httpAddr(), fmt.Sprint(i), &answered) })
+	}
+	await(t, "thousands of calls were answered", func() bool { return answered.Load() > 5_000 })
+	if err := r.wait(); err != nil {
+		t.Fatal(err)
+	}
+	clients.Wait()
+	if got, want := answered.Load(), r.charged(); got != want {
+		t.Fatalf("%d calls were charged, %d answers came", want, got)
+	}
+}
+
+func unaryLoad(c rldv1.RateLimiterClient, user string, answered *atomic.Uint64) {
+	for {
+		if _, err := c.Check(context.Background(), question(user)); err != nil {
+			return
+		}
+		answered.Add(1)
+	}
+}
+
+func streamLoad(c rldv1.RateLimiterClient, user string, answered *atomic.Uint64) {
+	s, err := c.CheckStream(context.Background())
+	if err != nil {
+		return
+	}
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		for s.Send(&rldv1.CheckFrame{Checks: []*rldv1.CheckRequest{question(user), question(user)}}) == nil {
+		}
+	})
+	for {
+		frame, err := s.Recv()
+		if err != nil {
+			break
+		}
+		answered.Add(uint64(len(frame.GetAnswers())))
+	}
+	sending.Wait()
+}
+
+func httpLoad(addr, user string, answered *atomic.Uint64) {
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	for {
+		resp, err := client.Get("http://" + addr + "/v1/check?domain=edge&user=" + user)
+		if err != nil {
+			return
+		}
+		_, err = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK {
+			return
+		}
+		answered.Add(1)
+	}
+}
+
+// A changed file is put in force, counters are kept; a broken one is refused
+// whole and the old rules stay, which the metrics say.
+func TestReload(t *testing.T) {
+	c := testConfig(t, "domain: edge\ndescriptors:\n  - {key: user, rate_limit: {unit: year, requests_per_unit: 10}}\n")
+	c.Limits.Poll = time.Hour // only when asked
+	r := startDaemon(t, c)
+	client := rldv1.NewRateLimiterClient(dial(t, r.edges.grpcAddr()))
+	remaining := func() uint64 {
+		t.Helper()
+		resp, err := client.Check(context.Background(), question("ann"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.GetStatuses()[0].GetRemaining()
+	}
+	write := func(text, logged string) {
+		t.Helper()
+		if err := os.WriteFile(c.Limits.Path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n := strings.Count(r.log.String(), logged)
+		r.reload <- struct{}{}
+		await(t, logged, func() bool { return strings.Count(r.log.String(), logged) > n })
+	}
+	if got := remaining(); got != 9 {
+		t.Fatalf("%d remain, want 9", got)
+	}
+	write("domain: edge\ndescriptors:\n  - {key: user, rate_limit: {unit: year, requests_per_unit: 20}}\n", "limits reloaded")
+	if got := remaining(); got != 18 {
+		t.Fatalf("%d remain after the limit was raised to 20, want 18", got)
+	}
+	write("domain: edge\ndescriptors:\n  - {key: user, rate_limit: {unit: yaer}}\n", "the limits are refused")
+	if got := remaining(); got != 17 {
+		t.Fatalf("%d remain after a broken file, want 17", got)
+	}
+	if page := get(t, r.edges.adminAddr(), "/metrics"); !strings.Contains(page, "rld_config_stale 1\n") {
+		t.Fatal("the metrics do not say that the files are refused")
+	}
+	write("domain: edge\ndescriptors:\n  - {key: user, rate_limit: {unit: day, requests_per_unit: 20}}\n",
+		"its counters start empty")
+	if got := remaining(); got != 19 {
+		t.Fatalf("%d remain after the window changed, want 19", got)
+	}
+}
+
+func get(t *testing.T, addr, path string) string {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get("http://" + addr + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// The unix socket of a daemon that was killed is taken over; one that a
+// daemon answers on, and a file that is no socket, are not.
+func TestUnixSocket(t *testing.T) {
+	c := testConfig(t, oneRule)
+	c.GRPC.UDS = filepath.Join(t.TempDir(), "rld.sock")
+	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: c.GRPC.UDS})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale.SetUnlinkOnClose(false)
+	stale.Close()
+
+	r := startDaemon(t, c)
+	resp, err := healthpb.NewHealthClient(dial(t, "unix:"+c.GRPC.UDS)).
+		Check(context.Background(), &healthpb.HealthCheckRequest{Service: "ratelimit"})
+	if err != nil || resp.GetStatus() != healthpb.HealthCheckResponse_SERVING {
+		t.Fatalf("health over the socket: %v, %v", resp, err)
+	}
+	second := &daemon{cfg: c, log: r.daemon.log, out: io.Discard}
+	if err := second.build(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := second.listen(); err == nil || !strings.Contains(err.Error(), "is already in use") {
+		t.Fatalf("a second daemon on the socket: %v", err)
+	}
+	if err := r.wait(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(c.GRPC.UDS); !os.IsNotExist(err) {
+		t.Fatalf("the socket is left behind: %v", err)
+	}
+	if err := os.WriteFile(c.GRPC.UDS, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := second.listen(); err == nil {
+		t.Fatal("a file that is no socket was taken over")
+	}
+	if b, err := os.ReadFile(c.GRPC.UDS); err != nil || string(b) != "precious" {
+		t.Fatalf("the file is gone: %q, %v", b, err)
+	}
+}
+
+// Run without limits of its own serves the embedded examples, and what it
+// prints can be pasted.
+func TestBannerCallsWork(t *testing.T) {
+	c := config.Default()
+	c.GRPC.Addr, c.HTTP.Addr, c.Admin.Addr = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	var out lockedBuffer
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- Run(ctx, Options{Config: c, Out: &out, Version: "test"}) }()
+	await(t, "the banner is printed", func() bool { return strings.Contains(out.String(), "rld check") })
+	_, rest, _ := strings.Cut(out.String(), "curl -i 'http://")
+	addr, path, _ := strings.Cut(rest[:strings.Index(rest, "'")], "/")
+	if body := get(t, addr, "/"+path); !strings.Contains(body, `"allowed":true`) || !strings.Contains(body, `"limit":`) {
+		t.Errorf("the call of the banner meets no limit: %s", body)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Every listener that cannot be opened is named, and none stays open.
+func TestTakenPorts(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	c := testConfig(t, oneRule)
+	c.HTTP.Addr = taken.Addr().String()
+	c.Admin.Addr = "127.0.0.1:99999"
+	err = Run(context.Background(), Options{Config: c})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{
+		"HTTP listener: " + c.HTTP.Addr + " is already in use, perhaps by another rld; give another address with --http-addr",
+		"admin listener: 127.0.0.1:99999: ",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\nlacks %q", err, want)
+		}
+	}
+}

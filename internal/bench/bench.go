@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// bench is one run: its options and what lines have in common.
+type bench struct {
+	options
+	progress io.Writer
+	dir      string // scratch, removed by close
+
+	peers    *peers // started when the first line needs them
+	peersErr error
+	rldPath  string // built when the first line needs it
+}
+
+// measure takes the figures of one line.
+type measure func(ctx context.Context, b *bench) (outcome, error)
+
+// line is something that rld promises.
+type line struct {
+	Name, What string
+	bound      bound
+	measure    measure
+}
+
+// lines lists what is measured, in the order of the table.
+func lines() []line {
+	return []line{
+		{
+			"take-1k", "a decision in process, 1,000 live keys",
+			bound{measured, atMost, 200, nanoseconds}, measureTake(1_000),
+		}, {
+			"take-1m", "a decision in process, 1,000,000 live keys",
+			bound{measured, atMost, 450, nanoseconds}, measureTake(1_000_000),
+		}, {
+			"take-cores", "two cores, 1,000,000 live keys",
+			bound{ratio, atLeast, 1.35, times}, measureCores,
+		}, {
+			"take-alloc", "allocations in 1,000,000 decisions on live keys",
+			bound{measured, atMost, 0, allocations}, measureAllocs,
+		}, {
+			"memory", "heap a live fixed_window key, worst of 0.8, 1.0 and 1.2 million",
+			bound{measured, atMost, 128, memory}, measureMemory,
+		}, {
+			"unary-64", "RLS unary, 64 calls in flight",
+			bound{ratio, atLeast, 0.93, times}, measureUnary,
+		}, {
+			"unary-1", "RLS unary, one call in flight, p99",
+			bound{measured, below, float64(time.Millisecond), nanoseconds}, measureOneInFlight,
+		}, {
+			"unary-open", "RLS unary, open loop 2,000/s, p99",
+			bound{ratio, atMost, 1.25, times}, measureOpenLoop,
+		}, {
+			"stream-1", "CheckStream, one check a message",
+			bound{ratio, atLeast, 3.5, times}, measureStream(1),
+		}, {
+			"stream-8", "CheckStream, eight checks a frame",
+			bound{ratio, atLeast, 10, times}, measureStream(8),
+		}, {
+			"start", "start to ready with 1,000 rules",
+			bound{measured, below, float64(time.Second), nanoseconds}, measureStart,
+		}, {
+			"rss", "resident memory, idle with 1,000 rules",
+			bound{measured, below, 50e6, memory}, measureRSS,
+		},
+	}
+}
+
+func newBench(o options, progress io.Writer) (*bench, error) {
+	dir, err := os.MkdirTemp("", "rld-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("scratch folder: %w", err)
+	}
+	return &bench{options: o, progress: progress, dir: dir, rldPath: o.binary}, nil
+}
+
+// close stops the peers and removes the scratch folder.
+func (b *bench) close() error {
+	var err error
+	if b.peers != nil {
+		err = b.peers.stop()
+	}
+	return errors.Join(err, os.RemoveAll(b.dir))
+}
+
+// rounds is how many rounds a line takes that wants n.
+func (b *bench) rounds(n int) int {
+	if b.options.rounds > 0 {
+		return b.options.rounds
+	}
+	return n
+}
+
+// measure measures the chosen lines one after the other. A line that fails
+// does not stop the others.
+func (b *bench) measure(ctx context.Context) []row {
+	var rows []row
+	for _, l := range lines() {
+		if !b.only.MatchString(l.Name) {
+			continue
+		}
+		fmt.Fprintf(b.progress, "%s: %s\n", l.Name, l.What)
+		o, err := l.measure(ctx, b)
+		if err == nil && ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		rows = append(rows, newRow(&l, o, err))
+	}
+	return rows
+}

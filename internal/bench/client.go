@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
+)
+
+// users is how many users the client asks for, in turn.
+const users = 1_000
+
+// connections is how many connections the client has to a server, as a
+// gateway has one for each of its worker threads.
+const connections = 2
+
+// client makes load. Connections stay open from job to job, so that a server
+// that waits for its turn is warm. do is for one goroutine at a time.
+type client struct {
+	conns    map[string][]*grpc.ClientConn // by target
+	requests []*ratelimitv3.RateLimitRequest
+}
+
+func newClient() *client {
+	c := &client{conns: make(map[string][]*grpc.ClientConn)}
+	for i := range users {
+		c.requests = append(c.requests, &ratelimitv3.RateLimitRequest{
+			Domain: benchDomain,
+			Descriptors: []*commonv3.RateLimitDescriptor{{
+				Entries: []*commonv3.RateLimitDescriptor_Entry{{Key: benchKey, Value: userName(i)}},
+			}},
+		})
+	}
+	return c
+}
+
+// userName returns the name of user i; all are of one length.
+func userName(i int) string { return fmt.Sprintf("user-%06d", i) }
+
+func (c *client) close() {
+	for _, conns := range c.conns {
+		for _, conn := range conns {
+			conn.Close()
+		}
+	}
+}
+
+// to returns the connections to a target.
+func (c *client) to(target string) ([]*grpc.ClientConn, error) {
+	if conns, ok := c.conns[target]; ok {
+		return conns, nil
+	}
+	var conns []*grpc.ClientConn
+	for range connections {
+		conn, err := grpc.NewClient("passthrough:///"+target,
+			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
+		if err != nil {
+			return nil, fmt.Errorf("connecting to %s: %w", target, err)
+		}
+		conns = append(conns, conn)
+		c.conns[target] = conns
+	}
+	return conns, nil
+}
+
+// do does a job.
+func (c *client) do(ctx context.Context, j job) (result, error) {
+	conns, err := c.to(j.Target)
+	if err != nil {
+		return result{}, err
+	}
+	switch j.Kind {
+	case kindProbe:
+		return c.probe(ctx, conns[0])
+	case kindClosed:
+		return c.closed(ctx, conns, j)
+	case kindOpen:
+		return c.open(ctx, conns, j)
+	case kindStream:
+		return c.stream(ctx, conns, j)
+	}
+	return result{}, fmt.Errorf("unknown kind of job %q", j.Kind)
+}
+
+// probe makes one call and returns the size of the answer.
+func (c *client) probe(ctx context.Context, conn *grpc.ClientConn) (result, error) {
+	answer, err := ratelimitv3.NewRateLimitServiceClient(conn).ShouldRateLimit(ctx, c.requests[0])
+	if err != nil {
+		return result{}, err
+	}
+	return result{Checks: 1, Bytes: proto.Size(answer)}, verify(answer)
+}
+
+// verify returns an error unless an answer is that of a limit that nobody
+// reaches.
+func verify(r *ratelimitv3.RateLimitResponse) error {
+	if r.OverallCode != ratelimitv3.RateLimitResponse_OK || len(r.Statuses) != 1 ||
+		r.Statuses[0].CurrentLimit.GetRequestsPerUnit() != benchRequests {
+		return fmt.Errorf("answered %v, want OK under a limit of %d", r, benchRequests)
+	}
+	return nil
+}
+
+// caller is one of the goroutines that call.
+type caller struct {
+	stub     ratelimitv3.RateLimitServiceClient
+	requests []*ratelimitv3.RateLimitRequest
+	next     int // of requests
+	took     *latencies
+}
+
+// callers returns n callers over the connections, each with users of its own
+// to begin with.
+func (c *client) callers(conns []*grpc.ClientConn, n int) []*caller {
+	took := newLatencies()
+	all := make([]*caller, n)
+	for i := range all {
+		all[i] = &caller{
+			stub:     ratelimitv3.NewRateLimitServiceClient(conns[i%len(conns)]),
+			requests: c.requests, next: i * users / n, took: took,
+		}
+	}
+	return all
+}
+
+// call makes the next call and records how long after start it was answered.
+func (c *caller) call(ctx context.Context, start time.Time) error {
+	answer, err := c.stub.ShouldRateLimit(ctx, c.requests[c.next])
+	if err != nil {
+		return err
+	}
+	if c.next++; c.next == len(c.requests) {
+		c.next = 0
+	}
+	if err := verify(answer); err != nil {
+		return err
+	}
+	return c.took.add(time.Since(start))
+}
+
+// together runs every caller in a goroutine and returns what they found
+// between them.
+func together(all []*caller, run func(*caller) error) (result, error) {
+	errs := make([]error, len(all))
+	var running sync.WaitGroup
+	start := time.Now()
+	for i, c := range all {
+		running.Go(func() { errs[i] = run(c) })
+	}
+	running.Wait()
+	r := result{Elapsed: time.Since(start)}
+	all[0].took.summarize(&r)
+	return r, errors.Join(errs...)
+}
+
+// closed keeps a number of calls in flight.
+func (c *client) closed(ctx context.Context, conns []*grpc.ClientConn, j job) (result, error) {
+	all := c.callers(conns, j.Flight)
+	end := time.Now().Add(j.Length)
+	return together(all, func(c *caller) error {
+		for {
+			start := time.Now()
+			if start.After(end) {
+				return nil
+			}
+			if err := c.call(ctx, start); err != nil {
+				return err
+			}
+		}
+	})
+}

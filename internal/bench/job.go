@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+)
+
+// job is what the client's process is told to do: one JSON object a line, and
+// one result for each.
+type job struct {
+	Kind   kind
+	Target string // host:port
+	// Flight is how many calls, or checks on a stream, are in flight.
+	Flight int
+	// Rate is the calls a second of an open loop.
+	Rate int
+	// Frame is the checks in a message of a stream.
+	Frame int
+	// Length is how long calls are started.
+	Length time.Duration
+}
+
+// kind is a way to ask.
+type kind string
+
+// The kinds of jobs.
+const (
+	kindProbe  kind = "probe"  // one call, to see that the answer is right
+	kindClosed kind = "closed" // Flight callers, each waits for its answer
+	kindOpen   kind = "open"   // calls at planned instants, whatever happens
+	kindStream kind = "stream" // CheckStream with Flight checks outstanding
+)
+
+// result is what came of a job.
+type result struct {
+	Checks  int64         // answered
+	Elapsed time.Duration // until the last answer
+	P50     time.Duration // of a call; none for streams
+	P99     time.Duration
+	Bytes   int    // of the answer to a probe
+	Problem string // why there is nothing of the above
+}
+
+// rate returns the checks a second.
+func (r *result) rate() float64 { return float64(r.Checks) / r.Elapsed.Seconds() }
+
+// serveJobs is the client's process: it does one job after the other until
+// its input ends.
+func serveJobs(in io.Reader, out io.Writer) error {
+	c := newClient()
+	defer c.close()
+	// The end of the input ends a job too: the parent is gone.
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	jobs := make(chan job)
+	fault := make(chan error, 1)
+	go func() {
+		defer cancel()
+		defer close(jobs)
+		dec := json.NewDecoder(bufio.NewReader(in))
+		for {
+			var j job
+			if err := dec.Decode(&j); err != nil {
+				if err != io.EOF {
+					fault <- err
+				}
+				return
+			}
+			select {
+			case jobs <- j:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	enc := json.NewEncoder(out)
+	for j := range jobs {
+		r, err := c.do(ctx, j)
+		if err != nil {
+			r.Problem = err.Error()
+		}
+		if err := enc.Encode(r); err != nil {
+			return fmt.Errorf("result: %w", err)
+		}
+	}
+	select {
+	case err := <-fault:
+		return fmt.Errorf("job: %w", err)
+	default:
+		return nil
+	}
+}
+
+// jobGrace is how much longer than its length a job may take.
+const jobGrace = 20 * time.Second
+
+// ask has the client's process do a job.
+func ask(c *child, j job) (result, error) {
+	defer c.killAfter(j.Length + jobGrace)()
+	data, err := json.Marshal(j)
+	if err != nil {
+		return result{}, fmt.Errorf("job: %w", err)
+	}
+	if _, err := c.in.Write(append(data, '\n')); err != nil {
+		return result{}, c.failed(err)
+	}
+	line, err := c.readLine()
+	if err != nil {
+		return result{}, err
+	}
+	var r result
+	if err := json.Unmarshal([]byte(line), &r); err != nil {
+		return result{}, c.failed(fmt.Errorf("result %q: %w", line, err))
+	}
+	if r.Problem != "" {
+		return r, c.failed(fmt.Errorf("%s job: %s", j.Kind, r.Problem))
+	}
+	return r, nil
+}

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+
+	"github.com/georld/rld/daemon"
+	"github.com/georld/rld/limits"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/server"
+	"github.com/georld/rld/server/api"
+	"github.com/georld/rld/server/grpchost"
+)
+
+// short is the length of a job in a test.
+const short = 20 * time.Millisecond
+
+// listen serves on loopback until the test ends, and returns the address.
+func listen(t *testing.T, serve func(net.Listener) error, stop func()) string {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := serve(lis); err != nil {
+			t.Errorf("serving: %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		stop()
+		serving.Wait()
+	})
+	return lis.Addr().String()
+}
+
+func testClient(t *testing.T) *client {
+	c := newClient()
+	t.Cleanup(c.close)
+	return c
+}
+
+func TestLoad(t *testing.T) {
+	s := noopServer()
+	target := listen(t, s.Serve, s.Stop)
+	c := testClient(t)
+	for _, j := range []job{
+		{Kind: kindProbe, Target: target},
+		{Kind: kindClosed, Target: target, Flight: 4, Length: short},
+		{Kind: kindClosed, Target: target, Flight: 1, Length: short},
+		{Kind: kindOpen, Target: target, Rate: 1_000, Length: short},
+	} {
+		r, err := c.do(t.Context(), j)
+		if err != nil {
+			t.Errorf("%+v: %v", j, err)
+			continue
+		}
+		switch j.Kind {
+		case kindProbe:
+			if r.Bytes == 0 {
+				t.Errorf("%+v: an answer of no bytes", j)
+			}
+		case kindOpen:
+			if want := int64(short / time.Millisecond); r.Checks != want {
+				t.Errorf("%+v: %d calls, want the %d that were planned", j, r.Checks, want)
+			}
+			fallthrough
+		default:
+			if r.Checks == 0 || r.Elapsed <= 0 || r.P50 <= 0 || r.P99 < r.P50 {
+				t.Errorf("%+v: %+v", j, r)
+			}
+		}
+	}
+}
+
+// stalled answers nothing until all callers of an open loop wait, and for a
+// while more.
+type stalled struct {
+	ratelimitv3.UnimplementedRateLimitServiceServer
+	waiting sync.WaitGroup
+	let     chan struct{}
+}
+
+func (s *stalled) ShouldRateLimit(
+	context.Context, *ratelimitv3.RateLimitRequest,
+) (*ratelimitv3.RateLimitResponse, error) {
+	select {
+	case <-s.let:
+	default:
+		s.waiting.Done()
+		<-s.let
+	}
+	return newNoop().answer, nil
+}
+
+// A server that stalls delays the calls that were planned meanwhile; all of
+// them must show it, and not only the ones that were in flight.
+func TestOpenLoopCountsFromThePlannedInstant(t *testing.T) {
+	s := &stalled{let: make(chan struct{})}
+	s.waiting.Add(openCallers)
+	g := grpc.NewServer()
+	ratelimitv3.RegisterRateLimitServiceServer(g, s)
+	target := listen(t, g.Serve, g.Stop)
+	// All calls, many more than there are callers, are planned for the time
+	// that the server stalls.
+	const planned, stall = 4 * openCallers, 50 * time.Millisecond
+	var letting sync.WaitGroup
+	letting.Go(func() {
+		s.waiting.Wait()
+		time.AfterFunc(2*stall, func() { close(s.let) })
+	})
+	j := job{Kind: kindOpen, Target: target, Rate: int(planned * time.Second / stall), Length: stall}
+	r, err := testClient(t).do(t.Context(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	letting.Wait()
+	if r.Checks < planned || r.Checks > planned+1 { // The interval is rounded down.
+		t.Errorf("%d calls, want the %d that were planned", r.Checks, planned)
+	}
+	if r.P50 < stall {
+		t.Errorf("the median is %v although every call waited for %v at least", r.P50, stall)
+	}
+}
+
+func TestStream(t *testing.T) {
+	set, found := limits.Parse([]limits.File{{Name: "bench.yaml", Data: []byte(benchLimits())}}, limits.Options{})
+	if err := found.Err(); err != nil {
+		t.Fatal(err)
+	}
+	e, err := daemon.NewEngine(daemon.EngineConfig{Node: node.Default(), MaxKeys: users})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.SetRules(set, node.FrontOptions{})
+	h := grpchost.New(grpchost.DefaultOptions(), api.New(e, server.DefaultSettings(), nil))
+	target := listen(t, h.Serve, h.Stop)
+	c := testClient(t)
+	for _, frame := range []int{1, 8} {
+		j := job{Kind: kindStream, Target: target, Flight: 64, Frame: frame, Length: short}
+		r, err := c.do(t.Context(), j)
+		if err != nil {
+			t.Errorf("%+v: %v", j, err)
+		}
+		if r.Checks == 0 || r.Checks%int64(frame) != 0 || r.Elapsed < short {
+			t.Errorf("%+v: %+v, want whole frames", j, r)
+		}
+	}
+}
+
+func TestStreamAgainstAServerWithoutStreamsFails(t *testing.T) {
+	s := noopServer()
+	target := listen(t, s.Serve, s.Stop)
+	j := job{Kind: kindStream, Target: target, Flight: 64, Frame: 1, Length: time.Minute}
+	if r, err := testClient(t).do(t.Context(), j); err == nil {
+		t.Errorf("%+v, want an error", r)
+	}
+}
+
+func TestWrongAnswersFailTheJob(t *testing.T) {
+	over := newNoop()
+	over.answer.OverallCode = ratelimitv3.RateLimitResponse_OVER_LIMIT
+	g := grpc.NewServer()
+	ratelimitv3.RegisterRateLimitServiceServer(g, over)
+	target := listen(t, g.Serve, g.Stop)
+	c := testClient(t)
+	for _, k := range []kind{kindProbe, kindClosed, kindOpen, "nonsense"} {
+		if r, err := c.do(t.Context(), job{Kind: k, Target: target, Flight: 1, Rate: 100, Length: short}); err == nil {
+			t.Errorf("%s: %+v, want an error", k, r)
+		}
+	}
+}
+
+func TestPlan(t *testing.T) {
+	start := time.Unix(0, 0)
+	var slept []time.Time
+	p := &plan{
+		next: start, end: start.Add(3 * time.Second), interval: time.Second,
+		sleep: func(until time.Time) { slept = append(slept, until) },
+	}
+	for i := range 3 {
+		planned, ok := p.wait()
+		if want := start.Add(time.Duration(i) * time.Second); !ok || !planned.Equal(want) || !slept[i].Equal(want) {
+			t.Errorf("call %d is planned at %v (%v), slept until %v; want %v", i, planned, ok, slept[i], want)
+		}
+	}
+	if planned, ok := p.wait(); ok || len(slept) != 3 {
+		t.Errorf("a fourth call at %v, want the end", planned)
+	}
+}
+
+func TestWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWindow(8)
+		if !w.take(8) {
+			t.Fatal("a new window has no room")
+		}
+		took := make(chan bool, 1)
+		take := func(n int) { took <- w.take(n) }
+		go take(2)
+		w.give(1)
+		synctest.Wait()
+		if len(took) > 0 {
+			t.Fatal("took 2 where 1 is free")
+		}
+		w.give(1)
+		if !<-took {
+			t.Error("room was not taken")
+		}
+		go take(1)
+		synctest.Wait()
+		w.close()
+		if <-took {
+			t.Error("took room of a window that is closed")
+		}
+	})
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"slices"
+)
+
+// side measures one side of a comparison once.
+type side func() (float64, error)
+
+// alternate measures every side once a round and returns the readings, one
+// slice a side, in the order of the rounds. The order of the sides turns each
+// round, so that neither always goes first.
+func alternate(ctx context.Context, rounds int, sides ...side) ([][]float64, error) {
+	readings := make([][]float64, len(sides))
+	order := make([]int, len(sides))
+	for i := range order {
+		order[i] = i
+	}
+	for range rounds {
+		for _, i := range order {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			v, err := sides[i]()
+			if err != nil {
+				return nil, err
+			}
+			readings[i] = append(readings[i], v)
+		}
+		slices.Reverse(order)
+	}
+	return readings, nil
+}
+
+// median returns the middle value, the mean of the two middle ones of an even
+// number. It needs one value at least.
+func median(values []float64) float64 {
+	v := slices.Sorted(slices.Values(values))
+	mid := len(v) / 2
+	if len(v)%2 == 1 {
+		return v[mid]
+	}
+	return (v[mid-1] + v[mid]) / 2
+}
+
+// ratios returns a/b of each round.
+func ratios(a, b []float64) []float64 {
+	r := make([]float64, len(a))
+	for i := range a {
+		r[i] = a[i] / b[i]
+	}
+	return r
+}
+
+// compare returns the outcome of two sides by one figure of each: the best or
+// the median reading.
+func compare(u unit, figure func([]float64) float64, readings [][]float64, beside string) outcome {
+	a, b := figure(readings[0]), figure(readings[1])
+	return outcome{Measured: a, Beside: b, BesideWhat: beside, Unit: u, Ratio: a / b}
+}
+
+// The best reading of what should be small, and of what should be large.
+func least(v []float64) float64 { return slices.Min(v) }
+func most(v []float64) float64  { return slices.Max(v) }

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAlternateTurnsTheOrderEachRound(t *testing.T) {
+	var order string
+	say := func(s string, v float64) side {
+		return func() (float64, error) {
+			order += s
+			return v, nil
+		}
+	}
+	got, err := alternate(t.Context(), 3, say("a", 1), say("b", 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if order != "abbaab" {
+		t.Errorf("order %q, want abbaab", order)
+	}
+	if d := cmp.Diff([][]float64{{1, 1, 1}, {2, 2, 2}}, got); d != "" {
+		t.Errorf("readings (-want +got):\n%s", d)
+	}
+}
+
+func TestAlternateStops(t *testing.T) {
+	fault := errors.New("broken")
+	calls := 0
+	_, err := alternate(t.Context(), 3, func() (float64, error) { calls++; return 0, fault })
+	if !errors.Is(err, fault) || calls != 1 {
+		t.Errorf("error %v after %d calls, want %v after one", err, calls, fault)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	calls = 0
+	_, err = alternate(ctx, 3, func() (float64, error) { calls++; cancel(); return 0, nil })
+	if !errors.Is(err, context.Canceled) || calls != 1 {
+		t.Errorf("error %v after %d calls, want it to stop with its context after one", err, calls)
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for _, c := range []struct {
+		of   []float64
+		want float64
+	}{
+		{[]float64{3}, 3},
+		{[]float64{9, 1, 5}, 5},
+		{[]float64{4, 1, 3, 2}, 2.5},
+	} {
+		in := append([]float64(nil), c.of...)
+		if got := median(in); got != c.want {
+			t.Errorf("median(%v) = %v, want %v", c.of, got, c.want)
+		}
+		if d := cmp.Diff(c.of, in); d != "" {
+			t.Errorf("median changed its values (-want +got):\n%s", d)
+		}
+	}
+}
+
+func TestCompare(t *testing.T) {
+	readings := [][]float64{{30, 10, 20}, {5, 4, 8}}
+	for _, c := range []struct {
+		name   string
+		figure func([]float64) float64
+		want   outcome
+	}{
+		{"least", least, outcome{Measured: 10, Beside: 4, Ratio: 2.5, BesideWhat: "b", Unit: perSecond}},
+		{"most", most, outcome{Measured: 30, Beside: 8, Ratio: 3.75, BesideWhat: "b", Unit: perSecond}},
+		{"median", median, outcome{Measured: 20, Beside: 5, Ratio: 4, BesideWhat: "b", Unit: perSecond}},
+	} {
+		if d := cmp.Diff(c.want, compare(perSecond, c.figure, readings, "b")); d != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, d)
+		}
+	}
+	if d := cmp.Diff([]float64{6, 2.5, 2.5}, ratios(readings[0], readings[1])); d != "" {
+		t.Errorf("ratios (-want +got):\n%s", d)
+	}
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// unit says what a figure counts.
+type unit string
+
+// The units.
+const (
+	nanoseconds unit = "ns"
+	memory      unit = "B"
+	perSecond   unit = "/s"
+	allocations unit = "allocs"
+	times       unit = "x"
+)
+
+// figure returns a value in a unit for people, with three digits.
+func (u unit) figure(v float64) string {
+	switch u {
+	case nanoseconds:
+		return scaled(v, 1e3, "ns", "µs", "ms", "s")
+	case memory:
+		return scaled(v, 1e3, "B", "KB", "MB", "GB")
+	case perSecond:
+		return grouped(v) + "/s"
+	case allocations:
+		return strconv.FormatFloat(v, 'g', 3, 64) + " allocs"
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64) + " " + string(u)
+}
+
+func scaled(v, step float64, names ...string) string {
+	at := 0
+	// 999.5 and above would be rounded to four digits.
+	for v >= step*0.9995 && at < len(names)-1 {
+		v, at = v/step, at+1
+	}
+	digits := 2
+	for _, limit := range []float64{9.995, 99.95} {
+		if v >= limit {
+			digits--
+		}
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64) + " " + names[at]
+}
+
+// grouped returns a whole number with a comma each three digits.
+func grouped(v float64) string {
+	s := strconv.FormatFloat(v, 'f', 0, 64)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// bound is what a figure must keep.
+type bound struct {
+	of    subject
+	cmp   comparison
+	limit float64
+	unit  unit
+}
+
+// subject is the figure that a bound is about.
+type subject int
+
+// The subjects.
+const (
+	measured subject = iota
+	ratio            // measured / beside
+)
+
+// comparison is on which side of its limit a figure must be.
+type comparison string
+
+// The comparisons.
+const (
+	atMost  comparison = "<="
+	atLeast comparison = ">="
+	below   comparison = "<"
+)
+
+// String returns the bound as the table has it, without zeros that say
+// nothing.
+func (b bound) String() string {
+	number, name, _ := strings.Cut(b.unit.figure(b.limit), " ")
+	if strings.Contains(number, ".") {
+		number = strings.TrimRight(strings.TrimRight(number, "0"), ".")
+	}
+	return strings.TrimSpace(fmt.Sprint(b.cmp, " ", number, " ", name))
+}
+
+func (b bound) keeps(v float64) bool {
+	switch b.cmp {
+	case atMost:
+		return v <= b.limit
+	case atLeast:
+		return v >= b.limit
+	}
+	return v < b.limit
+}
+
+// outcome is what measuring a line gave.
+type outcome struct {
+	Measured float64 `json:"measured"`
+	// Beside is the bare cost, or the other side, measured in the same run
+	// in the same unit; BesideWhat names it.
+	Beside     float64 `json:"beside"`
+	BesideWhat string  `json:"beside_what"`
+	Unit       unit    `json:"unit"`
+	// Ratio is Measured / Beside, or the median of the ratios of the rounds.
+	Ratio float64 `json:"ratio"`
+}
+
+// row is one line of the table.
+type row struct {
+	Name string `json:"name"`
+	What string `json:"what"`
+	outcome
+	Bound   string `json:"bound"`
+	OK      bool   `json:"ok"`
+	Problem string `json:"problem,omitempty"` // why it could not be measured
+}
+
+// newRow judges an outcome.
+func newRow(l *line, o outcome, err error) row {
+	r := row{Name: l.Name, What: l.What, Bound: l.bound.String()}
+	if err != nil {
+		r.Problem = err.Error()
+		return r
+	}
+	r.outcome = o
+	v := o.Measured
+	if l.bound.of == ratio {
+		v = o.Ratio
+	}
+	r.OK = l.bound.keeps(v)
+	return r
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// served is a running rld.
+type served struct {
+	*child
+	grpc, admin string        // addresses
+	ready       time.Duration // from its start to the first 200 of /readyz
+}
+
+// readyWait bounds how long rld may take to become ready.
+const readyWait = 30 * time.Second
+
+// readyPoll is the time between two looks.
+const readyPoll = 2 * time.Millisecond
+
+// rld returns the path of the binary to measure, which is built as users
+// build it when none was named.
+func (b *bench) rld(ctx context.Context) (string, error) {
+	if b.rldPath != "" {
+		return filepath.Abs(b.rldPath)
+	}
+	path := filepath.Join(b.dir, "rld")
+	out, err := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "github.com/georld/rld/cmd/rld").
+		CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("building rld (outside the repository, name a binary with -rld): %w\n%s", err, out)
+	}
+	b.rldPath = path
+	return path, nil
+}
+
+// serve starts rld on a file or folder of limits and free ports, and returns
+// when it is ready.
+func (b *bench) serve(ctx context.Context, limits string) (*served, error) {
+	path, err := b.rld(ctx)
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	c, err := startChild(ctx, "rld serve", b.dir, path, "serve", "--limits", limits,
+		"--grpc-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &served{child: c}
+	if err := s.await(ctx, start); err != nil {
+		_ = c.stop() // The first error is the one to tell.
+		return nil, err
+	}
+	return s, nil
+}
+
+// await reads the addresses from the banner and waits until rld says that it
+// is ready.
+func (s *served) await(ctx context.Context, start time.Time) error {
+	defer s.killAfter(readyWait)()
+	for s.grpc == "" || s.admin == "" {
+		line, err := s.readLine()
+		if err != nil {
+			return err
+		}
+		if what, addr, ok := listener(line); ok {
+			switch what {
+			case "gRPC":
+				s.grpc = addr
+			case "admin":
+				s.admin = addr
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyWait)
+	defer cancel()
+	for !isReady(ctx, s.admin) {
+		select {
+		case <-ctx.Done():
+			return s.failed(fmt.Errorf("not ready on %s after %v", s.admin, time.Since(start)))
+		case <-time.After(readyPoll):
+		}
+	}
+	s.ready = time.Since(start)
+	return nil
+}
+
+// listener reads a line of the banner that names a listener: what answers
+// there, its address, and more.
+func listener(line string) (what, addr string, ok bool) {
+	fields := strings.Fields(line)
+	if len(fields) < 2 {
+		return "", "", false
+	}
+	if _, err := netip.ParseAddrPort(fields[1]); err != nil {
+		return "", "", false
+	}
+	return fields[0], fields[1], true
+}
+
+func isReady(ctx context.Context, admin string) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+admin+"/readyz", nil)
+	if err != nil {
+		return false
+	}
+	// A connection of its own: none is kept from look to look.
+	req.Close = true
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode == http.StatusOK
+}

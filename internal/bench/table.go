@@ -1,0 +1,98 @@
+package main
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// column is the place of a cell in a row of the table.
+type column struct {
+	title string
+	right bool // numbers
+	cell  func(*row) string
+}
+
+func columns() []column {
+	figure := func(of func(*row) string) func(*row) string {
+		return func(r *row) string {
+			if r.Problem != "" {
+				return "-"
+			}
+			return of(r)
+		}
+	}
+	return []column{
+		{"line", false, func(r *row) string { return r.Name }},
+		{"", false, func(r *row) string { return r.What }},
+		{"measured", true, figure(func(r *row) string { return r.Unit.figure(r.Measured) })},
+		{"beside", true, figure(func(r *row) string { return r.Unit.figure(r.Beside) })},
+		{"", false, figure(func(r *row) string { return r.BesideWhat })},
+		{"ratio", true, figure(ratioCell)},
+		{"bound", true, func(r *row) string { return r.Bound }},
+		{"", false, verdict},
+	}
+}
+
+// ratioCell returns the ratio, or nothing where the other side is nothing.
+func ratioCell(r *row) string {
+	if r.Beside == 0 {
+		return ""
+	}
+	return times.figure(r.Ratio)
+}
+
+func verdict(r *row) string {
+	switch {
+	case r.Problem != "":
+		return "FAILED"
+	case r.OK:
+		return "ok"
+	}
+	return "MISSED"
+}
+
+// table returns rows as text: a title, a line each, and below what went wrong.
+func table(rows []row) string {
+	cols := columns()
+	widths := make([]int, len(cols))
+	cells := [][]string{make([]string, len(cols))}
+	for i, c := range cols {
+		cells[0][i] = c.title
+	}
+	for i := range rows {
+		line := make([]string, len(cols))
+		for j, c := range cols {
+			line[j] = c.cell(&rows[i])
+		}
+		cells = append(cells, line)
+	}
+	for _, line := range cells {
+		for j, cell := range line {
+			widths[j] = max(widths[j], utf8.RuneCountInString(cell))
+		}
+	}
+	var s strings.Builder
+	for _, line := range cells {
+		s.WriteString(strings.TrimRight(align(cols, widths, line), " ") + "\n")
+	}
+	for i := range rows {
+		if p := rows[i].Problem; p != "" {
+			s.WriteString("\n" + rows[i].Name + " failed: " + p + "\n")
+		}
+	}
+	return s.String()
+}
+
+func align(cols []column, widths []int, line []string) string {
+	var s strings.Builder
+	for j, cell := range line {
+		pad := strings.Repeat(" ", widths[j]-utf8.RuneCountInString(cell))
+		if cols[j].right {
+			s.WriteString(pad + cell)
+		} else {
+			s.WriteString(cell + pad)
+		}
+		s.WriteString("  ")
+	}
+	return s.String()
+}
