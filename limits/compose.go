@@ -229,19 +229,24 @@ func (c *composer) goesOn(column int) bool {
 		c.unexpected(t)
 		return false
 	}
-	c.checkTabs(t)
 	return t.Position.Column == column
 }
 
-// checkTabs refuses a token that is indented with a tab.
+// checkTabs refuses a value that is indented with a tab. The lexer does so too,
+// but not where the line before ends in a blank.
 func (c *composer) checkTabs(t *token.Token) {
-	if line := t.Position.Line; line <= len(c.lines) {
-		text := c.lines[line-1]
-		indent := text[:len(text)-len(strings.TrimLeft(text, " \t"))]
-		if strings.Contains(indent, "\t") && len(indent) >= t.Position.Column-1 {
-			c.fail(t, tabProblem, tabHint)
-		}
+	if t.Position.Line > len(c.lines) {
+		return
 	}
+	line := c.lines[t.Position.Line-1]
+	indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+	tab := strings.IndexByte(indent, '\t')
+	if tab < 0 || len(indent) < t.Position.Column-1 {
+		return
+	}
+	at := *t
+	at.Position = &token.Position{Line: t.Position.Line, Column: tab + 1}
+	c.fail(&at, tabProblem, tabHint)
 }
 
 const (

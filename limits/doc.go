@@ -15,9 +15,11 @@
 //
 // Any file that the reference accepts loads unchanged and means the same, down
 // to how it reads YAML 1.1: yes and on are booleans, the last of two equal
-// fields wins, and a "<<" merge takes effect where it stands. Two things are
-// refused that the reference lets pass: a second document, of which it would
-// read nothing, and descriptors nested deeper than a request has entries.
+// fields wins, and a "<<" merge takes effect where it stands. Refused though the
+// reference lets them pass are a second document, of which it would read
+// nothing; descriptors nested deeper than a request has entries; field names
+// written with "?"; faults in a value that a later one replaces; and whatever
+// goes beyond the bounds below.
 //
 // The scripts in testdata/scripts show the language by example, refusals included.
 package limits

@@ -256,6 +256,7 @@ func TestEncodings(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
 		"UTF-16":    {"\xff\xfed\x00", "f.yaml:1:1: the file is UTF-16; save it as UTF-8\n"},
 		"not UTF-8": {"domain: é\xe9\n", "f.yaml:1:10: this is not UTF-8; save the file as UTF-8\n"},
+		"tab":       {"domain: d\ndescriptors: \n \t - a: b", "f.yaml:3:2: " + tabProblem + "; " + tabHint + "\n"},
 		"control character": {
 			"domain: d\n# é\x00\n",
 			"f.yaml:2:4: a control character, U+0000, may not stand in YAML; " +

@@ -35,12 +35,14 @@ func (c *composer) scalar() *node {
 		return out
 	}
 	out.text = plainValue(t)
+	flat := strings.ReplaceAll(text, "\n", " ") + " "
 	switch {
-	case t.Type == token.MergeKeyType && text != "<<",
-		strings.HasSuffix(text, ":"), strings.Contains(text, ": "), strings.Contains(text, ":\n"):
+	case t.Type == token.MergeKeyType && text != "<<" || strings.Contains(flat, ": "):
 		// The lexer takes a field that is indented by mistake for the next
 		// line of the text before it.
 		c.fail(t, misplacedField, misplacedHint)
+	case strings.Contains(flat, " #"):
+		c.fail(t, "a comment inside this text", "put the text in quotes, or the comment on a line of its own")
 	case text != "" && strings.IndexByte(",%@`[]{}", text[0]) >= 0:
 		c.fail(t, "a text may not begin with "+text[:1], "put it in quotes")
 	}
