@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"github.com/georld/rld/limits"
 	"maps"
 	"regexp"
 	"slices"
@@ -57,7 +58,7 @@ func (l *loader) environ(env map[string]string) {
 			continue
 		}
 		warning := fmt.Sprintf("%s is set and is no setting of rld", name)
-		if guess := closest(name, known); guess != "" {
+		if guess := limits.Closest(name, known); guess != "" {
 			warning += fmt.Sprintf("; did you mean %s?", guess)
 		}
 		l.warnings = append(l.warnings, warning)

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"github.com/georld/rld/limits"
 	"io"
 	"strings"
 
@@ -188,7 +189,7 @@ func (l *loader) unknown(at place, name string) {
 		names[i] = l.table[i].name
 	}
 	hint := ""
-	if guess := closest(name, names); guess != "" {
+	if guess := limits.Closest(name, names); guess != "" {
 		hint = fmt.Sprintf("; did you mean %s?", guess)
 	}
 	l.faultAt(at, "", "%s is no setting%s", name, hint)

@@ -79,11 +79,11 @@ func TestClosest(t *testing.T) {
 		"secnod": "second", "Minute": "minute", "hours": "hour", "moth": "month", "yaer": "year",
 		"fortnight": "", "mnth": "month", "dya": "day", "": "", "sixty": "", strings.Repeat("minute", 20): "",
 	} {
-		if got := closest(text, units); got != want {
-			t.Errorf("closest(%q) = %q, want %q", text, got, want)
+		if got := Closest(text, units); got != want {
+			t.Errorf("Closest(%q) = %q, want %q", text, got, want)
 		}
 	}
-	if got := closest("ab", []string{"abx", "aby"}); got != "" {
+	if got := Closest("ab", []string{"abx", "aby"}); got != "" {
 		t.Errorf("two words as close: got %q", got)
 	}
 }

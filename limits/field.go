@@ -158,14 +158,14 @@ func (l *loader) fieldName(key *node, at place) (fieldID, bool) {
 // guess returns the field that an unknown name was likely meant to be,
 // fieldCount for none, and a hint.
 func guess(name string, at place) (fieldID, string) {
-	if best := closest(name, namesAt(at)); best != "" {
+	if best := Closest(name, namesAt(at)); best != "" {
 		f, _ := lookup(best)
 		if strings.EqualFold(name, best) {
 			return f, "write " + best + ": names are in lower case"
 		}
 		return f, "did you mean " + best + "?"
 	}
-	if best := closest(name, namesAt(^place(0))); best != "" {
+	if best := Closest(name, namesAt(^place(0))); best != "" {
 		f, _ := lookup(best)
 		return f, "did you mean " + best + ", which goes " + vocabulary[f].at.String() + "?"
 	}

@@ -84,7 +84,7 @@ func (l *loader) unit(r *record) rules.Unit {
 	}
 	low := strings.TrimSuffix(strings.ToLower(strings.TrimSpace(text)), "s")
 	hint := "it is one of " + join(units) + "; for other lengths add unit_multiplier"
-	if best := closest(low, units); best != "" {
+	if best := Closest(low, units); best != "" {
 		hint = "did you mean " + best + "?"
 	} else if best := unique(low, units); best != "" {
 		hint = "did you mean " + best + "?"

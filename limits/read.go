@@ -106,7 +106,7 @@ func (l *loader) word(s setting, name fieldID, words []string) (int, bool) {
 		}
 	}
 	hint := "it is one of " + join(words)
-	if best := closest(text, words); best != "" {
+	if best := Closest(text, words); best != "" {
 		hint = "did you mean " + best + "?"
 	} else if best := unique(text, words); best != "" {
 		hint = "did you mean " + best + "?"

@@ -99,7 +99,7 @@ func (w *yamlWriter) list(nodes []rules.Node, indent int) {
 		pad := strings.Repeat(" ", indent)
 		if rapid.IntRange(0, 3).Draw(w.t, "flow") == 0 {
 			w.b.WriteString(pad + "- ")
-			w.flow(n)
+			w.flow(n, pad+"  ")
 			w.b.WriteString("\n")
 			continue
 		}
@@ -120,16 +120,17 @@ func (w *yamlWriter) list(nodes []rules.Node, indent int) {
 	}
 }
 
-// flow writes a descriptor in braces.
-func (w *yamlWriter) flow(n *rules.Node) {
+// flow writes a descriptor in braces; lines after the first are indented.
+func (w *yamlWriter) flow(n *rules.Node, indent string) {
 	w.b.WriteString("{key: " + w.scalar(n.Key) + ", value: " + w.scalar(n.Value))
 	if n.Limit != nil {
-		fmt.Fprintf(&w.b, ",\n rate_limit: {unit: %s, requests_per_unit: %d}", n.Limit.Unit, n.Limit.Requests)
+		fmt.Fprintf(&w.b, ",\n%srate_limit: {unit: %s, requests_per_unit: %d}",
+			indent, n.Limit.Unit, n.Limit.Requests)
 	}
 	if len(n.Children) > 0 {
 		w.b.WriteString(", descriptors: [")
 		for i := range n.Children {
-			w.flow(&n.Children[i])
+			w.flow(&n.Children[i], indent)
 			w.b.WriteString(", ")
 		}
 		w.b.WriteString("]")

@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// closest returns the word that text was likely meant to be: the same but for
+// Closest returns the word that text was likely meant to be: the same but for
 // letter case and separators, or at most two slips away, fewer in a short
 // word. It returns "" when there is none or when two are as close.
-func closest(text string, words []string) string {
+func Closest(text string, words []string) string {
 	if utf8.RuneCountInString(text) > 40 {
 		return ""
 	}
@@ -17,7 +17,7 @@ func closest(text string, words []string) string {
 	plain := fold.Replace(strings.ToLower(text))
 	best, at, tied := "", 3, false
 	for _, w := range words {
-		d := distance(plain, fold.Replace(w))
+		d := distance(plain, fold.Replace(strings.ToLower(w)))
 		if d > len(plain)/3 {
 			continue
 		}

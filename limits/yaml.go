@@ -1,173 +1,137 @@
 package limits
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
-	"unicode/utf8"
 
-	"github.com/goccy/go-yaml/lexer"
-	"github.com/goccy/go-yaml/token"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/georld/rld/rules"
 )
 
-// fault is what keeps a file from being read as YAML at all. It is the only
-// one of its file, since nothing behind it can be trusted.
-type fault struct {
-	pos           rules.Position
-	message, hint string
-}
+const (
+	// maxNesting bounds how deep maps and lists nest, and with it the stack.
+	maxNesting = 128
+	// expansion is what aliases may expand to, in values, beside one for
+	// each byte of the file: a bomb is refused before it goes off.
+	expansion = 100_000
+)
 
-// Error implements error.
-func (f *fault) Error() string { return f.message }
+var tooNested = fmt.Sprintf("nested more than %d levels deep", maxNesting)
 
-// read turns a file into the tree of its one document, and notes why when it
-// cannot. An empty document is a null.
-func (l *loader) read(f File) (root *node, ok bool) {
-	text, err := plainText(f)
-	l.source = text
-	if err == nil {
-		root, err = parse(f.Name, text)
-	}
-	if err == nil {
-		return root, true
-	}
-	var why *fault
-	if !errors.As(err, &why) {
-		why = &fault{pos: rules.Position{File: f.Name, Line: 1, Column: 1}, message: err.Error()}
-	}
-	l.errorf(why.pos, why.hint, "%s", why.message)
-	return nil, false
-}
-
-// plainText returns the text of a file with its line ends made one, or the
-// *fault that makes it no text.
-func plainText(f File) (string, error) {
-	at := rules.Position{File: f.Name, Line: 1, Column: 1}
-	data := f.Data
-	if len(data) > MaxFileBytes {
-		return "", &fault{at, fmt.Sprintf("the file is longer than %d MiB", MaxFileBytes>>20),
-			"split it; with MERGE_DOMAIN_CONFIG=true a domain may be in several files"}
-	}
-	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
-		return "", &fault{at, "the file is UTF-16", "save it as UTF-8"}
-	}
-	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
-	text := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(data))
-	for i, r := range text {
-		if r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD") {
-			at = positionAt(f.Name, text, i)
-			return strings.ToValidUTF8(text, "?"), &fault{at, "this is not UTF-8", "save the file as UTF-8"}
-		}
-		if !printable(r) {
-			at = positionAt(f.Name, text, i)
-			return text, &fault{at, fmt.Sprintf("a control character, %U, may not stand in YAML", r),
-				`in double quotes it can be written as an escape, such as "\x1b"`}
-		}
-	}
-	return text, nil
-}
-
-// printable reports whether YAML allows a character in its source.
-func printable(r rune) bool {
-	switch {
-	case r == '\t', r == '\n', 0x20 <= r && r <= 0x7e, r == 0x85:
-		return true
-	case 0xa0 <= r && r <= 0xd7ff, 0xe000 <= r && r <= 0xfffd && r != 0xfeff, r >= 0x10000:
-		return true
-	}
-	return false
-}
-
-// positionAt returns where byte i of a text is.
-func positionAt(file, text string, i int) rules.Position {
-	before := text[:i]
-	line := strings.Count(before, "\n") + 1
-	column := utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1
-	return rules.Position{File: file, Line: line, Column: column}
-}
-
-// parse reads the one document of a text. The lexer is a library that was not
-// written for hostile input: should it panic, that is a fault of the file.
+// parse reads the one document of a text; an empty one is a null. The library
+// descends from the reference's, so that both read a file as the same YAML.
 func parse(file, text string) (root *node, err error) {
-	defer func() {
+	at := rules.Position{File: file, Line: 1, Column: 1}
+	defer func() { // for hostile input that the library is not ready for
 		if p := recover(); p != nil {
-			at := rules.Position{File: file, Line: 1, Column: 1}
 			root, err = nil, &fault{at, fmt.Sprintf("the YAML reader gave up on this file: %v", p),
 				"write it in a plainer form"}
 		}
 	}()
-	tokens := lexer.Tokenize(text)
-	if t := tokens.InvalidToken(); t != nil {
-		return nil, lexicalFault(file, t)
-	}
-	tokens, headerLine, err := onlyDocument(file, tokens)
+	loader, err := yaml.NewLoader(strings.NewReader(text))
 	if err != nil {
+		return nil, &fault{at, err.Error(), ""}
+	}
+	c := composer{file: file, done: make(map[*yaml.Node]*node), allowed: expansion + len(text)}
+	var doc yaml.Node
+	switch err := loader.Load(&doc); {
+	case errors.Is(err, io.EOF):
+		return &node{kind: scalar, pos: at, weight: 1}, nil
+	case err != nil:
+		return nil, syntaxFault(file, text, err)
+	}
+	if root, err = c.node(&doc, 0); err != nil {
 		return nil, err
 	}
-	placeLast(file, text, tokens)
-	c := composer{
-		file: file, lines: strings.Split(text, "\n"), tokens: tokens,
-		anchors: make(map[string]*node), allowed: expansion + len(text),
-	}
-	root = c.document(headerLine)
-	if c.err != nil {
-		return nil, c.err
-	}
-	return root, nil
+	return root, onlyDocument(file, text, loader)
 }
 
-// onlyDocument returns the tokens of the first document, without comments and
-// directives, and the line of the --- before it, 0 for none. It refuses a
-// second document, which would be read by nobody.
-func onlyDocument(file string, tokens token.Tokens) (out token.Tokens, headerLine int, err error) {
-	out = make(token.Tokens, 0, len(tokens))
-	begun, ended, directive := false, false, 0
-	for _, t := range tokens {
-		switch t.Type {
-		case token.CommentType:
-			continue
-		case token.DirectiveType:
-			directive = t.Position.Line
-		case token.DocumentHeaderType:
-			ended = begun
-			begun = true
-			if !ended {
-				headerLine = t.Position.Line
-			}
-			continue
-		case token.DocumentEndType:
-			ended = begun
-			continue
-		}
-		if ended {
-			return nil, 0, &fault{placeOf(file, t), "a second document; only the first would be read",
-				"put it in a file of its own"}
-		}
-		if t.Position.Line == directive {
-			if begun {
-				return nil, 0, &fault{placeOf(file, t), "a text may not begin with %", "put it in quotes"}
-			}
-			continue
-		}
-		begun = true
-		out = append(out, t)
+// onlyDocument refuses a second document, which nobody would read.
+func onlyDocument(file, text string, loader *yaml.Loader) error {
+	var next yaml.Node
+	switch err := loader.Load(&next); {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return syntaxFault(file, text, err)
 	}
-	return out, headerLine, nil
+	if c := next.Content; len(c) == 1 && c[0].Kind == yaml.ScalarNode && c[0].Value == "" {
+		return nil
+	}
+	return &fault{rules.Position{File: file, Line: next.Line, Column: next.Column},
+		"a second document; only the first would be read", "put it in a file of its own"}
 }
 
-// lexicalFault puts the lexer's words into ours.
-func lexicalFault(file string, t *token.Token) *fault {
-	f := &fault{placeOf(file, t), t.Error, "check the quotes and the brackets here"}
+// composer makes our tree of the library's. Anchors are shared and not copied.
+type composer struct {
+	file    string
+	done    map[*yaml.Node]*node // nil while a node is being made
+	allowed int                  // values that the whole document may expand to
+}
+
+func (c *composer) node(n *yaml.Node, depth int) (*node, error) {
 	switch {
-	case strings.Contains(t.Error, "'\t'") || strings.Contains(t.Error, "tab character"):
-		f.message, f.hint = tabProblem, tabHint
-	case strings.Contains(t.Error, "mapping value is not allowed"):
-		f.message, f.hint = misplacedField, misplacedHint
-	case strings.Contains(t.Error, "reserved character"):
-		f.hint = "a text that begins with it needs quotes"
+	case n.Kind == yaml.DocumentNode && len(n.Content) == 1:
+		return c.node(n.Content[0], depth)
+	case n.Kind == yaml.AliasNode:
+		return c.alias(n)
+	case depth >= maxNesting && n.Kind != yaml.ScalarNode:
+		return nil, c.fault(n, tooNested, "flatten it")
 	}
-	return f
+	out := &node{pos: c.position(n), weight: 1}
+	c.done[n] = nil
+	switch n.Kind {
+	case yaml.MappingNode:
+		out.kind = mapping
+	case yaml.SequenceNode:
+		out.kind = sequence
+	default:
+		c.scalar(out, n)
+	}
+	for i := 0; i < len(n.Content); i++ {
+		v, err := c.node(n.Content[i], depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if out.weight += v.weight; out.weight > c.allowed {
+			return nil, c.fault(n, "its aliases expand to too much", "write less of it with aliases")
+		}
+		switch {
+		case out.kind == sequence:
+			out.items = append(out.items, v)
+		case i%2 == 0:
+			out.fields = append(out.fields, field{key: v})
+		default:
+			out.fields[len(out.fields)-1].value = v
+		}
+	}
+	c.done[n] = out
+	return out, nil
+}
+
+func (c *composer) scalar(out *node, n *yaml.Node) {
+	const quotes = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
+	out.text, out.quoted = n.Value, n.Style&quotes != 0
+	if n.Style&yaml.TaggedStyle != 0 {
+		out.tag = n.ShortTag()
+	}
+}
+
+func (c *composer) alias(n *yaml.Node) (*node, error) {
+	target, known := c.done[n.Alias]
+	if !known || target == nil {
+		return nil, c.fault(n, "alias *"+n.Value+" is inside its own anchor", "")
+	}
+	return target, nil
+}
+
+func (c *composer) position(n *yaml.Node) rules.Position {
+	return rules.Position{File: c.file, Line: n.Line, Column: n.Column}
+}
+
+func (c *composer) fault(n *yaml.Node, message, hint string) error {
+	return &fault{c.position(n), message, hint}
 }

@@ -143,10 +143,10 @@ import (
 	"sync/atomic"
 	. "time"
 
-	"github.com/goccy/go-yaml"
+	"go.yaml.in/yaml/v4"
 )
 `,
-			"limits/ok.go": "package limits\n\nimport \"github.com/goccy/go-yaml/ast\"\n",
+			"limits/ok.go": "package limits\n\nimport \"go.yaml.in/yaml/v4\"\n",
 		},
 		want: []string{
 			"hlc/impure.go:4: pure: import of context",
@@ -156,7 +156,7 @@ import (
 			"hlc/impure.go:8: pure: import of os",
 			"hlc/impure.go:9: pure: import of sync/atomic",
 			"hlc/impure.go:10: pure: dot import of time",
-			"hlc/impure.go:12: pure: import of github.com/goccy/go-yaml",
+			"hlc/impure.go:12: pure: import of go.yaml.in/yaml/v4",
 		},
 	},
 	{
