@@ -29,7 +29,7 @@ type Config struct {
 	// falsely, and no tracked key is forgotten. A key costs about 128 bytes.
 	MaxKeys int
 	// Shards is into how many parts the keys are split, each with a lock of
-	// its own: a power of two up to 64; 0 picks by the number of processors.
+	// its own: a power of two up to 64; 0 picks by max_keys.
 	Shards int
 
 	Cluster Cluster

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"sync"
@@ -129,7 +128,7 @@ func (d *daemon) engineConfig() (EngineConfig, error) {
 // serve runs everything until ctx ends or a listener fails, and stops it in
 // the reverse order.
 func (d *daemon) serve(ctx context.Context, e *edges, reload <-chan struct{}) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancel(ctx)
 	var background sync.WaitGroup
 	background.Go(func() { d.tick(ctx) })
 	background.Go(func() { d.limits.watch(ctx, reload) })
@@ -148,7 +147,7 @@ func (d *daemon) serve(ctx context.Context, e *edges, reload <-chan struct{}) er
 	}
 	d.state.Store(draining)
 	err = errors.Join(err, e.stop(d.cfg.Drain))
-	cancel(nil)
+	cancel()
 	background.Wait()
 	if err == nil {
 		d.log.Info("stopped")
@@ -188,5 +187,5 @@ func (d *daemon) banner(e *edges) {
 		d.log.Warn("the banner could not be printed", "error", err)
 	}
 	d.log.Info("serving", "grpc", e.grpcAddr(), "http", e.httpAddr(), "admin", e.adminAddr(),
-		"rules", len(d.engine.Rules().Rules()), "version", fmt.Sprint(d.version))
+		"rules", len(d.engine.Rules().Rules()), "version", d.version)
 }
