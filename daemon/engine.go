@@ -41,7 +41,7 @@ type Engine struct {
 	hasher node.Hasher
 	shards []*shard
 	start  time.Time
-	reload sync.Mutex // one SetRules at a time
+	reload sync.Mutex // one SetRules or Tallies at a time; taken before shards
 
 	unknownDomain atomic.Uint64
 	unmatched     atomic.Uint64
@@ -64,7 +64,10 @@ const keysPerShard = 4_096
 func NewEngine(c EngineConfig) (*Engine, error) {
 	count := c.Shards
 	if count == 0 {
-		count = 1 << min(6, bits.Len(uint(max(1, c.MaxKeys)/keysPerShard)))
+		count = 1 << min(6, max(0, bits.Len(uint(max(1, c.MaxKeys)/keysPerShard))-1))
+	}
+	if count < 1 {
+		return nil, fmt.Errorf("%d shards, want a power of two from 1 to %d, or 0", count, node.MaxShards)
 	}
 	e := &Engine{hasher: node.NewHasher(c.Secret), start: time.Now()}
 	for i := range count {
@@ -94,7 +97,7 @@ func (e *Engine) SetRules(set *rules.Set, o node.FrontOptions) {
 	e.front.Store(node.NewFront(set, e.hasher, o))
 	for _, s := range e.shards {
 		s.mu.Lock()
-		s.node.SetRules(set.Rules())
+		s.node.SetRules(e.Now(), set)
 		s.mu.Unlock()
 	}
 }
@@ -120,6 +123,9 @@ func (e *Engine) CheckAt(at node.Instant, c *node.Call) error {
 	hits := c.Hits()
 	touched := e.touched(c, f, hits)
 	e.lock(touched)
+	// Deferred, so that a panic, which an edge turns into an error, leaves no
+	// shard locked.
+	defer e.unlock(touched)
 	for m := touched; m != 0; m &= m - 1 {
 		e.shards[bits.TrailingZeros64(m)].node.Probe(at, hits, c.Statuses)
 	}
@@ -127,7 +133,6 @@ func (e *Engine) CheckAt(at node.Instant, c *node.Call) error {
 	for m := touched; m != 0; m &= m - 1 {
 		e.shards[bits.TrailingZeros64(m)].node.Charge(at, hits, c.Statuses)
 	}
-	e.unlock(touched)
 	return nil
 }
 
@@ -197,8 +202,11 @@ func (e *Engine) Unmatched() (known, unknown uint64) {
 }
 
 // Tallies calls yield for each rule in force and once, with empty names, for
-// overrides on descriptors that no rule matches.
+// overrides on descriptors that no rule matches. It waits for a reload that is
+// under way, so that no count is seen to fall.
 func (e *Engine) Tallies(yield func(domain, rule string, t quota.Tally)) {
+	e.reload.Lock()
+	defer e.reload.Unlock()
 	var all []*rules.Rule
 	var sums []quota.Tally
 	for i, s := range e.shards {
@@ -208,9 +216,7 @@ func (e *Engine) Tallies(yield func(domain, rule string, t quota.Tally)) {
 			if i == 0 {
 				all, sums = append(all, r), append(sums, quota.Tally{})
 			}
-			if at < len(all) && all[at] == r { // a reload may pass between shards
-				sums[at] = sums[at].Plus(t)
-			}
+			sums[at] = sums[at].Plus(t)
 			at++
 		})
 		s.mu.Unlock()

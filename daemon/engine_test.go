@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -59,7 +60,8 @@ func TestExactlyTheLimitPasses(t *testing.T) {
 				l := &rules.Limit{
 					Algorithm: algorithm, Unit: rules.Minute, Multiplier: 1, Requests: 1_000, Burst: 1_000,
 				}
-				e := newEngineOf(t, shards, rules.Node{Key: "user", Limit: l})
+				e := newEngineOf(t, shards, rules.Node{Key: "user", Limit: l}, rules.Node{Key: "other",
+					Limit: &rules.Limit{Unit: rules.Minute, Multiplier: 1, Requests: 1 << 30}})
 				base := time.Unix(1_767_225_600, 0).UnixNano()
 				for i, into := range []time.Duration{0, 31_234 * time.Millisecond, 59_999_999_999} {
 					at := node.Instant{Mono: into, Wall: base + int64(into)}
@@ -88,12 +90,13 @@ func newEngineOf(t *testing.T, shards int, children ...rules.Node) *Engine {
 // descriptor of another that keeps further shards busy.
 func admit(t *testing.T, e *Engine, at node.Instant, user string) int64 {
 	var passed atomic.Int64
-	herd(100, func(int) {
+	herd(100, func(i int) {
 		var c node.Call
-		for range 20 {
+		for j := range 20 {
 			c.Reset()
 			c.Domain = "edge"
-			c.Descriptors = append(c.Descriptors, descriptor(1, "user", user))
+			c.Descriptors = append(c.Descriptors,
+				descriptor(1, "user", user), descriptor(1, "other", fmt.Sprint(i, j)))
 			if err := e.CheckAt(at, &c); err != nil {
 				t.Error(err)
 			}
@@ -182,6 +185,88 @@ func TestReloadUnderLoad(t *testing.T) {
 	e.Tallies(func(_, _ string, t quota.Tally) { allowed += t.Allowed })
 	if allowed != 1_500 {
 		t.Fatalf("%d tallied as allowed, want 1500", allowed)
+	}
+}
+
+// While a reload is on its way through the shards, a bucket in a shard that it
+// has not reached is not read at its new rate.
+func TestReloadUnderWayHandsOutNothing(t *testing.T) {
+	bucket := func(perHour uint32) rules.Node {
+		return rules.Node{Key: "user", Limit: &rules.Limit{
+			Algorithm: rules.TokenBucket, Unit: rules.Hour, Multiplier: 1, Requests: perHour, Burst: 100,
+		}}
+	}
+	e, faster := newEngineOf(t, 64, bucket(1)), newEngineOf(t, 1, bucket(60))
+	at := node.Instant{Wall: e.Now().Wall}
+	ask := func(at node.Instant, n int) (passed int) {
+		var c node.Call
+		for range n {
+			c.Reset()
+			c.Domain = "edge"
+			c.Descriptors = append(c.Descriptors, descriptor(1, "user", "bob"))
+			if err := e.CheckAt(at, &c); err != nil {
+				t.Fatal(err)
+			}
+			if c.Decision.Allowed {
+				passed++
+			}
+		}
+		return passed
+	}
+	if got := ask(at, 101); got != 100 {
+		t.Fatalf("%d of a burst of 100 passed", got)
+	}
+	later := node.Instant{Mono: time.Hour, Wall: at.Wall + int64(time.Hour)}
+	e.shards[0].mu.Lock() // the reload waits here, with the new rules in front
+	reloaded := make(chan struct{})
+	go func() {
+		e.SetRules(faster.Rules(), node.FrontOptions{})
+		close(reloaded)
+	}()
+	for e.Rules() != faster.Rules() {
+		runtime.Gosched()
+	}
+	if got := ask(later, 100); got != 1 {
+		t.Errorf("%d passed after an hour of one an hour", got)
+	}
+	e.shards[0].mu.Unlock()
+	<-reloaded
+}
+
+// A count never falls, whenever it is read: a fall would be taken for a
+// restart and all of it counted again.
+func TestTalliesNeverFall(t *testing.T) {
+	e := newEngineOf(t, 64, rules.Node{Key: "user", Limit: &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: 1 << 30}})
+	other := newEngineOf(t, 1, rules.Node{Key: "user", Limit: &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: 1 << 29}})
+	at := e.Now()
+	for i := range 200 {
+		c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(1, "user", fmt.Sprint(i))}}
+		if err := e.CheckAt(at, &c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sets := []*rules.Set{other.Rules(), e.Rules()}
+	herd(2, func(g int) {
+		for i := range 500 {
+			if g == 0 {
+				e.SetRules(sets[i%2], node.FrontOptions{})
+				continue
+			}
+			sum := uint64(0)
+			e.Tallies(func(_, _ string, t quota.Tally) { sum += t.Allowed })
+			if sum != 200 {
+				t.Errorf("%d of 200 were read", sum)
+				return
+			}
+		}
+	})
+}
+
+func TestWrongNumbersOfShards(t *testing.T) {
+	for _, n := range []int{-1, 3, 128} {
+		if _, err := NewEngine(EngineConfig{Node: node.Default(), MaxKeys: 100, Shards: n}); err == nil {
+			t.Errorf("%d shards are accepted", n)
+		}
 	}
 }
 

@@ -14,9 +14,12 @@ type Stats struct {
 	// ClockOffset is how far the clock's physical reading is ahead of the
 	// wall, in nanoseconds.
 	ClockOffset int64
+	// ClockForward and ClockBackward count the steps of the wall clock.
+	ClockForward, ClockBackward uint64
 }
 
-// Add adds another shard's numbers; the clock's offset is the larger one.
+// Add adds another shard's numbers; of the clock, which all shards read, the
+// larger ones.
 func (s *Stats) Add(o Stats) {
 	s.LiveKeys += o.LiveKeys
 	s.MaxKeys += o.MaxKeys
@@ -25,23 +28,28 @@ func (s *Stats) Add(o Stats) {
 		s.Degraded[i] += o.Degraded[i]
 	}
 	s.ClockOffset = max(s.ClockOffset, o.ClockOffset)
+	s.ClockForward = max(s.ClockForward, o.ClockForward)
+	s.ClockBackward = max(s.ClockBackward, o.ClockBackward)
 }
 
 // Stats returns a snapshot.
 func (n *Node) Stats() Stats {
+	steps := n.clock.Steps()
 	return Stats{
 		LiveKeys: n.live.len(), MaxKeys: n.cfg.MaxKeys, OverflowKeys: n.overflow.len(),
 		Degraded: n.degraded, ClockOffset: int64(n.clock.Offset()),
+		ClockForward: uint64(steps.Forward), ClockBackward: uint64(steps.Backward),
 	}
 }
 
 // Tallies calls yield for each rule in force, in the order of the set, and
 // once with a nil rule for overrides on descriptors that no rule matches.
 func (n *Node) Tallies(yield func(*rules.Rule, quota.Tally)) {
-	for i, r := range n.rules {
+	all := n.set.Rules()
+	for i, r := range all {
 		yield(r, n.tallies[i])
 	}
-	yield(nil, n.tallies[len(n.rules)])
+	yield(nil, n.tallies[len(all)])
 }
 
 // count adds an answered hit to its rule's tally.
@@ -49,17 +57,17 @@ func (n *Node) count(h *Hit, st *Status) {
 	if st.Degraded != NotDegraded {
 		n.degraded[st.Degraded]++
 	}
-	t := &n.tallies[len(n.rules)]
+	t := &n.tallies[len(n.tallies)-1]
 	if i := n.ruleIndex(h.Rule); i >= 0 {
 		t = &n.tallies[i]
 	}
 	switch {
 	case st.Over && h.Limit.Shadow && st.passed:
 		t.Shadowed++
-		t.HitsOver += h.N
+		t.Refused(h.N)
 	case st.Over:
 		t.Denied++
-		t.HitsOver += h.N
+		t.Refused(h.N)
 	case st.passed:
 		t.Allowed++
 		t.Fitted(h.Limit, st.Remaining, h.N, n.cfg.NearLimit)
@@ -78,52 +86,54 @@ func (n *Node) ruleIndex(r *rules.Rule) int32 {
 	if r == nil {
 		return -1
 	}
-	if r.Index < len(n.rules) && n.rules[r.Index] == r {
+	if all := n.set.Rules(); r.Index < len(all) && all[r.Index] == r {
 		return int32(r.Index)
 	}
-	if i, ok := n.byID[r.ID]; ok {
-		return int32(i)
+	if is := n.set.Find(r.ID); is != nil {
+		return int32(is.Index)
 	}
 	return -1
 }
 
-// SetRules puts other rules in force. Counters stay, and expire by what their
-// rule says now; the tallies of rules that are gone go. It visits every key
-// and is not for the decision path.
-func (n *Node) SetRules(all []*rules.Rule) {
-	byID := make(map[rules.ID]int, len(all))
-	tallies := make([]quota.Tally, len(all)+1)
-	for i, r := range all {
-		byID[r.ID] = i
-		if was, ok := n.byID[r.ID]; ok {
-			tallies[i] = n.tallies[was]
+// SetRules puts other rules in force from an instant on. Counters stay, what
+// is in use of a bucket then drains at its new rate, and keys expire by what
+// their rule says now; the tallies of rules that are gone go. It visits every
+// key and is not for the decision path.
+func (n *Node) SetRules(at Instant, set *rules.Set) {
+	now := n.millis(at)
+	tallies := make([]quota.Tally, len(set.Rules())+1)
+	for i, r := range n.set.Rules() {
+		if is := set.Find(r.ID); is != nil {
+			tallies[is.Index] = n.tallies[i]
 		}
 	}
-	tallies[len(all)] = n.tallies[len(n.rules)]
-	n.live.reindex(n.rules, all, byID, n.now)
-	n.overflow.reindex(n.rules, all, byID, n.now)
-	n.rules, n.byID, n.tallies = all, byID, tallies
+	tallies[len(tallies)-1] = n.tallies[len(n.tallies)-1]
+	n.live.reindex(n.set, set, now)
+	n.overflow.reindex(n.set, set, now)
+	n.set, n.tallies = set, tallies
 }
 
 // reindex points the entries at the rules that are in force from now on. A
 // rule that was slowed down must hold its keys for longer than they were
-// stored for.
-func (s *store) reindex(old, all []*rules.Rule, byID map[rules.ID]int, now int64) {
+// stored for. An entry whose rule is gone or counts on another grid now is
+// left to expire.
+func (s *store) reindex(was, is *rules.Set, now int64) {
 	for i := range s.used {
 		e := s.at(i)
 		if e.rule < 0 {
 			continue
 		}
-		was := old[e.rule]
-		at, ok := byID[was.ID]
-		if !ok {
+		old := was.Rules()[e.rule]
+		r := is.Find(old.ID)
+		if r == nil || !sameGrid(old.Limit, r.Limit) {
 			e.rule = -1
 			continue
 		}
-		e.rule = int32(at)
-		if l := all[at].Limit; l != nil && was.Limit != nil && l.Grid() == was.Limit.Grid() {
-			quota.Rerate(was.Limit, l, &e.cell, now)
-			e.expires = max(e.expires, quota.Expires(l, &e.cell))
-		}
+		e.rule = int32(r.Index)
+		quota.Adopt(r.Limit, &e.cell, now)
+		e.keepUntil(quota.Expires(r.Limit, &e.cell))
 	}
 }
+
+// sameGrid reports whether two limits share a key's counters.
+func sameGrid(a, b *rules.Limit) bool { return a != nil && b != nil && a.Grid() == b.Grid() }

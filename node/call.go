@@ -65,17 +65,19 @@ type Status struct {
 	// Over says that the hits do not fit the limit, whatever the call's
 	// decision and the rule's mode. See Code for what to tell the caller.
 	Over bool
-	// Remaining is what may still pass after this call, rounded down and
-	// never optimistic. A refused call leaves it as it is, so it may exceed 0
-	// beside Over when fewer hits would have fitted.
+	// Remaining is what may still pass after the hits of the call up to this
+	// descriptor's, rounded down and never optimistic. A refused call leaves
+	// it as it is, so it may exceed 0 beside Over when fewer hits would fit.
 	Remaining uint64
 	// Reset is the time until the whole limit is available again if nothing
 	// more is admitted (fixed windows: until the window ends).
 	Reset time.Duration
-	// Retry is set when Over: the time after which the same hits would fit
-	// if nothing else came, rounded up to the millisecond. For hits that can
-	// never fit it is Reset.
+	// Retry is set when Over and not Never: the time after which the same hits
+	// would fit if nothing else came, rounded up to the millisecond.
 	Retry time.Duration
+	// Never is set when Over: the hits are more than the limit ever holds, so
+	// that waiting does not help.
+	Never bool
 	// Delay is how long to hold a passed request back (leaky_bucket), 0 for
 	// at once.
 	Delay time.Duration
@@ -110,9 +112,6 @@ const (
 )
 
 var degradedNames = [...]string{"", "keys_full", "cells_full"}
-
-// DegradedReasons lists the reasons, without NotDegraded.
-func DegradedReasons() []Degraded { return []Degraded{KeysFull, CellsFull} }
 
 // String returns the reason as metrics and answers carry it, "" for none.
 func (d Degraded) String() string {

@@ -14,7 +14,8 @@ type Policy struct {
 // is refused when a limit that is no quota is over, or when there are quotas
 // and all of them are. A refused call charges nothing but charge_denied
 // rules. A call that passes charges every descriptor that fits, and shadow
-// rules also when they are over.
+// rules also when they are over. A quota in shadow mode is one that is never
+// over, as upstream has it.
 func Decide(out []Status, p Policy) Decision {
 	quotas, quotasOver := 0, 0
 	limit, quota := -1, -1 // first of each kind that refuses

@@ -7,8 +7,8 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Bounds on one call. They are far above what gateways send and keep a
-// hostile one from costing more than a few microseconds.
+// Bounds on one call. They are far above what gateways send and bound what a
+// hostile one costs: a quarter of a millisecond for as many new keys.
 const (
 	MaxDescriptors = 256   // descriptors of a call
 	MaxEntries     = 32    // entries of a descriptor

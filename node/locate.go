@@ -25,9 +25,10 @@ type place uint8
 
 const (
 	nowhere    place = iota // a new key: nothing was ever charged
+	heir                    // a new key that an overflow counter may have counted
+	unborn                  // an overflow counter that was never charged
 	inLive                  // an entry of Node.live
 	inOverflow              // an entry of Node.overflow
-	unborn                  // an overflow counter that was never charged
 )
 
 // ref is where Probe found a hit's cell, for Charge. Two hits of one node and
@@ -37,7 +38,11 @@ type ref struct {
 	// index of the entry; of a counter that does not exist yet, the index of
 	// the first hit of the call that found it missing.
 	index int32
+	from  int32 // heir: the entry of Node.overflow that it begins as
 }
+
+// exists reports whether there is an entry.
+func (r ref) exists() bool { return r.where >= inLive }
 
 // locate finds the cell of hit i. A new key for which there is no room, even
 // after expired ones have gone, gets its rule's overflow counter, and the
@@ -46,10 +51,9 @@ func (n *Node) locate(h []Hit, out []Status, i int, now int64) {
 	hit, st := &h[i], &out[i]
 	st.Degraded = NotDegraded
 	if at := n.live.find(hit.Key); at >= 0 {
-		st.ref = ref{inLive, at}
-		// Not to be swept for a new key of the same call.
-		if e := n.live.at(at); e.expires <= now {
-			e.expires = now + 1
+		st.ref = ref{where: inLive, index: at}
+		if n.touch(n.live.at(at), hit, now) {
+			st.Degraded = KeysFull
 		}
 		return
 	}
@@ -61,17 +65,48 @@ func (n *Node) locate(h []Hit, out []Status, i int, now int64) {
 	}
 	if n.live.len()+n.promised < n.cfg.MaxKeys || n.sweep(now, sweepOnInsert) > 0 {
 		n.promised++
-		st.ref = ref{nowhere, int32(i)}
+		st.ref = n.locateNew(hit, i, now)
+		if st.ref.where == heir {
+			st.Degraded = KeysFull
+		}
 		return
 	}
 	st.Degraded = KeysFull
-	st.ref = n.locateOverflow(h, out, i)
+	st.ref = n.locateOverflow(h, out, i, now)
 }
 
-func (n *Node) locateOverflow(h []Hit, out []Status, i int) ref {
+// touch readies an entry that is about to be read and perhaps charged: it is
+// not swept for a new key of the same call, and a bucket follows the rate of
+// its limit. It reports whether the entry holds counts of other keys.
+func (n *Node) touch(e *entry, h *Hit, now int64) bool {
+	if e.expires() <= now {
+		e.due = uint64(now+1) << 1
+	}
+	if h.Limit.Algorithm.Bucket() && e.cell.Prev != uint64(h.Limit.Requests) {
+		quota.Adopt(h.Limit, &e.cell, now)
+		e.keepUntil(quota.Expires(h.Limit, &e.cell))
+	}
+	return e.inherited()
+}
+
+// locateNew returns where a new key that has room begins: from nothing, or,
+// when its hits may lie in its rule's overflow counter, from a copy of that.
+// The copy is an upper bound, so that no hit is forgotten.
+func (n *Node) locateNew(h *Hit, i int, now int64) ref {
+	if n.overflow.len() > 0 && n.spilled.has(h.Key) {
+		if at := n.overflow.find(overflowKey(h)); at >= 0 && n.overflow.at(at).expires() > now {
+			n.touch(n.overflow.at(at), h, now)
+			return ref{heir, int32(i), at}
+		}
+	}
+	return ref{where: nowhere, index: int32(i)}
+}
+
+func (n *Node) locateOverflow(h []Hit, out []Status, i int, now int64) ref {
 	k := overflowKey(&h[i])
 	if at := n.overflow.find(k); at >= 0 {
-		return ref{inOverflow, at}
+		n.touch(n.overflow.at(at), &h[i], now)
+		return ref{where: inOverflow, index: at}
 	}
 	for j := range h[:i] {
 		missing := h[j].Limit != nil && n.owns(h[j].Key) && out[j].ref.where == unborn
@@ -79,14 +114,14 @@ func (n *Node) locateOverflow(h []Hit, out []Status, i int) ref {
 			return out[j].ref
 		}
 	}
-	return ref{unborn, int32(i)}
+	return ref{where: unborn, index: int32(i)}
 }
 
 // overflowKey names the counter that new keys of a rule share in this shard.
 func overflowKey(h *Hit) crdt.Key {
-	k := crdt.Key{Lo: h.Limit.Grid()}
+	k := crdt.Key{Hi: h.Limit.Grid()}
 	if h.Rule != nil {
-		k.Hi = uint64(h.Rule.ID)
+		k.Lo = uint64(h.Rule.ID)
 	}
 	return k
 }
@@ -95,19 +130,34 @@ func overflowKey(h *Hit) crdt.Key {
 // same new key may stand in a call twice, so it is looked up again.
 func (n *Node) make(h *Hit, at ref) ref {
 	switch at.where {
-	case nowhere:
-		if i := n.live.find(h.Key); i >= 0 {
-			return ref{inLive, i}
+	case nowhere, heir:
+		i := n.live.find(h.Key)
+		if i < 0 {
+			i = n.live.insert(h.Key)
+			if at.where == heir {
+				n.inherit(n.live.at(i), n.overflow.at(at.from))
+			}
 		}
-		return ref{inLive, n.live.insert(h.Key)}
+		return ref{where: inLive, index: i}
 	case unborn:
 		k := overflowKey(h)
-		if i := n.overflow.find(k); i >= 0 {
-			return ref{inOverflow, i}
+		i := n.overflow.find(k)
+		if i < 0 {
+			i = n.overflow.insert(k)
 		}
-		return ref{inOverflow, n.overflow.insert(k)}
+		return ref{where: inOverflow, index: i}
 	}
 	return at
+}
+
+// inherit makes a new entry begin as a copy of an overflow counter.
+func (n *Node) inherit(e, from *entry) {
+	e.cell = from.cell
+	e.due = uint64(from.expires())<<1 | 1
+	if from.log >= 0 {
+		e.log = n.logs.take()
+		n.logs.get(e.log).CopyFrom(n.logs.get(from.log))
+	}
 }
 
 func (n *Node) entry(at ref) *entry {
@@ -117,13 +167,18 @@ func (n *Node) entry(at ref) *entry {
 	return n.live.at(at.index)
 }
 
-// cell returns the cell and log of a ref; those of a key that was never
-// charged are empty and must not be written.
+// cell returns the cell and log that a hit is judged by; those of a key that
+// was never charged are empty and must not be written.
 func (n *Node) cell(at ref) (*quota.Cell, *quota.Log) {
-	if at.where == nowhere || at.where == unborn {
+	var e *entry
+	switch at.where {
+	case nowhere, unborn:
 		return &n.zero, nil
+	case heir:
+		e = n.overflow.at(at.from)
+	default:
+		e = n.entry(at)
 	}
-	e := n.entry(at)
 	return &e.cell, n.logs.get(e.log)
 }
 

@@ -61,10 +61,10 @@ type Node struct {
 
 	live     store // bounded by cfg.MaxKeys
 	overflow store // one entry a rule and grid, bounded by the rules
+	spilled  spill // the keys that overflow counted
 	logs     logs
 
-	rules    []*rules.Rule
-	byID     map[rules.ID]int
+	set      *rules.Set
 	tallies  []quota.Tally // one a rule, then one for overrides without a rule
 	degraded [degradedKinds]uint64
 
@@ -79,12 +79,16 @@ type Node struct {
 // New returns a node without rules or keys. Its slot, the incarnation that
 // owns what it counts, is drawn from rng.
 func New(cfg Config, rng *rand.Rand) (*Node, error) {
-	if err := cfg.validate(); err != nil {
+	err := cfg.validate()
+	if err != nil {
 		return nil, fmt.Errorf("node: %w", err)
 	}
 	n := &Node{
 		cfg: cfg, slot: crdt.Slot(rng.Uint64()), clock: hlc.NewClock(cfg.Clock),
 		live: newStore(), overflow: newStore(),
+	}
+	if n.set, err = rules.NewSet(nil); err != nil {
+		return nil, fmt.Errorf("node: %w", err)
 	}
 	n.tallies = make([]quota.Tally, 1)
 	return n, nil
@@ -126,7 +130,8 @@ func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 }
 
 // Charge charges the hits that Decide marked and reports on every hit that
-// this node owns. It must follow a Probe of the same hits at the same instant.
+// this node owns, in their order. It must follow a Probe of the same hits at
+// the same instant.
 func (n *Node) Charge(at Instant, h []Hit, out []Status) {
 	now := n.millis(at)
 	for i := range h {
@@ -137,16 +142,29 @@ func (n *Node) Charge(at Instant, h []Hit, out []Status) {
 		if st.charge && h[i].N > 0 {
 			n.charge(&h[i], now, st)
 		}
-		cell, log := n.cell(st.ref)
-		asked := uint64(0)
-		if st.Over {
-			asked = max(h[i].N, h[i].N+st.ahead)
-		}
-		r := quota.Describe(h[i].Limit, cell, log, now, asked)
-		st.Remaining, st.Reset, st.Retry = r.Remaining, duration(r.Reset), duration(r.Retry)
+		n.report(&h[i], now, st)
 		if !st.peek {
 			n.count(&h[i], st)
 		}
+	}
+}
+
+// report writes what the caller is told beside the verdict.
+func (n *Node) report(h *Hit, now int64, st *Status) {
+	if at := n.live.find(h.Key); at >= 0 && !st.ref.exists() {
+		st.ref = ref{where: inLive, index: at} // made for an earlier hit of the call
+	}
+	asked := uint64(0)
+	if st.Over {
+		if asked = h.N + st.ahead; asked < h.N {
+			asked = math.MaxUint64
+		}
+	}
+	cell, log := n.cell(st.ref)
+	r := quota.Describe(h.Limit, cell, log, now, asked)
+	st.Remaining, st.Reset, st.Retry, st.Never = r.Remaining, duration(r.Reset), duration(r.Retry), r.Never
+	if !st.passed {
+		st.Delay = 0
 	}
 }
 
@@ -168,16 +186,19 @@ func (n *Node) owns(k crdt.Key) bool { return ShardOf(k, n.cfg.Shards) == n.cfg.
 func (n *Node) charge(h *Hit, now int64, st *Status) {
 	st.ref = n.make(h, st.ref)
 	e := n.entry(st.ref)
+	if st.ref.where == inOverflow {
+		n.spilled.add(h.Key)
+	}
 	if h.Limit.Algorithm == rules.SlidingLog && e.log < 0 {
 		e.log = n.logs.take()
 	}
 	if !quota.Charge(h.Limit, &e.cell, n.logs.get(e.log), now, h.N) {
 		st.Degraded = CellsFull
 	}
-	e.expires = quota.Expires(h.Limit, &e.cell)
+	e.keepUntil(quota.Expires(h.Limit, &e.cell))
 	e.rule = -1
 	// An override may count on another grid than the rule it stands in for.
-	if i := n.ruleIndex(h.Rule); i >= 0 && n.rules[i].Limit != nil && n.rules[i].Limit.Grid() == h.Limit.Grid() {
+	if i := n.ruleIndex(h.Rule); i >= 0 && sameGrid(n.set.Rules()[i].Limit, h.Limit) {
 		e.rule = i
 	}
 }

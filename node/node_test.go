@@ -45,7 +45,7 @@ func (s sharded) decide(at Instant, f *Front, c *Call) error {
 	return nil
 }
 
-func newSharded(t *rapid.T, shards int, all []*rules.Rule) sharded {
+func newSharded(t *rapid.T, shards int, at Instant, set *rules.Set) sharded {
 	var s sharded
 	for i := range shards {
 		cfg := Default()
@@ -54,7 +54,7 @@ func newSharded(t *rapid.T, shards int, all []*rules.Rule) sharded {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.SetRules(all)
+		n.SetRules(at, set)
 		s.nodes = append(s.nodes, n)
 	}
 	return s
@@ -82,8 +82,8 @@ func TestShardsDoNotMatter(t *testing.T) {
 	r.put(t, everyAlgorithm)
 	keys := []string{"fixed", "sliding", "log", "token", "leaky", "shadow", "quota", "paid", "none"}
 	rapid.Check(t, func(t *rapid.T) {
-		one := newSharded(t, 1, r.front.Rules().Rules())
-		many := newSharded(t, 16, r.front.Rules().Rules())
+		one := newSharded(t, 1, r.instant(), r.front.Rules())
+		many := newSharded(t, 16, r.instant(), r.front.Rules())
 		at := r.instant()
 		for range rapid.IntRange(1, 60).Draw(t, "calls") {
 			gap := time.Duration(rapid.IntRange(0, 20_000).Draw(t, "gap")) * time.Millisecond

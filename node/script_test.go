@@ -64,7 +64,7 @@ func (r *rig) put(t testing.TB, yaml string) {
 		t.Fatal(err)
 	}
 	r.front = NewFront(set, NewHasher([SecretBytes]byte{1}), FrontOptions{})
-	r.node.SetRules(set.Rules())
+	r.node.SetRules(r.instant(), set)
 }
 
 func (r *rig) instant() Instant {
@@ -170,7 +170,10 @@ func (r *rig) render(times, allowed int) string {
 			continue
 		}
 		fmt.Fprintf(&b, "  %s: %d left, whole in %v", st.Rule.Path, st.Remaining, st.Reset)
-		if st.Over {
+		switch {
+		case st.Never:
+			b.WriteString(", over, never fits")
+		case st.Over:
 			fmt.Fprintf(&b, ", over, retry in %v", st.Retry)
 		}
 		if st.Delay > 0 {

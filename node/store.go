@@ -8,12 +8,26 @@ import (
 // entry is one live key. It is a cache line, and holds no pointer, so that a
 // million of them cost the garbage collector nothing.
 type entry struct {
-	key     crdt.Key
-	cell    quota.Cell
-	expires int64 // Unix ms from which the cell can no longer matter
-	rule    int32 // index of the rule that charged it last, -1 for an override
-	log     int32 // index of its log, -1 when it has none
+	key  crdt.Key
+	cell quota.Cell
+	due  uint64 // see expires and inherited
+	rule int32  // index of the rule that charged it last, -1 for an override
+	log  int32  // index of its log, -1 when it has none
 }
+
+// expires is the instant in Unix milliseconds from which the cell can no
+// longer matter.
+func (e *entry) expires() int64 { return int64(e.due >> 1) }
+
+// keepUntil puts off the expiry; it never brings it forward.
+func (e *entry) keepUntil(t int64) {
+	if t > e.expires() {
+		e.due = uint64(t)<<1 | e.due&1
+	}
+}
+
+// inherited says that the cell began as a copy of an overflow counter.
+func (e *entry) inherited() bool { return e.due&1 != 0 }
 
 // free marks an entry that is not in use; its log field links to the next.
 const free = -2

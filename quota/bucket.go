@@ -38,12 +38,13 @@ func micro(hits uint64) uint64 {
 // tokensUp turns micro-tokens into hits, rounded up.
 func tokensUp(m uint64) uint64 { return (m + microPerToken - 1) / microPerToken }
 
-// minted is the micro-tokens a bucket mints from one instant to a later one:
+// minted is the micro-tokens a bucket mints from one instant to a later one at
+// a rate of requests a window:
 // floor(rate x to) - floor(rate x from) since the Unix epoch, so that folding
 // in pieces mints what folding at once does, and a whole token is there at
 // the very millisecond that it is due.
-func minted(l *rules.Limit, from, to int64) uint64 {
-	perWindow, width := uint64(l.Requests)*microPerToken, l.Window()
+func minted(l *rules.Limit, requests uint64, from, to int64) uint64 {
+	perWindow, width := requests*microPerToken, l.Window()
 	if perWindow > 0 && uint64((to-from)/width) >= maxMicro/perWindow {
 		return maxMicro
 	}
@@ -58,7 +59,7 @@ func mintedSinceEpoch(perWindow uint64, t, width int64) uint64 {
 
 // meter is the micro-tokens in use at now: a full bucket has none.
 func meter(l *rules.Limit, c *Cell, now int64) uint64 {
-	return subFloor(min(addSat(c.Carry, micro(c.Count)), maxMicro), minted(l, c.Label, now))
+	return subFloor(min(addSat(c.Carry, micro(c.Count)), maxMicro), minted(l, c.Prev, c.Label, now))
 }
 
 // drainTime is the shortest time in milliseconds in which m micro-tokens are
@@ -82,16 +83,17 @@ func drainTime(l *rules.Limit, m uint64, from int64) int64 {
 // when it happens, to the millisecond, and not rounded to the step. A bucket
 // so follows the ideal one to within a micro-token.
 func chargeBucket(l *rules.Limit, c *Cell, now int64, n uint64) {
+	Adopt(l, c, now)
 	if step := Step(l); now >= c.Label+step {
 		label := now - now%step
 		if label > c.Label { // a reload may have made the grid coarser
-			*c = Cell{Label: label, Carry: meter(l, c, label)}
+			*c = Cell{Label: label, Prev: uint64(l.Requests), Carry: meter(l, c, label)}
 		}
 	}
 	if room := limitDebt(l, c, now); n > room {
 		n = room
 	}
-	mint := minted(l, c.Label, now)
+	mint := minted(l, c.Prev, c.Label, now)
 	if inUse := addSat(c.Carry, micro(c.Count)); inUse < mint {
 		c.Carry += mint - inUse
 	}
@@ -113,13 +115,19 @@ func retryBucket(l *rules.Limit, c *Cell, now int64, n uint64) int64 {
 	return drainTime(l, subFloor(meter(l, c, now), micro(capacity(l)-n)), now)
 }
 
-// Rerate hands a bucket that is in use from one limit on its grid to another:
-// what is in use at now stays in use, and drains at the new rate from there.
-// Cells of windows and logs mean the same under every limit of their grid.
-func Rerate(from, to *rules.Limit, c *Cell, now int64) {
-	if !from.Algorithm.Bucket() || !to.Algorithm.Bucket() || now < c.Label {
+// Adopt puts a bucket under a limit of its grid that may mint at another rate
+// than the one it was charged under: what is in use at now stays in use, and
+// drains at the new rate from there. Cells of windows and logs mean the same
+// under every limit of their grid.
+func Adopt(l *rules.Limit, c *Cell, now int64) {
+	rate := uint64(l.Requests)
+	if !l.Algorithm.Bucket() || c.Prev == rate {
 		return
 	}
-	c.Carry = addSat(meter(from, c, now), minted(to, c.Label, now))
-	c.Count = 0
+	if inUse := meter(l, c, now); inUse > 0 {
+		c.Carry, c.Count = addSat(inUse, minted(l, rate, c.Label, now)), 0
+	} else {
+		*c = Cell{}
+	}
+	c.Prev = rate
 }

@@ -6,8 +6,9 @@ import "github.com/georld/rld/rules"
 // that was never charged. A Cell is owned by its node and not safe for
 // concurrent use.
 //
-// Invariants: Label is a multiple of the window or of the bucket's step and
-// never decreases; Count and Prev only grow while their label stands.
+// Invariants: Label never decreases; Count, and Prev of a window, only grow
+// while their label stands, and so does Carry. The one exception is a bucket
+// whose rate changed, see Adopt.
 type Cell struct {
 	// Label is the start of the current window or grid step in Unix
 	// milliseconds. sliding_log: the instant of the newest stamp.
@@ -15,7 +16,8 @@ type Cell struct {
 	// Count is the hits charged under Label (sliding_log: under all stamps
 	// that still count).
 	Count uint64
-	// Prev is the hits charged under the label before (windows).
+	// Prev is the hits charged under the label before (windows). Buckets: the
+	// requests a window that the meter drains at, 0 in an untouched cell.
 	Prev uint64
 	// Carry is what dropped labels left behind. Windows with carry_debt: the
 	// hits still to be paid back. Buckets: the opening level, micro-tokens in
@@ -54,8 +56,10 @@ type Report struct {
 	// charged; for a fixed window the time until it ends.
 	Reset int64
 	// Retry is the time until n hits fit if nothing else is charged, 0 when
-	// they fit now. For hits that never fit it is Reset.
+	// they fit now or never will.
 	Retry int64
+	// Never says that n hits are more than the limit ever holds.
+	Never bool
 }
 
 // Describe reports on a key as it stands at now, for a caller that asked
@@ -74,8 +78,7 @@ func Describe(l *rules.Limit, c *Cell, log *Log, now int64, n uint64) Report {
 	if addSat(taken, n) <= limit {
 		return r
 	}
-	r.Retry = r.Reset
-	if n <= limit {
+	if r.Never = n > limit; !r.Never {
 		r.Retry = retry(l, c, log, now, n)
 	}
 	return r
@@ -104,9 +107,7 @@ func Expires(l *rules.Limit, c *Cell) int64 {
 	}
 }
 
-// Used returns the hits that count at now, rounded up.
-func Used(l *rules.Limit, c *Cell, log *Log, now int64) uint64 { return used(l, c, log, now) }
-
+// used returns the hits that count at now, rounded up.
 func used(l *rules.Limit, c *Cell, log *Log, now int64) uint64 {
 	switch l.Algorithm {
 	case rules.SlidingLog:

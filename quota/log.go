@@ -21,10 +21,19 @@ type Log struct {
 	size  int
 }
 
+// CopyFrom makes g what another log is, nil for an empty one.
+func (g *Log) CopyFrom(o *Log) {
+	if o == nil {
+		g.Release()
+		return
+	}
+	*g = Log{ring: append([]stamp(nil), o.ring...), first: o.first, size: o.size}
+}
+
 func (g *Log) at(i int) *stamp { return &g.ring[(g.first+i)&(len(g.ring)-1)] }
 
 // keptStamps is the most memory an empty log keeps for its next key.
-const keptStamps = 64
+const keptStamps = 4
 
 // Release empties the log; what a long one held goes back to the runtime.
 func (g *Log) Release() {
@@ -45,7 +54,7 @@ func (g *Log) expire(c *Cell, before int64) {
 		if s.at > before {
 			return
 		}
-		c.Count -= s.n
+		c.Count = subFloor(c.Count, s.n)
 		g.first = (g.first + 1) & (len(g.ring) - 1)
 		g.size--
 	}

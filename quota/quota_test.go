@@ -183,8 +183,8 @@ func TestReportsComeTrue(t *testing.T) {
 
 func checkReport(t *rapid.T, l *rules.Limit, k *key, now int64, n uint64) {
 	r := k.describe(l, now, n)
-	if over := !k.fits(l, now, 0); over != (Used(l, &k.cell, &k.log, now) > capacity(l)) {
-		t.Fatalf("peek over = %v with %d of %d used", over, Used(l, &k.cell, &k.log, now), capacity(l))
+	if over := !k.fits(l, now, 0); over != (used(l, &k.cell, &k.log, now) > capacity(l)) {
+		t.Fatalf("peek over = %v with %d of %d used", over, used(l, &k.cell, &k.log, now), capacity(l))
 	}
 	if r.Remaining > 0 && !k.fits(l, now, r.Remaining) {
 		t.Fatalf("%d remaining do not fit", r.Remaining)
@@ -195,11 +195,19 @@ func checkReport(t *rapid.T, l *rules.Limit, k *key, now int64, n uint64) {
 	if full := k.copy().describe(l, now+r.Reset, 0); full.Remaining != capacity(l) {
 		t.Fatalf("%v: %d of %d remain after the reset of %d ms", l.Algorithm, full.Remaining, capacity(l), r.Reset)
 	}
+	if r.Reset > 0 && l.Algorithm != rules.FixedWindow {
+		if full := k.copy().describe(l, now+r.Reset-1, 0); full.Remaining == capacity(l) {
+			t.Fatalf("%v: all of %d remain before the reset of %d ms", l.Algorithm, capacity(l), r.Reset)
+		}
+	}
 	fits := k.fits(l, now, n)
-	if fits != (r.Retry == 0) && n <= capacity(l) {
+	if r.Never != (n > capacity(l)) {
+		t.Fatalf("%v: never = %v for %d of %d", l.Algorithm, r.Never, n, capacity(l))
+	}
+	if fits != (r.Retry == 0) && !r.Never {
 		t.Fatalf("%v: %d fit = %v with a retry of %d ms", l.Algorithm, n, fits, r.Retry)
 	}
-	if fits || n > capacity(l) {
+	if fits || r.Never {
 		return
 	}
 	if !k.copy().fits(l, now+r.Retry, n) {
@@ -282,7 +290,7 @@ func TestFullLogForgetsNothing(t *testing.T) {
 	if k.log.size != MaxLogCells || k.cell.Count != MaxLogCells+1 {
 		t.Fatalf("%d stamps of %d hits", k.log.size, k.cell.Count)
 	}
-	if got := Used(l, &k.cell, &k.log, epoch+l.Window()); got != MaxLogCells {
+	if got := used(l, &k.cell, &k.log, epoch+l.Window()); got != MaxLogCells {
 		t.Fatalf("%d hits count when the first stamp has left, want %d", got, MaxLogCells)
 	}
 }

@@ -33,3 +33,7 @@ func (t *Tally) Fitted(l *rules.Limit, remaining, n uint64, near rules.PPM) {
 	t.HitsNear += above
 	t.HitsWithin += n - above
 }
+
+// Refused counts n hits over a limit. A hit that claims to be more than 2^32
+// counts as that, so that nobody can make a counter of hits wrap around.
+func (t *Tally) Refused(n uint64) { t.HitsOver += min(n, 1<<32) }

@@ -15,11 +15,7 @@ type window struct {
 func roll(l *rules.Limit, c *Cell, now int64) window {
 	width := l.Window()
 	if now < c.Label+width {
-		w := window{start: c.Label, count: c.Count, prev: c.Prev}
-		if l.CarryDebt { // it may have been switched off since
-			w.debt = c.Carry
-		}
-		return w
+		return window{c.Label, c.Count, c.Prev, c.Carry}
 	}
 	start := now - now%width
 	steps := uint64((start - c.Label) / width)
@@ -60,14 +56,23 @@ func chargeWindow(l *rules.Limit, c *Cell, now int64, n uint64) {
 
 func resetWindow(l *rules.Limit, c *Cell, now int64) int64 {
 	w := roll(l, c, now)
-	left := w.start + l.Window() - now
+	if l.Algorithm == rules.SlidingWindow && w.count == 0 && w.prev == 0 && w.debt == 0 {
+		return 0
+	}
+	return later(w.start+l.Window()-now, after(l, w.count, addSat(w.debt, w.count)))
+}
+
+// after is how long a window's hits matter beyond its end: for as long as a
+// sliding window weighs them, and until what went over is paid back.
+func after(l *rules.Limit, count, owed uint64) int64 {
+	ms := int64(0)
+	if l.Algorithm == rules.SlidingWindow && count > 0 {
+		ms = l.Window()
+	}
 	if l.CarryDebt {
-		left = later(left, debtTime(l, addSat(w.debt, w.count)))
+		ms = max(ms, debtTime(l, owed))
 	}
-	if l.Algorithm == rules.SlidingWindow && w.count > 0 {
-		left = later(left, l.Window())
-	}
-	return left
+	return ms
 }
 
 // debtTime is how much longer than its own window a total of hits takes to be
@@ -121,12 +126,5 @@ func (w window) fitsAt(l *rules.Limit, n uint64) (int64, bool) {
 }
 
 func expiresWindow(l *rules.Limit, c *Cell) int64 {
-	end := later(c.Label, l.Window())
-	if l.Algorithm == rules.SlidingWindow {
-		end = later(end, l.Window())
-	}
-	if !l.CarryDebt {
-		return end
-	}
-	return later(end, debtTime(l, addSat(c.Carry, c.Count)))
+	return later(later(c.Label, l.Window()), after(l, c.Count, addSat(c.Carry, c.Count)))
 }

@@ -145,14 +145,18 @@ func (l *Limit) Window() int64 { return l.Unit.Millis() * int64(l.Multiplier) }
 // Grid identifies what the counters of a limit are laid out on: the shape of
 // the fold and the length of the window. Limits on one grid share a key's
 // counters, so that a change of number, name, budget or mode keeps them and a
-// change of window or of the kind of fold starts empty. Never 0.
+// change of window or of the kind of fold starts empty. Windows that carry
+// debt are a kind of their own: under a limit that does not, an override say,
+// what is owed would be lost. Never 0.
 func (l *Limit) Grid() uint64 {
-	shape := uint64(1) // fixed and sliding windows fold the same cells
-	switch l.Algorithm {
-	case SlidingLog:
+	shape := uint64(0) // fixed and sliding windows fold the same cells
+	switch {
+	case l.Algorithm == SlidingLog:
 		shape = 2
-	case TokenBucket, LeakyBucket:
+	case l.Algorithm.Bucket():
 		shape = 3
+	case l.CarryDebt:
+		shape = 1
 	}
 	return uint64(l.Window())<<2 | shape
 }

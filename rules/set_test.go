@@ -103,6 +103,16 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestLimitWithoutWindow checks that no fold is ever asked to divide by zero.
+func TestLimitWithoutWindow(t *testing.T) {
+	for _, l := range []*rules.Limit{{}, {Unit: rules.Day}, {Multiplier: 1}, {Unit: 99, Multiplier: 1}} {
+		tree := []rules.DomainNode{{Name: "d", Children: []rules.Node{{Key: "k", Limit: l}}}}
+		if _, err := rules.NewSet(tree); err == nil {
+			t.Errorf("%+v is accepted", l)
+		}
+	}
+}
+
 // TestID checks that a rule keeps its identity when anything but its path
 // changes, and that no two paths share one.
 func TestID(t *testing.T) {
@@ -116,7 +126,8 @@ func TestID(t *testing.T) {
 	}
 	one := id("d", rules.Node{Key: "k", Value: "v"})
 	other := id("d", rules.Node{Key: "j"}, rules.Node{
-		Key: "k", Value: "v", Limit: &rules.Limit{}, Pos: rules.Position{Line: 9}, Metadata: map[string]any{"a": 1},
+		Key: "k", Value: "v", Limit: &rules.Limit{Unit: rules.Day, Multiplier: 1},
+		Pos: rules.Position{Line: 9}, Metadata: map[string]any{"a": 1},
 	})
 	if one != other {
 		t.Error("a limit, a position or a neighbor changed the identity")

@@ -28,6 +28,7 @@ type DomainNode struct {
 type Set struct {
 	domains table[*Domain]
 	rules   []*Rule
+	byID    map[ID]*Rule
 }
 
 // Domain is the descriptor tree of one domain.
@@ -63,7 +64,7 @@ type branch struct {
 // entries on one level. Package limits finds the same faults first, with
 // their positions.
 func NewSet(domains []DomainNode) (*Set, error) {
-	s := &Set{}
+	s := &Set{byID: make(map[ID]*Rule)}
 	for _, d := range domains {
 		if d.Name == "" {
 			return nil, fmt.Errorf("a domain without a name")
@@ -86,6 +87,9 @@ func (s *Set) Domain(name string) *Domain {
 	d, _ := s.domains.get(name)
 	return d
 }
+
+// Find returns the rule with an ID, or nil.
+func (s *Set) Find(id ID) *Rule { return s.byID[id] }
 
 // Rules returns every rule in file order, parents before children. Read only.
 func (s *Set) Rules() []*Rule { return s.rules }
@@ -174,6 +178,9 @@ func (c *compiler) level(nodes []Node) (level, error) {
 		if n.Key == "" {
 			return out, fmt.Errorf("%s: a descriptor without a key", n.Pos)
 		}
+		if n.Limit != nil && !n.Limit.Unlimited && n.Limit.Window() <= 0 {
+			return out, fmt.Errorf("%s: a limit without a window", n.Pos)
+		}
 		k, ok := out.keys.get(n.Key)
 		if !ok {
 			k = &keyLevel{}
@@ -200,6 +207,7 @@ func (c *compiler) branch(n *Node) (*branch, error) {
 	r := c.rule(n)
 	r.Index = len(c.set.rules)
 	c.set.rules = append(c.set.rules, r)
+	c.set.byID[r.ID] = r
 	next, err := c.level(n.Children)
 	c.path, c.shared = c.path[:len(c.path)-1], c.shared[:len(c.shared)-1]
 	return &branch{rule: r, next: next}, err
