@@ -113,6 +113,9 @@ const (
 
 var degradedNames = [...]string{"", "keys_full", "cells_full"}
 
+// DegradedReasons lists the reasons, without NotDegraded.
+func DegradedReasons() []Degraded { return []Degraded{KeysFull, CellsFull} }
+
 // String returns the reason as metrics and answers carry it, "" for none.
 func (d Degraded) String() string {
 	if int(d) >= len(degradedNames) {
