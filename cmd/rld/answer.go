@@ -26,7 +26,7 @@ func writeTable(w io.Writer, q *rldv1.CheckRequest, a *rldv1.CheckResponse) erro
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
 			descriptorText(q.GetDescriptors()[i]), codeText(s.GetCode()), or(s.GetRule(), "-"), limitText(s),
-			remaining, reset, shown(s.GetRetryAfter()), or(strings.Join(notes(s), ", "), "-"))
+			remaining, reset, retryText(s), or(strings.Join(notes(s), ", "), "-"))
 	}
 	// The writer below is a strings.Builder: nothing can fail.
 	_ = t.Flush()
@@ -84,6 +84,13 @@ func notes(s *rldv1.Status) []string {
 			out = append(out, "the rule has no limit")
 		}
 	}
+	switch {
+	case !neverFits(s):
+	case holds(s.GetLimit()) == 0:
+		out = append(out, "the limit is 0")
+	default:
+		out = append(out, "more than the limit holds")
+	}
 	if n := s.GetLimit().GetName(); n != "" {
 		out = append(out, "named "+printable(n))
 	}
@@ -97,6 +104,28 @@ func notes(s *rldv1.Status) []string {
 		out = append(out, "degraded: "+printable(s.GetDegradedReason()))
 	}
 	return out
+}
+
+// neverFits reports whether a descriptor was denied hits that its limit never
+// holds: those have no time to come back at.
+func neverFits(s *rldv1.Status) bool {
+	return s.GetCode() == rldv1.Code_DENIED && s.GetLimit() != nil && s.GetRetryAfter() == nil
+}
+
+// holds is what a limit holds when nothing is used of it.
+func holds(l *rldv1.Limit) uint32 {
+	if l.GetRequestsPerUnit() > 0 && l.GetBurst() > 0 {
+		return l.GetBurst()
+	}
+	return l.GetRequestsPerUnit()
+}
+
+// retryText is when to come back, for people.
+func retryText(s *rldv1.Status) string {
+	if neverFits(s) {
+		return "never"
+	}
+	return shown(s.GetRetryAfter())
 }
 
 func codeText(c rldv1.Code) string { return strings.ToLower(c.String()) }

@@ -59,6 +59,64 @@ func TestTableOfEverything(t *testing.T) {
 	}
 }
 
+// TestNever tells hits that no waiting helps from those that fit later.
+func TestNever(t *testing.T) {
+	limit := func(requests, burst uint32) *rldv1.Limit {
+		return &rldv1.Limit{RequestsPerUnit: requests, Burst: burst}
+	}
+	for _, tc := range []struct {
+		name        string
+		status      *rldv1.Status
+		retry, note string
+	}{
+		{"passes", &rldv1.Status{Code: rldv1.Code_ALLOWED, Limit: limit(5, 0)}, "-", ""},
+		{"fits later", &rldv1.Status{Code: rldv1.Code_DENIED, Limit: limit(5, 0),
+			RetryAfter: durationpb.New(time.Second)}, "1s", ""},
+		{"fits at once", &rldv1.Status{Code: rldv1.Code_DENIED, Limit: limit(5, 0),
+			RetryAfter: durationpb.New(0)}, "0s", ""},
+		{"too many", &rldv1.Status{Code: rldv1.Code_DENIED, Limit: limit(5, 0)},
+			"never", "more than the limit holds"},
+		{"too many of a bucket", &rldv1.Status{Code: rldv1.Code_DENIED, Limit: limit(5, 20)},
+			"never", "more than the limit holds"},
+		{"limit of 0", &rldv1.Status{Code: rldv1.Code_DENIED, Limit: limit(0, 0)}, "never", "the limit is 0"},
+		{"in shadow mode", &rldv1.Status{Code: rldv1.Code_ALLOWED, Limit: limit(0, 0),
+			Mode: rldv1.Mode_SHADOW}, "-", "shadow mode"},
+	} {
+		if got := retryText(tc.status); got != tc.retry {
+			t.Errorf("%s: retry %q, want %q", tc.name, got, tc.retry)
+		}
+		if got := strings.Join(notes(tc.status), ", "); got != tc.note {
+			t.Errorf("%s: note %q, want %q", tc.name, got, tc.note)
+		}
+	}
+}
+
+func TestAddressesOfDaemons(t *testing.T) {
+	for addr, want := range map[string]bool{
+		"127.0.0.1:8081": true, "[::1]:8081": true, "rld.internal:1": true, ":8081": true,
+		"unix:s.sock": true, "unix:///run/rld.sock": true,
+		"foo": false, "": false, "foo:": false, "foo:bar": false, "foo:0": false, "foo:65536": false,
+		"unix:": false, "::1:8081": false, "http://foo:8081": false,
+	} {
+		if got := isAddr(addr); got != want {
+			t.Errorf("isAddr(%q) = %v, want %v", addr, got, want)
+		}
+	}
+}
+
+func TestTextThatIsNotUTF8(t *testing.T) {
+	for _, tc := range []struct{ domain, entry, want string }{
+		{"edge", "tier=\xff", `the value of "tier" is not UTF-8`},
+		{"edge", "ti\xffer=x", `the key "ti\xffer" is not UTF-8`},
+		{"ed\xffge", "tier=x", `the domain "ed\xffge" is not UTF-8`},
+	} {
+		o := checkOptions{addr: "localhost:1", domain: tc.domain, hits: 1, timeout: time.Second}
+		if _, err := o.question([]string{tc.entry}); err == nil || err.Error() != tc.want {
+			t.Errorf("domain %q, entry %q: %v, want %s", tc.domain, tc.entry, err, tc.want)
+		}
+	}
+}
+
 func TestJSONOfEverything(t *testing.T) {
 	question, answer := everything()
 	answer.Statuses = answer.Statuses[:3]

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
@@ -23,13 +26,13 @@ type checkOptions struct {
 	timeout     time.Duration
 	domain      string
 	descriptors []string
-	hits        uint64
+	hits        hits
 	peek        bool
 	form        outputForm
 }
 
 func newCheck(p process) *cobra.Command {
-	o := checkOptions{form: formTable}
+	o := checkOptions{hits: 1, form: formTable}
 	cmd := &cobra.Command{
 		Use:   "check --domain DOMAIN KEY=VALUE...",
 		Short: "Ask a running daemon whether a request may pass",
@@ -55,7 +58,7 @@ func newCheck(p process) *cobra.Command {
 	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "how long to wait for the answer")
 	f.StringVar(&o.domain, "domain", "", "domain of the question (required)")
 	f.StringArrayVar(&o.descriptors, "descriptor", nil, "one more descriptor, KEY=VALUE,KEY=VALUE")
-	f.Uint64Var(&o.hits, "hits", 1, "hits that each descriptor is charged")
+	f.Var(&o.hits, "hits", "hits that each descriptor is charged")
 	f.BoolVar(&o.peek, "peek", false, "charge nothing")
 	f.VarP(&o.form, "output", "o", "form of the answer: table or json")
 	return cmd
@@ -72,7 +75,13 @@ func (o *checkOptions) question(args []string) (*rldv1.CheckRequest, error) {
 	if o.timeout <= 0 {
 		return nil, fmt.Errorf("--timeout %s leaves no time: say 2s", o.timeout)
 	}
-	q := &rldv1.CheckRequest{Domain: o.domain, Hits: o.hits, Peek: o.peek}
+	if !utf8.ValidString(o.domain) {
+		return nil, fmt.Errorf("the domain %+q is not UTF-8", o.domain)
+	}
+	if !isAddr(o.addr) {
+		return nil, fmt.Errorf("%q is neither host:port nor unix:PATH", o.addr)
+	}
+	q := &rldv1.CheckRequest{Domain: o.domain, Hits: uint64(o.hits), Peek: o.peek}
 	all := make([][]string, 0, len(o.descriptors)+1)
 	if len(args) > 0 {
 		all = append(all, args)
@@ -85,16 +94,43 @@ func (o *checkOptions) question(args []string) (*rldv1.CheckRequest, error) {
 	}
 	for _, entries := range all {
 		d := &rldv1.Descriptor{}
-		for _, e := range entries {
-			key, value, ok := strings.Cut(e, "=")
-			if !ok || key == "" {
-				return nil, fmt.Errorf("%q is no KEY=VALUE", e)
+		for _, text := range entries {
+			e, err := newEntry(text)
+			if err != nil {
+				return nil, err
 			}
-			d.Entries = append(d.Entries, &rldv1.Entry{Key: key, Value: value})
+			d.Entries = append(d.Entries, e)
 		}
 		q.Descriptors = append(q.Descriptors, d)
 	}
 	return q, nil
+}
+
+// newEntry makes an entry of KEY=VALUE.
+func newEntry(text string) (*rldv1.Entry, error) {
+	key, value, ok := strings.Cut(text, "=")
+	switch {
+	case !ok || key == "":
+		return nil, fmt.Errorf("%q is no KEY=VALUE", text)
+	case !utf8.ValidString(key):
+		return nil, fmt.Errorf("the key %+q is not UTF-8", key)
+	case !utf8.ValidString(value):
+		return nil, fmt.Errorf("the value of %q is not UTF-8", key)
+	}
+	return &rldv1.Entry{Key: key, Value: value}, nil
+}
+
+// isAddr reports whether --addr is one of the forms it takes.
+func isAddr(addr string) bool {
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		return path != ""
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && n > 0
 }
 
 // run asks and prints the answer.

@@ -85,7 +85,7 @@ func appendStatus(b []byte, st *node.Status) []byte {
 	if st.Limit != nil {
 		b = message.AppendDuration(b, statusReset, st.Reset)
 	}
-	if st.Refuses() {
+	if st.Refuses() && !st.Never {
 		b = message.AppendDuration(b, statusRetry, st.Retry)
 	}
 	if st.Delay > 0 {

@@ -3,7 +3,6 @@ package api
 import (
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server/message"
@@ -111,12 +110,9 @@ func (q *question) readOverride(o *override, text string) {
 // checked returns the override to hand on; one without a known unit refuses
 // the call.
 func (q *question) checked(o override) rules.Override {
-	unit, ok := unitOf(o.unit)
-	switch {
-	case !ok:
-		q.draft.FailHere("limit override with the unknown unit " + strconv.Itoa(int(o.unit)))
-	case unit == rules.NoUnit:
-		q.draft.FailHere("limit override without a unit, one of SECOND to YEAR is needed")
+	unit := unitOf(o.unit)
+	if unit == rules.NoUnit {
+		q.draft.FailHere(message.UnitProblem(o.unit, message.Units))
 	}
 	return rules.Override{Requests: o.requests, Unit: unit}
 }

@@ -11,13 +11,13 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/georld/rld/node"
 	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/message"
 )
 
-// MaxChecks is how many checks of one frame are decided; those beyond are
-// answered with an error.
+// MaxChecks is how many checks a frame may hold. Of a frame with more the
+// first MaxChecks are answered, and the stream ends with InvalidArgument: an
+// answer to each would cost many times the bytes of its question.
 const MaxChecks = 1_024
 
 // keepAnswer bounds the memory an idle stream keeps for its next answer.
@@ -143,7 +143,8 @@ func (r *reader) read() error {
 }
 
 // decide answers the questions of a frame in their order. It returns an error
-// when the frame cannot be taken apart; the questions before are answered.
+// when the frame cannot be taken apart or has too many; the questions before
+// are answered.
 func (r *reader) decide(text string) error {
 	s := r.service
 	start, n := time.Now(), 0
@@ -154,8 +155,13 @@ func (r *reader) decide(text string) error {
 		if scan.Tag != frameChecks {
 			continue
 		}
-		n++
-		if !r.reply(q, scan.Text, n) {
+		if n++; n > MaxChecks {
+			s.recorder.Malformed(server.EdgeStream)
+			return status.Errorf(codes.InvalidArgument,
+				"more than %d checks in a frame: the first %d are answered, the others go into further frames",
+				MaxChecks, MaxChecks)
+		}
+		if !r.reply(q, scan.Text) {
 			return nil
 		}
 	}
@@ -167,18 +173,14 @@ func (r *reader) decide(text string) error {
 	return nil
 }
 
-// reply answers the nth question of a frame. It returns false when nobody
-// takes answers anymore.
-func (r *reader) reply(q *question, text string, n int) bool {
+// reply answers a question of a frame. It returns false when nobody takes
+// answers anymore.
+func (r *reader) reply(q *question, text string) bool {
 	s := r.service
 	q.start()
 	q.ReadMessage(text)
 	b, at := message.Open(r.answer[:0], frameAnswers)
-	err := r.tooMany(n)
-	if err == nil {
-		err = s.decide(q)
-	}
-	if err == nil {
+	if err := s.decide(q); err == nil {
 		b = appendAnswer(b, q.id, q.draft.Call, s.settings.Shadow)
 	} else {
 		s.recorder.Malformed(server.EdgeStream)
@@ -186,14 +188,4 @@ func (r *reader) reply(q *question, text string, n int) bool {
 	}
 	r.answer = message.Close(b, at)
 	return r.out.put(r.answer)
-}
-
-// tooMany returns an error for the nth question of a frame when it is beyond
-// MaxChecks.
-func (r *reader) tooMany(n int) error {
-	if n <= MaxChecks {
-		return nil
-	}
-	problem := fmt.Sprintf("check %d of its frame, at most %d are answered", n, MaxChecks)
-	return &node.InputError{Descriptor: -1, Entry: -1, Problem: problem}
 }

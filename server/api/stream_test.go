@@ -91,7 +91,8 @@ func TestFaultsAreAnswered(t *testing.T) {
 		wantIDs(t, got, 6)
 		for i, want := range []string{
 			"", "3 descriptor 0, entry 0: value is not valid UTF-8", "13 shard 3 is gone",
-			"3 descriptor 0: limit override without a unit, one of SECOND to YEAR is needed", "",
+			"3 descriptor 0: limit override without a unit; " +
+				"want one of SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, YEAR", "",
 			"3 malformed CheckRequest: message ends in the middle of a field",
 		} {
 			have := ""
@@ -108,29 +109,40 @@ func TestFaultsAreAnswered(t *testing.T) {
 	})
 }
 
+// TestTooManyChecksInAFrame asks two checks too many, and as many empty ones
+// as fit a message: the answers are those of MaxChecks, whatever was sent.
 func TestTooManyChecksInAFrame(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := answers()
-		p := open(api.New(e, server.DefaultSettings(), nil))
-		checks := make([]*rldv1.CheckRequest, api.MaxChecks+2)
-		for i := range checks {
-			checks[i] = question(uint64(i+1), "v")
-		}
-		p.ask(t, checks...)
-		close(p.asked)
-		got, end := p.rest()
-		if end != nil {
-			t.Errorf("the stream ended with %v", end)
-		}
-		wantIDs(t, got, len(checks))
-		if n := len(e.asks()); n != api.MaxChecks {
-			t.Errorf("%d checks were decided, want %d", n, api.MaxChecks)
-		}
-		const want = "check 1025 of its frame, at most 1024 are answered"
-		if f := got[api.MaxChecks].Error; f == nil || f.Message != want {
-			t.Errorf("the first check too many is answered %v", got[api.MaxChecks])
-		}
-	})
+	many := &rldv1.CheckFrame{}
+	for i := range api.MaxChecks + 2 {
+		many.Checks = append(many.Checks, question(uint64(i+1), "v"))
+	}
+	good, err := proto.Marshal(many)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := status.Error(codes.InvalidArgument, "more than 1024 checks in a frame: "+
+		"the first 1024 are answered, the others go into further frames")
+	for name, frame := range map[string]string{
+		"good": string(good), "empty": strings.Repeat("\x0a\x00", 1<<21),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			e, rec := answers(), newRecorder()
+			s := api.New(e, server.DefaultSettings(), rec)
+			p := open(s)
+			p.asked <- []byte(frame)
+			got, end := p.rest()
+			if end == nil || end.Error() != want.Error() {
+				t.Errorf("%s: the stream ended with %v, want %v", name, end, want)
+			}
+			if n := len(e.asks()); len(got) != api.MaxChecks || n != api.MaxChecks {
+				t.Errorf("%s: %d checks decided and %d answered, want %d", name, n, len(got), api.MaxChecks)
+			}
+			if c := rec.counts(server.EdgeStream); c != [2]int{0, 1} {
+				t.Errorf("%s: recorded %v decided and malformed, want one malformed frame", name, c)
+			}
+			s.Wait()
+		})
+	}
 }
 
 // TestMalformedFrameEndsTheStream and answers what came before.
@@ -153,34 +165,65 @@ func TestMalformedFrameEndsTheStream(t *testing.T) {
 
 // TestClientThatNeverReads shows the bound on what waits, that other streams
 // do not notice, and that the stream goes away with its client.
+//
+// The outbox takes answers while it holds less than its bytes, so a batch is
+// at most the number of answers that reaches them. One batch may be on its way
+// to gRPC, another one wait, and the answer after it be decided and find no
+// room. How large the batch on its way is depends on when the sender came: it
+// is one answer when the client asks one question and the sender has taken the
+// answer, and a whole one when a frame fills the outbox, which is what wakes
+// the sender before the end of a frame.
 func TestClientThatNeverReads(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		path := strings.Repeat("p", 1000)
-		e := answers(node.Status{Rule: &rules.Rule{Path: path}})
-		s := api.New(e, server.DefaultSettings(), nil)
-		p := open(s)
-		go func() {
-			for i := uint64(1); p.ask(t, question(i, "v"), question(i, "v")); i++ {
-			}
-		}()
-		synctest.Wait()
-		// One answer is on its way, about 32 wait, one has found no room.
-		if n := len(e.asks()); n > 40 {
-			t.Errorf("%d questions were decided for a client that does not read", n)
+	reply := &rldv1.CheckResponse{Id: 1, Code: rldv1.Code_ALLOWED, Statuses: []*rldv1.Status{
+		{Code: rldv1.Code_ALLOWED, Rule: strings.Repeat("p", 1000)},
+	}}
+	size := proto.Size(&rldv1.AnswerFrame{Answers: []*rldv1.CheckResponse{reply}})
+	batch := (api.OutboxBytes + size - 1) / size
+	for _, tt := range []struct {
+		name        string
+		first, want int
+	}{
+		{"one answer on its way", 1, 1 + batch + 1},
+		{"a batch on its way", 3 * batch, batch + batch + 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { neverRead(t, reply.Statuses[0].Rule, tt.first, tt.want) })
+		})
+	}
+}
+
+// neverRead asks a frame of first questions, and then for good, and reads no
+// answer: want questions are decided.
+func neverRead(t *testing.T, path string, first, want int) {
+	e := answers(node.Status{Rule: &rules.Rule{Path: path}})
+	s := api.New(e, server.DefaultSettings(), nil)
+	p := open(s)
+	frame := make([]*rldv1.CheckRequest, first)
+	for i := range frame {
+		frame[i] = question(1, "v")
+	}
+	p.ask(t, frame...)
+	synctest.Wait()
+	go func() {
+		for p.ask(t, question(1, "v"), question(1, "v")) {
 		}
-		other := open(s)
-		other.ask(t, question(1, "v"))
-		wantIDs(t, (<-other.answers).Answers, 1)
-		close(other.asked)
-		if _, end := other.rest(); end != nil {
-			t.Error(end)
-		}
-		p.cancel()
-		if _, end := p.rest(); !errors.Is(end, context.Canceled) {
-			t.Errorf("the stream ended with %v", end)
-		}
-		s.Wait()
-	})
+	}()
+	synctest.Wait()
+	if n := len(e.asks()); n != want {
+		t.Errorf("%d questions were decided for a client that does not read, want %d", n, want)
+	}
+	other := open(s)
+	other.ask(t, question(1, "v"))
+	wantIDs(t, (<-other.answers).Answers, 1)
+	close(other.asked)
+	if _, end := other.rest(); end != nil {
+		t.Error(end)
+	}
+	p.cancel()
+	if _, end := p.rest(); !errors.Is(end, context.Canceled) {
+		t.Errorf("the stream ended with %v", end)
+	}
+	s.Wait()
 }
 
 // TestDrainAnswersWhatWasDecided drains a stream whose client is slow: with

@@ -17,13 +17,13 @@ var units = [...]rules.Unit{
 	rldv1.Unit_YEAR:             rules.Year,
 }
 
-// unitOf returns the unit that a number of the API stands for; false when it
+// unitOf returns the unit that a number of the API stands for, NoUnit when it
 // stands for none.
-func unitOf(n int32) (rules.Unit, bool) {
+func unitOf(n int32) rules.Unit {
 	if n < 0 || int(n) >= len(units) {
-		return rules.NoUnit, false
+		return rules.NoUnit
 	}
-	return units[n], true
+	return units[n]
 }
 
 // protoUnit returns the unit as the API has it.

@@ -30,8 +30,8 @@ func (s *Service) appendHeaders(b []byte, c *node.Call, denied bool) []byte {
 			b = appendNumber(b, s.settings.RemainingHeader, uint64(remaining(st)))
 			b = appendNumber(b, s.settings.ResetHeader, seconds(st.Reset))
 		}
-		if denied {
-			b = appendNumber(b, headerRetry, max(seconds(retryAfter(c)), 1))
+		if after, ever := retryAfter(c); denied && ever {
+			b = appendNumber(b, headerRetry, max(seconds(after), 1))
 		}
 	}
 	degraded, delay := node.NotDegraded, time.Duration(0)
@@ -73,29 +73,34 @@ func reported(c *node.Call) *node.Status {
 
 // retryAfter returns when the same call would pass if nothing else came: when
 // the last of its limits has room, and the first of its quotas where all of
-// them are over.
-func retryAfter(c *node.Call) time.Duration {
+// them are over. ever is false when it would not: the hits are more than one
+// of the limits, or each of the quotas, ever holds.
+func retryAfter(c *node.Call) (after time.Duration, ever bool) {
 	var limits, quotas time.Duration
-	anyQuota, quotaFits := false, false
+	anyQuota, quotaFits, quotaEver := false, false, false
 	for i := range c.Statuses {
 		st := &c.Statuses[i]
 		switch {
 		case st.Limit == nil:
 		case st.Limit.Quota && !st.Refuses():
 			quotaFits = true
+		case st.Limit.Quota && st.Never:
+			anyQuota = true
 		case st.Limit.Quota:
-			if !anyQuota || st.Retry < quotas {
+			if !quotaEver || st.Retry < quotas {
 				quotas = st.Retry
 			}
-			anyQuota = true
+			anyQuota, quotaEver = true, true
+		case st.Refuses() && st.Never:
+			return 0, false
 		case st.Refuses():
 			limits = max(limits, st.Retry)
 		}
 	}
-	if quotaFits {
-		return limits
+	if quotaFits || !anyQuota {
+		return limits, true
 	}
-	return max(limits, quotas)
+	return max(limits, quotas), quotaEver
 }
 
 func appendNumber(b []byte, name string, v uint64) []byte {

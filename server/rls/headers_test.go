@@ -27,6 +27,11 @@ func TestHeaders(t *testing.T) {
 		st.Over, st.Retry = true, retry
 		return st
 	}
+	never := func(n uint32, modes ...mode) node.Status {
+		st := full(n, 0, modes...)
+		st.Never = true
+		return st
+	}
 	delayed := under(5, 4)
 	delayed.Delay = 1500*time.Microsecond + 1
 	degraded := node.Status{Limit: limit(5), Remaining: 4, Reset: 5 * time.Second, Degraded: node.KeysFull}
@@ -64,6 +69,21 @@ func TestHeaders(t *testing.T) {
 			[][2]string{{"L", "5"}, {"R", "0"}, {"T", "5"}, {"retry-after", "1"}}},
 		{"never retry at once", []node.Status{full(5, 0)}, true,
 			[][2]string{{"L", "5"}, {"R", "0"}, {"T", "5"}, {"retry-after", "1"}}},
+		{"hits that never fit", []node.Status{never(5)}, true,
+			[][2]string{{"L", "5"}, {"R", "0"}, {"T", "5"}}},
+		{"one limit of two that never fits", []node.Status{never(9), full(5, time.Second)}, true,
+			[][2]string{{"L", "5"}, {"R", "0"}, {"T", "5"}}},
+		{"a shadowed one that never fits",
+			[]node.Status{never(9, shadow), full(5, time.Second)}, true,
+			[][2]string{{"L", "5"}, {"R", "0"}, {"T", "5"}, {"retry-after", "1"}}},
+		{"quotas that never fit", []node.Status{never(5, quota), never(9, quota)}, true,
+			[][2]string{{"L", "5"}, {"R", "0"}, {"T", "5"}}},
+		{"one quota of two that never fits",
+			[]node.Status{never(5, quota), full(9, 4*time.Second, quota)}, true,
+			[][2]string{{"L", "5"}, {"R", "0"}, {"T", "5"}, {"retry-after", "4"}}},
+		{"a quota that never fits beside one with room",
+			[]node.Status{never(5, quota), full(9, 4*time.Second), under(7, 1, quota)}, true,
+			[][2]string{{"L", "9"}, {"R", "0"}, {"T", "9"}, {"retry-after", "4"}}},
 		{"nothing matched", []node.Status{{}}, false, nil},
 		{"unlimited alone", []node.Status{{Unlimited: true}}, false, nil},
 		{"unlimited beside a limit", []node.Status{{Unlimited: true}, under(5, 4)}, false,

@@ -3,7 +3,6 @@ package rls
 import (
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server/message"
@@ -131,10 +130,8 @@ func (q *question) readOverride(o *override, text string) {
 func (q *question) checked(o *override) rules.Override {
 	unit := overrideUnitOf(o.unit)
 	switch {
-	case unit == rules.NoUnit && o.unit == 0:
-		q.draft.FailHere("limit override without a unit, one of SECOND to YEAR is needed")
 	case unit == rules.NoUnit:
-		q.draft.FailHere("limit override with the unknown unit " + strconv.Itoa(int(o.unit)))
+		q.draft.FailHere(message.UnitProblem(o.unit, message.UnitsWithoutWeek))
 	case o.hasMultiplier && o.multiplier != 1:
 		q.draft.FailHere(fmt.Sprintf("limit override with unit_multiplier %d, only 1 is supported", o.multiplier))
 	}

@@ -72,6 +72,8 @@ func TestQuestionReachesTheEngine(t *testing.T) {
 			one(rules.Descriptor{Hits: 1, Entries: []rules.Entry{
 				{Key: "a", Value: "1"}, {Key: "b"}, {Key: "c", Value: "grüße"},
 			}})},
+		{"an empty key, as in the reference", request(descriptor("", "v")),
+			one(rules.Descriptor{Hits: 1, Entries: []rules.Entry{{Value: "v"}}})},
 		{"no entries", request(descriptor()), one(rules.Descriptor{Hits: 1})},
 		{"override by second", request(override(5, typev3.RateLimitUnit_SECOND)),
 			one(rules.Descriptor{Entries: kv, Hits: 1, Override: rules.Override{Requests: 5, Unit: rules.Second}})},
@@ -94,6 +96,7 @@ func TestQuestionReachesTheEngine(t *testing.T) {
 }
 
 func TestRefusedQuestions(t *testing.T) {
+	const units = "; want one of SECOND, MINUTE, HOUR, DAY, MONTH, YEAR"
 	negative := descriptor("k", "v")
 	negative.IsNegativeHits = true
 	many := make([]*commonv3.RateLimitDescriptor, 10_000)
@@ -107,11 +110,11 @@ func TestRefusedQuestions(t *testing.T) {
 		text string
 	}{
 		{"override without a unit", request(descriptor("k", "v"), override(5, typev3.RateLimitUnit_UNKNOWN)),
-			codes.InvalidArgument, "descriptor 1: limit override without a unit"},
+			codes.InvalidArgument, "descriptor 1: limit override without a unit" + units},
 		{"override with an unknown unit", request(override(5, 99)),
-			codes.InvalidArgument, "descriptor 0: limit override with the unknown unit 99"},
+			codes.InvalidArgument, "descriptor 0: limit override with the unknown unit 99" + units},
 		{"override with a negative unit", request(override(5, -1)),
-			codes.InvalidArgument, "descriptor 0: limit override with the unknown unit -1"},
+			codes.InvalidArgument, "descriptor 0: limit override with the unknown unit -1" + units},
 		{"override with a multiplier", request(multiplied(30)),
 			codes.InvalidArgument, "descriptor 0: limit override with unit_multiplier 30, only 1 is supported"},
 		{"override with a multiplier of zero", request(multiplied(0)),

@@ -70,15 +70,30 @@ func (v *verdict) appendDenial(j *document) {
 	j.uint("retry_after", v.retryAfter)
 	appendDegraded(j, v.degraded)
 	j.openList("violated-policies")
-	for i := range v.x.call.Statuses {
-		if s := &v.x.call.Statuses[i]; s.Limit != nil && s.Refuses() {
-			j.item(displayName(s))
+	statuses := v.x.call.Statuses
+	for i := range statuses {
+		if violates(&statuses[i]) && !namedBefore(statuses, i) {
+			j.item(displayName(&statuses[i]))
 		}
 	}
 	j.closeList()
 	if url := v.settings.DocumentationURL; url != "" {
 		j.text("documentation_url", url)
 	}
+}
+
+// violates reports whether a status is one of the reasons of a refusal.
+func violates(s *node.Status) bool { return s.Limit != nil && s.Refuses() }
+
+// namedBefore reports whether one of the reasons before status i has its name.
+func namedBefore(statuses []node.Status, i int) bool {
+	name := displayName(&statuses[i])
+	for k := range statuses[:i] {
+		if violates(&statuses[k]) && displayName(&statuses[k]) == name {
+			return true
+		}
+	}
+	return false
 }
 
 // appendBinding appends the binding limit; nothing when there is none.
@@ -128,7 +143,7 @@ func appendStatus(j *document, s *node.Status) {
 		appendDuration(j, "reset_after", s.Reset)
 		appendMode(j, s.Limit)
 	}
-	if s.Limit != nil && s.Refuses() {
+	if s.Limit != nil && s.Refuses() && !s.Never {
 		appendDuration(j, "retry_after", s.Retry)
 	}
 	if s.Delay > 0 {

@@ -15,7 +15,7 @@
 // a space, as in forms. The reserved names are domain, d, hits, peek,
 // deny_status and headers. A POST may carry a rld.v1.CheckRequest as JSON
 // instead; then only deny_status and headers may stand in the query, since
-// they are about the answer.
+// they are about the answer. An empty key is refused in either.
 //
 // /api/v1/rate_limit takes the parameters of its Mapping, of which those
 // without a value count as missing, and hits, peek, deny_status and headers.
@@ -23,7 +23,9 @@
 // HEAD asks and charges as GET does and gets no body. peek=true charges
 // nothing and answers what the call would get. hits=0 charges nothing either
 // and asks for no hit: a limit that is used up to the last one still passes
-// it, with 0 remaining.
+// it, with 0 remaining. In a body only a descriptor's own hits of 0 mean that:
+// the hits of a CheckRequest are 1 when they are 0 or absent, since a message
+// does not tell the one from the other.
 //
 // # The answer
 //
@@ -35,8 +37,10 @@
 //
 // Every answer carries Cache-Control: no-store. Decisions carry
 //
-//	RateLimit-Policy, RateLimit   an item for each descriptor with a limit
-//	Retry-After                   on every refusal: whole seconds, at least 1
+//	RateLimit-Policy, RateLimit   an item for each name of a limit; of several
+//	                              descriptors with one name the most binding
+//	Retry-After                   on every refusal: whole seconds, at least 1;
+//	                              for hits that never fit until the reset
 //	X-RateLimit-Status            "disabled" in shadow mode, else "degraded"
 //	                              when an answer is less than exact
 //	X-RateLimit-Delay-Ms          how long to hold a passed request back
@@ -52,5 +56,7 @@
 // A refusal is an application/problem+json document with error, message,
 // allowed, the same members of the limit that refused, retry_after (seconds),
 // violated-policies and documentation_url; on /v1/check with the statuses too.
+// retry_after is that of the header. For hits that are more than the limit ever
+// holds the message says so, and their status has no retry_after.
 // Every other error is a problem with error and message alone.
 package web

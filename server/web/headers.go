@@ -32,16 +32,23 @@ func (v *verdict) appendFields(f *fields) {
 	}
 }
 
-// appendRateLimit sets RateLimit-Policy and RateLimit, an item for each
-// descriptor with a limit. Of more than maxItems the first are listed, and
-// the binding one in any case.
+// appendRateLimit sets RateLimit-Policy and RateLimit, an item for each name
+// of a limit. Of more than maxItems the first are listed, and the binding one
+// in any case.
 func (v *verdict) appendRateLimit(f *fields) {
 	statuses := v.x.call.Statuses
 	var space [maxItems]int
 	items := space[:0]
 	for i := range statuses {
+		if statuses[i].Limit == nil {
+			continue
+		}
+		at := v.listed(items, i)
 		switch {
-		case statuses[i].Limit == nil:
+		case at >= 0:
+			if v.binds(i, items[at]) {
+				items[at] = i
+			}
 		case len(items) < maxItems:
 			items = append(items, i)
 		case i == v.binding:
@@ -63,6 +70,32 @@ func (v *verdict) appendRateLimit(f *fields) {
 	f.end("Ratelimit")
 }
 
+// listed returns where items has a status with the name of status i, -1 when
+// it has none: to the caller of a list, a name is one limit.
+func (v *verdict) listed(items []int, i int) int {
+	statuses := v.x.call.Statuses
+	name := displayName(&statuses[i])
+	for at, k := range items {
+		if displayName(&statuses[k]) == name {
+			return at
+		}
+	}
+	return -1
+}
+
+// binds reports whether status i binds the call more than status k: the
+// binding one, then one that refuses, then the tighter one.
+func (v *verdict) binds(i, k int) bool {
+	a, b := &v.x.call.Statuses[i], &v.x.call.Statuses[k]
+	switch {
+	case i == v.binding || k == v.binding:
+		return i == v.binding
+	case a.Refuses() != b.Refuses():
+		return a.Refuses()
+	}
+	return tighter(a, b)
+}
+
 func policy(s *node.Status) policyItem {
 	return policyItem{
 		Name:   displayName(s),
@@ -73,10 +106,11 @@ func policy(s *node.Status) policyItem {
 
 // serviceLimit tells what is left and until when. Where the hits did not fit
 // that is until they would: by the draft, Retry-After must not come before
-// the end of the effective window.
+// the end of the effective window. Hits that never fit have no such time, and
+// other hits have what is left until the reset.
 func serviceLimit(s *node.Status) limitItem {
 	effective := seconds(s.Reset)
-	if s.Over {
+	if s.Over && !s.Never {
 		effective = max(1, seconds(s.Retry))
 	}
 	return limitItem{Name: displayName(s), Remaining: s.Remaining, Effective: effective}

@@ -11,6 +11,9 @@ import (
 // of 100 requests per minute used; retry in 17s". It holds nothing that JSON
 // would have to escape.
 func (v *verdict) appendMessage(b []byte) []byte {
+	if s := v.limited(); s != nil && v.never {
+		return appendNever(b, v.hits(), capacity(s.Limit))
+	}
 	b = append(b, "rate limit exceeded"...)
 	if s := v.limited(); s != nil {
 		b = appendUse(append(b, ": "...), s)
@@ -18,14 +21,27 @@ func (v *verdict) appendMessage(b []byte) []byte {
 			b = append(b, ", "...)
 			b = strconv.AppendUint(b, hits, 10)
 			b = append(b, " more asked for"...)
-			if hits > capacity(s.Limit) {
-				b = append(b, ", which never fit at once"...)
-			}
 		}
 	}
 	b = append(b, "; retry in "...)
 	b = strconv.AppendUint(b, v.retryAfter, 10)
 	return append(b, 's')
+}
+
+// appendNever appends the sentence of a refusal that no waiting helps. Hits
+// that are fewer than the limit holds never fit with others of their call on
+// the same counter.
+func appendNever(b []byte, hits, size uint64) []byte {
+	if size == 0 {
+		return append(b, "this limit is 0: everything is refused"...)
+	}
+	if hits > size {
+		b = append(strconv.AppendUint(b, hits, 10), " hits never fit"...)
+	} else {
+		b = append(b, "the hits of this call never fit together"...)
+	}
+	b = append(b, ": the limit holds "...)
+	return append(strconv.AppendUint(b, size, 10), "; ask for fewer"...)
 }
 
 // hits is what the binding descriptor asked for.
@@ -36,9 +52,10 @@ func (v *verdict) hits() uint64 {
 	return v.x.call.Descriptors[v.binding].Hits
 }
 
-// capacity is what a limit holds when nothing is used of it.
+// capacity is what a limit holds when nothing is used of it. A bucket that is
+// never filled holds nothing.
 func capacity(l *rules.Limit) uint64 {
-	if l.Algorithm.Bucket() {
+	if l.Algorithm.Bucket() && l.Requests > 0 {
 		return uint64(l.Burst)
 	}
 	return uint64(l.Requests)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"mime"
 	"net/http"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/georld/rld/node"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/server/message"
 )
 
 // maxBodyFault bounds what is repeated of a fault in a body, in bytes: it may
@@ -84,7 +84,16 @@ func decodeBody(body []byte, m proto.Message) error {
 	if len(text) > maxBodyFault {
 		text = text[:maxBodyFault] + "..."
 	}
-	return badRequest("the body is not a %s in JSON: %s", m.ProtoReflect().Descriptor().FullName(), text)
+	name := string(m.ProtoReflect().Descriptor().FullName())
+	return badRequest("the body is not %s %s in JSON: %s", article(name), name, text)
+}
+
+// article returns the indefinite article of the name of a message.
+func article(name string) string {
+	if name != "" && strings.ContainsRune("aeiou", rune(name[0])) {
+		return "an"
+	}
+	return "a"
 }
 
 // readAnswerParams reads the query beside a body, which may only say how to
@@ -130,7 +139,10 @@ func (x *exchange) readRequest(req *rldv1.CheckRequest) error {
 			return badRequest("descriptor %d: %s", i, problem)
 		}
 		start := len(x.entries)
-		for _, e := range d.GetEntries() {
+		for j, e := range d.GetEntries() {
+			if e.GetKey() == "" {
+				return badRequest("descriptor %d, entry %d: the key is empty", i, j)
+			}
 			x.entries = append(x.entries, rules.Entry{Key: e.GetKey(), Value: e.GetValue()})
 		}
 		own := hits
@@ -148,9 +160,8 @@ func override(o *rldv1.Override) (limit rules.Override, problem string) {
 		return rules.Override{}, ""
 	}
 	u := o.GetUnit()
-	if u <= rldv1.Unit_UNIT_UNSPECIFIED || u > math.MaxUint8 || rules.Unit(u) > rules.Year {
-		return rules.Override{}, fmt.Sprintf(
-			"limit with unit %s; want one of SECOND, MINUTE, HOUR, DAY, WEEK, MONTH and YEAR", u)
+	if u <= rldv1.Unit_UNIT_UNSPECIFIED || u > rldv1.Unit_YEAR {
+		return rules.Override{}, message.UnitProblem(int32(u), message.Units)
 	}
 	return rules.Override{Requests: o.GetRequestsPerUnit(), Unit: rules.Unit(u)}, ""
 }

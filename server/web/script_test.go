@@ -337,6 +337,8 @@ func setStatus(t *testing.T, s *node.Status, name, value string) {
 		s.Reset = duration(t, value)
 	case "retry":
 		s.Over, s.Retry = true, duration(t, value)
+	case "never":
+		s.Over, s.Never = true, true
 	case "delay":
 		s.Delay = duration(t, value)
 	case "keys_full":

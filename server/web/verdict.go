@@ -19,9 +19,12 @@ type verdict struct {
 	allowed bool // true in shadow mode, whatever the limits say
 
 	// binding is the index of the descriptor the caller should mind most:
-	// the one that refused, else the one with the least left; -1 when
-	// nothing limits the call.
+	// one that makes the call never pass, else the one that refused, else the
+	// one with the least left; -1 when nothing limits the call.
 	binding int
+	// never says that waiting does not help a refused call: its hits are more
+	// than the binding limit ever holds.
+	never bool
 	// retryAfter is set on a refusal: whole seconds, at least 1.
 	retryAfter uint64
 	// delay is how long to hold a passed call back.
@@ -51,6 +54,9 @@ func judge(x *exchange, s *server.Settings, now time.Time) verdict {
 	}
 	if !v.allowed {
 		v.status = x.ask.denyStatus
+		if i := never(c.Statuses); i >= 0 {
+			v.binding, v.never = i, true
+		}
 		v.retryAfter = max(1, seconds(retry(c.Statuses)))
 	}
 	return v
@@ -65,30 +71,74 @@ func tighter(a, b *node.Status) bool {
 	return a.Remaining < b.Remaining
 }
 
+// never returns the index of the first status that keeps a refused call from
+// ever passing, -1 when there is none: a limit that never holds its hits, or
+// a quota, where no other quota ever has room.
+func never(statuses []node.Status) int {
+	hard, quota, quotas := -1, -1, false // quotas: one has room, now or later
+	for i := range statuses {
+		s := &statuses[i]
+		switch {
+		case s.Limit == nil || s.Limit.Shadow:
+		case !s.Over || !s.Never:
+			quotas = quotas || s.Limit.Quota
+		case s.Limit.Quota:
+			if quota < 0 {
+				quota = i
+			}
+		case hard < 0:
+			hard = i
+		}
+	}
+	if hard >= 0 || quotas {
+		return hard
+	}
+	return quota
+}
+
+// wait is how long to wait for a limit that refuses. For hits that never fit
+// it is until the whole limit is available, where fewer of them fit at last.
+func wait(s *node.Status) time.Duration {
+	if s.Never {
+		return s.Reset
+	}
+	return s.Retry
+}
+
 // retry is the time after which a refused call would pass if nothing else
 // came: every limit that refuses must have room for it, but of the quotas,
-// which refuse only together, one is enough.
+// which refuse only together, one is enough. Quotas that never have room for
+// it count only where none does.
 func retry(statuses []node.Status) time.Duration {
-	var hard, quota time.Duration
-	spent, left := false, false // quotas with no room, and with room
+	var hard time.Duration
+	var quota *node.Status // the first with room again, of those with none
+	left := false          // one has room
 	for i := range statuses {
 		s := &statuses[i]
 		switch {
 		case s.Limit == nil || s.Limit.Shadow:
 		case !s.Limit.Quota:
 			if s.Over {
-				hard = max(hard, s.Retry)
+				hard = max(hard, wait(s))
 			}
 		case !s.Over:
 			left = true
-		case !spent || s.Retry < quota:
-			spent, quota = true, s.Retry
+		case quota == nil || sooner(s, quota):
+			quota = s
 		}
 	}
-	if spent && !left {
-		return max(hard, quota)
+	if quota != nil && !left {
+		return max(hard, wait(quota))
 	}
 	return hard
+}
+
+// sooner reports whether a has room before b, of limits with none.
+func sooner(a, b *node.Status) bool {
+	if a.Never != b.Never {
+		return b.Never
+	}
+	return wait(a) < wait(b)
 }
 
 // seconds rounds up to whole seconds.

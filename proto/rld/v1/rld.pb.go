@@ -302,7 +302,8 @@ func (x *Override) GetUnit() Unit {
 type Descriptor struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Entries []*Entry               `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
-	// Hits of this descriptor; absent means the request's hits, 0 is a peek.
+	// Hits of this descriptor. Absent means the request's hits; 0 asks for no
+	// hit and charges none, a peek.
 	Hits          *uint64   `protobuf:"varint,2,opt,name=hits,proto3,oneof" json:"hits,omitempty"`
 	Limit         *Override `protobuf:"bytes,3,opt,name=limit,proto3" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -366,7 +367,9 @@ type CheckRequest struct {
 	Id          uint64        `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Domain      string        `protobuf:"bytes,2,opt,name=domain,proto3" json:"domain,omitempty"`
 	Descriptors []*Descriptor `protobuf:"bytes,3,rep,name=descriptors,proto3" json:"descriptors,omitempty"`
-	// Hits of each descriptor that has none of its own; 0 or absent means 1.
+	// Hits of each descriptor that has none of its own. 0 means 1 here, as
+	// absent does: only a descriptor's own hits of 0 are a peek. To charge
+	// nothing for the whole call, set peek.
 	Hits uint64 `protobuf:"varint,4,opt,name=hits,proto3" json:"hits,omitempty"`
 	// True: answer what the call would get and charge nothing.
 	Peek          bool `protobuf:"varint,5,opt,name=peek,proto3" json:"peek,omitempty"`
@@ -538,7 +541,8 @@ type Status struct {
 	// Until the whole limit is available again if nothing more is admitted.
 	ResetAfter *durationpb.Duration `protobuf:"bytes,5,opt,name=reset_after,json=resetAfter,proto3" json:"reset_after,omitempty"`
 	// On a denial: after this time the same hits would fit if nothing else
-	// came. Rounded up.
+	// came. Rounded up. Absent when they never would, because they are more
+	// than the limit ever holds.
 	RetryAfter *durationpb.Duration `protobuf:"bytes,6,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
 	// How long to hold an allowed request back (leaky_bucket).
 	Delay *durationpb.Duration `protobuf:"bytes,7,opt,name=delay,proto3" json:"delay,omitempty"`
@@ -794,8 +798,9 @@ func (x *Error) GetMessage() string {
 }
 
 type CheckFrame struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Checks        []*CheckRequest        `protobuf:"bytes,1,rep,name=checks,proto3" json:"checks,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most 1,024.
+	Checks        []*CheckRequest `protobuf:"bytes,1,rep,name=checks,proto3" json:"checks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -40,7 +40,8 @@ type RateLimiterClient interface {
 	// Questions are pipelined and may share a frame; answers carry the id of
 	// their question, come in the order of the questions and may share a frame.
 	// A malformed question is answered with an error in its answer and does
-	// not end the stream.
+	// not end the stream. A frame holds at most 1,024 checks: of one with more
+	// the first 1,024 are answered, then the stream ends with INVALID_ARGUMENT.
 	CheckStream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[CheckFrame, AnswerFrame], error)
 }
 
@@ -90,7 +91,8 @@ type RateLimiterServer interface {
 	// Questions are pipelined and may share a frame; answers carry the id of
 	// their question, come in the order of the questions and may share a frame.
 	// A malformed question is answered with an error in its answer and does
-	// not end the stream.
+	// not end the stream. A frame holds at most 1,024 checks: of one with more
+	// the first 1,024 are answered, then the stream ends with INVALID_ARGUMENT.
 	CheckStream(grpc.BidiStreamingServer[CheckFrame, AnswerFrame]) error
 	mustEmbedUnimplementedRateLimiterServer()
 }

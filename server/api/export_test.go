@@ -1,0 +1,4 @@
+package api
+
+// OutboxBytes is outboxBytes, for the bound on what waits for a client.
+const OutboxBytes = outboxBytes
