@@ -27,6 +27,9 @@ type Fault struct {
 	Field string
 	// Problem says what is wrong and what would be right.
 	Problem string
+	// Hint says what to look for where Problem cannot say what would be
+	// right; it is "" but for what is no YAML.
+	Hint string
 	// Origin is where the value came from, "" when that is not known.
 	Origin Origin
 	// Quote is the line at fault as it stands in the file, with Line and
@@ -46,6 +49,7 @@ func (f *Fault) Error() string {
 	d := limits.Diagnostic{
 		Position: rules.Position{File: f.File, Line: f.Line, Column: f.Column},
 		Message:  f.Problem,
+		Hint:     f.Hint,
 		Source:   f.Quote,
 	}
 	if f.Field != "" {

@@ -64,7 +64,7 @@ func listenerFields(c *Config) []field {
 	return []field{
 		{name: "grpc.addr", flag: "grpc-addr", value: text(&c.GRPC.Addr, "host:port"),
 			usage: "where gRPC is answered (Envoy RLS, native API, health)"},
-		{name: "grpc.uds", flag: "grpc-uds", value: text(&c.GRPC.UDS, "path"),
+		{name: "grpc.uds", flag: "grpc-uds", value: path(&c.GRPC.UDS, "no unix socket"),
 			usage: "a unix socket to answer gRPC on as well"},
 		{name: "grpc.max_connection_age", flag: "grpc-max-connection-age",
 			value: duration(&c.GRPC.MaxConnectionAge),
@@ -92,7 +92,7 @@ func listenerFields(c *Config) []field {
 
 func limitFields(c *Config) []field {
 	return []field{
-		{name: "limits.path", flag: "limits", value: text(&c.Limits.Path, "path"),
+		{name: "limits.path", flag: "limits", value: path(&c.Limits.Path, "the embedded examples"),
 			usage: "file or folder of limits; the embedded examples without it"},
 		{name: "limits.names", flag: "limits-names",
 			value: choice(&c.Limits.Names, NamesYAML, NamesVisible, NamesAll),
@@ -134,8 +134,8 @@ func processFields(c *Config) []field {
 		{name: "max_keys", flag: "max-keys", value: whole(&c.MaxKeys),
 			usage: "live keys that are tracked; new ones beyond it share overflow counters"},
 		{name: "shards", flag: "shards", value: whole(&c.Shards),
-			usage: "parts the keys are split into, a power of two up to 64; 0 picks by the processors"},
-		{name: "cluster.secret_file", flag: "cluster-secret-file", value: text(&c.Cluster.SecretFile, "path"),
+			usage: "parts the keys are split into, a power of two up to 64; 0 picks by max_keys"},
+		{name: "cluster.secret_file", flag: "cluster-secret-file", value: path(&c.Cluster.SecretFile, "a random secret"),
 			usage: "file with the secret keys are hashed with; random without it"},
 		{name: "clock.max_offset", flag: "clock-max-offset", value: duration(&c.Clock.MaxOffset),
 			usage: "how far ahead another daemon's clock may be"},

@@ -106,12 +106,17 @@ func decodeNode(n *yaml.Node, into any) (err error) {
 
 // syntax notes what the library says of the file as a whole.
 func (l *loader) syntax(err error) {
+	f := &Fault{Problem: err.Error(), Hint: "check the quotes, brackets and indentation here"}
+	at := place{1, 1}
 	var e *yaml.LoadError
-	if !errors.As(err, &e) {
-		l.faultAt(place{1, 1}, "", "%s", err)
-		return
+	if errors.As(err, &e) {
+		f.Problem, at = e.Message, place{max(e.Mark.Line, 1), max(e.Mark.Column, 1)}
 	}
-	l.faultAt(place{max(e.Mark.Line, 1), max(e.Mark.Column, 1)}, "", "%s", e.Message)
+	l.doc.locate(f, at)
+	if indent := f.Quote[:len(f.Quote)-len(strings.TrimLeft(f.Quote, " \t"))]; strings.Contains(indent, "\t") {
+		f.Problem, f.Hint = "a tab in the indentation", "indent with spaces"
+	}
+	l.faults = append(l.faults, f)
 }
 
 func (l *loader) faultAt(p place, field, format string, args ...any) {

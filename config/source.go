@@ -110,7 +110,7 @@ func (r *reader) entry(path string, e fs.DirEntry) error {
 			return nil
 		}
 	}
-	if r.names == NamesYAML && !yamlName(name) {
+	if r.names == NamesYAML && !YAMLName(name) {
 		r.skipped = append(r.skipped, path)
 		return nil
 	}
@@ -169,7 +169,9 @@ func readRegular(path string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-func yamlName(name string) bool {
+// YAMLName reports whether a file of this name, or at this path, counts under
+// NamesYAML for what it ends in.
+func YAMLName(name string) bool {
 	ext := filepath.Ext(name)
 	return ext == ".yaml" || ext == ".yml"
 }

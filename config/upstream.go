@@ -182,8 +182,8 @@ func (l *loader) upstreamUnused(env map[string]string) {
 			store = append(store, name)
 		}
 	}
-	for _, name := range []string{"USE_STATSD", "USE_DOG_STATSD", "USE_PROMETHEUS", "TRACING_ENABLED"} {
-		if on, err := strconv.ParseBool(env[name]); err == nil && on {
+	for _, name := range []string{"USE_STATSD", "USE_DOG_STATSD", "USE_PROMETHEUS"} {
+		if isOn(env[name]) {
 			stats = append(stats, name)
 		}
 	}
@@ -194,4 +194,13 @@ func (l *loader) upstreamUnused(env map[string]string) {
 		l.warnings = append(l.warnings,
 			"not used, metrics are served at /metrics of the admin listener: "+listNames(stats))
 	}
+	if isOn(env["TRACING_ENABLED"]) {
+		l.warnings = append(l.warnings, "not used, rld has no tracing: TRACING_ENABLED")
+	}
+}
+
+// isOn reports whether a switch that rld does not have is said to be on.
+func isOn(v string) bool {
+	on, err := strconv.ParseBool(v)
+	return err == nil && on
 }

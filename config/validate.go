@@ -160,7 +160,7 @@ func (v *validator) limits(l *Limits) {
 	oneOf(v, "limits.names", l.Names, NamesYAML, NamesVisible, NamesAll)
 	v.between("limits.poll", l.Poll, 100*time.Millisecond, time.Hour)
 	if l.NearRatio == 0 || l.NearRatio > 100*rules.Percent {
-		v.fault("limits.near_limit_ratio", "is out of range: above 0 and at most 1")
+		v.fault("limits.near_limit_ratio", "%s is out of range: above 0 and at most 1", shortRatio(l.NearRatio))
 	}
 }
 

@@ -55,6 +55,20 @@ func text(p *string, kind string) value {
 	}
 }
 
+// path is a text that is not empty: an empty one is a variable of a script that
+// was never set more often than a wish for what holds without it.
+func path(p *string, without string) value {
+	v := text(p, "path")
+	take := v.set
+	v.set = func(s string) error {
+		if s == "" {
+			return fmt.Errorf("is empty: give a path, or leave it out for %s", without)
+		}
+		return take(s)
+	}
+	return v
+}
+
 func boolean(p *bool) value {
 	return value{
 		kind: "bool",
@@ -156,6 +170,8 @@ func ratio(p *rules.PPM) value {
 			*p = rules.PPM(ppm)
 			return nil
 		},
-		get: func() string { return strconv.FormatFloat(float64(*p)/1_000_000, 'f', -1, 64) },
+		get: func() string { return shortRatio(*p) },
 	}
 }
+
+func shortRatio(p rules.PPM) string { return strconv.FormatFloat(float64(p)/1_000_000, 'f', -1, 64) }

@@ -2,15 +2,21 @@ package daemon
 
 import (
 	"fmt"
+	"net"
+	"net/netip"
 	"strings"
+
+	"github.com/georld/rld/rules"
 )
 
 // banner is what a person who starts a daemon sees.
 type banner struct {
+	program string // to be called with check
 	version string
 	edges   *edges
 	exposed []string
 	limits  string
+	rules   *rules.Set
 }
 
 func (b *banner) text() string {
@@ -29,8 +35,21 @@ func (b *banner) text() string {
 	if len(b.exposed) > 0 {
 		s.WriteString("\n")
 	}
-	s.WriteString("Ask it:\n\n")
-	fmt.Fprintf(&s, "  curl -i 'http://%s/v1/check?domain=edge&tier=free&user_id=abc&endpoint=/login'\n", e.httpAddr())
-	fmt.Fprintf(&s, "  rld check --addr %s --domain edge tier=free user_id=abc endpoint=/login\n\n", e.grpcAddr())
+	if call, ok := newSample(b.rules); ok {
+		s.WriteString("Ask it:\n\n")
+		fmt.Fprintf(&s, "  curl -i 'http://%s/v1/check?%s'\n", reachable(e.httpAddr()), call.query())
+		fmt.Fprintf(&s, "  %s check --addr %s %s\n\n",
+			shellQuote(b.program), shellQuote(reachable(e.grpcAddr())), call.arguments())
+	}
 	return s.String()
+}
+
+// reachable is where a listener is reached from its own machine. One on every
+// address is reached over IPv4 too, even where it is on [::].
+func reachable(addr string) string {
+	at, err := netip.ParseAddrPort(addr)
+	if err != nil || !at.Addr().IsUnspecified() {
+		return addr
+	}
+	return net.JoinHostPort("127.0.0.1", fmt.Sprint(at.Port()))
 }

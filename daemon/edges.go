@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"sync"
 	"syscall"
@@ -46,9 +47,9 @@ func (d *daemon) listen() (*edges, error) {
 		return nil
 	}
 	err := errors.Join(
-		add(&e.grpcLis, "tcp", d.cfg.GRPC.Addr, "gRPC", "--grpc-addr"),
-		add(&e.httpLis, "tcp", d.cfg.HTTP.Addr, "HTTP", "--http-addr"),
-		add(&e.adminLis, "tcp", d.cfg.Admin.Addr, "admin", "--admin-addr"),
+		add(&e.grpcLis, network(d.cfg.GRPC.Addr), d.cfg.GRPC.Addr, "gRPC", "--grpc-addr"),
+		add(&e.httpLis, network(d.cfg.HTTP.Addr), d.cfg.HTTP.Addr, "HTTP", "--http-addr"),
+		add(&e.adminLis, network(d.cfg.Admin.Addr), d.cfg.Admin.Addr, "admin", "--admin-addr"),
 	)
 	if err == nil && d.cfg.GRPC.UDS != "" {
 		err = add(&e.udsLis, "unix", d.cfg.GRPC.UDS, "gRPC unix socket", "--grpc-uds")
@@ -63,25 +64,47 @@ func (d *daemon) listen() (*edges, error) {
 	return e, nil
 }
 
+// network is what an address is listened on. Under plain tcp, 0.0.0.0 would be
+// every IPv6 address too.
+func network(addr string) string {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "tcp"
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Is4() {
+		return "tcp4"
+	}
+	return "tcp"
+}
+
 func listen(network, addr string) (net.Listener, error) {
 	if network == "unix" {
-		removeStaleSocket(addr)
+		if err := removeStaleSocket(addr); err != nil {
+			return nil, err
+		}
 	}
 	return net.Listen(network, addr)
 }
 
+// errNoSocket is of a path that something else than a socket is at.
+var errNoSocket = errors.New("exists and is not a socket: remove it or give another path")
+
 // removeStaleSocket removes a socket that nobody answers on: one that a
 // killed daemon left behind. It never removes anything but a socket.
-func removeStaleSocket(path string) {
+func removeStaleSocket(path string) error {
 	info, err := os.Lstat(path)
-	if err != nil || info.Mode()&os.ModeSocket == 0 {
-		return
+	if err != nil {
+		return nil // nothing there, or nothing that we may see: net.Listen says so
+	}
+	if info.Mode()&os.ModeSocket == 0 {
+		return errNoSocket
 	}
 	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
 		c.Close()
-		return
+		return nil
 	}
 	os.Remove(path) // what remains is reported by net.Listen
+	return nil
 }
 
 // listenProblem says what is wrong with an address in one line.

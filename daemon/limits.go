@@ -2,8 +2,10 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +29,9 @@ func newLimitsSource(d *daemon) *limitsSource { return &limitsSource{d: d} }
 func (s *limitsSource) loadFirst() error {
 	r := s.read()
 	if r.Err != nil {
+		if from := s.d.limitsFrom; from != "" {
+			return fmt.Errorf("limits (%s): %w", from, r.Err)
+		}
 		return fmt.Errorf("limits: %w", r.Err)
 	}
 	if err := s.apply(r); err != nil {
@@ -71,7 +76,7 @@ func (s *limitsSource) apply(r config.Reading) error {
 		MergeDomains: c.Limits.MergeDomains, ChargeDenied: c.Limits.ChargeDenied,
 	})
 	if err := found.Err(); err != nil {
-		return err
+		return errors.Join(err, strangers(found, &c.Limits))
 	}
 	for _, w := range found.Warnings() {
 		s.d.log.Warn(w.Message, "at", w.Position.String(), "hint", w.Hint)
@@ -84,31 +89,56 @@ func (s *limitsSource) apply(r config.Reading) error {
 	return nil
 }
 
-// warnRestarts says which rules start empty because their window or the kind
-// of their counters changed.
+// strangers hints at files that were read although they may hold no limits, as
+// upstream has it. It is nil when no fault is in one.
+func strangers(found limits.Diagnostics, c *config.Limits) error {
+	if c.Names == config.NamesYAML {
+		return nil
+	}
+	for i := range found {
+		d := &found[i]
+		inFolder := d.File != "" && d.File != c.Path
+		if d.Severity == limits.Error && inFolder && !config.YAMLName(d.File) {
+			return fmt.Errorf("%s was read since every file of the folder counts; "+
+				"RLD_LIMITS_NAMES=yaml (--limits-names yaml) reads only *.yaml and *.yml", d.File)
+		}
+	}
+	return nil
+}
+
+// warnRestarts says which rules start empty because what their counters are
+// laid out on changed, or what shares them.
 func (s *limitsSource) warnRestarts(was, is *rules.Set) {
-	grids := make(map[rules.ID]uint64)
+	old := make(map[rules.ID]*rules.Rule)
 	for _, r := range was.Rules() {
-		if r.Limit != nil {
-			grids[r.ID] = r.Limit.Grid()
+		if limited(r) {
+			old[r.ID] = r
 		}
 	}
 	for _, r := range is.Rules() {
-		if r.Limit == nil {
+		o := old[r.ID]
+		if o == nil || !limited(r) {
 			continue
 		}
-		if grid, ok := grids[r.ID]; ok && grid != r.Limit.Grid() {
-			s.d.log.Warn("the window of a rule changed: its counters start empty",
-				"domain", r.Domain, "rule", r.Path, "at", r.Pos.String())
+		var what string
+		switch {
+		case o.Limit.Grid() != r.Limit.Grid():
+			what = "the window or the kind of counter of a rule changed: its counters start empty"
+		case !slices.Equal(o.Patterns, r.Patterns):
+			what = "the share_threshold of a rule changed: its counters start empty"
+		default:
+			continue
 		}
+		s.d.log.Warn(what, "domain", r.Domain, "rule", r.Path, "at", r.Pos.String())
 	}
 }
 
 // watch reloads when the files change, or when reload says so, until ctx
-// ends. The embedded examples never change.
+// ends.
 func (s *limitsSource) watch(ctx context.Context, reload <-chan struct{}) {
 	c := &s.d.cfg.Limits
 	if c.Path == "" {
+		s.refuseReloads(ctx, reload)
 		return
 	}
 	w := config.NewWatcher(c.Path, c.Names, s.have)
@@ -128,6 +158,22 @@ func (s *limitsSource) watch(ctx context.Context, reload <-chan struct{}) {
 		}
 	})
 	w.Run(ctx, c.Poll, s.reload)
+}
+
+// refuseReloads answers those who ask for the embedded examples again, which
+// never change.
+func (s *limitsSource) refuseReloads(ctx context.Context, reload <-chan struct{}) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case _, ok := <-reload:
+			if !ok {
+				return
+			}
+			s.d.log.Info("nothing to read again, the limits are the embedded examples")
+		}
+	}
 }
 
 // reload is told of every new state of the files.
@@ -151,5 +197,13 @@ func (s *limitsSource) describe() string {
 	if from == "" {
 		from = "the embedded examples"
 	}
-	return fmt.Sprintf("%d rules in %d domains from %s", len(set.Rules()), len(set.Domains()), from)
+	return fmt.Sprintf("%s in %s from %s", plural(len(set.Rules()), "rule"),
+		plural(len(set.Domains()), "domain"), from)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

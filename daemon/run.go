@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -24,11 +25,17 @@ import (
 type Options struct {
 	// Config must have passed Validate.
 	Config config.Config
+	// LimitsFrom says who gave the path of the limits, for messages; "" when
+	// nobody did.
+	LimitsFrom config.Origin
 	// Log takes what happens; nil discards it.
 	Log *slog.Logger
 	// Out takes the banner: where the daemon listens, and calls to paste.
 	// Nil discards it.
 	Out io.Writer
+	// Program is the command that started the daemon, for calls to paste;
+	// "" is rld.
+	Program string
 	// Version is shown by the admin edge and in metrics.
 	Version string
 	// Reload makes the daemon read its limits again at once (SIGHUP). Nil
@@ -36,15 +43,17 @@ type Options struct {
 	Reload <-chan struct{}
 }
 
-// tickInterval is how often expired keys are let go.
+// tickInterval is the time between two ticks of the engine.
 const tickInterval = 100 * time.Millisecond
 
 // daemon is one running daemon.
 type daemon struct {
-	cfg     config.Config
-	log     *slog.Logger
-	out     io.Writer
-	version string
+	cfg        config.Config
+	limitsFrom config.Origin
+	log        *slog.Logger
+	out        io.Writer
+	program    string
+	version    string
 
 	engine   *Engine
 	limits   *limitsSource
@@ -66,7 +75,10 @@ const (
 // when a listener failed, or when calls had to be cut off. All goroutines and
 // listeners are gone when it returns.
 func Run(ctx context.Context, o Options) error {
-	d := &daemon{cfg: o.Config, log: o.Log, out: o.Out, version: o.Version}
+	d := &daemon{
+		cfg: o.Config, limitsFrom: o.LimitsFrom, log: o.Log, out: o.Out,
+		program: cmp.Or(o.Program, "rld"), version: o.Version,
+	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
@@ -141,11 +153,12 @@ func (d *daemon) serve(ctx context.Context, e *edges, reload <-chan struct{}) er
 	var err error
 	select {
 	case <-ctx.Done():
+		d.state.Store(draining) // before it is said
 		d.log.Info("stopping", "waiting at most", d.cfg.Drain)
 	case err = <-failed:
+		d.state.Store(draining)
 		d.log.Error("a listener failed, stopping", "error", err)
 	}
-	d.state.Store(draining)
 	err = errors.Join(err, e.stop(d.cfg.Drain))
 	cancel()
 	background.Wait()
@@ -155,16 +168,21 @@ func (d *daemon) serve(ctx context.Context, e *edges, reload <-chan struct{}) er
 	return err
 }
 
-// tick lets expired keys go until ctx ends.
+// tick lets expired keys go and says what is degraded, until ctx ends.
 func (d *daemon) tick(ctx context.Context) {
 	t := time.NewTicker(tickInterval)
 	defer t.Stop()
+	look := time.NewTicker(degradedInterval)
+	defer look.Stop()
+	degraded := newDegradedLog(d.log)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
 			d.engine.Tick(d.engine.Now())
+		case <-look.C:
+			degraded.look(d.engine.Now().Mono, d.engine.Stats())
 		}
 	}
 }
@@ -182,7 +200,10 @@ func (d *daemon) ready() error {
 
 // banner prints where the daemon listens and calls to paste.
 func (d *daemon) banner(e *edges) {
-	b := &banner{version: d.version, edges: e, exposed: d.cfg.Exposed(), limits: d.limits.describe()}
+	b := &banner{
+		program: d.program, version: d.version, edges: e, exposed: d.cfg.Exposed(),
+		limits: d.limits.describe(), rules: d.engine.Rules(),
+	}
 	if _, err := io.WriteString(d.out, b.text()); err != nil {
 		d.log.Warn("the banner could not be printed", "error", err)
 	}

@@ -251,6 +251,70 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// Who shares a counter is part of the counter.
+func TestReloadOfShareThreshold(t *testing.T) {
+	const file = "domain: edge\ndescriptors:\n  - {key: user, value: \"*\"%s, " +
+		"rate_limit: {unit: year, requests_per_unit: 20}}\n"
+	c := testConfig(t, fmt.Sprintf(file, ""))
+	c.Limits.Poll = time.Hour // only when asked
+	r := startDaemon(t, c)
+	for _, text := range []string{fmt.Sprintf(file, ", share_threshold: true"), fmt.Sprintf(file, "")} {
+		const logged = "the share_threshold of a rule changed: its counters start empty"
+		n := strings.Count(r.log.String(), logged)
+		if err := os.WriteFile(c.Limits.Path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r.reload <- struct{}{}
+		await(t, logged, func() bool { return strings.Count(r.log.String(), logged) > n })
+	}
+}
+
+// What is no limits in a folder where every file counts is told how to leave
+// it out; a file that was named is only told what is wrong in it.
+func TestStrangersInAFolder(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"limits.yaml": oneRule, "README": "- read me"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const hint = "RLD_LIMITS_NAMES=yaml"
+	for _, tc := range []struct {
+		path  string
+		names config.Names
+		err   string
+		hint  bool
+	}{
+		{dir, config.NamesAll, "README:1:", true},
+		{filepath.Join(dir, "README"), config.NamesAll, "README:1:", false},
+		{dir, config.NamesYAML, "", false},
+	} {
+		c := testConfig(t, oneRule)
+		c.Limits.Path, c.Limits.Names = tc.path, tc.names
+		err := (&daemon{cfg: c, log: slog.New(slog.DiscardHandler)}).build()
+		switch text := fmt.Sprint(err); {
+		case (err == nil) != (tc.err == ""):
+			t.Errorf("%s, %s: %v", tc.path, tc.names, err)
+		case err != nil && (!strings.Contains(text, tc.err) || strings.Contains(text, hint) != tc.hint):
+			t.Errorf("%s, %s: hint %v expected of\n%v", tc.path, tc.names, tc.hint, err)
+		}
+	}
+}
+
+func TestMissingLimitsNameTheirSource(t *testing.T) {
+	c := testConfig(t, oneRule)
+	c.Limits.Path += ".missing"
+	for from, want := range map[config.Origin]string{
+		"env RLD_LIMITS": "limits (env RLD_LIMITS): " + c.Limits.Path + ": no such file or directory",
+		"":               "limits: " + c.Limits.Path + ": no such file or directory",
+	} {
+		err := Run(context.Background(), Options{Config: c, LimitsFrom: from})
+		if err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
 func get(t *testing.T, addr, path string) string {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -300,8 +364,9 @@ func TestUnixSocket(t *testing.T) {
 	if err := os.WriteFile(c.GRPC.UDS, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := second.listen(); err == nil {
-		t.Fatal("a file that is no socket was taken over")
+	const problem = " exists and is not a socket: remove it or give another path (--grpc-uds)"
+	if _, err := second.listen(); err == nil || !strings.Contains(err.Error(), c.GRPC.UDS+":"+problem) {
+		t.Fatalf("a daemon on a file that is no socket: %v", err)
 	}
 	if b, err := os.ReadFile(c.GRPC.UDS); err != nil || string(b) != "precious" {
 		t.Fatalf("the file is gone: %q, %v", b, err)

@@ -38,8 +38,9 @@ func describeRule(r *rules.Rule) []string {
 	if r.Limit != nil {
 		parts = describeLimit(r.Limit)
 	}
+	counts := r.Limit != nil && !r.Limit.Unlimited
 	for i, pattern := range r.Patterns {
-		if pattern != "" {
+		if pattern != "" && counts {
 			parts = append(parts, fmt.Sprintf("one counter for all %s in entry %d", plainLine(pattern), i+1))
 		}
 	}

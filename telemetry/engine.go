@@ -44,7 +44,7 @@ type engineCollector struct {
 
 	decisions, hits, unmatched, degraded *prometheus.Desc
 	liveKeys, maxKeys, overflowKeys      *prometheus.Desc
-	rules, clockOffset                   *prometheus.Desc
+	rules, clockOffset, clockSteps       *prometheus.Desc
 }
 
 func newEngineCollector(e Engine) *engineCollector {
@@ -54,7 +54,9 @@ func newEngineCollector(e Engine) *engineCollector {
 	return &engineCollector{
 		engine: e,
 		decisions: desc("decisions_total",
-			"Descriptors answered: allowed, denied, or shadowed (over, in shadow mode).",
+			"Descriptors answered: allowed, denied, or shadowed (over, in shadow mode). "+
+				"Under the global shadow mode a call that passed counts as what it would have been. "+
+				"Rule override with an empty domain is limits that came with requests.",
 			"domain", "rule", "outcome"),
 		hits: desc("hits_total",
 			"Hits: within the limit, near it (above the near-limit ratio), or over it.",
@@ -71,6 +73,8 @@ func newEngineCollector(e Engine) *engineCollector {
 		rules: desc("config_rules", "Rules in force, entries without a limit included."),
 		clockOffset: desc("clock_offset_seconds",
 			"How far the clock that windows follow is ahead of the wall clock."),
+		clockSteps: desc("clock_steps_total",
+			"Steps of the wall clock, as when it is set, by direction.", "direction"),
 	}
 }
 
@@ -78,7 +82,7 @@ func newEngineCollector(e Engine) *engineCollector {
 func (c *engineCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.decisions, c.hits, c.unmatched, c.degraded,
-		c.liveKeys, c.maxKeys, c.overflowKeys, c.rules, c.clockOffset,
+		c.liveKeys, c.maxKeys, c.overflowKeys, c.rules, c.clockOffset, c.clockSteps,
 	} {
 		ch <- d
 	}
@@ -115,6 +119,8 @@ func (c *engineCollector) Collect(ch chan<- prometheus.Metric) {
 	gauge(c.overflowKeys, float64(stats.OverflowKeys))
 	gauge(c.rules, float64(len(c.engine.Rules().Rules())))
 	gauge(c.clockOffset, time.Duration(stats.ClockOffset).Seconds())
+	count(c.clockSteps, stats.ClockForward, "forward")
+	count(c.clockSteps, stats.ClockBackward, "backward")
 }
 
 // row is the tally of one pair of labels.

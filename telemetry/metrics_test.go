@@ -89,7 +89,7 @@ func TestRulesWithALimitBeginAtZero(t *testing.T) {
 # HELP rld_config_rules Rules in force, entries without a limit included.
 # TYPE rld_config_rules gauge
 rld_config_rules 4
-# HELP rld_decisions_total Descriptors answered: allowed, denied, or shadowed (over, in shadow mode).
+# HELP rld_decisions_total Descriptors answered: allowed, denied, or shadowed (over, in shadow mode). Under the global shadow mode a call that passed counts as what it would have been. Rule override with an empty domain is limits that came with requests.
 # TYPE rld_decisions_total counter
 rld_decisions_total{domain="edge",outcome="allowed",rule="tier > user"} 0
 rld_decisions_total{domain="edge",outcome="allowed",rule="tier=free"} 0
@@ -113,7 +113,7 @@ func TestTalliesAddUp(t *testing.T) {
 	}}
 	_, reg := newMetrics(t, e)
 	compare(t, reg, `
-# HELP rld_decisions_total Descriptors answered: allowed, denied, or shadowed (over, in shadow mode).
+# HELP rld_decisions_total Descriptors answered: allowed, denied, or shadowed (over, in shadow mode). Under the global shadow mode a call that passed counts as what it would have been. Rule override with an empty domain is limits that came with requests.
 # TYPE rld_decisions_total counter
 rld_decisions_total{domain="",outcome="allowed",rule="override"} 0
 rld_decisions_total{domain="",outcome="denied",rule="override"} 7
@@ -142,12 +142,17 @@ func TestStateOfTheEngine(t *testing.T) {
 	e := &engine{known: 3, unknown: 4}
 	e.stats.LiveKeys, e.stats.MaxKeys, e.stats.OverflowKeys = 5, 1_000, 2
 	e.stats.ClockOffset = (1500 * time.Millisecond).Nanoseconds()
+	e.stats.ClockForward, e.stats.ClockBackward = 6, 7
 	e.stats.Degraded[node.KeysFull], e.stats.Degraded[node.CellsFull] = 8, 9
 	_, reg := newMetrics(t, e)
 	compare(t, reg, `
 # HELP rld_clock_offset_seconds How far the clock that windows follow is ahead of the wall clock.
 # TYPE rld_clock_offset_seconds gauge
 rld_clock_offset_seconds 1.5
+# HELP rld_clock_steps_total Steps of the wall clock, as when it is set, by direction.
+# TYPE rld_clock_steps_total counter
+rld_clock_steps_total{direction="backward"} 7
+rld_clock_steps_total{direction="forward"} 6
 # HELP rld_degraded_total Descriptors whose answer was less than exact, by reason.
 # TYPE rld_degraded_total counter
 rld_degraded_total{reason="cells_full"} 9
@@ -165,8 +170,8 @@ rld_overflow_keys 2
 # TYPE rld_unmatched_total counter
 rld_unmatched_total{domain="known"} 3
 rld_unmatched_total{domain="unknown"} 4
-`, "rld_clock_offset_seconds", "rld_degraded_total", "rld_live_keys", "rld_max_keys", "rld_overflow_keys",
-		"rld_unmatched_total")
+`, "rld_clock_offset_seconds", "rld_clock_steps_total", "rld_degraded_total", "rld_live_keys", "rld_max_keys",
+		"rld_overflow_keys", "rld_unmatched_total")
 }
 
 func TestReloads(t *testing.T) {

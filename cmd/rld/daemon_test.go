@@ -25,6 +25,7 @@ type daemonKey struct{}
 // daemonProcess is the daemon of a script.
 type daemonProcess struct {
 	cmd *exec.Cmd
+	log io.Closer // our end of its standard error
 	// ended gets the end of the process once its log is read.
 	ended chan error
 	gone  bool // that was taken
@@ -68,6 +69,7 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	d.cmd.Stdout = banner
 	log, err := d.cmd.StderrPipe()
 	ts.Check(err)
+	d.log = log
 	ts.Check(d.cmd.Start())
 	d.news = sync.NewCond(&d.mu)
 	d.lines, d.over, d.gone, d.ended = nil, false, false, make(chan error, 1)
@@ -152,6 +154,14 @@ func cmdSignal(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: signal HUP|TERM|INT")
 	}
 	ts.Check(daemonOf(ts).cmd.Process.Signal(signals[args[0]]))
+}
+
+// cmdDeafen stops reading the log, as a pager that is closed does.
+func cmdDeafen(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: deafen")
+	}
+	ts.Check(daemonOf(ts).log.Close())
 }
 
 func cmdStopped(ts *testscript.TestScript, neg bool, args []string) {

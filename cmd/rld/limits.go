@@ -51,8 +51,11 @@ func newLimitsCheck(p process) *cobra.Command {
 }
 
 func onePath(_ *cobra.Command, args []string) error {
-	if len(args) != 1 || args[0] == "" {
+	if len(args) != 1 {
 		return fmt.Errorf("%d paths given, say one file or folder of limits", len(args))
+	}
+	if args[0] == "" {
+		return errors.New("the path is empty, say a file or folder of limits")
 	}
 	return nil
 }

@@ -22,10 +22,13 @@ const (
 type process struct {
 	out, err io.Writer
 	environ  []string
+	program  string // as it was started
 }
 
 func main() {
-	os.Exit(run(os.Args[1:], process{out: os.Stdout, err: os.Stderr, environ: os.Environ()}))
+	os.Exit(run(os.Args[1:], process{
+		out: os.Stdout, err: os.Stderr, environ: os.Environ(), program: os.Args[0],
+	}))
 }
 
 // run executes a command line and returns its exit code. What went wrong is
@@ -84,7 +87,9 @@ func newRoot(p process) *cobra.Command {
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Version:       versionLine(),
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(newServe(p), newLimits(p), newCheck(p), newVersion(p))
 	return root
 }

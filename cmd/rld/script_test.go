@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 //	                       addresses; what it prints is in the file banner
 //	logs PATTERN           wait until a line that it logged since the last
 //	                       logs matches
+//	deafen                 stop reading its log, and close the pipe
 //	signal NAME            send it HUP, TERM or INT
 //	[!] stopped            wait for its end, which must be in order or not
 //	taken NAME             hold a port and set $NAME to its address
@@ -45,6 +46,7 @@ func TestScripts(t *testing.T) {
 			"exits":   cmdExits,
 			"serve":   cmdServe,
 			"logs":    cmdLogs,
+			"deafen":  cmdDeafen,
 			"signal":  cmdSignal,
 			"stopped": cmdStopped,
 			"taken":   cmdTaken,

@@ -7,7 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -31,6 +33,9 @@ func newServe(p process) *cobra.Command {
 			"  rld serve --config rld.yaml --log-level debug",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file == "" && cmd.Flags().Changed("config") {
+				return exitWith(exitNoneOf, errors.New("--config is empty: give a path, or leave the flag out"))
+			}
 			return serve(cmd.Context(), p, config.Sources{Flags: given, Environ: p.environ, File: file})
 		},
 	}
@@ -78,6 +83,10 @@ func (f *settingFlag) Type() string { return f.field.Kind }
 
 // serve runs a daemon until a signal ends it.
 func serve(ctx context.Context, p process, s config.Sources) error {
+	// Whoever reads our log or banner may go away. Go would end the process
+	// for it, and what serves a cluster must not die of a closed pager: lines
+	// that nobody can read are lost.
+	signal.Ignore(syscall.SIGPIPE)
 	loaded, err := config.Load(s)
 	if err != nil {
 		return exitWith(exitNoneOf, refused(err))
@@ -94,11 +103,13 @@ func serve(ctx context.Context, p process, s config.Sources) error {
 	reload, reloaded := reloadSignals()
 	defer reloaded()
 	return exitWith(exitNo, daemon.Run(ctx, daemon.Options{
-		Config:  loaded.Config,
-		Log:     log,
-		Out:     p.out,
-		Version: version(),
-		Reload:  reload,
+		Config:     loaded.Config,
+		LimitsFrom: loaded.Origin("limits.path"),
+		Log:        log,
+		Out:        p.out,
+		Program:    p.program,
+		Version:    version(),
+		Reload:     reload,
 	}))
 }
 

@@ -13,14 +13,19 @@ func newVersion(p process) *cobra.Command {
 		Short: "Print the version of rld and of the Go that built it",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			info, ok := debug.ReadBuildInfo()
-			if !ok {
-				info = &debug.BuildInfo{GoVersion: "an unknown Go"}
-			}
-			_, err := fmt.Fprintf(p.out, "rld %s, built with %s\n", describeVersion(info), info.GoVersion)
+			_, err := fmt.Fprintln(p.out, versionLine())
 			return exitWith(exitNo, err)
 		},
 	}
+}
+
+// versionLine is what is printed of the version.
+func versionLine() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{GoVersion: "an unknown Go"}
+	}
+	return fmt.Sprintf("rld %s, built with %s", describeVersion(info), info.GoVersion)
 }
 
 // version is what this binary calls itself.
