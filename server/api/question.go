@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/message"
 )
 
@@ -112,7 +113,7 @@ func (q *question) readOverride(o *override, text string) {
 func (q *question) checked(o override) rules.Override {
 	unit := unitOf(o.unit)
 	if unit == rules.NoUnit {
-		q.draft.FailHere(message.UnitProblem(o.unit, message.Units))
+		q.draft.FailHere(server.UnitProblem(o.unit, server.Units))
 	}
 	return rules.Override{Requests: o.requests, Unit: unit}
 }

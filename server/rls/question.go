@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/message"
 )
 
@@ -131,7 +132,7 @@ func (q *question) checked(o *override) rules.Override {
 	unit := overrideUnitOf(o.unit)
 	switch {
 	case unit == rules.NoUnit:
-		q.draft.FailHere(message.UnitProblem(o.unit, message.UnitsWithoutWeek))
+		q.draft.FailHere(server.UnitProblem(o.unit, server.UnitsWithoutWeek))
 	case o.hasMultiplier && o.multiplier != 1:
 		q.draft.FailHere(fmt.Sprintf("limit override with unit_multiplier %d, only 1 is supported", o.multiplier))
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/georld/rld/node"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 	"github.com/georld/rld/rules"
-	"github.com/georld/rld/server/message"
+	"github.com/georld/rld/server"
 )
 
 // maxBodyFault bounds what is repeated of a fault in a body, in bytes: it may
@@ -161,7 +161,7 @@ func override(o *rldv1.Override) (limit rules.Override, problem string) {
 	}
 	u := o.GetUnit()
 	if u <= rldv1.Unit_UNIT_UNSPECIFIED || u > rldv1.Unit_YEAR {
-		return rules.Override{}, message.UnitProblem(int32(u), message.Units)
+		return rules.Override{}, server.UnitProblem(int32(u), server.Units)
 	}
 	return rules.Override{Requests: o.GetRequestsPerUnit(), Unit: rules.Unit(u)}, ""
 }

@@ -1,9 +1,9 @@
-package message_test
+package server_test
 
 import (
 	"testing"
 
-	"github.com/georld/rld/server/message"
+	"github.com/georld/rld/server"
 )
 
 func TestUnitProblem(t *testing.T) {
@@ -11,14 +11,14 @@ func TestUnitProblem(t *testing.T) {
 		unit        int32
 		known, want string
 	}{
-		{99, message.Units,
+		{99, server.Units,
 			"limit override with the unknown unit 99; want one of SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, YEAR"},
-		{-1, message.UnitsWithoutWeek,
+		{-1, server.UnitsWithoutWeek,
 			"limit override with the unknown unit -1; want one of SECOND, MINUTE, HOUR, DAY, MONTH, YEAR"},
-		{0, message.Units,
+		{0, server.Units,
 			"limit override without a unit; want one of SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, YEAR"},
 	} {
-		if got := message.UnitProblem(tt.unit, tt.known); got != tt.want {
+		if got := server.UnitProblem(tt.unit, tt.known); got != tt.want {
 			t.Errorf("unit %d: got %q, want %q", tt.unit, got, tt.want)
 		}
 	}
