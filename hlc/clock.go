@@ -115,6 +115,10 @@ func (c *Clock) advance(at Instant) {
 	c.mono, c.wall = mono, wall
 
 	ran := mono - c.anchorMono
+	if wall >= satAdd(c.anchorWall, ran) {
+		c.meet() // nearly always, and no division
+		return
+	}
 	line := satAdd(c.anchorWall, ran-ran/c.slew)
 	if wall >= line {
 		c.meet()

@@ -136,4 +136,6 @@ func (s *store) reindex(was, is *rules.Set, now int64) {
 }
 
 // sameGrid reports whether two limits share a key's counters.
-func sameGrid(a, b *rules.Limit) bool { return a != nil && b != nil && a.Grid() == b.Grid() }
+func sameGrid(a, b *rules.Limit) bool {
+	return a == b && a != nil || a != nil && b != nil && a.Grid() == b.Grid()
+}

@@ -40,8 +40,11 @@ func (f *Front) Resolve(c *Call) error {
 		return err
 	}
 	n := len(c.Descriptors)
-	c.Statuses = resize(c.Statuses, n)
-	c.hits = resize(c.hits, n)
+	c.Statuses = slices.Grow(c.Statuses[:0], n)[:n]
+	c.hits = slices.Grow(c.hits[:0], n)[:n]
+	for i := range n { // as literals, which is faster than clear for one or two
+		c.Statuses[i], c.hits[i] = Status{}, Hit{}
+	}
 	// Statuses point into overrides, so it must not move while it fills.
 	c.overrides = slices.Grow(c.overrides[:0], n)
 	domain := f.set.Domain(c.Domain)
@@ -134,11 +137,4 @@ func (c *Call) Hits() []Hit { return c.hits }
 // Decide joins the verdicts on a call once its hits are probed.
 func (f *Front) Decide(c *Call) {
 	c.Decision = Decide(c.Statuses, Policy{AllQuotas: f.opt.AllQuotas, Peek: c.Peek})
-}
-
-// resize returns s with n zero elements.
-func resize[T any](s []T, n int) []T {
-	s = slices.Grow(s[:0], n)[:n]
-	clear(s)
-	return s
 }

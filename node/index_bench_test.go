@@ -17,7 +17,7 @@ func BenchmarkLookup(b *testing.B) {
 		r := rand.NewPCG(uint64(i), 7)
 		return crdt.Key{Hi: r.Uint64(), Lo: r.Uint64()}
 	}
-	s := newStore()
+	s := newStore(0)
 	for i := range n {
 		s.insert(key(i))
 	}

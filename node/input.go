@@ -40,8 +40,8 @@ func validate(c *Call) error {
 	if c.Domain == "" {
 		return &InputError{-1, -1, "rate limit domain must not be empty"}
 	}
-	if p := textProblem(c.Domain); p != "" {
-		return &InputError{-1, -1, "domain " + p}
+	if len(c.Domain) > MaxTextBytes {
+		return &InputError{-1, -1, "domain " + textProblem(c.Domain)}
 	}
 	if len(c.Descriptors) == 0 {
 		return &InputError{-1, -1, "rate limit descriptor list must not be empty"}
@@ -66,22 +66,41 @@ func validateDescriptor(i int, d *rules.Descriptor) error {
 	}
 	for j := range d.Entries {
 		e := &d.Entries[j]
-		if p := textProblem(e.Key); p != "" {
-			return &InputError{i, j, "key " + p}
+		if len(e.Key) > MaxTextBytes {
+			return &InputError{i, j, "key " + textProblem(e.Key)}
 		}
-		if p := textProblem(e.Value); p != "" {
-			return &InputError{i, j, "value " + p}
+		if len(e.Value) > MaxTextBytes {
+			return &InputError{i, j, "value " + textProblem(e.Value)}
 		}
 	}
 	return nil
 }
 
+// CheckText returns an *InputError for the first text of the call that is not
+// UTF-8. A counter is as good under any bytes, so that a check does not look;
+// edges refuse such a call, since callers and logs could not show it.
+func (c *Call) CheckText() error {
+	if !utf8.ValidString(c.Domain) {
+		return &InputError{-1, -1, "domain " + textProblem(c.Domain)}
+	}
+	for i := range c.Descriptors {
+		for j := range c.Descriptors[i].Entries {
+			e := &c.Descriptors[i].Entries[j]
+			if !utf8.ValidString(e.Key) {
+				return &InputError{i, j, "key " + textProblem(e.Key)}
+			}
+			if !utf8.ValidString(e.Value) {
+				return &InputError{i, j, "value " + textProblem(e.Value)}
+			}
+		}
+	}
+	return nil
+}
+
+// textProblem says what is wrong with a text that is too long or not UTF-8.
 func textProblem(s string) string {
 	if len(s) > MaxTextBytes {
 		return fmt.Sprintf("is %d bytes long, at most %d", len(s), MaxTextBytes)
 	}
-	if !utf8.ValidString(s) {
-		return "is not valid UTF-8"
-	}
-	return ""
+	return "is not valid UTF-8"
 }

@@ -85,7 +85,7 @@ func New(cfg Config, rng *rand.Rand) (*Node, error) {
 	}
 	n := &Node{
 		cfg: cfg, slot: crdt.Slot(rng.Uint64()), clock: hlc.NewClock(cfg.Clock),
-		live: newStore(), overflow: newStore(),
+		live: newStore(cfg.Shard * chunkSize / cfg.Shards), overflow: newStore(0),
 	}
 	if n.set, err = rules.NewSet(nil); err != nil {
 		return nil, fmt.Errorf("node: %w", err)
@@ -151,8 +151,10 @@ func (n *Node) Charge(at Instant, h []Hit, out []Status) {
 
 // report writes what the caller is told beside the verdict.
 func (n *Node) report(h *Hit, now int64, st *Status) {
-	if at := n.live.find(h.Key); at >= 0 && !st.ref.exists() {
-		st.ref = ref{where: inLive, index: at} // made for an earlier hit of the call
+	if !st.ref.exists() {
+		if at := n.live.find(h.Key); at >= 0 { // made for an earlier hit of the call
+			st.ref = ref{where: inLive, index: at}
+		}
 	}
 	asked := uint64(0)
 	if st.Over {

@@ -274,7 +274,6 @@ func TestMalformedCalls(t *testing.T) {
 		{"d", entry("k", long), "descriptor 0, entry 0: value is 4097 bytes long, at most 4096"},
 		{"d", entry(long, "v"), "descriptor 0, entry 0: key is 4097 bytes long, at most 4096"},
 		{long, entry("k", "v"), "domain is 4097 bytes long, at most 4096"},
-		{"d", entry("k", "\xff"), "descriptor 0, entry 0: value is not valid UTF-8"},
 		{"d", []rules.Descriptor{{Override: rules.Override{Unit: 99}}}, "descriptor 0: limit override with an unknown unit"},
 	} {
 		r := newRig(t, Default())
@@ -282,6 +281,28 @@ func TestMalformedCalls(t *testing.T) {
 		if err == nil || err.Error() != tc.want {
 			t.Errorf("%q with %d descriptors: %v, want %s", tc.domain[:min(9, len(tc.domain))], len(tc.ds), err, tc.want)
 		}
+	}
+}
+
+func TestCheckText(t *testing.T) {
+	entries := func(k, v string) []rules.Descriptor {
+		return []rules.Descriptor{{}, {Entries: []rules.Entry{{Key: "a", Value: "b"}, {Key: k, Value: v}}}}
+	}
+	for _, tc := range []struct {
+		call Call
+		want string
+	}{
+		{Call{Domain: "d\xff"}, "domain is not valid UTF-8"},
+		{Call{Domain: "d", Descriptors: entries("\xff", "v")}, "descriptor 1, entry 1: key is not valid UTF-8"},
+		{Call{Domain: "d", Descriptors: entries("k", "\xff")}, "descriptor 1, entry 1: value is not valid UTF-8"},
+	} {
+		if err := tc.call.CheckText(); err == nil || err.Error() != tc.want {
+			t.Errorf("%v, want %s", err, tc.want)
+		}
+	}
+	good := Call{Domain: "d", Descriptors: entries("é", "日")}
+	if err := good.CheckText(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -46,7 +46,21 @@ type store struct {
 	head   int32 // first of the free list, -1 when it is empty
 }
 
-func newStore() store { return store{head: -1} }
+// newStore returns an empty store that leaves the first entries of its first
+// chunk unused. Chunks begin at the start of a page, so without a different
+// skip for each shard the few keys of many shards would all lie in the same
+// sets of a cache and drive each other out of it.
+func newStore(skip int) store {
+	s := store{head: -1}
+	if skip %= chunkSize; skip > 0 {
+		s.chunks = append(s.chunks, new([chunkSize]entry))
+		for i := range skip {
+			s.chunks[0][i].rule = free
+		}
+		s.used = int32(skip)
+	}
+	return s
+}
 
 func (s *store) at(i int32) *entry { return &s.chunks[i>>chunkBits][i&(chunkSize-1)] }
 

@@ -65,16 +65,22 @@ type Report struct {
 // Describe reports on a key as it stands at now, for a caller that asked
 // for n hits.
 func Describe(l *rules.Limit, c *Cell, log *Log, now int64, n uint64) Report {
-	limit, taken := capacity(l), used(l, c, log, now)
-	r := Report{Remaining: subFloor(limit, taken)} // used is rounded up
+	limit, taken := capacity(l), uint64(0)
+	var r Report
 	switch l.Algorithm {
 	case rules.SlidingLog:
+		taken = used(l, c, log, now)
 		r.Reset = resetLog(l, c, now)
 	case rules.TokenBucket, rules.LeakyBucket:
-		r.Reset = drainTime(l, meter(l, c, now), now)
+		inUse := meter(l, c, now)
+		taken = tokensUp(inUse)
+		r.Reset = drainTime(l, inUse, now)
 	default:
-		r.Reset = resetWindow(l, c, now)
+		w := roll(l, c, now)
+		taken = w.used(l, now)
+		r.Reset = w.reset(l, now)
 	}
+	r.Remaining = subFloor(limit, taken) // what is taken is rounded up
 	if addSat(taken, n) <= limit {
 		return r
 	}
@@ -116,7 +122,7 @@ func used(l *rules.Limit, c *Cell, log *Log, now int64) uint64 {
 	case rules.TokenBucket, rules.LeakyBucket:
 		return tokensUp(meter(l, c, now))
 	default:
-		return usedWindow(l, c, now)
+		return roll(l, c, now).used(l, now)
 	}
 }
 

@@ -27,8 +27,12 @@ func (t Tally) Plus(o Tally) Tally {
 // remaining left, splitting those that cross the near ratio exactly.
 func (t *Tally) Fitted(l *rules.Limit, remaining, n uint64, near rules.PPM) {
 	limit := capacity(l)
-	threshold, _ := mulDiv(limit, uint64(near), 1_000_000)
 	after := subFloor(limit, remaining)
+	if after*1_000_000 <= limit*uint64(near) { // both below 2^52
+		t.HitsWithin += n
+		return
+	}
+	threshold, _ := mulDiv(limit, uint64(near), 1_000_000)
 	above := min(n, subFloor(after, threshold))
 	t.HitsNear += above
 	t.HitsWithin += n - above

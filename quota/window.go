@@ -44,18 +44,20 @@ func (w window) weighted(l *rules.Limit, now int64) uint64 {
 	return mulDivUp(w.prev, uint64(w.start+width-now), uint64(width))
 }
 
-func usedWindow(l *rules.Limit, c *Cell, now int64) uint64 {
-	w := roll(l, c, now)
+func (w window) used(l *rules.Limit, now int64) uint64 {
 	return addSat(addSat(w.count, w.debt), w.weighted(l, now))
 }
 
 func chargeWindow(l *rules.Limit, c *Cell, now int64, n uint64) {
+	if now < c.Label+l.Window() {
+		c.Count = addSat(c.Count, n)
+		return
+	}
 	w := roll(l, c, now)
 	*c = Cell{Label: w.start, Count: addSat(w.count, n), Prev: w.prev, Carry: w.debt}
 }
 
-func resetWindow(l *rules.Limit, c *Cell, now int64) int64 {
-	w := roll(l, c, now)
+func (w window) reset(l *rules.Limit, now int64) int64 {
 	if l.Algorithm == rules.SlidingWindow && w.count == 0 && w.prev == 0 && w.debt == 0 {
 		return 0
 	}

@@ -98,8 +98,8 @@ func (b *bench) rounds(n int) int {
 	return n
 }
 
-// measure measures the chosen lines one after the other. A line that fails
-// does not stop the others.
+// measure measures the chosen lines one after the other until ctx ends. A
+// line that fails does not stop the others.
 func (b *bench) measure(ctx context.Context) []row {
 	var rows []row
 	for _, l := range lines() {
@@ -108,10 +108,10 @@ func (b *bench) measure(ctx context.Context) []row {
 		}
 		fmt.Fprintf(b.progress, "%s: %s\n", l.Name, l.What)
 		o, err := l.measure(ctx, b)
-		if err == nil && ctx.Err() != nil {
-			err = ctx.Err()
-		}
 		rows = append(rows, newRow(&l, o, err))
+		if ctx.Err() != nil {
+			break
+		}
 	}
 	return rows
 }

@@ -108,7 +108,8 @@ func (c *child) stop() error {
 	inTime := c.killAfter(stopWait)
 	defer inTime()
 	err := c.cmd.Wait()
-	if s, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() && s.Signal() == syscall.SIGTERM {
+	state, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if ok && state.Signaled() && state.Signal() == syscall.SIGTERM {
 		return nil
 	}
 	if err != nil {

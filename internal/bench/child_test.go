@@ -70,8 +70,10 @@ func TestChildThatFailsSaysWhy(t *testing.T) {
 		t.Errorf("stopping says %v, want the exit status", stop)
 	}
 	// What was written has arrived for certain only now.
-	if err := c.failed(read); !strings.Contains(err.Error(), "sh: ") || !strings.Contains(err.Error(), "nothing to serve") {
-		t.Errorf("error %q, want who failed and what it said", err)
+	for _, want := range []string{"sh: ", "nothing to serve"} {
+		if err := c.failed(read); !strings.Contains(err.Error(), want) {
+			t.Errorf("error %q, want who failed and what it said: %q", err, want)
+		}
 	}
 }
 
@@ -88,7 +90,9 @@ func TestChildIsKilledWithItsContext(t *testing.T) {
 }
 
 func TestChildrenDoNotSeeSettings(t *testing.T) {
-	got := environ([]string{"PATH=/bin", "RLD_SHADOW=true", "SHADOW_MODE=true", "GOMAXPROCS=2", "LOG_LEVEL=debug"})
+	got := environ([]string{
+		"PATH=/bin", "RLD_SHADOW=true", "SHADOW_MODE=true", "GOMAXPROCS=2", "LOG_LEVEL=debug",
+	})
 	if d := cmp.Diff([]string{"PATH=/bin", "GOMAXPROCS=2"}, got); d != "" {
 		t.Errorf("environment (-want +got):\n%s", d)
 	}

@@ -130,7 +130,7 @@ func (c *client) callers(conns []*grpc.ClientConn, n int) []*caller {
 	return all
 }
 
-// call makes the next call and records how long after start it was answered.
+// call makes the next call and counts how long after start it was answered.
 func (c *caller) call(ctx context.Context, start time.Time) error {
 	answer, err := c.stub.ShouldRateLimit(ctx, c.requests[c.next])
 	if err != nil {
@@ -142,7 +142,7 @@ func (c *caller) call(ctx context.Context, start time.Time) error {
 	if err := verify(answer); err != nil {
 		return err
 	}
-	return c.took.add(time.Since(start))
+	return c.took.add(start)
 }
 
 // together runs every caller in a goroutine and returns what they found
@@ -156,14 +156,16 @@ func together(all []*caller, run func(*caller) error) (result, error) {
 	}
 	running.Wait()
 	r := result{Elapsed: time.Since(start)}
-	all[0].took.summarize(&r)
+	errs = append(errs, all[0].took.summarize(&r))
 	return r, errors.Join(errs...)
 }
 
 // closed keeps a number of calls in flight.
 func (c *client) closed(ctx context.Context, conns []*grpc.ClientConn, j job) (result, error) {
 	all := c.callers(conns, j.Flight)
-	end := time.Now().Add(j.Length)
+	begin := time.Now().Add(j.Warm)
+	all[0].took.from = begin
+	end := begin.Add(j.Length)
 	return together(all, func(c *caller) error {
 		for {
 			start := time.Now()

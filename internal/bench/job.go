@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"time"
 )
 
@@ -20,8 +21,9 @@ type job struct {
 	Rate int
 	// Frame is the checks in a message of a stream.
 	Frame int
-	// Length is how long calls are started.
-	Length time.Duration
+	// Length is how long calls are started that count, after those of Warm,
+	// which do not. Streams have no Warm.
+	Warm, Length time.Duration
 }
 
 // kind is a way to ask.
@@ -39,10 +41,9 @@ const (
 type result struct {
 	Checks  int64         // answered
 	Elapsed time.Duration // until the last answer
-	P50     time.Duration // of a call; none for streams
-	P99     time.Duration
-	Bytes   int    // of the answer to a probe
-	Problem string // why there is nothing of the above
+	Took    []byte        // latencies of calls, an encoded histogram; none for streams
+	Bytes   int           // of the answer to a probe
+	Problem string        // why there is nothing of the above
 }
 
 // rate returns the checks a second.
@@ -51,6 +52,9 @@ func (r *result) rate() float64 { return float64(r.Checks) / r.Elapsed.Seconds()
 // serveJobs is the client's process: it does one job after the other until
 // its input ends.
 func serveJobs(in io.Reader, out io.Writer) error {
+	// The heap of a load generator is small and would be collected all the
+	// time, on the processors that the servers need too.
+	debug.SetGCPercent(clientGCPercent)
 	c := newClient()
 	defer c.close()
 	// The end of the input ends a job too: the parent is gone.
@@ -95,12 +99,15 @@ func serveJobs(in io.Reader, out io.Writer) error {
 	}
 }
 
+// clientGCPercent is GOGC of the client.
+const clientGCPercent = 400
+
 // jobGrace is how much longer than its length a job may take.
 const jobGrace = 20 * time.Second
 
 // ask has the client's process do a job.
 func ask(c *child, j job) (result, error) {
-	defer c.killAfter(j.Length + jobGrace)()
+	defer c.killAfter(j.Warm + j.Length + jobGrace)()
 	data, err := json.Marshal(j)
 	if err != nil {
 		return result{}, fmt.Errorf("job: %w", err)

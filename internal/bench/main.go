@@ -83,7 +83,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.SetOutput(stderr)
 	fs.StringVar(&only, "run", "", "measure the lines whose name matches this `regexp`")
-	fs.IntVar(&o.rounds, "rounds", 0, "`rounds` a line (default 5, and 7 for unary-64)")
+	fs.IntVar(&o.rounds, "rounds", 0, "`rounds` a line (default 5; unary-64 takes 7, unary-open 11)")
 	fs.BoolVar(&o.quick, "quick", false, "one short round a line: shows that all of it works, judges nothing")
 	fs.StringVar(&o.json, "json", "", "write the rows to this `file` too")
 	fs.StringVar(&o.binary, "rld", "", "the rld `binary` to measure; without it ./cmd/rld is built")
@@ -139,7 +139,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 	rows := b.measure(ctx)
-	if err := b.close(); err != nil {
+	// Children of a run that was broken off were killed.
+	if err := b.close(); err != nil && ctx.Err() == nil {
 		fmt.Fprintf(stderr, "bench: cleaning up: %v\n", err)
 	}
 	if len(rows) == 0 {

@@ -98,3 +98,22 @@ func TestQuickRun(t *testing.T) {
 		}
 	}
 }
+
+func TestARunThatCannotServeSaysWhy(t *testing.T) {
+	rld := filepath.Join(t.TempDir(), "rld")
+	script := "#!/bin/sh\necho 'rld: the port is taken' >&2\nexit 1\n"
+	if err := os.WriteFile(rld, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var out, progress strings.Builder
+	args := []string{"-quick", "-rld", rld, "-run", "^(unary-1|stream-1|start)$"}
+	if code := run(t.Context(), args, &out, &progress); code != exitMissed {
+		t.Errorf("exit %d, want %d", code, exitMissed)
+	}
+	for _, name := range []string{"unary-1", "stream-1", "start"} {
+		want := name + " failed: rld serve: exit status 1; it said:\nrld: the port is taken\n"
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("printed\n%s\nwant\n%s", &out, want)
+		}
+	}
+}

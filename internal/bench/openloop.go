@@ -40,8 +40,9 @@ func (p *plan) wait() (planned time.Time, ok bool) {
 func (c *client) open(ctx context.Context, conns []*grpc.ClientConn, j job) (result, error) {
 	all := c.callers(conns, openCallers)
 	start := time.Now().Add(time.Millisecond)
+	all[0].took.from = start.Add(j.Warm)
 	p := &plan{
-		next: start, end: start.Add(j.Length), interval: time.Second / time.Duration(j.Rate),
+		next: start, end: start.Add(j.Warm + j.Length), interval: time.Second / time.Duration(j.Rate),
 		sleep: sleepUntil,
 	}
 	return together(all, func(c *caller) error {

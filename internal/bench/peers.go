@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // What is asked over the network: a rule that never refuses.
@@ -75,7 +77,8 @@ func (b *bench) startPeers(ctx context.Context, p *peers) error {
 		return err
 	}
 	if d := mine.Bytes - other.Bytes; d < -sizeSlack || d > sizeSlack {
-		return fmt.Errorf("rld answers %d bytes and the no-op %d: not the same message", mine.Bytes, other.Bytes)
+		return fmt.Errorf("rld answers %d bytes and the no-op %d: not the same message",
+			mine.Bytes, other.Bytes)
 	}
 	return nil
 }
@@ -93,14 +96,26 @@ func (p *peers) ask(j job) (result, error) {
 	return r, p.noop.failed(err)
 }
 
-// figure returns a side that does a job and reads its result.
-func (p *peers) figure(j job, of func(*result) float64) side {
+// rate returns a side that does a job and reads its checks a second.
+func (p *peers) rate(j job) side {
 	return func() (float64, error) {
 		r, err := p.ask(j)
 		if err != nil {
 			return 0, err
 		}
-		return of(&r), nil
+		return r.rate(), nil
+	}
+}
+
+// collect returns a side that does a job and adds its latencies to h; its
+// reading says nothing.
+func (p *peers) collect(j job, h *hdr.Histogram) side {
+	return func() (float64, error) {
+		r, err := p.ask(j)
+		if err != nil {
+			return 0, err
+		}
+		return 0, r.mergeInto(h)
 	}
 }
 

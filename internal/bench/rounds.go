@@ -33,6 +33,33 @@ func alternate(ctx context.Context, rounds int, sides ...side) ([][]float64, err
 	return readings, nil
 }
 
+// interleave is alternate with rounds that are cut into short turns: the
+// sides take a turn each, again and again, and the reading of a round is the
+// mean of its turns. What disturbs the machine for longer than a turn so
+// disturbs all sides alike.
+func interleave(ctx context.Context, rounds, turns int, sides ...side) ([][]float64, error) {
+	readings := make([][]float64, len(sides))
+	for range rounds {
+		parts, err := alternate(ctx, turns, sides...)
+		if err != nil {
+			return nil, err
+		}
+		for i, p := range parts {
+			readings[i] = append(readings[i], mean(p))
+		}
+	}
+	return readings, nil
+}
+
+// mean needs one value at least.
+func mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}
+
 // median returns the middle value, the mean of the two middle ones of an even
 // number. It needs one value at least.
 func median(values []float64) float64 {
@@ -57,7 +84,11 @@ func ratios(a, b []float64) []float64 {
 // the median reading.
 func compare(u unit, figure func([]float64) float64, readings [][]float64, beside string) outcome {
 	a, b := figure(readings[0]), figure(readings[1])
-	return outcome{Measured: a, Beside: b, BesideWhat: beside, Unit: u, Ratio: a / b}
+	o := outcome{Measured: a, Beside: b, BesideWhat: beside, Unit: u, Readings: readings}
+	if b != 0 {
+		o.Ratio = a / b
+	}
+	return o
 }
 
 // The best reading of what should be small, and of what should be large.

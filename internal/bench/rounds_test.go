@@ -28,6 +28,27 @@ func TestAlternateTurnsTheOrderEachRound(t *testing.T) {
 	}
 }
 
+func TestInterleaveTakesTheMeanOfTheTurns(t *testing.T) {
+	var order string
+	count := func(s string, v float64) side {
+		return func() (float64, error) {
+			order += s
+			v++
+			return v, nil
+		}
+	}
+	got, err := interleave(t.Context(), 2, 2, count("a", 0), count("b", 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if order != "abbaabba" {
+		t.Errorf("order %q, want abbaabba", order)
+	}
+	if d := cmp.Diff([][]float64{{1.5, 3.5}, {11.5, 13.5}}, got); d != "" {
+		t.Errorf("readings (-want +got):\n%s", d)
+	}
+}
+
 func TestAlternateStops(t *testing.T) {
 	fault := errors.New("broken")
 	calls := 0
@@ -73,9 +94,13 @@ func TestCompare(t *testing.T) {
 		{"most", most, outcome{Measured: 30, Beside: 8, Ratio: 3.75, BesideWhat: "b", Unit: perSecond}},
 		{"median", median, outcome{Measured: 20, Beside: 5, Ratio: 4, BesideWhat: "b", Unit: perSecond}},
 	} {
+		c.want.Readings = readings
 		if d := cmp.Diff(c.want, compare(perSecond, c.figure, readings, "b")); d != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, d)
 		}
+	}
+	if o := compare(allocations, least, [][]float64{{3}, {0}}, "nothing"); o.Ratio != 0 {
+		t.Errorf("the ratio to nothing is %v, want 0, which JSON can carry", o.Ratio)
 	}
 	if d := cmp.Diff([]float64{6, 2.5, 2.5}, ratios(readings[0], readings[1])); d != "" {
 		t.Errorf("ratios (-want +got):\n%s", d)

@@ -112,8 +112,12 @@ type outcome struct {
 	Beside     float64 `json:"beside"`
 	BesideWhat string  `json:"beside_what"`
 	Unit       unit    `json:"unit"`
-	// Ratio is Measured / Beside, or the median of the ratios of the rounds.
+	// Ratio is Measured / Beside, or the median of the ratios of the rounds;
+	// 0 where Beside is.
 	Ratio float64 `json:"ratio"`
+	// Readings is what the figures were chosen from, in the order of the
+	// rounds: ours, then the other side's.
+	Readings [][]float64 `json:"readings,omitempty"`
 }
 
 // row is one line of the table.

@@ -32,9 +32,8 @@ func (b *bench) rld(ctx context.Context) (string, error) {
 		return filepath.Abs(b.rldPath)
 	}
 	path := filepath.Join(b.dir, "rld")
-	out, err := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "github.com/georld/rld/cmd/rld").
-		CombinedOutput()
-	if err != nil {
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "github.com/georld/rld/cmd/rld")
+	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building rld (outside the repository, name a binary with -rld): %w\n%s", err, out)
 	}
 	b.rldPath = path
@@ -56,7 +55,10 @@ func (b *bench) serve(ctx context.Context, limits string) (*served, error) {
 	}
 	s := &served{child: c}
 	if err := s.await(ctx, start); err != nil {
-		_ = c.stop() // The first error is the one to tell.
+		// How it ended and what it said tells more than that it fell silent.
+		if ended := c.stop(); ended != nil {
+			return nil, ended
+		}
 		return nil, err
 	}
 	return s, nil

@@ -17,14 +17,13 @@ import (
 // The limits that rld starts with: tenants with a limit of their own and one
 // for each of their endpoints, a file a domain.
 const (
-	startDomains   = 10
-	startTenants   = 20
-	startEndpoints = 4
+	startDomains = 10
+	startTenants = 20
 )
 
 // manyRules returns 1,000 rules as limits files.
 func manyRules() []limits.File {
-	algorithms := [startEndpoints]string{"fixed_window", "sliding_window", "sliding_log", "leaky_bucket"}
+	algorithms := [...]string{"fixed_window", "sliding_window", "sliding_log", "leaky_bucket"}
 	files := make([]limits.File, startDomains)
 	for d := range files {
 		var s strings.Builder
@@ -33,9 +32,9 @@ func manyRules() []limits.File {
 			fmt.Fprintf(&s, "  - key: tenant\n    value: tenant-%02d\n", t)
 			s.WriteString("    rate_limit: {unit: minute, requests_per_unit: 5000, algorithm: token_bucket}\n")
 			s.WriteString("    descriptors:\n")
-			for e, algorithm := range algorithms {
+			for e, name := range algorithms {
 				fmt.Fprintf(&s, "      - key: endpoint\n        value: /v1/things/%d\n", e)
-				fmt.Fprintf(&s, "        rate_limit: {unit: minute, requests_per_unit: 100, algorithm: %s}\n", algorithm)
+				fmt.Fprintf(&s, "        rate_limit: {unit: minute, requests_per_unit: 100, algorithm: %s}\n", name)
 			}
 		}
 		files[d] = limits.File{Name: fmt.Sprintf("domain-%02d.yaml", d), Data: []byte(s.String())}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/georld/rld/limits"
+	"github.com/georld/rld/rules"
 )
 
 func TestManyRulesAreAThousand(t *testing.T) {
@@ -23,11 +24,19 @@ func TestManyRulesAreAThousand(t *testing.T) {
 	}
 }
 
-func TestServedRuleIsWhatTheNoopAnswers(t *testing.T) {
-	set, found := limits.Parse([]limits.File{{Name: "bench.yaml", Data: []byte(benchLimits())}}, limits.Options{})
+// benchRules returns the rules of benchLimits.
+func benchRules(t *testing.T) *rules.Set {
+	t.Helper()
+	files := []limits.File{{Name: "bench.yaml", Data: []byte(benchLimits())}}
+	set, found := limits.Parse(files, limits.Options{})
 	if err := found.Err(); err != nil {
 		t.Fatal(err)
 	}
+	return set
+}
+
+func TestServedRuleIsWhatTheNoopAnswers(t *testing.T) {
+	set := benchRules(t)
 	if err := verify(newNoop().answer); err != nil {
 		t.Error(err)
 	}

@@ -63,8 +63,12 @@ func someRows() []row {
 	take := line{Name: "take", What: "a decision", bound: bound{measured, atMost, 200, nanoseconds}}
 	unary := line{Name: "unary-64", What: "calls", bound: bound{ratio, atLeast, 0.93, times}}
 	return []row{
-		newRow(&take, outcome{Measured: 92, Beside: 41, BesideWhat: "hash", Unit: nanoseconds, Ratio: 92. / 41}, nil),
-		newRow(&unary, outcome{Measured: 900, Beside: 1_000, BesideWhat: "no-op", Unit: perSecond, Ratio: 0.9}, nil),
+		newRow(&take, outcome{
+			Measured: 92, Beside: 41, BesideWhat: "hash", Unit: nanoseconds, Ratio: 92. / 41,
+		}, nil),
+		newRow(&unary, outcome{
+			Measured: 900, Beside: 1_000, BesideWhat: "no-op", Unit: perSecond, Ratio: 0.9,
+		}, nil),
 		newRow(&take, outcome{Measured: 1_500, BesideWhat: "nothing", Unit: nanoseconds}, nil),
 		newRow(&unary, outcome{}, errors.New("rld did not start")),
 	}

@@ -144,6 +144,9 @@ func (d *Draft) Finish(hits uint64) error {
 			Problem: fmt.Sprintf("%d descriptors in one call, at most %d", n, node.MaxDescriptors),
 		}
 	}
+	if err := d.Call.CheckText(); err != nil {
+		return err
+	}
 	for i, own := range d.own {
 		if !own {
 			d.Call.Descriptors[i].Hits = hits

@@ -86,7 +86,10 @@ func (h *handler) rateLimit(w http.ResponseWriter, r *http.Request) {
 // decide asks the engine and writes what it says.
 func (h *handler) decide(w http.ResponseWriter, r *http.Request, x *exchange, f form) {
 	start := h.opts.Now()
-	err := h.opts.Engine.Check(x.call)
+	err := x.call.CheckText()
+	if err == nil {
+		err = h.opts.Engine.Check(x.call)
+	}
 	now := h.opts.Now()
 	if err != nil {
 		h.fail(w, r, err)
