@@ -26,7 +26,7 @@ func BenchmarkLookup(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
 			sum += s.at(s.find(key(i * 7919 % n))).cell.Label
 		}
-		b.ReportMetric(float64(8*len(s.index.slots))/n, "B/key")
+		b.ReportMetric(float64(4*len(s.index.slots))/n, "B/key")
 	})
 	before := heap()
 	m := make(map[crdt.Key]int32)

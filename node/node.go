@@ -46,6 +46,9 @@ func (c Config) validate() error {
 	if c.MaxKeys < 1 {
 		return fmt.Errorf("max keys %d, want at least 1", c.MaxKeys)
 	}
+	if c.MaxKeys > maxEntries-chunkSize {
+		return fmt.Errorf("max keys %d a shard, at most %d; use more shards", c.MaxKeys, maxEntries-chunkSize)
+	}
 	return c.Clock.Validate()
 }
 

@@ -80,14 +80,14 @@ func (s *store) insert(k crdt.Key) int32 {
 		s.used++
 	}
 	*s.at(i) = entry{key: k, rule: -1, log: -1}
-	s.index.add(k, i)
+	s.index.add(k, i, s)
 	return i
 }
 
 // remove frees an entry.
 func (s *store) remove(i int32) {
 	e := s.at(i)
-	s.index.remove(e.key, i)
+	s.index.remove(e.key, i, s)
 	*e = entry{rule: free, log: s.head}
 	s.head = i
 }
