@@ -26,7 +26,7 @@ type Config struct {
 
 	// MaxKeys is how many live keys are tracked, 1 to 100,000,000. Beyond it
 	// new keys share the overflow counters of their rule: they may be denied
-	// falsely, and no tracked key is forgotten. A key costs about 128 bytes.
+	// falsely, and no tracked key is forgotten. A key costs about 75 bytes.
 	MaxKeys int
 	// Shards is into how many parts the keys are split, each with a lock of
 	// its own: a power of two up to 64; 0 picks by max_keys.
