@@ -43,7 +43,8 @@ func (f *Front) Resolve(c *Call) error {
 	c.Statuses = slices.Grow(c.Statuses[:0], n)[:n]
 	c.hits = slices.Grow(c.hits[:0], n)[:n]
 	for i := range n { // as literals, which is faster than clear for one or two
-		c.Statuses[i], c.hits[i] = Status{}, Hit{}
+		c.Statuses[i] = Status{}
+		c.hits[i] = Hit{}
 	}
 	// Statuses point into overrides, so it must not move while it fills.
 	c.overrides = slices.Grow(c.overrides[:0], n)

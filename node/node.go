@@ -58,23 +58,22 @@ func (c Config) validate() error {
 // Step, Peers and Ready join it with replication; a node alone has nothing to
 // send.
 type Node struct {
-	cfg   Config
-	slot  crdt.Slot
-	clock *hlc.Clock
-
+	// What every decision reads comes first and close together: the nodes of
+	// a daemon take turns in its caches.
+	at       Instant // the latest, and what the clock made of it
+	now      int64
 	live     store // bounded by cfg.MaxKeys
+	set      *rules.Set
+	tallies  []quota.Tally // one a rule, then one for overrides without a rule
+	promised int           // new keys that the last Probe found room for
+	clock    hlc.Clock
+	cfg      Config
+
+	slot     crdt.Slot
 	overflow store // one entry a rule and grid, bounded by the rules
 	spilled  spill // the keys that overflow counted
 	logs     logs
-
-	set      *rules.Set
-	tallies  []quota.Tally // one a rule, then one for overrides without a rule
 	degraded [degradedKinds]uint64
-
-	at  Instant // the latest, and what the clock made of it
-	now int64
-
-	promised int        // new keys that the last Probe found room for
 	hand     int32      // next entry of live to sweep
 	zero     quota.Cell // of a key that was never charged; never written
 }
@@ -87,7 +86,7 @@ func New(cfg Config, rng *rand.Rand) (*Node, error) {
 		return nil, fmt.Errorf("node: %w", err)
 	}
 	n := &Node{
-		cfg: cfg, slot: crdt.Slot(rng.Uint64()), clock: hlc.NewClock(cfg.Clock),
+		cfg: cfg, slot: crdt.Slot(rng.Uint64()), clock: *hlc.NewClock(cfg.Clock),
 		live: newStore(cfg.Shard * chunkSize / cfg.Shards), overflow: newStore(0),
 	}
 	if n.set, err = rules.NewSet(nil); err != nil {
