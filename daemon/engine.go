@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,7 +19,7 @@ type EngineConfig struct {
 	// are filled in from the fields below.
 	Node node.Config
 	// Shards splits the keys, a power of two up to node.MaxShards; 0 picks
-	// by the number of processors and MaxKeys.
+	// by MaxKeys.
 	Shards int
 	// MaxKeys bounds the live keys of all shards together. It is split
 	// evenly, and a shard that is full shares overflow counters although
@@ -60,22 +59,12 @@ type shard struct {
 // an uneven split would fill one long before the others.
 const keysPerShard = 4_096
 
-// shardsPerProcessor makes it unlikely that two decisions meet in a shard.
-// More shards than that only take room in the caches, which every decision
-// pays for.
-const shardsPerProcessor = 8
-
-func defaultShards(maxKeys, processors int) int {
-	n := min(max(1, maxKeys)/keysPerShard, shardsPerProcessor*processors, node.MaxShards)
-	return 1 << max(0, bits.Len(uint(n))-1)
-}
-
 // NewEngine returns an engine without rules: every call is of an unknown
 // domain and passes.
 func NewEngine(c EngineConfig) (*Engine, error) {
 	count := c.Shards
 	if count == 0 {
-		count = defaultShards(c.MaxKeys, runtime.GOMAXPROCS(0))
+		count = 1 << min(6, max(0, bits.Len(uint(max(1, c.MaxKeys)/keysPerShard))-1))
 	}
 	if count < 1 {
 		return nil, fmt.Errorf("%d shards, want a power of two from 1 to %d, or 0", count, node.MaxShards)
@@ -175,8 +164,23 @@ func (e *Engine) countUnmatched(c *node.Call, f *node.Front, n uint64) {
 
 func (e *Engine) lock(set uint64) {
 	for ; set != 0; set &= set - 1 {
-		e.shards[bits.TrailingZeros64(set)].mu.Lock()
+		e.shards[bits.TrailingZeros64(set)].lock()
 	}
+}
+
+// lockTries is about how often TryLock fails while another decision holds a
+// shard.
+const lockTries = 200
+
+// lock takes the shard. It is held for less time than a Mutex spins before it
+// looks again, so lock looks more often before it leaves the wait to Mutex.
+func (s *shard) lock() {
+	for range lockTries {
+		if s.mu.TryLock() {
+			return
+		}
+	}
+	s.mu.Lock()
 }
 
 func (e *Engine) unlock(set uint64) {
