@@ -186,7 +186,8 @@ func TestLawsOfPairs(t *testing.T) {
 		}, "a join reports whether it changed x"},
 		{"delta forgets", func() crdttest.Lattice[pair] {
 			l := pairs()
-			l.Delta = func(have, _ *pair) pair { return pair{a: have.a} }
+			delta := l.Delta
+			l.Delta = func(have, since *pair) pair { return pair{a: delta(have, since).a} }
 			return l
 		}, "x join delta(y, x) = x join y"},
 		{"delta invents", func() crdttest.Lattice[pair] {
