@@ -27,6 +27,9 @@ type Clock struct {
 	// mono and wall are of the latest Instant, ns, never negative.
 	mono, wall int64
 
+	hold bool  // see HoldJumps
+	held int64 // ns by which wall is behind what was read
+
 	last    Timestamp // greatest stamp made or observed
 	started bool
 	steps   Steps
@@ -108,8 +111,11 @@ func (c *Clock) advance(at Instant) {
 		return
 	}
 	if mono < c.mono {
-		c.late(wall)
+		c.late(wall - min(wall, c.held))
 		return
+	}
+	if c.hold || c.held > 0 {
+		wall = c.withhold(mono, wall)
 	}
 	c.steps.note(wall, satAdd(c.wall, mono-c.mono), mono-c.mono)
 	c.mono, c.wall = mono, wall
@@ -137,7 +143,7 @@ func (c *Clock) meet() {
 // back. A wall ahead of the reading still counts: should the monotonic clock
 // of a platform ever go back for good, the wall alone keeps labels rolling.
 func (c *Clock) late(wall int64) {
-	if wall > c.reading {
+	if leaps := wall-c.reading > c.maxOffset*int64(time.Millisecond); wall > c.reading && !(c.hold && leaps) {
 		c.wall = wall
 		c.meet()
 	}

@@ -111,6 +111,9 @@ func (n *Node) SetRules(at Instant, set *rules.Set) {
 	n.live.reindex(n.set, set, now)
 	n.overflow.reindex(n.set, set, now)
 	n.set, n.tallies = set, tallies
+	if n.replica != nil {
+		n.replica.rules = set.Hash()
+	}
 }
 
 // reindex points the entries at the rules that are in force from now on. A

@@ -89,6 +89,8 @@ type Status struct {
 	peek   bool   // likewise: nothing is tallied
 	ref    ref    // set by Probe
 	ahead  uint64 // likewise: hits of the call that go first on the counter
+	// likewise: hits that others are estimated to have been granted
+	elsewhere uint64
 }
 
 // Refuses reports whether the status is an over-limit one to tell the caller:
@@ -104,17 +106,21 @@ const (
 	// KeysFull: max_keys live keys are tracked, and this key is new; it
 	// shares its rule's overflow counter and may be refused falsely.
 	KeysFull
-	// CellsFull: the key's log is full of cells; hits were counted under a
-	// later instant than their own and stay counted longer.
+	// CellsFull: the key's log is full of cells, and hits were counted under
+	// a later instant than their own and stay counted longer; or there is no
+	// room to share the hits with other daemons, which do not know of them.
 	CellsFull
+	// ClockOff: more than half of the peers have another time, so that this
+	// daemon's labels are not theirs and its answers know little of theirs.
+	ClockOff
 
 	degradedKinds = iota
 )
 
-var degradedNames = [...]string{"", "keys_full", "cells_full"}
+var degradedNames = [...]string{"", "keys_full", "cells_full", "clock_off"}
 
 // DegradedReasons lists the reasons, without NotDegraded.
-func DegradedReasons() []Degraded { return []Degraded{KeysFull, CellsFull} }
+func DegradedReasons() []Degraded { return []Degraded{KeysFull, CellsFull, ClockOff} }
 
 // String returns the reason as metrics and answers carry it, "" for none.
 func (d Degraded) String() string {

@@ -55,6 +55,9 @@ func (n *Node) locate(h []Hit, out []Status, i int, now int64) {
 		if n.touch(n.live.at(at), hit, now) {
 			st.Degraded = KeysFull
 		}
+		if n.replica != nil {
+			n.follow(n.live.at(at), hit, now)
+		}
 		return
 	}
 	for j := range h[:i] {
@@ -64,6 +67,10 @@ func (n *Node) locate(h []Hit, out []Status, i int, now int64) {
 		}
 	}
 	if n.live.len()+n.promised < n.cfg.MaxKeys || n.sweep(now, sweepOnInsert) > 0 {
+		if n.replica != nil && n.replica.engine.Has(hit.Key) {
+			st.ref = n.learn(hit, now)
+			return
+		}
 		n.promised++
 		st.ref = n.locateNew(hit, i, now)
 		if st.ref.where == heir {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
@@ -29,6 +30,18 @@ type Config struct {
 	NearLimit rules.PPM
 	// Clock bounds and slews the hybrid logical clock.
 	Clock hlc.Config
+
+	// Region is the name of the node's region, "" for a node alone: then
+	// nothing is replicated and the fields below do not matter.
+	Region string
+	// Name is the daemon's name, the same across restarts and another on
+	// each daemon.
+	Name string
+	// Gossip is how counts are replicated.
+	Gossip gossip.Config
+	// Naive leaves out what others are estimated to have admitted since they
+	// were heard: the plain merged count decides. It is for comparison.
+	Naive bool
 }
 
 // Default returns the configuration of a node that holds every key.
@@ -49,14 +62,17 @@ func (c Config) validate() error {
 	if c.MaxKeys > maxEntries-chunkSize {
 		return fmt.Errorf("max keys %d a shard, at most %d; use more shards", c.MaxKeys, maxEntries-chunkSize)
 	}
+	if err := c.Gossip.Validate(); err != nil {
+		return err
+	}
 	return c.Clock.Validate()
 }
 
 // Node is a replica of the keys of one shard. It is not safe for concurrent
 // use: the driver owns the loop and the locks.
 //
-// Step, Peers and Ready join it with replication; a node alone has nothing to
-// send.
+// A node with a region is one of many: Peers, Step and Tick feed it, and after
+// each of them, and after Charge, Ready says what to send.
 type Node struct {
 	// What every decision reads comes first and close together: the nodes of
 	// a daemon take turns in its caches.
@@ -68,14 +84,16 @@ type Node struct {
 	promised int           // new keys that the last Probe found room for
 	clock    hlc.Clock
 	cfg      Config
+	replica  *replica // nil for a node alone
 
 	slot     crdt.Slot
 	overflow store // one entry a rule and grid, bounded by the rules
 	spilled  spill // the keys that overflow counted
 	logs     logs
 	degraded [degradedKinds]uint64
-	hand     int32      // next entry of live to sweep
-	zero     quota.Cell // of a key that was never charged; never written
+	hand     int32       // next entry of live to sweep
+	override rules.Limit // scratch of limitOf
+	zero     quota.Cell  // of a key that was never charged; never written
 }
 
 // New returns a node without rules or keys. Its slot, the incarnation that
@@ -93,6 +111,10 @@ func New(cfg Config, rng *rand.Rand) (*Node, error) {
 		return nil, fmt.Errorf("node: %w", err)
 	}
 	n.tallies = make([]quota.Tally, 1)
+	if cfg.Region != "" {
+		n.replica = newReplica(cfg, n.slot)
+		n.clock.HoldJumps(true)
+	}
 	return n, nil
 }
 
@@ -123,7 +145,8 @@ func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 		st := &out[i]
 		st.ahead = n.ahead(h[:i], out, st.ref)
 		cell, log := n.cell(st.ref)
-		st.Over = !quota.Fits(h[i].Limit, cell, log, now, st.ahead, h[i].N)
+		st.elsewhere = n.elsewhere(&h[i], cell, st.ref)
+		st.Over = !quota.Fits(h[i].Limit, cell, log, now, addSat(st.ahead, st.elsewhere), h[i].N)
 		st.Delay = 0
 		if !st.Over && h[i].Limit.Algorithm == rules.LeakyBucket {
 			st.Delay = duration(quota.Delay(h[i].Limit, cell, now, st.ahead))
@@ -145,6 +168,9 @@ func (n *Node) Charge(at Instant, h []Hit, out []Status) {
 			n.charge(&h[i], now, st)
 		}
 		n.report(&h[i], now, st)
+		if st.charge && h[i].N > 0 {
+			n.share(&h[i], now, st)
+		}
 		if !st.peek {
 			n.count(&h[i], st)
 		}
@@ -160,12 +186,10 @@ func (n *Node) report(h *Hit, now int64, st *Status) {
 	}
 	asked := uint64(0)
 	if st.Over {
-		if asked = h.N + st.ahead; asked < h.N {
-			asked = math.MaxUint64
-		}
+		asked = addSat(h.N, st.ahead)
 	}
 	cell, log := n.cell(st.ref)
-	r := quota.Describe(h.Limit, cell, log, now, asked)
+	r := quota.Describe(h.Limit, cell, log, now, st.elsewhere, asked)
 	st.Remaining, st.Reset, st.Retry, st.Never = r.Remaining, duration(r.Reset), duration(r.Retry), r.Never
 	if !st.passed {
 		st.Delay = 0
@@ -218,9 +242,14 @@ func (n *Node) ahead(h []Hit, out []Status, at ref) uint64 {
 		if out[j].Over && !h[j].Limit.Shadow && !h[j].Limit.ChargeDenied {
 			continue
 		}
-		if sum += h[j].N; sum < h[j].N {
-			return math.MaxUint64
-		}
+		sum = addSat(sum, h[j].N)
 	}
 	return sum
+}
+
+func addSat(a, b uint64) uint64 {
+	if s := a + b; s >= a {
+		return s
+	}
+	return math.MaxUint64
 }

@@ -18,7 +18,7 @@ import (
 // of every unit up to a day.
 const epoch = int64(1_767_225_600_000)
 
-// TestScripts replays testdata. The commands:
+// TestScripts replays testdata/single. The commands:
 //
 //	limits              puts the rules of the YAML below it in force
 //	at T                moves both clocks to T after the start
@@ -28,7 +28,7 @@ const epoch = int64(1_767_225_600_000)
 //	tick                lets expired keys go
 //	keys                prints how many keys are live
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/single", func(t *testing.T, path string) {
 		r := newRig(t, Default())
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			return r.run(t, d)

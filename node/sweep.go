@@ -16,6 +16,9 @@ const (
 // them at a time.
 func (n *Node) Tick(at Instant) {
 	now := n.millis(at)
+	if n.replica != nil {
+		n.tickReplica(at, now)
+	}
 	n.sweep(now, sweepOnTick)
 	for i := range n.overflow.used {
 		if e := n.overflow.at(i); e.rule != free && e.expires() <= now {

@@ -84,20 +84,30 @@ func drainTime(l *rules.Limit, m uint64, from int64) int64 {
 // so follows the ideal one to within a micro-token.
 func chargeBucket(l *rules.Limit, c *Cell, now int64, n uint64) {
 	Adopt(l, c, now)
+	stepBucket(l, c, now)
+	if room := limitDebt(l, c, now); n > room {
+		n = room
+	}
+	fillUp(l, c, now)
+	c.Count = min(addSat(c.Count, n), maxMicro/microPerToken)
+}
+
+// stepBucket moves the cell to the step of now.
+func stepBucket(l *rules.Limit, c *Cell, now int64) {
 	if step := Step(l); now >= c.Label+step {
 		label := now - now%step
 		if label > c.Label { // a reload may have made the grid coarser
 			*c = Cell{Label: label, Prev: uint64(l.Requests), Carry: meter(l, c, label)}
 		}
 	}
-	if room := limitDebt(l, c, now); n > room {
-		n = room
-	}
+}
+
+// fillUp loses what a bucket that stood full in this step could not mint.
+func fillUp(l *rules.Limit, c *Cell, now int64) {
 	mint := minted(l, c.Prev, c.Label, now)
 	if inUse := addSat(c.Carry, micro(c.Count)); inUse < mint {
 		c.Carry += mint - inUse
 	}
-	c.Count = min(addSat(c.Count, n), maxMicro/microPerToken)
 }
 
 // limitDebt returns how many of the hits charged at now are remembered: all

@@ -63,8 +63,9 @@ type Report struct {
 }
 
 // Describe reports on a key as it stands at now, for a caller that asked
-// for n hits.
-func Describe(l *rules.Limit, c *Cell, log *Log, now int64, n uint64) Report {
+// for n hits. more is hits that others are estimated to have been granted
+// beside those of the cell.
+func Describe(l *rules.Limit, c *Cell, log *Log, now int64, more, n uint64) Report {
 	limit, taken := capacity(l), uint64(0)
 	var r Report
 	switch l.Algorithm {
@@ -80,12 +81,14 @@ func Describe(l *rules.Limit, c *Cell, log *Log, now int64, n uint64) Report {
 		taken = w.used(l, now)
 		r.Reset = w.reset(l, now)
 	}
+	taken = addSat(taken, more)
 	r.Remaining = subFloor(limit, taken) // what is taken is rounded up
 	if addSat(taken, n) <= limit {
 		return r
 	}
 	if r.Never = n > limit; !r.Never {
-		r.Retry = retry(l, c, log, now, n)
+		// At least a millisecond: what was estimated may turn out otherwise.
+		r.Retry = max(1, retry(l, c, log, now, n))
 	}
 	return r
 }

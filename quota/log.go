@@ -81,6 +81,38 @@ func (g *Log) add(now int64, n uint64) bool {
 	return true
 }
 
+// insert counts n at an instant that may lie before the newest stamps. A full
+// log counts them under the next newer stamp.
+func (g *Log) insert(at int64, n uint64) {
+	i := g.size
+	for i > 0 && g.at(i-1).at > at {
+		i--
+	}
+	switch {
+	case i > 0 && g.at(i-1).at == at:
+		i--
+	case g.size < MaxLogCells:
+		g.open(i)
+		*g.at(i) = stamp{at: at}
+	case i == g.size:
+		i--
+		g.at(i).at = at
+	}
+	s := g.at(i)
+	s.n = addSat(s.n, n)
+}
+
+// open makes room for a stamp before the i-th.
+func (g *Log) open(i int) {
+	if g.size == len(g.ring) {
+		g.grow()
+	}
+	g.size++
+	for j := g.size - 1; j > i; j-- {
+		*g.at(j) = *g.at(j - 1)
+	}
+}
+
 func (g *Log) grow() {
 	ring := make([]stamp, max(4, 2*len(g.ring)))
 	for i := range g.size {

@@ -34,7 +34,7 @@ func (k *key) take(l *rules.Limit, now int64, n uint64) bool {
 }
 
 func (k *key) describe(l *rules.Limit, now int64, n uint64) Report {
-	return Describe(l, &k.cell, &k.log, now, n)
+	return Describe(l, &k.cell, &k.log, now, 0, n)
 }
 
 // copy returns a key that can be charged without changing this one.

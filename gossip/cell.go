@@ -1,0 +1,112 @@
+package gossip
+
+import (
+	"fmt"
+
+	"github.com/georld/rld/crdt"
+)
+
+// Kind says whose count a cell is.
+type Kind uint8
+
+const (
+	// Daemon is a slot of one incarnation of one daemon. Its cells stay in
+	// their region.
+	Daemon Kind = iota
+	// RegionSum is the slot of a whole region: the sum of its daemons' slots
+	// as one of its aggregators knew it.
+	RegionSum
+)
+
+// CellID names one cell of the replicated state. Kind is part of the name, so
+// that no daemon's slot can be taken for a region's.
+type CellID struct {
+	Key   crdt.Key
+	Label int64 // start of the label, Unix milliseconds
+	Kind  Kind
+	Slot  crdt.Slot
+}
+
+// Compare orders cells as frames and states list them: by kind, slot, key and
+// label.
+func (a CellID) Compare(b CellID) int {
+	switch {
+	case a.Kind != b.Kind:
+		return order(uint64(a.Kind), uint64(b.Kind))
+	case a.Slot != b.Slot:
+		return order(uint64(a.Slot), uint64(b.Slot))
+	case a.Key.Hi != b.Key.Hi:
+		return order(a.Key.Hi, b.Key.Hi)
+	case a.Key.Lo != b.Key.Lo:
+		return order(a.Key.Lo, b.Key.Lo)
+	case a.Label < b.Label:
+		return -1
+	case a.Label > b.Label:
+		return 1
+	}
+	return 0
+}
+
+func order(a, b uint64) int {
+	if a < b {
+		return -1
+	}
+	if a > b {
+		return 1
+	}
+	return 0
+}
+
+// Span is what of a cell's meaning the engine has to know: how long it
+// matters. It is the same for all cells of a key's label, but for Carry, of
+// which the longest counts.
+type Span struct {
+	// Rule is the identity of the rule that counts here, for those who
+	// must fold the cell. 0 for an override without a rule.
+	Rule uint64
+	// Width is the length of the label in milliseconds, at least 1.
+	Width int64
+	// Carry is for how many milliseconds beyond the end of the label the
+	// cell still matters (sliding windows, debt, buckets).
+	Carry int64
+	// Regional cells never leave their region (scope: region).
+	Regional bool
+}
+
+// End is the instant in Unix milliseconds from which a cell of the label can
+// no longer matter to a correct clock.
+func (s Span) End(label int64) int64 { return addFloor(addFloor(label, s.Width), s.Carry) }
+
+// Cell is one cell on its way or at rest. P and N only grow.
+type Cell struct {
+	CellID
+	Span
+	Value crdt.PN
+	// Rate is, for a RegionSum handed on inside a region, the hits a second by
+	// which the region's count was seen to grow, 0 for unknown or none. It
+	// is a measurement and no part of the lattice.
+	Rate uint32
+}
+
+// String describes the cell for people.
+func (c Cell) String() string {
+	kind := "daemon"
+	if c.Kind == RegionSum {
+		kind = "region"
+	}
+	return fmt.Sprintf("%016x%016x@%d %s %v: %v", c.Key.Hi, c.Key.Lo, c.Label, kind, c.Slot, c.Value)
+}
+
+func addFloor(a, b int64) int64 {
+	if s := a + b; s >= a {
+		return s
+	}
+	return 1<<63 - 1
+}
+
+// RegionSlot returns the slot under which the sums of a region travel.
+func RegionSlot(region string) crdt.Slot { return crdt.Slot(hashText("region", region)) }
+
+// LostSlot returns the slot under which a region keeps what others remember of
+// its incarnations that all of its daemons have forgotten.
+func LostSlot(region string) crdt.Slot { return crdt.Slot(hashText("lost", region)) }

@@ -1,0 +1,176 @@
+package gossip
+
+import (
+	"time"
+
+	"github.com/georld/rld/crdt"
+)
+
+// Add counts n hits under a key's label in the daemon's own slot. left is how
+// many more hits fit the limit as far as is known: when what is unsent could
+// matter to others it is sent at once. It returns false when there is no room
+// for the cell; the hits are then known to nobody else.
+func (e *Engine) Add(now time.Duration, k crdt.Key, label int64, span Span, n, left uint64) bool {
+	id := CellID{Key: k, Label: label, Kind: Daemon, Slot: e.self.ID}
+	i := e.state.find(id)
+	if i == none {
+		if i = e.state.add(id, span); i == none {
+			return false
+		}
+	}
+	c := &e.state.cells[i]
+	c.Carry = max(c.Carry, span.Carry)
+	v := c.Value
+	v.P = addSat(v.P, n)
+	e.state.set(i, v)
+	unsent := v.P - c.sent
+	switch {
+	case unsent >= left/(2*uint64(e.busy)) && len(e.links) > 0 && unsent > 0:
+		e.state.touch(i, now)
+		e.hurry(k)
+	case e.cfg.Quiet > 0 && e.cfg.Quiet.Milliseconds() <= span.Width/4:
+		e.state.wait(i, now)
+	default:
+		e.state.touch(i, now)
+	}
+	return true
+}
+
+// hurry makes the links that a key's own cells travel on send as soon as they
+// may.
+func (e *Engine) hurry(k crdt.Key) {
+	mine := e.mine(k)
+	for _, l := range e.links {
+		if l.local || mine && e.team(l.peer.Region).aggregator(k) == l.peer.ID {
+			l.urgent = true
+		}
+	}
+}
+
+// release publishes increments that have waited long enough.
+func (e *Engine) release(now time.Duration) {
+	for range 1 << 16 {
+		i := e.state.waitHead
+		if i == none || now-e.state.cells[i].since < e.cfg.Quiet {
+			return
+		}
+		e.state.touch(i, now)
+	}
+}
+
+// Own returns what the daemon itself counted under a key's label.
+func (e *Engine) Own(k crdt.Key, label int64) crdt.PN {
+	if i := e.state.find(CellID{Key: k, Label: label, Kind: Daemon, Slot: e.self.ID}); i != none {
+		return e.state.cells[i].Value
+	}
+	return crdt.PN{}
+}
+
+// Has reports whether anything is known of a key.
+func (e *Engine) Has(k crdt.Key) bool { return e.state.keyOf(k) != none }
+
+// Total returns what is known of a key's label: all daemons of the region and
+// the sums of the others.
+func (e *Engine) Total(k crdt.Key, label int64) uint64 {
+	sum := uint64(0)
+	e.each(k, func(c *cell) {
+		if c.Label == label {
+			sum = addSat(sum, c.Value.Net())
+		}
+	})
+	return sum
+}
+
+// Labels calls yield for each cell of a key that counts here, in no order.
+func (e *Engine) Labels(k crdt.Key, yield func(label, end int64, n uint64)) {
+	e.each(k, func(c *cell) { yield(c.Label, c.End(c.Label), c.Value.Net()) })
+}
+
+// each visits the cells of a key that count: not what others say of our own
+// region.
+func (e *Engine) each(k crdt.Key, visit func(*cell)) {
+	at := e.state.keyOf(k)
+	if at == none {
+		return
+	}
+	for i := e.state.keys[at].first; i != none; i = e.state.cells[i].fwd {
+		if c := &e.state.cells[i]; c.Kind == Daemon || c.Slot != e.region {
+			visit(c)
+		}
+	}
+}
+
+// Extrapolated returns how many hits others are estimated to have counted
+// under labels from on of a key since they were heard of: no slope is followed
+// for longer than three lags, and no slot to more than limit.
+func (e *Engine) Extrapolated(now time.Duration, k crdt.Key, from int64, limit uint64) uint64 {
+	at := e.state.keyOf(k)
+	if at == none || e.state.keys[at].rated == 0 {
+		return 0
+	}
+	sum := uint64(0)
+	for i := e.state.keys[at].first; i != none; i = e.state.cells[i].fwd {
+		c := &e.state.cells[i]
+		if c.Rate == 0 || c.Label < from || c.Slot == e.region || c.Slot == e.self.ID {
+			continue
+		}
+		if age, ok := e.viewOf(now, c); ok {
+			more := extrapolated(c.Rate, age)
+			sum = addSat(sum, min(more, limit-min(limit, c.Value.Net())))
+		}
+	}
+	return sum
+}
+
+// viewOf returns how old the view of a cell is, false when nothing is heard
+// of it any more.
+func (e *Engine) viewOf(now time.Duration, c *cell) (time.Duration, bool) {
+	l := e.link(c.via)
+	if l == nil {
+		return 0, false
+	}
+	age, ok := l.view(now)
+	if !ok {
+		return 0, false
+	}
+	if c.Kind == Daemon {
+		return age, true
+	}
+	if !l.local {
+		return age + l.own, true
+	}
+	for _, b := range l.behind {
+		if b.Region == c.Slot {
+			return age + b.Age, true
+		}
+	}
+	return 0, false
+}
+
+// sum returns what the daemons of the region counted under a key's label, and
+// its span. regional says that it must not leave.
+func (e *Engine) sum(k crdt.Key, label int64) (v crdt.Sum, span Span) {
+	at := e.state.keyOf(k)
+	if at == none {
+		return v, span
+	}
+	for i := e.state.keys[at].first; i != none; i = e.state.cells[i].fwd {
+		c := &e.state.cells[i]
+		if c.Kind != Daemon || c.Label != label {
+			continue
+		}
+		v.P, v.N = addSat(v.P, c.Value.P), addSat(v.N, c.Value.N)
+		carry := max(span.Carry, c.Carry)
+		regional := span.Regional || c.Regional
+		span = c.Span
+		span.Carry, span.Regional = carry, regional
+	}
+	return v, span
+}
+
+func addSat(a, b uint64) uint64 {
+	if s := a + b; s >= a {
+		return s
+	}
+	return 1<<64 - 1
+}

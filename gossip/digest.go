@@ -1,0 +1,68 @@
+package gossip
+
+import "github.com/georld/rld/crdt"
+
+// buckets is how many parts the keys are split into for digests: a difference
+// makes one part of a slot's cells be sent again.
+const buckets = 64
+
+// longLabel is how long a label must matter, in milliseconds, for its cells to
+// be compared: an error in a shorter one dies with it.
+const longLabel = 5 * 60 * 1000
+
+func bucketOf(k crdt.Key) uint16 { return uint16(k.Lo >> 58) }
+
+// digested reports whether a cell takes part in digests.
+func (c *cell) digested() bool { return c.Kind == Daemon && c.Width > longLabel }
+
+// digest keeps the fingerprint of a slot's cells up to date.
+func (s *state) digest(c *cell, was, is crdt.PN) {
+	if !c.digested() {
+		return
+	}
+	d := s.digests[c.Slot]
+	if d == nil {
+		d = new([buckets]crdt.Digest)
+		s.digests[c.Slot] = d
+	}
+	b := bucketOf(c.Key)
+	d[b] = d[b].Replace(crdt.CellID{Key: c.Key, Label: c.Label, Slot: c.Slot}, was, is)
+	if *d == ([buckets]crdt.Digest{}) {
+		delete(s.digests, c.Slot)
+	}
+}
+
+// digestsOf lists the fingerprints of a slot that are not empty.
+func (s *state) digestsOf(slot crdt.Slot) []BucketDigest {
+	d := s.digests[slot]
+	if d == nil {
+		return nil
+	}
+	var out []BucketDigest
+	for b, v := range d {
+		if v != 0 {
+			out = append(out, BucketDigest{Bucket: uint16(b), Digest: v})
+		}
+	}
+	return out
+}
+
+// differing returns the buckets of a slot, ascending, that are not as told.
+func (s *state) differing(slot crdt.Slot, told []BucketDigest) []uint16 {
+	var want, have [buckets]crdt.Digest
+	for _, t := range told {
+		if int(t.Bucket) < buckets {
+			want[t.Bucket] = t.Digest
+		}
+	}
+	if d := s.digests[slot]; d != nil {
+		have = *d
+	}
+	var out []uint16
+	for b := range want {
+		if want[b] != have[b] {
+			out = append(out, uint16(b))
+		}
+	}
+	return out
+}

@@ -1,0 +1,287 @@
+package gossip
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/georld/rld/crdt"
+)
+
+// Engine replicates the cells of one shard of a daemon: it says who is to be
+// sent what, and takes in what others say. It is a state machine: time and
+// messages are arguments, messages to send are results. It is not safe for
+// concurrent use.
+type Engine struct {
+	cfg    Config
+	self   Peer
+	region crdt.Slot // the slot of our region
+	lost   crdt.Slot // of what our region forgot
+	shard  int
+	shards int
+
+	state state
+	links []*link // by peer id
+	teams []team  // by region; own first
+	busy  int     // daemons that share the work, of all regions
+
+	started  time.Duration // when the first members came, -1 before
+	synced   bool
+	retry    []retry
+	checks   []check
+	changes  []Change
+	restored []Change
+	events   []Event
+	dropped  uint64
+}
+
+// EventKind is what an Event is about; see node's kinds of the same names.
+type EventKind uint8
+
+// The kinds of events.
+const (
+	PeerJoined EventKind = iota
+	PeerLeft
+	PeerSilent
+	PeerHeard
+	CellRefused
+	CellStale
+	RefusalHeard
+	RulesDiverged
+	RulesAgree
+	SweepStarted
+	SweepDone
+	Resent
+	BucketRepaired
+	CountsRestored
+	BecameReady
+)
+
+// Event is something that happened to an engine.
+type Event struct {
+	At     time.Duration
+	Kind   EventKind
+	Peer   crdt.Slot
+	Reason Reason
+	Amount uint64
+}
+
+// maxEvents bounds the events between two calls of Events.
+const maxEvents = 1_024
+
+// New returns an engine without peers or cells. self.ID is the slot it counts
+// under. The configuration must be valid.
+func New(cfg Config, self Peer, shard, shards int) *Engine {
+	cfg = cfg.WithDefaults()
+	e := &Engine{
+		cfg: cfg, self: self, region: RegionSlot(self.Region), lost: LostSlot(self.Region),
+		shard: shard, shards: shards, state: newState(cfg.MaxCells), started: -1,
+	}
+	e.teams = []team{{region: self.Region, slot: e.region}}
+	return e
+}
+
+// Synced reports whether the engine heard each live peer of its region whole
+// once, or waited long enough: from then on it takes its share of work.
+func (e *Engine) Synced() bool { return e.synced }
+
+func (e *Engine) event(now time.Duration, k EventKind, p crdt.Slot, r Reason, amount uint64) {
+	if len(e.events) < maxEvents {
+		e.events = append(e.events, Event{now, k, p, r, amount})
+	} else {
+		e.dropped++
+	}
+}
+
+// Events returns what happened since the last call.
+func (e *Engine) Events() []Event {
+	out := e.events
+	e.events = nil
+	return out
+}
+
+// Peers takes over the live incarnations of all regions. A new one is told
+// everything; one that is gone is forgotten, but its counts stay.
+func (e *Engine) Peers(now time.Duration, peers []Peer) {
+	if e.started < 0 {
+		e.started = now
+	}
+	kept := make([]*link, 0, len(peers))
+	for _, p := range slices.SortedFunc(slices.Values(peers), func(a, b Peer) int { return cmp.Compare(a.ID, b.ID) }) {
+		twice := len(kept) > 0 && kept[len(kept)-1].peer.ID == p.ID
+		if p.ID == e.self.ID || p.ID == 0 || twice || len(kept) == MaxPeers {
+			continue
+		}
+		l := e.link(p.ID)
+		if l == nil {
+			l = e.newLink(now, p)
+			e.event(now, PeerJoined, p.ID, 0, 0)
+			e.event(now, SweepStarted, p.ID, 0, 0)
+		}
+		l.peer = p
+		kept = append(kept, l)
+	}
+	for _, l := range e.links {
+		if !slices.Contains(kept, l) {
+			e.unrate(l)
+			e.event(now, PeerLeft, l.peer.ID, 0, 0)
+		}
+	}
+	e.links = kept
+	e.arrange(now)
+	e.sync(now)
+}
+
+func (e *Engine) newLink(now time.Duration, p Peer) *link {
+	l := &link{
+		peer: p, local: p.Region == e.self.Region, slot: RegionSlot(p.Region), ready: p.Ready,
+		sweepTo: e.state.version, sweeping: true, cursor: none, heardAt: -1, rtt: -1, joined: now,
+		lastSent: -time.Hour, digestAt: now,
+	}
+	l.lag = 2 * e.interval(l)
+	l.due = e.next(now, l)
+	return l
+}
+
+// link returns the link of an incarnation, nil for none.
+func (e *Engine) link(id crdt.Slot) *link {
+	i, ok := slices.BinarySearchFunc(e.links, id, func(l *link, id crdt.Slot) int { return cmp.Compare(l.peer.ID, id) })
+	if !ok {
+		return nil
+	}
+	return e.links[i]
+}
+
+func (e *Engine) interval(l *link) time.Duration {
+	if l.local {
+		return e.cfg.Interval
+	}
+	return e.cfg.WANInterval
+}
+
+// next is when a link is due again: at the next multiple of its interval, so
+// that the shards of a daemon, which share its clock, speak together.
+func (e *Engine) next(now time.Duration, l *link) time.Duration {
+	return (now/e.interval(l) + 1) * e.interval(l)
+}
+
+// arrange finds out who shares the work of each region. Where that changed,
+// the links it concerns are told everything again: cells that others summed up
+// may be ours to tell now.
+func (e *Engine) arrange(now time.Duration) {
+	was := e.teams
+	e.teams = []team{{region: e.self.Region, slot: e.region}}
+	if e.synced {
+		e.teams[0].add(e.self.ID, e.self.Name)
+	}
+	e.busy = 1
+	for _, l := range e.links {
+		t := e.team(l.peer.Region)
+		if l.ready {
+			t.add(l.peer.ID, l.peer.Name)
+			e.busy++
+		}
+	}
+	if e.teams[0].equal(&was[0]) {
+		for _, l := range e.links {
+			if !l.local && !sameTeam(was, e.teams, l.peer.Region) {
+				e.retell(now, l)
+			}
+		}
+		return
+	}
+	for _, l := range e.links {
+		e.retell(now, l)
+	}
+}
+
+// retell tells a peer everything again. What it is in the middle of being
+// told, or was never told, needs no second start.
+func (e *Engine) retell(now time.Duration, l *link) {
+	if l.real() == 0 {
+		return
+	}
+	l.tell(e.state.version)
+	l.sweeping = true
+	e.event(now, SweepStarted, l.peer.ID, 0, 0)
+}
+
+func sameTeam(was, is []team, region string) bool {
+	find := func(teams []team) *team {
+		for i := range teams {
+			if teams[i].region == region {
+				return &teams[i]
+			}
+		}
+		return &team{}
+	}
+	return find(was).equal(find(is))
+}
+
+// team returns the team of a region, which is made when there is none.
+func (e *Engine) team(region string) *team {
+	for i := range e.teams {
+		if e.teams[i].region == region {
+			return &e.teams[i]
+		}
+	}
+	e.teams = append(e.teams, team{region: region, slot: RegionSlot(region)})
+	return &e.teams[len(e.teams)-1]
+}
+
+// mine reports whether this daemon sums up a key for its region.
+func (e *Engine) mine(k crdt.Key) bool { return e.teams[0].aggregator(k) == e.self.ID }
+
+// sync finds out whether each live peer of the region was heard whole.
+func (e *Engine) sync(now time.Duration) {
+	if e.synced || e.started < 0 {
+		return
+	}
+	late := now-e.started >= e.cfg.ReadyWithin
+	missing := uint64(0)
+	for _, l := range e.links {
+		if l.local && !l.whole {
+			missing = 1
+		}
+	}
+	if missing > 0 && !late {
+		return
+	}
+	e.synced = true
+	e.event(now, BecameReady, 0, 0, missing)
+	e.arrange(now)
+}
+
+// Tick does what time calls for: sends nothing, which is Messages' part. wall
+// is the label clock in Unix milliseconds.
+func (e *Engine) Tick(now time.Duration, wall int64) {
+	e.state.expire(wall-e.cfg.Grace.Milliseconds(), expireOnTick)
+	e.release(now)
+	e.retryDue(now)
+	e.restore(now)
+	e.sync(now)
+	for _, l := range e.links {
+		if l.heardAt >= 0 && !l.silent && now-l.heardAt > 3*l.lag {
+			l.silent = true
+			e.event(now, PeerSilent, l.peer.ID, 0, 0)
+		}
+	}
+}
+
+// expireOnTick is how many cells a Tick looks at for expiry.
+const expireOnTick = 4_096
+
+// Wake is when Tick has work next.
+func (e *Engine) Wake(now time.Duration) time.Duration {
+	at := now + time.Second
+	for _, l := range e.links {
+		at = min(at, e.dueAt(l))
+	}
+	if w := e.state.waitHead; w != none {
+		at = min(at, e.state.cells[w].since+e.cfg.Quiet)
+	}
+	if !e.synced && e.started >= 0 {
+		at = min(at, e.started+e.cfg.ReadyWithin)
+	}
+	return max(at, now+time.Millisecond)
+}

@@ -1,0 +1,155 @@
+package gossip
+
+import (
+	"time"
+
+	"github.com/georld/rld/crdt"
+)
+
+// retry is a cell that a peer refused, to be sent again.
+type retry struct {
+	id CellID
+	at time.Duration
+}
+
+// A refused cell is sent again after retryAfter; maxRetries are remembered,
+// more are sent again at once.
+const (
+	retryAfter = time.Second
+	maxRetries = 4_096
+)
+
+// refuse lists a cell as refused. It returns false when the list is full.
+func (e *Engine) refuse(now time.Duration, l *link, id CellID, r Reason) bool {
+	if len(l.refused) >= maxRefused {
+		return false
+	}
+	e.event(now, CellRefused, l.peer.ID, r, 1)
+	l.refused = append(l.refused, told[Refusal]{item: Refusal{id, r}})
+	return true
+}
+
+// again sees to it that a refused cell is sent once more. It returns false when
+// it knew: a refusal is listed in each message until that is echoed.
+func (e *Engine) again(now time.Duration, id CellID) bool {
+	for i := range e.retry {
+		if e.retry[i].id == id {
+			return false
+		}
+	}
+	if len(e.retry) >= maxRetries {
+		e.resend(now, id)
+		return true
+	}
+	e.retry = append(e.retry, retry{id, now + retryAfter})
+	return true
+}
+
+func (e *Engine) retryDue(now time.Duration) {
+	n := 0
+	for n < len(e.retry) && e.retry[n].at <= now {
+		e.resend(now, e.retry[n].id)
+		n++
+	}
+	e.retry = append(e.retry[:0], e.retry[n:]...)
+}
+
+// resend gives a cell a new version; of our region's sum, one of the cells that
+// it is the sum of.
+func (e *Engine) resend(now time.Duration, id CellID) {
+	if i := e.state.find(id); i != none && id.Slot != e.region {
+		e.state.touch(i, now)
+		return
+	}
+	at := e.state.keyOf(id.Key)
+	if id.Kind != RegionSum || id.Slot != e.region || at == none {
+		return
+	}
+	for i := e.state.keys[at].first; i != none; i = e.state.cells[i].fwd {
+		if c := &e.state.cells[i]; c.Kind == Daemon && c.Label == id.Label {
+			e.state.touch(i, now)
+			return
+		}
+	}
+}
+
+// repair sends our long-lived cells of a bucket again.
+func (e *Engine) repair(now time.Duration, l *link, bucket uint16) {
+	n := uint64(0)
+	for i := range e.state.cells {
+		c := &e.state.cells[i]
+		if c.used && c.Slot == e.self.ID && c.digested() && bucketOf(c.Key) == bucket {
+			e.state.touch(int32(i), now)
+			n++
+		}
+	}
+	e.event(now, BucketRepaired, l.peer.ID, 0, n)
+}
+
+// check is what another region says of our own, to be compared with what our
+// daemons know once they had time to say it.
+type check struct {
+	id CellID
+	at time.Duration
+}
+
+// maxChecks bounds the checks that wait; what does not fit is not restored.
+const maxChecks = 1 << 20
+
+// remember notes that another region told of our own: a region all of whose
+// daemons restarted has nobody else who knows.
+func (e *Engine) remember(now time.Duration, i int32) {
+	if len(e.checks) < maxChecks {
+		e.checks = append(e.checks, check{e.state.cells[i].CellID, now + e.cfg.ReadyWithin})
+	}
+}
+
+// restore counts what others remember of our region and no daemon of it knows
+// under a slot of its own, which all daemons of the region may write: it only
+// grows, to the same lost amount.
+func (e *Engine) restore(now time.Duration) {
+	n := 0
+	for n < len(e.checks) && e.checks[n].at <= now && e.synced {
+		e.restoreOne(now, e.checks[n].id)
+		n++
+	}
+	if n > 0 {
+		e.checks = append(e.checks[:0], e.checks[n:]...)
+	}
+}
+
+func (e *Engine) restoreOne(now time.Duration, id CellID) {
+	told := e.state.find(id)
+	if told == none {
+		return
+	}
+	v := e.state.cells[told].Value
+	known, _ := e.sum(id.Key, id.Label)
+	if v.P <= known.P {
+		return
+	}
+	lost := CellID{Key: id.Key, Label: id.Label, Kind: Daemon, Slot: e.lost}
+	i := e.state.find(lost)
+	if i == none {
+		if i = e.state.add(lost, e.state.cells[told].Span); i == none {
+			return
+		}
+	}
+	was := e.state.cells[i].Value
+	gain := v.P - known.P
+	is := crdt.PN{P: was.P + gain, N: was.N + (v.N - min(v.N, known.N))}
+	is.N = min(is.N, is.P)
+	e.state.set(i, is)
+	e.state.touch(i, now)
+	c := &e.state.cells[i]
+	e.restored = append(e.restored, Change{c.Key, c.Label, c.Span, gain, is.N - was.N})
+	e.event(now, CountsRestored, 0, 0, gain)
+}
+
+// Restored returns the changes that came of what other regions remembered,
+// since the last call.
+func (e *Engine) Restored() []Change {
+	out := e.restored
+	e.restored = nil
+	return out
+}

@@ -1,0 +1,225 @@
+package gossip
+
+import (
+	"slices"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/hlc"
+)
+
+// Messages returns what is due at now. stamp is the daemon's clock, rules the
+// hash of its rules.
+func (e *Engine) Messages(now time.Duration, stamp hlc.Timestamp, rules uint64) []Message {
+	var out []Message
+	for _, l := range e.links {
+		if e.dueAt(l) <= now {
+			out = append(out, e.message(now, l, stamp, rules))
+		}
+	}
+	return out
+}
+
+// dueAt is when a link is to send next.
+func (e *Engine) dueAt(l *link) time.Duration {
+	if l.urgent {
+		return min(l.due, max(l.lastSent+e.cfg.MinGap, 0))
+	}
+	return l.due
+}
+
+// window bounds the cells that are on their way to a peer that acknowledges
+// nothing, in frames.
+const window = 8
+
+func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules uint64) Message {
+	e.maybeResend(now, l)
+	m := Message{From: e.self.ID, To: l.peer.ID, Shard: e.shard, Shards: e.shards}
+	m.Header = Header{Stamp: stamp, Rules: rules, Ready: e.synced, Nonce: micros(now)}
+	if l.nonce != 0 {
+		m.Echo, m.Held = l.nonce, micros(now-l.nonceAt)
+	}
+	m.Urgent = l.urgent
+	m.Lo = l.sent
+	settled := l.acked == l.sent
+	e.fill(now, l, &m)
+	if l.lastNonce = m.Nonce; settled {
+		l.openNonce, l.openHi = m.Nonce, m.Hi
+	}
+	m.Ack = l.contig
+	m.Refused = carried(l.refused, m.Nonce)
+	m.Repair = carried(l.repair, m.Nonce)
+	m.Own = e.ownAge(now)
+	if l.local {
+		m.Behind = e.behind(now)
+	}
+	if l.local && m.Complete && now-l.digestAt >= e.cfg.DigestEvery {
+		l.digestAt = now
+		m.Digests = e.state.digestsOf(e.self.ID)
+	}
+	l.sent, l.lastSent, l.urgent = m.Hi, now, false
+	l.due = e.next(now, l)
+	if !m.Complete && l.inflight < window*e.cfg.FrameCells {
+		l.due = min(l.due, now+e.cfg.MinGap)
+	}
+	return m
+}
+
+func micros(d time.Duration) uint64 { return uint64(max(1, d.Microseconds())) }
+
+// maybeResend starts again from what was acknowledged when no acknowledgement
+// came in time.
+func (e *Engine) maybeResend(now time.Duration, l *link) {
+	if l.acked == l.sent {
+		l.backoff, l.resendAt = 0, 0
+		return
+	}
+	if now < l.resendAt {
+		return
+	}
+	if l.resendAt != 0 {
+		e.rewind(now, l)
+		l.backoff = min(l.backoff+1, 4)
+	}
+	l.resendAt = now + e.patience(l)<<l.backoff
+}
+
+// rewind makes the next message start from what was acknowledged.
+func (e *Engine) rewind(now time.Duration, l *link) {
+	e.event(now, Resent, l.peer.ID, 0, 0)
+	l.sent, l.cursor, l.inflight = l.acked, none, 0
+}
+
+// patience is how long an acknowledgement may take.
+func (e *Engine) patience(l *link) time.Duration {
+	trip := max(l.rtt, 0)
+	if l.rtt < 0 {
+		trip = 4 * e.interval(l)
+	}
+	return 2*trip + 3*e.interval(l)
+}
+
+// fill puts the changes into a message that the peer was not sent yet.
+func (e *Engine) fill(now time.Duration, l *link, m *Message) {
+	hi := l.real()
+	room := min(e.cfg.FrameCells, window*e.cfg.FrameCells-l.inflight)
+	bytes := 0
+	i := e.state.after(hi, l.cursor)
+	for ; i != none && len(m.Cells) < room && bytes < e.cfg.FrameBytes; i = e.state.cells[i].next {
+		c := &e.state.cells[i]
+		if out, ok := e.telling(l, c); ok {
+			m.Cells = append(m.Cells, out)
+			bytes += cellBytes
+			if c.Slot == e.self.ID {
+				c.sent = c.Value.P
+			}
+		}
+		hi, l.cursor = c.version, i
+	}
+	l.inflight += len(m.Cells)
+	m.Complete = i == none
+	if m.Complete {
+		hi = e.state.version
+		if l.sweeping && l.acked >= l.base+l.sweepTo {
+			l.sweeping = false
+			e.event(now, SweepDone, l.peer.ID, 0, 0)
+		}
+	} else {
+		m.Unsent = now - e.state.cells[i].since
+	}
+	m.Hi = max(l.base+hi, m.Lo)
+	if w := e.state.waitHead; w != none && l.local {
+		m.Unsent = max(m.Unsent, now-e.state.cells[w].since)
+	}
+	slices.SortFunc(m.Cells, func(a, b Cell) int { return a.CellID.Compare(b.CellID) })
+	m.Cells = slices.CompactFunc(m.Cells, func(a, b Cell) bool { return a.CellID == b.CellID })
+}
+
+// cellBytes is about what a cell takes in a frame.
+const cellBytes = 24
+
+// telling returns what a peer is told of a cell, and false for nothing.
+func (e *Engine) telling(l *link, c *cell) (Cell, bool) {
+	switch {
+	case c.Slot == l.peer.ID:
+		return Cell{}, false
+	case l.local:
+		out := c.Cell
+		if c.Kind == Daemon {
+			out.Rate = 0 // the receiver measures it, from the writer itself
+		}
+		return out, e.tellsHere(l, c)
+	case c.Kind == Daemon:
+		return e.tellsSum(l, c)
+	default:
+		// What we know of the peer's own region, should it have forgotten.
+		return c.Cell, c.Slot == l.slot && c.version <= l.sweepTo && e.mine(c.Key)
+	}
+}
+
+// tellsHere reports whether a daemon of the region is told of a cell: of our
+// own, of other regions' that we aggregate, and when new, of all.
+func (e *Engine) tellsHere(l *link, c *cell) bool {
+	if c.version <= l.sweepTo {
+		return c.Kind == Daemon || c.Slot != e.region
+	}
+	if c.Kind == Daemon {
+		return c.Slot == e.self.ID || c.Slot == e.lost
+	}
+	return c.Slot != e.region && e.mine(c.Key)
+}
+
+// tellsSum returns the region's sum for the change of a daemon's cell, if it
+// is ours to tell that peer. Of several changes of one sum the last one tells.
+func (e *Engine) tellsSum(l *link, c *cell) (Cell, bool) {
+	if c.Regional || !e.mine(c.Key) || e.team(l.peer.Region).aggregator(c.Key) != l.peer.ID {
+		return Cell{}, false
+	}
+	for i := e.state.keys[c.key].first; i != none; i = e.state.cells[i].fwd {
+		if o := &e.state.cells[i]; o.Kind == Daemon && o.Label == c.Label && o.version > c.version {
+			return Cell{}, false
+		}
+	}
+	v, span := e.sum(c.Key, c.Label)
+	return Cell{
+		CellID: CellID{Key: c.Key, Label: c.Label, Kind: RegionSum, Slot: e.region},
+		Span:   span, Value: crdt.PN(v),
+	}, !span.Regional
+}
+
+// ownAge is how old our view of our own region is at most, of the daemons that
+// are heard.
+func (e *Engine) ownAge(now time.Duration) time.Duration {
+	oldest := time.Duration(0)
+	for _, l := range e.links {
+		if l.local {
+			if age, ok := l.view(now); ok {
+				oldest = max(oldest, age+l.unsent)
+			}
+		}
+	}
+	return oldest
+}
+
+// behind lists how old our view of each other region is, of the daemons that
+// are heard.
+func (e *Engine) behind(now time.Duration) []Behind {
+	var out []Behind
+	for _, l := range e.links {
+		if l.local {
+			continue
+		}
+		age, ok := l.view(now)
+		if !ok {
+			continue
+		}
+		age += l.own
+		if i := slices.IndexFunc(out, func(b Behind) bool { return b.Region == l.slot }); i >= 0 {
+			out[i].Age = max(out[i].Age, age)
+		} else {
+			out = append(out, Behind{l.slot, age})
+		}
+	}
+	slices.SortFunc(out, func(a, b Behind) int { return order(uint64(a.Region), uint64(b.Region)) })
+	return out
+}

@@ -1,0 +1,302 @@
+package node
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/rules"
+)
+
+// replica is what makes a node one of many.
+type replica struct {
+	engine  *gossip.Engine
+	rules   uint64 // hash of the rules in force
+	offsets map[crdt.Slot]int64
+	outlier bool
+	held    bool
+	events  []Event
+}
+
+// maxEvents bounds the events between two calls of Ready.
+const maxEvents = 1_024
+
+func newReplica(cfg Config, slot crdt.Slot) *replica {
+	self := gossip.Peer{ID: slot, Name: cfg.Name, Region: cfg.Region}
+	return &replica{
+		engine:  gossip.New(cfg.Gossip, self, cfg.Shard, cfg.Shards),
+		offsets: map[crdt.Slot]int64{},
+	}
+}
+
+func (r *replica) event(e Event) {
+	if len(r.events) < maxEvents {
+		r.events = append(r.events, e)
+	}
+}
+
+// Peers tells the node which incarnations are live, of all regions. It may
+// contain the node itself. A node alone does not care.
+func (n *Node) Peers(at Instant, peers []gossip.Peer) {
+	if n.replica == nil {
+		return
+	}
+	n.millis(at)
+	n.replica.engine.Peers(at.Mono, peers)
+	live := func(id crdt.Slot, _ int64) bool {
+		return !slices.ContainsFunc(peers, func(p gossip.Peer) bool { return p.ID == id })
+	}
+	deleteFunc(n.replica.offsets, live)
+}
+
+func deleteFunc[K comparable, V any](m map[K]V, drop func(K, V) bool) {
+	for k, v := range m {
+		if drop(k, v) {
+			delete(m, k)
+		}
+	}
+}
+
+// ErrAlone is returned by Step of a node that replicates nothing.
+var ErrAlone = errors.New("node: message for a node alone")
+
+// Step takes in a message of a peer. After an error nothing of it was taken:
+// it came from no member, or was for somebody else (see gossip.Receive).
+// Otherwise the counts are merged even where the peer's clock is refused.
+func (n *Node) Step(at Instant, m *gossip.Message) error {
+	if n.replica == nil {
+		return ErrAlone
+	}
+	now := n.millis(at)
+	changes, err := n.replica.engine.Receive(at.Mono, now, n.cfg.maxOffset(), n.replica.rules, m)
+	if err != nil {
+		n.refused(at, m, err)
+		return err
+	}
+	n.replica.offsets[m.From] = m.Stamp.Millis() - now
+	if err := n.clock.Observe(at, m.Stamp); err != nil {
+		ahead := m.Stamp.Millis() - now
+		n.replica.event(Event{at.Mono, DriftRejected, m.From, 0, uint64(max(0, ahead))})
+	}
+	n.at, n.now = Instant{}, 0 // the clock may have moved
+	n.absorb(at, changes)
+	return nil
+}
+
+func (n *Node) refused(at Instant, m *gossip.Message, err error) {
+	kind := MessageMisplaced
+	if unknown := (*gossip.UnknownSenderError)(nil); errors.As(err, &unknown) {
+		kind = SenderUnknown
+	}
+	n.replica.event(Event{at.Mono, kind, m.From, 0, 1})
+}
+
+func (c *Config) maxOffset() int64 {
+	if c.Clock.MaxOffset == 0 {
+		return hlc.DefaultMaxOffset.Milliseconds()
+	}
+	return c.Clock.MaxOffset.Milliseconds()
+}
+
+// absorb adds what others counted to the cells that decisions are made by.
+func (n *Node) absorb(at Instant, changes []gossip.Change) {
+	now := n.millis(at)
+	for i := range changes {
+		c := &changes[i]
+		i := n.live.find(c.Key)
+		if i < 0 || c.Gain == 0 && c.Less == 0 {
+			continue
+		}
+		e := n.live.at(i)
+		l := n.limitOf(c)
+		if l == nil {
+			n.replica.event(Event{at.Mono, RuleUnknown, 0, 0, 1})
+			continue
+		}
+		if l.Algorithm == rules.SlidingLog && e.log < 0 {
+			e.log = n.logs.take()
+		}
+		quota.Absorb(l, &e.cell, n.logs.get(e.log), now, c.Label, c.Gain)
+		e.keepUntil(quota.Expires(l, &e.cell))
+	}
+}
+
+// limitOf returns the limit that a change is folded by: that of its rule, or
+// the window of an override. Nil when the rule is not in force here or counts
+// on another grid by now.
+func (n *Node) limitOf(c *gossip.Change) *rules.Limit {
+	if c.Span.Rule != 0 {
+		if r := n.set.Find(rules.ID(c.Span.Rule)); r != nil && r.Limit != nil {
+			return r.Limit
+		}
+		return nil
+	}
+	n.override = rules.Limit{Unit: rules.Second, Multiplier: 1}
+	if c.Span.Width%1000 != 0 || c.Span.Width/1000 > 1<<31 {
+		return nil
+	}
+	n.override.Multiplier = uint32(c.Span.Width / 1000)
+	return &n.override
+}
+
+// follow moves a window's cell to the window of now, with what others are
+// known to have counted in it already.
+func (n *Node) follow(e *entry, h *Hit, now int64) {
+	l := h.Limit
+	if l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog || !quota.Rolled(l, &e.cell, now) {
+		return
+	}
+	eng := n.replica.engine
+	if !eng.Has(h.Key) {
+		return
+	}
+	quota.Roll(l, &e.cell, now)
+	e.cell.Count = max(e.cell.Count, eng.Total(h.Key, e.cell.Label))
+	e.cell.Prev = max(e.cell.Prev, eng.Total(h.Key, e.cell.Label-l.Window()))
+	e.keepUntil(quota.Expires(l, &e.cell))
+}
+
+// learn makes an entry for a key that only others counted so far.
+func (n *Node) learn(h *Hit, now int64) ref {
+	i := n.live.insert(h.Key)
+	e := n.live.at(i)
+	l, eng := h.Limit, n.replica.engine
+	switch {
+	case l.Algorithm == rules.SlidingLog:
+		e.log = n.logs.take()
+		eng.Labels(h.Key, func(label, _ int64, hits uint64) {
+			quota.Absorb(l, &e.cell, n.logs.get(e.log), now, label, hits)
+		})
+	case l.Algorithm.Bucket():
+		n.learnBucket(h, e, now)
+	default:
+		quota.Roll(l, &e.cell, now)
+		e.cell.Count = eng.Total(h.Key, e.cell.Label)
+		e.cell.Prev = eng.Total(h.Key, e.cell.Label-l.Window())
+		if over := e.cell.Prev; l.CarryDebt && over > uint64(l.Requests) {
+			e.cell.Carry = over - uint64(l.Requests)
+		}
+	}
+	e.keepUntil(max(now+1, quota.Expires(l, &e.cell)))
+	return ref{where: inLive, index: i}
+}
+
+// learnBucket folds the labels of a bucket in their order.
+func (n *Node) learnBucket(h *Hit, e *entry, now int64) {
+	type part struct {
+		label, end int64
+		hits       uint64
+	}
+	var parts []part
+	n.replica.engine.Labels(h.Key, func(label, end int64, hits uint64) {
+		parts = append(parts, part{label, end, hits})
+	})
+	slices.SortFunc(parts, func(a, b part) int { return int(max(-1, min(1, a.label-b.label))) })
+	for _, p := range parts {
+		_, width, carry := quota.Shared(h.Limit, &e.cell, now)
+		if p.end-carry <= p.label {
+			p.end = p.label + width + carry
+		}
+		quota.Fold(h.Limit, &e.cell, now, p.end-carry, p.hits)
+	}
+}
+
+// elsewhere estimates what others were granted on a key since they were heard.
+func (n *Node) elsewhere(h *Hit, c *quota.Cell, at ref) uint64 {
+	if n.replica == nil || n.cfg.Naive || at.where != inLive {
+		return 0
+	}
+	from := c.Label
+	switch {
+	case h.Limit.Algorithm == rules.SlidingLog, h.Limit.Scope == rules.NodeLocal:
+		return 0
+	case h.Limit.Algorithm.Bucket():
+		from, _, _ = quota.Shared(h.Limit, c, n.now)
+	}
+	return n.replica.engine.Extrapolated(n.at.Mono, h.Key, from, uint64(h.Limit.Requests))
+}
+
+// share tells others of a charged hit.
+func (n *Node) share(h *Hit, now int64, st *Status) {
+	if n.replica == nil || h.Limit.Scope == rules.NodeLocal || st.ref.where != inLive {
+		return
+	}
+	e := n.live.at(st.ref.index)
+	label, width, carry := quota.Shared(h.Limit, &e.cell, now)
+	span := gossip.Span{Width: width, Carry: carry, Regional: h.Limit.Scope == rules.Region}
+	if h.Rule != nil && h.Limit == h.Rule.Limit {
+		span.Rule = uint64(h.Rule.ID)
+	}
+	if !n.replica.engine.Add(n.at.Mono, h.Key, label, span, h.N, st.Remaining) && st.Degraded == NotDegraded {
+		st.Degraded = CellsFull
+	}
+	if n.replica.outlier && st.Degraded == NotDegraded {
+		st.Degraded = ClockOff
+	}
+}
+
+// tickReplica does what time calls for in replication.
+func (n *Node) tickReplica(at Instant, now int64) {
+	n.replica.engine.Tick(at.Mono, now)
+	n.absorb(at, n.replica.engine.Restored())
+	n.watchClock(at.Mono)
+}
+
+// Ready returns what the node wants done, as of the latest Instant it was
+// handed.
+func (n *Node) Ready() Ready {
+	if n.replica == nil {
+		return Ready{Wake: n.at.Mono + time.Second}
+	}
+	r := n.replica
+	at := n.at
+	var out Ready
+	if r.engine.Due(at.Mono) {
+		out.Messages = r.engine.Messages(at.Mono, n.clock.Now(at), r.rules)
+	}
+	for _, e := range r.engine.Events() {
+		r.event(Event{e.At, engineEvents[e.Kind], e.Peer, e.Reason, e.Amount})
+	}
+	out.Events, r.events = r.events, nil
+	out.Wake = r.engine.Wake(at.Mono)
+	return out
+}
+
+// engineEvents names the events of the engine.
+var engineEvents = [...]EventKind{
+	gossip.PeerJoined: PeerJoined, gossip.PeerLeft: PeerLeft,
+	gossip.PeerSilent: PeerSilent, gossip.PeerHeard: PeerHeard,
+	gossip.CellRefused: CellRefused, gossip.CellStale: CellStale, gossip.RefusalHeard: RefusalHeard,
+	gossip.RulesDiverged: RulesDiverged, gossip.RulesAgree: RulesAgree,
+	gossip.SweepStarted: SweepStarted, gossip.SweepDone: SweepDone, gossip.Resent: Resent,
+	gossip.BucketRepaired: BucketRepaired, gossip.CountsRestored: CountsRestored,
+	gossip.BecameReady: BecameReady,
+}
+
+// Synced reports whether the node takes its share of work: it heard each live
+// peer of its region once, or waited long enough.
+func (n *Node) Synced() bool { return n.replica == nil || n.replica.engine.Synced() }
+
+// Link is what a node knows of a peer.
+type Link = gossip.Link
+
+// Links describes the peers, by their IDs.
+func (n *Node) Links(at Instant) []Link {
+	if n.replica == nil {
+		return nil
+	}
+	return n.replica.engine.Links(at.Mono)
+}
+
+// Cells returns the replicated cells of labels that are not over at an
+// Instant, in their order.
+func (n *Node) Cells(at Instant) []gossip.Cell {
+	if n.replica == nil {
+		return nil
+	}
+	return n.replica.engine.Cells(n.millis(at))
+}

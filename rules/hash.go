@@ -1,0 +1,46 @@
+package rules
+
+import (
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Hash identifies what a set says: sets of the same rules in the same order,
+// with the same limits, have the same hash on every daemon. Where a rule was
+// written and its metadata do not take part.
+func (s *Set) Hash() uint64 {
+	var b []byte
+	for _, r := range s.rules {
+		b = appendText(b, r.Domain)
+		b = appendText(b, r.Path)
+		b = binary.LittleEndian.AppendUint64(b, uint64(r.ID))
+		for _, p := range r.Patterns {
+			b = appendText(b, p)
+		}
+		b = appendLimit(b, r.Limit)
+	}
+	return xxhash.Sum64(b)
+}
+
+func appendLimit(b []byte, l *Limit) []byte {
+	if l == nil {
+		return append(b, 0)
+	}
+	b = append(b, 1, byte(l.Algorithm), byte(l.Unit), byte(l.Scope), byte(l.Consistency), byte(l.Placement), byte(l.OnFailure))
+	for _, n := range []uint32{l.Multiplier, l.Requests, l.Burst, uint32(l.Budget), uint32(l.FloorShare)} {
+		b = binary.LittleEndian.AppendUint32(b, n)
+	}
+	for _, f := range []bool{l.Unlimited, l.Shadow, l.Quota, l.CarryDebt, l.ChargeDenied, l.HasBudget} {
+		if f {
+			b = append(b, 1)
+		} else {
+			b = append(b, 0)
+		}
+	}
+	b = appendText(b, l.Name)
+	for _, r := range l.Replaces {
+		b = appendText(b, r)
+	}
+	return append(b, 0xff)
+}
