@@ -86,7 +86,17 @@ func origin(own, defaults *node) string {
 
 // checkLog refuses a log that would fill the memory.
 func (l *loader) checkLog(out *rules.Limit, own, defaults *added, r *record) {
-	if out.Algorithm != rules.SlidingLog || out.Requests <= MaxLogHits {
+	if out.Algorithm != rules.SlidingLog {
+		return
+	}
+	shared := l.options.Replicated && out.Consistency != rules.Strict && out.Scope != rules.NodeLocal
+	if shared && out.Requests > MaxSharedLogHits && out.Requests <= MaxLogHits {
+		l.errorf(r.set[fRequests].pos(), "use sliding_window, consistency: strict, or scope: node"+
+			origin(own.algorithm.at, defaults.algorithm.at),
+			"requests_per_unit %d with sliding_log: every hit goes to the other daemons as a cell of its own, "+
+				"so at most %d", out.Requests, MaxSharedLogHits)
+	}
+	if out.Requests <= MaxLogHits {
 		return
 	}
 	l.errorf(r.set[fRequests].pos(), "use sliding_window, which keeps two counts"+

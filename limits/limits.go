@@ -22,6 +22,8 @@ const (
 	MaxTextBytes = 4_096
 	// MaxLogHits bounds requests_per_unit of a sliding_log.
 	MaxLogHits = 10_000
+	// MaxSharedLogHits bounds it where every stamp goes to other daemons.
+	MaxSharedLogHits = 1_000
 
 	// maxPathBytes bounds the paths of all rules together: a path repeats
 	// the keys and values of every parent.
@@ -48,6 +50,9 @@ type Options struct {
 	// ChargeDenied is charge_denied for the rules that do not say, in files
 	// whose defaults do not say either (RLD_CHARGE_DENIED).
 	ChargeDenied bool
+	// Replicated says that counts go to other daemons: a sliding_log that is
+	// neither strict nor of scope node is then bounded by MaxSharedLogHits.
+	Replicated bool
 }
 
 // Parse compiles all files into one set, all or nothing: with any diagnostic
