@@ -3,6 +3,8 @@ package gossip
 import (
 	"slices"
 	"time"
+
+	"github.com/georld/rld/crdt"
 )
 
 // Link is what is known of a peer.
@@ -63,4 +65,12 @@ func (e *Engine) Due(now time.Duration) bool {
 		}
 	}
 	return false
+}
+
+// RTT returns the round trip to a peer, -1 for unknown.
+func (e *Engine) RTT(id crdt.Slot) time.Duration {
+	if l := e.link(id); l != nil {
+		return l.rtt
+	}
+	return -1
 }

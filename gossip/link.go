@@ -25,11 +25,11 @@ type link struct {
 	// The oldest message that is not acknowledged, or, after some of them
 	// were, the latest: an echo of it without its acknowledgement is a loss.
 	openNonce, openHi, lastNonce uint64
-	backoff  int
-	lastSent time.Duration
-	due      time.Duration
-	urgent   bool
-	sweeping bool
+	backoff                      int
+	lastSent                     time.Duration
+	due                          time.Duration
+	urgent                       bool
+	sweeping                     bool
 
 	// What the peer told.
 	ready   bool

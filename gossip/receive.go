@@ -3,7 +3,6 @@ package gossip
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -249,7 +248,7 @@ func (e *Engine) measure(l *link, m *Message, i int32, in *Cell) {
 // link.
 func (e *Engine) rate(l *link, i int32, slope uint32) {
 	c := &e.state.cells[i]
-	if c.Rate == 0 && slope > 0 && !slices.Contains(l.rated, i) {
+	if c.Rate == 0 && slope > 0 {
 		l.rated = append(l.rated, i)
 	}
 	e.state.setRate(i, slope)

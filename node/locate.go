@@ -69,6 +69,9 @@ func (n *Node) locate(h []Hit, out []Status, i int, now int64) {
 	if n.live.len()+n.promised < n.cfg.MaxKeys || n.sweep(now, sweepOnInsert) > 0 {
 		if n.replica != nil && n.replica.engine.Has(hit.Key) {
 			st.ref = n.learn(hit, now)
+			if n.live.at(st.ref.index).inherited() {
+				st.Degraded = KeysFull
+			}
 			return
 		}
 		n.promised++

@@ -145,7 +145,9 @@ func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 		st := &out[i]
 		st.ahead = n.ahead(h[:i], out, st.ref)
 		cell, log := n.cell(st.ref)
-		st.elsewhere = n.elsewhere(&h[i], cell, st.ref)
+		if n.replica != nil {
+			n.judge(&h[i], cell, st)
+		}
 		st.Over = !quota.Fits(h[i].Limit, cell, log, now, addSat(st.ahead, st.elsewhere), h[i].N)
 		st.Delay = 0
 		if !st.Over && h[i].Limit.Algorithm == rules.LeakyBucket {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 type replica struct {
 	engine  *gossip.Engine
 	rules   uint64 // hash of the rules in force
-	offsets map[crdt.Slot]int64
+	clocks  map[crdt.Slot]peerClock
 	outlier bool
 	held    bool
 	events  []Event
@@ -28,8 +29,8 @@ const maxEvents = 1_024
 func newReplica(cfg Config, slot crdt.Slot) *replica {
 	self := gossip.Peer{ID: slot, Name: cfg.Name, Region: cfg.Region}
 	return &replica{
-		engine:  gossip.New(cfg.Gossip, self, cfg.Shard, cfg.Shards),
-		offsets: map[crdt.Slot]int64{},
+		engine: gossip.New(cfg.Gossip, self, cfg.Shard, cfg.Shards),
+		clocks: map[crdt.Slot]peerClock{},
 	}
 }
 
@@ -47,18 +48,9 @@ func (n *Node) Peers(at Instant, peers []gossip.Peer) {
 	}
 	n.millis(at)
 	n.replica.engine.Peers(at.Mono, peers)
-	live := func(id crdt.Slot, _ int64) bool {
+	maps.DeleteFunc(n.replica.clocks, func(id crdt.Slot, _ peerClock) bool {
 		return !slices.ContainsFunc(peers, func(p gossip.Peer) bool { return p.ID == id })
-	}
-	deleteFunc(n.replica.offsets, live)
-}
-
-func deleteFunc[K comparable, V any](m map[K]V, drop func(K, V) bool) {
-	for k, v := range m {
-		if drop(k, v) {
-			delete(m, k)
-		}
-	}
+	})
 }
 
 // ErrAlone is returned by Step of a node that replicates nothing.
@@ -77,11 +69,7 @@ func (n *Node) Step(at Instant, m *gossip.Message) error {
 		n.refused(at, m, err)
 		return err
 	}
-	n.replica.offsets[m.From] = m.Stamp.Millis() - now
-	if err := n.clock.Observe(at, m.Stamp); err != nil {
-		ahead := m.Stamp.Millis() - now
-		n.replica.event(Event{at.Mono, DriftRejected, m.From, 0, uint64(max(0, ahead))})
-	}
+	n.observe(at, now, m)
 	n.at, n.now = Instant{}, 0 // the clock may have moved
 	n.absorb(at, changes)
 	return nil
@@ -160,14 +148,20 @@ func (n *Node) follow(e *entry, h *Hit, now int64) {
 	e.keepUntil(quota.Expires(l, &e.cell))
 }
 
-// learn makes an entry for a key that only others counted so far.
+// learn makes an entry for a key that others counted and this node did not, or
+// only in an overflow counter.
 func (n *Node) learn(h *Hit, now int64) ref {
 	i := n.live.insert(h.Key)
 	e := n.live.at(i)
+	if from := n.locateNew(h, 0, now); from.where == heir {
+		n.inherit(e, n.overflow.at(from.from))
+	}
 	l, eng := h.Limit, n.replica.engine
 	switch {
 	case l.Algorithm == rules.SlidingLog:
-		e.log = n.logs.take()
+		if e.log < 0 {
+			e.log = n.logs.take()
+		}
 		eng.Labels(h.Key, func(label, _ int64, hits uint64) {
 			quota.Absorb(l, &e.cell, n.logs.get(e.log), now, label, hits)
 		})
@@ -175,10 +169,10 @@ func (n *Node) learn(h *Hit, now int64) ref {
 		n.learnBucket(h, e, now)
 	default:
 		quota.Roll(l, &e.cell, now)
-		e.cell.Count = eng.Total(h.Key, e.cell.Label)
-		e.cell.Prev = eng.Total(h.Key, e.cell.Label-l.Window())
+		e.cell.Count = addSat(e.cell.Count, eng.Total(h.Key, e.cell.Label))
+		e.cell.Prev = addSat(e.cell.Prev, eng.Total(h.Key, e.cell.Label-l.Window()))
 		if over := e.cell.Prev; l.CarryDebt && over > uint64(l.Requests) {
-			e.cell.Carry = over - uint64(l.Requests)
+			e.cell.Carry = max(e.cell.Carry, over-uint64(l.Requests))
 		}
 	}
 	e.keepUntil(max(now+1, quota.Expires(l, &e.cell)))
@@ -205,9 +199,18 @@ func (n *Node) learnBucket(h *Hit, e *entry, now int64) {
 	}
 }
 
+// judge sets what a status owes to others: what they are estimated to have
+// been granted, and whether this daemon lives in their time.
+func (n *Node) judge(h *Hit, c *quota.Cell, st *Status) {
+	st.elsewhere = n.elsewhere(h, c, st.ref)
+	if n.replica.outlier && st.Degraded == NotDegraded && h.Limit.Scope != rules.NodeLocal {
+		st.Degraded = ClockOff
+	}
+}
+
 // elsewhere estimates what others were granted on a key since they were heard.
 func (n *Node) elsewhere(h *Hit, c *quota.Cell, at ref) uint64 {
-	if n.replica == nil || n.cfg.Naive || at.where != inLive {
+	if n.cfg.Naive || at.where != inLive {
 		return 0
 	}
 	from := c.Label
@@ -233,9 +236,6 @@ func (n *Node) share(h *Hit, now int64, st *Status) {
 	}
 	if !n.replica.engine.Add(n.at.Mono, h.Key, label, span, h.N, st.Remaining) && st.Degraded == NotDegraded {
 		st.Degraded = CellsFull
-	}
-	if n.replica.outlier && st.Degraded == NotDegraded {
-		st.Degraded = ClockOff
 	}
 }
 

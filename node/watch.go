@@ -1,9 +1,38 @@
 package node
 
 import (
+	"math"
 	"slices"
 	"time"
+
+	"github.com/georld/rld/gossip"
 )
+
+// peerClock is what is known of a peer's clock: it is ahead of this one by low
+// to high milliseconds, of which a message's time on the way is the difference.
+type peerClock struct {
+	low, high int64
+	rejected  bool
+}
+
+// observe takes in the stamp of a message. A clock too far ahead is not
+// followed, which is told once until it is followed again.
+func (n *Node) observe(at Instant, now int64, m *gossip.Message) {
+	r := n.replica
+	was := r.clocks[m.From]
+	off := m.Stamp.Millis() - now
+	is := peerClock{low: off, high: math.MaxInt64}
+	if trip := r.engine.RTT(m.From); trip >= 0 {
+		is.high = off + trip.Milliseconds()
+	}
+	if err := n.clock.Observe(at, m.Stamp); err != nil {
+		is.rejected = true
+		if !was.rejected {
+			r.event(Event{at.Mono, DriftRejected, m.From, 0, uint64(max(0, off))})
+		}
+	}
+	r.clocks[m.From] = is
+}
 
 // watchClock compares this clock with the peers'. A wall clock that leapt ahead
 // is believed when a majority has it too, and at once by a node that has no
@@ -11,37 +40,36 @@ import (
 // off.
 func (n *Node) watchClock(now time.Duration) {
 	r := n.replica
-	offsets := make([]int64, 0, len(r.offsets))
-	for _, off := range r.offsets {
-		offsets = append(offsets, off)
-	}
-	slices.Sort(offsets)
-	n.watchJump(now, offsets)
+	n.watchJump(now)
 	limit := n.cfg.maxOffset() * 4 / 5
-	ahead, behind := 0, 0
-	for _, off := range offsets {
-		if off > limit {
-			ahead++
+	var ahead, behind []int64
+	for _, c := range r.clocks {
+		if c.low > limit {
+			ahead = append(ahead, c.low)
 		}
-		if off < -limit {
-			behind++
+		if c.high < -limit {
+			behind = append(behind, -c.high)
 		}
 	}
-	outlier := 2*max(ahead, behind) > len(offsets)+1
+	off := ahead
+	if len(behind) > len(ahead) {
+		off = behind
+	}
+	outlier := 2*len(off) > len(r.clocks)+1
 	if outlier == r.outlier {
 		return
 	}
 	r.outlier = outlier
 	e := Event{At: now, Kind: ClockAgrees}
 	if outlier {
-		e.Kind = ClockOutlier
-		median := offsets[len(offsets)/2]
-		e.Amount = uint64(max(median, -median))
+		slices.Sort(off)
+		e.Kind, e.Amount = ClockOutlier, uint64(off[len(off)/2])
 	}
 	r.event(e)
 }
 
-func (n *Node) watchJump(now time.Duration, offsets []int64) {
+// watchJump decides about a leap of the wall clock that is held back.
+func (n *Node) watchJump(now time.Duration) {
 	r := n.replica
 	jump := n.clock.Held()
 	if jump == 0 {
@@ -49,14 +77,14 @@ func (n *Node) watchJump(now time.Duration, offsets []int64) {
 		return
 	}
 	with := 0
-	for _, off := range offsets {
-		if off > jump.Milliseconds()/2 {
+	for _, c := range r.clocks {
+		if c.high != math.MaxInt64 && c.high > jump.Milliseconds()/2 {
 			with++
 		}
 	}
 	amount := uint64(jump.Milliseconds())
 	switch {
-	case 2*with > len(offsets) || len(offsets) == 0:
+	case 2*with > len(r.clocks) || len(r.clocks) == 0:
 		n.clock.AdoptJump()
 		r.held = false
 		r.event(Event{At: now, Kind: JumpAdopted, Amount: amount})
