@@ -1,5 +1,6 @@
-// Package rldv1 is the native gRPC API of rld. All but this file is generated
-// from rld.proto: edit that and run make generate.
+// Package rldv1 is the native gRPC API of rld, and what its daemons tell each
+// other. All but this file is generated, from rld.proto and peer.proto: edit
+// those and run make generate.
 package rldv1
 
 //go:generate go run -C ../../../internal/tools ./protogen

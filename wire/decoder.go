@@ -1,0 +1,289 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+)
+
+// decoder reads one frame. It keeps the first fault and stops there.
+type decoder struct {
+	head gossip.Message // what the messages have in common
+	base int64
+
+	slots  table[crdt.Slot]
+	spans  table[gossip.Span]
+	latest []int64 // for each span the label of its latest cell, or of the first to come
+	met    int     // slots that parts have named, of slots
+	spent  int     // spans that cells have named, of spans
+	cells  int
+	denied int // refusals
+
+	part int // number of the part at hand, -1 outside
+	err  error
+}
+
+// fail keeps a fault, unless it has one.
+func (d *decoder) fail(format string, args ...any) {
+	if d.err != nil {
+		return
+	}
+	where := "frame: "
+	if d.part >= 0 {
+		where = fmt.Sprintf("part %d of the frame: ", d.part)
+	}
+	d.err = malformed("%s", where+fmt.Sprintf(format, args...))
+}
+
+func (d *decoder) exceed(what string, got, limit int) {
+	if d.err == nil {
+		d.err = &SizeError{What: what, Got: got, Max: limit}
+	}
+}
+
+// frame reads all after the envelope. It returns nothing of use after a fault.
+func (d *decoder) frame(payload []byte) []gossip.Message {
+	if d.head.From == d.head.To {
+		d.fail("it is from %v to itself", d.head.From)
+	}
+	d.base = d.head.Stamp.Millis()
+	r := reader{d: d, b: payload}
+	lastShard := r.uint(frameLastShard)
+	if lastShard >= MaxShards {
+		r.fail("it is of one of %d shards, want at most %d", lastShard+1, MaxShards)
+	}
+	d.head.Shards = int(lastShard) + 1
+	d.head.Ready = !r.flag(frameUnready)
+	d.head.Nonce = r.uint(frameNonce)
+	d.head.Echo = r.uint(frameEcho)
+	d.head.Held = r.uint(frameHeld)
+	var parts [MaxShards][]byte
+	n := 0
+	for content := r.content(frameParts); content != nil; content = r.content(frameParts) {
+		if n == d.head.Shards {
+			r.fail("it has more parts than its %d shards", n)
+			break
+		}
+		parts[n] = content
+		n++
+	}
+	d.readSlots(&r)
+	d.readSpans(&r)
+	if r.end(); n == 0 {
+		r.fail("it has no parts, want at least one")
+	}
+	if d.err != nil {
+		return nil
+	}
+	return d.messages(parts[:n])
+}
+
+// readSlots reads the table of slots.
+func (d *decoder) readSlots(r *reader) {
+	content, n := r.rows(frameSlots, 8)
+	if n == 0 {
+		return
+	}
+	d.slots.values = make([]crdt.Slot, 0, n)
+	for i := range n {
+		s := crdt.Slot(binary.LittleEndian.Uint64(content[8*i:]))
+		if _, first := d.slots.number(s); !first || s == d.head.From || s == d.head.To {
+			r.fail("slot %v is there twice", s)
+			return
+		}
+	}
+}
+
+// readSpans reads the table of spans.
+func (d *decoder) readSpans(r *reader) {
+	for content := r.content(frameSpans); content != nil; content = r.content(frameSpans) {
+		if len(d.latest) == MaxFrameCells {
+			d.exceed("spans", len(d.latest)+1, MaxFrameCells)
+		}
+		if d.err != nil {
+			return
+		}
+		d.readSpan(reader{d: d, b: content})
+	}
+}
+
+func (d *decoder) readSpan(r reader) {
+	var s gossip.Span
+	if r.next(spanRule) {
+		if s.Rule = r.word(); s.Rule == 0 {
+			r.fail("rule of a span is 0 or cut, want it left out")
+		}
+	}
+	width, carry := r.uint(spanWidth), r.uint(spanCarry)
+	if width < 1 || width > math.MaxInt64 || carry > math.MaxInt64 {
+		r.fail("span of %d ms with %d ms more, want 1 or more and 0 or more in 63 bits", width, carry)
+	}
+	s.Width, s.Carry = int64(width), int64(carry)
+	s.Regional = r.flag(spanRegional)
+	label := d.base + unzigzag(r.uint(spanLabel))
+	r.end()
+	if _, first := d.spans.number(s); !first {
+		r.fail("span %+v is there twice", s)
+	}
+	d.latest = append(d.latest, label)
+}
+
+// messages reads the parts.
+func (d *decoder) messages(parts [][]byte) []gossip.Message {
+	msgs := make([]gossip.Message, len(parts))
+	before := &gossip.Message{Shard: -1}
+	for i := range msgs {
+		msgs[i] = d.head
+		d.part = i
+		d.readPart(reader{d: d, b: parts[i]}, before, &msgs[i])
+		if d.err != nil {
+			return nil
+		}
+		before = &msgs[i]
+	}
+	d.part = -1
+	if d.met < len(d.slots.values) || d.spent < len(d.latest) {
+		d.fail("%d slots and %d spans, of which %d and %d are used",
+			len(d.slots.values), len(d.latest), d.met, d.spent)
+	}
+	return msgs
+}
+
+// readPart reads into m what one shard says. before is the message before it.
+func (d *decoder) readPart(r reader, before, m *gossip.Message) {
+	skipped := r.uint(partSkipped)
+	if skipped >= uint64(m.Shards-before.Shard-1) {
+		r.fail("%d shards after shard %d are skipped, and there are only %d", skipped, before.Shard, m.Shards)
+		return
+	}
+	m.Shard = before.Shard + 1 + int(skipped)
+	m.Hi = r.uint(partHi)
+	changed := r.uint(partChanged)
+	if changed > m.Hi {
+		r.fail("%d versions up to %d, want at most as many", changed, m.Hi)
+	}
+	m.Lo = m.Hi - changed
+	m.Ack = r.uint(partAck)
+	m.Complete = !r.flag(partIncomplete)
+	m.Urgent = r.flag(partUrgent)
+	m.Unsent = r.duration(r.uint(partUnsent))
+	if content := r.content(partViews); content != nil {
+		d.readViews(reader{d: d, b: content}, m)
+		if sameViews(before, m) {
+			r.fail("views as in the part before, want them left out")
+		}
+	} else {
+		m.Own, m.Behind = before.Own, slices.Clone(before.Behind)
+	}
+	for content := r.content(partCells); content != nil; content = r.content(partCells) {
+		d.readCells(reader{d: d, b: content}, m)
+	}
+	for content := r.content(partRefused); content != nil; content = r.content(partRefused) {
+		d.readRefused(reader{d: d, b: content}, m)
+	}
+	d.readDigests(&r, m)
+	d.readRepair(&r, m)
+	r.end()
+}
+
+func (d *decoder) readViews(r reader, m *gossip.Message) {
+	m.Own = r.duration(r.uint(viewsOwn))
+	regions, ages := r.column(viewsRegions), r.column(viewsAges)
+	r.end()
+	n := regions.count()
+	if n > MaxViews {
+		d.exceed("regions", n, MaxViews)
+		return
+	}
+	if n > 0 {
+		m.Behind = make([]gossip.Behind, n)
+	}
+	for i := range m.Behind {
+		m.Behind[i] = gossip.Behind{Region: d.slot(regions.next()), Age: r.duration(ages.next())}
+		if i > 0 && m.Behind[i].Region <= m.Behind[i-1].Region {
+			r.fail("regions are not ascending at %d", i)
+		}
+	}
+	regions.any = 1 // the list is needed for its length
+	r.ends(&regions)
+	r.ends(&ages)
+}
+
+func (d *decoder) readDigests(r *reader, m *gossip.Message) {
+	buckets := r.column(partBuckets)
+	content, n := r.rows(partDigests, 8)
+	if n > math.MaxUint16+1 {
+		d.exceed("digests", n, math.MaxUint16+1)
+		return
+	}
+	if n > 0 {
+		m.Digests = make([]gossip.BucketDigest, n)
+	}
+	after := uint64(0)
+	for i := range m.Digests {
+		m.Digests[i] = gossip.BucketDigest{
+			Bucket: r.bucket(&after, buckets.next()),
+			Digest: crdt.Digest(binary.LittleEndian.Uint64(content[8*i:])),
+		}
+	}
+	r.ends(&buckets)
+}
+
+func (d *decoder) readRepair(r *reader, m *gossip.Message) {
+	repair := r.column(partRepair)
+	n := repair.count()
+	if n > math.MaxUint16+1 {
+		d.exceed("buckets", n, math.MaxUint16+1)
+		return
+	}
+	if n > 0 {
+		m.Repair = make([]uint16, n)
+	}
+	after := uint64(0)
+	for i := range m.Repair {
+		m.Repair[i] = r.bucket(&after, repair.next())
+	}
+	repair.any = 1 // the list is needed for its length
+	r.ends(&repair)
+}
+
+// bucket returns the bucket so far from after, and moves after behind it.
+func (r *reader) bucket(after *uint64, distance uint64) uint16 {
+	if distance > math.MaxUint16-min(*after, math.MaxUint16) || *after > math.MaxUint16 {
+		r.fail("bucket beyond %d", math.MaxUint16)
+		return 0
+	}
+	bucket := *after + distance
+	*after = bucket + 1
+	return uint16(bucket)
+}
+
+func (r *reader) duration(ms uint64) time.Duration {
+	if ms > uint64(maxMillis) {
+		r.fail("duration of %d ms, want at most %d", ms, maxMillis)
+		return 0
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// slot returns the slot of a number. Numbers are first named in their order.
+func (d *decoder) slot(n uint64) crdt.Slot {
+	switch {
+	case n == 0:
+		return d.head.From
+	case n == 1:
+		return d.head.To
+	case n-2 < uint64(d.met):
+	case n-2 == uint64(d.met) && d.met < len(d.slots.values):
+		d.met++
+	default:
+		d.fail("slot %d is named before slot %d or does not exist", n, d.met+2)
+		return 0
+	}
+	return d.slots.values[n-2]
+}

@@ -1,0 +1,161 @@
+package wire
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+)
+
+// keySize is the size of a key in bytes.
+const keySize = 16
+
+// owner reads whose cells follow: kind and slot, which must be above those of
+// the cell before, if there is one.
+func (d *decoder) owner(r *reader, kindField, slotField tag, first bool, before gossip.CellID) gossip.CellID {
+	kind := r.uint(kindField)
+	if kind > uint64(gossip.RegionSum) {
+		r.fail("cells of kind %d, want at most %d", kind, gossip.RegionSum)
+		return gossip.CellID{}
+	}
+	id := gossip.CellID{Kind: gossip.Kind(kind), Slot: d.slot(r.uint(slotField))}
+	if !first && (id.Kind < before.Kind || id.Kind == before.Kind && id.Slot <= before.Slot) {
+		r.fail("slots of cells are not ascending at %v", id.Slot)
+	}
+	return id
+}
+
+// readCells reads the cells of one slot and appends them to m.
+func (d *decoder) readCells(r reader, m *gossip.Message) {
+	var before gossip.CellID
+	if n := len(m.Cells); n > 0 {
+		before = m.Cells[n-1].CellID
+	}
+	id := d.owner(&r, cellsKind, cellsSlot, len(m.Cells) == 0, before)
+	keys, n := r.rows(cellsKeys, keySize)
+	in := columns{
+		more: r.column(cellsMore), spans: r.column(cellsSpans), labels: r.column(cellsLabels),
+		admitted: r.column(cellsAdmitted), refunded: r.column(cellsRefunded), rates: r.column(cellsRates),
+	}
+	r.end()
+	count := in.admitted.count()
+	if d.cells += count; d.cells > MaxFrameCells {
+		d.exceed("cells", d.cells, MaxFrameCells)
+	}
+	if n == 0 || n > count {
+		r.fail("%d keys of %d cells, want at least one each", n, count)
+	}
+	if d.err != nil {
+		return
+	}
+	start := len(m.Cells)
+	m.Cells = slices.Grow(m.Cells, count)[:start+count]
+	rest := m.Cells[start:]
+	var last crdt.Key
+	for i := range n {
+		id.Key = readKey(keys[keySize*i:])
+		if i > 0 && (id.Key.Hi < last.Hi || id.Key.Hi == last.Hi && id.Key.Lo <= last.Lo) {
+			r.fail("keys of slot %v are not ascending at %d", id.Slot, i)
+			return
+		}
+		last = id.Key
+		more := in.more.next()
+		if more >= uint64(len(rest)) {
+			r.fail("more cells of the keys of slot %v than its %d", id.Slot, count)
+			return
+		}
+		d.keyCells(&r, &in, id, rest[:more+1])
+		if d.err != nil {
+			return
+		}
+		rest = rest[more+1:]
+	}
+	if len(rest) > 0 {
+		r.fail("fewer cells of the keys of slot %v than its %d", id.Slot, count)
+	}
+	in.admitted.any = 1 // the column is needed for its length
+	for _, c := range [...]*column{&in.more, &in.spans, &in.labels, &in.admitted, &in.refunded, &in.rates} {
+		r.ends(c)
+	}
+}
+
+// columns is what a slot's cells consist of besides their keys.
+type columns struct{ more, spans, labels, admitted, refunded, rates column }
+
+// keyCells reads the next cells, all of one key.
+func (d *decoder) keyCells(r *reader, in *columns, id gossip.CellID, cells []gossip.Cell) {
+	for i := range cells {
+		n, distance := in.spans.next(), in.labels.next()
+		if n >= uint64(d.spent) {
+			if n > uint64(d.spent) || d.spent == len(d.latest) {
+				r.fail("span %d is named before span %d or does not exist", n, d.spent)
+				return
+			}
+			if d.spent++; distance != 0 {
+				r.fail("first label of span %d is not the one that the span names", n)
+			}
+		}
+		d.latest[n] += unzigzag(distance)
+		id.Label = d.latest[n]
+		rate := in.rates.next()
+		c := &cells[i]
+		c.CellID, c.Span, c.Rate = id, d.spans.values[n], uint32(rate)
+		c.Value = crdt.PN{P: in.admitted.next(), N: in.refunded.next()}
+		switch {
+		case rate > math.MaxUint32:
+			r.fail("rate of %d, want at most %d", rate, uint32(math.MaxUint32))
+		case i > 0 && c.Label <= cells[i-1].Label:
+			r.fail("labels of a key are not ascending at %d", c.Label)
+		}
+		if fault := cellFault(c); fault != "" {
+			r.fail("cell %v: %s", c, fault)
+			return
+		}
+	}
+}
+
+// readRefused reads the refusals of one slot and appends them to m.
+func (d *decoder) readRefused(r reader, m *gossip.Message) {
+	var before gossip.CellID
+	if n := len(m.Refused); n > 0 {
+		before = m.Refused[n-1].CellID
+	}
+	id := d.owner(&r, refusedKind, refusedSlot, len(m.Refused) == 0, before)
+	keys, n := r.rows(refusedKeys, keySize)
+	labels, reasons := r.column(refusedLabels), r.column(refusedReasons)
+	r.end()
+	if d.denied += n; d.denied > MaxFrameCells {
+		d.exceed("refusals", d.denied, MaxFrameCells)
+	}
+	if n == 0 {
+		r.fail("refusals of slot %v without keys", id.Slot)
+	}
+	if d.err != nil {
+		return
+	}
+	m.Refused = slices.Grow(m.Refused, n)
+	label := d.base
+	for i := range n {
+		label += unzigzag(labels.next())
+		next := gossip.CellID{Kind: id.Kind, Slot: id.Slot, Key: readKey(keys[keySize*i:]), Label: label}
+		if i > 0 && id.Compare(next) >= 0 {
+			r.fail("refusals of slot %v are not ascending at %d", id.Slot, i)
+			return
+		}
+		id = next
+		reason := reasons.next()
+		if reason > math.MaxUint8-1 || !knownReason(gossip.Reason(reason+1)) {
+			r.fail("refusal for reason %d, want %d or %d", reason+1, gossip.TooFarAhead, gossip.NoRoom)
+			return
+		}
+		m.Refused = append(m.Refused, gossip.Refusal{CellID: next, Reason: gossip.Reason(reason + 1)})
+	}
+	r.ends(&labels)
+	r.ends(&reasons)
+}
+
+func readKey(b []byte) crdt.Key {
+	return crdt.Key{Hi: binary.BigEndian.Uint64(b), Lo: binary.BigEndian.Uint64(b[8:])}
+}

@@ -1,0 +1,223 @@
+package wire
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+)
+
+// encoder writes one frame. Tables are written after what names their rows,
+// and lengths before what they are of by moving it, so that messages are
+// walked once.
+type encoder struct {
+	b []byte
+
+	from, to crdt.Slot
+	slots    table[crdt.Slot] // but for those two
+	spans    table[gossip.Span]
+	labels   []spanLabels // of the spans
+	base     int64        // what the first label of a span is relative to
+
+	numbers, distances []uint64 // columns to be
+	cells, refused     int
+}
+
+// spanLabels is the labels of the first and the latest cell with a span.
+type spanLabels struct{ first, latest int64 }
+
+// frame writes all after the envelope.
+func (e *encoder) frame(msgs []gossip.Message) error {
+	if err := checkFrame(msgs); err != nil {
+		return err
+	}
+	head := &msgs[0]
+	e.from, e.to, e.base = head.From, head.To, head.Stamp.Millis()
+
+	e.uint(frameLastShard, uint64(head.Shards-1))
+	e.flag(frameUnready, !head.Ready)
+	e.uint(frameNonce, head.Nonce)
+	e.uint(frameEcho, head.Echo)
+	e.uint(frameHeld, head.Held)
+	before := &gossip.Message{Shard: -1}
+	for i := range msgs {
+		if err := e.part(before, &msgs[i]); err != nil {
+			return err
+		}
+		before = &msgs[i]
+	}
+	e.words(frameSlots, e.slots.values)
+	for i := range e.spans.values {
+		s := &e.spans.values[i]
+		at := e.open(frameSpans)
+		if s.Rule != 0 {
+			e.b = append(e.b, byte(spanRule))
+			e.b = binary.LittleEndian.AppendUint64(e.b, s.Rule)
+		}
+		e.uint(spanWidth, uint64(s.Width))
+		e.uint(spanCarry, uint64(s.Carry))
+		e.flag(spanRegional, s.Regional)
+		e.uint(spanLabel, zigzag(e.labels[i].first-e.base))
+		e.close(at)
+	}
+	return nil
+}
+
+// checkFrame returns an error unless msgs can share a frame.
+func checkFrame(msgs []gossip.Message) error {
+	if len(msgs) == 0 {
+		return malformed("no messages, want at least one")
+	}
+	head := &msgs[0]
+	switch {
+	case head.From == head.To:
+		return malformed("message from %v to itself", head.From)
+	case head.Shards < 1 || head.Shards > MaxShards:
+		return malformed("message of one of %d shards, want 1 to %d", head.Shards, MaxShards)
+	}
+	after := 0
+	for i := range msgs {
+		m := &msgs[i]
+		if m.From != head.From || m.To != head.To || m.Shards != head.Shards || m.Header != head.Header {
+			return malformed("message %d differs from message 0 in what a frame holds once", i)
+		}
+		if m.Shard < after || m.Shard >= m.Shards {
+			return malformed("message %d is of shard %d, want %d to %d", i, m.Shard, after, m.Shards-1)
+		}
+		after = m.Shard + 1
+	}
+	return nil
+}
+
+// part writes what one shard says. before is the message before it in the
+// frame.
+func (e *encoder) part(before, m *gossip.Message) error {
+	if err := checkPart(m); err != nil {
+		return err
+	}
+	at := e.open(frameParts)
+	e.uint(partSkipped, uint64(m.Shard-before.Shard-1))
+	e.uint(partHi, m.Hi)
+	e.uint(partChanged, m.Hi-m.Lo)
+	e.uint(partAck, m.Ack)
+	e.flag(partIncomplete, !m.Complete)
+	e.flag(partUrgent, m.Urgent)
+	e.uint(partUnsent, millis(m.Unsent))
+	if !sameViews(before, m) {
+		e.views(m)
+	}
+	if err := e.allCells(m); err != nil {
+		return err
+	}
+	if err := e.allRefused(m); err != nil {
+		return err
+	}
+	e.digests(m.Digests)
+	e.repair(m.Repair)
+	e.close(at)
+	return nil
+}
+
+// checkPart returns an error unless what is not a cell of m can be sent.
+func checkPart(m *gossip.Message) error {
+	switch {
+	case m.Lo > m.Hi:
+		return malformed("shard %d: versions (%d, %d] are none", m.Shard, m.Lo, m.Hi)
+	case m.Unsent < 0 || m.Own < 0:
+		return malformed("shard %d: age of %v or %v, want 0 or more", m.Shard, m.Unsent, m.Own)
+	case len(m.Behind) > MaxViews:
+		return &SizeError{What: "regions", Got: len(m.Behind), Max: MaxViews}
+	}
+	for i := range m.Behind {
+		if i > 0 && m.Behind[i].Region <= m.Behind[i-1].Region {
+			return malformed("shard %d: regions are not ascending at %d", m.Shard, i)
+		}
+		if m.Behind[i].Age < 0 {
+			return malformed("shard %d: age of %v, want 0 or more", m.Shard, m.Behind[i].Age)
+		}
+	}
+	for i := 1; i < len(m.Digests); i++ {
+		if m.Digests[i].Bucket <= m.Digests[i-1].Bucket {
+			return malformed("shard %d: digests are not ascending at %d", m.Shard, i)
+		}
+	}
+	return nil
+}
+
+// sameViews reports whether two messages will arrive with the same views.
+func sameViews(a, b *gossip.Message) bool {
+	if millis(a.Own) != millis(b.Own) || len(a.Behind) != len(b.Behind) {
+		return false
+	}
+	for i := range a.Behind {
+		x, y := &a.Behind[i], &b.Behind[i]
+		if x.Region != y.Region || millis(x.Age) != millis(y.Age) {
+			return false
+		}
+	}
+	return true
+}
+
+func (e *encoder) views(m *gossip.Message) {
+	at := e.open(partViews)
+	e.uint(viewsOwn, millis(m.Own))
+	e.numbers = e.numbers[:0]
+	for i := range m.Behind {
+		e.numbers = append(e.numbers, e.slot(m.Behind[i].Region))
+	}
+	e.required(viewsRegions, e.numbers)
+	e.numbers = e.numbers[:0]
+	for i := range m.Behind {
+		e.numbers = append(e.numbers, millis(m.Behind[i].Age))
+	}
+	e.column(viewsAges, e.numbers)
+	e.close(at)
+}
+
+func (e *encoder) digests(digests []gossip.BucketDigest) {
+	if len(digests) == 0 {
+		return
+	}
+	e.numbers = e.numbers[:0]
+	after := uint16(0)
+	for i := range digests {
+		e.numbers = append(e.numbers, uint64(digests[i].Bucket-after))
+		after = digests[i].Bucket + 1
+	}
+	e.column(partBuckets, e.numbers)
+	at := e.open(partDigests)
+	for i := range digests {
+		e.b = binary.LittleEndian.AppendUint64(e.b, uint64(digests[i].Digest))
+	}
+	e.close(at)
+}
+
+// repair writes the buckets in order, each once.
+func (e *encoder) repair(buckets []uint16) {
+	if !slices.IsSorted(buckets) {
+		buckets = slices.Sorted(slices.Values(buckets))
+	}
+	e.numbers = e.numbers[:0]
+	after := uint16(0)
+	for i, bucket := range buckets {
+		if i > 0 && bucket == buckets[i-1] {
+			continue
+		}
+		e.numbers = append(e.numbers, uint64(bucket-after))
+		after = bucket + 1
+	}
+	e.required(partRepair, e.numbers)
+}
+
+// slot returns the number of a slot in the frame.
+func (e *encoder) slot(s crdt.Slot) uint64 {
+	switch s {
+	case e.from:
+		return 0
+	case e.to:
+		return 1
+	}
+	i, _ := e.slots.number(s)
+	return uint64(i) + 2
+}

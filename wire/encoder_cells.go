@@ -1,0 +1,189 @@
+package wire
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+)
+
+// allCells writes the cells of a part, slot by slot.
+func (e *encoder) allCells(m *gossip.Message) error {
+	if e.cells += len(m.Cells); e.cells > MaxFrameCells {
+		return &SizeError{What: "cells", Got: e.cells, Max: MaxFrameCells}
+	}
+	cells := sorted(m.Cells)
+	for i := range cells {
+		c := &cells[i]
+		switch {
+		case !knownKind(c.Kind):
+			return malformed("shard %d: cell of kind %d, want at most %d", m.Shard, c.Kind, gossip.RegionSum)
+		case i > 0 && c.CellID == cells[i-1].CellID:
+			return malformed("shard %d: cell %v is there twice", m.Shard, c)
+		}
+		if fault := cellFault(c); fault != "" {
+			return malformed("shard %d: cell %v: %s", m.Shard, c, fault)
+		}
+	}
+	for len(cells) > 0 {
+		n := 1
+		for n < len(cells) && cells[n].Slot == cells[0].Slot && cells[n].Kind == cells[0].Kind {
+			n++
+		}
+		e.slotCells(cells[:n])
+		cells = cells[n:]
+	}
+	return nil
+}
+
+// sorted returns the cells in order.
+func sorted(cells []gossip.Cell) []gossip.Cell {
+	for i := 1; i < len(cells); i++ {
+		if cells[i-1].CellID.Compare(cells[i].CellID) > 0 {
+			cells = slices.Clone(cells)
+			slices.SortFunc(cells, func(a, b gossip.Cell) int { return a.CellID.Compare(b.CellID) })
+			break
+		}
+	}
+	return cells
+}
+
+// slotCells writes the cells of one slot.
+func (e *encoder) slotCells(cells []gossip.Cell) {
+	at := e.open(partCells)
+	e.uint(cellsKind, uint64(cells[0].Kind))
+	e.uint(cellsSlot, e.slot(cells[0].Slot))
+	e.cellKeys(cells)
+	e.cellLabels(cells)
+	column := e.numbers[:0]
+	for i := range cells {
+		column = append(column, cells[i].Value.P)
+	}
+	e.required(cellsAdmitted, column)
+	column = column[:0]
+	for i := range cells {
+		column = append(column, cells[i].Value.N)
+	}
+	e.column(cellsRefunded, column)
+	column = column[:0]
+	for i := range cells {
+		column = append(column, uint64(cells[i].Rate))
+	}
+	e.column(cellsRates, column)
+	e.close(at)
+}
+
+// cellKeys writes each key once, and how many cells it has beyond one.
+func (e *encoder) cellKeys(cells []gossip.Cell) {
+	at := e.open(cellsKeys)
+	more := slices.Grow(e.numbers[:0], len(cells))
+	for i := range cells {
+		if i > 0 && cells[i].Key == cells[i-1].Key {
+			more[len(more)-1]++
+			continue
+		}
+		e.key(cells[i].Key)
+		more = append(more, 0)
+	}
+	e.close(at)
+	e.column(cellsMore, more)
+	e.numbers = more
+}
+
+// cellLabels writes the spans and labels.
+func (e *encoder) cellLabels(cells []gossip.Cell) {
+	spans, distances := e.numbers[:0], slices.Grow(e.distances[:0], len(cells))
+	n := -1 // number of the span of the cell before
+	for i := range cells {
+		c := &cells[i]
+		if i == 0 || c.Span != cells[i-1].Span {
+			var first bool
+			if n, first = e.spans.number(c.Span); first {
+				if cap(e.labels) == 0 {
+					e.labels = make([]spanLabels, 0, firstRoom)
+				}
+				e.labels = append(e.labels, spanLabels{first: c.Label, latest: c.Label})
+			}
+		}
+		spans = append(spans, uint64(n))
+		distances = append(distances, zigzag(c.Label-e.labels[n].latest))
+		e.labels[n].latest = c.Label
+	}
+	e.column(cellsSpans, spans)
+	e.column(cellsLabels, distances)
+	e.numbers, e.distances = spans, distances
+}
+
+func (e *encoder) key(k crdt.Key) {
+	e.b = binary.BigEndian.AppendUint64(e.b, k.Hi)
+	e.b = binary.BigEndian.AppendUint64(e.b, k.Lo)
+}
+
+// allRefused writes the refusals of a part, slot by slot.
+func (e *encoder) allRefused(m *gossip.Message) error {
+	if e.refused += len(m.Refused); e.refused > MaxFrameCells {
+		return &SizeError{What: "refusals", Got: e.refused, Max: MaxFrameCells}
+	}
+	refused := latest(m.Refused)
+	for i := range refused {
+		r := &refused[i]
+		switch {
+		case !knownKind(r.Kind):
+			return malformed("shard %d: refusal of kind %d, want at most %d", m.Shard, r.Kind, gossip.RegionSum)
+		case !knownReason(r.Reason):
+			return malformed("shard %d: refusal for reason %d, want %d or %d",
+				m.Shard, r.Reason, gossip.TooFarAhead, gossip.NoRoom)
+		}
+	}
+	for len(refused) > 0 {
+		n := 1
+		for n < len(refused) && refused[n].Slot == refused[0].Slot && refused[n].Kind == refused[0].Kind {
+			n++
+		}
+		e.slotRefused(refused[:n])
+		refused = refused[n:]
+	}
+	return nil
+}
+
+// latest returns the refusals in order, of several of one cell the last.
+func latest(refused []gossip.Refusal) []gossip.Refusal {
+	compare := func(a, b gossip.Refusal) int { return a.CellID.Compare(b.CellID) }
+	ascending := true
+	for i := 1; i < len(refused) && ascending; i++ {
+		ascending = compare(refused[i-1], refused[i]) < 0
+	}
+	if ascending {
+		return refused
+	}
+	refused = slices.Clone(refused)
+	slices.Reverse(refused) // the last comes first, and stays
+	slices.SortStableFunc(refused, compare)
+	return slices.CompactFunc(refused, func(a, b gossip.Refusal) bool { return a.CellID == b.CellID })
+}
+
+// slotRefused writes the refusals of one slot.
+func (e *encoder) slotRefused(refused []gossip.Refusal) {
+	at := e.open(partRefused)
+	e.uint(refusedKind, uint64(refused[0].Kind))
+	e.uint(refusedSlot, e.slot(refused[0].Slot))
+	keys := e.open(refusedKeys)
+	for i := range refused {
+		e.key(refused[i].Key)
+	}
+	e.close(keys)
+	column, before := e.numbers[:0], e.base
+	for i := range refused {
+		column = append(column, zigzag(refused[i].Label-before))
+		before = refused[i].Label
+	}
+	e.column(refusedLabels, column)
+	column = column[:0]
+	for i := range refused {
+		column = append(column, uint64(refused[i].Reason-1))
+	}
+	e.column(refusedReasons, column)
+	e.numbers = column
+	e.close(at)
+}

@@ -1,0 +1,309 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"math"
+	"slices"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	rldv1 "github.com/georld/rld/proto/rld/v1"
+)
+
+// wantError compares the text of an error.
+func wantError(t *testing.T, name string, err error, want string) {
+	t.Helper()
+	if err == nil || err.Error() != want {
+		t.Errorf("%s\n got %v\nwant %s", name, err, want)
+	}
+}
+
+// TestEncodeErrors: what Decode would refuse is not sent.
+func TestEncodeErrors(t *testing.T) {
+	two := func(change func(first, second *gossip.Message)) []gossip.Message {
+		msgs := shards(2, idle())
+		change(&msgs[0], &msgs[1])
+		return msgs
+	}
+	one := func(change func(m *gossip.Message)) []gossip.Message {
+		m := example()
+		change(&m)
+		return []gossip.Message{m}
+	}
+	for _, test := range []struct {
+		name string
+		msgs []gossip.Message
+		want string
+	}{
+		{"none", nil, "wire: no messages, want at least one"},
+		{"itself", one(func(m *gossip.Message) { m.To = m.From }),
+			"wire: message from 1111111111111111 to itself"},
+		{"shards", one(func(m *gossip.Message) { m.Shards = 65 }),
+			"wire: message of one of 65 shards, want 1 to 64"},
+		{"header", two(func(_, b *gossip.Message) { b.Nonce++ }),
+			"wire: message 1 differs from message 0 in what a frame holds once"},
+		{"shard twice", two(func(_, b *gossip.Message) { b.Shard = 0 }),
+			"wire: message 1 is of shard 0, want 1 to 1"},
+		{"versions", one(func(m *gossip.Message) { m.Lo, m.Hi = 6, 5 }),
+			"wire: shard 0: versions (6, 5] are none"},
+		{"unsent", one(func(m *gossip.Message) { m.Unsent = -1 }),
+			"wire: shard 0: age of -1ns or 120ms, want 0 or more"},
+		{"age", one(func(m *gossip.Message) { m.Behind[1].Age = -1 }),
+			"wire: shard 0: age of -1ns, want 0 or more"},
+		{"regions", one(func(m *gossip.Message) { slices.Reverse(m.Behind) }),
+			"wire: shard 0: regions are not ascending at 1"},
+		{"too many regions", one(func(m *gossip.Message) { m.Behind = make([]gossip.Behind, 4097) }),
+			"wire: frame of 4097 regions, want at most 4096"},
+		{"digests", one(func(m *gossip.Message) { m.Digests[1].Bucket = 0 }),
+			"wire: shard 0: digests are not ascending at 1"},
+		{"kind", one(func(m *gossip.Message) { m.Cells[3].Kind = 2 }),
+			"wire: shard 0: cell of kind 2, want at most 1"},
+		{"cell twice", one(func(m *gossip.Message) { m.Cells[1] = m.Cells[0] }),
+			"wire: shard 0: cell 00000000000000050000000000000001@1799999990000 daemon 1111111111111111: 300-2 " +
+				"is there twice"},
+		{"width", one(func(m *gossip.Message) { m.Cells[0].Width = 0 }),
+			"wire: shard 0: cell 00000000000000050000000000000001@1799999990000 daemon 1111111111111111: 300-2: " +
+				"width below 1 ms"},
+		{"carry", one(func(m *gossip.Message) { m.Cells[0].Carry = -1 }),
+			"wire: shard 0: cell 00000000000000050000000000000001@1799999990000 daemon 1111111111111111: 300-2: " +
+				"carry below 0 ms"},
+		{"refund", one(func(m *gossip.Message) { m.Cells[0].Value.N = 301 }),
+			"wire: shard 0: cell 00000000000000050000000000000001@1799999990000 daemon 1111111111111111: 300-301: " +
+				"a daemon refunded more than it admitted"},
+		{"reason", one(func(m *gossip.Message) { m.Refused[0].Reason = 0 }),
+			"wire: shard 0: refusal for reason 0, want 1 or 2"},
+		{"refused kind", one(func(m *gossip.Message) { m.Refused[1].Kind = 7 }),
+			"wire: shard 0: refusal of kind 7, want at most 1"},
+		{"too many cells", two(func(a, b *gossip.Message) {
+			b.Cells = busy(MaxFrameCells, 1).Cells
+			a.Cells = b.Cells[:1]
+		}), "wire: frame of 65537 cells, want at most 65536"},
+		{"too many refusals", one(func(m *gossip.Message) {
+			m.Refused = make([]gossip.Refusal, MaxFrameCells+1)
+		}), "wire: frame of 65537 refusals, want at most 65536"},
+		{"too many bytes", shards(1, scattered(MaxFrameCells)), "wire: frame of 7438150 bytes, want at most 4194304"},
+	} {
+		dst := []byte("as it was")
+		got, err := Encode(dst, test.msgs)
+		wantError(t, test.name, err, test.want)
+		if string(got) != "as it was" {
+			t.Errorf("%s: beside the error there are bytes: %x", test.name, got)
+		}
+	}
+}
+
+// seal puts an envelope around a payload.
+func seal(from, to crdt.Slot, payload []byte) []byte {
+	frame := make([]byte, envelopeSize, envelopeSize+len(payload))
+	frame[0] = Version
+	binary.LittleEndian.PutUint64(frame[atFrom:], uint64(from))
+	binary.LittleEndian.PutUint64(frame[atTo:], uint64(to))
+	binary.LittleEndian.PutUint64(frame[atStamp:], uint64(now))
+	return reseal(append(frame, payload...))
+}
+
+// reseal makes version and checksum of a frame right.
+func reseal(frame []byte) []byte {
+	frame[0] = Version
+	binary.LittleEndian.PutUint32(frame[atChecksum:], crc32.Checksum(frame[atChecked:], castagnoli))
+	return frame
+}
+
+func TestEnvelopeErrors(t *testing.T) {
+	frame := mustEncode(t, idle())
+	change := func(i int, b byte) []byte {
+		changed := bytes.Clone(frame)
+		changed[i] = b
+		return changed
+	}
+	for _, test := range []struct {
+		name  string
+		frame []byte
+		want  string
+	}{
+		{"empty", nil, "wire: frame of 0 bytes, want at least 37"},
+		{"short", frame[:36], "wire: frame of 36 bytes, want at least 37"},
+		{"version", change(0, 2), "wire: frame of version 2, want 1, the only one known here"},
+		{"short, of another version", []byte{9}, "wire: frame of version 9, want 1, the only one known here"},
+		{"changed", change(40, 9), "wire: frame with checksum 21e8d7d3, want 5c2eefd8: it was cut or changed on its way"},
+		{"cut", frame[:50], "wire: frame with checksum 9611f74d, want 5c2eefd8: it was cut or changed on its way"},
+		{"long", make([]byte, MaxFrameBytes+1), "wire: frame of 4194305 bytes, want at most 4194304"},
+	} {
+		msgs, err := Decode(test.frame)
+		wantError(t, test.name, err, test.want)
+		if msgs != nil {
+			t.Errorf("%s: beside the error there are messages: %v", test.name, msgs)
+		}
+	}
+	var version *VersionError
+	if _, err := Decode(change(0, 2)); !errors.As(err, &version) || *version != (VersionError{Got: 2, Want: 1}) {
+		t.Errorf("error of a version is %v", err)
+	}
+}
+
+// TestDecodeErrors changes one thing of a frame that holds something of
+// everything.
+func TestDecodeErrors(t *testing.T) {
+	type frame = rldv1.PeerFrame
+	part := func(f *frame) *rldv1.PeerPart { return f.Parts[0] }
+	own := func(f *frame) *rldv1.PeerCells { return f.Parts[0].Cells[0] }
+	refused := func(f *frame) *rldv1.PeerRefusals { return f.Parts[0].Refused[0] }
+	for _, test := range []struct {
+		name   string
+		change func(f *frame)
+		want   string
+	}{
+		{"shards", func(f *frame) { f.LastShard = 64 },
+			"wire: frame: it is of one of 65 shards, want at most 64"},
+		{"no parts", func(f *frame) { f.Parts = nil },
+			"wire: frame: it has no parts, want at least one"},
+		{"more parts than shards", func(f *frame) { f.Parts = append(f.Parts, part(f)) },
+			"wire: frame: it has more parts than its 1 shards"},
+		{"slot twice", func(f *frame) { f.Slots[1] = f.Slots[0] },
+			"wire: frame: slot 000000000000aaaa is there twice"},
+		{"sender among slots", func(f *frame) { f.Slots[1] = 1 },
+			"wire: frame: slot 0000000000000001 is there twice"},
+		{"slot unused", func(f *frame) { f.Slots = append(f.Slots, 99) },
+			"wire: frame: 3 slots and 2 spans, of which 2 and 2 are used"},
+		{"span unused", func(f *frame) { f.Spans = append(f.Spans, &rldv1.PeerSpan{Width: 1}) },
+			"wire: frame: 2 slots and 3 spans, of which 2 and 2 are used"},
+		{"span twice", func(f *frame) { f.Spans[1] = f.Spans[0] },
+			"wire: frame: span {Rule:7 Width:60000 Carry:60000 Regional:false} is there twice"},
+		{"span without width", func(f *frame) { f.Spans[0].Width = 0 },
+			"wire: frame: span of 0 ms with 60000 ms more, want 1 or more and 0 or more in 63 bits"},
+		{"unknown field", func(f *frame) { f.ProtoReflect().SetUnknown([]byte{15 << 3, 1}) },
+			"wire: frame: field 15 of type 0 is unknown or out of place"},
+		{"skipped", func(f *frame) { part(f).Skipped = 1 },
+			"wire: part 0 of the frame: 1 shards after shard -1 are skipped, and there are only 1"},
+		{"versions", func(f *frame) { part(f).Changed = 12346 },
+			"wire: part 0 of the frame: 12346 versions up to 12345, want at most as many"},
+		{"duration", func(f *frame) { part(f).UnsentMs = math.MaxUint64 },
+			"wire: part 0 of the frame: duration of 18446744073709551615 ms, want at most 9223372036854"},
+		{"views of nothing", func(f *frame) { part(f).Views = &rldv1.PeerViews{} },
+			"wire: part 0 of the frame: views as in the part before, want them left out"},
+		{"regions", func(f *frame) { slices.Reverse(f.Slots) },
+			"wire: part 0 of the frame: regions are not ascending at 1"},
+		{"slots", func(f *frame) { slices.Reverse(part(f).Views.Regions) },
+			"wire: part 0 of the frame: slot 3 is named before slot 2 or does not exist"},
+		{"ages", func(f *frame) { part(f).Views.AgesMs = []uint64{1, 2, 3} },
+			"wire: part 0 of the frame: field 3 does not hold the numbers of the rows, as short as can be"},
+		{"bucket", func(f *frame) { part(f).Buckets = []uint32{65535, 0} },
+			"wire: part 0 of the frame: bucket beyond 65535"},
+		{"kind", func(f *frame) { own(f).Kind = 2 },
+			"wire: part 0 of the frame: cells of kind 2, want at most 1"},
+		{"slot number", func(f *frame) { own(f).Slot = 4 },
+			"wire: part 0 of the frame: slot 4 is named before slot 4 or does not exist"},
+		{"slots of cells", func(f *frame) { slices.Reverse(part(f).Cells) },
+			"wire: part 0 of the frame: slots of cells are not ascending at 0000000000000001"},
+		{"keys cut", func(f *frame) { own(f).Keys = own(f).Keys[:31] },
+			"wire: part 0 of the frame: field 3 of 31 bytes, want a multiple of 16"},
+		{"no keys", func(f *frame) { own(f).Keys = nil },
+			"wire: part 0 of the frame: 0 keys of 3 cells, want at least one each"},
+		{"same key", func(f *frame) { copy(own(f).Keys, own(f).Keys[16:]) },
+			"wire: part 0 of the frame: keys of slot 0000000000000001 are not ascending at 1"},
+		{"more cells", func(f *frame) { own(f).More = []uint32{3, 1} },
+			"wire: part 0 of the frame: more cells of the keys of slot 0000000000000001 than its 3"},
+		{"fewer cells", func(f *frame) { own(f).More = nil },
+			"wire: part 0 of the frame: fewer cells of the keys of slot 0000000000000001 than its 3"},
+		{"span number", func(f *frame) { own(f).Spans[1] = 2 },
+			"wire: part 0 of the frame: span 2 is named before span 1 or does not exist"},
+		{"first label", func(f *frame) { own(f).Labels[0] = 1 },
+			"wire: part 0 of the frame: first label of span 0 is not the one that the span names"},
+		{"same label", func(f *frame) { own(f).Labels[2] = 0 },
+			"wire: part 0 of the frame: labels of a key are not ascending at 1799999999000"},
+		{"refund", func(f *frame) { own(f).Refunded[1] = 2 },
+			"wire: part 0 of the frame: cell 00000000000000050000000000000002@1799999999000 daemon 0000000000000001: 1-2: " +
+				"a daemon refunded more than it admitted"},
+		{"zeros", func(f *frame) { own(f).Rates = []uint32{0, 0, 0} },
+			"wire: part 0 of the frame: field 9 is all 0, want it left out"},
+		{"reason", func(f *frame) { refused(f).Reasons[1] = 2 },
+			"wire: part 0 of the frame: refusal for reason 3, want 1 or 2"},
+		{"refusals", func(f *frame) { refused(f).Keys[15] = 9 },
+			"wire: part 0 of the frame: refusals of slot 0000000000000002 are not ascending at 1"},
+		{"nothing refused", func(f *frame) { refused(f).Keys = nil },
+			"wire: part 0 of the frame: refusals of slot 0000000000000002 without keys"},
+	} {
+		var f frame
+		if err := proto.Unmarshal(mustEncode(t, example())[envelopeSize:], &f); err != nil {
+			t.Fatal(err)
+		}
+		test.change(&f)
+		payload, err := proto.MarshalOptions{Deterministic: true}.Marshal(&f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		msgs, err := Decode(seal(1, 2, payload))
+		wantError(t, test.name, err, test.want)
+		if msgs != nil {
+			t.Errorf("%s: beside the error there are messages: %v", test.name, msgs)
+		}
+	}
+}
+
+// TestDecodeBounds exceeds each bound by one.
+func TestDecodeBounds(t *testing.T) {
+	words := func(n int) []byte { return make([]byte, 16*n) }
+	for _, test := range []struct {
+		part *rldv1.PeerPart
+		want string
+	}{
+		{&rldv1.PeerPart{Cells: []*rldv1.PeerCells{{Keys: words(1), Admitted: make([]uint64, MaxFrameCells+1)}}},
+			"wire: frame of 65537 cells, want at most 65536"},
+		{&rldv1.PeerPart{Refused: []*rldv1.PeerRefusals{{Keys: words(MaxFrameCells + 1)}}},
+			"wire: frame of 65537 refusals, want at most 65536"},
+		{&rldv1.PeerPart{Views: &rldv1.PeerViews{Regions: make([]uint32, MaxViews+1)}},
+			"wire: frame of 4097 regions, want at most 4096"},
+		{&rldv1.PeerPart{Digests: make([]uint64, math.MaxUint16+2)},
+			"wire: frame of 65537 digests, want at most 65536"},
+		{&rldv1.PeerPart{Repair: make([]uint32, math.MaxUint16+2)},
+			"wire: frame of 65537 buckets, want at most 65536"},
+	} {
+		payload, err := proto.Marshal(&rldv1.PeerFrame{Parts: []*rldv1.PeerPart{test.part}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Decode(seal(1, 2, payload))
+		wantError(t, "bound", err, test.want)
+	}
+}
+
+// TestOtherForms: bytes that other readers of protobuf would take for the
+// same are refused.
+func TestOtherForms(t *testing.T) {
+	const emptyPart = "\x32\x00"
+	if _, err := Decode(seal(1, 2, []byte(emptyPart))); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ name, payload, want string }{
+		{"nothing", "", "it has no parts, want at least one"},
+		{"zero", "\x08\x00" + emptyPart, "field 1 is 0 or no number, want it left out"},
+		{"long number", "\x08\x81\x00" + emptyPart, "number is cut, too large or longer than it must be"},
+		{"large number", "\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02" + emptyPart,
+			"number is cut, too large or longer than it must be"},
+		{"flag", "\x10\x02" + emptyPart, "field 2 is 2, want 1"},
+		{"order", "\x18\x01\x08\x01" + emptyPart, "field 1 of type 0 is unknown or out of place"},
+		{"twice", "\x08\x01\x08\x01" + emptyPart, "field 1 of type 0 is unknown or out of place"},
+		{"late", emptyPart + "\x18\x01", "field 3 of type 0 is unknown or out of place"},
+		{"length beyond", "\x32\x05", "field 6 of 5 bytes, want at most the 0 that follow"},
+		{"no slots", emptyPart + "\x3a\x00", "field 7 of 0 bytes, want a multiple of 8"},
+		{"rule of 0", emptyPart + "\x42\x0b\x09\x00\x00\x00\x00\x00\x00\x00\x00\x10\x01",
+			"rule of a span is 0 or cut, want it left out"},
+	} {
+		_, err := Decode(seal(1, 2, []byte(test.payload)))
+		wantError(t, test.name, err, "wire: frame: "+test.want)
+	}
+	m := example()
+	m.Cells[3].Rate = math.MaxUint32
+	rate := binary.AppendUvarint(nil, math.MaxUint32)
+	larger := bytes.Replace(mustEncode(t, m), rate, binary.AppendUvarint(nil, 1<<32), 1)
+	_, err := Decode(reseal(larger))
+	wantError(t, "rate", err, "wire: part 0 of the frame: rate of 4294967296, want at most 4294967295")
+	_, err = Decode(seal(3, 3, []byte(emptyPart)))
+	wantError(t, "itself", err, "wire: frame: it is from 0000000000000003 to itself")
+}

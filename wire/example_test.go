@@ -1,0 +1,57 @@
+package wire
+
+import (
+	"testing"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+)
+
+// idle is what a daemon with one shard says when it has nothing to say.
+func idle() gossip.Message {
+	return gossip.Message{
+		From: 0x1111111111111111, To: 0x2222222222222222, Shards: 1,
+		Header: gossip.Header{
+			Stamp: now, Rules: 0x3333333333333333, Ready: true,
+			Nonce: 200_000_000, Echo: 190_000_000, Held: 60_000, // microseconds
+		},
+		Part: gossip.Part{Lo: 12_345, Hi: 12_345, Complete: true, Ack: 12_000},
+	}
+}
+
+// example is a message that has something of everything.
+func example() gossip.Message {
+	minute := gossip.Span{Rule: 7, Width: 60_000, Carry: 60_000}
+	second := gossip.Span{Rule: 8, Width: 1000, Regional: true}
+	label := now.Millis() - 10_000
+	id := func(slot crdt.Slot, kind gossip.Kind, key uint64, label int64) gossip.CellID {
+		return gossip.CellID{Key: crdt.Key{Hi: 5, Lo: key}, Label: label, Kind: kind, Slot: slot}
+	}
+	m := idle()
+	m.Lo, m.Complete, m.Urgent, m.Unsent = 12_300, false, true, 70*time.Millisecond
+	m.Own = 120 * time.Millisecond
+	m.Behind = []gossip.Behind{{Region: 0xaaaa, Age: 300 * time.Millisecond}, {Region: 0xbbbb}}
+	m.Cells = []gossip.Cell{
+		{CellID: id(m.From, gossip.Daemon, 1, label), Span: minute, Value: crdt.PN{P: 300, N: 2}},
+		{CellID: id(m.From, gossip.Daemon, 2, label+9000), Span: second, Value: crdt.PN{P: 1}},
+		{CellID: id(m.From, gossip.Daemon, 2, label+10_000), Span: second, Value: crdt.PN{P: 3}},
+		{CellID: id(0xaaaa, gossip.RegionSum, 1, label), Span: minute, Value: crdt.PN{P: 900}, Rate: 15},
+	}
+	m.Refused = []gossip.Refusal{
+		{CellID: id(m.To, gossip.Daemon, 1, label+60_000), Reason: gossip.TooFarAhead},
+		{CellID: id(m.To, gossip.Daemon, 2, label), Reason: gossip.NoRoom},
+	}
+	m.Digests = []gossip.BucketDigest{{Bucket: 0, Digest: 1}, {Bucket: 9, Digest: 2}}
+	m.Repair = []uint16{3, 4}
+	return m
+}
+
+func mustEncode(t testing.TB, msgs ...gossip.Message) []byte {
+	t.Helper()
+	frame, err := Encode(nil, msgs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return frame
+}

@@ -1,0 +1,148 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"runtime"
+	"slices"
+	"testing"
+	"unsafe"
+
+	"pgregory.net/rapid"
+
+	"github.com/georld/rld/gossip"
+)
+
+// FuzzDecode feeds Decode anything, as it is and with an envelope that is
+// right, without which hardly any input gets beyond the checksum. Decode must
+// not panic, must return messages or an error but never both or neither, and
+// must return no more than a multiple of what it was given. What it takes is
+// encoded to the same bytes, and the generated code reads and writes it alike.
+func FuzzDecode(f *testing.F) {
+	two := shards(2, inRegion(busy(3, 2)))
+	for _, msgs := range [][]gossip.Message{
+		shards(1, idle()), shards(MaxShards, inRegion(idle())), {example()}, shards(1, logged(5)), two, two[1:],
+		shards(1, busy(40, 30)),
+	} {
+		f.Add(mustEncode(f, msgs...))
+	}
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		given := bytes.Clone(frame)
+		decodeAny(t, frame)
+		if len(frame) >= envelopeSize {
+			decodeAny(t, reseal(bytes.Clone(frame)))
+		}
+		if !bytes.Equal(frame, given) {
+			t.Fatal("Decode changed the frame")
+		}
+	})
+}
+
+// fataler is a test of either kind.
+type fataler interface {
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+func decodeAny(t fataler, frame []byte) {
+	msgs, err := Decode(frame)
+	if (msgs == nil) == (err == nil) || err == nil && len(msgs) == 0 {
+		t.Fatalf("%d messages beside the error %v", len(msgs), err)
+	}
+	if err != nil {
+		return
+	}
+	if held := heldBytes(msgs); held > maxPerByte*len(frame) {
+		t.Fatalf("messages of %d bytes from %d", held, len(frame))
+	}
+	again, err := Encode(nil, msgs)
+	if err != nil {
+		t.Fatalf("what was decoded is not encoded: %v", err)
+	}
+	if !bytes.Equal(frame, again) {
+		t.Fatalf("encoded again\n is %x\nwas %x", again, frame)
+	}
+	if fault := protoFault(frame[envelopeSize:]); fault != "" {
+		t.Fatal(fault)
+	}
+}
+
+// TestEdits changes a few bytes of frames in the places where they mean
+// something, and holds what is left to the same rules. Most edits are refused.
+func TestEdits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		frame, err := Encode(nil, genMessages().Draw(t, "messages"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range rapid.IntRange(1, 3).Draw(t, "edits") {
+			at := rapid.IntRange(atFrom, len(frame)).Draw(t, "at")
+			b := rapid.OneOf(rapid.SampledFrom([]byte{0, 1, 2, 0x7f, 0x80, 0xff}), rapid.Byte()).Draw(t, "byte")
+			switch kind := rapid.IntRange(0, 2).Draw(t, "kind"); {
+			case kind == 0 || at == len(frame):
+				frame = slices.Insert(frame, at, b)
+			case kind == 1:
+				frame[at] = b
+			case len(frame) > envelopeSize:
+				frame = slices.Delete(frame, at, at+1)
+			}
+		}
+		decodeAny(t, reseal(frame))
+	})
+}
+
+// maxPerByte is what Decode may allocate for each byte of a frame.
+const maxPerByte = 250
+
+// heldBytes is the memory that messages take up.
+func heldBytes(msgs []gossip.Message) int {
+	n := cap(msgs) * int(unsafe.Sizeof(gossip.Message{}))
+	for i := range msgs {
+		m := &msgs[i]
+		n += cap(m.Cells)*int(unsafe.Sizeof(gossip.Cell{})) +
+			cap(m.Refused)*int(unsafe.Sizeof(gossip.Refusal{})) +
+			cap(m.Behind)*int(unsafe.Sizeof(gossip.Behind{})) +
+			cap(m.Digests)*int(unsafe.Sizeof(gossip.BucketDigest{})) +
+			cap(m.Repair)*int(unsafe.Sizeof(uint16(0)))
+	}
+	return n
+}
+
+// TestAllocationBounded measures what the frames cost that are the dearest for
+// their length, taken or refused.
+func TestAllocationBounded(t *testing.T) {
+	parts := bytes.Repeat([]byte{byte(frameParts), 0}, MaxShards)
+	var slots, spans []byte
+	for i := range uint64(50_000) {
+		slots = binary.LittleEndian.AppendUint64(slots, i+3)
+		spans = append(spans, byte(frameSpans), 11, byte(spanRule))
+		spans = binary.LittleEndian.AppendUint64(spans, i+1)
+		spans = append(spans, byte(spanWidth), 1)
+	}
+	slots = append(binary.AppendUvarint([]byte{byte(frameParts), 0, byte(frameSlots)}, uint64(len(slots))), slots...)
+	for _, test := range []struct {
+		name  string
+		frame []byte
+		taken bool
+	}{
+		{"cells of one key", mustEncode(t, logged(MaxFrameCells)), true},
+		{"cells of many spans", mustEncode(t, busy(1000, 1000)), true},
+		{"views that all shards repeat", mustEncode(t, shards(MaxShards, regions(MaxViews))...), true},
+		{"empty parts", seal(1, 2, append([]byte{byte(frameLastShard), MaxShards - 1}, parts...)), true},
+		{"slots without use", seal(1, 2, slots), false},
+		{"spans without use", seal(1, 2, append(parts[:2:2], spans...)), false},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := Decode(test.frame)
+		runtime.ReadMemStats(&after)
+		if test.taken != (err == nil) {
+			t.Errorf("%s: error %v", test.name, err)
+		}
+		got := (after.TotalAlloc - before.TotalAlloc) / uint64(len(test.frame))
+		t.Logf("%-30s %7d bytes, %3d allocated for each", test.name, len(test.frame), got)
+		if got > maxPerByte {
+			t.Errorf("%s: %d bytes allocated for each of the frame, want at most %d", test.name, got, maxPerByte)
+		}
+	}
+}

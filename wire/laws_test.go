@@ -1,0 +1,211 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+
+	"github.com/georld/rld/gossip"
+	rldv1 "github.com/georld/rld/proto/rld/v1"
+)
+
+// TestRoundTrip: what is encoded is decoded, to the last bit and back.
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		msgs := genMessages().Draw(t, "messages")
+		prefix := []byte("before")
+		out, err := Encode(prefix, msgs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.HasPrefix(out, prefix) {
+			t.Fatalf("Encode changed what it appends to: %x", out)
+		}
+		frame := out[len(prefix):]
+		got, err := Decode(frame)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(msgs, got); d != "" {
+			t.Fatalf("messages (-sent +received):\n%s", d)
+		}
+		again, err := Encode(nil, got)
+		if err != nil || !bytes.Equal(again, frame) {
+			t.Fatalf("encoded again: %v\n got %x\nwant %x", err, again, frame)
+		}
+	})
+}
+
+// TestGeneratedCodeAgrees holds the codec to peer.proto: the generated code
+// reads all of each frame and writes the same bytes.
+func TestGeneratedCodeAgrees(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		frame, err := Encode(nil, genMessages().Draw(t, "messages"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fault := protoFault(frame[envelopeSize:]); fault != "" {
+			t.Fatal(fault)
+		}
+	})
+}
+
+// protoFault says in what the generated code and the payload of a frame
+// disagree, "" for nothing.
+func protoFault(payload []byte) string {
+	var pb rldv1.PeerFrame
+	if err := proto.Unmarshal(payload, &pb); err != nil {
+		return err.Error()
+	}
+	out, err := proto.MarshalOptions{Deterministic: true}.Marshal(&pb)
+	if err != nil {
+		return err.Error()
+	}
+	if !bytes.Equal(payload, out) {
+		return fmt.Sprintf("the generated code writes\n%x, not\n%x", out, payload)
+	}
+	return ""
+}
+
+// TestOrderDoesNotMatter: cells, refusals and buckets to repair in any order,
+// the latter two more than once, make one frame, and stay as they are.
+func TestOrderDoesNotMatter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		msgs := genMessages().Draw(t, "messages")
+		want, err := Encode(nil, msgs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "order"), 0))
+		for i := range msgs {
+			for _, r := range msgs[i].Refused {
+				if rng.IntN(2) == 0 {
+					r.Reason = gossip.NoRoom // the earlier of two; it is not told
+					msgs[i].Refused = append([]gossip.Refusal{r}, msgs[i].Refused...)
+				}
+			}
+			msgs[i].Repair = append(msgs[i].Repair, msgs[i].Repair...)
+			cells, repair := msgs[i].Cells, msgs[i].Repair
+			rng.Shuffle(len(cells), func(i, j int) { cells[i], cells[j] = cells[j], cells[i] })
+			rng.Shuffle(len(repair), func(i, j int) { repair[i], repair[j] = repair[j], repair[i] })
+			if rng.IntN(2) == 0 { // told once each, so that their order is free
+				last := latest(msgs[i].Refused)
+				rng.Shuffle(len(last), func(i, j int) { last[i], last[j] = last[j], last[i] })
+				msgs[i].Refused = last
+			}
+		}
+		before := clone(msgs)
+		got, err := Encode(nil, msgs)
+		if err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("shuffled: %v\n got %x\nwant %x", err, got, want)
+		}
+		if d := cmp.Diff(before, msgs); d != "" {
+			t.Fatalf("Encode changed its messages:\n%s", d)
+		}
+	})
+}
+
+func clone(msgs []gossip.Message) []gossip.Message {
+	var out []gossip.Message
+	for _, m := range msgs {
+		m.Cells = append([]gossip.Cell(nil), m.Cells...)
+		m.Refused = append([]gossip.Refusal(nil), m.Refused...)
+		m.Repair = append([]uint16(nil), m.Repair...)
+		out = append(out, m)
+	}
+	return out
+}
+
+// TestDurationsRoundUp: a view never arrives younger than it is.
+func TestDurationsRoundUp(t *testing.T) {
+	most := time.Duration(maxMillis) * time.Millisecond
+	for _, test := range []struct{ sent, received time.Duration }{
+		{0, 0},
+		{1, time.Millisecond},
+		{time.Millisecond, time.Millisecond},
+		{time.Millisecond + 1, 2 * time.Millisecond},
+		{most, most},
+		{1<<63 - 1, most}, // there is no greater whole one
+	} {
+		m := idle()
+		m.Unsent, m.Own = test.sent, test.sent
+		m.Behind = []gossip.Behind{{Region: 9, Age: test.sent}}
+		got, err := Decode(mustEncode(t, m))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range []time.Duration{got[0].Unsent, got[0].Own, got[0].Behind[0].Age} {
+			if d != test.received {
+				t.Errorf("%v arrives as %v, want %v", test.sent, d, test.received)
+			}
+		}
+	}
+}
+
+// TestDamage: a frame with any bit flipped, or cut anywhere, is refused.
+func TestDamage(t *testing.T) {
+	frame := mustEncode(t, example())
+	for i := range frame {
+		for bit := range 8 {
+			broken := bytes.Clone(frame)
+			broken[i] ^= 1 << bit
+			if msgs, err := Decode(broken); err == nil || msgs != nil {
+				t.Fatalf("bit %d of byte %d flipped: %v, %v", bit, i, msgs, err)
+			}
+		}
+		if msgs, err := Decode(frame[:i]); err == nil || msgs != nil {
+			t.Fatalf("cut to %d bytes: %v, %v", i, msgs, err)
+		}
+	}
+}
+
+// TestNothingShared: messages do not change with the frame that they came in,
+// nor with each other.
+func TestNothingShared(t *testing.T) {
+	a, b := example(), example()
+	a.Shards, b.Shards, b.Shard = 2, 2, 1
+	frame := mustEncode(t, a, b)
+	got, err := Decode(frame)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(frame)
+	got[0].Behind[0].Age++
+	got[0].Cells[0].Rate++
+	if d := cmp.Diff(b, got[1]); d != "" {
+		t.Errorf("second message (-sent +received):\n%s", d)
+	}
+}
+
+// TestFit: what Fit says to encode together can be.
+func TestFit(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		msgs []gossip.Message
+		want []int // messages of each frame
+	}{
+		{"idle", shards(MaxShards, inRegion(idle())), []int{64}},
+		{"everything", shards(MaxShards, example()), []int{64}},
+		{"sweep", shards(8, busy(4096, 99)), []int{6, 2}},
+		{"many regions", shards(MaxShards, regions(MaxViews)), []int{31, 31, 2}},
+		{"nothing in common", shards(4, scattered(10_000)), []int{2, 2}},
+	} {
+		var got []int
+		for msgs := test.msgs; len(msgs) > 0; msgs = msgs[got[len(got)-1]:] {
+			got = append(got, Fit(msgs))
+			if _, err := Encode(nil, msgs[:got[len(got)-1]]); err != nil {
+				t.Errorf("%s: %v", test.name, err)
+			}
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: frames of %d messages, want %d", test.name, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package wire
+
+import "encoding/binary"
+
+// reader reads the fields of one protobuf message in the one order and form in
+// which they may come. After the first fault, which it hands to its decoder,
+// it finds nothing more.
+type reader struct {
+	d *decoder
+	b []byte
+}
+
+func (r *reader) fail(format string, args ...any) {
+	r.d.fail(format, args...)
+	r.b = nil
+}
+
+// next reports whether the next field is t, and moves to its value.
+func (r *reader) next(t tag) bool {
+	if len(r.b) == 0 || r.b[0] != byte(t) {
+		return false
+	}
+	r.b = r.b[1:]
+	return true
+}
+
+// end fails unless all fields were read. Who reads them asks in the order of
+// their numbers, so what is left is unknown or out of place.
+func (r *reader) end() {
+	if len(r.b) > 0 {
+		r.fail("field %d of type %d is unknown or out of place", r.b[0]>>3, r.b[0]&7)
+	}
+}
+
+// uint returns the value of a field, 0 when it is left out.
+func (r *reader) uint(t tag) uint64 {
+	if !r.next(t) {
+		return 0
+	}
+	v := r.varint()
+	if v == 0 {
+		r.fail("field %d is 0 or no number, want it left out", t.number())
+	}
+	return v
+}
+
+func (r *reader) flag(t tag) bool {
+	v := r.uint(t)
+	if v > 1 {
+		r.fail("field %d is %d, want 1", t.number(), v)
+	}
+	return v == 1
+}
+
+// varint consumes a number. A fault leaves nothing to read and returns 0.
+func (r *reader) varint() uint64 {
+	v, n := uvarint(r.b)
+	if n == 0 {
+		r.fail("number is cut, too large or longer than it must be")
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+// word consumes 8 bytes.
+func (r *reader) word() uint64 {
+	if len(r.b) < 8 {
+		r.fail("word of %d bytes, want 8", len(r.b))
+		return 0
+	}
+	v := binary.LittleEndian.Uint64(r.b)
+	r.b = r.b[8:]
+	return v
+}
+
+// content returns what a field with a length holds, not nil unless the field
+// is left out.
+func (r *reader) content(t tag) []byte {
+	if !r.next(t) {
+		return nil
+	}
+	n := r.varint()
+	if n > uint64(len(r.b)) {
+		r.fail("field %d of %d bytes, want at most the %d that follow", t.number(), n, len(r.b))
+		return nil
+	}
+	content := r.b[:n:n]
+	r.b = r.b[n:]
+	return content
+}
+
+// rows returns the content of a field that holds rows of the same size, how
+// many there are. It is nil when the field is left out.
+func (r *reader) rows(t tag, size int) ([]byte, int) {
+	content := r.content(t)
+	if content != nil && (len(content) == 0 || len(content)%size != 0) {
+		r.fail("field %d of %d bytes, want a multiple of %d", t.number(), len(content), size)
+		return nil, 0
+	}
+	return content, len(content) / size
+}
+
+// column returns a field of packed numbers.
+func (r *reader) column(t tag) column {
+	content, _ := r.rows(t, 1)
+	return column{b: content, left: content == nil, field: t}
+}
+
+// column is numbers that are read in step with others.
+type column struct {
+	b     []byte
+	field tag
+	left  bool // the field is left out: each number is 0
+	bad   bool
+	any   uint64 // all numbers read, or-ed
+}
+
+// count returns how many numbers there are to read.
+func (c *column) count() int {
+	n := 0
+	for _, b := range c.b {
+		if b < 0x80 {
+			n++
+		}
+	}
+	return n
+}
+
+// next returns the next number.
+func (c *column) next() uint64 {
+	if len(c.b) > 0 && c.b[0] < 0x80 {
+		v := uint64(c.b[0])
+		c.b = c.b[1:]
+		c.any |= v
+		return v
+	}
+	return c.long()
+}
+
+// long is next for numbers of more than one byte and for none.
+func (c *column) long() uint64 {
+	if c.left {
+		return 0
+	}
+	v, n := uvarint(c.b)
+	if n == 0 {
+		c.b, c.bad = nil, true
+		return 0
+	}
+	c.b = c.b[n:]
+	c.any |= v
+	return v
+}
+
+// ends fails unless c was read to its end and was needed.
+func (r *reader) ends(c *column) {
+	switch {
+	case c.bad || len(c.b) > 0:
+		r.fail("field %d does not hold the numbers of the rows, as short as can be", c.field.number())
+	case !c.left && c.any == 0:
+		r.fail("field %d is all 0, want it left out", c.field.number())
+	}
+}
+
+// uvarint returns the number that b starts with and its size, which is 0 when
+// b is cut, the number does not fit 64 bits, or it could be shorter.
+func uvarint(b []byte) (uint64, int) {
+	var v uint64
+	for i, c := range b {
+		switch {
+		case i == 9 && c > 1:
+			return 0, 0
+		case c >= 0x80:
+			v |= uint64(c&0x7f) << (7 * i)
+			continue
+		case c == 0 && i > 0:
+			return 0, 0
+		}
+		return v | uint64(c)<<(7*i), i + 1
+	}
+	return 0, 0
+}

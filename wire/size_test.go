@@ -1,0 +1,126 @@
+package wire
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+)
+
+// busy is what a daemon says whose cells of so many keys and rules changed.
+func busy(cells, rules int) gossip.Message {
+	rng := rand.New(rand.NewPCG(1, 2))
+	m := idle()
+	m.Lo = m.Hi - min(m.Hi, uint64(cells))
+	for range cells {
+		rule := rng.IntN(rules)
+		width := int64(1000) << (rule % 6)
+		m.Cells = append(m.Cells, gossip.Cell{
+			CellID: gossip.CellID{
+				Key:   crdt.Key{Hi: rng.Uint64(), Lo: rng.Uint64()},
+				Label: now.Millis() / width * width, Slot: m.From,
+			},
+			Span:  gossip.Span{Rule: 0x9e3779b97f4a7c15 * uint64(rule+1), Width: width},
+			Value: crdt.PN{P: uint64(rng.IntN(1000))},
+		})
+	}
+	slices.SortFunc(m.Cells, func(a, b gossip.Cell) int { return a.CellID.Compare(b.CellID) })
+	return m
+}
+
+// logged is what a daemon says of one key with a sliding log: cells labelled
+// by millisecond.
+func logged(cells int) gossip.Message {
+	m := busy(cells, 1)
+	for i := range m.Cells {
+		c := &m.Cells[i]
+		c.Key, c.Label, c.Value.P = crdt.Key{Hi: 1 << 63}, now.Millis()+int64(7*(i-cells)), 1
+	}
+	return m
+}
+
+// scattered is what a daemon says whose cells have nothing in common.
+func scattered(cells int) gossip.Message {
+	m := busy(cells, 1)
+	for i := range m.Cells {
+		c := &m.Cells[i]
+		c.Rule, c.Width, c.Carry, c.Regional = 1<<63+uint64(i), math.MaxInt64, math.MaxInt64, true
+		c.Kind, c.Slot, c.Label = gossip.RegionSum, 1<<63+crdt.Slot(i), math.MinInt64
+		c.Value, c.Rate = crdt.PN{P: math.MaxUint64, N: math.MaxUint64}, math.MaxUint32
+	}
+	return m
+}
+
+// regions is what a daemon says that has a view of so many regions.
+func regions(n int) gossip.Message {
+	m := idle()
+	for region := range crdt.Slot(n) {
+		m.Behind = append(m.Behind, gossip.Behind{Region: region})
+	}
+	return m
+}
+
+// inRegion adds to a message what daemons of a region with two others tell
+// each other.
+func inRegion(m gossip.Message) gossip.Message {
+	m.Own = 101 * time.Millisecond
+	m.Behind = []gossip.Behind{
+		{Region: gossip.RegionSlot("ap"), Age: 310 * time.Millisecond},
+		{Region: gossip.RegionSlot("us"), Age: 290 * time.Millisecond},
+	}
+	slices.SortFunc(m.Behind, func(a, b gossip.Behind) int { return compareInts(a.Region, b.Region) })
+	return m
+}
+
+// shards is a message of each of n shards, all saying the same.
+func shards(n int, m gossip.Message) []gossip.Message {
+	var msgs []gossip.Message
+	for i := range n {
+		m.Shard, m.Shards = i, n
+		msgs = append(msgs, m)
+	}
+	return msgs
+}
+
+// TestSize holds the bytes of frames, and prints them.
+func TestSize(t *testing.T) {
+	month := idle() // a daemon that has run for a month
+	month.Nonce, month.Echo, month.Hi, month.Lo, month.Ack = 1<<41, 1<<41, 1<<30, 1<<30, 1<<30
+	for _, test := range []struct {
+		name string
+		msgs []gossip.Message
+		most int // bytes of the frame, or, in hundredths, of each cell
+	}{
+		{"idle", shards(1, idle()), 60},
+		{"idle after a month", shards(1, month), 70},
+		{"idle, in a region of three", shards(1, inRegion(idle())), 92},
+		{"idle, 8 shards", shards(8, idle()), 120},
+		{"idle, 64 shards, in a region of three", shards(MaxShards, inRegion(idle())), 680},
+		{"1 cell", shards(1, busy(1, 1)), 120_00},
+		{"10 cells of 3 rules", shards(1, busy(10, 3)), 32_00},
+		{"100 cells of 5 rules", shards(1, busy(100, 5)), 21_00},
+		{"4096 cells of 1 rule", shards(1, busy(4096, 1)), 18_00},
+		{"4096 cells of 20 rules", shards(1, busy(4096, 20)), 20_00},
+		{"8 shards of 100 cells of 20 rules", shards(8, busy(100, 20)), 20_00},
+		{"1000 stamps of a sliding log", shards(1, logged(1000)), 3_00},
+	} {
+		frame, cells := mustEncode(t, test.msgs...), 0
+		for i := range test.msgs {
+			cells += len(test.msgs[i].Cells)
+		}
+		got := len(frame)
+		if cells == 0 {
+			t.Logf("%-38s %7d bytes", test.name, got)
+		} else {
+			got = got * 100 / cells
+			t.Logf("%-38s %7d bytes, %2d.%02d a cell", test.name, len(frame), got/100, got%100)
+		}
+		if got > test.most {
+			t.Errorf("%s: %d, want at most %d", test.name, got, test.most)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package wire
+
+// tag is the tag of a field of peer.proto. They all are one byte long.
+type tag byte
+
+// The wire types of protobuf that peer.proto uses.
+const (
+	varint = 0
+	length = 2
+	wide   = 1 // 8 bytes
+)
+
+func (t tag) number() int { return int(t >> 3) }
+
+const (
+	frameLastShard tag = 1<<3 | varint
+	frameUnready   tag = 2<<3 | varint
+	frameNonce     tag = 3<<3 | varint
+	frameEcho      tag = 4<<3 | varint
+	frameHeld      tag = 5<<3 | varint
+	frameParts     tag = 6<<3 | length
+	frameSlots     tag = 7<<3 | length
+	frameSpans     tag = 8<<3 | length
+)
+
+const (
+	partSkipped    tag = 1<<3 | varint
+	partHi         tag = 2<<3 | varint
+	partChanged    tag = 3<<3 | varint
+	partAck        tag = 4<<3 | varint
+	partIncomplete tag = 5<<3 | varint
+	partUrgent     tag = 6<<3 | varint
+	partUnsent     tag = 7<<3 | varint
+	partViews      tag = 8<<3 | length
+	partCells      tag = 9<<3 | length
+	partRefused    tag = 10<<3 | length
+	partBuckets    tag = 11<<3 | length
+	partDigests    tag = 12<<3 | length
+	partRepair     tag = 13<<3 | length
+)
+
+const (
+	viewsOwn     tag = 1<<3 | varint
+	viewsRegions tag = 2<<3 | length
+	viewsAges    tag = 3<<3 | length
+)
+
+const (
+	cellsKind     tag = 1<<3 | varint
+	cellsSlot     tag = 2<<3 | varint
+	cellsKeys     tag = 3<<3 | length
+	cellsMore     tag = 4<<3 | length
+	cellsSpans    tag = 5<<3 | length
+	cellsLabels   tag = 6<<3 | length
+	cellsAdmitted tag = 7<<3 | length
+	cellsRefunded tag = 8<<3 | length
+	cellsRates    tag = 9<<3 | length
+)
+
+const (
+	refusedKind    tag = 1<<3 | varint
+	refusedSlot    tag = 2<<3 | varint
+	refusedKeys    tag = 3<<3 | length
+	refusedLabels  tag = 4<<3 | length
+	refusedReasons tag = 5<<3 | length
+)
+
+const (
+	spanRule     tag = 1<<3 | wide
+	spanWidth    tag = 2<<3 | varint
+	spanCarry    tag = 3<<3 | varint
+	spanRegional tag = 4<<3 | varint
+	spanLabel    tag = 5<<3 | varint
+)

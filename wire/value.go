@@ -1,0 +1,44 @@
+package wire
+
+import (
+	"math"
+	"time"
+
+	"github.com/georld/rld/gossip"
+)
+
+// Both directions hold values to the same rules: what is encoded is decoded.
+
+// maxMillis is the longest duration in whole milliseconds.
+const maxMillis = math.MaxInt64 / int64(time.Millisecond)
+
+// millis rounds a duration of at least 0 up to milliseconds, at most maxMillis.
+func millis(d time.Duration) uint64 {
+	ms := int64(d / time.Millisecond)
+	if d%time.Millisecond > 0 && ms < maxMillis {
+		ms++
+	}
+	return uint64(ms)
+}
+
+// cellFault returns what is wrong with the numbers of a cell, "" for nothing.
+func cellFault(c *gossip.Cell) string {
+	switch {
+	case c.Width < 1:
+		return "width below 1 ms"
+	case c.Carry < 0:
+		return "carry below 0 ms"
+	case c.Kind == gossip.Daemon && c.Value.N > c.Value.P:
+		return "a daemon refunded more than it admitted"
+	}
+	return ""
+}
+
+func knownKind(k gossip.Kind) bool { return k <= gossip.RegionSum }
+
+func knownReason(r gossip.Reason) bool { return r == gossip.TooFarAhead || r == gossip.NoRoom }
+
+// zigzag maps numbers near 0, of either sign, to small ones.
+func zigzag(v int64) uint64 { return uint64(v)<<1 ^ uint64(v>>63) }
+
+func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
