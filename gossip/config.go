@@ -18,8 +18,10 @@ type Config struct {
 	// is unsent matters at once, 1 ms to Interval, default DefaultMinGap.
 	MinGap time.Duration
 	// Quiet is how long increments that do not matter yet may wait before
-	// they are sent, 0 for no longer than the interval. It saves bytes and
-	// costs nothing near a limit, where increments are sent at once.
+	// they are sent, 0 for no longer than the interval. With it, messages
+	// that are not urgent go each Quiet, or each second if that is less. It
+	// saves bytes, and makes views of keys that are far from their limits
+	// older; near a limit, increments are sent at once.
 	Quiet time.Duration
 	// MaxCells bounds the cells held, default DefaultMaxCells. Cells beyond
 	// it are refused: own ones make the answer degraded.

@@ -58,6 +58,19 @@ func (e *Engine) release(now time.Duration) {
 	}
 }
 
+// releaseDigested publishes all increments that wait in cells that are about to
+// be compared: fingerprints hold what was told.
+func (e *Engine) releaseDigested(now time.Duration) {
+	for i := e.state.waitHead; i != none; {
+		c := &e.state.cells[i]
+		next := c.waitNext
+		if c.digested() {
+			e.state.touch(i, now)
+		}
+		i = next
+	}
+}
+
 // Own returns what the daemon itself counted under a key's label.
 func (e *Engine) Own(k crdt.Key, label int64) crdt.PN {
 	if i := e.state.find(CellID{Key: k, Label: label, Kind: Daemon, Slot: e.self.ID}); i != none {

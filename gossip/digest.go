@@ -47,21 +47,17 @@ func (s *state) digestsOf(slot crdt.Slot) []BucketDigest {
 	return out
 }
 
-// differing returns the buckets of a slot, ascending, that are not as told.
+// differing returns the buckets of a slot, ascending, that are not as told. What
+// its writer has nothing in cannot be repaired: it is over there.
 func (s *state) differing(slot crdt.Slot, told []BucketDigest) []uint16 {
-	var want, have [buckets]crdt.Digest
-	for _, t := range told {
-		if int(t.Bucket) < buckets {
-			want[t.Bucket] = t.Digest
-		}
-	}
+	var have [buckets]crdt.Digest
 	if d := s.digests[slot]; d != nil {
 		have = *d
 	}
 	var out []uint16
-	for b := range want {
-		if want[b] != have[b] {
-			out = append(out, uint16(b))
+	for _, t := range told {
+		if int(t.Bucket) < buckets && t.Digest != have[t.Bucket] && len(out) < buckets {
+			out = append(out, t.Bucket)
 		}
 	}
 	return out

@@ -24,15 +24,18 @@ type Engine struct {
 	links []*link // by peer id
 	teams []team  // by region; own first
 	busy  int     // daemons that share the work, of all regions
+	told  uint64  // the greatest version that a link which is gone may have used
 
-	started  time.Duration // when the first members came, -1 before
-	synced   bool
-	retry    []retry
-	checks   []check
-	changes  []Change
-	restored []Change
-	events   []Event
-	dropped  uint64
+	started time.Duration // when the first members came, -1 before
+	synced  bool
+	// regrouped is when a daemon of the region came or went last.
+	regrouped time.Duration
+	retry     []retry
+	checks    []check
+	changes   []Change
+	restored  []Change
+	events    []Event
+	dropped   uint64
 }
 
 // EventKind is what an Event is about; see node's kinds of the same names.
@@ -114,28 +117,54 @@ func (e *Engine) Peers(now time.Duration, peers []Peer) {
 		}
 		l := e.link(p.ID)
 		if l == nil {
-			l = e.newLink(now, p)
-			e.event(now, PeerJoined, p.ID, 0, 0)
-			e.event(now, SweepStarted, p.ID, 0, 0)
+			l = e.join(now, p)
 		}
 		l.peer = p
 		kept = append(kept, l)
 	}
+	bereft := false
 	for _, l := range e.links {
 		if !slices.Contains(kept, l) {
-			e.unrate(l)
-			e.event(now, PeerLeft, l.peer.ID, 0, 0)
+			e.leave(now, l)
+			bereft = bereft || l.local
 		}
 	}
 	e.links = kept
 	e.arrange(now)
+	for _, l := range e.links {
+		if bereft && l.local { // some may lack what the one that is gone told us last
+			e.retell(now, l)
+		}
+	}
 	e.sync(now)
+}
+
+// join makes the link of a new incarnation.
+func (e *Engine) join(now time.Duration, p Peer) *link {
+	l := e.newLink(now, p)
+	if l.local {
+		e.regrouped = now
+	}
+	e.event(now, PeerJoined, p.ID, 0, 0)
+	e.event(now, SweepStarted, p.ID, 0, 0)
+	return l
+}
+
+// leave takes back what a link that is gone stood for.
+func (e *Engine) leave(now time.Duration, l *link) {
+	if l.local {
+		e.regrouped = now
+	}
+	e.unrate(l)
+	e.told = max(e.told, l.base+e.state.version)
+	e.event(now, PeerLeft, l.peer.ID, 0, 0)
 }
 
 func (e *Engine) newLink(now time.Duration, p Peer) *link {
 	l := &link{
 		peer: p, local: p.Region == e.self.Region, slot: RegionSlot(p.Region), ready: p.Ready,
-		sweepTo: e.state.version, sweeping: true, cursor: none, heardAt: -1, rtt: -1, joined: now,
+		// A peer that comes back acknowledges versions of the link before.
+		base: e.told, sweepTo: e.state.version, sweeping: true, cursor: none, heardAt: -1, rtt: -1, joined: now,
 		lastSent: -time.Hour, digestAt: now,
 	}
 	l.lag = 2 * e.interval(l)
@@ -152,12 +181,18 @@ func (e *Engine) link(id crdt.Slot) *link {
 	return e.links[i]
 }
 
+// interval is the time between two messages to a peer when nothing is urgent.
 func (e *Engine) interval(l *link) time.Duration {
+	quiet := min(e.cfg.Quiet, maxQuietInterval)
 	if l.local {
-		return e.cfg.Interval
+		return max(e.cfg.Interval, quiet)
 	}
-	return e.cfg.WANInterval
+	return max(e.cfg.WANInterval, quiet)
 }
+
+// maxQuietInterval is the longest time between two messages with a quiet
+// interval: increments may wait longer, but a peer is heard.
+const maxQuietInterval = time.Second
 
 // next is when a link is due again: at the next multiple of its interval, so
 // that the shards of a daemon, which share its clock, speak together.
@@ -190,6 +225,7 @@ func (e *Engine) arrange(now time.Duration) {
 		}
 		return
 	}
+	e.state.unrateSums() // who knows of their growth may be another now
 	for _, l := range e.links {
 		e.retell(now, l)
 	}

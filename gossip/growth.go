@@ -57,3 +57,13 @@ func (s *state) setRate(i int32, rate uint32) {
 	}
 	c.Rate = rate
 }
+
+// unrateSums ends the extrapolation of all regions' sums, until their growth is
+// heard of again.
+func (s *state) unrateSums() {
+	for i := range s.cells {
+		if c := &s.cells[i]; c.used && c.Kind == RegionSum && c.Rate > 0 {
+			s.setRate(int32(i), 0)
+		}
+	}
+}

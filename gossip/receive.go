@@ -3,6 +3,7 @@ package gossip
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -163,7 +164,7 @@ func (e *Engine) merge(now time.Duration, l *link, m *Message, at int, floor, ne
 			return e.refuse(now, l, in.CellID, NoRoom)
 		}
 	}
-	e.join(now, l, m, i, in)
+	e.take(now, l, m, i, in)
 	return true
 }
 
@@ -179,8 +180,8 @@ func (e *Engine) plausible(l *link, in *Cell) bool {
 	return l.local && in.Slot != e.region || in.Slot == l.slot || in.Slot == e.region
 }
 
-// join joins a cell into the one at i.
-func (e *Engine) join(now time.Duration, l *link, m *Message, i int32, in *Cell) {
+// take joins a cell into the one at i.
+func (e *Engine) take(now time.Duration, l *link, m *Message, i int32, in *Cell) {
 	c := &e.state.cells[i]
 	was := c.Value
 	is := crdt.PN{P: max(was.P, in.Value.P), N: max(was.N, in.Value.N)}
@@ -191,19 +192,20 @@ func (e *Engine) join(now time.Duration, l *link, m *Message, i int32, in *Cell)
 	}
 	longer := in.Carry > c.Carry
 	c.Carry = max(c.Carry, in.Carry)
-	if c.Kind == RegionSum && l.local && is == in.Value && c.Rate != in.Rate {
+	if c.Kind == RegionSum && l.local && is == in.Value && e.teams[0].aggregator(c.Key) == l.peer.ID {
+		c.via = l.peer.ID
 		e.state.setRate(i, in.Rate)
 	}
 	if is == was && !longer {
 		return
 	}
 	e.state.set(i, is)
-	c.via = l.peer.ID
+	c.from = l.peer.ID
 	if c.Slot == e.region {
 		e.remember(now, i)
 		return
 	}
-	e.measure(l, m, i, in)
+	e.measure(l, m, i, was)
 	e.state.touch(i, now)
 	if m.Urgent {
 		e.hurryOn(l, c)
@@ -228,14 +230,26 @@ func (e *Engine) hurryOn(from *link, c *cell) {
 	}
 }
 
-// measure finds out how fast a cell grows, where it came from its writer.
-func (e *Engine) measure(l *link, m *Message, i int32, in *Cell) {
+// measure finds out how fast a cell grows, where it came from its writer: only
+// who may rate a cell is whom it is heard by (via), and rates fall with what
+// that one says. Another's clock is another's, so a new way starts anew.
+func (e *Engine) measure(l *link, m *Message, i int32, was crdt.PN) {
 	c := &e.state.cells[i]
 	firstHand := c.Kind == Daemon && c.Slot == l.peer.ID || c.Kind == RegionSum && !l.local
 	if !firstHand {
+		if c.via != l.peer.ID && e.link(c.via) == nil {
+			c.via = l.peer.ID
+			e.state.setRate(i, 0)
+		}
 		return
 	}
 	at := time.Duration(m.Nonce) * time.Microsecond
+	if c.via != l.peer.ID && was.P > 0 {
+		c.via, c.growth = l.peer.ID, growth{refP: c.Value.P, ref: max(at, 1)}
+		e.state.setRate(i, 0)
+		return
+	}
+	c.via = l.peer.ID
 	start := at - time.Duration(max(0, m.Stamp.Millis()-c.Label))*time.Millisecond
 	if l.heardAt >= 0 {
 		start = max(start, l.heard)
@@ -250,6 +264,10 @@ func (e *Engine) rate(l *link, i int32, slope uint32) {
 	c := &e.state.cells[i]
 	if c.Rate == 0 && slope > 0 {
 		l.rated = append(l.rated, i)
+		if len(l.rated) > len(e.state.cells) { // some are listed twice
+			slices.Sort(l.rated)
+			l.rated = slices.Compact(l.rated)
+		}
 	}
 	e.state.setRate(i, slope)
 }

@@ -100,16 +100,20 @@ const maxChecks = 1 << 20
 // daemons restarted has nobody else who knows.
 func (e *Engine) remember(now time.Duration, i int32) {
 	if len(e.checks) < maxChecks {
-		e.checks = append(e.checks, check{e.state.cells[i].CellID, now + e.cfg.ReadyWithin})
+		e.checks = append(e.checks, check{e.state.cells[i].CellID, now + e.hindsight()})
 	}
 }
 
 // restore counts what others remember of our region and no daemon of it knows
 // under a slot of its own, which all daemons of the region may write: it only
-// grows, to the same lost amount.
+// grows, to the same lost amount. It waits while a daemon of the region may
+// still have to tell what it knows.
 func (e *Engine) restore(now time.Duration) {
+	if len(e.checks) == 0 || !e.agreed(now) {
+		return
+	}
 	n := 0
-	for n < len(e.checks) && e.checks[n].at <= now && e.synced {
+	for n < len(e.checks) && e.checks[n].at <= now {
 		e.restoreOne(now, e.checks[n].id)
 		n++
 	}
@@ -117,6 +121,23 @@ func (e *Engine) restore(now time.Duration) {
 		e.checks = append(e.checks[:0], e.checks[n:]...)
 	}
 }
+
+// agreed reports whether the region had time to agree: nobody came or went for
+// a while, and everybody is heard.
+func (e *Engine) agreed(now time.Duration) bool {
+	if !e.synced || now-e.regrouped < e.hindsight() {
+		return false
+	}
+	for _, l := range e.links {
+		if _, heard := l.view(now); l.local && !(l.whole && heard) {
+			return false
+		}
+	}
+	return true
+}
+
+// hindsight is how long daemons of a region take to tell each other all.
+func (e *Engine) hindsight() time.Duration { return max(e.cfg.ReadyWithin, 20*e.cfg.Interval) }
 
 func (e *Engine) restoreOne(now time.Duration, id CellID) {
 	told := e.state.find(id)

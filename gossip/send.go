@@ -42,6 +42,10 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 	m.Urgent = l.urgent
 	m.Lo = l.sent
 	settled := l.acked == l.sent
+	compare := l.local && now/e.cfg.DigestEvery > l.digestAt/e.cfg.DigestEvery
+	if compare {
+		e.releaseDigested(now)
+	}
 	e.fill(now, l, &m)
 	if l.lastNonce = m.Nonce; settled {
 		l.openNonce, l.openHi = m.Nonce, m.Hi
@@ -53,7 +57,7 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 	if l.local {
 		m.Behind = e.behind(now)
 	}
-	if l.local && m.Complete && now-l.digestAt >= e.cfg.DigestEvery {
+	if compare && m.Complete {
 		l.digestAt = now
 		m.Digests = e.state.digestsOf(e.self.ID)
 	}
@@ -128,7 +132,7 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 		m.Unsent = now - e.state.cells[i].since
 	}
 	m.Hi = max(l.base+hi, m.Lo)
-	if w := e.state.waitHead; w != none && l.local {
+	if w := e.state.waitHead; w != none {
 		m.Unsent = max(m.Unsent, now-e.state.cells[w].since)
 	}
 	slices.SortFunc(m.Cells, func(a, b Cell) int { return a.CellID.Compare(b.CellID) })
@@ -153,20 +157,28 @@ func (e *Engine) telling(l *link, c *cell) (Cell, bool) {
 		return e.tellsSum(l, c)
 	default:
 		// What we know of the peer's own region, should it have forgotten.
-		return c.Cell, c.Slot == l.slot && c.version <= l.sweepTo && e.mine(c.Key)
+		return c.Cell, c.Slot == l.slot && (c.version <= l.sweepTo || e.link(c.from) == nil)
 	}
 }
 
-// tellsHere reports whether a daemon of the region is told of a cell: of our
-// own, of other regions' that we aggregate, and when new, of all.
+// tellsHere reports whether a daemon of the region is told of a cell: when new,
+// of all; later of our own, whose only writer we are. What no live daemon of
+// the region writes, sums of other regions and slots of daemons that are gone,
+// goes by way of the key's aggregator: whoever hears of it first tells it, and
+// it tells all.
 func (e *Engine) tellsHere(l *link, c *cell) bool {
-	if c.version <= l.sweepTo {
-		return c.Kind == Daemon || c.Slot != e.region
+	switch {
+	case c.Kind == RegionSum && c.Slot == e.region:
+		return false
+	case c.version <= l.sweepTo:
+		return true
+	case c.Kind == Daemon && (c.Slot == e.self.ID || c.Slot == e.lost):
+		return true
+	case c.Kind == Daemon && e.link(c.Slot) != nil, c.from == l.peer.ID:
+		return false
 	}
-	if c.Kind == Daemon {
-		return c.Slot == e.self.ID || c.Slot == e.lost
-	}
-	return c.Slot != e.region && e.mine(c.Key)
+	winner := e.teams[0].aggregator(c.Key)
+	return winner == e.self.ID || winner == l.peer.ID
 }
 
 // tellsSum returns the region's sum for the change of a daemon's cell, if it

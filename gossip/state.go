@@ -20,7 +20,8 @@ type cell struct {
 	sent uint64
 	growth
 
-	via        crdt.Slot // the peer that told it last, 0 for an own cell
+	from       crdt.Slot // the peer that told its value, 0 for an own cell
+	via        crdt.Slot // the peer by whose messages its growth is judged
 	prev, next int32     // in the list of changes
 	back, fwd  int32     // in the chain of its key
 	waitBack   int32     // in the list of those that wait

@@ -27,8 +27,9 @@ type Clock struct {
 	// mono and wall are of the latest Instant, ns, never negative.
 	mono, wall int64
 
-	hold bool  // see HoldJumps
-	held int64 // ns by which wall is behind what was read
+	hold  bool  // see HoldJumps
+	adopt bool  // the next Instant ends what is held
+	held  int64 // ns by which wall is behind what was read
 
 	last    Timestamp // greatest stamp made or observed
 	started bool

@@ -12,11 +12,15 @@ func (c *Clock) HoldJumps(hold bool) { c.hold = hold }
 // Held returns by how much the wall clock is held back, 0 for not.
 func (c *Clock) Held() time.Duration { return time.Duration(c.held) }
 
-// AdoptJump believes the wall clock again. The next Instant moves the reading.
-func (c *Clock) AdoptJump() { c.held = 0 }
+// AdoptJump believes what is held back. The next Instant moves the reading.
+func (c *Clock) AdoptJump() { c.adopt = c.held > 0 }
 
 // withhold returns the wall part of an Instant without what is held back.
 func (c *Clock) withhold(mono, wall int64) int64 {
+	if c.adopt {
+		c.adopt, c.held = false, 0
+		return wall
+	}
 	expected := satAdd(c.wall, mono-c.mono)
 	seen := wall - min(wall, c.held)
 	limit := c.maxOffset * int64(time.Millisecond)

@@ -195,7 +195,7 @@ func (n *Node) learnBucket(h *Hit, e *entry, now int64) {
 		if p.end-carry <= p.label {
 			p.end = p.label + width + carry
 		}
-		quota.Fold(h.Limit, &e.cell, now, p.end-carry, p.hits)
+		quota.Fold(h.Limit, &e.cell, now, p.label, p.end-carry, p.hits)
 	}
 }
 

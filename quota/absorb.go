@@ -89,13 +89,19 @@ func Shared(l *rules.Limit, c *Cell, now int64) (label, width, carry int64) {
 // bucketLabel is the shortest label of a bucket's shared counts, milliseconds.
 const bucketLabel = 10_000
 
-// Fold makes a bucket's cell of the counts of labels, told in ascending order:
-// each is taken to have come at its end, or now.
-func Fold(l *rules.Limit, c *Cell, now, end int64, n uint64) {
+// Fold makes a bucket's cell of the counts of labels, told in ascending order.
+// Nobody knows when in its label a hit came: as if at the end, then a bucket
+// without debt holds no more of them than fit; as if at the start, then all but
+// what was minted since are still in use. The greater of the two is.
+func Fold(l *rules.Limit, c *Cell, now, start, end int64, n uint64) {
 	at := max(min(end, now), c.Label)
 	Adopt(l, c, at)
+	least := subFloor(micro(n), minted(l, uint64(l.Requests), min(start, at), at))
 	stepBucket(l, c, at)
 	room := subFloor(capacity(l), tokensUp(meter(l, c, at)))
 	fillUp(l, c, at)
 	c.Count += min(n, room)
+	if held := meter(l, c, at); held < least {
+		c.Count = min(addSat(c.Count, tokensUp(least-held)), maxMicro/microPerToken)
+	}
 }

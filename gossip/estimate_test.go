@@ -1,0 +1,205 @@
+package gossip
+
+import (
+	"testing"
+	"time"
+)
+
+// extrapolated is what a daemon thinks that others counted of a key's minute
+// beside what it knows.
+func (r *rig) extrapolated(name string, k int, limit uint64) uint64 {
+	return r.of(name).Extrapolated(r.mono(r.of(name)), testKey(k), epoch, limit)
+}
+
+// load runs the rig while a daemon counts n hits each step.
+func (r *rig) load(d time.Duration, name string, k, n int) {
+	for end := r.now + d; r.now < end; {
+		r.add(name, k, n)
+		r.run(step)
+	}
+}
+
+// Under a steady load the estimate is the truth to within what comes in a few
+// steps, in the region and across, also where it is handed on.
+func TestExtrapolationFollowsASteadyLoad(t *testing.T) {
+	r := newRig(Config{}, "a", "a", "b")
+	r.load(4*time.Second, "b1", 1, 2)
+	r.load(4*time.Second, "a1", 2, 2)
+	for range 200 {
+		r.add("a1", 2, 2)
+		r.add("b1", 1, 2)
+		r.run(step)
+		for _, c := range []struct {
+			name string
+			k    int
+			from string
+		}{{"a1", 1, "b1"}, {"a2", 1, "b1"}, {"b1", 2, "a1"}, {"a2", 2, "a1"}} {
+			truth := r.of(c.from).Own(testKey(c.k), epoch).P
+			known := r.total(c.name, c.k)
+			guess := known + r.extrapolated(c.name, c.k, ample)
+			if known > truth {
+				t.Fatalf("%s knows %d of %d", c.name, known, truth)
+			}
+			// 400 a second and two hops of a step each that are not seen.
+			if off := max(truth, guess) - min(truth, guess); r.now > 10*time.Second && off > 30 {
+				t.Fatalf("at %v %s expects %d of %s, which is at %d", r.now, c.name, guess, c.from, truth)
+			}
+		}
+	}
+}
+
+func TestExtrapolationIsCapped(t *testing.T) {
+	r := newRig(Config{}, "a", "a")
+	r.load(2*time.Second, "a1", 1, 100)
+	known := r.total("a2", 1)
+	for _, c := range []struct{ limit, want uint64 }{
+		{known + 50, 50}, {known, 0}, {known - 1, 0}, {0, 0},
+	} {
+		r.run(3 * step) // well within a lag
+		if got := r.extrapolated("a2", 1, c.limit); got > c.want {
+			t.Errorf("%d more are expected of a slot at %d, of %d", got, known, c.limit)
+		}
+	}
+	if got := r.extrapolated("a2", 1, ample); got < 100 {
+		t.Errorf("without a cap %d more are expected", got)
+	}
+}
+
+// A peer that falls silent is extrapolated for three lags, no longer, and not
+// at all when membership drops it.
+func TestExtrapolationEnds(t *testing.T) {
+	r := newRig(Config{}, "a", "a", "b")
+	r.load(4*time.Second, "b1", 1, 5)
+	r.lost = func(from, _ *member) bool { return from.name == "b1" }
+	a1 := r.of("a1")
+	lag, last := a1.link(r.of("b1").self.ID).lag, uint64(0)
+	r.run(lag)
+	if last = r.extrapolated("a1", 1, ample); last < 200 {
+		t.Errorf("%d more are expected of a peer that counts 1000 a second, a lag of %v later", last, lag)
+	}
+	r.run(2*lag + DefaultWANInterval)
+	if got := r.extrapolated("a1", 1, ample); got != 0 {
+		t.Errorf("%d more are expected after three lags", got)
+	}
+	if got := r.extrapolated("a2", 1, ample); got != 0 {
+		t.Errorf("%d more are expected after three lags by who was told", got)
+	}
+	if a1.count(PeerSilent) == 0 {
+		t.Error("nobody said that b1 is silent")
+	}
+	r.lost = nil
+	r.load(4*time.Second, "b1", 1, 5)
+	r.crash(r.of("b1"))
+	r.run(DefaultInterval + step) // it may be another who told a1 how old the view is
+	if got := r.extrapolated("a1", 1, ample); got != 0 {
+		t.Errorf("%d more are expected of a peer that is gone", got)
+	}
+}
+
+// No news is news: one complete message without the key, a whole interval
+// after the last hit, ends it, for those it was handed on to as well.
+func TestNoNewsEndsExtrapolation(t *testing.T) {
+	r := newRig(Config{}, "a", "a", "b")
+	r.load(4*time.Second, "b1", 1, 5)
+	r.run(3*DefaultWANInterval + DefaultInterval)
+	for _, name := range []string{"a1", "a2"} {
+		if got := r.extrapolated(name, 1, ample); got != 0 {
+			t.Errorf("%s expects %d more of a peer that stopped", name, got)
+		}
+		if m := r.of(name); m.count(PeerSilent) > 0 {
+			t.Errorf("%s took it for silent", name)
+		}
+	}
+}
+
+// A new label starts without a slope, and its first one is not taken over time
+// before it.
+func TestExtrapolationStartsWithTheLabel(t *testing.T) {
+	r := newRig(Config{}, "a", "a")
+	r.now = time.Duration(minute.Width)*time.Millisecond - 3*time.Second
+	r.load(3*time.Second, "a1", 1, 50) // 10,000 a second
+	next := epoch + minute.Width
+	a1, a2 := r.of("a1"), r.of("a2")
+	estimate := func() uint64 { return a2.Extrapolated(r.mono(a2), testKey(1), next, ample) }
+	if got := estimate(); got != 0 {
+		t.Errorf("%d more are expected in a label that just began", got)
+	}
+	for range 40 { // 400 a second now
+		a1.Add(r.mono(a1), testKey(1), next, minute, 2, ample)
+		r.run(step)
+		if got := estimate(); got > 2*400*3/10 {
+			t.Fatalf("%d more are expected of 400 a second", got)
+		}
+	}
+	if got := estimate(); got == 0 {
+		t.Error("nothing is expected of 400 a second")
+	}
+}
+
+// A hit now and then says nothing of what comes next.
+func TestFewHitsAreNoSlope(t *testing.T) {
+	r := newRig(Config{}, "a", "a")
+	r.run(time.Second)
+	for range 20 {
+		r.add("a1", 1, ratedFrom-1)
+		r.run(DefaultInterval)
+		if got := r.extrapolated("a2", 1, ample); got != 0 {
+			t.Fatalf("%d more are expected", got)
+		}
+	}
+}
+
+// A sibling tells a count of a live daemon before that one does. The slope
+// stays that daemon's, and falls when it has no more to say.
+func TestSecondHandNewsLeavesTheSlope(t *testing.T) {
+	r := newRig(Config{}, "a", "a", "a")
+	r.load(2*time.Second, "a1", 1, 5)
+	r.lost = func(from, to *member) bool { return from.name == "a1" && to.name == "a2" }
+	r.load(200*time.Millisecond, "a1", 1, 5)
+	r.run(DefaultInterval)
+	a2 := r.of("a2")
+	r.of("a3").Peers(r.mono(r.of("a3")), []Peer{r.of("a3").self}) // a3 forgets all, and tells all
+	r.meet()
+	r.run(200 * time.Millisecond)
+	if got, want := r.total("a2", 1), r.total("a3", 1); got != want {
+		t.Fatalf("a2 knows %d and a3 %d: the schedule shows nothing", got, want)
+	}
+	r.lost = nil
+	r.run(time.Second)
+	if got := r.extrapolated("a2", 1, ample); got != 0 {
+		t.Errorf("a2 expects %d more of a daemon that stopped", got)
+	}
+	for _, c := range a2.Cells(r.wall(a2)) {
+		if c.Rate != 0 {
+			t.Errorf("a slope is left at %v", c)
+		}
+	}
+}
+
+// The daemon that handed a slope on sums up the key no longer when the other
+// region stops: it is not the one to say so.
+func TestSlopeEndsWithItsAggregator(t *testing.T) {
+	r := newRig(Config{}, "a", "a", "a", "b")
+	r.run(3 * time.Second)
+	k := r.keyOf("a3")
+	r.crash(r.of("a3"))
+	r.run(time.Second)
+	teller, told := "a1", "a2"
+	if !r.of(teller).mine(testKey(k)) {
+		teller, told = told, teller
+	}
+	r.load(3*time.Second, "b1", k, 5)
+	if r.extrapolated(told, k, ample) == 0 {
+		t.Fatalf("%s was handed no slope: the schedule shows nothing", told)
+	}
+	r.restart(r.of("a3"))
+	r.run(3 * time.Second)
+	if !r.of("a3").mine(testKey(k)) {
+		t.Fatal("a3 does not sum the key up: the schedule shows nothing")
+	}
+	for m := range r.up {
+		if got := r.extrapolated(m.name, k, ample); got != 0 {
+			t.Errorf("%s expects %d more of a region that stopped", m.name, got)
+		}
+	}
+}

@@ -1,0 +1,279 @@
+package gossip
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/georld/rld/crdt"
+)
+
+// TestLaws drives engines of one or two regions through a network that loses,
+// repeats and reorders, with frames of a few cells, clocks that refuse labels
+// and restarts, and then heals it. Until then nothing may be invented and no
+// bound broken; after it everybody knows what everybody counted.
+func TestLaws(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t)
+		t.Repeat(map[string]func(*rapid.T){
+			"add":     w.add,
+			"wait":    w.wait,
+			"deliver": w.deliver,
+			"drop":    w.drop,
+			"repeat":  w.repeat,
+			"restart": w.restart,
+			"flap":    w.flap,
+			"":        w.check,
+		})
+		w.heal(t)
+	})
+}
+
+// world is a rig and what truly happened in it.
+type world struct {
+	*rig
+	truth map[CellID]uint64             // by the slots that counted, also dead ones
+	seen  map[CellID]map[string]crdt.PN // by daemon, what it was seen to hold
+	homes map[crdt.Slot]string          // the regions of all slots
+}
+
+func drawWorld(t *rapid.T) *world {
+	regions := []string{"a", "a"}
+	for range rapid.IntRange(0, 2).Draw(t, "more daemons") {
+		regions = append(regions, rapid.SampledFrom([]string{"a", "b"}).Draw(t, "region"))
+	}
+	cfg := Config{
+		FrameCells:  rapid.IntRange(1, 3).Draw(t, "frame"),
+		Quiet:       rapid.SampledFrom([]time.Duration{0, time.Second}).Draw(t, "quiet"),
+		DigestEvery: time.Second,
+	}
+	return &world{
+		rig: newRig(cfg, regions...), truth: map[CellID]uint64{},
+		seen: map[CellID]map[string]crdt.PN{}, homes: map[crdt.Slot]string{},
+	}
+}
+
+func (w *world) draw(t *rapid.T) *member {
+	return w.members[rapid.IntRange(0, len(w.members)-1).Draw(t, "daemon")]
+}
+
+// add counts hits now, or in a label that the others refuse for now.
+func (w *world) add(t *rapid.T) {
+	m, i := w.draw(t), rapid.IntRange(0, 7).Draw(t, "key")
+	k, span, label := testKey(i), minute, epoch
+	switch {
+	case i > 5:
+		span = hour
+	case rapid.IntRange(0, 3).Draw(t, "far") == 3:
+		label += 3 * minute.Width
+	}
+	n := rapid.Uint64Range(1, 5).Draw(t, "n")
+	left := rapid.SampledFrom([]uint64{0, 10, ample}).Draw(t, "left")
+	span.Carry = rapid.SampledFrom([]int64{600_000, 700_000}).Draw(t, "carry")
+	if !m.Add(w.mono(m), k, label, span, n, left) {
+		t.Fatal("no room")
+	}
+	w.truth[CellID{k, label, Daemon, m.self.ID}] += n
+	w.speak(m)
+}
+
+func (w *world) wait(t *rapid.T) {
+	w.now += time.Duration(rapid.IntRange(1, 400).Draw(t, "ms")) * time.Millisecond
+	for m := range w.up {
+		w.tick(m)
+	}
+}
+
+func (w *world) pick(t *rapid.T) int {
+	if len(w.flight) == 0 {
+		t.Skip("nothing is on its way")
+	}
+	return rapid.IntRange(0, len(w.flight)-1).Draw(t, "message")
+}
+
+// deliver also finds messages to and from incarnations that are gone, which
+// are refused.
+func (w *world) deliver(t *rapid.T) { _ = w.rig.deliver(w.pick(t)) }
+
+func (w *world) drop(t *rapid.T) {
+	i := w.pick(t)
+	w.flight = slices.Delete(w.flight, i, i+1)
+}
+
+func (w *world) repeat(t *rapid.T) { w.flight = append(w.flight, w.flight[w.pick(t)]) }
+
+func (w *world) restart(t *rapid.T) {
+	if w.born > 12 {
+		t.Skip("enough restarts")
+	}
+	w.rig.restart(w.draw(t))
+}
+
+// flap makes one daemon lose sight of another and find it again.
+func (w *world) flap(t *rapid.T) {
+	m, o := w.draw(t), w.draw(t)
+	var peers []Peer
+	for p := range w.up {
+		if p != o {
+			peers = append(peers, p.self)
+		}
+	}
+	m.Peers(w.mono(m), peers)
+	w.speak(m)
+	m.Peers(w.mono(m), append(peers, o.self))
+	w.speak(m)
+}
+
+// known is the most that a region's sum may be.
+func (w *world) known(region string, k crdt.Key, label int64) uint64 {
+	sum := uint64(0)
+	for id, n := range w.truth {
+		if id.Key == k && id.Label == label && w.regionOf(id.Slot) == region {
+			sum += n
+		}
+	}
+	return sum
+}
+
+func (w *world) regionOf(slot crdt.Slot) string { return w.homes[slot] }
+
+// check holds what is true at every moment.
+func (w *world) check(t *rapid.T) {
+	for m := range w.up {
+		w.homes[m.self.ID] = m.region
+		for _, c := range m.Cells(w.wall(m)) {
+			w.checkCell(t, m, c)
+		}
+		w.checkBounds(t, m)
+	}
+	w.checkFrames(t)
+}
+
+func (w *world) checkCell(t *rapid.T, m *member, c Cell) {
+	most, own := w.truth[c.CellID], c.Slot == m.self.ID
+	switch {
+	case c.Kind == RegionSum:
+		for _, region := range []string{"a", "b"} {
+			if RegionSlot(region) == c.Slot {
+				most = w.known(region, c.Key, c.Label)
+			}
+		}
+	case c.Slot == m.Engine.lost:
+		most = w.known(m.region, c.Key, c.Label)
+	}
+	if c.Value.P > most || own && c.Value.P != most {
+		t.Fatalf("%s holds %v, of truly %d", m.name, c, most)
+	}
+	held := w.seen[c.CellID]
+	if held == nil {
+		held = map[string]crdt.PN{}
+		w.seen[c.CellID] = held
+	}
+	who := fmt.Sprint(m.name, m.self.ID)
+	if c.Value.P < held[who].P {
+		t.Fatalf("%s went back from %v to %v", m.name, held[who], c)
+	}
+	held[who] = c.Value
+}
+
+func (w *world) checkBounds(t *rapid.T, m *member) {
+	if len(m.retry) > maxRetries || len(m.checks) > maxChecks {
+		t.Fatalf("%s remembers %d refusals and %d checks", m.name, len(m.retry), len(m.checks))
+	}
+	for _, l := range m.links {
+		if l.acked > l.sent || l.sent > l.base+m.state.version {
+			t.Fatalf("%s to %v: acked %d, sent %d, of %d", m.name, l.peer.ID, l.acked, l.sent, l.base+m.state.version)
+		}
+		if len(l.refused) > maxRefused || l.inflight > window*m.cfg.FrameCells {
+			t.Fatalf("%s to %v: %d refused, %d cells on their way", m.name, l.peer.ID, len(l.refused), l.inflight)
+		}
+		if len(l.rated) > len(m.state.cells) {
+			t.Fatalf("%s to %v: %d cells rated, of %d", m.name, l.peer.ID, len(l.rated), len(m.state.cells))
+		}
+	}
+	last := uint64(0)
+	for i := m.state.head; i != none; i = m.state.cells[i].next {
+		if c := &m.state.cells[i]; c.version <= last || c.version > m.state.version {
+			t.Fatalf("%s: version %d after %d", m.name, c.version, last)
+		} else {
+			last = c.version
+		}
+	}
+}
+
+func (w *world) checkFrames(t *rapid.T) {
+	for i := range w.flight {
+		m := &w.flight[i]
+		if len(m.Cells) > w.cfg.FrameCells || m.Lo > m.Hi {
+			t.Fatalf("a message of %d cells over (%d, %d]", len(m.Cells), m.Lo, m.Hi)
+		}
+		for j := 1; j < len(m.Cells); j++ {
+			if m.Cells[j-1].CellID.Compare(m.Cells[j].CellID) >= 0 {
+				t.Fatalf("cells out of order: %v, %v", m.Cells[j-1], m.Cells[j])
+			}
+		}
+	}
+}
+
+// heal lets the network work again for long enough, the label of the refused
+// included, and demands that all know the same and all of it.
+func (w *world) heal(t *rapid.T) {
+	w.flight = nil
+	w.run(20 * time.Second)
+	for m := range w.up {
+		m.skew = 3 * minute.Width
+	}
+	w.run(20 * time.Second)
+	w.check(t)
+	for m := range w.up {
+		w.complete(t, m)
+		if m.count(BucketRepaired) > 0 {
+			t.Fatalf("%s repaired %d buckets that were not broken", m.name, m.count(BucketRepaired))
+		}
+		for _, c := range m.Cells(w.wall(m)) {
+			if c.Rate != 0 {
+				t.Fatalf("%s expects %d hits a second of %v, where nothing happens", m.name, c.Rate, c)
+			}
+		}
+	}
+	first := map[string]*member{}
+	for m := range w.up {
+		if o := first[m.region]; o == nil {
+			first[m.region] = m
+		} else if is, want := w.cells(m), w.cells(o); !slices.Equal(is, want) {
+			t.Fatalf("%s and %s differ:\n%v\n%v", m.name, o.name, is, want)
+		}
+	}
+}
+
+// complete demands of a daemon the counts of all that are up.
+func (w *world) complete(t *rapid.T, m *member) {
+	for id, n := range w.truth {
+		o := w.holder(id.Slot)
+		if o == nil || o.region != m.region {
+			continue
+		}
+		at := m.state.find(id)
+		if at == none || m.state.cells[at].Value.P != n {
+			t.Fatalf("%s lacks %v of %s, %d hits", m.name, id, o.name, n)
+		}
+	}
+	for o := range w.up {
+		if o.region == m.region {
+			continue
+		}
+		for _, c := range o.Cells(w.wall(o)) {
+			sum, _ := o.sum(c.Key, c.Label)
+			at := m.state.find(CellID{c.Key, c.Label, RegionSum, o.Engine.region})
+			if sum == (crdt.Sum{}) {
+				continue // nobody there knows what this daemon remembers
+			}
+			if at == none || crdt.Sum(m.state.cells[at].Value) != sum {
+				t.Fatalf("%s lacks the sum %v of %s under %v", m.name, sum, o.region, c)
+			}
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package gossip
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/georld/rld/crdt"
+)
+
+// say hands a1 a message of a peer that tells cells.
+func say(r *rig, from crdt.Slot, nonce uint64, cells ...Cell) error {
+	return r.hand(Message{
+		From: from, To: r.of("a1").self.ID, Shards: 1, Header: Header{Nonce: nonce, Rules: 7},
+		Part: Part{Hi: nonce, Cells: cells, Complete: true},
+	})
+}
+
+// Nobody may write a slot that is not theirs to tell; the rest of the message
+// counts.
+func TestForgedSlots(t *testing.T) {
+	good := func(kind Kind, slot crdt.Slot) Cell {
+		return Cell{CellID: CellID{testKey(1), epoch, kind, slot}, Span: minute, Value: crdt.PN{P: 5}}
+	}
+	edit := func(c Cell, edit func(*Cell)) Cell { edit(&c); return c }
+	const dead = crdt.Slot(77)
+	for _, c := range []struct {
+		name  string
+		from  string
+		cell  Cell
+		taken bool
+	}{
+		{"sibling, its own slot", "a2", good(Daemon, 2), true},
+		{"sibling, a slot of the dead", "a2", good(Daemon, dead), true},
+		{"sibling, our slot", "a2", good(Daemon, 1), false},
+		{"sibling, another region's sum", "a2", good(RegionSum, RegionSlot("b")), true},
+		{"other region, its sum", "b1", good(RegionSum, RegionSlot("b")), true},
+		{"other region, our sum", "b1", good(RegionSum, RegionSlot("a")), true},
+		{"other region, a third one's sum", "b1", good(RegionSum, RegionSlot("c")), false},
+		{"other region, a daemon", "b1", good(Daemon, 3), false},
+		{"other region, our slot", "b1", good(Daemon, 1), false},
+		{"more refunds than hits", "a2", edit(good(Daemon, 2), func(c *Cell) { c.Value.N = 6 }), false},
+		{"no width", "a2", edit(good(Daemon, 2), func(c *Cell) { c.Width = 0 }), false},
+		{"negative carry", "a2", edit(good(Daemon, 2), func(c *Cell) { c.Carry = -1 }), false},
+		{"end of time", "a2", edit(good(Daemon, 2), func(c *Cell) { c.Carry = 1<<63 - 1 }), true},
+		{"past the end of time", "a2", edit(good(Daemon, 2), func(c *Cell) { c.Label = 1<<63 - 1 }), false},
+		{"over", "a2", edit(good(Daemon, 2), func(c *Cell) { c.Label -= 2 * minute.Width }), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(Config{}, "a", "a", "b")
+			if err := say(r, r.of(c.from).self.ID, 1, c.cell); err != nil {
+				t.Fatal(err)
+			}
+			a1 := r.of("a1")
+			if got := a1.state.find(c.cell.CellID) != none; got != c.taken {
+				t.Errorf("taken: %v, want %v", got, c.taken)
+			}
+			counts := c.taken && c.cell.Slot != a1.Engine.region
+			if got := a1.Total(testKey(1), epoch); got > 0 != counts {
+				t.Errorf("%d hits count", got)
+			}
+		})
+	}
+}
+
+// Messages that are not for us, or of nobody we know, change nothing.
+func TestRefusedMessages(t *testing.T) {
+	r := newRig(Config{}, "a", "a")
+	a1, a2 := r.of("a1"), r.of("a2")
+	cell := Cell{CellID: CellID{testKey(1), epoch, Daemon, a2.self.ID}, Span: minute, Value: crdt.PN{P: 5}}
+	good := Message{
+		From: a2.self.ID, To: a1.self.ID, Shards: 1, Header: Header{Nonce: 1},
+		Part: Part{Hi: 1, Cells: []Cell{cell}},
+	}
+	var unknown *UnknownSenderError
+	var shards *ShardsError
+	for _, c := range []struct {
+		name string
+		edit func(*Message)
+		is   func(error) bool
+	}{
+		{"unknown sender", func(m *Message) { m.From = 99 }, func(err error) bool { return errors.As(err, &unknown) }},
+		{"other incarnation", func(m *Message) { m.To = 99 }, func(err error) bool { return errors.Is(err, ErrMisplaced) }},
+		{"our own", func(m *Message) { m.From = a1.self.ID }, func(err error) bool { return errors.Is(err, ErrMisplaced) }},
+		{"other shard", func(m *Message) { m.Shard = 1 }, func(err error) bool { return errors.Is(err, ErrMisplaced) }},
+		{"other split", func(m *Message) { m.Shards = 2 }, func(err error) bool { return errors.As(err, &shards) }},
+	} {
+		m := good
+		c.edit(&m)
+		_, err := a1.Receive(r.mono(a1), r.wall(a1), 250, 7, &m)
+		if !c.is(err) {
+			t.Errorf("%s: error %v", c.name, err)
+		}
+		if len(a1.Cells(r.wall(a1))) > 0 {
+			t.Errorf("%s: a cell was taken", c.name)
+		}
+	}
+	if err := r.hand(good); err != nil || r.total("a1", 1) != 5 {
+		t.Errorf("the good message: error %v, %d hits", err, r.total("a1", 1))
+	}
+}
+
+// A message says what was gained over what was known, once.
+func TestChangesAreWhatWasGained(t *testing.T) {
+	r := newRig(Config{}, "a", "a")
+	a1 := r.of("a1")
+	cell := Cell{CellID: CellID{testKey(1), epoch, Daemon, r.of("a2").self.ID}, Span: minute}
+	for i, c := range []struct {
+		told crdt.PN
+		want []Change
+	}{
+		{crdt.PN{P: 5}, []Change{{Key: cell.Key, Label: epoch, Span: minute, Gain: 5}}},
+		{crdt.PN{P: 5}, nil},
+		{crdt.PN{P: 3}, nil},
+		{crdt.PN{P: 9, N: 2}, []Change{{Key: cell.Key, Label: epoch, Span: minute, Gain: 4, Less: 2}}},
+	} {
+		cell.Value = c.told
+		got, err := a1.Receive(r.mono(a1), r.wall(a1), 250, 7, &Message{
+			From: r.of("a2").self.ID, To: a1.self.ID, Shards: 1, Header: Header{Nonce: uint64(i + 1)},
+			Part: Part{Hi: uint64(i + 1), Cells: []Cell{cell}},
+		})
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%v after the others: %v, error %v, want %v", c.told, got, err, c.want)
+		}
+	}
+}
+
+// A cell counts from when its label may have begun on the fastest clock that
+// is followed, and until its end, its carry and the grace have passed.
+func TestLabelsInTime(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		label int64
+		taken bool
+	}{
+		{"too far ahead", epoch + minute.Width + 2_000, false},
+		{"as far ahead as may be", epoch + minute.Width + 1_250, true},
+		{"now", epoch, true},
+		{"over, within grace", epoch - minute.Width - 3_999, true},
+		{"over", epoch - minute.Width - 4_000, false},
+	} {
+		r := newRig(Config{}, "a", "a") // a second past epoch
+		id := CellID{testKey(1), c.label, Daemon, r.of("a2").self.ID}
+		if err := say(r, id.Slot, 1, Cell{CellID: id, Span: minute, Value: crdt.PN{P: 5}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.of("a1").state.find(id) != none; got != c.taken {
+			t.Errorf("%s: taken %v", c.name, got)
+		}
+	}
+}
+
+// Rules that differ are said once, and once that they agree again.
+func TestRulesDiverge(t *testing.T) {
+	r := newRig(Config{}, "a", "a")
+	a1, other := r.of("a1"), uint64(8)
+	r.sending = func(m *member, msg *Message) {
+		if m != a1 {
+			msg.Rules = other
+		}
+	}
+	r.run(2 * time.Second)
+	other = 7
+	r.run(2 * time.Second)
+	if d, a := a1.count(RulesDiverged), a1.count(RulesAgree); d != 1 || a != 1 {
+		t.Errorf("diverged %d times, agreed %d times", d, a)
+	}
+}

@@ -1,0 +1,141 @@
+package gossip
+
+import (
+	"testing"
+	"time"
+
+	"github.com/georld/rld/crdt"
+)
+
+// A cell of a long label that a receiver lost part of is noticed by its bucket
+// and told again; of a short one it is not worth the trouble.
+func TestDifferingBucketIsRepaired(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		span Span
+		want uint64
+	}{
+		{"hour", hour, 10},
+		{"minute", minute, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(Config{DigestEvery: 2 * time.Second}, "a", "a")
+			a1, a2 := r.of("a1"), r.of("a2")
+			a1.Add(r.mono(a1), testKey(1), epoch, c.span, 10, ample)
+			r.run(time.Second)
+			a2.state.set(a2.state.find(CellID{testKey(1), epoch, Daemon, a1.self.ID}), crdt.PN{P: 3})
+			r.run(5 * time.Second)
+			if got := r.total("a2", 1); got != c.want {
+				t.Errorf("a2 knows %d, want %d", got, c.want)
+			}
+			if got := a1.count(BucketRepaired) > 0; got != (c.want == 10) {
+				t.Errorf("a bucket was repaired: %v", got)
+			}
+			repaired := a1.count(BucketRepaired)
+			r.run(10 * time.Second)
+			if got := a1.count(BucketRepaired); got != repaired {
+				t.Errorf("%d more repairs of what is whole", got-repaired)
+			}
+		})
+	}
+}
+
+// What waits for the quiet interval is no difference.
+func TestDigestsCoverWhatWaits(t *testing.T) {
+	r := newRig(Config{DigestEvery: time.Second, Quiet: 10 * time.Second}, "a", "a")
+	a1 := r.of("a1")
+	for i := range 1_000 {
+		a1.Add(r.mono(a1), testKey(i%7), epoch, hour, 1, ample)
+		r.run(10 * time.Millisecond)
+	}
+	if n := a1.count(BucketRepaired); n > 0 {
+		t.Errorf("%d repairs without a difference", n)
+	}
+}
+
+// The only daemon of a region restarts: what it had counted is known elsewhere,
+// and counts again.
+func TestLostRegionIsReadBack(t *testing.T) {
+	r := newRig(Config{}, "a", "b")
+	r.run(time.Second)
+	r.add("a1", 1, 10)
+	r.run(time.Second)
+	r.restart(r.of("a1"))
+	r.run(time.Second)
+	if got := r.total("a1", 1); got != 0 {
+		t.Errorf("%d hits known before a second to hear of them had passed", got)
+	}
+	r.run(4 * time.Second)
+	if got := r.total("a1", 1); got != 10 {
+		t.Errorf("%d of 10 hits were read back", got)
+	}
+	gained := uint64(0)
+	for _, c := range r.of("a1").Restored() {
+		gained += c.Gain
+	}
+	if gained != 10 {
+		t.Errorf("%d of 10 hits are told to who decides", gained)
+	}
+	r.add("a1", 1, 3)
+	r.run(2 * time.Second)
+	if got := r.total("b1", 1); got != 13 {
+		t.Errorf("b knows %d of 13", got)
+	}
+}
+
+// A receiver that can take nothing lists so many refusals and no more, holds
+// the rest back from acknowledgement, and takes all of it when there is room.
+func TestRefusalsAreBounded(t *testing.T) {
+	const cells = maxRefused + 500
+	r := newRig(Config{FrameCells: 400}, "a", "a")
+	a1, a2 := r.of("a1"), r.of("a2")
+	r.run(time.Second)
+	a2.state.max = 0
+	for i := range cells {
+		r.add("a1", i, 1)
+	}
+	for range 1_000 {
+		r.run(step)
+		if l := a2.link(a1.self.ID); len(l.refused) > maxRefused {
+			t.Fatalf("%d refusals of one peer", len(l.refused))
+		}
+		if len(a1.retry) > maxRetries {
+			t.Fatalf("%d cells to be sent again", len(a1.retry))
+		}
+	}
+	if a2.count(CellRefused) < maxRefused {
+		t.Fatalf("%d cells refused only", a2.count(CellRefused))
+	}
+	a2.state.max = 2 * cells
+	r.run(10 * time.Second)
+	for i := range cells {
+		if r.total("a2", i) != 1 {
+			t.Fatalf("cell %d was lost", i)
+		}
+	}
+}
+
+// An engine never holds more cells than it may: own hits beyond are said to be
+// unknown to others.
+func TestMaxCells(t *testing.T) {
+	r := newRig(Config{MaxCells: 3}, "a")
+	for i := range 3 {
+		if !r.add("a1", i, 1) {
+			t.Fatalf("no room for cell %d of 3", i)
+		}
+	}
+	if r.add("a1", 3, 1) {
+		t.Error("a fourth cell")
+	}
+	if !r.add("a1", 2, 1) || r.total("a1", 2) != 2 {
+		t.Error("a cell that is there does not count on")
+	}
+	a1 := r.of("a1")
+	r.run(time.Duration(minute.Width)*time.Millisecond + DefaultGrace + time.Second)
+	if !a1.Add(r.mono(a1), testKey(9), epoch+minute.Width, minute, 1, ample) {
+		t.Error("no room after all labels were over")
+	}
+	if got := len(a1.state.byID); got != 1 {
+		t.Errorf("%d cells, want 1", got)
+	}
+}

@@ -1,0 +1,237 @@
+package gossip
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/hlc"
+)
+
+// epoch is where the tests' label clock starts: a whole day.
+const epoch = int64(1_767_225_600_000)
+
+// A minute's label, and an hour's, which takes part in digests.
+var (
+	minute = Span{Rule: 1, Width: 60_000}
+	hour   = Span{Rule: 2, Width: 3_600_000}
+)
+
+// ample is a distance to a limit at which nothing is urgent.
+const ample = uint64(1) << 40
+
+// testKey returns the i-th key; keys differ in all of their bits.
+func testKey(i int) crdt.Key {
+	return crdt.Key{Hi: mix(uint64(2*i + 1)), Lo: mix(uint64(2*i + 2))}
+}
+
+// rig is engines and the messages on their way. Time passes and messages move
+// only as the test says.
+type rig struct {
+	cfg     Config
+	now     time.Duration // since the start
+	members []*member     // also those that are down
+	flight  []Message
+	born    crdt.Slot
+
+	// lost says which messages run loses.
+	lost func(from, to *member) bool
+	// sending and taking are how a broken variant differs from ours: what it
+	// makes of a message before it leaves, and before it is taken in.
+	sending, taking func(m *member, msg *Message)
+}
+
+// member is a daemon of one shard.
+type member struct {
+	*Engine
+	name, region string
+	skew         int64         // by how many milliseconds its label clock is ahead
+	ahead        time.Duration // by how much its monotonic clock is
+	down         bool
+	seen         []Event
+}
+
+// newRig starts a daemon for each region named, a1, a2, b1 and so on, and
+// tells all of all.
+func newRig(cfg Config, regions ...string) *rig {
+	r := &rig{cfg: cfg, now: time.Second}
+	for _, region := range regions {
+		r.join(region)
+	}
+	r.meet()
+	return r
+}
+
+// join adds a daemon that nobody was told of yet.
+func (r *rig) join(region string) *member {
+	n := 1
+	for _, m := range r.members {
+		if m.region == region {
+			n++
+		}
+	}
+	m := &member{name: fmt.Sprint(region, n), region: region}
+	r.members = append(r.members, m)
+	r.born++
+	r.start(m, r.born)
+	return m
+}
+
+// start gives a daemon a new engine under a slot.
+func (r *rig) start(m *member, slot crdt.Slot) {
+	m.ahead = time.Duration(mix(uint64(slot))%1_000) * time.Minute
+	m.Engine, m.down = New(r.cfg, Peer{ID: slot, Name: m.name, Region: m.region}, 0, 1), false
+}
+
+// restart starts a daemon again under a slot that nobody had before.
+func (r *rig) restart(m *member) {
+	r.born++
+	r.start(m, r.born)
+	r.meet()
+}
+
+// crash ends a daemon, and tells the others.
+func (r *rig) crash(m *member) {
+	m.down = true
+	r.meet()
+}
+
+// meet tells all daemons who is up.
+func (r *rig) meet() {
+	var peers []Peer
+	for m := range r.up {
+		peers = append(peers, m.self)
+	}
+	for m := range r.up {
+		m.Peers(r.mono(m), peers)
+	}
+}
+
+func (r *rig) up(yield func(*member) bool) {
+	for _, m := range r.members {
+		if !m.down && !yield(m) {
+			return
+		}
+	}
+}
+
+// of returns the daemon of a name.
+func (r *rig) of(name string) *member {
+	return r.members[slices.IndexFunc(r.members, func(m *member) bool { return m.name == name })]
+}
+
+// holder returns the live daemon of a slot, nil for none.
+func (r *rig) holder(slot crdt.Slot) *member {
+	for m := range r.up {
+		if m.self.ID == slot {
+			return m
+		}
+	}
+	return nil
+}
+
+// mono is a daemon's monotonic clock.
+func (r *rig) mono(m *member) time.Duration { return r.now + m.ahead }
+
+// wall is a daemon's label clock.
+func (r *rig) wall(m *member) int64 { return epoch + r.now.Milliseconds() + m.skew }
+
+// add counts n hits of a key's minute at a daemon.
+func (r *rig) add(name string, k, n int) bool {
+	return r.of(name).Add(r.mono(r.of(name)), testKey(k), epoch, minute, uint64(n), ample)
+}
+
+// total is what a daemon knows of a key's minute.
+func (r *rig) total(name string, k int) uint64 { return r.of(name).Total(testKey(k), epoch) }
+
+// tick lets a daemon do what time calls for, and puts what it has to say on its
+// way.
+func (r *rig) tick(m *member) {
+	m.Tick(r.mono(m), r.wall(m))
+	r.speak(m)
+}
+
+func (r *rig) speak(m *member) {
+	if m.Due(r.mono(m)) {
+		for _, msg := range m.Messages(r.mono(m), hlc.New(r.wall(m), 0), 7) {
+			if r.sending != nil {
+				r.sending(m, &msg)
+			}
+			r.flight = append(r.flight, msg)
+		}
+	}
+	m.seen = append(m.seen, m.Events()...)
+}
+
+// deliver hands the i-th message on its way to its receiver.
+func (r *rig) deliver(i int) error {
+	msg := r.flight[i]
+	r.flight = slices.Delete(r.flight, i, i+1)
+	return r.hand(msg)
+}
+
+func (r *rig) hand(msg Message) error {
+	to := r.holder(msg.To)
+	if to == nil {
+		return nil
+	}
+	if r.taking != nil {
+		r.taking(to, &msg)
+	}
+	_, err := to.Receive(r.mono(to), r.wall(to), 250, 7, &msg)
+	r.speak(to)
+	return err
+}
+
+// step is how finely run cuts time, and how long a message is on its way.
+const step = 5 * time.Millisecond
+
+// run lets time pass on a network that delivers in order, but for what is
+// lost.
+func (r *rig) run(d time.Duration) {
+	for end := r.now + d; r.now < end; {
+		r.now += step
+		arrived := r.flight
+		r.flight = nil
+		for _, msg := range arrived {
+			from, to := r.holder(msg.From), r.holder(msg.To)
+			if from == nil || to == nil || r.lost != nil && r.lost(from, to) {
+				continue
+			}
+			_ = r.hand(msg) // a refusal of unknown senders is part of the schedule
+		}
+		for m := range r.up {
+			r.tick(m)
+		}
+	}
+}
+
+// count returns how many events of a kind a daemon has seen.
+func (m *member) count(kind EventKind) int {
+	m.seen = append(m.seen, m.Events()...)
+	n := 0
+	for _, e := range m.seen {
+		if e.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// keyOf returns the first key whose sums a daemon tells for its region.
+func (r *rig) keyOf(name string) int {
+	m := r.of(name)
+	for i := range 1_000 {
+		if m.mine(testKey(i)) {
+			return i
+		}
+	}
+	panic("no key of " + name)
+}
+
+// cells describes what a daemon holds, without what others say of its own
+// region, which is no count.
+func (r *rig) cells(m *member) []Cell {
+	return slices.DeleteFunc(m.Cells(r.wall(m)), func(c Cell) bool { return c.Slot == m.Engine.region })
+}

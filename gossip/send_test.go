@@ -1,0 +1,251 @@
+package gossip
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// until runs the rig until a daemon knows n hits of a key, and returns how long
+// that took, -1 for longer than a minute.
+func (r *rig) until(name string, k int, n uint64) time.Duration {
+	for start := r.now; r.now < start+time.Minute; r.run(step) {
+		if r.total(name, k) >= n {
+			return r.now - start
+		}
+	}
+	return -1
+}
+
+// What does not matter yet waits for the quiet interval, what does is sent at
+// once, all the way to the last daemon of another region.
+func TestQuietAndUrgent(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		left      uint64
+		low, high time.Duration
+	}{
+		{"cold", ample, 4 * time.Second, 4*time.Second + 3*maxQuietInterval + 3*step},
+		{"near the limit", 10, 0, 4 * (DefaultMinGap + step)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(Config{Quiet: 4 * time.Second}, "a", "a", "b", "b")
+			r.run(3 * time.Second)
+			k := 0
+			for !r.of("a2").mine(testKey(k)) || !r.of("b2").mine(testKey(k)) {
+				k++
+			}
+			r.of("a1").Add(r.mono(r.of("a1")), testKey(k), epoch, minute, 9, c.left)
+			took := r.until("b1", k, 9)
+			if took < c.low || took > c.high {
+				t.Errorf("b1 knows after %v, want %v to %v", took, c.low, c.high)
+			}
+		})
+	}
+}
+
+// A label that is soon over does not wait.
+func TestShortLabelsAreNotKeptBack(t *testing.T) {
+	r := newRig(Config{Quiet: 8 * time.Second}, "a", "a")
+	r.run(time.Second)
+	a1 := r.of("a1")
+	a1.Add(r.mono(a1), testKey(1), epoch, Span{Width: 10_000}, 9, ample)
+	if took := r.until("a2", 1, 9); took > maxQuietInterval+2*step {
+		t.Errorf("a2 knows after %v", took)
+	}
+}
+
+// A view is said to be as old as the oldest increment that waits.
+func TestUnsentIsTold(t *testing.T) {
+	for _, peer := range []string{"a", "b"} {
+		r := newRig(Config{Quiet: 5 * time.Second}, "a", peer)
+		r.run(2 * time.Second)
+		r.add("a1", 1, 9)
+		counted := r.now
+		other := r.members[1]
+		for r.total(other.name, 1) == 0 {
+			l := other.Links(r.mono(other))[0]
+			if waits := r.now - counted; l.Unsent < waits-step {
+				t.Fatalf("%s: the view is said to lack at most %v, and lacks hits of %v ago", peer, l.Unsent, waits)
+			}
+			r.run(step)
+		}
+		r.run(2 * time.Second)
+		if l := other.Links(r.mono(other))[0]; l.Unsent > 2*maxQuietInterval {
+			t.Errorf("%s: %v unsent where nothing waits", peer, l.Unsent)
+		}
+	}
+}
+
+// However much is urgent, a peer is not sent more than one message in a gap.
+func TestMinGap(t *testing.T) {
+	r := newRig(Config{}, "a", "a")
+	r.run(time.Second)
+	sent := 0
+	r.sending = func(m *member, _ *Message) {
+		if m.name == "a1" {
+			sent++
+		}
+	}
+	a1 := r.of("a1")
+	for range 200 {
+		a1.Add(r.mono(a1), testKey(1), epoch, minute, 5, 1)
+		r.run(step)
+	}
+	if most := int(time.Second/DefaultMinGap) + 1; sent > most || sent < most/2 {
+		t.Errorf("%d messages in a second, want up to %d", sent, most)
+	}
+}
+
+// A peer that acknowledges nothing gets a window of cells and no more, again
+// and again and ever more slowly, while its messages stay small.
+func TestWindowOfUnacknowledgedCells(t *testing.T) {
+	const frame = 10
+	r := newRig(Config{FrameCells: frame}, "a", "a")
+	r.run(time.Second)
+	for i := range 1_000 {
+		r.add("a1", i, 1)
+	}
+	r.lost = func(from, _ *member) bool { return from.name == "a2" }
+	sent := 0
+	r.sending = func(m *member, msg *Message) {
+		if m.name == "a1" {
+			sent += len(msg.Cells)
+			if len(msg.Cells) > frame {
+				t.Errorf("a message of %d cells", len(msg.Cells))
+			}
+		}
+	}
+	r.run(300 * time.Millisecond)
+	if sent != window*frame {
+		t.Errorf("%d cells on their way, want %d", sent, window*frame)
+	}
+	r.run(20 * time.Second)
+	if resent := r.of("a1").count(Resent); resent < 4 || resent > 10 {
+		t.Errorf("sent again %d times in 20 s", resent)
+	}
+	r.lost = nil
+	r.run(5 * time.Second)
+	for i := range 1_000 {
+		if r.total("a2", i) != 1 {
+			t.Fatalf("cell %d was lost", i)
+		}
+	}
+}
+
+// Who sums up a key dies before it told anybody; who does so next tells it.
+func TestRetellAfterTheTeamChanged(t *testing.T) {
+	r := newRig(Config{}, "a", "a", "a", "b")
+	r.run(3 * time.Second)
+	k := r.keyOf("a3")
+	r.lost = func(from, to *member) bool { return from.name == "a3" && to.name == "b1" }
+	r.add("a1", k, 10)
+	r.run(2 * time.Second)
+	if r.total("b1", k) != 0 {
+		t.Fatal("b heard of it")
+	}
+	r.crash(r.of("a3"))
+	r.run(2 * time.Second)
+	if got := r.total("b1", k); got != 10 {
+		t.Errorf("b knows %d of 10", got)
+	}
+}
+
+// A daemon dies when one of its siblings had heard its latest hits: the others
+// hear of them from that one.
+func TestLastWordsSpread(t *testing.T) {
+	for _, heard := range []string{"a2", "a3", "a4"} {
+		r := newRig(Config{}, "a", "a", "a", "a", "b")
+		r.run(3 * time.Second)
+		r.lost = func(from, to *member) bool { return from.name == "a1" && to.name != heard }
+		r.add("a1", 1, 10)
+		r.run(time.Second)
+		r.crash(r.of("a1"))
+		r.run(2 * time.Second)
+		for m := range r.up {
+			if got := r.total(m.name, 1); got != 10 {
+				t.Errorf("heard by %s: %s knows %d of 10", heard, m.name, got)
+			}
+		}
+	}
+}
+
+// A label that must not leave its region does not, in a sweep either.
+func TestRegionalCellsStay(t *testing.T) {
+	r := newRig(Config{}, "a", "a", "b")
+	r.sending = func(m *member, msg *Message) {
+		leaves := m.region != r.holder(msg.To).region
+		if leaves && slices.ContainsFunc(msg.Cells, func(c Cell) bool { return c.Regional }) {
+			t.Errorf("%s tells another region: %v", m.name, msg.Cells)
+		}
+	}
+	span := minute
+	span.Regional = true
+	a1 := r.of("a1")
+	a1.Add(r.mono(a1), testKey(1), epoch, span, 9, 1)
+	r.run(2 * time.Second)
+	r.restart(r.of("b1"))
+	r.restart(r.of("a2"))
+	r.run(5 * time.Second)
+	if a, b := r.total("a2", 1), r.total("b1", 1); a != 9 || b != 0 {
+		t.Errorf("a2 knows %d of 9, b1 %d of 0", a, b)
+	}
+}
+
+// A new daemon takes no share before it has heard its region whole, unless it
+// hears nothing for so long.
+func TestReadiness(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		mute      bool
+		low, high time.Duration
+	}{
+		{"heard", false, 0, 2*DefaultInterval + 2*step},
+		{"a sibling is mute", true, DefaultReadyWithin, DefaultReadyWithin + 2*step},
+	} {
+		r := newRig(Config{}, "a", "a", "a")
+		r.run(3 * time.Second)
+		r.lost = func(from, to *member) bool { return c.mute && from.name == "a3" && to.name == "a2" }
+		a2 := r.of("a2")
+		r.restart(a2)
+		took := r.now
+		for !a2.Synced() {
+			r.run(step)
+		}
+		if took = r.now - took; took < c.low || took > c.high {
+			t.Errorf("%s: ready after %v, want %v to %v", c.name, took, c.low, c.high)
+		}
+	}
+}
+
+// The loss of a daemon moves its keys and no others.
+func TestAggregators(t *testing.T) {
+	r := newRig(Config{}, "a", "a", "a", "a")
+	r.run(3 * time.Second)
+	winner := func(k int) string {
+		name := ""
+		for m := range r.up {
+			if m.mine(testKey(k)) {
+				name += m.name
+			}
+		}
+		return name
+	}
+	was, share := map[int]string{}, map[string]int{}
+	for k := range 400 {
+		was[k] = winner(k)
+		share[was[k]]++
+	}
+	for _, name := range []string{"a1", "a2", "a3", "a4"} {
+		if share[name] < 60 || share[name] > 140 {
+			t.Errorf("%s sums up %d of 400 keys", name, share[name])
+		}
+	}
+	r.crash(r.of("a4"))
+	r.run(time.Second)
+	for k, name := range was {
+		if is := winner(k); name != "a4" && is != name || is == "" {
+			t.Errorf("key %d went from %s to %q", k, name, is)
+		}
+	}
+}

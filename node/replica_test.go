@@ -1,0 +1,224 @@
+package node
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/rules"
+)
+
+// These schedules broke earlier designs (theory.md 2.5 and 4.2). Each is played
+// against the node and against a node with the broken rule; how many of a limit
+// of 10 are admitted in all must tell them apart. Those of frames and counts
+// are in gossip.
+//
+//	schedule      the broken rule                                  admitted of 10
+//	LeapAndBack   labels are cut from the wall clock as it is      20: an old label comes again
+//	Leap          a leap ahead is believed at once                 20: the next label is fresh
+//	PeerAhead     any peer's clock is adopted                      20: the next label is fresh
+//	SameSlot      a restart counts under the slot it had           16: nobody tells it its own hits
+func planted(t *testing.T, play func(broken bool) int, ours, broken int) {
+	t.Helper()
+	if got := play(false); got != ours {
+		t.Errorf("ours admits %d, want %d", got, ours)
+	}
+	if got := play(true); got != broken {
+		t.Errorf("the broken variant admits %d, not %d: the schedule shows nothing", got, broken)
+	}
+}
+
+// newCluster starts daemons of one limit and lets them find each other.
+func newCluster(t *testing.T, limit string, names ...string) *cluster {
+	t.Helper()
+	c := &cluster{delay: time.Millisecond, wan: 40 * time.Millisecond, cuts: map[[2]string]bool{}}
+	for _, name := range names {
+		c.daemons = append(c.daemons, &daemon{name: name, region: name[:1]})
+	}
+	for _, d := range c.daemons {
+		c.start(t, d)
+	}
+	c.put(t, "domain: d\ndescriptors:\n  - key: user\n    rate_limit: "+limit+"\n")
+	c.pass(3 * time.Second)
+	return c
+}
+
+// admit asks n times at a daemon and returns how many were allowed.
+func (c *cluster) admit(t *testing.T, name string, n int) int {
+	t.Helper()
+	allowed := 0
+	var call Call
+	for range n {
+		if c.ask(t, c.find(t, name), &call, "user=u"); call.Decision.Allowed {
+			allowed++
+		}
+	}
+	return allowed
+}
+
+const tenAMinute = "{unit: minute, requests_per_unit: 10}"
+
+// The wall clock of a daemon leaps, labels are collected, and it is set back.
+func TestPlantedLeapAndBack(t *testing.T) {
+	planted(t, func(broken bool) int {
+		c := newCluster(t, tenAMinute, "a1", "a2")
+		a1 := c.find(t, "a1")
+		pass := func(d time.Duration) {
+			for end := c.now + d; c.now < end; c.pass(50 * time.Millisecond) {
+				if broken {
+					a1.node.clock = *hlc.NewClock(hlc.Config{})
+				}
+			}
+		}
+		admitted := c.admit(t, "a1", 20)
+		a1.bend = time.Hour
+		pass(15 * time.Second)
+		a1.bend = 0
+		pass(time.Second)
+		return admitted + c.admit(t, "a1", 20)
+	}, 10, 20)
+}
+
+func TestPlantedLeap(t *testing.T) {
+	planted(t, func(broken bool) int {
+		c := newCluster(t, tenAMinute, "a1", "a2", "a3")
+		a1 := c.find(t, "a1")
+		if broken {
+			a1.node.clock.HoldJumps(false)
+		}
+		admitted := c.admit(t, "a1", 20)
+		a1.bend = time.Hour
+		c.pass(time.Second)
+		return admitted + c.admit(t, "a1", 20)
+	}, 10, 20)
+}
+
+// A daemon starts nearly an hour ahead of all others.
+func TestPlantedPeerAhead(t *testing.T) {
+	planted(t, func(broken bool) int {
+		c := newCluster(t, tenAMinute, "a1", "a2", "a3")
+		if a1 := c.find(t, "a1"); broken {
+			a1.node.clock = *hlc.NewClock(hlc.Config{MaxOffset: time.Hour})
+			a1.node.clock.HoldJumps(true)
+		}
+		admitted := c.admit(t, "a1", 20)
+		a3 := c.find(t, "a3")
+		a3.bend = 59 * time.Minute
+		c.start(t, a3)
+		c.pass(3 * time.Second)
+		return admitted + c.admit(t, "a1", 20)
+	}, 10, 20)
+}
+
+func TestPlantedSameSlot(t *testing.T) {
+	planted(t, func(broken bool) int {
+		c := newCluster(t, "{unit: hour, requests_per_unit: 10}", "a1", "a2")
+		admitted := c.admit(t, "a1", 6)
+		c.pass(time.Second)
+		if broken {
+			c.born = 0 // the same random numbers again
+		}
+		c.start(t, c.find(t, "a1"))
+		c.pass(3 * time.Second)
+		return admitted + c.admit(t, "a1", 20)
+	}, 10, 16)
+}
+
+// What one daemon admits is off the limit of the others, with every algorithm
+// and as far as the scope goes.
+func TestEveryAlgorithmIsShared(t *testing.T) {
+	for _, algorithm := range rules.Algorithms() {
+		for _, c := range []struct {
+			scope  string
+			a2, b1 int
+		}{
+			{"global", 4, 0},
+			{"region", 4, 10},
+			{"node", 10, 10},
+		} {
+			t.Run(algorithm+" "+c.scope, func(t *testing.T) {
+				limit := fmt.Sprintf("{unit: hour, requests_per_unit: 10, algorithm: %s, scope: %s}", algorithm, c.scope)
+				all := newCluster(t, limit, "a1", "a2", "b1")
+				if got := all.admit(t, "a1", 6); got != 6 {
+					t.Fatalf("a1 admits %d of 6", got)
+				}
+				all.pass(2 * time.Second)
+				if got := all.admit(t, "a2", 20); got != c.a2 {
+					t.Errorf("a2 admits %d, want %d", got, c.a2)
+				}
+				all.pass(2 * time.Second)
+				if got := all.admit(t, "b1", 20); got != c.b1 {
+					t.Errorf("b1 admits %d, want %d", got, c.b1)
+				}
+			})
+		}
+	}
+}
+
+// A key that was asked for before others counted it follows them into the next
+// windows, and none of what was counted in an old one is held against it.
+func TestWindowsRollTogether(t *testing.T) {
+	c := newCluster(t, tenAMinute, "a1", "a2")
+	for minute := range 3 {
+		if got := c.admit(t, "a2", 1); got != 1 {
+			t.Fatalf("minute %d: a2 admits none", minute)
+		}
+		if got := c.admit(t, "a1", 7); got != 7 {
+			t.Fatalf("minute %d: a1 admits %d of 7", minute, got)
+		}
+		c.pass(time.Second)
+		if got := c.admit(t, "a2", 20); got != 2 {
+			t.Fatalf("minute %d: a2 admits %d, want 2", minute, got)
+		}
+		c.pass(time.Minute - time.Second)
+	}
+}
+
+// A peer falls silent under a heavy load, and the window rolls: what it may
+// have counted is nobody's business in the next one.
+func TestSilentPeerAndTheNextWindow(t *testing.T) {
+	c := newCluster(t, "{unit: minute, requests_per_unit: 1000}", "a1", "b1")
+	c.pass(54*time.Second - c.now)
+	for range 50 {
+		c.admit(t, "b1", 10)
+		c.pass(100 * time.Millisecond)
+	}
+	c.cuts[[2]string{"b", "a"}] = true
+	c.pass(time.Minute + time.Millisecond - c.now)
+	if got := c.admit(t, "a1", 1000); got != 1000 {
+		t.Errorf("a1 admits %d of 1000 in a window in which it heard of nobody", got)
+	}
+}
+
+// Cells of a rule that is not in force here are kept, told once it is, and
+// counted.
+func TestUnknownRulesAreKept(t *testing.T) {
+	c := newCluster(t, tenAMinute, "a1", "a2")
+	a2 := c.find(t, "a2")
+	none, err := rules.NewSet(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := c.set
+	a2.node.SetRules(a2.instant(c.now), none)
+	c.admit(t, "a1", 6)
+	c.pass(time.Second)
+	if len(a2.node.Cells(a2.instant(c.now))) != 1 {
+		t.Fatal("a2 holds no cell of a rule it does not know")
+	}
+	a2.node.SetRules(a2.instant(c.now), set)
+	c.pass(time.Second)
+	if got := c.admit(t, "a2", 20); got != 4 {
+		t.Errorf("a2 admits %d, want 4", got)
+	}
+	diverged := 0
+	for _, e := range a2.events {
+		if e.Kind == RulesDiverged {
+			diverged++
+		}
+	}
+	if diverged != 1 {
+		t.Errorf("it was said %d times that rules differ", diverged)
+	}
+}
