@@ -5,6 +5,8 @@ MAKEFLAGS += --no-print-directory
 
 # Time for each fuzz target.
 FUZZTIME ?= 5s
+# How many clusters make sim runs, each twice: about an hour's worth.
+SIMRUNS ?= 40000
 # How often make race runs each test.
 COUNT ?= 5
 # The Envoy RLS cases and their runner.
@@ -14,7 +16,7 @@ RLS_DIR ?= ../shared/rls
 TOOLS := internal/tools
 STATICCHECK := go tool -modfile=$(TOOLS)/go.mod staticcheck
 
-.PHONY: help run build test e2e race fuzz bench lint generate clean
+.PHONY: help run build test e2e race sim fuzz bench lint generate clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +51,9 @@ e2e: ## replay the Envoy RLS cases of RLS_DIR against a real daemon
 
 race: ## run every test COUNT times under the race detector
 	go test -race -count=$(COUNT) ./...
+
+sim: build ## simulate random clusters and failures for an hour, from a seed of today
+	bin/rld sim swarm --runs $(SIMRUNS) --seed $$(date +%Y%m%d)
 
 fuzz: ## run every fuzz target for FUZZTIME
 	@targets=$$(go test -list '^Fuzz' ./... | \

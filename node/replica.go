@@ -109,7 +109,7 @@ func (n *Node) absorb(at Instant, changes []gossip.Change) {
 			e.log = n.logs.take()
 		}
 		quota.Absorb(l, &e.cell, n.logs.get(e.log), now, c.Label, c.Gain)
-		e.keepUntil(quota.Expires(l, &e.cell))
+		e.keepUntil(max(quota.Expires(l, &e.cell), c.Span.End(c.Label)))
 	}
 }
 
@@ -234,6 +234,8 @@ func (n *Node) share(h *Hit, now int64, st *Status) {
 	if h.Rule != nil && h.Limit == h.Rule.Limit {
 		span.Rule = uint64(h.Rule.ID)
 	}
+	// A cell that was folded must not be folded again into a new entry.
+	e.keepUntil(span.End(label))
 	if !n.replica.engine.Add(n.at.Mono, h.Key, label, span, h.N, st.Remaining) && st.Degraded == NotDegraded {
 		st.Degraded = CellsFull
 	}

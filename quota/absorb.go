@@ -87,7 +87,7 @@ func Shared(l *rules.Limit, c *Cell, now int64) (label, width, carry int64) {
 }
 
 // bucketLabel is the shortest label of a bucket's shared counts, milliseconds.
-const bucketLabel = 10_000
+const bucketLabel = 2_000
 
 // Fold makes a bucket's cell of the counts of labels, told in ascending order.
 // Nobody knows when in its label a hit came: as if at the end, then a bucket
