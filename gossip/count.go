@@ -27,7 +27,7 @@ func (e *Engine) Add(now time.Duration, k crdt.Key, label int64, span Span, n, l
 	switch {
 	case unsent >= left/(2*uint64(e.busy)) && len(e.links) > 0 && unsent > 0:
 		e.state.touch(i, now)
-		e.hurry(k)
+		e.hurry(i)
 	case e.cfg.Quiet > 0 && e.cfg.Quiet.Milliseconds() <= span.Width/4:
 		e.state.wait(i, now)
 	default:
@@ -36,13 +36,13 @@ func (e *Engine) Add(now time.Duration, k crdt.Key, label int64, span Span, n, l
 	return true
 }
 
-// hurry makes the links that a key's own cells travel on send as soon as they
-// may.
-func (e *Engine) hurry(k crdt.Key) {
+// hurry makes the links that an own cell travels on tell it as soon as they may.
+func (e *Engine) hurry(i int32) {
+	k := e.state.cells[i].Key
 	mine := e.mine(k)
 	for _, l := range e.links {
 		if l.local || mine && e.team(l.peer.Region).aggregator(k) == l.peer.ID {
-			l.urgent = true
+			l.hurry(i)
 		}
 	}
 }
@@ -135,6 +135,17 @@ func (e *Engine) Extrapolated(now time.Duration, k crdt.Key, from int64, limit u
 	return sum
 }
 
+// view estimates for how long a peer may have counted what it did not tell and
+// what matters; false when it is silent. With a quiet interval that is only
+// the time on the way: what is kept back for longer is too little to matter.
+func (e *Engine) view(now time.Duration, l *link) (time.Duration, bool) {
+	age, ok := l.view(now)
+	if e.cfg.Quiet > 0 {
+		age = min(age, max(0, l.rtt)/2+2*e.cfg.MinGap)
+	}
+	return age, ok
+}
+
 // viewOf returns how old the view of a cell is, false when nothing is heard
 // of it any more.
 func (e *Engine) viewOf(now time.Duration, c *cell) (time.Duration, bool) {
@@ -142,10 +153,11 @@ func (e *Engine) viewOf(now time.Duration, c *cell) (time.Duration, bool) {
 	if l == nil {
 		return 0, false
 	}
-	age, ok := l.view(now)
+	age, ok := e.view(now, l)
 	if !ok {
 		return 0, false
 	}
+	age = min(age, now-c.told+max(0, l.rtt)/2) // it may have come by itself
 	if c.Kind == Daemon {
 		return age, true
 	}

@@ -30,6 +30,7 @@ type Engine struct {
 	synced  bool
 	// regrouped is when a daemon of the region came or went last.
 	regrouped time.Duration
+	swept     time.Duration
 	retry     []retry
 	checks    []check
 	changes   []Change
@@ -291,7 +292,10 @@ func (e *Engine) sync(now time.Duration) {
 // Tick does what time calls for: sends nothing, which is Messages' part. wall
 // is the label clock in Unix milliseconds.
 func (e *Engine) Tick(now time.Duration, wall int64) {
-	e.state.expire(wall-e.cfg.Grace.Milliseconds(), expireOnTick)
+	if now-e.swept >= expireEvery {
+		e.swept = now
+		e.state.expire(wall-e.cfg.Grace.Milliseconds(), len(e.state.cells)/16+expireAtLeast)
+	}
 	e.release(now)
 	e.retryDue(now)
 	e.restore(now)
@@ -304,8 +308,12 @@ func (e *Engine) Tick(now time.Duration, wall int64) {
 	}
 }
 
-// expireOnTick is how many cells a Tick looks at for expiry.
-const expireOnTick = 4_096
+// Each expireEvery, a sixteenth of the cells is looked at for expiry, and at
+// least expireAtLeast.
+const (
+	expireEvery   = 100 * time.Millisecond
+	expireAtLeast = 256
+)
 
 // Wake is when Tick has work next.
 func (e *Engine) Wake(now time.Duration) time.Duration {

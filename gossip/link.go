@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"slices"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -28,7 +29,8 @@ type link struct {
 	backoff                      int
 	lastSent                     time.Duration
 	due                          time.Duration
-	urgent                       bool
+	urgent                       []int32 // cells that are to be told at once
+	express                      bool    // the latest message told only such cells
 	sweeping                     bool
 
 	// What the peer told.
@@ -62,6 +64,16 @@ type link struct {
 type told[T any] struct {
 	item T
 	in   uint64 // nonce of the first message that carried it, 0 for none yet
+}
+
+// maxUrgent bounds the cells a link tells at once; more wait for the interval.
+const maxUrgent = 256
+
+// hurry makes the link tell a cell as soon as it may.
+func (l *link) hurry(i int32) {
+	if len(l.urgent) < maxUrgent && !slices.Contains(l.urgent, i) {
+		l.urgent = append(l.urgent, i)
+	}
 }
 
 // maxRefused bounds the cells a link refuses at a time. Beyond it a message is

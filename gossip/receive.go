@@ -200,7 +200,7 @@ func (e *Engine) take(now time.Duration, l *link, m *Message, i int32, in *Cell)
 		return
 	}
 	e.state.set(i, is)
-	c.from = l.peer.ID
+	c.from, c.told = l.peer.ID, now
 	if c.Slot == e.region {
 		e.remember(now, i)
 		return
@@ -208,7 +208,7 @@ func (e *Engine) take(now time.Duration, l *link, m *Message, i int32, in *Cell)
 	e.measure(l, m, i, was)
 	e.state.touch(i, now)
 	if m.Urgent {
-		e.hurryOn(l, c)
+		e.hurryOn(l, i)
 	}
 	if is != was {
 		e.changes = append(e.changes, Change{c.Key, c.Label, c.Span, is.P - min(was.P, is.P), is.N - min(was.N, is.N)})
@@ -216,16 +216,17 @@ func (e *Engine) take(now time.Duration, l *link, m *Message, i int32, in *Cell)
 }
 
 // hurryOn passes on at once what came urgently and is ours to pass on.
-func (e *Engine) hurryOn(from *link, c *cell) {
+func (e *Engine) hurryOn(from *link, i int32) {
+	c := &e.state.cells[i]
 	if !e.mine(c.Key) {
 		return
 	}
 	for _, l := range e.links {
 		switch {
 		case from.local && !l.local && !c.Regional && e.team(l.peer.Region).aggregator(c.Key) == l.peer.ID:
-			l.urgent = true
+			l.hurry(i)
 		case !from.local && l.local:
-			l.urgent = true
+			l.hurry(i)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (e *Engine) Messages(now time.Duration, stamp hlc.Timestamp, rules uint64) 
 
 // dueAt is when a link is to send next.
 func (e *Engine) dueAt(l *link) time.Duration {
-	if l.urgent {
+	if len(l.urgent) > 0 {
 		return min(l.due, max(l.lastSent+e.cfg.MinGap, 0))
 	}
 	return l.due
@@ -32,6 +32,8 @@ func (e *Engine) dueAt(l *link) time.Duration {
 // nothing, in frames.
 const window = 8
 
+// message is what a link sends at now: the cells that are urgent, for
+// themselves, or all changes. When both are due they take turns.
 func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules uint64) Message {
 	e.maybeResend(now, l)
 	m := Message{From: e.self.ID, To: l.peer.ID, Shard: e.shard, Shards: e.shards}
@@ -39,20 +41,62 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 	if l.nonce != 0 {
 		m.Echo, m.Held = l.nonce, micros(now-l.nonceAt)
 	}
-	m.Urgent = l.urgent
-	m.Lo = l.sent
+	m.Ack = l.contig
+	m.Refused = carried(l.refused, m.Nonce)
+	m.Repair = carried(l.repair, m.Nonce)
+	m.Lo, m.Hi = l.sent, l.sent
+	l.lastNonce, l.lastSent = m.Nonce, now
+	if len(l.urgent) > 0 && !(l.due <= now && l.express) {
+		e.express(now, l, &m)
+	} else {
+		e.changesFor(now, l, &m)
+	}
+	slices.SortFunc(m.Cells, func(a, b Cell) int { return a.CellID.Compare(b.CellID) })
+	m.Cells = slices.CompactFunc(m.Cells, func(a, b Cell) bool { return a.CellID == b.CellID })
+	return m
+}
+
+// express puts the urgent cells into a message that covers no versions: they
+// are told again with all others, so that a loss costs only the hurry.
+func (e *Engine) express(now time.Duration, l *link, m *Message) {
+	m.Urgent = true
+	n := 0
+	for _, i := range l.urgent {
+		if len(m.Cells) == e.cfg.FrameCells {
+			break
+		}
+		n++
+		c := &e.state.cells[i]
+		if !c.used || c.version == 0 {
+			continue
+		}
+		if out, ok := e.telling(l, c); ok {
+			e.tell(c, m, out)
+		}
+	}
+	l.urgent, l.express = append(l.urgent[:0], l.urgent[n:]...), true
+	l.due = max(l.due, now+e.cfg.MinGap)
+}
+
+// tell adds a cell to a message.
+func (e *Engine) tell(c *cell, m *Message, out Cell) {
+	m.Cells = append(m.Cells, out)
+	if c.Slot == e.self.ID {
+		c.sent = c.Value.P
+	}
+}
+
+// changesFor puts all changes into a message that the peer was not sent yet.
+func (e *Engine) changesFor(now time.Duration, l *link, m *Message) {
 	settled := l.acked == l.sent
 	compare := l.local && now/e.cfg.DigestEvery > l.digestAt/e.cfg.DigestEvery
 	if compare {
 		e.releaseDigested(now)
 	}
-	e.fill(now, l, &m)
-	if l.lastNonce = m.Nonce; settled {
+	e.fill(now, l, m)
+	if settled {
 		l.openNonce, l.openHi = m.Nonce, m.Hi
 	}
-	m.Ack = l.contig
-	m.Refused = carried(l.refused, m.Nonce)
-	m.Repair = carried(l.repair, m.Nonce)
 	m.Own = e.ownAge(now)
 	if l.local {
 		m.Behind = e.behind(now)
@@ -61,12 +105,11 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 		l.digestAt = now
 		m.Digests = e.state.digestsOf(e.self.ID)
 	}
-	l.sent, l.lastSent, l.urgent = m.Hi, now, false
+	l.sent, l.express = m.Hi, false
 	l.due = e.next(now, l)
 	if !m.Complete && l.inflight < window*e.cfg.FrameCells {
 		l.due = min(l.due, now+e.cfg.MinGap)
 	}
-	return m
 }
 
 func micros(d time.Duration) uint64 { return uint64(max(1, d.Microseconds())) }
@@ -112,11 +155,8 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 	for ; i != none && len(m.Cells) < room && bytes < e.cfg.FrameBytes; i = e.state.cells[i].next {
 		c := &e.state.cells[i]
 		if out, ok := e.telling(l, c); ok {
-			m.Cells = append(m.Cells, out)
+			e.tell(c, m, out)
 			bytes += cellBytes
-			if c.Slot == e.self.ID {
-				c.sent = c.Value.P
-			}
 		}
 		hi, l.cursor = c.version, i
 	}
@@ -135,8 +175,6 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 	if w := e.state.waitHead; w != none {
 		m.Unsent = max(m.Unsent, now-e.state.cells[w].since)
 	}
-	slices.SortFunc(m.Cells, func(a, b Cell) int { return a.CellID.Compare(b.CellID) })
-	m.Cells = slices.CompactFunc(m.Cells, func(a, b Cell) bool { return a.CellID == b.CellID })
 }
 
 // cellBytes is about what a cell takes in a frame.
@@ -205,8 +243,8 @@ func (e *Engine) ownAge(now time.Duration) time.Duration {
 	oldest := time.Duration(0)
 	for _, l := range e.links {
 		if l.local {
-			if age, ok := l.view(now); ok {
-				oldest = max(oldest, age+l.unsent)
+			if age, ok := e.view(now, l); ok {
+				oldest = max(oldest, age)
 			}
 		}
 	}
@@ -221,7 +259,7 @@ func (e *Engine) behind(now time.Duration) []Behind {
 		if l.local {
 			continue
 		}
-		age, ok := l.view(now)
+		age, ok := e.view(now, l)
 		if !ok {
 			continue
 		}

@@ -20,11 +20,12 @@ type cell struct {
 	sent uint64
 	growth
 
-	from       crdt.Slot // the peer that told its value, 0 for an own cell
-	via        crdt.Slot // the peer by whose messages its growth is judged
-	prev, next int32     // in the list of changes
-	back, fwd  int32     // in the chain of its key
-	waitBack   int32     // in the list of those that wait
+	from       crdt.Slot     // the peer that told its value, 0 for an own cell
+	told       time.Duration // when its value came
+	via        crdt.Slot     // the peer by whose messages its growth is judged
+	prev, next int32         // in the list of changes
+	back, fwd  int32         // in the chain of its key
+	waitBack   int32         // in the list of those that wait
 	waitNext   int32
 	key        int32 // index of its key
 	waiting    bool

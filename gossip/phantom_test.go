@@ -1,0 +1,95 @@
+package gossip
+
+import (
+	"testing"
+	"time"
+
+	"github.com/georld/rld/crdt"
+)
+
+// Two regions stop under a heavy attack. The broken estimate goes on with the
+// slope it saw for three lags, as if the complete messages that came since said
+// nothing. What is expected beyond what was counted, in percent of the limit:
+// of ours no more than a lag's worth, and nothing three lags later.
+func TestPlantedPeerStops(t *testing.T) {
+	for _, c := range []struct {
+		lag          time.Duration
+		ours, broken uint64
+	}{
+		{500 * time.Millisecond, 17, 49},
+		{2 * time.Second, 67, 199},
+	} {
+		t.Run(c.lag.String(), func(t *testing.T) {
+			worst, after := phantom(c.lag, false)
+			if worst > c.ours || after != 0 {
+				t.Errorf("ours: phantom of %d %% of the limit, %d %% after three lags; want at most %d %%, then 0",
+					worst, after, c.ours)
+			}
+			if worst, _ := phantom(c.lag, true); worst < c.broken {
+				t.Errorf("the broken estimate has a phantom of %d %% only, want %d %%: the schedule shows nothing",
+					worst, c.broken)
+			}
+		})
+	}
+}
+
+// phantom lets b and c count 1,000 hits a second each and stop. It returns the
+// most that a expects beyond what they counted within three lags, and what it
+// expects then, in percent of a limit of 6,000.
+func phantom(lag time.Duration, broken bool) (worst, after uint64) {
+	r := newRig(Config{WANInterval: lag}, "a", "b", "c")
+	s := &stubborn{rig: r, seen: map[crdt.Slot]sighting{}, lag: lag}
+	r.taking = s.watch
+	for r.now < 8*lag { // the last hits are told as they are counted
+		r.add("b1", 1, 5)
+		r.add("c1", 1, 5)
+		r.run(step)
+	}
+	truth := r.of("b1").Own(testKey(1), epoch).P + r.of("c1").Own(testKey(1), epoch).P
+	for end := r.now + 3*lag; r.now < end; r.run(step) {
+		more := r.extrapolated("a1", 1, ample)
+		if broken {
+			more = s.extrapolated()
+		}
+		guess := r.total("a1", 1) + more
+		worst, after = max(worst, guess-min(guess, truth)), more
+	}
+	return worst / 60, after / 60
+}
+
+// stubborn extrapolates what a1 hears by the two latest messages about a slot,
+// for three lags.
+type stubborn struct {
+	*rig
+	lag  time.Duration
+	seen map[crdt.Slot]sighting
+}
+
+// sighting is what a message said of a slot.
+type sighting struct {
+	p           uint64
+	sent, came  time.Duration // by the clocks of the sender and the rig
+	hitsASecond uint64
+}
+
+func (s *stubborn) watch(m *member, msg *Message) {
+	if m.name != "a1" {
+		return
+	}
+	for _, c := range msg.Cells {
+		was := s.seen[c.Slot]
+		is := sighting{p: c.Value.P, sent: time.Duration(msg.Nonce) * time.Microsecond, came: s.now}
+		if was.p > 0 {
+			is.hitsASecond = (is.p - was.p) * 1_000 / uint64((is.sent - was.sent).Milliseconds())
+		}
+		s.seen[c.Slot] = is
+	}
+}
+
+func (s *stubborn) extrapolated() uint64 {
+	sum := uint64(0)
+	for _, x := range s.seen {
+		sum += x.hitsASecond * uint64(min(s.now-x.came, 3*s.lag).Milliseconds()) / 1_000
+	}
+	return sum
+}
