@@ -23,8 +23,10 @@ type Engine struct {
 	state state
 	links []*link // by peer id
 	teams []team  // by region; own first
-	busy  int     // daemons that share the work, of all regions
-	told  uint64  // the greatest version that a link which is gone may have used
+	// arranged counts how often the work was shared out.
+	arranged uint64
+	busy     int    // daemons that share the work, of all regions
+	told     uint64 // the greatest version that a link which is gone may have used
 
 	started time.Duration // when the first members came, -1 before
 	synced  bool
@@ -205,6 +207,7 @@ func (e *Engine) next(now time.Duration, l *link) time.Duration {
 // the links it concerns are told everything again: cells that others summed up
 // may be ours to tell now.
 func (e *Engine) arrange(now time.Duration) {
+	e.arranged++
 	was := e.teams
 	e.teams = []team{{region: e.self.Region, slot: e.region}}
 	if e.synced {

@@ -78,8 +78,8 @@ func newestFirst(e *Engine, m *Message) {
 		if l.base+c.version <= l.acked {
 			break
 		}
-		if out, ok := e.telling(l, c); ok {
-			m.Cells = append(m.Cells, out)
+		if e.tells(l, c) {
+			m.Cells = append(m.Cells, e.telling(l, c))
 		}
 	}
 	m.Hi, m.Complete = l.base+e.state.version, true

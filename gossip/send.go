@@ -70,8 +70,8 @@ func (e *Engine) express(now time.Duration, l *link, m *Message) {
 		if !c.used || c.version == 0 {
 			continue
 		}
-		if out, ok := e.telling(l, c); ok {
-			e.tell(c, m, out)
+		if e.tells(l, c) {
+			e.tell(l, c, m)
 		}
 	}
 	l.urgent, l.express = append(l.urgent[:0], l.urgent[n:]...), true
@@ -79,8 +79,8 @@ func (e *Engine) express(now time.Duration, l *link, m *Message) {
 }
 
 // tell adds a cell to a message.
-func (e *Engine) tell(c *cell, m *Message, out Cell) {
-	m.Cells = append(m.Cells, out)
+func (e *Engine) tell(l *link, c *cell, m *Message) {
+	m.Cells = append(m.Cells, e.telling(l, c))
 	if c.Slot == e.self.ID {
 		c.sent = c.Value.P
 	}
@@ -154,8 +154,8 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 	i := e.state.after(hi, l.cursor)
 	for ; i != none && len(m.Cells) < room && bytes < e.cfg.FrameBytes; i = e.state.cells[i].next {
 		c := &e.state.cells[i]
-		if out, ok := e.telling(l, c); ok {
-			e.tell(c, m, out)
+		if e.tells(l, c) {
+			e.tell(l, c, m)
 			bytes += cellBytes
 		}
 		hi, l.cursor = c.version, i
@@ -180,23 +180,34 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 // cellBytes is about what a cell takes in a frame.
 const cellBytes = 24
 
-// telling returns what a peer is told of a cell, and false for nothing.
-func (e *Engine) telling(l *link, c *cell) (Cell, bool) {
+// tells reports whether a peer is told of a cell.
+func (e *Engine) tells(l *link, c *cell) bool {
 	switch {
 	case c.Slot == l.peer.ID:
-		return Cell{}, false
+		return false
 	case l.local:
-		out := c.Cell
-		if c.Kind == Daemon {
-			out.Rate = 0 // the receiver measures it, from the writer itself
-		}
-		return out, e.tellsHere(l, c)
+		return e.tellsHere(l, c)
 	case c.Kind == Daemon:
 		return e.tellsSum(l, c)
-	default:
-		// What we know of the peer's own region, should it have forgotten.
-		return c.Cell, c.Slot == l.slot && (c.version <= l.sweepTo || e.link(c.from) == nil)
 	}
+	// What we know of the peer's own region, should it have forgotten.
+	return c.Slot == l.slot && (c.version <= l.sweepTo || e.link(c.from) == nil)
+}
+
+// telling is what a peer is told of a cell.
+func (e *Engine) telling(l *link, c *cell) Cell {
+	if c.Kind == Daemon && !l.local {
+		v, span := e.sum(c.Key, c.Label)
+		return Cell{
+			CellID: CellID{Key: c.Key, Label: c.Label, Kind: RegionSum, Slot: e.region},
+			Span:   span, Value: crdt.PN(v),
+		}
+	}
+	out := c.Cell
+	if c.Kind == Daemon {
+		out.Rate = 0 // the receiver measures it, from the writer itself
+	}
+	return out
 }
 
 // tellsHere reports whether a daemon of the region is told of a cell: when new,
@@ -215,26 +226,32 @@ func (e *Engine) tellsHere(l *link, c *cell) bool {
 	case c.Kind == Daemon && e.link(c.Slot) != nil, c.from == l.peer.ID:
 		return false
 	}
-	winner := e.teams[0].aggregator(c.Key)
+	winner := e.aggregator(c)
 	return winner == e.self.ID || winner == l.peer.ID
 }
 
-// tellsSum returns the region's sum for the change of a daemon's cell, if it
-// is ours to tell that peer. Of several changes of one sum the last one tells.
-func (e *Engine) tellsSum(l *link, c *cell) (Cell, bool) {
-	if c.Regional || !e.mine(c.Key) || e.team(l.peer.Region).aggregator(c.Key) != l.peer.ID {
-		return Cell{}, false
+// tellsSum reports whether the change of a daemon's cell is ours to tell a peer
+// of another region, as the sum of ours. Of several changes of one sum the last
+// one tells.
+func (e *Engine) tellsSum(l *link, c *cell) bool {
+	if c.Regional || e.aggregator(c) != e.self.ID || e.team(l.peer.Region).aggregator(c.Key) != l.peer.ID {
+		return false
 	}
 	for i := e.state.keys[c.key].first; i != none; i = e.state.cells[i].fwd {
-		if o := &e.state.cells[i]; o.Kind == Daemon && o.Label == c.Label && o.version > c.version {
-			return Cell{}, false
+		if o := &e.state.cells[i]; o.Kind == Daemon && o.Label == c.Label && (o.Regional || o.version > c.version) {
+			return false
 		}
 	}
-	v, span := e.sum(c.Key, c.Label)
-	return Cell{
-		CellID: CellID{Key: c.Key, Label: c.Label, Kind: RegionSum, Slot: e.region},
-		Span:   span, Value: crdt.PN(v),
-	}, !span.Regional
+	return true
+}
+
+// aggregator returns who sums up the key of a cell for our region.
+func (e *Engine) aggregator(c *cell) crdt.Slot {
+	k := &e.state.keys[c.key]
+	if k.arranged != e.arranged {
+		k.aggregator, k.arranged = e.teams[0].aggregator(c.Key), e.arranged
+	}
+	return k.aggregator
 }
 
 // ownAge is how old our view of our own region is at most, of the daemons that

@@ -38,6 +38,10 @@ type keyEntry struct {
 	first int32 // of its chain
 	cells int32
 	rated int32 // cells of it that are extrapolated
+	// aggregator is who sums the key up for our region, as of the
+	// arranged-th time that the region's work was shared out.
+	aggregator crdt.Slot
+	arranged   uint64
 }
 
 // state holds the cells. It never forgets one before its time; when it is
