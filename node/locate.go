@@ -66,7 +66,7 @@ func (n *Node) locate(h []Hit, out []Status, i int, now int64) {
 			return
 		}
 	}
-	if n.live.len()+n.promised < n.cfg.MaxKeys || n.sweep(now, sweepOnInsert) > 0 {
+	if n.roomFor(now) {
 		if n.replica != nil && n.replica.engine.Has(hit.Key) {
 			st.ref = n.learn(hit, now)
 			if n.live.at(st.ref.index).inherited() {
@@ -83,6 +83,12 @@ func (n *Node) locate(h []Hit, out []Status, i int, now int64) {
 	}
 	st.Degraded = KeysFull
 	st.ref = n.locateOverflow(h, out, i, now)
+}
+
+// roomFor reports whether one more key may be tracked, after expired ones have
+// gone.
+func (n *Node) roomFor(now int64) bool {
+	return n.live.len()+n.promised < n.cfg.MaxKeys || n.sweep(now, sweepOnInsert) > 0
 }
 
 // touch readies an entry that is about to be read and perhaps charged: it is

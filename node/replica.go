@@ -95,22 +95,29 @@ func (n *Node) absorb(at Instant, changes []gossip.Change) {
 	now := n.millis(at)
 	for i := range changes {
 		c := &changes[i]
-		i := n.live.find(c.Key)
-		if i < 0 || c.Gain == 0 && c.Less == 0 {
+		if c.Gain == 0 && c.Less == 0 {
 			continue
 		}
-		e := n.live.at(i)
 		l := n.limitOf(c)
 		if l == nil {
 			n.replica.event(Event{at.Mono, RuleUnknown, 0, 0, 1})
 			continue
 		}
-		if l.Algorithm == rules.SlidingLog && e.log < 0 {
-			e.log = n.logs.take()
+		if at := n.live.find(c.Key); at >= 0 {
+			n.absorbOne(n.live.at(at), l, c, now)
+		} else if l.Algorithm.Bucket() && n.roomFor(now) {
+			// Only now is it known when the hits came.
+			n.learn(&Hit{Key: c.Key, Limit: l, Rule: n.set.Find(rules.ID(c.Span.Rule))}, now)
 		}
-		quota.Absorb(l, &e.cell, n.logs.get(e.log), now, c.Label, c.Gain)
-		e.keepUntil(max(quota.Expires(l, &e.cell), c.Span.End(c.Label)))
 	}
+}
+
+func (n *Node) absorbOne(e *entry, l *rules.Limit, c *gossip.Change, now int64) {
+	if l.Algorithm == rules.SlidingLog && e.log < 0 {
+		e.log = n.logs.take()
+	}
+	quota.Absorb(l, &e.cell, n.logs.get(e.log), now, c.Label, c.Gain)
+	e.keepUntil(max(quota.Expires(l, &e.cell), c.Span.End(c.Label)))
 }
 
 // limitOf returns the limit that a change is folded by: that of its rule, or
@@ -175,7 +182,9 @@ func (n *Node) learn(h *Hit, now int64) ref {
 			e.cell.Carry = max(e.cell.Carry, over-uint64(l.Requests))
 		}
 	}
-	e.keepUntil(max(now+1, quota.Expires(l, &e.cell)))
+	until := max(now+1, quota.Expires(l, &e.cell))
+	eng.Labels(h.Key, func(_, end int64, _ uint64) { until = max(until, end) })
+	e.keepUntil(until)
 	return ref{where: inLive, index: i}
 }
 
