@@ -115,8 +115,9 @@ func (e *Engine) each(k crdt.Key, visit func(*cell)) {
 
 // Extrapolated returns how many hits others are estimated to have counted
 // under labels from on of a key since they were heard of: no slope is followed
-// for longer than three lags, and no slot to more than limit.
-func (e *Engine) Extrapolated(now time.Duration, k crdt.Key, from int64, limit uint64) uint64 {
+// for longer than three lags or than longest, the time since the label began,
+// and no slot to more than limit.
+func (e *Engine) Extrapolated(now, longest time.Duration, k crdt.Key, from int64, limit uint64) uint64 {
 	at := e.state.keyOf(k)
 	if at == none || e.state.keys[at].rated == 0 {
 		return 0
@@ -128,7 +129,7 @@ func (e *Engine) Extrapolated(now time.Duration, k crdt.Key, from int64, limit u
 			continue
 		}
 		if age, ok := e.viewOf(now, c); ok {
-			more := extrapolated(c.Rate, age)
+			more := extrapolated(c.Rate, min(age, longest))
 			sum = addSat(sum, min(more, limit-min(limit, c.Value.Net())))
 		}
 	}

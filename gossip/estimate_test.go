@@ -8,7 +8,7 @@ import (
 // extrapolated is what a daemon thinks that others counted of a key's minute
 // beside what it knows.
 func (r *rig) extrapolated(name string, k int, limit uint64) uint64 {
-	return r.of(name).Extrapolated(r.mono(r.of(name)), testKey(k), epoch, limit)
+	return r.of(name).Extrapolated(r.mono(r.of(name)), time.Hour, testKey(k), epoch, limit)
 }
 
 // load runs the rig while a daemon counts n hits each step.
@@ -120,7 +120,7 @@ func TestExtrapolationStartsWithTheLabel(t *testing.T) {
 	r.load(3*time.Second, "a1", 1, 50) // 10,000 a second
 	next := epoch + minute.Width
 	a1, a2 := r.of("a1"), r.of("a2")
-	estimate := func() uint64 { return a2.Extrapolated(r.mono(a2), testKey(1), next, ample) }
+	estimate := func() uint64 { return a2.Extrapolated(r.mono(a2), time.Hour, testKey(1), next, ample) }
 	if got := estimate(); got != 0 {
 		t.Errorf("%d more are expected in a label that just began", got)
 	}

@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -222,14 +223,15 @@ func (n *Node) elsewhere(h *Hit, c *quota.Cell, at ref) uint64 {
 	if n.cfg.Naive || at.where != inLive {
 		return 0
 	}
-	from := c.Label
+	from, longest := c.Label, duration(max(0, n.now-c.Label))
 	switch {
 	case h.Limit.Algorithm == rules.SlidingLog, h.Limit.Scope == rules.NodeLocal:
 		return 0
 	case h.Limit.Algorithm.Bucket():
 		from, _, _ = quota.Shared(h.Limit, c, n.now)
+		longest = math.MaxInt64
 	}
-	return n.replica.engine.Extrapolated(n.at.Mono, h.Key, from, uint64(h.Limit.Requests))
+	return n.replica.engine.Extrapolated(n.at.Mono, longest, h.Key, from, uint64(h.Limit.Requests))
 }
 
 // share tells others of a charged hit.
