@@ -61,8 +61,8 @@ func order(a, b uint64) int {
 // matters. It is the same for all cells of a key's label, but for Carry, of
 // which the longest counts.
 type Span struct {
-	// Rule is the identity of the rule that counts here, for those who
-	// must fold the cell. 0 for an override without a rule.
+	// Rule names the rule that counts here and the grid it counts on, for
+	// those who must fold the cell. 0 for an override without a rule.
 	Rule uint64
 	// Width is the length of the label in milliseconds, at least 1.
 	Width int64

@@ -112,7 +112,7 @@ func (n *Node) SetRules(at Instant, set *rules.Set) {
 	n.overflow.reindex(n.set, set, now)
 	n.set, n.tallies = set, tallies
 	if n.replica != nil {
-		n.replica.rules = set.Hash()
+		n.replica.setRules(set)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 type replica struct {
 	engine  *gossip.Engine
 	rules   uint64 // hash of the rules in force
+	shared  map[uint64]*rules.Rule
 	clocks  map[crdt.Slot]peerClock
 	outlier bool
 	held    bool
@@ -34,6 +35,20 @@ func newReplica(cfg Config, slot crdt.Slot) *replica {
 		clocks: map[crdt.Slot]peerClock{},
 	}
 }
+
+// setRules puts other rules in force.
+func (r *replica) setRules(set *rules.Set) {
+	r.rules, r.shared = set.Hash(), map[uint64]*rules.Rule{}
+	for _, rule := range set.Rules() {
+		if rule.Limit != nil {
+			r.shared[SharedRule(rule)] = rule
+		}
+	}
+}
+
+// SharedRule is how a rule is named to others: with the grid it counts on, so
+// that nobody folds what was counted on another.
+func SharedRule(r *rules.Rule) uint64 { return uint64(r.ID) ^ r.Limit.Grid()*0x9e3779b97f4a7c15 }
 
 func (r *replica) event(e Event) {
 	if len(r.events) < maxEvents {
@@ -108,7 +123,7 @@ func (n *Node) absorb(at Instant, changes []gossip.Change) {
 			n.absorbOne(n.live.at(at), l, c, now)
 		} else if l.Algorithm.Bucket() && n.roomFor(now) {
 			// Only now is it known when the hits came.
-			n.learn(&Hit{Key: c.Key, Limit: l, Rule: n.set.Find(rules.ID(c.Span.Rule))}, now)
+			n.learn(&Hit{Key: c.Key, Limit: l, Rule: n.replica.shared[c.Span.Rule]}, now)
 		}
 	}
 }
@@ -126,7 +141,7 @@ func (n *Node) absorbOne(e *entry, l *rules.Limit, c *gossip.Change, now int64) 
 // on another grid by now.
 func (n *Node) limitOf(c *gossip.Change) *rules.Limit {
 	if c.Span.Rule != 0 {
-		if r := n.set.Find(rules.ID(c.Span.Rule)); r != nil && r.Limit != nil {
+		if r := n.replica.shared[c.Span.Rule]; r != nil {
 			return r.Limit
 		}
 		return nil
@@ -243,7 +258,7 @@ func (n *Node) share(h *Hit, now int64, st *Status) {
 	label, width, carry := quota.Shared(h.Limit, &e.cell, now)
 	span := gossip.Span{Width: width, Carry: carry, Regional: h.Limit.Scope == rules.Region}
 	if h.Rule != nil && h.Limit == h.Rule.Limit {
-		span.Rule = uint64(h.Rule.ID)
+		span.Rule = SharedRule(h.Rule)
 	}
 	// A cell that was folded must not be folded again into a new entry.
 	e.keepUntil(span.End(label))
