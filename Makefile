@@ -5,8 +5,8 @@ MAKEFLAGS += --no-print-directory
 
 # Time for each fuzz target.
 FUZZTIME ?= 5s
-# How many clusters make sim runs, each twice: about an hour's worth.
-SIMRUNS ?= 40000
+# How long make sim looks for a seed that fails.
+SIMTIME ?= 1h
 # How often make race runs each test.
 COUNT ?= 5
 # The Envoy RLS cases and their runner.
@@ -52,8 +52,8 @@ e2e: ## replay the Envoy RLS cases of RLS_DIR against a real daemon
 race: ## run every test COUNT times under the race detector
 	go test -race -count=$(COUNT) ./...
 
-sim: build ## simulate random clusters and failures for an hour, from a seed of today
-	bin/rld sim swarm --runs $(SIMRUNS) --seed $$(date +%Y%m%d)
+sim: build ## simulate random clusters and their failures for SIMTIME
+	bin/rld sim swarm --for $(SIMTIME) --seed "$$(date +%s)"
 
 fuzz: ## run every fuzz target for FUZZTIME
 	@targets=$$(go test -list '^Fuzz' ./... | \

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/georld/rld/sim"
+)
+
+func newSim(p process) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sim",
+		Short: "Run whole clusters in virtual time, with all that goes wrong",
+		Long: "Run many daemons in many regions on one thread and in virtual time: the same code as a\n" +
+			"daemon's, a network that loses and delays, clocks that go wrong, regions that are lost.\n" +
+			"A run is given by its scenario and its seed, and is the same every time. The exit code\n" +
+			"says what was found: 0 nothing, 3 a crash, 4 that replicas did not come to agree in\n" +
+			"time, 5 that something is wrong; 2 is for wrong usage and 1 for what failed around it.",
+		Args: cobra.ArbitraryArgs,
+		RunE: noCommand,
+	}
+	cmd.AddCommand(newSimList(p), newSimShow(p), newSimRun(p), newSimSwarm(p), newSimReplay(p))
+	return cmd
+}
+
+func newSimList(p process) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the scenarios that rld brings",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			var b strings.Builder
+			t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+			fmt.Fprintln(t, "SCENARIO\tWHAT IT SHOWS")
+			for _, s := range sim.Scenarios() {
+				fmt.Fprintf(t, "%s\t%s\n", s.Name, s.Title)
+			}
+			// The writer below is a strings.Builder: nothing can fail.
+			_ = t.Flush()
+			_, err := fmt.Fprint(p.out, b.String())
+			return exitWith(exitNo, err)
+		},
+	}
+}
+
+func newSimShow(p process) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show NAME",
+		Short:   "Print the file of a scenario that rld brings",
+		Long:    "Print the file of a scenario that rld brings: something to start one's own from.",
+		Example: "  rld sim show region-loss > mine.yaml",
+		Args:    oneScenario,
+		RunE: func(_ *cobra.Command, args []string) error {
+			source, ok := sim.BuiltinSource(args[0])
+			if !ok {
+				return exitWith(exitNoneOf, unknownScenario(args[0]))
+			}
+			_, err := p.out.Write(source)
+			return exitWith(exitNo, err)
+		},
+	}
+}
+
+// stopwatch returns a function that says how long ago stopwatch was called:
+// the simulator itself reads no clock.
+func stopwatch() func() time.Duration {
+	began := time.Now()
+	return func() time.Duration { return time.Since(began) }
+}
+
+// simFailure says why a run has no result and returns what to exit with.
+func simFailure(p process, err error, again string) error {
+	var crash *sim.CrashError
+	var two *sim.DivergenceError
+	switch {
+	case errors.As(err, &two):
+		fmt.Fprintf(p.err, "rld: %v\nThe same again: %s\n", err, again)
+		return &exitError{code: sim.ExitCorrectness}
+	case !errors.As(err, &crash):
+		return exitWith(exitNoneOf, err)
+	}
+	fmt.Fprintf(p.err, "%s\nrld: %v\nThe same again: %s\n", crash.Stack, err, again)
+	return &exitError{code: sim.ExitCrash}
+}
+
+// simVerdict is what to exit with for a result, which has been printed.
+func simVerdict(r *sim.Result) error {
+	if code := r.Code(); code != sim.ExitFine {
+		return &exitError{code: code}
+	}
+	return nil
+}
+
+// shellWord quotes a word where a shell would take it apart.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:=@%+,", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sim"
+	"github.com/georld/rld/sim/report"
+)
+
+// simOutputs is where a result goes beside the summary: to files, or with "-"
+// to standard output, which then holds nothing else.
+type simOutputs struct {
+	json, html string
+}
+
+func (o *simOutputs) jsonFlag(f *pflag.FlagSet) {
+	f.StringVar(&o.json, "json", "", "write the result as JSON to this `file`, - for standard output")
+}
+
+func (o *simOutputs) htmlFlag(f *pflag.FlagSet) {
+	f.StringVar(&o.html, "report", "", "write the report, one HTML page, to this `file`, - for standard output")
+}
+
+// wanted reports whether a document is asked for, and with it the samples.
+func (o *simOutputs) wanted() bool { return o.json != "" || o.html != "" }
+
+// check finds before a run what would lose its result.
+func (o *simOutputs) check() error {
+	if o.json == "-" && o.html == "-" {
+		return errors.New("--json - and --report -: only one of them fits on standard output")
+	}
+	for _, path := range []string{o.json, o.html} {
+		if path == "" || path == "-" {
+			continue
+		}
+		folder, err := os.Stat(filepath.Dir(path))
+		if err != nil {
+			return fmt.Errorf("cannot write %s: %w", path, err)
+		}
+		if !folder.IsDir() {
+			return fmt.Errorf("cannot write %s: %s is no folder", path, filepath.Dir(path))
+		}
+		if f, err := os.Stat(path); err == nil && f.IsDir() {
+			return fmt.Errorf("cannot write %s: it is a folder", path)
+		}
+	}
+	return nil
+}
+
+// write prints the summary and writes what else was asked for. set is the
+// rules of the run, again its command.
+func (o *simOutputs) write(p process, r *sim.Result, set *rules.Set, again string) error {
+	windows(r.Series, set)
+	summary := p.out
+	if o.json == "-" || o.html == "-" {
+		summary = p.err
+	}
+	err := report.Text(summary, r, again)
+	if o.json != "" {
+		err = errors.Join(err, writeOut(p, o.json, func(w io.Writer) error {
+			e := json.NewEncoder(w)
+			e.SetIndent("", "  ")
+			e.SetEscapeHTML(false)
+			return e.Encode(r)
+		}))
+	}
+	if o.html != "" {
+		err = errors.Join(err, writeOut(p, o.html, func(w io.Writer) error { return report.HTML(w, r, again) }))
+	}
+	return exitWith(exitNo, err)
+}
+
+// windows notes in samples how long the limits of their rules are for.
+func windows(s *sim.Series, set *rules.Set) {
+	if s == nil {
+		return
+	}
+	for _, rule := range set.Rules() {
+		for i := range s.Rules {
+			if l := rule.Limit; l != nil && !l.Unlimited && s.Rules[i].Rule == sim.RuleName(rule) {
+				s.Rules[i].WindowSeconds = refill(l)
+			}
+		}
+	}
+}
+
+// refill is the seconds in which as much as a limit holds comes back: its
+// window, or what an empty bucket takes to be full; 0 when it never is.
+func refill(l *rules.Limit) float64 {
+	window := float64(l.Window()) / 1000
+	switch {
+	case !l.Algorithm.Bucket():
+		return window
+	case l.Requests == 0:
+		return 0
+	}
+	return window * float64(l.Burst) / float64(l.Requests)
+}
+
+// writeOut writes a document to a file, or to standard output for "-".
+func writeOut(p process, path string, write func(io.Writer) error) error {
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		return err
+	}
+	if path == "-" {
+		_, err := p.out.Write(b.Bytes())
+		return err
+	}
+	return os.WriteFile(path, b.Bytes(), 0o644)
+}

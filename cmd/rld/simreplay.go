@@ -1,0 +1,129 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/georld/rld/config"
+	"github.com/georld/rld/limits"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sim"
+)
+
+// replayOptions is what `rld sim replay` is told.
+type replayOptions struct {
+	limits  string
+	merge   bool
+	regions []string
+	daemons int
+	out     simOutputs
+}
+
+func newSimReplay(p process) *cobra.Command {
+	var o replayOptions
+	cmd := &cobra.Command{
+		Use:   "replay TRACE --limits PATH",
+		Short: "Say what limits would have done to recorded traffic",
+		Long: "Play recorded traffic against limits and print what they would have admitted and denied,\n" +
+			"and how far over they would have gone. A trace is CSV, a line a call: time, region, key,\n" +
+			"hits. It is played to one daemon, or to the regions that --regions names.",
+		Example: "  rld sim replay monday.csv --limits limits/\n" +
+			"  rld sim replay monday.csv --limits limits/ --regions eu,us --daemons 3 --json -",
+		Args: func(_ *cobra.Command, args []string) error { return o.check(args) },
+		RunE: func(_ *cobra.Command, args []string) error { return o.run(p, args[0]) },
+	}
+	o.flags(cmd.Flags())
+	return cmd
+}
+
+func (o *replayOptions) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.limits, "limits", "", "file or folder of limits (required)")
+	f.BoolVar(&o.merge, "merge-domains", false,
+		"let several files hold rules of one domain (MERGE_DOMAIN_CONFIG, RLD_MERGE_DOMAINS)")
+	f.StringSliceVar(&o.regions, "regions", nil, "regions to run, as the trace calls them (one without it)")
+	f.IntVar(&o.daemons, "daemons", 1, "daemons of each region")
+	o.out.jsonFlag(f)
+	o.out.htmlFlag(f)
+}
+
+// check finds wrong usage.
+func (o *replayOptions) check(args []string) error {
+	switch {
+	case len(args) != 1:
+		return fmt.Errorf("%d traces given, say one file", len(args))
+	case args[0] == "":
+		return errors.New("the path is empty, say a file with a trace")
+	case o.limits == "":
+		return errors.New("no limits: say --limits PATH, a file or a folder")
+	case o.daemons < 1 || o.daemons > sim.MaxDaemons:
+		return fmt.Errorf("--daemons %d: say 1 to %d", o.daemons, sim.MaxDaemons)
+	}
+	return o.out.check()
+}
+
+func (o *replayOptions) run(p process, path string) error {
+	set, err := o.set(p)
+	if err != nil {
+		return exitWith(exitNoneOf, err)
+	}
+	data, err := readBounded(path, sim.MaxTraceBytes)
+	if err != nil {
+		return exitWith(exitNoneOf, err)
+	}
+	trace, err := sim.ParseTrace(path, data)
+	if err != nil {
+		return exitWith(exitNoneOf, err)
+	}
+	r, err := sim.Replay(trace, set, sim.ReplayOptions{
+		Regions: o.regions, Daemons: o.daemons,
+		Options: sim.Options{Series: o.out.wanted(), Wall: stopwatch()},
+	})
+	if err != nil {
+		return simFailure(p, err, o.command(path))
+	}
+	if err := o.out.write(p, r, set, o.command(path)); err != nil {
+		return err
+	}
+	return simVerdict(r)
+}
+
+// set reads the limits as a daemon does; what is wrong with them goes to
+// standard error.
+func (o *replayOptions) set(p process) (*rules.Set, error) {
+	c, err := limitsConfig(p.environ, o.limits, o.merge)
+	if err != nil {
+		return nil, err
+	}
+	files, warnings, err := config.Files(c.Path, c.Names)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range warnings {
+		fmt.Fprintf(p.err, "warning: %s\n", w)
+	}
+	set, found := limits.Parse(files, limits.Options{MergeDomains: c.MergeDomains})
+	fmt.Fprint(p.err, found)
+	if set == nil {
+		return nil, errors.New("these limits would be refused")
+	}
+	return set, nil
+}
+
+// command is the command line that does the same again.
+func (o *replayOptions) command(path string) string {
+	out := fmt.Sprintf("rld sim replay %s --limits %s", shellWord(path), shellWord(o.limits))
+	if o.merge {
+		out += " --merge-domains"
+	}
+	if len(o.regions) > 0 {
+		out += " --regions " + shellWord(strings.Join(o.regions, ","))
+	}
+	if o.daemons > 1 {
+		out += fmt.Sprintf(" --daemons %d", o.daemons)
+	}
+	return out
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/georld/rld/limits"
+	"github.com/georld/rld/sim"
+)
+
+// maxScenarioBytes is the largest file that is read as a scenario.
+const maxScenarioBytes = 4 << 20
+
+func newSimRun(p process) *cobra.Command {
+	var seed uint64
+	var out simOutputs
+	cmd := &cobra.Command{
+		Use:   "run NAME|FILE",
+		Short: "Run a scenario and say what became of its limits",
+		Long: "Run a scenario that rld brings (rld sim list) or one of a file, and print what became of\n" +
+			"its limits and what the auditors found.",
+		Example: "  rld sim run region-loss\n" +
+			"  rld sim run ./mine.yaml --seed 7 --json result.json --report result.html",
+		Args: oneScenario,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := out.check(); err != nil {
+				return err
+			}
+			cfg, err := scenario(p, args[0])
+			if err != nil {
+				return exitWith(exitNoneOf, err)
+			}
+			if cmd.Flags().Changed("seed") {
+				cfg.Seed = seed
+			}
+			again := fmt.Sprintf("rld sim run %s --seed %d", shellWord(args[0]), cfg.Seed)
+			r, err := sim.Run(cfg, sim.Options{Series: out.wanted(), Wall: stopwatch()})
+			if err != nil {
+				return simFailure(p, err, again)
+			}
+			if err := out.write(p, r, cfg.Rules, again); err != nil {
+				return err
+			}
+			return simVerdict(r)
+		},
+	}
+	f := cmd.Flags()
+	f.Uint64Var(&seed, "seed", 0, "draw what is random from this seed (the scenario's own without it)")
+	out.jsonFlag(f)
+	out.htmlFlag(f)
+	return cmd
+}
+
+func oneScenario(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("%d scenarios given, say one of rld sim list, or a file", len(args))
+	}
+	if args[0] == "" {
+		return errors.New("the name is empty, say one of rld sim list, or a file")
+	}
+	return nil
+}
+
+// scenario is the one that a name or a file stands for. A name wins over a
+// file of the same name, which ./NAME is. The faults of a file go to standard
+// error, like those of a compiler.
+func scenario(p process, name string) (*sim.Config, error) {
+	if cfg, ok := sim.Builtin(name); ok {
+		return cfg, nil
+	}
+	data, err := readBounded(name, maxScenarioBytes)
+	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(name, "./") {
+		return nil, unknownScenario(name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := sim.ParseScenario(name, data)
+	if err != nil {
+		fmt.Fprintln(p.err, err)
+		return nil, errors.New("this scenario cannot be run")
+	}
+	return cfg, nil
+}
+
+func unknownScenario(name string) error {
+	var names []string
+	for _, s := range sim.Scenarios() {
+		names = append(names, s.Name)
+	}
+	meant := ""
+	if closest := limits.Closest(name, names); closest != "" {
+		meant = fmt.Sprintf("did you mean %s? ", closest)
+	}
+	return fmt.Errorf("there is no scenario %q: %srld sim list names them all", name, meant)
+}
+
+// readBounded reads a file of at most most bytes.
+func readBounded(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // it was only read
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > most {
+		return nil, fmt.Errorf("%s: larger than %d bytes", path, most)
+	}
+	return data, nil
+}

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/georld/rld/sim"
+	"github.com/georld/rld/sim/report"
+)
+
+// swarmOptions is what `rld sim swarm` is told.
+type swarmOptions struct {
+	runs  uint64
+	seed  uint64
+	jobs  int
+	limit time.Duration // 0 for none
+	out   simOutputs    // of a swarm of one
+}
+
+func newSimSwarm(p process) *cobra.Command {
+	var o swarmOptions
+	cmd := &cobra.Command{
+		Use:   "swarm",
+		Short: "Run many clusters that are drawn from seeds",
+		Long: "Run one cluster a seed: its size, its settings, its limits, its load and what goes wrong\n" +
+			"are drawn from the seed. Each is run twice, and must do the same both times. The first\n" +
+			"seed that finds something ends the swarm and is printed with the command that runs it.",
+		Example: "  rld sim swarm --runs 1000\n" +
+			"  rld sim swarm --for 1h --seed \"$(date +%s)\"\n" +
+			"  rld sim swarm --runs 1 --seed 57",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(cmd.Flags().Changed("runs")); err != nil {
+				return err
+			}
+			if o.runs == 1 {
+				return o.one(p)
+			}
+			ctx, done := stopSignals(cmd.Context(), os.Exit)
+			defer done()
+			s := newSwarm(o, p)
+			s.run(ctx)
+			return s.conclude(ctx.Err() != nil)
+		},
+	}
+	f := cmd.Flags()
+	f.Uint64Var(&o.runs, "runs", 200, "number of seeds; without it, --for has no other end")
+	f.Uint64Var(&o.seed, "seed", 1, "first seed, the others follow it")
+	f.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "runs at a time")
+	f.DurationVar(&o.limit, "for", 0, "begin no further run after this time")
+	o.out.jsonFlag(f)
+	o.out.htmlFlag(f)
+	return cmd
+}
+
+// check finds what makes no sense and fills in what follows from the rest.
+func (o *swarmOptions) check(runsGiven bool) error {
+	if o.limit > 0 && !runsGiven {
+		o.runs = math.MaxUint64
+	}
+	switch {
+	case o.runs == 0:
+		return errors.New("--runs 0 runs nothing: say 1 or more")
+	case o.jobs < 1 || o.jobs > 1024:
+		return fmt.Errorf("--jobs %d: say 1 to 1024", o.jobs)
+	case o.limit < 0:
+		return fmt.Errorf("--for %s: say a time such as 1h", o.limit)
+	case o.out.wanted() && o.runs != 1:
+		return errors.New("--json and --report are about one run: say --runs 1")
+	}
+	if err := o.out.check(); err != nil {
+		return err
+	}
+	// The seeds end with the greatest there is.
+	if left := math.MaxUint64 - o.seed; o.runs-1 > left {
+		o.runs = left + 1
+	}
+	return nil
+}
+
+// one runs the first seed alone and prints all about it.
+func (o *swarmOptions) one(p process) error {
+	again := swarmCommand(o.seed)
+	cfg := sim.Draw(o.seed)
+	r, err := sim.RunTwice(cfg, sim.Options{Series: o.out.wanted(), Wall: stopwatch()})
+	if err != nil {
+		return simFailure(p, err, again)
+	}
+	if err := o.out.write(p, r, cfg.Rules, again); err != nil {
+		return err
+	}
+	return simVerdict(r)
+}
+
+// swarmCommand is the command line that runs a seed alone.
+func swarmCommand(seed uint64) string { return fmt.Sprintf("rld sim swarm --runs 1 --seed %d", seed) }
+
+// outcome is what one seed came to.
+type outcome struct {
+	seed   uint64
+	result *sim.Result
+	err    error
+}
+
+// fine reports whether nothing was found.
+func (o *outcome) fine() bool { return o.err == nil && o.result.Code() == sim.ExitFine }
+
+// swarm runs seeds in the order of their numbers, several at a time. When one
+// finds something no further one is begun, and those that were are finished:
+// what is printed then is the lowest seed that finds anything.
+type swarm struct {
+	o     swarmOptions
+	p     process
+	play  func(seed uint64) (*sim.Result, error)
+	wall  func() time.Duration
+	next  atomic.Uint64 // offset of the next seed
+	stop  atomic.Bool   // begin no other
+	tally tally
+	worst *outcome // of the lowest seed that found something
+}
+
+func newSwarm(o swarmOptions, p process) *swarm {
+	return &swarm{o: o, p: p, play: playTwice, wall: stopwatch()}
+}
+
+// playTwice runs the cluster of a seed; that it does the same both times is
+// checked.
+func playTwice(seed uint64) (*sim.Result, error) {
+	return sim.RunTwice(sim.Draw(seed), sim.Options{Wall: stopwatch()})
+}
+
+// run returns when all seeds are done, or those that had begun when something
+// was found, the time was over or ctx ended.
+func (s *swarm) run(ctx context.Context) {
+	outcomes := make(chan outcome)
+	var workers sync.WaitGroup
+	for range s.o.jobs {
+		workers.Go(func() { s.work(ctx, outcomes) })
+	}
+	go func() {
+		workers.Wait()
+		close(outcomes)
+	}()
+	meter := newMeter(s.p)
+	defer meter.end()
+	for {
+		select {
+		case o, more := <-outcomes:
+			if !more {
+				return
+			}
+			s.take(o)
+		case <-meter.due():
+			meter.show(s.progress())
+		}
+	}
+}
+
+// work runs one seed after the other.
+func (s *swarm) work(ctx context.Context, outcomes chan<- outcome) {
+	for ctx.Err() == nil && !s.stop.Load() && (s.o.limit == 0 || s.wall() < s.o.limit) {
+		i := s.next.Add(1) - 1
+		if i >= s.o.runs {
+			return
+		}
+		seed := s.o.seed + i
+		r, err := s.play(seed)
+		outcomes <- outcome{seed, r, err}
+	}
+}
+
+func (s *swarm) take(o outcome) {
+	if !o.fine() {
+		s.stop.Store(true)
+		if s.worst == nil || o.seed < s.worst.seed {
+			s.worst = &o
+		}
+	}
+	s.tally.add(o.result)
+}
+
+// progress is one line about how far it is.
+func (s *swarm) progress() string {
+	wall := s.wall()
+	of := ""
+	if s.o.runs < math.MaxUint64-s.o.seed {
+		of = " of " + report.Count(s.o.runs)
+	}
+	return fmt.Sprintf("swarm: %s%s seeds in %s, %.1f a second", report.Count(s.tally.seeds), of,
+		wall.Round(time.Second), float64(s.tally.seeds)/wall.Seconds())
+}
+
+// conclude prints what was found and returns what to exit with.
+func (s *swarm) conclude(interrupted bool) error {
+	var b strings.Builder
+	if s.worst == nil {
+		verb, of := "done", ""
+		if interrupted {
+			verb, of = "stopped", " of "+report.Count(s.o.runs)
+		}
+		fmt.Fprintf(&b, "swarm %s: %s%s from seed %d, each run twice, found nothing\n", verb,
+			report.Plural(s.tally.seeds, "run"), of, s.o.seed)
+	}
+	s.tally.write(&b, s.wall())
+	if _, err := fmt.Fprint(s.p.out, b.String()); err != nil {
+		return exitWith(exitNo, err)
+	}
+	switch {
+	case s.worst != nil:
+		return s.blame()
+	case interrupted:
+		return exitWith(exitNo, errors.New("the swarm was stopped before its end"))
+	}
+	return nil
+}
+
+// blame prints the seed that found something.
+func (s *swarm) blame() error {
+	again := swarmCommand(s.worst.seed)
+	fmt.Fprintf(s.p.out, "\nSeed %d found something:\n\n", s.worst.seed)
+	if s.worst.err != nil {
+		return simFailure(s.p, s.worst.err, again)
+	}
+	if err := report.Text(s.p.out, s.worst.result, again); err != nil {
+		return exitWith(exitNo, err)
+	}
+	return simVerdict(s.worst.result)
+}

@@ -1,0 +1,353 @@
+package sim
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/rules"
+)
+
+// ledger holds what all replicas counted, by key and label, for as long as a
+// replica may know of it.
+type ledger struct {
+	byKey map[bookKey]*book
+	all   []*book // in the order in which they came
+	free  []*page
+	// floor is the end of the latest label that was dropped: of labels up to
+	// there nothing can be said.
+	floor int64
+	grew  int // pages since the last sweep
+	// rescopes says that rules change, and scopes is what each key had first.
+	rescopes bool
+	scopes   map[crdt.Key]rules.Scope
+	// closed is told of each page that is dropped, where it is not nil.
+	closed func(*book, *totals)
+}
+
+// sweepAfter is how many new pages call for a sweep of old ones.
+const sweepAfter = 4_096
+
+// keepPages is for how many ms beyond its end a page is kept.
+const keepPages = 20_000
+
+// bookKey names a counter, and whose it is where it is not everybody's.
+type bookKey struct {
+	key crdt.Key
+	// domain is everybody for scope global, else the region, or the daemon
+	// behind all regions.
+	domain int
+}
+
+const everybody = -1
+
+// book is what was counted of one key.
+type book struct {
+	bookKey
+	rule    *rules.Rule // that charged it last
+	pages   []*page     // labels ascending
+	dropped []dropped   // what pages that are gone held
+
+	// degraded says that a page was: what is counted over several labels is
+	// then not known.
+	degraded bool
+	// rescoped says that the key was counted under other scopes too.
+	rescoped bool
+
+	bucket bucket // of a bucket
+
+	// Of a log: the window of the latest decision, and what was found of it.
+	window int64
+	totals totals
+}
+
+// page is one label of a book.
+type page struct {
+	label int64
+	// end is from when on it matters to no replica, least from when on to
+	// none of those who count by the shortest of the rules it was charged by.
+	end, least int64
+	limit      uint64
+	charged    uint64
+	admitted   uint64
+	slots      []slotCount // of those who charged it, in the order in which they came
+
+	// degraded says that hits were counted elsewhere too, or told to nobody.
+	degraded bool
+
+	totals totals
+}
+
+// slotCount is what one writer counted on a page.
+type slotCount struct {
+	writer            int
+	charged, admitted uint64
+	marks             []mark
+}
+
+// mark is what was charged up to a time, that of a charge.
+type mark struct {
+	at  time.Duration
+	sum uint64
+}
+
+// dropped is what one writer counted on pages that are gone.
+type dropped struct {
+	writer int
+	last   time.Duration
+	hits   uint64
+}
+
+func newLedger(cfg *Config) ledger {
+	g := ledger{byKey: make(map[bookKey]*book), floor: math.MinInt64, scopes: make(map[crdt.Key]rules.Scope)}
+	for i := range cfg.Faults {
+		g.rescopes = g.rescopes || cfg.Faults[i].Kind == NewRules
+	}
+	return g
+}
+
+// domainOf returns whose counter a limit's is at a daemon.
+func domainOf(l *rules.Limit, d *Daemon) int {
+	switch l.Scope {
+	case rules.Region:
+		return d.RegionIndex
+	case rules.NodeLocal:
+		return MaxRegions + d.Index
+	}
+	return everybody
+}
+
+// labelOfLimit returns the label that hits at now are counted under, its
+// width, and for how long beyond its end it matters.
+func labelOfLimit(l *rules.Limit, now int64) (label, width, carry int64) {
+	width = l.Window()
+	label = now - now%width
+	if l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog {
+		return quota.Shared(l, &quota.Cell{}, now)
+	}
+	if l.Algorithm == rules.SlidingWindow {
+		carry = width
+	}
+	return label, width, carry
+}
+
+// enter writes a decision down and fills in where.
+func (g *ledger) enter(d *Decided, e *entry) {
+	k := bookKey{d.Key, domainOf(d.Limit, d.Daemon)}
+	b := g.byKey[k]
+	if b == nil {
+		b = &book{bookKey: k, bucket: bucket{at: d.At}}
+		g.byKey[k] = b
+		g.all = append(g.all, b)
+	}
+	b.rule = d.Rule
+	if g.rescopes {
+		g.rescope(b, d.Limit.Scope)
+	}
+	label, width, carry := labelOfLimit(d.Limit, e.now)
+	p := b.page(label)
+	if p == nil {
+		b.degraded = b.degraded || loses(d.Status.Degraded)
+		if e.charged == 0 && d.Limit.Algorithm == rules.SlidingLog {
+			e.book = b // a page a refusal would be many
+			return
+		}
+		p = g.open(b, label, label+width+carry)
+	}
+	p.limit = max(p.limit, capacity(d.Limit))
+	p.end, p.least = max(p.end, label+width+carry), min(p.least, label+width+carry)
+	p.degraded = p.degraded || loses(d.Status.Degraded)
+	b.degraded = b.degraded || p.degraded
+	e.book, e.page, e.before = b, p, p.charged
+	if e.charged > 0 {
+		p.add(e.writer.index, d.At, e.charged, e.admitted)
+	}
+}
+
+// loses reports whether what a limit counts at a decision is not known, because
+// a replica had no room.
+func (e *entry) loses(l *rules.Limit) bool {
+	if l.Algorithm == rules.FixedWindow && e.page != nil {
+		return e.page.degraded
+	}
+	return e.book.degraded
+}
+
+// windowed reports whether the labels are windows, which decisions show.
+func (b *book) windowed() bool {
+	if b.rule == nil || b.rule.Limit == nil {
+		return false
+	}
+	a := b.rule.Limit.Algorithm
+	return a == rules.FixedWindow || a == rules.SlidingWindow
+}
+
+// rescope marks all books of a key that is counted under another scope than at
+// first.
+func (g *ledger) rescope(b *book, is rules.Scope) {
+	was, ok := g.scopes[b.key]
+	if !ok {
+		g.scopes[b.key] = is
+	}
+	if !ok || was == is || b.rescoped {
+		return
+	}
+	for _, o := range g.all {
+		o.rescoped = o.rescoped || o.key == b.key
+	}
+}
+
+// page returns the page of a label, nil for none.
+func (b *book) page(label int64) *page {
+	for i := len(b.pages) - 1; i >= max(0, len(b.pages)-4); i-- {
+		if b.pages[i].label == label {
+			return b.pages[i]
+		}
+	}
+	if i, ok := b.search(label); ok {
+		return b.pages[i]
+	}
+	return nil
+}
+
+func (b *book) search(label int64) (int, bool) {
+	return slices.BinarySearchFunc(b.pages, label, func(p *page, label int64) int {
+		return int(max(-1, min(1, p.label-label)))
+	})
+}
+
+func (g *ledger) open(b *book, label, end int64) *page {
+	g.grew++
+	p := &page{}
+	if n := len(g.free); n > 0 {
+		p = g.free[n-1]
+		g.free = g.free[:n-1]
+	}
+	*p = page{label: label, end: end, least: end, slots: p.slots[:0]}
+	i, _ := b.search(label)
+	b.pages = slices.Insert(b.pages, i, p)
+	return p
+}
+
+func (p *page) add(writer int, at time.Duration, charged, admitted uint64) {
+	p.charged += charged
+	p.admitted += admitted
+	s := p.slot(writer)
+	if s == nil {
+		n := len(p.slots)
+		p.slots = slices.Grow(p.slots, 1)[:n+1]
+		s = &p.slots[n]
+		*s = slotCount{writer: writer, marks: s.marks[:0]}
+	}
+	s.charged += charged
+	s.admitted += admitted
+	s.marks = append(s.marks, mark{at, s.charged})
+}
+
+// slot returns what a writer counted on the page, nil for nothing.
+func (p *page) slot(writer int) *slotCount {
+	for i := range p.slots {
+		if p.slots[i].writer == writer {
+			return &p.slots[i]
+		}
+	}
+	return nil
+}
+
+// of returns what a writer charged on the page.
+func (p *page) of(writer int) uint64 {
+	if s := p.slot(writer); s != nil {
+		return s.charged
+	}
+	return 0
+}
+
+// before returns what was charged before a time.
+func (s *slotCount) before(t time.Duration) uint64 {
+	low, high := 0, len(s.marks)
+	for low < high {
+		if mid := (low + high) / 2; s.marks[mid].at < t {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	if low == 0 {
+		return 0
+	}
+	return s.marks[low-1].sum
+}
+
+// unseen returns what all but one writer charged after the times up to which
+// that one knew them.
+func (p *page) unseen(by int, known cuts) uint64 {
+	n := uint64(0)
+	for i := range p.slots {
+		if s := &p.slots[i]; s.writer != by {
+			n += s.charged - s.before(known[s.writer])
+		}
+	}
+	return n
+}
+
+// loses reports whether an answer says that its hits were not counted under
+// their key, or not told to others.
+func loses(d node.Degraded) bool { return d == node.KeysFull || d == node.CellsFull }
+
+// sweep drops pages that matter to no replica any more.
+func (g *ledger) sweep(slowest int64) {
+	g.grew = 0
+	kept := g.all[:0]
+	for _, b := range g.all {
+		n := 0
+		for n < len(b.pages) && b.pages[n].end+keepPages < slowest {
+			g.drop(b, b.pages[n])
+			n++
+		}
+		b.pages = slices.Delete(b.pages, 0, n)
+		if len(b.pages) == 0 {
+			g.close(b, &b.totals)
+			delete(g.byKey, b.bookKey)
+		} else {
+			kept = append(kept, b)
+		}
+	}
+	clear(g.all[len(kept):])
+	g.all = kept
+}
+
+func (g *ledger) close(b *book, t *totals) {
+	if g.closed != nil {
+		g.closed(b, t)
+	}
+}
+
+func (g *ledger) drop(b *book, p *page) {
+	g.close(b, &p.totals)
+	g.floor = max(g.floor, p.end)
+	if b.rule != nil && b.rule.Limit != nil && b.rule.Limit.Algorithm.Bucket() {
+		for i := range p.slots {
+			b.note(&p.slots[i])
+		}
+	}
+	g.free = append(g.free, p)
+}
+
+// note remembers what a writer counted on a page that goes.
+func (b *book) note(s *slotCount) {
+	if len(s.marks) == 0 {
+		return
+	}
+	last := s.marks[len(s.marks)-1].at
+	for i := range b.dropped {
+		if d := &b.dropped[i]; d.writer == s.writer {
+			d.hits += s.charged
+			d.last = max(d.last, last)
+			return
+		}
+	}
+	b.dropped = append(b.dropped, dropped{s.writer, last, s.charged})
+}

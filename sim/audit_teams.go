@@ -1,0 +1,244 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/georld/rld/node"
+)
+
+// teams follows who believes whom to share the work of each region. Counts
+// cross regions through the aggregators of their keys, which daemons find by
+// what they believe: while they believe different things a message may be
+// complete and lack what somebody else was taken to tell.
+type teams struct {
+	regions, shards int
+	minds           []mind   // by writer
+	members         []member // by writer
+	dirty           bool     // agreed has to be found out again
+	// By route: whether all daemons of both regions believe the same, and
+	// when last they were about to change that.
+	agreed  []bool
+	settled []time.Duration
+}
+
+// mind is what a process believes.
+type mind struct {
+	up       bool
+	peers    []belief      // by writer
+	phantoms int           // peers that never were
+	since    time.Duration // its latest change
+	ready    int           // shards that take their share
+}
+
+// belief is in how many shards a peer is there, and since when in any.
+type belief struct {
+	shards int
+	since  time.Duration
+}
+
+// member is how many processes believe in an incarnation, and from when to
+// when any did.
+type member struct {
+	now      int
+	from, to time.Duration
+}
+
+func newTeams(cfg *Config) teams {
+	routes := len(cfg.Regions) * len(cfg.Regions) * cfg.Shards
+	return teams{
+		regions: len(cfg.Regions), shards: cfg.Shards, dirty: true,
+		agreed: make([]bool, routes), settled: slices.Repeat([]time.Duration{unheard}, routes),
+	}
+}
+
+// route is the place of what concerns a shard's counts of one region on their
+// way to another.
+func (t *teams) route(to, from, shard int) int { return (to*t.regions+from)*t.shards + shard }
+
+// at returns what a process believes of a peer.
+func (t *teams) at(who, of int) *belief {
+	for len(t.minds) <= max(who, of) {
+		t.minds = append(t.minds, mind{since: unheard})
+		t.members = append(t.members, member{from: unheard, to: unheard})
+	}
+	m := &t.minds[who]
+	for len(m.peers) <= of {
+		m.peers = append(m.peers, belief{})
+	}
+	return &m.peers[of]
+}
+
+// start lets a new process believe in itself.
+func (t *teams) start(w *World, is *writer) {
+	t.at(is.index, is.index)
+	t.minds[is.index] = mind{up: true, since: w.Now()}
+	t.join(is.index, is.index, w.Now())
+}
+
+func (t *teams) stop(is *writer, now time.Duration) {
+	t.at(is.index, is.index)
+	m := &t.minds[is.index]
+	for of := range m.peers {
+		if m.peers[of].shards > 0 {
+			m.peers[of].shards = 1
+			t.leave(is.index, of, now)
+		}
+	}
+	m.up, m.phantoms, t.dirty = false, 0, true
+}
+
+func (t *teams) join(who, of int, now time.Duration) {
+	b := t.at(who, of)
+	if b.shards++; b.shards > 1 {
+		return
+	}
+	b.since = now
+	m := &t.members[of]
+	if m.now++; m.now == 1 {
+		if m.to == unheard || m.to < now-rejoin {
+			m.from = now
+		}
+	}
+	t.dirty = true
+}
+
+// rejoin is how soon after nobody believed in an incarnation it may come back
+// as if it had been there throughout.
+const rejoin = time.Second
+
+func (t *teams) leave(who, of int, now time.Duration) {
+	b := t.at(who, of)
+	if b.shards == 0 {
+		return
+	}
+	if b.shards--; b.shards > 0 {
+		return
+	}
+	m := &t.members[of]
+	if m.now--; m.now == 0 {
+		m.to = now
+	}
+	t.dirty = true
+}
+
+// happened follows a change of mind.
+func (t *teams) happened(w *World, s *writers, is *writer, e node.Event) {
+	of := s.bySlot[e.Peer]
+	t.at(is.index, is.index)
+	mind := &t.minds[is.index]
+	switch {
+	case e.Kind == node.BecameReady:
+		mind.ready++
+		t.dirty = true
+	case of == nil && e.Kind == node.PeerJoined:
+		mind.phantoms++
+		t.dirty = true
+	case of == nil:
+		mind.phantoms--
+		t.dirty = true
+	case e.Kind == node.PeerJoined:
+		t.join(is.index, of.index, w.Now())
+	default:
+		t.leave(is.index, of.index, w.Now())
+	}
+}
+
+// change notes that a process is about to believe something else: what it
+// told before stands, what it tells from now on may be about other keys.
+func (t *teams) change(w *World, h *hearing, s *writers, is *writer) {
+	t.agree(h, s)
+	for r := range t.regions {
+		for shard := range t.shards {
+			for _, i := range [2]int{t.route(is.region, r, shard), t.route(r, is.region, shard)} {
+				if t.agreed[i] && t.absorbed(h, s, i, w.Now()) {
+					t.settled[i] = w.Now()
+				}
+			}
+		}
+	}
+	t.at(is.index, is.index)
+	t.minds[is.index].since = w.Now()
+	t.dirty = true
+}
+
+// met returns since when a process believes in a peer, false when it does not.
+func (t *teams) met(who, of int) (time.Duration, bool) {
+	b := t.at(who, of)
+	return b.since, b.shards > 0
+}
+
+// candidates returns the incarnations of a region that anybody believed in at
+// a time: any of them may have been somebody's aggregator.
+func (t *teams) candidates(s *writers, region int, at time.Duration) []int {
+	var out []int
+	for i := range t.members {
+		m := &t.members[i]
+		if s.all[i].region == region && m.from < at && (m.now > 0 || m.to >= at) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// agree finds out for which routes the daemons at both ends believe the same.
+func (t *teams) agree(h *hearing, s *writers) {
+	if !t.dirty {
+		return
+	}
+	t.dirty = false
+	for to := range t.regions {
+		for from := range t.regions {
+			for shard := range t.shards {
+				t.agreed[t.route(to, from, shard)] = to != from &&
+					t.same(h, s, to, to, shard) && t.same(h, s, from, to, shard) && t.same(h, s, from, from, shard)
+			}
+		}
+	}
+}
+
+// same reports whether all daemons of a region believe in the very candidates
+// of another, and heard them say that they take their share.
+func (t *teams) same(h *hearing, s *writers, who, of, shard int) bool {
+	for i := range t.minds {
+		m := &t.minds[i]
+		if !m.up || s.all[i].region != who {
+			continue
+		}
+		if m.phantoms > 0 || m.ready < t.shards {
+			return false
+		}
+		for j := range t.members {
+			if t.members[j].now == 0 || s.all[j].region != of || i == j {
+				continue
+			}
+			if e := h.ears[earKey{i, j, shard}]; t.at(i, j).shards < t.shards || e == nil || !e.ready {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// absorbed reports whether all that travels on a route was told by daemons of
+// their present mind.
+func (t *teams) absorbed(h *hearing, s *writers, route int, now time.Duration) bool {
+	shard, from, to := route%t.shards, route/t.shards%t.regions, route/t.shards/t.regions
+	senders, receivers := t.candidates(s, from, now), t.candidates(s, to, now)
+	for _, q := range receivers {
+		for _, p := range senders {
+			if c, ok := h.ears[earKey{q, p, shard}].before(now); !ok || c.sent < t.minds[p].since {
+				return false
+			}
+		}
+		for _, i := range receivers {
+			if i == q {
+				continue
+			}
+			if c, ok := h.ears[earKey{i, q, shard}].before(now); !ok || c.sent < t.minds[q].since {
+				return false
+			}
+		}
+	}
+	return len(senders) > 0 && len(receivers) > 0
+}

@@ -1,0 +1,287 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+)
+
+// Bounds on a run. They keep a scenario from costing more than a machine has.
+const (
+	MaxRegions   = 16
+	MaxDaemons   = 512 // of all regions together
+	MaxWorkloads = 64
+	MaxFaults    = 10_000
+	MaxDuration  = 30 * 24 * time.Hour
+	MaxRate      = 1_000_000 // requests a second of a workload
+	MaxNames     = 1_000_000 // values of keys of a workload
+)
+
+// Config is a run: who is there, what they are asked, and what goes wrong.
+// Default returns one to start from, Validate says what is out of range, and a
+// run does not change it.
+type Config struct {
+	// Name names the run in results, Title is one line about it and
+	// Description what it shows.
+	Name, Title, Description string
+	// Seed draws everything that is random.
+	Seed uint64
+	// Duration is how long load and faults last, above 0.
+	Duration time.Duration
+	// Settle is the longest that the liveness phase after it may take: faults
+	// are healed, load has stopped, and replicas must come to agree. 0 for no
+	// such phase.
+	Settle time.Duration
+	// Regions holds 1 to MaxRegions regions.
+	Regions []Region
+	// Shards is the number of nodes a daemon splits its keys over, a power of
+	// two.
+	Shards int
+	// Node configures every node. MaxKeys and Gossip.MaxCells are a daemon's
+	// and are split over its shards; Shard, Shards and Region are filled in.
+	Node node.Config
+	// Members is how fast news of daemons travel.
+	Members Members
+	Network Network
+	// Rules is the rule set in force at the start.
+	Rules     *rules.Set
+	Workloads []Workload
+	// Trace is played beside the workloads when it is not nil.
+	Trace *Trace
+	// Epoch is the wall time of virtual time 0 in Unix nanoseconds, 0 for
+	// 2026-01-01, a boundary of every window up to a day.
+	Epoch  int64
+	Faults []Fault
+	// Outside names regions that do not take part in the liveness phase.
+	Outside []Outside
+	Expect  Expect
+
+	plant plant
+}
+
+// plant is bugs that tests put in, to see them caught.
+type plant struct {
+	reuseSlot bool // a restarted daemon counts under the slot it had
+	mapOrder  bool // the order of a map decides which daemon is asked
+}
+
+// Region is a region and how many daemons it has.
+type Region struct {
+	Name    string
+	Daemons int
+}
+
+// Members is how long it takes until a daemon learns who is there. Each
+// daemon learns for itself, up to Spread later than the times say.
+type Members struct {
+	Join   time.Duration // that a daemon came up or can be reached again
+	Leave  time.Duration // that one is gone, or cut off within its region
+	Spread time.Duration
+}
+
+// Network is the links between daemons. The last of Links that fits a pair of
+// daemons is in force, else Region or Across.
+type Network struct {
+	Region Link // between daemons of one region
+	Across Link // between daemons of different regions
+	Links  []LinkRule
+}
+
+// LinkRule gives the links of one direction between two places other
+// qualities. A place is a region or a daemon; "" is everywhere.
+type LinkRule struct {
+	From, To string
+	Link     Link
+}
+
+// Link is the quality of one direction between two daemons.
+type Link struct {
+	// Delay is the least time a frame takes; Jitter comes on top: the mean of
+	// an exponential distribution, or the width of a uniform one.
+	Delay, Jitter time.Duration
+	Uniform       bool
+	// Loss, Duplicate, Corrupt and Truncate are the shares of frames that are
+	// lost, arrive twice, with flipped bits, or cut short.
+	Loss, Duplicate, Corrupt, Truncate rules.PPM
+	// Reorder is the share of frames that need not arrive behind the ones
+	// sent before. All others keep their order, as in a stream.
+	Reorder rules.PPM
+	// Bandwidth is in bytes a second, 0 for no bound. Frames queue for at
+	// most maxQueue; what would wait longer is lost.
+	Bandwidth int64
+}
+
+// maxQueue is how long a frame may wait for its turn on a link.
+const maxQueue = 5 * time.Second
+
+// DefaultNetwork is 1 ms in a region and 40 ms across, each way, with a tenth
+// of it as jitter.
+func DefaultNetwork() Network {
+	return Network{
+		Region: Link{Delay: time.Millisecond, Jitter: 100 * time.Microsecond},
+		Across: Link{Delay: 40 * time.Millisecond, Jitter: 4 * time.Millisecond},
+	}
+}
+
+// Default returns three regions of three daemons without rules, load or
+// faults, for a minute.
+func Default() Config {
+	n := node.Default()
+	n.MaxKeys = 100_000
+	return Config{
+		Name: "default", Seed: 1, Duration: time.Minute, Settle: 30 * time.Second,
+		Regions: []Region{{"eu", 3}, {"us", 3}, {"ap", 3}},
+		Shards:  1,
+		Node:    n,
+		Members: Members{Join: 200 * time.Millisecond, Leave: 3 * time.Second, Spread: 200 * time.Millisecond},
+		Network: DefaultNetwork(),
+	}
+}
+
+// Daemons returns how many daemons there are in all regions.
+func (c *Config) Daemons() int {
+	n := 0
+	for _, r := range c.Regions {
+		n += r.Daemons
+	}
+	return n
+}
+
+// Validate returns an error for the first field out of its range.
+func (c *Config) Validate() error {
+	if c.Duration <= 0 || c.Duration > MaxDuration {
+		return fmt.Errorf("sim: duration %v: want more than 0 and at most %v", c.Duration, MaxDuration)
+	}
+	if c.Settle < 0 || c.Settle > MaxDuration {
+		return fmt.Errorf("sim: settle %v: want 0 to %v", c.Settle, MaxDuration)
+	}
+	if n := len(c.Regions); n < 1 || n > MaxRegions {
+		return fmt.Errorf("sim: %d regions: want 1 to %d", n, MaxRegions)
+	}
+	for i, r := range c.Regions {
+		if r.Name == "" || r.Daemons < 1 {
+			return fmt.Errorf("sim: region %d %q of %d daemons: want a name and at least one", i, r.Name, r.Daemons)
+		}
+		for _, o := range c.Regions[:i] {
+			if o.Name == r.Name {
+				return fmt.Errorf("sim: two regions %q", r.Name)
+			}
+		}
+	}
+	if n := c.Daemons(); n > MaxDaemons {
+		return fmt.Errorf("sim: %d daemons: want at most %d", n, MaxDaemons)
+	}
+	if c.Shards < 1 || c.Shards > node.MaxShards || c.Shards&(c.Shards-1) != 0 {
+		return fmt.Errorf("sim: %d shards: want a power of two from 1 to %d", c.Shards, node.MaxShards)
+	}
+	if c.Rules == nil {
+		return fmt.Errorf("sim: no rules")
+	}
+	if err := c.Network.validate(); err != nil {
+		return err
+	}
+	for i := range c.Workloads {
+		if err := c.Workloads[i].validate(); err != nil {
+			return fmt.Errorf("sim: workload %d: %w", i, err)
+		}
+	}
+	return c.validateFaults()
+}
+
+func (n *Network) validate() error {
+	links := []Link{n.Region, n.Across}
+	for _, r := range n.Links {
+		links = append(links, r.Link)
+	}
+	for _, l := range links {
+		if err := l.validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Link) validate() error {
+	if l.Delay < 0 || l.Jitter < 0 || l.Delay > time.Hour || l.Jitter > time.Hour {
+		return fmt.Errorf("sim: link delay %v, jitter %v: want 0 to 1h", l.Delay, l.Jitter)
+	}
+	for _, p := range []rules.PPM{l.Loss, l.Duplicate, l.Corrupt, l.Truncate, l.Reorder} {
+		if p > 100*rules.Percent {
+			return fmt.Errorf("sim: link share of %d parts per million: want at most 1,000,000", p)
+		}
+	}
+	if l.Bandwidth < 0 {
+		return fmt.Errorf("sim: link bandwidth %d: want 0 or more bytes a second", l.Bandwidth)
+	}
+	return nil
+}
+
+func (c *Config) validateFaults() error {
+	if len(c.Workloads) > MaxWorkloads {
+		return fmt.Errorf("sim: %d workloads: want at most %d", len(c.Workloads), MaxWorkloads)
+	}
+	if len(c.Faults) > MaxFaults {
+		return fmt.Errorf("sim: %d faults: want at most %d", len(c.Faults), MaxFaults)
+	}
+	for i := range c.Faults {
+		f := &c.Faults[i]
+		if f.At < 0 || f.For < 0 || f.At > MaxDuration || f.For > MaxDuration {
+			return fmt.Errorf("sim: fault %d at %v for %v: want 0 to %v", i, f.At, f.For, MaxDuration)
+		}
+		for _, name := range f.places() {
+			if !c.knows(name) {
+				return fmt.Errorf("sim: fault %d: no region or daemon %q", i, name)
+			}
+		}
+		if f.Kind == NewRules && f.Rules == nil {
+			return fmt.Errorf("sim: fault %d: a change to no rules", i)
+		}
+		if err := f.Link.validate(); err != nil {
+			return fmt.Errorf("sim: fault %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// knows reports whether a name is a region's or a daemon's.
+func (c *Config) knows(place string) bool {
+	for _, r := range c.Regions {
+		if r.Name == place {
+			return true
+		}
+		for i := range r.Daemons {
+			if daemonName(r.Name, i) == place {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// places lists the names of all regions and daemons.
+func (c *Config) places() []string {
+	var names []string
+	for _, r := range c.Regions {
+		names = append(names, r.Name)
+	}
+	for _, r := range c.Regions {
+		for i := range r.Daemons {
+			names = append(names, daemonName(r.Name, i))
+		}
+	}
+	return names
+}
+
+// lag is how old a view across regions is at most when nothing goes wrong.
+func (c *Config) lag() time.Duration {
+	g := c.Node.Gossip.WithDefaults()
+	return 2*g.Interval + g.WANInterval + g.Quiet + 2*c.Network.Region.Delay + c.Network.Across.Delay
+}
+
+// ppm is the nearest share of a fraction of 1.
+func ppm(f float64) rules.PPM {
+	return rules.PPM(math.Round(min(max(f, 0), 1) * float64(100*rules.Percent)))
+}

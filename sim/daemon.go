@@ -1,0 +1,153 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/node"
+)
+
+// Daemon is one daemon of the cluster: a machine with a clock, and the process
+// on it while it is up.
+type Daemon struct {
+	// Name is what it is called now; a restart may have given it another.
+	// Region is its region's.
+	Name, Region string
+	// Index is its place in World.Daemons, RegionIndex that of its region in
+	// World.Regions.
+	Index, RegionIndex int
+	// Up is false from a crash to the start of the next process, Paused true
+	// while the process is there and does not run.
+	Up, Paused bool
+	// Nodes holds one node a shard, nil when down.
+	Nodes []*node.Node
+
+	home    string // the name it has in the configuration
+	clock   wallClock
+	started time.Duration // of the process
+	starts  int           // processes so far
+	member  int32         // the incarnation in World.members
+	slots   []crdt.Slot
+	known   []int32         // incarnations it was told of, ascending, itself among them
+	set     int             // rule set in force, in World.sets
+	wakes   []time.Duration // mono, one a node
+	waking  time.Duration   // virtual time of the first evWake under way
+	inbox   []int32         // flights that arrived during a pause
+	stamp   hlc.Timestamp   // the greatest it sent
+	stampAt time.Duration   // when
+	downs   int             // crash faults in force
+	pauses  int             // pause faults in force
+}
+
+// never is a virtual time that does not come.
+const never = time.Duration(math.MaxInt64)
+
+// maxInbox bounds the frames that wait for a paused process; beyond it the
+// kernel's buffers are full.
+const maxInbox = 1_024
+
+// Instant returns what the daemon's two clocks show at a virtual time: the
+// monotonic one since its process started.
+func (d *Daemon) Instant(now time.Duration) node.Instant {
+	return node.Instant{Mono: now - d.started, Wall: d.clock.read(now)}
+}
+
+// Slots returns the incarnations it runs now, one a shard; nil when down. They
+// are not the caller's to change.
+func (d *Daemon) Slots() []crdt.Slot {
+	if !d.Up {
+		return nil
+	}
+	return d.slots
+}
+
+// start runs a new process on a machine that is down.
+func (w *World) start(d *Daemon) error {
+	if d.Up || d.downs > 0 {
+		return nil
+	}
+	stream := uint64(d.starts)
+	if w.cfg.plant.reuseSlot {
+		stream = 0
+	}
+	d.Nodes, d.slots = nil, nil
+	for s := range w.cfg.Shards {
+		// All shards of a process draw from one stream's start, so that they
+		// count under one incarnation, as messages want it.
+		rng := rand.New(rand.NewPCG(w.cfg.Seed, streamNode+uint64(d.Index)<<32+stream))
+		n, err := node.New(w.nodeConfig(d, s), rng)
+		if err != nil {
+			return fmt.Errorf("sim: %s: %w", d.Name, err)
+		}
+		d.Nodes = append(d.Nodes, n)
+		d.slots = append(d.slots, n.Slot())
+	}
+	d.starts++
+	d.Up, d.Paused, d.started = true, false, w.now
+	d.set = w.newest()
+	d.wakes = slices.Repeat([]time.Duration{never}, w.cfg.Shards)
+	d.waking = never
+	d.known, d.inbox = nil, nil
+	at := d.Instant(w.now)
+	for _, n := range d.Nodes {
+		n.SetRules(at, w.sets[d.set].set)
+	}
+	for _, a := range w.auditors {
+		a.Restarted(w, d)
+	}
+	w.join(d)
+	return nil
+}
+
+// nodeConfig is the configuration of one shard of a daemon, whose bounds are
+// split evenly.
+func (w *World) nodeConfig(d *Daemon, shard int) node.Config {
+	c, n := w.cfg.Node, w.cfg.Shards
+	c.Shard, c.Shards, c.Region, c.Name = shard, n, d.Region, d.Name
+	c.MaxKeys = max(1, (c.MaxKeys+n-1-shard)/n)
+	c.Gossip = c.Gossip.WithDefaults()
+	c.Gossip.MaxCells = max(1, (c.Gossip.MaxCells+n-1-shard)/n)
+	return c
+}
+
+// crash ends a process; everything in its memory is gone.
+func (w *World) crash(d *Daemon) {
+	if !d.Up {
+		return
+	}
+	for _, a := range w.auditors {
+		a.Down(w, d)
+	}
+	for _, i := range d.inbox {
+		w.drop(w.flights.take(i))
+	}
+	d.Up, d.Paused, d.Nodes, d.inbox = false, false, nil, nil
+	w.leave(d)
+}
+
+// rename gives a daemon that will start another name and address.
+func (w *World) rename(d *Daemon, yes bool) {
+	if yes && !d.Up {
+		d.Name = fmt.Sprintf("%s-r%d", d.home, d.starts)
+	}
+}
+
+// resume lets a paused process go on: first with what waits for it.
+func (w *World) resume(d *Daemon) {
+	if !d.Up || !d.Paused || d.pauses > 0 {
+		return
+	}
+	d.Paused = false
+	waiting := d.inbox
+	d.inbox = nil
+	for _, i := range waiting {
+		w.receive(d, w.flights.take(i))
+	}
+	d.waking = w.now
+	w.events.push(w.now, evWake, int32(d.Index))
+}

@@ -1,0 +1,228 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/georld/rld/rules"
+)
+
+// FaultKind says what goes wrong.
+type FaultKind uint8
+
+// The faults.
+const (
+	// Crash ends the processes of From; For later they start again, with
+	// nothing but their names (or others, see Rename). A whole region lost is
+	// a crash of the region.
+	Crash FaultKind = iota
+	// Cut lets nothing pass from From to To, nor back unless OneWay.
+	Cut
+	// Pause stops the processes of From: they neither run nor answer.
+	Pause
+	// ClockStep moves the wall clocks of From by Offset, and back after For.
+	ClockStep
+	// ClockDrift lets the wall clocks of From run PPM parts in a million
+	// faster for that long.
+	ClockDrift
+	// Degrade gives the links from From to To, and back unless OneWay, other
+	// qualities.
+	Degrade
+	// MissMembers leaves the daemons To out of what From is told of members.
+	MissMembers
+	// KeepMembers keeps in what From is told all who were members since.
+	KeepMembers
+	// LateMembers tells From of changes only when it is over.
+	LateMembers
+	// NewRules puts Rules in force, on one daemon after the other within For.
+	NewRules
+
+	faultKinds = iota
+)
+
+var faultNames = [...]string{
+	"crash", "cut", "pause", "clock_step", "clock_drift", "degrade",
+	"miss_members", "keep_members", "late_members", "new_rules",
+}
+
+// String returns the word that scenarios use.
+func (k FaultKind) String() string { return faultNames[k] }
+
+// Fault is one thing that goes wrong.
+type Fault struct {
+	Kind FaultKind
+	// At is when it begins; it lasts For, or when that is 0, until the
+	// liveness phase.
+	At, For time.Duration
+	// From and To are the regions and daemons it is about, none for all.
+	// To is for faults between two places only.
+	From, To []string
+	// OneWay faults of links spare the way back.
+	OneWay bool
+	// Rename gives what restarts another name and address.
+	Rename bool
+	// Stay keeps what crashed down in the liveness phase too.
+	Stay   bool
+	Offset time.Duration // ClockStep
+	PPM    int64         // ClockDrift
+	Link   Link          // Degrade
+	Rules  *rules.Set    // NewRules
+}
+
+// String says what happens, for the time axis of a report.
+func (f *Fault) String() string {
+	from, to := everywhere(f.From), everywhere(f.To)
+	way := " and back"
+	if f.OneWay {
+		way = ""
+	}
+	switch f.Kind {
+	case Crash:
+		return from + " down"
+	case Cut:
+		return "cut: " + from + " to " + to + way
+	case Pause:
+		return from + " paused"
+	case ClockStep:
+		return fmt.Sprintf("clock of %s stepped by %v", from, f.Offset)
+	case ClockDrift:
+		return fmt.Sprintf("clock of %s drifts by %d ppm", from, f.PPM)
+	case Degrade:
+		return "bad links: " + from + " to " + to + way
+	case MissMembers:
+		return from + " not told of " + to
+	case KeepMembers:
+		return from + " not told of who is gone"
+	case LateMembers:
+		return from + " told of members late"
+	case NewRules:
+		return "rules change"
+	}
+	return "unknown fault"
+}
+
+func everywhere(places []string) string {
+	if len(places) == 0 {
+		return "all"
+	}
+	return strings.Join(places, ", ")
+}
+
+// places lists all names the fault mentions.
+func (f *Fault) places() []string { return slices.Concat(f.From, f.To) }
+
+// in reports whether a daemon is one of the places, which are regions and
+// daemons; none are all.
+func (d *Daemon) in(places []string) bool {
+	return len(places) == 0 || slices.Contains(places, d.Region) || slices.Contains(places, d.home)
+}
+
+// daemonName is the name a daemon of a region starts with.
+func daemonName(region string, index int) string { return fmt.Sprintf("%s-%d", region, index) }
+
+// begin lets fault i happen.
+func (w *World) begin(i int) {
+	f := &w.cfg.Faults[i]
+	w.active = append(w.active, i)
+	switch f.Kind {
+	case Crash:
+		for _, d := range w.daemons {
+			if d.in(f.From) {
+				d.downs++
+				w.crash(d)
+			}
+		}
+	case Pause:
+		for _, d := range w.daemons {
+			if d.in(f.From) {
+				d.pauses++
+				d.Paused = true
+			}
+		}
+	case ClockStep:
+		w.stepClocks(f, f.Offset)
+	case ClockDrift:
+		w.driftClocks(f, f.PPM)
+	case NewRules:
+		w.changeRules(f)
+	case Cut, Degrade:
+		w.relink()
+	case MissMembers, KeepMembers, LateMembers:
+		w.retellMembers(f)
+	}
+	if f.For > 0 && f.Kind != NewRules {
+		w.events.push(w.now+f.For, evRecover, int32(i))
+	}
+}
+
+// end takes fault i back.
+func (w *World) end(i int) {
+	f := &w.cfg.Faults[i]
+	at := slices.Index(w.active, i)
+	if at < 0 {
+		return
+	}
+	w.active = slices.Delete(w.active, at, at+1)
+	switch f.Kind {
+	case Crash:
+		for _, d := range w.daemons {
+			if d.in(f.From) {
+				if d.downs--; d.downs == 0 {
+					w.rename(d, f.Rename)
+					w.events.push(w.now+w.between(0, w.cfg.Members.Spread), evStart, int32(d.Index))
+				}
+			}
+		}
+	case Pause:
+		for _, d := range w.daemons {
+			if d.in(f.From) {
+				if d.pauses--; d.pauses == 0 {
+					w.events.push(w.now, evResume, int32(d.Index))
+				}
+			}
+		}
+	case ClockStep:
+		w.stepClocks(f, -f.Offset)
+	case ClockDrift:
+		w.driftClocks(f, 0)
+	case Cut, Degrade:
+		w.relink()
+	case MissMembers, KeepMembers, LateMembers:
+		w.retellMembers(f)
+	case NewRules: // stays in force
+	}
+}
+
+func (w *World) stepClocks(f *Fault, by time.Duration) {
+	for _, d := range w.daemons {
+		if d.in(f.From) {
+			d.clock.step(w.now, by)
+		}
+	}
+}
+
+func (w *World) driftClocks(f *Fault, ppm int64) {
+	for _, d := range w.daemons {
+		if d.in(f.From) {
+			d.clock.drift(w.now, ppm)
+		}
+	}
+}
+
+// changeRules lets each daemon take the new set in force at a time of its own.
+func (w *World) changeRules(f *Fault) {
+	set := w.addRules(f.Rules)
+	for _, d := range w.daemons {
+		w.events.push(w.now+w.between(0, f.For), evRules, w.adoptions.put(adoption{d.Index, set}))
+	}
+}
+
+// between draws a time of the stream of faults.
+func (w *World) between(low, high time.Duration) time.Duration {
+	if high <= low {
+		return low
+	}
+	return low + time.Duration(w.chaos.Int64N(int64(high-low)))
+}

@@ -1,0 +1,281 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/hlc"
+)
+
+// Outside is a region that does not take part in the liveness phase: the core,
+// which is all others, must come to agree in spite of it.
+type Outside struct {
+	Region string
+	State  OutsideState
+}
+
+// OutsideState is what becomes of a region outside the core.
+type OutsideState uint8
+
+// The states.
+const (
+	Lost OutsideState = iota // all its daemons are down
+	Deaf                     // it hears nothing from the core
+	Mute                     // the core hears nothing from it
+)
+
+// outsideWords are what scenarios call them.
+var outsideWords = []string{"lost", "deaf", "mute"}
+
+// settleStep is how often the core is looked at.
+const settleStep = 250 * time.Millisecond
+
+// settle is the liveness phase: load stops, the core is healed, all other
+// faults become permanent, and the replicas of the core must come to agree
+// within Settle. It reports whether they did; Pending says why not.
+func (w *World) settle() bool {
+	if w.cfg.Settle == 0 || w.failed != nil {
+		return false
+	}
+	w.heal()
+	end := w.now + w.cfg.Settle
+	for w.now < end && w.failed == nil {
+		w.runUntil(min(end, w.now+settleStep))
+		if w.pending = w.Pending(); w.pending == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// heal stops the load and takes back all faults, but for what is to stay.
+func (w *World) heal() {
+	w.load.stopped, w.healed = true, true
+	for _, i := range slices.Clone(w.active) {
+		if f := &w.cfg.Faults[i]; f.Kind != Crash || !f.Stay {
+			w.end(i)
+		}
+	}
+	for _, o := range w.cfg.Outside {
+		for _, d := range w.daemons {
+			if d.Region == o.Region && o.State == Lost {
+				d.downs++
+				w.crash(d)
+			}
+		}
+	}
+	for _, d := range w.daemons {
+		d.clock.right(w.now, w.base)
+		w.adopt(adoption{d.Index, w.newest()})
+	}
+	w.relink()
+}
+
+// healed is a link without faults.
+func (l Link) healed() Link { return Link{Delay: l.Delay, Jitter: l.Jitter, Uniform: l.Uniform} }
+
+// severed reports whether a link leads out of the core or into it and stays
+// cut.
+func (w *World) severed(from, to *Daemon) bool {
+	if !w.healed || from.Region == to.Region {
+		return false
+	}
+	a, b := w.outside(from.Region), w.outside(to.Region)
+	return a != nil && a.State == Mute || b != nil && b.State == Deaf
+}
+
+func (w *World) outside(region string) *Outside {
+	for i := range w.cfg.Outside {
+		if o := &w.cfg.Outside[i]; o.Region == region {
+			return o
+		}
+	}
+	return nil
+}
+
+// core lists the daemons that have to agree, by region.
+func (w *World) core() [][]*Daemon {
+	core := make([][]*Daemon, 0, len(w.local))
+	for r, local := range w.local {
+		if w.outside(w.regions[r]) != nil {
+			continue
+		}
+		var up []*Daemon
+		for _, d := range local {
+			if d.Up {
+				up = append(up, d)
+			}
+		}
+		if len(up) > 0 {
+			core = append(core, up)
+		}
+	}
+	return core
+}
+
+// Pending says what keeps the core from agreeing, "" when it agrees: every
+// replica is ready, every peer acknowledged all there is, all of a region have
+// the same cells, and other regions have its sums.
+func (w *World) Pending() string {
+	core := w.core()
+	if reason := w.pendingLinks(core); reason != "" {
+		return reason
+	}
+	for s := range w.cfg.Shards {
+		if reason := w.pendingCells(core, s); reason != "" {
+			return reason
+		}
+	}
+	return ""
+}
+
+// pendingLinks looks at what the replicas themselves know to be missing.
+func (w *World) pendingLinks(core [][]*Daemon) string {
+	all := slices.Concat(core...)
+	in := make(map[crdt.Slot]*Daemon)
+	for _, d := range all {
+		in[d.slots[0]] = d
+	}
+	// A clock far ahead makes labels that others refuse until their time has
+	// come, and rightly so: nothing can be said of acknowledgements then.
+	low, high := w.readings(core)
+	most := cmp.Or(w.cfg.Node.Clock.MaxOffset, hlc.DefaultMaxOffset)
+	apart := time.Duration(high-low)*time.Millisecond > most
+	for _, d := range all {
+		at := d.Instant(w.now)
+		for s, n := range d.Nodes {
+			if !n.Synced() {
+				return fmt.Sprintf("%s, shard %d: not ready", d.Name, s)
+			}
+			links := n.Links(at)
+			met := 0
+			for i := range links {
+				l := &links[i]
+				peer := in[l.Peer.ID]
+				if peer == nil {
+					continue
+				}
+				met++
+				if l.Acked < l.Head && !apart {
+					return fmt.Sprintf("%s, shard %d: %s acknowledged %d of %d", d.Name, s, peer.Name, l.Acked, l.Head)
+				}
+			}
+			if met != len(all)-1 {
+				return fmt.Sprintf("%s, shard %d: knows %d of %d peers", d.Name, s, met, len(all)-1)
+			}
+		}
+	}
+	return ""
+}
+
+// pendingCells compares what one shard of the core's daemons holds.
+func (w *World) pendingCells(core [][]*Daemon, shard int) string {
+	low, high := w.readings(core)
+	sums := make([]map[labelOf]uint64, len(core)) // of each region, by its own daemons
+	states := make([][]gossip.Cell, len(core))
+	for r, local := range core {
+		for i, d := range local {
+			cells := shared(d.Nodes[shard].Cells(d.Instant(w.now)), gossip.RegionSlot(d.Region), low, high)
+			if i == 0 {
+				states[r], sums[r] = cells, ownSums(cells)
+				continue
+			}
+			if c, differ := firstDifference(states[r], cells); differ {
+				return fmt.Sprintf("shard %d: %s and %s differ in %v", shard, local[0].Name, d.Name, c)
+			}
+		}
+	}
+	for r, local := range core {
+		for o, other := range core {
+			if r == o {
+				continue
+			}
+			if reason := missingSum(states[o], sums[r], gossip.RegionSlot(local[0].Region)); reason != "" {
+				return fmt.Sprintf("shard %d: %s has of %s %s", shard, other[0].Region, local[0].Region, reason)
+			}
+		}
+	}
+	return ""
+}
+
+// readings returns the least and the greatest of the core's hybrid clocks, in
+// Unix milliseconds, as their messages showed them.
+func (w *World) readings(core [][]*Daemon) (low, high int64) {
+	for _, d := range slices.Concat(core...) {
+		at := d.stamp.Millis() + (w.now - d.stampAt).Milliseconds()
+		if low == 0 || at < low {
+			low = at
+		}
+		high = max(high, at)
+	}
+	return low, high
+}
+
+// shared leaves out the cells that not every daemon of the core has to hold:
+// those of labels that are over by one's clock or too far ahead by another's,
+// and what a daemon remembers of its own region's sum by others.
+func shared(cells []gossip.Cell, own crdt.Slot, low, high int64) []gossip.Cell {
+	return slices.DeleteFunc(cells, func(c gossip.Cell) bool {
+		return c.End(c.Label) <= high || c.Label > low || c.Kind == gossip.RegionSum && c.Slot == own
+	})
+}
+
+// labelOf names a label of a key.
+type labelOf struct {
+	key   crdt.Key
+	label int64
+}
+
+// ownSums adds up the cells of a region's own daemons that others get to see.
+func ownSums(cells []gossip.Cell) map[labelOf]uint64 {
+	sums := make(map[labelOf]uint64)
+	for i := range cells {
+		if c := &cells[i]; c.Kind == gossip.Daemon && !c.Regional {
+			sums[labelOf{c.Key, c.Label}] += c.Value.P
+		}
+	}
+	return sums
+}
+
+// missingSum compares the sums of a region with what another one holds of it.
+func missingSum(cells []gossip.Cell, sums map[labelOf]uint64, region crdt.Slot) string {
+	found := 0
+	for i := range cells {
+		c := &cells[i]
+		if c.Kind != gossip.RegionSum || c.Slot != region {
+			continue
+		}
+		found++
+		if want := sums[labelOf{c.Key, c.Label}]; want != c.Value.P {
+			return fmt.Sprintf("%d hits where it counted %d, in %v", c.Value.P, want, c)
+		}
+	}
+	if found < len(sums) {
+		return fmt.Sprintf("%d sums of %d", found, len(sums))
+	}
+	return ""
+}
+
+// firstDifference returns the first cell that two states do not share.
+func firstDifference(a, b []gossip.Cell) (gossip.Cell, bool) {
+	for i := range min(len(a), len(b)) {
+		if a[i].CellID == b[i].CellID && a[i].Value == b[i].Value {
+			continue
+		}
+		if a[i].CellID.Compare(b[i].CellID) <= 0 {
+			return a[i], true
+		}
+		return b[i], true
+	}
+	switch cmp.Compare(len(a), len(b)) {
+	case -1:
+		return b[len(a)], true
+	case 1:
+		return a[len(b)], true
+	}
+	return gossip.Cell{}, false
+}

@@ -1,0 +1,171 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+)
+
+// incarnation is a process that is or was there, as membership sees it.
+type incarnation struct {
+	daemon int
+	name   string // and with it the address
+	slots  []crdt.Slot
+	up     bool
+}
+
+// change is news of one incarnation on its way to one process.
+type change struct {
+	observer int
+	process  int32 // incarnation of the observer that it is for
+	about    int32
+}
+
+// join makes a new process a member: it is told who is there, and the others
+// are told of it in time.
+func (w *World) join(d *Daemon) {
+	d.member = int32(len(w.members))
+	w.members = append(w.members, incarnation{daemon: d.Index, name: d.Name, slots: d.slots, up: true})
+	w.addressOf[d.slots[0]] = d.member
+	for i := range w.members {
+		if w.isMember(d, int32(i)) {
+			d.known = append(d.known, int32(i))
+		}
+	}
+	w.tell(d)
+	w.announce(d.member, w.cfg.Members.Join)
+}
+
+// leave takes a process that ended out of the members.
+func (w *World) leave(d *Daemon) {
+	w.members[d.member].up = false
+	w.announce(d.member, w.cfg.Members.Leave)
+}
+
+// announce sends news of an incarnation to every other process.
+func (w *World) announce(about int32, after time.Duration) {
+	for _, o := range w.daemons {
+		if o.Up && o.member != about {
+			w.notify(o, about, after)
+		}
+	}
+}
+
+// notify lets a process look after a while whether an incarnation is there.
+func (w *World) notify(o *Daemon, about int32, after time.Duration) {
+	at := w.now + after + w.between(0, w.cfg.Members.Spread)
+	w.events.push(at, evMember, w.changes.put(change{o.Index, o.member, about}))
+}
+
+// learn brings news to a process: what is true by now counts, so that news out
+// of order end well.
+func (w *World) learn(c change) {
+	o := w.daemons[c.observer]
+	if !o.Up || o.member != c.process || w.suffers(o, LateMembers) {
+		return
+	}
+	if w.update(o, c.about) {
+		w.tell(o)
+	}
+}
+
+// update corrects what a process knows of one incarnation and reports whether
+// it knew something else.
+func (w *World) update(o *Daemon, about int32) bool {
+	at, knew := slices.BinarySearch(o.known, about)
+	is := w.isMember(o, about)
+	if is == knew || !is && w.suffers(o, KeepMembers) {
+		return false
+	}
+	if is {
+		o.known = slices.Insert(o.known, at, about)
+	} else {
+		o.known = slices.Delete(o.known, at, at+1)
+	}
+	return true
+}
+
+// isMember reports whether membership counts an incarnation as there, seen
+// from a process: not when it ended, nor when it was cut off within the region
+// for long.
+func (w *World) isMember(o *Daemon, about int32) bool {
+	m := &w.members[about]
+	if !m.up || about == o.member {
+		return m.up
+	}
+	if w.daemons[m.daemon].Region != o.Region {
+		return true
+	}
+	since := max(w.link(m.daemon, o.Index).cutSince, w.link(o.Index, m.daemon).cutSince)
+	return since == notCut || w.now-since < w.cfg.Members.Leave
+}
+
+// tell hands a process the members it knows, but for those that a fault keeps
+// from it.
+func (w *World) tell(d *Daemon) {
+	at := d.Instant(w.now)
+	for s, n := range d.Nodes {
+		list := make([]gossip.Peer, 0, len(d.known))
+		for _, i := range d.known {
+			if m := &w.members[i]; i == d.member || !w.misses(d, m) {
+				list = append(list, gossip.Peer{
+					ID: m.slots[s], Name: m.name, Region: w.daemons[m.daemon].Region, Ready: w.ready(i),
+				})
+			}
+		}
+		n.Peers(at, list)
+		w.stepped(d, nil, nil)
+	}
+	w.drain(d, allShards)
+}
+
+// ready reports whether an incarnation takes its share, as membership has it.
+func (w *World) ready(i int32) bool {
+	d := w.daemons[w.members[i].daemon]
+	if !d.Up || d.member != i {
+		return true // gone, and nobody noticed
+	}
+	for _, n := range d.Nodes {
+		if !n.Synced() {
+			return false
+		}
+	}
+	return true
+}
+
+// misses reports whether a fault keeps an incarnation from a process.
+func (w *World) misses(d *Daemon, m *incarnation) bool {
+	for _, i := range w.active {
+		f := &w.cfg.Faults[i]
+		if f.Kind == MissMembers && d.in(f.From) && w.daemons[m.daemon].in(f.To) {
+			return true
+		}
+	}
+	return false
+}
+
+// suffers reports whether a fault of a kind is in force at a daemon.
+func (w *World) suffers(d *Daemon, k FaultKind) bool {
+	for _, i := range w.active {
+		if f := &w.cfg.Faults[i]; f.Kind == k && d.in(f.From) {
+			return true
+		}
+	}
+	return false
+}
+
+// retellMembers tells the processes that a fault of membership is about what
+// they are to know, now that it began or ended.
+func (w *World) retellMembers(f *Fault) {
+	for _, d := range w.daemons {
+		if !d.Up || !d.in(f.From) || w.suffers(d, LateMembers) {
+			continue
+		}
+		for i := range w.members {
+			w.update(d, int32(i))
+		}
+		w.tell(d)
+	}
+}

@@ -1,0 +1,238 @@
+package sim
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// link is one direction between two daemons.
+type link struct {
+	Link
+	// cutSince is when it was cut, notCut while it is not.
+	cutSince time.Duration
+	busy     time.Duration // until then frames sent before take up the line
+	last     time.Duration // when the last frame of the stream arrives
+}
+
+// notCut stands for no time at which a link was cut.
+const notCut = time.Duration(math.MinInt64)
+
+// flight is a frame on its way.
+type flight struct {
+	from, to int32  // daemons
+	name     string // of the process it is addressed to
+	frame    []byte
+	mangled  bool
+}
+
+// Traffic is what the network carried.
+type Traffic struct {
+	Frames     uint64 `json:"frames"` // sent
+	Bytes      uint64 `json:"bytes"`  // sent
+	Lost       uint64 `json:"lost"`   // frames
+	Duplicated uint64 `json:"duplicated"`
+	// Mangled are the frames that were damaged, Refused and Accepted what
+	// became of those that arrived.
+	Mangled  uint64 `json:"mangled"`
+	Refused  uint64 `json:"refused"`
+	Accepted uint64 `json:"accepted"`
+	// Overflowed are the frames that a bounded queue had no room for.
+	Overflowed uint64 `json:"overflowed"`
+	// Unsendable and Unreadable are the undamaged frames that the codec
+	// refused.
+	Unsendable uint64 `json:"unsendable"`
+	Unreadable uint64 `json:"unreadable"`
+}
+
+func (w *World) link(from, to int) *link { return &w.links[from*len(w.daemons)+to] }
+
+// relink works out the quality of every link after a change.
+func (w *World) relink() {
+	for _, from := range w.daemons {
+		for _, to := range w.daemons {
+			if from != to {
+				w.relinkOne(from, to)
+			}
+		}
+	}
+}
+
+func (w *World) relinkOne(from, to *Daemon) {
+	l := w.link(from.Index, to.Index)
+	l.Link = w.cfg.Network.Across
+	if from.Region == to.Region {
+		l.Link = w.cfg.Network.Region
+	}
+	for _, r := range w.cfg.Network.Links {
+		if (r.From == "" || from.is(r.From)) && (r.To == "" || to.is(r.To)) {
+			l.Link = r.Link
+		}
+	}
+	if w.healed {
+		l.Link = l.Link.healed()
+	}
+	cut := w.severed(from, to)
+	for _, i := range w.active {
+		switch f := &w.cfg.Faults[i]; {
+		case f.Kind == Cut:
+			cut = cut || f.between(from, to)
+		case f.Kind == Degrade && f.between(from, to):
+			l.Link = f.Link
+		}
+	}
+	w.setCut(from, to, cut)
+}
+
+// is reports whether a place names the daemon.
+func (d *Daemon) is(place string) bool { return place == d.Region || place == d.home }
+
+// between reports whether a fault of links is about the one from here to
+// there. A side that names no place is all that the other side does not name.
+func (f *Fault) between(from, to *Daemon) bool {
+	return f.leads(from, to) || !f.OneWay && f.leads(to, from)
+}
+
+func (f *Fault) leads(from, to *Daemon) bool {
+	switch {
+	case len(f.To) == 0 && len(f.From) > 0:
+		return from.in(f.From) && !to.in(f.From)
+	case len(f.From) == 0 && len(f.To) > 0:
+		return to.in(f.To) && !from.in(f.To)
+	}
+	return from.in(f.From) && to.in(f.To)
+}
+
+// setCut cuts or heals a link; membership of the region will notice.
+func (w *World) setCut(from, to *Daemon, cut bool) {
+	l := w.link(from.Index, to.Index)
+	if cut == (l.cutSince != notCut) {
+		return
+	}
+	after := w.cfg.Members.Join
+	l.cutSince = notCut
+	if cut {
+		l.cutSince = w.now
+		after = w.cfg.Members.Leave
+	}
+	if from.Region != to.Region || !from.Up || !to.Up {
+		return
+	}
+	w.notify(to, from.member, after)
+	w.notify(from, to.member, after)
+}
+
+// Connected reports whether messages pass in that direction now: both are up
+// and nothing cuts the way.
+func (w *World) Connected(from, to *Daemon) bool {
+	return from.Up && to.Up && (from == to || w.link(from.Index, to.Index).cutSince == notCut)
+}
+
+// send puts a frame on a link. The frame is the network's from now on.
+func (w *World) send(from, to int, name string, frame []byte) {
+	w.traffic.Frames++
+	w.traffic.Bytes += uint64(len(frame))
+	l := w.link(from, to)
+	f := flight{int32(from), int32(to), name, frame, false}
+	if l.cutSince != notCut || w.happens(l.Loss) {
+		w.traffic.Lost++
+		w.drop(f)
+		return
+	}
+	sent := w.now
+	if l.Bandwidth > 0 {
+		sent = max(sent, l.busy)
+		if sent-w.now > maxQueue {
+			w.traffic.Overflowed++
+			w.drop(f)
+			return
+		}
+		sent += time.Duration(int64(len(frame)) * int64(time.Second) / l.Bandwidth)
+		l.busy = sent
+	}
+	if w.happens(l.Duplicate) {
+		w.traffic.Duplicated++
+		again := f
+		again.frame = append(w.buffer(), frame...)
+		w.fly(sent+w.latency(l), again)
+	}
+	f.mangled = w.mangle(&f.frame, l)
+	at := sent + w.latency(l)
+	if !w.happens(l.Reorder) {
+		at = max(at, l.last)
+		l.last = at
+	}
+	w.fly(at, f)
+}
+
+func (w *World) fly(at time.Duration, f flight) { w.events.push(at, evDeliver, w.flights.put(f)) }
+
+// drop ends a flight and keeps its memory.
+func (w *World) drop(f flight) { w.buffers = append(w.buffers, f.frame[:0]) }
+
+// buffer returns an empty frame.
+func (w *World) buffer() []byte {
+	if n := len(w.buffers); n > 0 {
+		b := w.buffers[n-1]
+		w.buffers = w.buffers[:n-1]
+		return b
+	}
+	return nil
+}
+
+// latency draws how long a frame takes.
+func (w *World) latency(l *link) time.Duration {
+	if l.Jitter == 0 {
+		return l.Delay
+	}
+	if l.Uniform {
+		return l.Delay + time.Duration(w.net.Int64N(int64(l.Jitter)+1))
+	}
+	// Far out in the tail nothing new happens; the bound keeps a run finite.
+	return l.Delay + time.Duration(min(w.net.ExpFloat64(), 20)*float64(l.Jitter))
+}
+
+// mangle damages a frame as the link does and reports whether it did.
+func (w *World) mangle(frame *[]byte, l *link) bool {
+	b := *frame
+	if len(b) == 0 {
+		return false
+	}
+	if w.happens(l.Truncate) {
+		*frame = b[:w.net.IntN(len(b))]
+		w.traffic.Mangled++
+		return true
+	}
+	if !w.happens(l.Corrupt) {
+		return false
+	}
+	whole := slices.Clone(b)
+	for range 1 + w.net.IntN(8) {
+		bit := w.net.IntN(8 * len(b))
+		b[bit/8] ^= 1 << (bit % 8)
+	}
+	if slices.Equal(whole, b) { // the flips undid each other
+		return false
+	}
+	w.traffic.Mangled++
+	return true
+}
+
+// arrive hands a frame to its daemon. It is for an address, so that a process
+// started there since gets it; nobody listens at an address that was given up.
+func (w *World) arrive(i int32) {
+	f := &w.flights.items[i]
+	d := w.daemons[f.to]
+	switch {
+	case !d.Up || d.Name != f.name || w.link(int(f.from), int(f.to)).cutSince != notCut:
+		w.traffic.Lost++
+		w.drop(w.flights.take(i))
+	case d.Paused && len(d.inbox) >= maxInbox:
+		w.traffic.Overflowed++
+		w.drop(w.flights.take(i))
+	case d.Paused:
+		d.inbox = append(d.inbox, i)
+	default:
+		w.receive(d, w.flights.take(i))
+	}
+}

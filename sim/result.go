@@ -1,0 +1,137 @@
+package sim
+
+import "time"
+
+// Result is what a run found out, the --json of rld sim run. Ratios are
+// fractions of 1.
+type Result struct {
+	Scenario       string  `json:"scenario"`
+	Seed           uint64  `json:"seed"`
+	Regions        int     `json:"regions"`
+	Daemons        int     `json:"daemons"`
+	VirtualSeconds float64 `json:"virtual_seconds"`
+	WallSeconds    float64 `json:"wall_seconds"`
+	Events         uint64  `json:"events"`
+	Decisions      uint64  `json:"decisions"`
+	Admitted       uint64  `json:"admitted"` // hits
+	Denied         uint64  `json:"denied"`   // hits
+	// Degraded counts the descriptors that were answered less than exactly,
+	// and said so; Unanswered the requests for which no daemon was up.
+	Degraded   uint64 `json:"degraded"`
+	Unanswered uint64 `json:"unanswered"`
+
+	Rules            []RuleResult `json:"rules"`
+	Auditors         []Audit      `json:"auditors"`
+	BytesPerDecision float64      `json:"bytes_per_decision"`
+	Staleness        Staleness    `json:"staleness"`
+	Traffic          Traffic      `json:"traffic"`
+	// Seen counts the events of the replicas by name: what this run reached.
+	Seen map[string]uint64 `json:"seen"`
+	// Pending says why the liveness phase is not done; "" when it is.
+	Pending   string `json:"pending,omitempty"`
+	TraceHash string `json:"trace_hash"` // 16 hexadecimal digits
+
+	// Series is for the report: samples over virtual time.
+	Series *Series `json:"series,omitempty"`
+}
+
+// RuleResult is what became of one rule. Overage is over all its keys' labels
+// in which anything was admitted.
+type RuleResult struct {
+	Rule      string `json:"rule"` // domain and path
+	Algorithm string `json:"algorithm"`
+	Limit     uint64 `json:"limit"`
+	Admitted  uint64 `json:"admitted"` // hits
+	Denied    uint64 `json:"denied"`   // hits
+	Labels    uint64 `json:"labels"`
+	// OverageRatioMax is the worst label's (admitted - limit) / limit, 0 when
+	// none went over; OverageRatioMean is over the labels that reached the
+	// limit.
+	OverageRatioMax  float64 `json:"overage_ratio_max"`
+	OverageRatioMean float64 `json:"overage_ratio_mean"`
+	// Bound is Theorem 1's for the worst label, as a ratio of the limit,
+	// computed from the recorded arrivals and ages.
+	Bound float64 `json:"bound"`
+	// FalseDenialRatio is the share of the hits asked for that were refused
+	// although the world had admitted less than the limit.
+	FalseDenialRatio float64 `json:"false_denial_ratio"`
+}
+
+// Audit is what one auditor found.
+type Audit struct {
+	Name       string `json:"name"`
+	Checks     uint64 `json:"checks"`
+	Violations uint64 `json:"violations"`
+	// First describes the first violation, "" for none.
+	First string `json:"first,omitempty"`
+}
+
+// Staleness is the age of views as messages arrive and between them, sampled
+// over the run, in milliseconds.
+type Staleness struct {
+	RegionP50Ms float64 `json:"in_region_p50_ms"`
+	RegionP99Ms float64 `json:"in_region_p99_ms"`
+	AcrossP50Ms float64 `json:"across_p50_ms"`
+	AcrossP99Ms float64 `json:"across_p99_ms"`
+	// UnsentP99Ms is that of the oldest increment that was not yet sent.
+	UnsentP99Ms float64 `json:"unsent_p99_ms"`
+}
+
+// Series holds columns of equal length: one sample each Step.
+type Series struct {
+	StepSeconds float64      `json:"step_seconds"`
+	Seconds     []float64    `json:"seconds"`
+	Regions     []string     `json:"regions"`
+	Rules       []RuleSeries `json:"rules"`
+	// InRegionMs and AcrossMs are the greatest ages of views in each step.
+	InRegionMs []float64     `json:"in_region_ms"`
+	AcrossMs   []float64     `json:"across_ms"`
+	Faults     []FaultRecord `json:"faults"`
+}
+
+// RuleSeries is one rule over time.
+type RuleSeries struct {
+	Rule  string  `json:"rule"`
+	Limit float64 `json:"limit"` // of the busiest key, hits a label
+	// WindowSeconds is the time in which as much as Limit comes back: the
+	// window, or what an empty bucket takes to be full; 0 when it never is.
+	WindowSeconds float64 `json:"window_seconds"`
+	// Admitted is, per region, the hits admitted in each step.
+	Admitted [][]float64 `json:"admitted"`
+	Denied   []float64   `json:"denied"`
+	// Overage is the worst (admitted - limit) / limit of the labels running
+	// or ended in the step, Bound what Theorem 1 allows for it.
+	Overage []float64 `json:"overage"`
+	Bound   []float64 `json:"bound"`
+}
+
+// FaultRecord is a fault on the time axis.
+type FaultRecord struct {
+	From float64 `json:"from"` // seconds
+	To   float64 `json:"to"`   // seconds; = From for an instant
+	Text string  `json:"text"`
+}
+
+// Exit codes of rld sim by what a run found.
+const (
+	ExitFine        = 0
+	ExitCrash       = 3
+	ExitLiveness    = 4
+	ExitCorrectness = 5
+)
+
+// Code returns the exit code a result calls for.
+func (r *Result) Code() int {
+	for _, a := range r.Auditors {
+		if a.Violations > 0 {
+			return ExitCorrectness
+		}
+	}
+	if r.Pending != "" {
+		return ExitLiveness
+	}
+	return ExitFine
+}
+
+// seconds is a virtual time as results carry it.
+func seconds(d time.Duration) float64 { return d.Seconds() }

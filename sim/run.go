@@ -1,0 +1,196 @@
+package sim
+
+import (
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/georld/rld/node"
+)
+
+// Options is what a run is to find out beside its result.
+type Options struct {
+	// Auditors lists the auditors by name; nil is all of them, an empty list
+	// none.
+	Auditors []string
+	// Series fills in Result.Series.
+	Series bool
+	// Wall reads a monotonic clock of the caller's, for Result.WallSeconds
+	// alone; nil leaves it 0.
+	Wall func() time.Duration
+}
+
+// CrashError is a run that ended in a panic: a bug of ours.
+type CrashError struct {
+	Name  string // of the run
+	Seed  uint64
+	At    time.Duration // virtual
+	Event string        // what was happening
+	Value any           // of the panic
+	Stack []byte
+}
+
+// Error says where it happened; the stack is in the field.
+func (e *CrashError) Error() string {
+	return fmt.Sprintf("sim: %s, seed %d: crash at %v, %s: %v", e.Name, e.Seed, e.At, e.Event, e.Value)
+}
+
+// DivergenceError is a run that, run again, was another one.
+type DivergenceError struct {
+	Name          string
+	Seed          uint64
+	First, Second string // trace hashes
+	// Events of both runs, which tell roughly how far apart they are.
+	FirstEvents, SecondEvents uint64
+}
+
+// Error names both hashes.
+func (e *DivergenceError) Error() string {
+	return fmt.Sprintf("sim: %s, seed %d: two runs differ: trace %s of %d events, then %s of %d",
+		e.Name, e.Seed, e.First, e.FirstEvents, e.Second, e.SecondEvents)
+}
+
+// Run plays a configuration from its start to its end. The result is complete
+// whatever the run found; what it calls for is Result.Code. An error is a
+// configuration that cannot be run, or a *CrashError.
+func Run(cfg *Config, o Options) (result *Result, err error) {
+	_, result, err = run(cfg, o)
+	return result, err
+}
+
+// RunTwice is Run, twice: it returns the first result and a *DivergenceError
+// when the second run was another one.
+func RunTwice(cfg *Config, o Options) (*Result, error) {
+	first, err := Run(cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	o.Wall = nil
+	second, err := Run(cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	if first.TraceHash != second.TraceHash {
+		return first, &DivergenceError{
+			Name: cfg.Name, Seed: cfg.Seed, First: first.TraceHash, Second: second.TraceHash,
+			FirstEvents: first.Events, SecondEvents: second.Events,
+		}
+	}
+	return first, nil
+}
+
+// run is Run, and returns the world at its end too.
+func run(cfg *Config, o Options) (w *World, r *Result, err error) {
+	if err = cfg.Validate(); err != nil {
+		return nil, nil, err
+	}
+	start := time.Duration(0)
+	if o.Wall != nil {
+		start = o.Wall()
+	}
+	w = newWorld(cfg)
+	w.audit(o)
+	w.series.on = o.Series
+	if r, err = guarded(w, w.play); err != nil {
+		return w, nil, err
+	}
+	if o.Wall != nil {
+		r.WallSeconds = seconds(o.Wall() - start)
+	}
+	return w, r, nil
+}
+
+// guarded makes a *CrashError of a panic.
+func guarded(w *World, f func() *Result) (r *Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r, err = nil, &CrashError{
+				Name: w.cfg.Name, Seed: w.cfg.Seed, At: w.now,
+				Event: w.doing.kind.String(), Value: p, Stack: debug.Stack(),
+			}
+		}
+	}()
+	r = f()
+	return r, w.failed
+}
+
+// play lets a world run from its start to its end.
+func (w *World) play() *Result {
+	w.prepare()
+	w.runUntil(w.cfg.Duration + 1)
+	healed := w.settle()
+	if w.failed != nil {
+		return nil
+	}
+	for _, a := range w.auditors {
+		a.Ended(w, healed)
+	}
+	return w.result()
+}
+
+// audit installs the auditors that were asked for.
+func (w *World) audit(o Options) {
+	for _, a := range auditors(w.cfg) {
+		if o.Auditors == nil || slices.Contains(o.Auditors, a.Name()) {
+			w.auditors = append(w.auditors, a)
+		}
+	}
+}
+
+// result puts together what the run found.
+func (w *World) result() *Result {
+	t := &w.tallies
+	r := &Result{
+		Scenario: w.cfg.Name, Seed: w.cfg.Seed, Regions: len(w.regions), Daemons: len(w.daemons),
+		VirtualSeconds: seconds(w.now), Events: w.count,
+		Decisions: t.decisions, Admitted: t.admitted, Denied: t.denied,
+		Degraded: t.degraded, Unanswered: w.load.Unanswered,
+		Staleness: w.views.staleness(), Seen: make(map[string]uint64),
+	}
+	for i := range t.rules {
+		rt := &t.rules[i]
+		r.Rules = append(r.Rules, RuleResult{
+			Rule: rt.name, Algorithm: rt.limit.Algorithm.String(), Limit: capacity(rt.limit),
+			Admitted: rt.admitted, Denied: rt.denied,
+		})
+	}
+	if t.decisions > 0 {
+		r.BytesPerDecision = float64(w.traffic.Bytes) / float64(t.decisions)
+	}
+	for _, k := range node.EventKinds() {
+		if w.seen[k] > 0 {
+			r.Seen[k.String()] = w.seen[k]
+		}
+	}
+	if w.series.on {
+		r.Series = &w.series.out
+	}
+	r.Traffic = w.traffic
+	r.Pending = w.pending
+	for _, a := range w.auditors {
+		if f, ok := a.(Filler); ok {
+			f.Fill(r)
+		}
+	}
+	for _, a := range w.auditors {
+		r.Auditors = append(r.Auditors, a.Report())
+	}
+	r.Auditors = append(r.Auditors, w.traffic.audit(), w.cfg.Expect.audit(w, r))
+	r.TraceHash = w.trace.sum()
+	return r
+}
+
+// audit reports on the codec: damaged frames are refused, others are not.
+func (t *Traffic) audit() Audit {
+	a := Audit{Name: "frames", Checks: t.Frames, Violations: t.Accepted + t.Unsendable + t.Unreadable}
+	switch {
+	case t.Accepted > 0:
+		a.First = fmt.Sprintf("%d damaged frames were taken for whole", t.Accepted)
+	case t.Unsendable > 0:
+		a.First = fmt.Sprintf("%d frames could not be encoded", t.Unsendable)
+	case t.Unreadable > 0:
+		a.First = fmt.Sprintf("%d undamaged frames could not be decoded", t.Unreadable)
+	}
+	return a
+}

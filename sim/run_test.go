@@ -1,0 +1,193 @@
+package sim
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/georld/rld/limits"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+)
+
+// parsed compiles limits or fails the test.
+func parsed(t testing.TB, text string) *rules.Set {
+	t.Helper()
+	set, diags := limits.Parse([]limits.File{{Name: "limits.yaml", Data: []byte(text)}}, limits.Options{})
+	if err := diags.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// small is a cluster of two regions with two daemons each for a few seconds.
+func small(t testing.TB) *Config {
+	cfg := Default()
+	cfg.Name, cfg.Duration = "small", 5*time.Second
+	cfg.Regions = []Region{{"eu", 2}, {"us", 2}}
+	cfg.Rules = parsed(t, `
+domain: edge
+descriptors:
+  - key: user
+    rate_limit: {unit: second, requests_per_unit: 20}
+`)
+	cfg.Workloads = []Workload{{
+		Name: "users", Domain: "edge", Rate: 200, Keys: 10, Zipf: 1,
+		Descriptors: [][]rules.Entry{{{Key: "user", Value: Drawn}}},
+	}}
+	return &cfg
+}
+
+// TestRunRepeats: a seed gives one run, whatever is recorded of it, and another
+// seed another.
+func TestRunRepeats(t *testing.T) {
+	hashes := make(map[string]bool)
+	for _, shards := range []int{1, 4} {
+		for seed := range uint64(3) {
+			cfg := small(t)
+			cfg.Shards, cfg.Seed = shards, seed
+			first, err := RunTwice(cfg, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first.Code() != ExitFine {
+				t.Errorf("exit %d, pending %q, %v", first.Code(), first.Pending, violated(first))
+			}
+			bare, err := Run(cfg, Options{Auditors: []string{}, Series: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if bare.TraceHash != first.TraceHash {
+				t.Errorf("trace %s with auditors and without a series, %s the other way", first.TraceHash, bare.TraceHash)
+			}
+			hashes[first.TraceHash] = true
+		}
+	}
+	if len(hashes) != 6 {
+		t.Errorf("%d different runs of 6", len(hashes))
+	}
+}
+
+// TestRunTwiceCatchesMapOrder: a leak of map order is seen in every seed.
+func TestRunTwiceCatchesMapOrder(t *testing.T) {
+	for seed := range uint64(20) {
+		cfg := small(t)
+		cfg.Seed, cfg.Duration = seed, time.Second
+		cfg.plant.mapOrder = true
+		_, err := RunTwice(cfg, Options{Auditors: []string{}})
+		if d := (*DivergenceError)(nil); !errors.As(err, &d) {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// TestCrashIsReported: a panic anywhere is an error that names run and seed.
+func TestCrashIsReported(t *testing.T) {
+	cfg := small(t)
+	cfg.Seed = 77
+	w := newWorld(cfg)
+	w.prepare()
+	_, err := guarded(w, func() *Result {
+		w.daemons[0].Nodes = make([]*node.Node, 1)
+		w.drain(w.daemons[0], allShards)
+		return nil
+	})
+	crash := (*CrashError)(nil)
+	if !errors.As(err, &crash) || len(crash.Stack) == 0 {
+		t.Fatalf("%v", err)
+	}
+	if !strings.HasPrefix(err.Error(), "sim: small, seed 77: crash at -3s, ") {
+		t.Error(err)
+	}
+}
+
+// TestSlotReuse: a planted bug is in force when it is asked for: a restarted
+// daemon has the slot it had, and otherwise another.
+func TestSlotReuse(t *testing.T) {
+	for _, reuse := range []bool{false, true} {
+		cfg := small(t)
+		cfg.Settle = 0
+		cfg.plant.reuseSlot = reuse
+		cfg.Faults = []Fault{{Kind: Crash, At: time.Second, For: time.Second, From: []string{"eu-0"}}}
+		w, _, err := run(cfg, Options{Auditors: []string{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var slots []string
+		for _, m := range w.members {
+			if m.daemon == 0 {
+				slots = append(slots, m.slots[0].String())
+			}
+		}
+		if len(slots) != 2 || (slots[0] == slots[1]) != reuse {
+			t.Errorf("reuse %t: slots %v", reuse, slots)
+		}
+	}
+}
+
+// TestSeries: the columns of a series are of one length and add up to what the
+// result says.
+func TestSeries(t *testing.T) {
+	cfg := small(t)
+	cfg.Faults = []Fault{{Kind: Pause, At: time.Second, For: time.Second, From: []string{"us"}}}
+	r, err := Run(cfg, Options{Series: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := r.Series
+	n := len(s.Seconds)
+	if n < 200 || n > 600 || len(s.InRegionMs) != n || len(s.AcrossMs) != n {
+		t.Errorf("%d rows, %d and %d ages", n, len(s.InRegionMs), len(s.AcrossMs))
+	}
+	admitted := 0.0
+	for _, region := range s.Rules[0].Admitted {
+		if len(region) != n {
+			t.Errorf("%d rows of %d", len(region), n)
+		}
+		for _, v := range region {
+			admitted += v
+		}
+	}
+	if uint64(admitted) != r.Rules[0].Admitted || r.Admitted != r.Rules[0].Admitted {
+		t.Errorf("%v hits in the series, %d of the rule, %d of the run", admitted, r.Rules[0].Admitted, r.Admitted)
+	}
+	if len(s.Faults) != 1 || s.Faults[0] != (FaultRecord{1, 2, "us paused"}) {
+		t.Errorf("faults %+v", s.Faults)
+	}
+}
+
+func TestExpectations(t *testing.T) {
+	cfg := small(t)
+	few, many := uint64(1), uint64(1_000_000)
+	cfg.Expect = Expect{
+		Admitted: &few, Denied: &many,
+		Seen: []node.EventKind{node.PeerLeft}, NotSeen: []node.EventKind{node.PeerJoined},
+	}
+	r, err := Run(cfg, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := r.Auditors[len(r.Auditors)-1]
+	first := strings.Contains(a.First, "expected at least 1000000")
+	if a.Name != "expectations" || a.Checks != 4 || a.Violations != 3 || !first {
+		t.Errorf("%+v", a)
+	}
+	if r.Code() != ExitCorrectness {
+		t.Errorf("exit %d", r.Code())
+	}
+}
+
+// TestPendingSaysWhy: a core that cannot agree is reported with a reason.
+func TestPendingSaysWhy(t *testing.T) {
+	cfg := small(t)
+	cfg.Settle = time.Millisecond
+	cfg.Network.Across.Delay = 10 * time.Second
+	r, err := Run(cfg, Options{Auditors: []string{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Code() != ExitLiveness || r.Pending == "" {
+		t.Errorf("exit %d, pending %q", r.Code(), r.Pending)
+	}
+}

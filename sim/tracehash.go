@@ -1,0 +1,96 @@
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/georld/rld/node"
+)
+
+// trace hashes everything that happens in a run, in order. Two runs that
+// differ in anything have different hashes.
+type trace struct {
+	digest *xxhash.Digest
+	buf    []byte
+}
+
+// traceBuffer is how much is gathered before it is hashed.
+const traceBuffer = 4 << 10
+
+func newTrace() trace { return trace{digest: xxhash.New(), buf: make([]byte, 0, 2*traceBuffer)} }
+
+func (t *trace) word(v uint64) { t.buf = binary.LittleEndian.AppendUint64(t.buf, v) }
+
+func (t *trace) flag(v bool) {
+	b := byte(0)
+	if v {
+		b = 1
+	}
+	t.buf = append(t.buf, b)
+}
+
+func (t *trace) maybeFlush() {
+	if len(t.buf) >= traceBuffer {
+		t.flush()
+	}
+}
+
+func (t *trace) flush() {
+	_, _ = t.digest.Write(t.buf) // never fails
+	t.buf = t.buf[:0]
+}
+
+// event hashes an event of the heap.
+func (t *trace) event(e event) {
+	t.word(uint64(e.at))
+	t.word(e.seq)
+	t.word(uint64(e.kind)<<32 | uint64(uint32(e.arg)))
+	t.maybeFlush()
+}
+
+// bytes hashes a frame that arrived.
+func (t *trace) bytes(b []byte) {
+	t.word(uint64(len(b)))
+	t.word(xxhash.Sum64(b))
+	t.maybeFlush()
+}
+
+// happened hashes an event of a replica.
+func (t *trace) happened(d *Daemon, e node.Event) {
+	t.word(uint64(d.Index)<<32 | uint64(e.Kind)<<8 | uint64(e.Reason))
+	t.word(uint64(e.At))
+	t.word(uint64(e.Peer))
+	t.word(e.Amount)
+	t.maybeFlush()
+}
+
+// decision hashes what a daemon answered.
+func (t *trace) decision(d *Daemon, c *node.Call) {
+	t.word(uint64(d.Index)<<32 | uint64(uint32(c.Decision.Refused)))
+	t.flag(c.Decision.Allowed)
+	hits := c.Hits()
+	for i := range c.Statuses {
+		st := &c.Statuses[i]
+		if st.Limit == nil {
+			t.flag(false)
+			continue
+		}
+		t.flag(st.Over)
+		t.flag(st.Never)
+		t.word(hits[i].Key.Hi)
+		t.word(st.Remaining)
+		t.word(uint64(st.Reset))
+		t.word(uint64(st.Retry))
+		t.word(uint64(st.Delay))
+		t.word(uint64(st.Degraded))
+	}
+	t.maybeFlush()
+}
+
+// sum returns the hash so far as 16 hexadecimal digits.
+func (t *trace) sum() string {
+	t.flush()
+	return fmt.Sprintf("%016x", t.digest.Sum64())
+}

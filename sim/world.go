@@ -1,0 +1,252 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+)
+
+// The streams that randomness is drawn from, so that one draw more in one
+// place does not reshuffle the others. Sources and nodes have one each, above
+// these numbers.
+const (
+	streamNetwork = 1 + iota
+	streamFaults
+	streamLoad
+	streamSamples
+	streamSource = uint64(1) << 20
+	streamNode   = uint64(1) << 60
+)
+
+// warmUp is how long before virtual time 0 the daemons are started: they know
+// each other when the load begins.
+const warmUp = 3 * time.Second
+
+// World is the state of a run: the cluster, its network and clocks, and its
+// clients. Auditors look at it and change nothing.
+type World struct {
+	cfg     *Config
+	now     time.Duration
+	events  heap
+	count   uint64 // events so far
+	daemons []*Daemon
+	regions []string
+	local   [][]*Daemon // by region
+
+	members   []incarnation
+	addressOf map[crdt.Slot]int32 // incarnation of a slot
+	changes   pool[change]
+
+	links   []link
+	flights pool[flight]
+	buffers [][]byte
+	traffic Traffic
+	outbox  []gossip.Message
+
+	sets      []ruleSet
+	adoptions pool[adoption]
+	active    []int // faults in force
+
+	load    load
+	call    node.Call
+	decided Decided
+
+	net, chaos *rand.Rand
+	auditors   []Auditor
+	trace      trace
+	tallies    tallies
+	views      views
+	series     recorder
+	seen       [256]uint64 // events of the replicas by kind
+	base       int64       // wall time of virtual time 0, Unix ns
+	healed     bool        // the liveness phase has begun
+	pending    string      // what it waits for
+	failed     error       // what ends the run early
+	doing      event       // for the report of a panic
+}
+
+// ruleSet is a rule set that is or will be in force somewhere.
+type ruleSet struct {
+	set   *rules.Set
+	front *node.Front
+	tally []int // by rule index: place in World.tallies, -1 for none
+}
+
+// adoption is a rule set on its way to a daemon.
+type adoption struct{ daemon, set int }
+
+// newWorld returns the world of a configuration before anything happened.
+func newWorld(cfg *Config) *World {
+	w := &World{
+		cfg: cfg, now: -warmUp, addressOf: make(map[crdt.Slot]int32),
+		net:   rand.New(rand.NewPCG(cfg.Seed, streamNetwork)),
+		chaos: rand.New(rand.NewPCG(cfg.Seed, streamFaults)),
+		trace: newTrace(), base: cmp.Or(cfg.Epoch, epoch),
+	}
+	for r, region := range cfg.Regions {
+		w.regions = append(w.regions, region.Name)
+		w.local = append(w.local, nil)
+		for i := range region.Daemons {
+			d := &Daemon{
+				Name: daemonName(region.Name, i), Region: region.Name, home: daemonName(region.Name, i),
+				Index: len(w.daemons), RegionIndex: r, waking: never,
+			}
+			d.clock.right(w.now, w.base)
+			w.daemons = append(w.daemons, d)
+			w.local[r] = append(w.local[r], d)
+		}
+	}
+	w.links = make([]link, len(w.daemons)*len(w.daemons))
+	for i := range w.links {
+		w.links[i].cutSince = notCut
+	}
+	w.relink()
+	w.tallies.regions = len(cfg.Regions)
+	w.addRules(cfg.Rules)
+	for i := range cfg.Faults {
+		if set := cfg.Faults[i].Rules; set != nil {
+			for _, r := range set.Rules() { // so that the series has a row for it
+				w.tallies.place(r)
+			}
+		}
+	}
+	return w
+}
+
+// Now returns the virtual time. It is below 0 while the daemons start; load
+// and faults begin at 0.
+func (w *World) Now() time.Duration { return w.now }
+
+// Daemons returns all daemons by region, then index, those that are down too.
+// The list stays the same for a run.
+func (w *World) Daemons() []*Daemon { return w.daemons }
+
+// Regions returns the names of the regions.
+func (w *World) Regions() []string { return w.regions }
+
+// Config returns what the run was made of. It is not to be changed.
+func (w *World) Config() *Config { return w.cfg }
+
+// Rules returns the newest rule set, which not every daemon may have in force
+// yet.
+func (w *World) Rules() *rules.Set { return w.sets[w.newest()].set }
+
+// Traffic returns what the network carried so far.
+func (w *World) Traffic() Traffic { return w.traffic }
+
+func (w *World) newest() int { return len(w.sets) - 1 }
+
+// addRules makes a set the newest and returns its number.
+func (w *World) addRules(set *rules.Set) int {
+	for i := range w.sets {
+		if w.sets[i].set == set && i == w.newest() {
+			return i
+		}
+	}
+	s := ruleSet{set: set, front: node.NewFront(set, node.NewHasher(secret), node.FrontOptions{})}
+	for _, r := range set.Rules() {
+		i := w.tallies.place(r)
+		if i >= 0 {
+			w.tallies.rules[i].limit = r.Limit
+		}
+		s.tally = append(s.tally, i)
+	}
+	w.sets = append(w.sets, s)
+	return w.newest()
+}
+
+// secret is the cluster's: the same in every run, so that keys are too.
+var secret = [node.SecretBytes]byte{'s', 'i', 'm'}
+
+// happens draws whether something of a probability comes about; it draws
+// nothing when that is certain not to.
+func (w *World) happens(p rules.PPM) bool {
+	return p > 0 && rules.PPM(w.net.Uint32N(uint32(100*rules.Percent))) < p
+}
+
+// prepare schedules what a run begins with.
+func (w *World) prepare() {
+	g := w.cfg.Node.Gossip.WithDefaults()
+	for i := range w.daemons {
+		// Not all at once: their intervals would stay in step for ever.
+		w.events.push(w.now+w.between(0, g.Interval), evStart, int32(i))
+	}
+	for i := range w.cfg.Faults {
+		w.events.push(w.cfg.Faults[i].At, evFault, int32(i))
+	}
+	w.load.prepare(w)
+	w.views.prepare(w)
+	w.series.prepare(w)
+}
+
+// runUntil lets everything happen that is due before a time.
+func (w *World) runUntil(end time.Duration) {
+	for w.failed == nil && w.events.len() > 0 && w.events.events[0].at < end {
+		e := w.events.pop()
+		w.now, w.doing = e.at, e
+		w.count++
+		w.trace.event(e)
+		w.happen(e)
+	}
+	if w.failed == nil {
+		w.now = max(w.now, end)
+	}
+}
+
+func (w *World) happen(e event) {
+	switch e.kind {
+	case evDeliver:
+		w.arrive(e.arg)
+	case evWake:
+		w.wake(w.daemons[e.arg], e.at)
+	case evArrival:
+		w.load.arrive(w, int(e.arg))
+	case evRetry:
+		w.load.retry(w, e.arg)
+	case evMember:
+		w.learn(w.changes.take(e.arg))
+	case evFault:
+		if !w.healed {
+			w.begin(int(e.arg))
+		}
+	case evRecover:
+		w.end(int(e.arg))
+	case evStart:
+		if err := w.start(w.daemons[e.arg]); err != nil {
+			w.failed = err
+		}
+	case evResume:
+		w.resume(w.daemons[e.arg])
+	case evRules:
+		w.adopt(w.adoptions.take(e.arg))
+	case evViews:
+		w.views.sample(w)
+	case evSample:
+		w.series.sample(w)
+	}
+}
+
+// adopt lets a daemon take a rule set in force.
+func (w *World) adopt(a adoption) {
+	d := w.daemons[a.daemon]
+	if !d.Up || a.set < d.set {
+		return
+	}
+	d.set = a.set
+	at := d.Instant(w.now)
+	for _, n := range d.Nodes {
+		n.SetRules(at, w.sets[a.set].set)
+	}
+	w.drain(d, allShards)
+}
+
+// String says where a run is, for messages.
+func (w *World) String() string {
+	return fmt.Sprintf("%s, seed %d, at %v after %d events", w.cfg.Name, w.cfg.Seed, w.now, w.count)
+}
