@@ -17,8 +17,8 @@ import (
 //     stands higher by its rate times the longest that any were late. It does
 //     so too by what the replica's clock lost on true time.
 //   - A log keeps hits of a clock that is ahead for so much longer.
-//   - A replica that is asked of a bucket for the first time may take others'
-//     hits for as late as their labels' ends, until the bucket has filled.
+//   - A replica that is asked of a bucket for the first time does not know
+//     when in their labels others' hits came (see entry.learning).
 //   - A region that restored counts it took for lost may count them twice.
 //   - What was answered as degraded is excused, and so are rules that carry a
 //     debt, which is of labels that are over, keys whose scope changed, and
@@ -78,7 +78,7 @@ func (b *books) slack(w *World, d *Decided) float64 {
 	}
 	switch {
 	case l.Algorithm.Bucket():
-		if k := &e.book.bucket; d.At-k.asker(e.writer.index).first <= k.fill {
+		if e.learning(d) {
 			return math.Inf(1)
 		}
 		lost := time.Duration(0)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
@@ -21,6 +22,8 @@ type ledger struct {
 	// there nothing can be said.
 	floor int64
 	grew  int // pages since the last sweep
+	// cramped says that replicas have room for fewer cells than by default.
+	cramped bool
 	// rescopes says that rules change, and scopes is what each key had first.
 	rescopes bool
 	scopes   map[crdt.Key]rules.Scope
@@ -103,6 +106,7 @@ type dropped struct {
 
 func newLedger(cfg *Config) ledger {
 	g := ledger{byKey: make(map[bookKey]*book), floor: math.MinInt64, scopes: make(map[crdt.Key]rules.Scope)}
+	g.cramped = cfg.Node.Gossip.WithDefaults().MaxCells < gossip.DefaultMaxCells
 	for i := range cfg.Faults {
 		g.rescopes = g.rescopes || cfg.Faults[i].Kind == NewRules
 	}
@@ -150,7 +154,7 @@ func (g *ledger) enter(d *Decided, e *entry) {
 	label, width, carry := labelOfLimit(d.Limit, e.now)
 	p := b.page(label)
 	if p == nil {
-		b.degraded = b.degraded || loses(d.Status.Degraded)
+		b.degraded = b.degraded || g.loses(d.Status.Degraded)
 		if e.charged == 0 && d.Limit.Algorithm == rules.SlidingLog {
 			e.book = b // a page a refusal would be many
 			return
@@ -159,7 +163,7 @@ func (g *ledger) enter(d *Decided, e *entry) {
 	}
 	p.limit = max(p.limit, capacity(d.Limit))
 	p.end, p.least = max(p.end, label+width+carry), min(p.least, label+width+carry)
-	p.degraded = p.degraded || loses(d.Status.Degraded)
+	p.degraded = p.degraded || g.loses(d.Status.Degraded)
 	b.degraded = b.degraded || p.degraded
 	e.book, e.page, e.before = b, p, p.charged
 	if e.charged > 0 {
@@ -257,14 +261,6 @@ func (p *page) slot(writer int) *slotCount {
 	return nil
 }
 
-// of returns what a writer charged on the page.
-func (p *page) of(writer int) uint64 {
-	if s := p.slot(writer); s != nil {
-		return s.charged
-	}
-	return 0
-}
-
 // before returns what was charged before a time.
 func (s *slotCount) before(t time.Duration) uint64 {
 	low, high := 0, len(s.marks)
@@ -294,8 +290,11 @@ func (p *page) unseen(by int, known cuts) uint64 {
 }
 
 // loses reports whether an answer says that its hits were not counted under
-// their key, or not told to others.
-func loses(d node.Degraded) bool { return d == node.KeysFull || d == node.CellsFull }
+// their key, or not told to others. One that says that its clock is off does
+// not say whether there was room.
+func (g *ledger) loses(d node.Degraded) bool {
+	return d == node.KeysFull || d == node.CellsFull || d == node.ClockOff && g.cramped
+}
 
 // sweep drops pages that matter to no replica any more.
 func (g *ledger) sweep(slowest int64) {

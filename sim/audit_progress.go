@@ -47,6 +47,12 @@ func (a *progressAuditor) Stepped(w *World, d *Daemon, m *gossip.Message, err er
 	a.whole = whole
 }
 
+// Down notes that the cluster is not whole, however soon it is again.
+func (a *progressAuditor) Down(w *World, d *Daemon) {
+	a.watcher.Down(w, d)
+	a.whole = false
+}
+
 // isWhole reports whether all are up, reach each other, are ready and agree on
 // the time.
 func (a *progressAuditor) isWhole(w *World) bool {
@@ -93,9 +99,7 @@ func (a *progressAuditor) Decided(w *World, d *Decided) {
 // excused reports whether the books do not know what the replica counted.
 func (a *progressAuditor) excused(d *Decided) bool {
 	e := &a.books.entry
-	k := &e.book.bucket
-	asked := d.Limit.Algorithm.Bucket() && d.At-k.asker(e.writer.index).first <= k.fill
-	return asked || a.books.restored || e.usage.mixed || e.book.rescoped || e.loses(d.Limit)
+	return e.learning(d) || a.books.restored || e.usage.mixed || e.book.rescoped || e.loses(d.Limit)
 }
 
 // lately returns what was charged before a decision, no longer than a time ago.

@@ -137,6 +137,19 @@ func (e *entry) learned(l *rules.Limit) float64 {
 	return level
 }
 
+// learning reports whether a replica may still hold more for used than a bucket
+// has because it does not know when in a label the hits came that it learned of
+// when it was asked first: for the length of the label, and until what it took
+// for used has drained.
+func (e *entry) learning(d *Decided) bool {
+	if !d.Limit.Algorithm.Bucket() {
+		return false
+	}
+	_, width, _ := labelOfLimit(d.Limit, e.now)
+	k := &e.book.bucket
+	return d.At-k.asker(e.writer.index).first <= time.Duration(width)*time.Millisecond+k.fill
+}
+
 // asker returns what is known of a replica, which is added when it is new.
 func (k *bucket) asker(writer int) *asker {
 	for i := range k.askers {
