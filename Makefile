@@ -29,7 +29,10 @@ build: ## build bin/rld
 
 test: lint ## all checks, then all tests under the race detector
 	go -C $(TOOLS) test ./...
-	go test -race ./...
+	go test -race $$(go list ./... | grep -v '/sim$$')
+	@echo "The simulator is one thread: in short under the race detector, whole without."
+	go test -race -short ./sim
+	go test ./sim
 
 e2e: ## replay the Envoy RLS cases of RLS_DIR against a real daemon
 	@if [[ ! -f "$(RLS_DIR)/cases.json" ]]; then \

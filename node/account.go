@@ -113,6 +113,7 @@ func (n *Node) SetRules(at Instant, set *rules.Set) {
 	n.set, n.tallies = set, tallies
 	if n.replica != nil {
 		n.replica.setRules(set)
+		n.refoldAll(now)
 	}
 }
 

@@ -21,6 +21,7 @@ type replica struct {
 	shared  map[uint64]*rules.Rule
 	clocks  map[crdt.Slot]peerClock
 	outlier bool
+	synced  bool // as of the latest tick
 	held    bool
 	events  []Event
 }
@@ -121,7 +122,7 @@ func (n *Node) absorb(at Instant, changes []gossip.Change) {
 		}
 		if at := n.live.find(c.Key); at >= 0 {
 			n.absorbOne(n.live.at(at), l, c, now)
-		} else if l.Algorithm.Bucket() && n.roomFor(now) {
+		} else if l.Algorithm.Bucket() && n.Synced() && n.roomFor(now) {
 			// Only now is it known when the hits came.
 			n.learn(&Hit{Key: c.Key, Limit: l, Rule: n.replica.shared[c.Span.Rule]}, now)
 		}
@@ -154,82 +155,31 @@ func (n *Node) limitOf(c *gossip.Change) *rules.Limit {
 	return &n.override
 }
 
-// follow moves a window's cell to the window of now, with what others are
-// known to have counted in it already.
-func (n *Node) follow(e *entry, h *Hit, now int64) {
-	l := h.Limit
-	if l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog || !quota.Rolled(l, &e.cell, now) {
-		return
-	}
-	eng := n.replica.engine
-	if !eng.Has(h.Key) {
-		return
-	}
-	quota.Roll(l, &e.cell, now)
-	e.cell.Count = max(e.cell.Count, eng.Total(h.Key, e.cell.Label))
-	e.cell.Prev = max(e.cell.Prev, eng.Total(h.Key, e.cell.Label-l.Window()))
-	e.keepUntil(quota.Expires(l, &e.cell))
-}
-
-// learn makes an entry for a key that others counted and this node did not, or
-// only in an overflow counter.
-func (n *Node) learn(h *Hit, now int64) ref {
-	i := n.live.insert(h.Key)
-	e := n.live.at(i)
-	if from := n.locateNew(h, 0, now); from.where == heir {
-		n.inherit(e, n.overflow.at(from.from))
-	}
-	l, eng := h.Limit, n.replica.engine
-	switch {
-	case l.Algorithm == rules.SlidingLog:
-		if e.log < 0 {
-			e.log = n.logs.take()
-		}
-		eng.Labels(h.Key, func(label, _ int64, hits uint64) {
-			quota.Absorb(l, &e.cell, n.logs.get(e.log), now, label, hits)
-		})
-	case l.Algorithm.Bucket():
-		n.learnBucket(h, e, now)
-	default:
-		quota.Roll(l, &e.cell, now)
-		e.cell.Count = addSat(e.cell.Count, eng.Total(h.Key, e.cell.Label))
-		e.cell.Prev = addSat(e.cell.Prev, eng.Total(h.Key, e.cell.Label-l.Window()))
-		if over := e.cell.Prev; l.CarryDebt && over > uint64(l.Requests) {
-			e.cell.Carry = max(e.cell.Carry, over-uint64(l.Requests))
-		}
-	}
-	until := max(now+1, quota.Expires(l, &e.cell))
-	eng.Labels(h.Key, func(_, end int64, _ uint64) { until = max(until, end) })
-	e.keepUntil(until)
-	return ref{where: inLive, index: i}
-}
-
-// learnBucket folds the labels of a bucket in their order.
-func (n *Node) learnBucket(h *Hit, e *entry, now int64) {
-	type part struct {
-		label, end int64
-		hits       uint64
-	}
-	var parts []part
-	n.replica.engine.Labels(h.Key, func(label, end int64, hits uint64) {
-		parts = append(parts, part{label, end, hits})
-	})
-	slices.SortFunc(parts, func(a, b part) int { return int(max(-1, min(1, a.label-b.label))) })
-	for _, p := range parts {
-		_, width, carry := quota.Shared(h.Limit, &e.cell, now)
-		if p.end-carry <= p.label {
-			p.end = p.label + width + carry
-		}
-		quota.Fold(h.Limit, &e.cell, now, p.label, p.end-carry, p.hits)
-	}
-}
-
 // judge sets what a status owes to others: what they are estimated to have
 // been granted, and whether this daemon lives in their time.
 func (n *Node) judge(h *Hit, c *quota.Cell, st *Status) {
 	st.elsewhere = n.elsewhere(h, c, st.ref)
 	if n.replica.outlier && st.Degraded == NotDegraded && h.Limit.Scope != rules.NodeLocal {
 		st.Degraded = ClockOff
+	}
+}
+
+// relearn corrects the buckets that were asked for before the region was heard
+// whole: they took all that they were told for hits that had just come.
+func (n *Node) relearn(now int64) {
+	for i := range n.live.used {
+		e := n.live.at(i)
+		if e.rule < 0 || e.inherited() {
+			continue
+		}
+		l := n.set.Rules()[e.rule].Limit
+		level := n.replica.engine.Level(e.key)
+		if !l.Algorithm.Bucket() || level == 0 {
+			continue
+		}
+		own := n.replica.engine.OwnTotal(e.key)
+		quota.SetLevel(l, &e.cell, now, addSat(uint64(level), own))
+		e.keepUntil(quota.Expires(l, &e.cell))
 	}
 }
 
@@ -265,12 +215,21 @@ func (n *Node) share(h *Hit, now int64, st *Status) {
 	if !n.replica.engine.Add(n.at.Mono, h.Key, label, span, h.N, st.Remaining) && st.Degraded == NotDegraded {
 		st.Degraded = CellsFull
 	}
+	if h.Limit.Algorithm.Bucket() {
+		level := min(addSat(quota.Level(h.Limit, &e.cell, now), st.elsewhere), math.MaxUint32)
+		n.replica.engine.SetLevel(h.Key, label, uint32(level))
+	}
 }
 
 // tickReplica does what time calls for in replication.
 func (n *Node) tickReplica(at Instant, now int64) {
-	n.replica.engine.Tick(at.Mono, now)
-	n.absorb(at, n.replica.engine.Restored())
+	r := n.replica
+	r.engine.Tick(at.Mono, now)
+	if !r.synced && r.engine.Synced() {
+		r.synced = true
+		n.relearn(now)
+	}
+	n.absorb(at, r.engine.Restored())
 	n.watchClock(at.Mono)
 }
 

@@ -48,7 +48,7 @@ func (a *denialsAuditor) Decided(w *World, d *Decided) {
 		a.passed(1)
 		return
 	}
-	used += a.books.slack(w, d)
+	used += a.books.slack(w, d) + 1 // for what is rounded up
 	extra := 0.0
 	if used <= limit && !a.naive {
 		extra = a.books.extrapolated(w, d)
@@ -122,17 +122,30 @@ func (b *books) extrapolated(w *World, d *Decided) float64 {
 		if b.writers.all[s.writer].region != e.writer.region {
 			interval = b.gossip.WANInterval
 		}
-		if known[s.writer] == unheard {
+		region := b.writers.all[s.writer].region
+		if known[s.writer] == unheard || b.oldest(known, region) == unheard {
 			return math.Inf(1)
 		}
-		age := d.At - known[s.writer] + interval + trip
-		sum += min(s.steepest(d.At, age, interval)*float64(age), float64(capacity(d.Limit)))
+		age := d.At - min(known[s.writer], b.oldest(known, region)) + interval + trip
+		sum += min(s.steepest(d.At, age+b.hearing.late, interval)*float64(age), float64(capacity(d.Limit)))
 	}
 	return sum
 }
 
+// oldest is up to when a replica knows the one of a region that it knows least
+// of: so old its view of all of them may seem to it.
+func (b *books) oldest(known cuts, region int) time.Duration {
+	at := never
+	for _, x := range b.writers.all {
+		if x.up && x.region == region {
+			at = min(at, known[x.index])
+		}
+	}
+	return at
+}
+
 // steepest is the greatest rate, in hits a ns, that the count showed over an
-// interval or longer, to one whose view is so old.
+// interval or longer, to one who hears of hits so late.
 func (s *slotCount) steepest(now, age, interval time.Duration) float64 {
 	best := 0.0
 	for i := len(s.marks) - 1; i >= 0; i-- {

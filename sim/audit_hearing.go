@@ -47,6 +47,7 @@ type ear struct {
 	contiguous uint64
 	ready      bool          // it heard that the sender takes its share
 	sent       time.Duration // when the latest complete message was sent
+	last       time.Duration // when the latest of any kind came
 	covers     []cover
 }
 
@@ -102,6 +103,7 @@ func (h *hearing) stepped(w *World, s *writers, d *Daemon, m *gossip.Message, er
 	}
 	l := c.of(d, m.Shard)
 	h.refuse(to.index, m, w.Now(), l.came)
+	e.last = w.Now()
 	if m.Lo <= e.contiguous && m.Hi > e.contiguous {
 		e.contiguous = m.Hi
 	}
@@ -127,7 +129,7 @@ func (h *hearing) ear(to, from, shard int) *ear {
 	k := earKey{to, from, shard}
 	e := h.ears[k]
 	if e == nil {
-		e = &ear{sent: unheard}
+		e = &ear{sent: unheard, last: unheard}
 		h.ears[k] = e
 	}
 	return e
@@ -262,7 +264,14 @@ func (h *hearing) direct(s *writers, to, from, shard int, before time.Duration) 
 			continue
 		}
 		met, ok := h.teams.met(via.index, to)
-		if told, all := h.ears[earKey{to, via.index, shard}].before(before); !ok || !all || told.sent < met {
+		told, all := h.ears[earKey{to, via.index, shard}].before(before)
+		if !ok || !all || told.sent < met {
+			continue
+		}
+		// What came of it after they met is its own to tell, until it is
+		// known to be gone.
+		if _, believed := h.teams.met(via.index, from); h.hears(via.index, from, shard, met) &&
+			(believed || told.sent < h.teams.minds[via.index].since) {
 			continue
 		}
 		if c, ok := h.ears[earKey{via.index, from, shard}].before(met); ok {
@@ -270,4 +279,10 @@ func (h *hearing) direct(s *writers, to, from, shard int, before time.Duration) 
 		}
 	}
 	return at
+}
+
+// hears reports whether anything of a writer came to another since a time.
+func (h *hearing) hears(to, from, shard int, since time.Duration) bool {
+	e := h.ears[earKey{to, from, shard}]
+	return e != nil && e.last >= since
 }

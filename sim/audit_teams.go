@@ -220,23 +220,25 @@ func (t *teams) same(h *hearing, s *writers, who, of, shard int) bool {
 	return true
 }
 
-// absorbed reports whether all that travels on a route was told by daemons of
-// their present mind.
+// absorbed reports whether all that travelled on a route, as it arrived by now,
+// was told by daemons of their present mind.
 func (t *teams) absorbed(h *hearing, s *writers, route int, now time.Duration) bool {
 	shard, from, to := route%t.shards, route/t.shards%t.regions, route/t.shards/t.regions
 	senders, receivers := t.candidates(s, from, now), t.candidates(s, to, now)
-	for _, q := range receivers {
-		for _, p := range senders {
-			if c, ok := h.ears[earKey{q, p, shard}].before(now); !ok || c.sent < t.minds[p].since {
-				return false
+	for _, i := range receivers {
+		for _, q := range receivers {
+			heard := now
+			if i != q {
+				c, ok := h.ears[earKey{i, q, shard}].before(now)
+				if !ok || c.sent < t.minds[q].since {
+					return false
+				}
+				heard = c.until
 			}
-		}
-		for _, i := range receivers {
-			if i == q {
-				continue
-			}
-			if c, ok := h.ears[earKey{i, q, shard}].before(now); !ok || c.sent < t.minds[q].since {
-				return false
+			for _, p := range senders {
+				if c, ok := h.ears[earKey{q, p, shard}].before(heard); !ok || c.sent < t.minds[p].since {
+					return false
+				}
 			}
 		}
 	}

@@ -172,7 +172,12 @@ func (b *books) unseen(d *Decided, known cuts) float64 {
 	case l.Algorithm == rules.SlidingLog:
 		n := uint64(0)
 		for i := len(e.book.pages) - 1; i >= 0 && e.book.pages[i].label > e.now-l.Window(); i-- {
-			n += e.book.pages[i].unseen(by, known)
+			p := e.book.pages[i]
+			if p.label <= e.now-l.Window()+clockSlack {
+				n += p.charged // at the edge; it may have left the window
+			} else {
+				n += p.unseen(by, known)
+			}
 		}
 		return float64(n)
 	}

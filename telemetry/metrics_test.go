@@ -156,6 +156,7 @@ rld_clock_steps_total{direction="forward"} 6
 # HELP rld_degraded_total Descriptors whose answer was less than exact, by reason.
 # TYPE rld_degraded_total counter
 rld_degraded_total{reason="cells_full"} 9
+rld_degraded_total{reason="clock_off"} 0
 rld_degraded_total{reason="keys_full"} 8
 # HELP rld_live_keys Keys that are tracked.
 # TYPE rld_live_keys gauge

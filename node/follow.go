@@ -1,0 +1,122 @@
+package node
+
+import (
+	"slices"
+
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/rules"
+)
+
+// follow moves a window's cell to the window of now, with what others are
+// known to have counted in it already.
+func (n *Node) follow(e *entry, h *Hit, now int64) {
+	l := h.Limit
+	if e.rule < 0 {
+		n.refold(e, l, now)
+	}
+	if l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog || !quota.Rolled(l, &e.cell, now) {
+		return
+	}
+	eng := n.replica.engine
+	if !eng.Has(h.Key) {
+		return
+	}
+	quota.Roll(l, &e.cell, now)
+	e.cell.Count = max(e.cell.Count, eng.Total(h.Key, e.cell.Label))
+	e.cell.Prev = max(e.cell.Prev, eng.Total(h.Key, e.cell.Label-l.Window()))
+	e.keepUntil(quota.Expires(l, &e.cell))
+}
+
+// refold brings an entry up to what was heard while its rule was not in force
+// here. A bucket's is not: when its hits came is not known any more.
+func (n *Node) refold(e *entry, l *rules.Limit, now int64) {
+	eng := n.replica.engine
+	switch {
+	case l.Algorithm.Bucket() || e.inherited() || !eng.Has(e.key):
+	case l.Algorithm == rules.SlidingLog:
+		if e.log < 0 {
+			e.log = n.logs.take()
+		}
+		log := n.logs.get(e.log)
+		log.Release()
+		e.cell = quota.Cell{}
+		eng.Labels(e.key, func(label, _ int64, hits uint64) {
+			quota.Absorb(l, &e.cell, log, now, label, hits)
+		})
+	default:
+		e.cell.Count = max(e.cell.Count, eng.Total(e.key, e.cell.Label))
+		e.cell.Prev = max(e.cell.Prev, eng.Total(e.key, e.cell.Label-l.Window()))
+	}
+}
+
+// refoldAll does so for all entries of rules in force.
+func (n *Node) refoldAll(now int64) {
+	for i := range n.live.used {
+		if e := n.live.at(i); e.rule >= 0 {
+			l := n.set.Rules()[e.rule].Limit
+			n.refold(e, l, now)
+			e.keepUntil(quota.Expires(l, &e.cell))
+		}
+	}
+}
+
+// learn makes an entry for a key that others counted and this node did not, or
+// only in an overflow counter.
+func (n *Node) learn(h *Hit, now int64) ref {
+	i := n.live.insert(h.Key)
+	e := n.live.at(i)
+	if from := n.locateNew(h, 0, now); from.where == heir {
+		n.inherit(e, n.overflow.at(from.from))
+	}
+	l, eng := h.Limit, n.replica.engine
+	if i := n.ruleIndex(h.Rule); i >= 0 && sameGrid(n.set.Rules()[i].Limit, l) {
+		e.rule = i
+	}
+	switch {
+	case l.Algorithm == rules.SlidingLog:
+		if e.log < 0 {
+			e.log = n.logs.take()
+		}
+		eng.Labels(h.Key, func(label, _ int64, hits uint64) {
+			quota.Absorb(l, &e.cell, n.logs.get(e.log), now, label, hits)
+		})
+	case l.Algorithm.Bucket():
+		n.learnBucket(h, e, now)
+	default:
+		quota.Roll(l, &e.cell, now)
+		e.cell.Count = addSat(e.cell.Count, eng.Total(h.Key, e.cell.Label))
+		e.cell.Prev = addSat(e.cell.Prev, eng.Total(h.Key, e.cell.Label-l.Window()))
+		if over := e.cell.Prev; l.CarryDebt && over > uint64(l.Requests) {
+			e.cell.Carry = max(e.cell.Carry, over-uint64(l.Requests))
+		}
+	}
+	until := max(now+1, quota.Expires(l, &e.cell))
+	eng.Labels(h.Key, func(_, end int64, _ uint64) { until = max(until, end) })
+	e.keepUntil(until)
+	return ref{where: inLive, index: i}
+}
+
+// learnBucket takes over what others saw in use of a bucket. Where nobody says,
+// it folds the labels in their order.
+func (n *Node) learnBucket(h *Hit, e *entry, now int64) {
+	if level := n.replica.engine.Level(h.Key); level > 0 && !e.inherited() {
+		quota.SetLevel(h.Limit, &e.cell, now, uint64(level))
+		return
+	}
+	type part struct {
+		label, end int64
+		hits       uint64
+	}
+	var parts []part
+	n.replica.engine.Labels(h.Key, func(label, end int64, hits uint64) {
+		parts = append(parts, part{label, end, hits})
+	})
+	slices.SortFunc(parts, func(a, b part) int { return int(max(-1, min(1, a.label-b.label))) })
+	for _, p := range parts {
+		_, width, carry := quota.Shared(h.Limit, &e.cell, now)
+		if p.end-carry <= p.label {
+			p.end = p.label + width + carry
+		}
+		quota.Fold(h.Limit, &e.cell, now, p.label, p.end-carry, p.hits)
+	}
+}
