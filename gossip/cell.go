@@ -82,11 +82,6 @@ type Cell struct {
 	CellID
 	Span
 	Value crdt.PN
-	// Level is, for a Daemon cell of a bucket, how many hits its writer saw
-	// in use of the bucket after its latest, of all daemons: who joins cannot
-	// tell from counts alone. Like Rate it is no part of the lattice, and
-	// each kind of cell travels with one of them only.
-	Level uint32
 	// Rate is, for a RegionSum handed on inside a region, the hits a second by
 	// which the region's count was seen to grow, 0 for unknown or none. It
 	// is a measurement and no part of the lattice.

@@ -99,42 +99,6 @@ func (e *Engine) Labels(k crdt.Key, yield func(label, end int64, n uint64)) {
 	e.each(k, func(c *cell) { yield(c.Label, c.End(c.Label), c.Value.Net()) })
 }
 
-// SetLevel notes how many hits are in use of a bucket after one was added.
-func (e *Engine) SetLevel(k crdt.Key, label int64, level uint32) {
-	if i := e.state.find(CellID{Key: k, Label: label, Kind: Daemon, Slot: e.self.ID}); i != none {
-		e.state.cells[i].Level = level
-	}
-}
-
-// Level returns how many hits were in use of a bucket when others of the region
-// counted on it last, 0 for unknown.
-func (e *Engine) Level(k crdt.Key) uint32 {
-	newest, level, slots := int64(0), uint32(0), uint32(0)
-	e.each(k, func(c *cell) {
-		switch {
-		case c.Level == 0 || c.Label < newest || c.Slot == e.self.ID:
-		case c.Label > newest:
-			newest, level, slots = c.Label, c.Level, 1
-		default:
-			level = max(level, c.Level)
-			slots++
-		}
-	})
-	// Each may have missed some of the others' that were on their way.
-	return level + max(slots, 1, 1+level/16) - 1
-}
-
-// OwnTotal returns what the daemon itself counted under all labels of a key.
-func (e *Engine) OwnTotal(k crdt.Key) uint64 {
-	sum := uint64(0)
-	e.each(k, func(c *cell) {
-		if c.Slot == e.self.ID {
-			sum = addSat(sum, c.Value.Net())
-		}
-	})
-	return sum
-}
-
 // each visits the cells of a key that count: not what others say of our own
 // region.
 func (e *Engine) each(k crdt.Key, visit func(*cell)) {

@@ -201,9 +201,6 @@ func (e *Engine) take(now time.Duration, l *link, m *Message, i int32, in *Cell)
 	}
 	e.state.set(i, is)
 	c.from, c.told = l.peer.ID, now
-	if c.Kind == Daemon && is == in.Value {
-		c.Level = in.Level
-	}
 	if c.Slot == e.region {
 		e.remember(now, i)
 		return

@@ -1,8 +1,10 @@
 package node
 
 import (
+	"cmp"
 	"slices"
 
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 )
@@ -81,7 +83,7 @@ func (n *Node) learn(h *Hit, now int64) ref {
 			quota.Absorb(l, &e.cell, n.logs.get(e.log), now, label, hits)
 		})
 	case l.Algorithm.Bucket():
-		n.learnBucket(h, e, now)
+		n.learnBucket(h.Key, l, e, now)
 	default:
 		quota.Roll(l, &e.cell, now)
 		e.cell.Count = addSat(e.cell.Count, eng.Total(h.Key, e.cell.Label))
@@ -96,27 +98,22 @@ func (n *Node) learn(h *Hit, now int64) ref {
 	return ref{where: inLive, index: i}
 }
 
-// learnBucket takes over what others saw in use of a bucket. Where nobody says,
-// it folds the labels in their order.
-func (n *Node) learnBucket(h *Hit, e *entry, now int64) {
-	if level := n.replica.engine.Level(h.Key); level > 0 && !e.inherited() {
-		quota.SetLevel(h.Limit, &e.cell, now, uint64(level))
-		return
-	}
+// learnBucket folds the labels of a bucket in their order.
+func (n *Node) learnBucket(k crdt.Key, l *rules.Limit, e *entry, now int64) {
 	type part struct {
 		label, end int64
 		hits       uint64
 	}
 	var parts []part
-	n.replica.engine.Labels(h.Key, func(label, end int64, hits uint64) {
+	n.replica.engine.Labels(k, func(label, end int64, hits uint64) {
 		parts = append(parts, part{label, end, hits})
 	})
-	slices.SortFunc(parts, func(a, b part) int { return int(max(-1, min(1, a.label-b.label))) })
+	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.label, b.label) })
+	_, width, carry := quota.Shared(l, &e.cell, now)
 	for _, p := range parts {
-		_, width, carry := quota.Shared(h.Limit, &e.cell, now)
 		if p.end-carry <= p.label {
 			p.end = p.label + width + carry
 		}
-		quota.Fold(h.Limit, &e.cell, now, p.label, p.end-carry, p.hits)
+		quota.Fold(l, &e.cell, now, p.label, p.end-carry, p.hits)
 	}
 }

@@ -21,7 +21,6 @@ type replica struct {
 	shared  map[uint64]*rules.Rule
 	clocks  map[crdt.Slot]peerClock
 	outlier bool
-	synced  bool // as of the latest tick
 	held    bool
 	events  []Event
 }
@@ -122,7 +121,7 @@ func (n *Node) absorb(at Instant, changes []gossip.Change) {
 		}
 		if at := n.live.find(c.Key); at >= 0 {
 			n.absorbOne(n.live.at(at), l, c, now)
-		} else if l.Algorithm.Bucket() && n.Synced() && n.roomFor(now) {
+		} else if l.Algorithm.Bucket() && n.roomFor(now) {
 			// Only now is it known when the hits came.
 			n.learn(&Hit{Key: c.Key, Limit: l, Rule: n.replica.shared[c.Span.Rule]}, now)
 		}
@@ -164,25 +163,6 @@ func (n *Node) judge(h *Hit, c *quota.Cell, st *Status) {
 	}
 }
 
-// relearn corrects the buckets that were asked for before the region was heard
-// whole: they took all that they were told for hits that had just come.
-func (n *Node) relearn(now int64) {
-	for i := range n.live.used {
-		e := n.live.at(i)
-		if e.rule < 0 || e.inherited() {
-			continue
-		}
-		l := n.set.Rules()[e.rule].Limit
-		level := n.replica.engine.Level(e.key)
-		if !l.Algorithm.Bucket() || level == 0 {
-			continue
-		}
-		own := n.replica.engine.OwnTotal(e.key)
-		quota.SetLevel(l, &e.cell, now, addSat(uint64(level), own))
-		e.keepUntil(quota.Expires(l, &e.cell))
-	}
-}
-
 // elsewhere estimates what others were granted on a key since they were heard.
 func (n *Node) elsewhere(h *Hit, c *quota.Cell, at ref) uint64 {
 	if n.cfg.Naive || at.where != inLive {
@@ -215,20 +195,12 @@ func (n *Node) share(h *Hit, now int64, st *Status) {
 	if !n.replica.engine.Add(n.at.Mono, h.Key, label, span, h.N, st.Remaining) && st.Degraded == NotDegraded {
 		st.Degraded = CellsFull
 	}
-	if h.Limit.Algorithm.Bucket() {
-		level := min(addSat(quota.Level(h.Limit, &e.cell, now), st.elsewhere), math.MaxUint32)
-		n.replica.engine.SetLevel(h.Key, label, uint32(level))
-	}
 }
 
 // tickReplica does what time calls for in replication.
 func (n *Node) tickReplica(at Instant, now int64) {
 	r := n.replica
 	r.engine.Tick(at.Mono, now)
-	if !r.synced && r.engine.Synced() {
-		r.synced = true
-		n.relearn(now)
-	}
 	n.absorb(at, r.engine.Restored())
 	n.watchClock(at.Mono)
 }

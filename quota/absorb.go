@@ -89,24 +89,6 @@ func Shared(l *rules.Limit, c *Cell, now int64) (label, width, carry int64) {
 // bucketLabel is the shortest label of a bucket's shared counts, milliseconds.
 const bucketLabel = 2_000
 
-// Level returns how many hits are in use of a bucket, rounded up; 0 for what is
-// none.
-func Level(l *rules.Limit, c *Cell, now int64) uint64 {
-	if !l.Algorithm.Bucket() {
-		return 0
-	}
-	return tokensUp(meter(l, c, now))
-}
-
-// SetLevel makes a bucket's cell of what is in use of it.
-func SetLevel(l *rules.Limit, c *Cell, now int64, level uint64) {
-	*c = Cell{}
-	Adopt(l, c, now)
-	stepBucket(l, c, now)
-	fillUp(l, c, now)
-	c.Count = min(level, maxMicro/microPerToken)
-}
-
 // Fold makes a bucket's cell of the counts of labels, told in ascending order.
 // Nobody knows when in its label a hit came: as if at the end, then a bucket
 // without debt holds no more of them than fit; as if at the start, then all but

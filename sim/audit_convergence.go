@@ -59,7 +59,7 @@ func (a *convergenceAuditor) state(w *World, d *Daemon, low, high int64) []gossi
 			local := r != nil && r.Limit != nil && r.Limit.Scope == rules.NodeLocal
 			lives := c.Label <= low && c.End(c.Label) > high
 			if lives && (c.Kind == gossip.Daemon || c.Slot != own) && !local {
-				c.Rate, c.Level = 0, 0 // measurements
+				c.Rate = 0 // a measurement
 				all = append(all, c)
 			}
 		}

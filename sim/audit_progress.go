@@ -13,10 +13,11 @@ import (
 // the core takes its share.
 type progressAuditor struct {
 	watcher
-	lag    time.Duration
-	looked time.Duration
-	since  time.Duration // when the cluster was last seen to become whole
-	whole  bool
+	lag     time.Duration
+	looked  time.Duration
+	since   time.Duration // when the cluster was last seen to become whole
+	whole   bool
+	started map[*Daemon]int
 }
 
 // lookAgain is how long the cluster is taken for as it was.
@@ -30,7 +31,7 @@ const (
 )
 
 func newProgressAuditor(b *books) *progressAuditor {
-	return &progressAuditor{watcher: newWatcher("progress", b), lag: b.lag, looked: unheard}
+	return &progressAuditor{watcher: newWatcher("progress", b), lag: b.lag, looked: unheard, started: map[*Daemon]int{}}
 }
 
 // Stepped looks whether the cluster is whole.
@@ -45,6 +46,12 @@ func (a *progressAuditor) Stepped(w *World, d *Daemon, m *gossip.Message, err er
 		a.since = w.Now()
 	}
 	a.whole = whole
+}
+
+// Restarted counts how often a daemon started.
+func (a *progressAuditor) Restarted(w *World, d *Daemon) {
+	a.watcher.Restarted(w, d)
+	a.started[d]++
 }
 
 // Down notes that the cluster is not whole, however soon it is again.
@@ -99,7 +106,10 @@ func (a *progressAuditor) Decided(w *World, d *Decided) {
 // excused reports whether the books do not know what the replica counted.
 func (a *progressAuditor) excused(d *Decided) bool {
 	e := &a.books.entry
-	return e.learning(d) || a.books.restored || e.usage.mixed || e.book.rescoped || e.loses(d.Limit)
+	// A bucket that always gets more than it mints never shows a daemon that
+	// joined that it took too much for used (ADR 7).
+	joined := d.Limit.Algorithm.Bucket() && a.started[d.Daemon] > 1
+	return joined || e.learning(d) || a.books.restored || e.usage.mixed || e.book.rescoped || e.loses(d.Limit)
 }
 
 // lately returns what was charged before a decision, no longer than a time ago.

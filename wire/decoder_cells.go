@@ -101,8 +101,7 @@ func (d *decoder) keyCells(r *reader, in *columns, id gossip.CellID, cells []gos
 		id.Label = d.latest[n]
 		rate := in.rates.next()
 		c := &cells[i]
-		c.CellID, c.Span = id, d.spans.values[n]
-		setHint(c, uint32(rate))
+		c.CellID, c.Span, c.Rate = id, d.spans.values[n], uint32(rate)
 		c.Value = crdt.PN{P: in.admitted.next(), N: in.refunded.next()}
 		switch {
 		case rate > math.MaxUint32:

@@ -68,7 +68,7 @@ func (e *encoder) slotCells(cells []gossip.Cell) {
 	e.column(cellsRefunded, column)
 	column = column[:0]
 	for i := range cells {
-		column = append(column, uint64(hint(&cells[i])))
+		column = append(column, uint64(cells[i].Rate))
 	}
 	e.column(cellsRates, column)
 	e.close(at)

@@ -59,7 +59,6 @@ func genCell() *rapid.Generator[gossip.Cell] {
 		c.Value.N = rapid.SampledFrom([]uint64{0, 0, 1, math.MaxUint64}).Draw(t, "n")
 		if c.Kind == gossip.Daemon {
 			c.Value.N = min(c.Value.N, c.Value.P)
-			c.Level = rapid.SampledFrom([]uint32{0, 7, math.MaxUint32}).Draw(t, "level")
 		} else {
 			c.Rate = rapid.SampledFrom([]uint32{0, 7, math.MaxUint32}).Draw(t, "rate")
 		}

@@ -383,8 +383,7 @@ type PeerCells struct {
 	// the frame that has the same span, or, for the first, than that of the
 	// span.
 	Labels []int64 `protobuf:"zigzag64,6,rep,packed,name=labels,proto3" json:"labels,omitempty"`
-	// What was admitted, refunded, and, of a region, seen to grow a second, of
-	// a daemon's bucket, in use.
+	// What was admitted, refunded, and seen to grow a second.
 	Admitted      []uint64 `protobuf:"varint,7,rep,packed,name=admitted,proto3" json:"admitted,omitempty"`
 	Refunded      []uint64 `protobuf:"varint,8,rep,packed,name=refunded,proto3" json:"refunded,omitempty"`
 	Rates         []uint32 `protobuf:"varint,9,rep,packed,name=rates,proto3" json:"rates,omitempty"`
