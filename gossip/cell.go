@@ -35,6 +35,13 @@ func (a CellID) Compare(b CellID) int {
 		return order(uint64(a.Kind), uint64(b.Kind))
 	case a.Slot != b.Slot:
 		return order(uint64(a.Slot), uint64(b.Slot))
+	}
+	return compareInSlot(&a, &b)
+}
+
+// compareInSlot orders the cells of one slot.
+func compareInSlot(a, b *CellID) int {
+	switch {
 	case a.Key.Hi != b.Key.Hi:
 		return order(a.Key.Hi, b.Key.Hi)
 	case a.Key.Lo != b.Key.Lo:
@@ -79,13 +86,13 @@ func (s Span) End(label int64) int64 { return addFloor(addFloor(label, s.Width),
 
 // Cell is one cell on its way or at rest. P and N only grow.
 type Cell struct {
-	CellID
-	Span
 	Value crdt.PN
 	// Rate is, for a RegionSum handed on inside a region, the hits a second by
 	// which the region's count was seen to grow, 0 for unknown or none. It
 	// is a measurement and no part of the lattice.
 	Rate uint32
+	Span
+	CellID
 }
 
 // String describes the cell for people.

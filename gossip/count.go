@@ -41,7 +41,7 @@ func (e *Engine) hurry(i int32) {
 	k := e.state.cells[i].Key
 	mine := e.mine(k)
 	for _, l := range e.links {
-		if l.local || mine && e.team(l.peer.Region).aggregator(k) == l.peer.ID {
+		if l.local || mine && e.teams[l.team].aggregator(k) == l.peer.ID {
 			l.hurry(i)
 		}
 	}

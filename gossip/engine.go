@@ -37,6 +37,7 @@ type Engine struct {
 	checks    []check
 	changes   []Change
 	restored  []Change
+	picked    []int32 // cells for the message at hand
 	events    []Event
 	dropped   uint64
 }
@@ -215,9 +216,9 @@ func (e *Engine) arrange(now time.Duration) {
 	}
 	e.busy = 1
 	for _, l := range e.links {
-		t := e.team(l.peer.Region)
+		l.team = e.team(l.peer.Region)
 		if l.ready {
-			t.add(l.peer.ID, l.peer.Name)
+			e.teams[l.team].add(l.peer.ID, l.peer.Name)
 			e.busy++
 		}
 	}
@@ -258,15 +259,15 @@ func sameTeam(was, is []team, region string) bool {
 	return find(was).equal(find(is))
 }
 
-// team returns the team of a region, which is made when there is none.
-func (e *Engine) team(region string) *team {
+// team returns the place of a region's team, which is made when there is none.
+func (e *Engine) team(region string) int {
 	for i := range e.teams {
 		if e.teams[i].region == region {
-			return &e.teams[i]
+			return i
 		}
 	}
 	e.teams = append(e.teams, team{region: region, slot: RegionSlot(region)})
-	return &e.teams[len(e.teams)-1]
+	return len(e.teams) - 1
 }
 
 // mine reports whether this daemon sums up a key for its region.
@@ -297,7 +298,7 @@ func (e *Engine) sync(now time.Duration) {
 func (e *Engine) Tick(now time.Duration, wall int64) {
 	if now-e.swept >= expireEvery {
 		e.swept = now
-		e.state.expire(wall-e.cfg.Grace.Milliseconds(), len(e.state.cells)/16+expireAtLeast)
+		e.state.expire(wall-e.cfg.Grace.Milliseconds(), len(e.state.cells)/32+expireAtLeast)
 	}
 	e.release(now)
 	e.retryDue(now)
@@ -311,7 +312,7 @@ func (e *Engine) Tick(now time.Duration, wall int64) {
 	}
 }
 
-// Each expireEvery, a sixteenth of the cells is looked at for expiry, and at
+// Each expireEvery, one in 32 cells is looked at for expiry, and at
 // least expireAtLeast.
 const (
 	expireEvery   = 100 * time.Millisecond

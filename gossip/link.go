@@ -14,6 +14,7 @@ type link struct {
 	peer  Peer
 	local bool // of the same region
 	slot  crdt.Slot
+	team  int // place of its region's team
 
 	// What the peer is told. Invariant: acked <= sent.
 	base     uint64

@@ -191,7 +191,9 @@ func (e *Engine) take(now time.Duration, l *link, m *Message, i int32, in *Cell)
 		is = crdt.PN(sum)
 	}
 	longer := in.Carry > c.Carry
-	c.Carry = max(c.Carry, in.Carry)
+	if longer {
+		c.Carry = in.Carry
+	}
 	if c.Kind == RegionSum && l.local && is == in.Value && e.teams[0].aggregator(c.Key) == l.peer.ID {
 		c.via = l.peer.ID
 		e.state.setRate(i, in.Rate)
@@ -223,7 +225,7 @@ func (e *Engine) hurryOn(from *link, i int32) {
 	}
 	for _, l := range e.links {
 		switch {
-		case from.local && !l.local && !c.Regional && e.team(l.peer.Region).aggregator(c.Key) == l.peer.ID:
+		case from.local && !l.local && !c.Regional && e.teams[l.team].aggregator(c.Key) == l.peer.ID:
 			l.hurry(i)
 		case !from.local && l.local:
 			l.hurry(i)

@@ -135,7 +135,7 @@ func TestMaxCells(t *testing.T) {
 	if !a1.Add(r.mono(a1), testKey(9), epoch+minute.Width, minute, 1, ample) {
 		t.Error("no room after all labels were over")
 	}
-	if got := len(a1.state.byID); got != 1 {
+	if got := a1.state.byID.count; got != 1 {
 		t.Errorf("%d cells, want 1", got)
 	}
 }

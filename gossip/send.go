@@ -11,7 +11,16 @@ import (
 // Messages returns what is due at now. stamp is the daemon's clock, rules the
 // hash of its rules.
 func (e *Engine) Messages(now time.Duration, stamp hlc.Timestamp, rules uint64) []Message {
-	var out []Message
+	due := 0
+	for _, l := range e.links {
+		if e.dueAt(l) <= now {
+			due++
+		}
+	}
+	if due == 0 {
+		return nil
+	}
+	out := make([]Message, 0, due)
 	for _, l := range e.links {
 		if e.dueAt(l) <= now {
 			out = append(out, e.message(now, l, stamp, rules))
@@ -51,8 +60,6 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 	} else {
 		e.changesFor(now, l, &m)
 	}
-	slices.SortFunc(m.Cells, func(a, b Cell) int { return a.CellID.Compare(b.CellID) })
-	m.Cells = slices.CompactFunc(m.Cells, func(a, b Cell) bool { return a.CellID == b.CellID })
 	return m
 }
 
@@ -60,30 +67,56 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 // are told again with all others, so that a loss costs only the hurry.
 func (e *Engine) express(now time.Duration, l *link, m *Message) {
 	m.Urgent = true
-	n := 0
+	n, cells := 0, e.picked[:0]
 	for _, i := range l.urgent {
-		if len(m.Cells) == e.cfg.FrameCells {
+		if len(cells) == e.cfg.FrameCells {
 			break
 		}
 		n++
-		c := &e.state.cells[i]
-		if !c.used || c.version == 0 {
-			continue
-		}
-		if e.tells(l, c) {
-			e.tell(l, c, m)
+		if c := &e.state.cells[i]; c.used && c.version != 0 && e.tells(l, c) {
+			cells = append(cells, i)
 		}
 	}
+	e.tell(l, m, cells)
 	l.urgent, l.express = append(l.urgent[:0], l.urgent[n:]...), true
 	l.due = max(l.due, now+e.cfg.MinGap)
 }
 
-// tell adds a cell to a message.
-func (e *Engine) tell(l *link, c *cell, m *Message) {
-	m.Cells = append(m.Cells, e.telling(l, c))
-	if c.Slot == e.self.ID {
-		c.sent = c.Value.P
+// tell makes cells those of a message, each name once and in order.
+func (e *Engine) tell(l *link, m *Message, cells []int32) {
+	e.picked = cells
+	if len(cells) == 0 {
+		return
 	}
+	slices.SortFunc(cells, func(a, b int32) int { return e.compare(l, &e.state.cells[a], &e.state.cells[b]) })
+	m.Cells = make([]Cell, 0, len(cells))
+	for n, i := range cells {
+		c := &e.state.cells[i]
+		if c.Slot == e.self.ID {
+			c.sent = c.Value.P
+		}
+		if n == 0 || e.compare(l, &e.state.cells[cells[n-1]], c) != 0 {
+			m.Cells = append(m.Cells, e.telling(l, c))
+		}
+	}
+}
+
+// compare orders cells by the names under which a peer is told of them.
+func (e *Engine) compare(l *link, a, b *cell) int {
+	if a.Kind == b.Kind && (a.Slot == b.Slot || a.Kind == Daemon && !l.local) {
+		return compareInSlot(&a.CellID, &b.CellID)
+	}
+	x, y := e.name(l, a), e.name(l, b)
+	return x.Compare(y)
+}
+
+// name returns the cell that a peer is told of where c changed: a peer of
+// another region hears of the sum of ours.
+func (e *Engine) name(l *link, c *cell) CellID {
+	if c.Kind == Daemon && !l.local {
+		return CellID{Key: c.Key, Label: c.Label, Kind: RegionSum, Slot: e.region}
+	}
+	return c.CellID
 }
 
 // changesFor puts all changes into a message that the peer was not sent yet.
@@ -150,16 +183,18 @@ func (e *Engine) patience(l *link) time.Duration {
 func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 	hi := l.real()
 	room := min(e.cfg.FrameCells, window*e.cfg.FrameCells-l.inflight)
-	bytes := 0
+	room = min(room, (e.cfg.FrameBytes+cellBytes-1)/cellBytes)
+	cells := e.picked[:0]
 	i := e.state.after(hi, l.cursor)
-	for ; i != none && len(m.Cells) < room && bytes < e.cfg.FrameBytes; i = e.state.cells[i].next {
+	for i != none && len(cells) < room {
 		c := &e.state.cells[i]
 		if e.tells(l, c) {
-			e.tell(l, c, m)
-			bytes += cellBytes
+			cells = append(cells, i)
 		}
 		hi, l.cursor = c.version, i
+		i = c.next
 	}
+	e.tell(l, m, cells)
 	l.inflight += len(m.Cells)
 	m.Complete = i == none
 	if m.Complete {
@@ -198,10 +233,7 @@ func (e *Engine) tells(l *link, c *cell) bool {
 func (e *Engine) telling(l *link, c *cell) Cell {
 	if c.Kind == Daemon && !l.local {
 		v, span := e.sum(c.Key, c.Label)
-		return Cell{
-			CellID: CellID{Key: c.Key, Label: c.Label, Kind: RegionSum, Slot: e.region},
-			Span:   span, Value: crdt.PN(v),
-		}
+		return Cell{CellID: e.name(l, c), Span: span, Value: crdt.PN(v)}
 	}
 	out := c.Cell
 	if c.Kind == Daemon {
@@ -234,7 +266,7 @@ func (e *Engine) tellsHere(l *link, c *cell) bool {
 // of another region, as the sum of ours. Of several changes of one sum the last
 // one tells.
 func (e *Engine) tellsSum(l *link, c *cell) bool {
-	if c.Regional || e.aggregator(c) != e.self.ID || e.team(l.peer.Region).aggregator(c.Key) != l.peer.ID {
+	if c.Regional || e.aggregator(c) != e.self.ID || e.teams[l.team].aggregator(c.Key) != l.peer.ID {
 		return false
 	}
 	for i := e.state.keys[c.key].first; i != none; i = e.state.cells[i].fwd {

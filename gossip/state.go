@@ -10,26 +10,27 @@ import (
 const none = int32(-1)
 
 // cell is one cell at rest. Invariants: Value only grows; version is 0 only for
-// a cell that was never published.
+// a cell that was never published. What the walks over changes and chains read
+// lies together, from the cell's name to its key.
 type cell struct {
 	Cell
-	version uint64 // of its last change, in the order of the changes list
+	version    uint64    // of its last change, in the order of the changes list
+	from       crdt.Slot // the peer that told its value, 0 for an own cell
+	prev, next int32     // in the list of changes
+	back, fwd  int32     // in the chain of its key
+	key        int32     // index of its key
+	waiting    bool
+	used       bool
+
 	// since is when the oldest increment of its latest version came.
 	since time.Duration
 	// sent is what of Value.P was in the latest message about it.
 	sent uint64
 	growth
-
-	from       crdt.Slot     // the peer that told its value, 0 for an own cell
-	told       time.Duration // when its value came
-	via        crdt.Slot     // the peer by whose messages its growth is judged
-	prev, next int32         // in the list of changes
-	back, fwd  int32         // in the chain of its key
-	waitBack   int32         // in the list of those that wait
-	waitNext   int32
-	key        int32 // index of its key
-	waiting    bool
-	used       bool
+	told     time.Duration // when its value came
+	via      crdt.Slot     // the peer by whose messages its growth is judged
+	waitBack int32         // in the list of those that wait
+	waitNext int32
 }
 
 // keyEntry is a key that has cells.
@@ -47,8 +48,8 @@ type keyEntry struct {
 // state holds the cells. It never forgets one before its time; when it is
 // full, new ones are refused. It is not safe for concurrent use.
 type state struct {
-	byID  map[CellID]int32
-	byKey map[crdt.Key]int32
+	byID  index // of cells
+	byKey index // of keys
 
 	cells    []cell
 	freeCell []int32
@@ -71,38 +72,31 @@ const maxCellsOfKey = 16_384
 
 func newState(max int) state {
 	return state{
-		byID: map[CellID]int32{}, byKey: map[crdt.Key]int32{}, max: max,
-		head: none, tail: none, waitHead: none, waitTail: none,
+		max: max, head: none, tail: none, waitHead: none, waitTail: none,
 		digests: map[crdt.Slot]*[buckets]crdt.Digest{},
 	}
 }
 
 // find returns a cell's index, none when there is none.
 func (s *state) find(id CellID) int32 {
-	if i, ok := s.byID[id]; ok {
-		return i
-	}
-	return none
+	return s.byID.find(id.hash(), func(i int32) bool { return s.cells[i].CellID == id })
 }
 
 // keyOf returns a key's index, none when it has no cells.
 func (s *state) keyOf(k crdt.Key) int32 {
-	if i, ok := s.byKey[k]; ok {
-		return i
-	}
-	return none
+	return s.byKey.find(hashKey(k), func(i int32) bool { return s.keys[i].key == k })
 }
 
 // add makes an empty cell. It returns none when there is no room.
 func (s *state) add(id CellID, span Span) int32 {
 	k := s.keyOf(id.Key)
-	if len(s.byID) >= s.max || k != none && s.keys[k].cells >= maxCellsOfKey {
+	if s.byID.count >= s.max || k != none && s.keys[k].cells >= maxCellsOfKey {
 		return none
 	}
 	if k == none {
 		k = take(&s.keys, &s.freeKey)
 		s.keys[k] = keyEntry{key: id.Key, first: none}
-		s.byKey[id.Key] = k
+		s.byKey.add(hashKey(id.Key), k)
 	}
 	i := take(&s.cells, &s.freeCell)
 	e := &s.keys[k]
@@ -115,7 +109,7 @@ func (s *state) add(id CellID, span Span) int32 {
 	}
 	e.first = i
 	e.cells++
-	s.byID[id] = i
+	s.byID.add(id.hash(), i)
 	return i
 }
 
@@ -148,10 +142,10 @@ func (s *state) drop(i int32) {
 		s.cells[c.fwd].back = c.back
 	}
 	if e.cells--; e.cells == 0 {
-		delete(s.byKey, e.key)
+		s.byKey.remove(hashKey(e.key), c.key)
 		s.freeKey = append(s.freeKey, c.key)
 	}
-	delete(s.byID, c.CellID)
+	s.byID.remove(c.hash(), i)
 	*c = cell{}
 	s.freeCell = append(s.freeCell, i)
 }

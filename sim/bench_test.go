@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ descriptors:
 // BenchmarkStandard plays a virtual minute; ten must take at most 6 s, at
 // 300,000 events a second or more.
 func BenchmarkStandard(b *testing.B) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as rld sim does
 	for _, c := range []struct {
 		name string
 		o    Options

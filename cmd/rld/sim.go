@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -21,11 +23,21 @@ func newSim(p process) *cobra.Command {
 			"A run is given by its scenario and its seed, and is the same every time. The exit code\n" +
 			"says what was found: 0 nothing, 3 a crash, 4 that replicas did not come to agree in\n" +
 			"time, 5 that something is wrong; 2 is for wrong usage and 1 for what failed around it.",
-		Args: cobra.ArbitraryArgs,
-		RunE: noCommand,
+		Args:             cobra.ArbitraryArgs,
+		RunE:             noCommand,
+		PersistentPreRun: func(*cobra.Command, []string) { collectSeldom(p.environ) },
 	}
 	cmd.AddCommand(newSimList(p), newSimShow(p), newSimRun(p), newSimSwarm(p), newSimReplay(p))
 	return cmd
+}
+
+// collectSeldom lets the heap grow to five times what is in use, unless the
+// environment says otherwise: a run uses some tens of megabytes, and to collect
+// at each doubling takes a tenth of its time.
+func collectSeldom(environ []string) {
+	if !slices.ContainsFunc(environ, func(e string) bool { return strings.HasPrefix(e, "GOGC=") }) {
+		debug.SetGCPercent(400)
+	}
 }
 
 func newSimList(p process) *cobra.Command {

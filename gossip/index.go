@@ -1,0 +1,87 @@
+package gossip
+
+import "github.com/georld/rld/crdt"
+
+// index finds numbered things by a hash of their names: open addressing with
+// linear probing. A map of the standard library would hold the names a second
+// time, and cells are many. The zero value is an empty index.
+//
+// Keys are keyed hashes, so nobody without the secret can make names collide.
+type index struct {
+	slots []indexSlot // length is a power of two, at least a quarter is empty
+	count int
+}
+
+// indexSlot holds a hash and the number plus one, 0 for an empty slot.
+type indexSlot struct {
+	hash   uint32
+	number int32
+}
+
+const minIndexSlots = 16
+
+// find returns the number with a hash for which same is true, none when there
+// is none.
+func (x *index) find(hash uint32, same func(int32) bool) int32 {
+	if x.count == 0 {
+		return none
+	}
+	mask := uint32(len(x.slots) - 1)
+	for i := hash & mask; x.slots[i].number != 0; i = (i + 1) & mask {
+		if s := x.slots[i]; s.hash == hash && same(s.number-1) {
+			return s.number - 1
+		}
+	}
+	return none
+}
+
+// add puts in a number that is not there.
+func (x *index) add(hash uint32, number int32) {
+	if 4*(x.count+1) > 3*len(x.slots) {
+		old := x.slots
+		x.slots = make([]indexSlot, max(minIndexSlots, 2*len(old)))
+		for _, s := range old {
+			if s.number != 0 {
+				x.put(s)
+			}
+		}
+	}
+	x.put(indexSlot{hash, number + 1})
+	x.count++
+}
+
+func (x *index) put(s indexSlot) {
+	mask := uint32(len(x.slots) - 1)
+	i := s.hash & mask
+	for x.slots[i].number != 0 {
+		i = (i + 1) & mask
+	}
+	x.slots[i] = s
+}
+
+// remove takes out a number that is there, and moves those behind it up so
+// that no chain is broken (Knuth, TAOCP 3, 6.4, algorithm R).
+func (x *index) remove(hash uint32, number int32) {
+	mask := uint32(len(x.slots) - 1)
+	i := hash & mask
+	for x.slots[i].number != number+1 {
+		i = (i + 1) & mask
+	}
+	for j := (i + 1) & mask; x.slots[j].number != 0; j = (j + 1) & mask {
+		// The hole may take j unless j's home lies behind the hole.
+		if (j-x.slots[j].hash)&mask >= (j-i)&mask {
+			x.slots[i] = x.slots[j]
+			i = j
+		}
+	}
+	x.slots[i] = indexSlot{}
+	x.count--
+}
+
+// hashKey spreads a key, whose bits are a hash already.
+func hashKey(k crdt.Key) uint32 { return uint32(k.Lo) }
+
+// hash spreads a cell's name.
+func (a *CellID) hash() uint32 {
+	return uint32(mix(a.Key.Lo ^ mix(uint64(a.Label)^uint64(a.Slot)+uint64(a.Kind))))
+}
