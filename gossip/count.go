@@ -27,7 +27,7 @@ func (e *Engine) Add(now time.Duration, k crdt.Key, label int64, span Span, n, l
 	switch {
 	case unsent >= left/(2*uint64(e.busy)) && len(e.links) > 0 && unsent > 0:
 		e.state.touch(i, now)
-		e.hurry(i)
+		e.hurryOwn(i)
 	case e.cfg.Quiet > 0 && e.cfg.Quiet.Milliseconds() <= span.Width/4:
 		e.state.wait(i, now)
 	default:
@@ -36,13 +36,14 @@ func (e *Engine) Add(now time.Duration, k crdt.Key, label int64, span Span, n, l
 	return true
 }
 
-// hurry makes the links that an own cell travels on tell it as soon as they may.
-func (e *Engine) hurry(i int32) {
+// hurryOwn makes the links that an own cell travels on tell it as soon as they
+// may.
+func (e *Engine) hurryOwn(i int32) {
 	k := e.state.cells[i].Key
 	mine := e.mine(k)
 	for _, l := range e.links {
 		if l.local || mine && e.teams[l.team].aggregator(k) == l.peer.ID {
-			l.hurry(i)
+			e.hurry(l, i)
 		}
 	}
 }

@@ -30,6 +30,9 @@ type Engine struct {
 
 	started time.Duration // when the first members came, -1 before
 	synced  bool
+	leaving bool // takes no share any more
+	urgent  bool // a cell was hurried since Messages was called
+	merged  uint64
 	// regrouped is when a daemon of the region came or went last.
 	regrouped time.Duration
 	swept     time.Duration
@@ -53,6 +56,7 @@ const (
 	PeerHeard
 	CellRefused
 	CellStale
+	CellForged
 	RefusalHeard
 	RulesDiverged
 	RulesAgree
@@ -91,6 +95,26 @@ func New(cfg Config, self Peer, shard, shards int) *Engine {
 // Synced reports whether the engine heard each live peer of its region whole
 // once, or waited long enough: from then on it takes its share of work.
 func (e *Engine) Synced() bool { return e.synced }
+
+// Leave makes the engine take no share of the region's work any more, and say
+// so. It goes on telling what it counts.
+func (e *Engine) Leave(now time.Duration) {
+	if !e.leaving {
+		e.leaving = true
+		e.arrange(now)
+	}
+}
+
+// ready reports whether the daemon takes its share of the region's work.
+func (e *Engine) ready() bool { return e.synced && !e.leaving }
+
+// Urgent reports whether cells were hurried since Messages was called: it is
+// worth calling soon.
+func (e *Engine) Urgent() bool { return e.urgent }
+
+// Size returns how many cells are held, and how many told cells were taken in
+// since the start.
+func (e *Engine) Size() (cells int, merged uint64) { return e.state.byID.count, e.merged }
 
 func (e *Engine) event(now time.Duration, k EventKind, p crdt.Slot, r Reason, amount uint64) {
 	if len(e.events) < maxEvents {
@@ -211,7 +235,7 @@ func (e *Engine) arrange(now time.Duration) {
 	e.arranged++
 	was := e.teams
 	e.teams = []team{{region: e.self.Region, slot: e.region}}
-	if e.synced {
+	if e.ready() {
 		e.teams[0].add(e.self.ID, e.self.Name)
 	}
 	e.busy = 1

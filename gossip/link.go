@@ -70,10 +70,11 @@ type told[T any] struct {
 // maxUrgent bounds the cells a link tells at once; more wait for the interval.
 const maxUrgent = 256
 
-// hurry makes the link tell a cell as soon as it may.
-func (l *link) hurry(i int32) {
+// hurry makes a link tell a cell as soon as it may.
+func (e *Engine) hurry(l *link, i int32) {
 	if len(l.urgent) < maxUrgent && !slices.Contains(l.urgent, i) {
 		l.urgent = append(l.urgent, i)
+		e.urgent = true
 	}
 }
 

@@ -14,3 +14,12 @@ type Peer struct {
 	// what its messages say is newer.
 	Ready bool
 }
+
+// Member is a live incarnation and what is needed to reach it.
+type Member struct {
+	Peer
+	// Addr is where it takes the streams of other daemons, host:port.
+	Addr string
+	// Build is its version, for people.
+	Build string
+}

@@ -149,7 +149,8 @@ func (e *Engine) complete(now time.Duration, l *link, m *Message) {
 func (e *Engine) merge(now time.Duration, l *link, m *Message, at int, floor, newest int64) bool {
 	in := &m.Cells[at]
 	if !e.plausible(l, in) {
-		return true // of nobody who may write it: taken and dropped
+		e.event(now, CellForged, l.peer.ID, 0, 1)
+		return true // taken and dropped: it would never be right
 	}
 	if in.End(in.Label) <= floor {
 		e.event(now, CellStale, l.peer.ID, 0, 1)
@@ -212,6 +213,7 @@ func (e *Engine) take(now time.Duration, l *link, m *Message, i int32, in *Cell)
 	if m.Urgent {
 		e.hurryOn(l, i)
 	}
+	e.merged++
 	if is != was {
 		e.changes = append(e.changes, Change{c.Key, c.Label, c.Span, is.P - min(was.P, is.P), is.N - min(was.N, is.N)})
 	}
@@ -226,9 +228,9 @@ func (e *Engine) hurryOn(from *link, i int32) {
 	for _, l := range e.links {
 		switch {
 		case from.local && !l.local && !c.Regional && e.teams[l.team].aggregator(c.Key) == l.peer.ID:
-			l.hurry(i)
+			e.hurry(l, i)
 		case !from.local && l.local:
-			l.hurry(i)
+			e.hurry(l, i)
 		}
 	}
 }

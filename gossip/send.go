@@ -11,6 +11,7 @@ import (
 // Messages returns what is due at now. stamp is the daemon's clock, rules the
 // hash of its rules.
 func (e *Engine) Messages(now time.Duration, stamp hlc.Timestamp, rules uint64) []Message {
+	e.urgent = false
 	due := 0
 	for _, l := range e.links {
 		if e.dueAt(l) <= now {
@@ -46,7 +47,7 @@ const window = 8
 func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules uint64) Message {
 	e.maybeResend(now, l)
 	m := Message{From: e.self.ID, To: l.peer.ID, Shard: e.shard, Shards: e.shards}
-	m.Header = Header{Stamp: stamp, Rules: rules, Ready: e.synced, Nonce: micros(now)}
+	m.Header = Header{Stamp: stamp, Rules: rules, Ready: e.ready(), Nonce: micros(now)}
 	if l.nonce != 0 {
 		m.Echo, m.Held = l.nonce, micros(now-l.nonceAt)
 	}

@@ -14,6 +14,10 @@ type Stats struct {
 	// ClockOffset is how far the clock's physical reading is ahead of the
 	// wall, in nanoseconds.
 	ClockOffset int64
+	// Cells is the replicated cells held, Merged how many told ones were taken
+	// in since the start.
+	Cells  int
+	Merged uint64
 	// ClockForward and ClockBackward count the steps of the wall clock.
 	ClockForward, ClockBackward uint64
 }
@@ -27,6 +31,8 @@ func (s *Stats) Add(o Stats) {
 	for i := range s.Degraded {
 		s.Degraded[i] += o.Degraded[i]
 	}
+	s.Cells += o.Cells
+	s.Merged += o.Merged
 	s.ClockOffset = max(s.ClockOffset, o.ClockOffset)
 	s.ClockForward = max(s.ClockForward, o.ClockForward)
 	s.ClockBackward = max(s.ClockBackward, o.ClockBackward)
@@ -35,7 +41,13 @@ func (s *Stats) Add(o Stats) {
 // Stats returns a snapshot.
 func (n *Node) Stats() Stats {
 	steps := n.clock.Steps()
+	var cells int
+	var merged uint64
+	if n.replica != nil {
+		cells, merged = n.replica.engine.Size()
+	}
 	return Stats{
+		Cells: cells, Merged: merged,
 		LiveKeys: n.live.len(), MaxKeys: n.cfg.MaxKeys, OverflowKeys: n.overflow.len(),
 		Degraded: n.degraded, ClockOffset: int64(n.clock.Offset()),
 		ClockForward: uint64(steps.Forward), ClockBackward: uint64(steps.Backward),

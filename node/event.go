@@ -42,6 +42,9 @@ const (
 	CellRefused
 	// CellStale: a cell of a label that is over was ignored.
 	CellStale
+	// CellForged: a cell that the peer may not tell was ignored: of our own
+	// slot, or with more refunds than hits.
+	CellForged
 	// RefusalHeard: a peer refused a cell of ours; it stays to be sent.
 	RefusalHeard
 	// RuleUnknown: cells of a rule that is not in force here were kept.
@@ -69,7 +72,7 @@ const (
 var eventNames = [...]string{
 	"peer_joined", "peer_left", "peer_silent", "peer_heard", "sender_unknown", "message_misplaced",
 	"drift_rejected", "clock_outlier", "clock_agrees", "jump_held", "jump_adopted",
-	"cell_refused", "cell_stale", "refusal_heard", "rule_unknown", "rules_diverged", "rules_agree",
+	"cell_refused", "cell_stale", "cell_forged", "refusal_heard", "rule_unknown", "rules_diverged", "rules_agree",
 	"sweep_started", "sweep_done", "resent", "bucket_repaired", "counts_restored", "became_ready",
 }
 

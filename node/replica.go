@@ -229,7 +229,7 @@ func (n *Node) Ready() Ready {
 var engineEvents = [...]EventKind{
 	gossip.PeerJoined: PeerJoined, gossip.PeerLeft: PeerLeft,
 	gossip.PeerSilent: PeerSilent, gossip.PeerHeard: PeerHeard,
-	gossip.CellRefused: CellRefused, gossip.CellStale: CellStale, gossip.RefusalHeard: RefusalHeard,
+	gossip.CellRefused: CellRefused, gossip.CellStale: CellStale, gossip.CellForged: CellForged, gossip.RefusalHeard: RefusalHeard,
 	gossip.RulesDiverged: RulesDiverged, gossip.RulesAgree: RulesAgree,
 	gossip.SweepStarted: SweepStarted, gossip.SweepDone: SweepDone, gossip.Resent: Resent,
 	gossip.BucketRepaired: BucketRepaired, gossip.CountsRestored: CountsRestored,
@@ -239,6 +239,18 @@ var engineEvents = [...]EventKind{
 // Synced reports whether the node takes its share of work: it heard each live
 // peer of its region once, or waited long enough.
 func (n *Node) Synced() bool { return n.replica == nil || n.replica.engine.Synced() }
+
+// Urgent reports whether what was counted since the last Ready is worth calling
+// it for at once.
+func (n *Node) Urgent() bool { return n.replica != nil && n.replica.engine.Urgent() }
+
+// Leave makes the node take no share of its region's work any more: it is about
+// to stop. It goes on telling what it counts.
+func (n *Node) Leave(at Instant) {
+	if n.replica != nil {
+		n.replica.engine.Leave(at.Mono)
+	}
+}
 
 // Link is what a node knows of a peer.
 type Link = gossip.Link
