@@ -27,8 +27,10 @@ type EngineConfig struct {
 	MaxKeys int
 	// Secret keys the hash of descriptors.
 	Secret [node.SecretBytes]byte
-	// Seed draws the incarnations of the shards.
+	// Seed draws the incarnation, under which all shards count.
 	Seed [2]uint64
+	// Wall reads the wall clock; nil is that of the system.
+	Wall func() time.Time
 }
 
 // Engine is a Node split by key over shards, a mutex each. It is safe for
@@ -41,7 +43,11 @@ type Engine struct {
 	hasher node.Hasher
 	shards []*shard
 	start  time.Time
+	wall   func() time.Time
 	reload sync.Mutex // one SetRules or Tallies at a time; taken before shards
+
+	hurried atomic.Uint64 // shards with something urgent to send, as a bit set
+	urgent  chan struct{} // holds a token when hurried became more than 0
 
 	unknownDomain atomic.Uint64
 	unmatched     atomic.Uint64
@@ -59,23 +65,28 @@ type shard struct {
 // an uneven split would fill one long before the others.
 const keysPerShard = 4_096
 
+// shards returns into how many parts the keys are split.
+func (c *EngineConfig) shards() int {
+	if c.Shards != 0 {
+		return c.Shards
+	}
+	return 1 << min(6, max(0, bits.Len(uint(max(1, c.MaxKeys)/keysPerShard))-1))
+}
+
 // NewEngine returns an engine without rules: every call is of an unknown
 // domain and passes.
 func NewEngine(c EngineConfig) (*Engine, error) {
-	count := c.Shards
-	if count == 0 {
-		count = 1 << min(6, max(0, bits.Len(uint(max(1, c.MaxKeys)/keysPerShard))-1))
-	}
+	count := c.shards()
 	if count < 1 {
 		return nil, fmt.Errorf("%d shards, want a power of two from 1 to %d, or 0", count, node.MaxShards)
 	}
-	e := &Engine{hasher: node.NewHasher(c.Secret), start: time.Now()}
+	e := &Engine{hasher: node.NewHasher(c.Secret), start: time.Now(), wall: c.Wall, urgent: make(chan struct{}, 1)}
 	for i := range count {
 		nc := c.Node
 		nc.Shard, nc.Shards = i, count
 		// The remainder goes to the first shards, so that the sum is exact.
 		nc.MaxKeys = (c.MaxKeys + count - 1 - i) / count
-		n, err := node.New(nc, rand.New(rand.NewPCG(c.Seed[0], c.Seed[1]+uint64(i))))
+		n, err := node.New(nc, rand.New(rand.NewPCG(c.Seed[0], c.Seed[1])))
 		if err != nil {
 			return nil, fmt.Errorf("shard %d: %w", i, err)
 		}
@@ -108,7 +119,11 @@ func (e *Engine) Rules() *rules.Set { return e.front.Load().Rules() }
 // Now reads both clocks.
 func (e *Engine) Now() node.Instant {
 	t := time.Now()
-	return node.Instant{Mono: t.Sub(e.start), Wall: t.UnixNano()}
+	at := node.Instant{Mono: t.Sub(e.start), Wall: t.UnixNano()}
+	if e.wall != nil {
+		at.Wall = e.wall().UnixNano()
+	}
+	return at
 }
 
 // Check decides a call now. See server.Engine.
@@ -130,8 +145,16 @@ func (e *Engine) CheckAt(at node.Instant, c *node.Call) error {
 		e.shards[bits.TrailingZeros64(m)].node.Probe(at, hits, c.Statuses)
 	}
 	f.Decide(c)
+	hurried := uint64(0)
 	for m := touched; m != 0; m &= m - 1 {
-		e.shards[bits.TrailingZeros64(m)].node.Charge(at, hits, c.Statuses)
+		n := e.shards[bits.TrailingZeros64(m)].node
+		n.Charge(at, hits, c.Statuses)
+		if n.Urgent() {
+			hurried |= m & -m
+		}
+	}
+	if hurried != 0 {
+		e.hurry(hurried)
 	}
 	return nil
 }
@@ -193,7 +216,7 @@ func (e *Engine) unlock(set uint64) {
 // each tickInterval.
 func (e *Engine) Tick(at node.Instant) {
 	for _, s := range e.shards {
-		s.mu.Lock()
+		s.lock()
 		s.node.Tick(at)
 		s.mu.Unlock()
 	}

@@ -35,6 +35,26 @@ type Header struct {
 	Nonce, Echo, Held uint64
 }
 
+// Unite gives the messages of one daemon's shards to one peer one header, as
+// they travel in one frame: each shard knows of the peer by what was said to
+// itself. The oldest echo is true for all of them; a newer one would say that
+// something was heard which was not. msgs is not empty.
+func Unite(msgs []Message) {
+	h := msgs[0].Header
+	for i := range msgs[1:] {
+		o := &msgs[i+1].Header
+		h.Stamp = max(h.Stamp, o.Stamp)
+		h.Ready = h.Ready && o.Ready
+		h.Nonce = max(h.Nonce, o.Nonce)
+		if o.Echo < h.Echo {
+			h.Echo, h.Held = o.Echo, o.Held
+		}
+	}
+	for i := range msgs {
+		msgs[i].Header = h
+	}
+}
+
 // Part is what one shard says. Versions are those of the sender's shard; they
 // grow with each change of one of its cells.
 type Part struct {

@@ -91,7 +91,7 @@ func (w *World) post(d *Daemon, out []gossip.Message) {
 }
 
 func (w *World) postOne(d *Daemon, msgs []gossip.Message) {
-	unite(msgs)
+	gossip.Unite(msgs)
 	if s := msgs[0].Stamp; s > d.stamp {
 		d.stamp, d.stampAt = s, w.now
 	}
@@ -107,25 +107,6 @@ func (w *World) postOne(d *Daemon, msgs []gossip.Message) {
 	m := &w.members[to]
 	if m.daemon != d.Index {
 		w.send(d.Index, m.daemon, m.name, frame)
-	}
-}
-
-// unite gives the messages of one frame one header: each shard of a daemon
-// knows of the peer by what was said to itself. The oldest echo is true for
-// all of them; a newer one would say that something was heard which was not.
-func unite(msgs []gossip.Message) {
-	h := msgs[0].Header
-	for i := range msgs[1:] {
-		o := &msgs[i+1].Header
-		h.Stamp = max(h.Stamp, o.Stamp)
-		h.Ready = h.Ready && o.Ready
-		h.Nonce = max(h.Nonce, o.Nonce)
-		if o.Echo < h.Echo {
-			h.Echo, h.Held = o.Echo, o.Held
-		}
-	}
-	for i := range msgs {
-		msgs[i].Header = h
 	}
 }
 

@@ -1,0 +1,118 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/node"
+)
+
+// eventLog counts what happens to the shards of a replica, and logs what
+// people should know of it. take belongs to one goroutine; the counts may be
+// read by any.
+type eventLog struct {
+	log    *slog.Logger
+	name   func(crdt.Slot) string // of an incarnation, for people
+	counts [64]atomic.Uint64      // by kind
+	said   map[eventKey]time.Duration
+}
+
+// eventKey is what is said once in a while at most.
+type eventKey struct {
+	kind node.EventKind
+	peer crdt.Slot
+}
+
+const (
+	// eventQuiet is for how long the same is not said again.
+	eventQuiet = 10 * time.Second
+	// maxSaid bounds what is remembered of that.
+	maxSaid = 1_024
+)
+
+// eventWords is what is said of the kinds that are worth a line.
+var eventWords = map[node.EventKind]struct {
+	level slog.Level
+	text  string
+}{
+	node.PeerJoined:    {slog.LevelDebug, "a peer is there"},
+	node.PeerLeft:      {slog.LevelDebug, "a peer is gone"},
+	node.PeerSilent:    {slog.LevelWarn, "a peer is silent: what it admits is not seen"},
+	node.PeerHeard:     {slog.LevelInfo, "a silent peer is heard again"},
+	node.DriftRejected: {slog.LevelWarn, "a peer's clock is too far ahead and is not followed"},
+	node.ClockOutlier:  {slog.LevelError, "this daemon's clock is off by most others': correct it"},
+	node.ClockAgrees:   {slog.LevelInfo, "this daemon's clock agrees with the others again"},
+	node.JumpHeld:      {slog.LevelWarn, "the wall clock jumped ahead and is not followed until others do"},
+	node.JumpAdopted:   {slog.LevelInfo, "the jump of the wall clock is followed"},
+	node.CellRefused:   {slog.LevelWarn, "counts of a peer are refused"},
+	node.CellForged:    {slog.LevelWarn, "a peer tells counts that it cannot know: ignored"},
+	node.RulesDiverged: {slog.LevelWarn, "a peer has other rules"},
+	node.RulesAgree:    {slog.LevelInfo, "a peer has the same rules again"},
+	node.CountsRestored: {slog.LevelInfo,
+		"other regions remembered counts that no daemon of this region knew"},
+}
+
+// ofShard reports whether a kind is of each shard's own cells; all others are
+// of the daemon, and every shard has them.
+func ofShard(k node.EventKind) bool {
+	switch k {
+	case node.CellRefused, node.CellStale, node.CellForged, node.RefusalHeard,
+		node.RuleUnknown, node.Resent, node.BucketRepaired, node.CountsRestored:
+		return true
+	}
+	return false
+}
+
+// take takes in the events of a shard.
+func (l *eventLog) take(shard int, events []node.Event) {
+	for _, e := range events {
+		own := ofShard(e.Kind)
+		if !own && shard != 0 || int(e.Kind) >= len(l.counts) {
+			continue
+		}
+		if own {
+			l.counts[e.Kind].Add(max(1, e.Amount))
+		} else {
+			l.counts[e.Kind].Add(1)
+		}
+		l.say(e)
+	}
+}
+
+func (l *eventLog) say(e node.Event) {
+	words, ok := eventWords[e.Kind]
+	if !ok {
+		return
+	}
+	key := eventKey{e.Kind, e.Peer}
+	if last, ok := l.said[key]; ok && e.At-last < eventQuiet {
+		return
+	}
+	if l.said == nil || len(l.said) >= maxSaid {
+		l.said = map[eventKey]time.Duration{}
+	}
+	l.said[key] = e.At
+	attrs := []any{"event", e.Kind.String()}
+	if e.Peer != 0 {
+		attrs = append(attrs, "peer", l.name(e.Peer))
+	}
+	if e.Reason != 0 {
+		attrs = append(attrs, "reason", e.Reason.String())
+	}
+	if e.Amount != 0 {
+		attrs = append(attrs, "amount", e.Amount)
+	}
+	l.log.Log(context.Background(), words.level, words.text, attrs...)
+}
+
+// counted returns how often each kind happened, by name.
+func (l *eventLog) counted() map[string]uint64 {
+	out := make(map[string]uint64)
+	for _, k := range node.EventKinds() {
+		out[k.String()] = l.counts[k].Load()
+	}
+	return out
+}

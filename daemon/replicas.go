@@ -1,0 +1,155 @@
+package daemon
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/node"
+)
+
+// Slot returns the incarnation under which the engine counts.
+func (e *Engine) Slot() crdt.Slot { return e.shards[0].node.Slot() }
+
+// Shards returns into how many parts the keys are split.
+func (e *Engine) Shards() int { return len(e.shards) }
+
+// hurry makes the shards of a set be looked at soon. It neither waits nor
+// allocates.
+func (e *Engine) hurry(shards uint64) {
+	if e.hurried.Or(shards)&shards == shards {
+		return // somebody has said so
+	}
+	select {
+	case e.urgent <- struct{}{}:
+	default:
+	}
+}
+
+// Peers tells all shards which incarnations are live, of all regions.
+func (e *Engine) Peers(at node.Instant, peers []gossip.Peer) {
+	for _, s := range e.shards {
+		s.lock()
+		s.node.Peers(at, peers)
+		s.mu.Unlock()
+	}
+}
+
+// Step takes in the message of a peer's shard. See node.Node.Step; a message
+// for a shard that is not there is refused as misplaced.
+func (e *Engine) Step(at node.Instant, m *gossip.Message) error {
+	if m.Shards != len(e.shards) || m.Shard < 0 || m.Shard >= len(e.shards) {
+		return &gossip.ShardsError{Theirs: m.Shards, Ours: len(e.shards)}
+	}
+	s := e.shards[m.Shard]
+	s.lock()
+	defer s.mu.Unlock()
+	err := s.node.Step(at, m)
+	if s.node.Urgent() {
+		e.hurry(1 << m.Shard)
+	}
+	return err
+}
+
+// turn ticks a shard and returns what it wants done.
+func (e *Engine) turn(at node.Instant, shard int) node.Ready {
+	s := e.shards[shard]
+	s.lock()
+	defer s.mu.Unlock()
+	s.node.Tick(at)
+	return s.node.Ready()
+}
+
+// Synced reports whether all shards take their share of the region's work.
+func (e *Engine) Synced() bool {
+	for _, s := range e.shards {
+		s.lock()
+		synced := s.node.Synced()
+		s.mu.Unlock()
+		if !synced {
+			return false
+		}
+	}
+	return true
+}
+
+// Leave makes all shards take no share any more, and look at what to send.
+func (e *Engine) Leave(at node.Instant) {
+	for i, s := range e.shards {
+		s.lock()
+		s.node.Leave(at)
+		s.mu.Unlock()
+		e.hurry(1 << i)
+	}
+}
+
+// Links describes the peers, by their IDs: of what the shards know of one the
+// oldest and the least.
+func (e *Engine) Links(at node.Instant) []node.Link {
+	var all []node.Link
+	for i, s := range e.shards {
+		s.lock()
+		links := s.node.Links(at)
+		s.mu.Unlock()
+		if i == 0 {
+			all = links
+			continue
+		}
+		all = worst(all, links)
+	}
+	return all
+}
+
+// worst joins two descriptions of peers. A peer that came or went between them
+// is left out.
+func worst(a, b []node.Link) []node.Link {
+	out := a[:0]
+	for i, j := 0, 0; i < len(a) && j < len(b); {
+		switch x, y := &a[i], &b[j]; {
+		case x.Peer.ID < y.Peer.ID:
+			i++
+		case x.Peer.ID > y.Peer.ID:
+			j++
+		default:
+			l := *x
+			l.Age, l.Unsent = older(x.Age, y.Age), older(x.Unsent, y.Unsent)
+			if x.RTT < 0 || y.RTT >= 0 && y.RTT < x.RTT {
+				l.RTT = y.RTT
+			}
+			if y.Head-min(y.Head, y.Acked) > x.Head-min(x.Head, x.Acked) {
+				l.Acked, l.Head, l.Contiguous = y.Acked, y.Head, y.Contiguous
+			}
+			l.Silent, l.Differs = x.Silent || y.Silent, x.Differs || y.Differs
+			out = append(out, l)
+			i, j = i+1, j+1
+		}
+	}
+	return out
+}
+
+// older returns the greater of two ages, of which -1 is never.
+func older(a, b time.Duration) time.Duration {
+	if a < 0 || b < 0 {
+		return -1
+	}
+	return max(a, b)
+}
+
+// flushed reports whether all live peers of the region have all that was
+// counted here.
+func (e *Engine) flushed(at node.Instant, region string) bool {
+	for _, l := range e.Links(at) {
+		if l.Peer.Region == region && !l.Silent && l.Acked < l.Head {
+			return false
+		}
+	}
+	return true
+}
+
+// each visits the shards of a bit set in ascending order.
+func each(set uint64, visit func(shard int)) {
+	for ; set != 0; set &= set - 1 {
+		visit(bits.TrailingZeros64(set))
+	}
+}

@@ -1,0 +1,179 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/wire"
+)
+
+// rig is engines of several regions whose replicators hand frames to each
+// other: all of a daemon but its sockets.
+type rig struct {
+	tb      testing.TB
+	engines map[crdt.Slot]*Engine
+	order   []*Engine
+	frames  int
+	mu      sync.Mutex // guards frames and cut
+	cut     map[crdt.Slot]bool
+}
+
+// newRig starts an engine of each region that is named, until ctx ends.
+func newRig(ctx context.Context, tb testing.TB, wg *sync.WaitGroup, set *rules.Set, regions ...string) *rig {
+	r := &rig{tb: tb, engines: map[crdt.Slot]*Engine{}, cut: map[crdt.Slot]bool{}}
+	var peers []gossip.Peer
+	for i, region := range regions {
+		nc := node.Default()
+		nc.Region, nc.Name = region, fmt.Sprintf("%s-%d", region, i)
+		nc.Gossip.FrameCells = 512
+		e, err := NewEngine(EngineConfig{Node: nc, Shards: 4, MaxKeys: 10_000, Seed: [2]uint64{1, uint64(i)}})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		e.SetRules(set, node.FrontOptions{})
+		r.engines[e.Slot()] = e
+		r.order = append(r.order, e)
+		peers = append(peers, gossip.Peer{ID: e.Slot(), Name: nc.Name, Region: region, Ready: true})
+	}
+	for _, e := range r.order {
+		e.Peers(e.Now(), peers)
+		rep := &replicator{engine: e, send: r.deliver, happened: func(int, []node.Event) {}}
+		wg.Go(func() { rep.run(ctx) })
+	}
+	return r
+}
+
+// deliver hands a frame to whom it is for, at once.
+func (r *rig) deliver(to crdt.Slot, frame []byte) bool {
+	msgs, err := wire.Decode(frame)
+	if err != nil {
+		r.tb.Error(err)
+		return false
+	}
+	r.mu.Lock()
+	r.frames++
+	lost := r.cut[to] || r.cut[msgs[0].From]
+	r.mu.Unlock()
+	if lost {
+		return false
+	}
+	e := r.engines[to]
+	for i := range msgs {
+		if err := e.Step(e.Now(), &msgs[i]); err != nil {
+			r.tb.Error(err)
+		}
+	}
+	return true
+}
+
+// ask charges one hit of a user and returns what remains, -1 for a denial.
+func ask(tb testing.TB, e *Engine, user string) int64 {
+	c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(1, "user", user)}}
+	if err := e.Check(&c); err != nil {
+		tb.Fatal(err)
+	}
+	if !c.Decision.Allowed {
+		return -1
+	}
+	return int64(c.Statuses[0].Remaining)
+}
+
+// userRule limits each user to n hits a minute.
+func userRule(tb testing.TB, n uint32) *rules.Set {
+	set, err := rules.NewSet([]rules.DomainNode{{Name: "edge", Children: []rules.Node{{
+		Key: "user", Limit: &rules.Limit{Unit: rules.Minute, Multiplier: 1, Requests: n},
+	}}}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return set
+}
+
+// TestReplicatorsAgree: what one daemon counts the others know within two
+// intervals in the region and soon in the other, of every shard; near the limit
+// sooner than that.
+func TestReplicatorsAgree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer cancel()
+		r := newRig(ctx, t, &wg, userRule(t, 100), "eu", "eu", "us")
+		time.Sleep(5 * time.Second)
+		for i, e := range r.order {
+			if !e.Synced() {
+				t.Errorf("daemon %d is not ready", i)
+			}
+		}
+		for i := range 40 {
+			ask(t, r.order[0], fmt.Sprint(i))
+		}
+		time.Sleep(200 * time.Millisecond)
+		for i := range 40 {
+			if got := ask(t, r.order[1], fmt.Sprint(i)); got != 98 {
+				t.Errorf("user %d in the region: %d remain, want 98", i, got)
+			}
+		}
+		time.Sleep(time.Second)
+		for i := range 40 {
+			if got := ask(t, r.order[2], fmt.Sprint(i)); got != 97 {
+				t.Errorf("user %d in the other region: %d remain, want 97", i, got)
+			}
+		}
+		for range 95 {
+			ask(t, r.order[0], "0")
+		}
+		time.Sleep(30 * time.Millisecond)
+		// Two hits are left; the slope by which the key grew may forbid them.
+		if got := ask(t, r.order[1], "0"); got > 1 {
+			t.Errorf("near the limit: %d remain after 30 ms", got)
+		}
+	})
+}
+
+// TestLeavingIsFlushed: a daemon that leaves knows when the others have all.
+func TestLeavingIsFlushed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		defer cancel()
+		r := newRig(ctx, t, &wg, userRule(t, 100), "eu", "eu")
+		time.Sleep(5 * time.Second)
+		a := r.order[0]
+		r.mu.Lock()
+		r.cut[r.order[1].Slot()] = true
+		r.mu.Unlock()
+		ask(t, a, "x")
+		a.Leave(a.Now())
+		time.Sleep(150 * time.Millisecond)
+		if a.flushed(a.Now(), "eu") {
+			t.Error("flushed while nothing gets through")
+		}
+		r.mu.Lock()
+		clear(r.cut)
+		r.mu.Unlock()
+		time.Sleep(2 * time.Second)
+		if !a.flushed(a.Now(), "eu") {
+			t.Error("not flushed in two seconds")
+		}
+	})
+}
+
+// TestShardsMustAgree: a message of another split is refused.
+func TestShardsMustAgree(t *testing.T) {
+	e := newEngine(t, 10)
+	for _, m := range []gossip.Message{{Shards: 2}, {Shards: e.Shards(), Shard: e.Shards()}, {Shards: e.Shards(), Shard: -1}} {
+		if err := e.Step(e.Now(), &m); err == nil {
+			t.Errorf("shard %d of %d was taken", m.Shard, m.Shards)
+		}
+	}
+}
