@@ -101,6 +101,15 @@ func (e *Engine) Links(at node.Instant) []node.Link {
 	return all
 }
 
+// Offsets returns by how much the peers' clocks are ahead; see
+// node.Node.Offsets. Any shard knows.
+func (e *Engine) Offsets() map[crdt.Slot]time.Duration {
+	s := e.shards[0]
+	s.lock()
+	defer s.mu.Unlock()
+	return s.node.Offsets()
+}
+
 // worst joins two descriptions of peers. A peer that came or went between them
 // is left out.
 func worst(a, b []node.Link) []node.Link {

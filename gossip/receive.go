@@ -183,6 +183,7 @@ func (e *Engine) plausible(l *link, in *Cell) bool {
 
 // take joins a cell into the one at i.
 func (e *Engine) take(now time.Duration, l *link, m *Message, i int32, in *Cell) {
+	e.merged++
 	c := &e.state.cells[i]
 	was := c.Value
 	is := crdt.PN{P: max(was.P, in.Value.P), N: max(was.N, in.Value.N)}
@@ -213,7 +214,6 @@ func (e *Engine) take(now time.Duration, l *link, m *Message, i int32, in *Cell)
 	if m.Urgent {
 		e.hurryOn(l, i)
 	}
-	e.merged++
 	if is != was {
 		e.changes = append(e.changes, Change{c.Key, c.Label, c.Span, is.P - min(was.P, is.P), is.N - min(was.N, is.N)})
 	}

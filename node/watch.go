@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 )
 
@@ -32,6 +33,21 @@ func (n *Node) observe(at Instant, now int64, m *gossip.Message) {
 		}
 	}
 	r.clocks[m.From] = is
+}
+
+// Offsets returns by how much the peers' clocks are ahead, of those where that
+// is known, to within half a round trip.
+func (n *Node) Offsets() map[crdt.Slot]time.Duration {
+	if n.replica == nil {
+		return nil
+	}
+	out := make(map[crdt.Slot]time.Duration, len(n.replica.clocks))
+	for id, c := range n.replica.clocks {
+		if c.high != math.MaxInt64 {
+			out[id] = time.Duration(c.low+c.high) * time.Millisecond / 2
+		}
+	}
+	return out
 }
 
 // watchClock compares this clock with the peers'. A wall clock that leapt ahead

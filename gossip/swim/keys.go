@@ -1,0 +1,80 @@
+package swim
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// maxKeys bounds the keyring: each packet of a stranger is tried with all.
+const maxKeys = 8
+
+// newKeyring returns nil for no keys: plain.
+func newKeyring(keys [][]byte) (*memberlist.Keyring, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	if err := checkKeys(keys); err != nil {
+		return nil, err
+	}
+	keys = cloneKeys(keys)
+	return memberlist.NewKeyring(keys, keys[0])
+}
+
+func checkKeys(keys [][]byte) error {
+	if len(keys) == 0 {
+		return errors.New("no key is left; list at least one")
+	}
+	if len(keys) > maxKeys {
+		return fmt.Errorf("%d keys, at most %d are kept", len(keys), maxKeys)
+	}
+	for i, k := range keys {
+		if n := len(k); n != 16 && n != 24 && n != 32 {
+			return fmt.Errorf("key %d of %d: %d bytes, must be 16, 24 or 32", i+1, len(keys), n)
+		}
+	}
+	return nil
+}
+
+func cloneKeys(keys [][]byte) [][]byte {
+	out := make([][]byte, len(keys))
+	for i, k := range keys {
+		out[i] = bytes.Clone(k)
+	}
+	return out
+}
+
+// replaceKeys makes ring hold keys in their order. The keys stay the caller's.
+//
+// RemoveKey moves the keys behind the removed one in the slice that GetKeys
+// has handed out, while a packet may be being tried with it. So the keys that
+// go are first moved to the end, where nothing is behind them.
+func replaceKeys(ring *memberlist.Keyring, keys [][]byte) error {
+	if err := checkKeys(keys); err != nil {
+		return err
+	}
+	keys = cloneKeys(keys)
+	for _, k := range keys {
+		if err := ring.AddKey(k); err != nil {
+			return err
+		}
+	}
+	for _, k := range slices.Backward(keys) { // the last one used is the first
+		if err := ring.UseKey(k); err != nil {
+			return err
+		}
+	}
+	for {
+		have := ring.GetKeys()
+		last := have[len(have)-1]
+		if slices.ContainsFunc(keys, func(k []byte) bool { return bytes.Equal(k, last) }) {
+			return nil
+		}
+		if err := ring.RemoveKey(last); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package swim
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+)
+
+// The bounds of what a daemon says of itself, in bytes. Together they stay
+// below the 512 that memberlist allows for metadata.
+const (
+	maxName   = 128 // travels beside the metadata
+	maxRegion = 64
+	maxAddr   = 255
+	maxBuild  = 64
+)
+
+// metaVersion is the first byte of the metadata. A later release may append
+// fields, which this one ignores; one that changes the meaning of those that
+// are here needs another version, and daemons of both refuse each other.
+const metaVersion = 1
+
+// The flags of the metadata, the second byte. Unknown ones are ignored.
+const (
+	flagReady  = 1 << iota // takes its share of work
+	flagAsking             // asks who holds its name: not a member yet
+)
+
+// metaFixed is the length of version, flags and slot.
+const metaFixed = 2 + 8
+
+// meta is what a daemon says of itself beside its name and its membership
+// address.
+type meta struct {
+	id            crdt.Slot
+	ready, asking bool
+	region        string
+	addr          string // of its streams
+	build         string
+}
+
+// append adds the encoding of m to b: version, flags, slot (big endian), and
+// region, addr and build with a byte of length each. m must be valid.
+func (m meta) append(b []byte) []byte {
+	var flags byte
+	if m.ready {
+		flags |= flagReady
+	}
+	if m.asking {
+		flags |= flagAsking
+	}
+	b = append(b, metaVersion, flags)
+	b = binary.BigEndian.AppendUint64(b, uint64(m.id))
+	for _, s := range []string{m.region, m.addr, m.build} {
+		b = append(b, byte(len(s)))
+		b = append(b, s...)
+	}
+	return b
+}
+
+// decodeMeta reads what append wrote. It takes any input, and what it returns
+// without an error is valid.
+func decodeMeta(b []byte) (meta, error) {
+	if len(b) == 0 {
+		return meta{}, errors.New("no metadata; is it a daemon of rld?")
+	}
+	if b[0] != metaVersion {
+		return meta{}, fmt.Errorf("metadata of version %d, this daemon reads version %d", b[0], metaVersion)
+	}
+	if len(b) < metaFixed {
+		return meta{}, fmt.Errorf("metadata of %d bytes, at least %d are needed", len(b), metaFixed)
+	}
+	m := meta{
+		ready:  b[1]&flagReady != 0,
+		asking: b[1]&flagAsking != 0,
+		id:     crdt.Slot(binary.BigEndian.Uint64(b[2:])),
+	}
+	b = b[metaFixed:]
+	for _, s := range []*string{&m.region, &m.addr, &m.build} {
+		if len(b) == 0 || len(b)-1 < int(b[0]) {
+			return meta{}, errors.New("metadata cut short")
+		}
+		n := 1 + int(b[0])
+		*s = string(b[1:n])
+		b = b[n:]
+	}
+	if err := m.check(); err != nil {
+		return meta{}, err
+	}
+	return m, nil
+}
+
+// check returns an error that names the first field that is out of bounds.
+func (m meta) check() error {
+	if m.id == 0 {
+		return errors.New("slot 0 names no incarnation")
+	}
+	if err := checkText("region", m.region, 1, maxRegion); err != nil {
+		return err
+	}
+	if err := checkText("build", m.build, 0, maxBuild); err != nil {
+		return err
+	}
+	if err := checkText("stream address", m.addr, 1, maxAddr); err != nil {
+		return err
+	}
+	host, port, err := net.SplitHostPort(m.addr)
+	if err != nil || host == "" {
+		return fmt.Errorf("stream address %q is not host:port", m.addr)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("stream address %q: the port must be a number from 1 to 65535", m.addr)
+	}
+	return nil
+}
+
+// checkText holds what ends up in logs and tables to printable text of least
+// to most bytes.
+func checkText(what, s string, least, most int) error {
+	if len(s) < least || len(s) > most {
+		return fmt.Errorf("%s of %d bytes, must be %d to %d", what, len(s), least, most)
+	}
+	if !utf8.ValidString(s) {
+		return fmt.Errorf("%s %q is not UTF-8", what, s)
+	}
+	for _, r := range s {
+		if !unicode.IsPrint(r) {
+			return fmt.Errorf("%s %q holds what cannot be printed", what, s)
+		}
+	}
+	return nil
+}
+
+// member joins a name with what its daemon said of itself.
+func (m meta) member(name string) gossip.Member {
+	return gossip.Member{
+		Peer:  gossip.Peer{ID: m.id, Name: name, Region: m.region, Ready: m.ready},
+		Addr:  m.addr,
+		Build: m.build,
+	}
+}
+
+// metaOf is the reverse of member, for the daemon itself.
+func metaOf(m gossip.Member) meta {
+	return meta{id: m.ID, ready: m.Ready, region: m.Region, addr: m.Addr, build: m.Build}
+}
