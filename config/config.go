@@ -18,8 +18,8 @@ type Config struct {
 	HTTP  HTTP
 	Admin Admin
 
-	// Insecure lets a listener off loopback answer without TLS. Without it
-	// such a listener is refused.
+	// Insecure lets a listener off loopback answer without TLS, and streams to
+	// other daemons leave the machine without it. Otherwise they are refused.
 	Insecure bool
 
 	Limits Limits
@@ -32,7 +32,20 @@ type Config struct {
 	// its own: a power of two up to 64; 0 picks by max_keys.
 	Shards int
 
+	// Region is the region the daemon lives in; "" is a daemon alone, for
+	// which Name, Peer, Swim, Regions and Gossip mean nothing and must be left
+	// at their defaults. Name is the daemon's name, of its own in the cluster;
+	// "" takes that of the host. Both are 1 to 63 letters, digits, dots,
+	// underscores and dashes.
+	Region, Name string
+
 	Cluster Cluster
+	Peer    Peer
+	Swim    Swim
+	// Regions are the regions of the cluster, at most 64. The own one may be
+	// among them, and must be if they have weights.
+	Regions []Region
+	Gossip  Gossip
 	Clock   Clock
 
 	// Shadow passes every call; statuses keep what they would have been.
@@ -112,13 +125,6 @@ type Limits struct {
 	NearRatio rules.PPM
 }
 
-// Cluster is what the daemons of one cluster have in common.
-type Cluster struct {
-	// SecretFile holds the secret that keys are hashed with; "" draws one at
-	// start, which is right for a daemon alone. See ReadSecret.
-	SecretFile string
-}
-
 // Clock is how far clocks are trusted.
 type Clock struct {
 	// MaxOffset is how far ahead another daemon's clock may be and still move
@@ -177,6 +183,9 @@ func Default() Config {
 		Admin:   Admin{Addr: "127.0.0.1:6070"},
 		Limits:  Limits{Names: NamesYAML, Poll: time.Second, NearRatio: 80 * rules.Percent},
 		MaxKeys: 1_000_000,
+		Peer:    defaultPeer(),
+		Swim:    defaultSwim(),
+		Gossip:  defaultGossip(),
 		Clock:   Clock{MaxOffset: 250 * time.Millisecond},
 		RLS: RLS{
 			LimitHeader:     "RateLimit-Limit",

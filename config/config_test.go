@@ -43,7 +43,8 @@ func TestEveryValueIsAField(t *testing.T) {
 func TestEveryFieldHasAValueOfItsOwn(t *testing.T) {
 	other := map[string]string{
 		"bool": "true", "duration": "42s", "int": "42", "ratio": "0.42", "host:port": "localhost:42",
-		"path": "x42", "url": "https://x42", "name": "X42",
+		"host:port,...": "localhost:42,localhost:43",
+		"path":          "x42", "url": "https://x42", "name": "X42",
 		"http.headers": "legacy", "limits.names": "all", "log.level": "error", "log.format": "json",
 	}
 	for i, f := range Fields() {
@@ -72,7 +73,8 @@ func TestEveryFieldHasAValueOfItsOwn(t *testing.T) {
 	}
 }
 
-// leaves counts the values in a struct of structs; the mapping is one.
+// leaves counts the values in a struct of structs; the mapping is one, and so
+// is a list.
 func leaves(t reflect.Type) int {
 	if t.Kind() != reflect.Struct || t.Name() == "Mapping" {
 		return 1
@@ -148,5 +150,23 @@ func TestExposed(t *testing.T) {
 	c.Insecure = true
 	if err := c.Validate(); err != nil {
 		t.Errorf("with insecure: %v", err)
+	}
+}
+
+// What daemons tell each other is in plain text without TLS, and the membership
+// without a key; neither is open at a daemon alone.
+func TestExposedToPeers(t *testing.T) {
+	c := Default()
+	c.Peer.Addr, c.Swim.Addr = "10.0.0.1:7070", "10.0.0.1:7946"
+	if got := c.Exposed(); got != nil {
+		t.Errorf("alone: %v", got)
+	}
+	c.Region = "r"
+	if diff := cmp.Diff([]string{"peer.addr 10.0.0.1:7070", "swim.addr 10.0.0.1:7946"}, c.Exposed()); diff != "" {
+		t.Error(diff)
+	}
+	c.Cluster.SecretFile, c.Peer.TLS = "secret", TLS{"cert", "key", "ca"}
+	if got := c.Exposed(); got != nil {
+		t.Errorf("encrypted: %v", got)
 	}
 }

@@ -14,8 +14,8 @@ import (
 // "rld.yaml:12", "env RLD_MAX_KEYS", "flag --max-keys".
 type Origin string
 
-// originDefault is the origin of a value nobody set.
-const originDefault Origin = "default"
+// OriginDefault is the origin of a value that nobody set.
+const OriginDefault Origin = "default"
 
 func fromFlag(name string) Origin { return Origin("flag --" + name) }
 
@@ -23,7 +23,9 @@ func fromEnv(names ...string) Origin { return Origin("env " + strings.Join(names
 
 // Fault is one thing that is wrong with the settings.
 type Fault struct {
-	// Field is the setting at fault, "" when it is about none of ours.
+	// Field is the setting at fault, or the part of one that holds several
+	// values: "swim.seeds[1]", "regions.eu-west-1.peers". It is "" when it is
+	// about none of ours.
 	Field string
 	// Problem says what is wrong and what would be right.
 	Problem string
@@ -38,6 +40,10 @@ type Fault struct {
 	Line, Column int
 	// File is the path of that file.
 	File string
+
+	// asks is another setting without which there would be no fault: its
+	// place is shown where Field has none because nobody gave it.
+	asks string
 }
 
 // Error names the place, the field, and what would be right; the line of a
@@ -64,7 +70,7 @@ func (f *Fault) head() string {
 		return ""
 	case f.Field == "":
 		return string(f.Origin) + ": "
-	case f.Origin == "" || f.Origin == originDefault:
+	case f.Origin == "" || f.Origin == OriginDefault:
 		return f.Field + ": "
 	}
 	return fmt.Sprintf("%s (%s): ", f.Field, f.Origin)

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -17,6 +16,9 @@ type Field struct {
 	Flag string
 	// Env is its environment variable, "RLD_GRPC_ADDR"; "" likewise.
 	Env string
+	// Group is the heading it stands under in a list, the same for all that
+	// follow each other there.
+	Group string
 	// Usage is one line about it, Kind the kind of value it takes.
 	Usage, Kind string
 	// Default is what holds when nothing is said.
@@ -30,7 +32,7 @@ func Fields() []Field {
 	out := make([]Field, len(table))
 	for i := range table {
 		f := &table[i]
-		out[i] = Field{Name: f.name, Flag: f.flag, Env: f.env(), Usage: f.usage, Kind: f.kind, Default: f.get()}
+		out[i] = Field{Name: f.name, Flag: f.flag, Env: f.env(), Group: f.group, Usage: f.usage, Kind: f.kind, Default: f.get()}
 	}
 	return out
 }
@@ -38,9 +40,10 @@ func Fields() []Field {
 // field is one setting bound to a Config.
 type field struct {
 	name, flag, usage string
+	group             string
 	value
-	// node takes the setting from a file where it is no single value; nil
-	// for all others.
+	// node takes the setting from a file where it may be more than a single
+	// value; nil for all others. Its error may be nodeFaults.
 	node func(n *yaml.Node) error
 	// hint ends what is said of a fault inside such a value.
 	hint string
@@ -56,7 +59,23 @@ func (f *field) env() string {
 
 // fields binds every setting to c.
 func fields(c *Config) []field {
-	return slices.Concat(listenerFields(c), limitFields(c), answerFields(c), processFields(c))
+	var out []field
+	for _, g := range []struct {
+		name   string
+		fields []field
+	}{
+		{"Listeners", listenerFields(c)},
+		{"Limits", limitFields(c)},
+		{"Answers", answerFields(c)},
+		{"Cluster", clusterFields(c)},
+		{"Process", processFields(c)},
+	} {
+		for _, f := range g.fields {
+			f.group = g.name
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 func listenerFields(c *Config) []field {
@@ -86,7 +105,7 @@ func listenerFields(c *Config) []field {
 		{name: "admin.addr", flag: "admin-addr", value: text(&c.Admin.Addr, "host:port"),
 			usage: "where metrics, health and pprof are served"},
 		{name: "insecure", flag: "insecure", value: boolean(&c.Insecure),
-			usage: "let listeners off loopback answer without TLS"},
+			usage: "let listeners and streams off loopback do without TLS"},
 	}
 }
 
@@ -129,14 +148,62 @@ func answerFields(c *Config) []field {
 	}
 }
 
+// ofCluster begins the names of the settings that mean nothing to a daemon
+// alone.
+var ofCluster = []string{"name", "peer.", "swim.", "regions", "gossip."}
+
+func clusterFields(c *Config) []field {
+	const otherwise = "what is listened on"
+	seeds, readSeeds := addresses(&c.Swim.Seeds)
+	regions, readRegions := regionMap(&c.Regions)
+	return []field{
+		{name: "region", flag: "region", value: given(&c.Region, "name", "a daemon alone"),
+			usage: "region the daemon lives in; without one it is alone"},
+		{name: "name", flag: "name", value: given(&c.Name, "name", "the name of the host"),
+			usage: "name of the daemon; that of the host without it"},
+		{name: "cluster.secret_file", flag: "cluster-secret-file",
+			value: path(&c.Cluster.SecretFile, "a random secret"),
+			usage: "file with the secret of the cluster, which keys are hashed with; random without it"},
+		{name: "peer.addr", flag: "peer-addr", value: text(&c.Peer.Addr, "host:port"),
+			usage: "where the streams of other daemons are answered"},
+		{name: "peer.advertise", flag: "peer-advertise", value: given(&c.Peer.Advertise, "host:port", otherwise),
+			usage: "address that other daemons dial for that"},
+		{name: "peer.tls.cert", flag: "peer-tls-cert", value: path(&c.Peer.TLS.Cert, "plain streams"),
+			usage: "PEM file with the certificate of the streams"},
+		{name: "peer.tls.key", flag: "peer-tls-key", value: path(&c.Peer.TLS.Key, "plain streams"),
+			usage: "PEM file with its private key"},
+		{name: "peer.tls.ca", flag: "peer-tls-ca", value: path(&c.Peer.TLS.CA, "plain streams"),
+			usage: "PEM file with the authority that other daemons' certificates are signed by"},
+		{name: "swim.addr", flag: "swim-addr", value: text(&c.Swim.Addr, "host:port"),
+			usage: "where the daemons of the region find each other, UDP and TCP"},
+		{name: "swim.advertise", flag: "swim-advertise", value: given(&c.Swim.Advertise, "host:port", otherwise),
+			usage: "address that other daemons use for that"},
+		{name: "swim.seeds", flag: "swim-seeds", value: seeds, node: readSeeds,
+			usage: "daemons of the region to join, separated by commas; a DNS name stands for all its addresses"},
+		{name: "swim.rejoin", flag: "swim-rejoin", value: duration(&c.Swim.Rejoin),
+			usage: "time between two tries to reach seeds and members that were lost"},
+		{name: "swim.keys_file", flag: "swim-keys-file",
+			value: path(&c.Swim.KeysFile, "a key made from the cluster's secret"),
+			usage: "file with the keys of the membership, in base64, one a line; the first encrypts"},
+		{name: "regions", value: regions, node: readRegions,
+			usage: "regions of the cluster, each with peers and weight"},
+		{name: "gossip.interval", flag: "gossip-interval", value: duration(&c.Gossip.Interval),
+			usage: "time between two messages to a daemon of the region"},
+		{name: "gossip.wan_interval", flag: "gossip-wan-interval", value: duration(&c.Gossip.WANInterval),
+			usage: "time between two messages to a daemon of another region"},
+		{name: "gossip.quiet", flag: "gossip-quiet", value: duration(&c.Gossip.Quiet),
+			usage: "how long counts far from their limits may wait; 0 for no longer than the interval"},
+		{name: "gossip.ready_within", flag: "gossip-ready-within", value: duration(&c.Gossip.ReadyWithin),
+			usage: "how long a new daemon waits at most to hear the others of its region"},
+	}
+}
+
 func processFields(c *Config) []field {
 	return []field{
 		{name: "max_keys", flag: "max-keys", value: whole(&c.MaxKeys),
 			usage: "live keys that are tracked; new ones beyond it share overflow counters"},
 		{name: "shards", flag: "shards", value: whole(&c.Shards),
 			usage: "parts the keys are split into, a power of two up to 64; 0 picks by max_keys"},
-		{name: "cluster.secret_file", flag: "cluster-secret-file", value: path(&c.Cluster.SecretFile, "a random secret"),
-			usage: "file with the secret keys are hashed with; random without it"},
 		{name: "clock.max_offset", flag: "clock-max-offset", value: duration(&c.Clock.MaxOffset),
 			usage: "how far ahead another daemon's clock may be"},
 		{name: "log.level", flag: "log-level",

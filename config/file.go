@@ -208,10 +208,15 @@ func (l *loader) value(f *field, key place, n *yaml.Node) {
 		at = key
 	}
 	err := l.read(f, n)
-	var inside *yaml.LoadErrors
+	var decoded *yaml.LoadErrors
+	var read nodeFaults
 	switch {
-	case errors.As(err, &inside):
-		for _, e := range inside.Errors {
+	case errors.As(err, &read):
+		for _, r := range read {
+			l.faultAt(r.at, f.name+r.inside, "%s", r.problem)
+		}
+	case errors.As(err, &decoded):
+		for _, e := range decoded.Errors {
 			l.faultAt(place{max(e.Mark.Line, 1), max(e.Mark.Column, 1)}, f.name, "%s", unknownField(e.Message)+f.hint)
 		}
 	case err != nil:
@@ -219,6 +224,7 @@ func (l *loader) value(f *field, key place, n *yaml.Node) {
 	default:
 		l.origins[f.name] = Origin(fmt.Sprintf("%s:%d", l.doc.path, at.line))
 		l.places[f.name] = at
+		l.nodes[f.name] = n
 	}
 }
 

@@ -5,6 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // Whatever a settings file holds, loading it ends in a valid Config or in
@@ -15,6 +18,9 @@ func FuzzSettingsFile(f *testing.F) {
 		"<<: {a: b}", "[[[[[[[[", ": :",
 		"http:\n  rate_limit_api:\n    domain: d\n    descriptors: [[{param: p}]]\n", "? [a]\n: b", "{]",
 		"---\n---\n", "drain: |\n  1s\n", "max_keys: !!binary x", "{a, b}", "limits: !x {path: y}", "\xff: \x00",
+		"region: r\nregions:\n  r: {weight: 50%}\n  s: {weight: 50%, peers: [a:1]}\ninsecure: true\n",
+		"region: r\nswim: {seeds: [a:1]}\npeer: {tls: {cert: c}, addr: 127.0.0.1:8080}\n",
+		"region: r\ncluster: {secret_file: s}\nswim: {seeds: [a:1, 'b:2']}\npeer: {tls: {cert: c, key: k, ca: a}}\n",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -31,6 +37,7 @@ func FuzzSettingsFile(f *testing.F) {
 			if verr := loaded.Config.Validate(); verr != nil {
 				t.Errorf("loaded, and not valid: %v", verr)
 			}
+			printsTheSame(t, loaded, path)
 			return
 		}
 		var faults Faults
@@ -44,4 +51,23 @@ func FuzzSettingsFile(f *testing.F) {
 			_ = fault.Error()
 		}
 	})
+}
+
+// What a file gave is the same when it is printed and read again.
+func printsTheSame(t *testing.T, l *Loaded, path string) {
+	text, err := l.Print(PrintOptions{Origins: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(text) > maxSettingsBytes {
+		return // a list on one line takes fewer bytes than on many
+	}
+	write(t, path, text)
+	again, err := Load(Sources{File: path})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if diff := cmp.Diff(l.Config, again.Config, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("(-loaded +printed)\n%s\n%s", diff, text)
+	}
 }

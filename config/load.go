@@ -2,8 +2,12 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
 )
 
 // Sources is where settings are looked for. What comes first here wins:
@@ -54,21 +58,36 @@ func (l *Loaded) Origin(name string) Origin {
 	if o, ok := l.origins[name]; ok {
 		return o
 	}
-	return originDefault
+	return OriginDefault
 }
 
 // Load gathers the settings. The error holds everything that is wrong: it is
 // a Faults, or says why the file cannot be read.
 func Load(s Sources) (*Loaded, error) {
-	l := newLoader()
+	l, path, err := gather(s)
+	if err != nil {
+		return nil, err
+	}
+	if len(l.faults) > 0 {
+		l.faults.sort()
+		return nil, l.faults
+	}
+	loaded := l.loaded(path)
+	return &loaded, nil
+}
+
+// gather takes all sources over and validates the outcome. path is that of the
+// settings file, "" for none; the error says why that cannot be read.
+func gather(s Sources) (l *loader, path string, err error) {
+	l = newLoader()
 	env := parseEnviron(s.Environ)
-	path := s.File
+	path = s.File
 	if path == "" {
 		path = env[configVariable]
 	}
 	if path != "" {
 		if err := l.file(path); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
 	_, ownPath := s.Flags["limits"]
@@ -77,11 +96,11 @@ func Load(s Sources) (*Loaded, error) {
 	l.upstreamLast(env)
 	l.flags(s.Flags)
 	l.validate()
-	if len(l.faults) > 0 {
-		l.faults.sort()
-		return nil, l.faults
-	}
-	return &Loaded{Config: l.cfg, Warnings: l.warnings, File: path, origins: l.origins}, nil
+	return l, path, nil
+}
+
+func (l *loader) loaded(path string) Loaded {
+	return Loaded{Config: l.cfg, Warnings: l.warnings, File: path, origins: l.origins}
 }
 
 // loader fills in one Config, source by source from the weakest up.
@@ -89,14 +108,16 @@ type loader struct {
 	cfg      Config
 	table    []field
 	origins  map[string]Origin
-	places   map[string]place // of the values that the file gave
+	places   map[string]place      // of the values that the file gave
+	nodes    map[string]*yaml.Node // those values
 	doc      document
 	faults   Faults
 	warnings []string
 }
 
 func newLoader() *loader {
-	l := &loader{cfg: Default(), origins: make(map[string]Origin), places: make(map[string]place)}
+	l := &loader{cfg: Default(), origins: make(map[string]Origin), places: make(map[string]place),
+		nodes: make(map[string]*yaml.Node)}
 	l.table = fields(&l.cfg)
 	return l
 }
@@ -120,6 +141,7 @@ func (l *loader) set(name, text string, from Origin) {
 	}
 	l.origins[name] = from
 	delete(l.places, name)
+	delete(l.nodes, name)
 }
 
 func (l *loader) flags(given map[string]string) {
@@ -138,20 +160,75 @@ func (l *loader) flags(given map[string]string) {
 func (l *loader) validate() {
 	known := make(map[string]bool)
 	for _, f := range l.faults {
-		known[f.Field] = true
+		known[l.owner(f.Field)] = true
 	}
 	var found Faults
 	if !errors.As(l.cfg.Validate(), &found) {
 		return
 	}
 	for _, f := range found {
-		if known[f.Field] {
+		name := l.owner(f.Field)
+		if known[name] {
 			continue
 		}
-		f.Origin = l.origins[f.Field]
-		if p, ok := l.places[f.Field]; ok {
-			l.doc.locate(f, p)
+		f.Origin = l.origins[name]
+		if !l.locate(f, f.Field) && f.Origin == "" {
+			l.locate(f, f.asks)
 		}
 		l.faults = append(l.faults, f)
 	}
+}
+
+// locate puts a fault where a setting, or a part of one, stands in the file and
+// reports whether it does.
+func (l *loader) locate(f *Fault, field string) bool {
+	name := l.owner(field)
+	p, ok := l.places[name]
+	if !ok {
+		return false
+	}
+	if n := inside(l.nodes[name], field[len(name):]); n != nil && n != l.nodes[name] {
+		p = placeOf(n)
+	}
+	l.doc.locate(f, p)
+	return true
+}
+
+// owner returns the name of the setting that a fault's field is or is part of.
+func (l *loader) owner(field string) string {
+	for i := range l.table {
+		rest, ok := strings.CutPrefix(field, l.table[i].name)
+		if ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return l.table[i].name
+		}
+	}
+	return field
+}
+
+// inside returns the part of a value that a path such as ".eu-west-1.peers[1]"
+// leads to, or its key where it is a list or a map; nil when there is none.
+// Names may hold dots.
+func inside(n *yaml.Node, path string) *yaml.Node {
+	if n == nil || path == "" {
+		return n
+	}
+	if n.Kind == yaml.SequenceNode {
+		for i, item := range n.Content {
+			if rest, ok := strings.CutPrefix(path, fmt.Sprintf("[%d]", i)); ok {
+				return inside(item, rest)
+			}
+		}
+		return nil
+	}
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		rest, ok := strings.CutPrefix(path, "."+key.Value)
+		if ok && rest == "" && value.Kind != yaml.ScalarNode {
+			return key
+		}
+		if found := inside(value, rest); ok && found != nil {
+			return found
+		}
+	}
+	return nil
 }

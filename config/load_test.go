@@ -76,7 +76,7 @@ func sources(t *testing.T, d *datadriven.TestData, dir string) Sources {
 
 func describe(out *strings.Builder, l *Loaded) {
 	for _, s := range l.Settings() {
-		if s.Origin != originDefault {
+		if s.Origin != OriginDefault {
 			fmt.Fprintf(out, "%-28s %-28s %s\n", s.Name, s.Value, s.Origin)
 		}
 	}

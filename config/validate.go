@@ -26,6 +26,7 @@ func (c *Config) Validate() error {
 	v.http(&c.HTTP)
 	v.limits(&c.Limits)
 	v.rls(&c.RLS)
+	v.cluster(c)
 	v.process(c)
 	if len(v.faults) == 0 {
 		return nil
@@ -33,22 +34,41 @@ func (c *Config) Validate() error {
 	return v.faults
 }
 
-// Exposed lists the listeners that other machines can reach, each as its
-// field and address: "grpc.addr 0.0.0.0:8081".
+// Exposed lists the listeners that other machines can reach in plain text, each
+// as its field and address: "grpc.addr 0.0.0.0:8081".
 func (c *Config) Exposed() []string {
 	var out []string
 	for _, l := range c.listeners() {
-		if host, _, err := net.SplitHostPort(l.addr); err == nil && !loopback(host) {
+		if host, _, err := net.SplitHostPort(l.addr); err == nil && !l.encrypted && !loopback(host) {
 			out = append(out, l.field+" "+l.addr)
 		}
 	}
 	return out
 }
 
-type listener struct{ field, addr string }
+// listener is an address that the daemon answers on.
+type listener struct {
+	field, addr string
+	encrypted   bool
+	lacks       string // what is wrong with it in plain text, and what would be right
+}
 
+// listeners are those that are open: a daemon alone answers no other one.
 func (c *Config) listeners() []listener {
-	return []listener{{"grpc.addr", c.GRPC.Addr}, {"http.addr", c.HTTP.Addr}, {"admin.addr", c.Admin.Addr}}
+	const noTLS = "and rld has no TLS there: use a loopback address such as 127.0.0.1:PORT"
+	out := []listener{
+		{field: "grpc.addr", addr: c.GRPC.Addr, lacks: noTLS},
+		{field: "http.addr", addr: c.HTTP.Addr, lacks: noTLS},
+		{field: "admin.addr", addr: c.Admin.Addr, lacks: noTLS},
+	}
+	if c.Region == "" {
+		return out
+	}
+	return append(out,
+		listener{"peer.addr", c.Peer.Addr, c.Peer.TLS.On(),
+			"without TLS: give peer.tls.cert, peer.tls.key and peer.tls.ca"},
+		listener{"swim.addr", c.Swim.Addr, c.Cluster.SecretFile != "" || c.Swim.KeysFile != "",
+			"and nothing encrypts it: give cluster.secret_file or swim.keys_file"})
 }
 
 // loopback reports whether host is reachable from this machine alone. A name
@@ -68,6 +88,12 @@ func (v *validator) fault(field, format string, args ...any) {
 	v.faults = append(v.faults, &Fault{Field: field, Problem: fmt.Sprintf(format, args...)})
 }
 
+// faultFor is fault for a setting that another one asks for or rules out.
+func (v *validator) faultFor(field, asks, format string, args ...any) {
+	v.fault(field, format, args...)
+	v.faults[len(v.faults)-1].asks = asks
+}
+
 func (v *validator) listeners(c *Config) {
 	taken := make(map[string]string)
 	for _, l := range c.listeners() {
@@ -76,13 +102,12 @@ func (v *validator) listeners(c *Config) {
 			v.fault(l.field, "%s", err)
 			continue
 		}
-		if !c.Insecure && !loopback(host) {
-			v.fault(l.field, "%q is reachable from other machines and rld has no TLS there: "+
-				"use a loopback address such as 127.0.0.1:%s, or say --insecure (RLD_INSECURE=true) "+
-				"where the network is trusted", l.addr, port)
+		if !c.Insecure && !l.encrypted && !loopback(host) {
+			v.fault(l.field, "%q is reachable from other machines %s, or say --insecure (RLD_INSECURE=true) "+
+				"where the network is trusted", l.addr, strings.ReplaceAll(l.lacks, "PORT", port))
 		}
 		if other, ok := taken[l.addr]; ok && port != "0" {
-			v.fault(l.field, "%q is taken by %s already: give each a port of its own", l.addr, other)
+			v.faultFor(l.field, other, "%q is taken by %s already: give each a port of its own", l.addr, other)
 		}
 		taken[l.addr] = l.field
 	}

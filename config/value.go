@@ -21,9 +21,15 @@ type value struct {
 	// set takes the text over, or says what is wrong and what would be right.
 	set func(text string) error
 	get func() string
+	// without says what holds when the text is empty, which is then refused
+	// as a value; "" for a setting that has no such state.
+	without string
+	// datum returns what is printed where that is no single value; nil for
+	// all others.
+	datum func() datum
 }
 
-// mapping is the one setting that is no single value: only a file can hold it.
+// mapping is no single value: only a file can hold it.
 func mapping(p *web.Mapping) (value, func(*yaml.Node) error) {
 	none := func(string) error { return errors.New("must be a map of domain and descriptors") }
 	get := func() string {
@@ -44,7 +50,28 @@ func mapping(p *web.Mapping) (value, func(*yaml.Node) error) {
 		*p = m
 		return nil
 	}
-	return value{kind: "map", set: none, get: get}, read
+	return value{kind: "map", set: none, get: get, datum: func() datum { return mappingDatum(p) }}, read
+}
+
+func mappingDatum(m *web.Mapping) datum {
+	var descriptors []datum
+	for _, entries := range m.Descriptors {
+		var list []datum
+		for _, e := range entries {
+			var pairs []pair
+			for _, p := range []struct{ key, text string }{
+				{"param", e.Param}, {"key", e.Key}, {"fallback", e.Fallback}, {"fallback_key", e.FallbackKey},
+			} {
+				if p.text != "" {
+					pairs = append(pairs, pair{key: p.key, datum: textDatum(p.text)})
+				}
+			}
+			list = append(list, mapDatum(pairs...))
+		}
+		descriptors = append(descriptors, listDatum(list...))
+	}
+	return mapDatum(pair{key: "domain", datum: textDatum(m.Domain)},
+		pair{key: "descriptors", datum: listDatum(descriptors...)})
 }
 
 func text(p *string, kind string) value {
@@ -55,19 +82,22 @@ func text(p *string, kind string) value {
 	}
 }
 
-// path is a text that is not empty: an empty one is a variable of a script that
+// given is a text that is not empty: an empty one is a variable of a script that
 // was never set more often than a wish for what holds without it.
-func path(p *string, without string) value {
-	v := text(p, "path")
+func given(p *string, kind, without string) value {
+	v := text(p, kind)
+	v.without = without
 	take := v.set
 	v.set = func(s string) error {
 		if s == "" {
-			return fmt.Errorf("is empty: give a path, or leave it out for %s", without)
+			return fmt.Errorf("is empty: give a %s, or leave it out for %s", kind, without)
 		}
 		return take(s)
 	}
 	return v
 }
+
+func path(p *string, without string) value { return given(p, "path", without) }
 
 func boolean(p *bool) value {
 	return value{

@@ -24,6 +24,8 @@ type Link struct {
 	Acked, Head, Contiguous uint64
 	// Silent: nothing came for three lags.
 	Silent bool
+	// Rules is the hash of its rules, 0 while nothing was heard.
+	Rules uint64
 	// Differs: its rules are not ours.
 	Differs bool
 }
@@ -34,7 +36,7 @@ func (e *Engine) Links(now time.Duration) []Link {
 	for _, l := range e.links {
 		d := Link{
 			Peer: l.peer, Age: -1, Unsent: -1, RTT: l.rtt, Acked: l.acked,
-			Head: l.base + e.state.version, Contiguous: l.contig, Silent: l.silent, Differs: l.differs,
+			Head: l.base + e.state.version, Contiguous: l.contig, Silent: l.silent, Rules: l.rules, Differs: l.differs,
 		}
 		if l.echoed != 0 {
 			d.Age, d.Unsent = l.age(now)-l.unsent, l.age(now)

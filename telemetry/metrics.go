@@ -1,7 +1,7 @@
 // Package telemetry turns what a daemon does into Prometheus metrics. Nothing
 // here registers itself anywhere: the caller brings the registry. No label
 // ever holds what a request brought: domains and rules are those of the
-// configuration, edges and reasons are fixed sets.
+// configuration, edges and reasons are fixed sets, and regions are bounded.
 package telemetry
 
 import (
@@ -20,6 +20,9 @@ import (
 type Options struct {
 	// Engine is asked at each scrape. Required.
 	Engine Engine
+	// Cluster is asked at each scrape. Nil for a daemon alone, which then
+	// exports no metrics of a cluster.
+	Cluster Cluster
 	// Version goes into rld_build_info.
 	Version string
 }
@@ -69,6 +72,9 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 		newEngineCollector(o.Engine), buildInfo(o.Version),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	}
+	if o.Cluster != nil {
+		all = append(all, newClusterCollector(o.Cluster))
 	}
 	var faults []error
 	for _, c := range all {

@@ -1,7 +1,7 @@
 // Package admin is the listener for those who run a daemon: metrics, health,
-// the rules in force and profiles. It changes nothing and holds no keys of
-// requests, and is still meant for loopback or a trusted network: a profile
-// costs processor time.
+// the rules in force, the cluster and profiles. It changes nothing and holds
+// no keys of requests, and is still meant for loopback or a trusted network: a
+// profile costs processor time.
 package admin
 
 import (
@@ -23,6 +23,12 @@ type Options struct {
 	Ready func() error
 	// Rules returns the rules in force as text, for /rlconfig. Required.
 	Rules func() string
+	// Members returns the live members of all regions, the daemon itself
+	// included, for /members; Netcheck returns what is known of the way to
+	// each peer, for /netcheck. Each call's result is read only, in any
+	// order. Nil for a daemon alone: the answers then say so.
+	Members  func() []Member
+	Netcheck func() []PeerCheck
 	// Version is shown on the index page.
 	Version string
 }
@@ -40,6 +46,8 @@ type page struct {
 //	/healthz       200 while the process lives
 //	/readyz        200 while it takes calls, else 503 with the reason
 //	/rlconfig      the rules in force
+//	/members       the live daemons of all regions, a MembersAnswer as JSON
+//	/netcheck      the way to each of them, a NetcheckAnswer as JSON
 //	/debug/pprof/  profiles
 //
 // It is safe for concurrent use.
@@ -51,6 +59,8 @@ func New(o Options) http.Handler {
 		{"/rlconfig", "the rules in force", func(w http.ResponseWriter, _ *http.Request) {
 			text(w, http.StatusOK, o.Rules())
 		}},
+		{"/members", "the live daemons of all regions, as JSON", members(o.Members)},
+		{"/netcheck", "the way to each of them, as JSON", netcheck(o.Netcheck)},
 		{"/debug/pprof/", "profiles", pprof.Index},
 	}
 	mux := http.NewServeMux()
@@ -95,8 +105,12 @@ func readyz(ready func() error) http.HandlerFunc {
 }
 
 func text(w http.ResponseWriter, status int, body string) {
+	respond(w, status, "text/plain; charset=utf-8", body)
+}
+
+func respond(w http.ResponseWriter, status int, contentType, body string) {
 	h := w.Header()
-	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("Content-Type", contentType)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)

@@ -1,0 +1,142 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/rules"
+)
+
+// Cluster is what the daemons of one cluster have in common.
+type Cluster struct {
+	// SecretFile holds the secret that keys are hashed with; "" draws one at
+	// start, which is right for a daemon alone. All daemons of a cluster need
+	// the same one. See ReadSecret.
+	SecretFile string
+}
+
+// Peer is the listener for the streams of other daemons.
+type Peer struct {
+	// Addr is host:port; port 0 takes a free one.
+	Addr string
+	// Advertise is the host:port that other daemons dial, "" for Addr as it
+	// is bound.
+	Advertise string
+	// TLS is for both ends of a stream.
+	TLS TLS
+}
+
+// TLS names the files of mutual TLS between daemons, in PEM: all three, or
+// none for plain streams. They are read again when they change. See Check.
+type TLS struct {
+	// Cert is the daemon's own certificate with what it is signed by, Key its
+	// private key, CA what other daemons' certificates must be signed by.
+	Cert, Key, CA string
+}
+
+// On reports whether streams are encrypted.
+func (t TLS) On() bool { return t != TLS{} }
+
+// Swim is the membership of the daemons of one region. It is encrypted with
+// the keys of KeysFile or else with one made from the cluster's secret.
+type Swim struct {
+	// Addr is host:port, for UDP and TCP; port 0 takes a free one.
+	Addr string
+	// Advertise is the host:port that other daemons use, "" for Addr as it
+	// is bound.
+	Advertise string
+	// Seeds are addresses of daemons of the region, host:port, at most 256. A
+	// DNS name stands for all its addresses; the daemon's own is harmless.
+	Seeds []string
+	// Rejoin is the time between two tries to reach seeds and members that
+	// were lost, 100 ms to 10 min; it varies by a fifth.
+	Rejoin time.Duration
+	// KeysFile holds the keys, "" for one made from the cluster's secret. See
+	// ReadKeys.
+	KeysFile string
+}
+
+// Region is one region of the cluster and how it is reached.
+type Region struct {
+	// Name is 1 to 63 letters, digits, dots, underscores and dashes.
+	Name string
+	// Peers are addresses of some of its daemons' streams, host:port, at most
+	// 64; the others are learned from them. Those of the own region are not
+	// dialed, so that all daemons may be given one list.
+	Peers []string
+	// Weight is the share of each limit that the region starts with, 0 when
+	// not given. All regions have one, and together all of it, or none has.
+	Weight rules.PPM
+}
+
+// Gossip is how counts are told to other daemons. See gossip.Config.
+type Gossip struct {
+	// Interval is the time between two messages to a daemon of the region, 10
+	// ms to 10 s.
+	Interval time.Duration
+	// WANInterval is the same across regions, 10 ms to 1 min.
+	WANInterval time.Duration
+	// Quiet is how long counts far from their limits may wait before they are
+	// sent, up to 1 min; 0 for no longer than the interval.
+	Quiet time.Duration
+	// ReadyWithin is how long a new daemon waits at most to hear the others
+	// of its region before it is ready, 1 ms to 1 min.
+	ReadyWithin time.Duration
+}
+
+func defaultPeer() Peer { return Peer{Addr: "127.0.0.1:7070"} }
+
+func defaultSwim() Swim { return Swim{Addr: "127.0.0.1:7946", Rejoin: 15 * time.Second} }
+
+func defaultGossip() Gossip {
+	return Gossip{
+		Interval:    gossip.DefaultInterval,
+		WANInterval: gossip.DefaultWANInterval,
+		ReadyWithin: gossip.DefaultReadyWithin,
+	}
+}
+
+// DaemonName returns the name of the daemon: Name or, without it, that of the
+// host. It is an error if the host's cannot be had or cannot be a daemon's.
+func (c *Config) DaemonName() (string, error) {
+	if c.Name != "" {
+		return c.Name, nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("name: not given, and the host has none (%w): say --name", err)
+	}
+	if err := checkName(host); err != nil {
+		return "", fmt.Errorf("name: not given, and that of the host does not do: %w: say --name", err)
+	}
+	return host, nil
+}
+
+// maxName is the length of the longest name of a region or a daemon.
+const maxName = 63
+
+// checkName returns what is wrong with the name of a region or a daemon.
+func checkName(s string) error {
+	if s == "" {
+		return errors.New("a name is empty")
+	}
+	good := len(s) <= maxName && alphanumeric(s[0])
+	for i := range len(s) {
+		good = good && (alphanumeric(s[i]) || s[i] == '.' || s[i] == '_' || s[i] == '-')
+	}
+	if good {
+		return nil
+	}
+	if len(s) > 2*maxName {
+		s = s[:maxName] + "..."
+	}
+	return fmt.Errorf("%q is no name: 1 to %d letters, digits, dots, underscores and dashes, "+
+		"the first a letter or a digit", s, maxName)
+}
+
+func alphanumeric(b byte) bool {
+	return '0' <= b && b <= '9' || 'A' <= b && b <= 'Z' || 'a' <= b && b <= 'z'
+}

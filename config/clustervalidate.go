@@ -1,0 +1,214 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/georld/rld/rules"
+)
+
+// Bounds on what a cluster is made of.
+const (
+	maxSeeds   = 256
+	maxRegions = 64
+	maxPeers   = 64 // of a region, as configured
+)
+
+// weightSlack is how far from all of it the weights of the regions may be
+// together: three times 33.3 % is meant as a third each.
+const weightSlack = rules.Percent / 10
+
+// newSecret is how a secret is made.
+const newSecret = "head -c 32 /dev/urandom | base64 > secret"
+
+func (v *validator) cluster(c *Config) {
+	if c.Region == "" {
+		v.alone(c)
+		return
+	}
+	v.named("region", c.Region)
+	if c.Name != "" {
+		v.named("name", c.Name)
+	}
+	v.secret(c)
+	v.advertised("peer.addr", c.Peer.Addr, "peer.advertise", c.Peer.Advertise)
+	v.tls(c.Peer.TLS)
+	v.advertised("swim.addr", c.Swim.Addr, "swim.advertise", c.Swim.Advertise)
+	v.seeds(c.Swim.Seeds)
+	v.between("swim.rejoin", c.Swim.Rejoin, 100*time.Millisecond, 10*time.Minute)
+	v.regions(c)
+	g := &c.Gossip
+	v.between("gossip.interval", g.Interval, 10*time.Millisecond, 10*time.Second)
+	v.between("gossip.wan_interval", g.WANInterval, 10*time.Millisecond, time.Minute)
+	v.between("gossip.quiet", g.Quiet, 0, time.Minute)
+	// The engine takes 0 for its default.
+	v.between("gossip.ready_within", g.ReadyWithin, time.Millisecond, time.Minute)
+}
+
+// alone refuses what a daemon without a region would ignore: who wrote it
+// believes that the daemon is part of a cluster.
+func (v *validator) alone(c *Config) {
+	mine, none := *c, Default()
+	usual := clusterFields(&none)
+	for i, f := range clusterFields(&mine) {
+		if inCluster(f.name) && f.get() != usual[i].get() {
+			v.fault(f.name, "does nothing without a region: say --region (RLD_REGION) for a daemon of a cluster, "+
+				"or leave this out")
+		}
+	}
+}
+
+// inCluster reports whether a setting is one that a daemon alone ignores.
+func inCluster(name string) bool {
+	return slices.ContainsFunc(ofCluster, func(s string) bool {
+		return name == s || strings.HasSuffix(s, ".") && strings.HasPrefix(name, s)
+	})
+}
+
+func (v *validator) named(field, name string) {
+	if err := checkName(name); err != nil {
+		v.fault(field, "%s", err)
+	}
+}
+
+// secret asks for a secret where there is another daemon to share it with.
+func (v *validator) secret(c *Config) {
+	if c.Cluster.SecretFile != "" {
+		return
+	}
+	other := slices.IndexFunc(c.Regions, func(r Region) bool { return r.Name != c.Region && len(r.Peers) > 0 })
+	asks := "swim.seeds"
+	switch {
+	case len(c.Swim.Seeds) > 0:
+	case other >= 0:
+		asks = "regions." + c.Regions[other].Name + ".peers"
+	default:
+		return
+	}
+	v.faultFor("cluster.secret_file", asks, "is missing: the daemons of a cluster need one secret, which keys "+
+		"are hashed with; make one with %s and give each daemon its path", newSecret)
+}
+
+// advertised checks that other daemons can dial what is listened on.
+func (v *validator) advertised(field, addr, advertiseField, advertise string) {
+	if advertise != "" {
+		if _, _, err := splitDial(advertise); err != nil {
+			v.fault(advertiseField, "%s", err)
+		}
+		return
+	}
+	host, port, err := splitAddr(addr)
+	if err == nil && unspecified(host) {
+		v.fault(field, "%q is all addresses of this machine: say with %s which one other daemons dial, "+
+			"such as 10.0.0.1:%s", addr, advertiseField, port)
+	}
+}
+
+func (v *validator) tls(t TLS) {
+	if !t.On() {
+		return
+	}
+	files := []struct{ field, path string }{
+		{"peer.tls.cert", t.Cert}, {"peer.tls.key", t.Key}, {"peer.tls.ca", t.CA},
+	}
+	given := slices.IndexFunc(files, func(f struct{ field, path string }) bool { return f.path != "" })
+	for _, f := range files {
+		if f.path == "" {
+			v.faultFor(f.field, files[given].field,
+				"is missing: give all of peer.tls.cert, peer.tls.key and peer.tls.ca, or none")
+		}
+	}
+}
+
+func (v *validator) seeds(seeds []string) {
+	if len(seeds) > maxSeeds {
+		v.fault("swim.seeds", "%d addresses: at most %d; a few daemons of the region, or one DNS name, are enough",
+			len(seeds), maxSeeds)
+		return
+	}
+	for i, s := range seeds {
+		if _, _, err := splitDial(s); err != nil {
+			v.fault(fmt.Sprintf("swim.seeds[%d]", i), "%s", err)
+		}
+	}
+}
+
+func (v *validator) regions(c *Config) {
+	if len(c.Regions) > maxRegions {
+		v.fault("regions", "%d regions: at most %d", len(c.Regions), maxRegions)
+		return
+	}
+	names := make(map[string]bool)
+	taken := make(map[string]string) // the region of each peer
+	for i := range c.Regions {
+		r := &c.Regions[i]
+		field := "regions." + r.Name
+		if err := checkName(r.Name); err != nil {
+			v.fault("regions", "%s", err)
+		} else if names[r.Name] {
+			v.fault(field, "is there twice")
+		}
+		names[r.Name] = true
+		v.peers(c, r, taken)
+	}
+	v.weights(c)
+}
+
+// peers checks the addresses of one region's daemons.
+func (v *validator) peers(c *Config, r *Region, taken map[string]string) {
+	field := "regions." + r.Name + ".peers"
+	if len(r.Peers) > maxPeers {
+		v.fault(field, "%d addresses: at most %d; a few daemons of the region are enough, the others are learned from them",
+			len(r.Peers), maxPeers)
+		return
+	}
+	plain := false // said once a region
+	for i, p := range r.Peers {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		host, _, err := splitDial(p)
+		if err != nil {
+			v.fault(at, "%s", err)
+			continue
+		}
+		if other, twice := taken[p]; twice {
+			v.fault(at, "%q is a peer of %s already", p, other)
+			continue
+		}
+		taken[p] = r.Name
+		if r.Name != c.Region && !plain && !loopback(host) && !c.Peer.TLS.On() && !c.Insecure {
+			plain = true
+			v.fault(at, "%q is on another machine and would be told everything in plain text: give peer.tls.cert, "+
+				"peer.tls.key and peer.tls.ca, or say --insecure (RLD_INSECURE=true) where the network is trusted", p)
+		}
+	}
+}
+
+// weights checks that all regions have one, the own one too, or none has.
+func (v *validator) weights(c *Config) {
+	var sum uint64
+	var missing []string
+	own := false
+	for _, r := range c.Regions {
+		sum += uint64(r.Weight)
+		own = own || r.Name == c.Region
+		if r.Weight == 0 {
+			missing = append(missing, r.Name)
+		}
+	}
+	const all = 100 * rules.Percent
+	switch {
+	case sum == 0:
+	case len(missing) > 0:
+		for _, name := range missing {
+			v.fault("regions."+name, "has no weight, and others have: give all regions one, or none")
+		}
+	case !own:
+		v.fault("regions", "have weights, and %s, where this daemon lives, is not among them: "+
+			"list it with its weight, too", c.Region)
+	case sum < uint64(all-weightSlack) || sum > uint64(all+weightSlack):
+		v.fault("regions", "have weights of %s together: 100%%, give or take %s",
+			percent(rules.PPM(min(sum, uint64(^rules.PPM(0))))), percent(weightSlack))
+	}
+}

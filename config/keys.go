@@ -1,0 +1,79 @@
+package config
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"strings"
+)
+
+// Bounds on a file of keys.
+const (
+	maxSwimKeysBytes = 16 << 10
+	maxSwimKeys      = 64
+)
+
+// ReadKeys reads the keys of the membership: one a line in base64, each 16, 24
+// or 32 bytes long. What follows a # is a comment, and empty lines do not
+// count. The first key encrypts, all of them decrypt: to rotate, add the new
+// key below on all daemons, then move it up on all, then take the old one out.
+//
+// Files are trusted as ReadSecret trusts them, with the same warnings. Errors
+// name file and line and show nothing of a key.
+func ReadKeys(path string) (keys [][]byte, warnings []string, err error) {
+	data, warnings, err := readPrivate(keysSetting, path, maxSwimKeysBytes)
+	if err != nil {
+		return nil, nil, err
+	}
+	if keys, err = parseKeys(path, string(data)); err != nil {
+		return nil, nil, err
+	}
+	return keys, warnings, nil
+}
+
+const keysSetting = "swim.keys_file"
+
+// parseKeys returns the keys of a file. Errors name path and line.
+func parseKeys(path, data string) (keys [][]byte, err error) {
+	first := make(map[string]int) // the line of each key
+	number := 0
+	for line := range strings.SplitSeq(data, "\n") {
+		number++
+		line, _, _ = strings.Cut(line, "#")
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		key, problem := decodeKey(line)
+		if at, twice := first[string(key)]; problem == "" && twice {
+			problem = fmt.Sprintf("the key of line %d again: take one out", at)
+		}
+		if problem == "" && len(keys) == maxSwimKeys {
+			problem = fmt.Sprintf("more than %d keys: take old ones out", maxSwimKeys)
+		}
+		if problem != "" {
+			return nil, fmt.Errorf("%s: %s:%d: %s", keysSetting, path, number, problem)
+		}
+		first[string(key)] = number
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("%s: %s: holds no key: give one a line, "+
+			"such as from head -c 32 /dev/urandom | base64", keysSetting, path)
+	}
+	return keys, nil
+}
+
+// decodeKey returns a key, or what is wrong with it and what would be right.
+func decodeKey(text string) (key []byte, problem string) {
+	const right = "such as from head -c 32 /dev/urandom | base64"
+	key, err := base64.StdEncoding.Strict().DecodeString(text)
+	switch {
+	case err != nil:
+		return nil, "is no base64: give one key a line, " + right
+	case len(key) != 16 && len(key) != 24 && len(key) != 32:
+		return nil, fmt.Sprintf("the key is %d bytes long: 16, 24 or 32, %s", len(key), right)
+	case bytes.Count(key, key[:1]) == len(key):
+		return nil, "the key is one byte repeated: make one with head -c 32 /dev/urandom | base64"
+	}
+	return key, ""
+}

@@ -1,0 +1,176 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// PrintOptions is what Print shows.
+type PrintOptions struct {
+	// Effective shows all settings, not only those that differ from their
+	// default.
+	Effective bool
+	// Origins says of each setting where it came from. JSON is then a map of
+	// {value, origin} by name, which a daemon does not read.
+	Origins bool
+	// JSON writes JSON, which leaves out what has no value.
+	JSON bool
+}
+
+// Print returns the settings as a settings file: a daemon that is given it and
+// nothing else has the same. What has no value, such as a path that was not
+// given, is a comment in YAML. Secrets are in files of their own, of which only
+// the paths are shown.
+//
+// It is an error if a value is not UTF-8.
+func (l *Loaded) Print(o PrintOptions) (string, error) {
+	c := l.Config
+	base := Default()
+	usual := fields(&base)
+	var root datum
+	root.form = mapped
+	for i, f := range fields(&c) {
+		if !o.Effective && f.get() == usual[i].get() {
+			continue
+		}
+		p := f.pair()
+		if s, bad := p.unwritable(); bad {
+			return "", fmt.Errorf("%s: %q is not UTF-8, which a settings file must be", f.name, s)
+		}
+		origin := l.Origin(f.name)
+		switch {
+		case o.JSON && p.unset != "":
+		case o.JSON && o.Origins:
+			root.pairs = append(root.pairs, pair{key: f.name, datum: mapDatum(
+				pair{key: "value", datum: p.datum}, pair{key: "origin", datum: textDatum(origin.line())})})
+		default:
+			if o.Origins {
+				p.comment = origin.line()
+			}
+			root.add(strings.Split(f.name, "."), p)
+		}
+	}
+	if o.JSON {
+		return root.json(0) + "\n", nil
+	}
+	if root.empty() {
+		return "# every setting has its default\n", nil
+	}
+	return root.yaml(), nil
+}
+
+// pair returns the setting under its whole name.
+func (f *field) pair() pair {
+	p := pair{key: f.name}
+	switch text := f.get(); {
+	case f.datum != nil:
+		p.datum = f.datum()
+	case text == "" && f.without != "":
+		p.unset = f.without
+	default:
+		p.datum = datum{text: text, bare: f.kind == "bool" || f.kind == "int" || f.kind == "ratio"}
+	}
+	return p
+}
+
+// line returns the origin for the end of a line: a path in it may hold
+// anything.
+func (o Origin) line() string {
+	s := strings.ToValidUTF8(string(o), "?")
+	if q := quote(s); len(q) != len(s)+2 {
+		return q
+	}
+	return s
+}
+
+// add puts a setting under its sections.
+func (d *datum) add(path []string, p pair) {
+	p.key = path[0]
+	if len(path) == 1 {
+		d.pairs = append(d.pairs, p)
+		return
+	}
+	if n := len(d.pairs); n == 0 || d.pairs[n-1].key != path[0] {
+		d.pairs = append(d.pairs, pair{key: path[0], datum: mapDatum()})
+	}
+	d.pairs[len(d.pairs)-1].add(path[1:], p)
+}
+
+// yamlLine is one line and the comment at its end.
+type yamlLine struct{ text, comment string }
+
+func (d *datum) yaml() string {
+	var lines []yamlLine
+	d.lines("", &lines)
+	// Comments stand below each other, but for those of very long lines.
+	const widest = 60
+	column := 0
+	for _, l := range lines {
+		if n := utf8.RuneCountInString(l.text); l.comment != "" && n <= widest {
+			column = max(column, n)
+		}
+	}
+	var b strings.Builder
+	for _, l := range lines {
+		b.WriteString(l.text)
+		if l.comment != "" {
+			fmt.Fprintf(&b, "%*s# %s", max(0, column-utf8.RuneCountInString(l.text))+2, "", l.comment)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// lines appends the lines of a list or a map, each begun with indent.
+func (d *datum) lines(indent string, out *[]yamlLine) {
+	for i := range d.list {
+		item := &d.list[i]
+		if item.form == single || item.empty() {
+			*out = append(*out, yamlLine{indent + "- " + item.scalar(), ""})
+			continue
+		}
+		first := len(*out)
+		item.lines(indent+"  ", out)
+		head := &(*out)[first]
+		head.text = indent + "- " + strings.TrimPrefix(head.text, indent+"  ")
+	}
+	for i := range d.pairs {
+		p := &d.pairs[i]
+		key := indent + (&datum{text: p.key}).scalar() + ":"
+		switch {
+		case p.unset != "":
+			*out = append(*out, yamlLine{indent + "# " + p.key + ": (" + p.unset + ")", p.comment})
+		case p.form == single || p.empty():
+			*out = append(*out, yamlLine{key + " " + p.scalar(), p.comment})
+		default:
+			*out = append(*out, yamlLine{key, p.comment})
+			p.lines(indent+"  ", out)
+		}
+	}
+}
+
+// json writes d, the lines after the first begun with depth indentations.
+func (d *datum) json(depth int) string {
+	var items []string
+	opening, closing := "[", "]"
+	switch {
+	case d.form == single && d.bare:
+		return d.text
+	case d.form == single:
+		return quote(d.text)
+	case d.form == mapped:
+		opening, closing = "{", "}"
+	}
+	for i := range d.list {
+		items = append(items, d.list[i].json(depth+1))
+	}
+	for i := range d.pairs {
+		items = append(items, quote(d.pairs[i].key)+": "+d.pairs[i].json(depth+1))
+	}
+	if len(items) == 0 {
+		return opening + closing
+	}
+	indent := "\n" + strings.Repeat("  ", depth)
+	return opening + indent + "  " + strings.Join(items, ","+indent+"  ") + indent + closing
+}

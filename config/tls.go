@@ -1,0 +1,72 @@
+package config
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// maxPEMBytes bounds a file of certificates or a key.
+const maxPEMBytes = 1 << 20
+
+// Check reads the files, as a daemon does at start, and returns what is wrong
+// with them as errors.Join has it. Warnings are about what other daemons would
+// refuse at the time now, such as a certificate that has expired, and about a
+// key that others can read. It returns nothing where t is not on.
+func (t TLS) Check(now time.Time) (warnings []string, err error) {
+	if !t.On() {
+		return nil, nil
+	}
+	cert, certErr := readPEM("peer.tls.cert", t.Cert)
+	key, warnings, keyErr := readPrivate("peer.tls.key", t.Key, maxPEMBytes)
+	ca, caErr := readPEM("peer.tls.ca", t.CA)
+	pool := x509.NewCertPool()
+	if caErr == nil && !pool.AppendCertsFromPEM(ca) {
+		caErr = fmt.Errorf("peer.tls.ca: %s: holds no certificate in PEM", t.CA)
+	}
+	if err := errors.Join(certErr, keyErr, caErr); err != nil {
+		return warnings, err
+	}
+	if block, _ := pem.Decode(key); block == nil {
+		return warnings, fmt.Errorf("peer.tls.key: %s: holds no private key in PEM", t.Key)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return warnings, fmt.Errorf("peer.tls.key: %s is not the key of %s: %w", t.Key, t.Cert, err)
+	}
+	return append(warnings, t.untrusted(pair, pool, now)...), nil
+}
+
+func readPEM(setting, path string) ([]byte, error) {
+	data, err := readRegular(path, maxPEMBytes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", setting, err)
+	}
+	if block, _ := pem.Decode(data); block == nil {
+		return nil, fmt.Errorf("%s: %s: holds no certificate in PEM", setting, path)
+	}
+	return data, nil
+}
+
+// untrusted says why a daemon with the same CA would refuse the certificate,
+// as a server's or as a client's.
+func (t TLS) untrusted(pair tls.Certificate, pool *x509.CertPool, now time.Time) []string {
+	between := x509.NewCertPool()
+	for _, der := range pair.Certificate[1:] {
+		if c, err := x509.ParseCertificate(der); err == nil {
+			between.AddCert(c)
+		}
+	}
+	for _, use := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
+		_, err := pair.Leaf.Verify(x509.VerifyOptions{
+			Roots: pool, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{use},
+		})
+		if err != nil {
+			return []string{fmt.Sprintf("peer.tls.cert: other daemons would refuse %s: %v", t.Cert, err)}
+		}
+	}
+	return nil
+}

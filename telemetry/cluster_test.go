@@ -1,0 +1,258 @@
+package telemetry
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/node"
+)
+
+// cluster is a fixed one that notes how often it is asked.
+type cluster struct {
+	mu    sync.Mutex
+	stats ClusterStats
+	asked int
+}
+
+func (c *cluster) ClusterStats() ClusterStats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked++
+	return c.stats
+}
+
+// clusterMetrics registers the metrics of a daemon of a cluster in a registry
+// that is strict about what is collected.
+func clusterMetrics(t *testing.T, s ClusterStats) (*cluster, *prometheus.Registry) {
+	t.Helper()
+	c := &cluster{stats: s}
+	e := &engine{}
+	newMetrics(t, e) // for its rules
+	reg := prometheus.NewPedanticRegistry()
+	if _, err := New(reg, Options{Engine: e, Cluster: c}); err != nil {
+		t.Fatal(err)
+	}
+	return c, reg
+}
+
+// ofCluster returns the lines of a scrape that a daemon alone does not have,
+// but for those of metrics that are left out.
+func ofCluster(t *testing.T, reg prometheus.Gatherer, without ...string) string {
+	t.Helper()
+	_, alone := newMetrics(t, &engine{})
+	known := make(map[string]bool)
+	for line := range strings.Lines(scrape(t, alone)) {
+		known[metricOf(line)] = true
+	}
+	for _, name := range without {
+		known[name] = true
+	}
+	var out strings.Builder
+	for line := range strings.Lines(scrape(t, reg)) {
+		if !known[metricOf(line)] {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+func metricOf(line string) string {
+	words := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '{' })
+	if words[0] == "#" {
+		return words[2]
+	}
+	return words[0]
+}
+
+func peer(id crdt.Slot, region string) gossip.Peer {
+	return gossip.Peer{ID: id, Name: fmt.Sprint(region, id), Region: region, Ready: true}
+}
+
+// fullStats is a snapshot in which everything says something.
+func fullStats() ClusterStats {
+	ms := time.Millisecond
+	unready := peer(4, "eu-west")
+	unready.Ready = false
+	return ClusterStats{
+		Region:  "us-east",
+		Regions: []string{"us-east", "eu-west", "ap-south"}, // nobody of ap-south is live
+		Members: []gossip.Member{
+			{Peer: peer(1, "us-east")}, {Peer: peer(2, "us-east")}, {Peer: peer(3, "eu-west")}, {Peer: unready},
+		},
+		Links: []node.Link{
+			{Peer: peer(2, "us-east"), Age: 101 * ms, Unsent: 103 * ms, RTT: ms},
+			{Peer: peer(3, "eu-west"), Age: 1500 * ms, Unsent: 2 * time.Second, RTT: 80 * ms, Differs: true, Silent: true},
+			{Peer: unready, Age: -1, Unsent: -1, RTT: -1},
+		},
+		ClockOffsets: map[crdt.Slot]time.Duration{2: 3 * ms, 3: -250 * ms, 4: 40 * ms, 99: time.Hour},
+		Dialed:       DialedStreams{Connected: 2, Connecting: 1, Backoff: 3, Refused: 4}, AcceptedStreams: 5,
+		Sent: Traffic{Frames: 10, Bytes: 1000}, Received: Traffic{Frames: 20, Bytes: 2000}, DroppedFrames: 7,
+		RefusedFrames:     map[string]uint64{"rubbish": 3, "too_large": 0},
+		RefusedHandshakes: map[string]uint64{"secret": 2},
+		RefusedMembers:    map[string]uint64{"wrong_key": 1, "wrong_region": 4},
+		TurnedAway:        map[string]uint64{"version": 12},
+		Rejoins:           14, RejoinFailures: 8,
+		MergedCells: 9_000, Cells: 512,
+		Events: map[string]uint64{node.Resent.String(): 11, node.PeerJoined.String(): 3, "made up": 1},
+		Rules:  0x5eed,
+	}
+}
+
+func TestScrapeOfACluster(t *testing.T) {
+	_, reg := clusterMetrics(t, fullStats())
+	want, err := os.ReadFile("testdata/cluster.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), ofCluster(t, reg, "rld_replica_events_total")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestEventsOfAReplica(t *testing.T) {
+	_, reg := clusterMetrics(t, fullStats())
+	text := scrape(t, reg)
+	for _, k := range node.EventKinds() {
+		line := fmt.Sprintf("rld_replica_events_total{kind=\"%s\"} %d\n", k, fullStats().Events[k.String()])
+		if !strings.Contains(text, line) {
+			t.Errorf("no line %s", line)
+		}
+	}
+	if strings.Contains(text, "made up") {
+		t.Error("a kind that is none became a label")
+	}
+}
+
+func TestADaemonAloneHasNoMetricsOfACluster(t *testing.T) {
+	_, reg := newMetrics(t, &engine{})
+	text := scrape(t, reg)
+	for _, name := range []string{"rld_members", "rld_streams", "rld_staleness_seconds", "rld_rules_hash_agree"} {
+		if strings.Contains(text, name) {
+			t.Errorf("%s of a daemon alone", name)
+		}
+	}
+}
+
+func TestOneSnapshotAScrape(t *testing.T) {
+	c, reg := clusterMetrics(t, fullStats())
+	for n := range 3 {
+		scrape(t, reg)
+		if c.asked != n+1 {
+			t.Fatalf("asked %d times by %d scrapes", c.asked, n+1)
+		}
+	}
+}
+
+// A snapshot that is empty is no fault: so is a cluster that begins.
+func TestNothingKnownYet(t *testing.T) {
+	_, reg := clusterMetrics(t, ClusterStats{Region: "us-east"})
+	text := scrape(t, reg)
+	for _, line := range []string{
+		`rld_members{ready="true",region="us-east"} 0`,
+		`rld_silent_peers{region="us-east"} 0`,
+		`rld_streams{direction="dialed",state="connected"} 0`,
+		`rld_rules_hash_agree 1`,
+		`rld_rules_info{hash="0000000000000000"} 1`,
+	} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("no line %s", line)
+		}
+	}
+	for _, name := range []string{
+		"rld_staleness_seconds{", "rld_unsent_staleness_seconds{", "rld_peer_clock_offset_seconds{",
+		"rld_refused_frames_total{",
+	} {
+		if strings.Contains(text, name) {
+			t.Errorf("%s...} says what is not known", name)
+		}
+	}
+}
+
+// Regions come from peers, and reasons from a map: neither may grow the set of
+// series for ever, or break the scrape.
+func TestLabelsAreBounded(t *testing.T) {
+	s := fullStats()
+	s.RefusedFrames = map[string]uint64{"bad\xff": 1}
+	for i := range 1_000 {
+		s.Members = append(s.Members, gossip.Member{Peer: peer(crdt.Slot(1_000+i), fmt.Sprintf("made-up-%d", i))})
+		s.Links = append(s.Links, node.Link{Peer: peer(crdt.Slot(1_000+i), fmt.Sprintf("made-up-%d", i)), Age: time.Hour})
+		s.RefusedFrames[fmt.Sprintf("reason-%d", i)] = 1
+	}
+	s.Members = append(s.Members, gossip.Member{Peer: peer(5, "bad\xff")},
+		gossip.Member{Peer: peer(6, strings.Repeat("long", 1_000))})
+	_, reg := clusterMetrics(t, s)
+	text := scrape(t, reg)
+	for part, most := range map[string]int{
+		"\nrld_members{": 2 * (maxRegions + 1), "\nrld_staleness_seconds{": maxRegions + 1,
+		"\nrld_refused_frames_total{": maxReasons + 1,
+	} {
+		if n := strings.Count(text, part); n > most || n < most/2 {
+			t.Errorf("%d lines of%s..}, want at most %d", n, part, most)
+		}
+	}
+	for _, line := range []string{
+		`rld_members{ready="true",region="us-east"} 2`, `rld_staleness_seconds{region="us-east"} 0.101`,
+		`rld_members{ready="true",region="ap-south"} 0`, `rld_staleness_seconds{region="other"} 3600`,
+	} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("no line %s", line)
+		}
+	}
+	if strings.Contains(text, strings.Repeat("long", 40)) {
+		t.Error("a name of any length became a label")
+	}
+}
+
+func TestLabelsAreText(t *testing.T) {
+	s := ClusterStats{Region: "us\xff", RefusedMembers: map[string]uint64{"bad\xff": 1, "bad\xfe": 2}}
+	_, reg := clusterMetrics(t, s)
+	text := scrape(t, reg)
+	for _, line := range []string{
+		`rld_members{ready="true",region="us?"} 0`, `rld_refused_members_total{reason="bad?"} 3`,
+	} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("no line %s", line)
+		}
+	}
+}
+
+func TestMetricsOfAClusterPassLint(t *testing.T) {
+	_, reg := clusterMetrics(t, fullStats())
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		if strings.HasPrefix(p.Metric, "rld_") {
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
+	}
+}
+
+// Scrapes may overlap.
+func TestScrapesAtOnce(t *testing.T) {
+	_, reg := clusterMetrics(t, fullStats())
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if _, err := reg.Gather(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
