@@ -98,11 +98,9 @@ func (e *Engine) Synced() bool { return e.synced }
 
 // Leave makes the engine take no share of the region's work any more, and say
 // so. It goes on telling what it counts.
-func (e *Engine) Leave(now time.Duration) {
-	if !e.leaving {
-		e.leaving = true
-		e.arrange(now)
-	}
+func (e *Engine) Leave() {
+	e.leaving = true
+	e.share()
 }
 
 // ready reports whether the daemon takes its share of the region's work.
@@ -228,12 +226,9 @@ func (e *Engine) next(now time.Duration, l *link) time.Duration {
 	return (now/e.interval(l) + 1) * e.interval(l)
 }
 
-// arrange finds out who shares the work of each region. Where that changed,
-// the links it concerns are told everything again: cells that others summed up
-// may be ours to tell now.
-func (e *Engine) arrange(now time.Duration) {
+// share finds out who shares the work of each region.
+func (e *Engine) share() {
 	e.arranged++
-	was := e.teams
 	e.teams = []team{{region: e.self.Region, slot: e.region}}
 	if e.ready() {
 		e.teams[0].add(e.self.ID, e.self.Name)
@@ -246,6 +241,13 @@ func (e *Engine) arrange(now time.Duration) {
 			e.busy++
 		}
 	}
+}
+
+// arrange shares out the work. Where that changed, the links it concerns are
+// told everything again: cells that others summed up may be ours to tell now.
+func (e *Engine) arrange(now time.Duration) {
+	was := e.teams
+	e.share()
 	if e.teams[0].equal(&was[0]) {
 		for _, l := range e.links {
 			if !l.local && !sameTeam(was, e.teams, l.peer.Region) {

@@ -246,9 +246,9 @@ func (n *Node) Urgent() bool { return n.replica != nil && n.replica.engine.Urgen
 
 // Leave makes the node take no share of its region's work any more: it is about
 // to stop. It goes on telling what it counts.
-func (n *Node) Leave(at Instant) {
+func (n *Node) Leave() {
 	if n.replica != nil {
-		n.replica.engine.Leave(at.Mono)
+		n.replica.engine.Leave()
 	}
 }
 

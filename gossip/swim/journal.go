@@ -3,8 +3,8 @@ package swim
 import (
 	"context"
 	"errors"
+	"log"
 	"log/slog"
-	"net"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -20,6 +20,9 @@ type journal struct {
 	closed  atomic.Bool // what is said of a closing transport is noise
 }
 
+// logger returns what memberlist writes to.
+func (j *journal) logger() *log.Logger { return log.New(j, "", 0) }
+
 // Write takes one line, as a log.Logger without flags writes it.
 func (j *journal) Write(line []byte) (int, error) {
 	if j.closed.Load() {
@@ -27,8 +30,8 @@ func (j *journal) Write(line []byte) (int, error) {
 	}
 	tag, text, _ := strings.Cut(strings.TrimSpace(string(line)), "]")
 	text = strings.TrimPrefix(strings.TrimSpace(text), "memberlist: ")
-	if who, ok := strangersKey(text); ok {
-		j.refused.add(wrongKey, who, "from", who, "would be right", "the key that this daemon encrypts with")
+	if who, ok := stranger(text); ok {
+		j.refused.stranger(who)
 		return len(line), nil
 	}
 	level := slog.LevelDebug
@@ -67,19 +70,15 @@ func isWrongKey(err error) bool {
 	return false
 }
 
-// strangersKey returns the host of a packet or stream that no key opens. A
-// packet that is no ciphertext at all counts too: it comes from a daemon
-// without keys, or from no daemon.
-func strangersKey(text string) (host string, ok bool) {
+// stranger returns from where a packet or stream came that no key opens. One
+// that is no ciphertext at all counts too: it comes from a daemon without
+// keys, or from no daemon.
+func stranger(text string) (addr string, ok bool) {
 	packet := strings.HasPrefix(text, "Decrypt packet failed: ")
-	if !packet && !(strings.HasPrefix(text, "failed to receive: ") && isWrongKey(errors.New(text))) {
-		return "", false
-	}
-	_, addr, _ := strings.Cut(text, "from=")
-	if h, _, err := net.SplitHostPort(addr); err == nil {
-		return h, true // ports are made up for each stream
-	}
-	return addr, true
+	stream := strings.HasPrefix(text, "failed to receive: ") && isWrongKey(errors.New(text)) ||
+		strings.Contains(text, errNoMember.Error()+" from=")
+	_, addr, _ = strings.Cut(text, "from=")
+	return addr, packet || stream
 }
 
 // ownWords reports whether text repeats what this package refused, and has

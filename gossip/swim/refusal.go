@@ -2,6 +2,7 @@ package swim
 
 import (
 	"log/slog"
+	"net"
 	"sync"
 	"time"
 )
@@ -63,6 +64,15 @@ func (r *refusals) add(why reason, culprit string, attrs ...any) {
 	if r.said.allow(reasonText[why]+culprit, 10*time.Minute) {
 		r.log.Warn(reasonText[why], attrs...)
 	}
+}
+
+// stranger refuses a packet or stream from addr that no key opens. Ports are
+// made up for each stream, so the host is the culprit.
+func (r *refusals) stranger(addr string) {
+	if host, _, err := net.SplitHostPort(addr); err == nil {
+		addr = host
+	}
+	r.add(wrongKey, addr, "from", addr, "would be right", "the key that this daemon encrypts with")
 }
 
 func (r *refusals) snapshot() Refusals {

@@ -1,0 +1,313 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	rldv1 "github.com/georld/rld/proto/rld/v1"
+	"github.com/georld/rld/wire"
+)
+
+// tellEach is the least time between two lists on one stream.
+const tellEach = 100 * time.Millisecond
+
+// acceptor is the service that peers call.
+type acceptor struct {
+	rldv1.UnimplementedPeersServer
+	host *Host
+}
+
+// accepted is one stream of a peer. Three goroutines serve it: one receives,
+// one tells, and the handler of the call waits for its end, so that nothing
+// that is stuck can keep it alive.
+type accepted struct {
+	host   *Host
+	stream grpc.BidiStreamingServer[rldv1.PeerItem, rldv1.PeerItem]
+	remote string
+	ctx    context.Context // done when the stream has ended
+	end    context.CancelCauseFunc
+	tell   chan struct{} // holds something when there may be a new list
+	buffer []byte        // of unpacked frames
+	counts streamCounts
+
+	// Set when it comes among Host.accepted, and not changed while it is.
+	hello Hello
+	since time.Time
+}
+
+// Exchange serves a stream until it ends.
+func (s *acceptor) Exchange(stream grpc.BidiStreamingServer[rldv1.PeerItem, rldv1.PeerItem]) error {
+	h := s.host
+	a := &accepted{host: h, stream: stream, tell: make(chan struct{}, 1)}
+	if p, ok := peer.FromContext(stream.Context()); ok {
+		a.remote = p.Addr.String()
+	}
+	// Not a child of the stream's context: gRPC ends that one before receiving
+	// returns why.
+	a.ctx, a.end = context.WithCancelCause(context.WithoutCancel(stream.Context()))
+	defer a.end(nil)
+	stream.SetTrailer(noReason())
+	if !h.enter() {
+		return a.farewell(&Refused{
+			Reason: ReasonFull, Text: h.config.Self().String() + " has no room for another stream",
+		}, false)
+	}
+	timer := time.AfterFunc(handshakeWithin, func() {
+		a.end(&Refused{Reason: ReasonHello, Text: a.remote + " is refused: " + errHandshake.Error()})
+	})
+	defer timer.Stop()
+	h.wg.Go(func() { a.end(a.receive(timer)) })
+	<-a.ctx.Done()
+	return a.farewell(context.Cause(a.ctx), h.leave(a))
+}
+
+// enter makes room for a stream that has not said hello yet.
+func (h *Host) enter() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || len(h.accepted)+h.waiting >= maxAccepted {
+		return false
+	}
+	h.waiting++
+	return true
+}
+
+// admit makes a stream the one of a peer that said hello. Others of the same address that
+// belong to a former incarnation end, and so does the oldest of an incarnation
+// that has too many. It reports false when the stream has ended meanwhile.
+func (h *Host) admit(a *accepted, hello Hello) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if a.ctx.Err() != nil {
+		return false
+	}
+	a.hello, a.since = hello, time.Now()
+	var oldest *accepted
+	same := 0
+	for other := range h.accepted {
+		switch {
+		case other.hello.Member.ID == a.hello.Member.ID:
+			same++
+			if oldest == nil || other.since.Before(oldest.since) {
+				oldest = other
+			}
+		case other.hello.Member.Addr == a.hello.Member.Addr:
+			other.end(errReplaced)
+		}
+	}
+	if same >= streamsEach {
+		oldest.end(errReplaced)
+	}
+	h.waiting--
+	h.accepted[a] = struct{}{}
+	return true
+}
+
+// leave gives back the room of a stream that has ended. It reports whether the
+// stream was admitted.
+func (h *Host) leave(a *accepted) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, ok := h.accepted[a]; ok {
+		delete(h.accepted, a)
+		return true
+	}
+	h.waiting--
+	return false
+}
+
+// receive takes the hello and the frames, and returns why the stream ended.
+func (a *accepted) receive(timer *time.Timer) error {
+	if err := a.welcome(); err != nil {
+		return err
+	}
+	timer.Stop()
+	a.host.wg.Go(a.keepTelling)
+	limit := newLimiter(time.Now())
+	for {
+		var it item
+		if err := a.stream.RecvMsg(&it); err != nil {
+			return a.broken(err)
+		}
+		err := a.take(&it, limit)
+		it.free()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// welcome exchanges hellos.
+func (a *accepted) welcome() error {
+	var it item
+	if err := a.stream.RecvMsg(&it); err != nil {
+		return a.broken(err)
+	}
+	defer it.free()
+	h := a.host
+	own := h.config.Self()
+	theirs, err := greetingOf(&it)
+	if no := refuse(own, h.config.Fingerprint, &theirs, err, a.remote, ""); no != nil {
+		return no
+	}
+	if left := h.wrong.left(penaltyKeys(a.remote, theirs.hello), time.Now()); left > 0 {
+		return &Refused{
+			Reason: ReasonPenalty, who: theirs.hello.String(),
+			Text: fmt.Sprintf("%s refuses %s: it sent rubbish and has to wait another %v",
+				own, theirs.hello, left.Round(time.Millisecond)),
+		}
+	}
+	if !h.admit(a, theirs.hello) {
+		return context.Cause(a.ctx)
+	}
+	mine := greeting{protocol: Version, fingerprint: h.config.Fingerprint[:], hello: own}
+	body, err := mine.encode()
+	if err != nil {
+		return err
+	}
+	return a.stream.SendMsg(&item{kind: kindHello, body: body})
+}
+
+// take hands one frame to the handler.
+func (a *accepted) take(it *item, limit *limiter) error {
+	if it.fault != nil {
+		return rubbish(ReasonItem, "%w", it.fault)
+	}
+	a.counts.received.add(len(it.body))
+	a.host.counts.received.add(len(it.body))
+	if it.kind != kindFrame && it.kind != kindPacked {
+		return rubbish(ReasonItem, "a %s from a dialer, want frames", it.kind)
+	}
+	if err := limit.frame(len(it.body), time.Now()); err != nil {
+		return err
+	}
+	frame := it.body
+	if it.kind == kindPacked {
+		var err error
+		if frame, err = a.unpack(it.body, limit); err != nil {
+			return err
+		}
+	}
+	if len(frame) > wire.MaxFrameBytes {
+		return rubbish(ReasonSize, "frame of %d bytes, want at most %d", len(frame), wire.MaxFrameBytes)
+	}
+	err := a.host.shielded(func() error { return a.host.config.Handler.Frame(a.hello, frame) })
+	var bad *Rubbish
+	if errors.As(err, &bad) {
+		return err
+	}
+	if err != nil {
+		a.host.counts.faulty.Add(1)
+	}
+	return nil
+}
+
+// unpack returns a frame in memory that is used again for the next one.
+func (a *accepted) unpack(body []byte, limit *limiter) ([]byte, error) {
+	frame, err := a.host.packer.unpack(body, a.buffer)
+	if err != nil {
+		return nil, rubbish(ReasonPacked, "%w", err)
+	}
+	if cap(frame) <= maxKept {
+		a.buffer = frame
+	}
+	return frame, limit.more(len(frame), time.Now())
+}
+
+// broken returns what an error of receiving means.
+func (a *accepted) broken(err error) error {
+	if status.Code(err) == codes.ResourceExhausted {
+		return rubbish(ReasonSize, "%s", printable(status.Convert(err).Message()))
+	}
+	return err
+}
+
+// tellSoon has the newest list sent.
+func (a *accepted) tellSoon() {
+	select {
+	case a.tell <- struct{}{}:
+	default:
+	}
+}
+
+// keepTelling sends the list of this daemon's region whenever it is new.
+func (a *accepted) keepTelling() {
+	stuck := time.AfterFunc(writeWithin, func() { a.end(ErrStuck) })
+	stuck.Stop()
+	var last *[]byte
+	for {
+		if list := a.host.telling.Load(); list != last {
+			last = list
+			stuck.Reset(writeWithin)
+			err := a.stream.SendMsg(&item{kind: kindMembers, body: *list})
+			stuck.Stop()
+			if err != nil {
+				// The stream has ended, and receive says why.
+				return
+			}
+			a.counts.sent.add(len(*list))
+			a.host.counts.sent.add(len(*list))
+		}
+		select {
+		case <-time.After(tellEach):
+		case <-a.ctx.Done():
+			return
+		}
+		select {
+		case <-a.tell:
+		case <-a.ctx.Done():
+			return
+		}
+	}
+}
+
+// farewell counts and names why the stream ended, and returns the status of
+// the call. Only a peer that was admitted has said who it is.
+func (a *accepted) farewell(err error, admitted bool) error {
+	h := a.host
+	who := hostOf(a.remote)
+	if admitted {
+		who = a.hello.String()
+	}
+	var refused *Refused
+	var bad *Rubbish
+	switch {
+	case errors.As(err, &refused):
+		h.refusedPeer(refused, a.remote)
+	case errors.As(err, &bad):
+		var wait time.Duration
+		if admitted {
+			wait = h.wrong.add(penaltyKeys(a.remote, a.hello), time.Now())
+		}
+		h.counts.rubbish.add(bad.Reason)
+		h.say("peer dropped for rubbish", who, bad.Reason,
+			"peer", who, "remote", a.remote, "reason", bad.Reason, "error", bad.Err, "wait", wait)
+	case errors.Is(err, errReplaced):
+		h.say("stream of a peer ended", who, reasonReplaced, "peer", who, "remote", a.remote, "error", err)
+	case errors.Is(err, ErrStuck):
+		h.say("stream of a peer ended", who, "stuck", "peer", who, "remote", a.remote, "error", err)
+	case errors.Is(err, io.EOF):
+		return nil
+	}
+	trailer, st := statusOf(err)
+	a.stream.SetTrailer(trailer)
+	return st
+}
+
+// refusedPeer counts and names a refusal of something that came in.
+func (h *Host) refusedPeer(r *Refused, remote string) {
+	who := r.who
+	if who == "" {
+		who = hostOf(remote)
+	}
+	h.counts.refused.add(r.Reason)
+	h.say("peer refused", who, r.Reason, "peer", who, "remote", remote, "reason", r.Reason, "error", r)
+}

@@ -1,0 +1,270 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	grpcbackoff "google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+
+	rldv1 "github.com/georld/rld/proto/rld/v1"
+)
+
+// peerStream is the dialer's end of a stream.
+type peerStream = grpc.BidiStreamingClient[rldv1.PeerItem, rldv1.PeerItem]
+
+// attempt dials the target once and holds the stream until it ends. It returns
+// how long the stream was up and why it is not anymore.
+func (t *target) attempt() (up time.Duration, err error) {
+	ctx, cancel := context.WithCancelCause(t.ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(handshakeWithin, func() { cancel(errHandshake) })
+	defer timer.Stop()
+
+	line := &line{addr: t.Addr, dial: func(ctx context.Context) (net.Conn, error) { return t.host.config.Dial(ctx, t.Addr) }}
+	conn, err := t.connect(line)
+	if err != nil {
+		return 0, err
+	}
+	// What is below gRPC goes first: a frozen peer would hold up a goodbye.
+	defer conn.Close()
+	defer line.hangUp()
+
+	stream, hello, err := t.handshake(ctx, conn)
+	if err != nil {
+		return 0, t.whyNot(ctx, line, err)
+	}
+	if !timer.Stop() {
+		return 0, errHandshake
+	}
+	start := time.Now()
+	out := newOutbox(t, hello)
+	t.met(out)
+	err = t.hold(ctx, cancel, stream, out)
+	t.lost(out, err)
+	return time.Since(start), err
+}
+
+// connect returns a connection that is not yet made.
+func (t *target) connect(line *line) (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///peer",
+		grpc.WithContextDialer(line.connect),
+		grpc.WithTransportCredentials(clientDoor(t.host.config.Client, line)),
+		grpc.WithNoProxy(),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithDisableRetry(),
+		grpc.WithDisableHealthCheck(),
+		grpc.WithIdleTimeout(0),
+		grpc.WithMaxHeaderListSize(maxHeaders),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff: grpcbackoff.DefaultConfig, MinConnectTimeout: handshakeWithin,
+		}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepaliveAfter, Timeout: keepaliveWithin}),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec{}), grpc.MaxCallRecvMsgSize(maxItem)),
+	)
+}
+
+// handshake opens the stream and exchanges hellos.
+func (t *target) handshake(ctx context.Context, conn *grpc.ClientConn) (peerStream, Hello, error) {
+	stream, err := rldv1.NewPeersClient(conn).Exchange(ctx)
+	if err != nil {
+		return nil, Hello{}, err
+	}
+	own := t.host.config.Self()
+	mine := greeting{protocol: Version, fingerprint: t.host.config.Fingerprint[:], hello: own}
+	body, err := mine.encode()
+	if err != nil {
+		return nil, Hello{}, err
+	}
+	// An error of sending is only that the stream has ended; why is for
+	// receiving to say.
+	_ = stream.SendMsg(&item{kind: kindHello, body: body})
+	var it item
+	if err := stream.RecvMsg(&it); err != nil {
+		return nil, Hello{}, t.ended(stream, err)
+	}
+	defer it.free()
+	theirs, err := greetingOf(&it)
+	if no := refuse(own, t.host.config.Fingerprint, &theirs, err, t.Addr, t.Region); no != nil {
+		return nil, Hello{}, no
+	}
+	return stream, theirs.hello, nil
+}
+
+// greetingOf reads the first item of a stream.
+func greetingOf(it *item) (greeting, error) {
+	if it.fault != nil {
+		return greeting{}, it.fault
+	}
+	if it.kind != kindHello {
+		return greeting{}, errors.New("the first item is a " + it.kind.String() + ", want a hello")
+	}
+	return decodeGreeting(it.body)
+}
+
+// whyNot returns why a handshake failed: what is known best.
+func (t *target) whyNot(ctx context.Context, line *line, err error) error {
+	fault := line.why()
+	var refused *Refused
+	switch {
+	case errors.As(err, &refused):
+		return err
+	case errors.As(fault, &refused):
+		return fault
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case fault != nil:
+		return fault
+	}
+	return errors.New(printable(status.Convert(err).Message()))
+}
+
+// ended returns why a stream ended on which receiving failed with err.
+func (t *target) ended(stream peerStream, err error) error {
+	if status.Code(err) == codes.ResourceExhausted && len(stream.Trailer()) == 0 {
+		return rubbish(ReasonSize, "%s", printable(status.Convert(err).Message()))
+	}
+	return turnedAway(err, stream.Trailer())
+}
+
+// hold sends and receives until the stream ends, and returns why.
+func (t *target) hold(
+	ctx context.Context, cancel context.CancelCauseFunc, stream peerStream, out *outbox,
+) error {
+	done := make(chan struct{})
+	t.host.wg.Go(func() {
+		defer close(done)
+		cancel(t.listen(stream, out.hello))
+	})
+	t.write(ctx, cancel, stream, out)
+	<-done
+	return context.Cause(ctx)
+}
+
+// write sends the queue until ctx is done.
+func (t *target) write(
+	ctx context.Context, cancel context.CancelCauseFunc, stream peerStream, out *outbox,
+) {
+	stuck := time.AfterFunc(writeWithin, func() { cancel(ErrStuck) })
+	stuck.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case frame := <-out.frames:
+			it := item{kind: kindFrame, body: frame}
+			if t.WAN {
+				it = t.host.packer.pack(frame)
+			}
+			size := len(it.body)
+			stuck.Reset(writeWithin)
+			err := stream.SendMsg(&it)
+			stuck.Stop()
+			out.taken(frame)
+			if err != nil {
+				// The stream has ended, and listen says why.
+				<-ctx.Done()
+				return
+			}
+			t.counts.sent.add(size)
+			t.host.counts.sent.add(size)
+		}
+	}
+}
+
+// listen receives the lists of the peer until the stream ends.
+func (t *target) listen(stream peerStream, from Hello) error {
+	rate := newBucket(listsPerSecond, time.Now())
+	for {
+		var it item
+		if err := stream.RecvMsg(&it); err != nil {
+			return t.ended(stream, err)
+		}
+		if err := t.heard(&it, from, &rate); err != nil {
+			return err
+		}
+	}
+}
+
+// heard takes one item of a peer.
+func (t *target) heard(it *item, from Hello, rate *bucket) error {
+	defer it.free()
+	if it.fault != nil {
+		return rubbish(ReasonItem, "%w", it.fault)
+	}
+	t.counts.received.add(len(it.body))
+	t.host.counts.received.add(len(it.body))
+	if it.kind != kindMembers {
+		return rubbish(ReasonItem, "a %s from an acceptor, want members", it.kind)
+	}
+	if !rate.take(1, time.Now()) {
+		return rubbish(ReasonRate, "more than %d lists of members a second", listsPerSecond)
+	}
+	members, err := decodeMembers(it.body, from.Member.Region)
+	if err != nil {
+		return rubbish(ReasonMembers, "%w", err)
+	}
+	return t.host.shielded(func() error {
+		t.host.config.Handler.Members(from, members)
+		return nil
+	})
+}
+
+// line is what is below gRPC in one attempt.
+type line struct {
+	addr string
+	dial func(ctx context.Context) (net.Conn, error)
+
+	mu    sync.Mutex
+	conns []net.Conn
+	over  bool
+	fault error // why no handshake is possible, when gRPC cannot say it well
+}
+
+// connect is what gRPC dials with.
+func (l *line) connect(ctx context.Context, _ string) (net.Conn, error) {
+	conn, err := l.dial(ctx)
+	if err != nil {
+		l.blame(err)
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		conn.Close()
+		return nil, net.ErrClosed
+	}
+	l.conns = append(l.conns, conn)
+	return conn, nil
+}
+
+// hangUp closes what was dialed.
+func (l *line) hangUp() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = true
+	for _, conn := range l.conns {
+		conn.Close()
+	}
+}
+
+// blame keeps the first reason.
+func (l *line) blame(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fault == nil {
+		l.fault = err
+	}
+}
+
+func (l *line) why() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fault
+}

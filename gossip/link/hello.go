@@ -1,0 +1,172 @@
+package link
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"unicode"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	rldv1 "github.com/georld/rld/proto/rld/v1"
+	"github.com/georld/rld/wire"
+)
+
+// Version is the version of the protocol of streams. Both ends must speak it.
+const Version = 1
+
+// The bounds of what a daemon says of itself and of others, in bytes.
+const (
+	maxHello = 4 << 10
+	maxName  = 128 // of a daemon, and of a region
+	maxAddr  = 262 // a DNS name of 255 bytes, a colon and a port
+	maxBuild = 128
+)
+
+// Hello is what a daemon says of itself at the handshake.
+type Hello struct {
+	Member gossip.Member
+	// Shards is into how many parts it splits the keys, 1 to 64; equal in the
+	// whole cluster.
+	Shards int
+	// Rules is the hash of its rules.
+	Rules uint64
+}
+
+// String names the daemon in logs.
+func (h Hello) String() string {
+	return fmt.Sprintf("%s/%s (%s)", h.Member.Region, h.Member.Name, h.Member.Addr)
+}
+
+// greeting is a hello as it travels.
+type greeting struct {
+	protocol    uint32
+	fingerprint []byte
+	hello       Hello
+}
+
+// encode returns the bytes of g.
+func (g *greeting) encode() ([]byte, error) {
+	return proto.Marshal(&rldv1.PeerHello{
+		Protocol:          g.protocol,
+		SecretFingerprint: g.fingerprint,
+		Member:            protoMember(&g.hello.Member),
+		Shards:            uint32(g.hello.Shards),
+		Rules:             g.hello.Rules,
+	})
+}
+
+// decodeGreeting reads the hello of a peer. Of a hello of another version only
+// the version is set. The error says what is malformed.
+func decodeGreeting(b []byte) (greeting, error) {
+	if len(b) > maxHello {
+		return greeting{}, fmt.Errorf("hello of %d bytes, want at most %d", len(b), maxHello)
+	}
+	protocol, err := protocolOf(b)
+	if err != nil || protocol != Version {
+		return greeting{protocol: protocol}, err
+	}
+	var p rldv1.PeerHello
+	if err := proto.Unmarshal(b, &p); err != nil {
+		return greeting{}, fmt.Errorf("hello that is no PeerHello: %w", err)
+	}
+	g := greeting{
+		protocol:    protocol,
+		fingerprint: p.GetSecretFingerprint(),
+		hello:       Hello{Member: memberOf(p.GetMember()), Shards: int(p.GetShards()), Rules: p.GetRules()},
+	}
+	if len(g.fingerprint) != fingerprintSize {
+		return greeting{}, fmt.Errorf("hello with a fingerprint of %d bytes, want %d",
+			len(g.fingerprint), fingerprintSize)
+	}
+	if g.hello.Shards < 1 || g.hello.Shards > wire.MaxShards {
+		return greeting{}, fmt.Errorf("hello of %d shards, want 1 to %d", p.GetShards(), wire.MaxShards)
+	}
+	if err := checkMember(&g.hello.Member); err != nil {
+		return greeting{}, fmt.Errorf("hello: %w", err)
+	}
+	return g, nil
+}
+
+// protocolOf returns the version that a hello names, whatever else it holds.
+func protocolOf(b []byte) (uint32, error) {
+	protocol := uint64(0)
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return 0, fmt.Errorf("hello that is no PeerHello: %w", protowire.ParseError(n))
+		}
+		size := protowire.ConsumeFieldValue(num, typ, b[n:])
+		if size < 0 {
+			return 0, fmt.Errorf("hello that is no PeerHello: %w", protowire.ParseError(size))
+		}
+		if num == 1 && typ == protowire.VarintType {
+			protocol, _ = protowire.ConsumeVarint(b[n:])
+		}
+		b = b[n+size:]
+	}
+	if protocol == 0 || protocol > 1<<31 {
+		return 0, fmt.Errorf("hello that names no version of the protocol")
+	}
+	return uint32(protocol), nil
+}
+
+func protoMember(m *gossip.Member) *rldv1.PeerMember {
+	return &rldv1.PeerMember{
+		Id: uint64(m.ID), Name: m.Name, Region: m.Region, Ready: m.Ready, Addr: m.Addr, Build: m.Build,
+	}
+}
+
+func memberOf(p *rldv1.PeerMember) gossip.Member {
+	return gossip.Member{
+		Peer: gossip.Peer{
+			ID: crdt.Slot(p.GetId()), Name: p.GetName(), Region: p.GetRegion(), Ready: p.GetReady(),
+		},
+		Addr: p.GetAddr(), Build: p.GetBuild(),
+	}
+}
+
+// checkMember says what is wrong with a member that a peer told us of.
+func checkMember(m *gossip.Member) error {
+	if m.ID == 0 {
+		return fmt.Errorf("member without an id")
+	}
+	if err := checkText("name", m.Name, 1, maxName); err != nil {
+		return err
+	}
+	if err := checkText("region", m.Region, 1, maxName); err != nil {
+		return err
+	}
+	if err := checkText("build", m.Build, 0, maxBuild); err != nil {
+		return err
+	}
+	if err := checkText("address", m.Addr, 1, maxAddr); err != nil {
+		return err
+	}
+	host, port, err := net.SplitHostPort(m.Addr)
+	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || host == "" || n == 0 {
+		return fmt.Errorf("address %q, want host:port", m.Addr)
+	}
+	return nil
+}
+
+// checkText holds s to bounds of its length, and to what may be printed on a
+// terminal.
+func checkText(what, s string, least, most int) error {
+	if len(s) < least || len(s) > most {
+		return fmt.Errorf("%s of %d bytes, want %d to %d", what, len(s), least, most)
+	}
+	if !utf8.ValidString(s) {
+		return fmt.Errorf("%s that is not UTF-8", what)
+	}
+	for _, r := range s {
+		if !unicode.IsPrint(r) {
+			return fmt.Errorf("%s %q, want printable text", what, s)
+		}
+	}
+	return nil
+}

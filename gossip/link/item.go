@@ -1,0 +1,106 @@
+package link
+
+import (
+	"fmt"
+
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/georld/rld/wire"
+)
+
+// maxItem bounds a message of a stream, in bytes. A longer one is refused when
+// its length is announced, before any of it is kept.
+const maxItem = wire.MaxFrameBytes + 1<<10
+
+// kind is which field of a PeerItem is set, by its number.
+type kind protowire.Number
+
+// The kinds of items.
+const (
+	kindHello   kind = 1
+	kindFrame   kind = 2
+	kindPacked  kind = 3
+	kindMembers kind = 4
+)
+
+// String names the kind as the proto file does.
+func (k kind) String() string {
+	switch k {
+	case kindHello:
+		return "hello"
+	case kindFrame:
+		return "frame"
+	case kindPacked:
+		return "packed_frame"
+	case kindMembers:
+		return "members"
+	}
+	return fmt.Sprintf("field %d", int(k))
+}
+
+// item is a PeerItem. Frames pass through it without being copied, but for
+// putting together what arrived in several parts.
+type item struct {
+	kind   kind
+	body   []byte     // of the one field
+	memory mem.Buffer // what body is a part of; nil: memory of its own
+	fault  error      // what is wrong with an item that was received
+}
+
+// free gives back the memory of a received item. Its body is gone then.
+func (it *item) free() {
+	if it.memory != nil {
+		it.memory.Free()
+	}
+	*it = item{}
+}
+
+// codec is the gRPC codec of items.
+type codec struct{}
+
+var _ encoding.CodecV2 = codec{}
+
+// Name returns "proto": the bytes are those of a PeerItem.
+func (codec) Name() string { return "proto" }
+
+// Marshal returns the bytes of an *item. They are its body, not a copy.
+func (codec) Marshal(v any) (mem.BufferSlice, error) {
+	it, ok := v.(*item)
+	if !ok {
+		return nil, fmt.Errorf("link: cannot send a %T", v)
+	}
+	head := make([]byte, 0, 1+5)
+	head = protowire.AppendTag(head, protowire.Number(it.kind), protowire.BytesType)
+	head = protowire.AppendVarint(head, uint64(len(it.body)))
+	body := it.memory
+	if body == nil {
+		body = mem.SliceBuffer(it.body)
+	}
+	return mem.BufferSlice{mem.SliceBuffer(head), body}, nil
+}
+
+// Unmarshal fills in an *item. What is wrong goes into its fault, so that a
+// stream can tell rubbish from a failure.
+func (codec) Unmarshal(data mem.BufferSlice, v any) error {
+	it, ok := v.(*item)
+	if !ok {
+		return fmt.Errorf("link: cannot receive a %T", v)
+	}
+	memory := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	*it = item{memory: memory}
+	b := memory.ReadOnlyData()
+	num, typ, n := protowire.ConsumeTag(b)
+	if n < 0 {
+		it.fault = fmt.Errorf("item of %d bytes that is no PeerItem: %w", len(b), protowire.ParseError(n))
+		return nil
+	}
+	body, size := protowire.ConsumeBytes(b[n:])
+	if typ != protowire.BytesType || size != len(b)-n {
+		it.fault = fmt.Errorf("item of %d bytes, want exactly one field of bytes in a PeerItem", len(b))
+		return nil
+	}
+	it.kind, it.body = kind(num), body
+	return nil
+}

@@ -1,0 +1,90 @@
+package link
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/georld/rld/gossip"
+	rldv1 "github.com/georld/rld/proto/rld/v1"
+)
+
+// maxMembers bounds the list of a region's members.
+const maxMembers = gossip.MaxPeers
+
+// encodeMembers returns a region's list as it travels: by id, each once, and
+// none that a peer would not take. It also returns how many were left out.
+func encodeMembers(members []gossip.Member) (body []byte, left int) {
+	sorted := slices.Clone(members)
+	slices.SortFunc(sorted, func(a, b gossip.Member) int { return cmp.Compare(a.ID, b.ID) })
+	sent, last := 0, gossip.Member{}
+	for i := range sorted {
+		m := &sorted[i]
+		if sent == maxMembers || m.ID == last.ID || checkMember(m) != nil {
+			left++
+			continue
+		}
+		one, err := proto.Marshal(protoMember(m))
+		if err != nil {
+			left++
+			continue
+		}
+		body = protowire.AppendTag(body, 1, protowire.BytesType)
+		body = protowire.AppendBytes(body, one)
+		sent, last = sent+1, *m
+	}
+	return body, left
+}
+
+// decodeMembers reads the list of the members of a region. It allocates for
+// no more members than it takes.
+func decodeMembers(b []byte, region string) ([]gossip.Member, error) {
+	var members []gossip.Member
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 || num != 1 || typ != protowire.BytesType {
+			return nil, fmt.Errorf("list of members that is no PeerMembers")
+		}
+		one, size := protowire.ConsumeBytes(b[n:])
+		if size < 0 {
+			return nil, fmt.Errorf("list of members that is no PeerMembers: %w", protowire.ParseError(size))
+		}
+		b = b[n+size:]
+		m, err := decodeMember(one, region)
+		if err != nil {
+			return nil, fmt.Errorf("list of members: %w", err)
+		}
+		if len(members) == maxMembers {
+			return nil, fmt.Errorf("list of more than %d members", maxMembers)
+		}
+		if len(members) > 0 && members[len(members)-1].ID >= m.ID {
+			return nil, fmt.Errorf("list of members whose ids do not ascend at %s", m.ID)
+		}
+		members = append(members, m)
+	}
+	return members, nil
+}
+
+// maxMember bounds one member, with room for fields that are not known yet.
+const maxMember = 2 << 10
+
+func decodeMember(b []byte, region string) (gossip.Member, error) {
+	if len(b) > maxMember {
+		return gossip.Member{}, fmt.Errorf("member of %d bytes, want at most %d", len(b), maxMember)
+	}
+	var p rldv1.PeerMember
+	if err := proto.Unmarshal(b, &p); err != nil {
+		return gossip.Member{}, fmt.Errorf("member that is no PeerMember: %w", err)
+	}
+	m := memberOf(&p)
+	if err := checkMember(&m); err != nil {
+		return m, err
+	}
+	if m.Region != region {
+		return m, fmt.Errorf("member %q of region %q, want those of %q, the sender's", m.Name, m.Region, region)
+	}
+	return m, nil
+}

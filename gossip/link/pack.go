@@ -1,0 +1,84 @@
+package link
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/klauspost/compress/zstd"
+	"google.golang.org/grpc/mem"
+
+	"github.com/georld/rld/wire"
+)
+
+// minPacked is the size from which on a frame is worth packing, in bytes.
+const minPacked = 256
+
+// maxKept is the capacity above which a stream does not keep its buffer.
+const maxKept = 256 << 10
+
+// packer compresses the frames of streams across regions, and unpacks those of
+// others. A frame is packed by itself, so that a lost stream loses no state.
+// It belongs to a Host and not to gRPC's table of compressors, which is one
+// for the process: the servers for clients would take zstd too. It is safe for
+// concurrent use and has no goroutines.
+type packer struct {
+	encoder *zstd.Encoder
+	decoder *zstd.Decoder
+}
+
+// newPacker returns a packer. Its memory is bounded: a few encoders and
+// decoders, whatever the number of streams.
+func newPacker() *packer {
+	lanes := max(2, min(4, runtime.GOMAXPROCS(0)))
+	encoder, err := zstd.NewWriter(nil,
+		zstd.WithEncoderConcurrency(lanes),
+		zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithWindowSize(512<<10),
+		zstd.WithLowerEncoderMem(true),
+		// A frame has a checksum of its own.
+		zstd.WithEncoderCRC(false))
+	if err != nil {
+		panic("link: options of the encoder: " + err.Error())
+	}
+	decoder, err := zstd.NewReader(nil,
+		zstd.WithDecoderConcurrency(lanes),
+		zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(wire.MaxFrameBytes),
+		zstd.WithDecoderMaxWindow(wire.MaxFrameBytes))
+	if err != nil {
+		panic("link: options of the decoder: " + err.Error())
+	}
+	return &packer{encoder: encoder, decoder: decoder}
+}
+
+// close frees what the packer holds. Nothing may be packed afterwards.
+func (p *packer) close() { p.decoder.Close() }
+
+// pack returns the item that carries frame: packed when that is shorter.
+func (p *packer) pack(frame []byte) item {
+	plain := item{kind: kindFrame, body: frame}
+	if len(frame) < minPacked {
+		return plain
+	}
+	pool := mem.DefaultBufferPool()
+	buffer := pool.Get(len(frame))
+	packed := p.encoder.EncodeAll(frame, (*buffer)[:0])
+	if len(packed) >= len(frame) || &packed[0] != &(*buffer)[:1][0] {
+		pool.Put(buffer)
+		return plain
+	}
+	*buffer = packed
+	return item{kind: kindPacked, body: packed, memory: mem.NewBuffer(buffer, pool)}
+}
+
+// unpack returns the frame that body holds, in memory of buffer if it fits.
+func (p *packer) unpack(body, buffer []byte) ([]byte, error) {
+	frame, err := p.decoder.DecodeAll(body, buffer[:0])
+	if err != nil {
+		return nil, fmt.Errorf("packed frame of %d bytes: %w", len(body), err)
+	}
+	if len(frame) > wire.MaxFrameBytes {
+		return nil, fmt.Errorf("packed frame of %d bytes, want at most %d", len(frame), wire.MaxFrameBytes)
+	}
+	return frame, nil
+}

@@ -1,0 +1,212 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Target is an outgoing stream to hold.
+type Target struct {
+	// Addr is what to dial, host:port.
+	Addr string
+	// Region is whom to expect there, "" for any.
+	Region string
+	// WAN packs the frames with zstd.
+	WAN bool
+}
+
+// target is a Target with the goroutine that holds its stream.
+type target struct {
+	Target
+	host   *Host
+	ctx    context.Context
+	stop   context.CancelCauseFunc
+	after  *target       // the former one of the address: wait for its end
+	done   chan struct{} // closed when this one has ended
+	counts streamCounts
+
+	mu    sync.Mutex
+	state State
+	since time.Time // of the state
+	hello Hello     // of the last stream
+	out   *outbox   // of the stream that is up
+	tries uint64
+	err   error
+	errAt time.Time
+}
+
+// Targets says which outgoing streams to hold, by their addresses. Streams to
+// others are ended. Of several with one address the last counts; beyond the
+// bound of 4,096, those that come last are left out. It does not wait.
+func (h *Host) Targets(all []Target) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return
+	}
+	want := make(map[string]Target, min(len(all), maxTargets))
+	left := 0
+	for _, t := range all {
+		if _, ok := want[t.Addr]; !ok && len(want) == maxTargets {
+			left++
+			continue
+		}
+		want[t.Addr] = t
+	}
+	if left > 0 && h.notices.due("targets", time.Now(), noticeEach) {
+		h.log.Error("there are too many peers to hold streams to", "left_out", left, "want", maxTargets)
+	}
+	for addr, t := range h.targets {
+		if want[addr] != t.Target {
+			delete(h.targets, addr)
+			h.ending[addr] = t
+			t.stop(ErrDropped)
+		}
+	}
+	for addr, t := range want {
+		if h.targets[addr] == nil {
+			h.startLocked(t)
+		}
+	}
+}
+
+func (h *Host) startLocked(want Target) {
+	t := &target{Target: want, host: h, after: h.ending[want.Addr], done: make(chan struct{})}
+	t.ctx, t.stop = context.WithCancelCause(h.ctx)
+	t.state, t.since = StateConnecting, time.Now()
+	h.targets[t.Addr] = t
+	h.wg.Go(t.run)
+}
+
+// run holds the stream until the target is stopped.
+func (t *target) run() {
+	defer t.leave()
+	if t.after != nil {
+		<-t.after.done
+		t.after = nil
+	}
+	var wait backoff
+	for t.ctx.Err() == nil {
+		t.become(StateConnecting)
+		up, err := t.attempt()
+		if t.ctx.Err() != nil {
+			return
+		}
+		t.failed(err)
+		if up >= stableAfter {
+			wait.reset()
+		}
+		var bad *Rubbish
+		if errors.As(err, &bad) {
+			wait.longest()
+		}
+		t.become(StateWaiting)
+		timer := time.NewTimer(wait.next())
+		select {
+		case <-timer.C:
+		case <-t.ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// leave is the last thing a target does.
+func (t *target) leave() {
+	t.stop(nil)
+	t.host.mu.Lock()
+	defer t.host.mu.Unlock()
+	if t.host.ending[t.Addr] == t {
+		delete(t.host.ending, t.Addr)
+	}
+	close(t.done)
+}
+
+// become changes the state.
+func (t *target) become(s State) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.state, t.since = s, time.Now()
+	if s == StateConnecting {
+		t.tries++
+	}
+}
+
+// met notes that the stream is up.
+func (t *target) met(out *outbox) {
+	t.mu.Lock()
+	t.hello, t.out, t.state, t.since = out.hello, out, StateUp, time.Now()
+	t.mu.Unlock()
+	t.host.counts.outgoing.Add(1)
+	t.host.addRoute(out)
+	t.host.log.Info("stream to a peer is up", "peer", out.hello.String(), "addr", t.Addr,
+		"incarnation", out.hello.Member.ID.String(), "build", out.hello.Member.Build)
+	t.warnOfRules(out.hello)
+	t.host.config.Handler.Met(t.Addr, out.hello)
+}
+
+// lost notes that it is not anymore.
+func (t *target) lost(out *outbox, err error) {
+	t.host.dropRoute(out)
+	t.host.counts.outgoing.Add(-1)
+	t.mu.Lock()
+	t.out, t.state, t.since = nil, StateWaiting, time.Now()
+	t.mu.Unlock()
+	if n := uint64(out.rest()); n > 0 {
+		t.counts.dropped.Add(n)
+		t.host.counts.dropped.Add(n)
+	}
+	if t.ctx.Err() == nil {
+		t.host.log.Info("stream to a peer is lost", "peer", out.hello.String(), "addr", t.Addr, "error", err)
+	}
+	t.host.config.Handler.Lost(t.Addr, out.hello, err)
+}
+
+// warnOfRules says that a peer has other rules, once for each incarnation and
+// its rules. It is no reason to refuse: a reload does not reach all at once.
+func (t *target) warnOfRules(h Hello) {
+	own := t.host.config.Self().Rules
+	if h.Rules == own {
+		return
+	}
+	if t.host.rulesOf.warn(h.Member.ID, h.Rules, own) {
+		t.host.log.Warn("a peer has other rules: limits that differ are enforced by each on its own",
+			"peer", h.String(), "rules", hex(h.Rules), "own", hex(own))
+	}
+}
+
+// failed counts and names why there is no stream.
+func (t *target) failed(err error) {
+	t.mu.Lock()
+	t.err, t.errAt = err, time.Now()
+	t.mu.Unlock()
+	h := t.host
+	var refused *Refused
+	var bad *Rubbish
+	switch {
+	case errors.As(err, &refused) && refused.There:
+		h.counts.turnedAway.add(refused.Reason)
+		h.say("a peer refuses this daemon", t.Addr, refused.Reason, "addr", t.Addr, "reason", refused.Reason, "error", err)
+	case errors.As(err, &refused):
+		h.counts.refused.add(refused.Reason)
+		h.say("peer refused", t.Addr, refused.Reason, "addr", t.Addr, "reason", refused.Reason, "error", err)
+	case errors.As(err, &bad):
+		h.counts.rubbish.add(bad.Reason)
+		h.say("peer dropped for rubbish", t.Addr, bad.Reason, "addr", t.Addr, "reason", bad.Reason, "error", err)
+	default:
+		h.say("no stream to a peer", t.Addr, "lost", "addr", t.Addr, "error", err)
+	}
+}
+
+// say writes one warning for each peer and reason in a while.
+func (h *Host) say(what, peer, reason string, args ...any) {
+	each := noticeEach
+	if slices.Contains([]string{ReasonSelf, reasonReplaced}, reason) {
+		each = noticeRare
+	}
+	if h.ctx.Err() == nil && h.notices.due(what+" "+peer+" "+reason, time.Now(), each) {
+		h.log.Warn(what, args...)
+	}
+}

@@ -1,0 +1,268 @@
+package swim
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// Transport carries the packets and streams of the membership. It is one of
+// memberlist's, by another name, for those who may not import that.
+type Transport = memberlist.NodeAwareTransport
+
+// The bounds of what others may make a daemon hold. memberlist alone takes
+// 20 MiB from each of any number of strangers before it looks for a key.
+const (
+	maxInbound     = 64      // streams that others opened
+	maxStreamBytes = 4 << 20 // of one such stream: a list of maxMembers fits
+)
+
+// errClosed is the answer of a transport that was shut down.
+var errClosed = errors.New("swim: closed")
+
+// guard is a transport that bounds the streams others open and forgets none,
+// so that whoever waits for one is let go when the transport is shut down. It
+// also keeps from memberlist what would make it panic.
+type guard struct {
+	Transport
+	refused *refusals // nil: plain, nothing is looked at
+	packets chan *memberlist.Packet
+	streams chan net.Conn
+	closing chan struct{} // closed when the shutdown begins
+	stop    chan struct{} // closed when the inner transport is shut down
+	pumped  sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	open    map[*guardedConn]struct{}
+	inbound int
+}
+
+// newGuard takes over inner; Shutdown shuts it down too. With refused, which
+// counts what is kept out, everything must be encrypted.
+func newGuard(inner Transport, refused *refusals) *guard {
+	g := &guard{
+		Transport: inner,
+		refused:   refused,
+		packets:   make(chan *memberlist.Packet),
+		streams:   make(chan net.Conn),
+		closing:   make(chan struct{}),
+		stop:      make(chan struct{}),
+		open:      map[*guardedConn]struct{}{},
+	}
+	g.pumped.Go(g.pumpPackets)
+	g.pumped.Go(g.pumpStreams)
+	return g
+}
+
+// PacketCh hands out the packets that arrived.
+func (g *guard) PacketCh() <-chan *memberlist.Packet { return g.packets }
+
+// StreamCh hands out the streams that others opened.
+func (g *guard) StreamCh() <-chan net.Conn { return g.streams }
+
+// pumpPackets moves packets from the inner transport to memberlist. While the
+// inner one shuts down they are taken from it and dropped.
+func (g *guard) pumpPackets() {
+	for {
+		select {
+		case p := <-g.Transport.PacketCh():
+			if g.refused != nil && len(p.Buf) > 0 && p.Buf[0] == paddedCipher {
+				g.refused.stranger(p.From.String())
+				continue
+			}
+			select {
+			case g.packets <- p:
+			case <-g.closing:
+			}
+		case <-g.stop:
+			return
+		}
+	}
+}
+
+// pumpStreams does the same with streams.
+func (g *guard) pumpStreams() {
+	for {
+		select {
+		case c := <-g.Transport.StreamCh():
+			conn, err := g.hold(c, true)
+			if err != nil {
+				continue
+			}
+			select {
+			case g.streams <- conn:
+			case <-g.closing:
+				conn.Close()
+			}
+		case <-g.stop:
+			return
+		}
+	}
+}
+
+// hold keeps track of c until it is closed, or closes it.
+func (g *guard) hold(c net.Conn, inbound bool) (net.Conn, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.closed:
+		c.Close()
+		return nil, errClosed
+	case inbound && g.inbound >= maxInbound:
+		c.Close()
+		return nil, fmt.Errorf("swim: %d streams are open already", g.inbound)
+	}
+	in := bufio.NewReader(io.LimitReader(c, maxStreamBytes)) // not less than memberlist reads at once
+	conn := &guardedConn{Conn: c, guard: g, inbound: inbound, in: in, checked: g.refused == nil}
+	g.open[conn] = struct{}{}
+	if inbound {
+		g.inbound++
+	}
+	return conn, nil
+}
+
+func (g *guard) release(c *guardedConn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, ok := g.open[c]; !ok {
+		return
+	}
+	delete(g.open, c)
+	if c.inbound {
+		g.inbound--
+	}
+}
+
+// DialTimeout opens a stream; it is closed at the latest by Shutdown.
+func (g *guard) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
+	return g.DialAddressTimeout(memberlist.Address{Addr: addr}, timeout)
+}
+
+// DialAddressTimeout is DialTimeout.
+func (g *guard) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
+	if g.isClosed() {
+		return nil, errClosed
+	}
+	c, err := g.Transport.DialAddressTimeout(a, timeout)
+	if err != nil {
+		return nil, err
+	}
+	return g.hold(c, false)
+}
+
+// WriteTo sends a packet.
+func (g *guard) WriteTo(b []byte, addr string) (time.Time, error) {
+	return g.WriteToAddress(b, memberlist.Address{Addr: addr})
+}
+
+// WriteToAddress is WriteTo.
+func (g *guard) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
+	if g.isClosed() {
+		return time.Time{}, errClosed
+	}
+	return g.Transport.WriteToAddress(b, a)
+}
+
+func (g *guard) isClosed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.closed
+}
+
+// FinalAdvertiseAddr is that of the inner transport, with IPv4 addresses in
+// their short form: memberlist compares bytes.
+func (g *guard) FinalAdvertiseAddr(ip string, port int) (net.IP, int, error) {
+	at, n, err := g.Transport.FinalAdvertiseAddr(ip, port)
+	if short := at.To4(); short != nil {
+		at = short
+	}
+	return at, n, err
+}
+
+// Shutdown closes the inner transport and all streams. Further calls do
+// nothing.
+func (g *guard) Shutdown() error {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return nil
+	}
+	g.closed = true
+	open := g.open
+	g.open = map[*guardedConn]struct{}{}
+	g.mu.Unlock()
+	for c := range open {
+		c.Conn.Close()
+	}
+
+	close(g.closing)
+	err := g.Transport.Shutdown()
+	close(g.stop)
+	g.pumped.Wait()
+	return err
+}
+
+// The head of an encrypted stream: a type, the length of the rest (big endian)
+// and the version of the cipher.
+const (
+	cipherHead   = 6
+	cipherType   = 10
+	cipherEmpty  = 29 // length of nothing at all, with nonce and tag
+	paddedCipher = 0  // the version of old: it pads
+)
+
+// errNoMember is what memberlist sees of a stream that no member would send.
+// It panics on a message without content, and on one whose padding is wrong;
+// both can be told before they are decrypted.
+var errNoMember = errors.New("not what a member sends")
+
+// guardedConn is a stream that its guard knows.
+type guardedConn struct {
+	net.Conn
+	guard   *guard
+	inbound bool
+	in      *bufio.Reader // what was sent, up to maxStreamBytes
+	checked bool          // the head was looked at
+}
+
+// Read ends the stream after maxStreamBytes, and returns an error if no member
+// would begin like this.
+func (c *guardedConn) Read(b []byte) (int, error) {
+	if !c.checked {
+		if err := c.check(); err != nil {
+			return 0, err
+		}
+		c.checked = true
+	}
+	return c.in.Read(b)
+}
+
+// check looks at the head. A stream of another type is left to memberlist,
+// which knows what to say of it.
+func (c *guardedConn) check() error {
+	head, err := c.in.Peek(1)
+	if err != nil || head[0] != cipherType {
+		return err
+	}
+	if head, err = c.in.Peek(cipherHead); err != nil {
+		return err
+	}
+	if binary.BigEndian.Uint32(head[1:]) <= cipherEmpty || head[cipherHead-1] == paddedCipher {
+		return errNoMember
+	}
+	return nil
+}
+
+// Close closes the stream.
+func (c *guardedConn) Close() error {
+	c.guard.release(c)
+	return c.Conn.Close()
+}

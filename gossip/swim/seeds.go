@@ -1,0 +1,105 @@
+package swim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// The bounds of one round of asking.
+const (
+	maxAsked       = 16 // addresses, of those that are no members; by lot if there are more
+	maxResolved    = maxMembers
+	askedAtOnce    = 8
+	resolveTimeout = 3 * time.Second
+)
+
+// seedList is what the seeds stand for at one time.
+type seedList struct {
+	at  []string // addresses of others, without repeats
+	own bool     // this daemon's address was among them
+	err error    // of seeds that could not be resolved
+}
+
+// resolveSeeds looks all seeds up. mine says which addresses are this
+// daemon's.
+func resolveSeeds(ctx context.Context, seeds []string, mine func(netip.AddrPort) bool) seedList {
+	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
+	defer cancel()
+	var out seedList
+	var errs []error
+	seen := map[netip.AddrPort]bool{}
+	for _, s := range seeds {
+		found, err := resolve(ctx, s)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("seed %s: %w", s, err))
+		}
+		for _, a := range found {
+			if seen[a] || len(seen) >= maxResolved {
+				continue
+			}
+			seen[a] = true
+			if mine(a) {
+				out.own = true
+			} else {
+				out.at = append(out.at, a.String())
+			}
+		}
+	}
+	out.err = errors.Join(errs...)
+	return out
+}
+
+// resolve returns all addresses that one seed stands for.
+func resolve(ctx context.Context, seed string) ([]netip.AddrPort, error) {
+	host, service, err := net.SplitHostPort(seed)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.ParseUint(service, 10, 16)
+	if err != nil {
+		return nil, err
+	}
+	ips := []netip.Addr{}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		ips = append(ips, ip)
+	} else if ips, err = net.DefaultResolver.LookupNetIP(ctx, "ip", host); err != nil {
+		return nil, err
+	}
+	out := make([]netip.AddrPort, len(ips))
+	for i, ip := range ips {
+		out[i] = netip.AddrPortFrom(ip.Unmap(), uint16(port))
+	}
+	return out, nil
+}
+
+// checkSeeds refuses what could never be resolved.
+func checkSeeds(seeds []string) error {
+	for _, s := range seeds {
+		host, service, err := net.SplitHostPort(s)
+		if err != nil || host == "" {
+			return fmt.Errorf("swim: seed %q is not host:port", s)
+		}
+		if n, err := strconv.ParseUint(service, 10, 16); err != nil || n == 0 {
+			return fmt.Errorf("swim: seed %q: the port must be a number from 1 to 65535", s)
+		}
+	}
+	return nil
+}
+
+// missing returns the addresses that are to be asked: those of no member, in
+// random order and no more than are asked in one round.
+func (l seedList) missing(members map[string]bool) []string {
+	out := slices.DeleteFunc(slices.Clone(l.at), func(a string) bool { return members[a] })
+	rand.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return out[:min(len(out), maxAsked)]
+}
+
+// alone reports whether the seeds are this daemon and nobody else.
+func (l seedList) alone() bool { return l.own && len(l.at) == 0 && l.err == nil }
