@@ -21,8 +21,8 @@ STATICCHECK := go tool -modfile=$(TOOLS)/go.mod staticcheck
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: build ## start a daemon on the example limits
-	@exec bin/rld serve --limits examples/limits
+run: build ## start three regions of three daemons, with a network between them and traffic
+	@exec bin/rld demo
 
 build: ## build bin/rld
 	go build -trimpath -o bin/rld ./cmd/rld

@@ -14,6 +14,9 @@ type banner struct {
 	program string // to be called with check
 	version string
 	edges   *edges
+	region  string // "" for a daemon alone
+	name    string // of the daemon
+	swim    string // address of its membership
 	exposed []string
 	limits  string
 	rules   *rules.Set
@@ -28,7 +31,12 @@ func (b *banner) text() string {
 		fmt.Fprintf(&s, "  gRPC   unix:%s\n", path)
 	}
 	fmt.Fprintf(&s, "  HTTP   %s   /v1/check, /api/v1/rate_limit, /json, /healthcheck\n", e.httpAddr())
-	fmt.Fprintf(&s, "  admin  %s   /metrics, /healthz, /readyz, /rlconfig, /debug/pprof\n\n", e.adminAddr())
+	fmt.Fprintf(&s, "  admin  %s   /metrics, /healthz, /readyz, /rlconfig, /debug/pprof\n", e.adminAddr())
+	if b.region != "" {
+		fmt.Fprintf(&s, "  peers  %s   %s of region %s; see rld members, rld netcheck\n", e.peerLis.Addr(), b.name, b.region)
+		fmt.Fprintf(&s, "  swim   %s   membership of the region\n", b.swim)
+	}
+	s.WriteString("\n")
 	for _, l := range b.exposed {
 		fmt.Fprintf(&s, "  WARNING: %s answers anybody who can reach it, without TLS or login.\n", l)
 	}

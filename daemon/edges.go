@@ -30,6 +30,7 @@ type edges struct {
 	grpcLis, udsLis   net.Listener // udsLis is nil without a unix socket
 	web, admin        *http.Server
 	httpLis, adminLis net.Listener
+	peerLis           net.Listener // of the cluster, nil for a daemon alone
 	serving           sync.WaitGroup
 }
 
@@ -51,6 +52,12 @@ func (d *daemon) listen() (*edges, error) {
 		add(&e.httpLis, network(d.cfg.HTTP.Addr), d.cfg.HTTP.Addr, "HTTP", "--http-addr"),
 		add(&e.adminLis, network(d.cfg.Admin.Addr), d.cfg.Admin.Addr, "admin", "--admin-addr"),
 	)
+	if err == nil && d.cfg.Region != "" {
+		err = d.listenPeers(&e.peerLis)
+	}
+	if err == nil && e.peerLis != nil {
+		open = append(open, e.peerLis)
+	}
 	if err == nil && d.cfg.GRPC.UDS != "" {
 		err = add(&e.udsLis, "unix", d.cfg.GRPC.UDS, "gRPC unix socket", "--grpc-uds")
 	}
@@ -126,23 +133,28 @@ func listenProblem(err error, addr, flag string) error {
 func (d *daemon) makeServers(e *edges) {
 	s := d.settings()
 	rlsEdge := rls.New(d.engine, s, d.metrics)
-	o := grpchost.DefaultOptions()
-	o.Log = d.log
-	o.Panicked = d.metrics.Panicked
-	o.ConnectionAge, o.ConnectionGrace = d.cfg.GRPC.MaxConnectionAge, d.cfg.GRPC.MaxConnectionAgeGrace
-	e.grpc = grpchost.New(o, rlsEdge, api.New(d.engine, s, d.metrics))
+	host := grpchost.DefaultOptions()
+	host.Log = d.log
+	host.Panicked = d.metrics.Panicked
+	host.ConnectionAge, host.ConnectionGrace = d.cfg.GRPC.MaxConnectionAge, d.cfg.GRPC.MaxConnectionAgeGrace
+	e.grpc = grpchost.New(host, rlsEdge, api.New(d.engine, s, d.metrics))
 
 	e.web = web.NewServer(web.New(web.Options{
 		Engine: d.engine, RLS: rlsEdge.ShouldRateLimit, Recorder: d.metrics, Settings: s,
 		Ready:   func() bool { return d.ready() == nil },
 		Mapping: d.cfg.HTTP.RateLimitAPI,
 	}))
-	e.admin = admin.NewServer(admin.New(admin.Options{
+	o := admin.Options{
 		Metrics: telemetry.Handler(d.registry),
 		Ready:   d.ready,
 		Rules:   func() string { return limits.Describe(d.engine.Rules()) },
 		Version: d.version,
-	}))
+	}
+	if d.cfg.Region != "" {
+		o.Members = func() []admin.Member { return d.cluster.status.members() }
+		o.Netcheck = func() []admin.PeerCheck { return d.cluster.status.netcheck() }
+	}
+	e.admin = admin.NewServer(admin.New(o))
 	errorLog := slog.NewLogLogger(d.log.Handler(), slog.LevelWarn)
 	e.web.ErrorLog, e.admin.ErrorLog = errorLog, errorLog
 }
@@ -196,6 +208,19 @@ func (e *edges) stop(wait time.Duration) error {
 	}
 	e.serving.Wait()
 	return errors.Join(grpcErr, webErr)
+}
+
+// close cuts off everything at once.
+func (e *edges) close() error {
+	e.grpc.Stop()
+	err := errors.Join(e.web.Close(), e.admin.Close())
+	for _, lis := range []net.Listener{e.grpcLis, e.udsLis, e.httpLis, e.adminLis, e.peerLis} {
+		if lis != nil {
+			lis.Close() // twice does no harm
+		}
+	}
+	e.serving.Wait()
+	return err
 }
 
 func shutdown(ctx context.Context, s *http.Server) error {

@@ -74,6 +74,7 @@ func (s *limitsSource) apply(r config.Reading) error {
 	c := &s.d.cfg
 	set, found := limits.Parse(r.Files, limits.Options{
 		MergeDomains: c.Limits.MergeDomains, ChargeDenied: c.Limits.ChargeDenied,
+		Replicated: c.Region != "",
 	})
 	if err := found.Err(); err != nil {
 		return errors.Join(err, strangers(found, &c.Limits))

@@ -75,10 +75,10 @@ func (e *Engine) Synced() bool {
 }
 
 // Leave makes all shards take no share any more, and look at what to send.
-func (e *Engine) Leave(at node.Instant) {
+func (e *Engine) Leave() {
 	for i, s := range e.shards {
 		s.lock()
-		s.node.Leave(at)
+		s.node.Leave()
 		s.mu.Unlock()
 		e.hurry(1 << i)
 	}
@@ -88,10 +88,8 @@ func (e *Engine) Leave(at node.Instant) {
 // oldest and the least.
 func (e *Engine) Links(at node.Instant) []node.Link {
 	var all []node.Link
-	for i, s := range e.shards {
-		s.lock()
-		links := s.node.Links(at)
-		s.mu.Unlock()
+	for i := range e.shards {
+		links := e.linksOf(at, i)
 		if i == 0 {
 			all = links
 			continue
@@ -145,15 +143,42 @@ func older(a, b time.Duration) time.Duration {
 	return max(a, b)
 }
 
-// flushed reports whether all live peers of the region have all that was
-// counted here.
-func (e *Engine) flushed(at node.Instant, region string) bool {
-	for _, l := range e.Links(at) {
-		if l.Peer.Region == region && !l.Silent && l.Acked < l.Head {
-			return false
+// heads is what there was to tell each peer at an instant, by shard: what comes
+// later does not count.
+type heads []map[crdt.Slot]uint64
+
+// heads returns what there is to tell the peers of a region now.
+func (e *Engine) heads(at node.Instant, region string) heads {
+	all := make(heads, len(e.shards))
+	for i := range e.shards {
+		all[i] = map[crdt.Slot]uint64{}
+		for _, l := range e.linksOf(at, i) {
+			if l.Peer.Region == region {
+				all[i][l.Peer.ID] = l.Head
+			}
+		}
+	}
+	return all
+}
+
+// flushed reports whether the peers that are still there and not silent have
+// acknowledged as much.
+func (e *Engine) flushed(at node.Instant, h heads) bool {
+	for i := range e.shards {
+		for _, l := range e.linksOf(at, i) {
+			if !l.Silent && l.Acked < h[i][l.Peer.ID] {
+				return false
+			}
 		}
 	}
 	return true
+}
+
+func (e *Engine) linksOf(at node.Instant, shard int) []node.Link {
+	s := e.shards[shard]
+	s.lock()
+	defer s.mu.Unlock()
+	return s.node.Links(at)
 }
 
 // each visits the shards of a bit set in ascending order.

@@ -153,16 +153,18 @@ func TestLeavingIsFlushed(t *testing.T) {
 		r.cut[r.order[1].Slot()] = true
 		r.mu.Unlock()
 		ask(t, a, "x")
-		a.Leave(a.Now())
+		a.Leave()
 		time.Sleep(150 * time.Millisecond)
-		if a.flushed(a.Now(), "eu") {
+		all := a.heads(a.Now(), "eu")
+		if a.flushed(a.Now(), all) {
 			t.Error("flushed while nothing gets through")
 		}
 		r.mu.Lock()
 		clear(r.cut)
 		r.mu.Unlock()
 		time.Sleep(2 * time.Second)
-		if !a.flushed(a.Now(), "eu") {
+		ask(t, a, "y") // later than what is waited for
+		if !a.flushed(a.Now(), all) {
 			t.Error("not flushed in two seconds")
 		}
 	})

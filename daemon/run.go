@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/gossip/swim"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/telemetry"
@@ -38,9 +40,27 @@ type Options struct {
 	Program string
 	// Version is shown by the admin edge and in metrics.
 	Version string
-	// Reload makes the daemon read its limits again at once (SIGHUP). Nil
-	// leaves that to the poll.
+	// Reload makes the daemon read its limits and its membership keys again at
+	// once (SIGHUP). Nil leaves the limits to the poll.
 	Reload <-chan struct{}
+	// Secret replaces the secret file.
+	Secret []byte
+	// Wall reads the wall clock; nil is that of the system.
+	Wall func() time.Time
+	// Net is how peers are reached; the zero value is the network.
+	Net Net
+	// Started is called once, when the daemon answers calls.
+	Started func(*Handle)
+}
+
+// Net is how a daemon reaches its peers, for tests and demonstrations.
+type Net struct {
+	// Listen opens the listener for streams of peers.
+	Listen func(addr string) (net.Listener, error)
+	// Dial connects to a peer.
+	Dial func(ctx context.Context, addr string) (net.Conn, error)
+	// Swim carries membership; its owner closes it.
+	Swim swim.Transport
 }
 
 // tickInterval is the time between two ticks of the engine.
@@ -55,11 +75,18 @@ type daemon struct {
 	program    string
 	version    string
 
+	secret  []byte // what the cluster has in common; nil without
+	wall    func() time.Time
+	net     Net
+	started func(*Handle)
+
 	engine   *Engine
+	cluster  *cluster // nil for a daemon alone
 	limits   *limitsSource
 	metrics  *telemetry.Metrics
 	registry *prometheus.Registry
 	state    atomic.Int32 // starting, serving, draining
+	kill     context.CancelCauseFunc
 }
 
 // The states of a daemon.
@@ -78,6 +105,7 @@ func Run(ctx context.Context, o Options) error {
 	d := &daemon{
 		cfg: o.Config, limitsFrom: o.LimitsFrom, log: o.Log, out: o.Out,
 		program: cmp.Or(o.Program, "rld"), version: o.Version,
+		secret: o.Secret, wall: o.Wall, net: o.Net, started: o.Started,
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
@@ -97,6 +125,12 @@ func Run(ctx context.Context, o Options) error {
 
 // build makes everything that does not listen.
 func (d *daemon) build() error {
+	if d.cfg.Region != "" {
+		var err error
+		if d.cfg.Name, err = d.cfg.DaemonName(); err != nil {
+			return err
+		}
+	}
 	ec, err := d.engineConfig()
 	if err != nil {
 		return err
@@ -105,7 +139,11 @@ func (d *daemon) build() error {
 		return err
 	}
 	d.registry = prometheus.NewRegistry()
-	d.metrics, err = telemetry.New(d.registry, telemetry.Options{Engine: d.engine, Version: d.version})
+	o := telemetry.Options{Engine: d.engine, Version: d.version}
+	if d.cfg.Region != "" {
+		o.Cluster = d
+	}
+	d.metrics, err = telemetry.New(d.registry, o)
 	if err != nil {
 		return err
 	}
@@ -117,55 +155,143 @@ func (d *daemon) engineConfig() (EngineConfig, error) {
 	nc := node.Default()
 	nc.NearLimit = d.cfg.Limits.NearRatio
 	nc.Clock = hlc.Config{MaxOffset: d.cfg.Clock.MaxOffset}
-	ec := EngineConfig{Node: nc, Shards: d.cfg.Shards, MaxKeys: d.cfg.MaxKeys}
+	ec := EngineConfig{Node: nc, Shards: d.cfg.Shards, MaxKeys: d.cfg.MaxKeys, Wall: d.wall}
+	d.replicate(&ec)
 	var seed [16]byte
 	rand.Read(seed[:]) // never fails
 	ec.Seed = [2]uint64{binary.LittleEndian.Uint64(seed[:8]), binary.LittleEndian.Uint64(seed[8:])}
-	if d.cfg.Cluster.SecretFile == "" {
+	if err := d.readSecret(); err != nil {
+		return ec, err
+	}
+	if d.secret == nil {
 		rand.Read(ec.Secret[:])
 		return ec, nil
 	}
+	sum := d.derive("key hash")
+	copy(ec.Secret[:], sum[:])
+	return ec, nil
+}
+
+// readSecret reads the secret file, if there is one and nothing replaces it.
+func (d *daemon) readSecret() error {
+	if d.cfg.Cluster.SecretFile == "" || d.secret != nil {
+		return nil
+	}
 	secret, warnings, err := config.ReadSecret(d.cfg.Cluster.SecretFile)
 	if err != nil {
-		return ec, err
+		return err
 	}
 	for _, w := range warnings {
 		d.log.Warn(w)
 	}
-	sum := sha256.Sum256(append([]byte("rld key hash\x00"), secret...))
-	copy(ec.Secret[:], sum[:])
-	return ec, nil
+	d.secret = secret
+	return nil
+}
+
+// derive returns what the secret is for one purpose: nothing that is used for
+// one tells anything of another.
+func (d *daemon) derive(purpose string) [sha256.Size]byte {
+	return sha256.Sum256(append([]byte("rld "+purpose+"\x00"), d.secret...))
 }
 
 // serve runs everything until ctx ends or a listener fails, and stops it in
 // the reverse order.
 func (d *daemon) serve(ctx context.Context, e *edges, reload <-chan struct{}) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, kill := context.WithCancelCause(ctx)
+	d.kill = kill
+	if d.cfg.Region != "" {
+		if err := d.joinCluster(e); err != nil {
+			return errors.Join(err, e.close())
+		}
+	}
+	// What runs beside the edges ends after them.
+	behind, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
-	background.Go(func() { d.tick(ctx) })
-	background.Go(func() { d.limits.watch(ctx, reload) })
+	background.Go(func() { d.tick(behind) })
+	background.Go(func() { d.reload(behind, reload) })
 	failed := e.start()
 
 	d.state.Store(serving)
-	e.grpc.SetServing(true)
+	if d.ready() == nil {
+		e.grpc.SetServing(true)
+	} else {
+		background.Go(func() { d.serveWhenReady(behind, e) })
+	}
 	d.banner(e)
+	if d.started != nil {
+		d.started(&Handle{d, e})
+	}
 
 	var err error
 	select {
 	case <-ctx.Done():
-		d.state.Store(draining) // before it is said
-		d.log.Info("stopping", "waiting at most", d.cfg.Drain)
 	case err = <-failed:
-		d.state.Store(draining)
 		d.log.Error("a listener failed, stopping", "error", err)
 	}
-	err = errors.Join(err, e.stop(d.cfg.Drain))
+	d.state.Store(draining) // before it is said
+	if errors.Is(context.Cause(ctx), errKilled) {
+		err = d.cutOff(e)
+	} else {
+		err = errors.Join(err, d.stop(e))
+	}
 	cancel()
 	background.Wait()
 	if err == nil {
 		d.log.Info("stopped")
 	}
 	return err
+}
+
+// serveWhenReady says that the daemon serves as soon as it does.
+func (d *daemon) serveWhenReady(ctx context.Context, e *edges) {
+	ready := func() bool { return d.ready() == nil }
+	if until(ctx, time.Hour, ready) {
+		e.grpc.SetServing(true)
+	}
+}
+
+// reload passes on that files are to be read again.
+func (d *daemon) reload(ctx context.Context, asked <-chan struct{}) {
+	again := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() { d.limits.watch(ctx, again) })
+	defer watching.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case _, ok := <-asked:
+			if !ok {
+				asked = nil
+				continue
+			}
+		}
+		d.rotateKeys()
+		select {
+		case again <- struct{}{}:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// stop drains the edges, hands over what was counted, and leaves.
+func (d *daemon) stop(e *edges) error {
+	d.log.Info("stopping", "waiting at most", d.cfg.Drain)
+	if d.cluster == nil {
+		return e.stop(d.cfg.Drain)
+	}
+	d.cluster.retire()
+	err := e.stop(d.cfg.Drain)
+	d.cluster.leave()
+	return err
+}
+
+// cutOff ends everything at once, as if the process had been killed.
+func (d *daemon) cutOff(e *edges) error {
+	if d.cluster != nil {
+		d.cluster.close()
+	}
+	return e.close()
 }
 
 // tick lets expired keys go and says what is degraded, until ctx ends.
@@ -180,7 +306,9 @@ func (d *daemon) tick(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-t.C:
-			d.engine.Tick(d.engine.Now())
+			if d.cluster == nil { // its replicator does
+				d.engine.Tick(d.engine.Now())
+			}
 		case <-look.C:
 			degraded.look(d.engine.Now().Mono, d.engine.Stats())
 		}
@@ -191,6 +319,9 @@ func (d *daemon) tick(ctx context.Context) {
 func (d *daemon) ready() error {
 	switch d.state.Load() {
 	case serving:
+		if d.cluster != nil && !d.cluster.ready.Load() {
+			return errors.New("waiting to hear the daemons of the region")
+		}
 		return nil
 	case draining:
 		return errors.New("draining")
@@ -203,6 +334,9 @@ func (d *daemon) banner(e *edges) {
 	b := &banner{
 		program: d.program, version: d.version, edges: e, exposed: d.cfg.Exposed(),
 		limits: d.limits.describe(), rules: d.engine.Rules(),
+	}
+	if d.cluster != nil {
+		b.region, b.name, b.swim = d.cfg.Region, d.cfg.Name, d.cluster.swim.Addr()
 	}
 	if _, err := io.WriteString(d.out, b.text()); err != nil {
 		d.log.Warn("the banner could not be printed", "error", err)

@@ -90,7 +90,7 @@ func newRoot(p process) *cobra.Command {
 		Version:       versionLine(),
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.AddCommand(newServe(p), newLimits(p), newCheck(p), newSim(p), newVersion(p))
+	root.AddCommand(newServe(p), newConfig(p), newLimits(p), newCheck(p), newMembers(p), newNetcheck(p), newDemo(p), newSim(p), newVersion(p))
 	return root
 }
 

@@ -12,74 +12,36 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/daemon"
 )
 
 func newServe(p process) *cobra.Command {
-	var file string
-	given := make(map[string]string)
+	var settings settingFlags
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run a daemon",
-		Long: "Run a daemon that answers gRPC and HTTP and follows its limits as they change.\n\n" +
+		Long: "Run a daemon that answers gRPC and HTTP and follows its limits as they change. With a\n" +
+			"region it is one of a cluster, else it is alone.\n\n" +
 			"A setting is taken from its flag, else from its RLD_ variable (--grpc-addr is\n" +
 			"RLD_GRPC_ADDR), else from the variable that envoyproxy/ratelimit reads for it, else\n" +
-			"from the settings file. SIGHUP reads the limits again, SIGTERM and SIGINT drain and\n" +
-			"stop, and a second one stops at once.",
+			"from the settings file; rld config shows what comes of it. SIGHUP reads the limits\n" +
+			"again, SIGTERM and SIGINT drain and stop, and a second one stops at once.",
 		Example: "  rld serve --limits /etc/rld/limits\n" +
 			"  rld serve --config rld.yaml --log-level debug",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if file == "" && cmd.Flags().Changed("config") {
-				return exitWith(exitNoneOf, errors.New("--config is empty: give a path, or leave the flag out"))
+			s, err := settings.sources(cmd, p)
+			if err != nil {
+				return exitWith(exitNoneOf, err)
 			}
-			return serve(cmd.Context(), p, config.Sources{Flags: given, Environ: p.environ, File: file})
+			return serve(cmd.Context(), p, s)
 		},
 	}
-	cmd.Flags().StringVar(&file, "config", "", "settings file (RLD_CONFIG)")
-	settingFlags(cmd.Flags(), given)
+	settings.add(cmd, true)
 	return cmd
 }
-
-// settingFlags adds a flag for each setting that has one. Its text goes into
-// given as it is: package config reads it, beside what other sources say.
-func settingFlags(fs *pflag.FlagSet, given map[string]string) {
-	for _, f := range config.Fields() {
-		if f.Flag == "" {
-			continue
-		}
-		flag := fs.VarPF(&settingFlag{f, given}, f.Flag, "", f.Usage)
-		if f.Kind == "bool" {
-			flag.NoOptDefVal = "true"
-		}
-	}
-}
-
-// settingFlag is a pflag.Value that keeps the text.
-type settingFlag struct {
-	field config.Field
-	given map[string]string
-}
-
-// String returns what was given, or what holds without it.
-func (f *settingFlag) String() string {
-	if s, ok := f.given[f.field.Flag]; ok {
-		return s
-	}
-	return f.field.Default
-}
-
-// Set keeps the text; the last one counts.
-func (f *settingFlag) Set(s string) error {
-	f.given[f.field.Flag] = s
-	return nil
-}
-
-// Type is what the help calls the value.
-func (f *settingFlag) Type() string { return f.field.Kind }
 
 // serve runs a daemon until a signal ends it.
 func serve(ctx context.Context, p process, s config.Sources) error {

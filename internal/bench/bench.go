@@ -64,6 +64,9 @@ func lines() []line {
 			"stream-8", "CheckStream, eight checks a frame",
 			bound{ratio, atLeast, 10, times}, measureStream(8),
 		}, {
+			"cluster", "RLS unary of one of nine daemons with 500,000 keys, 64 in flight",
+			bound{ratio, atLeast, 0.80, times}, measureCluster,
+		}, {
 			"start", "start to ready with 1,000 rules",
 			bound{measured, below, float64(time.Second), nanoseconds}, measureStart,
 		}, {

@@ -21,6 +21,9 @@ type job struct {
 	Rate int
 	// Frame is the checks in a message of a stream.
 	Frame int
+	// Keys makes a stream ask for that many users, each once, instead of the
+	// usual ones for Length.
+	Keys int
 	// Length is how long calls are started that count, after those of Warm,
 	// which do not. Streams have no Warm.
 	Warm, Length time.Duration

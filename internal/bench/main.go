@@ -37,6 +37,8 @@ func main() {
 		switch os.Args[1] {
 		case roleNoop:
 			os.Exit(exitCode(serveNoop(os.Stdin, os.Stdout)))
+		case roleNeighbors:
+			os.Exit(exitCode(serveNeighbors(os.Stdin, os.Stdout)))
 		case roleClient:
 			os.Exit(exitCode(serveJobs(os.Stdin, os.Stdout)))
 		}

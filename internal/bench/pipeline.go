@@ -19,6 +19,8 @@ type pipeline struct {
 	stream   grpc.BidiStreamingClient[rldv1.CheckFrame, rldv1.AnswerFrame]
 	window   *window
 	frame    int // checks a message
+	asked    [][]*rldv1.Descriptor
+	once     bool // each of asked, and not until a time
 	answered uint64
 }
 
@@ -33,7 +35,10 @@ func (c *client) stream(ctx context.Context, conns []*grpc.ClientConn, j job) (r
 		if err != nil {
 			return result{}, err
 		}
-		lines[i] = &pipeline{stream: s, frame: j.Frame, window: newWindow(j.Flight / len(conns))}
+		lines[i] = &pipeline{
+			stream: s, frame: j.Frame, window: newWindow(j.Flight / len(conns)),
+			asked: descriptors(i, len(conns), max(j.Keys, users)), once: j.Keys > 0,
+		}
 	}
 	errs := make([]error, 2*len(lines))
 	var running sync.WaitGroup
@@ -54,26 +59,36 @@ func (c *client) stream(ctx context.Context, conns []*grpc.ClientConn, j job) (r
 	return r, errors.Join(errs...)
 }
 
-// descriptors returns what a check asks for each user. The messages are
+// descriptors returns what the checks of the i-th of n pipelines ask, which
+// share the users between them when each is asked once. The messages are
 // shared by the checks and never written.
-func descriptors() [][]*rldv1.Descriptor {
-	all := make([][]*rldv1.Descriptor, users)
-	for i := range all {
-		all[i] = []*rldv1.Descriptor{{Entries: []*rldv1.Entry{{Key: benchKey, Value: userName(i)}}}}
+func descriptors(i, n, keys int) [][]*rldv1.Descriptor {
+	if keys == users {
+		i, n = 0, 1
+	}
+	var all [][]*rldv1.Descriptor
+	for u := i; u < keys; u += n {
+		all = append(all, []*rldv1.Descriptor{{Entries: []*rldv1.Entry{{Key: benchKey, Value: userName(u)}}}})
 	}
 	return all
 }
 
 // send asks until the end, then says that it has asked all it wants.
 func (p *pipeline) send(end time.Time) error {
-	asked := descriptors()
-	for id := uint64(0); time.Now().Before(end); {
-		f := &rldv1.CheckFrame{Checks: make([]*rldv1.CheckRequest, p.frame)}
-		for i := range f.Checks {
-			f.Checks[i] = &rldv1.CheckRequest{Id: id, Domain: benchDomain, Descriptors: asked[id%users]}
+	n := uint64(len(p.asked))
+	more := func(id uint64) bool {
+		if p.once {
+			return id < n
+		}
+		return time.Now().Before(end)
+	}
+	for id := uint64(0); more(id); {
+		f := &rldv1.CheckFrame{}
+		for len(f.Checks) < p.frame && (!p.once || id < n) {
+			f.Checks = append(f.Checks, &rldv1.CheckRequest{Id: id, Domain: benchDomain, Descriptors: p.asked[id%n]})
 			id++
 		}
-		if !p.window.take(p.frame) {
+		if !p.window.take(len(f.Checks)) {
 			return nil // The receiver knows why.
 		}
 		if err := p.stream.Send(f); err != nil {

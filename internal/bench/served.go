@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -15,7 +16,9 @@ import (
 // served is a running rld.
 type served struct {
 	*child
-	grpc, admin string        // addresses
+	grpc, admin string // addresses
+	peers, swim string // of a daemon with a region
+	clustered   bool
 	ready       time.Duration // from its start to the first 200 of /readyz
 }
 
@@ -42,18 +45,19 @@ func (b *bench) rld(ctx context.Context) (string, error) {
 
 // serve starts rld on a file or folder of limits and free ports, and returns
 // when it is ready.
-func (b *bench) serve(ctx context.Context, limits string) (*served, error) {
+func (b *bench) serve(ctx context.Context, limits string, more ...string) (*served, error) {
 	path, err := b.rld(ctx)
 	if err != nil {
 		return nil, err
 	}
 	start := time.Now()
-	c, err := startChild(ctx, "rld serve", b.dir, path, "serve", "--limits", limits,
-		"--grpc-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0")
+	args := []string{"serve", "--limits", limits,
+		"--grpc-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"}
+	c, err := startChild(ctx, "rld serve", b.dir, path, append(args, more...)...)
 	if err != nil {
 		return nil, err
 	}
-	s := &served{child: c}
+	s := &served{child: c, clustered: slices.Contains(more, "--region")}
 	if err := s.await(ctx, start); err != nil {
 		// How it ended and what it said tells more than that it fell silent.
 		if ended := c.stop(); ended != nil {
@@ -79,6 +83,20 @@ func (s *served) await(ctx context.Context, start time.Time) error {
 				s.grpc = addr
 			case "admin":
 				s.admin = addr
+			}
+		}
+	}
+	if s.clustered {
+		for s.swim == "" {
+			line, err := s.readLine()
+			if err != nil {
+				return err
+			}
+			switch what, addr, _ := listener(line); what {
+			case "peers":
+				s.peers = addr
+			case "swim":
+				s.swim = addr
 			}
 		}
 	}

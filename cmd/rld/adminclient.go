@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/georld/rld/config"
+)
+
+// adminClient asks the admin listener of a daemon, as its flags say.
+type adminClient struct {
+	addr    string
+	timeout time.Duration
+	form    outputForm
+}
+
+// maxAdminAnswer bounds an answer in bytes. That of a cluster of ten thousand
+// daemons is half of it.
+const maxAdminAnswer = 8 << 20
+
+// adminVariable is where a daemon reads its own admin address from too.
+const adminVariable = "RLD_ADMIN_ADDR"
+
+// addFlags adds what every command has that asks the admin listener.
+func (a *adminClient) addFlags(cmd *cobra.Command) {
+	a.form = formTable
+	f := cmd.Flags()
+	f.StringVar(&a.addr, "admin", config.Default().Admin.Addr,
+		"admin address of the daemon, `host:port` ("+adminVariable+")")
+	f.DurationVar(&a.timeout, "timeout", 2*time.Second, "how long to wait for the answer")
+	f.VarP(&a.form, "output", "o", "form of the answer: table or json")
+}
+
+// settle takes the address from the environment when no flag has it. Its
+// error is one of usage.
+func (a *adminClient) settle(cmd *cobra.Command, environ []string) error {
+	origin := "--admin"
+	if !cmd.Flags().Changed("admin") {
+		for _, e := range environ {
+			if v, ok := strings.CutPrefix(e, adminVariable+"="); ok && v != "" {
+				a.addr, origin = v, adminVariable
+			}
+		}
+	}
+	// It becomes the host of a URL, and unix:PATH is for other listeners.
+	if strings.ContainsAny(a.addr, "/?#@ ") || strings.HasPrefix(a.addr, "unix:") || !isAddr(a.addr) {
+		return fmt.Errorf("%s: %q is not host:port such as %s", origin, a.addr, config.Default().Admin.Addr)
+	}
+	if a.timeout <= 0 {
+		return fmt.Errorf("--timeout %s leaves no time: say 2s", a.timeout)
+	}
+	return nil
+}
+
+// get reads the page at path, which is JSON, into an answer. The error says in
+// one line what to do.
+func (a *adminClient) get(ctx context.Context, path string, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	status, body, err := a.fetch(ctx, path)
+	switch {
+	case err != nil:
+		return a.explain(err)
+	case status == http.StatusNotFound:
+		return fmt.Errorf("%s has no %s: it is not the admin address of a daemon, or of an older one; "+
+			"say another with --admin", a.addr, path)
+	case status != http.StatusOK:
+		return fmt.Errorf("%s answers %d to %s: %s", a.addr, status, path, firstLine(body))
+	case len(body) > maxAdminAnswer:
+		return fmt.Errorf("the answer of %s to %s is larger than %d bytes, which no daemon's is", a.addr, path,
+			maxAdminAnswer)
+	}
+	if err := json.Unmarshal(body, answer); err != nil {
+		return a.notRLD(path, err)
+	}
+	return nil
+}
+
+// fetch returns what the page says, at most a byte more than may be.
+func (a *adminClient) fetch(ctx context.Context, path string) (status int, body []byte, err error) {
+	at := url.URL{Scheme: "http", Host: a.addr, Path: path}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header.Set("Accept", "application/json")
+	client := http.Client{
+		// A proxy of the environment is for the web. Nor is a daemon asked
+		// that the one named by --admin would send us to.
+		Transport:     &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	answer, err := client.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer answer.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(answer.Body, maxAdminAnswer+1))
+	return answer.StatusCode, body, err
+}
+
+// explain says why there is no answer and what to do.
+func (a *adminClient) explain(err error) error {
+	var op *net.OpError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("no answer from %s in %s: is it a daemon's admin address?", a.addr, a.timeout)
+	case errors.As(err, &op) && op.Op == "dial":
+		return fmt.Errorf("cannot reach a daemon at %s: start one with rld serve, "+
+			"or say where its admin listener is with --admin (%s)", a.addr, printable(innermost(op.Error())))
+	}
+	return fmt.Errorf("%s does not answer as a daemon's admin listener does: say where that is with --admin (%s)",
+		a.addr, shortened(printable(err.Error())))
+}
+
+// notRLD is for an answer that is none of a daemon's.
+func (a *adminClient) notRLD(path string, why error) error {
+	return fmt.Errorf("the answer of %s to %s is not that of a daemon: say where one is with --admin (%s)",
+		a.addr, path, shortened(printable(why.Error())))
+}
+
+// firstLine is what an answer says that is no data.
+func firstLine(body []byte) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
+	if line == "" {
+		return "without a word"
+	}
+	return shortened(printable(line))
+}
+
+// shortened keeps what came from elsewhere on a line.
+func shortened(s string) string {
+	const most = 200
+	if runes := []rune(s); len(runes) > most {
+		return string(runes[:most]) + "..."
+	}
+	return s
+}
+
+// indented writes v as JSON for programs.
+func indented(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/georld/rld/server/admin"
+)
+
+// alone is what there is to say of a daemon without a region.
+const alone = "This daemon is alone: it has no region and shares no counters.\n"
+
+func newMembers(p process) *cobra.Command {
+	var a adminClient
+	cmd := &cobra.Command{
+		Use:   "members",
+		Short: "List the daemons of a cluster, as a running one sees them",
+		Long: "Ask a running daemon for the live daemons of all regions: where they are, whether they\n" +
+			"take their share of the work, and which rules they have. A line below says when rules\n" +
+			"differ. The exit code is 0 when there is an answer and 2 when there is none.",
+		Example: "  rld members\n" +
+			"  rld members --admin 10.0.0.7:6070 -o json",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.settle(cmd, p.environ); err != nil {
+				return err
+			}
+			return runMembers(cmd.Context(), p, &a)
+		},
+	}
+	a.addFlags(cmd)
+	return cmd
+}
+
+func runMembers(ctx context.Context, p process, a *adminClient) error {
+	var answer admin.MembersAnswer
+	err := a.get(ctx, "/members", &answer)
+	if err == nil && answer.Members == nil {
+		err = a.notRLD("/members", errors.New("no list of members"))
+	}
+	if err != nil {
+		return exitWith(exitNoneOf, err)
+	}
+	admin.SortMembers(answer.Members)
+	if a.form == formJSON {
+		return exitWith(exitNoneOf, indented(p.out, &answer))
+	}
+	_, err = io.WriteString(p.out, membersTable(&answer))
+	return exitWith(exitNoneOf, err)
+}
+
+// membersTable shows an answer to people: a row a member, and what is to be
+// said of their rules.
+func membersTable(a *admin.MembersAnswer) string {
+	if a.Alone {
+		return alone
+	}
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(t, "REGION\tNAME\tREADY\tSINCE\tADDRESS\tBUILD\tINCARNATION\tRULES\tNOTE")
+	for i := range a.Members {
+		m := &a.Members[i]
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			or(m.Region, "-"), or(m.Name, "-"), yesNo(m.Ready), ago(a.At, m.Since), or(m.Addr, "-"),
+			or(m.Build, "-"), or(m.Incarnation, "-"), or(m.Rules, "-"), memberNote(m))
+	}
+	// The writer below is a strings.Builder: nothing can fail.
+	_ = t.Flush()
+	b.WriteString("\n" + rulesLine(a.Members))
+	return b.String()
+}
+
+func memberNote(m *admin.Member) string {
+	switch {
+	case m.Self:
+		return "asked"
+	case m.RulesAgree != nil && !*m.RulesAgree:
+		return "other rules"
+	}
+	return "-"
+}
+
+// rulesLine says whether all members have the rules of the one that was asked.
+func rulesLine(members []admin.Member) string {
+	var differ, unknown []string
+	for i := range members {
+		switch m := &members[i]; {
+		case m.Self:
+		case m.RulesAgree == nil:
+			unknown = append(unknown, or(m.Name, "-"))
+		case !*m.RulesAgree:
+			differ = append(differ, or(m.Name, "-"))
+		}
+	}
+	if len(differ) == 0 && len(unknown) == 0 {
+		return plural(len(members), "member") + ", all with the same rules.\n"
+	}
+	line := plural(len(members), "member") + "."
+	if len(differ) > 0 {
+		line += fmt.Sprintf(" Rules differ at %d of them: %s.", len(differ), few(differ))
+	}
+	if len(unknown) > 0 {
+		line += fmt.Sprintf(" Rules are not known of %d of them: %s.", len(unknown), few(unknown))
+	}
+	return line + "\n"
+}
+
+// few lists names on a line: the first ten.
+func few(names []string) string {
+	const most = 10
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// ago is how long before at something was, both by the daemon's clock.
+func ago(at time.Time, then *time.Time) string {
+	if then == nil {
+		return "-"
+	}
+	return max(0, at.Sub(*then).Round(time.Second)).String()
+}

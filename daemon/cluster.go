@@ -1,0 +1,313 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/gossip/link"
+	"github.com/georld/rld/gossip/swim"
+	"github.com/georld/rld/wire"
+)
+
+// cluster makes an engine one of many: membership in its region, streams to
+// all daemons of all regions, and the replicator between them. It takes what
+// peers say; nothing that a peer does makes a decision wait.
+type cluster struct {
+	engine *Engine
+	log    *slog.Logger
+	self   gossip.Member
+	wait   time.Duration // longest time to wait for the others at start
+
+	swim *swim.Swim
+	host *link.Host
+	lis  net.Listener
+
+	mu   sync.Mutex // guards dir and open; held for no call of others
+	dir  *directory
+	open bool // the engine is told of its peers
+
+	news  chan struct{} // holds a token when dir or open changed
+	peers []gossip.Peer // what the engine was told last, of settle alone
+
+	regions []string // that are configured, the own one included
+	ready   atomic.Bool
+	events  eventLog
+	status  *status
+
+	stop       context.CancelFunc
+	background sync.WaitGroup
+}
+
+// clusterConfig is what a cluster is made with.
+type clusterConfig struct {
+	engine   *Engine
+	log      *slog.Logger
+	self     gossip.Member // Addr is filled in
+	lis      net.Listener  // for streams; the cluster closes it
+	contacts map[string][]string
+	wait     time.Duration
+	swim     swim.Config // Self, Changed and Log are filled in
+	link     link.Config // Self, Handler and Log are filled in
+}
+
+// startCluster begins to look for the others. The daemon may decide meanwhile.
+func startCluster(cc clusterConfig) (*cluster, error) {
+	c := &cluster{
+		engine: cc.engine, log: cc.log, self: cc.self, wait: cc.wait, lis: cc.lis,
+		dir: newDirectory(cc.self, cc.contacts), news: make(chan struct{}, 1),
+	}
+	c.events = eventLog{log: cc.log, name: c.name}
+	c.status = newStatus(c)
+	c.regions = slices.Sorted(maps.Keys(cc.contacts))
+	if !slices.Contains(c.regions, c.self.Region) {
+		c.regions = append(c.regions, c.self.Region)
+	}
+	cc.link.Self, cc.link.Handler, cc.link.Log = c.hello, c, cc.log
+	c.host = link.New(cc.link)
+
+	cc.swim.Self, cc.swim.Changed, cc.swim.Log = cc.self, c.changed, cc.log
+	var err error
+	if c.swim, err = swim.Start(cc.swim); err != nil {
+		c.host.Close()
+		return nil, fmt.Errorf("membership: %w", err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	c.stop = stop
+	c.background.Go(func() {
+		if err := c.host.Serve(c.lis); err != nil {
+			c.log.Error("peers cannot reach this daemon any more", "error", err)
+		}
+	})
+	r := &replicator{engine: c.engine, send: c.host.Send, happened: c.events.take}
+	c.background.Go(func() { r.run(ctx) })
+	c.background.Go(func() { c.begin(ctx) })
+	c.background.Go(func() { c.settle(ctx) })
+	c.background.Go(func() { c.status.watch(ctx.Done()) })
+	c.update(func(*directory) {})
+	return c, nil
+}
+
+// lookEvery is the time between two looks at whether something came about.
+const lookEvery = 20 * time.Millisecond
+
+// until waits until done holds, for at most a time. It returns false when that
+// has passed or ctx ended.
+func until(ctx context.Context, atMost time.Duration, done func() bool) bool {
+	deadline := time.Now().Add(atMost)
+	t := time.NewTicker(lookEvery)
+	defer t.Stop()
+	for !done() {
+		if !time.Now().Before(deadline) {
+			return false
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-t.C:
+		}
+	}
+	return true
+}
+
+// begin tells the engine of its peers once they are known, and says that the
+// daemon is ready when each of the region was heard whole: before that it
+// takes no share of work. Both waits are bounded, and no other region counts.
+func (c *cluster) begin(ctx context.Context) {
+	if !until(ctx, c.wait, c.swim.Joined) && ctx.Err() == nil {
+		c.log.Warn("no other daemon of the region answers: going on alone until one does", "region", c.self.Region)
+	}
+	c.update(func(*directory) { c.open = true })
+	// The engine has a bound of its own for this wait.
+	if !until(ctx, time.Hour, c.engine.Synced) {
+		return
+	}
+	c.ready.Store(true)
+	c.swim.SetReady(true)
+	c.log.Info("ready: heard the daemons of the region", "region", c.self.Region, "daemons", len(c.swim.Members()))
+}
+
+// hello is what the daemon says of itself to whom it meets.
+func (c *cluster) hello() link.Hello {
+	m := c.self
+	m.Ready = c.ready.Load()
+	return link.Hello{Member: m, Shards: c.engine.Shards(), Rules: c.engine.Rules().Hash()}
+}
+
+// changed takes over the live members of the region.
+func (c *cluster) changed(own []gossip.Member) {
+	c.update(func(d *directory) { d.own = own })
+	c.host.Tell(own)
+}
+
+// update changes what is known of who is there.
+func (c *cluster) update(change func(*directory)) {
+	c.mu.Lock()
+	change(c.dir)
+	c.mu.Unlock()
+	select {
+	case c.news <- struct{}{}:
+	default:
+	}
+}
+
+// settle tells streams and engine of changes until ctx ends. It is a goroutine
+// of its own, so that membership and streams can report without waiting.
+func (c *cluster) settle(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.news:
+		}
+		c.mu.Lock()
+		targets, members, open := c.dir.targets(), c.dir.members(), c.open
+		c.mu.Unlock()
+		c.host.Targets(targets)
+		c.status.see(members)
+		if open {
+			c.tell(members)
+		}
+	}
+}
+
+// tell tells the engine of its peers, where that changed.
+func (c *cluster) tell(members []gossip.Member) {
+	peers := make([]gossip.Peer, len(members))
+	for i := range members {
+		peers[i] = members[i].Peer
+	}
+	if slices.Equal(peers, c.peers) {
+		return
+	}
+	c.peers = peers
+	c.engine.Peers(c.engine.Now(), peers)
+	c.engine.hurry(1<<c.engine.Shards() - 1) // 1<<64 is 0, and less 1 all of them
+}
+
+// name returns how logs call an incarnation.
+func (c *cluster) name(id crdt.Slot) string {
+	for _, m := range c.all() {
+		if m.ID == id {
+			return m.Region + "/" + m.Name
+		}
+	}
+	return id.String()
+}
+
+// Met takes in who answers at an address. See link.Handler.
+func (c *cluster) Met(addr string, h link.Hello) { c.update(func(d *directory) { d.meet(addr, h) }) }
+
+// Lost takes in that nobody answers there any more. See link.Handler.
+func (c *cluster) Lost(addr string, _ link.Hello, _ error) {
+	c.update(func(d *directory) { d.lose(addr) })
+}
+
+// Members takes in what a daemon says of its region. See link.Handler.
+func (c *cluster) Members(from link.Hello, members []gossip.Member) {
+	c.update(func(d *directory) { d.hear(from, members) })
+}
+
+// Frame takes in a frame of a peer. See link.Handler.
+func (c *cluster) Frame(from link.Hello, frame []byte) error {
+	msgs, err := wire.Decode(frame)
+	if err != nil {
+		return &link.Rubbish{Reason: unreadable(err), Err: err}
+	}
+	// All messages of a frame have one sender and one receiver.
+	if id := msgs[0].From; id != from.Member.ID {
+		return &link.Rubbish{Reason: "foreign_sender", Err: fmt.Errorf("frame of incarnation %v, want its own, %v", id, from.Member.ID)}
+	}
+	at := c.engine.Now()
+	for i := range msgs {
+		if err := c.engine.Step(at, &msgs[i]); err != nil {
+			c.stranger(from, err)
+			return err
+		}
+	}
+	return nil
+}
+
+// unreadable names what is wrong with a frame, for metrics.
+func unreadable(err error) string {
+	var version *wire.VersionError
+	var size *wire.SizeError
+	var sum *wire.ChecksumError
+	switch {
+	case errors.As(err, &version):
+		return "version"
+	case errors.As(err, &size):
+		return "size"
+	case errors.As(err, &sum):
+		return "checksum"
+	}
+	return "format"
+}
+
+// stranger looks at who sent a frame that was refused: a daemon of another
+// region that nobody told us of is called back, for that is how regions get to
+// know each other when only one of them was told of the other.
+func (c *cluster) stranger(from link.Hello, err error) {
+	var unknown *gossip.UnknownSenderError
+	if !errors.As(err, &unknown) || from.Member.Region == c.self.Region {
+		return
+	}
+	c.mu.Lock()
+	news := c.dir.introduce(from.Member)
+	c.mu.Unlock()
+	if news {
+		c.update(func(*directory) {})
+	}
+}
+
+// all returns the live daemons of all regions, by ID.
+func (c *cluster) all() []gossip.Member {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dir.members()
+}
+
+// leaveWait bounds each step of a departure: until the others know, and until
+// they have what was counted here.
+const leaveWait = 2 * time.Second
+
+// retire makes the daemon take no share any more, and says so.
+func (c *cluster) retire() {
+	c.ready.Store(false)
+	c.swim.SetReady(false)
+	c.engine.Leave()
+}
+
+// leave hands over what was counted and goes. Others that do not take it in
+// time, because they are leaving too or are cut off, do not keep it.
+func (c *cluster) leave() {
+	all := c.engine.heads(c.engine.Now(), c.self.Region)
+	flushed := func() bool { return c.engine.flushed(c.engine.Now(), all) }
+	if !until(context.Background(), leaveWait, flushed) {
+		c.log.Warn("the region has not acknowledged the last counts: it may admit as much again", "waited", leaveWait)
+	}
+	if err := c.swim.Leave(leaveWait); err != nil {
+		c.log.Info("nobody took note of the departure: the others will find out", "error", err)
+	}
+	c.close()
+}
+
+// close ends everything at once.
+func (c *cluster) close() {
+	c.stop()
+	_ = c.swim.Close() // it has nothing to lose
+	c.host.Close()
+	c.lis.Close()
+	c.background.Wait()
+}
+
+var _ link.Handler = (*cluster)(nil)

@@ -1,0 +1,249 @@
+package daemon
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/gossip/link"
+)
+
+// slack is what a minute may exceed its limit by while all are connected: what
+// all daemons together are asked in the time by which a view is old.
+func (w *world) slack(each time.Duration) uint64 {
+	return uint64(len(w.residents)) * uint64(farBound/each)
+}
+
+// nearBound and farBound are within which time a count is known in the region
+// and everywhere.
+const (
+	nearBound = 250 * time.Millisecond
+	farBound  = 700 * time.Millisecond
+)
+
+// untilInto waits until a time into the next minute that is not over.
+func untilInto(into time.Duration) {
+	now := time.Now()
+	at := now.Truncate(time.Minute).Add(into)
+	if at.Before(now) {
+		at = at.Add(time.Minute)
+	}
+	time.Sleep(time.Until(at))
+}
+
+// TestClusterJoins starts nine daemons of three regions, of which each was told
+// of one daemon of each other region: all become ready and meet, and what one
+// counts the others know soon.
+func TestClusterJoins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1_000, 3, "us", "eu", "ap")
+		took := w.within(10*time.Second, "all are ready and hear all", w.whole)
+		t.Logf("whole after %v", took)
+		untilInto(5 * time.Second)
+		near, far := time.Duration(0), time.Duration(0)
+		for i := range 27 {
+			user := fmt.Sprint("user", i)
+			from := w.residents[i%len(w.residents)]
+			time.Sleep(time.Duration(17*i) * time.Millisecond)
+			begin := time.Now()
+			from.hits(1, "user", user)
+			for _, r := range w.of(from.region) {
+				w.within(nearBound-time.Since(begin), "the region knows the hit", func() bool { return r.remaining("user", user) == 999 })
+			}
+			near = max(near, time.Since(begin))
+			w.within(farBound-time.Since(begin), "all know the hit", func() bool { return w.agree("user", user, 999) })
+			far = max(far, time.Since(begin))
+		}
+		t.Logf("known in the region after %v, everywhere after %v", near, far)
+	})
+}
+
+// TestClusterLosesARegion cuts a region off for ten minutes under load. Nobody
+// becomes unready; each side holds the limit for itself; its daemons are called
+// on; when it is back, all agree.
+func TestClusterLosesARegion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const each = 200 * time.Millisecond
+		w := newWorld(t, 600, 2, "us", "eu", "ap")
+		w.within(10*time.Second, "all are ready and hear all", w.whole)
+		untilInto(0)
+		begin := time.Now()
+		w.load(2*time.Minute, each)
+		w.audit("connected", begin, time.Now().Add(-time.Second), w.limit+w.slack(each))
+
+		lost := w.of("eu")
+		begin = time.Now()
+		w.isolate("eu")
+		for range 60 {
+			w.load(10*time.Second, each)
+			for _, r := range w.alive() {
+				if !r.ready.Load() {
+					t.Fatalf("%s is not ready in a cut", r.name)
+				}
+			}
+		}
+		w.audit("two sides", begin, time.Now().Add(-time.Second), 2*(w.limit+w.slack(each)))
+		calls := w.calls("us", "eu")
+		time.Sleep(30 * time.Second)
+		for addr, n := range w.calls("us", "eu") {
+			if n <= calls[addr] {
+				t.Errorf("%s is not called any more", addr)
+			}
+		}
+		if len(calls) != len(lost) {
+			t.Errorf("%d addresses of the lost region are kept, want %d: %v", len(calls), len(lost), calls)
+		}
+
+		untilInto(5 * time.Second)
+		w.residents[0].hits(7, "user", "split")
+		lost[1].hits(5, "user", "split")
+		w.heal()
+		begin = time.Now()
+		took := w.within(30*time.Second, "whole again", w.whole)
+		w.within(30*time.Second-took, "all know the hits of both sides", func() bool { return w.agree("user", "split", 588) })
+		t.Logf("whole %v after the cut, in agreement after %v", took, time.Since(begin))
+		untilInto(0)
+		begin = time.Now()
+		w.load(2*time.Minute, each)
+		w.audit("healed", begin, time.Now().Add(-time.Second), w.limit+w.slack(each))
+	})
+}
+
+// calls returns how often the daemons of a region have called each address of
+// another.
+func (w *world) calls(from, to string) map[string]uint64 {
+	out := map[string]uint64{}
+	for _, r := range w.of(from) {
+		for _, s := range r.streams(to) {
+			out[s.Addr] += s.Attempts
+		}
+	}
+	return out
+}
+
+// streams describes those that a daemon holds, or tries to, to a region.
+func (r *resident) streams(region string) []link.Stream {
+	var out []link.Stream
+	for _, s := range r.cluster.host.Streams() {
+		if !s.Incoming && s.Region == region {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// TestClusterCutInsideARegion cuts a daemon off from its region, but not from
+// the other one, for longer than memberlist remembers the dead.
+func TestClusterCutInsideARegion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const each = 200 * time.Millisecond
+		w := newWorld(t, 600, 3, "us", "eu")
+		w.within(10*time.Second, "all are ready and hear all", w.whole)
+		untilInto(0)
+		begin := time.Now()
+		one, rest := w.residents[2], w.residents[:2]
+		for _, r := range rest {
+			w.cut(one, r)
+		}
+		w.load(5*time.Second, each)
+		for _, r := range rest {
+			if hasMember(r, one) {
+				t.Errorf("%s still knows %s", r.name, one.name)
+			}
+		}
+		w.load(3*time.Minute-5*time.Second, each)
+		for _, r := range w.alive() {
+			if !r.ready.Load() {
+				t.Errorf("%s is not ready in a cut", r.name)
+			}
+		}
+		w.audit("two sides", begin, time.Now().Add(-time.Second), 2*(w.limit+w.slack(each)))
+
+		untilInto(5 * time.Second)
+		one.hits(7, "user", "split")
+		rest[0].hits(5, "user", "split")
+		w.heal()
+		begin = time.Now()
+		w.within(30*time.Second, "whole again", w.whole)
+		took := time.Since(begin)
+		w.within(30*time.Second-took, "all know the hits of both sides", func() bool { return w.agree("user", "split", 588) })
+		t.Logf("whole %v after the cut, in agreement after %v", took, time.Since(begin))
+	})
+}
+
+// hasMember reports whether a daemon knows another.
+func hasMember(r, other *resident) bool {
+	return slices.ContainsFunc(r.all(), func(m gossip.Member) bool { return m.Name == other.name })
+}
+
+// TestClusterRollingRestart restarts nine daemons one after the other under
+// load. Each is another incarnation then, and what the former ones counted
+// under labels that live is kept by the others.
+func TestClusterRollingRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const each = 200 * time.Millisecond
+		w := newWorld(t, 2_000, 3, "us", "eu", "ap")
+		w.within(10*time.Second, "all are ready and hear all", w.whole)
+		untilInto(0)
+		begin := time.Now()
+		for _, r := range w.residents {
+			r.hits(10, "tenant", "kept")
+		}
+		w.load(time.Second, each)
+		for _, r := range w.residents {
+			was := r.self.ID
+			r.quit(each)
+			w.load(time.Second, each)
+			r.start()
+			w.underLoad(20*time.Second, each, r.name+" is back", w.whole)
+			if r.self.ID == was {
+				t.Errorf("%s is the same incarnation", r.name)
+			}
+			if got := r.remaining("tenant", "kept"); got != 1_910 {
+				t.Errorf("%s leaves %d of what 90 were taken from, want 1_910", r.name, got)
+			}
+		}
+		t.Logf("nine daemons restarted in %v", time.Since(begin))
+		w.load(time.Minute, each)
+		w.audit("rolling restart", begin, time.Now(), w.limit+w.slack(each))
+		if !w.agree("tenant", "kept", 1_910) {
+			t.Error("counts of former incarnations are lost")
+		}
+	})
+}
+
+// TestClusterKill kills a daemon under load, in the middle of a label: it is
+// out soon, and nobody forgets what it admitted before the label ends.
+func TestClusterKill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const each = 200 * time.Millisecond
+		w := newWorld(t, 600, 3, "us", "eu", "ap")
+		w.within(10*time.Second, "all are ready and hear all", w.whole)
+		untilInto(0)
+		begin := time.Now()
+		dead := w.residents[1]
+		dead.hits(100, "user", "of the dead")
+		w.load(10*time.Second, each)
+		dead.kill()
+		killed := time.Now()
+		w.underLoad(5*time.Second, each, "the killed one is out", func() bool {
+			return !slices.ContainsFunc(w.alive(), func(r *resident) bool { return hasMember(r, dead) })
+		})
+		t.Logf("out after %v", time.Since(killed))
+		w.load(59*time.Second-time.Since(begin), each)
+		if !w.agree("user", "of the dead", 500) {
+			t.Error("counts of the dead were forgotten before their label ended")
+		}
+		w.load(5*time.Second, each)
+		if !w.agree("user", "of the dead", 600) {
+			t.Error("counts of the dead are kept after their label ended")
+		}
+		// What it admitted and told nobody is lost.
+		w.audit("a killed daemon", begin, time.Now(), w.limit+w.slack(each)+uint64(nearBound/each)+1)
+		dead.start()
+		w.within(20*time.Second, "it is back", w.whole)
+	})
+}

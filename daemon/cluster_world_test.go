@@ -1,0 +1,375 @@
+package daemon
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/gossip/link"
+	"github.com/georld/rld/gossip/swim"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+)
+
+// oneWay is the delay between two regions of a world.
+const oneWay = 80 * time.Millisecond
+
+// world is daemons of several regions, each an engine with its cluster: all of
+// a daemon but its edges, over networks in memory. It belongs to one goroutine,
+// and lives in a bubble.
+type world struct {
+	t         *testing.T
+	fabric    *fabric
+	swims     *swim.MemoryNetwork
+	rules     *rules.Set
+	limit     uint64 // of each user, a minute
+	gossip    gossip.Config
+	mend      func(*resident, *clusterConfig) // what is special of a daemon; nil: nothing
+	residents []*resident
+	turn      int              // who is asked next
+	started   uint64           // incarnations
+	admitted  map[int64]uint64 // of the user that is audited, by minute
+}
+
+// resident is a daemon of a world through all of its incarnations.
+type resident struct {
+	world        *world
+	region, name string
+	ip           string
+	seeds        []string
+	contacts     map[string][]string
+	log          *lockedBuffer
+	*cluster     // nil while it is down
+}
+
+// newWorld starts daemons in regions, and ends them with the test.
+func newWorld(t *testing.T, limit uint32, daemons int, regions ...string) *world {
+	t.Helper()
+	w := emptyWorld(t, limit, daemons, regions...)
+	for _, r := range w.residents {
+		r.start()
+	}
+	return w
+}
+
+// emptyWorld has daemons that are not started. Each is told of all of its
+// region, and of one daemon of each other region.
+func emptyWorld(t *testing.T, limit uint32, daemons int, regions ...string) *world {
+	t.Helper()
+	w := &world{
+		t: t, swims: swim.NewMemoryNetwork(), rules: worldRules(t, limit), limit: uint64(limit),
+		admitted: map[int64]uint64{},
+	}
+	w.fabric = newFabric(func(from, to string) time.Duration {
+		if region(from) == region(to) {
+			return time.Millisecond
+		}
+		return oneWay
+	})
+	for i, name := range regions {
+		r := resident{world: w, region: name, contacts: map[string][]string{}}
+		for j := range daemons {
+			r.seeds = append(r.seeds, fmt.Sprintf("10.%d.0.%d:7946", i+1, j+1))
+		}
+		for j, other := range regions {
+			if j != i {
+				r.contacts[other] = []string{fmt.Sprintf("10.%d.0.1:7947", j+1)}
+			}
+		}
+		for j := range daemons {
+			one := r
+			one.name, one.ip = fmt.Sprintf("%s-%d", name, j), fmt.Sprintf("10.%d.0.%d", i+1, j+1)
+			one.log = &lockedBuffer{}
+			w.residents = append(w.residents, &one)
+		}
+	}
+	t.Cleanup(func() {
+		for _, r := range w.residents {
+			r.kill()
+		}
+	})
+	return w
+}
+
+// worldRules limits each user to n hits a minute, and each tenant to as many
+// an hour.
+func worldRules(t *testing.T, n uint32) *rules.Set {
+	t.Helper()
+	set, err := rules.NewSet([]rules.DomainNode{{Name: "edge", Children: []rules.Node{
+		{Key: "user", Limit: &rules.Limit{Unit: rules.Minute, Multiplier: 1, Requests: n}},
+		{Key: "tenant", Limit: &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: n}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// region is what the addresses of a region's hosts have in common.
+func region(host string) string { return strings.Join(strings.Split(host, ".")[:2], ".") }
+
+// Addresses of a resident.
+func (r *resident) peerAddr() string { return r.ip + ":7947" }
+func (r *resident) swimAddr() string { return r.ip + ":7946" }
+
+// start begins another incarnation.
+func (r *resident) start() {
+	w := r.world
+	w.t.Helper()
+	w.started++
+	nc := node.Default()
+	nc.Region, nc.Name, nc.Gossip = r.region, r.name, w.gossip
+	nc.Gossip.FrameCells = frameCells
+	e, err := NewEngine(EngineConfig{Node: nc, Shards: 2, MaxKeys: 10_000, Seed: [2]uint64{7, w.started}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	e.SetRules(w.rules, node.FrontOptions{})
+	lis, err := w.fabric.listen(r.peerAddr())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	transport, err := w.swims.Transport(r.swimAddr())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cc := clusterConfig{
+		engine: e, log: slog.New(slog.NewTextHandler(r.log, nil)), lis: lis, contacts: r.contacts,
+		self: gossip.Member{
+			Peer: gossip.Peer{ID: e.Slot(), Name: r.name, Region: r.region}, Addr: r.peerAddr(), Build: "test",
+		},
+		wait: gossip.DefaultReadyWithin,
+		swim: swim.Config{Keys: [][]byte{swimKey}, Seeds: r.seeds, Transport: transport},
+		link: link.Config{Dial: w.fabric.dialer(r.ip)},
+	}
+	if w.mend != nil {
+		w.mend(r, &cc)
+	}
+	if r.cluster, err = startCluster(cc); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+var swimKey = []byte("0123456789abcdef")
+
+// kill ends a daemon as kill -9 would, or does nothing when it is down.
+func (r *resident) kill() {
+	if r.cluster != nil {
+		r.close()
+		r.cluster = nil
+	}
+}
+
+// quit ends a daemon in order, while the others are asked each so often.
+func (r *resident) quit(each time.Duration) {
+	w := r.world
+	w.t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.retire()
+		r.leave()
+	}()
+	w.underLoad(10*time.Second, each, r.name+" has left", func() bool {
+		select {
+		case <-done:
+			return true
+		default:
+			return false
+		}
+	})
+	for _, line := range r.lines("has not acknowledged") {
+		w.t.Errorf("%s: %s", r.name, line)
+	}
+	r.cluster = nil
+}
+
+// alive lists the residents that run.
+func (w *world) alive() []*resident {
+	return slices.DeleteFunc(slices.Clone(w.residents), func(r *resident) bool { return r.cluster == nil })
+}
+
+// of lists the residents of a region that run.
+func (w *world) of(region string) []*resident {
+	return slices.DeleteFunc(w.alive(), func(r *resident) bool { return r.region != region })
+}
+
+// cut cuts the ways between one daemon and another.
+func (w *world) cut(a, b *resident) {
+	w.fabric.cut(a.ip, b.ip)
+	w.swims.Cut(a.swimAddr(), b.swimAddr())
+}
+
+// isolate cuts the ways between a region and all others.
+func (w *world) isolate(region string) {
+	for _, a := range w.residents {
+		for _, b := range w.residents {
+			if a.region == region && b.region != region {
+				w.cut(a, b)
+			}
+		}
+	}
+}
+
+// heal ends all cuts.
+func (w *world) heal() {
+	w.fabric.heal()
+	w.swims.Heal()
+}
+
+// within waits until something holds, and fails the test when that takes
+// longer. It returns how long it took.
+func (w *world) within(limit time.Duration, what string, holds func() bool) time.Duration {
+	w.t.Helper()
+	begin := time.Now()
+	for !holds() {
+		if time.Since(begin) > limit {
+			w.t.Fatalf("not within %v: %s%s", limit, what, w.describe())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return time.Since(begin)
+}
+
+// describe says what daemons know of each other, for failures.
+func (w *world) describe() string {
+	var b strings.Builder
+	for _, r := range w.alive() {
+		fmt.Fprintf(&b, "\n%s: ready %v, knows", r.name, r.ready.Load())
+		for _, m := range r.all() {
+			fmt.Fprintf(&b, " %s", m.Name)
+		}
+		fmt.Fprint(&b, "; hears")
+		for _, l := range r.engine.Links(r.engine.Now()) {
+			fmt.Fprintf(&b, " %s (%v, silent %v)", l.Peer.Name, l.Age, l.Silent)
+		}
+	}
+	return b.String()
+}
+
+// whole reports whether all that run are ready, know exactly each other and
+// hear each other.
+func (w *world) whole() bool {
+	live := w.alive()
+	for _, r := range live {
+		if !r.ready.Load() || !hears(r, live) {
+			return false
+		}
+	}
+	return true
+}
+
+// hears reports whether a daemon knows exactly some daemons, ready ones, and
+// hears all of them.
+func hears(r *resident, all []*resident) bool {
+	members := r.all()
+	if len(members) != len(all) {
+		return false
+	}
+	for _, m := range members {
+		i := slices.IndexFunc(all, func(o *resident) bool { return o.self.ID == m.ID })
+		if i < 0 || m.Name != all[i].name {
+			return false
+		}
+	}
+	links := r.engine.Links(r.engine.Now())
+	if len(links) != len(all)-1 {
+		return false
+	}
+	return !slices.ContainsFunc(links, func(l node.Link) bool { return l.Silent || l.Age < 0 || l.Age > 2*time.Second })
+}
+
+// hits asks a daemon for n hits of a user or tenant and reports whether they
+// were admitted.
+func (r *resident) hits(n uint64, key, who string) bool {
+	r.world.t.Helper()
+	c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(n, key, who)}}
+	if err := r.engine.Check(&c); err != nil {
+		r.world.t.Fatal(err)
+	}
+	return c.Decision.Allowed
+}
+
+// remaining returns what a daemon would leave of the limit of a user or
+// tenant, and charges nothing.
+func (r *resident) remaining(key, who string) uint64 {
+	r.world.t.Helper()
+	c := node.Call{Domain: "edge", Peek: true, Descriptors: []rules.Descriptor{descriptor(0, key, who)}}
+	if err := r.engine.Check(&c); err != nil {
+		r.world.t.Fatal(err)
+	}
+	return c.Statuses[0].Remaining
+}
+
+// agree reports whether all that run leave as much of a limit.
+func (w *world) agree(key, who string, want uint64) bool {
+	return !slices.ContainsFunc(w.alive(), func(r *resident) bool { return r.remaining(key, who) != want })
+}
+
+// audited is the user whose hits are audited.
+const audited = "audited"
+
+// load has one daemon after the other asked for a hit of the audited user, if
+// it is ready, for a while; each is asked each so often.
+func (w *world) load(length, each time.Duration) {
+	w.t.Helper()
+	for end := time.Now().Add(length); time.Now().Before(end); {
+		w.next(each)
+	}
+}
+
+// underLoad is load until something holds, which must not take longer than a
+// limit.
+func (w *world) underLoad(limit, each time.Duration, what string, holds func() bool) {
+	w.t.Helper()
+	w.within(limit, what, func() bool {
+		w.next(each)
+		return holds()
+	})
+}
+
+// next asks the next daemon, notes what was admitted, and waits for the turn of
+// the one after it.
+func (w *world) next(each time.Duration) {
+	w.t.Helper()
+	r := w.residents[w.turn%len(w.residents)]
+	w.turn++
+	if r.cluster != nil && r.ready.Load() && r.hits(1, "user", audited) {
+		w.admitted[time.Now().Unix()/60]++
+	}
+	time.Sleep(each / time.Duration(len(w.residents)))
+}
+
+// audit holds the hits that were admitted in each minute from one to another
+// to a bound.
+func (w *world) audit(what string, from, to time.Time, bound uint64) {
+	w.t.Helper()
+	worst := uint64(0)
+	for minute := from.Unix() / 60; minute <= to.Unix()/60; minute++ {
+		n := w.admitted[minute]
+		worst = max(worst, n)
+		if n > bound {
+			w.t.Errorf("%s: %d admitted in minute %d, bound %d, limit %d", what, n, minute, bound, w.limit)
+		}
+	}
+	w.t.Logf("%s: at most %d a minute were admitted, bound %d, limit %d", what, worst, bound, w.limit)
+}
+
+// lines returns the lines of a daemon's log that hold all words.
+func (r *resident) lines(words ...string) []string {
+	var out []string
+next:
+	for line := range strings.Lines(r.log.String()) {
+		for _, word := range words {
+			if !strings.Contains(line, word) {
+				continue next
+			}
+		}
+		out = append(out, line)
+	}
+	return out
+}

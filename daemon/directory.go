@@ -1,0 +1,173 @@
+package daemon
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/gossip/link"
+)
+
+// directory knows the live daemons of all regions: those of its own region by
+// membership, those of another by what daemons of that region say. A region
+// that nobody is heard of any more keeps its last daemons: they are called on
+// until somebody answers. It is not safe for concurrent use.
+type directory struct {
+	self     gossip.Member
+	own      []gossip.Member     // live members of the region, with self
+	contacts map[string][]string // configured addresses by region
+	met      map[string]link.Hello
+	regions  map[string]*remote
+}
+
+// remote is another region.
+type remote struct {
+	lists map[crdt.Slot][]gossip.Member // what its daemons say, by who says it
+	last  []gossip.Member               // what held when somebody was heard last
+	// introduced is addresses of daemons that called us.
+	introduced []string
+}
+
+// maxRegions and maxIntroduced bound what is learned from others.
+const (
+	maxRegions    = 64
+	maxIntroduced = 64
+)
+
+func newDirectory(self gossip.Member, contacts map[string][]string) *directory {
+	return &directory{
+		self: self, own: []gossip.Member{self}, contacts: contacts,
+		met: map[string]link.Hello{}, regions: map[string]*remote{},
+	}
+}
+
+// region returns another region, nil for our own, or when there are too many.
+func (d *directory) region(name string) *remote {
+	if name == d.self.Region {
+		return nil
+	}
+	r := d.regions[name]
+	if r == nil && len(d.regions) < maxRegions {
+		r = &remote{lists: map[crdt.Slot][]gossip.Member{}}
+		d.regions[name] = r
+	}
+	return r
+}
+
+// meet notes who answered at an address.
+func (d *directory) meet(addr string, h link.Hello) {
+	d.lose(addr)
+	d.met[addr] = h
+	if r := d.region(h.Member.Region); r != nil {
+		r.lists[h.Member.ID] = []gossip.Member{h.Member}
+		r.settle()
+	}
+}
+
+// lose notes that nobody answers at an address any more.
+func (d *directory) lose(addr string) {
+	h, ok := d.met[addr]
+	if !ok {
+		return
+	}
+	delete(d.met, addr)
+	if r := d.region(h.Member.Region); r != nil {
+		delete(r.lists, h.Member.ID)
+		r.settle()
+	}
+}
+
+// hear takes over what a daemon of another region says of its members. Only
+// those of its own region count, and itself.
+func (d *directory) hear(from link.Hello, members []gossip.Member) {
+	r := d.region(from.Member.Region)
+	if r == nil || r.lists[from.Member.ID] == nil {
+		return // of whom we did not call
+	}
+	list := []gossip.Member{from.Member}
+	for _, m := range members {
+		if m.Region == from.Member.Region && m.ID != from.Member.ID && len(list) < gossip.MaxPeers {
+			list = append(list, m)
+		}
+	}
+	r.lists[from.Member.ID] = list
+	r.settle()
+}
+
+// introduce notes the address of a daemon of another region that called us
+// and that nobody told us of. It reports whether that is news.
+func (d *directory) introduce(m gossip.Member) bool {
+	r := d.region(m.Region)
+	if r == nil || m.Addr == "" || slices.Contains(r.introduced, m.Addr) {
+		return false
+	}
+	if len(r.introduced) == maxIntroduced {
+		r.introduced = r.introduced[1:]
+	}
+	r.introduced = append(r.introduced, m.Addr)
+	return true
+}
+
+// settle finds out who lives in the region, as long as anybody of it is heard.
+// Of two incarnations of one name the one that answers itself counts.
+func (r *remote) settle() {
+	if len(r.lists) == 0 {
+		return
+	}
+	byID := map[crdt.Slot]gossip.Member{}
+	answers := map[string]crdt.Slot{}
+	for id, list := range r.lists {
+		byID[id] = list[0]
+		answers[list[0].Name] = id
+	}
+	for _, list := range r.lists {
+		for _, m := range list[1:] {
+			if _, known := byID[m.ID]; !known && answers[m.Name] == 0 {
+				byID[m.ID] = m
+			}
+		}
+	}
+	r.last = slices.SortedFunc(maps.Values(byID), byIdentity)
+}
+
+func byIdentity(a, b gossip.Member) int { return cmp.Compare(a.ID, b.ID) }
+
+// members returns the live daemons of all regions, by ID.
+func (d *directory) members() []gossip.Member {
+	all := slices.Clone(d.own)
+	for _, r := range d.regions {
+		all = append(all, r.last...)
+	}
+	slices.SortFunc(all, byIdentity)
+	return slices.CompactFunc(all, func(a, b gossip.Member) bool { return a.ID == b.ID })
+}
+
+// targets returns whom to call, by address: the daemons of the region, and in
+// the others those who are known, who are configured and who called us.
+func (d *directory) targets() []link.Target {
+	byAddr := map[string]link.Target{}
+	add := func(addr, region string) {
+		if addr != "" && addr != d.self.Addr {
+			byAddr[addr] = link.Target{Addr: addr, Region: region, WAN: region != d.self.Region}
+		}
+	}
+	for name, r := range d.regions {
+		for _, addr := range r.introduced {
+			add(addr, name)
+		}
+		for _, m := range r.last {
+			add(m.Addr, name)
+		}
+	}
+	for name, addrs := range d.contacts {
+		for _, addr := range addrs {
+			add(addr, name)
+		}
+	}
+	for _, m := range d.own {
+		add(m.Addr, m.Region)
+	}
+	return slices.SortedFunc(maps.Values(byAddr), func(a, b link.Target) int { return cmp.Compare(a.Addr, b.Addr) })
+}

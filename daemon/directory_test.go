@@ -1,0 +1,101 @@
+package daemon
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/gossip/link"
+)
+
+// member is a daemon whose address is its name, and whose region is its name's
+// first part: us-1 lives in us.
+func member(id uint64, name string) gossip.Member {
+	region, _, _ := strings.Cut(name, "-")
+	return gossip.Member{Peer: gossip.Peer{ID: crdt.Slot(id), Name: name, Region: region}, Addr: name}
+}
+
+func says(id uint64, name string) link.Hello { return link.Hello{Member: member(id, name)} }
+
+func names(d *directory) string {
+	var out []string
+	for _, m := range d.members() {
+		out = append(out, m.Name+"#"+m.ID.String()[15:])
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+func addrs(d *directory) string {
+	var out []string
+	for _, t := range d.targets() {
+		if t.WAN != (t.Region != d.self.Region) {
+			return "a target of " + t.Region + " with WAN wrong"
+		}
+		out = append(out, t.Addr)
+	}
+	return strings.Join(out, " ")
+}
+
+// TestDirectory follows one daemon's view of who is there.
+func TestDirectory(t *testing.T) {
+	d := newDirectory(member(1, "us-1"), map[string][]string{"eu": {"eu-1"}})
+	step := func(what, wantNames, wantAddrs string) {
+		t.Helper()
+		if got := names(d); got != wantNames {
+			t.Errorf("%s: members %s, want %s", what, got, wantNames)
+		}
+		if got := addrs(d); got != wantAddrs {
+			t.Errorf("%s: targets %s, want %s", what, got, wantAddrs)
+		}
+	}
+	step("at start", "us-1#1", "eu-1")
+
+	d.own = []gossip.Member{member(1, "us-1"), member(2, "us-2")}
+	step("another of the region", "us-1#1 us-2#2", "eu-1 us-2")
+
+	d.hear(says(3, "eu-1"), []gossip.Member{member(4, "eu-2")})
+	step("a list of whom we did not call", "us-1#1 us-2#2", "eu-1 us-2")
+
+	d.meet("eu-1", says(3, "eu-1"))
+	step("a contact answers", "eu-1#3 us-1#1 us-2#2", "eu-1 us-2")
+
+	d.hear(says(3, "eu-1"), []gossip.Member{member(3, "eu-1"), member(4, "eu-2"), member(9, "ap-1"), member(8, "us-9")})
+	step("it tells of its region and of others", "eu-1#3 eu-2#4 us-1#1 us-2#2", "eu-1 eu-2 us-2")
+
+	d.meet("eu-2", says(5, "eu-2"))
+	step("a newer incarnation answers itself", "eu-1#3 eu-2#5 us-1#1 us-2#2", "eu-1 eu-2 us-2")
+
+	d.hear(says(5, "eu-2"), []gossip.Member{member(3, "eu-1"), member(5, "eu-2"), member(6, "eu-3")})
+	d.lose("eu-1")
+	step("what one said goes with it, others know it still", "eu-1#3 eu-2#5 eu-3#6 us-1#1 us-2#2", "eu-1 eu-2 eu-3 us-2")
+
+	d.lose("eu-2")
+	step("a region that is lost is kept and called", "eu-1#3 eu-2#5 eu-3#6 us-1#1 us-2#2", "eu-1 eu-2 eu-3 us-2")
+
+	d.meet("eu-1", says(7, "eu-1"))
+	step("it comes back with one daemon", "eu-1#7 us-1#1 us-2#2", "eu-1 us-2")
+
+	if !d.introduce(member(10, "ap-1")) || d.introduce(member(10, "ap-1")) || d.introduce(member(11, "us-3")) {
+		t.Error("a caller of another region is news once, one of our own never")
+	}
+	step("a caller is called back", "eu-1#7 us-1#1 us-2#2", "ap-1 eu-1 us-2")
+}
+
+// TestDirectoryIsBounded: whatever daemons say, what is remembered is bounded.
+func TestDirectoryIsBounded(t *testing.T) {
+	d := newDirectory(member(1, "us-1"), nil)
+	for i := range uint64(1_000) {
+		m := member(i+2, "eu-1")
+		m.Addr = m.ID.String()
+		m.Region = m.Addr
+		d.introduce(m)
+		m.Region = "eu"
+		d.introduce(m)
+	}
+	if len(d.regions) > maxRegions || len(d.targets()) > maxRegions*maxIntroduced {
+		t.Errorf("%d regions, %d targets", len(d.regions), len(d.targets()))
+	}
+}

@@ -1,0 +1,131 @@
+package daemon
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/georld/rld/config"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/gossip/link"
+	"github.com/georld/rld/gossip/swim"
+)
+
+// cellsPerKey is for how many replicated cells a daemon has room, on average
+// over the keys that it may track: one for each daemon of its region and each
+// other region that counts hits of the key.
+const cellsPerKey = 8
+
+// frameCells bounds the cells of a message of one shard: it is built while the
+// shard is held, and decisions wait that long.
+const frameCells = 512
+
+// replicate makes an engine one of a region's, unless the daemon is alone.
+func (d *daemon) replicate(ec *EngineConfig) {
+	c := &d.cfg
+	if c.Region == "" {
+		return
+	}
+	ec.Node.Region, ec.Node.Name = c.Region, c.Name
+	shards := ec.shards()
+	ec.Node.Gossip = gossip.Config{
+		Interval: c.Gossip.Interval, WANInterval: c.Gossip.WANInterval, Quiet: c.Gossip.Quiet,
+		ReadyWithin: c.Gossip.ReadyWithin,
+		MaxCells:    max(1, c.MaxKeys/shards) * cellsPerKey,
+		FrameCells:  frameCells,
+	}
+}
+
+// listenPeers opens the listener for streams.
+func (d *daemon) listenPeers(to *net.Listener) error {
+	addr := d.cfg.Peer.Addr
+	open := d.net.Listen
+	if open == nil {
+		open = func(addr string) (net.Listener, error) { return listen(network(addr), addr) }
+	}
+	lis, err := open(addr)
+	if err != nil {
+		return fmt.Errorf("peer listener: %w", listenProblem(err, addr, "--peer-addr"))
+	}
+	*to = lis
+	return nil
+}
+
+// joinCluster begins to be one of many.
+func (d *daemon) joinCluster(e *edges) error {
+	c := &d.cfg
+	keys, err := d.swimKeys()
+	if err != nil {
+		return err
+	}
+	cc := clusterConfig{
+		engine: d.engine, log: d.log, lis: e.peerLis, wait: c.Gossip.ReadyWithin,
+		self: gossip.Member{
+			Peer:  gossip.Peer{ID: d.engine.Slot(), Name: c.Name, Region: c.Region},
+			Addr:  cmp.Or(c.Peer.Advertise, e.peerLis.Addr().String()),
+			Build: d.version,
+		},
+		contacts: map[string][]string{},
+		swim: swim.Config{
+			Bind: c.Swim.Addr, Advertise: c.Swim.Advertise, Keys: keys, Seeds: c.Swim.Seeds,
+			Interval: c.Gossip.Interval, Rejoin: c.Swim.Rejoin, Transport: d.net.Swim,
+		},
+	}
+	for _, r := range c.Regions {
+		if r.Name != c.Region {
+			cc.contacts[r.Name] = r.Peers
+		}
+	}
+	sum := d.derive("fingerprint")
+	copy(cc.link.Fingerprint[:], sum[:])
+	cc.link.Dial = d.net.Dial
+	if t := c.Peer.TLS; t.On() {
+		warnings, err := t.Check(time.Now())
+		if err != nil {
+			return err
+		}
+		for _, w := range warnings {
+			d.log.Warn(w)
+		}
+		if cc.link.Server, cc.link.Client, err = link.TLS(t.Cert, t.Key, t.CA); err != nil {
+			return fmt.Errorf("peer TLS: %w", err)
+		}
+	}
+	d.cluster, err = startCluster(cc)
+	return err
+}
+
+// swimKeys returns the keys of membership: those of the file, or one that
+// follows from the secret. A daemon without a secret has nobody to tell
+// secrets to.
+func (d *daemon) swimKeys() ([][]byte, error) {
+	if path := d.cfg.Swim.KeysFile; path != "" {
+		keys, warnings, err := config.ReadKeys(path)
+		for _, w := range warnings {
+			d.log.Warn(w)
+		}
+		return keys, err
+	}
+	if d.secret == nil {
+		return nil, nil
+	}
+	key := d.derive("membership key")
+	return [][]byte{key[:]}, nil
+}
+
+// rotateKeys takes over the keys of membership as they are now.
+func (d *daemon) rotateKeys() {
+	if d.cluster == nil || d.cfg.Swim.KeysFile == "" {
+		return
+	}
+	keys, err := d.swimKeys()
+	if err == nil {
+		err = d.cluster.swim.SetKeys(keys)
+	}
+	if err != nil {
+		d.log.Error("the membership keys are refused, the old ones stay", "error", err)
+		return
+	}
+	d.log.Info("membership keys are in force", "keys", len(keys))
+}

@@ -1,0 +1,261 @@
+package demo
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/georld/rld/config"
+	"github.com/georld/rld/crdt"
+)
+
+// cluster is the daemons of the demo.
+type cluster struct {
+	regions []string
+	all     []*instance // region by region
+	limits  *limitsFile
+}
+
+// daemonName returns how the n-th daemon of a region is called.
+func daemonName(region string, n int) string { return fmt.Sprintf("%s-%d", region, n) }
+
+// names returns what commands may name.
+func names(regions []string, daemons int, all []Rule) Names {
+	n := Names{Regions: regions, Rules: ruleNames(all)}
+	for _, r := range regions {
+		for i := range daemons {
+			n.Daemons = append(n.Daemons, daemonName(r, i))
+		}
+	}
+	return n
+}
+
+// The listeners of a daemon, by their place among its addresses.
+const (
+	peerPort = iota
+	swimPort
+	grpcPort
+	httpPort
+	adminPort
+	portCount
+)
+
+// newCluster returns daemons that are not started.
+func newCluster(o *Options, wan *WAN, limits *limitsFile) (*cluster, error) {
+	total := len(o.Regions) * o.Daemons
+	addrs, err := freeAddrs(total * portCount)
+	if err != nil {
+		return nil, err
+	}
+	at := func(region, n, port int) string { return addrs[(region*o.Daemons+n)*portCount+port] }
+	var regions []config.Region
+	for r, name := range o.Regions {
+		region := config.Region{Name: name}
+		for n := range o.Daemons {
+			region.Peers = append(region.Peers, at(r, n, peerPort))
+		}
+		regions = append(regions, region)
+	}
+	secret := []byte(rand.Text())
+	c := &cluster{regions: o.Regions, limits: limits}
+	for r, name := range o.Regions {
+		for n := range o.Daemons {
+			cfg := o.base(limits.path)
+			cfg.Region, cfg.Name, cfg.Regions = name, daemonName(name, n), regions
+			cfg.Peer.Addr, cfg.Swim.Addr = at(r, n, peerPort), at(r, n, swimPort)
+			for i := range o.Daemons {
+				cfg.Swim.Seeds = append(cfg.Swim.Seeds, at(r, i, swimPort))
+			}
+			cfg.GRPC.Addr, cfg.HTTP.Addr, cfg.Admin.Addr = at(r, n, grpcPort), at(r, n, httpPort), at(r, n, adminPort)
+			if r == 0 && n == 0 {
+				given(&cfg.GRPC.Addr, o.GRPC)
+				given(&cfg.HTTP.Addr, o.HTTP)
+				given(&cfg.Admin.Addr, o.Admin)
+			}
+			if err := valid(cfg); err != nil {
+				return nil, err
+			}
+			i := newInstance(cfg, secret, wan, o)
+			i.place, i.home = len(c.all), r
+			c.all = append(c.all, i)
+		}
+	}
+	return c, nil
+}
+
+// valid validates settings whose secret is in memory and in no file.
+func valid(cfg config.Config) error {
+	cfg.Cluster.SecretFile = "in memory"
+	return cfg.Validate()
+}
+
+// given puts an address in the place of a free one, unless it asks for one.
+func given(free *string, addr string) {
+	if _, port, err := net.SplitHostPort(addr); err != nil || port != "0" {
+		*free = addr
+	}
+}
+
+// The settings of the demo's daemons that differ from the defaults.
+const (
+	// demoKeys is more than the demo ever asks for.
+	demoKeys = 100_000
+	// demoShards is few, since many daemons share the machine.
+	demoShards = 2
+	// demoDrain bounds how long the demo takes to stop.
+	demoDrain = time.Second
+	// demoRejoin is how often daemons look for lost ones of their region.
+	demoRejoin = 2 * time.Second
+	// demoPoll is how often limits are looked at that nobody said are new.
+	demoPoll = time.Minute
+)
+
+// base returns the settings that all daemons have in common.
+func (o *Options) base(limits string) config.Config {
+	cfg := config.Default()
+	cfg.Limits.Path, cfg.Limits.Poll = limits, demoPoll
+	cfg.MaxKeys, cfg.Shards, cfg.Drain = demoKeys, demoShards, demoDrain
+	cfg.Swim.Rejoin = demoRejoin
+	return cfg
+}
+
+// start starts all daemons, the first before the others, so that its error is
+// the one that is told when its ports are taken.
+func (c *cluster) start() error {
+	if err := c.all[0].start(); err != nil {
+		return err
+	}
+	errs := make([]error, len(c.all))
+	var wait sync.WaitGroup
+	for n, i := range c.all[1:] {
+		wait.Go(func() { errs[n] = i.start() })
+	}
+	wait.Wait()
+	return errors.Join(errs...)
+}
+
+// stop stops all daemons in order.
+func (c *cluster) stop() error {
+	errs := make([]error, len(c.all))
+	var wait sync.WaitGroup
+	for n, i := range c.all {
+		wait.Go(func() { errs[n] = i.stop() })
+	}
+	wait.Wait()
+	return errors.Join(errs...)
+}
+
+// named returns a daemon by its name, which must be one.
+func (c *cluster) named(name string) *instance {
+	return c.all[slices.IndexFunc(c.all, func(i *instance) bool { return i.name == name })]
+}
+
+// whole reports whether every daemon that runs is ready and knows every one
+// that does.
+func (c *cluster) whole() bool {
+	for _, s := range c.sights() {
+		if !s.ready || s.sees != s.of || s.heard != s.of-1 {
+			return false
+		}
+	}
+	return true
+}
+
+// sight is what one running daemon sees of those that run.
+type sight struct {
+	of     int  // daemons that run
+	sees   int  // of them those that it takes for members, itself too
+	ghosts int  // members that do not run any more
+	heard  int  // of the others those it has heard from
+	ready  bool // it takes its share
+}
+
+// sights returns what each running daemon sees, in their order.
+func (c *cluster) sights() []sight {
+	running := make(map[crdt.Slot]bool)
+	var runs []*incarnation
+	for _, i := range c.all {
+		if r := i.live(); r != nil {
+			runs = append(runs, r)
+			running[r.handle.Engine().Slot()] = true
+		}
+	}
+	var out []sight
+	for _, r := range runs {
+		s := sight{of: len(running), ready: r.handle.Ready() == nil}
+		for _, m := range r.handle.Members() {
+			if running[m.ID] {
+				s.sees++
+			} else {
+				s.ghosts++
+			}
+		}
+		for _, l := range r.handle.Links() {
+			if running[l.Peer.ID] && l.Age >= 0 {
+				s.heard++
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// setLimits changes a rule in the file and returns once all running daemons
+// go by it.
+func (c *cluster) setLimits(rule string, to func(*Rule)) error {
+	if err := c.limits.change(rule, to); err != nil {
+		return err
+	}
+	for _, i := range c.all {
+		select {
+		case i.reload <- struct{}{}:
+		default: // one is waiting already
+		}
+	}
+	want := c.limits.Rules()
+	for deadline := time.Now().Add(reloadLimit); ; time.Sleep(reloadLook) {
+		late := c.behind(want)
+		if len(late) == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("not reloaded within %s by %s", reloadLimit, late)
+		}
+	}
+}
+
+// How long daemons may take to reload, and how often it is looked.
+const (
+	reloadLimit = 5 * time.Second
+	reloadLook  = 5 * time.Millisecond
+)
+
+// behind returns the running daemons that go by other rules.
+func (c *cluster) behind(want []Rule) []string {
+	var out []string
+	for _, i := range c.all {
+		r := i.live()
+		if r == nil {
+			continue
+		}
+		for _, have := range r.handle.Engine().Rules().Rules() {
+			n := slices.IndexFunc(want, func(w Rule) bool { return have.Limit != nil && w.Name == have.Limit.Name })
+			if n < 0 {
+				continue
+			}
+			if w := &want[n]; have.Limit.Requests != w.Limit || have.Limit.HasBudget != w.HasBudget || have.Limit.Budget != w.Budget {
+				out = append(out, i.name)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// discard is a log that nobody reads.
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

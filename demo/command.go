@@ -1,0 +1,265 @@
+package demo
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/georld/rld/limits"
+	"github.com/georld/rld/rules"
+)
+
+// Verb is what a command does.
+type Verb string
+
+// The verbs.
+const (
+	Status  Verb = "status"
+	Cut     Verb = "cut"
+	Heal    Verb = "heal"
+	Kill    Verb = "kill"
+	Start   Verb = "start"
+	Latency Verb = "latency"
+	Surge   Verb = "surge"
+	SetTo   Verb = "limit"
+	Skew    Verb = "skew"
+	Budget  Verb = "budget"
+	Sleep   Verb = "sleep"
+	Help    Verb = "help"
+	Quit    Verb = "quit"
+)
+
+// Command is one command, read and checked against the names there are. Which
+// of its fields count follows from the verb.
+type Command struct {
+	Verb   Verb
+	A, B   string // regions; B is "" for all others
+	Daemon string
+	Rule   string
+	Time   time.Duration // of latency, skew and sleep
+	Limit  uint32
+	Factor float64
+	Share  rules.PPM
+}
+
+// Names is what commands may name.
+type Names struct{ Regions, Daemons, Rules []string }
+
+// The ranges of what commands take.
+const (
+	maxLatency = 10 * time.Second
+	maxSkew    = 24 * time.Hour
+	maxSleep   = 24 * time.Hour
+	maxFactor  = 1000
+	maxLimit   = 10_000_000
+)
+
+// form is how a command is written and what it is for.
+type form struct {
+	verb        Verb
+	args, about string
+	least, most int // arguments
+}
+
+var forms = [...]form{
+	{Status, "", "addresses, members, cuts, limits", 0, 0},
+	{Cut, "REGION [REGION]", "cut a region off from all others, or from one", 1, 2},
+	{Heal, "", "end all cuts, and measure the time to agree", 0, 0},
+	{Kill, "DAEMON", "end a daemon as kill -9 does", 1, 1},
+	{Start, "DAEMON", "start it again, as a new incarnation", 1, 1},
+	{Latency, "REGION REGION 300ms", "one-way delay between two regions", 3, 3},
+	{Surge, "RULE 10x", "that many times the usual traffic; 1x ends it", 2, 2},
+	{SetTo, "RULE 500", "other limit, reloaded by all daemons", 2, 2},
+	{Skew, "DAEMON 2s", "wall clock of a daemon, ahead or (-2s) behind", 2, 2},
+	{Budget, "RULE 2%", "overage_budget of a limit", 2, 2},
+	{Sleep, "10s", "wait before the next command", 1, 1},
+	{Help, "", "this", 0, 0},
+	{Quit, "", "stop everything", 0, 0},
+}
+
+// aliases are other names that people type.
+var aliases = map[string]Verb{"?": Help, "exit": Quit, "q": Quit}
+
+// HelpLines says what commands there are, one a line.
+func HelpLines() []string {
+	out := make([]string, 0, len(forms))
+	for _, f := range forms {
+		out = append(out, fmt.Sprintf("  %-28s%s", strings.TrimSpace(string(f.verb)+" "+f.args), f.about))
+	}
+	return out
+}
+
+// helpText is what commands there are, in few lines: they are shown below a
+// table.
+const helpText = `network   cut REGION [REGION], heal, latency REGION REGION 300ms
+daemons   kill DAEMON, start DAEMON, skew DAEMON 2s
+clients   surge RULE 10x
+limits    limit RULE 500, budget RULE 2%
+else      status, sleep 10s, help, quit; or several: cut eu-west; sleep 5; heal`
+
+// Parse reads a command. A line that is empty or a comment (# ...) is none:
+// the verb is "". An error says in one line what would be right.
+func Parse(line string, n Names) (Command, error) {
+	text, _, _ := strings.Cut(line, "#")
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		return Command{}, nil
+	}
+	f, err := formOf(words[0])
+	if err != nil {
+		return Command{}, err
+	}
+	args := words[1:]
+	if len(args) < f.least || len(args) > f.most {
+		return Command{}, fmt.Errorf("%s takes %s: say %s", f.verb, countOf(f), f.usage())
+	}
+	c := Command{Verb: f.verb}
+	if err := c.read(args, n); err != nil {
+		return Command{}, err
+	}
+	return c, nil
+}
+
+func formOf(word string) (form, error) {
+	word = strings.ToLower(word)
+	verb := Verb(word)
+	if v, ok := aliases[word]; ok {
+		verb = v
+	}
+	var known []string
+	for _, f := range forms {
+		if f.verb == verb {
+			return f, nil
+		}
+		known = append(known, string(f.verb))
+	}
+	return form{}, unknown("command", word, known)
+}
+
+func (f form) usage() string { return strings.TrimSpace(string(f.verb) + " " + f.args) }
+
+func countOf(f form) string {
+	switch {
+	case f.most == 0:
+		return "nothing more"
+	case f.least != f.most:
+		return fmt.Sprintf("%d or %d words", f.least, f.most)
+	case f.least == 1:
+		return "one word"
+	}
+	return fmt.Sprintf("%d words", f.least)
+}
+
+// read reads the arguments of a verb, whose number is right.
+func (c *Command) read(args []string, n Names) (err error) {
+	switch c.Verb {
+	case Cut:
+		if c.A, err = named("region", args[0], n.Regions); err == nil && len(args) == 2 {
+			c.B, err = named("region", args[1], n.Regions)
+		}
+		return errors.Join(err, c.different())
+	case Kill, Start:
+		c.Daemon, err = named("daemon", args[0], n.Daemons)
+	case Latency:
+		if c.A, err = named("region", args[0], n.Regions); err != nil {
+			return err
+		}
+		if c.B, err = named("region", args[1], n.Regions); err != nil {
+			return err
+		}
+		if err = c.different(); err != nil {
+			return err
+		}
+		c.Time, err = span("the latency", args[2], 0, maxLatency, "300ms")
+	case Surge, SetTo, Budget:
+		if c.Rule, err = named("rule", args[0], n.Rules); err != nil {
+			return err
+		}
+		err = c.amount(args[1])
+	case Skew:
+		if c.Daemon, err = named("daemon", args[0], n.Daemons); err != nil {
+			return err
+		}
+		c.Time, err = span("the skew", args[1], -maxSkew, maxSkew, "2s or -2s")
+	case Sleep:
+		if seconds, bad := strconv.ParseFloat(args[0], 64); bad == nil {
+			args[0] = strconv.FormatFloat(seconds, 'f', -1, 64) + "s"
+		}
+		c.Time, err = span("the time", args[0], 0, maxSleep, "10s")
+	}
+	return err
+}
+
+func (c *Command) different() error {
+	if c.A != "" && c.A == c.B {
+		return fmt.Errorf("%s twice: name two regions", c.A)
+	}
+	return nil
+}
+
+// amount reads the number after a rule.
+func (c *Command) amount(text string) error {
+	switch c.Verb {
+	case Surge:
+		x, err := strconv.ParseFloat(strings.TrimSuffix(strings.ToLower(text), "x"), 64)
+		if err != nil || math.IsNaN(x) || x < 0 || x > maxFactor {
+			return fmt.Errorf("the factor %q is none from 0x to %dx: say 10x", clip(text), maxFactor)
+		}
+		c.Factor = x
+	case SetTo:
+		v, err := strconv.ParseUint(strings.ReplaceAll(text, ",", ""), 10, 32)
+		if err != nil || v < 1 || v > maxLimit {
+			return fmt.Errorf("the limit %q is no number from 1 to %d: say 500", clip(text), maxLimit)
+		}
+		c.Limit = uint32(v)
+	case Budget:
+		number, ok := strings.CutSuffix(text, "%")
+		v, err := strconv.ParseFloat(number, 64)
+		if !ok || err != nil || math.IsNaN(v) || v < 0 || v > 100 {
+			return fmt.Errorf("the budget %q is no share from 0%% to 100%%: say 2%%", clip(text))
+		}
+		c.Share = rules.PPM(math.Round(v * float64(rules.Percent)))
+	}
+	return nil
+}
+
+func span(what, text string, low, high time.Duration, like string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < low || d > high {
+		return 0, fmt.Errorf("%s %q is no time from %s to %s: say %s", what, clip(text), low, high, like)
+	}
+	return d, nil
+}
+
+func named(what, name string, known []string) (string, error) {
+	for _, k := range known {
+		if strings.EqualFold(k, name) {
+			return k, nil
+		}
+	}
+	return "", unknown(what, name, known)
+}
+
+// unknown says what names there are, and which is nearly this one.
+func unknown(what, name string, known []string) error {
+	meant := ""
+	if closest := limits.Closest(name, known); closest != "" {
+		meant = fmt.Sprintf(" (did you mean %s?)", closest)
+	}
+	all := strings.Join(known, ", ")
+	if i := strings.LastIndex(all, ", "); i >= 0 {
+		all = all[:i] + " or " + all[i+2:]
+	}
+	return fmt.Errorf("there is no %s %q%s: say %s", what, clip(name), meant, all)
+}
+
+// clip keeps what is quoted in a message on the line.
+func clip(s string) string {
+	if r := []rune(s); len(r) > 30 {
+		return string(r[:30]) + "…"
+	}
+	return s
+}

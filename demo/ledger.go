@@ -1,0 +1,171 @@
+package demo
+
+import (
+	"sync"
+	"time"
+)
+
+// Ledger is the demo's own account of what was admitted, by rule, key, window
+// and region. It is safe for concurrent use.
+type Ledger struct {
+	regions int
+
+	mu    sync.Mutex
+	rules []ruleAccount
+}
+
+// ruleAccount is what became of one rule.
+type ruleAccount struct {
+	period           time.Duration
+	limit            uint64
+	keys             []keyAccount
+	admitted, denied uint64
+	worst            float64
+}
+
+// windowsKept is how many windows of a key are kept: the one that runs, the
+// one before, for late answers, and the next, for clocks that are ahead.
+const windowsKept = 3
+
+// keyAccount is the latest windows of one key, in no order. One with label 0
+// is free.
+type keyAccount [windowsKept]windowAccount
+
+// windowAccount is one window of a key.
+type windowAccount struct {
+	label int64
+	// limit is the greatest limit that was in force in the window: nobody who
+	// admitted by it was wrong.
+	limit uint64
+	by    []uint64 // admitted, by region
+	total uint64
+}
+
+// over returns the overage: what was admitted beyond the limit, as a share of
+// it, 0 for none.
+func (w *windowAccount) over() float64 {
+	if w.total <= w.limit || w.limit == 0 {
+		return 0
+	}
+	return float64(w.total-w.limit) / float64(w.limit)
+}
+
+// NewLedger returns an empty account of rules in so many regions. keys is how
+// many keys a rule has.
+func NewLedger(all []Rule, regions int, keys func(rule int) int) *Ledger {
+	l := &Ledger{regions: regions}
+	for i := range all {
+		l.rules = append(l.rules, ruleAccount{
+			period: all[i].Period(), limit: uint64(all[i].Limit), keys: make([]keyAccount, keys(i)),
+		})
+	}
+	return l
+}
+
+// LabelAt returns the number of the window that ends a time after an instant.
+// Both are known to some milliseconds only, so the nearest end counts.
+func LabelAt(at time.Time, left, period time.Duration) int64 {
+	end := at.Add(left).UnixMilli()
+	width := period.Milliseconds()
+	return (end+width/2)/width - 1
+}
+
+// Admit counts an ask that passed, in the window of a label.
+func (l *Ledger) Admit(a Ask, label int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := &l.rules[a.Rule]
+	r.admitted++
+	w := r.window(a.Key, label, l.regions)
+	if w == nil {
+		return
+	}
+	w.by[a.Region]++
+	w.total++
+	r.worst = max(r.worst, w.over())
+}
+
+// Deny counts an ask that was refused.
+func (l *Ledger) Deny(a Ask) {
+	l.mu.Lock()
+	l.rules[a.Rule].denied++
+	l.mu.Unlock()
+}
+
+// SetLimit changes the limit of a rule. Windows that run keep the greater one.
+func (l *Ledger) SetLimit(rule int, limit uint32, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := &l.rules[rule]
+	r.limit = uint64(limit)
+	for k := range r.keys {
+		for i := range r.keys[k] {
+			if w := &r.keys[k][i]; w.label >= r.label(now) {
+				w.limit = max(w.limit, r.limit)
+			}
+		}
+	}
+}
+
+// label returns the number of the window that runs.
+func (r *ruleAccount) label(now time.Time) int64 { return now.UnixMilli() / r.period.Milliseconds() }
+
+// window returns a window of a key, nil for one that is older than all that
+// are kept.
+func (r *ruleAccount) window(key int, label int64, regions int) *windowAccount {
+	k := &r.keys[key]
+	oldest := &k[0]
+	for i := range k {
+		if k[i].label == label {
+			return &k[i]
+		}
+		if k[i].label < oldest.label {
+			oldest = &k[i]
+		}
+	}
+	if label < oldest.label {
+		return nil
+	}
+	*oldest = windowAccount{label: label, limit: r.limit, by: make([]uint64, regions)}
+	return oldest
+}
+
+// RuleRow is what a rule looks like now.
+type RuleRow struct {
+	// Key is the key whose running window is fullest, Admitted what it was
+	// granted in it by region, Total over all of them, Limit what it may be.
+	Key      int
+	Limit    uint64
+	Admitted []uint64
+	Total    uint64
+	// Over is the greatest overage of a running window of any key, Worst that
+	// of any window since the start, as shares of the limit.
+	Over, Worst float64
+	// Passed and Denied count the asks of all keys since the start.
+	Passed, Denied uint64
+}
+
+// Rows returns what the rules look like at an instant.
+func (l *Ledger) Rows(now time.Time) []RuleRow {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make([]RuleRow, len(l.rules))
+	for i := range l.rules {
+		r := &l.rules[i]
+		row := &out[i]
+		*row = RuleRow{Limit: r.limit, Admitted: make([]uint64, l.regions),
+			Worst: r.worst, Passed: r.admitted, Denied: r.denied}
+		for k := range r.keys {
+			for j := range r.keys[k] {
+				w := &r.keys[k][j]
+				if w.label != r.label(now) || w.total <= row.Total {
+					continue
+				}
+				row.Key, row.Total, row.Limit = k, w.total, w.limit
+				copy(row.Admitted, w.by)
+				row.Over = w.over()
+			}
+		}
+	}
+	return out
+}

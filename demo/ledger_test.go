@@ -1,0 +1,104 @@
+package demo
+
+import (
+	"testing"
+	"time"
+)
+
+// at returns a time of a window of 10 seconds.
+func at(label int64, into time.Duration) time.Time {
+	return time.UnixMilli(label * 10_000).Add(into)
+}
+
+func testLedger(limit uint32) *Ledger {
+	all := []Rule{{Name: "a", Limit: limit, Window: 10}, {Name: "b", Limit: 1, Window: 10}}
+	return NewLedger(all, 2, func(int) int { return 2 })
+}
+
+func admit(l *Ledger, n int, a Ask, label int64) {
+	for range n {
+		l.Admit(a, label)
+	}
+}
+
+func TestOverageIsOfOneKeyAndWindowOverAllRegions(t *testing.T) {
+	l := testLedger(100)
+	admit(l, 60, Ask{Rule: 0, Key: 0, Region: 0}, 7)
+	admit(l, 65, Ask{Rule: 0, Key: 0, Region: 1}, 7)
+	admit(l, 90, Ask{Rule: 0, Key: 1, Region: 1}, 7)
+	admit(l, 30, Ask{Rule: 0, Key: 0, Region: 1}, 8)
+	l.Deny(Ask{Rule: 0})
+
+	r := l.Rows(at(7, time.Second))[0]
+	if r.Key != 0 || r.Total != 125 || r.Admitted[0] != 60 || r.Admitted[1] != 65 || r.Limit != 100 {
+		t.Errorf("the fullest key is %+v", r)
+	}
+	if r.Over != 0.25 || r.Worst != 0.25 || r.Passed != 245 || r.Denied != 1 {
+		t.Errorf("got %+v, want an overage of 0.25", r)
+	}
+	r = l.Rows(at(8, 0))[0]
+	if r.Total != 30 || r.Over != 0 || r.Worst != 0.25 {
+		t.Errorf("in the next window: %+v", r)
+	}
+	if r := l.Rows(at(9, 0))[0]; r.Total != 0 || r.Limit != 100 {
+		t.Errorf("in an empty window: %+v", r)
+	}
+	if r := l.Rows(at(7, 0))[1]; r.Total != 0 || r.Worst != 0 {
+		t.Errorf("the other rule: %+v", r)
+	}
+}
+
+func TestLateAnswersCountInTheirWindow(t *testing.T) {
+	l := testLedger(10)
+	a := Ask{}
+	admit(l, 9, a, 7)
+	admit(l, 5, a, 8)
+	admit(l, 5, a, 9)
+	admit(l, 2, a, 7) // 11 of 10
+	if w := l.Rows(at(8, 0))[0].Worst; w != 0.1 {
+		t.Errorf("worst %v, want 0.1", w)
+	}
+	admit(l, 1, a, 10) // 7 goes
+	admit(l, 50, a, 7) // too late for anything but the sum
+	r := l.Rows(at(10, 0))[0]
+	if r.Worst != 0.1 || r.Passed != 72 {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestAWindowIsHeldAgainstItsGreatestLimit(t *testing.T) {
+	l := testLedger(100)
+	admit(l, 100, Ask{}, 7)
+	l.SetLimit(0, 50, at(7, time.Second))
+	admit(l, 10, Ask{}, 7)
+	admit(l, 60, Ask{}, 8)
+	if r := l.Rows(at(7, 0))[0]; r.Over != 0.1 || r.Limit != 100 {
+		t.Errorf("in the window of the change: %+v", r)
+	}
+	if r := l.Rows(at(8, 0))[0]; r.Over != 0.2 || r.Limit != 50 {
+		t.Errorf("in the next: %+v", r)
+	}
+	l.SetLimit(0, 200, at(8, time.Second))
+	admit(l, 100, Ask{}, 8)
+	if r := l.Rows(at(8, 0))[0]; r.Over != 0 || r.Limit != 200 || r.Worst != 0.2 {
+		t.Errorf("after it grew: %+v", r)
+	}
+}
+
+func TestLabelAt(t *testing.T) {
+	period := 10 * time.Second
+	for _, tt := range []struct {
+		into, left time.Duration
+		want       int64
+	}{
+		{0, period, 5},
+		{time.Second, 9 * time.Second, 5},
+		{9990 * time.Millisecond, 10 * time.Millisecond, 5},
+		{20 * time.Millisecond, 10 * time.Millisecond, 4}, // answered late
+		{9980 * time.Millisecond, period, 6},              // by a clock that is ahead
+	} {
+		if got := LabelAt(at(5, tt.into), tt.left, period); got != tt.want {
+			t.Errorf("%v into the window, %v left: %d, want %d", tt.into, tt.left, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package demo
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/georld/rld/rules"
+)
+
+// Domain is the domain of the demo's limits.
+const Domain = "demo"
+
+// Rule is one limit of the demo. All count in fixed windows, so that what was
+// admitted in one can be held against the limit without any estimate.
+type Rule struct {
+	// Name is what commands and tables call it.
+	Name string
+	// Entries is what the limits file matches, left to right. An entry
+	// without a value stands for all its values, each with a count of its own.
+	Entries []rules.Entry
+	// Limit is how many hits a window takes, Window how many seconds it has.
+	Limit  uint32
+	Window int
+	// Budget is its overage_budget, where HasBudget.
+	Budget    rules.PPM
+	HasBudget bool
+}
+
+// Period is the window as a time.
+func (r *Rule) Period() time.Duration { return time.Duration(r.Window) * time.Second }
+
+// The rules of the demo, by their place in Rules.
+const (
+	steady = iota // users who stay below their limit, each in one region
+	spread        // one user who comes from all regions at once, too often
+	burst         // everybody at once, now and then
+	login         // logins that are tried too often
+	ruleCount
+)
+
+// markRule is the rule that the demo measures with: see marks. It comes last
+// and is shown to nobody.
+const markRule = ruleCount
+
+// NewRules returns the demo's limits for a rate of asks. They are in
+// proportion to it, so that the picture is the same at any rate.
+func NewRules(asksPerSecond int) []Rule {
+	perWindow := float64(asksPerSecond) * 10
+	of := func(share float64) uint32 { return uint32(max(5, perWindow*share+0.5)) }
+	return []Rule{
+		steady: {Name: "steady", Entries: []rules.Entry{{Key: "user"}}, Window: 10,
+			Limit: uint32(max(10, 2.5*perWindow*trafficShare[steady]/steadyUsers+0.5))},
+		spread: {Name: "spread", Entries: []rules.Entry{{Key: "user", Value: spreadUser}}, Window: 10, Limit: of(0.06)},
+		burst:  {Name: "burst", Entries: []rules.Entry{{Key: "burst"}}, Window: 10, Limit: of(0.05)},
+		login: {Name: "login", Entries: []rules.Entry{{Key: "path", Value: "/login"}, {Key: "account"}}, Window: 20,
+			Limit: of(0.002)},
+		markRule: {Name: "mark", Entries: []rules.Entry{{Key: "mark"}}, Window: int(markWindow / time.Second), Limit: markLimit},
+	}
+}
+
+// ruleNames lists the rules that commands may name.
+func ruleNames(all []Rule) []string {
+	var out []string
+	for _, r := range all[:ruleCount] {
+		out = append(out, r.Name)
+	}
+	return out
+}
+
+// limitsFile is the file that all daemons of the demo read their limits from.
+// It is safe for concurrent use.
+type limitsFile struct {
+	path string
+
+	mu    sync.Mutex
+	rules []Rule
+}
+
+// newLimitsFile writes the rules into a folder.
+func newLimitsFile(folder string, all []Rule) (*limitsFile, error) {
+	f := &limitsFile{path: filepath.Join(folder, "demo.yaml"), rules: slices.Clone(all)}
+	return f, f.write()
+}
+
+// Rules returns the rules as they are in the file.
+func (f *limitsFile) Rules() []Rule {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.rules)
+}
+
+// change changes a rule and writes the file anew.
+func (f *limitsFile) change(name string, to func(*Rule)) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := slices.IndexFunc(f.rules, func(r Rule) bool { return r.Name == name })
+	if i < 0 {
+		return fmt.Errorf("there is no rule %q", name)
+	}
+	was := f.rules[i]
+	to(&f.rules[i])
+	if err := f.write(); err != nil {
+		f.rules[i] = was
+		return err
+	}
+	return nil
+}
+
+// write puts the file in place whole, so that no daemon reads half of it.
+func (f *limitsFile) write() error {
+	next := f.path + ".next"
+	if err := os.WriteFile(next, []byte(limitsText(f.rules)), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(next, f.path)
+}
+
+// limitsText is the rules in the limits language.
+func limitsText(all []Rule) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Written by rld demo, and again at each of its commands limit and budget.\ndomain: %s\ndescriptors:\n", Domain)
+	for _, r := range all {
+		indent := "  "
+		for i, e := range r.Entries {
+			fmt.Fprintf(&b, "%s- key: %s\n", indent, e.Key)
+			indent += "  "
+			if e.Value != "" {
+				fmt.Fprintf(&b, "%svalue: %s\n", indent, e.Value)
+			}
+			if i < len(r.Entries)-1 {
+				fmt.Fprintf(&b, "%sdescriptors:\n", indent)
+				indent += "  "
+			}
+		}
+		fmt.Fprintf(&b, "%srate_limit: {name: %s, unit: second, unit_multiplier: %d, requests_per_unit: %d",
+			indent, r.Name, r.Window, r.Limit)
+		if r.HasBudget {
+			fmt.Fprintf(&b, ", overage_budget: %s", percent(r.Budget))
+		}
+		b.WriteString("}\n")
+	}
+	return b.String()
+}
+
+// percent writes a share as people do.
+func percent(p rules.PPM) string {
+	return trimZeros(fmt.Sprintf("%.4f", float64(p)/float64(rules.Percent))) + "%"
+}
+
+func trimZeros(s string) string { return strings.TrimRight(strings.TrimRight(s, "0"), ".") }

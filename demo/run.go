@@ -1,0 +1,226 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// show is one demo that runs.
+type show struct {
+	o       *Options
+	wan     *WAN
+	cluster *cluster
+	ledger  *Ledger
+	clients *clients
+	marks   *marks
+	ages    *ages
+	view    view
+
+	began    time.Time
+	quit     chan struct{}
+	quitOnce sync.Once
+	order    sync.Mutex   // one command at a time
+	failed   atomic.Int64 // commands of the script
+}
+
+// Run runs a demo until ctx ends, its time is over or a command says quit, and
+// stops all of it. It returns an error when it could not start or stop in
+// order, and when a command of the script failed. Nothing is left behind but a
+// read of Options.In that is under way.
+func Run(ctx context.Context, o Options) error {
+	if o.Log == nil {
+		o.Log = discard()
+	}
+	if o.Program == "" {
+		o.Program = "rld"
+	}
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp("", "rld-demo-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	s, err := newShow(&o, folder)
+	if err != nil {
+		return err
+	}
+	// The network goes last: daemons that stop have something to say.
+	defer s.wan.Close()
+	defer s.clients.close()
+	if err := s.cluster.start(); err != nil {
+		return errors.Join(err, s.cluster.stop())
+	}
+	s.view.banner(s.banner())
+	if formed := s.form(ctx); formed > 0 {
+		s.view.say(fmt.Sprintf("all daemons know each other after %.1f s; the clients begin", formed.Seconds()))
+	}
+	s.play(ctx)
+	s.wan.Heal() // so that nobody waits for who cannot answer
+	err = s.cluster.stop()
+	if n := s.failed.Load(); n > 0 {
+		err = errors.Join(err, fmt.Errorf("%d commands of the script failed", n))
+	}
+	return err
+}
+
+func newShow(o *Options, folder string) (*show, error) {
+	all := NewRules(o.Traffic)
+	s := &show{o: o, quit: make(chan struct{}), wan: NewWAN(o.Regions, o.WAN.Link, o.Seed)}
+	limits, err := newLimitsFile(folder, all)
+	if err != nil {
+		return nil, err
+	}
+	if s.cluster, err = newCluster(o, s.wan, limits); err != nil {
+		return nil, err
+	}
+	s.ledger = NewLedger(all, len(o.Regions), keysOf)
+	s.marks, s.ages = newMarks(s.cluster, o.Seed), newAges(s.cluster, o.Seed)
+	traffic := NewTraffic(o.Traffic, len(o.Regions), o.Seed)
+	if s.clients, err = newClients(s.cluster, traffic, s.ledger, all, o.Seed); err != nil {
+		return nil, err
+	}
+	s.view = newView(o)
+	return s, nil
+}
+
+// The times of a demo.
+const (
+	formLimit  = 10 * time.Second // for all daemons to know each other
+	formLook   = 20 * time.Millisecond
+	showEvery  = time.Second // between two reports
+	tableEvery = 500 * time.Millisecond
+)
+
+// form waits until all daemons know each other and returns how long it took,
+// 0 when they did not in time: it is to be seen then.
+func (s *show) form(ctx context.Context) time.Duration {
+	began := time.Now()
+	for ctx.Err() == nil && time.Since(began) < formLimit {
+		if s.cluster.whole() {
+			return time.Since(began)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(formLook):
+		}
+	}
+	return 0
+}
+
+// play lets the clients ask and reports on it until it is over, and tells what
+// it came to.
+func (s *show) play(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var running sync.WaitGroup
+	s.began = time.Now()
+	running.Go(func() { s.clients.run(ctx) })
+	running.Go(func() { s.marks.run(ctx) })
+	running.Go(func() { s.ages.run(ctx) })
+	running.Go(func() { s.script(ctx) })
+	if s.o.In != nil {
+		go s.input(ctx) // ends with In, which may be never
+	}
+	var over <-chan time.Time
+	if s.o.For > 0 {
+		timer := time.NewTimer(s.o.For)
+		defer timer.Stop()
+		over = timer.C
+	}
+	var last rate
+	every := showEvery
+	if s.o.Size != nil && !s.o.JSON {
+		every = tableEvery
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for done := false; !done; {
+		select {
+		case <-ctx.Done():
+			done = true
+		case <-s.quit:
+			done = true
+		case <-over:
+			done = true
+		case now := <-tick.C:
+			r := s.report(now)
+			r.Traffic.PerSecond = last.of(r)
+			s.view.report(r)
+		}
+	}
+	cancel()
+	running.Wait()
+	s.last(last)
+}
+
+// last tells what the demo came to.
+func (s *show) last(so rate) {
+	r := s.report(time.Now())
+	r.Done, r.Traffic.PerSecond = true, so.perSecond
+	r.Worst = make(map[string]float64)
+	for i := range r.Rules {
+		r.Worst[r.Rules[i].Rule] = r.Rules[i].Worst
+	}
+	s.view.last(r)
+}
+
+// rate is how often the clients ask, looked at once a second.
+type rate struct {
+	asked, at float64
+	perSecond float64
+}
+
+func (p *rate) of(r *Report) float64 {
+	asked := float64(r.Traffic.Asked)
+	if took := r.Seconds - p.at; took >= 0.9 {
+		p.perSecond = (asked - p.asked) / took
+		p.asked, p.at = asked, r.Seconds
+	}
+	return p.perSecond
+}
+
+// view is how a demo is shown. Implementations are safe for concurrent use. An
+// output that fails is not written to any more: the demo goes on without
+// anybody who looks.
+type view interface {
+	// banner is told where the daemons are, once.
+	banner(text string)
+	// report is called each second or more often.
+	report(r *Report)
+	// say is told what a command answers, or what happened.
+	say(text string)
+	// last is told what it all came to, once, and ends the view.
+	last(r *Report)
+}
+
+func newView(o *Options) view {
+	switch {
+	case o.JSON:
+		return newJSONView(o.Out, o.Err)
+	case o.Size != nil:
+		return newScreen(o.Out, o.Size)
+	}
+	return &lineView{out: writer{w: o.Out}}
+}
+
+// writer drops what cannot be written any more.
+type writer struct {
+	w      io.Writer
+	failed bool
+}
+
+func (w *writer) write(text string) {
+	if w.w == nil || w.failed {
+		return
+	}
+	_, err := io.WriteString(w.w, text)
+	w.failed = err != nil
+}

@@ -1,0 +1,95 @@
+package demo
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+)
+
+// lineView prints a line for each report and each thing that is said.
+type lineView struct {
+	mu  sync.Mutex
+	out writer
+}
+
+func (v *lineView) print(text string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.out.write(text + "\n")
+}
+
+func (v *lineView) banner(text string) { v.print(text) }
+func (v *lineView) report(r *Report)   { v.print(Plain(r)) }
+func (v *lineView) say(text string)    { v.print("* " + strings.ReplaceAll(text, "\n", "\n  ")) }
+func (v *lineView) last(r *Report)     { v.print(Summary(r)) }
+
+// maxNotes bounds what is said between two reports.
+const maxNotes = 100
+
+// jsonView prints each report as a JSON object on a line of its own.
+type jsonView struct {
+	mu       sync.Mutex
+	out, err writer
+	notes    []string
+}
+
+func newJSONView(out, err io.Writer) *jsonView {
+	return &jsonView{out: writer{w: out}, err: writer{w: err}}
+}
+
+func (v *jsonView) banner(text string) { v.err.write(text + "\n") }
+
+func (v *jsonView) say(text string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.notes) < maxNotes {
+		v.notes = append(v.notes, text)
+	}
+}
+
+func (v *jsonView) report(r *Report) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	r.Notes, v.notes = v.notes, nil
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(r); err != nil {
+		fmt.Fprintf(&b, "{\"error\": %q}\n", err.Error())
+	}
+	v.out.write(b.String())
+}
+
+func (v *jsonView) last(r *Report) { v.report(r) }
+
+// Summary is what a demo came to, for people.
+func Summary(r *Report) string {
+	var b strings.Builder
+	t := &r.Traffic
+	fmt.Fprintf(&b, "%s: %d asks, %d admitted, %d denied, %d failed",
+		clock(r.Seconds), t.Asked, t.Admitted, t.Denied, t.Failed)
+	if t.Unserved > 0 {
+		fmt.Fprintf(&b, ", %d where no daemon ran", t.Unserved)
+	}
+	if t.Left > 0 {
+		fmt.Fprintf(&b, ", %d not asked for want of time", t.Left)
+	}
+	b.WriteString("\nworst overage:")
+	for i := range r.Rules {
+		fmt.Fprintf(&b, " %s %s,", r.Rules[i].Rule, worstOf(r.Rules[i].Worst))
+	}
+	text := strings.TrimSuffix(b.String(), ",") + "\n" + r.knownLine()
+	if r.Convergence != nil {
+		text += fmt.Sprintf("\nafter the last heal all daemons knew all counts in %.2f s", *r.Convergence)
+	}
+	return text
+}
+
+func worstOf(v float64) string {
+	if v <= 0 {
+		return "none"
+	}
+	return share(v)
+}

@@ -1,0 +1,316 @@
+package demo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Link is how two regions are joined, the same in both directions.
+type Link struct {
+	// Delay is the time that bytes take one way, Jitter the most that is
+	// added to it at random.
+	Delay, Jitter time.Duration
+	// Loss is the share of chunks that have to be sent again, 0 to 1: they,
+	// and what was written after them, come one retransmission later.
+	Loss float64
+}
+
+// The times of a cut.
+const (
+	// dialLimit is how long a dial waits for an answer that does not come.
+	dialLimit = 3 * time.Second
+	// holdLimit is how long a connection waits before it is given up.
+	holdLimit = 15 * time.Second
+	// holdGrace is for how long a connection may be held and still go on, as
+	// one does that has not backed off far.
+	holdGrace = time.Second
+	// retransmit is what a loss costs beside a round trip.
+	retransmit = 200 * time.Millisecond
+)
+
+// WAN is a network between regions of one process. Connections between two
+// regions are delayed and can be cut; within a region they are those of the
+// machine. It is safe for concurrent use.
+type WAN struct {
+	closed chan struct{}
+
+	mu    sync.Mutex
+	rng   *rand.Rand
+	names []string            // as given
+	ports map[string]string   // the region of each listener, by its address
+	paths map[[2]string]*path // by the two names in ascending order
+	lines map[*line]struct{}  // the connections between regions
+	ended bool
+	wait  sync.WaitGroup // for what lines run
+}
+
+// path is what two regions have between them. Its fields are guarded by
+// WAN.mu.
+type path struct {
+	link Link
+	cut  bool
+	// turned is closed, and made anew, whenever cut changes.
+	turned chan struct{}
+}
+
+// NewWAN returns a network of regions that are joined as link says, which is
+// asked once for each two. Jitter and loss are drawn from seed.
+func NewWAN(regions []string, link func(a, b string) Link, seed uint64) *WAN {
+	w := &WAN{
+		closed: make(chan struct{}),
+		rng:    rand.New(rand.NewPCG(seed, streamWAN)),
+		names:  slices.Clone(regions),
+		ports:  make(map[string]string),
+		paths:  make(map[[2]string]*path),
+		lines:  make(map[*line]struct{}),
+	}
+	for i, a := range regions {
+		for _, b := range regions[i+1:] {
+			w.paths[between(a, b)] = &path{link: link(a, b), turned: make(chan struct{})}
+		}
+	}
+	return w
+}
+
+func between(a, b string) [2]string {
+	if a > b {
+		a, b = b, a
+	}
+	return [2]string{a, b}
+}
+
+// Listen listens on a TCP address of the machine for a region. Who dials that
+// address from another region is as far away as the regions are. The address
+// belongs to the region for good, so that it can be listened on again.
+func (w *WAN) Listen(region, addr string) (net.Listener, error) {
+	lis, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	w.ports[lis.Addr().String()] = region
+	w.mu.Unlock()
+	return lis, nil
+}
+
+// ErrCut is wrapped by the errors of dials and connections that a cut ended.
+var ErrCut = errors.New("the regions are cut off from each other")
+
+// Dial connects a region to an address. To another region it takes a round
+// trip more than the machine does; while the two are cut off from each other
+// it waits a while and fails.
+func (w *WAN) Dial(ctx context.Context, region, addr string) (net.Conn, error) {
+	w.mu.Lock()
+	p := w.paths[between(region, w.ports[addr])]
+	trip := time.Duration(0)
+	if p != nil {
+		trip = w.delayLocked(p) + w.delayLocked(p)
+	}
+	w.mu.Unlock()
+	var d net.Dialer
+	if p == nil {
+		return d.DialContext(ctx, "tcp", addr)
+	}
+	if err := w.reach(ctx, p, addr, trip); err != nil {
+		return nil, err
+	}
+	far, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return w.join(p, far)
+}
+
+// reach waits for the round trip that a handshake takes, or until it is clear
+// that nobody answers.
+func (w *WAN) reach(ctx context.Context, p *path, addr string, trip time.Duration) error {
+	if !w.sleep(ctx, trip) {
+		return w.interrupted(ctx)
+	}
+	given := time.NewTimer(dialLimit)
+	defer given.Stop()
+	for {
+		cut, turned := w.state(p)
+		if !cut {
+			return nil
+		}
+		select {
+		case <-turned:
+		case <-given.C:
+			return fmt.Errorf("dial %s: no answer within %s: %w", addr, dialLimit, ErrCut)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-w.closed:
+			return net.ErrClosed
+		}
+	}
+}
+
+// sleep reports whether the time passed before the context or the network
+// ended.
+func (w *WAN) sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+	case <-w.closed:
+	}
+	return false
+}
+
+func (w *WAN) interrupted(ctx context.Context) error { return cmp.Or(ctx.Err(), net.ErrClosed) }
+
+// state returns whether a path is cut and a channel that is closed when that
+// changes.
+func (w *WAN) state(p *path) (cut bool, turned <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return p.cut, p.turned
+}
+
+// delay draws how long a chunk takes one way.
+func (w *WAN) delay(p *path) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	d := w.delayLocked(p)
+	if p.link.Loss > 0 && w.rng.Float64() < p.link.Loss {
+		d += retransmit + 2*p.link.Delay
+	}
+	return d
+}
+
+func (w *WAN) delayLocked(p *path) time.Duration {
+	d := p.link.Delay
+	if p.link.Jitter > 0 {
+		d += time.Duration(w.rng.Int64N(int64(p.link.Jitter) + 1))
+	}
+	return d
+}
+
+// SetDelay changes how far two regions are apart, for what is written from now
+// on. It reports false for regions that are not joined.
+func (w *WAN) SetDelay(a, b string, d time.Duration) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.paths[between(a, b)]
+	if p == nil {
+		return false
+	}
+	p.link.Delay, p.link.Jitter = d, d/jitterShare
+	return true
+}
+
+// Delay returns how far two regions are apart, one way, 0 for a region and
+// itself.
+func (w *WAN) Delay(a, b string) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p := w.paths[between(a, b)]; p != nil {
+		return p.link.Delay
+	}
+	return 0
+}
+
+// Cut cuts two regions off from each other, both ways: what is under way and
+// what is written from now on is held, and dials find nobody. It reports
+// whether they were joined before.
+func (w *WAN) Cut(a, b string) bool { return w.turn(a, b, true) }
+
+// Heal ends all cuts and returns how many there were. Connections that were
+// held for more than a moment are broken: they would have been given up, or
+// would come back too slowly.
+func (w *WAN) Heal() int {
+	n := 0
+	for i, a := range w.names {
+		for _, b := range w.names[i+1:] {
+			if w.turn(a, b, false) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func (w *WAN) turn(a, b string, cut bool) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.paths[between(a, b)]
+	if p == nil || p.cut == cut {
+		return false
+	}
+	p.cut = cut
+	close(p.turned)
+	p.turned = make(chan struct{})
+	return true
+}
+
+// Parts returns the regions by who can still hear whom, perhaps by way of
+// others: one part when nothing is cut.
+func (w *WAN) Parts() [][]string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	part := make(map[string]int)
+	var out [][]string
+	for _, first := range w.names {
+		if _, ok := part[first]; ok {
+			continue
+		}
+		n := len(out)
+		members := []string{first}
+		part[first] = n
+		for i := 0; i < len(members); i++ {
+			for _, b := range w.names {
+				p := w.paths[between(members[i], b)]
+				if _, ok := part[b]; !ok && p != nil && !p.cut {
+					part[b], members = n, append(members, b)
+				}
+			}
+		}
+		out = append(out, members)
+	}
+	return out
+}
+
+// Cuts returns the pairs of regions that are cut off from each other, in the
+// order of the regions.
+func (w *WAN) Cuts() [][2]string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := [][2]string{}
+	for i, a := range w.names {
+		for _, b := range w.names[i+1:] {
+			if w.paths[between(a, b)].cut {
+				out = append(out, [2]string{a, b})
+			}
+		}
+	}
+	return out
+}
+
+// Close breaks every connection between regions and ends the dials under way.
+// All goroutines are gone when it returns.
+func (w *WAN) Close() {
+	w.mu.Lock()
+	if !w.ended {
+		w.ended = true
+		close(w.closed)
+	}
+	var all []*line
+	for l := range w.lines {
+		all = append(all, l)
+	}
+	w.mu.Unlock()
+	for _, l := range all {
+		l.fail(net.ErrClosed)
+	}
+	w.wait.Wait()
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/georld/rld/config"
+	"github.com/georld/rld/daemon"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+)
+
+// roleNeighbors is this binary as the other daemons of a cluster.
+const roleNeighbors = "as-neighbors"
+
+// neighborRegions are the regions, three daemons each; the one that is
+// measured lives in the first.
+var neighborRegions = []string{"us", "eu", "ap"}
+
+const (
+	daemonsOfRegion = 3
+	// neighborRate is the decisions a second of all neighbors together,
+	// neighborKeys over how many keys; of these one in sharedKeys is asked for
+	// in all regions, and each other in one.
+	neighborRate = 1_000
+	neighborKeys = 20_000
+	sharedKeys   = 20
+)
+
+// neighborhood is what the neighbors are told.
+type neighborhood struct {
+	Peer, Swim string // addresses of the daemon that is measured
+	Secret     string // file
+	Limits     string // text
+}
+
+// serveNeighbors runs eight daemons, says so when all nine know each other,
+// and makes them decide until its input ends.
+func serveNeighbors(in io.Reader, out io.Writer) error {
+	r := bufio.NewReader(in)
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return fmt.Errorf("neighborhood: %w", err)
+	}
+	var n neighborhood
+	if err := json.Unmarshal([]byte(line), &n); err != nil {
+		return fmt.Errorf("neighborhood: %w", err)
+	}
+	limits := filepath.Join(filepath.Dir(n.Secret), "neighbors.yaml")
+	if err := os.WriteFile(limits, []byte(n.Limits), 0o600); err != nil {
+		return fmt.Errorf("limits: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, r) // its end is all there is to know
+		cancel()
+	}()
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	handles, err := n.start(ctx, &running, limits)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(out, "ready"); err != nil {
+		return fmt.Errorf("telling that it is ready: %w", err)
+	}
+	return decide(ctx, handles)
+}
+
+// start runs the daemons and returns when each knows all the others.
+func (n *neighborhood) start(ctx context.Context, running *sync.WaitGroup, limits string) ([]*daemon.Handle, error) {
+	started := make(chan *daemon.Handle, daemonsOfRegion)
+	failed := make(chan error, len(neighborRegions)*daemonsOfRegion)
+	var all []*daemon.Handle
+	// The daemon that is measured knows of nobody: it learns of the others
+	// from those who call it. So do the first regions of the later ones.
+	contacts := []config.Region{{Name: neighborRegions[0], Peers: []string{n.Peer}}}
+	for i, region := range neighborRegions {
+		seed := n.Swim
+		if i > 0 {
+			seed = ""
+		}
+		for j := range daemonsOfRegion {
+			if i == 0 && j == 0 {
+				continue // that is the one that is measured
+			}
+			c := n.config(region, fmt.Sprintf("%s-%d", region, j), seed, limits)
+			c.Regions = contacts[:i]
+			running.Go(func() {
+				if err := daemon.Run(ctx, daemon.Options{Config: c, Started: func(h *daemon.Handle) { started <- h }}); err != nil {
+					failed <- err
+				}
+			})
+			select {
+			case h := <-started:
+				all = append(all, h)
+				if seed == "" {
+					seed = h.Swim()
+					contacts = append(contacts, config.Region{Name: region, Peers: []string{h.Peer()}})
+				}
+			case err := <-failed:
+				return nil, err
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+	}
+	want := len(all) + 1
+	for _, h := range all {
+		for len(h.Members()) < want || h.Ready() != nil {
+			select {
+			case err := <-failed:
+				return nil, err
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-time.After(readyPoll):
+			}
+		}
+	}
+	return all, nil
+}
+
+// config is the settings of one of the daemons.
+func (n *neighborhood) config(region, name, seed, limits string) config.Config {
+	c := config.Default()
+	c.Region, c.Name = region, name
+	for _, addr := range []*string{&c.GRPC.Addr, &c.HTTP.Addr, &c.Admin.Addr, &c.Peer.Addr, &c.Swim.Addr} {
+		*addr = "127.0.0.1:0"
+	}
+	if seed != "" {
+		c.Swim.Seeds = []string{seed}
+	}
+	c.Cluster.SecretFile, c.Limits.Path = n.Secret, limits
+	return c
+}
+
+// decide asks the daemons at a steady rate until ctx ends.
+func decide(ctx context.Context, handles []*daemon.Handle) error {
+	rng := rand.New(rand.NewPCG(1, 2))
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		for range neighborRate / 100 {
+			key := rng.IntN(neighborKeys)
+			i := rng.IntN(len(handles))
+			name := fmt.Sprintf("shared-%d", key)
+			if key%sharedKeys != 0 {
+				name = fmt.Sprintf("of-%d-%d", i/daemonsOfRegion, key)
+			}
+			c := node.Call{Domain: benchDomain, Descriptors: []rules.Descriptor{{
+				Hits: 1, Entries: []rules.Entry{{Key: benchKey, Value: name}},
+			}}}
+			if err := handles[i].Engine().Check(&c); err != nil {
+				return errors.Join(fmt.Errorf("asking for %s", name), err)
+			}
+		}
+	}
+}
