@@ -10,7 +10,7 @@ import (
 // Bounds on a file of keys.
 const (
 	maxSwimKeysBytes = 16 << 10
-	maxSwimKeys      = 64
+	maxSwimKeys      = 8
 )
 
 // ReadKeys reads the keys of the membership: one a line in base64, each 16, 24

@@ -42,7 +42,7 @@ func TestReadKeys(t *testing.T) {
 			":1: the key is one byte repeated: make one with head -c 32 /dev/urandom | base64"},
 		{"twice", b64(k16) + "\n" + b64(k32) + "\n" + b64(k16), 0o600, nil, "",
 			":3: the key of line 1 again: take one out"},
-		{"too many", tooMany.String(), 0o600, nil, "", ":65: more than 64 keys: take old ones out"},
+		{"too many", tooMany.String(), 0o600, nil, "", ":9: more than 8 keys: take old ones out"},
 		{"too large", strings.Repeat("#", maxSwimKeysBytes+1), 0o600, nil, "",
 			": is larger than the 16384 bytes that are read at most"},
 	} {

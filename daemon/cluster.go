@@ -41,6 +41,7 @@ type cluster struct {
 
 	regions []string // that are configured, the own one included
 	ready   atomic.Bool
+	leaving atomic.Bool
 	events  eventLog
 	status  *status
 
@@ -66,7 +67,7 @@ func startCluster(cc clusterConfig) (*cluster, error) {
 		engine: cc.engine, log: cc.log, self: cc.self, wait: cc.wait, lis: cc.lis,
 		dir: newDirectory(cc.self, cc.contacts), news: make(chan struct{}, 1),
 	}
-	c.events = eventLog{log: cc.log, name: c.name}
+	c.events = eventLog{log: cc.log, name: c.name, leaving: c.leaving.Load}
 	c.status = newStatus(c)
 	c.regions = slices.Sorted(maps.Keys(cc.contacts))
 	if !slices.Contains(c.regions, c.self.Region) {
@@ -100,6 +101,9 @@ func startCluster(cc clusterConfig) (*cluster, error) {
 // lookEvery is the time between two looks at whether something came about.
 const lookEvery = 20 * time.Millisecond
 
+// forever is longer than any process lives.
+const forever = 100 * 365 * 24 * time.Hour
+
 // until waits until done holds, for at most a time. It returns false when that
 // has passed or ctx ended.
 func until(ctx context.Context, atMost time.Duration, done func() bool) bool {
@@ -123,17 +127,38 @@ func until(ctx context.Context, atMost time.Duration, done func() bool) bool {
 // daemon is ready when each of the region was heard whole: before that it
 // takes no share of work. Both waits are bounded, and no other region counts.
 func (c *cluster) begin(ctx context.Context) {
-	if !until(ctx, c.wait, c.swim.Joined) && ctx.Err() == nil {
-		c.log.Warn("no other daemon of the region answers: going on alone until one does", "region", c.self.Region)
+	joined := func() bool { return c.swim.Joined() && c.nameHeldBy() == "" }
+	if !until(ctx, c.wait, joined) && ctx.Err() == nil {
+		if c.nameHeldBy() != "" { // who has said so
+			until(ctx, forever, joined)
+		} else {
+			c.log.Warn("no other daemon of the region answers: going on alone until one does", "region", c.self.Region)
+		}
 	}
 	c.update(func(*directory) { c.open = true })
 	// The engine has a bound of its own for this wait.
-	if !until(ctx, time.Hour, c.engine.Synced) {
+	if !until(ctx, forever, c.engine.Synced) {
 		return
 	}
 	c.ready.Store(true)
 	c.swim.SetReady(true)
 	c.log.Info("ready: heard the daemons of the region", "region", c.self.Region, "daemons", len(c.swim.Members()))
+}
+
+// nameHeldBy returns the address of another daemon that lives under this one's
+// name, "" for none. Until that one is gone this daemon is unknown to all, and
+// what it admits is.
+func (c *cluster) nameHeldBy() string { return c.swim.Stats().HeldBy }
+
+// unready returns why the daemon takes no share, nil when it does.
+func (c *cluster) unready() error {
+	if addr := c.nameHeldBy(); addr != "" {
+		return fmt.Errorf("another daemon is called %s too, at %s: give each a name of its own", c.self.Name, addr)
+	}
+	if !c.ready.Load() {
+		return errors.New("waiting to hear the daemons of the region")
+	}
+	return nil
 }
 
 // hello is what the daemon says of itself to whom it meets.
@@ -160,14 +185,23 @@ func (c *cluster) update(change func(*directory)) {
 	}
 }
 
+// refusedEvery is the time between two looks at who is refused.
+const refusedEvery = time.Second
+
 // settle tells streams and engine of changes until ctx ends. It is a goroutine
 // of its own, so that membership and streams can report without waiting.
 func (c *cluster) settle(ctx context.Context) {
+	t := time.NewTicker(refusedEvery)
+	defer t.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-c.news:
+		case <-t.C:
+		}
+		if c.leaving.Load() { // the others forget this daemon one by one
+			continue
 		}
 		c.mu.Lock()
 		targets, members, open := c.dir.targets(), c.dir.members(), c.open
@@ -175,9 +209,23 @@ func (c *cluster) settle(ctx context.Context) {
 		c.host.Targets(targets)
 		c.status.see(members)
 		if open {
-			c.tell(members)
+			c.tell(c.willing(members))
 		}
 	}
+}
+
+// willing leaves out the members that no stream comes about with, since one of
+// the two refuses the other: nothing can be told to them, so they have no share
+// of the work. The log and the metrics say who they are.
+func (c *cluster) willing(members []gossip.Member) []gossip.Member {
+	refused := map[string]bool{}
+	for _, s := range c.host.Streams() {
+		var no *link.Refused
+		if !s.Incoming && s.State != link.StateUp && errors.As(s.Err, &no) {
+			refused[s.Addr] = true
+		}
+	}
+	return slices.DeleteFunc(members, func(m gossip.Member) bool { return refused[m.Addr] && m.ID != c.self.ID })
 }
 
 // tell tells the engine of its peers, where that changed.
@@ -283,6 +331,7 @@ const leaveWait = 2 * time.Second
 // retire makes the daemon take no share any more, and says so.
 func (c *cluster) retire() {
 	c.ready.Store(false)
+	c.leaving.Store(true)
 	c.swim.SetReady(false)
 	c.engine.Leave()
 }

@@ -15,6 +15,9 @@ import (
 	"github.com/georld/rld/rules"
 )
 
+// worldShards is into how many parts the daemons of a world split the keys.
+const worldShards = 2
+
 // oneWay is the delay between two regions of a world.
 const oneWay = 80 * time.Millisecond
 
@@ -43,7 +46,8 @@ type resident struct {
 	seeds        []string
 	contacts     map[string][]string
 	log          *lockedBuffer
-	*cluster     // nil while it is down
+	logged       int // bytes of it that lines does not look at
+	*cluster         // nil while it is down
 }
 
 // newWorld starts daemons in regions, and ends them with the test.
@@ -124,7 +128,7 @@ func (r *resident) start() {
 	nc := node.Default()
 	nc.Region, nc.Name, nc.Gossip = r.region, r.name, w.gossip
 	nc.Gossip.FrameCells = frameCells
-	e, err := NewEngine(EngineConfig{Node: nc, Shards: 2, MaxKeys: 10_000, Seed: [2]uint64{7, w.started}})
+	e, err := NewEngine(EngineConfig{Node: nc, Shards: worldShards, MaxKeys: 10_000, Seed: [2]uint64{7, w.started}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -193,9 +197,9 @@ func (w *world) alive() []*resident {
 	return slices.DeleteFunc(slices.Clone(w.residents), func(r *resident) bool { return r.cluster == nil })
 }
 
-// of lists the residents of a region that run.
-func (w *world) of(region string) []*resident {
-	return slices.DeleteFunc(w.alive(), func(r *resident) bool { return r.region != region })
+// in lists the residents of a region.
+func (w *world) in(region string) []*resident {
+	return slices.DeleteFunc(slices.Clone(w.residents), func(r *resident) bool { return r.region != region })
 }
 
 // cut cuts the ways between one daemon and another.
@@ -363,7 +367,7 @@ func (w *world) audit(what string, from, to time.Time, bound uint64) {
 func (r *resident) lines(words ...string) []string {
 	var out []string
 next:
-	for line := range strings.Lines(r.log.String()) {
+	for line := range strings.Lines(r.log.String()[r.logged:]) {
 		for _, word := range words {
 			if !strings.Contains(line, word) {
 				continue next
@@ -372,4 +376,9 @@ next:
 		out = append(out, line)
 	}
 	return out
+}
+
+// knows reports whether a daemon has another among the live ones.
+func (r *resident) knows(name string) bool {
+	return slices.ContainsFunc(r.all(), func(m gossip.Member) bool { return m.Name == name })
 }

@@ -14,10 +14,12 @@ import (
 // people should know of it. take belongs to one goroutine; the counts may be
 // read by any.
 type eventLog struct {
-	log    *slog.Logger
-	name   func(crdt.Slot) string // of an incarnation, for people
-	counts [64]atomic.Uint64      // by kind
-	said   map[eventKey]time.Duration
+	log  *slog.Logger
+	name func(crdt.Slot) string // of an incarnation, for people
+	// leaving reports whether this daemon is about to go.
+	leaving func() bool
+	counts  [64]atomic.Uint64 // by kind
+	said    map[eventKey]time.Duration
 }
 
 // eventKey is what is said once in a while at most.
@@ -95,6 +97,9 @@ func (l *eventLog) say(e node.Event) {
 		l.said = map[eventKey]time.Duration{}
 	}
 	l.said[key] = e.At
+	if e.Kind == node.PeerSilent && l.leaving() {
+		return // they have been told that this one goes
+	}
 	attrs := []any{"event", e.Kind.String()}
 	if e.Peer != 0 {
 		attrs = append(attrs, "peer", l.name(e.Peer))

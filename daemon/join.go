@@ -88,9 +88,11 @@ func (d *daemon) joinCluster(e *edges) error {
 		for _, w := range warnings {
 			d.log.Warn(w)
 		}
-		if cc.link.Server, cc.link.Client, err = link.TLS(t.Cert, t.Key, t.CA); err != nil {
+		certs, err := link.LoadCertificates(t.Cert, t.Key, t.CA, d.log)
+		if err != nil {
 			return fmt.Errorf("peer TLS: %w", err)
 		}
+		cc.link.Server, cc.link.Client = certs.Server(), certs.Client()
 	}
 	d.cluster, err = startCluster(cc)
 	return err

@@ -245,7 +245,7 @@ func (d *daemon) serve(ctx context.Context, e *edges, reload <-chan struct{}) er
 // serveWhenReady says that the daemon serves as soon as it does.
 func (d *daemon) serveWhenReady(ctx context.Context, e *edges) {
 	ready := func() bool { return d.ready() == nil }
-	if until(ctx, time.Hour, ready) {
+	if until(ctx, forever, ready) {
 		e.grpc.SetServing(true)
 	}
 }
@@ -319,8 +319,8 @@ func (d *daemon) tick(ctx context.Context) {
 func (d *daemon) ready() error {
 	switch d.state.Load() {
 	case serving:
-		if d.cluster != nil && !d.cluster.ready.Load() {
-			return errors.New("waiting to hear the daemons of the region")
+		if d.cluster != nil {
+			return d.cluster.unready()
 		}
 		return nil
 	case draining:
