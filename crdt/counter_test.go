@@ -2,7 +2,6 @@ package crdt
 
 import (
 	"errors"
-	"math"
 	"slices"
 	"testing"
 
@@ -113,39 +112,39 @@ func TestGCounterIsPNCounter(t *testing.T) {
 // nothing that is not known any more is taken off.
 func TestSaturation(t *testing.T) {
 	var g GCounter
-	check(g.Add(1, math.MaxUint64-1))
+	check(g.Add(1, Max-1))
 	check(g.Add(1, 5))
 	check(g.Add(2, 7))
-	if g.Get(1) != math.MaxUint64 || g.Value() != math.MaxUint64 {
-		t.Errorf("slot %d, value %d, want the greatest uint64", g.Get(1), g.Value())
+	if g.Get(1) != Max || g.Value() != Max {
+		t.Errorf("slot %d, value %d, want the greatest count", g.Get(1), g.Value())
 	}
 
 	var p PNCounter
-	check(p.Add(1, math.MaxUint64-1))
+	check(p.Add(1, Max-1))
 	check(p.Refund(1, 100))
-	if got := p.Value(); got != math.MaxUint64-101 {
+	if got := p.Value(); got != Max-101 {
 		t.Errorf("value %d before saturation", got)
 	}
 	before := p.Sum()
 	check(p.Add(1, 50))
-	if got := p.Value(); got != math.MaxUint64 {
-		t.Errorf("value %d of a saturated slot, want the greatest uint64", got)
+	if got := p.Value(); got != Max {
+		t.Errorf("value %d of a saturated slot, want the greatest count", got)
 	}
 	var refused *RefundError
 	if err := p.Refund(1, 1); !errors.As(err, &refused) {
 		t.Errorf("refund from a saturated slot: %v, want a *RefundError", err)
 	}
-	if got := p.Sum(); got != (Sum{P: math.MaxUint64}) || got.Net() != math.MaxUint64 {
+	if got := p.Sum(); got != (Sum{P: Max}) || got.Net() != Max {
 		t.Errorf("sum %v, want one saturated and without refunds", got)
 	} else if got.Compare(before) != 1 {
 		t.Errorf("sum %v is no greater than %v before", got, before)
 	}
 
 	var q PNCounter
-	check(q.Add(1, math.MaxUint64-1))
-	check(q.Add(2, math.MaxUint64-1))
+	check(q.Add(1, Max-1))
+	check(q.Add(2, Max-1))
 	check(q.Refund(2, 9))
-	if q.Value() != math.MaxUint64 || q.Sum() != (Sum{P: math.MaxUint64}) {
+	if q.Value() != Max || q.Sum() != (Sum{P: Max}) {
 		t.Errorf("value %d, sum %v of two slots that saturate together", q.Value(), q.Sum())
 	}
 }
@@ -165,7 +164,7 @@ func TestErrors(t *testing.T) {
 		{err, "crdt: cell of slot 00000000000000ab refunds 2 of 1 admitted"},
 		{p.Refund(0xab, 4), "crdt: refund of 4 from slot 00000000000000ab, which has only 3 left to refund"},
 		{p.Refund(1, 4), "crdt: refund of 4 from slot 0000000000000001, which has only 0 left to refund"},
-		{&RefundError{Slot: 1, Has: PN{P: math.MaxUint64}, Refund: 4},
+		{&RefundError{Slot: 1, Has: PN{P: Max}, Refund: 4},
 			"crdt: refund of 4 from slot 0000000000000001, whose count is saturated"},
 		{&SlotsError{Held: 4096, Added: 1}, "crdt: counter of 4096 slots cannot take in 1 more, at most 4096"},
 	}

@@ -23,10 +23,10 @@ func (c count) pn() PN { return PN{P: uint64(c)} }
 func (g *GCounter) Add(s Slot, n uint64) error {
 	if i, ok := g.t.find(s); ok {
 		c := &g.t.cells[i]
-		c.value = count(addSat(uint64(c.value), n))
+		c.value = count(AddSat(uint64(c.value), n))
 		return nil
 	}
-	_, err := g.t.put(s, count(n))
+	_, err := g.t.put(s, min(count(n), Max))
 	return err
 }
 
@@ -34,7 +34,7 @@ func (g *GCounter) Add(s Slot, n uint64) error {
 func (g *GCounter) Value() uint64 {
 	sum := uint64(0)
 	for i := range g.t.cells {
-		sum = addSat(sum, uint64(g.t.cells[i].value))
+		sum = AddSat(sum, uint64(g.t.cells[i].value))
 	}
 	return sum
 }
@@ -46,9 +46,10 @@ func (g *GCounter) Get(s Slot) uint64 { return uint64(g.t.get(s)) }
 func (g *GCounter) Len() int { return len(g.t.cells) }
 
 // JoinCell joins one slot's count in, as received from a peer. It reports
-// whether that changed the counter. The error is a *SlotsError.
+// whether that changed the counter. More than Max counts as Max. The error is a
+// *SlotsError.
 func (g *GCounter) JoinCell(s Slot, n uint64) (changed bool, err error) {
-	return g.t.put(s, count(n))
+	return g.t.put(s, min(count(n), Max))
 }
 
 // Join joins other in and reports whether that changed g. The error is a

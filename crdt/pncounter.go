@@ -3,17 +3,16 @@ package crdt
 import (
 	"fmt"
 	"iter"
-	"math"
 )
 
 // PN is what one writer admitted and what of it was refunded. Both only grow,
-// and N <= P. A P at the greatest uint64 is saturated: nobody knows how much
+// and N <= P. A P at the greatest count, Max, is saturated: nobody knows how much
 // more it was, so it counts as that number and no refund is taken off it.
 type PN struct{ P, N uint64 }
 
 // Net returns what was admitted and not refunded.
 func (v PN) Net() uint64 {
-	if v.P == math.MaxUint64 {
+	if v.P >= Max {
 		return v.P
 	}
 	return v.P - min(v.N, v.P)
@@ -50,7 +49,7 @@ type RefundError struct {
 
 // Error names the slot, what it has, and why that is not enough.
 func (e *RefundError) Error() string {
-	if e.Has.P == math.MaxUint64 {
+	if e.Has.P >= Max {
 		return fmt.Sprintf("crdt: refund of %d from slot %v, whose count is saturated", e.Refund, e.Slot)
 	}
 	return fmt.Sprintf("crdt: refund of %d from slot %v, which has only %d left to refund",
@@ -75,10 +74,10 @@ func (e *CellError) Error() string {
 func (p *PNCounter) Add(s Slot, n uint64) error {
 	if i, ok := p.t.find(s); ok {
 		c := &p.t.cells[i]
-		c.value.P = addSat(c.value.P, n)
+		c.value.P = AddSat(c.value.P, n)
 		return nil
 	}
-	_, err := p.t.put(s, PN{P: n})
+	_, err := p.t.put(s, PN{P: min(n, Max)})
 	return err
 }
 
@@ -94,7 +93,7 @@ func (p *PNCounter) Refund(s Slot, n uint64) error {
 		return &RefundError{Slot: s, Refund: n}
 	}
 	v := &p.t.cells[i].value
-	if v.P == math.MaxUint64 || n > v.P-v.N {
+	if v.P >= Max || n > v.P-v.N {
 		return &RefundError{Slot: s, Has: *v, Refund: n}
 	}
 	v.N += n
@@ -106,7 +105,7 @@ func (p *PNCounter) Refund(s Slot, n uint64) error {
 func (p *PNCounter) Value() uint64 {
 	sum := uint64(0)
 	for i := range p.t.cells {
-		sum = addSat(sum, p.t.cells[i].value.Net())
+		sum = AddSat(sum, p.t.cells[i].value.Net())
 	}
 	return sum
 }
@@ -117,10 +116,10 @@ func (p *PNCounter) Value() uint64 {
 func (p *PNCounter) Sum() Sum {
 	var s Sum
 	for _, c := range p.t.cells {
-		s.P = addSat(s.P, c.value.P)
-		s.N = addSat(s.N, c.value.N)
+		s.P = AddSat(s.P, c.value.P)
+		s.N = AddSat(s.N, c.value.N)
 	}
-	if s.P == math.MaxUint64 {
+	if s.P >= Max {
 		s.N = 0
 	}
 	return s
@@ -133,12 +132,13 @@ func (p *PNCounter) Get(s Slot) PN { return p.t.get(s) }
 func (p *PNCounter) Len() int { return len(p.t.cells) }
 
 // JoinCell joins one slot's numbers in, as received from a peer. It reports
-// whether that changed the counter. The error is a *CellError or a *SlotsError.
+// whether that changed the counter. More than Max counts as Max. The error is a
+// *CellError or a *SlotsError.
 func (p *PNCounter) JoinCell(s Slot, v PN) (changed bool, err error) {
 	if v.N > v.P {
 		return false, &CellError{Slot: s, Cell: v}
 	}
-	return p.t.put(s, v)
+	return p.t.put(s, PN{min(v.P, Max), min(v.N, Max)})
 }
 
 // Join joins other in and reports whether that changed p. The error is a

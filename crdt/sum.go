@@ -2,7 +2,6 @@ package crdt
 
 import (
 	"fmt"
-	"math"
 )
 
 // Sum is a (P, N) summed up over the slots that one aggregator had heard of:
@@ -47,11 +46,11 @@ func (s *Sum) Join(t Sum) (changed bool) {
 // that an aggregator publishes.
 func (s Sum) Valid() bool { return s.N <= s.P }
 
-// Net returns what was admitted and not refunded, as far as known. A P of the
-// greatest uint64 is saturated and counts as that number. It is 0 for a sum
+// Net returns what was admitted and not refunded, as far as known. A P of
+// Max is saturated and counts as that number. It is 0 for a sum
 // that is not Valid.
 func (s Sum) Net() uint64 {
-	if s.P == math.MaxUint64 {
+	if s.P >= Max {
 		return s.P
 	}
 	return s.P - min(s.N, s.P)

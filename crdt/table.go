@@ -177,10 +177,15 @@ func (t *table[V]) describe(total uint64) string {
 	return b.String()
 }
 
-// addSat adds and stops at the greatest number instead of starting over.
-func addSat(a, b uint64) uint64 {
+// Max is where counts saturate. It is far beyond what anybody admits, and so
+// far from the end of the numbers that a greater one in a message can only be
+// rubbish: readers of messages refuse it.
+const Max = 1 << 62
+
+// AddSat adds two counts and stops at Max.
+func AddSat(a, b uint64) uint64 {
 	if sum := a + b; sum >= a {
-		return sum
+		return min(sum, Max)
 	}
-	return ^uint64(0)
+	return Max
 }

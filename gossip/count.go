@@ -21,7 +21,7 @@ func (e *Engine) Add(now time.Duration, k crdt.Key, label int64, span Span, n, l
 	c := &e.state.cells[i]
 	c.Carry = max(c.Carry, span.Carry)
 	v := c.Value
-	v.P = addSat(v.P, n)
+	v.P = crdt.AddSat(v.P, n)
 	e.state.set(i, v)
 	unsent := v.P - c.sent
 	switch {
@@ -89,7 +89,7 @@ func (e *Engine) Total(k crdt.Key, label int64) uint64 {
 	sum := uint64(0)
 	e.each(k, func(c *cell) {
 		if c.Label == label {
-			sum = addSat(sum, c.Value.Net())
+			sum = crdt.AddSat(sum, c.Value.Net())
 		}
 	})
 	return sum
@@ -131,7 +131,7 @@ func (e *Engine) Extrapolated(now, longest time.Duration, k crdt.Key, from int64
 		}
 		if age, ok := e.viewOf(now, c); ok {
 			more := extrapolated(c.Rate, min(age, longest))
-			sum = addSat(sum, min(more, limit-min(limit, c.Value.Net())))
+			sum = crdt.AddSat(sum, min(more, limit-min(limit, c.Value.Net())))
 		}
 	}
 	return sum
@@ -186,18 +186,11 @@ func (e *Engine) sum(k crdt.Key, label int64) (v crdt.Sum, span Span) {
 		if c.Kind != Daemon || c.Label != label {
 			continue
 		}
-		v.P, v.N = addSat(v.P, c.Value.P), addSat(v.N, c.Value.N)
+		v.P, v.N = crdt.AddSat(v.P, c.Value.P), crdt.AddSat(v.N, c.Value.N)
 		carry := max(span.Carry, c.Carry)
 		regional := span.Regional || c.Regional
 		span = c.Span
 		span.Carry, span.Regional = carry, regional
 	}
 	return v, span
-}
-
-func addSat(a, b uint64) uint64 {
-	if s := a + b; s >= a {
-		return s
-	}
-	return 1<<64 - 1
 }

@@ -172,7 +172,7 @@ func (e *Engine) merge(now time.Duration, l *link, m *Message, at int, floor, ne
 // plausible reports whether the peer may tell a cell: nobody writes our slot,
 // and another region tells sums only, its own or what it has of ours.
 func (e *Engine) plausible(l *link, in *Cell) bool {
-	if in.Width < 1 || in.Carry < 0 || in.Value.N > in.Value.P {
+	if in.Width < 1 || in.Carry < 0 || in.Value.N > in.Value.P || in.Value.P > crdt.Max {
 		return false
 	}
 	if in.Kind == Daemon {
