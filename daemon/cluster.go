@@ -127,7 +127,7 @@ func until(ctx context.Context, atMost time.Duration, done func() bool) bool {
 // daemon is ready when each of the region was heard whole: before that it
 // takes no share of work. Both waits are bounded, and no other region counts.
 func (c *cluster) begin(ctx context.Context) {
-	joined := func() bool { return c.swim.Joined() && c.nameHeldBy() == "" }
+	joined := func() bool { return c.swim.Joined() && c.nameHeldBy() == "" && c.abreast() }
 	if !until(ctx, c.wait, joined) && ctx.Err() == nil {
 		if c.nameHeldBy() != "" { // who has said so
 			until(ctx, forever, joined)
@@ -143,6 +143,16 @@ func (c *cluster) begin(ctx context.Context) {
 	c.ready.Store(true)
 	c.swim.SetReady(true)
 	c.log.Info("ready: heard the daemons of the region", "region", c.self.Region, "daemons", len(c.swim.Members()))
+}
+
+// abreast reports whether the directory has what the membership knows of the
+// region. It is told a little later, and an engine that were told before that
+// would take itself for alone, and be ready at once.
+func (c *cluster) abreast() bool {
+	members := c.swim.Members()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Equal(members, c.dir.own)
 }
 
 // nameHeldBy returns the address of another daemon that lives under this one's

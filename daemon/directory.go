@@ -88,7 +88,11 @@ func (d *directory) hear(from link.Hello, members []gossip.Member) {
 	}
 	list := []gossip.Member{from.Member}
 	for _, m := range members {
-		if m.Region == from.Member.Region && m.ID != from.Member.ID && len(list) < gossip.MaxPeers {
+		switch {
+		case m.Region != from.Member.Region:
+		case m.ID == from.Member.ID:
+			list[0].Ready = m.Ready // since it said hello
+		case len(list) < gossip.MaxPeers:
 			list = append(list, m)
 		}
 	}

@@ -99,3 +99,15 @@ func TestDirectoryIsBounded(t *testing.T) {
 		t.Errorf("%d regions, %d targets", len(d.regions), len(d.targets()))
 	}
 }
+
+// A daemon says hello before it is ready, and its stream outlives that.
+func TestDirectoryTakesOverThatADaemonBecameReady(t *testing.T) {
+	d := newDirectory(member(1, "us-1"), nil)
+	d.meet("eu-1", says(2, "eu-1"))
+	now := member(2, "eu-1")
+	now.Ready = true
+	d.hear(says(2, "eu-1"), []gossip.Member{now})
+	if got := d.members()[1]; !got.Ready {
+		t.Errorf("%v is not ready, though it says so", got)
+	}
+}
