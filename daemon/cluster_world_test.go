@@ -54,10 +54,16 @@ type resident struct {
 func newWorld(t *testing.T, limit uint32, daemons int, regions ...string) *world {
 	t.Helper()
 	w := emptyWorld(t, limit, daemons, regions...)
+	w.start()
+	return w
+}
+
+// start starts all daemons.
+func (w *world) start() {
+	w.t.Helper()
 	for _, r := range w.residents {
 		r.start()
 	}
-	return w
 }
 
 // emptyWorld has daemons that are not started. Each is told of all of its

@@ -128,6 +128,7 @@ func TestReplicatorsAgree(t *testing.T) {
 				t.Errorf("user %d in the other region: %d remain, want 97", i, got)
 			}
 		}
+		time.Sleep(time.Second) // until the first region knows that as well
 		for range 95 {
 			ask(t, r.order[0], "0")
 		}
