@@ -29,12 +29,12 @@ build: ## build bin/rld
 
 test: lint ## all checks, then all tests under the race detector
 	go -C $(TOOLS) test ./...
-	go test -race $$(go list ./... | grep -v '/sim$$')
-	@echo "The simulator is one thread: in short under the race detector, whole without."
-	go test -race -short ./sim
-	go test ./sim
+	go test -race $$(go list ./... | grep -vE '/(sim|daemon)$$')
+	@echo "What takes hours of virtual time: in short under the race detector, whole without."
+	go test -race -short ./sim ./daemon
+	go test ./sim ./daemon
 
-e2e: ## replay the Envoy RLS cases of RLS_DIR against a real daemon
+e2e: e2e-cluster ## real daemons: clusters that are harmed, then the Envoy RLS cases of RLS_DIR
 	@if [[ ! -f "$(RLS_DIR)/cases.json" ]]; then \
 		echo "e2e: left out: there are no Envoy RLS cases in $(RLS_DIR); name their folder with RLS_DIR=..."; \
 		exit 0; \
@@ -51,6 +51,13 @@ e2e: ## replay the Envoy RLS cases of RLS_DIR against a real daemon
 	replay -skip-tags quirk,denied-hits-count; \
 	echo "e2e: the cases of upstream's charging, with RLD_CHARGE_DENIED=true"; \
 	RLD_CHARGE_DENIED=true replay -tags denied-hits-count
+
+.PHONY: e2e-cluster
+e2e-cluster:
+	@echo "e2e: clusters under load: killed, frozen, restarted and, as root, cut off"
+	go test -tags e2e -count=1 -timeout 10m -v ./internal/e2e
+	@echo "e2e: the demo and the simulator play the same trial"
+	go test -tags e2e -count=1 -timeout 5m -v -run TestTheSimulatorSaysWhatTheDemoDoes ./demo
 
 race: ## run every test COUNT times under the race detector
 	go test -race -count=$(COUNT) ./...
@@ -73,9 +80,9 @@ bench: ## measure rld and print the table of its numbers
 lint: ## gofmt, vet, staticcheck, generated code and go.mod are as they must be
 	@echo "gofmt -l ."; files=$$("$$(go env GOROOT)/bin/gofmt" -l .); \
 	if [[ -n "$$files" ]]; then echo "not gofmt-ed; run gofmt -w on:" >&2; echo "$$files" >&2; exit 1; fi
-	go vet ./...
+	go vet -tags e2e ./...
 	go -C $(TOOLS) vet ./...
-	$(STATICCHECK) ./...
+	$(STATICCHECK) -tags e2e ./...
 	go run -C $(TOOLS) ./protogen -check
 	go mod tidy -diff
 	go -C $(TOOLS) mod tidy -diff

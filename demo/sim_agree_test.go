@@ -1,0 +1,164 @@
+package demo
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/georld/rld/sim"
+)
+
+// How far the demo may be from what the simulator says. The simulator is run
+// with as many seeds as simSeeds: chance alone moves the overage of a burst by
+// a third. The demo must be within what they say, from the least to the
+// greatest, widened at both ends by a share of the end, and at least by
+// overLeast or ageLeast, and by the hits that overHits says, since the limits
+// are small whole numbers.
+const (
+	simSeeds  = 9
+	overShare = 0.30
+	overLeast = 0.05
+	overHits  = 2
+	ageShare  = 0.20
+	ageLeast  = 0.020 // seconds
+)
+
+// figure is one number that both sides have.
+type figure struct {
+	what             string
+	demo             float64
+	least, mid, most float64 // of the simulator's
+	low, high        float64 // what the demo's may be
+}
+
+func (f *figure) agrees() bool { return f.low <= f.demo && f.demo <= f.high }
+
+// compare puts what the demo did beside what the simulator says.
+func (x *trial) compare(real *outcome, said []*outcome) []figure {
+	all := NewRules(x.options.Traffic)
+	var out []figure
+	add := func(what string, share, slack float64, of func(*outcome) float64) {
+		f := figure{what: what, demo: of(real), least: of(said[0])}
+		for _, s := range said {
+			v := of(s)
+			f.least, f.most = min(f.least, v), max(f.most, v)
+			f.mid += v / float64(len(said))
+		}
+		f.low, f.high = f.least-max(slack, share*f.least), f.most+max(slack, share*f.most)
+		out = append(out, f)
+	}
+	for i := range ruleCount {
+		slack := max(overLeast, overHits/float64(all[i].Limit))
+		for w := range real.worst[i] {
+			what := fmt.Sprintf("%s: worst overage, window %d", all[i].Name, w+1)
+			add(what, overShare, slack, func(o *outcome) float64 { return o.worst[i][w] })
+		}
+		add(all[i].Name+": mean overage", overShare, slack, func(o *outcome) float64 { return o.mean[i] })
+	}
+	add("age of views in a region, p50, s", ageShare, ageLeast, func(o *outcome) float64 { return o.near.P50 })
+	add("age of views in a region, p99, s", ageShare, ageLeast, func(o *outcome) float64 { return o.near.P99 })
+	add("age of views across, p50, s", ageShare, ageLeast, func(o *outcome) float64 { return o.far.P50 })
+	add("age of views across, p99, s", ageShare, ageLeast, func(o *outcome) float64 { return o.far.P99 })
+	return out
+}
+
+// differ returns the figures that do not agree.
+func differ(all []figure) []figure {
+	var out []figure
+	for _, f := range all {
+		if !f.agrees() {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// table prints figures, one a line.
+func table(all []figure) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "\tdemo\tsim\tof its seeds\tdemo may be\t\t")
+	for _, f := range all {
+		verdict := ""
+		if !f.agrees() {
+			verdict = "DIFFERS"
+		}
+		fmt.Fprintf(w, "%s\t%.3f\t%.3f\t%.3f to %.3f\t%.3f to %.3f\t%s\t\n",
+			f.what, f.demo, f.mid, f.least, f.most, max(f.low, 0), f.high, verdict)
+	}
+	if err := w.Flush(); err != nil {
+		return err.Error()
+	}
+	return b.String()
+}
+
+// said runs the simulator with several seeds from one on. change makes a trial
+// another one first.
+func (x *trial) said(t *testing.T, began time.Time, seed uint64, seeds int, change func(*sim.Config)) []*outcome {
+	t.Helper()
+	var out []*outcome
+	for i := range seeds {
+		cfg := x.config(t, began, seed+uint64(i))
+		change(cfg)
+		out = append(out, x.foretell(t, cfg))
+	}
+	return out
+}
+
+func unchanged(*sim.Config) {}
+
+// lie is a simulator that leaves out something which matters.
+type lie struct {
+	name   string
+	change func(*sim.Config)
+}
+
+// lies are what the comparison has to find out, or it would be worth nothing.
+func lies() []lie {
+	return []lie{
+		{"without delays", func(c *sim.Config) { c.Network.Links, c.Network.Across = nil, c.Network.Region }},
+		{"with twice the delays", func(c *sim.Config) {
+			for i := range c.Network.Links {
+				c.Network.Links[i].Link.Delay *= 2
+			}
+		}},
+		{"without the cut", func(c *sim.Config) { c.Faults = nil }},
+		{"with half of the cut", func(c *sim.Config) { c.Faults[0].For /= 2 }},
+		{"with a cut that does not heal", func(c *sim.Config) { c.Faults[0].For = 0 }},
+		{"with half the clients", func(c *sim.Config) {
+			kept := c.Trace.Entries[:0]
+			for i, e := range c.Trace.Entries {
+				if i%2 == 0 {
+					kept = append(kept, e)
+				}
+			}
+			c.Trace.Entries = kept
+		}},
+	}
+}
+
+// The comparison has to be able to fail, and must not because of chance. Here
+// the simulator stands for the demo: another seed of it agrees, and one that
+// lies does not.
+func TestALyingSimulatorWouldBeFoundOut(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some seconds")
+	}
+	x := newTrial()
+	began := x.next(time.Unix(1_800_000_000, 0))
+	honest := x.said(t, began, 1, simSeeds, unchanged)
+	for i, o := range x.said(t, began, 1000, 3, unchanged) {
+		if d := differ(x.compare(o, honest)); len(d) > 0 {
+			t.Errorf("seed %d does not agree with seeds 1 to %d:\n%s", 1000+i, simSeeds, table(d))
+		}
+	}
+	for _, l := range lies() {
+		d := differ(x.compare(x.said(t, began, 1000, 1, l.change)[0], honest))
+		t.Logf("a simulator %s:\n%s", l.name, table(d))
+		if len(d) == 0 {
+			t.Errorf("a simulator %s agrees", l.name)
+		}
+	}
+}

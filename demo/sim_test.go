@@ -1,0 +1,133 @@
+//go:build e2e
+
+package demo
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+)
+
+// The simulator and the demo play the same trial: the same asks at the same
+// times, rules, daemons, delays and cut. What the simulator says of it must be
+// what the demo does.
+func TestTheSimulatorSaysWhatTheDemoDoes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	x := newTrial()
+	real, began := x.play(t)
+	all := x.compare(real, x.said(t, began, 1, simSeeds, unchanged))
+	t.Logf("the demo and %d seeds of the simulator, with the clients of seed %d:\n%s",
+		simSeeds, x.options.Seed, table(all))
+	for _, f := range differ(all) {
+		t.Errorf("%s: %.3f in the demo, where the simulator has %.3f to %.3f: want %.3f to %.3f",
+			f.what, f.demo, f.least, f.most, f.low, f.high)
+	}
+	for _, l := range lies() {
+		d := differ(x.compare(real, x.said(t, began, 1, simSeeds, l.change)))
+		t.Logf("of a simulator %s differ:\n%s", l.name, table(d))
+		if len(d) == 0 {
+			t.Errorf("the demo agrees with a simulator %s as well", l.name)
+		}
+	}
+}
+
+// play plays the trial with real daemons and returns what came of it, and when
+// the clients began.
+func (x *trial) play(t *testing.T) (*outcome, time.Time) {
+	t.Helper()
+	o := x.options
+	if err := o.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := newShow(&o, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.wan.Close()
+	defer s.clients.close()
+	defer func() {
+		s.wan.Heal()
+		if err := s.cluster.stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	s.clients.traffic = x.clients()
+	if err := s.cluster.start(); err != nil {
+		t.Fatal(err)
+	}
+	if s.form(t.Context()) == 0 {
+		t.Fatalf("the daemons do not know each other after %s", formLimit)
+	}
+	began := x.next(time.Now())
+	time.Sleep(time.Until(began))
+	ctx, cancel := context.WithDeadline(t.Context(), began.Add(x.lasts))
+	defer cancel()
+	var running sync.WaitGroup
+	running.Go(func() { s.clients.run(ctx) })
+	running.Go(func() { s.ages.run(ctx) })
+	time.Sleep(time.Until(began.Add(x.from)))
+	for _, r := range o.Regions {
+		if r != x.cut {
+			s.wan.Cut(r, x.cut)
+		}
+	}
+	time.Sleep(time.Until(began.Add(x.to)))
+	s.wan.Heal()
+	running.Wait()
+	x.busy(t, s.clients, began)
+	return x.counted(t, s, began), began
+}
+
+// lateShare is the share of the asks that the demo may leave out for want of
+// time, and what else it does not get answered.
+const lateShare = 0.005
+
+// busy fails a trial that the machine had no time for.
+func (x *trial) busy(t *testing.T, c *clients, began time.Time) {
+	t.Helper()
+	want := uint64(len(x.trace(began).Entries))
+	n := &c.counts
+	asked, lost := n.asked.Load(), n.failed.Load()+n.left.Load()+n.unserved.Load()
+	t.Logf("%d asks: %d made, %d failed, %d left out, %d unserved",
+		want, asked, n.failed.Load(), n.left.Load(), n.unserved.Load())
+	few := uint64(lateShare * float64(want))
+	if lost > few || asked+few < want || asked > want+few {
+		t.Fatalf("of %d asks %d were made and %d of them in vain: this machine has no time for a comparison",
+			want, asked, lost)
+	}
+}
+
+// counted returns what the demo's ledger and its looks at ages came to.
+func (x *trial) counted(t *testing.T, s *show, began time.Time) *outcome {
+	t.Helper()
+	out := x.newOutcome(began)
+	out.near, out.far = s.ages.known()
+	s.ledger.mu.Lock()
+	defer s.ledger.mu.Unlock()
+	for i := range ruleCount {
+		r := &s.ledger.rules[i]
+		full, sum := 0, 0.0
+		for k := range r.keys {
+			for _, w := range r.keys[k] {
+				if w.label == 0 {
+					continue
+				}
+				n := w.label - r.label(began)
+				if n < 0 || n >= int64(len(out.worst[i])) {
+					t.Fatalf("rule %d, key %d: admitted in window %d of %d", i, k, n+1, len(out.worst[i]))
+				}
+				out.worst[i][n] = max(out.worst[i][n], w.over())
+				if w.total >= w.limit {
+					full, sum = full+1, sum+w.over()
+				}
+			}
+		}
+		if full > 0 {
+			out.mean[i] = sum / float64(full)
+		}
+	}
+	return out
+}

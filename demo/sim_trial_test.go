@@ -1,0 +1,196 @@
+package demo
+
+import (
+	"testing"
+	"time"
+
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/limits"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sim"
+)
+
+// trial is one scenario for the demo and for the simulator: clients ask for a
+// while, and meanwhile a region is cut off from all others.
+type trial struct {
+	options Options
+	// edge and phase are when the clients begin: so long after a multiple of
+	// edge, on the wall clock.
+	edge, phase time.Duration
+	lasts       time.Duration
+	cut         string        // region
+	from, to    time.Duration // of the cut, since the clients began
+	// surge is how many times as often as usual all ask at once: so often that
+	// a limit is reached before the regions can have heard of each other.
+	surge float64
+}
+
+// newTrial returns the trial by which the simulator is judged.
+//
+// It begins with a window of every rule and has three of those of 10 s. In the
+// second a region is cut off while spread and login are used up, and is back
+// before the burst. So spread and login tell of the cut, and burst, which
+// comes faster than the regions can hear of each other, tells of the delays.
+func newTrial() *trial {
+	o := Default()
+	o.GRPC, o.HTTP, o.Admin = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	o.Log = discard()
+	return &trial{
+		options: o, edge: 20 * time.Second, phase: 10 * time.Second,
+		// Not to its very end, so that nothing is counted in a fourth.
+		lasts: 30*time.Second - 100*time.Millisecond,
+		cut:   "eu-west", from: 8 * time.Second, to: 12500 * time.Millisecond,
+		surge: 3,
+	}
+}
+
+// next returns when the clients may begin at the earliest.
+func (x *trial) next(now time.Time) time.Time {
+	began := now.Truncate(x.edge).Add(x.phase)
+	if began.Before(now) {
+		began = began.Add(x.edge)
+	}
+	return began
+}
+
+// clients returns who asks, before anybody did.
+func (x *trial) clients() *Traffic {
+	t := NewTraffic(x.options.Traffic, len(x.options.Regions), x.options.Seed)
+	t.Surge(0, burst, x.surge)
+	return t
+}
+
+// config returns the trial for the simulator. seed draws all but the clients:
+// whom they ask, how long each frame takes, when daemons have their turns.
+func (x *trial) config(t *testing.T, began time.Time, seed uint64) *sim.Config {
+	t.Helper()
+	o := &x.options
+	text := []byte(limitsText(NewRules(o.Traffic)))
+	set, found := limits.Parse([]limits.File{{Name: "demo.yaml", Data: text}}, limits.Options{})
+	if set == nil {
+		t.Fatal(found)
+	}
+	cfg, err := sim.ReplayConfig(x.trace(began), set, sim.ReplayOptions{Regions: o.Regions, Daemons: o.Daemons})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := o.base("")
+	cfg.Seed, cfg.Duration, cfg.Shards, cfg.Node.MaxKeys = seed, x.lasts, c.Shards, c.MaxKeys
+	cfg.Node.Gossip = gossip.Config{
+		Interval: c.Gossip.Interval, WANInterval: c.Gossip.WANInterval, Quiet: c.Gossip.Quiet,
+		ReadyWithin: c.Gossip.ReadyWithin,
+	}
+	for i, a := range o.Regions {
+		for _, b := range o.Regions[i+1:] {
+			link := simLink(o.WAN.Link(a, b))
+			cfg.Network.Links = append(cfg.Network.Links,
+				sim.LinkRule{From: a, To: b, Link: link}, sim.LinkRule{From: b, To: a, Link: link})
+		}
+	}
+	cfg.Faults = []sim.Fault{{Kind: sim.Cut, At: x.from, For: x.to - x.from, From: []string{x.cut}}}
+	return cfg
+}
+
+// simLink is a link of the demo in the simulator. What the demo sends again the
+// simulator loses; so few frames are that it makes no difference.
+func simLink(l Link) sim.Link {
+	return sim.Link{
+		Delay: l.Delay, Jitter: l.Jitter, Uniform: true,
+		Loss: rules.PPM(l.Loss * float64(100*rules.Percent)),
+	}
+}
+
+// trace is what the clients ask for, looked at as often as the demo does.
+func (x *trial) trace(began time.Time) *sim.Trace {
+	out := &sim.Trace{Start: began.UnixNano(), Regions: x.options.Regions}
+	type name struct{ rule, key int }
+	known := make(map[name]int32)
+	clients := x.clients()
+	var asks []Ask
+	for now := time.Duration(0); now < x.lasts; now += askTick {
+		asks, _ = clients.Due(now, asks)
+		for _, a := range asks {
+			n := name{a.Rule, a.Key}
+			key, ok := known[n]
+			if !ok {
+				key = int32(len(out.Keys))
+				known[n] = key
+				out.Keys = append(out.Keys, sim.TraceKey{Domain: Domain, Descriptors: [][]rules.Entry{a.entries()}})
+			}
+			out.Entries = append(out.Entries, sim.TraceEntry{At: now, Region: int32(a.Region), Key: key, Hits: 1})
+		}
+	}
+	return out
+}
+
+// outcome is what came of a trial.
+type outcome struct {
+	// worst is the greatest overage of any key, by rule and window.
+	worst [ruleCount][]float64
+	// mean is the average overage of the windows of keys that reached their
+	// limit, by rule.
+	mean [ruleCount]float64
+	// near and far are how old views in a region and across were.
+	near, far Quantiles
+}
+
+// newOutcome returns one in which nothing is over.
+func (x *trial) newOutcome(began time.Time) *outcome {
+	out := &outcome{}
+	all := NewRules(x.options.Traffic)
+	for i := range out.worst {
+		out.worst[i] = make([]float64, 1+x.window(all[i].Period(), began, x.lasts-1))
+	}
+	return out
+}
+
+// window returns in which window of its width, counted from the first, a time
+// since the clients began is.
+func (x *trial) window(width time.Duration, began time.Time, at time.Duration) int64 {
+	return (began.UnixNano()+int64(at))/int64(width) - began.UnixNano()/int64(width)
+}
+
+// foretell runs the simulator.
+func (x *trial) foretell(t *testing.T, cfg *sim.Config) *outcome {
+	t.Helper()
+	r, err := sim.Run(cfg, sim.Options{Series: true, Auditors: []string{"overage"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Code() != sim.ExitFine {
+		t.Errorf("the simulator found %+v", r.Auditors)
+	}
+	began := time.Unix(0, cfg.Epoch)
+	out := x.newOutcome(began)
+	const ms = 1000
+	s := &r.Staleness
+	out.near = Quantiles{P50: s.RegionP50Ms / ms, P99: s.RegionP99Ms / ms}
+	out.far = Quantiles{P50: s.AcrossP50Ms / ms, P99: s.AcrossP99Ms / ms}
+	places := make(map[string]int)
+	all := NewRules(x.options.Traffic)
+	for _, rule := range cfg.Rules.Rules() {
+		for i := range all[:ruleCount] {
+			if all[i].Name == rule.Display() {
+				places[sim.RuleName(rule)] = i
+			}
+		}
+	}
+	for _, row := range r.Rules {
+		if i, ok := places[row.Rule]; ok {
+			out.mean[i] = row.OverageRatioMean
+		}
+	}
+	for _, row := range r.Series.Rules {
+		i, ok := places[row.Rule]
+		if !ok {
+			continue
+		}
+		for j, over := range row.Overage {
+			// A sample is of the step before it.
+			at := time.Duration(r.Series.Seconds[j]*float64(time.Second)) - 1
+			worst := &out.worst[i][x.window(all[i].Period(), began, at)]
+			*worst = max(*worst, over)
+		}
+	}
+	return out
+}

@@ -1,0 +1,259 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// cluster is the daemons of a test, and what was done to them. Its methods are
+// for the goroutine of the test.
+type cluster struct {
+	t       testing.TB
+	net     network
+	dir     string // of settings and logs
+	regions []string
+	daemons []*daemon
+	watch   *watch
+
+	mu   sync.Mutex // guards gaps
+	gaps []*Gap     // that the test made
+}
+
+// newCluster starts regions of so many daemons each, and waits until all of
+// them know each other. Everything ends with the test.
+func newCluster(t testing.TB, n network, daemons int, regions ...string) *cluster {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "rld-e2e-cluster-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{t: t, net: n, dir: dir, regions: regions}
+	const listeners = 5
+	ports := n.ports(t, len(regions)*daemons*listeners)
+	for i, region := range regions {
+		for k := range daemons {
+			at := make([]string, listeners)
+			for l := range at {
+				at[l] = net.JoinHostPort(n.host(i), strconv.Itoa(ports[0]))
+				ports = ports[1:]
+			}
+			c.daemons = append(c.daemons, newDaemon(c, i, fmt.Sprintf("%s-%d", region, k), at))
+		}
+	}
+	t.Cleanup(c.end)
+	c.writeFiles(t)
+	for _, d := range c.daemons {
+		d.start(t)
+	}
+	begin := time.Now()
+	c.whole(patience)
+	c.watch = startWatch(c)
+	t.Logf("%d daemons in %d regions know each other after %s", len(c.daemons), len(regions), seconds(time.Since(begin)))
+	return c
+}
+
+// end ends all daemons. After a failure it shows what they logged last and
+// keeps it all.
+func (c *cluster) end() {
+	if c.watch != nil {
+		c.watch.stop()
+	}
+	for _, d := range c.daemons {
+		if _, life, _ := d.now(); life > 0 && d.gone() {
+			c.t.Errorf("%s ended by itself: %v", d.name, d.cmd.ProcessState)
+		}
+	}
+	failed := c.t.Failed()
+	for _, d := range c.daemons {
+		if failed {
+			c.t.Logf("the end of %s's log:\n%s", d.name, d.logTail(8))
+		}
+	}
+	for _, d := range c.daemons {
+		d.end()
+		d.client.close()
+	}
+	if !failed {
+		os.RemoveAll(c.dir)
+		return
+	}
+	c.t.Logf("whole logs and settings are kept in %s\nagain: go test -tags e2e -count=1 -v -run '^%s$' ./internal/e2e",
+		c.dir, c.t.Name())
+}
+
+// in returns the daemons of a region.
+func (c *cluster) in(region string) []*daemon {
+	return c.where(func(d *daemon) bool { return d.region == region })
+}
+
+// except returns all daemons but one.
+func (c *cluster) except(one *daemon) []*daemon {
+	return c.where(func(d *daemon) bool { return d != one })
+}
+
+func (c *cluster) where(keep func(*daemon) bool) []*daemon {
+	var out []*daemon
+	for _, d := range c.daemons {
+		if keep(d) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// daemon returns the one of that name.
+func (c *cluster) daemon(name string) *daemon {
+	return c.daemons[slices.IndexFunc(c.daemons, func(d *daemon) bool { return d.name == name })]
+}
+
+// within waits until done returns "", and fails the test with the last thing
+// that it returned when that takes longer than atMost. It returns how long it
+// took.
+func (c *cluster) within(atMost time.Duration, what string, done func() string) time.Duration {
+	c.t.Helper()
+	begin := time.Now()
+	for {
+		wrong := done()
+		took := time.Since(begin)
+		if wrong == "" && took <= atMost {
+			return took
+		}
+		if took > atMost {
+			c.t.Fatalf("%s: not within %v: %s", what, atMost, wrong)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// whole waits until all daemons are ready and list each other, and nobody else.
+func (c *cluster) whole(atMost time.Duration) time.Duration {
+	c.t.Helper()
+	return c.list(atMost, c.daemons, c.daemons)
+}
+
+// list waits until each of asked is ready and lists exactly the others, as
+// they live now, and all of them as ready.
+func (c *cluster) list(atMost time.Duration, asked, others []*daemon) time.Duration {
+	c.t.Helper()
+	return c.within(atMost, "membership", func() string {
+		want := make([]string, len(others))
+		for i, d := range others {
+			if want[i] = d.incarnation(); want[i] == "" {
+				return d.name + " does not say who it is"
+			}
+		}
+		slices.Sort(want)
+		for _, d := range asked {
+			if wrong := d.lists(want); wrong != "" {
+				return wrong
+			}
+		}
+		return ""
+	})
+}
+
+// agree waits until each of asked says that so many hits of a key remain.
+func (c *cluster) agree(atMost time.Duration, asked []*daemon, rule, value string, remaining int) time.Duration {
+	c.t.Helper()
+	return c.within(atMost, fmt.Sprintf("%d of %s=%s remaining", remaining, rule, value), func() string {
+		for _, d := range asked {
+			got, err := d.remaining(rule, value)
+			if err != nil {
+				return fmt.Sprintf("%s: %v", d.name, err)
+			}
+			if got != remaining {
+				return fmt.Sprintf("%d remain at %s", got, d.name)
+			}
+		}
+		return ""
+	})
+}
+
+// apart notes that from now on who matches and all others tell each other
+// nothing. What they had told before is taken from how old views are.
+func (c *cluster) apart(of Replica) *Gap {
+	near, far := c.watch.ages(time.Now())
+	g := &Gap{Of: of, Since: time.Now().Add(-max(near, far))}
+	c.note(g)
+	return g
+}
+
+func (c *cluster) note(g *Gap) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gaps = append(c.gaps, g)
+}
+
+// freshView is how old no view is when all is well.
+const freshView = time.Second
+
+// together waits until no living daemon's view of another is older than that,
+// and ends a gap. It returns how long it took.
+func (c *cluster) together(g *Gap, atMost time.Duration) time.Duration {
+	c.t.Helper()
+	took := c.within(atMost, "fresh views", func() string {
+		for _, d := range c.daemons {
+			if wrong := d.stale(freshView); wrong != "" {
+				return wrong
+			}
+		}
+		return ""
+	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// What is known at the daemons at both ends, these still have to pass on.
+	g.Until = time.Now().Add(freshView)
+	return took
+}
+
+// separated reports whether two daemons are kept apart now.
+func (c *cluster) separated(a, b Replica) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.gaps, func(g *Gap) bool { return g.separates(a, b, time.Now()) })
+}
+
+// views returns what daemons knew of each other about a time.
+func (c *cluster) views(at time.Time) *Views {
+	v := &Views{}
+	v.Near, v.Far = c.watch.ages(at)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, g := range c.gaps {
+		v.Gaps = append(v.Gaps, *g)
+	}
+	return v
+}
+
+// seconds shows a duration with two digits after the point.
+func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
+
+// nextWindow waits for a window of a rule to begin and returns its end.
+func (c *cluster) nextWindow(rule string) time.Time {
+	begin := time.Now().Truncate(lengths[rule]).Add(lengths[rule])
+	time.Sleep(time.Until(begin))
+	return begin.Add(lengths[rule])
+}
+
+// stay asks until a time whether so many hits of a key remain at each daemon,
+// and fails the test when it is not so once.
+func (c *cluster) stay(asked []*daemon, rule, value string, remaining int, until time.Time) {
+	c.t.Helper()
+	for time.Now().Before(until) {
+		for _, d := range asked {
+			got, err := d.remaining(rule, value)
+			if (err != nil || got != remaining) && time.Now().Before(until) {
+				c.t.Fatalf("%s: %d of %s=%s remain, %v; want %d until %v", d.name, got, rule, value, err, remaining, until)
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}

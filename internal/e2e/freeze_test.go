@@ -1,0 +1,92 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// slice is the time of one figure of a latency.
+const slice = 2 * time.Second
+
+// quietEnd is how long it takes at most until a stream that says nothing at
+// all is given up.
+const quietEnd = 20 * time.Second
+
+func TestFrozenDaemonDelaysNobody(t *testing.T) {
+	c := newCluster(t, loopback{}, 3, "us", "eu", "ap")
+	victim := c.daemon("us-2")
+	others := c.except(victim)
+	mates := c.where(func(d *daemon) bool { return d.region == victim.region && d != victim })
+	tr := c.traffic(100, aim{day, "user", 12}, aim{window, "spread", 3})
+	time.Sleep(time.Second) // until connections are warm
+
+	const slices = 3 // of each phase
+	begin := time.Now()
+	time.Sleep(slices * slice)
+	gap := c.apart(Replica{Name: victim.name})
+	around := c.apart(Replica{Region: victim.region}) // of the keys that it sums up
+	victim.freeze(t)
+	froze := time.Now()
+	out := c.list(5*time.Second, mates, others)
+	time.Sleep(time.Until(froze.Add(slices * slice)))
+	c.list(quietEnd, others, others)
+	outAbroad := time.Since(froze)
+	c.together(around, 5*time.Second)
+
+	around = c.apart(Replica{Region: victim.region}) // until it sums them up again
+	victim.thaw(t)
+	healed := c.whole(30*time.Second) + c.together(gap, 30*time.Second)
+	c.together(around, 5*time.Second)
+	thawed := time.Now()
+	time.Sleep(slices * slice)
+	tr.stop()
+
+	t.Logf("froze %s: out of its region's lists after %s, of all after %s; went on: whole again after %s",
+		victim.name, seconds(out), seconds(outAbroad), seconds(healed))
+	before, after := tr.p99s(others, begin, slices), tr.p99s(others, thawed, slices)
+	sameSpeed(t, tr.p99s(others, froze, slices), append(before, after...))
+	tr.served(victim)
+	tr.audit()
+}
+
+// p99s returns the time that 99 of 100 calls to some daemons took at most, for
+// slices of the time from begin on.
+func (tr *traffic) p99s(of []*daemon, begin time.Time, n int) []time.Duration {
+	took := make([][]time.Duration, n)
+	for _, c := range tr.took {
+		i := int(c.sent.Sub(begin) / slice)
+		if !c.sent.Before(begin) && i < n &&
+			slices.ContainsFunc(of, func(d *daemon) bool { return d.name == c.by.Name }) {
+			took[i] = append(took[i], c.took)
+		}
+	}
+	out := make([]time.Duration, n)
+	for i, all := range took {
+		if len(all) < 100 {
+			tr.cluster.t.Fatalf("%d calls in a slice of %v are too few to tell how long they take", len(all), slice)
+		}
+		slices.Sort(all)
+		out[i] = all[len(all)*99/100]
+	}
+	return out
+}
+
+// sameSpeed fails the test when the median of a figure is above that of the
+// same figure in quiet times by more than a fifth and the noise, which is how
+// far those differ among themselves.
+func sameSpeed(t *testing.T, got, quiet []time.Duration) {
+	t.Helper()
+	slices.Sort(got)
+	slices.Sort(quiet)
+	was, is := quiet[len(quiet)/2], got[len(got)/2]
+	noise := (quiet[len(quiet)-1] - quiet[0]) / 2
+	allowed := was*12/10 + noise
+	t.Logf("p99 of the others: %v while one is frozen, %v without (ratio %.2f; noise %v)",
+		is, was, float64(is)/float64(was), noise)
+	if is > allowed {
+		t.Errorf("p99 of the others rose to %v, want at most %v", is, allowed)
+	}
+}

@@ -1,0 +1,44 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"testing"
+	"time"
+)
+
+func TestKilledDaemonTakesNothingWithIt(t *testing.T) {
+	c := newCluster(t, loopback{}, 3, "us", "eu", "ap")
+	victim := c.daemon("eu-1")
+	others := c.except(victim)
+	tr := c.traffic(60, aim{day, "early", 3}, aim{day, "late", 12}, aim{window, "spread", 2})
+
+	// What only the victim admits, others must still count when it is gone.
+	victim.spend(t, kept, "used", 400)
+	c.agree(5*time.Second, c.daemons, kept, "used", ampleLimit-400)
+	ends := c.nextWindow(brief)
+	victim.spend(t, brief, "used", 400)
+	c.agree(3*time.Second, c.daemons, brief, "used", ampleLimit-400)
+
+	first := victim.incarnation()
+	gap := victim.die(t)
+	out := c.list(5*time.Second, others, others)
+	c.together(gap, 5*time.Second)
+	c.stay(others, brief, "used", ampleLimit-400, ends.Add(-300*time.Millisecond))
+	c.agree(3*time.Second, others, brief, "used", ampleLimit)
+	c.agree(time.Second, others, kept, "used", ampleLimit-400)
+
+	victim.start(t)
+	back := c.whole(patience)
+	if victim.incarnation() == first {
+		t.Errorf("%s came back as the same incarnation %s", victim.name, first)
+	}
+	c.agree(3*time.Second, c.daemons, kept, "used", ampleLimit-400)
+	fresh := c.together(&Gap{}, patience)
+	time.Sleep(2 * time.Second) // of load, with it
+	tr.stop()
+	t.Logf("killed %s: out of all lists after %s; started: back after %s, heard by all after %s more",
+		victim.name, seconds(out), seconds(back), seconds(fresh))
+	tr.served(victim)
+	tr.audit()
+}

@@ -1,0 +1,131 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/georld/rld/server/admin"
+)
+
+func TestCutOffRegion(t *testing.T) { cutOff(t, bothWays) }
+
+func TestRegionThatIsNotHeard(t *testing.T) { cutOff(t, outgoing) }
+
+// cutOff cuts a region off under load and heals that.
+func cutOff(t *testing.T, d direction) {
+	n := newNamespaces(t, "us", "eu", "ap")
+	c := newCluster(t, n, 2, n.regions...)
+	away := Replica{Region: "eu"}
+	c.daemon("eu-0").spend(t, kept, "used", 100)
+	c.agree(5*time.Second, c.daemons, kept, "used", ampleLimit-100)
+
+	gap := c.apart(away)
+	n.cut(away.Region, d)
+	c.daemon("eu-0").spend(t, kept, "used", 100)
+	c.daemon("us-0").spend(t, kept, "used", 200)
+	tr := c.traffic(100, aim{day, "cut", 4})
+	usedUp := c.usedUp(15*time.Second, day, "cut", 4)
+	time.Sleep(3 * time.Second)
+	c.givenUp(quietEnd) // so that nothing is left to go on with
+	tr.stop()
+	tr.stopped(away, usedUp)
+	for _, d := range c.daemons {
+		if wrong := d.ready(); wrong != "" {
+			t.Errorf("in a cut, which is no reason not to be ready: %s", wrong)
+		}
+	}
+
+	n.heal(away.Region)
+	healed := time.Now()
+	c.agree(30*time.Second, c.daemons, kept, "used", ampleLimit-400)
+	same := time.Since(healed)
+	c.whole(30*time.Second - same)
+	whole := time.Since(healed)
+	c.together(gap, 30*time.Second)
+	after := c.traffic(100, aim{day, "cut", 4}, aim{window, "healed", 2})
+	time.Sleep(6 * time.Second)
+	after.stop()
+	t.Logf("cut %s off (%s), then healed: the same counts everywhere after %s, membership whole after %s",
+		away.Region, d, seconds(same), seconds(whole))
+	tr.served()
+	after.served()
+	after.none(day)
+	tr.audit()
+	after.audit()
+}
+
+// givenUp waits until streams across the cut have been given up by all.
+func (c *cluster) givenUp(atMost time.Duration) {
+	c.t.Helper()
+	c.within(atMost, "the end of streams across the cut", func() string {
+		for _, d := range c.daemons {
+			peers, err := d.netcheck()
+			if err != nil {
+				return fmt.Sprintf("%s: %v", d.name, err)
+			}
+			for _, peer := range c.daemons {
+				across := c.separated(d.replica(), peer.replica())
+				if across && slices.Contains(streaming, peers[peer.incarnation()].State) {
+					return fmt.Sprintf("%s holds its stream to %s", d.name, peer.name)
+				}
+			}
+		}
+		return ""
+	})
+}
+
+// streaming is the states in which there is a stream.
+var streaming = []admin.LinkState{admin.Connected, admin.Silent}
+
+// usedUp waits until no daemon has anything left of some keys, and returns when
+// that was.
+func (c *cluster) usedUp(atMost time.Duration, rule, name string, keys int) time.Time {
+	c.t.Helper()
+	begin := time.Now()
+	for i := range keys {
+		c.agree(atMost-time.Since(begin), c.daemons, rule, fmt.Sprintf("%s-%d", name, i), 0)
+	}
+	return time.Now()
+}
+
+// stopped fails the test unless the cut made each side use up limits on its
+// own, and no more than that: what is admitted rises above the limit, and stops
+// at the bound.
+func (tr *traffic) stopped(away Replica, usedUp time.Time) {
+	t := tr.cluster.t
+	t.Helper()
+	var over, most int
+	for _, w := range tr.ledger.Windows() {
+		total, there, limit := tr.ledger.Admitted(w, Replica{}), tr.ledger.Admitted(w, away), limitOf(w.Rule)
+		over, most = max(over, total-limit), max(most, limit)
+		v := tr.cluster.views(tr.ledger.Latest(w, Replica{}))
+		if allowed := limit + tr.ledger.Unseen(w, away, v); there > allowed {
+			t.Errorf("%s admitted %d of %v alone, want at most %d", away.Region, there, w, allowed)
+		}
+		if regions := len(tr.cluster.regions); total > regions*limit {
+			t.Errorf("%d of %d admitted of %v: more than each of %d regions may", total, limit, w, regions)
+		}
+		// Estimates may say that nothing is left a little before that is so.
+		if late := tr.ledger.Latest(w, Replica{}).Sub(usedUp); late > time.Second {
+			t.Errorf("a hit of %v was admitted %s after all of it was used up on both sides", w, seconds(late))
+		}
+	}
+	if over <= most/2 {
+		t.Errorf("at most %d above the limit of %d: the cut cannot have been one", over, most)
+	}
+	t.Logf("in the cut at most %d above the limit of %d, and no more after that", over, most)
+}
+
+// none fails the test for hits of a rule whose keys were used up before.
+func (tr *traffic) none(rule string) {
+	tr.cluster.t.Helper()
+	for _, w := range tr.ledger.Windows() {
+		if n := tr.ledger.Admitted(w, Replica{}); w.Rule == rule {
+			tr.cluster.t.Errorf("%d hits of %v were admitted after the cut, which had used it up", n, w)
+		}
+	}
+}

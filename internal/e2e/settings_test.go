@@ -1,0 +1,83 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The limits that all tests use, by the name of their rule.
+const (
+	// day keys do not end during a test: any fresh quota is seen.
+	day      = "day"
+	dayLimit = 300
+	// window keys end every five seconds.
+	window      = "window"
+	windowLimit = 200
+	// kept and brief keys are for counting, not for exhausting; brief ones
+	// end every ten seconds.
+	kept       = "kept"
+	brief      = "brief"
+	ampleLimit = 1_000
+)
+
+// limitOf is how many hits of a key the rule admits in a window.
+func limitOf(rule string) int {
+	return map[string]int{day: dayLimit, window: windowLimit, kept: ampleLimit, brief: ampleLimit}[rule]
+}
+
+const domain = "e2e"
+
+var limitsFile = fmt.Sprintf(`domain: %s
+descriptors:
+  - {key: day, rate_limit: {unit: day, requests_per_unit: %d}}
+  - {key: window, rate_limit: {unit: second, unit_multiplier: 5, requests_per_unit: %d}}
+  - {key: kept, rate_limit: {unit: day, requests_per_unit: %d}}
+  - {key: brief, rate_limit: {unit: second, unit_multiplier: 10, requests_per_unit: %d}}
+`, domain, dayLimit, windowLimit, ampleLimit, ampleLimit)
+
+// addresses is where a daemon listens.
+type addresses struct{ grpc, http, admin, peer, swim string }
+
+// settings returns the settings file of daemon d of c.
+func (c *cluster) settings(d *daemon) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "region: %s\nname: %s\ninsecure: true\nmax_keys: 20000\n", d.region, d.name)
+	fmt.Fprintf(&b, "cluster: {secret_file: %s}\nlimits: {path: %s}\n", c.file("secret"), c.file("limits.yaml"))
+	fmt.Fprintf(&b, "grpc: {addr: %q}\nhttp: {addr: %q}\nadmin: {addr: %q}\n", d.at.grpc, d.at.http, d.at.admin)
+	fmt.Fprintf(&b, "peer: {addr: %q}\nswim:\n  addr: %q\n  seeds:\n", d.at.peer, d.at.swim)
+	for _, mate := range c.in(d.region) {
+		fmt.Fprintf(&b, "    - %q\n", mate.at.swim)
+	}
+	b.WriteString("regions:\n")
+	for _, region := range c.regions {
+		fmt.Fprintf(&b, "  %s:\n    peers:\n", region)
+		for _, peer := range c.in(region) {
+			fmt.Fprintf(&b, "      - %q\n", peer.at.peer)
+		}
+	}
+	return b.String()
+}
+
+// writeFiles writes what the daemons read.
+func (c *cluster) writeFiles(t testing.TB) {
+	t.Helper()
+	files := map[string]string{
+		"limits.yaml": limitsFile,
+		"secret":      "the secret of a cluster for tests\n",
+	}
+	for _, d := range c.daemons {
+		files[d.name+".yaml"] = c.settings(d)
+	}
+	for name, text := range files {
+		if err := os.WriteFile(c.file(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (c *cluster) file(name string) string { return filepath.Join(c.dir, name) }

@@ -1,0 +1,221 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	rldv1 "github.com/georld/rld/proto/rld/v1"
+)
+
+// Bounds on calls. A caller that gets no answer asks another daemon of the
+// region, as gateways do.
+const (
+	callTimeout = time.Second
+	maxInFlight = 256     // of each daemon's calls
+	maxNoted    = 100_000 // errors that are kept
+)
+
+// aim is a rule, and how many of its keys are asked for with this name.
+type aim struct {
+	rule, name string
+	keys       int
+}
+
+// traffic is callers that ask every daemon at a steady rate, whatever the
+// answers are.
+type traffic struct {
+	cluster *cluster
+	aims    []aim
+	ended   chan struct{}
+	stop    func() // ends the traffic and waits for the answers that are due
+	calling sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows
+	ledger Ledger
+	calls  int // that were answered
+	again  int // of those, by another daemon than the first
+	took   []timing
+	errors []trouble // at one daemon
+	failed []trouble // at it and at the others of its region
+}
+
+// timing is how long a call took at the daemon that was asked first.
+type timing struct {
+	by   Replica
+	sent time.Time
+	took time.Duration
+}
+
+// trouble is a call without an answer.
+type trouble struct {
+	at   string
+	when time.Time
+	err  error
+}
+
+// String returns the trouble as a failure shows it.
+func (t trouble) String() string {
+	return fmt.Sprintf("%s at %s: %v", t.when.Format("15:04:05.000"), t.at, t.err)
+}
+
+// traffic starts to ask each daemon so many times a second, for all aims in
+// turn.
+func (c *cluster) traffic(perSecond int, aims ...aim) *traffic {
+	tr := &traffic{cluster: c, aims: aims, ended: make(chan struct{})}
+	tr.stop = sync.OnceFunc(func() {
+		close(tr.ended)
+		tr.calling.Wait()
+	})
+	c.t.Cleanup(tr.stop) // of a test that failed before
+	for i, d := range c.daemons {
+		rng := rand.New(rand.NewPCG(1, uint64(i)))
+		tr.calling.Go(func() { tr.ask(d, time.Second/time.Duration(perSecond), rng) })
+	}
+	return tr
+}
+
+// ask sends a call to a daemon at every tick: those before it are not waited
+// for, up to a bound.
+func (tr *traffic) ask(d *daemon, every time.Duration, rng *rand.Rand) {
+	t := time.NewTicker(every)
+	defer t.Stop()
+	slots := make(chan struct{}, maxInFlight)
+	for {
+		select {
+		case <-tr.ended:
+			return
+		case <-t.C:
+		}
+		a := tr.aims[rng.IntN(len(tr.aims))]
+		q := question{rule: a.rule, value: fmt.Sprintf("%s-%d", a.name, rng.IntN(a.keys)), hits: 1}
+		select {
+		case slots <- struct{}{}:
+		default:
+			tr.note(&tr.failed, trouble{d.name, time.Now(), fmt.Errorf("%d calls wait already", maxInFlight)})
+			continue
+		}
+		tr.calling.Go(func() {
+			tr.call(d, q)
+			<-slots
+		})
+	}
+}
+
+// call asks a daemon, and where that gives no answer the others of its region.
+func (tr *traffic) call(home *daemon, q question) {
+	mates := tr.cluster.in(home.region)
+	first := slices.Index(mates, home)
+	var last error
+	for i := range mates {
+		d := mates[(first+i)%len(mates)]
+		who, sent := d.replica(), time.Now()
+		s, err := d.client.check(callTimeout, q)
+		answered := time.Now()
+		if err == nil {
+			tr.take(who, q, s, sent, answered, i == 0)
+			return
+		}
+		tr.note(&tr.errors, trouble{d.name, answered, err})
+		last = err
+	}
+	tr.note(&tr.failed, trouble{"all of " + home.region, time.Now(), last})
+}
+
+// take enters an answer.
+func (tr *traffic) take(who Replica, q question, s *rldv1.Status, sent, answered time.Time, first bool) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	tr.calls++
+	if first {
+		tr.took = append(tr.took, timing{who, sent, answered.Sub(sent)})
+	} else {
+		tr.again++
+	}
+	if s.Code == rldv1.Code_ALLOWED {
+		tr.ledger.Add(windowOf(q, s, sent, answered), Hit{who, sent, answered})
+	}
+}
+
+func (tr *traffic) note(list *[]trouble, t trouble) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	if len(*list) < maxNoted {
+		*list = append(*list, t)
+	}
+}
+
+// served fails the test for calls that got no answer: at any daemon but those
+// named, and at a whole region, ever.
+func (tr *traffic) served(but ...*daemon) {
+	t := tr.cluster.t
+	t.Helper()
+	var wrong []trouble
+	for _, e := range tr.errors {
+		if !slices.ContainsFunc(but, func(d *daemon) bool { return d.name == e.at }) {
+			wrong = append(wrong, e)
+		}
+	}
+	if len(wrong) > 0 {
+		t.Errorf("%d calls got no answer at daemons that nothing was done to; the first: %v", len(wrong), wrong[0])
+	}
+	if len(tr.failed) > 0 {
+		t.Errorf("%d calls got no answer from a whole region; the first: %v", len(tr.failed), tr.failed[0])
+	}
+	t.Logf("%d calls answered, %d of them by another daemon than the first", tr.calls, tr.again)
+}
+
+// maxViewAge is how old views may be that an audit goes by. It would prove
+// little with a bound for views that are hardly ever renewed.
+const maxViewAge = 10 * time.Second
+
+// audit fails the test for windows in which more was admitted than the limit
+// and what daemons could not know of each other.
+func (tr *traffic) audit() {
+	t := tr.cluster.t
+	t.Helper()
+	r := report{}
+	for _, w := range tr.ledger.Windows() {
+		v := tr.cluster.views(tr.ledger.Latest(w, Replica{}))
+		limit := limitOf(w.Rule)
+		r.enter(w, v, tr.ledger.Admitted(w, Replica{}), limit, limit+tr.ledger.Unseen(w, Replica{}, v))
+	}
+	for _, line := range r.above {
+		t.Errorf("admitted too much: %s", line)
+	}
+	if r.oldest > maxViewAge {
+		t.Errorf("views were up to %s old, want at most %v", seconds(r.oldest), maxViewAge)
+	}
+	if r.full == 0 {
+		t.Errorf("no window was used up: the load proves nothing")
+	}
+	t.Logf("%d windows, %d used up; the most above its limit: %s", r.windows, r.full, r.worst)
+}
+
+// report is what an audit found.
+type report struct {
+	windows, full int
+	over          int
+	worst         string // the window that was the most above its limit
+	above         []string
+	oldest        time.Duration
+}
+
+func (r *report) enter(w Window, v *Views, got, limit, allowed int) {
+	line := fmt.Sprintf("%d of %d admitted, %d allowed with views up to %s and %s old, at %v",
+		got, limit, allowed, seconds(v.Near), seconds(v.Far), w)
+	if r.windows++; got >= limit {
+		r.full++
+	}
+	if got > allowed {
+		r.above = append(r.above, line)
+	}
+	if over := got - limit; r.worst == "" || over > r.over {
+		r.over, r.worst = over, line
+	}
+	r.oldest = max(r.oldest, v.Far)
+}
