@@ -57,7 +57,7 @@ e2e-cluster:
 	@echo "e2e: clusters under load: killed, frozen, restarted and, as root, cut off"
 	go test -tags e2e -count=1 -timeout 10m -v ./internal/e2e
 	@echo "e2e: the demo and the simulator play the same trial"
-	go test -tags e2e -count=1 -timeout 5m -v -run TestTheSimulatorSaysWhatTheDemoDoes ./demo
+	go test -tags e2e -count=1 -timeout 5m -v -run Simulator ./demo
 
 race: ## run every test COUNT times under the race detector
 	go test -race -count=$(COUNT) ./...

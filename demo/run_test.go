@@ -47,7 +47,7 @@ func TestRegionsCountTogetherAndAgreeAfterACut(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
-	o, out := small(t, `sleep 1; cut eu-west; sleep 1.5; heal; sleep 2
+	o, out := small(t, `sleep 2; cut eu-west; sleep 1.5; heal; sleep 2
 		limit spread 5000; budget spread 2%; latency us-east eu-west 20ms; surge login 0x; skew ap-south-0 100ms
 		kill us-east-0; sleep 0.2; start us-east-0; sleep 1; status; help; quit`)
 	in, typing := io.Pipe()

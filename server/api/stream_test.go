@@ -273,6 +273,7 @@ func TestDrainEndsIdleAndLateStreams(t *testing.T) {
 			if got, end := p.rest(); len(got) > 0 || status.Code(end) != codes.Unavailable {
 				t.Errorf("answered %v and ended with %v", got, end)
 			}
+			synctest.Wait() // until the end is everywhere
 			if p.ask(t, question(1, "v")) {
 				t.Error("a frame was read after the end")
 			}
