@@ -324,7 +324,7 @@ func (e *Engine) sync(now time.Duration) {
 func (e *Engine) Tick(now time.Duration, wall int64) {
 	if now-e.swept >= expireEvery {
 		e.swept = now
-		e.state.expire(wall-e.cfg.Grace.Milliseconds(), len(e.state.cells)/32+expireAtLeast)
+		e.state.expire(wall-e.cfg.Grace.Milliseconds(), max(len(e.state.cells)/256, expireAtLeast))
 	}
 	e.release(now)
 	e.retryDue(now)
@@ -338,11 +338,11 @@ func (e *Engine) Tick(now time.Duration, wall int64) {
 	}
 }
 
-// Each expireEvery, one in 32 cells is looked at for expiry, and at
-// least expireAtLeast.
+// Each expireEvery, one in 256 cells is looked at for expiry, of few at least
+// expireAtLeast: to find out that a cell still lives costs a cache miss.
 const (
 	expireEvery   = 100 * time.Millisecond
-	expireAtLeast = 256
+	expireAtLeast = 32
 )
 
 // Wake is when Tick has work next.

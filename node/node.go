@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"time"
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
@@ -91,9 +92,10 @@ type Node struct {
 	spilled  spill // the keys that overflow counted
 	logs     logs
 	degraded [degradedKinds]uint64
-	hand     int32       // next entry of live to sweep
-	override rules.Limit // scratch of limitOf
-	zero     quota.Cell  // of a key that was never charged; never written
+	hand     int32         // next entry of live to sweep
+	swept    time.Duration // when it was swept last
+	override rules.Limit   // scratch of limitOf
+	zero     quota.Cell    // of a key that was never charged; never written
 }
 
 // New returns a node without rules or keys. Its slot, the incarnation that

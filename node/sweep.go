@@ -1,12 +1,16 @@
 package node
 
+import "time"
+
 // sweepOnInsert is how many entries a new key looks at for an expired one
-// when the node is full; sweepOnTick how many each Tick looks at. A driver
-// that ticks each 100 ms so passes 40,000 keys of a shard a second, and drops
-// 5,000 of them.
+// when the node is full. Each sweepEvery one entry in 64 is looked at, of few
+// at least sweepAtLeast: to find out that a key still lives costs a cache miss.
+// So a node that is ticked passes all its keys in some seconds, and drops at
+// most 5,000 a second.
 const (
 	sweepOnInsert = 64
-	sweepOnTick   = 4_096
+	sweepEvery    = 100 * time.Millisecond
+	sweepAtLeast  = 64
 	// dropOnTick bounds the entries that a Tick drops, each of which costs a
 	// few lines of memory, and so how long it holds its driver's lock.
 	dropOnTick = 512
@@ -19,7 +23,10 @@ func (n *Node) Tick(at Instant) {
 	if n.replica != nil {
 		n.tickReplica(at, now)
 	}
-	n.sweep(now, sweepOnTick)
+	if at.Mono-n.swept >= sweepEvery {
+		n.swept = at.Mono
+		n.sweep(now, max(n.live.used/64, sweepAtLeast))
+	}
 	for i := range n.overflow.used {
 		if e := n.overflow.at(i); e.rule != free && e.expires() <= now {
 			n.logs.put(e.log)

@@ -15,7 +15,7 @@ const (
 	clusterKeys = 500_000
 	// settleTime is for how long a cluster is left alone before it is
 	// measured: what filled it has been told by then.
-	settleTime = 5 * time.Second
+	settleTime = 15 * time.Second
 )
 
 // measureCluster compares the calls a second that a daemon of a cluster of
