@@ -98,7 +98,7 @@ func (b *bench) loaded(ctx context.Context, p *peers, s *served) (float64, error
 	if err := sleep(ctx, settle); err != nil {
 		return 0, err
 	}
-	load := job{Kind: kindClosed, Target: s.grpc, Flight: flight, Warm: b.paces.warm, Length: b.load}
+	load := job{Kind: kindClosed, Target: s.grpc, Flight: flight, Warm: b.paces.warm, Length: 3 * b.load}
 	r, err := p.askOf(s, load)
 	if err != nil {
 		return 0, err
