@@ -29,9 +29,9 @@ build: ## build bin/rld
 
 test: lint ## all checks, then all tests under the race detector
 	go -C $(TOOLS) test ./...
-	go test -race $$(go list ./... | grep -vE '/(sim|daemon)$$')
+	$(TOOLS)/race $$(go list ./... | grep -vE '/(sim|daemon)$$')
 	@echo "What takes hours of virtual time: in short under the race detector, whole without."
-	go test -race -short ./sim ./daemon
+	$(TOOLS)/race -short ./sim ./daemon
 	go test ./sim ./daemon
 
 e2e: e2e-cluster ## real daemons: clusters that are harmed, then the Envoy RLS cases of RLS_DIR
@@ -60,7 +60,7 @@ e2e-cluster:
 	go test -tags e2e -count=1 -timeout 5m -v -run Simulator ./demo
 
 race: ## run every test COUNT times under the race detector
-	go test -race -count=$(COUNT) ./...
+	$(TOOLS)/race -count=$(COUNT) ./...
 
 sim: build ## simulate random clusters and their failures for SIMTIME
 	bin/rld sim swarm --for $(SIMTIME) --seed "$$(date +%s)"
