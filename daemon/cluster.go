@@ -32,7 +32,7 @@ type cluster struct {
 	host *link.Host
 	lis  net.Listener
 
-	mu   sync.Mutex // guards dir and open; held for no call of others
+	mu   sync.Mutex // guards dir and open, and that ready and leaving change together
 	dir  *directory
 	open bool // the engine is told of its peers
 
@@ -137,12 +137,22 @@ func (c *cluster) begin(ctx context.Context) {
 	}
 	c.update(func(*directory) { c.open = true })
 	// The engine has a bound of its own for this wait.
-	if !until(ctx, forever, c.engine.Synced) {
+	if !until(ctx, forever, c.engine.Synced) || !c.serve() {
 		return
+	}
+	c.log.Info("ready: heard the daemons of the region", "region", c.self.Region, "daemons", len(c.swim.Members()))
+}
+
+// serve makes the daemon take its share, unless it is leaving.
+func (c *cluster) serve() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.leaving.Load() {
+		return false
 	}
 	c.ready.Store(true)
 	c.swim.SetReady(true)
-	c.log.Info("ready: heard the daemons of the region", "region", c.self.Region, "daemons", len(c.swim.Members()))
+	return true
 }
 
 // abreast reports whether the directory has what the membership knows of the
@@ -174,7 +184,7 @@ func (c *cluster) unready() error {
 // hello is what the daemon says of itself to whom it meets.
 func (c *cluster) hello() link.Hello {
 	m := c.self
-	m.Ready = c.ready.Load()
+	m.Ready = c.unready() == nil
 	return link.Hello{Member: m, Shards: c.engine.Shards(), Rules: c.engine.Rules().Hash()}
 }
 
@@ -210,7 +220,7 @@ func (c *cluster) settle(ctx context.Context) {
 		case <-c.news:
 		case <-t.C:
 		}
-		if c.leaving.Load() { // the others forget this daemon one by one
+		if c.leaving.Load() && c.peers != nil { // the others forget this daemon one by one
 			continue
 		}
 		c.mu.Lock()
@@ -285,6 +295,12 @@ func (c *cluster) Frame(from link.Hello, frame []byte) error {
 	if id := msgs[0].From; id != from.Member.ID {
 		return &link.Rubbish{Reason: "foreign_sender", Err: fmt.Errorf("frame of incarnation %v, want its own, %v", id, from.Member.ID)}
 	}
+	for i := range msgs {
+		if n := len(msgs[i].Cells); n > gossip.DefaultFrameCells {
+			// A shard is held while it takes a message in.
+			return &link.Rubbish{Reason: "size", Err: fmt.Errorf("%d cells in a message, want at most %d", n, gossip.DefaultFrameCells)}
+		}
+	}
 	at := c.engine.Now()
 	for i := range msgs {
 		if err := c.engine.Step(at, &msgs[i]); err != nil {
@@ -340,19 +356,23 @@ const leaveWait = 2 * time.Second
 
 // retire makes the daemon take no share any more, and says so.
 func (c *cluster) retire() {
+	c.mu.Lock()
 	c.ready.Store(false)
 	c.leaving.Store(true)
 	c.swim.SetReady(false)
+	c.mu.Unlock()
 	c.engine.Leave()
+	c.update(func(*directory) { c.open = true }) // whom else could it tell what it counted?
 }
 
-// leave hands over what was counted and goes. Others that do not take it in
-// time, because they are leaving too or are cut off, do not keep it.
+// leave hands over what was counted, to the own region and to the others, and
+// goes. Who does not take it in time, being cut off or leaving too, does not
+// keep it.
 func (c *cluster) leave() {
-	all := c.engine.heads(c.engine.Now(), c.self.Region)
+	all := c.engine.heads(c.engine.Now())
 	flushed := func() bool { return c.engine.flushed(c.engine.Now(), all) }
 	if !until(context.Background(), leaveWait, flushed) {
-		c.log.Warn("the region has not acknowledged the last counts: it may admit as much again", "waited", leaveWait)
+		c.log.Warn("not all peers have acknowledged the last counts: they may admit as much again", "waited", leaveWait)
 	}
 	if err := c.swim.Leave(leaveWait); err != nil {
 		c.log.Info("nobody took note of the departure: the others will find out", "error", err)

@@ -192,7 +192,7 @@ func (r *resident) quit(each time.Duration) {
 			return false
 		}
 	})
-	for _, line := range r.lines("has not acknowledged") {
+	for _, line := range r.lines("acknowledged the last counts") {
 		w.t.Errorf("%s: %s", r.name, line)
 	}
 	r.cluster = nil

@@ -34,6 +34,7 @@ type remote struct {
 const (
 	maxRegions    = 64
 	maxIntroduced = 64
+	maxRemote     = 1_000 // daemons of another region
 )
 
 func newDirectory(self gossip.Member, contacts map[string][]string) *directory {
@@ -56,13 +57,34 @@ func (d *directory) region(name string) *remote {
 	return r
 }
 
-// meet notes who answered at an address.
+// meet notes who answered at an address: it is of that region, whatever was
+// said of it before, and need not be remembered for having called.
 func (d *directory) meet(addr string, h link.Hello) {
 	d.lose(addr)
 	d.met[addr] = h
-	if r := d.region(h.Member.Region); r != nil {
+	d.forget(addr, h.Member.Region)
+	r := d.region(h.Member.Region)
+	if r == nil {
+		return
+	}
+	r.introduced = slices.DeleteFunc(r.introduced, func(a string) bool { return a == addr })
+	if r.lists[h.Member.ID] == nil { // or else it answers elsewhere too
 		r.lists[h.Member.ID] = []gossip.Member{h.Member}
 		r.settle()
+	}
+}
+
+// forget takes an address out of all other regions than the one that it is of.
+func (d *directory) forget(addr, region string) {
+	for name, r := range d.regions {
+		if name == region {
+			continue
+		}
+		r.introduced = slices.DeleteFunc(r.introduced, func(a string) bool { return a == addr })
+		r.last = slices.DeleteFunc(r.last, func(m gossip.Member) bool { return m.Addr == addr })
+		if len(r.lists) == 0 && len(r.introduced) == 0 && len(r.last) == 0 {
+			delete(d.regions, name)
+		}
 	}
 }
 
@@ -73,6 +95,11 @@ func (d *directory) lose(addr string) {
 		return
 	}
 	delete(d.met, addr)
+	for _, other := range d.met {
+		if other.Member.ID == h.Member.ID {
+			return // it still answers at another
+		}
+	}
 	if r := d.region(h.Member.Region); r != nil {
 		delete(r.lists, h.Member.ID)
 		r.settle()
@@ -103,10 +130,14 @@ func (d *directory) hear(from link.Hello, members []gossip.Member) {
 // introduce notes the address of a daemon of another region that called us
 // and that nobody told us of. It reports whether that is news.
 func (d *directory) introduce(m gossip.Member) bool {
-	r := d.region(m.Region)
-	if r == nil || m.Addr == "" || slices.Contains(r.introduced, m.Addr) {
+	if _, answered := d.met[m.Addr]; m.Addr == "" || answered {
 		return false
 	}
+	r := d.region(m.Region)
+	if r == nil || slices.Contains(r.introduced, m.Addr) {
+		return false
+	}
+	d.forget(m.Addr, m.Region)
 	if len(r.introduced) == maxIntroduced {
 		r.introduced = r.introduced[1:]
 	}
@@ -134,6 +165,20 @@ func (r *remote) settle() {
 		}
 	}
 	r.last = slices.SortedFunc(maps.Values(byID), byIdentity)
+	if len(r.last) > maxRemote { // those who answer themselves come first
+		slices.SortStableFunc(r.last, func(a, b gossip.Member) int {
+			return cmp.Compare(btoi(r.lists[a.ID] == nil), btoi(r.lists[b.ID] == nil))
+		})
+		r.last = r.last[:maxRemote]
+		slices.SortFunc(r.last, byIdentity)
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func byIdentity(a, b gossip.Member) int { return cmp.Compare(a.ID, b.ID) }
@@ -157,12 +202,18 @@ func (d *directory) targets() []link.Target {
 			byAddr[addr] = link.Target{Addr: addr, Region: region, WAN: region != d.self.Region}
 		}
 	}
-	for name, r := range d.regions {
+	for _, name := range slices.Sorted(maps.Keys(d.regions)) { // the same each time
+		r := d.regions[name]
 		for _, addr := range r.introduced {
 			add(addr, name)
 		}
 		for _, m := range r.last {
 			add(m.Addr, name)
+		}
+	}
+	for addr, h := range d.met { // who answered has said where it is
+		if _, wanted := byAddr[addr]; wanted {
+			add(addr, h.Member.Region)
 		}
 	}
 	for name, addrs := range d.contacts {

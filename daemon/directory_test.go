@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -109,5 +110,53 @@ func TestDirectoryTakesOverThatADaemonBecameReady(t *testing.T) {
 	d.hear(says(2, "eu-1"), []gossip.Member{now})
 	if got := d.members()[1]; !got.Ready {
 		t.Errorf("%v is not ready, though it says so", got)
+	}
+}
+
+// Who answers decides of which region an address is, and a caller that has
+// answered is remembered by what it and its colleagues say alone.
+func TestDirectoryForgetsWhatWasWrong(t *testing.T) {
+	d := newDirectory(member(1, "us-1"), nil)
+	typo := member(2, "eu-1")
+	typo.Region = "eu-wset"
+	d.introduce(typo)
+	d.meet("eu-1", link.Hello{Member: typo})
+	d.lose("eu-1")
+	d.introduce(member(3, "eu-1"))
+	d.meet("eu-1", says(3, "eu-1"))
+	if len(d.regions) != 1 || names(d) != "eu-1#3 us-1#1" {
+		t.Errorf("regions %v, members %s", d.regions, names(d))
+	}
+	for range 100 {
+		if got := d.targets(); len(got) != 1 || got[0].Region != "eu" {
+			t.Fatalf("targets %+v", got)
+		}
+	}
+
+	for i := range uint64(40) {
+		pod := member(100+i, fmt.Sprint("eu-pod", i))
+		d.introduce(pod)
+		d.meet(pod.Addr, link.Hello{Member: pod})
+		d.lose(pod.Addr)
+	}
+	if got := addrs(d); got != "eu-1" {
+		t.Errorf("targets %s after 40 that came and went", got)
+	}
+}
+
+// A daemon that is reached by two addresses is heard as long as it answers at
+// one.
+func TestDirectoryOfADaemonAtTwoAddresses(t *testing.T) {
+	d := newDirectory(member(1, "us-1"), map[string][]string{"eu": {"balancer"}})
+	d.meet("balancer", says(2, "eu-1"))
+	d.hear(says(2, "eu-1"), []gossip.Member{member(2, "eu-1"), member(3, "eu-2")})
+	d.meet("eu-1", says(2, "eu-1"))
+	if got := names(d); got != "eu-1#2 eu-2#3 us-1#1" {
+		t.Errorf("members %s when it answers at another address", got)
+	}
+	d.lose("balancer")
+	d.hear(says(2, "eu-1"), []gossip.Member{member(2, "eu-1")})
+	if got := names(d); got != "eu-1#2 us-1#1" {
+		t.Errorf("members %s, without eu-2 said over the other stream", got)
 	}
 }

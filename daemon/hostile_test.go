@@ -151,6 +151,20 @@ var hostilities = []hostility{
 		counts: framesRefused("format"),
 	},
 	{
+		name: "a message of 5,000 cells",
+		attack: func(w *world, victim *resident) {
+			m := w.accepted("us", victim)
+			cells := make([]gossip.Cell, 5_000)
+			for i := range cells {
+				cells[i] = w.residents[1].cellOf("x")
+				cells[i].Slot, cells[i].Label = m.hello.Member.ID, cells[i].Label+int64(i)
+			}
+			m.send(victim, m.frame(victim, cells...))
+		},
+		says:   []string{"peer dropped for rubbish", "us/mallory", "5000 cells in a message, want at most 4096"},
+		counts: framesRefused("size"),
+	},
+	{
 		name: "labels from the year 3000",
 		attack: func(w *world, victim *resident) {
 			m := w.accepted("us", victim)

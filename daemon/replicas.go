@@ -76,9 +76,10 @@ func (e *Engine) Synced() bool {
 
 // Leave makes all shards take no share any more, and look at what to send.
 func (e *Engine) Leave() {
+	at := e.Now()
 	for i, s := range e.shards {
 		s.lock()
-		s.node.Leave()
+		s.node.Leave(at)
 		s.mu.Unlock()
 		e.hurry(1 << i)
 	}
@@ -147,26 +148,24 @@ func older(a, b time.Duration) time.Duration {
 // later does not count.
 type heads []map[crdt.Slot]uint64
 
-// heads returns what there is to tell the peers of a region now.
-func (e *Engine) heads(at node.Instant, region string) heads {
+// heads returns what there is to tell the peers now.
+func (e *Engine) heads(at node.Instant) heads {
 	all := make(heads, len(e.shards))
 	for i := range e.shards {
 		all[i] = map[crdt.Slot]uint64{}
 		for _, l := range e.linksOf(at, i) {
-			if l.Peer.Region == region {
-				all[i][l.Peer.ID] = l.Head
-			}
+			all[i][l.Peer.ID] = l.Head
 		}
 	}
 	return all
 }
 
-// flushed reports whether the peers that are still there and not silent have
-// acknowledged as much.
+// flushed reports whether the peers that are still there and were heard not
+// long ago have acknowledged as much.
 func (e *Engine) flushed(at node.Instant, h heads) bool {
 	for i := range e.shards {
 		for _, l := range e.linksOf(at, i) {
-			if !l.Silent && l.Acked < h[i][l.Peer.ID] {
+			if !l.Silent && l.Age >= 0 && l.Acked < h[i][l.Peer.ID] {
 				return false
 			}
 		}

@@ -156,7 +156,7 @@ func TestLeavingIsFlushed(t *testing.T) {
 		ask(t, a, "x")
 		a.Leave()
 		time.Sleep(150 * time.Millisecond)
-		all := a.heads(a.Now(), "eu")
+		all := a.heads(a.Now())
 		if a.flushed(a.Now(), all) {
 			t.Error("flushed while nothing gets through")
 		}

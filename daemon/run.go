@@ -212,7 +212,7 @@ func (d *daemon) serve(ctx context.Context, e *edges, reload <-chan struct{}) er
 	failed := e.start()
 
 	d.state.Store(serving)
-	if d.ready() == nil {
+	if d.cluster == nil {
 		e.grpc.SetServing(true)
 	} else {
 		background.Go(func() { d.serveWhenReady(behind, e) })
@@ -242,11 +242,15 @@ func (d *daemon) serve(ctx context.Context, e *edges, reload <-chan struct{}) er
 	return err
 }
 
-// serveWhenReady says that the daemon serves as soon as it does.
+// serveWhenReady says whether the daemon serves: it may lose its name after it
+// was ready.
 func (d *daemon) serveWhenReady(ctx context.Context, e *edges) {
-	ready := func() bool { return d.ready() == nil }
-	if until(ctx, forever, ready) {
-		e.grpc.SetServing(true)
+	for up := d.ready() == nil; ; up = !up {
+		e.grpc.SetServing(up)
+		changed := func() bool { return d.state.Load() != serving || (d.ready() == nil) != up }
+		if !until(ctx, forever, changed) || d.state.Load() != serving {
+			return
+		}
 	}
 }
 
@@ -288,10 +292,11 @@ func (d *daemon) stop(e *edges) error {
 
 // cutOff ends everything at once, as if the process had been killed.
 func (d *daemon) cutOff(e *edges) error {
+	err := e.close()
 	if d.cluster != nil {
 		d.cluster.close()
 	}
-	return e.close()
+	return err
 }
 
 // tick lets expired keys go and says what is degraded, until ctx ends.

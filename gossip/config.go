@@ -39,6 +39,9 @@ type Config struct {
 	// DigestEvery is the time between two comparisons of long-lived cells,
 	// default DefaultDigestEvery.
 	DigestEvery time.Duration
+	// HashSeed is a secret of this process, so that no peer can tell cells
+	// that are slow to find.
+	HashSeed uint64
 }
 
 // The defaults of Config.

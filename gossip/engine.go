@@ -37,6 +37,7 @@ type Engine struct {
 	regrouped time.Duration
 	swept     time.Duration
 	retry     []retry
+	retrying  map[CellID]struct{} // those of retry
 	checks    []check
 	changes   []Change
 	restored  []Change
@@ -86,9 +87,9 @@ func New(cfg Config, self Peer, shard, shards int) *Engine {
 	cfg = cfg.WithDefaults()
 	e := &Engine{
 		cfg: cfg, self: self, region: RegionSlot(self.Region), lost: LostSlot(self.Region),
-		shard: shard, shards: shards, state: newState(cfg.MaxCells), started: -1,
+		shard: shard, shards: shards, state: newState(cfg.MaxCells, cfg.HashSeed), started: -1,
 	}
-	e.teams = []team{{region: self.Region, slot: e.region}}
+	e.share()
 	return e
 }
 
@@ -97,9 +98,14 @@ func New(cfg Config, self Peer, shard, shards int) *Engine {
 func (e *Engine) Synced() bool { return e.synced }
 
 // Leave makes the engine take no share of the region's work any more, and say
-// so. It goes on telling what it counts.
-func (e *Engine) Leave() {
-	e.leaving = true
+// so. It goes on telling what it counts, from now on without waiting. When
+// nobody else takes the work over it goes on with that too.
+func (e *Engine) Leave(now time.Duration) {
+	e.leaving, e.cfg.Quiet = true, 0
+	e.release(now)
+	for _, l := range e.links {
+		l.due = min(l.due, now)
+	}
 	e.share()
 }
 
@@ -240,6 +246,9 @@ func (e *Engine) share() {
 			e.teams[l.team].add(l.peer.ID, l.peer.Name)
 			e.busy++
 		}
+	}
+	if e.leaving && len(e.teams[0].ids) == 0 {
+		e.teams[0].add(e.self.ID, e.self.Name)
 	}
 }
 

@@ -6,7 +6,7 @@ import "github.com/georld/rld/crdt"
 // linear probing. A map of the standard library would hold the names a second
 // time, and cells are many. The zero value is an empty index.
 //
-// Keys are keyed hashes, so nobody without the secret can make names collide.
+// Hashes are seeded, so that nobody can make names collide.
 type index struct {
 	slots []indexSlot // length is a power of two, at least a quarter is empty
 	count int
@@ -78,10 +78,11 @@ func (x *index) remove(hash uint32, number int32) {
 	x.count--
 }
 
-// hashKey spreads a key, whose bits are a hash already.
-func hashKey(k crdt.Key) uint32 { return uint32(k.Lo) }
+// hashKey spreads a key. Its bits are a hash already, but of a secret that all
+// daemons share, and peers choose what they tell.
+func (s *state) hashKey(k crdt.Key) uint32 { return uint32(mix(k.Lo ^ mix(k.Hi^s.seed))) }
 
 // hash spreads a cell's name.
-func (a *CellID) hash() uint32 {
-	return uint32(mix(a.Key.Lo ^ mix(uint64(a.Label)^uint64(a.Slot)+uint64(a.Kind))))
+func (s *state) hash(a *CellID) uint32 {
+	return uint32(mix(a.Key.Lo ^ mix(a.Key.Hi^s.seed^uint64(a.Label)^uint64(a.Slot)+uint64(a.Kind))))
 }

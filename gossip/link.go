@@ -58,6 +58,9 @@ type link struct {
 	repair  []told[uint16]
 
 	digestAt time.Duration // when our digests were sent last
+	// repairedAt is when buckets were sent again that the peer lacked, 0 for
+	// never.
+	repairedAt time.Duration
 }
 
 // told is an item that is listed in every message until the peer has echoed

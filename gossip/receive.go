@@ -115,14 +115,12 @@ func (e *Engine) acknowledged(now time.Duration, l *link, m *Message) {
 		e.rewind(now, l)
 		l.resendAt = now + e.patience(l)
 	}
-	for _, r := range m.Refused {
+	for _, r := range m.Refused[:min(len(m.Refused), maxRefused)] { // nobody lists more
 		if e.again(now, r.CellID) {
 			e.event(now, RefusalHeard, l.peer.ID, r.Reason, 1)
 		}
 	}
-	for _, b := range m.Repair {
-		e.repair(now, l, b)
-	}
+	e.repair(now, l, m.Repair)
 }
 
 // complete takes in that the peer had nothing more to say: no news is news.

@@ -167,3 +167,54 @@ func TestRulesDiverge(t *testing.T) {
 		t.Errorf("diverged %d times, agreed %d times", d, a)
 	}
 }
+
+// A daemon decides before it is told of anybody.
+func TestCountsBeforePeersAreKnown(t *testing.T) {
+	e := New(Config{}, Peer{ID: 1, Name: "a1", Region: "a"}, 0, 1)
+	for range 3 {
+		e.Add(time.Second, testKey(1), epoch, minute, 1, 10)
+	}
+	if got := e.Total(testKey(1), epoch); got != 3 {
+		t.Errorf("%d counted, want 3", got)
+	}
+}
+
+// A peer may ask for more than there is to repair, and again and again: all of
+// it is done once.
+func TestRepairIsBounded(t *testing.T) {
+	r := newRig(Config{}, "a", "a")
+	a1, a2 := r.of("a1"), r.of("a2")
+	for i := range 100 {
+		a1.Add(r.mono(a1), testKey(i), epoch, hour, 1, ample)
+	}
+	r.run(time.Second)
+	was := a1.state.version
+	r.sending = func(m *member, msg *Message) {
+		if m == a2 {
+			for i := range 10_000 {
+				msg.Repair = append(msg.Repair, uint16(i))
+			}
+		}
+	}
+	r.run(5 * time.Second)
+	if n := a1.state.version - was; n != 100 || a1.count(BucketRepaired) != 1 {
+		t.Errorf("%d cells were sent again in %d repairs, want 100 in one", n, a1.count(BucketRepaired))
+	}
+}
+
+// Names that a peer makes up do not collide here.
+func TestToldKeysAreSpread(t *testing.T) {
+	s := newState(1<<20, 42)
+	ofKeys, ofCells := map[uint32]bool{}, map[uint32]bool{}
+	for i := range 10_000 {
+		k := crdt.Key{Hi: uint64(i), Lo: 7}
+		ofKeys[s.hashKey(k)] = true
+		ofCells[s.hash(&CellID{Key: k})] = true
+	}
+	if len(ofKeys) < 9_990 || len(ofCells) < 9_990 {
+		t.Errorf("%d and %d hashes of 10,000 names", len(ofKeys), len(ofCells))
+	}
+	if other := newState(1, 43); other.hashKey(crdt.Key{}) == s.hashKey(crdt.Key{}) {
+		t.Error("the seed makes no difference")
+	}
+}

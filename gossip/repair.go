@@ -32,15 +32,17 @@ func (e *Engine) refuse(now time.Duration, l *link, id CellID, r Reason) bool {
 // again sees to it that a refused cell is sent once more. It returns false when
 // it knew: a refusal is listed in each message until that is echoed.
 func (e *Engine) again(now time.Duration, id CellID) bool {
-	for i := range e.retry {
-		if e.retry[i].id == id {
-			return false
-		}
+	if _, known := e.retrying[id]; known {
+		return false
 	}
 	if len(e.retry) >= maxRetries {
 		e.resend(now, id)
 		return true
 	}
+	if e.retrying == nil {
+		e.retrying = map[CellID]struct{}{}
+	}
+	e.retrying[id] = struct{}{}
 	e.retry = append(e.retry, retry{id, now + retryAfter})
 	return true
 }
@@ -48,6 +50,7 @@ func (e *Engine) again(now time.Duration, id CellID) bool {
 func (e *Engine) retryDue(now time.Duration) {
 	n := 0
 	for n < len(e.retry) && e.retry[n].at <= now {
+		delete(e.retrying, e.retry[n].id)
 		e.resend(now, e.retry[n].id)
 		n++
 	}
@@ -73,12 +76,24 @@ func (e *Engine) resend(now time.Duration, id CellID) {
 	}
 }
 
-// repair sends our long-lived cells of a bucket again.
-func (e *Engine) repair(now time.Duration, l *link, bucket uint16) {
+// repair sends our long-lived cells of some buckets again. All cells have to
+// be looked at for that, so once is enough until digests are compared again:
+// the list is in each message until it is echoed.
+func (e *Engine) repair(now time.Duration, l *link, list []uint16) {
+	if len(list) == 0 || l.repairedAt != 0 && now-l.repairedAt < e.cfg.DigestEvery/2 {
+		return
+	}
+	l.repairedAt = now
+	var wanted [buckets]bool
+	for _, b := range list {
+		if int(b) < buckets {
+			wanted[b] = true
+		}
+	}
 	n := uint64(0)
 	for i := range e.state.cells {
 		c := &e.state.cells[i]
-		if c.used && c.Slot == e.self.ID && c.digested() && bucketOf(c.Key) == bucket {
+		if c.used && c.Slot == e.self.ID && c.digested() && wanted[bucketOf(c.Key)] {
 			e.state.touch(int32(i), now)
 			n++
 		}

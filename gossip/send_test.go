@@ -249,3 +249,24 @@ func TestAggregators(t *testing.T) {
 		}
 	}
 }
+
+// Who leaves hands over what waits, and what it still counts; and the only
+// daemon of a region to the other regions, since nobody else can.
+func TestLeavingTellsAll(t *testing.T) {
+	for _, regions := range [][]string{{"a", "a"}, {"a", "b"}, {"a", "a", "b"}} {
+		r := newRig(Config{Quiet: time.Minute}, regions...)
+		r.run(5 * time.Second)
+		a1, last := r.of("a1"), r.members[len(r.members)-1]
+		a1.Add(r.mono(a1), testKey(1), epoch, hour, 10, ample)
+		r.run(time.Second)
+		if got := last.Total(testKey(1), epoch); got != 0 {
+			t.Fatalf("%v: %d hits told, though they wait", regions, got)
+		}
+		a1.Leave(r.mono(a1))
+		a1.Add(r.mono(a1), testKey(1), epoch, hour, 5, ample)
+		r.run(3 * time.Second)
+		if got := last.Total(testKey(1), epoch); got != 15 {
+			t.Errorf("%v: %d hits of 15 were told", regions, got)
+		}
+	}
+}

@@ -48,8 +48,9 @@ type keyEntry struct {
 // state holds the cells. It never forgets one before its time; when it is
 // full, new ones are refused. It is not safe for concurrent use.
 type state struct {
-	byID  index // of cells
-	byKey index // of keys
+	seed  uint64 // of the hashes
+	byID  index  // of cells
+	byKey index  // of keys
 
 	cells    []cell
 	freeCell []int32
@@ -70,21 +71,21 @@ type state struct {
 // every daemon of a region.
 const maxCellsOfKey = 16_384
 
-func newState(max int) state {
+func newState(max int, seed uint64) state {
 	return state{
-		max: max, head: none, tail: none, waitHead: none, waitTail: none,
+		max: max, seed: seed, head: none, tail: none, waitHead: none, waitTail: none,
 		digests: map[crdt.Slot]*[buckets]crdt.Digest{},
 	}
 }
 
 // find returns a cell's index, none when there is none.
 func (s *state) find(id CellID) int32 {
-	return s.byID.find(id.hash(), func(i int32) bool { return s.cells[i].CellID == id })
+	return s.byID.find(s.hash(&id), func(i int32) bool { return s.cells[i].CellID == id })
 }
 
 // keyOf returns a key's index, none when it has no cells.
 func (s *state) keyOf(k crdt.Key) int32 {
-	return s.byKey.find(hashKey(k), func(i int32) bool { return s.keys[i].key == k })
+	return s.byKey.find(s.hashKey(k), func(i int32) bool { return s.keys[i].key == k })
 }
 
 // add makes an empty cell. It returns none when there is no room.
@@ -96,7 +97,7 @@ func (s *state) add(id CellID, span Span) int32 {
 	if k == none {
 		k = take(&s.keys, &s.freeKey)
 		s.keys[k] = keyEntry{key: id.Key, first: none}
-		s.byKey.add(hashKey(id.Key), k)
+		s.byKey.add(s.hashKey(id.Key), k)
 	}
 	i := take(&s.cells, &s.freeCell)
 	e := &s.keys[k]
@@ -109,7 +110,7 @@ func (s *state) add(id CellID, span Span) int32 {
 	}
 	e.first = i
 	e.cells++
-	s.byID.add(id.hash(), i)
+	s.byID.add(s.hash(&id), i)
 	return i
 }
 
@@ -142,10 +143,10 @@ func (s *state) drop(i int32) {
 		s.cells[c.fwd].back = c.back
 	}
 	if e.cells--; e.cells == 0 {
-		s.byKey.remove(hashKey(e.key), c.key)
+		s.byKey.remove(s.hashKey(e.key), c.key)
 		s.freeKey = append(s.freeKey, c.key)
 	}
-	s.byID.remove(c.hash(), i)
+	s.byID.remove(s.hash(&c.CellID), i)
 	*c = cell{}
 	s.freeCell = append(s.freeCell, i)
 }

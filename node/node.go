@@ -114,7 +114,8 @@ func New(cfg Config, rng *rand.Rand) (*Node, error) {
 	}
 	n.tallies = make([]quota.Tally, 1)
 	if cfg.Region != "" {
-		n.replica = newReplica(cfg, n.slot)
+		n.cfg.Gossip.HashSeed = rng.Uint64()
+		n.replica = newReplica(n.cfg, n.slot)
 		n.clock.HoldJumps(true)
 	}
 	return n, nil

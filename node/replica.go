@@ -246,9 +246,9 @@ func (n *Node) Urgent() bool { return n.replica != nil && n.replica.engine.Urgen
 
 // Leave makes the node take no share of its region's work any more: it is about
 // to stop. It goes on telling what it counts.
-func (n *Node) Leave() {
+func (n *Node) Leave(at Instant) {
 	if n.replica != nil {
-		n.replica.engine.Leave()
+		n.replica.engine.Leave(at.Mono)
 	}
 }
 

@@ -153,6 +153,7 @@ func (t *target) lost(out *outbox, err error) {
 	t.host.counts.outgoing.Add(-1)
 	t.mu.Lock()
 	t.out, t.state, t.since = nil, StateWaiting, time.Now()
+	t.err, t.errAt = err, t.since
 	t.mu.Unlock()
 	if n := uint64(out.rest()); n > 0 {
 		t.counts.dropped.Add(n)

@@ -37,7 +37,7 @@ func (s *Swim) create() error {
 	if s.ring != nil {
 		encrypted = s.refused
 	}
-	g := newGuard(inner, encrypted)
+	g := newGuard(inner, encrypted, &s.roster.mute)
 	err := s.createOn(g, bind)
 	if err != nil {
 		s.journal.closed.Store(true)

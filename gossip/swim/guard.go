@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -37,6 +38,7 @@ type guard struct {
 	streams chan net.Conn
 	closing chan struct{} // closed when the shutdown begins
 	stop    chan struct{} // closed when the inner transport is shut down
+	mute    *atomic.Bool  // while true nobody hears of us or is heard
 	pumped  sync.WaitGroup
 
 	mu      sync.Mutex
@@ -46,9 +48,11 @@ type guard struct {
 }
 
 // newGuard takes over inner; Shutdown shuts it down too. With refused, which
-// counts what is kept out, everything must be encrypted.
-func newGuard(inner Transport, refused *refusals) *guard {
+// counts what is kept out, everything must be encrypted. While mute is true
+// only streams that this side opens go through.
+func newGuard(inner Transport, refused *refusals, mute *atomic.Bool) *guard {
 	g := &guard{
+		mute:      mute,
 		Transport: inner,
 		refused:   refused,
 		packets:   make(chan *memberlist.Packet),
@@ -74,6 +78,9 @@ func (g *guard) pumpPackets() {
 	for {
 		select {
 		case p := <-g.Transport.PacketCh():
+			if g.mute.Load() {
+				continue
+			}
 			if g.refused != nil && len(p.Buf) > 0 && p.Buf[0] == paddedCipher {
 				g.refused.stranger(p.From.String())
 				continue
@@ -93,6 +100,10 @@ func (g *guard) pumpStreams() {
 	for {
 		select {
 		case c := <-g.Transport.StreamCh():
+			if g.mute.Load() {
+				c.Close()
+				continue
+			}
 			conn, err := g.hold(c, true)
 			if err != nil {
 				continue
@@ -167,6 +178,9 @@ func (g *guard) WriteTo(b []byte, addr string) (time.Time, error) {
 func (g *guard) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
 	if g.isClosed() {
 		return time.Time{}, errClosed
+	}
+	if g.mute.Load() {
+		return time.Now(), nil
 	}
 	return g.Transport.WriteToAddress(b, a)
 }

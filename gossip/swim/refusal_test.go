@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -159,6 +160,32 @@ func TestNameTakenDuringCut(t *testing.T) {
 	}
 }
 
+// Two that took one name on the two sides of a cut, each with company: the one
+// with the greater slot gives way, and everybody else lists the other.
+func TestNameTakenOnBothSides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		for _, here := range []int{1, 2} {
+			for _, there := range []int{3, 4} {
+				r.net.Cut(host(here), host(there))
+			}
+		}
+		stays := r.start(r.config("d", 1, hosts(4)...))
+		b := r.start(r.config("b", 2, hosts(4)...))
+		goes := r.start(r.config("d", 3, hosts(4)...))
+		c := r.start(r.config("c", 4, hosts(4)...))
+		r.within(20*time.Second, "two regions of two", func() bool { return agree(2, stays, b) && agree(2, goes, c) })
+		time.Sleep(time.Minute)
+		r.net.Heal()
+		r.within(time.Minute, "one gives way", func() bool { return goes.Stats().HeldBy == host(1) })
+		r.within(time.Minute, "the others agree", func() bool { return agree(3, stays, b, c) })
+		time.Sleep(time.Minute)
+		if goes.Joined() || stays.Stats().HeldBy != "" || !agree(3, stays, b, c) {
+			t.Errorf("goes %+v, stays %+v, %v", goes.Stats(), stays.Stats(), b.Members())
+		}
+	})
+}
+
 func TestNameTakenByLoners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -190,7 +217,7 @@ func (r *rig) rude(i int, name string, meta []byte) *memberlist.Memberlist {
 	}
 	c := memberlist.DefaultLANConfig()
 	c.Name, c.SecretKey, c.Delegate = name, keyA, rude{meta}
-	c.Transport = newGuard(tr, nil)
+	c.Transport = newGuard(tr, nil, new(atomic.Bool))
 	c.Logger = (&journal{log: slog.New(slog.DiscardHandler), refused: &refusals{log: slog.New(slog.DiscardHandler)}}).logger()
 	list, err := memberlist.Create(c)
 	if err != nil {

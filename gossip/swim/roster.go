@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/memberlist"
@@ -25,6 +26,9 @@ type roster struct {
 	refused      *refusals
 	changed      chan struct{} // one signal is enough for any number of changes
 	probes       probes
+	// mute keeps a daemon that lost its name from answering to it: the others
+	// then forget it, and take the one that holds the name.
+	mute atomic.Bool
 
 	mu    sync.Mutex
 	self  meta
@@ -124,6 +128,9 @@ func (r *roster) take() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.claim.held, r.claim.holder = r.claim.heard == "", r.claim.heard
+	if r.claim.held {
+		r.mute.Store(false)
+	}
 	return r.claim.held
 }
 
@@ -256,8 +263,9 @@ func (r *roster) NotifyConflict(existing, other *memberlist.Node) {
 
 // NotifyMerge is shown the list of a daemon that is asked, or asks, to join.
 // Here a daemon learns that another lives under its name. The newcomer gives
-// way: one that does not hold the name yet, or that holds it alone, having
-// been cut off; of two such loners the one with the greater slot.
+// way, which does not hold the name yet. Two that both hold it took it while
+// they could not see each other: then one that is alone gives way to one that
+// has company, and else the one with the greater slot.
 func (r *roster) NotifyMerge(peers []*memberlist.Node) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -271,14 +279,25 @@ func (r *roster) NotifyMerge(peers []*memberlist.Node) error {
 		}
 		if !r.claim.held {
 			r.claim.heard = addressOf(n)
-		} else if len(r.alive) == 0 && (company(peers, r.region, r.name) || m.id < r.self.id) {
+		} else if r.yields(peers, m) {
 			r.claim = claim{holder: addressOf(n)}
+			r.mute.Store(true)
 		}
 	}
 	if !r.claim.held {
 		return errAsking
 	}
 	return nil
+}
+
+// yields reports whether this daemon gives its name up to another that holds
+// it as well. Both come to the same conclusion.
+func (r *roster) yields(peers []*memberlist.Node, other meta) bool {
+	alone, otherAlone := len(r.alive) == 0, !company(peers, r.region, r.name)
+	if alone != otherAlone {
+		return alone
+	}
+	return other.id < r.self.id
 }
 
 // company reports whether somebody of the region other than name lives among
