@@ -16,6 +16,7 @@ const (
 	refusedRetry = 2 * time.Second        // while another holds the name
 	patience     = 500 * time.Millisecond // with slower seeds, once one has said who holds the name
 	sayWait      = time.Millisecond       // memberlist sends what it was told by itself
+	sayTries     = 100                    // contradictions are rare
 )
 
 // errAsking keeps lists apart while a daemon does not hold its name.
@@ -175,21 +176,48 @@ func (s *Swim) say() {
 	}
 }
 
+// again is after how long what is new of this daemon is said once more. Where
+// several words are under way, memberlist's queue may drop one before anybody
+// was told: two of one length can end up under one number. Lists are exchanged
+// only each Config.Rejoin.
+var again = [...]time.Duration{300 * time.Millisecond, time.Second}
+
 // announce hands memberlist what is new of this daemon: one at a time, or an
 // older word could come after a newer one.
 func (s *Swim) announce() {
-	for {
+	timer := time.NewTimer(0)
+	timer.Stop()
+	defer timer.Stop()
+	for left := again[:0]; ; {
 		var done chan struct{}
 		select {
 		case <-s.ctx.Done():
 			return
 		case <-s.said:
+			left = again[:]
 		case done = <-s.sayNow:
+			left = again[:]
+		case <-timer.C:
 		}
-		// The error would be that nobody was told yet.
-		_ = s.list.UpdateNode(sayWait)
+		s.update()
 		if done != nil {
 			close(done)
+		}
+		if len(left) > 0 {
+			timer.Reset(left[0])
+			left = left[1:]
+		}
+	}
+}
+
+// update has memberlist tell what is true of this daemon now. A contradiction
+// that it makes at the same moment may carry the older word and win: then the
+// newer one is said again.
+func (s *Swim) update() {
+	for range sayTries {
+		// The error would be that nobody was told yet.
+		if _ = s.list.UpdateNode(sayWait); s.roster.isTold() || s.ctx.Err() != nil {
+			return
 		}
 	}
 }

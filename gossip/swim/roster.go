@@ -1,6 +1,7 @@
 package swim
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"net"
@@ -32,6 +33,7 @@ type roster struct {
 
 	mu    sync.Mutex
 	self  meta
+	told  []byte            // of self, as memberlist tells it
 	at    string            // membership address; "" until memberlist has said it
 	alive map[string]living // the others, by name
 	claim claim
@@ -157,6 +159,14 @@ func (r *roster) NodeMeta(int) []byte {
 	return m.append(nil)
 }
 
+// isTold reports whether memberlist tells others what is true of this daemon.
+func (r *roster) isTold() bool {
+	want := r.NodeMeta(0)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return bytes.Equal(r.told, want)
+}
+
 // NotifyMsg, GetBroadcasts, LocalState and MergeRemoteState are memberlist's
 // ways to carry more than membership. They carry nothing here.
 func (*roster) NotifyMsg([]byte) {}
@@ -177,8 +187,14 @@ func (r *roster) NotifyJoin(n *memberlist.Node) { r.put(n) }
 func (r *roster) NotifyUpdate(n *memberlist.Node) { r.put(n) }
 
 func (r *roster) put(n *memberlist.Node) {
+	if n.Name == r.name {
+		r.mu.Lock()
+		r.told = slices.Clone(n.Meta)
+		r.mu.Unlock()
+		return
+	}
 	m, err := decodeMeta(n.Meta) // a copy: nothing of n is kept
-	if err != nil || n.Name == r.name {
+	if err != nil {
 		return
 	}
 	r.mu.Lock()
