@@ -14,6 +14,8 @@ RLS_DIR ?= ../shared/rls
 
 # The tools live in a module of their own and never touch our requirements.
 TOOLS := internal/tools
+# What explores much: in short under the race detector.
+LONG := ./sim ./daemon ./quota/epoch ./quota/donate
 STATICCHECK := go tool -modfile=$(TOOLS)/go.mod staticcheck
 
 .PHONY: help run build test e2e race sim fuzz bench lint generate clean
@@ -29,10 +31,10 @@ build: ## build bin/rld
 
 test: lint ## all checks, then all tests under the race detector
 	go -C $(TOOLS) test ./...
-	$(TOOLS)/race $$(go list ./... | grep -vE '/(sim|daemon)$$')
-	@echo "What takes hours of virtual time: in short under the race detector, whole without."
-	$(TOOLS)/race -short ./sim ./daemon
-	go test ./sim ./daemon
+	$(TOOLS)/race $$(go list ./... | grep -vE '/(sim|daemon|quota/epoch|quota/donate)$$')
+	@echo "What explores much or takes hours of virtual time: in short under the race detector, whole without."
+	$(TOOLS)/race -short $(LONG)
+	go test $(LONG)
 
 e2e: e2e-cluster ## real daemons: clusters that are harmed, then the Envoy RLS cases of RLS_DIR
 	@if [[ ! -f "$(RLS_DIR)/cases.json" ]]; then \

@@ -176,7 +176,7 @@ func (s *newest) hear(_ int64, from bucketReplica, _ uint64) {
 	s.tat = max(s.tat, from.(*newest).tat)
 }
 
-// TestReplicasOfABucketKeepTheRate plays the table of theory.md 3.2: replicas
+// TestReplicasOfABucketKeepTheRate plays replicas
 // of one bucket that is offered k times its rate, each told of the others'
 // hits after a delay, every sync (0: at once). What they admit together beyond
 // a full bucket, as a multiple of the rate.

@@ -1,0 +1,342 @@
+package epoch
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// found is a violation: what was done, and what the label came to.
+type found struct {
+	path       []string
+	x          int64
+	sum, bound uint64
+}
+
+func (f *found) String() string {
+	return fmt.Sprintf("label %d: %d of %d after:\n\t%s", f.x, f.sum, f.bound,
+		strings.Join(f.path, "\n\t"))
+}
+
+// state is what can be explored: a world or a union.
+type state[S any] interface {
+	actions() []string
+	do(act string)
+	clone() S
+	key() [16]byte
+	worst() (x int64, sum, bound uint64)
+}
+
+// explore visits every state that can be reached, up to limit states, and
+// returns how many, whether those are all, and the worst violation.
+func explore[S state[S]](w S, limit int) (states int, all bool, bad *found) {
+	type step struct {
+		w     S
+		acts  []string
+		taken int
+	}
+	seen := map[[16]byte]struct{}{}
+	stack := []step{{w: w, acts: w.actions()}}
+	seen[w.key()] = struct{}{}
+	for len(stack) > 0 {
+		top := &stack[len(stack)-1]
+		if top.taken == len(top.acts) {
+			stack = stack[:len(stack)-1]
+			continue
+		}
+		act := top.acts[top.taken]
+		top.taken++
+		w := top.w
+		if top.taken < len(top.acts) {
+			w = w.clone() // the last action may have the state
+		}
+		w.do(act)
+		k := w.key()
+		if _, ok := seen[k]; ok {
+			continue
+		}
+		seen[k] = struct{}{}
+		if x, sum, bound := w.worst(); sum > bound &&
+			(bad == nil || sum*bad.bound > bad.sum*bound) {
+			bad = &found{x: x, sum: sum, bound: bound}
+			for _, st := range stack {
+				bad.path = append(bad.path, st.acts[st.taken-1])
+			}
+		}
+		if len(seen) >= limit {
+			return len(seen), false, bad
+		}
+		stack = append(stack, step{w: w, acts: w.actions()})
+	}
+	return len(seen), true, bad
+}
+
+// wander takes random actions until none is left or steps are done, and
+// returns how many it took, whether somebody used more than the genesis alone
+// allows, and the worst violation.
+func wander(s *setup, seed uint64, steps int) (taken int, raised bool, bad *found) {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	w := newWorld(s)
+	// Some runs hardly tick, some hardly anything else.
+	tick := rng.IntN(8)
+	var path []string
+	for taken < steps {
+		acts := w.actions()
+		if len(acts) == 0 {
+			break
+		}
+		act := acts[rng.IntN(len(acts))]
+		for range tick {
+			if strings.HasPrefix(act, "tick") {
+				act = acts[rng.IntN(len(acts))]
+			}
+		}
+		w.do(act)
+		taken++
+		path = append(path, act)
+		if x, sum, bound := w.worst(); sum > bound &&
+			(bad == nil || sum*bad.bound > bad.sum*bound) {
+			bad = &found{append([]string(nil), path...), x, sum, bound}
+		}
+	}
+	for _, id := range w.star {
+		raised = raised || id != ID{}
+	}
+	return taken, raised, bad
+}
+
+func genesis(horizon int64, pairs ...uint64) Epoch {
+	e, err := Genesis(horizon, amounts(pairs...))
+	if err != nil {
+		panic(err)
+	}
+	return e
+}
+
+// scopes are the small worlds that are explored to the end.
+func scopes() []*setup {
+	pair := genesis(0, 1, 2, 2, 2)
+	three := genesis(0, 1, 2, 2, 2, 3, 2)
+	leased := genesis(1, 1, 0, 2, 0, 3, 4)
+	return []*setup{
+		{name: "two move", genesis: pair, clock: 2, proposals: []Epoch{
+			{ID: at(1), Members: amounts(1, 4, 2, 0)}, {ID: at(2), Members: amounts(1, 0, 2, 4)},
+		}},
+		{name: "two chain", genesis: pair, clock: 2, prune: true, proposals: []Epoch{
+			{ID: at(1), Members: amounts(1, 4, 2, 0)},
+			{ID: at(2), Pred: at(1), Members: amounts(1, 0, 2, 4)},
+		}},
+		{name: "two restart", large: true, genesis: pair, clock: 2, crashes: 1, proposals: []Epoch{
+			{ID: at(1), Members: amounts(1, 4, 2, 0)},
+			{ID: at(2), Pred: at(1), Members: amounts(1, 0, 2, 4)},
+		}},
+		{name: "two lapse", genesis: pair, clock: 2, lapses: 2, proposals: []Epoch{
+			{ID: at(1), Members: amounts(1, 4, 2, 0)},
+		}},
+		{name: "two lapse chain", large: true, genesis: pair, clock: 1, lapses: 1, crashes: 1, proposals: []Epoch{
+			{ID: at(1), Members: amounts(1, 4, 2, 0)},
+			{ID: at(2), Pred: at(1), Members: amounts(1, 0, 2, 4)},
+		}},
+		{name: "carry", genesis: pair, clock: 3, carry: 1, proposals: []Epoch{
+			{ID: at(1), Members: amounts(1, 4, 2, 0)},
+		}},
+		{name: "limit", genesis: pair, clock: 2, proposals: []Epoch{
+			{ID: at(1), Members: amounts(1, 4, 2, 4)}, {ID: at(2), Members: amounts(1, 1, 2, 1)},
+		}},
+		{name: "join and leave", genesis: genesis(0, 1, 4), joiners: []uint64{2}, clock: 2,
+			proposals: []Epoch{
+				{ID: at(1), Members: amounts(1, 2, 2, 2)},
+				{ID: at(2), Pred: at(1), Members: amounts(2, 4)},
+			}},
+		{name: "siblings", genesis: genesis(0, 1, 4), joiners: []uint64{2}, clock: 2,
+			proposals: []Epoch{
+				{ID: at(1), Members: amounts(1, 1, 2, 3)}, {ID: at(2), Members: amounts(1, 4)},
+			}},
+		{name: "retire", genesis: pair, clock: 2, kills: 1, proposals: []Epoch{
+			{ID: at(1), Members: amounts(1, 4), Retired: []Retirement{{2, 2}}},
+		}},
+		{name: "three move", genesis: three, clock: 1, ride: true, proposals: []Epoch{
+			{ID: at(1), Members: amounts(1, 6, 2, 0, 3, 0)},
+		}},
+		{name: "three siblings", large: true, genesis: genesis(0, 1, 4, 2, 0), joiners: []uint64{3}, clock: 1,
+			ride: true, takers: []uint64{1, 3}, proposals: []Epoch{
+				{ID: at(1), Members: amounts(2, 0, 3, 4)}, {ID: at(2), Members: amounts(1, 4)},
+			}},
+		{name: "three horizon", large: true, genesis: leased, clock: 2, ride: true,
+			takers: []uint64{1}, holders: []uint64{3},
+			proposals: []Epoch{{ID: at(1), Horizon: 1, Members: amounts(1, 4, 2, 0)}}},
+		{name: "three horizon restart", large: true, genesis: leased, clock: 1, ride: true, crashes: 1,
+			takers: []uint64{1}, holders: []uint64{3},
+			proposals: []Epoch{{ID: at(1), Horizon: 1, Members: amounts(1, 4, 2, 0)}}},
+		{name: "three join and leave", large: true, genesis: genesis(1, 1, 0, 2, 4), joiners: []uint64{3}, clock: 1,
+			ride: true, takers: []uint64{1}, holders: []uint64{2}, proposals: []Epoch{
+				{ID: at(1), Horizon: 1, Members: amounts(1, 0, 2, 4, 3, 0)},
+				{ID: at(2), Horizon: 1, Pred: at(1), Members: amounts(1, 4, 3, 0)},
+			}},
+	}
+}
+
+// TestExplore visits every state of the small worlds. Those of more than
+// 60,000 states are cut short, except with EPOCH_LONG=1: that takes two minutes. So for TestExploreUnion.
+func TestExplore(t *testing.T) {
+	limit := 60_000
+	switch {
+	case os.Getenv("EPOCH_LONG") != "":
+		limit = 20_000_000
+	case testing.Short():
+		limit = 1000
+	}
+	total := 0
+	for _, s := range scopes() {
+		t.Run(s.name, func(t *testing.T) {
+			limit := limit
+			if s.large {
+				limit /= 20
+			}
+			states, all, bad := explore(newWorld(s), limit)
+			total += states
+			t.Logf("%d states, all %v", states, all)
+			if bad != nil {
+				t.Errorf("%v", bad)
+			}
+			if !all && !s.large && limit >= 60_000 {
+				t.Errorf("cut short after %d states: want all", states)
+			}
+		})
+	}
+	t.Logf("%d states", total)
+}
+
+// randomSetup draws a world of up to six participants and four proposals:
+// chains and siblings, joiners and leavers, with and without horizons,
+// restarts, losses of memory, deaths, pruning and late grants.
+func randomSetup(seed uint64) *setup {
+	rng := rand.New(rand.NewPCG(seed, 3))
+	n := 2 + rng.IntN(5)
+	start := 1 + rng.IntN(n)
+	horizon := int64(rng.IntN(3))
+	const total = 12
+	members := func(ids []int) []Member {
+		var ms []Member
+		left := uint64(total)
+		for i, id := range ids {
+			amount := rng.Uint64N(left + 1)
+			if i == len(ids)-1 {
+				amount = left
+			}
+			left -= amount
+			ms = append(ms, Member{uint64(id), amount})
+		}
+		return ms
+	}
+	some := func(atLeast int) []int {
+		ids := rng.Perm(n)[:atLeast+rng.IntN(n-atLeast+1)]
+		for i := range ids {
+			ids[i]++
+		}
+		return ids
+	}
+	s := &setup{
+		clock: int64(2 + rng.IntN(4)), carry: int64(rng.IntN(2)),
+		crashes: rng.IntN(3), prune: rng.IntN(2) == 0, ride: rng.IntN(2) == 0,
+		late: rng.IntN(2) == 0,
+	}
+	if rng.IntN(3) == 0 {
+		s.lapses = 1 + rng.IntN(2)
+	}
+	ids := make([]int, start)
+	for i := range ids {
+		ids[i] = i + 1
+	}
+	s.genesis = Epoch{Horizon: horizon, Members: members(ids)}
+	for id := start + 1; id <= n; id++ {
+		s.joiners = append(s.joiners, uint64(id))
+	}
+	for p := range 2 + rng.IntN(3) {
+		e := Epoch{ID: at(int64(p + 1)), Horizon: horizon}
+		if p > 0 && rng.IntN(3) > 0 {
+			e.Pred = at(int64(1 + rng.IntN(p)))
+		}
+		if rng.IntN(8) == 0 {
+			e.Horizon = int64(rng.IntN(3)) // a change of the setting
+		}
+		ids := some(1)
+		e.Members = members(ids)
+		sortMembers(e.Members)
+		if rng.IntN(6) == 0 {
+			if k := uint64(1 + rng.IntN(n)); !e.Has(k) {
+				e.Retired, s.kills = []Retirement{{k, 1 + rng.Int64N(s.clock)}}, 1
+			}
+		}
+		s.proposals = append(s.proposals, e)
+	}
+	return s
+}
+
+func sortMembers(ms []Member) {
+	slices.SortFunc(ms, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
+}
+
+func TestWander(t *testing.T) {
+	runs := uint64(200)
+	if testing.Short() {
+		runs = 30
+	}
+	if r, err := strconv.ParseUint(os.Getenv("EPOCH_RUNS"), 10, 64); err == nil {
+		runs = r
+	}
+	first, _ := strconv.ParseUint(os.Getenv("EPOCH_SEED"), 10, 64)
+	steps, raised := 0, 0
+	for seed := first; seed < first+runs; seed++ {
+		s := randomSetup(seed)
+		n, high, bad := wander(s, seed, 300)
+		steps += n
+		if high {
+			raised++
+		}
+		if bad != nil {
+			t.Fatalf("EPOCH_SEED=%d EPOCH_RUNS=1 go test -run '^TestWander$': genesis %+v, proposals %+v: %v",
+				seed, s.genesis, s.proposals, bad)
+		}
+	}
+	t.Logf("%d runs, %d steps; in %d runs somebody used a later epoch", runs, steps, raised)
+	if runs >= 50 && raised*5 < int(runs) {
+		t.Errorf("a later epoch was used in %d of %d runs: the worlds are too slow", raised, runs)
+	}
+}
+
+// TestWanderFinds breaks rules in the random worlds, so that clean runs mean
+// something there too.
+func TestWanderFinds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("seconds of random runs")
+	}
+	tests := []struct {
+		name  string
+		plant plant
+	}{
+		{"latest epoch known", plantLatest},
+		{"raise without carry", plantRaiseNow},
+		{"from the current label", plantCurrent},
+		{"amnesia", plantAmnesia},
+		{"restart without a fence", plantNoFence},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for seed := range uint64(2000) {
+				s := randomSetup(seed)
+				s.plant = tt.plant
+				if _, _, bad := wander(s, seed, 300); bad != nil {
+					t.Logf("random world %d: %d of %d", seed, bad.sum, bad.bound)
+					return
+				}
+			}
+			t.Error("not found in 2000 random worlds")
+		})
+	}
+}

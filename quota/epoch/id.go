@@ -1,0 +1,52 @@
+package epoch
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/georld/rld/hlc"
+)
+
+// ID names an epoch: the stamp of its proposal, then the proposer, so that all
+// epochs of a table are totally ordered and two proposers never make the same.
+// The zero ID is the genesis.
+type ID struct {
+	Stamp    hlc.Timestamp
+	Proposer uint64
+}
+
+// Compare returns -1 when id is before other, 1 when it is after, 0 when equal.
+func (id ID) Compare(other ID) int {
+	if c := id.Stamp.Compare(other.Stamp); c != 0 {
+		return c
+	}
+	switch {
+	case id.Proposer < other.Proposer:
+		return -1
+	case id.Proposer > other.Proposer:
+		return 1
+	}
+	return 0
+}
+
+// Before reports whether id is below other.
+func (id ID) Before(other ID) bool { return id.Compare(other) < 0 }
+
+// next returns the least ID above id; the greatest ID stays.
+func (id ID) next() ID {
+	if id.Proposer < math.MaxUint64 {
+		return ID{id.Stamp, id.Proposer + 1}
+	}
+	if id.Stamp == hlc.MaxTimestamp {
+		return id
+	}
+	return ID{id.Stamp + 1, 0}
+}
+
+// String returns "genesis", or the stamp and the proposer.
+func (id ID) String() string {
+	if id == (ID{}) {
+		return "genesis"
+	}
+	return fmt.Sprintf("%s/%d", id.Stamp, id.Proposer)
+}

@@ -1,0 +1,119 @@
+package epoch
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+func (w *world) clone() *world {
+	c := *w
+	c.tables = make([]*Table, len(w.tables))
+	for i, t := range w.tables {
+		c.tables[i] = t.clone()
+	}
+	c.now, c.stored, c.dead = slices.Clone(w.now), slices.Clone(w.stored), slices.Clone(w.dead)
+	c.acks, c.grants, c.star = slices.Clone(w.acks), slices.Clone(w.grants), slices.Clone(w.star)
+	c.cur, c.past = slices.Clone(w.cur), slices.Clone(w.past)
+	for i := range c.cur {
+		c.cur[i], c.past[i] = slices.Clone(c.cur[i]), slices.Clone(c.past[i])
+	}
+	return &c
+}
+
+func (t *Table) clone() *Table {
+	c := *t
+	c.entries = slices.Clone(t.entries)
+	for i := range c.entries {
+		c.entries[i].acks = slices.Clone(c.entries[i].acks)
+		c.entries[i].held = slices.Clone(c.entries[i].held)
+	}
+	c.reaches, c.grants = slices.Clone(t.reaches), slices.Clone(t.grants)
+	c.lives, c.heard = slices.Clone(t.lives), slices.Clone(t.heard)
+	return &c
+}
+
+// key identifies the state; what was sent counts as a set.
+func (w *world) key() [16]byte {
+	b := make([]byte, 0, 512)
+	for i, t := range w.tables {
+		b = t.appendKey(b)
+		b = binary.AppendVarint(b, w.now[i])
+		b = append(b, fmt.Sprint(w.dead[i])...)
+		r := w.stored[i]
+		b = binary.AppendVarint(b, r.Bounds.Label)
+		b = append(b, byte(len(r.Mine)), byte(len(r.Acks)), byte(len(r.Lives)), byte(len(r.Epochs)))
+		for x := range w.cur[i] {
+			b = append(b, byte(w.cur[i][x]), byte(w.past[i][x]))
+		}
+	}
+	sent := make([]string, len(w.acks))
+	for i, a := range w.acks {
+		sent[i] = string(appendAck(nil, a))
+	}
+	slices.Sort(sent)
+	b = append(b, strings.Join(sent, "|")...)
+	late := make([]string, len(w.grants))
+	for i, g := range w.grants {
+		late[i] = fmt.Sprint(g)
+	}
+	slices.Sort(late)
+	b = append(b, strings.Join(late, "|")...)
+	for _, id := range w.star {
+		b = appendID(b, id)
+	}
+	b = append(b, byte(w.crashes), byte(w.lapses))
+	h := sha256.Sum256(b)
+	return [16]byte(h[:16])
+}
+
+func (t *Table) appendKey(b []byte) []byte {
+	b = append(b, byte(t.owner), byte(t.life), byte(len(t.entries)))
+	for i := range t.entries {
+		e := &t.entries[i]
+		b = appendID(b, e.ID)
+		b = binary.AppendVarint(b, e.from)
+		b = append(b, fmt.Sprint(e.mine, e.kept)...)
+		for _, a := range e.acks {
+			b = appendAck(b, a)
+		}
+	}
+	b = appendID(appendID(b, t.top), t.pruned)
+	for _, v := range [...]int64{t.used, t.fence, t.floor, t.durable.Label, t.durable.Reach} {
+		b = binary.AppendVarint(b, v)
+	}
+	for _, r := range t.reaches {
+		b = binary.AppendVarint(append(b, 'r', byte(r.ID)), r.Until)
+	}
+	for _, g := range t.grants {
+		b = binary.AppendVarint(appendID(append(b, 'g', byte(g.By)), g.Under), g.Until)
+	}
+	for _, l := range t.lives {
+		b = append(b, 'l', byte(l.ID), byte(l.Life))
+	}
+	for _, h := range t.heard {
+		b = append(b, 'h', byte(h))
+	}
+	if t.waiting {
+		b = append(b, 'w')
+	}
+	return b
+}
+
+func appendID(b []byte, id ID) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(id.Stamp)), id.Proposer)
+}
+
+func appendAck(b []byte, a Ack) []byte {
+	b = appendID(append(b, 'a', byte(a.By), byte(a.Life)), a.ID)
+	b = binary.AppendVarint(binary.AppendVarint(b, a.From), a.Floor)
+	for _, id := range a.Before {
+		b = appendID(b, id)
+	}
+	for _, r := range a.Reaches {
+		b = binary.AppendVarint(append(b, byte(r.ID)), r.Until)
+	}
+	return b
+}

@@ -1,0 +1,360 @@
+package epoch
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func mustNew(t testing.TB, owner uint64, g Epoch) *Table {
+	t.Helper()
+	tb, err := New(owner, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tb.Stored(tb.Extend(1_000_000))
+	return tb
+}
+
+// exchange gives every table all that the others know.
+func exchange(t testing.TB, tables ...*Table) {
+	t.Helper()
+	for range 2 {
+		for _, from := range tables {
+			r, ok := from.Report()
+			for _, to := range tables {
+				if ok && to != from {
+					if err := to.TakeReport(r); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+	}
+}
+
+func acknowledge(t testing.TB, tb *Table, id ID, now int64) Ack {
+	t.Helper()
+	a, r, err := tb.Acknowledge(id, now, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tb.Stored(r)
+	return a
+}
+
+func wantShare(t testing.TB, tb *Table, x, carry int64, want uint64, wantWhy Why) {
+	t.Helper()
+	if got, why := tb.Share(x, carry); got != want || why != wantWhy {
+		t.Errorf("share of %d in label %d, carry %d: %d (%v), want %d (%v)",
+			tb.Owner(), x, carry, got, why, want, wantWhy)
+	}
+}
+
+// TestMove is the life of one epoch: it lowers at once, raises when all have
+// acknowledged, one carry later where history reaches back, and the older
+// epoch is pruned when no label needs it.
+func TestMove(t *testing.T) {
+	g := genesis(0, 1, 50, 2, 50)
+	a, b := mustNew(t, 1, g), mustNew(t, 2, g)
+	e := Epoch{ID: at(9), Members: amounts(1, 80, 2, 20)}
+	if err := a.Learn(e); err != nil {
+		t.Fatal(err)
+	}
+	wantShare(t, a, 1000, 0, 50, WhyEpoch)
+	exchange(t, a, b)
+	wantShare(t, b, 1000, 0, 20, WhyEpoch)
+	acknowledge(t, a, e.ID, 1500)
+	acknowledge(t, b, e.ID, 1700)
+	exchange(t, a, b)
+	wantShare(t, a, 1700, 0, 50, WhyEpoch)
+	wantShare(t, a, 1701, 0, 80, WhyEpoch)
+	wantShare(t, a, 2000, 1000, 50, WhyEpoch)
+	wantShare(t, a, 3000, 1000, 80, WhyEpoch)
+	if s, from, ok := a.Settled(); !ok || s.ID != e.ID || from != 1701 {
+		t.Errorf("settled %v from %d", s.ID, from)
+	}
+	if n := a.Prune(1700); n != 0 {
+		t.Errorf("pruned %d before the last label that needs it, want 0", n)
+	}
+	if n := a.Prune(1701); n != 1 {
+		t.Errorf("pruned %d, want 1", n)
+	}
+	wantShare(t, a, 1700, 0, 0, WhyUnsettled)
+	wantShare(t, a, 1701, 0, 80, WhyEpoch)
+	if err := a.Learn(Epoch{ID: at(3), Members: amounts(1, 100)}); !errors.Is(err, ErrStale) {
+		t.Errorf("a replayed stale epoch: %v, want ErrStale", err)
+	}
+	if !a.Knows(g.ID) || a.Knows(at(10)) {
+		t.Error("Knows: want the pruned, not the unheard-of")
+	}
+}
+
+// TestReasons walks through why a share is 0.
+func TestReasons(t *testing.T) {
+	g := genesis(30_000, 1, 10, 2, 10, 3, 10)
+	fresh, err := New(1, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantShare(t, fresh, 1000, 0, 0, WhyAhead)
+	a, b := mustNew(t, 1, g), mustNew(t, 2, g)
+	wantShare(t, a, 1000, 0, 0, WhyAlone)
+	grant, ok := b.Grant(1, 900)
+	if !ok || grant.Until != 30_900 {
+		t.Fatalf("grant %+v, %v: want one until 30900", grant, ok)
+	}
+	if err := a.TakeGrant(grant); err != nil {
+		t.Fatal(err)
+	}
+	wantShare(t, a, 30_900, 0, 10, WhyEpoch)
+	wantShare(t, a, 30_901, 0, 0, WhyAlone)
+	wantShare(t, mustNew(t, 4, g), 1000, 0, 0, WhyLeftOut)
+	f, err := NewForgetful(1, 1, 5000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantShare(t, f, 9000, 0, 0, WhyWaiting)
+	r, err := Restore(1, a.Record())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantShare(t, r, 1_000_000, 0, 0, WhyFenced)
+	for w := WhyEpoch; w <= WhyUnlearned; w++ {
+		if s := w.String(); s == "" || s == Why(200).String() {
+			t.Errorf("reason %d says %q", w, s)
+		}
+	}
+}
+
+// TestReclaim is a death with a horizon: the share of the dead comes back with
+// the first label after all it was ever granted, and not one earlier.
+func TestReclaim(t *testing.T) {
+	g := genesis(30_000, 1, 10, 2, 10, 3, 10)
+	a, b := mustNew(t, 1, g), mustNew(t, 2, g)
+	a.Grant(3, 10_000)
+	b.Grant(3, 12_000)
+	e := Epoch{ID: at(20_000), Horizon: 30_000, Members: amounts(1, 15, 2, 15)}
+	if err := a.Learn(e); err != nil {
+		t.Fatal(err)
+	}
+	exchange(t, a, b)
+	acknowledge(t, a, e.ID, 20_000)
+	acknowledge(t, b, e.ID, 20_100)
+	exchange(t, a, b)
+	if _, from, _ := a.Settled(); from != 42_001 {
+		t.Errorf("settled from %d, want 42001: after the grants of both", from)
+	}
+	if late, ok := a.Grant(3, 30_000); !ok || late.Under != e.ID.next() {
+		t.Errorf("grant after the acknowledgement: %+v, %v: want one above %v only", late, ok, e.ID)
+	}
+}
+
+// TestRetire shows what an operator's word does where there is no horizon.
+func TestRetire(t *testing.T) {
+	g := genesis(0, 1, 10, 2, 10, 3, 10)
+	a, b := mustNew(t, 1, g), mustNew(t, 2, g)
+	plain := Epoch{ID: at(1), Members: amounts(1, 15, 2, 15)}
+	word := plain
+	word.ID, word.Retired = at(2), []Retirement{{3, 700}}
+	for _, e := range []Epoch{plain, word} {
+		if err := a.Learn(e); err != nil {
+			t.Fatal(err)
+		}
+		exchange(t, a, b)
+		acknowledge(t, a, e.ID, 500)
+		acknowledge(t, b, e.ID, 500)
+		exchange(t, a, b)
+	}
+	if s, from, _ := a.Settled(); s.ID != word.ID || from != 700 {
+		t.Errorf("settled %v from %d, want that with the operator's word from 700", s.ID, from)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	g := genesis(0, 1, 10, 2, 10)
+	tb := mustNew(t, 1, g)
+	many := make([]Member, MaxMembers+1)
+	for i := range many {
+		many[i].ID = uint64(i)
+	}
+	held := []Held{{1, at(2)}, {1, at(1)}}
+	tests := []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"no members", Epoch{ID: at(1)}.Validate(), "0 members: want 1 to 256"},
+		{"too many", Epoch{ID: at(1), Members: many}.Validate(), "257 members"},
+		{"unsorted", Epoch{ID: at(1), Members: amounts(2, 1, 1, 1)}.Validate(), "ascending"},
+		{"twice", Epoch{ID: at(1), Members: amounts(2, 1, 2, 1)}.Validate(), "each once"},
+		{"overflow", Epoch{ID: at(1), Members: amounts(1, math.MaxUint64, 2, 1)}.Validate(), "2^64"},
+		{"cycle", Epoch{ID: at(1), Pred: at(1), Members: amounts(1, 1)}.Validate(), "want one below"},
+		{"horizon", Epoch{ID: at(1), Horizon: -1, Members: amounts(1, 1)}.Validate(), "horizon -1 ms"},
+		{"retired member", Epoch{ID: at(1), Members: amounts(1, 1),
+			Retired: []Retirement{{1, 0}}}.Validate(), "retired and a member"},
+		{"genesis retires", Epoch{Members: amounts(1, 1), Retired: []Retirement{{2, 0}}}.Validate(),
+			"genesis"},
+		{"ack of genesis", Ack{By: 2}.Validate(), "want a later epoch"},
+		{"ack before itself", Ack{ID: at(1), By: 2, Before: []ID{at(1)}}.Validate(), "and below"},
+		{"ack held", Ack{ID: at(1), By: 2, Held: held}.Validate(), "out of order"},
+		{"unknown ack", tb.TakeAck(Ack{ID: at(5), By: 2}), "not known here"},
+		{"grant for another", tb.TakeGrant(Grant{By: 2, To: 3}), "want one of another for 1"},
+		{"grant of a stranger", tb.TakeGrant(Grant{By: 9, To: 1}), "not known here"},
+	}
+	for _, tt := range tests {
+		if tt.err == nil || !strings.Contains(tt.err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.name, tt.err, tt.want)
+		}
+	}
+	if _, err := New(1, Epoch{ID: at(1), Members: amounts(1, 1)}); err == nil {
+		t.Error("a later epoch as the genesis: no error")
+	}
+	if _, err := NewForgetful(1, 0, 0); err == nil {
+		t.Error("life 0 after a loss: no error")
+	}
+	if _, _, err := tb.Acknowledge(at(5), 0, nil); !errors.Is(err, ErrUnknown) {
+		t.Errorf("acknowledge what is not known: %v", err)
+	}
+	if err := tb.Learn(Epoch{ID: at(1), Members: amounts(1, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := tb.Learn(Epoch{ID: at(1), Members: amounts(1, 2)}); err == nil {
+		t.Error("another content under a known ID: no error")
+	}
+}
+
+// TestBounds floods a table: it keeps its limits, and the operator's word
+// still gets through when a dead participant has stopped all else.
+func TestBounds(t *testing.T) {
+	g := genesis(30_000, 1, 10, 2, 10, 3, 10)
+	tb := mustNew(t, 1, g)
+	for i := range int64(3 * MaxEpochs) {
+		_ = tb.Learn(Epoch{ID: at(i + 1), Members: amounts(1, 20, 2, 0, 3, 10)})
+		if ids := tb.Pending(); len(ids) > 0 && i < 2*MaxEpochs {
+			_, r, err := tb.Acknowledge(ids[0], i, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tb.Stored(r)
+		}
+	}
+	if n := len(tb.entries); n > MaxEpochs {
+		t.Errorf("%d epochs, want at most %d", n, MaxEpochs)
+	}
+	if n := len(tb.Acknowledged()) - 1; n != MaxPending/2 {
+		t.Errorf("%d acknowledged and unsettled, want %d", n, MaxPending/2)
+	}
+	word := Epoch{ID: at(1000), Members: amounts(1, 20, 2, 10), Retired: []Retirement{{3, 0}}}
+	if err := tb.Learn(word); err != nil {
+		t.Fatal(err)
+	}
+	acknowledge(t, tb, word.ID, 5)
+	for i := range uint64(2 * MaxReaches) {
+		tb.remember(100+i, int64(i))
+	}
+	if len(tb.reaches) > MaxReaches || tb.floor < MaxReaches-2 {
+		t.Errorf("%d reaches, floor %d: want at most %d, and the dropped in the floor",
+			len(tb.reaches), tb.floor, MaxReaches)
+	}
+}
+
+// TestRecord breaks records: a table is made of a whole one only.
+func TestRecord(t *testing.T) {
+	tb := mustNew(t, 1, genesis(0, 1, 10, 2, 10))
+	if err := tb.Learn(Epoch{ID: at(1), Members: amounts(1, 20)}); err != nil {
+		t.Fatal(err)
+	}
+	a := acknowledge(t, tb, at(1), 5)
+	good := tb.Record()
+	back, err := Restore(1, good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := back.Record(); len(again.Acks) != 1 || again.Acks[0].From != a.From ||
+		again.Top != good.Top || again.Bounds != good.Bounds {
+		t.Errorf("restored and recorded again: %+v, want %+v", again, good)
+	}
+	breaks := map[string]func(*Record){
+		"owner":        func(r *Record) { r.Owner = 2 },
+		"base":         func(r *Record) { r.Base.Members = nil },
+		"not settled":  func(r *Record) { r.BaseFrom = never },
+		"bad epoch":    func(r *Record) { r.Epochs = []Epoch{{ID: at(1)}} },
+		"order":        func(r *Record) { r.Epochs = append(r.Epochs, r.Epochs[0]) },
+		"top":          func(r *Record) { r.Top = ID{} },
+		"bound by":     func(r *Record) { r.Mine = []ID{at(7)} },
+		"other's ack":  func(r *Record) { r.Acks = []Ack{{ID: at(1), By: 2}} },
+		"unknown ack":  func(r *Record) { r.Acks = []Ack{{ID: at(7), By: 1}} },
+		"invalid ack":  func(r *Record) { r.Acks = []Ack{{By: 1}} },
+		"lives":        func(r *Record) { r.Lives = []Lost{{2, 1}, {2, 1}} },
+		"zero":         func(r *Record) { *r = Record{} },
+		"many epochs":  func(r *Record) { r.Epochs = make([]Epoch, MaxEpochs) },
+		"many lives":   func(r *Record) { r.Lives = make([]Lost, MaxReaches+1) },
+		"cut off base": func(r *Record) { r.Base = Epoch{} },
+	}
+	for name, spoil := range breaks {
+		r := tb.Record()
+		spoil(&r)
+		if _, err := Restore(1, r); err == nil {
+			t.Errorf("%s: restored without an error", name)
+		}
+	}
+}
+
+// TestSplit holds the laws of Split: monotone in the amount, at most the
+// amount together, and exactly that with equal weights.
+func TestSplit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 12).Draw(t, "n")
+		equal := rapid.Bool().Draw(t, "equal")
+		e := Epoch{ID: at(1)}
+		w := rapid.Uint64Range(1, 1<<40).Draw(t, "weight")
+		for i := range n {
+			if !equal {
+				w = rapid.Uint64Range(0, 1<<40).Draw(t, "weight")
+			}
+			e.Members = append(e.Members, Member{uint64(i), w})
+		}
+		amount := rapid.OneOf(rapid.Uint64Range(0, 100), rapid.Uint64()).Draw(t, "amount")
+		more := amount + rapid.Uint64Range(0, 100).Draw(t, "more")
+		if more < amount {
+			more = math.MaxUint64
+		}
+		sum := uint64(0)
+		for i := range n {
+			part := e.Split(amount, uint64(i))
+			sum += part
+			if e.Split(more, uint64(i)) < part {
+				t.Fatalf("member %d: %d of %d, but %d of %d", i, part, amount,
+					e.Split(more, uint64(i)), more)
+			}
+		}
+		if sum > amount || equal && sum != amount {
+			t.Fatalf("parts sum to %d of %d", sum, amount)
+		}
+		if e.Split(amount, 99) != 0 {
+			t.Fatal("a stranger gets a part")
+		}
+	})
+}
+
+func TestNoAllocations(t *testing.T) {
+	tb := mustNew(t, 1, genesis(0, 1, 10, 2, 10, 3, 10))
+	if n := testing.AllocsPerRun(100, func() { tb.Share(1000, 0); tb.Part(7, 1000, 0) }); n != 0 {
+		t.Errorf("Share and Part: %v allocations", n)
+	}
+}
+
+func BenchmarkShare(b *testing.B) {
+	tb := mustNew(b, 1, genesis(0, 1, 10, 2, 10, 3, 10))
+	if err := tb.Learn(Epoch{ID: at(1), Members: amounts(1, 20, 2, 0, 3, 10)}); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		tb.Share(1000, 0)
+	}
+}

@@ -1,0 +1,481 @@
+package epoch
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/georld/rld/hlc"
+)
+
+// A world is a few participants on the real Table, and all that was ever sent
+// between them: what was sent stays, may be delivered at any time, in any
+// order, once, often or never. Every participant has its own clock, which only
+// tick moves, so any skew is covered; the labels are 1 ms wide. After each
+// step every participant asks for every label its clock has reached: nobody
+// can use more in any execution.
+type world struct {
+	*setup
+	tables []*Table
+	now    []int64
+	stored []Record
+	dead   []bool
+	grants []Grant // all ever given; those not delivered at once may come late
+	acks   []Ack
+	// cur is the greatest answer of the present run by participant and label,
+	// past the sum of those of the runs before it.
+	cur, past [][]uint64
+	star      []ID // by label: the greatest least-epoch of any answer
+	crashes   int
+	lapses    int
+}
+
+// setup is what a world starts from and what may happen in it.
+type setup struct {
+	name      string
+	large     bool // too many states for every run of the tests
+	genesis   Epoch
+	proposals []Epoch
+	joiners   []uint64
+	clock     int64 // the last instant of every clock
+	carry     int64
+	crashes   int // restarts with the record
+	lapses    int // losses of the record
+	kills     int // deaths
+	prune     bool
+	late      bool // grants may be delivered late
+	// ride lets epochs travel with what refers to them only. Knowing an epoch
+	// without acknowledging it or counting on it makes no share greater.
+	ride bool
+	// takers are those who may hear acknowledgements, holders those who may
+	// hear grants; all if empty. The others have no share to gain by them.
+	takers, holders []uint64
+	plant           plant
+	broken          flaw
+}
+
+// plant is a rule the driver breaks.
+type plant int
+
+const (
+	plantNone        plant = iota
+	plantLatest            // use the latest epoch known
+	plantSchedule          // use the latest epoch known whose activation has come
+	plantRaiseNow          // no carry in the raise, though history reaches back
+	plantLimit             // shares of different limits
+	plantCurrent           // an acknowledgement holds from the current label on
+	plantLower             // a lower epoch acknowledged after a higher one
+	plantAmnesia           // a lost record is taken for a first start
+	plantRash              // lost memory, and use after the first report
+	plantZombieAck         // acknowledgements of an earlier life still count
+	plantNoFence           // a restart uses labels of the run before
+	plantFreeGrants        // grants count for every epoch
+	plantForgetGrant       // grants forgotten by a restart
+	plantLie               // the operator retires one who lives
+)
+
+func newWorld(s *setup) *world {
+	w := &world{setup: s, crashes: s.crashes, lapses: s.lapses, star: make([]ID, s.clock+1)}
+	for _, m := range s.genesis.Members {
+		w.join(m.ID)
+	}
+	for _, id := range s.joiners {
+		w.join(id)
+	}
+	w.observe()
+	return w
+}
+
+func (w *world) join(id uint64) {
+	t, err := New(id, w.genesis)
+	if err != nil {
+		panic(err)
+	}
+	w.tables = append(w.tables, t)
+	w.now = append(w.now, 0)
+	w.stored = append(w.stored, Record{})
+	w.dead = append(w.dead, false)
+	w.cur = append(w.cur, make([]uint64, w.clock+1))
+	w.past = append(w.past, make([]uint64, w.clock+1))
+	w.extend(len(w.tables) - 1)
+}
+
+func (w *world) extend(i int) {
+	t := w.tables[i]
+	t.broken = w.broken
+	w.store(i, t.Extend(w.now[i]))
+}
+
+func (w *world) store(i int, r Record) {
+	if !w.tables[i].waiting {
+		w.stored[i] = r
+	}
+	w.tables[i].Stored(r)
+}
+
+// actions lists what may happen next.
+func (w *world) actions() []string {
+	var acts []string
+	add := func(format string, args ...any) { acts = append(acts, fmt.Sprintf(format, args...)) }
+	for i, t := range w.tables {
+		if w.dead[i] {
+			continue
+		}
+		if w.now[i] < w.clock {
+			add("tick %d", i)
+		}
+		for p, e := range w.proposals {
+			if _, ok := t.find(e.ID); !ok && !w.ride && !t.waiting && w.mayLearn(e) &&
+				!e.ID.Before(t.entries[0].ID) && !e.Pred.Before(t.entries[0].ID) {
+				add("learn %d %d", i, p)
+			}
+		}
+		for p, e := range w.proposals {
+			u := w.rider(t, e.ID)
+			if j, ok := u.find(e.ID); ok && w.mayAck(u, &u.entries[j]) {
+				add("ack %d %d", i, p)
+			}
+		}
+		for n, a := range w.acks {
+			if !allowed(w.takers, t.owner) {
+				break
+			}
+			t := w.rider(t, a.ID)
+			if j, ok := t.find(a.ID); ok && a.By != t.owner && t.named(a.By) && t.entries[j].from == never {
+				if _, ok := t.entries[j].ack(a.By); !ok {
+					add("take %d %d", i, n)
+				}
+			}
+		}
+		w.grantActions(i, add)
+		if w.crashes > 0 && !t.waiting {
+			add("crash %d", i)
+		}
+		if w.lapses > 0 && !t.waiting {
+			add("lapse %d", i)
+		}
+		if w.kills > 0 && w.alive() > len(w.tables)-w.kills {
+			add("kill %d", i)
+		}
+		if t.waiting {
+			for j := range w.tables {
+				if j != i && !w.tables[j].waiting && !slices.Contains(t.heard, w.tables[j].owner) {
+					add("report %d %d", j, i)
+				}
+			}
+		}
+		if w.prune && len(t.entries) > 1 && t.entries[1].from <= w.now[i]-w.carry {
+			add("prune %d", i)
+		}
+	}
+	return acts
+}
+
+// rider returns the table after it has learned the epoch, if it rides along.
+func (w *world) rider(t *Table, id ID) *Table {
+	if _, ok := t.find(id); ok || !w.ride || t.waiting {
+		return t
+	}
+	t = t.clone()
+	w.learnRiding(t, id)
+	return t
+}
+
+func (w *world) learnRiding(t *Table, id ID) {
+	for _, e := range w.proposals {
+		if e.ID == id && w.ride && w.mayLearn(e) {
+			_ = t.Learn(e)
+		}
+	}
+}
+
+func (w *world) grantActions(i int, add func(string, ...any)) {
+	t := w.tables[i]
+	for j, u := range w.tables {
+		// A grant that reaches past the last clock is as good as any.
+		if j == i || u.waiting || !allowed(w.holders, u.owner) || w.genesis.Horizon == 0 {
+			continue
+		}
+		g, ok := t.clone().Grant(u.owner, w.now[i])
+		if ok && u.named(t.owner) && !slices.Contains(u.grants, g) {
+			add("grant %d %d", i, j)
+			if w.late && !slices.Contains(w.grants, g) {
+				add("send %d %d", i, j)
+			}
+		}
+	}
+	if !w.late {
+		return
+	}
+	for n, g := range w.grants {
+		if g.To == t.owner && !slices.Contains(t.grants, g) && t.named(g.By) && !t.waiting {
+			add("late %d %d", i, n)
+		}
+	}
+}
+
+func allowed(ids []uint64, id uint64) bool {
+	return len(ids) == 0 || slices.Contains(ids, id)
+}
+
+func (w *world) alive() int {
+	n := 0
+	for _, d := range w.dead {
+		if !d {
+			n++
+		}
+	}
+	return n
+}
+
+// mayLearn keeps back what the operator has no reason to say yet.
+func (w *world) mayLearn(e Epoch) bool {
+	for _, r := range e.Retired {
+		for i, t := range w.tables {
+			if t.owner == r.ID && w.plant != plantLie && (!w.dead[i] || w.now[i] >= r.From) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (w *world) mayAck(t *Table, e *entry) bool {
+	if e.mine {
+		return false
+	}
+	if w.plant == plantLower {
+		top := t.top
+		t.top = ID{}
+		defer func() { t.top = top }()
+	}
+	return t.acknowledgeable(e) == nil
+}
+
+// do performs one action; it is the only way a world changes.
+func (w *world) do(act string) {
+	var verb string
+	var i, n int
+	if k, err := fmt.Sscanf(act, "%s %d %d", &verb, &i, &n); k < 2 {
+		panic(fmt.Sprintf("action %q: %v", act, err))
+	}
+	t := w.tables[i]
+	must := func(err error) {
+		if err != nil {
+			panic(fmt.Sprintf("action %q: %v", act, err))
+		}
+	}
+	switch verb {
+	case "tick":
+		w.now[i]++
+		w.extend(i)
+	case "learn":
+		must(t.Learn(w.proposals[n]))
+	case "ack":
+		w.learnRiding(t, w.proposals[n].ID)
+		if w.plant == plantLower {
+			t.top = ID{}
+		}
+		a, r, err := t.Acknowledge(w.proposals[n].ID, w.now[i], nil)
+		must(err)
+		if w.plant == plantCurrent {
+			a.From--
+			j, _ := t.find(a.ID)
+			t.entries[j].own = a
+			for k := range t.entries[j].acks {
+				if t.entries[j].acks[k].By == t.owner {
+					t.entries[j].acks[k] = a
+				}
+			}
+			t.entries[j].from = never
+			t.settle()
+			r = t.Record()
+		}
+		w.store(i, r)
+		w.acks = append(w.acks, a)
+	case "take":
+		a := w.acks[n]
+		w.learnRiding(t, a.ID)
+		for _, id := range a.Before {
+			w.learnRiding(t, id)
+		}
+		if w.plant == plantZombieAck {
+			a.Life = 99
+		}
+		// One of an earlier life is refused.
+		_ = t.TakeAck(a)
+	case "grant", "send":
+		g, _ := t.Grant(w.tables[n].owner, w.now[i])
+		if w.plant == plantFreeGrants {
+			g.Under = ID{}
+		}
+		if verb == "send" {
+			w.grants = append(w.grants, g)
+		} else {
+			must(w.tables[n].TakeGrant(g))
+		}
+	case "late":
+		must(t.TakeGrant(w.grants[n]))
+	case "crash":
+		w.crash(i)
+	case "lapse":
+		w.lapse(i)
+	case "kill":
+		w.dead[i] = true
+	case "report":
+		u := w.tables[n]
+		r, rec, err := t.ReportTo(u.owner, u.life)
+		must(err)
+		w.store(i, rec)
+		must(u.TakeReport(r))
+		if w.plant == plantRash && u.waiting {
+			u.heard = nil
+			for _, v := range w.tables {
+				u.heard = append(u.heard, v.owner)
+			}
+			u.maybeWake()
+		}
+		if !u.waiting {
+			w.extend(n)
+		}
+	case "prune":
+		t.Prune(w.now[i] - w.carry)
+		w.store(i, t.Record())
+	default:
+		panic("action " + act)
+	}
+	w.observe()
+}
+
+// crash restarts a participant from its record; its clock goes back.
+func (w *world) crash(i int) {
+	w.endRun(i)
+	w.crashes--
+	t, err := Restore(w.tables[i].owner, w.stored[i])
+	if err != nil {
+		panic(err)
+	}
+	switch w.plant {
+	case plantNoFence:
+		t.fence = always
+	case plantForgetGrant:
+		t.floor = always
+	}
+	t.broken = w.broken
+	w.tables[i] = t
+	if w.now[i] > 0 && w.plant != plantNoFence {
+		w.now[i]--
+	}
+}
+
+// lapse restarts a participant without its record.
+func (w *world) lapse(i int) {
+	w.endRun(i)
+	w.lapses--
+	old := w.tables[i]
+	fence := max(w.now[i], old.fence) // the caller must know a bound
+	t, err := NewForgetful(old.owner, old.life+1, fence)
+	if w.plant == plantAmnesia {
+		t, err = New(old.owner, w.genesis)
+		t.fence = fence
+	}
+	if err != nil {
+		panic(err)
+	}
+	w.stored[i] = Record{}
+	w.tables[i] = t
+	w.extend(i)
+}
+
+func (w *world) endRun(i int) {
+	for x := range w.cur[i] {
+		w.past[i][x] += w.cur[i][x]
+		w.cur[i][x] = 0
+	}
+}
+
+// observe asks for every share there is.
+func (w *world) observe() {
+	for i, t := range w.tables {
+		if w.dead[i] {
+			continue
+		}
+		for x := int64(0); x <= w.now[i]; x++ {
+			s := w.share(t, x)
+			if s == 0 {
+				continue
+			}
+			w.cur[i][x] = max(w.cur[i][x], s)
+			if lo, why := t.lowest(x, w.carry); why == WhyEpoch {
+				if id := t.entries[lo].ID; w.star[x].Before(id) {
+					w.star[x] = id
+				}
+			}
+		}
+	}
+}
+
+// share is the answer of the real code, or that of a planted variant.
+func (w *world) share(t *Table, x int64) uint64 {
+	last := &t.entries
+	switch w.plant {
+	case plantLatest:
+		return (*last)[len(*last)-1].Amount(t.owner)
+	case plantSchedule: // an epoch is active from the label of its stamp + 1 on
+		for i := len(*last) - 1; i > 0; i-- {
+			if (*last)[i].ID.Stamp.Millis()+1 <= x {
+				return (*last)[i].Amount(t.owner)
+			}
+		}
+		return (*last)[0].Amount(t.owner)
+	case plantLimit: // weights by the min rule, the limit as each knows it
+		s, _ := t.Share(x, w.carry)
+		return s * (*last)[len(*last)-1].Total() / w.genesis.Total()
+	case plantRaiseNow:
+		s, _ := t.Share(x, 0)
+		return s
+	}
+	s, _ := t.Share(x, w.carry)
+	return s
+}
+
+// worst returns the label whose shares stand worst, their sum and its bound.
+// Where history reaches back, what counts of a participant is its greatest
+// share of all labels that show in x.
+func (w *world) worst() (x int64, sum, bound uint64) {
+	bound = 1
+	for y := int64(0); y <= w.clock; y++ {
+		s, star := uint64(0), ID{}
+		for i := range w.tables {
+			most := uint64(0)
+			for z := max(0, y-w.carry); z <= y; z++ {
+				most = max(most, w.past[i][z]+w.cur[i][z])
+				if star.Before(w.star[z]) {
+					star = w.star[z]
+				}
+			}
+			s += most
+		}
+		b := w.genesis.Total()
+		for _, e := range w.proposals {
+			if e.ID == star {
+				b = e.Total()
+			}
+		}
+		if s*bound > sum*b {
+			x, sum, bound = y, s, b
+		}
+	}
+	return x, sum, bound
+}
+
+// amounts makes members out of pairs: participant, amount.
+func amounts(pairs ...uint64) []Member {
+	var ms []Member
+	for i := 0; i+1 < len(pairs); i += 2 {
+		ms = append(ms, Member{pairs[i], pairs[i+1]})
+	}
+	return ms
+}
+
+// at makes an ID; small numbers order the proposals.
+func at(ms int64) ID { return ID{Stamp: hlc.New(ms, 0), Proposer: 1} }
