@@ -22,6 +22,7 @@ type trial struct {
 	lasts       time.Duration
 	cut         string        // region
 	from, to    time.Duration // of the cut, since the clients began
+	reopened    time.Duration // how much later the demo's streams were open again
 	// surge is how many times as often as usual all ask at once: so often that
 	// a limit is reached before the regions can have heard of each other.
 	surge float64
@@ -89,7 +90,7 @@ func (x *trial) config(t *testing.T, began time.Time, seed uint64) *sim.Config {
 				sim.LinkRule{From: a, To: b, Link: link}, sim.LinkRule{From: b, To: a, Link: link})
 		}
 	}
-	cfg.Faults = []sim.Fault{{Kind: sim.Cut, At: x.from, For: x.to - x.from, From: []string{x.cut}}}
+	cfg.Faults = []sim.Fault{{Kind: sim.Cut, At: x.from, For: x.to + x.reopened - x.from, From: []string{x.cut}}}
 	return cfg
 }
 
