@@ -187,7 +187,7 @@ func (e *Engine) leave(now time.Duration, l *link) {
 	if l.local {
 		e.regrouped = now
 	}
-	e.unrate(l)
+	e.unrate(now, l)
 	e.told = max(e.told, l.base+e.state.version)
 	e.event(now, PeerLeft, l.peer.ID, 0, 0)
 }

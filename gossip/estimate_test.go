@@ -203,3 +203,26 @@ func TestSlopeEndsWithItsAggregator(t *testing.T) {
 		}
 	}
 }
+
+// Membership drops a peer right after a burst, for a while, as it does in a cut:
+// who handed its slope on says that it is over.
+func TestSlopeEndsWithItsPeer(t *testing.T) {
+	r := newRig(Config{}, "a", "a", "b")
+	r.run(3 * time.Second)
+	r.add("b1", 1, 200)
+	for end := r.now + time.Second; r.extrapolated("a1", 1, ample) == 0 || r.extrapolated("a2", 1, ample) == 0; {
+		if r.run(step); r.now > end {
+			t.Fatal("one has no slope: the schedule shows nothing")
+		}
+	}
+	r.crash(r.of("b1"))
+	r.run(3 * time.Second)
+	r.of("b1").down = false
+	r.meet()
+	r.run(3 * time.Second)
+	for _, name := range []string{"a1", "a2"} {
+		if got := r.extrapolated(name, 1, ample); got != 0 {
+			t.Errorf("%s expects %d more of a peer that stopped before it was dropped", name, got)
+		}
+	}
+}

@@ -298,11 +298,15 @@ func (e *Engine) settleRates(now time.Duration, l *link) {
 	l.rated = kept
 }
 
-// unrate ends the extrapolation of what a peer told.
-func (e *Engine) unrate(l *link) {
+// unrate ends the extrapolation of what a peer told, and says so to those who
+// were told of its slopes.
+func (e *Engine) unrate(now time.Duration, l *link) {
 	for _, i := range l.rated {
-		if c := &e.state.cells[i]; c.used && c.via == l.peer.ID {
+		if c := &e.state.cells[i]; c.used && c.via == l.peer.ID && c.Rate > 0 {
 			e.state.setRate(i, 0)
+			if c.Kind == RegionSum {
+				e.state.touch(i, now)
+			}
 		}
 	}
 }
