@@ -14,11 +14,17 @@ import (
 
 // addresses is a list of host:port: separated by commas, or a list in a file.
 func addresses(p *[]string) (value, func(*yaml.Node) error) {
+	return list(p, "host:port,...", "host:port", "host:port such as [10.0.0.1:7946, 10.0.0.2:7946]")
+}
+
+// list is a list of single values: separated by commas, or a list in a file.
+// one says for messages what each of them is, many what the list holds.
+func list(p *[]string, kind, one, many string) (value, func(*yaml.Node) error) {
 	v := value{
-		kind: "host:port,...",
+		kind: kind,
 		set: func(s string) error {
 			if strings.TrimSpace(s) == "" {
-				return errors.New("is empty: give host:port, several with commas between them, or leave it out for none")
+				return errors.New("is empty: give " + one + ", several with commas between them, or leave it out for none")
 			}
 			list := strings.Split(s, ",")
 			for i := range list {
@@ -34,7 +40,7 @@ func addresses(p *[]string) (value, func(*yaml.Node) error) {
 		if n.Kind != yaml.SequenceNode {
 			text, err := scalar(n)
 			if err != nil {
-				return errors.New("must be a list of host:port such as [10.0.0.1:7946, 10.0.0.2:7946]")
+				return errors.New("must be a list of " + many)
 			}
 			return v.set(text)
 		}

@@ -47,6 +47,9 @@ func (l *loader) files(now time.Time) {
 	if !known["peer.tls.cert"] && !known["peer.tls.key"] && !known["peer.tls.ca"] {
 		l.inFile(c.Peer.TLS.Check(now))
 	}
+	if !known["rights.dir"] {
+		l.inFile(c.Rights.Check())
+	}
 	if c.Region != "" && !known["name"] {
 		_, err := c.DaemonName()
 		l.inFile(nil, err)

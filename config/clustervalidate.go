@@ -45,6 +45,7 @@ func (v *validator) cluster(c *Config) {
 	v.between("gossip.quiet", g.Quiet, 0, time.Minute)
 	// The engine takes 0 for its default.
 	v.between("gossip.ready_within", g.ReadyWithin, time.Millisecond, time.Minute)
+	v.rights(&c.Rights)
 }
 
 // alone refuses what a daemon without a region would ignore: who wrote it

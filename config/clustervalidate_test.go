@@ -24,6 +24,8 @@ func member() Config {
 	return c
 }
 
+func withRights(c *Config) { c.Rights.Dir, c.Rights.Daemons = "rights", []string{"us-0", "us-1"} }
+
 func withTLS(c *Config) { c.Peer.TLS = TLS{"cert", "key", "ca"} }
 
 func TestValidClusters(t *testing.T) {
@@ -58,6 +60,15 @@ func TestValidClusters(t *testing.T) {
 			withTLS(c)
 			c.Peer.Addr, c.Peer.Advertise = "0.0.0.0:7070", "10.0.0.1:7070"
 			c.Swim.Addr, c.Swim.Advertise = ":7946", "us-0.example:7946"
+		},
+		"rights": withRights,
+		"rights of one who comes later, first start": func(c *Config) {
+			withRights(c)
+			c.Rights.FirstStart, c.Rights.Daemons = true, []string{"us-1"}
+		},
+		"rights without a horizon": func(c *Config) {
+			withRights(c)
+			c.Rights.DaemonHorizon, c.Rights.Period = 0, 10*time.Minute
 		},
 		"free ports":   func(c *Config) { c.Peer.Addr, c.Swim.Addr = "127.0.0.1:0", "127.0.0.1:0" },
 		"name of host": func(c *Config) { c.Name = "" },
@@ -143,6 +154,22 @@ func TestRefusedClusters(t *testing.T) {
 		{"gossip.wan_interval", "10ms to 1m", func(c *Config) { c.Gossip.WANInterval = time.Hour }},
 		{"gossip.quiet", "0s to 1m", func(c *Config) { c.Gossip.Quiet = -1 }},
 		{"gossip.ready_within", "1ms to 1m", func(c *Config) { c.Gossip.ReadyWithin = 0 }},
+		{"rights.first_start", "nothing without rights.dir", func(c *Config) { c.Rights.FirstStart = true }},
+		{"rights.daemons", "nothing without rights.dir", func(c *Config) { c.Rights.Daemons = []string{"us-0"} }},
+		{"rights.daemons", "such as us-0,us-1,us-2", func(c *Config) { c.Rights.Dir = "rights" }},
+		{"rights.daemons", "257 names: at most 256", func(c *Config) {
+			withRights(c)
+			c.Rights.Daemons = make([]string, 257)
+		}},
+		{"rights.daemons[1]", `"us-0" is there twice`, func(c *Config) { withRights(c); c.Rights.Daemons[1] = "us-0" }},
+		{"rights.daemons[1]", "is empty", func(c *Config) { withRights(c); c.Rights.Daemons[1] = "" }},
+		{"rights.daemons[0]", "is no name", func(c *Config) { withRights(c); c.Rights.Daemons[0] = "us/0" }},
+		{"rights.daemon_horizon", "5s to 1h, or off", func(c *Config) { c.Rights.DaemonHorizon = 5*time.Second - 1 }},
+		{"rights.daemon_horizon", "5s to 1h, or off", func(c *Config) { c.Rights.DaemonHorizon = time.Hour + 1 }},
+		{"rights.daemon_horizon", "5s to 1h, or off", func(c *Config) { c.Rights.DaemonHorizon = -1 }},
+		{"rights.region_horizon", "only off is offered: a region that is cut off keeps its share",
+			func(c *Config) { c.Rights.RegionHorizon = time.Hour }},
+		{"rights.period", "5s to 10m", func(c *Config) { c.Rights.Period = time.Second }},
 	} {
 		c := member()
 		tc.change(&c)
@@ -162,6 +189,7 @@ func TestRegionlessSettingsAreRefused(t *testing.T) {
 	c.Peer.Addr, c.Peer.Advertise = "127.0.0.1:1", "x:1"
 	c.Swim = Swim{Addr: "127.0.0.1:2", Advertise: "x:2", Seeds: []string{"x:3"}, Rejoin: 1, KeysFile: "keys"}
 	c.Gossip = Gossip{1, 1, 1, 1}
+	c.Rights = Rights{"dir", true, []string{"us-0"}, 1, 1, 1}
 	faults, _ := c.Validate().(Faults)
 	got := make(map[string]bool)
 	for _, f := range faults {

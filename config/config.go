@@ -33,8 +33,8 @@ type Config struct {
 	Shards int
 
 	// Region is the region the daemon lives in; "" is a daemon alone, for
-	// which Name, Peer, Swim, Regions and Gossip mean nothing and must be left
-	// at their defaults. Name is the daemon's name, of its own in the cluster;
+	// which Name, Peer, Swim, Regions, Gossip and Rights mean nothing and must
+	// be left at their defaults. Name is the daemon's name, of its own in the cluster;
 	// "" takes that of the host. Both are 1 to 63 letters, digits, dots,
 	// underscores and dashes.
 	Region, Name string
@@ -46,6 +46,7 @@ type Config struct {
 	// among them, and must be if they have weights.
 	Regions []Region
 	Gossip  Gossip
+	Rights  Rights
 	Clock   Clock
 
 	// Shadow passes every call; statuses keep what they would have been.
@@ -186,6 +187,7 @@ func Default() Config {
 		Peer:    defaultPeer(),
 		Swim:    defaultSwim(),
 		Gossip:  defaultGossip(),
+		Rights:  defaultRights(),
 		Clock:   Clock{MaxOffset: 250 * time.Millisecond},
 		RLS: RLS{
 			LimitHeader:     "RateLimit-Limit",

@@ -43,8 +43,8 @@ func TestEveryValueIsAField(t *testing.T) {
 func TestEveryFieldHasAValueOfItsOwn(t *testing.T) {
 	other := map[string]string{
 		"bool": "true", "duration": "42s", "int": "42", "ratio": "0.42", "host:port": "localhost:42",
-		"host:port,...": "localhost:42,localhost:43",
-		"path":          "x42", "url": "https://x42", "name": "X42",
+		"host:port,...": "localhost:42,localhost:43", "name,...": "X42,X43",
+		"path": "x42", "url": "https://x42", "name": "X42",
 		"http.headers": "legacy", "limits.names": "all", "log.level": "error", "log.format": "json",
 	}
 	for i, f := range Fields() {

@@ -150,13 +150,13 @@ func answerFields(c *Config) []field {
 
 // ofCluster begins the names of the settings that mean nothing to a daemon
 // alone.
-var ofCluster = []string{"name", "peer.", "swim.", "regions", "gossip."}
+var ofCluster = []string{"name", "peer.", "swim.", "regions", "gossip.", "rights."}
 
 func clusterFields(c *Config) []field {
 	const otherwise = "what is listened on"
 	seeds, readSeeds := addresses(&c.Swim.Seeds)
 	regions, readRegions := regionMap(&c.Regions)
-	return []field{
+	return append([]field{
 		{name: "region", flag: "region", value: given(&c.Region, "name", "a daemon alone"),
 			usage: "region the daemon lives in; without one it is alone"},
 		{name: "name", flag: "name", value: given(&c.Name, "name", "the name of the host"),
@@ -195,6 +195,24 @@ func clusterFields(c *Config) []field {
 			usage: "how long counts far from their limits may wait; 0 for no longer than the interval"},
 		{name: "gossip.ready_within", flag: "gossip-ready-within", value: duration(&c.Gossip.ReadyWithin),
 			usage: "how long a new daemon waits at most to hear the others of its region"},
+	}, rightsFields(c)...)
+}
+
+func rightsFields(c *Config) []field {
+	daemons, readDaemons := names(&c.Rights.Daemons)
+	return []field{
+		{name: "rights.dir", flag: "rights-dir", value: path(&c.Rights.Dir, "no rules with rights"),
+			usage: "folder for what a daemon promised of its rights, which must outlive restarts"},
+		{name: "rights.first_start", flag: "rights-first-start", value: boolean(&c.Rights.FirstStart),
+			usage: "say once that no daemon of this name was ever in the cluster; leave it out from then on"},
+		{name: "rights.daemons", flag: "rights-daemons", value: daemons, node: readDaemons,
+			usage: "names of the daemons that the region began with, the same at each of them"},
+		{name: "rights.daemon_horizon", flag: "rights-daemon-horizon", value: horizon(&c.Rights.DaemonHorizon),
+			usage: "time after which the others share out what a dead daemon of the region held; off for never"},
+		{name: "rights.region_horizon", flag: "rights-region-horizon", value: horizon(&c.Rights.RegionHorizon),
+			usage: "the same for a region: off, for a region that is cut off keeps its share"},
+		{name: "rights.period", flag: "rights-period", value: duration(&c.Rights.Period),
+			usage: "time between two looks at whether regions' shares should follow demand"},
 	}
 }
 

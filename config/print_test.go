@@ -152,6 +152,9 @@ func (d drawer) cluster(c *Config) {
 	c.Gossip.WANInterval = d.duration("wan", c.Gossip.WANInterval, 10*time.Millisecond, time.Minute)
 	c.Gossip.Quiet = d.duration("quiet", 0, 0, time.Minute)
 	c.Gossip.ReadyWithin = d.duration("ready", c.Gossip.ReadyWithin, time.Millisecond, time.Minute)
+	if d.other("rights") {
+		d.rights(&c.Rights)
+	}
 	first := rules.PPM(rapid.IntRange(1, 999_999).Draw(d.t, "weight"))
 	weights := []rules.PPM{first, 1_000_000 - first}
 	if d.other("weights") {
@@ -166,6 +169,17 @@ func (d drawer) cluster(c *Config) {
 		return
 	}
 	c.Regions = []Region{{other, d.addrs("peers", 8000), weights[0]}, {c.Region, d.addrs("own", 9000), weights[1]}}
+}
+
+func (d drawer) rights(r *Rights) {
+	r.Dir = d.text("rights") + "r"
+	r.FirstStart = d.other("first")
+	r.Daemons = []string{d.name("daemon")}
+	if other := d.name("daemon"); other != r.Daemons[0] {
+		r.Daemons = append(r.Daemons, other)
+	}
+	r.DaemonHorizon = d.duration("horizon", 0, 5*time.Second, time.Hour)
+	r.Period = d.duration("period", r.Period, 5*time.Second, 10*time.Minute)
 }
 
 func TestPrintRefusesWhatIsNotUTF8(t *testing.T) {

@@ -14,19 +14,7 @@ import (
 // The examples compile without a diagnostic, and the calls that their comments
 // show meet the limits that they talk of.
 func TestExamples(t *testing.T) {
-	var files []limits.File
-	err := fs.WalkDir(examples.Limits(), ".", func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		data, err := fs.ReadFile(examples.Limits(), path)
-		files = append(files, limits.File{Name: path, Data: data})
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, found := limits.Parse(files, limits.Options{})
+	set, found := limits.Parse(exampleFiles(t), limits.Options{})
 	if len(found) > 0 {
 		t.Fatalf("%v", found)
 	}
@@ -61,6 +49,41 @@ func TestExamples(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tc.call, got, tc.want)
 		}
 	}
+}
+
+// They do in a cluster too: what has rights has enough of them.
+func TestExamplesOfACluster(t *testing.T) {
+	set, found := limits.Parse(exampleFiles(t), limits.Options{
+		Replicated: true, Regions: []string{"us", "eu", "ap"}, Daemons: 30, DaemonsOfRegion: 10,
+	})
+	if set == nil || len(found.Warnings()) > 0 {
+		t.Fatalf("%v", found)
+	}
+	placed := 0
+	for _, r := range set.Rules() {
+		if r.Limit != nil && r.Limit.Placed == rules.Spread {
+			placed++
+		}
+	}
+	if placed == 0 || placed != len(found.Notes()) {
+		t.Errorf("%d limits are placed, and told of are %v", placed, found)
+	}
+}
+
+func exampleFiles(t *testing.T) (files []limits.File) {
+	t.Helper()
+	err := fs.WalkDir(examples.Limits(), ".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(examples.Limits(), path)
+		files = append(files, limits.File{Name: path, Data: data})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }
 
 func parse(call string) (domain string, entries []rules.Entry) {

@@ -16,7 +16,31 @@ const (
 	// RegionSum is the slot of a whole region: the sum of its daemons' slots
 	// as one of its aggregators knew it.
 	RegionSum
+	// Given is the rights that the daemon which tells it gave to the slot's, in
+	// all, in P. It is told to that one alone, in whatever region.
+	Given
+	// Traded is the rights that the slot's daemon was given and gave (P), and
+	// of these what it gave (N). It stays in its region.
+	Traded
+	// Received is a Given as its receiver keeps it: under the slot of who gave
+	// it. It is told to nobody.
+	Received
 )
+
+// Counts reports whether cells of the kind hold hits.
+func (k Kind) Counts() bool { return k <= RegionSum }
+
+// MaxKind is the greatest kind that is told to anybody.
+const MaxKind = Traded
+
+// String names the kind for people.
+func (k Kind) String() string {
+	names := [...]string{"daemon", "region", "given to", "traded by", "received from"}
+	if int(k) >= len(names) {
+		return "unknown"
+	}
+	return names[k]
+}
 
 // CellID names one cell of the replicated state. Kind is part of the name, so
 // that no daemon's slot can be taken for a region's.
@@ -97,11 +121,7 @@ type Cell struct {
 
 // String describes the cell for people.
 func (c Cell) String() string {
-	kind := "daemon"
-	if c.Kind == RegionSum {
-		kind = "region"
-	}
-	return fmt.Sprintf("%016x%016x@%d %s %v: %v", c.Key.Hi, c.Key.Lo, c.Label, kind, c.Slot, c.Value)
+	return fmt.Sprintf("%016x%016x@%d %s %v: %v", c.Key.Hi, c.Key.Lo, c.Label, c.Kind, c.Slot, c.Value)
 }
 
 func addFloor(a, b int64) int64 {

@@ -80,6 +80,16 @@ func (e *Engine) Own(k crdt.Key, label int64) crdt.PN {
 	return crdt.PN{}
 }
 
+// OwnLabels calls yield for each cell of a key that the daemon itself counted,
+// in no order.
+func (e *Engine) OwnLabels(k crdt.Key, yield func(label, end int64, n uint64)) {
+	e.each(k, func(c *cell) {
+		if c.Slot == e.self.ID {
+			yield(c.Label, addFloor(c.Label, c.Width), c.Value.Net())
+		}
+	})
+}
+
 // Has reports whether anything is known of a key.
 func (e *Engine) Has(k crdt.Key) bool { return e.state.keyOf(k) != none }
 
@@ -100,15 +110,15 @@ func (e *Engine) Labels(k crdt.Key, yield func(label, end int64, n uint64)) {
 	e.each(k, func(c *cell) { yield(c.Label, c.End(c.Label), c.Value.Net()) })
 }
 
-// each visits the cells of a key that count: not what others say of our own
-// region.
+// each visits the cells of a key that count: not rights, and not what others
+// say of our own region.
 func (e *Engine) each(k crdt.Key, visit func(*cell)) {
 	at := e.state.keyOf(k)
 	if at == none {
 		return
 	}
 	for i := e.state.keys[at].first; i != none; i = e.state.cells[i].fwd {
-		if c := &e.state.cells[i]; c.Kind == Daemon || c.Slot != e.region {
+		if c := &e.state.cells[i]; c.Kind == Daemon || c.Kind == RegionSum && c.Slot != e.region {
 			visit(c)
 		}
 	}

@@ -31,6 +31,7 @@ type link struct {
 	lastSent                     time.Duration
 	due                          time.Duration
 	urgent                       []int32 // cells that are to be told at once
+	notes                        []Note  // likewise, once
 	express                      bool    // the latest message told only such cells
 	sweeping                     bool
 
@@ -69,6 +70,9 @@ type told[T any] struct {
 	item T
 	in   uint64 // nonce of the first message that carried it, 0 for none yet
 }
+
+// hurried reports whether anything is to be told at once.
+func (l *link) hurried() bool { return len(l.urgent) > 0 || len(l.notes) > 0 }
 
 // maxUrgent bounds the cells a link tells at once; more wait for the interval.
 const maxUrgent = 256

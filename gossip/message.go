@@ -74,6 +74,8 @@ type Part struct {
 
 	// Ack is the version of To's shard up to which the sender has all.
 	Ack uint64
+	// Notes are said once, in urgent messages, and may be lost.
+	Notes []Note
 	// Refused lists cells of To that Ack covers and the sender did not take:
 	// To must send them again, later.
 	Refused []Refusal

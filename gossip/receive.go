@@ -17,6 +17,9 @@ type Change struct {
 	Gain  uint64 // hits more than were known
 	// Less is how many refunds more than were known.
 	Less uint64
+	// Gift is how many rights more From gave us than were known.
+	Gift uint64
+	From crdt.Slot
 }
 
 // ErrMisplaced is returned for a message to another incarnation or shard. A
@@ -154,16 +157,24 @@ func (e *Engine) merge(now time.Duration, l *link, m *Message, at int, floor, ne
 		e.event(now, CellStale, l.peer.ID, 0, 1)
 		return true
 	}
-	i := e.state.find(in.CellID)
+	id := in.CellID
+	if in.Kind == Given {
+		id.Kind, id.Slot = Received, l.peer.ID
+	}
+	i := e.state.find(id)
 	if i == none {
 		if addFloor(newest, in.Width) < in.Label {
 			return e.refuse(now, l, in.CellID, TooFarAhead)
 		}
-		if i = e.state.add(in.CellID, in.Span); i == none {
+		if i = e.state.add(id, in.Span); i == none {
 			return e.refuse(now, l, in.CellID, NoRoom)
 		}
 	}
-	e.take(now, l, m, i, in)
+	if id.Kind.Counts() {
+		e.take(now, l, m, i, in)
+	} else {
+		e.takeRights(now, l, i, in)
+	}
 	return true
 }
 
@@ -173,8 +184,15 @@ func (e *Engine) plausible(l *link, in *Cell) bool {
 	if in.Width < 1 || in.Carry < 0 || in.Value.N > in.Value.P || in.Value.P > crdt.Max {
 		return false
 	}
-	if in.Kind == Daemon {
+	switch in.Kind {
+	case Daemon:
 		return l.local && in.Slot != e.self.ID
+	case Given:
+		return in.Slot == e.self.ID && in.Value.N == 0
+	case Traded:
+		return l.local && in.Slot == l.peer.ID
+	case Received:
+		return false
 	}
 	return l.local && in.Slot != e.region || in.Slot == l.slot || in.Slot == e.region
 }
@@ -213,7 +231,9 @@ func (e *Engine) take(now time.Duration, l *link, m *Message, i int32, in *Cell)
 		e.hurryOn(l, i)
 	}
 	if is != was {
-		e.changes = append(e.changes, Change{c.Key, c.Label, c.Span, is.P - min(was.P, is.P), is.N - min(was.N, is.N)})
+		e.changes = append(e.changes, Change{
+			Key: c.Key, Label: c.Label, Span: c.Span, Gain: is.P - min(was.P, is.P), Less: is.N - min(was.N, is.N),
+		})
 	}
 }
 

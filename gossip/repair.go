@@ -178,7 +178,7 @@ func (e *Engine) restoreOne(now time.Duration, id CellID) {
 	e.state.set(i, is)
 	e.state.touch(i, now)
 	c := &e.state.cells[i]
-	e.restored = append(e.restored, Change{c.Key, c.Label, c.Span, gain, is.N - was.N})
+	e.restored = append(e.restored, Change{Key: c.Key, Label: c.Label, Span: c.Span, Gain: gain, Less: is.N - was.N})
 	e.event(now, CountsRestored, 0, 0, gain)
 }
 

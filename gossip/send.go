@@ -32,7 +32,7 @@ func (e *Engine) Messages(now time.Duration, stamp hlc.Timestamp, rules uint64) 
 
 // dueAt is when a link is to send next.
 func (e *Engine) dueAt(l *link) time.Duration {
-	if len(l.urgent) > 0 {
+	if l.hurried() {
 		return min(l.due, max(l.lastSent+e.cfg.MinGap, 0))
 	}
 	return l.due
@@ -56,7 +56,7 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 	m.Repair = carried(l.repair, m.Nonce)
 	m.Lo, m.Hi = l.sent, l.sent
 	l.lastNonce, l.lastSent = m.Nonce, now
-	if len(l.urgent) > 0 && !(l.due <= now && l.express) {
+	if l.hurried() && !(l.due <= now && l.express) {
 		e.express(now, l, &m)
 	} else {
 		e.changesFor(now, l, &m)
@@ -68,6 +68,7 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 // are told again with all others, so that a loss costs only the hurry.
 func (e *Engine) express(now time.Duration, l *link, m *Message) {
 	m.Urgent = true
+	m.Notes, l.notes = l.notes, nil
 	n, cells := 0, e.picked[:0]
 	for _, i := range l.urgent {
 		if len(cells) == e.cfg.FrameCells {
@@ -219,7 +220,11 @@ const cellBytes = 24
 // tells reports whether a peer is told of a cell.
 func (e *Engine) tells(l *link, c *cell) bool {
 	switch {
-	case c.Slot == l.peer.ID:
+	case c.Kind == Given:
+		return c.Slot == l.peer.ID
+	case c.Kind == Traded:
+		return l.local && c.Slot == e.self.ID
+	case c.Kind == Received, c.Slot == l.peer.ID:
 		return false
 	case l.local:
 		return e.tellsHere(l, c)

@@ -11,7 +11,6 @@ import (
 var (
 	scopeNames       = []string{"global", "region", "node"}
 	consistencyNames = []string{"eventual", "partition", "strict"}
-	placementNames   = []string{"auto", "spread", "region", "home"}
 	failureNames     = []string{"deny", "allow", "share"}
 )
 
@@ -44,6 +43,7 @@ type added struct {
 	consistency  said[rules.Consistency]
 	placement    said[rules.Placement]
 	budget       said[rules.PPM]
+	weights      said[[]rules.Weight]
 	onFailure    said[failure]
 	carryDebt    said[bool]
 	chargeDenied said[bool]
@@ -68,12 +68,13 @@ func (l *loader) added(r *record) added {
 	a.algorithm = chosen[rules.Algorithm](l, r, fAlgorithm, rules.Algorithms())
 	a.scope = chosen[rules.Scope](l, r, fScope, scopeNames)
 	a.consistency = chosen[rules.Consistency](l, r, fConsistency, consistencyNames)
-	a.placement = chosen[rules.Placement](l, r, fPlacement, placementNames)
+	a.placement = chosen[rules.Placement](l, r, fPlacement, rules.Placements())
 	a.burst = l.atLeastOne(r, fBurst)
 	a.multiplier = l.atLeastOne(r, fMultiplier)
 	a.carryDebt = l.flag(r, fCarryDebt)
 	a.chargeDenied = l.flag(r, fChargeDenied)
 	a.budget = l.budget(r.set[fBudget])
+	a.weights = l.weights(r.set[fWeights])
 	a.onFailure = l.onFailure(r.set[fOnFailure])
 	return a
 }

@@ -23,7 +23,7 @@ func (l *loader) combine(out *rules.Limit, own, defaults *added, d *record, coun
 		l.checkLog(out, own, defaults, d.limit)
 	}
 	l.carryDebt(out, own, defaults)
-	l.budgetAndPlacement(out, own, defaults)
+	l.rights(out, own, defaults, d.limit)
 	l.answer(out, own, defaults)
 	if n := own.consistency.at; n != nil && out.Scope == rules.NodeLocal && own.consistency.v != rules.Eventual {
 		l.warnf(n.pos, "drop one of the two",
@@ -115,33 +115,6 @@ func (l *loader) carryDebt(out *rules.Limit, own, defaults *added) {
 		return
 	}
 	out.CarryDebt = own.carryDebt.or(defaults.carryDebt).v
-}
-
-// budgetAndPlacement sets how many rights there are and where they sit.
-func (l *loader) budgetAndPlacement(out *rules.Limit, own, defaults *added) {
-	exact := out.Consistency != rules.Eventual
-	budget := own.budget
-	if budget.at == nil && !exact {
-		budget = defaults.budget
-	}
-	if exact && budget.v != 0 {
-		l.errorf(budget.at.pos, "write 0%, drop it, or make it consistency: eventual"+
-			origin(own.consistency.at, defaults.consistency.at),
-			"an overage_budget with consistency %s, whose point is that there is none", out.Consistency)
-	}
-	out.Budget, out.HasBudget = budget.v, budget.at != nil
-
-	spreads := func(p rules.Placement) bool { return p == rules.Spread || p == rules.PerRegion }
-	placement := own.placement
-	if placement.at == nil && !(out.Consistency == rules.Strict && spreads(defaults.placement.v)) {
-		placement = defaults.placement
-	}
-	if out.Consistency == rules.Strict && spreads(placement.v) {
-		l.errorf(placement.at.pos, "write home, or drop it"+origin(own.consistency.at, defaults.consistency.at),
-			"placement %s with consistency strict, where one daemon holds all rights of a key",
-			placementNames[placement.v])
-	}
-	out.Placement = placement.v
 }
 
 // answer sets what a strict limit does without its home.

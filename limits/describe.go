@@ -66,8 +66,10 @@ func describeLimit(l *rules.Limit) []string {
 	when(l.Algorithm.Bucket() && l.Burst != l.Requests, "burst %d", l.Burst)
 	when(l.Scope != rules.Global, "scope %s", word(scopeNames, int(l.Scope)))
 	when(l.Consistency != rules.Eventual, "consistency %s", l.Consistency)
-	when(l.Placement != rules.Auto, "placement %s", word(placementNames, int(l.Placement)))
+	when(l.Placement != rules.Auto, "placement %s", l.Placement)
+	when(l.Placement == rules.Auto && l.Placed != rules.Auto, "placement %s by size", l.Placed)
 	when(l.HasBudget, "overage_budget %s", percent(l.Budget))
+	when(l.Weights != nil, "weights %s", describeWeights(l.Weights))
 	when(l.OnFailure == rules.Allow, "on_failure allow")
 	when(l.OnFailure == rules.Share, "on_failure share %s", percent(l.FloorShare))
 	when(l.CarryDebt, "carry_debt")
@@ -87,6 +89,15 @@ func describeRate(l *rules.Limit) string {
 		return fmt.Sprintf("%d per %s", l.Requests, l.Unit)
 	}
 	return fmt.Sprintf("%d per %d %ss", l.Requests, l.Multiplier, l.Unit)
+}
+
+// describeWeights returns "{eu-west: 40%, us-east: 60%}".
+func describeWeights(weights []rules.Weight) string {
+	parts := make([]string, len(weights))
+	for i, w := range weights {
+		parts[i] = plainLine(w.Region) + ": " + percent(w.Share)
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
 }
 
 // percent returns parts per million as a percentage without needless zeros.

@@ -15,16 +15,22 @@ import (
 // Severity says whether a fault keeps the files from being loaded.
 type Severity uint8
 
-// The severities. Any Error refuses all files; a Warning refuses nothing.
+// The severities. Any Error refuses all files; a Warning refuses nothing, and
+// a Note is no fault at all: it says what was decided for a rule.
 const (
 	Error Severity = iota
 	Warning
+	Note
+	severities
 )
 
-// String returns "error" or "warning".
+// String returns "error", "warning" or "note".
 func (s Severity) String() string {
-	if s == Warning {
+	switch s {
+	case Warning:
 		return "warning"
+	case Note:
+		return "note"
 	}
 	return "error"
 }
@@ -54,8 +60,8 @@ func (d Diagnostic) write(b *strings.Builder) {
 	if d.Position != (rules.Position{}) {
 		b.WriteString(d.Position.String() + ": ")
 	}
-	if d.Severity == Warning {
-		b.WriteString("warning: ")
+	if d.Severity != Error {
+		b.WriteString(d.Severity.String() + ": ")
 	}
 	b.WriteString(d.Message)
 	if d.Hint != "" {
@@ -95,8 +101,8 @@ func excerpt(line string, column int) (text string, caret int) {
 }
 
 // Diagnostics is the faults of a set of files, sorted by file and position. At
-// most 100 errors and 100 warnings are listed; when there are more, a last
-// entry without a position says how many.
+// most 100 of each severity are listed; when there are more, a last entry
+// without a position says how many.
 type Diagnostics []Diagnostic
 
 // Err returns an error that renders every Error of the list, nil when there is
@@ -114,11 +120,16 @@ func (d Diagnostics) Err() error {
 	return errors.New(strings.TrimSuffix(b.String(), "\n"))
 }
 
-// Warnings returns the entries that refuse nothing.
-func (d Diagnostics) Warnings() Diagnostics {
+// Warnings returns the entries that refuse nothing and are likely mistakes.
+func (d Diagnostics) Warnings() Diagnostics { return d.of(Warning) }
+
+// Notes returns the entries that are no faults.
+func (d Diagnostics) Notes() Diagnostics { return d.of(Note) }
+
+func (d Diagnostics) of(s Severity) Diagnostics {
 	var out Diagnostics
 	for i := range d {
-		if d[i].Severity == Warning {
+		if d[i].Severity == s {
 			out = append(out, d[i])
 		}
 	}
@@ -141,8 +152,8 @@ const maxFaults = 100
 // the rest the number.
 type collector struct {
 	source string // of the file being read
-	kept   [2][]Diagnostic
-	more   [2]int
+	kept   [severities][]Diagnostic
+	more   [severities]int
 }
 
 // errorf notes a fault that refuses the files.
@@ -153,6 +164,11 @@ func (c *collector) errorf(at rules.Position, hint, format string, args ...any) 
 // warnf notes what is likely a mistake but loads.
 func (c *collector) warnf(at rules.Position, hint, format string, args ...any) {
 	c.add(Diagnostic{Severity: Warning, Position: at, Hint: hint, Message: fmt.Sprintf(format, args...)})
+}
+
+// notef notes what was decided and is no fault.
+func (c *collector) notef(at rules.Position, format string, args ...any) {
+	c.add(Diagnostic{Severity: Note, Position: at, Message: fmt.Sprintf(format, args...)})
 }
 
 func (c *collector) add(d Diagnostic) {
@@ -182,7 +198,7 @@ func (c *collector) failed() bool { return len(c.kept[Error]) > 0 }
 
 // list returns what was gathered, sorted.
 func (c *collector) list() Diagnostics {
-	all := slices.Concat(c.kept[Error], c.kept[Warning])
+	all := slices.Concat(c.kept[:]...)
 	slices.SortStableFunc(all, func(a, b Diagnostic) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
@@ -191,6 +207,9 @@ func (c *collector) list() Diagnostics {
 	}
 	if n := c.more[Warning]; n > 0 {
 		all = append(all, Diagnostic{Severity: Warning, Message: "and " + itoa(n) + " more"})
+	}
+	if n := c.more[Note]; n > 0 {
+		all = append(all, Diagnostic{Severity: Note, Message: "and " + itoa(n) + " more"})
 	}
 	return all
 }
@@ -233,3 +252,5 @@ func clip(s string) string {
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
+
+func utoa(n uint64) string { return strconv.FormatUint(n, 10) }

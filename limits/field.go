@@ -59,6 +59,7 @@ const (
 	fConsistency
 	fPlacement
 	fBudget
+	fWeights
 	fOnFailure
 	fCarryDebt
 	fChargeDenied
@@ -103,6 +104,7 @@ var vocabulary = [fieldCount]struct {
 	fConsistency:    {"consistency", inLimit | inDefaults},
 	fPlacement:      {"placement", inLimit | inDefaults},
 	fBudget:         {"overage_budget", inLimit | inDefaults},
+	fWeights:        {"weights", inLimit | inDefaults},
 	fOnFailure:      {"on_failure", inLimit | inDefaults},
 	fCarryDebt:      {"carry_debt", inLimit | inDefaults},
 	fChargeDenied:   {"charge_denied", inLimit | inDefaults},

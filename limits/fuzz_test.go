@@ -7,7 +7,41 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/georld/rld/rules"
 )
+
+// fuzzCluster reads files as a daemon of a cluster does: it refuses at least
+// what others refuse, and every right that it lets pass has its place.
+func fuzzCluster(t *testing.T, files []File, alone *rules.Set) {
+	o := Options{MergeDomains: true, Regions: []string{"us-east", "eu-west"}, Daemons: 6, DaemonsOfRegion: 3}
+	set, faults := Parse(files, o)
+	if (set == nil) != (faults.Err() != nil) {
+		t.Fatalf("in a cluster: set %v beside %v", set, faults.Err())
+	}
+	if set == nil {
+		return
+	}
+	if alone == nil {
+		t.Fatal("taken in a cluster and refused elsewhere")
+	}
+	for i, r := range set.Rules() {
+		l := r.Limit
+		if l == nil {
+			continue
+		}
+		if l.HasRights() != (l.Placed == rules.Spread) || alone.Rules()[i].Limit.Placed != rules.Auto {
+			t.Fatalf("%s: has rights: %v, placed %s", r.Path, l.HasRights(), l.Placed)
+		}
+		sum := uint64(0)
+		for _, w := range l.Weights {
+			sum += uint64(w.Share)
+		}
+		if sum != 0 && (sum != uint64(rules.Whole) || !l.HasRights()) {
+			t.Fatalf("%s: weights %v", r.Path, l.Weights)
+		}
+	}
+}
 
 // FuzzParse feeds the reader anything. It must not panic, must return rules or
 // errors but never both or neither, must keep to its bounds, and must say the
@@ -34,7 +68,7 @@ func FuzzParse(f *testing.F) {
 		if (set == nil) != (faults.Err() != nil) {
 			t.Fatalf("set %v beside %v", set, faults.Err())
 		}
-		if len(faults) > 2*maxFaults+2 {
+		if len(faults) > int(severities)*(maxFaults+1) {
 			t.Fatalf("%d diagnostics", len(faults))
 		}
 		_, again := Parse(files, Options{MergeDomains: true})
@@ -42,6 +76,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("read twice: %s", diff)
 		}
 		_ = faults.String()
+		fuzzCluster(t, files, set)
 		if set == nil {
 			return
 		}

@@ -53,6 +53,18 @@ type Options struct {
 	// Replicated says that counts go to other daemons: a sliding_log that is
 	// neither strict nor of scope node is then bounded by MaxSharedLogHits.
 	Replicated bool
+
+	// Regions are the names of all regions of the cluster, the own one among
+	// them; nil when they are not known, and then neither the regions of
+	// weights nor the greatest overage_budget are checked.
+	Regions []string
+	// Daemons is how many daemons share the rights of a rule, in the world and
+	// in the own region; 0 when that is not known, and then no rule's rights
+	// are placed. See rules.Limit.Placed.
+	Daemons, DaemonsOfRegion int
+	// NoRights is why this daemon cannot hold rights and what would be right,
+	// "" when it can. Rules that need them are then refused with these words.
+	NoRights string
 }
 
 // Parse compiles all files into one set, all or nothing: with any diagnostic

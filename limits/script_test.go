@@ -9,7 +9,7 @@ import (
 
 // TestScripts runs testdata/scripts, which are the language by example.
 //
-//	parse [merge] [charge-denied]
+//	parse [merge] [charge-denied] [regions=(us,eu)] [daemons=9] [of-region=3] [no-rights]
 //	one file, or several, each behind a line "-- NAME --"
 //	----
 //	the diagnostics, and the rules when there is no error
@@ -26,6 +26,14 @@ func TestScripts(t *testing.T) {
 					o.MergeDomains = true
 				case "charge-denied":
 					o.ChargeDenied = true
+				case "regions":
+					o.Regions = a.Vals
+				case "daemons":
+					a.Scan(t, 0, &o.Daemons)
+				case "of-region":
+					a.Scan(t, 0, &o.DaemonsOfRegion)
+				case "no-rights":
+					o.NoRights = "this daemon has no folder for them: give rights.dir"
 				default:
 					d.Fatalf(t, "unknown argument %q", a.Key)
 				}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 )
@@ -18,6 +19,9 @@ type Stats struct {
 	// in since the start.
 	Cells  int
 	Merged uint64
+	// Refusals counts answered descriptors that gates refused, indexed by Gate.
+	Refusals [gates]uint64
+	Trade
 	// ClockForward and ClockBackward count the steps of the wall clock.
 	ClockForward, ClockBackward uint64
 }
@@ -31,6 +35,12 @@ func (s *Stats) Add(o Stats) {
 	for i := range s.Degraded {
 		s.Degraded[i] += o.Degraded[i]
 	}
+	for i := range s.Refusals {
+		s.Refusals[i] += o.Refusals[i]
+	}
+	s.Given += o.Given
+	s.Received += o.Received
+	s.Notes += o.Notes
 	s.Cells += o.Cells
 	s.Merged += o.Merged
 	s.ClockOffset = max(s.ClockOffset, o.ClockOffset)
@@ -49,7 +59,7 @@ func (n *Node) Stats() Stats {
 	return Stats{
 		Cells: cells, Merged: merged,
 		LiveKeys: n.live.len(), MaxKeys: n.cfg.MaxKeys, OverflowKeys: n.overflow.len(),
-		Degraded: n.degraded, ClockOffset: int64(n.clock.Offset()),
+		Degraded: n.degraded, Refusals: n.refusals, Trade: n.trade, ClockOffset: int64(n.clock.Offset()),
 		ClockForward: uint64(steps.Forward), ClockBackward: uint64(steps.Backward),
 	}
 }
@@ -64,14 +74,34 @@ func (n *Node) Tallies(yield func(*rules.Rule, quota.Tally)) {
 	yield(nil, n.tallies[len(all)])
 }
 
+// Offered calls yield for each rule in force that has rights, with what was asked
+// for so far.
+func (n *Node) Offered(yield func(rule, hits uint64)) {
+	for i, r := range n.set.Rules() {
+		if r.Limit != nil && r.Limit.HasRights() {
+			yield(SharedRule(r), n.tallies[i].Offered)
+		}
+	}
+}
+
+// Time returns the hybrid logical clock, as messages carry it.
+func (n *Node) Time(at Instant) hlc.Timestamp { return n.clock.Now(at) }
+
 // count adds an answered hit to its rule's tally.
 func (n *Node) count(h *Hit, st *Status) {
 	if st.Degraded != NotDegraded {
 		n.degraded[st.Degraded]++
 	}
+	if st.Over {
+		n.refusals[st.Gate]++
+	}
 	t := &n.tallies[len(n.tallies)-1]
 	if i := n.ruleIndex(h.Rule); i >= 0 {
 		t = &n.tallies[i]
+	}
+	t.Offer(h.N)
+	if st.Gate == RightsGate {
+		t.Ungranted(h.Limit, st.room, h.N)
 	}
 	switch {
 	case st.Over && h.Limit.Shadow && st.passed:
@@ -122,7 +152,7 @@ func (n *Node) SetRules(at Instant, set *rules.Set) {
 	tallies[len(tallies)-1] = n.tallies[len(n.tallies)-1]
 	n.live.reindex(n.set, set, now)
 	n.overflow.reindex(n.set, set, now)
-	n.set, n.tallies = set, tallies
+	n.set, n.tallies, n.held = set, tallies, make([]held, len(set.Rules()))
 	if n.replica != nil {
 		n.replica.setRules(set)
 		n.refoldAll(now)

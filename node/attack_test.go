@@ -92,7 +92,7 @@ func TestFewKeysNeverExceedALimit(t *testing.T) {
 			r.mono += time.Duration(rapid.IntRange(0, 9_000).Draw(rt, "gap")) * time.Millisecond
 			d := rapid.SampledFrom(keys).Draw(rt, "key") + "=" + rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "user")
 			if r.admit(t, 1, d) == 1 {
-				passed[d] = append(passed[d], epoch+r.mono.Milliseconds())
+				passed[d] = append(passed[d], scriptEpoch+r.mono.Milliseconds())
 			}
 			if rapid.IntRange(0, 9).Draw(rt, "tick") == 0 {
 				r.node.Tick(r.instant())

@@ -81,6 +81,8 @@ type Status struct {
 	// Delay is how long to hold a passed request back (leaky_bucket), 0 for
 	// at once.
 	Delay time.Duration
+	// Gate says which gates refused the hits, when Over.
+	Gate Gate
 	// Degraded says why the answer is less than exact, or NotDegraded.
 	Degraded Degraded
 
@@ -91,6 +93,10 @@ type Status struct {
 	ahead  uint64 // likewise: hits of the call that go first on the counter
 	// likewise: hits that others are estimated to have been granted
 	elsewhere uint64
+	room      uint64 // set by Charge: hits that still fit the estimate
+	row       *row   // set by Probe: of its rights, nil when it has none or needs none
+	rights    uint64 // likewise: that are left, when bounded
+	bounded   bool   // likewise: the rights gate applies
 }
 
 // Refuses reports whether the status is an over-limit one to tell the caller:

@@ -21,13 +21,14 @@ import (
 // ... by region and number, messages take delay, and nothing is random. The
 // commands:
 //
-//	cluster a=2 b=1 [delay=1ms] [wan=40ms]   starts daemons
+//	cluster a=2 b=1 [delay=1ms] [wan=40ms] [rights]   starts daemons; with rights in equal shares
 //	limits                       puts the rules of the YAML below in force
 //	run D                        lets time pass
 //	ask DAEMON k=v [times=N]     asks; prints how many of N are allowed and what is left
 //	cut X Y, heal                stops messages from X to Y, both daemons or regions; lets all pass
 //	crash X, restart X           X forgets everything, and has a new slot
 //	step X D                     bends the wall clock of X
+//	rights X k=v                 prints what X has left, gave and was given
 //	cells X                      prints the cells of X
 //	links X                      prints how old the views of X are
 //	events X                     prints and forgets the events of X
@@ -51,11 +52,13 @@ type cluster struct {
 	front      *Front
 	born       uint64
 	naive      bool
+	rights     bool
 }
 
 type daemon struct {
 	name, region string
 	node         *Node // nil when down
+	starts       int
 	start        time.Duration
 	bend         time.Duration
 	wake         time.Duration
@@ -69,13 +72,16 @@ type flight struct {
 }
 
 func (d *daemon) instant(now time.Duration) Instant {
-	return Instant{Mono: now - d.start, Wall: epoch*int64(time.Millisecond) + int64(now+d.bend)}
+	return Instant{Mono: now - d.start, Wall: scriptEpoch*int64(time.Millisecond) + int64(now+d.bend)}
 }
 
 func (c *cluster) start(t testing.TB, d *daemon) {
 	t.Helper()
 	cfg := Default()
 	cfg.Region, cfg.Name, cfg.Naive = d.region, d.name, c.naive
+	if c.rights {
+		cfg.Rights = c.shares(d)
+	}
 	c.born++
 	n, err := New(cfg, rand.New(rand.NewPCG(c.born, 9)))
 	if err != nil {
@@ -176,6 +182,17 @@ func (c *cluster) find(t testing.TB, name string) *daemon {
 // ask decides one call at a daemon.
 func (c *cluster) ask(t testing.TB, d *daemon, call *Call, text string) {
 	t.Helper()
+	c.resolve(t, call, text)
+	at := d.instant(c.now)
+	d.node.Probe(at, call.Hits(), call.Statuses)
+	c.front.Decide(call)
+	d.node.Charge(at, call.Hits(), call.Statuses)
+	c.drain(d)
+}
+
+// resolve makes a call of one descriptor.
+func (c *cluster) resolve(t testing.TB, call *Call, text string) {
+	t.Helper()
 	call.Reset()
 	call.Domain = "d"
 	desc := rules.Descriptor{Hits: 1}
@@ -187,11 +204,6 @@ func (c *cluster) ask(t testing.TB, d *daemon, call *Call, text string) {
 	if err := c.front.Resolve(call); err != nil {
 		t.Fatal(err)
 	}
-	at := d.instant(c.now)
-	d.node.Probe(at, call.Hits(), call.Statuses)
-	c.front.Decide(call)
-	d.node.Charge(at, call.Hits(), call.Statuses)
-	c.drain(d)
 }
 
 func (c *cluster) put(t testing.TB, yaml string) {
@@ -237,6 +249,8 @@ func (c *cluster) run(t *testing.T, d *datadriven.TestData) string {
 		c.start(t, c.find(t, d.CmdArgs[0].Key))
 	case "step":
 		c.find(t, d.CmdArgs[0].Key).bend += span(1)
+	case "rights":
+		return c.rightsOf(t, c.find(t, d.CmdArgs[0].Key), d.CmdArgs[1].String())
 	case "cells":
 		return c.cells(c.find(t, d.CmdArgs[0].Key))
 	case "links":
@@ -253,6 +267,8 @@ func (c *cluster) build(t *testing.T, d *datadriven.TestData) {
 	c.cuts = map[[2]string]bool{}
 	for _, a := range d.CmdArgs {
 		switch a.Key {
+		case "rights":
+			c.rights = true
 		case "delay", "wan":
 			v, err := time.ParseDuration(a.Vals[0])
 			if err != nil {
@@ -289,6 +305,9 @@ func (c *cluster) runAsk(t *testing.T, d *datadriven.TestData) string {
 	}
 	st := &call.Statuses[0]
 	text := fmt.Sprintf("%d of %d allowed, %d left", allowed, times, st.Remaining)
+	if st.Over {
+		text += ", over by " + st.Gate.String()
+	}
 	if st.Degraded != NotDegraded {
 		text += ", degraded: " + st.Degraded.String()
 	}
@@ -315,7 +334,7 @@ func (c *cluster) cells(d *daemon) string {
 	var b strings.Builder
 	for _, x := range d.node.Cells(d.instant(c.now)) {
 		fmt.Fprintf(&b, "%02x @%v %s: %v\n", x.Key.Hi>>56,
-			time.Duration(x.Label-epoch)*time.Millisecond, c.owner(x.Slot), x.Value)
+			time.Duration(x.Label-scriptEpoch)*time.Millisecond, c.owner(x.Slot), x.Value)
 	}
 	return b.String()
 }

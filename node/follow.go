@@ -36,10 +36,10 @@ func (n *Node) refold(e *entry, l *rules.Limit, now int64) {
 	switch {
 	case l.Algorithm.Bucket() || e.inherited() || !eng.Has(e.key):
 	case l.Algorithm == rules.SlidingLog:
-		if e.log < 0 {
-			e.log = n.logs.take()
+		if e.extra < 0 {
+			e.extra = n.extras.take()
 		}
-		log := n.logs.get(e.log)
+		log := n.extras.log(e.extra)
 		log.Release()
 		e.cell = quota.Cell{}
 		eng.Labels(e.key, func(label, _ int64, hits uint64) {
@@ -76,11 +76,11 @@ func (n *Node) learn(h *Hit, now int64) ref {
 	}
 	switch {
 	case l.Algorithm == rules.SlidingLog:
-		if e.log < 0 {
-			e.log = n.logs.take()
+		if e.extra < 0 {
+			e.extra = n.extras.take()
 		}
 		eng.Labels(h.Key, func(label, _ int64, hits uint64) {
-			quota.Absorb(l, &e.cell, n.logs.get(e.log), now, label, hits)
+			quota.Absorb(l, &e.cell, n.extras.log(e.extra), now, label, hits)
 		})
 	case l.Algorithm.Bucket():
 		n.learnBucket(h.Key, l, e, now)

@@ -170,9 +170,9 @@ func (n *Node) make(h *Hit, at ref) ref {
 func (n *Node) inherit(e, from *entry) {
 	e.cell = from.cell
 	e.due = uint64(from.expires())<<1 | 1
-	if from.log >= 0 {
-		e.log = n.logs.take()
-		n.logs.get(e.log).CopyFrom(n.logs.get(from.log))
+	if from.extra >= 0 {
+		e.extra = n.extras.take()
+		n.extras.log(e.extra).CopyFrom(n.extras.log(from.extra))
 	}
 }
 
@@ -195,7 +195,7 @@ func (n *Node) cell(at ref) (*quota.Cell, *quota.Log) {
 	default:
 		e = n.entry(at)
 	}
-	return &e.cell, n.logs.get(e.log)
+	return &e.cell, n.extras.log(e.extra)
 }
 
 // duration turns milliseconds into a Duration, capped at the longest.

@@ -40,6 +40,10 @@ type Config struct {
 	Name string
 	// Gossip is how counts are replicated.
 	Gossip gossip.Config
+	// Rights says what the daemon holds of the labels of rules with rights; nil
+	// where there are none. Gates leaves gates out, for comparison.
+	Rights Rights
+	Gates  Gates
 	// Naive leaves out what others are estimated to have admitted since they
 	// were heard: the plain merged count decides. It is for comparison.
 	Naive bool
@@ -82,6 +86,7 @@ type Node struct {
 	live     store // bounded by cfg.MaxKeys
 	set      *rules.Set
 	tallies  []quota.Tally // one a rule, then one for overrides without a rule
+	held     []held        // one a rule
 	promised int           // new keys that the last Probe found room for
 	clock    hlc.Clock
 	cfg      Config
@@ -90,8 +95,10 @@ type Node struct {
 	slot     crdt.Slot
 	overflow store // one entry a rule and grid, bounded by the rules
 	spilled  spill // the keys that overflow counted
-	logs     logs
+	extras   extras
 	degraded [degradedKinds]uint64
+	refusals [gates]uint64
+	trade    Trade
 	hand     int32         // next entry of live to sweep
 	swept    time.Duration // when it was swept last
 	override rules.Limit   // scratch of limitOf
@@ -151,12 +158,26 @@ func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 		if n.replica != nil {
 			n.judge(&h[i], cell, st)
 		}
-		st.Over = !quota.Fits(h[i].Limit, cell, log, now, addSat(st.ahead, st.elsewhere), h[i].N)
+		n.pass(&h[i], cell, log, st, now)
 		st.Delay = 0
 		if !st.Over && h[i].Limit.Algorithm == rules.LeakyBucket {
 			st.Delay = duration(quota.Delay(h[i].Limit, cell, now, st.ahead))
 		}
 	}
+}
+
+// pass puts a hit through the gates.
+func (n *Node) pass(h *Hit, c *quota.Cell, log *quota.Log, st *Status, now int64) {
+	used := quota.Used(h.Limit, c, log, now)
+	taken := addSat(addSat(addSat(used, st.elsewhere), st.ahead), h.N)
+	st.Gate, st.row, st.bounded = NoGate, nil, n.bounded(h)
+	if taken > quota.Capacity(h.Limit) && !(st.bounded && n.cfg.Gates.NoEstimate) {
+		st.Gate = EstimateGate
+	}
+	if st.bounded && !n.allow(h, st, used, now) {
+		st.Gate |= RightsGate
+	}
+	st.Over = st.Gate != NoGate
 }
 
 // Charge charges the hits that Decide marked and reports on every hit that
@@ -175,6 +196,11 @@ func (n *Node) Charge(at Instant, h []Hit, out []Status) {
 		n.report(&h[i], now, st)
 		if st.charge && h[i].N > 0 {
 			n.share(&h[i], now, st)
+		}
+		if st.row != nil && !st.peek {
+			cell, log := n.cell(st.ref)
+			used := quota.Used(h[i].Limit, cell, log, now)
+			n.offer(&h[i], st.row, now, addSat(used, st.elsewhere))
 		}
 		if !st.peek {
 			n.count(&h[i], st)
@@ -196,9 +222,32 @@ func (n *Node) report(h *Hit, now int64, st *Status) {
 	cell, log := n.cell(st.ref)
 	r := quota.Describe(h.Limit, cell, log, now, st.elsewhere, asked)
 	st.Remaining, st.Reset, st.Retry, st.Never = r.Remaining, duration(r.Reset), duration(r.Retry), r.Never
+	st.room = st.Remaining
+	if st.bounded {
+		n.reportRights(h, now, st)
+	}
 	if !st.passed {
 		st.Delay = 0
 	}
+}
+
+// reportRights makes a report no better than the rights of this daemon.
+func (n *Node) reportRights(h *Hit, now int64, st *Status) {
+	base := n.base(h.Rule, now)
+	if st.row != nil {
+		st.rights = st.row.Left(h.Limit, base, now)
+	} else if st.charge {
+		st.rights -= min(st.rights, h.N)
+	}
+	st.Remaining = min(st.Remaining, st.rights)
+	if st.Gate&RightsGate == 0 || st.Never {
+		return
+	}
+	wait := h.Limit.Window()
+	if st.row != nil {
+		wait = st.row.Wait(h.Limit, base, now, addSat(h.N, st.ahead))
+	}
+	st.Retry = max(st.Retry, duration(wait))
 }
 
 // millis is the instant labels are cut from. Probe and Charge of one call
@@ -222,13 +271,16 @@ func (n *Node) charge(h *Hit, now int64, st *Status) {
 	if st.ref.where == inOverflow {
 		n.spilled.add(h.Key)
 	}
-	if h.Limit.Algorithm == rules.SlidingLog && e.log < 0 {
-		e.log = n.logs.take()
+	if h.Limit.Algorithm == rules.SlidingLog && e.extra < 0 {
+		e.extra = n.extras.take()
 	}
-	if !quota.Charge(h.Limit, &e.cell, n.logs.get(e.log), now, h.N) {
+	if !quota.Charge(h.Limit, &e.cell, n.extras.log(e.extra), now, h.N) {
 		st.Degraded = CellsFull
 	}
 	e.keepUntil(quota.Expires(h.Limit, &e.cell))
+	if st.bounded {
+		n.spend(h, now, st)
+	}
 	e.rule = -1
 	// An override may count on another grid than the rule it stands in for.
 	if i := n.ruleIndex(h.Rule); i >= 0 && sameGrid(n.set.Rules()[i].Limit, h.Limit) {

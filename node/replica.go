@@ -11,6 +11,7 @@ import (
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/quota"
+	"github.com/georld/rld/quota/donate"
 	"github.com/georld/rld/rules"
 )
 
@@ -23,6 +24,11 @@ type replica struct {
 	outlier bool
 	held    bool
 	events  []Event
+
+	// Scratch of trade.
+	asked    []donate.Sibling
+	siblings []gossip.Sibling
+	abroad   []gossip.Abroad
 }
 
 // maxEvents bounds the events between two calls of Ready.
@@ -88,6 +94,9 @@ func (n *Node) Step(at Instant, m *gossip.Message) error {
 	n.observe(at, now, m)
 	n.at, n.now = Instant{}, 0 // the clock may have moved
 	n.absorb(at, changes)
+	if n.cfg.Rights != nil && len(m.Notes) > 0 {
+		n.hear(m.From, m.Notes, n.millis(at))
+	}
 	return nil
 }
 
@@ -111,6 +120,12 @@ func (n *Node) absorb(at Instant, changes []gossip.Change) {
 	now := n.millis(at)
 	for i := range changes {
 		c := &changes[i]
+		if c.Gift > 0 {
+			if n.cfg.Rights != nil {
+				n.received(c, now)
+			}
+			continue
+		}
 		if c.Gain == 0 && c.Less == 0 {
 			continue
 		}
@@ -129,10 +144,10 @@ func (n *Node) absorb(at Instant, changes []gossip.Change) {
 }
 
 func (n *Node) absorbOne(e *entry, l *rules.Limit, c *gossip.Change, now int64) {
-	if l.Algorithm == rules.SlidingLog && e.log < 0 {
-		e.log = n.logs.take()
+	if l.Algorithm == rules.SlidingLog && e.extra < 0 {
+		e.extra = n.extras.take()
 	}
-	quota.Absorb(l, &e.cell, n.logs.get(e.log), now, c.Label, c.Gain)
+	quota.Absorb(l, &e.cell, n.extras.log(e.extra), now, c.Label, c.Gain)
 	e.keepUntil(max(quota.Expires(l, &e.cell), c.Span.End(c.Label)))
 }
 
@@ -170,7 +185,8 @@ func (n *Node) elsewhere(h *Hit, c *quota.Cell, at ref) uint64 {
 	}
 	from, longest := c.Label, duration(max(0, n.now-c.Label))
 	switch {
-	case h.Limit.Algorithm == rules.SlidingLog, h.Limit.Scope == rules.NodeLocal:
+	case h.Limit.Algorithm == rules.SlidingLog, h.Limit.Scope == rules.NodeLocal,
+		h.Limit.Consistency == rules.Partition && n.bounded(h): // rights never sum to more than the limit
 		return 0
 	case h.Limit.Algorithm.Bucket():
 		from, _, _ = quota.Shared(h.Limit, c, n.now)
@@ -192,8 +208,11 @@ func (n *Node) share(h *Hit, now int64, st *Status) {
 	}
 	// A cell that was folded must not be folded again into a new entry.
 	e.keepUntil(span.End(label))
-	if !n.replica.engine.Add(n.at.Mono, h.Key, label, span, h.N, st.Remaining) && st.Degraded == NotDegraded {
-		st.Degraded = CellsFull
+	if !n.replica.engine.Add(n.at.Mono, h.Key, label, span, h.N, st.room) {
+		e.due |= 1 // its cells do not hold all that was used of its rights
+		if st.Degraded == NotDegraded {
+			st.Degraded = CellsFull
+		}
 	}
 }
 

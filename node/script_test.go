@@ -14,9 +14,9 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// epoch is where scripts start: 2026-01-01T00:00:00Z, the start of a window
+// scriptEpoch is where scripts start: 2026-01-01T00:00:00Z, the start of a window
 // of every unit up to a day.
-const epoch = int64(1_767_225_600_000)
+const scriptEpoch = int64(1_767_225_600_000)
 
 // TestScripts replays testdata/single. The commands:
 //
@@ -68,7 +68,7 @@ func (r *rig) put(t testing.TB, yaml string) {
 }
 
 func (r *rig) instant() Instant {
-	wall := epoch*int64(time.Millisecond) + int64(r.mono+r.bend)
+	wall := scriptEpoch*int64(time.Millisecond) + int64(r.mono+r.bend)
 	return Instant{Mono: r.mono, Wall: wall}
 }
 

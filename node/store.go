@@ -8,11 +8,11 @@ import (
 // entry is one live key. It is a cache line, and holds no pointer, so that a
 // million of them cost the garbage collector nothing.
 type entry struct {
-	key  crdt.Key
-	cell quota.Cell
-	due  uint64 // see expires and inherited
-	rule int32  // index of the rule that charged it last, -1 for an override
-	log  int32  // index of its log, -1 when it has none
+	key   crdt.Key
+	cell  quota.Cell
+	due   uint64 // see expires and inherited
+	rule  int32  // index of the rule that charged it last, -1 for an override
+	extra int32  // index of its extra, -1 when it has none
 }
 
 // expires is the instant in Unix milliseconds from which the cell can no
@@ -29,7 +29,7 @@ func (e *entry) keepUntil(t int64) {
 // inherited says that the cell began as a copy of an overflow counter.
 func (e *entry) inherited() bool { return e.due&1 != 0 }
 
-// free marks an entry that is not in use; its log field links to the next.
+// free marks an entry that is not in use; its extra field links to the next.
 const free = -2
 
 const (
@@ -71,7 +71,7 @@ func (s *store) find(k crdt.Key) int32 { return s.index.find(k, s) }
 func (s *store) insert(k crdt.Key) int32 {
 	i := s.head
 	if i >= 0 {
-		s.head = s.at(i).log
+		s.head = s.at(i).extra
 	} else {
 		i = s.used
 		if int(i)>>chunkBits == len(s.chunks) {
@@ -79,7 +79,7 @@ func (s *store) insert(k crdt.Key) int32 {
 		}
 		s.used++
 	}
-	*s.at(i) = entry{key: k, rule: -1, log: -1}
+	*s.at(i) = entry{key: k, rule: -1, extra: -1}
 	s.index.add(k, i, s)
 	return i
 }
@@ -88,7 +88,7 @@ func (s *store) insert(k crdt.Key) int32 {
 func (s *store) remove(i int32) {
 	e := s.at(i)
 	s.index.remove(e.key, i, s)
-	*e = entry{rule: free, log: s.head}
+	*e = entry{rule: free, extra: s.head}
 	s.head = i
 }
 

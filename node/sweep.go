@@ -29,7 +29,7 @@ func (n *Node) Tick(at Instant) {
 	}
 	for i := range n.overflow.used {
 		if e := n.overflow.at(i); e.rule != free && e.expires() <= now {
-			n.logs.put(e.log)
+			n.extras.put(e.extra)
 			n.overflow.remove(i)
 		}
 	}
@@ -50,7 +50,7 @@ func (n *Node) sweep(now int64, budget int32) int {
 			n.hand = 0
 		}
 		if e := n.live.at(n.hand); e.rule != free && e.expires() <= now {
-			n.logs.put(e.log)
+			n.extras.put(e.extra)
 			n.live.remove(n.hand)
 			dropped++
 		}

@@ -44,7 +44,11 @@ func tokensUp(m uint64) uint64 { return (m + microPerToken - 1) / microPerToken 
 // in pieces mints what folding at once does, and a whole token is there at
 // the very millisecond that it is due.
 func minted(l *rules.Limit, requests uint64, from, to int64) uint64 {
-	perWindow, width := requests*microPerToken, l.Window()
+	return mintedAt(requests*microPerToken, l.Window(), from, to)
+}
+
+// mintedAt is minted for a rate in micro-tokens a window of a width.
+func mintedAt(perWindow uint64, width, from, to int64) uint64 {
 	if perWindow > 0 && uint64((to-from)/width) >= maxMicro/perWindow {
 		return maxMicro
 	}

@@ -116,6 +116,13 @@ func Expires(l *rules.Limit, c *Cell) int64 {
 	}
 }
 
+// Used returns the hits that count at now, rounded up. log is the key's log for
+// sliding_log.
+func Used(l *rules.Limit, c *Cell, log *Log, now int64) uint64 { return used(l, c, log, now) }
+
+// Capacity is the number of hits that fit an untouched key.
+func Capacity(l *rules.Limit) uint64 { return capacity(l) }
+
 // used returns the hits that count at now, rounded up.
 func used(l *rules.Limit, c *Cell, log *Log, now int64) uint64 {
 	switch l.Algorithm {

@@ -13,6 +13,10 @@ type Tally struct {
 	// the near-limit ratio, beyond it but inside the limit, over it. Hits
 	// that fit a call which another descriptor refused are in none.
 	HitsWithin, HitsNear, HitsOver uint64
+	// Offered is the hits asked for, whatever became of them. DeniedRights is
+	// those that only the rights gate refused, and Stranded those of them that
+	// came while less than nine tenths of the limit were in use.
+	Offered, DeniedRights, Stranded uint64
 }
 
 // Plus returns the sum of two tallies.
@@ -20,6 +24,7 @@ func (t Tally) Plus(o Tally) Tally {
 	return Tally{
 		t.Allowed + o.Allowed, t.Denied + o.Denied, t.Shadowed + o.Shadowed,
 		t.HitsWithin + o.HitsWithin, t.HitsNear + o.HitsNear, t.HitsOver + o.HitsOver,
+		t.Offered + o.Offered, t.DeniedRights + o.DeniedRights, t.Stranded + o.Stranded,
 	}
 }
 
@@ -36,6 +41,19 @@ func (t *Tally) Fitted(l *rules.Limit, remaining, n uint64, near rules.PPM) {
 	above := min(n, subFloor(after, threshold))
 	t.HitsNear += above
 	t.HitsWithin += n - above
+}
+
+// Offer counts n hits that were asked for.
+func (t *Tally) Offer(n uint64) { t.Offered += min(n, 1<<32) }
+
+// Ungranted counts n hits that fit the limit and not the rights. free is how many
+// hits more than those the limit had room for.
+func (t *Tally) Ungranted(l *rules.Limit, free, n uint64) {
+	n = min(n, 1<<32)
+	t.DeniedRights += n
+	if free > capacity(l)/10 {
+		t.Stranded += n
+	}
 }
 
 // Refused counts n hits over a limit. A hit that claims to be more than 2^32

@@ -42,5 +42,10 @@ func appendLimit(b []byte, l *Limit) []byte {
 	for _, r := range l.Replaces {
 		b = appendText(b, r)
 	}
+	b = append(b, 0xff)
+	for _, w := range l.Weights {
+		b = appendText(b, w.Region)
+		b = binary.LittleEndian.AppendUint32(b, uint32(w.Share))
+	}
 	return append(b, 0xff)
 }

@@ -96,6 +96,15 @@ const (
 	Home
 )
 
+var placementNames = [...]string{"auto", "spread", "region", "home"}
+
+// String returns the name the limits language uses.
+func (p Placement) String() string { return name(placementNames[:], int(p)) }
+
+// Placements lists the names of the limits language, in the order of the
+// constants.
+func Placements() []string { return placementNames[:] }
+
 // OnFailure is what a strict limit answers when its home cannot be reached.
 type OnFailure uint8
 
@@ -132,11 +141,18 @@ type Limit struct {
 
 	Scope       Scope
 	Consistency Consistency
-	Placement   Placement
-	Budget      PPM  // overage budget in parts per million of the limit
-	HasBudget   bool // false: estimate only
-	OnFailure   OnFailure
-	FloorShare  PPM // OnFailure == Share only
+	Placement   Placement // as written
+	// Placed is where the rights sit, Placement with Auto resolved by size:
+	// Auto for a limit without rights, and where the size of the cluster was
+	// not known to who read the limit. It is no part of a set's hash.
+	Placed    Placement
+	Budget    PPM  // overage budget in parts per million of the limit
+	HasBudget bool // false: estimate only
+	// Weights pins the regions' shares in the rights, sorted by region; nil:
+	// they follow demand. They sum to Whole.
+	Weights    []Weight
+	OnFailure  OnFailure
+	FloorShare PPM // OnFailure == Share only
 }
 
 // Window returns the length of the window in milliseconds: unit x multiplier.

@@ -188,6 +188,7 @@ func (d *decoder) readPart(r reader, before, m *gossip.Message) {
 	}
 	d.readDigests(&r, m)
 	d.readRepair(&r, m)
+	d.readNotes(&r, m)
 	r.end()
 }
 

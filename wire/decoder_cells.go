@@ -16,8 +16,8 @@ const keySize = 16
 // the cell before, if there is one.
 func (d *decoder) owner(r *reader, kindField, slotField tag, first bool, before gossip.CellID) gossip.CellID {
 	kind := r.uint(kindField)
-	if kind > uint64(gossip.RegionSum) {
-		r.fail("cells of kind %d, want at most %d", kind, gossip.RegionSum)
+	if kind > uint64(gossip.MaxKind) {
+		r.fail("cells of kind %d, want at most %d", kind, gossip.MaxKind)
 		return gossip.CellID{}
 	}
 	id := gossip.CellID{Kind: gossip.Kind(kind), Slot: d.slot(r.uint(slotField))}

@@ -115,6 +115,9 @@ func (e *encoder) part(before, m *gossip.Message) error {
 	}
 	e.digests(m.Digests)
 	e.repair(m.Repair)
+	if err := e.notes(m); err != nil {
+		return err
+	}
 	e.close(at)
 	return nil
 }

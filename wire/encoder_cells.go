@@ -18,7 +18,7 @@ func (e *encoder) allCells(m *gossip.Message) error {
 		c := &cells[i]
 		switch {
 		case !knownKind(c.Kind):
-			return malformed("shard %d: cell of kind %d, want at most %d", m.Shard, c.Kind, gossip.RegionSum)
+			return malformed("shard %d: cell of kind %d, want at most %d", m.Shard, c.Kind, gossip.MaxKind)
 		case i > 0 && c.CellID == cells[i-1].CellID:
 			return malformed("shard %d: cell %v is there twice", m.Shard, c)
 		}
@@ -130,7 +130,7 @@ func (e *encoder) allRefused(m *gossip.Message) error {
 		r := &refused[i]
 		switch {
 		case !knownKind(r.Kind):
-			return malformed("shard %d: refusal of kind %d, want at most %d", m.Shard, r.Kind, gossip.RegionSum)
+			return malformed("shard %d: refusal of kind %d, want at most %d", m.Shard, r.Kind, gossip.MaxKind)
 		case !knownReason(r.Reason):
 			return malformed("shard %d: refusal for reason %d, want %d or %d",
 				m.Shard, r.Reason, gossip.TooFarAhead, gossip.NoRoom)

@@ -62,8 +62,8 @@ func TestEncodeErrors(t *testing.T) {
 			"wire: frame of 4097 regions, want at most 4096"},
 		{"digests", one(func(m *gossip.Message) { m.Digests[1].Bucket = 0 }),
 			"wire: shard 0: digests are not ascending at 1"},
-		{"kind", one(func(m *gossip.Message) { m.Cells[3].Kind = 2 }),
-			"wire: shard 0: cell of kind 2, want at most 1"},
+		{"kind", one(func(m *gossip.Message) { m.Cells[3].Kind = 4 }),
+			"wire: shard 0: cell of kind 4, want at most 3"},
 		{"cell twice", one(func(m *gossip.Message) { m.Cells[1] = m.Cells[0] }),
 			"wire: shard 0: cell 00000000000000050000000000000001@1799999990000 daemon 1111111111111111: 300-2 " +
 				"is there twice"},
@@ -78,8 +78,13 @@ func TestEncodeErrors(t *testing.T) {
 				"a daemon refunded more than it admitted"},
 		{"reason", one(func(m *gossip.Message) { m.Refused[0].Reason = 0 }),
 			"wire: shard 0: refusal for reason 0, want 1 or 2"},
+		{"rights with a rate", one(func(m *gossip.Message) { m.Cells[3].Kind, m.Cells[3].Rate = gossip.Given, 1 }),
+			"wire: shard 0: cell 00000000000000050000000000000001@1799999990000 given to 000000000000aaaa: 900-0: " +
+				"rights with more than what was given"},
+		{"note", one(func(m *gossip.Message) { m.Notes = []gossip.Note{{Kind: 9}} }),
+			"wire: shard 0: note of kind 9, want 1 to 5"},
 		{"refused kind", one(func(m *gossip.Message) { m.Refused[1].Kind = 7 }),
-			"wire: shard 0: refusal of kind 7, want at most 1"},
+			"wire: shard 0: refusal of kind 7, want at most 3"},
 		{"too many cells", two(func(a, b *gossip.Message) {
 			b.Cells = busy(MaxFrameCells, 1).Cells
 			a.Cells = b.Cells[:1]
@@ -195,8 +200,8 @@ func TestDecodeErrors(t *testing.T) {
 			"wire: part 0 of the frame: field 3 does not hold the numbers of the rows, as short as can be"},
 		{"bucket", func(f *frame) { part(f).Buckets = []uint32{65535, 0} },
 			"wire: part 0 of the frame: bucket beyond 65535"},
-		{"kind", func(f *frame) { own(f).Kind = 2 },
-			"wire: part 0 of the frame: cells of kind 2, want at most 1"},
+		{"kind", func(f *frame) { own(f).Kind = 4 },
+			"wire: part 0 of the frame: cells of kind 4, want at most 3"},
 		{"slot number", func(f *frame) { own(f).Slot = 4 },
 			"wire: part 0 of the frame: slot 4 is named before slot 4 or does not exist"},
 		{"slots of cells", func(f *frame) { slices.Reverse(part(f).Cells) },

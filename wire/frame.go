@@ -83,7 +83,7 @@ func Fit(msgs []gossip.Message) int {
 		cells += len(m.Cells)
 		refused += len(m.Refused)
 		bytes += maxPart + maxCell*len(m.Cells) + maxRefusal*len(m.Refused) +
-			maxView*len(m.Behind) + maxDigest*len(m.Digests) + maxRepair*len(m.Repair)
+			maxView*len(m.Behind) + maxDigest*len(m.Digests) + maxRepair*len(m.Repair) + maxNote*len(m.Notes)
 		if i > 0 && (bytes > MaxFrameBytes || cells > MaxFrameCells || refused > MaxFrameCells) {
 			return i
 		}
@@ -100,6 +100,7 @@ const (
 	maxView    = 32
 	maxDigest  = 11
 	maxRepair  = 3
+	maxNote    = 112
 )
 
 // Decode returns the messages of a frame, at least one. They share nothing

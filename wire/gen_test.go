@@ -34,7 +34,7 @@ func genCellID() *rapid.Generator[gossip.CellID] {
 		return gossip.CellID{
 			Key:   crdt.Key{Hi: rapid.Uint64Range(0, 3).Draw(t, "hi"), Lo: genWord().Draw(t, "lo")},
 			Label: genLabel().Draw(t, "label"),
-			Kind:  gossip.Kind(rapid.Uint8Range(0, 1).Draw(t, "kind")),
+			Kind:  gossip.Kind(rapid.Uint8Range(0, uint8(gossip.MaxKind)).Draw(t, "kind")),
 			Slot:  genSlot().Draw(t, "slot"),
 		}
 	})
@@ -57,12 +57,27 @@ func genCell() *rapid.Generator[gossip.Cell] {
 		c := gossip.Cell{CellID: genCellID().Draw(t, "id"), Span: genSpan().Draw(t, "span")}
 		c.Value.P = genWord().Draw(t, "p")
 		c.Value.N = rapid.SampledFrom([]uint64{0, 0, 1, math.MaxUint64}).Draw(t, "n")
-		if c.Kind == gossip.Daemon {
+		switch c.Kind {
+		case gossip.Daemon, gossip.Traded:
 			c.Value.N = min(c.Value.N, c.Value.P)
-		} else {
+		case gossip.Given:
+			c.Value.N = 0
+		default:
 			c.Rate = rapid.SampledFrom([]uint32{0, 7, math.MaxUint32}).Draw(t, "rate")
 		}
 		return c
+	})
+}
+
+func genNote() *rapid.Generator[gossip.Note] {
+	return rapid.Custom(func(t *rapid.T) gossip.Note {
+		id := genCellID().Draw(t, "id")
+		return gossip.Note{
+			Kind: gossip.NoteKind(rapid.Uint8Range(1, uint8(gossip.MaxNote)).Draw(t, "note")),
+			Key:  id.Key, Label: id.Label, Rule: genWord().Draw(t, "rule"),
+			Rights: genWord().Draw(t, "rights"), Second: genWord().Draw(t, "second"),
+			Need: genWord().Draw(t, "need"), For: genSlot().Draw(t, "for"),
+		}
 	})
 }
 
@@ -112,6 +127,10 @@ func genPart() *rapid.Generator[gossip.Part] {
 			Unsent:   genDuration().Draw(t, "unsent"),
 			Ack:      genWord().Draw(t, "ack"),
 			Own:      genDuration().Draw(t, "own"),
+		}
+		p.Notes = rapid.SliceOfN(genNote(), 0, 4).Draw(t, "notes")
+		if len(p.Notes) == 0 {
+			p.Notes = nil
 		}
 		p.Lo = p.Hi - min(p.Hi, genWord().Draw(t, "changed"))
 		p.Cells = genSorted(genCell(), 40, func(c gossip.Cell) gossip.CellID { return c.CellID },

@@ -37,6 +37,18 @@ const (
 	partBuckets    tag = 11<<3 | length
 	partDigests    tag = 12<<3 | length
 	partRepair     tag = 13<<3 | length
+	partNotes      tag = 14<<3 | length
+)
+
+const (
+	noteKind   tag = 1<<3 | varint
+	noteKey    tag = 2<<3 | length
+	noteLabel  tag = 3<<3 | varint
+	noteRule   tag = 4<<3 | wide
+	noteRights tag = 5<<3 | varint
+	noteSecond tag = 6<<3 | varint
+	noteNeed   tag = 7<<3 | varint
+	noteFor    tag = 8<<3 | varint
 )
 
 const (

@@ -19,7 +19,7 @@ import (
 const baseFile = "base.yaml"
 
 // own is what a region's file says that the others' do not.
-var own = []string{"region", "swim.seeds"}
+var own = []string{"region", "swim.seeds", "rights.daemons"}
 
 // The files are settings as they are, and of one cluster.
 func TestFiles(t *testing.T) {
@@ -54,6 +54,16 @@ func TestFilesPlanted(t *testing.T) {
 		{"keys", eu, "max_keys: 1000000", "max_keys: 999999", "eu-west-1.yaml: max_keys is 999999"},
 		{"shards", us, "shards: 64\n", "", "us-east-1.yaml: shards is 0"},
 		{"secret", us, "secret_file: /etc/rld/secret", "secret_file: /etc/rld/other", "us-east-1.yaml: cluster.secret_file is"},
+		{"daemon of another region", us, "us-east-1-1, ", "eu-west-1-1, ",
+			"us-east-1.yaml: daemon eu-west-1-1 is not of us-east-1"},
+		{"daemons that peers do not name", us, "[us-east-1-0, ", "[us-east-1-9, ",
+			"us-east-1.yaml: peer us-east-1-0.rld.example:7070 is none of the daemons"},
+		{"first start", eu, "first_start: false", "first_start: true",
+			"eu-west-1.yaml: rights.first_start is true, and false in base.yaml"},
+		{"first start of all", all, "first_start: false", "first_start: true", "says that each start is the first"},
+		{"horizon", eu, "daemon_horizon: 30s", "daemon_horizon: 60s",
+			"eu-west-1.yaml: rights.daemon_horizon is 1m, and 30s in base.yaml"},
+		{"folder", all, "dir: /var/lib/rld", "dir: /tmp/rld", "rights.dir is /tmp/rld, which restarts do not outlive"},
 		{"offset", us, "clock: {max_offset: 250ms}", "clock: {max_offset: 1s}", "us-east-1.yaml: clock.max_offset is 1s"},
 		{"more than the base", us, "region: ", "shadow: true\nregion: ", "us-east-1.yaml: shadow is true, and false in base.yaml"},
 		{"unknown", us, "region: ", "regoin: ", "us-east-1.yaml: "},
@@ -119,7 +129,8 @@ func check(dir string) (problems []string) {
 		return []string{fmt.Sprintf("%d regions in %s (%v)", len(paths), dir, err)}
 	}
 	base := filepath.Join(dir, baseFile)
-	if _, err := config.Load(config.Sources{File: base}); err == nil {
+	alone := config.Sources{File: base, Flags: map[string]string{"rights-daemons": "a-0"}}
+	if _, err := config.Load(alone); err == nil {
 		problems = append(problems, baseFile+": names a region, and each daemon would be of it")
 	}
 	for region, path := range paths {
@@ -140,7 +151,9 @@ func check(dir string) (problems []string) {
 
 // baseFor makes the base settings of a region's daemon.
 func baseFor(path, region, seeds string) config.Sources {
-	return config.Sources{File: path, Flags: map[string]string{"region": region, "swim-seeds": seeds}}
+	return config.Sources{File: path, Flags: map[string]string{
+		"region": region, "swim-seeds": seeds, "rights-daemons": region + "-0",
+	}}
 }
 
 // checkRegion returns what is wrong with the file of a region, by itself and
@@ -172,6 +185,7 @@ func checkRegion(region, path, base string) (problems []string) {
 			say("seed %s is not at the port of %s", s, c.Swim.Addr)
 		}
 	}
+	problems = append(problems, checkRights(c)...)
 	shared, err := config.Load(baseFor(base, region, "seed.example:1"))
 	if err != nil {
 		say("%s: %v", baseFile, err)
@@ -181,6 +195,36 @@ func checkRegion(region, path, base string) (problems []string) {
 	for i, s := range l.Settings() {
 		if o := others[i]; s.Value != o.Value && !slices.Contains(own, s.Name) {
 			say("%s is %s, and %s in %s", s.Name, s.Value, o.Value, baseFile)
+		}
+	}
+	return problems
+}
+
+// checkRights returns what is wrong with what a region's daemons need to hold
+// rights: a folder that stays, and names of daemons that there are.
+func checkRights(c *config.Config) (problems []string) {
+	say := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	r := &c.Rights
+	if why := c.NoRights(); why != "" {
+		say("%s", why)
+	}
+	if !strings.HasPrefix(r.Dir, "/var/lib/") {
+		say("rights.dir is %s, which restarts do not outlive", r.Dir)
+	}
+	if r.FirstStart {
+		say("rights.first_start says that each start is the first")
+	}
+	for _, d := range r.Daemons {
+		if !strings.HasPrefix(d, c.Region+"-") {
+			say("daemon %s is not of %s", d, c.Region)
+		}
+	}
+	for _, region := range c.Regions {
+		for _, p := range region.Peers {
+			name, _, _ := strings.Cut(p, ".")
+			if region.Name == c.Region && !slices.Contains(r.Daemons, name) {
+				say("peer %s is none of the daemons %s", p, strings.Join(r.Daemons, ", "))
+			}
 		}
 	}
 	return problems

@@ -176,7 +176,9 @@ type PeerPart struct {
 	Buckets []uint32 `protobuf:"varint,11,rep,packed,name=buckets,proto3" json:"buckets,omitempty"`
 	Digests []uint64 `protobuf:"fixed64,12,rep,packed,name=digests,proto3" json:"digests,omitempty"`
 	// Buckets whose digests did not match, in the same way.
-	Repair        []uint32 `protobuf:"varint,13,rep,packed,name=repair,proto3" json:"repair,omitempty"`
+	Repair []uint32 `protobuf:"varint,13,rep,packed,name=repair,proto3" json:"repair,omitempty"`
+	// What is said once about rights, in the order in which it was said.
+	Notes         []*PeerNote `protobuf:"bytes,14,rep,name=notes,proto3" json:"notes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -302,6 +304,119 @@ func (x *PeerPart) GetRepair() []uint32 {
 	return nil
 }
 
+func (x *PeerPart) GetNotes() []*PeerNote {
+	if x != nil {
+		return x.Notes
+	}
+	return nil
+}
+
+// PeerNote is something that is said once about rights of a key's label.
+type PeerNote struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1 ask, 2 answer, 3 want, 4 hunger, 5 collect.
+	Kind uint32 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// 16 bytes, big-endian.
+	Key []byte `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	// The label, less the milliseconds of the sender's clock.
+	Label int64  `protobuf:"zigzag64,3,opt,name=label,proto3" json:"label,omitempty"`
+	Rule  uint64 `protobuf:"fixed64,4,opt,name=rule,proto3" json:"rule,omitempty"`
+	// What the sender has left, and what it was offered in the last second.
+	Rights uint64 `protobuf:"varint,5,opt,name=rights,proto3" json:"rights,omitempty"`
+	Second uint64 `protobuf:"varint,6,opt,name=second,proto3" json:"second,omitempty"`
+	// How many are wanted, and the number of the slot for whom plus one.
+	Need          uint64 `protobuf:"varint,7,opt,name=need,proto3" json:"need,omitempty"`
+	ForSlot       uint32 `protobuf:"varint,8,opt,name=for_slot,json=forSlot,proto3" json:"for_slot,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PeerNote) Reset() {
+	*x = PeerNote{}
+	mi := &file_rld_v1_peer_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PeerNote) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PeerNote) ProtoMessage() {}
+
+func (x *PeerNote) ProtoReflect() protoreflect.Message {
+	mi := &file_rld_v1_peer_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PeerNote.ProtoReflect.Descriptor instead.
+func (*PeerNote) Descriptor() ([]byte, []int) {
+	return file_rld_v1_peer_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *PeerNote) GetKind() uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return 0
+}
+
+func (x *PeerNote) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *PeerNote) GetLabel() int64 {
+	if x != nil {
+		return x.Label
+	}
+	return 0
+}
+
+func (x *PeerNote) GetRule() uint64 {
+	if x != nil {
+		return x.Rule
+	}
+	return 0
+}
+
+func (x *PeerNote) GetRights() uint64 {
+	if x != nil {
+		return x.Rights
+	}
+	return 0
+}
+
+func (x *PeerNote) GetSecond() uint64 {
+	if x != nil {
+		return x.Second
+	}
+	return 0
+}
+
+func (x *PeerNote) GetNeed() uint64 {
+	if x != nil {
+		return x.Need
+	}
+	return 0
+}
+
+func (x *PeerNote) GetForSlot() uint32 {
+	if x != nil {
+		return x.ForSlot
+	}
+	return 0
+}
+
 // PeerViews says how old the sender's views of the regions are.
 type PeerViews struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -316,7 +431,7 @@ type PeerViews struct {
 
 func (x *PeerViews) Reset() {
 	*x = PeerViews{}
-	mi := &file_rld_v1_peer_proto_msgTypes[2]
+	mi := &file_rld_v1_peer_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -328,7 +443,7 @@ func (x *PeerViews) String() string {
 func (*PeerViews) ProtoMessage() {}
 
 func (x *PeerViews) ProtoReflect() protoreflect.Message {
-	mi := &file_rld_v1_peer_proto_msgTypes[2]
+	mi := &file_rld_v1_peer_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -341,7 +456,7 @@ func (x *PeerViews) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerViews.ProtoReflect.Descriptor instead.
 func (*PeerViews) Descriptor() ([]byte, []int) {
-	return file_rld_v1_peer_proto_rawDescGZIP(), []int{2}
+	return file_rld_v1_peer_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *PeerViews) GetOwnMs() uint64 {
@@ -369,7 +484,8 @@ func (x *PeerViews) GetAgesMs() []uint64 {
 // other than those of keys and of admitted hits is left out when it is all 0.
 type PeerCells struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 0 a daemon's slot, 1 a region's.
+	// 0 a daemon's slot, 1 a region's; rights that the sender gave to the slot's
+	// daemon 2, that the slot's daemon gave and was given 3.
 	Kind uint32 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// The number of the slot.
 	Slot uint32 `protobuf:"varint,2,opt,name=slot,proto3" json:"slot,omitempty"`
@@ -383,7 +499,8 @@ type PeerCells struct {
 	// the frame that has the same span, or, for the first, than that of the
 	// span.
 	Labels []int64 `protobuf:"zigzag64,6,rep,packed,name=labels,proto3" json:"labels,omitempty"`
-	// What was admitted, refunded, and seen to grow a second.
+	// What was admitted, refunded, and seen to grow a second. Of rights: all
+	// that were given; or all that were moved, and of these given.
 	Admitted      []uint64 `protobuf:"varint,7,rep,packed,name=admitted,proto3" json:"admitted,omitempty"`
 	Refunded      []uint64 `protobuf:"varint,8,rep,packed,name=refunded,proto3" json:"refunded,omitempty"`
 	Rates         []uint32 `protobuf:"varint,9,rep,packed,name=rates,proto3" json:"rates,omitempty"`
@@ -393,7 +510,7 @@ type PeerCells struct {
 
 func (x *PeerCells) Reset() {
 	*x = PeerCells{}
-	mi := &file_rld_v1_peer_proto_msgTypes[3]
+	mi := &file_rld_v1_peer_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -405,7 +522,7 @@ func (x *PeerCells) String() string {
 func (*PeerCells) ProtoMessage() {}
 
 func (x *PeerCells) ProtoReflect() protoreflect.Message {
-	mi := &file_rld_v1_peer_proto_msgTypes[3]
+	mi := &file_rld_v1_peer_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -418,7 +535,7 @@ func (x *PeerCells) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerCells.ProtoReflect.Descriptor instead.
 func (*PeerCells) Descriptor() ([]byte, []int) {
-	return file_rld_v1_peer_proto_rawDescGZIP(), []int{3}
+	return file_rld_v1_peer_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *PeerCells) GetKind() uint32 {
@@ -504,7 +621,7 @@ type PeerRefusals struct {
 
 func (x *PeerRefusals) Reset() {
 	*x = PeerRefusals{}
-	mi := &file_rld_v1_peer_proto_msgTypes[4]
+	mi := &file_rld_v1_peer_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -516,7 +633,7 @@ func (x *PeerRefusals) String() string {
 func (*PeerRefusals) ProtoMessage() {}
 
 func (x *PeerRefusals) ProtoReflect() protoreflect.Message {
-	mi := &file_rld_v1_peer_proto_msgTypes[4]
+	mi := &file_rld_v1_peer_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -529,7 +646,7 @@ func (x *PeerRefusals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerRefusals.ProtoReflect.Descriptor instead.
 func (*PeerRefusals) Descriptor() ([]byte, []int) {
-	return file_rld_v1_peer_proto_rawDescGZIP(), []int{4}
+	return file_rld_v1_peer_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *PeerRefusals) GetKind() uint32 {
@@ -586,7 +703,7 @@ type PeerSpan struct {
 
 func (x *PeerSpan) Reset() {
 	*x = PeerSpan{}
-	mi := &file_rld_v1_peer_proto_msgTypes[5]
+	mi := &file_rld_v1_peer_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -598,7 +715,7 @@ func (x *PeerSpan) String() string {
 func (*PeerSpan) ProtoMessage() {}
 
 func (x *PeerSpan) ProtoReflect() protoreflect.Message {
-	mi := &file_rld_v1_peer_proto_msgTypes[5]
+	mi := &file_rld_v1_peer_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -611,7 +728,7 @@ func (x *PeerSpan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PeerSpan.ProtoReflect.Descriptor instead.
 func (*PeerSpan) Descriptor() ([]byte, []int) {
-	return file_rld_v1_peer_proto_rawDescGZIP(), []int{5}
+	return file_rld_v1_peer_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *PeerSpan) GetRule() uint64 {
@@ -663,7 +780,7 @@ const file_rld_v1_peer_proto_rawDesc = "" +
 	"\x04held\x18\x05 \x01(\x04R\x04held\x12&\n" +
 	"\x05parts\x18\x06 \x03(\v2\x10.rld.v1.PeerPartR\x05parts\x12\x14\n" +
 	"\x05slots\x18\a \x03(\x06R\x05slots\x12&\n" +
-	"\x05spans\x18\b \x03(\v2\x10.rld.v1.PeerSpanR\x05spans\"\x83\x03\n" +
+	"\x05spans\x18\b \x03(\v2\x10.rld.v1.PeerSpanR\x05spans\"\xab\x03\n" +
 	"\bPeerPart\x12\x18\n" +
 	"\askipped\x18\x01 \x01(\rR\askipped\x12\x0e\n" +
 	"\x02hi\x18\x02 \x01(\x04R\x02hi\x12\x18\n" +
@@ -680,7 +797,17 @@ const file_rld_v1_peer_proto_rawDesc = "" +
 	" \x03(\v2\x14.rld.v1.PeerRefusalsR\arefused\x12\x18\n" +
 	"\abuckets\x18\v \x03(\rR\abuckets\x12\x18\n" +
 	"\adigests\x18\f \x03(\x06R\adigests\x12\x16\n" +
-	"\x06repair\x18\r \x03(\rR\x06repair\"U\n" +
+	"\x06repair\x18\r \x03(\rR\x06repair\x12&\n" +
+	"\x05notes\x18\x0e \x03(\v2\x10.rld.v1.PeerNoteR\x05notes\"\xb9\x01\n" +
+	"\bPeerNote\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\fR\x03key\x12\x14\n" +
+	"\x05label\x18\x03 \x01(\x12R\x05label\x12\x12\n" +
+	"\x04rule\x18\x04 \x01(\x06R\x04rule\x12\x16\n" +
+	"\x06rights\x18\x05 \x01(\x04R\x06rights\x12\x16\n" +
+	"\x06second\x18\x06 \x01(\x04R\x06second\x12\x12\n" +
+	"\x04need\x18\a \x01(\x04R\x04need\x12\x19\n" +
+	"\bfor_slot\x18\b \x01(\rR\aforSlot\"U\n" +
 	"\tPeerViews\x12\x15\n" +
 	"\x06own_ms\x18\x01 \x01(\x04R\x05ownMs\x12\x18\n" +
 	"\aregions\x18\x02 \x03(\rR\aregions\x12\x17\n" +
@@ -720,26 +847,28 @@ func file_rld_v1_peer_proto_rawDescGZIP() []byte {
 	return file_rld_v1_peer_proto_rawDescData
 }
 
-var file_rld_v1_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_rld_v1_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_rld_v1_peer_proto_goTypes = []any{
 	(*PeerFrame)(nil),    // 0: rld.v1.PeerFrame
 	(*PeerPart)(nil),     // 1: rld.v1.PeerPart
-	(*PeerViews)(nil),    // 2: rld.v1.PeerViews
-	(*PeerCells)(nil),    // 3: rld.v1.PeerCells
-	(*PeerRefusals)(nil), // 4: rld.v1.PeerRefusals
-	(*PeerSpan)(nil),     // 5: rld.v1.PeerSpan
+	(*PeerNote)(nil),     // 2: rld.v1.PeerNote
+	(*PeerViews)(nil),    // 3: rld.v1.PeerViews
+	(*PeerCells)(nil),    // 4: rld.v1.PeerCells
+	(*PeerRefusals)(nil), // 5: rld.v1.PeerRefusals
+	(*PeerSpan)(nil),     // 6: rld.v1.PeerSpan
 }
 var file_rld_v1_peer_proto_depIdxs = []int32{
 	1, // 0: rld.v1.PeerFrame.parts:type_name -> rld.v1.PeerPart
-	5, // 1: rld.v1.PeerFrame.spans:type_name -> rld.v1.PeerSpan
-	2, // 2: rld.v1.PeerPart.views:type_name -> rld.v1.PeerViews
-	3, // 3: rld.v1.PeerPart.cells:type_name -> rld.v1.PeerCells
-	4, // 4: rld.v1.PeerPart.refused:type_name -> rld.v1.PeerRefusals
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	6, // 1: rld.v1.PeerFrame.spans:type_name -> rld.v1.PeerSpan
+	3, // 2: rld.v1.PeerPart.views:type_name -> rld.v1.PeerViews
+	4, // 3: rld.v1.PeerPart.cells:type_name -> rld.v1.PeerCells
+	5, // 4: rld.v1.PeerPart.refused:type_name -> rld.v1.PeerRefusals
+	2, // 5: rld.v1.PeerPart.notes:type_name -> rld.v1.PeerNote
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_rld_v1_peer_proto_init() }
@@ -753,7 +882,7 @@ func file_rld_v1_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rld_v1_peer_proto_rawDesc), len(file_rld_v1_peer_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,109 @@
+package limits
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/georld/rld/rules"
+)
+
+// TestPlaced checks that what is loaded has its place, and that what would have
+// calls forwarded is not loaded: under every size of limit and cluster.
+func TestPlaced(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := Options{Daemons: rapid.IntRange(0, 12).Draw(t, "daemons")}
+		for i := range rapid.IntRange(0, 3).Draw(t, "regions") {
+			o.Regions = append(o.Regions, fmt.Sprint("r", i))
+		}
+		o.DaemonsOfRegion = o.Daemons / max(len(o.Regions), 1)
+		scope := rapid.SampledFrom([]string{"global", "region"}).Draw(t, "scope")
+		placement := rules.Placement(rapid.IntRange(0, 3).Draw(t, "placement"))
+		requests := rapid.IntRange(0, 200).Draw(t, "requests")
+		text := fmt.Sprintf("domain: d\ndescriptors: [{key: k, rate_limit: {unit: hour, requests_per_unit: %d, "+
+			"consistency: partition, scope: %s, placement: %s}}]", requests, scope, placement)
+
+		daemons, regions := o.Daemons, max(len(o.Regions), 1)
+		if scope == "region" {
+			daemons, regions = o.DaemonsOfRegion, 1
+		}
+		want := placement
+		switch {
+		case daemons == 0:
+			want = rules.Auto
+		case placement != rules.Auto:
+		case requests == 0 || requests >= 10*daemons:
+			want = rules.Spread
+		case requests >= 10*regions:
+			want = rules.PerRegion
+		default:
+			want = rules.Home
+		}
+		forwards := want == rules.PerRegion && daemons > regions || want == rules.Home && daemons > 1
+
+		set, faults := Parse([]File{{Name: "f.yaml", Data: []byte(text)}}, o)
+		switch {
+		case forwards && (set != nil || len(faults) != 1):
+			t.Fatalf("%s\n%+v: taken, want it refused: %v", text, o, faults)
+		case !forwards && set == nil:
+			t.Fatalf("%s\n%+v: refused: %v", text, o, faults)
+		case set != nil && set.Rules()[0].Limit.Placed != want:
+			t.Fatalf("%s\n%+v: placed %s, want %s", text, o, set.Rules()[0].Limit.Placed, want)
+		}
+	})
+}
+
+// TestWeightsOfALimit checks what the engine reads.
+func TestWeightsOfALimit(t *testing.T) {
+	set, faults := parseOne("domain: d\ndescriptors: [{key: k, rate_limit: {unit: hour, requests_per_unit: 9, " +
+		"overage_budget: 2%, weights: {us: 50.5%, ap: 0%, eu: 49.5%}}}]")
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	want := []rules.Weight{{Region: "ap"}, {Region: "eu", Share: 495_000}, {Region: "us", Share: 505_000}}
+	if diff := cmp.Diff(want, set.Rules()[0].Limit.Weights); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestNotes checks that what was decided for a rule is neither an error nor a
+// warning.
+func TestNotes(t *testing.T) {
+	files := []File{{Name: "f.yaml", Data: []byte("domain: d\ndescriptors: [{key: k, rate_limit: " +
+		"{unit: hour, requests_per_unit: 99, overage_budget: 2%}}]")}}
+	_, faults := Parse(files, Options{Daemons: 4})
+	notes := faults.Notes()
+	if faults.Err() != nil || len(faults.Warnings()) != 0 || len(notes) != 1 || notes[0].Severity.String() != "note" {
+		t.Errorf("got %v", faults)
+	}
+}
+
+// TestRightsBounds checks that neither weights nor notes grow without end.
+func TestRightsBounds(t *testing.T) {
+	for _, tc := range []struct {
+		regions int
+		want    string
+	}{{maxWeights, ""}, {maxWeights + 1, "weights of 65 regions; at most 64"}} {
+		text := "r0: 100%"
+		for i := 1; i < tc.regions; i++ {
+			text += fmt.Sprintf(", r%d: 0%%", i)
+		}
+		_, faults := parseOne("domain: d\ndescriptors: [{key: k, rate_limit: {unit: hour, overage_budget: 2%, weights: {" +
+			text + "}}}]")
+		if got := faults.String(); (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
+			t.Errorf("%d regions: got %q, want %q", tc.regions, got, tc.want)
+		}
+	}
+
+	text := "domain: d\ndescriptors:\n"
+	for i := range maxFaults + 7 {
+		text += fmt.Sprintf("- {key: k%d, rate_limit: {unit: hour, requests_per_unit: 99, consistency: partition}}\n", i)
+	}
+	set, faults := Parse([]File{{Name: "f.yaml", Data: []byte(text)}}, Options{Daemons: 2})
+	if set == nil || len(faults) != maxFaults+1 || faults[maxFaults].String() != "note: and 7 more\n" {
+		t.Errorf("%d diagnostics for %d notes, the last: %v", len(faults), maxFaults+7, faults[len(faults)-1])
+	}
+}

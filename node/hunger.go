@@ -1,0 +1,135 @@
+package node
+
+import (
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/quota/donate"
+)
+
+// What aggregators say and do for their regions.
+
+// maxWants bounds the daemons of a region that are remembered to run short.
+const maxWants = 64
+
+// wanted takes in that a daemon of the region runs short of rights.
+func (n *Node) wanted(from crdt.Slot, note *gossip.Note, d *deal, now int64) {
+	r, ms := d.row, n.at.Mono.Milliseconds()
+	r.fresh(ms)
+	at := -1
+	for i := range r.wants {
+		if r.wants[i].of == from {
+			at = i
+		}
+	}
+	w := want{of: from, second: note.Second, at: ms}
+	switch {
+	case at >= 0:
+		r.wants[at] = w
+	case len(r.wants) < maxWants:
+		r.wants = append(r.wants, w)
+	}
+	i := n.live.find(d.h.Key)
+	if i < 0 {
+		return
+	}
+	cell := &n.live.at(i).cell
+	used := quota.Used(d.h.Limit, cell, nil, now)
+	n.publish(d, now, addSat(used, n.elsewhere(&d.h, cell, ref{where: inLive, index: i})))
+}
+
+// terms are those between this region and one that is so far away.
+func (n *Node) terms(d *deal, delayMS int64) donate.Terms {
+	return donate.Terms{
+		Kind: kindOf(d.h.Rule), Budget: donate.Budget(d.h.Limit.Budget), WindowMS: d.h.Limit.Window(), DelayMS: delayMS,
+	}
+}
+
+// region sums up what is known of our own region. rows are those of its daemons,
+// this one first, and of whom the others are.
+func (n *Node) region(d *deal, now int64) (all donate.Region, rows []donate.Own, of []crdt.Slot) {
+	ms := n.at.Mono.Milliseconds()
+	x, carry := quota.RightsLabel(d.h.Limit, d.label)
+	all.Base = n.cfg.Rights.RegionPart(n.cfg.Region, SharedRule(d.h.Rule), d.h.Limit.Total(), x, carry)
+	own := n.own(d.row, d.h.Limit, d.left, now)
+	d.row.fresh(ms)
+	rows, of = append(rows, own), append(of, n.slot)
+	all.Available, all.Offered = own.Rights, donate.Rate(own.Recent, own.Second)
+	for _, s := range n.siblings(d) {
+		held := n.heldBy(d, &s)
+		row := donate.Own{Rights: held - min(held, s.Used), Recent: s.Rate / 5, Second: s.Rate}
+		for _, w := range d.row.wants {
+			if w.of == s.ID {
+				row.Second = max(row.Second, w.second)
+			}
+		}
+		all.Offered = addSat(all.Offered, row.Second)
+		if s.Silent {
+			continue // it may have spent all
+		}
+		all.Available = addSat(all.Available, row.Rights)
+		rows, of = append(rows, row), append(of, s.ID)
+	}
+	return all, rows, of
+}
+
+// publish tells the other regions that ours will run out of rights.
+func (n *Node) publish(d *deal, now int64, estimate uint64) {
+	if d.h.Limit.Scope != 0 {
+		return
+	}
+	n.replica.abroad = n.replica.engine.Abroad(n.replica.abroad[:0], d.h.Key, d.label)
+	abroad, delay := n.replica.abroad, int64(0)
+	for i := range abroad {
+		if !abroad[i].Silent {
+			delay = max(delay, delayOf(abroad[i].RTT))
+		}
+	}
+	all, _, _ := n.region(d, now)
+	limit := uint64(d.h.Limit.Requests)
+	need, ok := d.row.hunger.Publish(n.at.Mono.Milliseconds(), n.terms(d, delay),
+		d.label+d.h.Limit.Window()-now, all, limit-min(limit, estimate))
+	if !ok {
+		return
+	}
+	note := n.note(d, gossip.Hunger)
+	note.Need = need
+	for i := range abroad {
+		if a := &abroad[i]; !a.Silent && a.Aggregator != 0 {
+			n.say(a.Aggregator, note)
+		}
+	}
+}
+
+// feed gives a hungry region what ours can do without.
+func (n *Node) feed(from crdt.Slot, note *gossip.Note, d *deal, now int64) {
+	if d.h.Limit.Scope != 0 || n.replica.engine.Local(from) {
+		return
+	}
+	t := n.terms(d, delayOf(n.replica.engine.RTT(from)))
+	left := d.label + d.h.Limit.Window() - now
+	all, rows, of := n.region(d, now)
+	spare, others := t.Spare(left, all), uint64(0)
+	n.replica.abroad = n.replica.engine.Abroad(n.replica.abroad[:0], d.h.Key, d.label)
+	x, carry := quota.RightsLabel(d.h.Limit, d.label)
+	for _, a := range n.replica.abroad {
+		if a.Aggregator == from || a.Silent {
+			continue
+		}
+		base := n.cfg.Rights.RegionPart(a.Region, SharedRule(d.h.Rule), d.h.Limit.Total(), x, carry)
+		others = addSat(others, t.Spare(left, donate.Region{
+			Base: base, Available: base - min(base, a.Used), Offered: a.Rate,
+		}))
+	}
+	gift := t.Gift(note.Need, all, spare, others)
+	out := make([]uint64, len(rows))
+	donate.Collect(gift, rows, out)
+	n.give(d, from, out[0], now)
+	for i := 1; i < len(rows); i++ {
+		if out[i] > 0 {
+			c := n.note(d, gossip.Collect)
+			c.Need, c.For = out[i], from
+			n.say(of[i], c)
+		}
+	}
+}

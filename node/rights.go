@@ -1,0 +1,115 @@
+package node
+
+import (
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/quota/epoch"
+	"github.com/georld/rld/rules"
+)
+
+// Rights says what this daemon holds of a label, from the epochs that it and the
+// others have agreed on. All amounts are parts of total, in its unit. rule is
+// SharedRule, x the start of the label and carry how far history reaches back
+// from it, in Unix milliseconds and milliseconds; regional says that total is
+// that of the region alone. It is asked under the locks of shards and must not
+// wait for one of them.
+type Rights interface {
+	// Version changes whenever an answer of Base may have.
+	Version() uint64
+	// Base returns what this daemon holds, and why.
+	Base(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Why)
+	// PartOf and RegionPart say what another daemon of the region, by its name,
+	// or a whole region is believed to hold.
+	PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64
+	RegionPart(region string, rule, total uint64, x, carry int64) uint64
+}
+
+// Gates leaves gates out, for comparison.
+type Gates struct{ NoEstimate, NoRights, NoDonations bool }
+
+// Gate says which gates refused a hit.
+type Gate uint8
+
+// The gates. A hit that is Over was refused by one or both.
+const (
+	NoGate Gate = iota
+	EstimateGate
+	RightsGate
+	BothGates
+
+	gates = iota
+)
+
+// String returns the name that metrics carry.
+func (g Gate) String() string {
+	names := [...]string{"", "estimate", "rights", "both"}
+	if int(g) >= len(names) {
+		return "unknown"
+	}
+	return names[g]
+}
+
+// held is the base of one rule's label, as it was found last.
+type held struct {
+	label   int64
+	version uint64
+	total   uint64
+	base    quota.Base
+}
+
+// bounded reports whether the rights gate applies to a hit: to the limits of
+// rules, not to those that come with a request.
+func (n *Node) bounded(h *Hit) bool {
+	return n.cfg.Rights != nil && n.replica != nil && !n.cfg.Gates.NoRights &&
+		h.Rule != nil && h.Limit == h.Rule.Limit && h.Limit.HasRights()
+}
+
+// base returns what this daemon holds of the label of now before any gift.
+func (n *Node) base(r *rules.Rule, now int64) quota.Base {
+	l := r.Limit
+	x, carry := quota.RightsLabel(l, now)
+	i := n.ruleIndex(r)
+	version := n.cfg.Rights.Version()
+	if i >= 0 {
+		if c := &n.held[i]; c.label == x && c.version == version && c.total == l.Total() {
+			return c.base
+		}
+	}
+	name, regional := SharedRule(r), l.Scope == rules.Region
+	var b quota.Base
+	if l.Algorithm.Bucket() {
+		b.Amount, _ = n.cfg.Rights.Base(name, quota.Tokens(l.TotalBurst()), x, carry, regional)
+		b.Rate, _ = n.cfg.Rights.Base(name, quota.Tokens(l.Total()), x, carry, regional)
+	} else {
+		b.Amount, _ = n.cfg.Rights.Base(name, l.Total(), x, carry, regional)
+	}
+	if i >= 0 {
+		n.held[i] = held{x, version, l.Total(), b}
+	}
+	return b
+}
+
+// allow finds out whether the rights of this daemon cover a hit. used is what is
+// known of the key's use by all; it is at least what this daemon used, but for
+// buckets, whose meters drain at rates of their own. So a key that is far from
+// its limit needs no row.
+func (n *Node) allow(h *Hit, st *Status, used uint64, now int64) bool {
+	base := n.base(h.Rule, now)
+	need := addSat(addSat(st.ahead, h.N), used)
+	if !h.Limit.Algorithm.Bucket() && need <= base.Amount/2 {
+		st.rights = base.Amount - used
+		return true
+	}
+	r := n.rowOf(h, st.ref, now)
+	if r == nil {
+		// A key that shares its counter with others has no row: all of it
+		// counts as used by this daemon.
+		left := base.Amount
+		if h.Limit.Algorithm.Bucket() {
+			left /= quota.Tokens(1)
+		}
+		st.rights = left - min(left, used)
+		return need <= left
+	}
+	st.row, st.rights = r, r.Left(h.Limit, base, now)
+	return addSat(st.ahead, h.N) <= st.rights
+}

@@ -1,0 +1,78 @@
+package node
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/quota/epoch"
+)
+
+// shares are rights in equal parts that nobody changes. A process holds nothing
+// of labels that one before it may have used.
+type shares struct {
+	c      *cluster
+	region string
+	fence  int64
+}
+
+// shares returns the rights of a process that starts now.
+func (c *cluster) shares(d *daemon) *shares {
+	s := &shares{c: c, region: d.region}
+	if d.starts++; d.starts > 1 {
+		s.fence = d.instant(c.now).Wall / int64(time.Millisecond)
+	}
+	return s
+}
+
+func (s *shares) Version() uint64 { return 1 }
+
+func (s *shares) Base(_, total uint64, x, carry int64, regional bool) (uint64, epoch.Why) {
+	if s.fence != 0 && x-carry <= s.fence {
+		return 0, epoch.WhyFenced
+	}
+	return s.part(total, regional), epoch.WhyEpoch
+}
+
+func (s *shares) PartOf(_ string, _, total uint64, _, _ int64, regional bool) uint64 {
+	return s.part(total, regional)
+}
+
+func (s *shares) RegionPart(_ string, _, total uint64, _, _ int64) uint64 {
+	regions := map[string]int{}
+	for _, d := range s.c.daemons {
+		regions[d.region]++
+	}
+	return total / uint64(len(regions))
+}
+
+func (s *shares) part(total uint64, regional bool) uint64 {
+	if !regional {
+		total = s.RegionPart("", 0, total, 0, 0)
+	}
+	n := uint64(0)
+	for _, d := range s.c.daemons {
+		if d.region == s.region {
+			n++
+		}
+	}
+	return total / n
+}
+
+// rightsOf prints what a daemon has of the rights to a key.
+func (c *cluster) rightsOf(t testing.TB, d *daemon, text string) string {
+	t.Helper()
+	var call Call
+	c.resolve(t, &call, text)
+	h, at := &call.Hits()[0], d.instant(c.now)
+	now := d.node.millis(at)
+	base := d.node.base(h.Rule, now)
+	left := base.Amount
+	if i := d.node.live.find(h.Key); i >= 0 {
+		left = d.node.rowOf(h, ref{where: inLive, index: i}, now).Left(h.Limit, base, now)
+	}
+	x, _ := quota.RightsLabel(h.Limit, now)
+	moved := d.node.replica.engine.Rights(h.Key, x)
+	return fmt.Sprintf("%d left of %d, gave %d, was given %d\n", left, base.Amount, moved.Given, moved.Received)
+}

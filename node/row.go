@@ -1,0 +1,121 @@
+package node
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/quota/donate"
+	"github.com/georld/rld/rules"
+)
+
+// row is what a node knows of the rights to one key: its own use, and what it
+// takes to trade them.
+type row struct {
+	quota.Row
+	rates donate.Rates
+	since int64 // milliseconds of the monotonic clock: rates are of later hits
+	given int64 // label that out is of
+	out   uint64
+
+	asker  *donate.Asker // nil until it first asks
+	giver  donate.Giver
+	hunger donate.Hunger
+	told   int64 // when the aggregator was last told of want
+	wants  []want
+}
+
+// want is what a daemon of the region told its aggregator.
+type want struct {
+	of     crdt.Slot
+	second uint64
+	at     int64
+}
+
+// gave returns what was given of the current label.
+func (r *row) gave() uint64 {
+	if r.given != r.Label {
+		return 0
+	}
+	return r.out
+}
+
+// rowOf returns the row of a hit's key, which is made when there is none; nil for
+// a key that has no counter of its own. What was used before it was made is what
+// the replicated cells say, which hold it all.
+func (n *Node) rowOf(h *Hit, at ref, now int64) *row {
+	if at.where != inLive {
+		if at.where != nowhere {
+			return nil
+		}
+		// A new key is tracked from here on, though it may be refused.
+		at = n.learn(h, now)
+	}
+	e := n.live.at(at.index)
+	if e.inherited() {
+		return nil
+	}
+	if r := n.extras.row(e.extra); r != nil {
+		return r
+	}
+	r := n.newRow(h, now)
+	if e.extra < 0 {
+		e.extra = n.extras.take()
+	}
+	n.extras.all[e.extra].row = r
+	return r
+}
+
+func (n *Node) newRow(h *Hit, now int64) *row {
+	r := &row{since: n.at.Mono.Milliseconds()}
+	l, eng, base := h.Limit, n.replica.engine, n.base(h.Rule, now)
+	if l.Algorithm == rules.FixedWindow || l.Algorithm == rules.SlidingWindow {
+		r.Left(l, base, now) // takes the label of now
+		for _, label := range [...]int64{r.Label - l.Window(), r.Label} {
+			own, moved := eng.Own(h.Key, label), eng.Rights(h.Key, label)
+			r.Recall(l, base, now, label, label, addSat(own.P, moved.Given))
+			r.Return(l, label, addSat(own.N, moved.Received))
+			if label == r.Label {
+				r.given, r.out = label, moved.Given
+			}
+		}
+		return r
+	}
+	type part struct {
+		label, end int64
+		hits       uint64
+	}
+	var parts []part
+	eng.OwnLabels(h.Key, func(label, end int64, hits uint64) { parts = append(parts, part{label, end, hits}) })
+	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.label, b.label) })
+	for _, p := range parts {
+		r.Recall(l, base, now, p.label, p.end, p.hits)
+	}
+	return r
+}
+
+// spend counts a charged hit in its row. A row that was made for another hit of
+// the call is found again.
+func (n *Node) spend(h *Hit, now int64, st *Status) {
+	if st.row == nil && st.ref.where == inLive {
+		st.row = n.extras.row(n.live.at(st.ref.index).extra)
+	}
+	if st.row != nil {
+		st.row.Spend(h.Limit, n.base(h.Rule, now), now, h.N)
+	}
+}
+
+// own is what the row's daemon knows of itself as a donor. What a row has not
+// seen of the last second it takes from the average of the label.
+func (n *Node) own(r *row, l *rules.Limit, left uint64, now int64) donate.Own {
+	ms := n.at.Mono.Milliseconds()
+	o := donate.Own{Rights: left, Recent: r.rates.Recent(ms), Second: r.rates.Second(ms)}
+	if young := 1000 - (ms - r.since); young > 0 {
+		used := r.Used - min(r.Used, r.gave())
+		average := used * 1000 / uint64(max(1000, now-r.Label))
+		o.Second = max(o.Second, average)
+		o.Recent = max(o.Recent, average/5)
+	}
+	return o
+}

@@ -1,0 +1,276 @@
+package node
+
+import (
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/quota/donate"
+	"github.com/georld/rld/rules"
+)
+
+// Trade counts what a node gave and was given.
+type Trade struct {
+	// Given and Received are hits, Notes what was said to that end.
+	Given, Received, Notes uint64
+}
+
+// trades reports whether rights under a limit are given away: those of windows.
+// A bucket fills by itself, and a log's rights would each have a time of their
+// own.
+func (n *Node) trades(l *rules.Limit) bool {
+	return !n.cfg.Gates.NoDonations && (l.Algorithm == rules.FixedWindow || l.Algorithm == rules.SlidingWindow)
+}
+
+// deal is one key of which rights are asked or given.
+type deal struct {
+	h     Hit
+	row   *row
+	base  quota.Base
+	label int64
+	left  uint64 // rights
+}
+
+// deal takes stock of a row.
+func (n *Node) deal(h *Hit, r *row, now int64) deal {
+	d := deal{h: *h, row: r, base: n.base(h.Rule, now)}
+	d.left = r.Left(h.Limit, d.base, now)
+	d.label = r.Label
+	return d
+}
+
+func kindOf(r *rules.Rule) donate.Kind {
+	if r.Entity {
+		return donate.Entity
+	}
+	return donate.Aggregate
+}
+
+// offer takes in that hits were offered to a key near its limit, and asks others
+// for rights when they will run out. estimate is what all are taken to have
+// admitted.
+func (n *Node) offer(h *Hit, r *row, now int64, estimate uint64) {
+	ms := n.at.Mono.Milliseconds()
+	r.rates.Offer(ms, h.N)
+	if !n.trades(h.Limit) {
+		return
+	}
+	d := n.deal(h, r, now)
+	admitted := r.Used - min(r.Used, r.gave())
+	w := donate.Want{
+		Kind: kindOf(h.Rule), Recent: r.rates.Recent(ms), Rights: d.left, Held: addSat(d.left, admitted),
+		Limit: uint64(h.Limit.Requests), Estimate: estimate,
+	}
+	if !w.Asks() {
+		return
+	}
+	n.ask(&d, w, ms)
+	if n.replica.engine.Mine(h.Key) {
+		n.publish(&d, now, estimate)
+	} else if ms-r.told >= donate.TickMS {
+		r.told = ms
+		n.say(n.replica.engine.Aggregator(h.Key), n.note(&d, gossip.Want))
+	}
+}
+
+// note begins a note about a deal.
+func (n *Node) note(d *deal, k gossip.NoteKind) gossip.Note {
+	return gossip.Note{
+		Kind: k, Key: d.h.Key, Label: d.label, Rule: SharedRule(d.h.Rule),
+		Rights: d.left, Second: d.row.rates.Second(n.at.Mono.Milliseconds()),
+	}
+}
+
+func (n *Node) say(to crdt.Slot, note gossip.Note) {
+	if n.replica.engine.Say(to, note) {
+		n.trade.Notes++
+	}
+}
+
+// ask asks the sibling that is believed to have most.
+func (n *Node) ask(d *deal, w donate.Want, ms int64) {
+	if d.row.asker == nil {
+		d.row.asker = new(donate.Asker)
+	}
+	if !d.row.asker.Ready(ms, w) {
+		return
+	}
+	all := n.siblings(d)
+	known := n.replica.asked[:0]
+	for i := range all {
+		if s := &all[i]; !s.Silent {
+			known = append(known, donate.Sibling{ID: uint64(s.ID), Held: n.heldBy(d, s), Used: s.Used})
+		}
+	}
+	n.replica.asked = known
+	if to, ok := d.row.asker.Pick(ms, w, uint64(n.slot), known); ok {
+		n.say(crdt.Slot(to), n.note(d, gossip.Ask))
+	}
+}
+
+// siblings returns what is known of the other daemons of the region, until the
+// next call.
+func (n *Node) siblings(d *deal) []gossip.Sibling {
+	n.replica.siblings = n.replica.engine.Siblings(n.replica.siblings[:0], d.h.Key, d.label)
+	return n.replica.siblings
+}
+
+// heldBy is what a sibling is believed to have had of a label in all.
+func (n *Node) heldBy(d *deal, s *gossip.Sibling) uint64 {
+	l := d.h.Limit
+	x, carry := quota.RightsLabel(l, d.label)
+	base := n.cfg.Rights.PartOf(s.Name, SharedRule(d.h.Rule), l.Total(), x, carry, l.Scope == rules.Region)
+	held := addSat(base, s.Received)
+	return held - min(held, s.Given)
+}
+
+// hear takes in what a peer says about rights.
+func (n *Node) hear(from crdt.Slot, notes []gossip.Note, now int64) {
+	for i := range notes[:min(len(notes), gossip.MaxNotes)] {
+		note := &notes[i]
+		d, ok := n.dealOf(note, now)
+		switch {
+		case !ok:
+		case note.Kind == gossip.Ask:
+			n.answer(from, note, &d, now)
+		case note.Kind == gossip.Answer && d.row.asker != nil:
+			d.row.asker.Answer(n.at.Mono.Milliseconds(), uint64(from), 0)
+		case note.Kind == gossip.Want && n.replica.engine.Mine(note.Key):
+			n.wanted(from, note, &d, now)
+		case note.Kind == gossip.Hunger && n.replica.engine.Mine(note.Key):
+			n.feed(from, note, &d, now)
+		case note.Kind == gossip.Collect:
+			n.give(&d, note.For, donate.Honor(note.Need, n.own(d.row, d.h.Limit, d.left, now)), now)
+		}
+	}
+}
+
+// dealOf finds the row that a note is about, and makes it: who has no traffic has
+// most to give. It is not ok for a rule that is not in force here, a label that
+// is not that of now, and where there is no room for the key.
+func (n *Node) dealOf(note *gossip.Note, now int64) (deal, bool) {
+	rule := n.replica.shared[note.Rule]
+	if rule == nil {
+		return deal{}, false
+	}
+	h := Hit{Key: note.Key, Limit: rule.Limit, Rule: rule}
+	x, _ := quota.RightsLabel(h.Limit, now)
+	if !n.bounded(&h) || !n.trades(h.Limit) || x != note.Label || !n.owns(note.Key) {
+		return deal{}, false
+	}
+	at := ref{where: inLive, index: n.live.find(note.Key)}
+	if at.index < 0 {
+		if n.promised = 0; !n.roomFor(now) {
+			return deal{}, false
+		}
+		at = n.learn(&h, now)
+	}
+	r := n.rowOf(&h, at, now)
+	if r == nil {
+		return deal{}, false
+	}
+	return n.deal(&h, r, now), true
+}
+
+// answer gives a sibling that asks what it should get, or says that this is
+// nothing.
+func (n *Node) answer(from crdt.Slot, note *gossip.Note, d *deal, now int64) {
+	o := n.own(d.row, d.h.Limit, d.left, now)
+	gift := d.row.giver.Give(n.at.Mono.Milliseconds(), o, donate.Ask{Rights: note.Rights, Second: note.Second})
+	if !n.give(d, from, gift, now) {
+		n.say(from, n.note(d, gossip.Answer))
+	}
+}
+
+// give charges rights to our own row and gives them to another daemon. It
+// returns false when nothing was given.
+func (n *Node) give(d *deal, to crdt.Slot, hits uint64, now int64) bool {
+	if hits = min(hits, d.left); hits == 0 {
+		return false
+	}
+	span := n.span(&d.h)
+	if !n.replica.engine.Give(n.at.Mono, d.h.Key, d.label, span, to, hits) {
+		return false
+	}
+	r := d.row
+	if r.given != d.label {
+		r.given, r.out = d.label, 0
+	}
+	r.out = addSat(r.out, hits)
+	r.Spend(d.h.Limit, d.base, now, hits)
+	d.left -= hits
+	n.trade.Given += hits
+	// The entry must not be forgotten before what it gave is over.
+	if i := n.live.find(d.h.Key); i >= 0 {
+		n.live.at(i).keepUntil(span.End(d.label))
+	}
+	return true
+}
+
+// span is that of a window's label.
+func (n *Node) span(h *Hit) gossip.Span {
+	_, carry := quota.RightsLabel(h.Limit, n.now)
+	return gossip.Span{
+		Rule: SharedRule(h.Rule), Width: h.Limit.Window(), Carry: carry, Regional: h.Limit.Scope == rules.Region,
+	}
+}
+
+// given takes in a gift.
+func (n *Node) received(c *gossip.Change, now int64) {
+	n.trade.Received += c.Gift
+	i := n.live.find(c.Key)
+	if i < 0 {
+		return // the row will be made from the cells
+	}
+	e := n.live.at(i)
+	e.keepUntil(c.Span.End(c.Label))
+	r, rule := n.extras.row(e.extra), n.replica.shared[c.Span.Rule]
+	if r == nil || rule == nil {
+		return
+	}
+	h := Hit{Key: c.Key, Limit: rule.Limit, Rule: rule}
+	d := n.deal(&h, r, now)
+	r.Return(rule.Limit, c.Label, c.Gift)
+	ms := n.at.Mono.Milliseconds()
+	if r.asker != nil {
+		r.asker.Answer(ms, uint64(c.From), c.Gift)
+	}
+	if c.Label == d.label && !n.replica.engine.Local(c.From) {
+		n.spread(&d, c.Gift, now)
+	}
+}
+
+// spread hands what another region gave on to those of the own that run short,
+// by what they are offered.
+func (n *Node) spread(d *deal, gift uint64, now int64) {
+	ms := n.at.Mono.Milliseconds()
+	d.left = d.row.Left(d.h.Limit, d.base, now)
+	d.row.fresh(ms)
+	rates := []uint64{d.row.rates.Second(ms)}
+	for _, w := range d.row.wants {
+		rates = append(rates, w.second)
+	}
+	out := make([]uint64, len(rates))
+	donate.Split(gift, rates, out)
+	for i, w := range d.row.wants {
+		n.give(d, w.of, out[i+1], now)
+	}
+}
+
+// wantMS is how long it is remembered that a daemon runs short.
+const wantMS = 1_000
+
+// fresh forgets those who ran short a while ago.
+func (r *row) fresh(ms int64) {
+	kept := r.wants[:0]
+	for _, w := range r.wants {
+		if ms-w.at < wantMS {
+			kept = append(kept, w)
+		}
+	}
+	r.wants = kept
+}
+
+// delayOf is the one-way delay of a round trip, as far as it is known.
+func delayOf(rtt time.Duration) int64 { return max(0, rtt.Milliseconds()) / 2 }
