@@ -134,7 +134,7 @@ func Base(region, local *Table, key uint64, x, carry int64) (uint64, Why) {
 	if why != WhyEpoch {
 		return 0, why
 	}
-	if !region.keeps(local.entries[lo].held, key) {
+	if !region.keeps(local.entries[max(lo, 0)].held, key) {
 		return 0, WhyUnlearned
 	}
 	return local.partOf(amount, lo), WhyEpoch

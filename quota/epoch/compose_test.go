@@ -41,6 +41,7 @@ type realm struct {
 	clock   int64
 	crashes int
 	plant   unionPlant
+	silent  uint64 // a daemon whose clock stands: the operator who retires it is right
 }
 
 type unionPlant int
@@ -51,6 +52,7 @@ const (
 	unionNoTables               // a joiner does not learn what the others hold
 	unionNoUnsettled            // unsettled epochs of daemons are ignored
 	unionOwnVote                // a daemon's own vote counts as its region's word
+	unionNoChain                // an epoch does not ask for what its predecessor asked for
 )
 
 func newUnion(r *realm) *union {
@@ -78,6 +80,9 @@ func (u *union) join(region, id uint64) {
 	if err != nil {
 		panic(err)
 	}
+	if u.plant == unionNoChain {
+		lt.broken = flawNoChain
+	}
 	d := &daemon{region: rt, local: lt}
 	d.extend()
 	u.daemons = append(u.daemons, d)
@@ -97,15 +102,21 @@ func (u *union) actions() []string {
 	var acts []string
 	add := func(format string, args ...any) { acts = append(acts, fmt.Sprintf(format, args...)) }
 	for i, d := range u.daemons {
-		if d.now < u.clock {
+		if d.now < u.clock && d.local.owner != u.silent {
 			add("tick %d 0", i)
 		}
 		if u.crashes > 0 {
 			add("crash %d 0", i)
 		}
+		for _, t := range []*Table{d.region, d.local} {
+			if len(t.entries) > 1 && t.entries[1].from <= d.now {
+				add("prune %d 0", i)
+				break
+			}
+		}
 		pending := d.region.Pending()
 		for p, e := range u.regions {
-			if !d.region.Knows(e.ID) {
+			if !d.region.Knows(e.ID) && !e.Pred.Before(d.region.entries[0].ID) {
 				add("learn %d %d", i, p)
 			}
 			if slices.Contains(pending, e.ID) {
@@ -139,7 +150,7 @@ func (u *union) localActions(i int, add func(string, ...any)) {
 	t := u.daemons[i].local
 	pending := t.Pending()
 	for p, e := range u.realm.locals {
-		if !t.Knows(e.ID) {
+		if !t.Knows(e.ID) && !e.Pred.Before(t.entries[0].ID) {
 			add("local-learn %d %d", i, p)
 		}
 		if slices.Contains(pending, e.ID) {
@@ -224,6 +235,12 @@ func (u *union) do(act string) {
 		u.locals = append(u.locals, a)
 	case "local-take":
 		must(d.local.TakeAck(u.locals[n]))
+	case "prune":
+		d.region.Prune(d.now)
+		d.local.Prune(d.now)
+		d.local.CompactHeld(7, d.region.At(0).Epoch.ID)
+		d.storeR(d.region.Record())
+		d.storeL(d.local.Record())
 	case "crash":
 		u.crashes--
 		var err error
@@ -356,6 +373,13 @@ func realms() []*realm {
 				{ID: at(2), Pred: at(1), Members: amounts(11, 1, 13, 1)},
 				{ID: at(3), Members: amounts(12, 1)},
 			}},
+		{name: "one joins and stays alone", genesis: start, regions: regions[:1], clock: 2, crashes: 0,
+			homes:   map[uint64]Epoch{1: genesis(0, 11, 1), 2: genesis(0, 21, 1)},
+			joiners: map[uint64]uint64{1: 12}, silent: 11,
+			locals: []Epoch{
+				{ID: at(1), Members: amounts(11, 1, 12, 1)},
+				{ID: at(2), Pred: at(1), Members: amounts(12, 1), Retired: []Retirement{{11, 1}}},
+			}},
 	}
 }
 
@@ -403,7 +427,7 @@ func TestExploreUnion(t *testing.T) {
 }
 
 func TestPlantedUnion(t *testing.T) {
-	one, joins := realms()[0], realms()[1]
+	one, joins, alone := realms()[0], realms()[1], realms()[3]
 	tests := []struct {
 		name   string
 		realm  *realm
@@ -421,6 +445,10 @@ func TestPlantedUnion(t *testing.T) {
 			local-learn 0 0; local-ack 0 0; local-learn 2 0; local-ack 2 0; local-take 2 0
 			learn 0 0; vote 0 0; compose 0 0; learn 1 0; vote 1 0; compose 1 0
 			take 1 0; take 1 1; tick 1 0; tick 2 0`},
+		{"who let in one that lets in itself alone", alone, unionNoChain, `
+			learn 0 0; vote 0 0; learn 1 0; vote 1 0; compose 0 0; compose 1 0
+			local-learn 0 0; local-ack 0 0; local-learn 2 0; local-ack 2 0; local-take 2 0
+			local-learn 2 1; local-ack 2 1; take 1 0; take 1 1; tick 1 0; tick 2 0`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,8 +1,9 @@
 // Package epoch decides who holds which share of every label, and never gives
 // out more than there is: under any delay, loss, repetition, reordering, skew
 // of clocks, restart and cut, the shares of one label sum to at most the total
-// of one epoch. One Table serves regions (their amounts are units of a rule's
-// rights) and the daemons of a region (their amounts are weights).
+// of one epoch. One Table serves regions (their amounts are parts per million of
+// a rule's rights, with a row for each rule that is shared in its own way) and
+// the daemons of a region (their amounts are weights).
 //
 // # The rules
 //

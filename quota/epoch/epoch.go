@@ -54,6 +54,10 @@ type Epoch struct {
 	Members []Member
 	// Retired is sorted by ID, each once, none of them a member.
 	Retired []Retirement
+	// Rows are the rules that are shared otherwise than Members says, sorted
+	// by rule, each once. In an epoch with rows all amounts are parts per
+	// million of a rule's total.
+	Rows []Row
 }
 
 // Genesis returns the first epoch, which everybody derives from the same
@@ -107,7 +111,7 @@ func (e Epoch) validate() error {
 			return fmt.Errorf("%d is retired and a member: want one of the two", r.ID)
 		}
 	}
-	return nil
+	return e.validateRows(sum)
 }
 
 // Has reports whether the epoch names the participant.
@@ -184,7 +188,8 @@ func (e Epoch) retired(id uint64) (from int64, ok bool) {
 
 func (e Epoch) equal(o Epoch) bool {
 	return e.ID == o.ID && e.Pred == o.Pred && e.Horizon == o.Horizon &&
-		slices.Equal(e.Members, o.Members) && slices.Equal(e.Retired, o.Retired)
+		slices.Equal(e.Members, o.Members) && slices.Equal(e.Retired, o.Retired) &&
+		slices.EqualFunc(e.Rows, o.Rows, Row.equal)
 }
 
 // grantsNeeded returns how many members of n, the user of the rights among

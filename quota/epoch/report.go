@@ -160,6 +160,7 @@ func (t *Table) adopt(r Report) error {
 	if r.BaseFrom < e.from {
 		e.from = r.BaseFrom
 		e.hold(r.BaseHeld)
+		t.revision++
 	}
 	t.settle()
 	return nil
@@ -185,4 +186,5 @@ func (t *Table) maybeWake() {
 	t.top = t.entries[len(t.entries)-1].ID
 	t.pruned = t.entries[0].ID
 	t.waiting, t.heard = false, nil
+	t.revision++
 }

@@ -6,9 +6,26 @@ import "slices"
 // each needs its predecessor.
 func (t *Table) settle() {
 	for i := range t.entries {
-		if e := &t.entries[i]; e.from == never {
-			e.from = t.settledFrom(e)
+		e := &t.entries[i]
+		if e.from != never {
+			continue
 		}
+		if e.from = t.settledFrom(e); e.from != never {
+			t.revision++
+			t.inherit(e)
+		}
+	}
+}
+
+// inherit makes a settled epoch ask for all that its predecessor asked its
+// members to know of other tables. Those who acknowledge e may have been let in
+// by the predecessor, and need not have learned that yet when they do.
+func (t *Table) inherit(e *entry) {
+	if t.broken&flawNoChain != 0 {
+		return
+	}
+	if p, ok := t.find(e.Pred); ok && t.entries[p].ID != e.ID {
+		e.hold(t.entries[p].held)
 	}
 }
 

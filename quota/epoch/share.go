@@ -65,7 +65,10 @@ func (t *Table) Share(x, carry int64) (uint64, Why) {
 		return 0, why
 	}
 	least := uint64(math.MaxUint64)
-	for i := lo; i < len(t.entries); i++ {
+	for i := range t.pastFrom(lo) {
+		least = min(least, t.pastAt(lo, i).amount)
+	}
+	for i := max(lo, 0); i < len(t.entries); i++ {
 		least = min(least, t.entries[i].Amount(t.owner))
 	}
 	return least, WhyEpoch
@@ -85,19 +88,22 @@ func (t *Table) Part(amount uint64, x, carry int64) (uint64, Why) {
 
 func (t *Table) partOf(amount uint64, lo int) uint64 {
 	least := amount
-	for i := lo; i < len(t.entries); i++ {
+	for i := range t.pastFrom(lo) {
+		least = min(least, t.pastAt(lo, i).split(amount))
+	}
+	for i := max(lo, 0); i < len(t.entries); i++ {
 		least = min(least, t.entries[i].Split(amount, t.owner))
 	}
 	return least
 }
 
 // lowest returns the place of the least epoch that counts for a label, or why
-// the owner's share is 0.
+// the owner's share is 0. A place below 0 is among those pruned: see pastAt.
 func (t *Table) lowest(x, carry int64) (int, Why) {
 	switch {
 	case t.waiting:
 		return 0, WhyWaiting
-	case x <= t.fence:
+	case earlier(x, carry) <= t.fence: // what the earlier run used may still show
 		return 0, WhyFenced
 	case x > t.durable.Label:
 		return 0, WhyAhead
@@ -108,14 +114,16 @@ func (t *Table) lowest(x, carry int64) (int, Why) {
 		lo--
 	}
 	if lo < 0 {
-		return 0, WhyUnsettled
+		if lo = t.pastPlace(earlier(x, carry)); lo >= 0 || !t.pastGranted(lo, x) {
+			return 0, WhyUnsettled
+		}
 	}
-	for i := lo; i < len(t.entries); i++ {
+	for i := max(lo, 0); i < len(t.entries); i++ {
 		if !t.entries[i].Has(t.owner) {
 			return 0, WhyLeftOut
 		}
 	}
-	for i := lo; i < len(t.entries); i++ {
+	for i := max(lo, 0); i < len(t.entries); i++ {
 		if !t.granted(&t.entries[i], x) {
 			return 0, WhyAlone
 		}

@@ -80,6 +80,9 @@ func (t *Table) appendKey(b []byte) []byte {
 			b = appendAck(b, a)
 		}
 	}
+	for _, p := range t.past {
+		b = fmt.Append(b, p)
+	}
 	b = appendID(appendID(b, t.top), t.pruned)
 	for _, v := range [...]int64{t.used, t.fence, t.floor, t.durable.Label, t.durable.Reach} {
 		b = binary.AppendVarint(b, v)

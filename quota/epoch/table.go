@@ -46,6 +46,9 @@ type Table struct {
 	// entries is ascending by ID. The first is the base: settled for every
 	// label that is still asked for. Empty only while waiting for reports.
 	entries []entry
+	// past is what pruned epochs left to the owner, for labels from before the
+	// base; ascending by from.
+	past []past
 	// top is the greatest epoch acknowledged; nothing below is acknowledged
 	// from then on.
 	top ID
@@ -62,6 +65,9 @@ type Table struct {
 	floor   int64   // the same for all that are not in reaches
 	grants  []Grant // ascending by By: the newest of each grantor
 	lives   []Lost  // ascending by ID: nothing of a lower life counts
+
+	// revision counts what may have changed an answer of Share.
+	revision uint64
 
 	waiting bool     // for reports, after a loss of memory
 	heard   []uint64 // ascending: who has reported since
@@ -94,6 +100,7 @@ const (
 	flawEasyReclaim                  // one member's word is enough to take a share back
 	flawNoReports                    // epochs reported by acknowledgements are ignored
 	flawEasyUse                      // one's own grant is enough
+	flawNoChain                      // what must be known of other tables is not inherited
 )
 
 // New returns the table of a participant that starts for the first time, and
@@ -170,7 +177,8 @@ func (t *Table) Settled() (e Epoch, from int64, ok bool) {
 func (t *Table) Pending() []ID {
 	var ids []ID
 	for i := range t.entries {
-		if e := &t.entries[i]; t.acknowledgeable(e) == nil {
+		// What is not above the top is told without making an error of it.
+		if e := &t.entries[i]; t.top.Before(e.ID) && t.acknowledgeable(e) == nil {
 			ids = append(ids, e.ID)
 		}
 	}
@@ -215,6 +223,7 @@ func (t *Table) add(e Epoch) error {
 	}
 	i, _ := t.find(e.ID)
 	t.entries = slices.Insert(t.entries, i, entry{Epoch: e, from: never})
+	t.revision++
 	return nil
 }
 
@@ -227,6 +236,7 @@ func (t *Table) evict(id ID) bool {
 	for i := 1; i < len(t.entries) && t.entries[i].ID.Before(id); i++ {
 		if !t.entries[i].mine && t.entries[i].from == never {
 			t.entries = slices.Delete(t.entries, i, i+1)
+			t.revision++
 			return true
 		}
 	}
@@ -363,20 +373,27 @@ func (t *Table) named(id uint64) bool {
 	return false
 }
 
-// Prune drops the epochs that no label will need. oldest is the least start of
-// a label, less its carry (Unix milliseconds), that Share will still be asked
-// for; below it the table will answer 0. It returns how many it dropped.
+// Prune drops the epochs that only labels before oldest (a start less the
+// carry, Unix milliseconds) need. It returns how many it dropped.
 //
-// An epoch may go when a greater one is settled for all those labels: it is
+// An epoch may go when a greater one is settled for all later labels: it is
 // then below the least epoch of every minimum to come. What remains of it is
-// the first label of the settled one, which later epochs inherit.
+// the first label of the settled one, which later epochs inherit, and what it
+// gave to the owner: for older labels the table goes on to answer that, or less
+// where many were pruned, or 0 after a restart.
 func (t *Table) Prune(oldest int64) int {
 	for i := len(t.entries) - 1; i > 0; i-- {
 		if t.entries[i].from > oldest {
 			continue
 		}
+		t.keepPast(t.entries[:i])
+		for j := range t.entries[:i] {
+			// Labels of the pruned ask for what these asked for.
+			t.entries[i].hold(t.entries[j].held)
+		}
 		t.pruned = t.entries[i-1].ID.next()
 		t.entries = slices.Delete(t.entries, 0, i)
+		t.revision++
 		t.settle()
 		return i
 	}

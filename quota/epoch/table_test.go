@@ -83,7 +83,7 @@ func TestMove(t *testing.T) {
 	if n := a.Prune(1701); n != 1 {
 		t.Errorf("pruned %d, want 1", n)
 	}
-	wantShare(t, a, 1700, 0, 0, WhyUnsettled)
+	wantShare(t, a, 1700, 0, 50, WhyEpoch) // what the pruned left
 	wantShare(t, a, 1701, 0, 80, WhyEpoch)
 	if err := a.Learn(Epoch{ID: at(3), Members: amounts(1, 100)}); !errors.Is(err, ErrStale) {
 		t.Errorf("a replayed stale epoch: %v, want ErrStale", err)

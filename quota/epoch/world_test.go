@@ -405,7 +405,7 @@ func (w *world) observe() {
 				continue
 			}
 			w.cur[i][x] = max(w.cur[i][x], s)
-			if lo, why := t.lowest(x, w.carry); why == WhyEpoch {
+			if lo, why := t.lowest(x, w.carry); why == WhyEpoch && lo >= 0 {
 				if id := t.entries[lo].ID; w.star[x].Before(id) {
 					w.star[x] = id
 				}

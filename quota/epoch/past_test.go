@@ -1,0 +1,95 @@
+package epoch
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestPast: a table that prunes answers for every label what one that does not
+// prune answers, or less.
+func TestPast(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := Epoch{Members: amounts(1, 500_000, 2, 500_000)}
+		whole, err := New(1, g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pruned, _ := New(1, g)
+		n := rapid.IntRange(1, MaxEpochs-2).Draw(t, "epochs")
+		rounds := rapid.IntRange(1, 3).Draw(t, "rounds")
+		last, x := ID{}, int64(0)
+		var labels []int64
+		for i := range n * rounds {
+			x += rapid.Int64Range(1, 5).Draw(t, "gap")
+			e := Epoch{ID: at(int64(i + 1)), Pred: last}
+			part := rapid.Uint64Range(0, Whole).Draw(t, "part")
+			row := rapid.Uint32Range(0, Whole).Draw(t, "row")
+			e.Members = amounts(1, part, 2, Whole-part)
+			if rapid.Bool().Draw(t, "with a row") {
+				e.Rows = []Row{{5, []uint32{row, Whole - row}}}
+			}
+			settle := rapid.IntRange(0, 4).Draw(t, "settled") > 0
+			for j, tab := range []*Table{whole, pruned} {
+				if j == 0 && i >= MaxEpochs-2 {
+					continue // full: from here on only that it answers counts
+				}
+				tab.Stored(tab.Extend(1_000_000))
+				if err := tab.Learn(e); err != nil {
+					t.Fatal(err)
+				}
+				if !settle {
+					continue
+				}
+				for _, by := range []uint64{1, 2} {
+					tab.insert(&tab.entries[tab.Len()-1], Ack{ID: e.ID, By: by, From: x})
+				}
+				tab.settle()
+			}
+			if settle {
+				last = e.ID
+				pruned.Prune(x - rapid.Int64Range(0, 20).Draw(t, "keep"))
+			}
+			labels = append(labels, x-1, x)
+			if pruned.Len() > MaxEpochs-2 {
+				return
+			}
+		}
+		if len(pruned.past) > maxPast {
+			t.Fatalf("%d kept of the pruned, want at most %d", len(pruned.past), maxPast)
+		}
+		if n*rounds >= MaxEpochs-2 {
+			if _, why := pruned.ShareOf(5, labels[0], 0); why != WhyEpoch {
+				t.Fatalf("label %d: %v", labels[0], why)
+			}
+			return
+		}
+		for _, x := range labels {
+			for _, carry := range []int64{0, 3} {
+				a, why := whole.ShareOf(5, x, carry)
+				b, whyB := pruned.ShareOf(5, x, carry)
+				if b > a || why != whyB || len(pruned.past) < maxPast && a != b {
+					t.Fatalf("row of label %d, carry %d: %d (%v) pruned, %d (%v) whole", x, carry, b, whyB, a, why)
+				}
+				c, _ := whole.Part(1000, x, carry)
+				if d, _ := pruned.Part(1000, x, carry); d > c || c-d > 1 {
+					t.Fatalf("part of label %d, carry %d: %d pruned, %d whole", x, carry, d, c)
+				}
+			}
+		}
+	})
+}
+
+func TestMerged(t *testing.T) {
+	a := past{from: 1, until: 9, amount: 10, weight: 1, total: 3, rows: []pastRow{{1, 5}, {3, 20}}}
+	b := past{from: 4, until: 7, amount: 12, weight: 1, total: 4, rows: []pastRow{{1, 6}, {2, 8}}}
+	m := merged(a, b)
+	if m.from != 1 || m.until != 7 || m.amount != 10 || m.split(12) != 3 {
+		t.Errorf("%+v", m)
+	}
+	for rule, want := range map[uint64]uint64{1: 5, 2: 8, 3: 12, 4: 10} {
+		if got := m.amountOf(rule); got != want {
+			t.Errorf("rule %d: %d, want %d", rule, got, want)
+		}
+	}
+}

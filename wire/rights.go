@@ -1,0 +1,188 @@
+package wire
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/hlc"
+	rldv1 "github.com/georld/rld/proto/rld/v1"
+	"github.com/georld/rld/quota/epoch"
+	"github.com/georld/rld/rights"
+)
+
+// RightsVersion is the version of the encoding of messages about epochs, the
+// first byte of their frames.
+const RightsVersion = 0x41
+
+// The envelope of a frame about epochs: where its checksum is, and its size.
+const (
+	rightsChecksum = 1
+	rightsEnvelope = 5
+)
+
+// IsRights reports whether a frame is one about epochs, by its first byte.
+func IsRights(frame []byte) bool { return len(frame) > 0 && frame[0] == RightsVersion }
+
+// EncodeRights appends the frame that holds the message to dst and returns the
+// extended slice. It only reads the message and keeps nothing. The same message
+// has the same bytes on all daemons of one build.
+//
+// On an error dst is returned as it was: a *SizeError when the frame would
+// exceed MaxFrameBytes, a *FormatError when the message is not valid.
+func EncodeRights(dst []byte, m *rights.Message) ([]byte, error) {
+	if err := m.Validate(); err != nil {
+		return dst, malformed("%v", err)
+	}
+	at := len(dst)
+	out := append(dst, make([]byte, rightsEnvelope)...)
+	out, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend(out, rightsFrame(m))
+	if err != nil {
+		return dst, malformed("%v", err)
+	}
+	frame := out[at:]
+	if len(frame) > MaxFrameBytes {
+		return dst, &SizeError{What: "bytes", Got: len(frame), Max: MaxFrameBytes}
+	}
+	frame[0] = RightsVersion
+	binary.LittleEndian.PutUint32(frame[rightsChecksum:], crc32.Checksum(frame[rightsEnvelope:], castagnoli))
+	return out, nil
+}
+
+// DecodeRights returns the message of a frame, which shares nothing with it.
+// Empty lists come back nil. The message is valid on its own; whether it is
+// true is for who receives it to judge. The error is a *VersionError, a
+// *SizeError, a *ChecksumError for a frame that was cut or changed, or a
+// *FormatError.
+func DecodeRights(frame []byte) (*rights.Message, error) {
+	switch {
+	case len(frame) > MaxFrameBytes:
+		return nil, &SizeError{What: "bytes", Got: len(frame), Max: MaxFrameBytes}
+	case len(frame) > 0 && frame[0] != RightsVersion:
+		return nil, &VersionError{Got: frame[0], Want: RightsVersion}
+	case len(frame) < rightsEnvelope:
+		return nil, malformed("frame of %d bytes, want at least %d", len(frame), rightsEnvelope)
+	}
+	got := crc32.Checksum(frame[rightsEnvelope:], castagnoli)
+	if want := binary.LittleEndian.Uint32(frame[rightsChecksum:]); got != want {
+		return nil, &ChecksumError{Got: got, Want: want}
+	}
+	var f rldv1.RightsFrame
+	if err := proto.Unmarshal(frame[rightsEnvelope:], &f); err != nil {
+		return nil, malformed("message about rights: %v", err)
+	}
+	m, err := rightsMessage(&f)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.Validate(); err != nil {
+		return nil, malformed("%v", err)
+	}
+	return m, nil
+}
+
+func rightsFrame(m *rights.Message) *rldv1.RightsFrame {
+	f := &rldv1.RightsFrame{
+		From: uint64(m.From), To: uint64(m.To), Region: m.Region, Name: m.Name,
+		Stamp: uint64(m.Stamp), Member: m.Member, FenceMs: m.Fence, Genesis: m.Genesis[:],
+		Ready: m.Ready, Regions: rightsSection(&m.Regions), Voted: m.Voted,
+		Period: m.Period, Heard: m.Heard,
+	}
+	if !m.Daemons.Empty() {
+		f.Daemons = rightsSection(&m.Daemons)
+	}
+	for i := range m.Votes {
+		v := &m.Votes[i]
+		f.Votes = append(f.Votes, &rldv1.RightsVote{
+			Daemon: v.Daemon, Ack: rightsAck(&v.Ack), Locals: rightsIDs(v.Locals),
+		})
+	}
+	if g := m.Grant; g != nil {
+		f.Grant = &rldv1.RightsGrant{By: g.By, To: g.To, Under: rightsID(g.Under), UntilMs: g.Until}
+	}
+	for _, d := range m.Demand {
+		f.DemandRules = append(f.DemandRules, d.Rule)
+		f.DemandHits = append(f.DemandHits, d.Hits)
+	}
+	return f
+}
+
+func rightsSection(s *rights.Section) *rldv1.RightsSection {
+	out := &rldv1.RightsSection{Base: rightsID(s.Base), Settled: rightsID(s.Settled), Has: s.Has}
+	if c := s.Claim; c != nil {
+		out.Claim = &rldv1.RightsClaim{
+			By: c.By, Base: rightsEpoch(&c.Base), FromMs: c.BaseFrom, Held: rightsHeld(c.BaseHeld),
+		}
+	}
+	for i := range s.Epochs {
+		out.Epochs = append(out.Epochs, rightsEpoch(&s.Epochs[i]))
+	}
+	for i := range s.Acks {
+		out.Acks = append(out.Acks, rightsAck(&s.Acks[i]))
+	}
+	return out
+}
+
+func rightsMessage(f *rldv1.RightsFrame) (*rights.Message, error) {
+	if len(f.Genesis) != 2 || len(f.DemandRules) != len(f.DemandHits) {
+		return nil, malformed("%d genesis, %d rules with %d demands: want 2, and one demand each",
+			len(f.Genesis), len(f.DemandRules), len(f.DemandHits))
+	}
+	m := &rights.Message{
+		From: crdt.Slot(f.From), To: crdt.Slot(f.To), Region: f.Region, Name: f.Name,
+		Stamp: hlc.Timestamp(f.Stamp), Member: f.Member, Fence: f.FenceMs,
+		Genesis: [2]uint64(f.Genesis), Ready: f.Ready, Voted: f.Voted, Period: f.Period, Heard: f.Heard,
+	}
+	var err error
+	if m.Regions, err = sectionOf(f.Regions); err != nil {
+		return nil, err
+	}
+	if m.Daemons, err = sectionOf(f.Daemons); err != nil {
+		return nil, err
+	}
+	for _, v := range f.Votes {
+		a, err := ackOf(v.Ack)
+		if err != nil {
+			return nil, err
+		}
+		m.Votes = append(m.Votes, epoch.Vote{Daemon: v.Daemon, Ack: a, Locals: idsOf(v.Locals)})
+	}
+	if g := f.Grant; g != nil {
+		m.Grant = &epoch.Grant{By: g.By, To: g.To, Under: idOf(g.Under), Until: g.UntilMs}
+	}
+	for i, rule := range f.DemandRules {
+		m.Demand = append(m.Demand, rights.Demand{Rule: rule, Hits: f.DemandHits[i]})
+	}
+	return m, nil
+}
+
+func sectionOf(s *rldv1.RightsSection) (rights.Section, error) {
+	if s == nil {
+		return rights.Section{}, nil
+	}
+	out := rights.Section{Base: idOf(s.Base), Settled: idOf(s.Settled), Has: s.Has}
+	if c := s.Claim; c != nil {
+		base, err := epochOf(c.Base)
+		if err != nil {
+			return out, err
+		}
+		out.Claim = &epoch.Report{By: c.By, Base: base, BaseFrom: c.FromMs, BaseHeld: heldOf(c.Held)}
+	}
+	for _, e := range s.Epochs {
+		is, err := epochOf(e)
+		if err != nil {
+			return out, err
+		}
+		out.Epochs = append(out.Epochs, is)
+	}
+	for _, a := range s.Acks {
+		is, err := ackOf(a)
+		if err != nil {
+			return out, err
+		}
+		out.Acks = append(out.Acks, is)
+	}
+	return out, nil
+}

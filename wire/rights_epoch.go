@@ -1,0 +1,120 @@
+package wire
+
+import (
+	"github.com/georld/rld/hlc"
+	rldv1 "github.com/georld/rld/proto/rld/v1"
+	"github.com/georld/rld/quota/epoch"
+)
+
+// What package epoch has, to and from its encoding.
+
+func rightsID(id epoch.ID) *rldv1.RightsID {
+	if id == (epoch.ID{}) {
+		return nil
+	}
+	return &rldv1.RightsID{Stamp: uint64(id.Stamp), Proposer: id.Proposer}
+}
+
+func idOf(id *rldv1.RightsID) epoch.ID {
+	return epoch.ID{Stamp: hlc.Timestamp(id.GetStamp()), Proposer: id.GetProposer()}
+}
+
+// rightsIDs encodes the genesis as an ID of zeros: a list has no absent items.
+func rightsIDs(ids []epoch.ID) []*rldv1.RightsID {
+	var out []*rldv1.RightsID
+	for _, id := range ids {
+		out = append(out, &rldv1.RightsID{Stamp: uint64(id.Stamp), Proposer: id.Proposer})
+	}
+	return out
+}
+
+func idsOf(ids []*rldv1.RightsID) []epoch.ID {
+	var out []epoch.ID
+	for _, id := range ids {
+		out = append(out, idOf(id))
+	}
+	return out
+}
+
+func rightsEpoch(e *epoch.Epoch) *rldv1.RightsEpoch {
+	out := &rldv1.RightsEpoch{Id: rightsID(e.ID), Pred: rightsID(e.Pred), HorizonMs: e.Horizon}
+	for _, m := range e.Members {
+		out.Members = append(out.Members, m.ID)
+		out.Amounts = append(out.Amounts, m.Amount)
+	}
+	for _, r := range e.Retired {
+		out.Retired = append(out.Retired, r.ID)
+		out.RetiredFromMs = append(out.RetiredFromMs, r.From)
+	}
+	for _, r := range e.Rows {
+		out.Rules = append(out.Rules, r.Rule)
+		out.Rows = append(out.Rows, r.Amounts...)
+	}
+	return out
+}
+
+func epochOf(e *rldv1.RightsEpoch) (epoch.Epoch, error) {
+	if e == nil {
+		return epoch.Epoch{}, malformed("no epoch where one belongs")
+	}
+	out := epoch.Epoch{ID: idOf(e.Id), Pred: idOf(e.Pred), Horizon: e.HorizonMs}
+	n := len(e.Members)
+	if len(e.Amounts) != n || len(e.RetiredFromMs) != len(e.Retired) || len(e.Rows) != n*len(e.Rules) {
+		return out, malformed("epoch of %d members with %d amounts, %d retired with %d labels, "+
+			"%d rules with %d amounts: want one each", n, len(e.Amounts), len(e.Retired), len(e.RetiredFromMs),
+			len(e.Rules), len(e.Rows))
+	}
+	for i, id := range e.Members {
+		out.Members = append(out.Members, epoch.Member{ID: id, Amount: e.Amounts[i]})
+	}
+	for i, id := range e.Retired {
+		out.Retired = append(out.Retired, epoch.Retirement{ID: id, From: e.RetiredFromMs[i]})
+	}
+	for i, rule := range e.Rules {
+		out.Rows = append(out.Rows, epoch.Row{Rule: rule, Amounts: e.Rows[i*n : (i+1)*n : (i+1)*n]})
+	}
+	return out, nil
+}
+
+func rightsAck(a *epoch.Ack) *rldv1.RightsAck {
+	out := &rldv1.RightsAck{
+		Id: rightsID(a.ID), By: a.By, Life: a.Life, FromMs: a.From,
+		Before: rightsIDs(a.Before), FloorMs: a.Floor, Held: rightsHeld(a.Held),
+	}
+	for _, r := range a.Reaches {
+		out.ReachIds = append(out.ReachIds, r.ID)
+		out.ReachUntilMs = append(out.ReachUntilMs, r.Until)
+	}
+	return out
+}
+
+func ackOf(a *rldv1.RightsAck) (epoch.Ack, error) {
+	if a == nil || len(a.ReachIds) != len(a.ReachUntilMs) {
+		return epoch.Ack{}, malformed("acknowledgement with %d participants and %d labels: want one each",
+			len(a.GetReachIds()), len(a.GetReachUntilMs()))
+	}
+	out := epoch.Ack{
+		ID: idOf(a.Id), By: a.By, Life: a.Life, From: a.FromMs,
+		Before: idsOf(a.Before), Floor: a.FloorMs, Held: heldOf(a.Held),
+	}
+	for i, id := range a.ReachIds {
+		out.Reaches = append(out.Reaches, epoch.Reach{ID: id, Until: a.ReachUntilMs[i]})
+	}
+	return out, nil
+}
+
+func rightsHeld(held []epoch.Held) []*rldv1.RightsHeld {
+	var out []*rldv1.RightsHeld
+	for _, h := range held {
+		out = append(out, &rldv1.RightsHeld{Table: h.Table, Id: rightsID(h.ID)})
+	}
+	return out
+}
+
+func heldOf(held []*rldv1.RightsHeld) []epoch.Held {
+	var out []epoch.Held
+	for _, h := range held {
+		out = append(out, epoch.Held{Table: h.Table, ID: idOf(h.Id)})
+	}
+	return out
+}

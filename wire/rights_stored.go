@@ -1,0 +1,163 @@
+package wire
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+
+	"google.golang.org/protobuf/proto"
+
+	rldv1 "github.com/georld/rld/proto/rld/v1"
+	"github.com/georld/rld/quota/epoch"
+	"github.com/georld/rld/rights"
+)
+
+// The head of the file: where its fields start, and its size.
+const (
+	storedMagic   = "rldright"
+	storedVersion = 1
+
+	storedAtVersion  = 8
+	storedAtChecksum = 12
+	storedAtCluster  = 16
+	storedAtName     = 24
+	storedAtPayload  = 28
+	storedHead       = 32
+)
+
+// EncodeStored returns the bytes of the file that keeps what a daemon must not
+// forget. cluster is the fingerprint of the cluster and name the daemon's:
+// DecodeStored refuses the file of another.
+func EncodeStored(cluster uint64, name string, s *rights.Stored) []byte {
+	payload, err := proto.MarshalOptions{Deterministic: true}.Marshal(&rldv1.RightsFile{
+		Region: rightsRecord(&s.Region), Local: rightsRecord(&s.Local),
+		Genesis: s.Genesis[:], FenceMs: s.Fence,
+	})
+	if err != nil {
+		payload = nil // not possible: the file has no text that might be invalid
+	}
+	b := make([]byte, storedHead, storedHead+len(name)+len(payload))
+	copy(b, storedMagic)
+	binary.LittleEndian.PutUint32(b[storedAtVersion:], storedVersion)
+	binary.LittleEndian.PutUint64(b[storedAtCluster:], cluster)
+	binary.LittleEndian.PutUint32(b[storedAtName:], uint32(len(name)))
+	binary.LittleEndian.PutUint32(b[storedAtPayload:], uint32(len(payload)))
+	b = append(append(b, name...), payload...)
+	binary.LittleEndian.PutUint32(b[storedAtChecksum:], crc32.Checksum(b[storedAtCluster:], castagnoli))
+	return b
+}
+
+// DecodeStored returns what the file of the daemon of this name in this cluster
+// keeps. The error is a *StoredError, which says what is wrong with the file
+// and what would be right.
+func DecodeStored(data []byte, cluster uint64, name string) (*rights.Stored, error) {
+	payload, err := storedPayload(data, cluster, name)
+	if err != nil {
+		return nil, err
+	}
+	var f rldv1.RightsFile
+	if err := proto.Unmarshal(payload, &f); err != nil {
+		return nil, stored(Damaged, "its content is none: %v", err)
+	}
+	if len(f.Genesis) != 2 {
+		return nil, stored(Damaged, "it names %d beginnings, want 2", len(f.Genesis))
+	}
+	s := &rights.Stored{Genesis: [2]uint64(f.Genesis), Fence: f.FenceMs}
+	if s.Region, err = recordOf(f.Region); err != nil {
+		return nil, stored(Damaged, "regions: %v", err)
+	}
+	if s.Local, err = recordOf(f.Local); err != nil {
+		return nil, stored(Damaged, "daemons: %v", err)
+	}
+	return s, nil
+}
+
+// storedPayload checks the head of the file and returns what follows it.
+func storedPayload(data []byte, cluster uint64, name string) ([]byte, error) {
+	n := len(data)
+	if n < storedHead {
+		if n > 0 && string(data[:min(n, len(storedMagic))]) != storedMagic[:min(n, len(storedMagic))] {
+			return nil, stored(Foreign, "it is no file of rights: it begins with %q, want %q",
+				data[:min(n, len(storedMagic))], storedMagic)
+		}
+		return nil, stored(Truncated, "it has %d bytes, want at least %d", n, storedHead)
+	}
+	if string(data[:len(storedMagic)]) != storedMagic {
+		return nil, stored(Foreign, "it is no file of rights: it begins with %q, want %q",
+			data[:len(storedMagic)], storedMagic)
+	}
+	if v := binary.LittleEndian.Uint32(data[storedAtVersion:]); v != storedVersion {
+		return nil, stored(Foreign, "it has version %d, want %d: it is of another release", v, storedVersion)
+	}
+	names := uint64(binary.LittleEndian.Uint32(data[storedAtName:]))
+	payload := uint64(binary.LittleEndian.Uint32(data[storedAtPayload:]))
+	switch want := storedHead + names + payload; {
+	case uint64(n) < want:
+		return nil, stored(Truncated, "it has %d bytes, want %d", n, want)
+	case uint64(n) > want:
+		return nil, stored(Damaged, "it has %d bytes, want %d", n, want)
+	}
+	got := crc32.Checksum(data[storedAtCluster:], castagnoli)
+	if want := binary.LittleEndian.Uint32(data[storedAtChecksum:]); got != want {
+		return nil, stored(Damaged, "its checksum is %08x, want %08x", got, want)
+	}
+	if c := binary.LittleEndian.Uint64(data[storedAtCluster:]); c != cluster {
+		return nil, stored(Foreign, "it is from another cluster: it names %016x, want %016x", c, cluster)
+	}
+	if is := string(data[storedHead : storedHead+names]); is != name {
+		return nil, stored(Foreign, "it is of daemon %q, want that of %q", is, name)
+	}
+	return data[storedHead+names:], nil
+}
+
+func rightsRecord(r *epoch.Record) *rldv1.RightsRecord {
+	out := &rldv1.RightsRecord{
+		Owner: r.Owner, Life: r.Life, Part: r.Part, Base: rightsEpoch(&r.Base),
+		BaseFromMs: r.BaseFrom, BaseHeld: rightsHeld(r.BaseHeld), Mine: rightsIDs(r.Mine),
+		Top: rightsID(r.Top), Pruned: rightsID(r.Pruned), LabelMs: r.Bounds.Label, ReachMs: r.Bounds.Reach,
+	}
+	for i := range r.Epochs {
+		out.Epochs = append(out.Epochs, rightsEpoch(&r.Epochs[i]))
+	}
+	for i := range r.Acks {
+		out.Acks = append(out.Acks, rightsAck(&r.Acks[i]))
+	}
+	for _, l := range r.Lives {
+		out.LostIds = append(out.LostIds, l.ID)
+		out.LostLives = append(out.LostLives, l.Life)
+	}
+	return out
+}
+
+func recordOf(r *rldv1.RightsRecord) (epoch.Record, error) {
+	if r == nil || len(r.LostIds) != len(r.LostLives) {
+		return epoch.Record{}, malformed("no record, or %d lost with %d lives: want one each",
+			len(r.GetLostIds()), len(r.GetLostLives()))
+	}
+	out := epoch.Record{
+		Owner: r.Owner, Life: r.Life, Part: r.Part, BaseFrom: r.BaseFromMs, BaseHeld: heldOf(r.BaseHeld),
+		Mine: idsOf(r.Mine), Top: idOf(r.Top), Pruned: idOf(r.Pruned),
+		Bounds: epoch.Bounds{Label: r.LabelMs, Reach: r.ReachMs},
+	}
+	var err error
+	if out.Base, err = epochOf(r.Base); err != nil {
+		return out, err
+	}
+	for _, e := range r.Epochs {
+		is, err := epochOf(e)
+		if err != nil {
+			return out, err
+		}
+		out.Epochs = append(out.Epochs, is)
+	}
+	for _, a := range r.Acks {
+		is, err := ackOf(a)
+		if err != nil {
+			return out, err
+		}
+		out.Acks = append(out.Acks, is)
+	}
+	for i, id := range r.LostIds {
+		out.Lives = append(out.Lives, epoch.Lost{ID: id, Life: r.LostLives[i]})
+	}
+	return out, nil
+}

@@ -1,0 +1,312 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/quota/epoch"
+	"github.com/georld/rld/rights"
+)
+
+// The generators of what package epoch has. Lists are nil or not empty, as
+// decoding makes them.
+
+func genID(t *rapid.T, what string) epoch.ID {
+	return epoch.ID{
+		Stamp:    hlc.Timestamp(rapid.Uint64Range(1, 1<<60).Draw(t, what)),
+		Proposer: rapid.Uint64().Draw(t, what),
+	}
+}
+
+// genIDs returns ascending IDs below top.
+func genIDs(t *rapid.T, what string, top epoch.ID) []epoch.ID {
+	var ids []epoch.ID
+	for i := range rapid.IntRange(0, 3).Draw(t, what) {
+		id := epoch.ID{Stamp: hlc.Timestamp(i + 1), Proposer: rapid.Uint64().Draw(t, what)}
+		if id.Before(top) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func genEpochOf(t *rapid.T, id epoch.ID) epoch.Epoch {
+	e := epoch.Epoch{ID: id, Horizon: rapid.Int64Range(0, epoch.MaxHorizon).Draw(t, "horizon")}
+	n := rapid.IntRange(1, 4).Draw(t, "members")
+	for i := range n {
+		e.Members = append(e.Members, epoch.Member{
+			ID: uint64(i) + 1, Amount: rapid.Uint64Range(0, epoch.Whole/4).Draw(t, "amount"),
+		})
+	}
+	for i := range rapid.IntRange(0, 2).Draw(t, "retired") {
+		e.Retired = append(e.Retired, epoch.Retirement{
+			ID: uint64(10 + i), From: rapid.Int64().Draw(t, "from"),
+		})
+	}
+	for i := range rapid.IntRange(0, 3).Draw(t, "rows") {
+		row := epoch.Row{Rule: uint64(i) << 40}
+		for range n {
+			row.Amounts = append(row.Amounts, rapid.Uint32Range(0, epoch.Whole/4).Draw(t, "ppm"))
+		}
+		e.Rows = append(e.Rows, row)
+	}
+	return e
+}
+
+func genHeld(t *rapid.T) []epoch.Held {
+	var held []epoch.Held
+	for i := range rapid.IntRange(0, 3).Draw(t, "held") {
+		held = append(held, epoch.Held{Table: uint64(i), ID: genID(t, "held")})
+	}
+	return held
+}
+
+func genAck(t *rapid.T) epoch.Ack {
+	a := epoch.Ack{
+		ID: genID(t, "ack"), By: rapid.Uint64().Draw(t, "by"), Life: rapid.Uint64().Draw(t, "life"),
+		From: rapid.Int64().Draw(t, "from"), Floor: rapid.Int64().Draw(t, "floor"), Held: genHeld(t),
+	}
+	a.Before = genIDs(t, "before", a.ID)
+	for i := range rapid.IntRange(0, 2).Draw(t, "reaches") {
+		a.Reaches = append(a.Reaches, epoch.Reach{ID: uint64(i), Until: rapid.Int64().Draw(t, "until")})
+	}
+	return a
+}
+
+func genSection(t *rapid.T) rights.Section {
+	s := rights.Section{Base: genID(t, "base"), Settled: genID(t, "settled")}
+	for i := range rapid.IntRange(0, 3).Draw(t, "has") {
+		s.Has = append(s.Has, uint64(i)<<32|rapid.Uint64Range(0, 1<<30).Draw(t, "has"))
+	}
+	if rapid.Bool().Draw(t, "claim") {
+		s.Claim = &epoch.Report{
+			By: 7, Base: genEpochOf(t, genID(t, "base")), BaseFrom: rapid.Int64().Draw(t, "from"),
+			BaseHeld: genHeld(t),
+		}
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "epochs") {
+		s.Epochs = append(s.Epochs, genEpochOf(t, genID(t, "epoch")))
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "acks") {
+		s.Acks = append(s.Acks, genAck(t))
+	}
+	return s
+}
+
+func genRights(t *rapid.T) *rights.Message {
+	m := &rights.Message{
+		From: crdt.Slot(rapid.Uint64().Draw(t, "from")), To: crdt.Slot(rapid.Uint64().Draw(t, "to")),
+		Region: "eu-west", Name: "eu-0", Stamp: hlc.Timestamp(rapid.Uint64().Draw(t, "stamp")),
+		Member: rapid.Uint64().Draw(t, "member"), Fence: rapid.Int64().Draw(t, "fence"),
+		Genesis: [2]uint64{rapid.Uint64().Draw(t, "g0"), rapid.Uint64().Draw(t, "g1")},
+		Ready:   rapid.Bool().Draw(t, "ready"), Regions: genSection(t), Heard: rapid.Uint64().Draw(t, "heard"),
+	}
+	if rapid.Bool().Draw(t, "local") {
+		m.Daemons, m.Voted = genSection(t), []uint64{0, 5}
+		for range rapid.IntRange(0, 2).Draw(t, "votes") {
+			m.Votes = append(m.Votes, epoch.Vote{
+				Daemon: rapid.Uint64().Draw(t, "daemon"), Ack: genAck(t),
+				Locals: append([]epoch.ID{{}}, genIDs(t, "locals", genID(t, "top"))...),
+			})
+		}
+		m.Grant = &epoch.Grant{By: 1, To: 2, Under: genID(t, "under"), Until: rapid.Int64().Draw(t, "until")}
+	}
+	if rapid.Bool().Draw(t, "demand") {
+		m.Period = rapid.Uint64Min(1).Draw(t, "period")
+		for i := range rapid.IntRange(0, 3).Draw(t, "rules") {
+			m.Demand = append(m.Demand, rights.Demand{Rule: uint64(i) << 50, Hits: rapid.Uint64().Draw(t, "hits")})
+		}
+	}
+	return m
+}
+
+func TestRightsRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := genRights(t)
+		frame, err := EncodeRights([]byte("before"), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		frame = bytes.TrimPrefix(frame, []byte("before"))
+		if !IsRights(frame) {
+			t.Fatal("not recognized")
+		}
+		got, err := DecodeRights(frame)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, m) {
+			t.Fatalf("got %+v\nwant %+v", got, m)
+		}
+		again, err := EncodeRights(nil, got)
+		if err != nil || !bytes.Equal(again, frame) {
+			t.Fatalf("encoded again: %v, %d bytes, want the same %d", err, len(again), len(frame))
+		}
+		if bad := rapid.IntRange(0, len(frame)*8-1).Draw(t, "bit"); true {
+			frame[bad/8] ^= 1 << (bad % 8)
+			if _, err := DecodeRights(frame); err == nil {
+				t.Fatalf("bit %d changed, and taken", bad)
+			}
+		}
+	})
+}
+
+func TestRightsRefused(t *testing.T) {
+	m := &rights.Message{Region: "a", Name: "a1"}
+	frame, err := EncodeRights(nil, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if IsRights(nil) || IsRights([]byte{Version}) {
+		t.Error("a frame of counters is taken for one of rights")
+	}
+	var version *VersionError
+	if _, err := DecodeRights([]byte{Version, 0, 0, 0, 0, 0}); !errors.As(err, &version) {
+		t.Errorf("frame of counters: %v", err)
+	}
+	var format *FormatError
+	if _, err := DecodeRights(frame[:3]); !errors.As(err, &format) {
+		t.Errorf("3 bytes: %v", err)
+	}
+	var sum *ChecksumError
+	if _, err := DecodeRights(frame[:len(frame)-1]); !errors.As(err, &sum) {
+		t.Errorf("cut: %v", err)
+	}
+	var size *SizeError
+	if _, err := DecodeRights(make([]byte, MaxFrameBytes+1)); !errors.As(err, &size) {
+		t.Errorf("large: %v", err)
+	}
+	m.Name = ""
+	if out, err := EncodeRights([]byte{1}, m); !errors.As(err, &format) || len(out) != 1 {
+		t.Errorf("message without a name: %v, %d bytes", err, len(out))
+	}
+}
+
+func genRecord(t *rapid.T, part bool) epoch.Record {
+	r := epoch.Record{
+		Owner: rapid.Uint64().Draw(t, "owner"), Part: part, Life: rapid.Uint64().Draw(t, "life"),
+		Base: genEpochOf(t, epoch.ID{}), BaseFrom: rapid.Int64().Draw(t, "from"), BaseHeld: genHeld(t),
+		Mine: []epoch.ID{{}}, Top: genID(t, "top"), Pruned: genID(t, "pruned"),
+		Bounds: epoch.Bounds{Label: rapid.Int64().Draw(t, "label"), Reach: rapid.Int64().Draw(t, "reach")},
+	}
+	for i := range rapid.IntRange(0, 2).Draw(t, "more") {
+		r.Epochs = append(r.Epochs, genEpochOf(t, genID(t, "epoch")))
+		r.Acks = append(r.Acks, genAck(t))
+		r.Lives = append(r.Lives, epoch.Lost{ID: uint64(i), Life: 3})
+	}
+	return r
+}
+
+func TestStoredRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := &rights.Stored{
+			Region: genRecord(t, true), Local: genRecord(t, false), Genesis: [2]uint64{1, 2},
+			Fence: rapid.Int64().Draw(t, "fence"),
+		}
+		data := EncodeStored(9, "eu-0", s)
+		got, err := DecodeStored(data, 9, "eu-0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, s) {
+			t.Fatalf("got %+v\nwant %+v", got, s)
+		}
+		bad := rapid.IntRange(0, len(data)*8-1).Draw(t, "bit")
+		data[bad/8] ^= 1 << (bad % 8)
+		if _, err := DecodeStored(data, 9, "eu-0"); err == nil {
+			t.Fatalf("bit %d changed, and taken", bad)
+		}
+	})
+}
+
+func TestStoredRefused(t *testing.T) {
+	s := &rights.Stored{Region: epoch.Record{Part: true}}
+	data := EncodeStored(9, "eu-0", s)
+	other := bytes.Clone(data)
+	other[storedAtVersion]++
+	changed := bytes.Clone(data)
+	changed[len(changed)-1] ^= 1
+	for _, tt := range []struct {
+		what    string
+		data    []byte
+		cluster uint64
+		name    string
+		kind    StoredKind
+		says    string
+	}{
+		{"another cluster", data, 8, "eu-0", Foreign, "from another cluster: it names 0000000000000009, want 0000000000000008"},
+		{"another daemon", data, 9, "eu-1", Foreign, `of daemon "eu-0", want that of "eu-1"`},
+		{"empty", nil, 9, "eu-0", Truncated, "0 bytes, want at least 32"},
+		{"half the head", data[:20], 9, "eu-0", Truncated, "20 bytes, want at least 32"},
+		{"half", data[:40], 9, "eu-0", Truncated, fmt.Sprintf("40 bytes, want %d", len(data))},
+		{"longer", append(bytes.Clone(data), 0), 9, "eu-0", Damaged, "bytes, want"},
+		{"changed", changed, 9, "eu-0", Damaged, "checksum"},
+		{"another release", other, 9, "eu-0", Foreign, "version 2, want 1"},
+		{"another file", []byte("limits: []"), 9, "eu-0", Foreign, "no file of rights"},
+	} {
+		_, err := DecodeStored(tt.data, tt.cluster, tt.name)
+		var is *StoredError
+		if !errors.As(err, &is) || is.Kind != tt.kind || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %v, want %q", tt.what, err, tt.says)
+		}
+	}
+}
+
+func FuzzRights(f *testing.F) {
+	frame, _ := EncodeRights(nil, &rights.Message{Region: "a", Name: "a1", Period: 1})
+	f.Add(frame[rightsEnvelope:])
+	gen := rapid.Custom(genRights)
+	for seed := range 5 {
+		frame, err := EncodeRights(nil, gen.Example(seed))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(frame[rightsEnvelope:])
+	}
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		m, err := DecodeRights(sealedRights(payload))
+		if err != nil {
+			return
+		}
+		frame, err := EncodeRights(nil, m)
+		if err != nil {
+			t.Fatalf("decoded, but not encoded: %v", err)
+		}
+		again, err := DecodeRights(frame)
+		if err != nil || !reflect.DeepEqual(again, m) {
+			t.Fatalf("%v\n got %+v\nwant %+v", err, again, m)
+		}
+	})
+}
+
+func FuzzStored(f *testing.F) {
+	f.Add(EncodeStored(1, "a", &rights.Stored{}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := DecodeStored(data, 1, "a")
+		if err != nil {
+			return
+		}
+		again, err := DecodeStored(EncodeStored(1, "a", s), 1, "a")
+		if err != nil || !reflect.DeepEqual(again, s) {
+			t.Fatalf("%v\n got %+v\nwant %+v", err, again, s)
+		}
+	})
+}
+
+// sealedRights puts the envelope around a payload.
+func sealedRights(payload []byte) []byte {
+	frame := append(make([]byte, rightsEnvelope), payload...)
+	frame[0] = RightsVersion
+	binary.LittleEndian.PutUint32(frame[rightsChecksum:], crc32.Checksum(payload, castagnoli))
+	return frame
+}
