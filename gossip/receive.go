@@ -232,7 +232,9 @@ func (e *Engine) take(now time.Duration, l *link, m *Message, i int32, in *Cell)
 	}
 	if is != was {
 		e.changes = append(e.changes, Change{
-			Key: c.Key, Label: c.Label, Span: c.Span, Gain: is.P - min(was.P, is.P), Less: is.N - min(was.N, is.N),
+			Key: c.Key, Label: c.Label, Span: c.Span,
+			// A sum of more hits may come with fewer refunds.
+			Gain: crdt.AddSat(is.P-min(was.P, is.P), was.N-min(was.N, is.N)), Less: is.N - min(was.N, is.N),
 		})
 	}
 }

@@ -103,6 +103,7 @@ type Node struct {
 	swept    time.Duration // when it was swept last
 	override rules.Limit   // scratch of limitOf
 	zero     quota.Cell    // of a key that was never charged; never written
+	busiest  busiest       // what people are told of
 }
 
 // New returns a node without rules or keys. Its slot, the incarnation that
@@ -204,6 +205,9 @@ func (n *Node) Charge(at Instant, h []Hit, out []Status) {
 		}
 		if !st.peek {
 			n.count(&h[i], st)
+			if st.Over {
+				n.busyRefused(&h[i], st)
+			}
 		}
 	}
 }
@@ -285,6 +289,9 @@ func (n *Node) charge(h *Hit, now int64, st *Status) {
 	// An override may count on another grid than the rule it stands in for.
 	if i := n.ruleIndex(h.Rule); i >= 0 && sameGrid(n.set.Rules()[i].Limit, h.Limit) {
 		e.rule = i
+	}
+	if st.ref.where == inLive {
+		n.busy(e, h.Limit, now, now)
 	}
 }
 

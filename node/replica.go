@@ -139,6 +139,8 @@ func (n *Node) absorb(at Instant, changes []gossip.Change) {
 		} else if l.Algorithm.Bucket() && n.roomFor(now) {
 			// Only now is it known when the hits came.
 			n.learn(&Hit{Key: c.Key, Limit: l, Rule: n.replica.shared[c.Span.Rule]}, now)
+		} else {
+			n.busyElsewhere(c)
 		}
 	}
 }
@@ -148,7 +150,11 @@ func (n *Node) absorbOne(e *entry, l *rules.Limit, c *gossip.Change, now int64) 
 		e.extra = n.extras.take()
 	}
 	quota.Absorb(l, &e.cell, n.extras.log(e.extra), now, c.Label, c.Gain)
+	if c.Less > 0 {
+		n.withdraw(e, l, c.Label, c.Less, now)
+	}
 	e.keepUntil(max(quota.Expires(l, &e.cell), c.Span.End(c.Label)))
+	n.busy(e, l, c.Label, now)
 }
 
 // limitOf returns the limit that a change is folded by: that of its rule, or

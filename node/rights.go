@@ -83,7 +83,13 @@ func (n *Node) base(r *rules.Rule, now int64) quota.Base {
 		b.Amount, _ = n.cfg.Rights.Base(name, l.Total(), x, carry, regional)
 	}
 	if i >= 0 {
-		n.held[i] = held{x, version, l.Total(), b}
+		c := &n.held[i]
+		if c.label == x && c.total == l.Total() {
+			// What was held once of a label may be used to its end, see
+			// epoch.Table.Share: an epoch on its way lowers what is next.
+			b.Amount, b.Rate = max(b.Amount, c.base.Amount), max(b.Rate, c.base.Rate)
+		}
+		*c = held{x, version, l.Total(), b}
 	}
 	return b
 }
@@ -91,11 +97,11 @@ func (n *Node) base(r *rules.Rule, now int64) quota.Base {
 // allow finds out whether the rights of this daemon cover a hit. used is what is
 // known of the key's use by all; it is at least what this daemon used, but for
 // buckets, whose meters drain at rates of their own. So a key that is far from
-// its limit needs no row.
+// its limit, and traded nothing, needs no row.
 func (n *Node) allow(h *Hit, st *Status, used uint64, now int64) bool {
 	base := n.base(h.Rule, now)
 	need := addSat(addSat(st.ahead, h.N), used)
-	if !h.Limit.Algorithm.Bucket() && need <= base.Amount/2 {
+	if !h.Limit.Algorithm.Bucket() && need <= base.Amount/2 && !n.hasRow(st.ref) {
 		st.rights = base.Amount - used
 		return true
 	}
@@ -112,4 +118,9 @@ func (n *Node) allow(h *Hit, st *Status, used uint64, now int64) bool {
 	}
 	st.row, st.rights = r, r.Left(h.Limit, base, now)
 	return addSat(st.ahead, h.N) <= st.rights
+}
+
+// hasRow reports whether a key has a row: it may have given rights away then.
+func (n *Node) hasRow(at ref) bool {
+	return at.where == inLive && n.extras.row(n.live.at(at.index).extra) != nil
 }

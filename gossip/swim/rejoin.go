@@ -180,7 +180,7 @@ func (s *Swim) say() {
 // several words are under way, memberlist's queue may drop one before anybody
 // was told: two of one length can end up under one number. Lists are exchanged
 // only each Config.Rejoin.
-var again = [...]time.Duration{300 * time.Millisecond, time.Second}
+var again = [...]time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second, 5 * time.Second}
 
 // announce hands memberlist what is new of this daemon: one at a time, or an
 // older word could come after a newer one.

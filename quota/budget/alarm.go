@@ -15,8 +15,8 @@ const (
 	// Deaf: a region heard nothing from another for three times the usual
 	// age. It decides by its own rights and the last counts.
 	Deaf
-	// BoundBroken: more was admitted than the rights allow. This is a fault of
-	// rld, or of what was measured.
+	// BoundBroken: more was admitted than the rights allow. An operator's word was
+	// not true, or this is a fault of rld or of what was measured.
 	BoundBroken
 )
 
@@ -45,7 +45,8 @@ func (h *History) alarms(p *Report) []Alarm {
 	var list []Alarm
 	if hits, all := h.excess(&p.Rule); hits > 0 {
 		list = append(list, Alarm{BoundBroken, fmt.Sprintf("%s hits more than the rights of %s were "+
-			"admitted in a window: please report this",
+			"admitted in a window: rights.first_start or a retire was said that was not true, or this is a "+
+			"fault of rld to report",
 			grouped(float64(hits)), grouped(float64(all)))})
 	}
 	if b, bounded := p.Rule.gated(); bounded {

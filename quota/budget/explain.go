@@ -21,9 +21,13 @@ func worstCase(p *Report) string {
 			"late, lost or cut off.",
 			window, grouped(limit))
 	case p.Bounded:
-		return fmt.Sprintf("At worst all regions together admit %s hits in a window of %s, %s over the "+
+		return fmt.Sprintf("At worst all %s together admit %s hits in a window of %s, %s over the "+
 			"limit of %s, whatever is late, lost or cut off.",
-			grouped(limit+p.Bound.Hits), window, pct(p.Bound.Ratio), grouped(limit))
+			p.Rule.holders(), grouped(limit+p.Bound.Hits), window, pct(p.Bound.Ratio), grouped(limit))
+	case len(p.Rule.Regions) == 1:
+		return fmt.Sprintf("At worst each daemon of the region that hears none of the others admits the "+
+			"limit of %s hits in a window of %s: without a budget only their number bounds it.",
+			grouped(limit), window)
 	default:
 		return fmt.Sprintf("At worst %s admit %s hits in a window of %s, %s over the limit of %s: "+
 			"without a budget only the number of regions bounds it.",
@@ -38,7 +42,10 @@ func why(p *Report) string {
 		return "No traffic was seen yet, so this is the bound and says nothing about what to expect."
 	}
 	if len(p.Rule.Regions) == 1 {
-		return "There is one region, which knows every hit and holds all rights."
+		if p.Bounded {
+			return "There is one region, which holds all rights, and its daemons hold a part each."
+		}
+		return fmt.Sprintf("There is one region, whose daemons know each other's counts up to %s late.", length(p.AgeMs))
 	}
 	seen := "nothing over was seen"
 	if p.AchievedWorst.Hits > 0 {

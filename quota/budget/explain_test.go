@@ -113,6 +113,14 @@ var scenes = []struct {
 		s.rule.Regions, s.rule.Budget, s.weights = s.rule.Regions[:1], 0, nil
 		s.demand, s.peak = s.demand[:1], s.peak[:1]
 	}},
+	{"one region without a budget", func(s *scene) {
+		s.rule.Regions, s.rule.HasBudget, s.weights = s.rule.Regions[:1], false, nil
+		s.demand, s.peak = s.demand[:1], s.peak[:1]
+	}},
+	{"one region with a budget", func(s *scene) {
+		s.rule.Regions, s.rule.Budget, s.weights = s.rule.Regions[:1], 100_000, nil
+		s.demand, s.peak = s.demand[:1], s.peak[:1]
+	}},
 	{"nothing was seen", func(s *scene) { s.windows = 0 }},
 }
 

@@ -70,7 +70,7 @@ func TestAlarms(t *testing.T) {
 	}{
 		{"all is well", func(*Window, *Link) {}, nil},
 		{"over", func(w *Window, _ *Link) { w.Regions[0].Admitted = 80 },
-			[]string{"bound broken: 8 hits more than the rights of 102 were admitted in a window: please report this"}},
+			[]string{"bound broken: 8 hits more than the rights of 102 were admitted in a window: rights.first_start or a retire was said that was not true, or this is a fault of rld to report"}},
 		{"fast", func(w *Window, _ *Link) {
 			w.Crossed, w.Regions[0].AtCrossing, w.Regions[0].DeniedEstimate = true, 20, 50
 		}, []string{"cap protects: counts alone would go 12% over the limit now, the budget is 2%: the rights of each region hold it"}},

@@ -51,6 +51,7 @@ const (
 const (
 	MaxRegions = 64
 	MaxLimit   = 1 << 36 // hits; a limit and its budget are then exact in 64 bits
+	mostBudget = (MaxRegions - 1) * whole
 )
 
 // Rule is what a report needs to know of a limit. The zero value is not
@@ -61,7 +62,7 @@ type Rule struct {
 	WindowMs  int64  // length of a window, at least 1
 	Mode      Mode   // how regions share the limit
 	HasBudget bool   // Eventual only: false leaves the estimate gate alone
-	Budget    PPM    // overage budget, 0 to (regions-1) x 100 %; unused without HasBudget
+	Budget    PPM    // 0 to (regions-1) x 100 %, of one region what its daemons may exceed; unused without HasBudget
 	Placement Placement
 	Entity    bool     // the keys of the rule are users or the like, not one aggregate
 	Regions   []string // names; Traffic and Link are by index into it
@@ -87,7 +88,9 @@ func (r *Rule) Validate() error {
 		return fmt.Errorf("rule %q has mode %d, want eventual or partition", r.Name, r.Mode)
 	case r.Placement > Home:
 		return fmt.Errorf("rule %q has placement %d, want spread, region or home", r.Name, r.Placement)
-	case r.Mode == Eventual && r.HasBudget && r.Budget > r.largest():
+	case r.Mode == Eventual && r.HasBudget && r.Budget > mostBudget:
+		return fmt.Errorf("rule %q has an overage budget of %v, want at most %v", r.Name, r.Budget, PPM(mostBudget))
+	case r.Mode == Eventual && r.HasBudget && len(r.Regions) > 1 && r.Budget > r.largest():
 		return fmt.Errorf("rule %q has an overage budget of %v, want 0%% to %v: %d regions without any "+
 			"budget never exceed that",
 			r.Name, r.Budget, r.largest(), len(r.Regions))
@@ -112,6 +115,14 @@ func (r *Rule) gated() (PPM, bool) {
 		return 0, true
 	}
 	return r.Budget, r.HasBudget
+}
+
+// holders names those who share the rights.
+func (r *Rule) holders() string {
+	if len(r.Regions) == 1 {
+		return "daemons"
+	}
+	return "regions"
 }
 
 // rights is the sum of all rights of a window under budget b, rounded down.

@@ -29,6 +29,7 @@ const (
 	statusDegraded  = 9<<3 | message.Varint
 	statusReason    = 10<<3 | message.Len
 	statusUnlimited = 11<<3 | message.Varint
+	statusRelease   = 12<<3 | message.Len
 
 	limitRequests   = 1<<3 | message.Varint
 	limitUnit       = 2<<3 | message.Varint
@@ -48,14 +49,21 @@ const answerBytes = 128
 // refused a call that no rule matched.
 const refusedByOverride = "override"
 
-// appendAnswer appends the CheckResponse to a decided call. shadow is the
-// global shadow mode: the call passes, and the statuses stay.
-func appendAnswer(b []byte, id uint64, c *node.Call, shadow bool) []byte {
-	b = message.AppendUint(b, answerID, id)
-	allowed := c.Decision.Allowed || shadow
+// appendAnswer appends the CheckResponse to a decided question. In the global
+// shadow mode the call passes, and the statuses stay.
+func (s *Service) appendAnswer(b []byte, q *question) []byte {
+	c := q.draft.Call
+	b = message.AppendUint(b, answerID, q.id)
+	allowed := c.Decision.Allowed || s.settings.Shadow
 	b = message.AppendUint(b, answerCode, code(allowed))
 	for i := range c.Statuses {
+		var at int
+		b, at = message.Open(b, answerStatuses)
 		b = appendStatus(b, &c.Statuses[i])
+		if i < len(q.receipts) && q.receipts[i].Hits > 0 {
+			b = s.appendToken(b, &q.receipts[i])
+		}
+		b = message.Close(b, at)
 	}
 	if !allowed {
 		b = message.AppendText(b, answerRefusedBy, refusedBy(c))
@@ -72,8 +80,14 @@ func appendFault(b []byte, id uint64, st *status.Status) []byte {
 	return message.Close(b, at)
 }
 
+// appendToken appends the token of a receipt.
+func (s *Service) appendToken(b []byte, r *node.Receipt) []byte {
+	b, at := message.Open(b, statusRelease)
+	b = s.sealer.append(b, &token{slot: s.engine.Slot(), number: s.issued.Add(1), receipt: *r})
+	return message.Close(b, at)
+}
+
 func appendStatus(b []byte, st *node.Status) []byte {
-	b, at := message.Open(b, answerStatuses)
 	b = message.AppendUint(b, statusCode, code(!st.Refuses()))
 	if st.Rule != nil {
 		b = message.AppendText(b, statusRule, st.Rule.Path)
@@ -94,8 +108,7 @@ func appendStatus(b []byte, st *node.Status) []byte {
 	b = message.AppendUint(b, statusMode, mode(st.Limit))
 	b = message.AppendBool(b, statusDegraded, st.Degraded != node.NotDegraded)
 	b = message.AppendText(b, statusReason, st.Degraded.String())
-	b = message.AppendBool(b, statusUnlimited, st.Unlimited)
-	return message.Close(b, at)
+	return message.AppendBool(b, statusUnlimited, st.Unlimited)
 }
 
 func appendLimit(b []byte, l *rules.Limit) []byte {

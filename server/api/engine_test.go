@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/node"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 	"github.com/georld/rld/rules"
@@ -33,6 +34,10 @@ type engine struct {
 	mu    sync.Mutex
 	calls []asked
 	check func(c *node.Call) error
+
+	slot       crdt.Slot
+	now, until int64 // Unix milliseconds
+	refunds    []uint64
 }
 
 func (e *engine) Check(c *node.Call) error {
@@ -52,6 +57,38 @@ func (e *engine) Check(c *node.Call) error {
 }
 
 func (*engine) Rules() *rules.Set { return nil }
+
+// CheckReleasable charges what the call asks for, under the ID 7.
+func (e *engine) CheckReleasable(c *node.Call, to []node.Receipt) ([]node.Receipt, error) {
+	err := e.Check(c)
+	for i := range c.Descriptors {
+		to = append(to, node.Receipt{ID: 7, Hits: c.Descriptors[i].Hits, Until: e.until})
+	}
+	return to, err
+}
+
+// Refund gives back what is asked for.
+func (e *engine) Refund(r *node.Receipt, hits uint64) node.Refunded {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.refunds = append(e.refunds, hits)
+	return node.Refunded{Hits: hits}
+}
+
+func (e *engine) Slot() crdt.Slot { return e.slot }
+
+func (*engine) Whose(slot crdt.Slot) string {
+	if slot == 2 {
+		return "b1 in b"
+	}
+	return ""
+}
+
+func (e *engine) Now() node.Instant {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return node.Instant{Wall: e.now * int64(time.Millisecond)}
+}
 
 // asks returns what the engine has been asked so far.
 func (e *engine) asks() []asked {

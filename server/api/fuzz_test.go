@@ -44,12 +44,60 @@ func (h *handler) check(asked []byte) error {
 	return err
 }
 
+// FuzzRelease holds that nobody can make up a release, and that what is refused
+// is refused for a reason of the caller's.
+func FuzzRelease(f *testing.F) {
+	e := answers(node.Status{})
+	s := register(api.New(e, server.DefaultSettings(), nil))
+	ask := func(method int, in []byte) (*message.Encoded, error) {
+		read := func(v any) error {
+			return message.NewCodec().Unmarshal(mem.BufferSlice{mem.SliceBuffer(in)}, v)
+		}
+		out, err := s.desc.Methods[method].Handler(s.server, context.Background(), read, nil)
+		b, _ := out.(*message.Encoded)
+		return b, err
+	}
+	in := question(1, "v")
+	in.Releasable = true
+	asked, err := proto.Marshal(in)
+	if err != nil {
+		f.Fatal(err)
+	}
+	answer, err := ask(0, asked)
+	if err != nil {
+		f.Fatal(err)
+	}
+	wire, err := message.NewCodec().Marshal(answer)
+	if err != nil {
+		f.Fatal(err)
+	}
+	out := new(rldv1.CheckResponse)
+	if err := proto.Unmarshal(wire.Materialize(), out); err != nil {
+		f.Fatal(err)
+	}
+	token := out.Statuses[0].Release
+	for _, g := range []*rldv1.ReleaseRequest{{}, {Release: token[1:]}, {Release: append(token[:40:40], token[41:]...)}} {
+		b, err := proto.Marshal(g)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		_, err := ask(1, b)
+		if c := status.Code(err); c != codes.InvalidArgument && c != codes.FailedPrecondition {
+			t.Fatalf("released, or refused with %v", err)
+		}
+	})
+}
+
 // FuzzQuestion holds the reading of requests to the generated code: what it
 // accepts reaches the engine as it read it or is refused for a reason of
 // ours, and what it refuses is refused, text that is no UTF-8 apart.
 func FuzzQuestion(f *testing.F) {
 	for _, in := range []*rldv1.CheckRequest{
-		{}, question(1<<63, "v"), {Domain: "d", Hits: 5, Peek: true, Descriptors: []*rldv1.Descriptor{
+		{}, question(1<<63, "v"), {Domain: "d", Hits: 5, Releasable: true, Descriptors: []*rldv1.Descriptor{withHits(3)}},
+		{Domain: "d", Hits: 5, Peek: true, Descriptors: []*rldv1.Descriptor{
 			withHits(0), override(4, rldv1.Unit_WEEK), override(4, 0), descriptor("a", "1", "b", "2"),
 		}},
 	} {

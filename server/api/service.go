@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -21,30 +22,39 @@ const ServiceName = "rld.v1.RateLimiter"
 
 // Service is the native edge. It is safe for concurrent use.
 type Service struct {
-	engine   server.Engine
+	engine   Engine
 	settings server.Settings
 	recorder server.Recorder
 
 	questions sync.Pool       // of *question
 	buffers   message.Buffers // of answers on streams
 
+	sealer sealer
+	issued atomic.Uint64 // the number of the last token
+	ledger ledger
+
 	drain    chan struct{} // closed by Drain
 	draining sync.Once
 	readers  sync.WaitGroup // one a stream
 
 	// What an interceptor is handed, built once.
-	info   grpc.UnaryServerInfo
-	handle grpc.UnaryHandler
+	info, releaseInfo     grpc.UnaryServerInfo
+	handle, handleRelease grpc.UnaryHandler
 }
 
 // New returns the edge to an engine. A nil recorder records nothing.
-func New(engine server.Engine, settings server.Settings, recorder server.Recorder) *Service {
+func New(engine Engine, settings server.Settings, recorder server.Recorder) *Service {
 	if recorder == nil {
 		recorder = server.NoRecorder{}
 	}
-	s := &Service{engine: engine, settings: settings, recorder: recorder, drain: make(chan struct{})}
+	s := &Service{
+		engine: engine, settings: settings, recorder: recorder, drain: make(chan struct{}),
+		sealer: newSealer(), ledger: ledger{max: maxReleased},
+	}
 	s.info = grpc.UnaryServerInfo{Server: s, FullMethod: rldv1.RateLimiter_Check_FullMethodName}
 	s.handle = func(_ context.Context, q any) (any, error) { return s.reply(q.(*question)) }
+	s.releaseInfo = grpc.UnaryServerInfo{Server: s, FullMethod: rldv1.RateLimiter_Release_FullMethodName}
+	s.handleRelease = func(_ context.Context, g any) (any, error) { return s.release(g.(*giving)) }
 	return s
 }
 
@@ -53,7 +63,9 @@ func (s *Service) Register(r grpc.ServiceRegistrar) {
 	r.RegisterService(&grpc.ServiceDesc{
 		ServiceName: ServiceName,
 		HandlerType: (*any)(nil),
-		Methods:     []grpc.MethodDesc{{MethodName: "Check", Handler: check}},
+		Methods: []grpc.MethodDesc{
+			{MethodName: "Check", Handler: check}, {MethodName: "Release", Handler: release},
+		},
 		Streams: []grpc.StreamDesc{{
 			StreamName: "CheckStream", Handler: checkStream, ServerStreams: true, ClientStreams: true,
 		}},
@@ -105,7 +117,7 @@ func (s *Service) answer(q *question) ([]byte, error) {
 		return nil, st.Err()
 	}
 	c := q.draft.Call
-	b := appendAnswer(make([]byte, 0, answerBytes*len(c.Statuses)), q.id, c, s.settings.Shadow)
+	b := s.appendAnswer(make([]byte, 0, answerBytes*len(c.Statuses)), q)
 	s.recorder.Decided(server.EdgeNative, time.Since(start))
 	return b, nil
 }
@@ -115,7 +127,13 @@ func (s *Service) decide(q *question) error {
 	if err := q.finish(); err != nil {
 		return err
 	}
-	return s.engine.Check(q.draft.Call)
+	c := q.draft.Call
+	if !q.releasable || c.Peek {
+		return s.engine.Check(c)
+	}
+	var err error
+	q.receipts, err = s.engine.CheckReleasable(c, q.receipts[:0])
+	return err
 }
 
 // statusOf returns how a caller is told why a question was not answered.
@@ -138,5 +156,8 @@ func (s *Service) question() *question {
 
 func (s *Service) free(q *question) {
 	q.draft.Free()
+	if cap(q.receipts) > keepReceipts {
+		q.receipts = nil
+	}
 	s.questions.Put(q)
 }

@@ -181,7 +181,7 @@ func (r *reader) reply(q *question, text string) bool {
 	q.ReadMessage(text)
 	b, at := message.Open(r.answer[:0], frameAnswers)
 	if err := s.decide(q); err == nil {
-		b = appendAnswer(b, q.id, q.draft.Call, s.settings.Shadow)
+		b = s.appendAnswer(b, q)
 	} else {
 		s.recorder.Malformed(server.EdgeStream)
 		b = appendFault(b, q.id, statusOf(err))

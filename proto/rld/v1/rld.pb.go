@@ -372,7 +372,10 @@ type CheckRequest struct {
 	// nothing for the whole call, set peek.
 	Hits uint64 `protobuf:"varint,4,opt,name=hits,proto3" json:"hits,omitempty"`
 	// True: answer what the call would get and charge nothing.
-	Peek          bool `protobuf:"varint,5,opt,name=peek,proto3" json:"peek,omitempty"`
+	Peek bool `protobuf:"varint,5,opt,name=peek,proto3" json:"peek,omitempty"`
+	// True: hits may not be used. The statuses of an allowed call then carry
+	// what it takes to give them back.
+	Releasable    bool `protobuf:"varint,6,opt,name=releasable,proto3" json:"releasable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -438,6 +441,13 @@ func (x *CheckRequest) GetHits() uint64 {
 func (x *CheckRequest) GetPeek() bool {
 	if x != nil {
 		return x.Peek
+	}
+	return false
+}
+
+func (x *CheckRequest) GetReleasable() bool {
+	if x != nil {
+		return x.Releasable
 	}
 	return false
 }
@@ -551,7 +561,13 @@ type Status struct {
 	Degraded       bool   `protobuf:"varint,9,opt,name=degraded,proto3" json:"degraded,omitempty"`
 	DegradedReason string `protobuf:"bytes,10,opt,name=degraded_reason,json=degradedReason,proto3" json:"degraded_reason,omitempty"`
 	// The rule is unlimited: everything passes, nothing is counted.
-	Unlimited     bool `protobuf:"varint,11,opt,name=unlimited,proto3" json:"unlimited,omitempty"`
+	Unlimited bool `protobuf:"varint,11,opt,name=unlimited,proto3" json:"unlimited,omitempty"`
+	// The token for Release of what this descriptor was charged, when the call
+	// asked for it. Absent when nothing was charged, and when the hits share a
+	// counter with those of other keys or could not be told to other daemons
+	// (degraded_reason is keys_full or cells_full, or was for an earlier hit of
+	// the key): they cannot be given back.
+	Release       []byte `protobuf:"bytes,12,opt,name=release,proto3" json:"release,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -663,6 +679,13 @@ func (x *Status) GetUnlimited() bool {
 	return false
 }
 
+func (x *Status) GetRelease() []byte {
+	if x != nil {
+		return x.Release
+	}
+	return nil
+}
+
 type CheckResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -743,6 +766,127 @@ func (x *CheckResponse) GetError() *Error {
 	return nil
 }
 
+type ReleaseRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of one status of the answer.
+	Release []byte `protobuf:"bytes,1,opt,name=release,proto3" json:"release,omitempty"`
+	// Hits to give back, at least 1 and at most what was charged. Absent means
+	// all of them. A token is good for one release: what it leaves stays charged.
+	Hits          *uint64 `protobuf:"varint,2,opt,name=hits,proto3,oneof" json:"hits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseRequest) Reset() {
+	*x = ReleaseRequest{}
+	mi := &file_rld_v1_rld_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseRequest) ProtoMessage() {}
+
+func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_rld_v1_rld_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
+func (*ReleaseRequest) Descriptor() ([]byte, []int) {
+	return file_rld_v1_rld_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ReleaseRequest) GetRelease() []byte {
+	if x != nil {
+		return x.Release
+	}
+	return nil
+}
+
+func (x *ReleaseRequest) GetHits() uint64 {
+	if x != nil && x.Hits != nil {
+		return *x.Hits
+	}
+	return 0
+}
+
+type ReleaseResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Hits that were given back.
+	Released uint64 `protobuf:"varint,1,opt,name=released,proto3" json:"released,omitempty"`
+	// The hits weigh nothing any more: their window is over, or their rule gone.
+	// Sliding windows, and windows with carry_debt, take hits back in the window
+	// after, too; buckets for as long as they take to fill, at least 2 s, from a
+	// multiple of that time on.
+	Expired bool `protobuf:"varint,2,opt,name=expired,proto3" json:"expired,omitempty"`
+	// The token was released before.
+	Already       bool `protobuf:"varint,3,opt,name=already,proto3" json:"already,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseResponse) Reset() {
+	*x = ReleaseResponse{}
+	mi := &file_rld_v1_rld_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseResponse) ProtoMessage() {}
+
+func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_rld_v1_rld_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
+func (*ReleaseResponse) Descriptor() ([]byte, []int) {
+	return file_rld_v1_rld_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ReleaseResponse) GetReleased() uint64 {
+	if x != nil {
+		return x.Released
+	}
+	return 0
+}
+
+func (x *ReleaseResponse) GetExpired() bool {
+	if x != nil {
+		return x.Expired
+	}
+	return false
+}
+
+func (x *ReleaseResponse) GetAlready() bool {
+	if x != nil {
+		return x.Already
+	}
+	return false
+}
+
 // Error says why a question on a stream was not answered.
 type Error struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -755,7 +899,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_rld_v1_rld_proto_msgTypes[7]
+	mi := &file_rld_v1_rld_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -767,7 +911,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_rld_v1_rld_proto_msgTypes[7]
+	mi := &file_rld_v1_rld_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -780,7 +924,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_rld_v1_rld_proto_rawDescGZIP(), []int{7}
+	return file_rld_v1_rld_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Error) GetCode() uint32 {
@@ -807,7 +951,7 @@ type CheckFrame struct {
 
 func (x *CheckFrame) Reset() {
 	*x = CheckFrame{}
-	mi := &file_rld_v1_rld_proto_msgTypes[8]
+	mi := &file_rld_v1_rld_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -819,7 +963,7 @@ func (x *CheckFrame) String() string {
 func (*CheckFrame) ProtoMessage() {}
 
 func (x *CheckFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_rld_v1_rld_proto_msgTypes[8]
+	mi := &file_rld_v1_rld_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -832,7 +976,7 @@ func (x *CheckFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckFrame.ProtoReflect.Descriptor instead.
 func (*CheckFrame) Descriptor() ([]byte, []int) {
-	return file_rld_v1_rld_proto_rawDescGZIP(), []int{8}
+	return file_rld_v1_rld_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CheckFrame) GetChecks() []*CheckRequest {
@@ -851,7 +995,7 @@ type AnswerFrame struct {
 
 func (x *AnswerFrame) Reset() {
 	*x = AnswerFrame{}
-	mi := &file_rld_v1_rld_proto_msgTypes[9]
+	mi := &file_rld_v1_rld_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -863,7 +1007,7 @@ func (x *AnswerFrame) String() string {
 func (*AnswerFrame) ProtoMessage() {}
 
 func (x *AnswerFrame) ProtoReflect() protoreflect.Message {
-	mi := &file_rld_v1_rld_proto_msgTypes[9]
+	mi := &file_rld_v1_rld_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -876,7 +1020,7 @@ func (x *AnswerFrame) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AnswerFrame.ProtoReflect.Descriptor instead.
 func (*AnswerFrame) Descriptor() ([]byte, []int) {
-	return file_rld_v1_rld_proto_rawDescGZIP(), []int{9}
+	return file_rld_v1_rld_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *AnswerFrame) GetAnswers() []*CheckResponse {
@@ -902,20 +1046,23 @@ const file_rld_v1_rld_proto_rawDesc = "" +
 	"\aentries\x18\x01 \x03(\v2\r.rld.v1.EntryR\aentries\x12\x17\n" +
 	"\x04hits\x18\x02 \x01(\x04H\x00R\x04hits\x88\x01\x01\x12&\n" +
 	"\x05limit\x18\x03 \x01(\v2\x10.rld.v1.OverrideR\x05limitB\a\n" +
-	"\x05_hits\"\x94\x01\n" +
+	"\x05_hits\"\xb4\x01\n" +
 	"\fCheckRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
 	"\x06domain\x18\x02 \x01(\tR\x06domain\x124\n" +
 	"\vdescriptors\x18\x03 \x03(\v2\x12.rld.v1.DescriptorR\vdescriptors\x12\x12\n" +
 	"\x04hits\x18\x04 \x01(\x04R\x04hits\x12\x12\n" +
-	"\x04peek\x18\x05 \x01(\bR\x04peek\"\xc6\x01\n" +
+	"\x04peek\x18\x05 \x01(\bR\x04peek\x12\x1e\n" +
+	"\n" +
+	"releasable\x18\x06 \x01(\bR\n" +
+	"releasable\"\xc6\x01\n" +
 	"\x05Limit\x12*\n" +
 	"\x11requests_per_unit\x18\x01 \x01(\rR\x0frequestsPerUnit\x12 \n" +
 	"\x04unit\x18\x02 \x01(\x0e2\f.rld.v1.UnitR\x04unit\x12'\n" +
 	"\x0funit_multiplier\x18\x03 \x01(\rR\x0eunitMultiplier\x12\x1c\n" +
 	"\talgorithm\x18\x04 \x01(\tR\talgorithm\x12\x14\n" +
 	"\x05burst\x18\x05 \x01(\rR\x05burst\x12\x12\n" +
-	"\x04name\x18\x06 \x01(\tR\x04name\"\xaf\x03\n" +
+	"\x04name\x18\x06 \x01(\tR\x04name\"\xc9\x03\n" +
 	"\x06Status\x12 \n" +
 	"\x04code\x18\x01 \x01(\x0e2\f.rld.v1.CodeR\x04code\x12\x12\n" +
 	"\x04rule\x18\x02 \x01(\tR\x04rule\x12#\n" +
@@ -930,14 +1077,23 @@ const file_rld_v1_rld_proto_rawDesc = "" +
 	"\bdegraded\x18\t \x01(\bR\bdegraded\x12'\n" +
 	"\x0fdegraded_reason\x18\n" +
 	" \x01(\tR\x0edegradedReason\x12\x1c\n" +
-	"\tunlimited\x18\v \x01(\bR\tunlimited\"\xb1\x01\n" +
+	"\tunlimited\x18\v \x01(\bR\tunlimited\x12\x18\n" +
+	"\arelease\x18\f \x01(\fR\arelease\"\xb1\x01\n" +
 	"\rCheckResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12 \n" +
 	"\x04code\x18\x02 \x01(\x0e2\f.rld.v1.CodeR\x04code\x12*\n" +
 	"\bstatuses\x18\x03 \x03(\v2\x0e.rld.v1.StatusR\bstatuses\x12\x1d\n" +
 	"\n" +
 	"refused_by\x18\x04 \x01(\tR\trefusedBy\x12#\n" +
-	"\x05error\x18\x05 \x01(\v2\r.rld.v1.ErrorR\x05error\"5\n" +
+	"\x05error\x18\x05 \x01(\v2\r.rld.v1.ErrorR\x05error\"L\n" +
+	"\x0eReleaseRequest\x12\x18\n" +
+	"\arelease\x18\x01 \x01(\fR\arelease\x12\x17\n" +
+	"\x04hits\x18\x02 \x01(\x04H\x00R\x04hits\x88\x01\x01B\a\n" +
+	"\x05_hits\"a\n" +
+	"\x0fReleaseResponse\x12\x1a\n" +
+	"\breleased\x18\x01 \x01(\x04R\breleased\x12\x18\n" +
+	"\aexpired\x18\x02 \x01(\bR\aexpired\x12\x18\n" +
+	"\aalready\x18\x03 \x01(\bR\aalready\"5\n" +
 	"\x05Error\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\rR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\":\n" +
@@ -966,10 +1122,11 @@ const file_rld_v1_rld_proto_rawDesc = "" +
 	"\bENFORCED\x10\x00\x12\n" +
 	"\n" +
 	"\x06SHADOW\x10\x01\x12\t\n" +
-	"\x05QUOTA\x10\x022\x7f\n" +
+	"\x05QUOTA\x10\x022\xbb\x01\n" +
 	"\vRateLimiter\x124\n" +
 	"\x05Check\x12\x14.rld.v1.CheckRequest\x1a\x15.rld.v1.CheckResponse\x12:\n" +
-	"\vCheckStream\x12\x12.rld.v1.CheckFrame\x1a\x13.rld.v1.AnswerFrame(\x010\x01B*Z(github.com/georld/rld/proto/rld/v1;rldv1b\x06proto3"
+	"\vCheckStream\x12\x12.rld.v1.CheckFrame\x1a\x13.rld.v1.AnswerFrame(\x010\x01\x12:\n" +
+	"\aRelease\x12\x16.rld.v1.ReleaseRequest\x1a\x17.rld.v1.ReleaseResponseB*Z(github.com/georld/rld/proto/rld/v1;rldv1b\x06proto3"
 
 var (
 	file_rld_v1_rld_proto_rawDescOnce sync.Once
@@ -984,7 +1141,7 @@ func file_rld_v1_rld_proto_rawDescGZIP() []byte {
 }
 
 var file_rld_v1_rld_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_rld_v1_rld_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_rld_v1_rld_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_rld_v1_rld_proto_goTypes = []any{
 	(Unit)(0),                   // 0: rld.v1.Unit
 	(Code)(0),                   // 1: rld.v1.Code
@@ -996,10 +1153,12 @@ var file_rld_v1_rld_proto_goTypes = []any{
 	(*Limit)(nil),               // 7: rld.v1.Limit
 	(*Status)(nil),              // 8: rld.v1.Status
 	(*CheckResponse)(nil),       // 9: rld.v1.CheckResponse
-	(*Error)(nil),               // 10: rld.v1.Error
-	(*CheckFrame)(nil),          // 11: rld.v1.CheckFrame
-	(*AnswerFrame)(nil),         // 12: rld.v1.AnswerFrame
-	(*durationpb.Duration)(nil), // 13: google.protobuf.Duration
+	(*ReleaseRequest)(nil),      // 10: rld.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),     // 11: rld.v1.ReleaseResponse
+	(*Error)(nil),               // 12: rld.v1.Error
+	(*CheckFrame)(nil),          // 13: rld.v1.CheckFrame
+	(*AnswerFrame)(nil),         // 14: rld.v1.AnswerFrame
+	(*durationpb.Duration)(nil), // 15: google.protobuf.Duration
 }
 var file_rld_v1_rld_proto_depIdxs = []int32{
 	0,  // 0: rld.v1.Override.unit:type_name -> rld.v1.Unit
@@ -1009,21 +1168,23 @@ var file_rld_v1_rld_proto_depIdxs = []int32{
 	0,  // 4: rld.v1.Limit.unit:type_name -> rld.v1.Unit
 	1,  // 5: rld.v1.Status.code:type_name -> rld.v1.Code
 	7,  // 6: rld.v1.Status.limit:type_name -> rld.v1.Limit
-	13, // 7: rld.v1.Status.reset_after:type_name -> google.protobuf.Duration
-	13, // 8: rld.v1.Status.retry_after:type_name -> google.protobuf.Duration
-	13, // 9: rld.v1.Status.delay:type_name -> google.protobuf.Duration
+	15, // 7: rld.v1.Status.reset_after:type_name -> google.protobuf.Duration
+	15, // 8: rld.v1.Status.retry_after:type_name -> google.protobuf.Duration
+	15, // 9: rld.v1.Status.delay:type_name -> google.protobuf.Duration
 	2,  // 10: rld.v1.Status.mode:type_name -> rld.v1.Mode
 	1,  // 11: rld.v1.CheckResponse.code:type_name -> rld.v1.Code
 	8,  // 12: rld.v1.CheckResponse.statuses:type_name -> rld.v1.Status
-	10, // 13: rld.v1.CheckResponse.error:type_name -> rld.v1.Error
+	12, // 13: rld.v1.CheckResponse.error:type_name -> rld.v1.Error
 	6,  // 14: rld.v1.CheckFrame.checks:type_name -> rld.v1.CheckRequest
 	9,  // 15: rld.v1.AnswerFrame.answers:type_name -> rld.v1.CheckResponse
 	6,  // 16: rld.v1.RateLimiter.Check:input_type -> rld.v1.CheckRequest
-	11, // 17: rld.v1.RateLimiter.CheckStream:input_type -> rld.v1.CheckFrame
-	9,  // 18: rld.v1.RateLimiter.Check:output_type -> rld.v1.CheckResponse
-	12, // 19: rld.v1.RateLimiter.CheckStream:output_type -> rld.v1.AnswerFrame
-	18, // [18:20] is the sub-list for method output_type
-	16, // [16:18] is the sub-list for method input_type
+	13, // 17: rld.v1.RateLimiter.CheckStream:input_type -> rld.v1.CheckFrame
+	10, // 18: rld.v1.RateLimiter.Release:input_type -> rld.v1.ReleaseRequest
+	9,  // 19: rld.v1.RateLimiter.Check:output_type -> rld.v1.CheckResponse
+	14, // 20: rld.v1.RateLimiter.CheckStream:output_type -> rld.v1.AnswerFrame
+	11, // 21: rld.v1.RateLimiter.Release:output_type -> rld.v1.ReleaseResponse
+	19, // [19:22] is the sub-list for method output_type
+	16, // [16:19] is the sub-list for method input_type
 	16, // [16:16] is the sub-list for extension type_name
 	16, // [16:16] is the sub-list for extension extendee
 	0,  // [0:16] is the sub-list for field type_name
@@ -1035,13 +1196,14 @@ func file_rld_v1_rld_proto_init() {
 		return
 	}
 	file_rld_v1_rld_proto_msgTypes[2].OneofWrappers = []any{}
+	file_rld_v1_rld_proto_msgTypes[7].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rld_v1_rld_proto_rawDesc), len(file_rld_v1_rld_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   10,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -23,6 +23,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	RateLimiter_Check_FullMethodName       = "/rld.v1.RateLimiter/Check"
 	RateLimiter_CheckStream_FullMethodName = "/rld.v1.RateLimiter/CheckStream"
+	RateLimiter_Release_FullMethodName     = "/rld.v1.RateLimiter/Release"
 )
 
 // RateLimiterClient is the client API for RateLimiter service.
@@ -43,6 +44,17 @@ type RateLimiterClient interface {
 	// not end the stream. A frame holds at most 1,024 checks: of one with more
 	// the first 1,024 are answered, then the stream ends with INVALID_ARGUMENT.
 	CheckStream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[CheckFrame, AnswerFrame], error)
+	// Release gives back hits that a call of Check or CheckStream was charged
+	// for a descriptor and did not use: in the window that they were counted in,
+	// and once. It is for the daemon that charged them. Late or repeated is no
+	// error, and gives nothing back.
+	//
+	// FAILED_PRECONDITION: another daemon charged the hits, and the message says
+	// which, or one that has restarted since: then they stay counted.
+	// INVALID_ARGUMENT: the token is none, or more is to be given back than was
+	// charged. RESOURCE_EXHAUSTED: so much was given back lately that the daemon
+	// cannot tell what comes twice; try again later.
+	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error)
 }
 
 type rateLimiterClient struct {
@@ -76,6 +88,16 @@ func (c *rateLimiterClient) CheckStream(ctx context.Context, opts ...grpc.CallOp
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type RateLimiter_CheckStreamClient = grpc.BidiStreamingClient[CheckFrame, AnswerFrame]
 
+func (c *rateLimiterClient) Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReleaseResponse)
+	err := c.cc.Invoke(ctx, RateLimiter_Release_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // RateLimiterServer is the server API for RateLimiter service.
 // All implementations must embed UnimplementedRateLimiterServer
 // for forward compatibility.
@@ -94,6 +116,17 @@ type RateLimiterServer interface {
 	// not end the stream. A frame holds at most 1,024 checks: of one with more
 	// the first 1,024 are answered, then the stream ends with INVALID_ARGUMENT.
 	CheckStream(grpc.BidiStreamingServer[CheckFrame, AnswerFrame]) error
+	// Release gives back hits that a call of Check or CheckStream was charged
+	// for a descriptor and did not use: in the window that they were counted in,
+	// and once. It is for the daemon that charged them. Late or repeated is no
+	// error, and gives nothing back.
+	//
+	// FAILED_PRECONDITION: another daemon charged the hits, and the message says
+	// which, or one that has restarted since: then they stay counted.
+	// INVALID_ARGUMENT: the token is none, or more is to be given back than was
+	// charged. RESOURCE_EXHAUSTED: so much was given back lately that the daemon
+	// cannot tell what comes twice; try again later.
+	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
 	mustEmbedUnimplementedRateLimiterServer()
 }
 
@@ -109,6 +142,9 @@ func (UnimplementedRateLimiterServer) Check(context.Context, *CheckRequest) (*Ch
 }
 func (UnimplementedRateLimiterServer) CheckStream(grpc.BidiStreamingServer[CheckFrame, AnswerFrame]) error {
 	return status.Error(codes.Unimplemented, "method CheckStream not implemented")
+}
+func (UnimplementedRateLimiterServer) Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Release not implemented")
 }
 func (UnimplementedRateLimiterServer) mustEmbedUnimplementedRateLimiterServer() {}
 func (UnimplementedRateLimiterServer) testEmbeddedByValue()                     {}
@@ -156,6 +192,24 @@ func _RateLimiter_CheckStream_Handler(srv interface{}, stream grpc.ServerStream)
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type RateLimiter_CheckStreamServer = grpc.BidiStreamingServer[CheckFrame, AnswerFrame]
 
+func _RateLimiter_Release_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReleaseRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RateLimiterServer).Release(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RateLimiter_Release_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RateLimiterServer).Release(ctx, req.(*ReleaseRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // RateLimiter_ServiceDesc is the grpc.ServiceDesc for RateLimiter service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -166,6 +220,10 @@ var RateLimiter_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Check",
 			Handler:    _RateLimiter_Check_Handler,
+		},
+		{
+			MethodName: "Release",
+			Handler:    _RateLimiter_Release_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

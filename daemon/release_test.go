@@ -1,0 +1,178 @@
+package daemon
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/georld/rld/node"
+	rldv1 "github.com/georld/rld/proto/rld/v1"
+	"github.com/georld/rld/rules"
+)
+
+const fiveAnHour = `
+domain: edge
+descriptors:
+  - key: user
+    rate_limit: {unit: hour, requests_per_unit: 5, algorithm: sliding_window}
+`
+
+// A caller of a daemon gives back what it did not use, once, and to that daemon
+// as it runs.
+func TestReleaseAtADaemon(t *testing.T) {
+	c := testConfig(t, fiveAnHour)
+	r := startDaemon(t, c)
+	client := rldv1.NewRateLimiterClient(dial(t, r.edges.grpcAddr()))
+	in := question("u")
+	in.Hits, in.Releasable = 5, true
+	out, err := client.Check(t.Context(), in)
+	if err != nil || out.Code != rldv1.Code_ALLOWED {
+		t.Fatalf("%v, %v", out, err)
+	}
+	some := uint64(3)
+	give := &rldv1.ReleaseRequest{Release: out.Statuses[0].Release, Hits: &some}
+	for i, want := range []*rldv1.ReleaseResponse{{Released: 3}, {Already: true}} {
+		got, err := client.Release(t.Context(), give)
+		if err != nil || got.Released != want.Released || got.Already != want.Already || got.Expired {
+			t.Errorf("release %d: %v, %v, want %v", i+1, got, err, want)
+		}
+	}
+	admitted := 0
+	for range 10 {
+		if out, err := client.Check(t.Context(), question("u")); err != nil {
+			t.Fatal(err)
+		} else if out.Code == rldv1.Code_ALLOWED {
+			admitted++
+		}
+	}
+	if admitted != 3 {
+		t.Errorf("%d admitted of what was given back, want 3", admitted)
+	}
+	if err := r.wait(); err != nil {
+		t.Fatal(err)
+	}
+	next := rldv1.NewRateLimiterClient(dial(t, startDaemon(t, c).edges.grpcAddr()))
+	if _, err := next.Release(context.Background(), give); grpcstatus.Code(err) != codes.FailedPrecondition {
+		t.Errorf("after a restart: %v, want FailedPrecondition", err)
+	}
+}
+
+// Whatever is asked and given back at the same time, no more than the limit is
+// charged and not given back, and in the end exactly the limit fits.
+func TestConcurrentRefunds(t *testing.T) {
+	for _, algorithm := range []rules.Algorithm{rules.FixedWindow, rules.SlidingWindow, rules.SlidingLog, rules.TokenBucket} {
+		l := &rules.Limit{Algorithm: algorithm, Unit: rules.Hour, Multiplier: 1, Requests: 100, Burst: 100}
+		e := newEngineOf(t, 4, rules.Node{Key: "user", Limit: l}, rules.Node{Key: "ip",
+			Limit: &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: 1 << 30}})
+		at := node.Instant{Mono: time.Second, Wall: time.Unix(1_767_225_600+1_000, 0).UnixNano()}
+		var net, most atomic.Int64
+		herd(16, func(i int) {
+			var c node.Call
+			var mine []node.Receipt
+			for j := range 200 {
+				c.Reset()
+				c.Domain = "edge"
+				c.Descriptors = append(c.Descriptors, descriptor(1, "user", "u"), descriptor(1, "ip", "i"))
+				to, err := e.checkReleasableAt(at, &c, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if c.Decision.Allowed {
+					now := net.Add(1)
+					for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+					}
+					if to[0].Hits != 1 || to[1].Hits != 1 {
+						t.Errorf("receipts %+v", to)
+					}
+					mine = append(mine, to[0])
+				} else if to[0].Hits+to[1].Hits > 0 {
+					t.Errorf("a refused call has the receipts %+v", to)
+				}
+				if (i+j)%3 == 0 && len(mine) > 0 {
+					r := mine[len(mine)-1]
+					mine = mine[:len(mine)-1]
+					net.Add(-1) // before it is, so that net is never too high
+					if got := e.refundAt(at, &r, 1); got.Hits != 1 {
+						t.Errorf("refund: %+v", got)
+					}
+				}
+			}
+		})
+		if most.Load() > 100 {
+			t.Errorf("%v: %d charged and not given back, want at most 100", algorithm, most.Load())
+		}
+		fit := int64(0)
+		for range 200 {
+			c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(1, "user", "u")}}
+			if err := e.CheckAt(at, &c); err != nil {
+				t.Fatal(err)
+			}
+			if c.Decision.Allowed {
+				fit++
+			}
+		}
+		if net.Load()+fit != 100 {
+			t.Errorf("%v: %d charged and %d fit, want 100", algorithm, net.Load(), fit)
+		}
+	}
+}
+
+// A refund at one daemon is known to all, and another can say whose it is.
+func TestClusterRefund(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 100, 2, "us", "eu")
+		w.within(10*time.Second, "all are ready and hear all", w.whole)
+		untilInto(5 * time.Second)
+		us, eu := w.in("us"), w.in("eu")
+		c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(10, "user", "u")}}
+		to, err := us[0].engine.CheckReleasable(&c, nil)
+		if err != nil || to[0].Hits != 10 || to[0].Alone {
+			t.Fatalf("%+v, %v", to, err)
+		}
+		w.within(farBound, "all know the hits", func() bool { return w.agree("user", "u", 90) })
+		if got := us[0].engine.Refund(&to[0], 6); got.Hits != 6 {
+			t.Fatalf("refund: %+v", got)
+		}
+		w.within(farBound, "all know the refund", func() bool { return w.agree("user", "u", 96) })
+		if got := eu[1].engine.Refund(&to[0], 4); got.Hits != 0 {
+			t.Errorf("another daemon gave back %+v", got)
+		}
+		if got := eu[1].engine.Whose(us[0].engine.Slot()); got != "us-0 in us" {
+			t.Errorf("the hits are of %q", got)
+		}
+		if got := eu[1].engine.Whose(99); got != "" {
+			t.Errorf("an unknown incarnation is %q", got)
+		}
+		time.Sleep(time.Minute)
+		if got := us[0].engine.Refund(&to[0], 4); !got.Expired {
+			t.Errorf("a window later: %+v", got)
+		}
+	})
+}
+
+// Receipts cost a call no memory of its own.
+func TestReceiptsDoNotAllocate(t *testing.T) {
+	e := newEngine(t, 1_000, rules.Node{Key: "user", Limit: &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: 1 << 30}})
+	var c node.Call
+	var to []node.Receipt
+	took := testing.AllocsPerRun(100, func() {
+		c.Reset()
+		c.Domain = "edge"
+		c.Descriptors = append(c.Descriptors, rules.Descriptor{Hits: 1, Entries: oneUser})
+		var err error
+		if to, err = e.CheckReleasable(&c, to); err != nil || to[0].Hits != 1 {
+			t.Fatal(to, err)
+		}
+	})
+	if took > 0 {
+		t.Errorf("%v allocations a call", took)
+	}
+}
+
+var oneUser = []rules.Entry{{Key: "user", Value: "u"}}

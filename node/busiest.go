@@ -1,0 +1,221 @@
+package node
+
+import (
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/rules"
+)
+
+// busiest keeps, of each rule in force that others count too, the key with the
+// greatest count in the label that runs and in the one before. It costs a
+// comparison a charge, allocates when rules change, and begins anew then: counts
+// are those of cells, which do not.
+type busiest struct {
+	set   *rules.Set // that rules are of
+	rules []leaders  // by Rule.Index
+}
+
+// leaders are those of one rule.
+type leaders struct {
+	width int64     // of a label in milliseconds, 0 for a rule that is not followed
+	of    [2]leader // the label that runs, and the one before
+}
+
+// leader is the busiest key of one label. The zero value is of no label.
+type leader struct {
+	label   int64
+	key     crdt.Key
+	count   uint64
+	refused Refused
+}
+
+// Refused is the hits that a daemon refused to a key while it was the busiest.
+type Refused struct {
+	// Rights is those that only the rights gate refused, Stranded those of them
+	// that came while less than nine tenths of the limit were in use, and
+	// Estimate all others.
+	Rights, Stranded, Estimate uint64
+}
+
+// Busy is the busiest key of a rule in one label, as this node knows it.
+type Busy struct {
+	Rule *rules.Rule
+	// Label is the start of the label in Unix milliseconds and Width its length.
+	// Windows have their own labels. Those of a bucket are the ones its counts
+	// are told under, those of a log as long as its window.
+	Label, Width int64
+	Key          crdt.Key
+	// Count is the greatest count that was seen: of a window the hits of its
+	// label, of a bucket what was in use, of a log its stamps.
+	Count uint64
+	Refused
+}
+
+// Fits is how many hits fit the label: the limit, and of a bucket its burst and
+// what it mints in the label.
+func (b *Busy) Fits() uint64 { return labelLimit(b.Rule.Limit, b.Width) }
+
+// Over is how many hits more than fit were counted; of a bucket how many more than
+// its burst were in use.
+func (b *Busy) Over() uint64 {
+	return b.Count - min(b.Count, quota.Capacity(b.Rule.Limit))
+}
+
+func labelLimit(l *rules.Limit, width int64) uint64 {
+	if !l.Algorithm.Bucket() {
+		return uint64(l.Requests)
+	}
+	return uint64(l.Burst) + uint64(l.Requests)*uint64(width)/uint64(l.Window())
+}
+
+// follows reports whether others count under a limit too.
+func follows(l *rules.Limit) bool {
+	return l != nil && !l.Unlimited && l.Scope != rules.NodeLocal && l.Window() > 0
+}
+
+// fit makes room for the rules in force.
+func (b *busiest) fit(set *rules.Set) {
+	if b.set == set {
+		return
+	}
+	b.set, b.rules = set, make([]leaders, len(set.Rules()))
+	for i, r := range set.Rules() {
+		switch l := r.Limit; {
+		case !follows(l):
+		case l.Algorithm.Bucket():
+			_, b.rules[i].width, _ = quota.Shared(l, &quota.Cell{}, 0)
+		default:
+			b.rules[i].width = l.Window()
+		}
+	}
+}
+
+// see takes in the count of a key under a label.
+func (s *leaders) see(k crdt.Key, label int64, count uint64) {
+	switch {
+	case label > s.of[0].label:
+		s.of[1], s.of[0] = s.of[0], leader{label: label, key: k, count: count}
+	case label == s.of[0].label:
+		s.of[0].see(k, count)
+	case label == s.of[1].label:
+		s.of[1].see(k, count)
+	}
+}
+
+func (s *leader) see(k crdt.Key, count uint64) {
+	if count <= s.count {
+		return
+	}
+	if s.key != k {
+		s.key, s.refused = k, Refused{}
+	}
+	s.count = count
+}
+
+// busy takes in that hits were charged to an entry, or that it absorbed some of a
+// label. What began as a copy of an overflow counter is of many keys.
+func (n *Node) busy(e *entry, l *rules.Limit, label, now int64) {
+	if n.replica == nil || e.rule < 0 || e.inherited() {
+		return
+	}
+	n.busiest.fit(n.set)
+	s := &n.busiest.rules[e.rule]
+	switch {
+	case s.width == 0:
+	case l.Algorithm.Bucket():
+		s.see(e.key, now-now%s.width, quota.Used(l, &e.cell, nil, now))
+	case l.Algorithm == rules.SlidingLog:
+		s.see(e.key, now-now%s.width, e.cell.Count)
+	case label == e.cell.Label-s.width:
+		s.see(e.key, label, e.cell.Prev)
+	default:
+		s.see(e.key, e.cell.Label, e.cell.Count)
+	}
+}
+
+// busyElsewhere takes in what others counted of a key that has no entry here.
+func (n *Node) busyElsewhere(c *gossip.Change) {
+	r := n.replica.shared[c.Span.Rule]
+	if r == nil || r.Limit.Algorithm == rules.SlidingLog || r.Limit.Algorithm.Bucket() {
+		return // what is in use of it is not known
+	}
+	n.busiest.fit(n.set)
+	if s := &n.busiest.rules[r.Index]; s.width == c.Span.Width {
+		s.see(c.Key, c.Label, n.replica.engine.Total(c.Key, c.Label))
+	}
+}
+
+// busyRefused takes in that a hit was refused.
+func (n *Node) busyRefused(h *Hit, st *Status) {
+	i := n.ruleIndex(h.Rule)
+	if n.replica == nil || i < 0 || h.Limit.Shadow && st.passed {
+		return
+	}
+	n.busiest.fit(n.set)
+	s := &n.busiest.rules[i].of[0]
+	hits := min(h.N, 1<<32)
+	switch {
+	case s.key != h.Key || s.count == 0:
+	case st.Gate != RightsGate:
+		s.refused.Estimate += hits
+	default:
+		s.refused.Rights += hits
+		if st.room > quota.Capacity(h.Limit)/10 {
+			s.refused.Stranded += hits
+		}
+	}
+}
+
+// busyKept is for how many milliseconds after its end a label is told of: late
+// counts come in meanwhile.
+const busyKept = 5_000
+
+// Busiest calls yield for the busiest key of each rule that others count too, in
+// the label that runs and in one that ended a moment ago, in the order of the
+// rules and the later label first. Rules without hits in them are left out. What
+// yield is handed is good until it returns.
+func (n *Node) Busiest(at Instant, yield func(*Busy)) {
+	if n.replica == nil || n.busiest.set != n.set {
+		return
+	}
+	now, all := n.millis(at), n.set.Rules()
+	var out Busy
+	for i := range n.busiest.rules {
+		s := &n.busiest.rules[i]
+		for j := range s.of {
+			if b := &s.of[j]; b.count > 0 && now < b.label+s.width+busyKept {
+				out.Rule, out.Label, out.Width, out.Key = all[i], b.label, s.width, b.key
+				out.Count, out.Refused = b.count, b.refused
+				yield(&out)
+			}
+		}
+	}
+}
+
+// RegionHits is what one region admitted.
+type RegionHits struct {
+	Region string
+	Hits   uint64
+}
+
+// Admitted appends to dst what each region is known to have admitted of the key of
+// b in its label, our own first. Of a log nothing is appended: its stamps are not
+// told apart by label. What is known of a region that nobody lives in counts as
+// our own.
+func (n *Node) Admitted(dst []RegionHits, b *Busy) []RegionHits {
+	if n.replica == nil || b.Rule.Limit.Algorithm == rules.SlidingLog {
+		return dst
+	}
+	eng, own := n.replica.engine, len(dst)
+	dst = append(dst, RegionHits{n.cfg.Region, eng.Total(b.Key, b.Label)})
+	if b.Rule.Limit.Scope == rules.Region {
+		return dst
+	}
+	n.replica.abroad = eng.Abroad(n.replica.abroad[:0], b.Key, b.Label)
+	for _, a := range n.replica.abroad {
+		dst = append(dst, RegionHits{a.Region, a.Used})
+		dst[own].Hits -= min(dst[own].Hits, a.Used)
+	}
+	return dst
+}

@@ -1,0 +1,113 @@
+package quota
+
+import "github.com/georld/rld/rules"
+
+// RefundEnd is the instant in Unix milliseconds from which hits that were
+// counted under a label (see Shared) cannot be given back any more: they weigh
+// nothing then, or nobody knows how much of them still does.
+//
+// Windows give back while the label stands; sliding ones, and those with
+// carry_debt, also in the label after, in which its hits still weigh or are
+// owed. Logs give back until the stamp leaves the window, buckets while the
+// label stands.
+func RefundEnd(l *rules.Limit, label int64) int64 {
+	width := l.Window()
+	switch {
+	case l.Algorithm == rules.SlidingLog:
+		return later(label, width)
+	case l.Algorithm.Bucket():
+		_, width, _ = Shared(l, &Cell{}, 0)
+	case l.Algorithm == rules.SlidingWindow, l.CarryDebt:
+		return later(later(label, width), width)
+	}
+	return later(label, width)
+}
+
+// Refundable reports whether hits that were counted under a label can be given
+// back at now.
+func Refundable(l *rules.Limit, now, label int64) bool {
+	if l.Algorithm.Bucket() { // a limit of another rate may cut labels otherwise
+		is, _, _ := Shared(l, &Cell{}, now)
+		return label == is
+	}
+	return now < RefundEnd(l, label)
+}
+
+// Held returns the hits that a window's cell holds of a label.
+func Held(l *rules.Limit, c *Cell, label int64) uint64 {
+	switch label {
+	case c.Label:
+		return c.Count
+	case c.Label - l.Window():
+		return c.Prev
+	}
+	return 0
+}
+
+// Withdraw takes n hits off a cell that were counted under a label and are given
+// back, here or elsewhere. log is the key's log for sliding_log. It is the one
+// way in which the count of a label falls. What the cell holds no longer is
+// left out, as Absorb leaves it out. The caller sees to it that nothing is
+// withdrawn that the cell was never told of.
+//
+// Windows and what they owe become what they were without the hits, exactly.
+// A log too, but for hits that a full or a faster clock's log counts under a
+// later stamp than their own: they go from the first stamps that may hold them,
+// and so no sooner than they should.
+//
+// A bucket is approximate: its meter falls by n, to 0 at the least. Nobody knows
+// how much of the hits has drained since, or would have, had they not stood in
+// the way of a refill that was lost for it. So an emptier bucket may show for up
+// to n hits. Over any time in which refunds are taken off when they come, it
+// still admits at most its burst and what it mints.
+func Withdraw(l *rules.Limit, c *Cell, log *Log, now, label int64, n uint64) {
+	switch {
+	case n == 0:
+	case l.Algorithm == rules.SlidingLog:
+		withdrawLog(l, c, log, now, label, n)
+	case l.Algorithm.Bucket():
+		withdrawBucket(l, c, now, label, n)
+	default:
+		withdrawWindow(l, c, label, n)
+	}
+}
+
+func withdrawWindow(l *rules.Limit, c *Cell, label int64, n uint64) {
+	switch label {
+	case c.Label:
+		c.Count = subFloor(c.Count, n)
+	case c.Label - l.Window():
+		// What is owed is what the label went over, and what was owed before:
+		// down to 0 it falls hit by hit.
+		c.Carry = subFloor(c.Carry, min(n, c.Prev))
+		c.Prev = subFloor(c.Prev, n)
+	}
+}
+
+func withdrawLog(l *rules.Limit, c *Cell, log *Log, now, at int64, n uint64) {
+	if log == nil || at <= now-l.Window() {
+		return
+	}
+	log.expire(c, now-l.Window())
+	i := log.size
+	for i > 0 && log.at(i-1).at >= at {
+		i--
+	}
+	for ; i < log.size && n > 0; i++ {
+		s := log.at(i)
+		took := min(s.n, n)
+		s.n, n = s.n-took, n-took
+		c.Count = subFloor(c.Count, took)
+	}
+}
+
+func withdrawBucket(l *rules.Limit, c *Cell, now, label int64, n uint64) {
+	if !Refundable(l, now, label) {
+		return
+	}
+	Adopt(l, c, now)
+	stepBucket(l, c, now)
+	fillUp(l, c, now)
+	mint := minted(l, c.Prev, c.Label, now)
+	c.Carry, c.Count = addSat(mint, subFloor(meter(l, c, now), micro(n))), 0
+}

@@ -1,0 +1,144 @@
+package api
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/server"
+	"github.com/georld/rld/server/message"
+)
+
+// Engine decides calls, and takes back what was charged for them.
+// Implementations are safe for concurrent use and never wait for the network.
+type Engine interface {
+	server.Engine
+	// CheckReleasable is Check. It fills to with a receipt a descriptor and
+	// returns it; one without hits is none.
+	CheckReleasable(c *node.Call, to []node.Receipt) ([]node.Receipt, error)
+	// Refund gives back up to hits of what a receipt of this engine says. That
+	// no receipt is handed in twice is up to the caller.
+	Refund(r *node.Receipt, hits uint64) node.Refunded
+	// Slot is the incarnation that charges.
+	Slot() crdt.Slot
+	// Whose returns the name of the live daemon that an incarnation is of, ""
+	// for one that is not known.
+	Whose(slot crdt.Slot) string
+	// Now reads the clocks.
+	Now() node.Instant
+}
+
+// The fields of ReleaseRequest and ReleaseResponse.
+const (
+	releaseToken = 1<<3 | message.Len
+	releaseHits  = 2<<3 | message.Varint
+
+	releasedHits    = 1<<3 | message.Varint
+	releasedExpired = 2<<3 | message.Varint
+	releasedAlready = 3<<3 | message.Varint
+)
+
+// giving is a ReleaseRequest.
+type giving struct {
+	token string
+	hits  uint64
+	some  bool // hits are given
+	err   error
+}
+
+// ReadMessage reads a ReleaseRequest. What is wrong with it shows in release.
+func (g *giving) ReadMessage(text string) {
+	s := message.Scan(text)
+	for s.Next() {
+		switch s.Tag {
+		case releaseToken:
+			g.token = s.Text
+		case releaseHits:
+			g.hits, g.some = s.Uint, true
+		}
+	}
+	g.err = s.Err()
+}
+
+// release is the handler of Release.
+func release(
+	srv any, ctx context.Context, read func(any) error, intercept grpc.UnaryServerInterceptor,
+) (any, error) {
+	s, g := srv.(*Service), new(giving)
+	if err := read(g); err != nil {
+		return nil, err
+	}
+	if intercept != nil {
+		return intercept(ctx, g, &s.releaseInfo, s.handleRelease)
+	}
+	return s.release(g)
+}
+
+// release gives back what a request names, once.
+func (s *Service) release(g *giving) (any, error) {
+	t, st := s.redeem(g)
+	if st != nil {
+		if st.Code() == codes.InvalidArgument {
+			s.recorder.Malformed(server.EdgeNative)
+		}
+		return nil, st.Err()
+	}
+	hits := t.receipt.Hits
+	if g.some {
+		hits = g.hits
+	}
+	var done node.Refunded
+	known := false
+	switch s.ledger.enter(t.number, t.receipt.Until, millis(s.engine.Now())) {
+	case entered:
+		done = s.engine.Refund(&t.receipt, hits)
+	case over:
+		done.Expired = true
+	case already:
+		known = true
+	case full:
+		return nil, status.Errorf(codes.ResourceExhausted,
+			"%d releases are remembered until their windows are over, and there is no room for more: try again later",
+			s.ledger.max)
+	}
+	b := message.AppendUint(nil, releasedHits, done.Hits)
+	b = message.AppendBool(b, releasedExpired, done.Expired)
+	b = message.AppendBool(b, releasedAlready, known)
+	return message.Encode(b), nil
+}
+
+// redeem returns the token of a request that may be released here, or why not.
+func (s *Service) redeem(g *giving) (t token, _ *status.Status) {
+	if g.err != nil {
+		return t, status.Newf(codes.InvalidArgument, "malformed ReleaseRequest: %v", g.err)
+	}
+	t, err := readToken(g.token)
+	if err != nil {
+		return t, status.New(codes.InvalidArgument, err.Error())
+	}
+	if t.slot != s.engine.Slot() {
+		return t, status.New(codes.FailedPrecondition, elsewhere(t.slot, s.engine.Whose(t.slot)))
+	}
+	if !s.sealer.issued(g.token) {
+		return t, status.New(codes.InvalidArgument, errForged.Error())
+	}
+	if most := t.receipt.Hits; g.some && (g.hits == 0 || g.hits > most) {
+		return t, status.Newf(codes.InvalidArgument,
+			"release of %d hits, want 1 to %d, which were charged, or none for all", g.hits, most)
+	}
+	return t, nil
+}
+
+// elsewhere says who charged the hits that were to be released here.
+func elsewhere(slot crdt.Slot, name string) string {
+	if name == "" {
+		return fmt.Sprintf("the hits were charged by incarnation %v, which is no live daemon known here: "+
+			"if it has restarted they cannot be released", slot)
+	}
+	return fmt.Sprintf("the hits were charged by daemon %s (incarnation %v): release them there", name, slot)
+}
