@@ -24,6 +24,7 @@ import (
 // peers say; nothing that a peer does makes a decision wait.
 type cluster struct {
 	engine *Engine
+	office *office // nil for a daemon that holds no rights
 	log    *slog.Logger
 	self   gossip.Member
 	wait   time.Duration // longest time to wait for the others at start
@@ -52,6 +53,7 @@ type cluster struct {
 // clusterConfig is what a cluster is made with.
 type clusterConfig struct {
 	engine   *Engine
+	office   *office // or nil
 	log      *slog.Logger
 	self     gossip.Member // Addr is filled in
 	lis      net.Listener  // for streams; the cluster closes it
@@ -64,7 +66,7 @@ type clusterConfig struct {
 // startCluster begins to look for the others. The daemon may decide meanwhile.
 func startCluster(cc clusterConfig) (*cluster, error) {
 	c := &cluster{
-		engine: cc.engine, log: cc.log, self: cc.self, wait: cc.wait, lis: cc.lis,
+		engine: cc.engine, office: cc.office, log: cc.log, self: cc.self, wait: cc.wait, lis: cc.lis,
 		dir: newDirectory(cc.self, cc.contacts), news: make(chan struct{}, 1),
 	}
 	c.events = eventLog{log: cc.log, name: c.name, leaving: c.leaving.Load}
@@ -91,6 +93,9 @@ func startCluster(cc clusterConfig) (*cluster, error) {
 	})
 	r := &replicator{engine: c.engine, send: c.host.Send, happened: c.events.take}
 	c.background.Go(func() { r.run(ctx) })
+	if c.office != nil {
+		c.background.Go(func() { c.office.run(ctx, c.engine, c.host.Send) })
+	}
 	c.background.Go(func() { c.begin(ctx) })
 	c.background.Go(func() { c.settle(ctx) })
 	c.background.Go(func() { c.status.watch(ctx.Done()) })
@@ -259,6 +264,9 @@ func (c *cluster) tell(members []gossip.Member) {
 	}
 	c.peers = peers
 	c.engine.Peers(c.engine.Now(), peers)
+	if c.office != nil {
+		c.office.peers(c.engine.Now(), c.self.ID, peers)
+	}
 	c.engine.hurry(1<<c.engine.Shards() - 1) // 1<<64 is 0, and less 1 all of them
 }
 
@@ -287,6 +295,9 @@ func (c *cluster) Members(from link.Hello, members []gossip.Member) {
 
 // Frame takes in a frame of a peer. See link.Handler.
 func (c *cluster) Frame(from link.Hello, frame []byte) error {
+	if wire.IsRights(frame) {
+		return c.rights(from, frame)
+	}
 	msgs, err := wire.Decode(frame)
 	if err != nil {
 		return &link.Rubbish{Reason: unreadable(err), Err: err}
@@ -309,6 +320,23 @@ func (c *cluster) Frame(from link.Hello, frame []byte) error {
 		}
 	}
 	return nil
+}
+
+// rights takes in a frame about rights. A daemon that holds none has no use for
+// it.
+func (c *cluster) rights(from link.Hello, frame []byte) error {
+	m, err := wire.DecodeRights(frame)
+	if err != nil {
+		return &link.Rubbish{Reason: unreadable(err), Err: err}
+	}
+	if id := m.From; id != from.Member.ID {
+		return &link.Rubbish{Reason: "foreign_sender", Err: fmt.Errorf("message of incarnation %v, want its own, %v", id, from.Member.ID)}
+	}
+	if c.office == nil {
+		return nil
+	}
+	at := c.engine.Now()
+	return c.office.frame(at, c.engine.Time(at).Millis(), m)
 }
 
 // unreadable names what is wrong with a frame, for metrics.

@@ -153,6 +153,10 @@ func (d *daemon) makeServers(e *edges) {
 	if d.cfg.Region != "" {
 		o.Members = func() []admin.Member { return d.cluster.status.members() }
 		o.Netcheck = func() []admin.PeerCheck { return d.cluster.status.netcheck() }
+		o.Budget = d.budget
+	}
+	if d.office != nil {
+		o.Command = d.office.command
 	}
 	e.admin = admin.NewServer(admin.New(o))
 	errorLog := slog.NewLogLogger(d.log.Handler(), slog.LevelWarn)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
@@ -237,6 +238,38 @@ func (e *Engine) Stats() node.Stats {
 // that have rules, and those of domains that have none.
 func (e *Engine) Unmatched() (known, unknown uint64) {
 	return e.unmatched.Load(), e.unknownDomain.Load()
+}
+
+// RuleHits is what was asked of a rule so far.
+type RuleHits struct{ Rule, Hits uint64 }
+
+// Offered returns what was asked of each rule that has rights, by the name that
+// daemons call it among each other.
+func (e *Engine) Offered() []RuleHits {
+	e.reload.Lock()
+	defer e.reload.Unlock()
+	var all []RuleHits
+	for i, s := range e.shards {
+		at := 0
+		s.mu.Lock()
+		s.node.Offered(func(rule, hits uint64) {
+			if i == 0 {
+				all = append(all, RuleHits{Rule: rule})
+			}
+			all[at].Hits += hits
+			at++
+		})
+		s.mu.Unlock()
+	}
+	return all
+}
+
+// Time returns the hybrid logical clock.
+func (e *Engine) Time(at node.Instant) hlc.Timestamp {
+	s := e.shards[0]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.node.Time(at)
 }
 
 // Tallies calls yield for each rule in force and once, with empty names, for

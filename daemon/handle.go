@@ -5,6 +5,7 @@ import (
 
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/server/admin"
 	"github.com/georld/rld/telemetry"
 )
 
@@ -57,12 +58,26 @@ func (h *Handle) Members() []gossip.Member {
 	return h.d.cluster.all()
 }
 
+// Budget says how far rules may go over their limits and how far they went, empty
+// for a daemon alone.
+func (h *Handle) Budget(q admin.BudgetQuery) (admin.BudgetAnswer, error) {
+	if h.d.monitor == nil {
+		return admin.BudgetAnswer{Alone: true}, nil
+	}
+	return h.d.budget(q)
+}
+
 // Links returns how old the daemon's view of each peer is.
 func (h *Handle) Links() []node.Link { return h.d.engine.Links(h.d.engine.Now()) }
 
 // Kill ends the daemon at once, as if its process had been killed: nothing is
 // drained, handed over or said to anybody. Run returns.
 func (h *Handle) Kill() { h.d.kill(errKilled) }
+
+// budget answers a question about budgets.
+func (d *daemon) budget(q admin.BudgetQuery) (admin.BudgetAnswer, error) {
+	return d.monitor.answer(q, d.cfg.Name)
+}
 
 // ClusterStats returns the numbers of the cluster as this daemon sees it. See
 // telemetry.Cluster. Only a daemon with a region has any.

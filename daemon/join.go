@@ -22,10 +22,17 @@ const cellsPerKey = 8
 const frameCells = 512
 
 // replicate makes an engine one of a region's, unless the daemon is alone.
-func (d *daemon) replicate(ec *EngineConfig) {
+func (d *daemon) replicate(ec *EngineConfig) error {
 	c := &d.cfg
 	if c.Region == "" {
-		return
+		return nil
+	}
+	var err error
+	if d.office, err = d.newOffice(); err != nil {
+		return err
+	}
+	if d.office != nil {
+		ec.Node.Rights = d.office
 	}
 	ec.Node.Region, ec.Node.Name = c.Region, c.Name
 	shards := ec.shards()
@@ -35,6 +42,7 @@ func (d *daemon) replicate(ec *EngineConfig) {
 		MaxCells:    max(1, c.MaxKeys/shards) * cellsPerKey,
 		FrameCells:  frameCells,
 	}
+	return nil
 }
 
 // listenPeers opens the listener for streams.
@@ -60,7 +68,7 @@ func (d *daemon) joinCluster(e *edges) error {
 		return err
 	}
 	cc := clusterConfig{
-		engine: d.engine, log: d.log, lis: e.peerLis, wait: c.Gossip.ReadyWithin,
+		engine: d.engine, office: d.office, log: d.log, lis: e.peerLis, wait: c.Gossip.ReadyWithin,
 		self: gossip.Member{
 			Peer:  gossip.Peer{ID: d.engine.Slot(), Name: c.Name, Region: c.Region},
 			Addr:  cmp.Or(c.Peer.Advertise, e.peerLis.Addr().String()),

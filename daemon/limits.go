@@ -74,7 +74,8 @@ func (s *limitsSource) apply(r config.Reading) error {
 	c := &s.d.cfg
 	set, found := limits.Parse(r.Files, limits.Options{
 		MergeDomains: c.Limits.MergeDomains, ChargeDenied: c.Limits.ChargeDenied,
-		Replicated: c.Region != "",
+		Replicated: c.Region != "", Regions: c.RegionNames(), NoRights: c.NoRights(),
+		Daemons: len(c.RegionNames()) * len(c.Rights.Daemons), DaemonsOfRegion: len(c.Rights.Daemons),
 	})
 	if err := found.Err(); err != nil {
 		return errors.Join(err, strangers(found, &c.Limits))
@@ -82,7 +83,13 @@ func (s *limitsSource) apply(r config.Reading) error {
 	for _, w := range found.Warnings() {
 		s.d.log.Warn(w.Message, "at", w.Position.String(), "hint", w.Hint)
 	}
+	for _, n := range found.Notes() {
+		s.d.log.Info(n.Message, "at", n.Position.String(), "hint", n.Hint)
+	}
 	s.warnRestarts(s.d.engine.Rules(), set)
+	if s.d.office != nil {
+		s.d.office.rules(set)
+	}
 	s.d.engine.SetRules(set, node.FrontOptions{
 		AllQuotas: c.QuotaAll, ChargeDenied: c.Limits.ChargeDenied,
 	})

@@ -81,7 +81,9 @@ type daemon struct {
 	started func(*Handle)
 
 	engine   *Engine
+	office   *office  // nil for a daemon that holds no rights
 	cluster  *cluster // nil for a daemon alone
+	monitor  *monitor // likewise
 	limits   *limitsSource
 	metrics  *telemetry.Metrics
 	registry *prometheus.Registry
@@ -141,7 +143,8 @@ func (d *daemon) build() error {
 	d.registry = prometheus.NewRegistry()
 	o := telemetry.Options{Engine: d.engine, Version: d.version}
 	if d.cfg.Region != "" {
-		o.Cluster = d
+		d.monitor = newMonitor(d.engine, d.office, d.cfg.Region, d.cfg.RegionNames())
+		o.Cluster, o.Budgets = d, d.monitor
 	}
 	d.metrics, err = telemetry.New(d.registry, o)
 	if err != nil {
@@ -156,13 +159,15 @@ func (d *daemon) engineConfig() (EngineConfig, error) {
 	nc.NearLimit = d.cfg.Limits.NearRatio
 	nc.Clock = hlc.Config{MaxOffset: d.cfg.Clock.MaxOffset}
 	ec := EngineConfig{Node: nc, Shards: d.cfg.Shards, MaxKeys: d.cfg.MaxKeys, Wall: d.wall}
-	d.replicate(&ec)
-	var seed [16]byte
-	rand.Read(seed[:]) // never fails
-	ec.Seed = [2]uint64{binary.LittleEndian.Uint64(seed[:8]), binary.LittleEndian.Uint64(seed[8:])}
 	if err := d.readSecret(); err != nil {
 		return ec, err
 	}
+	if err := d.replicate(&ec); err != nil {
+		return ec, err
+	}
+	var seed [16]byte
+	rand.Read(seed[:]) // never fails
+	ec.Seed = [2]uint64{binary.LittleEndian.Uint64(seed[:8]), binary.LittleEndian.Uint64(seed[8:])}
 	if d.secret == nil {
 		rand.Read(ec.Secret[:])
 		return ec, nil
@@ -188,6 +193,14 @@ func (d *daemon) readSecret() error {
 	return nil
 }
 
+// now reads the wall clock.
+func (d *daemon) now() time.Time {
+	if d.wall != nil {
+		return d.wall()
+	}
+	return time.Now()
+}
+
 // derive returns what the secret is for one purpose: nothing that is used for
 // one tells anything of another.
 func (d *daemon) derive(purpose string) [sha256.Size]byte {
@@ -209,6 +222,9 @@ func (d *daemon) serve(ctx context.Context, e *edges, reload <-chan struct{}) er
 	var background sync.WaitGroup
 	background.Go(func() { d.tick(behind) })
 	background.Go(func() { d.reload(behind, reload) })
+	if d.monitor != nil {
+		background.Go(func() { d.monitor.run(behind) })
+	}
 	failed := e.start()
 
 	d.state.Store(serving)

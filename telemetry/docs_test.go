@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // TestGuideNamesEveryMetric holds the guide to what is exported, and what is
@@ -23,7 +24,7 @@ func TestGuideNamesEveryMetric(t *testing.T) {
 		guide[name] = true
 	}
 	_, reg := clusterMetrics(t, fullStats())
-	families, err := reg.Gather()
+	families, err := prometheus.Gatherers{reg, budgetMetrics(t, fullBudgets(), &engine{})}.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,8 @@ type Options struct {
 	// Cluster is asked at each scrape. Nil for a daemon alone, which then
 	// exports no metrics of a cluster.
 	Cluster Cluster
+	// Budgets is asked at each scrape. Nil likewise.
+	Budgets Budgets
 	// Version goes into rld_build_info.
 	Version string
 }
@@ -75,6 +77,9 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 	}
 	if o.Cluster != nil {
 		all = append(all, newClusterCollector(o.Cluster))
+	}
+	if o.Budgets != nil {
+		all = append(all, newBudgetCollector(o.Budgets, o.Engine))
 	}
 	var faults []error
 	for _, c := range all {

@@ -36,19 +36,30 @@ type world struct {
 // Keys are bounded well above that: shards fill unevenly, and none may be
 // full.
 func newWorld(keys int) (*world, error) {
+	return buildWorld(keys, 1, node.Default(), rules.Limit{})
+}
+
+// worldLimit is hits an hour.
+const worldLimit = 4_000_000_000
+
+// buildWorld returns a world of nodes of a configuration, whose users have been
+// charged first hits each. limit says what the rule has beside its limit.
+func buildWorld(keys int, first uint64, cfg node.Config, limit rules.Limit) (*world, error) {
+	limit.Unit, limit.Multiplier, limit.Requests = rules.Hour, 1, worldLimit
 	set, err := rules.NewSet([]rules.DomainNode{{Name: worldDomain, Children: []rules.Node{{
-		Key: worldKey, Limit: &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: 4_000_000_000},
+		Key: worldKey, Limit: &limit,
 	}}}})
 	if err != nil {
 		return nil, fmt.Errorf("rules of the world: %w", err)
 	}
-	e, err := daemon.NewEngine(daemon.EngineConfig{Node: node.Default(), MaxKeys: max(1_000_000, 2*keys)})
+	e, err := daemon.NewEngine(daemon.EngineConfig{Node: cfg, MaxKeys: max(1_000_000, 2*keys)})
 	if err != nil {
 		return nil, fmt.Errorf("engine of the world: %w", err)
 	}
 	e.SetRules(set, node.FrontOptions{})
 	w := &world{engine: e, keys: keys}
 	a := w.asker(0)
+	a.call.Descriptors[0].Hits = first
 	for i := range keys {
 		if err := a.ask(i); err != nil {
 			return nil, err

@@ -72,7 +72,10 @@ func (c *client) check(atMost time.Duration, q question) (*rldv1.Status, error) 
 }
 
 // lengths is how long the windows of each rule are.
-var lengths = map[string]time.Duration{day: 24 * time.Hour, window: 5 * time.Second, kept: 24 * time.Hour, brief: 10 * time.Second}
+var lengths = map[string]time.Duration{
+	day: 24 * time.Hour, window: 5 * time.Second, kept: 24 * time.Hour,
+	brief: 10 * time.Second, bounded: 10 * time.Second,
+}
 
 // windowOf returns the window that an answer is about. The daemon says when it
 // ends, counted from some time between question and answer; windows end at

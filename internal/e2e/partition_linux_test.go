@@ -58,6 +58,37 @@ func cutOff(t *testing.T, d direction) {
 	after.audit()
 }
 
+// A region is cut off for longer than any horizon under three times the load that
+// the limit has room for, and no window of either side, of both together, goes
+// beyond the budget.
+func TestBudgetHoldsInACut(t *testing.T) {
+	n := newNamespaces(t, "us", "eu", "ap")
+	c := newCluster(t, n, 3, n.regions...)
+	tr := c.traffic(20, aim{bounded, "cut", 1})
+	tr.fills(bounded, boundedLimit, 40*time.Second)
+	began := time.Now()
+	n.cut("eu", bothWays)
+	time.Sleep(40 * time.Second)
+	healed := time.Now()
+	n.heal("eu")
+	c.whole(30 * time.Second)
+	time.Sleep(22 * time.Second)
+	tr.stop()
+	tr.served()
+	tr.keptTo(bounded, boundedLimit, boundedTotal)
+	// Who is cut off has a share and no more, so that the world admits its
+	// limit still.
+	for _, w := range tr.ledger.Windows() {
+		whole := w.Ends.Add(-10*time.Second).After(began.Add(10*time.Second)) && w.Ends.Before(healed)
+		if got := tr.ledger.Admitted(w, Replica{}); whole && got < boundedLimit*9/10 {
+			t.Errorf("%d of %d admitted of %v, in a cut, want nine tenths at least", got, boundedLimit, w)
+		}
+		if got := tr.ledger.Admitted(w, Replica{Region: "eu"}); whole && got == 0 {
+			t.Errorf("nothing admitted of %v by the region that is cut off: it lost its share", w)
+		}
+	}
+}
+
 // givenUp waits until streams across the cut have been given up by all.
 func (c *cluster) givenUp(atMost time.Duration) {
 	c.t.Helper()

@@ -23,11 +23,15 @@ const (
 	kept       = "kept"
 	brief      = "brief"
 	ampleLimit = 1_000
+	// bounded keys end every ten seconds and have a budget of 5 %.
+	bounded      = "bounded"
+	boundedLimit = 400
+	boundedTotal = 420
 )
 
 // limitOf is how many hits of a key the rule admits in a window.
 func limitOf(rule string) int {
-	return map[string]int{day: dayLimit, window: windowLimit, kept: ampleLimit, brief: ampleLimit}[rule]
+	return map[string]int{day: dayLimit, window: windowLimit, kept: ampleLimit, brief: ampleLimit, bounded: boundedLimit}[rule]
 }
 
 const domain = "e2e"
@@ -38,7 +42,8 @@ descriptors:
   - {key: window, rate_limit: {unit: second, unit_multiplier: 5, requests_per_unit: %d}}
   - {key: kept, rate_limit: {unit: day, requests_per_unit: %d}}
   - {key: brief, rate_limit: {unit: second, unit_multiplier: 10, requests_per_unit: %d}}
-`, domain, dayLimit, windowLimit, ampleLimit, ampleLimit)
+  - {key: bounded, rate_limit: {unit: second, unit_multiplier: 10, requests_per_unit: %d, overage_budget: 5%%}}
+`, domain, dayLimit, windowLimit, ampleLimit, ampleLimit, boundedLimit)
 
 // addresses is where a daemon listens.
 type addresses struct{ grpc, http, admin, peer, swim string }
@@ -53,6 +58,11 @@ func (c *cluster) settings(d *daemon) string {
 	for _, mate := range c.in(d.region) {
 		fmt.Fprintf(&b, "    - %q\n", mate.at.swim)
 	}
+	var mates []string
+	for _, mate := range c.in(d.region) {
+		mates = append(mates, mate.name)
+	}
+	fmt.Fprintf(&b, "rights: {dir: %s, first_start: true, daemons: [%s]}\n", c.file(d.name+"-rights"), strings.Join(mates, ", "))
 	b.WriteString("regions:\n")
 	for _, region := range c.regions {
 		fmt.Fprintf(&b, "  %s:\n    peers:\n", region)
@@ -81,3 +91,11 @@ func (c *cluster) writeFiles(t testing.TB) {
 }
 
 func (c *cluster) file(name string) string { return filepath.Join(c.dir, name) }
+
+// forgets takes back the word that a daemon never ran before.
+func (c *cluster) forgets(d *daemon) {
+	text := strings.Replace(c.settings(d), "first_start: true", "first_start: false", 1)
+	if err := os.WriteFile(c.file(d.name+".yaml"), []byte(text), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+}

@@ -1,7 +1,8 @@
 // Package admin is the listener for those who run a daemon: metrics, health,
-// the rules in force, the cluster and profiles. It changes nothing and holds
-// no keys of requests, and is still meant for loopback or a trusted network: a
-// profile costs processor time.
+// the rules in force, the cluster, budgets and profiles. It holds no keys of
+// requests and, but for the commands about rights, which it takes from its own
+// machine alone, changes nothing. It is still meant for loopback or a trusted
+// network: a profile costs processor time.
 package admin
 
 import (
@@ -29,6 +30,12 @@ type Options struct {
 	// order. Nil for a daemon alone: the answers then say so.
 	Members  func() []Member
 	Netcheck func() []PeerCheck
+	// Budget answers /v1/budget; its error is that of a rule which is not there.
+	// Nil for a daemon alone.
+	Budget func(BudgetQuery) (BudgetAnswer, error)
+	// Command does what an operator says about rights, or returns why it cannot.
+	// Nil for a daemon that holds none.
+	Command func(c Command, name string) (CommandAnswer, error)
 	// Version is shown on the index page.
 	Version string
 }
@@ -48,7 +55,10 @@ type page struct {
 //	/rlconfig      the rules in force
 //	/members       the live daemons of all regions, a MembersAnswer as JSON
 //	/netcheck      the way to each of them, a NetcheckAnswer as JSON
+//	/v1/budget     overage budgets, a BudgetAnswer as JSON; ?rule= for one
 //	/debug/pprof/  profiles
+//
+// and, by POST, a CommandRequest to /v1/rights/ and the name of a Command.
 //
 // It is safe for concurrent use.
 func New(o Options) http.Handler {
@@ -61,11 +71,15 @@ func New(o Options) http.Handler {
 		}},
 		{"/members", "the live daemons of all regions, as JSON", members(o.Members)},
 		{"/netcheck", "the way to each of them, as JSON", netcheck(o.Netcheck)},
+		{"/v1/budget", "overage budgets, as JSON; ?rule= for one", budgetPage(o.Budget)},
 		{"/debug/pprof/", "profiles", pprof.Index},
 	}
 	mux := http.NewServeMux()
 	for _, p := range pages {
 		mux.HandleFunc("GET "+p.path, p.handler)
+	}
+	for _, c := range Commands() {
+		mux.HandleFunc("POST /v1/rights/"+string(c), command(c, o.Command))
 	}
 	index := indexText(o.Version, pages)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, index) })

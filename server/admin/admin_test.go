@@ -73,8 +73,8 @@ func TestIndexListsEveryPage(t *testing.T) {
 			t.Errorf("the index lists %s, which answers %d", path, w.Code)
 		}
 	}
-	if listed != 7 {
-		t.Errorf("%d pages listed, want 7:\n%s", listed, index)
+	if listed != 8 {
+		t.Errorf("%d pages listed, want 8:\n%s", listed, index)
 	}
 }
 

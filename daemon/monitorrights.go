@@ -1,0 +1,75 @@
+package daemon
+
+import (
+	"fmt"
+
+	"github.com/georld/rld/rights"
+	"github.com/georld/rld/server/admin"
+)
+
+// epochStates describes epochs for people.
+func epochStates(all []rights.EpochStatus) []admin.EpochState {
+	out := make([]admin.EpochState, 0, len(all))
+	for _, e := range all {
+		s := admin.EpochState{
+			ID: e.ID, Settled: e.Settled, Since: unixMs(e.Since), Members: []admin.EpochMember{},
+			WaitsFor: append([]string{}, e.Missing...), Voteless: append([]string{}, e.Voteless...),
+		}
+		for _, m := range e.Members {
+			s.Members = append(s.Members, admin.EpochMember{Name: m.Name, Weight: m.Weight})
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// command does what an operator says about rights.
+func (f *office) command(c admin.Command, name string) (admin.CommandAnswer, error) {
+	var out admin.CommandAnswer
+	var err error
+	f.do(func(o *rights.Office) {
+		var all []rights.EpochStatus
+		switch c {
+		case admin.RetireRegion:
+			err = o.RetireRegion(name)
+			all = o.Status().Regions
+		case admin.ReturnRegion:
+			err = o.ReturnRegion(name)
+			all = o.Status().Regions
+		case admin.RetireDaemon:
+			err = o.RetireDaemon(name)
+			all = o.Status().Daemons
+		default:
+			err = fmt.Errorf("%s is no command: want one of %v", c, admin.Commands())
+		}
+		if n := len(all); err == nil && n > 0 {
+			out.Proposed = epochStates(all[n-1:])[0]
+		}
+	})
+	if err != nil {
+		return admin.CommandAnswer{}, err
+	}
+	out.Next = next(c, name)
+	f.log.Warn("an operator changed who holds rights", "event", "rights", "command", string(c), "name", name,
+		"epoch", out.Proposed.ID)
+	return out, nil
+}
+
+// next says what happens after a command.
+func next(c admin.Command, name string) string {
+	const settles = "rld budget shows when it is settled."
+	switch c {
+	case admin.RetireRegion:
+		return fmt.Sprintf("The other regions take over what %s held once all of them have acknowledged this, in labels "+
+			"that start ten seconds from now or later. Until then nobody holds more than before. The bound holds only "+
+			"if no daemon of %s admits anything from then on. Before one is started again remove its file in rights.dir: "+
+			"it goes by what it promised there until it hears of this. %s", name, name, settles)
+	case admin.ReturnRegion:
+		return fmt.Sprintf("%s holds a part again once all regions have acknowledged this; the others give it up as they "+
+			"do. From then on its part follows demand. %s", name, settles)
+	}
+	return fmt.Sprintf("The other daemons of the region take over what %s held once all of them have acknowledged this, in "+
+		"labels that start ten seconds from now or later. The bound holds only if %s admits nothing from then on. Before it "+
+		"is started again remove its file in rights.dir: it goes by what it promised there until it hears of this. Without "+
+		"the file it is let in as a new daemon is. %s", name, name, settles)
+}

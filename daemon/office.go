@@ -1,0 +1,330 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota/epoch"
+	"github.com/georld/rld/rights"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/wire"
+)
+
+// office is the daemon's part in the epochs: it keeps the state machine of
+// package rights going, what it promised on disk, and answers the shards. It is
+// safe for concurrent use. Shards ask it while they are locked, so it never
+// waits for one, and is not held while anything is written.
+type office struct {
+	log     *slog.Logger
+	file    string
+	cluster uint64 // fingerprint
+	name    string
+
+	version atomic.Uint64
+	news    chan struct{} // holds a token when there is something to do
+
+	mu sync.Mutex
+	o  *rights.Office
+}
+
+// rightsFile is what a daemon promised to others, in its folder.
+const rightsFile = "rights.rld"
+
+// newOffice opens the office of a daemon, nil for one that holds no rights.
+func (d *daemon) newOffice() (*office, error) {
+	c := &d.cfg
+	if c.Region == "" || c.Rights.Dir == "" {
+		return nil, nil
+	}
+	sum := d.derive("rights of a cluster")
+	f := &office{
+		log: d.log, file: filepath.Join(c.Rights.Dir, rightsFile), name: c.Region + "/" + c.Name,
+		cluster: leading(sum[:]), news: make(chan struct{}, 1),
+	}
+	start, err := f.start(c.Rights.FirstStart, d.now().Add(2*c.Clock.MaxOffset))
+	if err != nil {
+		return nil, err
+	}
+	rc := rights.Config{
+		Region: c.Region, Name: c.Name, Daemons: c.Rights.Daemons,
+		DaemonHorizon: c.Rights.DaemonHorizon, Period: c.Rights.Period,
+	}
+	if rc.DaemonHorizon == 0 {
+		rc.DaemonHorizon = -1
+	}
+	for _, name := range c.RegionNames() {
+		r := rights.Region{Name: name}
+		for _, known := range c.Regions {
+			if known.Name == name {
+				r.Weight = uint64(known.Weight)
+			}
+		}
+		rc.Regions = append(rc.Regions, r)
+	}
+	if f.o, err = rights.New(rc, start); err != nil {
+		return nil, err
+	}
+	// That the folder can be written is found out before anybody relies on it.
+	if err := writable(c.Rights.Dir); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// start returns what the office goes on from.
+func (f *office) start(first bool, latest time.Time) (rights.Start, error) {
+	data, err := os.ReadFile(f.file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && first:
+		return rights.Start{First: true}, nil
+	case errors.Is(err, fs.ErrNotExist):
+		f.log.Warn("there is no file of what this daemon promised, and rights.first_start does not say that it is new: "+
+			"it holds no rights until the others have let it in", "file", f.file)
+		return rights.Start{Life: uint64(latest.UnixMilli()), Fence: latest.UnixMilli()}, nil
+	case err != nil:
+		return rights.Start{}, fmt.Errorf("rights.dir: %w", err)
+	}
+	stored, err := wire.DecodeStored(data, f.cluster, f.name)
+	if err != nil {
+		return rights.Start{}, fmt.Errorf("%s: %w", f.file, err)
+	}
+	return rights.Start{Record: stored}, nil
+}
+
+// leading returns the first 8 bytes as a number.
+func leading(sum []byte) uint64 {
+	n := uint64(0)
+	for _, b := range sum[:8] {
+		n = n<<8 | uint64(b)
+	}
+	return n
+}
+
+func (f *office) hurry() {
+	select {
+	case f.news <- struct{}{}:
+	default:
+	}
+}
+
+// change changes the office, and tells the shards when an answer may have
+// changed.
+func (f *office) change(by func(*rights.Office)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	by(f.o)
+	f.version.Store(f.o.Version())
+}
+
+// do is change for others than the office's own loop.
+func (f *office) do(by func(*rights.Office)) {
+	f.change(by)
+	f.hurry()
+}
+
+// rightsEvery is the longest time between two turns of an office.
+const rightsEvery = 100 * time.Millisecond
+
+// run keeps the office going until ctx ends. send hands a frame to a peer's
+// queue.
+func (f *office) run(ctx context.Context, e *Engine, send func(crdt.Slot, []byte) bool) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	counted := time.Duration(-time.Second)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.news:
+		case <-timer.C:
+		}
+		at := e.Now()
+		if at.Mono-counted >= time.Second {
+			counted = at.Mono
+			f.count(e)
+		}
+		wake := f.turn(at, e, send)
+		timer.Reset(min(rightsEvery, max(leastSleep, wake-e.Now().Mono)))
+	}
+}
+
+// count tells the office how many hits rules were asked for.
+func (f *office) count(e *Engine) {
+	offered := e.Offered()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, o := range offered {
+		f.o.Demand(o.Rule, o.Hits)
+	}
+}
+
+// turn does what is due, and returns when the next turn is.
+func (f *office) turn(at node.Instant, e *Engine, send func(crdt.Slot, []byte) bool) time.Duration {
+	stamp := e.Time(at)
+	var ready rights.Ready
+	f.change(func(o *rights.Office) {
+		o.Tick(at.Mono, stamp)
+		ready = o.Ready(at.Mono)
+	})
+	for f.post(&ready, send); ready.Store != nil; f.post(&ready, send) {
+		// Not under the lock: shards must not wait for a disk.
+		err := replaceFile(f.file, wire.EncodeStored(f.cluster, f.name, ready.Store))
+		f.change(func(o *rights.Office) {
+			if err != nil {
+				o.Failed(err)
+			} else {
+				o.Stored()
+			}
+			ready = o.Ready(at.Mono)
+		})
+	}
+	return ready.Wake
+}
+
+// post sends what is to be sent, and logs what happened.
+func (f *office) post(ready *rights.Ready, send func(crdt.Slot, []byte) bool) {
+	for i := range ready.Messages {
+		m := &ready.Messages[i]
+		frame, err := wire.EncodeRights(nil, m)
+		if err != nil {
+			f.log.Error("a message about rights cannot be sent", "error", err)
+			continue
+		}
+		send(m.To, frame)
+	}
+	f.tell(ready.Events)
+}
+
+// tell logs what happened.
+func (f *office) tell(events []rights.Event) {
+	for _, ev := range events {
+		level := slog.LevelInfo
+		switch ev.Kind {
+		case rights.Refused, rights.StoreFailed, rights.PinsUnfit:
+			level = slog.LevelWarn
+		}
+		attrs := []slog.Attr{slog.String("what", ev.Text)}
+		if ev.Peer != "" {
+			attrs = append(attrs, slog.String("peer", ev.Peer))
+		}
+		f.log.LogAttrs(context.Background(), level, "rights: "+ev.Kind.String(), attrs...)
+	}
+}
+
+// writable returns an error unless files can be made in a folder, which is made
+// when it is not there.
+func writable(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("rights.dir: %w", err)
+	}
+	f, err := os.CreateTemp(dir, ".probe-*")
+	if err != nil {
+		return fmt.Errorf("rights.dir: %w", err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// replaceFile replaces a file whole: whatever ends the process, what is there
+// after is the former content or the new one, and once it returns the new one.
+func replaceFile(path string, data []byte) error {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // gone already when all went well
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	parent, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(parent.Sync(), parent.Close())
+}
+
+// frame takes in a frame of a peer.
+func (f *office) frame(at node.Instant, now int64, m *rights.Message) error {
+	var err error
+	f.do(func(o *rights.Office) { err = o.Receive(at.Mono, now, m) })
+	return err
+}
+
+func (f *office) peers(at node.Instant, self crdt.Slot, peers []gossip.Peer) {
+	f.do(func(o *rights.Office) { o.Peers(at.Mono, self, peers) })
+}
+
+// rules takes over the rules that have rights.
+func (f *office) rules(set *rules.Set) {
+	var all []rights.Rule
+	for _, r := range set.Rules() {
+		if r.Limit == nil || !r.Limit.HasRights() {
+			continue
+		}
+		reach := time.Duration(2*r.Limit.Window())*time.Millisecond + time.Minute
+		rule := rights.Rule{ID: node.SharedRule(r), Reach: reach}
+		for _, w := range r.Limit.Weights {
+			rule.Pins = append(rule.Pins, rights.Pin{Region: w.Region, Share: uint32(w.Share)})
+		}
+		all = append(all, rule)
+	}
+	f.do(func(o *rights.Office) { o.Rules(all) })
+}
+
+// status describes the office for people.
+func (f *office) status() rights.Status {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.o.Status()
+}
+
+// weights returns the parts of a rule's total that the regions have.
+func (f *office) weights(rule uint64) []rights.MemberStatus {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.o.Weights(rule)
+}
+
+// Version is part of node.Rights.
+func (f *office) Version() uint64 { return f.version.Load() }
+
+// Base is part of node.Rights.
+func (f *office) Base(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Why) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.o.Base(rule, total, x, carry, regional)
+}
+
+// PartOf is part of node.Rights.
+func (f *office) PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.o.PartOf(peer, rule, total, x, carry, regional)
+}
+
+// RegionPart is part of node.Rights.
+func (f *office) RegionPart(region string, rule, total uint64, x, carry int64) uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.o.RegionPart(region, rule, total, x, carry)
+}
+
+var _ node.Rights = (*office)(nil)

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota/epoch"
+	"github.com/georld/rld/rules"
+)
+
+// allRights is a daemon that holds all rights of every label.
+type allRights struct{}
+
+func (allRights) Version() uint64 { return 1 }
+
+func (allRights) Base(_, total uint64, _, _ int64, _ bool) (uint64, epoch.Why) {
+	return total, epoch.WhyEpoch
+}
+
+func (allRights) PartOf(string, uint64, uint64, int64, int64, bool) uint64 { return 0 }
+
+func (allRights) RegionPart(_ string, _, total uint64, _, _ int64) uint64 { return total }
+
+// measureRights measures what the gate of rights adds to a decision on a key that
+// is so near its limit that its rights are counted. Both sides replicate.
+func measureRights(ctx context.Context, b *bench) (outcome, error) {
+	const keys, near = 1_000, worldLimit / 8 * 5
+	cfg := node.Default()
+	cfg.Region, cfg.Name = "bench", "bench-0"
+	alone, err := buildWorld(keys, near, cfg, rules.Limit{})
+	if err != nil {
+		return outcome{}, err
+	}
+	cfg.Rights = allRights{}
+	both, err := buildWorld(keys, near, cfg, rules.Limit{HasBudget: true})
+	if err != nil {
+		return outcome{}, err
+	}
+	if err := noAllocations(both); err != nil {
+		return outcome{}, err
+	}
+	runtime.GC()
+	readings, err := alternate(ctx, b.rounds(7),
+		func() (float64, error) { return both.decide(b.loop, 1) },
+		func() (float64, error) { return alone.decide(b.loop, 1) },
+	)
+	if err != nil {
+		return outcome{}, err
+	}
+	return compare(nanoseconds, least, readings, "the estimate alone"), nil
+}
+
+// noAllocations fails a world whose decisions leave something to the collector.
+func noAllocations(w *world) error {
+	a := w.asker(1)
+	defer w.leave(a)
+	if err := a.random(w.keys, allocRun/10); err != nil {
+		return err
+	}
+	n, err := mallocs(func() error { return a.random(w.keys, allocRun/10) })
+	if err == nil && n > allocRun/1_000_000 {
+		err = fmt.Errorf("%g allocations in %d decisions by both gates, want none", n, allocRun/10)
+	}
+	return err
+}

@@ -1,0 +1,129 @@
+package admin_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/georld/rld/server/admin"
+)
+
+// budgetOptions answers with one rule and notes what was asked.
+func budgetOptions(asked *admin.BudgetQuery) admin.Options {
+	o := options()
+	o.Budget = func(q admin.BudgetQuery) (admin.BudgetAnswer, error) {
+		*asked = q
+		if q.Rule == "lgoin" {
+			return admin.BudgetAnswer{}, &admin.UnknownRuleError{Rule: q.Rule, Closest: "login"}
+		}
+		return admin.BudgetAnswer{Daemon: "us-0", Rules: []admin.RuleBudget{{Name: "login", Bound: 0.02, Bounded: true}}}, nil
+	}
+	return o
+}
+
+func TestBudgetPage(t *testing.T) {
+	var asked admin.BudgetQuery
+	h := admin.New(budgetOptions(&asked))
+	for _, tc := range []struct {
+		path   string
+		status int
+		body   string
+		want   admin.BudgetQuery
+	}{
+		{"/v1/budget", 200, `"overage_bound_ratio": 0.02`, admin.BudgetQuery{Target: -1}},
+		{"/v1/budget?rule=login", 200, `"overage_predicted_ratio": null`, admin.BudgetQuery{Rule: "login", Target: -1}},
+		{"/v1/budget?rule=login&false_denials=0.1%25", 200, `"us-0"`, admin.BudgetQuery{Rule: "login", Target: 0.001}},
+		{"/v1/budget?rule=lgoin", 404, `(did you mean \"login\"?)`, admin.BudgetQuery{Rule: "lgoin", Target: -1}},
+		{"/v1/budget?rule=login&false_denials=2", 400, `\"2\" is no percentage from 0% to 100%: say 0.1%`, admin.BudgetQuery{}},
+		{"/v1/budget?rule=login&false_denials=NaN%25", 400, "is no percentage", admin.BudgetQuery{}},
+		{"/v1/budget?false_denials=2%25", 400, "give rule=", admin.BudgetQuery{}},
+		{"/v1/budget?rule=" + strings.Repeat("x", 5_000), 400, "at most 4096", admin.BudgetQuery{}},
+	} {
+		asked = admin.BudgetQuery{}
+		w := get(h, "GET", tc.path)
+		if w.Code != tc.status || !strings.Contains(w.Body.String(), tc.body) {
+			t.Errorf("%s: got %d %s, want %d with %s", tc.path, w.Code, w.Body, tc.status, tc.body)
+		}
+		if asked != tc.want {
+			t.Errorf("%s asks for %+v, want %+v", tc.path, asked, tc.want)
+		}
+		if got := w.Header().Get("Content-Type"); got != "application/json" {
+			t.Errorf("%s is %q", tc.path, got)
+		}
+	}
+	w := get(admin.New(options()), "GET", "/v1/budget")
+	var alone admin.BudgetAnswer
+	if err := json.Unmarshal(w.Body.Bytes(), &alone); err != nil || !alone.Alone || alone.Rules == nil {
+		t.Errorf("a daemon alone says %s: %v", w.Body, err)
+	}
+}
+
+// TestCommandsAreTakenFromHereAlone: of what may come over a network nothing is
+// done but what a program of this machine says.
+func TestCommandsAreTakenFromHereAlone(t *testing.T) {
+	const body = `{"name": "eu-west"}`
+	good := func() *http.Request {
+		r := httptest.NewRequest("POST", "/v1/rights/retire-region", strings.NewReader(body))
+		r.RemoteAddr, r.Host = "127.0.0.1:5000", "127.0.0.1:6070"
+		r.Header.Set("Content-Type", "application/json")
+		return r
+	}
+	with := func(change func(*http.Request)) *http.Request {
+		r := good()
+		change(r)
+		return r
+	}
+	text := func(s string) *http.Request {
+		r := httptest.NewRequest("POST", "/v1/rights/retire-daemon", strings.NewReader(s))
+		r.RemoteAddr, r.Host = "[::1]:5000", "localhost:6070"
+		r.Header.Set("Content-Type", "application/json; charset=utf-8")
+		return r
+	}
+	for _, tc := range []struct {
+		name   string
+		r      *http.Request
+		status int
+		says   string
+		done   string
+	}{
+		{"good", good(), 200, `"next": "soon"`, "retire-region eu-west"},
+		{"IPv6", text(body), 200, `"id": "e7"`, "retire-daemon eu-west"},
+		{"from afar", with(func(r *http.Request) { r.RemoteAddr = "10.0.0.9:5000" }), 403, "machine of the daemon alone", ""},
+		{"from nowhere", with(func(r *http.Request) { r.RemoteAddr = "@" }), 403, "machine of the daemon alone", ""},
+		{"by a name of somebody else", with(func(r *http.Request) { r.Host = "evil.example:6070" }), 403, "evil.example", ""},
+		{"from a page", with(func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }), 403, "browsers", ""},
+		{"from a browser", with(func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-origin") }), 403, "browsers", ""},
+		{"of a form", with(func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }), 400, "application/json", ""},
+		{"by GET", with(func(r *http.Request) { r.Method = "GET" }), 405, "", ""},
+		{"of another kind", with(func(r *http.Request) { r.URL.Path = "/v1/rights/retire-world" }), 404, "", ""},
+		{"empty", text(""), 400, `want {\"name\": \"...\"}`, ""},
+		{"without a name", text(`{"name": ""}`), 400, "the name is empty", ""},
+		{"with more than a name", text(`{"name": "a", "now": true}`), 400, "unknown field", ""},
+		{"with more behind it", text(body + body), 400, "nothing after it", ""},
+		{"too long", text(`{"name": "` + strings.Repeat("x", 5_000) + `"}`), 400, "too large", ""},
+		{"refused", text(`{"name": "us-0"}`), 409, "it lives", ""},
+	} {
+		done := ""
+		o := options()
+		o.Command = func(c admin.Command, name string) (admin.CommandAnswer, error) {
+			if name == "us-0" {
+				return admin.CommandAnswer{}, errors.New("it lives")
+			}
+			done = string(c) + " " + name
+			return admin.CommandAnswer{Proposed: admin.EpochState{ID: "e7"}, Next: "soon"}, nil
+		}
+		w := httptest.NewRecorder()
+		admin.New(o).ServeHTTP(w, tc.r)
+		if w.Code != tc.status || !strings.Contains(w.Body.String(), tc.says) || done != tc.done {
+			t.Errorf("%s: got %d %s and did %q, want %d with %q and %q", tc.name, w.Code, w.Body, done, tc.status, tc.says, tc.done)
+		}
+	}
+	w := httptest.NewRecorder()
+	admin.New(options()).ServeHTTP(w, good())
+	if w.Code != 409 || !strings.Contains(w.Body.String(), "holds no rights") {
+		t.Errorf("a daemon without rights: got %d %s", w.Code, w.Body)
+	}
+}
