@@ -68,8 +68,12 @@ type Region struct {
 	// dialed, so that all daemons may be given one list.
 	Peers []string
 	// Weight is the share of each limit that the region starts with, 0 when
-	// not given. All regions have one, and together all of it, or none has.
+	// not given. All regions but added ones have one, and together all of it,
+	// or none has.
 	Weight rules.PPM
+	// Added says that the region came after the first start of the others: it
+	// holds no rights until it is given some (`rld region return`).
+	Added bool
 }
 
 // Gossip is how counts are told to other daemons. See gossip.Config.

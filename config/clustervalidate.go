@@ -194,7 +194,10 @@ func (v *validator) weights(c *Config) {
 	for _, r := range c.Regions {
 		sum += uint64(r.Weight)
 		own = own || r.Name == c.Region
-		if r.Weight == 0 {
+		switch {
+		case r.Added && r.Weight > 0:
+			v.fault("regions."+r.Name, "is added and has a weight: it starts with none of the rights, leave its weight out")
+		case r.Weight == 0 && !r.Added:
 			missing = append(missing, r.Name)
 		}
 	}

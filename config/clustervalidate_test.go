@@ -245,3 +245,18 @@ func TestDaemonName(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
+
+// A region that came later has no weight of its own.
+func TestAddedRegion(t *testing.T) {
+	c := Default()
+	c.Region, c.Name, c.Insecure = "eu", "eu-0", true
+	c.Cluster.SecretFile = "secret"
+	c.Regions = []Region{{Name: "eu", Weight: 100 * rules.Percent}, {Name: "us", Added: true}}
+	if err := c.Validate(); err != nil {
+		t.Errorf("an added region without a weight: %v", err)
+	}
+	c.Regions[1].Weight = 1
+	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "regions.us: is added and has a weight") {
+		t.Errorf("an added region with a weight: %v", err)
+	}
+}

@@ -168,7 +168,7 @@ func (d drawer) cluster(c *Config) {
 	if !alphanumeric(other[0]) || other == c.Region {
 		return
 	}
-	c.Regions = []Region{{other, d.addrs("peers", 8000), weights[0]}, {c.Region, d.addrs("own", 9000), weights[1]}}
+	c.Regions = []Region{{other, d.addrs("peers", 8000), weights[0], false}, {c.Region, d.addrs("own", 9000), weights[1], false}}
 }
 
 func (d drawer) rights(r *Rights) {

@@ -108,8 +108,16 @@ func (r *regionReader) body(region *Region, n *yaml.Node) {
 			r.peers(region, inside, value)
 		case "weight":
 			r.weight(region, inside, value)
+		case "added":
+			text, err := scalar(value)
+			if err == nil {
+				region.Added, err = strconv.ParseBool(text)
+			}
+			if err != nil {
+				r.faults.add(value, inside, "must be true or false")
+			}
 		default:
-			r.faults.add(key, "."+region.Name, "unknown field %q; a region has peers and weight", key.Value)
+			r.faults.add(key, "."+region.Name, "unknown field %q; a region has peers, weight and added", key.Value)
 		}
 	}
 }
@@ -148,10 +156,11 @@ func regionsText(regions []Region) string {
 	type body struct {
 		Peers  []string `json:"peers,omitempty"`
 		Weight string   `json:"weight,omitempty"`
+		Added  bool     `json:"added,omitempty"`
 	}
 	out := make([]string, len(regions))
 	for i, r := range regions {
-		b := body{Peers: r.Peers}
+		b := body{Peers: r.Peers, Added: r.Added}
 		if r.Weight != 0 {
 			b.Weight = percent(r.Weight)
 		}
@@ -173,6 +182,9 @@ func regionsDatum(regions []Region) datum {
 		}
 		if r.Weight != 0 {
 			body = append(body, pair{key: "weight", datum: textDatum(percent(r.Weight))})
+		}
+		if r.Added {
+			body = append(body, pair{key: "added", datum: datum{text: "true", bare: true}})
 		}
 		pairs[i] = pair{key: r.Name, datum: mapDatum(body...)}
 	}

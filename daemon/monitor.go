@@ -137,6 +137,9 @@ func (m *monitor) views(at node.Instant) []time.Duration {
 	ages := make([]time.Duration, len(m.regions))
 	clear(m.ages.trips(len(m.regions)))
 	heard := make([]bool, len(m.regions))
+	if i := slices.Index(m.regions, m.region); i >= 0 {
+		heard[i] = true // this daemon itself
+	}
 	for _, l := range m.engine.Links(at) {
 		i := slices.Index(m.regions, l.Peer.Region)
 		if i < 0 {

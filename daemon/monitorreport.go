@@ -20,6 +20,7 @@ import (
 func (m *monitor) answer(q admin.BudgetQuery, daemon string) (admin.BudgetAnswer, error) {
 	at := m.engine.Now()
 	now := m.engine.Time(at).Millis()
+	m.look(at)
 	tallies, members := m.tallies(), m.daemons(at)
 	m.mu.Lock()
 	defer m.mu.Unlock()

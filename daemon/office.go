@@ -67,7 +67,7 @@ func (d *daemon) newOffice() (*office, error) {
 		r := rights.Region{Name: name}
 		for _, known := range c.Regions {
 			if known.Name == name {
-				r.Weight = uint64(known.Weight)
+				r.Weight, r.Added = uint64(known.Weight), known.Added
 			}
 		}
 		rc.Regions = append(rc.Regions, r)

@@ -109,7 +109,7 @@ type Start struct {
 	// the last label it may have used before, in Unix milliseconds: what its
 	// clock shows plus all it may have been ahead. It joins anew, and the
 	// others retire what it was; until then it holds 0. A region all of whose
-	// daemons lost their memory holds 0 until it is retired and returned.
+	// daemons lost their memory holds 0 for good: retire it, and start it under another name.
 	Life  uint64
 	Fence int64
 }

@@ -1,5 +1,5 @@
 // Package rldv1 is the native gRPC API of rld, and what its daemons tell each
-// other. All but this file is generated, from rld.proto and peer.proto: edit
+// other. All but this file is generated, from rld.proto, peer.proto and rights.proto: edit
 // those and run make generate.
 package rldv1
 
