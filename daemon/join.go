@@ -27,8 +27,7 @@ func (d *daemon) replicate(ec *EngineConfig) error {
 	if c.Region == "" {
 		return nil
 	}
-	var err error
-	if d.office, err = d.newOffice(); err != nil {
+	if err := d.openOffice(); err != nil {
 		return err
 	}
 	if d.office != nil {

@@ -14,12 +14,15 @@ import (
 // monitor follows how far the rules that daemons count together go over their
 // limits: of each rule the busiest key, label by label, as it is known here. It
 // decides nothing. What is refused is known of this daemon alone, and stands under
-// its own region; what others refused is missing from the demand of theirs. It is
-// safe for concurrent use.
+// its own region; what others refused is missing from the demand of theirs. Counts
+// of other regions come in batches, so that their peaks are seen too high rather
+// than too low. How many keys a rule has is not counted. It is safe for concurrent
+// use.
 type monitor struct {
 	engine *Engine
 	office *office // nil for a daemon that holds no rights
 	region string
+	shadow bool // the daemon refuses nothing
 	// regions are all that are configured, sorted.
 	regions []string
 
@@ -44,8 +47,8 @@ const (
 	allWindows, mostWindows, leastWindows = 24_000, 240, 24
 )
 
-func newMonitor(e *Engine, o *office, region string, regions []string) *monitor {
-	m := &monitor{engine: e, office: o, region: region, regions: regions}
+func newMonitor(e *Engine, o *office, region string, regions []string, shadow bool) *monitor {
+	m := &monitor{engine: e, office: o, region: region, regions: regions, shadow: shadow}
 	m.ages.regions = make([]ageRing, len(regions))
 	return m
 }
@@ -105,7 +108,7 @@ func (m *monitor) take(set *rules.Set, now int64) {
 		if f == nil {
 			f = m.newFollow(r, windows)
 		}
-		f.adopt(r, m.office != nil, now)
+		f.adopt(r, m.office != nil, m.shadow, now)
 		m.follows = append(m.follows, f)
 		m.byIndex[r.Index] = f
 	}

@@ -27,7 +27,7 @@ func (w *world) monitored(regions ...string) map[string]*monitor {
 	ctx, stop := context.WithCancel(context.Background())
 	w.t.Cleanup(stop)
 	for _, r := range w.residents {
-		m := newMonitor(r.engine, nil, r.region, regions)
+		m := newMonitor(r.engine, nil, r.region, regions, false)
 		out[r.name] = m
 		go m.run(ctx)
 	}
@@ -64,7 +64,7 @@ func TestMonitorSeesWhatACutDoes(t *testing.T) {
 		}
 		eu.hits(1, "user", "x") // refused
 		time.Sleep(time.Second)
-		if r := monitors[us.name].ruleOf(t, "user"); r.Achieved != 0 || r.Bound != 1 || r.Bounded || r.Predicted != nil {
+		if r := monitors[us.name].ruleOf(t, "user"); *r.Achieved != 0 || *r.Bound != 1 || r.Bounded || r.Predicted != nil {
 			t.Errorf("while it is cut off, us says %+v", r)
 		}
 		w.heal()
@@ -72,13 +72,13 @@ func TestMonitorSeesWhatACutDoes(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		for _, r := range w.residents {
 			got := monitors[r.name].ruleOf(t, "edge: user")
-			if got.Achieved != 1 || got.AchievedWorst != 1 || got.Regions[0].Admitted != 60 || got.Regions[1].Admitted != 60 {
+			if *got.Achieved != 1 || *got.AchievedWorst != 1 || got.Regions[0].Admitted != 60 || got.Regions[1].Admitted != 60 {
 				t.Errorf("%s: after the heal %+v", r.name, got)
 			}
 		}
 		untilInto(10 * time.Second)
 		got := monitors[us.name].ruleOf(t, "user")
-		if got.Windows != 1 || got.Achieved != 0 || got.AchievedWorst != 1 || got.Predicted == nil || got.Headroom == nil {
+		if got.Windows != 1 || *got.Achieved != 0 || *got.AchievedWorst != 1 || got.Predicted == nil || got.Headroom == nil {
 			t.Errorf("a minute later %+v", got)
 		}
 		for i, want := range []string{"At worst 2 regions admit 120 hits in a window of 60 s, 100% over", "100% over was the most seen", "overage_budget moves it"} {
@@ -161,7 +161,7 @@ descriptors:
 func TestMonitorOfABudget(t *testing.T) {
 	set := parse(t, budgeted)
 	f, e := rightsOf(t, set)
-	m := newMonitor(e, f, "us", []string{"eu", "us"})
+	m := newMonitor(e, f, "us", []string{"eu", "us"}, false)
 	m.take(set, firstRight)
 	rule, now := set.Rules()[0], int64(firstRight)
 	now -= now % 60_000
@@ -192,13 +192,13 @@ func TestMonitorOfABudget(t *testing.T) {
 		}
 	}
 	near("the budget", out.Budget, 0.1)
-	near("the bound", &out.Bound, 0.1)
-	near("the worst", &out.AchievedWorst, 0.08)
+	near("the bound", out.Bound, 0.1)
+	near("the worst", out.AchievedWorst, 0.08)
 	near("false denials", out.FalseDenials, 11*10/(11*100+100.)) // 10 fit in each but the last
 	near("headroom", out.Headroom, 1-108/110.)
 	near("the weight of eu", out.Regions[0].Weight, 0.25)
 	near("the weight of us", out.Regions[1].Weight, 0.75)
-	if !out.Bounded || out.Windows != 12 || out.Gated != 12 || out.Achieved != 0 || out.Placement != "spread" {
+	if !out.Bounded || out.Windows != 12 || out.Gated != 12 || *out.Achieved != 0 || out.Placement != "spread" {
 		t.Errorf("got %+v", out)
 	}
 	if *out.Regions[0].Rights != 27 || *out.Regions[1].Rights != 82 {
@@ -224,7 +224,7 @@ func TestMonitorOfABudget(t *testing.T) {
 }
 
 func TestMonitorFollowsAThousandRules(t *testing.T) {
-	m := newMonitor(nil, nil, "us", []string{"eu", "us"})
+	m := newMonitor(nil, nil, "us", []string{"eu", "us"}, false)
 	set := manyRules(t, maxFollowed+20)
 	m.take(set, firstRight)
 	if len(m.follows) != maxFollowed || m.leftOut != 20 {
@@ -267,7 +267,7 @@ func manyRules(t testing.TB, n int) *rules.Set {
 func TestMonitorKnowsRulesByNameAndPath(t *testing.T) {
 	set := parse(t, budgeted)
 	f, e := rightsOf(t, set)
-	m := newMonitor(e, f, "us", []string{"eu", "us"})
+	m := newMonitor(e, f, "us", []string{"eu", "us"}, false)
 	m.look(e.Now())
 	for _, name := range []string{"orgs", "org", "d: org"} {
 		if r := m.ruleOf(t, name); r.Name != "orgs" || len(r.Explanation) != 3 {
@@ -303,7 +303,7 @@ descriptors:
     rate_limit: {unit: second, requests_per_unit: 40, scope: region}
 `)
 	_, e := rightsOf(t, set)
-	m := newMonitor(e, nil, "us", []string{"eu", "us"})
+	m := newMonitor(e, nil, "us", []string{"eu", "us"}, false)
 	m.look(e.Now())
 	for _, tc := range []struct {
 		rule, says string
@@ -315,8 +315,38 @@ descriptors:
 		{"none", "limit of 0 hits", 0, 1},
 		{"here", "At worst each daemon of the region", 40, 0},
 	} {
-		if r := m.ruleOf(t, tc.rule); !strings.Contains(r.Explanation[0], tc.says) || r.Limit != tc.limit || r.Bound != tc.bound {
+		if r := m.ruleOf(t, tc.rule); !strings.Contains(r.Explanation[0], tc.says) || r.Limit != tc.limit || *r.Bound != tc.bound {
 			t.Errorf("%s: %+v, want %q", tc.rule, r, tc.says)
+		}
+	}
+}
+
+// TestMonitorSaysWhatNothingBounds: rules that refuse nothing, and counts that hold
+// what was refused.
+func TestMonitorSaysWhatNothingBounds(t *testing.T) {
+	set := parse(t, `
+domain: d
+descriptors:
+  - key: shadow
+    rate_limit: {unit: minute, requests_per_unit: 100, overage_budget: 10%}
+    shadow_mode: true
+  - key: charged
+    rate_limit: {unit: minute, requests_per_unit: 100, overage_budget: 10%, charge_denied: true}
+`)
+	f, e := rightsOf(t, set)
+	for _, all := range []bool{false, true} {
+		m := newMonitor(e, f, "us", []string{"eu", "us"}, all)
+		m.look(e.Now())
+		shadow, charged := m.ruleOf(t, "shadow"), m.ruleOf(t, "charged")
+		if shadow.Bound != nil || shadow.Bounded || !shadow.Shadow || shadow.Achieved == nil {
+			t.Errorf("in shadow mode: %+v", shadow)
+		}
+		if charged.Bounded == all || charged.Shadow != all || charged.Achieved != nil || charged.AchievedWorst != nil {
+			t.Errorf("with charge_denied, the daemon in shadow mode: %v: %+v", all, charged)
+		}
+		s := m.BudgetStats()
+		if s.Rules[0].Bound != nil || s.Rules[1].Achieved != nil || (s.Rules[1].Bound == nil) != all {
+			t.Errorf("metrics are of %+v", s.Rules)
 		}
 	}
 }
@@ -349,9 +379,32 @@ func BenchmarkMonitorLook(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	m := newMonitor(e, nil, "us", []string{"eu", "us"})
+	m := newMonitor(e, nil, "us", []string{"eu", "us"}, false)
 	b.ReportAllocs()
 	for b.Loop() {
 		m.look(e.Now())
+	}
+}
+
+// BenchmarkMonitorAnswer is a question about all of 1,000 rules, each with as many
+// windows as are kept.
+func BenchmarkMonitorAnswer(b *testing.B) {
+	set := manyRules(b, maxFollowed)
+	f, e := rightsOf(b, set)
+	m := newMonitor(e, f, "us", []string{"eu", "us"}, false)
+	m.look(e.Now())
+	now := e.Time(e.Now()).Millis()
+	for _, x := range m.follows {
+		for i := int64(100); i > 0; i-- {
+			start := now - now%60_000 - i*60_000
+			x.see(m, busyAt(x.rule, start, 0, 700+uint64(i), 500, node.Refused{Rights: 30}), start+1_000)
+			x.settle(m, start+70_000)
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if a, err := m.answer(admin.BudgetQuery{Target: -1}, "us-0"); err != nil || len(a.Rules) != maxFollowed || a.Rules[7].Windows != leastWindows {
+			b.Fatal(err, len(a.Rules), a.Rules[7].Windows)
+		}
 	}
 }

@@ -70,12 +70,12 @@ func (r *ageRing) quantiles() (p50, p99, most int64) {
 	return sorted[(n-1)/2], sorted[(n-1)*99/100], sorted[n-1]
 }
 
-// greatest returns the greatest age of any region but one, and the greatest round
-// trip, in milliseconds.
-func (a *ageLog) greatest(but int) (age, rtt int64) {
+// greatest returns the greatest age of the own region, or of any other, and the
+// greatest round trip, in milliseconds.
+func (a *ageLog) greatest(own int, inside bool) (age, rtt int64) {
 	for i := range a.regions {
 		r := &a.regions[i]
-		if i == but && len(a.regions) > 1 {
+		if (i == own) != inside && len(a.regions) > 1 {
 			continue
 		}
 		for _, ms := range r.ms[:min(r.n, ageSeconds)] {

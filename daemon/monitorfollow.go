@@ -15,7 +15,8 @@ type follow struct {
 	rule     *rules.Rule
 	id       uint64 // node.SharedRule
 	regional bool
-	gated    bool
+	gated    bool     // it has rights
+	shadow   bool     // it refuses nothing
 	regions  []string // whose counts make up the limit
 	own      int      // which of them is this daemon's
 	history  *budget.History
@@ -85,10 +86,10 @@ func (m *monitor) newFollow(r *rules.Rule, windows int) *follow {
 }
 
 // adopt goes on under the limit that is in force now.
-func (f *follow) adopt(r *rules.Rule, rights bool, now int64) {
+func (f *follow) adopt(r *rules.Rule, rights, shadow bool, now int64) {
 	was := f.rule
-	f.rule, f.gated = r, rights && r.Limit.HasRights()
-	if was != nil && was.Limit.Requests == r.Limit.Requests && was.Limit.Burst == r.Limit.Burst &&
+	f.rule, f.gated, f.shadow = r, rights && r.Limit.HasRights(), shadow || r.Limit.Shadow
+	if was != nil && was.Limit.Shadow == r.Limit.Shadow && was.Limit.ChargeDenied == r.Limit.ChargeDenied && was.Limit.Requests == r.Limit.Requests && was.Limit.Burst == r.Limit.Burst &&
 		was.Limit.HasRights() == r.Limit.HasRights() && was.Limit.Total() == r.Limit.Total() {
 		return
 	}
@@ -169,6 +170,19 @@ func (f *follow) note(l *label, now int64) {
 	at.over = max(at.over, l.over())
 }
 
+// achieved returns what was achieved in the label of now, and at worst in the last
+// hour; nil for counts that hold what was refused too.
+func (f *follow) achieved(now int64) (run, worst *float64) {
+	if f.rule.Limit.ChargeDenied {
+		return nil, nil
+	}
+	run, worst = new(0.0), new(f.worst(now))
+	if l := f.running(now); l != nil {
+		*run = l.over()
+	}
+	return run, worst
+}
+
 // over is the overage as a part of the limit.
 func (l *label) over() float64 {
 	if l.fits == 0 || l.count <= l.fits {
@@ -221,7 +235,7 @@ func (f *follow) open(m *monitor, b *busyKey, now int64) *label {
 	f.labels = append(f.labels, label{
 		start: b.Label, width: b.Width, key: b.Key, regions: make([]uint64, r), atCrossing: make([]uint64, r),
 		peaks: make([]budget.Peaks, r), surges: make([]uint64, r), weights: m.weights(f),
-		gated: f.gated && b.Label >= f.since, budget: budgetOf(f.rule.Limit), ageMs: f.ageMs, rttMs: f.rttMs,
+		gated: f.gated && !f.shadow && !f.rule.Limit.ChargeDenied && b.Label >= f.since, budget: budgetOf(f.rule.Limit), ageMs: f.ageMs, rttMs: f.rttMs,
 	})
 	return &f.labels[len(f.labels)-1]
 }
@@ -239,7 +253,7 @@ func (f *follow) measure(m *monitor) {
 	if f.history == nil {
 		return
 	}
-	age, rtt := m.ages.greatest(slices.Index(m.regions, m.region))
+	age, rtt := m.ages.greatest(slices.Index(m.regions, m.region), f.regional)
 	age, rtt = interval(age), interval(rtt)
 	if len(f.envelopes) > 0 && age == f.ageMs && rtt == f.rttMs {
 		return

@@ -129,32 +129,32 @@ func (m *monitor) describe(f *follow, target float64, now int64, members int, t 
 	out := admin.RuleBudget{
 		Domain: f.rule.Domain, Rule: f.rule.Path, Name: l.Name,
 		Algorithm: l.Algorithm.String(), Consistency: l.Consistency.String(), Scope: scopeName(l.Scope),
-		Shadow: l.Shadow, Limit: subject.Limit, WindowSeconds: float64(subject.WindowMs) / 1000,
-		AchievedWorst: f.worst(now), DeniedRights: t.DeniedRights, Stranded: t.Stranded, Offered: t.Offered,
+		Shadow: f.shadow, Limit: subject.Limit, WindowSeconds: float64(subject.WindowMs) / 1000,
+		DeniedRights: t.DeniedRights, Stranded: t.Stranded, Offered: t.Offered,
 		Explanation: []string{}, Alarms: []string{},
 	}
-	if run := f.running(now); run != nil {
-		out.Achieved = run.over()
-	}
+	out.Achieved, out.AchievedWorst = f.achieved(now)
 	if l.HasRights() {
 		out.Budget, out.Placement = new(budgetOf(l).Ratio()), cmp.Or(l.Placed, rules.Spread).String()
 	}
-	out.Bound, out.Bounded = m.bound(f, members), f.gated
+	out.Bound, out.Bounded = m.bound(f, members), f.gated && !f.shadow
 	m.shares(f, &out, now)
 	m.report(f, &out, subject, target)
 	return out
 }
 
 // bound is the worst case: the budget, or one limit of each who may not hear the
-// others but the first.
-func (m *monitor) bound(f *follow, members int) float64 {
+// others but the first; nil where nothing is refused.
+func (m *monitor) bound(f *follow, members int) *float64 {
 	switch {
+	case f.shadow:
+		return nil
 	case f.gated:
-		return budgetOf(f.rule.Limit).Ratio()
+		return new(budgetOf(f.rule.Limit).Ratio())
 	case len(f.regions) > 1:
-		return float64(len(f.regions) - 1)
+		return new(float64(len(f.regions) - 1))
 	}
-	return float64(max(members, 1) - 1)
+	return new(float64(max(members, 1) - 1))
 }
 
 func scopeName(s rules.Scope) string {
@@ -225,7 +225,10 @@ func (m *monitor) report(f *follow, out *admin.RuleBudget, subject budget.Rule, 
 		out.Headroom = new(p.Headroom)
 	}
 	if p.Crossings > 0 {
-		out.Predicted = new(min(p.Predicted.Ratio, out.Bound))
+		out.Predicted = &p.Predicted.Ratio
+		if out.Bound != nil {
+			out.Predicted = new(min(p.Predicted.Ratio, *out.Bound))
+		}
 	}
 	if p.Gated > 0 {
 		out.FalseDenials = new(p.FalseDenials)

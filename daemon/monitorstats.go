@@ -20,12 +20,10 @@ func (m *monitor) BudgetStats() telemetry.BudgetStats {
 		r := telemetry.RuleBudget{
 			Domain: f.rule.Domain, Rule: f.rule.Path, Bound: m.bound(f, members), Rights: f.gated,
 		}
-		if run := f.running(now); run != nil {
-			r.Achieved = run.over()
-		}
+		r.Achieved, _ = f.achieved(now)
 		if n, twice := places[name{r.Domain, r.Rule}]; twice { // the worse of the two
 			known := &out.Rules[n]
-			known.Achieved, known.Bound = max(known.Achieved, r.Achieved), max(known.Bound, r.Bound)
+			known.Achieved, known.Bound = worse(known.Achieved, r.Achieved), worse(known.Bound, r.Bound)
 			continue
 		}
 		places[name{r.Domain, r.Rule}] = len(out.Rules)
@@ -39,6 +37,14 @@ func (m *monitor) BudgetStats() telemetry.BudgetStats {
 		out.Epochs = append(epochCounts("regions", s.Regions), epochCounts("daemons", s.Daemons)...)
 	}
 	return out
+}
+
+// worse returns the greater of two, of which any may be unknown.
+func worse(a, b *float64) *float64 {
+	if a == nil || b != nil && *b > *a {
+		return b
+	}
+	return a
 }
 
 // holdings fills in who holds what.

@@ -31,6 +31,7 @@ type office struct {
 	cluster uint64 // fingerprint
 	name    string
 
+	lock    *os.File // held as long as the process may promise anything
 	version atomic.Uint64
 	news    chan struct{} // holds a token when there is something to do
 
@@ -41,17 +42,35 @@ type office struct {
 // rightsFile is what a daemon promised to others, in its folder.
 const rightsFile = "rights.rld"
 
-// newOffice opens the office of a daemon, nil for one that holds no rights.
-func (d *daemon) newOffice() (*office, error) {
+// openOffice opens the office of a daemon, none for one that holds no rights.
+func (d *daemon) openOffice() error {
 	c := &d.cfg
 	if c.Region == "" || c.Rights.Dir == "" {
-		return nil, nil
+		return nil
+	}
+	lock, err := lockFolder(c.Rights.Dir)
+	if err != nil {
+		return err
 	}
 	sum := d.derive("rights of a cluster")
-	f := &office{
+	d.office = &office{
 		log: d.log, file: filepath.Join(c.Rights.Dir, rightsFile), name: c.Region + "/" + c.Name,
-		cluster: leading(sum[:]), news: make(chan struct{}, 1),
+		cluster: leading(sum[:]), news: make(chan struct{}, 1), lock: lock,
 	}
+	d.office.o, err = d.newOffice()
+	return err
+}
+
+// closeOffice lets other processes use the folder.
+func (d *daemon) closeOffice() {
+	if d.office != nil {
+		d.office.lock.Close()
+	}
+}
+
+// newOffice makes the state machine, which goes on from what is stored.
+func (d *daemon) newOffice() (*rights.Office, error) {
+	c, f := &d.cfg, d.office
 	start, err := f.start(c.Rights.FirstStart, d.now().Add(2*c.Clock.MaxOffset))
 	if err != nil {
 		return nil, err
@@ -72,14 +91,7 @@ func (d *daemon) newOffice() (*office, error) {
 		}
 		rc.Regions = append(rc.Regions, r)
 	}
-	if f.o, err = rights.New(rc, start); err != nil {
-		return nil, err
-	}
-	// That the folder can be written is found out before anybody relies on it.
-	if err := writable(c.Rights.Dir); err != nil {
-		return nil, err
-	}
-	return f, nil
+	return rights.New(rc, start)
 }
 
 // start returns what the office goes on from.
@@ -222,17 +234,29 @@ func (f *office) tell(events []rights.Event) {
 	}
 }
 
-// writable returns an error unless files can be made in a folder, which is made
-// when it is not there.
-func writable(dir string) error {
+// lockFolder makes the folder when it is not there, and keeps other processes
+// out of it until the file it returns is closed: two that went on from one
+// record would use every right twice. What writes that were cut short left
+// behind goes.
+func lockFolder(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("rights.dir: %w", err)
+		return nil, fmt.Errorf("rights.dir: %w", err)
 	}
-	f, err := os.CreateTemp(dir, ".probe-*")
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return fmt.Errorf("rights.dir: %w", err)
+		return nil, fmt.Errorf("rights.dir: %w", err)
 	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
+	if err := lockFile(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("rights.dir: another process uses %s: give each daemon a folder of its own: %w", dir, err), f.Close())
+	}
+	left, err := filepath.Glob(filepath.Join(dir, rightsFile+".*"))
+	for _, name := range left {
+		err = errors.Join(err, os.Remove(name))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("rights.dir: %w", err), f.Close())
+	}
+	return f, nil
 }
 
 // replaceFile replaces a file whole: whatever ends the process, what is there

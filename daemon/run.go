@@ -115,6 +115,7 @@ func Run(ctx context.Context, o Options) error {
 	if d.out == nil {
 		d.out = io.Discard
 	}
+	defer d.closeOffice()
 	if err := d.build(); err != nil {
 		return err
 	}
@@ -143,7 +144,7 @@ func (d *daemon) build() error {
 	d.registry = prometheus.NewRegistry()
 	o := telemetry.Options{Engine: d.engine, Version: d.version}
 	if d.cfg.Region != "" {
-		d.monitor = newMonitor(d.engine, d.office, d.cfg.Region, d.cfg.RegionNames())
+		d.monitor = newMonitor(d.engine, d.office, d.cfg.Region, d.cfg.RegionNames(), d.cfg.Shadow)
 		o.Cluster, o.Budgets = d, d.monitor
 	}
 	d.metrics, err = telemetry.New(d.registry, o)

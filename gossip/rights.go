@@ -74,6 +74,18 @@ func (e *Engine) takeRights(now time.Duration, l *link, i int32, in *Cell) {
 	e.trade(now, change.Key, change.Label, change.Span, gift, 0)
 }
 
+// Keep makes the cells of a key matter for carry milliseconds beyond the ends of
+// their labels, as they do under the rule that counts there now.
+func (e *Engine) Keep(k crdt.Key, carry int64) {
+	at := e.state.keyOf(k)
+	if at == none {
+		return
+	}
+	for i := e.state.keys[at].first; i != none; i = e.state.cells[i].fwd {
+		e.state.cells[i].Carry = max(e.state.cells[i].Carry, carry)
+	}
+}
+
 // Rights are the rights of a key's label that daemons gave each other.
 type Rights struct{ Given, Received uint64 }
 

@@ -57,6 +57,12 @@ func (n *Node) refoldAll(now int64) {
 		if e := n.live.at(i); e.rule >= 0 {
 			l := n.set.Rules()[e.rule].Limit
 			n.refold(e, l, now)
+			if l.Algorithm == rules.SlidingWindow { // it may have been a fixed one
+				n.replica.engine.Keep(e.key, l.Window())
+				if r := n.extras.row(e.extra); r != nil {
+					e.keepUntil(r.Label + 2*l.Window())
+				}
+			}
 			e.keepUntil(quota.Expires(l, &e.cell))
 		}
 	}

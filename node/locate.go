@@ -160,6 +160,9 @@ func (n *Node) make(h *Hit, at ref) ref {
 		i := n.overflow.find(k)
 		if i < 0 {
 			i = n.overflow.insert(k)
+			if n.cfg.Rights != nil && h.Limit.Algorithm.Bucket() {
+				n.attach(n.overflow.at(i), &row{grid: h.Limit.Grid()})
+			}
 		}
 		return ref{where: inOverflow, index: i}
 	}
@@ -173,6 +176,9 @@ func (n *Node) inherit(e, from *entry) {
 	if from.extra >= 0 {
 		e.extra = n.extras.take()
 		n.extras.log(e.extra).CopyFrom(n.extras.log(from.extra))
+		if r := n.extras.row(from.extra); r != nil {
+			n.extras.all[e.extra].row = &row{Row: r.Row, grid: r.grid, since: n.at.Mono.Milliseconds()}
+		}
 	}
 }
 

@@ -154,7 +154,7 @@ func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 		}
 		n.locate(h, out, i, now)
 		st := &out[i]
-		st.ahead = n.ahead(h[:i], out, st.ref)
+		st.ahead = n.ahead(h[:i], out, h[i].Key, st.ref)
 		cell, log := n.cell(st.ref)
 		if n.replica != nil {
 			n.judge(&h[i], cell, st)
@@ -282,8 +282,10 @@ func (n *Node) charge(h *Hit, now int64, st *Status) {
 		st.Degraded = CellsFull
 	}
 	e.keepUntil(quota.Expires(h.Limit, &e.cell))
-	if st.bounded {
-		n.spend(h, now, st)
+	n.spend(h, now, st)
+	if st.bounded && h.Limit.Algorithm.Bucket() {
+		_, fill := quota.RightsLabel(h.Limit, now)
+		e.keepUntil(now + fill)
 	}
 	e.rule = -1
 	// An override may count on another grid than the rule it stands in for.
@@ -297,10 +299,11 @@ func (n *Node) charge(h *Hit, now int64, st *Status) {
 
 // ahead is how many hits of the same call go first on the counter at: those
 // that fit, and those that are charged although they do not.
-func (n *Node) ahead(h []Hit, out []Status, at ref) uint64 {
+func (n *Node) ahead(h []Hit, out []Status, k crdt.Key, at ref) uint64 {
 	sum := uint64(0)
 	for j := range h {
-		if h[j].Limit == nil || out[j].ref != at || !n.owns(h[j].Key) {
+		// A key that was new to the first of its hits may have an entry by now.
+		if h[j].Limit == nil || out[j].ref != at && h[j].Key != k || !n.owns(h[j].Key) {
 			continue
 		}
 		if out[j].Over && !h[j].Limit.Shadow && !h[j].Limit.ChargeDenied {

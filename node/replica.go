@@ -46,7 +46,7 @@ func newReplica(cfg Config, slot crdt.Slot) *replica {
 func (r *replica) setRules(set *rules.Set) {
 	r.rules, r.shared = set.Hash(), map[uint64]*rules.Rule{}
 	for _, rule := range set.Rules() {
-		if rule.Limit != nil {
+		if rule.Limit != nil && !rule.Limit.Unlimited {
 			r.shared[SharedRule(rule)] = rule
 		}
 	}

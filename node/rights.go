@@ -50,9 +50,9 @@ func (g Gate) String() string {
 
 // held is the base of one rule's label, as it was found last.
 type held struct {
+	limit   *rules.Limit
 	label   int64
 	version uint64
-	total   uint64
 	base    quota.Base
 }
 
@@ -70,7 +70,7 @@ func (n *Node) base(r *rules.Rule, now int64) quota.Base {
 	i := n.ruleIndex(r)
 	version := n.cfg.Rights.Version()
 	if i >= 0 {
-		if c := &n.held[i]; c.label == x && c.version == version && c.total == l.Total() {
+		if c := &n.held[i]; c.limit == l && c.label == x && c.version == version {
 			return c.base
 		}
 	}
@@ -83,13 +83,7 @@ func (n *Node) base(r *rules.Rule, now int64) quota.Base {
 		b.Amount, _ = n.cfg.Rights.Base(name, l.Total(), x, carry, regional)
 	}
 	if i >= 0 {
-		c := &n.held[i]
-		if c.label == x && c.total == l.Total() {
-			// What was held once of a label may be used to its end, see
-			// epoch.Table.Share: an epoch on its way lowers what is next.
-			b.Amount, b.Rate = max(b.Amount, c.base.Amount), max(b.Rate, c.base.Rate)
-		}
-		*c = held{x, version, l.Total(), b}
+		n.held[i] = held{l, x, version, b}
 	}
 	return b
 }
@@ -101,26 +95,34 @@ func (n *Node) base(r *rules.Rule, now int64) quota.Base {
 func (n *Node) allow(h *Hit, st *Status, used uint64, now int64) bool {
 	base := n.base(h.Rule, now)
 	need := addSat(addSat(st.ahead, h.N), used)
-	if !h.Limit.Algorithm.Bucket() && need <= base.Amount/2 && !n.hasRow(st.ref) {
+	if !h.Limit.Algorithm.Bucket() && need <= base.Amount/2 && n.rowAt(h, st.ref) == nil {
 		st.rights = base.Amount - used
 		return true
 	}
 	r := n.rowOf(h, st.ref, now)
 	if r == nil {
-		// A key that shares its counter with others has no row: all of it
-		// counts as used by this daemon.
-		left := base.Amount
-		if h.Limit.Algorithm.Bucket() {
-			left /= quota.Tokens(1)
-		}
-		st.rights = left - min(left, used)
-		return need <= left
+		st.rights = n.leftShared(h, st.ref, base, used, now)
+		return addSat(st.ahead, h.N) <= st.rights
 	}
 	st.row, st.rights = r, r.Left(h.Limit, base, now)
 	return addSat(st.ahead, h.N) <= st.rights
 }
 
-// hasRow reports whether a key has a row: it may have given rights away then.
-func (n *Node) hasRow(at ref) bool {
-	return at.where == inLive && n.extras.row(n.live.at(at.index).extra) != nil
+// leftShared returns what is left of the rights to a key that shares its counter
+// with others: all of it counts as used by this daemon. The meter of a bucket's
+// counter drains at the rate of the whole bucket, so that one has a row, too.
+func (n *Node) leftShared(h *Hit, at ref, base quota.Base, used uint64, now int64) uint64 {
+	if !h.Limit.Algorithm.Bucket() {
+		return base.Amount - min(base.Amount, used)
+	}
+	switch at.where {
+	case unborn:
+		return base.Amount / quota.Tokens(1)
+	case heir:
+		at = ref{where: inOverflow, index: at.from}
+	}
+	if r := n.rowAt(h, at); r != nil {
+		return r.Left(h.Limit, base, now)
+	}
+	return 0 // what was used is not known
 }

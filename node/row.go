@@ -14,6 +14,7 @@ import (
 // takes to trade them.
 type row struct {
 	quota.Row
+	grid  uint64 // of the limits it counts under
 	rates donate.Rates
 	since int64 // milliseconds of the monotonic clock: rates are of later hits
 	given int64 // label that out is of
@@ -23,6 +24,7 @@ type row struct {
 	giver  donate.Giver
 	hunger donate.Hunger
 	told   int64 // when the aggregator was last told of want
+	looked int64 // when this aggregator looked last at its region's rights
 	wants  []want
 }
 
@@ -51,24 +53,41 @@ func (n *Node) rowOf(h *Hit, at ref, now int64) *row {
 		}
 		// A new key is tracked from here on, though it may be refused.
 		at = n.learn(h, now)
+		n.promised = max(0, n.promised-1) // the room for it is taken
 	}
 	e := n.live.at(at.index)
+	// A row that is there holds all, also what the cells do not.
+	if r := n.extras.row(e.extra); r != nil && r.grid == h.Limit.Grid() {
+		return r
+	}
 	if e.inherited() {
 		return nil
 	}
-	if r := n.extras.row(e.extra); r != nil {
-		return r
-	}
 	r := n.newRow(h, now)
+	n.attach(e, r)
+	return r
+}
+
+func (n *Node) attach(e *entry, r *row) {
 	if e.extra < 0 {
 		e.extra = n.extras.take()
 	}
 	n.extras.all[e.extra].row = r
-	return r
+}
+
+// rowAt returns the row of the counter of a hit, nil for none.
+func (n *Node) rowAt(h *Hit, at ref) *row {
+	if !at.exists() {
+		return nil
+	}
+	if r := n.extras.row(n.entry(at).extra); r != nil && r.grid == h.Limit.Grid() {
+		return r
+	}
+	return nil
 }
 
 func (n *Node) newRow(h *Hit, now int64) *row {
-	r := &row{since: n.at.Mono.Milliseconds()}
+	r := &row{grid: h.Limit.Grid(), since: n.at.Mono.Milliseconds()}
 	l, eng, base := h.Limit, n.replica.engine, n.base(h.Rule, now)
 	if l.Algorithm == rules.FixedWindow || l.Algorithm == rules.SlidingWindow {
 		r.Left(l, base, now) // takes the label of now
@@ -95,15 +114,29 @@ func (n *Node) newRow(h *Hit, now int64) *row {
 	return r
 }
 
-// spend counts a charged hit in its row. A row that was made for another hit of
-// the call is found again.
+// spend counts a charged hit in the row of its key, if there is one, also where
+// the rights gate does not apply: it may again before the label ends. A row that
+// was made for another hit of the call is found again.
 func (n *Node) spend(h *Hit, now int64, st *Status) {
-	if st.row == nil && st.ref.where == inLive {
-		st.row = n.extras.row(n.live.at(st.ref.index).extra)
+	r := st.row
+	if r == nil {
+		r = n.rowAt(h, st.ref)
 	}
-	if st.row != nil {
-		st.row.Spend(h.Limit, n.base(h.Rule, now), now, h.N)
+	if r == nil {
+		return
 	}
+	if st.bounded {
+		st.row = r
+	}
+	if h.Rule == nil || !h.Limit.Algorithm.Bucket() {
+		r.Spend(h.Limit, quota.Base{}, now, h.N) // windows and logs do not drain
+		return
+	}
+	base, hits := n.base(h.Rule, now), h.N
+	if st.Over && !h.Limit.CarryDebt {
+		hits = min(hits, r.Left(h.Limit, base, now)) // beyond that the bucket forgives
+	}
+	r.Spend(h.Limit, base, now, hits)
 }
 
 // own is what the row's daemon knows of itself as a donor. What a row has not

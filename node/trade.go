@@ -67,12 +67,19 @@ func (n *Node) offer(h *Hit, r *row, now int64, estimate uint64) {
 	}
 	n.ask(&d, w, ms)
 	if n.replica.engine.Mine(h.Key) {
-		n.publish(&d, now, estimate)
+		if ms-r.looked >= lookMS || ms < r.looked {
+			r.looked = ms
+			n.publish(&d, now, estimate)
+		}
 	} else if ms-r.told >= donate.TickMS {
 		r.told = ms
 		n.say(n.replica.engine.Aggregator(h.Key), n.note(&d, gossip.Want))
 	}
 }
+
+// lookMS is the least time between two looks of an aggregator at its region: one
+// costs a few microseconds, which every refused hit of a flood would cost.
+const lookMS = 10
 
 // note begins a note about a deal.
 func (n *Node) note(d *deal, k gossip.NoteKind) gossip.Note {
@@ -160,6 +167,11 @@ func (n *Node) dealOf(note *gossip.Note, now int64) (deal, bool) {
 		return deal{}, false
 	}
 	at := ref{where: inLive, index: n.live.find(note.Key)}
+	if at.index >= 0 {
+		if r := n.extras.row(n.live.at(at.index).extra); r != nil && r.grid != h.Limit.Grid() {
+			return deal{}, false // the key counts under another rule
+		}
+	}
 	if at.index < 0 {
 		if n.promised = 0; !n.roomFor(now) {
 			return deal{}, false
@@ -230,6 +242,9 @@ func (n *Node) received(c *gossip.Change, now int64) {
 		return
 	}
 	h := Hit{Key: c.Key, Limit: rule.Limit, Rule: rule}
+	if r.grid != rule.Limit.Grid() {
+		return // as if of another rule
+	}
 	d := n.deal(&h, r, now)
 	r.Return(rule.Limit, c.Label, c.Gift)
 	ms := n.at.Mono.Milliseconds()

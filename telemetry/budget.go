@@ -26,8 +26,8 @@ type BudgetStats struct {
 type RuleBudget struct {
 	Domain, Rule string
 	// Achieved is the overage of the busiest key in the label that runs, Bound the
-	// worst case.
-	Achieved, Bound float64
+	// worst case; nil for unknown, and for none.
+	Achieved, Bound *float64
 	// Rights says that rights hold the bound. What follows is of such rules.
 	Rights bool
 	Budget float64
@@ -102,8 +102,12 @@ func (c *budgetCollector) Collect(ch chan<- prometheus.Metric) {
 	weights := 0
 	for i := range s.Rules {
 		r := &s.Rules[i]
-		w.gauge(c.achieved, r.Achieved, r.Domain, r.Rule)
-		w.gauge(c.bound, r.Bound, r.Domain, r.Rule)
+		if r.Achieved != nil {
+			w.gauge(c.achieved, *r.Achieved, r.Domain, r.Rule)
+		}
+		if r.Bound != nil {
+			w.gauge(c.bound, *r.Bound, r.Domain, r.Rule)
+		}
 		if !r.Rights {
 			continue
 		}

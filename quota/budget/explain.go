@@ -45,7 +45,7 @@ func why(p *Report) string {
 		if p.Bounded {
 			return "There is one region, which holds all rights, and its daemons hold a part each."
 		}
-		return fmt.Sprintf("There is one region, whose daemons know each other's counts up to %s late.", length(p.AgeMs))
+		return "There is one region, whose daemons tell each other what they count."
 	}
 	seen := "nothing over was seen"
 	if p.AchievedWorst.Hits > 0 {

@@ -52,17 +52,19 @@ type RuleBudget struct {
 	// Budget is the overage budget, 0 for consistency partition, null without.
 	Budget *float64 `json:"overage_budget_ratio"`
 
-	// Bound is the worst case. Bounded says that rights hold it, whatever is
-	// late, lost or cut off; else only the number of those that admit does.
-	Bound   float64 `json:"overage_bound_ratio"`
-	Bounded bool    `json:"bounded"`
+	// Bound is the worst case, null in shadow mode, where nothing is refused.
+	// Bounded says that rights hold it, whatever is late, lost or cut off; else
+	// only the number of those that admit does.
+	Bound   *float64 `json:"overage_bound_ratio"`
+	Bounded bool     `json:"bounded"`
 	// Predicted is what is expected of counts alone where the limit is crossed,
 	// null while it never was. Achieved is that of the busiest key in the label
 	// that runs, AchievedWorst the greatest of the last hour, of labels that
-	// began under the present limit and budget.
+	// began under the present limit and budget; null for a rule with
+	// charge_denied, whose counts hold what was refused too.
 	Predicted     *float64 `json:"overage_predicted_ratio"`
-	Achieved      float64  `json:"overage_ratio"`
-	AchievedWorst float64  `json:"overage_worst_hour_ratio"`
+	Achieved      *float64 `json:"overage_ratio"`
+	AchievedWorst *float64 `json:"overage_worst_hour_ratio"`
 
 	// FalseDenials is the part of the hits which the limit had room for that the
 	// rights gate refused, of the busiest key in Gated of Windows labels, by this

@@ -19,7 +19,7 @@ func budgetOptions(asked *admin.BudgetQuery) admin.Options {
 		if q.Rule == "lgoin" {
 			return admin.BudgetAnswer{}, &admin.UnknownRuleError{Rule: q.Rule, Closest: "login"}
 		}
-		return admin.BudgetAnswer{Daemon: "us-0", Rules: []admin.RuleBudget{{Name: "login", Bound: 0.02, Bounded: true}}}, nil
+		return admin.BudgetAnswer{Daemon: "us-0", Rules: []admin.RuleBudget{{Name: "login", Bound: new(0.02), Bounded: true}}}, nil
 	}
 	return o
 }

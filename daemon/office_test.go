@@ -1,0 +1,131 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/georld/rld/config"
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota/epoch"
+)
+
+// officeOf returns a daemon of a region of one that is about to open its office.
+func officeOf(dir, secret string) *daemon {
+	d := &daemon{cfg: config.Default(), log: slog.New(slog.DiscardHandler), secret: []byte(secret)}
+	d.cfg.Region, d.cfg.Name = "eu", "eu-0"
+	d.cfg.Regions = []config.Region{{Name: "eu"}}
+	d.cfg.Rights.Dir, d.cfg.Rights.FirstStart, d.cfg.Rights.Daemons = dir, true, []string{"eu-0"}
+	return d
+}
+
+// serveOffice lets an office store what it promises, and returns what it then
+// holds of a hundred.
+func serveOffice(t *testing.T, d *daemon) (uint64, epoch.Why) {
+	t.Helper()
+	e, err := NewEngine(EngineConfig{MaxKeys: 100, Node: testNode(d.cfg.Region, d.cfg.Name)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.office.turn(e.Now(), e, func(crdt.Slot, []byte) bool { return true })
+	x := e.Time(e.Now()).Millis()
+	return d.office.Base(1, 100, x+1000, 0, false)
+}
+
+// What a daemon promised outlives it, and is nobody else's.
+func TestOfficeFile(t *testing.T) {
+	dir := t.TempDir()
+	open := func(secret string, change func(*daemon)) (*daemon, error) {
+		d := officeOf(dir, secret)
+		change(d)
+		err := d.openOffice()
+		t.Cleanup(d.closeOffice)
+		return d, err
+	}
+	unchanged := func(*daemon) {}
+	refused := func(what, want, secret string, change func(*daemon)) {
+		t.Helper()
+		d, err := open(secret, change)
+		d.closeOffice()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error that says %q", what, err, want)
+		}
+	}
+
+	d, err := open("one", unchanged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, why := serveOffice(t, d); n != 100 {
+		t.Errorf("a first start alone holds %d of 100: %v", n, why)
+	}
+	refused("a folder in use", "another process uses", "one", unchanged)
+	d.closeOffice()
+
+	refused("another cluster's file", "cluster", "other", unchanged)
+	refused("another daemon's file", "eu-1", "one", func(d *daemon) { d.cfg.Name = "eu-1" })
+
+	file := filepath.Join(dir, rightsFile)
+	good, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, data := range map[string][]byte{
+		"truncated": good[:len(good)-3], "empty": nil, "damaged": append([]byte(strings.Repeat("x", 40)), good[40:]...),
+	} {
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		refused("a "+what+" file", rightsFile, "one", unchanged)
+	}
+
+	// What a write that was cut short left behind does not matter, and goes.
+	if err := os.WriteFile(file, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cut := file + ".123"
+	if err := os.WriteFile(cut, good[:10], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if d, err = open("one", unchanged); err != nil {
+		t.Fatal(err)
+	}
+	d.closeOffice()
+	if _, err := os.Stat(cut); !os.IsNotExist(err) {
+		t.Errorf("%s is still there: %v", cut, err)
+	}
+
+	// Without the file, and without the word that it never ran, it holds nothing.
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if d, err = open("one", func(d *daemon) { d.cfg.Rights.FirstStart = false }); err != nil {
+		t.Fatal(err)
+	}
+	if n, why := serveOffice(t, d); n != 0 {
+		t.Errorf("a daemon that lost its file holds %d of 100: %v", n, why)
+	}
+}
+
+// A folder that cannot be written is found out at the start.
+func TestOfficeFolder(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := officeOf(filepath.Join(file, "folder"), "one")
+	if err := Run(context.Background(), Options{Config: d.cfg, Secret: d.secret}); err == nil ||
+		!strings.Contains(err.Error(), "rights.dir") {
+		t.Errorf("%v, want an error that names rights.dir", err)
+	}
+}
+
+func testNode(region, name string) node.Config {
+	c := node.Default()
+	c.Region, c.Name = region, name
+	return c
+}
