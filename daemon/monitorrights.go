@@ -12,7 +12,7 @@ func epochStates(all []rights.EpochStatus) []admin.EpochState {
 	out := make([]admin.EpochState, 0, len(all))
 	for _, e := range all {
 		s := admin.EpochState{
-			ID: e.ID, Settled: e.Settled, Since: unixMs(e.Since), Members: []admin.EpochMember{},
+			ID: e.ID, Settled: e.Settled, Since: unixMs(e.Since), Rows: e.Rows, Members: []admin.EpochMember{},
 			WaitsFor: append([]string{}, e.Missing...), Voteless: append([]string{}, e.Voteless...),
 		}
 		for _, m := range e.Members {

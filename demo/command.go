@@ -43,6 +43,7 @@ type Command struct {
 	Limit  uint32
 	Factor float64
 	Share  rules.PPM
+	Off    bool // of budget: there is to be none
 }
 
 // Names is what commands may name.
@@ -74,7 +75,7 @@ var forms = [...]form{
 	{Surge, "RULE 10x", "that many times the usual traffic; 1x ends it", 2, 2},
 	{SetTo, "RULE 500", "other limit, reloaded by all daemons", 2, 2},
 	{Skew, "DAEMON 2s", "wall clock of a daemon, ahead or (-2s) behind", 2, 2},
-	{Budget, "RULE 2%", "overage_budget of a limit", 2, 2},
+	{Budget, "RULE 2%", "overage_budget of a limit, or off for none", 2, 2},
 	{Sleep, "10s", "wait before the next command", 1, 1},
 	{Help, "", "this", 0, 0},
 	{Quit, "", "stop everything", 0, 0},
@@ -97,7 +98,7 @@ func HelpLines() []string {
 const helpText = `network   cut REGION [REGION], heal, latency REGION REGION 300ms
 daemons   kill DAEMON, start DAEMON, skew DAEMON 2s
 clients   surge RULE 10x
-limits    limit RULE 500, budget RULE 2%
+limits    limit RULE 500, budget RULE 2%, budget RULE off
 else      status, sleep 10s, help, quit; or several: cut eu-west; sleep 5; heal`
 
 // Parse reads a command. A line that is empty or a comment (# ...) is none:
@@ -216,10 +217,13 @@ func (c *Command) amount(text string) error {
 		}
 		c.Limit = uint32(v)
 	case Budget:
+		if c.Off = strings.EqualFold(text, "off"); c.Off {
+			return nil
+		}
 		number, ok := strings.CutSuffix(text, "%")
 		v, err := strconv.ParseFloat(number, 64)
 		if !ok || err != nil || math.IsNaN(v) || v < 0 || v > 100 {
-			return fmt.Errorf("the budget %q is no share from 0%% to 100%%: say 2%%", clip(text))
+			return fmt.Errorf("the budget %q is no share from 0%% to 100%%: say 2%%, or off", clip(text))
 		}
 		c.Share = rules.PPM(math.Round(v * float64(rules.Percent)))
 	}

@@ -21,6 +21,10 @@ type ruleAccount struct {
 	keys             []keyAccount
 	admitted, denied uint64
 	worst            float64
+	// bounded is the first window that began under the present budget, 0 without
+	// one; sinceThen is the worst overage from it on.
+	bounded   int64
+	sinceThen float64
 }
 
 // windowsKept is how many windows of a key are kept: the one that runs, the
@@ -83,6 +87,9 @@ func (l *Ledger) Admit(a Ask, label int64) {
 	w.by[a.Region]++
 	w.total++
 	r.worst = max(r.worst, w.over())
+	if r.bounded > 0 && label >= r.bounded {
+		r.sinceThen = max(r.sinceThen, w.over())
+	}
 }
 
 // Deny counts an ask that was refused.
@@ -90,6 +97,17 @@ func (l *Ledger) Deny(a Ask) {
 	l.mu.Lock()
 	l.rules[a.Rule].denied++
 	l.mu.Unlock()
+}
+
+// SetBudget tells that a rule has another budget from now on, or none.
+func (l *Ledger) SetBudget(rule int, has bool, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := &l.rules[rule]
+	r.bounded, r.sinceThen = 0, 0
+	if has {
+		r.bounded = r.label(now) + 1
+	}
 }
 
 // SetLimit changes the limit of a rule. Windows that run keep the greater one.
@@ -141,6 +159,9 @@ type RuleRow struct {
 	// Over is the greatest overage of a running window of any key, Worst that
 	// of any window since the start, as shares of the limit.
 	Over, Worst float64
+	// SinceBudget is the worst overage of the windows that began under the present
+	// budget, 0 without one.
+	SinceBudget float64
 	// Passed and Denied count the asks of all keys since the start.
 	Passed, Denied uint64
 }
@@ -154,7 +175,7 @@ func (l *Ledger) Rows(now time.Time) []RuleRow {
 		r := &l.rules[i]
 		row := &out[i]
 		*row = RuleRow{Limit: r.limit, Admitted: make([]uint64, l.regions),
-			Worst: r.worst, Passed: r.admitted, Denied: r.denied}
+			Worst: r.worst, SinceBudget: r.sinceThen, Passed: r.admitted, Denied: r.denied}
 		for k := range r.keys {
 			for j := range r.keys[k] {
 				w := &r.keys[k][j]

@@ -102,3 +102,22 @@ func TestLabelAt(t *testing.T) {
 		}
 	}
 }
+
+func TestTheWorstSinceABudgetIsOfWindowsThatBeganUnderIt(t *testing.T) {
+	l := testLedger(100)
+	admit(l, 150, Ask{}, 7)
+	l.SetBudget(0, true, at(7, time.Second))
+	admit(l, 10, Ask{}, 7) // the window in which it came does not count
+	if r := l.Rows(at(7, 2*time.Second))[0]; r.SinceBudget != 0 || r.Worst != 0.6 {
+		t.Errorf("got %+v", r)
+	}
+	admit(l, 102, Ask{}, 8)
+	if r := l.Rows(at(8, 0))[0]; r.SinceBudget != 0.02 || r.Worst != 0.6 {
+		t.Errorf("got %+v", r)
+	}
+	l.SetBudget(0, false, at(8, time.Second))
+	admit(l, 10, Ask{}, 9)
+	if r := l.Rows(at(9, 0))[0]; r.SinceBudget != 0 {
+		t.Errorf("without a budget: %+v", r)
+	}
+}

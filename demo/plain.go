@@ -19,8 +19,11 @@ func Plain(r *Report) string {
 	for i := range r.Rules {
 		rule := &r.Rules[i]
 		fmt.Fprintf(&b, " | %s %d/%d", rule.Rule, rule.Total, rule.Limit)
-		if rule.Worst > 0 {
-			fmt.Fprintf(&b, " over %s worst %s", share(rule.Over), share(rule.Worst))
+		if rule.Budget != nil {
+			fmt.Fprintf(&b, " budget %s", rule.boundText())
+		}
+		if worst := rule.shown(); worst > 0 {
+			fmt.Fprintf(&b, " over %s worst %s", share(rule.Over), share(worst))
 		}
 		if rule.Rule == "spread" {
 			b.WriteString(" (")

@@ -1,7 +1,10 @@
 package demo
 
 import (
+	"fmt"
 	"time"
+
+	"github.com/georld/rld/rules"
 )
 
 // Report is all there is to see at one instant, and a line of --json. Times
@@ -80,8 +83,32 @@ type RuleReport struct {
 	Total    uint64            `json:"total"`
 	Over     float64           `json:"overage_ratio"`
 	Worst    float64           `json:"worst_overage_ratio"`
-	Passed   uint64            `json:"passed_since_start"`
-	Denied   uint64            `json:"denied_since_start"`
+	// Bound is what the overage cannot exceed: the budget, and without one what
+	// regions come to that each admit a whole limit. SinceBudget is the worst
+	// overage of the windows that began under the present budget, null without.
+	Bound       float64  `json:"overage_bound_ratio"`
+	Budget      *float64 `json:"overage_budget_ratio"`
+	SinceBudget *float64 `json:"worst_since_budget_ratio"`
+	Passed      uint64   `json:"passed_since_start"`
+	Denied      uint64   `json:"denied_since_start"`
+}
+
+// shown is the worst overage that people are told of: since the budget, where
+// there is one.
+func (r *RuleReport) shown() float64 {
+	if r.SinceBudget != nil {
+		return *r.SinceBudget
+	}
+	return r.Worst
+}
+
+// boundText is the bound, in brackets where only the number of regions is one.
+func (r *RuleReport) boundText() string {
+	text := trimZeros(fmt.Sprintf("%.1f", r.Bound*100)) + "%"
+	if r.Budget == nil {
+		return "(" + text + ")"
+	}
+	return text
 }
 
 // RegionAmount is what one region admitted.
@@ -175,6 +202,11 @@ func (s *show) addRules(r *Report, now time.Time) {
 			Rule: all[i].Name, Key: keyName(i, row.Key), Limit: row.Limit, Window: all[i].Window,
 			ByRegion: make(map[string]uint64), Total: row.Total, Over: row.Over, Worst: row.Worst,
 			Passed: row.Passed, Denied: row.Denied,
+		}
+		rule.Bound = float64(len(s.o.Regions) - 1)
+		if all[i].HasBudget {
+			share := float64(all[i].Budget) / float64(rules.Whole)
+			rule.Bound, rule.Budget, rule.SinceBudget = share, &share, &row.SinceBudget
 		}
 		for j, n := range row.Admitted {
 			rule.Admitted = append(rule.Admitted, RegionAmount{s.o.Regions[j], n})

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/georld/rld/limits"
 	"github.com/georld/rld/rules"
 )
 
@@ -29,6 +30,12 @@ type Rule struct {
 	// Budget is its overage_budget, where HasBudget.
 	Budget    rules.PPM
 	HasBudget bool
+}
+
+// Most is how many hits a window takes with its budget.
+func (r *Rule) Most() uint64 {
+	l := rules.Limit{Requests: r.Limit, Budget: r.Budget, HasBudget: r.HasBudget}
+	return l.Total()
 }
 
 // Period is the window as a time.
@@ -76,16 +83,24 @@ func ruleNames(all []Rule) []string {
 // It is safe for concurrent use.
 type limitsFile struct {
 	path string
+	// options is how the daemons will read it.
+	options limits.Options
 
 	mu    sync.Mutex
 	rules []Rule
 }
 
-// newLimitsFile writes the rules into a folder.
-func newLimitsFile(folder string, all []Rule) (*limitsFile, error) {
+// newLimitsFile writes the rules into a folder, for daemons in regions.
+func newLimitsFile(folder string, all []Rule, regions []string, daemons int) (*limitsFile, error) {
 	f := &limitsFile{path: filepath.Join(folder, "demo.yaml"), rules: slices.Clone(all)}
+	f.options = limits.Options{
+		Replicated: true, Regions: regions, Daemons: len(regions) * daemons, DaemonsOfRegion: daemons,
+	}
 	return f, f.write()
 }
+
+// folder is where the file lies, and what daemons keep.
+func (f *limitsFile) folder() string { return filepath.Dir(f.path) }
 
 // Rules returns the rules as they are in the file.
 func (f *limitsFile) Rules() []Rule {
@@ -104,9 +119,24 @@ func (f *limitsFile) change(name string, to func(*Rule)) error {
 	}
 	was := f.rules[i]
 	to(&f.rules[i])
-	if err := f.write(); err != nil {
+	err := f.check(name)
+	if err == nil {
+		err = f.write()
+	}
+	if err != nil {
 		f.rules[i] = was
 		return err
+	}
+	return nil
+}
+
+// check returns why the daemons would refuse the rules, of which one was changed.
+func (f *limitsFile) check(name string) error {
+	_, found := limits.Parse([]limits.File{{Name: f.path, Data: []byte(limitsText(f.rules))}}, f.options)
+	for i := range found {
+		if d := &found[i]; d.Severity == limits.Error {
+			return fmt.Errorf("the daemons would refuse %s: %s: %s", name, d.Message, d.Hint)
+		}
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func Run(ctx context.Context, o Options) error {
 func newShow(o *Options, folder string) (*show, error) {
 	all := NewRules(o.Traffic)
 	s := &show{o: o, quit: make(chan struct{}), wan: NewWAN(o.Regions, o.WAN.Link, o.Seed)}
-	limits, err := newLimitsFile(folder, all)
+	limits, err := newLimitsFile(folder, all, o.Regions, o.Daemons)
 	if err != nil {
 		return nil, err
 	}

@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/georld/rld/rules"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -48,7 +51,7 @@ func TestRegionsCountTogetherAndAgreeAfterACut(t *testing.T) {
 		t.Skip("takes some seconds")
 	}
 	o, out := small(t, `sleep 2; cut eu-west; sleep 1.5; heal; sleep 2
-		limit spread 5000; budget spread 2%; latency us-east eu-west 20ms; surge login 0x; skew ap-south-0 100ms
+		limit spread 5000; budget spread 2%; sleep 0.1; budget spread off; latency us-east eu-west 20ms; surge login 0x; skew ap-south-0 100ms
 		kill us-east-0; sleep 0.2; start us-east-0; sleep 1; status; help; quit`)
 	in, typing := io.Pipe()
 	typing.Close() // the end of the input is not the end
@@ -85,7 +88,7 @@ func TestRegionsCountTogetherAndAgreeAfterACut(t *testing.T) {
 	}
 	for _, want := range []string{
 		"eu-west is cut off from all other regions", "healed", "the limit of spread is 5000 instead of 180, on all daemons",
-		"overage_budget 2%", "200% over", "us-east and eu-west are 20ms apart", "login is asked for 0x",
+		"spread has overage_budget 2% on all daemons", "rights to 5100 hits", "spread has no overage_budget", "200% over", "us-east and eu-west are 20ms apart", "login is asked for 0x",
 		"ap-south-0 is off by 100ms", "us-east-0 is killed", "us-east-0 is back", "budget 2%", "surge RULE 10x",
 	} {
 		if !strings.Contains(notes, want) {
@@ -149,5 +152,35 @@ func TestOptionsAreValidated(t *testing.T) {
 	o := Default()
 	if err := o.Validate(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestABudgetThatDaemonsWouldRefuseIsNotWritten: too few rights for each daemon,
+// or more than bounds anything.
+func TestABudgetThatDaemonsWouldRefuseIsNotWritten(t *testing.T) {
+	f, err := newLimitsFile(t.TempDir(), NewRules(500), []string{"us-east", "eu-west", "ap-south"}, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := func(rule string, share rules.PPM) error {
+		return f.change(rule, func(r *Rule) { r.Budget, r.HasBudget = share, true })
+	}
+	if err := set("spread", 2*rules.Percent); err != nil || !f.Rules()[spread].HasBudget {
+		t.Errorf("got %v and %+v", err, f.Rules()[spread])
+	}
+	if n := f.Rules()[spread].Most(); n != 306 {
+		t.Errorf("%d hits a window with 2%% over 300, want 306", n)
+	}
+	was, err := os.ReadFile(f.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rule, want := range map[string]string{"login": "too few to decide with", "burst": "more bounds nothing"} {
+		if err := set(rule, 250*rules.Percent); err == nil || !strings.Contains(err.Error(), want) || f.Rules()[burst].HasBudget {
+			t.Errorf("%s: got %v, want one with %q", rule, err, want)
+		}
+	}
+	if is, err := os.ReadFile(f.path); err != nil || string(is) != string(was) {
+		t.Errorf("the file is another: %v\n%s", err, is)
 	}
 }

@@ -166,15 +166,23 @@ func (s *show) limit(c Command, now time.Time) (string, error) {
 	return fmt.Sprintf("the limit of %s is %d instead of %d, on all daemons", c.Rule, c.Limit, was), nil
 }
 
+// budget sets the overage budget of a rule, or takes it away.
 func (s *show) budget(c Command) (string, error) {
-	err := s.cluster.setLimits(c.Rule, func(r *Rule) { r.Budget, r.HasBudget = c.Share, true })
+	rule := s.rule(c.Rule)
+	err := s.cluster.setLimits(c.Rule, func(r *Rule) { r.Budget, r.HasBudget = c.Share, !c.Off })
 	if err != nil {
 		return "", err
 	}
+	s.ledger.SetBudget(rule, !c.Off, time.Now())
 	others := len(s.o.Regions) - 1
-	return fmt.Sprintf("%s has overage_budget %s in all daemons' limits. Nothing enforces it yet: counts are\n"+
-		"estimated, and the worst case stays %d%% over, each region cut off alone and using the whole limit",
-		c.Rule, percent(c.Share), others*100), nil
+	if c.Off {
+		return fmt.Sprintf("%s has no overage_budget on all daemons: counts are estimated, and the worst case is %d%% over,\n"+
+			"each region cut off alone and using the whole limit", c.Rule, others*100), nil
+	}
+	r := s.cluster.limits.Rules()[rule]
+	return fmt.Sprintf("%s has overage_budget %s on all daemons: from the next window on they hold rights to %d hits\n"+
+		"between them and admit no more, whatever is cut; without it the worst case is %d%% over",
+		c.Rule, percent(c.Share), r.Most(), others*100), nil
 }
 
 // status is all there is to know, in few lines: they are shown below a table.
@@ -199,7 +207,7 @@ func (s *show) status() string {
 		}
 		fmt.Fprintf(&b, "%s %d/%ds", r.Name, r.Limit, r.Window)
 		if r.HasBudget {
-			fmt.Fprintf(&b, " budget %s", percent(r.Budget))
+			fmt.Fprintf(&b, " budget %s (at most %d)", percent(r.Budget), r.Most())
 		}
 	}
 	b.WriteString("\n")
@@ -257,5 +265,6 @@ func (s *show) banner() string {
 		"  %s members --admin %s\n  %s netcheck --admin %s\n",
 		first.opts.Config.HTTP.Addr, Domain, s.o.Program, last.opts.Config.GRPC.Addr, Domain,
 		s.o.Program, first.opts.Config.Admin.Addr, s.o.Program, first.opts.Config.Admin.Addr)
+	fmt.Fprintf(&b, "  %s budget --admin %s\n", s.o.Program, first.opts.Config.Admin.Addr)
 	return b.String()
 }

@@ -13,9 +13,10 @@ const tableWidth = 80
 const (
 	ruleWidth  = 8
 	limitWidth = 11
-	totalWidth = 8
-	overWidth  = 10
-	worstWidth = 10
+	totalWidth = 7
+	overWidth  = 8
+	worstWidth = 7
+	boundWidth = 7
 	widest     = 11 // of a region's column
 )
 
@@ -80,7 +81,7 @@ func (r *Report) network() string {
 		}
 		return "CUT between " + strings.Join(cuts, ", ")
 	}
-	return fmt.Sprintf("CUT in %d, a limit can go %s over: %s", len(w.Parts), share(w.bound()), strings.Join(parts, " | "))
+	return fmt.Sprintf("CUT in %d, a limit without budget can go %s over: %s", len(w.Parts), share(w.bound()), strings.Join(parts, " | "))
 }
 
 // bound is the overage that the parts of a network can come to: each of them
@@ -88,13 +89,13 @@ func (r *Report) network() string {
 func (w *WANReport) bound() float64 { return float64(max(len(w.Parts)-1, 0)) }
 
 func (r *Report) ruleLines(regions []string) []string {
-	width := regionWidth(len(regions), tableWidth-ruleWidth-limitWidth-totalWidth-overWidth-worstWidth)
+	width := regionWidth(len(regions), tableWidth-ruleWidth-limitWidth-totalWidth-overWidth-worstWidth-boundWidth)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-*s%*s", ruleWidth, "RULE", limitWidth, "LIMIT")
 	for _, name := range regions {
 		fmt.Fprintf(&b, "%*s", width, shorten(name, width-1))
 	}
-	fmt.Fprintf(&b, "%*s%*s%*s", totalWidth, "TOTAL", overWidth, "OVERAGE", worstWidth, "WORST")
+	fmt.Fprintf(&b, "%*s%*s%*s%*s", totalWidth, "TOTAL", overWidth, "OVERAGE", worstWidth, "WORST", boundWidth, "BOUND")
 	out := []string{b.String()}
 	for i := range r.Rules {
 		rule := &r.Rules[i]
@@ -104,8 +105,8 @@ func (r *Report) ruleLines(regions []string) []string {
 		for _, a := range rule.Admitted {
 			fmt.Fprintf(&b, "%*s", width, count(a.Amount))
 		}
-		fmt.Fprintf(&b, "%*s%*s%*s", totalWidth, count(rule.Total),
-			overWidth, share(rule.Over), worstWidth, share(rule.Worst))
+		fmt.Fprintf(&b, "%*s%*s%*s%*s", totalWidth, count(rule.Total),
+			overWidth, share(rule.Over), worstWidth, share(rule.shown()), boundWidth, rule.boundText())
 		out = append(out, b.String())
 	}
 	return out

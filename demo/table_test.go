@@ -33,7 +33,10 @@ func fixture(regions ...string) *Report {
 	}
 	for i, rule := range NewRules(500)[:ruleCount] {
 		row := RuleReport{Rule: rule.Name, Key: keyName(i, 1), Limit: uint64(rule.Limit), Window: rule.Window,
-			Worst: float64(i) * 0.0314, Passed: 1000, Denied: 10}
+			Worst: float64(i) * 0.0314, Passed: 1000, Denied: 10, Bound: float64(len(regions) - 1)}
+		if i == burst {
+			row.Bound, row.Budget, row.SinceBudget = 0.025, new(0.025), new(0.0125)
+		}
 		for j, name := range regions {
 			n := uint64(100*j + 37*i)
 			row.Admitted = append(row.Admitted, RegionAmount{name, n})

@@ -78,7 +78,7 @@ func Summary(r *Report) string {
 	}
 	b.WriteString("\nworst overage:")
 	for i := range r.Rules {
-		fmt.Fprintf(&b, " %s %s,", r.Rules[i].Rule, worstOf(r.Rules[i].Worst))
+		fmt.Fprintf(&b, " %s %s,", r.Rules[i].Rule, worstOf(r.Rules[i].shown()))
 	}
 	text := strings.TrimSuffix(b.String(), ",") + "\n" + r.knownLine()
 	if r.Convergence != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/server/admin"
 )
 
 // adminClient asks the admin listener of a daemon, as its flags say.
@@ -65,35 +67,55 @@ func (a *adminClient) settle(cmd *cobra.Command, environ []string) error {
 // get reads the page at path, which is JSON, into an answer. The error says in
 // one line what to do.
 func (a *adminClient) get(ctx context.Context, path string, answer any) error {
+	return a.ask(ctx, url.URL{Path: path}, nil, answer)
+}
+
+// ask is get for a page with a query; with a body it is a command.
+func (a *adminClient) ask(ctx context.Context, page url.URL, body, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	status, body, err := a.fetch(ctx, path)
+	status, text, err := a.fetch(ctx, page, body)
+	path := page.Path
+	var failure admin.Failure
 	switch {
 	case err != nil:
 		return a.explain(err)
+	case status != http.StatusOK && json.Unmarshal(text, &failure) == nil && failure.Error != "":
+		return errors.New(shortened(printable(failure.Error)))
 	case status == http.StatusNotFound:
 		return fmt.Errorf("%s has no %s: it is not the admin address of a daemon, or of an older one; "+
 			"say another with --admin", a.addr, path)
 	case status != http.StatusOK:
-		return fmt.Errorf("%s answers %d to %s: %s", a.addr, status, path, firstLine(body))
-	case len(body) > maxAdminAnswer:
+		return fmt.Errorf("%s answers %d to %s: %s", a.addr, status, path, firstLine(text))
+	case len(text) > maxAdminAnswer:
 		return fmt.Errorf("the answer of %s to %s is larger than %d bytes, which no daemon's is", a.addr, path,
 			maxAdminAnswer)
 	}
-	if err := json.Unmarshal(body, answer); err != nil {
+	if err := json.Unmarshal(text, answer); err != nil {
 		return a.notRLD(path, err)
 	}
 	return nil
 }
 
 // fetch returns what the page says, at most a byte more than may be.
-func (a *adminClient) fetch(ctx context.Context, path string) (status int, body []byte, err error) {
-	at := url.URL{Scheme: "http", Host: a.addr, Path: path}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
+func (a *adminClient) fetch(ctx context.Context, page url.URL, body any) (status int, text []byte, err error) {
+	page.Scheme, page.Host = "http", a.addr
+	method, content := http.MethodGet, io.Reader(http.NoBody)
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return 0, nil, err
+		}
+		method, content = http.MethodPost, bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, page.String(), content)
 	if err != nil {
 		return 0, nil, err
 	}
 	req.Header.Set("Accept", "application/json")
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	client := http.Client{
 		// A proxy of the environment is for the web. Nor is a daemon asked
 		// that the one named by --admin would send us to.
@@ -105,8 +127,8 @@ func (a *adminClient) fetch(ctx context.Context, path string) (status int, body 
 		return 0, nil, err
 	}
 	defer answer.Body.Close()
-	body, err = io.ReadAll(io.LimitReader(answer.Body, maxAdminAnswer+1))
-	return answer.StatusCode, body, err
+	text, err = io.ReadAll(io.LimitReader(answer.Body, maxAdminAnswer+1))
+	return answer.StatusCode, text, err
 }
 
 // explain says why there is no answer and what to do.

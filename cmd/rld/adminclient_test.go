@@ -24,6 +24,7 @@ import (
 //	$WHOLE     one in which nothing is
 //	$LONELY    a daemon with a region that has met nobody
 //	$ALONE     a daemon without a region
+//	$BUDGETS   one with rules that daemons count together, see budgetHandler
 //
 // and of others, whose answers are named by what is wrong with them.
 func TestClusterScripts(t *testing.T) {
@@ -63,12 +64,13 @@ func adminHandlers() map[string]http.Handler {
 	return map[string]http.Handler{
 		"DIVERGED":  adminHandler(divergedMembers, troubledPeers),
 		"WHOLE":     adminHandler(wholeMembers, wholePeers),
+		"BUDGETS":   budgetHandler(),
 		"LONELY":    adminHandler(onlySelf, func() []admin.PeerCheck { return nil }),
 		"ALONE":     adminHandler(nil, nil),
 		"OLDER":     http.NotFoundHandler(),
 		"PAGE":      says(200, "<!doctype html><title>router</title>"),
 		"OTHER":     says(200, `{"status": "ok"}`),
-		"MISTYPED":  says(200, `{"members": [{"name": 7}], "peers": [{"name": 7}]}`),
+		"MISTYPED":  says(200, `{"members": [{"name": 7}], "peers": [{"name": 7}], "rules": [{"name": 7}]}`),
 		"TRAILING":  says(200, `{"alone": true, "members": [], "peers": []} and more`),
 		"BROKEN":    says(500, "\x1b[31mout of order\nreally"),
 		"WORDLESS":  says(503, ""),

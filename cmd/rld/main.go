@@ -90,7 +90,8 @@ func newRoot(p process) *cobra.Command {
 		Version:       versionLine(),
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.AddCommand(newServe(p), newConfig(p), newLimits(p), newCheck(p), newMembers(p), newNetcheck(p), newDemo(p), newSim(p), newVersion(p))
+	root.AddCommand(newServe(p), newConfig(p), newLimits(p), newCheck(p), newMembers(p), newNetcheck(p), newBudget(p),
+		newRegion(p), newDaemon(p), newDemo(p), newSim(p), newVersion(p))
 	return root
 }
 

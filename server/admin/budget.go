@@ -149,8 +149,11 @@ type EpochState struct {
 	Settled bool   `json:"settled"`
 	// Since is when it was proposed, null for the one that the configuration
 	// gives.
-	Since   *time.Time    `json:"since"`
+	Since *time.Time `json:"since"`
+	// Members are who shares, with their weights for all rules but those, Rows of
+	// them, that have weights of their own.
 	Members []EpochMember `json:"members"`
+	Rows    int           `json:"rows"`
 	// WaitsFor names those that have not acknowledged it.
 	WaitsFor []string `json:"waits_for"`
 	// Voteless names the daemons of this region that have not, where it is the

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/georld/rld/server/admin"
+)
+
+// budgetTable shows an answer to people: a row a rule, then the regions, then the
+// agreements on rights.
+func budgetTable(a *admin.BudgetAnswer) string {
+	var b strings.Builder
+	if len(a.Rules) == 0 {
+		return "No rule is counted by several daemons together.\n"
+	}
+	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(t, "RULE\tLIMIT\tMODE\tPLACEMENT\tBUDGET\tPREDICTED\tNOW\tWORST 1H\tBOUND\tFALSE DENIALS\tHEADROOM")
+	for i := range a.Rules {
+		r := &a.Rules[i]
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			ruleText(r), windowText(r), modeText(r), or(r.Placement, "-"), percentShown(r.Budget), percentShown(r.Predicted),
+			percentShown(r.Achieved), percentShown(r.AchievedWorst), boundText(r), percentShown(r.FalseDenials),
+			percentShown(r.Headroom))
+	}
+	// The writer below is a strings.Builder: nothing can fail.
+	_ = t.Flush()
+	if a.LeftOut > 0 {
+		fmt.Fprintf(&b, "and %d more that are not followed\n", a.LeftOut)
+	}
+	b.WriteString("\n" + sharesTable(a) + viewsLine(a) + rightsText(a) + alarmLines(a))
+	return b.String()
+}
+
+// sharesTable shows who has which part of the rights of each rule, and of the others
+// who admitted how much, where somebody did.
+func sharesTable(a *admin.BudgetAnswer) string {
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(t, "RULE\tREGION\tWEIGHT\tRIGHTS\tADMITTED")
+	rows := 0
+	for i := range a.Rules {
+		used := func(s admin.RegionShare) bool { return s.Admitted > 0 || s.Rights != nil }
+		if !slices.ContainsFunc(a.Rules[i].Regions, used) {
+			continue
+		}
+		rows++
+		name := ruleText(&a.Rules[i])
+		for _, s := range a.Rules[i].Regions {
+			rights := "-"
+			if s.Rights != nil {
+				rights = strconv.FormatUint(*s.Rights, 10)
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\n", name, printable(s.Region), percentShown(s.Weight), rights, s.Admitted)
+			name = ""
+		}
+	}
+	if rows == 0 {
+		return ""
+	}
+	// As above.
+	_ = t.Flush()
+	return b.String() + "\n"
+}
+
+// viewsLine says how old what is known of the regions is.
+func viewsLine(a *admin.BudgetAnswer) string {
+	var parts []string
+	for _, v := range a.Views {
+		age := "nothing heard"
+		if v.StalenessSeconds != nil {
+			age = secondsShown(v.StalenessSeconds)
+		}
+		parts = append(parts, printable(v.Region)+" "+age)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Age of what %s knows of each region: %s.\n", printable(a.Daemon), strings.Join(parts, ", "))
+}
+
+// rightsText says how the daemon comes to hold rights, and what is not settled.
+func rightsText(a *admin.BudgetAnswer) string {
+	r := a.Rights
+	if r == nil {
+		return "It holds no rights: rights.dir is not set, and rules that need them are refused.\n"
+	}
+	var b strings.Builder
+	if r.Holds {
+		b.WriteString("It holds rights of its own.\n")
+	} else {
+		fmt.Fprintf(&b, "It holds NO rights of its own: %s.\n", printable(r.WhyNot))
+	}
+	if r.Failing != "" {
+		fmt.Fprintf(&b, "What it promises cannot be stored: %s.\n", shortened(printable(r.Failing)))
+	}
+	b.WriteString(epochLines("regions", a.At, r.Regions) + epochLines("daemons of "+printable(a.Region), a.At, r.Daemons))
+	return b.String()
+}
+
+// epochLines describes the epochs of a table.
+func epochLines(what string, at time.Time, all []admin.EpochState) string {
+	var b strings.Builder
+	for i := range all {
+		e := &all[i]
+		state := "settled"
+		switch {
+		case !e.Settled && len(e.Voteless) > 0:
+			state = fmt.Sprintf("pending, waits for %s (here: %s)", few(printables(e.WaitsFor)), few(printables(e.Voteless)))
+		case !e.Settled && len(e.WaitsFor) > 0:
+			state = "pending, waits for " + few(printables(e.WaitsFor))
+		case !e.Settled:
+			state = "pending"
+		}
+		since := "by configuration"
+		if e.Since != nil {
+			since = "proposed " + ago(at, e.Since) + " ago"
+		}
+		rows := ""
+		if e.Rows > 0 {
+			rows = fmt.Sprintf(", and other weights for %s as above", plural(e.Rows, "rule"))
+		}
+		fmt.Fprintf(&b, "Shares of the %s: %s, %s: %s%s.\n", what, state, since, few(members(e.Members)), rows)
+	}
+	return b.String()
+}
+
+// members lists who is in an epoch and with which part.
+func members(all []admin.EpochMember) []string {
+	sum := 0.0
+	for _, m := range all {
+		sum += float64(m.Weight)
+	}
+	out := make([]string, 0, len(all))
+	for _, m := range all {
+		part := 0.0
+		if sum > 0 {
+			part = float64(m.Weight) / sum
+		}
+		out = append(out, printable(m.Name)+" "+percentOf(part))
+	}
+	return out
+}
+
+func printables(all []string) []string {
+	out := make([]string, len(all))
+	for i, s := range all {
+		out[i] = printable(s)
+	}
+	return out
+}
+
+func alarmLines(a *admin.BudgetAnswer) string {
+	var b strings.Builder
+	for i := range a.Rules {
+		for _, text := range a.Rules[i].Alarms {
+			fmt.Fprintf(&b, "! %s: %s\n", ruleText(&a.Rules[i]), printable(text))
+		}
+	}
+	return b.String()
+}
+
+// explainText is what rld budget explain prints.
+func explainText(a *admin.BudgetAnswer) string {
+	var b strings.Builder
+	for i := range a.Rules {
+		r := &a.Rules[i]
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "%s, %s, %s\n\n", ruleText(r), windowText(r), modeText(r))
+		for _, s := range r.Explanation {
+			b.WriteString(printable(s) + "\n")
+		}
+		if r.Shadow {
+			b.WriteString("It is in shadow mode: it refuses nothing, and nothing bounds it. The above holds without that.\n")
+		}
+		b.WriteString(holdingText(a, r))
+		for _, text := range r.Alarms {
+			fmt.Fprintf(&b, "! %s\n", printable(text))
+		}
+	}
+	return b.String()
+}
+
+// holdingText says who holds the rights of a rule.
+func holdingText(a *admin.BudgetAnswer, r *admin.RuleBudget) string {
+	if r.Budget == nil {
+		return ""
+	}
+	var parts []string
+	for _, s := range r.Regions {
+		if s.Rights != nil {
+			parts = append(parts, fmt.Sprintf("%s %d (%s)", printable(s.Region), *s.Rights, percentShown(s.Weight)))
+		}
+	}
+	text := fmt.Sprintf("Rights of a window: %s; %s holds %d", strings.Join(parts, ", "), printable(a.Daemon), r.Held)
+	if r.Held == 0 && r.WhyNot != "" {
+		text += ": " + printable(r.WhyNot)
+	}
+	return text + ".\n"
+}
+
+// adviceText is what rld budget advise prints: what to paste goes first, as it is.
+func adviceText(a *admin.BudgetAnswer) string {
+	var b strings.Builder
+	for i := range a.Rules {
+		r := &a.Rules[i]
+		if r.Advice == nil || r.Advice.Problem != "" {
+			continue
+		}
+		for line := range strings.SplitSeq(r.Advice.YAML, "\n") {
+			b.WriteString(printable(line) + "\n")
+		}
+		fmt.Fprintf(&b, "# %s: %s\n", ruleText(r), printable(r.Advice.Text))
+	}
+	return b.String()
+}
+
+// ruleText is what a rule is called: the name of its limit, else its path.
+func ruleText(r *admin.RuleBudget) string {
+	if r.Name != "" {
+		return printable(r.Name)
+	}
+	return printable(r.Domain + ": " + r.Rule)
+}
+
+// windowText is a limit and its window: "300/10s".
+func windowText(r *admin.RuleBudget) string {
+	for _, u := range []struct {
+		seconds float64
+		name    string
+	}{{86_400, "d"}, {3_600, "h"}, {60, "m"}} {
+		if n := r.WindowSeconds / u.seconds; n >= 1 && n == math.Trunc(n) {
+			return fmt.Sprintf("%d/%.0f%s", r.Limit, n, u.name)
+		}
+	}
+	return fmt.Sprintf("%d/%ss", r.Limit, strconv.FormatFloat(r.WindowSeconds, 'f', -1, 64))
+}
+
+func modeText(r *admin.RuleBudget) string {
+	mode := or(printable(r.Consistency), "-")
+	if r.Shadow {
+		mode += ", shadow"
+	}
+	return mode
+}
+
+// boundText is the worst case, in brackets where no rights hold it.
+func boundText(r *admin.RuleBudget) string {
+	switch {
+	case r.Bound == nil:
+		return "none"
+	case r.Bounded:
+		return percentOf(*r.Bound)
+	}
+	return "(" + percentOf(*r.Bound) + ")"
+}
+
+// percentShown is a part of 1 as a percentage, "-" for unknown.
+func percentShown(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return percentOf(*v)
+}
+
+func percentOf(v float64) string {
+	switch p := v * 100; {
+	case p <= 0:
+		return "0%"
+	case p < 0.005:
+		return "<0.01%"
+	case p < 10:
+		return trimmed(p, 2) + "%"
+	default:
+		return trimmed(p, 1) + "%"
+	}
+}
+
+// trimmed writes a number without zeros at its end.
+func trimmed(v float64, digits int) string {
+	s := strconv.FormatFloat(v, 'f', digits, 64)
+	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	"github.com/georld/rld/server/admin"
+)
+
+func newRegion(p process) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "region",
+		Short: "Take the rights of a lost region, and give them back",
+		Args:  cobra.ArbitraryArgs,
+		RunE:  noCommand,
+	}
+	cmd.AddCommand(
+		newRightsCommand(p, admin.RetireRegion, &cobra.Command{
+			Use:   "retire NAME",
+			Short: "Share the rights of a lost region among the others",
+			Long: "Share what a region holds among the others, once all of these have acknowledged it. A\n" +
+				"region that is only cut off keeps its share, for as long as that lasts. This is your word\n" +
+				"that no daemon of the region admits anything from ten seconds from now on: all are\n" +
+				"stopped, and before one is started again its file in rights.dir is removed. Nothing checks\n" +
+				"it. If it is wrong, limits are exceeded by what the region still admits. Say it at a daemon\n" +
+				"of another region.",
+		}),
+		newRightsCommand(p, admin.ReturnRegion, &cobra.Command{
+			Use:   "return NAME",
+			Short: "Give a retired region its part of the rights again",
+			Long: "Give a retired region a part of the rights again: that of one among equals, which the\n" +
+				"others give up. It holds it once all regions have acknowledged that, and then follows\n" +
+				"demand as theirs do.",
+		}),
+	)
+	return cmd
+}
+
+// newRightsCommand fills in a command about rights.
+func newRightsCommand(p process, what admin.Command, cmd *cobra.Command) *cobra.Command {
+	var a adminClient
+	cmd.Long += "\n\nIt prints what was proposed and what happens next; rld budget shows when it is settled. A\n" +
+		"daemon takes it from its own machine alone. The exit code is 0 when it was proposed, 1 when\n" +
+		"it was refused or there is no answer."
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 || args[0] == "" {
+			return fmt.Errorf("%d names given, say one", len(args))
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := a.settle(cmd, p.environ); err != nil {
+			return err
+		}
+		return runRightsCommand(cmd.Context(), p, &a, what, args[0])
+	}
+	a.addFlags(cmd)
+	return cmd
+}
+
+func runRightsCommand(ctx context.Context, p process, a *adminClient, what admin.Command, name string) error {
+	var answer admin.CommandAnswer
+	page := url.URL{Path: "/v1/rights/" + string(what)}
+	if err := a.ask(ctx, page, admin.CommandRequest{Name: name}, &answer); err != nil {
+		return exitWith(exitNo, err)
+	}
+	if a.form == formJSON {
+		return exitWith(exitNo, indented(p.out, &answer))
+	}
+	e := &answer.Proposed
+	text := fmt.Sprintf("Proposed epoch %s: %s.\n", or(printable(e.ID), "-"), few(members(e.Members)))
+	if !e.Settled && len(e.WaitsFor) > 0 {
+		text += fmt.Sprintf("It waits for %s.\n", few(printables(e.WaitsFor)))
+	}
+	_, err := io.WriteString(p.out, text+printable(answer.Next)+"\n")
+	return exitWith(exitNo, err)
+}
