@@ -116,6 +116,7 @@ func TestRubbishOnTheWire(t *testing.T) {
 				if !errors.As(err, &refused) || refused.Reason != c.reason {
 					t.Fatalf("the stream ended with %v, want %s", err, c.reason)
 				}
+				synctest.Wait() // it is logged after the stream has ended
 				if s := a.Stats(); s.Rubbish[c.reason] != 1 || s.Accepted != 0 {
 					t.Errorf("stats %+v", s)
 				}
