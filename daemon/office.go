@@ -304,7 +304,9 @@ func (f *office) rules(set *rules.Set) {
 			continue
 		}
 		reach := time.Duration(2*r.Limit.Window())*time.Millisecond + time.Minute
-		rule := rights.Rule{ID: node.SharedRule(r), Reach: reach}
+		rule := rights.Rule{
+			ID: node.SharedRule(r), Reach: reach, Window: time.Duration(r.Limit.Window()) * time.Millisecond,
+		}
 		for _, w := range r.Limit.Weights {
 			rule.Pins = append(rule.Pins, rights.Pin{Region: w.Region, Share: uint32(w.Share)})
 		}

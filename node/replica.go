@@ -135,7 +135,11 @@ func (n *Node) absorb(at Instant, changes []gossip.Change) {
 			continue
 		}
 		if at := n.live.find(c.Key); at >= 0 {
-			n.absorbOne(n.live.at(at), l, c, now)
+			e := n.live.at(at)
+			n.absorbOne(e, l, c, now)
+			if n.cfg.Rights != nil {
+				n.heard(e, n.replica.shared[c.Span.Rule], now)
+			}
 		} else if l.Algorithm.Bucket() && n.roomFor(now) {
 			// Only now is it known when the hits came.
 			n.learn(&Hit{Key: c.Key, Limit: l, Rule: n.replica.shared[c.Span.Rule]}, now)

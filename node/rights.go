@@ -88,6 +88,10 @@ func (n *Node) base(r *rules.Rule, now int64) quota.Base {
 	return b
 }
 
+// rowFrom is the part of a base, one in so many, from which on a key has a row: so
+// that it is known how fast its rights go before they run short.
+const rowFrom = 8
+
 // allow finds out whether the rights of this daemon cover a hit. used is what is
 // known of the key's use by all; it is at least what this daemon used, but for
 // buckets, whose meters drain at rates of their own. So a key that is far from
@@ -95,7 +99,7 @@ func (n *Node) base(r *rules.Rule, now int64) quota.Base {
 func (n *Node) allow(h *Hit, st *Status, used uint64, now int64) bool {
 	base := n.base(h.Rule, now)
 	need := addSat(addSat(st.ahead, h.N), used)
-	if !h.Limit.Algorithm.Bucket() && need <= base.Amount/2 && n.rowAt(h, st.ref) == nil {
+	if !h.Limit.Algorithm.Bucket() && need <= base.Amount/rowFrom && n.rowAt(h, st.ref) == nil {
 		st.rights = base.Amount - used
 		return true
 	}

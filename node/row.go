@@ -97,6 +97,9 @@ func (n *Node) newRow(h *Hit, now int64) *row {
 			r.Return(l, label, addSat(own.N, moved.Received))
 			if label == r.Label {
 				r.given, r.out = label, moved.Given
+				// As if all had come just now, which it has in a burst. It is too
+				// little to pass for one where it came slowly.
+				r.rates.Offer(r.since, min(own.Net(), base.Amount/rowFrom))
 			}
 		}
 		return r

@@ -62,19 +62,43 @@ func (n *Node) offer(h *Hit, r *row, now int64, estimate uint64) {
 		Kind: kindOf(h.Rule), Recent: r.rates.Recent(ms), Rights: d.left, Held: addSat(d.left, admitted),
 		Limit: uint64(h.Limit.Requests), Estimate: estimate,
 	}
+	mine := n.replica.engine.Mine(h.Key)
+	if mine {
+		n.look(&d, now, estimate)
+	}
 	if !w.Asks() {
 		return
 	}
 	n.ask(&d, w, ms)
-	if n.replica.engine.Mine(h.Key) {
-		if ms-r.looked >= lookMS || ms < r.looked {
-			r.looked = ms
-			n.publish(&d, now, estimate)
-		}
-	} else if ms-r.told >= donate.TickMS {
+	if !mine && ms-r.told >= donate.TickMS {
 		r.told = ms
 		n.say(n.replica.engine.Aggregator(h.Key), n.note(&d, gossip.Want))
 	}
+}
+
+// look has an aggregator look at its region, which may be hungry long before
+// this daemon is.
+func (n *Node) look(d *deal, now int64, estimate uint64) {
+	ms := n.at.Mono.Milliseconds()
+	if ms-d.row.looked >= lookMS || ms < d.row.looked {
+		d.row.looked = ms
+		n.publish(d, now, estimate)
+	}
+}
+
+// heard looks at the region when a sibling told of its counts.
+func (n *Node) heard(e *entry, rule *rules.Rule, now int64) {
+	r := n.extras.row(e.extra)
+	if r == nil || rule == nil || r.grid != rule.Limit.Grid() || !n.replica.engine.Mine(e.key) {
+		return
+	}
+	h := Hit{Key: e.key, Limit: rule.Limit, Rule: rule}
+	if !n.bounded(&h) || !n.trades(h.Limit) {
+		return
+	}
+	d := n.deal(&h, r, now)
+	at := ref{where: inLive, index: n.live.find(e.key)}
+	n.look(&d, now, addSat(quota.Used(h.Limit, &e.cell, nil, now), n.elsewhere(&h, &e.cell, at)))
 }
 
 // lookMS is the least time between two looks of an aggregator at its region: one

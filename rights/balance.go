@@ -26,8 +26,9 @@ const (
 	// waitRegions is how long after the end of a period the demand of the
 	// other regions is waited for.
 	waitRegions = 2 * time.Second
-	// primes is how often a new rebalancer is shown the first demand: it
-	// starts from equal demand, and would answer that by half.
+	// primes is how often a new rebalancer of a rule with a short window is
+	// shown the first demand: it starts from equal demand, and would answer
+	// that by half.
 	primes = 3
 	// keepRows is for how long after a change of rules the rows of those that
 	// are not known are kept: others may know them.
@@ -145,8 +146,8 @@ func (o *Office) ask(r int, withDemand bool, hits []uint64, current []budget.PPM
 	if fresh {
 		b.rules[r] = o.rebalancer(&o.rules[r])
 	}
-	for range primes {
-		if fresh && withDemand {
+	if fresh && withDemand && o.alpha(&o.rules[r]) == budget.DefaultRebalance(len(b.regions)).Alpha {
+		for range primes {
 			_, _ = b.rules[r].Propose(hits, current)
 		}
 	}
@@ -158,11 +159,26 @@ func (o *Office) ask(r int, withDemand bool, hits []uint64, current []budget.PPM
 	return next
 }
 
+// smoothWindows is over how many windows of a rule its demand is smoothed.
+// Weights that chase the last burst are worse than equal ones.
+const smoothWindows = 12
+
+// alpha is how much of the way smoothed demand goes to that of a period.
+func (o *Office) alpha(rule *Rule) budget.PPM {
+	most := budget.DefaultRebalance(len(o.balance.regions)).Alpha
+	if rule.Window <= 0 {
+		return most
+	}
+	periods := smoothWindows*uint64(rule.Window)/uint64(o.cfg.Period) + 1
+	return max(1, min(most, budget.PPM(epoch.Whole/periods)))
+}
+
 // rebalancer returns that of a rule: without its pins where they do not fit
 // the regions there are.
 func (o *Office) rebalancer(rule *Rule) *budget.Rebalancer {
 	b := &o.balance
 	cfg := budget.DefaultRebalance(len(b.regions))
+	cfg.Alpha = o.alpha(rule)
 	for _, p := range rule.Pins {
 		i := o.regionIndex(p.Region)
 		if j := slices.Index(b.regions, i); i >= 0 && j >= 0 {

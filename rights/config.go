@@ -195,6 +195,9 @@ type Rule struct {
 	ID uint64
 	// Pins are the weights set for it; the other regions share the rest.
 	Pins []Pin
+	// Window is the length of its window: demand is smoothed over smoothWindows
+	// of them, so that weights do not chase bursts within one. 0 is short.
+	Window time.Duration
 	// Reach is how far back a label that is asked for may start, less its
 	// carry: the width of the label, the carry and the grace together. It
 	// decides how long epochs are kept. 0 is two minutes.

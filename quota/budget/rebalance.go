@@ -10,7 +10,7 @@ import (
 type RebalanceConfig struct {
 	Regions int // 1 to MaxRegions
 
-	// Alpha is how much of the way the smoothed demand goes to the latest
+	// Alpha is, at least, how much of the way the smoothed demand goes to the latest
 	// demand in one period, 1 to 1,000,000. Smaller follows slower.
 	Alpha PPM
 	// Equal is the part of the rights that is split equally, whatever the
@@ -106,6 +106,7 @@ type Rebalancer struct {
 	free   int      // regions that are not pinned
 	gather []uint64 // their demand since it was last smoothed, 0 for pinned
 	smooth []uint64 // their demand shares in parts of a billion, 0 for pinned
+	seen   uint64   // demands smoothed so far, and the equal one that it starts from
 
 	// The error that persists: of which region, in which direction.
 	leaning int
@@ -127,7 +128,7 @@ func NewRebalancer(cfg RebalanceConfig) (*Rebalancer, error) {
 		r.rest -= uint64(p.Share)
 		r.free--
 	}
-	r.smooth = r.split(billion, slices.Repeat([]uint64{1}, cfg.Regions))
+	r.smooth, r.seen = r.split(billion, slices.Repeat([]uint64{1}, cfg.Regions)), 1
 	return r, nil
 }
 
@@ -172,8 +173,12 @@ func (r *Rebalancer) observe(demand []uint64) bool {
 	if heard < max(r.cfg.Evidence, 1) {
 		return false
 	}
+	// At first all demands count alike: so slow smoothing does not begin by
+	// believing for long that demand is equal.
+	r.seen = min(r.seen+1, whole)
+	alpha := max(uint64(r.cfg.Alpha), whole/r.seen)
 	for i, s := range r.split(billion, r.gather) {
-		r.smooth[i] = (r.smooth[i]*(whole-uint64(r.cfg.Alpha)) + s*uint64(r.cfg.Alpha)) / whole
+		r.smooth[i] = (r.smooth[i]*(whole-alpha) + s*alpha) / whole
 	}
 	clear(r.gather)
 	return true
