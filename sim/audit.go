@@ -11,7 +11,7 @@ import (
 // works as well when others are left out.
 func auditors(cfg *Config) []Auditor {
 	b := newBooks(cfg)
-	return []Auditor{
+	all := []Auditor{
 		newMessagesAuditor(b),
 		newClockAuditor(b),
 		newBoundsAuditor(b),
@@ -23,6 +23,10 @@ func auditors(cfg *Config) []Auditor {
 		newGrowthAuditor(b),
 		newConvergenceAuditor(b),
 	}
+	if cfg.anyRights() {
+		all = append(all, newRightsAuditor(b), newAdmittedAuditor(b, cfg.Policy))
+	}
+	return all
 }
 
 // watcher is what all auditors have in common: an account of their checks, and

@@ -44,7 +44,7 @@ type entry struct {
 
 func newBooks(cfg *Config) *books {
 	return &books{
-		gossip: cfg.Node.Gossip.WithDefaults(), naive: cfg.Node.Naive, lag: cfg.lag(),
+		gossip: cfg.Node.Gossip.WithDefaults(), naive: cfg.Node.Naive || cfg.Policy == Naive, lag: cfg.lag(),
 		writers: newWriters(cfg), clocks: newLabelClocks(cfg), ledger: newLedger(cfg), hearing: newHearing(cfg),
 		views: make(map[earKey]*view),
 	}

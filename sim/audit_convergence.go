@@ -58,7 +58,7 @@ func (a *convergenceAuditor) state(w *World, d *Daemon, low, high int64) []gossi
 			r := sharedRule(w.Rules(), c.Rule)
 			local := r != nil && r.Limit != nil && r.Limit.Scope == rules.NodeLocal
 			lives := c.Label <= low && c.End(c.Label) > high
-			if lives && (c.Kind == gossip.Daemon || c.Slot != own) && !local {
+			if lives && c.Kind.Counts() && (c.Kind == gossip.Daemon || c.Slot != own) && !local {
 				c.Rate = 0 // a measurement
 				all = append(all, c)
 			}

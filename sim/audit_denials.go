@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 )
 
@@ -20,6 +21,7 @@ import (
 //   - A replica that is asked of a bucket for the first time does not know
 //     when in their labels others' hits came (see entry.learning).
 //   - A region that restored counts it took for lost may count them twice.
+//   - A refusal by the gate of rights says nothing of the counts.
 //   - What was answered as degraded is excused, and so are rules that carry a
 //     debt, which is of labels that are over, keys whose scope changed, and
 //     logs where a clock was bent, whose stamps are not known to the ms.
@@ -44,7 +46,7 @@ func (a *denialsAuditor) Decided(w *World, d *Decided) {
 	}
 	used := e.usage.before + float64(d.Hits)
 	limit := float64(capacity(d.Limit))
-	if used > limit || a.excused(d) {
+	if used > limit || a.excused(d) || d.Status.Gate&node.RightsGate != 0 {
 		a.passed(1)
 		return
 	}

@@ -53,6 +53,9 @@ func (a *inventedAuditor) check(w *World, s *sample, c *gossip.Cell) {
 // truth returns what at most a cell may hold, false when that is not known.
 func (a *inventedAuditor) truth(c *gossip.Cell) (uint64, bool) {
 	b := a.books
+	if !c.Kind.Counts() {
+		return 0, false // rights, which the rights auditor follows
+	}
 	id := gossip.CellID{Slot: c.Slot}
 	if region, ok := a.regions[id]; ok && c.Kind == gossip.RegionSum {
 		truth, known := b.total(c, region)

@@ -61,6 +61,7 @@ type book struct {
 	rescoped bool
 
 	bucket bucket // of a bucket
+	spent  spent  // of its rights
 
 	// Of a log: the window of the latest decision, and what was found of it.
 	window int64

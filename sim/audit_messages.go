@@ -60,7 +60,13 @@ func (a *messagesAuditor) cells(w *World, d *Daemon, from *writer, m *gossip.Mes
 			reason = "is out of order"
 		case c.Value.N > c.Value.P || c.Width < 1 || c.Carry < 0:
 			reason = "makes no sense"
-		case from.region != d.RegionIndex && (c.Kind == gossip.Daemon || c.Regional):
+		case c.Kind == gossip.Given && c.Slot != m.To:
+			reason = "is what somebody else was given"
+		case c.Kind == gossip.Given && from.region != d.RegionIndex && !c.Regional:
+			continue
+		case c.Kind == gossip.Traded && c.Slot != m.From || c.Kind > gossip.MaxKind:
+			reason = "is not its sender's to tell"
+		case from.region != d.RegionIndex && (c.Kind != gossip.RegionSum || c.Regional):
 			reason = "left its region"
 		case from.region != d.RegionIndex && c.Slot != a.slots[from.region] && c.Slot != a.slots[d.RegionIndex]:
 			reason = "is a third region's, passed on"

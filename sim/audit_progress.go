@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 )
 
@@ -95,7 +96,7 @@ func (a *progressAuditor) Decided(w *World, d *Decided) {
 	if e.usage.before+float64(d.Hits) > float64(limit)/2 || e.book.lately(d, e, manyLags*a.lag)*littleOf > limit {
 		return
 	}
-	if d.Status.Over {
+	if d.Status.Over && d.Status.Gate&node.RightsGate == 0 {
 		a.failed(w, "%s refused %d hits of %s, with %.6g of %d used, in a cluster that was whole for %v",
 			d.Daemon.Name, d.Hits, RuleName(d.Rule), e.usage.before, limit, d.At-a.since)
 		return

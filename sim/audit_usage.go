@@ -97,7 +97,10 @@ func (b *books) useBucket(w *World, d *Decided) {
 	if rate > 0 {
 		fill = time.Duration(min(float64(l.Burst)/rate, float64(MaxDuration)))
 	}
-	if k.burst != 0 && (k.rate != rate || k.burst != l.Burst) {
+	// Who decides now may have drained it at another rate before it took the
+	// rules in force.
+	changed := w.adopted && d.At < w.adoptedAt+2*fill+5*time.Second
+	if changed || k.burst != 0 && (k.rate != rate || k.burst != l.Burst) {
 		k.mixedUntil = d.At + 2*fill + 5*time.Second
 	}
 	k.level = max(0, k.level-rate*float64(d.At-k.at))

@@ -43,6 +43,15 @@ type Config struct {
 	// Node configures every node. MaxKeys and Gossip.MaxCells are a daemon's
 	// and are split over its shards; Shard, Shards and Region are filled in.
 	Node node.Config
+	// Policy is what holds the limits that have rights; the zero value is the
+	// rules as they are written.
+	Policy Policy
+	// Rights is how daemons share out rights, where rules have them.
+	Rights Rights
+	// Grid, when it is not nil, has the run be one of many policies, patterns
+	// and sizes: the first rule's budget, regions and links are those of the
+	// configuration, and workloads and faults are not used.
+	Grid *PolicyGrid
 	// Members is how fast news of daemons travel.
 	Members Members
 	Network Network
@@ -64,8 +73,15 @@ type Config struct {
 
 // plant is bugs that tests put in, to see them caught.
 type plant struct {
-	reuseSlot bool // a restarted daemon counts under the slot it had
-	mapOrder  bool // the order of a map decides which daemon is asked
+	reuseSlot  bool // a restarted daemon counts under the slot it had
+	mapOrder   bool // the order of a map decides which daemon is asked
+	forgetful  bool // who lost its disk says that it never ran before
+	oneRecord  bool // of what is to be stored only the first record ever is
+	generous   bool // gifts are greater than what was charged for them
+	noEstimate bool // the gate of rights decides alone
+	hasty      bool // weights follow the demand of the last periods
+	// rights returns other rights than those of the office, where not nil.
+	rights func(w *World, d *Daemon, office node.Rights) node.Rights
 }
 
 // Region is a region and how many daemons it has.
@@ -179,6 +195,17 @@ func (c *Config) Validate() error {
 	}
 	if c.Rules == nil {
 		return fmt.Errorf("sim: no rules")
+	}
+	if int(c.Policy) >= policyKinds {
+		return fmt.Errorf("sim: unknown policy %d", c.Policy)
+	}
+	if c.Grid != nil {
+		if err := c.Grid.validate(); err != nil {
+			return err
+		}
+	}
+	if err := c.validateRights(); err != nil {
+		return err
 	}
 	if err := c.Network.validate(); err != nil {
 		return err

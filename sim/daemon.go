@@ -35,13 +35,19 @@ type Daemon struct {
 	slots   []crdt.Slot
 	known   []int32         // incarnations it was told of, ascending, itself among them
 	set     int             // rule set in force, in World.sets
-	wakes   []time.Duration // mono, one a node
+	wakes   []time.Duration // mono, one a node and the last of the office
 	waking  time.Duration   // virtual time of the first evWake under way
 	inbox   []int32         // flights that arrived during a pause
 	stamp   hlc.Timestamp   // the greatest it sent
 	stampAt time.Duration   // when
 	downs   int             // crash faults in force
 	pauses  int             // pause faults in force
+
+	bureau    *bureau  // nil when no rule has rights
+	disk      disk     // of the machine
+	heard     []saving // synced during a pause
+	ran       string   // the name of the process before
+	usedLabel int64    // the latest of which a process of it held anything, Unix ms
 }
 
 // never is a virtual time that does not come.
@@ -76,11 +82,17 @@ func (w *World) start(d *Daemon) error {
 		stream = 0
 	}
 	d.Nodes, d.slots = nil, nil
+	rights, err := w.takeOffice(d)
+	if err != nil {
+		return err
+	}
 	for s := range w.cfg.Shards {
 		// All shards of a process draw from one stream's start, so that they
 		// count under one incarnation, as messages want it.
 		rng := rand.New(rand.NewPCG(w.cfg.Seed, streamNode+uint64(d.Index)<<32+stream))
-		n, err := node.New(w.nodeConfig(d, s), rng)
+		cfg := w.nodeConfig(d, s)
+		cfg.Rights = rights
+		n, err := node.New(cfg, rng)
 		if err != nil {
 			return fmt.Errorf("sim: %s: %w", d.Name, err)
 		}
@@ -90,13 +102,14 @@ func (w *World) start(d *Daemon) error {
 	d.starts++
 	d.Up, d.Paused, d.started = true, false, w.now
 	d.set = w.newest()
-	d.wakes = slices.Repeat([]time.Duration{never}, w.cfg.Shards)
+	d.wakes = slices.Repeat([]time.Duration{never}, w.cfg.Shards+1)
 	d.waking = never
-	d.known, d.inbox = nil, nil
+	d.known, d.inbox, d.heard = nil, nil, nil
 	at := d.Instant(w.now)
 	for _, n := range d.Nodes {
 		n.SetRules(at, w.sets[d.set].set)
 	}
+	w.inform(d)
 	for _, a := range w.auditors {
 		a.Restarted(w, d)
 	}
@@ -109,6 +122,9 @@ func (w *World) start(d *Daemon) error {
 func (w *World) nodeConfig(d *Daemon, shard int) node.Config {
 	c, n := w.cfg.Node, w.cfg.Shards
 	c.Shard, c.Shards, c.Region, c.Name = shard, n, d.Region, d.Name
+	c.Naive = c.Naive || w.cfg.Policy == Naive
+	c.Gates = w.cfg.Policy.gates()
+	c.Gates.NoEstimate = w.cfg.plant.noEstimate
 	c.MaxKeys = max(1, (c.MaxKeys+n-1-shard)/n)
 	c.Gossip = c.Gossip.WithDefaults()
 	c.Gossip.MaxCells = max(1, (c.Gossip.MaxCells+n-1-shard)/n)
@@ -123,10 +139,13 @@ func (w *World) crash(d *Daemon) {
 	for _, a := range w.auditors {
 		a.Down(w, d)
 	}
+	for _, n := range d.Nodes {
+		w.ended.Add(n.Stats())
+	}
 	for _, i := range d.inbox {
 		w.drop(w.flights.take(i))
 	}
-	d.Up, d.Paused, d.Nodes, d.inbox = false, false, nil, nil
+	d.Up, d.Paused, d.Nodes, d.inbox, d.bureau, d.heard = false, false, nil, nil, nil, nil
 	w.leave(d)
 }
 
@@ -134,6 +153,7 @@ func (w *World) crash(d *Daemon) {
 func (w *World) rename(d *Daemon, yes bool) {
 	if yes && !d.Up {
 		d.Name = fmt.Sprintf("%s-r%d", d.home, d.starts)
+		d.disk = disk{} // what is stored is of the name
 	}
 }
 
@@ -143,6 +163,10 @@ func (w *World) resume(d *Daemon) {
 		return
 	}
 	d.Paused = false
+	for _, s := range d.heard {
+		w.events.push(w.now, evStored, w.savings.put(s))
+	}
+	d.heard = nil
 	waiting := d.inbox
 	d.inbox = nil
 	for _, i := range waiting {

@@ -68,6 +68,9 @@ func (w *World) wake(d *Daemon, at time.Duration) {
 			w.stepped(d, nil, nil)
 		}
 	}
+	if d.wakes[len(d.Nodes)] <= now.Mono {
+		w.attend(d)
+	}
 	if touched == 0 {
 		w.sleep(d)
 		return
@@ -95,6 +98,9 @@ func (w *World) postOne(d *Daemon, msgs []gossip.Message) {
 	if s := msgs[0].Stamp; s > d.stamp {
 		d.stamp, d.stampAt = s, w.now
 	}
+	if w.cfg.plant.generous {
+		embellish(msgs)
+	}
 	to, known := w.addressOf[msgs[0].To]
 	if !known {
 		return // the members a fault made up have no address
@@ -103,6 +109,9 @@ func (w *World) postOne(d *Daemon, msgs []gossip.Message) {
 	if err != nil || len(frame) > wire.MaxFrameBytes {
 		w.traffic.Unsendable++
 		return
+	}
+	if slices.ContainsFunc(msgs, func(m gossip.Message) bool { return donates(&m) }) {
+		w.donations++
 	}
 	m := &w.members[to]
 	if m.daemon != d.Index {
@@ -113,6 +122,10 @@ func (w *World) postOne(d *Daemon, msgs []gossip.Message) {
 // receive hands a frame to the nodes of a daemon that runs.
 func (w *World) receive(d *Daemon, f flight) {
 	w.trace.bytes(f.frame)
+	if wire.IsRights(f.frame) {
+		w.receiveRights(d, f)
+		return
+	}
 	msgs, err := wire.Decode(f.frame)
 	w.drop(f)
 	if f.mangled {
@@ -131,6 +144,7 @@ func (w *World) receive(d *Daemon, f flight) {
 			w.traffic.Unreadable++
 			continue
 		}
+		d.observe(w.now, m.Stamp)
 		err := d.Nodes[m.Shard].Step(at, m)
 		touched |= 1 << m.Shard
 		w.stepped(d, m, err)
@@ -160,6 +174,9 @@ func (w *World) stepped(d *Daemon, m *gossip.Message, err error) {
 func (w *World) happened(d *Daemon, e node.Event) {
 	w.seen[e.Kind]++
 	w.trace.happened(d, e)
+	if e.Kind == node.JumpAdopted && d.bureau != nil {
+		d.bureau.clock.AdoptJump()
+	}
 	for _, a := range w.auditors {
 		a.Happened(w, d, e)
 	}
@@ -222,4 +239,15 @@ func (w *World) account(d *Daemon, at node.Instant) {
 		}
 	}
 	w.tallies.decision(asked, c.Decision.Allowed)
+}
+
+// embellish makes gifts greater on their way: a planted bug.
+func embellish(msgs []gossip.Message) {
+	for i := range msgs {
+		for j := range msgs[i].Cells {
+			if c := &msgs[i].Cells[j]; c.Kind == gossip.Given {
+				c.Value.P += 20
+			}
+		}
+	}
 }

@@ -36,6 +36,11 @@ type Scope struct {
 	Algorithm rules.Algorithm
 	// Limit is how many requests pass in Seconds.
 	Limit, Seconds uint32
+	// Rights gives the daemons equal shares of rights, which sum to the limit
+	// and Budget percent more. A restarted daemon holds none of the label that
+	// the process before it may have used. Of windows only.
+	Rights bool
+	Budget uint32
 	// Depth is how many steps are tried. Heal is up to which depth the cluster
 	// is healed after each step, to see it agree.
 	Depth, Heal int
@@ -53,6 +58,7 @@ type Scope struct {
 // scopePlant is bugs that tests put in, to see them found.
 type scopePlant struct {
 	reuseSlot bool                    // a restarted daemon counts under the slot it had
+	noFence   bool                    // a restarted daemon holds its share again
 	mangle    func(m *gossip.Message) // changes a message as it is sent
 }
 
@@ -71,6 +77,8 @@ type Explored struct {
 	// Overage is the most hits that passed beyond the limit in any state, and
 	// Cap the bound on it: the limit for each writer but one.
 	Overage, Cap uint64
+	// Given is the most rights that one process gave others in any state.
+	Given uint64
 	// Seen counts the events of the replicas by name.
 	Seen map[string]uint64
 	// Violation says what was found, "" for nothing, and Trace by which steps.
@@ -86,6 +94,9 @@ type Explored struct {
 //   - what is admitted fits what the replica knew, and so is over the limit by
 //     no more than what was unknown to it (Theorem 1), and by no more than the
 //     limit for each further writer; what is denied does not fit what is known;
+//   - what passes fits the rights of the world, and what a process used and gave
+//     away those that it holds and was given; nobody was given more than was
+//     charged for it;
 //   - a replica knows all that a peer had counted by the age its link claims.
 //
 // When it is healed, a cluster must agree on all that was counted, but for
@@ -131,6 +142,9 @@ func (s *Scope) validate() error {
 		return fmt.Errorf("sim: scope %s: a window that ends in %d ticks, want 0 to %d", s.Name, s.Roll, maxScopeDepth)
 	case s.Restarts < 0 || s.Restarts > maxScopeRestarts:
 		return fmt.Errorf("sim: scope %s: %d restarts, want 0 to %d", s.Name, s.Restarts, maxScopeRestarts)
+	case s.Rights && s.Algorithm.Bucket() || s.Budget > 1000 || s.Budget > 0 && !s.Rights:
+		return fmt.Errorf("sim: scope %s: rights of %v with a budget of %d %%, want those of windows, and 0 to 1000",
+			s.Name, s.Algorithm, s.Budget)
 	case s.Algorithm != rules.FixedWindow && s.Algorithm != rules.SlidingWindow && s.Algorithm != rules.TokenBucket:
 		return fmt.Errorf("sim: scope %s: %v, want fixed_window, sliding_window or token_bucket", s.Name, s.Algorithm)
 	}
@@ -141,7 +155,7 @@ func (s *Scope) validate() error {
 // explored, nil for unknown.
 func FormatExplored(w io.Writer, all []*Explored, took []time.Duration) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "scope\tdaemons\tlimit\tdepth\tstates\ttransitions\thistories\thealed to\thealed\tadmitted\tdenied\tover\tcap\ttime\tfound\t")
+	fmt.Fprintln(t, "scope\tdaemons\tlimit\tdepth\tstates\ttransitions\thistories\thealed to\thealed\tadmitted\tdenied\tgiven\tover\tcap\ttime\tfound\t")
 	for i, x := range all {
 		found, time := "nothing", "-"
 		if x.Violation != "" {
@@ -150,9 +164,9 @@ func FormatExplored(w io.Writer, all []*Explored, took []time.Duration) error {
 		if i < len(took) {
 			time = fmt.Sprintf("%.1fs", took[i].Seconds())
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d/%ds\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t\n",
+		fmt.Fprintf(t, "%s\t%s\t%d/%ds\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t\n",
 			x.Scope.Name, x.Scope.daemons(), x.Scope.Limit, x.Scope.Seconds, x.Scope.Depth, x.States, x.Transitions,
-			x.Histories, x.Scope.Heal, x.Healed, x.Admitted, x.Denied, x.Overage, x.Cap, time, found)
+			x.Histories, x.Scope.Heal, x.Healed, x.Admitted, x.Denied, x.Given, x.Overage, x.Cap, time, found)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -193,6 +207,10 @@ func Scopes(deeper int) []Scope {
 		{Name: "regions-bucket", Regions: []int{1, 1}, Algorithm: bucket, Limit: 4, Seconds: 1, Depth: 7, Heal: 5},
 		{Name: "two-and-one", Regions: []int{2, 1}, Algorithm: fixed, Limit: 2, Seconds: 60, Depth: 6, Heal: 4, Restarts: 1},
 		{Name: "two-and-one-roll", Regions: []int{2, 1}, Algorithm: sliding, Limit: 4, Seconds: 10, Depth: 6, Heal: 4, Roll: 2},
+		{Name: "pair-rights", Regions: []int{2}, Algorithm: fixed, Limit: 4, Seconds: 60, Rights: true, Budget: 50, Depth: 7, Heal: 4, Restarts: 1},
+		{Name: "pair-rights-roll", Regions: []int{2}, Algorithm: sliding, Limit: 4, Seconds: 10, Rights: true, Depth: 7, Heal: 4, Roll: 3},
+		{Name: "three-rights", Regions: []int{3}, Algorithm: fixed, Limit: 4, Seconds: 60, Rights: true, Depth: 6, Heal: 3},
+		{Name: "regions-rights", Regions: []int{1, 1}, Algorithm: fixed, Limit: 4, Seconds: 60, Rights: true, Budget: 50, Depth: 7, Heal: 4, Restarts: 1},
 	}
 	for i := range all {
 		all[i].Depth += deeper

@@ -6,6 +6,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 )
 
@@ -47,6 +48,9 @@ func (e *explorer) checkHistory(was, is *history) error {
 			return e.violated("%s counted %d itself and knows %d of them", name, b.hits, now)
 		}
 	}
+	if err := e.checkRow(is); err != nil {
+		return err
+	}
 	if is.in.kind == inAsk {
 		return e.checkVerdict(was, is)
 	}
@@ -64,7 +68,7 @@ func (e *explorer) checkVerdict(was, is *history) error {
 	known := e.used(now, func(label int64) uint64 { return e.known(was, label) })
 	limit := uint64(e.scope.Limit)
 	switch {
-	case !is.asked.allowed && known+1 <= limit:
+	case !is.asked.allowed && is.asked.gate&node.RightsGate == 0 && known+1 <= limit:
 		return e.violated("%s denied a hit although it knew %d of %d", e.names[is.daemon], known, limit)
 	case is.asked.allowed && known+1 > limit+e.minted(now):
 		return e.violated("%s admitted a hit although it knew %d of %d", e.names[is.daemon], known, limit)
@@ -112,7 +116,7 @@ func (e *explorer) known(h *history, label int64) uint64 {
 	sum := uint64(0)
 	own := gossip.RegionSlot(e.regions[h.daemon])
 	for i := range h.facts {
-		if f := &h.facts[i]; f.label == label && (f.kind == gossip.Daemon || f.slot != own) {
+		if f := &h.facts[i]; f.label == label && f.kind.Counts() && (f.kind == gossip.Daemon || f.slot != own) {
 			sum += f.hits
 		}
 	}
@@ -162,6 +166,9 @@ func (e *explorer) check(m *moment) error {
 
 // checkFact checks that nothing is invented.
 func (e *explorer) checkFact(m *moment, h *history, f *fact) error {
+	if !f.kind.Counts() {
+		return e.checkGift(m, h, f)
+	}
 	most := e.truth(m, f.label, func(d int, s crdt.Slot) bool {
 		switch f.slot {
 		case gossip.RegionSlot(e.regions[d]):
@@ -216,6 +223,9 @@ func (e *explorer) checkOverage(m *moment, daemon int) error {
 	inLabel := e.truth(m, h.asked.label, anywhere)
 	if inLabel > limit*writers {
 		return e.violated("%d hits passed %d writers with a limit of %d", inLabel, writers, limit)
+	}
+	if rights := e.total(); e.scope.Rights && (inLabel > rights || total > rights) {
+		return e.violated("%d hits passed, %d of one label, and all rights are %d", total, inLabel, rights)
 	}
 	if total > limit {
 		e.out.Overage = max(e.out.Overage, total-limit)

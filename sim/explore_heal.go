@@ -118,7 +118,7 @@ func (h *recovery) disagrees(m *moment, restarted bool) string {
 	for d, p := range h.procs {
 		own := gossip.RegionSlot(e.regions[d])
 		h.cells = append(h.cells, slices.DeleteFunc(p.node.Cells(e.instant(p, h.now)), func(c gossip.Cell) bool {
-			return c.Kind == gossip.RegionSum && c.Slot == own
+			return c.Kind == gossip.RegionSum && c.Slot == own || !c.Kind.Counts()
 		}))
 	}
 	for d := range h.procs[1:] {

@@ -82,6 +82,7 @@ type ageClaim struct {
 type verdict struct {
 	allowed bool
 	label   int64
+	gate    node.Gate
 }
 
 // process is a running daemon.
@@ -157,7 +158,7 @@ func newExplorer(s Scope) (*explorer, error) {
 		}
 	}
 	yaml := fmt.Sprintf("domain: d\ndescriptors:\n  - {key: k, rate_limit: "+
-		"{unit: second, unit_multiplier: %d, requests_per_unit: %d, algorithm: %v}}\n", s.Seconds, s.Limit, s.Algorithm)
+		"{unit: second, unit_multiplier: %d, requests_per_unit: %d, algorithm: %v%s}}\n", s.Seconds, s.Limit, s.Algorithm, s.mode())
 	set, found := limits.Parse([]limits.File{{Name: "scope", Data: []byte(yaml)}}, limits.Options{})
 	if err := found.Err(); err != nil {
 		return nil, fmt.Errorf("sim: scope %s: %w", s.Name, err)
@@ -344,6 +345,9 @@ func (e *explorer) start(daemon int, in input) (*process, error) {
 	cfg := node.Default()
 	cfg.Region, cfg.Name, cfg.MaxKeys = e.regions[daemon], e.names[daemon], 16
 	cfg.Gossip = gossip.Config{WANInterval: gossip.DefaultInterval, ReadyWithin: 5 * gossip.DefaultInterval, MaxCells: 1_024}
+	if e.scope.Rights {
+		cfg.Rights = e.sharesOf(daemon, e.casts[in.arg][daemon], e.now(in.tick))
+	}
 	n, err := node.New(cfg, e.rng(daemon, e.casts[in.arg][daemon]))
 	if err != nil {
 		return nil, err
@@ -376,7 +380,7 @@ func (e *explorer) ask(p *process, at node.Instant, h *history) error {
 	if h == nil {
 		return nil
 	}
-	h.asked = verdict{allowed: c.Decision.Allowed, label: e.labelAt(e.now(h.in.tick))}
+	h.asked = verdict{allowed: c.Decision.Allowed, label: e.labelAt(e.now(h.in.tick)), gate: c.Statuses[0].Gate}
 	if !h.asked.allowed {
 		return nil
 	}

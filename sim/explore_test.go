@@ -31,9 +31,9 @@ func TestExploreSmallScopes(t *testing.T) {
 				if x.Violation != "" {
 					t.Errorf("%s\n  %s", x.Violation, strings.Join(x.Trace, "\n  "))
 				}
-				if x.Admitted == 0 || x.Denied == 0 || x.Healed == 0 || x.Overage == 0 {
-					t.Errorf("admitted %d, denied %d, healed %d, went over by %d: it puts nothing to the test",
-						x.Admitted, x.Denied, x.Healed, x.Overage)
+				if x.Admitted == 0 || x.Denied == 0 || x.Healed == 0 || x.Overage == 0 && !s.Rights || x.Given == 0 && s.Rights {
+					t.Errorf("admitted %d, denied %d, healed %d, went over by %d, gave %d: it puts nothing to the test",
+						x.Admitted, x.Denied, x.Healed, x.Overage, x.Given)
 				}
 			})
 		}
@@ -70,6 +70,8 @@ func TestExploreIsDeterministic(t *testing.T) {
 func TestExploreFindsPlantedBugs(t *testing.T) {
 	pair := Scope{Regions: []int{2}, Limit: 2, Seconds: 60, Depth: 1, Heal: 1}
 	region := Scope{Regions: []int{1, 1}, Limit: 2, Seconds: 60, Depth: 1, Heal: 1}
+	rights := Scope{Regions: []int{2}, Limit: 4, Seconds: 60, Depth: 1, Heal: 1, Rights: true}
+	fewRights := Scope{Regions: []int{2}, Limit: 2, Seconds: 60, Depth: 1, Heal: 1, Rights: true}
 	for _, c := range []struct {
 		name  string
 		scope Scope
@@ -94,6 +96,14 @@ func TestExploreFindsPlantedBugs(t *testing.T) {
 				m.Cells[i].Value.P *= 2
 			}
 		}}, 0, "which counted"},
+		{"a gift is greater than what was charged", rights, scopePlant{mangle: func(m *gossip.Message) {
+			for i := range m.Cells {
+				if m.Cells[i].Kind == gossip.Given {
+					m.Cells[i].Value.P++
+				}
+			}
+		}}, 0, "was charged"},
+		{"a restarted daemon holds its share again", fewRights, scopePlant{noFence: true}, 0, "all rights are 2"},
 		{"a restarted daemon counts under the slot it had", pair, scopePlant{reuseSlot: true}, 5, "itself"},
 		{"a daemon says it heard what was not sent yet", pair, scopePlant{mangle: func(m *gossip.Message) {
 			m.Echo, m.Held = m.Echo+uint64(2*gossip.DefaultInterval/time.Microsecond), 0
@@ -102,7 +112,7 @@ func TestExploreFindsPlantedBugs(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := c.scope
 			s.Name, s.plant = "planted", c.plant
-			if c.plant.reuseSlot {
+			if c.plant.reuseSlot || c.plant.noFence {
 				s.Restarts = 1
 			}
 			for ; s.Depth <= 7; s.Depth++ {
@@ -135,6 +145,8 @@ func TestExploreRefusesScopes(t *testing.T) {
 		"healed to 3":            func(s *Scope) { s.Heal = 3 },
 		"restarts, want 0":       func(s *Scope) { s.Restarts = 9 },
 		"want fixed_window":      func(s *Scope) { s.Algorithm = rules.SlidingLog },
+		"want those of windows":  func(s *Scope) { s.Rights, s.Algorithm = true, rules.TokenBucket },
+		"a budget of 10 %":       func(s *Scope) { s.Budget = 10 },
 		"ticks of -1ns, want 10": func(s *Scope) { s.Tick = -1 },
 	} {
 		s := good

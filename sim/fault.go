@@ -15,7 +15,7 @@ type FaultKind uint8
 // The faults.
 const (
 	// Crash ends the processes of From; For later they start again, with
-	// nothing but their names (or others, see Rename). A whole region lost is
+	// nothing but their disks and names (or other names, see Rename). A whole region lost is
 	// a crash of the region.
 	Crash FaultKind = iota
 	// Cut lets nothing pass from From to To, nor back unless OneWay.
@@ -38,6 +38,8 @@ const (
 	LateMembers
 	// NewRules puts Rules in force, on one daemon after the other within For.
 	NewRules
+	// Amnesia is a crash that the disks of From do not survive either.
+	Amnesia
 
 	faultKinds = iota
 )
@@ -45,6 +47,7 @@ const (
 var faultNames = [...]string{
 	"crash", "cut", "pause", "clock_step", "clock_drift", "degrade",
 	"miss_members", "keep_members", "late_members", "new_rules",
+	"amnesia",
 }
 
 // String returns the word that scenarios use.
@@ -81,6 +84,8 @@ func (f *Fault) String() string {
 	switch f.Kind {
 	case Crash:
 		return from + " down"
+	case Amnesia:
+		return from + " down, disks lost"
 	case Cut:
 		return "cut: " + from + " to " + to + way
 	case Pause:
@@ -113,6 +118,9 @@ func everywhere(places []string) string {
 // places lists all names the fault mentions.
 func (f *Fault) places() []string { return slices.Concat(f.From, f.To) }
 
+// crashes reports whether it ends processes.
+func (f *Fault) crashes() bool { return f.Kind == Crash || f.Kind == Amnesia }
+
 // in reports whether a daemon is one of the places, which are regions and
 // daemons; none are all.
 func (d *Daemon) in(places []string) bool {
@@ -127,11 +135,14 @@ func (w *World) begin(i int) {
 	f := &w.cfg.Faults[i]
 	w.active = append(w.active, i)
 	switch f.Kind {
-	case Crash:
+	case Crash, Amnesia:
 		for _, d := range w.daemons {
 			if d.in(f.From) {
 				d.downs++
 				w.crash(d)
+				if f.Kind == Amnesia {
+					d.disk = disk{}
+				}
 			}
 		}
 	case Pause:
@@ -166,7 +177,7 @@ func (w *World) end(i int) {
 	}
 	w.active = slices.Delete(w.active, at, at+1)
 	switch f.Kind {
-	case Crash:
+	case Crash, Amnesia:
 		for _, d := range w.daemons {
 			if d.in(f.From) {
 				if d.downs--; d.downs == 0 {

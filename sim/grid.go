@@ -7,9 +7,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-
-	"github.com/georld/rld/gossip"
-	"github.com/georld/rld/node"
 )
 
 // GridCell is one combination of how old views are, how long windows are and
@@ -141,48 +138,20 @@ func (c GridCell) config(naive bool, windows int) (*Config, error) {
 // measure plays a configuration of one key and looks at its windows.
 func measure(cfg *Config, window time.Duration) (f GridFigure, age time.Duration, err error) {
 	w := newWorld(cfg)
-	g := gauge{window: window, admitted: make([]uint64, cfg.Duration/window), asked: make([]uint64, cfg.Duration/window)}
-	w.auditors = []Auditor{&g}
+	g := newGauge(window, cfg.Duration)
+	w.auditors = []Auditor{g}
 	w.prepare()
 	w.runUntil(cfg.Duration)
 	if w.failed != nil {
 		return f, 0, w.failed
 	}
-	limit := float64(cfg.Rules.Rules()[0].Limit.Requests)
+	limit := uint64(cfg.Rules.Rules()[0].Limit.Requests)
+	f.Mean, f.Worst = g.overage(limit, 0)
 	for i := range g.admitted {
-		over := (float64(g.admitted[i]) - limit) / limit
-		f.Mean += max(over, 0) / float64(len(g.admitted))
-		f.Worst = max(f.Worst, over)
-		under := min(limit, float64(g.asked[i])) - float64(g.admitted[i])
-		f.Under += max(under, 0) / limit / float64(len(g.admitted))
+		f.Under += float64(missing(limit, g.asked[i], g.admitted[i])) / float64(limit) / float64(len(g.admitted))
 	}
 	return f, w.views.across.quantile(0.5), nil
 }
-
-// gauge is an auditor that counts what was asked for and admitted in each
-// window.
-type gauge struct {
-	window          time.Duration
-	asked, admitted []uint64
-}
-
-func (g *gauge) Name() string { return "gauge" }
-
-func (g *gauge) Decided(_ *World, d *Decided) {
-	if i := int(d.At / g.window); i < len(g.asked) {
-		g.asked[i] += d.Hits
-		if d.Allowed {
-			g.admitted[i] += d.Hits
-		}
-	}
-}
-
-func (g *gauge) Stepped(*World, *Daemon, *gossip.Message, error) {}
-func (g *gauge) Happened(*World, *Daemon, node.Event)            {}
-func (g *gauge) Restarted(*World, *Daemon)                       {}
-func (g *gauge) Down(*World, *Daemon)                            {}
-func (g *gauge) Ended(*World, bool)                              {}
-func (g *gauge) Report() Audit                                   { return Audit{Name: g.Name()} }
 
 // FormatGrid writes the rows as a table beside the figures of the small
 // simulations that the estimate gate was designed with. Cells that those did

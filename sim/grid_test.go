@@ -12,7 +12,7 @@ import (
 // to Theorem 1, and the estimate gate far below it. The table is printed with
 // -v; -short plays fewer windows.
 func TestGridKeepsToTheory(t *testing.T) {
-	minutes := 10
+	minutes := 6
 	if testing.Short() {
 		minutes = 2
 	}

@@ -18,11 +18,12 @@ const (
 	evRules                    // a daemon takes a rule set in force; arg: adoption
 	evViews                    // the ages of views are sampled
 	evSample                   // the series gets a row
+	evStored                   // a record reached a disk, or its daemon learns of it; arg: saving
 )
 
 var eventNames = [...]string{
 	"deliver", "wake", "arrival", "retry", "member", "fault",
-	"recover", "start", "resume", "rules", "views", "sample",
+	"recover", "start", "resume", "rules", "views", "sample", "stored",
 }
 
 func (k eventKind) String() string { return eventNames[k] }

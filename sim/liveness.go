@@ -56,7 +56,7 @@ func (w *World) settle() bool {
 func (w *World) heal() {
 	w.load.stopped, w.healed = true, true
 	for _, i := range slices.Clone(w.active) {
-		if f := &w.cfg.Faults[i]; f.Kind != Crash || !f.Stay {
+		if f := &w.cfg.Faults[i]; !f.crashes() || !f.Stay {
 			w.end(i)
 		}
 	}
@@ -217,10 +217,11 @@ func (w *World) readings(core [][]*Daemon) (low, high int64) {
 
 // shared leaves out the cells that not every daemon of the core has to hold:
 // those of labels that are over by one's clock or too far ahead by another's,
-// and what a daemon remembers of its own region's sum by others.
+// those about rights, and what a daemon remembers of its own region's sum by
+// others.
 func shared(cells []gossip.Cell, own crdt.Slot, low, high int64) []gossip.Cell {
 	return slices.DeleteFunc(cells, func(c gossip.Cell) bool {
-		return c.End(c.Label) <= high || c.Label > low || c.Kind == gossip.RegionSum && c.Slot == own
+		return !c.Kind.Counts() || c.End(c.Label) <= high || c.Label > low || c.Kind == gossip.RegionSum && c.Slot == own
 	})
 }
 

@@ -35,6 +35,7 @@ type source struct {
 	on     bool            // of bursts
 	turns  time.Duration   // when that changes
 	pulse  time.Duration   // when the next pulse begins
+	common *rand.Rand      // draws what a pulse has in common in all regions
 	at     []time.Duration // requests of the last one to come, latest first
 }
 
@@ -59,6 +60,10 @@ func (l *load) prepare(w *World) {
 		for r := range w.cfg.Regions {
 			stream := streamSource + uint64(i)*MaxRegions + uint64(r)
 			s := source{work: work, number: i, region: r, rng: rand.New(rand.NewPCG(w.cfg.Seed, stream))}
+			if p := work.Pulse; p != nil && (p.Solo || p.Spread > 0) {
+				// A stream of its own for each region, and all alike.
+				s.common = rand.New(rand.NewPCG(w.cfg.Seed, streamPulse+uint64(i)))
+			}
 			if b := work.Bursts; b != nil {
 				s.on = s.rng.Float64()*float64(b.On+b.Off) < float64(b.On)
 			}
@@ -141,23 +146,45 @@ func (s *source) untilOn(now time.Duration) time.Duration {
 // nextOfPulse takes the next request of a pulse; the pulse after it is drawn
 // when it is used up.
 func (s *source) nextOfPulse(now time.Duration, regions int) (time.Duration, bool) {
-	p := s.work.Pulse
-	if len(s.at) == 0 {
-		share := s.work.weight(s.region, regions) * float64(regions)
-		n := min(int(math.Round(float64(p.Requests)*share)), maxPulse)
-		if n <= 0 {
-			return 0, false
-		}
-		for range n {
-			s.at = append(s.at, s.pulse+time.Duration(s.rng.Float64()*float64(p.Within)))
-		}
-		slices.SortFunc(s.at, func(a, b time.Duration) int { return cmp.Compare(b, a) })
-		s.pulse += p.Every
+	if len(s.at) == 0 && !s.nextPulse(regions) {
+		return 0, false
 	}
 	at := s.at[len(s.at)-1]
 	s.at = s.at[:len(s.at)-1]
 	return max(at, now), true
 }
+
+// nextPulse draws the requests of the next pulse that comes in the region;
+// false when none ever does.
+func (s *source) nextPulse(regions int) bool {
+	p := s.work.Pulse
+	share := s.work.weight(s.region, regions) * float64(regions)
+	n := min(int(math.Round(float64(p.Requests)*share)), maxPulse)
+	if n <= 0 {
+		return false
+	}
+	for range maxMissed {
+		begin, mine := s.pulse, true
+		if s.common != nil {
+			region, late := s.common.IntN(regions), s.common.Float64()
+			begin += time.Duration(late * float64(p.Spread))
+			mine = !p.Solo || region == s.region
+		}
+		s.pulse += p.Every
+		if !mine {
+			continue
+		}
+		for range n {
+			s.at = append(s.at, begin+time.Duration(s.rng.Float64()*float64(p.Within)))
+		}
+		slices.SortFunc(s.at, func(a, b time.Duration) int { return cmp.Compare(b, a) })
+		return true
+	}
+	return false
+}
+
+// maxMissed bounds the pulses in a row that come in other regions.
+const maxMissed = 10_000
 
 // arrive makes the request that is due at a source.
 func (l *load) arrive(w *World, i int) {
@@ -188,7 +215,7 @@ func (l *load) retry(w *World, i int32) {
 // request asks a daemon, and lets the client come again when it is refused.
 func (l *load) request(w *World, a attempt) {
 	s := &l.sources[a.source]
-	d := w.pick(s.region, s.work.Failover)
+	d := w.pickFor(s.region, s.work, a.key)
 	if d == nil {
 		l.Unanswered++
 		return
@@ -236,24 +263,48 @@ func (s *source) wait(statuses []node.Status) (time.Duration, bool) {
 	return wait + time.Duration(s.rng.Float64()*s.work.Retry.Jitter*float64(wait)), true
 }
 
+// pickFor returns the daemon of a region that a call of a workload for a key
+// comes to, nil when none answers.
+func (w *World) pickFor(region int, l *Workload, key int) *Daemon {
+	local := w.answering(region, l.Failover)
+	if local == nil {
+		return nil
+	}
+	if l.Pinned {
+		return w.nth(local, key%answer(local))
+	}
+	return w.nth(local, w.load.rng.IntN(answer(local)))
+}
+
 // pick draws a daemon of a region that answers, nil when none does.
 func (w *World) pick(region int, failover bool) *Daemon {
+	return w.pickFor(region, &Workload{Failover: failover}, 0)
+}
+
+// answering returns the daemons of a region of whom some answer, or those of
+// the next such region; nil for none.
+func (w *World) answering(region int, failover bool) []*Daemon {
 	for i := range w.local {
 		local := w.local[(region+i)%len(w.local)]
-		up := 0
-		for _, d := range local {
-			if d.Up && !d.Paused {
-				up++
-			}
-		}
-		if up > 0 {
-			return w.nth(local, w.load.rng.IntN(up))
+		if answer(local) > 0 {
+			return local
 		}
 		if !failover {
 			break
 		}
 	}
 	return nil
+}
+
+// answer counts the daemons that do.
+func answer(local []*Daemon) int {
+	n := 0
+	for _, d := range local {
+		if d.Up && !d.Paused {
+			n++
+		}
+	}
+	return n
 }
 
 // nth returns the n-th daemon that answers.

@@ -117,6 +117,9 @@ func (w *World) tell(d *Daemon) {
 		}
 		n.Peers(at, list)
 		w.stepped(d, nil, nil)
+		if s == 0 {
+			w.introduce(d, list)
+		}
 	}
 	w.drain(d, allShards)
 }

@@ -43,6 +43,10 @@ type Traffic struct {
 	// refused.
 	Unsendable uint64 `json:"unsendable"`
 	Unreadable uint64 `json:"unreadable"`
+	// Rights are the frames between offices, RightsBytes what is in them; both
+	// are among Frames and Bytes.
+	Rights      uint64 `json:"rights,omitempty"`
+	RightsBytes uint64 `json:"rights_bytes,omitempty"`
 }
 
 func (w *World) link(from, to int) *link { return &w.links[from*len(w.daemons)+to] }

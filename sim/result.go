@@ -31,6 +31,12 @@ type Result struct {
 	Pending   string `json:"pending,omitempty"`
 	TraceHash string `json:"trace_hash"` // 16 hexadecimal digits
 
+	// Rights is what became of rights, nil where no rule has any.
+	Rights *RightsResult `json:"rights,omitempty"`
+
+	// Grid is the table of a run that was many, see PolicyGrid.
+	Grid []GridCellResult `json:"grid,omitempty"`
+
 	// Series is for the report: samples over virtual time.
 	Series *Series `json:"series,omitempty"`
 }
@@ -55,6 +61,31 @@ type RuleResult struct {
 	// FalseDenialRatio is the share of the hits asked for that were refused
 	// although the world had admitted less than the limit.
 	FalseDenialRatio float64 `json:"false_denial_ratio"`
+	// Budget is by how much all rights of a label are above the limit, as a
+	// ratio of it. Exceeded counts the labels of keys that admitted more than
+	// that all the same, which no policy with rights may do, and ExceededWorst
+	// is by how much more at worst, as a ratio of what was allowed.
+	Budget        float64 `json:"budget,omitempty"`
+	Exceeded      uint64  `json:"exceeded,omitempty"`
+	ExceededWorst float64 `json:"exceeded_worst,omitempty"`
+}
+
+// RightsResult is what became of rights in a run.
+type RightsResult struct {
+	Policy string `json:"policy"`
+	// Descriptors that gates refused: the estimate alone, the rights alone, both.
+	ByEstimate uint64 `json:"refused_by_estimate"`
+	ByRights   uint64 `json:"refused_by_rights"`
+	ByBoth     uint64 `json:"refused_by_both"`
+	// Hits of rights that daemons gave each other.
+	Given    uint64 `json:"given"`
+	Received uint64 `json:"received"`
+	// Donations counts messages sent because rights were asked for or given;
+	// PerDecision is that for a decision.
+	Donations   uint64  `json:"donations"`
+	PerDecision float64 `json:"donations_per_decision"`
+	// Epochs counts those that were proposed.
+	Epochs uint64 `json:"epochs"`
 }
 
 // Audit is what one auditor found.

@@ -55,6 +55,12 @@ func (e *DivergenceError) Error() string {
 // whatever the run found; what it calls for is Result.Code. An error is a
 // configuration that cannot be run, or a *CrashError.
 func Run(cfg *Config, o Options) (result *Result, err error) {
+	if err = cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if cfg.Grid != nil {
+		return runGrid(cfg, o)
+	}
 	_, result, err = run(cfg, o)
 	return result, err
 }
@@ -163,6 +169,8 @@ func (w *World) result() *Result {
 			r.Seen[k.String()] = w.seen[k]
 		}
 	}
+	w.officeEvents(r.Seen)
+	r.Rights = w.rightsResult()
 	if w.series.on {
 		r.Series = &w.series.out
 	}

@@ -25,6 +25,7 @@ type scenario struct {
 	limits, next     *rules.Set
 	links, workloads *yaml.Node
 	faults, outside  *yaml.Node
+	rightsNode       *yaml.Node
 }
 
 // ParseScenario reads a scenario: the YAML of docs/SIMULATION.md. What a field
@@ -61,6 +62,9 @@ func (s *scenario) read() {
 		field{"shards", s.int(&c.Shards, "shards", 1, node.MaxShards)},
 		field{"max_keys", s.int(&c.Node.MaxKeys, "max_keys", 1, 100_000_000)},
 		field{"naive", s.flag(&c.Node.Naive, "naive")},
+		field{"policy", s.word("policy", policyNames[:], func(i int) { c.Policy = Policy(i) })},
+		field{"rights", later(&s.rightsNode)},
+		field{"grid", s.grid},
 		field{"clock", s.clock},
 		field{"gossip", s.gossipFields},
 		field{"members", s.members},
@@ -85,6 +89,9 @@ func (s *scenario) dependent() {
 		return
 	}
 	s.cfg.Rules = s.limits
+	if s.rightsNode != nil {
+		s.rights(s.rightsNode)
+	}
 	if s.links != nil {
 		s.network(s.links)
 	}

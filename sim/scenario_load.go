@@ -43,6 +43,7 @@ func (s *scenario) workload(n *yaml.Node) {
 		field{"moving", func(v *yaml.Node) { l.Moving = s.moving(v) }},
 		field{"retry", func(v *yaml.Node) { l.Retry = s.retry(v) }},
 		field{"failover", s.flag(&l.Failover, "failover")},
+		field{"pinned", s.flag(&l.Pinned, "pinned")},
 	)
 	if len(s.found) == before {
 		s.checkWorkload(n, &l)
@@ -143,6 +144,8 @@ func (s *scenario) pulse(n *yaml.Node) *Pulse {
 		field{"every", s.duration(&p.Every, "every", time.Millisecond, MaxDuration)},
 		field{"within", s.duration(&p.Within, "within", 0, MaxDuration)},
 		field{"requests", s.int(&p.Requests, "requests", 1, maxPulse)},
+		field{"spread", s.duration(&p.Spread, "spread", 0, MaxDuration)},
+		field{"solo", s.flag(&p.Solo, "solo")},
 	)
 	return p
 }

@@ -47,6 +47,18 @@ func describeConfig(c *Config) string {
 	for _, l := range c.Workloads {
 		fmt.Fprintf(&b, "%s asks %v at %v/s, %d keys, weights %v\n", l.Name, l.Descriptors, l.Rate, l.Keys, l.Regions)
 	}
+	if r := &c.Rights; c.Policy != Budgeted || r.Period != 0 || len(r.Weights) > 0 {
+		fmt.Fprintf(&b, "policy %v, every %v, horizon %v, interval %v and %v, %v ahead, weights %v\n",
+			c.Policy, r.Period, r.DaemonHorizon, r.Interval, r.WANInterval, r.Ahead, r.Weights)
+	}
+	if g := c.Grid; g != nil {
+		fmt.Fprintf(&b, "grid of %v under %v at %v, %d windows\n", g.Policies, g.Patterns, g.Sizes, g.Windows)
+	}
+	for i := range c.Workloads {
+		if p := c.Workloads[i].Pulse; p != nil || c.Workloads[i].Pinned {
+			fmt.Fprintf(&b, "%s: pinned %t, pulse %+v\n", c.Workloads[i].Name, c.Workloads[i].Pinned, p)
+		}
+	}
 	for i := range c.Faults {
 		fmt.Fprintf(&b, "at %v for %v: %s\n", c.Faults[i].At, c.Faults[i].For, &c.Faults[i])
 	}

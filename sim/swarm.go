@@ -16,8 +16,9 @@ const streamDraw = uint64(1) << 62
 // draw draws one swarm run.
 type draw struct {
 	*rand.Rand
-	cfg  Config
-	keys []string // of the rules' descriptors
+	cfg    Config
+	keys   []string // of the rules' descriptors
+	rights bool     // rules have rights
 }
 
 // Draw returns the swarm run of a seed: everything about it is drawn, and most
@@ -33,6 +34,7 @@ func Draw(seed uint64) *Config {
 	d.gossip()
 	d.clocks()
 	d.network()
+	d.budgets()
 	c.Rules = d.rules()
 	d.workloads()
 	d.faults()
@@ -185,8 +187,13 @@ func (d *draw) limit() string {
 	if bucket {
 		f = append(f, fmt.Sprintf("burst: %d", d.between(1, 100)))
 	}
+	scope := "global"
 	if d.chance(0.3) {
-		f = append(f, "scope: "+[]string{"region", "node"}[d.IntN(2)])
+		scope = []string{"region", "node"}[d.IntN(2)]
+		f = append(f, "scope: "+scope)
+	}
+	if d.rights && scope != "node" {
+		f = append(f, d.rightsOf(scope)...)
 	}
 	if strings.HasSuffix(algorithm, "_window") && d.chance(0.2) {
 		f = append(f, "carry_debt: true")

@@ -25,7 +25,7 @@ func (d *draw) fault(kind FaultKind) Fault {
 	}
 	f.From = d.somewhere()
 	switch kind {
-	case Crash:
+	case Crash, Amnesia:
 		f.For = d.wild(time.Millisecond, c.Duration)
 		f.Rename, f.Stay = d.chance(0.2), d.chance(0.1)
 	case Cut:

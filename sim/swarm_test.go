@@ -4,9 +4,12 @@ import (
 	"testing"
 )
 
-// TestSwarm plays swarm runs, each twice.
+// TestSwarm plays swarm runs, each twice. Those in which limits have rights are
+// played under the naive rule too, which must not always keep to them: else they
+// would put nothing to the test.
 func TestSwarm(t *testing.T) {
-	runs := uint64(200)
+	runs := uint64(90)
+	exceeded := 0
 	if testing.Short() {
 		runs = 20
 	}
@@ -22,6 +25,17 @@ func TestSwarm(t *testing.T) {
 		if r.Code() != ExitFine {
 			t.Errorf("rld sim swarm --runs 1 --seed %d: exit %d, pending %q, %v", seed, r.Code(), r.Pending, violated(r))
 		}
+		e, _, err := Naively(seed)
+		if err != nil {
+			t.Error(err)
+		}
+		if e.Labels > 0 {
+			exceeded++
+		}
+	}
+	t.Logf("the naive rule exceeded the rights in %d of %d runs", exceeded, runs)
+	if exceeded == 0 {
+		t.Error("the naive rule never exceeded what rights sum to")
 	}
 }
 

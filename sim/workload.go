@@ -44,6 +44,9 @@ type Workload struct {
 	Moving   *Moving
 	Retry    *Retry
 	Failover bool // ask the next region that is up when no daemon is up here
+	// Pinned lets all calls for a key come to one daemon of each region, the
+	// same as long as the same are up, instead of any.
+	Pinned bool
 }
 
 // Bursts is load that is on and off by turns, in each region for itself: Rate
@@ -51,10 +54,13 @@ type Workload struct {
 type Bursts struct{ On, Off time.Duration }
 
 // Pulse is requests that come in all regions at once: Requests in each, spread
-// over Within, first at From and then each Every.
+// over Within, first at From and then each Every. Spread draws how much later
+// than that each pulse begins, and Solo lets it come in one region, which is
+// drawn; both are the same for all regions.
 type Pulse struct {
-	Every, Within time.Duration
-	Requests      int
+	Every, Within, Spread time.Duration
+	Requests              int
+	Solo                  bool
 }
 
 // Moving is a hot spot: for each Every another region has Share of the rate.
@@ -102,6 +108,9 @@ func (l *Workload) validate() error {
 
 func (l *Workload) validatePattern() error {
 	if p := l.Pulse; p != nil {
+		if p.Spread < 0 || p.Spread > MaxDuration {
+			return fmt.Errorf("pulse begins up to %v late: want 0 or more", p.Spread)
+		}
 		if p.Every <= 0 || p.Within < 0 || p.Requests < 1 || p.Requests > maxPulse {
 			return fmt.Errorf("pulse of %d requests in %v each %v: want 1 to %d, 0 or more, and more than 0",
 				p.Requests, p.Within, p.Every, maxPulse)

@@ -21,6 +21,7 @@ const (
 	streamLoad
 	streamSamples
 	streamSource = uint64(1) << 20
+	streamPulse  = uint64(1) << 40
 	streamNode   = uint64(1) << 60
 )
 
@@ -51,6 +52,8 @@ type World struct {
 
 	sets      []ruleSet
 	adoptions pool[adoption]
+	adopted   bool // some daemon took another rule set in force,
+	adoptedAt time.Duration
 	active    []int // faults in force
 
 	load    load
@@ -59,16 +62,22 @@ type World struct {
 
 	net, chaos *rand.Rand
 	auditors   []Auditor
+	holdings   holdings
+	rights     bool // daemons take part in epochs
 	trace      trace
 	tallies    tallies
 	views      views
 	series     recorder
 	seen       [256]uint64 // events of the replicas by kind
-	base       int64       // wall time of virtual time 0, Unix ns
-	healed     bool        // the liveness phase has begun
-	pending    string      // what it waits for
-	failed     error       // what ends the run early
-	doing      event       // for the report of a panic
+	offices    [256]uint64 // events of the offices by kind
+	ended      node.Stats  // of processes that are gone
+	donations  uint64      // messages about them
+	savings    pool[saving]
+	base       int64  // wall time of virtual time 0, Unix ns
+	healed     bool   // the liveness phase has begun
+	pending    string // what it waits for
+	failed     error  // what ends the run early
+	doing      event  // for the report of a panic
 }
 
 // ruleSet is a rule set that is or will be in force somewhere.
@@ -88,6 +97,7 @@ func newWorld(cfg *Config) *World {
 		net:   rand.New(rand.NewPCG(cfg.Seed, streamNetwork)),
 		chaos: rand.New(rand.NewPCG(cfg.Seed, streamFaults)),
 		trace: newTrace(), base: cmp.Or(cfg.Epoch, epoch),
+		rights: cfg.Policy.hasRights() && cfg.anyRights(),
 	}
 	for r, region := range cfg.Regions {
 		w.regions = append(w.regions, region.Name)
@@ -229,6 +239,8 @@ func (w *World) happen(e event) {
 		w.views.sample(w)
 	case evSample:
 		w.series.sample(w)
+	case evStored:
+		w.stored(e.arg)
 	}
 }
 
@@ -238,11 +250,15 @@ func (w *World) adopt(a adoption) {
 	if !d.Up || a.set < d.set {
 		return
 	}
+	if d.set != a.set {
+		w.adopted, w.adoptedAt = true, w.now
+	}
 	d.set = a.set
 	at := d.Instant(w.now)
 	for _, n := range d.Nodes {
 		n.SetRules(at, w.sets[a.set].set)
 	}
+	w.inform(d)
 	w.drain(d, allShards)
 }
 

@@ -17,6 +17,7 @@ func regionLoss() *sim.Result {
 			{
 				Rule: "edge: tier=free > user", Algorithm: "fixed_window", Limit: 6000, Admitted: 58123, Denied: 41877,
 				Labels: 10, OverageRatioMax: 0.5213, OverageRatioMean: 0.0832, Bound: 0.6151, FalseDenialRatio: 0.000013,
+				Budget: 0.0999, Exceeded: 3, ExceededWorst: 0.3829,
 			},
 			{
 				Rule: "edge: <script>alert(1)</script>", Algorithm: "token_bucket", Limit: 50, Admitted: 252333,
@@ -33,7 +34,28 @@ func regionLoss() *sim.Result {
 		},
 		Traffic: sim.Traffic{
 			Frames: 501233, Bytes: 34357041, Lost: 5011, Duplicated: 4987, Mangled: 71, Refused: 70, Accepted: 1,
-			Overflowed: 12, Unsendable: 2, Unreadable: 5,
+			Overflowed: 12, Unsendable: 2, Unreadable: 5, Rights: 1901, RightsBytes: 402113,
+		},
+		Rights: &sim.RightsResult{
+			Policy: "naive", ByEstimate: 811, ByRights: 812, ByBoth: 813, Given: 4201, Received: 4202, Donations: 977,
+			PerDecision: 0.0016, Epochs: 14,
+		},
+		Grid: []sim.GridCellResult{
+			{
+				WindowSeconds: 60, LagSeconds: 0.5, Pattern: "attack20", Policy: "naive", Windows: 6,
+				OverageMean: 0.1163, OverageWorst: 0.1238, Exceeded: 5,
+				Design: &sim.GridDesign{OverageMean: 0.106, OverageWorst: 0.119},
+			},
+			{
+				WindowSeconds: 60, LagSeconds: 0.5, Pattern: "solo", Policy: "naive", Windows: 12, FalseDenial: 0.0311,
+				Donations: 0.12,
+			},
+			{
+				WindowSeconds: 60, LagSeconds: 0.5, Pattern: "attack20", Policy: "cap", Windows: 6,
+				OverageMean: 0.0194, OverageWorst: 0.0323, FalseDenial: 0.0027,
+				Design: &sim.GridDesign{OverageMean: 0.016, OverageWorst: 0.028, FalseDenial: 0.001},
+			},
+			{WindowSeconds: 60, LagSeconds: 0.5, Pattern: "solo", Policy: "cap", Windows: 12, FalseDenial: 0.59},
 		},
 		Seen:      map[string]uint64{"peer_silent": 4, "sweep_done": 21, "peer_heard": 3},
 		TraceHash: "00ff3a5be1c2d4e7",

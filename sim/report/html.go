@@ -33,6 +33,7 @@ type page struct {
 	Verdict verdict
 	Charts  []chart
 	Faults  []fault
+	Sizes   []gridSize
 
 	Style          template.CSS
 	Library, Draw  template.JS
@@ -56,7 +57,7 @@ func HTML(w io.Writer, r *sim.Result, command string) error {
 		return fmt.Errorf("the template of the report: %w", err)
 	}
 	p := page{
-		Result: r, Command: command, Verdict: judge(r), HasSeries: r.Series != nil,
+		Result: r, Command: command, Verdict: judge(r), HasSeries: r.Series != nil, Sizes: sizes(r.Grid),
 		Style:          template.CSS(uplotStyle + "\n" + pageStyle),
 		Library:        template.JS(uplotScript),
 		Draw:           template.JS(chartScript),

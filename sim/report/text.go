@@ -24,6 +24,10 @@ func Text(w io.Writer, r *sim.Result, command string) error {
 		ruleTable(&b, r.Rules)
 		b.WriteByte('\n')
 	}
+	if len(r.Grid) > 0 {
+		gridTable(&b, r.Grid)
+		b.WriteByte('\n')
+	}
 	if len(r.Auditors) > 0 {
 		Auditors(&b, r.Auditors)
 		b.WriteByte('\n')
@@ -46,6 +50,41 @@ func ruleTable(b *strings.Builder, all []sim.RuleResult) {
 	_ = t.Flush() // into a strings.Builder: nothing can fail
 }
 
+// gridTable writes a block for each size, a row a policy and a column a pattern:
+// mean and worst overage, and behind the bar the mean false denials. A second
+// row has what the design expected of it.
+func gridTable(b *strings.Builder, all []sim.GridCellResult) {
+	for _, size := range sizes(all) {
+		fmt.Fprintf(b, "Windows of %s s, views %s s old: overage mean/worst | false denials\n",
+			short(size.Window), short(size.Lag))
+		t := newTable(b)
+		fmt.Fprintln(t, "POLICY\t"+strings.ToUpper(strings.Join(size.Patterns, "\t")))
+		for _, row := range size.Rows {
+			is, design := plain(row.Policy), "  design"
+			for _, c := range row.Cells {
+				is += "\t" + figures(c.OverageMean, c.OverageWorst, c.FalseDenial)
+				if c.Exceeded > 0 {
+					is += fmt.Sprintf(" (%d over)", c.Exceeded)
+				}
+				if d := c.Design; d != nil {
+					design += "\t" + figures(d.OverageMean, d.OverageWorst, d.FalseDenial)
+				} else {
+					design += "\t-"
+				}
+			}
+			fmt.Fprintln(t, is)
+			fmt.Fprintln(t, design)
+		}
+		_ = t.Flush() // as above
+		b.WriteByte('\n')
+	}
+	b.WriteString("N over: windows above what all rights sum to; without rights, above the budget.\n")
+}
+
+func figures(mean, worst, denied float64) string {
+	return fmt.Sprintf("%.1f/%.1f%% | %.1f%%", 100*mean, 100*worst, 100*denied)
+}
+
 // Auditors writes a row an auditor.
 func Auditors(b *strings.Builder, all []sim.Audit) {
 	t := newTable(b)
@@ -60,9 +99,22 @@ func Auditors(b *strings.Builder, all []sim.Audit) {
 func rest(b *strings.Builder, r *sim.Result) {
 	s := r.Staleness
 	t := newTable(b)
-	fmt.Fprintf(t, "staleness\tp50 %s, p99 %s in a region; p50 %s, p99 %s across; unsent p99 %s\n",
-		Millis(s.RegionP50Ms), Millis(s.RegionP99Ms), Millis(s.AcrossP50Ms), Millis(s.AcrossP99Ms),
-		Millis(s.UnsentP99Ms))
+	if len(r.Grid) == 0 || s != (sim.Staleness{}) {
+		fmt.Fprintf(t, "staleness\tp50 %s, p99 %s in a region; p50 %s, p99 %s across; unsent p99 %s\n",
+			Millis(s.RegionP50Ms), Millis(s.RegionP99Ms), Millis(s.AcrossP50Ms), Millis(s.AcrossP99Ms),
+			Millis(s.UnsentP99Ms))
+	}
+	if x := r.Rights; x != nil {
+		fmt.Fprintf(t, "rights\t%s: refused %s by the estimate, %s by rights, %s by both; %s given, %s received, %s messages a decision, %s\n",
+			plain(x.Policy), Count(x.ByEstimate), Count(x.ByRights), Count(x.ByBoth), Count(x.Given), Count(x.Received),
+			short(x.PerDecision), Plural(x.Epochs, "epoch"))
+		for i := range r.Rules {
+			if e := &r.Rules[i]; e.Exceeded > 0 {
+				fmt.Fprintf(t, "\t%s went over its budget of %s in %s, by %s at worst\n", plain(e.Rule),
+					Ratio(e.Budget), Plural(e.Exceeded, "label"), Ratio(e.ExceededWorst))
+			}
+		}
+	}
 	n := r.Traffic
 	fmt.Fprintf(t, "sent\t%s bytes a decision: %s of %s; %s lost, %s twice, %s damaged\n", short(r.BytesPerDecision),
 		Plural(n.Frames, "frame"), Plural(n.Bytes, "byte"), Count(n.Lost+n.Overflowed), Count(n.Duplicated),

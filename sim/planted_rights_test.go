@@ -1,0 +1,327 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota"
+	epochs "github.com/georld/rld/quota/epoch"
+	"github.com/georld/rld/rules"
+)
+
+// hard is a cluster of two regions of three daemons that are asked for much
+// more than a limit with a budget.
+func hard(t testing.TB, limit string) *Config {
+	cfg := Default()
+	cfg.Name, cfg.Duration, cfg.Settle = "hard", 20*time.Second, 0
+	cfg.Regions = []Region{{"eu", 3}, {"us", 3}}
+	cfg.Rules = parsed(t, "domain: edge\ndescriptors:\n  - key: org\n    rate_limit: {"+limit+"}\n")
+	cfg.Rights.Period = 5 * time.Second
+	cfg.Workloads = []Workload{{
+		Name: "orgs", Domain: "edge", Rate: 300, Keys: 2,
+		Descriptors: [][]rules.Entry{{{Key: "org", Value: Drawn}}},
+	}}
+	return &cfg
+}
+
+const fixed = "unit: second, unit_multiplier: 5, requests_per_unit: 200, overage_budget: 10%"
+
+// altered are an office's rights with another answer for what it holds.
+type altered struct {
+	node.Rights
+	base func(inner node.Rights, rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Why)
+}
+
+func (a *altered) Base(rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Why) {
+	return a.base(a.Rights, rule, total, x, carry, regional)
+}
+
+type baseFunc = func(node.Rights, uint64, uint64, int64, int64, bool) (uint64, epochs.Why)
+
+// holds makes processes hold what a function says.
+func holds(f func(w *World, d *Daemon) baseFunc) func(*World, *Daemon, node.Rights) node.Rights {
+	return func(w *World, d *Daemon, office node.Rights) node.Rights { return &altered{office, f(w, d)} }
+}
+
+// share is an equal part of a total, whatever the epochs say.
+func share(w *World, d *Daemon, total uint64, among int) uint64 {
+	return total / uint64(len(w.regions)*max(1, among))
+}
+
+// Schedules that broke earlier designs of rights: ours holds, and with the bug
+// that they were made for an auditor says so.
+func TestPlantedRights(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		limit  string
+		world  func(cfg *Config)
+		bug    func(cfg *Config)
+		caught string
+	}{
+		{
+			name: "more is held than there is", limit: fixed,
+			bug: func(cfg *Config) {
+				cfg.plant.rights = holds(func(*World, *Daemon) baseFunc {
+					return func(r node.Rights, rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Why) {
+						n, why := r.Base(rule, total, x, carry, regional)
+						return n + (n+3)/4, why
+					}
+				})
+			},
+			caught: "rights",
+		},
+		{
+			name: "a restart holds its share again", limit: fixed,
+			world: func(cfg *Config) {
+				cfg.Faults = []Fault{{Kind: Crash, At: 12 * time.Second, For: 50 * time.Millisecond, From: []string{"eu-0"}}}
+			},
+			bug: func(cfg *Config) {
+				cfg.plant.rights = holds(func(w *World, d *Daemon) baseFunc {
+					return func(_ node.Rights, _, total uint64, _, _ int64, _ bool) (uint64, epochs.Why) {
+						return share(w, d, total, 3), epochs.WhyEpoch
+					}
+				})
+			},
+			caught: "rights",
+		},
+		{
+			name: "a joiner holds a share before an epoch names it", limit: fixed,
+			world: func(cfg *Config) {
+				cfg.Faults = []Fault{{
+					Kind: Crash, At: 12 * time.Second, For: 50 * time.Millisecond, From: []string{"eu-0"}, Rename: true,
+				}}
+			},
+			bug: func(cfg *Config) {
+				cfg.plant.rights = holds(func(w *World, d *Daemon) baseFunc {
+					return func(r node.Rights, rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Why) {
+						if d.Name != d.home {
+							return share(w, d, total, 3), epochs.WhyEpoch
+						}
+						return r.Base(rule, total, x, carry, regional)
+					}
+				})
+			},
+			caught: "rights",
+		},
+		{
+			name: "who loses its disk says that it never ran", limit: fixed,
+			world: func(cfg *Config) {
+				cfg.Faults = []Fault{{Kind: Amnesia, At: 12 * time.Second, For: 50 * time.Millisecond, From: []string{"eu-0"}}}
+			},
+			bug:    func(cfg *Config) { cfg.plant.forgetful = true },
+			caught: "rights",
+		},
+		{
+			name: "a record is not stored before it counts", limit: fixed,
+			world: func(cfg *Config) {
+				cfg.Faults = []Fault{{Kind: Crash, At: 12 * time.Second, For: 50 * time.Millisecond, From: []string{"eu-0"}}}
+			},
+			bug:    func(cfg *Config) { cfg.plant.oneRecord = true },
+			caught: "rights",
+		},
+		{
+			name: "a restart after a step back goes by its clock", limit: fixed,
+			world: func(cfg *Config) {
+				cfg.Faults = []Fault{
+					{Kind: ClockStep, At: 11 * time.Second, Offset: -15 * time.Second, From: []string{"eu-0"}},
+					{Kind: Crash, At: 12 * time.Second, For: 50 * time.Millisecond, From: []string{"eu-0"}},
+				}
+			},
+			bug: func(cfg *Config) {
+				cfg.plant.rights = holds(func(w *World, d *Daemon) baseFunc {
+					fence := d.Instant(w.now).Wall / int64(time.Millisecond)
+					if d.starts == 0 {
+						fence = 0
+					}
+					return func(_ node.Rights, _, total uint64, x, _ int64, _ bool) (uint64, epochs.Why) {
+						if x <= fence {
+							return 0, epochs.WhyFenced
+						}
+						return share(w, d, total, 3), epochs.WhyEpoch
+					}
+				})
+			},
+			caught: "rights",
+		},
+		{
+			name: "who takes others for dead takes their shares", limit: fixed,
+			world: func(cfg *Config) {
+				cfg.Members.Leave = time.Second
+				cfg.Faults = []Fault{{
+					Kind: Cut, At: 6 * time.Second, For: 8 * time.Second, From: []string{"eu-0"}, To: []string{"eu-1", "eu-2"},
+				}}
+			},
+			bug: func(cfg *Config) {
+				cfg.plant.rights = holds(func(w *World, d *Daemon) baseFunc {
+					return func(_ node.Rights, _, total uint64, _, _ int64, _ bool) (uint64, epochs.Why) {
+						return share(w, d, total, w.believed(d)), epochs.WhyEpoch
+					}
+				})
+			},
+			caught: "rights",
+		},
+		{
+			name: "each daemon uses what its region holds", limit: fixed,
+			bug: func(cfg *Config) {
+				cfg.plant.rights = holds(func(w *World, d *Daemon) baseFunc {
+					return func(r node.Rights, rule, total uint64, x, carry int64, _ bool) (uint64, epochs.Why) {
+						return r.RegionPart(d.Region, rule, total, x, carry), epochs.WhyEpoch
+					}
+				})
+			},
+			caught: "rights",
+		},
+		{
+			name: "a gift is not charged in full", limit: fixed,
+			world: func(cfg *Config) {
+				l := &cfg.Workloads[0]
+				l.Keys, l.Pinned = 1, true
+				l.Pulse = &Pulse{Every: 5 * time.Second, Within: 200 * time.Millisecond, Requests: 200}
+			},
+			bug:    func(cfg *Config) { cfg.plant.generous = true },
+			caught: "admitted",
+		},
+		{
+			name: "a share of a sliding window rises at once", limit: "algorithm: sliding_window, " + fixed,
+			world: func(cfg *Config) {
+				cfg.Duration, cfg.plant.noEstimate, cfg.plant.hasty = 40*time.Second, true, true
+				cfg.Workloads[0].Moving = &Moving{Every: 20 * time.Second, Share: 1}
+			},
+			bug: func(cfg *Config) {
+				cfg.plant.rights = holds(func(*World, *Daemon) baseFunc {
+					return func(r node.Rights, rule, total uint64, x, _ int64, regional bool) (uint64, epochs.Why) {
+						return r.Base(rule, total, x, 0, regional)
+					}
+				})
+			},
+			caught: "admitted",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			cfg := hard(t, c.limit)
+			if c.world != nil {
+				c.world(cfg)
+			}
+			r, err := Run(cfg, Options{Auditors: gridAuditors})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Code() != ExitFine {
+				t.Errorf("without the bug: %+v", violated(r))
+			}
+			c.bug(cfg)
+			if r, err = Run(cfg, Options{Auditors: gridAuditors}); err != nil {
+				t.Fatal(err)
+			}
+			found := ""
+			for _, a := range violated(r) {
+				if a.Name == c.caught {
+					found = a.First
+				}
+			}
+			if found == "" {
+				t.Errorf("auditor %s does not find the bug; others: %+v", c.caught, violated(r))
+			}
+			t.Log(found)
+		})
+	}
+}
+
+// believed is how many daemons of its region a daemon takes to be there.
+func (w *World) believed(d *Daemon) int {
+	n := 0
+	for _, i := range d.known {
+		if w.daemons[w.members[i].daemon].Region == d.Region {
+			n++
+		}
+	}
+	return n
+}
+
+// A bucket that mints less than a token a step does not starve: rights are
+// dealt out in fractions of a token.
+func TestSlowBucketDoesNotStarve(t *testing.T) {
+	admitted := func(whole bool) uint64 {
+		cfg := hard(t, "algorithm: token_bucket, unit: minute, requests_per_unit: 50, burst: 30, consistency: partition")
+		cfg.Duration, cfg.Workloads[0].Keys, cfg.Workloads[0].Rate = 10*time.Minute, 1, 6
+		if whole {
+			token := quota.Tokens(1)
+			cfg.plant.rights = holds(func(*World, *Daemon) baseFunc {
+				return func(r node.Rights, rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Why) {
+					n, why := r.Base(rule, total, x, carry, regional)
+					return n / token * token, why
+				}
+			})
+		}
+		r, err := Run(cfg, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Code() != ExitFine {
+			t.Errorf("%+v", violated(r))
+		}
+		return r.Admitted
+	}
+	const all = 30 + 50*10
+	if got := admitted(false); got < all*93/100 || got > all {
+		t.Errorf("%d admitted of %d", got, all)
+	}
+	if got := admitted(true); got > all*98/100 {
+		t.Errorf("%d admitted of %d with shares of whole tokens: the test tries nothing", got, all)
+	}
+}
+
+// While a limit changes, the greatest that is in force anywhere bounds a label,
+// and afterwards the new one.
+func TestBudgetHoldsWhileALimitChanges(t *testing.T) {
+	for _, to := range []string{"40", "900"} {
+		cfg := hard(t, fixed)
+		cfg.Faults = []Fault{{
+			Kind: NewRules, At: 6 * time.Second, For: 2 * time.Second,
+			Rules: parsed(t, "domain: edge\ndescriptors:\n  - key: org\n    rate_limit: {unit: second, unit_multiplier: 5, "+
+				"requests_per_unit: "+to+", overage_budget: 10%}\n"),
+		}}
+		r, err := Run(cfg, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Code() != ExitFine {
+			t.Errorf("to %s: %+v", to, violated(r))
+		}
+	}
+}
+
+// A wall clock that steps ahead by an hour and back does not bring rights of a
+// label that was used.
+func TestRightsSurviveAClockThatLeaps(t *testing.T) {
+	cfg := hard(t, fixed)
+	cfg.Faults = []Fault{
+		{Kind: ClockStep, At: 4 * time.Second, For: 7 * time.Second, Offset: time.Hour, From: []string{"eu"}},
+		{Kind: Crash, At: 9 * time.Second, For: 20 * time.Millisecond, From: []string{"eu-1"}},
+	}
+	r, err := Run(cfg, Options{Auditors: gridAuditors})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Code() != ExitFine {
+		t.Errorf("%+v", violated(r))
+	}
+}
+
+// Notes about rights are lost, repeated and late, and the books still balance.
+func TestDonationsOverBadLinks(t *testing.T) {
+	cfg := hard(t, fixed)
+	cfg.Workloads[0].Pinned, cfg.Workloads[0].Rate = true, 60
+	for _, l := range []*Link{&cfg.Network.Region, &cfg.Network.Across} {
+		l.Loss, l.Duplicate, l.Reorder = 30*rules.Percent, 30*rules.Percent, 30*rules.Percent
+	}
+	r, err := RunTwice(cfg, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Code() != ExitFine || r.Rights.Received == 0 {
+		t.Errorf("%d received, %+v", r.Rights.Received, violated(r))
+	}
+}

@@ -1,0 +1,112 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+)
+
+// Policy says what keeps the world to the limits that have rights, so that
+// runs of one kind can stand side by side. Other limits are as ever.
+type Policy uint8
+
+// The policies.
+const (
+	// Budgeted is the rules as they are written: both gates, rights that sum
+	// to L(1+b), or to L for a partitioned limit, and donations.
+	Budgeted Policy = iota
+	// Naive has neither rights nor extrapolation: merged counts decide.
+	Naive
+	// Extrapolated has the estimate gate alone.
+	Extrapolated
+	// Capped has both gates and no donations: a share is a cap.
+	Capped
+	// Partitioned has rights that sum to L, and donations.
+	Partitioned
+	// Static has equal shares of L: no donations, and nothing is rebalanced.
+	Static
+
+	policyKinds = iota
+)
+
+var policyNames = [...]string{"budgeted", "naive", "extrapolated", "cap", "partition", "static"}
+
+// String returns the word that scenarios use.
+func (p Policy) String() string {
+	if int(p) >= len(policyNames) {
+		return "unknown"
+	}
+	return policyNames[p]
+}
+
+// Policies lists all policies.
+func Policies() []Policy {
+	all := make([]Policy, policyKinds)
+	for i := range all {
+		all[i] = Policy(i)
+	}
+	return all
+}
+
+// PolicyNamed returns the policy of a word, and an error that lists all of
+// them for one that is none.
+func PolicyNamed(word string) (Policy, error) {
+	for _, p := range Policies() {
+		if p.String() == word {
+			return p, nil
+		}
+	}
+	return 0, fmt.Errorf("policy %q: want %s", word, strings.Join(policyNames[:], ", "))
+}
+
+// hasRights reports whether a gate of rights decides under the policy.
+func (p Policy) hasRights() bool { return p != Naive && p != Extrapolated }
+
+// gates are those that do not decide under the policy.
+func (p Policy) gates() node.Gates {
+	return node.Gates{NoRights: !p.hasRights(), NoDonations: p == Capped || p == Static}
+}
+
+// plain reports whether rights sum to the bare limit, whatever its budget.
+func (p Policy) plain() bool { return p == Partitioned || p == Static }
+
+// rebalances reports whether shares follow demand.
+func (p Policy) rebalances() bool { return p.hasRights() && p != Static }
+
+// total is what all rights of one label of a limit sum to.
+func (p Policy) total(l *rules.Limit) uint64 {
+	if p.plain() {
+		return uint64(l.Requests)
+	}
+	return l.Total()
+}
+
+// portion is what of an amount that a node asked for is given out: all of it,
+// or the limit's part without the budget. It is exact where the amount is a
+// limit with its budget, rounded down.
+func (p Policy) portion(amount uint64, l *rules.Limit) uint64 {
+	if !p.plain() || !l.HasBudget || l.Consistency != rules.Eventual {
+		return amount
+	}
+	return mulDivUp(amount, uint64(rules.Whole), uint64(rules.Whole)+uint64(l.Budget))
+}
+
+// anyRights reports whether some rule of some set of the run has rights.
+func (c *Config) anyRights() bool {
+	sets := []*rules.Set{c.Rules}
+	for i := range c.Faults {
+		if c.Faults[i].Rules != nil {
+			sets = append(sets, c.Faults[i].Rules)
+		}
+	}
+	for _, set := range sets {
+		for _, r := range set.Rules() {
+			if r.Limit != nil && r.Limit.HasRights() {
+				return true
+			}
+		}
+	}
+	return false
+}
