@@ -151,6 +151,9 @@ func (e *Engine) Peers(now time.Duration, peers []Peer) {
 		if l == nil {
 			l = e.join(now, p)
 		}
+		if l.peer.Ready && !p.Ready {
+			l.ready = false // it leaves: its membership is of all its shards
+		}
 		l.peer = p
 		kept = append(kept, l)
 	}

@@ -92,10 +92,17 @@ func (e *Engine) header(now time.Duration, l *link, m *Message, rules uint64) {
 		e.event(now, kind, l.peer.ID, 0, 0)
 	}
 	l.rules = m.Rules
-	if l.ready != m.Ready {
+	if l.ready != m.Ready && (m.Ready || !e.starting(now, l)) {
 		l.ready = m.Ready
 		e.arrange(now)
 	}
+}
+
+// starting reports whether a peer may just have started: shards that are ready
+// share frames, and so one header, with shards that are not yet. A frame without
+// those says that it takes its share, and the next one with them takes nothing back.
+func (e *Engine) starting(now time.Duration, l *link) bool {
+	return now-l.joined < 2*e.cfg.ReadyWithin
 }
 
 // acknowledged takes in what the peer has of ours. Less than it had before

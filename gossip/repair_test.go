@@ -83,6 +83,49 @@ func TestLostRegionIsReadBack(t *testing.T) {
 	}
 }
 
+// Two daemons of a region that the membership keeps apart hear of each other by
+// way of a third, which goes again and again: what one counted the other takes
+// for forgotten, and then the sum that holds it twice. Each time it counts once
+// more, never less than once and never doubled.
+func TestRestoredAgainCountsOnceMore(t *testing.T) {
+	r := newRig(Config{}, "a", "a", "a", "b")
+	a1, a2, a3 := r.of("a1"), r.of("a2"), r.of("a3")
+	apart := func() {
+		for m := range r.up {
+			var peers []Peer
+			for p := range r.up {
+				if !(m == a1 && p == a2 || m == a2 && p == a1) {
+					peers = append(peers, p.self)
+				}
+			}
+			m.Peers(r.mono(m), peers)
+		}
+	}
+	apart()
+	r.run(3 * time.Second)
+	k := r.keyOf("a3")
+	r.add("a2", k, 10)
+	r.run(time.Second)
+	const times = 3
+	for n := range uint64(times) {
+		a3.down = true
+		apart()
+		r.run(6 * time.Second)
+		r.born++
+		r.start(a3, r.born)
+		apart()
+		r.run(3 * time.Second)
+		for _, name := range []string{"a1", "a2", "a3", "b1"} {
+			if got := r.total(name, k); got < 10 || got > 10*(n+2) {
+				t.Errorf("%s knows %d hits of 10 after %d times, want at most once more each time", name, got, n+1)
+			}
+		}
+	}
+	if got := r.total("b1", k); got != 10*(times+1) {
+		t.Errorf("%d hits in the end: the schedule shows nothing", got)
+	}
+}
+
 // A receiver that can take nothing lists so many refusals and no more, holds
 // the rest back from acknowledgement, and takes all of it when there is room.
 func TestRefusalsAreBounded(t *testing.T) {

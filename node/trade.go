@@ -70,11 +70,15 @@ func (n *Node) offer(h *Hit, r *row, now int64, estimate uint64) {
 		return
 	}
 	n.ask(&d, w, ms)
-	if !mine && ms-r.told >= donate.TickMS {
+	if !mine && ms-r.told >= toldMS {
 		r.told = ms
 		n.say(n.replica.engine.Aggregator(h.Key), n.note(&d, gossip.Want))
 	}
 }
+
+// toldMS is the least time between two words to an aggregator that a daemon runs
+// short: it hears the counts besides.
+const toldMS = 2 * donate.TickMS
 
 // look has an aggregator look at its region, which may be hungry long before
 // this daemon is.

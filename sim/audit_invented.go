@@ -1,18 +1,30 @@
 package sim
 
 import (
+	"time"
+
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/node"
 )
 
 // inventedAuditor sees to it that no replica holds more for anybody than that
 // one counted: a daemon's cell at most its charged hits, a region's sum at
-// most those of its daemons. What a region restored of incarnations that it
-// took for forgotten is at most what its daemons counted; should they come
-// back it is counted twice, in its sum too, from the first such event on.
+// most those of its daemons. What a region restores of incarnations that it
+// took for forgotten counts once more should they come back, in its sum too.
+// A sum that holds it twice may be restored in its turn: each time that a
+// region restores anything, it counts its daemons' hits at most once more.
 type inventedAuditor struct {
 	watcher
-	regions map[gossip.CellID]int // slots of regions, nothing else set
-	lost    map[gossip.CellID]int
+	regions  map[gossip.CellID]int // slots of regions, nothing else set
+	lost     map[gossip.CellID]int
+	restored [MaxRegions]restored
+}
+
+// restored is how often a region restored counts, and when last: all that is
+// restored at one instant goes back to what was told before.
+type restored struct {
+	times uint64
+	last  time.Duration
 }
 
 func newInventedAuditor(b *books) *inventedAuditor {
@@ -39,6 +51,15 @@ func (a *inventedAuditor) Stepped(w *World, d *Daemon, m *gossip.Message, err er
 	}
 }
 
+// Happened counts how often a region restored.
+func (a *inventedAuditor) Happened(w *World, d *Daemon, e node.Event) {
+	a.watcher.Happened(w, d, e)
+	r := &a.restored[d.RegionIndex]
+	if e.Kind == node.CountsRestored && (r.times == 0 || r.last != w.Now()) {
+		r.times, r.last = r.times+1, w.Now()
+	}
+}
+
 func (a *inventedAuditor) check(w *World, s *sample, c *gossip.Cell) {
 	truth, known := a.truth(c)
 	switch {
@@ -57,15 +78,14 @@ func (a *inventedAuditor) truth(c *gossip.Cell) (uint64, bool) {
 		return 0, false // rights, which the rights auditor follows
 	}
 	id := gossip.CellID{Slot: c.Slot}
-	if region, ok := a.regions[id]; ok && c.Kind == gossip.RegionSum {
-		truth, known := b.total(c, region)
-		if b.restored {
-			truth *= 2
-		}
-		return truth, known
+	region, ok := a.regions[id]
+	if !ok || c.Kind != gossip.RegionSum {
+		region, ok = a.lost[id]
+		ok = ok && c.Kind == gossip.Daemon
 	}
-	if region, ok := a.lost[id]; ok && c.Kind == gossip.Daemon {
-		return b.total(c, region)
+	if ok {
+		truth, known := b.total(c, region)
+		return truth * (1 + a.restored[region].times), known
 	}
 	x := b.writers.bySlot[c.Slot]
 	if x == nil || c.Kind != gossip.Daemon {
