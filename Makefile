@@ -58,8 +58,8 @@ e2e: e2e-cluster ## real daemons: clusters that are harmed, then the Envoy RLS c
 e2e-cluster:
 	@echo "e2e: clusters under load: killed, frozen, restarted and, as root, cut off"
 	go test -tags e2e -count=1 -timeout 10m -v ./internal/e2e
-	@echo "e2e: the demo and the simulator play the same trial"
-	go test -tags e2e -count=1 -timeout 5m -v -run Simulator ./demo
+	@echo "e2e: the demo and the simulator play the same trial, and a budget holds in a cut"
+	go test -tags e2e -count=1 -timeout 8m -v -run 'Simulator|Budget' ./demo
 
 race: ## run every test COUNT times under the race detector
 	$(TOOLS)/race -count=$(COUNT) ./...

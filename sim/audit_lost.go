@@ -10,10 +10,15 @@ import (
 // cell is what it charged, and of others it holds at least what they had
 // charged by the time up to which messages it took let it know them. So a
 // cell that was acknowledged and not taken, or dropped from a live label, is
-// found as soon as a later message claims that nothing is missing.
+// found as soon as a later message claims that nothing is missing. What comes
+// by way of others is not missed once its label is over for one of them: a clock
+// that is wrong, and that nobody takes over, makes them drop it before.
 type lostAuditor struct {
 	watcher
 	known cuts // scratch
+	// ahead is by how many ms the label clocks of a region ever stood before
+	// virtual time at most.
+	ahead [MaxRegions]int64
 }
 
 func newLostAuditor(b *books) *lostAuditor { return &lostAuditor{watcher: newWatcher("lost", b)} }
@@ -21,6 +26,7 @@ func newLostAuditor(b *books) *lostAuditor { return &lostAuditor{watcher: newWat
 // Stepped looks at cells now and then.
 func (a *lostAuditor) Stepped(w *World, d *Daemon, m *gossip.Message, err error) {
 	a.watcher.Stepped(w, d, m, err)
+	a.clock(d)
 	s := a.books.look(w, d, m, err)
 	if s == nil || a.books.hearing.noRoom {
 		return
@@ -42,6 +48,27 @@ func (a *lostAuditor) Stepped(w *World, d *Daemon, m *gossip.Message, err error)
 	}
 }
 
+// clock follows how far clocks are ahead.
+func (a *lostAuditor) clock(d *Daemon) {
+	for s := range d.Nodes {
+		c := a.books.clocks.of(d, s)
+		if c == nil || c.least > c.most {
+			continue
+		}
+		most := c.most
+		if c.bent {
+			most += blurMillis
+		}
+		a.ahead[d.RegionIndex] = max(a.ahead[d.RegionIndex], most)
+	}
+}
+
+// passedOn reports whether all through whom counts may come from one region to
+// another kept those of a label up to now.
+func (a *lostAuditor) passedOn(w *World, p *page, from, to int) bool {
+	return p.least > w.Now().Milliseconds()+max(a.ahead[from], a.ahead[to])
+}
+
 // check holds what a replica has of one label against what it must have.
 func (a *lostAuditor) check(w *World, s *sample, k *book, p *page, known cuts) {
 	b := a.books
@@ -55,6 +82,7 @@ func (a *lostAuditor) check(w *World, s *sample, k *book, p *page, known cuts) {
 			return // its hits may be under the label before or after
 		case x == s.writer:
 			a.hold(w, s, cellOf(k, p, gossip.Daemon, x), c.charged, 0)
+		case (!x.up || x.region != s.writer.region) && !a.passedOn(w, p, x.region, s.writer.region):
 		case x.region == s.writer.region:
 			a.hold(w, s, cellOf(k, p, gossip.Daemon, x), c.before(known[c.writer]), w.Now()-known[c.writer])
 		default:
