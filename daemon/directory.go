@@ -20,6 +20,9 @@ type directory struct {
 	contacts map[string][]string // configured addresses by region
 	met      map[string]link.Hello
 	regions  map[string]*remote
+	// ready is what daemons of the region say of themselves, as long as they
+	// answer: sooner and surer than what membership carries.
+	ready map[crdt.Slot]bool
 }
 
 // remote is another region.
@@ -40,7 +43,7 @@ const (
 func newDirectory(self gossip.Member, contacts map[string][]string) *directory {
 	return &directory{
 		self: self, own: []gossip.Member{self}, contacts: contacts,
-		met: map[string]link.Hello{}, regions: map[string]*remote{},
+		met: map[string]link.Hello{}, regions: map[string]*remote{}, ready: map[crdt.Slot]bool{},
 	}
 }
 
@@ -63,6 +66,9 @@ func (d *directory) meet(addr string, h link.Hello) {
 	d.lose(addr)
 	d.met[addr] = h
 	d.forget(addr, h.Member.Region)
+	if h.Member.Region == d.self.Region {
+		d.ready[h.Member.ID] = h.Member.Ready
+	}
 	r := d.region(h.Member.Region)
 	if r == nil {
 		return
@@ -100,6 +106,7 @@ func (d *directory) lose(addr string) {
 			return // it still answers at another
 		}
 	}
+	delete(d.ready, h.Member.ID)
 	if r := d.region(h.Member.Region); r != nil {
 		delete(r.lists, h.Member.ID)
 		r.settle()
@@ -107,8 +114,17 @@ func (d *directory) lose(addr string) {
 }
 
 // hear takes over what a daemon of another region says of its members. Only
-// those of its own region count, and itself.
+// those of its own region count, and itself. Of what one of our own region says
+// only it itself counts: the others are membership's.
 func (d *directory) hear(from link.Hello, members []gossip.Member) {
+	if _, answers := d.ready[from.Member.ID]; answers {
+		for _, m := range members {
+			if m.ID == from.Member.ID {
+				d.ready[m.ID] = m.Ready
+			}
+		}
+		return
+	}
 	r := d.region(from.Member.Region)
 	if r == nil || r.lists[from.Member.ID] == nil {
 		return // of whom we did not call
@@ -186,6 +202,11 @@ func byIdentity(a, b gossip.Member) int { return cmp.Compare(a.ID, b.ID) }
 // members returns the live daemons of all regions, by ID.
 func (d *directory) members() []gossip.Member {
 	all := slices.Clone(d.own)
+	for i := range all {
+		if ready, answers := d.ready[all[i].ID]; answers && all[i].ID != d.self.ID {
+			all[i].Ready = ready
+		}
+	}
 	for _, r := range d.regions {
 		all = append(all, r.last...)
 	}

@@ -160,3 +160,28 @@ func TestDirectoryOfADaemonAtTwoAddresses(t *testing.T) {
 		t.Errorf("members %s, without eu-2 said over the other stream", got)
 	}
 }
+
+// What a daemon of the region says of itself counts more than what membership
+// has heard, as long as it answers.
+func TestDirectoryOfOwnRegion(t *testing.T) {
+	d := newDirectory(member(1, "us-1"), nil)
+	d.own = []gossip.Member{member(1, "us-1"), member(2, "us-2")}
+	ready := func(what string, want bool) {
+		t.Helper()
+		if all := d.members(); len(all) != 2 || all[1].Ready != want {
+			t.Errorf("%s: %+v, want the second ready: %v", what, all, want)
+		}
+	}
+	yes := member(2, "us-2")
+	yes.Ready = true
+	ready("before it answers", false)
+	d.meet("us-2", says(2, "us-2"))
+	d.hear(says(2, "us-2"), []gossip.Member{member(1, "us-1"), yes})
+	ready("it says that it is", true)
+	d.lose("us-2")
+	ready("after it answered", false)
+	d.own[1].Ready = true
+	ready("by membership", true)
+	d.meet("us-2", says(2, "us-2"))
+	ready("it says that it is not", false)
+}

@@ -53,9 +53,9 @@ type storm struct {
 }
 
 type stormRule struct {
-	algorithm      string
-	limit, budget  int
-	denied, shadow bool
+	algorithm     string
+	limit, budget int
+	denied        bool
 }
 
 func (s stormRule) String() string {
