@@ -218,3 +218,33 @@ func TestToldKeysAreSpread(t *testing.T) {
 		t.Error("the seed makes no difference")
 	}
 }
+
+// A rule that needs a count for longer than the one before makes all keep it for
+// as long, also those who are not asked for its key.
+func TestKeptLongerIsTold(t *testing.T) {
+	r := newRig(Config{}, "a", "a", "b", "b")
+	r.run(time.Second)
+	k := r.keyOf("a2")
+	r.add("a1", k, 10)
+	r.run(time.Second)
+	r.of("a1").Keep(testKey(k), minute.Width)
+	r.run(time.Second)
+	for m := range r.up {
+		for _, c := range m.Cells(r.wall(m)) {
+			if c.Carry != minute.Width {
+				t.Errorf("%s keeps %v for %d ms beyond its end, want %d", m.name, c, c.Carry, minute.Width)
+			}
+		}
+	}
+	told := r.of("a1").state.version
+	r.of("a1").Keep(testKey(k), minute.Width)
+	if r.of("a1").state.version != told {
+		t.Error("what is kept as long as it was is told again")
+	}
+	r.run(time.Duration(minute.Width)*time.Millisecond + DefaultGrace)
+	for m := range r.up {
+		if got := r.total(m.name, k); got != 10 {
+			t.Errorf("%s knows %d hits of 10 that a rule needs", m.name, got)
+		}
+	}
+}

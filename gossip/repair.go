@@ -160,7 +160,10 @@ func (e *Engine) restoreOne(now time.Duration, id CellID) {
 		return
 	}
 	v := e.state.cells[told].Value
-	known, _ := e.sum(id.Key, id.Label)
+	known, span := e.sum(id.Key, id.Label)
+	if carry := e.state.cells[told].Carry; carry > span.Carry {
+		e.keep(id.Key, carry, func(c *cell) bool { return c.Kind == Daemon && c.Label == id.Label })
+	}
 	if v.P <= known.P {
 		return
 	}

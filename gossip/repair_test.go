@@ -83,6 +83,26 @@ func TestLostRegionIsReadBack(t *testing.T) {
 	}
 }
 
+// A region that restarted keeps what it counts for as long as others do, who were
+// told so by the incarnations before: or they hold what it has not.
+func TestRestartedRegionKeepsAsLong(t *testing.T) {
+	r := newRig(Config{}, "a", "b")
+	r.run(time.Second)
+	long := minute
+	long.Carry = minute.Width
+	a1 := r.of("a1")
+	a1.Add(r.mono(a1), testKey(1), epoch, long, 1, ample)
+	r.run(time.Second)
+	r.restart(a1)
+	r.add("a1", 1, 1)
+	r.run(time.Duration(minute.Width)*time.Millisecond + DefaultGrace)
+	for m := range r.up {
+		if got := r.total(m.name, 1); got < 1 {
+			t.Errorf("%s forgot, and others remember", m.name)
+		}
+	}
+}
+
 // Two daemons of a region that the membership keeps apart hear of each other by
 // way of a third, which goes again and again: what one counted the other takes
 // for forgotten, and then the sum that holds it twice. Each time it counts once

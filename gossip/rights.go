@@ -75,14 +75,23 @@ func (e *Engine) takeRights(now time.Duration, l *link, i int32, in *Cell) {
 }
 
 // Keep makes the cells of a key matter for carry milliseconds beyond the ends of
-// their labels, as they do under the rule that counts there now.
+// their labels, as they do under the rule that counts there now. Others are told:
+// who was not asked for the key yet would drop them, and need them then.
 func (e *Engine) Keep(k crdt.Key, carry int64) {
+	e.keep(k, carry, func(*cell) bool { return true })
+}
+
+// keep does so for some cells.
+func (e *Engine) keep(k crdt.Key, carry int64, some func(*cell) bool) {
 	at := e.state.keyOf(k)
 	if at == none {
 		return
 	}
 	for i := e.state.keys[at].first; i != none; i = e.state.cells[i].fwd {
-		e.state.cells[i].Carry = max(e.state.cells[i].Carry, carry)
+		if c := &e.state.cells[i]; c.Carry < carry && some(c) {
+			c.Carry = carry
+			e.state.touch(i, e.swept) // no later than now: nothing was added
+		}
 	}
 }
 

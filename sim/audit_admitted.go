@@ -98,7 +98,7 @@ func (a *admittedAuditor) Decided(w *World, d *Decided) {
 	if e.book == nil || e.page == nil || d.Rule == nil || !counted(d.Limit) || !d.Limit.HasRights() {
 		return
 	}
-	k := a.key(w, e)
+	k := a.key(w, d.Limit, e)
 	total, ok := a.total(w, d, k)
 	if !ok || e.loses(d.Limit) || e.book.rescoped {
 		return
@@ -126,14 +126,17 @@ func (a *admittedAuditor) Decided(w *World, d *Decided) {
 }
 
 // key returns what is known of the key of a decision, brought up to its label.
-func (a *admittedAuditor) key(w *World, e *entry) *spent {
-	k := &e.book.spent
+func (a *admittedAuditor) key(w *World, l *rules.Limit, e *entry) *spent {
+	k, label := &e.book.spent, e.page.label
 	if !k.known {
 		oldest := oldestSet(w)
 		*k = spent{known: true, label: math.MinInt64, oldest: oldest}
 	}
-	if e.page.label > k.label {
-		k.label, k.before, k.oldest, k.over = e.page.label, k.oldest, oldestSet(w), false
+	if l.Algorithm == rules.SlidingLog { // its stamps count for a window, so a label is one here
+		label -= label % l.Window()
+	}
+	if label > k.label {
+		k.label, k.before, k.oldest, k.over = label, k.oldest, oldestSet(w), false
 	}
 	return k
 }
