@@ -24,7 +24,10 @@ type swarmOptions struct {
 	seed  uint64
 	jobs  int
 	limit time.Duration // 0 for none
-	out   simOutputs    // of a swarm of one
+	naive bool
+	out   simOutputs // of a swarm of one
+
+	policy string // likewise
 }
 
 func newSimSwarm(p process) *cobra.Command {
@@ -34,10 +37,13 @@ func newSimSwarm(p process) *cobra.Command {
 		Short: "Run many clusters that are drawn from seeds",
 		Long: "Run one cluster a seed: its size, its settings, its limits, its load and what goes wrong\n" +
 			"are drawn from the seed. Each is run twice, and must do the same both times. The first\n" +
-			"seed that finds something ends the swarm and is printed with the command that runs it.",
+			"seed that finds something ends the swarm and is printed with the command that runs it.\n\n" +
+			"In half of the runs limits have rights. --naive plays these once more by merged counts\n" +
+			"alone, and says how often that exceeds what the rights sum to.",
 		Example: "  rld sim swarm --runs 1000\n" +
 			"  rld sim swarm --for 1h --seed \"$(date +%s)\"\n" +
-			"  rld sim swarm --runs 1 --seed 57",
+			"  rld sim swarm --runs 1 --seed 57\n" +
+			"  rld sim swarm --runs 1000 --naive",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(cmd.Flags().Changed("runs")); err != nil {
@@ -58,6 +64,8 @@ func newSimSwarm(p process) *cobra.Command {
 	f.Uint64Var(&o.seed, "seed", 1, "first seed, the others follow it")
 	f.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "runs at a time")
 	f.DurationVar(&o.limit, "for", 0, "begin no further run after this time")
+	f.BoolVar(&o.naive, "naive", false, "count how often merged counts alone exceed the bound of rights")
+	f.StringVar(&o.policy, "policy", "", "with --runs 1: what holds the limits that have rights instead ("+policyNames()+")")
 	o.out.jsonFlag(f)
 	o.out.htmlFlag(f)
 	return cmd
@@ -81,6 +89,9 @@ func (o *swarmOptions) check(runsGiven bool) error {
 	if err := o.out.check(); err != nil {
 		return err
 	}
+	if _, err := o.draw(); err != nil {
+		return err
+	}
 	// The seeds end with the greatest there is.
 	if left := math.MaxUint64 - o.seed; o.runs-1 > left {
 		o.runs = left + 1
@@ -88,10 +99,41 @@ func (o *swarmOptions) check(runsGiven bool) error {
 	return nil
 }
 
+// draw returns the cluster of the first seed, under the policy that was asked
+// for.
+func (o *swarmOptions) draw() (*sim.Config, error) {
+	if o.policy == "" {
+		return sim.Draw(o.seed), nil
+	}
+	if o.runs != 1 {
+		return nil, errors.New("--policy is about one run: say --runs 1")
+	}
+	p, err := sim.PolicyNamed(o.policy)
+	if err != nil {
+		return nil, fmt.Errorf("--policy: %w", err)
+	}
+	return sim.DrawUnder(o.seed, p), nil
+}
+
+// policyNames lists the words of --policy.
+func policyNames() string {
+	var names []string
+	for _, p := range sim.Policies() {
+		names = append(names, p.String())
+	}
+	return strings.Join(names, ", ")
+}
+
 // one runs the first seed alone and prints all about it.
 func (o *swarmOptions) one(p process) error {
 	again := swarmCommand(o.seed)
-	cfg := sim.Draw(o.seed)
+	cfg, err := o.draw()
+	if err != nil {
+		return err
+	}
+	if o.policy != "" {
+		again += " --policy " + o.policy
+	}
 	r, err := sim.RunTwice(cfg, sim.Options{Series: o.out.wanted(), Wall: stopwatch()})
 	if err != nil {
 		return simFailure(p, err, again)
@@ -110,6 +152,7 @@ type outcome struct {
 	seed   uint64
 	result *sim.Result
 	err    error
+	naive  *sim.Exceeded // nil when it was not played by counts alone
 }
 
 // fine reports whether nothing was found.
@@ -174,9 +217,21 @@ func (s *swarm) work(ctx context.Context, outcomes chan<- outcome) {
 			return
 		}
 		seed := s.o.seed + i
-		r, err := s.play(seed)
-		outcomes <- outcome{seed, r, err}
+		o := outcome{seed: seed}
+		if o.result, o.err = s.play(seed); o.err == nil && s.o.naive {
+			o.naive, o.err = naively(seed)
+		}
+		outcomes <- o
 	}
+}
+
+// naively plays a seed by merged counts alone, if it has rights.
+func naively(seed uint64) (*sim.Exceeded, error) {
+	e, any, err := sim.Naively(seed)
+	if err != nil || !any {
+		return nil, err
+	}
+	return &e, nil
 }
 
 func (s *swarm) take(o outcome) {
@@ -187,6 +242,7 @@ func (s *swarm) take(o outcome) {
 		}
 	}
 	s.tally.add(o.result)
+	s.tally.addNaive(&o)
 }
 
 // progress is one line about how far it is.

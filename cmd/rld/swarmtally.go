@@ -21,6 +21,12 @@ type tally struct {
 	walls     []float32 // seconds of each run, for the median
 	audits    []sim.Audit
 	seen      map[string]uint64
+
+	// Of the runs that were played by merged counts alone: how many, how many
+	// of them exceeded what rights would have summed to, and the worst.
+	naive, exceeded uint64
+	worst           sim.Exceeded
+	worstSeed       uint64
 }
 
 // maxWalls bounds what is kept for the median; it is that of the first ones.
@@ -55,6 +61,32 @@ func (t *tally) add(r *sim.Result) {
 	}
 }
 
+// addNaive takes what merged counts alone made of a seed.
+func (t *tally) addNaive(o *outcome) {
+	if o.naive == nil {
+		return
+	}
+	t.naive++
+	if o.naive.Labels == 0 {
+		return
+	}
+	t.exceeded++
+	// Seeds come in no order: of equals the lowest counts.
+	if o.naive.Worst > t.worst.Worst || o.naive.Worst == t.worst.Worst && o.seed < t.worstSeed {
+		t.worst, t.worstSeed = *o.naive, o.seed
+	}
+}
+
+// writeNaive prints how merged counts alone would have done.
+func (t *tally) writeNaive(b *strings.Builder) {
+	fmt.Fprintf(b, "\nMerged counts alone exceeded what all rights sum to in %s of %s with rights",
+		report.Count(t.exceeded), report.Plural(t.naive, "run"))
+	if t.exceeded > 0 {
+		fmt.Fprintf(b, ", at worst by %.0f %%:\n  %s --policy %s", 100*t.worst.Worst, swarmCommand(t.worstSeed), sim.Naive)
+	}
+	b.WriteByte('\n')
+}
+
 // write prints the sums: what ran, who watched, and which paths were reached.
 func (t *tally) write(b *strings.Builder, wall time.Duration) {
 	virtual := time.Duration(t.virtual * float64(time.Second)).Round(time.Second)
@@ -72,6 +104,9 @@ func (t *tally) write(b *strings.Builder, wall time.Duration) {
 		slices.SortFunc(t.audits, func(x, y sim.Audit) int { return cmp.Compare(x.Name, y.Name) })
 		b.WriteByte('\n')
 		report.Auditors(b, t.audits)
+	}
+	if t.naive > 0 {
+		t.writeNaive(b)
 	}
 	var missed []string
 	for _, k := range node.EventKinds() {
