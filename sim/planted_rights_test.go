@@ -243,6 +243,9 @@ func (w *World) believed(d *Daemon) int {
 // A bucket that mints less than a token a step does not starve: rights are
 // dealt out in fractions of a token.
 func TestSlowBucketDoesNotStarve(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes of virtual time")
+	}
 	admitted := func(whole bool) uint64 {
 		cfg := hard(t, "algorithm: token_bucket, unit: minute, requests_per_unit: 50, burst: 30, consistency: partition")
 		cfg.Duration, cfg.Workloads[0].Keys, cfg.Workloads[0].Rate = 10*time.Minute, 1, 6

@@ -10,6 +10,9 @@ import (
 // small parts of the grid that comes with the program: what is far from the
 // design is found, and no policy with rights exceeds them.
 func TestBudgetsGrid(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes hours of virtual time")
+	}
 	base, ok := Builtin("budgets-grid")
 	if !ok || base.Grid == nil {
 		t.Fatal("no grid")
