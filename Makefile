@@ -73,7 +73,7 @@ fuzz: ## run every fuzz target for FUZZTIME
 	if [[ -z "$$targets" ]]; then echo "fuzz: no targets found" >&2; exit 1; fi; \
 	while read -r pkg name; do \
 		echo "fuzz: $$name of $$pkg for $(FUZZTIME)"; \
-		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg" < /dev/null; \
+		$(TOOLS)/fuzz "$$name" $(FUZZTIME) "$$pkg" < /dev/null; \
 	done <<< "$$targets"
 
 bench: ## measure rld and print the table of its numbers
