@@ -59,6 +59,9 @@ func degradation(reason node.Degraded, s node.Stats) string {
 	case node.KeysFull:
 		return fmt.Sprintf("%d of %d keys are tracked: new keys share overflow counters "+
 			"and may be refused falsely; raise --max-keys", s.LiveKeys, s.MaxKeys)
+	case node.NoRights:
+		return "this daemon holds no rights of its own: it admits of limits with a budget only what others give it; " +
+			"rld budget says why"
 	case node.CellsFull:
 		return "a sliding_log has more hits than it can tell apart: some count longer than they should; " +
 			"lower the limit or take sliding_window"

@@ -119,14 +119,18 @@ const (
 	// ClockOff: more than half of the peers have another time, so that this
 	// daemon's labels are not theirs and its answers know little of theirs.
 	ClockOff
+	// NoRights: the daemon holds no part of its own in the rights to the label,
+	// and refused what it had not been given: it started a moment ago, has
+	// lost its file, was retired, or hears too few of its region.
+	NoRights
 
 	degradedKinds = iota
 )
 
-var degradedNames = [...]string{"", "keys_full", "cells_full", "clock_off"}
+var degradedNames = [...]string{"", "keys_full", "cells_full", "clock_off", "no_rights"}
 
 // DegradedReasons lists the reasons, without NotDegraded.
-func DegradedReasons() []Degraded { return []Degraded{KeysFull, CellsFull, ClockOff} }
+func DegradedReasons() []Degraded { return []Degraded{KeysFull, CellsFull, ClockOff, NoRights} }
 
 // String returns the reason as metrics and answers carry it, "" for none.
 func (d Degraded) String() string {

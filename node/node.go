@@ -177,6 +177,9 @@ func (n *Node) pass(h *Hit, c *quota.Cell, log *quota.Log, st *Status, now int64
 	}
 	if st.bounded && !n.allow(h, st, used, now) {
 		st.Gate |= RightsGate
+		if st.Degraded == NotDegraded && h.Limit.Total() > 0 && n.base(h.Rule, now).Amount == 0 {
+			st.Degraded = NoRights
+		}
 	}
 	st.Over = st.Gate != NoGate
 }

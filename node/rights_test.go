@@ -76,3 +76,29 @@ func (c *cluster) rightsOf(t testing.TB, d *daemon, text string) string {
 	moved := d.node.replica.engine.Rights(h.Key, x)
 	return fmt.Sprintf("%d left of %d, gave %d, was given %d\n", left, base.Amount, moved.Given, moved.Received)
 }
+
+// A daemon that holds nothing says so when it refuses, and not when it is given.
+func TestNoRightsIsDegraded(t *testing.T) {
+	c := &cluster{delay: time.Millisecond, wan: 40 * time.Millisecond, rights: true, cuts: map[[2]string]bool{}}
+	for _, n := range []string{"a1", "a2"} {
+		c.daemons = append(c.daemons, &daemon{name: n, region: "a"})
+	}
+	for _, d := range c.daemons {
+		c.start(t, d)
+	}
+	c.put(t, "domain: d\ndescriptors:\n  - {key: k, rate_limit: {unit: minute, requests_per_unit: 100, consistency: partition}}\n")
+	a1, call := c.find(t, "a1"), Call{}
+	a1.node = nil
+	c.start(t, a1) // what it may have used before is lost to it
+	c.ask(t, a1, &call, "k=v")
+	if st := &call.Statuses[0]; !st.Over || st.Gate != RightsGate || st.Degraded != NoRights {
+		t.Errorf("after a restart: over %v by %v, degraded %q, want it refused for want of rights", st.Over, st.Gate, st.Degraded)
+	}
+	c.pass(time.Second)
+	c.ask(t, a1, &call, "k=v") // by now it knows whom to ask
+	c.pass(time.Second)
+	c.ask(t, a1, &call, "k=v")
+	if st := &call.Statuses[0]; st.Over || st.Degraded != NotDegraded {
+		t.Errorf("with rights of another: over %v by %v, degraded %q, want it admitted", st.Over, st.Gate, st.Degraded)
+	}
+}

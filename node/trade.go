@@ -256,7 +256,7 @@ func (n *Node) span(h *Hit) gossip.Span {
 	}
 }
 
-// given takes in a gift.
+// received takes in a gift.
 func (n *Node) received(c *gossip.Change, now int64) {
 	n.trade.Received += c.Gift
 	i := n.live.find(c.Key)

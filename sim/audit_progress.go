@@ -89,7 +89,9 @@ func (a *progressAuditor) Decided(w *World, d *Decided) {
 	a.watcher.Decided(w, d)
 	e := &a.books.entry
 	quiet := a.whole && d.At-a.since >= manyLags*a.lag
-	if !quiet || e.book == nil || !counted(d.Limit) || d.Status.Degraded != 0 || d.Limit.CarryDebt || a.excused(d) {
+	// Want of rights is no excuse: they are to come back.
+	degraded := d.Status.Degraded != node.NotDegraded && d.Status.Degraded != node.NoRights
+	if !quiet || e.book == nil || !counted(d.Limit) || degraded || d.Limit.CarryDebt || a.excused(d) {
 		return
 	}
 	limit := capacity(d.Limit)

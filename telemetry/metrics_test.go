@@ -158,6 +158,7 @@ rld_clock_steps_total{direction="forward"} 6
 rld_degraded_total{reason="cells_full"} 9
 rld_degraded_total{reason="clock_off"} 0
 rld_degraded_total{reason="keys_full"} 8
+rld_degraded_total{reason="no_rights"} 0
 # HELP rld_live_keys Keys that are tracked.
 # TYPE rld_live_keys gauge
 rld_live_keys 5
