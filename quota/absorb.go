@@ -79,7 +79,7 @@ func Shared(l *rules.Limit, c *Cell, now int64) (label, width, carry int64) {
 	case rules.SlidingLog:
 		return now, 1, l.Window()
 	case rules.TokenBucket, rules.LeakyBucket:
-		fill := drainTime(l, micro(capacity(l)), 0)
+		fill := drainTime(l, micro(Capacity(l)), 0)
 		width = max(bucketLabel, fill)
 		return now - now%width, width, fill
 	}
@@ -98,7 +98,7 @@ func Fold(l *rules.Limit, c *Cell, now, start, end int64, n uint64) {
 	Adopt(l, c, at)
 	least := subFloor(micro(n), minted(l, uint64(l.Requests), min(start, at), at))
 	stepBucket(l, c, at)
-	room := subFloor(capacity(l), tokensUp(meter(l, c, at)))
+	room := subFloor(Capacity(l), tokensUp(meter(l, c, at)))
 	fillUp(l, c, at)
 	c.Count += min(n, room)
 	if held := meter(l, c, at); held < least {

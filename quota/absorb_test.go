@@ -60,7 +60,7 @@ func TestAbsorbEqualsChargingInOrder(t *testing.T) {
 			}
 		}
 		for _, now := range []int64{end, end + 1, end + l.Window()/2, end + l.Window()} {
-			is, want := used(l, &heard.cell, &heard.log, now), used(l, &told.cell, &told.log, now)
+			is, want := Used(l, &heard.cell, &heard.log, now), Used(l, &told.cell, &told.log, now)
 			if is != want {
 				t.Fatalf("%d hits count at +%d, want %d", is, now-epoch, want)
 			}
@@ -86,7 +86,7 @@ func TestLogStaysSorted(t *testing.T) {
 				t.Fatalf("the stamps hold %d hits, the cell counts %d", sum, k.cell.Count)
 			}
 		}
-		used(l, &k.cell, &k.log, end+l.Window())
+		Used(l, &k.cell, &k.log, end+l.Window())
 		if k.cell.Count != 0 {
 			t.Fatalf("%d hits count after they left the window", k.cell.Count)
 		}
@@ -103,7 +103,7 @@ func TestFullLogTakesLateHits(t *testing.T) {
 	now := epoch + 2*MaxLogCells
 	for i, at := range []int64{epoch - 1, epoch + 1, epoch + 2*MaxLogCells - 1} {
 		Absorb(l, &k.cell, &k.log, now, at, 10)
-		if want := uint64(MaxLogCells + 10*(i+1)); used(l, &k.cell, &k.log, now) != want {
+		if want := uint64(MaxLogCells + 10*(i+1)); Used(l, &k.cell, &k.log, now) != want {
 			t.Fatalf("%d hits count, want %d", k.cell.Count, want)
 		}
 		if k.log.size != MaxLogCells {
@@ -130,7 +130,7 @@ func TestLateHitsAreADebt(t *testing.T) {
 		for _, n := range []uint64{c.late1, c.late2} {
 			k.hear(l, late{epoch, next, n})
 		}
-		if got := used(l, &k.cell, &k.log, next); got != c.want {
+		if got := Used(l, &k.cell, &k.log, next); got != c.want {
 			t.Errorf("%d own, then %d and %d late: debt %d, want %d", c.own, c.late1, c.late2, got, c.want)
 		}
 	}

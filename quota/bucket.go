@@ -121,12 +121,12 @@ func limitDebt(l *rules.Limit, c *Cell, now int64) uint64 {
 	if l.CarryDebt {
 		return math.MaxUint64
 	}
-	return subFloor(capacity(l), tokensUp(meter(l, c, now)))
+	return subFloor(Capacity(l), tokensUp(meter(l, c, now)))
 }
 
 // retryBucket is the time until n hits fit, for n up to the burst.
 func retryBucket(l *rules.Limit, c *Cell, now int64, n uint64) int64 {
-	return drainTime(l, subFloor(meter(l, c, now), micro(capacity(l)-n)), now)
+	return drainTime(l, subFloor(meter(l, c, now), micro(Capacity(l)-n)), now)
 }
 
 // Adopt puts a bucket under a limit of its grid that may mint at another rate

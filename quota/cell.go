@@ -26,12 +26,6 @@ type Cell struct {
 	Carry uint64
 }
 
-// Fits reports whether n hits may be charged at now, behind hits of the same
-// call that go first. now is the wall part of the HLC in Unix milliseconds.
-func Fits(l *rules.Limit, c *Cell, log *Log, now int64, ahead, n uint64) bool {
-	return addSat(addSat(used(l, c, log, now), ahead), n) <= capacity(l)
-}
-
 // Charge charges n hits at now, whether they fit or not, and returns false
 // when a full log had to count them under a later instant than their own.
 // log is the key's log for sliding_log, and unused otherwise.
@@ -66,11 +60,11 @@ type Report struct {
 // for n hits. more is hits that others are estimated to have been granted
 // beside those of the cell.
 func Describe(l *rules.Limit, c *Cell, log *Log, now int64, more, n uint64) Report {
-	limit, taken := capacity(l), uint64(0)
+	limit, taken := Capacity(l), uint64(0)
 	var r Report
 	switch l.Algorithm {
 	case rules.SlidingLog:
-		taken = used(l, c, log, now)
+		taken = Used(l, c, log, now)
 		r.Reset = resetLog(l, c, now)
 	case rules.TokenBucket, rules.LeakyBucket:
 		inUse := meter(l, c, now)
@@ -116,15 +110,10 @@ func Expires(l *rules.Limit, c *Cell) int64 {
 	}
 }
 
-// Used returns the hits that count at now, rounded up. log is the key's log for
-// sliding_log.
-func Used(l *rules.Limit, c *Cell, log *Log, now int64) uint64 { return used(l, c, log, now) }
-
-// Capacity is the number of hits that fit an untouched key.
-func Capacity(l *rules.Limit) uint64 { return capacity(l) }
-
-// used returns the hits that count at now, rounded up.
-func used(l *rules.Limit, c *Cell, log *Log, now int64) uint64 {
+// Used returns the hits that count at now, rounded up: n more may be charged where
+// they and these do not exceed Capacity. now is the wall part of the HLC in Unix
+// milliseconds, log the key's log for sliding_log, which expired stamps leave.
+func Used(l *rules.Limit, c *Cell, log *Log, now int64) uint64 {
 	switch l.Algorithm {
 	case rules.SlidingLog:
 		log.expire(c, now-l.Window())
@@ -147,8 +136,8 @@ func retry(l *rules.Limit, c *Cell, log *Log, now int64, n uint64) int64 {
 	}
 }
 
-// capacity is the number of hits that fit an untouched key.
-func capacity(l *rules.Limit) uint64 {
+// Capacity is the number of hits that fit an untouched key.
+func Capacity(l *rules.Limit) uint64 {
 	if l.Algorithm.Bucket() && l.Requests > 0 {
 		return uint64(l.Burst)
 	}

@@ -146,7 +146,7 @@ func resetLog(l *rules.Limit, c *Cell, now int64) int64 {
 // retryLog walks the oldest stamps until enough of them have left the window.
 // It costs at most one step a hit asked for beyond what remains.
 func retryLog(l *rules.Limit, c *Cell, log *Log, now int64, n uint64) int64 {
-	excess := subFloor(addSat(c.Count, n), capacity(l))
+	excess := subFloor(addSat(c.Count, n), Capacity(l))
 	for i := 0; log != nil && i < log.size; i++ {
 		s := log.at(i)
 		if s.n >= excess {

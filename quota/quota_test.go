@@ -22,7 +22,7 @@ type key struct {
 }
 
 func (k *key) fits(l *rules.Limit, now int64, n uint64) bool {
-	return Fits(l, &k.cell, &k.log, now, 0, n)
+	return addSat(Used(l, &k.cell, &k.log, now), n) <= Capacity(l)
 }
 
 func (k *key) take(l *rules.Limit, now int64, n uint64) bool {
@@ -183,8 +183,8 @@ func TestReportsComeTrue(t *testing.T) {
 
 func checkReport(t *rapid.T, l *rules.Limit, k *key, now int64, n uint64) {
 	r := k.describe(l, now, n)
-	if over := !k.fits(l, now, 0); over != (used(l, &k.cell, &k.log, now) > capacity(l)) {
-		t.Fatalf("peek over = %v with %d of %d used", over, used(l, &k.cell, &k.log, now), capacity(l))
+	if over := !k.fits(l, now, 0); over != (Used(l, &k.cell, &k.log, now) > Capacity(l)) {
+		t.Fatalf("peek over = %v with %d of %d used", over, Used(l, &k.cell, &k.log, now), Capacity(l))
 	}
 	if r.Remaining > 0 && !k.fits(l, now, r.Remaining) {
 		t.Fatalf("%d remaining do not fit", r.Remaining)
@@ -192,17 +192,17 @@ func checkReport(t *rapid.T, l *rules.Limit, k *key, now int64, n uint64) {
 	if k.fits(l, now, r.Remaining+1) {
 		t.Fatalf("%d fit with %d remaining", r.Remaining+1, r.Remaining)
 	}
-	if full := k.copy().describe(l, now+r.Reset, 0); full.Remaining != capacity(l) {
-		t.Fatalf("%v: %d of %d remain after the reset of %d ms", l.Algorithm, full.Remaining, capacity(l), r.Reset)
+	if full := k.copy().describe(l, now+r.Reset, 0); full.Remaining != Capacity(l) {
+		t.Fatalf("%v: %d of %d remain after the reset of %d ms", l.Algorithm, full.Remaining, Capacity(l), r.Reset)
 	}
 	if r.Reset > 0 && l.Algorithm != rules.FixedWindow {
-		if full := k.copy().describe(l, now+r.Reset-1, 0); full.Remaining == capacity(l) {
-			t.Fatalf("%v: all of %d remain before the reset of %d ms", l.Algorithm, capacity(l), r.Reset)
+		if full := k.copy().describe(l, now+r.Reset-1, 0); full.Remaining == Capacity(l) {
+			t.Fatalf("%v: all of %d remain before the reset of %d ms", l.Algorithm, Capacity(l), r.Reset)
 		}
 	}
 	fits := k.fits(l, now, n)
-	if r.Never != (n > capacity(l)) {
-		t.Fatalf("%v: never = %v for %d of %d", l.Algorithm, r.Never, n, capacity(l))
+	if r.Never != (n > Capacity(l)) {
+		t.Fatalf("%v: never = %v for %d of %d", l.Algorithm, r.Never, n, Capacity(l))
 	}
 	if fits != (r.Retry == 0) && !r.Never {
 		t.Fatalf("%v: %d fit = %v with a retry of %d ms", l.Algorithm, n, fits, r.Retry)
@@ -290,7 +290,7 @@ func TestFullLogForgetsNothing(t *testing.T) {
 	if k.log.size != MaxLogCells || k.cell.Count != MaxLogCells+1 {
 		t.Fatalf("%d stamps of %d hits", k.log.size, k.cell.Count)
 	}
-	if got := used(l, &k.cell, &k.log, epoch+l.Window()); got != MaxLogCells {
+	if got := Used(l, &k.cell, &k.log, epoch+l.Window()); got != MaxLogCells {
 		t.Fatalf("%d hits count when the first stamp has left, want %d", got, MaxLogCells)
 	}
 }

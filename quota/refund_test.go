@@ -48,7 +48,7 @@ func TestRefundEqualsNeverCharging(t *testing.T) {
 			}
 		}
 		for _, now := range []int64{end, end + 1, end + l.Window()/2, end + l.Window(), end + 2*l.Window()} {
-			got, want := used(l, &is.cell, &is.log, now), used(l, &want.cell, &want.log, now)
+			got, want := Used(l, &is.cell, &is.log, now), Used(l, &want.cell, &want.log, now)
 			if got != want {
 				t.Fatalf("%d hits count at +%d, want %d: %+v", got, now-epoch, want, all)
 			}
@@ -78,9 +78,9 @@ func TestRefundedBucketKeepsItsRate(t *testing.T) {
 			} else {
 				g := &all[i]
 				n = rapid.Uint64Range(0, g.n-g.back).Draw(t, "back")
-				before := used(l, &k.cell, nil, now)
+				before := Used(l, &k.cell, nil, now)
 				Withdraw(l, &k.cell, nil, now, g.label, n)
-				after := used(l, &k.cell, nil, now)
+				after := Used(l, &k.cell, nil, now)
 				switch over := !Refundable(l, now, g.label); {
 				case over && after != before:
 					t.Fatalf("refund of label +%d at +%d took %d to %d", g.label-epoch, now-epoch, before, after)
@@ -109,7 +109,7 @@ func TestRefundFindsMovedHits(t *testing.T) {
 	now := epoch + 2*MaxLogCells
 	Absorb(l, &k.cell, &k.log, now, epoch+1, 10)
 	Withdraw(l, &k.cell, &k.log, now, epoch+1, 10)
-	if got := used(l, &k.cell, &k.log, now); got != MaxLogCells {
+	if got := Used(l, &k.cell, &k.log, now); got != MaxLogCells {
 		t.Errorf("%d hits count, want %d", got, MaxLogCells)
 	}
 	sum := uint64(0)

@@ -44,7 +44,7 @@ func RightsLabel(l *rules.Limit, now int64) (label, carry int64) {
 	switch l.Algorithm {
 	case rules.TokenBucket, rules.LeakyBucket:
 		step := Step(l)
-		return now - now%step, drainTime(l, micro(capacity(l)), 0)
+		return now - now%step, drainTime(l, micro(Capacity(l)), 0)
 	case rules.SlidingLog:
 		step := max(minStep, l.Window()/16)
 		return now - now%step, l.Window()
