@@ -46,6 +46,8 @@ func (v *validator) cluster(c *Config) {
 	// The engine takes 0 for its default.
 	v.between("gossip.ready_within", g.ReadyWithin, time.Millisecond, time.Minute)
 	v.rights(&c.Rights)
+	v.strict(c)
+	v.number("hot_key.threshold", c.HotKey.Threshold, 0, maxHotKey)
 }
 
 // alone refuses what a daemon without a region would ignore: who wrote it

@@ -170,6 +170,29 @@ func TestRefusedClusters(t *testing.T) {
 		{"rights.region_horizon", "only off is offered: a region that is cut off keeps its share",
 			func(c *Config) { c.Rights.RegionHorizon = time.Hour }},
 		{"rights.period", "5s to 10m", func(c *Config) { c.Rights.Period = time.Second }},
+		{"strict.replicas", "does nothing without rights.dir", func(c *Config) { c.Strict.Replicas = []string{"us-0"} }},
+		{"strict.replicas", "2 names: name an odd number", func(c *Config) {
+			withRights(c)
+			c.Rights.Daemons = append(c.Rights.Daemons, "us-2")
+			c.Strict.Replicas = []string{"us-0", "us-1"}
+		}},
+		{"strict.replicas[0]", `"us-7" is none of rights.daemons: us-0, us-1`, func(c *Config) {
+			withRights(c)
+			c.Strict.Replicas = []string{"us-7"}
+		}},
+		{"strict.replicas[2]", `"us-0" is there twice`, func(c *Config) {
+			withRights(c)
+			c.Strict.Replicas = []string{"us-0", "us-1", "us-0"}
+		}},
+		{"strict.chunk", "1 to 10000", func(c *Config) { c.Strict.Chunk = 0 }},
+		{"strict.forward_timeout", "5ms to 5s", func(c *Config) { c.Strict.ForwardTimeout = 5*time.Millisecond - 1 }},
+		{"strict.forward_margin", "5ms to 5s", func(c *Config) { c.Strict.ForwardMargin = 5*time.Second + 1 }},
+		{"strict.breaker.errors", "above 0 and at most 1", func(c *Config) { c.Strict.Breaker.Errors = 0 }},
+		{"strict.breaker.errors", "above 0 and at most 1", func(c *Config) { c.Strict.Breaker.Errors = rules.Whole + 1 }},
+		{"strict.breaker.window", "1s to 10m", func(c *Config) { c.Strict.Breaker.Window = 0 }},
+		{"strict.breaker.calls", "1 to 1000000", func(c *Config) { c.Strict.Breaker.Calls = 0 }},
+		{"strict.breaker.open", "1s to 1h", func(c *Config) { c.Strict.Breaker.Open = 2 * time.Hour }},
+		{"hot_key.threshold", "0 to 1000000000", func(c *Config) { c.HotKey.Threshold = -1 }},
 	} {
 		c := member()
 		tc.change(&c)
@@ -190,6 +213,8 @@ func TestRegionlessSettingsAreRefused(t *testing.T) {
 	c.Swim = Swim{Addr: "127.0.0.1:2", Advertise: "x:2", Seeds: []string{"x:3"}, Rejoin: 1, KeysFile: "keys"}
 	c.Gossip = Gossip{1, 1, 1, 1}
 	c.Rights = Rights{"dir", true, []string{"us-0"}, 1, 1, 1}
+	c.Strict = Strict{[]string{"us-0"}, 1, 1, 1, Breaker{1, 1, 1, 1}}
+	c.HotKey = HotKey{1}
 	faults, _ := c.Validate().(Faults)
 	got := make(map[string]bool)
 	for _, f := range faults {

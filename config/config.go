@@ -33,8 +33,8 @@ type Config struct {
 	Shards int
 
 	// Region is the region the daemon lives in; "" is a daemon alone, for
-	// which Name, Peer, Swim, Regions, Gossip and Rights mean nothing and must
-	// be left at their defaults. Name is the daemon's name, of its own in the cluster;
+	// which Name, Peer, Swim, Regions, Gossip, Rights, Strict and HotKey mean
+	// nothing and must be left at their defaults. Name is the daemon's name, of its own in the cluster;
 	// "" takes that of the host. Both are 1 to 63 letters, digits, dots,
 	// underscores and dashes.
 	Region, Name string
@@ -47,6 +47,8 @@ type Config struct {
 	Regions []Region
 	Gossip  Gossip
 	Rights  Rights
+	Strict  Strict
+	HotKey  HotKey
 	Clock   Clock
 
 	// Shadow passes every call; statuses keep what they would have been.
@@ -188,6 +190,8 @@ func Default() Config {
 		Swim:    defaultSwim(),
 		Gossip:  defaultGossip(),
 		Rights:  defaultRights(),
+		Strict:  defaultStrict(),
+		HotKey:  defaultHotKey(),
 		Clock:   Clock{MaxOffset: 250 * time.Millisecond},
 		RLS: RLS{
 			LimitHeader:     "RateLimit-Limit",

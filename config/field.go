@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -150,7 +151,7 @@ func answerFields(c *Config) []field {
 
 // ofCluster begins the names of the settings that mean nothing to a daemon
 // alone.
-var ofCluster = []string{"name", "peer.", "swim.", "regions", "gossip.", "rights."}
+var ofCluster = []string{"name", "peer.", "swim.", "regions", "gossip.", "rights.", "strict.", "hot_key."}
 
 func clusterFields(c *Config) []field {
 	const otherwise = "what is listened on"
@@ -195,7 +196,7 @@ func clusterFields(c *Config) []field {
 			usage: "how long counts far from their limits may wait; 0 for no longer than the interval"},
 		{name: "gossip.ready_within", flag: "gossip-ready-within", value: duration(&c.Gossip.ReadyWithin),
 			usage: "how long a new daemon waits at most to hear the others of its region"},
-	}, rightsFields(c)...)
+	}, slices.Concat(rightsFields(c), strictFields(c))...)
 }
 
 func rightsFields(c *Config) []field {
@@ -213,6 +214,31 @@ func rightsFields(c *Config) []field {
 			usage: "the same for a region: off, for a region that is cut off keeps its share"},
 		{name: "rights.period", flag: "rights-period", value: duration(&c.Rights.Period),
 			usage: "time between two looks at whether regions' shares should follow demand"},
+	}
+}
+
+func strictFields(c *Config) []field {
+	s := &c.Strict
+	replicas, readReplicas := names(&s.Replicas)
+	return []field{
+		{name: "strict.replicas", flag: "strict-replicas", value: replicas, node: readReplicas,
+			usage: "daemons of the region that hold what homes have used; the first three of rights.daemons without it"},
+		{name: "strict.chunk", flag: "strict-chunk", value: whole(&s.Chunk),
+			usage: "hits of a key that a home has them hold ahead, and that a takeover may lose"},
+		{name: "strict.forward_timeout", flag: "strict-forward-timeout", value: duration(&s.ForwardTimeout),
+			usage: "how long a call waits for a home of its region"},
+		{name: "strict.forward_margin", flag: "strict-forward-margin", value: duration(&s.ForwardMargin),
+			usage: "how long beyond the round trip a call waits for a home of another region"},
+		{name: "strict.breaker.errors", flag: "strict-breaker-errors", value: ratio(&s.Breaker.Errors),
+			usage: "share of failed asks from which on a home is not asked any more"},
+		{name: "strict.breaker.window", flag: "strict-breaker-window", value: duration(&s.Breaker.Window),
+			usage: "time that this share is taken over"},
+		{name: "strict.breaker.calls", flag: "strict-breaker-calls", value: whole(&s.Breaker.Calls),
+			usage: "asks in that time below which nothing follows from it"},
+		{name: "strict.breaker.open", flag: "strict-breaker-open", value: duration(&s.Breaker.Open),
+			usage: "time after which one ask tries whether the home answers again"},
+		{name: "hot_key.threshold", flag: "hot-key-threshold", value: whole(&c.HotKey.Threshold),
+			usage: "hits a second from which on a key is hot: larger grants, counts told at once; 0 for never"},
 	}
 }
 

@@ -154,7 +154,11 @@ func (d drawer) cluster(c *Config) {
 	c.Gossip.ReadyWithin = d.duration("ready", c.Gossip.ReadyWithin, time.Millisecond, time.Minute)
 	if d.other("rights") {
 		d.rights(&c.Rights)
+		if d.other("replicas") {
+			c.Strict.Replicas = c.Rights.Daemons
+		}
 	}
+	d.strict(c)
 	first := rules.PPM(rapid.IntRange(1, 999_999).Draw(d.t, "weight"))
 	weights := []rules.PPM{first, 1_000_000 - first}
 	if d.other("weights") {
@@ -180,6 +184,18 @@ func (d drawer) rights(r *Rights) {
 	}
 	r.DaemonHorizon = d.duration("horizon", 0, 5*time.Second, time.Hour)
 	r.Period = d.duration("period", r.Period, 5*time.Second, 10*time.Minute)
+}
+
+func (d drawer) strict(c *Config) {
+	s := &c.Strict
+	s.Chunk = rapid.IntRange(1, maxChunk).Draw(d.t, "chunk")
+	s.ForwardTimeout = d.duration("forward", s.ForwardTimeout, 5*time.Millisecond, 5*time.Second)
+	s.ForwardMargin = d.duration("margin", s.ForwardMargin, 5*time.Millisecond, 5*time.Second)
+	s.Breaker.Errors = rules.PPM(rapid.IntRange(1, 1_000_000).Draw(d.t, "errors"))
+	s.Breaker.Window = d.duration("window", s.Breaker.Window, time.Second, 10*time.Minute)
+	s.Breaker.Calls = rapid.IntRange(1, maxBreakerCalls).Draw(d.t, "calls")
+	s.Breaker.Open = d.duration("open", s.Breaker.Open, time.Second, time.Hour)
+	c.HotKey.Threshold = rapid.IntRange(0, maxHotKey).Draw(d.t, "hot")
 }
 
 func TestPrintRefusesWhatIsNotUTF8(t *testing.T) {

@@ -12,7 +12,8 @@ import (
 )
 
 // Rights is what a daemon of a cluster needs to hold rights, by which limits
-// with an overage_budget and those of consistency partition are bounded.
+// with an overage_budget and those of consistency partition and strict are
+// bounded.
 type Rights struct {
 	// Dir is the folder of the file with what the daemon promised to others. It
 	// must outlive restarts, and be no other daemon's. "" is for a daemon that
@@ -45,8 +46,8 @@ func defaultRights() Rights {
 // maxDaemons bounds the daemons that a region begins with.
 const maxDaemons = 256
 
-// NoRights returns why the daemon cannot hold rights and what would be right,
-// "" when it can. A daemon without a region needs nothing for them.
+// NoRights returns why the daemon can neither hold rights nor be home of a key,
+// and what would be right, "" when it can. A daemon without a region needs nothing for them.
 func (c *Config) NoRights() string {
 	if c.Region == "" || c.Rights.Dir != "" {
 		return ""

@@ -51,22 +51,27 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// They do in a cluster too: what has rights has enough of them.
+// They do in a cluster too: what has rights has enough of them, or is granted
+// them by a home.
 func TestExamplesOfACluster(t *testing.T) {
 	set, found := limits.Parse(exampleFiles(t), limits.Options{
-		Replicated: true, Regions: []string{"us", "eu", "ap"}, Daemons: 30, DaemonsOfRegion: 10,
+		Replicated: true, Regions: []string{"us", "eu", "ap"}, Daemons: 30, DaemonsOfRegion: 10, Replicas: 3,
 	})
 	if set == nil || len(found.Warnings()) > 0 {
 		t.Fatalf("%v", found)
 	}
-	placed := 0
+	spread, homed := 0, 0
 	for _, r := range set.Rules() {
-		if r.Limit != nil && r.Limit.Placed == rules.Spread {
-			placed++
+		switch {
+		case r.Limit == nil:
+		case r.Limit.Homed():
+			homed++
+		case r.Limit.Placed == rules.Spread:
+			spread++
 		}
 	}
-	if placed == 0 || placed != len(found.Notes()) {
-		t.Errorf("%d limits are placed, and told of are %v", placed, found)
+	if spread == 0 || homed == 0 || spread+homed != len(found.Notes()) {
+		t.Errorf("%d limits are spread, %d homed, and told of are %v", spread, homed, found)
 	}
 }
 

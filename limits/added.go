@@ -42,6 +42,7 @@ type added struct {
 	scope        said[rules.Scope]
 	consistency  said[rules.Consistency]
 	placement    said[rules.Placement]
+	home         said[string]
 	budget       said[rules.PPM]
 	weights      said[[]rules.Weight]
 	onFailure    said[failure]
@@ -69,6 +70,7 @@ func (l *loader) added(r *record) added {
 	a.scope = chosen[rules.Scope](l, r, fScope, scopeNames)
 	a.consistency = chosen[rules.Consistency](l, r, fConsistency, consistencyNames)
 	a.placement = chosen[rules.Placement](l, r, fPlacement, rules.Placements())
+	a.home = l.region(r.set[fHome])
 	a.burst = l.atLeastOne(r, fBurst)
 	a.multiplier = l.atLeastOne(r, fMultiplier)
 	a.carryDebt = l.flag(r, fCarryDebt)
@@ -101,6 +103,19 @@ func (l *loader) flag(r *record, f fieldID) said[bool] {
 		return said[bool]{}
 	}
 	return said[bool]{b, r.set[f].value}
+}
+
+// region reads the name of a region.
+func (l *loader) region(s setting) said[string] {
+	name, ok := l.text(s, fHome.String())
+	if !ok || !s.given() {
+		return said[string]{}
+	}
+	if name == "" {
+		l.errorf(s.pos(), "name a region, or drop it", "home without a region")
+		return said[string]{}
+	}
+	return said[string]{name, s.value}
 }
 
 // maxBudget is the greatest overage budget: 100 limits' worth.

@@ -13,18 +13,15 @@ func (l *loader) combine(out *rules.Limit, own, defaults *added, d *record, coun
 	out.Algorithm = own.algorithm.or(defaults.algorithm).v
 	out.Scope = own.scope.or(defaults.scope).v
 	out.Consistency = own.consistency.or(defaults.consistency).v
-	out.ChargeDenied = l.options.ChargeDenied
-	if s := own.chargeDenied.or(defaults.chargeDenied); s.at != nil {
-		out.ChargeDenied = s.v
-	}
 	l.window(out, own, defaults, d.limit)
 	if counted {
 		l.burst(out, own, defaults)
 		l.checkLog(out, own, defaults, d.limit)
 	}
 	l.carryDebt(out, own, defaults)
+	l.chargeDenied(out, own, defaults)
 	l.rights(out, own, defaults, d.limit)
-	l.answer(out, own, defaults)
+	l.answer(out, own, defaults, d.limit)
 	if n := own.consistency.at; n != nil && out.Scope == rules.NodeLocal && own.consistency.v != rules.Eventual {
 		l.warnf(n.pos, "drop one of the two",
 			"consistency has no effect on a limit of scope node: it is exact by itself")
@@ -44,10 +41,7 @@ func (l *loader) window(out *rules.Limit, own, defaults *added, r *record) {
 	out.Multiplier = m.v
 	windowed := out.Algorithm == rules.FixedWindow || out.Algorithm == rules.SlidingWindow
 	if windowed && out.Unit != rules.NoUnit && out.Scope != rules.NodeLocal && out.Window() < shortWindowMillis {
-		if l.short++; l.short == 1 {
-			at := r.set[fUnit].pos()
-			l.shortFirst = Diagnostic{Position: at, Source: nthLine(l.source, at.Line)}
-		}
+		l.short.count(r.set[fUnit].pos(), l.source)
 	}
 }
 
@@ -114,18 +108,28 @@ func (l *loader) carryDebt(out *rules.Limit, own, defaults *added) {
 		}
 		return
 	}
-	out.CarryDebt = own.carryDebt.or(defaults.carryDebt).v
-}
-
-// answer sets what a strict limit does without its home.
-func (l *loader) answer(out *rules.Limit, own, defaults *added) {
-	if out.Consistency != rules.Strict {
-		if n := own.onFailure.at; n != nil {
-			l.errorf(n.pos, "drop it, or make it consistency: strict",
-				"on_failure with consistency %s: there is no home to fail", out.Consistency)
+	if strict(out) {
+		if n := own.carryDebt.at; n != nil && own.carryDebt.v {
+			l.errorf(n.pos, "drop it: never a hit too many passes, so there is no debt"+
+				origin(own.consistency.at, defaults.consistency.at), "carry_debt with consistency strict")
 		}
 		return
 	}
-	f := own.onFailure.or(defaults.onFailure).v
-	out.OnFailure, out.FloorShare = f.answer, f.share
+	out.CarryDebt = own.carryDebt.or(defaults.carryDebt).v
+}
+
+// chargeDenied sets whether refused hits are charged too. A home charges what
+// it grants, and nothing else.
+func (l *loader) chargeDenied(out *rules.Limit, own, defaults *added) {
+	if strict(out) {
+		if n := own.chargeDenied.at; n != nil && own.chargeDenied.v {
+			l.errorf(n.pos, "drop it, or make it consistency: eventual"+origin(own.consistency.at, defaults.consistency.at),
+				"charge_denied with consistency strict, where what is refused is not charged at the home")
+		}
+		return
+	}
+	out.ChargeDenied = l.options.ChargeDenied
+	if s := own.chargeDenied.or(defaults.chargeDenied); s.at != nil {
+		out.ChargeDenied = s.v
+	}
 }

@@ -67,7 +67,8 @@ func describeLimit(l *rules.Limit) []string {
 	when(l.Scope != rules.Global, "scope %s", word(scopeNames, int(l.Scope)))
 	when(l.Consistency != rules.Eventual, "consistency %s", l.Consistency)
 	when(l.Placement != rules.Auto, "placement %s", l.Placement)
-	when(l.Placement == rules.Auto && l.Placed != rules.Auto, "placement %s by size", l.Placed)
+	when(l.Placement == rules.Auto && l.Placed != rules.Auto, "placement %s%s", l.Placed, bySizeOr(l))
+	when(l.Home != "", "home %s", plainLine(l.Home))
 	when(l.HasBudget, "overage_budget %s", percent(l.Budget))
 	when(l.Weights != nil, "weights %s", describeWeights(l.Weights))
 	when(l.OnFailure == rules.Allow, "on_failure allow")
@@ -81,6 +82,15 @@ func describeLimit(l *rules.Limit) []string {
 		when(true, "replaces %s", plainLine(name))
 	}
 	return parts
+}
+
+// bySizeOr says that the size of a limit decided where its rights sit: those of
+// a strict one have no other place.
+func bySizeOr(l *rules.Limit) string {
+	if l.Consistency == rules.Strict {
+		return ""
+	}
+	return " by size"
 }
 
 // describeRate returns "10 per second" or "50000 per 5 minutes".

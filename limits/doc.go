@@ -25,18 +25,27 @@
 //	                never by more. Unset: a limit is only estimated. At most what
 //	                the other regions together could be over, 200% for three
 //	placement       who holds rights: auto, spread, region or home
+//	home            the region that the keys of a strict limit, or of one placed at
+//	                home, are at home in. Unset: it follows from the key
 //	weights         {us-east: 60%, eu-west: 40%}: pins the regions' shares of the
 //	                rights. Unset: they follow demand
-//	on_failure      of a strict limit without its home: deny, allow, {share: 10%}
+//	on_failure      of a strict limit without its home: deny, allow, {share: 10%}.
+//	                The share is set aside from the limit, in even parts for the
+//	                other regions, which then go on with their part
 //	carry_debt      true: what went over is paid back in the next window
+//	charge_denied   true: what is refused counts too
 //
 // A limit has rights when it has an overage_budget or is partitioned. A daemon
 // admits no more than the rights it holds, and all rights of the world sum to
 // the limit and its budget. With auto they are spread over all daemons if each
-// gets [MinRights] of them; with fewer they belong into fewer hands, to which
-// calls would have to be forwarded. Nothing forwards them yet, so such a limit
-// is refused in a cluster of more daemons than hands; placement: spread takes it
-// anyway. Weights name all regions and sum to exactly 100%.
+// gets [MinRights] of them. With fewer, but so many for each region, one daemon
+// of each region holds the region's and grants them to the others; with fewer
+// still one daemon of the world does, the home of the key. Weights name all
+// regions and sum to exactly 100%.
+//
+// A strict limit is always decided at the home of the key, and a daemon of a
+// cluster needs the same folder for it as for rights. A home charges what it
+// grants: a strict limit has neither debt nor charge_denied.
 //
 // # The reference
 //

@@ -58,6 +58,7 @@ const (
 	fScope
 	fConsistency
 	fPlacement
+	fHome
 	fBudget
 	fWeights
 	fOnFailure
@@ -103,6 +104,7 @@ var vocabulary = [fieldCount]struct {
 	fScope:          {"scope", inLimit | inDefaults},
 	fConsistency:    {"consistency", inLimit | inDefaults},
 	fPlacement:      {"placement", inLimit | inDefaults},
+	fHome:           {"home", inLimit},
 	fBudget:         {"overage_budget", inLimit | inDefaults},
 	fWeights:        {"weights", inLimit | inDefaults},
 	fOnFailure:      {"on_failure", inLimit | inDefaults},

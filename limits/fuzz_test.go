@@ -30,8 +30,19 @@ func fuzzCluster(t *testing.T, files []File, alone *rules.Set) {
 		if l == nil {
 			continue
 		}
-		if l.HasRights() != (l.Placed == rules.Spread) || alone.Rules()[i].Limit.Placed != rules.Auto {
-			t.Fatalf("%s: has rights: %v, placed %s", r.Path, l.HasRights(), l.Placed)
+		held := l.HasRights() || l.Homed()
+		if held != (l.Placed != rules.Auto) || alone.Rules()[i].Limit.Placed != rules.Auto {
+			t.Fatalf("%s: has rights or a home: %v, placed %s", r.Path, held, l.Placed)
+		}
+		if l.Homed() != (held && l.Placed != rules.Spread) {
+			t.Fatalf("%s: homed: %v, placed %s", r.Path, l.Homed(), l.Placed)
+		}
+		if l.Home != "" && (!l.Homed() || l.HomeInRegion() || !o.knows(l.Home)) {
+			t.Fatalf("%s: home in %q", r.Path, l.Home)
+		}
+		if floor := l.FloorLimit(2); (floor.Requests > 0) != (l.OnFailure == rules.Share && l.Requests > 0) ||
+			l.Requests > 0 && l.HomeLimit(2).Requests == 0 {
+			t.Fatalf("%s: floor %d, home %d of %d", r.Path, floor.Requests, l.HomeLimit(2).Requests, l.Requests)
 		}
 		sum := uint64(0)
 		for _, w := range l.Weights {

@@ -54,16 +54,24 @@ type Options struct {
 	// neither strict nor of scope node is then bounded by MaxSharedLogHits.
 	Replicated bool
 
+	// Alone says that the files are those of a daemon without a cluster: strict
+	// limits then hold for as long as it runs.
+	Alone bool
+
 	// Regions are the names of all regions of the cluster, the own one among
 	// them; nil when they are not known, and then neither the regions of
-	// weights nor the greatest overage_budget are checked.
+	// weights and homes, nor floors, nor the greatest overage_budget are checked.
 	Regions []string
 	// Daemons is how many daemons share the rights of a rule, in the world and
 	// in the own region; 0 when that is not known, and then no rule's rights
 	// are placed. See rules.Limit.Placed.
 	Daemons, DaemonsOfRegion int
-	// NoRights is why this daemon cannot hold rights and what would be right,
-	// "" when it can. Rules that need them are then refused with these words.
+	// Replicas is how many daemons of the own region hold what homes have used
+	// (strict.replicas); 0 when that is not known. Too few are warned of.
+	Replicas int
+	// NoRights is why this daemon can neither hold rights nor be home of a key,
+	// and what would be right, "" when it can. Rules that need one of the two are
+	// then refused with these words.
 	NoRights string
 }
 
@@ -83,6 +91,7 @@ func Parse(files []File, o Options) (*rules.Set, Diagnostics) {
 		return nil, l.list()
 	}
 	l.warnShortWindows()
+	l.tellHomes()
 	nodes := make([]rules.DomainNode, 0, len(l.order))
 	for _, d := range l.order {
 		nodes = append(nodes, rules.DomainNode{Name: d.name, Children: d.children})
@@ -109,8 +118,8 @@ type loader struct {
 	full      bool // MaxRules was reached and said
 	pathBytes int  // of the rules so far
 
-	short      int        // limits whose window is short
-	shortFirst Diagnostic // where the first of them is
+	short tally // limits whose window is short
+	homed tally // limits decided at a home
 }
 
 // domain is a domain and its descriptors so far.
@@ -186,17 +195,10 @@ func (l *loader) domain(root *node, r *record) *domain {
 
 // warnShortWindows says once a set how many windows are short.
 func (l *loader) warnShortWindows() {
-	if l.short == 0 {
+	if l.short.n == 0 {
 		return
 	}
-	what := "1 limit has a window"
-	if l.short > 1 {
-		what = itoa(l.short) + " limits have windows"
-	}
-	d := l.shortFirst
-	d.Severity = Warning
-	d.Message = what + " shorter than 5s, 20 times what the clocks of two daemons may differ, " +
-		"so the count at a window's edge may differ too"
-	d.Hint = "a token_bucket has no edges (the first of them is here)"
-	l.add(d)
+	l.short.tell(l, Warning, l.short.limits("has a window", "have windows")+
+		" shorter than 5s, 20 times what the clocks of two daemons may differ, "+
+		"so the count at a window's edge may differ too", "a token_bucket has no edges")
 }

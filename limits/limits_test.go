@@ -18,7 +18,7 @@ func parseOne(text string) (*rules.Set, Diagnostics) {
 	return Parse([]File{{Name: "f.yaml", Data: []byte(text)}}, Options{})
 }
 
-// TestRule compares a rule with all that may be said of one, field by field.
+// TestRule compares rules with all that may be said of one, field by field.
 func TestRule(t *testing.T) {
 	set, faults := parseOne(`
 domain: d
@@ -40,19 +40,24 @@ descriptors:
           replaces: [{name: basic}, {name: free}]
           algorithm: token_bucket
           burst: 200
-          scope: region
           consistency: strict
           placement: home
+          home: us-east
           overage_budget: 0%
           on_failure: {share: 12.5%}
-          charge_denied: true
+  - key: org
+    rate_limit:
+      unit: day
+      requests_per_unit: 7
+      scope: region
+      consistency: partition
+      placement: region
+      charge_denied: true
 `)
 	if len(faults) > 0 {
 		t.Fatal(faults)
 	}
-	got := *set.Rules()[1]
-	got.ID = 0
-	want := rules.Rule{
+	want := []rules.Rule{{
 		Index:    1,
 		Domain:   "d",
 		Path:     "tier=p* > user",
@@ -62,14 +67,27 @@ descriptors:
 		Pos:      rules.Position{File: "f.yaml", Line: 9, Column: 9},
 		Limit: &rules.Limit{
 			Algorithm: rules.TokenBucket, Unit: rules.Minute, Multiplier: 5, Requests: 100, Burst: 200,
-			Name: "premium", Replaces: []string{"basic", "free"},
-			Shadow: true, Quota: true, CarryDebt: true, ChargeDenied: true,
-			Scope: rules.Region, Consistency: rules.Strict, Placement: rules.Home,
+			Name: "premium", Replaces: []string{"basic", "free"}, Shadow: true, Quota: true,
+			Consistency: rules.Strict, Placement: rules.Home, Home: "us-east",
 			HasBudget: true, OnFailure: rules.Share, FloorShare: 125_000,
 		},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+	}, {
+		Index:  2,
+		Domain: "d",
+		Path:   "org",
+		Entity: true,
+		Pos:    rules.Position{File: "f.yaml", Line: 26, Column: 5},
+		Limit: &rules.Limit{
+			Unit: rules.Day, Multiplier: 1, Requests: 7, CarryDebt: true, ChargeDenied: true,
+			Scope: rules.Region, Consistency: rules.Partition, Placement: rules.PerRegion,
+		},
+	}}
+	for i := range want {
+		got := *set.Rules()[i+1]
+		got.ID = 0
+		if diff := cmp.Diff(want[i], got); diff != "" {
+			t.Error(diff)
+		}
 	}
 }
 

@@ -18,7 +18,8 @@ func (l *loader) rights(out *rules.Limit, own, defaults *added, r *record) {
 	l.setBudget(out, own, defaults)
 	l.setPlacement(out, own, defaults)
 	l.setWeights(out, own, defaults)
-	if !out.HasRights() {
+	l.setHome(out, own, defaults)
+	if !out.HasRights() && !strict(out) {
 		return
 	}
 	if why := l.options.NoRights; why != "" {
@@ -29,20 +30,21 @@ func (l *loader) rights(out *rules.Limit, own, defaults *added, r *record) {
 	}
 	if out.Unit != rules.NoUnit {
 		l.place(out, own, defaults, r)
+		l.checkHomed(out, own, defaults, r)
 	}
 }
 
 // needs names what gives a limit rights.
 func needs(out *rules.Limit) string {
-	if out.Consistency == rules.Partition {
-		return "consistency partition"
+	if out.Consistency != rules.Eventual {
+		return "consistency " + out.Consistency.String()
 	}
 	return "overage_budget"
 }
 
 // withoutRights says how a limit does without rights.
 func withoutRights(out *rules.Limit) string {
-	if out.Consistency == rules.Partition {
+	if out.Consistency != rules.Eventual {
 		return "write consistency: eventual"
 	}
 	return "leave overage_budget out"
@@ -50,14 +52,14 @@ func withoutRights(out *rules.Limit) string {
 
 // rightsOrigin says that a limit has rights because of the defaults.
 func rightsOrigin(out *rules.Limit, own, defaults *added) string {
-	if out.Consistency == rules.Partition {
+	if out.Consistency != rules.Eventual {
 		return origin(own.consistency.at, defaults.consistency.at)
 	}
 	return origin(own.budget.at, defaults.budget.at)
 }
 
-// raise says how a limit has enough rights for each of its daemons.
-func raise(out *rules.Limit, c crowd) string {
+// raise says how a limit has enough rights for n holders.
+func raise(out *rules.Limit, n int) string {
 	what := "requests_per_unit"
 	if out.Algorithm.Bucket() {
 		what = "burst"
@@ -65,14 +67,14 @@ func raise(out *rules.Limit, c crowd) string {
 	if out.Consistency == rules.Eventual {
 		what += " or overage_budget"
 	}
-	return "raise " + what + " to " + utoa(MinRights*uint64(c.daemons)) + " rights"
+	return "raise " + what + " to " + utoa(MinRights*uint64(n)) + " rights"
 }
 
 // rightsAt returns where the limit itself says that it has rights, else where
 // it is.
 func (r *record) rightsAt(out *rules.Limit, own *added) rules.Position {
 	switch {
-	case out.Consistency == rules.Partition && own.consistency.at != nil:
+	case out.Consistency != rules.Eventual && own.consistency.at != nil:
 		return own.consistency.at.pos
 	case out.Consistency == rules.Eventual && own.budget.at != nil:
 		return own.budget.at.pos
@@ -129,7 +131,10 @@ func (l *loader) mostBudget(out *rules.Limit) rules.PPM {
 
 // setPlacement sets where the rights are wanted.
 func (l *loader) setPlacement(out *rules.Limit, own, defaults *added) {
-	spreads := func(p rules.Placement) bool { return p == rules.Spread || p == rules.PerRegion }
+	// A region's own limit is at home in the region.
+	spreads := func(p rules.Placement) bool {
+		return p == rules.Spread || p == rules.PerRegion && out.Scope != rules.Region
+	}
 	placement := own.placement
 	if placement.at == nil && !(out.Consistency == rules.Strict && spreads(defaults.placement.v)) {
 		placement = defaults.placement
@@ -151,31 +156,66 @@ func (l *loader) crowd(out *rules.Limit) crowd {
 	return crowd{l.options.Daemons, max(len(l.options.Regions), 1)}
 }
 
-// place resolves where the rights of a limit sit, says so, and refuses what
-// would take calls that are forwarded, for none are: rights of a region, or of
-// the world, in the hands of one daemon beside others.
+// place resolves where the rights of a limit sit, says so, and warns where
+// holders get so few that they refuse calls while others have rights left.
 func (l *loader) place(out *rules.Limit, own, defaults *added, r *record) {
 	c := l.crowd(out)
 	if c.daemons <= 0 {
 		return
 	}
 	total := rightsOf(out)
-	out.Placed = out.Placement
-	if out.Placement == rules.Auto {
-		out.Placed = bySize(total, c)
+	out.Placed = resolve(out, total, c)
+	holders, what := c.daemons, "daemon"
+	if out.Placed == rules.PerRegion {
+		holders, what = c.regions, "region"
 	}
-	few := total > 0 && total < MinRights*uint64(c.daemons)
+	few := total < MinRights*uint64(holders)
 	switch {
-	case out.Placed == rules.PerRegion && c.daemons > c.regions, out.Placed == rules.Home && c.daemons > 1:
-		l.refusePlacement(out, own, defaults, r, c)
-	case c.daemons == 1, total == 0:
-	case out.Placed == rules.Spread && few:
-		l.warnf(r.placementAt(own), raise(out, c)+origin(own.placement.at, defaults.placement.at),
-			"placement spread of %s: a daemon that has none left refuses calls until others give it theirs",
-			portion(total, c))
+	case total == 0, c.daemons == 1:
+	case out.Placed != rules.Home && holders > 1 && few:
+		l.warnf(r.placementAt(own), raise(out, holders)+", or write placement: auto"+origin(own.placement.at, defaults.placement.at),
+			"placement %s of %s: a %s that has none left refuses calls until others give it theirs",
+			out.Placed, portion(total, holders, what), what)
 	default:
-		l.notef(r.countAt(), "placement %s: %d rights over %d daemons", out.Placed, total, c.daemons)
+		l.notef(r.countAt(), "placement %s: %s", out.Placed, seat(out, total, c))
 	}
+}
+
+// resolve returns where the rights of a limit sit. What one daemon would grant
+// to none but itself is spread: it holds all of it either way. The limit of a
+// region is at home in the region.
+func resolve(out *rules.Limit, total uint64, c crowd) rules.Placement {
+	p := out.Placement
+	switch {
+	case strict(out):
+		p = rules.Home
+	case p == rules.Auto:
+		p = bySize(total, c)
+	}
+	if p == rules.Home && out.Scope == rules.Region {
+		p = rules.PerRegion
+	}
+	alone := p == rules.PerRegion && c.daemons <= c.regions || p == rules.Home && c.daemons == 1
+	if alone && !strict(out) {
+		return rules.Spread
+	}
+	return p
+}
+
+// seat says who holds how many rights.
+func seat(out *rules.Limit, total uint64, c crowd) string {
+	rights := countRights(total)
+	switch {
+	case out.Placed == rules.PerRegion && c.regions == 1:
+		return rights + ", which one daemon of the region grants"
+	case out.Placed == rules.PerRegion:
+		return rights + " over " + itoa(c.regions) + " regions, which one daemon of each grants"
+	case out.Placed == rules.Home && out.Home != "":
+		return rights + ", which one daemon of " + out.Home + " grants"
+	case out.Placed == rules.Home:
+		return rights + ", which one daemon grants"
+	}
+	return rights + " over " + itoa(c.daemons) + " daemons"
 }
 
 // rightsOf returns how many rights a label has at once: a bucket holds its
@@ -208,43 +248,22 @@ func (r *record) placementAt(own *added) rules.Position {
 	return r.countAt()
 }
 
-// refusePlacement says why a placement cannot be had yet, and what can.
-func (l *loader) refusePlacement(out *rules.Limit, own, defaults *added, r *record, c crowd) {
-	const forwards = "calls are not forwarded between daemons yet"
-	total := rightsOf(out)
-	if out.Placement != rules.Auto {
-		l.errorf(r.placementAt(own), "write placement: spread, or drop it"+
-			origin(own.placement.at, defaults.placement.at),
-			"placement %s over %d daemons, %s: %s", out.Placed, c.daemons, holders(out.Placed), forwards)
-		return
-	}
-	l.errorf(r.countAt(), raise(out, c)+", "+withoutRights(out)+rightsOrigin(out, own, defaults)+
-		", or force it with placement: spread",
-		"%s: too few to decide with, so the limit needs placement %s, and %s",
-		portion(total, c), out.Placed, forwards)
-}
-
-// holders says who holds rights under a placement.
-func holders(p rules.Placement) string {
-	if p == rules.Home {
-		return "one of which holds all rights of a key"
-	}
-	return "one of which in each region holds its rights of a key"
-}
-
-// portion says how many rights a daemon gets: "5 rights over 9 daemons, 0 or 1
-// each".
-func portion(total uint64, c crowd) string {
-	n := uint64(c.daemons)
+// portion says how many rights each holder gets: "5 rights over 9 daemons, 0
+// or 1 each".
+func portion(total uint64, holders int, what string) string {
+	n := uint64(holders)
 	each := utoa(total / n)
 	if total%n != 0 {
 		each += " or " + utoa(total/n+1)
 	}
-	rights := "rights"
-	if total == 1 {
-		rights = "right"
+	return fmt.Sprintf("%s over %d %ss, %s each", countRights(total), holders, what, each)
+}
+
+func countRights(n uint64) string {
+	if n == 1 {
+		return "1 right"
 	}
-	return fmt.Sprintf("%d %s over %d daemons, %s each", total, rights, n, each)
+	return utoa(n) + " rights"
 }
 
 // knows reports whether a region is one of the cluster, as far as is known.

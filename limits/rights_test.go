@@ -11,8 +11,8 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// TestPlaced checks that what is loaded has its place, and that what would have
-// calls forwarded is not loaded: under every size of limit and cluster.
+// TestPlaced checks where the rights of what is loaded have their place, under
+// every size of limit and cluster.
 func TestPlaced(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Options{Daemons: rapid.IntRange(0, 12).Draw(t, "daemons")}
@@ -21,10 +21,14 @@ func TestPlaced(t *testing.T) {
 		}
 		o.DaemonsOfRegion = o.Daemons / max(len(o.Regions), 1)
 		scope := rapid.SampledFrom([]string{"global", "region"}).Draw(t, "scope")
+		consistency := rapid.SampledFrom([]string{"partition", "strict"}).Draw(t, "consistency")
 		placement := rules.Placement(rapid.IntRange(0, 3).Draw(t, "placement"))
+		if consistency == "strict" && placement != rules.Home {
+			placement = rules.Auto
+		}
 		requests := rapid.IntRange(0, 200).Draw(t, "requests")
 		text := fmt.Sprintf("domain: d\ndescriptors: [{key: k, rate_limit: {unit: hour, requests_per_unit: %d, "+
-			"consistency: partition, scope: %s, placement: %s}}]", requests, scope, placement)
+			"consistency: %s, scope: %s, placement: %s}}]", requests, consistency, scope, placement)
 
 		daemons, regions := o.Daemons, max(len(o.Regions), 1)
 		if scope == "region" {
@@ -34,6 +38,8 @@ func TestPlaced(t *testing.T) {
 		switch {
 		case daemons == 0:
 			want = rules.Auto
+		case consistency == "strict":
+			want = rules.Home
 		case placement != rules.Auto:
 		case requests == 0 || requests >= 10*daemons:
 			want = rules.Spread
@@ -42,16 +48,24 @@ func TestPlaced(t *testing.T) {
 		default:
 			want = rules.Home
 		}
-		forwards := want == rules.PerRegion && daemons > regions || want == rules.Home && daemons > 1
+		if want == rules.Home && scope == "region" {
+			want = rules.PerRegion
+		}
+		granted := want == rules.PerRegion && daemons > regions || want == rules.Home && daemons > 1
+		if daemons > 0 && !granted && consistency != "strict" {
+			want = rules.Spread
+		}
 
 		set, faults := Parse([]File{{Name: "f.yaml", Data: []byte(text)}}, o)
-		switch {
-		case forwards && (set != nil || len(faults) != 1):
-			t.Fatalf("%s\n%+v: taken, want it refused: %v", text, o, faults)
-		case !forwards && set == nil:
+		if set == nil {
 			t.Fatalf("%s\n%+v: refused: %v", text, o, faults)
-		case set != nil && set.Rules()[0].Limit.Placed != want:
-			t.Fatalf("%s\n%+v: placed %s, want %s", text, o, set.Rules()[0].Limit.Placed, want)
+		}
+		l := set.Rules()[0].Limit
+		if l.Placed != want || l.Homed() != (granted || consistency == "strict") {
+			t.Fatalf("%s\n%+v: placed %s, want %s; homed: %v", text, o, l.Placed, want, l.Homed())
+		}
+		if l.Homed() && daemons > 0 && l.HomeInRegion() != (want == rules.PerRegion) {
+			t.Fatalf("%s\n%+v: placed %s, home in the region: %v", text, o, l.Placed, l.HomeInRegion())
 		}
 	})
 }

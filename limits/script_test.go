@@ -9,7 +9,7 @@ import (
 
 // TestScripts runs testdata/scripts, which are the language by example.
 //
-//	parse [merge] [charge-denied] [regions=(us,eu)] [daemons=9] [of-region=3] [no-rights]
+//	parse [merge] [charge-denied] [regions=(us,eu)] [daemons=9] [of-region=3] [replicas=3] [alone] [no-rights]
 //	one file, or several, each behind a line "-- NAME --"
 //	----
 //	the diagnostics, and the rules when there is no error
@@ -32,6 +32,10 @@ func TestScripts(t *testing.T) {
 					a.Scan(t, 0, &o.Daemons)
 				case "of-region":
 					a.Scan(t, 0, &o.DaemonsOfRegion)
+				case "replicas":
+					a.Scan(t, 0, &o.Replicas)
+				case "alone":
+					o.Alone = true
 				case "no-rights":
 					o.NoRights = "this daemon has no folder for them: give rights.dir"
 				default:

@@ -64,11 +64,7 @@ func (l *loader) weight(f field) (w rules.Weight, ok bool) {
 		return w, false
 	}
 	if ok && !l.options.knows(w.Region) {
-		hint := "the regions are " + join(l.options.Regions)
-		if best := Closest(w.Region, l.options.Regions); best != "" {
-			hint = "did you mean " + best + "?"
-		}
-		l.errorf(f.key.pos, hint, "weights of %s, which is no region of the cluster", quote(w.Region))
+		l.errorf(f.key.pos, l.regionHint(w.Region), "weights of %s, which is no region of the cluster", quote(w.Region))
 		ok = false
 	}
 	share, read := l.percentage(f.value, "the weight of "+quote(w.Region), "40%")
@@ -106,7 +102,7 @@ func (l *loader) wholeWeights(n *node, weights []rules.Weight) bool {
 // setWeights pins the regions' shares where there are any.
 func (l *loader) setWeights(out *rules.Limit, own, defaults *added) {
 	split := out.HasRights() && out.Scope == rules.Global
-	if split {
+	if split && out.Placement != rules.Home {
 		out.Weights = own.weights.or(defaults.weights).v
 		return
 	}
@@ -119,6 +115,9 @@ func (l *loader) setWeights(out *rules.Limit, own, defaults *added) {
 	case out.Consistency == rules.Strict:
 		l.errorf(n.pos, "drop one of the two"+origin(own.consistency.at, defaults.consistency.at),
 			"weights with consistency strict, where one daemon holds all rights of a key")
+	case split:
+		l.errorf(n.pos, "drop one of the two"+origin(own.placement.at, defaults.placement.at),
+			"weights with placement home, where one daemon holds all rights of a key")
 	default:
 		l.errorf(n.pos, "add overage_budget or consistency: partition, or drop them",
 			"weights share out rights, and a limit that is only estimated has none")

@@ -284,6 +284,20 @@ func (o *Office) Base(rule, total uint64, x, carry int64, regional bool) (uint64
 	return base, why
 }
 
+// RegionBase returns how much this region holds, all of it, of the label that
+// begins at x: what Base splits among its daemons. The greatest answer for a
+// label may be kept, by whoever counts for the region what it uses.
+func (o *Office) RegionBase(rule, total uint64, x, carry int64) (uint64, epoch.Why) {
+	if o.listening {
+		return 0, epoch.WhyWaiting
+	}
+	base, why := epoch.RegionOf(o.region, o.local, regionsKey, rule, total, x, carry)
+	if why != epoch.WhyEpoch {
+		o.blocked = true
+	}
+	return base, why
+}
+
 // Version changes whenever an answer of Base may have changed.
 func (o *Office) Version() uint64 { return o.version }
 

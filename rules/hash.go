@@ -47,5 +47,9 @@ func appendLimit(b []byte, l *Limit) []byte {
 		b = appendText(b, w.Region)
 		b = binary.LittleEndian.AppendUint32(b, uint32(w.Share))
 	}
-	return append(b, 0xff)
+	b = append(b, 0xff)
+	if l.Home != "" {
+		b = appendText(append(b, 0xfe), l.Home) // no text begins with this byte
+	}
+	return b
 }

@@ -142,8 +142,10 @@ type Limit struct {
 	Scope       Scope
 	Consistency Consistency
 	Placement   Placement // as written
-	// Placed is where the rights sit, Placement with Auto resolved by size:
-	// Auto for a limit without rights, and where the size of the cluster was
+	// Placed is where the rights sit, Placement with Auto resolved by size, and
+	// Home for a strict limit; PerRegion instead for one of the region, and
+	// Spread where one daemon would have none to grant to. It is Auto for a limit
+	// without rights that is not strict, and where the size of the cluster was
 	// not known to who read the limit. It is no part of a set's hash.
 	Placed    Placement
 	Budget    PPM  // overage budget in parts per million of the limit
@@ -153,6 +155,9 @@ type Limit struct {
 	Weights    []Weight
 	OnFailure  OnFailure
 	FloorShare PPM // OnFailure == Share only
+	// Home is the region that the limit's keys are at home in, "" for one that
+	// the cluster picks by the key.
+	Home string
 }
 
 // Window returns the length of the window in milliseconds: unit x multiplier.

@@ -63,8 +63,8 @@ func TestTotal(t *testing.T) {
 	}
 }
 
-// TestHashOfWeights checks that pinned weights are part of what a set says, and
-// where the rights were placed is not.
+// TestHashOfWeights checks that pinned weights and homes are part of what a set
+// says, and where the rights were placed is not.
 func TestHashOfWeights(t *testing.T) {
 	hash := func(l rules.Limit) uint64 {
 		l.Unit, l.Multiplier = rules.Minute, 1
@@ -79,6 +79,10 @@ func TestHashOfWeights(t *testing.T) {
 	c := rules.Limit{Weights: []rules.Weight{{Region: "ap", Share: 400_000}, {Region: "us", Share: 600_000}}}
 	if hash(a) == hash(b) || hash(a) == hash(c) || hash(a) == hash(rules.Limit{}) {
 		t.Error("other weights, the same hash")
+	}
+	us, eu := hash(rules.Limit{Home: "us"}), hash(rules.Limit{Home: "eu"})
+	if us == eu || us == hash(rules.Limit{}) {
+		t.Error("another home, the same hash")
 	}
 	if hash(rules.Limit{}) != hash(rules.Limit{Placed: rules.Spread}) {
 		t.Error("the size of the cluster is part of the hash")

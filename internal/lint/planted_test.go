@@ -326,13 +326,13 @@ func TestPlanted(t *testing.T) {
 func TestPlantedInTable(t *testing.T) {
 	files := cleanTree(t)
 	delete(files, "daemon/doc.go")
-	files["sticky/sticky.go"] = "// Package sticky has come.\npackage sticky\n"
+	files["console/console.go"] = "// Package console has come.\npackage console\n"
 	p, err := parsePolicy(policyText)
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantFindings(t, checkTree(t, files), []string{
-		fmt.Sprintf("%s:%d: table: sticky is there: it is planned no more", policyFile, p.packages["sticky"].line),
+		fmt.Sprintf("%s:%d: table: console is there: it is planned no more", policyFile, p.packages["console"].line),
 		fmt.Sprintf("%s:%d: table: daemon has no Go files", policyFile, p.packages["daemon"].line),
 	})
 }

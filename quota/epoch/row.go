@@ -112,6 +112,18 @@ func partPPM(total, ppm uint64) uint64 {
 // total. Daemons that pass different totals hold together at most the greatest
 // of them. It allocates nothing.
 func BaseOf(region, local *Table, key, rule, total uint64, x, carry int64) (uint64, Why) {
+	share, why := RegionOf(region, local, key, rule, total, x, carry)
+	if why != WhyEpoch {
+		return 0, why
+	}
+	lo, _ := local.lowest(x, carry)
+	return local.partOf(share, lo), WhyEpoch
+}
+
+// RegionOf is what BaseOf splits: the part of total that the region holds as a
+// whole, for those of its daemons that use it as one. It is safe to use for the
+// same reasons: the daemon has learned what its region acknowledged.
+func RegionOf(region, local *Table, key, rule, total uint64, x, carry int64) (uint64, Why) {
 	ppm, why := region.ShareOf(rule, x, carry)
 	if why != WhyEpoch {
 		return 0, why
@@ -123,7 +135,7 @@ func BaseOf(region, local *Table, key, rule, total uint64, x, carry int64) (uint
 	if !region.keeps(local.entries[max(lo, 0)].held, key) {
 		return 0, WhyUnlearned
 	}
-	return local.partOf(partPPM(total, ppm), lo), WhyEpoch
+	return partPPM(total, ppm), WhyEpoch
 }
 
 // Believed returns the part of total that a participant holds as far as the

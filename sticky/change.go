@@ -1,0 +1,162 @@
+package sticky
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Change names new replicas of one region.
+type Change struct {
+	Region   string
+	Replicas []string // in any order
+}
+
+// Of returns l with the change made, for Propose.
+func (c Change) Of(l Layout) (Layout, error) {
+	next := l.Clone()
+	r := next.region(c.Region)
+	if r == nil {
+		return l, fmt.Errorf("sticky: region %q: want one of the layout's", c.Region)
+	}
+	r.Replicas = slices.Clone(c.Replicas)
+	slices.Sort(r.Replicas)
+	if len(r.Replicas) == 0 {
+		return l, fmt.Errorf("sticky: no replicas for region %q: want at least one", c.Region)
+	}
+	if err := validateSet(r.Replicas); err != nil {
+		return l, fmt.Errorf("sticky: region %q: %w", c.Region, err)
+	}
+	return next, nil
+}
+
+// Layout returns the layout that daemons go by. It must not be changed.
+func (r *Replica) Layout() Layout { return r.newest().Clone() }
+
+// Propose puts the next layout in force: the regions with their weights and
+// replicas, and the pins of l. The rest is filled in. The error says what is
+// wrong with it, or what must come first: the replicas of a majority of every
+// region must vote under the layout in force, and those of every region must be
+// known. Only one change may be under way; two at once, at two daemons, leave
+// the regions without votes.
+func (r *Replica) Propose(l Layout) error {
+	next, err := r.following(l)
+	if err != nil {
+		return fmt.Errorf("sticky: next layout: %w", err)
+	}
+	r.adopt(&next)
+	r.event(Changed, "", fmt.Sprintf("layout %d", next.Number))
+	return nil
+}
+
+func (r *Replica) following(l Layout) (Layout, error) {
+	cur := r.newest()
+	switch {
+	case r.failed != nil:
+		return l, fmt.Errorf("the log failed: %w", r.failed)
+	case r.next != nil && r.seated(r.next):
+		return l, fmt.Errorf("layout %d is not in force here yet: wait until it is", r.next.Number)
+	}
+	next := l.Clone()
+	next.Number = cur.Number + 1
+	for i := range cur.Regions {
+		if o := &cur.Regions[i]; next.region(o.Name) == nil && !o.gone() {
+			next.Regions = append(next.Regions, Region{Name: o.Name})
+			slices.SortFunc(next.Regions, func(a, b Region) int { return cmp.Compare(a.Name, b.Name) })
+		}
+	}
+	next.Regions = slices.DeleteFunc(next.Regions, func(n Region) bool {
+		o := cur.region(n.Name)
+		return n.gone() && (o == nil || o.gone())
+	})
+	var errs []error
+	for i := range next.Regions {
+		n := &next.Regions[i]
+		if o := cur.region(n.Name); o != nil && !o.gone() {
+			n.Former = o.Replicas
+			errs = append(errs, r.mayLeave(o))
+		} else {
+			n.Former = nil
+		}
+		errs = append(errs, r.mayEnter(n))
+	}
+	errs = append(errs, next.Validate())
+	return next, errors.Join(errs...)
+}
+
+// mayLeave returns why the replicas of a region cannot hand over yet.
+func (r *Replica) mayLeave(o *Region) error {
+	if len(o.Replicas) == 0 {
+		return fmt.Errorf("the replicas of region %q are not known: a daemon of it must be heard first", o.Name)
+	}
+	n := 0
+	for _, name := range o.Replicas {
+		if r.votes(o.Name, name) {
+			n++
+		}
+	}
+	if need := majority(len(o.Replicas)); n < need {
+		return fmt.Errorf("%d of the %d replicas of region %q are known to vote: want at least %d", n, len(o.Replicas), o.Name, need)
+	}
+	return nil
+}
+
+// votes reports whether a replica lately said that it votes under the newest layout.
+func (r *Replica) votes(region, name string) bool {
+	if region == r.cfg.Region && name == r.cfg.Name {
+		ok, _ := r.voting()
+		return ok
+	}
+	h, ok := r.heard[find(r.live, region, name).ID]
+	return ok && h.voting && h.number == r.newest().Number && r.at-h.at < fresh
+}
+
+// mayEnter fills in the lives of a region's next replicas, and returns what is
+// wrong with these.
+func (r *Replica) mayEnter(n *Region) error {
+	if n.gone() {
+		return nil
+	}
+	if len(n.Replicas) == 0 {
+		return fmt.Errorf("no replicas for region %q: want some", n.Name)
+	}
+	if len(n.Replicas) == 2 && r.daemons(n.Name) > 2 {
+		return fmt.Errorf("2 replicas of the %d daemons of region %q: want an odd number", r.daemons(n.Name), n.Name)
+	}
+	n.Lives = nil
+	for _, name := range n.Replicas {
+		life, err := r.lifeNow(n, name)
+		if err != nil {
+			return err
+		}
+		n.Lives = withLife(n.Lives, NameHash(name), life)
+	}
+	return nil
+}
+
+// lifeNow returns the life that a replica of a region says it lives, or, of one
+// that is dead and was a replica before, the one it had then.
+func (r *Replica) lifeNow(n *Region, name string) (uint64, error) {
+	if n.Name == r.cfg.Region && name == r.cfg.Name {
+		return r.meta.Life, nil
+	}
+	if h, ok := r.heard[find(r.live, n.Name, name).ID]; ok {
+		return h.life, nil
+	}
+	if slices.Contains(n.Former, name) {
+		return r.newest().life(n.Name, name), nil
+	}
+	return 0, fmt.Errorf("replica %q of region %q was not heard of: start it first", name, n.Name)
+}
+
+// daemons counts the live daemons of a region by name.
+func (r *Replica) daemons(region string) int {
+	n := 0
+	for i, p := range r.live {
+		if p.Region == region && (i == 0 || r.live[i-1].Region != region || r.live[i-1].Name != p.Name) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,387 @@
+package sticky
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/georld/rld/crdt"
+)
+
+// copying is a replica's way to a vote: what it copies, and from whom.
+//
+// A replica of a new layout copies from a majority of each region's replicas of
+// the layout before, all of which have sealed that. Any majority that once held
+// marks has one in common with them. A replica that lost its memory after it
+// may have voted copies from all others: any majority it was part of had
+// another member, and from here on that member's votes tell of its new life,
+// beside which its earlier votes do not count.
+type copying struct {
+	number  uint64 // of the layout
+	all     bool
+	sources []source
+}
+
+// source is a replica that is copied from.
+type source struct {
+	region, name string
+	voter        uint64
+	after        crdt.Key
+	begun, done  bool
+	life         uint64
+	lives        []Life // what it told
+	asked        time.Duration
+	ever         bool // asked at all
+}
+
+const (
+	// copyAgain is after how long a page is asked for again.
+	copyAgain = 250 * time.Millisecond
+	// pagesFor is for how long the order of keys is kept for who copies.
+	pagesFor = time.Minute
+	// pageMarks bounds the marks of a page.
+	pageMarks = 4_096
+)
+
+// copy goes on with what must be copied before the replica may vote.
+func (r *Replica) copy() {
+	target := r.newest()
+	if r.failed != nil || !r.seated(target) || r.next == nil && r.meta.Voting {
+		r.copying = nil
+		return
+	}
+	if r.broken&flawAmnesia != 0 && r.next == nil {
+		r.finish()
+		return
+	}
+	if r.copying == nil || r.copying.number != target.Number {
+		r.copying = r.newCopying(target)
+	}
+	c := r.copying
+	if c.enough(r, target) {
+		r.finish()
+		return
+	}
+	for i := range c.sources {
+		s := &c.sources[i]
+		p := find(r.live, s.region, s.name)
+		if s.done || p.ID == 0 || s.ever && r.at-s.asked < copyAgain {
+			continue
+		}
+		s.ask(r, p.ID)
+	}
+}
+
+// ask asks a source for its next page.
+func (s *source) ask(r *Replica, id crdt.Slot) {
+	s.asked, s.ever = r.at, true
+	m := r.to(id)
+	m.Layouts = append(m.Layouts[:0], r.newest().Clone())
+	m.Voting, m.Life = false, r.meta.Life
+	m.Copies = append(m.Copies, Copy{
+		Voter: NameHash(r.cfg.Name), Life: r.meta.Life, Number: r.copying.number, After: s.after, Begin: !s.begun,
+	})
+}
+
+func (r *Replica) newCopying(target *Layout) *copying {
+	c := &copying{number: target.Number}
+	c.all = target.Number == 1 || r.meta.Life != target.life(r.cfg.Region, r.cfg.Name)
+	if c.all {
+		for _, name := range target.replicas(r.cfg.Region) {
+			if name != r.cfg.Name {
+				c.sources = append(c.sources, source{region: r.cfg.Region, name: name, voter: NameHash(name)})
+			}
+		}
+		return c
+	}
+	for i := range target.Regions {
+		region := &target.Regions[i]
+		for _, name := range region.Former {
+			s := source{region: region.Name, name: name, voter: NameHash(name)}
+			if region.Name == r.cfg.Region && name == r.cfg.Name {
+				if !r.complete() || r.layout.Number != target.Number-1 {
+					continue
+				}
+				s.done, s.life, s.lives = true, r.meta.Life, r.meta.Lives
+			}
+			c.sources = append(c.sources, s)
+		}
+	}
+	return c
+}
+
+// enough reports whether all that is needed was copied. A source of an earlier
+// life than another one knows is asked again.
+func (c *copying) enough(r *Replica, target *Layout) bool {
+	if c.all {
+		done := 0
+		for i := range c.sources {
+			if c.sources[i].done {
+				done++
+			}
+		}
+		if r.broken&flawFew != 0 {
+			return done+1 >= majority(len(c.sources)+1)
+		}
+		return done > 0 && done == len(c.sources)
+	}
+	for i := range target.Regions {
+		region := &target.Regions[i]
+		if len(region.Former) > 0 && c.consistent(region.Name) < majority(len(region.Former)) {
+			return false
+		}
+	}
+	return true
+}
+
+// consistent counts the sources of a region that are done, and sends those back
+// to their start that lost their memory since.
+func (c *copying) consistent(region string) int {
+	var lives []Life
+	for i := range c.sources {
+		if s := &c.sources[i]; s.region == region {
+			for _, l := range s.lives {
+				lives = withLife(lives, l.Voter, l.Life)
+			}
+		}
+	}
+	n := 0
+	for i := range c.sources {
+		s := &c.sources[i]
+		if s.region != region || !s.done {
+			continue
+		}
+		if s.life < lifeOf(lives, s.voter) {
+			s.restart()
+			continue
+		}
+		n++
+	}
+	return n
+}
+
+func (s *source) restart() {
+	*s = source{region: s.region, name: s.name, voter: s.voter, asked: s.asked, ever: s.ever}
+}
+
+func (c *copying) wake(at time.Duration) time.Duration {
+	due := at + copyAgain
+	for i := range c.sources {
+		if s := &c.sources[i]; !s.done && s.asked+copyAgain > at {
+			due = min(due, s.asked+copyAgain)
+		}
+	}
+	return due
+}
+
+// finish begins to vote.
+func (r *Replica) finish() {
+	if r.next != nil {
+		r.layout, r.next = *r.next, nil
+		r.putLayout()
+	}
+	r.copying = nil
+	r.meta.Voting = true
+	r.putMeta() // after the layout, and after all that was copied
+	r.tell = true
+	r.event(Voting, "", fmt.Sprintf("layout %d", r.layout.Number))
+	r.rebuild()
+}
+
+// takeCopy answers a replica that copies.
+//
+// It copies for the layout that is beside the copy: two that were proposed at
+// once have one number, and no replica seals for both.
+func (r *Replica) takeCopy(from Peer, m *Message, c *Copy) error {
+	if c.Voter != NameHash(from.Name) || from.ID == r.self {
+		return r.refuse(BadCopy, from, fmt.Errorf("copy of %q for replica %016x: want its own", from.Name, c.Voter))
+	}
+	p := Page{Voter: NameHash(r.cfg.Name), Number: c.Number, After: c.After, Begin: c.Begin}
+	target := r.newest()
+	switch {
+	case c.Number != target.Number, len(m.Layouts) != 1, m.Number != c.Number, !target.agrees(&m.Layouts[0]):
+		p.Why = OtherLayout
+	case !slices.Contains(target.replicas(from.Region), from.Name):
+		return r.refuse(BadCopy, from, fmt.Errorf("copy of %q in %q: layout %d does not name it a replica", from.Name, from.Region, c.Number))
+	case r.failed != nil, !r.complete(), r.next != nil && r.layout.Number != c.Number-1:
+		p.Why = NotVoting
+	default:
+		if from.Region == r.cfg.Region {
+			r.noteLife(c.Voter, c.Life)
+		}
+		r.fill(&p)
+	}
+	out := r.to(from.ID)
+	if len(out.Pages) == MaxPages {
+		return nil // it asks again
+	}
+	out.Pages = append(out.Pages, p)
+	return nil
+}
+
+// noteLife notes that a replica lost its memory. It is stored before the answer
+// leaves, as is all that was received before.
+func (r *Replica) noteLife(voter, life uint64) {
+	lives := withLife(r.meta.Lives, voter, life)
+	if len(lives) > maxLives {
+		lives = slices.DeleteFunc(slices.Clone(lives), func(l Life) bool { return !r.concerns(l.Voter) })
+	}
+	if len(lives) <= maxLives && !slices.Equal(lives, r.meta.Lives) {
+		r.meta.Lives = lives
+		r.putMeta()
+	}
+}
+
+// concerns reports whether a voter is a replica of the region's, of the layout
+// in force, the one before or the next.
+func (r *Replica) concerns(voter uint64) bool {
+	for _, l := range [...]*Layout{&r.layout, r.newest()} {
+		if region := l.region(r.cfg.Region); region != nil {
+			for _, names := range [...][]string{region.Replicas, region.Former} {
+				if slices.ContainsFunc(names, func(n string) bool { return NameHash(n) == voter }) {
+					return true
+				}
+			}
+		}
+	}
+	return voter == NameHash(r.cfg.Name)
+}
+
+// fill fills a page with the records that follow. The order of keys may be older
+// than some records: those came after the copier's life or the seal was noted,
+// and do not concern it.
+func (r *Replica) fill(p *Page) {
+	if r.page == nil || p.Begin {
+		r.page = r.keys()
+	}
+	r.paged = r.at
+	i := 0
+	if !p.Begin {
+		i = sort.Search(len(r.page), func(i int) bool { return compareKeys(r.page[i], p.After) > 0 })
+	}
+	marks := 0
+	for ; i < len(r.page) && len(p.Records) < MaxRecords && marks < pageMarks; i++ {
+		if l := r.records[r.page[i]]; l != nil {
+			p.Records = append(p.Records, Record{r.page[i], l.ballot, l.marks, l.ended})
+			marks += len(l.marks)
+		}
+	}
+	p.Last = i == len(r.page)
+	p.Ended, p.Lives = r.meta.Ended, r.meta.Lives
+}
+
+// takePage takes in what another replica holds.
+func (r *Replica) takePage(from Peer, p *Page) error {
+	c := r.copying
+	if c == nil || p.Number != c.number {
+		return nil // of an earlier try
+	}
+	i := slices.IndexFunc(c.sources, func(s source) bool { return s.region == from.Region && s.name == from.Name })
+	if i < 0 || p.Voter != NameHash(from.Name) {
+		return r.refuse(BadPage, from, fmt.Errorf("page of %q in %q: it was not asked", from.Name, from.Region))
+	}
+	s := &c.sources[i]
+	if s.done || p.Why != NoWhy || p.Begin == s.begun || p.After != s.after {
+		return nil // late or not yet; it is asked again
+	}
+	if err := p.validate(); err != nil {
+		return r.refuse(BadPage, from, fmt.Errorf("page of %q: %w", from.Name, err))
+	}
+	if life := lifeOf(p.Lives, s.voter); s.begun && life != s.life {
+		s.restart()
+		return nil
+	} else {
+		s.life, s.lives = life, p.Lives
+	}
+	if len(r.records)+len(p.Records) > 2*r.cfg.MaxLedgers+MaxRecords {
+		return r.refuse(NoRoom, from, fmt.Errorf("page of %q: no room for more than %d ledgers: want more room to copy", from.Name, 2*r.cfg.MaxLedgers))
+	}
+	r.merge(from, p)
+	s.begun, s.ever = true, false // the next page at once
+	if n := len(p.Records); n > 0 {
+		s.after = p.Records[n-1].Key
+	}
+	s.done = p.Last
+	r.copy()
+	return nil
+}
+
+func (p *Page) validate() error {
+	if len(p.Records) > MaxRecords {
+		return fmt.Errorf("%d records: want at most %d", len(p.Records), MaxRecords)
+	}
+	if len(p.Records) == 0 && !p.Last {
+		return fmt.Errorf("no records, and not the last: want some")
+	}
+	for i := range p.Records {
+		rec := &p.Records[i]
+		if err := rec.validate(); err != nil {
+			return err
+		}
+		after := p.After
+		if i > 0 {
+			after = p.Records[i-1].Key
+		}
+		if (i > 0 || !p.Begin) && compareKeys(rec.Key, after) <= 0 {
+			return fmt.Errorf("record out of order: want ascending keys after that of the page before")
+		}
+	}
+	return validateLives(p.Lives)
+}
+
+// merge joins what a page holds with what is held here.
+func (r *Replica) merge(from Peer, p *Page) {
+	if from.Region == r.cfg.Region {
+		for _, l := range p.Lives {
+			r.noteLife(l.Voter, l.Life)
+		}
+	}
+	if p.Ended > r.meta.Ended {
+		r.meta.Ended = p.Ended
+		r.putMeta()
+	}
+	for i := range p.Records {
+		r.join(&p.Records[i])
+	}
+}
+
+// join takes over a copied record. When neither it nor what is held says all,
+// nobody's promise covers both: the home whose ballot is promised knew the marks
+// of one of them only. It then needs a higher ballot, to show what it knows.
+func (r *Replica) join(rec *Record) {
+	l := r.records[rec.Key]
+	if l == nil {
+		l = &ledger{ballot: rec.Ballot, marks: rec.Marks, ended: rec.Ended}
+		r.records[rec.Key] = l
+		r.put(rec.Key, l)
+		return
+	}
+	ended := max(l.ended, rec.Ended)
+	mine, theirs := l.marks.since(ended), rec.Marks.since(ended)
+	switch {
+	case !l.ballot.Less(rec.Ballot) && mine.above(theirs):
+		if ended == l.ended {
+			return
+		}
+		l.marks = mine
+	case !rec.Ballot.Less(l.ballot) && theirs.above(mine):
+		l.ballot, l.marks = rec.Ballot, theirs
+	default:
+		top := l.ballot
+		if top.Less(rec.Ballot) {
+			top = rec.Ballot
+		}
+		if top.Home != 0 && r.broken&flawPromise == 0 {
+			top = Ballot{Round: top.Round + 1}
+		}
+		l.ballot, l.marks = top, mine.Join(theirs)
+	}
+	if len(l.marks) > MaxMarks {
+		var last int64
+		l.marks, last = l.marks.latest(MaxMarks)
+		ended = max(ended, last+1)
+	}
+	l.ended = ended
+	r.put(rec.Key, l)
+}

@@ -1,0 +1,304 @@
+package sticky
+
+import (
+	"slices"
+	"time"
+
+	"github.com/georld/rld/crdt"
+)
+
+// Keeper is a home's hold on one ledger, in memory: its ballot, and the marks
+// that a majority of the region's replicas holds under it. A home consumes
+// nothing beyond Held. It asks for more with Want, sends what Raises says, and
+// takes the answers in with Vote.
+//
+// When a keeper has lost its ballot, the home counts Known as consumed before
+// it wants anything again; so it does with a keeper that is new and learns what
+// others had marked. A restarted home has a new slot and empty keepers. After
+// a change of layout what is held stays held, since whoever takes over copied
+// it; what is wanted next is raised at the new replicas.
+//
+// The zero value with a Term is ready to use. It is not safe for concurrent use.
+type Keeper struct {
+	// Term is the number of the keeper among all that this incarnation of the
+	// daemon ever began, from 1: two of one ledger must never have the same.
+	Term uint64
+
+	number uint64 // of the layout that the raise in flight goes by
+	ballot Ballot
+	lost   bool   // the ballot is of no use any more
+	top    uint64 // the highest round that was heard of
+	seq    uint64
+	held   Marks
+	known  Marks
+	ended  int64 // marks that ended before are no longer wanted
+
+	flight want // in flight, of seq
+	busy   bool
+	next   want // wanted next
+	queued bool
+	cast   []cast // the votes of seq
+	lives  []Life // what they told
+	since  time.Duration
+	sent   time.Duration
+	tries  int
+
+	blind bool // for tests: lives do not matter
+}
+
+// want is what a home wants held.
+type want struct{ known, marks Marks }
+
+// cast is what a replica last said of the raise in flight.
+type cast struct {
+	voter, life uint64
+	why         Why // NoWhy: it holds the marks
+}
+
+// Outcome is what a vote came to.
+type Outcome uint8
+
+// The outcomes.
+const (
+	// Pending: nothing changed.
+	Pending Outcome = iota
+	// Raised: Held grew.
+	Raised
+	// Lost: nothing more is held under this ballot. Known, which what was held
+	// is part of, must be counted as consumed before the next Want, which takes a
+	// higher ballot.
+	Lost
+	// Stuck: so many replicas cannot vote that there is no majority, or the
+	// marks have ended. Unless these have, the raise goes on for a while.
+	Stuck
+)
+
+// The pace of raises.
+const (
+	// RaiseAgain is the time between two attempts at replicas without a vote.
+	RaiseAgain = 50 * time.Millisecond
+	// giveUp is after how many attempts a raise is dropped. Who still wants it
+	// says so again.
+	giveUp = 20
+	// knownFor is for how long marks are known after their end, in
+	// milliseconds: about as long as replicas may hold them.
+	knownFor = 5 * 60_000
+)
+
+// Held returns the marks that a majority holds under the ballot. They must not
+// be changed.
+func (k *Keeper) Held() Marks { return k.held }
+
+// Known returns what others marked, as far as refusals told, and after Lost all
+// that was held. They must not be changed.
+func (k *Keeper) Known() Marks { return k.known }
+
+// Ballot returns the ballot, the zero value before the first Want.
+func (k *Keeper) Ballot() Ballot { return k.ballot }
+
+// Busy reports whether a raise is in flight.
+func (k *Keeper) Busy() bool { return k.busy }
+
+// Want says what is to be held. consumed is all that the home counts as
+// consumed, by itself and by others; marks are what it wants to go up to. A
+// raise in flight goes on, and the last want follows it. Marks that ended
+// before now, in Unix milliseconds, are left out, and never wanted again.
+//
+// The end of a label is always the same, or grows with its amount.
+func (k *Keeper) Want(self crdt.Slot, now int64, consumed, marks Marks) {
+	if len(marks) > MaxMarks {
+		marks, _ = marks.latest(MaxMarks)
+	}
+	k.prune(now, marks)
+	marks = marks.since(k.ended)
+	switch {
+	case len(marks) == 0, !k.lost && k.held.above(marks):
+		k.queued = false
+		return
+	case k.busy && k.flight.marks.above(marks):
+		k.queued = false
+		return
+	}
+	known, _ := consumed.latest(MaxMarks)
+	w := want{slices.Clone(known), slices.Clone(marks)}
+	if k.ballot.Home != self {
+		*k = Keeper{Term: k.Term, ballot: Ballot{Round: 1, Home: self, Term: k.Term}, ended: k.ended, blind: k.blind}
+	}
+	if k.lost {
+		k.ballot.Round, k.lost = k.top+1, false
+	}
+	if k.busy {
+		k.next, k.queued = w, true
+		return
+	}
+	k.begin(w)
+}
+
+// prune forgets what ended before now.
+func (k *Keeper) prune(now int64, marks Marks) {
+	for _, m := range [...]Marks{k.held, k.flight.marks, marks} {
+		if first := m.firstEnd(); len(m) > 0 && first < now {
+			for _, x := range m {
+				if x.End < now {
+					k.ended = max(k.ended, x.End+1)
+				}
+			}
+		}
+	}
+	k.held = k.held.since(k.ended)
+	k.known = k.known.since(now - knownFor)
+}
+
+// begin sends a raise on its way, with the next call of Raises.
+func (k *Keeper) begin(w want) {
+	k.seq++
+	k.flight, k.busy, k.queued = w, true, false
+	k.cast, k.lives, k.tries = k.cast[:0], nil, 0
+}
+
+// Raises calls to for each message that is due: at once to all replicas that
+// live, and each RaiseAgain to those that have not voted for the raise. The key
+// is the caller's to fill in; the marks are never changed again.
+func (k *Keeper) Raises(at time.Duration, v *View, to func(crdt.Slot, Raise)) {
+	if !k.busy {
+		return
+	}
+	if k.number != v.number {
+		k.number = v.number
+		if k.tries > 0 {
+			next, queued := k.next, k.queued
+			k.begin(k.flight)
+			k.next, k.queued = next, queued
+		}
+	}
+	if k.tries > 0 && at-k.sent < RaiseAgain {
+		return
+	}
+	if k.tries == giveUp {
+		k.end()
+		if !k.busy {
+			return
+		}
+	}
+	k.tries++
+	k.sent = at
+	r := Raise{Ballot: k.ballot, Seq: k.seq, Known: k.flight.known, Marks: k.flight.marks}
+	for _, s := range v.seats {
+		if c := k.voted(s.Voter); s.Slot != 0 && (c == nil || c.why != NoWhy || !k.counts(c)) {
+			to(s.Slot, r)
+		}
+	}
+}
+
+// Due returns when Raises has something to send next, and whether it has.
+func (k *Keeper) Due() (time.Duration, bool) {
+	if k.tries == 0 {
+		return 0, k.busy
+	}
+	return k.sent + RaiseAgain, k.busy
+}
+
+// Vote takes in a replica's answer.
+func (k *Keeper) Vote(vote *Vote, v *View) Outcome {
+	if !k.busy || vote.Ballot != k.ballot || vote.Seq != k.seq || k.number != v.number ||
+		!slices.ContainsFunc(v.seats, func(s Seat) bool { return s.Voter == vote.Voter }) {
+		return Pending
+	}
+	if validateLives(vote.Lives) != nil || vote.Held.Validate() != nil {
+		return Pending
+	}
+	k.take(vote)
+	ok, open, outvoted, ended := 0, 0, 0, 0
+	for _, s := range v.seats {
+		c := k.voted(s.Voter)
+		switch {
+		case c == nil || !k.counts(c):
+			if s.Slot != 0 {
+				open++
+			}
+		case c.why == NoWhy:
+			ok++
+		case c.why == Outvoted:
+			outvoted++
+		case c.why == Ended:
+			ended++
+		}
+	}
+	switch need := v.Majority(); {
+	case ok >= need:
+		k.held = k.held.Join(k.flight.marks)
+		k.end()
+		return Raised
+	case ok+open >= need && (outvoted == 0 || k.tries < 2):
+		return Pending
+	case outvoted > 0:
+		k.lose()
+		return Lost
+	case ended > 0:
+		k.end()
+	}
+	return Stuck
+}
+
+// take notes a vote, and what it tells of others.
+func (k *Keeper) take(vote *Vote) {
+	for _, l := range vote.Lives {
+		k.lives = withLife(k.lives, l.Voter, l.Life)
+	}
+	c := cast{vote.Voter, lifeOf(vote.Lives, vote.Voter), vote.Why}
+	if !vote.OK && c.why == NoWhy {
+		c.why = NotVoting
+	}
+	if vote.OK {
+		c.why = NoWhy
+	}
+	switch old := k.voted(vote.Voter); {
+	case old == nil:
+		k.cast = append(k.cast, c)
+	case old.life < c.life || old.life == c.life && old.why != NoWhy:
+		*old = c
+	}
+	if !vote.OK {
+		k.known, _ = k.known.Join(vote.Held).latest(MaxMarks)
+		if vote.Promised.Round <= MaxRound {
+			k.top = max(k.top, vote.Promised.Round)
+		}
+	}
+}
+
+// lose gives the ballot up, and what was held with it.
+func (k *Keeper) lose() {
+	k.known, _ = k.known.Join(k.held).latest(MaxMarks)
+	k.top = max(k.top, k.ballot.Round)
+	k.held, k.lost, k.busy, k.queued = nil, true, false, false
+	k.flight = want{}
+}
+
+// end ends the raise in flight; what is queued follows.
+func (k *Keeper) end() {
+	k.busy, k.flight = false, want{}
+	if !k.queued {
+		return
+	}
+	w := k.next
+	w.marks = w.marks.since(k.ended)
+	k.next, k.queued = want{}, false
+	if len(w.marks) > 0 && !k.held.above(w.marks) {
+		k.begin(w)
+	}
+}
+
+func (k *Keeper) voted(voter uint64) *cast {
+	for i := range k.cast {
+		if k.cast[i].voter == voter {
+			return &k.cast[i]
+		}
+	}
+	return nil
+}
+
+// counts reports whether a vote is not of an earlier life of its replica than
+// another vote knows: that replica may have forgotten what it voted for.
+func (k *Keeper) counts(c *cast) bool {
+	return k.blind || c.life >= lifeOf(k.lives, c.voter)
+}

@@ -1,0 +1,192 @@
+package sticky
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// The bounds of a layout.
+const (
+	MaxRegions = 64
+	MaxPins    = 1_024
+	maxName    = 255
+	maxWeight  = 1 << 30
+	// maxLives bounds the lives that a replica tells of: those of its region's
+	// replicas, of this layout, the one before and the next.
+	maxLives = 4 * MaxReplicas
+)
+
+// Validate returns what is wrong with a layout that came from elsewhere, and
+// what would be right.
+func (l *Layout) Validate() error {
+	if l.Number == 0 {
+		return fmt.Errorf("layout 0: want numbers from 1")
+	}
+	if n := len(l.Regions); n == 0 || n > MaxRegions {
+		return fmt.Errorf("layout of %d regions: want 1 to %d", n, MaxRegions)
+	}
+	if len(l.Pins) > MaxPins {
+		return fmt.Errorf("layout of %d pins: want at most %d", len(l.Pins), MaxPins)
+	}
+	weights := uint64(0)
+	for i := range l.Regions {
+		r := &l.Regions[i]
+		if i > 0 && l.Regions[i-1].Name >= r.Name {
+			return fmt.Errorf("region %q after %q: want each once, in the order of names", r.Name, l.Regions[i-1].Name)
+		}
+		if err := r.validate(); err != nil {
+			return fmt.Errorf("region %q: %w", r.Name, err)
+		}
+		weights += uint64(r.Weight)
+	}
+	if weights == 0 {
+		return fmt.Errorf("all regions of the layout have weight 0: want at least one above")
+	}
+	for i, p := range l.Pins {
+		if i > 0 && l.Pins[i-1].Rule >= p.Rule {
+			return fmt.Errorf("pins of rule %016x: want each rule once, ascending", p.Rule)
+		}
+		if r := l.region(p.Region); r == nil || r.gone() {
+			return fmt.Errorf("pin of rule %016x to %q: want one of the layout's regions", p.Rule, p.Region)
+		}
+	}
+	return nil
+}
+
+func (r *Region) validate() error {
+	if r.Name == "" || len(r.Name) > maxName {
+		return fmt.Errorf("name of %d bytes: want 1 to %d", len(r.Name), maxName)
+	}
+	if r.Weight > maxWeight {
+		return fmt.Errorf("weight %d: want at most %d", r.Weight, maxWeight)
+	}
+	if err := validateSet(r.Replicas); err != nil {
+		return err
+	}
+	if err := validateSet(r.Former); err != nil {
+		return fmt.Errorf("of the layout before: %w", err)
+	}
+	return validateLives(r.Lives)
+}
+
+// validateSet returns what is wrong with a replica set. None at all is one
+// that was not heard of.
+func validateSet(names []string) error {
+	if n := len(names); n > MaxReplicas || n > 2 && n%2 == 0 {
+		return fmt.Errorf("%d replicas: want an odd number up to %d, or both daemons of a region of two", n, MaxReplicas)
+	}
+	hashes := make([]uint64, 0, MaxReplicas)
+	for i, name := range names {
+		if name == "" || len(name) > maxName {
+			return fmt.Errorf("replica name of %d bytes: want 1 to %d", len(name), maxName)
+		}
+		if i > 0 && names[i-1] >= name {
+			return fmt.Errorf("replica %q after %q: want each once, in the order of names", name, names[i-1])
+		}
+		h := NameHash(name)
+		if slices.Contains(hashes, h) {
+			return fmt.Errorf("replica %q cannot be told from another by its hash: rename it", name)
+		}
+		hashes = append(hashes, h)
+	}
+	return nil
+}
+
+func validateLives(lives []Life) error {
+	if len(lives) > maxLives {
+		return fmt.Errorf("lives of %d replicas: want at most %d", len(lives), maxLives)
+	}
+	for i := 1; i < len(lives); i++ {
+		if lives[i-1].Voter >= lives[i].Voter {
+			return fmt.Errorf("lives of %016x: want each once, ascending", lives[i].Voter)
+		}
+	}
+	return nil
+}
+
+// gone reports whether nothing is at home in a region any more.
+func (r *Region) gone() bool { return r.Weight == 0 && len(r.Replicas) == 0 }
+
+// region returns the region of that name, nil when there is none.
+func (l *Layout) region(name string) *Region {
+	i, ok := slices.BinarySearchFunc(l.Regions, name, func(r Region, n string) int {
+		return cmp.Compare(r.Name, n)
+	})
+	if !ok {
+		return nil
+	}
+	return &l.Regions[i]
+}
+
+// replicas returns the replica set of a region.
+func (l *Layout) replicas(region string) []string {
+	if r := l.region(region); r != nil {
+		return r.Replicas
+	}
+	return nil
+}
+
+// Clone returns a copy that shares no regions and no pins; the names and lives
+// of a region are never changed in place and may be shared.
+func (l *Layout) Clone() Layout {
+	return Layout{Number: l.Number, Regions: slices.Clone(l.Regions), Pins: slices.Clone(l.Pins)}
+}
+
+// agrees reports whether two layouts of one number say the same, but for
+// replica sets that one of them has not heard of.
+func (l *Layout) agrees(o *Layout) bool {
+	if len(l.Regions) != len(o.Regions) || !slices.Equal(l.Pins, o.Pins) {
+		return false
+	}
+	for i := range l.Regions {
+		a, b := &l.Regions[i], &o.Regions[i]
+		if a.Name != b.Name || a.Weight != b.Weight {
+			return false
+		}
+		if len(a.Replicas) > 0 && len(b.Replicas) > 0 && !slices.Equal(a.Replicas, b.Replicas) {
+			return false
+		}
+		if l.Number > 1 && (!slices.Equal(a.Replicas, b.Replicas) ||
+			!slices.Equal(a.Former, b.Former) || !slices.Equal(a.Lives, b.Lives)) {
+			return false
+		}
+	}
+	return true
+}
+
+// life returns the life that a replica of a region had when the layout was made.
+func (l *Layout) life(region, name string) uint64 {
+	if r := l.region(region); r != nil {
+		return lifeOf(r.Lives, NameHash(name))
+	}
+	return 0
+}
+
+// lifeOf returns the life of a voter, 0 when none is told.
+func lifeOf(lives []Life, voter uint64) uint64 {
+	for _, l := range lives {
+		if l.Voter == voter {
+			return l.Life
+		}
+	}
+	return 0
+}
+
+// withLife returns lives with that of one voter raised to at least life,
+// ascending by voter: lives itself when nothing changes.
+func withLife(lives []Life, voter, life uint64) []Life {
+	i, ok := slices.BinarySearchFunc(lives, voter, func(l Life, v uint64) int { return cmp.Compare(l.Voter, v) })
+	switch {
+	case ok && lives[i].Life >= life, !ok && life == 0:
+		return lives
+	case ok:
+		lives = slices.Clone(lives)
+		lives[i].Life = life
+		return lives
+	}
+	return slices.Insert(slices.Clone(lives), i, Life{voter, life})
+}
+
+// majority returns how many of n replicas any two groups of have one in common.
+func majority(n int) int { return n/2 + 1 }
