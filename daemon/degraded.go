@@ -62,6 +62,10 @@ func degradation(reason node.Degraded, s node.Stats) string {
 	case node.NoRights:
 		return "this daemon holds no rights of its own: it admits of limits with a budget only what others give it; " +
 			"rld budget says why"
+	case node.HomeUnreachable:
+		return "homes of strict keys do not answer: on_failure decides; rld status says which"
+	case node.CircuitOpen:
+		return "homes of strict keys are not asked, as they failed too often: on_failure decides at once; rld status says which"
 	case node.CellsFull:
 		return "a sliding_log has more hits than it can tell apart: some count longer than they should; " +
 			"lower the limit or take sliding_window"

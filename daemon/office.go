@@ -63,6 +63,9 @@ func (d *daemon) openOffice() error {
 
 // closeOffice lets other processes use the folder.
 func (d *daemon) closeOffice() {
+	if d.strict != nil {
+		d.strict.notary.close()
+	}
 	if d.office != nil {
 		d.office.lock.Close()
 	}
@@ -337,6 +340,13 @@ func (f *office) Base(rule, total uint64, x, carry int64, regional bool) (uint64
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.o.Base(rule, total, x, carry, regional)
+}
+
+// RegionBase is part of node.Rights.
+func (f *office) RegionBase(rule, total uint64, x, carry int64) (uint64, epoch.Why) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.o.RegionBase(rule, total, x, carry)
 }
 
 // PartOf is part of node.Rights.

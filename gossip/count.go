@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"slices"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -103,6 +104,14 @@ func (e *Engine) Total(k crdt.Key, label int64) uint64 {
 		}
 	})
 	return sum
+}
+
+// CellsOf returns the cells of a key that hold hits, in their order.
+func (e *Engine) CellsOf(k crdt.Key) []Cell {
+	var all []Cell
+	e.each(k, func(c *cell) { all = append(all, c.Cell) })
+	slices.SortFunc(all, func(a, b Cell) int { return a.CellID.Compare(b.CellID) })
+	return all
 }
 
 // Labels calls yield for each cell of a key that counts here, in no order.

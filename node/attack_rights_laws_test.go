@@ -26,6 +26,10 @@ type wavering struct {
 
 func (w *wavering) Version() uint64 { return w.version }
 
+func (w *wavering) RegionBase(_, total uint64, _, _ int64) (uint64, epoch.Why) {
+	return total, epoch.WhyEpoch
+}
+
 func (w *wavering) Base(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Why) {
 	b, why := w.shares.Base(rule, total, x, carry, regional)
 	return b * w.least / 4, why

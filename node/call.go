@@ -3,6 +3,8 @@ package node
 import (
 	"time"
 
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 )
 
@@ -85,6 +87,12 @@ type Status struct {
 	Gate Gate
 	// Degraded says why the answer is less than exact, or NotDegraded.
 	Degraded Degraded
+	// Wait says that the hits are for a home to decide that has not been asked, or
+	// has not answered: Home is its incarnation and Within how long it is worth
+	// waiting for. Over is false then, and means nothing. See Node.Seek.
+	Wait   bool
+	Home   crdt.Slot
+	Within time.Duration
 
 	charge bool   // set by Decide
 	passed bool   // likewise: the call is allowed
@@ -97,6 +105,15 @@ type Status struct {
 	row       *row   // set by Probe: of its rights, nil when it has none or needs none
 	rights    uint64 // likewise: that are left, when bounded
 	bounded   bool   // likewise: the rights gate applies
+
+	// Of hits that a home grants the rights to, likewise by Probe:
+	homed  bool         // it is one
+	self   bool         // this daemon is the home
+	inHome bool         // the home is in this region
+	source source       // where the rights come from
+	stage  uint8        // 0 for the key's own ledger, 1 for that of the floor
+	led    *ledger      // whose rights it uses when it passes, nil for none
+	report quota.Report // what is known of the ledger
 }
 
 // Refuses reports whether the status is an over-limit one to tell the caller:
@@ -123,14 +140,22 @@ const (
 	// and refused what it had not been given: it started a moment ago, has
 	// lost its file, was retired, or hears too few of its region.
 	NoRights
+	// HomeUnreachable: the home of a strict key did not answer in time, is not
+	// known to live, or has too few replicas; on_failure decided.
+	HomeUnreachable
+	// CircuitOpen: the home was not asked, as it failed too often; on_failure
+	// decided.
+	CircuitOpen
 
 	degradedKinds = iota
 )
 
-var degradedNames = [...]string{"", "keys_full", "cells_full", "clock_off", "no_rights"}
+var degradedNames = [...]string{"", "keys_full", "cells_full", "clock_off", "no_rights", "home_unreachable", "circuit_open"}
 
 // DegradedReasons lists the reasons, without NotDegraded.
-func DegradedReasons() []Degraded { return []Degraded{KeysFull, CellsFull, ClockOff, NoRights} }
+func DegradedReasons() []Degraded {
+	return []Degraded{KeysFull, CellsFull, ClockOff, NoRights, HomeUnreachable, CircuitOpen}
+}
 
 // String returns the reason as metrics and answers carry it, "" for none.
 func (d Degraded) String() string {

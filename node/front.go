@@ -63,7 +63,7 @@ func (f *Front) Resolve(c *Call) error {
 	for i := range c.Statuses {
 		if st := &c.Statuses[i]; st.Limit != nil {
 			d := &c.Descriptors[i]
-			c.hits[i] = Hit{Limit: st.Limit, Rule: st.Rule, N: d.Hits}
+			c.hits[i] = Hit{Limit: st.Limit, Rule: st.Rule, N: d.Hits, Peek: c.Peek}
 			c.hits[i].Key, c.key = f.hasher.Key(c.key[:0], c.Domain, d.Entries, patterns(st, d), st.Limit.Grid())
 		}
 	}

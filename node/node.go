@@ -44,6 +44,10 @@ type Config struct {
 	// where there are none. Gates leaves gates out, for comparison.
 	Rights Rights
 	Gates  Gates
+	// Homes says who is home of strict keys; nil where each node counts them for
+	// itself. Strict is how.
+	Homes  Homes
+	Strict HomesConfig
 	// Naive leaves out what others are estimated to have admitted since they
 	// were heard: the plain merged count decides. It is for comparison.
 	Naive bool
@@ -104,6 +108,7 @@ type Node struct {
 	override rules.Limit   // scratch of limitOf
 	zero     quota.Cell    // of a key that was never charged; never written
 	busiest  busiest       // what people are told of
+	desk     desk          // of strict keys
 }
 
 // New returns a node without rules or keys. Its slot, the incarnation that
@@ -159,7 +164,11 @@ func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 		if n.replica != nil {
 			n.judge(&h[i], cell, st)
 		}
-		n.pass(&h[i], cell, log, st, now)
+		if st.homed = n.homed(&h[i]); st.homed {
+			n.judgeHomed(&h[i], st, now)
+		} else {
+			n.pass(&h[i], cell, log, st, now)
+		}
 		st.Delay = 0
 		if !st.Over && h[i].Limit.Algorithm == rules.LeakyBucket {
 			st.Delay = duration(quota.Delay(h[i].Limit, cell, now, st.ahead))
@@ -171,7 +180,7 @@ func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 func (n *Node) pass(h *Hit, c *quota.Cell, log *quota.Log, st *Status, now int64) {
 	used := quota.Used(h.Limit, c, log, now)
 	taken := addSat(addSat(addSat(used, st.elsewhere), st.ahead), h.N)
-	st.Gate, st.row, st.bounded = NoGate, nil, n.bounded(h)
+	st.Gate, st.row, st.led, st.bounded = NoGate, nil, nil, n.bounded(h)
 	if taken > quota.Capacity(h.Limit) && !(st.bounded && n.cfg.Gates.NoEstimate) {
 		st.Gate = EstimateGate
 	}
@@ -225,6 +234,10 @@ func (n *Node) report(h *Hit, now int64, st *Status) {
 	asked := uint64(0)
 	if st.Over {
 		asked = addSat(h.N, st.ahead)
+	}
+	if st.homed {
+		n.reportHomed(h, st, now)
+		return
 	}
 	cell, log := n.cell(st.ref)
 	r := quota.Describe(h.Limit, cell, log, now, st.elsewhere, asked)
@@ -285,7 +298,11 @@ func (n *Node) charge(h *Hit, now int64, st *Status) {
 		st.Degraded = CellsFull
 	}
 	e.keepUntil(quota.Expires(h.Limit, &e.cell))
-	n.spend(h, now, st)
+	if st.homed {
+		n.spendHomed(h, st, now)
+	} else {
+		n.spend(h, now, st)
+	}
 	if st.bounded && h.Limit.Algorithm.Bucket() {
 		_, fill := quota.RightsLabel(h.Limit, now)
 		e.keepUntil(now + fill)

@@ -92,6 +92,10 @@ func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 	e := n.live.at(i)
 	n.withdraw(e, l, r.Label, hits, now)
 	h := Hit{Key: r.Key, Limit: l, Rule: rule}
+	if n.homed(&h) {
+		n.refundHomed(&h, r.Label, hits, now)
+		return Refunded{Hits: hits}
+	}
 	if row := n.extras.row(e.extra); row != nil && n.bounded(&h) {
 		row.Left(l, n.base(rule, now), now) // takes the label of now
 		row.Return(l, r.Label, hits)

@@ -251,6 +251,9 @@ func (n *Node) Ready() Ready {
 	}
 	out.Events, r.events = r.events, nil
 	out.Wake = r.engine.Wake(at.Mono)
+	if len(n.desk.active) > 0 {
+		out.Wake = min(out.Wake, at.Mono+deskEvery)
+	}
 	return out
 }
 

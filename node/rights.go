@@ -21,6 +21,9 @@ type Rights interface {
 	// or a whole region is believed to hold.
 	PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64
 	RegionPart(region string, rule, total uint64, x, carry int64) uint64
+	// RegionBase returns what this daemon's region holds, all of it, and why: for
+	// a rule whose rights sit at homes in each region.
+	RegionBase(rule, total uint64, x, carry int64) (uint64, epoch.Why)
 }
 
 // Gates leaves gates out, for comparison.
@@ -35,13 +38,17 @@ const (
 	EstimateGate
 	RightsGate
 	BothGates
+	// HomeGate: the home of the key has no more rights to give.
+	HomeGate
+	// FailureGate: no home could be asked, and on_failure refuses.
+	FailureGate
 
 	gates = iota
 )
 
 // String returns the name that metrics carry.
 func (g Gate) String() string {
-	names := [...]string{"", "estimate", "rights", "both"}
+	names := [...]string{"", "estimate", "rights", "both", "home", "failure"}
 	if int(g) >= len(names) {
 		return "unknown"
 	}
@@ -60,7 +67,7 @@ type held struct {
 // rules, not to those that come with a request.
 func (n *Node) bounded(h *Hit) bool {
 	return n.cfg.Rights != nil && n.replica != nil && !n.cfg.Gates.NoRights &&
-		h.Rule != nil && h.Limit == h.Rule.Limit && h.Limit.HasRights()
+		h.Rule != nil && h.Limit == h.Rule.Limit && h.Limit.HasRights() && !n.homed(h)
 }
 
 // base returns what this daemon holds of the label of now before any gift.

@@ -47,6 +47,10 @@ func (s *shares) RegionPart(_ string, _, total uint64, _, _ int64) uint64 {
 	return total / uint64(len(regions))
 }
 
+func (s *shares) RegionBase(rule, total uint64, x, carry int64) (uint64, epoch.Why) {
+	return s.RegionPart("", rule, total, x, carry), epoch.WhyEpoch
+}
+
 func (s *shares) part(total uint64, regional bool) uint64 {
 	if !regional {
 		total = s.RegionPart("", 0, total, 0, 0)

@@ -27,6 +27,9 @@ func (n *Node) Tick(at Instant) {
 		n.swept = at.Mono
 		n.sweep(now, max(n.live.used/64, sweepAtLeast))
 	}
+	if n.cfg.Homes != nil {
+		n.tickDesk(now)
+	}
 	for i := range n.overflow.used {
 		if e := n.overflow.at(i); e.rule != free && e.expires() <= now {
 			n.extras.put(e.extra)

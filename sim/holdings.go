@@ -141,6 +141,11 @@ func (r *witness) RegionPart(region string, rule, total uint64, x, carry int64) 
 	return r.inner.RegionPart(region, rule, r.world.portion(rule, total), x, carry)
 }
 
+// RegionBase implements node.Rights.
+func (r *witness) RegionBase(rule, total uint64, x, carry int64) (uint64, epochs.Why) {
+	return r.inner.RegionBase(rule, r.world.portion(rule, total), x, carry)
+}
+
 // portion is what the policy gives out of a total that a node asked of.
 func (w *World) portion(rule, total uint64) uint64 {
 	if !w.cfg.Policy.plain() {

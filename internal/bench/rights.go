@@ -21,6 +21,10 @@ func (allRights) Base(_, total uint64, _, _ int64, _ bool) (uint64, epoch.Why) {
 
 func (allRights) PartOf(string, uint64, uint64, int64, int64, bool) uint64 { return 0 }
 
+func (allRights) RegionBase(_, total uint64, _, _ int64) (uint64, epoch.Why) {
+	return total, epoch.WhyEpoch
+}
+
 func (allRights) RegionPart(_ string, _, total uint64, _, _ int64) uint64 { return total }
 
 // measureRights measures what the gate of rights adds to a decision on a key that

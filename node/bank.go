@@ -1,0 +1,415 @@
+package node
+
+import (
+	"slices"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky"
+)
+
+// bank is what a home knows of a key: what was consumed, how much more a majority
+// lets it consume, and to whom it gave rights. Rights are consumed when they are
+// given.
+type bank struct {
+	row      quota.Row
+	label    int64 // of windows: that row is of
+	keeper   sticky.Keeper
+	others   sticky.Marks // that row counts as consumed, beside what it spent
+	taken    bool   // a majority has answered: row holds all that others consumed
+	reserved uint64 // within marks, set aside for calls of this daemon
+	holders  []holder
+	queue    []queued
+	pace     pace
+}
+
+// holder is a daemon that was given rights.
+type holder struct {
+	of              crdt.Slot
+	asked           uint64 // ID of the latest ask
+	label           int64  // that the amounts are of
+	total, returned uint64
+	at              time.Duration // when it asked last
+}
+
+// queued is an ask that waits for marks.
+type queued struct {
+	ask sticky.Ask
+	at  time.Duration
+}
+
+// The bounds of a bank.
+const (
+	maxQueued  = 1_024
+	maxHolders = 4_096
+	// queuedFor is how long an ask waits for marks; its holder waits no longer.
+	queuedFor = 500 * time.Millisecond
+	// chunkFor is for how long marks should be ahead of what is consumed.
+	chunkFor = 50 * time.Millisecond
+	// grantedFor is for how long grants of logs and buckets can be used at least,
+	// in milliseconds.
+	grantedFor = 100
+)
+
+// over reports whether nothing that the bank knows matters any more.
+func (b *bank) over(now int64) bool {
+	if len(b.queue) > 0 || b.keeper.Busy() {
+		return false
+	}
+	for _, m := range b.keeper.Held() {
+		if now < m.End {
+			return false
+		}
+	}
+	return true
+}
+
+// usableUntil returns until when rights that are granted now can be used, in Unix
+// milliseconds, when they must be for as long as within.
+func usableUntil(l *rules.Limit, now, within int64) int64 {
+	step := quota.MarkStep(l)
+	switch {
+	case l.Algorithm == rules.SlidingLog:
+	case l.Algorithm.Bucket():
+		step = quota.Step(l)
+	default:
+		return now - now%l.Window() + l.Window()
+	}
+	at := now + max(within, grantedFor)
+	return at - at%step + step
+}
+
+// creditLabel names the label of grants: of windows their own.
+func creditLabel(l *rules.Limit, now, until int64) int64 {
+	if l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog {
+		return until
+	}
+	return now - now%l.Window()
+}
+
+// stampOf returns when hits count that may be used until an instant.
+func stampOf(l *rules.Limit, now, until int64) int64 {
+	if l.Algorithm == rules.SlidingLog {
+		return until - 1
+	}
+	return now
+}
+
+// left is what is not consumed of the limit, less what is set aside, and less what a
+// bucket mints while its grants can be used for longer than a step.
+func (b *bank) left(l *rules.Limit, now, until int64) uint64 {
+	left := b.row.Left(l, quota.Full(l), now)
+	reserve := b.reserved
+	if longer := until - now - quota.Step(l); l.Algorithm.Bucket() && longer > 0 {
+		reserve = addSat(reserve, uint64(l.Requests)*uint64(longer)/uint64(l.Window())+1)
+	}
+	return left - min(left, reserve)
+}
+
+// room is what may be consumed without another raise.
+func (b *bank) room(l *rules.Limit, now, at int64) uint64 {
+	room := b.row.Room(l, now, at, b.marked(b.row.Mark(l, now, at, 0).Label))
+	return room - min(room, b.reserved)
+}
+
+// marked is what a majority holds of a label.
+func (b *bank) marked(label int64) uint64 {
+	for _, m := range b.keeper.Held() {
+		if m.Label == label {
+			return m.Amount
+		}
+	}
+	return 0
+}
+
+// spend consumes hits that count at at.
+func (b *bank) spend(l *rules.Limit, now, at int64, n uint64, mono time.Duration) {
+	b.row.SpendAt(l, now, at, n)
+	b.pace.add(mono, n)
+}
+
+// chunk is how many hits marks should be ahead of what is consumed.
+func (n *Node) chunk(b *bank, l *rules.Limit) uint64 {
+	limit := quota.Capacity(l)
+	most := max(n.cfg.Strict.Chunk, limit/100)
+	fast := b.pace.within(n.at.Mono, chunkFor)
+	if l.Algorithm == rules.SlidingLog {
+		return min(most, fast) // each of its steps has marks of its own
+	}
+	return min(most, max(fast, min(n.cfg.Strict.Chunk, limit/50)))
+}
+
+// bankOf returns the bank of a ledger, which is made when there is none.
+func (n *Node) bankOf(led *ledger) *bank {
+	if led.bank == nil {
+		n.desk.banks++
+		led.bank = &bank{keeper: sticky.Keeper{Term: n.desk.banks}}
+	}
+	return led.bank
+}
+
+// serveBank answers what waits for a bank as far as its marks reach, in order, and has
+// them raised where they do not.
+func (n *Node) serveBank(led *ledger, r *rules.Rule, v *sticky.View, now int64) {
+	l, b := n.termsOf(r, led.floor, now), led.bank
+	if l == nil {
+		for i := range b.queue {
+			n.refuseAsk(&b.queue[i].ask, sticky.UnknownRule)
+		}
+		b.queue = b.queue[:0]
+		return
+	}
+	b.roll(l, now)
+	local := n.serveWaiters(led, l, now)
+	far, until := n.serveQueue(led, l, now)
+	n.raise(led, l, v, now, local, far, until)
+}
+
+// serveWaiters sets hits aside for calls of this daemon and returns how many lack
+// marks.
+func (n *Node) serveWaiters(led *ledger, l *rules.Limit, now int64) (lack uint64) {
+	b := led.bank
+	for i := range led.waiters {
+		w := &led.waiters[i]
+		if w.state != stillWaiting {
+			continue
+		}
+		left, room := b.left(l, now, now), b.room(l, now, now)
+		switch {
+		case b.taken && w.hits > left:
+			w.state, w.report = denied, b.row.Report(l, now, w.hits)
+		case b.taken && w.hits <= room:
+			w.state, w.banked, w.label = granted, true, b.row.Mark(l, now, now, 0).Label
+			b.reserved += w.hits
+			w.report = b.row.Report(l, now, 0)
+		default:
+			lack = addSat(lack, w.hits)
+			continue
+		}
+		n.desk.answered = append(n.desk.answered, w.ticket)
+	}
+	return lack
+}
+
+// serveQueue answers asks and returns how many hits those lack marks for that are
+// left, and until when those may be used.
+func (n *Node) serveQueue(led *ledger, l *rules.Limit, now int64) (lack uint64, until int64) {
+	b := led.bank
+	kept := b.queue[:0]
+	for i := range b.queue {
+		q := b.queue[i]
+		if n.at.Mono-q.at > queuedFor {
+			n.refuseAsk(&q.ask, sticky.NoMajority)
+			continue
+		}
+		ends := usableUntil(l, now, int64(q.ask.Within))
+		if missing, ok := n.answerAsk(led, l, &q.ask, now, ends); !ok {
+			lack, until = addSat(lack, missing), max(until, ends)
+			kept = append(kept, q)
+		}
+	}
+	clear(b.queue[len(kept):])
+	b.queue = kept
+	return lack, until
+}
+
+// answerAsk answers an ask, unless it lacks marks: how many it then returns.
+func (n *Node) answerAsk(led *ledger, l *rules.Limit, a *sticky.Ask, now, until int64) (lack uint64, ok bool) {
+	b := led.bank
+	label := creditLabel(l, now, until)
+	if a.Label != label && !l.Algorithm.Bucket() && l.Algorithm != rules.SlidingLog {
+		n.refuseAsk(a, sticky.LabelOver)
+		return 0, true
+	}
+	h := b.holder(a.Holder)
+	if h == nil {
+		n.refuseAsk(a, sticky.Full)
+		return 0, true
+	}
+	at := stampOf(l, now, until)
+	left, room := b.left(l, now, until), b.room(l, now, at)
+	give := min(a.Want, left)
+	switch {
+	case !b.taken:
+		return a.Want, false
+	case a.Want > 0 && give < max(a.Need, 1):
+		give = 0
+	case give > room:
+		return give, false
+	}
+	if h.label < label {
+		h.label, h.total, h.returned = label, 0, 0
+	}
+	if h.label > label { // the clock went back
+		n.refuseAsk(a, sticky.LabelOver)
+		return 0, true
+	}
+	short := give < a.Want
+	if !short && a.Extra > 0 {
+		give += min(a.Extra, (left-give)/(2*b.holding(n.at.Mono)), room-give)
+	}
+	b.spend(l, now, at, give, n.at.Mono)
+	h.total = addSat(h.total, give)
+	n.desk.counts.Granted += give
+	rep := b.row.Report(l, now, max(a.Need, 1))
+	n.reply(led, a, sticky.Grant{
+		Label: label, Until: until, Total: h.total, Denied: short,
+		Never: short && rep.Never, Retry: rep.Retry, Remaining: b.left(l, now, until), Reset: rep.Reset,
+	})
+	return 0, true
+}
+
+// holder returns the entry of a daemon, nil when there are too many.
+func (b *bank) holder(of crdt.Slot) *holder {
+	for i := range b.holders {
+		if b.holders[i].of == of {
+			return &b.holders[i]
+		}
+	}
+	if len(b.holders) == maxHolders {
+		return nil
+	}
+	b.holders = append(b.holders, holder{of: of})
+	return &b.holders[len(b.holders)-1]
+}
+
+// holding is how many daemons asked in the last second, at least one.
+func (b *bank) holding(mono time.Duration) uint64 {
+	some := uint64(0)
+	for i := range b.holders {
+		if mono-b.holders[i].at < time.Second {
+			some++
+		}
+	}
+	return max(some, 1)
+}
+
+// reply answers an ask.
+func (n *Node) reply(led *ledger, a *sticky.Ask, g sticky.Grant) {
+	g.ID, g.Home, g.Key, g.Rule, g.Floor = a.ID, n.slot, a.Key, a.Rule, a.Floor
+	g.Round = led.bank.keeper.Ballot().Round
+	if g.Denied {
+		n.desk.counts.Denials++
+	} else {
+		n.desk.counts.Grants++
+	}
+	m := n.send(a.Holder)
+	m.Grants = append(m.Grants, g)
+}
+
+// refuseAsk says why an ask is not answered.
+func (n *Node) refuseAsk(a *sticky.Ask, why sticky.Why) {
+	n.desk.counts.Refused[why]++
+	if a.ID == 0 {
+		return
+	}
+	m := n.send(a.Holder)
+	m.Grants = append(m.Grants, sticky.Grant{
+		ID: a.ID, Home: n.slot, Key: a.Key, Rule: a.Rule, Floor: a.Floor, Why: why,
+	})
+}
+
+// raise has marks raised to what is lacked, and ahead of what is consumed. local
+// hits count now, far ones until when they may be used.
+func (n *Node) raise(led *ledger, l *rules.Limit, v *sticky.View, now int64, local, far uint64, until int64) {
+	b := led.bank
+	if local == 0 && far == 0 && b.taken {
+		return
+	}
+	n.want(led, l, v, now, local, far, until)
+}
+
+// want asks for marks of a chunk beyond what is lacked.
+func (n *Node) want(led *ledger, l *rules.Limit, v *sticky.View, now int64, local, far uint64, until int64) {
+	b := led.bank
+	chunk := n.chunk(b, l)
+	need := func(at int64, lack uint64) sticky.Mark {
+		m := b.row.Mark(l, now, at, min(addSat(addSat(lack, b.reserved), chunk), b.row.Left(l, quota.Full(l), now)))
+		return sticky.Mark{Label: m.Label, Amount: m.Amount, End: m.End}
+	}
+	marks := make(sticky.Marks, 0, 2)
+	if l.Algorithm == rules.SlidingLog {
+		marks = append(marks, need(now, local))
+		if far > 0 {
+			m := need(stampOf(l, now, until), far)
+			if m.Label == marks[0].Label {
+				marks[0] = need(now, addSat(local, far))
+			} else {
+				marks = append(marks, m)
+			}
+		}
+	} else {
+		marks = append(marks, need(now, addSat(local, far)))
+	}
+	b.keeper.Want(n.slot, now, b.others, marks)
+	n.attend(led)
+	n.sendRaises(led, v)
+}
+
+// sendRaises sends what the keeper wants to be sent.
+func (n *Node) sendRaises(led *ledger, v *sticky.View) {
+	led.bank.keeper.Raises(n.at.Mono, v, func(to crdt.Slot, r sticky.Raise) {
+		r.Key = led.key
+		m := n.send(to)
+		m.Raises = append(m.Raises, r)
+		n.desk.counts.Raises++
+	})
+}
+
+// vote takes in a replica's answer to a raise.
+func (n *Node) vote(vote *sticky.Vote, now int64) bool {
+	led := n.desk.of[vote.Key]
+	if led == nil || led.bank == nil {
+		return false
+	}
+	r := n.set.Find(led.id)
+	v := n.cfg.Homes.View()
+	if r == nil || r.Limit == nil || SharedRule(r) != led.shared || v == nil {
+		return false
+	}
+	b := n.bankOf(led)
+	switch b.keeper.Vote(vote, v) {
+	case sticky.Raised:
+		b.taken = true
+		n.desk.counts.Raised++
+		n.serveBank(led, r, v, now)
+	case sticky.Lost:
+		n.desk.counts.Lost++
+		n.adopt(led, r, now)
+		n.serveBank(led, r, v, now)
+	}
+	n.attend(led)
+	return true
+}
+
+// adopt counts all that any home may have consumed.
+func (n *Node) adopt(led *ledger, r *rules.Rule, now int64) {
+	b := led.bank
+	b.row, b.taken, b.others = quota.Row{}, false, slices.Clone(b.keeper.Known())
+	l := n.termsOf(r, led.floor, now)
+	if l == nil {
+		return
+	}
+	for _, m := range b.others {
+		b.row.Adopt(l, now, quota.Mark{Label: m.Label, Amount: m.Amount, End: m.End})
+	}
+	b.label = now - now%l.Window()
+}
+
+// roll moves a bank to the window of now, of which another home may have consumed
+// some already.
+func (b *bank) roll(l *rules.Limit, now int64) {
+	label := now - now%l.Window()
+	if l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog || label <= b.label {
+		return
+	}
+	b.label = label
+	b.row.Left(l, quota.Full(l), now)
+	for _, m := range b.others {
+		if m.Label == label {
+			b.row.Adopt(l, now, quota.Mark{Label: m.Label, Amount: m.Amount, End: m.End})
+		}
+	}
+}

@@ -1,0 +1,408 @@
+package node
+
+import (
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky"
+)
+
+// credit is the rights to a key that homes granted to this daemon, of one label.
+type credit struct {
+	label    int64 // of a bucket or log when they end
+	until    int64 // they may be used before it, Unix milliseconds
+	from     []grantor
+	used     uint64
+	reserved uint64 // of what is left, set aside for waiters
+	asks     []asked
+	pace     pace
+
+	heard   time.Duration // when the home was last heard of the label, monotonic; 0 for never
+	report  quota.Report  // what it said
+	trip    time.Duration // how long it takes to answer, smoothed
+	ahead   time.Duration // when more was last asked for ahead of need
+	touched time.Duration // when some of it was last used
+
+	refused uint64 // as many hits and more were denied, 0 for none
+	retry   time.Duration
+	never   bool
+	streak  uint8 // denials since the last grant
+}
+
+// grantor is a home and what it granted in the label.
+type grantor struct {
+	home            crdt.Slot
+	total, returned uint64
+}
+
+// maxGrantors bounds the homes that one label is heard of.
+const maxGrantors = 8
+
+// asked is an ask that was not answered yet.
+type asked struct {
+	id   uint64
+	want uint64
+	at   time.Duration
+}
+
+// The bounds of asking.
+const (
+	maxAsked = 16
+	// askAgain is the least time after which an ask counts as lost.
+	askAgain = 20 * time.Millisecond
+	// batchAhead is for how long a batch should last beyond two round trips.
+	batchAhead = 50 * time.Millisecond
+	// heardFresh is how old what a home said may be for a peek.
+	heardFresh = time.Second
+	// denialKept bounds how long a denial is believed: what is given back may
+	// have made room. denialLeast is where a daemon that is denied again and
+	// again ends up, so that all daemons of the world ask seldom together.
+	denialKept  = time.Second
+	denialLeast = 128 * time.Millisecond
+	// idleAfter is when rights that nobody uses go back to their home.
+	idleAfter = 200 * time.Millisecond
+)
+
+// held is what was granted and not returned or used, and may be used at now.
+func (c *credit) held(l *rules.Limit, now int64) uint64 {
+	if now >= c.until {
+		return 0
+	}
+	if !l.Algorithm.Bucket() && l.Algorithm != rules.SlidingLog && now-now%l.Window() != c.label {
+		return 0
+	}
+	sum := uint64(0)
+	for i := range c.from {
+		sum = addSat(sum, c.from[i].total-c.from[i].returned)
+	}
+	return sum - min(sum, c.used)
+}
+
+// left is what is held and not set aside.
+func (c *credit) left(l *rules.Limit, now int64) uint64 {
+	held := c.held(l, now)
+	return held - min(held, c.reserved)
+}
+
+// begin moves the credit to a later label. What waiters had set aside of the former is gone.
+func (c *credit) begin(label, until int64) {
+	c.label, c.until = label, until
+	c.from, c.used, c.reserved = c.from[:0], 0, 0
+	c.heard, c.refused = 0, 0
+}
+
+// grantor returns the entry of a home, nil when there are too many.
+func (c *credit) grantor(home crdt.Slot) *grantor {
+	for i := range c.from {
+		if c.from[i].home == home {
+			return &c.from[i]
+		}
+	}
+	if len(c.from) == maxGrantors {
+		return nil
+	}
+	c.from = append(c.from, grantor{home: home})
+	return &c.from[len(c.from)-1]
+}
+
+// askHome asks the home of a ledger for what its waiters lack and no ask is under way
+// for, and for a batch where hits keep coming. It returns false when there is
+// nobody to ask.
+func (n *Node) askHome(led *ledger, r *rules.Rule, now int64) bool {
+	l := n.termsOf(r, led.floor, now)
+	home, _ := n.homeOf(led.key, led.id, regional(r.Limit, led.floor))
+	if l == nil || home.Slot == 0 || home.Self {
+		return false
+	}
+	wait, open := n.cfg.Homes.Reach(home.Slot)
+	if !open {
+		return false
+	}
+	c := &led.credit
+	n.forgetLost(c, wait)
+	if len(c.asks) >= maxAsked {
+		return true
+	}
+	want, need, peek := led.uncovered()
+	extra := n.batch(c)
+	switch {
+	case want > 0 || peek:
+	case extra == 0 || len(c.asks) > 0 || n.at.Mono-c.ahead < max(c.trip, 10*time.Millisecond):
+		return true
+	default:
+		c.ahead = n.at.Mono
+	}
+	a := n.newAsk(led, r, home.Slot, now)
+	n.desk.asked++
+	a.ID, a.Want, a.Need, a.Extra = n.desk.asked, want, need, extra
+	a.Within = uint32(min(max(wait, 0), maxWithin) / time.Millisecond)
+	for i := range led.waiters {
+		if w := &led.waiters[i]; w.state == stillWaiting && w.ask == 0 {
+			w.ask = a.ID
+		}
+	}
+	c.asks = append(c.asks, asked{a.ID, want, n.at.Mono})
+	m := n.send(home.Slot)
+	m.Asks = append(m.Asks, a)
+	n.desk.counts.Asks++
+	n.attend(led)
+	return true
+}
+
+// maxWithin bounds for how long a grant is asked to be usable.
+const maxWithin = time.Second
+
+// newAsk returns an ask that wants nothing yet.
+func (n *Node) newAsk(led *ledger, r *rules.Rule, to crdt.Slot, now int64) sticky.Ask {
+	a := sticky.Ask{Holder: n.slot, Key: led.key, Rule: led.shared, Floor: led.floor, Label: led.credit.label}
+	if l := r.Limit; !l.Algorithm.Bucket() && l.Algorithm != rules.SlidingLog {
+		a.Label = now - now%l.Window()
+	}
+	if c := &led.credit; a.Label == c.label {
+		for i := range c.from {
+			if c.from[i].home == to {
+				a.Home, a.Returned = to, c.from[i].returned
+			}
+		}
+	}
+	return a
+}
+
+// forgetLost gives up asks that were not answered in time.
+func (n *Node) forgetLost(c *credit, wait time.Duration) {
+	after := max(askAgain, wait/2)
+	kept := c.asks[:0]
+	for _, a := range c.asks {
+		if n.at.Mono-a.at < after {
+			kept = append(kept, a)
+		}
+	}
+	c.asks = kept
+}
+
+// uncovered sums up what waiters want that no ask under way is for, and the least
+// of them; peek says that one wants to know only.
+func (led *ledger) uncovered() (want, need uint64, peek bool) {
+	for i := range led.waiters {
+		w := &led.waiters[i]
+		if w.state != stillWaiting {
+			continue
+		}
+		if w.ask != 0 && !led.credit.underWay(w.ask) {
+			w.ask = 0 // lost
+		}
+		switch {
+		case w.ask != 0:
+		case w.hits == 0:
+			peek = true
+		default:
+			want = addSat(want, w.hits)
+			if need == 0 || w.hits < need {
+				need = w.hits
+			}
+		}
+	}
+	return min(want, 1<<32), need, peek
+}
+
+func (c *credit) underWay(id uint64) bool {
+	for i := range c.asks {
+		if c.asks[i].id == id {
+			return true
+		}
+	}
+	return false
+}
+
+// batch returns how many rights beyond the needed ones are of use: enough for as
+// long as an ask takes twice.
+func (n *Node) batch(c *credit) uint64 { return c.pace.within(n.at.Mono, 2*c.trip+batchAhead) }
+
+// spendCredit counts hits as used, and asks for more before there are none left.
+func (n *Node) spendCredit(led *ledger, h *Hit, now int64) {
+	c := &led.credit
+	c.used = addSat(c.used, h.N)
+	c.touched = n.at.Mono
+	c.pace.add(n.at.Mono, h.N)
+	if len(c.asks) > 0 || n.at.Mono < c.retry {
+		return
+	}
+	if low := c.pace.within(n.at.Mono, c.trip+batchAhead/2); low > 0 && c.left(h.Limit, now) < low {
+		n.askHome(led, h.Rule, now)
+	}
+}
+
+// grant takes in the answer of a home.
+func (n *Node) grant(g *sticky.Grant, now int64) bool {
+	led := n.desk.of[g.Key]
+	if led == nil || led.floor != g.Floor || led.shared != g.Rule || g.Home == 0 && g.Why == sticky.NoWhy {
+		return false
+	}
+	r := n.set.Find(led.id)
+	if r == nil || r.Limit == nil || SharedRule(r) != led.shared {
+		return false
+	}
+	n.attend(led)
+	c := &led.credit
+	n.answeredAsk(c, g.ID)
+	if g.Why != sticky.NoWhy {
+		n.unansweredBy(led, r, g, now)
+		return true
+	}
+	if !n.credited(led, r.Limit, g, now) {
+		return false
+	}
+	c.streak++
+	if !g.Denied {
+		c.streak, c.refused = 0, 0
+	}
+	n.serveCredit(led, r.Limit, g, now)
+	n.askHome(led, r, now)
+	return true
+}
+
+// answeredAsk notes that an ask is over, and those before it.
+func (n *Node) answeredAsk(c *credit, id uint64) {
+	kept := c.asks[:0]
+	for _, a := range c.asks {
+		switch {
+		case a.id > id:
+			kept = append(kept, a)
+		case a.id == id:
+			trip := n.at.Mono - a.at
+			if c.trip == 0 {
+				c.trip = trip
+			}
+			c.trip += (trip - c.trip) / 8
+		}
+	}
+	c.asks = kept
+}
+
+// credited adds what a grant says to the credit. It returns false for one that is
+// out of date, or of a time that is not near.
+func (n *Node) credited(led *ledger, l *rules.Limit, g *sticky.Grant, now int64) bool {
+	c := &led.credit
+	end := g.Until
+	if !l.Algorithm.Bucket() && l.Algorithm != rules.SlidingLog {
+		end = g.Label + l.Window()
+		if g.Label%l.Window() != 0 {
+			return false
+		}
+	}
+	if g.Until > end || g.Until-now > max(l.Window(), 4*maxWithin.Milliseconds())+n.cfg.maxOffset() {
+		return false
+	}
+	if g.Label > c.label {
+		n.giveBack(led, l, now)
+		n.unreserve(led)
+		c.begin(g.Label, g.Until)
+	}
+	if g.Label < c.label {
+		return true // its waiters are asked for again
+	}
+	c.until = max(c.until, g.Until)
+	if from := c.grantor(g.Home); from != nil {
+		from.total = max(from.total, g.Total)
+	}
+	c.heard = max(n.at.Mono, 1)
+	c.report = quota.Report{Remaining: g.Remaining, Reset: max(g.Reset, 0), Retry: max(g.Retry, 0), Never: g.Never}
+	return true
+}
+
+// unreserve makes the waiters of a credit that begins anew wait again.
+func (n *Node) unreserve(led *ledger) {
+	for i := range led.waiters {
+		if w := &led.waiters[i]; w.state == granted && !w.banked {
+			w.state, w.ask = stillWaiting, 0
+		}
+	}
+}
+
+// serveCredit sets rights aside for waiters in their order, and denies those that
+// the grant answers otherwise.
+func (n *Node) serveCredit(led *ledger, l *rules.Limit, g *sticky.Grant, now int64) {
+	c := &led.credit
+	for i := range led.waiters {
+		w := &led.waiters[i]
+		if w.state != stillWaiting {
+			continue
+		}
+		switch {
+		case w.hits <= c.left(l, now):
+			w.state, w.banked, w.label, w.report = granted, false, c.label, c.report
+			c.reserved += w.hits
+		case g.Denied && w.ask != 0 && w.ask <= g.ID:
+			w.state, w.report = denied, c.report
+			n.deny(c, w.hits)
+		default:
+			continue
+		}
+		n.desk.answered = append(n.desk.answered, w.ticket)
+	}
+}
+
+// deny remembers that as many hits were denied: until they may fit, and the longer
+// the oftener it was in vain.
+func (n *Node) deny(c *credit, hits uint64) {
+	wait := max(duration(c.report.Retry), time.Millisecond<<min(c.streak, 7))
+	if c.report.Never {
+		wait = denialKept
+	}
+	if c.refused == 0 || hits < c.refused || n.at.Mono >= c.retry {
+		c.refused = hits
+	}
+	c.retry, c.never = n.at.Mono+min(wait, denialKept), c.report.Never
+}
+
+// unansweredBy lets waiters know that the home could not say. One that a label
+// has ended for asks again.
+func (n *Node) unansweredBy(led *ledger, r *rules.Rule, g *sticky.Grant, now int64) {
+	again := g.Why == sticky.LabelOver
+	for i := range led.waiters {
+		w := &led.waiters[i]
+		if w.state != stillWaiting || w.ask == 0 || w.ask > g.ID {
+			continue
+		}
+		if again && !w.again {
+			w.ask, w.again = 0, true
+			continue
+		}
+		w.state = unanswered
+		n.desk.answered = append(n.desk.answered, w.ticket)
+	}
+	if again {
+		n.askHome(led, r, now)
+	}
+}
+
+// giveBack returns what is left of the credit to the homes it is of, where they can make
+// use of it.
+func (n *Node) giveBack(led *ledger, l *rules.Limit, now int64) {
+	c := &led.credit
+	if l.Algorithm.Bucket() {
+		return
+	}
+	sum := uint64(0)
+	for i := range c.from {
+		sum = addSat(sum, c.from[i].total-c.from[i].returned)
+	}
+	left := sum - min(sum, addSat(c.used, c.reserved))
+	for i := range c.from {
+		from := &c.from[i]
+		back := min(left, from.total-from.returned)
+		if back == 0 {
+			continue
+		}
+		left -= back
+		from.returned += back
+		n.desk.counts.Returned += back
+		m := n.send(from.home)
+		m.Asks = append(m.Asks, sticky.Ask{
+			Holder: n.slot, Home: from.home, Key: led.key, Rule: led.shared, Floor: led.floor,
+			Label: c.label, Returned: from.returned,
+		})
+	}
+}

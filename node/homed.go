@@ -1,0 +1,296 @@
+package node
+
+import (
+	"time"
+
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky"
+)
+
+// source is where the rights to a strict hit come from.
+type source uint8
+
+const (
+	noSource   source = iota
+	fromCredit        // granted to this daemon
+	fromBank          // this daemon is the home
+	fromTicket        // set aside for the call
+)
+
+// finding is what a ledger says of a hit.
+type finding uint8
+
+const (
+	passes finding = iota
+	over
+	waits
+	fails
+)
+
+// judgeHomed puts a hit through the gate of its home: rights that were granted to
+// this daemon, or are its own to grant. Where the home cannot be asked, the floor of
+// the region stands in, and beyond that on_failure.
+func (n *Node) judgeHomed(h *Hit, st *Status, now int64) {
+	st.Gate, st.row, st.bounded, st.Wait, st.Over = NoGate, nil, false, false, false
+	st.led, st.source, st.self = nil, noSource, false
+	for st.stage = 0; st.stage < 2; st.stage++ {
+		floor := st.stage > 0
+		l := n.termsOf(h.Rule, floor, now)
+		if l == nil || floor && st.inHome {
+			break
+		}
+		switch n.find(h, st, l, floor, now) {
+		case passes:
+			return
+		case waits:
+			st.Wait = true
+			return
+		case over:
+			st.Over, st.Gate = true, HomeGate
+			return
+		}
+		if st.Degraded == NotDegraded || st.Degraded == ClockOff {
+			st.Degraded = HomeUnreachable
+		}
+	}
+	st.Over = h.Limit.OnFailure != rules.Allow
+	if st.Over {
+		st.Gate = FailureGate
+		st.report = quota.Report{Retry: n.failedFor(st), Reset: h.Limit.Window()}
+	}
+}
+
+// failedFor is after how many milliseconds it is worth asking for a home again
+// that could not be asked.
+func (n *Node) failedFor(st *Status) int64 {
+	return max(time.Second, st.Within).Milliseconds()
+}
+
+// find looks for the rights to a hit in a ledger, which is kept under l.
+func (n *Node) find(h *Hit, st *Status, l *rules.Limit, floor bool, now int64) finding {
+	led := n.ledgerAt(h, floor)
+	need := addSat(st.ahead, h.N)
+	if led != nil && h.Ticket != 0 {
+		if i := led.waiter(h.Ticket); i >= 0 {
+			if f, known := n.findTicket(led, i, st, l, need, now); known {
+				return f
+			}
+		}
+	}
+	if h.Failed > st.stage {
+		return fails
+	}
+	if led != nil && h.N > 0 && need <= led.credit.left(h.Limit, now) {
+		st.led, st.source = led, fromCredit
+		return passes
+	}
+	home, v := n.homeOf(ledgerKey(h.Key, floor), h.Rule.ID, regional(h.Limit, floor))
+	if v == nil || home.Slot == 0 {
+		return fails
+	}
+	var open bool
+	st.Home, st.inHome = home.Slot, home.Own
+	st.Within, open = n.cfg.Homes.Reach(home.Slot)
+	if home.Self {
+		return n.findHere(h, st, led, v, l, need, now)
+	}
+	if !open {
+		st.Degraded = CircuitOpen
+		return fails
+	}
+	return n.findThere(h, st, led, need, now)
+}
+
+// findTicket looks at what became of a call that waits.
+func (n *Node) findTicket(led *ledger, i int, st *Status, l *rules.Limit, need uint64, now int64) (finding, bool) {
+	w := &led.waiters[i]
+	st.Home, st.report = 0, w.report
+	switch w.state {
+	case denied:
+		return over, true
+	case unanswered:
+		return fails, true
+	case granted:
+		if need > w.hits && w.hits > 0 || !n.keeps(led, w, l, now) {
+			return passes, false // the label has ended: sought again
+		}
+		st.led, st.source = led, fromTicket
+		if w.hits == 0 && need > 0 && need > addSat(w.report.Remaining, led.credit.left(l, now)) {
+			return over, true // a peek
+		}
+		return passes, true
+	}
+	return passes, false
+}
+
+// keeps reports whether what is set aside for a waiter can still be used.
+func (n *Node) keeps(led *ledger, w *waiter, l *rules.Limit, now int64) bool {
+	if w.banked {
+		return led.bank != nil && (l.Algorithm.Bucket() || led.bank.row.Mark(l, now, now, 0).Label == w.label)
+	}
+	return w.label == led.credit.label && (w.hits == 0 || w.hits <= led.credit.held(l, now))
+}
+
+// findHere looks for rights in the bank of a home.
+func (n *Node) findHere(h *Hit, st *Status, led *ledger, v *sticky.View, l *rules.Limit, need uint64, now int64) finding {
+	st.self = true
+	if led == nil || led.bank == nil {
+		return n.waitsHere(h, v)
+	}
+	b := led.bank
+	b.roll(l, now)
+	switch left, room := b.left(l, now, now), b.room(l, now, now); {
+	case !b.taken:
+		return n.waitsHere(h, v)
+	case need > left:
+		st.report = b.row.Report(l, now, need)
+		return over
+	case need <= room || h.Peek || h.N == 0:
+		st.led, st.source = led, fromBank
+		return passes
+	}
+	return n.waitsHere(h, v)
+}
+
+// waitsHere reports whether it is worth waiting for marks: a majority lives.
+func (n *Node) waitsHere(h *Hit, v *sticky.View) finding {
+	live := 0
+	for _, s := range v.Seats() {
+		if s.Slot != 0 {
+			live++
+		}
+	}
+	if live < v.Majority() || !v.Seated() {
+		return fails
+	}
+	return waits
+}
+
+// findThere looks at what another home said last.
+func (n *Node) findThere(h *Hit, st *Status, led *ledger, need uint64, now int64) finding {
+	if led == nil {
+		return waits
+	}
+	c := &led.credit
+	windowed := !h.Limit.Algorithm.Bucket() && h.Limit.Algorithm != rules.SlidingLog
+	current := !windowed || c.label == now-now%h.Limit.Window()
+	switch {
+	case !current:
+	case c.refused > 0 && need >= c.refused && need > 0 && n.at.Mono < c.retry:
+		st.report = c.report
+		st.report.Retry = max(1, (c.retry - n.at.Mono).Milliseconds(), c.report.Retry-(n.at.Mono-c.heard).Milliseconds())
+		n.desk.counts.Cached++
+		return over
+	case (h.Peek || h.N == 0) && c.heard > 0 && n.at.Mono-c.heard < heardFresh:
+		st.report = c.report
+		if need > addSat(c.report.Remaining, c.left(h.Limit, now)) {
+			return over
+		}
+		st.led, st.source = led, fromCredit
+		return passes
+	}
+	return waits
+}
+
+// spendHomed uses the rights to a hit that is charged.
+func (n *Node) spendHomed(h *Hit, st *Status, now int64) {
+	led := st.led
+	if led == nil {
+		return // on_failure let it pass
+	}
+	from := st.source
+	if from == fromTicket {
+		i := led.waiter(h.Ticket)
+		if i < 0 {
+			return
+		}
+		w := &led.waiters[i]
+		took := min(h.N, w.hits)
+		w.hits -= took
+		from = fromCredit
+		if w.banked {
+			from = fromBank
+			led.bank.reserved -= min(led.bank.reserved, took)
+		} else {
+			led.credit.reserved -= min(led.credit.reserved, took)
+		}
+	} else {
+		n.desk.counts.Local++
+	}
+	if from == fromCredit {
+		n.spendCredit(led, h, now)
+		return
+	}
+	n.spendBank(led, h, now)
+}
+
+// spendBank consumes hits at the home, and has marks raised before there are none left.
+func (n *Node) spendBank(led *ledger, h *Hit, now int64) {
+	l, v := n.termsOf(h.Rule, led.floor, now), n.cfg.Homes.View()
+	if l == nil || v == nil {
+		return
+	}
+	b := led.bank
+	b.spend(l, now, now, h.N, n.at.Mono)
+	if chunk := n.chunk(b, l); chunk > 1 && !b.keeper.Busy() && b.room(l, now, now) < chunk/2 && b.left(l, now, now) > chunk/2 {
+		n.want(led, l, v, now, 0, 0, 0)
+	}
+}
+
+// reportHomed writes what the caller is told of a strict hit.
+func (n *Node) reportHomed(h *Hit, st *Status, now int64) {
+	rep := st.report
+	if l := n.termsOf(h.Rule, st.stage > 0, now); l != nil && st.led != nil {
+		switch {
+		case st.source == fromBank && st.led.bank != nil:
+			rep = st.led.bank.row.Report(l, now, 0)
+		case st.source == fromTicket && st.charge: // the answer is as good as the home's
+			rep = st.report
+		case st.source == fromCredit && st.led.credit.heard > 0:
+			c := &st.led.credit
+			rep = quota.Report{Remaining: c.left(h.Limit, now), Reset: max(0, c.report.Reset-(n.at.Mono-c.heard).Milliseconds())}
+			if h.Peek || h.N == 0 {
+				rep.Remaining = addSat(rep.Remaining, c.report.Remaining)
+			}
+		}
+	}
+	st.Remaining, st.Reset = rep.Remaining, duration(rep.Reset)
+	st.Retry, st.Never = 0, false
+	if st.Over {
+		st.Retry, st.Never = duration(rep.Retry), rep.Never
+	}
+	st.room = 1 << 40 // nobody else decides by what is counted: it need not be told at once
+	if !st.passed {
+		st.Delay = 0
+	}
+}
+
+// refundHomed returns hits to the rights that were used: to those granted to this daemon,
+// which go back to their home when nobody uses them, or to its own bank. Which
+// of them a hit used is not remembered, and does not matter to their sum.
+func (n *Node) refundHomed(h *Hit, label int64, hits uint64, now int64) {
+	for _, floor := range [...]bool{false, true} {
+		led, l := n.ledgerAt(h, floor), n.termsOf(h.Rule, floor, now)
+		if led == nil || l == nil {
+			continue
+		}
+		c := &led.credit
+		windowed := !l.Algorithm.Bucket() && l.Algorithm != rules.SlidingLog
+		if now < c.until && (!windowed || c.label == label) {
+			back := min(hits, c.used)
+			c.used -= back
+			hits -= back
+			c.touched = n.at.Mono
+			n.attend(led)
+		}
+		if b := led.bank; b != nil && hits > 0 {
+			b.roll(l, now)
+			if l.Algorithm == rules.SlidingLog {
+				label -= label % quota.MarkStep(l)
+			}
+			b.row.Unspend(l, label, hits)
+			return
+		}
+	}
+}

@@ -1,0 +1,320 @@
+package node
+
+import (
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky"
+)
+
+// Homes says who is home. It is asked under the locks of shards and must not wait
+// for one of them.
+type Homes interface {
+	// View says who is home of what, and who votes.
+	View() *sticky.View
+	// Reach says how long to wait for an answer of a daemon, and whether to ask it
+	// at all: not while its circuit is open.
+	Reach(of crdt.Slot) (wait time.Duration, open bool)
+}
+
+// HomesConfig is how strict keys are counted.
+type HomesConfig struct {
+	// Chunk is how many hits a home's marks are ahead of what it consumed, at
+	// most, or a hundredth of the limit where that is more.
+	Chunk uint64
+}
+
+// Errands is what a node wants done about strict keys.
+type Errands struct {
+	// Messages are to be sent at once. They are the caller's. One to the node's own
+	// slot is for its own daemon: raises for its replica, the rest for Heed.
+	Messages []sticky.Message
+	// Answered are tickets that need not be waited for any longer.
+	Answered []uint64
+}
+
+// Seek asks for what the hits of a call wait for: those whose status says Wait.
+// It must follow a Probe of the same hits at the same instant, by whose answer
+// the call does not pass without them. What comes is set aside for the ticket,
+// which is the caller's number for the call, not 0, until the hits are charged or
+// Forget. The caller probes again, with Hit.Ticket set, when Errands says that the
+// ticket was answered; and with one more in Hit.Failed where Status.Within has
+// passed in vain.
+func (n *Node) Seek(at Instant, h []Hit, out []Status, ticket uint64) {
+	now := n.millis(at)
+	for i := range h {
+		if h[i].Limit == nil || !n.owns(h[i].Key) || !out[i].Wait {
+			continue
+		}
+		n.seek(&h[i], &out[i], ticket, now)
+	}
+}
+
+// seek asks for what one hit waits for.
+func (n *Node) seek(h *Hit, st *Status, ticket uint64, now int64) {
+	floor := st.stage > 0
+	led := n.open(ledgerKey(h.Key, floor), h.Rule, floor)
+	if led == nil || len(led.waiters) >= maxWaiters {
+		n.desk.answered = append(n.desk.answered, ticket)
+		return
+	}
+	n.desk.counts.Sought++
+	hits := addSat(st.ahead, h.N)
+	if h.Peek {
+		hits = 0
+	}
+	if i := led.waiter(ticket); i >= 0 {
+		w := &led.waiters[i]
+		if w.state == stillWaiting { // a descriptor before has the same key
+			w.hits = max(w.hits, hits)
+			return
+		}
+		n.release(led, i)
+	}
+	led.waiters = append(led.waiters, waiter{ticket: ticket, hits: hits})
+	n.attend(led)
+	if st.self {
+		if v := n.cfg.Homes.View(); v != nil {
+			n.bankOf(led)
+			n.serveBank(led, h.Rule, v, now)
+		}
+		return
+	}
+	if !n.askHome(led, h.Rule, now) {
+		w := &led.waiters[len(led.waiters)-1]
+		w.state = unanswered
+		n.desk.answered = append(n.desk.answered, ticket)
+	}
+}
+
+// Forget gives up what was set aside for a ticket and not charged. A call that
+// sought must end with it, whatever became of it. hits are those of the call.
+func (n *Node) Forget(at Instant, h []Hit, ticket uint64) {
+	now := n.millis(at)
+	for i := range h {
+		if h[i].Limit == nil || !n.owns(h[i].Key) || !n.homed(&h[i]) {
+			continue
+		}
+		for _, floor := range [...]bool{false, true} {
+			led := n.ledgerAt(&h[i], floor)
+			if led == nil {
+				continue
+			}
+			if at := led.waiter(ticket); at >= 0 {
+				unused := led.waiters[at].state == granted && led.waiters[at].hits > 0
+				n.release(led, at)
+				if unused && len(led.waiters) == 0 && len(led.credit.asks) == 0 && n.batch(&led.credit) == 0 {
+					n.giveBack(led, h[i].Limit, now)
+				}
+			}
+		}
+	}
+}
+
+// release forgets a waiter, and frees what was set aside for it.
+func (n *Node) release(led *ledger, i int) {
+	w := &led.waiters[i]
+	switch {
+	case w.state != granted:
+	case w.banked && led.bank != nil:
+		led.bank.reserved -= min(led.bank.reserved, w.hits)
+	case !w.banked:
+		led.credit.reserved -= min(led.credit.reserved, w.hits)
+	}
+	led.waiters = append(led.waiters[:i], led.waiters[i+1:]...)
+}
+
+// Heed takes in what another daemon said about strict keys: the asks, grants and
+// votes about keys that this node owns. Raises, copies, pages and layouts are the
+// replica's. It returns how many items were refused.
+func (n *Node) Heed(at Instant, m *sticky.Message) (refused int) {
+	if n.cfg.Homes == nil {
+		return len(m.Asks) + len(m.Grants) + len(m.Votes)
+	}
+	_ = n.clock.Observe(at, m.Stamp) // the replication reports clocks that are off
+	n.at, n.now = Instant{}, 0       // it may have moved
+	now := n.millis(at)
+	for i := range m.Asks {
+		if a := &m.Asks[i]; n.owns(a.Key) && !n.heedAsk(m.From, a, now) {
+			refused++
+		}
+	}
+	for i := range m.Grants {
+		if g := &m.Grants[i]; n.owns(g.Key) && (g.Home != m.From || !n.grant(g, now)) {
+			refused++
+		}
+	}
+	for i := range m.Votes {
+		if v := &m.Votes[i]; n.owns(v.Key) && !n.vote(v, now) {
+			refused++
+		}
+	}
+	n.desk.counts.Strange += uint64(refused)
+	return refused
+}
+
+// heedAsk takes in an ask: it is answered, now or when marks are there, or passed on
+// to the home in this region.
+func (n *Node) heedAsk(from crdt.Slot, a *sticky.Ask, now int64) bool {
+	if a.Holder != from && a.Hops == 0 || a.Holder == 0 || a.Holder == n.slot || a.Hops > 1 {
+		return false
+	}
+	r := n.ruleShared(a.Rule)
+	if r == nil || n.termsOf(r, a.Floor, now) == nil {
+		n.refuseAsk(a, sticky.UnknownRule)
+		return true
+	}
+	home, v := n.homeOf(a.Key, r.ID, regional(r.Limit, a.Floor))
+	switch {
+	case v == nil || a.Hops > 0 && !v.Seated() || !home.Self && a.Hops == 0 && (!home.Own || home.Slot == 0):
+		n.refuseAsk(a, sticky.NotHome)
+		return true
+	case !home.Self && a.Hops == 0:
+		on := *a
+		on.Hops++
+		m := n.send(home.Slot)
+		m.Asks = append(m.Asks, on)
+		return true
+	}
+	led := n.open(a.Key, r, a.Floor)
+	if led == nil || led.shared != a.Rule || led.floor != a.Floor {
+		n.refuseAsk(a, sticky.Full)
+		return led == nil
+	}
+	n.heedAtHome(led, r, v, a, now)
+	return true
+}
+
+// heedAtHome takes in an ask of a ledger that this daemon is home of.
+func (n *Node) heedAtHome(led *ledger, r *rules.Rule, v *sticky.View, a *sticky.Ask, now int64) {
+	b := n.bankOf(led)
+	l := n.termsOf(r, led.floor, now)
+	b.roll(l, now)
+	h := b.holder(a.Holder)
+	if h == nil {
+		n.refuseAsk(a, sticky.Full)
+		return
+	}
+	h.at = n.at.Mono
+	if a.Home == n.slot && a.Label == h.label && a.Returned > h.returned && a.Returned <= h.total {
+		back := a.Returned - h.returned
+		h.returned = a.Returned
+		label := h.label
+		if l.Algorithm == rules.SlidingLog {
+			label -= quota.MarkStep(l) // until is where the step ends
+		}
+		b.row.Unspend(l, label, back)
+	}
+	switch {
+	case a.ID == 0:
+	case a.ID <= h.asked:
+		n.desk.counts.Replayed++
+		again := *a
+		again.Want, again.Need, again.Extra = 0, 0, 0
+		n.enqueue(led, again)
+	default:
+		h.asked = a.ID
+		n.enqueue(led, *a)
+	}
+	n.serveBank(led, r, v, now)
+}
+
+// enqueue has an ask answered in its turn.
+func (n *Node) enqueue(led *ledger, a sticky.Ask) {
+	b := led.bank
+	if len(b.queue) >= maxQueued {
+		n.refuseAsk(&a, sticky.Full)
+		return
+	}
+	b.queue = append(b.queue, queued{a, n.at.Mono})
+	n.attend(led)
+}
+
+// ruleShared returns the rule that daemons call by a name, nil when none is in force.
+func (n *Node) ruleShared(name uint64) *rules.Rule {
+	if n.replica == nil {
+		return nil
+	}
+	return n.replica.shared[name]
+}
+
+// Errands returns what is to be done since it was called last. It must be called
+// after each Seek, Forget, Heed, Charge and Tick. It is cheap when nothing is.
+func (n *Node) Errands(at Instant) Errands {
+	d := &n.desk
+	if len(d.out) == 0 && len(d.answered) == 0 {
+		return Errands{}
+	}
+	e := Errands{d.out, d.answered}
+	d.out, d.answered = nil, nil
+	stamp := n.clock.Now(at)
+	number := uint64(0)
+	if v := n.cfg.Homes.View(); v != nil {
+		number = v.Number()
+	}
+	for i := range e.Messages {
+		e.Messages[i].Stamp, e.Messages[i].Number = stamp, number
+	}
+	return e
+}
+
+// HasErrands reports whether Errands would return any.
+func (n *Node) HasErrands() bool { return len(n.desk.out) > 0 || len(n.desk.answered) > 0 }
+
+// tickDesk does what time calls for about strict keys.
+func (n *Node) tickDesk(now int64) {
+	d := &n.desk
+	v := n.cfg.Homes.View()
+	kept := d.active[:0]
+	for _, led := range d.active {
+		if n.tickLedger(led, v, now) {
+			kept = append(kept, led)
+		} else {
+			led.active = false
+		}
+	}
+	clear(d.active[len(kept):])
+	d.active = kept
+	n.sweepLedgers(max(len(d.all)/64, sweepAtLeast))
+}
+
+// tickLedger sends again what was lost, and gives back what nobody uses. It
+// reports whether the ledger waits for anything.
+func (n *Node) tickLedger(led *ledger, v *sticky.View, now int64) bool {
+	r := n.set.Find(led.id)
+	if r == nil || r.Limit == nil || SharedRule(r) != led.shared || v == nil {
+		return len(led.waiters) > 0
+	}
+	if b := led.bank; b != nil {
+		if home, _ := n.homeOf(led.key, led.id, regional(r.Limit, led.floor)); home.Self || len(b.queue) > 0 {
+			n.bankOf(led)
+			n.serveBank(led, r, v, now)
+			n.sendRaises(led, v)
+		}
+	}
+	c := &led.credit
+	if len(led.waiters) > 0 {
+		n.askHome(led, r, now)
+	} else if len(c.asks) > 0 {
+		n.forgetLost(c, maxWithin)
+	}
+	idle := n.at.Mono-c.touched >= idleAfter && len(led.waiters) == 0 && len(c.asks) == 0
+	if idle && c.left(r.Limit, now) > 0 {
+		n.giveBack(led, r.Limit, now)
+		idle = c.left(r.Limit, now) == 0 || r.Limit.Algorithm.Bucket()
+	}
+	busy := led.bank != nil && (len(led.bank.queue) > 0 || led.bank.keeper.Busy())
+	return busy || !idle && now < c.until || len(led.waiters) > 0 || len(c.asks) > 0
+}
+
+// homed reports whether a hit is decided by rights that a home grants.
+func (n *Node) homed(h *Hit) bool {
+	return n.cfg.Homes != nil && h.Rule != nil && h.Limit == h.Rule.Limit && h.Limit.Homed()
+}
+
+// floorKey names the ledger of a key's floor.
+func floorKey(k crdt.Key) crdt.Key {
+	return crdt.Key{Hi: k.Hi, Lo: k.Lo ^ 0x666c6f6f72} // the shard is that of the key
+}

@@ -1,0 +1,108 @@
+package wire
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/sticky"
+)
+
+func strictCases() map[string]*sticky.Message {
+	batch := exampleAsk()
+	for i := range 63 {
+		a := batch.Asks[0]
+		a.Key.Lo += uint64(i + 1)
+		batch.Asks = append(batch.Asks, a)
+	}
+	raise := &sticky.Message{From: 1 << 60, To: 1 << 61, Stamp: 1_800_000_000_000 << 16, Number: 3}
+	for i := range 16 {
+		marks := sticky.Marks{{Label: 1_800_000_000_000, Amount: 100, End: 1_800_000_120_000}}
+		raise.Raises = append(raise.Raises, sticky.Raise{
+			Key: crdt.Key{Hi: 1 << 60, Lo: uint64(i)}, Ballot: sticky.Ballot{Round: 2, Home: 1 << 60},
+			Seq: 7, Known: marks, Marks: marks,
+		})
+	}
+	return map[string]*sticky.Message{"ask": exampleAsk(), "grant": exampleGrant(), "64 asks": batch, "16 raises": raise}
+}
+
+func BenchmarkEncodeStrict(b *testing.B) {
+	for name, m := range strictCases() {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			var frame []byte
+			for b.Loop() {
+				var err error
+				if frame, err = EncodeStrict(frame[:0], m); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(len(frame)), "bytes")
+		})
+	}
+}
+
+func BenchmarkDecodeStrict(b *testing.B) {
+	for name, m := range strictCases() {
+		b.Run(name, func(b *testing.B) {
+			frame := mustStrict(b, m)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := DecodeStrict(frame); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// TestStrictAllocations: a forwarded call costs an ask and a grant, so their
+// frames are to cost next to nothing.
+func TestStrictAllocations(t *testing.T) {
+	buffer := make([]byte, 0, 1024)
+	for _, m := range []*sticky.Message{exampleAsk(), exampleGrant()} {
+		if n := testing.AllocsPerRun(100, func() {
+			if _, err := EncodeStrict(buffer[:0], m); err != nil {
+				t.Fatal(err)
+			}
+		}); n > 0 {
+			t.Errorf("encoding allocates %v times, want never", n)
+		}
+		frame := mustStrict(t, m)
+		if n := testing.AllocsPerRun(100, func() {
+			if _, err := DecodeStrict(frame); err != nil {
+				t.Fatal(err)
+			}
+		}); n > 4 {
+			t.Errorf("decoding allocates %v times, want at most 4", n)
+		}
+	}
+}
+
+// TestStrictAllocationBounded measures what the frames cost that are the
+// dearest for their length.
+func TestStrictAllocationBounded(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		m    sticky.Message
+	}{
+		{"empty grants", sticky.Message{Grants: make([]sticky.Grant, sticky.MaxItems)}},
+		{"empty votes", sticky.Message{Votes: make([]sticky.Vote, sticky.MaxItems)}},
+		{"empty marks, refused", sticky.Message{Raises: []sticky.Raise{{Marks: make(sticky.Marks, 100_000)}}}},
+		{"empty regions, refused", sticky.Message{Layouts: []sticky.Layout{{Regions: make([]sticky.Region, 100_000)}}}},
+		{"empty asks, refused", sticky.Message{Asks: make([]sticky.Ask, 100_000)}},
+	} {
+		e := encoder{}
+		e.strict(&tt.m)
+		frame := sealedStrict(e.b)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _ = DecodeStrict(frame)
+		runtime.ReadMemStats(&after)
+		got := (after.TotalAlloc - before.TotalAlloc) / uint64(len(frame))
+		t.Logf("%-25s %7d bytes, %3d allocated for each", tt.name, len(frame), got)
+		if got > 90 {
+			t.Errorf("%s: %d bytes allocated for each of the frame, want at most 90", tt.name, got)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package wire
+
+import (
+	"unicode/utf8"
+
+	"github.com/georld/rld/sticky"
+)
+
+// The bounds of what messages about strict keys hold, beside those of package
+// sticky.
+const (
+	// MaxStrictRegions bounds the regions of a layout.
+	MaxStrictRegions = 256
+	// MaxStrictPins bounds the pins of a layout.
+	MaxStrictPins = 4_096
+	// MaxStrictLives bounds the lives that one vote or page tells.
+	MaxStrictLives = 1_024
+	// MaxStrictName bounds the bytes of a name.
+	MaxStrictName = 127
+)
+
+// checkStrict returns an error unless a message is bounded and ordered: a
+// *SizeError or a *FormatError.
+func checkStrict(m *sticky.Message) error {
+	for _, kind := range [...]struct {
+		what  string
+		n, of int
+	}{
+		{"asks", len(m.Asks), sticky.MaxItems},
+		{"grants", len(m.Grants), sticky.MaxItems},
+		{"raises", len(m.Raises), sticky.MaxItems},
+		{"votes", len(m.Votes), sticky.MaxItems},
+		{"copies", len(m.Copies), sticky.MaxItems},
+		{"pages", len(m.Pages), sticky.MaxPages},
+		{"layouts", len(m.Layouts), sticky.MaxLayouts},
+	} {
+		if kind.n > kind.of {
+			return &SizeError{What: kind.what, Got: kind.n, Max: kind.of}
+		}
+	}
+	for i := range m.Grants {
+		if why := m.Grants[i].Why; why > sticky.MaxWhy {
+			return malformed("grant %d for reason %d, want at most %d", i, why, sticky.MaxWhy)
+		}
+	}
+	for i := range m.Raises {
+		if err := checkRounds("raise", i, m.Raises[i].Ballot); err != nil {
+			return err
+		}
+		if err := checkMarks("raise", i, m.Raises[i].Known, m.Raises[i].Marks); err != nil {
+			return err
+		}
+	}
+	for i := range m.Votes {
+		if err := checkVote(i, &m.Votes[i]); err != nil {
+			return err
+		}
+	}
+	for i := range m.Pages {
+		if err := checkPage(&m.Pages[i]); err != nil {
+			return err
+		}
+	}
+	for i := range m.Layouts {
+		if err := checkLayout(&m.Layouts[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkMarks names the item of its kind that has one of lists.
+func checkMarks(kind string, item int, lists ...sticky.Marks) error {
+	for _, marks := range lists {
+		if len(marks) > sticky.MaxMarks {
+			return &SizeError{What: "marks of one " + kind, Got: len(marks), Max: sticky.MaxMarks}
+		}
+		for i := 1; i < len(marks); i++ {
+			if marks[i].Label <= marks[i-1].Label {
+				return malformed("%s %d: marks are not ascending at %d", kind, item, i)
+			}
+		}
+	}
+	return nil
+}
+
+// checkRounds names the item of its kind that has one of ballots.
+func checkRounds(kind string, item int, ballots ...sticky.Ballot) error {
+	for _, b := range ballots {
+		if b.Round > sticky.MaxRound {
+			return malformed("%s %d: ballot of round %d, want at most %d", kind, item, b.Round, uint64(sticky.MaxRound))
+		}
+	}
+	return nil
+}
+
+func checkVote(i int, v *sticky.Vote) error {
+	switch {
+	case v.Why > sticky.MaxWhy:
+		return malformed("vote %d for reason %d, want at most %d", i, v.Why, sticky.MaxWhy)
+	case len(v.Lives) > MaxStrictLives:
+		return &SizeError{What: "lives", Got: len(v.Lives), Max: MaxStrictLives}
+	}
+	if err := checkRounds("vote", i, v.Ballot, v.Promised); err != nil {
+		return err
+	}
+	return checkMarks("vote", i, v.Held)
+}
+
+func checkPage(p *sticky.Page) error {
+	switch {
+	case p.Why > sticky.MaxWhy:
+		return malformed("page for reason %d, want at most %d", p.Why, sticky.MaxWhy)
+	case len(p.Records) > sticky.MaxRecords:
+		return &SizeError{What: "records", Got: len(p.Records), Max: sticky.MaxRecords}
+	case len(p.Lives) > MaxStrictLives:
+		return &SizeError{What: "lives", Got: len(p.Lives), Max: MaxStrictLives}
+	}
+	for i := range p.Records {
+		if i > 0 {
+			before, at := p.Records[i-1].Key, p.Records[i].Key
+			if at.Hi < before.Hi || at.Hi == before.Hi && at.Lo <= before.Lo {
+				return malformed("page: records are not ascending at %d", i)
+			}
+		}
+		if err := checkRounds("record", i, p.Records[i].Ballot); err != nil {
+			return err
+		}
+		if err := checkMarks("record", i, p.Records[i].Marks); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkLayout(l *sticky.Layout) error {
+	switch {
+	case len(l.Regions) > MaxStrictRegions:
+		return &SizeError{What: "regions", Got: len(l.Regions), Max: MaxStrictRegions}
+	case len(l.Pins) > MaxStrictPins:
+		return &SizeError{What: "pins", Got: len(l.Pins), Max: MaxStrictPins}
+	}
+	for i := range l.Regions {
+		g := &l.Regions[i]
+		if i > 0 && g.Name <= l.Regions[i-1].Name {
+			return malformed("layout: regions are not ascending at %d", i)
+		}
+		if err := checkNames(g.Name); err != nil {
+			return err
+		}
+		if len(g.Lives) > sticky.MaxReplicas {
+			return &SizeError{What: "lives of one region", Got: len(g.Lives), Max: sticky.MaxReplicas}
+		}
+		for _, names := range [...][]string{g.Replicas, g.Former} {
+			if len(names) > sticky.MaxReplicas {
+				return &SizeError{What: "replicas of one region", Got: len(names), Max: sticky.MaxReplicas}
+			}
+			if err := checkNames(names...); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range l.Pins {
+		if i > 0 && l.Pins[i].Rule <= l.Pins[i-1].Rule {
+			return malformed("layout: pins are not ascending at %d", i)
+		}
+		if err := checkNames(l.Pins[i].Region); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkNames wants names to be ascending, and each to be one.
+func checkNames(names ...string) error {
+	for i, name := range names {
+		switch {
+		case name == "" || len(name) > MaxStrictName || !utf8.ValidString(name):
+			return malformed("layout: name %.140q, want 1 to %d bytes of UTF-8", name, MaxStrictName)
+		case i > 0 && name <= names[i-1]:
+			return malformed("layout: names are not ascending at %q", name)
+		}
+	}
+	return nil
+}

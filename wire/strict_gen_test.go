@@ -1,0 +1,170 @@
+package wire
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"reflect"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/sticky"
+)
+
+// exampleAsk and exampleGrant are what one forwarded call costs.
+func exampleAsk() *sticky.Message {
+	return &sticky.Message{
+		From: 0x1111111111111111, To: 0x2222222222222222, Stamp: 1_800_000_000_000 << 16, Number: 3,
+		Asks: []sticky.Ask{{
+			ID: 40_000, Holder: 0x1111111111111111, Home: 0x2222222222222222,
+			Key: crdt.Key{Hi: 0x3333333333333333, Lo: 0x4444444444444444}, Rule: 0x5555555555555555,
+			Label: 1_800_000_000_000, Want: 1, Need: 1, Extra: 4, Returned: 1, Within: 50,
+		}},
+	}
+}
+
+func exampleGrant() *sticky.Message {
+	return &sticky.Message{
+		From: 0x2222222222222222, To: 0x1111111111111111, Stamp: 1_800_000_000_000 << 16, Number: 3,
+		Grants: []sticky.Grant{{
+			ID: 40_000, Home: 0x2222222222222222, Round: 2,
+			Key: crdt.Key{Hi: 0x3333333333333333, Lo: 0x4444444444444444}, Rule: 0x5555555555555555,
+			Label: 1_800_000_000_000, Until: 1_800_000_060_000, Total: 21, Remaining: 79, Reset: 31_000,
+		}},
+	}
+}
+
+func mustStrict(t fataler, m *sticky.Message) []byte {
+	frame, err := EncodeStrict(nil, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return frame
+}
+
+// sealedStrict puts the envelope around any bytes.
+func sealedStrict(payload []byte) []byte {
+	frame := append([]byte{StrictVersion, 0, 0, 0, 0}, payload...)
+	binary.LittleEndian.PutUint32(frame[strictChecksum:], crc32.Checksum(payload, castagnoli))
+	return frame
+}
+
+// generatedFault says in what the generated code and bytes disagree, "" for
+// nothing.
+func generatedFault(payload []byte, into proto.Message) string {
+	if err := proto.Unmarshal(payload, into); err != nil {
+		return err.Error()
+	}
+	out, err := proto.MarshalOptions{Deterministic: true}.Marshal(into)
+	if err != nil {
+		return err.Error()
+	}
+	if !bytes.Equal(payload, out) {
+		return fmt.Sprintf("the generated code writes\n%x, not\n%x", out, payload)
+	}
+	return ""
+}
+
+// fill sets every field that v has, however deep, to something that it may
+// hold. It finds fields by itself, so that none can be forgotten. Lists are nil
+// or not empty, as decoding makes them.
+func fill(t *rapid.T, v reflect.Value) {
+	if v.Type() == reflect.TypeFor[sticky.Ballot]() {
+		b := v.Addr().Interface().(*sticky.Ballot)
+		defer func() { b.Round = min(b.Round, sticky.MaxRound) }()
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(t, v.Field(i))
+		}
+	case reflect.Slice:
+		if n := rapid.IntRange(0, 3).Draw(t, "items"); n > 0 {
+			v.Set(reflect.MakeSlice(v.Type(), n, n))
+			for i := range n {
+				fill(t, v.Index(i))
+			}
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(t, v.Elem())
+	case reflect.String:
+		v.SetString(rapid.SampledFrom([]string{"eu-west", "us-east", "eu-west/eu-0", "ø", "a"}).Draw(t, "name"))
+	case reflect.Bool:
+		v.SetBool(rapid.Bool().Draw(t, "flag"))
+	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
+		top := ^uint64(0) >> (64 - v.Type().Bits())
+		if v.Type() == reflect.TypeFor[sticky.Why]() {
+			top = uint64(sticky.MaxWhy)
+		}
+		v.SetUint(rapid.OneOf(rapid.Uint64Max(min(top, 300)), rapid.Uint64Max(top), rapid.Just(top)).Draw(t, "number"))
+	case reflect.Int64:
+		v.SetInt(rapid.OneOf(rapid.Int64Range(-70, 70), rapid.Int64()).Draw(t, "number"))
+	default:
+		panic("nothing known to put into a " + v.Type().String())
+	}
+}
+
+// ordered returns a list sorted, with each item once.
+func ordered[S ~[]T, T any](list S, by func(a, b T) int) S {
+	slices.SortFunc(list, by)
+	return slices.CompactFunc(list, func(a, b T) bool { return by(a, b) == 0 })
+}
+
+func orderMarks(lists ...*sticky.Marks) {
+	for _, marks := range lists {
+		*marks = ordered(*marks, func(a, b sticky.Mark) int { return cmp.Compare(a.Label, b.Label) })
+	}
+}
+
+func orderRecords(records []sticky.Record) []sticky.Record {
+	for i := range records {
+		orderMarks(&records[i].Marks)
+	}
+	return ordered(records, func(a, b sticky.Record) int {
+		return cmp.Or(cmp.Compare(a.Key.Hi, b.Key.Hi), cmp.Compare(a.Key.Lo, b.Key.Lo))
+	})
+}
+
+func orderLayout(l *sticky.Layout) {
+	for i := range l.Regions {
+		g := &l.Regions[i]
+		g.Replicas, g.Former = ordered(g.Replicas, strings.Compare), ordered(g.Former, strings.Compare)
+	}
+	l.Regions = ordered(l.Regions, func(a, b sticky.Region) int { return strings.Compare(a.Name, b.Name) })
+	l.Pins = ordered(l.Pins, func(a, b sticky.Pin) int { return cmp.Compare(a.Rule, b.Rule) })
+}
+
+// genStrict draws any message that is valid.
+func genStrict(t *rapid.T) *sticky.Message {
+	m := new(sticky.Message)
+	fill(t, reflect.ValueOf(m).Elem())
+	for i := range m.Raises {
+		orderMarks(&m.Raises[i].Known, &m.Raises[i].Marks)
+	}
+	for i := range m.Votes {
+		orderMarks(&m.Votes[i].Held)
+	}
+	m.Pages, m.Layouts = m.Pages[:min(len(m.Pages), 1)], m.Layouts[:min(len(m.Layouts), 1)]
+	for i := range m.Pages {
+		m.Pages[i].Records = orderRecords(m.Pages[i].Records)
+	}
+	for i := range m.Layouts {
+		orderLayout(&m.Layouts[i])
+	}
+	return m
+}
+
+// genEntry draws an entry with exactly one of its fields.
+func genEntry(t *rapid.T) sticky.Entry {
+	var e sticky.Entry
+	v := reflect.ValueOf(&e).Elem()
+	fill(t, v.Field(rapid.IntRange(0, v.NumField()-1).Draw(t, "which")))
+	return e
+}

@@ -1,0 +1,276 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/georld/rld/crdt"
+	rldv1 "github.com/georld/rld/proto/rld/v1"
+	"github.com/georld/rld/sticky"
+)
+
+func TestStrictRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := genStrict(t)
+		frame, err := EncodeStrict([]byte("before"), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		frame = bytes.TrimPrefix(frame, []byte("before"))
+		if !IsStrict(frame) || IsRights(frame) {
+			t.Fatal("not recognized")
+		}
+		got, err := DecodeStrict(frame)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, m) {
+			t.Fatalf("got %+v\nwant %+v", got, m)
+		}
+		again, err := EncodeStrict(nil, got)
+		if err != nil || !bytes.Equal(again, frame) {
+			t.Fatalf("encoded again: %v, %d bytes, want the same %d", err, len(again), len(frame))
+		}
+		if fault := generatedFault(frame[strictEnvelope:], new(rldv1.StrictFrame)); fault != "" {
+			t.Fatal(fault)
+		}
+		bad := rapid.IntRange(0, len(frame)*8-1).Draw(t, "bit")
+		frame[bad/8] ^= 1 << (bad % 8)
+		if _, err := DecodeStrict(frame); err == nil {
+			t.Fatalf("bit %d changed, and taken", bad)
+		}
+	})
+}
+
+// FuzzDecodeStrict feeds DecodeStrict anything, as it is and behind an envelope
+// that is right. What it takes is valid, encoded to the same bytes, and read and
+// written alike by the generated code.
+func FuzzDecodeStrict(f *testing.F) {
+	gen := rapid.Custom(genStrict)
+	for seed := range 8 {
+		f.Add(mustStrict(f, gen.Example(seed))[strictEnvelope:])
+	}
+	f.Add(mustStrict(f, exampleAsk())[strictEnvelope:])
+	f.Add(mustStrict(f, exampleGrant())[strictEnvelope:])
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		decodeStrictAny(t, payload)
+		decodeStrictAny(t, sealedStrict(payload))
+	})
+}
+
+// decodeStrictAny reports whether a frame was taken.
+func decodeStrictAny(t fataler, frame []byte) bool {
+	given := bytes.Clone(frame)
+	m, err := DecodeStrict(frame)
+	if (m == nil) == (err == nil) {
+		t.Fatalf("message %v beside the error %v", m, err)
+	}
+	if err != nil {
+		return false
+	}
+	again, err := EncodeStrict(nil, m)
+	if err != nil {
+		t.Fatalf("what was decoded is not encoded: %v", err)
+	}
+	if !bytes.Equal(again, given) || !bytes.Equal(frame, given) {
+		t.Fatalf("encoded again\n is %x\nwas %x", again, given)
+	}
+	if fault := generatedFault(frame[strictEnvelope:], new(rldv1.StrictFrame)); fault != "" {
+		t.Fatal(fault)
+	}
+	return true
+}
+
+// TestStrictEdits changes a few bytes of frames in the places where they mean
+// something. Most edits are refused; what is taken has to be canonical.
+func TestStrictEdits(t *testing.T) {
+	verdicts := map[bool]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		payload := mustStrict(t, genStrict(t))[strictEnvelope:]
+		for range rapid.IntRange(1, 3).Draw(t, "edits") {
+			at := rapid.IntRange(0, len(payload)).Draw(t, "at")
+			b := rapid.OneOf(rapid.SampledFrom([]byte{0, 1, 2, 0x7f, 0x80, 0xff}), rapid.Byte()).Draw(t, "byte")
+			switch kind := rapid.IntRange(0, 2).Draw(t, "kind"); {
+			case kind == 0 || at == len(payload):
+				payload = slices.Insert(payload, at, b)
+			case kind == 1:
+				payload[at] = b
+			default:
+				payload = slices.Delete(payload, at, at+1)
+			}
+		}
+		verdicts[decodeStrictAny(t, sealedStrict(payload))]++
+	})
+	if verdicts[true] == 0 || verdicts[false] == 0 {
+		t.Errorf("%d taken and %d refused, want some of each", verdicts[true], verdicts[false])
+	}
+}
+
+func TestStrictRefused(t *testing.T) {
+	frame := mustStrict(t, exampleAsk())
+	if IsStrict(nil) || IsStrict([]byte{Version}) || IsStrict([]byte{RightsVersion}) {
+		t.Error("a frame of another kind is taken for one about strict keys")
+	}
+	var version *VersionError
+	if _, err := DecodeStrict([]byte{RightsVersion, 0, 0, 0, 0}); !errors.As(err, &version) {
+		t.Errorf("frame about rights: %v", err)
+	}
+	var format *FormatError
+	for n := range strictEnvelope {
+		if _, err := DecodeStrict(frame[:n]); !errors.As(err, &format) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+	var sum *ChecksumError
+	for n := strictEnvelope; n < len(frame); n++ {
+		if _, err := DecodeStrict(frame[:n]); !errors.As(err, &sum) {
+			t.Errorf("cut to %d: %v", n, err)
+		}
+		decodeStrictAny(t, sealedStrict(frame[strictEnvelope:n]))
+	}
+	var size *SizeError
+	if _, err := DecodeStrict(make([]byte, MaxFrameBytes+1)); !errors.As(err, &size) {
+		t.Errorf("large: %v", err)
+	}
+	if got, err := DecodeStrict(sealedStrict(nil)); err != nil || !reflect.DeepEqual(got, new(sticky.Message)) {
+		t.Errorf("nothing to say: %+v, %v", got, err)
+	}
+}
+
+// Parts of messages that are within bounds or not.
+
+func names(n int) (out []string) {
+	for i := range n {
+		out = append(out, fmt.Sprintf("r%03d", i))
+	}
+	return out
+}
+
+func marksOf(labels ...int64) (out sticky.Marks) {
+	for _, l := range labels {
+		out = append(out, sticky.Mark{Label: l})
+	}
+	return out
+}
+
+func manyMarks(n int) sticky.Marks {
+	out := make(sticky.Marks, n)
+	for i := range out {
+		out[i].Label = int64(i)
+	}
+	return out
+}
+
+func raises(all ...sticky.Raise) sticky.Message { return sticky.Message{Raises: all} }
+func votes(all ...sticky.Vote) sticky.Message   { return sticky.Message{Votes: all} }
+func pages(all ...sticky.Page) sticky.Message   { return sticky.Message{Pages: all} }
+
+func records(all ...sticky.Record) sticky.Message { return pages(sticky.Page{Records: all}) }
+
+func layout(l sticky.Layout) sticky.Message { return sticky.Message{Layouts: []sticky.Layout{l}} }
+
+func strictRegions(all ...sticky.Region) sticky.Message { return layout(sticky.Layout{Regions: all}) }
+
+func pins(all ...sticky.Pin) sticky.Message { return layout(sticky.Layout{Pins: all}) }
+
+var strictBounds = []struct {
+	name string
+	m    sticky.Message
+	want string // "" for what is good
+}{
+	{"most asks", sticky.Message{Asks: make([]sticky.Ask, sticky.MaxItems)}, ""},
+	{"asks", sticky.Message{Asks: make([]sticky.Ask, sticky.MaxItems+1)}, "frame of 1025 "},
+	{"grants", sticky.Message{Grants: make([]sticky.Grant, sticky.MaxItems+1)}, "frame of 1025 "},
+	{"raises", raises(make([]sticky.Raise, sticky.MaxItems+1)...), "frame of 1025 "},
+	{"votes", votes(make([]sticky.Vote, sticky.MaxItems+1)...), "frame of 1025 "},
+	{"copies", sticky.Message{Copies: make([]sticky.Copy, sticky.MaxItems+1)}, "frame of 1025 "},
+	{"pages", pages(sticky.Page{}, sticky.Page{}), "frame of 2 "},
+	{"layouts", sticky.Message{Layouts: make([]sticky.Layout, 2)}, "frame of 2 "},
+	{"most marks", raises(sticky.Raise{Known: manyMarks(sticky.MaxMarks)}), ""},
+	{"known", raises(sticky.Raise{Known: manyMarks(sticky.MaxMarks + 1)}), "frame of 41 marks of one raise, want at most 40"},
+	{"marks twice", raises(sticky.Raise{}, sticky.Raise{Marks: marksOf(-1, 0, 0)}), "raise 1: marks are not ascending at 2"},
+	{"held", votes(sticky.Vote{Held: marksOf(2, 1)}), "vote 0: marks are not ascending at 1"},
+	{"last round", raises(sticky.Raise{Ballot: sticky.Ballot{Round: sticky.MaxRound}}), ""},
+	{"raise's round", raises(sticky.Raise{Ballot: sticky.Ballot{Round: sticky.MaxRound + 1}}), "raise 0: ballot of round 4611686018427387905"},
+	{"vote's round", votes(sticky.Vote{Promised: sticky.Ballot{Round: sticky.MaxRound + 1}}), "vote 0: ballot of round"},
+	{"record's round", records(sticky.Record{Ballot: sticky.Ballot{Round: sticky.MaxRound + 1}}), "record 0: ballot of round"},
+	{"lives of a region", strictRegions(sticky.Region{Name: "a", Lives: make([]sticky.Life, 10)}),
+		"frame of 10 lives of one region, want at most 9"},
+	{"lives of a vote", votes(sticky.Vote{Lives: make([]sticky.Life, 1_025)}), "frame of 1025 lives, want at most 1024"},
+	{"lives of a page", pages(sticky.Page{Lives: make([]sticky.Life, 1_025)}), "frame of 1025 lives, want at most 1024"},
+	{"records", records(make([]sticky.Record, 1_025)...), "frame of 1025 "},
+	{"records twice", records(sticky.Record{Key: crdt.Key{Hi: 1, Lo: 2}}, sticky.Record{Key: crdt.Key{Hi: 1, Lo: 2}}),
+		"page: records are not ascending at 1"},
+	{"record", records(sticky.Record{Marks: marksOf(1, 1)}), "record 0: marks are not ascending at 1"},
+	{"longest name", strictRegions(sticky.Region{
+		Name: strings.Repeat("x", MaxStrictName), Replicas: names(9), Former: names(9),
+	}), ""},
+	{"long name", strictRegions(sticky.Region{Name: strings.Repeat("x", MaxStrictName+1)}), "want 1 to 127 bytes of UTF-8"},
+	{"no name", strictRegions(sticky.Region{}), `layout: name "", want 1 to 127 bytes of UTF-8`},
+	{"no text", strictRegions(sticky.Region{Name: "a\xff"}), `layout: name "a\xff", want 1 to 127 bytes of UTF-8`},
+	{"replicas", strictRegions(sticky.Region{Name: "a", Replicas: names(10)}),
+		"frame of 10 replicas of one region, want at most 9"},
+	{"former", strictRegions(sticky.Region{Name: "a", Former: []string{"b", "a"}}), `layout: names are not ascending at "a"`},
+	{"replica without a name", strictRegions(sticky.Region{Name: "a", Replicas: []string{""}}), `layout: name "", want`},
+	{"regions", strictRegions(make([]sticky.Region, 257)...), "frame of 257 regions, want at most 256"},
+	{"regions twice", strictRegions(sticky.Region{Name: "a"}, sticky.Region{Name: "a"}),
+		"layout: regions are not ascending at 1"},
+	{"pins", pins(make([]sticky.Pin, 4_097)...), "frame of 4097 pins, want at most 4096"},
+	{"pins twice", pins(sticky.Pin{Region: "a"}, sticky.Pin{Region: "b"}), "layout: pins are not ascending at 1"},
+	{"pin to nowhere", pins(sticky.Pin{}), `layout: name "", want`},
+	{"grant's reason", sticky.Message{Grants: []sticky.Grant{{Why: sticky.MaxWhy + 1}}}, "want at most 9"},
+	{"vote's reason", votes(sticky.Vote{Why: sticky.MaxWhy + 1}), "want at most 9"},
+	{"page's reason", pages(sticky.Page{Why: sticky.MaxWhy + 1}), "want at most 9"},
+}
+
+// TestStrictBounds: what a receiver would refuse is not sent, and not taken
+// when somebody sends it.
+func TestStrictBounds(t *testing.T) {
+	for _, tt := range strictBounds {
+		e := encoder{}
+		e.strict(&tt.m)
+		_, received := DecodeStrict(sealedStrict(e.b))
+		out, sent := EncodeStrict([]byte{1}, &tt.m)
+		if tt.want == "" {
+			if sent != nil || received != nil {
+				t.Errorf("%s: %v, %v", tt.name, sent, received)
+			}
+			continue
+		}
+		for _, err := range []error{sent, received} {
+			var format *FormatError
+			var size *SizeError
+			if !errors.As(err, &format) && !errors.As(err, &size) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+			}
+		}
+		if len(out) != 1 {
+			t.Errorf("%s: %d bytes beside an error, want the one given", tt.name, len(out))
+		}
+	}
+}
+
+// TestStrictTooLarge: a message that is within all other bounds may need more
+// than one frame, and dst comes back as it was.
+func TestStrictTooLarge(t *testing.T) {
+	m := raises(make([]sticky.Raise, sticky.MaxItems)...)
+	m.Votes = make([]sticky.Vote, sticky.MaxItems)
+	for i := range m.Raises {
+		all := make(sticky.Marks, sticky.MaxMarks)
+		for j := range all {
+			all[j] = sticky.Mark{Label: int64(j+1) << 57, Amount: 1 << 63, End: -1 << 63}
+		}
+		m.Raises[i].Known, m.Raises[i].Marks, m.Votes[i].Held = all, all, all
+	}
+	var size *SizeError
+	if out, err := EncodeStrict([]byte{7}, &m); !errors.As(err, &size) || len(out) != 1 || size.Max != MaxFrameBytes {
+		t.Errorf("%d bytes, error %v, want the one given and a size", len(out), err)
+	}
+}
