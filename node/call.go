@@ -93,6 +93,8 @@ type Status struct {
 	Wait   bool
 	Home   crdt.Slot
 	Within time.Duration
+	// Sampled says that the hits are in the sample that Node.Hottest knows.
+	Sampled bool
 
 	charge bool   // set by Decide
 	passed bool   // likewise: the call is allowed

@@ -48,6 +48,9 @@ type Config struct {
 	// itself. Strict is how.
 	Homes  Homes
 	Strict HomesConfig
+	// HotThreshold is from how many hits a second on a key is hot: what others do
+	// not know of it they are told at once. 0 is never.
+	HotThreshold uint64
 	// Naive leaves out what others are estimated to have admitted since they
 	// were heard: the plain merged count decides. It is for comparison.
 	Naive bool
@@ -108,6 +111,7 @@ type Node struct {
 	override rules.Limit   // scratch of limitOf
 	zero     quota.Cell    // of a key that was never charged; never written
 	busiest  busiest       // what people are told of
+	hottest  hottest       // likewise
 	desk     desk          // of strict keys
 }
 
@@ -207,6 +211,9 @@ func (n *Node) Charge(at Instant, h []Hit, out []Status) {
 			n.charge(&h[i], now, st)
 		}
 		n.report(&h[i], now, st)
+		if !st.peek {
+			n.watchHot(&h[i], st)
+		}
 		if st.charge && h[i].N > 0 {
 			n.share(&h[i], now, st)
 		}
