@@ -138,7 +138,6 @@ func (b *Breaker) Done(at time.Duration, ok bool) {
 		b.count(ok)
 	case b.state == HalfOpen && b.probing && ok:
 		b.become(Closed, 1, 0)
-		b.clear()
 	case b.state == HalfOpen && b.probing:
 		b.become(Open, 1, 1)
 	}
@@ -205,13 +204,9 @@ func (b *Breaker) count(ok bool) {
 	calls, failures := b.Counts(b.now)
 	if calls >= b.cfg.Calls && uint64(failures)*whole >= uint64(calls)*uint64(b.cfg.Errors) {
 		b.become(Open, calls, failures)
-		b.clear()
+		clear(b.calls[:]) // it begins anew when it closes
+		clear(b.failures[:])
 	}
-}
-
-func (b *Breaker) clear() {
-	clear(b.calls[:])
-	clear(b.failures[:])
 }
 
 func (b *Breaker) become(s BreakerState, calls, failures uint32) {

@@ -48,7 +48,8 @@ func TestBreaker(t *testing.T) {
 		{193.2, "ok", 1, "closed"},
 		{194, "bad", 9, "closed"},
 		{204, "bad", 9, "closed"}, // those before are out of the window
-		{204, "bad", 1, "open"},
+		{150, "bad", 1, "open"},   // now, for all it knows
+		{263.9, "refused", 1, "open"},
 	} {
 		at := time.Duration(step.at * float64(time.Second))
 		for range step.n {
@@ -99,7 +100,7 @@ func TestBreakerOpens(t *testing.T) {
 		var all []outcome
 		at := time.Duration(0)
 		for range rapid.IntRange(1, 60).Draw(t, "outcomes") {
-			at += time.Duration(rapid.OneOf(rapid.IntRange(0, 60), rapid.IntRange(0, 2_000)).Draw(t, "ms")) * time.Millisecond
+			at += time.Duration(rapid.OneOf(rapid.IntRange(0, 60), rapid.IntRange(0, 2_000), rapid.IntRange(0, 50_000)).Draw(t, "ms")) * time.Millisecond
 			ok := rapid.Bool().Draw(t, "ok")
 			if !b.Allow(at) {
 				t.Fatal("refused while closed")

@@ -43,15 +43,19 @@ func TestHotAgainstExact(t *testing.T) {
 		capacity := rapid.SampledFrom([]int{1, 2, 3, 8, 20}).Draw(t, "capacity")
 		h := sticky.NewHot(capacity)
 		exact := exactly{hits: map[int64]map[crdt.Key]uint64{}, total: map[int64]uint64{}}
-		spread := rapid.SampledFrom([]uint64{1, 1 << 40, 1 << 62}).Draw(t, "spread") // low bits, middle and high ones
+		collide := rapid.Bool().Draw(t, "collide") // in the table
 		gen := rapid.OneOf(rapid.Uint64Max(3), rapid.Uint64Max(40))
 		at := rapid.Int64Range(0, 5_000).Draw(t, "start")
 		keys := make([]crdt.Key, 41)
 		for i := range keys {
-			keys[i] = crdt.Key{Hi: uint64(i) * spread, Lo: uint64(i)}
+			if keys[i] = (crdt.Key{Hi: uint64(i)}); collide {
+				keys[i].Lo = uint64(i) << 32
+			}
 		}
-		for range rapid.IntRange(1, 120).Draw(t, "adds") {
-			at += rapid.OneOf(rapid.Int64Range(0, 40), rapid.Int64Range(0, 2_500)).Draw(t, "ms")
+		for range rapid.IntRange(1, 200).Draw(t, "adds") {
+			if rapid.IntRange(0, 9).Draw(t, "later") == 9 {
+				at += rapid.OneOf(rapid.Int64Range(0, 100), rapid.Int64Range(0, 2_500)).Draw(t, "ms")
+			}
 			key := keys[gen.Draw(t, "key")]
 			n := rapid.OneOf(rapid.Uint64Max(2), rapid.Uint64Max(1_000)).Draw(t, "hits")
 			h.Add(key, n, at)

@@ -9,14 +9,10 @@ import (
 // The bounds of what messages about strict keys hold, beside those of package
 // sticky.
 const (
-	// MaxStrictRegions bounds the regions of a layout.
-	MaxStrictRegions = 256
-	// MaxStrictPins bounds the pins of a layout.
-	MaxStrictPins = 4_096
-	// MaxStrictLives bounds the lives that one vote or page tells.
+	// MaxStrictLives bounds the lives that one vote, page or region tells.
 	MaxStrictLives = 1_024
 	// MaxStrictName bounds the bytes of a name.
-	MaxStrictName = 127
+	MaxStrictName = 255
 )
 
 // checkStrict returns an error unless a message is bounded and ordered: a
@@ -135,10 +131,10 @@ func checkPage(p *sticky.Page) error {
 
 func checkLayout(l *sticky.Layout) error {
 	switch {
-	case len(l.Regions) > MaxStrictRegions:
-		return &SizeError{What: "regions", Got: len(l.Regions), Max: MaxStrictRegions}
-	case len(l.Pins) > MaxStrictPins:
-		return &SizeError{What: "pins", Got: len(l.Pins), Max: MaxStrictPins}
+	case len(l.Regions) > sticky.MaxRegions:
+		return &SizeError{What: "regions", Got: len(l.Regions), Max: sticky.MaxRegions}
+	case len(l.Pins) > sticky.MaxPins:
+		return &SizeError{What: "pins", Got: len(l.Pins), Max: sticky.MaxPins}
 	}
 	for i := range l.Regions {
 		g := &l.Regions[i]
@@ -148,8 +144,8 @@ func checkLayout(l *sticky.Layout) error {
 		if err := checkNames(g.Name); err != nil {
 			return err
 		}
-		if len(g.Lives) > sticky.MaxReplicas {
-			return &SizeError{What: "lives of one region", Got: len(g.Lives), Max: sticky.MaxReplicas}
+		if len(g.Lives) > MaxStrictLives {
+			return &SizeError{What: "lives", Got: len(g.Lives), Max: MaxStrictLives}
 		}
 		for _, names := range [...][]string{g.Replicas, g.Former} {
 			if len(names) > sticky.MaxReplicas {
@@ -176,7 +172,7 @@ func checkNames(names ...string) error {
 	for i, name := range names {
 		switch {
 		case name == "" || len(name) > MaxStrictName || !utf8.ValidString(name):
-			return malformed("layout: name %.140q, want 1 to %d bytes of UTF-8", name, MaxStrictName)
+			return malformed("layout: name %.260q, want 1 to %d bytes of UTF-8", name, MaxStrictName)
 		case i > 0 && name <= names[i-1]:
 			return malformed("layout: names are not ascending at %q", name)
 		}

@@ -144,6 +144,45 @@ func TestStrictRefused(t *testing.T) {
 	}
 }
 
+// TestStrictOneForm: what has another form is refused in all others.
+func TestStrictOneForm(t *testing.T) {
+	field := func(t tag, content ...byte) []byte {
+		return append([]byte{byte(t), byte(len(content))}, content...)
+	}
+	max64 := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}
+	for _, tt := range []struct {
+		name    string
+		payload []byte
+		want    string
+	}{
+		{"word of 0", []byte{byte(strictFrom), 0, 0, 0, 0, 0, 0, 0, 0}, "field 1 is 0 or no number"},
+		{"word that is cut", []byte{byte(strictFrom), 1, 0, 0, 0, 0, 0, 0}, "word of 7 bytes, want 8"},
+		{"number of 0", []byte{byte(strictNumber), 0}, "field 4 is 0 or no number"},
+		{"long number", []byte{byte(strictNumber), 0x81, 0}, "longer than it must be"},
+		{"large number", append([]byte{byte(strictNumber)}, append(max64[:9:9], 2)...), "too large"},
+		{"flag of 2", []byte{byte(strictVoting), 2}, "field 5 is 2, want 1"},
+		{"twice", []byte{byte(strictNumber), 1, byte(strictNumber), 1}, "field 4 of type 0 is unknown or out of place"},
+		{"out of order", []byte{byte(strictGrants), 0, byte(strictAsks), 0}, "is unknown or out of place"},
+		{"unknown", []byte{15<<3 | varint, 1}, "field 15 of type 0 is unknown or out of place"},
+		{"unknown of an item", field(strictAsks, 15<<3|varint, 1), "field 15 of type 0 is unknown or out of place"},
+		{"long length", []byte{byte(strictAsks), 0x80, 0}, "is cut, or its length not as short as can be"},
+		{"cut item", []byte{byte(strictAsks), 1}, "is cut, or its length not as short as can be"},
+		{"wait", field(strictAsks, byte(askWithin), 0x80, 0x80, 0x80, 0x80, 0x10), "field 13 is 4294967296, want at most 4294967295"},
+		{"hops", field(strictAsks, byte(askHops), 0x80, 2), "field 14 is 256, want at most 255"},
+		{"flags", field(strictGrants, byte(grantFlags), 8), "field 7 is 8, want at most 7"},
+		{"reason", field(strictGrants, byte(grantWhy), byte(sticky.MaxWhy)+1), "field 14 is 10, want at most 9"},
+		{"empty name", field(strictLayouts, field(layoutRegions, field(regionName)...)...), "field 1 is empty, want it left out"},
+		{"empty pin", field(strictLayouts, field(layoutPins, field(pinRegion)...)...), "field 2 is empty, want it left out"},
+		{"weight", field(strictLayouts, field(layoutRegions, append([]byte{byte(regionWeight)}, max64...)...)...),
+			"field 2 is 18446744073709551615, want at most 4294967295"},
+	} {
+		var format *FormatError
+		if m, err := DecodeStrict(sealedStrict(tt.payload)); !errors.As(err, &format) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %+v, %v, want %q", tt.name, m, err, tt.want)
+		}
+	}
+}
+
 // Parts of messages that are within bounds or not.
 
 func names(n int) (out []string) {
@@ -201,8 +240,8 @@ var strictBounds = []struct {
 	{"raise's round", raises(sticky.Raise{Ballot: sticky.Ballot{Round: sticky.MaxRound + 1}}), "raise 0: ballot of round 4611686018427387905"},
 	{"vote's round", votes(sticky.Vote{Promised: sticky.Ballot{Round: sticky.MaxRound + 1}}), "vote 0: ballot of round"},
 	{"record's round", records(sticky.Record{Ballot: sticky.Ballot{Round: sticky.MaxRound + 1}}), "record 0: ballot of round"},
-	{"lives of a region", strictRegions(sticky.Region{Name: "a", Lives: make([]sticky.Life, 10)}),
-		"frame of 10 lives of one region, want at most 9"},
+	{"lives of a region", strictRegions(sticky.Region{Name: "a", Lives: make([]sticky.Life, 1_025)}),
+		"frame of 1025 lives, want at most 1024"},
 	{"lives of a vote", votes(sticky.Vote{Lives: make([]sticky.Life, 1_025)}), "frame of 1025 lives, want at most 1024"},
 	{"lives of a page", pages(sticky.Page{Lives: make([]sticky.Life, 1_025)}), "frame of 1025 lives, want at most 1024"},
 	{"records", records(make([]sticky.Record, 1_025)...), "frame of 1025 "},
@@ -212,17 +251,17 @@ var strictBounds = []struct {
 	{"longest name", strictRegions(sticky.Region{
 		Name: strings.Repeat("x", MaxStrictName), Replicas: names(9), Former: names(9),
 	}), ""},
-	{"long name", strictRegions(sticky.Region{Name: strings.Repeat("x", MaxStrictName+1)}), "want 1 to 127 bytes of UTF-8"},
-	{"no name", strictRegions(sticky.Region{}), `layout: name "", want 1 to 127 bytes of UTF-8`},
-	{"no text", strictRegions(sticky.Region{Name: "a\xff"}), `layout: name "a\xff", want 1 to 127 bytes of UTF-8`},
+	{"long name", strictRegions(sticky.Region{Name: strings.Repeat("x", MaxStrictName+1)}), "want 1 to 255 bytes of UTF-8"},
+	{"no name", strictRegions(sticky.Region{}), `layout: name "", want 1 to 255 bytes of UTF-8`},
+	{"no text", strictRegions(sticky.Region{Name: "a\xff"}), `layout: name "a\xff", want 1 to 255 bytes of UTF-8`},
 	{"replicas", strictRegions(sticky.Region{Name: "a", Replicas: names(10)}),
 		"frame of 10 replicas of one region, want at most 9"},
 	{"former", strictRegions(sticky.Region{Name: "a", Former: []string{"b", "a"}}), `layout: names are not ascending at "a"`},
 	{"replica without a name", strictRegions(sticky.Region{Name: "a", Replicas: []string{""}}), `layout: name "", want`},
-	{"regions", strictRegions(make([]sticky.Region, 257)...), "frame of 257 regions, want at most 256"},
+	{"regions", strictRegions(make([]sticky.Region, sticky.MaxRegions+1)...), "frame of 65 regions, want at most 64"},
 	{"regions twice", strictRegions(sticky.Region{Name: "a"}, sticky.Region{Name: "a"}),
 		"layout: regions are not ascending at 1"},
-	{"pins", pins(make([]sticky.Pin, 4_097)...), "frame of 4097 pins, want at most 4096"},
+	{"pins", pins(make([]sticky.Pin, sticky.MaxPins+1)...), "frame of 1025 pins, want at most 1024"},
 	{"pins twice", pins(sticky.Pin{Region: "a"}, sticky.Pin{Region: "b"}), "layout: pins are not ascending at 1"},
 	{"pin to nowhere", pins(sticky.Pin{}), `layout: name "", want`},
 	{"grant's reason", sticky.Message{Grants: []sticky.Grant{{Why: sticky.MaxWhy + 1}}}, "want at most 9"},

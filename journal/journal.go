@@ -1,0 +1,233 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+)
+
+// The bounds of a journal.
+const (
+	// MaxBytes bounds the file, and so what Open reads.
+	MaxBytes = 512 << 20
+	// MaxRecordBytes bounds a record.
+	MaxRecordBytes = 4 << 20
+	// MaxNameBytes bounds the name of an owner.
+	MaxNameBytes = 1 << 10
+	// CompactBytes is the size up to which a rewrite is not worth it.
+	CompactBytes = 4 << 20
+
+	// maxBatch is how many bytes of records one batch holds before the next one
+	// is begun.
+	maxBatch = 1 << 20
+)
+
+// Owner is whose journal it is.
+type Owner struct {
+	Cluster uint64 // fingerprint
+	Name    string // of the daemon, at most MaxNameBytes
+}
+
+// Journal is a log of records on disk. Its owner is one goroutine: only Size
+// and ShouldCompact may be called by others at the same time.
+type Journal struct {
+	path  string
+	owner Owner
+	lock  *os.File // held as long as the journal is open
+
+	file   *os.File
+	number uint64 // of the next batch
+	buffer []byte // room for one batch
+	failed error  // the first failure, after which nothing is taken
+
+	size  atomic.Int64
+	begun atomic.Int64 // the size when the file was begun
+
+	maxBytes, compactBytes int64
+	sync                   func(*os.File) error
+}
+
+// Open opens the journal of that name in a folder, begins one when there is
+// none, and returns what it kept. What is kept is written to a new file first:
+// after a sync that failed, what a file shows may be in memory only. While it
+// is open nobody else can open it.
+//
+// The error is a *DamagedError when the file was changed since it was written,
+// a *ForeignError when it is not the owner's, or what kept it from being read
+// or written. Then the file is as it was.
+func Open(dir, name string, owner Owner) (*Journal, *Contents, error) {
+	j, err := prepare(dir, name, owner)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := j.recover()
+	if err == nil {
+		err = j.replace(slices.Values(c.Records))
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, j.Close())
+	}
+	return j, c, nil
+}
+
+// Begin begins a journal with records, whatever there is. A file that is there,
+// damaged or not, is kept with ".former" after its name, in the place of one
+// that was kept before. Who begins a journal anew has lost its memory; records
+// must say so, for whatever ends the process, there is either the former
+// content or records.
+func Begin(dir, name string, owner Owner, records iter.Seq[[]byte]) (*Journal, error) {
+	j, err := prepare(dir, name, owner)
+	if err != nil {
+		return nil, err
+	}
+	if err = j.keepFormer(); err == nil {
+		err = j.replace(records)
+	}
+	if err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	return j, nil
+}
+
+// prepare makes the folder when it is not there, and locks the journal.
+func prepare(dir, name string, owner Owner) (*Journal, error) {
+	if len(owner.Name) > MaxNameBytes {
+		return nil, fmt.Errorf("journal: name of %d bytes, want at most %d", len(owner.Name), MaxNameBytes)
+	}
+	j := &Journal{
+		path: filepath.Join(dir, name), owner: owner,
+		maxBytes: MaxBytes, compactBytes: CompactBytes, sync: syncData,
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	lock, err := os.OpenFile(j.path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	if err := lockFile(lock); err != nil {
+		return nil, errors.Join(fmt.Errorf("journal: another process has %s open: "+
+			"give each daemon a folder of its own: %w", j.path, err), lock.Close())
+	}
+	j.lock = lock
+	return j, nil
+}
+
+// recover reads the file.
+func (j *Journal) recover() (*Contents, error) {
+	info, err := os.Stat(j.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &Contents{New: true}, nil
+	case err != nil:
+		return nil, fmt.Errorf("journal: %w", err)
+	case info.Size() > j.maxBytes:
+		return nil, &DamagedError{File: j.path, Offset: j.maxBytes, What: fmt.Sprintf(
+			"it has %d bytes, want at most %d", info.Size(), j.maxBytes)}
+	}
+	data, err := os.ReadFile(j.path)
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	return parse(j.path, data, j.owner)
+}
+
+// Append stores records after those there are. When it returns without an
+// error they are on disk. What ends the process before leaves as many of the
+// first ones as happen to be there. It keeps none of them.
+//
+// On ErrFull, and when a record is too large, none is stored. On any other
+// error it is not known how many are, and the journal takes no more until it is
+// opened again: the error is a *FailedError then and from there on.
+func (j *Journal) Append(records [][]byte) error {
+	if j.failed != nil {
+		return j.failed
+	}
+	need := int64(0)
+	for i, r := range records {
+		if len(r) > MaxRecordBytes {
+			return fmt.Errorf("journal: record %d has %d bytes, want at most %d", i, len(r), MaxRecordBytes)
+		}
+		// Each might be the last of its batch.
+		need += int64(len(r)) + 5 + leastBatch
+	}
+	if need += j.size.Load(); need > j.maxBytes {
+		return ErrFull
+	}
+	for len(records) > 0 {
+		b, n := openBatch(j.buffer[:0]), 0
+		for n < len(records) && (n == 0 || len(b)+len(records[n]) < maxBatch) {
+			b = appendRecord(b, records[n])
+			n++
+		}
+		records = records[n:]
+		// One batch is on disk before the next is begun: see later.
+		if err := j.write(closeBatch(b, 0, j.number)); err != nil {
+			return j.fail(err)
+		}
+	}
+	return nil
+}
+
+// write writes a batch and waits until it is on disk.
+func (j *Journal) write(b []byte) error {
+	if cap(b) <= 2*maxBatch {
+		j.buffer = b
+	}
+	if _, err := j.file.Write(b); err != nil {
+		return err
+	}
+	j.number++
+	j.size.Add(int64(len(b)))
+	return j.sync(j.file)
+}
+
+// fail keeps the first failure.
+func (j *Journal) fail(err error) error {
+	if j.failed == nil {
+		j.failed = &FailedError{File: j.path, Err: err}
+	}
+	return j.failed
+}
+
+// Size returns the bytes of the file.
+func (j *Journal) Size() int64 { return j.size.Load() }
+
+// ShouldCompact reports whether a Rewrite is worth it: the file has doubled
+// since the last one, and is not small.
+func (j *Journal) ShouldCompact() bool {
+	size := j.size.Load()
+	return size > j.compactBytes && size/2 >= j.begun.Load()
+}
+
+// Rewrite replaces all that is stored by records. Whatever ends the process,
+// what is there after is all that was or all of records, and once it returns
+// the latter. It keeps none of them.
+//
+// On ErrFull, and on an error that is no *FailedError, the journal is as it
+// was and goes on.
+func (j *Journal) Rewrite(records iter.Seq[[]byte]) error {
+	if j.failed != nil {
+		return j.failed
+	}
+	return j.replace(records)
+}
+
+// Close lets others open the journal. It is an error to use it after, but not
+// to close it again.
+func (j *Journal) Close() error {
+	if errors.Is(j.failed, ErrClosed) {
+		return nil
+	}
+	j.failed = ErrClosed
+	var err error
+	if j.file != nil {
+		err = j.file.Close()
+	}
+	return errors.Join(err, j.lock.Close())
+}
