@@ -216,6 +216,9 @@ func (e *Engine) link(id crdt.Slot) *link {
 	return e.links[i]
 }
 
+// Live reports whether an incarnation is a peer that lives, as membership knows.
+func (e *Engine) Live(id crdt.Slot) bool { return e.link(id) != nil }
+
 // interval is the time between two messages to a peer when nothing is urgent.
 func (e *Engine) interval(l *link) time.Duration {
 	quiet := min(e.cfg.Quiet, maxQuietInterval)

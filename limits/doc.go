@@ -31,7 +31,7 @@
 //	                rights. Unset: they follow demand
 //	on_failure      of a strict limit without its home: deny, allow, {share: 10%}.
 //	                The share is set aside from the limit, in even parts for the
-//	                other regions, which then go on with their part
+//	                regions, which then go on with their part
 //	carry_debt      true: what went over is paid back in the next window
 //	charge_denied   true: what is refused counts too
 //

@@ -103,7 +103,7 @@ func (l *loader) checkFloors(out *rules.Limit, own, defaults *added, r *record) 
 	what := ""
 	switch {
 	case requests == 0 || bucket && burst == 0:
-		what = "less than 1 for each of " + itoa(regions-1) + " other regions"
+		what = "less than 1 for each of " + itoa(regions) + " regions"
 	case home.Requests == 0 || bucket && home.Burst == 0:
 		what = "all of it, and nothing is left for the home"
 	default:
@@ -146,23 +146,22 @@ func floorHint(out *rules.Limit, regions int) string {
 	return strings.Join(append(hints, "write deny or allow"), ", or ")
 }
 
-// leastShare returns the least share of which each other region gets 1; false
+// leastShare returns the least share of which each region gets 1; false
 // when there is none that leaves something for the home.
 func leastShare(out *rules.Limit, regions int) (rules.PPM, bool) {
 	n := uint64(out.Requests)
 	if out.Algorithm.Bucket() {
 		n = min(n, uint64(out.Burst))
 	}
-	if n < uint64(regions) {
+	if n <= uint64(regions) {
 		return 0, false
 	}
-	return rules.PPM(ceil(uint64(regions-1)*uint64(rules.Whole), n)), true
+	return rules.PPM(ceil(uint64(regions)*uint64(rules.Whole), n)), true
 }
 
-// leastFloored returns the least limit of which a share gives each other region
-// 1; false for a share of all, which leaves the home nothing of most limits.
+// leastFloored returns the least limit of which a share gives each region 1; false for a share of all, which leaves the home nothing of most limits.
 func leastFloored(share rules.PPM, regions int) (uint64, bool) {
-	return ceil(uint64(regions-1)*uint64(rules.Whole), uint64(share)), share < rules.Whole
+	return ceil(uint64(regions)*uint64(rules.Whole), uint64(share)), share < rules.Whole
 }
 
 func ceil(a, b uint64) uint64 { return (a + b - 1) / b }

@@ -17,9 +17,11 @@ type bank struct {
 	row      quota.Row
 	label    int64 // of windows: that row is of
 	keeper   sticky.Keeper
-	others   sticky.Marks // that row counts as consumed, beside what it spent
-	taken    bool   // a majority has answered: row holds all that others consumed
-	reserved uint64 // within marks, set aside for calls of this daemon
+	others   sticky.Marks  // that row counts as consumed, beside what it spent
+	raised   time.Duration // when the raise in flight began, monotonic
+	took     time.Duration // how long the last one took
+	taken    bool          // a majority has answered: row holds all that others consumed
+	reserved uint64        // within marks, set aside for calls of this daemon
 	holders  []holder
 	queue    []queued
 	pace     pace
@@ -63,7 +65,8 @@ func (b *bank) over(now int64) bool {
 			return false
 		}
 	}
-	return true
+	// Its sums must not begin anew while a holder still adds to them.
+	return !slices.ContainsFunc(b.holders, func(h holder) bool { return now < h.label+ledgerKept })
 }
 
 // usableUntil returns until when rights that are granted now can be used, in Unix
@@ -91,26 +94,39 @@ func creditLabel(l *rules.Limit, now, until int64) int64 {
 
 // stampOf returns when hits count that may be used until an instant.
 func stampOf(l *rules.Limit, now, until int64) int64 {
-	if l.Algorithm == rules.SlidingLog {
+	if l.Algorithm == rules.SlidingLog && until > now {
 		return until - 1
 	}
 	return now
 }
 
-// left is what is not consumed of the limit, less what is set aside, and less what a
-// bucket mints while its grants can be used for longer than a step.
-func (b *bank) left(l *rules.Limit, now, until int64) uint64 {
-	left := b.row.Left(l, quota.Full(l), now)
-	reserve := b.reserved
-	if longer := until - now - quota.Step(l); l.Algorithm.Bucket() && longer > 0 {
-		reserve = addSat(reserve, uint64(l.Requests)*uint64(longer)/uint64(l.Window())+1)
-	}
-	return left - min(left, reserve)
+// rowUntil returns the row that rights are given from which may be used until an
+// instant: where that is more than a step of a bucket away, with as much in use as the
+// bucket mints meanwhile.
+func (b *bank) rowUntil(l *rules.Limit, now, until int64) quota.Row {
+	return b.row.Held(l, now, until-now-quota.Step(l))
 }
 
-// room is what may be consumed without another raise.
-func (b *bank) room(l *rules.Limit, now, at int64) uint64 {
-	room := b.row.Room(l, now, at, b.marked(b.row.Mark(l, now, at, 0).Label))
+// left is what is not consumed of the limit, less what is set aside.
+func (b *bank) left(l *rules.Limit, now, until int64) uint64 {
+	if !l.Algorithm.Bucket() {
+		left := b.row.Left(l, quota.Full(l), now)
+		return left - min(left, b.reserved)
+	}
+	row := b.rowUntil(l, now, until)
+	left := row.Left(l, quota.Full(l), now)
+	return left - min(left, b.reserved)
+}
+
+// room is what may be consumed without another raise, of rights that may be used
+// until an instant.
+func (b *bank) room(l *rules.Limit, now, until int64) uint64 {
+	row, at := &b.row, stampOf(l, now, until)
+	if l.Algorithm.Bucket() {
+		held := b.rowUntil(l, now, until)
+		row = &held
+	}
+	room := row.Room(l, now, at, b.marked(row.Mark(l, now, at, 0).Label))
 	return room - min(room, b.reserved)
 }
 
@@ -204,7 +220,10 @@ func (n *Node) serveQueue(led *ledger, l *rules.Limit, now int64) (lack uint64, 
 			n.refuseAsk(&q.ask, sticky.NoMajority)
 			continue
 		}
-		ends := usableUntil(l, now, int64(q.ask.Within))
+		ends := usableUntil(l, now, min(int64(q.ask.Within), maxWithin.Milliseconds()))
+		if h := b.holder(q.ask.Holder, now); h != nil && (l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog) {
+			ends = max(ends, h.label) // it holds rights until then
+		}
 		if missing, ok := n.answerAsk(led, l, &q.ask, now, ends); !ok {
 			lack, until = addSat(lack, missing), max(until, ends)
 			kept = append(kept, q)
@@ -223,13 +242,12 @@ func (n *Node) answerAsk(led *ledger, l *rules.Limit, a *sticky.Ask, now, until 
 		n.refuseAsk(a, sticky.LabelOver)
 		return 0, true
 	}
-	h := b.holder(a.Holder)
+	h := b.holder(a.Holder, now)
 	if h == nil {
 		n.refuseAsk(a, sticky.Full)
 		return 0, true
 	}
-	at := stampOf(l, now, until)
-	left, room := b.left(l, now, until), b.room(l, now, at)
+	left, room := b.left(l, now, until), b.room(l, now, until)
 	give := min(a.Want, left)
 	switch {
 	case !b.taken:
@@ -250,7 +268,10 @@ func (n *Node) answerAsk(led *ledger, l *rules.Limit, a *sticky.Ask, now, until 
 	if !short && a.Extra > 0 {
 		give += min(a.Extra, (left-give)/(2*b.holding(n.at.Mono)), room-give)
 	}
-	b.spend(l, now, at, give, n.at.Mono)
+	if give > 0 && l.Algorithm.Bucket() {
+		b.row = b.rowUntil(l, now, until)
+	}
+	b.spend(l, now, stampOf(l, now, until), give, n.at.Mono)
 	h.total = addSat(h.total, give)
 	n.desk.counts.Granted += give
 	rep := b.row.Report(l, now, max(a.Need, 1))
@@ -262,11 +283,14 @@ func (n *Node) answerAsk(led *ledger, l *rules.Limit, a *sticky.Ask, now, until 
 }
 
 // holder returns the entry of a daemon, nil when there are too many.
-func (b *bank) holder(of crdt.Slot) *holder {
+func (b *bank) holder(of crdt.Slot, now int64) *holder {
 	for i := range b.holders {
 		if b.holders[i].of == of {
 			return &b.holders[i]
 		}
+	}
+	if len(b.holders) == maxHolders {
+		b.holders = slices.DeleteFunc(b.holders, func(h holder) bool { return now >= h.label+ledgerKept })
 	}
 	if len(b.holders) == maxHolders {
 		return nil
@@ -315,8 +339,9 @@ func (n *Node) refuseAsk(a *sticky.Ask, why sticky.Why) {
 // hits count now, far ones until when they may be used.
 func (n *Node) raise(led *ledger, l *rules.Limit, v *sticky.View, now int64, local, far uint64, until int64) {
 	b := led.bank
-	if local == 0 && far == 0 && b.taken {
-		return
+	waits := len(b.queue) > 0 || slices.ContainsFunc(led.waiters, func(w waiter) bool { return w.state == stillWaiting })
+	if !waits || local == 0 && far == 0 && b.taken {
+		return // a home that was replaced leaves it at that while nobody asks
 	}
 	n.want(led, l, v, now, local, far, until)
 }
@@ -324,9 +349,16 @@ func (n *Node) raise(led *ledger, l *rules.Limit, v *sticky.View, now int64, loc
 // want asks for marks of a chunk beyond what is lacked.
 func (n *Node) want(led *ledger, l *rules.Limit, v *sticky.View, now int64, local, far uint64, until int64) {
 	b := led.bank
-	chunk := n.chunk(b, l)
+	chunk, row := n.chunk(b, l), b.row
+	if l.Algorithm.Bucket() {
+		row = b.rowUntil(l, now, until)
+	}
 	need := func(at int64, lack uint64) sticky.Mark {
-		m := b.row.Mark(l, now, at, min(addSat(addSat(lack, b.reserved), chunk), b.row.Left(l, quota.Full(l), now)))
+		m := row.Mark(l, now, at, min(addSat(addSat(lack, b.reserved), chunk), row.Left(l, quota.Full(l), now)))
+		if l.Algorithm.Bucket() { // it must still do when it is held
+			m.Amount += uint64(n.bucketMargin(b).Nanoseconds())
+			m.End += n.bucketMargin(b).Milliseconds()
+		}
 		return sticky.Mark{Label: m.Label, Amount: m.Amount, End: m.End}
 	}
 	marks := make(sticky.Marks, 0, 2)
@@ -343,10 +375,18 @@ func (n *Node) want(led *ledger, l *rules.Limit, v *sticky.View, now int64, loca
 	} else {
 		marks = append(marks, need(now, addSat(local, far)))
 	}
+	if !b.keeper.Busy() {
+		b.raised = n.at.Mono
+	}
 	b.keeper.Want(n.slot, now, b.others, marks)
 	n.attend(led)
 	n.sendRaises(led, v)
 }
+
+// bucketMargin is how much later than needed the marks of a bucket are: it drains
+// while they are raised, and what was enough is less when they are held. The longer
+// that took, the more.
+func (n *Node) bucketMargin(b *bank) time.Duration { return min(max(chunkFor, 2*b.took), 10*chunkFor) }
 
 // sendRaises sends what the keeper wants to be sent.
 func (n *Node) sendRaises(led *ledger, v *sticky.View) {
@@ -372,7 +412,7 @@ func (n *Node) vote(vote *sticky.Vote, now int64) bool {
 	b := n.bankOf(led)
 	switch b.keeper.Vote(vote, v) {
 	case sticky.Raised:
-		b.taken = true
+		b.taken, b.took = true, n.at.Mono-b.raised
 		n.desk.counts.Raised++
 		n.serveBank(led, r, v, now)
 	case sticky.Lost:
@@ -405,10 +445,11 @@ func (b *bank) roll(l *rules.Limit, now int64) {
 	if l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog || label <= b.label {
 		return
 	}
+	was := b.label
 	b.label = label
 	b.row.Left(l, quota.Full(l), now)
 	for _, m := range b.others {
-		if m.Label == label {
+		if m.Label > was && m.Label <= label { // of the one before it is weighed
 			b.row.Adopt(l, now, quota.Mark{Label: m.Label, Amount: m.Amount, End: m.End})
 		}
 	}

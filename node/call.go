@@ -109,9 +109,9 @@ type Status struct {
 	bounded   bool   // likewise: the rights gate applies
 
 	// Of hits that a home grants the rights to, likewise by Probe:
-	homed  bool         // it is one
-	self   bool         // this daemon is the home
-	inHome bool         // the home is in this region
+	homed bool // it is one
+	self  bool // this daemon is the home
+
 	source source       // where the rights come from
 	stage  uint8        // 0 for the key's own ledger, 1 for that of the floor
 	led    *ledger      // whose rights it uses when it passes, nil for none

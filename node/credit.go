@@ -35,6 +35,7 @@ type credit struct {
 type grantor struct {
 	home            crdt.Slot
 	total, returned uint64
+	round           uint64 // of its ballot, for people
 }
 
 // maxGrantors bounds the homes that one label is heard of.
@@ -254,7 +255,7 @@ func (n *Node) grant(g *sticky.Grant, now int64) bool {
 	if !n.credited(led, r.Limit, g, now) {
 		return false
 	}
-	c.streak++
+	c.streak = min(c.streak+1, 7)
 	if !g.Denied {
 		c.streak, c.refused = 0, 0
 	}
@@ -305,7 +306,7 @@ func (n *Node) credited(led *ledger, l *rules.Limit, g *sticky.Grant, now int64)
 	}
 	c.until = max(c.until, g.Until)
 	if from := c.grantor(g.Home); from != nil {
-		from.total = max(from.total, g.Total)
+		from.total, from.round = max(from.total, g.Total), max(from.round, g.Round)
 	}
 	c.heard = max(n.at.Mono, 1)
 	c.report = quota.Report{Remaining: g.Remaining, Reset: max(g.Reset, 0), Retry: max(g.Retry, 0), Never: g.Never}
@@ -347,7 +348,7 @@ func (n *Node) serveCredit(led *ledger, l *rules.Limit, g *sticky.Grant, now int
 // deny remembers that as many hits were denied: until they may fit, and the longer
 // the oftener it was in vain.
 func (n *Node) deny(c *credit, hits uint64) {
-	wait := max(duration(c.report.Retry), time.Millisecond<<min(c.streak, 7))
+	wait := max(duration(c.report.Retry), time.Millisecond<<c.streak)
 	if c.report.Never {
 		wait = denialKept
 	}

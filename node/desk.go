@@ -148,7 +148,19 @@ func (p *pace) within(mono, d time.Duration) uint64 {
 }
 
 // ledgerAt returns a ledger, nil for one that is not known.
-func (n *Node) ledgerAt(h *Hit, floor bool) *ledger { return n.desk.of[ledgerKey(h.Key, floor)] }
+func (n *Node) ledgerAt(h *Hit, floor bool) *ledger {
+	l := n.desk.of[ledgerKey(h.Key, floor)]
+	if l == nil || !l.isOf(h.Rule, floor) {
+		return nil
+	}
+	return l
+}
+
+// isOf reports whether a ledger is that of a rule, or of its floor. A reload may have
+// another rule match what a key was made of.
+func (l *ledger) isOf(r *rules.Rule, floor bool) bool {
+	return l.id == r.ID && l.shared == SharedRule(r) && l.floor == floor
+}
 
 func ledgerKey(k crdt.Key, floor bool) crdt.Key {
 	if floor {
@@ -180,6 +192,9 @@ func (n *Node) regionTerms(t *terms, r *rules.Rule, now int64) {
 func (n *Node) open(key crdt.Key, r *rules.Rule, floor bool) *ledger {
 	d := &n.desk
 	if l := d.of[key]; l != nil {
+		if !l.isOf(r, floor) {
+			n.reopen(l, r, floor)
+		}
 		return l
 	}
 	if len(d.all) >= n.cfg.MaxKeys && n.sweepLedgers(sweepOnInsert) == 0 {
@@ -192,6 +207,15 @@ func (n *Node) open(key crdt.Key, r *rules.Rule, floor bool) *ledger {
 	d.of[key] = l
 	d.all = append(d.all, l)
 	return l
+}
+
+// reopen begins a ledger anew under the rule that its key has now: what was consumed
+// the replicas know. Calls that wait ask again.
+func (n *Node) reopen(l *ledger, r *rules.Rule, floor bool) {
+	for i := range l.waiters {
+		n.desk.answered = append(n.desk.answered, l.waiters[i].ticket)
+	}
+	*l = ledger{key: l.key, id: r.ID, shared: SharedRule(r), floor: floor, active: l.active}
 }
 
 // attend has Errands and Tick look at a ledger.

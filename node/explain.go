@@ -56,7 +56,8 @@ type ExplainedCredit struct {
 	Granted, Used, Returned, Left uint64
 	Asking                        bool
 	// From is the home that granted last, Round its ballot's.
-	From crdt.Slot
+	From  crdt.Slot
+	Round uint64
 	// Denied is the least number of hits that is refused unasked for another
 	// DeniedFor, 0 for none.
 	Denied    uint64
@@ -159,7 +160,7 @@ func (n *Node) explainCredit(c *credit, l *rules.Limit, now int64) *ExplainedCre
 	for _, from := range c.from {
 		out.Granted = addSat(out.Granted, from.total)
 		out.Returned = addSat(out.Returned, from.returned)
-		out.From = from.home
+		out.From, out.Round = from.home, from.round
 	}
 	if c.refused > 0 && n.at.Mono < c.retry {
 		out.Denied, out.DeniedFor = c.refused, c.retry-n.at.Mono

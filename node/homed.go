@@ -37,7 +37,7 @@ func (n *Node) judgeHomed(h *Hit, st *Status, now int64) {
 	for st.stage = 0; st.stage < 2; st.stage++ {
 		floor := st.stage > 0
 		l := n.termsOf(h.Rule, floor, now)
-		if l == nil || floor && st.inHome {
+		if l == nil {
 			break
 		}
 		switch n.find(h, st, l, floor, now) {
@@ -90,7 +90,7 @@ func (n *Node) find(h *Hit, st *Status, l *rules.Limit, floor bool, now int64) f
 		return fails
 	}
 	var open bool
-	st.Home, st.inHome = home.Slot, home.Own
+	st.Home = home.Slot
 	st.Within, open = n.cfg.Homes.Reach(home.Slot)
 	if home.Self {
 		return n.findHere(h, st, led, v, l, need, now)
@@ -113,6 +113,7 @@ func (n *Node) findTicket(led *ledger, i int, st *Status, l *rules.Limit, need u
 		return fails, true
 	case granted:
 		if need > w.hits && w.hits > 0 || !n.keeps(led, w, l, now) {
+			n.unset(led, w)
 			return passes, false // the label has ended: sought again
 		}
 		st.led, st.source = led, fromTicket
@@ -124,10 +125,22 @@ func (n *Node) findTicket(led *ledger, i int, st *Status, l *rules.Limit, need u
 	return passes, false
 }
 
+// unset frees what was set aside for a waiter, which waits again.
+func (n *Node) unset(led *ledger, w *waiter) {
+	if w.banked && led.bank != nil {
+		led.bank.reserved -= min(led.bank.reserved, w.hits)
+	} else {
+		led.credit.reserved -= min(led.credit.reserved, w.hits)
+	}
+	w.state, w.ask, w.banked = stillWaiting, 0, false
+}
+
 // keeps reports whether what is set aside for a waiter can still be used.
 func (n *Node) keeps(led *ledger, w *waiter, l *rules.Limit, now int64) bool {
 	if w.banked {
-		return led.bank != nil && (l.Algorithm.Bucket() || led.bank.row.Mark(l, now, now, 0).Label == w.label)
+		b := led.bank
+		return b != nil && b.row.Mark(l, now, now, 0).Label == w.label &&
+			(!l.Algorithm.Bucket() || b.row.Room(l, now, now, b.marked(w.label)) >= b.reserved)
 	}
 	return w.label == led.credit.label && (w.hits == 0 || w.hits <= led.credit.held(l, now))
 }
@@ -277,7 +290,7 @@ func (n *Node) refundHomed(h *Hit, label int64, hits uint64, now int64) {
 		}
 		c := &led.credit
 		windowed := !l.Algorithm.Bucket() && l.Algorithm != rules.SlidingLog
-		if now < c.until && (!windowed || c.label == label) {
+		if now < c.until && windowed && c.label == label {
 			back := min(hits, c.used)
 			c.used -= back
 			hits -= back

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"slices"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -65,15 +66,19 @@ func (n *Node) seek(h *Hit, st *Status, ticket uint64, now int64) {
 	if h.Peek {
 		hits = 0
 	}
-	if i := led.waiter(ticket); i >= 0 {
-		w := &led.waiters[i]
-		if w.state == stillWaiting { // a descriptor before has the same key
-			w.hits = max(w.hits, hits)
-			return
-		}
+	i := led.waiter(ticket)
+	if i >= 0 && led.waiters[i].state != stillWaiting {
 		n.release(led, i)
+		i = -1
 	}
-	led.waiters = append(led.waiters, waiter{ticket: ticket, hits: hits})
+	if i < 0 {
+		led.waiters = append(led.waiters, waiter{ticket: ticket})
+		i = len(led.waiters) - 1
+	}
+	w := &led.waiters[i]
+	if w.hits = max(w.hits, hits); w.ask != 0 && led.credit.underWay(w.ask) {
+		return // of an ask that was sent before
+	}
 	n.attend(led)
 	if st.self {
 		if v := n.cfg.Homes.View(); v != nil {
@@ -83,7 +88,6 @@ func (n *Node) seek(h *Hit, st *Status, ticket uint64, now int64) {
 		return
 	}
 	if !n.askHome(led, h.Rule, now) {
-		w := &led.waiters[len(led.waiters)-1]
 		w.state = unanswered
 		n.desk.answered = append(n.desk.answered, ticket)
 	}
@@ -142,12 +146,12 @@ func (n *Node) Heed(at Instant, m *sticky.Message) (refused int) {
 		}
 	}
 	for i := range m.Grants {
-		if g := &m.Grants[i]; n.owns(g.Key) && (g.Home != m.From || !n.grant(g, now)) {
+		if g := &m.Grants[i]; n.owns(g.Key) && (g.Home != m.From || !n.mayGrant(g) || !n.grant(g, now)) {
 			refused++
 		}
 	}
 	for i := range m.Votes {
-		if v := &m.Votes[i]; n.owns(v.Key) && !n.vote(v, now) {
+		if v := &m.Votes[i]; n.owns(v.Key) && (!n.seated(m.From, v.Voter) || !n.vote(v, now)) {
 			refused++
 		}
 	}
@@ -155,10 +159,22 @@ func (n *Node) Heed(at Instant, m *sticky.Message) (refused int) {
 	return refused
 }
 
+// seated reports whether a daemon is the replica that it votes for.
+func (n *Node) seated(from crdt.Slot, voter uint64) bool {
+	v := n.cfg.Homes.View()
+	return v != nil && slices.ContainsFunc(v.Seats(), func(s sticky.Seat) bool { return s.Voter == voter && s.Slot == from })
+}
+
+// mayGrant reports whether a grant is of a daemon that may be home.
+func (n *Node) mayGrant(g *sticky.Grant) bool {
+	r, v := n.ruleShared(g.Rule), n.cfg.Homes.View()
+	return r != nil && v != nil && v.Candidate(g.Key, uint64(r.ID), regional(r.Limit, g.Floor), g.Home)
+}
+
 // heedAsk takes in an ask: it is answered, now or when marks are there, or passed on
 // to the home in this region.
 func (n *Node) heedAsk(from crdt.Slot, a *sticky.Ask, now int64) bool {
-	if a.Holder != from && a.Hops == 0 || a.Holder == 0 || a.Holder == n.slot || a.Hops > 1 {
+	if a.Holder != from && a.Hops == 0 || a.Holder == n.slot || a.Hops > 1 || !n.replica.engine.Live(a.Holder) {
 		return false
 	}
 	r := n.ruleShared(a.Rule)
@@ -192,13 +208,13 @@ func (n *Node) heedAtHome(led *ledger, r *rules.Rule, v *sticky.View, a *sticky.
 	b := n.bankOf(led)
 	l := n.termsOf(r, led.floor, now)
 	b.roll(l, now)
-	h := b.holder(a.Holder)
+	h := b.holder(a.Holder, now)
 	if h == nil {
 		n.refuseAsk(a, sticky.Full)
 		return
 	}
 	h.at = n.at.Mono
-	if a.Home == n.slot && a.Label == h.label && a.Returned > h.returned && a.Returned <= h.total {
+	if a.Hops == 0 && a.Home == n.slot && a.Label == h.label && a.Returned > h.returned && a.Returned <= h.total {
 		back := a.Returned - h.returned
 		h.returned = a.Returned
 		label := h.label
@@ -209,6 +225,8 @@ func (n *Node) heedAtHome(led *ledger, r *rules.Rule, v *sticky.View, a *sticky.
 	}
 	switch {
 	case a.ID == 0:
+	case a.Hops > 0: // by whoever passed it on: it must not use up the holder's numbers
+		n.enqueue(led, *a)
 	case a.ID <= h.asked:
 		n.desk.counts.Replayed++
 		again := *a

@@ -41,7 +41,7 @@ func TestStrictWindowIsUsedUpAndNoMore(t *testing.T) {
 			w.pass(15 * time.Millisecond)
 		}
 		// Buckets mint 6 and 12 in the .6 s that it takes, of which grants may hold some.
-		want := map[string]int{"fixed": 7, "sliding": 9, "log": 8, "bucket": 12, "leaky": 17, "share": 5}[key]
+		want := map[string]int{"fixed": 7, "sliding": 9, "log": 8, "bucket": 12, "leaky": 17, "share": 6}[key]
 		if w.allowed < want*8/10 || w.allowed > want {
 			t.Errorf("%s: %d allowed, want %d", key, w.allowed, want)
 		}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -31,6 +32,7 @@ type strictWorld struct {
 	tickets uint64
 	born    uint64
 	loss    float64
+	fsync   time.Duration // how long each takes; 0 draws it
 	hits    map[crdt.Key][]strictHit
 	limits  map[crdt.Key]*rules.Limit
 
@@ -53,13 +55,14 @@ type strictDaemon struct {
 	ticked       time.Duration
 	paused       bool
 	lives        uint64
+	reach        time.Duration // to other daemons; 0 for 50 ms
 	believed     map[string]bool // as dead
 	openCircuits map[crdt.Slot]bool
 }
 
 func (d *strictDaemon) View() *sticky.View { return d.replica.View() }
 func (d *strictDaemon) Reach(of crdt.Slot) (time.Duration, bool) {
-	return 50 * time.Millisecond, !d.openCircuits[of]
+	return cmp.Or(d.reach, 50*time.Millisecond), !d.openCircuits[of]
 }
 
 type strictFlight struct {
@@ -191,7 +194,7 @@ func (w *strictWorld) drain(d *strictDaemon) {
 		r := d.replica.Ready(w.at().Mono)
 		if r.Store != nil {
 			d.entries, d.storing = r.Store, true
-			d.stored = w.now + time.Duration(w.rng.IntN(5))*time.Millisecond
+			d.stored = w.now + cmp.Or(w.fsync, time.Duration(w.rng.IntN(5))*time.Millisecond)
 		}
 		if len(e.Messages)+len(e.Answered)+len(r.Messages) == 0 {
 			return
@@ -288,7 +291,15 @@ func (w *strictWorld) decide(p *parkedCall) {
 	n.Probe(at, hits, p.c.Statuses)
 	w.front.Decide(p.c)
 	waits := slices.ContainsFunc(p.c.Statuses, func(st Status) bool { return st.Wait })
-	if waits && p.c.Decision.Allowed && p.rounds < 8 {
+	if waits && p.rounds >= 8 { // it has asked often enough
+		for i := range hits {
+			hits[i].Failed = 2
+		}
+		n.Probe(at, hits, p.c.Statuses)
+		w.front.Decide(p.c)
+		waits = false
+	}
+	if waits && p.c.Decision.Allowed {
 		p.rounds++
 		if p.ticket == 0 {
 			w.tickets++

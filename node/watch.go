@@ -7,6 +7,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/hlc"
 )
 
 // peerClock is what is known of a peer's clock: it is ahead of this one by low
@@ -14,6 +15,7 @@ import (
 type peerClock struct {
 	low, high int64
 	rejected  bool
+	stamp     hlc.Timestamp // the latest that came
 }
 
 // observe takes in the stamp of a message. A clock too far ahead is not
@@ -22,7 +24,7 @@ func (n *Node) observe(at Instant, now int64, m *gossip.Message) {
 	r := n.replica
 	was := r.clocks[m.From]
 	off := m.Stamp.Millis() - now
-	is := peerClock{low: off, high: math.MaxInt64}
+	is := peerClock{low: off, high: math.MaxInt64, stamp: max(was.stamp, m.Stamp)}
 	if trip := r.engine.RTT(m.From); trip >= 0 {
 		is.high = off + trip.Milliseconds()
 	}
@@ -46,6 +48,18 @@ func (n *Node) Offsets() map[crdt.Slot]time.Duration {
 		if c.high != math.MaxInt64 {
 			out[id] = time.Duration(c.low+c.high) * time.Millisecond / 2
 		}
+	}
+	return out
+}
+
+// Stamps returns the latest time of each peer's clock that came here, for people.
+func (n *Node) Stamps() map[crdt.Slot]hlc.Timestamp {
+	if n.replica == nil {
+		return nil
+	}
+	out := make(map[crdt.Slot]hlc.Timestamp, len(n.replica.clocks))
+	for id, c := range n.replica.clocks {
+		out[id] = c.stamp
 	}
 	return out
 }

@@ -112,6 +112,16 @@ func (r *Row) SpendAt(l *rules.Limit, now, at int64, n uint64) {
 	r.Spend(l, Full(l), now, n)
 }
 
+// Held returns a bucket's row with at least as much in use as it mints in a time,
+// in milliseconds: so that rights which are used that much later, beside what drained
+// meanwhile, are still within the bucket.
+func (r Row) Held(l *rules.Limit, now, later int64) Row {
+	if l.Algorithm.Bucket() && later > 0 {
+		r.Used = max(r.meter(l, Full(l), now), mulDivUp(uint64(l.Requests)*microPerToken, uint64(later), uint64(l.Window())))
+	}
+	return r
+}
+
 // Unspend takes hits back that were spent at a home and are used by nobody: of a
 // window those of a label, of a log those of its mark's step, the newest first. What a bucket
 // spent it does not take back: nobody knows how much of it has drained.

@@ -21,9 +21,11 @@ func (l *Limit) Homed() bool {
 func (l *Limit) HomeInRegion() bool { return l.Scope == Region || l.Placed == PerRegion }
 
 // Floor returns what of the requests and the burst is set aside for each
-// region but the home's, for when the home cannot be reached: an even part of
-// FloorShare, rounded down. It is 0 for a limit whose OnFailure is not Share
-// and where there is no other region. regions is how many there are.
+// region, for when the home cannot be reached: an even part of FloorShare,
+// rounded down. The home's own region has one too, so that a key whose home moves
+// to another region finds all floors as they were. It is 0 for a limit whose
+// OnFailure is not Share and where there is no other region. regions is how many
+// there are.
 func (l *Limit) Floor(regions int) (requests, burst uint32) {
 	if l.OnFailure != Share || !l.Homed() || l.HomeInRegion() || regions < 2 {
 		return 0, 0
@@ -35,17 +37,17 @@ func (l *Limit) Floor(regions int) (requests, burst uint32) {
 // above the whole counts as the whole.
 func (l *Limit) floorOf(n uint32, regions int) uint32 {
 	aside := uint64(n) * uint64(min(l.FloorShare, Whole)) / uint64(Whole)
-	return uint32(aside / uint64(regions-1))
+	return uint32(aside / uint64(regions))
 }
 
 // HomeLimit returns the limit that the home's ledger of a key is held to: with
-// its budget, as far as 32 bits reach, and without the floors of the other
-// regions. What it returns has no budget and no floors to take off again.
+// its budget, as far as 32 bits reach, and without the floors of the regions.
+// What it returns has no budget and no floors to take off again.
 func (l *Limit) HomeLimit(regions int) Limit {
 	requests, burst := l.Floor(regions)
-	others := uint64(max(regions-1, 0))
+	all := uint64(max(regions, 0))
 	// The floors are parts of what they are taken from, so nothing wraps.
-	return l.ledger(l.Total()-others*uint64(requests), l.TotalBurst()-others*uint64(burst))
+	return l.ledger(l.Total()-all*uint64(requests), l.TotalBurst()-all*uint64(burst))
 }
 
 // FloorLimit returns the limit that the ledger of a region's floor is held to;

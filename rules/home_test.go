@@ -57,10 +57,10 @@ func TestFloors(t *testing.T) {
 		regions int
 		want    split
 	}{
-		{"ten of a hundred for two", shared(100, 0, 10*rules.Percent), 3, split{90, 0, 5, 0}},
-		{"what does not divide stays at home", shared(99, 7, 50*rules.Percent), 3, split{51, 5, 24, 1}},
+		{"ten of a hundred for three", shared(100, 0, 10*rules.Percent), 3, split{91, 0, 3, 0}},
+		{"what does not divide stays at home", shared(99, 7, 50*rules.Percent), 3, split{51, 4, 16, 1}},
 		{"too little for anyone", shared(5, 0, 10*rules.Percent), 3, split{5, 0, 0, 0}},
-		{"everything", shared(4, 2, 100*rules.Percent), 3, split{0, 0, 2, 1}},
+		{"everything", shared(6, 3, 100*rules.Percent), 3, split{0, 0, 2, 1}},
 		{"no other region", shared(100, 9, 10*rules.Percent), 1, split{100, 9, 0, 0}},
 		{"regions unknown", shared(100, 9, 10*rules.Percent), 0, split{100, 9, 0, 0}},
 		{"deny", rules.Limit{Consistency: rules.Strict, Requests: 9, FloorShare: rules.Whole}, 3, split{9, 0, 0, 0}},
@@ -94,14 +94,14 @@ func TestFloorsNeverExceed(t *testing.T) {
 		}
 		regions := rapid.IntRange(-1, 70).Draw(t, "regions")
 		home, floor := l.HomeLimit(regions), l.FloorLimit(regions)
-		others := uint64(max(regions-1, 0))
+		others := uint64(max(regions, 0))
 		for _, n := range []struct{ home, floor, all uint64 }{
 			{home.Total(), floor.Total(), l.Total()},
 			{home.TotalBurst(), floor.TotalBurst(), l.TotalBurst()},
 		} {
 			whole := n.home + others*n.floor
 			if whole > n.all || whole < min(n.all, math.MaxUint32) {
-				t.Fatalf("%+v over %d regions: %d at home and %d at each other, of %d", l, regions, n.home, n.floor, n.all)
+				t.Fatalf("%+v over %d regions: %d at home and %d in each, of %d", l, regions, n.home, n.floor, n.all)
 			}
 		}
 		if again := home.HomeLimit(regions); again.Requests != home.Requests || again.Burst != home.Burst {

@@ -2,6 +2,7 @@ package sticky
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/georld/rld/crdt"
 )
@@ -80,6 +81,21 @@ func (v *View) Home(key crdt.Key, rule uint64, regional bool) Home {
 	}
 	h.Self = h.Slot != 0 && h.Slot == v.self
 	return h
+}
+
+// Candidate reports whether a daemon could be home of a ledger if others died.
+func (v *View) Candidate(key crdt.Key, rule uint64, regional bool, of crdt.Slot) bool {
+	if len(v.areas) == 0 || of == 0 {
+		return false
+	}
+	i := v.own
+	if !regional {
+		var pinned bool
+		if i, pinned = v.pins[rule]; !pinned {
+			i = v.drawn(fold(key))
+		}
+	}
+	return slices.ContainsFunc(v.areas[i].homes, func(d daemon) bool { return d.slot == of })
 }
 
 // drawn returns the region that a key is drawn to: by weighted rendezvous, so

@@ -14,4 +14,7 @@
 // costs its key and some three bytes. Fields are written and read by hand,
 // straight from and into the messages: the generated code takes many forms of
 // one frame, and needs a copy of it. The tests hold both to each other.
+//
+// What is said about rights and about strict keys travels in frames of its own,
+// told apart by their first byte: see rights.proto and strict.proto there.
 package wire
