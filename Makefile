@@ -15,7 +15,7 @@ RLS_DIR ?= ../shared/rls
 # The tools live in a module of their own and never touch our requirements.
 TOOLS := internal/tools
 # What explores much: in short under the race detector.
-LONG := ./sim ./daemon ./quota/epoch ./quota/donate ./rights
+LONG := ./sim ./daemon ./quota/epoch ./quota/donate ./rights ./sticky
 STATICCHECK := go tool -modfile=$(TOOLS)/go.mod staticcheck
 
 .PHONY: help run build test e2e race sim fuzz bench lint generate clean
@@ -31,7 +31,7 @@ build: ## build bin/rld
 
 test: lint ## all checks, then all tests under the race detector
 	go -C $(TOOLS) test ./...
-	$(TOOLS)/race $$(go list ./... | grep -vE '/(sim|daemon|quota/epoch|quota/donate|rights)$$')
+	$(TOOLS)/race $$(go list ./... | grep -vE '/(sim|daemon|quota/epoch|quota/donate|rights|sticky)$$')
 	@echo "What explores much or takes hours of virtual time: in short under the race detector, whole without."
 	$(TOOLS)/race -short $(LONG)
 	go test $(LONG)
@@ -58,8 +58,8 @@ e2e: e2e-cluster ## real daemons: clusters that are harmed, then the Envoy RLS c
 e2e-cluster:
 	@echo "e2e: clusters under load: killed, frozen, restarted and, as root, cut off"
 	go test -tags e2e -count=1 -timeout 10m -v ./internal/e2e
-	@echo "e2e: the demo and the simulator play the same trial, and a budget holds in a cut"
-	go test -tags e2e -count=1 -timeout 8m -v -run 'Simulator|Budget' ./demo
+	@echo "e2e: the demo and the simulator play the same trial; budgets hold in a cut, strict limits while homes die"
+	go test -tags e2e -count=1 -timeout 8m -v -run 'Simulator|Budget|Strict' ./demo
 
 race: ## run every test COUNT times under the race detector
 	$(TOOLS)/race -count=$(COUNT) ./...

@@ -55,7 +55,7 @@ type strictDaemon struct {
 	ticked       time.Duration
 	paused       bool
 	lives        uint64
-	reach        time.Duration // to other daemons; 0 for 50 ms
+	reach        time.Duration   // to other daemons; 0 for 50 ms
 	believed     map[string]bool // as dead
 	openCircuits map[crdt.Slot]bool
 }

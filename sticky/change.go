@@ -41,13 +41,23 @@ func (r *Replica) Layout() Layout { return r.newest().Clone() }
 // known. Only one change may be under way; two at once, at two daemons, leave
 // the regions without votes.
 func (r *Replica) Propose(l Layout) error {
-	next, err := r.following(l)
+	next, err := r.Following(l)
 	if err != nil {
-		return fmt.Errorf("sticky: next layout: %w", err)
+		return err
 	}
 	r.adopt(&next)
 	r.event(Changed, "", fmt.Sprintf("layout %d", next.Number))
 	return nil
+}
+
+// Following returns the layout that Propose would put in force, or its error. It
+// changes nothing.
+func (r *Replica) Following(l Layout) (Layout, error) {
+	next, err := r.following(l)
+	if err != nil {
+		return l, fmt.Errorf("sticky: next layout: %w", err)
+	}
+	return next, nil
 }
 
 func (r *Replica) following(l Layout) (Layout, error) {

@@ -346,9 +346,9 @@ func (r *Replica) merge(from Peer, p *Page) {
 	}
 }
 
-// join takes over a copied record. When neither it nor what is held says all,
-// nobody's promise covers both: the home whose ballot is promised knew the marks
-// of one of them only. It then needs a higher ballot, to show what it knows.
+// join takes over a copied record. Marks that were held for two keepers are
+// known to neither, even when the amounts are the same: then nobody is promised
+// anything, and who comes next must show, by a higher ballot, what it knows.
 func (r *Replica) join(rec *Record) {
 	l := r.records[rec.Key]
 	if l == nil {
@@ -357,26 +357,20 @@ func (r *Replica) join(rec *Record) {
 		r.put(rec.Key, l)
 		return
 	}
-	ended := max(l.ended, rec.Ended)
-	mine, theirs := l.marks.since(ended), rec.Marks.since(ended)
-	switch {
-	case !l.ballot.Less(rec.Ballot) && mine.above(theirs):
-		if ended == l.ended {
-			return
-		}
-		l.marks = mine
-	case !rec.Ballot.Less(l.ballot) && theirs.above(mine):
-		l.ballot, l.marks = rec.Ballot, theirs
-	default:
-		top := l.ballot
-		if top.Less(rec.Ballot) {
-			top = rec.Ballot
-		}
-		if top.Home != 0 && r.broken&flawPromise == 0 {
-			top = Ballot{Round: top.Round + 1}
-		}
-		l.ballot, l.marks = top, mine.Join(theirs)
+	low, top := l.ballot, rec.Ballot
+	if top.Less(low) {
+		low, top = top, low
 	}
+	if top.Home != 0 && !sameKeeper(low, top) && r.broken&flawPromise == 0 {
+		top = Ballot{Round: top.Round + 1}
+	}
+	ended := max(l.ended, rec.Ended)
+	mine := l.marks.since(ended)
+	joined := mine.Join(rec.Marks.since(ended))
+	if top == l.ballot && ended == l.ended && mine.above(joined) {
+		return
+	}
+	l.ballot, l.marks = top, joined
 	if len(l.marks) > MaxMarks {
 		var last int64
 		l.marks, last = l.marks.latest(MaxMarks)

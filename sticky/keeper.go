@@ -39,7 +39,6 @@ type Keeper struct {
 	queued bool
 	cast   []cast // the votes of seq
 	lives  []Life // what they told
-	since  time.Duration
 	sent   time.Duration
 	tries  int
 
@@ -106,6 +105,9 @@ func (k *Keeper) Busy() bool { return k.busy }
 //
 // The end of a label is always the same, or grows with its amount.
 func (k *Keeper) Want(self crdt.Slot, now int64, consumed, marks Marks) {
+	if k.ballot.Home != self {
+		*k = Keeper{Term: k.Term, ballot: Ballot{Round: 1, Home: self, Term: k.Term}, ended: k.ended, blind: k.blind}
+	}
 	if len(marks) > MaxMarks {
 		marks, _ = marks.latest(MaxMarks)
 	}
@@ -121,9 +123,6 @@ func (k *Keeper) Want(self crdt.Slot, now int64, consumed, marks Marks) {
 	}
 	known, _ := consumed.latest(MaxMarks)
 	w := want{slices.Clone(known), slices.Clone(marks)}
-	if k.ballot.Home != self {
-		*k = Keeper{Term: k.Term, ballot: Ballot{Round: 1, Home: self, Term: k.Term}, ended: k.ended, blind: k.blind}
-	}
 	if k.lost {
 		k.ballot.Round, k.lost = k.top+1, false
 	}

@@ -121,15 +121,6 @@ func (m Marks) firstEnd() int64 {
 	return end
 }
 
-// lastEnd returns the latest end, 0 of no marks.
-func (m Marks) lastEnd() int64 {
-	end := int64(0)
-	for _, x := range m {
-		end = max(end, x.End)
-	}
-	return end
-}
-
 func (m Marks) find(label int64) (int, bool) {
 	return slices.BinarySearchFunc(m, label, func(x Mark, l int64) int {
 		switch {

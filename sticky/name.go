@@ -39,26 +39,42 @@ func draw(key, name uint64) uint64 { return mix(mix(key^name) + 0x9e3779b97f4a7c
 // logBits are the binary places of rarity.
 const logBits = 24
 
-// rarity returns -log2((u+1)/2^64) in fixed point, rounded the same way on every
-// architecture: how unlikely a draw of at least u is not. Divided by the weight
-// it is exponentially distributed with the weight as its rate, so that the one
-// with the least wins in proportion to its weight.
+// rarity returns -log2((u+1)/2^64) in fixed point, to some 2^-18, the same on
+// every architecture: how rare a draw as high as u is. Divided by the weight it
+// is exponentially distributed with the weight as its rate, so that the least of
+// several is each one's in proportion to its weight.
 func rarity(u uint64) uint64 {
 	if u++; u == 0 {
 		return 0
 	}
 	shift := bits.LeadingZeros64(u)
 	x := u << shift // 1 <= x/2^63 < 2
-	frac := uint64(0)
+	i, rest := x>>55&0xff, x<<9>>32
+	low, high := logs[i], logs[i+1]
+	return uint64(shift+1)<<logBits - low - (high-low)*rest>>32
+}
+
+// logs holds log2(1 + i/256).
+var logs = func() (t [257]uint64) {
+	for i := range uint64(256) {
+		t[i] = log2(1<<63 + i<<55)
+	}
+	t[256] = 1 << logBits
+	return t
+}()
+
+// log2 returns log2(x/2^63) of x from 2^63 on, bit by bit.
+func log2(x uint64) uint64 {
+	log := uint64(0)
 	for range logBits {
 		hi, lo := bits.Mul64(x, x)
-		frac <<= 1
+		log <<= 1
 		if hi >= 1<<63 { // the square is 2 or more
-			frac |= 1
+			log |= 1
 			x = hi
 		} else {
 			x = hi<<1 | lo>>63
 		}
 	}
-	return uint64(shift+1)<<logBits - frac
+	return log
 }

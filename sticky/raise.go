@@ -57,12 +57,13 @@ func (r *Replica) hold(raise *Raise, v *Vote) {
 	}
 	ended, marks := max(l.ended, r.meta.Ended), l.marks
 	v.Promised, v.Held = l.ballot, marks.since(ended)
-	if raise.Ballot.Less(l.ballot) && r.broken&flawOlder == 0 {
+	older := raise.Ballot.Less(l.ballot)
+	if older && r.broken&flawOlder == 0 {
 		v.Why = Outvoted
 		return
 	}
 	over := r.now - 2*r.cfg.MaxOffset.Milliseconds()
-	if !sameKeeper(raise.Ballot, l.ballot) && r.broken&flawBlank == 0 {
+	if !older && !sameKeeper(raise.Ballot, l.ballot) && r.broken&flawBlank == 0 {
 		for _, x := range marks.since(ended) {
 			switch known := raise.Known.Amount(x.Label); {
 			case known >= x.Amount:

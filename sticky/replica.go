@@ -42,11 +42,10 @@ type Replica struct {
 	ready  []Message // to be sent now
 	failed error
 
-	events  []Event
-	dropped uint64
-	since   map[uint64]time.Duration // of refusals, when told last
-	stats   Stats
-	broken  flaw
+	events []Event
+	since  map[uint64]time.Duration // of refusals, when told last
+	stats  Stats
+	broken flaw
 }
 
 // ledger is what is held of one ledger. Its marks are never changed in place.
@@ -63,8 +62,6 @@ type batch struct {
 	entries  []Entry
 	messages []Message
 }
-
-func (b *batch) empty() bool { return len(b.dirty) == 0 && len(b.entries) == 0 }
 
 // flaw is a rule that a test breaks, to see it found.
 type flaw uint16

@@ -54,3 +54,11 @@ func (r *Replica) Record(key crdt.Key) (Record, bool) {
 	}
 	return Record{key, l.ballot, l.marks, l.ended}, true
 }
+
+// Votes reports whether a replica of any region said of late that it votes under
+// the layout that daemons go by; known is false when nothing was heard of it.
+func (r *Replica) Votes(region, name string) (votes, known bool) {
+	h, heard := r.heard[find(r.live, region, name).ID]
+	self := region == r.cfg.Region && name == r.cfg.Name
+	return r.votes(region, name), self || heard && r.at-h.at < fresh
+}

@@ -1,11 +1,7 @@
 package sticky
 
 import (
-	"encoding/binary"
-	"fmt"
-	"hash/fnv"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,11 +16,12 @@ type setup struct {
 	homes   []int // daemons that want to be home
 	limit   uint64
 	chunk   uint64
-	wants   int // per home and incarnation
-	crash   int // crashes, after which the daemon starts again
-	lose    int // crashes that cost the disk
-	pokes   int // messages sent again
-	rebirth int // keepers forgotten by a home that lives on
+	wants   int   // per home and incarnation
+	crash   int   // crashes, after which the daemon starts again
+	lose    int   // crashes that cost the disk
+	mortal  []int // who crashes or loses a disk; nil: any
+	pokes   int   // messages sent again
+	rebirth int   // keepers forgotten by a home that lives on
 	async   bool
 	change  []int // replicas of layout 2, which the first daemon proposes
 	late    bool  // homes consume step by step, not all at once
@@ -41,7 +38,6 @@ type world struct {
 	s        *setup
 	daemons  []*machine
 	net      []*letter // ordered by when they were sent first
-	has      map[string]bool
 	slots    crdt.Slot
 	consumed uint64
 	left     struct{ crash, lose, pokes, rebirth int }
@@ -54,6 +50,19 @@ type world struct {
 type letter struct {
 	m    Message
 	text string
+	sum  sum
+}
+
+// sum is a fingerprint.
+type sum [2]uint64
+
+func sumOf(b []byte) sum {
+	h := sum{14695981039346656037, 0x9e3779b97f4a7c15}
+	for _, c := range b {
+		h[0] = (h[0] ^ uint64(c)) * 1099511628211
+		h[1] = mix(h[1] ^ uint64(c))
+	}
+	return sum{mix(h[0]), h[1]}
 }
 
 // machine is a daemon: a replica, its disk, and the home of the one key.
@@ -68,6 +77,8 @@ type machine struct {
 	terms   uint64
 	counted uint64 // what the home counts as consumed
 	wants   int
+	sum     sum // of all this, once it was asked for
+	summed  bool
 }
 
 const (
@@ -99,7 +110,7 @@ func (s *setup) genesis() Layout {
 }
 
 func newWorld(s *setup) *world {
-	w := &world{s: s, has: map[string]bool{}}
+	w := &world{s: s}
 	w.left.crash, w.left.lose, w.left.pokes, w.left.rebirth = s.crash, s.lose, s.pokes, s.rebirth
 	for i := range s.daemon {
 		m := &machine{name: daemonName(i)}
@@ -150,7 +161,8 @@ func (w *world) meet() {
 			peers = append(peers, Peer{ID: id, Name: m.name, Region: "r"})
 		}
 	}
-	for _, m := range w.daemons {
+	for i := range w.daemons {
+		m := w.own(i)
 		m.r.Peers(m.at, m.slot, slices.Clone(peers))
 		m.r.view.half = w.s.half
 		w.settle(m)
@@ -186,8 +198,8 @@ func (w *world) write(m *machine) {
 	m.r.Stored()
 }
 
-// post sends the items of a message, each by itself. What is said of layouts
-// travels with copies alone.
+// post sends the items of a message, each by itself. Only the first daemon, who
+// proposes, tells of layouts, to keep the worlds small; and who copies.
 func (w *world) post(m *Message) {
 	base := Message{From: m.From, To: m.To, Number: m.Number}
 	for i := range m.Raises {
@@ -205,6 +217,11 @@ func (w *world) post(m *Message) {
 		c.Copies, c.Layouts, c.Life = m.Copies[i:i+1], m.Layouts, m.Life
 		w.send(c)
 	}
+	if len(m.Layouts) == 1 && m.Number > 1 && m.From == w.daemons[0].slot {
+		c := base
+		c.Layouts, c.Voting, c.Life = m.Layouts, m.Voting, m.Life
+		w.send(c)
+	}
 	for i := range m.Pages {
 		c := base
 		c.Pages = m.Pages[i : i+1]
@@ -213,11 +230,22 @@ func (w *world) post(m *Message) {
 }
 
 func (w *world) send(m Message) {
-	text := describe(&m)
-	if !w.has[text] && w.matters(&m) {
-		w.has[text] = true
-		w.net = append(w.net, &letter{m, text})
+	if !w.matters(&m) {
+		return
 	}
+	text := describe(&m)
+	if w.find(text) == nil {
+		w.net = append(w.net, &letter{m, text, sumOf([]byte(text))})
+	}
+}
+
+func (w *world) find(text string) *letter {
+	for _, l := range w.net {
+		if l.text == text {
+			return l
+		}
+	}
+	return nil
 }
 
 // matters reports whether a message can have any effect, now or later.
@@ -226,8 +254,30 @@ func (w *world) matters(m *Message) bool {
 	if to == nil {
 		return false
 	}
-	return len(m.Votes) == 0 || to.keeper.busy && m.Votes[0].Ballot == to.keeper.ballot && m.Votes[0].Seq == to.keeper.seq
+	var from *machine
+	for _, d := range w.daemons {
+		if d.slot == m.From {
+			from = d
+		}
+	}
+	switch {
+	case len(m.Votes) == 1:
+		return to.keeper.awaits(m.Votes[0].Ballot, m.Votes[0].Seq)
+	case len(m.Raises) == 1 && w.s.broken == 0:
+		// One that is outvoted for good matters to who waits for the answer.
+		r, l := &m.Raises[0], to.r.records[theKey]
+		return l == nil || !r.Ballot.Less(l.ballot) || from != nil && from.keeper.awaits(r.Ballot, r.Seq)
+	case len(m.Copies) == 1:
+		return from != nil && from.r.copying != nil
+	case len(m.Pages) == 1:
+		return from != nil && to.r.copying != nil && slices.ContainsFunc(to.r.copying.sources, func(s source) bool {
+			return s.name == from.name && !s.done
+		})
+	}
+	return true
 }
+
+func (k *Keeper) awaits(b Ballot, seq uint64) bool { return k.busy && b == k.ballot && seq == k.seq }
 
 // sweep drops the messages that have no effect any more.
 func (w *world) sweep() {
@@ -235,66 +285,9 @@ func (w *world) sweep() {
 	for _, l := range w.net {
 		if w.matters(&l.m) {
 			kept = append(kept, l)
-		} else {
-			delete(w.has, l.text)
 		}
 	}
 	w.net = kept
-}
-
-// describe says all that matters of a message.
-func describe(m *Message) string {
-	head := fmt.Sprintf("%d>%d n%d ", m.From, m.To, m.Number)
-	switch {
-	case len(m.Raises) == 1:
-		r := &m.Raises[0]
-		return head + fmt.Sprintf("raise %s #%d to %s knowing %s", ballotText(r.Ballot), r.Seq, amounts(r.Marks), amounts(r.Known))
-	case len(m.Votes) == 1:
-		v := &m.Votes[0]
-		if v.OK {
-			return head + fmt.Sprintf("vote %s #%d yes %v", ballotText(v.Ballot), v.Seq, livesText(v.Lives))
-		}
-		return head + fmt.Sprintf("vote %s #%d no %s: %s %s %v", ballotText(v.Ballot), v.Seq, v.Why, ballotText(v.Promised), amounts(v.Held), livesText(v.Lives))
-	case len(m.Copies) == 1:
-		return head + fmt.Sprintf("copy of life %d for %d", m.Copies[0].Life, m.Copies[0].Number)
-	}
-	p := &m.Pages[0]
-	if p.Why != NoWhy {
-		return head + fmt.Sprintf("page for %d: %s", p.Number, p.Why)
-	}
-	text := head + fmt.Sprintf("page for %d %v", p.Number, livesText(p.Lives))
-	for _, r := range p.Records {
-		text += fmt.Sprintf(" %s %s", ballotText(r.Ballot), amounts(r.Marks))
-	}
-	return text
-}
-
-func ballotText(b Ballot) string {
-	if b.Term > 1 {
-		return fmt.Sprintf("%d.%d/%d", b.Round, b.Home, b.Term)
-	}
-	return fmt.Sprintf("%d.%d", b.Round, b.Home)
-}
-
-func amounts(m Marks) string {
-	var out []string
-	for _, x := range m {
-		out = append(out, strconv.FormatUint(x.Amount, 10))
-	}
-	return "[" + strings.Join(out, " ") + "]"
-}
-
-func livesText(lives []Life) string {
-	var out []string
-	for _, l := range lives {
-		for i := range 8 {
-			if NameHash(daemonName(i)) == l.Voter {
-				out = append(out, fmt.Sprintf("%s%d", daemonName(i), l.Life))
-			}
-		}
-	}
-	slices.Sort(out)
-	return "lives[" + strings.Join(out, " ") + "]"
 }
 
 // actions returns all that may happen now.
@@ -322,10 +315,11 @@ func (w *world) actions() []string {
 		if w.left.pokes > 0 && m.r.copying != nil {
 			acts = append(acts, "again "+name)
 		}
-		if w.left.crash > 0 {
+		mortal := w.s.mortal == nil || slices.Contains(w.s.mortal, i)
+		if mortal && w.left.crash > 0 {
 			acts = append(acts, "crash "+name)
 		}
-		if w.left.lose > 0 {
+		if mortal && w.left.lose > 0 {
 			acts = append(acts, "lose "+name)
 		}
 	}
@@ -355,11 +349,11 @@ func (w *world) do(act string) {
 
 func (w *world) perform(act string) {
 	verb, name, _ := strings.Cut(act, " ")
-	if w.has[act] {
-		w.deliver(act)
+	if l := w.find(act); l != nil {
+		w.deliver(l)
 		return
 	}
-	m := w.daemons[name[0]-'a']
+	m := w.own(int(name[0] - 'a'))
 	switch verb {
 	case "stored":
 		w.write(m)
@@ -444,10 +438,8 @@ func (w *world) propose(m *machine) {
 	w.settle(m)
 }
 
-func (w *world) deliver(text string) {
-	i := slices.IndexFunc(w.net, func(l *letter) bool { return l.text == text })
-	l := w.net[i]
-	m := w.recipient(&l.m)
+func (w *world) deliver(l *letter) {
+	m := w.own(slices.Index(w.daemons, w.recipient(&l.m)))
 	if len(l.m.Votes) == 0 {
 		c := l.m
 		_ = m.r.Receive(m.at, theNow, &c)
@@ -476,185 +468,4 @@ func (w *world) worst() uint64 {
 		}
 	}
 	return sum
-}
-
-func cloneStored(s *Stored) *Stored {
-	c := *s
-	c.Records, c.index = slices.Clone(s.Records), nil
-	return &c
-}
-
-func (w *world) clone() *world {
-	c := *w
-	c.net = slices.Clip(w.net)
-	c.has = make(map[string]bool, len(w.has)+4)
-	for t := range w.has {
-		c.has[t] = true
-	}
-	c.daemons = make([]*machine, len(w.daemons))
-	for i, m := range w.daemons {
-		n := *m
-		n.old = slices.Clip(m.old)
-		n.r = m.r.clone()
-		n.disk = cloneStored(m.disk)
-		n.keeper.cast = slices.Clone(m.keeper.cast)
-		c.daemons[i] = &n
-	}
-	return &c
-}
-
-func (r *Replica) clone() *Replica {
-	c := *r
-	c.records = make(map[crdt.Key]*ledger, len(r.records))
-	for k, l := range r.records {
-		n := *l
-		c.records[k] = &n
-	}
-	c.heard, c.told, c.since = cloneMap(r.heard), cloneMap(r.told), cloneMap(r.since)
-	c.batch = r.batch.clone()
-	if r.flight != nil {
-		f := r.flight.clone()
-		c.flight = &f
-	}
-	if r.copying != nil {
-		n := *r.copying
-		n.sources = slices.Clone(n.sources)
-		c.copying = &n
-	}
-	c.ready, c.events = slices.Clone(r.ready), nil
-	return &c
-}
-
-func cloneMap[K comparable, V any](m map[K]V) map[K]V {
-	c := make(map[K]V, len(m))
-	for k, v := range m {
-		c[k] = v
-	}
-	return c
-}
-
-func (b *batch) clone() batch {
-	c := batch{slices.Clone(b.dirty), slices.Clone(b.entries), slices.Clone(b.messages)}
-	for i := range c.messages {
-		m := &c.messages[i]
-		m.Votes, m.Copies, m.Pages = slices.Clip(m.Votes), slices.Clip(m.Copies), slices.Clip(m.Pages)
-	}
-	return c
-}
-
-// key is a fingerprint of all that matters of a world.
-func (w *world) key() [16]byte {
-	b := make([]byte, 0, 512)
-	n := func(v uint64) { b = binary.AppendUvarint(b, v) }
-	flag := func(v bool) {
-		if v {
-			n(1)
-		} else {
-			n(0)
-		}
-	}
-	text := func(s string) { b = append(append(b, s...), 0) }
-	n(w.consumed)
-	n(uint64(w.left.crash)<<24 | uint64(w.left.lose)<<16 | uint64(w.left.pokes)<<8 | uint64(w.left.rebirth))
-	flag(w.changed)
-	for _, m := range w.daemons {
-		n(uint64(m.slot))
-		n(m.counted)
-		n(uint64(m.wants))
-		n(uint64(m.at))
-		m.keeper.print(n, flag, text)
-		m.r.print(n, flag, text)
-		n(m.disk.Layout.Number)
-		n(m.disk.Meta.Life)
-		flag(m.disk.Meta.Voting)
-		flag(m.disk.Next != nil)
-		text(livesText(m.disk.Meta.Lives))
-		for _, r := range m.disk.Records {
-			text(ballotText(r.Ballot) + amounts(r.Marks))
-		}
-	}
-	texts := make([]string, len(w.net))
-	for i, l := range w.net {
-		texts[i] = l.text
-	}
-	slices.Sort(texts)
-	for _, t := range texts {
-		text(t)
-	}
-	h := fnv.New128a()
-	h.Write(b)
-	return [16]byte(h.Sum(nil))
-}
-
-func (k *Keeper) print(n func(uint64), flag func(bool), text func(string)) {
-	n(k.number)
-	n(k.seq)
-	n(k.top)
-	n(uint64(k.tries))
-	flag(k.busy)
-	flag(k.lost)
-	text(ballotText(k.ballot) + amounts(k.held) + amounts(k.known) + amounts(k.flight.marks) + amounts(k.flight.known) + livesText(k.lives))
-	votes := slices.Clone(k.cast)
-	slices.SortFunc(votes, func(a, b cast) int {
-		if a.voter < b.voter {
-			return -1
-		}
-		return 1
-	})
-	for _, c := range votes {
-		n(c.voter)
-		n(c.life)
-		n(uint64(c.why))
-	}
-}
-
-func (r *Replica) print(n func(uint64), flag func(bool), text func(string)) {
-	n(r.layout.Number)
-	n(r.meta.Life)
-	flag(r.meta.Voting)
-	flag(r.next != nil)
-	text(livesText(r.meta.Lives))
-	if l := r.records[theKey]; l != nil {
-		text(ballotText(l.ballot) + amounts(l.marks))
-	}
-	for _, b := range [...]*batch{&r.batch, r.flight} {
-		if b == nil {
-			continue
-		}
-		n(uint64(len(b.dirty)))
-		for _, e := range b.entries {
-			flag(e.Record != nil)
-			flag(e.Meta != nil)
-			if e.Record != nil {
-				text(ballotText(e.Record.Ballot) + amounts(e.Record.Marks))
-			}
-			if e.Meta != nil {
-				n(e.Meta.Life)
-				flag(e.Meta.Voting)
-				text(livesText(e.Meta.Lives))
-			}
-		}
-		for i := range b.messages {
-			m := &b.messages[i]
-			n(uint64(m.To))
-			for j := range m.Votes {
-				text(describe(&Message{Votes: m.Votes[j : j+1]}))
-			}
-			for j := range m.Copies {
-				text(describe(&Message{Copies: m.Copies[j : j+1]}))
-			}
-			for j := range m.Pages {
-				text(describe(&Message{Pages: m.Pages[j : j+1]}))
-			}
-		}
-	}
-	if c := r.copying; c != nil {
-		for i := range c.sources {
-			s := &c.sources[i]
-			flag(s.done)
-			n(s.life)
-			flag(s.ever)
-			text(livesText(s.lives))
-		}
-	}
 }
