@@ -50,6 +50,8 @@ const (
 	queuedFor = 500 * time.Millisecond
 	// chunkFor is for how long marks should be ahead of what is consumed.
 	chunkFor = 50 * time.Millisecond
+	// aheadFor is how long ago the last hit may be for marks to be raised ahead.
+	aheadFor = 200 * time.Millisecond
 	// grantedFor is for how long grants of logs and buckets can be used at least,
 	// in milliseconds.
 	grantedFor = 100
@@ -340,10 +342,23 @@ func (n *Node) refuseAsk(a *sticky.Ask, why sticky.Why) {
 func (n *Node) raise(led *ledger, l *rules.Limit, v *sticky.View, now int64, local, far uint64, until int64) {
 	b := led.bank
 	waits := len(b.queue) > 0 || slices.ContainsFunc(led.waiters, func(w waiter) bool { return w.state == stillWaiting })
-	if !waits || local == 0 && far == 0 && b.taken {
-		return // a home that was replaced leaves it at that while nobody asks
+	switch {
+	case waits && (local > 0 || far > 0 || !b.taken):
+		n.want(led, l, v, now, local, far, until)
+	case b.taken: // a home that was replaced leaves it at that while nobody asks
+		n.raiseAhead(led, l, v, now)
 	}
-	n.want(led, l, v, now, local, far, until)
+}
+
+// raiseAhead has marks raised before they are used up, where hits keep coming.
+func (n *Node) raiseAhead(led *ledger, l *rules.Limit, v *sticky.View, now int64) {
+	b := led.bank
+	if b.keeper.Busy() || b.pace.within(n.at.Mono, aheadFor) == 0 {
+		return
+	}
+	if chunk := n.chunk(b, l); chunk > 1 && b.room(l, now, now) < chunk/2 && b.left(l, now, now) > chunk/2 {
+		n.want(led, l, v, now, 0, 0, 0)
+	}
 }
 
 // want asks for marks of a chunk beyond what is lacked.

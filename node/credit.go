@@ -118,15 +118,15 @@ func (n *Node) askHome(led *ledger, r *rules.Rule, now int64) bool {
 		return false
 	}
 	wait, open := n.cfg.Homes.Reach(home.Slot)
-	if !open {
-		return false
-	}
 	c := &led.credit
 	n.forgetLost(c, wait)
-	if len(c.asks) >= maxAsked {
-		return true
+	if len(c.asks) >= maxAsked || !c.mayAsk(n.at.Mono) {
+		return true // those who wait for an ask are covered by the next one
 	}
 	want, need, peek := led.uncovered()
+	if !open && want == 0 && !peek {
+		return false // calls that wait were let through
+	}
 	extra := n.batch(c)
 	switch {
 	case want > 0 || peek:
@@ -150,6 +150,12 @@ func (n *Node) askHome(led *ledger, r *rules.Rule, now int64) bool {
 	n.desk.counts.Asks++
 	n.attend(led)
 	return true
+}
+
+// mayAsk spaces the asks under way: a millisecond from the third on, then twice as long each.
+func (c *credit) mayAsk(mono time.Duration) bool {
+	under := len(c.asks)
+	return under < 2 || mono-c.asks[under-1].at >= time.Millisecond<<min(under-2, 5)
 }
 
 // maxWithin bounds for how long a grant is asked to be usable.
@@ -226,7 +232,6 @@ func (n *Node) spendCredit(led *ledger, h *Hit, now int64) {
 	c := &led.credit
 	c.used = addSat(c.used, h.N)
 	c.touched = n.at.Mono
-	c.pace.add(n.at.Mono, h.N)
 	if len(c.asks) > 0 || n.at.Mono < c.retry {
 		return
 	}

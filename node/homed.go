@@ -50,7 +50,7 @@ func (n *Node) judgeHomed(h *Hit, st *Status, now int64) {
 			st.Over, st.Gate = true, HomeGate
 			return
 		}
-		if st.Degraded == NotDegraded || st.Degraded == ClockOff {
+		if st.Degraded != CircuitOpen {
 			st.Degraded = HomeUnreachable
 		}
 	}
@@ -230,6 +230,7 @@ func (n *Node) spendHomed(h *Hit, st *Status, now int64) {
 		}
 	} else {
 		n.desk.counts.Local++
+		led.credit.pace.add(n.at.Mono, h.N)
 	}
 	if from == fromCredit {
 		n.spendCredit(led, h, now)
@@ -246,9 +247,7 @@ func (n *Node) spendBank(led *ledger, h *Hit, now int64) {
 	}
 	b := led.bank
 	b.spend(l, now, now, h.N, n.at.Mono)
-	if chunk := n.chunk(b, l); chunk > 1 && !b.keeper.Busy() && b.room(l, now, now) < chunk/2 && b.left(l, now, now) > chunk/2 {
-		n.want(led, l, v, now, 0, 0, 0)
-	}
+	n.raiseAhead(led, l, v, now)
 }
 
 // reportHomed writes what the caller is told of a strict hit.

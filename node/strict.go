@@ -80,6 +80,7 @@ func (n *Node) seek(h *Hit, st *Status, ticket uint64, now int64) {
 		return // of an ask that was sent before
 	}
 	n.attend(led)
+	led.credit.pace.add(n.at.Mono, hits)
 	if st.self {
 		if v := n.cfg.Homes.View(); v != nil {
 			n.bankOf(led)
