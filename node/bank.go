@@ -151,7 +151,7 @@ func (b *bank) spend(l *rules.Limit, now, at int64, n uint64, mono time.Duration
 // chunk is how many hits marks should be ahead of what is consumed.
 func (n *Node) chunk(b *bank, l *rules.Limit) uint64 {
 	limit := quota.Capacity(l)
-	most := max(n.cfg.Strict.Chunk, limit/100)
+	most := max(n.cfg.Strict.Chunk, limit/20)
 	fast := b.pace.within(n.at.Mono, chunkFor)
 	if l.Algorithm == rules.SlidingLog {
 		return min(most, fast) // each of its steps has marks of its own

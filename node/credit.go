@@ -155,6 +155,9 @@ func (n *Node) askHome(led *ledger, r *rules.Rule, now int64) bool {
 // mayAsk spaces the asks under way: a millisecond from the third on, then twice as long each.
 func (c *credit) mayAsk(mono time.Duration) bool {
 	under := len(c.asks)
+	if c.streak > 0 { // what is left is asked for by one
+		return under == 0
+	}
 	return under < 2 || mono-c.asks[under-1].at >= time.Millisecond<<min(under-2, 5)
 }
 

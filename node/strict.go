@@ -23,7 +23,7 @@ type Homes interface {
 // HomesConfig is how strict keys are counted.
 type HomesConfig struct {
 	// Chunk is how many hits a home's marks are ahead of what it consumed, at
-	// most, or a hundredth of the limit where that is more.
+	// most, or a twentieth of the limit where that is more and as many come in 50 ms.
 	Chunk uint64
 }
 

@@ -62,6 +62,8 @@ func (t *target) connect(line *line) (*grpc.ClientConn, error) {
 		grpc.WithDisableHealthCheck(),
 		grpc.WithIdleTimeout(0),
 		grpc.WithMaxHeaderListSize(maxHeaders),
+		grpc.WithStaticStreamWindowSize(streamWindow),
+		grpc.WithStaticConnWindowSize(2*streamWindow),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: grpcbackoff.DefaultConfig, MinConnectTimeout: handshakeWithin,
 		}),

@@ -40,6 +40,9 @@ const (
 	maxAccepted    = gossip.MaxPeers
 	maxConnections = maxAccepted + 256
 	maxHeaders     = 16 << 10 // bytes of the headers of a call
+	// streamWindow is how many bytes may be on their way. A window that follows the
+	// bandwidth is measured with pings, which a call that waits for its home pays for.
+	streamWindow = 512 << 10
 	// streamsEach is how many streams one incarnation may have here: it may
 	// know this daemon by several addresses.
 	streamsEach = 4
@@ -148,6 +151,8 @@ func New(c Config) *Host {
 		grpc.ForceServerCodecV2(codec{}),
 		grpc.MaxConcurrentStreams(streamsEach),
 		grpc.MaxRecvMsgSize(maxItem),
+		grpc.StaticStreamWindowSize(streamWindow),
+		grpc.StaticConnWindowSize(2*streamWindow),
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.ConnectionTimeout(handshakeWithin),
 		grpc.WaitForHandlers(true),

@@ -3,9 +3,10 @@ package link
 import "time"
 
 // What an accepted stream may send. A daemon sends some 10 frames a second to
-// a peer, and up to a hundred when keys are near their limits.
+// a peer, up to a hundred when keys are near their limits, and up to one for each
+// call about a strict key; beyond 10,000 of these share frames.
 const (
-	framesPerSecond = 2_000
+	framesPerSecond = 20_000
 	bytesPerSecond  = 64 << 20
 	// listsPerSecond is what an acceptor may send back; it sends 10 at most.
 	listsPerSecond = 50

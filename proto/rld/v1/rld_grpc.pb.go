@@ -39,7 +39,9 @@ type RateLimiterClient interface {
 	Check(ctx context.Context, in *CheckRequest, opts ...grpc.CallOption) (*CheckResponse, error)
 	// CheckStream is Check on a long-lived stream, for callers that ask often.
 	// Questions are pipelined and may share a frame; answers carry the id of
-	// their question, come in the order of the questions and may share a frame.
+	// their question and may share a frame. They come in the order of the
+	// questions, but for those that wait for the home of a strict key: others
+	// may come before them.
 	// A malformed question is answered with an error in its answer and does
 	// not end the stream. A frame holds at most 1,024 checks: of one with more
 	// the first 1,024 are answered, then the stream ends with INVALID_ARGUMENT.
@@ -111,7 +113,9 @@ type RateLimiterServer interface {
 	Check(context.Context, *CheckRequest) (*CheckResponse, error)
 	// CheckStream is Check on a long-lived stream, for callers that ask often.
 	// Questions are pipelined and may share a frame; answers carry the id of
-	// their question, come in the order of the questions and may share a frame.
+	// their question and may share a frame. They come in the order of the
+	// questions, but for those that wait for the home of a strict key: others
+	// may come before them.
 	// A malformed question is answered with an error in its answer and does
 	// not end the stream. A frame holds at most 1,024 checks: of one with more
 	// the first 1,024 are answered, then the stream ends with INVALID_ARGUMENT.
