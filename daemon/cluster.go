@@ -25,6 +25,7 @@ import (
 type cluster struct {
 	engine *Engine
 	office *office // nil for a daemon that holds no rights
+	strict *strict // likewise
 	log    *slog.Logger
 	self   gossip.Member
 	wait   time.Duration // longest time to wait for the others at start
@@ -54,6 +55,7 @@ type cluster struct {
 type clusterConfig struct {
 	engine   *Engine
 	office   *office // or nil
+	strict   *strict // likewise
 	log      *slog.Logger
 	self     gossip.Member // Addr is filled in
 	lis      net.Listener  // for streams; the cluster closes it
@@ -66,7 +68,7 @@ type clusterConfig struct {
 // startCluster begins to look for the others. The daemon may decide meanwhile.
 func startCluster(cc clusterConfig) (*cluster, error) {
 	c := &cluster{
-		engine: cc.engine, office: cc.office, log: cc.log, self: cc.self, wait: cc.wait, lis: cc.lis,
+		engine: cc.engine, office: cc.office, strict: cc.strict, log: cc.log, self: cc.self, wait: cc.wait, lis: cc.lis,
 		dir: newDirectory(cc.self, cc.contacts), news: make(chan struct{}, 1),
 	}
 	c.events = eventLog{log: cc.log, name: c.name, leaving: c.leaving.Load}
@@ -95,6 +97,12 @@ func startCluster(cc clusterConfig) (*cluster, error) {
 	c.background.Go(func() { r.run(ctx) })
 	if c.office != nil {
 		c.background.Go(func() { c.office.run(ctx, c.engine, c.host.Send) })
+	}
+	if c.strict != nil {
+		send := c.host.Send
+		c.strict.send.Store(&send)
+		c.background.Go(func() { c.strict.notary.run(ctx, c.strict) })
+		c.background.Go(func() { c.strict.watch(ctx) })
 	}
 	c.background.Go(func() { c.begin(ctx) })
 	c.background.Go(func() { c.settle(ctx) })
@@ -267,6 +275,9 @@ func (c *cluster) tell(members []gossip.Member) {
 	if c.office != nil {
 		c.office.peers(c.engine.Now(), c.self.ID, peers)
 	}
+	if c.strict != nil {
+		c.strict.told(c.engine.Now(), c.self.ID, peers)
+	}
 	c.engine.hurry(1<<c.engine.Shards() - 1) // 1<<64 is 0, and less 1 all of them
 }
 
@@ -295,8 +306,11 @@ func (c *cluster) Members(from link.Hello, members []gossip.Member) {
 
 // Frame takes in a frame of a peer. See link.Handler.
 func (c *cluster) Frame(from link.Hello, frame []byte) error {
-	if wire.IsRights(frame) {
+	switch {
+	case wire.IsRights(frame):
 		return c.rights(from, frame)
+	case wire.IsStrict(frame):
+		return c.aboutStrict(from, frame)
 	}
 	msgs, err := wire.Decode(frame)
 	if err != nil {
@@ -337,6 +351,22 @@ func (c *cluster) rights(from link.Hello, frame []byte) error {
 	}
 	at := c.engine.Now()
 	return c.office.frame(at, c.engine.Time(at).Millis(), m)
+}
+
+// aboutStrict takes in a frame about strict keys. A daemon that holds no rights has
+// no use for it.
+func (c *cluster) aboutStrict(from link.Hello, frame []byte) error {
+	m, err := wire.DecodeStrict(frame)
+	if err != nil {
+		return &link.Rubbish{Reason: unreadable(err), Err: err}
+	}
+	if id := m.From; id != from.Member.ID {
+		return &link.Rubbish{Reason: "foreign_sender", Err: fmt.Errorf("message of incarnation %v, want its own, %v", id, from.Member.ID)}
+	}
+	if c.strict == nil {
+		return nil
+	}
+	return c.strict.frame(m)
 }
 
 // unreadable names what is wrong with a frame, for metrics.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -25,13 +26,15 @@ const oneWay = 80 * time.Millisecond
 // a daemon but its edges, over networks in memory. It belongs to one goroutine,
 // and lives in a bubble.
 type world struct {
-	t         *testing.T
-	fabric    *fabric
-	swims     *swim.MemoryNetwork
-	rules     *rules.Set
-	limit     uint64 // of each user, a minute
-	gossip    gossip.Config
-	mend      func(*resident, *clusterConfig) // what is special of a daemon; nil: nothing
+	t      *testing.T
+	fabric *fabric
+	swims  *swim.MemoryNetwork
+	rules  *rules.Set
+	limit  uint64 // of each user, a minute
+	gossip gossip.Config
+	mend   func(*resident, *clusterConfig) // what is special of a daemon; nil: nothing
+	// engine is what is special of its engine, and then of its cluster; nil: nothing
+	engine    func(*resident, *EngineConfig, *slog.Logger) func(*clusterConfig)
 	residents []*resident
 	turn      int              // who is asked next
 	started   uint64           // incarnations
@@ -134,7 +137,12 @@ func (r *resident) start() {
 	nc := node.Default()
 	nc.Region, nc.Name, nc.Gossip = r.region, r.name, w.gossip
 	nc.Gossip.FrameCells = frameCells
-	e, err := NewEngine(EngineConfig{Node: nc, Shards: worldShards, MaxKeys: 10_000, Seed: [2]uint64{7, w.started}})
+	ec := EngineConfig{Node: nc, Shards: worldShards, MaxKeys: 10_000, Seed: [2]uint64{7, w.started}}
+	log, join := slog.New(slog.NewTextHandler(r.log, nil)), func(*clusterConfig) {}
+	if w.engine != nil {
+		join = w.engine(r, &ec, log)
+	}
+	e, err := NewEngine(ec)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -148,7 +156,7 @@ func (r *resident) start() {
 		w.t.Fatal(err)
 	}
 	cc := clusterConfig{
-		engine: e, log: slog.New(slog.NewTextHandler(r.log, nil)), lis: lis, contacts: r.contacts,
+		engine: e, log: log, lis: lis, contacts: r.contacts,
 		self: gossip.Member{
 			Peer: gossip.Peer{ID: e.Slot(), Name: r.name, Region: r.region}, Addr: r.peerAddr(), Build: "test",
 		},
@@ -156,6 +164,7 @@ func (r *resident) start() {
 		swim: swim.Config{Keys: [][]byte{swimKey}, Seeds: r.seeds, Transport: transport},
 		link: link.Config{Dial: w.fabric.dialer(r.ip)},
 	}
+	join(&cc)
 	if w.mend != nil {
 		w.mend(r, &cc)
 	}
@@ -298,7 +307,7 @@ func hears(r *resident, all []*resident) bool {
 func (r *resident) hits(n uint64, key, who string) bool {
 	r.world.t.Helper()
 	c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(n, key, who)}}
-	if err := r.engine.Check(&c); err != nil {
+	if err := r.engine.Check(context.Background(), &c); err != nil {
 		r.world.t.Fatal(err)
 	}
 	return c.Decision.Allowed
@@ -309,7 +318,7 @@ func (r *resident) hits(n uint64, key, who string) bool {
 func (r *resident) remaining(key, who string) uint64 {
 	r.world.t.Helper()
 	c := node.Call{Domain: "edge", Peek: true, Descriptors: []rules.Descriptor{descriptor(0, key, who)}}
-	if err := r.engine.Check(&c); err != nil {
+	if err := r.engine.Check(context.Background(), &c); err != nil {
 		r.world.t.Fatal(err)
 	}
 	return c.Statuses[0].Remaining

@@ -81,7 +81,7 @@ func TestDegradationIsLogged(t *testing.T) {
 			c := &node.Call{Domain: "edge", Descriptors: []rules.Descriptor{
 				{Entries: []rules.Entry{{Key: "user", Value: fmt.Sprint(i % 5)}}, Hits: 1},
 			}}
-			if err := e.Check(c); err != nil {
+			if err := e.Check(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second)

@@ -150,13 +150,18 @@ func (d *daemon) makeServers(e *edges) {
 		Rules:   func() string { return limits.Describe(d.engine.Rules()) },
 		Version: d.version,
 	}
+	o.Explain, o.Status, o.Top = d.explain, d.overview, d.top
 	if d.cfg.Region != "" {
+		o.Strict = d.strictPage
 		o.Members = func() []admin.Member { return d.cluster.status.members() }
 		o.Netcheck = func() []admin.PeerCheck { return d.cluster.status.netcheck() }
 		o.Budget = d.budget
 	}
 	if d.office != nil {
 		o.Command = d.office.command
+	}
+	if d.strict != nil {
+		o.Layout = d.changeLayout
 	}
 	e.admin = admin.NewServer(admin.New(o))
 	errorLog := slog.NewLogLogger(d.log.Handler(), slog.LevelWarn)

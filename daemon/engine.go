@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky"
 )
 
 // EngineConfig is what an Engine is made with.
@@ -32,13 +34,16 @@ type EngineConfig struct {
 	Seed [2]uint64
 	// Wall reads the wall clock; nil is that of the system.
 	Wall func() time.Time
+
+	// strict is what Node.Homes is, nil for none.
+	strict *strict
 }
 
 // Engine is a Node split by key over shards, a mutex each. It is safe for
-// concurrent use, and a decision waits for nothing but the shards it touches:
-// they are locked in ascending order, so that no two calls can wait for each
-// other, and held from the first probe to the last charge, so that a call of
-// several descriptors is atomic.
+// concurrent use, and a decision waits for nothing but the shards it touches, and
+// for the homes of strict keys: shards are locked in ascending order, so that no two calls can wait for each
+// other, and held from the last probe to the last charge, so that a call of
+// several descriptors is atomic. None is held while a home is waited for.
 type Engine struct {
 	front  atomic.Pointer[node.Front]
 	hasher node.Hasher
@@ -52,6 +57,11 @@ type Engine struct {
 
 	unknownDomain atomic.Uint64
 	unmatched     atomic.Uint64
+
+	strict *strict // nil where no home is asked
+	// sampled is told of decided calls of which a descriptor is in the sample that
+	// nodes keep of what is asked for most; nil: nobody is. It must not wait.
+	sampled func(c *node.Call, hits []node.Hit)
 }
 
 // shard is padded to two cache lines, so that the lock of one does not slow
@@ -98,6 +108,10 @@ func NewEngine(c EngineConfig) (*Engine, error) {
 		return nil, fmt.Errorf("empty rules: %w", err)
 	}
 	e.front.Store(node.NewFront(empty, e.hasher, node.FrontOptions{}))
+	if c.strict != nil {
+		e.strict = c.strict
+		c.strict.serve(e)
+	}
 	return e, nil
 }
 
@@ -128,36 +142,149 @@ func (e *Engine) Now() node.Instant {
 }
 
 // Check decides a call now. See server.Engine.
-func (e *Engine) Check(c *node.Call) error { return e.CheckAt(e.Now(), c) }
-
-// CheckAt is Check at an instant of the caller's.
-func (e *Engine) CheckAt(at node.Instant, c *node.Call) error {
-	f := e.front.Load()
-	if err := f.Resolve(c); err != nil {
+func (e *Engine) Check(ctx context.Context, c *node.Call) error {
+	t, err := e.open(c)
+	if err != nil || e.try(e.Now(), &t) {
 		return err
 	}
-	hits := c.Hits()
-	touched := e.touched(c, f, hits)
-	e.lock(touched)
+	return e.strict.wait(ctx, t)
+}
+
+// TryCheck is Check for a call that waits for no home. It returns false, and has
+// charged nothing, for one that has to.
+func (e *Engine) TryCheck(c *node.Call) (decided bool, err error) {
+	t, err := e.open(c)
+	return err != nil || e.try(e.Now(), &t), err
+}
+
+// CheckAt is Check at an instant of the caller's. It waits for nothing: what a
+// home would have to be asked for is decided as if it did not answer.
+func (e *Engine) CheckAt(at node.Instant, c *node.Call) error {
+	t, err := e.open(c)
+	if err == nil && !e.try(at, &t) {
+		e.strict.giveUp(at, &t)
+	}
+	return err
+}
+
+// trial is one question under way: a call whose rules are found.
+type trial struct {
+	front *node.Front
+	call  *node.Call
+	hits  []node.Hit
+	// touched are the shards of the call, as a bit set.
+	touched uint64
+	// receipts take what was charged, one a descriptor; nil: nobody asks.
+	receipts []node.Receipt
+}
+
+// open finds the rules of a call.
+func (e *Engine) open(c *node.Call) (trial, error) {
+	t := trial{front: e.front.Load(), call: c}
+	if err := t.front.Resolve(c); err != nil {
+		return t, err
+	}
+	t.hits = c.Hits()
+	t.touched = e.touched(c, t.front, t.hits)
+	return t, nil
+}
+
+// try decides a call, unless a home has to be asked first: then it returns false,
+// and has charged nothing.
+func (e *Engine) try(at node.Instant, t *trial) bool {
+	var d duties
+	decided := e.tryLocked(at, t, &d)
+	e.perform(&d)
+	if d.sampled && e.sampled != nil {
+		e.sampled(t.call, t.hits)
+	}
+	return decided
+}
+
+func (e *Engine) tryLocked(at node.Instant, t *trial, d *duties) bool {
+	e.lock(t.touched)
 	// Deferred, so that a panic, which an edge turns into an error, leaves no
 	// shard locked.
-	defer e.unlock(touched)
-	for m := touched; m != 0; m &= m - 1 {
-		e.shards[bits.TrailingZeros64(m)].node.Probe(at, hits, c.Statuses)
+	defer e.unlock(t.touched)
+	e.probe(at, t)
+	if e.strict != nil && t.waits() {
+		return false
 	}
-	f.Decide(c)
-	hurried := uint64(0)
-	for m := touched; m != 0; m &= m - 1 {
-		n := e.shards[bits.TrailingZeros64(m)].node
-		n.Charge(at, hits, c.Statuses)
-		if n.Urgent() {
-			hurried |= m & -m
+	e.charge(at, t, d)
+	return true
+}
+
+// probe asks the shards of a call, which are locked, and joins what they say.
+func (e *Engine) probe(at node.Instant, t *trial) {
+	for m := t.touched; m != 0; m &= m - 1 {
+		e.shards[bits.TrailingZeros64(m)].node.Probe(at, t.hits, t.call.Statuses)
+	}
+	t.front.Decide(t.call)
+}
+
+// waits reports whether a call was probed that passes only if homes say so.
+func (t *trial) waits() bool {
+	if !t.call.Decision.Allowed {
+		return false
+	}
+	for i := range t.call.Statuses {
+		if t.call.Statuses[i].Wait {
+			return true
 		}
 	}
-	if hurried != 0 {
-		e.hurry(hurried)
+	return false
+}
+
+// charge charges a call that was probed at the same instant.
+func (e *Engine) charge(at node.Instant, t *trial, d *duties) {
+	for m := t.touched; m != 0; m &= m - 1 {
+		i := bits.TrailingZeros64(m)
+		n := e.shards[i].node
+		n.Charge(at, t.hits, t.call.Statuses)
+		if t.receipts != nil {
+			n.Receipts(at, t.hits, t.call.Statuses, t.receipts)
+		}
+		if n.Urgent() {
+			d.hurried |= m & -m
+		}
+		if e.strict != nil {
+			d.collect(at, e.strict, i, n)
+		}
 	}
-	return nil
+	for i := range t.call.Statuses {
+		d.sampled = d.sampled || t.call.Statuses[i].Sampled
+	}
+}
+
+// duties is what is to be done once the shards are unlocked.
+type duties struct {
+	hurried  uint64 // shards with something urgent to send
+	sampled  bool   // a descriptor is in the sample of what is asked for most
+	messages []sticky.Message
+}
+
+// collect takes over what a shard, which is locked, wants done.
+func (d *duties) collect(at node.Instant, s *strict, shard int, n *node.Node) {
+	if !n.HasErrands() {
+		return
+	}
+	e := n.Errands(at)
+	for _, ticket := range e.Answered {
+		s.lot.answered(ticket, shard)
+	}
+	if len(e.Messages) > 0 {
+		d.messages = append(d.messages, e.Messages...)
+	}
+}
+
+// perform does what is to be done. No shard may be locked.
+func (e *Engine) perform(d *duties) {
+	if d.hurried != 0 {
+		e.hurry(d.hurried)
+	}
+	if len(d.messages) > 0 {
+		e.strict.post(d.messages)
+	}
 }
 
 // touched returns the shards of a call as a bit set, and counts what no rule
@@ -214,7 +341,7 @@ func (e *Engine) unlock(set uint64) {
 }
 
 // Tick lets expired keys go, a bounded number a shard. The daemon calls it
-// each tickInterval.
+// each tickInterval where it is alone; else the replicator does, shard by shard.
 func (e *Engine) Tick(at node.Instant) {
 	for _, s := range e.shards {
 		s.lock()
@@ -229,6 +356,17 @@ func (e *Engine) Stats() node.Stats {
 	for _, s := range e.shards {
 		s.mu.Lock()
 		sum.Add(s.node.Stats())
+		s.mu.Unlock()
+	}
+	return sum
+}
+
+// StrictStats returns what all shards did about strict keys.
+func (e *Engine) StrictStats() node.StrictStats {
+	var sum node.StrictStats
+	for _, s := range e.shards {
+		s.mu.Lock()
+		sum.Add(s.node.StrictStats())
 		s.mu.Unlock()
 	}
 	return sum

@@ -287,11 +287,11 @@ func TestCheckDoesNotAllocate(t *testing.T) {
 	var c node.Call
 	c.Domain = "edge"
 	c.Descriptors = append(c.Descriptors, descriptor(1, "user", "ann"), descriptor(1, "user", "bob"))
-	if err := e.Check(&c); err != nil {
+	if err := e.Check(t.Context(), &c); err != nil {
 		t.Fatal(err)
 	}
 	got := testing.AllocsPerRun(1_000, func() {
-		if err := e.Check(&c); err != nil {
+		if err := e.Check(t.Context(), &c); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -10,6 +10,8 @@ import (
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/gossip/link"
 	"github.com/georld/rld/gossip/swim"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/sticky"
 )
 
 // cellsPerKey is for how many replicated cells a daemon has room, on average
@@ -32,8 +34,13 @@ func (d *daemon) replicate(ec *EngineConfig) error {
 	}
 	if d.office != nil {
 		ec.Node.Rights = d.office
+		d.strict = newStrict(strictSettings(c), c.Region, newNotary(d.log), d.log)
+		ec.strict = d.strict
+		ec.Node.Homes = d.strict
+		ec.Node.Strict = node.HomesConfig{Chunk: uint64(c.Strict.Chunk)}
 	}
 	ec.Node.Region, ec.Node.Name = c.Region, c.Name
+	ec.Node.HotThreshold = uint64(c.HotKey.Threshold)
 	shards := ec.shards()
 	ec.Node.Gossip = gossip.Config{
 		Interval: c.Gossip.Interval, WANInterval: c.Gossip.WANInterval, Quiet: c.Gossip.Quiet,
@@ -42,6 +49,21 @@ func (d *daemon) replicate(ec *EngineConfig) error {
 		FrameCells:  frameCells,
 	}
 	return nil
+}
+
+// probeFor is after how long a call that tries whether a home answers again is
+// given up: one whose caller went away before it found out.
+const probeFor = 5 * time.Second
+
+// strictSettings is how a daemon serves strict keys.
+func strictSettings(c *config.Config) strictConfig {
+	b := &c.Strict.Breaker
+	return strictConfig{
+		forwardTimeout: c.Strict.ForwardTimeout, forwardMargin: c.Strict.ForwardMargin,
+		breaker: sticky.BreakerConfig{
+			Errors: uint32(b.Errors), Window: b.Window, Calls: uint32(b.Calls), Open: b.Open, Probe: probeFor,
+		},
+	}
 }
 
 // listenPeers opens the listener for streams.
@@ -67,7 +89,7 @@ func (d *daemon) joinCluster(e *edges) error {
 		return err
 	}
 	cc := clusterConfig{
-		engine: d.engine, office: d.office, log: d.log, lis: e.peerLis, wait: c.Gossip.ReadyWithin,
+		engine: d.engine, office: d.office, strict: d.strict, log: d.log, lis: e.peerLis, wait: c.Gossip.ReadyWithin,
 		self: gossip.Member{
 			Peer:  gossip.Peer{ID: d.engine.Slot(), Name: c.Name, Region: c.Region},
 			Addr:  cmp.Or(c.Peer.Advertise, e.peerLis.Addr().String()),

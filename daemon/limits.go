@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/georld/rld/config"
@@ -19,8 +20,17 @@ import (
 // limitsSource keeps the rules in force equal to the files, as long as these
 // are right.
 type limitsSource struct {
-	d    *daemon
-	have []limits.File // what was read last, good or not
+	d     *daemon
+	have  []limits.File // what was read last, good or not
+	wrong atomic.Pointer[string]
+}
+
+// fault returns why what was read last is refused, "" when it is in force.
+func (s *limitsSource) fault() string {
+	if text := s.wrong.Load(); text != nil {
+		return *text
+	}
+	return ""
 }
 
 func newLimitsSource(d *daemon) *limitsSource { return &limitsSource{d: d} }
@@ -75,6 +85,7 @@ func (s *limitsSource) apply(r config.Reading) error {
 	set, found := limits.Parse(r.Files, limits.Options{
 		MergeDomains: c.Limits.MergeDomains, ChargeDenied: c.Limits.ChargeDenied,
 		Replicated: c.Region != "", Regions: c.RegionNames(), NoRights: c.NoRights(),
+		Alone: c.Region == "", Replicas: len(c.StrictReplicas()),
 		Daemons: len(c.RegionNames()) * len(c.Rights.Daemons), DaemonsOfRegion: len(c.Rights.Daemons),
 	})
 	if err := found.Err(); err != nil {
@@ -93,6 +104,7 @@ func (s *limitsSource) apply(r config.Reading) error {
 	s.d.engine.SetRules(set, node.FrontOptions{
 		AllQuotas: c.QuotaAll, ChargeDenied: c.Limits.ChargeDenied,
 	})
+	s.d.warnPins(set)
 	s.d.metrics.Reloaded(time.Now())
 	return nil
 }
@@ -191,10 +203,12 @@ func (s *limitsSource) reload(r config.Reading) {
 		err = s.apply(r)
 	}
 	if err != nil {
+		s.wrong.Store(new(err.Error()))
 		s.d.metrics.ReloadFailed()
 		s.d.log.Error("the limits are refused, the old ones stay in force", "error", err)
 		return
 	}
+	s.wrong.Store(nil)
 	s.d.log.Info("limits reloaded", "rules", len(s.d.engine.Rules().Rules()))
 }
 

@@ -375,7 +375,7 @@ func BenchmarkMonitorLook(b *testing.B) {
 	e.SetRules(set, node.FrontOptions{})
 	for i := range 64_000 {
 		c := node.Call{Domain: "d", Descriptors: []rules.Descriptor{descriptor(1, fmt.Sprint("k", i%maxFollowed), fmt.Sprint(i))}}
-		if err := e.Check(&c); err != nil {
+		if err := e.Check(context.Background(), &c); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"slices"
 
 	"github.com/georld/rld/crdt"
@@ -10,36 +11,37 @@ import (
 // CheckReleasable is Check. It fills to with a receipt a descriptor, and returns
 // it: what Refund takes to give back what was charged for the descriptor. One
 // without hits gives nothing back.
-func (e *Engine) CheckReleasable(c *node.Call, to []node.Receipt) ([]node.Receipt, error) {
-	return e.checkReleasableAt(e.Now(), c, to)
+func (e *Engine) CheckReleasable(
+	ctx context.Context, c *node.Call, to []node.Receipt,
+) ([]node.Receipt, error) {
+	t, err := e.openReleasable(c, to)
+	if err != nil || e.try(e.Now(), &t) {
+		return t.receipts, err
+	}
+	err = e.strict.wait(ctx, t)
+	return t.receipts, err
 }
 
-func (e *Engine) checkReleasableAt(at node.Instant, c *node.Call, to []node.Receipt) ([]node.Receipt, error) {
-	f := e.front.Load()
-	if err := f.Resolve(c); err != nil {
-		return to[:0], err
+// TryCheckReleasable is CheckReleasable for a call that waits for no home. See
+// TryCheck.
+func (e *Engine) TryCheckReleasable(
+	c *node.Call, to []node.Receipt,
+) (receipts []node.Receipt, decided bool, err error) {
+	t, err := e.openReleasable(c, to)
+	return t.receipts, err != nil || e.try(e.Now(), &t), err
+}
+
+// openReleasable is open for a call whose receipts go into to.
+func (e *Engine) openReleasable(c *node.Call, to []node.Receipt) (trial, error) {
+	t, err := e.open(c)
+	if err != nil {
+		t.receipts = to[:0]
+		return t, err
 	}
-	hits := c.Hits()
-	to = slices.Grow(to[:0], len(hits))[:len(hits)]
-	clear(to)
-	touched := e.touched(c, f, hits)
-	e.lock(touched)
-	defer e.unlock(touched)
-	each(touched, func(i int) { e.shards[i].node.Probe(at, hits, c.Statuses) })
-	f.Decide(c)
-	hurried := uint64(0)
-	each(touched, func(i int) {
-		n := e.shards[i].node
-		n.Charge(at, hits, c.Statuses)
-		n.Receipts(at, hits, c.Statuses, to)
-		if n.Urgent() {
-			hurried |= 1 << i
-		}
-	})
-	if hurried != 0 {
-		e.hurry(hurried)
-	}
-	return to, nil
+	// Not nil, with whatever length: somebody asks.
+	t.receipts = slices.Grow(to[:0], max(1, len(t.hits)))[:len(t.hits)]
+	clear(t.receipts)
+	return t, nil
 }
 
 // Refund gives back up to hits of what a receipt of this engine says. See

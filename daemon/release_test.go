@@ -78,11 +78,12 @@ func TestConcurrentRefunds(t *testing.T) {
 				c.Reset()
 				c.Domain = "edge"
 				c.Descriptors = append(c.Descriptors, descriptor(1, "user", "u"), descriptor(1, "ip", "i"))
-				to, err := e.checkReleasableAt(at, &c, nil)
-				if err != nil {
-					t.Error(err)
+				asked, err := e.openReleasable(&c, nil)
+				if err != nil || !e.try(at, &asked) {
+					t.Error("not decided", err)
 					return
 				}
+				to := asked.receipts
 				if c.Decision.Allowed {
 					now := net.Add(1)
 					for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
@@ -131,7 +132,7 @@ func TestClusterRefund(t *testing.T) {
 		untilInto(5 * time.Second)
 		us, eu := w.in("us"), w.in("eu")
 		c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(10, "user", "u")}}
-		to, err := us[0].engine.CheckReleasable(&c, nil)
+		to, err := us[0].engine.CheckReleasable(t.Context(), &c, nil)
 		if err != nil || to[0].Hits != 10 || to[0].Alone {
 			t.Fatalf("%+v, %v", to, err)
 		}
@@ -166,7 +167,7 @@ func TestReceiptsDoNotAllocate(t *testing.T) {
 		c.Domain = "edge"
 		c.Descriptors = append(c.Descriptors, rules.Descriptor{Hits: 1, Entries: oneUser})
 		var err error
-		if to, err = e.CheckReleasable(&c, to); err != nil || to[0].Hits != 1 {
+		if to, err = e.CheckReleasable(t.Context(), &c, to); err != nil || to[0].Hits != 1 {
 			t.Fatal(to, err)
 		}
 	})

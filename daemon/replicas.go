@@ -54,10 +54,20 @@ func (e *Engine) Step(at node.Instant, m *gossip.Message) error {
 
 // turn ticks a shard and returns what it wants done.
 func (e *Engine) turn(at node.Instant, shard int) node.Ready {
+	var d duties
+	ready := e.turnLocked(at, shard, &d)
+	e.perform(&d)
+	return ready
+}
+
+func (e *Engine) turnLocked(at node.Instant, shard int, d *duties) node.Ready {
 	s := e.shards[shard]
 	s.lock()
 	defer s.mu.Unlock()
 	s.node.Tick(at)
+	if e.strict != nil {
+		d.collect(at, e.strict, shard, s.node)
+	}
 	return s.node.Ready()
 }
 

@@ -77,7 +77,7 @@ func (r *rig) deliver(to crdt.Slot, frame []byte) bool {
 // ask charges one hit of a user and returns what remains, -1 for a denial.
 func ask(tb testing.TB, e *Engine, user string) int64 {
 	c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(1, "user", user)}}
-	if err := e.Check(&c); err != nil {
+	if err := e.Check(context.Background(), &c); err != nil {
 		tb.Fatal(err)
 	}
 	if !c.Decision.Allowed {

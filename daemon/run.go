@@ -82,9 +82,12 @@ type daemon struct {
 
 	engine   *Engine
 	office   *office  // nil for a daemon that holds no rights
+	strict   *strict  // likewise
 	cluster  *cluster // nil for a daemon alone
 	monitor  *monitor // likewise
 	limits   *limitsSource
+	lookout  *lookout
+	texts    texts
 	metrics  *telemetry.Metrics
 	registry *prometheus.Registry
 	state    atomic.Int32 // starting, serving, draining
@@ -147,12 +150,22 @@ func (d *daemon) build() error {
 		d.monitor = newMonitor(d.engine, d.office, d.cfg.Region, d.cfg.RegionNames(), d.cfg.Shadow)
 		o.Cluster, o.Budgets = d, d.monitor
 	}
+	if d.strict != nil {
+		o.Strict = d.strict
+	}
 	d.metrics, err = telemetry.New(d.registry, o)
 	if err != nil {
 		return err
 	}
-	d.limits = newLimitsSource(d)
-	return d.limits.loadFirst()
+	if d.strict != nil {
+		d.strict.took = d.metrics.Waited
+	}
+	d.limits, d.lookout = newLimitsSource(d), newLookout(d.engine, d.now)
+	d.engine.sampled = d.texts.note
+	if err := d.limits.loadFirst(); err != nil {
+		return err
+	}
+	return d.openNotary()
 }
 
 func (d *daemon) engineConfig() (EngineConfig, error) {
@@ -222,6 +235,7 @@ func (d *daemon) serve(ctx context.Context, e *edges, reload <-chan struct{}) er
 	behind, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
 	background.Go(func() { d.tick(behind) })
+	background.Go(func() { d.lookout.run(behind) })
 	background.Go(func() { d.reload(behind, reload) })
 	if d.monitor != nil {
 		background.Go(func() { d.monitor.run(behind) })

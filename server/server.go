@@ -4,6 +4,7 @@
 package server
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -11,12 +12,14 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Engine decides calls. Implementations are safe for concurrent use and never
-// wait for the network.
+// Engine decides calls. Implementations are safe for concurrent use.
 type Engine interface {
-	// Check decides c and fills in c.Statuses and c.Decision. It returns a
-	// *node.InputError for a malformed call, and nothing is charged then.
-	Check(c *node.Call) error
+	// Check decides c and fills in c.Statuses and c.Decision. It waits for
+	// nothing but the homes of limits that have one: at most until they have had
+	// the time that the settings give them, and not beyond ctx, whose error it
+	// returns then. It returns a *node.InputError for a malformed call. Nothing
+	// is charged where it returns an error.
+	Check(ctx context.Context, c *node.Call) error
 	// Rules returns the rules in force.
 	Rules() *rules.Set
 }
@@ -35,8 +38,9 @@ const (
 // Recorder is told what the edges did. Implementations are safe for
 // concurrent use and neither wait nor allocate.
 type Recorder interface {
-	// Decided is called once a decision (once a frame on a stream) with the
-	// time from the parsed question to the answer.
+	// Decided is called once a decision (on a stream once a frame, and once for
+	// each question that waited for a home) with the time from the parsed
+	// question to the answer.
 	Decided(e Edge, took time.Duration)
 	// Malformed is called once a question that was refused unread.
 	Malformed(e Edge)

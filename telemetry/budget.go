@@ -78,7 +78,7 @@ func newBudgetCollector(b Budgets, e Engine) *budgetCollector {
 			"Hits of a window that this daemon may admit to a key of the rule without asking anybody.", "domain", "rule"),
 		weight: desc("weight_ratio", "The part of a region of the rights of a rule.", "domain", "rule", "region"),
 		denials: desc("gate_denials_total",
-			"Descriptors that were refused, by the gates that refused them: estimate, rights, or both.", "gate"),
+			"Descriptors that were refused, by the gates that refused them: estimate, rights, or both; home, or failure where none could be asked.", "gate"),
 		donated:  desc("rights_donated_hits_total", "Rights that this daemon gave to others, in hits."),
 		received: desc("rights_received_hits_total", "Rights that others gave to this daemon, in hits."),
 		epochs: desc("epochs",

@@ -51,6 +51,8 @@ func TestBudgetMetrics(t *testing.T) {
 rld_epochs{state="settled",table="regions"} 1
 rld_gate_denials_total{gate="both"} 0
 rld_gate_denials_total{gate="estimate"} 0
+rld_gate_denials_total{gate="failure"} 0
+rld_gate_denials_total{gate="home"} 0
 rld_gate_denials_total{gate="rights"} 3
 rld_overage_bound_ratio{domain="edge",rule="org"} 0.02
 rld_overage_bound_ratio{domain="edge",rule="user"} 2

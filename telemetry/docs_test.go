@@ -24,7 +24,9 @@ func TestGuideNamesEveryMetric(t *testing.T) {
 		guide[name] = true
 	}
 	_, reg := clusterMetrics(t, fullStats())
-	families, err := prometheus.Gatherers{reg, budgetMetrics(t, fullBudgets(), &engine{})}.Gather()
+	families, err := prometheus.Gatherers{
+		reg, budgetMetrics(t, fullBudgets(), &engine{}), strictMetrics(t, fullStrict()),
+	}.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,8 @@ type Options struct {
 	Cluster Cluster
 	// Budgets is asked at each scrape. Nil likewise.
 	Budgets Budgets
+	// Strict is asked at each scrape. Nil for a daemon that is no home.
+	Strict Strict
 	// Version goes into rld_build_info.
 	Version string
 }
@@ -37,6 +39,7 @@ type Metrics struct {
 	lastReload prometheus.Gauge
 	stale      prometheus.Gauge
 	panics     prometheus.Counter
+	waits      prometheus.Histogram // nil for a daemon that is no home
 }
 
 // The results of a reload.
@@ -81,6 +84,10 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 	if o.Budgets != nil {
 		all = append(all, newBudgetCollector(o.Budgets, o.Engine))
 	}
+	if o.Strict != nil {
+		m.waits = newWaits()
+		all = append(all, newStrictCollector(o.Strict), m.waits)
+	}
 	var faults []error
 	for _, c := range all {
 		if err := reg.Register(c); err != nil {
@@ -104,6 +111,24 @@ func (m *Metrics) Reloaded(at time.Time) {
 func (m *Metrics) ReloadFailed() {
 	m.reloads.WithLabelValues(resultError).Inc()
 	m.stale.Set(1)
+}
+
+// Waited notes how long a call waited for the homes of its keys.
+func (m *Metrics) Waited(d time.Duration) {
+	if m.waits != nil {
+		m.waits.Observe(d.Seconds())
+	}
+}
+
+func newWaits() prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:                            "rld_strict_wait_seconds",
+		Help:                            "Time that calls waited for the homes of their keys.",
+		Buckets:                         []float64{1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 1e-1, 2e-1, 5e-1, 1},
+		NativeHistogramBucketFactor:     1.1,
+		NativeHistogramMaxBucketNumber:  100,
+		NativeHistogramMinResetDuration: time.Hour,
+	})
 }
 
 // Panicked counts a caught panic. The method is for the log, where the stack

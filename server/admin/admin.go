@@ -1,11 +1,13 @@
 // Package admin is the listener for those who run a daemon: metrics, health,
-// the rules in force, the cluster, budgets and profiles. It holds no keys of
-// requests and, but for the commands about rights, which it takes from its own
-// machine alone, changes nothing. It is still meant for loopback or a trusted
-// network: a profile costs processor time.
+// the rules in force, the cluster, budgets, what decides a call, and profiles. Of
+// keys of requests it shows hashes; their text it tells its own machine alone. But
+// for the commands about rights and layouts, which it takes from there too, it
+// changes nothing. It is still meant for loopback or a trusted network: a profile
+// costs processor time.
 package admin
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,7 +17,8 @@ import (
 )
 
 // Options is what the admin edge shows. The functions are called once a
-// request, by any number of goroutines, and must not block.
+// request, by any number of goroutines, and but for Explain must not block. What
+// they return is read only.
 type Options struct {
 	// Metrics serves /metrics. Required.
 	Metrics http.Handler
@@ -36,6 +39,19 @@ type Options struct {
 	// Command does what an operator says about rights, or returns why it cannot.
 	// Nil for a daemon that holds none.
 	Command func(c Command, name string) (CommandAnswer, error)
+	// Explain answers /v1/explain, and charges nothing. It may ask the home of a key
+	// and wait for it until ctx ends, and then tells what is known here. Its error
+	// says what is wrong with the question.
+	Explain func(ctx context.Context, q ExplainQuery) (ExplainAnswer, error)
+	// Status answers /v1/status.
+	Status func() StatusAnswer
+	// Top answers /v1/top. It may return more keys than asked for, and in any order.
+	Top func(q TopQuery) TopAnswer
+	// Strict answers /v1/strict. Nil for a daemon alone.
+	Strict func() StrictAnswer
+	// Layout does what an operator says about the layout, or returns why it cannot.
+	// Nil for a daemon without one.
+	Layout func(c LayoutCommand, q LayoutRequest) (LayoutAnswer, error)
 	// Version is shown on the index page.
 	Version string
 }
@@ -56,9 +72,15 @@ type page struct {
 //	/members       the live daemons of all regions, a MembersAnswer as JSON
 //	/netcheck      the way to each of them, a NetcheckAnswer as JSON
 //	/v1/budget     overage budgets, a BudgetAnswer as JSON; ?rule= for one
+//	/v1/explain    what a call would get and why, an ExplainAnswer as JSON, for
+//	               ?domain=&d=key:value,key:value, or an ExplainQuery by POST
+//	/v1/status     how the daemon is, a StatusAnswer as JSON
+//	/v1/top        its hottest keys, a TopAnswer as JSON; ?by=&n=&reveal=
+//	/v1/strict     how strict keys are, a StrictAnswer as JSON
 //	/debug/pprof/  profiles
 //
-// and, by POST, a CommandRequest to /v1/rights/ and the name of a Command.
+// and, by POST, a CommandRequest to /v1/rights/ and the name of a Command, and a
+// LayoutRequest to /v1/strict/ and the name of a LayoutCommand.
 //
 // It is safe for concurrent use.
 func New(o Options) http.Handler {
@@ -72,6 +94,11 @@ func New(o Options) http.Handler {
 		{"/members", "the live daemons of all regions, as JSON", members(o.Members)},
 		{"/netcheck", "the way to each of them, as JSON", netcheck(o.Netcheck)},
 		{"/v1/budget", "overage budgets, as JSON; ?rule= for one", budgetPage(o.Budget)},
+		{"/v1/explain", "what a call would get and why, as JSON; ?domain=edge&d=key:value,key:value",
+			explainPage(o.Explain, readExplainQuery)},
+		{"/v1/status", "how the daemon is, as JSON", statusPage(o.Status)},
+		{"/v1/top", "its hottest keys, as JSON; ?by=denied&n=20", topPage(o.Top)},
+		{"/v1/strict", "how strict keys are, as JSON", strictPage(o.Strict)},
 		{"/debug/pprof/", "profiles", pprof.Index},
 	}
 	mux := http.NewServeMux()
@@ -81,6 +108,10 @@ func New(o Options) http.Handler {
 	for _, c := range Commands() {
 		mux.HandleFunc("POST /v1/rights/"+string(c), command(c, o.Command))
 	}
+	for _, c := range LayoutCommands() {
+		mux.HandleFunc("POST /v1/strict/"+string(c), layout(c, o.Layout))
+	}
+	mux.HandleFunc("POST /v1/explain", explainPage(o.Explain, readExplainBody))
 	index := indexText(o.Version, pages)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, index) })
 	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)

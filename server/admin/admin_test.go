@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -16,8 +17,13 @@ func options() admin.Options {
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "rld_live_keys 7\n")
 		}),
-		Ready:   func() error { return nil },
-		Rules:   func() string { return "edge: tier=premium\n" },
+		Ready: func() error { return nil },
+		Rules: func() string { return "edge: tier=premium\n" },
+		Explain: func(context.Context, admin.ExplainQuery) (admin.ExplainAnswer, error) {
+			return admin.ExplainAnswer{}, nil
+		},
+		Status:  func() admin.StatusAnswer { return admin.StatusAnswer{Alone: true} },
+		Top:     func(admin.TopQuery) admin.TopAnswer { return admin.TopAnswer{} },
 		Version: "v1.2.3",
 	}
 }
@@ -73,8 +79,8 @@ func TestIndexListsEveryPage(t *testing.T) {
 			t.Errorf("the index lists %s, which answers %d", path, w.Code)
 		}
 	}
-	if listed != 8 {
-		t.Errorf("%d pages listed, want 8:\n%s", listed, index)
+	if listed != 12 {
+		t.Errorf("%d pages listed, want 12:\n%s", listed, index)
 	}
 }
 

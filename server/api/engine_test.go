@@ -34,13 +34,22 @@ type engine struct {
 	mu    sync.Mutex
 	calls []asked
 	check func(c *node.Call) error
+	// waits returns when a call need not wait any longer, or with ctx. waiting
+	// says which calls wait at all; nil: none.
+	waiting func(c *node.Call) bool
+	waits   func(ctx context.Context, c *node.Call) error
 
 	slot       crdt.Slot
 	now, until int64 // Unix milliseconds
 	refunds    []uint64
 }
 
-func (e *engine) Check(c *node.Call) error {
+func (e *engine) Check(ctx context.Context, c *node.Call) error {
+	if e.waiting != nil && e.waiting(c) {
+		if err := e.waits(ctx, c); err != nil {
+			return err
+		}
+	}
 	a := asked{Domain: c.Domain, Peek: c.Peek}
 	for _, d := range c.Descriptors {
 		d.Entries = slices.Clone(d.Entries)
@@ -59,12 +68,29 @@ func (e *engine) Check(c *node.Call) error {
 func (*engine) Rules() *rules.Set { return nil }
 
 // CheckReleasable charges what the call asks for, under the ID 7.
-func (e *engine) CheckReleasable(c *node.Call, to []node.Receipt) ([]node.Receipt, error) {
-	err := e.Check(c)
+func (e *engine) CheckReleasable(
+	ctx context.Context, c *node.Call, to []node.Receipt,
+) ([]node.Receipt, error) {
+	err := e.Check(ctx, c)
 	for i := range c.Descriptors {
 		to = append(to, node.Receipt{ID: 7, Hits: c.Descriptors[i].Hits, Until: e.until})
 	}
 	return to, err
+}
+
+func (e *engine) TryCheck(c *node.Call) (bool, error) {
+	if e.waiting != nil && e.waiting(c) {
+		return false, nil
+	}
+	return true, e.Check(context.Background(), c)
+}
+
+func (e *engine) TryCheckReleasable(c *node.Call, to []node.Receipt) ([]node.Receipt, bool, error) {
+	if e.waiting != nil && e.waiting(c) {
+		return to, false, nil
+	}
+	to, err := e.CheckReleasable(context.Background(), c, to)
+	return to, true, err
 }
 
 // Refund gives back what is asked for.

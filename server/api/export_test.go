@@ -8,3 +8,6 @@ const ReleaseGrace = releaseGrace
 
 // SetMaxReleased bounds the releases that a service remembers.
 func SetMaxReleased(s *Service, n int) { s.ledger.max = n }
+
+// MaxWaiting is maxWaiting.
+const MaxWaiting = maxWaiting

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"errors"
+	"io"
 	"sync"
 	"time"
 
@@ -17,7 +19,9 @@ const outboxBytes = 32 << 10
 // its sender. As an AnswerFrame is nothing but its answers one after the
 // other, what waits is always one frame, whatever number of frames it answers.
 //
-// Methods are the sender's unless they name the reader. None but put waits.
+// Methods are the sender's unless they name the reader. put, fail and paid are
+// also for those that answer questions which wait for a home. None but put
+// waits.
 type outbox struct {
 	mu      sync.Mutex
 	room    sync.Cond // pending shrank, or the outbox was shut
@@ -25,12 +29,9 @@ type outbox struct {
 	drain   <-chan struct{} // closed: no frame may be decided anymore
 	buffers *message.Buffers
 
-	// waited is how long the frame being decided has waited for room. It is
-	// the reader's, without the lock.
-	waited time.Duration
-
 	pending *[]byte // nil when nothing waits
 	busy    bool    // the reader is deciding a frame
+	owed    int     // questions that wait for a home
 	shut    bool    // nobody sends anymore
 	ended   bool    // the reader has ended, for this reason:
 	err     error
@@ -47,14 +48,14 @@ func newOutbox(drain <-chan struct{}, buffers *message.Buffers) *outbox {
 func (o *outbox) begin() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.busy, o.waited = !o.shut && !o.draining(), 0
+	o.busy = !o.shut && !o.draining()
 	return o.busy
 }
 
-// put is called by the reader: it appends an answer, a whole field of an
-// AnswerFrame, and waits for room first. It returns false when nobody will
-// send it.
-func (o *outbox) put(answer []byte) bool {
+// put appends an answer, a whole field of an AnswerFrame, and waits for room
+// first; how long it waited is added to waited. It returns false when nobody
+// will send it.
+func (o *outbox) put(answer []byte, waited *time.Duration) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.full() {
@@ -63,7 +64,7 @@ func (o *outbox) put(answer []byte) bool {
 			o.signal()
 			o.room.Wait()
 		}
-		o.waited += time.Since(start)
+		*waited += time.Since(start)
 	}
 	if o.shut {
 		return false
@@ -88,11 +89,39 @@ func (o *outbox) end() {
 	o.signal()
 }
 
+// owe is called by the reader: a question of the frame is answered later.
+func (o *outbox) owe() {
+	o.mu.Lock()
+	o.owed++
+	o.mu.Unlock()
+}
+
+// paid says that such a question was answered, or will not be.
+func (o *outbox) paid() {
+	o.mu.Lock()
+	o.owed--
+	o.mu.Unlock()
+	o.signal()
+}
+
+// fail ends the stream once what waits is sent: the first reason counts.
+func (o *outbox) fail(err error) {
+	o.mu.Lock()
+	o.ended = true
+	if o.err == nil || errors.Is(o.err, io.EOF) {
+		o.err = err
+	}
+	o.mu.Unlock()
+}
+
 // finish is called by the reader when it ends, with the reason, nil when the
 // client has asked all it wants.
 func (o *outbox) finish(err error) {
 	o.mu.Lock()
-	o.busy, o.ended, o.err = false, true, err
+	o.busy, o.ended = false, true
+	if o.err == nil {
+		o.err = err
+	}
 	o.mu.Unlock()
 	o.signal()
 }
@@ -117,17 +146,17 @@ func (o *outbox) draining() bool {
 }
 
 // take returns what waits, nil for nothing. last is true when there is
-// nothing and never will be: the reader has ended, for the reason err, or it
-// decides no more frames.
+// nothing and never will be: no question waits for a home, and the reader has
+// ended, for the reason err, or decides no more frames.
 func (o *outbox) take() (answers *[]byte, last bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.pending != nil {
 		answers, o.pending = o.pending, nil
-		o.room.Signal()
+		o.room.Broadcast()
 		return answers, false, nil
 	}
-	return nil, o.ended || !o.busy && o.draining(), o.err
+	return nil, o.owed == 0 && (o.ended || !o.busy && o.draining()), o.err
 }
 
 // abandon says that nobody sends anymore and lets the reader go.
@@ -135,5 +164,5 @@ func (o *outbox) abandon() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.shut = true
-	o.room.Signal()
+	o.room.Broadcast()
 }

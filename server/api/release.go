@@ -15,12 +15,17 @@ import (
 )
 
 // Engine decides calls, and takes back what was charged for them.
-// Implementations are safe for concurrent use and never wait for the network.
+// Implementations are safe for concurrent use.
 type Engine interface {
 	server.Engine
 	// CheckReleasable is Check. It fills to with a receipt a descriptor and
 	// returns it; one without hits is none.
-	CheckReleasable(c *node.Call, to []node.Receipt) ([]node.Receipt, error)
+	CheckReleasable(ctx context.Context, c *node.Call, to []node.Receipt) ([]node.Receipt, error)
+	// TryCheck and TryCheckReleasable are the same for a call that waits for no
+	// home. They return false, and have charged nothing, for one that has to:
+	// then it is for Check or CheckReleasable.
+	TryCheck(c *node.Call) (decided bool, err error)
+	TryCheckReleasable(c *node.Call, to []node.Receipt) (receipts []node.Receipt, decided bool, err error)
 	// Refund gives back up to hits of what a receipt of this engine says. That
 	// no receipt is handed in twice is up to the caller.
 	Refund(r *node.Receipt, hits uint64) node.Refunded

@@ -52,7 +52,7 @@ func New(engine Engine, settings server.Settings, recorder server.Recorder) *Ser
 		sealer: newSealer(), ledger: ledger{max: maxReleased},
 	}
 	s.info = grpc.UnaryServerInfo{Server: s, FullMethod: rldv1.RateLimiter_Check_FullMethodName}
-	s.handle = func(_ context.Context, q any) (any, error) { return s.reply(q.(*question)) }
+	s.handle = func(ctx context.Context, q any) (any, error) { return s.reply(ctx, q.(*question)) }
 	s.releaseInfo = grpc.UnaryServerInfo{Server: s, FullMethod: rldv1.RateLimiter_Release_FullMethodName}
 	s.handleRelease = func(_ context.Context, g any) (any, error) { return s.release(g.(*giving)) }
 	return s
@@ -95,11 +95,11 @@ func check(
 	if intercept != nil {
 		return intercept(ctx, q, &s.info, s.handle)
 	}
-	return s.reply(q)
+	return s.reply(ctx, q)
 }
 
-func (s *Service) reply(q *question) (any, error) {
-	b, err := s.answer(q)
+func (s *Service) reply(ctx context.Context, q *question) (any, error) {
+	b, err := s.answer(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -107,9 +107,9 @@ func (s *Service) reply(q *question) (any, error) {
 }
 
 // answer decides a question of Check and returns the response on the wire.
-func (s *Service) answer(q *question) ([]byte, error) {
+func (s *Service) answer(ctx context.Context, q *question) ([]byte, error) {
 	start := time.Now()
-	if err := s.decide(q); err != nil {
+	if err := s.decide(ctx, q); err != nil {
 		st := statusOf(err)
 		if st.Code() == codes.InvalidArgument {
 			s.recorder.Malformed(server.EdgeNative)
@@ -123,17 +123,36 @@ func (s *Service) answer(q *question) ([]byte, error) {
 }
 
 // decide checks a question's call.
-func (s *Service) decide(q *question) error {
+func (s *Service) decide(ctx context.Context, q *question) error {
 	if err := q.finish(); err != nil {
 		return err
 	}
+	return s.wait(ctx, q)
+}
+
+// wait checks the call of a question that is finished.
+func (s *Service) wait(ctx context.Context, q *question) error {
 	c := q.draft.Call
 	if !q.releasable || c.Peek {
-		return s.engine.Check(c)
+		return s.engine.Check(ctx, c)
 	}
 	var err error
-	q.receipts, err = s.engine.CheckReleasable(c, q.receipts[:0])
+	q.receipts, err = s.engine.CheckReleasable(ctx, c, q.receipts[:0])
 	return err
+}
+
+// try is decide for a question that need not wait. It returns false, with
+// nothing charged, for one that has to: wait decides it.
+func (s *Service) try(q *question) (decided bool, err error) {
+	if err := q.finish(); err != nil {
+		return true, err
+	}
+	c := q.draft.Call
+	if !q.releasable || c.Peek {
+		return s.engine.TryCheck(c)
+	}
+	q.receipts, decided, err = s.engine.TryCheckReleasable(c, q.receipts[:0])
+	return decided, err
 }
 
 // statusOf returns how a caller is told why a question was not answered.
@@ -141,6 +160,9 @@ func statusOf(err error) *status.Status {
 	var input *node.InputError
 	if errors.As(err, &input) || errors.Is(err, errMalformed) {
 		return status.New(codes.InvalidArgument, err.Error())
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return status.FromContextError(err)
 	}
 	return status.New(codes.Internal, err.Error())
 }

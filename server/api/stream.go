@@ -23,6 +23,11 @@ const MaxChecks = 1_024
 // keepAnswer bounds the memory an idle stream keeps for its next answer.
 const keepAnswer = 4 << 10
 
+// maxWaiting is how many questions of a stream may wait for the homes of their
+// limits while the next ones are decided. With one more that waits the reader
+// waits, too.
+const maxWaiting = 256
+
 // The field of CheckFrame, and the one of AnswerFrame.
 const (
 	frameChecks  = 1<<3 | message.Len
@@ -40,7 +45,9 @@ func (f *frame) ReadMessage(text string) { f.text = text }
 // That goroutine ends soon after, and Wait waits for it.
 func checkStream(srv any, ss grpc.ServerStream) error {
 	s := srv.(*Service)
-	r := &reader{service: s, stream: ss, out: newOutbox(s.drain, &s.buffers)}
+	r := &reader{
+		service: s, stream: ss, out: newOutbox(s.drain, &s.buffers), waiting: make(chan struct{}, maxWaiting),
+	}
 	s.readers.Add(1)
 	go func() {
 		defer s.readers.Done()
@@ -106,7 +113,9 @@ type reader struct {
 	service *Service
 	stream  grpc.ServerStream
 	out     *outbox
-	answer  []byte // reused
+	answer  []byte        // reused
+	waited  time.Duration // for room in the outbox, of the frame being decided
+	waiting chan struct{} // a token a question that waits for a home
 }
 
 // run reads until the client has no more questions, the stream ends, or the
@@ -131,6 +140,7 @@ func (r *reader) read() error {
 		if !r.out.begin() {
 			return nil
 		}
+		r.waited = 0
 		if err := r.decide(f.text); err != nil {
 			return err
 		}
@@ -142,14 +152,15 @@ func (r *reader) read() error {
 	}
 }
 
-// decide answers the questions of a frame in their order. It returns an error
-// when the frame cannot be taken apart or has too many; the questions before
-// are answered.
+// decide answers the questions of a frame in their order, but for those that
+// wait for a home: their answers come when they are there. It returns an error
+// when the frame cannot be taken apart or has too many; the questions before are
+// answered.
 func (r *reader) decide(text string) error {
 	s := r.service
 	start, n := time.Now(), 0
 	q := s.question()
-	defer s.free(q)
+	defer func() { s.free(q) }()
 	scan := message.Scan(text)
 	for scan.Next() {
 		if scan.Tag != frameChecks {
@@ -161,7 +172,17 @@ func (r *reader) decide(text string) error {
 				"more than %d checks in a frame: the first %d are answered, the others go into further frames",
 				MaxChecks, MaxChecks)
 		}
-		if !r.reply(q, scan.Text) {
+		q.start()
+		q.ReadMessage(scan.Text)
+		decided, err := s.try(q)
+		if !decided && r.later(q, start) {
+			q = s.question()
+			continue
+		}
+		if !decided {
+			err = s.wait(r.stream.Context(), q)
+		}
+		if !r.reply(q, err) {
 			return nil
 		}
 	}
@@ -169,23 +190,54 @@ func (r *reader) decide(text string) error {
 		s.recorder.Malformed(server.EdgeStream)
 		return status.Errorf(codes.InvalidArgument, "malformed CheckFrame: %v", err)
 	}
-	s.recorder.Decided(server.EdgeStream, time.Since(start)-r.out.waited)
+	s.recorder.Decided(server.EdgeStream, time.Since(start)-r.waited)
 	return nil
 }
 
-// reply answers a question of a frame. It returns false when nobody takes
-// answers anymore.
-func (r *reader) reply(q *question, text string) bool {
-	s := r.service
-	q.start()
-	q.ReadMessage(text)
-	b, at := message.Open(r.answer[:0], frameAnswers)
-	if err := s.decide(q); err == nil {
+// reply answers a question of a frame, which was decided or could not be. It
+// returns false when nobody takes answers anymore.
+func (r *reader) reply(q *question, err error) bool {
+	r.answer = r.service.appendReply(r.answer[:0], q, err)
+	return r.out.put(r.answer, &r.waited)
+}
+
+// appendReply appends the answer to a question as a frame has it.
+func (s *Service) appendReply(b []byte, q *question, err error) []byte {
+	b, at := message.Open(b, frameAnswers)
+	if err == nil {
 		b = s.appendAnswer(b, q)
 	} else {
 		s.recorder.Malformed(server.EdgeStream)
 		b = appendFault(b, q.id, statusOf(err))
 	}
-	r.answer = message.Close(b, at)
-	return r.out.put(r.answer)
+	return message.Close(b, at)
+}
+
+// later has a question wait for its homes beside the ones after it. It takes
+// over the question, and returns false when too many wait.
+func (r *reader) later(q *question, start time.Time) bool {
+	select {
+	case r.waiting <- struct{}{}:
+	default:
+		return false
+	}
+	s := r.service
+	r.out.owe()
+	s.readers.Add(1)
+	go func() {
+		defer s.readers.Done()
+		defer func() {
+			<-r.waiting
+			if p := recover(); p != nil {
+				r.out.fail(&panicked{value: p, stack: debug.Stack()})
+			}
+			r.out.paid()
+		}()
+		defer s.free(q)
+		err := s.wait(r.stream.Context(), q)
+		s.recorder.Decided(server.EdgeStream, time.Since(start))
+		var waited time.Duration
+		r.out.put(s.appendReply(nil, q, err), &waited)
+	}()
+	return true
 }

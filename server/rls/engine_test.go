@@ -31,7 +31,7 @@ type engine struct {
 	err      error
 }
 
-func (e *engine) Check(c *node.Call) error {
+func (e *engine) Check(_ context.Context, c *node.Call) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	a := asked{Domain: c.Domain}

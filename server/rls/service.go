@@ -42,7 +42,7 @@ func New(engine server.Engine, settings server.Settings, recorder server.Recorde
 	}
 	s := &Service{engine: engine, settings: settings, recorder: recorder}
 	s.info = grpc.UnaryServerInfo{Server: s, FullMethod: "/" + ServiceName + "/ShouldRateLimit"}
-	s.handle = func(_ context.Context, q any) (any, error) { return s.reply(q.(*question)) }
+	s.handle = func(ctx context.Context, q any) (any, error) { return s.reply(ctx, q.(*question)) }
 	return s
 }
 
@@ -76,13 +76,13 @@ func shouldRateLimit(
 	if intercept != nil {
 		return intercept(ctx, q, &s.info, s.handle)
 	}
-	return s.reply(q)
+	return s.reply(ctx, q)
 }
 
 // ShouldRateLimit answers a message in process, for edges that have one. It
 // costs more than a call over the wire does here.
 func (s *Service) ShouldRateLimit(
-	_ context.Context, in *ratelimitv3.RateLimitRequest,
+	ctx context.Context, in *ratelimitv3.RateLimitRequest,
 ) (*ratelimitv3.RateLimitResponse, error) {
 	asked, err := proto.Marshal(in)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *Service) ShouldRateLimit(
 	q := s.question()
 	defer s.free(q)
 	q.ReadMessage(string(asked))
-	answer, err := s.answer(q)
+	answer, err := s.answer(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +103,8 @@ func (s *Service) ShouldRateLimit(
 	return out, nil
 }
 
-func (s *Service) reply(q *question) (any, error) {
-	b, err := s.answer(q)
+func (s *Service) reply(ctx context.Context, q *question) (any, error) {
+	b, err := s.answer(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -112,12 +112,12 @@ func (s *Service) reply(q *question) (any, error) {
 }
 
 // answer decides a question and returns the response on the wire.
-func (s *Service) answer(q *question) ([]byte, error) {
+func (s *Service) answer(ctx context.Context, q *question) ([]byte, error) {
 	start := time.Now()
 	if err := q.finish(); err != nil {
 		return nil, s.refuse(err)
 	}
-	if err := s.engine.Check(q.draft.Call); err != nil {
+	if err := s.engine.Check(ctx, q.draft.Call); err != nil {
 		return nil, s.refuse(err)
 	}
 	b := s.appendResponse(make([]byte, 0, responseBytes*len(q.draft.Call.Statuses)), q)
@@ -135,6 +135,8 @@ func (s *Service) refuse(err error) error {
 	case errors.Is(err, errNegativeHits):
 		s.recorder.Malformed(server.EdgeRLS)
 		return status.Error(codes.Unimplemented, err.Error())
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return status.FromContextError(err).Err()
 	}
 	return status.Error(codes.Internal, err.Error())
 }

@@ -161,7 +161,7 @@ func TestMalformedBytes(t *testing.T) {
 // front is an engine that resolves calls with package node and passes them.
 type front struct{ *node.Front }
 
-func (f *front) Check(c *node.Call) error {
+func (f *front) Check(_ context.Context, c *node.Call) error {
 	if err := f.Resolve(c); err != nil {
 		return err
 	}
@@ -244,7 +244,7 @@ type fixed struct {
 	status node.Status
 }
 
-func (f *fixed) Check(c *node.Call) error {
+func (f *fixed) Check(_ context.Context, c *node.Call) error {
 	c.Statuses = append(c.Statuses[:0], f.status)
 	c.Decision = node.Decision{Allowed: true, Refused: -1}
 	return nil

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -15,7 +16,7 @@ type fixed struct{ status node.Status }
 
 func (*fixed) Rules() *rules.Set { return nil }
 
-func (f *fixed) Check(c *node.Call) error {
+func (f *fixed) Check(_ context.Context, c *node.Call) error {
 	c.Statuses = append(c.Statuses, f.status)
 	c.Decision = node.Decision{Allowed: !f.status.Over, Refused: -1}
 	if f.status.Over {

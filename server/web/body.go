@@ -1,6 +1,7 @@
 package web
 
 import (
+	"net/http"
 	"strconv"
 	"time"
 
@@ -56,10 +57,17 @@ func (v *verdict) appendBody(b []byte, f form) []byte {
 
 // appendDenial appends the members of a refusal's problem.
 func (v *verdict) appendDenial(j *document) {
-	j.text("type", exceededType)
-	j.text("title", exceededTitle)
-	j.uint("status", uint64(v.status))
-	j.text("error", codeExceeded)
+	if v.closed {
+		j.text("type", "about:blank")
+		j.text("title", http.StatusText(v.status))
+		j.uint("status", uint64(v.status))
+		j.text("error", codeUnavailable)
+	} else {
+		j.text("type", exceededType)
+		j.text("title", exceededTitle)
+		j.uint("status", uint64(v.status))
+		j.text("error", codeExceeded)
+	}
 	j.name("message")
 	j.b = append(v.appendMessage(append(j.b, '"')), '"')
 	if v.x.id != 0 {
@@ -69,6 +77,9 @@ func (v *verdict) appendDenial(j *document) {
 	v.appendBinding(j)
 	j.uint("retry_after", v.retryAfter)
 	appendDegraded(j, v.degraded)
+	if v.closed {
+		return // no policy was violated, as far as anybody knows
+	}
 	j.openList("violated-policies")
 	statuses := v.x.call.Statuses
 	for i := range statuses {

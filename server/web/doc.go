@@ -31,9 +31,12 @@
 //
 // 200 passes; 429, or the deny_status asked for, refuses. A refusal is data:
 // 400 to 415 mean that the question was malformed and 503 that rld itself
-// could not decide, so that a caller's fail-open rule is unambiguous. A
-// deny_status may be any of these numbers: who needs to tell them apart reads
-// Ratelimit, which only decisions carry, or the member error.
+// could not decide, so that a caller's fail-open rule is unambiguous. Who needs
+// to tell a deny_status of one of these numbers apart reads Ratelimit, which
+// only decisions carry, or the member error. One decision is a 503, too,
+// whatever the deny_status: where a limit is held by a home that cannot be
+// asked, and its on_failure refuses. It carries "allowed": false, and callers
+// that must fail closed heed that.
 //
 // Every answer carries Cache-Control: no-store. Decisions carry
 //

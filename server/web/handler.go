@@ -88,7 +88,7 @@ func (h *handler) decide(w http.ResponseWriter, r *http.Request, x *exchange, f 
 	start := h.opts.Now()
 	err := x.call.CheckText()
 	if err == nil {
-		err = h.opts.Engine.Check(x.call)
+		err = h.opts.Engine.Check(r.Context(), x.call)
 	}
 	now := h.opts.Now()
 	if err != nil {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"bufio"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ type echo struct{}
 
 func (echo) Rules() *rules.Set { return nil }
 
-func (echo) Check(c *node.Call) error {
+func (echo) Check(_ context.Context, c *node.Call) error {
 	for _, d := range c.Descriptors {
 		l := &rules.Limit{Requests: 10, Unit: rules.Minute, Multiplier: 1}
 		path := ""

@@ -11,6 +11,10 @@ import (
 // of 100 requests per minute used; retry in 17s". It holds nothing that JSON
 // would have to escape.
 func (v *verdict) appendMessage(b []byte) []byte {
+	if v.closed {
+		b = append(b, "the home of this limit cannot be asked, and nobody else may let calls pass (on_failure); retry in "...)
+		return append(strconv.AppendUint(b, v.retryAfter, 10), 's')
+	}
 	if s := v.limited(); s != nil && v.never {
 		return appendNever(b, v.hits(), capacity(s.Limit))
 	}

@@ -247,7 +247,7 @@ type engine struct {
 
 func (e *engine) Rules() *rules.Set { return nil }
 
-func (e *engine) Check(c *node.Call) error {
+func (e *engine) Check(_ context.Context, c *node.Call) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "call: %s", c.Domain)
 	for _, d := range c.Descriptors {
@@ -343,6 +343,10 @@ func setStatus(t *testing.T, s *node.Status, name, value string) {
 		s.Delay = duration(t, value)
 	case "keys_full":
 		s.Degraded = node.KeysFull
+	case "home_unreachable":
+		s.Degraded = node.HomeUnreachable
+	case "failed":
+		s.Degraded, s.Gate = node.HomeUnreachable, node.FailureGate
 	case "shadow":
 		s.Limit.Shadow = true
 	case "quota":

@@ -25,6 +25,9 @@ type verdict struct {
 	// never says that waiting does not help a refused call: its hits are more
 	// than the binding limit ever holds.
 	never bool
+	// closed says that a call was refused since homes of its limits could not be
+	// asked, and nothing else refuses it: to the caller rld has failed.
+	closed bool
 	// retryAfter is set on a refusal: whole seconds, at least 1.
 	retryAfter uint64
 	// delay is how long to hold a passed call back.
@@ -54,12 +57,32 @@ func judge(x *exchange, s *server.Settings, now time.Time) verdict {
 	}
 	if !v.allowed {
 		v.status = x.ask.denyStatus
+		if v.closed = failedClosed(c.Statuses); v.closed {
+			v.status = http.StatusServiceUnavailable
+		}
 		if i := never(c.Statuses); i >= 0 {
 			v.binding, v.never = i, true
 		}
 		v.retryAfter = max(1, seconds(retry(c.Statuses)))
 	}
 	return v
+}
+
+// failedClosed reports whether all that refuses a call refuses it since a home
+// could not be asked (on_failure: deny).
+func failedClosed(statuses []node.Status) bool {
+	closed := false
+	for i := range statuses {
+		s := &statuses[i]
+		if !violates(s) {
+			continue
+		}
+		if s.Gate != node.FailureGate {
+			return false
+		}
+		closed = true
+	}
+	return closed
 }
 
 // tighter reports whether a binds a passed call more than b: an enforced

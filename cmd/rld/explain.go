@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	"github.com/georld/rld/config"
+	rldv1 "github.com/georld/rld/proto/rld/v1"
+	"github.com/georld/rld/server/admin"
+)
+
+func newExplain(p process) *cobra.Command {
+	var a adminClient
+	// What may be asked is what `rld check` may ask, at another listener.
+	o := checkOptions{addr: config.Default().GRPC.Addr, hits: 1}
+	cmd := &cobra.Command{
+		Use:   "explain --domain DOMAIN KEY=VALUE...",
+		Short: "Say what a request would get from a running daemon, and why",
+		Long: "Ask a running daemon what a request would get that came now, and all that leads to it: the\n" +
+			"rule and where it is written, the home of the key and whether it can be reached, what each\n" +
+			"region is known to have admitted and how old that is, the rights, what both gates say, and\n" +
+			"the headers of the answer. Nothing is charged. The KEY=VALUE arguments and --descriptor are\n" +
+			"those of rld check. The exit code is 0 when there is an answer, whatever it says, and 2\n" +
+			"when there is none.",
+		Example: "  rld explain --domain edge endpoint=/login user=abc\n" +
+			"  rld explain --domain edge --descriptor org=acme --descriptor org=acme,key=k1 -o json",
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.hits == 0 {
+				return errors.New("--hits 0 asks for nothing: say how many hits are to be explained")
+			}
+			if err := a.settle(cmd, p.environ); err != nil {
+				return err
+			}
+			o.timeout = a.timeout
+			question, err := o.question(args)
+			if err != nil {
+				return err
+			}
+			return runExplain(cmd.Context(), p, &a, question)
+		},
+	}
+	a.addFlags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.domain, "domain", "", "domain of the question (required)")
+	f.StringArrayVar(&o.descriptors, "descriptor", nil, "one more descriptor, KEY=VALUE,KEY=VALUE")
+	f.Var(&o.hits, "hits", "hits that each descriptor would be charged")
+	return cmd
+}
+
+func runExplain(ctx context.Context, p process, a *adminClient, q *rldv1.CheckRequest) error {
+	const path = "/v1/explain"
+	var answer admin.ExplainAnswer
+	err := a.ask(ctx, url.URL{Path: path}, explainQuery(q), &answer)
+	if err == nil && len(answer.Descriptors) != len(q.GetDescriptors()) {
+		err = a.notRLD(path, fmt.Errorf("%d of %s explained", len(answer.Descriptors),
+			plural(len(q.GetDescriptors()), "descriptor")))
+	}
+	if err != nil {
+		return exitWith(exitNoneOf, err)
+	}
+	if a.form == formJSON {
+		return exitWith(exitNoneOf, indented(p.out, &answer))
+	}
+	_, err = io.WriteString(p.out, callExplained(q, &answer))
+	return exitWith(exitNoneOf, err)
+}
+
+// explainQuery puts a question as the admin listener takes it.
+func explainQuery(q *rldv1.CheckRequest) *admin.ExplainQuery {
+	out := &admin.ExplainQuery{Domain: q.GetDomain(), Hits: q.GetHits()}
+	for _, d := range q.GetDescriptors() {
+		var entries []admin.ExplainEntry
+		for _, e := range d.GetEntries() {
+			entries = append(entries, admin.ExplainEntry{Key: e.GetKey(), Value: e.GetValue()})
+		}
+		out.Descriptors = append(out.Descriptors, admin.ExplainDescriptor{Entries: entries})
+	}
+	return out
+}

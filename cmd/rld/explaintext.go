@@ -1,0 +1,218 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	rldv1 "github.com/georld/rld/proto/rld/v1"
+	"github.com/georld/rld/server/admin"
+)
+
+// callExplained shows an answer to people: the verdict, a block of lines a
+// descriptor, and what the caller would be told over HTTP.
+func callExplained(q *rldv1.CheckRequest, a *admin.ExplainAnswer) string {
+	var b strings.Builder
+	verdict := "ALLOWED"
+	if !a.Allowed {
+		verdict = "DENIED"
+	}
+	if a.RefusedBy != "" {
+		verdict += " by " + printable(a.RefusedBy)
+	}
+	if a.Shadow && !a.Allowed {
+		verdict += ", and let pass: the daemon is in shadow mode"
+	}
+	fmt.Fprintf(&b, "%s (nothing was charged), as %s sees it\n", verdict, daemonText(&a.Self))
+	for i := range a.Descriptors {
+		fmt.Fprintf(&b, "\n%s\n", descriptorText(q.GetDescriptors()[i]))
+		t := lines{tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)}
+		t.descriptor(a, &a.Descriptors[i])
+		t.end()
+	}
+	if a.HTTPStatus > 0 {
+		fmt.Fprintf(&b, "\nOver HTTP: %d\n", a.HTTPStatus)
+		for _, h := range a.Headers {
+			fmt.Fprintf(&b, "  %s: %s\n", printable(h.Name), printable(h.Value))
+		}
+	}
+	return b.String()
+}
+
+// lines are pairs of what is told and what is to be told of it.
+type lines struct{ t *tabwriter.Writer }
+
+// add writes a pair. What came from elsewhere need not be printable.
+func (l lines) add(name, format string, args ...any) {
+	fmt.Fprintf(l.t, "  %s\t%s\n", name, printable(fmt.Sprintf(format, args...)))
+}
+
+// end writes what was added. The writer below is a strings.Builder: nothing can fail.
+func (l lines) end() { _ = l.t.Flush() }
+
+// descriptor adds what is known of a descriptor.
+func (l lines) descriptor(a *admin.ExplainAnswer, d *admin.Explained) {
+	l.rule(a.Domain, d)
+	if d.Limit == nil {
+		return
+	}
+	l.add("limit", "%s", limitInForce(d.Limit))
+	l.add("key", "%s", d.Key)
+	l.ledger("", a.At, d.Ledger)
+	l.ledger("floor ", a.At, d.Floor)
+	if len(d.Counts) > 0 {
+		l.add("counts", "%s", countsText(d.Counts))
+	}
+	if g := d.Estimate; g != nil {
+		l.add("estimate", "%s: %d counted + %d expected of others + %d asked for, room for %d",
+			gateText(g.Passes), g.Counted, g.Elsewhere, a.Hits, g.Capacity)
+	}
+	l.rights(d.Rights)
+	l.verdict(d.Verdict)
+}
+
+func (l lines) rule(domain string, d *admin.Explained) {
+	if d.Rule == nil {
+		text := "none"
+		if d.WhyNoRule != "" {
+			text += ": " + d.WhyNoRule
+		}
+		if d.Closest != "" {
+			text += fmt.Sprintf(" (did you mean %q?)", d.Closest)
+		}
+		l.add("rule", "%s", text)
+		return
+	}
+	text := domain + ": " + d.Rule.Path
+	if d.Rule.Name != "" {
+		text += ", named " + d.Rule.Name
+	}
+	if d.Rule.File != "" {
+		text += fmt.Sprintf(", at %s:%d", d.Rule.File, d.Rule.Line)
+	}
+	l.add("rule", "%s", text)
+	if d.Limit == nil {
+		l.add("limit", "none: %s", noLimitText(d.WhyNoLimit))
+	}
+}
+
+func noLimitText(why admin.WhyNoLimit) string {
+	switch why {
+	case admin.LimitUnlimited:
+		return "the rule is unlimited"
+	case admin.LimitReplaced:
+		return "another limit of the call replaces it"
+	case admin.LimitNone:
+		return "the rule has none"
+	}
+	return string(why)
+}
+
+// limitInForce is a limit in few words: "5/1m fixed_window, strict, placement home".
+func limitInForce(l *admin.LimitInForce) string {
+	parts := []string{
+		windowText(&admin.RuleBudget{Limit: l.Requests, WindowSeconds: l.WindowSeconds}) + " " + l.Algorithm,
+	}
+	if l.Burst > 0 {
+		parts = append(parts, fmt.Sprintf("burst %d", l.Burst))
+	}
+	parts = append(parts, l.Consistency, "scope "+l.Scope)
+	if l.Placement != "" {
+		parts = append(parts, "placement "+l.Placement)
+	}
+	if l.Budget != nil {
+		parts = append(parts, "overage budget "+percentOf(*l.Budget))
+	}
+	if l.OnFailure != "" {
+		parts = append(parts, "on failure "+l.OnFailure)
+	}
+	for _, is := range []struct {
+		so   bool
+		text string
+	}{{l.Quota, "quota"}, {l.Shadow, "shadow"}, {l.Override, "came with the call"}} {
+		if is.so {
+			parts = append(parts, is.text)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func countsText(all []admin.RegionCount) string {
+	parts := make([]string, 0, len(all))
+	for _, c := range all {
+		text := fmt.Sprintf("%s %d", c.Region, c.Hits)
+		switch {
+		case c.AgeSeconds == nil:
+			text += " (nothing heard)"
+		case c.Stamp == "":
+			text += fmt.Sprintf(" (%s old)", secondsShown(c.AgeSeconds))
+		default:
+			text += fmt.Sprintf(" (%s old, stamp %s)", secondsShown(c.AgeSeconds), c.Stamp)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func gateText(passes bool) string {
+	if passes {
+		return "passes"
+	}
+	return "refuses"
+}
+
+func (l lines) rights(g *admin.RightsGate) {
+	if g == nil {
+		return
+	}
+	text := fmt.Sprintf("%s: %d of its own + %d received - %d given - %d used: %d left", gateText(g.Passes),
+		g.Base, g.Received, g.Given, g.Used, g.Left)
+	if g.Label != nil {
+		text += ", of the label " + labelText(g.Label)
+	}
+	if g.WhyNot != "" {
+		text += "; none of its own: " + g.WhyNot
+	}
+	l.add("rights", "%s", text)
+}
+
+func (l lines) verdict(v *admin.Verdict) {
+	if v == nil {
+		return
+	}
+	text := "allowed"
+	if !v.Allowed {
+		text = "denied"
+	}
+	text += fmt.Sprintf(", remaining %d, reset in %s", v.Remaining, secondsShown(&v.ResetSeconds))
+	switch {
+	case v.RetrySeconds != nil:
+		text += ", retry in " + secondsShown(v.RetrySeconds)
+	case v.Never:
+		text += ", retry never"
+	}
+	if v.DelaySeconds > 0 {
+		text += ", hold back " + secondsShown(&v.DelaySeconds)
+	}
+	if v.Degraded != "" {
+		text += ", degraded: " + v.Degraded
+	}
+	l.add("verdict", "%s", text)
+}
+
+// labelText is the start of a label.
+func labelText(t *time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// daemonText is what a daemon is called: region/name, else its incarnation.
+func daemonText(d *admin.DaemonRef) string {
+	switch {
+	case d.Name == "" && d.Incarnation == "":
+		return "a daemon alone"
+	case d.Name == "":
+		return printable(d.Incarnation)
+	case d.Region == "":
+		return printable(d.Name)
+	}
+	return printable(d.Region + "/" + d.Name)
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/georld/rld/server/admin"
+)
+
+// layoutChange is a command that changes a layout.
+type layoutChange struct {
+	client  adminClient
+	wait    time.Duration
+	request admin.LayoutRequest
+}
+
+// layoutReport is what is told of a change.
+type layoutReport struct {
+	admin.LayoutAnswer
+	InForce bool `json:"in_force"`
+	// WaitsFor is what was missing at the end.
+	WaitsFor []admin.Missing `json:"waits_for"`
+}
+
+func (c *layoutChange) addFlags(cmd *cobra.Command) {
+	c.client.addFlags(cmd)
+	cmd.Flags().DurationVar(&c.wait, "wait", defaultWait, "how long to wait until it is in force, 0s for not at all")
+	cmd.Flags().BoolVar(&c.request.DryRun, "dry-run", false, "say what would be done, and do nothing")
+}
+
+func (c *layoutChange) run(cmd *cobra.Command, p process, what admin.LayoutCommand) error {
+	if c.wait < 0 {
+		return fmt.Errorf("--wait %s is before now: say 30s, or 0s for not at all", c.wait)
+	}
+	if err := c.client.settle(cmd, p.environ); err != nil {
+		return err
+	}
+	return exitWith(exitNo, c.change(cmd.Context(), p, what))
+}
+
+// change gives the command and waits for the layout.
+func (c *layoutChange) change(ctx context.Context, p process, what admin.LayoutCommand) error {
+	path := strictPath + "/" + string(what)
+	report := layoutReport{WaitsFor: []admin.Missing{}}
+	if err := c.client.ask(ctx, url.URL{Path: path}, &c.request, &report.LayoutAnswer); err != nil {
+		return err
+	}
+	if report.After == 0 {
+		return c.client.notRLD(path, errors.New("no number of a layout"))
+	}
+	text := c.client.form != formJSON
+	if text {
+		if _, err := io.WriteString(p.out, changeText(&report.LayoutAnswer)); err != nil {
+			return err
+		}
+	}
+	var late error
+	if !report.DryRun && c.wait > 0 {
+		late = c.await(ctx, &report)
+	}
+	switch {
+	case !text:
+		if err := indented(p.out, &report); err != nil {
+			return err
+		}
+	case report.InForce:
+		if _, err := fmt.Fprintf(p.out, "Layout %d is in force.\n", report.After); err != nil {
+			return err
+		}
+	}
+	return late
+}
+
+// changeText says what is different in a layout.
+func changeText(a *admin.LayoutAnswer) string {
+	var b strings.Builder
+	if a.DryRun {
+		fmt.Fprintf(&b, "Layout %d would become %d, and nothing was done:\n", a.Before, a.After)
+	} else {
+		fmt.Fprintf(&b, "Layout %d becomes %d:\n", a.Before, a.After)
+	}
+	for _, change := range a.Changes {
+		fmt.Fprintf(&b, "  %s\n", printable(change))
+	}
+	if a.Next != "" {
+		fmt.Fprintf(&b, "%s\n", printable(a.Next))
+	}
+	return b.String()
+}
+
+// awaitEvery is the time between two looks.
+const awaitEvery = 200 * time.Millisecond
+
+// await looks until the layout is in force, and returns an error that says what is
+// missing when time is up. A look that fails is made again: daemons come and go
+// while a layout changes.
+func (c *layoutChange) await(ctx context.Context, r *layoutReport) error {
+	ctx, cancel := context.WithTimeout(ctx, c.wait)
+	defer cancel()
+	t := time.NewTicker(awaitEvery)
+	defer t.Stop()
+	var failed error
+	for {
+		answer, err := askStrict(ctx, &c.client)
+		// A look that time cut short tells less than the one before.
+		if err == nil || ctx.Err() == nil {
+			failed = err
+		}
+		if err == nil {
+			if r.see(answer.Strict); r.InForce {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return r.late(c.wait, failed)
+		case <-t.C:
+		}
+	}
+}
+
+// see takes in how things are.
+func (r *layoutReport) see(s *admin.StrictState) {
+	r.WaitsFor = []admin.Missing{}
+	if s == nil {
+		return
+	}
+	r.InForce = s.Layout >= r.After
+	if s.Next != nil {
+		r.WaitsFor = append(r.WaitsFor, s.Next.WaitsFor...)
+	}
+}
+
+// late is the error that says what is missing.
+func (r *layoutReport) late(after time.Duration, failed error) error {
+	text := fmt.Sprintf("layout %d is not in force after %s", r.After, after)
+	switch {
+	case failed != nil:
+		return fmt.Errorf("%s: %w", text, failed)
+	case len(r.WaitsFor) > 0:
+		return fmt.Errorf("%s: it waits for %s", text, few(missing(r.WaitsFor)))
+	}
+	return fmt.Errorf("%s, and the daemon does not say for whom it waits: rld strict status says more", text)
+}
+
+// missing lists whom a layout waits for, and why.
+func missing(all []admin.Missing) []string {
+	out := make([]string, 0, len(all))
+	for _, m := range all {
+		text := daemonText(&admin.DaemonRef{Region: m.Region, Name: m.Name})
+		if m.Name == "" {
+			text = printable(m.Region)
+		}
+		if m.Why != "" {
+			text += " (" + printable(m.Why) + ")"
+		}
+		out = append(out, text)
+	}
+	return out
+}

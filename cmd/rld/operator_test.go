@@ -1,0 +1,359 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/georld/rld/server/admin"
+)
+
+// TestOperatorScripts runs testdata/operator: rld explain, status, top and strict.
+// A script has, beside testscript's own commands, exits, which is that of
+// TestScripts for rld alone and starts no process, and the addresses of admin
+// listeners: those of TestClusterScripts that speak HTTP, and
+//
+//	$STRICT  a daemon of three regions with strict keys, and all that can be wrong
+//	$WELL    one in which nothing is
+//	$SINGLE  a daemon without a region
+func TestOperatorScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:  "testdata/operator",
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": cmdRuns},
+		Setup: func(env *testscript.Env) error {
+			all := adminHandlers()
+			all["STRICT"], all["WELL"], all["SINGLE"] = strictHandler(), wellHandler(), singleHandler()
+			for name, h := range all {
+				s := httptest.NewServer(h)
+				env.Defer(s.Close)
+				env.Setenv(name, s.Listener.Addr().String())
+			}
+			return nil
+		},
+	})
+}
+
+func cmdRuns(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || args[1] != "rld" {
+		ts.Fatalf("usage: exits CODE rld ARG...")
+	}
+	got := run(args[2:], process{out: ts.Stdout(), err: ts.Stderr(), program: "rld"})
+	if fmt.Sprint(got) != args[0] {
+		ts.Fatalf("exit code %d, want %s", got, args[0])
+	}
+}
+
+func handlerOf(o admin.Options) http.Handler {
+	o.Metrics = http.NotFoundHandler()
+	o.Ready, o.Rules = func() error { return nil }, func() string { return "" }
+	return admin.New(o)
+}
+
+func daemonOfRegion(region, name, incarnation string) admin.DaemonRef {
+	return admin.DaemonRef{Region: region, Name: name, Incarnation: incarnation}
+}
+
+var (
+	us0 = daemonOfRegion("us-east", "us-0", "00000000000000b0")
+	us1 = daemonOfRegion("us-east", "us-1", "00000000000000b1")
+	red = daemonOfRegion("ap-south", "\x1b[31mred", "00000000000000c1")
+)
+
+// later is as far from the time of an answer as the test runs fast: scripts match it
+// by its digits before the point.
+func later(d time.Duration) *time.Time { return earlier(-d) }
+
+// strictHandler is us-0, which is not home of login. It takes commands about
+// us-east, which are in force at the third look; those about eu-west never are.
+func strictHandler() http.Handler {
+	l := &layouts{state: troubledStrict()}
+	return handlerOf(admin.Options{
+		Explain: explainedStrict, Status: troubledStatus, Top: topKeys(true), Layout: l.change,
+		Strict: func() admin.StrictAnswer { return admin.StrictAnswer{Self: us0, Strict: l.look()} },
+	})
+}
+
+func wellHandler() http.Handler {
+	return handlerOf(admin.Options{
+		Explain: explainedWell,
+		Status: func() admin.StatusAnswer {
+			return admin.StatusAnswer{
+				Daemon: admin.DaemonState{DaemonRef: us0, Version: "v1.2.3", UptimeSeconds: 3_725, Ready: true, LiveKeys: 1,
+					MaxKeys: 1_000_000, Rules: "0000000000005eed", RuleCount: 14, PeerOffsetSeconds: new(0.0121)},
+				Regions: []admin.RegionState{
+					{Region: "eu-west", NewsSeconds: new(0.2041), Members: []admin.MemberState{{Name: "eu-0", Ready: true}}},
+					{Region: "us-east", Self: true, Members: []admin.MemberState{{Name: "us-0", Ready: true, Self: true}}},
+				},
+			}
+		},
+		Top:    topKeys(false),
+		Strict: func() admin.StrictAnswer { return admin.StrictAnswer{Self: us0} },
+	})
+}
+
+func singleHandler() http.Handler {
+	return handlerOf(admin.Options{
+		Status: func() admin.StatusAnswer {
+			return admin.StatusAnswer{Alone: true, Daemon: admin.DaemonState{UptimeSeconds: 0.5, Ready: true, LiveKeys: 0, MaxKeys: 1}}
+		},
+		Top: func(admin.TopQuery) admin.TopAnswer { return admin.TopAnswer{Reveals: true} },
+	})
+}
+
+// layouts changes what the fake daemon goes by.
+type layouts struct {
+	mu    sync.Mutex
+	state *admin.StrictState
+	looks int // that the change under way still takes, negative for all
+}
+
+func (l *layouts) change(c admin.LayoutCommand, q admin.LayoutRequest) (admin.LayoutAnswer, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n := len(q.Replicas); c == admin.SetReplicas && n%2 == 0 {
+		return admin.LayoutAnswer{}, fmt.Errorf("%d replicas: want an odd number from 1 to 9", n)
+	}
+	if q.Rule != "" && q.Rule != "login" {
+		return admin.LayoutAnswer{}, &admin.UnknownRuleError{Rule: q.Rule, Closest: "login"}
+	}
+	a := admin.LayoutAnswer{Before: l.state.Layout, After: l.state.Layout + 1, DryRun: q.DryRun}
+	a.Changes = []string{fmt.Sprintf("%s of %s%s: %s", c, q.Region, q.Rule, strings.Join(q.Replicas, ", "))}
+	if q.DryRun {
+		return a, nil
+	}
+	a.Next = "Two regions are asked."
+	l.state.Next = &admin.NextLayout{Number: a.After, WaitsFor: []admin.Missing{
+		{Region: "eu-west", Name: "eu-0", Why: "not_voting"}, {Region: "ap-south", Why: "nobody heard"}}}
+	l.looks = 2
+	if q.Region == "eu-west" {
+		l.looks = -1
+	}
+	return a, nil
+}
+
+func (l *layouts) look() *admin.StrictState {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state.Next != nil {
+		if l.looks == 0 {
+			l.state.Layout, l.state.Next = l.state.Next.Number, nil
+		}
+		l.looks--
+	}
+	out := *l.state
+	return &out
+}
+
+func troubledStrict() *admin.StrictState {
+	return &admin.StrictState{
+		Layout: 3,
+		Regions: []admin.StrictRegion{
+			{Region: "ap-south", Weight: 0.25},
+			{Region: "us-east", Weight: 0.75, Replicas: []admin.StrictReplica{
+				{Name: "us-0", Self: true, Live: true, Ready: true, Voting: new(false), WhyNot: "it waits for the copy of us-2"},
+				{Name: "us-1", Live: true, Voting: new(true)}, {Name: "us-2"},
+			}},
+		},
+		Pins: []admin.Pin{{Domain: "edge", Rule: "path=/login", Region: "us-east"}, {ID: "00000000000000aa", Region: "ap-south"}},
+		Replica: &admin.ReplicaState{WhyNot: "it waits for the copy of us-2", MemoryLost: earlier(90 * time.Second), Records: 12, JournalBytes: 1_234_567,
+			JournalFault: "no space left on device"},
+		Ledgers: 4, MaxLedgers: 100_000,
+		Warnings: []string{"ap-south has two daemons: one loss means on_failure"},
+	}
+}
+
+func troubledStatus() admin.StatusAnswer {
+	next := troubledStrict()
+	next.Next = &admin.NextLayout{Number: 4, Since: earlier(90 * time.Second)}
+	return admin.StatusAnswer{
+		Daemon: admin.DaemonState{DaemonRef: us0, Version: "v1.2.3", UptimeSeconds: 12.3, WhyNot: "draining", Shadow: true,
+			LiveKeys: 1_000, MaxKeys: 1_000, OverflowKeys: 2, ClockOffsetSeconds: 0.004, RuleCount: 1,
+			LimitsFault: "limits.yaml:3: \x1b[31mno"},
+		Regions: []admin.RegionState{
+			{Region: "ap-south", CutOff: true, CutSince: earlier(90 * time.Second)},
+			{Region: "us-east", Self: true, NewsSeconds: new(0.0263), Members: []admin.MemberState{
+				{Name: "us-0", Self: true}, {Name: "us-1", Ready: true}, {Name: "\x1b[31mred"}}},
+		},
+		Circuits: []admin.Circuit{
+			{Home: us1, State: admin.CircuitOpen, Since: earlier(12 * time.Second), Calls: 50, Errors: 40},
+			{Home: red, State: admin.CircuitHalfOpen, Calls: 1},
+		},
+		Strict: next,
+		Degraded: []admin.DegradedState{{Reason: "keys_full", Since: earlier(90 * time.Second), Answers: 400,
+			Text: "raise --max-keys"}, {Reason: "no_rights"}},
+		Worst:  &admin.RuleUse{Domain: "edge", Rule: "path=/login", Name: "login", Overage: new(0.0123), Bound: new(0.02)},
+		Denied: &admin.RuleUse{Domain: "edge", Rule: "user\x1b", DeniedPerSecond: new(12.34)},
+	}
+}
+
+func topKeys(reveals bool) func(admin.TopQuery) admin.TopAnswer {
+	return func(admin.TopQuery) admin.TopAnswer {
+		a := admin.TopAnswer{Self: us0, SpanSeconds: 10, Reveals: reveals, Keys: []admin.TopKey{
+			{Domain: "edge", Rule: "user", Key: strings.Repeat("a", 32), HitsPerSecond: 20_000.4, DeniedPerSecond: 19_000, Share: new(1.0), Hot: true},
+			{Domain: "edge", Rule: "path=/login", Name: "login", Key: strings.Repeat("b", 32), HitsPerSecond: 2.25},
+		}}
+		if reveals {
+			a.HotPerSecond, a.Keys[0].Text = 10_000, "user=\x1b[31mred"
+		}
+		return a
+	}
+}
+
+// explainedStrict knows a strict rule, endpoint, an unlimited one, staff, and none
+// else.
+func explainedStrict(_ context.Context, q admin.ExplainQuery) (admin.ExplainAnswer, error) {
+	if q.Domain == "bad" {
+		return admin.ExplainAnswer{}, errors.New("domain is bad")
+	}
+	a := admin.ExplainAnswer{Self: us0, Domain: q.Domain, Hits: q.Hits, Allowed: true, Shadow: true, HTTPStatus: 200}
+	for _, d := range q.Descriptors {
+		switch d.Entries[0].Key {
+		case "endpoint":
+			a.Allowed, a.RefusedBy = false, "login"
+			a.Headers = []admin.Header{{Name: "Retry-After", Value: "12"}, {Name: "X-Name", Value: "\x1b[31mred"}}
+			a.Descriptors = append(a.Descriptors, *strictExplained())
+		case "staff":
+			a.Descriptors = append(a.Descriptors, admin.Explained{Rule: &admin.RuleRef{Path: "staff\x1b"}, WhyNoLimit: admin.LimitUnlimited})
+		default:
+			a.Descriptors = append(a.Descriptors, admin.Explained{WhyNoRule: "no rule of edge begins so", Closest: "endpoint"})
+		}
+	}
+	return a, nil
+}
+
+func strictExplained() *admin.Explained {
+	label := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
+	return &admin.Explained{
+		Rule: &admin.RuleRef{Path: "endpoint=/login > user", Name: "login", File: "limits.yaml", Line: 12},
+		Limit: &admin.LimitInForce{Requests: 5, WindowSeconds: 60, Algorithm: "fixed_window", Consistency: "strict",
+			Scope: "global", Placement: "home", OnFailure: "share: 10%", Quota: true, Shadow: true, Override: true},
+		Key: strings.Repeat("3f", 16),
+		Counts: []admin.RegionCount{
+			{Region: "ap-south"}, {Region: "eu-west", Hits: 3, AgeSeconds: new(0.2041), Stamp: "1767323040123.4"},
+			{Region: "us-east", Hits: 2, AgeSeconds: new(0.0)},
+		},
+		Estimate: &admin.EstimateGate{Counted: 5, Elsewhere: 1, Capacity: 5},
+		Rights:   &admin.RightsGate{Label: &label, Received: 2, Given: 1, Used: 1, WhyNot: "left out of an epoch"},
+		Ledger: &admin.Ledger{
+			Layout: 3, Region: "us-east", Pinned: true, Home: &us1, WhyNot: "the circuit is open",
+			Circuit: &admin.Circuit{Home: us1, State: admin.CircuitOpen, Since: earlier(12 * time.Second), Calls: 50, Errors: 40},
+			Source:  admin.SourceReplica, Ballot: &admin.BallotState{Round: 7, Home: us1},
+			Mark:    &admin.MarkState{Label: &label, Mark: new(uint64(5)), Consumed: new(uint64(4)), Limit: new(uint64(5))},
+			Batches: []admin.Batch{{Holder: us0, Granted: 3, Returned: 1}, {Holder: red, Granted: 1}}, LeftOut: 2,
+			Credit: &admin.Credit{Granted: 3, Used: 2, Returned: 1, Until: later(time.Hour), Asking: true, Denied: new(uint64(1)),
+				DeniedUntil: earlier(time.Second)},
+		},
+		Floor: &admin.Ledger{Layout: 3, Region: "us-east", Home: &us0, Self: true, Reachable: true, Source: admin.SourceHome,
+			Ballot: &admin.BallotState{Round: 1, Home: us0}, Mark: &admin.MarkState{Drained: earlier(0), Consumed: new(uint64(0))}},
+		Verdict: &admin.Verdict{Remaining: 0, ResetSeconds: 12.3, RetrySeconds: new(12.3), Degraded: "no_majority"},
+	}
+}
+
+// explainedWell is a bucket with a budget and nobody home.
+func explainedWell(_ context.Context, q admin.ExplainQuery) (admin.ExplainAnswer, error) {
+	return admin.ExplainAnswer{Domain: q.Domain, Hits: q.Hits, Allowed: true, Descriptors: []admin.Explained{{
+		Rule: &admin.RuleRef{Path: "user"}, Key: strings.Repeat("0", 32),
+		Limit: &admin.LimitInForce{Requests: 100, WindowSeconds: 1, Burst: 200, Algorithm: "leaky_bucket",
+			Consistency: "eventual", Scope: "region", Placement: "spread", Budget: new(0.02)},
+		Estimate: &admin.EstimateGate{Capacity: 200, Passes: true}, Rights: &admin.RightsGate{Base: 68, Left: 68, Passes: true},
+		Ledger:  &admin.Ledger{Layout: 1, Region: "eu-west"},
+		Verdict: &admin.Verdict{Allowed: true, Remaining: 67, ResetSeconds: 2, DelaySeconds: 0.25},
+	}}}, nil
+}
+
+// TestTextOfHardlyAnything: what a daemon does not know is no reason to fail.
+func TestTextOfHardlyAnything(t *testing.T) {
+	empty := admin.ExplainAnswer{Descriptors: []admin.Explained{
+		{}, {Rule: &admin.RuleRef{}}, {Rule: &admin.RuleRef{}, Limit: &admin.LimitInForce{}, Ledger: &admin.Ledger{
+			Home: &admin.DaemonRef{}, Circuit: &admin.Circuit{}, Ballot: &admin.BallotState{}, Mark: &admin.MarkState{},
+			Credit: &admin.Credit{}, Batches: []admin.Batch{{}}},
+			Rights: &admin.RightsGate{}, Estimate: &admin.EstimateGate{}, Verdict: &admin.Verdict{Never: true}},
+	}}
+	question, _ := everything()
+	question.Descriptors = question.Descriptors[:3]
+	strict := admin.StrictState{Regions: []admin.StrictRegion{{}, {Replicas: []admin.StrictReplica{{}}}}, Pins: []admin.Pin{{}},
+		Replica: &admin.ReplicaState{}, Next: &admin.NextLayout{WaitsFor: []admin.Missing{{}}}}
+	for name, text := range map[string]string{
+		"explain": callExplained(question, &empty),
+		"status": statusText(&admin.StatusAnswer{Strict: &strict, Regions: []admin.RegionState{{Members: []admin.MemberState{{}}}},
+			Circuits: []admin.Circuit{{}}, Degraded: []admin.DegradedState{{}}, Worst: &admin.RuleUse{}, Denied: &admin.RuleUse{}}),
+		"strict": strictTable(&admin.StrictAnswer{Strict: &strict}),
+		"top":    topTable(&admin.TopAnswer{Keys: []admin.TopKey{{}}}, true),
+		"layout": changeText(&admin.LayoutAnswer{}),
+	} {
+		if text == "" || strings.Contains(text, "NaN") || strings.Contains(text, "%!") || strings.Contains(text, "<nil>") {
+			t.Errorf("%s:\n%s", name, text)
+		}
+	}
+}
+
+// TestALookThatIsCutShort: when time is up in the middle of a look, what the one
+// before told is said; and a daemon that is gone, when it is.
+func TestALookThatIsCutShort(t *testing.T) {
+	ctx, timeUp := context.WithCancel(t.Context())
+	defer timeUp()
+	state := troubledStrict()
+	state.Next = &admin.NextLayout{Number: 4, WaitsFor: []admin.Missing{{Region: "us-east", Name: "us-2", Why: "not_voting"}}}
+	h := handlerOf(admin.Options{Strict: func() admin.StrictAnswer { return admin.StrictAnswer{Strict: state} }})
+	var looks atomic.Int32
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if looks.Add(1) == 2 {
+			timeUp()
+			<-r.Context().Done() // the one who asks has given up
+			return
+		}
+		h.ServeHTTP(w, r)
+	}))
+	defer s.Close()
+	c := layoutChange{wait: time.Minute, client: adminClient{addr: s.Listener.Addr().String(), timeout: time.Minute}}
+	report := layoutReport{LayoutAnswer: admin.LayoutAnswer{After: 4}}
+	want := "layout 4 is not in force after 1m0s: it waits for us-east/us-2 (not_voting)"
+	if err := c.await(ctx, &report); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	s.Close()
+	c.wait = 50 * time.Millisecond
+	if err := c.await(t.Context(), &report); err == nil || !strings.Contains(err.Error(), "50ms: cannot reach a daemon at") {
+		t.Errorf("of a daemon that is gone: %v", err)
+	}
+}
+
+// TestTopWatchesUntilInterrupted: an interrupt is no failure, a daemon that is gone
+// is one.
+func TestTopWatchesUntilInterrupted(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var asked atomic.Int32
+	h := handlerOf(admin.Options{Top: topKeys(false)})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) == 3 {
+			interrupt()
+		}
+		h.ServeHTTP(w, r)
+	}))
+	defer s.Close()
+	var out strings.Builder
+	o := topOptions{by: "hits", n: 10, every: time.Millisecond,
+		client: adminClient{addr: s.Listener.Addr().String(), timeout: 10 * time.Second, form: formTable}}
+	if err := o.follow(ctx, process{out: &out, err: io.Discard}); err != nil {
+		t.Errorf("interrupted: %v", err)
+	}
+	if got := strings.Count(out.String(), "RULE"); got != 2 || strings.Contains(out.String(), clearScreen) {
+		t.Errorf("%d tables before the interrupt, want 2:\n%s", got, out.String())
+	}
+	s.Close()
+	var exit *exitError
+	if err := o.follow(t.Context(), process{out: io.Discard}); !errors.As(err, &exit) || exit.code != exitNoneOf {
+		t.Errorf("of a daemon that is gone: %v", err)
+	}
+}

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/georld/rld/server/admin"
+)
+
+func newStatus(p process) *cobra.Command {
+	var a adminClient
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Say how a running daemon and its cluster are, on one screen",
+		Long: "Ask a running daemon how it is: whether it is ready, its keys and its clock; who lives in\n" +
+			"each region and how old the news of it are; which regions are cut off and which circuits\n" +
+			"are open; how strict keys are; why answers are less than exact now; and which rule is\n" +
+			"closest to its bound or refuses most. The exit code is 0 when there is an answer, also of\n" +
+			"a daemon that is not ready, and 2 when there is none.",
+		Example: "  rld status\n" +
+			"  rld status --admin 10.0.0.7:6070 -o json",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.settle(cmd, p.environ); err != nil {
+				return err
+			}
+			return runStatus(cmd.Context(), p, &a)
+		},
+	}
+	a.addFlags(cmd)
+	return cmd
+}
+
+func runStatus(ctx context.Context, p process, a *adminClient) error {
+	const path = "/v1/status"
+	var answer admin.StatusAnswer
+	err := a.get(ctx, path, &answer)
+	if err == nil && answer.Regions == nil {
+		err = a.notRLD(path, errors.New("no list of regions"))
+	}
+	if err != nil {
+		return exitWith(exitNoneOf, err)
+	}
+	if a.form == formJSON {
+		return exitWith(exitNoneOf, indented(p.out, &answer))
+	}
+	_, err = io.WriteString(p.out, statusText(&answer))
+	return exitWith(exitNoneOf, err)
+}
+
+// statusText shows an answer to people, what is wrong behind an exclamation mark.
+func statusText(a *admin.StatusAnswer) string {
+	var b strings.Builder
+	b.WriteString(daemonLines(&a.Daemon))
+	if a.Alone {
+		b.WriteString(alone)
+	} else {
+		b.WriteString("\n" + regionsTable(a) + circuitsTable(a))
+		if a.Strict != nil {
+			b.WriteString("\n" + strictLines(a.At, &a.Daemon.DaemonRef, a.Strict))
+		}
+	}
+	if text := degradedLines(a) + worstLines(a); text != "" {
+		b.WriteString("\n" + text)
+	}
+	return b.String()
+}
+
+// daemonLines says how the daemon itself is.
+func daemonLines(d *admin.DaemonState) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s", daemonText(&d.DaemonRef))
+	if d.Name != "" && d.Incarnation != "" {
+		fmt.Fprintf(&b, ", incarnation %s", printable(d.Incarnation))
+	}
+	up := d.UptimeSeconds
+	fmt.Fprintf(&b, ", %s, up %s, ", or(d.Version, "of unknown version"), secondsShown(&up))
+	switch {
+	case d.Ready:
+		b.WriteString("ready\n")
+	default:
+		fmt.Fprintf(&b, "NOT READY: %s\n", or(d.WhyNot, "it does not say why"))
+	}
+	fmt.Fprintf(&b, "%d of at most %s, %s (%s), clock %s to the wall", d.LiveKeys, plural(d.MaxKeys, "key"),
+		plural(d.RuleCount, "rule"), or(d.Rules, "-"), offsetShown(&d.ClockOffsetSeconds))
+	if d.PeerOffsetSeconds != nil {
+		fmt.Fprintf(&b, " and within %s of the peers'", secondsShown(d.PeerOffsetSeconds))
+	}
+	b.WriteString("\n")
+	if d.OverflowKeys > 0 {
+		fmt.Fprintf(&b, "! the keys beyond share %s\n", plural(d.OverflowKeys, "counter"))
+	}
+	if d.LimitsFault != "" {
+		fmt.Fprintf(&b, "! the limits on disk are refused, and older ones in force: %s\n", shortened(printable(d.LimitsFault)))
+	}
+	if d.Shadow {
+		b.WriteString("! it is in shadow mode and refuses nothing\n")
+	}
+	return b.String()
+}
+
+func regionsTable(a *admin.StatusAnswer) string {
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(t, "REGION\tUP\tREADY\tNEWS\tNOTE")
+	for i := range a.Regions {
+		r := &a.Regions[i]
+		ready := 0
+		for _, m := range r.Members {
+			if m.Ready {
+				ready++
+			}
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\n", or(r.Region, "-"), len(r.Members), ready, secondsShown(r.NewsSeconds),
+			or(strings.Join(regionNotes(a.At, r), "; "), "-"))
+	}
+	// The writer below is a strings.Builder: nothing can fail.
+	_ = t.Flush()
+	return b.String()
+}
+
+// regionNotes is what is special about a region.
+func regionNotes(at time.Time, r *admin.RegionState) []string {
+	var out, unready []string
+	if r.Self {
+		out = append(out, "here")
+	}
+	if r.CutOff {
+		text := "CUT OFF"
+		if r.CutSince != nil {
+			text += " for " + ago(at, r.CutSince)
+		}
+		out = append(out, text)
+	}
+	for _, m := range r.Members {
+		if !m.Ready {
+			unready = append(unready, or(m.Name, "-"))
+		}
+	}
+	if len(unready) > 0 {
+		out = append(out, "not ready: "+few(unready))
+	}
+	return out
+}
+
+// circuitsTable shows the circuits that say something.
+func circuitsTable(a *admin.StatusAnswer) string {
+	if len(a.Circuits) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(t, "CIRCUIT TO\tSTATE\tFOR\tCALLS\tERRORS")
+	for i := range a.Circuits {
+		c := &a.Circuits[i]
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\n", daemonText(&c.Home),
+			or(strings.ReplaceAll(string(c.State), "_", " "), "-"), ago(a.At, c.Since), c.Calls, c.Errors)
+	}
+	// As above.
+	_ = t.Flush()
+	return "\n" + b.String()
+}
+
+func degradedLines(a *admin.StatusAnswer) string {
+	var b strings.Builder
+	for _, d := range a.Degraded {
+		fmt.Fprintf(&b, "! degraded: %s", or(d.Reason, "-"))
+		if d.Since != nil {
+			fmt.Fprintf(&b, " for %s", ago(a.At, d.Since))
+		}
+		fmt.Fprintf(&b, ", %d answers", d.Answers)
+		if d.Text != "" {
+			fmt.Fprintf(&b, ": %s", shortened(printable(d.Text)))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+func worstLines(a *admin.StatusAnswer) string {
+	var b strings.Builder
+	if r := a.Worst; r != nil {
+		fmt.Fprintf(&b, "Closest to its bound within the hour: %s, %s over", useText(r), percentShown(r.Overage))
+		if r.Bound != nil {
+			fmt.Fprintf(&b, " of at most %s", percentOf(*r.Bound))
+		}
+		b.WriteString(".\n")
+	}
+	if r := a.Denied; r != nil {
+		fmt.Fprintf(&b, "Refuses most now: %s, %s a second.\n", useText(r), perSecond(r.DeniedPerSecond))
+	}
+	return b.String()
+}
+
+func useText(r *admin.RuleUse) string {
+	return ruleText(&admin.RuleBudget{Domain: r.Domain, Rule: r.Rule, Name: r.Name})
+}
+
+// perSecond is a rate of hits with what digits matter, "-" for unknown.
+func perSecond(v *float64) string {
+	switch {
+	case v == nil:
+		return "-"
+	case *v >= 100:
+		return strconv.FormatFloat(*v, 'f', 0, 64)
+	}
+	return trimmed(*v, 1)
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/georld/rld/server/admin"
+)
+
+// topOptions is what `rld top` is told.
+type topOptions struct {
+	client adminClient
+	by     string
+	n      int
+	reveal bool
+	watch  bool
+	every  time.Duration
+}
+
+func newTop(p process) *cobra.Command {
+	o := topOptions{by: string(admin.TopByHits), n: 10, every: 2 * time.Second}
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "List the hottest and the most refused keys of a running daemon",
+		Long: "Ask a running daemon for the keys that are asked for most, or refused most: under which\n" +
+			"rule, how often, how much of the limit is in use, and whether the key is hot, which is at or\n" +
+			"above hot_key.threshold. Keys are told by their hashes; --reveal tells what was asked for,\n" +
+			"on the machine of the daemon alone and of the keys whose text it keeps. The exit code is 0\n" +
+			"when there is an answer and 2 when there is none.",
+		Example: "  rld top\n" +
+			"  rld top --by denied -n 20 --watch",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.settle(cmd, p.environ); err != nil {
+				return err
+			}
+			if !o.watch {
+				return o.run(cmd.Context(), p)
+			}
+			ctx, stopped := stopSignals(cmd.Context(), os.Exit)
+			defer stopped()
+			return o.follow(ctx, p)
+		},
+	}
+	o.client.addFlags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.by, "by", o.by, "order of the keys: hits or denied")
+	f.IntVarP(&o.n, "number", "n", o.n, "how many keys, up to "+strconv.Itoa(admin.MaxTop))
+	f.BoolVar(&o.reveal, "reveal", false, "tell what was asked for instead of hashes")
+	f.BoolVar(&o.watch, "watch", false, "ask again and again until interrupted")
+	f.DurationVar(&o.every, "every", o.every, "time between two questions of --watch")
+	return cmd
+}
+
+// settle checks the options. Its error is one of usage.
+func (o *topOptions) settle(cmd *cobra.Command, environ []string) error {
+	const shortest = 100 * time.Millisecond
+	switch by := admin.TopOrder(o.by); {
+	case by != admin.TopByHits && by != admin.TopByDenied:
+		return fmt.Errorf("--by %q is no order: say %s or %s", printable(o.by), admin.TopByHits, admin.TopByDenied)
+	case o.n < 1 || o.n > admin.MaxTop:
+		return fmt.Errorf("-n %d: say 1 to %d", o.n, admin.MaxTop)
+	case o.every < shortest:
+		return fmt.Errorf("--every %s is too often: say %s or more", o.every, shortest)
+	}
+	return o.client.settle(cmd, environ)
+}
+
+// clearScreen makes a terminal begin at its top.
+const clearScreen = "\x1b[H\x1b[2J"
+
+// follow asks until ctx ends, which is no failure, or a question has no answer.
+func (o *topOptions) follow(ctx context.Context, p process) error {
+	before := ""
+	if isTerminal(p.out) {
+		before = clearScreen
+	}
+	t := time.NewTicker(o.every)
+	defer t.Stop()
+	for {
+		text, err := o.answer(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			_, err = io.WriteString(p.out, before+text)
+		}
+		if err != nil {
+			return exitWith(exitNoneOf, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+		}
+		if before == "" {
+			before = "\n"
+		}
+	}
+}
+
+func (o *topOptions) run(ctx context.Context, p process) error {
+	text, err := o.answer(ctx)
+	if err == nil {
+		_, err = io.WriteString(p.out, text)
+	}
+	return exitWith(exitNoneOf, err)
+}
+
+// answer asks once and returns what to print.
+func (o *topOptions) answer(ctx context.Context) (string, error) {
+	const path = "/v1/top"
+	q := url.Values{"by": {o.by}, "n": {strconv.Itoa(o.n)}, "reveal": {strconv.FormatBool(o.reveal)}}
+	var answer admin.TopAnswer
+	err := o.client.ask(ctx, url.URL{Path: path, RawQuery: q.Encode()}, nil, &answer)
+	if err == nil && answer.Keys == nil {
+		err = o.client.notRLD(path, errors.New("no list of keys"))
+	}
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	if o.client.form == formJSON {
+		err = indented(&b, &answer)
+		return b.String(), err
+	}
+	return topTable(&answer, o.reveal), nil
+}
+
+// topTable shows an answer to people, a row a key.
+func topTable(a *admin.TopAnswer, reveal bool) string {
+	var b strings.Builder
+	if len(a.Keys) == 0 {
+		fmt.Fprintf(&b, "%s was asked for no key of late.\n", daemonText(&a.Self))
+		return b.String()
+	}
+	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(t, "RULE\tKEY\tHITS/S\tDENIED/S\tSHARE\tHOT")
+	unknown := 0
+	for i := range a.Keys {
+		k := &a.Keys[i]
+		key := k.Key
+		switch {
+		case k.Text != "":
+			key = shortened(k.Text)
+		case reveal:
+			unknown++
+		}
+		hot := "-"
+		if k.Hot {
+			hot = "hot"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", useText(&admin.RuleUse{Domain: k.Domain, Rule: k.Rule, Name: k.Name}),
+			or(key, "-"), perSecond(&k.HitsPerSecond), perSecond(&k.DeniedPerSecond), percentShown(k.Share), hot)
+	}
+	// The writer below is a strings.Builder: nothing can fail.
+	_ = t.Flush()
+	fmt.Fprintf(&b, "\nAt %s, over %s.", daemonText(&a.Self), secondsShown(&a.SpanSeconds))
+	if a.HotPerSecond > 0 {
+		fmt.Fprintf(&b, " Hot from %d hits a second.", a.HotPerSecond)
+	}
+	switch {
+	case reveal && !a.Reveals:
+		b.WriteString(" This daemon keeps no text of keys.")
+	case unknown > 0:
+		fmt.Fprintf(&b, " The text of %s is not known.", plural(unknown, "key"))
+	}
+	return b.String() + "\n"
+}

@@ -1,0 +1,305 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/georld/rld/config"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/web"
+)
+
+// aloneWith is a daemon without a region, and without edges.
+func aloneWith(t *testing.T, all ...rules.Node) *daemon {
+	t.Helper()
+	e := newEngineOf(t, 4, all...)
+	return &daemon{cfg: config.Default(), engine: e, limits: &limitsSource{}, lookout: newLookout(e, time.Now)}
+}
+
+// asked is a question about descriptors, each KEY=VALUE,KEY=VALUE.
+func asked(hits uint64, descriptors ...string) admin.ExplainQuery {
+	q := admin.ExplainQuery{Domain: "edge", Hits: hits}
+	for _, text := range descriptors {
+		var d admin.ExplainDescriptor
+		for entry := range strings.SplitSeq(text, ",") {
+			key, value, _ := strings.Cut(entry, "=")
+			d.Entries = append(d.Entries, admin.ExplainEntry{Key: key, Value: value})
+		}
+		q.Descriptors = append(q.Descriptors, d)
+	}
+	return q
+}
+
+func (d *daemon) mustExplain(t *testing.T, q admin.ExplainQuery) admin.ExplainAnswer {
+	t.Helper()
+	a, err := d.explain(context.Background(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// told is what a call is told over HTTP.
+type told struct {
+	Status  int
+	Headers []admin.Header
+}
+
+// TestExplainForetells asks what a call would get, twice, and then makes it: what was
+// told of the second is what the call gets, of every algorithm, until it is refused.
+func TestExplainForetells(t *testing.T) {
+	limit := func(a rules.Algorithm, burst uint32) *rules.Limit {
+		return &rules.Limit{Algorithm: a, Unit: rules.Minute, Multiplier: 1, Requests: 5, Burst: burst}
+	}
+	for name, l := range map[string]*rules.Limit{
+		"fixed_window": limit(rules.FixedWindow, 0), "sliding_window": limit(rules.SlidingWindow, 0),
+		"sliding_log": limit(rules.SlidingLog, 0), "token_bucket": limit(rules.TokenBucket, 8),
+		"leaky_bucket": limit(rules.LeakyBucket, 3),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := aloneWith(t, rules.Node{Key: "user", Limit: l})
+				refused := 0
+				for i := range 12 {
+					time.Sleep(700 * time.Millisecond)
+					q := asked(uint64(1+i%2), "user=a")
+					before, told1 := d.mustExplain(t, q), told{}
+					if again := d.mustExplain(t, q); cmp.Diff(again, before) != "" {
+						t.Fatalf("hit %d: asked again: %s", i, cmp.Diff(again, before))
+					}
+					c := &node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(q.Hits, "user", "a")}}
+					if err := d.engine.Check(context.Background(), c); err != nil {
+						t.Fatal(err)
+					}
+					s := d.settings()
+					var fields []web.Field
+					told1.Status, fields = web.Preview(c, &s, time.Now())
+					for _, f := range fields {
+						told1.Headers = append(told1.Headers, admin.Header(f))
+					}
+					if diff := cmp.Diff(told1, told{before.HTTPStatus, before.Headers}); diff != "" {
+						t.Errorf("hit %d: the call gets -, and was told +:\n%s", i, diff)
+					}
+					v := before.Descriptors[0].Verdict
+					if v.Allowed != c.Decision.Allowed || v.Remaining != c.Statuses[0].Remaining || before.Allowed != v.Allowed {
+						t.Errorf("hit %d: told %+v, gets %+v", i, v, c.Statuses[0])
+					}
+					if !v.Allowed {
+						refused++
+						if before.RefusedBy != "user" || before.Descriptors[0].Estimate.Passes {
+							t.Errorf("hit %d: refused by %q, %+v", i, before.RefusedBy, before.Descriptors[0].Estimate)
+						}
+					}
+				}
+				if refused == 0 {
+					t.Error("nothing was refused")
+				}
+			})
+		})
+	}
+}
+
+// TestExplainCountsNothing: what is explained is in no tally, no sketch and no count
+// of what no rule matches.
+func TestExplainCountsNothing(t *testing.T) {
+	d := aloneWith(t, rules.Node{Key: "user", Limit: &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: 5}})
+	for range 10 {
+		d.mustExplain(t, asked(7, "user=a", "nobody=b"))
+	}
+	if known, unknown := d.engine.Unmatched(); known+unknown > 0 {
+		t.Errorf("%d and %d unmatched", known, unknown)
+	}
+	if s := d.engine.Stats(); s.LiveKeys > 0 {
+		t.Errorf("%d keys live", s.LiveKeys)
+	}
+	if k := d.engine.Hottest(); len(k) > 0 {
+		t.Errorf("hot: %v", k)
+	}
+	if u := d.lookout.count().counts; u[ruleKey{"edge", "user"}] > 0 {
+		t.Errorf("refused: %v", u)
+	}
+}
+
+// TestExplainSeveral: descriptors on one counter add up, and a call that one of them
+// refuses leaves all as they are.
+func TestExplainSeveral(t *testing.T) {
+	hour := func(n uint32) *rules.Limit { return &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: n} }
+	d := aloneWith(t, rules.Node{Key: "user", Limit: hour(5)}, rules.Node{Key: "org", Limit: hour(1)},
+		rules.Node{Key: "free", Limit: &rules.Limit{Unlimited: true}}, rules.Node{Key: "staff"})
+	a := d.mustExplain(t, asked(2, "user=a", "user=a", "free=x", "nobody=b"))
+	for i, want := range []uint64{3, 1} {
+		if got := a.Descriptors[i].Verdict.Remaining; got != want {
+			t.Errorf("descriptor %d: remaining %d, want %d", i, got, want)
+		}
+	}
+	if x := a.Descriptors[2]; x.Limit != nil || x.WhyNoLimit != admin.LimitUnlimited || x.Verdict != nil {
+		t.Errorf("unlimited: %+v", x)
+	}
+	if x := a.Descriptors[3]; x.Rule != nil || x.WhyNoRule != `no rule begins with "nobody"` {
+		t.Errorf("no rule: %+v", x)
+	}
+	a = d.mustExplain(t, asked(2, "user=a", "org=b"))
+	if a.Allowed || a.RefusedBy != "org" || a.Descriptors[0].Verdict.Remaining != 5 || !a.Descriptors[1].Verdict.Never {
+		t.Errorf("refused: %+v, %+v and %+v", a, a.Descriptors[0].Verdict, a.Descriptors[1].Verdict)
+	}
+	for _, q := range []admin.ExplainQuery{{Hits: 1}, {Domain: "edge", Hits: 1}, asked(1, "user=\xff")} {
+		if a, err := d.explain(context.Background(), q); err == nil {
+			t.Errorf("%+v is explained: %+v", q, a)
+		}
+	}
+}
+
+func TestWhyNoRule(t *testing.T) {
+	hour := &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: 5}
+	set, err := rules.NewSet([]rules.DomainNode{{Name: "edge", Children: []rules.Node{
+		{Key: "tier", Value: "premium", Children: []rules.Node{{Key: "user_id", Limit: hour}}},
+		{Key: "tier", Value: "free", Limit: hour},
+		{Key: "path", Value: "/api/*", Children: []rules.Node{{Key: "method", Value: "GET", Limit: hour}}},
+		{Key: "path", Children: []rules.Node{{Key: "ip", Limit: hour}}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ domain, asked, why, closest string }{
+		{"egde", "tier=free", `no domain is called "egde"`, "edge"},
+		{"other", "tier=free", `no domain is called "other"`, ""},
+		{"edge", "teir=free", `no rule begins with "teir"`, "tier"},
+		{"edge", "x=1", `no rule begins with "x"`, ""},
+		{"edge", "tier=fere", `no rule has "tier" of the value "fere"`, "free"},
+		{"edge", "tier=gold", `no rule has "tier" of the value "gold"`, ""},
+		{"edge", "tier=premium,userid=4", `no rule goes on after "tier=premium" with "userid"`, "user_id"},
+		{"edge", "tier=free,user_id=4", `no rule goes on after "tier=free"`, ""},
+		{"edge", "path=/api/x,ip=1", `no rule goes on after "path=/api/x" with "ip"`, ""}, // no way back
+		{"edge", "path=/api/x,method=PUT", `no rule has "method" of the value "PUT"`, ""},
+		{"edge", "tier=" + strings.Repeat("x", 100), `no rule has "tier" of the value "` + strings.Repeat("x", 64) + `"...`, ""},
+	} {
+		var entries []rules.Entry
+		for _, e := range asked(1, tc.asked).Descriptors[0].Entries {
+			entries = append(entries, rules.Entry(e))
+		}
+		if d := set.Domain(tc.domain); d != nil && d.Match(entries) != nil {
+			t.Errorf("%s matches", tc.asked)
+		}
+		if why, closest := whyNoRule(set, tc.domain, entries); why != tc.why || closest != tc.closest {
+			t.Errorf("%s: %s (%q), want %s (%q)", tc.asked, why, closest, tc.why, tc.closest)
+		}
+	}
+	if why, _ := whyNoRule(set, "edge", nil); why != "the descriptor has no entry" {
+		t.Error(why)
+	}
+}
+
+// operator makes the daemon of a resident, without edges.
+func (w *strictWorld) operator(r *resident) *daemon {
+	c := config.Default()
+	c.Region, c.Name = r.region, r.name
+	e := r.cluster.engine
+	return &daemon{
+		cfg: c, engine: e, cluster: r.cluster, strict: w.stricts[r.name], limits: &limitsSource{}, log: e.strict.log,
+		lookout: newLookout(e, time.Now), monitor: newMonitor(e, nil, r.region, w.regions, false),
+	}
+}
+
+// TestExplainStrict asks daemons about a key whose home another one is: before, while
+// and after its region is cut off. Nothing is charged by asking.
+func TestExplainStrict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(5, rules.Deny)}), "us", "eu")
+		defer w.closeDisks()
+		user := ""
+		for i := 0; user == "" || w.homeOf(w.in("us")[0], "login", user).region != "eu"; i++ {
+			user = fmt.Sprint("u", i)
+		}
+		us := w.in("us")[0]
+		home := w.homeOf(us, "login", user)
+		d, q := w.operator(us), asked(1, "login="+user)
+		untilInto(5 * time.Second)
+		for left := uint64(5); left > 3; left-- {
+			for range 3 {
+				a := d.mustExplain(t, q)
+				if v := a.Descriptors[0].Verdict; !a.Allowed || v.Remaining != left-1 || v.Degraded != "" {
+					t.Fatalf("%d are left: %+v", left, v)
+				}
+			}
+			if !us.check(descriptor(1, "login", user)).Decision.Allowed {
+				t.Fatal("refused")
+			}
+		}
+		time.Sleep(time.Second)
+		x := d.mustExplain(t, q).Descriptors[0]
+		l := x.Ledger
+		if l == nil || l.Home == nil || l.Home.Name != home.name || l.Region != "eu" || l.Self || !l.Reachable || l.Layout != 1 ||
+			l.Source != admin.SourceGrants || l.Ballot.Home.Name != home.name || l.Credit.Used != 2 || x.Estimate != nil {
+			t.Fatalf("before: %+v", l)
+		}
+		if c := x.Counts; len(c) != 2 || c[1].Region != "us" || c[1].Hits != 2 || c[0].AgeSeconds == nil || c[0].Stamp == "" {
+			t.Errorf("counts: %+v", c)
+		}
+		at := w.operator(home).mustExplain(t, q).Descriptors[0]
+		if l := at.Ledger; !l.Self || l.Source != admin.SourceHome || *l.Mark.Consumed != 2 || *l.Mark.Limit != 5 ||
+			*l.Mark.Mark < 2 || l.Ballot.Round == 0 || len(l.Batches) != 1 ||
+			l.Batches[0].Holder.Name != us.name || l.Batches[0].Granted-l.Batches[0].Returned != 2 {
+			t.Errorf("at home: %+v, %+v", l, l.Mark)
+		}
+		if c := at.Counts; c[1].Hits != 2 || *c[1].AgeSeconds <= 0 {
+			t.Errorf("counts at home: %+v", c)
+		}
+
+		w.isolate("eu")
+		time.Sleep(2 * time.Second)
+		a := d.mustExplain(t, q)
+		x = a.Descriptors[0]
+		if a.Allowed || a.HTTPStatus != 503 || x.Verdict.Degraded != "home_unreachable" || x.Ledger.Reachable ||
+			!strings.HasPrefix(x.Ledger.WhyNot, "it has not answered within ") || x.Counts[0].AgeSeconds == nil || *x.Counts[0].AgeSeconds < 1 {
+			t.Errorf("cut: %+v, %+v, %+v", a, x.Ledger, x.Verdict)
+		}
+		// One that is given up before the home has had its time is answered all the same.
+		short, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		begin := time.Now()
+		a, err := d.explain(short, q)
+		if cancel(); err != nil || a.Descriptors[0].Verdict.Degraded != "home_unreachable" || time.Since(begin) > 10*time.Millisecond {
+			t.Errorf("given up: %+v after %v, %v", a.Descriptors, time.Since(begin), err)
+		}
+		for range 12 {
+			us.check(descriptor(1, "login", user))
+		}
+		x = d.mustExplain(t, q).Descriptors[0]
+		if x.Verdict.Degraded != "circuit_open" || x.Ledger.WhyNot != "its circuit is open" || x.Ledger.Circuit.State != admin.CircuitOpen {
+			t.Errorf("open: %+v, %+v", x.Ledger, x.Verdict)
+		}
+		w.checkCutStatus(d)
+	})
+}
+
+// checkCutStatus looks at what is said while eu is cut off from us.
+func (w *strictWorld) checkCutStatus(d *daemon) {
+	w.t.Helper()
+	s := d.overview()
+	if len(s.Regions) != 2 || !s.Regions[0].CutOff || s.Regions[0].CutSince == nil || s.Regions[1].CutOff || len(s.Regions[1].Members) != 3 {
+		w.t.Errorf("regions: %+v", s.Regions)
+	}
+	if since := time.Since(*s.Regions[0].CutSince); since < 2*time.Second || since > time.Minute {
+		w.t.Errorf("cut since %v", since)
+	}
+	if len(s.Circuits) != 1 || s.Circuits[0].State != admin.CircuitOpen || s.Circuits[0].Home.Region != "eu" || s.Circuits[0].Since == nil {
+		w.t.Errorf("circuits: %+v", s.Circuits)
+	}
+	if s.Strict == nil || s.Strict.Layout != 1 || s.Strict.Next != nil || s.Strict.Replica == nil || !s.Strict.Replica.Voting {
+		w.t.Errorf("strict: %+v", s.Strict)
+	}
+	reasons := map[string]uint64{}
+	for _, r := range s.Degraded {
+		reasons[r.Reason] = r.Answers
+	}
+	if reasons["home_unreachable"] == 0 || reasons["circuit_open"] == 0 {
+		w.t.Errorf("degraded: %+v", s.Degraded)
+	}
+}

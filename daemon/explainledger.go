@@ -1,0 +1,239 @@
+package daemon
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/sticky"
+)
+
+// counts returns what each region is known to have admitted of the label that
+// runs.
+func (x *explainer) counts(l *rules.Limit, e *node.Explained, links []node.Link, now int64) []admin.RegionCount {
+	regions := x.regions
+	switch {
+	case x.d.cluster == nil || l.Scope == rules.NodeLocal:
+		return nil
+	case l.Scope == rules.Region:
+		regions = []string{x.d.cfg.Region}
+	}
+	out := make([]admin.RegionCount, 0, len(regions))
+	for _, name := range regions {
+		r := admin.RegionCount{Region: name}
+		own := name == x.d.cfg.Region
+		for i := range e.Cells {
+			c := &e.Cells[i]
+			of := c.Kind == gossip.Daemon && own || c.Kind == gossip.RegionSum && c.Slot == gossip.RegionSlot(name)
+			if of && runs(l, c, e.Label, now) {
+				r.Hits += c.Value.Net()
+			}
+		}
+		if age := oldestView(links, name, own); age >= 0 {
+			r.AgeSeconds = admin.Seconds(age)
+			if stamp := x.stamps[name]; stamp > 0 {
+				r.Stamp = stamp.String()
+			}
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// runs reports whether a cell is of the label that runs; of a log, whether it still
+// counts, and of a bucket, whether it is of the label that others are told now.
+func runs(l *rules.Limit, c *gossip.Cell, label, now int64) bool {
+	switch {
+	case l.Algorithm == rules.SlidingLog:
+		return c.Label > now-l.Window()
+	case l.Algorithm.Bucket():
+		label, _, _ = quota.Shared(l, &quota.Cell{}, now)
+	}
+	return c.Label == label
+}
+
+// oldestView returns how old the oldest view of a daemon of a region is, with what
+// was not sent: -1 when nothing was heard of any, and at least 0 of the own region.
+func oldestView(links []node.Link, region string, own bool) time.Duration {
+	age := time.Duration(-1)
+	if own {
+		age = 0
+	}
+	for i := range links {
+		if l := &links[i]; l.Peer.Region == region && l.Unsent >= 0 {
+			age = max(age, l.Unsent)
+		}
+	}
+	return age
+}
+
+// maxBatches bounds the batches of an answer.
+const maxBatches = 32
+
+// ledger describes what is known of the rights that a home grants, nil for none.
+func (x *explainer) ledger(e *node.ExplainedLedger, st *node.Status, now int64, floor bool) *admin.Ledger {
+	if e == nil {
+		return nil
+	}
+	v := x.d.strict.View()
+	out := &admin.Ledger{Layout: v.Number(), Region: e.Home.Region, Pinned: e.Pinned, Self: e.Home.Self}
+	if e.Home.Slot != 0 {
+		ref := x.ref(e.Home.Slot)
+		ref.Region, ref.Name = e.Home.Region, e.Home.Name
+		out.Home = &ref
+	}
+	out.WhyNot = x.outOfReach(e, v, st, floor)
+	out.Reachable = out.WhyNot == ""
+	if !e.Home.Self {
+		out.Circuit = x.circuit(e.Home.Slot)
+	}
+	out.Credit = creditOf(e.Credit, now)
+	switch {
+	case e.Bank != nil:
+		x.bank(out, e, now)
+	case x.record(out, e, now):
+	case e.Credit != nil && e.Credit.From != 0:
+		out.Source = admin.SourceGrants
+		out.Ballot = &admin.BallotState{Round: e.Credit.Round, Home: x.ref(e.Credit.From)}
+	}
+	return out
+}
+
+// outOfReach says why the home of a ledger would not decide, "" when it would.
+func (x *explainer) outOfReach(e *node.ExplainedLedger, v *sticky.View, st *node.Status, floor bool) string {
+	failed := st.Degraded == node.HomeUnreachable
+	if floor {
+		failed = st.Gate == node.FailureGate
+	}
+	switch {
+	case e.Home.Slot == 0:
+		return fmt.Sprintf("no replica of %s lives", e.Home.Region)
+	case e.Home.Self && v.Live() < v.Majority():
+		return fmt.Sprintf("%d of the %d replicas of %s live, and it takes %d", v.Live(), len(v.Seats()), e.Home.Region, v.Majority())
+	case e.Home.Self && failed:
+		return "no majority of the replicas has answered in time"
+	case e.Home.Self:
+		return ""
+	case !e.Open:
+		return "its circuit is open"
+	case failed:
+		return fmt.Sprintf("it has not answered within %v", e.Within.Round(time.Millisecond))
+	}
+	return ""
+}
+
+// circuit describes the breaker to a home, nil for one that was never met.
+func (x *explainer) circuit(home crdt.Slot) *admin.Circuit {
+	for _, c := range x.d.strict.circuits() {
+		if c.slot == home {
+			return new(x.d.circuitOf(&c))
+		}
+	}
+	return nil
+}
+
+// circuitOf describes a breaker.
+func (d *daemon) circuitOf(c *circuit) admin.Circuit {
+	out := admin.Circuit{
+		Home:  admin.DaemonRef{Region: c.region, Name: c.name, Incarnation: c.slot.String()},
+		State: admin.CircuitClosed, Calls: uint64(c.calls), Errors: uint64(c.failed),
+	}
+	switch c.state {
+	case sticky.Open:
+		out.State = admin.CircuitOpen
+	case sticky.HalfOpen:
+		out.State = admin.CircuitHalfOpen
+	}
+	if c.changed {
+		out.Since = new(d.now().Add(-c.since).UTC())
+	}
+	return out
+}
+
+// creditOf describes what was granted to this daemon, nil for what is over.
+func creditOf(c *node.ExplainedCredit, now int64) *admin.Credit {
+	if c == nil || c.Until <= now && c.Denied == 0 && !c.Asking {
+		return nil
+	}
+	out := &admin.Credit{
+		Granted: c.Granted, Used: c.Used, Returned: c.Returned, Left: c.Left, Until: unixMs(c.Until), Asking: c.Asking,
+	}
+	if c.Denied > 0 {
+		out.Denied, out.DeniedUntil = &c.Denied, new(time.UnixMilli(now).Add(c.DeniedFor).UTC())
+	}
+	return out
+}
+
+// bank describes what this daemon knows as the home.
+func (x *explainer) bank(out *admin.Ledger, e *node.ExplainedLedger, now int64) {
+	b, limit := e.Bank, quota.Capacity(&e.Limit)
+	out.Source = admin.SourceHome
+	out.Ballot = &admin.BallotState{Round: b.Ballot.Round, Home: x.ref(b.Ballot.Home)}
+	used := limit - min(limit, b.Left)
+	m := &admin.MarkState{Limit: &limit, Consumed: &used, Mark: new(min(used+b.Room, limit))}
+	switch {
+	case e.Limit.Algorithm.Bucket():
+		m.Drained = drainedAt(b.Mark, now)
+	case e.Limit.Algorithm != rules.SlidingLog:
+		m.Label, m.Consumed, m.Mark = unixMs(b.Label), &b.Consumed, &b.Mark
+	}
+	out.Mark = m
+	for _, g := range b.Batches {
+		if len(out.Batches) == maxBatches {
+			out.LeftOut = len(b.Batches) - maxBatches
+			break
+		}
+		out.Batches = append(out.Batches, admin.Batch{Holder: x.ref(g.Holder), Granted: g.Granted, Returned: g.Returned})
+	}
+}
+
+// drainedAt is when all that a mark lets be in use will have drained, nil for what
+// has.
+func drainedAt(nanos uint64, now int64) *time.Time {
+	if nanos > 1<<62 || int64(nanos/1e6) <= now {
+		return nil
+	}
+	return new(time.Unix(0, int64(nanos)).UTC())
+}
+
+// record describes what this daemon's replica holds of a ledger. It returns false
+// when that is nothing.
+func (x *explainer) record(out *admin.Ledger, e *node.ExplainedLedger, now int64) bool {
+	var held sticky.Record
+	var ok bool
+	x.d.strict.notary.do(func(r *sticky.Replica) { held, ok = r.Record(e.Key) })
+	if !ok || !e.Home.Own {
+		return false
+	}
+	l, limit := &e.Limit, quota.Capacity(&e.Limit)
+	out.Source = admin.SourceReplica
+	if held.Ballot.Home != 0 {
+		out.Ballot = &admin.BallotState{Round: held.Ballot.Round, Home: x.ref(held.Ballot.Home)}
+	}
+	m := &admin.MarkState{Limit: &limit}
+	switch {
+	case l.Algorithm.Bucket():
+		for _, k := range held.Marks {
+			if at := drainedAt(k.Amount, now); at != nil && (m.Drained == nil || at.After(*m.Drained)) {
+				m.Drained = at
+			}
+		}
+	case l.Algorithm == rules.SlidingLog:
+		m.Mark = new(uint64)
+		for _, k := range held.Marks {
+			if k.End > now {
+				*m.Mark = min(*m.Mark+k.Amount, limit)
+			}
+		}
+	default:
+		label := now - now%l.Window()
+		m.Label, m.Mark = unixMs(label), new(held.Marks.Amount(label))
+	}
+	out.Mark = m
+	return true
+}

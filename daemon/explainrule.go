@@ -1,0 +1,194 @@
+package daemon
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/limits"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/server/admin"
+)
+
+// keyText is a key as people see it.
+func keyText(k crdt.Key) string { return fmt.Sprintf("%016x%016x", k.Hi, k.Lo) }
+
+// ruleRef says where a rule is, nil for none.
+func ruleRef(r *rules.Rule) *admin.RuleRef {
+	if r == nil {
+		return nil
+	}
+	out := &admin.RuleRef{Path: r.Path, File: r.Pos.File, Line: r.Pos.Line}
+	if r.Limit != nil {
+		out.Name = r.Limit.Name
+	}
+	return out
+}
+
+// whyNoLimit says why nothing limits what a rule matches.
+func whyNoLimit(st *node.Status) admin.WhyNoLimit {
+	switch {
+	case st.Unlimited:
+		return admin.LimitUnlimited
+	case st.Rule.Limit == nil:
+		return admin.LimitNone
+	}
+	return admin.LimitReplaced
+}
+
+// limitInForce describes the limit of a status.
+func limitInForce(st *node.Status) *admin.LimitInForce {
+	l := st.Limit
+	out := &admin.LimitInForce{
+		Requests: uint64(l.Requests), WindowSeconds: float64(l.Window()) / 1000,
+		Algorithm: l.Algorithm.String(), Consistency: l.Consistency.String(), Scope: scopeName(l.Scope),
+		Quota: l.Quota, Shadow: l.Shadow, Override: st.Rule == nil || l != st.Rule.Limit,
+	}
+	if l.Algorithm.Bucket() {
+		out.Burst = uint64(l.Burst)
+	}
+	if l.Placed != rules.Auto {
+		out.Placement = l.Placed.String()
+	}
+	if l.HasBudget {
+		out.Budget = new(float64(l.Budget) / float64(rules.Whole))
+	}
+	if l.Consistency == rules.Strict {
+		out.OnFailure = onFailureText(l)
+	}
+	return out
+}
+
+// onFailureText is what a strict limit answers without its home.
+func onFailureText(l *rules.Limit) string {
+	switch l.OnFailure {
+	case rules.Allow:
+		return "allow"
+	case rules.Share:
+		return "share: " + strconv.FormatFloat(float64(l.FloorShare)/float64(rules.Percent), 'f', -1, 64) + "%"
+	}
+	return "deny"
+}
+
+// whyNoRule says why no rule of a set matches a descriptor, and what was perhaps
+// meant, "" for nothing.
+func whyNoRule(set *rules.Set, domain string, entries []rules.Entry) (why, closest string) {
+	if set.Domain(domain) == nil {
+		all := set.Domains()
+		if len(all) == 0 {
+			return "there are no rules", ""
+		}
+		return fmt.Sprintf("no domain is called %s", excerpt(domain)), limits.Closest(domain, all)
+	}
+	var paths [][]step
+	for _, r := range set.Rules() {
+		if r.Domain == domain {
+			paths = append(paths, stepsOf(r.Path))
+		}
+	}
+	if len(entries) == 0 {
+		return "the descriptor has no entry", ""
+	}
+	for i, e := range entries {
+		next := taken(paths, i, e)
+		if len(next) == 0 {
+			return noStep(paths, entries[:i], e)
+		}
+		paths = next
+	}
+	return "no rule ends" + after(entries), ""
+}
+
+// noStep says why no rule goes on with an entry after others.
+func noStep(paths [][]step, before []rules.Entry, e rules.Entry) (why, closest string) {
+	var keys, values []string
+	for _, p := range paths {
+		if len(p) <= len(before) {
+			continue
+		}
+		s := p[len(before)]
+		keys = append(keys, s.key)
+		if s.key == e.Key {
+			values = append(values, s.value)
+		}
+	}
+	sorted := func(all []string) []string {
+		slices.Sort(all)
+		return slices.Compact(all)
+	}
+	switch {
+	case len(keys) == 0:
+		return "no rule goes on" + after(before), ""
+	case len(values) == 0 && len(before) == 0:
+		return "no rule begins with " + excerpt(e.Key), limits.Closest(e.Key, sorted(keys))
+	case len(values) == 0:
+		return "no rule goes on" + after(before) + " with " + excerpt(e.Key), limits.Closest(e.Key, sorted(keys))
+	}
+	return fmt.Sprintf("no rule has %s of the value %s", excerpt(e.Key), excerpt(e.Value)),
+		limits.Closest(e.Value, sorted(values))
+}
+
+// after names what comes before, for sentences.
+func after(entries []rules.Entry) string {
+	if len(entries) == 0 {
+		return ""
+	}
+	last := entries[len(entries)-1]
+	return " after " + excerpt(last.Key+"="+last.Value)
+}
+
+// excerpt repeats a piece of a question, quoted and cut.
+func excerpt(s string) string {
+	const most = 64
+	if len(s) > most {
+		return strconv.Quote(s[:most]) + "..."
+	}
+	return strconv.Quote(s)
+}
+
+// step is one part of a rule's path.
+type step struct {
+	key, value string
+	any        bool // whatever the value
+}
+
+// stepsOf takes a path apart. It is for people: a value that holds " > " is taken
+// apart in the wrong place.
+func stepsOf(path string) []step {
+	var out []step
+	for part := range strings.SplitSeq(path, " > ") {
+		key, value, has := strings.Cut(part, "=")
+		out = append(out, step{key, value, !has})
+	}
+	return out
+}
+
+// taken returns the paths that go on with an entry at a level, as rules.Domain
+// matches: those with its value, else those of the first pattern that it fits, else
+// those that take any. There is no way back from there.
+func taken(paths [][]step, level int, e rules.Entry) [][]step {
+	var exact, fits, any [][]step
+	for _, p := range paths {
+		if level >= len(p) || p[level].key != e.Key {
+			continue
+		}
+		switch s := p[level]; {
+		case s.any:
+			any = append(any, p)
+		case s.value == e.Value:
+			exact = append(exact, p)
+		case rules.Matches(s.value, e.Value) && (len(fits) == 0 || fits[0][level] == s):
+			fits = append(fits, p)
+		}
+	}
+	switch {
+	case len(exact) > 0:
+		return exact
+	case len(fits) > 0:
+		return fits
+	}
+	return any
+}

@@ -1,0 +1,166 @@
+package daemon
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/wire"
+)
+
+// mail sends what is said about strict keys. What there is to say to one daemon
+// while a frame to it is being made, or while its stream takes no more, goes into
+// the next one. It is safe for concurrent use and never waits.
+type mail struct {
+	send func(to crdt.Slot, frame []byte) bool
+
+	mu    sync.Mutex
+	boxes map[crdt.Slot]*box
+
+	sent, dropped atomic.Uint64 // frames, items
+}
+
+// box is what is to be said to one daemon.
+type box struct {
+	mu    sync.Mutex
+	queue []sticky.Message // that could not be joined, bounded by maxQueued
+	items int
+	busy  bool // somebody sends, or will
+	tries int
+}
+
+const (
+	// maxBoxes bounds the daemons that something is kept for.
+	maxBoxes = 4_096
+	// maxQueued bounds the items that wait for one.
+	maxQueued = 4 * sticky.MaxItems
+	// sendAgain is after how long a frame is offered again to a stream that had
+	// no room for it, and sendTries how often. Who waits for an answer does not
+	// wait much longer than both together.
+	sendAgain = time.Millisecond
+	sendTries = 50
+)
+
+func newMail(send func(to crdt.Slot, frame []byte) bool) *mail {
+	return &mail{send: send, boxes: map[crdt.Slot]*box{}}
+}
+
+// post sends a message, which it takes over.
+func (l *mail) post(m sticky.Message) {
+	b := l.box(m.To)
+	b.mu.Lock()
+	if !b.add(m) {
+		b.mu.Unlock()
+		l.dropped.Add(uint64(itemsOf(&m)))
+		return
+	}
+	if b.busy {
+		b.mu.Unlock()
+		return
+	}
+	b.busy = true
+	l.flush(b)
+}
+
+// box returns the one of a daemon.
+func (l *mail) box(of crdt.Slot) *box {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.boxes[of]
+	if b == nil {
+		if len(l.boxes) >= maxBoxes {
+			clear(l.boxes) // who has one still sends what is in it
+		}
+		b = &box{}
+		l.boxes[of] = b
+	}
+	return b
+}
+
+// flush sends what is in a box, which is locked and busy, and unlocks it.
+func (l *mail) flush(b *box) {
+	for len(b.queue) > 0 {
+		m := b.queue[0]
+		b.queue[0] = sticky.Message{}
+		b.queue = b.queue[1:]
+		b.items -= itemsOf(&m)
+		b.mu.Unlock()
+		gone := l.offer(&m)
+		b.mu.Lock()
+		if gone {
+			b.tries = 0
+			continue
+		}
+		if b.tries++; b.tries >= sendTries {
+			b.tries = 0
+			l.dropped.Add(uint64(itemsOf(&m)))
+			continue
+		}
+		b.items += itemsOf(&m)
+		b.queue = append([]sticky.Message{m}, b.queue...)
+		b.mu.Unlock()
+		time.AfterFunc(sendAgain, func() {
+			b.mu.Lock()
+			l.flush(b)
+		})
+		return
+	}
+	b.queue, b.busy = nil, false
+	b.mu.Unlock()
+}
+
+// offer hands a message to the stream of its receiver, if there is room. What
+// cannot be encoded is dropped.
+func (l *mail) offer(m *sticky.Message) bool {
+	frame, err := wire.EncodeStrict(nil, m)
+	if err != nil {
+		l.dropped.Add(uint64(itemsOf(m)))
+		return true
+	}
+	if l.send(m.To, frame) {
+		l.sent.Add(1)
+		return true
+	}
+	return false
+}
+
+// add puts a message into the box, joined with the last one where that goes. It
+// returns false when there is no room.
+func (b *box) add(m sticky.Message) bool {
+	n := itemsOf(&m)
+	if b.items+n > maxQueued && b.items > 0 {
+		return false
+	}
+	b.items += n
+	if last := len(b.queue) - 1; last >= 0 && join(&b.queue[last], &m) {
+		return true
+	}
+	b.queue = append(b.queue, m)
+	return true
+}
+
+// itemsOf counts what a message says.
+func itemsOf(m *sticky.Message) int {
+	return len(m.Asks) + len(m.Grants) + len(m.Raises) + len(m.Votes) + len(m.Copies) + len(m.Pages) + len(m.Layouts)
+}
+
+// join adds what a message says to another one to the same daemon. It reports
+// whether both fit.
+func join(to, m *sticky.Message) bool {
+	if to.From != m.From || to.To != m.To || to.Number != m.Number || to.Voting != m.Voting || to.Life != m.Life ||
+		len(to.Asks)+len(m.Asks) > sticky.MaxItems || len(to.Grants)+len(m.Grants) > sticky.MaxItems ||
+		len(to.Raises)+len(m.Raises) > sticky.MaxItems || len(to.Votes)+len(m.Votes) > sticky.MaxItems ||
+		len(to.Copies)+len(m.Copies) > sticky.MaxItems ||
+		len(to.Pages)+len(m.Pages)+len(to.Layouts)+len(m.Layouts) > 0 {
+		return false
+	}
+	to.Stamp = max(to.Stamp, m.Stamp)
+	to.Asks = append(to.Asks, m.Asks...)
+	to.Grants = append(to.Grants, m.Grants...)
+	to.Raises = append(to.Raises, m.Raises...)
+	to.Votes = append(to.Votes, m.Votes...)
+	to.Copies = append(to.Copies, m.Copies...)
+	return true
+}

@@ -1,0 +1,109 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/georld/rld/server/admin"
+)
+
+// page asks a daemon's admin listener.
+func (r *running) page(t *testing.T, path string, status int, into any) {
+	t.Helper()
+	resp, err := http.Get("http://" + r.edges.adminAddr() + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != status {
+		t.Fatalf("%s: %s: %v: %s", path, resp.Status, err, body)
+	}
+	if into != nil {
+		if err := json.Unmarshal(body, into); err != nil {
+			t.Fatalf("%s: %v: %s", path, err, body)
+		}
+	}
+}
+
+// TestPagesOfADaemonAlone asks a daemon without a region for all pages, and for what
+// it has nothing of.
+func TestPagesOfADaemonAlone(t *testing.T) {
+	c := testConfig(t, oneRule)
+	r := startDaemon(t, c)
+	var x admin.ExplainAnswer
+	r.page(t, "/v1/explain?domain=edge&d=user:a&hits=3", http.StatusOK, &x)
+	d := x.Descriptors[0]
+	if !x.Allowed || x.HTTPStatus != http.StatusOK || d.Rule.Line != 4 || d.Rule.File != c.Limits.Path || len(d.Key) != 32 ||
+		d.Verdict.Remaining != 4_000_000_000-3 || d.Estimate.Capacity != 4_000_000_000 || len(d.Counts) != 0 || d.Ledger != nil || d.Rights != nil {
+		t.Errorf("%+v", d)
+	}
+	r.page(t, "/v1/explain?domain=edge", http.StatusBadRequest, nil)
+	r.page(t, "/v1/explain?d=user:a", http.StatusBadRequest, nil)
+
+	if said, status := r.command(t, "/v1/strict/unset-home", `{"rule":"user"}`); status != http.StatusConflict {
+		t.Errorf("a layout of a daemon alone: %d: %s", status, said)
+	}
+	var s admin.StatusAnswer
+	r.page(t, "/v1/status", http.StatusOK, &s)
+	if !s.Alone || !s.Daemon.Ready || s.Daemon.Version != "test" || s.Daemon.RuleCount != 1 || s.Daemon.MaxKeys != c.MaxKeys ||
+		len(s.Regions)+len(s.Circuits)+len(s.Degraded) > 0 || s.Strict != nil || s.Daemon.LimitsFault != "" {
+		t.Errorf("%+v", s)
+	}
+	for range 100 {
+		call := callOf(&admin.ExplainQuery{Domain: "edge", Hits: 1, Descriptors: asked(1, "user=a").Descriptors})
+		call.Peek = false
+		if err := r.engine.Check(context.Background(), call); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var top admin.TopAnswer
+	r.page(t, "/v1/top?reveal=true", http.StatusOK, &top)
+	if len(top.Keys) != 1 || top.Keys[0].Text != "user=a" || top.Keys[0].Key != d.Key || top.Keys[0].HitsPerSecond <= 0 {
+		t.Errorf("%+v", top)
+	}
+	var strict admin.StrictAnswer
+	if r.page(t, "/v1/strict", http.StatusOK, &strict); !strict.Alone || strict.Strict != nil {
+		t.Errorf("%+v", strict)
+	}
+
+	if err := os.WriteFile(c.Limits.Path, []byte("domain: edge\ndescriptors: 7\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the fault is told", func() bool {
+		r.page(t, "/v1/status", http.StatusOK, &s)
+		return strings.Contains(s.Daemon.LimitsFault, "limits.yaml:2")
+	})
+	if err := os.WriteFile(c.Limits.Path, []byte(oneRule), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the fault is over", func() bool {
+		r.page(t, "/v1/status", http.StatusOK, &s)
+		return s.Daemon.LimitsFault == ""
+	})
+}
+
+// command sends a body and returns the answer and its status.
+func (r *running) command(t *testing.T, path, body string) (string, int) {
+	t.Helper()
+	q, err := http.NewRequest(http.MethodPost, "http://"+r.edges.adminAddr()+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	said, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(said), resp.StatusCode
+}

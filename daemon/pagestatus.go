@@ -1,0 +1,128 @@
+package daemon
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/server/admin"
+)
+
+// overview answers /v1/status.
+func (d *daemon) overview() admin.StatusAnswer {
+	out := admin.StatusAnswer{
+		Alone: d.cluster == nil, Daemon: d.daemonState(), Denied: d.lookout.mostDenied(),
+		Degraded: d.lookout.degradations(),
+	}
+	if d.cluster == nil {
+		return out
+	}
+	at := d.engine.Now()
+	links, live := d.engine.Links(at), d.cluster.all()
+	for _, name := range d.newExplainer().regions {
+		out.Regions = append(out.Regions, d.region(name, live, links))
+	}
+	for _, off := range d.engine.Offsets() {
+		if far := off.Abs().Seconds(); out.Daemon.PeerOffsetSeconds == nil || far > *out.Daemon.PeerOffsetSeconds {
+			out.Daemon.PeerOffsetSeconds = &far
+		}
+	}
+	out.Worst = d.monitor.worstRule()
+	if d.strict != nil {
+		out.Circuits = d.circuits()
+		out.Strict = d.strictState(live)
+	}
+	return out
+}
+
+// daemonState describes this daemon.
+func (d *daemon) daemonState() admin.DaemonState {
+	stats, set := d.engine.Stats(), d.engine.Rules()
+	out := admin.DaemonState{
+		DaemonRef: d.self(), Version: d.version, UptimeSeconds: d.engine.Now().Mono.Seconds(), Shadow: d.cfg.Shadow,
+		LiveKeys: stats.LiveKeys, MaxKeys: stats.MaxKeys, OverflowKeys: stats.OverflowKeys,
+		ClockOffsetSeconds: time.Duration(stats.ClockOffset).Seconds(),
+		Rules:              admin.RulesHash(set.Hash()), RuleCount: len(set.Rules()),
+	}
+	if err := d.ready(); err != nil {
+		out.WhyNot = err.Error()
+	} else {
+		out.Ready = true
+	}
+	out.LimitsFault = d.limits.fault()
+	return out
+}
+
+// region describes a region by who lives and what is heard of them.
+func (d *daemon) region(name string, live []gossip.Member, links []node.Link) admin.RegionState {
+	out := admin.RegionState{Region: name, Self: name == d.cfg.Region, CutOff: name != d.cfg.Region}
+	news := byPeer(links)
+	latest := time.Duration(-1) // the youngest view of one there
+	for _, m := range live {
+		if m.Region != name {
+			continue
+		}
+		state := admin.MemberState{Name: m.Name, Incarnation: m.ID.String(), Ready: m.Ready, Self: m.ID == d.engine.Slot()}
+		if state.Self {
+			state.Ready = d.cluster.ready.Load()
+		}
+		if l := news[m.ID]; l != nil && l.Age >= 0 {
+			state.NewsSeconds = admin.Seconds(l.Age)
+			if latest < 0 || l.Age < latest {
+				latest = l.Age
+			}
+			if out.NewsSeconds == nil || *state.NewsSeconds > *out.NewsSeconds {
+				out.NewsSeconds = state.NewsSeconds
+			}
+			out.CutOff = out.CutOff && l.Silent
+		}
+		out.Members = append(out.Members, state)
+	}
+	slices.SortFunc(out.Members, func(a, b admin.MemberState) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Incarnation, b.Incarnation))
+	})
+	if out.CutOff && latest >= 0 {
+		out.CutSince = new(d.now().Add(-latest).UTC())
+	}
+	return out
+}
+
+// circuits describes the breakers to homes that say something.
+func (d *daemon) circuits() []admin.Circuit {
+	var out []admin.Circuit
+	for _, c := range d.strict.circuits() {
+		if x := d.circuitOf(&c); x.State != admin.CircuitClosed || x.Calls > 0 {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// worstRule returns the rule that used most of its bound within the last hour, nil
+// when none was exceeded.
+func (m *monitor) worstRule() *admin.RuleUse {
+	at := m.engine.Now()
+	now, members := m.engine.Time(at).Millis(), m.daemons(at)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var worst *admin.RuleUse
+	most := 0.0
+	for _, f := range m.follows {
+		_, over := f.achieved(now)
+		if over == nil || *over <= 0 {
+			continue
+		}
+		bound := m.bound(f, members)
+		used := *over
+		if bound != nil && *bound > 0 {
+			used = *over / *bound
+		}
+		if worst == nil || used > most {
+			worst, most = useOf(f.rule), used
+			worst.Overage, worst.Bound = over, bound
+		}
+	}
+	return worst
+}

@@ -1,0 +1,166 @@
+package daemon
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/server/admin"
+)
+
+// layoutsRules are limits that pins can be about, and others.
+func layoutsRules(t *testing.T) *rules.Set {
+	login, pay := perMinute(5, rules.Deny), perMinute(5, rules.Deny)
+	login.Name, pay.Home = "login", "us"
+	return strictRules(t, rules.Node{Key: "login", Limit: login}, rules.Node{Key: "pay", Limit: pay},
+		rules.Node{Key: "user", Limit: &rules.Limit{Unit: rules.Minute, Multiplier: 1, Requests: 5}})
+}
+
+// TestLayoutIsChanged changes who is home, at one daemon, and sees all go by it.
+func TestLayoutIsChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStrictWorld(t, 4, layoutsRules(t), "us", "eu")
+		defer w.closeDisks()
+		d := w.operator(w.in("us")[0])
+		w.within(30*time.Second, "all regions' replicas are known to vote", func() bool {
+			s := d.strictPage().Strict
+			return s.Layout == 1 && len(s.Regions) == 2 && len(s.Regions[0].Replicas) == 3 && s.Regions[0].Replicas[0].Voting != nil
+		})
+		if s := d.strictPage().Strict; len(s.Pins) != 1 || s.Pins[0].Rule != "pay" || s.Pins[0].Region != "us" || len(s.Warnings) > 0 ||
+			s.Regions[0].Weight != 0.5 || s.MaxLedgers == 0 {
+			t.Errorf("at first: %+v", s)
+		}
+		w.refusals(d)
+		a, err := d.changeLayout(admin.SetHome, admin.LayoutRequest{Rule: "login", Region: "eu", DryRun: true})
+		if err != nil || a.Before != 1 || a.After != 2 || !a.DryRun || len(a.Changes) != 1 ||
+			a.Changes[0] != "home of edge: login: eu, was that of each key's hash" {
+			t.Errorf("dry run: %+v, %v", a, err)
+		}
+		if s := d.strictPage().Strict; s.Layout != 1 || s.Next != nil {
+			t.Errorf("a dry run did something: %+v", s)
+		}
+		for i, step := range []struct {
+			command admin.LayoutCommand
+			q       admin.LayoutRequest
+			changes string
+		}{
+			{admin.SetHome, admin.LayoutRequest{Rule: "login", Region: "eu"}, "home of edge: login: eu, was that of each key's hash"},
+			{admin.SetHome, admin.LayoutRequest{Rule: "edge: pay", Region: "eu"}, "home of edge: pay: eu, was us"},
+			{admin.UnsetHome, admin.LayoutRequest{Rule: "login"}, "home of edge: login: that of each key's hash, was eu"},
+			{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"eu-3", "eu-1", "eu-0"}, Region: "eu"},
+				"replicas of eu: eu-0, eu-1, eu-3, were eu-0, eu-1, eu-2"},
+			{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"us-0"}}, "replicas of us: us-0, were us-0, us-1, us-2"},
+		} {
+			number := uint64(i + 2)
+			a, err := d.changeLayout(step.command, step.q)
+			if err != nil || a.Before != number-1 || a.After != number || strings.Join(a.Changes, "; ") != step.changes || a.Next == "" {
+				t.Fatalf("layout %d: %+v, %v", number, a, err)
+			}
+			for _, r := range w.alive() {
+				o := w.operator(r)
+				w.within(20*time.Second, "the layout is in force at "+r.name, func() bool {
+					s := o.strictPage().Strict
+					return s.Layout == number && s.Next == nil
+				})
+			}
+		}
+		s := d.strictPage().Strict
+		if len(s.Warnings) != 2 || !strings.HasPrefix(s.Warnings[0], "us has 1 replica: ") ||
+			s.Warnings[1] != "the limits say home: us for edge: pay, and it is pinned to eu: rld strict home set pay us moves it" {
+			t.Errorf("warnings: %q", s.Warnings)
+		}
+		if x := w.operator(w.in("us")[1]).strictPage().Strict; x.Replica != nil {
+			t.Errorf("us-1 is no replica any more: %+v", x.Replica)
+		}
+	})
+}
+
+// refusals gives commands that are not taken, and looks at what is said.
+func (w *strictWorld) refusals(d *daemon) {
+	w.t.Helper()
+	for _, tc := range []struct {
+		command admin.LayoutCommand
+		q       admin.LayoutRequest
+		says    string
+	}{
+		{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"us-0", "us-1"}}, `2 replicas of the 4 daemons of region "us": want an odd number`},
+		{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"us-0", "us-1", "us-2", "us-3"}}, `region "us": 4 replicas: want an odd number up to 9`},
+		{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"us-0", "us-9", "us-2"}}, `replica "us-9" of region "us" was not heard of: start it first`},
+		{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"us-0", "us-0", "us-2"}}, `"us-0" is there twice`},
+		{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"us-2", "us-1", "us-0"}}, "layout 1 says so already: there is nothing to change"},
+		{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"ap-0"}, Region: "ap"}, `there is no region "ap" in the layout: want one of eu, us`},
+		{admin.SetHome, admin.LayoutRequest{Rule: "login", Region: "ue"}, `there is no region "ue" in the layout: want one of eu, us`},
+		{admin.SetHome, admin.LayoutRequest{Rule: "lgoin", Region: "eu"}, `(did you mean "login"?)`},
+		{admin.SetHome, admin.LayoutRequest{Rule: "user", Region: "eu"}, `"user" has no home region: only limits that are strict or of placement home do`},
+		{admin.SetHome, admin.LayoutRequest{Rule: "pay", Region: "us"}, "layout 1 says so already: there is nothing to change"},
+		{admin.UnsetHome, admin.LayoutRequest{Rule: "login"}, "layout 1 says so already: there is nothing to change"},
+		{admin.UnsetHome, admin.LayoutRequest{Rule: "00000000000000aa"}, `there is no rule "00000000000000aa"`},
+	} {
+		for _, dry := range []bool{true, false} {
+			tc.q.DryRun = dry
+			if a, err := d.changeLayout(tc.command, tc.q); err == nil || !strings.Contains(err.Error(), tc.says) ||
+				strings.Contains(err.Error(), "sticky") {
+				w.t.Errorf("%s %+v: %+v, %v, want %s", tc.command, tc.q, a, err, tc.says)
+			}
+		}
+	}
+}
+
+// TestLayoutWaits: a layout that cannot be in force says whom it waits for, a pin of a
+// rule that is gone can be taken away, and a daemon that cannot hear a region changes
+// nothing.
+func TestLayoutWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStrictWorld(t, 3, layoutsRules(t), "us", "eu")
+		defer w.closeDisks()
+		d := w.operator(w.in("us")[0])
+		w.within(30*time.Second, "layout 1 is in force", func() bool { return d.strictPage().Strict.Layout == 1 })
+		id := d.strictPage().Strict.Pins[0].ID
+		d.engine.SetRules(strictRules(t, rules.Node{Key: "login", Limit: perMinute(5, rules.Deny)}), node.FrontOptions{})
+		if p := d.strictPage().Strict.Pins[0]; p.Rule != "" || p.ID != id {
+			t.Errorf("pin of a rule that is gone: %+v", p)
+		}
+		w.kill(w.in("us")[1])
+		w.kill(w.in("us")[2])
+		time.Sleep(5 * time.Second)
+		_, err := d.changeLayout(admin.UnsetHome, admin.LayoutRequest{Rule: id})
+		if err == nil || !strings.Contains(err.Error(), "1 of the 3 replicas of us are heard, and it takes 2") {
+			t.Errorf("without a majority: %v", err)
+		}
+		s := d.strictPage().Strict
+		if s.Layout != 1 || s.Next != nil || len(s.Warnings) == 0 || !strings.HasPrefix(s.Warnings[0], "1 of the 3 replicas of us are heard") {
+			t.Errorf("without a majority: %+v", s)
+		}
+		// One that has just started knows of no layout that was in force.
+		d.lookout = newLookout(d.engine, time.Now)
+		if s = d.strictPage().Strict; s.Layout != 0 || s.Next == nil || s.Next.Number != 1 || len(s.Next.WaitsFor) != 2 || s.Next.WaitsFor[0].Name != "us-1" ||
+			s.Next.WaitsFor[0].Why == "" {
+			t.Errorf("just started: %+v, %+v", s, s.Next)
+		}
+		// A region that was heard a moment ago is no other.
+		w.in("us")[1].start()
+		w.in("us")[2].start()
+		w.within(60*time.Second, "whole again", func() bool {
+			a, err := d.changeLayout(admin.UnsetHome, admin.LayoutRequest{Rule: id, DryRun: true})
+			return err == nil && a.After == 2
+		})
+		w.isolate("eu")
+		time.Sleep(3 * time.Second)
+		_, err = d.changeLayout(admin.UnsetHome, admin.LayoutRequest{Rule: id})
+		if err == nil || !strings.Contains(err.Error(), "0 of the 3 replicas of eu are heard, and it takes 2") {
+			t.Errorf("in a cut: %v", err)
+		}
+		w.heal()
+		w.within(60*time.Second, "the pin can be taken away", func() bool {
+			_, err = d.changeLayout(admin.UnsetHome, admin.LayoutRequest{Rule: id})
+			return err == nil
+		})
+		w.within(20*time.Second, "layout 2 is in force", func() bool {
+			s = d.strictPage().Strict
+			return s.Layout == 2 && len(s.Pins) == 0
+		})
+	})
+}

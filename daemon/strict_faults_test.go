@@ -1,0 +1,205 @@
+package daemon
+
+import (
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky"
+)
+
+func TestStrictCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := strictRules(t, rules.Node{Key: "login", Limit: perMinute(1_000, rules.Deny)})
+		limits.Rules()[0].Limit.Home = "us"
+		w := newStrictWorld(t, 1, limits, "us", "eu")
+		defer w.closeDisks()
+		eu := w.in("eu")[0]
+		untilInto(5 * time.Second)
+		if c := eu.check(descriptor(1, "login", "bob")); !c.Decision.Allowed {
+			t.Fatalf("%+v", c.Statuses[0])
+		}
+		time.Sleep(time.Second) // what is left of a batch goes back
+		w.isolate("us")
+		asked := func(who string) (*node.Call, time.Duration) {
+			begin := time.Now()
+			return eu.check(descriptor(1, "login", who)), time.Since(begin)
+		}
+		c, took := asked("bob")
+		if c.Decision.Allowed || c.Statuses[0].Degraded != node.HomeUnreachable || took < 200*time.Millisecond || took > 300*time.Millisecond {
+			t.Errorf("after %v: %+v, want home_unreachable after the round trip and 100 ms", took, c.Statuses[0])
+		}
+		for range 20 {
+			c, took = asked("bob")
+		}
+		if c.Decision.Allowed || c.Statuses[0].Degraded != node.CircuitOpen || took != 0 {
+			t.Errorf("after %v: %+v, want circuit_open at once", took, c.Statuses[0])
+		}
+		if got := w.stricts[eu.name].circuits(); len(got) == 0 || got[len(got)-1].state != sticky.Open {
+			t.Errorf("circuits %+v, want one that is open", got)
+		}
+		w.heal()
+		w.within(90*time.Second, "the home is asked again", func() bool {
+			c, _ := asked("eve") // of whom no answer has been on its way since the cut
+			return c.Decision.Allowed && c.Statuses[0].Degraded == node.NotDegraded
+		})
+		for _, event := range []string{"circuit_open", "circuit_half_open", "circuit_closed"} {
+			if len(eu.lines(event)) == 0 {
+				t.Errorf("the log does not say %s", event)
+			}
+		}
+	})
+}
+
+func TestStrictFloor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := perMinute(40, rules.Share)
+		l.FloorShare, l.Home, l.Unit = 50*rules.Percent, "us", rules.Hour // the first calls wait long
+		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: l}), "us", "eu", "ap")
+		defer w.closeDisks()
+		untilInto(5 * time.Second)
+		count := func(region string, n int) (passed int) {
+			for i := range n {
+				if w.in(region)[i%3].check(descriptor(1, "login", "bob")).Decision.Allowed {
+					passed++
+				}
+			}
+			return passed
+		}
+		w.isolate("us")
+		eu, ap, us := count("eu", 30), count("ap", 30), count("us", 60)
+		time.Sleep(time.Second) // what was granted and not used comes back
+		c := w.in("eu")[0].check(descriptor(20, "login", "bob"))
+		if st := c.Statuses[0]; st.Degraded == node.NotDegraded || st.Gate != node.HomeGate {
+			t.Errorf("a floor that is used up says %+v", st)
+		}
+		eu, ap, us = eu+count("eu", 30), ap+count("ap", 30), us+count("us", 60)
+		floor, rest := int(l.FloorLimit(3).Requests), int(l.HomeLimit(3).Requests)
+		if eu != floor || ap != floor || us != rest || floor == 0 || rest+2*floor > 40 {
+			t.Errorf("%d, %d and %d passed in eu, ap and us, want %d, %d and %d", eu, ap, us, floor, floor, rest)
+		}
+	})
+}
+
+func TestStrictDisks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(6, rules.Deny)}), "us")
+		defer w.closeDisks()
+		restart := func(r *resident, meanwhile func()) {
+			w.kill(r)
+			meanwhile()
+			r.start()
+			w.within(10*time.Second, r.name+" is back", w.whole)
+		}
+		untilInto(5 * time.Second)
+		passed := 0
+		ask := func() {
+			for i := range 12 {
+				if w.residents[i%3].check(descriptor(1, "login", "bob")).Decision.Allowed {
+					passed++
+				}
+			}
+		}
+		ask()
+		first := w.residents[0]
+		restart(first, func() {})
+		if s := w.status(first); !s.Voting || s.Ledgers != 1 || s.Life != 0 {
+			t.Errorf("with its disk: %+v", s)
+		}
+		restart(first, func() { remove(t, w.journalOf(first)) })
+		if len(first.lines("does not vote")) == 0 {
+			t.Error("nothing is said of a lost disk")
+		}
+		w.within(5*time.Second, "it has copied", w.voting)
+		if s := w.status(first); s.Life == 0 || s.Ledgers != 1 {
+			t.Errorf("without its disk: %+v", s)
+		}
+		life := w.status(first).Life
+		restart(first, func() { damage(t, w.journalOf(first)) })
+		if len(first.lines("journal_damaged", "ERROR")) == 0 {
+			t.Error("nothing is said of a damaged disk")
+		}
+		w.within(5*time.Second, "it has copied", w.voting)
+		if s := w.status(first); s.Life <= life || s.Ledgers != 1 {
+			t.Errorf("with a damaged disk: %+v", s)
+		}
+		ask()
+		if passed > 6 {
+			t.Errorf("%d passed, limit 6", passed)
+		}
+		// Alone with a damaged disk it never votes, and calls fail.
+		for _, r := range w.residents[1:] {
+			w.kill(r)
+		}
+		time.Sleep(10 * time.Second)
+		if c := first.check(descriptor(1, "login", "eve")); c.Decision.Allowed || c.Statuses[0].Degraded != node.HomeUnreachable {
+			t.Errorf("without a majority: %+v", c.Statuses[0])
+		}
+	})
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func damage(t *testing.T, path string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/2] ^= 0x55
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStrictLayout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStrictWorld(t, 5, strictRules(t, rules.Node{Key: "login", Limit: perMinute(20, rules.Deny)}), "us")
+		defer w.closeDisks()
+		untilInto(5 * time.Second)
+		passed := 0
+		ask := func(n int) {
+			for i := range n {
+				if w.residents[i%5].check(descriptor(1, "login", "bob")).Decision.Allowed {
+					passed++
+				}
+			}
+		}
+		ask(9)
+		time.Sleep(time.Second)
+		var err error
+		w.stricts["us-0"].notary.do(func(r *sticky.Replica) {
+			var next sticky.Layout
+			if next, err = (sticky.Change{Region: "us", Replicas: []string{"us-2", "us-3", "us-4"}}).Of(r.Layout()); err == nil {
+				err = r.Propose(next)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.stricts["us-0"].notary.hurry()
+		took := w.within(20*time.Second, "the next layout is in force", func() bool {
+			s := w.status(w.residents[4])
+			return s.Number == 2 && w.status(w.residents[2]).Number == 2 && w.status(w.residents[3]).Number == 2
+		})
+		home := w.homeOf(w.residents[0], "login", "bob")
+		if home.name < "us-2" {
+			t.Errorf("%s is home, and no replica any more", home.name)
+		}
+		ask(60)
+		time.Sleep(time.Second)
+		ask(20)
+		t.Logf("in force after %v, %d of 20 passed", took, passed)
+		if passed > 20 || passed < 12 {
+			t.Errorf("%d passed, want 20, less what the former home had marked or granted", passed)
+		}
+	})
+}

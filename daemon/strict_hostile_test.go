@@ -1,0 +1,185 @@
+package daemon
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/gossip/link"
+	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/wire"
+)
+
+// TestStrictHostileFrames hands a daemon what no daemon of its region would send:
+// it is refused and counted, and the limit still holds.
+func TestStrictHostileFrames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(5, rules.Deny)}), "us", "eu")
+		defer w.closeDisks()
+		untilInto(5 * time.Second)
+		home := w.homeOf(w.residents[0], "login", "bob")
+		peer, self := otherIn(w, home, home.region), home.cluster.self.ID
+		if !peer.check(descriptor(1, "login", "bob")).Decision.Allowed {
+			t.Fatal("refused at once")
+		}
+		c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(1, "login", "bob")}}
+		x, err := home.cluster.engine.open(&c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, rule := x.hits[0].Key, node.SharedRule(x.hits[0].Rule)
+		label := time.Now().Truncate(time.Minute).UnixMilli()
+		forge := func(from crdt.Slot, change func(*sticky.Message)) []byte {
+			m := sticky.Message{From: from, To: self, Number: 1, Stamp: hlc.Timestamp(0)}
+			change(&m)
+			frame, err := wire.EncodeStrict(nil, &m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return frame
+		}
+		hello := link.Hello{Member: peer.cluster.self}
+		stranger := link.Hello{Member: gossip.Member{Peer: gossip.Peer{ID: 77, Name: "mallory", Region: "us"}}}
+
+		var rubbish *link.Rubbish
+		good := forge(peer.cluster.self.ID, func(*sticky.Message) {})
+		for what, frame := range map[string][]byte{
+			"cut":             good[:len(good)-1],
+			"a foreign voice": forge(home.cluster.self.ID, func(*sticky.Message) {}),
+		} {
+			if err := home.cluster.Frame(hello, frame); !errors.As(err, &rubbish) {
+				t.Errorf("%s: %v, want rubbish", what, err)
+			}
+		}
+		elsewhere := forge(hello.Member.ID, func(m *sticky.Message) { m.To = 4711 })
+		if err := home.cluster.Frame(hello, elsewhere); !errors.Is(err, errForeign) {
+			t.Errorf("for another incarnation: %v", err)
+		}
+
+		strange := w.stricts[home.name].engine.StrictStats().Strange
+		refused := w.stricts[home.name].notary.counts.refused.Load()
+		ask := func(holder crdt.Slot, want uint64) func(*sticky.Message) {
+			return func(m *sticky.Message) {
+				m.Asks = []sticky.Ask{{ID: 1 << 40, Holder: holder, Key: key, Rule: rule, Label: label, Want: want, Need: want}}
+			}
+		}
+		raise := func(m *sticky.Message) {
+			m.Raises = []sticky.Raise{{
+				Key: key, Ballot: sticky.Ballot{Round: 9, Home: m.From, Term: 1}, Seq: 1,
+				Marks: sticky.Marks{{Label: label, Amount: 5, End: label + 60_000}},
+			}}
+		}
+		for what, frame := range map[string]struct {
+			from link.Hello
+			data []byte
+		}{
+			"an ask in another's name": {hello, forge(hello.Member.ID, ask(4711, 5))},
+			"a grant to itself": {hello, forge(hello.Member.ID, func(m *sticky.Message) {
+				m.Grants = []sticky.Grant{{ID: 1, Home: self, Key: key, Rule: rule, Label: label, Until: label + 60_000, Total: 1_000}}
+			})},
+			"a vote of nobody": {stranger, forge(77, func(m *sticky.Message) {
+				m.Votes = []sticky.Vote{{Key: crdt.Key{Hi: 1}, Voter: 5, OK: true}}
+			})},
+			"a raise of a stranger": {stranger, forge(77, raise)},
+			"a raise under another's ballot": {hello, forge(hello.Member.ID, func(m *sticky.Message) {
+				raise(m)
+				m.Raises[0].Ballot.Home = self
+			})},
+		} {
+			if err := home.cluster.Frame(frame.from, frame.data); errors.As(err, &rubbish) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if n := w.stricts[home.name].engine.StrictStats().Strange - strange; n != 3 {
+			t.Errorf("%d items of strangers were counted, want 3", n)
+		}
+		if n := w.stricts[home.name].notary.counts.refused.Load() - refused; n != 2 {
+			t.Errorf("%d raises of strangers were refused, want 2", n)
+		}
+		passed := 1
+		for i := range 18 {
+			if w.residents[i%6].check(descriptor(1, "login", "bob")).Decision.Allowed {
+				passed++
+			}
+		}
+		if passed > 5 {
+			t.Errorf("%d passed, limit 5", passed)
+		}
+	})
+}
+
+// otherIn returns a daemon of a region other than one.
+func otherIn(w *strictWorld, than *resident, region string) *resident {
+	for _, r := range w.in(region) {
+		if r != than {
+			return r
+		}
+	}
+	panic("no other daemon in " + region)
+}
+
+// TestStrictTooMany goes by on_failure where too many calls wait.
+func TestStrictTooMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStrictWorld(t, 1, strictRules(t, rules.Node{Key: "login", Limit: perMinute(5, rules.Deny)}), "us")
+		defer w.closeDisks()
+		untilInto(5 * time.Second)
+		s := w.stricts["us-0"]
+		var all []*parked
+		for p := s.lot.park(1); p != nil; p = s.lot.park(1) {
+			all = append(all, p)
+		}
+		c := w.residents[0].check(descriptor(1, "login", "bob"))
+		if c.Decision.Allowed || c.Statuses[0].Degraded != node.HomeUnreachable || s.lot.full.Load() != 2 {
+			t.Errorf("%+v, %d turned away", c.Statuses[0], s.lot.full.Load())
+		}
+		for _, p := range all {
+			s.lot.leave(p)
+		}
+		if !w.residents[0].check(descriptor(1, "login", "bob")).Decision.Allowed {
+			t.Error("refused when there is room again")
+		}
+	})
+}
+
+// TestStrictTryCheck charges nothing for a call that has to wait.
+func TestStrictTryCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(5, rules.Deny)}), "us")
+		defer w.closeDisks()
+		untilInto(5 * time.Second)
+		home := w.homeOf(w.residents[0], "login", "bob")
+		e := otherIn(w, home, "us").cluster.engine
+		c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(1, "login", "bob")}}
+		if decided, err := e.TryCheck(&c); decided || err != nil {
+			t.Errorf("decided %v, %v", decided, err)
+		}
+		if to, decided, err := e.TryCheckReleasable(&c, nil); decided || err != nil || to[0].Hits != 0 {
+			t.Errorf("decided %v, %v, receipts %+v", decided, err, to)
+		}
+		to, err := e.CheckReleasable(t.Context(), &c, nil)
+		if err != nil || !c.Decision.Allowed || to[0].Hits != 1 {
+			t.Errorf("%v, %+v, receipts %+v", err, c.Statuses, to)
+		}
+		for range 4 {
+			if !home.check(descriptor(1, "login", "bob")).Decision.Allowed {
+				t.Error("refused: a call that was only tried was charged")
+			}
+		}
+		if home.check(descriptor(1, "login", "bob")).Decision.Allowed {
+			t.Error("more than the limit")
+		}
+		if got := e.Refund(&to[0], 1); got.Hits != 1 {
+			t.Errorf("refund: %+v", got)
+		}
+		w.within(2*time.Second, "what was given back can be used", func() bool {
+			return home.check(descriptor(1, "login", "bob")).Decision.Allowed
+		})
+	})
+}

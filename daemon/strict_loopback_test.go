@@ -1,0 +1,211 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	rldv1 "github.com/georld/rld/proto/rld/v1"
+)
+
+const strictLimits = `
+domain: edge
+descriptors:
+  - key: login
+    rate_limit: {unit: minute, requests_per_unit: 5, consistency: strict}
+  - key: user
+    rate_limit: {unit: hour, requests_per_unit: 1000}
+`
+
+// startRegion starts daemons of one region on loopback, each with a folder of its
+// own, and ends them with the test.
+func startRegion(t *testing.T, limits string, names ...string) []*running {
+	t.Helper()
+	var all []*running
+	var seeds []string
+	for _, name := range names {
+		c := testConfig(t, limits)
+		c.Region, c.Name = "us", name
+		c.Peer.Addr, c.Swim.Addr, c.Swim.Seeds = "127.0.0.1:0", "127.0.0.1:0", seeds
+		c.Rights.Dir, c.Rights.FirstStart, c.Rights.Daemons = t.TempDir(), true, names
+		c.Strict.ForwardTimeout = 2 * time.Second // the machine may be busy
+		r := &running{reload: make(chan struct{}), done: make(chan error, 1), log: &lockedBuffer{}}
+		r.daemon = &daemon{
+			cfg: c, log: slog.New(slog.NewTextHandler(r.log, nil)), out: io.Discard, version: "test",
+			secret: []byte("the secret of a region under test"),
+		}
+		if err := r.build(); err != nil {
+			t.Fatal(err)
+		}
+		e, err := r.listen()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		r.edges, r.stop = e, cancel
+		go func() { r.done <- r.serve(ctx, e, r.reload) }()
+		t.Cleanup(func() {
+			cancel()
+			<-r.done
+			r.closeOffice()
+		})
+		await(t, name+" is ready", func() bool { return r.ready() == nil })
+		seeds = append(seeds, r.cluster.swim.Addr())
+		all = append(all, r)
+	}
+	await(t, "all know each other and vote", func() bool {
+		for _, r := range all {
+			if len(r.cluster.all()) != len(names) || !r.strict.notary.status().Voting || len(r.engine.Links(r.engine.Now())) != len(names)-1 {
+				return false
+			}
+		}
+		return true
+	})
+	return all
+}
+
+// TestStrictRegion asks three real daemons over all of their edges: five logins
+// pass in a minute, and what they did is in the metrics. Where no majority lives
+// calls fail closed, and HTTP says 503.
+func TestStrictRegion(t *testing.T) {
+	all := startRegion(t, strictLimits, "us-0", "us-1", "us-2")
+	if into := time.Now().Second(); into > 50 {
+		time.Sleep(time.Duration(61-into) * time.Second)
+	}
+	passed := 0
+	for i := range 12 {
+		r := all[i%3]
+		if i%2 == 0 {
+			if status, _ := fetch(t, "http://"+r.edges.httpAddr()+"/v1/check?domain=edge&login=bob"); status == http.StatusOK {
+				passed++
+			}
+			continue
+		}
+		answer, err := rldv1.NewRateLimiterClient(dial(t, r.edges.grpcAddr())).Check(t.Context(), login("bob"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.Code == rldv1.Code_ALLOWED {
+			passed++
+		}
+	}
+	if passed != 5 {
+		t.Errorf("%d logins passed, want 5", passed)
+	}
+	for i, r := range all {
+		_, metrics := fetch(t, "http://"+r.edges.adminAddr()+"/metrics")
+		for _, line := range []string{"rld_strict_layout 1\n", "rld_strict_voting 1\n", `rld_circuit_state{home="us-0",region="us"} 0`} {
+			if !strings.Contains(metrics, line) {
+				t.Errorf("daemon %d does not export %q", i, line)
+			}
+		}
+	}
+	for _, r := range all[1:] {
+		if err := r.wait(); err != nil {
+			t.Error(err)
+		}
+	}
+	await(t, "calls fail closed", func() bool {
+		status, body := fetch(t, "http://"+all[0].edges.httpAddr()+"/v1/check?domain=edge&login=eve")
+		return status == http.StatusServiceUnavailable && strings.Contains(body, `"degraded_reason":"home_unreachable"`) &&
+			strings.Contains(body, `"allowed":false`)
+	})
+	if status, _ := fetch(t, "http://"+all[0].edges.httpAddr()+"/v1/check?domain=edge&user=eve"); status != http.StatusOK {
+		t.Errorf("a limit without a home answers %d", status)
+	}
+}
+
+func login(who string) *rldv1.CheckRequest {
+	return &rldv1.CheckRequest{Domain: "edge", Descriptors: []*rldv1.Descriptor{{
+		Entries: []*rldv1.Entry{{Key: "login", Value: who}},
+	}}}
+}
+
+func fetch(t *testing.T, url string) (int, string) {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// TestStrictStream asks many questions in frames of one stream: all are answered,
+// those that wait for a home too.
+func TestStrictStream(t *testing.T) {
+	all := startRegion(t, strictLimits, "us-0", "us-1", "us-2")
+	stream, err := rldv1.NewRateLimiterClient(dial(t, all[1].edges.grpcAddr())).CheckStream(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const frames, each = 10, 50
+	go func() {
+		for i := range frames {
+			f := &rldv1.CheckFrame{}
+			for j := range each {
+				q := login(fmt.Sprint("user", i*each+j))
+				if j%2 == 0 {
+					q.Descriptors[0].Entries[0].Key = "user"
+				}
+				q.Id = uint64(i*each + j + 1)
+				f.Checks = append(f.Checks, q)
+			}
+			if stream.Send(f) != nil {
+				return
+			}
+		}
+		_ = stream.CloseSend() // the other end says what is wrong
+	}()
+	seen := map[uint64]bool{}
+	for {
+		f, err := stream.Recv()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range f.Answers {
+			if a.Code != rldv1.Code_ALLOWED || a.Statuses[0].Degraded {
+				t.Errorf("answered %v", a)
+			}
+			seen[a.Id] = true
+		}
+	}
+	if len(seen) != frames*each {
+		t.Errorf("%d of %d questions were answered", len(seen), frames*each)
+	}
+}
+
+// TestStrictBadJournal opens a journal that is not the daemon's.
+func TestStrictBadJournal(t *testing.T) {
+	c := testConfig(t, strictLimits)
+	c.Region, c.Name = "us", "us-0"
+	c.Peer.Addr, c.Swim.Addr = "127.0.0.1:0", "127.0.0.1:0"
+	c.Rights.Dir, c.Rights.FirstStart, c.Rights.Daemons = t.TempDir(), true, []string{"us-0"}
+	start := func(secret string) (*daemon, string, error) {
+		var log bytes.Buffer
+		d := &daemon{cfg: c, log: slog.New(slog.NewTextHandler(&log, nil)), out: io.Discard, secret: []byte(secret)}
+		err := d.build()
+		d.closeOffice()
+		return d, log.String(), err
+	}
+	if _, _, err := start("one"); err != nil {
+		t.Fatal(err)
+	}
+	// Another cluster's files are not this daemon's: it does not start.
+	if _, _, err := start("another"); err == nil || !strings.Contains(err.Error(), "cluster") {
+		t.Errorf("a journal of another cluster: %v", err)
+	}
+}

@@ -1,0 +1,368 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+)
+
+// TestStrictForward asks every daemon of one region for hits of one key: exactly
+
+// the limit passes, whoever is asked.
+
+func TestStrictForward(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(5, rules.Deny)}), "us")
+		defer w.closeDisks()
+		untilInto(5 * time.Second)
+		for user := range 4 {
+			passed := 0
+			for i := range 12 {
+				c := w.residents[i%3].check(descriptor(1, "login", fmt.Sprint(user)))
+				if st := c.Statuses[0]; st.Degraded != node.NotDegraded || st.Wait {
+					t.Fatalf("hit %d of user %d: %+v", i, user, st)
+				}
+				if c.Decision.Allowed {
+					passed++
+				}
+			}
+			if passed != 5 {
+				t.Errorf("user %d: %d passed, want 5", user, passed)
+			}
+		}
+	})
+}
+
+// hammer asks daemons for hits of a user from several goroutines each, until it is
+// stopped, and counts what passed by minute.
+type hammer struct {
+	mu     sync.Mutex
+	passed map[int64]int
+	failed int // answers that were degraded
+	asked  int
+	stop   chan struct{}
+	wg     sync.WaitGroup
+}
+
+func (w *strictWorld) hammer(key, who string, clients int, every time.Duration) *hammer {
+	h := &hammer{passed: map[int64]int{}, stop: make(chan struct{})}
+	for _, r := range w.residents {
+		for i := range clients {
+			h.wg.Go(func() {
+				time.Sleep(time.Duration(i) * every / time.Duration(clients))
+				for {
+					select {
+					case <-h.stop:
+						return
+					case <-time.After(every):
+					}
+					if x := w.engines.of(r.name); x != nil {
+						h.ask(x, key, who)
+					}
+				}
+			})
+		}
+	}
+	return h
+}
+
+// ask asks once. What passes counts in the minute it was asked in and in the one
+
+// it was answered in, if that is another: the clocks are the same here.
+
+func (h *hammer) ask(e *Engine, key, who string) {
+	c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(1, key, who)}}
+	begin := time.Now().Unix() / 60
+	if err := e.Check(context.Background(), &c); err != nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked++
+	if c.Statuses[0].Degraded != node.NotDegraded {
+		h.failed++
+	}
+	if end := time.Now().Unix() / 60; c.Decision.Allowed && begin == end {
+		h.passed[begin]++
+	}
+}
+
+// end stops the hammer and holds all minutes to a limit.
+
+func (h *hammer) end(t *testing.T, what string, limit int) {
+	t.Helper()
+	close(h.stop)
+	h.wg.Wait()
+	most, sum := 0, 0
+	for minute, n := range h.passed {
+		most, sum = max(most, n), sum+n
+		if n > limit {
+			t.Errorf("%s: %d passed in minute %d, limit %d", what, n, minute, limit)
+		}
+	}
+	t.Logf("%s: %d asked, %d passed, at most %d a minute of %d, %d degraded", what, h.asked, sum, most, limit, h.failed)
+}
+
+// in returns how many passed in the minute of an instant.
+
+func (h *hammer) in(at time.Time) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.passed[at.Unix()/60]
+}
+
+// TestStrictWorld hammers nine daemons of three regions with one key while homes
+
+// are killed and started and a region is cut off: never more than the limit
+
+// passes in a minute, and all of it does where nothing is wrong.
+
+func TestStrictWorld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStrictWorld(t, whenShort(2, 3), strictRules(t, rules.Node{Key: "login", Limit: perMinute(5, rules.Deny)}),
+			"us", "eu", "ap")
+		defer w.closeDisks()
+		untilInto(0)
+		h := w.hammer("login", "bob", 2, 400*time.Millisecond)
+		time.Sleep(59 * time.Second)
+		if n := h.in(time.Now()); n != 5 {
+			t.Errorf("%d passed in a minute without faults, want 5", n)
+		}
+		home := w.homeOf(w.residents[0], "login", "bob")
+		time.Sleep(3 * time.Second)
+		w.kill(home)
+		time.Sleep(57 * time.Second)
+		home.start()
+		time.Sleep(20 * time.Second)
+		w.isolate(home.region)
+		time.Sleep(50 * time.Second)
+		w.heal()
+		w.within(time.Minute, "whole again", w.whole)
+		untilInto(59 * time.Second)
+		time.Sleep(time.Minute)
+		if n := h.in(time.Now()); n != 5 {
+			t.Errorf("%d passed in a minute after all faults, want 5", n)
+		}
+		h.end(t, "nine daemons", 5)
+	})
+}
+
+// TestStrictHomeKilled kills the home of a key: another replica takes over within
+// seconds, and counts what may have been admitted.
+
+func TestStrictHomeKilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(20, rules.Deny)}), "us")
+		defer w.closeDisks()
+		untilInto(5 * time.Second)
+		home := w.homeOf(w.residents[0], "login", "bob")
+		other := w.residents[0]
+		if other == home {
+			other = w.residents[1]
+		}
+		passed := 0
+		for range 7 {
+			if other.check(descriptor(1, "login", "bob")).Decision.Allowed {
+				passed++
+			}
+		}
+		w.kill(home)
+		took := w.within(6*time.Second, "a replica takes over", func() bool {
+			c := other.check(descriptor(1, "login", "bob"))
+			if c.Decision.Allowed {
+				passed++
+			}
+			return c.Decision.Allowed
+		})
+		for range 40 {
+			if other.check(descriptor(1, "login", "bob")).Decision.Allowed {
+				passed++
+			}
+		}
+		t.Logf("taken over after %v, %d of 20 passed", took, passed)
+		if passed > 20 || passed < 20-2-5 { // a chunk and the batch that the home had granted are lost
+			t.Errorf("%d passed, want 20 less at most a chunk and a batch", passed)
+		}
+	})
+}
+
+// TestStrictMixed asks for two descriptors, one of which refuses: nothing is used
+
+// of the other one.
+
+func TestStrictMixed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStrictWorld(t, 3, strictRules(t,
+			rules.Node{Key: "login", Limit: perMinute(5, rules.Deny)},
+			rules.Node{Key: "card", Limit: perMinute(3, rules.Deny)},
+			rules.Node{Key: "ip", Limit: &rules.Limit{Unit: rules.Minute, Multiplier: 1, Requests: 4}}), "us", "eu")
+		defer w.closeDisks()
+		untilInto(5 * time.Second)
+		ask := func(i int, d ...rules.Descriptor) bool {
+			return w.residents[i%len(w.residents)].check(d...).Decision.Allowed
+		}
+		login, card, ip := descriptor(1, "login", "bob"), descriptor(1, "card", "1"), descriptor(1, "ip", "a")
+		passed := 0
+		for i := range 9 {
+			if ask(i, login, card) {
+				passed++
+			}
+		}
+		if passed != 3 {
+			t.Errorf("%d passed both limits, want the 3 of the smaller one", passed)
+		}
+		time.Sleep(2 * time.Second) // what was set aside comes back
+		for i := range 9 {
+			if ask(i, login) {
+				passed++
+			}
+		}
+		if passed != 5 {
+			t.Errorf("%d passed the larger limit, want 5: refused calls used nothing of it", passed)
+		}
+		one := w.residents[0]
+		for range 5 {
+			one.check(ip)
+		}
+		before := w.stricts[one.name].engine.StrictStats().Sought
+		if ask(0, ip, descriptor(1, "login", "eve")) {
+			t.Error("a limit that is used up lets a call pass")
+		}
+		if n := w.stricts[one.name].engine.StrictStats().Sought; n != before {
+			t.Error("a call that is refused by what is known here asked a home")
+		}
+	})
+}
+
+// TestStrictCut cuts the region of a home off: the others answer by on_failure, at
+
+// first after the deadline, and at once when the circuit is open. It half-opens
+
+// and closes after the cut.
+
+// TestStrictFloor gives a region that is cut off from the home its floor, and no
+// more.
+
+// TestStrictDisks restarts replicas with their disk, without it, and with a
+
+// damaged one.
+
+// damage changes a byte in the middle of a file.
+
+// TestStrictImpatient has callers that go away before the home answers: what was
+
+// set aside for them is given back, and nobody is left behind.
+
+func TestStrictImpatient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := perMinute(5, rules.Deny)
+		l.Home = "us"
+		w := newStrictWorld(t, 1, strictRules(t, rules.Node{Key: "login", Limit: l}), "us", "eu")
+		defer w.closeDisks()
+		untilInto(5 * time.Second)
+		eu := w.in("eu")[0]
+		for range 4 {
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+			c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(1, "login", "bob")}}
+			if err := eu.cluster.engine.Check(ctx, &c); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("a caller that is gone: %v", err)
+			}
+			cancel()
+		}
+		time.Sleep(2 * time.Second)
+		if n := w.stricts[eu.name].lot.size(); n != 0 {
+			t.Errorf("%d calls still wait", n)
+		}
+		passed := 0
+		for range 10 {
+			if w.in("us")[0].check(descriptor(1, "login", "bob")).Decision.Allowed {
+				passed++
+			}
+		}
+		if passed != 5 {
+			t.Errorf("%d passed, want 5: those who left used nothing", passed)
+		}
+	})
+}
+
+// TestStrictCrowd has more calls at once than streams have room for frames: all
+
+// are answered by the home.
+
+func TestStrictCrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(5, rules.Deny)}), "us")
+		defer w.closeDisks()
+		untilInto(5 * time.Second)
+		var wg sync.WaitGroup
+		var passed, failed atomic.Int64
+		const users = 300
+		for user := range users {
+			for i := range 7 {
+				wg.Go(func() {
+					c := w.residents[(user+i)%3].check(descriptor(1, "login", fmt.Sprint(user)))
+					if c.Decision.Allowed {
+						passed.Add(1)
+					}
+					if c.Statuses[0].Degraded != node.NotDegraded {
+						failed.Add(1)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		if passed.Load() != 5*users || failed.Load() != 0 {
+			t.Errorf("%d passed and %d failed, want %d and 0", passed.Load(), failed.Load(), 5*users)
+		}
+	})
+}
+
+// TestStrictBatch has one daemon use a key fast: most hits are decided without
+// asking.
+
+func TestStrictBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(100_000, rules.Deny)}), "us")
+		defer w.closeDisks()
+		untilInto(5 * time.Second)
+		home := w.homeOf(w.residents[0], "login", "bob")
+		other := w.residents[0]
+		if other == home {
+			other = w.residents[1]
+		}
+		for range 5_000 {
+			if !other.check(descriptor(1, "login", "bob")).Decision.Allowed {
+				t.Fatal("refused far below the limit")
+			}
+			time.Sleep(200 * time.Microsecond)
+		}
+		s := w.stricts[other.name].engine.StrictStats()
+		t.Logf("%d local, %d asked", s.Local, s.Sought)
+		if s.Local < 8*(s.Local+s.Sought)/10 {
+			t.Errorf("%d of %d were decided without asking, want 4 of 5", s.Local, s.Local+s.Sought)
+		}
+	})
+}
+
+// TestStrictDegradedIsSaid says what decides when a home is gone.
+
+func TestStrictDegradedIsSaid(t *testing.T) {
+	for _, reason := range []node.Degraded{node.HomeUnreachable, node.CircuitOpen} {
+		if text := degradation(reason, node.Stats{}); !strings.Contains(text, "on_failure") {
+			t.Errorf("%v: %q", reason, text)
+		}
+	}
+}
+
+// TestStrictLayout puts other replicas in force while a key is in use: they vote
+
+// once they have copied what the former ones hold, and the limit holds throughout.

@@ -1,0 +1,182 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/georld/rld/journal"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky"
+)
+
+// strictWorld is a world whose daemons serve strict keys.
+type strictWorld struct {
+	*world
+	disks   map[string]string // folders, by daemon
+	stricts map[string]*strict
+	regions []string
+	// layout is the first one's regions, but for the replicas of each.
+	replicas int
+	breaker  sticky.BreakerConfig
+	engines  engineSet
+}
+
+// engineSet is the engines that run, by daemon, for those who ask from other
+// goroutines.
+type engineSet struct {
+	mu sync.Mutex
+	by map[string]*Engine
+}
+
+// of returns the engine of a daemon, nil while it is down.
+func (x *engineSet) of(name string) *Engine {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.by[name]
+}
+
+func (x *engineSet) set(name string, e *Engine) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.by == nil {
+		x.by = map[string]*Engine{}
+	}
+	x.by[name] = e
+}
+
+// strictRules are the limits of a strict world.
+func strictRules(t *testing.T, all ...rules.Node) *rules.Set {
+	t.Helper()
+	set, err := rules.NewSet([]rules.DomainNode{{Name: "edge", Children: all}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// perMinute is a strict limit of n hits a minute.
+func perMinute(n uint32, on rules.OnFailure) *rules.Limit {
+	return &rules.Limit{
+		Unit: rules.Minute, Multiplier: 1, Requests: n, Consistency: rules.Strict, Placed: rules.Home, OnFailure: on,
+	}
+}
+
+// newStrictWorld starts daemons in regions that serve strict keys under limits.
+func newStrictWorld(t *testing.T, daemons int, set *rules.Set, regions ...string) *strictWorld {
+	t.Helper()
+	w := &strictWorld{
+		world: emptyWorld(t, 1, daemons, regions...), disks: map[string]string{}, stricts: map[string]*strict{},
+		regions: slices.Sorted(slices.Values(regions)), replicas: min(daemons, 3),
+	}
+	w.rules = set
+	w.engine = w.serveStrict
+	for _, r := range w.residents {
+		w.disks[r.name] = t.TempDir()
+	}
+	w.start()
+	w.within(10*time.Second, "all are ready and hear all", w.whole)
+	w.within(10*time.Second, "all replicas vote", w.voting)
+	return w
+}
+
+// serveStrict makes the engine of a daemon one that serves strict keys.
+func (w *strictWorld) serveStrict(r *resident, ec *EngineConfig, log *slog.Logger) func(*clusterConfig) {
+	c := strictConfig{forwardTimeout: 50 * time.Millisecond, forwardMargin: 100 * time.Millisecond, breaker: w.breaker}
+	s := newStrict(c, r.region, newNotary(log), log)
+	ec.strict, ec.Node.Homes = s, s
+	ec.Node.Strict = node.HomesConfig{Chunk: 2}
+	return func(cc *clusterConfig) {
+		w.t.Helper()
+		genesis := sticky.Layout{Number: 1}
+		for _, name := range w.regions {
+			region := sticky.Region{Name: name, Weight: 1}
+			if name == r.region {
+				for i := range w.replicas {
+					region.Replicas = append(region.Replicas, fmt.Sprintf("%s-%d", name, i))
+				}
+			}
+			genesis.Regions = append(genesis.Regions, region)
+		}
+		genesis.Pins = pinsOf(w.rules)
+		first := w.stricts[r.name] == nil
+		err := s.notary.open(notaryConfig{
+			replica: sticky.Config{Region: r.region, Name: r.name, Genesis: genesis}, dir: w.disks[r.name],
+			owner: journal.Owner{Cluster: 1, Name: r.region + "/" + r.name}, first: first, latest: time.Now(),
+		})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.stricts[r.name], cc.strict = s, s
+		w.engines.set(r.name, cc.engine)
+	}
+}
+
+// voting reports whether all replicas that run vote.
+func (w *strictWorld) voting() bool {
+	for _, r := range w.alive() {
+		s := w.status(r)
+		if !s.Voting && slices.ContainsFunc(s.Seats, func(x sticky.SeatStatus) bool { return x.Name == r.name }) {
+			return false
+		}
+	}
+	return true
+}
+
+// status describes a daemon's replica.
+func (w *strictWorld) status(r *resident) sticky.Status {
+	var s sticky.Status
+	w.stricts[r.name].notary.do(func(x *sticky.Replica) { s = x.Status() })
+	return s
+}
+
+// homeOf returns the daemon that is home of a user's key, as another one sees it.
+func (w *strictWorld) homeOf(r *resident, key, who string) *resident {
+	w.t.Helper()
+	c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(1, key, who)}}
+	x, err := r.cluster.engine.open(&c)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	h := w.stricts[r.name].View().Home(x.hits[0].Key, uint64(x.hits[0].Rule.ID), x.hits[0].Limit.HomeInRegion())
+	i := slices.IndexFunc(w.residents, func(o *resident) bool { return o.name == h.Name })
+	if i < 0 {
+		w.t.Fatalf("%s/%s is home of %s at %s: %s", key, who, h.Name, r.name, w.describe())
+	}
+	return w.residents[i]
+}
+
+// check asks a daemon for a hit of each descriptor, and returns the call.
+func (r *resident) check(d ...rules.Descriptor) *node.Call {
+	r.world.t.Helper()
+	c := &node.Call{Domain: "edge", Descriptors: d}
+	if err := r.cluster.engine.Check(context.Background(), c); err != nil {
+		r.world.t.Fatal(err)
+	}
+	return c
+}
+
+// kill ends a daemon as kill -9 would. Its disk stays.
+func (w *strictWorld) kill(r *resident) {
+	w.engines.set(r.name, nil)
+	r.kill()
+	w.stricts[r.name].notary.close()
+}
+
+// journalOf is the file of a daemon's replica.
+func (w *strictWorld) journalOf(r *resident) string {
+	return filepath.Join(w.disks[r.name], journalFile)
+}
+
+// closeDisks lets go of all journals that are open.
+func (w *strictWorld) closeDisks() {
+	for _, r := range w.residents {
+		w.kill(r)
+	}
+}

@@ -1,0 +1,44 @@
+package daemon
+
+import (
+	"time"
+
+	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/telemetry"
+)
+
+// StrictStats returns the numbers of now. See telemetry.Strict.
+func (s *strict) StrictStats() telemetry.StrictStats {
+	n := s.notary
+	status := n.status()
+	out := telemetry.StrictStats{
+		Node: s.engine.StrictStats(), Parked: s.lot.size(), NoPlace: s.lot.full.Load(),
+		Frames: s.mail.sent.Load(), DroppedItems: s.mail.dropped.Load(),
+		Layout: status.Layout.Number, Replica: s.View().Seated(), Voting: status.Voting, Ledgers: status.Ledgers,
+		Raises: map[string]uint64{"held": status.Stats.Votes},
+		Journal: telemetry.Journal{
+			Bytes: n.counts.size.Load(), Writes: n.counts.writes.Load(), Entries: n.counts.entries.Load(),
+			Failures: n.counts.failures.Load(), Rewrites: n.counts.compactions.Load(),
+			Writing: time.Duration(n.counts.writing.Load()),
+		},
+		Transitions: map[string]uint64{},
+	}
+	for why := sticky.NotHome; why <= sticky.MaxWhy; why++ {
+		if k := status.Stats.Refusals[why]; k > 0 {
+			out.Raises[why.String()] = k
+		}
+	}
+	for _, c := range s.circuits() {
+		out.Circuits = append(out.Circuits, telemetry.Circuit{Region: c.region, Home: c.name, State: int(c.state)})
+	}
+	for i := range s.transitions {
+		out.Transitions[sticky.BreakerState(i).String()] = s.transitions[i].Load()
+	}
+	return out
+}
+
+// status describes the replica, the zero value before it is open.
+func (n *notary) status() (out sticky.Status) {
+	n.do(func(r *sticky.Replica) { out = r.Status() })
+	return out
+}

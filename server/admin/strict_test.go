@@ -1,0 +1,90 @@
+package admin_test
+
+import (
+	"errors"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/georld/rld/server/admin"
+)
+
+func TestLayoutCommands(t *testing.T) {
+	type call struct {
+		c admin.LayoutCommand
+		q admin.LayoutRequest
+	}
+	var done *call
+	o := options()
+	o.Layout = func(c admin.LayoutCommand, q admin.LayoutRequest) (admin.LayoutAnswer, error) {
+		done = &call{c, q}
+		if len(q.Replicas) == 2 {
+			return admin.LayoutAnswer{}, errors.New("2 replicas: want an odd number")
+		}
+		return admin.LayoutAnswer{Before: 3, After: 4}, nil
+	}
+	h := admin.New(o)
+	for _, tc := range []struct {
+		path, body string
+		status     int
+		says       string
+		done       *call
+	}{
+		{"set-replicas", `{"replicas": ["a", "b", "c"]}`, 200, `"layout_after": 4`,
+			&call{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"a", "b", "c"}}}},
+		{"set-replicas", `{"replicas": ["a"], "region": "us", "dry_run": true}`, 200, `"changes": []`,
+			&call{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"a"}, Region: "us", DryRun: true}}},
+		{"set-replicas", `{"replicas": ["a", "b"]}`, 409, "want an odd number",
+			&call{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"a", "b"}}}},
+		{"set-home", `{"rule": "login", "region": "us"}`, 200, `"layout_before": 3`,
+			&call{admin.SetHome, admin.LayoutRequest{Rule: "login", Region: "us"}}},
+		{"unset-home", `{"rule": "login"}`, 200, "", &call{admin.UnsetHome, admin.LayoutRequest{Rule: "login"}}},
+		{"set-replicas", `{}`, 400, `want {\"replicas\"`, nil},
+		{"set-replicas", `{"replicas": ["a"], "rule": "login"}`, 400, `want {\"replicas\"`, nil},
+		{"set-home", `{"rule": "login"}`, 400, `want {\"rule\": \"...\", \"region\"`, nil},
+		{"set-home", `{"region": "us"}`, 400, `want {\"rule\"`, nil},
+		{"unset-home", `{"rule": "login", "region": "us"}`, 400, `want {\"rule\": \"...\"}`, nil},
+		{"unset-home", `{"rule": "login"} {}`, 400, "nothing after it", nil},
+		{"unset-home", `{"rule": "` + strings.Repeat("x", 5_000) + `"}`, 400, "at most 4096", nil},
+		{"set-home", `{"rule": "` + strings.Repeat("x", 20_000) + `"}`, 400, "too large", nil},
+		{"set-world", `{}`, 404, "", nil},
+	} {
+		done = nil
+		w := post(h, "/v1/strict/"+tc.path, tc.body)
+		if w.Code != tc.status || !strings.Contains(w.Body.String(), tc.says) || !reflect.DeepEqual(done, tc.done) {
+			t.Errorf("%s %s: got %d %s and did %+v, want %d with %s and %+v", tc.path, tc.body, w.Code, w.Body, done,
+				tc.status, tc.says, tc.done)
+		}
+	}
+}
+
+// TestLayoutsAreChangedFromHereAlone: see TestCommandsAreTakenFromHereAlone.
+func TestLayoutsAreChangedFromHereAlone(t *testing.T) {
+	done := false
+	o := options()
+	o.Layout = func(admin.LayoutCommand, admin.LayoutRequest) (admin.LayoutAnswer, error) {
+		done = true
+		return admin.LayoutAnswer{}, nil
+	}
+	h := admin.New(o)
+	for _, c := range admin.LayoutCommands() {
+		for name, change := range map[string]func(*http.Request){
+			"from afar":      func(r *http.Request) { r.RemoteAddr = "10.0.0.9:5000" },
+			"by a name":      func(r *http.Request) { r.Host = "evil.example:6070" },
+			"from a page":    func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") },
+			"from a browser": func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-origin") },
+		} {
+			if w := post(h, "/v1/strict/"+string(c), `{"rule": "login"}`, change); w.Code != 403 || done {
+				t.Errorf("%s %s: got %d %s", c, name, w.Code, w.Body)
+			}
+		}
+		if w := get(h, "GET", "/v1/strict/"+string(c)); w.Code/100 != 4 {
+			t.Errorf("GET of %s: got %d %s", c, w.Code, w.Body)
+		}
+	}
+	w := post(admin.New(options()), "/v1/strict/unset-home", `{"rule": "login"}`)
+	if w.Code != 409 || !strings.Contains(w.Body.String(), "no part in strict keys") {
+		t.Errorf("a daemon alone: got %d %s", w.Code, w.Body)
+	}
+}

@@ -1,0 +1,111 @@
+package admin_test
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/georld/rld/server/admin"
+)
+
+// topAsked sends a question of /v1/top from an address.
+func topAsked(o admin.Options, query, from string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("GET", "/v1/top"+query, nil)
+	r.RemoteAddr, r.Host = from, "127.0.0.1:6070"
+	w := httptest.NewRecorder()
+	admin.New(o).ServeHTTP(w, r)
+	return w
+}
+
+func TestTopRanks(t *testing.T) {
+	given := []admin.TopKey{
+		{Key: "c", Text: "user=c", HitsPerSecond: 5, DeniedPerSecond: 5},
+		{Key: "b", Text: "user=b", HitsPerSecond: 9, Share: new(math.Inf(1))},
+		{Key: "a", Text: "user=a", HitsPerSecond: 9},
+		{Key: "d", Text: "user=d", HitsPerSecond: math.NaN()},
+	}
+	var asked admin.TopQuery
+	o := options()
+	o.Top = func(q admin.TopQuery) admin.TopAnswer {
+		asked = q
+		return admin.TopAnswer{Keys: given}
+	}
+	for _, tc := range []struct {
+		query string
+		keys  string
+		asked admin.TopQuery
+	}{
+		{"", "abcd", admin.TopQuery{By: admin.TopByHits, N: 10}},
+		{"?by=denied&n=3", "cab", admin.TopQuery{By: admin.TopByDenied, N: 3}},
+		{"?by=hits&n=1&reveal=false", "a", admin.TopQuery{By: admin.TopByHits, N: 1}},
+	} {
+		w := topAsked(o, tc.query, "127.0.0.1:5000")
+		var got admin.TopAnswer
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+			t.Fatalf("%s: %v: %s", tc.query, err, w.Body)
+		}
+		keys := ""
+		for _, k := range got.Keys {
+			keys += k.Key
+			if k.Text != "" || k.Share != nil {
+				t.Errorf("%s tells %+v", tc.query, k)
+			}
+		}
+		if keys != tc.keys || asked != tc.asked || got.By != tc.asked.By {
+			t.Errorf("%s: got %s by %s for %+v, want %s for %+v", tc.query, keys, got.By, asked, tc.keys, tc.asked)
+		}
+	}
+	if given[0].Key != "c" || given[0].Text == "" || given[1].Share == nil {
+		t.Error("what the daemon keeps was changed")
+	}
+}
+
+// TestTextsOfKeysStayHere: who is on another machine, or shows pages in a browser,
+// is told hashes alone.
+func TestTextsOfKeysStayHere(t *testing.T) {
+	o := options()
+	o.Top = func(admin.TopQuery) admin.TopAnswer {
+		return admin.TopAnswer{Keys: []admin.TopKey{{Key: "a", Text: "user=alice"}}}
+	}
+	for _, tc := range []struct {
+		query, from string
+		status      int
+		alice       bool
+	}{
+		{"?reveal=true", "127.0.0.1:5000", 200, true},
+		{"?reveal=true", "[::1]:5000", 200, true},
+		{"?reveal=true", "10.0.0.9:5000", 403, false},
+		{"", "127.0.0.1:5000", 200, false},
+		{"", "10.0.0.9:5000", 200, false},
+	} {
+		w := topAsked(o, tc.query, tc.from)
+		if w.Code != tc.status || strings.Contains(w.Body.String(), "alice") != tc.alice {
+			t.Errorf("%s from %s: got %d %s", tc.query, tc.from, w.Code, w.Body)
+		}
+	}
+	r := httptest.NewRequest("GET", "/v1/top?reveal=true", nil)
+	r.RemoteAddr, r.Host = "127.0.0.1:5000", "evil.example:6070"
+	w := httptest.NewRecorder()
+	admin.New(o).ServeHTTP(w, r)
+	if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "texts of keys are not shown") {
+		t.Errorf("by a name of somebody else: got %d %s", w.Code, w.Body)
+	}
+}
+
+func TestTopRefusesNonsense(t *testing.T) {
+	for query, says := range map[string]string{
+		"?by=size":     `by: \"size\" is no order: want hits or denied`,
+		"?n=0":         `n: \"0\" is not a number from 1 to 100`,
+		"?n=101":       "from 1 to 100",
+		"?n=ten":       `\"ten\"`,
+		"?reveal=yes":  `reveal: \"yes\" is neither true nor false`,
+		"?reveal=true": "texts of keys are not shown", // from example.com
+	} {
+		if w := get(admin.New(options()), "GET", "/v1/top"+query); w.Code/100 != 4 || !strings.Contains(w.Body.String(), says) {
+			t.Errorf("%s: got %d %s, want %s", query, w.Code, w.Body, says)
+		}
+	}
+}
