@@ -24,6 +24,7 @@ type homes struct {
 	log          *slog.Logger
 	now          func() time.Duration // monotonic
 	region       string
+	self         crdt.Slot // it is not asked over the network, and has no circuit
 
 	ways atomic.Pointer[map[crdt.Slot]*way]
 	mu   sync.Mutex // one change of ways at a time
@@ -47,6 +48,13 @@ type way struct {
 	mu           sync.Mutex
 	name, region string
 	breaker      *sticky.Breaker
+	told         momentTold
+}
+
+// momentTold is what a breaker was told of one moment.
+type momentTold struct {
+	moment  time.Duration
+	ok, bad bool
 }
 
 const (
@@ -56,6 +64,9 @@ const (
 	// goneKept is for how long the way to a daemon that is gone is remembered: a
 	// cut that heals must find the breaker as it was.
 	goneKept = 10 * time.Minute
+	// moment is the time of which a closed breaker is told at most one success and one
+	// failure: one stall that a thousand calls of a hot key wait for is one.
+	moment = 20 * time.Millisecond
 	// maxWays bounds them.
 	maxWays = 4_096
 )
@@ -84,6 +95,9 @@ func (h *homes) Reach(of crdt.Slot) (wait time.Duration, open bool) {
 // claim lets a call through to a home, or not. What becomes of it must be told to
 // done, but for a call that did not find out.
 func (h *homes) claim(of crdt.Slot, at time.Duration) bool {
+	if of == h.self {
+		return true
+	}
 	w := (*h.ways.Load())[of]
 	if w == nil {
 		w = h.meet(of)
@@ -96,11 +110,29 @@ func (h *homes) claim(of crdt.Slot, at time.Duration) bool {
 
 // done tells a home's breaker whether it answered.
 func (h *homes) done(of crdt.Slot, at time.Duration, ok bool) {
-	if w := (*h.ways.Load())[of]; w != nil {
-		w.mu.Lock()
-		w.breaker.Done(at, ok)
-		h.unlock(w)
+	w := (*h.ways.Load())[of]
+	if w == nil || of == h.self {
+		return
 	}
+	w.mu.Lock()
+	if w.shut.Load() || w.news(at, ok) {
+		w.breaker.Done(at, ok)
+	}
+	h.unlock(w)
+}
+
+// news reports whether an outcome is the first of its kind in its moment. w.mu is held.
+func (w *way) news(at time.Duration, ok bool) bool {
+	if m := at / moment; m != w.told.moment {
+		w.told = momentTold{moment: m}
+	}
+	was := &w.told.bad
+	if ok {
+		was = &w.told.ok
+	}
+	first := !*was
+	*was = true
+	return first
 }
 
 // unlock unlocks a way whose breaker may have changed its state, and says so.

@@ -29,6 +29,9 @@ type box struct {
 	items int
 	busy  bool // somebody sends, or will
 	tries int
+	// tick is the millisecond of the last frame, and frames how many went in it.
+	tick   time.Time
+	frames int
 }
 
 const (
@@ -41,6 +44,9 @@ const (
 	// wait much longer than both together.
 	sendAgain = time.Millisecond
 	sendTries = 50
+	// perTick is how many frames go to one daemon in a millisecond: what there is
+	// more to say waits for the next one, and shares frames.
+	perTick = 10
 )
 
 func newMail(send func(to crdt.Slot, frame []byte) bool) *mail {
@@ -82,6 +88,14 @@ func (l *mail) box(of crdt.Slot) *box {
 // flush sends what is in a box, which is locked and busy, and unlocks it.
 func (l *mail) flush(b *box) {
 	for len(b.queue) > 0 {
+		if wait := b.pause(time.Now()); wait > 0 {
+			b.mu.Unlock()
+			time.AfterFunc(wait, func() {
+				b.mu.Lock()
+				l.flush(b)
+			})
+			return
+		}
 		m := b.queue[0]
 		b.queue[0] = sticky.Message{}
 		b.queue = b.queue[1:]
@@ -109,6 +123,18 @@ func (l *mail) flush(b *box) {
 	}
 	b.queue, b.busy = nil, false
 	b.mu.Unlock()
+}
+
+// pause counts a frame, and returns how long to wait before there may be another.
+func (b *box) pause(now time.Time) time.Duration {
+	if passed := now.Sub(b.tick); passed < 0 || passed >= time.Millisecond {
+		b.tick, b.frames = now, 0
+	}
+	if b.frames >= perTick {
+		return b.tick.Add(time.Millisecond).Sub(now)
+	}
+	b.frames++
+	return 0
 }
 
 // offer hands a message to the stream of its receiver, if there is room. What

@@ -55,6 +55,7 @@ func newStrict(c strictConfig, region string, n *notary, log *slog.Logger) *stri
 func (s *strict) serve(e *Engine) {
 	s.engine = e
 	s.homes.now = func() time.Duration { return e.Now().Mono }
+	s.homes.self = e.Slot()
 }
 
 // View is part of node.Homes.

@@ -182,7 +182,27 @@ func (n *Node) serveBank(led *ledger, r *rules.Rule, v *sticky.View, now int64) 
 	b.roll(l, now)
 	local := n.serveWaiters(led, l, now)
 	far, until := n.serveQueue(led, l, now)
+	if v.Live() < v.Majority() {
+		n.dismiss(led)
+		return
+	}
 	n.raise(led, l, v, now, local, far, until)
+}
+
+// dismiss answers all that wait for marks which nobody can raise.
+func (n *Node) dismiss(led *ledger) {
+	b := led.bank
+	for i := range b.queue {
+		n.refuseAsk(&b.queue[i].ask, sticky.NoMajority)
+	}
+	clear(b.queue)
+	b.queue = b.queue[:0]
+	for i := range led.waiters {
+		if w := &led.waiters[i]; w.state == stillWaiting {
+			w.state = unanswered
+			n.desk.answered = append(n.desk.answered, w.ticket)
+		}
+	}
 }
 
 // serveWaiters sets hits aside for calls of this daemon and returns how many lack

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
-	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 )
 
@@ -112,10 +111,9 @@ type Status struct {
 	homed bool // it is one
 	self  bool // this daemon is the home
 
-	source source       // where the rights come from
-	stage  uint8        // 0 for the key's own ledger, 1 for that of the floor
-	led    *ledger      // whose rights it uses when it passes, nil for none
-	report quota.Report // what is known of the ledger
+	source source  // where the rights come from
+	stage  uint8   // 0 for the key's own ledger, 1 for that of the floor
+	led    *ledger // that decided, nil for none
 }
 
 // Refuses reports whether the status is an over-limit one to tell the caller:

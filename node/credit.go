@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -43,9 +44,9 @@ const maxGrantors = 8
 
 // asked is an ask that was not answered yet.
 type asked struct {
-	id   uint64
-	want uint64
-	at   time.Duration
+	id uint64
+	of crdt.Slot
+	at time.Duration
 }
 
 // The bounds of asking.
@@ -119,7 +120,7 @@ func (n *Node) askHome(led *ledger, r *rules.Rule, now int64) bool {
 	}
 	wait, open := n.cfg.Homes.Reach(home.Slot)
 	c := &led.credit
-	n.forgetLost(c, wait)
+	n.forgetLost(c, home.Slot, wait)
 	if len(c.asks) >= maxAsked || !c.mayAsk(n.at.Mono) {
 		return true // those who wait for an ask are covered by the next one
 	}
@@ -142,9 +143,10 @@ func (n *Node) askHome(led *ledger, r *rules.Rule, now int64) bool {
 	for i := range led.waiters {
 		if w := &led.waiters[i]; w.state == stillWaiting && w.ask == 0 {
 			w.ask = a.ID
+			w.first = cmp.Or(w.first, a.ID)
 		}
 	}
-	c.asks = append(c.asks, asked{a.ID, want, n.at.Mono})
+	c.asks = append(c.asks, asked{a.ID, home.Slot, n.at.Mono})
 	m := n.send(home.Slot)
 	m.Asks = append(m.Asks, a)
 	n.desk.counts.Asks++
@@ -180,12 +182,16 @@ func (n *Node) newAsk(led *ledger, r *rules.Rule, to crdt.Slot, now int64) stick
 	return a
 }
 
-// forgetLost gives up asks that were not answered in time.
-func (n *Node) forgetLost(c *credit, wait time.Duration) {
-	after := max(askAgain, wait/2)
+// forgetLost gives up asks that were not answered in time, or not of who is home
+// now, 0 for anybody.
+func (n *Node) forgetLost(c *credit, home crdt.Slot, wait time.Duration) {
+	after := wait
+	if c.trip > 0 {
+		after = min(after, max(askAgain, 2*c.trip+10*time.Millisecond))
+	}
 	kept := c.asks[:0]
 	for _, a := range c.asks {
-		if n.at.Mono-a.at < after {
+		if n.at.Mono-a.at < after && (home == 0 || home == a.of) {
 			kept = append(kept, a)
 		}
 	}
@@ -343,7 +349,7 @@ func (n *Node) serveCredit(led *ledger, l *rules.Limit, g *sticky.Grant, now int
 		case w.hits <= c.left(l, now):
 			w.state, w.banked, w.label, w.report = granted, false, c.label, c.report
 			c.reserved += w.hits
-		case g.Denied && w.ask != 0 && w.ask <= g.ID:
+		case g.Denied && w.first != 0 && w.first <= g.ID:
 			w.state, w.report = denied, c.report
 			n.deny(c, w.hits)
 		default:

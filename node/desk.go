@@ -113,6 +113,7 @@ type waiter struct {
 	ticket uint64
 	hits   uint64 // granted: that are set aside
 	ask    uint64 // ID of the ask that covers it, 0 for none yet
+	first  uint64 // ID of the first one
 	state  waiting
 	banked bool  // set aside by the bank, not of the credit
 	again  bool  // asked again, as a label had ended

@@ -56,8 +56,7 @@ func (n *Node) judgeHomed(h *Hit, st *Status, now int64) {
 	}
 	st.Over = h.Limit.OnFailure != rules.Allow
 	if st.Over {
-		st.Gate = FailureGate
-		st.report = quota.Report{Retry: n.failedFor(st), Reset: h.Limit.Window()}
+		st.Gate, st.led = FailureGate, nil
 	}
 }
 
@@ -105,9 +104,10 @@ func (n *Node) find(h *Hit, st *Status, l *rules.Limit, floor bool, now int64) f
 // findTicket looks at what became of a call that waits.
 func (n *Node) findTicket(led *ledger, i int, st *Status, l *rules.Limit, need uint64, now int64) (finding, bool) {
 	w := &led.waiters[i]
-	st.Home, st.report = 0, w.report
+	st.Home = 0
 	switch w.state {
 	case denied:
+		st.led, st.source = led, fromTicket
 		return over, true
 	case unanswered:
 		return fails, true
@@ -157,7 +157,7 @@ func (n *Node) findHere(h *Hit, st *Status, led *ledger, v *sticky.View, l *rule
 	case !b.taken:
 		return n.waitsHere(h, v)
 	case need > left:
-		st.report = b.row.Report(l, now, need)
+		st.led, st.source = led, fromBank
 		return over
 	case need <= room || h.Peek || h.N == 0:
 		st.led, st.source = led, fromBank
@@ -191,16 +191,14 @@ func (n *Node) findThere(h *Hit, st *Status, led *ledger, need uint64, now int64
 	switch {
 	case !current:
 	case c.refused > 0 && need >= c.refused && need > 0 && n.at.Mono < c.retry:
-		st.report = c.report
-		st.report.Retry = max(1, (c.retry - n.at.Mono).Milliseconds(), c.report.Retry-(n.at.Mono-c.heard).Milliseconds())
+		st.led, st.source = led, fromCredit
 		n.desk.counts.Cached++
 		return over
 	case (h.Peek || h.N == 0) && c.heard > 0 && n.at.Mono-c.heard < heardFresh:
-		st.report = c.report
+		st.led, st.source = led, fromCredit
 		if need > addSat(c.report.Remaining, c.left(h.Limit, now)) {
 			return over
 		}
-		st.led, st.source = led, fromCredit
 		return passes
 	}
 	return waits
@@ -252,21 +250,7 @@ func (n *Node) spendBank(led *ledger, h *Hit, now int64) {
 
 // reportHomed writes what the caller is told of a strict hit.
 func (n *Node) reportHomed(h *Hit, st *Status, now int64) {
-	rep := st.report
-	if l := n.termsOf(h.Rule, st.stage > 0, now); l != nil && st.led != nil {
-		switch {
-		case st.source == fromBank && st.led.bank != nil:
-			rep = st.led.bank.row.Report(l, now, 0)
-		case st.source == fromTicket && st.charge: // the answer is as good as the home's
-			rep = st.report
-		case st.source == fromCredit && st.led.credit.heard > 0:
-			c := &st.led.credit
-			rep = quota.Report{Remaining: c.left(h.Limit, now), Reset: max(0, c.report.Reset-(n.at.Mono-c.heard).Milliseconds())}
-			if h.Peek || h.N == 0 {
-				rep.Remaining = addSat(rep.Remaining, c.report.Remaining)
-			}
-		}
-	}
+	rep := n.reportOf(h, st, now)
 	st.Remaining, st.Reset = rep.Remaining, duration(rep.Reset)
 	st.Retry, st.Never = 0, false
 	if st.Over {
@@ -276,6 +260,51 @@ func (n *Node) reportHomed(h *Hit, st *Status, now int64) {
 	if !st.passed {
 		st.Delay = 0
 	}
+}
+
+// reportOf returns what is known of the ledger that decided a strict hit.
+func (n *Node) reportOf(h *Hit, st *Status, now int64) quota.Report {
+	led, l := st.led, n.termsOf(h.Rule, st.stage > 0, now)
+	if led == nil || l == nil {
+		if !st.Over {
+			return quota.Report{}
+		}
+		return quota.Report{Retry: n.failedFor(st), Reset: h.Limit.Window()}
+	}
+	asked := uint64(0)
+	if st.Over {
+		asked = addSat(st.ahead, h.N)
+	}
+	switch st.source {
+	case fromTicket: // the answer is as good as the home's
+		if i := led.waiter(h.Ticket); i >= 0 {
+			return led.waiters[i].report
+		}
+	case fromBank:
+		if led.bank != nil {
+			return led.bank.row.Report(l, now, asked)
+		}
+	}
+	return n.reportCredit(&led.credit, h, st, l, now)
+}
+
+// reportCredit returns what the home said last, and what is left of its grants.
+func (n *Node) reportCredit(c *credit, h *Hit, st *Status, l *rules.Limit, now int64) quota.Report {
+	if c.heard == 0 {
+		return quota.Report{}
+	}
+	rep, ago := c.report, (n.at.Mono - c.heard).Milliseconds()
+	left := c.left(l, now)
+	rep.Reset = max(0, rep.Reset-ago)
+	switch {
+	case st.Over:
+		rep.Retry = max(1, (c.retry - n.at.Mono).Milliseconds(), rep.Retry-ago)
+	case h.Peek || h.N == 0:
+		rep.Remaining = addSat(left, rep.Remaining)
+	default: // others may have used the rest since
+		rep.Remaining = left
+	}
+	return rep
 }
 
 // refundHomed returns hits to the rights that were used: to those granted to this daemon,

@@ -317,7 +317,7 @@ func (n *Node) tickLedger(led *ledger, v *sticky.View, now int64) bool {
 	if len(led.waiters) > 0 {
 		n.askHome(led, r, now)
 	} else if len(c.asks) > 0 {
-		n.forgetLost(c, maxWithin)
+		n.forgetLost(c, 0, maxWithin)
 	}
 	idle := n.at.Mono-c.touched >= idleAfter && len(led.waiters) == 0 && len(c.asks) == 0
 	if idle && c.left(r.Limit, now) > 0 {

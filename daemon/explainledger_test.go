@@ -1,0 +1,62 @@
+package daemon
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/server/admin"
+)
+
+// TestExplainMarks asks the home of a key and another replica for what they know of
+// it, of each kind of mark.
+func TestExplainMarks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		of := func(a rules.Algorithm, burst uint32) *rules.Limit {
+			l := perMinute(10, rules.Deny)
+			l.Algorithm, l.Burst = a, burst
+			return l
+		}
+		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "fixed", Limit: of(rules.FixedWindow, 0)},
+			rules.Node{Key: "sliding", Limit: of(rules.SlidingWindow, 0)}, rules.Node{Key: "log", Limit: of(rules.SlidingLog, 0)},
+			rules.Node{Key: "bucket", Limit: of(rules.TokenBucket, 10)}), "us")
+		defer w.closeDisks()
+		untilInto(5 * time.Second)
+		for _, key := range []string{"fixed", "sliding", "log", "bucket"} {
+			home := w.homeOf(w.residents[0], key, "a")
+			var other *resident
+			for _, r := range w.residents {
+				if r != home {
+					other = r
+				}
+			}
+			for range 3 {
+				if !home.check(descriptor(1, key, "a")).Decision.Allowed {
+					t.Fatalf("%s: refused", key)
+				}
+			}
+			time.Sleep(100 * time.Millisecond)
+			windowed := key == "fixed" || key == "sliding"
+			l := w.operator(home).mustExplain(t, asked(1, key+"=a")).Descriptors[0].Ledger
+			m := l.Mark
+			if l.Source != admin.SourceHome || *m.Consumed != 3 || *m.Mark < 3 || *m.Mark > 10 || *m.Limit != 10 ||
+				(m.Label != nil) != windowed || (m.Drained != nil) != (key == "bucket") {
+				t.Errorf("%s at home: %+v", key, m)
+			}
+			l = w.operator(other).mustExplain(t, asked(1, key+"=a")).Descriptors[0].Ledger
+			m = l.Mark
+			if l.Self || l.Source != admin.SourceReplica || l.Ballot.Home.Name != home.name || l.Ballot.Round == 0 ||
+				m.Consumed != nil || *m.Limit != 10 || (m.Label != nil) != windowed || (m.Drained != nil) != (key == "bucket") {
+				t.Fatalf("%s at a replica: %+v, %+v", key, l, m)
+			}
+			if key == "bucket" {
+				if left := time.Until(*m.Drained); left < 17*time.Second || left > time.Minute {
+					t.Errorf("drained in %v", left)
+				}
+			} else if *m.Mark < 3 || *m.Mark > 10 {
+				t.Errorf("%s at a replica: %d are marked", key, *m.Mark)
+			}
+		}
+	})
+}

@@ -1,0 +1,36 @@
+package daemon
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+)
+
+// TestStrictAbroad asks a home of another region, far away, for more than there
+// is: its denials arrive in time, and no circuit opens.
+func TestStrictAbroad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := perMinute(5, rules.Deny)
+		l.Home = "us"
+		w := newStrictWorld(t, 1, strictRules(t, rules.Node{Key: "login", Limit: l}), "us", "eu")
+		defer w.closeDisks()
+		untilInto(5 * time.Second)
+		passed := 0
+		for i := range 40 {
+			c := w.in("eu")[0].check(descriptor(1, "login", "bob"))
+			if c.Decision.Allowed {
+				passed++
+			}
+			if st := c.Statuses[0]; st.Degraded != node.NotDegraded {
+				t.Fatalf("hit %d: %+v", i, st)
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+		if passed != 5 {
+			t.Errorf("%d passed, want 5", passed)
+		}
+	})
+}
