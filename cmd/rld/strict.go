@@ -45,7 +45,7 @@ func newStrictStatus(p process) *cobra.Command {
 		Short: "Say which layout is in force, who holds marks, and who of them votes",
 		Long: "Ask a running daemon which layout is in force and what the next one waits for; in each\n" +
 			"region the daemons that hold marks, and whether they live and vote; the rules with a home\n" +
-			"region of their own; and what it is home of itself. The exit code is 0 when there is an\n" +
+			"region of their own; and what it keeps itself. The exit code is 0 when there is an\n" +
 			"answer and 2 when there is none.",
 		Example: "  rld strict status",
 		Args:    cobra.NoArgs,
