@@ -206,7 +206,7 @@ func drainedAt(nanos uint64, now int64) *time.Time {
 func (x *explainer) record(out *admin.Ledger, e *node.ExplainedLedger, now int64) bool {
 	var held sticky.Record
 	var ok bool
-	x.d.strict.notary.do(func(r *sticky.Replica) { held, ok = r.Record(e.Key) })
+	x.d.strict.notary.do(func(r *sticky.Replica) { held, ok = r.Record(e.Marks) })
 	if !ok || !e.Home.Own {
 		return false
 	}

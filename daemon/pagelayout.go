@@ -37,6 +37,9 @@ func (d *daemon) changeLayout(c admin.LayoutCommand, q admin.LayoutRequest) (adm
 		if next, err = r.Following(next); err != nil || q.DryRun {
 			return
 		}
+		if err = d.mayPropose(&was, heard); err != nil {
+			return
+		}
 		err = r.Propose(next)
 	})
 	if err != nil {
@@ -70,6 +73,24 @@ func mayChange(l *sticky.Layout, heard map[[2]string]bool) error {
 		}
 	}
 	return nil
+}
+
+// mayPropose returns an error unless this daemon is the one that puts layouts in: the
+// first replica that is heard, of the first region. Two that were put in at once could
+// each get a part of the replicas, and neither what it needs.
+func (d *daemon) mayPropose(l *sticky.Layout, heard map[[2]string]bool) error {
+	for _, r := range l.Regions {
+		for _, name := range r.Replicas {
+			if !heard[[2]string{r.Name, name}] {
+				continue
+			}
+			if r.Name == d.cfg.Region && name == d.cfg.Name {
+				return nil
+			}
+			return fmt.Errorf("layouts are put in at one daemon, so that two at once cannot block each other: ask %s/%s", r.Name, name)
+		}
+	}
+	return errors.New("no replica is heard")
 }
 
 // plainly is an error as an operator is told it.

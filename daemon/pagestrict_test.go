@@ -52,10 +52,10 @@ func TestLayoutIsChanged(t *testing.T) {
 			{admin.UnsetHome, admin.LayoutRequest{Rule: "login"}, "home of edge: login: that of each key's hash, was eu"},
 			{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"eu-3", "eu-1", "eu-0"}, Region: "eu"},
 				"replicas of eu: eu-0, eu-1, eu-3, were eu-0, eu-1, eu-2"},
-			{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"us-0"}}, "replicas of us: us-0, were us-0, us-1, us-2"},
+			{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"us-0"}, Region: "us"}, "replicas of us: us-0, were us-0, us-1, us-2"},
 		} {
 			number := uint64(i + 2)
-			a, err := d.changeLayout(step.command, step.q)
+			a, err := w.operator(w.in("eu")[0]).changeLayout(step.command, step.q) // where they are put in
 			if err != nil || a.Before != number-1 || a.After != number || strings.Join(a.Changes, "; ") != step.changes || a.Next == "" {
 				t.Fatalf("layout %d: %+v, %v", number, a, err)
 			}
@@ -154,8 +154,12 @@ func TestLayoutWaits(t *testing.T) {
 			t.Errorf("in a cut: %v", err)
 		}
 		w.heal()
+		if _, err = d.changeLayout(admin.UnsetHome, admin.LayoutRequest{Rule: id}); err == nil {
+			t.Error("a layout is put in at any daemon")
+		}
+		first := w.operator(w.in("eu")[0])
 		w.within(60*time.Second, "the pin can be taken away", func() bool {
-			_, err = d.changeLayout(admin.UnsetHome, admin.LayoutRequest{Rule: id})
+			_, err = first.changeLayout(admin.UnsetHome, admin.LayoutRequest{Rule: id})
 			return err == nil
 		})
 		w.within(20*time.Second, "layout 2 is in force", func() bool {

@@ -31,7 +31,7 @@ type bank struct {
 type holder struct {
 	of              crdt.Slot
 	asked           uint64 // ID of the latest ask
-	label           int64  // that the amounts are of
+	label, until    int64  // that the amounts are of, and until when they are used
 	total, returned uint64
 	at              time.Duration // when it asked last
 }
@@ -68,7 +68,7 @@ func (b *bank) over(now int64) bool {
 		}
 	}
 	// Its sums must not begin anew while a holder still adds to them.
-	return !slices.ContainsFunc(b.holders, func(h holder) bool { return now < h.label+ledgerKept })
+	return !slices.ContainsFunc(b.holders, func(h holder) bool { return now < h.until+ledgerKept })
 }
 
 // usableUntil returns until when rights that are granted now can be used, in Unix
@@ -78,7 +78,9 @@ func usableUntil(l *rules.Limit, now, within int64) int64 {
 	switch {
 	case l.Algorithm == rules.SlidingLog:
 	case l.Algorithm.Bucket():
-		step = quota.Step(l)
+		if step = quota.Step(l); l.Requests == 0 {
+			step = grantedFor // it has no rights now, and may soon
+		}
 	default:
 		return now - now%l.Window() + l.Window()
 	}
@@ -164,8 +166,20 @@ func (n *Node) bankOf(led *ledger) *bank {
 	if led.bank == nil {
 		n.desk.banks++
 		led.bank = &bank{keeper: sticky.Keeper{Term: n.desk.banks}}
+		if n.desk.byTerm == nil {
+			n.desk.byTerm = map[uint64]*ledger{}
+		}
+		n.desk.byTerm[n.desk.banks] = led
 	}
 	return led.bank
+}
+
+// closeBank forgets the bank of a ledger. What was consumed the replicas know.
+func (n *Node) closeBank(led *ledger) {
+	if led.bank != nil {
+		delete(n.desk.byTerm, led.bank.keeper.Term)
+		led.bank = nil
+	}
 }
 
 // serveBank answers what waits for a bank as far as its marks reach, in order, and has
@@ -186,7 +200,7 @@ func (n *Node) serveBank(led *ledger, r *rules.Rule, v *sticky.View, now int64) 
 		n.dismiss(led)
 		return
 	}
-	n.raise(led, l, v, now, local, far, until)
+	n.raise(led, r, l, v, now, local, far, until)
 }
 
 // dismiss answers all that wait for marks which nobody can raise.
@@ -274,31 +288,39 @@ func (n *Node) answerAsk(led *ledger, l *rules.Limit, a *sticky.Ask, now, until 
 	switch {
 	case !b.taken:
 		return a.Want, false
+	case label < h.label: // the clock went back
+		n.refuseAsk(a, sticky.LabelOver)
+		return 0, true
 	case a.Want > 0 && give < max(a.Need, 1):
 		give = 0
 	case give > room:
 		return give, false
 	}
-	if h.label < label {
-		h.label, h.total, h.returned = label, 0, 0
-	}
-	if h.label > label { // the clock went back
-		n.refuseAsk(a, sticky.LabelOver)
-		return 0, true
-	}
 	short := give < a.Want
 	if !short && a.Extra > 0 {
 		give += min(a.Extra, (left-give)/(2*b.holding(n.at.Mono)), room-give)
+	}
+	total := uint64(0)
+	switch {
+	case h.label < label && give > 0:
+		h.label, h.until, h.total, h.returned = label, until, 0, 0
+	case h.label == label:
+		total = h.total
+	}
+	if give == 0 && now < h.until { // what the holder has goes on
+		label, until, total = h.label, h.until, h.total
 	}
 	if give > 0 && l.Algorithm.Bucket() {
 		b.row = b.rowUntil(l, now, until)
 	}
 	b.spend(l, now, stampOf(l, now, until), give, n.at.Mono)
-	h.total = addSat(h.total, give)
+	if total += give; give > 0 {
+		h.total = total
+	}
 	n.desk.counts.Granted += give
 	rep := b.row.Report(l, now, max(a.Need, 1))
 	n.reply(led, a, sticky.Grant{
-		Label: label, Until: until, Total: h.total, Denied: short,
+		Label: label, Until: until, Total: total, Denied: short,
 		Never: short && rep.Never, Retry: rep.Retry, Remaining: b.left(l, now, until), Reset: rep.Reset,
 	})
 	return 0, true
@@ -312,7 +334,7 @@ func (b *bank) holder(of crdt.Slot, now int64) *holder {
 		}
 	}
 	if len(b.holders) == maxHolders {
-		b.holders = slices.DeleteFunc(b.holders, func(h holder) bool { return now >= h.label+ledgerKept })
+		b.holders = slices.DeleteFunc(b.holders, func(h holder) bool { return now >= h.until+ledgerKept })
 	}
 	if len(b.holders) == maxHolders {
 		return nil
@@ -355,137 +377,4 @@ func (n *Node) refuseAsk(a *sticky.Ask, why sticky.Why) {
 	m.Grants = append(m.Grants, sticky.Grant{
 		ID: a.ID, Home: n.slot, Key: a.Key, Rule: a.Rule, Floor: a.Floor, Why: why,
 	})
-}
-
-// raise has marks raised to what is lacked, and ahead of what is consumed. local
-// hits count now, far ones until when they may be used.
-func (n *Node) raise(led *ledger, l *rules.Limit, v *sticky.View, now int64, local, far uint64, until int64) {
-	b := led.bank
-	waits := len(b.queue) > 0 || slices.ContainsFunc(led.waiters, func(w waiter) bool { return w.state == stillWaiting })
-	switch {
-	case waits && (local > 0 || far > 0 || !b.taken):
-		n.want(led, l, v, now, local, far, until)
-	case b.taken: // a home that was replaced leaves it at that while nobody asks
-		n.raiseAhead(led, l, v, now)
-	}
-}
-
-// raiseAhead has marks raised before they are used up, where hits keep coming.
-func (n *Node) raiseAhead(led *ledger, l *rules.Limit, v *sticky.View, now int64) {
-	b := led.bank
-	if b.keeper.Busy() || b.pace.within(n.at.Mono, aheadFor) == 0 {
-		return
-	}
-	if chunk := n.chunk(b, l); chunk > 1 && b.room(l, now, now) < chunk/2 && b.left(l, now, now) > chunk/2 {
-		n.want(led, l, v, now, 0, 0, 0)
-	}
-}
-
-// want asks for marks of a chunk beyond what is lacked.
-func (n *Node) want(led *ledger, l *rules.Limit, v *sticky.View, now int64, local, far uint64, until int64) {
-	b := led.bank
-	chunk, row := n.chunk(b, l), b.row
-	if l.Algorithm.Bucket() {
-		row = b.rowUntil(l, now, until)
-	}
-	need := func(at int64, lack uint64) sticky.Mark {
-		m := row.Mark(l, now, at, min(addSat(addSat(lack, b.reserved), chunk), row.Left(l, quota.Full(l), now)))
-		if l.Algorithm.Bucket() { // it must still do when it is held
-			m.Amount += uint64(n.bucketMargin(b).Nanoseconds())
-			m.End += n.bucketMargin(b).Milliseconds()
-		}
-		return sticky.Mark{Label: m.Label, Amount: m.Amount, End: m.End}
-	}
-	marks := make(sticky.Marks, 0, 2)
-	if l.Algorithm == rules.SlidingLog {
-		marks = append(marks, need(now, local))
-		if far > 0 {
-			m := need(stampOf(l, now, until), far)
-			if m.Label == marks[0].Label {
-				marks[0] = need(now, addSat(local, far))
-			} else {
-				marks = append(marks, m)
-			}
-		}
-	} else {
-		marks = append(marks, need(now, addSat(local, far)))
-	}
-	if !b.keeper.Busy() {
-		b.raised = n.at.Mono
-	}
-	b.keeper.Want(n.slot, now, b.others, marks)
-	n.attend(led)
-	n.sendRaises(led, v)
-}
-
-// bucketMargin is how much later than needed the marks of a bucket are: it drains
-// while they are raised, and what was enough is less when they are held. The longer
-// that took, the more.
-func (n *Node) bucketMargin(b *bank) time.Duration { return min(max(chunkFor, 2*b.took), 10*chunkFor) }
-
-// sendRaises sends what the keeper wants to be sent.
-func (n *Node) sendRaises(led *ledger, v *sticky.View) {
-	led.bank.keeper.Raises(n.at.Mono, v, func(to crdt.Slot, r sticky.Raise) {
-		r.Key = led.key
-		m := n.send(to)
-		m.Raises = append(m.Raises, r)
-		n.desk.counts.Raises++
-	})
-}
-
-// vote takes in a replica's answer to a raise.
-func (n *Node) vote(vote *sticky.Vote, now int64) bool {
-	led := n.desk.of[vote.Key]
-	if led == nil || led.bank == nil {
-		return false
-	}
-	r := n.set.Find(led.id)
-	v := n.cfg.Homes.View()
-	if r == nil || r.Limit == nil || SharedRule(r) != led.shared || v == nil {
-		return false
-	}
-	b := n.bankOf(led)
-	switch b.keeper.Vote(vote, v) {
-	case sticky.Raised:
-		b.taken, b.took = true, n.at.Mono-b.raised
-		n.desk.counts.Raised++
-		n.serveBank(led, r, v, now)
-	case sticky.Lost:
-		n.desk.counts.Lost++
-		n.adopt(led, r, now)
-		n.serveBank(led, r, v, now)
-	}
-	n.attend(led)
-	return true
-}
-
-// adopt counts all that any home may have consumed.
-func (n *Node) adopt(led *ledger, r *rules.Rule, now int64) {
-	b := led.bank
-	b.row, b.taken, b.others = quota.Row{}, false, slices.Clone(b.keeper.Known())
-	l := n.termsOf(r, led.floor, now)
-	if l == nil {
-		return
-	}
-	for _, m := range b.others {
-		b.row.Adopt(l, now, quota.Mark{Label: m.Label, Amount: m.Amount, End: m.End})
-	}
-	b.label = now - now%l.Window()
-}
-
-// roll moves a bank to the window of now, of which another home may have consumed
-// some already.
-func (b *bank) roll(l *rules.Limit, now int64) {
-	label := now - now%l.Window()
-	if l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog || label <= b.label {
-		return
-	}
-	was := b.label
-	b.label = label
-	b.row.Left(l, quota.Full(l), now)
-	for _, m := range b.others {
-		if m.Label > was && m.Label <= label { // of the one before it is weighed
-			b.row.Adopt(l, now, quota.Mark{Label: m.Label, Amount: m.Amount, End: m.End})
-		}
-	}
 }

@@ -251,7 +251,7 @@ func (n *Node) spendCredit(led *ledger, h *Hit, now int64) {
 
 // grant takes in the answer of a home.
 func (n *Node) grant(g *sticky.Grant, now int64) bool {
-	led := n.desk.of[g.Key]
+	led := n.desk.of[ledgerID{g.Key, g.Rule}]
 	if led == nil || led.floor != g.Floor || led.shared != g.Rule || g.Home == 0 && g.Why == sticky.NoWhy {
 		return false
 	}

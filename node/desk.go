@@ -13,7 +13,8 @@ import (
 // desk is a node's part in strict keys: the ledgers it knows, as a home or as one
 // that asks homes, and what is to be done about them.
 type desk struct {
-	of       map[crdt.Key]*ledger // bounded by Config.MaxKeys
+	of       map[ledgerID]*ledger // bounded by Config.MaxKeys
+	byTerm   map[uint64]*ledger   // those with a bank, by the term of its keeper
 	all      []*ledger
 	hand     int       // next of all to sweep
 	active   []*ledger // that wait for something
@@ -75,6 +76,13 @@ type terms struct {
 	// label, by the epochs of version.
 	label   int64
 	version uint64
+}
+
+// ledgerID names a ledger: a key may be that of another rule after a reload, and of
+// the former again after one more.
+type ledgerID struct {
+	key  crdt.Key
+	rule uint64 // as daemons name it
 }
 
 // ledger is what a node knows of the rights to one key that a home grants: of the
@@ -150,18 +158,10 @@ func (p *pace) within(mono, d time.Duration) uint64 {
 
 // ledgerAt returns a ledger, nil for one that is not known.
 func (n *Node) ledgerAt(h *Hit, floor bool) *ledger {
-	l := n.desk.of[ledgerKey(h.Key, floor)]
-	if l == nil || !l.isOf(h.Rule, floor) {
-		return nil
-	}
-	return l
+	return n.desk.of[ledgerID{ledgerKey(h.Key, floor), SharedRule(h.Rule)}]
 }
 
-// isOf reports whether a ledger is that of a rule, or of its floor. A reload may have
-// another rule match what a key was made of.
-func (l *ledger) isOf(r *rules.Rule, floor bool) bool {
-	return l.id == r.ID && l.shared == SharedRule(r) && l.floor == floor
-}
+func (l *ledger) name() ledgerID { return ledgerID{l.key, l.shared} }
 
 func ledgerKey(k crdt.Key, floor bool) crdt.Key {
 	if floor {
@@ -192,31 +192,20 @@ func (n *Node) regionTerms(t *terms, r *rules.Rule, now int64) {
 // room for another.
 func (n *Node) open(key crdt.Key, r *rules.Rule, floor bool) *ledger {
 	d := &n.desk
-	if l := d.of[key]; l != nil {
-		if !l.isOf(r, floor) {
-			n.reopen(l, r, floor)
-		}
+	id := ledgerID{key, SharedRule(r)}
+	if l := d.of[id]; l != nil {
 		return l
 	}
 	if len(d.all) >= n.cfg.MaxKeys && n.sweepLedgers(sweepOnInsert) == 0 {
 		return nil
 	}
 	if d.of == nil {
-		d.of = map[crdt.Key]*ledger{}
+		d.of = map[ledgerID]*ledger{}
 	}
 	l := &ledger{key: key, id: r.ID, shared: SharedRule(r), floor: floor}
-	d.of[key] = l
+	d.of[id] = l
 	d.all = append(d.all, l)
 	return l
-}
-
-// reopen begins a ledger anew under the rule that its key has now: what was consumed
-// the replicas know. Calls that wait ask again.
-func (n *Node) reopen(l *ledger, r *rules.Rule, floor bool) {
-	for i := range l.waiters {
-		n.desk.answered = append(n.desk.answered, l.waiters[i].ticket)
-	}
-	*l = ledger{key: l.key, id: r.ID, shared: SharedRule(r), floor: floor, active: l.active}
 }
 
 // attend has Errands and Tick look at a ledger.
@@ -239,7 +228,8 @@ func (n *Node) sweepLedgers(budget int) (dropped int) {
 			d.hand++
 			continue
 		}
-		delete(d.of, l.key)
+		delete(d.of, l.name())
+		n.closeBank(l)
 		last := len(d.all) - 1
 		d.all[d.hand] = d.all[last]
 		d.all[last] = nil

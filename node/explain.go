@@ -38,6 +38,7 @@ type ExplainedRights struct {
 // ExplainedLedger is what is known of the rights that a home grants.
 type ExplainedLedger struct {
 	Key    crdt.Key
+	Marks  crdt.Key // what replicas call it
 	Home   sticky.Home
 	Pinned bool
 	Within time.Duration
@@ -142,7 +143,10 @@ func (n *Node) explainLedger(h *Hit, floor bool, now int64) *ExplainedLedger {
 		out.Pinned = !regional(h.Limit, floor) && v.Pinned(uint64(h.Rule.ID))
 		out.Within, out.Open = n.cfg.Homes.Reach(out.Home.Slot)
 	}
-	led := n.desk.of[out.Key]
+	led := n.desk.of[ledgerID{out.Key, SharedRule(h.Rule)}]
+	if out.Marks = out.Key; !floor && h.Limit.HomeInRegion() {
+		out.Marks.Lo ^= uint64(gossip.RegionSlot(n.cfg.Region))
+	}
 	if led == nil {
 		return out
 	}

@@ -72,7 +72,7 @@ func (n *Node) find(h *Hit, st *Status, l *rules.Limit, floor bool, now int64) f
 	need := addSat(st.ahead, h.N)
 	if led != nil && h.Ticket != 0 {
 		if i := led.waiter(h.Ticket); i >= 0 {
-			if f, known := n.findTicket(led, i, st, l, need, now); known {
+			if f, known := n.findTicket(h, led, i, st, l, need, now); known {
 				return f
 			}
 		}
@@ -102,7 +102,7 @@ func (n *Node) find(h *Hit, st *Status, l *rules.Limit, floor bool, now int64) f
 }
 
 // findTicket looks at what became of a call that waits.
-func (n *Node) findTicket(led *ledger, i int, st *Status, l *rules.Limit, need uint64, now int64) (finding, bool) {
+func (n *Node) findTicket(h *Hit, led *ledger, i int, st *Status, l *rules.Limit, need uint64, now int64) (finding, bool) {
 	w := &led.waiters[i]
 	st.Home = 0
 	switch w.state {
@@ -112,7 +112,7 @@ func (n *Node) findTicket(led *ledger, i int, st *Status, l *rules.Limit, need u
 	case unanswered:
 		return fails, true
 	case granted:
-		if need > w.hits && w.hits > 0 || !n.keeps(led, w, l, now) {
+		if h.N > 0 && !h.Peek && need > w.hits || !n.keeps(led, w, l, now) {
 			n.unset(led, w)
 			return passes, false // the label has ended: sought again
 		}
@@ -207,8 +207,8 @@ func (n *Node) findThere(h *Hit, st *Status, led *ledger, need uint64, now int64
 // spendHomed uses the rights to a hit that is charged.
 func (n *Node) spendHomed(h *Hit, st *Status, now int64) {
 	led := st.led
-	if led == nil {
-		return // on_failure let it pass
+	if led == nil || st.Over {
+		return // on_failure let it pass, or shadow mode
 	}
 	from := st.source
 	if from == fromTicket {
@@ -245,7 +245,7 @@ func (n *Node) spendBank(led *ledger, h *Hit, now int64) {
 	}
 	b := led.bank
 	b.spend(l, now, now, h.N, n.at.Mono)
-	n.raiseAhead(led, l, v, now)
+	n.raiseAhead(led, h.Rule, l, v, now)
 }
 
 // reportHomed writes what the caller is told of a strict hit.

@@ -44,7 +44,7 @@ func (n *Node) Receipts(at Instant, h []Hit, out []Status, to []Receipt) {
 	now := n.millis(at)
 	for i := range h {
 		st := &out[i]
-		if h[i].Limit == nil || !n.owns(h[i].Key) || h[i].N == 0 ||
+		if h[i].Limit == nil || !n.owns(h[i].Key) || h[i].N == 0 || st.homed && st.led == nil ||
 			!st.charge || !st.passed || st.ref.where != inLive {
 			continue
 		}

@@ -310,7 +310,7 @@ func (n *Node) tickLedger(led *ledger, v *sticky.View, now int64) bool {
 		if home, _ := n.homeOf(led.key, led.id, regional(r.Limit, led.floor)); home.Self || len(b.queue) > 0 {
 			n.bankOf(led)
 			n.serveBank(led, r, v, now)
-			n.sendRaises(led, v)
+			n.sendRaises(led, r, v)
 		}
 	}
 	c := &led.credit

@@ -36,6 +36,10 @@ type strictWorld struct {
 	hits    map[crdt.Key][]strictHit
 	limits  map[crdt.Key]*rules.Limit
 
+	maxKeys int                 // 0 for the default
+	rights  func() Rights       // nil for none
+	passed  func(p *parkedCall) // called when a call was charged
+
 	allowed, denied, failed, waited int
 }
 
@@ -58,6 +62,7 @@ type strictDaemon struct {
 	reach        time.Duration   // to other daemons; 0 for 50 ms
 	believed     map[string]bool // as dead
 	openCircuits map[crdt.Slot]bool
+	skew         int64 // of its wall clock, in milliseconds
 }
 
 func (d *strictDaemon) View() *sticky.View { return d.replica.View() }
@@ -127,6 +132,10 @@ func (w *strictWorld) start(d *strictDaemon, first bool) {
 	cfg := Default()
 	cfg.Region, cfg.Name, cfg.Homes = d.region, d.name, d
 	cfg.Strict = HomesConfig{Chunk: 20}
+	cfg.MaxKeys = cmp.Or(w.maxKeys, cfg.MaxKeys)
+	if w.rights != nil {
+		cfg.Rights = w.rights()
+	}
 	w.born++
 	n, err := New(cfg, rand.New(rand.NewPCG(w.born, 77)))
 	if err != nil {
@@ -135,7 +144,7 @@ func (w *strictWorld) start(d *strictDaemon, first bool) {
 	d.lives++
 	// The first layout is known only when all daemons are made: see members.
 	d.node, d.replica, d.paused, d.entries, d.storing = n, nil, false, nil, false
-	n.SetRules(w.at(), w.set)
+	n.SetRules(w.at(d), w.set)
 	if !first {
 		w.open(d, false)
 	}
@@ -159,8 +168,13 @@ func (w *strictWorld) open(d *strictDaemon, first bool) {
 	d.replica = r
 }
 
-func (w *strictWorld) at() Instant {
-	return Instant{Mono: w.now + time.Second, Wall: (strictEpoch + w.now.Milliseconds()) * int64(time.Millisecond)}
+// at returns what the clocks of a daemon read, or, of none, those that are right.
+func (w *strictWorld) at(of ...*strictDaemon) Instant {
+	wall := strictEpoch + w.now.Milliseconds()
+	if len(of) > 0 {
+		wall += of[0].skew
+	}
+	return Instant{Mono: w.now + time.Second, Wall: wall * int64(time.Millisecond)}
 }
 
 // members tells all daemons who lives, as each believes.
@@ -181,8 +195,8 @@ func (w *strictWorld) members() {
 			peers = append(peers, gossip.Peer{ID: o.node.Slot(), Name: o.name, Region: o.region, Ready: true})
 			seats = append(seats, sticky.Peer{ID: o.node.Slot(), Name: o.name, Region: o.region, Ready: true})
 		}
-		d.node.Peers(w.at(), peers)
-		d.replica.Peers(w.at().Mono, d.node.Slot(), seats)
+		d.node.Peers(w.at(d), peers)
+		d.replica.Peers(w.at(d).Mono, d.node.Slot(), seats)
 		w.drain(d)
 	}
 }
@@ -190,8 +204,8 @@ func (w *strictWorld) members() {
 // drain sends what a daemon wants sent and goes on with the calls it answered.
 func (w *strictWorld) drain(d *strictDaemon) {
 	for range 100 {
-		e := d.node.Errands(w.at())
-		r := d.replica.Ready(w.at().Mono)
+		e := d.node.Errands(w.at(d))
+		r := d.replica.Ready(w.at(d).Mono)
 		if r.Store != nil {
 			d.entries, d.storing = r.Store, true
 			d.stored = w.now + cmp.Or(w.fsync, time.Duration(w.rng.IntN(5))*time.Millisecond)
@@ -221,8 +235,8 @@ func (w *strictWorld) drain(d *strictDaemon) {
 }
 
 func (w *strictWorld) receive(d *strictDaemon, m *sticky.Message) {
-	d.node.Heed(w.at(), m)
-	_ = d.replica.Receive(w.at().Mono, w.at().Wall/int64(time.Millisecond), m)
+	d.node.Heed(w.at(d), m)
+	_ = d.replica.Receive(w.at(d).Mono, w.at(d).Wall/int64(time.Millisecond), m)
 }
 
 // store brings what a daemon stores to its disk.
@@ -284,7 +298,7 @@ func (w *strictWorld) ask(d *strictDaemon, descriptors ...rules.Descriptor) *par
 // decide is the way of a driver: probe, seek what is missing unless the call is
 // refused anyway, and charge when nothing is.
 func (w *strictWorld) decide(p *parkedCall) {
-	n, hits, at := p.d.node, p.c.Hits(), w.at()
+	n, hits, at := p.d.node, p.c.Hits(), w.at(p.d)
 	for i := range hits {
 		hits[i].Ticket = p.ticket
 	}
@@ -335,13 +349,16 @@ func (w *strictWorld) account(p *parkedCall) {
 			continue
 		}
 		if h.Limit.Algorithm == rules.FixedWindow || h.Limit.Algorithm == rules.SlidingWindow || true {
-			w.hits[h.Key] = append(w.hits[h.Key], strictHit{w.at().Wall / int64(time.Millisecond), h.N})
+			w.hits[h.Key] = append(w.hits[h.Key], strictHit{p.d.node.now, h.N})
 			w.limits[h.Key] = h.Limit
 		}
 	}
 	if p.c.Decision.Allowed {
 		w.denied--
 		w.allowed++
+		if w.passed != nil {
+			w.passed(p)
+		}
 	}
 }
 
@@ -377,8 +394,8 @@ func (w *strictWorld) pass(by time.Duration) {
 			}
 			if w.now-d.ticked >= 10*time.Millisecond {
 				d.ticked = w.now
-				d.node.Tick(w.at())
-				d.replica.Tick(w.at().Mono, w.at().Wall/int64(time.Millisecond))
+				d.node.Tick(w.at(d))
+				d.replica.Tick(w.at(d).Mono, w.at(d).Wall/int64(time.Millisecond))
 			}
 			w.drain(d)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/sticky"
 )
 
 // auditors returns those of a run. They share what they note of it, and each
@@ -24,7 +25,13 @@ func auditors(cfg *Config) []Auditor {
 		newConvergenceAuditor(b),
 	}
 	if cfg.anyRights() {
-		all = append(all, newRightsAuditor(b), newAdmittedAuditor(b, cfg.Policy))
+		all = append(all, newRightsAuditor(b))
+	}
+	if cfg.anyRights() || cfg.anyHomes() {
+		all = append(all, newAdmittedAuditor(b, cfg.Policy))
+	}
+	if cfg.anyHomes() {
+		all = append(all, newStrictAuditor(b))
 	}
 	return all
 }
@@ -65,6 +72,13 @@ func (a *watcher) Decided(w *World, d *Decided) {
 func (a *watcher) Stepped(w *World, d *Daemon, m *gossip.Message, err error) {
 	if a.first() {
 		a.books.stepped(w, d, m, err)
+	}
+}
+
+// Heeded implements Heeder.
+func (a *watcher) Heeded(w *World, d *Daemon, shard int, m *sticky.Message) {
+	if a.first() {
+		a.books.clocks.heeded(w, d, shard, m)
 	}
 }
 

@@ -9,14 +9,16 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// admittedAuditor holds what the world admits under limits with rights against
-// what their rights sum to: L(1+b), or L where a label is partitioned. Nothing
-// that goes wrong excuses more.
+// admittedAuditor holds what the world admits under limits with rights, or with
+// homes, against what their rights sum to: L(1+b), or L where a label is
+// partitioned or strict. Nothing that goes wrong excuses more, but on_failure:
+// allow what it was asked to allow.
 //
 //	fixed_window    all admitted in a label
 //	sliding_window  the weighted count at the clock of who decides; who is s
 //	                behind gives the window before a weight of s/W more
-//	sliding_log     the stamps of any interval as long as the window
+//	sliding_log     the stamps of any interval as long as the window; of one that
+//	                is shorter by s where homes grant them
 //	buckets         (1+b)(B + rT + r step + 2rs) over any time T
 //
 // s is how far label clocks stood apart at most so far. While rule sets change
@@ -95,12 +97,12 @@ func (a *admittedAuditor) Decided(w *World, d *Decided) {
 	a.watcher.Decided(w, d)
 	e := &a.books.entry
 	a.clock(a.books.clocks.of(d.Daemon, e.shard))
-	if e.book == nil || e.page == nil || d.Rule == nil || !counted(d.Limit) || !d.Limit.HasRights() {
+	if e.book == nil || e.page == nil || d.Rule == nil || !counted(d.Limit) || !bounded(d.Limit) || e.free > 0 {
 		return
 	}
 	k := a.key(w, d.Limit, e)
 	total, ok := a.total(w, d, k)
-	if !ok || e.loses(d.Limit) || e.book.rescoped {
+	if !ok || e.loses(d.Limit) && !d.Limit.Homed() || e.book.rescoped {
 		return
 	}
 	s := a.rule(d)
@@ -128,9 +130,8 @@ func (a *admittedAuditor) Decided(w *World, d *Decided) {
 // key returns what is known of the key of a decision, brought up to its label.
 func (a *admittedAuditor) key(w *World, l *rules.Limit, e *entry) *spent {
 	k, label := &e.book.spent, e.page.label
-	if !k.known {
-		oldest := oldestSet(w)
-		*k = spent{known: true, label: math.MinInt64, oldest: oldest}
+	if !k.known { // it may have been counted without rights before, by any set so far
+		*k = spent{known: true, label: math.MinInt64}
 	}
 	if l.Algorithm == rules.SlidingLog { // its stamps count for a window, so a label is one here
 		label -= label % l.Window()
@@ -161,14 +162,38 @@ func (a *admittedAuditor) total(w *World, d *Decided, k *spent) (total float64, 
 	}
 	for i := from; i < len(w.sets); i++ {
 		r := w.sets[i].set.Find(d.Rule.ID)
-		if r == nil || r.Limit == nil || !r.Limit.HasRights() || r.Limit.Grid() != d.Limit.Grid() ||
-			r.Limit.Scope != d.Limit.Scope || r.Limit.Shadow {
+		if r == nil || r.Limit == nil || !bounded(r.Limit) || !alike(r.Limit, d.Limit) || r.Limit.Shadow {
 			return 0, false
 		}
-		total = max(total, float64(a.policy.total(r.Limit)))
+		total = max(total, float64(a.totalOf(r.Limit)))
 		k.meter.widen(r.Limit, a.policy)
 	}
 	return total, true
+}
+
+// totalOf is what all rights of a label sum to. A policy changes what regions
+// and daemons hold, not what the one home of a limit has.
+func (a *admittedAuditor) totalOf(l *rules.Limit) uint64 {
+	if atOneHome(l) {
+		return l.Total()
+	}
+	return a.policy.total(l)
+}
+
+// atOneHome reports whether all rights of a limit, or of a region's own limit, are
+// granted by one daemon.
+func atOneHome(l *rules.Limit) bool {
+	return l.Homed() && (l.Scope == rules.Region || !l.HomeInRegion())
+}
+
+// bounded reports whether rights bound what is admitted under a limit.
+func bounded(l *rules.Limit) bool { return l.HasRights() || l.Homed() }
+
+// alike reports whether two limits share out the same rights, but for their
+// number.
+func alike(a, b *rules.Limit) bool {
+	return a.Grid() == b.Grid() && a.Scope == b.Scope && a.Homed() == b.Homed() &&
+		(!a.Homed() || a.HomeInRegion() == b.HomeInRegion() && a.OnFailure == b.OnFailure && a.FloorShare == b.FloorShare)
 }
 
 // used is what of the total is used with a decision, and the most it may be.
@@ -180,14 +205,16 @@ func (a *admittedAuditor) used(d *Decided, k *spent, total float64) (used, bound
 		used = k.meter.add(d.At, e.admitted)
 		step := time.Duration(quota.Step(l)) * time.Millisecond
 		return used, k.meter.bound(step, a.skew())
+	case l.Algorithm == rules.SlidingLog && l.Homed():
+		return e.book.densest(e.page.label, max(0, l.Window()-a.skew().Milliseconds())), total
 	case l.Algorithm == rules.SlidingLog:
 		return e.book.densest(e.page.label, l.Window()), total
 	}
-	used, bound = float64(e.page.admitted), total
+	used, bound = float64(e.page.admitted-e.page.free), total
 	if prev := e.prev(l); prev != nil {
 		left := float64(e.page.label + l.Window() - e.now)
-		used += float64(prev.admitted) * left / float64(l.Window())
-		bound += float64(prev.admitted) * min(1, float64(a.skew().Milliseconds())/float64(l.Window()))
+		used += float64(prev.admitted-prev.free) * left / float64(l.Window())
+		bound += float64(prev.admitted-prev.free) * min(1, float64(a.skew().Milliseconds())/float64(l.Window()))
 	}
 	return used, bound
 }
@@ -203,9 +230,9 @@ func (b *book) densest(stamp, window int64) float64 {
 	}
 	low := first
 	for i := first; i < last; i++ {
-		sum += b.pages[i].admitted
+		sum += b.pages[i].admitted - b.pages[i].free
 		for b.pages[low].label <= b.pages[i].label-window {
-			sum -= b.pages[low].admitted
+			sum -= b.pages[low].admitted - b.pages[low].free
 			low++
 		}
 		most = max(most, sum)
@@ -219,7 +246,7 @@ func (m *meter) widen(l *rules.Limit, p Policy) {
 		return
 	}
 	share := 1.0
-	if !p.plain() && l.HasBudget && l.Consistency == rules.Eventual {
+	if (!p.plain() || atOneHome(l)) && l.HasBudget && l.Consistency == rules.Eventual {
 		share += float64(l.Budget) / float64(rules.Whole)
 	}
 	m.rate = max(m.rate, share*float64(l.Requests)/float64(l.Window()*int64(time.Millisecond)))
@@ -247,7 +274,7 @@ func (a *admittedAuditor) rule(d *Decided) *exceeded {
 		a.found = append(a.found, s)
 	}
 	if l := d.Limit; l.Requests > 0 {
-		s.allowed = max(s.allowed, float64(a.policy.total(l))/float64(l.Requests)-1)
+		s.allowed = max(s.allowed, float64(a.totalOf(l))/float64(l.Requests)-1)
 	}
 	return s
 }

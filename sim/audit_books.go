@@ -13,6 +13,7 @@ import (
 type books struct {
 	gossip gossip.Config
 	naive  bool
+	homes  bool
 	lag    time.Duration // across regions, when nothing goes wrong
 	// restored says that a region counted what it took for forgotten.
 	restored bool
@@ -39,12 +40,14 @@ type entry struct {
 	// charged is the hits counted, admitted those of them that the limit let
 	// pass: less in shadow mode and with charge_denied.
 	charged, admitted uint64
-	usage             usage
+	// free is those admitted that no home had a say in.
+	free  uint64
+	usage usage
 }
 
 func newBooks(cfg *Config) *books {
 	return &books{
-		gossip: cfg.Node.Gossip.WithDefaults(), naive: cfg.Node.Naive || cfg.Policy == Naive, lag: cfg.lag(),
+		gossip: cfg.Node.Gossip.WithDefaults(), naive: cfg.Node.Naive || cfg.Policy == Naive, lag: cfg.lag(), homes: cfg.anyHomes(),
 		writers: newWriters(cfg), clocks: newLabelClocks(cfg), ledger: newLedger(cfg), hearing: newHearing(cfg),
 		views: make(map[earKey]*view),
 	}
@@ -64,6 +67,10 @@ func (b *books) decided(w *World, d *Decided) {
 	}
 	if d.Allowed && !d.Status.Over {
 		e.admitted = d.Hits
+	}
+	// A daemon without room for a key says only that, whatever else is amiss.
+	if why := d.Status.Degraded; d.Limit.OnFailure == rules.Allow && (unreached(why) || why == node.KeysFull) {
+		e.free = e.admitted
 	}
 	b.ledger.enter(d, e)
 	b.use(w, d)
@@ -96,6 +103,13 @@ func (b *books) down(w *World, d *Daemon) {
 	}
 	b.writers.stop(d)
 }
+
+// homed reports whether homes decide the hits of a limit, and counts that are
+// told do not.
+func (b *books) homed(l *rules.Limit) bool { return b.homes && l.Homed() }
+
+// unreached reports whether an answer is one without a home.
+func unreached(d node.Degraded) bool { return d == node.HomeUnreachable || d == node.CircuitOpen }
 
 // counted reports whether a limit's counts mean to an auditor what they mean
 // to a replica: those of a rule that refuses by its own count alone. Rules in

@@ -7,7 +7,7 @@ import (
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/node"
-	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky"
 )
 
 // labelClocks follows the clock that each replica cuts its labels from, by
@@ -124,13 +124,10 @@ func (c *labelClocks) decided(d *Decided, shard int) int64 {
 		return 0
 	}
 	now := l.read(d.At, d.Instant)
-	if d.Limit == nil || d.Limit.Algorithm.Bucket() || d.Limit.Algorithm == rules.SlidingLog {
+	if !showsLabel(d) {
 		return now
 	}
 	width, left := d.Limit.Window(), d.Status.Reset.Milliseconds()
-	if left <= 0 || d.Status.Reset == math.MaxInt64 {
-		return now
-	}
 	off := (now + left) % width // 0 when the two agree
 	if off > width/2 {
 		off -= width
@@ -156,6 +153,20 @@ func (c *labelClocks) stepped(w *World, d *Daemon, m *gossip.Message, err error)
 		if w.doing.kind != evWake || s < len(d.wakes) && d.wakes[s] <= at.Mono {
 			c.all[d.Index][s].read(w.Now(), at)
 		}
+	}
+}
+
+// heeded follows a message about strict keys to one shard, or nil for a call that
+// began to wait there.
+func (c *labelClocks) heeded(w *World, d *Daemon, shard int, m *sticky.Message) {
+	l, at := c.of(d, shard), d.Instant(w.Now())
+	if l == nil {
+		return
+	}
+	l.read(w.Now(), at)
+	if m != nil {
+		_ = l.clock.Observe(at, m.Stamp) // a stamp that is off is not followed
+		l.read(w.Now(), at)
 	}
 }
 

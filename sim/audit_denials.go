@@ -22,6 +22,7 @@ import (
 //     when in their labels others' hits came (see entry.learning).
 //   - A region that restored counts it took for lost may count them twice.
 //   - A refusal by the gate of rights says nothing of the counts.
+//   - What homes decide they decide by their own counts.
 //   - What was answered as degraded is excused, and so are rules that carry a
 //     debt, which is of labels that are over, keys whose scope changed, and
 //     logs where a clock was bent, whose stamps are not known to the ms.
@@ -67,7 +68,7 @@ func (a *denialsAuditor) Decided(w *World, d *Decided) {
 func (a *denialsAuditor) excused(d *Decided) bool {
 	e := &a.books.entry
 	log := d.Limit.Algorithm == rules.SlidingLog
-	return e.usage.mixed || e.book.rescoped || e.loses(d.Limit) || log && a.books.anyBlurred()
+	return a.books.homed(d.Limit) || e.usage.mixed || e.book.rescoped || e.loses(d.Limit) || log && a.books.anyBlurred()
 }
 
 // slack is by how much a replica may hold more for used than the world did,

@@ -175,8 +175,9 @@ func (a *clockAuditor) follows(d *Daemon, c *labelClock) bool {
 	return c.clock.Held() == 0 && (len(d.Nodes) == 1 || !c.bent)
 }
 
-// showsLabel reports whether a decision says when its window ends.
+// showsLabel reports whether a decision says when its window ends. Those of homes
+// say what the home knows.
 func showsLabel(d *Decided) bool {
 	l := d.Limit
-	return !l.Algorithm.Bucket() && l.Algorithm != rules.SlidingLog && d.Status.Reset > 0 && d.Status.Reset < math.MaxInt64
+	return l != nil && !l.Homed() && !l.Algorithm.Bucket() && l.Algorithm != rules.SlidingLog && d.Status.Reset > 0 && d.Status.Reset < math.MaxInt64
 }

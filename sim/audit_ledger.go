@@ -29,7 +29,13 @@ type ledger struct {
 	scopes   map[crdt.Key]rules.Scope
 	// closed is told of each page that is dropped, where it is not nil.
 	closed func(*book, *totals)
+	// could is the hits that strict windows that are over could have admitted,
+	// missed those of them that they did not.
+	could, missed uint64
 }
+
+// fewKeys is how many keys a daemon has room for where it is not to want it.
+const fewKeys = 1_000
 
 // sweepAfter is how many new pages call for a sweep of old ones.
 const sweepAfter = 4_096
@@ -77,6 +83,8 @@ type page struct {
 	limit      uint64
 	charged    uint64
 	admitted   uint64
+	free       uint64      // of those admitted, that no home had a say in: on_failure: allow
+	asked      uint64      // hits that somebody wanted
 	slots      []slotCount // of those who charged it, in the order in which they came
 
 	// degraded says that hits were counted elsewhere too, or told to nobody.
@@ -107,7 +115,7 @@ type dropped struct {
 
 func newLedger(cfg *Config) ledger {
 	g := ledger{byKey: make(map[bookKey]*book), floor: math.MinInt64, scopes: make(map[crdt.Key]rules.Scope)}
-	g.cramped = cfg.Node.Gossip.WithDefaults().MaxCells < gossip.DefaultMaxCells
+	g.cramped = cfg.Node.Gossip.WithDefaults().MaxCells < gossip.DefaultMaxCells || cfg.Node.MaxKeys < fewKeys
 	for i := range cfg.Faults {
 		g.rescopes = g.rescopes || cfg.Faults[i].Kind == NewRules
 	}
@@ -167,6 +175,8 @@ func (g *ledger) enter(d *Decided, e *entry) {
 	p.degraded = p.degraded || g.loses(d.Status.Degraded)
 	b.degraded = b.degraded || p.degraded
 	e.book, e.page, e.before = b, p, p.charged
+	p.free += e.free
+	p.asked += d.Hits
 	if e.charged > 0 {
 		p.add(e.writer.index, d.At, e.charged, e.admitted)
 	}
@@ -291,10 +301,10 @@ func (p *page) unseen(by int, known cuts) uint64 {
 }
 
 // loses reports whether an answer says that its hits were not counted under
-// their key, or not told to others. One that says that its clock is off does
-// not say whether there was room.
+// their key, or not told to others. One that says that its clock is off, or that
+// it has no home, does not say whether there was room.
 func (g *ledger) loses(d node.Degraded) bool {
-	return d == node.KeysFull || d == node.CellsFull || d == node.ClockOff && g.cramped
+	return d == node.KeysFull || d == node.CellsFull || (d == node.ClockOff || unreached(d)) && g.cramped
 }
 
 // sweep drops pages that matter to no replica any more.
@@ -326,6 +336,8 @@ func (g *ledger) close(b *book, t *totals) {
 }
 
 func (g *ledger) drop(b *book, p *page) {
+	could, missed := under(b, p)
+	g.could, g.missed = g.could+could, g.missed+missed
 	g.close(b, &p.totals)
 	g.floor = max(g.floor, p.end)
 	if b.rule != nil && b.rule.Limit != nil && b.rule.Limit.Algorithm.Bucket() {

@@ -22,7 +22,7 @@ import (
 // no allowance but in buckets. Hits that a replica refused to take, because
 // their label was too far ahead of its clock, count as unknown to it. Left out
 // are shadow rules, which refuse nothing, overrides, and what was answered as
-// degraded for want of room. A quota counts when it is not over. Rules that
+// degraded for want of room, and what homes decide. A quota counts when it is not over. Rules that
 // charge what they refuse are held to what they admitted; in buckets that
 // forgive such charges they are left out.
 type overageAuditor struct {
@@ -91,7 +91,7 @@ func (a *overageAuditor) Decided(w *World, d *Decided) {
 func (a *overageAuditor) excused(d *Decided) bool {
 	l, e := d.Limit, &a.books.entry
 	forgiving := l.Algorithm.Bucket() && l.ChargeDenied && !l.CarryDebt
-	return e.loses(l) || a.books.hearing.noRoom || forgiving || e.usage.mixed
+	return e.loses(l) || a.books.hearing.noRoom || forgiving || e.usage.mixed || a.books.homed(l)
 }
 
 func (a *overageAuditor) admitted(w *World, d *Decided, s *ruleOverage) {

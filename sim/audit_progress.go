@@ -112,7 +112,7 @@ func (a *progressAuditor) excused(d *Decided) bool {
 	// A bucket that always gets more than it mints never shows a daemon that
 	// joined that it took too much for used (ADR 7).
 	joined := d.Limit.Algorithm.Bucket() && a.started[d.Daemon] > 1
-	return joined || e.learning(d) || a.books.restored || e.usage.mixed || e.book.rescoped || e.loses(d.Limit)
+	return a.books.homed(d.Limit) || joined || e.learning(d) || a.books.restored || e.usage.mixed || e.book.rescoped || e.loses(d.Limit)
 }
 
 // lately returns what was charged before a decision, no longer than a time ago.

@@ -119,7 +119,7 @@ func (a *rightsAuditor) Decided(w *World, d *Decided) {
 	a.watcher.Decided(w, d)
 	e, l := &a.books.entry, d.Limit
 	if !w.cfg.Policy.hasRights() || e.book == nil || e.page == nil || e.admitted == 0 || !counted(l) ||
-		!l.HasRights() || d.Rule == nil || d.Rule.Limit != l || e.book.degraded ||
+		!l.HasRights() || l.Homed() || d.Rule == nil || d.Rule.Limit != l || e.book.degraded ||
 		l.Algorithm != rules.FixedWindow && l.Algorithm != rules.SlidingWindow {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky"
 )
 
 // Bounds on a run. They keep a scenario from costing more than a machine has.
@@ -48,6 +49,8 @@ type Config struct {
 	Policy Policy
 	// Rights is how daemons share out rights, where rules have them.
 	Rights Rights
+	// Strict is how keys are counted at homes, where rules have them so.
+	Strict Strict
 	// Grid, when it is not nil, has the run be one of many policies, patterns
 	// and sizes: the first rule's budget, regions and links are those of the
 	// configuration, and workloads and faults are not used.
@@ -80,6 +83,13 @@ type plant struct {
 	generous   bool // gifts are greater than what was charged for them
 	noEstimate bool // the gate of rights decides alone
 	hasty      bool // weights follow the demand of the last periods
+	early      bool // replicas say that they have stored before they have
+	// genesis changes the first layout that a daemon is configured with, and
+	// reconfigured has that go before what it stored.
+	genesis      func(d *Daemon, l *sticky.Layout)
+	reconfigured bool
+	// strict says what a daemon hears instead of a message about strict keys.
+	strict func(w *World, d *Daemon, m *sticky.Message) []*sticky.Message
 	// rights returns other rights than those of the office, where not nil.
 	rights func(w *World, d *Daemon, office node.Rights) node.Rights
 }
@@ -205,6 +215,9 @@ func (c *Config) Validate() error {
 		}
 	}
 	if err := c.validateRights(); err != nil {
+		return err
+	}
+	if err := c.Strict.validate(); err != nil {
 		return err
 	}
 	if err := c.Network.validate(); err != nil {

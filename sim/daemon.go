@@ -35,7 +35,7 @@ type Daemon struct {
 	slots   []crdt.Slot
 	known   []int32         // incarnations it was told of, ascending, itself among them
 	set     int             // rule set in force, in World.sets
-	wakes   []time.Duration // mono, one a node and the last of the office
+	wakes   []time.Duration // mono, one a node, then of the office and of the seat
 	waking  time.Duration   // virtual time of the first evWake under way
 	inbox   []int32         // flights that arrived during a pause
 	stamp   hlc.Timestamp   // the greatest it sent
@@ -48,6 +48,11 @@ type Daemon struct {
 	heard     []saving // synced during a pause
 	ran       string   // the name of the process before
 	usedLabel int64    // the latest of which a process of it held anything, Unix ms
+
+	seat     *seat      // nil when no key has a home
+	satAs    string     // the name of the process before that had a seat
+	suspects []bool     // daemons that it takes for dead, nil for none
+	late     []lateCall // that would have gone on during a pause
 }
 
 // never is a virtual time that does not come.
@@ -86,12 +91,16 @@ func (w *World) start(d *Daemon) error {
 	if err != nil {
 		return err
 	}
+	if err = w.takeSeat(d); err != nil {
+		return err
+	}
 	for s := range w.cfg.Shards {
 		// All shards of a process draw from one stream's start, so that they
 		// count under one incarnation, as messages want it.
 		rng := rand.New(rand.NewPCG(w.cfg.Seed, streamNode+uint64(d.Index)<<32+stream))
 		cfg := w.nodeConfig(d, s)
 		cfg.Rights = rights
+		w.atHome(d, &cfg)
 		n, err := node.New(cfg, rng)
 		if err != nil {
 			return fmt.Errorf("sim: %s: %w", d.Name, err)
@@ -102,9 +111,9 @@ func (w *World) start(d *Daemon) error {
 	d.starts++
 	d.Up, d.Paused, d.started = true, false, w.now
 	d.set = w.newest()
-	d.wakes = slices.Repeat([]time.Duration{never}, w.cfg.Shards+1)
+	d.wakes = slices.Repeat([]time.Duration{never}, w.cfg.Shards+2)
 	d.waking = never
-	d.known, d.inbox, d.heard = nil, nil, nil
+	d.known, d.inbox, d.heard, d.late = nil, nil, nil, nil
 	at := d.Instant(w.now)
 	for _, n := range d.Nodes {
 		n.SetRules(at, w.sets[d.set].set)
@@ -141,11 +150,14 @@ func (w *World) crash(d *Daemon) {
 	}
 	for _, n := range d.Nodes {
 		w.ended.Add(n.Stats())
+		w.endedStrict.Add(n.StrictStats())
 	}
 	for _, i := range d.inbox {
 		w.drop(w.flights.take(i))
 	}
 	d.Up, d.Paused, d.Nodes, d.inbox, d.bureau, d.heard = false, false, nil, nil, nil, nil
+	w.abandon(d)
+	w.tear(d)
 	w.leave(d)
 }
 
@@ -171,6 +183,15 @@ func (w *World) resume(d *Daemon) {
 	d.inbox = nil
 	for _, i := range waiting {
 		w.receive(d, w.flights.take(i))
+	}
+	for _, c := range d.late {
+		w.events.push(w.now, c.kind, int32(c.ticket))
+	}
+	d.late = nil
+	if s := d.seat; s != nil && s.synced {
+		s.synced = false
+		s.replica.Stored()
+		w.serve(d)
 	}
 	d.waking = w.now
 	w.events.push(w.now, evWake, int32(d.Index))

@@ -7,8 +7,12 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// disk is what a machine has stored, whatever becomes of its processes.
-type disk struct{ data []byte }
+// disk is what a machine has stored, whatever becomes of its processes: the
+// record of its office, and the journal of its replica.
+type disk struct {
+	data    []byte
+	journal [][]byte
+}
 
 // saving is a record on its way to a disk.
 type saving struct {

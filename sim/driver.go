@@ -2,7 +2,6 @@ package sim
 
 import (
 	"cmp"
-	"math/bits"
 	"slices"
 	"time"
 
@@ -36,6 +35,9 @@ func (w *World) drain(d *Daemon, touched uint64) {
 	w.post(d, out)
 	clear(out)
 	w.outbox = out[:0]
+	if w.homes {
+		w.errands(d, touched)
+	}
 }
 
 // sleep schedules the next Tick of a daemon, unless one before it is scheduled
@@ -70,6 +72,9 @@ func (w *World) wake(d *Daemon, at time.Duration) {
 	}
 	if d.wakes[len(d.Nodes)] <= now.Mono {
 		w.attend(d)
+	}
+	if d.wakes[len(d.Nodes)+1] <= now.Mono {
+		w.sit(d)
 	}
 	if touched == 0 {
 		w.sleep(d)
@@ -124,6 +129,10 @@ func (w *World) receive(d *Daemon, f flight) {
 	w.trace.bytes(f.frame)
 	if wire.IsRights(f.frame) {
 		w.receiveRights(d, f)
+		return
+	}
+	if wire.IsStrict(f.frame) {
+		w.receiveStrict(d, f)
 		return
 	}
 	msgs, err := wire.Decode(f.frame)
@@ -182,41 +191,15 @@ func (w *World) happened(d *Daemon, e node.Event) {
 	}
 }
 
-// charge asks a daemon for the call that was prepared, as its edges would.
-func (w *World) charge(d *Daemon) error {
-	c := &w.call
-	front := w.sets[d.set].front
-	if err := front.Resolve(c); err != nil {
-		return err
-	}
-	at := d.Instant(w.now)
-	hits := c.Hits()
-	touched := uint64(0)
-	for i := range hits {
-		if hits[i].Limit != nil {
-			touched |= 1 << node.ShardOf(hits[i].Key, len(d.Nodes))
-		}
-	}
-	for m := touched; m != 0; m &= m - 1 {
-		d.Nodes[bits.TrailingZeros64(m)].Probe(at, hits, c.Statuses)
-	}
-	front.Decide(c)
-	for m := touched; m != 0; m &= m - 1 {
-		d.Nodes[bits.TrailingZeros64(m)].Charge(at, hits, c.Statuses)
-	}
-	w.account(d, at)
-	if touched != 0 {
-		w.drain(d, touched)
-	}
-	return nil
-}
-
 // account records the decision on the call and tells the auditors.
-func (w *World) account(d *Daemon, at node.Instant) {
-	c := &w.call
+func (w *World) account(a *asked, at node.Instant) {
+	d, c := a.daemon, a.call
 	w.trace.decision(d, c)
+	if w.homes {
+		w.strict.decided(w.now, a)
+	}
 	hits := c.Hits()
-	set := &w.sets[d.set]
+	set := &w.sets[a.set]
 	asked := uint64(0)
 	for i := range hits {
 		st := &c.Statuses[i]

@@ -24,6 +24,11 @@ type Expect struct {
 	// The least hits admitted and denied over the run, and descriptors that
 	// were answered less than exactly.
 	Admitted, Denied, Degraded *uint64
+	// LocalRatio is the least share of the decisions of homes that were made at
+	// once, UnderRatio the most that strict windows may have missed, AsksPerSecond
+	// the most asks that a daemon may have got in a second.
+	LocalRatio, UnderRatio *float64
+	AsksPerSecond          *uint64
 	// Seen lists events of the replicas that must have happened, NotSeen
 	// those that must not.
 	Seen, NotSeen []node.EventKind
@@ -62,6 +67,7 @@ func (x *Expect) audit(w *World, r *Result) Audit {
 	if x.Degraded != nil {
 		e.check(r.Degraded >= *x.Degraded, "%d degraded answers, expected at least %d", r.Degraded, *x.Degraded)
 	}
+	x.checkStrict(&e, r.Strict)
 	for _, k := range node.EventKinds() {
 		if slices.Contains(x.Seen, k) {
 			e.check(w.seen[k] > 0, "no %v happened, expected at least one", k)
@@ -71,6 +77,21 @@ func (x *Expect) audit(w *World, r *Result) Audit {
 		}
 	}
 	return e.audit
+}
+
+func (x *Expect) checkStrict(e *expectation, r *StrictResult) {
+	if r == nil {
+		r = &StrictResult{}
+	}
+	if x.LocalRatio != nil {
+		e.check(r.LocalRatio >= *x.LocalRatio, "%.4g of the decisions of homes were local, expected at least %.4g",
+			r.LocalRatio, *x.LocalRatio)
+	}
+	atMost(e, "missed by strict windows", r.UnderRatio, x.UnderRatio, "")
+	if x.AsksPerSecond != nil {
+		e.check(r.AsksPerSecond <= *x.AsksPerSecond, "%d asks at one daemon in a second, expected at most %d",
+			r.AsksPerSecond, *x.AsksPerSecond)
+	}
 }
 
 func (x *Expect) checkRule(e *expectation, r *RuleResult) {

@@ -75,11 +75,6 @@ func (s *shares) RegionPart(region string, _, total uint64, _, _ int64) uint64 {
 	return part(total, s.regions, uint64(region[0]-'a'))
 }
 
-// RegionBase implements node.Rights.
-func (s *shares) RegionBase(_, total uint64, _, _ int64) (uint64, epochs.Why) {
-	return part(total, s.regions, s.region), epochs.WhyEpoch
-}
-
 // checkRow checks that a process used and gave no more than it holds and was
 // given.
 func (e *explorer) checkRow(h *history) error {
@@ -146,4 +141,12 @@ func (e *explorer) checkGift(m *moment, h *history, f *fact) error {
 		return nil
 	}
 	return nil
+}
+
+// RegionBase implements node.Rights.
+func (s *shares) RegionBase(_, total uint64, x, _ int64) (uint64, epochs.Why) {
+	if !s.unfenced && x <= s.fence {
+		return 0, epochs.WhyFenced
+	}
+	return part(total, s.regions, s.region), epochs.WhyEpoch
 }

@@ -40,6 +40,15 @@ const (
 	NewRules
 	// Amnesia is a crash that the disks of From do not survive either.
 	Amnesia
+	// Suspect has the daemons of From take others of To for dead that are not:
+	// each half of the time, drawn anew again and again.
+	Suspect
+	// Zombie stops the processes of From, which all others take for dead, for the
+	// first half of its time. Then they go on, and are still taken for dead.
+	Zombie
+	// Relayout has a daemon of From propose another layout of homes, which is
+	// drawn.
+	Relayout
 
 	faultKinds = iota
 )
@@ -47,7 +56,7 @@ const (
 var faultNames = [...]string{
 	"crash", "cut", "pause", "clock_step", "clock_drift", "degrade",
 	"miss_members", "keep_members", "late_members", "new_rules",
-	"amnesia",
+	"amnesia", "suspect", "zombie", "relayout",
 }
 
 // String returns the word that scenarios use.
@@ -104,6 +113,12 @@ func (f *Fault) String() string {
 		return from + " told of members late"
 	case NewRules:
 		return "rules change"
+	case Suspect:
+		return from + " take " + everywhere(f.To) + " for dead by turns"
+	case Zombie:
+		return from + " paused and taken for dead"
+	case Relayout:
+		return from + " proposes a layout"
 	}
 	return "unknown fault"
 }
@@ -146,12 +161,18 @@ func (w *World) begin(i int) {
 			}
 		}
 	case Pause:
-		for _, d := range w.daemons {
-			if d.in(f.From) {
-				d.pauses++
-				d.Paused = true
-			}
+		w.pause(f)
+	case Zombie:
+		w.pause(f)
+		w.risen[i] = false
+		w.retellAll()
+		if f.For > 0 {
+			w.events.push(w.now+f.For/2, evSuspect, int32(i))
 		}
+	case Suspect:
+		w.suspect(i)
+	case Relayout:
+		w.relayout(f)
 	case ClockStep:
 		w.stepClocks(f, f.Offset)
 	case ClockDrift:
@@ -163,7 +184,7 @@ func (w *World) begin(i int) {
 	case MissMembers, KeepMembers, LateMembers:
 		w.retellMembers(f)
 	}
-	if f.For > 0 && f.Kind != NewRules {
+	if f.For > 0 && f.Kind != NewRules && f.Kind != Relayout {
 		w.events.push(w.now+f.For, evRecover, int32(i))
 	}
 }
@@ -187,13 +208,12 @@ func (w *World) end(i int) {
 			}
 		}
 	case Pause:
-		for _, d := range w.daemons {
-			if d.in(f.From) {
-				if d.pauses--; d.pauses == 0 {
-					w.events.push(w.now, evResume, int32(d.Index))
-				}
-			}
-		}
+		w.unpause(f)
+	case Zombie:
+		w.rise(i)
+		w.retellAll()
+	case Suspect:
+		w.trust(f)
 	case ClockStep:
 		w.stepClocks(f, -f.Offset)
 	case ClockDrift:
@@ -202,7 +222,26 @@ func (w *World) end(i int) {
 		w.relink()
 	case MissMembers, KeepMembers, LateMembers:
 		w.retellMembers(f)
-	case NewRules: // stays in force
+	case NewRules, Relayout: // stay in force
+	}
+}
+
+func (w *World) pause(f *Fault) {
+	for _, d := range w.daemons {
+		if d.in(f.From) {
+			d.pauses++
+			d.Paused = true
+		}
+	}
+}
+
+func (w *World) unpause(f *Fault) {
+	for _, d := range w.daemons {
+		if d.in(f.From) {
+			if d.pauses--; d.pauses == 0 {
+				w.events.push(w.now, evResume, int32(d.Index))
+			}
+		}
 	}
 }
 

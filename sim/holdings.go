@@ -141,10 +141,21 @@ func (r *witness) RegionPart(region string, rule, total uint64, x, carry int64) 
 	return r.inner.RegionPart(region, rule, r.world.portion(rule, total), x, carry)
 }
 
-// RegionBase implements node.Rights.
+// RegionBase implements node.Rights. What regions hold is theirs once, however
+// many of their daemons ask.
 func (r *witness) RegionBase(rule, total uint64, x, carry int64) (uint64, epochs.Why) {
-	return r.inner.RegionBase(rule, r.world.portion(rule, total), x, carry)
+	w := r.world
+	total = w.portion(rule, total)
+	amount, why := r.inner.RegionBase(rule, total, x, carry)
+	k := holdingKey{rule, x, ofRegions, total}
+	if row := w.holdings.note(k, w.now, int32(r.daemon.RegionIndex), total, amount); row != nil {
+		w.tellHolders(r.daemon, x, row)
+	}
+	return amount, why
 }
+
+// ofRegions stands for a region in a holdingKey whose lives are regions.
+const ofRegions = -2
 
 // portion is what the policy gives out of a total that a node asked of.
 func (w *World) portion(rule, total uint64) uint64 {
@@ -161,13 +172,15 @@ func (w *World) portion(rule, total uint64) uint64 {
 
 // held notes an answer and tells the auditors when it is more than before.
 func (w *World) held(r *witness, k holdingKey, total, amount uint64) {
-	row := w.holdings.note(k, w.now, r.member, total, amount)
-	if row == nil {
-		return
+	if row := w.holdings.note(k, w.now, r.member, total, amount); row != nil {
+		w.tellHolders(r.daemon, k.label, row)
 	}
+}
+
+func (w *World) tellHolders(d *Daemon, label int64, row *holding) {
 	for _, a := range w.auditors {
 		if h, ok := a.(Holder); ok {
-			h.Held(w, r.daemon, k.label, row.sum, row.total)
+			h.Held(w, d, label, row.sum, row.total)
 		}
 	}
 }

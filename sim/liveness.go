@@ -9,6 +9,8 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
 )
 
 // Outside is a region that does not take part in the liveness phase: the core,
@@ -175,13 +177,14 @@ func (w *World) pendingLinks(core [][]*Daemon) string {
 // pendingCells compares what one shard of the core's daemons holds.
 func (w *World) pendingCells(core [][]*Daemon, shard int) string {
 	low, high := w.readings(core)
+	moved := w.rescoped()
 	sums := make([]map[labelOf]uint64, len(core)) // of each region, by its own daemons
 	states := make([][]gossip.Cell, len(core))
 	for r, local := range core {
 		for i, d := range local {
 			cells := shared(d.Nodes[shard].Cells(d.Instant(w.now)), gossip.RegionSlot(d.Region), low, high)
 			if i == 0 {
-				states[r], sums[r] = cells, ownSums(cells)
+				states[r], sums[r] = cells, ownSums(cells, moved)
 				continue
 			}
 			if c, differ := firstDifference(states[r], cells); differ {
@@ -194,7 +197,7 @@ func (w *World) pendingCells(core [][]*Daemon, shard int) string {
 			if r == o {
 				continue
 			}
-			if reason := missingSum(states[o], sums[r], gossip.RegionSlot(local[0].Region)); reason != "" {
+			if reason := missingSum(states[o], sums[r], moved, gossip.RegionSlot(local[0].Region)); reason != "" {
 				return fmt.Sprintf("shard %d: %s has of %s %s", shard, other[0].Region, local[0].Region, reason)
 			}
 		}
@@ -231,11 +234,29 @@ type labelOf struct {
 	label int64
 }
 
+// rescoped returns the rules whose counts stayed in their regions at some time
+// and did not at another: other regions need not know of them.
+func (w *World) rescoped() map[uint64]bool {
+	was, moved := make(map[uint64]rules.Scope), make(map[uint64]bool)
+	for i := range w.sets {
+		for _, r := range w.sets[i].set.Rules() {
+			if r.Limit == nil {
+				continue
+			}
+			name := node.SharedRule(r)
+			scope, seen := was[name]
+			moved[name] = moved[name] || seen && scope != r.Limit.Scope
+			was[name] = r.Limit.Scope
+		}
+	}
+	return moved
+}
+
 // ownSums adds up the cells of a region's own daemons that others get to see.
-func ownSums(cells []gossip.Cell) map[labelOf]uint64 {
+func ownSums(cells []gossip.Cell, moved map[uint64]bool) map[labelOf]uint64 {
 	sums := make(map[labelOf]uint64)
 	for i := range cells {
-		if c := &cells[i]; c.Kind == gossip.Daemon && !c.Regional {
+		if c := &cells[i]; c.Kind == gossip.Daemon && !c.Regional && !moved[c.Rule] {
 			sums[labelOf{c.Key, c.Label}] += c.Value.P
 		}
 	}
@@ -243,11 +264,11 @@ func ownSums(cells []gossip.Cell) map[labelOf]uint64 {
 }
 
 // missingSum compares the sums of a region with what another one holds of it.
-func missingSum(cells []gossip.Cell, sums map[labelOf]uint64, region crdt.Slot) string {
+func missingSum(cells []gossip.Cell, sums map[labelOf]uint64, moved map[uint64]bool, region crdt.Slot) string {
 	found := 0
 	for i := range cells {
 		c := &cells[i]
-		if c.Kind != gossip.RegionSum || c.Slot != region {
+		if c.Kind != gossip.RegionSum || c.Slot != region || moved[c.Rule] {
 			continue
 		}
 		found++

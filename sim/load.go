@@ -220,18 +220,22 @@ func (l *load) request(w *World, a attempt) {
 		l.Unanswered++
 		return
 	}
-	c := &w.call
-	c.Domain, c.Decision = s.work.Domain, node.Decision{}
+	c := w.newCall()
+	c.Domain = s.work.Domain
 	key := l.pools[s.number].name(a.key)
 	c.Descriptors = s.work.descriptors(c.Descriptors[:0], key, max(1, s.work.Hits))
-	if err := w.charge(d); err != nil {
+	if err := w.ask(d, c, a); err != nil {
 		w.failed = err
-		return
 	}
+}
+
+// answered lets a client come again when it was refused.
+func (l *load) answered(w *World, c *node.Call, a attempt) {
 	l.Answered++
 	if c.Decision.Allowed || a.left == 0 {
 		return
 	}
+	s := &l.sources[a.source]
 	a.left--
 	wait, ok := s.wait(c.Statuses)
 	switch {

@@ -119,6 +119,7 @@ func (w *World) tell(d *Daemon) {
 		w.stepped(d, nil, nil)
 		if s == 0 {
 			w.introduce(d, list)
+			w.seatPeers(d, list)
 		}
 	}
 	w.drain(d, allShards)
@@ -145,8 +146,11 @@ func (w *World) misses(d *Daemon, m *incarnation) bool {
 		if f.Kind == MissMembers && d.in(f.From) && w.daemons[m.daemon].in(f.To) {
 			return true
 		}
+		if f.Kind == Zombie && w.daemons[m.daemon].in(f.From) {
+			return true
+		}
 	}
-	return false
+	return d.suspects != nil && d.suspects[m.daemon]
 }
 
 // suffers reports whether a fault of a kind is in force at a daemon.

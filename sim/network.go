@@ -47,6 +47,9 @@ type Traffic struct {
 	// are among Frames and Bytes.
 	Rights      uint64 `json:"rights,omitempty"`
 	RightsBytes uint64 `json:"rights_bytes,omitempty"`
+	// Strict are those about strict keys, likewise.
+	Strict      uint64 `json:"strict,omitempty"`
+	StrictBytes uint64 `json:"strict_bytes,omitempty"`
 }
 
 func (w *World) link(from, to int) *link { return &w.links[from*len(w.daemons)+to] }

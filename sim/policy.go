@@ -93,15 +93,20 @@ func (p Policy) portion(amount uint64, l *rules.Limit) uint64 {
 	return mulDivUp(amount, uint64(rules.Whole), uint64(rules.Whole)+uint64(l.Budget))
 }
 
-// anyRights reports whether some rule of some set of the run has rights.
-func (c *Config) anyRights() bool {
+// sets are the rule sets of a run.
+func (c *Config) sets() []*rules.Set {
 	sets := []*rules.Set{c.Rules}
 	for i := range c.Faults {
 		if c.Faults[i].Rules != nil {
 			sets = append(sets, c.Faults[i].Rules)
 		}
 	}
-	for _, set := range sets {
+	return sets
+}
+
+// anyRights reports whether some rule of some set of the run has rights.
+func (c *Config) anyRights() bool {
+	for _, set := range c.sets() {
 		for _, r := range set.Rules() {
 			if r.Limit != nil && r.Limit.HasRights() {
 				return true

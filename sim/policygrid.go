@@ -257,7 +257,7 @@ func gridRules(set *rules.Set, size GridSize) *rules.Set {
 		percent := uint64(rules.Percent)
 		budget = fmt.Sprintf(", overage_budget: %d.%04d%%", b/percent, b%percent)
 	}
-	return mustParse(fmt.Sprintf("domain: grid\ndescriptors:\n"+
+	return mustParse(&Config{}, fmt.Sprintf("domain: grid\ndescriptors:\n"+
 		"  - key: org\n    value: acme\n    rate_limit: {unit: second, unit_multiplier: %d, requests_per_unit: %d%s}\n",
 		size.Window/time.Second, size.Limit, budget))
 }

@@ -86,16 +86,14 @@ func (l *load) recorded(w *World, e *TraceEntry) {
 		return
 	}
 	k := &w.cfg.Trace.Keys[e.Key]
-	c := &w.call
-	c.Domain, c.Decision = k.Domain, node.Decision{}
+	c := w.newCall()
+	c.Domain = k.Domain
 	if c.Domain == "" {
 		c.Domain = l.domain
 	}
 	work := Workload{Descriptors: k.Descriptors}
 	c.Descriptors = work.descriptors(c.Descriptors[:0], Drawn, e.Hits)
-	if err := w.charge(d); err != nil {
+	if err := w.ask(d, c, attempt{source: traceSource}); err != nil {
 		w.failed = fmt.Errorf("sim: trace entry %d: %w", l.trace, err)
-		return
 	}
-	l.Answered++
 }

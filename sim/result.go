@@ -34,6 +34,10 @@ type Result struct {
 	// Rights is what became of rights, nil where no rule has any.
 	Rights *RightsResult `json:"rights,omitempty"`
 
+	// Strict is what became of keys that are counted at homes, nil where there
+	// are none.
+	Strict *StrictResult `json:"strict,omitempty"`
+
 	// Grid is the table of a run that was many, see PolicyGrid.
 	Grid []GridCellResult `json:"grid,omitempty"`
 

@@ -170,7 +170,9 @@ func (w *World) result() *Result {
 		}
 	}
 	w.officeEvents(r.Seen)
+	w.seatEvents(r.Seen)
 	r.Rights = w.rightsResult()
+	r.Strict = w.strictResult()
 	if w.series.on {
 		r.Series = &w.series.out
 	}

@@ -26,6 +26,8 @@ type scenario struct {
 	links, workloads *yaml.Node
 	faults, outside  *yaml.Node
 	rightsNode       *yaml.Node
+	limitsNode       *yaml.Node
+	nextNode         *yaml.Node
 }
 
 // ParseScenario reads a scenario: the YAML of docs/SIMULATION.md. What a field
@@ -64,18 +66,25 @@ func (s *scenario) read() {
 		field{"naive", s.flag(&c.Node.Naive, "naive")},
 		field{"policy", s.word("policy", policyNames[:], func(i int) { c.Policy = Policy(i) })},
 		field{"rights", later(&s.rightsNode)},
+		field{"strict", s.strict},
 		field{"grid", s.grid},
 		field{"clock", s.clock},
 		field{"gossip", s.gossipFields},
 		field{"members", s.members},
 		field{"links", later(&s.links)},
-		field{"limits", func(n *yaml.Node) { s.limits = s.limitsOf("limits", n) }},
-		field{"next_limits", func(n *yaml.Node) { s.next = s.limitsOf("next_limits", n) }},
+		field{"limits", later(&s.limitsNode)},
+		field{"next_limits", later(&s.nextNode)},
 		field{"workloads", later(&s.workloads)},
 		field{"faults", later(&s.faults)},
 		field{"outside", later(&s.outside)},
 		field{"expect", s.expect},
 	)
+	if s.limitsNode != nil { // which are for the regions, wherever these stand
+		s.limits = s.limitsOf("limits", s.limitsNode)
+	}
+	if s.nextNode != nil {
+		s.next = s.limitsOf("next_limits", s.nextNode)
+	}
 	if len(s.found) > 0 {
 		return // what follows refers to what was read so far
 	}
@@ -270,7 +279,7 @@ func (s *scenario) limitsOf(name string, n *yaml.Node) *rules.Set {
 		}
 	}
 	text := strings.Repeat("\n", first-1) + strings.Join(s.lines[first-1:end-1], "\n") + "\n"
-	set, diags := limits.Parse([]limits.File{{Name: s.file, Data: []byte(text)}}, limits.Options{})
+	set, diags := s.cfg.parseLimits(s.file, []byte(text))
 	for _, d := range diags {
 		if d.Severity == limits.Error {
 			s.found = append(s.found, d)

@@ -136,6 +136,9 @@ func (s *scenario) expect(n *yaml.Node) {
 		field{"admitted", count(&x.Admitted, "admitted")},
 		field{"denied", count(&x.Denied, "denied")},
 		field{"degraded", count(&x.Degraded, "degraded")},
+		field{"local_ratio", claim(&x.LocalRatio, "local_ratio")},
+		field{"under_ratio", claim(&x.UnderRatio, "under_ratio")},
+		field{"asks_per_second", count(&x.AsksPerSecond, "asks_per_second")},
 		field{"seen", func(v *yaml.Node) { x.Seen = s.kinds(v) }},
 		field{"not_seen", func(v *yaml.Node) { x.NotSeen = s.kinds(v) }},
 	)

@@ -51,6 +51,9 @@ func describeConfig(c *Config) string {
 		fmt.Fprintf(&b, "policy %v, every %v, horizon %v, interval %v and %v, %v ahead, weights %v\n",
 			c.Policy, r.Period, r.DaemonHorizon, r.Interval, r.WANInterval, r.Ahead, r.Weights)
 	}
+	if c.anyHomes() {
+		fmt.Fprintf(&b, "homes %+v, layout %+v\n", c.Strict, c.firstLayout())
+	}
 	if g := c.Grid; g != nil {
 		fmt.Fprintf(&b, "grid of %v under %v at %v, %d windows\n", g.Policies, g.Patterns, g.Sizes, g.Windows)
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/georld/rld/limits"
 	"github.com/georld/rld/rules"
 )
 
@@ -19,6 +18,8 @@ type draw struct {
 	cfg    Config
 	keys   []string // of the rules' descriptors
 	rights bool     // rules have rights
+	strict bool     // some are counted at homes
+	tame   bool     // and these are reached most of the time
 }
 
 // Draw returns the swarm run of a seed: everything about it is drawn, and most
@@ -35,9 +36,12 @@ func Draw(seed uint64) *Config {
 	d.clocks()
 	d.network()
 	d.budgets()
+	d.homes()
 	c.Rules = d.rules()
 	d.workloads()
+	d.press()
 	d.faults()
+	d.strictFaults()
 	d.outside()
 	// All intervals that agreement may take, several times over: acknowledging,
 	// repairing, and being told everything anew.
@@ -167,7 +171,7 @@ func (d *draw) rules() *rules.Set {
 		d.keys = append(d.keys, key)
 		fmt.Fprintf(&b, "  - key: %s\n    rate_limit: {%s}\n", key, d.limit())
 	}
-	return mustParse(b.String())
+	return mustParse(&d.cfg, b.String())
 }
 
 func (d *draw) limit() string {
@@ -184,15 +188,22 @@ func (d *draw) limit() string {
 	if d.chance(0.1) {
 		f[0] = "unit: hour"
 	}
+	least := requests
 	if bucket {
-		f = append(f, fmt.Sprintf("burst: %d", d.between(1, 100)))
+		burst := d.between(1, 100)
+		least = min(least, burst)
+		f = append(f, fmt.Sprintf("burst: %d", burst))
 	}
 	scope := "global"
 	if d.chance(0.3) {
 		scope = []string{"region", "node"}[d.IntN(2)]
 		f = append(f, "scope: "+scope)
 	}
-	if d.rights && scope != "node" {
+	homed := d.strict && scope != "node" && d.chance(0.6)
+	switch {
+	case homed:
+		return strings.Join(append(f, d.homeOf(scope, least)...), ", ")
+	case d.rights && scope != "node":
 		f = append(f, d.rightsOf(scope)...)
 	}
 	if strings.HasSuffix(algorithm, "_window") && d.chance(0.2) {
@@ -205,8 +216,8 @@ func (d *draw) limit() string {
 }
 
 // mustParse compiles limits of our own making.
-func mustParse(text string) *rules.Set {
-	set, diags := limits.Parse([]limits.File{{Name: "drawn", Data: []byte(text)}}, limits.Options{})
+func mustParse(c *Config, text string) *rules.Set {
+	set, diags := c.parseLimits("drawn", []byte(text))
 	if err := diags.Err(); err != nil {
 		panic(fmt.Sprintf("sim: drawn limits: %v", err))
 	}

@@ -7,8 +7,12 @@ import (
 // faults draws which kinds of faults a run has at all, how much of each, and
 // when and where.
 func (d *draw) faults() {
+	likely := 0.3
+	if d.tame {
+		likely = 0.1
+	}
 	for kind := range FaultKind(faultKinds) {
-		if !d.chance(0.3) {
+		if !d.chance(likely) {
 			continue
 		}
 		for range 1 + d.IntN(4) {
@@ -49,7 +53,14 @@ func (d *draw) fault(kind FaultKind) Fault {
 		keys := d.keys
 		f.Rules = d.rules()
 		d.keys = keys
-	case KeepMembers, LateMembers, faultKinds: // nothing more to say
+	case Suspect:
+		f.To = d.somewhere()
+		if d.chance(0.7) {
+			f.To = nil
+		}
+	case Zombie:
+		f.For = d.wild(20*time.Millisecond, 6*time.Second)
+	case KeepMembers, LateMembers, Relayout, faultKinds: // nothing more to say
 	}
 	return f
 }

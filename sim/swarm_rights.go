@@ -56,7 +56,11 @@ func (d *draw) rightsOf(scope string) []string {
 		f = append(f, "consistency: partition")
 	default:
 		budgets := []int{0, 1, 10, 10, 10, 50, 100, 300}
-		f = append(f, fmt.Sprintf("overage_budget: %d%%", budgets[d.IntN(len(budgets))]))
+		b := budgets[d.IntN(len(budgets))]
+		if n := len(d.cfg.Regions); d.strict && n > 1 { // more would be refused where regions are known
+			b = min(b, 100*(n-1))
+		}
+		f = append(f, fmt.Sprintf("overage_budget: %d%%", b))
 	}
 	if scope == "global" && d.chance(0.1) {
 		f = append(f, "weights: {"+d.pins()+"}")

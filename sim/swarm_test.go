@@ -8,7 +8,7 @@ import (
 // played under the naive rule too, which must not always keep to them: else they
 // would put nothing to the test.
 func TestSwarm(t *testing.T) {
-	runs := uint64(90)
+	runs := uint64(60)
 	exceeded := 0
 	if testing.Short() {
 		runs = 20

@@ -54,30 +54,38 @@ type World struct {
 	adoptions pool[adoption]
 	adopted   bool // some daemon took another rule set in force,
 	adoptedAt time.Duration
-	active    []int // faults in force
+	active    []int        // faults in force
+	risen     map[int]bool // faults whose zombies went on
 
 	load    load
-	call    node.Call
+	calls   []*node.Call // not in use
+	waiting map[uint64]*asked
+	tickets uint64 // given out so far
 	decided Decided
 
-	net, chaos *rand.Rand
-	auditors   []Auditor
-	holdings   holdings
-	rights     bool // daemons take part in epochs
-	trace      trace
-	tallies    tallies
-	views      views
-	series     recorder
-	seen       [256]uint64 // events of the replicas by kind
-	offices    [256]uint64 // events of the offices by kind
-	ended      node.Stats  // of processes that are gone
-	donations  uint64      // messages about them
-	savings    pool[saving]
-	base       int64  // wall time of virtual time 0, Unix ns
-	healed     bool   // the liveness phase has begun
-	pending    string // what it waits for
-	failed     error  // what ends the run early
-	doing      event  // for the report of a panic
+	net, chaos  *rand.Rand
+	auditors    []Auditor
+	holdings    holdings
+	rights      bool // daemons take part in epochs
+	homes       bool // and count keys at homes
+	strict      strictTally
+	trace       trace
+	tallies     tallies
+	views       views
+	series      recorder
+	seen        [256]uint64      // events of the replicas by kind
+	offices     [256]uint64      // events of the offices by kind
+	seats       [256]uint64      // events of the replicas' sets by kind
+	strange     uint64           // items about strict keys that nodes refused
+	ended       node.Stats       // of processes that are gone
+	endedStrict node.StrictStats // likewise
+	donations   uint64           // messages about them
+	savings     pool[saving]
+	base        int64  // wall time of virtual time 0, Unix ns
+	healed      bool   // the liveness phase has begun
+	pending     string // what it waits for
+	failed      error  // what ends the run early
+	doing       event  // for the report of a panic
 }
 
 // ruleSet is a rule set that is or will be in force somewhere.
@@ -97,7 +105,8 @@ func newWorld(cfg *Config) *World {
 		net:   rand.New(rand.NewPCG(cfg.Seed, streamNetwork)),
 		chaos: rand.New(rand.NewPCG(cfg.Seed, streamFaults)),
 		trace: newTrace(), base: cmp.Or(cfg.Epoch, epoch),
-		rights: cfg.Policy.hasRights() && cfg.anyRights(),
+		rights: cfg.Policy.hasRights() && cfg.anyRights(), homes: cfg.anyHomes(),
+		waiting: make(map[uint64]*asked), risen: make(map[int]bool),
 	}
 	for r, region := range cfg.Regions {
 		w.regions = append(w.regions, region.Name)
@@ -241,6 +250,12 @@ func (w *World) happen(e event) {
 		w.series.sample(w)
 	case evStored:
 		w.stored(e.arg)
+	case evAnswered, evDeadline:
+		w.goOn(uint64(e.arg), e.kind)
+	case evSynced:
+		w.synced(e.arg)
+	case evSuspect:
+		w.suspect(int(e.arg))
 	}
 }
 

@@ -35,10 +35,16 @@ func regionLoss() *sim.Result {
 		Traffic: sim.Traffic{
 			Frames: 501233, Bytes: 34357041, Lost: 5011, Duplicated: 4987, Mangled: 71, Refused: 70, Accepted: 1,
 			Overflowed: 12, Unsendable: 2, Unreadable: 5, Rights: 1901, RightsBytes: 402113,
+			Strict: 9922, StrictBytes: 811333,
 		},
 		Rights: &sim.RightsResult{
 			Policy: "naive", ByEstimate: 811, ByRights: 812, ByBoth: 813, Given: 4201, Received: 4202, Donations: 977,
 			PerDecision: 0.0016, Epochs: 14,
+		},
+		Strict: &sim.StrictResult{
+			Decisions: 40123, Local: 36017, LocalRatio: 0.8977, Failed: 211, Waited: 4106, WaitP50Ms: 1.25, WaitP99Ms: 83.5,
+			WaitMaxMs: 184.75, Messages: 9921, PerDecision: 0.2473, Asks: 4309, Grants: 4211, Raises: 707, Votes: 694,
+			AsksPerSecond: 91, Syncs: 388, Takeovers: 17, Layouts: 2, UnderRatio: 0.0114,
 		},
 		Grid: []sim.GridCellResult{
 			{

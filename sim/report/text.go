@@ -115,6 +115,9 @@ func rest(b *strings.Builder, r *sim.Result) {
 			}
 		}
 	}
+	if x := r.Strict; x != nil {
+		strict(t, x)
+	}
 	n := r.Traffic
 	fmt.Fprintf(t, "sent\t%s bytes a decision: %s of %s; %s lost, %s twice, %s damaged\n", short(r.BytesPerDecision),
 		Plural(n.Frames, "frame"), Plural(n.Bytes, "byte"), Count(n.Lost+n.Overflowed), Count(n.Duplicated),
@@ -128,6 +131,19 @@ func rest(b *strings.Builder, r *sim.Result) {
 	}
 	fmt.Fprintf(t, "trace hash\t%s\n", r.TraceHash)
 	_ = t.Flush() // as above
+}
+
+// strict writes what became of keys that are counted at homes.
+func strict(t io.Writer, x *sim.StrictResult) {
+	fmt.Fprintf(t, "homes\t%s decided, %s of them at once, %s without a home; missed %s of what windows could admit\n",
+		Count(x.Decisions), Ratio(x.LocalRatio), Count(x.Failed), Ratio(x.UnderRatio))
+	fmt.Fprintf(t, "\t%s waited: p50 %s, p99 %s, at most %s\n", Plural(x.Waited, "call"), Millis(x.WaitP50Ms),
+		Millis(x.WaitP99Ms), Millis(x.WaitMaxMs))
+	fmt.Fprintf(t, "\t%s messages a decision: %s, %s, %s, %s; at most %s a second at one daemon\n", short(x.PerDecision),
+		Plural(x.Asks, "ask"), Plural(x.Grants, "grant"), Plural(x.Raises, "raise"), Plural(x.Votes, "vote"),
+		Plural(x.AsksPerSecond, "ask"))
+	fmt.Fprintf(t, "\t%s lost to another home, %s, %s\n", Plural(x.Takeovers, "ballot"),
+		Plural(x.Layouts, "change")+" of layout", Plural(x.Syncs, "sync"))
 }
 
 // closing writes the verdict, what was found, and how to see it again.

@@ -1,0 +1,158 @@
+package node
+
+import (
+	"slices"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky"
+)
+
+// marksKey is what replicas call a ledger. One that each region has for itself is
+// another in each: a layout that is put in joins what all regions know. That of a floor is
+// one for all, so that what moves with a layout is counted.
+func (n *Node) marksKey(led *ledger, r *rules.Rule) crdt.Key {
+	k := led.key
+	if !led.floor && r.Limit.HomeInRegion() {
+		k.Lo ^= uint64(gossip.RegionSlot(n.cfg.Region))
+	}
+	return k
+}
+
+// raise has marks raised to what is lacked, and ahead of what is consumed. local
+// hits count now, far ones until when they may be used.
+func (n *Node) raise(led *ledger, r *rules.Rule, l *rules.Limit, v *sticky.View, now int64, local, far uint64, until int64) {
+	b := led.bank
+	waits := len(b.queue) > 0 || slices.ContainsFunc(led.waiters, func(w waiter) bool { return w.state == stillWaiting })
+	switch {
+	case waits && (local > 0 || far > 0 || !b.taken):
+		n.want(led, r, l, v, now, local, far, until)
+	case b.taken: // a home that was replaced leaves it at that while nobody asks
+		n.raiseAhead(led, r, l, v, now)
+	}
+}
+
+// raiseAhead has marks raised before they are used up, where hits keep coming.
+func (n *Node) raiseAhead(led *ledger, r *rules.Rule, l *rules.Limit, v *sticky.View, now int64) {
+	b := led.bank
+	if b.keeper.Busy() || b.pace.within(n.at.Mono, aheadFor) == 0 {
+		return
+	}
+	if chunk := n.chunk(b, l); chunk > 1 && b.room(l, now, now) < chunk/2 && b.left(l, now, now) > chunk/2 {
+		n.want(led, r, l, v, now, 0, 0, 0)
+	}
+}
+
+// want asks for marks of a chunk beyond what is lacked.
+func (n *Node) want(led *ledger, r *rules.Rule, l *rules.Limit, v *sticky.View, now int64, local, far uint64, until int64) {
+	b := led.bank
+	chunk, row := n.chunk(b, l), b.row
+	if l.Algorithm.Bucket() {
+		row = b.rowUntil(l, now, until)
+	}
+	need := func(at int64, lack uint64) sticky.Mark {
+		m := row.Mark(l, now, at, min(addSat(addSat(lack, b.reserved), chunk), row.Left(l, quota.Full(l), now)))
+		if l.Algorithm.Bucket() { // it must still do when it is held
+			m.Amount += uint64(n.bucketMargin(b).Nanoseconds())
+			m.End += n.bucketMargin(b).Milliseconds()
+		}
+		return sticky.Mark{Label: m.Label, Amount: m.Amount, End: m.End}
+	}
+	marks := make(sticky.Marks, 0, 2)
+	if l.Algorithm == rules.SlidingLog {
+		marks = append(marks, need(now, local))
+		if far > 0 {
+			m := need(stampOf(l, now, until), far)
+			if m.Label == marks[0].Label {
+				marks[0] = need(now, addSat(local, far))
+			} else {
+				marks = append(marks, m)
+			}
+		}
+	} else {
+		marks = append(marks, need(now, addSat(local, far)))
+	}
+	if !b.keeper.Busy() {
+		b.raised = n.at.Mono
+	}
+	b.keeper.Want(n.slot, now, b.others, marks)
+	n.attend(led)
+	n.sendRaises(led, r, v)
+}
+
+// bucketMargin is how much later than needed the marks of a bucket are: it drains
+// while they are raised, and what was enough is less when they are held. The longer
+// that took, the more.
+func (n *Node) bucketMargin(b *bank) time.Duration { return min(max(chunkFor, 2*b.took), 10*chunkFor) }
+
+// sendRaises sends what the keeper wants to be sent.
+func (n *Node) sendRaises(led *ledger, r *rules.Rule, v *sticky.View) {
+	key := n.marksKey(led, r)
+	led.bank.keeper.Raises(n.at.Mono, v, func(to crdt.Slot, r sticky.Raise) {
+		r.Key = key
+		m := n.send(to)
+		m.Raises = append(m.Raises, r)
+		n.desk.counts.Raises++
+	})
+}
+
+// vote takes in a replica's answer to a raise.
+func (n *Node) vote(vote *sticky.Vote, now int64) bool {
+	led := n.desk.byTerm[vote.Ballot.Term]
+	if led == nil {
+		return false
+	}
+	r := n.set.Find(led.id)
+	v := n.cfg.Homes.View()
+	if r == nil || r.Limit == nil || SharedRule(r) != led.shared || v == nil || n.marksKey(led, r) != vote.Key {
+		return false
+	}
+	b := n.bankOf(led)
+	switch b.keeper.Vote(vote, v) {
+	case sticky.Raised:
+		b.taken, b.took = true, n.at.Mono-b.raised
+		n.desk.counts.Raised++
+		n.serveBank(led, r, v, now)
+	case sticky.Lost:
+		n.desk.counts.Lost++
+		if n.adopt(led, r, now); led.bank != nil {
+			n.serveBank(led, r, v, now)
+		}
+	}
+	n.attend(led)
+	return true
+}
+
+// adopt counts all that any home may have consumed.
+func (n *Node) adopt(led *ledger, r *rules.Rule, now int64) {
+	b, l := led.bank, n.termsOf(r, led.floor, now)
+	if l == nil { // no home grants it now: what is known could not be counted
+		n.closeBank(led)
+		return
+	}
+	b.row, b.taken, b.others = quota.Row{}, false, slices.Clone(b.keeper.Known())
+	for _, m := range b.others {
+		b.row.Adopt(l, now, quota.Mark{Label: m.Label, Amount: m.Amount, End: m.End})
+	}
+	b.label = now - now%l.Window()
+}
+
+// roll moves a bank to the window of now, of which another home may have consumed
+// some already.
+func (b *bank) roll(l *rules.Limit, now int64) {
+	label := now - now%l.Window()
+	if l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog || label <= b.label {
+		return
+	}
+	was := b.label
+	b.label = label
+	b.row.Left(l, quota.Full(l), now)
+	for _, m := range b.others {
+		if m.Label > was && m.Label <= label { // of the one before it is weighed
+			b.row.Adopt(l, now, quota.Mark{Label: m.Label, Amount: m.Amount, End: m.End})
+		}
+	}
+}

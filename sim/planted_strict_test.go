@@ -1,0 +1,272 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky"
+)
+
+// homed is a cluster of two regions, one of which is home to a limit that is asked
+// for much more than it has.
+func homed(t testing.TB, limit string) *Config {
+	cfg := Default()
+	cfg.Name, cfg.Duration, cfg.Settle = "homed", 12*time.Second, 0
+	cfg.Regions = []Region{{"eu", 3}, {"us", 3}}
+	cfg.Members = Members{Join: 100 * time.Millisecond, Leave: 300 * time.Millisecond, Spread: 50 * time.Millisecond}
+	cfg.Rules = parsed(t, "domain: edge\ndescriptors:\n  - key: org\n    rate_limit: {"+limit+"}\n")
+	cfg.Workloads = []Workload{{
+		Name: "orgs", Domain: "edge", Rate: 300, Keys: 2,
+		Descriptors: [][]rules.Entry{{{Key: "org", Value: Drawn}}},
+	}}
+	return &cfg
+}
+
+// strictAuditors are those that hold homes to account.
+var strictAuditors = []string{"admitted", "strict"}
+
+const strictFixed = "unit: second, unit_multiplier: 3, requests_per_unit: 200, consistency: strict, home: eu"
+
+const strictLong = "unit: second, unit_multiplier: 6, requests_per_unit: 200, consistency: strict, home: eu"
+
+// tamper changes messages about strict keys as they arrive.
+type tamper = func(w *World, d *Daemon, m *sticky.Message) []*sticky.Message
+
+// credited names what a holder has of a home's grants.
+type credited struct {
+	holder, home crdt.Slot
+	key          crdt.Key
+	label        int64
+}
+
+// addGrants has holders add what they are granted to what they had.
+func addGrants() tamper {
+	sums := make(map[credited]uint64)
+	return onGrants(func(d *Daemon, g *sticky.Grant) {
+		k := credited{d.slots[0], g.Home, g.Key, g.Label}
+		sums[k] += g.Total
+		g.Total = sums[k]
+	})
+}
+
+// carryGrants has holders take what they were granted of a label into the next.
+func carryGrants(window int64) tamper {
+	totals := make(map[credited]uint64)
+	return onGrants(func(d *Daemon, g *sticky.Grant) {
+		k := credited{d.slots[0], g.Home, g.Key, g.Label}
+		before := k
+		before.label -= window
+		g.Total += totals[before]
+		totals[k] = max(totals[k], g.Total)
+	})
+}
+
+func onGrants(change func(d *Daemon, g *sticky.Grant)) tamper {
+	return func(_ *World, d *Daemon, m *sticky.Message) []*sticky.Message {
+		out := *m
+		out.Grants = slices.Clone(m.Grants)
+		for i := range out.Grants {
+			if g := &out.Grants[i]; g.Why == sticky.NoWhy {
+				change(d, g)
+			}
+		}
+		return []*sticky.Message{&out}
+	}
+}
+
+// refundTwice has homes take back twice what holders return.
+func refundTwice() tamper {
+	totals := make(map[credited]uint64)
+	return func(_ *World, d *Daemon, m *sticky.Message) []*sticky.Message {
+		for _, g := range m.Grants {
+			k := credited{d.slots[0], g.Home, g.Key, g.Label}
+			totals[k] = max(totals[k], g.Total)
+		}
+		out := *m
+		out.Asks = slices.Clone(m.Asks)
+		for i := range out.Asks {
+			a := &out.Asks[i]
+			a.Returned = min(2*a.Returned, max(a.Returned, totals[credited{a.Holder, a.Home, a.Key, a.Label}]))
+		}
+		return []*sticky.Message{&out}
+	}
+}
+
+// oneVote has homes take the vote of one replica for that of all, and has no
+// other replica hear of a raise.
+func oneVote(_ *World, d *Daemon, m *sticky.Message) []*sticky.Message {
+	out := *m
+	if m.From != d.slots[0] {
+		out.Raises = nil
+	}
+	out.Votes = nil
+	all := []*sticky.Message{&out}
+	for _, seat := range d.seat.replica.View().Seats() {
+		forged := sticky.Message{From: seat.Slot, To: m.To, Stamp: m.Stamp, Number: m.Number}
+		for _, v := range m.Votes {
+			v.Voter = seat.Voter
+			forged.Votes = append(forged.Votes, v)
+		}
+		all = append(all, &forged)
+	}
+	return all
+}
+
+// blindTakeover has replicas vote for homes that do not know what they hold.
+func blindTakeover() tamper {
+	held := make(map[crdt.Key]sticky.Marks)
+	return func(_ *World, _ *Daemon, m *sticky.Message) []*sticky.Message {
+		out := *m
+		out.Raises = slices.Clone(m.Raises)
+		for i := range out.Raises {
+			r := &out.Raises[i]
+			held[r.Key] = held[r.Key].Join(r.Marks)
+			known, all := r.Known.Join(held[r.Key]), held[r.Key]
+			if len(known) > sticky.MaxMarks {
+				known = all[len(all)-sticky.MaxMarks:]
+			}
+			r.Known = known
+		}
+		return []*sticky.Message{&out}
+	}
+}
+
+// Schedules that broke other designs of strict keys, and bugs of ours: our homes
+// hold, and with the bug an auditor says so.
+func TestPlantedStrict(t *testing.T) {
+	crashes := func(cfg *Config) {
+		for at := time.Second; at < cfg.Duration; at += 1500 * time.Millisecond {
+			i := int(at/(1500*time.Millisecond)) % 3
+			cfg.Faults = append(cfg.Faults, Fault{
+				Kind: Crash, At: at, For: time.Second, From: []string{daemonName("eu", i)},
+			})
+		}
+	}
+	blackout := func(region string) func(cfg *Config) {
+		return func(cfg *Config) {
+			for at := 1500 * time.Millisecond; at < cfg.Duration; at += 1500 * time.Millisecond {
+				cfg.Faults = append(cfg.Faults, Fault{Kind: Crash, At: at, For: 20 * time.Millisecond, From: []string{region}})
+			}
+			cfg.Members.Spread = time.Millisecond
+		}
+	}
+	early := func(cfg *Config) { cfg.plant.early = true }
+	for i, c := range []struct {
+		name   string
+		limit  string
+		world  func(cfg *Config)
+		bug    func(cfg *Config)
+		caught string
+	}{
+		{
+			name: "a home grants more than a majority holds", world: crashes,
+			bug: func(cfg *Config) { cfg.plant.strict = oneVote }, caught: "strict",
+		},
+		{
+			name: "who takes over ignores what is marked", world: crashes,
+			bug: func(cfg *Config) { cfg.plant.strict = blindTakeover() }, caught: "admitted strict",
+		},
+		{
+			name: "replicas vote before they have stored", limit: strictLong, world: blackout("eu"), bug: early, caught: "admitted",
+		},
+		{
+			name: "grants are added up", bug: func(cfg *Config) { cfg.plant.strict = addGrants() }, caught: "admitted",
+		},
+		{
+			name: "credit is used after its label", bug: func(cfg *Config) { cfg.plant.strict = carryGrants(3_000) },
+			caught: "admitted",
+		},
+		{
+			name:  "what is returned counts twice",
+			limit: "unit: second, unit_multiplier: 3, requests_per_unit: 900, consistency: strict, home: eu",
+			world: func(cfg *Config) {
+				cfg.Workloads[0].Bursts = &Bursts{On: 200 * time.Millisecond, Off: 400 * time.Millisecond}
+				cfg.Workloads[0].Rate, cfg.Workloads[0].Keys = 2_000, 1
+			},
+			bug: func(cfg *Config) { cfg.plant.strict = refundTwice() }, caught: "admitted",
+		},
+		{
+			name: "a replica that lost its disk votes",
+			world: func(cfg *Config) {
+				// Marks of one label are with eu-0 and eu-1 alone. Then the one is down
+				// and the other has forgotten, and eu-2 is back.
+				cfg.Rules = parsed(t, "domain: edge\ndescriptors:\n  - key: org\n    rate_limit: {"+
+					"unit: hour, requests_per_unit: 200, consistency: strict, home: eu}\n")
+				cfg.Faults = []Fault{
+					{Kind: Cut, At: 10 * time.Millisecond, For: 4 * time.Second, From: []string{"eu-2"}},
+					{Kind: Crash, At: 4 * time.Second, From: []string{"eu-0"}},
+					{Kind: Amnesia, At: 4 * time.Second, For: 100 * time.Millisecond, From: []string{"eu-1"}},
+				}
+			},
+			bug: func(cfg *Config) { cfg.plant.forgetful = true }, caught: "admitted",
+		},
+		{
+			name: "the replica set is changed by configuration",
+			world: func(cfg *Config) {
+				cfg.Regions[0].Daemons = 6
+				cfg.Workloads[0].Keys, cfg.Workloads[0].Rate = 4, 900
+				for _, d := range []string{"eu-3", "eu-4", "eu-5", "us-1", "us-2"} { // the others go on as they were
+					cfg.Faults = append(cfg.Faults, Fault{
+						Kind: Crash, At: 2 * time.Second, For: 100 * time.Millisecond, From: []string{d},
+					})
+				}
+				cfg.plant.genesis = func(d *Daemon, l *sticky.Layout) {
+					if d.starts > 0 {
+						l.Regions[0].Replicas = []string{"eu-3", "eu-4", "eu-5"}
+					}
+				}
+			},
+			bug: func(cfg *Config) { cfg.plant.reconfigured = true }, caught: "admitted",
+		},
+		{
+			name:  "who holds the floor of a region restarts",
+			limit: strictLong + ", on_failure: {share: 50%}",
+			world: func(cfg *Config) {
+				blackout("us")(cfg)
+				cfg.Faults = append(cfg.Faults, Fault{Kind: Cut, At: 100 * time.Millisecond, From: []string{"us"}, To: []string{"eu"}})
+			},
+			bug: early, caught: "admitted",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if testing.Short() && i%3 != 0 {
+				t.Skip("in short every third")
+			}
+			t.Parallel()
+			limit := c.limit
+			if limit == "" {
+				limit = strictFixed
+			}
+			cfg := homed(t, limit)
+			if c.world != nil {
+				c.world(cfg)
+			}
+			r, err := Run(cfg, Options{Auditors: strictAuditors})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Code() != ExitFine || r.Admitted == 0 {
+				t.Errorf("without the bug: %d admitted, %+v", r.Admitted, violated(r))
+			}
+			c.bug(cfg)
+			if r, err = Run(cfg, Options{Auditors: strictAuditors}); err != nil {
+				t.Fatal(err)
+			}
+			found := make(map[string]string)
+			for _, a := range violated(r) {
+				found[a.Name] = a.First
+			}
+			for _, name := range strings.Fields(c.caught) {
+				if found[name] == "" {
+					t.Errorf("auditor %s does not find the bug in %+v; others: %v", name, r.Strict, slices.Sorted(maps.Keys(found)))
+				}
+			}
+			t.Log(found)
+		})
+	}
+}

@@ -1,0 +1,36 @@
+package sim
+
+import (
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky"
+)
+
+// strict reads how keys are counted at homes.
+func (s *scenario) strict(n *yaml.Node) {
+	t := &s.cfg.Strict
+	s.fields(
+		n, "strict",
+		field{"replicas", s.int(&t.Replicas, "replicas", 1, sticky.MaxReplicas)},
+		field{"chunk", s.whole("chunk", 1, 10_000, func(v uint64) { t.Chunk = v })},
+		field{"forward", s.duration(&t.Forward, "forward", time.Millisecond, 5*time.Second)},
+		field{"margin", s.duration(&t.Margin, "margin", time.Millisecond, 5*time.Second)},
+		field{"sync", s.duration(&t.Sync, "sync", time.Microsecond, time.Second)},
+		field{"breaker", func(v *yaml.Node) { s.breaker(v, &t.Breaker) }},
+	)
+}
+
+func (s *scenario) breaker(n *yaml.Node, b *sticky.BreakerConfig) {
+	var errors rules.PPM
+	s.fields(
+		n, "breaker",
+		field{"calls", s.whole("calls", 1, 1_000_000, func(v uint64) { b.Calls = uint32(v) })},
+		field{"errors", s.ppm(&errors, "errors")},
+		field{"window", s.duration(&b.Window, "window", 100*time.Millisecond, time.Hour)},
+		field{"open", s.duration(&b.Open, "open", time.Millisecond, time.Hour)},
+	)
+	b.Errors = uint32(errors)
+}

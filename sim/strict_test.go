@@ -1,0 +1,91 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/georld/rld/rules"
+)
+
+// flooded is a strict key that daemons of three regions are asked for 20,000 times
+// a second.
+func flooded(t testing.TB, limit string) *Config {
+	cfg := homed(t, limit)
+	cfg.Regions = []Region{{"eu", 3}, {"us", 3}, {"ap", 3}}
+	cfg.Workloads[0].Rate, cfg.Workloads[0].Keys = 20_000, 1
+	return cfg
+}
+
+// What is denied is denied from memory: a flood of calls for a key of which nothing
+// is left puts next to no asks on its home.
+func TestDeniedKeyIsQuiet(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes 140,000 decisions")
+	}
+	cfg := flooded(t, "unit: hour, requests_per_unit: 10, consistency: strict, home: eu")
+	w := newWorld(cfg)
+	w.audit(Options{Auditors: strictAuditors})
+	w.prepare()
+	w.runUntil(2 * time.Second)
+	before := w.strict.out
+	w.runUntil(7 * time.Second)
+	after := w.strict.out
+	asks, decided := (after.Asks-before.Asks)/5, after.Decisions-before.Decisions
+	t.Logf("%d asks a second, %d decisions, %d of them at once", asks, decided, after.Local-before.Local)
+	if asks > 100 || decided < 90_000 {
+		t.Errorf("%d asks a second for %d decisions, want at most 100", asks, decided)
+	}
+	for _, a := range w.auditors {
+		if r := a.Report(); r.Violations > 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// Limits that change while homes have granted of them: the greatest that is in
+// force anywhere bounds a label, under every algorithm.
+func TestStrictHoldsWhileALimitChanges(t *testing.T) {
+	for _, algorithm := range rules.Algorithms() {
+		limit := "unit: second, unit_multiplier: 3, consistency: strict, home: eu, algorithm: " + algorithm + ", requests_per_unit: "
+		cfg := homed(t, limit+"200")
+		cfg.Faults = []Fault{
+			{Kind: NewRules, At: 3 * time.Second, For: 2 * time.Second, Rules: parsed(t,
+				"domain: edge\ndescriptors:\n  - key: org\n    rate_limit: {"+limit+"40}\n")},
+			{Kind: Crash, At: 4 * time.Second, For: time.Second, From: []string{"eu-0"}},
+			{Kind: Crash, At: 5 * time.Second, For: time.Second, From: []string{"eu-1"}},
+		}
+		r, err := RunTwice(cfg, Options{Auditors: strictAuditors})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Code() != ExitFine || r.Admitted == 0 {
+			t.Errorf("%s: %d admitted, %+v", algorithm, r.Admitted, violated(r))
+		}
+	}
+}
+
+// A call that waits is answered when its home has died, and one at a daemon that
+// dies is not answered at all.
+func TestCallsThatWaitEnd(t *testing.T) {
+	cfg := homed(t, strictFixed)
+	cfg.Faults = []Fault{
+		{Kind: Crash, At: 2 * time.Second, From: []string{"eu"}},
+		{Kind: Crash, At: 4 * time.Second, For: 100 * time.Millisecond, From: []string{"us-0"}},
+		{Kind: Pause, At: 5 * time.Second, For: 500 * time.Millisecond, From: []string{"us-1"}},
+	}
+	w, r, err := run(cfg, Options{Auditors: strictAuditors})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Code() != ExitFine {
+		t.Errorf("%+v", violated(r))
+	}
+	s := r.Strict
+	if s.Failed == 0 || s.Waited == 0 || s.WaitMaxMs > 800 {
+		t.Errorf("%+v", s)
+	}
+	w.runUntil(cfg.Duration + time.Second)
+	if len(w.waiting) > 0 {
+		t.Errorf("%d calls wait for ever", len(w.waiting))
+	}
+}

@@ -1,0 +1,120 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/georld/rld/limits"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky"
+)
+
+// Strict is how keys are counted at homes. A field of 0 is the default.
+type Strict struct {
+	// Replicas is how many daemons of each region hold what its homes may have
+	// consumed, odd, or both of a region of two: the first ones. Default three,
+	// or as many as there can be.
+	Replicas int
+	// Chunk is how many hits homes have held ahead of need, default 20.
+	Chunk uint64
+	// Forward is how long a call waits for a home in its region, default 50 ms,
+	// and Margin how much longer than a round trip for one elsewhere, default
+	// 100 ms.
+	Forward, Margin time.Duration
+	// Sync is the longest that a disk takes to sync a journal, default 20 ms.
+	Sync time.Duration
+	// Breaker is when a daemon stops asking a home that does not answer.
+	Breaker sticky.BreakerConfig
+}
+
+// The defaults.
+const (
+	strictChunk   = 20
+	strictForward = 50 * time.Millisecond
+	strictMargin  = 100 * time.Millisecond
+)
+
+func (s Strict) withDefaults() Strict {
+	s.Chunk = cmp.Or(s.Chunk, strictChunk)
+	s.Forward, s.Margin = cmp.Or(s.Forward, strictForward), cmp.Or(s.Margin, strictMargin)
+	s.Sync = cmp.Or(s.Sync, maxSync)
+	return s
+}
+
+func (s *Strict) validate() error {
+	switch {
+	case s.Replicas < 0 || s.Replicas > sticky.MaxReplicas:
+		return fmt.Errorf("sim: %d replicas of a region: want at most %d", s.Replicas, sticky.MaxReplicas)
+	case s.Chunk > 1_000_000:
+		return fmt.Errorf("sim: chunks of %d hits: want at most 1,000,000", s.Chunk)
+	case s.Forward < 0 || s.Margin < 0 || s.Sync < 0 || max(s.Forward, s.Margin, s.Sync) > time.Minute:
+		return fmt.Errorf("sim: waits of %v and %v, syncs of %v: want 0 to a minute", s.Forward, s.Margin, s.Sync)
+	}
+	return nil
+}
+
+// firstLayout is the layout that all daemons start with.
+func (c *Config) firstLayout() sticky.Layout {
+	l := sticky.Layout{Number: 1}
+	for i := range c.Regions {
+		n := c.Regions[i].Daemons
+		l.Regions = append(l.Regions, sticky.Region{
+			Name: c.Regions[i].Name, Weight: 1, Replicas: firstReplicas(&c.Regions[i], c.replicaCount(n)),
+		})
+	}
+	slices.SortFunc(l.Regions, func(a, b sticky.Region) int { return cmp.Compare(a.Name, b.Name) })
+	for _, r := range c.Rules.Rules() {
+		if r.Limit != nil && r.Limit.Homed() && r.Limit.Home != "" {
+			l.Pins = append(l.Pins, sticky.Pin{Rule: uint64(r.ID), Region: r.Limit.Home})
+		}
+	}
+	slices.SortFunc(l.Pins, func(a, b sticky.Pin) int { return cmp.Compare(a.Rule, b.Rule) })
+	return l
+}
+
+// replicaCount is how many of a region's daemons hold marks.
+func (c *Config) replicaCount(daemons int) int {
+	want := cmp.Or(c.Strict.Replicas, 3)
+	n := min(want, daemons)
+	if n > 2 && n%2 == 0 {
+		n--
+	}
+	return n
+}
+
+func firstReplicas(r *Region, n int) []string {
+	var names []string
+	for i := range n {
+		names = append(names, daemonName(r.Name, i))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// homesConfig is how nodes count at homes.
+func (c *Config) homesConfig() node.HomesConfig {
+	return node.HomesConfig{Chunk: c.Strict.withDefaults().Chunk}
+}
+
+// parseLimits compiles limits for the cluster. Where some of them say that their
+// rights sit at homes, the rights of all are placed as the size of the cluster has
+// it; otherwise every daemon holds a part of all of them.
+func (c *Config) parseLimits(file string, data []byte) (*rules.Set, limits.Diagnostics) {
+	files, o := []limits.File{{Name: file, Data: data}}, limits.Options{}
+	set, diags := limits.Parse(files, o)
+	placed := func(r *rules.Rule) bool {
+		return r.Limit != nil && (r.Limit.Placement == rules.PerRegion || r.Limit.Placement == rules.Home)
+	}
+	if set == nil || !slices.ContainsFunc(set.Rules(), placed) {
+		return set, diags
+	}
+	for i := range c.Regions {
+		o.Regions = append(o.Regions, c.Regions[i].Name)
+		o.DaemonsOfRegion = max(o.DaemonsOfRegion, c.Regions[i].Daemons)
+	}
+	o.Daemons = c.Daemons()
+	return limits.Parse(files, o)
+}

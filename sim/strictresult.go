@@ -1,0 +1,137 @@
+package sim
+
+import (
+	"strings"
+	"time"
+
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky"
+)
+
+// StrictResult is what became of keys that are counted at homes.
+type StrictResult struct {
+	// Decisions counts the descriptors that homes decide, and Local those that
+	// were decided at once: by the home itself, or by rights it had given before.
+	Decisions  uint64  `json:"decisions"`
+	Local      uint64  `json:"local"`
+	LocalRatio float64 `json:"local_ratio"`
+	// Failed were decided by on_failure, Floored of them by a floor.
+	Failed uint64 `json:"failed"`
+	// Of the calls that waited: how long.
+	Waited    uint64  `json:"waited"`
+	WaitP50Ms float64 `json:"wait_p50_ms"`
+	WaitP99Ms float64 `json:"wait_p99_ms"`
+	WaitMaxMs float64 `json:"wait_max_ms"`
+	// Messages counts those between daemons, PerDecision is that for a decision.
+	Messages    uint64  `json:"messages"`
+	PerDecision float64 `json:"messages_per_decision"`
+	Asks        uint64  `json:"asks"`
+	Grants      uint64  `json:"grants"`
+	Raises      uint64  `json:"raises"`
+	Votes       uint64  `json:"votes"`
+	// AsksPerSecond is the most that one daemon got in a second.
+	AsksPerSecond uint64 `json:"asks_per_second"`
+	// Syncs counts those of journals, Takeovers the homes that learned that another
+	// one had prevailed, and Layouts the layouts after the first.
+	Syncs     uint64 `json:"syncs"`
+	Takeovers uint64 `json:"takeovers"`
+	Layouts   uint64 `json:"layouts"`
+	// UnderRatio is the share of the hits that could have been admitted by fixed
+	// windows and were not.
+	UnderRatio float64 `json:"under_ratio"`
+}
+
+// strictTally counts for a StrictResult.
+type strictTally struct {
+	out     StrictResult
+	waits   histogram
+	longest time.Duration
+	second  time.Duration // that counted is of
+	counted map[int]uint64
+}
+
+// sent counts a message between daemons.
+func (t *strictTally) sent(now time.Duration, to int, m *sticky.Message) {
+	t.out.Messages++
+	t.out.Asks += uint64(len(m.Asks))
+	t.out.Grants += uint64(len(m.Grants))
+	t.out.Raises += uint64(len(m.Raises))
+	t.out.Votes += uint64(len(m.Votes))
+	if second := now.Truncate(time.Second); t.counted == nil || second != t.second {
+		t.second, t.counted = second, make(map[int]uint64)
+	}
+	t.counted[to] += uint64(len(m.Asks))
+	t.out.AsksPerSecond = max(t.out.AsksPerSecond, t.counted[to])
+}
+
+// decided counts the descriptors of a call that homes decide.
+func (t *strictTally) decided(now time.Duration, a *asked) {
+	for i := range a.call.Statuses {
+		st := &a.call.Statuses[i]
+		if st.Limit == nil || !st.Limit.Homed() || st.Rule == nil || st.Rule.Limit != st.Limit {
+			continue
+		}
+		t.out.Decisions++
+		if unreached(st.Degraded) {
+			t.out.Failed++
+		} else if a.ticket == 0 {
+			t.out.Local++
+		}
+	}
+	if a.ticket != 0 {
+		wait := now - a.since
+		t.out.Waited++
+		t.waits.add(wait)
+		t.longest = max(t.longest, wait)
+	}
+}
+
+// strictResult sums up what became of keys with homes, nil where there are none.
+func (w *World) strictResult() *StrictResult {
+	if !w.homes {
+		return nil
+	}
+	r := w.strict.out
+	sum := w.endedStrict
+	for _, d := range w.daemons {
+		for _, n := range d.Nodes {
+			sum.Add(n.StrictStats())
+		}
+		if d.seat != nil {
+			r.Layouts = max(r.Layouts, d.seat.replica.View().Number()-1)
+		}
+	}
+	r.Takeovers = sum.Lost
+	if r.Decisions > 0 {
+		r.LocalRatio = float64(r.Local) / float64(r.Decisions)
+		r.PerDecision = float64(r.Messages) / float64(r.Decisions)
+	}
+	r.WaitP50Ms, r.WaitP99Ms = millis(w.strict.waits.quantile(0.5)), millis(w.strict.waits.quantile(0.99))
+	r.WaitMaxMs = millis(w.strict.longest)
+	return &r
+}
+
+// seatEvents names what happened to replicas, for Result.Seen.
+func (w *World) seatEvents(seen map[string]uint64) {
+	for k, n := range w.seats {
+		if n > 0 {
+			seen["strict_"+strings.ReplaceAll(sticky.EventKind(k).String(), " ", "_")] = n
+		}
+	}
+}
+
+// anyHomes reports whether some rule of some set of the run is counted at homes.
+func (c *Config) anyHomes() bool {
+	if !c.Policy.hasRights() {
+		return false
+	}
+	homed := func(r *rules.Rule) bool { return r.Limit != nil && r.Limit.Homed() }
+	for _, set := range c.sets() {
+		for _, r := range set.Rules() {
+			if homed(r) {
+				return true
+			}
+		}
+	}
+	return false
+}
