@@ -15,11 +15,17 @@ import (
 // another in each: a layout that is put in joins what all regions know. That of a floor is
 // one for all, so that what moves with a layout is counted.
 func (n *Node) marksKey(led *ledger, r *rules.Rule) crdt.Key {
-	k := led.key
 	if !led.floor && r.Limit.HomeInRegion() {
-		k.Lo ^= uint64(gossip.RegionSlot(n.cfg.Region))
+		return RegionalMarks(led.key, n.cfg.Region)
 	}
-	return k
+	return led.key
+}
+
+// RegionalMarks returns what the replicas of a region call a ledger that each region
+// has for itself.
+func RegionalMarks(key crdt.Key, region string) crdt.Key {
+	key.Lo ^= uint64(gossip.RegionSlot(region))
+	return key
 }
 
 // raise has marks raised to what is lacked, and ahead of what is consumed. local

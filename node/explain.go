@@ -145,7 +145,7 @@ func (n *Node) explainLedger(h *Hit, floor bool, now int64) *ExplainedLedger {
 	}
 	led := n.desk.of[ledgerID{out.Key, SharedRule(h.Rule)}]
 	if out.Marks = out.Key; !floor && h.Limit.HomeInRegion() {
-		out.Marks.Lo ^= uint64(gossip.RegionSlot(n.cfg.Region))
+		out.Marks = RegionalMarks(out.Key, n.cfg.Region)
 	}
 	if led == nil {
 		return out

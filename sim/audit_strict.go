@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
@@ -332,7 +333,11 @@ func (a *strictAuditor) grant(w *World, d *Daemon, holder crdt.Slot, g *sticky.G
 			own += net
 		}
 	}
-	held := a.ledger(g.Key, d.RegionIndex).at(g.Label)
+	marks := g.Key
+	if regional && !g.Floor {
+		marks = node.RegionalMarks(g.Key, d.Region)
+	}
+	held := a.ledger(marks, d.RegionIndex).at(g.Label)
 	switch {
 	case all > row.limit && len(w.sets) == 1: // floors may be of another limit than the rest
 		a.failed(w, "%s granted what makes %d of %d in label %d of %v", d.Name, all, row.limit, g.Label, g.Key)
