@@ -114,7 +114,11 @@ func (s *clients) close() {
 func (s *clients) surge(rule int, factor float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.traffic.Surge(time.Since(s.began), rule, factor)
+	now := time.Duration(0)
+	if !s.began.IsZero() { // a script may come first
+		now = time.Since(s.began)
+	}
+	s.traffic.Surge(now, rule, factor)
 }
 
 // route gives asks to running daemons of their regions. Asks that came at one

@@ -21,6 +21,10 @@ type ruleAccount struct {
 	keys             []keyAccount
 	admitted, denied uint64
 	worst            float64
+	// most is what the fullest window admitted so far, of mostOf that it might;
+	// full is how many windows admitted all that they might.
+	most, mostOf uint64
+	full         int
 	// bounded is the first window that began under the present budget, 0 without
 	// one; sinceThen is the worst overage from it on.
 	bounded   int64
@@ -87,6 +91,12 @@ func (l *Ledger) Admit(a Ask, label int64) {
 	w.by[a.Region]++
 	w.total++
 	r.worst = max(r.worst, w.over())
+	if r.mostOf == 0 || w.total*r.mostOf > r.most*w.limit {
+		r.most, r.mostOf = w.total, w.limit
+	}
+	if w.total == w.limit {
+		r.full++
+	}
 	if r.bounded > 0 && label >= r.bounded {
 		r.sinceThen = max(r.sinceThen, w.over())
 	}
@@ -162,6 +172,10 @@ type RuleRow struct {
 	// SinceBudget is the worst overage of the windows that began under the present
 	// budget, 0 without one.
 	SinceBudget float64
+	// Most is what the fullest window of any key admitted since the start, of MostOf
+	// that it might; Full is how many windows of keys admitted that much.
+	Most, MostOf uint64
+	Full         int
 	// Passed and Denied count the asks of all keys since the start.
 	Passed, Denied uint64
 }
@@ -175,7 +189,8 @@ func (l *Ledger) Rows(now time.Time) []RuleRow {
 		r := &l.rules[i]
 		row := &out[i]
 		*row = RuleRow{Limit: r.limit, Admitted: make([]uint64, l.regions),
-			Worst: r.worst, SinceBudget: r.sinceThen, Passed: r.admitted, Denied: r.denied}
+			Worst: r.worst, SinceBudget: r.sinceThen, Most: r.most, MostOf: r.mostOf, Full: r.full,
+			Passed: r.admitted, Denied: r.denied}
 		for k := range r.keys {
 			for j := range r.keys[k] {
 				w := &r.keys[k][j]

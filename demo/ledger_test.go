@@ -121,3 +121,26 @@ func TestTheWorstSinceABudgetIsOfWindowsThatBeganUnderIt(t *testing.T) {
 		t.Errorf("without a budget: %+v", r)
 	}
 }
+
+func TestTheFullestWindowIsOfAnyKeyAndKept(t *testing.T) {
+	l := testLedger(5)
+	admit(l, 4, Ask{Key: 0, Region: 0}, 7)
+	admit(l, 3, Ask{Key: 1, Region: 1}, 7)
+	if r := l.Rows(at(7, 0))[0]; r.Most != 4 || r.MostOf != 5 || r.Full != 0 {
+		t.Errorf("with 4 and 3 of 5: %+v", r)
+	}
+	admit(l, 2, Ask{Key: 1, Region: 0}, 7)
+	admit(l, 1, Ask{Key: 0, Region: 0}, 8)
+	if r := l.Rows(at(9, 0))[0]; r.Most != 5 || r.MostOf != 5 || r.Full != 1 {
+		t.Errorf("with 5 of 5, two windows later: %+v", r)
+	}
+	l.SetLimit(0, 10, at(9, 0))
+	admit(l, 10, Ask{Key: 1, Region: 0}, 9) // as full, and not fuller
+	if r := l.Rows(at(9, 0))[0]; r.Most != 5 || r.MostOf != 5 || r.Full != 2 {
+		t.Errorf("with 10 of 10: %+v", r)
+	}
+	admit(l, 1, Ask{Key: 1, Region: 1}, 9)
+	if r := l.Rows(at(9, 0))[0]; r.Most != 11 || r.MostOf != 10 || r.Full != 2 {
+		t.Errorf("with 11 of 10: %+v", r)
+	}
+}

@@ -201,7 +201,7 @@ func (m *marks) left(r *incarnation, key string, hits uint64) uint64 {
 	c.Descriptors = append(c.Descriptors, rules.Descriptor{
 		Entries: []rules.Entry{{Key: "mark", Value: key}}, Hits: hits,
 	})
-	if err := r.handle.Engine().Check(c); err != nil || len(c.Statuses) != 1 || c.Statuses[0].Limit == nil {
+	if err := r.handle.Engine().Check(context.Background(), c); err != nil || len(c.Statuses) != 1 || c.Statuses[0].Limit == nil {
 		return markLimit
 	}
 	return c.Statuses[0].Remaining

@@ -22,6 +22,9 @@ func Plain(r *Report) string {
 		if rule.Budget != nil {
 			fmt.Fprintf(&b, " budget %s", rule.boundText())
 		}
+		if rule.Strict {
+			fmt.Fprintf(&b, " strict, worst %s %s", rule.windowName(), rule.fullest())
+		}
 		if worst := rule.shown(); worst > 0 {
 			fmt.Fprintf(&b, " over %s worst %s", share(rule.Over), share(worst))
 		}

@@ -89,8 +89,15 @@ type RuleReport struct {
 	Bound       float64  `json:"overage_bound_ratio"`
 	Budget      *float64 `json:"overage_budget_ratio"`
 	SinceBudget *float64 `json:"worst_since_budget_ratio"`
-	Passed      uint64   `json:"passed_since_start"`
-	Denied      uint64   `json:"denied_since_start"`
+	// Strict says that a rule never admits more, whatever is cut or killed. Most is
+	// what the fullest window of any key admitted since the start, of MostOf that it
+	// might; Full is how many windows of keys admitted all that they might.
+	Strict bool   `json:"strict"`
+	Most   uint64 `json:"most_in_a_window"`
+	MostOf uint64 `json:"most_of"`
+	Full   int    `json:"full_windows"`
+	Passed uint64 `json:"passed_since_start"`
+	Denied uint64 `json:"denied_since_start"`
 }
 
 // shown is the worst overage that people are told of: since the budget, where
@@ -102,10 +109,26 @@ func (r *RuleReport) shown() float64 {
 	return r.Worst
 }
 
+// fullest says what the fullest window of a strict rule came to, such as "5 of 5".
+func (r *RuleReport) fullest() string { return fmt.Sprintf("%d of %d", r.Most, r.MostOf) }
+
+// windowName is what people call a window.
+func (r *RuleReport) windowName() string {
+	switch time.Duration(r.Window) * time.Second {
+	case time.Second:
+		return "second"
+	case time.Minute:
+		return "minute"
+	case time.Hour:
+		return "hour"
+	}
+	return fmt.Sprintf("%d s", r.Window)
+}
+
 // boundText is the bound, in brackets where only the number of regions is one.
 func (r *RuleReport) boundText() string {
 	text := trimZeros(fmt.Sprintf("%.1f", r.Bound*100)) + "%"
-	if r.Budget == nil {
+	if r.Budget == nil && !r.Strict {
 		return "(" + text + ")"
 	}
 	return text
@@ -201,9 +224,15 @@ func (s *show) addRules(r *Report, now time.Time) {
 		rule := RuleReport{
 			Rule: all[i].Name, Key: keyName(i, row.Key), Limit: row.Limit, Window: all[i].Window,
 			ByRegion: make(map[string]uint64), Total: row.Total, Over: row.Over, Worst: row.Worst,
+			Strict: all[i].Strict, Most: row.Most, MostOf: row.MostOf, Full: row.Full,
 			Passed: row.Passed, Denied: row.Denied,
 		}
-		rule.Bound = float64(len(s.o.Regions) - 1)
+		if rule.MostOf == 0 {
+			rule.MostOf = rule.Limit
+		}
+		if !rule.Strict {
+			rule.Bound = float64(len(s.o.Regions) - 1)
+		}
 		if all[i].HasBudget {
 			share := float64(all[i].Budget) / float64(rules.Whole)
 			rule.Bound, rule.Budget, rule.SinceBudget = share, &share, &row.SinceBudget

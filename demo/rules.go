@@ -30,6 +30,10 @@ type Rule struct {
 	// Budget is its overage_budget, where HasBudget.
 	Budget    rules.PPM
 	HasBudget bool
+	// Strict says that it is of consistency strict: never a hit too many. Home is
+	// then the home region of all its keys, "" for one of each key's own.
+	Strict bool
+	Home   string
 }
 
 // Most is how many hits a window takes with its budget.
@@ -46,7 +50,7 @@ const (
 	steady = iota // users who stay below their limit, each in one region
 	spread        // one user who comes from all regions at once, too often
 	burst         // everybody at once, now and then
-	login         // logins that are tried too often
+	login         // logins that are tried much too often, at all daemons
 	ruleCount
 )
 
@@ -54,8 +58,11 @@ const (
 // and is shown to nobody.
 const markRule = ruleCount
 
-// NewRules returns the demo's limits for a rate of asks. They are in
-// proportion to it, so that the picture is the same at any rate.
+// loginLimit is how many logins of an account a minute takes.
+const loginLimit = 5
+
+// NewRules returns the demo's limits for a rate of asks. All but that of logins
+// are in proportion to it, so that the picture is the same at any rate.
 func NewRules(asksPerSecond int) []Rule {
 	perWindow := float64(asksPerSecond) * 10
 	of := func(share float64) uint32 { return uint32(max(5, perWindow*share+0.5)) }
@@ -64,8 +71,8 @@ func NewRules(asksPerSecond int) []Rule {
 			Limit: uint32(max(10, 2.5*perWindow*trafficShare[steady]/steadyUsers+0.5))},
 		spread: {Name: "spread", Entries: []rules.Entry{{Key: "user", Value: spreadUser}}, Window: 10, Limit: of(0.06)},
 		burst:  {Name: "burst", Entries: []rules.Entry{{Key: "burst"}}, Window: 10, Limit: of(0.05)},
-		login: {Name: "login", Entries: []rules.Entry{{Key: "path", Value: "/login"}, {Key: "account"}}, Window: 20,
-			Limit: of(0.002)},
+		login: {Name: "login", Entries: []rules.Entry{{Key: "path", Value: "/login"}, {Key: "account"}}, Window: 60,
+			Limit: loginLimit, Strict: true},
 		markRule: {Name: "mark", Entries: []rules.Entry{{Key: "mark"}}, Window: int(markWindow / time.Second), Limit: markLimit},
 	}
 }
@@ -171,6 +178,12 @@ func limitsText(all []Rule) string {
 			indent, r.Name, r.Window, r.Limit)
 		if r.HasBudget {
 			fmt.Fprintf(&b, ", overage_budget: %s", percent(r.Budget))
+		}
+		if r.Strict {
+			b.WriteString(", consistency: strict")
+		}
+		if r.Home != "" {
+			fmt.Fprintf(&b, ", home: %s", r.Home)
 		}
 		b.WriteString("}\n")
 	}

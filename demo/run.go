@@ -33,7 +33,10 @@ type show struct {
 // stops all of it. It returns an error when it could not start or stop in
 // order, and when a command of the script failed. Nothing is left behind but a
 // read of Options.In that is under way.
-func Run(ctx context.Context, o Options) error {
+func Run(ctx context.Context, o Options) error { return run(ctx, o, NewRules(o.Traffic)) }
+
+// run is Run with limits.
+func run(ctx context.Context, o Options, all []Rule) error {
 	if o.Log == nil {
 		o.Log = discard()
 	}
@@ -48,7 +51,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	s, err := newShow(&o, folder)
+	s, err := newShow(&o, all, folder)
 	if err != nil {
 		return err
 	}
@@ -71,8 +74,7 @@ func Run(ctx context.Context, o Options) error {
 	return err
 }
 
-func newShow(o *Options, folder string) (*show, error) {
-	all := NewRules(o.Traffic)
+func newShow(o *Options, all []Rule, folder string) (*show, error) {
 	s := &show{o: o, quit: make(chan struct{}), wan: NewWAN(o.Regions, o.WAN.Link, o.Seed)}
 	limits, err := newLimitsFile(folder, all, o.Regions, o.Daemons)
 	if err != nil {

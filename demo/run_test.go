@@ -175,7 +175,7 @@ func TestABudgetThatDaemonsWouldRefuseIsNotWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for rule, want := range map[string]string{"login": "too few to decide with", "burst": "more bounds nothing"} {
+	for rule, want := range map[string]string{"login": "an overage_budget with consistency strict", "burst": "more bounds nothing"} {
 		if err := set(rule, 250*rules.Percent); err == nil || !strings.Contains(err.Error(), want) || f.Rules()[burst].HasBudget {
 			t.Errorf("%s: got %v, want one with %q", rule, err, want)
 		}

@@ -39,7 +39,7 @@ func (f *figure) agrees() bool { return f.low <= f.demo && f.demo <= f.high }
 
 // compare puts what the demo did beside what the simulator says.
 func (x *trial) compare(real *outcome, said []*outcome) []figure {
-	all := NewRules(x.options.Traffic)
+	all := x.rules()
 	var out []figure
 	add := func(what string, share, slack float64, of func(*outcome) float64) {
 		f := figure{what: what, demo: of(real), least: of(said[0])}

@@ -61,7 +61,7 @@ func (x *trial) play(t *testing.T) (*outcome, time.Time) {
 	if err := o.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	s, err := newShow(&o, t.TempDir())
+	s, err := newShow(&o, x.rules(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,6 +56,16 @@ func (x *trial) next(now time.Time) time.Time {
 	return began
 }
 
+// rules returns the limits of the trial: those of the demo, and logins counted as
+// the others are, in windows of 20 s. That a strict limit is kept needs no
+// comparison, and tells of nothing.
+func (x *trial) rules() []Rule {
+	all := NewRules(x.options.Traffic)
+	r := &all[login]
+	r.Strict, r.Window, r.Limit = false, 20, uint32(x.options.Traffic/50)
+	return all
+}
+
 // clients returns who asks, before anybody did.
 func (x *trial) clients() *Traffic {
 	t := NewTraffic(x.options.Traffic, len(x.options.Regions), x.options.Seed)
@@ -68,7 +78,7 @@ func (x *trial) clients() *Traffic {
 func (x *trial) config(t *testing.T, began time.Time, seed uint64) *sim.Config {
 	t.Helper()
 	o := &x.options
-	text := []byte(limitsText(NewRules(o.Traffic)))
+	text := []byte(limitsText(x.rules()))
 	set, found := limits.Parse([]limits.File{{Name: "demo.yaml", Data: text}}, limits.Options{})
 	if set == nil {
 		t.Fatal(found)
@@ -140,7 +150,7 @@ type outcome struct {
 // newOutcome returns one in which nothing is over.
 func (x *trial) newOutcome(began time.Time) *outcome {
 	out := &outcome{}
-	all := NewRules(x.options.Traffic)
+	all := x.rules()
 	for i := range out.worst {
 		out.worst[i] = make([]float64, 1+x.window(all[i].Period(), began, x.lasts-1))
 	}
@@ -170,7 +180,7 @@ func (x *trial) foretell(t *testing.T, cfg *sim.Config) *outcome {
 	out.near = Quantiles{P50: s.RegionP50Ms / ms, P99: s.RegionP99Ms / ms}
 	out.far = Quantiles{P50: s.AcrossP50Ms / ms, P99: s.AcrossP99Ms / ms}
 	places := make(map[string]int)
-	all := NewRules(x.options.Traffic)
+	all := x.rules()
 	for _, rule := range cfg.Rules.Rules() {
 		for i := range all[:ruleCount] {
 			if all[i].Name == rule.Display() {

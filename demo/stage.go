@@ -209,6 +209,9 @@ func (s *show) status() string {
 		if r.HasBudget {
 			fmt.Fprintf(&b, " budget %s (at most %d)", percent(r.Budget), r.Most())
 		}
+		if r.Strict {
+			b.WriteString(" strict")
+		}
 	}
 	b.WriteString("\n")
 	for i, x := range s.o.Regions {

@@ -81,7 +81,7 @@ func (r *Report) network() string {
 		}
 		return "CUT between " + strings.Join(cuts, ", ")
 	}
-	return fmt.Sprintf("CUT in %d, a limit without budget can go %s over: %s", len(w.Parts), share(w.bound()), strings.Join(parts, " | "))
+	return fmt.Sprintf("CUT in %d, what is only estimated can go %s over: %s", len(w.Parts), share(w.bound()), strings.Join(parts, " | "))
 }
 
 // bound is the overage that the parts of a network can come to: each of them
@@ -106,10 +106,19 @@ func (r *Report) ruleLines(regions []string) []string {
 			fmt.Fprintf(&b, "%*s", width, count(a.Amount))
 		}
 		fmt.Fprintf(&b, "%*s%*s%*s%*s", totalWidth, count(rule.Total),
-			overWidth, share(rule.Over), worstWidth, share(rule.shown()), boundWidth, rule.boundText())
+			overWidth, share(rule.Over), worstWidth, rule.worstText(), boundWidth, rule.boundText())
 		out = append(out, b.String())
 	}
 	return out
+}
+
+// worstText is the worst overage, and of a strict rule, which has none, what its
+// fullest window came to, where that fits.
+func (r *RuleReport) worstText() string {
+	if text := r.fullest(); r.Strict && r.shown() == 0 && len(text) < worstWidth {
+		return text
+	}
+	return share(r.shown())
 }
 
 func (r *Report) staleLines(regions []string) []string {

@@ -34,11 +34,17 @@ func fixture(regions ...string) *Report {
 	for i, rule := range NewRules(500)[:ruleCount] {
 		row := RuleReport{Rule: rule.Name, Key: keyName(i, 1), Limit: uint64(rule.Limit), Window: rule.Window,
 			Worst: float64(i) * 0.0314, Passed: 1000, Denied: 10, Bound: float64(len(regions) - 1)}
+		if i == login {
+			row.Strict, row.Most, row.MostOf, row.Full, row.Bound, row.Worst = true, 5, 5, 12, 0, 0
+		}
 		if i == burst {
 			row.Bound, row.Budget, row.SinceBudget = 0.025, new(0.025), new(0.0125)
 		}
 		for j, name := range regions {
 			n := uint64(100*j + 37*i)
+			if i == login {
+				n = uint64(1 - j/5) // at most 5 of 5
+			}
 			row.Admitted = append(row.Admitted, RegionAmount{name, n})
 			row.Total += n
 		}
@@ -100,7 +106,7 @@ func golden(t *testing.T, name, got string) {
 
 func TestPlainIsOneLine(t *testing.T) {
 	got := Plain(fixture("us-east", "eu-west", "ap-south"))
-	for _, want := range []string{"1:23 up 8/9", "spread 411/300", "cut in 2", "converged in 1.23 s"} {
+	for _, want := range []string{"1:23 up 8/9", "spread 411/300", "login 3/5 strict, worst minute 5 of 5 |", "cut in 2", "converged in 1.23 s"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in %s", want, got)
 		}
@@ -159,7 +165,8 @@ func TestScreenDrawsInPlaceAndPromptsBelow(t *testing.T) {
 	}
 	out.Reset()
 	s.last(r)
-	if got := out.String(); !strings.HasPrefix(got, escNoScope) || !strings.Contains(got, "worst overage: steady none, spread 3.1%") {
+	if got := out.String(); !strings.HasPrefix(got, escNoScope) || !strings.Contains(got, "worst overage: steady none, spread 3.1%") ||
+		!strings.Contains(got, "\nlogin: worst minute 5 of 5, 12 used up\n") {
 		t.Errorf("at last: %q", got)
 	}
 }

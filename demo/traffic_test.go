@@ -108,8 +108,9 @@ func TestLimitsAreRead(t *testing.T) {
 	for _, rate := range []int{0, 1, 500, maxTraffic} {
 		all := NewRules(rate)
 		all[spread].Budget, all[spread].HasBudget = 12_345, true
+		all[login].Home = "eu"
 		set, found := limits.Parse([]limits.File{{Name: "demo.yaml", Data: []byte(limitsText(all))}},
-			limits.Options{Replicated: true})
+			limits.Options{Replicated: true, Regions: []string{"eu", "us"}, Daemons: 6, DaemonsOfRegion: 3})
 		if err := found.Err(); err != nil || len(found.Warnings()) > 0 {
 			t.Fatalf("%d/s: %v, warnings %v", rate, err, found.Warnings())
 		}
@@ -121,10 +122,20 @@ func TestLimitsAreRead(t *testing.T) {
 		}
 		for i := range all {
 			got := read[all[i].Name]
-			if got == nil || got.Requests != all[i].Limit ||
+			if got == nil || got.Requests != all[i].Limit || got.Home != all[i].Home ||
+				(got.Consistency == rules.Strict) != all[i].Strict ||
 				got.Window() != all[i].Period().Milliseconds() || got.Budget != all[i].Budget {
 				t.Errorf("%s is %+v", all[i].Name, got)
 			}
 		}
+	}
+}
+
+func TestASurgeMayComeBeforeTheClientsBegin(t *testing.T) {
+	c := &clients{traffic: NewTraffic(500, 3, 1)}
+	c.surge(login, 10)
+	asks, left := c.traffic.Due(time.Second, nil)
+	if n := len(asks); n < 300 || n > 3000 || left > 0 {
+		t.Errorf("%d asks in the first second, %d left out: want about 500", n, left)
 	}
 }

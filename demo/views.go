@@ -80,7 +80,13 @@ func Summary(r *Report) string {
 	for i := range r.Rules {
 		fmt.Fprintf(&b, " %s %s,", r.Rules[i].Rule, worstOf(r.Rules[i].shown()))
 	}
-	text := strings.TrimSuffix(b.String(), ",") + "\n" + r.knownLine()
+	text := strings.TrimSuffix(b.String(), ",")
+	for i := range r.Rules {
+		if rule := &r.Rules[i]; rule.Strict {
+			text += fmt.Sprintf("\n%s: worst %s %s, %d used up", rule.Rule, rule.windowName(), rule.fullest(), rule.Full)
+		}
+	}
+	text += "\n" + r.knownLine()
 	if r.Convergence != nil {
 		text += fmt.Sprintf("\nafter the last heal all daemons knew all counts in %.2f s", *r.Convergence)
 	}

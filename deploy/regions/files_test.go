@@ -19,7 +19,7 @@ import (
 const baseFile = "base.yaml"
 
 // own is what a region's file says that the others' do not.
-var own = []string{"region", "swim.seeds", "rights.daemons"}
+var own = []string{"region", "swim.seeds", "rights.daemons", "strict.replicas"}
 
 // The files are settings as they are, and of one cluster.
 func TestFiles(t *testing.T) {
@@ -64,6 +64,14 @@ func TestFilesPlanted(t *testing.T) {
 		{"horizon", eu, "daemon_horizon: 30s", "daemon_horizon: 60s",
 			"eu-west-1.yaml: rights.daemon_horizon is 1m, and 30s in base.yaml"},
 		{"folder", all, "dir: /var/lib/rld", "dir: /tmp/rld", "rights.dir is /tmp/rld, which restarts do not outlive"},
+		{"replica of another region", us, "replicas: [us-east-1-0, ", "replicas: [eu-west-1-0, ",
+			`strict.replicas[0]: "eu-west-1-0" is none of rights.daemons`},
+		{"even replicas", us, "replicas: [us-east-1-0, ", "replicas: [", "name an odd number"},
+		{"one replica", us, "replicas: [us-east-1-0, us-east-1-1, us-east-1-2]", "replicas: [us-east-1-0]",
+			"us-east-1.yaml: 1 replica: with fewer than 3 none may be down"},
+		{"no replicas", us, "replicas: [us-east-1-0, us-east-1-1, us-east-1-2]", "replicas: []",
+			"us-east-1.yaml: names no replicas"},
+		{"breaker", eu, "open: 1m", "open: 2m", "eu-west-1.yaml: strict.breaker.open is 2m, and 1m in base.yaml"},
 		{"offset", us, "clock: {max_offset: 250ms}", "clock: {max_offset: 1s}", "us-east-1.yaml: clock.max_offset is 1s"},
 		{"more than the base", us, "region: ", "shadow: true\nregion: ", "us-east-1.yaml: shadow is true, and false in base.yaml"},
 		{"unknown", us, "region: ", "regoin: ", "us-east-1.yaml: "},
@@ -186,6 +194,12 @@ func checkRegion(region, path, base string) (problems []string) {
 		}
 	}
 	problems = append(problems, checkRights(c)...)
+	switch n := len(c.Strict.Replicas); {
+	case n == 0:
+		say("names no replicas")
+	case n < 3:
+		say("%d replica: with fewer than 3 none may be down", n)
+	}
 	shared, err := config.Load(baseFor(base, region, "seed.example:1"))
 	if err != nil {
 		say("%s: %v", baseFile, err)

@@ -15,9 +15,14 @@ type bench struct {
 	progress io.Writer
 	dir      string // scratch, removed by close
 
-	peers    *peers // started when the first line needs them
-	peersErr error
-	rldPath  string // built when the first line needs it
+	peers     *peers // started when the first line needs them
+	peersErr  error
+	region    *region // likewise
+	regionErr error
+	forwards  *forwards // measured by the first line of two
+	batches   *batches  // likewise
+	cuts      *cuts     // likewise
+	rldPath   string    // built when the first line needs it
 }
 
 // measure takes the figures of one line.
@@ -70,6 +75,33 @@ func lines() []line {
 			"cluster", "RLS unary of one of nine daemons with 500,000 keys, 64 in flight",
 			bound{ratio, atLeast, 0.80, times}, measureCluster,
 		}, {
+			"strict-open", "forwarded in a region of three, open loop 1,000/s, p50",
+			bound{ratio, atMost, 1.4, times}, measureForwards(50),
+		}, {
+			"strict-open-99", "the same, p99",
+			bound{ratio, atMost, 1.5, times}, measureForwards(99),
+		}, {
+			"strict-one", "forwarded, one call in flight, p50",
+			bound{ratio, atMost, 2.4, times}, measureForwardedAlone,
+		}, {
+			"strict-batch", "one hot strict key, 20,000/s, decided without asking its home",
+			bound{measured, atLeast, 0.80, percent}, measureBatches,
+		}, {
+			"strict-under", "the same, of the limit left over in full windows",
+			bound{measured, atMost, 0.02, percent}, measureUnderAdmission,
+		}, {
+			"strict-denied", "asks of a denied hot key, 20,000/s at daemons that are not its home",
+			bound{measured, atMost, 100, perSecond}, measureDenied,
+		}, {
+			"strict-durable", "strict decisions of a home, marks on disk, chunks of 20",
+			bound{measured, atLeast, 5_000, perSecond}, measureDurable,
+		}, {
+			"strict-cut", "slowest answer from the cut of the home region on",
+			bound{ratio, atMost, 1.1, times}, measureCut,
+		}, {
+			"strict-circuit", "without the home region, circuit open, one call in flight, p99",
+			bound{measured, below, float64(time.Millisecond), nanoseconds}, measureOpenCircuit,
+		}, {
 			"start", "start to ready with 1,000 rules",
 			bound{measured, below, float64(time.Second), nanoseconds}, measureStart,
 		}, {
@@ -89,11 +121,14 @@ func newBench(o options, progress io.Writer) (*bench, error) {
 
 // close stops the peers and removes the scratch folder.
 func (b *bench) close() error {
-	var err error
+	var errs []error
 	if b.peers != nil {
-		err = b.peers.stop()
+		errs = append(errs, b.peers.stop())
 	}
-	return errors.Join(err, os.RemoveAll(b.dir))
+	if b.region != nil {
+		errs = append(errs, b.region.stop())
+	}
+	return errors.Join(append(errs, os.RemoveAll(b.dir))...)
 }
 
 // rounds is how many rounds a line takes that wants n.

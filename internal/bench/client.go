@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
@@ -26,19 +28,51 @@ const connections = 2
 type client struct {
 	conns    map[string][]*grpc.ClientConn // by target
 	requests []*ratelimitv3.RateLimitRequest
+	// turns counts the calls for each key but the usual one: whom one job has
+	// asked for just now, the next one does not ask for again.
+	turns map[string]*atomic.Int64
 }
 
 func newClient() *client {
-	c := &client{conns: make(map[string][]*grpc.ClientConn)}
-	for i := range users {
-		c.requests = append(c.requests, &ratelimitv3.RateLimitRequest{
+	return &client{
+		conns: make(map[string][]*grpc.ClientConn), requests: requestsFor(asked{}),
+		turns: make(map[string]*atomic.Int64),
+	}
+}
+
+// requestsFor returns a request for each of those that are asked for.
+func requestsFor(a asked) []*ratelimitv3.RateLimitRequest {
+	numbers := a.Users
+	if numbers == nil {
+		numbers = numbered(users)
+	}
+	all := make([]*ratelimitv3.RateLimitRequest, len(numbers))
+	for i, u := range numbers {
+		all[i] = &ratelimitv3.RateLimitRequest{
 			Domain: benchDomain,
 			Descriptors: []*commonv3.RateLimitDescriptor{{
-				Entries: []*commonv3.RateLimitDescriptor_Entry{{Key: benchKey, Value: userName(i)}},
+				Entries: []*commonv3.RateLimitDescriptor_Entry{{Key: a.key(), Value: userName(u)}},
 			}},
-		})
+		}
 	}
-	return c
+	return all
+}
+
+// numbered returns the numbers of the first n users.
+func numbered(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// requestsOf returns the requests of a job.
+func (c *client) requestsOf(j *job) []*ratelimitv3.RateLimitRequest {
+	if j.Ask.Key == "" && j.Ask.Users == nil {
+		return c.requests
+	}
+	return requestsFor(j.Ask)
 }
 
 // userName returns the name of user i; all are of one length.
@@ -84,6 +118,13 @@ func (c *client) do(ctx context.Context, j job) (result, error) {
 	case kindOpen:
 		return c.open(ctx, conns, j)
 	case kindStream:
+		for _, target := range j.More {
+			more, err := c.to(target)
+			if err != nil {
+				return result{}, err
+			}
+			conns = append(slices.Clip(conns), more...)
+		}
 		return c.stream(ctx, conns, j)
 	}
 	return result{}, fmt.Errorf("unknown kind of job %q", j.Kind)
@@ -112,32 +153,46 @@ func verify(r *ratelimitv3.RateLimitResponse) error {
 type caller struct {
 	stub     ratelimitv3.RateLimitServiceClient
 	requests []*ratelimitv3.RateLimitRequest
-	next     int // of requests
+	next     *atomic.Int64 // counts on through requests
 	took     *latencies
 }
 
-// callers returns n callers over the connections, each with users of its own
-// to begin with.
-func (c *client) callers(conns []*grpc.ClientConn, n int) []*caller {
-	took := newLatencies()
+// callers returns n callers of a job over the connections, each with users of
+// its own to begin with, or in turn for those of another key than the usual one.
+func (c *client) callers(conns []*grpc.ClientConn, n int, j *job) []*caller {
+	took, requests := newLatencies(), c.requestsOf(j)
 	all := make([]*caller, n)
 	for i := range all {
+		next := c.turnsOf(j.Ask.Key)
+		if next == nil {
+			next = new(atomic.Int64)
+			next.Store(int64(i * len(requests) / n))
+		}
 		all[i] = &caller{
 			stub:     ratelimitv3.NewRateLimitServiceClient(conns[i%len(conns)]),
-			requests: c.requests, next: i * users / n, took: took,
+			requests: requests, next: next, took: took,
 		}
 	}
 	return all
 }
 
+// turnsOf returns the count of calls for a key, nil for the usual one.
+func (c *client) turnsOf(key string) *atomic.Int64 {
+	if key == "" {
+		return nil
+	}
+	if c.turns[key] == nil {
+		c.turns[key] = new(atomic.Int64)
+	}
+	return c.turns[key]
+}
+
 // call makes the next call and counts how long after start it was answered.
 func (c *caller) call(ctx context.Context, start time.Time) error {
-	answer, err := c.stub.ShouldRateLimit(ctx, c.requests[c.next])
+	n := (c.next.Add(1) - 1) % int64(len(c.requests))
+	answer, err := c.stub.ShouldRateLimit(ctx, c.requests[n])
 	if err != nil {
 		return err
-	}
-	if c.next++; c.next == len(c.requests) {
-		c.next = 0
 	}
 	if err := verify(answer); err != nil {
 		return err
@@ -162,7 +217,7 @@ func together(all []*caller, run func(*caller) error) (result, error) {
 
 // closed keeps a number of calls in flight.
 func (c *client) closed(ctx context.Context, conns []*grpc.ClientConn, j job) (result, error) {
-	all := c.callers(conns, j.Flight)
+	all := c.callers(conns, j.Flight, &j)
 	begin := time.Now().Add(j.Warm)
 	all[0].took.from = begin
 	end := begin.Add(j.Length)

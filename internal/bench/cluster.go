@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 )
@@ -52,10 +50,9 @@ func (b *bench) alone(ctx context.Context, p *peers) (rate float64, err error) {
 
 // inCluster measures a daemon that is one of nine.
 func (b *bench) inCluster(ctx context.Context, p *peers) (rate float64, err error) {
-	secret := base64.StdEncoding.EncodeToString([]byte("a secret of thirty-two bytes 1234"))
-	file := filepath.Join(b.dir, "secret")
-	if err := os.WriteFile(file, []byte(secret), 0o600); err != nil {
-		return 0, fmt.Errorf("secret: %w", err)
+	file, err := b.secretFile()
+	if err != nil {
+		return 0, err
 	}
 	s, err := b.serve(ctx, filepath.Join(b.dir, "bench.yaml"), "--region", neighborRegions[0], "--name", "measured",
 		"--peer-addr", "127.0.0.1:0", "--swim-addr", "127.0.0.1:0", "--cluster-secret-file", file)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,19 +16,39 @@ import (
 type job struct {
 	Kind   kind
 	Target string // host:port
+	// More are further targets of a stream, which share its checks.
+	More []string
+	// Ask is whom the calls and checks are for; the zero value is the usual users.
+	Ask asked
 	// Flight is how many calls, or checks on a stream, are in flight.
 	Flight int
-	// Rate is the calls a second of an open loop.
+	// Rate is the calls a second of an open loop, or the checks a second of a
+	// stream; 0 is for as many as a stream can carry.
 	Rate int
 	// Frame is the checks in a message of a stream.
 	Frame int
 	// Keys makes a stream ask for that many users, each once, instead of the
-	// usual ones for Length.
+	// usual ones for Length. With Users
+	// it is how many of these.
 	Keys int
+	// Window makes a stream count what was let through of each window of that
+	// length, and take refusals for answers. 0: a refusal is an error.
+	Window time.Duration
 	// Length is how long calls are started that count, after those of Warm,
 	// which do not. Streams have no Warm.
 	Warm, Length time.Duration
 }
+
+// asked is whom a job asks for.
+type asked struct {
+	// Key is that of the descriptors, "" for benchKey.
+	Key string
+	// Users are their numbers, nil for the usual ones.
+	Users []int
+}
+
+// key returns the key of the descriptors.
+func (a *asked) key() string { return cmp.Or(a.Key, benchKey) }
 
 // kind is a way to ask.
 type kind string
@@ -46,6 +67,7 @@ type result struct {
 	Elapsed time.Duration // until the last answer
 	Took    []byte        // latencies of calls, an encoded histogram; none for streams
 	Bytes   int           // of the answer to a probe
+	Windows []tally       // those that a stream lived through from end to end
 	Problem string        // why there is nothing of the above
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/georld/rld/daemon"
+	"github.com/georld/rld/limits"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/api"
@@ -161,6 +163,42 @@ func TestStream(t *testing.T) {
 		if r.Checks == 0 || r.Checks%int64(frame) != 0 || r.Elapsed < short {
 			t.Errorf("%+v: %+v, want whole frames", j, r)
 		}
+	}
+}
+
+// Checks at a rate are as many as were planned, and refusals are counted.
+func TestStreamAtARate(t *testing.T) {
+	text := fmt.Sprintf("%s  - key: few\n    rate_limit: {unit: hour, requests_per_unit: 3}\n", benchLimits())
+	set, found := limits.Parse([]limits.File{{Name: "few.yaml", Data: []byte(text)}}, limits.Options{})
+	if err := found.Err(); err != nil {
+		t.Fatal(err)
+	}
+	e, err := daemon.NewEngine(daemon.EngineConfig{Node: node.Default(), MaxKeys: users})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.SetRules(set, node.FrontOptions{})
+	h := grpchost.New(grpchost.DefaultOptions(), api.New(e, server.DefaultSettings(), nil))
+	target := listen(t, h.Serve, h.Stop)
+	j := job{
+		Kind: kindStream, Target: target, More: []string{target}, Ask: asked{"few", []int{1}},
+		Flight: 64, Rate: 2_000, Frame: 4, Length: 100 * time.Millisecond, Window: time.Millisecond,
+	}
+	r, err := testClient(t).do(t.Context(), j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum tally
+	for _, w := range r.Windows {
+		sum.Allowed += w.Allowed
+		sum.Refused += w.Refused
+	}
+	if r.Checks != 200 || sum.Allowed > 3 || sum.Refused == 0 || sum.Refused > 197 {
+		t.Errorf("%d checks, of them %+v in whole windows; want the 200 that were planned, 3 allowed at most", r.Checks, sum)
+	}
+	j.Window = 0
+	if _, err := testClient(t).do(t.Context(), j); err == nil {
+		t.Error("refusals were taken for answers without anybody to count them")
 	}
 }
 

@@ -94,7 +94,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 		fs.PrintDefaults()
 		fmt.Fprintln(stderr, "lines:")
 		for _, l := range lines() {
-			fmt.Fprintf(stderr, "  %-10s %s\n", l.Name, l.What)
+			fmt.Fprintf(stderr, "  %-14s %s\n", l.Name, l.What)
 		}
 	}
 	if err := fs.Parse(args); err != nil {

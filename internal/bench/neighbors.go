@@ -166,7 +166,7 @@ func decide(ctx context.Context, handles []*daemon.Handle) error {
 			c := node.Call{Domain: benchDomain, Descriptors: []rules.Descriptor{{
 				Hits: 1, Entries: []rules.Entry{{Key: benchKey, Value: name}},
 			}}}
-			if err := handles[i].Engine().Check(&c); err != nil {
+			if err := handles[i].Engine().Check(context.Background(), &c); err != nil {
 				return errors.Join(fmt.Errorf("asking for %s", name), err)
 			}
 		}

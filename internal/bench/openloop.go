@@ -38,7 +38,7 @@ func (p *plan) wait() (planned time.Time, ok bool) {
 
 // open starts calls at planned instants and measures each from its instant.
 func (c *client) open(ctx context.Context, conns []*grpc.ClientConn, j job) (result, error) {
-	all := c.callers(conns, openCallers)
+	all := c.callers(conns, openCallers, &j)
 	start := time.Now().Add(time.Millisecond)
 	all[0].took.from = start.Add(j.Warm)
 	p := &plan{

@@ -20,8 +20,14 @@ type pipeline struct {
 	window   *window
 	frame    int // checks a message
 	asked    [][]*rldv1.Descriptor
-	once     bool // each of asked, and not until a time
+	once     bool  // each of asked, and not until a time
+	plan     *plan // of frames; nil: as fast as they go
+	inOrder  bool  // answers come in the order of the checks
 	answered uint64
+	// sent and heard sum up the numbers of what was asked and answered: each check
+	// has one answer.
+	sent, heard uint64
+	tallies     *tallies // of what comes back; nil: nothing may be refused
 }
 
 // stream runs a pipeline over each connection and shares the checks in flight
@@ -30,6 +36,7 @@ func (c *client) stream(ctx context.Context, conns []*grpc.ClientConn, j job) (r
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	lines := make([]*pipeline, len(conns))
+	begin := time.Now()
 	for i, conn := range conns {
 		s, err := rldv1.NewRateLimiterClient(conn).CheckStream(ctx)
 		if err != nil {
@@ -37,7 +44,14 @@ func (c *client) stream(ctx context.Context, conns []*grpc.ClientConn, j job) (r
 		}
 		lines[i] = &pipeline{
 			stream: s, frame: j.Frame, window: newWindow(j.Flight / len(conns)),
-			asked: descriptors(i, len(conns), max(j.Keys, users)), once: j.Keys > 0,
+			asked: descriptors(i, len(conns), &j), once: j.Keys > 0,
+			inOrder: j.Ask.Key == "", // a check that waits for a home is overtaken
+		}
+		if j.Rate > 0 {
+			lines[i].plan = framePlan(i, len(conns), begin, &j)
+		}
+		if j.Window > 0 {
+			lines[i].tallies = &tallies{window: j.Window}
 		}
 	}
 	errs := make([]error, 2*len(lines))
@@ -53,8 +67,12 @@ func (c *client) stream(ctx context.Context, conns []*grpc.ClientConn, j job) (r
 	}
 	running.Wait()
 	r := result{Elapsed: time.Since(start)}
-	for _, p := range lines {
+	for i, p := range lines {
+		if errs[2*i] == nil && errs[2*i+1] == nil && p.heard != p.sent {
+			errs[2*i+1] = errors.New("the answers are not those of the checks")
+		}
 		r.Checks += int64(p.answered)
+		r.Windows = addTallies(r.Windows, p.tallies.whole(start, start.Add(j.Length)))
 	}
 	return r, errors.Join(errs...)
 }
@@ -62,23 +80,45 @@ func (c *client) stream(ctx context.Context, conns []*grpc.ClientConn, j job) (r
 // descriptors returns what the checks of the i-th of n pipelines ask, which
 // share the users between them when each is asked once. The messages are
 // shared by the checks and never written.
-func descriptors(i, n, keys int) [][]*rldv1.Descriptor {
-	if keys == users {
+func descriptors(i, n int, j *job) [][]*rldv1.Descriptor {
+	numbers := j.Ask.Users
+	if numbers == nil {
+		numbers = numbered(max(j.Keys, users))
+	}
+	if j.Keys == 0 {
 		i, n = 0, 1
+	} else {
+		numbers = numbers[:min(j.Keys, len(numbers))]
 	}
 	var all [][]*rldv1.Descriptor
-	for u := i; u < keys; u += n {
-		all = append(all, []*rldv1.Descriptor{{Entries: []*rldv1.Entry{{Key: benchKey, Value: userName(u)}}}})
+	for ; i < len(numbers); i += n {
+		all = append(all, []*rldv1.Descriptor{{
+			Entries: []*rldv1.Entry{{Key: j.Ask.key(), Value: userName(numbers[i])}},
+		}})
 	}
 	return all
+}
+
+// framePlan says when the i-th of n pipelines sends its frames, evenly among
+// those of the others.
+func framePlan(i, n int, begin time.Time, j *job) *plan {
+	each := time.Duration(j.Frame) * time.Second / time.Duration(j.Rate)
+	return &plan{
+		next: begin.Add(each * time.Duration(i)), end: begin.Add(j.Length), interval: each * time.Duration(n),
+		sleep: sleepUntil,
+	}
 }
 
 // send asks until the end, then says that it has asked all it wants.
 func (p *pipeline) send(end time.Time) error {
 	n := uint64(len(p.asked))
 	more := func(id uint64) bool {
-		if p.once {
+		switch {
+		case p.once:
 			return id < n
+		case p.plan != nil:
+			_, ok := p.plan.wait()
+			return ok
 		}
 		return time.Now().Before(end)
 	}
@@ -91,6 +131,9 @@ func (p *pipeline) send(end time.Time) error {
 		if !p.window.take(len(f.Checks)) {
 			return nil // The receiver knows why.
 		}
+		for _, c := range f.Checks {
+			p.sent += c.Id
+		}
 		if err := p.stream.Send(f); err != nil {
 			if err == io.EOF {
 				return nil // Likewise.
@@ -101,7 +144,7 @@ func (p *pipeline) send(end time.Time) error {
 	return p.stream.CloseSend()
 }
 
-// receive takes the answers, which come in the order of the checks.
+// receive takes the answers.
 func (p *pipeline) receive() error {
 	defer p.window.close()
 	for {
@@ -113,11 +156,13 @@ func (p *pipeline) receive() error {
 			return err
 		}
 		for _, a := range f.Answers {
-			if a.Id != p.answered || a.Code != rldv1.Code_ALLOWED {
+			if p.inOrder && a.Id != p.answered || a.Code != rldv1.Code_ALLOWED && p.tallies == nil {
 				return fmt.Errorf("answer %v, want check %d allowed", a, p.answered)
 			}
 			p.answered++
+			p.heard += a.Id
 		}
+		p.tallies.add(time.Now(), f.Answers)
 		p.window.give(len(f.Answers))
 	}
 }

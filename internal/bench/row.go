@@ -16,6 +16,7 @@ const (
 	perSecond   unit = "/s"
 	allocations unit = "allocs"
 	times       unit = "x"
+	percent     unit = "%"
 )
 
 // figure returns a value in a unit for people, with three digits.
@@ -27,6 +28,8 @@ func (u unit) figure(v float64) string {
 		return scaled(v, 1e3, "B", "KB", "MB", "GB")
 	case perSecond:
 		return grouped(v) + "/s"
+	case percent:
+		return strconv.FormatFloat(100*v, 'f', 2, 64) + " %"
 	case allocations:
 		return strconv.FormatFloat(v, 'g', 3, 64) + " allocs"
 	}

@@ -33,3 +33,12 @@ func sleepUntil(t time.Time) {
 		_ = syscall.Nanosleep(&ts, nil)
 	}
 }
+
+// tmpfsMagic is the type of a file system that keeps files in memory.
+const tmpfsMagic = 0x01021994
+
+// inMemory reports whether what is written to a folder stays in memory.
+func inMemory(dir string) bool {
+	var fs syscall.Statfs_t
+	return syscall.Statfs(dir, &fs) == nil && fs.Type == tmpfsMagic
+}

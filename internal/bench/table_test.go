@@ -27,6 +27,7 @@ func TestFigures(t *testing.T) {
 		{perSecond, 1_043_954.4, "1,043,954/s"},
 		{allocations, 6, "6 allocs"},
 		{times, 0.934, "0.93 x"},
+		{percent, 0.0213, "2.13 %"},
 	} {
 		if got := c.unit.figure(c.v); got != c.want {
 			t.Errorf("%v in %s is %q, want %q", c.v, c.unit, got, c.want)

@@ -62,7 +62,7 @@ func (tr *traffic) keptTo(rule string, limit, total int) {
 		}
 		got := tr.ledger.Admitted(w, Replica{})
 		if got > total {
-			t.Errorf("%d admitted of %v, want at most %d in every execution", got, w, total)
+			t.Errorf("%d admitted of %v, want at most %d in every execution:\n%s", got, w, total, tr.ledger.list(w))
 		}
 		if got >= limit*98/100 {
 			full++

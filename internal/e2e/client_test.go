@@ -74,7 +74,8 @@ func (c *client) check(atMost time.Duration, q question) (*rldv1.Status, error) 
 // lengths is how long the windows of each rule are.
 var lengths = map[string]time.Duration{
 	day: 24 * time.Hour, window: 5 * time.Second, kept: 24 * time.Hour,
-	brief: 10 * time.Second, bounded: 10 * time.Second,
+	brief: 10 * time.Second, bounded: 10 * time.Second, strict: 2 * time.Second, shared: 3 * time.Second,
+	open: 24 * time.Hour, allowed: 24 * time.Hour, once: 24 * time.Hour,
 }
 
 // windowOf returns the window that an answer is about. The daemon says when it

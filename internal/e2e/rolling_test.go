@@ -11,7 +11,8 @@ func TestRollingRestartOfAllLosesNothing(t *testing.T) {
 	c := newCluster(t, loopback{}, 3, "us", "eu", "ap")
 	c.daemon("ap-0").spend(t, kept, "used", 400)
 	c.agree(5*time.Second, c.daemons, kept, "used", ampleLimit-400)
-	tr := c.traffic(60, aim{day, "early", 3}, aim{day, "late", 6}, aim{window, "spread", 2})
+	tr := c.traffic(60, aim{day, "early", 3}, aim{day, "late", 6}, aim{window, "spread", 2},
+		aim{strict, "rolled", 6})
 
 	var longest time.Duration
 	for k := range 3 {
@@ -31,4 +32,6 @@ func TestRollingRestartOfAllLosesNothing(t *testing.T) {
 	t.Logf("restarted %d daemons in turn, each in at most %s", len(c.daemons), seconds(longest))
 	tr.served(c.daemons...)
 	tr.audit()
+	tr.keptTo(strict, strictLimit, strictLimit)
+	t.Log(tr.failures(strict))
 }

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The limits that all tests use, by the name of their rule.
@@ -27,14 +29,45 @@ const (
 	bounded      = "bounded"
 	boundedLimit = 400
 	boundedTotal = 420
+	// strict keys end every two seconds.
+	strict      = "strict"
+	strictLimit = 20
+)
+
+// The strict limits whose home region is strictHome, of clusters with that region.
+const (
+	strictHome = "eu"
+	// open keys are never used up: there is service, or not. allowed ones pass
+	// without their home.
+	open      = "open"
+	allowed   = "allowed"
+	openLimit = 10_000_000
+	// once keys are used up once in a test.
+	once      = "once"
+	onceLimit = 400
+	// shared keys end every three seconds, and each region has a floor.
+	shared      = "shared"
+	sharedLimit = 100
+	sharedFloor = 10 // of each region
 )
 
 // limitOf is how many hits of a key the rule admits in a window.
 func limitOf(rule string) int {
-	return map[string]int{day: dayLimit, window: windowLimit, kept: ampleLimit, brief: ampleLimit, bounded: boundedLimit}[rule]
+	return map[string]int{
+		day: dayLimit, window: windowLimit, kept: ampleLimit, brief: ampleLimit, bounded: boundedLimit, strict: strictLimit,
+		open: openLimit, allowed: openLimit, once: onceLimit, shared: sharedLimit,
+	}[rule]
 }
 
 const domain = "e2e"
+
+// limits returns the file of limits.
+func (c *cluster) limits() string {
+	if !slices.Contains(c.regions, strictHome) || len(c.regions) != 3 {
+		return limitsFile
+	}
+	return limitsFile + homedLimits
+}
 
 var limitsFile = fmt.Sprintf(`domain: %s
 descriptors:
@@ -43,7 +76,20 @@ descriptors:
   - {key: kept, rate_limit: {unit: day, requests_per_unit: %d}}
   - {key: brief, rate_limit: {unit: second, unit_multiplier: 10, requests_per_unit: %d}}
   - {key: bounded, rate_limit: {unit: second, unit_multiplier: 10, requests_per_unit: %d, overage_budget: 5%%}}
-`, domain, dayLimit, windowLimit, ampleLimit, ampleLimit, boundedLimit)
+  - {key: strict, rate_limit: {unit: second, unit_multiplier: 2, requests_per_unit: %d, consistency: strict}}
+`, domain, dayLimit, windowLimit, ampleLimit, ampleLimit, boundedLimit, strictLimit)
+
+var homedLimits = fmt.Sprintf(`
+  - {key: open, rate_limit: {unit: day, requests_per_unit: %d, consistency: strict, home: %[4]s}}
+  - {key: allowed, rate_limit: {unit: day, requests_per_unit: %[1]d, consistency: strict, home: %[4]s, on_failure: allow}}
+  - {key: once, rate_limit: {unit: day, requests_per_unit: %[2]d, consistency: strict, home: %[4]s}}
+  - key: shared
+    rate_limit:
+      {unit: second, unit_multiplier: 3, requests_per_unit: %[3]d, consistency: strict, home: %[4]s, on_failure: {share: 30%%}}
+`, openLimit, onceLimit, sharedLimit, strictHome)
+
+// circuitOpen is for how long a circuit stays open, so that it is seen to close.
+const circuitOpen = 3 * time.Second
 
 // addresses is where a daemon listens.
 type addresses struct{ grpc, http, admin, peer, swim string }
@@ -63,6 +109,7 @@ func (c *cluster) settings(d *daemon) string {
 		mates = append(mates, mate.name)
 	}
 	fmt.Fprintf(&b, "rights: {dir: %s, first_start: true, daemons: [%s]}\n", c.file(d.name+"-rights"), strings.Join(mates, ", "))
+	fmt.Fprintf(&b, "strict: {breaker: {open: %v}}\n", circuitOpen)
 	b.WriteString("regions:\n")
 	for _, region := range c.regions {
 		fmt.Fprintf(&b, "  %s:\n    peers:\n", region)
@@ -77,7 +124,7 @@ func (c *cluster) settings(d *daemon) string {
 func (c *cluster) writeFiles(t testing.TB) {
 	t.Helper()
 	files := map[string]string{
-		"limits.yaml": limitsFile,
+		"limits.yaml": c.limits(),
 		"secret":      "the secret of a cluster for tests\n",
 	}
 	for _, d := range c.daemons {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,18 +45,23 @@ type traffic struct {
 	failed []trouble // at it and at the others of its region
 }
 
-// timing is how long a call took at the daemon that was asked first.
+// timing is how long a call took at the daemon that was asked first, and what
+// it came to.
 type timing struct {
-	by   Replica
-	sent time.Time
-	took time.Duration
+	by       Replica
+	asked    question
+	sent     time.Time
+	took     time.Duration
+	allowed  bool
+	degraded string
 }
 
 // trouble is a call without an answer.
 type trouble struct {
-	at   string
-	when time.Time
-	err  error
+	at         string
+	sent, when time.Time
+	err        error
+	asked      question
 }
 
 // String returns the trouble as a failure shows it.
@@ -96,7 +102,7 @@ func (tr *traffic) ask(d *daemon, every time.Duration, rng *rand.Rand) {
 		select {
 		case slots <- struct{}{}:
 		default:
-			tr.note(&tr.failed, trouble{d.name, time.Now(), fmt.Errorf("%d calls wait already", maxInFlight)})
+			tr.note(&tr.failed, trouble{d.name, time.Now(), time.Now(), fmt.Errorf("%d calls wait already", maxInFlight), q})
 			continue
 		}
 		tr.calling.Go(func() {
@@ -120,10 +126,10 @@ func (tr *traffic) call(home *daemon, q question) {
 			tr.take(who, q, s, sent, answered, i == 0)
 			return
 		}
-		tr.note(&tr.errors, trouble{d.name, answered, err})
+		tr.note(&tr.errors, trouble{d.name, sent, answered, err, q})
 		last = err
 	}
-	tr.note(&tr.failed, trouble{"all of " + home.region, time.Now(), last})
+	tr.note(&tr.failed, trouble{"all of " + home.region, time.Now(), time.Now(), last, q})
 }
 
 // take enters an answer.
@@ -132,7 +138,7 @@ func (tr *traffic) take(who Replica, q question, s *rldv1.Status, sent, answered
 	defer tr.mu.Unlock()
 	tr.calls++
 	if first {
-		tr.took = append(tr.took, timing{who, sent, answered.Sub(sent)})
+		tr.took = append(tr.took, timing{who, q, sent, answered.Sub(sent), s.Code == rldv1.Code_ALLOWED, s.DegradedReason})
 	} else {
 		tr.again++
 	}
@@ -218,4 +224,16 @@ func (r *report) enter(w Window, v *Views, got, limit, allowed int) {
 		r.over, r.worst = over, line
 	}
 	r.oldest = max(r.oldest, v.Far)
+}
+
+// list returns the hits of a window in the order of their answers, a line each.
+func (l *Ledger) list(w Window) string {
+	hits := slices.Clone(l.hits[w])
+	slices.SortFunc(hits, func(a, b Hit) int { return a.Answered.Compare(b.Answered) })
+	var b strings.Builder
+	for _, h := range hits {
+		fmt.Fprintf(&b, "  %s answered by %s (life %d) after %v\n", h.Answered.UTC().Format("15:04:05.000"), h.By.Name,
+			h.By.Life, h.Answered.Sub(h.Sent))
+	}
+	return b.String()
 }

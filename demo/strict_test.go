@@ -1,0 +1,192 @@
+//go:build e2e
+
+package demo
+
+import (
+	"context"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	// loginWindow is the window of logins here.
+	loginWindow = 2 * time.Second
+	// backWithin is how long after a home's death its keys may be without service.
+	backWithin = 6 * time.Second
+)
+
+// TestAStrictLimitHoldsWhileHomesDie plays the script of testdata with logins at 5
+// in 2 s instead of a minute, so that many windows are seen, and all of their homes
+// in us-east, where daemons die. By the demo's own account, over all regions, no
+// window of any login ever has more than 5.
+func TestAStrictLimitHoldsWhileHomesDie(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("testdata", "strict.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, _ := small(t, "")
+	o.Daemons, o.WAN, o.Traffic, o.Log = 3, Global, 500, discard()
+	if o.Script, err = ReadScript("strict.txt", string(text), o.Names()); err != nil {
+		t.Fatal(err)
+	}
+	all := NewRules(o.Traffic)
+	all[login].Window, all[login].Home = int(loginWindow/time.Second), o.Regions[0]
+	p := &play{t: t, limit: uint64(all[login].Limit), last: map[int]seen{}}
+	p.run(o, all)
+
+	row := p.s.ledger.Rows(time.Now())[login]
+	t.Logf("%d of %d at most in %d windows of %d accounts, %d of them used up; %d asks denied",
+		row.Most, row.MostOf, p.windows, accounts, row.Full, row.Denied)
+	if row.Worst > 0 || row.Most > p.limit {
+		t.Errorf("%d admitted in a window, want at most %d", row.Most, p.limit)
+	}
+	if row.Full < 30 || row.Denied < 1000 {
+		t.Errorf("%d windows used up and %d asks denied: the load proves little", row.Full, row.Denied)
+	}
+	for _, d := range p.deaths {
+		t.Logf("%s: %s", d.what, d)
+		for account := range accounts {
+			if after, ok := d.back[account]; !ok || after > backWithin {
+				t.Errorf("%s: no login of account-%d within %s (%s)", d.what, account, backWithin, after)
+			}
+		}
+	}
+}
+
+// play is a demo under watch.
+type play struct {
+	t     *testing.T
+	s     *show
+	limit uint64
+
+	mu      sync.Mutex
+	last    map[int]seen // by account
+	windows int          // with any login, of all accounts
+	deaths  []*death
+}
+
+// seen is what was admitted last of an account.
+type seen struct {
+	label int64
+	total uint64
+}
+
+// death is a change after which there must be logins again.
+type death struct {
+	what string
+	at   time.Time
+	back map[int]time.Duration // by account: the first login of a window that began after it
+}
+
+func (d *death) String() string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(d.back)) {
+		out = append(out, keyName(login, k)+" admitted again after "+d.back[k].Round(10*time.Millisecond).String())
+	}
+	return strings.Join(out, ", ")
+}
+
+// run plays the script, and looks at the ledger all the time.
+func (p *play) run(o Options, all []Rule) {
+	t := p.t
+	t.Helper()
+	s, err := newShow(&o, all, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.s = s
+	defer s.wan.Close()
+	defer s.clients.close()
+	defer func() {
+		s.wan.Heal()
+		if err := s.cluster.stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := s.cluster.start(); err != nil {
+		t.Fatal(err)
+	}
+	if s.form(t.Context()) == 0 {
+		t.Fatalf("the daemons do not know each other after %s", formLimit)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { s.clients.run(ctx) })
+	running.Go(func() { p.look(ctx) })
+	for _, c := range o.Script {
+		p.expect(c)
+		if err := s.do(ctx, c); err != nil {
+			t.Error(err)
+		}
+	}
+	cancel()
+	running.Wait()
+}
+
+// expect notes that a command must not end the service for long: the death of one
+// daemon when no other one is dead, and the end of all deaths and cuts.
+func (p *play) expect(c Command) {
+	down := 0
+	for _, i := range p.s.cluster.all {
+		if i.live() == nil {
+			down++
+		}
+	}
+	whole := len(p.s.wan.Cuts()) == 0
+	switch {
+	case c.Verb == Kill && down == 0 && whole, c.Verb == Start && down == 1 && whole, c.Verb == Heal:
+		what := strings.TrimSpace(string(c.Verb) + " " + c.Daemon)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.deaths = append(p.deaths, &death{what: what, at: time.Now(), back: map[int]time.Duration{}})
+	}
+}
+
+// look follows which account is admitted when.
+func (p *play) look(ctx context.Context) {
+	for tick := time.Tick(5 * time.Millisecond); ctx.Err() == nil; <-tick {
+		now, news := time.Now(), p.news()
+		p.mu.Lock()
+		for _, k := range news {
+			began := time.UnixMilli(p.last[k].label * loginWindow.Milliseconds())
+			for _, d := range p.deaths {
+				if _, ok := d.back[k]; !ok && began.After(d.at) {
+					d.back[k] = now.Sub(d.at)
+				}
+			}
+		}
+		p.mu.Unlock()
+	}
+}
+
+// news returns the accounts that were admitted since the last look.
+func (p *play) news() []int {
+	l := p.s.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []int
+	for k := range l.rules[login].keys {
+		var is seen
+		for _, w := range l.rules[login].keys[k] {
+			if w.label > is.label {
+				is = seen{w.label, w.total}
+			}
+		}
+		was := p.last[k]
+		if is == was {
+			continue
+		}
+		if is.label != was.label {
+			p.windows++
+		}
+		p.last[k] = is
+		out = append(out, k)
+	}
+	return out
+}

@@ -1,0 +1,166 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/georld/rld/server/admin"
+)
+
+const (
+	// backWithin is how long after the death of a home its keys may be refused.
+	backWithin = 6 * time.Second
+	// strictChunk is by how many hits of a key a takeover may fall short.
+	strictChunk = 20
+)
+
+// The home of keys is killed under load: soon after another daemon of the region
+// is home, which counts as used what the dead one may have used.
+func TestStrictHomeThatIsKilled(t *testing.T) {
+	c := newCluster(t, loopback{}, 3, "us", "eu", "ap")
+	victim := c.daemon("eu-1")
+	aims := []aim{{strict, "dying", 6}}
+	for _, rule := range []string{open, once} {
+		for _, name := range c.homed(victim, rule, 2) {
+			aims = append(aims, aim{rule, name, 1})
+		}
+	}
+	tr := c.traffic(80, aims...)
+	time.Sleep(1500 * time.Millisecond)
+	killed := time.Now()
+	victim.kill(t)
+	time.Sleep(backWithin) // by then the keys are used up, and nobody takes over once more
+	victim.start(t)
+	c.whole(patience)
+	time.Sleep(2 * time.Second)
+	tr.stop()
+
+	worst := tr.outage(open, killed, killed.Add(backWithin+2*time.Second), victim)
+	t.Logf("killed %s, home of %d keys: no daemon was without service for longer than %s", victim.name, 2, seconds(worst))
+	if worst > backWithin {
+		t.Errorf("a daemon had no service for %s, want at most %s", seconds(worst), backWithin)
+	}
+	tr.served(victim)
+	tr.keptTo(strict, strictLimit, strictLimit)
+	tr.usedOnce(killed)
+	t.Log(tr.failures(open))
+}
+
+// homed returns n names of keys of a rule that a daemon is home of: of the keys
+// NAME-0.
+func (c *cluster) homed(home *daemon, rule string, n int) []string {
+	c.t.Helper()
+	var out []string
+	for i := 0; i < 100 && len(out) < n; i++ {
+		name := fmt.Sprintf("%s%d", home.name, i)
+		c.within(patience, "the home of a key", func() string {
+			at, err := c.daemons[0].homeOf(rule, name+"-0")
+			if err != nil {
+				return err.Error()
+			}
+			if at == home.name {
+				out = append(out, name)
+			}
+			return ""
+		})
+	}
+	if len(out) < n {
+		c.t.Fatalf("%s is home of %d of 100 keys of %s, want %d", home.name, len(out), rule, n)
+	}
+	return out
+}
+
+// homeOf returns the name of the daemon that a key is at home at, as this one sees
+// it.
+func (d *daemon) homeOf(rule, value string) (string, error) {
+	var a admin.ExplainAnswer
+	q := url.Values{"domain": {domain}, "d": {rule + ":" + value}}
+	if err := d.get("/v1/explain?"+q.Encode(), &a); err != nil {
+		return "", err
+	}
+	if len(a.Descriptors) != 1 || a.Descriptors[0].Ledger == nil || a.Descriptors[0].Ledger.Home == nil {
+		return "", fmt.Errorf("%s knows of no home of %s=%s", d.name, rule, value)
+	}
+	return a.Descriptors[0].Ledger.Home.Name, nil
+}
+
+// outage returns the longest time in which any daemon but those named answered
+// nothing of a key of a rule by the word of its home, between two times.
+func (tr *traffic) outage(rule string, from, to time.Time, but ...*daemon) time.Duration {
+	type view struct{ at, value string }
+	good := map[view][]time.Time{}
+	for _, d := range tr.cluster.daemons {
+		for _, a := range tr.aims {
+			if a.rule != rule || slices.Contains(but, d) {
+				continue
+			}
+			for i := range a.keys {
+				good[view{d.name, fmt.Sprintf("%s-%d", a.name, i)}] = []time.Time{from}
+			}
+		}
+	}
+	for _, x := range tr.took {
+		v := view{x.by.Name, x.asked.value}
+		done := x.sent.Add(x.took)
+		if times, ok := good[v]; ok && x.asked.rule == rule && x.degraded == "" && done.After(from) && done.Before(to) {
+			good[v] = append(times, done)
+		}
+	}
+	var worst time.Duration
+	for _, times := range good {
+		times = append(times, to)
+		slices.SortFunc(times, time.Time.Compare)
+		for i := range times[1:] {
+			worst = max(worst, times[i+1].Sub(times[i]))
+		}
+	}
+	return worst
+}
+
+// failures says how many answers of a rule were given without its home.
+func (tr *traffic) failures(rule string) string {
+	all, without := 0, map[string]int{}
+	for _, x := range tr.took {
+		if x.asked.rule != rule {
+			continue
+		}
+		if all++; x.degraded != "" {
+			without[x.degraded]++
+		}
+	}
+	return fmt.Sprintf("of %d answers of %s keys without the word of a home: %v", all, rule, without)
+}
+
+// usedOnce fails the test unless each key of the rule that is used up once was: all
+// but a chunk for the home that died, and the calls that it took with it.
+func (tr *traffic) usedOnce(killed time.Time) {
+	t := tr.cluster.t
+	t.Helper()
+	keys := 0
+	for _, w := range tr.ledger.Windows() {
+		if w.Rule != once {
+			continue
+		}
+		keys++
+		lost := 0
+		for _, e := range tr.errors {
+			if e.asked.rule == once && e.asked.value == w.Value && e.sent.Before(killed) {
+				lost++
+			}
+		}
+		got := tr.ledger.Admitted(w, Replica{})
+		t.Logf("%d of %d admitted of %v; %d calls were under way at the home that died", got, onceLimit, w, lost)
+		if got > onceLimit || got < onceLimit-strictChunk-lost {
+			t.Errorf("%d admitted of %v, want at most %d and at least a chunk of %d less (and %d calls that got no answer)",
+				got, w, onceLimit, strictChunk, lost)
+		}
+	}
+	if keys == 0 {
+		t.Error("no key is used up once: the load proves nothing")
+	}
+}
