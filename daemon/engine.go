@@ -143,8 +143,8 @@ func (e *Engine) Now() node.Instant {
 
 // Check decides a call now. See server.Engine.
 func (e *Engine) Check(ctx context.Context, c *node.Call) error {
-	t, err := e.open(c)
-	if err != nil || e.try(e.Now(), &t) {
+	var t trial
+	if err := e.open(c, &t); err != nil || e.try(e.Now(), &t) {
 		return err
 	}
 	return e.strict.wait(ctx, t)
@@ -153,14 +153,16 @@ func (e *Engine) Check(ctx context.Context, c *node.Call) error {
 // TryCheck is Check for a call that waits for no home. It returns false, and has
 // charged nothing, for one that has to.
 func (e *Engine) TryCheck(c *node.Call) (decided bool, err error) {
-	t, err := e.open(c)
+	var t trial
+	err = e.open(c, &t)
 	return err != nil || e.try(e.Now(), &t), err
 }
 
 // CheckAt is Check at an instant of the caller's. It waits for nothing: what a
 // home would have to be asked for is decided as if it did not answer.
 func (e *Engine) CheckAt(at node.Instant, c *node.Call) error {
-	t, err := e.open(c)
+	var t trial
+	err := e.open(c, &t)
 	if err == nil && !e.try(at, &t) {
 		e.strict.giveUp(at, &t)
 	}
@@ -179,14 +181,14 @@ type trial struct {
 }
 
 // open finds the rules of a call.
-func (e *Engine) open(c *node.Call) (trial, error) {
-	t := trial{front: e.front.Load(), call: c}
+func (e *Engine) open(c *node.Call, t *trial) error {
+	t.front, t.call = e.front.Load(), c
 	if err := t.front.Resolve(c); err != nil {
-		return t, err
+		return err
 	}
 	t.hits = c.Hits()
 	t.touched = e.touched(c, t.front, t.hits)
-	return t, nil
+	return nil
 }
 
 // try decides a call, unless a home has to be asked first: then it returns false,
@@ -194,9 +196,11 @@ func (e *Engine) open(c *node.Call) (trial, error) {
 func (e *Engine) try(at node.Instant, t *trial) bool {
 	var d duties
 	decided := e.tryLocked(at, t, &d)
-	e.perform(&d)
-	if d.sampled && e.sampled != nil {
-		e.sampled(t.call, t.hits)
+	if d.hurried != 0 || len(d.messages) > 0 {
+		e.perform(&d)
+	}
+	if decided && e.sampled != nil {
+		e.noteSampled(t)
 	}
 	return decided
 }
@@ -251,15 +255,21 @@ func (e *Engine) charge(at node.Instant, t *trial, d *duties) {
 			d.collect(at, e.strict, i, n)
 		}
 	}
+}
+
+// noteSampled says what is in the sample of what is asked for most.
+func (e *Engine) noteSampled(t *trial) {
 	for i := range t.call.Statuses {
-		d.sampled = d.sampled || t.call.Statuses[i].Sampled
+		if t.call.Statuses[i].Sampled {
+			e.sampled(t.call, t.hits)
+			return
+		}
 	}
 }
 
 // duties is what is to be done once the shards are unlocked.
 type duties struct {
 	hurried  uint64 // shards with something urgent to send
-	sampled  bool   // a descriptor is in the sample of what is asked for most
 	messages []sticky.Message
 }
 

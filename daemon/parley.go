@@ -90,8 +90,8 @@ func (p *parley) round(late bool) bool {
 	var d duties
 	decided := p.roundLocked(at, late, &d)
 	p.engine.perform(&d)
-	if d.sampled && p.engine.sampled != nil {
-		p.engine.sampled(p.call, p.hits)
+	if decided && p.engine.sampled != nil {
+		p.engine.noteSampled(p.trial)
 	}
 	return decided
 }

@@ -33,7 +33,8 @@ func (e *Engine) TryCheckReleasable(
 
 // openReleasable is open for a call whose receipts go into to.
 func (e *Engine) openReleasable(c *node.Call, to []node.Receipt) (trial, error) {
-	t, err := e.open(c)
+	var t trial
+	err := e.open(c, &t)
 	if err != nil {
 		t.receipts = to[:0]
 		return t, err

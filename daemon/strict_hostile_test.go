@@ -29,7 +29,8 @@ func TestStrictHostileFrames(t *testing.T) {
 			t.Fatal("refused at once")
 		}
 		c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(1, "login", "bob")}}
-		x, err := home.cluster.engine.open(&c)
+		var x trial
+		err := home.cluster.engine.open(&c, &x)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -140,7 +140,8 @@ func (w *strictWorld) status(r *resident) sticky.Status {
 func (w *strictWorld) homeOf(r *resident, key, who string) *resident {
 	w.t.Helper()
 	c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(1, key, who)}}
-	x, err := r.cluster.engine.open(&c)
+	var x trial
+	err := r.cluster.engine.open(&c, &x)
 	if err != nil {
 		w.t.Fatal(err)
 	}

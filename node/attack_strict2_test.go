@@ -27,7 +27,7 @@ func TestAttackStrictHitlessBesideHits(t *testing.T) {
 	x := w.othersOf(home)[0]
 	w.ask(x, user("bob", 1))
 	w.pass(20 * time.Millisecond)
-	led := x.node.desk.of[ledgerID{h.Key, SharedRule(h.Rule)}]
+	led := x.node.desk.of[nameOf(h.Key, h.Rule, false)]
 	a := x.node.newAsk(led, h.Rule, home.node.Slot(), w.at().Wall/1e6) // a batch, as after a burst
 	x.node.desk.asked++
 	a.ID, a.Want, a.Need = x.node.desk.asked, 8, 8
@@ -149,7 +149,7 @@ descriptors:
 	for _, hit := range w.hits[h.Key] {
 		sum += hit.n
 	}
-	b := home.node.desk.of[ledgerID{h.Key, SharedRule(h.Rule)}].bank
+	b := home.node.desk.of[nameOf(h.Key, h.Rule, false)].bank
 	t.Logf("%d hits %v, %d denied %d failed %+v %+v %+v", sum, w.hits[h.Key], w.denied, w.failed, b, b.keeper, home.node.StrictStats())
 	if sum > 40 {
 		t.Errorf("%d hits admitted, want at most 40", sum)
@@ -231,21 +231,21 @@ descriptors:
 	t.Logf("next %s %+v %v", next.name, next.node.StrictStats(), w.hits[h.Key])
 	for range 30 { // the home raises ahead of need, and loses
 		w.ask(home, user("bob", 1))
-		if b := home.node.desk.of[ledgerID{h.Key, SharedRule(h.Rule)}].bank; b != nil && b.keeper.Busy() {
+		if b := home.node.desk.of[nameOf(h.Key, h.Rule, false)].bank; b != nil && b.keeper.Busy() {
 			break
 		}
 	}
 	w.pass(10 * time.Second)
-	if l := home.node.desk.of[ledgerID{h.Key, SharedRule(h.Rule)}]; l != nil {
+	if l := home.node.desk.of[nameOf(h.Key, h.Rule, false)]; l != nil {
 		t.Logf("%v %+v until %d", l.active, l.bank.keeper, l.credit.until)
 	}
-	t.Logf("ledger still there: %v", home.node.desk.of[ledgerID{h.Key, SharedRule(h.Rule)}] != nil)
+	t.Logf("ledger still there: %v", home.node.desk.of[nameOf(h.Key, h.Rule, false)] != nil)
 	before, failed := w.allowed, w.failed
 	for range 20 {
 		w.ask(x, user("bob", 1))
 		w.pass(100 * time.Millisecond)
 	}
-	t.Logf("%d of 20 allowed, %d failed, left %v granted %d", w.allowed-before, w.failed-failed, home.node.desk.of[ledgerID{h.Key, SharedRule(h.Rule)}].bank.row, home.node.StrictStats().Granted)
+	t.Logf("%d of 20 allowed, %d failed, left %v granted %d", w.allowed-before, w.failed-failed, home.node.desk.of[nameOf(h.Key, h.Rule, false)].bank.row, home.node.StrictStats().Granted)
 	if w.allowed-before < 20 {
 		t.Errorf("%d of 20 allowed", w.allowed-before)
 	}

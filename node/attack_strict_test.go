@@ -226,7 +226,7 @@ func TestAttackStrictVoteOfAStranger(t *testing.T) {
 	}
 	w.loss = 1 // the home is cut off from the other replicas
 	p := w.ask(home, user("bob", 1))
-	led := home.node.desk.of[ledgerID{h.Key, SharedRule(h.Rule)}]
+	led := home.node.desk.of[nameOf(h.Key, h.Rule, false)]
 	k := &led.bank.keeper
 	for _, s := range home.replica.View().Seats() {
 		msg := sticky.Message{From: m.node.Slot(), To: home.node.Slot(), Number: 1, Votes: []sticky.Vote{{
@@ -294,12 +294,12 @@ descriptors:
 	for try := range 3 {
 		w.ask(x, user("bob", uint64(300)), none)
 		w.pass(7 * time.Millisecond)
-		if c := &x.node.desk.of[ledgerID{h.Key, SharedRule(h.Rule)}].credit; c.left(h.Limit, w.at().Wall/1e6) > 0 {
+		if c := &x.node.desk.of[nameOf(h.Key, h.Rule, false)].credit; c.left(h.Limit, w.at().Wall/1e6) > 0 {
 			t.Logf("try %d: left %d until %d now %d", try, c.left(h.Limit, w.at().Wall/1e6), c.until, w.at().Wall/1e6)
 			break
 		}
 	}
-	c := &x.node.desk.of[ledgerID{h.Key, SharedRule(h.Rule)}].credit
+	c := &x.node.desk.of[nameOf(h.Key, h.Rule, false)].credit
 	left := c.left(h.Limit, w.at().Wall/1e6)
 	if left == 0 {
 		t.Fatal("nothing is held")
@@ -376,7 +376,7 @@ descriptors:
 	home, h := w.homeDaemon(w.daemons[0], user("bob", 1))
 	c := w.ask(home, user("bob", 150))
 	_ = c
-	led := home.node.desk.of[ledgerID{h.Key, SharedRule(h.Rule)}]
+	led := home.node.desk.of[nameOf(h.Key, h.Rule, false)]
 	w.pass(20 * time.Millisecond)
 	t.Logf("allowed %d", w.allowed)
 	w.pass(time.Second)
@@ -399,7 +399,7 @@ descriptors:
 	w.pass(300 * time.Millisecond)
 	n.Probe(w.at(), hits, call.Statuses)
 	w.front.Decide(call)
-	led = home.node.desk.of[ledgerID{h.Key, SharedRule(h.Rule)}]
+	led = home.node.desk.of[nameOf(h.Key, h.Rule, false)]
 	t.Logf("wait %v over %v; mark %v now %d", call.Statuses[0].Wait, call.Statuses[0].Over, led.bank.keeper.Held(), w.at().Wall/1e6)
 	if call.Statuses[0].Wait {
 		return

@@ -200,7 +200,7 @@ func (n *Node) serveBank(led *ledger, r *rules.Rule, v *sticky.View, now int64) 
 		n.dismiss(led)
 		return
 	}
-	n.raise(led, r, l, v, now, local, far, until)
+	n.raise(led, l, v, now, local, far, until)
 }
 
 // dismiss answers all that wait for marks which nobody can raise.

@@ -14,8 +14,8 @@ import (
 // marksKey is what replicas call a ledger. One that each region has for itself is
 // another in each: a layout that is put in joins what all regions know. That of a floor is
 // one for all, so that what moves with a layout is counted.
-func (n *Node) marksKey(led *ledger, r *rules.Rule) crdt.Key {
-	if !led.floor && r.Limit.HomeInRegion() {
+func (n *Node) marksKey(led *ledger) crdt.Key {
+	if led.name.own {
 		return RegionalMarks(led.key, n.cfg.Region)
 	}
 	return led.key
@@ -30,30 +30,30 @@ func RegionalMarks(key crdt.Key, region string) crdt.Key {
 
 // raise has marks raised to what is lacked, and ahead of what is consumed. local
 // hits count now, far ones until when they may be used.
-func (n *Node) raise(led *ledger, r *rules.Rule, l *rules.Limit, v *sticky.View, now int64, local, far uint64, until int64) {
+func (n *Node) raise(led *ledger, l *rules.Limit, v *sticky.View, now int64, local, far uint64, until int64) {
 	b := led.bank
 	waits := len(b.queue) > 0 || slices.ContainsFunc(led.waiters, func(w waiter) bool { return w.state == stillWaiting })
 	switch {
 	case waits && (local > 0 || far > 0 || !b.taken):
-		n.want(led, r, l, v, now, local, far, until)
+		n.want(led, l, v, now, local, far, until)
 	case b.taken: // a home that was replaced leaves it at that while nobody asks
-		n.raiseAhead(led, r, l, v, now)
+		n.raiseAhead(led, l, v, now)
 	}
 }
 
 // raiseAhead has marks raised before they are used up, where hits keep coming.
-func (n *Node) raiseAhead(led *ledger, r *rules.Rule, l *rules.Limit, v *sticky.View, now int64) {
+func (n *Node) raiseAhead(led *ledger, l *rules.Limit, v *sticky.View, now int64) {
 	b := led.bank
 	if b.keeper.Busy() || b.pace.within(n.at.Mono, aheadFor) == 0 {
 		return
 	}
 	if chunk := n.chunk(b, l); chunk > 1 && b.room(l, now, now) < chunk/2 && b.left(l, now, now) > chunk/2 {
-		n.want(led, r, l, v, now, 0, 0, 0)
+		n.want(led, l, v, now, 0, 0, 0)
 	}
 }
 
 // want asks for marks of a chunk beyond what is lacked.
-func (n *Node) want(led *ledger, r *rules.Rule, l *rules.Limit, v *sticky.View, now int64, local, far uint64, until int64) {
+func (n *Node) want(led *ledger, l *rules.Limit, v *sticky.View, now int64, local, far uint64, until int64) {
 	b := led.bank
 	chunk, row := n.chunk(b, l), b.row
 	if l.Algorithm.Bucket() {
@@ -86,7 +86,7 @@ func (n *Node) want(led *ledger, r *rules.Rule, l *rules.Limit, v *sticky.View, 
 	}
 	b.keeper.Want(n.slot, now, b.others, marks)
 	n.attend(led)
-	n.sendRaises(led, r, v)
+	n.sendRaises(led, v)
 }
 
 // bucketMargin is how much later than needed the marks of a bucket are: it drains
@@ -95,8 +95,8 @@ func (n *Node) want(led *ledger, r *rules.Rule, l *rules.Limit, v *sticky.View, 
 func (n *Node) bucketMargin(b *bank) time.Duration { return min(max(chunkFor, 2*b.took), 10*chunkFor) }
 
 // sendRaises sends what the keeper wants to be sent.
-func (n *Node) sendRaises(led *ledger, r *rules.Rule, v *sticky.View) {
-	key := n.marksKey(led, r)
+func (n *Node) sendRaises(led *ledger, v *sticky.View) {
+	key := n.marksKey(led)
 	led.bank.keeper.Raises(n.at.Mono, v, func(to crdt.Slot, r sticky.Raise) {
 		r.Key = key
 		m := n.send(to)
@@ -113,7 +113,7 @@ func (n *Node) vote(vote *sticky.Vote, now int64) bool {
 	}
 	r := n.set.Find(led.id)
 	v := n.cfg.Homes.View()
-	if r == nil || r.Limit == nil || SharedRule(r) != led.shared || v == nil || n.marksKey(led, r) != vote.Key {
+	if !led.isOf(r) || v == nil || n.marksKey(led) != vote.Key {
 		return false
 	}
 	b := n.bankOf(led)

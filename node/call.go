@@ -66,6 +66,29 @@ type Status struct {
 	// Over says that the hits do not fit the limit, whatever the call's
 	// decision and the rule's mode. See Code for what to tell the caller.
 	Over bool
+	// Never is set when Over: the hits are more than the limit ever holds, so
+	// that waiting does not help.
+	Never bool
+	// Wait says that the hits are for a home to decide that has not been asked, or
+	// has not answered: Home is its incarnation and Within how long it is worth
+	// waiting for. Over is false then, and means nothing. See Node.Seek.
+	Wait bool
+	// Sampled says that the hits are in the sample that Node.Hottest knows.
+	Sampled bool
+	// Gate says which gates refused the hits, when Over.
+	Gate Gate
+	// Degraded says why the answer is less than exact, or NotDegraded.
+	Degraded Degraded
+
+	charge  bool   // set by Decide
+	passed  bool   // likewise: the call is allowed
+	peek    bool   // likewise: nothing is tallied
+	bounded bool   // set by Probe: the rights gate applies
+	homed   bool   // likewise: a home grants the rights
+	self    bool   // likewise, when homed: this daemon is the home
+	source  source // likewise: where the rights come from
+	stage   uint8  // likewise: 0 for the key's own ledger, 1 for that of the floor
+
 	// Remaining is what may still pass after the hits of the call up to this
 	// descriptor's, rounded down and never optimistic. A refused call leaves
 	// it as it is, so it may exceed 0 beside Over when fewer hits would fit.
@@ -76,44 +99,21 @@ type Status struct {
 	// Retry is set when Over and not Never: the time after which the same hits
 	// would fit if nothing else came, rounded up to the millisecond.
 	Retry time.Duration
-	// Never is set when Over: the hits are more than the limit ever holds, so
-	// that waiting does not help.
-	Never bool
 	// Delay is how long to hold a passed request back (leaky_bucket), 0 for
 	// at once.
 	Delay time.Duration
-	// Gate says which gates refused the hits, when Over.
-	Gate Gate
-	// Degraded says why the answer is less than exact, or NotDegraded.
-	Degraded Degraded
-	// Wait says that the hits are for a home to decide that has not been asked, or
-	// has not answered: Home is its incarnation and Within how long it is worth
-	// waiting for. Over is false then, and means nothing. See Node.Seek.
-	Wait   bool
+	// Home and Within are of Wait.
 	Home   crdt.Slot
 	Within time.Duration
-	// Sampled says that the hits are in the sample that Node.Hottest knows.
-	Sampled bool
 
-	charge bool   // set by Decide
-	passed bool   // likewise: the call is allowed
-	peek   bool   // likewise: nothing is tallied
-	ref    ref    // set by Probe
-	ahead  uint64 // likewise: hits of the call that go first on the counter
+	ref   ref    // set by Probe
+	ahead uint64 // likewise: hits of the call that go first on the counter
 	// likewise: hits that others are estimated to have been granted
 	elsewhere uint64
-	room      uint64 // set by Charge: hits that still fit the estimate
-	row       *row   // set by Probe: of its rights, nil when it has none or needs none
-	rights    uint64 // likewise: that are left, when bounded
-	bounded   bool   // likewise: the rights gate applies
-
-	// Of hits that a home grants the rights to, likewise by Probe:
-	homed bool // it is one
-	self  bool // this daemon is the home
-
-	source source  // where the rights come from
-	stage  uint8   // 0 for the key's own ledger, 1 for that of the floor
-	led    *ledger // that decided, nil for none
+	room      uint64  // set by Charge: hits that still fit the estimate
+	row       *row    // set by Probe: of its rights, nil when it has none or needs none
+	rights    uint64  // likewise: that are left, when bounded
+	led       *ledger // likewise, when homed: that decided, nil for none
 }
 
 // Refuses reports whether the status is an over-limit one to tell the caller:

@@ -251,12 +251,16 @@ func (n *Node) spendCredit(led *ledger, h *Hit, now int64) {
 
 // grant takes in the answer of a home.
 func (n *Node) grant(g *sticky.Grant, now int64) bool {
-	led := n.desk.of[ledgerID{g.Key, g.Rule}]
+	rule := n.ruleShared(g.Rule)
+	if rule == nil {
+		return false
+	}
+	led := n.desk.of[nameOf(g.Key, rule, g.Floor)]
 	if led == nil || led.floor != g.Floor || led.shared != g.Rule || g.Home == 0 && g.Why == sticky.NoWhy {
 		return false
 	}
 	r := n.set.Find(led.id)
-	if r == nil || r.Limit == nil || SharedRule(r) != led.shared {
+	if !led.isOf(r) {
 		return false
 	}
 	n.attend(led)

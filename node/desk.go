@@ -83,12 +83,19 @@ type terms struct {
 type ledgerID struct {
 	key  crdt.Key
 	rule uint64 // as daemons name it
+	own  bool   // each region has one for itself
+}
+
+// nameOf names the ledger that a key has under a rule.
+func nameOf(key crdt.Key, r *rules.Rule, floor bool) ledgerID {
+	return ledgerID{key, SharedRule(r), !floor && r.Limit.HomeInRegion()}
 }
 
 // ledger is what a node knows of the rights to one key that a home grants: of the
 // key itself, or of the floor that its region falls back to.
 type ledger struct {
 	key    crdt.Key // of the ledger
+	name   ledgerID
 	id     rules.ID
 	shared uint64 // as daemons name the rule
 	floor  bool
@@ -158,10 +165,8 @@ func (p *pace) within(mono, d time.Duration) uint64 {
 
 // ledgerAt returns a ledger, nil for one that is not known.
 func (n *Node) ledgerAt(h *Hit, floor bool) *ledger {
-	return n.desk.of[ledgerID{ledgerKey(h.Key, floor), SharedRule(h.Rule)}]
+	return n.desk.of[nameOf(ledgerKey(h.Key, floor), h.Rule, floor)]
 }
-
-func (l *ledger) name() ledgerID { return ledgerID{l.key, l.shared} }
 
 func ledgerKey(k crdt.Key, floor bool) crdt.Key {
 	if floor {
@@ -192,7 +197,7 @@ func (n *Node) regionTerms(t *terms, r *rules.Rule, now int64) {
 // room for another.
 func (n *Node) open(key crdt.Key, r *rules.Rule, floor bool) *ledger {
 	d := &n.desk
-	id := ledgerID{key, SharedRule(r)}
+	id := nameOf(key, r, floor)
 	if l := d.of[id]; l != nil {
 		return l
 	}
@@ -202,10 +207,15 @@ func (n *Node) open(key crdt.Key, r *rules.Rule, floor bool) *ledger {
 	if d.of == nil {
 		d.of = map[ledgerID]*ledger{}
 	}
-	l := &ledger{key: key, id: r.ID, shared: SharedRule(r), floor: floor}
+	l := &ledger{key: key, name: id, id: r.ID, shared: SharedRule(r), floor: floor}
 	d.of[id] = l
 	d.all = append(d.all, l)
 	return l
+}
+
+// isOf reports whether a ledger is that of a rule in force, nil for none.
+func (l *ledger) isOf(r *rules.Rule) bool {
+	return r != nil && r.Limit != nil && nameOf(l.key, r, l.floor) == l.name
 }
 
 // attend has Errands and Tick look at a ledger.
@@ -228,7 +238,7 @@ func (n *Node) sweepLedgers(budget int) (dropped int) {
 			d.hand++
 			continue
 		}
-		delete(d.of, l.name())
+		delete(d.of, l.name)
 		n.closeBank(l)
 		last := len(d.all) - 1
 		d.all[d.hand] = d.all[last]

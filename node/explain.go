@@ -143,7 +143,7 @@ func (n *Node) explainLedger(h *Hit, floor bool, now int64) *ExplainedLedger {
 		out.Pinned = !regional(h.Limit, floor) && v.Pinned(uint64(h.Rule.ID))
 		out.Within, out.Open = n.cfg.Homes.Reach(out.Home.Slot)
 	}
-	led := n.desk.of[ledgerID{out.Key, SharedRule(h.Rule)}]
+	led := n.desk.of[nameOf(out.Key, h.Rule, floor)]
 	if out.Marks = out.Key; !floor && h.Limit.HomeInRegion() {
 		out.Marks = RegionalMarks(out.Key, n.cfg.Region)
 	}

@@ -245,7 +245,7 @@ func (n *Node) spendBank(led *ledger, h *Hit, now int64) {
 	}
 	b := led.bank
 	b.spend(l, now, now, h.N, n.at.Mono)
-	n.raiseAhead(led, h.Rule, l, v, now)
+	n.raiseAhead(led, l, v, now)
 }
 
 // reportHomed writes what the caller is told of a strict hit.

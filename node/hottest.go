@@ -15,8 +15,7 @@ import (
 // about a thousand hits a second, or one in 64 where that is more.
 type hottest struct {
 	asked, denied *sticky.Hot // nil until the first sample
-	left          uint32      // hits until the next sample
-	every         uint32      // one hit in so many
+	every         int32       // one hit in so many
 	last          time.Duration
 }
 
@@ -26,12 +25,8 @@ const (
 	sampleLeast = 64
 )
 
-// sample counts one hit in so many. It reports whether it was this one.
-func (s *hottest) sample(h *Hit, st *Status, mono time.Duration) bool {
-	if s.left > 1 {
-		s.left--
-		return false
-	}
+// sample counts a hit for as many as it stands for.
+func (s *hottest) sample(h *Hit, st *Status, mono time.Duration) {
 	if s.asked == nil {
 		s.asked, s.denied, s.every = sticky.NewHot(hottestKeys), sticky.NewHot(hottestKeys), 1
 	}
@@ -47,16 +42,17 @@ func (s *hottest) sample(h *Hit, st *Status, mono time.Duration) bool {
 	case took > 2*time.Millisecond:
 		s.every = max(s.every/2, 1)
 	}
-	s.left, s.last = s.every, mono
-	return true
+	s.last = mono
 }
 
-// watchHot takes note of a hit. What others do not know of a hot key yet they are
+// watchHot takes note of a hit that is of the sample. What others do not know of a hot key yet they are
 // told at once.
 func (n *Node) watchHot(h *Hit, st *Status) {
-	if h.N == 0 || h.N > 1<<32 || !n.hottest.sample(h, st, n.at.Mono) {
+	if h.N == 0 || h.N > 1<<32 {
 		return
 	}
+	n.hottest.sample(h, st, n.at.Mono)
+	n.unsampled = n.hottest.every
 	st.Sampled = true
 	if n.cfg.HotThreshold > 0 && !st.homed && n.hottest.asked.Rate(h.Key, n.at.Mono.Milliseconds()) >= n.cfg.HotThreshold {
 		st.room = 0

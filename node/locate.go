@@ -18,14 +18,14 @@ type Hit struct {
 	Rule *rules.Rule
 	// N is the hits to charge; 0 peeks.
 	N uint64
-	// Peek says that the call charges nothing: what a home is asked for then is
-	// how things stand.
-	Peek bool
 	// Ticket is that under which the call sought rights, 0 for none: see Seek.
 	// Failed is how many of the homes that can decide the hit have not answered
 	// in time: first the key's, then that of the region's floor.
 	Ticket uint64
 	Failed uint8
+	// Peek says that the call charges nothing: what a home is asked for then is
+	// how things stand.
+	Peek bool
 }
 
 // place says where a hit's cell lies.

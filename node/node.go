@@ -95,9 +95,11 @@ type Node struct {
 	tallies  []quota.Tally // one a rule, then one for overrides without a rule
 	held     []held        // one a rule
 	promised int           // new keys that the last Probe found room for
-	clock    hlc.Clock
-	cfg      Config
-	replica  *replica // nil for a node alone
+
+	unsampled int32 // hits until hottest takes the next one
+	clock     hlc.Clock
+	cfg       Config
+	replica   *replica // nil for a node alone
 
 	slot     crdt.Slot
 	overflow store // one entry a rule and grid, bounded by the rules
@@ -211,7 +213,7 @@ func (n *Node) Charge(at Instant, h []Hit, out []Status) {
 			n.charge(&h[i], now, st)
 		}
 		n.report(&h[i], now, st)
-		if !st.peek {
+		if n.unsampled--; n.unsampled <= 0 && !st.peek {
 			n.watchHot(&h[i], st)
 		}
 		if st.charge && h[i].N > 0 {

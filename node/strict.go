@@ -303,14 +303,14 @@ func (n *Node) tickDesk(now int64) {
 // reports whether the ledger waits for anything.
 func (n *Node) tickLedger(led *ledger, v *sticky.View, now int64) bool {
 	r := n.set.Find(led.id)
-	if r == nil || r.Limit == nil || SharedRule(r) != led.shared || v == nil {
+	if !led.isOf(r) || v == nil {
 		return len(led.waiters) > 0
 	}
 	if b := led.bank; b != nil {
 		if home, _ := n.homeOf(led.key, led.id, regional(r.Limit, led.floor)); home.Self || len(b.queue) > 0 {
 			n.bankOf(led)
 			n.serveBank(led, r, v, now)
-			n.sendRaises(led, r, v)
+			n.sendRaises(led, v)
 		}
 	}
 	c := &led.credit

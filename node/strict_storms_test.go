@@ -412,9 +412,9 @@ descriptors:
 	w.ask(x, user("bob", 1))
 	w.pass(1500 * time.Millisecond)
 	left := func() uint64 {
-		return x.node.desk.of[ledgerID{h.Key, SharedRule(h.Rule)}].credit.left(h.Limit, x.node.millis(w.at()))
+		return x.node.desk.of[nameOf(h.Key, h.Rule, false)].credit.left(h.Limit, x.node.millis(w.at()))
 	}
-	led := x.node.desk.of[ledgerID{h.Key, SharedRule(h.Rule)}]
+	led := x.node.desk.of[nameOf(h.Key, h.Rule, false)]
 	a := x.node.newAsk(led, h.Rule, home.node.Slot(), x.node.millis(w.at())) // a batch
 	x.node.desk.asked++
 	a.ID, a.Want, a.Need = x.node.desk.asked, 5, 5
@@ -427,7 +427,7 @@ descriptors:
 	if left() == 0 {
 		t.Fatal("nothing is held")
 	}
-	for w.at().Wall/1e6 < x.node.desk.of[ledgerID{h.Key, SharedRule(h.Rule)}].credit.until-1 {
+	for w.at().Wall/1e6 < x.node.desk.of[nameOf(h.Key, h.Rule, false)].credit.until-1 {
 		w.pass(time.Millisecond)
 	}
 	used := left()

@@ -333,11 +333,10 @@ func (a *strictAuditor) grant(w *World, d *Daemon, holder crdt.Slot, g *sticky.G
 			own += net
 		}
 	}
-	marks := g.Key
-	if regional && !g.Floor {
-		marks = node.RegionalMarks(g.Key, d.Region)
-	}
-	held := a.ledger(marks, d.RegionIndex).at(g.Label)
+	// Whether each region has the ledger for itself the home's rules say, which may
+	// not be the newest.
+	held := max(a.ledger(g.Key, d.RegionIndex).at(g.Label),
+		a.ledger(node.RegionalMarks(g.Key, d.Region), d.RegionIndex).at(g.Label))
 	switch {
 	case all > row.limit && len(w.sets) == 1: // floors may be of another limit than the rest
 		a.failed(w, "%s granted what makes %d of %d in label %d of %v", d.Name, all, row.limit, g.Label, g.Key)
