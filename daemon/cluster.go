@@ -99,7 +99,7 @@ func startCluster(cc clusterConfig) (*cluster, error) {
 		c.background.Go(func() { c.office.run(ctx, c.engine, c.host.Send) })
 	}
 	if c.strict != nil {
-		send := c.host.Send
+		send := c.host.SendNow
 		c.strict.send.Store(&send)
 		c.background.Go(func() { c.strict.notary.run(ctx, c.strict) })
 		c.background.Go(func() { c.strict.watch(ctx) })

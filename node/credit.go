@@ -278,6 +278,9 @@ func (n *Node) grant(g *sticky.Grant, now int64) bool {
 		c.streak, c.refused = 0, 0
 	}
 	n.serveCredit(led, r.Limit, g, now)
+	if !g.Denied && g.Remaining == 0 && g.Retry > 0 { // these were the last
+		n.deny(c, 1)
+	}
 	n.askHome(led, r, now)
 	return true
 }

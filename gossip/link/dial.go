@@ -46,6 +46,7 @@ func (t *target) attempt() (up time.Duration, err error) {
 	start := time.Now()
 	out := newOutbox(t, hello)
 	t.met(out)
+	t.host.wg.Go(func() { t.keepLane(ctx, out) })
 	err = t.hold(ctx, cancel, stream, out)
 	t.lost(out, err)
 	return time.Since(start), err

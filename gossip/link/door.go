@@ -20,6 +20,7 @@ import (
 type door struct {
 	credentials.TransportCredentials
 	plain bool
+	host  *Host // that takes lanes; nil at the dialing end
 	// refuse is told of each connection that does not get through.
 	refuse func(conn net.Conn, r *Refused)
 	// silent is told of a dialed connection that was closed without a word;
@@ -29,10 +30,12 @@ type door struct {
 
 // serverDoor is for accepted connections.
 func serverDoor(h *Host) credentials.TransportCredentials {
-	return newDoor(h.config.Server, func(conn net.Conn, r *Refused) {
+	d := newDoor(h.config.Server, func(conn net.Conn, r *Refused) {
 		r.Text = fmt.Sprintf("%s refuses %s: %s", h.config.Self(), conn.RemoteAddr(), r.Text)
 		h.refusedPeer(r, conn.RemoteAddr().String())
 	})
+	d.host = h
+	return d
 }
 
 // clientDoor is for dialed ones.
@@ -63,10 +66,19 @@ func (d *door) Clone() credentials.TransportCredentials {
 
 // ServerHandshake is the acceptor's part.
 func (d *door) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	if d.plain && d.host != nil {
+		var lane bool
+		if raw, lane = opensLane(raw); lane {
+			return nil, nil, d.takeLane(raw)
+		}
+	}
 	conn, info, err := d.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
 		d.fail(raw, err)
 		return nil, nil, err
+	}
+	if t, ok := info.(credentials.TLSInfo); ok && d.host != nil && t.State.NegotiatedProtocol == laneProto {
+		return nil, nil, d.takeLane(conn)
 	}
 	return &firstRead{Conn: conn, door: d}, info, nil
 }

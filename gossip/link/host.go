@@ -100,6 +100,7 @@ type Handler interface {
 // use.
 type Host struct {
 	config  Config
+	lanes   bool // over TCP: beside each stream in the region there is a lane
 	log     *slog.Logger
 	server  *grpc.Server
 	packer  *packer
@@ -127,7 +128,8 @@ type Host struct {
 
 // New returns a Host that neither listens nor dials yet.
 func New(c Config) *Host {
-	if c.Dial == nil {
+	lanes := c.Dial == nil
+	if lanes {
 		dialer := &net.Dialer{Timeout: handshakeWithin}
 		c.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "tcp", addr)
@@ -135,6 +137,7 @@ func New(c Config) *Host {
 	}
 	h := &Host{
 		config:   c,
+		lanes:    lanes,
 		log:      c.Log,
 		packer:   newPacker(),
 		targets:  make(map[string]*target),

@@ -17,6 +17,7 @@ const (
 type outbox struct {
 	target *target
 	hello  Hello // who is at the other end
+	lane   lane  // beside the stream
 
 	frames chan []byte
 	bytes  atomic.Int64 // of frames

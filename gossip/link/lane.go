@@ -1,0 +1,326 @@
+package link
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+
+	"github.com/georld/rld/crdt"
+)
+
+// A lane is a second connection beside a stream, for short frames that somebody
+// waits for: who sends writes to it, and who receives reads from it, without the
+// queues and goroutines of gRPC in between, each of which costs about as much as the
+// network of a region. What it cannot take goes over the stream. A lane lives no
+// longer than its stream, and is between daemons of one region only.
+
+const (
+	// laneProto is what ends of a lane with TLS agree on, and laneMagic what a plain
+	// one begins with: gRPC begins with "PRI".
+	laneProto = "rld-lane/1"
+	laneMagic = "RLD1"
+	// maxLaned bounds a frame of a lane in bytes.
+	maxLaned = 16 << 10
+	// laneWithin bounds how long a frame may take to be written. A peer that
+	// takes longer loses its lane.
+	laneWithin = 20 * time.Millisecond
+	// laneAgain is the time between two attempts.
+	laneAgain = 2 * time.Second
+)
+
+// lane is the sender's end.
+type lane struct {
+	mu   sync.Mutex
+	conn net.Conn // nil when there is none
+	buf  []byte
+}
+
+// send writes a frame, and reports whether it did.
+func (l *lane) send(frame []byte) bool {
+	if len(frame) == 0 || len(frame) > maxLaned {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn == nil {
+		return false
+	}
+	l.buf = append(binary.LittleEndian.AppendUint32(l.buf[:0], uint32(len(frame))), frame...)
+	err := l.conn.SetWriteDeadline(time.Now().Add(laneWithin))
+	if err == nil {
+		_, err = l.conn.Write(l.buf)
+	}
+	if err != nil {
+		l.conn.Close() // whoever holds it will notice
+		l.conn = nil
+	}
+	return err == nil
+}
+
+func (l *lane) use(conn net.Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conn = conn
+}
+
+// SendNow is Send for a frame that somebody waits for. It may take as long as a
+// write into the socket does.
+func (h *Host) SendNow(to crdt.Slot, frame []byte) bool {
+	h.routes.RLock()
+	var out *outbox
+	if all := h.route[to]; len(all) > 0 {
+		out = all[0]
+	}
+	h.routes.RUnlock()
+	if out == nil {
+		return false
+	}
+	if out.lane.send(frame) {
+		out.target.counts.sent.add(len(frame))
+		h.counts.sent.add(len(frame))
+		return true
+	}
+	return h.Send(to, frame)
+}
+
+// keepLane holds a lane beside a stream that is up, until ctx is done.
+func (t *target) keepLane(ctx context.Context, out *outbox) {
+	if t.WAN || !t.host.lanes {
+		return
+	}
+	for ctx.Err() == nil {
+		if conn, err := t.dialLane(ctx, out.hello); err == nil {
+			out.lane.use(conn)
+			stop := context.AfterFunc(ctx, func() { conn.Close() })
+			_, _ = io.Copy(io.Discard, io.LimitReader(conn, 1)) // nothing comes: it ends with the connection
+			stop()
+			out.lane.use(nil)
+			conn.Close()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(laneAgain):
+		}
+	}
+}
+
+// dialLane connects, says hello, and waits until it is taken.
+func (t *target) dialLane(ctx context.Context, to Hello) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, handshakeWithin)
+	defer cancel()
+	raw, err := t.host.config.Dial(ctx, t.Addr)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { raw.Close() })
+	defer stop()
+	conn, err := t.greetLane(ctx, raw, to)
+	if err != nil {
+		raw.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+func (t *target) greetLane(ctx context.Context, raw net.Conn, to Hello) (net.Conn, error) {
+	conn, first := raw, []byte(laneMagic)
+	if c := t.host.config.Client; c != nil {
+		c = c.Clone()
+		c.NextProtos = []string{laneProto}
+		secure := tls.Client(raw, c)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			return nil, err
+		}
+		conn, first = secure, nil
+	}
+	own := greeting{protocol: Version, fingerprint: t.host.config.Fingerprint[:], hello: t.host.config.Self()}
+	body, err := own.encode()
+	if err != nil {
+		return nil, err
+	}
+	first = append(binary.LittleEndian.AppendUint32(first, uint32(len(body))), body...)
+	if _, err := conn.Write(first); err != nil {
+		return nil, err
+	}
+	var id [8]byte // of who answers, so that a successor at the address gets no lane of another's stream
+	if _, err := io.ReadFull(conn, id[:]); err != nil {
+		return nil, err
+	}
+	if crdt.Slot(binary.LittleEndian.Uint64(id[:])) != to.Member.ID {
+		return nil, fmt.Errorf("another incarnation answers at %s", t.Addr)
+	}
+	return conn, nil
+}
+
+// takeLane takes over an accepted connection that is a lane. The error tells gRPC
+// that it has no part in it.
+func (d *door) takeLane(conn net.Conn) error {
+	h := d.host
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return net.ErrClosed
+	}
+	h.wg.Go(func() {
+		defer conn.Close()
+		stop := context.AfterFunc(h.ctx, func() { conn.Close() })
+		defer stop()
+		if err := h.serveLane(conn); err != nil {
+			h.counts.faulty.Add(1)
+		}
+	})
+	return credentials.ErrConnDispatched
+}
+
+// serveLane hands the frames of a lane to the handler. It belongs to the stream of
+// the same incarnation, which must be there: what is wrong with a frame ends both.
+func (h *Host) serveLane(conn net.Conn) error {
+	if err := conn.SetDeadline(time.Now().Add(handshakeWithin)); err != nil {
+		return err
+	}
+	body, err := readLaned(conn, nil, maxHello)
+	if err != nil {
+		return err
+	}
+	theirs, err := decodeGreeting(body)
+	own := h.config.Self()
+	if no := refuse(own, h.config.Fingerprint, &theirs, err, conn.RemoteAddr().String(), ""); no != nil {
+		h.refusedPeer(no, conn.RemoteAddr().String())
+		return no
+	}
+	a := h.streamOf(theirs.hello.Member.ID)
+	if a == nil {
+		return errors.New("a lane without a stream")
+	}
+	stop := context.AfterFunc(a.ctx, func() { conn.Close() })
+	defer stop()
+	if _, err := conn.Write(binary.LittleEndian.AppendUint64(nil, uint64(own.Member.ID))); err != nil {
+		return err
+	}
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		return err
+	}
+	return h.receiveLaned(a, conn)
+}
+
+func (h *Host) receiveLaned(a *accepted, conn net.Conn) error {
+	limit := newLimiter(time.Now())
+	in := make([]byte, 0, 1<<10)
+	r := &laneReader{conn: conn}
+	for {
+		frame, err := readLaned(r, in, maxLaned)
+		if err != nil {
+			return nil // it has ended
+		}
+		in = frame[:0]
+		a.counts.received.add(len(frame))
+		h.counts.received.add(len(frame))
+		if err := limit.frame(len(frame), time.Now()); err != nil {
+			a.end(err)
+			return err
+		}
+		err = h.shielded(func() error { return h.config.Handler.Frame(a.hello, frame) })
+		var bad *Rubbish
+		if errors.As(err, &bad) {
+			a.end(err)
+			return err
+		}
+		if err != nil {
+			h.counts.faulty.Add(1)
+		}
+	}
+}
+
+// streamOf returns a stream of an incarnation that was accepted, nil for none.
+func (h *Host) streamOf(id crdt.Slot) *accepted {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for a := range h.accepted {
+		if a.hello.Member.ID == id {
+			return a
+		}
+	}
+	return nil
+}
+
+// readLaned reads a frame into memory of buf if it fits.
+func readLaned(r io.Reader, buf []byte, most int) ([]byte, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	n := int(binary.LittleEndian.Uint32(head[:]))
+	if n <= 0 || n > most {
+		return nil, fmt.Errorf("frame of %d bytes in a lane, want 1 to %d", n, most)
+	}
+	if cap(buf) < n {
+		buf = make([]byte, n)
+	}
+	buf = buf[:n]
+	_, err := io.ReadFull(r, buf)
+	return buf, err
+}
+
+// laneReader reads as much as there is at once.
+type laneReader struct {
+	conn       net.Conn
+	buf        [4 << 10]byte
+	from, upTo int
+}
+
+// Read reads.
+func (r *laneReader) Read(b []byte) (int, error) {
+	if r.from == r.upTo {
+		n, err := r.conn.Read(r.buf[:])
+		if err != nil {
+			return 0, err
+		}
+		r.from, r.upTo = 0, n
+	}
+	n := copy(b, r.buf[r.from:r.upTo])
+	r.from += n
+	return n, nil
+}
+
+// opened is a plain connection whose first byte was read to see what it is.
+type opened struct {
+	net.Conn
+	first []byte
+}
+
+// Read returns the first byte once, and what comes after it.
+func (c *opened) Read(b []byte) (int, error) {
+	if len(c.first) == 0 || len(b) == 0 {
+		return c.Conn.Read(b)
+	}
+	n := copy(b, c.first)
+	if c.first = c.first[n:]; n == len(b) {
+		return n, nil
+	}
+	more, err := c.Conn.Read(b[n:])
+	return n + more, err
+}
+
+// opensLane reports whether a plain connection is a lane, and what gRPC is to read
+// from when it is not.
+func opensLane(raw net.Conn) (net.Conn, bool) {
+	var b [len(laneMagic)]byte
+	if n, err := raw.Read(b[:1]); n == 0 || err != nil {
+		return raw, false // gRPC will meet the same
+	}
+	if b[0] != laneMagic[0] {
+		return &opened{Conn: raw, first: b[:1]}, false
+	}
+	if _, err := io.ReadFull(raw, b[1:]); err != nil || string(b[:]) != laneMagic {
+		return &opened{Conn: raw, first: b[:]}, false
+	}
+	return raw, true
+}
