@@ -18,6 +18,8 @@ type lot struct {
 	at     map[uint64]*parked // by ticket
 	ticket uint64             // the last one
 	free   []*parked
+	// watched says that watch will run.
+	watched bool
 
 	full atomic.Uint64 // calls that found no place
 }
@@ -27,8 +29,9 @@ type lot struct {
 type parked struct {
 	ticket uint64
 	shards uint64        // that have not answered, as a bit set
-	woken  chan struct{} // holds a token when shards became empty
-	timer  *time.Timer
+	woken  chan struct{} // holds a token when shards became empty, or late is set
+	until  time.Time     // when it is late; zero: it does not sleep
+	late   bool
 	homes  []visit // a descriptor each
 }
 
@@ -49,8 +52,7 @@ func (l *lot) park(n int) *parked {
 	if last := len(l.free) - 1; last >= 0 {
 		p, l.free = l.free[last], l.free[:last]
 	} else {
-		p = &parked{woken: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
-		p.timer.Stop()
+		p = &parked{woken: make(chan struct{}, 1)}
 	}
 	l.ticket++
 	p.ticket = l.ticket
@@ -65,11 +67,10 @@ func (l *lot) park(n int) *parked {
 
 // leave gives a place up.
 func (l *lot) leave(p *parked) {
-	p.timer.Stop()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.at, p.ticket)
-	p.shards = 0
+	p.shards, p.until, p.late = 0, time.Time{}, false
 	select {
 	case <-p.woken:
 	default:
@@ -103,6 +104,53 @@ func (l *lot) answered(ticket uint64, shard int) {
 		case p.woken <- struct{}{}:
 		default:
 		}
+	}
+}
+
+// lateEvery is how exactly a call knows that its time is up.
+const lateEvery = 2 * time.Millisecond
+
+// sleep says until when a call waits. It has no timer of its own: to set one costs more
+// than all else about a call that is answered in time.
+func (l *lot) sleep(p *parked, until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p.until, p.late = until, false
+	if !l.watched {
+		l.watched = true
+		time.AfterFunc(lateEvery, l.watch)
+	}
+}
+
+// wakes reports whether a call woke since its time is up.
+func (l *lot) wakes(p *parked) (late bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p.until = time.Time{}
+	return p.late
+}
+
+// watch wakes the calls whose time is up, as long as any waits.
+func (l *lot) watch() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	waits := false
+	for _, p := range l.at {
+		switch {
+		case p.until.IsZero():
+		case now.Before(p.until):
+			waits = true
+		default:
+			p.until, p.late = time.Time{}, true
+			select {
+			case p.woken <- struct{}{}:
+			default:
+			}
+		}
+	}
+	if l.watched = waits; waits {
+		time.AfterFunc(max(lateEvery, time.Duration(len(l.at))*time.Microsecond), l.watch)
 	}
 }
 

@@ -240,13 +240,10 @@ func (p *parley) seek(at node.Instant, d *duties) {
 
 // sleep waits for the answers. late says that the time for them is over.
 func (p *parley) sleep(ctx context.Context) (late bool, err error) {
-	p.place.timer.Reset(max(0, p.until-p.engine.Now().Mono))
-	defer p.place.timer.Stop()
+	p.lot.sleep(p.place, time.Now().Add(p.until-p.engine.Now().Mono))
 	select {
 	case <-p.place.woken:
-		return false, nil
-	case <-p.place.timer.C:
-		return true, nil
+		return p.lot.wakes(p.place), nil
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}

@@ -193,21 +193,25 @@ func (n *Node) serveBank(led *ledger, r *rules.Rule, v *sticky.View, now int64) 
 		b.queue = b.queue[:0]
 		return
 	}
+	if !led.mayRaise(v) {
+		n.dismiss(led, sticky.NotHome)
+		return
+	}
 	b.roll(l, now)
 	local := n.serveWaiters(led, l, now)
 	far, until := n.serveQueue(led, l, now)
 	if v.Live() < v.Majority() {
-		n.dismiss(led)
+		n.dismiss(led, sticky.NoMajority)
 		return
 	}
 	n.raise(led, l, v, now, local, far, until)
 }
 
-// dismiss answers all that wait for marks which nobody can raise.
-func (n *Node) dismiss(led *ledger) {
+// dismiss answers all that wait for marks which cannot be raised here.
+func (n *Node) dismiss(led *ledger, why sticky.Why) {
 	b := led.bank
 	for i := range b.queue {
-		n.refuseAsk(&b.queue[i].ask, sticky.NoMajority)
+		n.refuseAsk(&b.queue[i].ask, why)
 	}
 	clear(b.queue)
 	b.queue = b.queue[:0]

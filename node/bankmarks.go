@@ -94,8 +94,18 @@ func (n *Node) want(led *ledger, l *rules.Limit, v *sticky.View, now int64, loca
 // that took, the more.
 func (n *Node) bucketMargin(b *bank) time.Duration { return min(max(chunkFor, 2*b.took), 10*chunkFor) }
 
+// mayRaise reports whether the home of a ledger is in this region by the layout that its
+// replicas would be asked under: in the next one it may be in another, whose replicas
+// copied what these held until they were sealed, and nothing that came after.
+func (l *ledger) mayRaise(v *sticky.View) bool {
+	return v.Home(l.key, uint64(l.id), l.floor || l.name.own).Own
+}
+
 // sendRaises sends what the keeper wants to be sent.
 func (n *Node) sendRaises(led *ledger, v *sticky.View) {
+	if !led.mayRaise(v) {
+		return
+	}
 	key := n.marksKey(led)
 	led.bank.keeper.Raises(n.at.Mono, v, func(to crdt.Slot, r sticky.Raise) {
 		r.Key = key
