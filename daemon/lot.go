@@ -108,7 +108,7 @@ func (l *lot) answered(ticket uint64, shard int) {
 }
 
 // lateEvery is how exactly a call knows that its time is up.
-const lateEvery = 2 * time.Millisecond
+const lateEvery = 5 * time.Millisecond
 
 // sleep says until when a call waits. It has no timer of its own: to set one costs more
 // than all else about a call that is answered in time.

@@ -92,12 +92,6 @@ func (n *notary) peers(at node.Instant, self crdt.Slot, live []gossip.Peer) {
 	n.hurry()
 }
 
-// record returns what the replica holds of a ledger.
-func (n *notary) record(key crdt.Key) (rec sticky.Record, ok bool) {
-	n.do(func(r *sticky.Replica) { rec, ok = r.Record(key) })
-	return rec, ok
-}
-
 // fault returns why nothing can be stored any more, "" when it can.
 func (n *notary) fault() string {
 	if text := n.failed.Load(); text != nil {

@@ -380,7 +380,6 @@ descriptors:
 	home, h := w.homeDaemon(w.daemons[0], user("bob", 1))
 	c := w.ask(home, user("bob", 150))
 	_ = c
-	led := home.node.desk.of[nameOf(h.Key, h.Rule, false)]
 	w.pass(20 * time.Millisecond)
 	t.Logf("allowed %d", w.allowed)
 	w.pass(time.Second)
@@ -403,7 +402,7 @@ descriptors:
 	w.pass(300 * time.Millisecond)
 	n.Probe(w.at(), hits, call.Statuses)
 	w.front.Decide(call)
-	led = home.node.desk.of[nameOf(h.Key, h.Rule, false)]
+	led := home.node.desk.of[nameOf(h.Key, h.Rule, false)]
 	t.Logf("wait %v over %v; mark %v now %d", call.Statuses[0].Wait, call.Statuses[0].Over, led.bank.keeper.Held(), w.at().Wall/1e6)
 	if call.Statuses[0].Wait {
 		return

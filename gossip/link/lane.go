@@ -30,17 +30,19 @@ const (
 	// maxLaned bounds a frame of a lane in bytes.
 	maxLaned = 16 << 10
 	// laneWithin bounds how long a frame may take to be written. A peer that
-	// takes longer loses its lane.
-	laneWithin = 20 * time.Millisecond
+	// takes longer loses its lane. The deadline is moved when half of it is over: to
+	// move it wakes the poller, which costs more than the write.
+	laneWithin = 100 * time.Millisecond
 	// laneAgain is the time between two attempts.
 	laneAgain = 2 * time.Second
 )
 
 // lane is the sender's end.
 type lane struct {
-	mu   sync.Mutex
-	conn net.Conn // nil when there is none
-	buf  []byte
+	mu    sync.Mutex
+	conn  net.Conn // nil when there is none
+	until time.Time
+	buf   []byte
 }
 
 // send writes a frame, and reports whether it did.
@@ -54,7 +56,11 @@ func (l *lane) send(frame []byte) bool {
 		return false
 	}
 	l.buf = append(binary.LittleEndian.AppendUint32(l.buf[:0], uint32(len(frame))), frame...)
-	err := l.conn.SetWriteDeadline(time.Now().Add(laneWithin))
+	var err error
+	if now := time.Now(); l.until.Sub(now) < laneWithin/2 {
+		l.until = now.Add(laneWithin)
+		err = l.conn.SetWriteDeadline(l.until)
+	}
 	if err == nil {
 		_, err = l.conn.Write(l.buf)
 	}
@@ -68,7 +74,7 @@ func (l *lane) send(frame []byte) bool {
 func (l *lane) use(conn net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.conn = conn
+	l.conn, l.until = conn, time.Time{}
 }
 
 // SendNow is Send for a frame that somebody waits for. It may take as long as a
