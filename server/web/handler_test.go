@@ -1,8 +1,8 @@
 package web
 
 import (
-	"context"
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
