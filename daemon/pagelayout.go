@@ -34,10 +34,12 @@ func (d *daemon) changeLayout(c admin.LayoutCommand, q admin.LayoutRequest) (adm
 		if err = mayChange(&was, heard); err != nil {
 			return
 		}
-		if next, err = r.Following(next); err != nil || q.DryRun {
-			return
+		if !q.DryRun {
+			if err = d.mayPropose(&was, heard); err != nil {
+				return
+			}
 		}
-		if err = d.mayPropose(&was, heard); err != nil {
+		if next, err = r.Following(next); err != nil || q.DryRun {
 			return
 		}
 		err = r.Propose(next)
