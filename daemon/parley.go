@@ -103,7 +103,7 @@ func (p *parley) roundLocked(at node.Instant, late bool, d *duties) (decided boo
 	e.probe(at, p.trial)
 	if p.rounds > 0 {
 		p.account(at, late)
-		if late && p.failAll(at) {
+		if late && p.failAll() {
 			e.probe(at, p.trial)
 		}
 	}
@@ -122,7 +122,7 @@ func (p *parley) roundLocked(at node.Instant, late bool, d *duties) (decided boo
 
 // failAll notes that none of those who were asked has answered. It reports
 // whether there was one.
-func (p *parley) failAll(at node.Instant) bool {
+func (p *parley) failAll() bool {
 	failed := false
 	for i := range p.call.Statuses {
 		if p.call.Statuses[i].Wait {

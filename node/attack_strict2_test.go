@@ -20,7 +20,7 @@ func (w *strictWorld) othersOf(home *strictDaemon) (out []*strictDaemon) {
 	return out
 }
 
-// B1: a descriptor without hits waits beside one that has rights.
+// A descriptor without hits waits beside one that has rights.
 func TestAttackStrictHitlessBesideHits(t *testing.T) {
 	w := newStrictWorld(t, 1, dayOf, 3)
 	home, h := w.homeDaemon(w.daemons[0], user("bob", 1))
@@ -67,7 +67,7 @@ const bobSpecific = bobGeneric + `
     rate_limit: {unit: day, requests_per_unit: 5, consistency: strict}
 `
 
-// B2: a daemon reads other limits for a while, and then the former ones again.
+// A daemon reads other limits for a while, and then the former ones again.
 func TestAttackStrictRulesThereAndBack(t *testing.T) {
 	w := newStrictWorld(t, 1, bobGeneric, 3)
 	home, _ := w.homeDaemon(w.daemons[0], user("bob", 1))
@@ -97,7 +97,7 @@ func TestAttackStrictRulesThereAndBack(t *testing.T) {
 	}
 }
 
-// B3: a home loses its ballot while the rule is not strict.
+// A home loses its ballot while the rule is not strict.
 func TestAttackStrictLostWhileEventual(t *testing.T) {
 	const strict = `
 domain: d
@@ -156,7 +156,7 @@ descriptors:
 	}
 }
 
-// B4: what on_failure let pass is refunded.
+// What on_failure let pass is refunded.
 func TestAttackStrictRefundOfFailure(t *testing.T) {
 	w := newStrictWorld(t, 1, `
 domain: d
@@ -197,7 +197,7 @@ descriptors:
 	}
 }
 
-// B5: a home that lost its ballot and was swept grants into totals that its holders have.
+// A home that lost its ballot and was swept grants into totals that its holders have.
 func TestAttackStrictSweptHomeStillServes(t *testing.T) {
 	w := newStrictWorld(t, 1, `
 domain: d
@@ -252,7 +252,7 @@ descriptors:
 	_ = rules.Strict
 }
 
-// B6: a region that holds nothing yet does not lock its daemons out of a bucket.
+// A region that holds nothing yet does not lock its daemons out of a bucket.
 func TestAttackStrictBucketOfARegionThatWaits(t *testing.T) {
 	w := newStrictWorld(t, 1, `
 domain: d
@@ -310,7 +310,7 @@ func (w *strictWorld) propose(d *strictDaemon, change func(l *sticky.Layout)) {
 	w.pass(2 * time.Second)
 }
 
-// B7: a change of layout leaves what regions have of their own as it is.
+// A change of layout leaves what regions have of their own as it is.
 func TestAttackStrictLayoutAndRegionalLimits(t *testing.T) {
 	w := newStrictWorld(t, 1, `
 domain: d

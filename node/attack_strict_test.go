@@ -35,7 +35,7 @@ func user(v string, n uint64) rules.Descriptor {
 	return rules.Descriptor{Entries: []rules.Entry{{Key: "user", Value: v}}, Hits: n}
 }
 
-// A1: reload adds a rule for one value: same key, other rule.
+// Reload adds a rule for one value: same key, other rule.
 func TestAttackStrictRuleOfAKeyChanges(t *testing.T) {
 	const generic = `
 domain: d
@@ -72,7 +72,7 @@ descriptors:
 	}
 }
 
-// A2: buckets of fewer than 50 with slow disks.
+// Buckets of fewer than 50 with slow disks.
 func TestAttackStrictSmallBucketIsServed(t *testing.T) {
 	const y = `
 domain: d
@@ -154,7 +154,7 @@ descriptors:
     rate_limit: {unit: second, requests_per_unit: 1000, consistency: strict}
 `
 
-// A3: a member gives back what another one was granted.
+// A member gives back what another one was granted.
 func TestAttackStrictReturnOfAnother(t *testing.T) {
 	w := newStrictWorld(t, 1, dayOf, 3)
 	home, h := w.homeDaemon(w.daemons[0], user("bob", 1))
@@ -184,7 +184,7 @@ func TestAttackStrictReturnOfAnother(t *testing.T) {
 	}
 }
 
-// A4: a member of another region grants what it is not home of.
+// A member of another region grants what it is not home of.
 func TestAttackStrictGrantOfAStranger(t *testing.T) {
 	w := newStrictWorld(t, 1, dayOf, 3, 3)
 	home, h := w.homeDaemon(w.daemons[0], user("bob", 1))
@@ -216,7 +216,7 @@ func TestAttackStrictGrantOfAStranger(t *testing.T) {
 	}
 }
 
-// A5: a member of another region votes in the name of replicas.
+// A member of another region votes in the name of replicas.
 func TestAttackStrictVoteOfAStranger(t *testing.T) {
 	w := newStrictWorld(t, 1, dayOf, 3, 3)
 	home, h := w.homeDaemon(w.daemons[0], user("bob", 1))
@@ -241,7 +241,7 @@ func TestAttackStrictVoteOfAStranger(t *testing.T) {
 	}
 }
 
-// A6: a member opens the ledger of a key under another rule.
+// A member opens the ledger of a key under another rule.
 func TestAttackStrictLedgerUnderAnotherRule(t *testing.T) {
 	w := newStrictWorld(t, 1, dayOf, 3)
 	home, h := w.homeDaemon(w.daemons[0], user("bob", 1))
@@ -271,7 +271,7 @@ func TestAttackStrictLedgerUnderAnotherRule(t *testing.T) {
 	}
 }
 
-// A7: rights of a bucket used at the end of their time.
+// Rights of a bucket used at the end of their time.
 func TestAttackStrictBucketGrantsUsedLate(t *testing.T) {
 	w := newStrictWorld(t, 1, `
 domain: d
@@ -321,7 +321,7 @@ descriptors:
 	w.check(1)
 }
 
-// A8: hits of a log that are given back in a later step.
+// Hits of a log that are given back in a later step.
 func TestAttackStrictLogRefund(t *testing.T) {
 	w := newStrictWorld(t, 1, `
 domain: d
@@ -367,7 +367,7 @@ descriptors:
 	w.check(1)
 }
 
-// A9: a call that holds a bucket's rights while it waits for another home, and the home dies after.
+// A call that holds a bucket's rights while it waits for another home, and the home dies after.
 func TestAttackStrictBucketReservedForLong(t *testing.T) {
 	w := newStrictWorld(t, 1, `
 domain: d
@@ -425,7 +425,7 @@ descriptors:
 	w.check(1)
 }
 
-// A10: the way to the home gets shorter.
+// The way to the home gets shorter.
 func TestAttackStrictNearerHome(t *testing.T) {
 	w := newStrictWorld(t, 1, `
 domain: d

@@ -28,7 +28,6 @@ type credit struct {
 
 	refused uint64 // as many hits and more were denied, 0 for none
 	retry   time.Duration
-	never   bool
 	streak  uint8 // denials since the last grant
 }
 
@@ -376,7 +375,7 @@ func (n *Node) deny(c *credit, hits uint64) {
 	if c.refused == 0 || hits < c.refused || n.at.Mono >= c.retry {
 		c.refused = hits
 	}
-	c.retry, c.never = n.at.Mono+min(wait, denialKept), c.report.Never
+	c.retry = n.at.Mono + min(wait, denialKept)
 }
 
 // unansweredBy lets waiters know that the home could not say. One that a label
