@@ -1,0 +1,149 @@
+package link
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// laned are two daemons of a region over TCP, of which a has a stream and a lane to b.
+type laned struct {
+	a, b    *daemon
+	addr    string
+	arrived chan string
+}
+
+func newLaned(t *testing.T, secure func(name string) func(*Config)) *laned {
+	t.Helper()
+	n := newNetwork()
+	overTCP := func(name string) func(*Config) {
+		return func(c *Config) {
+			secure(name)(c)
+			c.Dial = nil
+		}
+	}
+	l := &laned{a: n.start(t, helloOf(1, "eu", "a"), overTCP("a")), arrived: make(chan string, 100)}
+	l.b = n.start(t, helloOf(2, "eu", "b"), overTCP("b"))
+	l.b.mu.Lock()
+	l.b.judge = func(_ Hello, frame []byte) error {
+		if string(frame) == "rubbish" {
+			return &Rubbish{Reason: "format", Err: errors.New("rubbish")}
+		}
+		l.arrived <- string(frame)
+		return nil
+	}
+	l.b.mu.Unlock()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.addr = lis.Addr().String()
+	served := make(chan error, 1)
+	go func() { served <- l.b.Serve(lis) }()
+	t.Cleanup(func() {
+		l.b.Close()
+		if err := <-served; err != nil {
+			t.Errorf("serving ended with %v", err)
+		}
+	})
+	l.a.Targets([]Target{{Addr: l.addr, Region: "eu"}})
+	l.within(t, "a lane", func() bool { return l.lane() })
+	return l
+}
+
+// lane reports whether a has a lane to b.
+func (l *laned) lane() bool {
+	l.a.routes.RLock()
+	defer l.a.routes.RUnlock()
+	all := l.a.route[2]
+	if len(all) == 0 {
+		return false
+	}
+	all[0].lane.mu.Lock()
+	defer all[0].lane.mu.Unlock()
+	return all[0].lane.conn != nil
+}
+
+func (l *laned) within(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 20s: %s: %+v", what, l.a.Streams())
+		}
+	}
+}
+
+func plainly(string) func(*Config) { return func(*Config) {} }
+
+func TestLane(t *testing.T) {
+	ca := newAuthority(t, "the cluster")
+	for name, secure := range map[string]func(string) func(*Config){
+		"plain": plainly,
+		"tls":   func(name string) func(*Config) { return secured(t, ca.issue(t, t.TempDir(), name, nil)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLaned(t, secure)
+			// The second one is too long for a lane, and takes the stream.
+			for _, frame := range []string{"soon", strings.Repeat("x", maxLaned+1), "again"} {
+				if !l.a.SendNow(2, []byte(frame)) {
+					t.Fatalf("a frame of %d bytes was not sent", len(frame))
+				}
+				if got := <-l.arrived; got != frame {
+					t.Errorf("a frame of %d bytes arrived, want %d", len(got), len(frame))
+				}
+			}
+			// Rubbish costs the lane and its stream, as it does there.
+			l.a.SendNow(2, []byte("rubbish"))
+			l.within(t, "the end of stream and lane", func() bool { return !l.lane() && l.b.Stats().Accepted == 0 })
+			if l.b.Stats().Rubbish["format"] == 0 {
+				t.Errorf("the rubbish is not counted: %+v", l.b.Stats().Rubbish)
+			}
+		})
+	}
+}
+
+// Whoever opens a lane that is none gets no answer, and nothing of what it says
+// comes to the handler.
+func TestLaneOfAStranger(t *testing.T) {
+	l := newLaned(t, plainly)
+	hello := func(change func(*greeting)) []byte {
+		g := greeting{protocol: Version, fingerprint: make([]byte, fingerprintSize), hello: helloOf(1, "eu", "a")}
+		change(&g)
+		body, err := g.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return append(binary.LittleEndian.AppendUint32(nil, uint32(len(body))), body...)
+	}
+	for name, says := range map[string][]byte{
+		"no stream":      hello(func(g *greeting) { g.hello.Member.ID = 9 }),
+		"another secret": hello(func(g *greeting) { g.fingerprint[0] = 1 }),
+		"a long hello":   binary.LittleEndian.AppendUint32(nil, 1<<31),
+		"no hello":       append(binary.LittleEndian.AppendUint32(nil, 4), "what"...),
+		"an empty one":   binary.LittleEndian.AppendUint32(nil, 0),
+	} {
+		conn, err := net.Dial("tcp", l.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		frame := append(binary.LittleEndian.AppendUint32(nil, 5), "frame"...)
+		_, _ = conn.Write(append(append([]byte(laneMagic), says...), frame...))
+		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		if answer, err := io.ReadAll(conn); len(answer) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: %q, %v, want the end of the connection", name, answer, err)
+		}
+		conn.Close()
+	}
+	// The lane of a member still works.
+	if !l.a.SendNow(2, []byte("mine")) {
+		t.Error("a frame was not sent")
+	}
+	if got := <-l.arrived; got != "mine" {
+		t.Errorf("%q arrived", got)
+	}
+}
