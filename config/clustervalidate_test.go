@@ -185,6 +185,7 @@ func TestRefusedClusters(t *testing.T) {
 			c.Strict.Replicas = []string{"us-0", "us-1", "us-0"}
 		}},
 		{"strict.chunk", "1 to 10000", func(c *Config) { c.Strict.Chunk = 0 }},
+		{"strict.stock", "0 to 1000", func(c *Config) { c.Strict.Stock = -1 }},
 		{"strict.forward_timeout", "5ms to 5s", func(c *Config) { c.Strict.ForwardTimeout = 5*time.Millisecond - 1 }},
 		{"strict.forward_margin", "5ms to 5s", func(c *Config) { c.Strict.ForwardMargin = 5*time.Second + 1 }},
 		{"strict.breaker.errors", "above 0 and at most 1", func(c *Config) { c.Strict.Breaker.Errors = 0 }},
@@ -213,7 +214,7 @@ func TestRegionlessSettingsAreRefused(t *testing.T) {
 	c.Swim = Swim{Addr: "127.0.0.1:2", Advertise: "x:2", Seeds: []string{"x:3"}, Rejoin: 1, KeysFile: "keys"}
 	c.Gossip = Gossip{1, 1, 1, 1}
 	c.Rights = Rights{"dir", true, []string{"us-0"}, 1, 1, 1}
-	c.Strict = Strict{[]string{"us-0"}, 1, 1, 1, Breaker{1, 1, 1, 1}}
+	c.Strict = Strict{[]string{"us-0"}, 1, 1, 1, 1, Breaker{1, 1, 1, 1}}
 	c.HotKey = HotKey{1}
 	faults, _ := c.Validate().(Faults)
 	got := make(map[string]bool)

@@ -225,6 +225,8 @@ func strictFields(c *Config) []field {
 			usage: "daemons of the region that hold what homes have used; the first three of rights.daemons without it"},
 		{name: "strict.chunk", flag: "strict-chunk", value: whole(&s.Chunk),
 			usage: "hits of a key that a home has them hold ahead, and that a takeover may lose"},
+		{name: "strict.stock", flag: "strict-stock", value: whole(&s.Stock),
+			usage: "rights that a daemon keeps to a key it is asked for now and then, where few are used up; 0 for none"},
 		{name: "strict.forward_timeout", flag: "strict-forward-timeout", value: duration(&s.ForwardTimeout),
 			usage: "how long a call waits for a home of its region"},
 		{name: "strict.forward_margin", flag: "strict-forward-margin", value: duration(&s.ForwardMargin),

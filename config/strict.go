@@ -21,6 +21,9 @@ type Strict struct {
 	// So many fewer may be admitted in a window in which the home dies, and the
 	// disks are written to the less often the more they are.
 	Chunk int
+	// Stock is how many rights to a key a daemon that is asked for it now and then
+	// keeps, 0 to 1,000, where they are a small part of what is left.
+	Stock int
 	// ForwardTimeout is how long a call waits for a home of its own region, 5
 	// ms to 5 s. For one of another region it is the round trip and
 	// ForwardMargin, 5 ms to 5 s too.
@@ -55,13 +58,14 @@ const (
 	// fewReplicas is how many replicas there are unless they are named.
 	fewReplicas     = 3
 	maxChunk        = 10_000
+	maxStock        = 1_000
 	maxBreakerCalls = 1_000_000
 	maxHotKey       = 1_000_000_000
 )
 
 func defaultStrict() Strict {
 	return Strict{
-		Chunk: 20, ForwardTimeout: 50 * time.Millisecond, ForwardMargin: 100 * time.Millisecond,
+		Chunk: 20, Stock: 16, ForwardTimeout: 50 * time.Millisecond, ForwardMargin: 100 * time.Millisecond,
 		Breaker: Breaker{Errors: 50 * rules.Percent, Window: 10 * time.Second, Calls: 10, Open: time.Minute},
 	}
 }
@@ -90,6 +94,7 @@ func (v *validator) strict(c *Config) {
 	s := &c.Strict
 	v.replicas(s.Replicas, &c.Rights)
 	v.number("strict.chunk", s.Chunk, 1, maxChunk)
+	v.number("strict.stock", s.Stock, 0, maxStock)
 	v.between("strict.forward_timeout", s.ForwardTimeout, 5*time.Millisecond, 5*time.Second)
 	v.between("strict.forward_margin", s.ForwardMargin, 5*time.Millisecond, 5*time.Second)
 	b := &s.Breaker

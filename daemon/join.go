@@ -37,7 +37,7 @@ func (d *daemon) replicate(ec *EngineConfig) error {
 		d.strict = newStrict(strictSettings(c), c.Region, newNotary(d.log), d.log)
 		ec.strict = d.strict
 		ec.Node.Homes = d.strict
-		ec.Node.Strict = node.HomesConfig{Chunk: uint64(c.Strict.Chunk)}
+		ec.Node.Strict = node.HomesConfig{Chunk: uint64(c.Strict.Chunk), Stock: uint64(c.Strict.Stock)}
 	}
 	ec.Node.Region, ec.Node.Name = c.Region, c.Name
 	ec.Node.HotThreshold = uint64(c.HotKey.Threshold)

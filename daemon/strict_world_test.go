@@ -91,7 +91,7 @@ func (w *strictWorld) serveStrict(r *resident, ec *EngineConfig, log *slog.Logge
 	c := strictConfig{forwardTimeout: 50 * time.Millisecond, forwardMargin: 100 * time.Millisecond, breaker: w.breaker}
 	s := newStrict(c, r.region, newNotary(log), log)
 	ec.strict, ec.Node.Homes = s, s
-	ec.Node.Strict = node.HomesConfig{Chunk: 2}
+	ec.Node.Strict = node.HomesConfig{Chunk: 2, Stock: 16}
 	return func(cc *clusterConfig) {
 		w.t.Helper()
 		genesis := sticky.Layout{Number: 1}

@@ -147,7 +147,7 @@ func (b *bank) marked(label int64) uint64 {
 // spend consumes hits that count at at.
 func (b *bank) spend(l *rules.Limit, now, at int64, n uint64, mono time.Duration) {
 	b.row.SpendAt(l, now, at, n)
-	b.pace.add(mono, n)
+	b.pace.add(mono, paceTick, n)
 }
 
 // chunk is how many hits marks should be ahead of what is consumed.
@@ -301,8 +301,8 @@ func (n *Node) answerAsk(led *ledger, l *rules.Limit, a *sticky.Ask, now, until 
 		return give, false
 	}
 	short := give < a.Want
-	if !short && a.Extra > 0 {
-		give += min(a.Extra, (left-give)/(2*b.holding(n.at.Mono)), room-give)
+	if !short {
+		give += min(b.beyond(h, a, left-give, n.at.Mono), room-give)
 	}
 	total := uint64(0)
 	switch {
@@ -356,6 +356,31 @@ func (b *bank) holding(mono time.Duration) uint64 {
 		}
 	}
 	return max(some, 1)
+}
+
+// beyond is how many rights of those that are left a holder gets beyond what it
+// needs now.
+func (b *bank) beyond(h *holder, a *sticky.Ask, left uint64, mono time.Duration) uint64 {
+	more := min(a.Extra, left/(2*b.holding(mono)))
+	if a.Stock == 0 {
+		return more
+	}
+	return max(more, min(a.Stock, left/(stockPart*b.sharing(h))))
+}
+
+// sharing is how many daemons were given rights in the label that runs, h among them.
+func (b *bank) sharing(h *holder) uint64 {
+	label := int64(0)
+	for i := range b.holders {
+		label = max(label, b.holders[i].label)
+	}
+	some := uint64(0)
+	for i := range b.holders {
+		if o := &b.holders[i]; o == h || o.label == label && o.total > o.returned {
+			some++
+		}
+	}
+	return some
 }
 
 // reply answers an ask.

@@ -19,6 +19,8 @@ type credit struct {
 	reserved uint64 // of what is left, set aside for waiters
 	asks     []asked
 	pace     pace
+	often    pace // by stockTick
+	stocked  bool // the last grant was of more than was needed
 
 	heard   time.Duration // when the home was last heard of the label, monotonic; 0 for never
 	report  quota.Report  // what it said
@@ -91,7 +93,7 @@ func (c *credit) left(l *rules.Limit, now int64) uint64 {
 func (c *credit) begin(label, until int64) {
 	c.label, c.until = label, until
 	c.from, c.used, c.reserved = c.from[:0], 0, 0
-	c.heard, c.refused = 0, 0
+	c.heard, c.refused, c.stocked = 0, 0, false
 }
 
 // grantor returns the entry of a home, nil when there are too many.
@@ -127,17 +129,17 @@ func (n *Node) askHome(led *ledger, r *rules.Rule, now int64) bool {
 	if !open && want == 0 && !peek {
 		return false // calls that wait were let through
 	}
-	extra := n.batch(c)
+	extra, stock := n.batch(c), n.stock(c, l)
 	switch {
 	case want > 0 || peek:
-	case extra == 0 || len(c.asks) > 0 || n.at.Mono-c.ahead < max(c.trip, 10*time.Millisecond):
+	case extra == 0 && (stock == 0 || !c.runsOut(l, now)) || len(c.asks) > 0 || n.at.Mono-c.ahead < max(c.trip, 10*time.Millisecond):
 		return true
 	default:
 		c.ahead = n.at.Mono
 	}
 	a := n.newAsk(led, r, home.Slot, now)
 	n.desk.asked++
-	a.ID, a.Want, a.Need, a.Extra = n.desk.asked, want, need, extra
+	a.ID, a.Want, a.Need, a.Extra, a.Stock = n.desk.asked, want, need, extra, stock
 	a.Within = uint32(min(max(wait, 0), maxWithin) / time.Millisecond)
 	for i := range led.waiters {
 		if w := &led.waiters[i]; w.state == stillWaiting && w.ask == 0 {
@@ -243,7 +245,8 @@ func (n *Node) spendCredit(led *ledger, h *Hit, now int64) {
 	if len(c.asks) > 0 || n.at.Mono < c.retry {
 		return
 	}
-	if low := c.pace.within(n.at.Mono, c.trip+batchAhead/2); low > 0 && c.left(h.Limit, now) < low {
+	low := c.pace.within(n.at.Mono, c.trip+batchAhead/2)
+	if low > 0 && c.left(h.Limit, now) < low || c.runsOut(h.Limit, now) {
 		n.askHome(led, h.Rule, now)
 	}
 }
@@ -277,6 +280,7 @@ func (n *Node) grant(g *sticky.Grant, now int64) bool {
 		c.streak, c.refused = 0, 0
 	}
 	n.serveCredit(led, r.Limit, g, now)
+	c.stocked = c.left(r.Limit, now) > 0
 	if !g.Denied && g.Remaining == 0 && g.Retry > 0 { // these were the last
 		n.deny(c, 1)
 	}
@@ -317,7 +321,7 @@ func (n *Node) credited(led *ledger, l *rules.Limit, g *sticky.Grant, now int64)
 		return false
 	}
 	if g.Label > c.label {
-		n.giveBack(led, l, now)
+		n.giveBack(led, l, now, 0)
 		n.unreserve(led)
 		c.begin(g.Label, g.Until)
 	}
@@ -399,9 +403,9 @@ func (n *Node) unansweredBy(led *ledger, r *rules.Rule, g *sticky.Grant, now int
 	}
 }
 
-// giveBack returns what is left of the credit to the homes it is of, where they can make
-// use of it.
-func (n *Node) giveBack(led *ledger, l *rules.Limit, now int64) {
+// giveBack returns what is left of the credit, but for what is kept, to the homes
+// it is of, where they can make use of it.
+func (n *Node) giveBack(led *ledger, l *rules.Limit, now int64, keep uint64) {
 	c := &led.credit
 	if l.Algorithm.Bucket() {
 		return
@@ -410,7 +414,7 @@ func (n *Node) giveBack(led *ledger, l *rules.Limit, now int64) {
 	for i := range c.from {
 		sum = addSat(sum, c.from[i].total-c.from[i].returned)
 	}
-	left := sum - min(sum, addSat(c.used, c.reserved))
+	left := sum - min(sum, addSat(addSat(c.used, c.reserved), keep))
 	for i := range c.from {
 		from := &c.from[i]
 		back := min(left, from.total-from.returned)

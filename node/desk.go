@@ -136,33 +136,6 @@ type waiter struct {
 	report quota.Report
 }
 
-// pace counts hits by tenths of a second.
-type pace struct {
-	tick        int64
-	now, before uint64
-}
-
-func (p *pace) roll(mono time.Duration) {
-	switch tick := int64(mono / (100 * time.Millisecond)); tick - p.tick {
-	case 0:
-	case 1:
-		p.tick, p.before, p.now = tick, p.now, 0
-	default:
-		p.tick, p.before, p.now = tick, 0, 0
-	}
-}
-
-func (p *pace) add(mono time.Duration, n uint64) {
-	p.roll(mono)
-	p.now = addSat(p.now, n)
-}
-
-// within returns how many hits come in a time at the pace of late, rounded down.
-func (p *pace) within(mono, d time.Duration) uint64 {
-	p.roll(mono)
-	return min(max(p.now, p.before), 1<<32) * uint64(max(d, 0)/time.Microsecond) / 100_000
-}
-
 // ledgerAt returns a ledger, nil for one that is not known.
 func (n *Node) ledgerAt(h *Hit, floor bool) *ledger {
 	return n.desk.of[nameOf(ledgerKey(h.Key, floor), h.Rule, floor)]
@@ -234,6 +207,9 @@ func (n *Node) sweepLedgers(budget int) (dropped int) {
 			d.hand = 0
 		}
 		l := d.all[d.hand]
+		if !l.active {
+			n.giveUpStock(l)
+		}
 		if l.active || !l.over(n.now) {
 			d.hand++
 			continue

@@ -228,7 +228,7 @@ func (n *Node) spendHomed(h *Hit, st *Status, now int64) {
 		}
 	} else {
 		n.desk.counts.Local++
-		led.credit.pace.add(n.at.Mono, h.N)
+		led.credit.came(n.at.Mono, h.N)
 	}
 	if from == fromCredit {
 		n.spendCredit(led, h, now)

@@ -25,6 +25,9 @@ type HomesConfig struct {
 	// Chunk is how many hits a home's marks are ahead of what it consumed, at
 	// most, or a twentieth of the limit where that is more and as many come in 50 ms.
 	Chunk uint64
+	// Stock is how many rights to a key a daemon keeps that is asked for it now and
+	// then, at most.
+	Stock uint64
 }
 
 // Errands is what a node wants done about strict keys.
@@ -80,7 +83,7 @@ func (n *Node) seek(h *Hit, st *Status, ticket uint64, now int64) {
 		return // of an ask that was sent before
 	}
 	n.attend(led)
-	led.credit.pace.add(n.at.Mono, hits)
+	led.credit.came(n.at.Mono, hits)
 	if st.self {
 		if v := n.cfg.Homes.View(); v != nil {
 			n.bankOf(led)
@@ -111,7 +114,7 @@ func (n *Node) Forget(at Instant, h []Hit, ticket uint64) {
 				unused := led.waiters[at].state == granted && led.waiters[at].hits > 0
 				n.release(led, at)
 				if unused && len(led.waiters) == 0 && len(led.credit.asks) == 0 && n.batch(&led.credit) == 0 {
-					n.giveBack(led, h[i].Limit, now)
+					n.giveBack(led, h[i].Limit, now, 0)
 				}
 			}
 		}
@@ -231,7 +234,7 @@ func (n *Node) heedAtHome(led *ledger, r *rules.Rule, v *sticky.View, a *sticky.
 	case a.ID <= h.asked:
 		n.desk.counts.Replayed++
 		again := *a
-		again.Want, again.Need, again.Extra = 0, 0, 0
+		again.Want, again.Need, again.Extra, again.Stock = 0, 0, 0, 0
 		n.enqueue(led, again)
 	default:
 		h.asked = a.ID
@@ -320,9 +323,9 @@ func (n *Node) tickLedger(led *ledger, v *sticky.View, now int64) bool {
 		n.forgetLost(c, 0, maxWithin)
 	}
 	idle := n.at.Mono-c.touched >= idleAfter && len(led.waiters) == 0 && len(c.asks) == 0
-	if idle && c.left(r.Limit, now) > 0 {
-		n.giveBack(led, r.Limit, now)
-		idle = c.left(r.Limit, now) == 0 || r.Limit.Algorithm.Bucket()
+	if keep := n.kept(c, r.Limit); idle && c.left(r.Limit, now) > keep {
+		n.giveBack(led, r.Limit, now, keep)
+		idle = c.left(r.Limit, now) <= keep || r.Limit.Algorithm.Bucket()
 	}
 	busy := led.bank != nil && (len(led.bank.queue) > 0 || led.bank.keeper.Busy())
 	return busy || !idle && now < c.until || len(led.waiters) > 0 || len(c.asks) > 0

@@ -131,7 +131,7 @@ func (w *strictWorld) start(d *strictDaemon, first bool) {
 	w.t.Helper()
 	cfg := Default()
 	cfg.Region, cfg.Name, cfg.Homes = d.region, d.name, d
-	cfg.Strict = HomesConfig{Chunk: 20}
+	cfg.Strict = HomesConfig{Chunk: 20, Stock: 16}
 	cfg.MaxKeys = cmp.Or(w.maxKeys, cfg.MaxKeys)
 	if w.rights != nil {
 		cfg.Rights = w.rights()

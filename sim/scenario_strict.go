@@ -16,6 +16,11 @@ func (s *scenario) strict(n *yaml.Node) {
 		n, "strict",
 		field{"replicas", s.int(&t.Replicas, "replicas", 1, sticky.MaxReplicas)},
 		field{"chunk", s.whole("chunk", 1, 10_000, func(v uint64) { t.Chunk = v })},
+		field{"stock", s.whole("stock", 0, 1_000, func(v uint64) {
+			if t.Stock = int(v); v == 0 {
+				t.Stock = -1
+			}
+		})},
 		field{"forward", s.duration(&t.Forward, "forward", time.Millisecond, 5*time.Second)},
 		field{"margin", s.duration(&t.Margin, "margin", time.Millisecond, 5*time.Second)},
 		field{"sync", s.duration(&t.Sync, "sync", time.Microsecond, time.Second)},

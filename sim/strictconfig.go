@@ -20,6 +20,9 @@ type Strict struct {
 	Replicas int
 	// Chunk is how many hits homes have held ahead of need, default 20.
 	Chunk uint64
+	// Stock is how many rights to a key daemons keep that are asked for it now and
+	// then, default 16, below 0 for none.
+	Stock int
 	// Forward is how long a call waits for a home in its region, default 50 ms,
 	// and Margin how much longer than a round trip for one elsewhere, default
 	// 100 ms.
@@ -33,12 +36,13 @@ type Strict struct {
 // The defaults.
 const (
 	strictChunk   = 20
+	strictStock   = 16
 	strictForward = 50 * time.Millisecond
 	strictMargin  = 100 * time.Millisecond
 )
 
 func (s Strict) withDefaults() Strict {
-	s.Chunk = cmp.Or(s.Chunk, strictChunk)
+	s.Chunk, s.Stock = cmp.Or(s.Chunk, strictChunk), cmp.Or(s.Stock, strictStock)
 	s.Forward, s.Margin = cmp.Or(s.Forward, strictForward), cmp.Or(s.Margin, strictMargin)
 	s.Sync = cmp.Or(s.Sync, maxSync)
 	return s
@@ -50,6 +54,8 @@ func (s *Strict) validate() error {
 		return fmt.Errorf("sim: %d replicas of a region: want at most %d", s.Replicas, sticky.MaxReplicas)
 	case s.Chunk > 1_000_000:
 		return fmt.Errorf("sim: chunks of %d hits: want at most 1,000,000", s.Chunk)
+	case s.Stock > 1_000_000:
+		return fmt.Errorf("sim: stock of %d rights: want at most 1,000,000", s.Stock)
 	case s.Forward < 0 || s.Margin < 0 || s.Sync < 0 || max(s.Forward, s.Margin, s.Sync) > time.Minute:
 		return fmt.Errorf("sim: waits of %v and %v, syncs of %v: want 0 to a minute", s.Forward, s.Margin, s.Sync)
 	}
@@ -96,7 +102,8 @@ func firstReplicas(r *Region, n int) []string {
 
 // homesConfig is how nodes count at homes.
 func (c *Config) homesConfig() node.HomesConfig {
-	return node.HomesConfig{Chunk: c.Strict.withDefaults().Chunk}
+	s := c.Strict.withDefaults()
+	return node.HomesConfig{Chunk: s.Chunk, Stock: uint64(max(s.Stock, 0))}
 }
 
 // parseLimits compiles limits for the cluster. Where some of them say that their

@@ -21,6 +21,7 @@ func (d *draw) homes() {
 	c.Strict.Replicas = []int{0, 1, 2, 3, 3, 3}[d.IntN(6)]
 	if d.chance(0.5) {
 		c.Strict.Chunk = uint64(d.between(1, 40))
+		c.Strict.Stock = d.between(-1, 40)
 	}
 	if d.chance(0.3) {
 		c.Strict.Forward = d.wild(5*time.Millisecond, time.Second)

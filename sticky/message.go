@@ -62,6 +62,9 @@ type Ask struct {
 	// use for. Fewer than Need are of no use and are not granted. A Want of 0 asks
 	// how things stand.
 	Want, Need, Extra uint64
+	// Stock is how many more the holder would keep for a time, so that calls that
+	// come now and then need not ask: of rights that nobody is short of.
+	Stock uint64
 	// Returned sums up what the holder gave back of Home's grants in Label.
 	Returned uint64
 	// Within is for how long a grant must be usable, in milliseconds.

@@ -116,6 +116,7 @@ func readAsk(r *reader, a *sticky.Ask) {
 	a.Returned = r.uint(askReturned)
 	a.Within = uint32(r.upTo(askWithin, math.MaxUint32))
 	a.Hops = uint8(r.upTo(askHops, math.MaxUint8))
+	a.Stock = r.uint(askStock)
 }
 
 func readGrant(r *reader, g *sticky.Grant) {

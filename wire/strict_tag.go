@@ -33,6 +33,7 @@ const (
 	askReturned tag = 12<<3 | varint
 	askWithin   tag = 13<<3 | varint
 	askHops     tag = 14<<3 | varint
+	askStock    tag = 15<<3 | varint
 )
 
 const (

@@ -164,7 +164,7 @@ func TestStrictOneForm(t *testing.T) {
 		{"twice", []byte{byte(strictNumber), 1, byte(strictNumber), 1}, "field 4 of type 0 is unknown or out of place"},
 		{"out of order", []byte{byte(strictGrants), 0, byte(strictAsks), 0}, "is unknown or out of place"},
 		{"unknown", []byte{15<<3 | varint, 1}, "field 15 of type 0 is unknown or out of place"},
-		{"unknown of an item", field(strictAsks, 15<<3|varint, 1), "field 15 of type 0 is unknown or out of place"},
+		{"unknown of an item", field(strictAsks, 15<<3|wide, 1), "field 15 of type 1 is unknown or out of place"},
 		{"long length", []byte{byte(strictAsks), 0x80, 0}, "is cut, or its length not as short as can be"},
 		{"cut item", []byte{byte(strictAsks), 1}, "is cut, or its length not as short as can be"},
 		{"wait", field(strictAsks, byte(askWithin), 0x80, 0x80, 0x80, 0x80, 0x10), "field 13 is 4294967296, want at most 4294967295"},

@@ -50,6 +50,7 @@ func (e *encoder) ask(a *sticky.Ask) {
 	e.uint(askReturned, a.Returned)
 	e.uint(askWithin, uint64(a.Within))
 	e.uint(askHops, uint64(a.Hops))
+	e.uint(askStock, a.Stock)
 	e.close(at)
 }
 

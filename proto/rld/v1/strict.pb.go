@@ -198,6 +198,7 @@ type StrictAsk struct {
 	WithinMs uint32 `protobuf:"varint,13,opt,name=within_ms,json=withinMs,proto3" json:"within_ms,omitempty"`
 	// At most 255.
 	Hops          uint32 `protobuf:"varint,14,opt,name=hops,proto3" json:"hops,omitempty"`
+	Stock         uint64 `protobuf:"varint,15,opt,name=stock,proto3" json:"stock,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -326,6 +327,13 @@ func (x *StrictAsk) GetWithinMs() uint32 {
 func (x *StrictAsk) GetHops() uint32 {
 	if x != nil {
 		return x.Hops
+	}
+	return 0
+}
+
+func (x *StrictAsk) GetStock() uint64 {
+	if x != nil {
+		return x.Stock
 	}
 	return 0
 }
@@ -1500,7 +1508,7 @@ const file_rld_v1_strict_proto_rawDesc = "" +
 	" \x03(\v2\x12.rld.v1.StrictVoteR\x05votes\x12*\n" +
 	"\x06copies\x18\v \x03(\v2\x12.rld.v1.StrictCopyR\x06copies\x12(\n" +
 	"\x05pages\x18\f \x03(\v2\x12.rld.v1.StrictPageR\x05pages\x12.\n" +
-	"\alayouts\x18\r \x03(\v2\x14.rld.v1.StrictLayoutR\alayouts\"\xc0\x02\n" +
+	"\alayouts\x18\r \x03(\v2\x14.rld.v1.StrictLayoutR\alayouts\"\xd6\x02\n" +
 	"\tStrictAsk\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
 	"\x06holder\x18\x02 \x01(\x06R\x06holder\x12\x12\n" +
@@ -1516,7 +1524,8 @@ const file_rld_v1_strict_proto_rawDesc = "" +
 	"\x05extra\x18\v \x01(\x04R\x05extra\x12\x1a\n" +
 	"\breturned\x18\f \x01(\x04R\breturned\x12\x1b\n" +
 	"\twithin_ms\x18\r \x01(\rR\bwithinMs\x12\x12\n" +
-	"\x04hops\x18\x0e \x01(\rR\x04hops\"\xcc\x02\n" +
+	"\x04hops\x18\x0e \x01(\rR\x04hops\x12\x14\n" +
+	"\x05stock\x18\x0f \x01(\x04R\x05stock\"\xcc\x02\n" +
 	"\vStrictGrant\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
 	"\x04home\x18\x02 \x01(\x06R\x04home\x12\x14\n" +
