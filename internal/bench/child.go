@@ -19,6 +19,7 @@ import (
 const (
 	roleNoop   = "as-noop-server"
 	roleClient = "as-client"
+	roleRelay  = "as-relay"
 )
 
 // stopWait is how long a child may take to end when it is asked to.

@@ -43,8 +43,36 @@ func TestRolesAsProcesses(t *testing.T) {
 	}
 }
 
+func TestRelaysPassOn(t *testing.T) {
+	dir := t.TempDir()
+	r, err := startRelays(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := startRole(t.Context(), roleClient, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pass := range []bool{false, true} {
+		res, err := ask(client, job{Kind: kindBare, Target: r.target, Pass: pass, Rate: 1_000, Length: short})
+		if err != nil || res.Checks == 0 {
+			t.Errorf("pass %v: %+v, error %v; want exchanges", pass, res, err)
+		}
+	}
+	if err := r.all[0].stop(); err != nil { // the end of the way
+		t.Error(err)
+	}
+	r.all = r.all[1:]
+	if _, err := ask(client, job{Kind: kindBare, Target: r.target, Pass: true, Rate: 1_000, Length: short}); err == nil {
+		t.Error("something was passed on to nobody")
+	}
+	if err := errors.Join(client.stop(), r.stop()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestRolesEndWithTheirInput(t *testing.T) {
-	for _, role := range []string{roleNoop, roleClient} {
+	for _, role := range []string{roleNoop, roleClient, roleRelay} {
 		c, err := startRole(t.Context(), role, t.TempDir())
 		if err != nil {
 			t.Fatal(err)

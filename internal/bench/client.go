@@ -106,6 +106,9 @@ func (c *client) to(target string) ([]*grpc.ClientConn, error) {
 
 // do does a job.
 func (c *client) do(ctx context.Context, j job) (result, error) {
+	if j.Kind == kindBare {
+		return c.bare(ctx, j)
+	}
 	conns, err := c.to(j.Target)
 	if err != nil {
 		return result{}, err

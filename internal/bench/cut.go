@@ -91,7 +91,7 @@ func (x *cuts) round(ctx context.Context, b *bench) (err error) {
 	}
 	x.wait = append(x.wait, float64(trip+config.Default().Strict.ForwardMargin))
 	ask := asked{cutKey, numbered(users)}
-	if err := r.fill(ask, healthyCalls); err != nil {
+	if err := r.fill(ask, healthyCalls, 0); err != nil {
 		return err
 	}
 	before, err := near.scrape(ctx)
@@ -208,9 +208,10 @@ func (b *bench) startIn(ctx context.Context, r *region, name, limits, secret, pe
 		return nil, fmt.Errorf("settings of region %s: %w", name, err)
 	}
 	daemon := name + "-0"
+	// Without stock: of that the first calls after a cut would be decided.
 	return b.serve(ctx, limits, "--config", settings, "--region", name, "--name", daemon,
 		"--cluster-secret-file", secret, "--peer-addr", "127.0.0.1:0", "--swim-addr", "127.0.0.1:0",
-		"--rights-dir", dir, "--rights-first-start", "--rights-daemons", daemon)
+		"--strict-stock", "0", "--rights-dir", dir, "--rights-first-start", "--rights-daemons", daemon)
 }
 
 // distanceKept is longer than a daemon goes by an old measure of how far away a

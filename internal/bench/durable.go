@@ -34,12 +34,12 @@ func measureDurable(ctx context.Context, b *bench) (outcome, error) {
 	if b.quick {
 		keys /= 10
 	}
-	found, err := r.usersOf(ctx, durableKey, keys, true)
+	found, err := r.usersOf(ctx, durableKey, keys, 0, true)
 	if err != nil {
 		return outcome{}, err
 	}
 	ask := asked{durableKey, found}
-	if err := r.fill(ask, keys); err != nil {
+	if err := r.fill(ask, keys, 0); err != nil {
 		return outcome{}, err
 	}
 	strict := job{Kind: kindStream, Ask: ask, Flight: durableFlight, Frame: hotFrame, Length: b.load / rateTurns}

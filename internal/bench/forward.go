@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
@@ -16,6 +17,14 @@ const (
 	openCircuits     = `rld_degraded_total{reason="circuit_open"}`
 )
 
+// The daemons that are asked for keys which are at home elsewhere.
+const (
+	// forwarder keeps no stock, so that each call of a key waits for its home.
+	forwarder = 0
+	// keeper is as users have it.
+	keeper = 1
+)
+
 const (
 	forwardRate = 1_000 // calls a second of the open loop
 	// leastForwarded is the share of calls that must have been forwarded for a
@@ -23,91 +32,149 @@ const (
 	leastForwarded = 0.98
 )
 
-// forwards is what an open loop of forwarded calls took, beside calls about
-// other keys to the same daemon.
-type forwards struct {
-	took [][2]*hdr.Histogram // a round each
-	err  error
+// elsewhere is what calls took that were about keys at home elsewhere, beside calls
+// about other keys to the same daemon.
+type elsewhere struct {
+	took  [][]*hdr.Histogram // of each round, of each side
+	local float64            // share that was decided without asking
+	err   error
 }
 
-// measureForwards compares a quantile of the open loop. Both lines about it go
-// by the same calls.
-func measureForwards(quantile float64) measure {
+// sides of elsewhere.took; the last two are of open loops at the forwarder only.
+const (
+	sideStrict = iota
+	sideLocal
+	sidePassed
+	sideAnswered
+)
+
+// measureElsewhere compares a quantile of the open loop at a daemon that is not
+// home. All lines about it go by the same calls.
+func measureElsewhere(quantile float64) measure {
 	return func(ctx context.Context, b *bench) (outcome, error) {
-		if b.forwards == nil {
-			took, err := b.forwarded(ctx, b.rounds(5), job{Kind: kindOpen, Rate: forwardRate})
-			b.forwards = &forwards{took, err}
+		x := b.openLoop(ctx)
+		if x.err != nil {
+			return outcome{}, x.err
 		}
-		if b.forwards.err != nil {
-			return outcome{}, b.forwards.err
-		}
-		return compareForwards(b.forwards.took, quantile), nil
+		return x.compare(quantile), nil
 	}
+}
+
+// measureKept measures how many of these calls needed not wait.
+func measureKept(ctx context.Context, b *bench) (outcome, error) {
+	x := b.openLoop(ctx)
+	return outcome{Measured: x.local, Unit: percent}, x.err
+}
+
+func (b *bench) openLoop(ctx context.Context) *elsewhere {
+	if b.elsewhere == nil {
+		b.elsewhere = &elsewhere{}
+		*b.elsewhere = b.askElsewhere(ctx, keeper, job{Kind: kindOpen, Rate: forwardRate}, nil)
+	}
+	return b.elsewhere
 }
 
 // measureForwardedAlone measures a forwarded call while nothing else happens.
 func measureForwardedAlone(ctx context.Context, b *bench) (outcome, error) {
-	took, err := b.forwarded(ctx, b.rounds(5), job{Kind: kindClosed, Flight: 1})
+	x := b.askElsewhere(ctx, forwarder, job{Kind: kindClosed, Flight: 1}, nil)
+	if x.err != nil {
+		return outcome{}, x.err
+	}
+	return x.compare(50), nil
+}
+
+// measureAdded measures how much longer forwarded calls of an open loop take, and
+// compares that with how much longer the way is between bare processes.
+func measureAdded(ctx context.Context, b *bench) (outcome, error) {
+	bare, err := startRelays(ctx, b.dir)
 	if err != nil {
 		return outcome{}, err
 	}
-	return compareForwards(took, 50), nil
+	x := b.askElsewhere(ctx, forwarder, job{Kind: kindOpen, Rate: forwardRate}, bare)
+	if err := bare.stop(); err != nil {
+		return outcome{}, err
+	}
+	if x.err != nil {
+		return outcome{}, x.err
+	}
+	readings := make([][]float64, 2)
+	for _, round := range x.took {
+		at := func(side int) float64 { return float64(round[side].ValueAtQuantile(50)) }
+		readings[0] = append(readings[0], at(sideStrict)-at(sideLocal))
+		readings[1] = append(readings[1], at(sidePassed)-at(sideAnswered))
+	}
+	return compare(nanoseconds, median, readings, "by bare processes that pass 100 bytes on"), nil
 }
 
-func compareForwards(took [][2]*hdr.Histogram, quantile float64) outcome {
+func (x *elsewhere) compare(quantile float64) outcome {
 	readings := make([][]float64, 2)
-	for _, round := range took {
-		for i, h := range round {
-			readings[i] = append(readings[i], float64(h.ValueAtQuantile(quantile)))
+	for _, round := range x.took {
+		for i := range readings {
+			readings[i] = append(readings[i], float64(round[i].ValueAtQuantile(quantile)))
 		}
 	}
 	return compare(nanoseconds, median, readings, "decided by the same daemon")
 }
 
-// forwarded does a job on the first daemon of the region in turns: about strict
-// keys that are at home at the others, and about keys that it decides itself.
-func (b *bench) forwarded(ctx context.Context, rounds int, j job) ([][2]*hdr.Histogram, error) {
+// askElsewhere does a job on a daemon of the region in turns: about strict keys that are at
+// home at the others, about keys that it decides itself, and with relays, if there are any.
+func (b *bench) askElsewhere(ctx context.Context, at int, j job, bare *relays) (x elsewhere) {
 	r, err := b.strict(ctx)
 	if err != nil {
-		return nil, err
+		x.err = err
+		return x
 	}
+	j.Target = r.daemons[at].grpc
 	j.Length = b.load / 2 / latencyTurns
 	j.Warm = j.Length / 5
-	strict, local := j, j
-	found, err := r.usersOf(ctx, strictKey, users, false)
-	if err != nil {
-		return nil, err
+	jobs := []job{j, j}
+	if jobs[sideStrict].Ask, x.err = r.known(ctx, at); x.err != nil {
+		return x
 	}
-	strict.Ask = asked{Key: strictKey, Users: found}
-	// The first call of a key also waits for its first mark: none of these counts.
-	if err := r.fill(strict.Ask, len(strict.Ask.Users)); err != nil {
-		return nil, err
-	}
-	if err := r.fill(local.Ask, users); err != nil {
-		return nil, err
-	}
-	before, err := scrape(ctx, r.daemons[:1])
-	if err != nil {
-		return nil, err
-	}
-	var all [][2]*hdr.Histogram
-	for range rounds {
-		took := [2]*hdr.Histogram{newHistogram(), newHistogram()}
-		_, err := alternate(ctx, latencyTurns, r.collect(strict, took[0]), r.collect(local, took[1]))
-		if err != nil {
-			return nil, err
+	if bare != nil {
+		jobs = append(jobs, j, j)
+		for i := range jobs[sidePassed:] {
+			o := &jobs[sidePassed+i]
+			o.Kind, o.Target, o.Pass = kindBare, bare.target, i == 0
 		}
-		all = append(all, took)
 	}
-	if err := sleep(ctx, quiet); err != nil {
-		return nil, err
+	before, err := r.daemons[at].scrape(ctx)
+	if err != nil {
+		x.err = err
+		return x
 	}
-	return all, b.sawForwards(ctx, r, before)
+	for range b.rounds(5) {
+		took, sides := make([]*hdr.Histogram, len(jobs)), make([]side, len(jobs))
+		for i := range jobs {
+			took[i] = newHistogram()
+			sides[i] = r.collect(jobs[i], took[i])
+		}
+		if _, x.err = alternate(ctx, latencyTurns, sides...); x.err != nil {
+			return x
+		}
+		x.took = append(x.took, took)
+	}
+	if x.err = sleep(ctx, quiet); x.err == nil {
+		x.local, x.err = b.sawStrict(ctx, r, at, before)
+	}
+	return x
 }
 
-// fill asks the first daemon for each of n users once.
-func (r *region) fill(a asked, n int) error {
-	_, err := r.ask(job{Kind: kindStream, Ask: a, Keys: n, Flight: flight, Frame: 1})
+// known asks a daemon once for each of the users whose keys are at home elsewhere, and for as many of
+// another key: the first call of a key also waits for its first mark, and none of these counts. It
+// returns whom it asked for.
+func (r *region) known(ctx context.Context, at int) (asked, error) {
+	found, err := r.usersOf(ctx, strictKey, users, at, false)
+	if err != nil {
+		return asked{}, err
+	}
+	a := asked{Key: strictKey, Users: found}
+	return a, errors.Join(r.fill(a, users, at), r.fill(asked{}, users, at))
+}
+
+// fill asks a daemon for each of n users once.
+func (r *region) fill(a asked, n, at int) error {
+	_, err := r.ask(job{Kind: kindStream, Target: r.daemons[at].grpc, Ask: a, Keys: n, Flight: flight, Frame: 1})
 	return err
 }
 
@@ -123,26 +190,27 @@ func (r *region) collect(j job, h *hdr.Histogram) side {
 	}
 }
 
-// sawForwards fails unless next to all strict decisions of the first daemon
-// since a sample were forwarded, and answered.
-func (b *bench) sawForwards(ctx context.Context, r *region, before []sample) error {
-	after, err := scrape(ctx, r.daemons[:1])
+// sawStrict returns the share of a daemon's strict decisions since a sample that were made
+// without asking. It fails where next to all should have been forwarded and were not, and
+// where homes did not answer.
+func (b *bench) sawStrict(ctx context.Context, r *region, at int, before sample) (share float64, err error) {
+	after, err := r.daemons[at].scrape(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	local, err := grown(before[0], after[0], localDecisions)
+	local, err := grown(before, after, localDecisions)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	waited, err := grown(before[0], after[0], waitedDecisions)
+	waited, err := grown(before, after, waitedDecisions)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if waited == 0 || waited < leastForwarded*(local+waited) {
-		return fmt.Errorf("%.0f of %.0f strict calls were forwarded, want %.0f %%: the figure would be one of batches",
+	if waited == 0 || at == forwarder && waited < leastForwarded*(local+waited) {
+		return 0, fmt.Errorf("%.0f of %.0f strict calls were forwarded, want %.0f %%: the figure would be one of batches",
 			waited, local+waited, 100*leastForwarded)
 	}
-	return b.noneFailed(before[0], after[0], waited)
+	return local / (local + waited), b.noneFailed(before, after, local+waited)
 }
 
 // noneFailed fails when more than a few in a thousand of so many calls were

@@ -25,6 +25,8 @@ type job struct {
 	// Rate is the calls a second of an open loop, or the checks a second of a
 	// stream; 0 is for as many as a stream can carry.
 	Rate int
+	// Pass has a relay ask the next one.
+	Pass bool
 	// Frame is the checks in a message of a stream.
 	Frame int
 	// Keys makes a stream ask for that many users, each once, instead of the
@@ -58,6 +60,7 @@ const (
 	kindProbe  kind = "probe"  // one call, to see that the answer is right
 	kindClosed kind = "closed" // Flight callers, each waits for its answer
 	kindOpen   kind = "open"   // calls at planned instants, whatever happens
+	kindBare   kind = "bare"   // exchanges with a relay at planned instants
 	kindStream kind = "stream" // CheckStream with Flight checks outstanding
 )
 

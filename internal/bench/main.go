@@ -33,15 +33,8 @@ const (
 const deadline = 30 * time.Minute
 
 func main() {
-	if len(os.Args) == 2 {
-		switch os.Args[1] {
-		case roleNoop:
-			os.Exit(exitCode(serveNoop(os.Stdin, os.Stdout)))
-		case roleNeighbors:
-			os.Exit(exitCode(serveNeighbors(os.Stdin, os.Stdout)))
-		case roleClient:
-			os.Exit(exitCode(serveJobs(os.Stdin, os.Stdout)))
-		}
+	if serve := roleOf(os.Args); serve != nil {
+		os.Exit(exitCode(serve(os.Stdin, os.Stdout)))
 	}
 	// Children die with the thread that started them, see dieWithParent: this
 	// goroutine starts them all and keeps its thread.
@@ -51,6 +44,19 @@ func main() {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// roleOf returns what a child process is started for, nil for a process that is none.
+func roleOf(args []string) func(in io.Reader, out io.Writer) error {
+	if len(args) != 2 {
+		return nil
+	}
+	return map[string]func(io.Reader, io.Writer) error{
+		roleNoop:      serveNoop,
+		roleNeighbors: serveNeighbors,
+		roleRelay:     serveRelay,
+		roleClient:    serveJobs,
+	}[args[1]]
 }
 
 func exitCode(err error) int {

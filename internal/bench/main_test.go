@@ -11,7 +11,7 @@ import (
 
 // TestMain lets the test binary be a child process, as bench is its own.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && (os.Args[1] == roleNoop || os.Args[1] == roleClient) {
+	if roleOf(os.Args) != nil {
 		main()
 	}
 	os.Exit(m.Run())

@@ -48,7 +48,7 @@ func strictLimits() string {
 }
 
 // region is three daemons of one region that serve strict keys, and a client.
-// The first daemon is the one that is measured.
+// The first daemon is the one that is measured, unless another is named.
 type region struct {
 	daemons []*served
 	client  *child
@@ -57,6 +57,14 @@ type region struct {
 
 // daemonName returns the name of a daemon of the region.
 func daemonName(i int) string { return fmt.Sprintf("%s-%d", neighborRegions[0], i) }
+
+// stockOf returns strict.stock of a daemon of the region.
+func stockOf(i int) string {
+	if i == forwarder {
+		return "0"
+	}
+	return "16"
+}
 
 // strict returns the region, which is started for the first line that asks, and
 // anew for one that finds it unwell: what a line before did to it is no concern
@@ -139,7 +147,7 @@ func (b *bench) startRegion(ctx context.Context, r *region) error {
 	for i := range daemonsOfRegion {
 		names = append(names, daemonName(i))
 	}
-	for _, name := range names {
+	for i, name := range names {
 		dir := filepath.Join(r.dir, name)
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return fmt.Errorf("folder of %s: %w", name, err)
@@ -147,7 +155,7 @@ func (b *bench) startRegion(ctx context.Context, r *region) error {
 		args := []string{
 			"--region", neighborRegions[0], "--name", name, "--cluster-secret-file", secret,
 			"--peer-addr", "127.0.0.1:0", "--swim-addr", "127.0.0.1:0",
-			"--rights-dir", dir, "--rights-first-start", "--rights-daemons", strings.Join(names, ","),
+			"--strict-stock", stockOf(i), "--rights-dir", dir, "--rights-first-start", "--rights-daemons", strings.Join(names, ","),
 		}
 		if len(r.daemons) > 0 {
 			args = append(args, "--swim-seeds", r.daemons[0].swim)
@@ -189,16 +197,15 @@ func (r *region) settle(ctx context.Context) error {
 	return nil
 }
 
-// usersOf returns n users whose key of a rule is at home at the first daemon, or
-// is not.
-func (r *region) usersOf(ctx context.Context, key string, n int, here bool) ([]int, error) {
+// usersOf returns n users whose key of a rule is at home at a daemon, or is not.
+func (r *region) usersOf(ctx context.Context, key string, n, at int, here bool) ([]int, error) {
 	var all []int
 	for u := 0; len(all) < n; u++ {
 		home, err := r.daemons[0].homeOf(ctx, key, u)
 		if err != nil {
 			return nil, err
 		}
-		if (home == daemonName(0)) == here {
+		if (home == daemonName(at)) == here {
 			all = append(all, u)
 		}
 		if u > 20*n+100 {

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+)
+
+// What forwarding costs is measured beside processes that pass bytes on to each other and do
+// nothing else: how long it takes to wake them is the machine's.
+
+// bareBytes is the length of what they pass on, about that of an ask or a grant.
+const bareBytes = 100
+
+// The first byte of what they get.
+const (
+	bareAnswer = iota
+	barePass   // to the next one, and its answer back
+)
+
+// serveRelay is the process of one of them: it reads whom to pass things on to, a
+// line that is empty for nobody, prints where it listens, and serves until its
+// input ends.
+func serveRelay(in io.Reader, out io.Writer) error {
+	lines := bufio.NewReader(in)
+	next, err := lines.ReadString('\n')
+	if err != nil {
+		return nil // whoever started it is gone
+	}
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("loopback: %w", err)
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, lines)
+		lis.Close()
+	}()
+	fmt.Fprintln(out, lis.Addr())
+	for {
+		conn, err := lis.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return nil
+		case err != nil:
+			return fmt.Errorf("serving: %w", err)
+		}
+		go relay(conn, strings.TrimSpace(next))
+	}
+}
+
+// relay answers what comes over a connection until it ends.
+func relay(conn net.Conn, next string) {
+	defer conn.Close()
+	var up net.Conn
+	if next != "" {
+		var err error
+		if up, err = net.Dial("tcp", next); err != nil {
+			return
+		}
+		defer up.Close()
+	}
+	b := make([]byte, bareBytes)
+	for {
+		if _, err := io.ReadFull(conn, b); err != nil {
+			return
+		}
+		if b[0] == barePass && up != nil {
+			if err := exchange(up, b); err != nil {
+				return
+			}
+		}
+		if _, err := conn.Write(b); err != nil {
+			return
+		}
+	}
+}
+
+// exchange sends bytes and waits for as many.
+func exchange(conn net.Conn, b []byte) error {
+	if _, err := conn.Write(b); err != nil {
+		return err
+	}
+	_, err := io.ReadFull(conn, b)
+	return err
+}
+
+// bare is an open loop of exchanges with a relay, one at a time: one that is late
+// counts from when it was planned.
+func (c *client) bare(ctx context.Context, j job) (result, error) {
+	conn, err := net.Dial("tcp", j.Target)
+	if err != nil {
+		return result{}, fmt.Errorf("connecting to %s: %w", j.Target, err)
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	b := make([]byte, bareBytes)
+	if j.Pass {
+		b[0] = barePass
+	}
+	start := time.Now().Add(time.Millisecond)
+	took := newLatencies()
+	took.from = start.Add(j.Warm)
+	p := &plan{
+		next: start, end: start.Add(j.Warm + j.Length), interval: time.Second / time.Duration(j.Rate),
+		sleep: sleepUntil,
+	}
+	for planned, ok := p.wait(); ok; planned, ok = p.wait() {
+		if err := exchange(conn, b); err != nil {
+			return result{}, fmt.Errorf("relay at %s: %w", j.Target, err)
+		}
+		if err := took.add(planned); err != nil {
+			return result{}, err
+		}
+	}
+	r := result{Elapsed: time.Since(start)}
+	return r, took.summarize(&r)
+}
+
+// relays is two of them, of which the first passes things on to the second.
+type relays struct {
+	all    []*child
+	target string // of the first
+}
+
+func startRelays(ctx context.Context, dir string) (*relays, error) {
+	r := &relays{}
+	for range 2 {
+		c, err := startRole(ctx, roleRelay, dir)
+		if err != nil {
+			return nil, errors.Join(err, r.stop())
+		}
+		r.all = append(r.all, c)
+		if _, err := fmt.Fprintln(c.in, r.target); err != nil {
+			return nil, errors.Join(c.failed(err), r.stop())
+		}
+		if r.target, err = c.readLine(); err != nil {
+			return nil, errors.Join(err, r.stop())
+		}
+	}
+	return r, nil
+}
+
+func (r *relays) stop() error {
+	var errs []error
+	for _, c := range r.all {
+		errs = append(errs, c.stop())
+	}
+	return errors.Join(errs...)
+}
