@@ -33,11 +33,8 @@ func (c *Call) Reset() {
 	c.Domain, c.Peek = "", false
 	clear(c.Descriptors)
 	c.Descriptors = c.Descriptors[:0]
-	clear(c.Statuses)
-	c.Statuses = c.Statuses[:0]
-	clear(c.hits)
-	c.hits = c.hits[:0]
-	c.overrides = c.overrides[:0]
+	// Resolve writes these whole. What they point to until then is the node's.
+	c.Statuses, c.hits, c.overrides = c.Statuses[:0], c.hits[:0], c.overrides[:0]
 	c.Decision = Decision{}
 }
 
