@@ -277,10 +277,11 @@ func (e *Engine) arrange(now time.Duration) {
 	}
 }
 
-// retell tells a peer everything again. What it is in the middle of being
-// told, or was never told, needs no second start.
+// retell tells a peer everything again. One that was told nothing since the
+// latest start needs no second one; one of which messages are taken for lost
+// does, as they may still come, and what they left out with them.
 func (e *Engine) retell(now time.Duration, l *link) {
-	if l.real() == 0 {
+	if l.reached <= l.base {
 		return
 	}
 	l.tell(e.state.version)

@@ -20,6 +20,7 @@ type link struct {
 	base     uint64
 	acked    uint64 // all up to here was taken
 	sent     uint64 // all up to here was sent
+	reached  uint64 // the greatest that sent ever was: it may be acknowledged yet
 	cursor   int32  // the cell of the version sent, a hint
 	sweepTo  uint64 // versions of the state up to here are told of all slots
 	inflight int    // cells sent since acked moved

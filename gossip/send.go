@@ -141,6 +141,7 @@ func (e *Engine) changesFor(now time.Duration, l *link, m *Message) {
 		m.Digests = e.state.digestsOf(e.self.ID)
 	}
 	l.sent, l.express = m.Hi, false
+	l.reached = max(l.reached, l.sent)
 	l.due = e.next(now, l)
 	if !m.Complete && l.inflight < window*e.cfg.FrameCells {
 		l.due = min(l.due, now+e.cfg.MinGap)

@@ -151,6 +151,85 @@ func TestRetellAfterTheTeamChanged(t *testing.T) {
 	}
 }
 
+// What is to be told again because the team changed is not taken for told when a
+// message is acknowledged that was sent before, and taken for lost.
+func TestRetellBeforeALateMessage(t *testing.T) {
+	r := newRig(Config{}, "a", "a", "a", "a")
+	r.run(3 * time.Second)
+	k := r.keyOf("a3")
+	lost := map[string]bool{"a4 a2": true, "a4 a3": true}
+	r.lost = func(from, to *member) bool { return lost[from.name+" "+to.name] }
+	r.add("a4", k, 9)
+	r.run(300 * time.Millisecond)
+
+	// Only a1 knows, and leaves it to a3, which does not hear it, to tell a2. Of
+	// what a1 says a2 hears the second message before the first.
+	var late []Message
+	r.sending = func(m *member, msg *Message) {
+		if m.name == "a1" && msg.To == r.of("a2").self.ID {
+			late = append(late, *msg)
+		}
+	}
+	lost["a1 a2"], lost["a1 a3"] = true, true
+	r.crash(r.of("a4"))
+	for len(late) < 2 {
+		r.run(step)
+	}
+	if err := r.hand(late[1]); err != nil {
+		t.Fatal(err)
+	}
+	for r.of("a1").count(Resent) == 0 {
+		r.run(step)
+	}
+	r.crash(r.of("a3"))
+	if err := r.hand(late[0]); err != nil {
+		t.Fatal(err)
+	}
+	r.run(DefaultInterval + 2*step) // a1 hears that this was taken, a2 nothing
+	if r.total("a1", k) != 9 || r.total("a2", k) != 0 {
+		t.Fatal("a2 heard of it")
+	}
+	clear(lost)
+	r.run(2 * time.Second)
+	if got := r.total("a2", k); got != 9 {
+		t.Errorf("a2 knows %d of 9", got)
+	}
+}
+
+// A cell of somebody gone grows at a daemon that is about to sweep: the key's
+// aggregator tells it, or, when it dies before, whoever has it.
+func TestWhatGrewBeforeASweepIsToldByTheAggregator(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		r := newRig(Config{}, "a", "a", "a")
+		r.run(3 * time.Second)
+		k := r.keyOf("a1")
+		r.add("a3", k, 4)
+		r.run(time.Second)
+		lost := map[string]bool{"a3 a2": true}
+		r.lost = func(from, to *member) bool { return lost[from.name+" "+to.name] }
+		r.add("a3", k, 5)
+		r.run(time.Second)
+		lost["a1 a3"] = true
+		r.of("a3").down = true
+		r.restart(r.of("a3"))
+		if err := r.hand(r.of("a1").Messages(r.mono(r.of("a1"))+DefaultInterval, 0, 7)[0]); err != nil {
+			t.Fatal(err)
+		}
+		r.run(time.Second)
+		if r.total("a2", k) != 9 || r.total("a3", k) != 0 || !r.of("a3").link(r.of("a2").self.ID).whole {
+			t.Fatalf("a2 knows %d, a3 %d", r.total("a2", k), r.total("a3", k))
+		}
+		if dies {
+			r.crash(r.of("a1"))
+		}
+		clear(lost)
+		r.run(3 * time.Second)
+		if got := r.total("a3", k); got != 9 {
+			t.Errorf("the aggregator dies %v: a3 knows %d of 9", dies, got)
+		}
+	}
+}
+
 // A daemon dies when one of its siblings had heard its latest hits: the others
 // hear of them from that one.
 func TestLastWordsSpread(t *testing.T) {
