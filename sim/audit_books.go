@@ -81,7 +81,7 @@ func (b *books) decided(w *World, d *Decided) {
 
 func (b *books) stepped(w *World, d *Daemon, m *gossip.Message, err error) {
 	b.clocks.stepped(w, d, m, err)
-	b.hearing.stepped(w, &b.writers, d, m, err, &b.clocks)
+	b.hearing.stepped(w, b, d, m, err)
 }
 
 func (b *books) happened(w *World, d *Daemon, e node.Event) {

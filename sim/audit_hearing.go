@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -17,6 +18,7 @@ const unheard = time.Duration(math.MinInt64)
 // which virtual time its receiver then knows of its sender.
 type hearing struct {
 	ears      map[earKey]*ear
+	raises    map[earKey]*raises // of what to has of from's, by what others told
 	teams     teams
 	refused   map[refused]struct{}
 	keys      map[crdt.Key]heldBack      // refused cells by key
@@ -68,7 +70,7 @@ func newHearing(cfg *Config) hearing {
 		offset = hlc.DefaultMaxOffset
 	}
 	return hearing{
-		ears: make(map[earKey]*ear), refused: make(map[refused]struct{}),
+		ears: make(map[earKey]*ear), raises: make(map[earKey]*raises), refused: make(map[refused]struct{}),
 		keys: make(map[crdt.Key]heldBack), labels: make(map[gossip.CellID]heldBack),
 		teams: newTeams(cfg), maxOffset: offset.Milliseconds(),
 	}
@@ -88,7 +90,8 @@ func (h *hearing) stop(w *World, s *writers, is *writer) {
 }
 
 // stepped notes a message that was taken.
-func (h *hearing) stepped(w *World, s *writers, d *Daemon, m *gossip.Message, err error, c *labelClocks) {
+func (h *hearing) stepped(w *World, b *books, d *Daemon, m *gossip.Message, err error) {
+	s := &b.writers
 	if m == nil || err != nil {
 		return
 	}
@@ -101,7 +104,8 @@ func (h *hearing) stepped(w *World, s *writers, d *Daemon, m *gossip.Message, er
 		h.teams.change(w, h, s, to)
 		e.ready = true
 	}
-	l := c.of(d, m.Shard)
+	h.raise(b, to, from, m, w.Now())
+	l := b.clocks.of(d, m.Shard)
 	h.refuse(to.index, m, w.Now(), l.came)
 	e.last = w.Now()
 	if m.Lo <= e.contiguous && m.Hi > e.contiguous {
@@ -230,6 +234,12 @@ func (e *ear) before(t time.Duration) (cover, bool) {
 	return e.covers[low-1], true
 }
 
+// since returns the first cover that was sent at a time or later, of which there
+// is one.
+func (e *ear) since(t time.Duration) cover {
+	return e.covers[slices.IndexFunc(e.covers, func(c cover) bool { return c.sent >= t })]
+}
+
 // happened follows what replicas believe of each other.
 func (h *hearing) happened(w *World, s *writers, d *Daemon, e node.Event) {
 	is := s.of(d)
@@ -272,6 +282,12 @@ func (h *hearing) direct(s *writers, to, from, shard int, before time.Duration) 
 		// known to be gone.
 		if _, believed := h.teams.met(via.index, from); h.hears(via.index, from, shard, met) &&
 			(believed || told.sent < h.teams.minds[via.index].since) {
+			continue
+		}
+		// A cell that grew by what others told it, before it had told all, is
+		// for the key's aggregator to tell: it leaves out what it knew, too.
+		swept := h.ears[earKey{to, via.index, shard}].since(met).sent
+		if h.raises[earKey{via.index, from, shard}].between(met, swept+time.Microsecond, to) {
 			continue
 		}
 		if c, ok := h.ears[earKey{via.index, from, shard}].before(met); ok {

@@ -3,6 +3,10 @@ package sim
 import (
 	"testing"
 	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/rules"
 )
 
 // A daemon whose clock is ahead drops what others still count, and so does not
@@ -33,5 +37,78 @@ func TestLostAuditorFollowsFastClocks(t *testing.T) {
 		if got := passed(way.from, way.to); got != way.want {
 			t.Errorf("passed on from region %d to %d: %v, want %v", way.from, way.to, got, way.want)
 		}
+	}
+}
+
+// What of somebody gone a daemon knew when it met another it tells that one, but
+// for cells of which somebody else told it more in between: they are for their
+// aggregator to tell.
+func TestLostAuditorLeavesWhatGrewToTheAggregator(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		raise  uint64 // what is told of the one who knew 1, 0 for nothing
+		late   bool   // after it said that it told all
+		caught bool
+	}{
+		{"not told", 0, false, true},
+		{"told no more than it knew", 1, false, true},
+		{"told more", 2, false, false},
+		{"told more later", 2, true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := small(t)
+			cfg.Regions, cfg.Workloads = []Region{{"eu", 3}}, nil
+			cfg.Rules = parsed(t, `
+domain: edge
+descriptors:
+  - key: user
+    rate_limit: {unit: minute, requests_per_unit: 2000}
+`)
+			r := newRig(t, cfg, time.Second)
+			for i := range r.w.links {
+				r.w.links[i].Loss = 100 * rules.Percent // what is said is said below
+			}
+			more, some, gone := r.w.daemons[0], r.w.daemons[1], r.w.daemons[2]
+			slot := gone.Slots()[0]
+			say := func(from, to *Daemon, n uint64) {
+				is := &r.books().writers
+				r.books().hearing.ear(is.of(to).index, is.of(from).index, 0)
+				m := r.message(from, to)
+				m.Hi++
+				if n > 0 {
+					cell := r.cell(quietKey, slot, n)
+					cell.Label, cell.Width, cell.Value = cell.Label-cell.Label%60_000, 60_000, crdt.PN{P: n}
+					m.Cells = []gossip.Cell{cell}
+				}
+				r.step(to, m)
+				r.pass(time.Millisecond)
+			}
+			r.decide(gone, quietKey, true)
+			r.pass(time.Millisecond)
+			say(gone, some, 1)
+			r.decide(gone, quietKey, true)
+			r.pass(time.Millisecond)
+			say(gone, more, 2)
+			r.w.crash(gone)
+			r.w.runUntil(r.w.now + 3*time.Second)
+			if err := r.w.start(gone); err != nil {
+				t.Fatal(err)
+			}
+			r.w.runUntil(r.w.now + time.Second)
+			r.clean("lost")
+			if c.raise > 0 && !c.late {
+				say(more, some, c.raise)
+			}
+			say(some, gone, 0)
+			if c.late {
+				say(more, some, c.raise)
+			}
+			say(some, gone, 0)
+			if c.caught {
+				r.caught("lost")
+			} else {
+				r.clean("lost")
+			}
+		})
 	}
 }
