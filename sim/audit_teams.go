@@ -38,11 +38,15 @@ type belief struct {
 }
 
 // member is how many processes believe in an incarnation, and from when to
-// when any did.
+// when any did: again and again where some keep one that is gone, and take it
+// for dead by turns.
 type member struct {
-	now      int
-	from, to time.Duration
+	now   int
+	stays []stay
 }
+
+// stay is an interval of time; with now in member above 0 the latest is not over.
+type stay struct{ from, to time.Duration }
 
 func newTeams(cfg *Config) teams {
 	routes := len(cfg.Regions) * len(cfg.Regions) * cfg.Shards
@@ -60,7 +64,7 @@ func (t *teams) route(to, from, shard int) int { return (to*t.regions+from)*t.sh
 func (t *teams) at(who, of int) *belief {
 	for len(t.minds) <= max(who, of) {
 		t.minds = append(t.minds, mind{since: unheard})
-		t.members = append(t.members, member{from: unheard, to: unheard})
+		t.members = append(t.members, member{})
 	}
 	m := &t.minds[who]
 	for len(m.peers) <= of {
@@ -95,11 +99,10 @@ func (t *teams) join(who, of int, now time.Duration) {
 	}
 	b.since = now
 	m := &t.members[of]
-	if m.now++; m.now == 1 {
-		if m.to == unheard || m.to < now-rejoin {
-			m.from = now
-		}
+	if n := len(m.stays); m.now == 0 && (n == 0 || m.stays[n-1].to < now-rejoin) {
+		m.stays = append(m.stays, stay{from: now, to: now})
 	}
+	m.now++
 	t.dirty = true
 }
 
@@ -117,7 +120,7 @@ func (t *teams) leave(who, of int, now time.Duration) {
 	}
 	m := &t.members[of]
 	if m.now--; m.now == 0 {
-		m.to = now
+		m.stays[len(m.stays)-1].to = now
 	}
 	t.dirty = true
 }
@@ -173,12 +176,21 @@ func (t *teams) met(who, of int) (time.Duration, bool) {
 func (t *teams) candidates(s *writers, region int, at time.Duration) []int {
 	var out []int
 	for i := range t.members {
-		m := &t.members[i]
-		if s.all[i].region == region && m.from < at && (m.now > 0 || m.to >= at) {
+		if s.all[i].region == region && t.members[i].at(at) {
 			out = append(out, i)
 		}
 	}
 	return out
+}
+
+// at reports whether anybody believed in the incarnation just before a time.
+func (m *member) at(t time.Duration) bool {
+	for i := len(m.stays) - 1; i >= 0; i-- {
+		if s := &m.stays[i]; s.from < t {
+			return s.to >= t || m.now > 0 && i == len(m.stays)-1
+		}
+	}
+	return false
 }
 
 // agree finds out for which routes the daemons at both ends believe the same.
