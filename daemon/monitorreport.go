@@ -107,6 +107,8 @@ func (f *follow) subject() budget.Rule {
 		Name: ruleName(f.rule), Limit: b.Fits(), WindowMs: b.Width, Entity: f.rule.Entity, Regions: f.regions,
 	}
 	switch {
+	case f.strict():
+		r.Mode, r.Placement, r.Open = budget.Strict, budget.Home, l.OnFailure == rules.Allow
 	case !f.gated:
 	case l.Consistency == rules.Partition:
 		r.Mode = budget.Partition
@@ -137,19 +139,30 @@ func (m *monitor) describe(f *follow, target float64, now int64, members int, t 
 	if l.HasRights() {
 		out.Budget, out.Placement = new(budgetOf(l).Ratio()), cmp.Or(l.Placed, rules.Spread).String()
 	}
-	out.Bound, out.Bounded = m.bound(f, members), f.gated && !f.shadow
+	if f.strict() {
+		out.Placement = rules.Home.String()
+	}
+	out.Bound, out.Bounded = m.bound(f, members), f.held()
 	m.shares(f, &out, now)
 	m.report(f, &out, subject, target)
 	return out
 }
 
+// strict reports whether homes hold the limit.
+func (f *follow) strict() bool { return f.rule.Limit.Consistency == rules.Strict }
+
+// held reports whether rights hold the bound, whatever happens.
+func (f *follow) held() bool {
+	return !f.shadow && (f.gated || f.strict() && f.rule.Limit.OnFailure != rules.Allow)
+}
+
 // bound is the worst case: the budget, or one limit of each who may not hear the
-// others but the first; nil where nothing is refused.
+// others but the first; nil where nothing is refused, or not while a home is away.
 func (m *monitor) bound(f *follow, members int) *float64 {
 	switch {
-	case f.shadow:
+	case f.shadow || f.strict() && !f.held():
 		return nil
-	case f.gated:
+	case f.held():
 		return new(budgetOf(f.rule.Limit).Ratio())
 	case len(f.regions) > 1:
 		return new(float64(len(f.regions) - 1))

@@ -33,6 +33,8 @@ func Advise(h *History, r Rule, target PPM) (Advice, error) {
 		return Advice{}, err
 	}
 	switch {
+	case r.Mode == Strict:
+		return Advice{}, errStrict(&r)
 	case !p.Enough:
 		return Advice{}, fmt.Errorf("rule %q: %w", r.Name, ErrNoTraffic)
 	case p.Recommended == Inspect:

@@ -49,6 +49,9 @@ func (h *History) alarms(p *Report) []Alarm {
 			"fault of rld to report",
 			grouped(float64(hits)), grouped(float64(all)))})
 	}
+	if p.Rule.Mode == Strict {
+		return list // nothing else bears on it
+	}
 	if b, bounded := p.Rule.gated(); bounded {
 		if p.PredictedNow.Ratio > b.Ratio() {
 			list = append(list, Alarm{CapProtects, fmt.Sprintf("counts alone would go %s over the limit "+

@@ -8,6 +8,9 @@ import (
 // Explain says in three sentences what the worst case of a rule is, why, and
 // which knob changes it. Every figure in it is one of the report's.
 func Explain(p Report) [3]string {
+	if p.Rule.Mode == Strict {
+		return explainStrict(&p)
+	}
 	return [3]string{worstCase(&p), why(&p), knob(&p)}
 }
 

@@ -93,6 +93,10 @@ var scenes = []struct {
 		s.rule.HasBudget, s.weights, s.demand = false, nil, []uint64{5400, 2700, 900}
 	}},
 	{"partition", func(s *scene) { s.rule.Mode, s.rule.HasBudget = Partition, false }},
+	{"strict", func(s *scene) { s.rule.Mode, s.rule.HasBudget, s.weights = Strict, false, nil }},
+	{"strict, but for failures", func(s *scene) {
+		s.rule.Mode, s.rule.Open, s.rule.HasBudget, s.weights = Strict, true, false, nil
+	}},
 	{"one key a user, without a budget", func(s *scene) {
 		s.rule.Name, s.rule.Entity, s.rule.HasBudget, s.weights = "edge: user", true, false, nil
 	}},

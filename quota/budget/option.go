@@ -46,6 +46,8 @@ func recommend(p *Report) (Option, string) {
 	n := len(p.Rule.Regions)
 	tooFew := float64(rights(p.Rule.Limit, b))/float64(n) < fewHits
 	switch {
+	case p.Rule.Mode == Strict:
+		return OneHome, "A strict limit has one home, and no budget."
 	case p.Rule.Placement == Home:
 		return OneHome, "One home decides for the world: rights are never split, and requests from " +
 			"elsewhere wait for " + waits(p) + "."

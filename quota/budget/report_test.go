@@ -196,13 +196,13 @@ func TestRing(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	good := Rule{Name: "r", Limit: 100, WindowMs: 1000, Regions: []string{"a", "b"}}
 	for want, change := range map[string]func(*Rule){
-		`rule "r" has 0 regions, want 1 to 64`:                   func(r *Rule) { r.Regions = nil },
-		`rule "r" has a limit of 0 hits, want 1 to 68719476736`:  func(r *Rule) { r.Limit = 0 },
-		`rule "r" has a window of 0 ms, want at least 1`:         func(r *Rule) { r.WindowMs = 0 },
-		`rule "r" has mode 9, want eventual or partition`:        func(r *Rule) { r.Mode = 9 },
-		`rule "r" has placement 9, want spread, region or home`:  func(r *Rule) { r.Placement = 9 },
-		`rule "r" names region "a" twice, want each once`:        func(r *Rule) { r.Regions = []string{"a", "a"} },
-		`rule "r": a weight is pinned for region 2, want 0 to 1`: func(r *Rule) { r.Pins = []Pin{{2, 1}} },
+		`rule "r" has 0 regions, want 1 to 64`:                    func(r *Rule) { r.Regions = nil },
+		`rule "r" has a limit of 0 hits, want 1 to 68719476736`:   func(r *Rule) { r.Limit = 0 },
+		`rule "r" has a window of 0 ms, want at least 1`:          func(r *Rule) { r.WindowMs = 0 },
+		`rule "r" has mode 9, want eventual, partition or strict`: func(r *Rule) { r.Mode = 9 },
+		`rule "r" has placement 9, want spread, region or home`:   func(r *Rule) { r.Placement = 9 },
+		`rule "r" names region "a" twice, want each once`:         func(r *Rule) { r.Regions = []string{"a", "a"} },
+		`rule "r": a weight is pinned for region 2, want 0 to 1`:  func(r *Rule) { r.Pins = []Pin{{2, 1}} },
 		`rule "r" has an overage budget of 100.5%, want 0% to 100%: 2 regions without any budget never exceed that`: func(r *Rule) {
 			r.HasBudget, r.Budget = true, 100*percent+5000
 		},

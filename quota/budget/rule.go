@@ -31,10 +31,11 @@ func (p PPM) Ratio() float64 { return float64(p) / whole }
 // Mode says how the regions share a limit.
 type Mode uint8
 
-// The modes. Strict rules have no budget and no reports.
+// The modes.
 const (
 	Eventual  Mode = iota // by estimate, and by rights when the rule has a budget
 	Partition             // by rights that sum to the limit: a budget of zero
+	Strict                // they do not: the key's home counts for all
 )
 
 // Placement says who holds the rights of a window.
@@ -64,6 +65,7 @@ type Rule struct {
 	HasBudget bool   // Eventual only: false leaves the estimate gate alone
 	Budget    PPM    // 0 to (regions-1) x 100 %, of one region what its daemons may exceed; unused without HasBudget
 	Placement Placement
+	Open      bool     // Strict only: what the home cannot decide passes
 	Entity    bool     // the keys of the rule are users or the like, not one aggregate
 	Regions   []string // names; Traffic and Link are by index into it
 	Pins      []Pin    // weights that the operator set
@@ -84,8 +86,8 @@ func (r *Rule) Validate() error {
 		return fmt.Errorf("rule %q has a limit of %d hits, want 1 to %d", r.Name, r.Limit, uint64(MaxLimit))
 	case r.WindowMs < 1:
 		return fmt.Errorf("rule %q has a window of %d ms, want at least 1", r.Name, r.WindowMs)
-	case r.Mode > Partition:
-		return fmt.Errorf("rule %q has mode %d, want eventual or partition", r.Name, r.Mode)
+	case r.Mode > Strict:
+		return fmt.Errorf("rule %q has mode %d, want eventual, partition or strict", r.Name, r.Mode)
 	case r.Placement > Home:
 		return fmt.Errorf("rule %q has placement %d, want spread, region or home", r.Name, r.Placement)
 	case r.Mode == Eventual && r.HasBudget && r.Budget > mostBudget:
@@ -109,10 +111,13 @@ func (r *Rule) Validate() error {
 // largest is the overage that regions without a budget cannot exceed.
 func (r *Rule) largest() PPM { return PPM(len(r.Regions)-1) * whole }
 
-// gated returns the budget that the rights gate holds; false without one.
+// gated returns the budget that rights hold; false without one.
 func (r *Rule) gated() (PPM, bool) {
-	if r.Mode == Partition {
+	switch r.Mode {
+	case Partition:
 		return 0, true
+	case Strict:
+		return 0, !r.Open
 	}
 	return r.Budget, r.HasBudget
 }

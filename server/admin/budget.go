@@ -42,7 +42,7 @@ type RuleBudget struct {
 	Algorithm   string `json:"algorithm"`
 	Consistency string `json:"consistency"`
 	Scope       string `json:"scope"`
-	// Placement is where its rights sit, "" for a rule without.
+	// Placement is where its rights sit, "" for a rule without; home for a strict one.
 	Placement string `json:"placement"`
 	Shadow    bool   `json:"shadow"`
 	// Limit is the hits of a label, of WindowSeconds. Of a bucket that is the
@@ -52,8 +52,9 @@ type RuleBudget struct {
 	// Budget is the overage budget, 0 for consistency partition, null without.
 	Budget *float64 `json:"overage_budget_ratio"`
 
-	// Bound is the worst case, null in shadow mode, where nothing is refused.
-	// Bounded says that rights hold it, whatever is late, lost or cut off; else
+	// Bound is the worst case, null in shadow mode, where nothing is refused, and
+	// for a strict rule that passes what its home cannot decide. Bounded says that
+	// rights hold it, whatever is late, lost or cut off; else
 	// only the number of those that admit does.
 	Bound   *float64 `json:"overage_bound_ratio"`
 	Bounded bool     `json:"bounded"`
