@@ -87,12 +87,17 @@ func (e *Engine) Synced() bool {
 // Leave makes all shards take no share any more, and look at what to send.
 func (e *Engine) Leave() {
 	at := e.Now()
+	var d duties
 	for i, s := range e.shards {
 		s.lock()
 		s.node.Leave(at)
+		if e.strict != nil {
+			d.collect(at, e.strict, i, s.node)
+		}
 		s.mu.Unlock()
-		e.hurry(1 << i)
+		d.hurried |= 1 << i
 	}
+	e.perform(&d)
 }
 
 // Links describes the peers, by their IDs: of what the shards know of one the

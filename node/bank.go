@@ -302,7 +302,7 @@ func (n *Node) answerAsk(led *ledger, l *rules.Limit, a *sticky.Ask, now, until 
 	}
 	short := give < a.Want
 	if !short {
-		give += min(b.beyond(h, a, left-give, n.at.Mono), room-give)
+		give += min(b.beyond(a, left-give, n.at.Mono), room-give)
 	}
 	total := uint64(0)
 	switch {
@@ -326,6 +326,7 @@ func (n *Node) answerAsk(led *ledger, l *rules.Limit, a *sticky.Ask, now, until 
 	n.reply(led, a, sticky.Grant{
 		Label: label, Until: until, Total: total, Denied: short,
 		Never: short && rep.Never, Retry: rep.Retry, Remaining: b.left(l, now, until), Reset: rep.Reset,
+		Keep: b.keep(left-give, n.at.Mono),
 	})
 	return 0, true
 }
@@ -347,11 +348,11 @@ func (b *bank) holder(of crdt.Slot, now int64) *holder {
 	return &b.holders[len(b.holders)-1]
 }
 
-// holding is how many daemons asked in the last second, at least one.
-func (b *bank) holding(mono time.Duration) uint64 {
+// asking is how many daemons asked in a time that ends now, at least one.
+func (b *bank) asking(mono, within time.Duration) uint64 {
 	some := uint64(0)
 	for i := range b.holders {
-		if mono-b.holders[i].at < time.Second {
+		if mono-b.holders[i].at < within {
 			some++
 		}
 	}
@@ -360,27 +361,13 @@ func (b *bank) holding(mono time.Duration) uint64 {
 
 // beyond is how many rights of those that are left a holder gets beyond what it
 // needs now.
-func (b *bank) beyond(h *holder, a *sticky.Ask, left uint64, mono time.Duration) uint64 {
-	more := min(a.Extra, left/(2*b.holding(mono)))
-	if a.Stock == 0 {
-		return more
-	}
-	return max(more, min(a.Stock, left/(stockPart*b.sharing(h))))
+func (b *bank) beyond(a *sticky.Ask, left uint64, mono time.Duration) uint64 {
+	return max(min(a.Extra, left/(2*b.asking(mono, time.Second))), min(a.Stock, b.keep(left, mono)))
 }
 
-// sharing is how many daemons were given rights in the label that runs, h among them.
-func (b *bank) sharing(h *holder) uint64 {
-	label := int64(0)
-	for i := range b.holders {
-		label = max(label, b.holders[i].label)
-	}
-	some := uint64(0)
-	for i := range b.holders {
-		if o := &b.holders[i]; o == h || o.label == label && o.total > o.returned {
-			some++
-		}
-	}
-	return some
+// keep is how many rights each holder may keep of those that are left.
+func (b *bank) keep(left uint64, mono time.Duration) uint64 {
+	return left / (stockPart * b.asking(mono, 2*stockTick))
 }
 
 // reply answers an ask.

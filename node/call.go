@@ -88,7 +88,8 @@ type Status struct {
 
 	// Remaining is what may still pass after the hits of the call up to this
 	// descriptor's, rounded down and never optimistic. A refused call leaves
-	// it as it is, so it may exceed 0 beside Over when fewer hits would fit.
+	// it as it is, so it may exceed 0 beside Over when fewer hits would fit. Of what
+	// a home elsewhere decides it is as that said, up to ten seconds ago.
 	Remaining uint64
 	// Reset is the time until the whole limit is available again if nothing
 	// more is admitted (fixed windows: until the window ends).

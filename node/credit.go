@@ -19,8 +19,12 @@ type credit struct {
 	reserved uint64 // of what is left, set aside for waiters
 	asks     []asked
 	pace     pace
-	often    pace // by stockTick
-	stocked  bool // the last grant was of more than was needed
+	often    pace          // by stockTick
+	latest   uint64        // hits of the call that came last
+	keep     uint64        // of what is left may be kept, by the home's last word
+	stocked  bool          // the last grant was of more than was needed
+	unsure   uint8         // how often what was given back is to be said again
+	said     time.Duration // when it was said last
 
 	heard   time.Duration // when the home was last heard of the label, monotonic; 0 for never
 	report  quota.Report  // what it said
@@ -93,7 +97,7 @@ func (c *credit) left(l *rules.Limit, now int64) uint64 {
 func (c *credit) begin(label, until int64) {
 	c.label, c.until = label, until
 	c.from, c.used, c.reserved = c.from[:0], 0, 0
-	c.heard, c.refused, c.stocked = 0, 0, false
+	c.heard, c.refused, c.keep, c.stocked, c.unsure = 0, 0, 0, false, 0
 }
 
 // grantor returns the entry of a home, nil when there are too many.
@@ -130,9 +134,10 @@ func (n *Node) askHome(led *ledger, r *rules.Rule, now int64) bool {
 		return false // calls that wait were let through
 	}
 	extra, stock := n.batch(c), n.stock(c, l)
+	stock -= min(stock, c.left(l, now))
 	switch {
 	case want > 0 || peek:
-	case extra == 0 && (stock == 0 || !c.runsOut(l, now)) || len(c.asks) > 0 || n.at.Mono-c.ahead < max(c.trip, 10*time.Millisecond):
+	case extra+stock == 0 || !n.runsOut(c, l, now) || len(c.asks) > 0 || n.at.Mono-c.ahead < max(c.trip, 10*time.Millisecond):
 		return true
 	default:
 		c.ahead = n.at.Mono
@@ -233,6 +238,14 @@ func (c *credit) underWay(id uint64) bool {
 	return false
 }
 
+// runsOut reports whether what is left hardly lasts until more could be there, where hits
+// keep coming, or, of stock, does not do for another call.
+func (n *Node) runsOut(c *credit, l *rules.Limit, now int64) bool {
+	low := c.pace.within(n.at.Mono, c.trip+batchAhead/2)
+	left := c.left(l, now)
+	return left < low || c.stocked && left < max(c.latest, 1) && n.stock(c, l) > 0
+}
+
 // batch returns how many rights beyond the needed ones are of use: enough for as
 // long as an ask takes twice.
 func (n *Node) batch(c *credit) uint64 { return c.pace.within(n.at.Mono, 2*c.trip+batchAhead) }
@@ -245,8 +258,7 @@ func (n *Node) spendCredit(led *ledger, h *Hit, now int64) {
 	if len(c.asks) > 0 || n.at.Mono < c.retry {
 		return
 	}
-	low := c.pace.within(n.at.Mono, c.trip+batchAhead/2)
-	if low > 0 && c.left(h.Limit, now) < low || c.runsOut(h.Limit, now) {
+	if n.runsOut(c, h.Limit, now) {
 		n.askHome(led, h.Rule, now)
 	}
 }
@@ -332,7 +344,7 @@ func (n *Node) credited(led *ledger, l *rules.Limit, g *sticky.Grant, now int64)
 	if from := c.grantor(g.Home); from != nil {
 		from.total, from.round = max(from.total, g.Total), max(from.round, g.Round)
 	}
-	c.heard = max(n.at.Mono, 1)
+	c.heard, c.keep = max(n.at.Mono, 1), g.Keep
 	c.report = quota.Report{Remaining: g.Remaining, Reset: max(g.Reset, 0), Retry: max(g.Retry, 0), Never: g.Never}
 	return true
 }
@@ -400,34 +412,5 @@ func (n *Node) unansweredBy(led *ledger, r *rules.Rule, g *sticky.Grant, now int
 	}
 	if again {
 		n.askHome(led, r, now)
-	}
-}
-
-// giveBack returns what is left of the credit, but for what is kept, to the homes
-// it is of, where they can make use of it.
-func (n *Node) giveBack(led *ledger, l *rules.Limit, now int64, keep uint64) {
-	c := &led.credit
-	if l.Algorithm.Bucket() {
-		return
-	}
-	sum := uint64(0)
-	for i := range c.from {
-		sum = addSat(sum, c.from[i].total-c.from[i].returned)
-	}
-	left := sum - min(sum, addSat(addSat(c.used, c.reserved), keep))
-	for i := range c.from {
-		from := &c.from[i]
-		back := min(left, from.total-from.returned)
-		if back == 0 {
-			continue
-		}
-		left -= back
-		from.returned += back
-		n.desk.counts.Returned += back
-		m := n.send(from.home)
-		m.Asks = append(m.Asks, sticky.Ask{
-			Holder: n.slot, Home: from.home, Key: led.key, Rule: led.shared, Floor: led.floor,
-			Label: c.label, Returned: from.returned,
-		})
 	}
 }

@@ -21,6 +21,7 @@ type desk struct {
 	out      []sticky.Message
 	answered []uint64
 	asked    uint64 // ID of the latest ask
+	leaving  bool   // keep nothing
 	banks    uint64 // that were made so far
 	terms    []terms
 	counts   StrictStats
@@ -208,7 +209,7 @@ func (n *Node) sweepLedgers(budget int) (dropped int) {
 		}
 		l := d.all[d.hand]
 		if !l.active {
-			n.giveUpStock(l)
+			n.tidy(l)
 		}
 		if l.active || !l.over(n.now) {
 			d.hand++

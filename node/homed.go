@@ -299,7 +299,7 @@ func (n *Node) reportCredit(c *credit, h *Hit, st *Status, l *rules.Limit, now i
 	switch {
 	case st.Over:
 		rep.Retry = max(1, (c.retry - n.at.Mono).Milliseconds(), rep.Retry-ago)
-	case h.Peek || h.N == 0:
+	case h.Peek || h.N == 0 || n.at.Mono-c.heard < 2*stockTick:
 		rep.Remaining = addSat(left, rep.Remaining)
 	default: // others may have used the rest since
 		rep.Remaining = left

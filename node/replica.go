@@ -282,6 +282,10 @@ func (n *Node) Leave(at Instant) {
 	if n.replica != nil {
 		n.replica.engine.Leave(at.Mono)
 	}
+	if n.cfg.Homes != nil {
+		n.desk.leaving = true
+		n.giveAllBack(n.millis(at))
+	}
 }
 
 // Link is what a node knows of a peer.

@@ -7,9 +7,10 @@ import (
 )
 
 // Stock is rights to a key that a daemon keeps although calls come too seldom for a
-// batch: then most of them need not wait for the home. It is of windows only, whose
-// rights can be given back, and so small a part of what is left that hardly anybody
-// is denied for it.
+// batch: then most of them need not wait for the home. It is so small a part of what is
+// left that hardly anybody is denied for it, and of fixed windows only: what buckets
+// grant cannot be given back, and what a log or a sliding window has of rights that
+// nobody used still counts for as long as a window.
 
 const (
 	// stockTick is the time that is looked at: who was asked for a key twice in it
@@ -21,44 +22,31 @@ const (
 )
 
 // keepsStock reports whether stock is kept of a limit.
-func keepsStock(l *rules.Limit) bool {
-	return !l.Algorithm.Bucket() && l.Algorithm != rules.SlidingLog
-}
+func keepsStock(l *rules.Limit) bool { return l.Algorithm == rules.FixedWindow }
 
-// came notes hits.
+// came notes the hits of a call.
 func (c *credit) came(mono time.Duration, hits uint64) {
 	c.pace.add(mono, paceTick, hits)
 	c.often.add(mono, stockTick, hits)
+	c.latest = hits
 }
 
 // stock returns how many rights are worth keeping: as many as are used in stockTick, or in
-// a window that is shorter, but for the one that asks, and no more than the configuration allows.
+// a window that is shorter, but for those of the call that asks, and no more than the
+// configuration allows. Fewer than a call uses are of no use.
 func (n *Node) stock(c *credit, l *rules.Limit) uint64 {
-	if !keepsStock(l) {
+	if !keepsStock(l) || n.desk.leaving {
 		return 0
 	}
 	some := min(c.often.late(n.at.Mono, stockTick), 1<<32)
 	if w, tick := uint64(l.Window()), uint64(stockTick.Milliseconds()); w < tick {
 		some = some * w / tick
 	}
-	return min(some-min(some, 1), n.cfg.Strict.Stock)
+	if some = min(some-min(some, c.latest), n.cfg.Strict.Stock); some < c.latest {
+		return 0
+	}
+	return some
 }
-
-// runsOut reports whether there was stock, and is none now.
-func (c *credit) runsOut(l *rules.Limit, now int64) bool { return c.stocked && c.left(l, now) == 0 }
 
 // kept returns how much of what is left is not given back while nobody uses it.
-func (n *Node) kept(c *credit, l *rules.Limit) uint64 {
-	return min(n.stock(c, l), c.report.Remaining/stockPart)
-}
-
-// giveUpStock gives back what a ledger keeps and nobody has used for long.
-func (n *Node) giveUpStock(led *ledger) {
-	c := &led.credit
-	if n.now >= c.until || c.from == nil || c.often.late(n.at.Mono, stockTick) > 0 {
-		return
-	}
-	if r := n.set.Find(led.id); led.isOf(r) && c.left(r.Limit, n.now) > 0 {
-		n.giveBack(led, r.Limit, n.now, 0)
-	}
-}
+func (n *Node) kept(c *credit, l *rules.Limit) uint64 { return min(n.stock(c, l), c.keep) }

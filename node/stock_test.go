@@ -13,6 +13,8 @@ domain: d
 descriptors:
   - key: plenty
     rate_limit: {unit: hour, requests_per_unit: 100000, consistency: strict}
+  - key: sliding
+    rate_limit: {unit: minute, requests_per_unit: 100000, algorithm: sliding_window, consistency: strict}
   - key: short
     rate_limit: {unit: second, requests_per_unit: 100000, consistency: strict}
   - key: some
@@ -67,6 +69,7 @@ func TestMostCallsThatComeNowAndThenNeedNotWait(t *testing.T) {
 		{"few", time.Second, 40, 40, "a sixty-fourth of 40 is none"},
 		{"bucket", 300 * time.Millisecond, 40, 40, "its rights could not be given back"},
 		{"log", 300 * time.Millisecond, 40, 40, "its rights would count until they end"},
+		{"sliding", time.Second, 40, 40, "its rights would count in the next window too"},
 	} {
 		w := newStrictWorld(t, 1, stockRules, 3)
 		d, home := w.stranger(tt.key)
@@ -161,7 +164,7 @@ func TestStockIsGivenBackWhenNobodyComesAnyMore(t *testing.T) {
 	if w.keeps(d, "plenty") == 0 {
 		t.Fatal("nothing is kept")
 	}
-	w.pass(4 * time.Second)
+	w.pass(3 * time.Second)
 	if w.keeps(d, "plenty") == 0 {
 		t.Error("given back though somebody may come")
 	}
@@ -210,6 +213,129 @@ func TestBatchShrinksToAPartOfWhatIsLeft(t *testing.T) {
 	w.pass(time.Second)
 	if n := w.keeps(d, "some"); n > 2 || most <= 2 {
 		t.Errorf("%d rights are kept of %d, with 140 left; want 2 at most of more", n, most)
+	}
+}
+
+// lost is how many rights of a key are neither left at its home nor used.
+func (w *strictWorld) lost(home *strictDaemon, key string, used uint64) uint64 {
+	c := &Call{Domain: "d", Descriptors: []rules.Descriptor{strictly(key, 1)}}
+	if err := w.front.Resolve(c); err != nil {
+		w.t.Fatal(err)
+	}
+	h := c.Hits()[0]
+	row := home.node.ledgerAt(&h, false).bank.row
+	return uint64(h.Limit.Requests) - used - row.Left(h.Limit, quota.Full(h.Limit), w.at().Wall/int64(time.Millisecond))
+}
+
+func TestAllHoldersTogetherKeepASmallPart(t *testing.T) {
+	w := newStrictWorld(t, 1, `
+domain: d
+descriptors:
+  - key: day
+    rate_limit: {unit: day, requests_per_unit: 1100, consistency: strict}
+`, 9)
+	_, home := w.stranger("day")
+	for range 2 {
+		for _, d := range w.daemons {
+			if d != home {
+				w.ask(d, strictly("day", 9))
+				w.pass(60 * time.Millisecond)
+			}
+		}
+	}
+	w.pass(time.Second)
+	if n, most := w.lost(home, "day", 16*9), uint64(1100-16*9)/64; n > most {
+		t.Errorf("%d rights are kept, want %d at most", n, most)
+	}
+}
+
+func TestRemainingSaysWhatIsLeftAtHomeToo(t *testing.T) {
+	w := newStrictWorld(t, 1, stockRules, 3)
+	d, _ := w.stranger("plenty")
+	for i := range 12 {
+		p := w.ask(d, strictly("plenty", 1))
+		w.pass(time.Second)
+		if got := p.c.Statuses[0].Remaining; got > 99_999-uint64(i) || got < 99_980 {
+			t.Errorf("call %d: %d remain of 100,000", i, got)
+		}
+	}
+}
+
+func TestReturnThatIsLostIsSaidAgain(t *testing.T) {
+	w := newStrictWorld(t, 1, stockRules, 3)
+	d, home := w.stranger("plenty")
+	w.slowly(d, "plenty", 41, 300*time.Millisecond)
+	if w.keeps(d, "plenty") == 0 {
+		t.Fatal("nothing is kept")
+	}
+	w.loss = 1
+	w.pass(12 * time.Second)
+	w.loss = 0
+	w.pass(10 * time.Second)
+	if n := w.lost(home, "plenty", 41); n > 0 {
+		t.Errorf("%d rights are lost", n)
+	}
+}
+
+func TestStockFollowsAKeyThatSlowsDown(t *testing.T) {
+	w := newStrictWorld(t, 1, stockRules, 3)
+	d, _ := w.stranger("plenty")
+	w.slowly(d, "plenty", 40, 300*time.Millisecond)
+	was := w.keeps(d, "plenty")
+	w.slowly(d, "plenty", 5, 4900*time.Millisecond)
+	if n := w.keeps(d, "plenty"); n > 1 || was <= 3 {
+		t.Errorf("%d rights are kept of %d, want 1 at most", n, was)
+	}
+}
+
+func TestStockOfCallsOfSeveralHits(t *testing.T) {
+	for _, tt := range []struct {
+		hits uint64
+		most int // of 40 that wait
+	}{{1, 3}, {2, 3}, {5, 3}, {16, 40}, {17, 40}} {
+		w := newStrictWorld(t, 1, stockRules, 3)
+		d, home := w.stranger("plenty")
+		kept := uint64(0)
+		for range 40 {
+			w.ask(d, strictly("plenty", tt.hits))
+			w.pass(700 * time.Millisecond)
+			kept = max(kept, w.keeps(d, "plenty"))
+		}
+		if w.waited > tt.most || kept > 16 || tt.hits > 16 && kept > 0 {
+			t.Errorf("calls of %d hits: %d of 40 waited, %d rights were kept", tt.hits, w.waited, kept)
+		}
+		if n := home.node.desk.counts.Granted; tt.hits <= 16 && n > 45*tt.hits {
+			t.Errorf("calls of %d hits: %d rights were granted for %d", tt.hits, n, 40*tt.hits)
+		}
+	}
+}
+
+func TestWhoLeavesKeepsNothing(t *testing.T) {
+	w := newStrictWorld(t, 1, stockRules, 3)
+	d, home := w.stranger("plenty")
+	w.slowly(d, "plenty", 10, time.Second)
+	d.node.Leave(w.at(d))
+	w.drain(d)
+	w.pass(100 * time.Millisecond)
+	if n := w.lost(home, "plenty", 10); n > 0 {
+		t.Errorf("%d rights are lost", n)
+	}
+	w.slowly(d, "plenty", 10, time.Second)
+	if n := w.keeps(d, "plenty"); n > 0 {
+		t.Errorf("%d rights are kept by a daemon that leaves", n)
+	}
+}
+
+// What a home granted that is none any more can be used here and nowhere else.
+func TestStockOutlivesItsHome(t *testing.T) {
+	w := newStrictWorld(t, 1, stockRules, 3)
+	d, home := w.stranger("plenty")
+	w.slowly(d, "plenty", 20, 300*time.Millisecond)
+	was := w.keeps(d, "plenty")
+	w.crash(home)
+	w.pass(30 * time.Second)
+	if n := w.keeps(d, "plenty"); n != was || was == 0 {
+		t.Errorf("%d rights are left of %d that the former home granted", n, was)
 	}
 }
 

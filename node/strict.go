@@ -114,7 +114,7 @@ func (n *Node) Forget(at Instant, h []Hit, ticket uint64) {
 				unused := led.waiters[at].state == granted && led.waiters[at].hits > 0
 				n.release(led, at)
 				if unused && len(led.waiters) == 0 && len(led.credit.asks) == 0 && n.batch(&led.credit) == 0 {
-					n.giveBack(led, h[i].Limit, now, 0)
+					n.giveBack(led, h[i].Limit, now, n.kept(&led.credit, h[i].Limit))
 				}
 			}
 		}
@@ -325,7 +325,6 @@ func (n *Node) tickLedger(led *ledger, v *sticky.View, now int64) bool {
 	idle := n.at.Mono-c.touched >= idleAfter && len(led.waiters) == 0 && len(c.asks) == 0
 	if keep := n.kept(c, r.Limit); idle && c.left(r.Limit, now) > keep {
 		n.giveBack(led, r.Limit, now, keep)
-		idle = c.left(r.Limit, now) <= keep || r.Limit.Algorithm.Bucket()
 	}
 	busy := led.bank != nil && (len(led.bank.queue) > 0 || led.bank.keeper.Busy())
 	return busy || !idle && now < c.until || len(led.waiters) > 0 || len(c.asks) > 0

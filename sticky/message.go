@@ -137,6 +137,9 @@ type Grant struct {
 	// milliseconds until all is available again.
 	Remaining uint64
 	Reset     int64
+	// Keep is how much of what the holder has it may keep for calls that come now
+	// and then: its part of what all may.
+	Keep uint64
 	// Why is set when the home could not say: then nothing else is.
 	Why Why
 }

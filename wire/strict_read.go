@@ -136,6 +136,7 @@ func readGrant(r *reader, g *sticky.Grant) {
 	g.Remaining = r.uint(grantRemaining)
 	g.Reset = r.sint(grantReset)
 	g.Why = r.why(grantWhy)
+	g.Keep = r.uint(grantKeep)
 }
 
 // marks returns the marks of a list. Their number is the caller's to bound.

@@ -51,6 +51,7 @@ const (
 	grantRemaining tag = 12<<3 | varint
 	grantReset     tag = 13<<3 | varint
 	grantWhy       tag = 14<<3 | varint
+	grantKeep      tag = 15<<3 | varint
 )
 
 const (

@@ -88,6 +88,7 @@ func (e *encoder) grant(g *sticky.Grant) {
 	e.uint(grantRemaining, g.Remaining)
 	e.sint(grantReset, g.Reset)
 	e.uint(grantWhy, uint64(g.Why))
+	e.uint(grantKeep, g.Keep)
 	e.close(at)
 }
 

@@ -91,11 +91,8 @@ func measureAdded(ctx context.Context, b *bench) (outcome, error) {
 		return outcome{}, err
 	}
 	x := b.askElsewhere(ctx, forwarder, job{Kind: kindOpen, Rate: forwardRate}, bare)
-	if err := bare.stop(); err != nil {
+	if err := errors.Join(x.err, bare.stop()); err != nil {
 		return outcome{}, err
-	}
-	if x.err != nil {
-		return outcome{}, x.err
 	}
 	readings := make([][]float64, 2)
 	for _, round := range x.took {

@@ -42,15 +42,15 @@ const maxAlarms = 8
 // alarms looks at the latest label and the ages of now, and for broken bounds
 // at all windows kept.
 func (h *History) alarms(p *Report) []Alarm {
+	if p.Rule.Mode == Strict {
+		return nil // a home holds it, whatever is heard
+	}
 	var list []Alarm
 	if hits, all := h.excess(&p.Rule); hits > 0 {
 		list = append(list, Alarm{BoundBroken, fmt.Sprintf("%s hits more than the rights of %s were "+
 			"admitted in a window: rights.first_start or a retire was said that was not true, or this is a "+
 			"fault of rld to report",
 			grouped(float64(hits)), grouped(float64(all)))})
-	}
-	if p.Rule.Mode == Strict {
-		return list // nothing else bears on it
 	}
 	if b, bounded := p.Rule.gated(); bounded {
 		if p.PredictedNow.Ratio > b.Ratio() {

@@ -359,6 +359,7 @@ type StrictGrant struct {
 	// Why the home could not say: 1 not home, 2 no majority, 3 label over, 4
 	// unknown rule, 5 full, 6 outvoted, 7 other layout, 8 not voting, 9 ended.
 	Why           uint32 `protobuf:"varint,14,opt,name=why,proto3" json:"why,omitempty"`
+	Keep          uint64 `protobuf:"varint,15,opt,name=keep,proto3" json:"keep,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -487,6 +488,13 @@ func (x *StrictGrant) GetResetMs() int64 {
 func (x *StrictGrant) GetWhy() uint32 {
 	if x != nil {
 		return x.Why
+	}
+	return 0
+}
+
+func (x *StrictGrant) GetKeep() uint64 {
+	if x != nil {
+		return x.Keep
 	}
 	return 0
 }
@@ -1525,7 +1533,7 @@ const file_rld_v1_strict_proto_rawDesc = "" +
 	"\breturned\x18\f \x01(\x04R\breturned\x12\x1b\n" +
 	"\twithin_ms\x18\r \x01(\rR\bwithinMs\x12\x12\n" +
 	"\x04hops\x18\x0e \x01(\rR\x04hops\x12\x14\n" +
-	"\x05stock\x18\x0f \x01(\x04R\x05stock\"\xcc\x02\n" +
+	"\x05stock\x18\x0f \x01(\x04R\x05stock\"\xe0\x02\n" +
 	"\vStrictGrant\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
 	"\x04home\x18\x02 \x01(\x06R\x04home\x12\x14\n" +
@@ -1541,7 +1549,8 @@ const file_rld_v1_strict_proto_rawDesc = "" +
 	"\bretry_ms\x18\v \x01(\x12R\aretryMs\x12\x1c\n" +
 	"\tremaining\x18\f \x01(\x04R\tremaining\x12\x19\n" +
 	"\breset_ms\x18\r \x01(\x12R\aresetMs\x12\x10\n" +
-	"\x03why\x18\x0e \x01(\rR\x03why\"Q\n" +
+	"\x03why\x18\x0e \x01(\rR\x03why\x12\x12\n" +
+	"\x04keep\x18\x0f \x01(\x04R\x04keep\"Q\n" +
 	"\n" +
 	"StrictMark\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\x12R\x05label\x12\x16\n" +
