@@ -36,7 +36,8 @@ type labelClock struct {
 	adopt   bool          // the next reading is believed
 	adopted time.Duration // when a leap was last
 	// came is the label time when the latest message came, refused whether its
-	// stamp was.
+	// stamp was, or may have been: by a clock that is bent, and so perhaps a
+	// millisecond apart from this one.
 	came    int64
 	refused bool
 	// bent says that it was apart from the wall clock at some time. What it
@@ -143,7 +144,7 @@ func (c *labelClocks) stepped(w *World, d *Daemon, m *gossip.Message, err error)
 		if l := c.of(d, m.Shard); l != nil {
 			l.came = l.read(w.Now(), at)
 			if err == nil {
-				l.refused = l.clock.Observe(at, m.Stamp) != nil
+				l.refused = l.clock.Observe(at, m.Stamp) != nil || l.bent && m.Stamp.Millis() > l.came
 				l.read(w.Now(), at)
 			}
 		}
