@@ -69,7 +69,7 @@ func (x *batches) measure(ctx context.Context, b *bench) error {
 		return err
 	}
 	all := append(slices.Clone(others), home)
-	length := max(5*b.load, 2200*time.Millisecond) // a full window at least
+	length := max(5*b.load, 3200*time.Millisecond) // a full window after another at least
 	j := job{
 		Kind: kindStream, Target: all[0].grpc, More: addresses(all[1:]), Ask: asked{batchKey, []int{user}},
 		Flight: streamFlight, Rate: hotRate, Frame: hotFrame, Length: length, Window: time.Second,
@@ -104,7 +104,9 @@ func (x *batches) measure(ctx context.Context, b *bench) error {
 	if x.everywhere, err = localShare(before, after); err != nil {
 		return err
 	}
-	x.under, err = underAdmitted(res.Windows, batchLimit)
+	// The first one may begin with answers of the one before, in which the limit was
+	// not used up: what was on its way at the end of that passed.
+	x.under, err = underAdmitted(res.Windows[min(1, len(res.Windows)):], batchLimit)
 	return err
 }
 
