@@ -111,11 +111,12 @@ func (l *lot) answered(ticket uint64, shard int) {
 const lateEvery = 5 * time.Millisecond
 
 // sleep says until when a call waits. It has no timer of its own: to set one costs more
-// than all else about a call that is answered in time.
+// than all else about a call that is answered in time. So it is told up to lateEvery, but
+// no more than a quarter of its time, before that is up, rather than after.
 func (l *lot) sleep(p *parked, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	p.until, p.late = until, false
+	p.until, p.late = until.Add(-min(lateEvery, time.Until(until)/4)), false
 	if !l.watched {
 		l.watched = true
 		time.AfterFunc(lateEvery, l.watch)
