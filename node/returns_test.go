@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/georld/rld/quota"
-	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
 )
 
@@ -16,11 +15,7 @@ func TestReturnsCountOnceAndOfTheirLabel(t *testing.T) {
 	d, home := w.stranger("some")
 	d.node.cfg.Strict.Stock = 0 // what is granted is what is used
 	w.slowly(d, "some", 6, 300*time.Millisecond)
-	c := &Call{Domain: "d", Descriptors: []rules.Descriptor{strictly("some", 1)}}
-	if err := w.front.Resolve(c); err != nil {
-		t.Fatal(err)
-	}
-	h := c.Hits()[0]
+	h := w.hit("some")
 	label := w.at().Wall / int64(time.Millisecond) / h.Limit.Window() * h.Limit.Window()
 	back := func(label int64, returned uint64) sticky.Ask {
 		return sticky.Ask{

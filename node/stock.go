@@ -13,8 +13,8 @@ import (
 // nobody used still counts for as long as a window.
 
 const (
-	// stockTick is the time that is looked at: who was asked for a key twice in it
-	// will be once more.
+	// stockTick is the time that is looked at: a key that had several calls in it
+	// will have another.
 	stockTick = 5 * time.Second
 	// stockPart says which part of what is left all holders keep together: one in
 	// so many.
