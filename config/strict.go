@@ -17,13 +17,13 @@ type Strict struct {
 	// or both of two; nil for the first three of these by name. It counts at the
 	// first start; from then on it is changed by command.
 	Replicas []string
-	// Chunk is how many hits of a key a home has them hold ahead, 1 to 10,000.
+	// Headroom is how many hits of a key a home has them hold ahead, 1 to 10,000.
 	// So many fewer may be admitted in a window in which the home dies, and the
 	// disks are written to the less often the more they are.
-	Chunk int
-	// Stock is how many rights to a key a daemon that is asked for it now and then
+	Headroom int
+	// Prefetch is how many rights to a key a daemon that is asked for it now and then
 	// keeps, 0 to 1,000, where they are a small part of what is left.
-	Stock int
+	Prefetch int
 	// ForwardTimeout is how long a call waits for a home of its own region, 5
 	// ms to 5 s. For one of another region it is the round trip and
 	// ForwardMargin, 5 ms to 5 s too.
@@ -57,15 +57,15 @@ type HotKey struct {
 const (
 	// fewReplicas is how many replicas there are unless they are named.
 	fewReplicas     = 3
-	maxChunk        = 10_000
-	maxStock        = 1_000
+	maxHeadroom     = 10_000
+	maxPrefetch     = 1_000
 	maxBreakerCalls = 1_000_000
 	maxHotKey       = 1_000_000_000
 )
 
 func defaultStrict() Strict {
 	return Strict{
-		Chunk: 20, Stock: 16, ForwardTimeout: 50 * time.Millisecond, ForwardMargin: 100 * time.Millisecond,
+		Headroom: 20, Prefetch: 16, ForwardTimeout: 50 * time.Millisecond, ForwardMargin: 100 * time.Millisecond,
 		Breaker: Breaker{Errors: 50 * rules.Percent, Window: 10 * time.Second, Calls: 10, Open: time.Minute},
 	}
 }
@@ -93,8 +93,8 @@ func (c *Config) StrictReplicas() []string {
 func (v *validator) strict(c *Config) {
 	s := &c.Strict
 	v.replicas(s.Replicas, &c.Rights)
-	v.number("strict.chunk", s.Chunk, 1, maxChunk)
-	v.number("strict.stock", s.Stock, 0, maxStock)
+	v.number("strict.chunk", s.Headroom, 1, maxHeadroom)
+	v.number("strict.stock", s.Prefetch, 0, maxPrefetch)
 	v.between("strict.forward_timeout", s.ForwardTimeout, 5*time.Millisecond, 5*time.Second)
 	v.between("strict.forward_margin", s.ForwardMargin, 5*time.Millisecond, 5*time.Second)
 	b := &s.Breaker

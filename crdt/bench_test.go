@@ -6,14 +6,14 @@ import "testing"
 func region(daemons int) GCounter {
 	var g GCounter
 	for i := range daemons {
-		check(g.Add(Slot(i)*0x9e3779b97f4a7c15, uint64(i)+1))
+		check(g.Add(Incarnation(i)*0x9e3779b97f4a7c15, uint64(i)+1))
 	}
 	return g
 }
 
 func TestNoAllocations(t *testing.T) {
 	g, other, d := region(10), region(10), Digest(0)
-	own := Slot(3 * 0x9e3779b97f4a7c15 & (1<<64 - 1))
+	own := Incarnation(3 * 0x9e3779b97f4a7c15 & (1<<64 - 1))
 	n := uint64(0)
 	tests := []struct {
 		name string
@@ -42,7 +42,7 @@ func TestNoAllocations(t *testing.T) {
 
 func BenchmarkGCounter(b *testing.B) {
 	g, other := region(10), region(10)
-	own := Slot(5)
+	own := Incarnation(5)
 	check(g.Add(own, 1))
 	cases := []struct {
 		name string
@@ -65,7 +65,7 @@ func BenchmarkGCounter(b *testing.B) {
 
 func BenchmarkDigestReplace(b *testing.B) {
 	var d Digest
-	id := CellID{Key: lawKey, Label: 1, Slot: 2}
+	id := CellID{Key: lawKey, Window: 1, Incarnation: 2}
 	n := uint64(0)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -13,15 +13,15 @@ import (
 func TestPNCounterAgainstMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var p PNCounter
-		model := map[Slot]PN{}
+		model := map[Incarnation]PN{}
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
-				s, n := genSlot().Draw(t, "slot"), rapid.Uint64Range(0, 9).Draw(t, "n")
+				s, n := genIncarnation().Draw(t, "slot"), rapid.Uint64Range(0, 9).Draw(t, "n")
 				check(p.Add(s, n))
 				model[s] = PN{model[s].P + n, model[s].N}
 			},
 			"refund": func(t *rapid.T) {
-				s, n := genSlot().Draw(t, "slot"), rapid.Uint64Range(0, 9).Draw(t, "n")
+				s, n := genIncarnation().Draw(t, "slot"), rapid.Uint64Range(0, 9).Draw(t, "n")
 				has := model[s]
 				err := p.Refund(s, n)
 				if n <= has.P-has.N {
@@ -30,12 +30,12 @@ func TestPNCounterAgainstMap(t *testing.T) {
 					return
 				}
 				var refused *RefundError
-				if !errors.As(err, &refused) || *refused != (RefundError{Slot: s, Has: has, Refund: n}) {
+				if !errors.As(err, &refused) || *refused != (RefundError{Incarnation: s, Has: has, Refund: n}) {
 					t.Fatalf("refund of %d from %v: %v", n, has, err)
 				}
 			},
 			"cell": func(t *rapid.T) {
-				s, v := genSlot().Draw(t, "slot"), genPN(20).Draw(t, "cell")
+				s, v := genIncarnation().Draw(t, "slot"), genPN(20).Draw(t, "cell")
 				has := model[s]
 				next := PN{max(has.P, v.P), max(has.N, v.N)}
 				if changed := must(p.JoinCell(s, v)); changed != (next != has) {
@@ -49,8 +49,8 @@ func TestPNCounterAgainstMap(t *testing.T) {
 }
 
 // holds compares a counter with a map, by every way to read it.
-func holds(t *rapid.T, p *PNCounter, model map[Slot]PN) {
-	want, sum := map[Slot]PN{}, Sum{}
+func holds(t *rapid.T, p *PNCounter, model map[Incarnation]PN) {
+	want, sum := map[Incarnation]PN{}, Sum{}
 	for s, v := range model {
 		if got := p.Get(s); got != v {
 			t.Fatalf("slot %v holds %v, want %v", s, got, v)
@@ -60,16 +60,16 @@ func holds(t *rapid.T, p *PNCounter, model map[Slot]PN) {
 		}
 		sum.P, sum.N = sum.P+v.P, sum.N+v.N
 	}
-	got, slots := map[Slot]PN{}, []Slot{}
+	got, incarnations := map[Incarnation]PN{}, []Incarnation{}
 	for s, v := range p.All() {
 		got[s] = v
-		slots = append(slots, s)
+		incarnations = append(incarnations, s)
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Fatalf("cells (-want +got):\n%s", d)
 	}
-	if !slices.IsSorted(slots) || len(slots) != p.Len() || len(slots) != len(want) {
-		t.Fatalf("slots %v, length %d, want %d", slots, p.Len(), len(want))
+	if !slices.IsSorted(incarnations) || len(incarnations) != p.Len() || len(incarnations) != len(want) {
+		t.Fatalf("slots %v, length %d, want %d", incarnations, p.Len(), len(want))
 	}
 	if p.Value() != sum.P-sum.N || p.Sum() != sum || p.Sum().Net() != p.Value() {
 		t.Fatalf("value %d and sum %v, want %d and %v", p.Value(), p.Sum(), sum.P-sum.N, sum)
@@ -82,7 +82,7 @@ func TestGCounterIsPNCounter(t *testing.T) {
 		var g GCounter
 		var p PNCounter
 		for range rapid.IntRange(1, 20).Draw(t, "operations") {
-			s, n := genSlot().Draw(t, "slot"), rapid.Uint64Range(0, 9).Draw(t, "n")
+			s, n := genIncarnation().Draw(t, "slot"), rapid.Uint64Range(0, 9).Draw(t, "n")
 			if rapid.Bool().Draw(t, "add") {
 				check(g.Add(s, n))
 				check(p.Add(s, n))
@@ -96,14 +96,14 @@ func TestGCounterIsPNCounter(t *testing.T) {
 		if g.Digest(lawKey, -1) != p.Digest(lawKey, -1) {
 			t.Fatalf("digests of %v and %v differ", &g, &p)
 		}
-		var slots []Slot
+		var incarnations []Incarnation
 		for s, n := range g.All() {
-			if slots = append(slots, s); n == 0 || n != p.Get(s).P {
+			if incarnations = append(incarnations, s); n == 0 || n != p.Get(s).P {
 				t.Fatalf("slot %v yields %d of %v", s, n, &p)
 			}
 		}
-		if !slices.IsSorted(slots) || len(slots) != g.Len() {
-			t.Fatalf("slots %v of %v", slots, &g)
+		if !slices.IsSorted(incarnations) || len(incarnations) != g.Len() {
+			t.Fatalf("slots %v of %v", incarnations, &g)
 		}
 	})
 }
@@ -164,9 +164,9 @@ func TestErrors(t *testing.T) {
 		{err, "crdt: cell of slot 00000000000000ab refunds 2 of 1 admitted"},
 		{p.Refund(0xab, 4), "crdt: refund of 4 from slot 00000000000000ab, which has only 3 left to refund"},
 		{p.Refund(1, 4), "crdt: refund of 4 from slot 0000000000000001, which has only 0 left to refund"},
-		{&RefundError{Slot: 1, Has: PN{P: Max}, Refund: 4},
+		{&RefundError{Incarnation: 1, Has: PN{P: Max}, Refund: 4},
 			"crdt: refund of 4 from slot 0000000000000001, whose count is saturated"},
-		{&SlotsError{Held: 4096, Added: 1}, "crdt: counter of 4096 slots cannot take in 1 more, at most 4096"},
+		{&IncarnationsError{Held: 4096, Added: 1}, "crdt: counter of 4096 slots cannot take in 1 more, at most 4096"},
 	}
 	for _, tt := range tests {
 		if tt.err == nil || tt.err.Error() != tt.want {
@@ -175,11 +175,11 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestMaxSlots fills a counter from two valid ones: what does not fit is
+// TestMaxIncarnations fills a counter from two valid ones: what does not fit is
 // refused whole, what needs no new slot still gets in.
-func TestMaxSlots(t *testing.T) {
+func TestMaxIncarnations(t *testing.T) {
 	var full, other GCounter
-	for i := range Slot(MaxSlots) {
+	for i := range Incarnation(MaxIncarnations) {
 		check(full.Add(i*2, 1))
 	}
 	check(other.Add(0, 5))
@@ -187,8 +187,8 @@ func TestMaxSlots(t *testing.T) {
 	before := full.Clone()
 	wantRefusal := func(what string, err error) {
 		t.Helper()
-		var refused *SlotsError
-		if !errors.As(err, &refused) || *refused != (SlotsError{Held: MaxSlots, Added: 1}) {
+		var refused *IncarnationsError
+		if !errors.As(err, &refused) || *refused != (IncarnationsError{Held: MaxIncarnations, Added: 1}) {
 			t.Errorf("%s: %v, want a *SlotsError", what, err)
 		}
 		if !full.Equal(&before) {

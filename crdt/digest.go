@@ -5,9 +5,9 @@ type Key struct{ Hi, Lo uint64 }
 
 // CellID names one cell of a replica's state.
 type CellID struct {
-	Key   Key
-	Label int64
-	Slot  Slot
+	Key         Key
+	Window      int64
+	Incarnation Incarnation
 }
 
 // Digest is a fingerprint of a set of cells and their values, by which two
@@ -33,8 +33,8 @@ func CellDigest(id CellID, v PN) Digest {
 	}
 	h := mix(0, id.Key.Hi)
 	h = mix(h, id.Key.Lo)
-	h = mix(h, uint64(id.Label))
-	h = mix(h, uint64(id.Slot))
+	h = mix(h, uint64(id.Window))
+	h = mix(h, uint64(id.Incarnation))
 	h = mix(h, v.P)
 	return Digest(mix(h, v.N))
 }

@@ -11,9 +11,9 @@ func genCellID() *rapid.Generator[CellID] {
 	return rapid.Custom(func(t *rapid.T) CellID {
 		n := rapid.Uint64Range(0, 1)
 		return CellID{
-			Key:   Key{n.Draw(t, "hi"), n.Draw(t, "lo")},
-			Label: int64(n.Draw(t, "label")),
-			Slot:  Slot(n.Draw(t, "slot")),
+			Key:         Key{n.Draw(t, "hi"), n.Draw(t, "lo")},
+			Window:      int64(n.Draw(t, "label")),
+			Incarnation: Incarnation(n.Draw(t, "slot")),
 		}
 	})
 }
@@ -79,7 +79,7 @@ func TestDigestSeesEveryPart(t *testing.T) {
 }
 
 func digestOfWords(w [6]uint64) Digest {
-	return CellDigest(CellID{Key{w[0], w[1]}, int64(w[2]), Slot(w[3])}, PN{w[4], w[5]})
+	return CellDigest(CellID{Key{w[0], w[1]}, int64(w[2]), Incarnation(w[3])}, PN{w[4], w[5]})
 }
 
 // TestDigestDistinct enumerates small cells: no two sets of up to two of them
@@ -88,7 +88,7 @@ func TestDigestDistinct(t *testing.T) {
 	var single []Digest
 	for n := range uint64(1 << 7) {
 		v := PN{P: 1 + n>>4&3, N: n >> 6 & 1}
-		id := CellID{Key{n & 1, n >> 1 & 1}, int64(n >> 2 & 1), Slot(n >> 3 & 1)}
+		id := CellID{Key{n & 1, n >> 1 & 1}, int64(n >> 2 & 1), Incarnation(n >> 3 & 1)}
 		single = append(single, CellDigest(id, v))
 	}
 	seen := map[Digest]bool{0: true}
@@ -116,7 +116,7 @@ func TestDigestGolden(t *testing.T) {
 		{CellID{}, PN{}, 0},
 		{CellID{}, PN{P: 1}, 0x6ae50bb70340ca91},
 		{CellID{Key{1, 2}, 3, 4}, PN{5, 6}, 0xbc41f02c18ec2017},
-		{CellID{Key{^uint64(0), 0}, -1, ^Slot(0)}, PN{P: ^uint64(0)}, 0xfdd8b816b8fdca5e},
+		{CellID{Key{^uint64(0), 0}, -1, ^Incarnation(0)}, PN{P: ^uint64(0)}, 0xfdd8b816b8fdca5e},
 	}
 	for _, tt := range tests {
 		if got := CellDigest(tt.id, tt.v); got != tt.want {

@@ -20,7 +20,7 @@ func (c count) pn() PN { return PN{P: uint64(c)} }
 // Add counts n more in the writer's own slot. A slot stops at the greatest
 // uint64. The error is a *SlotsError, when the slot is new and the counter
 // full; then nothing was counted.
-func (g *GCounter) Add(s Slot, n uint64) error {
+func (g *GCounter) Add(s Incarnation, n uint64) error {
 	if i, ok := g.t.find(s); ok {
 		c := &g.t.cells[i]
 		c.value = count(AddSat(uint64(c.value), n))
@@ -40,7 +40,7 @@ func (g *GCounter) Value() uint64 {
 }
 
 // Get returns the count of a slot, 0 for one that is not there.
-func (g *GCounter) Get(s Slot) uint64 { return uint64(g.t.get(s)) }
+func (g *GCounter) Get(s Incarnation) uint64 { return uint64(g.t.get(s)) }
 
 // Len returns the number of slots that counted anything.
 func (g *GCounter) Len() int { return len(g.t.cells) }
@@ -48,7 +48,7 @@ func (g *GCounter) Len() int { return len(g.t.cells) }
 // JoinCell joins one slot's count in, as received from a peer. It reports
 // whether that changed the counter. More than Max counts as Max. The error is a
 // *SlotsError.
-func (g *GCounter) JoinCell(s Slot, n uint64) (changed bool, err error) {
+func (g *GCounter) JoinCell(s Incarnation, n uint64) (changed bool, err error) {
 	return g.t.put(s, min(count(n), Max))
 }
 
@@ -72,10 +72,10 @@ func (g *GCounter) Clone() GCounter { return GCounter{g.t.clone()} }
 
 // All yields the slots and their counts, slots ascending, counts never 0. The
 // counter must not be changed meanwhile.
-func (g *GCounter) All() iter.Seq2[Slot, uint64] {
-	return func(yield func(Slot, uint64) bool) {
+func (g *GCounter) All() iter.Seq2[Incarnation, uint64] {
+	return func(yield func(Incarnation, uint64) bool) {
 		for _, c := range g.t.cells {
-			if !yield(c.slot, uint64(c.value)) {
+			if !yield(c.incarnation, uint64(c.value)) {
 				return
 			}
 		}
@@ -83,7 +83,7 @@ func (g *GCounter) All() iter.Seq2[Slot, uint64] {
 }
 
 // Digest returns the fingerprint of the counter's cells under a key and label.
-func (g *GCounter) Digest(k Key, label int64) Digest { return g.t.digest(k, label) }
+func (g *GCounter) Digest(k Key, window int64) Digest { return g.t.digest(k, window) }
 
 // String describes the counter for people: "7 {a: 5, b: 2}", slots in hexadecimal.
 func (g *GCounter) String() string { return g.t.describe(g.Value()) }

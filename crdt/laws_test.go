@@ -55,8 +55,8 @@ func must(changed bool, err error) bool {
 
 // Generators draw from few slots and small numbers, so that values collide.
 
-func genSlot() *rapid.Generator[Slot] {
-	return rapid.Custom(func(t *rapid.T) Slot { return Slot(rapid.Uint64Range(0, 4).Draw(t, "slot")) })
+func genIncarnation() *rapid.Generator[Incarnation] {
+	return rapid.Custom(func(t *rapid.T) Incarnation { return Incarnation(rapid.Uint64Range(0, 4).Draw(t, "slot")) })
 }
 
 func genPN(limit uint64) *rapid.Generator[PN] {
@@ -70,7 +70,7 @@ func genGCounter() *rapid.Generator[GCounter] {
 	return rapid.Custom(func(t *rapid.T) GCounter {
 		var g GCounter
 		for range rapid.IntRange(0, 5).Draw(t, "cells") {
-			must(g.JoinCell(genSlot().Draw(t, "slot"), rapid.Uint64Range(0, 3).Draw(t, "count")))
+			must(g.JoinCell(genIncarnation().Draw(t, "slot"), rapid.Uint64Range(0, 3).Draw(t, "count")))
 		}
 		return g
 	})
@@ -80,7 +80,7 @@ func genPNCounter() *rapid.Generator[PNCounter] {
 	return rapid.Custom(func(t *rapid.T) PNCounter {
 		var p PNCounter
 		for range rapid.IntRange(0, 5).Draw(t, "cells") {
-			must(p.JoinCell(genSlot().Draw(t, "slot"), genPN(3).Draw(t, "cell")))
+			must(p.JoinCell(genIncarnation().Draw(t, "slot"), genPN(3).Draw(t, "cell")))
 		}
 		return p
 	})
@@ -99,7 +99,7 @@ func TestLawsSum(t *testing.T) {
 func TestConvergeGCounter(t *testing.T) {
 	crdttest.Converge(t, crdttest.Counter[GCounter]{
 		Lattice: gcounters(),
-		Add:     func(g *GCounter, writer, n uint64) { check(g.Add(^Slot(writer), n)) },
+		Add:     func(g *GCounter, writer, n uint64) { check(g.Add(^Incarnation(writer), n)) },
 		Value:   (*GCounter).Value,
 	})
 }
@@ -107,8 +107,8 @@ func TestConvergeGCounter(t *testing.T) {
 func TestConvergePNCounter(t *testing.T) {
 	crdttest.Converge(t, crdttest.Counter[PNCounter]{
 		Lattice: pncounters(),
-		Add:     func(p *PNCounter, writer, n uint64) { check(p.Add(^Slot(writer), n)) },
-		Refund:  func(p *PNCounter, writer, n uint64) { check(p.Refund(^Slot(writer), n)) },
+		Add:     func(p *PNCounter, writer, n uint64) { check(p.Add(^Incarnation(writer), n)) },
+		Refund:  func(p *PNCounter, writer, n uint64) { check(p.Refund(^Incarnation(writer), n)) },
 		Value:   (*PNCounter).Value,
 	})
 }

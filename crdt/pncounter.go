@@ -42,36 +42,36 @@ type PNCounter struct{ t table[PN] }
 // RefundError is the refusal of a refund that the slot has not admitted. The
 // counter is as it was.
 type RefundError struct {
-	Slot   Slot
-	Has    PN
-	Refund uint64
+	Incarnation Incarnation
+	Has         PN
+	Refund      uint64
 }
 
 // Error names the slot, what it has, and why that is not enough.
 func (e *RefundError) Error() string {
 	if e.Has.P >= Max {
-		return fmt.Sprintf("crdt: refund of %d from slot %v, whose count is saturated", e.Refund, e.Slot)
+		return fmt.Sprintf("crdt: refund of %d from slot %v, whose count is saturated", e.Refund, e.Incarnation)
 	}
 	return fmt.Sprintf("crdt: refund of %d from slot %v, which has only %d left to refund",
-		e.Refund, e.Slot, e.Has.Net())
+		e.Refund, e.Incarnation, e.Has.Net())
 }
 
 // CellError is the refusal of a cell that no correct peer sends: it has more
 // refunded than admitted. The counter is as it was.
 type CellError struct {
-	Slot Slot
-	Cell PN
+	Incarnation Incarnation
+	Cell        PN
 }
 
 // Error names the slot and both numbers.
 func (e *CellError) Error() string {
-	return fmt.Sprintf("crdt: cell of slot %v refunds %d of %d admitted", e.Slot, e.Cell.N, e.Cell.P)
+	return fmt.Sprintf("crdt: cell of slot %v refunds %d of %d admitted", e.Incarnation, e.Cell.N, e.Cell.P)
 }
 
 // Add counts n more as admitted in the writer's own slot. A slot stops at the
 // greatest uint64. The error is a *SlotsError, when the slot is new and the
 // counter full; then nothing was counted.
-func (p *PNCounter) Add(s Slot, n uint64) error {
+func (p *PNCounter) Add(s Incarnation, n uint64) error {
 	if i, ok := p.t.find(s); ok {
 		c := &p.t.cells[i]
 		c.value.P = AddSat(c.value.P, n)
@@ -84,17 +84,17 @@ func (p *PNCounter) Add(s Slot, n uint64) error {
 // Refund takes back n of what the writer admitted in its own slot. The error
 // is a *RefundError, when it has not that much left; then nothing was refunded.
 // That a refund is applied once is up to the caller.
-func (p *PNCounter) Refund(s Slot, n uint64) error {
+func (p *PNCounter) Refund(s Incarnation, n uint64) error {
 	if n == 0 {
 		return nil
 	}
 	i, ok := p.t.find(s)
 	if !ok {
-		return &RefundError{Slot: s, Refund: n}
+		return &RefundError{Incarnation: s, Refund: n}
 	}
 	v := &p.t.cells[i].value
 	if v.P >= Max || n > v.P-v.N {
-		return &RefundError{Slot: s, Has: *v, Refund: n}
+		return &RefundError{Incarnation: s, Has: *v, Refund: n}
 	}
 	v.N += n
 	return nil
@@ -126,7 +126,7 @@ func (p *PNCounter) Sum() Sum {
 }
 
 // Get returns the numbers of a slot, zeros for one that is not there.
-func (p *PNCounter) Get(s Slot) PN { return p.t.get(s) }
+func (p *PNCounter) Get(s Incarnation) PN { return p.t.get(s) }
 
 // Len returns the number of slots that counted anything.
 func (p *PNCounter) Len() int { return len(p.t.cells) }
@@ -134,9 +134,9 @@ func (p *PNCounter) Len() int { return len(p.t.cells) }
 // JoinCell joins one slot's numbers in, as received from a peer. It reports
 // whether that changed the counter. More than Max counts as Max. The error is a
 // *CellError or a *SlotsError.
-func (p *PNCounter) JoinCell(s Slot, v PN) (changed bool, err error) {
+func (p *PNCounter) JoinCell(s Incarnation, v PN) (changed bool, err error) {
 	if v.N > v.P {
-		return false, &CellError{Slot: s, Cell: v}
+		return false, &CellError{Incarnation: s, Cell: v}
 	}
 	return p.t.put(s, PN{min(v.P, Max), min(v.N, Max)})
 }
@@ -161,10 +161,10 @@ func (p *PNCounter) Clone() PNCounter { return PNCounter{p.t.clone()} }
 
 // All yields the slots and their numbers, slots ascending, P never 0. The
 // counter must not be changed meanwhile.
-func (p *PNCounter) All() iter.Seq2[Slot, PN] {
-	return func(yield func(Slot, PN) bool) {
+func (p *PNCounter) All() iter.Seq2[Incarnation, PN] {
+	return func(yield func(Incarnation, PN) bool) {
 		for _, c := range p.t.cells {
-			if !yield(c.slot, c.value) {
+			if !yield(c.incarnation, c.value) {
 				return
 			}
 		}
@@ -172,7 +172,7 @@ func (p *PNCounter) All() iter.Seq2[Slot, PN] {
 }
 
 // Digest returns the fingerprint of the counter's cells under a key and label.
-func (p *PNCounter) Digest(k Key, label int64) Digest { return p.t.digest(k, label) }
+func (p *PNCounter) Digest(k Key, window int64) Digest { return p.t.digest(k, window) }
 
 // String describes the counter for people: "6 {a: 5-1, b: 2-0}", slots in
 // hexadecimal.

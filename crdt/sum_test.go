@@ -36,7 +36,7 @@ func TestSumOfAggregators(t *testing.T) {
 			joined.Join(v.Sum())
 		}
 		for range rapid.IntRange(1, 30).Draw(t, "events") {
-			s, n := genSlot().Draw(t, "slot"), rapid.Uint64Range(1, 9).Draw(t, "n")
+			s, n := genIncarnation().Draw(t, "slot"), rapid.Uint64Range(1, 9).Draw(t, "n")
 			switch rapid.SampledFrom([]string{"add", "refund", "hear", "publish"}).Draw(t, "event") {
 			case "add":
 				check(truth.Add(s, n))

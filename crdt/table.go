@@ -14,30 +14,30 @@ type value[V any] interface {
 }
 
 type cell[V value[V]] struct {
-	slot  Slot
-	value V
+	incarnation Incarnation
+	value       V
 }
 
 // table maps slots to values and joins them slot by slot. Invariants: slots
-// strictly ascend, no value is zero, there are at most MaxSlots cells. Hence
+// strictly ascend, no value is zero, there are at most MaxIncarnations cells. Hence
 // equal maps are equal slices.
 type table[V value[V]] struct{ cells []cell[V] }
 
 // find returns where the slot is, or where it belongs.
-func (t *table[V]) find(s Slot) (int, bool) {
+func (t *table[V]) find(s Incarnation) (int, bool) {
 	low, high := 0, len(t.cells)
 	for low < high {
 		mid := int(uint(low+high) >> 1)
-		if t.cells[mid].slot < s {
+		if t.cells[mid].incarnation < s {
 			low = mid + 1
 		} else {
 			high = mid
 		}
 	}
-	return low, low < len(t.cells) && t.cells[low].slot == s
+	return low, low < len(t.cells) && t.cells[low].incarnation == s
 }
 
-func (t *table[V]) get(s Slot) V {
+func (t *table[V]) get(s Incarnation) V {
 	if i, ok := t.find(s); ok {
 		return t.cells[i].value
 	}
@@ -46,7 +46,7 @@ func (t *table[V]) get(s Slot) V {
 }
 
 // put joins v into the slot's value.
-func (t *table[V]) put(s Slot, v V) (changed bool, err error) {
+func (t *table[V]) put(s Incarnation, v V) (changed bool, err error) {
 	var zero V
 	if v == zero {
 		return false, nil
@@ -57,8 +57,8 @@ func (t *table[V]) put(s Slot, v V) (changed bool, err error) {
 		t.cells[i].value = was.join(v)
 		return t.cells[i].value != was, nil
 	}
-	if len(t.cells) >= MaxSlots {
-		return false, &SlotsError{Held: len(t.cells), Added: 1}
+	if len(t.cells) >= MaxIncarnations {
+		return false, &IncarnationsError{Held: len(t.cells), Added: 1}
 	}
 	t.cells = slices.Insert(t.cells, i, cell[V]{s, v})
 	return true, nil
@@ -70,22 +70,22 @@ func (t *table[V]) join(u *table[V]) (changed bool, err error) {
 	if added == 0 {
 		return t.update(u), nil
 	}
-	if len(t.cells)+added > MaxSlots {
-		return false, &SlotsError{Held: len(t.cells), Added: added}
+	if len(t.cells)+added > MaxIncarnations {
+		return false, &IncarnationsError{Held: len(t.cells), Added: added}
 	}
 	// Merge from the back, so that each cell is moved once.
 	i, j := len(t.cells)-1, len(u.cells)-1
 	t.cells = slices.Grow(t.cells, added)[:len(t.cells)+added]
 	for k := len(t.cells) - 1; j >= 0; k-- {
 		switch {
-		case i < 0 || t.cells[i].slot < u.cells[j].slot:
+		case i < 0 || t.cells[i].incarnation < u.cells[j].incarnation:
 			t.cells[k] = u.cells[j]
 			j--
-		case t.cells[i].slot > u.cells[j].slot:
+		case t.cells[i].incarnation > u.cells[j].incarnation:
 			t.cells[k] = t.cells[i]
 			i--
 		default:
-			t.cells[k] = cell[V]{u.cells[j].slot, t.cells[i].value.join(u.cells[j].value)}
+			t.cells[k] = cell[V]{u.cells[j].incarnation, t.cells[i].value.join(u.cells[j].value)}
 			i--
 			j--
 		}
@@ -97,10 +97,10 @@ func (t *table[V]) join(u *table[V]) (changed bool, err error) {
 func (t *table[V]) lacking(u *table[V]) int {
 	n, i := 0, 0
 	for j := range u.cells {
-		for i < len(t.cells) && t.cells[i].slot < u.cells[j].slot {
+		for i < len(t.cells) && t.cells[i].incarnation < u.cells[j].incarnation {
 			i++
 		}
-		if i == len(t.cells) || t.cells[i].slot != u.cells[j].slot {
+		if i == len(t.cells) || t.cells[i].incarnation != u.cells[j].incarnation {
 			n++
 		}
 	}
@@ -111,7 +111,7 @@ func (t *table[V]) lacking(u *table[V]) int {
 func (t *table[V]) update(u *table[V]) (changed bool) {
 	i := 0
 	for j := range u.cells {
-		for t.cells[i].slot != u.cells[j].slot {
+		for t.cells[i].incarnation != u.cells[j].incarnation {
 			i++
 		}
 		was := t.cells[i].value
@@ -127,10 +127,10 @@ func (t *table[V]) delta(since *table[V]) table[V] {
 	var d table[V]
 	i := 0
 	for _, c := range t.cells {
-		for i < len(since.cells) && since.cells[i].slot < c.slot {
+		for i < len(since.cells) && since.cells[i].incarnation < c.incarnation {
 			i++
 		}
-		if i < len(since.cells) && since.cells[i].slot == c.slot {
+		if i < len(since.cells) && since.cells[i].incarnation == c.incarnation {
 			if had := since.cells[i].value; had.join(c.value) == had {
 				continue
 			}
@@ -143,7 +143,7 @@ func (t *table[V]) delta(since *table[V]) table[V] {
 // covers reports whether joining u would change nothing.
 func (t *table[V]) covers(u *table[V]) bool {
 	for _, c := range u.cells {
-		if had := t.get(c.slot); had.join(c.value) != had {
+		if had := t.get(c.incarnation); had.join(c.value) != had {
 			return false
 		}
 	}
@@ -155,10 +155,10 @@ func (t *table[V]) equal(u *table[V]) bool { return slices.Equal(t.cells, u.cell
 func (t *table[V]) clone() table[V] { return table[V]{slices.Clone(t.cells)} }
 
 // digest sums up the mixes of all cells.
-func (t *table[V]) digest(k Key, label int64) Digest {
+func (t *table[V]) digest(k Key, window int64) Digest {
 	var d Digest
 	for _, c := range t.cells {
-		d = d.Plus(CellDigest(CellID{k, label, c.slot}, c.value.pn()))
+		d = d.Plus(CellDigest(CellID{k, window, c.incarnation}, c.value.pn()))
 	}
 	return d
 }
@@ -171,7 +171,7 @@ func (t *table[V]) describe(total uint64) string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, "%x: %v", uint64(c.slot), c.value)
+		fmt.Fprintf(&b, "%x: %v", uint64(c.incarnation), c.value)
 	}
 	b.WriteByte('}')
 	return b.String()

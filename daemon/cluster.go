@@ -24,7 +24,7 @@ import (
 // peers say; nothing that a peer does makes a decision wait.
 type cluster struct {
 	engine *Engine
-	office *office // nil for a daemon that holds no rights
+	agent  *agent  // nil for a daemon that holds no rights
 	strict *strict // likewise
 	log    *slog.Logger
 	self   gossip.Member
@@ -54,7 +54,7 @@ type cluster struct {
 // clusterConfig is what a cluster is made with.
 type clusterConfig struct {
 	engine   *Engine
-	office   *office // or nil
+	agent    *agent  // or nil
 	strict   *strict // likewise
 	log      *slog.Logger
 	self     gossip.Member // Addr is filled in
@@ -68,7 +68,7 @@ type clusterConfig struct {
 // startCluster begins to look for the others. The daemon may decide meanwhile.
 func startCluster(cc clusterConfig) (*cluster, error) {
 	c := &cluster{
-		engine: cc.engine, office: cc.office, strict: cc.strict, log: cc.log, self: cc.self, wait: cc.wait, lis: cc.lis,
+		engine: cc.engine, agent: cc.agent, strict: cc.strict, log: cc.log, self: cc.self, wait: cc.wait, lis: cc.lis,
 		dir: newDirectory(cc.self, cc.contacts), news: make(chan struct{}, 1),
 	}
 	c.events = eventLog{log: cc.log, name: c.name, leaving: c.leaving.Load}
@@ -95,13 +95,13 @@ func startCluster(cc clusterConfig) (*cluster, error) {
 	})
 	r := &replicator{engine: c.engine, send: c.host.Send, happened: c.events.take}
 	c.background.Go(func() { r.run(ctx) })
-	if c.office != nil {
-		c.background.Go(func() { c.office.run(ctx, c.engine, c.host.Send) })
+	if c.agent != nil {
+		c.background.Go(func() { c.agent.run(ctx, c.engine, c.host.Send) })
 	}
 	if c.strict != nil {
 		send := c.host.SendNow
 		c.strict.send.Store(&send)
-		c.background.Go(func() { c.strict.notary.run(ctx, c.strict) })
+		c.background.Go(func() { c.strict.acceptor.run(ctx, c.strict) })
 		c.background.Go(func() { c.strict.watch(ctx) })
 	}
 	c.background.Go(func() { c.begin(ctx) })
@@ -204,7 +204,7 @@ func (c *cluster) hello() link.Hello {
 // changed takes over the live members of the region.
 func (c *cluster) changed(own []gossip.Member) {
 	c.update(func(d *directory) { d.own = own })
-	c.host.Tell(own)
+	c.host.SendMembers(own)
 }
 
 // update changes what is known of who is there.
@@ -272,17 +272,17 @@ func (c *cluster) tell(members []gossip.Member) {
 	}
 	c.peers = peers
 	c.engine.Peers(c.engine.Now(), peers)
-	if c.office != nil {
-		c.office.peers(c.engine.Now(), c.self.ID, peers)
+	if c.agent != nil {
+		c.agent.peers(c.engine.Now(), c.self.ID, peers)
 	}
 	if c.strict != nil {
 		c.strict.told(c.engine.Now(), c.self.ID, peers)
 	}
-	c.engine.hurry(1<<c.engine.Shards() - 1) // 1<<64 is 0, and less 1 all of them
+	c.engine.expedite(1<<c.engine.Shards() - 1) // 1<<64 is 0, and less 1 all of them
 }
 
 // name returns how logs call an incarnation.
-func (c *cluster) name(id crdt.Slot) string {
+func (c *cluster) name(id crdt.Incarnation) string {
 	for _, m := range c.all() {
 		if m.ID == id {
 			return m.Region + "/" + m.Name
@@ -291,11 +291,11 @@ func (c *cluster) name(id crdt.Slot) string {
 	return id.String()
 }
 
-// Met takes in who answers at an address. See link.Handler.
-func (c *cluster) Met(addr string, h link.Hello) { c.update(func(d *directory) { d.meet(addr, h) }) }
+// Connected takes in who answers at an address. See link.Handler.
+func (c *cluster) Connected(addr string, h link.Hello) { c.update(func(d *directory) { d.meet(addr, h) }) }
 
-// Lost takes in that nobody answers there any more. See link.Handler.
-func (c *cluster) Lost(addr string, _ link.Hello, _ error) {
+// Disconnected takes in that nobody answers there any more. See link.Handler.
+func (c *cluster) Disconnected(addr string, _ link.Hello, _ error) {
 	c.update(func(d *directory) { d.lose(addr) })
 }
 
@@ -314,16 +314,16 @@ func (c *cluster) Frame(from link.Hello, frame []byte) error {
 	}
 	msgs, err := wire.Decode(frame)
 	if err != nil {
-		return &link.Rubbish{Reason: unreadable(err), Err: err}
+		return &link.ProtocolError{Reason: unreadable(err), Err: err}
 	}
 	// All messages of a frame have one sender and one receiver.
 	if id := msgs[0].From; id != from.Member.ID {
-		return &link.Rubbish{Reason: "foreign_sender", Err: fmt.Errorf("frame of incarnation %v, want its own, %v", id, from.Member.ID)}
+		return &link.ProtocolError{Reason: "foreign_sender", Err: fmt.Errorf("frame of incarnation %v, want its own, %v", id, from.Member.ID)}
 	}
 	for i := range msgs {
 		if n := len(msgs[i].Cells); n > gossip.DefaultFrameCells {
 			// A shard is held while it takes a message in.
-			return &link.Rubbish{Reason: "size", Err: fmt.Errorf("%d cells in a message, want at most %d", n, gossip.DefaultFrameCells)}
+			return &link.ProtocolError{Reason: "size", Err: fmt.Errorf("%d cells in a message, want at most %d", n, gossip.DefaultFrameCells)}
 		}
 	}
 	at := c.engine.Now()
@@ -341,16 +341,16 @@ func (c *cluster) Frame(from link.Hello, frame []byte) error {
 func (c *cluster) rights(from link.Hello, frame []byte) error {
 	m, err := wire.DecodeRights(frame)
 	if err != nil {
-		return &link.Rubbish{Reason: unreadable(err), Err: err}
+		return &link.ProtocolError{Reason: unreadable(err), Err: err}
 	}
 	if id := m.From; id != from.Member.ID {
-		return &link.Rubbish{Reason: "foreign_sender", Err: fmt.Errorf("message of incarnation %v, want its own, %v", id, from.Member.ID)}
+		return &link.ProtocolError{Reason: "foreign_sender", Err: fmt.Errorf("message of incarnation %v, want its own, %v", id, from.Member.ID)}
 	}
-	if c.office == nil {
+	if c.agent == nil {
 		return nil
 	}
 	at := c.engine.Now()
-	return c.office.frame(at, c.engine.Time(at).Millis(), m)
+	return c.agent.frame(at, c.engine.Time(at).Millis(), m)
 }
 
 // aboutStrict takes in a frame about strict keys. A daemon that holds no rights has
@@ -358,10 +358,10 @@ func (c *cluster) rights(from link.Hello, frame []byte) error {
 func (c *cluster) aboutStrict(from link.Hello, frame []byte) error {
 	m, err := wire.DecodeStrict(frame)
 	if err != nil {
-		return &link.Rubbish{Reason: unreadable(err), Err: err}
+		return &link.ProtocolError{Reason: unreadable(err), Err: err}
 	}
 	if id := m.From; id != from.Member.ID {
-		return &link.Rubbish{Reason: "foreign_sender", Err: fmt.Errorf("message of incarnation %v, want its own, %v", id, from.Member.ID)}
+		return &link.ProtocolError{Reason: "foreign_sender", Err: fmt.Errorf("message of incarnation %v, want its own, %v", id, from.Member.ID)}
 	}
 	if c.strict == nil {
 		return nil

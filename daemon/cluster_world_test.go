@@ -146,7 +146,7 @@ func (r *resident) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	e.SetRules(w.rules, node.FrontOptions{})
+	e.SetRules(w.rules, node.MatcherOptions{})
 	lis, err := w.fabric.listen(r.peerAddr())
 	if err != nil {
 		w.t.Fatal(err)
@@ -158,7 +158,7 @@ func (r *resident) start() {
 	cc := clusterConfig{
 		engine: e, log: log, lis: lis, contacts: r.contacts,
 		self: gossip.Member{
-			Peer: gossip.Peer{ID: e.Slot(), Name: r.name, Region: r.region}, Addr: r.peerAddr(), Build: "test",
+			Peer: gossip.Peer{ID: e.Incarnation(), Name: r.name, Region: r.region}, Addr: r.peerAddr(), Build: "test",
 		},
 		wait: gossip.DefaultReadyWithin,
 		swim: swim.Config{Keys: [][]byte{swimKey}, Seeds: r.seeds, Transport: transport},

@@ -62,7 +62,7 @@ func degradation(reason node.Degraded, s node.Stats) string {
 	case node.NoRights:
 		return "this daemon holds no rights of its own: it admits of limits with a budget only what others give it; " +
 			"rld budget says why"
-	case node.HomeUnreachable:
+	case node.OwnerUnreachable:
 		return "homes of strict keys do not answer: on_failure decides; rld status says which"
 	case node.CircuitOpen:
 		return "homes of strict keys are not asked, as they failed too often: on_failure decides at once; rld status says which"

@@ -72,7 +72,7 @@ func TestDegradationIsLogged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.SetRules(set, node.FrontOptions{})
+		e.SetRules(set, node.MatcherOptions{})
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		d := &daemon{engine: e, log: plainLog(&out)}

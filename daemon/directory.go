@@ -22,13 +22,13 @@ type directory struct {
 	regions  map[string]*remote
 	// ready is what daemons of the region say of themselves, as long as they
 	// answer: sooner and surer than what membership carries.
-	ready map[crdt.Slot]bool
+	ready map[crdt.Incarnation]bool
 }
 
 // remote is another region.
 type remote struct {
-	lists map[crdt.Slot][]gossip.Member // what its daemons say, by who says it
-	last  []gossip.Member               // what held when somebody was heard last
+	lists map[crdt.Incarnation][]gossip.Member // what its daemons say, by who says it
+	last  []gossip.Member                      // what held when somebody was heard last
 	// introduced is addresses of daemons that called us.
 	introduced []string
 }
@@ -43,7 +43,7 @@ const (
 func newDirectory(self gossip.Member, contacts map[string][]string) *directory {
 	return &directory{
 		self: self, own: []gossip.Member{self}, contacts: contacts,
-		met: map[string]link.Hello{}, regions: map[string]*remote{}, ready: map[crdt.Slot]bool{},
+		met: map[string]link.Hello{}, regions: map[string]*remote{}, ready: map[crdt.Incarnation]bool{},
 	}
 }
 
@@ -54,7 +54,7 @@ func (d *directory) region(name string) *remote {
 	}
 	r := d.regions[name]
 	if r == nil && len(d.regions) < maxRegions {
-		r = &remote{lists: map[crdt.Slot][]gossip.Member{}}
+		r = &remote{lists: map[crdt.Incarnation][]gossip.Member{}}
 		d.regions[name] = r
 	}
 	return r
@@ -167,8 +167,8 @@ func (r *remote) settle() {
 	if len(r.lists) == 0 {
 		return
 	}
-	byID := map[crdt.Slot]gossip.Member{}
-	answers := map[string]crdt.Slot{}
+	byID := map[crdt.Incarnation]gossip.Member{}
+	answers := map[string]crdt.Incarnation{}
 	for id, list := range r.lists {
 		byID[id] = list[0]
 		answers[list[0].Name] = id

@@ -15,7 +15,7 @@ import (
 // first part: us-1 lives in us.
 func member(id uint64, name string) gossip.Member {
 	region, _, _ := strings.Cut(name, "-")
-	return gossip.Member{Peer: gossip.Peer{ID: crdt.Slot(id), Name: name, Region: region}, Addr: name}
+	return gossip.Member{Peer: gossip.Peer{ID: crdt.Incarnation(id), Name: name, Region: region}, Addr: name}
 }
 
 func says(id uint64, name string) link.Hello { return link.Hello{Member: member(id, name)} }

@@ -157,8 +157,8 @@ func (d *daemon) makeServers(e *edges) {
 		o.Netcheck = func() []admin.PeerCheck { return d.cluster.status.netcheck() }
 		o.Budget = d.budget
 	}
-	if d.office != nil {
-		o.Command = d.office.command
+	if d.agent != nil {
+		o.Command = d.agent.command
 	}
 	if d.strict != nil {
 		o.Layout = d.changeLayout

@@ -45,7 +45,7 @@ type EngineConfig struct {
 // other, and held from the last probe to the last charge, so that a call of
 // several descriptors is atomic. None is held while a home is waited for.
 type Engine struct {
-	front  atomic.Pointer[node.Front]
+	front  atomic.Pointer[node.Matcher]
 	hasher node.Hasher
 	shards []*shard
 	start  time.Time
@@ -107,7 +107,7 @@ func NewEngine(c EngineConfig) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("empty rules: %w", err)
 	}
-	e.front.Store(node.NewFront(empty, e.hasher, node.FrontOptions{}))
+	e.front.Store(node.NewMatcher(empty, e.hasher, node.MatcherOptions{}))
 	if c.strict != nil {
 		e.strict = c.strict
 		c.strict.serve(e)
@@ -117,10 +117,10 @@ func NewEngine(c EngineConfig) (*Engine, error) {
 
 // SetRules puts a set of rules in force for the calls that come after it.
 // Counters are kept.
-func (e *Engine) SetRules(set *rules.Set, o node.FrontOptions) {
+func (e *Engine) SetRules(set *rules.Set, o node.MatcherOptions) {
 	e.reload.Lock()
 	defer e.reload.Unlock()
-	e.front.Store(node.NewFront(set, e.hasher, o))
+	e.front.Store(node.NewMatcher(set, e.hasher, o))
 	for _, s := range e.shards {
 		s.mu.Lock()
 		s.node.SetRules(e.Now(), set)
@@ -171,7 +171,7 @@ func (e *Engine) CheckAt(at node.Instant, c *node.Call) error {
 
 // trial is one question under way: a call whose rules are found.
 type trial struct {
-	front *node.Front
+	front *node.Matcher
 	call  *node.Call
 	hits  []node.Hit
 	// touched are the shards of the call, as a bit set.
@@ -248,7 +248,7 @@ func (e *Engine) charge(at node.Instant, t *trial, d *duties) {
 		if t.receipts != nil {
 			n.Receipts(at, t.hits, t.call.Statuses, t.receipts)
 		}
-		if n.Urgent() {
+		if n.Expedited() {
 			d.hurried |= m & -m
 		}
 		if e.strict != nil {
@@ -275,10 +275,10 @@ type duties struct {
 
 // collect takes over what a shard, which is locked, wants done.
 func (d *duties) collect(at node.Instant, s *strict, shard int, n *node.Node) {
-	if !n.HasErrands() {
+	if !n.HasLeaseReady() {
 		return
 	}
-	e := n.Errands(at)
+	e := n.LeaseReady(at)
 	for _, ticket := range e.Answered {
 		s.lot.answered(ticket, shard)
 	}
@@ -290,7 +290,7 @@ func (d *duties) collect(at node.Instant, s *strict, shard int, n *node.Node) {
 // perform does what is to be done. No shard may be locked.
 func (e *Engine) perform(d *duties) {
 	if d.hurried != 0 {
-		e.hurry(d.hurried)
+		e.expedite(d.hurried)
 	}
 	if len(d.messages) > 0 {
 		e.strict.post(d.messages)
@@ -299,7 +299,7 @@ func (e *Engine) perform(d *duties) {
 
 // touched returns the shards of a call as a bit set, and counts what no rule
 // matches.
-func (e *Engine) touched(c *node.Call, f *node.Front, hits []node.Hit) uint64 {
+func (e *Engine) touched(c *node.Call, f *node.Matcher, hits []node.Hit) uint64 {
 	var set, unmatched uint64
 	for i := range hits {
 		switch {
@@ -315,7 +315,7 @@ func (e *Engine) touched(c *node.Call, f *node.Front, hits []node.Hit) uint64 {
 	return set
 }
 
-func (e *Engine) countUnmatched(c *node.Call, f *node.Front, n uint64) {
+func (e *Engine) countUnmatched(c *node.Call, f *node.Matcher, n uint64) {
 	if f.Rules().Domain(c.Domain) == nil {
 		e.unknownDomain.Add(n)
 	} else {

@@ -23,7 +23,7 @@ func newEngine(tb testing.TB, maxKeys int, children ...rules.Node) *Engine {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	e.SetRules(set, node.FrontOptions{})
+	e.SetRules(set, node.MatcherOptions{})
 	return e
 }
 
@@ -82,7 +82,7 @@ func newEngineOf(t *testing.T, shards int, children ...rules.Node) *Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sized.SetRules(e.Rules(), node.FrontOptions{})
+	sized.SetRules(e.Rules(), node.MatcherOptions{})
 	return sized
 }
 
@@ -168,10 +168,10 @@ func TestReloadUnderLoad(t *testing.T) {
 		for i := 0; ; i++ {
 			select {
 			case <-stop:
-				e.SetRules(other.Rules(), node.FrontOptions{})
+				e.SetRules(other.Rules(), node.MatcherOptions{})
 				return
 			default:
-				e.SetRules(sets[i%2], node.FrontOptions{})
+				e.SetRules(sets[i%2], node.MatcherOptions{})
 			}
 		}
 	})
@@ -220,7 +220,7 @@ func TestReloadUnderWayHandsOutNothing(t *testing.T) {
 	e.shards[0].mu.Lock() // the reload waits here, with the new rules in front
 	reloaded := make(chan struct{})
 	go func() {
-		e.SetRules(faster.Rules(), node.FrontOptions{})
+		e.SetRules(faster.Rules(), node.MatcherOptions{})
 		close(reloaded)
 	}()
 	for e.Rules() != faster.Rules() {
@@ -249,7 +249,7 @@ func TestTalliesNeverFall(t *testing.T) {
 	herd(2, func(g int) {
 		for i := range 500 {
 			if g == 0 {
-				e.SetRules(sets[i%2], node.FrontOptions{})
+				e.SetRules(sets[i%2], node.MatcherOptions{})
 				continue
 			}
 			sum := uint64(0)

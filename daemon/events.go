@@ -15,7 +15,7 @@ import (
 // read by any.
 type eventLog struct {
 	log  *slog.Logger
-	name func(crdt.Slot) string // of an incarnation, for people
+	name func(crdt.Incarnation) string // of an incarnation, for people
 	// leaving reports whether this daemon is about to go.
 	leaving func() bool
 	counts  [64]atomic.Uint64 // by kind
@@ -25,7 +25,7 @@ type eventLog struct {
 // eventKey is what is said once in a while at most.
 type eventKey struct {
 	kind node.EventKind
-	peer crdt.Slot
+	peer crdt.Incarnation
 }
 
 const (

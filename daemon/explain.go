@@ -99,8 +99,8 @@ func (e *Engine) explained(h *node.Hit) (node.Explained, []node.Link, int64) {
 
 // stamps returns the latest time of each peer's clock that came here, and that of
 // this daemon.
-func (e *Engine) stamps() map[crdt.Slot]hlc.Timestamp {
-	out := map[crdt.Slot]hlc.Timestamp{e.Slot(): e.Time(e.Now())}
+func (e *Engine) stamps() map[crdt.Incarnation]hlc.Timestamp {
+	out := map[crdt.Incarnation]hlc.Timestamp{e.Incarnation(): e.Time(e.Now())}
 	for _, s := range e.shards {
 		s.lock()
 		for id, stamp := range s.node.Stamps() {
@@ -114,20 +114,20 @@ func (e *Engine) stamps() map[crdt.Slot]hlc.Timestamp {
 // explainer explains the descriptors of one call.
 type explainer struct {
 	d       *daemon
-	names   map[crdt.Slot]admin.DaemonRef // of those that live
-	regions []string                      // that are configured or heard of, sorted
-	stamps  map[string]hlc.Timestamp      // the latest of each
+	names   map[crdt.Incarnation]admin.DaemonRef // of those that live
+	regions []string                             // that are configured or heard of, sorted
+	stamps  map[string]hlc.Timestamp             // the latest of each
 }
 
 func (d *daemon) newExplainer() *explainer {
-	x := &explainer{d: d, names: map[crdt.Slot]admin.DaemonRef{}, stamps: map[string]hlc.Timestamp{}}
+	x := &explainer{d: d, names: map[crdt.Incarnation]admin.DaemonRef{}, stamps: map[string]hlc.Timestamp{}}
 	if d.cluster == nil {
 		return x
 	}
 	for _, m := range d.cluster.all() {
 		x.names[m.ID] = admin.DaemonRef{Region: m.Region, Name: m.Name, Incarnation: m.ID.String()}
 	}
-	x.names[d.engine.Slot()] = d.self()
+	x.names[d.engine.Incarnation()] = d.self()
 	known := map[string]bool{}
 	for _, r := range d.cluster.regions {
 		known[r] = true
@@ -146,15 +146,15 @@ func (d *daemon) self() admin.DaemonRef {
 	if d.cfg.Region == "" {
 		return admin.DaemonRef{}
 	}
-	return admin.DaemonRef{Region: d.cfg.Region, Name: d.cfg.Name, Incarnation: d.engine.Slot().String()}
+	return admin.DaemonRef{Region: d.cfg.Region, Name: d.cfg.Name, Incarnation: d.engine.Incarnation().String()}
 }
 
 // ref names an incarnation.
-func (x *explainer) ref(slot crdt.Slot) admin.DaemonRef {
-	if r, ok := x.names[slot]; ok {
+func (x *explainer) ref(incarnation crdt.Incarnation) admin.DaemonRef {
+	if r, ok := x.names[incarnation]; ok {
 		return r
 	}
-	return admin.DaemonRef{Incarnation: slot.String()}
+	return admin.DaemonRef{Incarnation: incarnation.String()}
 }
 
 // descriptor explains one descriptor of a call, and makes its status what the call
@@ -180,9 +180,9 @@ func (x *explainer) descriptor(t *trial, i int) admin.Explained {
 		}
 	}
 	out.Rights = rightsGate(e.Rights, st)
-	out.Ledger, out.Floor = x.ledger(e.Ledger, st, now, false), x.ledger(e.Floor, st, now, true)
+	out.Ledger, out.Reserve = x.ledger(e.Ledger, st, now, false), x.ledger(e.Reserve, st, now, true)
 	if c.Decision.Allowed {
-		charged(st, hitsUpTo(t.hits, i), e.Label, now)
+		charged(st, hitsUpTo(t.hits, i), e.Window, now)
 	}
 	out.Verdict = verdictOf(st)
 	return out
@@ -206,7 +206,7 @@ func hitsUpTo(h []node.Hit, i int) uint64 {
 
 // charged makes the status of a call that passed, and was not charged, what it
 // would be if it were. label is that which runs, now the label clock.
-func charged(st *node.Status, hits uint64, label, now int64) {
+func charged(st *node.Status, hits uint64, window, now int64) {
 	l := st.Limit
 	if st.Over && !l.Shadow || st.Gate == node.FailureGate {
 		return
@@ -214,7 +214,7 @@ func charged(st *node.Status, hits uint64, label, now int64) {
 	st.Remaining -= min(st.Remaining, hits)
 	switch {
 	case l.Algorithm == rules.SlidingWindow:
-		st.Reset = max(st.Reset, time.Duration(label+2*l.Window()-now)*time.Millisecond)
+		st.Reset = max(st.Reset, time.Duration(window+2*l.Window()-now)*time.Millisecond)
 	case l.Algorithm == rules.SlidingLog:
 		st.Reset = time.Duration(l.Window()) * time.Millisecond
 	case l.Algorithm.Bucket() && l.Requests > 0:
@@ -255,10 +255,10 @@ func rightsGate(r *node.ExplainedRights, st *node.Status) *admin.RightsGate {
 		return nil
 	}
 	out := &admin.RightsGate{
-		Label: unixMs(r.Label), Base: r.Base, Received: r.Received, Given: r.Given, Used: r.Used, Left: r.Left,
+		Window: unixMs(r.Window), Allotment: r.Allotment, Received: r.Received, Given: r.Given, Used: r.Used, Left: r.Left,
 		Passes: !refusedBy(st, node.RightsGate),
 	}
-	if r.Base == 0 {
+	if r.Allotment == 0 {
 		out.WhyNot = r.Why.String()
 	}
 	return out

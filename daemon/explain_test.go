@@ -21,7 +21,7 @@ import (
 func aloneWith(t *testing.T, all ...rules.Node) *daemon {
 	t.Helper()
 	e := newEngineOf(t, 4, all...)
-	return &daemon{cfg: config.Default(), engine: e, limits: &limitsSource{}, lookout: newLookout(e, time.Now)}
+	return &daemon{cfg: config.Default(), engine: e, limits: &limitsSource{}, recent: newRecentState(e, time.Now)}
 }
 
 // asked is a question about descriptors, each KEY=VALUE,KEY=VALUE.
@@ -123,7 +123,7 @@ func TestExplainCountsNothing(t *testing.T) {
 	if k := d.engine.Hottest(); len(k) > 0 {
 		t.Errorf("hot: %v", k)
 	}
-	if u := d.lookout.count().counts; u[ruleKey{"edge", "user"}] > 0 {
+	if u := d.recent.count().counts; u[ruleKey{"edge", "user"}] > 0 {
 		t.Errorf("refused: %v", u)
 	}
 }
@@ -204,7 +204,7 @@ func (w *strictWorld) operator(r *resident) *daemon {
 	e := r.cluster.engine
 	return &daemon{
 		cfg: c, engine: e, cluster: r.cluster, strict: w.stricts[r.name], limits: &limitsSource{}, log: e.strict.log,
-		lookout: newLookout(e, time.Now), monitor: newMonitor(e, nil, r.region, w.regions, false),
+		recent: newRecentState(e, time.Now), monitor: newMonitor(e, nil, r.region, w.regions, false),
 	}
 }
 
@@ -215,11 +215,11 @@ func TestExplainStrict(t *testing.T) {
 		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(5, rules.Deny)}), "us", "eu")
 		defer w.closeDisks()
 		user := ""
-		for i := 0; user == "" || w.homeOf(w.in("us")[0], "login", user).region != "eu"; i++ {
+		for i := 0; user == "" || w.ownerOf(w.in("us")[0], "login", user).region != "eu"; i++ {
 			user = fmt.Sprint("u", i)
 		}
 		us := w.in("us")[0]
-		home := w.homeOf(us, "login", user)
+		owner := w.ownerOf(us, "login", user)
 		d, q := w.operator(us), asked(1, "login="+user)
 		untilInto(5 * time.Second)
 		for left := uint64(5); left > 3; left-- {
@@ -236,18 +236,18 @@ func TestExplainStrict(t *testing.T) {
 		time.Sleep(time.Second)
 		x := d.mustExplain(t, q).Descriptors[0]
 		l := x.Ledger
-		if l == nil || l.Home == nil || l.Home.Name != home.name || l.Region != "eu" || l.Self || !l.Reachable || l.Layout != 1 ||
-			l.Source != admin.SourceGrants || l.Ballot.Home.Name != home.name || l.Credit.Used != 2 || x.Estimate != nil {
+		if l == nil || l.Owner == nil || l.Owner.Name != owner.name || l.Region != "eu" || l.Self || !l.Reachable || l.Layout != 1 ||
+			l.Source != admin.SourceGrants || l.Ballot.Owner.Name != owner.name || l.Lease.Used != 2 || x.Estimate != nil {
 			t.Fatalf("before: %+v", l)
 		}
 		if c := x.Counts; len(c) != 2 || c[1].Region != "us" || c[1].Hits != 2 || c[0].AgeSeconds == nil || c[0].Stamp == "" {
 			t.Errorf("counts: %+v", c)
 		}
-		at := w.operator(home).mustExplain(t, q).Descriptors[0]
-		if l := at.Ledger; !l.Self || l.Source != admin.SourceHome || *l.Mark.Consumed != 2 || *l.Mark.Limit != 5 ||
-			*l.Mark.Mark < 2 || l.Ballot.Round == 0 || len(l.Batches) != 1 ||
+		at := w.operator(owner).mustExplain(t, q).Descriptors[0]
+		if l := at.Ledger; !l.Self || l.Source != admin.SourceOwner || *l.Watermark.Consumed != 2 || *l.Watermark.Limit != 5 ||
+			*l.Watermark.Watermark < 2 || l.Ballot.Round == 0 || len(l.Batches) != 1 ||
 			l.Batches[0].Holder.Name != us.name || l.Batches[0].Granted-l.Batches[0].Returned != 2 {
-			t.Errorf("at home: %+v, %+v", l, l.Mark)
+			t.Errorf("at home: %+v, %+v", l, l.Watermark)
 		}
 		if c := at.Counts; c[1].Hits != 2 || *c[1].AgeSeconds <= 0 {
 			t.Errorf("counts at home: %+v", c)
@@ -283,13 +283,13 @@ func TestExplainStrict(t *testing.T) {
 func (w *strictWorld) checkCutStatus(d *daemon) {
 	w.t.Helper()
 	s := d.overview()
-	if len(s.Regions) != 2 || !s.Regions[0].CutOff || s.Regions[0].CutSince == nil || s.Regions[1].CutOff || len(s.Regions[1].Members) != 3 {
+	if len(s.Regions) != 2 || !s.Regions[0].Partitioned || s.Regions[0].PartitionedSince == nil || s.Regions[1].Partitioned || len(s.Regions[1].Members) != 3 {
 		w.t.Errorf("regions: %+v", s.Regions)
 	}
-	if since := time.Since(*s.Regions[0].CutSince); since < 2*time.Second || since > time.Minute {
+	if since := time.Since(*s.Regions[0].PartitionedSince); since < 2*time.Second || since > time.Minute {
 		w.t.Errorf("cut since %v", since)
 	}
-	if len(s.Circuits) != 1 || s.Circuits[0].State != admin.CircuitOpen || s.Circuits[0].Home.Region != "eu" || s.Circuits[0].Since == nil {
+	if len(s.Circuits) != 1 || s.Circuits[0].State != admin.CircuitOpen || s.Circuits[0].Owner.Region != "eu" || s.Circuits[0].Since == nil {
 		w.t.Errorf("circuits: %+v", s.Circuits)
 	}
 	if s.Strict == nil || s.Strict.Layout != 1 || s.Strict.Next != nil || s.Strict.Replica == nil || !s.Strict.Replica.Voting {

@@ -29,8 +29,8 @@ func (x *explainer) counts(l *rules.Limit, e *node.Explained, links []node.Link,
 		own := name == x.d.cfg.Region
 		for i := range e.Cells {
 			c := &e.Cells[i]
-			of := c.Kind == gossip.Daemon && own || c.Kind == gossip.RegionSum && c.Slot == gossip.RegionSlot(name)
-			if of && runs(l, c, e.Label, now) {
+			of := c.Kind == gossip.Daemon && own || c.Kind == gossip.RegionSum && c.Incarnation == gossip.RegionIncarnation(name)
+			if of && runs(l, c, e.Window, now) {
 				r.Hits += c.Value.Net()
 			}
 		}
@@ -47,14 +47,14 @@ func (x *explainer) counts(l *rules.Limit, e *node.Explained, links []node.Link,
 
 // runs reports whether a cell is of the label that runs; of a log, whether it still
 // counts, and of a bucket, whether it is of the label that others are told now.
-func runs(l *rules.Limit, c *gossip.Cell, label, now int64) bool {
+func runs(l *rules.Limit, c *gossip.Cell, window, now int64) bool {
 	switch {
 	case l.Algorithm == rules.SlidingLog:
-		return c.Label > now-l.Window()
+		return c.Window > now-l.Window()
 	case l.Algorithm.Bucket():
-		label, _, _ = quota.Shared(l, &quota.Cell{}, now)
+		window, _, _ = quota.Shared(l, &quota.Cell{}, now)
 	}
-	return c.Label == label
+	return c.Window == window
 }
 
 // oldestView returns how old the oldest view of a daemon of a region is, with what
@@ -76,48 +76,48 @@ func oldestView(links []node.Link, region string, own bool) time.Duration {
 const maxBatches = 32
 
 // ledger describes what is known of the rights that a home grants, nil for none.
-func (x *explainer) ledger(e *node.ExplainedLedger, st *node.Status, now int64, floor bool) *admin.Ledger {
+func (x *explainer) ledger(e *node.ExplainedLease, st *node.Status, now int64, floor bool) *admin.StrictKey {
 	if e == nil {
 		return nil
 	}
-	v := x.d.strict.View()
-	out := &admin.Ledger{Layout: v.Number(), Region: e.Home.Region, Pinned: e.Pinned, Self: e.Home.Self}
-	if e.Home.Slot != 0 {
-		ref := x.ref(e.Home.Slot)
-		ref.Region, ref.Name = e.Home.Region, e.Home.Name
-		out.Home = &ref
+	v := x.d.strict.Routing()
+	out := &admin.StrictKey{Layout: v.Number(), Region: e.Owner.Region, Pinned: e.Pinned, Self: e.Owner.Self}
+	if e.Owner.Incarnation != 0 {
+		ref := x.ref(e.Owner.Incarnation)
+		ref.Region, ref.Name = e.Owner.Region, e.Owner.Name
+		out.Owner = &ref
 	}
 	out.WhyNot = x.outOfReach(e, v, st, floor)
 	out.Reachable = out.WhyNot == ""
-	if !e.Home.Self {
-		out.Circuit = x.circuit(e.Home.Slot)
+	if !e.Owner.Self {
+		out.Circuit = x.circuit(e.Owner.Incarnation)
 	}
-	out.Credit = creditOf(e.Credit, now)
+	out.Lease = creditOf(e.Credit, now)
 	switch {
 	case e.Bank != nil:
 		x.bank(out, e, now)
 	case x.record(out, e, now):
 	case e.Credit != nil && e.Credit.From != 0:
 		out.Source = admin.SourceGrants
-		out.Ballot = &admin.BallotState{Round: e.Credit.Round, Home: x.ref(e.Credit.From)}
+		out.Ballot = &admin.BallotState{Round: e.Credit.Round, Owner: x.ref(e.Credit.From)}
 	}
 	return out
 }
 
 // outOfReach says why the home of a ledger would not decide, "" when it would.
-func (x *explainer) outOfReach(e *node.ExplainedLedger, v *sticky.View, st *node.Status, floor bool) string {
-	failed := st.Degraded == node.HomeUnreachable
+func (x *explainer) outOfReach(e *node.ExplainedLease, v *sticky.Routing, st *node.Status, floor bool) string {
+	failed := st.Degraded == node.OwnerUnreachable
 	if floor {
 		failed = st.Gate == node.FailureGate
 	}
 	switch {
-	case e.Home.Slot == 0:
-		return fmt.Sprintf("no replica of %s lives", e.Home.Region)
-	case e.Home.Self && v.Live() < v.Majority():
-		return fmt.Sprintf("%d of the %d replicas of %s live, and it takes %d", v.Live(), len(v.Seats()), e.Home.Region, v.Majority())
-	case e.Home.Self && failed:
+	case e.Owner.Incarnation == 0:
+		return fmt.Sprintf("no replica of %s lives", e.Owner.Region)
+	case e.Owner.Self && v.Live() < v.Majority():
+		return fmt.Sprintf("%d of the %d replicas of %s live, and it takes %d", v.Live(), len(v.Voters()), e.Owner.Region, v.Majority())
+	case e.Owner.Self && failed:
 		return "no majority of the replicas has answered in time"
-	case e.Home.Self:
+	case e.Owner.Self:
 		return ""
 	case !e.Open:
 		return "its circuit is open"
@@ -128,9 +128,9 @@ func (x *explainer) outOfReach(e *node.ExplainedLedger, v *sticky.View, st *node
 }
 
 // circuit describes the breaker to a home, nil for one that was never met.
-func (x *explainer) circuit(home crdt.Slot) *admin.Circuit {
+func (x *explainer) circuit(owner crdt.Incarnation) *admin.Circuit {
 	for _, c := range x.d.strict.circuits() {
-		if c.slot == home {
+		if c.slot == owner {
 			return new(x.d.circuitOf(&c))
 		}
 	}
@@ -140,7 +140,7 @@ func (x *explainer) circuit(home crdt.Slot) *admin.Circuit {
 // circuitOf describes a breaker.
 func (d *daemon) circuitOf(c *circuit) admin.Circuit {
 	out := admin.Circuit{
-		Home:  admin.DaemonRef{Region: c.region, Name: c.name, Incarnation: c.slot.String()},
+		Owner: admin.DaemonRef{Region: c.region, Name: c.name, Incarnation: c.slot.String()},
 		State: admin.CircuitClosed, Calls: uint64(c.calls), Errors: uint64(c.failed),
 	}
 	switch c.state {
@@ -156,11 +156,11 @@ func (d *daemon) circuitOf(c *circuit) admin.Circuit {
 }
 
 // creditOf describes what was granted to this daemon, nil for what is over.
-func creditOf(c *node.ExplainedCredit, now int64) *admin.Credit {
+func creditOf(c *node.ExplainedCredit, now int64) *admin.Lease {
 	if c == nil || c.Until <= now && c.Denied == 0 && !c.Asking {
 		return nil
 	}
-	out := &admin.Credit{
+	out := &admin.Lease{
 		Granted: c.Granted, Used: c.Used, Returned: c.Returned, Left: c.Left, Until: unixMs(c.Until), Asking: c.Asking,
 	}
 	if c.Denied > 0 {
@@ -170,25 +170,25 @@ func creditOf(c *node.ExplainedCredit, now int64) *admin.Credit {
 }
 
 // bank describes what this daemon knows as the home.
-func (x *explainer) bank(out *admin.Ledger, e *node.ExplainedLedger, now int64) {
+func (x *explainer) bank(out *admin.StrictKey, e *node.ExplainedLease, now int64) {
 	b, limit := e.Bank, quota.Capacity(&e.Limit)
-	out.Source = admin.SourceHome
-	out.Ballot = &admin.BallotState{Round: b.Ballot.Round, Home: x.ref(b.Ballot.Home)}
+	out.Source = admin.SourceOwner
+	out.Ballot = &admin.BallotState{Round: b.Ballot.Round, Owner: x.ref(b.Ballot.Owner)}
 	used := limit - min(limit, b.Left)
-	m := &admin.MarkState{Limit: &limit, Consumed: &used, Mark: new(min(used+b.Room, limit))}
+	m := &admin.WatermarkState{Limit: &limit, Consumed: &used, Watermark: new(min(used+b.Room, limit))}
 	switch {
 	case e.Limit.Algorithm.Bucket():
-		m.Drained = drainedAt(b.Mark, now)
+		m.Drained = drainedAt(b.Watermark, now)
 	case e.Limit.Algorithm != rules.SlidingLog:
-		m.Label, m.Consumed, m.Mark = unixMs(b.Label), &b.Consumed, &b.Mark
+		m.Window, m.Consumed, m.Watermark = unixMs(b.Window), &b.Consumed, &b.Watermark
 	}
-	out.Mark = m
+	out.Watermark = m
 	for _, g := range b.Batches {
 		if len(out.Batches) == maxBatches {
 			out.LeftOut = len(b.Batches) - maxBatches
 			break
 		}
-		out.Batches = append(out.Batches, admin.Batch{Holder: x.ref(g.Holder), Granted: g.Granted, Returned: g.Returned})
+		out.Batches = append(out.Batches, admin.Batch{Holder: x.ref(g.Lessee), Granted: g.Granted, Returned: g.Returned})
 	}
 }
 
@@ -203,37 +203,37 @@ func drainedAt(nanos uint64, now int64) *time.Time {
 
 // record describes what this daemon's replica holds of a ledger. It returns false
 // when that is nothing.
-func (x *explainer) record(out *admin.Ledger, e *node.ExplainedLedger, now int64) bool {
+func (x *explainer) record(out *admin.StrictKey, e *node.ExplainedLease, now int64) bool {
 	var held sticky.Record
 	var ok bool
-	x.d.strict.notary.do(func(r *sticky.Replica) { held, ok = r.Record(e.Marks) })
-	if !ok || !e.Home.Own {
+	x.d.strict.acceptor.do(func(r *sticky.Acceptor) { held, ok = r.Record(e.Watermarks) })
+	if !ok || !e.Owner.Own {
 		return false
 	}
 	l, limit := &e.Limit, quota.Capacity(&e.Limit)
 	out.Source = admin.SourceReplica
-	if held.Ballot.Home != 0 {
-		out.Ballot = &admin.BallotState{Round: held.Ballot.Round, Home: x.ref(held.Ballot.Home)}
+	if held.Ballot.Owner != 0 {
+		out.Ballot = &admin.BallotState{Round: held.Ballot.Round, Owner: x.ref(held.Ballot.Owner)}
 	}
-	m := &admin.MarkState{Limit: &limit}
+	m := &admin.WatermarkState{Limit: &limit}
 	switch {
 	case l.Algorithm.Bucket():
-		for _, k := range held.Marks {
+		for _, k := range held.Watermarks {
 			if at := drainedAt(k.Amount, now); at != nil && (m.Drained == nil || at.After(*m.Drained)) {
 				m.Drained = at
 			}
 		}
 	case l.Algorithm == rules.SlidingLog:
-		m.Mark = new(uint64)
-		for _, k := range held.Marks {
+		m.Watermark = new(uint64)
+		for _, k := range held.Watermarks {
 			if k.End > now {
-				*m.Mark = min(*m.Mark+k.Amount, limit)
+				*m.Watermark = min(*m.Watermark+k.Amount, limit)
 			}
 		}
 	default:
-		label := now - now%l.Window()
-		m.Label, m.Mark = unixMs(label), new(held.Marks.Amount(label))
+		window := now - now%l.Window()
+		m.Window, m.Watermark = unixMs(window), new(held.Watermarks.Amount(window))
 	}
-	out.Mark = m
+	out.Watermark = m
 	return true
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/georld/rld/server/admin"
 )
 
-// TestExplainMarks asks the home of a key and another replica for what they know of
+// TestExplainWatermarks asks the home of a key and another replica for what they know of
 // it, of each kind of mark.
-func TestExplainMarks(t *testing.T) {
+func TestExplainWatermarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := func(a rules.Algorithm, burst uint32) *rules.Limit {
 			l := perMinute(10, rules.Deny)
@@ -24,38 +24,38 @@ func TestExplainMarks(t *testing.T) {
 		defer w.closeDisks()
 		untilInto(5 * time.Second)
 		for _, key := range []string{"fixed", "sliding", "log", "bucket"} {
-			home := w.homeOf(w.residents[0], key, "a")
+			owner := w.ownerOf(w.residents[0], key, "a")
 			var other *resident
 			for _, r := range w.residents {
-				if r != home {
+				if r != owner {
 					other = r
 				}
 			}
 			for range 3 {
-				if !home.check(descriptor(1, key, "a")).Decision.Allowed {
+				if !owner.check(descriptor(1, key, "a")).Decision.Allowed {
 					t.Fatalf("%s: refused", key)
 				}
 			}
 			time.Sleep(100 * time.Millisecond)
 			windowed := key == "fixed" || key == "sliding"
-			l := w.operator(home).mustExplain(t, asked(1, key+"=a")).Descriptors[0].Ledger
-			m := l.Mark
-			if l.Source != admin.SourceHome || *m.Consumed != 3 || *m.Mark < 3 || *m.Mark > 10 || *m.Limit != 10 ||
-				(m.Label != nil) != windowed || (m.Drained != nil) != (key == "bucket") {
+			l := w.operator(owner).mustExplain(t, asked(1, key+"=a")).Descriptors[0].Ledger
+			m := l.Watermark
+			if l.Source != admin.SourceOwner || *m.Consumed != 3 || *m.Watermark < 3 || *m.Watermark > 10 || *m.Limit != 10 ||
+				(m.Window != nil) != windowed || (m.Drained != nil) != (key == "bucket") {
 				t.Errorf("%s at home: %+v", key, m)
 			}
 			l = w.operator(other).mustExplain(t, asked(1, key+"=a")).Descriptors[0].Ledger
-			m = l.Mark
-			if l.Self || l.Source != admin.SourceReplica || l.Ballot.Home.Name != home.name || l.Ballot.Round == 0 ||
-				m.Consumed != nil || *m.Limit != 10 || (m.Label != nil) != windowed || (m.Drained != nil) != (key == "bucket") {
+			m = l.Watermark
+			if l.Self || l.Source != admin.SourceReplica || l.Ballot.Owner.Name != owner.name || l.Ballot.Round == 0 ||
+				m.Consumed != nil || *m.Limit != 10 || (m.Window != nil) != windowed || (m.Drained != nil) != (key == "bucket") {
 				t.Fatalf("%s at a replica: %+v, %+v", key, l, m)
 			}
 			if key == "bucket" {
 				if left := time.Until(*m.Drained); left < 17*time.Second || left > time.Minute {
 					t.Errorf("drained in %v", left)
 				}
-			} else if *m.Mark < 3 || *m.Mark > 10 {
-				t.Errorf("%s at a replica: %d are marked", key, *m.Mark)
+			} else if *m.Watermark < 3 || *m.Watermark > 10 {
+				t.Errorf("%s at a replica: %d are marked", key, *m.Watermark)
 			}
 		}
 	})

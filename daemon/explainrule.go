@@ -68,7 +68,7 @@ func onFailureText(l *rules.Limit) string {
 	case rules.Allow:
 		return "allow"
 	case rules.Share:
-		return "share: " + strconv.FormatFloat(float64(l.FloorShare)/float64(rules.Percent), 'f', -1, 64) + "%"
+		return "share: " + strconv.FormatFloat(float64(l.ReserveShare)/float64(rules.Percent), 'f', -1, 64) + "%"
 	}
 	return "deny"
 }

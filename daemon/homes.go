@@ -15,18 +15,18 @@ import (
 	"github.com/georld/rld/sticky"
 )
 
-// homes is the way to the daemons that may be homes: how long to wait for each,
+// owners is the way to the daemons that may be homes: how long to wait for each,
 // and whether to ask it. It is safe for concurrent use. Shards ask it while they
 // are locked, so it never waits for one.
-type homes struct {
+type owners struct {
 	near, margin time.Duration
 	breaker      sticky.BreakerConfig
 	log          *slog.Logger
 	now          func() time.Duration // monotonic
 	region       string
-	self         crdt.Slot // it is not asked over the network, and has no circuit
+	self         crdt.Incarnation // it is not asked over the network, and has no circuit
 
-	ways atomic.Pointer[map[crdt.Slot]*way]
+	ways atomic.Pointer[map[crdt.Incarnation]*way]
 	mu   sync.Mutex // one change of ways at a time
 
 	// transitions counts those of all breakers, by the state that they went to.
@@ -71,14 +71,14 @@ const (
 	maxWays = 4_096
 )
 
-func newHomes(c strictConfig, region string, log *slog.Logger) *homes {
-	h := &homes{near: c.forwardTimeout, margin: c.forwardMargin, breaker: c.breaker, log: log, region: region}
-	h.ways.Store(&map[crdt.Slot]*way{})
+func newOwners(c strictConfig, region string, log *slog.Logger) *owners {
+	h := &owners{near: c.forwardTimeout, margin: c.forwardMargin, breaker: c.breaker, log: log, region: region}
+	h.ways.Store(&map[crdt.Incarnation]*way{})
 	return h
 }
 
 // Reach is part of node.Homes.
-func (h *homes) Reach(of crdt.Slot) (wait time.Duration, open bool) {
+func (h *owners) Reach(of crdt.Incarnation) (wait time.Duration, open bool) {
 	w := (*h.ways.Load())[of]
 	if w == nil {
 		return h.near, true
@@ -94,7 +94,7 @@ func (h *homes) Reach(of crdt.Slot) (wait time.Duration, open bool) {
 
 // claim lets a call through to a home, or not. What becomes of it must be told to
 // done, but for a call that did not find out.
-func (h *homes) claim(of crdt.Slot, at time.Duration) bool {
+func (h *owners) claim(of crdt.Incarnation, at time.Duration) bool {
 	if of == h.self {
 		return true
 	}
@@ -109,7 +109,7 @@ func (h *homes) claim(of crdt.Slot, at time.Duration) bool {
 }
 
 // done tells a home's breaker whether it answered.
-func (h *homes) done(of crdt.Slot, at time.Duration, ok bool) {
+func (h *owners) done(of crdt.Incarnation, at time.Duration, ok bool) {
 	w := (*h.ways.Load())[of]
 	if w == nil || of == h.self {
 		return
@@ -136,36 +136,36 @@ func (w *way) news(at time.Duration, ok bool) bool {
 }
 
 // unlock unlocks a way whose breaker may have changed its state, and says so.
-func (h *homes) unlock(w *way) {
+func (h *owners) unlock(w *way) {
 	var changes []sticky.Transition
 	for t, ok := w.breaker.Poll(); ok; t, ok = w.breaker.Poll() {
 		w.shut.Store(t.To != sticky.Closed)
 		h.transitions[t.To].Add(1)
 		changes = append(changes, t)
 	}
-	home := w.region + "/" + w.name
+	owner := w.region + "/" + w.name
 	w.mu.Unlock()
 	for _, t := range changes {
-		h.say(home, t)
+		h.say(owner, t)
 	}
 }
 
 // say logs that a breaker changed its state.
-func (h *homes) say(home string, t sticky.Transition) {
+func (h *owners) say(owner string, t sticky.Transition) {
 	switch t.To {
 	case sticky.Open:
 		h.log.Warn("the circuit to a home is open: it is not asked, and on_failure decides",
-			"event", "circuit_open", "home", home, "failed", t.Failures, "calls", t.Calls, "was", t.From.String())
+			"event", "circuit_open", "home", owner, "failed", t.Failures, "calls", t.Calls, "was", t.From.String())
 	case sticky.HalfOpen:
 		h.log.Info("the circuit to a home is half open: one call is let through",
-			"event", "circuit_half_open", "home", home)
+			"event", "circuit_half_open", "home", owner)
 	default:
-		h.log.Info("the circuit to a home is closed: it is asked again", "event", "circuit_closed", "home", home)
+		h.log.Info("the circuit to a home is closed: it is asked again", "event", "circuit_closed", "home", owner)
 	}
 }
 
 // look has breakers change their state by the time alone.
-func (h *homes) look(at time.Duration) {
+func (h *owners) look(at time.Duration) {
 	for _, w := range *h.ways.Load() {
 		if !w.shut.Load() {
 			continue
@@ -177,7 +177,7 @@ func (h *homes) look(at time.Duration) {
 }
 
 // meet makes the way to an incarnation that no one has told of.
-func (h *homes) meet(of crdt.Slot) *way {
+func (h *owners) meet(of crdt.Incarnation) *way {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	was := *h.ways.Load()
@@ -192,14 +192,14 @@ func (h *homes) meet(of crdt.Slot) *way {
 	return w
 }
 
-func (h *homes) newWay() *way {
+func (h *owners) newWay() *way {
 	w := &way{breaker: sticky.NewBreaker(h.breaker)}
 	w.wait.Store(int64(h.near))
 	return w
 }
 
 // peers takes over who lives, this daemon included.
-func (h *homes) peers(live []gossip.Peer) {
+func (h *owners) peers(live []gossip.Peer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at, is := h.now(), maps.Clone(*h.ways.Load())
@@ -222,15 +222,15 @@ func (h *homes) peers(live []gossip.Peer) {
 		w.mu.Unlock()
 		w.gone = 0
 	}
-	maps.DeleteFunc(is, func(_ crdt.Slot, w *way) bool { return w.gone != 0 && at-w.gone > goneKept })
+	maps.DeleteFunc(is, func(_ crdt.Incarnation, w *way) bool { return w.gone != 0 && at-w.gone > goneKept })
 	if len(is) > maxWays {
-		maps.DeleteFunc(is, func(_ crdt.Slot, w *way) bool { return w.gone != 0 })
+		maps.DeleteFunc(is, func(_ crdt.Incarnation, w *way) bool { return w.gone != 0 })
 	}
 	h.ways.Store(&is)
 }
 
 // measure takes over how far the peers are away.
-func (h *homes) measure(links []node.Link) {
+func (h *owners) measure(links []node.Link) {
 	ways := *h.ways.Load()
 	for i := range links {
 		l := &links[i]
@@ -243,7 +243,7 @@ func (h *homes) measure(links []node.Link) {
 // circuit is what people are told of a breaker.
 type circuit struct {
 	region, name  string
-	slot          crdt.Slot
+	slot          crdt.Incarnation
 	state         sticky.BreakerState
 	since         time.Duration // for how long
 	changed       bool          // it was in another one before
@@ -253,12 +253,12 @@ type circuit struct {
 
 // circuits describes the breakers of the daemons that live, and of those that are
 // gone and whose circuit is not closed, by region and name.
-func (h *homes) circuits() []circuit {
+func (h *owners) circuits() []circuit {
 	var out []circuit
 	at := h.now()
 	h.mu.Lock()
-	for slot, w := range *h.ways.Load() {
-		c := circuit{slot: slot, wait: time.Duration(w.wait.Load())}
+	for incarnation, w := range *h.ways.Load() {
+		c := circuit{slot: incarnation, wait: time.Duration(w.wait.Load())}
 		w.mu.Lock()
 		c.region, c.name = w.region, w.name
 		c.state, c.since = w.breaker.State(at)

@@ -14,29 +14,29 @@ import (
 	"github.com/georld/rld/sticky"
 )
 
-// homesAt returns the homes of a daemon in us whose clock the caller turns.
-func homesAt(at *time.Duration, log *bytes.Buffer) *homes {
+// ownersAt returns the homes of a daemon in us whose clock the caller turns.
+func ownersAt(at *time.Duration, log *bytes.Buffer) *owners {
 	c := strictConfig{
 		forwardTimeout: 50 * time.Millisecond, forwardMargin: 100 * time.Millisecond,
 		breaker: sticky.BreakerConfig{Calls: 4, Window: 10 * time.Second, Open: time.Minute, Probe: probeFor},
 	}
-	h := newHomes(c, "us", slog.New(slog.NewTextHandler(log, nil)))
+	h := newOwners(c, "us", slog.New(slog.NewTextHandler(log, nil)))
 	h.now = func() time.Duration { return *at }
 	return h
 }
 
-func livePeer(id crdt.Slot, name, region string) gossip.Peer {
+func livePeer(id crdt.Incarnation, name, region string) gossip.Peer {
 	return gossip.Peer{ID: id, Name: name, Region: region, Ready: true}
 }
 
 // TestReach says how long each home is waited for.
 func TestReach(t *testing.T) {
 	var at time.Duration
-	h := homesAt(&at, &bytes.Buffer{})
+	h := ownersAt(&at, &bytes.Buffer{})
 	near, far := livePeer(1, "us-0", "us"), livePeer(2, "eu-0", "eu")
 	h.peers([]gossip.Peer{near, far})
 	for _, tt := range []struct {
-		of   crdt.Slot
+		of   crdt.Incarnation
 		want time.Duration
 	}{{1, 50 * time.Millisecond}, {2, unknownTrip + 100*time.Millisecond}, {3, 50 * time.Millisecond}} {
 		if wait, open := h.Reach(tt.of); wait != tt.want || !open {
@@ -60,7 +60,7 @@ func TestReach(t *testing.T) {
 func TestCircuit(t *testing.T) {
 	var at time.Duration
 	var log bytes.Buffer
-	h := homesAt(&at, &log)
+	h := ownersAt(&at, &log)
 	h.peers([]gossip.Peer{livePeer(1, "us-0", "us")})
 	for i := range 4 {
 		if !h.claim(1, at) {
@@ -113,7 +113,7 @@ func TestCircuit(t *testing.T) {
 // and starts anew with the next incarnation.
 func TestCircuitOutlivesACut(t *testing.T) {
 	at := time.Second
-	h := homesAt(&at, &bytes.Buffer{})
+	h := ownersAt(&at, &bytes.Buffer{})
 	peer := []gossip.Peer{livePeer(1, "eu-0", "eu")}
 	h.peers(peer)
 	for range 4 {
@@ -145,11 +145,11 @@ func TestCircuitOutlivesACut(t *testing.T) {
 // TestWaysAreBounded has more daemons come and go than are remembered.
 func TestWaysAreBounded(t *testing.T) {
 	at := time.Second
-	h := homesAt(&at, &bytes.Buffer{})
+	h := ownersAt(&at, &bytes.Buffer{})
 	for i := range 3 * maxWays / 100 {
 		var live []gossip.Peer
 		for j := range 100 {
-			live = append(live, livePeer(crdt.Slot(100*i+j+1), fmt.Sprint("us-", j), "us"))
+			live = append(live, livePeer(crdt.Incarnation(100*i+j+1), fmt.Sprint("us-", j), "us"))
 		}
 		h.peers(live)
 	}

@@ -48,8 +48,8 @@ type mallory struct {
 
 // Frame, Met, Lost and Members make it a link.Handler that does nothing.
 func (*mallory) Frame(link.Hello, []byte) error      { return nil }
-func (*mallory) Met(string, link.Hello)              {}
-func (*mallory) Lost(string, link.Hello, error)      {}
+func (*mallory) Connected(string, link.Hello)              {}
+func (*mallory) Disconnected(string, link.Hello, error)      {}
 func (*mallory) Members(link.Hello, []gossip.Member) {}
 
 // ipIn is a host of a region, or of none of the world's.
@@ -98,7 +98,7 @@ func (m *mallory) stream(c link.Config) {
 		m.host.Close()
 		lis.Close()
 	})
-	m.host.Tell([]gossip.Member{m.hello.Member})
+	m.host.SendMembers([]gossip.Member{m.hello.Member})
 	var targets []link.Target
 	for _, r := range w.residents {
 		targets = append(targets, link.Target{Addr: r.peerAddr()})
@@ -178,7 +178,7 @@ func (r *resident) cellOf(user string) gossip.Cell {
 	s.lock()
 	defer s.mu.Unlock()
 	for _, cell := range s.node.Cells(r.engine.Now()) {
-		if cell.Key == key && cell.Slot == r.self.ID {
+		if cell.Key == key && cell.Incarnation == r.self.ID {
 			return cell
 		}
 	}

@@ -157,7 +157,7 @@ var hostilities = []hostility{
 			cells := make([]gossip.Cell, 5_000)
 			for i := range cells {
 				cells[i] = w.residents[1].cellOf("x")
-				cells[i].Slot, cells[i].Label = m.hello.Member.ID, cells[i].Label+int64(i)
+				cells[i].Incarnation, cells[i].Window = m.hello.Member.ID, cells[i].Window+int64(i)
 			}
 			m.send(victim, m.frame(victim, cells...))
 		},
@@ -169,7 +169,7 @@ var hostilities = []hostility{
 		attack: func(w *world, victim *resident) {
 			m := w.accepted("us", victim)
 			cell := w.residents[1].cellOf("x")
-			cell.Slot, cell.Label = m.hello.Member.ID, year3000
+			cell.Incarnation, cell.Window = m.hello.Member.ID, year3000
 			m.tells(victim, cell)
 		},
 		says:   []string{"counts of a peer are refused", "us/mallory", "too far ahead"},
@@ -193,7 +193,7 @@ var hostilities = []hostility{
 		attack: func(w *world, victim *resident) {
 			m := w.accepted("us", victim)
 			cell := w.residents[1].cellOf("x")
-			cell.Slot, cell.Value = m.hello.Member.ID, crdt.PN{P: 50, N: 50}
+			cell.Incarnation, cell.Value = m.hello.Member.ID, crdt.PN{P: 50, N: 50}
 			m.send(victim, forged(m.frame(victim, cell), "refunded more than it admitted"))
 		},
 		says:   []string{"peer dropped for rubbish", "us/mallory", "a daemon refunded more than it admitted"},
@@ -204,7 +204,7 @@ var hostilities = []hostility{
 		attack: func(w *world, victim *resident) {
 			m := w.accepted("mars", victim)
 			cell := w.residents[1].cellOf("x")
-			cell.Kind, cell.Slot, cell.Value = gossip.RegionSum, gossip.RegionSlot("mars"), crdt.PN{P: 1, N: 50}
+			cell.Kind, cell.Incarnation, cell.Value = gossip.RegionSum, gossip.RegionIncarnation("mars"), crdt.PN{P: 1, N: 50}
 			m.tells(victim, cell)
 		},
 		says:   []string{"a peer tells counts that it cannot know: ignored", "mars/mallory"},
@@ -215,7 +215,7 @@ var hostilities = []hostility{
 		attack: func(w *world, victim *resident) {
 			m := w.accepted("us", victim)
 			cell := w.residents[1].cellOf("x")
-			cell.Slot, cell.Value = m.hello.Member.ID, crdt.PN{P: math.MaxUint64}
+			cell.Incarnation, cell.Value = m.hello.Member.ID, crdt.PN{P: math.MaxUint64}
 			m.tells(victim, cell)
 		},
 		says:   []string{"a peer tells counts that it cannot know: ignored", "us/mallory"},
@@ -248,7 +248,7 @@ var hostilities = []hostility{
 		attack: func(w *world, victim *resident) {
 			m := w.accepted("mars", victim)
 			cell := w.residents[2].cellOf("x")
-			cell.Kind, cell.Slot, cell.Value = gossip.RegionSum, gossip.RegionSlot("eu"), crdt.PN{P: 500}
+			cell.Kind, cell.Incarnation, cell.Value = gossip.RegionSum, gossip.RegionIncarnation("eu"), crdt.PN{P: 500}
 			m.tells(victim, cell)
 		},
 		says:   []string{"a peer tells counts that it cannot know: ignored", "mars/mallory"},

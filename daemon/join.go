@@ -29,15 +29,15 @@ func (d *daemon) replicate(ec *EngineConfig) error {
 	if c.Region == "" {
 		return nil
 	}
-	if err := d.openOffice(); err != nil {
+	if err := d.openAgent(); err != nil {
 		return err
 	}
-	if d.office != nil {
-		ec.Node.Rights = d.office
-		d.strict = newStrict(strictSettings(c), c.Region, newNotary(d.log), d.log)
+	if d.agent != nil {
+		ec.Node.Allotments = d.agent
+		d.strict = newStrict(strictSettings(c), c.Region, newAcceptorLoop(d.log), d.log)
 		ec.strict = d.strict
-		ec.Node.Homes = d.strict
-		ec.Node.Strict = node.HomesConfig{Chunk: uint64(c.Strict.Chunk), Stock: uint64(c.Strict.Stock)}
+		ec.Node.Owners = d.strict
+		ec.Node.Strict = node.OwnersConfig{Headroom: uint64(c.Strict.Headroom), Prefetch: uint64(c.Strict.Prefetch)}
 	}
 	ec.Node.Region, ec.Node.Name = c.Region, c.Name
 	ec.Node.HotThreshold = uint64(c.HotKey.Threshold)
@@ -89,9 +89,9 @@ func (d *daemon) joinCluster(e *edges) error {
 		return err
 	}
 	cc := clusterConfig{
-		engine: d.engine, office: d.office, strict: d.strict, log: d.log, lis: e.peerLis, wait: c.Gossip.ReadyWithin,
+		engine: d.engine, agent: d.agent, strict: d.strict, log: d.log, lis: e.peerLis, wait: c.Gossip.ReadyWithin,
 		self: gossip.Member{
-			Peer:  gossip.Peer{ID: d.engine.Slot(), Name: c.Name, Region: c.Region},
+			Peer:  gossip.Peer{ID: d.engine.Incarnation(), Name: c.Name, Region: c.Region},
 			Addr:  cmp.Or(c.Peer.Advertise, e.peerLis.Addr().String()),
 			Build: d.version,
 		},

@@ -98,10 +98,10 @@ func (s *limitsSource) apply(r config.Reading) error {
 		s.d.log.Info(n.Message, "at", n.Position.String(), "hint", n.Hint)
 	}
 	s.warnRestarts(s.d.engine.Rules(), set)
-	if s.d.office != nil {
-		s.d.office.rules(set)
+	if s.d.agent != nil {
+		s.d.agent.rules(set)
 	}
-	s.d.engine.SetRules(set, node.FrontOptions{
+	s.d.engine.SetRules(set, node.MatcherOptions{
 		AllQuotas: c.QuotaAll, ChargeDenied: c.Limits.ChargeDenied,
 	})
 	s.d.warnPins(set)

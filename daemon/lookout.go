@@ -12,10 +12,10 @@ import (
 	"github.com/georld/rld/server/admin"
 )
 
-// lookout keeps what people ask of a daemon and only who looked before can tell:
+// recentState keeps what people ask of a daemon and only who looked before can tell:
 // since when answers are degraded, which rule refuses most of late, and which layout
 // was in force. It is safe for concurrent use.
-type lookout struct {
+type recentState struct {
 	engine *Engine
 	now    func() time.Time
 
@@ -34,16 +34,16 @@ type denials struct {
 
 type ruleKey struct{ domain, path string }
 
-// lookoutEvery is the time between two looks.
-const lookoutEvery = 2 * time.Second
+// recentEvery is the time between two looks.
+const recentEvery = 2 * time.Second
 
-func newLookout(e *Engine, now func() time.Time) *lookout {
-	return &lookout{engine: e, now: now, degraded: newDegradedLog(slog.New(slog.DiscardHandler))}
+func newRecentState(e *Engine, now func() time.Time) *recentState {
+	return &recentState{engine: e, now: now, degraded: newDegradedLog(slog.New(slog.DiscardHandler))}
 }
 
 // run looks until ctx ends.
-func (l *lookout) run(ctx context.Context) {
-	t := time.NewTicker(lookoutEvery)
+func (l *recentState) run(ctx context.Context) {
+	t := time.NewTicker(recentEvery)
 	defer t.Stop()
 	for {
 		l.look()
@@ -55,7 +55,7 @@ func (l *lookout) run(ctx context.Context) {
 	}
 }
 
-func (l *lookout) look() {
+func (l *recentState) look() {
 	l.watchDegraded()
 	now := l.count()
 	l.mu.Lock()
@@ -64,7 +64,7 @@ func (l *lookout) look() {
 }
 
 // watchDegraded takes in what is degraded now.
-func (l *lookout) watchDegraded() node.Stats {
+func (l *recentState) watchDegraded() node.Stats {
 	stats := l.engine.Stats()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,7 +81,7 @@ func (l *lookout) watchDegraded() node.Stats {
 }
 
 // degradations lists why answers are less than exact now.
-func (l *lookout) degradations() []admin.DegradedState {
+func (l *recentState) degradations() []admin.DegradedState {
 	stats := l.watchDegraded()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,14 +99,14 @@ func (l *lookout) degradations() []admin.DegradedState {
 }
 
 // count returns what was refused so far.
-func (l *lookout) count() denials {
+func (l *recentState) count() denials {
 	d := denials{at: l.engine.Now().Mono, counts: map[ruleKey]uint64{}}
 	l.engine.Tallies(func(domain, rule string, t quota.Tally) { d.counts[ruleKey{domain, rule}] += t.HitsOver })
 	return d
 }
 
 // mostDenied returns the rule that refuses most of late, nil for none.
-func (l *lookout) mostDenied() *admin.RuleUse {
+func (l *recentState) mostDenied() *admin.RuleUse {
 	now := l.count()
 	l.mu.Lock()
 	was := l.denied[0]
@@ -144,7 +144,7 @@ func useOf(r *rules.Rule) *admin.RuleUse {
 }
 
 // inForce notes that a layout is seen in force, and returns the latest that was.
-func (l *lookout) inForce(number uint64, is bool) uint64 {
+func (l *recentState) inForce(number uint64, is bool) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if is {

@@ -24,19 +24,19 @@ func TestMostDenied(t *testing.T) {
 				}
 			}
 			time.Sleep(100 * time.Millisecond)
-			if d.engine.Now().Mono%lookoutEvery < 100*time.Millisecond {
-				d.lookout.look()
+			if d.engine.Now().Mono%recentEvery < 100*time.Millisecond {
+				d.recent.look()
 			}
 		}
-		u := d.lookout.mostDenied()
+		u := d.recent.mostDenied()
 		if u == nil || u.Rule != "user" || *u.DeniedPerSecond < 19 || *u.DeniedPerSecond > 21 {
 			t.Errorf("%+v", u)
 		}
 		for range 3 {
-			time.Sleep(lookoutEvery)
-			d.lookout.look()
+			time.Sleep(recentEvery)
+			d.recent.look()
 		}
-		if u := d.lookout.mostDenied(); u != nil {
+		if u := d.recent.mostDenied(); u != nil {
 			t.Errorf("nobody is refused any more: %+v", u)
 		}
 	})
@@ -51,9 +51,9 @@ func TestDegradations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.SetRules(d.engine.Rules(), node.FrontOptions{})
-		d.engine, d.lookout = e, newLookout(e, time.Now)
-		if all := d.lookout.degradations(); len(all) > 0 {
+		e.SetRules(d.engine.Rules(), node.MatcherOptions{})
+		d.engine, d.recent = e, newRecentState(e, time.Now)
+		if all := d.recent.degradations(); len(all) > 0 {
 			t.Errorf("at first: %+v", all)
 		}
 		begin := time.Now()
@@ -65,14 +65,14 @@ func TestDegradations(t *testing.T) {
 			}
 		}
 		touched := d.engine.Stats().Degraded[node.KeysFull]
-		d.lookout.look()
+		d.recent.look()
 		time.Sleep(time.Second)
-		all := d.lookout.degradations()
+		all := d.recent.degradations()
 		if len(all) != 1 || all[0].Reason != "keys_full" || all[0].Answers != touched || touched == 0 || !all[0].Since.Equal(begin) || all[0].Text == "" {
 			t.Errorf("%+v, %d touched since %v", all, touched, begin)
 		}
 		time.Sleep(degradedQuiet)
-		if all := d.lookout.degradations(); len(all) > 0 {
+		if all := d.recent.degradations(); len(all) > 0 {
 			t.Errorf("at last: %+v", all)
 		}
 	})

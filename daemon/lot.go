@@ -32,7 +32,7 @@ type parked struct {
 	woken  chan struct{} // holds a token when shards became empty, or late is set
 	until  time.Time     // when it is late; zero: it does not sleep
 	late   bool
-	homes  []visit // a descriptor each
+	owners []visit // a descriptor each
 }
 
 // maxFree bounds the places that are kept for later calls.
@@ -56,11 +56,11 @@ func (l *lot) park(n int) *parked {
 	}
 	l.ticket++
 	p.ticket = l.ticket
-	if cap(p.homes) < n {
-		p.homes = make([]visit, n)
+	if cap(p.owners) < n {
+		p.owners = make([]visit, n)
 	}
-	p.homes = p.homes[:n]
-	clear(p.homes)
+	p.owners = p.owners[:n]
+	clear(p.owners)
 	l.at[p.ticket] = p
 	return p
 }

@@ -16,7 +16,7 @@ func woken(p *parked) bool {
 func TestLot(t *testing.T) {
 	l := newLot()
 	a, b := l.park(2), l.park(1)
-	if a.ticket == b.ticket || a.ticket == 0 || len(a.homes) != 2 || l.size() != 2 {
+	if a.ticket == b.ticket || a.ticket == 0 || len(a.owners) != 2 || l.size() != 2 {
 		t.Fatalf("parked %+v and %+v", a, b)
 	}
 	l.expect(a, 1<<3|1<<63)
@@ -47,7 +47,7 @@ func TestLot(t *testing.T) {
 	c := l.park(3)
 	l.expect(c, 1)
 	l.answered(former, 0)
-	if woken(c) || c.ticket == former || len(c.homes) != 3 {
+	if woken(c) || c.ticket == former || len(c.owners) != 3 {
 		t.Error("a place is not as good as new")
 	}
 }

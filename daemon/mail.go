@@ -14,10 +14,10 @@ import (
 // while a frame to it is being made, or while its stream takes no more, goes into
 // the next one. It is safe for concurrent use and never waits.
 type mail struct {
-	send func(to crdt.Slot, frame []byte) bool
+	send func(to crdt.Incarnation, frame []byte) bool
 
 	mu    sync.Mutex
-	boxes map[crdt.Slot]*box
+	boxes map[crdt.Incarnation]*box
 
 	sent, dropped atomic.Uint64 // frames, items
 }
@@ -49,8 +49,8 @@ const (
 	perTick = 10
 )
 
-func newMail(send func(to crdt.Slot, frame []byte) bool) *mail {
-	return &mail{send: send, boxes: map[crdt.Slot]*box{}}
+func newMail(send func(to crdt.Incarnation, frame []byte) bool) *mail {
+	return &mail{send: send, boxes: map[crdt.Incarnation]*box{}}
 }
 
 // post sends a message, which it takes over.
@@ -71,7 +71,7 @@ func (l *mail) post(m sticky.Message) {
 }
 
 // box returns the one of a daemon.
-func (l *mail) box(of crdt.Slot) *box {
+func (l *mail) box(of crdt.Incarnation) *box {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.boxes[of]
@@ -169,24 +169,24 @@ func (b *box) add(m sticky.Message) bool {
 
 // itemsOf counts what a message says.
 func itemsOf(m *sticky.Message) int {
-	return len(m.Asks) + len(m.Grants) + len(m.Raises) + len(m.Votes) + len(m.Copies) + len(m.Pages) + len(m.Layouts)
+	return len(m.Requests) + len(m.Grants) + len(m.Accepts) + len(m.Accepted) + len(m.SnapshotRequests) + len(m.SnapshotChunks) + len(m.Layouts)
 }
 
 // join adds what a message says to another one to the same daemon. It reports
 // whether both fit.
 func join(to, m *sticky.Message) bool {
-	if to.From != m.From || to.To != m.To || to.Number != m.Number || to.Voting != m.Voting || to.Life != m.Life ||
-		len(to.Asks)+len(m.Asks) > sticky.MaxItems || len(to.Grants)+len(m.Grants) > sticky.MaxItems ||
-		len(to.Raises)+len(m.Raises) > sticky.MaxItems || len(to.Votes)+len(m.Votes) > sticky.MaxItems ||
-		len(to.Copies)+len(m.Copies) > sticky.MaxItems ||
-		len(to.Pages)+len(m.Pages)+len(to.Layouts)+len(m.Layouts) > 0 {
+	if to.From != m.From || to.To != m.To || to.Number != m.Number || to.Voting != m.Voting || to.Generation != m.Generation ||
+		len(to.Requests)+len(m.Requests) > sticky.MaxItems || len(to.Grants)+len(m.Grants) > sticky.MaxItems ||
+		len(to.Accepts)+len(m.Accepts) > sticky.MaxItems || len(to.Accepted)+len(m.Accepted) > sticky.MaxItems ||
+		len(to.SnapshotRequests)+len(m.SnapshotRequests) > sticky.MaxItems ||
+		len(to.SnapshotChunks)+len(m.SnapshotChunks)+len(to.Layouts)+len(m.Layouts) > 0 {
 		return false
 	}
 	to.Stamp = max(to.Stamp, m.Stamp)
-	to.Asks = append(to.Asks, m.Asks...)
+	to.Requests = append(to.Requests, m.Requests...)
 	to.Grants = append(to.Grants, m.Grants...)
-	to.Raises = append(to.Raises, m.Raises...)
-	to.Votes = append(to.Votes, m.Votes...)
-	to.Copies = append(to.Copies, m.Copies...)
+	to.Accepts = append(to.Accepts, m.Accepts...)
+	to.Accepted = append(to.Accepted, m.Accepted...)
+	to.SnapshotRequests = append(to.SnapshotRequests, m.SnapshotRequests...)
 	return true
 }

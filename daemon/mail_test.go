@@ -19,7 +19,7 @@ type posted struct {
 	all  []*sticky.Message
 }
 
-func (p *posted) send(_ crdt.Slot, frame []byte) bool {
+func (p *posted) send(_ crdt.Incarnation, frame []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shut {
@@ -45,16 +45,16 @@ func (p *posted) open(is bool) {
 	p.shut = !is
 }
 
-func asking(to crdt.Slot, ids ...uint64) sticky.Message {
+func asking(to crdt.Incarnation, ids ...uint64) sticky.Message {
 	m := sticky.Message{From: 9, To: to, Number: 1, Stamp: 5}
 	for _, id := range ids {
-		m.Asks = append(m.Asks, sticky.Ask{ID: id, Holder: 9, Want: 1, Need: 1})
+		m.Requests = append(m.Requests, sticky.LeaseRequest{ID: id, Lessee: 9, Want: 1, Need: 1})
 	}
 	return m
 }
 
 // waiting is how many items wait for a daemon, and whether somebody sends them.
-func waiting(l *mail, to crdt.Slot) (items int, busy bool) {
+func waiting(l *mail, to crdt.Incarnation) (items int, busy bool) {
 	b := l.box(to)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,15 +73,15 @@ func TestMailJoins(t *testing.T) {
 		other := asking(1, 5)
 		other.Number = 2 // another layout: not to be joined
 		l.post(other)
-		l.post(sticky.Message{From: 9, To: 1, Number: 2, Grants: []sticky.Grant{{ID: 6, Home: 9}}})
+		l.post(sticky.Message{From: 9, To: 1, Number: 2, Grants: []sticky.LeaseGrant{{ID: 6, Owner: 9}}})
 		l.post(asking(2, 7))
 		time.Sleep(3 * sendAgain)
 		p.open(true)
 		time.Sleep(2 * sendAgain)
-		got := map[crdt.Slot][][]uint64{}
+		got := map[crdt.Incarnation][][]uint64{}
 		for _, m := range p.taken() {
 			var ids []uint64
-			for _, a := range m.Asks {
+			for _, a := range m.Requests {
 				ids = append(ids, a.ID)
 			}
 			for _, g := range m.Grants {
@@ -155,7 +155,7 @@ func TestMailIsConcurrent(t *testing.T) {
 	})
 	seen := map[uint64]int{}
 	for _, m := range p.taken() {
-		for _, a := range m.Asks {
+		for _, a := range m.Requests {
 			seen[a.ID]++
 		}
 	}

@@ -20,7 +20,7 @@ import (
 // use.
 type monitor struct {
 	engine *Engine
-	office *office // nil for a daemon that holds no rights
+	agent  *agent // nil for a daemon that holds no rights
 	region string
 	shadow bool // the daemon refuses nothing
 	// regions are all that are configured, sorted.
@@ -47,8 +47,8 @@ const (
 	allWindows, mostWindows, leastWindows = 24_000, 240, 24
 )
 
-func newMonitor(e *Engine, o *office, region string, regions []string, shadow bool) *monitor {
-	m := &monitor{engine: e, office: o, region: region, regions: regions, shadow: shadow}
+func newMonitor(e *Engine, o *agent, region string, regions []string, shadow bool) *monitor {
+	m := &monitor{engine: e, agent: o, region: region, regions: regions, shadow: shadow}
 	m.ages.regions = make([]ageRing, len(regions))
 	return m
 }
@@ -108,7 +108,7 @@ func (m *monitor) take(set *rules.Set, now int64) {
 		if f == nil {
 			f = m.newFollow(r, windows)
 		}
-		f.adopt(r, m.office != nil, m.shadow, now)
+		f.adopt(r, m.agent != nil, m.shadow, now)
 		m.follows = append(m.follows, f)
 		m.byIndex[r.Index] = f
 	}
@@ -174,7 +174,7 @@ func (m *monitor) weights(f *follow) []budget.PPM {
 		return out
 	}
 	sum, most := budget.PPM(0), 0
-	for _, w := range m.office.weights(f.id) {
+	for _, w := range m.agent.weights(f.id) {
 		if i := slices.Index(f.regions, w.Name); i >= 0 {
 			out[i] = budget.PPM(min(w.Weight, uint64(rules.Whole)))
 			sum += out[i]

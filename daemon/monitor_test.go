@@ -118,7 +118,7 @@ const firstRight = 1_800_000_000_000
 
 // rightsOf returns the office of a daemon of us that is there since the beginning,
 // and its engine.
-func rightsOf(t testing.TB, set *rules.Set) (*office, *Engine) {
+func rightsOf(t testing.TB, set *rules.Set) (*agent, *Engine) {
 	t.Helper()
 	o, err := rights.New(rights.Config{
 		Region: "us", Name: "us-0", Regions: []rights.Region{{Name: "us", Weight: 3}, {Name: "eu", Weight: 1}}, Daemons: []string{"us-0"},
@@ -126,25 +126,25 @@ func rightsOf(t testing.TB, set *rules.Set) (*office, *Engine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &office{o: o, log: slog.New(slog.DiscardHandler), news: make(chan struct{}, 1)}
+	f := &agent{o: o, log: slog.New(slog.DiscardHandler), news: make(chan struct{}, 1)}
 	nc := node.Default()
-	nc.Region, nc.Name, nc.Rights = "us", "us-0", f
+	nc.Region, nc.Name, nc.Allotments = "us", "us-0", f
 	e, err := NewEngine(EngineConfig{Node: nc, Shards: 4, MaxKeys: 1_000, Seed: [2]uint64{1, 2}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.SetRules(set, node.FrontOptions{})
+	e.SetRules(set, node.MatcherOptions{})
 	f.rules(set)
-	f.do(func(o *rights.Office) {
-		o.Peers(0, e.Slot(), []gossip.Peer{{ID: e.Slot(), Name: "us-0", Region: "us"}})
+	f.do(func(o *rights.Agent) {
+		o.Peers(0, e.Incarnation(), []gossip.Peer{{ID: e.Incarnation(), Name: "us-0", Region: "us"}})
 	})
 	return f, e
 }
 
 // busyAt is what shards would say of a rule at an instant.
-func busyAt(r *rules.Rule, label, count int64, us, eu uint64, refused node.Refused) *busyKey {
+func busyAt(r *rules.Rule, window, count int64, us, eu uint64, refused node.Refused) *busyKey {
 	return &busyKey{
-		Busy:    node.Busy{Rule: r, Label: label, Width: r.Limit.Window(), Key: crdt.Key{Lo: 1}, Count: uint64(count), Refused: refused},
+		Busy:    node.Busy{Rule: r, Window: window, Length: r.Limit.Window(), Key: crdt.Key{Lo: 1}, Count: uint64(count), Refused: refused},
 		regions: []node.RegionHits{{Region: "us", Hits: us}, {Region: "eu", Hits: eu}},
 	}
 }
@@ -179,7 +179,7 @@ func TestMonitorOfABudget(t *testing.T) {
 		}
 		m.follows[0].see(m, busyAt(rule, start, 0, 70, eu, node.Refused{Rights: 20, Stranded: 20}), now+500)
 		m.follows[0].settle(m, now+settleMs-1)
-		if n := len(m.follows[0].labels); n != 1 {
+		if n := len(m.follows[0].windows); n != 1 {
 			t.Fatalf("label %d: %d labels are open before it is settled", i, n)
 		}
 		m.follows[0].settle(m, now+settleMs)
@@ -411,7 +411,7 @@ func BenchmarkMonitorLook(b *testing.B) {
 		b.Fatal(err)
 	}
 	set := manyRules(b, maxFollowed)
-	e.SetRules(set, node.FrontOptions{})
+	e.SetRules(set, node.MatcherOptions{})
 	for i := range 64_000 {
 		c := node.Call{Domain: "d", Descriptors: []rules.Descriptor{descriptor(1, fmt.Sprint("k", i%maxFollowed), fmt.Sprint(i))}}
 		if err := e.Check(context.Background(), &c); err != nil {

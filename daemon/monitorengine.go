@@ -13,9 +13,9 @@ type busyKey struct {
 	shard   int
 }
 
-// busyLabels is for how many labels of a rule shards may know a busiest key: two
+// busyWindows is for how many labels of a rule shards may know a busiest key: two
 // each, and a clock may be ahead.
-const busyLabels = 3
+const busyWindows = 3
 
 // busyKeys is a look at the busiest keys, with the memory of the one before.
 type busyKeys struct {
@@ -33,7 +33,7 @@ func (b *busyKeys) look(e *Engine, at node.Instant, set *rules.Set) {
 	if e.Rules() != set {
 		return
 	}
-	n := busyLabels * len(set.Rules())
+	n := busyWindows * len(set.Rules())
 	b.places = append(b.places[:0], make([]int32, n)...)
 	for i, s := range e.shards {
 		s.lock()
@@ -52,13 +52,13 @@ func (b *busyKeys) look(e *Engine, at node.Instant, set *rules.Set) {
 
 // take takes in what a shard says.
 func (b *busyKeys) take(k *node.Busy, shard int) {
-	for j := busyLabels * k.Rule.Index; j < busyLabels*(k.Rule.Index+1); j++ {
+	for j := busyWindows * k.Rule.Index; j < busyWindows*(k.Rule.Index+1); j++ {
 		if b.places[j] == 0 {
 			b.keys = append(b.keys, busyKey{Busy: *k, shard: shard})
 			b.places[j] = int32(len(b.keys))
 			return
 		}
-		if best := &b.keys[b.places[j]-1]; best.Label == k.Label {
+		if best := &b.keys[b.places[j]-1]; best.Window == k.Window {
 			if k.Count > best.Count {
 				best.Busy, best.shard = *k, shard
 			}

@@ -26,7 +26,7 @@ type follow struct {
 
 	envelopes    []envelopes // by region
 	ageMs, rttMs int64       // that they are over
-	labels       []label     // that are not settled, ascending
+	windows      []window    // that are not settled, ascending
 	minutes      [60]minute
 }
 
@@ -39,8 +39,8 @@ type minute struct {
 	over   float64
 }
 
-// label is the busiest key of a rule in one label.
-type label struct {
+// window is the busiest key of a rule in one label.
+type window struct {
 	start, width int64
 	key          crdt.Key
 	fits         uint64
@@ -62,8 +62,8 @@ const (
 	// settleMs is for how long after its end counts of a label come in, waitMs for
 	// how long they are waited for at most.
 	settleMs, waitMs = 2_000, 4_500
-	// maxLabels bounds the labels of a rule that are not settled.
-	maxLabels = 8
+	// maxWindows bounds the labels of a rule that are not settled.
+	maxWindows = 8
 	// reloadMs is how long all daemons take to have new limits: a label that
 	// began before that says nothing of them.
 	reloadMs = 2_000
@@ -98,8 +98,8 @@ func (f *follow) adopt(r *rules.Rule, rights, shadow bool, now int64) {
 	}
 	// Labels that run keep the greatest limit, and say nothing of the budget.
 	f.minutes, f.since = [60]minute{}, now+reloadMs
-	for i := range f.labels {
-		f.labels[i].gated = false
+	for i := range f.windows {
+		f.windows[i].gated = false
 	}
 }
 
@@ -109,7 +109,7 @@ func (f *follow) see(m *monitor, b *busyKey, now int64) {
 	if l == nil {
 		return
 	}
-	newest := l == &f.labels[len(f.labels)-1]
+	newest := l == &f.windows[len(f.windows)-1]
 	l.fits = max(l.fits, b.Fits())
 	if b.Key != l.key {
 		l.key, l.refused = b.Key, node.Refused{}
@@ -144,7 +144,7 @@ func (f *follow) see(m *monitor, b *busyKey, now int64) {
 func refusedOf(r *node.Refused) uint64 { return r.Rights + r.Estimate }
 
 // cross notes what arrived before the limit was crossed.
-func (f *follow) cross(l *label, now int64) {
+func (f *follow) cross(l *window, now int64) {
 	if l.crossed || l.count+refusedOf(&l.refused) <= l.fits {
 		return
 	}
@@ -158,7 +158,7 @@ func (f *follow) cross(l *label, now int64) {
 }
 
 // note keeps the overage of a label in its minute.
-func (f *follow) note(l *label, now int64) {
+func (f *follow) note(l *window, now int64) {
 	if l.start < f.since {
 		return
 	}
@@ -184,7 +184,7 @@ func (f *follow) achieved(now int64) (run, worst *float64) {
 }
 
 // over is the overage as a part of the limit.
-func (l *label) over() float64 {
+func (l *window) over() float64 {
 	if l.fits == 0 || l.count <= l.fits {
 		return 0
 	}
@@ -203,9 +203,9 @@ func (f *follow) worst(now int64) float64 {
 }
 
 // running returns the label of now, nil when nobody asked in it.
-func (f *follow) running(now int64) *label {
-	if n := len(f.labels); n > 0 {
-		if l := &f.labels[n-1]; now < l.start+l.width {
+func (f *follow) running(now int64) *window {
+	if n := len(f.windows); n > 0 {
+		if l := &f.windows[n-1]; now < l.start+l.width {
 			return l
 		}
 	}
@@ -214,30 +214,30 @@ func (f *follow) running(now int64) *label {
 
 // open returns the label of a busy key, which begins when it is the first of it;
 // nil for one that is settled already.
-func (f *follow) open(m *monitor, b *busyKey, now int64) *label {
-	for i := range f.labels {
-		if f.labels[i].start == b.Label {
-			return &f.labels[i]
+func (f *follow) open(m *monitor, b *busyKey, now int64) *window {
+	for i := range f.windows {
+		if f.windows[i].start == b.Window {
+			return &f.windows[i]
 		}
 	}
-	n := len(f.labels)
-	if now >= b.Label+b.Width+settleMs || n > 0 && b.Label < f.labels[n-1].start {
+	n := len(f.windows)
+	if now >= b.Window+b.Length+settleMs || n > 0 && b.Window < f.windows[n-1].start {
 		return nil
 	}
-	if n == maxLabels { // a clock that leaps
-		f.labels = slices.Delete(f.labels, 0, 1)
+	if n == maxWindows { // a clock that leaps
+		f.windows = slices.Delete(f.windows, 0, 1)
 	}
-	if n = len(f.labels); n > 0 {
-		f.roll(&f.labels[n-1], now)
+	if n = len(f.windows); n > 0 {
+		f.roll(&f.windows[n-1], now)
 	}
 	f.measure(m)
 	r := len(f.regions)
-	f.labels = append(f.labels, label{
-		start: b.Label, width: b.Width, key: b.Key, regions: make([]uint64, r), atCrossing: make([]uint64, r),
+	f.windows = append(f.windows, window{
+		start: b.Window, width: b.Length, key: b.Key, regions: make([]uint64, r), atCrossing: make([]uint64, r),
 		peaks: make([]budget.Peaks, r), surges: make([]uint64, r), weights: m.weights(f),
-		gated: f.gated && !f.shadow && !f.rule.Limit.ChargeDenied && b.Label >= f.since, budget: budgetOf(f.rule.Limit), ageMs: f.ageMs, rttMs: f.rttMs,
+		gated: f.gated && !f.shadow && !f.rule.Limit.ChargeDenied && b.Window >= f.since, budget: budgetOf(f.rule.Limit), ageMs: f.ageMs, rttMs: f.rttMs,
 	})
-	return &f.labels[len(f.labels)-1]
+	return &f.windows[len(f.windows)-1]
 }
 
 // budgetOf is the budget that rights hold: none for consistency partition.
@@ -284,7 +284,7 @@ func (e *envelopes) add(now int64, n uint64) {
 }
 
 // roll takes the peaks of a label that is over.
-func (f *follow) roll(l *label, now int64) {
+func (f *follow) roll(l *window, now int64) {
 	if l.rolled {
 		return
 	}
@@ -298,8 +298,8 @@ func (f *follow) roll(l *label, now int64) {
 // settle closes the labels whose late counts are in. Of a label in which a region
 // was not heard to the end nothing is kept: what that admitted is not known.
 func (f *follow) settle(m *monitor, now int64) {
-	for len(f.labels) > 0 {
-		l := &f.labels[0]
+	for len(f.windows) > 0 {
+		l := &f.windows[0]
 		end := l.start + l.width
 		if now >= end {
 			f.roll(l, now)
@@ -311,12 +311,12 @@ func (f *follow) settle(m *monitor, now int64) {
 		if heard {
 			f.close(l)
 		}
-		f.labels = slices.Delete(f.labels, 0, 1)
+		f.windows = slices.Delete(f.windows, 0, 1)
 	}
 }
 
 // close keeps a label as a window of the history.
-func (f *follow) close(l *label) {
+func (f *follow) close(l *window) {
 	if f.history == nil || l.fits == 0 {
 		return
 	}

@@ -99,16 +99,16 @@ func (m *monitor) tallies() map[uint64]quota.Tally {
 // subject is a rule as package budget sees it.
 func (f *follow) subject() budget.Rule {
 	l := f.rule.Limit
-	b := node.Busy{Rule: f.rule, Width: l.Window()}
+	b := node.Busy{Rule: f.rule, Length: l.Window()}
 	if l.Algorithm.Bucket() {
-		_, b.Width, _ = quota.Shared(l, &quota.Cell{}, 0)
+		_, b.Length, _ = quota.Shared(l, &quota.Cell{}, 0)
 	}
 	r := budget.Rule{
-		Name: ruleName(f.rule), Limit: b.Fits(), WindowMs: b.Width, Entity: f.rule.Entity, Regions: f.regions,
+		Name: ruleName(f.rule), Limit: b.Fits(), WindowMs: b.Length, Entity: f.rule.Entity, Regions: f.regions,
 	}
 	switch {
 	case f.strict():
-		r.Mode, r.Placement, r.Open = budget.Strict, budget.Home, l.OnFailure == rules.Allow
+		r.Mode, r.Placement, r.Open = budget.Strict, budget.Owner, l.OnFailure == rules.Allow
 	case !f.gated:
 	case l.Consistency == rules.Partition:
 		r.Mode = budget.Partition
@@ -140,7 +140,7 @@ func (m *monitor) describe(f *follow, target float64, now int64, members int, t 
 		out.Budget, out.Placement = new(budgetOf(l).Ratio()), cmp.Or(l.Placed, rules.Spread).String()
 	}
 	if f.strict() {
-		out.Placement = rules.Home.String()
+		out.Placement = rules.Owner.String()
 	}
 	out.Bound, out.Bounded = m.bound(f, members), f.held()
 	m.shares(f, &out, now)
@@ -183,11 +183,11 @@ func (m *monitor) shares(f *follow, out *admin.RuleBudget, now int64) {
 	var x, carry int64
 	if f.gated {
 		weights = m.weights(f)
-		x, carry = quota.RightsLabel(l, now)
+		x, carry = quota.RightsWindow(l, now)
 		if total = l.Total(); l.Algorithm.Bucket() {
 			total = l.TotalBurst()
 		}
-		held, why := m.office.Base(f.id, total, x, carry, f.regional)
+		held, why := m.agent.Allotment(f.id, total, x, carry, f.regional)
 		if out.Held = held; held == 0 {
 			out.WhyNot = why.String()
 		}
@@ -198,7 +198,7 @@ func (m *monitor) shares(f *follow, out *admin.RuleBudget, now int64) {
 			r.Weight = new(weights[i].Ratio())
 			part := total
 			if !f.regional {
-				part = m.office.RegionPart(name, f.id, total, x, carry)
+				part = m.agent.RegionPart(name, f.id, total, x, carry)
 			}
 			r.Rights = &part
 		}
@@ -320,10 +320,10 @@ func (m *monitor) setLinks(f *follow) {
 
 // rights describes the office, nil where there is none.
 func (m *monitor) rights() *admin.RightsState {
-	if m.office == nil {
+	if m.agent == nil {
 		return nil
 	}
-	s := m.office.status()
+	s := m.agent.status()
 	out := &admin.RightsState{Holds: s.Holds, Failing: s.Failing, Regions: epochStates(s.Regions), Daemons: epochStates(s.Daemons)}
 	if !s.Holds {
 		out.WhyNot = s.Why.String()

@@ -24,10 +24,10 @@ func epochStates(all []rights.EpochStatus) []admin.EpochState {
 }
 
 // command does what an operator says about rights.
-func (f *office) command(c admin.Command, name string) (admin.CommandAnswer, error) {
+func (f *agent) command(c admin.Command, name string) (admin.CommandAnswer, error) {
 	var out admin.CommandAnswer
 	var err error
-	f.do(func(o *rights.Office) {
+	f.do(func(o *rights.Agent) {
 		var all []rights.EpochStatus
 		switch c {
 		case admin.RetireRegion:

@@ -32,8 +32,8 @@ func (m *monitor) BudgetStats() telemetry.BudgetStats {
 		}
 		out.Rules = append(out.Rules, r)
 	}
-	if m.office != nil {
-		s := m.office.status()
+	if m.agent != nil {
+		s := m.agent.status()
 		out.Epochs = append(epochCounts("regions", s.Regions), epochCounts("daemons", s.Daemons)...)
 	}
 	return out
@@ -51,12 +51,12 @@ func worse(a, b *float64) *float64 {
 func (m *monitor) holdings(f *follow, r *telemetry.RuleBudget, now int64) {
 	l := f.rule.Limit
 	r.Budget = budgetOf(l).Ratio()
-	x, carry := quota.RightsLabel(l, now)
+	x, carry := quota.RightsWindow(l, now)
 	total := l.Total()
 	if l.Algorithm.Bucket() {
 		total = l.TotalBurst()
 	}
-	r.Held, _ = m.office.Base(f.id, total, x, carry, f.regional)
+	r.Held, _ = m.agent.Allotment(f.id, total, x, carry, f.regional)
 	for i, w := range m.weights(f) {
 		r.Weights = append(r.Weights, telemetry.RegionWeight{Region: f.regions[i], Weight: w.Ratio()})
 	}

@@ -17,27 +17,27 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// notary keeps the daemon's replica going: it holds, on disk, up to where homes of
+// acceptorLoop keeps the daemon's replica going: it holds, on disk, up to where homes of
 // the region may have consumed. What comes in while the disk is written goes into
 // the next write, and is answered after it. It is safe for concurrent use, and not
 // held while anything is written.
-type notary struct {
+type acceptorLoop struct {
 	log  *slog.Logger
-	view atomic.Pointer[sticky.View]
+	view atomic.Pointer[sticky.Routing]
 	news chan struct{} // holds a token when there is something to do
 
 	mu sync.Mutex
-	r  *sticky.Replica // nil before open
+	r  *sticky.Acceptor // nil before open
 
 	disk *journal.Journal // of the loop alone, once it runs
 	buf  [][]byte         // likewise
 
-	counts notaryCounts
+	counts acceptorCounts
 	failed atomic.Pointer[string] // why nothing can be stored any more
 }
 
-// notaryCounts is what a notary did, for metrics.
-type notaryCounts struct {
+// acceptorCounts is what a notary did, for metrics.
+type acceptorCounts struct {
 	writes, entries, failures, compactions, refused atomic.Uint64
 	writing                                         atomic.Int64 // nanoseconds
 	size                                            atomic.Int64 // bytes
@@ -46,14 +46,14 @@ type notaryCounts struct {
 // journalFile is what a replica promised, in the folder of rights.
 const journalFile = "strict.rld"
 
-func newNotary(log *slog.Logger) *notary {
-	n := &notary{log: log, news: make(chan struct{}, 1)}
-	n.view.Store(new(sticky.View))
+func newAcceptorLoop(log *slog.Logger) *acceptorLoop {
+	n := &acceptorLoop{log: log, news: make(chan struct{}, 1)}
+	n.view.Store(new(sticky.Routing))
 	return n
 }
 
-// hurry has the loop look at what there is to do.
-func (n *notary) hurry() {
+// expedite has the loop look at what there is to do.
+func (n *acceptorLoop) expedite() {
 	select {
 	case n.news <- struct{}{}:
 	default:
@@ -61,50 +61,50 @@ func (n *notary) hurry() {
 }
 
 // do changes the replica, and lets shards see who is home now.
-func (n *notary) do(by func(*sticky.Replica)) {
+func (n *acceptorLoop) do(by func(*sticky.Acceptor)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.r != nil {
 		by(n.r)
-		n.view.Store(n.r.View())
+		n.view.Store(n.r.Routing())
 	}
 }
 
 // receive takes in what a daemon said to the replica.
-func (n *notary) receive(e *Engine, m *sticky.Message) {
+func (n *acceptorLoop) receive(e *Engine, m *sticky.Message) {
 	at := e.Now()
 	now := e.Time(at).Millis()
-	n.do(func(r *sticky.Replica) {
+	n.do(func(r *sticky.Acceptor) {
 		if err := r.Receive(at.Mono, now, m); err != nil {
 			n.counts.refused.Add(1)
 		}
 	})
-	n.hurry()
+	n.expedite()
 }
 
 // peers takes over who lives.
-func (n *notary) peers(at node.Instant, self crdt.Slot, live []gossip.Peer) {
+func (n *acceptorLoop) peers(at node.Instant, self crdt.Incarnation, live []gossip.Peer) {
 	all := make([]sticky.Peer, len(live))
 	for i, p := range live {
 		all[i] = sticky.Peer{ID: p.ID, Name: p.Name, Region: p.Region, Ready: p.Ready}
 	}
-	n.do(func(r *sticky.Replica) { r.Peers(at.Mono, self, all) })
-	n.hurry()
+	n.do(func(r *sticky.Acceptor) { r.Peers(at.Mono, self, all) })
+	n.expedite()
 }
 
 // fault returns why nothing can be stored any more, "" when it can.
-func (n *notary) fault() string {
+func (n *acceptorLoop) fault() string {
 	if text := n.failed.Load(); text != nil {
 		return *text
 	}
 	return ""
 }
 
-// notaryEvery is the longest time between two turns of a notary.
-const notaryEvery = 100 * time.Millisecond
+// acceptorEvery is the longest time between two turns of a notary.
+const acceptorEvery = 100 * time.Millisecond
 
 // run keeps the replica going until ctx ends.
-func (n *notary) run(ctx context.Context, s *strict) {
+func (n *acceptorLoop) run(ctx context.Context, s *strict) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -115,16 +115,16 @@ func (n *notary) run(ctx context.Context, s *strict) {
 		case <-timer.C:
 		}
 		wake := n.turn(s)
-		timer.Reset(min(notaryEvery, max(leastSleep, wake-s.engine.Now().Mono)))
+		timer.Reset(min(acceptorEvery, max(leastSleep, wake-s.engine.Now().Mono)))
 	}
 }
 
 // turn does what is due, and returns when the next turn is.
-func (n *notary) turn(s *strict) time.Duration {
+func (n *acceptorLoop) turn(s *strict) time.Duration {
 	at := s.engine.Now()
 	now := s.engine.Time(at).Millis()
 	var ready sticky.Ready
-	n.do(func(r *sticky.Replica) {
+	n.do(func(r *sticky.Acceptor) {
 		r.Tick(at.Mono, now)
 		ready = r.Ready(at.Mono)
 	})
@@ -132,7 +132,7 @@ func (n *notary) turn(s *strict) time.Duration {
 		// Not under the lock: what comes in meanwhile is not kept waiting.
 		err := n.store(ready.Store)
 		at = s.engine.Now()
-		n.do(func(r *sticky.Replica) {
+		n.do(func(r *sticky.Acceptor) {
 			if err != nil {
 				r.Failed(err)
 			} else {
@@ -146,7 +146,7 @@ func (n *notary) turn(s *strict) time.Duration {
 }
 
 // post sends what is to be sent, and logs what happened.
-func (n *notary) post(s *strict, ready *sticky.Ready) {
+func (n *acceptorLoop) post(s *strict, ready *sticky.Ready) {
 	if len(ready.Messages) > 0 {
 		stamp := s.engine.Time(s.engine.Now())
 		for i := range ready.Messages {
@@ -161,7 +161,7 @@ func (n *notary) post(s *strict, ready *sticky.Ready) {
 var errNoJournal = errors.New("there is no journal: see the start of the log")
 
 // store writes entries, all of them with one flush of the disk.
-func (n *notary) store(entries []sticky.Entry) error {
+func (n *acceptorLoop) store(entries []sticky.Entry) error {
 	if n.disk == nil {
 		return errNoJournal
 	}
@@ -188,7 +188,7 @@ func (n *notary) store(entries []sticky.Entry) error {
 }
 
 // compact writes the journal anew when most of it is out of date.
-func (n *notary) compact() {
+func (n *acceptorLoop) compact() {
 	if n.disk == nil || !n.disk.ShouldCompact() {
 		return
 	}
@@ -196,7 +196,7 @@ func (n *notary) compact() {
 	switch err := n.rewrite(); {
 	case errors.As(err, &failed):
 		n.counts.failures.Add(1)
-		n.do(func(r *sticky.Replica) { r.Failed(err) })
+		n.do(func(r *sticky.Acceptor) { r.Failed(err) })
 	case err != nil:
 		n.counts.failures.Add(1)
 		n.log.Warn("the journal of strict keys could not be written anew: it grows", "error", err)
@@ -204,9 +204,9 @@ func (n *notary) compact() {
 }
 
 // rewrite replaces the journal by what the replica holds.
-func (n *notary) rewrite() error {
+func (n *acceptorLoop) rewrite() error {
 	var all [][]byte
-	n.do(func(r *sticky.Replica) {
+	n.do(func(r *sticky.Acceptor) {
 		r.Snapshot(func(e sticky.Entry) { all = append(all, wire.EncodeEntry(nil, &e)) })
 	})
 	err := n.disk.Rewrite(slices.Values(all))

@@ -17,8 +17,8 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// notaryConfig is what a notary goes on from.
-type notaryConfig struct {
+// acceptorConfig is what a notary goes on from.
+type acceptorConfig struct {
 	replica sticky.Config
 	dir     string
 	owner   journal.Owner
@@ -31,7 +31,7 @@ type notaryConfig struct {
 // open makes the replica, which goes on from what is stored. A daemon whose
 // journal is damaged says so, and goes on like one that lost its disk: it does not
 // vote before all others have told it what they hold.
-func (n *notary) open(c notaryConfig) error {
+func (n *acceptorLoop) open(c acceptorConfig) error {
 	disk, stored, err := n.read(&c)
 	start := sticky.Start{Stored: stored}
 	if err == nil && stored == nil {
@@ -44,7 +44,7 @@ func (n *notary) open(c notaryConfig) error {
 	if err != nil {
 		return fmt.Errorf("rights.dir: %w", errors.Join(err, closeDisk(disk)))
 	}
-	r, err := sticky.NewReplica(c.replica, start)
+	r, err := sticky.NewAcceptor(c.replica, start)
 	if err != nil {
 		return errors.Join(err, disk.Close())
 	}
@@ -53,12 +53,12 @@ func (n *notary) open(c notaryConfig) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.r = r
-	n.view.Store(r.View())
+	n.view.Store(r.Routing())
 	return nil
 }
 
 // close lets others open the journal.
-func (n *notary) close() {
+func (n *acceptorLoop) close() {
 	if n.disk != nil {
 		if err := n.disk.Close(); err != nil {
 			n.log.Warn("the journal of strict keys could not be closed", "error", err)
@@ -74,7 +74,7 @@ func closeDisk(disk *journal.Journal) error {
 }
 
 // read opens the journal and returns what it kept, nil when that is nothing.
-func (n *notary) read(c *notaryConfig) (*journal.Journal, *sticky.Stored, error) {
+func (n *acceptorLoop) read(c *acceptorConfig) (*journal.Journal, *sticky.Stored, error) {
 	disk, kept, err := journal.Open(c.dir, journalFile, c.owner)
 	if err != nil {
 		return nil, nil, err
@@ -95,9 +95,9 @@ func (n *notary) read(c *notaryConfig) (*journal.Journal, *sticky.Stored, error)
 }
 
 // startEmpty says what it means that nothing is stored.
-func (n *notary) startEmpty(c *notaryConfig) (sticky.Start, error) {
+func (n *acceptorLoop) startEmpty(c *acceptorConfig) (sticky.Start, error) {
 	path := filepath.Join(c.dir, journalFile)
-	lost := sticky.Start{Life: uint64(c.latest.UnixMilli())}
+	lost := sticky.Start{Generation: uint64(c.latest.UnixMilli())}
 	_, err := os.Stat(path + ".former")
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
@@ -116,13 +116,13 @@ func (n *notary) startEmpty(c *notaryConfig) (sticky.Start, error) {
 
 // beginAnew puts a journal that is damaged aside, and begins one of a daemon that
 // knows that it has lost its memory.
-func (n *notary) beginAnew(c *notaryConfig, damaged error) (*journal.Journal, sticky.Start, error) {
+func (n *acceptorLoop) beginAnew(c *acceptorConfig, damaged error) (*journal.Journal, sticky.Start, error) {
 	path := filepath.Join(c.dir, journalFile)
 	n.log.Error("the journal of strict keys is damaged: this daemon does not vote about them until all other replicas "+
 		"of the region have told it what they hold; look at the disk", "event", "journal_damaged",
 		"kept", path+".former", "error", damaged)
-	start := sticky.Start{Life: uint64(c.latest.UnixMilli())}
-	r, err := sticky.NewReplica(c.replica, start)
+	start := sticky.Start{Generation: uint64(c.latest.UnixMilli())}
+	r, err := sticky.NewAcceptor(c.replica, start)
 	if err != nil {
 		return nil, start, err
 	}
@@ -157,15 +157,15 @@ func replay(records [][]byte) (*sticky.Stored, error) {
 	return s, nil
 }
 
-// openNotary opens the notary of a daemon that has one, once its rules are known:
+// openAcceptor opens the notary of a daemon that has one, once its rules are known:
 // those that name a home region pin it in the first layout.
-func (d *daemon) openNotary() error {
+func (d *daemon) openAcceptor() error {
 	if d.strict == nil {
 		return nil
 	}
 	c := &d.cfg
 	sum := d.derive("strict keys of a cluster")
-	return d.strict.notary.open(notaryConfig{
+	return d.strict.acceptor.open(acceptorConfig{
 		replica: sticky.Config{
 			Region: c.Region, Name: c.Name, Genesis: d.genesis(d.engine.Rules()), MaxOffset: c.Clock.MaxOffset,
 		},
@@ -201,12 +201,12 @@ func (d *daemon) genesis(set *rules.Set) sticky.Layout {
 }
 
 // tell logs what happened to the replica.
-func (n *notary) tell(events []sticky.Event) {
+func (n *acceptorLoop) tell(events []sticky.Event) {
 	for i := range events {
 		ev := &events[i]
 		level := slog.LevelInfo
 		switch ev.Kind {
-		case sticky.Refused, sticky.StoreFailed, sticky.LostMemory, sticky.Disagreed:
+		case sticky.Refused, sticky.StoreFailed, sticky.LostDisk, sticky.Disagreed:
 			level = slog.LevelWarn
 		}
 		attrs := []slog.Attr{slog.String("event", "strict"), slog.String("what", ev.Text)}

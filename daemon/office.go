@@ -21,11 +21,11 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// office is the daemon's part in the epochs: it keeps the state machine of
+// agent is the daemon's part in the epochs: it keeps the state machine of
 // package rights going, what it promised on disk, and answers the shards. It is
 // safe for concurrent use. Shards ask it while they are locked, so it never
 // waits for one, and is not held while anything is written.
-type office struct {
+type agent struct {
 	log     *slog.Logger
 	file    string
 	cluster uint64 // fingerprint
@@ -36,14 +36,14 @@ type office struct {
 	news    chan struct{} // holds a token when there is something to do
 
 	mu sync.Mutex
-	o  *rights.Office
+	o  *rights.Agent
 }
 
 // rightsFile is what a daemon promised to others, in its folder.
 const rightsFile = "rights.rld"
 
-// openOffice opens the office of a daemon, none for one that holds no rights.
-func (d *daemon) openOffice() error {
+// openAgent opens the office of a daemon, none for one that holds no rights.
+func (d *daemon) openAgent() error {
 	c := &d.cfg
 	if c.Region == "" || c.Rights.Dir == "" {
 		return nil
@@ -53,27 +53,27 @@ func (d *daemon) openOffice() error {
 		return err
 	}
 	sum := d.derive("rights of a cluster")
-	d.office = &office{
+	d.agent = &agent{
 		log: d.log, file: filepath.Join(c.Rights.Dir, rightsFile), name: c.Region + "/" + c.Name,
 		cluster: leading(sum[:]), news: make(chan struct{}, 1), lock: lock,
 	}
-	d.office.o, err = d.newOffice()
+	d.agent.o, err = d.newAgent()
 	return err
 }
 
-// closeOffice lets other processes use the folder.
-func (d *daemon) closeOffice() {
+// closeAgent lets other processes use the folder.
+func (d *daemon) closeAgent() {
 	if d.strict != nil {
-		d.strict.notary.close()
+		d.strict.acceptor.close()
 	}
-	if d.office != nil {
-		d.office.lock.Close()
+	if d.agent != nil {
+		d.agent.lock.Close()
 	}
 }
 
-// newOffice makes the state machine, which goes on from what is stored.
-func (d *daemon) newOffice() (*rights.Office, error) {
-	c, f := &d.cfg, d.office
+// newAgent makes the state machine, which goes on from what is stored.
+func (d *daemon) newAgent() (*rights.Agent, error) {
+	c, f := &d.cfg, d.agent
 	start, err := f.start(c.Rights.FirstStart, d.now().Add(2*c.Clock.MaxOffset))
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (d *daemon) newOffice() (*rights.Office, error) {
 }
 
 // start returns what the office goes on from.
-func (f *office) start(first bool, latest time.Time) (rights.Start, error) {
+func (f *agent) start(first bool, latest time.Time) (rights.Start, error) {
 	data, err := os.ReadFile(f.file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && first:
@@ -106,7 +106,7 @@ func (f *office) start(first bool, latest time.Time) (rights.Start, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		f.log.Warn("there is no file of what this daemon promised, and rights.first_start does not say that it is new: "+
 			"it holds no rights until the others have let it in", "file", f.file)
-		return rights.Start{Life: uint64(latest.UnixMilli()), Fence: latest.UnixMilli()}, nil
+		return rights.Start{Generation: uint64(latest.UnixMilli()), Fence: latest.UnixMilli()}, nil
 	case err != nil:
 		return rights.Start{}, fmt.Errorf("rights.dir: %w", err)
 	}
@@ -126,7 +126,7 @@ func leading(sum []byte) uint64 {
 	return n
 }
 
-func (f *office) hurry() {
+func (f *agent) expedite() {
 	select {
 	case f.news <- struct{}{}:
 	default:
@@ -135,7 +135,7 @@ func (f *office) hurry() {
 
 // change changes the office, and tells the shards when an answer may have
 // changed.
-func (f *office) change(by func(*rights.Office)) {
+func (f *agent) change(by func(*rights.Agent)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	by(f.o)
@@ -143,9 +143,9 @@ func (f *office) change(by func(*rights.Office)) {
 }
 
 // do is change for others than the office's own loop.
-func (f *office) do(by func(*rights.Office)) {
+func (f *agent) do(by func(*rights.Agent)) {
 	f.change(by)
-	f.hurry()
+	f.expedite()
 }
 
 // rightsEvery is the longest time between two turns of an office.
@@ -153,7 +153,7 @@ const rightsEvery = 100 * time.Millisecond
 
 // run keeps the office going until ctx ends. send hands a frame to a peer's
 // queue.
-func (f *office) run(ctx context.Context, e *Engine, send func(crdt.Slot, []byte) bool) {
+func (f *agent) run(ctx context.Context, e *Engine, send func(crdt.Incarnation, []byte) bool) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	counted := time.Duration(-time.Second)
@@ -175,7 +175,7 @@ func (f *office) run(ctx context.Context, e *Engine, send func(crdt.Slot, []byte
 }
 
 // count tells the office how many hits rules were asked for.
-func (f *office) count(e *Engine) {
+func (f *agent) count(e *Engine) {
 	offered := e.Offered()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -185,17 +185,17 @@ func (f *office) count(e *Engine) {
 }
 
 // turn does what is due, and returns when the next turn is.
-func (f *office) turn(at node.Instant, e *Engine, send func(crdt.Slot, []byte) bool) time.Duration {
+func (f *agent) turn(at node.Instant, e *Engine, send func(crdt.Incarnation, []byte) bool) time.Duration {
 	stamp := e.Time(at)
 	var ready rights.Ready
-	f.change(func(o *rights.Office) {
+	f.change(func(o *rights.Agent) {
 		o.Tick(at.Mono, stamp)
 		ready = o.Ready(at.Mono)
 	})
 	for f.post(&ready, send); ready.Store != nil; f.post(&ready, send) {
 		// Not under the lock: shards must not wait for a disk.
 		err := replaceFile(f.file, wire.EncodeStored(f.cluster, f.name, ready.Store))
-		f.change(func(o *rights.Office) {
+		f.change(func(o *rights.Agent) {
 			if err != nil {
 				o.Failed(err)
 			} else {
@@ -208,7 +208,7 @@ func (f *office) turn(at node.Instant, e *Engine, send func(crdt.Slot, []byte) b
 }
 
 // post sends what is to be sent, and logs what happened.
-func (f *office) post(ready *rights.Ready, send func(crdt.Slot, []byte) bool) {
+func (f *agent) post(ready *rights.Ready, send func(crdt.Incarnation, []byte) bool) {
 	for i := range ready.Messages {
 		m := &ready.Messages[i]
 		frame, err := wire.EncodeRights(nil, m)
@@ -222,7 +222,7 @@ func (f *office) post(ready *rights.Ready, send func(crdt.Slot, []byte) bool) {
 }
 
 // tell logs what happened.
-func (f *office) tell(events []rights.Event) {
+func (f *agent) tell(events []rights.Event) {
 	for _, ev := range events {
 		level := slog.LevelInfo
 		switch ev.Kind {
@@ -289,18 +289,18 @@ func replaceFile(path string, data []byte) error {
 }
 
 // frame takes in a frame of a peer.
-func (f *office) frame(at node.Instant, now int64, m *rights.Message) error {
+func (f *agent) frame(at node.Instant, now int64, m *rights.Message) error {
 	var err error
-	f.do(func(o *rights.Office) { err = o.Receive(at.Mono, now, m) })
+	f.do(func(o *rights.Agent) { err = o.Receive(at.Mono, now, m) })
 	return err
 }
 
-func (f *office) peers(at node.Instant, self crdt.Slot, peers []gossip.Peer) {
-	f.do(func(o *rights.Office) { o.Peers(at.Mono, self, peers) })
+func (f *agent) peers(at node.Instant, self crdt.Incarnation, peers []gossip.Peer) {
+	f.do(func(o *rights.Agent) { o.Peers(at.Mono, self, peers) })
 }
 
 // rules takes over the rules that have rights.
-func (f *office) rules(set *rules.Set) {
+func (f *agent) rules(set *rules.Set) {
 	var all []rights.Rule
 	for _, r := range set.Rules() {
 		if r.Limit == nil || !r.Limit.HasRights() {
@@ -315,52 +315,52 @@ func (f *office) rules(set *rules.Set) {
 		}
 		all = append(all, rule)
 	}
-	f.do(func(o *rights.Office) { o.Rules(all) })
+	f.do(func(o *rights.Agent) { o.Rules(all) })
 }
 
 // status describes the office for people.
-func (f *office) status() rights.Status {
+func (f *agent) status() rights.Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.o.Status()
 }
 
 // weights returns the parts of a rule's total that the regions have.
-func (f *office) weights(rule uint64) []rights.MemberStatus {
+func (f *agent) weights(rule uint64) []rights.MemberStatus {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.o.Weights(rule)
 }
 
-// Version is part of node.Rights.
-func (f *office) Version() uint64 { return f.version.Load() }
+// Version is part of node.Allotments.
+func (f *agent) Version() uint64 { return f.version.Load() }
 
-// Base is part of node.Rights.
-func (f *office) Base(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Why) {
+// Allotment is part of node.Allotments.
+func (f *agent) Allotment(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.o.Base(rule, total, x, carry, regional)
+	return f.o.Allotment(rule, total, x, carry, regional)
 }
 
-// RegionBase is part of node.Rights.
-func (f *office) RegionBase(rule, total uint64, x, carry int64) (uint64, epoch.Why) {
+// RegionAllotment is part of node.Allotments.
+func (f *agent) RegionAllotment(rule, total uint64, x, carry int64) (uint64, epoch.Reason) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.o.RegionBase(rule, total, x, carry)
+	return f.o.RegionAllotment(rule, total, x, carry)
 }
 
-// PartOf is part of node.Rights.
-func (f *office) PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64 {
+// PartOf is part of node.Allotments.
+func (f *agent) PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.o.PartOf(peer, rule, total, x, carry, regional)
 }
 
-// RegionPart is part of node.Rights.
-func (f *office) RegionPart(region string, rule, total uint64, x, carry int64) uint64 {
+// RegionPart is part of node.Allotments.
+func (f *agent) RegionPart(region string, rule, total uint64, x, carry int64) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.o.RegionPart(region, rule, total, x, carry)
 }
 
-var _ node.Rights = (*office)(nil)
+var _ node.Allotments = (*agent)(nil)

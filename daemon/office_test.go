@@ -14,8 +14,8 @@ import (
 	"github.com/georld/rld/quota/epoch"
 )
 
-// officeOf returns a daemon of a region of one that is about to open its office.
-func officeOf(dir, secret string) *daemon {
+// agentOf returns a daemon of a region of one that is about to open its office.
+func agentOf(dir, secret string) *daemon {
 	d := &daemon{cfg: config.Default(), log: slog.New(slog.DiscardHandler), secret: []byte(secret)}
 	d.cfg.Region, d.cfg.Name = "eu", "eu-0"
 	d.cfg.Regions = []config.Region{{Name: "eu"}}
@@ -23,34 +23,34 @@ func officeOf(dir, secret string) *daemon {
 	return d
 }
 
-// serveOffice lets an office store what it promises, and returns what it then
+// serveAgent lets an office store what it promises, and returns what it then
 // holds of a hundred.
-func serveOffice(t *testing.T, d *daemon) (uint64, epoch.Why) {
+func serveAgent(t *testing.T, d *daemon) (uint64, epoch.Reason) {
 	t.Helper()
 	e, err := NewEngine(EngineConfig{MaxKeys: 100, Node: testNode(d.cfg.Region, d.cfg.Name)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.office.turn(e.Now(), e, func(crdt.Slot, []byte) bool { return true })
+	d.agent.turn(e.Now(), e, func(crdt.Incarnation, []byte) bool { return true })
 	x := e.Time(e.Now()).Millis()
-	return d.office.Base(1, 100, x+1000, 0, false)
+	return d.agent.Allotment(1, 100, x+1000, 0, false)
 }
 
 // What a daemon promised outlives it, and is nobody else's.
-func TestOfficeFile(t *testing.T) {
+func TestAgentFile(t *testing.T) {
 	dir := t.TempDir()
 	open := func(secret string, change func(*daemon)) (*daemon, error) {
-		d := officeOf(dir, secret)
+		d := agentOf(dir, secret)
 		change(d)
-		err := d.openOffice()
-		t.Cleanup(d.closeOffice)
+		err := d.openAgent()
+		t.Cleanup(d.closeAgent)
 		return d, err
 	}
 	unchanged := func(*daemon) {}
 	refused := func(what, want, secret string, change func(*daemon)) {
 		t.Helper()
 		d, err := open(secret, change)
-		d.closeOffice()
+		d.closeAgent()
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error that says %q", what, err, want)
 		}
@@ -60,11 +60,11 @@ func TestOfficeFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, why := serveOffice(t, d); n != 100 {
+	if n, why := serveAgent(t, d); n != 100 {
 		t.Errorf("a first start alone holds %d of 100: %v", n, why)
 	}
 	refused("a folder in use", "another process uses", "one", unchanged)
-	d.closeOffice()
+	d.closeAgent()
 
 	refused("another cluster's file", "cluster", "other", unchanged)
 	refused("another daemon's file", "eu-1", "one", func(d *daemon) { d.cfg.Name = "eu-1" })
@@ -94,7 +94,7 @@ func TestOfficeFile(t *testing.T) {
 	if d, err = open("one", unchanged); err != nil {
 		t.Fatal(err)
 	}
-	d.closeOffice()
+	d.closeAgent()
 	if _, err := os.Stat(cut); !os.IsNotExist(err) {
 		t.Errorf("%s is still there: %v", cut, err)
 	}
@@ -106,18 +106,18 @@ func TestOfficeFile(t *testing.T) {
 	if d, err = open("one", func(d *daemon) { d.cfg.Rights.FirstStart = false }); err != nil {
 		t.Fatal(err)
 	}
-	if n, why := serveOffice(t, d); n != 0 {
+	if n, why := serveAgent(t, d); n != 0 {
 		t.Errorf("a daemon that lost its file holds %d of 100: %v", n, why)
 	}
 }
 
 // A folder that cannot be written is found out at the start.
-func TestOfficeFolder(t *testing.T) {
+func TestAgentFolder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d := officeOf(filepath.Join(file, "folder"), "one")
+	d := agentOf(filepath.Join(file, "folder"), "one")
 	if err := Run(context.Background(), Options{Config: d.cfg, Secret: d.secret}); err == nil ||
 		!strings.Contains(err.Error(), "rights.dir") {
 		t.Errorf("%v, want an error that names rights.dir", err)

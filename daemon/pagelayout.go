@@ -21,7 +21,7 @@ func (d *daemon) changeLayout(c admin.LayoutCommand, q admin.LayoutRequest) (adm
 	var next sticky.Layout
 	heard := d.heard()
 	err := errors.New("this daemon has no layout yet")
-	d.strict.notary.do(func(r *sticky.Replica) {
+	d.strict.acceptor.do(func(r *sticky.Acceptor) {
 		was := r.Layout()
 		out.Before = was.Number
 		if next, err = d.changed(was, c, &q); err != nil {
@@ -50,7 +50,7 @@ func (d *daemon) changeLayout(c admin.LayoutCommand, q admin.LayoutRequest) (adm
 	if out.After = next.Number; q.DryRun {
 		return out, nil
 	}
-	d.strict.notary.hurry()
+	d.strict.acceptor.expedite()
 	out.Next = "The former replicas of every region stop voting, and the next ones copy what a majority of them holds: " +
 		"until then strict keys have no home, and on_failure answers."
 	d.log.Warn("an operator changed who is home of strict keys", "event", "strict", "command", string(c),
@@ -164,7 +164,7 @@ func (d *daemon) pinnable(l *sticky.Layout, c admin.LayoutCommand, text string) 
 		if r.Limit == nil || r.Limit.Unlimited {
 			continue
 		}
-		has := hasHome(r)
+		has := hasOwner(r)
 		if named(r, text) {
 			if found = true; has {
 				ids = append(ids, uint64(r.ID))
@@ -192,8 +192,8 @@ func (d *daemon) pinnable(l *sticky.Layout, c admin.LayoutCommand, text string) 
 	return nil, &admin.UnknownRuleError{Rule: text, Closest: limits.Closest(text, slices.Compact(names))}
 }
 
-// hasHome reports whether the keys of a rule are at home in one region of the world.
-func hasHome(r *rules.Rule) bool { return r.Limit.Homed() && !r.Limit.HomeInRegion() }
+// hasOwner reports whether the keys of a rule are at home in one region of the world.
+func hasOwner(r *rules.Rule) bool { return r.Limit.Homed() && !r.Limit.HomeInRegion() }
 
 // differences says what is different in the next layout.
 func (d *daemon) differences(was, next *sticky.Layout) []string {
@@ -206,7 +206,7 @@ func (d *daemon) differences(was, next *sticky.Layout) []string {
 			}
 		}
 	}
-	home := func(l *sticky.Layout, rule uint64) string {
+	owner := func(l *sticky.Layout, rule uint64) string {
 		for _, p := range l.Pins {
 			if p.Rule == rule {
 				return p.Region
@@ -215,7 +215,7 @@ func (d *daemon) differences(was, next *sticky.Layout) []string {
 		return ""
 	}
 	for _, p := range next.Pins {
-		switch from := home(was, p.Rule); from {
+		switch from := owner(was, p.Rule); from {
 		case p.Region:
 		case "":
 			out = append(out, fmt.Sprintf("home of %s: %s, was that of each key's hash", d.pinName(p.Rule), p.Region))
@@ -224,7 +224,7 @@ func (d *daemon) differences(was, next *sticky.Layout) []string {
 		}
 	}
 	for _, p := range was.Pins {
-		if home(next, p.Rule) == "" {
+		if owner(next, p.Rule) == "" {
 			out = append(out, fmt.Sprintf("home of %s: that of each key's hash, was %s", d.pinName(p.Rule), p.Region))
 		}
 	}

@@ -13,8 +13,8 @@ import (
 // overview answers /v1/status.
 func (d *daemon) overview() admin.StatusAnswer {
 	out := admin.StatusAnswer{
-		Alone: d.cluster == nil, Daemon: d.daemonState(), Denied: d.lookout.mostDenied(),
-		Degraded: d.lookout.degradations(),
+		Alone: d.cluster == nil, Daemon: d.daemonState(), Denied: d.recent.mostDenied(),
+		Degraded: d.recent.degradations(),
 	}
 	if d.cluster == nil {
 		return out
@@ -57,34 +57,34 @@ func (d *daemon) daemonState() admin.DaemonState {
 
 // region describes a region by who lives and what is heard of them.
 func (d *daemon) region(name string, live []gossip.Member, links []node.Link) admin.RegionState {
-	out := admin.RegionState{Region: name, Self: name == d.cfg.Region, CutOff: name != d.cfg.Region}
+	out := admin.RegionState{Region: name, Self: name == d.cfg.Region, Partitioned: name != d.cfg.Region}
 	news := byPeer(links)
 	latest := time.Duration(-1) // the youngest view of one there
 	for _, m := range live {
 		if m.Region != name {
 			continue
 		}
-		state := admin.MemberState{Name: m.Name, Incarnation: m.ID.String(), Ready: m.Ready, Self: m.ID == d.engine.Slot()}
+		state := admin.MemberState{Name: m.Name, Incarnation: m.ID.String(), Ready: m.Ready, Self: m.ID == d.engine.Incarnation()}
 		if state.Self {
 			state.Ready = d.cluster.ready.Load()
 		}
 		if l := news[m.ID]; l != nil && l.Age >= 0 {
-			state.NewsSeconds = admin.Seconds(l.Age)
+			state.StalenessSeconds = admin.Seconds(l.Age)
 			if latest < 0 || l.Age < latest {
 				latest = l.Age
 			}
-			if out.NewsSeconds == nil || *state.NewsSeconds > *out.NewsSeconds {
-				out.NewsSeconds = state.NewsSeconds
+			if out.StalenessSeconds == nil || *state.StalenessSeconds > *out.StalenessSeconds {
+				out.StalenessSeconds = state.StalenessSeconds
 			}
-			out.CutOff = out.CutOff && l.Silent
+			out.Partitioned = out.Partitioned && l.Silent
 		}
 		out.Members = append(out.Members, state)
 	}
 	slices.SortFunc(out.Members, func(a, b admin.MemberState) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Incarnation, b.Incarnation))
 	})
-	if out.CutOff && latest >= 0 {
-		out.CutSince = new(d.now().Add(-latest).UTC())
+	if out.Partitioned && latest >= 0 {
+		out.PartitionedSince = new(d.now().Add(-latest).UTC())
 	}
 	return out
 }

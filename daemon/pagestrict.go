@@ -36,7 +36,7 @@ func (s seats) waits(own bool) bool {
 func (d *daemon) strictState(live []gossip.Member) *admin.StrictState {
 	var status sticky.Status
 	voting := map[[2]string]*bool{} // by region and name, nil for unknown
-	d.strict.notary.do(func(r *sticky.Replica) {
+	d.strict.acceptor.do(func(r *sticky.Acceptor) {
 		status = r.Status()
 		for _, region := range status.Layout.Regions {
 			for _, name := range region.Replicas {
@@ -128,9 +128,9 @@ func (d *daemon) replica(live []gossip.Member, region, name string, voting *bool
 }
 
 // warningOf says what could be better about the replicas of a region.
-func warningOf(region string, n seats, home bool) []string {
+func warningOf(region string, n seats, owner bool) []string {
 	switch {
-	case n.all == 0 || !home:
+	case n.all == 0 || !owner:
 		return nil
 	case n.heard < n.majority():
 		return []string{fmt.Sprintf("%d of the %d replicas of %s are heard, and it takes %d: strict keys at home there go by on_failure",
@@ -150,7 +150,7 @@ func warningOf(region string, n seats, home bool) []string {
 // which it does not.
 func (d *daemon) layoutState(out *admin.StrictState, s *sticky.Status, waiting map[string]bool) {
 	number := s.Layout.Number
-	if out.Layout = d.lookout.inForce(number, len(waiting) == 0); out.Layout >= number {
+	if out.Layout = d.recent.inForce(number, len(waiting) == 0); out.Layout >= number {
 		return
 	}
 	if out.Layout == 0 { // none was since the start of this daemon
@@ -181,16 +181,16 @@ func whyNotVoting(x *admin.StrictReplica) string {
 
 // replicaState describes this daemon's replica, where the layout names it one.
 func (d *daemon) replicaState(out *admin.StrictState, s *sticky.Status) {
-	seated := slices.ContainsFunc(s.Seats, func(x sticky.SeatStatus) bool { return x.Name == d.cfg.Name })
+	seated := slices.ContainsFunc(s.Voters, func(x sticky.VoterStatus) bool { return x.Name == d.cfg.Name })
 	if !seated {
 		return
 	}
-	out.Replica = &admin.ReplicaState{
-		Voting: s.Voting, WhyNot: s.Why, Records: s.Ledgers, JournalFault: d.strict.notary.fault(),
-		JournalBytes: uint64(max(0, d.strict.notary.counts.size.Load())),
+	out.Replica = &admin.AcceptorState{
+		Voting: s.Voting, WhyNot: s.Why, Records: s.Ledgers, JournalFault: d.strict.acceptor.fault(),
+		JournalBytes: uint64(max(0, d.strict.acceptor.counts.size.Load())),
 	}
-	if s.Life > 0 && s.Life < 1<<52 { // it is named by the time of the loss
-		out.Replica.MemoryLost = new(time.UnixMilli(int64(s.Life)).UTC())
+	if s.Generation > 0 && s.Generation < 1<<52 { // it is named by the time of the loss
+		out.Replica.DiskLost = new(time.UnixMilli(int64(s.Generation)).UTC())
 	}
 }
 

@@ -124,7 +124,7 @@ func TestLayoutWaits(t *testing.T) {
 		d := w.operator(w.in("us")[0])
 		w.within(30*time.Second, "layout 1 is in force", func() bool { return d.strictPage().Strict.Layout == 1 })
 		id := d.strictPage().Strict.Pins[0].ID
-		d.engine.SetRules(strictRules(t, rules.Node{Key: "login", Limit: perMinute(5, rules.Deny)}), node.FrontOptions{})
+		d.engine.SetRules(strictRules(t, rules.Node{Key: "login", Limit: perMinute(5, rules.Deny)}), node.MatcherOptions{})
 		if p := d.strictPage().Strict.Pins[0]; p.Rule != "" || p.ID != id {
 			t.Errorf("pin of a rule that is gone: %+v", p)
 		}
@@ -140,7 +140,7 @@ func TestLayoutWaits(t *testing.T) {
 			t.Errorf("without a majority: %+v", s)
 		}
 		// One that has just started knows of no layout that was in force.
-		d.lookout = newLookout(d.engine, time.Now)
+		d.recent = newRecentState(d.engine, time.Now)
 		if s = d.strictPage().Strict; s.Layout != 0 || s.Next == nil || s.Next.Number != 1 || len(s.Next.WaitsFor) != 2 || s.Next.WaitsFor[0].Name != "us-1" ||
 			s.Next.WaitsFor[0].Why == "" {
 			t.Errorf("just started: %+v, %+v", s, s.Next)

@@ -12,14 +12,14 @@ import (
 // region falls back to, and either again when a label ended meanwhile.
 const maxRounds = 8
 
-// noHome is node.Hit.Failed when no home is left to ask.
-const noHome = 2
+// noOwner is node.Hit.Failed when no home is left to ask.
+const noOwner = 2
 
 // visit is what a descriptor waits for.
 type visit struct {
-	home  crdt.Slot // 0: nothing
-	floor bool      // it is that of the region's floor
-	done  bool      // what became of it was told to the home's breaker
+	owner   crdt.Incarnation // 0: nothing
+	reserve bool             // it is that of the region's floor
+	done    bool             // what became of it was told to the home's breaker
 }
 
 // parley is a call that asks homes.
@@ -76,7 +76,7 @@ func (s *strict) giveUpLocked(at node.Instant, t *trial, d *duties) {
 	e.probe(at, t)
 	if t.waits() {
 		for i := range t.hits {
-			t.hits[i].Failed = noHome
+			t.hits[i].Failed = noOwner
 		}
 		e.probe(at, t)
 	}
@@ -137,7 +137,7 @@ func (p *parley) failAll() bool {
 // has a time of its own.
 func (p *parley) fail(i int) {
 	if p.hits[i].Failed++; unreached(&p.call.Statuses[i]) {
-		p.hits[i].Failed = noHome
+		p.hits[i].Failed = noOwner
 	}
 	p.until = 0
 }
@@ -150,9 +150,9 @@ func (p *parley) admitted() bool {
 		switch st := &p.call.Statuses[i]; {
 		case !st.Wait:
 		case p.rounds >= maxRounds:
-			p.hits[i].Failed, all = noHome, false
-		case !p.visits(st.Home):
-			if _, open := p.Reach(st.Home); !open {
+			p.hits[i].Failed, all = noOwner, false
+		case !p.visits(st.Owner):
+			if _, open := p.Reach(st.Owner); !open {
 				p.fail(i)
 				all = false
 			}
@@ -162,9 +162,9 @@ func (p *parley) admitted() bool {
 }
 
 // visits reports whether a descriptor waits for a home already.
-func (p *parley) visits(home crdt.Slot) bool {
-	for _, v := range p.place.homes {
-		if v.home == home && !v.done {
+func (p *parley) visits(owner crdt.Incarnation) bool {
+	for _, v := range p.place.owners {
+		if v.owner == owner && !v.done {
 			return true
 		}
 	}
@@ -175,45 +175,45 @@ func (p *parley) visits(home crdt.Slot) bool {
 // was asked beside the one that tries whether a home answers again tells nothing.
 func (p *parley) visit(at node.Instant) {
 	for i := range p.call.Statuses {
-		st, v := &p.call.Statuses[i], &p.place.homes[i]
-		if !st.Wait || v.home == st.Home && !v.done {
+		st, v := &p.call.Statuses[i], &p.place.owners[i]
+		if !st.Wait || v.owner == st.Owner && !v.done {
 			continue
 		}
-		told := !p.visits(st.Home) && !p.claim(st.Home, at.Mono)
-		*v = visit{home: st.Home, floor: unreached(st), done: told}
+		told := !p.visits(st.Owner) && !p.claim(st.Owner, at.Mono)
+		*v = visit{owner: st.Owner, reserve: unreached(st), done: told}
 	}
 }
 
 // account tells the breakers what became of those who were asked.
 func (p *parley) account(at node.Instant, late bool) {
-	for i := range p.place.homes {
-		v := &p.place.homes[i]
-		if v.home == 0 || v.done {
+	for i := range p.place.owners {
+		v := &p.place.owners[i]
+		if v.owner == 0 || v.done {
 			continue
 		}
 		st := &p.call.Statuses[i]
-		if st.Wait && st.Home == v.home && !late {
+		if st.Wait && st.Owner == v.owner && !late {
 			continue // it is asked once more
 		}
-		failed := st.Wait || st.Gate == node.FailureGate || !v.floor && unreached(st)
-		p.settle(at, v.home, !failed)
+		failed := st.Wait || st.Gate == node.FailureGate || !v.reserve && unreached(st)
+		p.settle(at, v.owner, !failed)
 	}
 }
 
 // unreached reports whether a status was decided, or is to be, without the home
 // of its key.
 func unreached(st *node.Status) bool {
-	return st.Degraded == node.HomeUnreachable || st.Degraded == node.CircuitOpen
+	return st.Degraded == node.OwnerUnreachable || st.Degraded == node.CircuitOpen
 }
 
 // settle tells a home's breaker once what became of a call's visit.
-func (p *parley) settle(at node.Instant, home crdt.Slot, ok bool) {
-	for i := range p.place.homes {
-		if v := &p.place.homes[i]; v.home == home {
+func (p *parley) settle(at node.Instant, owner crdt.Incarnation, ok bool) {
+	for i := range p.place.owners {
+		if v := &p.place.owners[i]; v.owner == owner {
 			v.done = true
 		}
 	}
-	p.strict.done(home, at.Mono, ok)
+	p.strict.done(owner, at.Mono, ok)
 }
 
 // seek asks. The shards stay locked, so that no answer comes before it is waited
@@ -232,7 +232,7 @@ func (p *parley) seek(at node.Instant, d *duties) {
 	p.lot.expect(p.place, shards)
 	each(shards, func(i int) {
 		n := p.engine.shards[i].node
-		n.Seek(at, p.hits, p.call.Statuses, p.place.ticket)
+		n.RequestLease(at, p.hits, p.call.Statuses, p.place.ticket)
 		d.collect(at, p.strict, i, n)
 	})
 	p.visit(at)
@@ -255,11 +255,11 @@ func (p *parley) sleep(ctx context.Context) (late bool, err error) {
 func (p *parley) abandon() {
 	at := p.engine.Now()
 	failed := at.Mono-p.from >= (p.until-p.from)/3
-	for i := range p.place.homes {
-		switch v := &p.place.homes[i]; {
-		case v.home == 0 || v.done:
+	for i := range p.place.owners {
+		switch v := &p.place.owners[i]; {
+		case v.owner == 0 || v.done:
 		case failed:
-			p.settle(at, v.home, false)
+			p.settle(at, v.owner, false)
 		}
 	}
 	var d duties
@@ -277,7 +277,7 @@ func (p *parley) forgetAlone(at node.Instant, d *duties) {
 func (p *parley) forget(at node.Instant, d *duties) {
 	each(p.touched, func(i int) {
 		n := p.engine.shards[i].node
-		n.Forget(at, p.hits, p.place.ticket)
+		n.CancelLease(at, p.hits, p.place.ticket)
 		d.collect(at, p.strict, i, n)
 	})
 }

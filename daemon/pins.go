@@ -29,7 +29,7 @@ func (d *daemon) warnPins(set *rules.Set) {
 		return
 	}
 	pins, open := map[uint64]string{}, false
-	d.strict.notary.do(func(r *sticky.Replica) {
+	d.strict.acceptor.do(func(r *sticky.Acceptor) {
 		open = true
 		for _, p := range r.Layout().Pins {
 			pins[p.Rule] = p.Region

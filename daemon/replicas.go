@@ -9,15 +9,15 @@ import (
 	"github.com/georld/rld/node"
 )
 
-// Slot returns the incarnation under which the engine counts.
-func (e *Engine) Slot() crdt.Slot { return e.shards[0].node.Slot() }
+// Incarnation returns the incarnation under which the engine counts.
+func (e *Engine) Incarnation() crdt.Incarnation { return e.shards[0].node.Incarnation() }
 
 // Shards returns into how many parts the keys are split.
 func (e *Engine) Shards() int { return len(e.shards) }
 
-// hurry makes the shards of a set be looked at soon. It neither waits nor
+// expedite makes the shards of a set be looked at soon. It neither waits nor
 // allocates.
-func (e *Engine) hurry(shards uint64) {
+func (e *Engine) expedite(shards uint64) {
 	if e.hurried.Or(shards)&shards == shards {
 		return // somebody has said so
 	}
@@ -46,8 +46,8 @@ func (e *Engine) Step(at node.Instant, m *gossip.Message) error {
 	s.lock()
 	defer s.mu.Unlock()
 	err := s.node.Step(at, m)
-	if s.node.Urgent() {
-		e.hurry(1 << m.Shard)
+	if s.node.Expedited() {
+		e.expedite(1 << m.Shard)
 	}
 	return err
 }
@@ -117,7 +117,7 @@ func (e *Engine) Links(at node.Instant) []node.Link {
 
 // Offsets returns by how much the peers' clocks are ahead; see
 // node.Node.Offsets. Any shard knows.
-func (e *Engine) Offsets() map[crdt.Slot]time.Duration {
+func (e *Engine) Offsets() map[crdt.Incarnation]time.Duration {
 	s := e.shards[0]
 	s.lock()
 	defer s.mu.Unlock()
@@ -161,13 +161,13 @@ func older(a, b time.Duration) time.Duration {
 
 // heads is what there was to tell each peer at an instant, by shard: what comes
 // later does not count.
-type heads []map[crdt.Slot]uint64
+type heads []map[crdt.Incarnation]uint64
 
 // heads returns what there is to tell the peers now.
 func (e *Engine) heads(at node.Instant) heads {
 	all := make(heads, len(e.shards))
 	for i := range e.shards {
-		all[i] = map[crdt.Slot]uint64{}
+		all[i] = map[crdt.Incarnation]uint64{}
 		for _, l := range e.linksOf(at, i) {
 			all[i][l.Peer.ID] = l.Head
 		}

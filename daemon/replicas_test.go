@@ -19,16 +19,16 @@ import (
 // other: all of a daemon but its sockets.
 type rig struct {
 	tb      testing.TB
-	engines map[crdt.Slot]*Engine
+	engines map[crdt.Incarnation]*Engine
 	order   []*Engine
 	frames  int
 	mu      sync.Mutex // guards frames and cut
-	cut     map[crdt.Slot]bool
+	cut     map[crdt.Incarnation]bool
 }
 
 // newRig starts an engine of each region that is named, until ctx ends.
 func newRig(ctx context.Context, tb testing.TB, wg *sync.WaitGroup, set *rules.Set, regions ...string) *rig {
-	r := &rig{tb: tb, engines: map[crdt.Slot]*Engine{}, cut: map[crdt.Slot]bool{}}
+	r := &rig{tb: tb, engines: map[crdt.Incarnation]*Engine{}, cut: map[crdt.Incarnation]bool{}}
 	var peers []gossip.Peer
 	for i, region := range regions {
 		nc := node.Default()
@@ -38,10 +38,10 @@ func newRig(ctx context.Context, tb testing.TB, wg *sync.WaitGroup, set *rules.S
 		if err != nil {
 			tb.Fatal(err)
 		}
-		e.SetRules(set, node.FrontOptions{})
-		r.engines[e.Slot()] = e
+		e.SetRules(set, node.MatcherOptions{})
+		r.engines[e.Incarnation()] = e
 		r.order = append(r.order, e)
-		peers = append(peers, gossip.Peer{ID: e.Slot(), Name: nc.Name, Region: region, Ready: true})
+		peers = append(peers, gossip.Peer{ID: e.Incarnation(), Name: nc.Name, Region: region, Ready: true})
 	}
 	for _, e := range r.order {
 		e.Peers(e.Now(), peers)
@@ -52,7 +52,7 @@ func newRig(ctx context.Context, tb testing.TB, wg *sync.WaitGroup, set *rules.S
 }
 
 // deliver hands a frame to whom it is for, at once.
-func (r *rig) deliver(to crdt.Slot, frame []byte) bool {
+func (r *rig) deliver(to crdt.Incarnation, frame []byte) bool {
 	msgs, err := wire.Decode(frame)
 	if err != nil {
 		r.tb.Error(err)
@@ -151,7 +151,7 @@ func TestLeavingIsFlushed(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		a := r.order[0]
 		r.mu.Lock()
-		r.cut[r.order[1].Slot()] = true
+		r.cut[r.order[1].Incarnation()] = true
 		r.mu.Unlock()
 		ask(t, a, "x")
 		a.Leave()

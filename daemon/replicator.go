@@ -18,7 +18,7 @@ import (
 // to queues that never block.
 type replicator struct {
 	engine *Engine
-	send   func(to crdt.Slot, frame []byte) bool
+	send   func(to crdt.Incarnation, frame []byte) bool
 	// happened takes the events of a shard.
 	happened func(shard int, events []node.Event)
 

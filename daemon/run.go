@@ -81,12 +81,12 @@ type daemon struct {
 	started func(*Handle)
 
 	engine   *Engine
-	office   *office  // nil for a daemon that holds no rights
+	agent    *agent   // nil for a daemon that holds no rights
 	strict   *strict  // likewise
 	cluster  *cluster // nil for a daemon alone
 	monitor  *monitor // likewise
 	limits   *limitsSource
-	lookout  *lookout
+	recent   *recentState
 	texts    texts
 	metrics  *telemetry.Metrics
 	registry *prometheus.Registry
@@ -118,7 +118,7 @@ func Run(ctx context.Context, o Options) error {
 	if d.out == nil {
 		d.out = io.Discard
 	}
-	defer d.closeOffice()
+	defer d.closeAgent()
 	if err := d.build(); err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (d *daemon) build() error {
 	d.registry = prometheus.NewRegistry()
 	o := telemetry.Options{Engine: d.engine, Version: d.version}
 	if d.cfg.Region != "" {
-		d.monitor = newMonitor(d.engine, d.office, d.cfg.Region, d.cfg.RegionNames(), d.cfg.Shadow)
+		d.monitor = newMonitor(d.engine, d.agent, d.cfg.Region, d.cfg.RegionNames(), d.cfg.Shadow)
 		o.Cluster, o.Budgets = d, d.monitor
 	}
 	if d.strict != nil {
@@ -160,12 +160,12 @@ func (d *daemon) build() error {
 	if d.strict != nil {
 		d.strict.took = d.metrics.Waited
 	}
-	d.limits, d.lookout = newLimitsSource(d), newLookout(d.engine, d.now)
+	d.limits, d.recent = newLimitsSource(d), newRecentState(d.engine, d.now)
 	d.engine.sampled = d.texts.note
 	if err := d.limits.loadFirst(); err != nil {
 		return err
 	}
-	return d.openNotary()
+	return d.openAcceptor()
 }
 
 func (d *daemon) engineConfig() (EngineConfig, error) {
@@ -235,7 +235,7 @@ func (d *daemon) serve(ctx context.Context, e *edges, reload <-chan struct{}) er
 	behind, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
 	background.Go(func() { d.tick(behind) })
-	background.Go(func() { d.lookout.run(behind) })
+	background.Go(func() { d.recent.run(behind) })
 	background.Go(func() { d.reload(behind, reload) })
 	if d.monitor != nil {
 		background.Go(func() { d.monitor.run(behind) })

@@ -20,12 +20,12 @@ type status struct {
 	c *cluster
 
 	mu    sync.Mutex // guards what follows
-	since map[crdt.Slot]time.Time
+	since map[crdt.Incarnation]time.Time
 	rates map[string]*meter // by address
 }
 
 func newStatus(c *cluster) *status {
-	return &status{c: c, since: map[crdt.Slot]time.Time{}, rates: map[string]*meter{}}
+	return &status{c: c, since: map[crdt.Incarnation]time.Time{}, rates: map[string]*meter{}}
 }
 
 // ClusterStats returns the numbers of now. See telemetry.Cluster.
@@ -40,7 +40,7 @@ func (s *status) ClusterStats() telemetry.ClusterStats {
 		AcceptedStreams: links.Accepted,
 		Sent:            telemetry.Traffic(links.Sent), Received: telemetry.Traffic(links.Received),
 		DroppedFrames: links.Dropped,
-		RefusedFrames: links.Rubbish, RefusedHandshakes: links.Refused, TurnedAway: links.TurnedAway,
+		RefusedFrames: links.ProtocolErrors, RefusedHandshakes: links.Refused, Rejected: links.RejectedPeers,
 		RefusedMembers: map[string]uint64{
 			"wrong_key": swim.Refused.WrongKey, "wrong_region": swim.Refused.WrongRegion,
 			"name_taken": swim.Refused.NameTaken, "bad_metadata": swim.Refused.BadMetadata,
@@ -93,7 +93,7 @@ func linkState(s *link.Stream, l *node.Link) admin.LinkState {
 // members lists the live daemons of all regions.
 func (s *status) members() []admin.Member {
 	c := s.c
-	rules := map[crdt.Slot]uint64{c.self.ID: c.engine.Rules().Hash()}
+	rules := map[crdt.Incarnation]uint64{c.self.ID: c.engine.Rules().Hash()}
 	for _, st := range c.host.Streams() {
 		if st.Hello.Member.ID != 0 && st.State == link.StateUp {
 			rules[st.Hello.Member.ID] = st.Hello.Rules
@@ -128,8 +128,8 @@ func (s *status) members() []admin.Member {
 	return out
 }
 
-func byPeer(links []node.Link) map[crdt.Slot]*node.Link {
-	out := make(map[crdt.Slot]*node.Link, len(links))
+func byPeer(links []node.Link) map[crdt.Incarnation]*node.Link {
+	out := make(map[crdt.Incarnation]*node.Link, len(links))
 	for i := range links {
 		out[links[i].Peer.ID] = &links[i]
 	}
@@ -140,14 +140,14 @@ func byPeer(links []node.Link) map[crdt.Slot]*node.Link {
 func (s *status) see(live []gossip.Member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	there := make(map[crdt.Slot]bool, len(live))
+	there := make(map[crdt.Incarnation]bool, len(live))
 	for _, m := range live {
 		there[m.ID] = true
 		if s.since[m.ID].IsZero() {
 			s.since[m.ID] = time.Now().UTC()
 		}
 	}
-	maps.DeleteFunc(s.since, func(id crdt.Slot, _ time.Time) bool { return !there[id] })
+	maps.DeleteFunc(s.since, func(id crdt.Incarnation, _ time.Time) bool { return !there[id] })
 }
 
 // netcheck lists the ways to the peers.
@@ -155,7 +155,7 @@ func (s *status) netcheck() []admin.PeerCheck {
 	c := s.c
 	links, offsets := byPeer(c.engine.Links(c.engine.Now())), c.engine.Offsets()
 	streams := c.host.Streams()
-	received := map[crdt.Slot]link.Traffic{}
+	received := map[crdt.Incarnation]link.Traffic{}
 	for i := range streams {
 		if st := &streams[i]; st.Incoming {
 			t := received[st.Hello.Member.ID]

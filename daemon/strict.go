@@ -21,17 +21,17 @@ import (
 type strict struct {
 	engine *Engine
 	log    *slog.Logger
-	*homes
-	lot    *lot
-	mail   *mail
-	notary *notary
+	*owners
+	lot      *lot
+	mail     *mail
+	acceptor *acceptorLoop
 	// send hands a frame to a peer's queue; nil before there are streams.
-	send atomic.Pointer[func(to crdt.Slot, frame []byte) bool]
+	send atomic.Pointer[func(to crdt.Incarnation, frame []byte) bool]
 	// took is told how long each call waited; nil: nobody is.
 	took func(time.Duration)
 
-	strange atomic.Uint64 // items that were refused by shards
-	met     atomic.Bool   // it was told who lives
+	rejected atomic.Uint64 // items that were refused by shards
+	met      atomic.Bool   // it was told who lives
 }
 
 // strictConfig is how strict keys are served.
@@ -41,10 +41,10 @@ type strictConfig struct {
 }
 
 // newStrict returns the part of an engine that is yet to be made.
-func newStrict(c strictConfig, region string, n *notary, log *slog.Logger) *strict {
-	s := &strict{log: log, lot: newLot(), notary: n}
-	s.homes = newHomes(c, region, log)
-	s.mail = newMail(func(to crdt.Slot, frame []byte) bool {
+func newStrict(c strictConfig, region string, n *acceptorLoop, log *slog.Logger) *strict {
+	s := &strict{log: log, lot: newLot(), acceptor: n}
+	s.owners = newOwners(c, region, log)
+	s.mail = newMail(func(to crdt.Incarnation, frame []byte) bool {
 		send := s.send.Load()
 		return send != nil && (*send)(to, frame)
 	})
@@ -54,12 +54,12 @@ func newStrict(c strictConfig, region string, n *notary, log *slog.Logger) *stri
 // serve makes it that of an engine.
 func (s *strict) serve(e *Engine) {
 	s.engine = e
-	s.homes.now = func() time.Duration { return e.Now().Mono }
-	s.homes.self = e.Slot()
+	s.owners.now = func() time.Duration { return e.Now().Mono }
+	s.owners.self = e.Incarnation()
 }
 
-// View is part of node.Homes.
-func (s *strict) View() *sticky.View { return s.notary.view.Load() }
+// Routing is part of node.Owners.
+func (s *strict) Routing() *sticky.Routing { return s.acceptor.view.Load() }
 
 // waited notes how long a call waited for homes.
 func (s *strict) waited(d time.Duration) {
@@ -75,7 +75,7 @@ const maxTurns = 4
 // post does with messages what is to be done: those to other daemons are sent.
 // No shard may be locked.
 func (s *strict) post(out []sticky.Message) {
-	self := s.engine.Slot()
+	self := s.engine.Incarnation()
 	for range maxTurns {
 		var next []sticky.Message
 		for i := range out {
@@ -95,14 +95,14 @@ func (s *strict) post(out []sticky.Message) {
 // It returns what shards want to be said about it.
 func (s *strict) take(m *sticky.Message) []sticky.Message {
 	var d duties
-	if len(m.Asks)+len(m.Grants)+len(m.Votes) > 0 {
+	if len(m.Requests)+len(m.Grants)+len(m.Accepted) > 0 {
 		s.heed(m, &d)
 	}
-	if len(m.Raises)+len(m.Copies)+len(m.Pages)+len(m.Layouts) > 0 {
-		s.notary.receive(s.engine, m)
+	if len(m.Accepts)+len(m.SnapshotRequests)+len(m.SnapshotChunks)+len(m.Layouts) > 0 {
+		s.acceptor.receive(s.engine, m)
 	}
 	if d.hurried != 0 {
-		s.engine.hurry(d.hurried)
+		s.engine.expedite(d.hurried)
 	}
 	return d.messages
 }
@@ -111,20 +111,20 @@ func (s *strict) take(m *sticky.Message) []sticky.Message {
 func (s *strict) heed(m *sticky.Message, d *duties) {
 	set := uint64(0)
 	shard := func(k crdt.Key) uint64 { return 1 << node.ShardOf(k, len(s.engine.shards)) }
-	for i := range m.Asks {
-		set |= shard(m.Asks[i].Key)
+	for i := range m.Requests {
+		set |= shard(m.Requests[i].Key)
 	}
 	for i := range m.Grants {
 		set |= shard(m.Grants[i].Key)
 	}
-	for i := range m.Votes {
-		set |= shard(m.Votes[i].Key)
+	for i := range m.Accepted {
+		set |= shard(m.Accepted[i].Key)
 	}
 	at := s.engine.Now()
 	for ; set != 0; set &= set - 1 {
 		i := bits.TrailingZeros64(set)
 		if refused := s.heedShard(at, i, m, d); refused > 0 {
-			s.strange.Add(uint64(refused))
+			s.rejected.Add(uint64(refused))
 		}
 	}
 }
@@ -134,9 +134,9 @@ func (s *strict) heedShard(at node.Instant, i int, m *sticky.Message, d *duties)
 	sh := s.engine.shards[i]
 	sh.lock()
 	defer sh.mu.Unlock()
-	refused = sh.node.Heed(at, m)
+	refused = sh.node.StepLease(at, m)
 	d.collect(at, s, i, sh.node)
-	if sh.node.Urgent() {
+	if sh.node.Expedited() {
 		d.hurried |= 1 << i
 	}
 	return refused
@@ -148,7 +148,7 @@ var errForeign = errors.New("message for another incarnation")
 // frame takes in a message of a peer.
 func (s *strict) frame(m *sticky.Message) error {
 	switch {
-	case m.To != s.engine.Slot():
+	case m.To != s.engine.Incarnation():
 		return errForeign
 	case !s.met.Load():
 		return nil // everybody is a stranger yet, and says it again
@@ -158,9 +158,9 @@ func (s *strict) frame(m *sticky.Message) error {
 }
 
 // told takes over who lives.
-func (s *strict) told(at node.Instant, self crdt.Slot, peers []gossip.Peer) {
-	s.homes.peers(peers)
-	s.notary.peers(at, self, peers)
+func (s *strict) told(at node.Instant, self crdt.Incarnation, peers []gossip.Peer) {
+	s.owners.peers(peers)
+	s.acceptor.peers(at, self, peers)
 	s.met.Store(true)
 }
 
@@ -190,4 +190,4 @@ func (s *strict) watch(ctx context.Context) {
 	}
 }
 
-var _ node.Homes = (*strict)(nil)
+var _ node.Owners = (*strict)(nil)

@@ -9,9 +9,9 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// TestStrictAbroad asks a home of another region, far away, for more than there
+// TestStrictRemote asks a home of another region, far away, for more than there
 // is: its denials arrive in time, and no circuit opens.
-func TestStrictAbroad(t *testing.T) {
+func TestStrictRemote(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := perMinute(5, rules.Deny)
 		l.Home = "us"

@@ -29,7 +29,7 @@ func TestStrictCut(t *testing.T) {
 			return eu.check(descriptor(1, "login", who)), time.Since(begin)
 		}
 		c, took := asked("bob")
-		if c.Decision.Allowed || c.Statuses[0].Degraded != node.HomeUnreachable || took < 200*time.Millisecond || took > 300*time.Millisecond {
+		if c.Decision.Allowed || c.Statuses[0].Degraded != node.OwnerUnreachable || took < 200*time.Millisecond || took > 300*time.Millisecond {
 			t.Errorf("after %v: %+v, want home_unreachable after the round trip and 100 ms", took, c.Statuses[0])
 		}
 		for range 20 {
@@ -54,10 +54,10 @@ func TestStrictCut(t *testing.T) {
 	})
 }
 
-func TestStrictFloor(t *testing.T) {
+func TestStrictReserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := perMinute(40, rules.Share)
-		l.FloorShare, l.Home, l.Unit = 50*rules.Percent, "us", rules.Hour // the first calls wait long
+		l.ReserveShare, l.Home, l.Unit = 50*rules.Percent, "us", rules.Hour // the first calls wait long
 		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: l}), "us", "eu", "ap")
 		defer w.closeDisks()
 		untilInto(5 * time.Second)
@@ -73,11 +73,11 @@ func TestStrictFloor(t *testing.T) {
 		eu, ap, us := count("eu", 30), count("ap", 30), count("us", 60)
 		time.Sleep(time.Second) // what was granted and not used comes back
 		c := w.in("eu")[0].check(descriptor(20, "login", "bob"))
-		if st := c.Statuses[0]; st.Degraded == node.NotDegraded || st.Gate != node.HomeGate {
+		if st := c.Statuses[0]; st.Degraded == node.NotDegraded || st.Gate != node.OwnerGate {
 			t.Errorf("a floor that is used up says %+v", st)
 		}
 		eu, ap, us = eu+count("eu", 30), ap+count("ap", 30), us+count("us", 60)
-		floor, rest := int(l.FloorLimit(3).Requests), int(l.HomeLimit(3).Requests)
+		floor, rest := int(l.ReserveLimit(3).Requests), int(l.OwnerLimit(3).Requests)
 		if eu != floor || ap != floor || us != rest || floor == 0 || rest+2*floor > 40 {
 			t.Errorf("%d, %d and %d passed in eu, ap and us, want %d, %d and %d", eu, ap, us, floor, floor, rest)
 		}
@@ -106,7 +106,7 @@ func TestStrictDisks(t *testing.T) {
 		ask()
 		first := w.residents[0]
 		restart(first, func() {})
-		if s := w.status(first); !s.Voting || s.Ledgers != 1 || s.Life != 0 {
+		if s := w.status(first); !s.Voting || s.Ledgers != 1 || s.Generation != 0 {
 			t.Errorf("with its disk: %+v", s)
 		}
 		restart(first, func() { remove(t, w.journalOf(first)) })
@@ -114,16 +114,16 @@ func TestStrictDisks(t *testing.T) {
 			t.Error("nothing is said of a lost disk")
 		}
 		w.within(5*time.Second, "it has copied", w.voting)
-		if s := w.status(first); s.Life == 0 || s.Ledgers != 1 {
+		if s := w.status(first); s.Generation == 0 || s.Ledgers != 1 {
 			t.Errorf("without its disk: %+v", s)
 		}
-		life := w.status(first).Life
+		life := w.status(first).Generation
 		restart(first, func() { damage(t, w.journalOf(first)) })
 		if len(first.lines("journal_damaged", "ERROR")) == 0 {
 			t.Error("nothing is said of a damaged disk")
 		}
 		w.within(5*time.Second, "it has copied", w.voting)
-		if s := w.status(first); s.Life <= life || s.Ledgers != 1 {
+		if s := w.status(first); s.Generation <= life || s.Ledgers != 1 {
 			t.Errorf("with a damaged disk: %+v", s)
 		}
 		ask()
@@ -135,7 +135,7 @@ func TestStrictDisks(t *testing.T) {
 			w.kill(r)
 		}
 		time.Sleep(10 * time.Second)
-		if c := first.check(descriptor(1, "login", "eve")); c.Decision.Allowed || c.Statuses[0].Degraded != node.HomeUnreachable {
+		if c := first.check(descriptor(1, "login", "eve")); c.Decision.Allowed || c.Statuses[0].Degraded != node.OwnerUnreachable {
 			t.Errorf("without a majority: %+v", c.Statuses[0])
 		}
 	})
@@ -176,7 +176,7 @@ func TestStrictLayout(t *testing.T) {
 		ask(9)
 		time.Sleep(time.Second)
 		var err error
-		w.stricts["us-0"].notary.do(func(r *sticky.Replica) {
+		w.stricts["us-0"].acceptor.do(func(r *sticky.Acceptor) {
 			var next sticky.Layout
 			if next, err = (sticky.Change{Region: "us", Replicas: []string{"us-2", "us-3", "us-4"}}).Of(r.Layout()); err == nil {
 				err = r.Propose(next)
@@ -185,14 +185,14 @@ func TestStrictLayout(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.stricts["us-0"].notary.hurry()
+		w.stricts["us-0"].acceptor.expedite()
 		took := w.within(20*time.Second, "the next layout is in force", func() bool {
 			s := w.status(w.residents[4])
 			return s.Number == 2 && w.status(w.residents[2]).Number == 2 && w.status(w.residents[3]).Number == 2
 		})
-		home := w.homeOf(w.residents[0], "login", "bob")
-		if home.name < "us-2" {
-			t.Errorf("%s is home, and no replica any more", home.name)
+		owner := w.ownerOf(w.residents[0], "login", "bob")
+		if owner.name < "us-2" {
+			t.Errorf("%s is home, and no replica any more", owner.name)
 		}
 		ask(60)
 		time.Sleep(time.Second)

@@ -23,20 +23,20 @@ func TestStrictHostileFrames(t *testing.T) {
 		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(5, rules.Deny)}), "us", "eu")
 		defer w.closeDisks()
 		untilInto(5 * time.Second)
-		home := w.homeOf(w.residents[0], "login", "bob")
-		peer, self := otherIn(w, home, home.region), home.cluster.self.ID
+		owner := w.ownerOf(w.residents[0], "login", "bob")
+		peer, self := otherIn(w, owner, owner.region), owner.cluster.self.ID
 		if !peer.check(descriptor(1, "login", "bob")).Decision.Allowed {
 			t.Fatal("refused at once")
 		}
 		c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(1, "login", "bob")}}
 		var x trial
-		err := home.cluster.engine.open(&c, &x)
+		err := owner.cluster.engine.open(&c, &x)
 		if err != nil {
 			t.Fatal(err)
 		}
 		key, rule := x.hits[0].Key, node.SharedRule(x.hits[0].Rule)
-		label := time.Now().Truncate(time.Minute).UnixMilli()
-		forge := func(from crdt.Slot, change func(*sticky.Message)) []byte {
+		window := time.Now().Truncate(time.Minute).UnixMilli()
+		forge := func(from crdt.Incarnation, change func(*sticky.Message)) []byte {
 			m := sticky.Message{From: from, To: self, Number: 1, Stamp: hlc.Timestamp(0)}
 			change(&m)
 			frame, err := wire.EncodeStrict(nil, &m)
@@ -48,32 +48,32 @@ func TestStrictHostileFrames(t *testing.T) {
 		hello := link.Hello{Member: peer.cluster.self}
 		stranger := link.Hello{Member: gossip.Member{Peer: gossip.Peer{ID: 77, Name: "mallory", Region: "us"}}}
 
-		var rubbish *link.Rubbish
+		var rubbish *link.ProtocolError
 		good := forge(peer.cluster.self.ID, func(*sticky.Message) {})
 		for what, frame := range map[string][]byte{
 			"cut":             good[:len(good)-1],
-			"a foreign voice": forge(home.cluster.self.ID, func(*sticky.Message) {}),
+			"a foreign voice": forge(owner.cluster.self.ID, func(*sticky.Message) {}),
 		} {
-			if err := home.cluster.Frame(hello, frame); !errors.As(err, &rubbish) {
+			if err := owner.cluster.Frame(hello, frame); !errors.As(err, &rubbish) {
 				t.Errorf("%s: %v, want rubbish", what, err)
 			}
 		}
 		elsewhere := forge(hello.Member.ID, func(m *sticky.Message) { m.To = 4711 })
-		if err := home.cluster.Frame(hello, elsewhere); !errors.Is(err, errForeign) {
+		if err := owner.cluster.Frame(hello, elsewhere); !errors.Is(err, errForeign) {
 			t.Errorf("for another incarnation: %v", err)
 		}
 
-		strange := w.stricts[home.name].engine.StrictStats().Strange
-		refused := w.stricts[home.name].notary.counts.refused.Load()
-		ask := func(holder crdt.Slot, want uint64) func(*sticky.Message) {
+		strange := w.stricts[owner.name].engine.StrictStats().Rejected
+		refused := w.stricts[owner.name].acceptor.counts.refused.Load()
+		ask := func(holder crdt.Incarnation, want uint64) func(*sticky.Message) {
 			return func(m *sticky.Message) {
-				m.Asks = []sticky.Ask{{ID: 1 << 40, Holder: holder, Key: key, Rule: rule, Label: label, Want: want, Need: want}}
+				m.Requests = []sticky.LeaseRequest{{ID: 1 << 40, Lessee: holder, Key: key, Rule: rule, Window: window, Want: want, Need: want}}
 			}
 		}
 		raise := func(m *sticky.Message) {
-			m.Raises = []sticky.Raise{{
-				Key: key, Ballot: sticky.Ballot{Round: 9, Home: m.From, Term: 1}, Seq: 1,
-				Marks: sticky.Marks{{Label: label, Amount: 5, End: label + 60_000}},
+			m.Accepts = []sticky.Accept{{
+				Key: key, Ballot: sticky.Ballot{Round: 9, Owner: m.From, Term: 1}, Seq: 1,
+				Watermarks: sticky.Watermarks{{Window: window, Amount: 5, End: window + 60_000}},
 			}}
 		}
 		for what, frame := range map[string]struct {
@@ -82,25 +82,25 @@ func TestStrictHostileFrames(t *testing.T) {
 		}{
 			"an ask in another's name": {hello, forge(hello.Member.ID, ask(4711, 5))},
 			"a grant to itself": {hello, forge(hello.Member.ID, func(m *sticky.Message) {
-				m.Grants = []sticky.Grant{{ID: 1, Home: self, Key: key, Rule: rule, Label: label, Until: label + 60_000, Total: 1_000}}
+				m.Grants = []sticky.LeaseGrant{{ID: 1, Owner: self, Key: key, Rule: rule, Window: window, Until: window + 60_000, Total: 1_000}}
 			})},
 			"a vote of nobody": {stranger, forge(77, func(m *sticky.Message) {
-				m.Votes = []sticky.Vote{{Key: crdt.Key{Hi: 1}, Voter: 5, OK: true}}
+				m.Accepted = []sticky.Accepted{{Key: crdt.Key{Hi: 1}, Voter: 5, OK: true}}
 			})},
 			"a raise of a stranger": {stranger, forge(77, raise)},
 			"a raise under another's ballot": {hello, forge(hello.Member.ID, func(m *sticky.Message) {
 				raise(m)
-				m.Raises[0].Ballot.Home = self
+				m.Accepts[0].Ballot.Owner = self
 			})},
 		} {
-			if err := home.cluster.Frame(frame.from, frame.data); errors.As(err, &rubbish) {
+			if err := owner.cluster.Frame(frame.from, frame.data); errors.As(err, &rubbish) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		if n := w.stricts[home.name].engine.StrictStats().Strange - strange; n != 3 {
+		if n := w.stricts[owner.name].engine.StrictStats().Rejected - strange; n != 3 {
 			t.Errorf("%d items of strangers were counted, want 3", n)
 		}
-		if n := w.stricts[home.name].notary.counts.refused.Load() - refused; n != 2 {
+		if n := w.stricts[owner.name].acceptor.counts.refused.Load() - refused; n != 2 {
 			t.Errorf("%d raises of strangers were refused, want 2", n)
 		}
 		passed := 1
@@ -137,7 +137,7 @@ func TestStrictTooMany(t *testing.T) {
 			all = append(all, p)
 		}
 		c := w.residents[0].check(descriptor(1, "login", "bob"))
-		if c.Decision.Allowed || c.Statuses[0].Degraded != node.HomeUnreachable || s.lot.full.Load() != 2 {
+		if c.Decision.Allowed || c.Statuses[0].Degraded != node.OwnerUnreachable || s.lot.full.Load() != 2 {
 			t.Errorf("%+v, %d turned away", c.Statuses[0], s.lot.full.Load())
 		}
 		for _, p := range all {
@@ -155,32 +155,32 @@ func TestStrictTryCheck(t *testing.T) {
 		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(5, rules.Deny)}), "us")
 		defer w.closeDisks()
 		untilInto(5 * time.Second)
-		home := w.homeOf(w.residents[0], "login", "bob")
-		e := otherIn(w, home, "us").cluster.engine
+		owner := w.ownerOf(w.residents[0], "login", "bob")
+		e := otherIn(w, owner, "us").cluster.engine
 		c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(1, "login", "bob")}}
 		if decided, err := e.TryCheck(&c); decided || err != nil {
 			t.Errorf("decided %v, %v", decided, err)
 		}
-		if to, decided, err := e.TryCheckReleasable(&c, nil); decided || err != nil || to[0].Hits != 0 {
+		if to, decided, err := e.TryCheckRefundable(&c, nil); decided || err != nil || to[0].Hits != 0 {
 			t.Errorf("decided %v, %v, receipts %+v", decided, err, to)
 		}
-		to, err := e.CheckReleasable(t.Context(), &c, nil)
+		to, err := e.CheckRefundable(t.Context(), &c, nil)
 		if err != nil || !c.Decision.Allowed || to[0].Hits != 1 {
 			t.Errorf("%v, %+v, receipts %+v", err, c.Statuses, to)
 		}
 		for range 4 {
-			if !home.check(descriptor(1, "login", "bob")).Decision.Allowed {
+			if !owner.check(descriptor(1, "login", "bob")).Decision.Allowed {
 				t.Error("refused: a call that was only tried was charged")
 			}
 		}
-		if home.check(descriptor(1, "login", "bob")).Decision.Allowed {
+		if owner.check(descriptor(1, "login", "bob")).Decision.Allowed {
 			t.Error("more than the limit")
 		}
 		if got := e.Refund(&to[0], 1); got.Hits != 1 {
 			t.Errorf("refund: %+v", got)
 		}
 		w.within(2*time.Second, "what was given back can be used", func() bool {
-			return home.check(descriptor(1, "login", "bob")).Decision.Allowed
+			return owner.check(descriptor(1, "login", "bob")).Decision.Allowed
 		})
 	})
 }

@@ -53,7 +53,7 @@ func startRegion(t *testing.T, limits string, names ...string) []*running {
 		t.Cleanup(func() {
 			cancel()
 			<-r.done
-			r.closeOffice()
+			r.closeAgent()
 		})
 		await(t, name+" is ready", func() bool { return r.ready() == nil })
 		seeds = append(seeds, r.cluster.swim.Addr())
@@ -61,7 +61,7 @@ func startRegion(t *testing.T, limits string, names ...string) []*running {
 	}
 	await(t, "all know each other and vote", func() bool {
 		for _, r := range all {
-			if len(r.cluster.all()) != len(names) || !r.strict.notary.status().Voting || len(r.engine.Links(r.engine.Now())) != len(names)-1 {
+			if len(r.cluster.all()) != len(names) || !r.strict.acceptor.status().Voting || len(r.engine.Links(r.engine.Now())) != len(names)-1 {
 				return false
 			}
 		}
@@ -198,7 +198,7 @@ func TestStrictBadJournal(t *testing.T) {
 		var log bytes.Buffer
 		d := &daemon{cfg: c, log: slog.New(slog.NewTextHandler(&log, nil)), out: io.Discard, secret: []byte(secret)}
 		err := d.build()
-		d.closeOffice()
+		d.closeAgent()
 		return d, log.String(), err
 	}
 	if _, _, err := start("one"); err != nil {

@@ -137,13 +137,13 @@ func TestStrictWorld(t *testing.T) {
 		if n := h.in(time.Now()); n != 5 {
 			t.Errorf("%d passed in a minute without faults, want 5", n)
 		}
-		home := w.homeOf(w.residents[0], "login", "bob")
+		owner := w.ownerOf(w.residents[0], "login", "bob")
 		time.Sleep(3 * time.Second)
-		w.kill(home)
+		w.kill(owner)
 		time.Sleep(57 * time.Second)
-		home.start()
+		owner.start()
 		time.Sleep(20 * time.Second)
-		w.isolate(home.region)
+		w.isolate(owner.region)
 		time.Sleep(50 * time.Second)
 		w.heal()
 		w.within(time.Minute, "whole again", w.whole)
@@ -156,17 +156,17 @@ func TestStrictWorld(t *testing.T) {
 	})
 }
 
-// TestStrictHomeKilled kills the home of a key: another replica takes over within
+// TestStrictOwnerKilled kills the home of a key: another replica takes over within
 // seconds, and counts what may have been admitted.
 
-func TestStrictHomeKilled(t *testing.T) {
+func TestStrictOwnerKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(20, rules.Deny)}), "us")
 		defer w.closeDisks()
 		untilInto(5 * time.Second)
-		home := w.homeOf(w.residents[0], "login", "bob")
+		owner := w.ownerOf(w.residents[0], "login", "bob")
 		other := w.residents[0]
-		if other == home {
+		if other == owner {
 			other = w.residents[1]
 		}
 		passed := 0
@@ -175,7 +175,7 @@ func TestStrictHomeKilled(t *testing.T) {
 				passed++
 			}
 		}
-		w.kill(home)
+		w.kill(owner)
 		took := w.within(6*time.Second, "a replica takes over", func() bool {
 			c := other.check(descriptor(1, "login", "bob"))
 			if c.Decision.Allowed {
@@ -334,9 +334,9 @@ func TestStrictBatch(t *testing.T) {
 		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(100_000, rules.Deny)}), "us")
 		defer w.closeDisks()
 		untilInto(5 * time.Second)
-		home := w.homeOf(w.residents[0], "login", "bob")
+		owner := w.ownerOf(w.residents[0], "login", "bob")
 		other := w.residents[0]
-		if other == home {
+		if other == owner {
 			other = w.residents[1]
 		}
 		for range 5_000 {
@@ -356,7 +356,7 @@ func TestStrictBatch(t *testing.T) {
 // TestStrictDegradedIsSaid says what decides when a home is gone.
 
 func TestStrictDegradedIsSaid(t *testing.T) {
-	for _, reason := range []node.Degraded{node.HomeUnreachable, node.CircuitOpen} {
+	for _, reason := range []node.Degraded{node.OwnerUnreachable, node.CircuitOpen} {
 		if text := degradation(reason, node.Stats{}); !strings.Contains(text, "on_failure") {
 			t.Errorf("%v: %q", reason, text)
 		}

@@ -64,7 +64,7 @@ func strictRules(t *testing.T, all ...rules.Node) *rules.Set {
 // perMinute is a strict limit of n hits a minute.
 func perMinute(n uint32, on rules.OnFailure) *rules.Limit {
 	return &rules.Limit{
-		Unit: rules.Minute, Multiplier: 1, Requests: n, Consistency: rules.Strict, Placed: rules.Home, OnFailure: on,
+		Unit: rules.Minute, Multiplier: 1, Requests: n, Consistency: rules.Strict, Placed: rules.Owner, OnFailure: on,
 	}
 }
 
@@ -89,9 +89,9 @@ func newStrictWorld(t *testing.T, daemons int, set *rules.Set, regions ...string
 // serveStrict makes the engine of a daemon one that serves strict keys.
 func (w *strictWorld) serveStrict(r *resident, ec *EngineConfig, log *slog.Logger) func(*clusterConfig) {
 	c := strictConfig{forwardTimeout: 50 * time.Millisecond, forwardMargin: 100 * time.Millisecond, breaker: w.breaker}
-	s := newStrict(c, r.region, newNotary(log), log)
-	ec.strict, ec.Node.Homes = s, s
-	ec.Node.Strict = node.HomesConfig{Chunk: 2, Stock: 16}
+	s := newStrict(c, r.region, newAcceptorLoop(log), log)
+	ec.strict, ec.Node.Owners = s, s
+	ec.Node.Strict = node.OwnersConfig{Headroom: 2, Prefetch: 16}
 	return func(cc *clusterConfig) {
 		w.t.Helper()
 		genesis := sticky.Layout{Number: 1}
@@ -106,7 +106,7 @@ func (w *strictWorld) serveStrict(r *resident, ec *EngineConfig, log *slog.Logge
 		}
 		genesis.Pins = pinsOf(w.rules)
 		first := w.stricts[r.name] == nil
-		err := s.notary.open(notaryConfig{
+		err := s.acceptor.open(acceptorConfig{
 			replica: sticky.Config{Region: r.region, Name: r.name, Genesis: genesis}, dir: w.disks[r.name],
 			owner: journal.Owner{Cluster: 1, Name: r.region + "/" + r.name}, first: first, latest: time.Now(),
 		})
@@ -122,7 +122,7 @@ func (w *strictWorld) serveStrict(r *resident, ec *EngineConfig, log *slog.Logge
 func (w *strictWorld) voting() bool {
 	for _, r := range w.alive() {
 		s := w.status(r)
-		if !s.Voting && slices.ContainsFunc(s.Seats, func(x sticky.SeatStatus) bool { return x.Name == r.name }) {
+		if !s.Voting && slices.ContainsFunc(s.Voters, func(x sticky.VoterStatus) bool { return x.Name == r.name }) {
 			return false
 		}
 	}
@@ -132,12 +132,12 @@ func (w *strictWorld) voting() bool {
 // status describes a daemon's replica.
 func (w *strictWorld) status(r *resident) sticky.Status {
 	var s sticky.Status
-	w.stricts[r.name].notary.do(func(x *sticky.Replica) { s = x.Status() })
+	w.stricts[r.name].acceptor.do(func(x *sticky.Acceptor) { s = x.Status() })
 	return s
 }
 
-// homeOf returns the daemon that is home of a user's key, as another one sees it.
-func (w *strictWorld) homeOf(r *resident, key, who string) *resident {
+// ownerOf returns the daemon that is home of a user's key, as another one sees it.
+func (w *strictWorld) ownerOf(r *resident, key, who string) *resident {
 	w.t.Helper()
 	c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(1, key, who)}}
 	var x trial
@@ -145,7 +145,7 @@ func (w *strictWorld) homeOf(r *resident, key, who string) *resident {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	h := w.stricts[r.name].View().Home(x.hits[0].Key, uint64(x.hits[0].Rule.ID), x.hits[0].Limit.HomeInRegion())
+	h := w.stricts[r.name].Routing().Owner(x.hits[0].Key, uint64(x.hits[0].Rule.ID), x.hits[0].Limit.HomeInRegion())
 	i := slices.IndexFunc(w.residents, func(o *resident) bool { return o.name == h.Name })
 	if i < 0 {
 		w.t.Fatalf("%s/%s is home of %s at %s: %s", key, who, h.Name, r.name, w.describe())
@@ -167,7 +167,7 @@ func (r *resident) check(d ...rules.Descriptor) *node.Call {
 func (w *strictWorld) kill(r *resident) {
 	w.engines.set(r.name, nil)
 	r.kill()
-	w.stricts[r.name].notary.close()
+	w.stricts[r.name].acceptor.close()
 }
 
 // journalOf is the file of a daemon's replica.

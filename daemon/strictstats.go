@@ -9,13 +9,13 @@ import (
 
 // StrictStats returns the numbers of now. See telemetry.Strict.
 func (s *strict) StrictStats() telemetry.StrictStats {
-	n := s.notary
+	n := s.acceptor
 	status := n.status()
 	out := telemetry.StrictStats{
 		Node: s.engine.StrictStats(), Parked: s.lot.size(), NoPlace: s.lot.full.Load(),
 		Frames: s.mail.sent.Load(), DroppedItems: s.mail.dropped.Load(),
-		Layout: status.Layout.Number, Replica: s.View().Seated(), Voting: status.Voting, Ledgers: status.Ledgers,
-		Raises: map[string]uint64{"held": status.Stats.Votes},
+		Layout: status.Layout.Number, Replica: s.Routing().Seated(), Voting: status.Voting, Ledgers: status.Ledgers,
+		Accepts: map[string]uint64{"held": status.Stats.Votes},
 		Journal: telemetry.Journal{
 			Bytes: n.counts.size.Load(), Writes: n.counts.writes.Load(), Entries: n.counts.entries.Load(),
 			Failures: n.counts.failures.Load(), Rewrites: n.counts.compactions.Load(),
@@ -23,13 +23,13 @@ func (s *strict) StrictStats() telemetry.StrictStats {
 		},
 		Transitions: map[string]uint64{},
 	}
-	for why := sticky.NotHome; why <= sticky.MaxWhy; why++ {
+	for why := sticky.NotOwner; why <= sticky.MaxWhy; why++ {
 		if k := status.Stats.Refusals[why]; k > 0 {
-			out.Raises[why.String()] = k
+			out.Accepts[why.String()] = k
 		}
 	}
 	for _, c := range s.circuits() {
-		out.Circuits = append(out.Circuits, telemetry.Circuit{Region: c.region, Home: c.name, State: int(c.state)})
+		out.Circuits = append(out.Circuits, telemetry.Circuit{Region: c.region, Owner: c.name, State: int(c.state)})
 	}
 	for i := range s.transitions {
 		out.Transitions[sticky.BreakerState(i).String()] = s.transitions[i].Load()
@@ -38,7 +38,7 @@ func (s *strict) StrictStats() telemetry.StrictStats {
 }
 
 // status describes the replica, the zero value before it is open.
-func (n *notary) status() (out sticky.Status) {
-	n.do(func(r *sticky.Replica) { out = r.Status() })
+func (n *acceptorLoop) status() (out sticky.Status) {
+	n.do(func(r *sticky.Acceptor) { out = r.Status() })
 	return out
 }

@@ -62,10 +62,10 @@ func (a *ages) run(ctx context.Context) {
 
 // look takes in how old the views of running daemons are of each other.
 func (a *ages) look() {
-	running := make(map[crdt.Slot]*instance)
+	running := make(map[crdt.Incarnation]*instance)
 	for _, i := range a.cluster.all {
 		if r := i.live(); r != nil {
-			running[r.handle.Engine().Slot()] = i
+			running[r.handle.Engine().Incarnation()] = i
 		}
 	}
 	a.mu.Lock()

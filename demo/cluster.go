@@ -182,12 +182,12 @@ type sight struct {
 
 // sights returns what each running daemon sees, in their order.
 func (c *cluster) sights() []sight {
-	running := make(map[crdt.Slot]bool)
+	running := make(map[crdt.Incarnation]bool)
 	var runs []*incarnation
 	for _, i := range c.all {
 		if r := i.live(); r != nil {
 			runs = append(runs, r)
-			running[r.handle.Engine().Slot()] = true
+			running[r.handle.Engine().Incarnation()] = true
 		}
 	}
 	var out []sight

@@ -41,7 +41,7 @@ type keyAccount [windowsKept]windowAccount
 
 // windowAccount is one window of a key.
 type windowAccount struct {
-	label int64
+	window int64
 	// limit is the greatest limit that was in force in the window: nobody who
 	// admitted by it was wrong.
 	limit uint64
@@ -70,21 +70,21 @@ func NewLedger(all []Rule, regions int, keys func(rule int) int) *Ledger {
 	return l
 }
 
-// LabelAt returns the number of the window that ends a time after an instant.
+// WindowAt returns the number of the window that ends a time after an instant.
 // Both are known to some milliseconds only, so the nearest end counts.
-func LabelAt(at time.Time, left, period time.Duration) int64 {
+func WindowAt(at time.Time, left, period time.Duration) int64 {
 	end := at.Add(left).UnixMilli()
 	width := period.Milliseconds()
 	return (end+width/2)/width - 1
 }
 
 // Admit counts an ask that passed, in the window of a label.
-func (l *Ledger) Admit(a Ask, label int64) {
+func (l *Ledger) Admit(a Ask, window int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := &l.rules[a.Rule]
 	r.admitted++
-	w := r.window(a.Key, label, l.regions)
+	w := r.window(a.Key, window, l.regions)
 	if w == nil {
 		return
 	}
@@ -97,7 +97,7 @@ func (l *Ledger) Admit(a Ask, label int64) {
 	if w.total == w.limit {
 		r.full++
 	}
-	if r.bounded > 0 && label >= r.bounded {
+	if r.bounded > 0 && window >= r.bounded {
 		r.sinceThen = max(r.sinceThen, w.over())
 	}
 }
@@ -116,7 +116,7 @@ func (l *Ledger) SetBudget(rule int, has bool, now time.Time) {
 	r := &l.rules[rule]
 	r.bounded, r.sinceThen = 0, 0
 	if has {
-		r.bounded = r.label(now) + 1
+		r.bounded = r.windowAt(now) + 1
 	}
 }
 
@@ -128,33 +128,33 @@ func (l *Ledger) SetLimit(rule int, limit uint32, now time.Time) {
 	r.limit = uint64(limit)
 	for k := range r.keys {
 		for i := range r.keys[k] {
-			if w := &r.keys[k][i]; w.label >= r.label(now) {
+			if w := &r.keys[k][i]; w.window >= r.windowAt(now) {
 				w.limit = max(w.limit, r.limit)
 			}
 		}
 	}
 }
 
-// label returns the number of the window that runs.
-func (r *ruleAccount) label(now time.Time) int64 { return now.UnixMilli() / r.period.Milliseconds() }
+// windowAt returns the number of the current window.
+func (r *ruleAccount) windowAt(now time.Time) int64 { return now.UnixMilli() / r.period.Milliseconds() }
 
 // window returns a window of a key, nil for one that is older than all that
 // are kept.
-func (r *ruleAccount) window(key int, label int64, regions int) *windowAccount {
+func (r *ruleAccount) window(key int, window int64, regions int) *windowAccount {
 	k := &r.keys[key]
 	oldest := &k[0]
 	for i := range k {
-		if k[i].label == label {
+		if k[i].window == window {
 			return &k[i]
 		}
-		if k[i].label < oldest.label {
+		if k[i].window < oldest.window {
 			oldest = &k[i]
 		}
 	}
-	if label < oldest.label {
+	if window < oldest.window {
 		return nil
 	}
-	*oldest = windowAccount{label: label, limit: r.limit, by: make([]uint64, regions)}
+	*oldest = windowAccount{window: window, limit: r.limit, by: make([]uint64, regions)}
 	return oldest
 }
 
@@ -194,7 +194,7 @@ func (l *Ledger) Rows(now time.Time) []RuleRow {
 		for k := range r.keys {
 			for j := range r.keys[k] {
 				w := &r.keys[k][j]
-				if w.label != r.label(now) || w.total <= row.Total {
+				if w.window != r.windowAt(now) || w.total <= row.Total {
 					continue
 				}
 				row.Key, row.Total, row.Limit = k, w.total, w.limit

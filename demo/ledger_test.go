@@ -6,8 +6,8 @@ import (
 )
 
 // at returns a time of a window of 10 seconds.
-func at(label int64, into time.Duration) time.Time {
-	return time.UnixMilli(label * 10_000).Add(into)
+func at(window int64, into time.Duration) time.Time {
+	return time.UnixMilli(window * 10_000).Add(into)
 }
 
 func testLedger(limit uint32) *Ledger {
@@ -15,9 +15,9 @@ func testLedger(limit uint32) *Ledger {
 	return NewLedger(all, 2, func(int) int { return 2 })
 }
 
-func admit(l *Ledger, n int, a Ask, label int64) {
+func admit(l *Ledger, n int, a Ask, window int64) {
 	for range n {
-		l.Admit(a, label)
+		l.Admit(a, window)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestAWindowIsHeldAgainstItsGreatestLimit(t *testing.T) {
 	}
 }
 
-func TestLabelAt(t *testing.T) {
+func TestWindowAt(t *testing.T) {
 	period := 10 * time.Second
 	for _, tt := range []struct {
 		into, left time.Duration
@@ -97,7 +97,7 @@ func TestLabelAt(t *testing.T) {
 		{20 * time.Millisecond, 10 * time.Millisecond, 4}, // answered late
 		{9980 * time.Millisecond, period, 6},              // by a clock that is ahead
 	} {
-		if got := LabelAt(at(5, tt.into), tt.left, period); got != tt.want {
+		if got := WindowAt(at(5, tt.into), tt.left, period); got != tt.want {
 			t.Errorf("%v into the window, %v left: %d, want %d", tt.into, tt.left, got, tt.want)
 		}
 	}

@@ -51,7 +51,7 @@ type mark struct {
 	key    string
 	at     time.Time
 	from   *incarnation
-	home   int
+	owner  int
 	window int64
 	unseen []*instance
 	heal   bool // made for a heal, not for the samples
@@ -178,7 +178,7 @@ func (m *marks) make(from *instance, now time.Time, heal bool) {
 		return
 	}
 	m.made++
-	k := &mark{key: fmt.Sprintf("%s-%d", from.name, m.made), at: now, from: r, home: from.home,
+	k := &mark{key: fmt.Sprintf("%s-%d", from.name, m.made), at: now, from: r, owner: from.home,
 		window: windowOf(now), heal: heal}
 	if m.left(r, k.key, 1) >= markLimit {
 		return
@@ -230,7 +230,7 @@ func (m *marks) seen(k *mark, i *instance) bool {
 	}
 	if !k.heal && k.at.After(m.calm) && m.heal == nil {
 		to := &m.far
-		if i.home == k.home {
+		if i.home == k.owner {
 			to = &m.near
 		}
 		to.add(time.Since(k.at))

@@ -107,7 +107,7 @@ func (x *trial) play(t *testing.T) (*outcome, time.Time) {
 // simulator does not have. Of a link that is whole, the first word is half an
 // interval old on average.
 func (x *trial) reopen(ctx context.Context, s *show, healed time.Time) time.Duration {
-	type link struct{ of, to crdt.Slot }
+	type link struct{ of, to crdt.Incarnation }
 	heard := make(map[link]time.Duration)
 	sum, silent := time.Duration(0), true
 	for silent && ctx.Err() == nil {
@@ -118,7 +118,7 @@ func (x *trial) reopen(ctx context.Context, s *show, healed time.Time) time.Dura
 			if r == nil {
 				continue
 			}
-			self := r.handle.Engine().Slot()
+			self := r.handle.Engine().Incarnation()
 			for _, l := range r.handle.Links() {
 				at := link{of: l.Peer.ID, to: self}
 				if (l.Peer.Region == x.cut) == (i.home == slices.Index(x.options.Regions, x.cut)) {
@@ -174,10 +174,10 @@ func (x *trial) counted(t *testing.T, s *show, began time.Time) *outcome {
 		full, sum := 0, 0.0
 		for k := range r.keys {
 			for _, w := range r.keys[k] {
-				if w.label == 0 {
+				if w.window == 0 {
 					continue
 				}
-				n := w.label - r.label(began)
+				n := w.window - r.windowAt(began)
 				if n < 0 || n >= int64(len(out.worst[i])) {
 					t.Fatalf("rule %d, key %d: admitted in window %d of %d", i, k, n+1, len(out.worst[i]))
 				}

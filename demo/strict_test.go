@@ -21,11 +21,11 @@ const (
 	backWithin = 6 * time.Second
 )
 
-// TestAStrictLimitHoldsWhileHomesDie plays the script of testdata with logins at 5
+// TestAStrictLimitHoldsWhileOwnersDie plays the script of testdata with logins at 5
 // in 2 s instead of a minute, so that many windows are seen, and all of their homes
 // in us-east, where daemons die. By the demo's own account, over all regions, no
 // window of any login ever has more than 5.
-func TestAStrictLimitHoldsWhileHomesDie(t *testing.T) {
+func TestAStrictLimitHoldsWhileOwnersDie(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "strict.txt"))
 	if err != nil {
 		t.Fatal(err)
@@ -73,8 +73,8 @@ type play struct {
 
 // seen is what was admitted last of an account.
 type seen struct {
-	label int64
-	total uint64
+	window int64
+	total  uint64
 }
 
 // death is a change after which there must be logins again.
@@ -154,7 +154,7 @@ func (p *play) look(ctx context.Context) {
 		now, news := time.Now(), p.news()
 		p.mu.Lock()
 		for _, k := range news {
-			began := time.UnixMilli(p.last[k].label * loginWindow.Milliseconds())
+			began := time.UnixMilli(p.last[k].window * loginWindow.Milliseconds())
 			for _, d := range p.deaths {
 				if _, ok := d.back[k]; !ok && began.After(d.at) {
 					d.back[k] = now.Sub(d.at)
@@ -174,15 +174,15 @@ func (p *play) news() []int {
 	for k := range l.rules[login].keys {
 		var is seen
 		for _, w := range l.rules[login].keys[k] {
-			if w.label > is.label {
-				is = seen{w.label, w.total}
+			if w.window > is.window {
+				is = seen{w.window, w.total}
 			}
 		}
 		was := p.last[k]
 		if is == was {
 			continue
 		}
-		if is.label != was.label {
+		if is.window != was.window {
 			p.windows++
 		}
 		p.last[k] = is

@@ -8,14 +8,14 @@ import (
 
 // team is the daemons of a region that share its work, as seen from here.
 type team struct {
-	region string
-	slot   crdt.Slot
-	ids    []crdt.Slot // ascending
-	names  []uint64    // hashes, in the order of ids
+	region      string
+	incarnation crdt.Incarnation
+	ids         []crdt.Incarnation // ascending
+	names       []uint64           // hashes, in the order of ids
 }
 
 // add puts a daemon into the team.
-func (t *team) add(id crdt.Slot, name string) {
+func (t *team) add(id crdt.Incarnation, name string) {
 	i, _ := slices.BinarySearch(t.ids, id)
 	t.ids = slices.Insert(t.ids, i, id)
 	t.names = slices.Insert(t.names, i, hashText(name))
@@ -24,9 +24,9 @@ func (t *team) add(id crdt.Slot, name string) {
 // aggregator returns who sums up a key for the region: the daemon with the
 // greatest hash of name and key (rendezvous hashing, Thaler and Ravishankar,
 // 1998), so that the loss of one moves only its keys. 0 for an empty team.
-func (t *team) aggregator(k crdt.Key) crdt.Slot {
+func (t *team) aggregator(k crdt.Key) crdt.Incarnation {
 	var best uint64
-	winner := crdt.Slot(0)
+	winner := crdt.Incarnation(0)
 	for i, name := range t.names {
 		if h := mix(name ^ k.Hi ^ mix(k.Lo)); h > best || winner == 0 {
 			best, winner = h, t.ids[i]

@@ -45,10 +45,10 @@ func (k Kind) String() string {
 // CellID names one cell of the replicated state. Kind is part of the name, so
 // that no daemon's slot can be taken for a region's.
 type CellID struct {
-	Key   crdt.Key
-	Label int64 // start of the label, Unix milliseconds
-	Kind  Kind
-	Slot  crdt.Slot
+	Key         crdt.Key
+	Window      int64 // start of the label, Unix milliseconds
+	Kind        Kind
+	Incarnation crdt.Incarnation
 }
 
 // Compare orders cells as frames and states list them: by kind, slot, key and
@@ -57,22 +57,22 @@ func (a CellID) Compare(b CellID) int {
 	switch {
 	case a.Kind != b.Kind:
 		return order(uint64(a.Kind), uint64(b.Kind))
-	case a.Slot != b.Slot:
-		return order(uint64(a.Slot), uint64(b.Slot))
+	case a.Incarnation != b.Incarnation:
+		return order(uint64(a.Incarnation), uint64(b.Incarnation))
 	}
-	return compareInSlot(&a, &b)
+	return compareInIncarnation(&a, &b)
 }
 
-// compareInSlot orders the cells of one slot.
-func compareInSlot(a, b *CellID) int {
+// compareInIncarnation orders the cells of one slot.
+func compareInIncarnation(a, b *CellID) int {
 	switch {
 	case a.Key.Hi != b.Key.Hi:
 		return order(a.Key.Hi, b.Key.Hi)
 	case a.Key.Lo != b.Key.Lo:
 		return order(a.Key.Lo, b.Key.Lo)
-	case a.Label < b.Label:
+	case a.Window < b.Window:
 		return -1
-	case a.Label > b.Label:
+	case a.Window > b.Window:
 		return 1
 	}
 	return 0
@@ -88,15 +88,15 @@ func order(a, b uint64) int {
 	return 0
 }
 
-// Span is what of a cell's meaning the engine has to know: how long it
+// CellMeta is what of a cell's meaning the engine has to know: how long it
 // matters. It is the same for all cells of a key's label, but for Carry, of
 // which the longest counts.
-type Span struct {
+type CellMeta struct {
 	// Rule names the rule that counts here and the grid it counts on, for
 	// those who must fold the cell. 0 for an override without a rule.
 	Rule uint64
-	// Width is the length of the label in milliseconds, at least 1.
-	Width int64
+	// WindowLength is the length of the label in milliseconds, at least 1.
+	WindowLength int64
 	// Carry is for how many milliseconds beyond the end of the label the
 	// cell still matters (sliding windows, debt, buckets).
 	Carry int64
@@ -106,7 +106,7 @@ type Span struct {
 
 // End is the instant in Unix milliseconds from which a cell of the label can
 // no longer matter to a correct clock.
-func (s Span) End(label int64) int64 { return addFloor(addFloor(label, s.Width), s.Carry) }
+func (s CellMeta) End(window int64) int64 { return addFloor(addFloor(window, s.WindowLength), s.Carry) }
 
 // Cell is one cell on its way or at rest. P and N only grow.
 type Cell struct {
@@ -115,13 +115,13 @@ type Cell struct {
 	// which the region's count was seen to grow, 0 for unknown or none. It
 	// is a measurement and no part of the lattice.
 	Rate uint32
-	Span
+	CellMeta
 	CellID
 }
 
 // String describes the cell for people.
 func (c Cell) String() string {
-	return fmt.Sprintf("%016x%016x@%d %s %v: %v", c.Key.Hi, c.Key.Lo, c.Label, c.Kind, c.Slot, c.Value)
+	return fmt.Sprintf("%016x%016x@%d %s %v: %v", c.Key.Hi, c.Key.Lo, c.Window, c.Kind, c.Incarnation, c.Value)
 }
 
 func addFloor(a, b int64) int64 {
@@ -131,9 +131,13 @@ func addFloor(a, b int64) int64 {
 	return 1<<63 - 1
 }
 
-// RegionSlot returns the slot under which the sums of a region travel.
-func RegionSlot(region string) crdt.Slot { return crdt.Slot(hashText("region", region)) }
+// RegionIncarnation returns the slot under which the sums of a region travel.
+func RegionIncarnation(region string) crdt.Incarnation {
+	return crdt.Incarnation(hashText("region", region))
+}
 
-// LostSlot returns the slot under which a region keeps what others remember of
+// LostIncarnation returns the slot under which a region keeps what others remember of
 // its incarnations that all of its daemons have forgotten.
-func LostSlot(region string) crdt.Slot { return crdt.Slot(hashText("lost", region)) }
+func LostIncarnation(region string) crdt.Incarnation {
+	return crdt.Incarnation(hashText("lost", region))
+}

@@ -11,8 +11,8 @@ import (
 // many more hits fit the limit as far as is known: when what is unsent could
 // matter to others it is sent at once. It returns false when there is no room
 // for the cell; the hits are then known to nobody else.
-func (e *Engine) Add(now time.Duration, k crdt.Key, label int64, span Span, n, left uint64) bool {
-	id := CellID{Key: k, Label: label, Kind: Daemon, Slot: e.self.ID}
+func (e *Engine) Add(now time.Duration, k crdt.Key, window int64, span CellMeta, n, left uint64) bool {
+	id := CellID{Key: k, Window: window, Kind: Daemon, Incarnation: e.self.ID}
 	i := e.state.find(id)
 	if i == none {
 		if i = e.state.add(id, span); i == none {
@@ -28,8 +28,8 @@ func (e *Engine) Add(now time.Duration, k crdt.Key, label int64, span Span, n, l
 	switch {
 	case unsent >= left/(2*uint64(e.busy)) && len(e.links) > 0 && unsent > 0:
 		e.state.touch(i, now)
-		e.hurryOwn(i)
-	case e.cfg.Quiet > 0 && e.cfg.Quiet.Milliseconds() <= span.Width/4:
+		e.expediteOwn(i)
+	case e.cfg.Quiet > 0 && e.cfg.Quiet.Milliseconds() <= span.WindowLength/4:
 		e.state.wait(i, now)
 	default:
 		e.state.touch(i, now)
@@ -37,14 +37,14 @@ func (e *Engine) Add(now time.Duration, k crdt.Key, label int64, span Span, n, l
 	return true
 }
 
-// hurryOwn makes the links that an own cell travels on tell it as soon as they
+// expediteOwn makes the links that an own cell travels on tell it as soon as they
 // may.
-func (e *Engine) hurryOwn(i int32) {
+func (e *Engine) expediteOwn(i int32) {
 	k := e.state.cells[i].Key
 	mine := e.mine(k)
 	for _, l := range e.links {
 		if l.local || mine && e.teams[l.team].aggregator(k) == l.peer.ID {
-			e.hurry(l, i)
+			e.expedite(l, i)
 		}
 	}
 }
@@ -74,19 +74,19 @@ func (e *Engine) releaseDigested(now time.Duration) {
 }
 
 // Own returns what the daemon itself counted under a key's label.
-func (e *Engine) Own(k crdt.Key, label int64) crdt.PN {
-	if i := e.state.find(CellID{Key: k, Label: label, Kind: Daemon, Slot: e.self.ID}); i != none {
+func (e *Engine) Own(k crdt.Key, window int64) crdt.PN {
+	if i := e.state.find(CellID{Key: k, Window: window, Kind: Daemon, Incarnation: e.self.ID}); i != none {
 		return e.state.cells[i].Value
 	}
 	return crdt.PN{}
 }
 
-// OwnLabels calls yield for each cell of a key that the daemon itself counted,
+// OwnWindows calls yield for each cell of a key that the daemon itself counted,
 // in no order.
-func (e *Engine) OwnLabels(k crdt.Key, yield func(label, end int64, n uint64)) {
+func (e *Engine) OwnWindows(k crdt.Key, yield func(window, end int64, n uint64)) {
 	e.each(k, func(c *cell) {
-		if c.Slot == e.self.ID {
-			yield(c.Label, addFloor(c.Label, c.Width), c.Value.Net())
+		if c.Incarnation == e.self.ID {
+			yield(c.Window, addFloor(c.Window, c.WindowLength), c.Value.Net())
 		}
 	})
 }
@@ -96,10 +96,10 @@ func (e *Engine) Has(k crdt.Key) bool { return e.state.keyOf(k) != none }
 
 // Total returns what is known of a key's label: all daemons of the region and
 // the sums of the others.
-func (e *Engine) Total(k crdt.Key, label int64) uint64 {
+func (e *Engine) Total(k crdt.Key, window int64) uint64 {
 	sum := uint64(0)
 	e.each(k, func(c *cell) {
-		if c.Label == label {
+		if c.Window == window {
 			sum = crdt.AddSat(sum, c.Value.Net())
 		}
 	})
@@ -114,9 +114,9 @@ func (e *Engine) CellsOf(k crdt.Key) []Cell {
 	return all
 }
 
-// Labels calls yield for each cell of a key that counts here, in no order.
-func (e *Engine) Labels(k crdt.Key, yield func(label, end int64, n uint64)) {
-	e.each(k, func(c *cell) { yield(c.Label, c.End(c.Label), c.Value.Net()) })
+// Windows calls yield for each cell of a key that counts here, in no order.
+func (e *Engine) Windows(k crdt.Key, yield func(window, end int64, n uint64)) {
+	e.each(k, func(c *cell) { yield(c.Window, c.End(c.Window), c.Value.Net()) })
 }
 
 // each visits the cells of a key that count: not rights, and not what others
@@ -127,7 +127,7 @@ func (e *Engine) each(k crdt.Key, visit func(*cell)) {
 		return
 	}
 	for i := e.state.keys[at].first; i != none; i = e.state.cells[i].fwd {
-		if c := &e.state.cells[i]; c.Kind == Daemon || c.Kind == RegionSum && c.Slot != e.region {
+		if c := &e.state.cells[i]; c.Kind == Daemon || c.Kind == RegionSum && c.Incarnation != e.region {
 			visit(c)
 		}
 	}
@@ -145,7 +145,7 @@ func (e *Engine) Extrapolated(now, longest time.Duration, k crdt.Key, from int64
 	sum := uint64(0)
 	for i := e.state.keys[at].first; i != none; i = e.state.cells[i].fwd {
 		c := &e.state.cells[i]
-		if c.Rate == 0 || c.Label < from || c.Slot == e.region || c.Slot == e.self.ID {
+		if c.Rate == 0 || c.Window < from || c.Incarnation == e.region || c.Incarnation == e.self.ID {
 			continue
 		}
 		if age, ok := e.viewOf(now, c); ok {
@@ -186,7 +186,7 @@ func (e *Engine) viewOf(now time.Duration, c *cell) (time.Duration, bool) {
 		return age + l.own, true
 	}
 	for _, b := range l.behind {
-		if b.Region == c.Slot {
+		if b.Region == c.Incarnation {
 			return age + b.Age, true
 		}
 	}
@@ -195,20 +195,20 @@ func (e *Engine) viewOf(now time.Duration, c *cell) (time.Duration, bool) {
 
 // sum returns what the daemons of the region counted under a key's label, and
 // its span. regional says that it must not leave.
-func (e *Engine) sum(k crdt.Key, label int64) (v crdt.Sum, span Span) {
+func (e *Engine) sum(k crdt.Key, window int64) (v crdt.Sum, span CellMeta) {
 	at := e.state.keyOf(k)
 	if at == none {
 		return v, span
 	}
 	for i := e.state.keys[at].first; i != none; i = e.state.cells[i].fwd {
 		c := &e.state.cells[i]
-		if c.Kind != Daemon || c.Label != label {
+		if c.Kind != Daemon || c.Window != window {
 			continue
 		}
 		v.P, v.N = crdt.AddSat(v.P, c.Value.P), crdt.AddSat(v.N, c.Value.N)
 		carry := max(span.Carry, c.Carry)
 		regional := span.Regional || c.Regional
-		span = c.Span
+		span = c.CellMeta
 		span.Carry, span.Regional = carry, regional
 	}
 	return v, span

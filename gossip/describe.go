@@ -51,7 +51,7 @@ func (e *Engine) Links(now time.Duration) []Link {
 func (e *Engine) Cells(wall int64) []Cell {
 	var out []Cell
 	for i := range e.state.cells {
-		if c := &e.state.cells[i]; c.used && c.End(c.Label) > wall {
+		if c := &e.state.cells[i]; c.used && c.End(c.Window) > wall {
 			out = append(out, c.Cell)
 		}
 	}
@@ -70,7 +70,7 @@ func (e *Engine) Due(now time.Duration) bool {
 }
 
 // RTT returns the round trip to a peer, -1 for unknown.
-func (e *Engine) RTT(id crdt.Slot) time.Duration {
+func (e *Engine) RTT(id crdt.Incarnation) time.Duration {
 	if l := e.link(id); l != nil {
 		return l.rtt
 	}

@@ -6,35 +6,35 @@ import "github.com/georld/rld/crdt"
 // makes one part of a slot's cells be sent again.
 const buckets = 64
 
-// longLabel is how long a label must matter, in milliseconds, for its cells to
+// longWindow is how long a label must matter, in milliseconds, for its cells to
 // be compared: an error in a shorter one dies with it.
-const longLabel = 5 * 60 * 1000
+const longWindow = 5 * 60 * 1000
 
 func bucketOf(k crdt.Key) uint16 { return uint16(k.Lo >> 58) }
 
 // digested reports whether a cell takes part in digests.
-func (c *cell) digested() bool { return c.Kind == Daemon && c.Width > longLabel }
+func (c *cell) digested() bool { return c.Kind == Daemon && c.WindowLength > longWindow }
 
 // digest keeps the fingerprint of a slot's cells up to date.
 func (s *state) digest(c *cell, was, is crdt.PN) {
 	if !c.digested() {
 		return
 	}
-	d := s.digests[c.Slot]
+	d := s.digests[c.Incarnation]
 	if d == nil {
 		d = new([buckets]crdt.Digest)
-		s.digests[c.Slot] = d
+		s.digests[c.Incarnation] = d
 	}
 	b := bucketOf(c.Key)
-	d[b] = d[b].Replace(crdt.CellID{Key: c.Key, Label: c.Label, Slot: c.Slot}, was, is)
+	d[b] = d[b].Replace(crdt.CellID{Key: c.Key, Window: c.Window, Incarnation: c.Incarnation}, was, is)
 	if *d == ([buckets]crdt.Digest{}) {
-		delete(s.digests, c.Slot)
+		delete(s.digests, c.Incarnation)
 	}
 }
 
 // digestsOf lists the fingerprints of a slot that are not empty.
-func (s *state) digestsOf(slot crdt.Slot) []BucketDigest {
-	d := s.digests[slot]
+func (s *state) digestsOf(incarnation crdt.Incarnation) []BucketDigest {
+	d := s.digests[incarnation]
 	if d == nil {
 		return nil
 	}
@@ -49,9 +49,9 @@ func (s *state) digestsOf(slot crdt.Slot) []BucketDigest {
 
 // differing returns the buckets of a slot, ascending, that are not as told. What
 // its writer has nothing in cannot be repaired: it is over there.
-func (s *state) differing(slot crdt.Slot, told []BucketDigest) []uint16 {
+func (s *state) differing(incarnation crdt.Incarnation, told []BucketDigest) []uint16 {
 	var have [buckets]crdt.Digest
-	if d := s.digests[slot]; d != nil {
+	if d := s.digests[incarnation]; d != nil {
 		have = *d
 	}
 	var out []uint16

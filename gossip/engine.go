@@ -15,8 +15,8 @@ import (
 type Engine struct {
 	cfg    Config
 	self   Peer
-	region crdt.Slot // the slot of our region
-	lost   crdt.Slot // of what our region forgot
+	region crdt.Incarnation // the slot of our region
+	lost   crdt.Incarnation // of what our region forgot
 	shard  int
 	shards int
 
@@ -61,8 +61,8 @@ const (
 	RefusalHeard
 	RulesDiverged
 	RulesAgree
-	SweepStarted
-	SweepDone
+	ResyncStarted
+	ResyncDone
 	Resent
 	BucketRepaired
 	CountsRestored
@@ -73,7 +73,7 @@ const (
 type Event struct {
 	At     time.Duration
 	Kind   EventKind
-	Peer   crdt.Slot
+	Peer   crdt.Incarnation
 	Reason Reason
 	Amount uint64
 }
@@ -86,7 +86,7 @@ const maxEvents = 1_024
 func New(cfg Config, self Peer, shard, shards int) *Engine {
 	cfg = cfg.WithDefaults()
 	e := &Engine{
-		cfg: cfg, self: self, region: RegionSlot(self.Region), lost: LostSlot(self.Region),
+		cfg: cfg, self: self, region: RegionIncarnation(self.Region), lost: LostIncarnation(self.Region),
 		shard: shard, shards: shards, state: newState(cfg.MaxCells, cfg.HashSeed), started: -1,
 	}
 	e.share()
@@ -112,15 +112,15 @@ func (e *Engine) Leave(now time.Duration) {
 // ready reports whether the daemon takes its share of the region's work.
 func (e *Engine) ready() bool { return e.synced && !e.leaving }
 
-// Urgent reports whether cells were hurried since Messages was called: it is
+// Expedited reports whether cells were hurried since Messages was called: it is
 // worth calling soon.
-func (e *Engine) Urgent() bool { return e.urgent }
+func (e *Engine) Expedited() bool { return e.urgent }
 
 // Size returns how many cells are held, and how many told cells were taken in
 // since the start.
 func (e *Engine) Size() (cells int, merged uint64) { return e.state.byID.count, e.merged }
 
-func (e *Engine) event(now time.Duration, k EventKind, p crdt.Slot, r Reason, amount uint64) {
+func (e *Engine) event(now time.Duration, k EventKind, p crdt.Incarnation, r Reason, amount uint64) {
 	if len(e.events) < maxEvents {
 		e.events = append(e.events, Event{now, k, p, r, amount})
 	} else {
@@ -168,7 +168,7 @@ func (e *Engine) Peers(now time.Duration, peers []Peer) {
 	e.arrange(now)
 	for _, l := range e.links {
 		if bereft && l.local { // some may lack what the one that is gone told us last
-			e.retell(now, l)
+			e.resync(now, l)
 		}
 	}
 	e.sync(now)
@@ -181,7 +181,7 @@ func (e *Engine) join(now time.Duration, p Peer) *link {
 		e.regrouped = now
 	}
 	e.event(now, PeerJoined, p.ID, 0, 0)
-	e.event(now, SweepStarted, p.ID, 0, 0)
+	e.event(now, ResyncStarted, p.ID, 0, 0)
 	return l
 }
 
@@ -197,7 +197,7 @@ func (e *Engine) leave(now time.Duration, l *link) {
 
 func (e *Engine) newLink(now time.Duration, p Peer) *link {
 	l := &link{
-		peer: p, local: p.Region == e.self.Region, slot: RegionSlot(p.Region), ready: p.Ready,
+		peer: p, local: p.Region == e.self.Region, incarnation: RegionIncarnation(p.Region), ready: p.Ready,
 		// A peer that comes back acknowledges versions of the link before.
 		base: e.told, sweepTo: e.state.version, sweeping: true, cursor: none, heardAt: -1, rtt: -1, joined: now,
 		lastSent: -time.Hour, digestAt: now,
@@ -208,8 +208,8 @@ func (e *Engine) newLink(now time.Duration, p Peer) *link {
 }
 
 // link returns the link of an incarnation, nil for none.
-func (e *Engine) link(id crdt.Slot) *link {
-	i, ok := slices.BinarySearchFunc(e.links, id, func(l *link, id crdt.Slot) int { return cmp.Compare(l.peer.ID, id) })
+func (e *Engine) link(id crdt.Incarnation) *link {
+	i, ok := slices.BinarySearchFunc(e.links, id, func(l *link, id crdt.Incarnation) int { return cmp.Compare(l.peer.ID, id) })
 	if !ok {
 		return nil
 	}
@@ -217,7 +217,7 @@ func (e *Engine) link(id crdt.Slot) *link {
 }
 
 // Live reports whether an incarnation is a peer that lives, as membership knows.
-func (e *Engine) Live(id crdt.Slot) bool { return e.link(id) != nil }
+func (e *Engine) Live(id crdt.Incarnation) bool { return e.link(id) != nil }
 
 // interval is the time between two messages to a peer when nothing is urgent.
 func (e *Engine) interval(l *link) time.Duration {
@@ -241,7 +241,7 @@ func (e *Engine) next(now time.Duration, l *link) time.Duration {
 // share finds out who shares the work of each region.
 func (e *Engine) share() {
 	e.arranged++
-	e.teams = []team{{region: e.self.Region, slot: e.region}}
+	e.teams = []team{{region: e.self.Region, incarnation: e.region}}
 	if e.ready() {
 		e.teams[0].add(e.self.ID, e.self.Name)
 	}
@@ -266,27 +266,27 @@ func (e *Engine) arrange(now time.Duration) {
 	if e.teams[0].equal(&was[0]) {
 		for _, l := range e.links {
 			if !l.local && !sameTeam(was, e.teams, l.peer.Region) {
-				e.retell(now, l)
+				e.resync(now, l)
 			}
 		}
 		return
 	}
 	e.state.unrateSums() // who knows of their growth may be another now
 	for _, l := range e.links {
-		e.retell(now, l)
+		e.resync(now, l)
 	}
 }
 
-// retell tells a peer everything again. One that was told nothing since the
+// resync tells a peer everything again. One that was told nothing since the
 // latest start needs no second one; one of which messages are taken for lost
 // does, as they may still come, and what they left out with them.
-func (e *Engine) retell(now time.Duration, l *link) {
+func (e *Engine) resync(now time.Duration, l *link) {
 	if l.reached <= l.base {
 		return
 	}
 	l.tell(e.state.version)
 	l.sweeping = true
-	e.event(now, SweepStarted, l.peer.ID, 0, 0)
+	e.event(now, ResyncStarted, l.peer.ID, 0, 0)
 }
 
 func sameTeam(was, is []team, region string) bool {
@@ -308,7 +308,7 @@ func (e *Engine) team(region string) int {
 			return i
 		}
 	}
-	e.teams = append(e.teams, team{region: region, slot: RegionSlot(region)})
+	e.teams = append(e.teams, team{region: region, incarnation: RegionIncarnation(region)})
 	return len(e.teams) - 1
 }
 

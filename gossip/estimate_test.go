@@ -114,11 +114,11 @@ func TestNoNewsEndsExtrapolation(t *testing.T) {
 
 // A new label starts without a slope, and its first one is not taken over time
 // before it.
-func TestExtrapolationStartsWithTheLabel(t *testing.T) {
+func TestExtrapolationStartsWithTheWindow(t *testing.T) {
 	r := newRig(Config{}, "a", "a")
-	r.now = time.Duration(minute.Width)*time.Millisecond - 3*time.Second
+	r.now = time.Duration(minute.WindowLength)*time.Millisecond - 3*time.Second
 	r.load(3*time.Second, "a1", 1, 50) // 10,000 a second
-	next := epoch + minute.Width
+	next := epoch + minute.WindowLength
 	a1, a2 := r.of("a1"), r.of("a2")
 	estimate := func() uint64 { return a2.Extrapolated(r.mono(a2), time.Hour, testKey(1), next, ample) }
 	if got := estimate(); got != 0 {

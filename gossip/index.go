@@ -84,5 +84,5 @@ func (s *state) hashKey(k crdt.Key) uint32 { return uint32(mix(k.Lo ^ mix(k.Hi^s
 
 // hash spreads a cell's name.
 func (s *state) hash(a *CellID) uint32 {
-	return uint32(mix(a.Key.Lo ^ mix(a.Key.Hi^s.seed^uint64(a.Label)^uint64(a.Slot)+uint64(a.Kind))))
+	return uint32(mix(a.Key.Lo ^ mix(a.Key.Hi^s.seed^uint64(a.Window)^uint64(a.Incarnation)+uint64(a.Kind))))
 }

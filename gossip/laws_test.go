@@ -37,7 +37,7 @@ type world struct {
 	*rig
 	truth map[CellID]uint64             // by the slots that counted, also dead ones
 	seen  map[CellID]map[string]crdt.PN // by daemon, what it was seen to hold
-	homes map[crdt.Slot]string          // the regions of all slots
+	homes map[crdt.Incarnation]string   // the regions of all slots
 }
 
 func drawWorld(t *rapid.T) *world {
@@ -52,7 +52,7 @@ func drawWorld(t *rapid.T) *world {
 	}
 	return &world{
 		rig: newRig(cfg, regions...), truth: map[CellID]uint64{},
-		seen: map[CellID]map[string]crdt.PN{}, homes: map[crdt.Slot]string{},
+		seen: map[CellID]map[string]crdt.PN{}, homes: map[crdt.Incarnation]string{},
 	}
 }
 
@@ -63,20 +63,20 @@ func (w *world) draw(t *rapid.T) *member {
 // add counts hits now, or in a label that the others refuse for now.
 func (w *world) add(t *rapid.T) {
 	m, i := w.draw(t), rapid.IntRange(0, 7).Draw(t, "key")
-	k, span, label := testKey(i), minute, epoch
+	k, span, window := testKey(i), minute, epoch
 	switch {
 	case i > 5:
 		span = hour
 	case rapid.IntRange(0, 3).Draw(t, "far") == 3:
-		label += 3 * minute.Width
+		window += 3 * minute.WindowLength
 	}
 	n := rapid.Uint64Range(1, 5).Draw(t, "n")
 	left := rapid.SampledFrom([]uint64{0, 10, ample}).Draw(t, "left")
 	span.Carry = rapid.SampledFrom([]int64{600_000, 700_000}).Draw(t, "carry")
-	if !m.Add(w.mono(m), k, label, span, n, left) {
+	if !m.Add(w.mono(m), k, window, span, n, left) {
 		t.Fatal("no room")
 	}
-	w.truth[CellID{k, label, Daemon, m.self.ID}] += n
+	w.truth[CellID{k, window, Daemon, m.self.ID}] += n
 	w.speak(m)
 }
 
@@ -128,17 +128,17 @@ func (w *world) flap(t *rapid.T) {
 }
 
 // known is the most that a region's sum may be.
-func (w *world) known(region string, k crdt.Key, label int64) uint64 {
+func (w *world) known(region string, k crdt.Key, window int64) uint64 {
 	sum := uint64(0)
 	for id, n := range w.truth {
-		if id.Key == k && id.Label == label && w.regionOf(id.Slot) == region {
+		if id.Key == k && id.Window == window && w.regionOf(id.Incarnation) == region {
 			sum += n
 		}
 	}
 	return sum
 }
 
-func (w *world) regionOf(slot crdt.Slot) string { return w.homes[slot] }
+func (w *world) regionOf(incarnation crdt.Incarnation) string { return w.homes[incarnation] }
 
 // check holds what is true at every moment.
 func (w *world) check(t *rapid.T) {
@@ -153,16 +153,16 @@ func (w *world) check(t *rapid.T) {
 }
 
 func (w *world) checkCell(t *rapid.T, m *member, c Cell) {
-	most, own := w.truth[c.CellID], c.Slot == m.self.ID
+	most, own := w.truth[c.CellID], c.Incarnation == m.self.ID
 	switch {
 	case c.Kind == RegionSum:
 		for _, region := range []string{"a", "b"} {
-			if RegionSlot(region) == c.Slot {
-				most = w.known(region, c.Key, c.Label)
+			if RegionIncarnation(region) == c.Incarnation {
+				most = w.known(region, c.Key, c.Window)
 			}
 		}
-	case c.Slot == m.Engine.lost:
-		most = w.known(m.region, c.Key, c.Label)
+	case c.Incarnation == m.Engine.lost:
+		most = w.known(m.region, c.Key, c.Window)
 	}
 	if c.Value.P > most || own && c.Value.P != most {
 		t.Fatalf("%s holds %v, of truly %d", m.name, c, most)
@@ -224,7 +224,7 @@ func (w *world) heal(t *rapid.T) {
 	w.flight = nil
 	w.run(20 * time.Second)
 	for m := range w.up {
-		m.skew = 3 * minute.Width
+		m.skew = 3 * minute.WindowLength
 	}
 	w.run(20 * time.Second)
 	w.check(t)
@@ -252,7 +252,7 @@ func (w *world) heal(t *rapid.T) {
 // complete demands of a daemon the counts of all that are up.
 func (w *world) complete(t *rapid.T, m *member) {
 	for id, n := range w.truth {
-		o := w.holder(id.Slot)
+		o := w.holder(id.Incarnation)
 		if o == nil || o.region != m.region {
 			continue
 		}
@@ -266,8 +266,8 @@ func (w *world) complete(t *rapid.T, m *member) {
 			continue
 		}
 		for _, c := range o.Cells(w.wall(o)) {
-			sum, _ := o.sum(c.Key, c.Label)
-			at := m.state.find(CellID{c.Key, c.Label, RegionSum, o.Engine.region})
+			sum, _ := o.sum(c.Key, c.Window)
+			at := m.state.find(CellID{c.Key, c.Window, RegionSum, o.Engine.region})
 			if sum == (crdt.Sum{}) {
 				continue // nobody there knows what this daemon remembers
 			}

@@ -11,10 +11,10 @@ import (
 // the state plus base: telling everything again starts a new base, so that
 // they still only grow.
 type link struct {
-	peer  Peer
-	local bool // of the same region
-	slot  crdt.Slot
-	team  int // place of its region's team
+	peer        Peer
+	local       bool // of the same region
+	incarnation crdt.Incarnation
+	team        int // place of its region's team
 
 	// What the peer is told. Invariant: acked <= sent.
 	base     uint64
@@ -31,9 +31,9 @@ type link struct {
 	backoff                      int
 	lastSent                     time.Duration
 	due                          time.Duration
-	urgent                       []int32 // cells that are to be told at once
-	notes                        []Note  // likewise, once
-	express                      bool    // the latest message told only such cells
+	urgent                       []int32         // cells that are to be told at once
+	notes                        []RightsMessage // likewise, once
+	express                      bool            // the latest message told only such cells
 	sweeping                     bool
 
 	// What the peer told.
@@ -50,7 +50,7 @@ type link struct {
 	lag     time.Duration // how old its view gets before the next message
 	unsent  time.Duration
 	own     time.Duration
-	behind  []Behind
+	behind  []Staleness
 	rules   uint64
 	silent  bool
 	differs bool // its rules are others
@@ -78,8 +78,8 @@ func (l *link) hurried() bool { return len(l.urgent) > 0 || len(l.notes) > 0 }
 // maxUrgent bounds the cells a link tells at once; more wait for the interval.
 const maxUrgent = 256
 
-// hurry makes a link tell a cell as soon as it may.
-func (e *Engine) hurry(l *link, i int32) {
+// expedite makes a link tell a cell as soon as it may.
+func (e *Engine) expedite(l *link, i int32) {
 	if len(l.urgent) < maxUrgent && !slices.Contains(l.urgent, i) {
 		l.urgent = append(l.urgent, i)
 		e.urgent = true
@@ -145,7 +145,7 @@ func (l *link) took(now time.Duration, m *Message, interval time.Duration) {
 	}
 	l.heardAt, l.heard = now, time.Duration(m.Nonce)*time.Microsecond
 	l.unsent, l.own = m.Unsent, m.Own
-	l.behind = append(l.behind[:0], m.Behind...)
+	l.behind = append(l.behind[:0], m.Staleness...)
 	if m.Echo != 0 {
 		l.echoed = max(l.echoed, m.Echo)
 	}

@@ -12,7 +12,7 @@ import (
 // to who receives it; the slices are not shared with the sender.
 type Message struct {
 	// From and To are incarnations.
-	From, To crdt.Slot
+	From, To crdt.Incarnation
 	// Shard is the number of the sender's shard among Shards; keys are split
 	// alike everywhere.
 	Shard, Shards int
@@ -65,24 +65,24 @@ type Part struct {
 	// Complete says that the sender had nothing more to say than up to Hi,
 	// but for increments it keeps back for at most Unsent so far.
 	Complete bool
-	// Urgent asks the receiver to pass on at once what it would otherwise
+	// Expedited asks the receiver to pass on at once what it would otherwise
 	// pass on at its next interval.
-	Urgent bool
+	Expedited bool
 	// Unsent is the age of the oldest increment that this message and those
 	// before it do not cover, 0 when there is none.
 	Unsent time.Duration
 
 	// Ack is the version of To's shard up to which the sender has all.
 	Ack uint64
-	// Notes are said once, in urgent messages, and may be lost.
-	Notes []Note
+	// RightsMessages are said once, in urgent messages, and may be lost.
+	RightsMessages []RightsMessage
 	// Refused lists cells of To that Ack covers and the sender did not take:
 	// To must send them again, later.
 	Refused []Refusal
-	// Behind is how old the sender's view of its own region was (Own) and,
+	// Staleness is how old the sender's view of its own region was (Own) and,
 	// inside a region, its view of each other region, by slot ascending.
-	Own    time.Duration
-	Behind []Behind
+	Own       time.Duration
+	Staleness []Staleness
 
 	// Digests are fingerprints of the sender's own long-lived cells, by
 	// bucket ascending; empty when none are compared. They hold at Hi, in a
@@ -93,9 +93,9 @@ type Part struct {
 	Repair []uint16
 }
 
-// Behind is the age of a view of a region.
-type Behind struct {
-	Region crdt.Slot
+// Staleness is the age of a view of a region.
+type Staleness struct {
+	Region crdt.Incarnation
 	Age    time.Duration
 }
 

@@ -5,7 +5,7 @@ import "github.com/georld/rld/crdt"
 // Peer is one live incarnation as membership knows it.
 type Peer struct {
 	// ID is the incarnation: the slot it counts under. A restart has another.
-	ID crdt.Slot
+	ID crdt.Incarnation
 	// Name is the daemon's name, the same across restarts.
 	Name string
 	// Region is the name of its region.

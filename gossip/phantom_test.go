@@ -38,7 +38,7 @@ func TestPlantedPeerStops(t *testing.T) {
 // expects then, in percent of a limit of 6,000.
 func phantom(lag time.Duration, broken bool) (worst, after uint64) {
 	r := newRig(Config{WANInterval: lag}, "a", "b", "c")
-	s := &stubborn{rig: r, seen: map[crdt.Slot]sighting{}, lag: lag}
+	s := &stubborn{rig: r, seen: map[crdt.Incarnation]sighting{}, lag: lag}
 	r.taking = s.watch
 	for r.now < 8*lag { // the last hits are told as they are counted
 		r.add("b1", 1, 5)
@@ -62,7 +62,7 @@ func phantom(lag time.Duration, broken bool) (worst, after uint64) {
 type stubborn struct {
 	*rig
 	lag  time.Duration
-	seen map[crdt.Slot]sighting
+	seen map[crdt.Incarnation]sighting
 }
 
 // sighting is what a message said of a slot.
@@ -77,12 +77,12 @@ func (s *stubborn) watch(m *member, msg *Message) {
 		return
 	}
 	for _, c := range msg.Cells {
-		was := s.seen[c.Slot]
+		was := s.seen[c.Incarnation]
 		is := sighting{p: c.Value.P, sent: time.Duration(msg.Nonce) * time.Microsecond, came: s.now}
 		if was.p > 0 {
 			is.hitsASecond = (is.p - was.p) * 1_000 / uint64((is.sent - was.sent).Milliseconds())
 		}
-		s.seen[c.Slot] = is
+		s.seen[c.Incarnation] = is
 	}
 }
 

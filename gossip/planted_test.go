@@ -97,14 +97,14 @@ func TestPlantedRefusedTooFarAhead(t *testing.T) {
 		}
 		r.run(time.Second)
 		// The label of a1 is more than a label and the clocks' offset ahead.
-		label := epoch + 3*minute.Width
-		r.of("a1").Add(r.mono(r.of("a1")), testKey(1), label, minute, 10, ample)
+		window := epoch + 3*minute.WindowLength
+		r.of("a1").Add(r.mono(r.of("a1")), testKey(1), window, minute, 10, ample)
 		r.run(3 * time.Second)
 		if r.of("a2").count(CellRefused) == 0 {
 			t.Error("a cell of the far future was not refused")
 		}
 		r.run(2 * time.Minute)
-		return r.of("a2").Total(testKey(1), label)
+		return r.of("a2").Total(testKey(1), window)
 	}, 10, 0)
 }
 
@@ -115,7 +115,7 @@ func TestPlantedRefusedNoRoom(t *testing.T) {
 			r.sending = unlisted
 		}
 		r.run(time.Second)
-		second := Span{Rule: 3, Width: 1_000}
+		second := CellMeta{Rule: 3, WindowLength: 1_000}
 		for i := range 4 {
 			r.of("a2").Add(r.mono(r.of("a2")), testKey(100+i), epoch, second, 1, ample)
 		}
@@ -218,10 +218,10 @@ func TestPlantedSumsByElement(t *testing.T) {
 		}
 		for i, v := range []crdt.PN{{P: 100}, {P: 50, N: 50}} {
 			from := r.members[i].self.ID
-			id := CellID{testKey(1), epoch, RegionSum, RegionSlot("a")}
+			id := CellID{testKey(1), epoch, RegionSum, RegionIncarnation("a")}
 			_ = r.hand(Message{
 				From: from, To: b.self.ID, Shards: 1, Header: Header{Nonce: 1},
-				Part: Part{Hi: 1, Cells: []Cell{{CellID: id, Span: minute, Value: v}}},
+				Part: Part{Hi: 1, Cells: []Cell{{CellID: id, CellMeta: minute, Value: v}}},
 			})
 		}
 		return b.Total(testKey(1), epoch)
@@ -253,7 +253,7 @@ func TestPlantedAggregatorBeforeSweep(t *testing.T) {
 	}, 15, 10)
 }
 
-func TestPlantedDroppedSlot(t *testing.T) {
+func TestPlantedDroppedIncarnation(t *testing.T) {
 	planted(t, func(broken bool) uint64 {
 		r := newRig(Config{}, "a", "a", "b")
 		r.run(3 * time.Second)
@@ -278,7 +278,7 @@ func TestPlantedResetInPlace(t *testing.T) {
 		r.run(time.Second)
 		r.add("a1", 1, 10)
 		r.run(time.Minute)
-		a1, next := r.of("a1"), epoch+minute.Width
+		a1, next := r.of("a1"), epoch+minute.WindowLength
 		if broken {
 			next = epoch
 			i := a1.state.find(CellID{testKey(1), epoch, Daemon, a1.self.ID})
@@ -290,16 +290,16 @@ func TestPlantedResetInPlace(t *testing.T) {
 	}, 3, 10)
 }
 
-func TestPlantedReusedSlot(t *testing.T) {
+func TestPlantedReusedIncarnation(t *testing.T) {
 	planted(t, func(broken bool) uint64 {
 		r := newRig(Config{}, "a", "a")
 		r.run(time.Second)
 		r.add("a1", 1, 10)
 		r.run(time.Second)
 		a1 := r.of("a1")
-		if slot := a1.self.ID; broken {
+		if incarnation := a1.self.ID; broken {
 			r.crash(a1)
-			r.start(a1, slot)
+			r.start(a1, incarnation)
 			r.meet()
 		} else {
 			r.restart(a1)

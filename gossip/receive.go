@@ -11,15 +11,15 @@ import (
 
 // Change is what a message added to the counts of a key's label.
 type Change struct {
-	Key   crdt.Key
-	Label int64
-	Span  Span
-	Gain  uint64 // hits more than were known
+	Key    crdt.Key
+	Window int64
+	Span   CellMeta
+	Gain   uint64 // hits more than were known
 	// Less is how many refunds more than were known.
 	Less uint64
-	// Gift is how many rights more From gave us than were known.
-	Gift uint64
-	From crdt.Slot
+	// Transfer is how many rights more From gave us than were known.
+	Transfer uint64
+	From     crdt.Incarnation
 }
 
 // ErrMisplaced is returned for a message to another incarnation or shard. A
@@ -27,7 +27,7 @@ type Change struct {
 var ErrMisplaced = errors.New("gossip: message for another incarnation or shard")
 
 // UnknownSenderError is returned for a message of no member.
-type UnknownSenderError struct{ Sender crdt.Slot }
+type UnknownSenderError struct{ Sender crdt.Incarnation }
 
 // Error names the sender.
 func (e *UnknownSenderError) Error() string {
@@ -115,7 +115,7 @@ func (e *Engine) acknowledged(now time.Duration, l *link, m *Message) {
 		l.acked = m.Ack
 		l.tell(e.state.version)
 		l.sweepTo, l.sweeping = e.state.version, true
-		e.event(now, SweepStarted, l.peer.ID, 0, 0)
+		e.event(now, ResyncStarted, l.peer.ID, 0, 0)
 	case m.Ack > l.acked:
 		l.acked, l.inflight, l.backoff = m.Ack, 0, 0
 		l.sent = max(l.sent, l.acked)
@@ -160,20 +160,20 @@ func (e *Engine) merge(now time.Duration, l *link, m *Message, at int, floor, ne
 		e.event(now, CellForged, l.peer.ID, 0, 1)
 		return true // taken and dropped: it would never be right
 	}
-	if in.End(in.Label) <= floor {
+	if in.End(in.Window) <= floor {
 		e.event(now, CellStale, l.peer.ID, 0, 1)
 		return true
 	}
 	id := in.CellID
 	if in.Kind == Given {
-		id.Kind, id.Slot = Received, l.peer.ID
+		id.Kind, id.Incarnation = Received, l.peer.ID
 	}
 	i := e.state.find(id)
 	if i == none {
-		if addFloor(newest, in.Width) < in.Label {
+		if addFloor(newest, in.WindowLength) < in.Window {
 			return e.refuse(now, l, in.CellID, TooFarAhead)
 		}
-		if i = e.state.add(id, in.Span); i == none {
+		if i = e.state.add(id, in.CellMeta); i == none {
 			return e.refuse(now, l, in.CellID, NoRoom)
 		}
 	}
@@ -188,20 +188,20 @@ func (e *Engine) merge(now time.Duration, l *link, m *Message, at int, floor, ne
 // plausible reports whether the peer may tell a cell: nobody writes our slot,
 // and another region tells sums only, its own or what it has of ours.
 func (e *Engine) plausible(l *link, in *Cell) bool {
-	if in.Width < 1 || in.Carry < 0 || in.Value.N > in.Value.P || in.Value.P > crdt.Max {
+	if in.WindowLength < 1 || in.Carry < 0 || in.Value.N > in.Value.P || in.Value.P > crdt.Max {
 		return false
 	}
 	switch in.Kind {
 	case Daemon:
-		return l.local && in.Slot != e.self.ID
+		return l.local && in.Incarnation != e.self.ID
 	case Given:
-		return in.Slot == e.self.ID && in.Value.N == 0
+		return in.Incarnation == e.self.ID && in.Value.N == 0
 	case Traded:
-		return l.local && in.Slot == l.peer.ID
+		return l.local && in.Incarnation == l.peer.ID
 	case Received:
 		return false
 	}
-	return l.local && in.Slot != e.region || in.Slot == l.slot || in.Slot == e.region
+	return l.local && in.Incarnation != e.region || in.Incarnation == l.incarnation || in.Incarnation == e.region
 }
 
 // take joins a cell into the one at i.
@@ -228,26 +228,26 @@ func (e *Engine) take(now time.Duration, l *link, m *Message, i int32, in *Cell)
 	}
 	e.state.set(i, is)
 	c.from, c.told = l.peer.ID, now
-	if c.Slot == e.region {
+	if c.Incarnation == e.region {
 		e.remember(now, i)
 		return
 	}
 	e.measure(l, m, i, was)
 	e.state.touch(i, now)
-	if m.Urgent {
-		e.hurryOn(l, i)
+	if m.Expedited {
+		e.expediteOn(l, i)
 	}
 	if is != was {
 		e.changes = append(e.changes, Change{
-			Key: c.Key, Label: c.Label, Span: c.Span,
+			Key: c.Key, Window: c.Window, Span: c.CellMeta,
 			// A sum of more hits may come with fewer refunds.
 			Gain: crdt.AddSat(is.P-min(was.P, is.P), was.N-min(was.N, is.N)), Less: is.N - min(was.N, is.N),
 		})
 	}
 }
 
-// hurryOn passes on at once what came urgently and is ours to pass on.
-func (e *Engine) hurryOn(from *link, i int32) {
+// expediteOn passes on at once what came urgently and is ours to pass on.
+func (e *Engine) expediteOn(from *link, i int32) {
 	c := &e.state.cells[i]
 	if !e.mine(c.Key) {
 		return
@@ -255,9 +255,9 @@ func (e *Engine) hurryOn(from *link, i int32) {
 	for _, l := range e.links {
 		switch {
 		case from.local && !l.local && !c.Regional && e.teams[l.team].aggregator(c.Key) == l.peer.ID:
-			e.hurry(l, i)
+			e.expedite(l, i)
 		case !from.local && l.local:
-			e.hurry(l, i)
+			e.expedite(l, i)
 		}
 	}
 }
@@ -267,7 +267,7 @@ func (e *Engine) hurryOn(from *link, i int32) {
 // that one says. Another's clock is another's, so a new way starts anew.
 func (e *Engine) measure(l *link, m *Message, i int32, was crdt.PN) {
 	c := &e.state.cells[i]
-	firstHand := c.Kind == Daemon && c.Slot == l.peer.ID || c.Kind == RegionSum && !l.local
+	firstHand := c.Kind == Daemon && c.Incarnation == l.peer.ID || c.Kind == RegionSum && !l.local
 	if !firstHand {
 		if c.via != l.peer.ID && e.link(c.via) == nil {
 			c.via = l.peer.ID
@@ -282,7 +282,7 @@ func (e *Engine) measure(l *link, m *Message, i int32, was crdt.PN) {
 		return
 	}
 	c.via = l.peer.ID
-	start := at - time.Duration(max(0, m.Stamp.Millis()-c.Label))*time.Millisecond
+	start := at - time.Duration(max(0, m.Stamp.Millis()-c.Window))*time.Millisecond
 	if l.heardAt >= 0 {
 		start = max(start, l.heard)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // say hands a1 a message of a peer that tells cells.
-func say(r *rig, from crdt.Slot, nonce uint64, cells ...Cell) error {
+func say(r *rig, from crdt.Incarnation, nonce uint64, cells ...Cell) error {
 	return r.hand(Message{
 		From: from, To: r.of("a1").self.ID, Shards: 1, Header: Header{Nonce: nonce, Rules: 7},
 		Part: Part{Hi: nonce, Cells: cells, Complete: true},
@@ -19,12 +19,12 @@ func say(r *rig, from crdt.Slot, nonce uint64, cells ...Cell) error {
 
 // Nobody may write a slot that is not theirs to tell; the rest of the message
 // counts.
-func TestForgedSlots(t *testing.T) {
-	good := func(kind Kind, slot crdt.Slot) Cell {
-		return Cell{CellID: CellID{testKey(1), epoch, kind, slot}, Span: minute, Value: crdt.PN{P: 5}}
+func TestForgedIncarnations(t *testing.T) {
+	good := func(kind Kind, incarnation crdt.Incarnation) Cell {
+		return Cell{CellID: CellID{testKey(1), epoch, kind, incarnation}, CellMeta: minute, Value: crdt.PN{P: 5}}
 	}
 	edit := func(c Cell, edit func(*Cell)) Cell { edit(&c); return c }
-	const dead = crdt.Slot(77)
+	const dead = crdt.Incarnation(77)
 	for _, c := range []struct {
 		name  string
 		from  string
@@ -34,18 +34,18 @@ func TestForgedSlots(t *testing.T) {
 		{"sibling, its own slot", "a2", good(Daemon, 2), true},
 		{"sibling, a slot of the dead", "a2", good(Daemon, dead), true},
 		{"sibling, our slot", "a2", good(Daemon, 1), false},
-		{"sibling, another region's sum", "a2", good(RegionSum, RegionSlot("b")), true},
-		{"other region, its sum", "b1", good(RegionSum, RegionSlot("b")), true},
-		{"other region, our sum", "b1", good(RegionSum, RegionSlot("a")), true},
-		{"other region, a third one's sum", "b1", good(RegionSum, RegionSlot("c")), false},
+		{"sibling, another region's sum", "a2", good(RegionSum, RegionIncarnation("b")), true},
+		{"other region, its sum", "b1", good(RegionSum, RegionIncarnation("b")), true},
+		{"other region, our sum", "b1", good(RegionSum, RegionIncarnation("a")), true},
+		{"other region, a third one's sum", "b1", good(RegionSum, RegionIncarnation("c")), false},
 		{"other region, a daemon", "b1", good(Daemon, 3), false},
 		{"other region, our slot", "b1", good(Daemon, 1), false},
 		{"more refunds than hits", "a2", edit(good(Daemon, 2), func(c *Cell) { c.Value.N = 6 }), false},
-		{"no width", "a2", edit(good(Daemon, 2), func(c *Cell) { c.Width = 0 }), false},
+		{"no width", "a2", edit(good(Daemon, 2), func(c *Cell) { c.WindowLength = 0 }), false},
 		{"negative carry", "a2", edit(good(Daemon, 2), func(c *Cell) { c.Carry = -1 }), false},
 		{"end of time", "a2", edit(good(Daemon, 2), func(c *Cell) { c.Carry = 1<<63 - 1 }), true},
-		{"past the end of time", "a2", edit(good(Daemon, 2), func(c *Cell) { c.Label = 1<<63 - 1 }), false},
-		{"over", "a2", edit(good(Daemon, 2), func(c *Cell) { c.Label -= 2 * minute.Width }), false},
+		{"past the end of time", "a2", edit(good(Daemon, 2), func(c *Cell) { c.Window = 1<<63 - 1 }), false},
+		{"over", "a2", edit(good(Daemon, 2), func(c *Cell) { c.Window -= 2 * minute.WindowLength }), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(Config{}, "a", "a", "b")
@@ -56,7 +56,7 @@ func TestForgedSlots(t *testing.T) {
 			if got := a1.state.find(c.cell.CellID) != none; got != c.taken {
 				t.Errorf("taken: %v, want %v", got, c.taken)
 			}
-			counts := c.taken && c.cell.Slot != a1.Engine.region
+			counts := c.taken && c.cell.Incarnation != a1.Engine.region
 			if got := a1.Total(testKey(1), epoch); got > 0 != counts {
 				t.Errorf("%d hits count", got)
 			}
@@ -68,7 +68,7 @@ func TestForgedSlots(t *testing.T) {
 func TestRefusedMessages(t *testing.T) {
 	r := newRig(Config{}, "a", "a")
 	a1, a2 := r.of("a1"), r.of("a2")
-	cell := Cell{CellID: CellID{testKey(1), epoch, Daemon, a2.self.ID}, Span: minute, Value: crdt.PN{P: 5}}
+	cell := Cell{CellID: CellID{testKey(1), epoch, Daemon, a2.self.ID}, CellMeta: minute, Value: crdt.PN{P: 5}}
 	good := Message{
 		From: a2.self.ID, To: a1.self.ID, Shards: 1, Header: Header{Nonce: 1},
 		Part: Part{Hi: 1, Cells: []Cell{cell}},
@@ -105,15 +105,15 @@ func TestRefusedMessages(t *testing.T) {
 func TestChangesAreWhatWasGained(t *testing.T) {
 	r := newRig(Config{}, "a", "a")
 	a1 := r.of("a1")
-	cell := Cell{CellID: CellID{testKey(1), epoch, Daemon, r.of("a2").self.ID}, Span: minute}
+	cell := Cell{CellID: CellID{testKey(1), epoch, Daemon, r.of("a2").self.ID}, CellMeta: minute}
 	for i, c := range []struct {
 		told crdt.PN
 		want []Change
 	}{
-		{crdt.PN{P: 5}, []Change{{Key: cell.Key, Label: epoch, Span: minute, Gain: 5}}},
+		{crdt.PN{P: 5}, []Change{{Key: cell.Key, Window: epoch, Span: minute, Gain: 5}}},
 		{crdt.PN{P: 5}, nil},
 		{crdt.PN{P: 3}, nil},
-		{crdt.PN{P: 9, N: 2}, []Change{{Key: cell.Key, Label: epoch, Span: minute, Gain: 4, Less: 2}}},
+		{crdt.PN{P: 9, N: 2}, []Change{{Key: cell.Key, Window: epoch, Span: minute, Gain: 4, Less: 2}}},
 	} {
 		cell.Value = c.told
 		got, err := a1.Receive(r.mono(a1), r.wall(a1), 250, 7, &Message{
@@ -128,21 +128,21 @@ func TestChangesAreWhatWasGained(t *testing.T) {
 
 // A cell counts from when its label may have begun on the fastest clock that
 // is followed, and until its end, its carry and the grace have passed.
-func TestLabelsInTime(t *testing.T) {
+func TestWindowsInTime(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		label int64
-		taken bool
+		name   string
+		window int64
+		taken  bool
 	}{
-		{"too far ahead", epoch + minute.Width + 2_000, false},
-		{"as far ahead as may be", epoch + minute.Width + 1_250, true},
+		{"too far ahead", epoch + minute.WindowLength + 2_000, false},
+		{"as far ahead as may be", epoch + minute.WindowLength + 1_250, true},
 		{"now", epoch, true},
-		{"over, within grace", epoch - minute.Width - 3_999, true},
-		{"over", epoch - minute.Width - 4_000, false},
+		{"over, within grace", epoch - minute.WindowLength - 3_999, true},
+		{"over", epoch - minute.WindowLength - 4_000, false},
 	} {
 		r := newRig(Config{}, "a", "a") // a second past epoch
-		id := CellID{testKey(1), c.label, Daemon, r.of("a2").self.ID}
-		if err := say(r, id.Slot, 1, Cell{CellID: id, Span: minute, Value: crdt.PN{P: 5}}); err != nil {
+		id := CellID{testKey(1), c.window, Daemon, r.of("a2").self.ID}
+		if err := say(r, id.Incarnation, 1, Cell{CellID: id, CellMeta: minute, Value: crdt.PN{P: 5}}); err != nil {
 			t.Fatal(err)
 		}
 		if got := r.of("a1").state.find(id) != none; got != c.taken {
@@ -227,21 +227,21 @@ func TestKeptLongerIsTold(t *testing.T) {
 	k := r.keyOf("a2")
 	r.add("a1", k, 10)
 	r.run(time.Second)
-	r.of("a1").Keep(testKey(k), minute.Width)
+	r.of("a1").Keep(testKey(k), minute.WindowLength)
 	r.run(time.Second)
 	for m := range r.up {
 		for _, c := range m.Cells(r.wall(m)) {
-			if c.Carry != minute.Width {
-				t.Errorf("%s keeps %v for %d ms beyond its end, want %d", m.name, c, c.Carry, minute.Width)
+			if c.Carry != minute.WindowLength {
+				t.Errorf("%s keeps %v for %d ms beyond its end, want %d", m.name, c, c.Carry, minute.WindowLength)
 			}
 		}
 	}
 	told := r.of("a1").state.version
-	r.of("a1").Keep(testKey(k), minute.Width)
+	r.of("a1").Keep(testKey(k), minute.WindowLength)
 	if r.of("a1").state.version != told {
 		t.Error("what is kept as long as it was is told again")
 	}
-	r.run(time.Duration(minute.Width)*time.Millisecond + DefaultGrace)
+	r.run(time.Duration(minute.WindowLength)*time.Millisecond + DefaultGrace)
 	for m := range r.up {
 		if got := r.total(m.name, k); got != 10 {
 			t.Errorf("%s knows %d hits of 10 that a rule needs", m.name, got)

@@ -11,8 +11,8 @@ import (
 // refund yet, and none of a count that is saturated. Others hear of it as of
 // hits, though never in a hurry. That a refund is applied once is up to the
 // caller.
-func (e *Engine) Refund(now time.Duration, k crdt.Key, label int64, n uint64) uint64 {
-	i := e.state.find(CellID{Key: k, Label: label, Kind: Daemon, Slot: e.self.ID})
+func (e *Engine) Refund(now time.Duration, k crdt.Key, window int64, n uint64) uint64 {
+	i := e.state.find(CellID{Key: k, Window: window, Kind: Daemon, Incarnation: e.self.ID})
 	if i == none {
 		return 0
 	}
@@ -26,7 +26,7 @@ func (e *Engine) Refund(now time.Duration, k crdt.Key, label int64, n uint64) ui
 	}
 	v.N += n
 	e.state.set(i, v)
-	if e.cfg.Quiet > 0 && e.cfg.Quiet.Milliseconds() <= c.Width/4 {
+	if e.cfg.Quiet > 0 && e.cfg.Quiet.Milliseconds() <= c.WindowLength/4 {
 		e.state.wait(i, now)
 	} else {
 		e.state.touch(i, now)

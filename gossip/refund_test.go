@@ -90,7 +90,7 @@ func (w *refunds) refund(t *rapid.T) {
 	m, i := w.draw(t), rapid.IntRange(0, 7).Draw(t, "key")
 	id := CellID{testKey(i), epoch, Daemon, m.self.ID}
 	n := rapid.Uint64Range(1, 8).Draw(t, "n")
-	got, want := m.Refund(w.mono(m), id.Key, id.Label, n), min(n, w.truth[id]-w.back[id])
+	got, want := m.Refund(w.mono(m), id.Key, id.Window, n), min(n, w.truth[id]-w.back[id])
 	if got != want {
 		t.Fatalf("%s gave back %d of %d, want %d", m.name, got, n, want)
 	}
@@ -140,7 +140,7 @@ func TestRefundLaws(t *testing.T) {
 		w.heal(t) // demands of all regions the same pairs, and of all daemons what each of them counted
 		w.check(t)
 		for id, n := range w.back {
-			o := w.holder(id.Slot)
+			o := w.holder(id.Incarnation)
 			if o == nil {
 				continue
 			}
@@ -159,11 +159,11 @@ func TestRefundLaws(t *testing.T) {
 func TestChangesOfSumsAddUp(t *testing.T) {
 	r := newRig(Config{}, "a", "b")
 	net := uint64(0)
-	id := CellID{testKey(0), epoch, RegionSum, RegionSlot("b")}
+	id := CellID{testKey(0), epoch, RegionSum, RegionIncarnation("b")}
 	for i, v := range []crdt.PN{{P: 10, N: 9}, {P: 11, N: 2}, {P: 11, N: 9}, {P: 10, N: 10}, {P: 12, N: 12}, {P: 13}} {
 		a, b := r.of("a1"), r.of("b1")
 		m := Message{From: b.self.ID, To: a.self.ID, Shards: 1}
-		m.Nonce, m.Cells = uint64(i+1), []Cell{{CellID: id, Span: minute, Value: v}}
+		m.Nonce, m.Cells = uint64(i+1), []Cell{{CellID: id, CellMeta: minute, Value: v}}
 		changes, err := a.Receive(r.mono(a), r.wall(a), 250, 7, &m)
 		if err != nil {
 			t.Fatal(err)

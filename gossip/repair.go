@@ -60,16 +60,16 @@ func (e *Engine) retryDue(now time.Duration) {
 // resend gives a cell a new version; of our region's sum, one of the cells that
 // it is the sum of.
 func (e *Engine) resend(now time.Duration, id CellID) {
-	if i := e.state.find(id); i != none && id.Slot != e.region {
+	if i := e.state.find(id); i != none && id.Incarnation != e.region {
 		e.state.touch(i, now)
 		return
 	}
 	at := e.state.keyOf(id.Key)
-	if id.Kind != RegionSum || id.Slot != e.region || at == none {
+	if id.Kind != RegionSum || id.Incarnation != e.region || at == none {
 		return
 	}
 	for i := e.state.keys[at].first; i != none; i = e.state.cells[i].fwd {
-		if c := &e.state.cells[i]; c.Kind == Daemon && c.Label == id.Label {
+		if c := &e.state.cells[i]; c.Kind == Daemon && c.Window == id.Window {
 			e.state.touch(i, now)
 			return
 		}
@@ -93,7 +93,7 @@ func (e *Engine) repair(now time.Duration, l *link, list []uint16) {
 	n := uint64(0)
 	for i := range e.state.cells {
 		c := &e.state.cells[i]
-		if c.used && c.Slot == e.self.ID && c.digested() && wanted[bucketOf(c.Key)] {
+		if c.used && c.Incarnation == e.self.ID && c.digested() && wanted[bucketOf(c.Key)] {
 			e.state.touch(int32(i), now)
 			n++
 		}
@@ -160,17 +160,17 @@ func (e *Engine) restoreOne(now time.Duration, id CellID) {
 		return
 	}
 	v := e.state.cells[told].Value
-	known, span := e.sum(id.Key, id.Label)
+	known, span := e.sum(id.Key, id.Window)
 	if carry := e.state.cells[told].Carry; carry > span.Carry {
-		e.keep(id.Key, carry, func(c *cell) bool { return c.Kind == Daemon && c.Label == id.Label })
+		e.keep(id.Key, carry, func(c *cell) bool { return c.Kind == Daemon && c.Window == id.Window })
 	}
 	if v.P <= known.P {
 		return
 	}
-	lost := CellID{Key: id.Key, Label: id.Label, Kind: Daemon, Slot: e.lost}
+	lost := CellID{Key: id.Key, Window: id.Window, Kind: Daemon, Incarnation: e.lost}
 	i := e.state.find(lost)
 	if i == none {
-		if i = e.state.add(lost, e.state.cells[told].Span); i == none {
+		if i = e.state.add(lost, e.state.cells[told].CellMeta); i == none {
 			return
 		}
 	}
@@ -181,7 +181,7 @@ func (e *Engine) restoreOne(now time.Duration, id CellID) {
 	e.state.set(i, is)
 	e.state.touch(i, now)
 	c := &e.state.cells[i]
-	e.restored = append(e.restored, Change{Key: c.Key, Label: c.Label, Span: c.Span, Gain: gain, Less: is.N - was.N})
+	e.restored = append(e.restored, Change{Key: c.Key, Window: c.Window, Span: c.CellMeta, Gain: gain, Less: is.N - was.N})
 	e.event(now, CountsRestored, 0, 0, gain)
 }
 

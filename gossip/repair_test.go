@@ -12,7 +12,7 @@ import (
 func TestDifferingBucketIsRepaired(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		span Span
+		span CellMeta
 		want uint64
 	}{
 		{"hour", hour, 10},
@@ -89,13 +89,13 @@ func TestRestartedRegionKeepsAsLong(t *testing.T) {
 	r := newRig(Config{}, "a", "b")
 	r.run(time.Second)
 	long := minute
-	long.Carry = minute.Width
+	long.Carry = minute.WindowLength
 	a1 := r.of("a1")
 	a1.Add(r.mono(a1), testKey(1), epoch, long, 1, ample)
 	r.run(time.Second)
 	r.restart(a1)
 	r.add("a1", 1, 1)
-	r.run(time.Duration(minute.Width)*time.Millisecond + DefaultGrace)
+	r.run(time.Duration(minute.WindowLength)*time.Millisecond + DefaultGrace)
 	for m := range r.up {
 		if got := r.total(m.name, 1); got < 1 {
 			t.Errorf("%s forgot, and others remember", m.name)
@@ -194,8 +194,8 @@ func TestMaxCells(t *testing.T) {
 		t.Error("a cell that is there does not count on")
 	}
 	a1 := r.of("a1")
-	r.run(time.Duration(minute.Width)*time.Millisecond + DefaultGrace + time.Second)
-	if !a1.Add(r.mono(a1), testKey(9), epoch+minute.Width, minute, 1, ample) {
+	r.run(time.Duration(minute.WindowLength)*time.Millisecond + DefaultGrace + time.Second)
+	if !a1.Add(r.mono(a1), testKey(9), epoch+minute.WindowLength, minute, 1, ample) {
 		t.Error("no room after all labels were over")
 	}
 	if got := a1.state.byID.count; got != 1 {

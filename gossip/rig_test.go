@@ -14,8 +14,8 @@ const epoch = int64(1_767_225_600_000)
 
 // A minute's label, and an hour's, which takes part in digests.
 var (
-	minute = Span{Rule: 1, Width: 60_000}
-	hour   = Span{Rule: 2, Width: 3_600_000}
+	minute = CellMeta{Rule: 1, WindowLength: 60_000}
+	hour   = CellMeta{Rule: 2, WindowLength: 3_600_000}
 )
 
 // ample is a distance to a limit at which nothing is urgent.
@@ -33,7 +33,7 @@ type rig struct {
 	now     time.Duration // since the start
 	members []*member     // also those that are down
 	flight  []Message
-	born    crdt.Slot
+	born    crdt.Incarnation
 
 	// lost says which messages run loses.
 	lost func(from, to *member) bool
@@ -79,9 +79,9 @@ func (r *rig) join(region string) *member {
 }
 
 // start gives a daemon a new engine under a slot.
-func (r *rig) start(m *member, slot crdt.Slot) {
-	m.ahead = time.Duration(mix(uint64(slot))%1_000) * time.Minute
-	m.Engine, m.down = New(r.cfg, Peer{ID: slot, Name: m.name, Region: m.region}, 0, 1), false
+func (r *rig) start(m *member, incarnation crdt.Incarnation) {
+	m.ahead = time.Duration(mix(uint64(incarnation))%1_000) * time.Minute
+	m.Engine, m.down = New(r.cfg, Peer{ID: incarnation, Name: m.name, Region: m.region}, 0, 1), false
 }
 
 // restart starts a daemon again under a slot that nobody had before.
@@ -122,9 +122,9 @@ func (r *rig) of(name string) *member {
 }
 
 // holder returns the live daemon of a slot, nil for none.
-func (r *rig) holder(slot crdt.Slot) *member {
+func (r *rig) holder(incarnation crdt.Incarnation) *member {
 	for m := range r.up {
-		if m.self.ID == slot {
+		if m.self.ID == incarnation {
 			return m
 		}
 	}
@@ -233,5 +233,5 @@ func (r *rig) keyOf(name string) int {
 // cells describes what a daemon holds, without what others say of its own
 // region, which is no count.
 func (r *rig) cells(m *member) []Cell {
-	return slices.DeleteFunc(m.Cells(r.wall(m)), func(c Cell) bool { return c.Slot == m.Engine.region })
+	return slices.DeleteFunc(m.Cells(r.wall(m)), func(c Cell) bool { return c.Incarnation == m.Engine.region })
 }

@@ -11,27 +11,27 @@ import (
 // found the rights to be its own, and counts them as used from now on. It
 // returns false, and nothing was given, for a daemon that is no peer, a regional
 // key and one of another region, or when there is no room for the cells.
-func (e *Engine) Give(now time.Duration, k crdt.Key, label int64, span Span, to crdt.Slot, n uint64) bool {
+func (e *Engine) Give(now time.Duration, k crdt.Key, window int64, span CellMeta, to crdt.Incarnation, n uint64) bool {
 	l := e.link(to)
 	if l == nil || n == 0 || span.Regional && !l.local {
 		return false
 	}
-	given := e.ensure(CellID{Key: k, Label: label, Kind: Given, Slot: to}, span)
-	if given == none || e.ensure(CellID{Key: k, Label: label, Kind: Traded, Slot: e.self.ID}, span) == none {
+	given := e.ensure(CellID{Key: k, Window: window, Kind: Given, Incarnation: to}, span)
+	if given == none || e.ensure(CellID{Key: k, Window: window, Kind: Traded, Incarnation: e.self.ID}, span) == none {
 		return false
 	}
 	v := e.state.cells[given].Value
 	v.P = crdt.AddSat(v.P, n)
 	e.state.set(given, v)
 	e.state.touch(given, now)
-	e.hurry(l, given)
-	e.trade(now, k, label, span, n, n)
+	e.expedite(l, given)
+	e.transfer(now, k, window, span, n, n)
 	return true
 }
 
 // ensure returns the cell of a name, which is made when there is none; none
 // when there is no room.
-func (e *Engine) ensure(id CellID, span Span) int32 {
+func (e *Engine) ensure(id CellID, span CellMeta) int32 {
 	i := e.state.find(id)
 	if i == none {
 		return e.state.add(id, span)
@@ -41,10 +41,10 @@ func (e *Engine) ensure(id CellID, span Span) int32 {
 	return i
 }
 
-// trade adds to what the region is told of the rights this daemon gave and was
+// transfer adds to what the region is told of the rights this daemon gave and was
 // given. It is a hint: without room nobody hears of it.
-func (e *Engine) trade(now time.Duration, k crdt.Key, label int64, span Span, moved, given uint64) {
-	i := e.ensure(CellID{Key: k, Label: label, Kind: Traded, Slot: e.self.ID}, span)
+func (e *Engine) transfer(now time.Duration, k crdt.Key, window int64, span CellMeta, moved, given uint64) {
+	i := e.ensure(CellID{Key: k, Window: window, Kind: Traded, Incarnation: e.self.ID}, span)
 	if i == none {
 		return
 	}
@@ -69,9 +69,9 @@ func (e *Engine) takeRights(now time.Duration, l *link, i int32, in *Cell) {
 		return
 	}
 	gift := is.P - was.P
-	change := Change{Key: c.Key, Label: c.Label, Span: c.Span, Gift: gift, From: l.peer.ID}
+	change := Change{Key: c.Key, Window: c.Window, Span: c.CellMeta, Transfer: gift, From: l.peer.ID}
 	e.changes = append(e.changes, change)
-	e.trade(now, change.Key, change.Label, change.Span, gift, 0)
+	e.transfer(now, change.Key, change.Window, change.Span, gift, 0)
 }
 
 // Keep makes the cells of a key matter for carry milliseconds beyond the ends of
@@ -99,7 +99,7 @@ func (e *Engine) keep(k crdt.Key, carry int64, some func(*cell) bool) {
 type Rights struct{ Given, Received uint64 }
 
 // Rights returns what this daemon gave and was given of a key's label.
-func (e *Engine) Rights(k crdt.Key, label int64) Rights {
+func (e *Engine) Rights(k crdt.Key, window int64) Rights {
 	var sum Rights
 	at := e.state.keyOf(k)
 	if at == none {
@@ -107,7 +107,7 @@ func (e *Engine) Rights(k crdt.Key, label int64) Rights {
 	}
 	for i := e.state.keys[at].first; i != none; i = e.state.cells[i].fwd {
 		switch c := &e.state.cells[i]; {
-		case c.Label != label:
+		case c.Window != window:
 		case c.Kind == Given:
 			sum.Given = crdt.AddSat(sum.Given, c.Value.P)
 		case c.Kind == Received:
@@ -117,8 +117,8 @@ func (e *Engine) Rights(k crdt.Key, label int64) Rights {
 	return sum
 }
 
-// Sibling is what is known of another daemon's part in a key's label.
-type Sibling struct {
+// RegionalPeer is what is known of another daemon's part in a key's label.
+type RegionalPeer struct {
 	Peer
 	Used   uint64 // admitted, less what was refunded
 	Rate   uint64 // hits a second by which that grew
@@ -126,13 +126,13 @@ type Sibling struct {
 	Silent bool   // nothing was heard of it for three lags
 }
 
-// Siblings appends to dst the other daemons of the region with what is known of
+// RegionalPeers appends to dst the other daemons of the region with what is known of
 // their part in a key's label, by their IDs.
-func (e *Engine) Siblings(dst []Sibling, k crdt.Key, label int64) []Sibling {
+func (e *Engine) RegionalPeers(dst []RegionalPeer, k crdt.Key, window int64) []RegionalPeer {
 	from := len(dst)
 	for _, l := range e.links {
 		if l.local {
-			dst = append(dst, Sibling{Peer: l.peer, Silent: l.silent || l.heardAt < 0})
+			dst = append(dst, RegionalPeer{Peer: l.peer, Silent: l.silent || l.heardAt < 0})
 		}
 	}
 	all := dst[from:]
@@ -142,11 +142,11 @@ func (e *Engine) Siblings(dst []Sibling, k crdt.Key, label int64) []Sibling {
 	}
 	for i := e.state.keys[at].first; i != none; i = e.state.cells[i].fwd {
 		c := &e.state.cells[i]
-		if c.Label != label || c.Kind == RegionSum {
+		if c.Window != window || c.Kind == RegionSum {
 			continue
 		}
 		for j := range all {
-			if s := &all[j]; s.ID == c.Slot {
+			if s := &all[j]; s.ID == c.Incarnation {
 				s.learn(c)
 			}
 		}
@@ -156,7 +156,7 @@ func (e *Engine) Siblings(dst []Sibling, k crdt.Key, label int64) []Sibling {
 
 // learn takes in a cell about the sibling. What it told of its trade lags behind
 // what passed between it and us.
-func (s *Sibling) learn(c *cell) {
+func (s *RegionalPeer) learn(c *cell) {
 	switch c.Kind {
 	case Daemon:
 		s.Used, s.Rate = c.Value.Net(), uint64(c.Rate)
@@ -170,30 +170,30 @@ func (s *Sibling) learn(c *cell) {
 	}
 }
 
-// Abroad is what is known of another region's part in a key's label.
-type Abroad struct {
+// RemoteRegion is what is known of another region's part in a key's label.
+type RemoteRegion struct {
 	Region string
 	Used   uint64 // admitted, less what was refunded
 	Rate   uint64 // hits a second by which that grew
 	// Aggregator is who speaks for the region, 0 for nobody.
-	Aggregator crdt.Slot
-	// RTT is the round trip to it, -1 for unknown; Silent as in Sibling.
+	Aggregator crdt.Incarnation
+	// RTT is the round trip to it, -1 for unknown; Silent as in RegionalPeer.
 	RTT    time.Duration
 	Silent bool
 }
 
-// Abroad appends the other regions to dst, in the order of their names.
-func (e *Engine) Abroad(dst []Abroad, k crdt.Key, label int64) []Abroad {
+// RemoteRegion appends the other regions to dst, in the order of their names.
+func (e *Engine) RemoteRegions(dst []RemoteRegion, k crdt.Key, window int64) []RemoteRegion {
 	for i := range e.teams {
 		t := &e.teams[i]
-		if t.slot == e.region {
+		if t.incarnation == e.region {
 			continue
 		}
-		a := Abroad{Region: t.region, Aggregator: t.aggregator(k), RTT: -1, Silent: true}
+		a := RemoteRegion{Region: t.region, Aggregator: t.aggregator(k), RTT: -1, Silent: true}
 		if l := e.link(a.Aggregator); l != nil {
 			a.RTT, a.Silent = l.rtt, l.silent || l.heardAt < 0
 		}
-		if j := e.state.find(CellID{Key: k, Label: label, Kind: RegionSum, Slot: t.slot}); j != none {
+		if j := e.state.find(CellID{Key: k, Window: window, Kind: RegionSum, Incarnation: t.incarnation}); j != none {
 			a.Used, a.Rate = e.state.cells[j].Value.Net(), uint64(e.state.cells[j].Rate)
 		}
 		dst = append(dst, a)
@@ -202,7 +202,7 @@ func (e *Engine) Abroad(dst []Abroad, k crdt.Key, label int64) []Abroad {
 }
 
 // Local reports whether a peer is of our region; a stranger is not.
-func (e *Engine) Local(id crdt.Slot) bool {
+func (e *Engine) Local(id crdt.Incarnation) bool {
 	l := e.link(id)
 	return l != nil && l.local
 }
@@ -211,4 +211,4 @@ func (e *Engine) Local(id crdt.Slot) bool {
 func (e *Engine) Mine(k crdt.Key) bool { return e.mine(k) }
 
 // Aggregator returns who speaks for the region about a key, 0 for nobody.
-func (e *Engine) Aggregator(k crdt.Key) crdt.Slot { return e.teams[0].aggregator(k) }
+func (e *Engine) Aggregator(k crdt.Key) crdt.Incarnation { return e.teams[0].aggregator(k) }

@@ -67,8 +67,8 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 // express puts the urgent cells into a message that covers no versions: they
 // are told again with all others, so that a loss costs only the hurry.
 func (e *Engine) express(now time.Duration, l *link, m *Message) {
-	m.Urgent = true
-	m.Notes, l.notes = l.notes, nil
+	m.Expedited = true
+	m.RightsMessages, l.notes = l.notes, nil
 	n, cells := 0, e.picked[:0]
 	for _, i := range l.urgent {
 		if len(cells) == e.cfg.FrameCells {
@@ -94,7 +94,7 @@ func (e *Engine) tell(l *link, m *Message, cells []int32) {
 	m.Cells = make([]Cell, 0, len(cells))
 	for n, i := range cells {
 		c := &e.state.cells[i]
-		if c.Slot == e.self.ID {
+		if c.Incarnation == e.self.ID {
 			c.sent = c.Value.P
 		}
 		if n == 0 || e.compare(l, &e.state.cells[cells[n-1]], c) != 0 {
@@ -105,8 +105,8 @@ func (e *Engine) tell(l *link, m *Message, cells []int32) {
 
 // compare orders cells by the names under which a peer is told of them.
 func (e *Engine) compare(l *link, a, b *cell) int {
-	if a.Kind == b.Kind && (a.Slot == b.Slot || a.Kind == Daemon && !l.local) {
-		return compareInSlot(&a.CellID, &b.CellID)
+	if a.Kind == b.Kind && (a.Incarnation == b.Incarnation || a.Kind == Daemon && !l.local) {
+		return compareInIncarnation(&a.CellID, &b.CellID)
 	}
 	x, y := e.name(l, a), e.name(l, b)
 	return x.Compare(y)
@@ -116,7 +116,7 @@ func (e *Engine) compare(l *link, a, b *cell) int {
 // another region hears of the sum of ours.
 func (e *Engine) name(l *link, c *cell) CellID {
 	if c.Kind == Daemon && !l.local {
-		return CellID{Key: c.Key, Label: c.Label, Kind: RegionSum, Slot: e.region}
+		return CellID{Key: c.Key, Window: c.Window, Kind: RegionSum, Incarnation: e.region}
 	}
 	return c.CellID
 }
@@ -134,7 +134,7 @@ func (e *Engine) changesFor(now time.Duration, l *link, m *Message) {
 	}
 	m.Own = e.ownAge(now)
 	if l.local {
-		m.Behind = e.behind(now)
+		m.Staleness = e.behind(now)
 	}
 	if compare && m.Complete {
 		l.digestAt = now
@@ -204,7 +204,7 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 		hi = e.state.version
 		if l.sweeping && l.acked >= l.base+l.sweepTo {
 			l.sweeping = false
-			e.event(now, SweepDone, l.peer.ID, 0, 0)
+			e.event(now, ResyncDone, l.peer.ID, 0, 0)
 		}
 	} else {
 		m.Unsent = now - e.state.cells[i].since
@@ -222,10 +222,10 @@ const cellBytes = 24
 func (e *Engine) tells(l *link, c *cell) bool {
 	switch {
 	case c.Kind == Given:
-		return c.Slot == l.peer.ID
+		return c.Incarnation == l.peer.ID
 	case c.Kind == Traded:
-		return l.local && c.Slot == e.self.ID
-	case c.Kind == Received, c.Slot == l.peer.ID:
+		return l.local && c.Incarnation == e.self.ID
+	case c.Kind == Received, c.Incarnation == l.peer.ID:
 		return false
 	case l.local:
 		return e.tellsHere(l, c)
@@ -233,14 +233,14 @@ func (e *Engine) tells(l *link, c *cell) bool {
 		return e.tellsSum(l, c)
 	}
 	// What we know of the peer's own region, should it have forgotten.
-	return c.Slot == l.slot && (c.version <= l.sweepTo || e.link(c.from) == nil)
+	return c.Incarnation == l.incarnation && (c.version <= l.sweepTo || e.link(c.from) == nil)
 }
 
 // telling is what a peer is told of a cell.
 func (e *Engine) telling(l *link, c *cell) Cell {
 	if c.Kind == Daemon && !l.local {
-		v, span := e.sum(c.Key, c.Label)
-		return Cell{CellID: e.name(l, c), Span: span, Value: crdt.PN(v)}
+		v, span := e.sum(c.Key, c.Window)
+		return Cell{CellID: e.name(l, c), CellMeta: span, Value: crdt.PN(v)}
 	}
 	out := c.Cell
 	if c.Kind == Daemon {
@@ -256,13 +256,13 @@ func (e *Engine) telling(l *link, c *cell) Cell {
 // it tells all.
 func (e *Engine) tellsHere(l *link, c *cell) bool {
 	switch {
-	case c.Kind == RegionSum && c.Slot == e.region:
+	case c.Kind == RegionSum && c.Incarnation == e.region:
 		return false
 	case c.version <= l.sweepTo:
 		return true
-	case c.Kind == Daemon && (c.Slot == e.self.ID || c.Slot == e.lost):
+	case c.Kind == Daemon && (c.Incarnation == e.self.ID || c.Incarnation == e.lost):
 		return true
-	case c.Kind == Daemon && e.link(c.Slot) != nil, c.from == l.peer.ID:
+	case c.Kind == Daemon && e.link(c.Incarnation) != nil, c.from == l.peer.ID:
 		return false
 	}
 	winner := e.aggregator(c)
@@ -277,7 +277,7 @@ func (e *Engine) tellsSum(l *link, c *cell) bool {
 		return false
 	}
 	for i := e.state.keys[c.key].first; i != none; i = e.state.cells[i].fwd {
-		if o := &e.state.cells[i]; o.Kind == Daemon && o.Label == c.Label && (o.Regional || o.version > c.version) {
+		if o := &e.state.cells[i]; o.Kind == Daemon && o.Window == c.Window && (o.Regional || o.version > c.version) {
 			return false
 		}
 	}
@@ -285,7 +285,7 @@ func (e *Engine) tellsSum(l *link, c *cell) bool {
 }
 
 // aggregator returns who sums up the key of a cell for our region.
-func (e *Engine) aggregator(c *cell) crdt.Slot {
+func (e *Engine) aggregator(c *cell) crdt.Incarnation {
 	k := &e.state.keys[c.key]
 	if k.arranged != e.arranged {
 		k.aggregator, k.arranged = e.teams[0].aggregator(c.Key), e.arranged
@@ -309,8 +309,8 @@ func (e *Engine) ownAge(now time.Duration) time.Duration {
 
 // behind lists how old our view of each other region is, of the daemons that
 // are heard.
-func (e *Engine) behind(now time.Duration) []Behind {
-	var out []Behind
+func (e *Engine) behind(now time.Duration) []Staleness {
+	var out []Staleness
 	for _, l := range e.links {
 		if l.local {
 			continue
@@ -320,12 +320,12 @@ func (e *Engine) behind(now time.Duration) []Behind {
 			continue
 		}
 		age += l.own
-		if i := slices.IndexFunc(out, func(b Behind) bool { return b.Region == l.slot }); i >= 0 {
+		if i := slices.IndexFunc(out, func(b Staleness) bool { return b.Region == l.incarnation }); i >= 0 {
 			out[i].Age = max(out[i].Age, age)
 		} else {
-			out = append(out, Behind{l.slot, age})
+			out = append(out, Staleness{l.incarnation, age})
 		}
 	}
-	slices.SortFunc(out, func(a, b Behind) int { return order(uint64(a.Region), uint64(b.Region)) })
+	slices.SortFunc(out, func(a, b Staleness) int { return order(uint64(a.Region), uint64(b.Region)) })
 	return out
 }

@@ -45,11 +45,11 @@ func TestQuietAndUrgent(t *testing.T) {
 }
 
 // A label that is soon over does not wait.
-func TestShortLabelsAreNotKeptBack(t *testing.T) {
+func TestShortWindowsAreNotKeptBack(t *testing.T) {
 	r := newRig(Config{Quiet: 8 * time.Second}, "a", "a")
 	r.run(time.Second)
 	a1 := r.of("a1")
-	a1.Add(r.mono(a1), testKey(1), epoch, Span{Width: 10_000}, 9, ample)
+	a1.Add(r.mono(a1), testKey(1), epoch, CellMeta{WindowLength: 10_000}, 9, ample)
 	if took := r.until("a2", 1, 9); took > maxQuietInterval+2*step {
 		t.Errorf("a2 knows after %v", took)
 	}
@@ -134,7 +134,7 @@ func TestWindowOfUnacknowledgedCells(t *testing.T) {
 }
 
 // Who sums up a key dies before it told anybody; who does so next tells it.
-func TestRetellAfterTheTeamChanged(t *testing.T) {
+func TestResyncAfterTheTeamChanged(t *testing.T) {
 	r := newRig(Config{}, "a", "a", "a", "b")
 	r.run(3 * time.Second)
 	k := r.keyOf("a3")
@@ -153,7 +153,7 @@ func TestRetellAfterTheTeamChanged(t *testing.T) {
 
 // What is to be told again because the team changed is not taken for told when a
 // message is acknowledged that was sent before, and taken for lost.
-func TestRetellBeforeALateMessage(t *testing.T) {
+func TestResyncBeforeALateMessage(t *testing.T) {
 	r := newRig(Config{}, "a", "a", "a", "a")
 	r.run(3 * time.Second)
 	k := r.keyOf("a3")

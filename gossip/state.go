@@ -14,11 +14,11 @@ const none = int32(-1)
 // lies together, from the cell's name to its key.
 type cell struct {
 	Cell
-	version    uint64    // of its last change, in the order of the changes list
-	from       crdt.Slot // the peer that told its value, 0 for an own cell
-	prev, next int32     // in the list of changes
-	back, fwd  int32     // in the chain of its key
-	key        int32     // index of its key
+	version    uint64           // of its last change, in the order of the changes list
+	from       crdt.Incarnation // the peer that told its value, 0 for an own cell
+	prev, next int32            // in the list of changes
+	back, fwd  int32            // in the chain of its key
+	key        int32            // index of its key
 	waiting    bool
 	used       bool
 
@@ -27,9 +27,9 @@ type cell struct {
 	// sent is what of Value.P was in the latest message about it.
 	sent uint64
 	growth
-	told     time.Duration // when its value came
-	via      crdt.Slot     // the peer by whose messages its growth is judged
-	waitBack int32         // in the list of those that wait
+	told     time.Duration    // when its value came
+	via      crdt.Incarnation // the peer by whose messages its growth is judged
+	waitBack int32            // in the list of those that wait
 	waitNext int32
 }
 
@@ -41,7 +41,7 @@ type keyEntry struct {
 	rated int32 // cells of it that are extrapolated
 	// aggregator is who sums the key up for our region, as of the
 	// arranged-th time that the region's work was shared out.
-	aggregator crdt.Slot
+	aggregator crdt.Incarnation
 	arranged   uint64
 }
 
@@ -63,7 +63,7 @@ type state struct {
 	waitHead   int32 // increments that wait, the longest first
 	waitTail   int32
 
-	digests map[crdt.Slot]*[buckets]crdt.Digest
+	digests map[crdt.Incarnation]*[buckets]crdt.Digest
 	hand    int // next cell to look at for expiry
 }
 
@@ -74,7 +74,7 @@ const maxCellsOfKey = 16_384
 func newState(max int, seed uint64) state {
 	return state{
 		max: max, seed: seed, head: none, tail: none, waitHead: none, waitTail: none,
-		digests: map[crdt.Slot]*[buckets]crdt.Digest{},
+		digests: map[crdt.Incarnation]*[buckets]crdt.Digest{},
 	}
 }
 
@@ -89,7 +89,7 @@ func (s *state) keyOf(k crdt.Key) int32 {
 }
 
 // add makes an empty cell. It returns none when there is no room.
-func (s *state) add(id CellID, span Span) int32 {
+func (s *state) add(id CellID, span CellMeta) int32 {
 	k := s.keyOf(id.Key)
 	if s.byID.count >= s.max || k != none && s.keys[k].cells >= maxCellsOfKey {
 		return none
@@ -102,7 +102,7 @@ func (s *state) add(id CellID, span Span) int32 {
 	i := take(&s.cells, &s.freeCell)
 	e := &s.keys[k]
 	s.cells[i] = cell{
-		Cell: Cell{CellID: id, Span: span}, key: k, used: true,
+		Cell: Cell{CellID: id, CellMeta: span}, key: k, used: true,
 		prev: none, next: none, back: none, fwd: e.first, waitBack: none, waitNext: none,
 	}
 	if e.first != none {
@@ -166,7 +166,7 @@ func (s *state) expire(floor int64, budget int) {
 		if s.hand >= len(s.cells) {
 			s.hand = 0
 		}
-		if c := &s.cells[s.hand]; c.used && c.End(c.Label) <= floor {
+		if c := &s.cells[s.hand]; c.used && c.End(c.Window) <= floor {
 			s.drop(int32(s.hand))
 		}
 		s.hand++

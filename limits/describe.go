@@ -72,7 +72,7 @@ func describeLimit(l *rules.Limit) []string {
 	when(l.HasBudget, "overage_budget %s", percent(l.Budget))
 	when(l.Weights != nil, "weights %s", describeWeights(l.Weights))
 	when(l.OnFailure == rules.Allow, "on_failure allow")
-	when(l.OnFailure == rules.Share, "on_failure share %s", percent(l.FloorShare))
+	when(l.OnFailure == rules.Share, "on_failure share %s", percent(l.ReserveShare))
 	when(l.CarryDebt, "carry_debt")
 	when(l.ChargeDenied, "charge_denied")
 	when(l.Shadow, "shadow_mode")

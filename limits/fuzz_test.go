@@ -40,9 +40,9 @@ func fuzzCluster(t *testing.T, files []File, alone *rules.Set) {
 		if l.Home != "" && (!l.Homed() || l.HomeInRegion() || !o.knows(l.Home)) {
 			t.Fatalf("%s: home in %q", r.Path, l.Home)
 		}
-		if floor := l.FloorLimit(2); (floor.Requests > 0) != (l.OnFailure == rules.Share && l.Requests > 0) ||
-			l.Requests > 0 && l.HomeLimit(2).Requests == 0 {
-			t.Fatalf("%s: floor %d, home %d of %d", r.Path, floor.Requests, l.HomeLimit(2).Requests, l.Requests)
+		if reserve := l.ReserveLimit(2); (reserve.Requests > 0) != (l.OnFailure == rules.Share && l.Requests > 0) ||
+			l.Requests > 0 && l.OwnerLimit(2).Requests == 0 {
+			t.Fatalf("%s: floor %d, home %d of %d", r.Path, reserve.Requests, l.OwnerLimit(2).Requests, l.Requests)
 		}
 		sum := uint64(0)
 		for _, w := range l.Weights {

@@ -23,7 +23,7 @@ func (l *loader) setHome(out *rules.Limit, own, defaults *added) {
 	if at == nil {
 		return
 	}
-	atHome := strict(out) || out.HasRights() && out.Placement == rules.Home
+	atHome := strict(out) || out.HasRights() && out.Placement == rules.Owner
 	switch {
 	case out.Scope != rules.Global:
 		l.errorf(at.pos, "drop one of the two"+origin(own.scope.at, defaults.scope.at),
@@ -62,9 +62,9 @@ func (l *loader) answer(out *rules.Limit, own, defaults *added, r *record) {
 	if f.v.answer == rules.Share && !l.shares(out, f, own, defaults) {
 		return
 	}
-	out.OnFailure, out.FloorShare = f.v.answer, f.v.share
+	out.OnFailure, out.ReserveShare = f.v.answer, f.v.share
 	if out.OnFailure == rules.Share {
-		l.checkFloors(out, own, defaults, r)
+		l.checkReserves(out, own, defaults, r)
 	}
 }
 
@@ -86,15 +86,15 @@ func (l *loader) shares(out *rules.Limit, f said[failure], own, defaults *added)
 	return true
 }
 
-// checkFloors refuses a share of which a region would get nothing, or which
+// checkReserves refuses a share of which a region would get nothing, or which
 // leaves nothing to the home.
-func (l *loader) checkFloors(out *rules.Limit, own, defaults *added, r *record) {
+func (l *loader) checkReserves(out *rules.Limit, own, defaults *added, r *record) {
 	regions := len(l.options.Regions)
 	if regions < 2 || out.Requests == 0 {
 		return
 	}
-	requests, burst := out.Floor(regions)
-	home := out.HomeLimit(regions)
+	requests, burst := out.Reserve(regions)
+	home := out.OwnerLimit(regions)
 	bucket := out.Algorithm.Bucket()
 	at := r.countAt()
 	if n := own.onFailure.at; n != nil {
@@ -109,8 +109,8 @@ func (l *loader) checkFloors(out *rules.Limit, own, defaults *added, r *record) 
 	default:
 		return
 	}
-	l.errorf(at, floorHint(out, regions)+origin(own.onFailure.at, defaults.onFailure.at),
-		"on_failure share %s of %s is %s", percent(out.FloorShare), amounts(out), what)
+	l.errorf(at, reserveHint(out, regions)+origin(own.onFailure.at, defaults.onFailure.at),
+		"on_failure share %s of %s is %s", percent(out.ReserveShare), amounts(out), what)
 }
 
 // amounts returns what floors are taken off: "5", "5 and a burst of 2".
@@ -121,17 +121,17 @@ func amounts(out *rules.Limit) string {
 	return utoa(uint64(out.Requests)) + " and a burst of " + utoa(uint64(out.Burst))
 }
 
-// floorHint says which share works for a limit, and which limit for its share.
-func floorHint(out *rules.Limit, regions int) string {
+// reserveHint says which share works for a limit, and which limit for its share.
+func reserveHint(out *rules.Limit, regions int) string {
 	var hints []string
 	if s, ok := leastShare(out, regions); ok {
 		what := "share"
-		if s < out.FloorShare {
+		if s < out.ReserveShare {
 			what = "smaller share,"
 		}
 		hints = append(hints, "write a "+what+" of at least "+percent(s))
 	}
-	if n, ok := leastFloored(out.FloorShare, regions); ok {
+	if n, ok := leastFloored(out.ReserveShare, regions); ok {
 		var low []string
 		if uint64(out.Requests) < n {
 			low = append(low, fRequests.String())

@@ -11,9 +11,9 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// TestFloorHints checks that a share is refused exactly when somebody would get
+// TestReserveHints checks that a share is refused exactly when somebody would get
 // nothing of the limit, and that what the hint says is taken.
-func TestFloorHints(t *testing.T) {
+func TestReserveHints(t *testing.T) {
 	least := regexp.MustCompile(`at least ([0-9.]+%)`)
 	raise := regexp.MustCompile(`raise ([a-z_]+)(?: and (burst))? to ([0-9]+)`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -38,9 +38,9 @@ func TestFloorHints(t *testing.T) {
 
 		l, why := read(requests, burst, share)
 		if l != nil {
-			home, floor := l.HomeLimit(regions), l.FloorLimit(regions)
-			if home.Requests == 0 || floor.Requests == 0 || burst > 0 && (home.Burst == 0 || floor.Burst == 0) {
-				t.Fatalf("%d, burst %d, share %s, %d regions: home %+v, floor %+v", requests, burst, share, regions, home, floor)
+			home, reserve := l.OwnerLimit(regions), l.ReserveLimit(regions)
+			if home.Requests == 0 || reserve.Requests == 0 || burst > 0 && (home.Burst == 0 || reserve.Burst == 0) {
+				t.Fatalf("%d, burst %d, share %s, %d regions: home %+v, floor %+v", requests, burst, share, regions, home, reserve)
 			}
 			return
 		}

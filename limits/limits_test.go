@@ -68,8 +68,8 @@ descriptors:
 		Limit: &rules.Limit{
 			Algorithm: rules.TokenBucket, Unit: rules.Minute, Multiplier: 5, Requests: 100, Burst: 200,
 			Name: "premium", Replaces: []string{"basic", "free"}, Shadow: true, Quota: true,
-			Consistency: rules.Strict, Placement: rules.Home, Home: "us-east",
-			HasBudget: true, OnFailure: rules.Share, FloorShare: 125_000,
+			Consistency: rules.Strict, Placement: rules.Owner, Home: "us-east",
+			HasBudget: true, OnFailure: rules.Share, ReserveShare: 125_000,
 		},
 	}, {
 		Index:  2,

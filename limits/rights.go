@@ -172,7 +172,7 @@ func (l *loader) place(out *rules.Limit, own, defaults *added, r *record) {
 	few := total < MinRights*uint64(holders)
 	switch {
 	case total == 0, c.daemons == 1:
-	case out.Placed != rules.Home && holders > 1 && few:
+	case out.Placed != rules.Owner && holders > 1 && few:
 		l.warnf(r.placementAt(own), raise(out, holders)+", or write placement: auto"+origin(own.placement.at, defaults.placement.at),
 			"placement %s of %s: a %s that has none left refuses calls until others give it theirs",
 			out.Placed, portion(total, holders, what), what)
@@ -188,14 +188,14 @@ func resolve(out *rules.Limit, total uint64, c crowd) rules.Placement {
 	p := out.Placement
 	switch {
 	case strict(out):
-		p = rules.Home
+		p = rules.Owner
 	case p == rules.Auto:
 		p = bySize(total, c)
 	}
-	if p == rules.Home && out.Scope == rules.Region {
+	if p == rules.Owner && out.Scope == rules.Region {
 		p = rules.PerRegion
 	}
-	alone := p == rules.PerRegion && c.daemons <= c.regions || p == rules.Home && c.daemons == 1
+	alone := p == rules.PerRegion && c.daemons <= c.regions || p == rules.Owner && c.daemons == 1
 	if alone && !strict(out) {
 		return rules.Spread
 	}
@@ -210,9 +210,9 @@ func seat(out *rules.Limit, total uint64, c crowd) string {
 		return rights + ", which one daemon of the region grants"
 	case out.Placed == rules.PerRegion:
 		return rights + " over " + itoa(c.regions) + " regions, which one daemon of each grants"
-	case out.Placed == rules.Home && out.Home != "":
+	case out.Placed == rules.Owner && out.Home != "":
 		return rights + ", which one daemon of " + out.Home + " grants"
-	case out.Placed == rules.Home:
+	case out.Placed == rules.Owner:
 		return rights + ", which one daemon grants"
 	}
 	return rights + " over " + itoa(c.daemons) + " daemons"
@@ -236,7 +236,7 @@ func bySize(total uint64, c crowd) rules.Placement {
 	case total >= MinRights*uint64(c.regions):
 		return rules.PerRegion
 	}
-	return rules.Home
+	return rules.Owner
 }
 
 // placementAt returns where the limit itself says its placement, else where it

@@ -23,7 +23,7 @@ func TestPlaced(t *testing.T) {
 		scope := rapid.SampledFrom([]string{"global", "region"}).Draw(t, "scope")
 		consistency := rapid.SampledFrom([]string{"partition", "strict"}).Draw(t, "consistency")
 		placement := rules.Placement(rapid.IntRange(0, 3).Draw(t, "placement"))
-		if consistency == "strict" && placement != rules.Home {
+		if consistency == "strict" && placement != rules.Owner {
 			placement = rules.Auto
 		}
 		requests := rapid.IntRange(0, 200).Draw(t, "requests")
@@ -39,19 +39,19 @@ func TestPlaced(t *testing.T) {
 		case daemons == 0:
 			want = rules.Auto
 		case consistency == "strict":
-			want = rules.Home
+			want = rules.Owner
 		case placement != rules.Auto:
 		case requests == 0 || requests >= 10*daemons:
 			want = rules.Spread
 		case requests >= 10*regions:
 			want = rules.PerRegion
 		default:
-			want = rules.Home
+			want = rules.Owner
 		}
-		if want == rules.Home && scope == "region" {
+		if want == rules.Owner && scope == "region" {
 			want = rules.PerRegion
 		}
-		granted := want == rules.PerRegion && daemons > regions || want == rules.Home && daemons > 1
+		granted := want == rules.PerRegion && daemons > regions || want == rules.Owner && daemons > 1
 		if daemons > 0 && !granted && consistency != "strict" {
 			want = rules.Spread
 		}

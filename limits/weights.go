@@ -102,7 +102,7 @@ func (l *loader) wholeWeights(n *node, weights []rules.Weight) bool {
 // setWeights pins the regions' shares where there are any.
 func (l *loader) setWeights(out *rules.Limit, own, defaults *added) {
 	split := out.HasRights() && out.Scope == rules.Global
-	if split && out.Placement != rules.Home {
+	if split && out.Placement != rules.Owner {
 		out.Weights = own.weights.or(defaults.weights).v
 		return
 	}

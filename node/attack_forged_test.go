@@ -109,20 +109,20 @@ descriptors:
 				continue
 			}
 			now := d.node.millis(d.instant(c.now))
-			label := sig.Draw(r, "label")
-			span := gossip.Span{Rule: SharedRule(rule), Width: sig.Draw(r, "width"), Carry: sig.Draw(r, "carry"), Regional: rapid.Bool().Draw(r, "regional")}
+			window := sig.Draw(r, "label")
+			span := gossip.CellMeta{Rule: SharedRule(rule), WindowLength: sig.Draw(r, "width"), Carry: sig.Draw(r, "carry"), Regional: rapid.Bool().Draw(r, "regional")}
 			if !rule.Limit.Unlimited && rapid.Bool().Draw(r, "good") {
-				label, span.Carry = quota.RightsLabel(rule.Limit, now)
-				span.Width = rule.Limit.Window()
+				window, span.Carry = quota.RightsWindow(rule.Limit, now)
+				span.WindowLength = rule.Limit.Window()
 			}
-			m := gossip.Message{From: from.node.Slot(), To: d.node.Slot(), Shards: 1}
+			m := gossip.Message{From: from.node.Incarnation(), To: d.node.Incarnation(), Shards: 1}
 			k := call.Hits()[0].Key
-			to := []crdt.Slot{d.node.Slot(), from.node.Slot(), gossip.RegionSlot("a"), gossip.RegionSlot("b"), 0, 7}[rapid.IntRange(0, 5).Draw(r, "slot")]
+			to := []crdt.Incarnation{d.node.Incarnation(), from.node.Incarnation(), gossip.RegionIncarnation("a"), gossip.RegionIncarnation("b"), 0, 7}[rapid.IntRange(0, 5).Draw(r, "slot")]
 			m.Cells = []gossip.Cell{{
-				CellID: gossip.CellID{Key: k, Label: label, Kind: gossip.Kind(rapid.IntRange(0, 5).Draw(r, "kind")), Slot: to},
-				Span:   span, Value: crdt.PN{P: num.Draw(r, "P"), N: num.Draw(r, "N")}, Rate: uint32(num.Draw(r, "rate")),
+				CellID:   gossip.CellID{Key: k, Window: window, Kind: gossip.Kind(rapid.IntRange(0, 5).Draw(r, "kind")), Incarnation: to},
+				CellMeta: span, Value: crdt.PN{P: num.Draw(r, "P"), N: num.Draw(r, "N")}, Rate: uint32(num.Draw(r, "rate")),
 			}}
-			m.Notes = []gossip.Note{{Kind: gossip.NoteKind(rapid.IntRange(0, 7).Draw(r, "note")), Key: k, Rule: SharedRule(rule), Label: label,
+			m.RightsMessages = []gossip.RightsMessage{{Kind: gossip.RightsMessageKind(rapid.IntRange(0, 7).Draw(r, "note")), Key: k, Rule: SharedRule(rule), Window: window,
 				Rights: num.Draw(r, "rights"), Second: num.Draw(r, "second"), Need: num.Draw(r, "need"), For: to}}
 			if p := panics(func() { _ = d.node.Step(d.instant(c.now), &m); c.drain(d) }); p != "" {
 				r.Fatalf("%s: %+v", p, m)

@@ -26,12 +26,12 @@ type wavering struct {
 
 func (w *wavering) Version() uint64 { return w.version }
 
-func (w *wavering) RegionBase(_, total uint64, _, _ int64) (uint64, epoch.Why) {
+func (w *wavering) RegionAllotment(_, total uint64, _, _ int64) (uint64, epoch.Reason) {
 	return total, epoch.WhyEpoch
 }
 
-func (w *wavering) Base(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Why) {
-	b, why := w.shares.Base(rule, total, x, carry, regional)
+func (w *wavering) Allotment(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason) {
+	b, why := w.shares.Allotment(rule, total, x, carry, regional)
 	return b * w.least / 4, why
 }
 
@@ -46,7 +46,7 @@ type storm struct {
 	waver    map[*daemon]*wavering
 	limit    stormRule // the newest
 	limits   map[*daemon]stormRule
-	fronts   map[*daemon][2]*Front       // that in force, and the one before
+	fronts   map[*daemon][2]*Matcher     // that in force, and the one before
 	fixed    int64                       // the last label in which a daemon had fixed windows
 	bound    map[int64]uint64            // by start of the window
 	admitted map[string]map[int64]uint64 // by key and start of the window
@@ -91,7 +91,7 @@ func (s *storm) start(t testing.TB, d *daemon) {
 	cfg.Region, cfg.Name, cfg.MaxKeys = d.region, d.name, s.maxKeys
 	cfg.Gossip.MaxCells = s.maxCells
 	w := &wavering{shares: s.shares(d), d: d, least: 4}
-	s.waver[d], cfg.Rights = w, w
+	s.waver[d], cfg.Allotments = w, w
 	s.born++
 	n, err := New(cfg, rand.New(rand.NewPCG(s.born, 9)))
 	if err != nil {
@@ -107,27 +107,27 @@ func (s *storm) start(t testing.TB, d *daemon) {
 // reload puts the newest rules in force at a daemon.
 func (s *storm) reload(t testing.TB, d *daemon) {
 	d.node.SetRules(d.instant(s.now), s.set)
-	s.fronts[d], s.limits[d] = [2]*Front{s.front, s.fronts[d][0]}, s.limit
+	s.fronts[d], s.limits[d] = [2]*Matcher{s.front, s.fronts[d][0]}, s.limit
 }
 
 // note takes in what bounds the labels around one.
-func (s *storm) note(label int64) {
+func (s *storm) note(window int64) {
 	for _, l := range s.limits {
-		for _, x := range []int64{label - rightsWindow, label, label + rightsWindow} {
+		for _, x := range []int64{window - rightsWindow, window, window + rightsWindow} {
 			s.bound[x] = max(s.bound[x], l.total())
 		}
 		if l.algorithm == "fixed_window" {
-			s.fixed = max(s.fixed, label)
+			s.fixed = max(s.fixed, window)
 		}
 	}
 }
 
-func (s *storm) noteRule(label int64, l *rules.Limit) {
-	for _, x := range []int64{label - rightsWindow, label, label + rightsWindow} {
+func (s *storm) noteRule(window int64, l *rules.Limit) {
+	for _, x := range []int64{window - rightsWindow, window, window + rightsWindow} {
 		s.bound[x] = max(s.bound[x], l.Total())
 	}
 	if l.Algorithm == rules.FixedWindow {
-		s.fixed = max(s.fixed, label)
+		s.fixed = max(s.fixed, window)
 	}
 }
 
@@ -155,8 +155,8 @@ func (s *storm) call(t testing.TB, d *daemon) {
 	front := s.fronts[d][0]
 	if old := s.fronts[d][1]; old != nil && rapid.IntRange(0, 9).Draw(s.r, "matched before the reload") == 0 {
 		front = old
-		label := scriptEpoch + s.now.Milliseconds()
-		s.noteRule(label-label%rightsWindow, front.set.Rules()[0].Limit)
+		window := scriptEpoch + s.now.Milliseconds()
+		s.noteRule(window-window%rightsWindow, front.set.Rules()[0].Limit)
 		if now := d.node.millis(d.instant(s.now)); true {
 			s.noteRule(now-now%rightsWindow, front.set.Rules()[0].Limit)
 		}
@@ -204,24 +204,24 @@ func (s *storm) refund() {
 	back := x.node.Refund(x.d.instant(s.now), &x.r, x.r.Hits)
 	x.hit.n -= back.Hits
 	if s.windowed() {
-		s.admitted[x.key][x.r.Label] -= back.Hits
+		s.admitted[x.key][x.r.Window] -= back.Hits
 	}
 }
 
 func (s *storm) windowed() bool { return strings.HasSuffix(s.limit.algorithm, "window") }
 
 func (s *storm) check() {
-	for k, labels := range s.admitted {
-		for label, n := range labels {
-			if s.windowed() && n > s.bound[label] {
-				s.r.Fatalf("%s: %d admitted in label %d, want at most %d\n%s", k, n, label, s.bound[label], strings.Join(s.log, "\n"))
+	for k, windows := range s.admitted {
+		for window, n := range windows {
+			if s.windowed() && n > s.bound[window] {
+				s.r.Fatalf("%s: %d admitted in label %d, want at most %d\n%s", k, n, window, s.bound[window], strings.Join(s.log, "\n"))
 			}
 			// Of sliding windows, as of now on the true clock.
 			now := scriptEpoch + s.now.Milliseconds()
-			if s.limit.algorithm == "sliding_window" && !s.bent && label > s.fixed && now-now%rightsWindow == label {
-				prev := labels[label-rightsWindow] * uint64(label+rightsWindow-now) / uint64(rightsWindow)
-				if n+prev > s.bound[label] {
-					s.r.Fatalf("%s: %d + %d admitted in label %d, want at most %d\n%s", k, n, prev, label, s.bound[label], strings.Join(s.log, "\n"))
+			if s.limit.algorithm == "sliding_window" && !s.bent && window > s.fixed && now-now%rightsWindow == window {
+				prev := windows[window-rightsWindow] * uint64(window+rightsWindow-now) / uint64(rightsWindow)
+				if n+prev > s.bound[window] {
+					s.r.Fatalf("%s: %d + %d admitted in label %d, want at most %d\n%s", k, n, prev, window, s.bound[window], strings.Join(s.log, "\n"))
 				}
 			}
 		}
@@ -267,7 +267,7 @@ func attackStorm(t *testing.T, r *rapid.T, algorithm string) {
 		},
 		r: r, t: t, keys: rapid.IntRange(1, 4).Draw(r, "keys"), maxKeys: rapid.SampledFrom([]int{1, 2, 3, 100}).Draw(r, "max keys"),
 		maxCells: rapid.SampledFrom([]int{1, 2, 3, 4, 6, 10, 100, 1000}).Draw(r, "max cells"),
-		waver:    map[*daemon]*wavering{}, limits: map[*daemon]stormRule{}, fronts: map[*daemon][2]*Front{}, bound: map[int64]uint64{}, admitted: map[string]map[int64]uint64{}, events: map[string][]*stormHit{},
+		waver:    map[*daemon]*wavering{}, limits: map[*daemon]stormRule{}, fronts: map[*daemon][2]*Matcher{}, bound: map[int64]uint64{}, admitted: map[string]map[int64]uint64{}, events: map[string][]*stormHit{},
 	}
 	for _, n := range []string{"a1", "a2", "a3", "b1", "c1"}[:rapid.IntRange(2, 5).Draw(r, "daemons")] {
 		s.daemons = append(s.daemons, &daemon{name: n, region: n[:1]})
@@ -347,7 +347,7 @@ func (s *storm) harm(t *testing.T, bends bool) {
 		var peers []gossip.Peer
 		for _, o := range s.daemons {
 			if o.node != nil && rapid.Bool().Draw(s.r, "member") {
-				peers = append(peers, gossip.Peer{ID: o.node.Slot(), Name: o.name, Region: o.region})
+				peers = append(peers, gossip.Peer{ID: o.node.Incarnation(), Name: o.name, Region: o.region})
 			}
 		}
 		d.node.Peers(d.instant(s.now), peers)
@@ -380,24 +380,24 @@ func (s *storm) forge(d, from *daemon) {
 	s.resolve(s.t, &call, fmt.Sprint("k=v", rapid.IntRange(0, s.keys-1).Draw(s.r, "key")))
 	h := call.Hits()[0]
 	now := d.node.millis(d.instant(s.now))
-	x, _ := quota.RightsLabel(h.Limit, now)
-	m := gossip.Message{From: from.node.Slot(), To: d.node.Slot(), Shards: 1}
+	x, _ := quota.RightsWindow(h.Limit, now)
+	m := gossip.Message{From: from.node.Incarnation(), To: d.node.Incarnation(), Shards: 1}
 	any := func(name string) uint64 {
 		return rapid.SampledFrom([]uint64{0, 1, 10, 1 << 40, 1<<64 - 1}).Draw(s.r, name)
 	}
 	for range rapid.IntRange(1, 5).Draw(s.r, "notes") {
 		to := s.pick()
-		n := gossip.Note{
-			Kind: gossip.NoteKind(rapid.IntRange(0, 7).Draw(s.r, "kind")), Key: h.Key, Rule: SharedRule(h.Rule),
-			Label:  x + rapid.SampledFrom([]int64{0, 0, 0, -rightsWindow, rightsWindow}).Draw(s.r, "label"),
-			Rights: any("rights"), Second: any("second"), Need: any("need"), For: crdt.Slot(any("for")),
+		n := gossip.RightsMessage{
+			Kind: gossip.RightsMessageKind(rapid.IntRange(0, 7).Draw(s.r, "kind")), Key: h.Key, Rule: SharedRule(h.Rule),
+			Window: x + rapid.SampledFrom([]int64{0, 0, 0, -rightsWindow, rightsWindow}).Draw(s.r, "label"),
+			Rights: any("rights"), Second: any("second"), Need: any("need"), For: crdt.Incarnation(any("for")),
 		}
 		if to.node != nil && rapid.Bool().Draw(s.r, "for one") {
-			n.For = to.node.Slot()
+			n.For = to.node.Incarnation()
 		}
-		m.Notes = append(m.Notes, n)
+		m.RightsMessages = append(m.RightsMessages, n)
 	}
 	_ = d.node.Step(d.instant(s.now), &m)
 	s.drain(d)
-	s.log = append(s.log, fmt.Sprintf("%v %s hears %+v of %s", s.now, d.name, m.Notes, from.name))
+	s.log = append(s.log, fmt.Sprintf("%v %s hears %+v of %s", s.now, d.name, m.RightsMessages, from.name))
 }

@@ -159,16 +159,16 @@ func TestAttackNoteOfUnlimited(t *testing.T) {
 	}
 	c.put(t, "domain: d\ndescriptors:\n  - key: k\n    rate_limit: {"+fixed100+"}\n  - key: free\n    rate_limit: {unlimited: true}\n")
 	for _, r := range c.set.Rules() {
-		for kind := gossip.Ask; kind <= gossip.MaxNote; kind++ {
-			n := gossip.Note{Kind: kind, Key: crdt.Key{Hi: 1, Lo: 2}, Rule: SharedRule(r), Rights: math.MaxUint64, Second: math.MaxUint64, Need: math.MaxUint64, For: c.daemons[1].node.Slot()}
+		for kind := gossip.TransferRequest; kind <= gossip.MaxRightsMessage; kind++ {
+			n := gossip.RightsMessage{Kind: kind, Key: crdt.Key{Hi: 1, Lo: 2}, Rule: SharedRule(r), Rights: math.MaxUint64, Second: math.MaxUint64, Need: math.MaxUint64, For: c.daemons[1].node.Incarnation()}
 			a1, a2 := c.daemons[0].node, c.daemons[1].node
-			n.Label, _ = func() (int64, int64) {
+			n.Window, _ = func() (int64, int64) {
 				if r.Limit.Unlimited {
 					return 0, 0
 				}
-				return quota.RightsLabel(r.Limit, a1.millis(c.daemons[0].instant(c.now)))
+				return quota.RightsWindow(r.Limit, a1.millis(c.daemons[0].instant(c.now)))
 			}()
-			m := gossip.Message{From: a2.Slot(), To: a1.Slot(), Shards: 1, Part: gossip.Part{Notes: []gossip.Note{n}}}
+			m := gossip.Message{From: a2.Incarnation(), To: a1.Incarnation(), Shards: 1, Part: gossip.Part{RightsMessages: []gossip.RightsMessage{n}}}
 			m.Nonce = 1
 			func() {
 				defer func() {
@@ -194,9 +194,9 @@ func TestAttackNoteOfUnlimited(t *testing.T) {
 	}
 	a1, a2 := c.daemons[0].node, c.daemons[1].node
 	now := a1.millis(c.daemons[0].instant(c.now))
-	m := gossip.Message{From: a2.Slot(), To: a1.Slot(), Shards: 1, Part: gossip.Part{Cells: []gossip.Cell{{
-		CellID: gossip.CellID{Key: call.Hits()[0].Key, Label: now - now%600_000, Kind: gossip.Given, Slot: a1.Slot()},
-		Span:   gossip.Span{Rule: SharedRule(free), Width: 600_000}, Value: crdt.PN{P: 1},
+	m := gossip.Message{From: a2.Incarnation(), To: a1.Incarnation(), Shards: 1, Part: gossip.Part{Cells: []gossip.Cell{{
+		CellID:   gossip.CellID{Key: call.Hits()[0].Key, Window: now - now%600_000, Kind: gossip.Given, Incarnation: a1.Incarnation()},
+		CellMeta: gossip.CellMeta{Rule: SharedRule(free), WindowLength: 600_000}, Value: crdt.PN{P: 1},
 	}}}}
 	defer func() {
 		if p := recover(); p != nil {
@@ -273,8 +273,8 @@ func TestAttackNoteOfOtherRule(t *testing.T) {
 		if r.Limit.Window() != 1000 {
 			continue
 		}
-		m := gossip.Message{From: b1.node.Slot(), To: a1.node.Slot(), Shards: 1, Part: gossip.Part{Notes: []gossip.Note{{
-			Kind: gossip.Answer, Key: call.Hits()[0].Key, Rule: SharedRule(r), Label: now - now%1000}}}}
+		m := gossip.Message{From: b1.node.Incarnation(), To: a1.node.Incarnation(), Shards: 1, Part: gossip.Part{RightsMessages: []gossip.RightsMessage{{
+			Kind: gossip.TransferReply, Key: call.Hits()[0].Key, Rule: SharedRule(r), Window: now - now%1000}}}}
 		if err := a1.node.Step(a1.instant(c.now), &m); err != nil {
 			t.Fatal(err)
 		}

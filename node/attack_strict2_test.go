@@ -11,9 +11,9 @@ import (
 )
 
 // othersOf returns the daemons that are not home.
-func (w *strictWorld) othersOf(home *strictDaemon) (out []*strictDaemon) {
+func (w *strictWorld) othersOf(owner *strictDaemon) (out []*strictDaemon) {
 	for _, d := range w.daemons {
-		if d != home && d.region == home.region {
+		if d != owner && d.region == owner.region {
 			out = append(out, d)
 		}
 	}
@@ -23,16 +23,16 @@ func (w *strictWorld) othersOf(home *strictDaemon) (out []*strictDaemon) {
 // A descriptor without hits waits beside one that has rights.
 func TestAttackStrictHitlessBesideHits(t *testing.T) {
 	w := newStrictWorld(t, 1, dayOf, 3)
-	home, h := w.homeDaemon(w.daemons[0], user("bob", 1))
-	x := w.othersOf(home)[0]
+	owner, h := w.ownerDaemon(w.daemons[0], user("bob", 1))
+	x := w.othersOf(owner)[0]
 	w.ask(x, user("bob", 1))
 	w.pass(20 * time.Millisecond)
 	led := x.node.desk.of[nameOf(h.Key, h.Rule, false)]
-	a := x.node.newAsk(led, h.Rule, home.node.Slot(), w.at().Wall/1e6) // a batch, as after a burst
+	a := x.node.newAsk(led, h.Rule, owner.node.Incarnation(), w.at().Wall/1e6) // a batch, as after a burst
 	x.node.desk.asked++
 	a.ID, a.Want, a.Need = x.node.desk.asked, 8, 8
-	w.receive(home, &sticky.Message{From: x.node.Slot(), To: home.node.Slot(), Number: 1, Asks: []sticky.Ask{a}})
-	w.drain(home)
+	w.receive(owner, &sticky.Message{From: x.node.Incarnation(), To: owner.node.Incarnation(), Number: 1, Requests: []sticky.LeaseRequest{a}})
+	w.drain(owner)
 	for range 7 {
 		w.pass(180 * time.Millisecond)
 		w.ask(x, user("bob", 1))
@@ -42,7 +42,7 @@ func TestAttackStrictHitlessBesideHits(t *testing.T) {
 	w.ask(x, user("bob", 1))
 	w.pass(20 * time.Millisecond)
 	for range 10 {
-		w.ask(home, user("bob", 1))
+		w.ask(owner, user("bob", 1))
 		w.pass(20 * time.Millisecond)
 	}
 	sum := uint64(0)
@@ -70,8 +70,8 @@ const bobSpecific = bobGeneric + `
 // A daemon reads other limits for a while, and then the former ones again.
 func TestAttackStrictRulesThereAndBack(t *testing.T) {
 	w := newStrictWorld(t, 1, bobGeneric, 3)
-	home, _ := w.homeDaemon(w.daemons[0], user("bob", 1))
-	x := w.othersOf(home)[0]
+	owner, _ := w.ownerDaemon(w.daemons[0], user("bob", 1))
+	x := w.othersOf(owner)[0]
 	for range 10 {
 		w.ask(x, user("bob", 1))
 		w.pass(20 * time.Millisecond)
@@ -88,7 +88,7 @@ func TestAttackStrictRulesThereAndBack(t *testing.T) {
 	x.node.SetRules(w.at(), was)
 	for range 40 {
 		w.ask(x, user("bob", 1))
-		w.ask(home, user("bob", 1))
+		w.ask(owner, user("bob", 1))
 		w.pass(20 * time.Millisecond)
 	}
 	t.Logf("%d allowed %d denied %d failed", w.allowed, w.denied, w.failed)
@@ -112,18 +112,18 @@ descriptors:
     rate_limit: {unit: day, requests_per_unit: 40}
 `
 	w := newStrictWorld(t, 1, strict, 3)
-	home, h := w.homeDaemon(w.daemons[0], user("bob", 1))
-	o := w.othersOf(home)[0]
-	w.ask(home, user("bob", 15))
+	owner, h := w.ownerDaemon(w.daemons[0], user("bob", 1))
+	o := w.othersOf(owner)[0]
+	w.ask(owner, user("bob", 15))
 	w.pass(20 * time.Millisecond)
 	// o believes the home dead, and is home.
 	for _, d := range w.daemons {
-		if d != home {
-			d.believed[home.name] = true
+		if d != owner {
+			d.believed[owner.name] = true
 		}
 	}
 	w.members()
-	next, _ := w.homeDaemon(o, user("bob", 1))
+	next, _ := w.ownerDaemon(o, user("bob", 1))
 	w.ask(next, user("bob", 25))
 	w.ask(next, user("bob", 10))
 	w.ask(next, user("bob", 10))
@@ -135,22 +135,22 @@ descriptors:
 	}
 	w.members()
 	w.fsync = 30 * time.Millisecond
-	w.ask(home, user("bob", 20)) // raises
+	w.ask(owner, user("bob", 20)) // raises
 	set := w.set
 	w.reload(eventual)
 	w.pass(20 * time.Millisecond)
 	w.set = set
 	w.reload(strict)
 	for range 40 {
-		w.ask(home, user("bob", 1))
+		w.ask(owner, user("bob", 1))
 		w.pass(50 * time.Millisecond)
 	}
 	sum := uint64(0)
 	for _, hit := range w.hits[h.Key] {
 		sum += hit.n
 	}
-	b := home.node.desk.of[nameOf(h.Key, h.Rule, false)].bank
-	t.Logf("%d hits %v, %d denied %d failed %+v %+v %+v", sum, w.hits[h.Key], w.denied, w.failed, b, b.keeper, home.node.StrictStats())
+	b := owner.node.desk.of[nameOf(h.Key, h.Rule, false)].bank
+	t.Logf("%d hits %v, %d denied %d failed %+v %+v %+v", sum, w.hits[h.Key], w.denied, w.failed, b, b.keeper, owner.node.StrictStats())
 	if sum > 40 {
 		t.Errorf("%d hits admitted, want at most 40", sum)
 	}
@@ -164,14 +164,14 @@ descriptors:
   - key: user
     rate_limit: {unit: day, requests_per_unit: 10, consistency: strict, on_failure: allow}
 `, 3)
-	home, h := w.homeDaemon(w.daemons[0], user("bob", 1))
-	x := w.othersOf(home)[0]
+	owner, h := w.ownerDaemon(w.daemons[0], user("bob", 1))
+	x := w.othersOf(owner)[0]
 	w.ask(x, user("bob", 1))
 	w.pass(20 * time.Millisecond)
-	w.ask(home, user("bob", 1))
+	w.ask(owner, user("bob", 1))
 	w.pass(20 * time.Millisecond)
-	home.openCircuits = map[crdt.Slot]bool{}
-	x.openCircuits[home.node.Slot()] = true
+	owner.openCircuits = map[crdt.Incarnation]bool{}
+	x.openCircuits[owner.node.Incarnation()] = true
 	for range 5 {
 		p := w.ask(x, user("bob", 1))
 		r := make([]Receipt, 1)
@@ -184,12 +184,12 @@ descriptors:
 		t.Logf("%+v", got)
 		w.drain(x)
 	}
-	x.openCircuits = map[crdt.Slot]bool{}
+	x.openCircuits = map[crdt.Incarnation]bool{}
 	w.hits[h.Key] = w.hits[h.Key][:2]
 	for range 30 {
 		w.ask(x, user("bob", 1))
 		w.pass(20 * time.Millisecond)
-		w.ask(home, user("bob", 1))
+		w.ask(owner, user("bob", 1))
 		w.pass(20 * time.Millisecond)
 	}
 	if n := len(w.hits[h.Key]); n > 10 {
@@ -198,30 +198,30 @@ descriptors:
 }
 
 // A home that lost its ballot and was swept grants into totals that its holders have.
-func TestAttackStrictSweptHomeStillServes(t *testing.T) {
+func TestAttackStrictSweptOwnerStillServes(t *testing.T) {
 	w := newStrictWorld(t, 1, `
 domain: d
 descriptors:
   - key: user
     rate_limit: {unit: day, requests_per_unit: 400, consistency: strict}
 `, 3)
-	home, h := w.homeDaemon(w.daemons[0], user("bob", 1))
-	x := w.othersOf(home)[0]
+	owner, h := w.ownerDaemon(w.daemons[0], user("bob", 1))
+	x := w.othersOf(owner)[0]
 	for range 4 {
 		w.ask(x, user("bob", 25))
 		w.pass(20 * time.Millisecond)
 	}
 	for range 3 {
-		w.ask(home, user("bob", 1))
+		w.ask(owner, user("bob", 1))
 		w.pass(20 * time.Millisecond)
 	}
 	for _, d := range w.daemons {
-		if d != home {
-			d.believed[home.name] = true
+		if d != owner {
+			d.believed[owner.name] = true
 		}
 	}
 	w.members()
-	next, _ := w.homeDaemon(w.othersOf(home)[1], user("bob", 1))
+	next, _ := w.ownerDaemon(w.othersOf(owner)[1], user("bob", 1))
 	w.ask(next, user("bob", 90))
 	w.pass(50 * time.Millisecond)
 	for _, d := range w.daemons {
@@ -230,22 +230,22 @@ descriptors:
 	w.members()
 	t.Logf("next %s %+v %v", next.name, next.node.StrictStats(), w.hits[h.Key])
 	for range 30 { // the home raises ahead of need, and loses
-		w.ask(home, user("bob", 1))
-		if b := home.node.desk.of[nameOf(h.Key, h.Rule, false)].bank; b != nil && b.keeper.Busy() {
+		w.ask(owner, user("bob", 1))
+		if b := owner.node.desk.of[nameOf(h.Key, h.Rule, false)].bank; b != nil && b.keeper.Busy() {
 			break
 		}
 	}
 	w.pass(10 * time.Second)
-	if l := home.node.desk.of[nameOf(h.Key, h.Rule, false)]; l != nil {
+	if l := owner.node.desk.of[nameOf(h.Key, h.Rule, false)]; l != nil {
 		t.Logf("%v %+v until %d", l.active, l.bank.keeper, l.credit.until)
 	}
-	t.Logf("ledger still there: %v", home.node.desk.of[nameOf(h.Key, h.Rule, false)] != nil)
+	t.Logf("ledger still there: %v", owner.node.desk.of[nameOf(h.Key, h.Rule, false)] != nil)
 	before, failed := w.allowed, w.failed
 	for range 20 {
 		w.ask(x, user("bob", 1))
 		w.pass(100 * time.Millisecond)
 	}
-	t.Logf("%d of 20 allowed, %d failed, left %v granted %d", w.allowed-before, w.failed-failed, home.node.desk.of[nameOf(h.Key, h.Rule, false)].bank.row, home.node.StrictStats().Granted)
+	t.Logf("%d of 20 allowed, %d failed, left %v granted %d", w.allowed-before, w.failed-failed, owner.node.desk.of[nameOf(h.Key, h.Rule, false)].bank.row, owner.node.StrictStats().Granted)
 	if w.allowed-before < 20 {
 		t.Errorf("%d of 20 allowed", w.allowed-before)
 	}
@@ -262,10 +262,10 @@ descriptors:
 `, 3, 3)
 	base := &regionOf{}
 	for _, d := range w.daemons {
-		d.node.cfg.Rights = base
+		d.node.cfg.Allotments = base
 	}
-	home, _ := w.homeDaemon(w.daemons[0], user("bob", 1))
-	x := w.othersOf(home)[0]
+	owner, _ := w.ownerDaemon(w.daemons[0], user("bob", 1))
+	x := w.othersOf(owner)[0]
 	w.ask(x, user("bob", 1))
 	w.pass(300 * time.Millisecond)
 	t.Logf("%d allowed %d denied %d failed", w.allowed, w.denied, w.failed)
@@ -286,12 +286,12 @@ descriptors:
 type regionOf struct{ part, version uint64 }
 
 func (r *regionOf) Version() uint64 { return r.version }
-func (r *regionOf) Base(_, total uint64, x, carry int64, regional bool) (uint64, epoch.Why) {
+func (r *regionOf) Allotment(_, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason) {
 	return 0, epoch.WhyEpoch
 }
 func (r *regionOf) PartOf(_ string, _, total uint64, _, _ int64, _ bool) uint64 { return 0 }
 func (r *regionOf) RegionPart(_ string, _, total uint64, _, _ int64) uint64     { return 0 }
-func (r *regionOf) RegionBase(_, total uint64, _, _ int64) (uint64, epoch.Why) {
+func (r *regionOf) RegionAllotment(_, total uint64, _, _ int64) (uint64, epoch.Reason) {
 	if r.part == 0 {
 		return 0, epoch.WhyEpoch
 	}

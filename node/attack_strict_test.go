@@ -23,7 +23,7 @@ func (w *strictWorld) reload(yaml string) {
 		w.t.Fatal(err)
 	}
 	w.set = set
-	w.front = NewFront(w.set, NewHasher([SecretBytes]byte{1}), FrontOptions{})
+	w.front = NewMatcher(w.set, NewHasher([SecretBytes]byte{1}), MatcherOptions{})
 	for _, d := range w.daemons {
 		if d.node != nil {
 			d.node.SetRules(w.at(), set)
@@ -97,15 +97,15 @@ descriptors:
 
 var _ = sticky.MaxItems
 
-func (w *strictWorld) homeDaemon(d *strictDaemon, desc rules.Descriptor) (*strictDaemon, Hit) {
+func (w *strictWorld) ownerDaemon(d *strictDaemon, desc rules.Descriptor) (*strictDaemon, Hit) {
 	c := &Call{Domain: "d", Descriptors: []rules.Descriptor{desc}}
 	if err := w.front.Resolve(c); err != nil {
 		w.t.Fatal(err)
 	}
 	h := c.Hits()[0]
-	home := d.replica.View().Home(h.Key, uint64(h.Rule.ID), h.Limit.HomeInRegion())
+	owner := d.replica.Routing().Owner(h.Key, uint64(h.Rule.ID), h.Limit.HomeInRegion())
 	for _, o := range w.daemons {
-		if o.node != nil && o.node.Slot() == home.Slot {
+		if o.node != nil && o.node.Incarnation() == owner.Incarnation {
 			return o, h
 		}
 	}
@@ -157,11 +157,11 @@ descriptors:
 // A member gives back what another one was granted.
 func TestAttackStrictReturnOfAnother(t *testing.T) {
 	w := newStrictWorld(t, 1, dayOf, 3)
-	home, h := w.homeDaemon(w.daemons[0], user("bob", 1))
+	owner, h := w.ownerDaemon(w.daemons[0], user("bob", 1))
 	var x, m *strictDaemon
 	for _, d := range w.daemons {
 		switch {
-		case d == home:
+		case d == owner:
 		case x == nil:
 			x = d
 		default:
@@ -172,12 +172,12 @@ func TestAttackStrictReturnOfAnother(t *testing.T) {
 		w.ask(x, user("bob", 1))
 		w.pass(20 * time.Millisecond)
 		now := w.at().Wall / int64(time.Millisecond)
-		msg := sticky.Message{From: m.node.Slot(), To: home.node.Slot(), Number: 1, Asks: []sticky.Ask{{
-			Holder: x.node.Slot(), Home: home.node.Slot(), Key: h.Key, Rule: SharedRule(h.Rule),
-			Label: now - now%h.Limit.Window(), Returned: uint64(w.allowed), Hops: 1,
+		msg := sticky.Message{From: m.node.Incarnation(), To: owner.node.Incarnation(), Number: 1, Requests: []sticky.LeaseRequest{{
+			Lessee: x.node.Incarnation(), Owner: owner.node.Incarnation(), Key: h.Key, Rule: SharedRule(h.Rule),
+			Window: now - now%h.Limit.Window(), Returned: uint64(w.allowed), Hops: 1,
 		}}}
-		w.receive(home, &msg)
-		w.drain(home)
+		w.receive(owner, &msg)
+		w.drain(owner)
 	}
 	if w.allowed > 10 {
 		t.Errorf("%d allowed, want at most 10", w.allowed)
@@ -187,12 +187,12 @@ func TestAttackStrictReturnOfAnother(t *testing.T) {
 // A member of another region grants what it is not home of.
 func TestAttackStrictGrantOfAStranger(t *testing.T) {
 	w := newStrictWorld(t, 1, dayOf, 3, 3)
-	home, h := w.homeDaemon(w.daemons[0], user("bob", 1))
+	owner, h := w.ownerDaemon(w.daemons[0], user("bob", 1))
 	var x, m *strictDaemon
 	for _, d := range w.daemons {
 		switch {
-		case d == home:
-		case d.region == home.region:
+		case d == owner:
+		case d.region == owner.region:
 			x = d
 		default:
 			m = d
@@ -201,9 +201,9 @@ func TestAttackStrictGrantOfAStranger(t *testing.T) {
 	w.ask(x, user("bob", 1))
 	w.pass(20 * time.Millisecond)
 	now := w.at().Wall / int64(time.Millisecond)
-	label := now - now%h.Limit.Window()
-	msg := sticky.Message{From: m.node.Slot(), To: x.node.Slot(), Number: 1, Grants: []sticky.Grant{{
-		Home: m.node.Slot(), Key: h.Key, Rule: SharedRule(h.Rule), Label: label, Until: label + h.Limit.Window(), Total: 1000,
+	window := now - now%h.Limit.Window()
+	msg := sticky.Message{From: m.node.Incarnation(), To: x.node.Incarnation(), Number: 1, Grants: []sticky.LeaseGrant{{
+		Owner: m.node.Incarnation(), Key: h.Key, Rule: SharedRule(h.Rule), Window: window, Until: window + h.Limit.Window(), Total: 1000,
 	}}}
 	w.receive(x, &msg)
 	w.drain(x)
@@ -219,21 +219,21 @@ func TestAttackStrictGrantOfAStranger(t *testing.T) {
 // A member of another region votes in the name of replicas.
 func TestAttackStrictVoteOfAStranger(t *testing.T) {
 	w := newStrictWorld(t, 1, dayOf, 3, 3)
-	home, h := w.homeDaemon(w.daemons[0], user("bob", 1))
+	owner, h := w.ownerDaemon(w.daemons[0], user("bob", 1))
 	m := w.daemons[3]
-	if home.region == m.region {
+	if owner.region == m.region {
 		m = w.daemons[0]
 	}
 	w.loss = 1 // the home is cut off from the other replicas
-	p := w.ask(home, user("bob", 1))
-	led := home.node.desk.of[nameOf(h.Key, h.Rule, false)]
+	p := w.ask(owner, user("bob", 1))
+	led := owner.node.desk.of[nameOf(h.Key, h.Rule, false)]
 	k := &led.bank.keeper
-	for _, s := range home.replica.View().Seats() {
-		msg := sticky.Message{From: m.node.Slot(), To: home.node.Slot(), Number: 1, Votes: []sticky.Vote{{
-			Key: h.Key, Ballot: k.Ballot(), Seq: 1, Voter: s.Voter, OK: true,
+	for _, s := range owner.replica.Routing().Voters() {
+		msg := sticky.Message{From: m.node.Incarnation(), To: owner.node.Incarnation(), Number: 1, Accepted: []sticky.Accepted{{
+			Key: h.Key, Ballot: k.Ballot(), Seq: 1, Voter: s.ID, OK: true,
 		}}}
-		w.receive(home, &msg)
-		w.drain(home)
+		w.receive(owner, &msg)
+		w.drain(owner)
 	}
 	_ = p
 	if w.allowed > 0 {
@@ -244,26 +244,26 @@ func TestAttackStrictVoteOfAStranger(t *testing.T) {
 // A member opens the ledger of a key under another rule.
 func TestAttackStrictLedgerUnderAnotherRule(t *testing.T) {
 	w := newStrictWorld(t, 1, dayOf, 3)
-	home, h := w.homeDaemon(w.daemons[0], user("bob", 1))
-	_, o := w.homeDaemon(w.daemons[0], rules.Descriptor{Entries: []rules.Entry{{Key: "other", Value: "x"}}, Hits: 1})
+	owner, h := w.ownerDaemon(w.daemons[0], user("bob", 1))
+	_, o := w.ownerDaemon(w.daemons[0], rules.Descriptor{Entries: []rules.Entry{{Key: "other", Value: "x"}}, Hits: 1})
 	m := w.daemons[0]
-	if m == home {
+	if m == owner {
 		m = w.daemons[1]
 	}
-	msg := sticky.Message{From: m.node.Slot(), To: home.node.Slot(), Number: 1, Asks: []sticky.Ask{{
-		ID: 1, Holder: m.node.Slot(), Key: h.Key, Rule: SharedRule(o.Rule), Label: 0, Want: 0,
+	msg := sticky.Message{From: m.node.Incarnation(), To: owner.node.Incarnation(), Number: 1, Requests: []sticky.LeaseRequest{{
+		ID: 1, Lessee: m.node.Incarnation(), Key: h.Key, Rule: SharedRule(o.Rule), Window: 0, Want: 0,
 	}}}
-	w.receive(home, &msg)
-	w.drain(home)
+	w.receive(owner, &msg)
+	w.drain(owner)
 	for range 100 {
-		w.ask(home, user("bob", 1))
+		w.ask(owner, user("bob", 1))
 		w.pass(300 * time.Millisecond)
 		now := w.at().Wall / int64(time.Millisecond)
-		msg.Asks[0].ID++
-		msg.Asks[0].Label = now - now%1000
+		msg.Requests[0].ID++
+		msg.Requests[0].Window = now - now%1000
 		msg2 := msg
-		w.receive(home, &msg2)
-		w.drain(home)
+		w.receive(owner, &msg2)
+		w.drain(owner)
 	}
 	t.Logf("%d allowed %d denied %d failed", w.allowed, w.denied, w.failed)
 	if w.allowed > 10 {
@@ -281,13 +281,13 @@ descriptors:
   - key: none
     rate_limit: {unit: day, requests_per_unit: 1, consistency: strict}
 `, 3)
-	home, h := w.homeDaemon(w.daemons[0], user("bob", 1))
+	owner, h := w.ownerDaemon(w.daemons[0], user("bob", 1))
 	x := w.daemons[0]
-	if x == home {
+	if x == owner {
 		x = w.daemons[1]
 	}
 	none := rules.Descriptor{Entries: []rules.Entry{{Key: "none", Value: "x"}}, Hits: 1}
-	w.ask(home, user("bob", 1)) // taken
+	w.ask(owner, user("bob", 1)) // taken
 	for _, d := range w.daemons {
 		if d != x { // which does not know that none is left
 			w.ask(d, none)
@@ -314,7 +314,7 @@ descriptors:
 	before := w.allowed
 	w.ask(x, user("bob", left))
 	for range 8 {
-		w.ask(home, user("bob", 50))
+		w.ask(owner, user("bob", 50))
 	}
 	w.pass(100 * time.Millisecond)
 	t.Logf("left %d; %d allowed %d denied %d failed", left, w.allowed-before, w.denied, w.failed)
@@ -329,9 +329,9 @@ descriptors:
   - key: user
     rate_limit: {unit: second, requests_per_unit: 8, algorithm: sliding_log, consistency: strict}
 `, 3)
-	home, _ := w.homeDaemon(w.daemons[0], user("bob", 1))
+	owner, _ := w.ownerDaemon(w.daemons[0], user("bob", 1))
 	x := w.daemons[0]
-	if x == home {
+	if x == owner {
 		x = w.daemons[1]
 	}
 	call := func(n uint64) *parkedCall {
@@ -344,7 +344,7 @@ descriptors:
 		}
 		return p
 	}
-	w.ask(home, user("bob", 1))
+	w.ask(owner, user("bob", 1))
 	w.pass(1500 * time.Millisecond)
 	w.hits = map[crdt.Key][]strictHit{}
 	p := call(4)
@@ -353,14 +353,14 @@ descriptors:
 	w.pass(500 * time.Millisecond)
 	call(4)
 	half := w.at().Wall / 1e6
-	got := x.node.Refund(w.at(), &Receipt{Key: h.Key, ID: h.Rule.ID, Rule: SharedRule(h.Rule), Label: w.hits[h.Key][0].at, Width: 1, Until: first + 1000, Hits: 4, Alone: true}, 4)
+	got := x.node.Refund(w.at(), &Receipt{Key: h.Key, ID: h.Rule.ID, Rule: SharedRule(h.Rule), Window: w.hits[h.Key][0].at, Length: 1, Until: first + 1000, Hits: 4, Alone: true}, 4)
 	w.hits[h.Key] = w.hits[h.Key][1:] // given back
 	t.Logf("first %d half %d refunded %+v hits %v", first, half, got, w.hits[h.Key])
 	w.drain(x)
 	call(4)
 	w.pass(650 * time.Millisecond)
 	for range 8 {
-		w.ask(home, user("bob", 1))
+		w.ask(owner, user("bob", 1))
 		w.pass(3 * time.Millisecond)
 	}
 	t.Logf("hits %v", w.hits[h.Key])
@@ -377,43 +377,43 @@ descriptors:
   - key: none
     rate_limit: {unit: day, requests_per_unit: 1000, consistency: strict}
 `, 3, 3)
-	home, h := w.homeDaemon(w.daemons[0], user("bob", 1))
-	c := w.ask(home, user("bob", 150))
+	owner, h := w.ownerDaemon(w.daemons[0], user("bob", 1))
+	c := w.ask(owner, user("bob", 150))
 	_ = c
 	w.pass(20 * time.Millisecond)
 	t.Logf("allowed %d", w.allowed)
 	w.pass(time.Second)
 	w.allowed = 0
 	w.hits = map[crdt.Key][]strictHit{}
-	// Seek by hand: the other descriptor's answer takes 300 ms.
+	// RequestLease by hand: the other descriptor's answer takes 300 ms.
 	call := &Call{Domain: "d", Descriptors: []rules.Descriptor{user("bob", 150)}}
 	if err := w.front.Resolve(call); err != nil {
 		t.Fatal(err)
 	}
 	hits := call.Hits()
 	hits[0].Ticket = 9999
-	n := home.node
+	n := owner.node
 	n.Probe(w.at(), hits, call.Statuses)
 	if !call.Statuses[0].Wait {
 		t.Fatalf("does not wait: %+v", call.Statuses[0])
 	}
-	n.Seek(w.at(), hits, call.Statuses, 9999)
-	w.drain(home)
+	n.RequestLease(w.at(), hits, call.Statuses, 9999)
+	w.drain(owner)
 	w.pass(300 * time.Millisecond)
 	n.Probe(w.at(), hits, call.Statuses)
 	w.front.Decide(call)
-	led := home.node.desk.of[nameOf(h.Key, h.Rule, false)]
+	led := owner.node.desk.of[nameOf(h.Key, h.Rule, false)]
 	t.Logf("wait %v over %v; mark %v now %d", call.Statuses[0].Wait, call.Statuses[0].Over, led.bank.keeper.Held(), w.at().Wall/1e6)
 	if call.Statuses[0].Wait {
 		return
 	}
 	n.Charge(w.at(), hits, call.Statuses)
-	n.Forget(w.at(), hits, 9999)
-	w.account(&parkedCall{d: home, c: call})
-	w.drain(home)
-	w.crash(home)
+	n.CancelLease(w.at(), hits, 9999)
+	w.account(&parkedCall{d: owner, c: call})
+	w.drain(owner)
+	w.crash(owner)
 	for _, d := range w.daemons {
-		if d.node != nil && d.region == home.region {
+		if d.node != nil && d.region == owner.region {
 			for range 8 {
 				w.ask(d, user("bob", 50))
 				w.pass(7 * time.Millisecond)
@@ -426,19 +426,19 @@ descriptors:
 }
 
 // The way to the home gets shorter.
-func TestAttackStrictNearerHome(t *testing.T) {
+func TestAttackStrictNearerOwner(t *testing.T) {
 	w := newStrictWorld(t, 1, `
 domain: d
 descriptors:
   - key: user
     rate_limit: {unit: second, requests_per_unit: 1000, burst: 400, algorithm: token_bucket, consistency: strict}
 `, 3)
-	home, _ := w.homeDaemon(w.daemons[0], user("bob", 1))
+	owner, _ := w.ownerDaemon(w.daemons[0], user("bob", 1))
 	x := w.daemons[0]
-	if x == home {
+	if x == owner {
 		x = w.daemons[1]
 	}
-	w.ask(home, user("bob", 60))
+	w.ask(owner, user("bob", 60))
 	w.pass(time.Second)
 	x.reach = 250 * time.Millisecond
 	w.ask(x, user("bob", 1))
@@ -448,7 +448,7 @@ descriptors:
 	for range 10 {
 		p := w.ask(x, user("bob", 5))
 		w.pass(5 * time.Millisecond)
-		t.Log(p.c.Statuses[0].Gate, p.c.Statuses[0].Degraded, p.c.Statuses[0].Over, x.node.StrictStats().Asks, home.node.StrictStats().Refused, home.node.StrictStats().Denials)
+		t.Log(p.c.Statuses[0].Gate, p.c.Statuses[0].Degraded, p.c.Statuses[0].Over, x.node.StrictStats().Requests, owner.node.StrictStats().Refused, owner.node.StrictStats().Denials)
 	}
 	w.pass(time.Second)
 	t.Logf("%d allowed %d denied %d failed", w.allowed, w.denied, w.failed)

@@ -14,14 +14,14 @@ import (
 // lets it consume, and to whom it gave rights. Rights are consumed when they are
 // given.
 type bank struct {
-	row      quota.Row
-	label    int64 // of windows: that row is of
-	keeper   sticky.Keeper
-	others   sticky.Marks  // that row counts as consumed, beside what it spent
-	raised   time.Duration // when the raise in flight began, monotonic
-	took     time.Duration // how long the last one took
-	taken    bool          // a majority has answered: row holds all that others consumed
-	reserved uint64        // within marks, set aside for calls of this daemon
+	row      quota.Account
+	window   int64 // of windows: that row is of
+	keeper   sticky.Proposer
+	others   sticky.Watermarks // that row counts as consumed, beside what it spent
+	raised   time.Duration     // when the raise in flight began, monotonic
+	took     time.Duration     // how long the last one took
+	taken    bool              // a majority has answered: row holds all that others consumed
+	reserved uint64            // within marks, set aside for calls of this daemon
 	holders  []holder
 	queue    []queued
 	pace     pace
@@ -29,16 +29,16 @@ type bank struct {
 
 // holder is a daemon that was given rights.
 type holder struct {
-	of              crdt.Slot
+	of              crdt.Incarnation
 	asked           uint64 // ID of the latest ask
-	label, until    int64  // that the amounts are of, and until when they are used
+	window, until   int64  // that the amounts are of, and until when they are used
 	total, returned uint64
 	at              time.Duration // when it asked last
 }
 
 // queued is an ask that waits for marks.
 type queued struct {
-	ask sticky.Ask
+	ask sticky.LeaseRequest
 	at  time.Duration
 }
 
@@ -74,7 +74,7 @@ func (b *bank) over(now int64) bool {
 // usableUntil returns until when rights that are granted now can be used, in Unix
 // milliseconds, when they must be for as long as within.
 func usableUntil(l *rules.Limit, now, within int64) int64 {
-	step := quota.MarkStep(l)
+	step := quota.WatermarkStep(l)
 	switch {
 	case l.Algorithm == rules.SlidingLog:
 	case l.Algorithm.Bucket():
@@ -88,8 +88,8 @@ func usableUntil(l *rules.Limit, now, within int64) int64 {
 	return at - at%step + step
 }
 
-// creditLabel names the label of grants: of windows their own.
-func creditLabel(l *rules.Limit, now, until int64) int64 {
+// creditWindow names the label of grants: of windows their own.
+func creditWindow(l *rules.Limit, now, until int64) int64 {
 	if l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog {
 		return until
 	}
@@ -107,7 +107,7 @@ func stampOf(l *rules.Limit, now, until int64) int64 {
 // rowUntil returns the row that rights are given from which may be used until an
 // instant: where that is more than a step of a bucket away, with as much in use as the
 // bucket mints meanwhile.
-func (b *bank) rowUntil(l *rules.Limit, now, until int64) quota.Row {
+func (b *bank) rowUntil(l *rules.Limit, now, until int64) quota.Account {
 	return b.row.Held(l, now, until-now-quota.Step(l))
 }
 
@@ -130,14 +130,14 @@ func (b *bank) room(l *rules.Limit, now, until int64) uint64 {
 		held := b.rowUntil(l, now, until)
 		row = &held
 	}
-	room := row.Room(l, now, at, b.marked(row.Mark(l, now, at, 0).Label))
+	room := row.Room(l, now, at, b.marked(row.Watermark(l, now, at, 0).Window))
 	return room - min(room, b.reserved)
 }
 
 // marked is what a majority holds of a label.
-func (b *bank) marked(label int64) uint64 {
+func (b *bank) marked(window int64) uint64 {
 	for _, m := range b.keeper.Held() {
-		if m.Label == label {
+		if m.Window == window {
 			return m.Amount
 		}
 	}
@@ -150,22 +150,22 @@ func (b *bank) spend(l *rules.Limit, now, at int64, n uint64, mono time.Duration
 	b.pace.add(mono, paceTick, n)
 }
 
-// chunk is how many hits marks should be ahead of what is consumed.
-func (n *Node) chunk(b *bank, l *rules.Limit) uint64 {
+// headroom is how many hits marks should be ahead of what is consumed.
+func (n *Node) headroom(b *bank, l *rules.Limit) uint64 {
 	limit := quota.Capacity(l)
-	most := max(n.cfg.Strict.Chunk, limit/20)
+	most := max(n.cfg.Strict.Headroom, limit/20)
 	fast := b.pace.within(n.at.Mono, chunkFor)
 	if l.Algorithm == rules.SlidingLog {
 		return min(most, fast) // each of its steps has marks of its own
 	}
-	return min(most, max(fast, min(n.cfg.Strict.Chunk, limit/50)))
+	return min(most, max(fast, min(n.cfg.Strict.Headroom, limit/50)))
 }
 
 // bankOf returns the bank of a ledger, which is made when there is none.
 func (n *Node) bankOf(led *ledger) *bank {
 	if led.bank == nil {
 		n.desk.banks++
-		led.bank = &bank{keeper: sticky.Keeper{Term: n.desk.banks}}
+		led.bank = &bank{keeper: sticky.Proposer{Term: n.desk.banks}}
 		if n.desk.byTerm == nil {
 			n.desk.byTerm = map[uint64]*ledger{}
 		}
@@ -184,8 +184,8 @@ func (n *Node) closeBank(led *ledger) {
 
 // serveBank answers what waits for a bank as far as its marks reach, in order, and has
 // them raised where they do not.
-func (n *Node) serveBank(led *ledger, r *rules.Rule, v *sticky.View, now int64) {
-	l, b := n.termsOf(r, led.floor, now), led.bank
+func (n *Node) serveBank(led *ledger, r *rules.Rule, v *sticky.Routing, now int64) {
+	l, b := n.termsOf(r, led.reserve, now), led.bank
 	if l == nil {
 		for i := range b.queue {
 			n.refuseAsk(&b.queue[i].ask, sticky.UnknownRule)
@@ -194,7 +194,7 @@ func (n *Node) serveBank(led *ledger, r *rules.Rule, v *sticky.View, now int64) 
 		return
 	}
 	if !led.mayRaise(v) {
-		n.dismiss(led, sticky.NotHome)
+		n.dismiss(led, sticky.NotOwner)
 		return
 	}
 	b.roll(l, now)
@@ -237,7 +237,7 @@ func (n *Node) serveWaiters(led *ledger, l *rules.Limit, now int64) (lack uint64
 		case b.taken && w.hits > left:
 			w.state, w.report = denied, b.row.Report(l, now, w.hits)
 		case b.taken && w.hits <= room:
-			w.state, w.banked, w.label = granted, true, b.row.Mark(l, now, now, 0).Label
+			w.state, w.banked, w.window = granted, true, b.row.Watermark(l, now, now, 0).Window
 			b.reserved += w.hits
 			w.report = b.row.Report(l, now, 0)
 		default:
@@ -261,8 +261,8 @@ func (n *Node) serveQueue(led *ledger, l *rules.Limit, now int64) (lack uint64, 
 			continue
 		}
 		ends := usableUntil(l, now, min(int64(q.ask.Within), maxWithin.Milliseconds()))
-		if h := b.holder(q.ask.Holder, now); h != nil && (l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog) {
-			ends = max(ends, h.label) // it holds rights until then
+		if h := b.holder(q.ask.Lessee, now); h != nil && (l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog) {
+			ends = max(ends, h.window) // it holds rights until then
 		}
 		if missing, ok := n.answerAsk(led, l, &q.ask, now, ends); !ok {
 			lack, until = addSat(lack, missing), max(until, ends)
@@ -275,14 +275,14 @@ func (n *Node) serveQueue(led *ledger, l *rules.Limit, now int64) (lack uint64, 
 }
 
 // answerAsk answers an ask, unless it lacks marks: how many it then returns.
-func (n *Node) answerAsk(led *ledger, l *rules.Limit, a *sticky.Ask, now, until int64) (lack uint64, ok bool) {
+func (n *Node) answerAsk(led *ledger, l *rules.Limit, a *sticky.LeaseRequest, now, until int64) (lack uint64, ok bool) {
 	b := led.bank
-	label := creditLabel(l, now, until)
-	if a.Label != label && !l.Algorithm.Bucket() && l.Algorithm != rules.SlidingLog {
-		n.refuseAsk(a, sticky.LabelOver)
+	window := creditWindow(l, now, until)
+	if a.Window != window && !l.Algorithm.Bucket() && l.Algorithm != rules.SlidingLog {
+		n.refuseAsk(a, sticky.WindowOver)
 		return 0, true
 	}
-	h := b.holder(a.Holder, now)
+	h := b.holder(a.Lessee, now)
 	if h == nil {
 		n.refuseAsk(a, sticky.Full)
 		return 0, true
@@ -292,8 +292,8 @@ func (n *Node) answerAsk(led *ledger, l *rules.Limit, a *sticky.Ask, now, until 
 	switch {
 	case !b.taken:
 		return a.Want, false
-	case label < h.label: // the clock went back
-		n.refuseAsk(a, sticky.LabelOver)
+	case window < h.window: // the clock went back
+		n.refuseAsk(a, sticky.WindowOver)
 		return 0, true
 	case a.Want > 0 && give < max(a.Need, 1):
 		give = 0
@@ -306,13 +306,13 @@ func (n *Node) answerAsk(led *ledger, l *rules.Limit, a *sticky.Ask, now, until 
 	}
 	total := uint64(0)
 	switch {
-	case h.label < label && give > 0:
-		h.label, h.until, h.total, h.returned = label, until, 0, 0
-	case h.label == label:
+	case h.window < window && give > 0:
+		h.window, h.until, h.total, h.returned = window, until, 0, 0
+	case h.window == window:
 		total = h.total
 	}
 	if give == 0 && now < h.until { // what the holder has goes on
-		label, until, total = h.label, h.until, h.total
+		window, until, total = h.window, h.until, h.total
 	}
 	if give > 0 && l.Algorithm.Bucket() {
 		b.row = b.rowUntil(l, now, until)
@@ -323,8 +323,8 @@ func (n *Node) answerAsk(led *ledger, l *rules.Limit, a *sticky.Ask, now, until 
 	}
 	n.desk.counts.Granted += give
 	rep := b.row.Report(l, now, max(a.Need, 1))
-	n.reply(led, a, sticky.Grant{
-		Label: label, Until: until, Total: total, Denied: short,
+	n.reply(led, a, sticky.LeaseGrant{
+		Window: window, Until: until, Total: total, Denied: short,
 		Never: short && rep.Never, Retry: rep.Retry, Remaining: b.left(l, now, until), Reset: rep.Reset,
 		Keep: b.keep(left-give, n.at.Mono),
 	})
@@ -332,7 +332,7 @@ func (n *Node) answerAsk(led *ledger, l *rules.Limit, a *sticky.Ask, now, until 
 }
 
 // holder returns the entry of a daemon, nil when there are too many.
-func (b *bank) holder(of crdt.Slot, now int64) *holder {
+func (b *bank) holder(of crdt.Incarnation, now int64) *holder {
 	for i := range b.holders {
 		if b.holders[i].of == of {
 			return &b.holders[i]
@@ -361,36 +361,36 @@ func (b *bank) asking(mono, within time.Duration) uint64 {
 
 // beyond is how many rights of those that are left a holder gets beyond what it
 // needs now.
-func (b *bank) beyond(a *sticky.Ask, left uint64, mono time.Duration) uint64 {
-	return max(min(a.Extra, left/(2*b.asking(mono, time.Second))), min(a.Stock, b.keep(left, mono)))
+func (b *bank) beyond(a *sticky.LeaseRequest, left uint64, mono time.Duration) uint64 {
+	return max(min(a.Extra, left/(2*b.asking(mono, time.Second))), min(a.Prefetch, b.keep(left, mono)))
 }
 
 // keep is how many rights each holder may keep of those that are left.
 func (b *bank) keep(left uint64, mono time.Duration) uint64 {
-	return left / (stockPart * b.asking(mono, 2*stockTick))
+	return left / (prefetchPart * b.asking(mono, 2*prefetchTick))
 }
 
 // reply answers an ask.
-func (n *Node) reply(led *ledger, a *sticky.Ask, g sticky.Grant) {
-	g.ID, g.Home, g.Key, g.Rule, g.Floor = a.ID, n.slot, a.Key, a.Rule, a.Floor
+func (n *Node) reply(led *ledger, a *sticky.LeaseRequest, g sticky.LeaseGrant) {
+	g.ID, g.Owner, g.Key, g.Rule, g.Reserve = a.ID, n.incarnation, a.Key, a.Rule, a.Reserve
 	g.Round = led.bank.keeper.Ballot().Round
 	if g.Denied {
 		n.desk.counts.Denials++
 	} else {
 		n.desk.counts.Grants++
 	}
-	m := n.send(a.Holder)
+	m := n.send(a.Lessee)
 	m.Grants = append(m.Grants, g)
 }
 
 // refuseAsk says why an ask is not answered.
-func (n *Node) refuseAsk(a *sticky.Ask, why sticky.Why) {
+func (n *Node) refuseAsk(a *sticky.LeaseRequest, why sticky.Why) {
 	n.desk.counts.Refused[why]++
 	if a.ID == 0 {
 		return
 	}
-	m := n.send(a.Holder)
-	m.Grants = append(m.Grants, sticky.Grant{
-		ID: a.ID, Home: n.slot, Key: a.Key, Rule: a.Rule, Floor: a.Floor, Why: why,
+	m := n.send(a.Lessee)
+	m.Grants = append(m.Grants, sticky.LeaseGrant{
+		ID: a.ID, Owner: n.incarnation, Key: a.Key, Rule: a.Rule, Reserve: a.Reserve, Why: why,
 	})
 }

@@ -11,26 +11,26 @@ import (
 	"github.com/georld/rld/sticky"
 )
 
-// marksKey is what replicas call a ledger. One that each region has for itself is
+// watermarksKey is what replicas call a ledger. One that each region has for itself is
 // another in each: a layout that is put in joins what all regions know. That of a floor is
 // one for all, so that what moves with a layout is counted.
-func (n *Node) marksKey(led *ledger) crdt.Key {
+func (n *Node) watermarksKey(led *ledger) crdt.Key {
 	if led.name.own {
-		return RegionalMarks(led.key, n.cfg.Region)
+		return RegionalWatermarks(led.key, n.cfg.Region)
 	}
 	return led.key
 }
 
-// RegionalMarks returns what the replicas of a region call a ledger that each region
+// RegionalWatermarks returns what the replicas of a region call a ledger that each region
 // has for itself.
-func RegionalMarks(key crdt.Key, region string) crdt.Key {
-	key.Lo ^= uint64(gossip.RegionSlot(region))
+func RegionalWatermarks(key crdt.Key, region string) crdt.Key {
+	key.Lo ^= uint64(gossip.RegionIncarnation(region))
 	return key
 }
 
 // raise has marks raised to what is lacked, and ahead of what is consumed. local
 // hits count now, far ones until when they may be used.
-func (n *Node) raise(led *ledger, l *rules.Limit, v *sticky.View, now int64, local, far uint64, until int64) {
+func (n *Node) raise(led *ledger, l *rules.Limit, v *sticky.Routing, now int64, local, far uint64, until int64) {
 	b := led.bank
 	waits := len(b.queue) > 0 || slices.ContainsFunc(led.waiters, func(w waiter) bool { return w.state == stillWaiting })
 	switch {
@@ -42,49 +42,49 @@ func (n *Node) raise(led *ledger, l *rules.Limit, v *sticky.View, now int64, loc
 }
 
 // raiseAhead has marks raised before they are used up, where hits keep coming.
-func (n *Node) raiseAhead(led *ledger, l *rules.Limit, v *sticky.View, now int64) {
+func (n *Node) raiseAhead(led *ledger, l *rules.Limit, v *sticky.Routing, now int64) {
 	b := led.bank
 	if b.keeper.Busy() || b.pace.within(n.at.Mono, aheadFor) == 0 {
 		return
 	}
-	if chunk := n.chunk(b, l); chunk > 1 && b.room(l, now, now) < chunk/2 && b.left(l, now, now) > chunk/2 {
+	if headroom := n.headroom(b, l); headroom > 1 && b.room(l, now, now) < headroom/2 && b.left(l, now, now) > headroom/2 {
 		n.want(led, l, v, now, 0, 0, 0)
 	}
 }
 
 // want asks for marks of a chunk beyond what is lacked.
-func (n *Node) want(led *ledger, l *rules.Limit, v *sticky.View, now int64, local, far uint64, until int64) {
+func (n *Node) want(led *ledger, l *rules.Limit, v *sticky.Routing, now int64, local, far uint64, until int64) {
 	b := led.bank
-	chunk, row := n.chunk(b, l), b.row
+	headroom, row := n.headroom(b, l), b.row
 	if l.Algorithm.Bucket() {
 		row = b.rowUntil(l, now, until)
 	}
-	need := func(at int64, lack uint64) sticky.Mark {
-		m := row.Mark(l, now, at, min(addSat(addSat(lack, b.reserved), chunk), row.Left(l, quota.Full(l), now)))
+	need := func(at int64, lack uint64) sticky.Watermark {
+		m := row.Watermark(l, now, at, min(addSat(addSat(lack, b.reserved), headroom), row.Left(l, quota.Full(l), now)))
 		if l.Algorithm.Bucket() { // it must still do when it is held
 			m.Amount += uint64(n.bucketMargin(b).Nanoseconds())
 			m.End += n.bucketMargin(b).Milliseconds()
 		}
-		return sticky.Mark{Label: m.Label, Amount: m.Amount, End: m.End}
+		return sticky.Watermark{Window: m.Window, Amount: m.Amount, End: m.End}
 	}
-	marks := make(sticky.Marks, 0, 2)
+	watermarks := make(sticky.Watermarks, 0, 2)
 	if l.Algorithm == rules.SlidingLog {
-		marks = append(marks, need(now, local))
+		watermarks = append(watermarks, need(now, local))
 		if far > 0 {
 			m := need(stampOf(l, now, until), far)
-			if m.Label == marks[0].Label {
-				marks[0] = need(now, addSat(local, far))
+			if m.Window == watermarks[0].Window {
+				watermarks[0] = need(now, addSat(local, far))
 			} else {
-				marks = append(marks, m)
+				watermarks = append(watermarks, m)
 			}
 		}
 	} else {
-		marks = append(marks, need(now, addSat(local, far)))
+		watermarks = append(watermarks, need(now, addSat(local, far)))
 	}
 	if !b.keeper.Busy() {
 		b.raised = n.at.Mono
 	}
-	b.keeper.Want(n.slot, now, b.others, marks)
+	b.keeper.Want(n.incarnation, now, b.others, watermarks)
 	n.attend(led)
 	n.sendRaises(led, v)
 }
@@ -97,40 +97,40 @@ func (n *Node) bucketMargin(b *bank) time.Duration { return min(max(chunkFor, 2*
 // mayRaise reports whether the home of a ledger is in this region by the layout that its
 // replicas would be asked under: in the next one it may be in another, whose replicas
 // copied what these held until they were sealed, and nothing that came after.
-func (l *ledger) mayRaise(v *sticky.View) bool {
-	return v.Home(l.key, uint64(l.id), l.floor || l.name.own).Own
+func (l *ledger) mayRaise(v *sticky.Routing) bool {
+	return v.Owner(l.key, uint64(l.id), l.reserve || l.name.own).Own
 }
 
 // sendRaises sends what the keeper wants to be sent.
-func (n *Node) sendRaises(led *ledger, v *sticky.View) {
+func (n *Node) sendRaises(led *ledger, v *sticky.Routing) {
 	if !led.mayRaise(v) {
 		return
 	}
-	key := n.marksKey(led)
-	led.bank.keeper.Raises(n.at.Mono, v, func(to crdt.Slot, r sticky.Raise) {
+	key := n.watermarksKey(led)
+	led.bank.keeper.Accepts(n.at.Mono, v, func(to crdt.Incarnation, r sticky.Accept) {
 		r.Key = key
 		m := n.send(to)
-		m.Raises = append(m.Raises, r)
-		n.desk.counts.Raises++
+		m.Accepts = append(m.Accepts, r)
+		n.desk.counts.Accepts++
 	})
 }
 
 // vote takes in a replica's answer to a raise.
-func (n *Node) vote(vote *sticky.Vote, now int64) bool {
+func (n *Node) vote(vote *sticky.Accepted, now int64) bool {
 	led := n.desk.byTerm[vote.Ballot.Term]
 	if led == nil {
 		return false
 	}
 	r := n.set.Find(led.id)
-	v := n.cfg.Homes.View()
-	if !led.isOf(r) || v == nil || n.marksKey(led) != vote.Key {
+	v := n.cfg.Owners.Routing()
+	if !led.isOf(r) || v == nil || n.watermarksKey(led) != vote.Key {
 		return false
 	}
 	b := n.bankOf(led)
-	switch b.keeper.Vote(vote, v) {
-	case sticky.Raised:
+	switch b.keeper.Accepted(vote, v) {
+	case sticky.Accepted2:
 		b.taken, b.took = true, n.at.Mono-b.raised
-		n.desk.counts.Raised++
+		n.desk.counts.Accepted++
 		n.serveBank(led, r, v, now)
 	case sticky.Lost:
 		n.desk.counts.Lost++
@@ -144,31 +144,31 @@ func (n *Node) vote(vote *sticky.Vote, now int64) bool {
 
 // adopt counts all that any home may have consumed.
 func (n *Node) adopt(led *ledger, r *rules.Rule, now int64) {
-	b, l := led.bank, n.termsOf(r, led.floor, now)
+	b, l := led.bank, n.termsOf(r, led.reserve, now)
 	if l == nil { // no home grants it now: what is known could not be counted
 		n.closeBank(led)
 		return
 	}
-	b.row, b.taken, b.others = quota.Row{}, false, slices.Clone(b.keeper.Known())
+	b.row, b.taken, b.others = quota.Account{}, false, slices.Clone(b.keeper.Known())
 	for _, m := range b.others {
-		b.row.Adopt(l, now, quota.Mark{Label: m.Label, Amount: m.Amount, End: m.End})
+		b.row.Adopt(l, now, quota.Watermark{Window: m.Window, Amount: m.Amount, End: m.End})
 	}
-	b.label = now - now%l.Window()
+	b.window = now - now%l.Window()
 }
 
 // roll moves a bank to the window of now, of which another home may have consumed
 // some already.
 func (b *bank) roll(l *rules.Limit, now int64) {
-	label := now - now%l.Window()
-	if l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog || label <= b.label {
+	window := now - now%l.Window()
+	if l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog || window <= b.window {
 		return
 	}
-	was := b.label
-	b.label = label
+	was := b.window
+	b.window = window
 	b.row.Left(l, quota.Full(l), now)
 	for _, m := range b.others {
-		if m.Label > was && m.Label <= label { // of the one before it is weighed
-			b.row.Adopt(l, now, quota.Mark{Label: m.Label, Amount: m.Amount, End: m.End})
+		if m.Window > was && m.Window <= window { // of the one before it is weighed
+			b.row.Adopt(l, now, quota.Watermark{Window: m.Window, Amount: m.Amount, End: m.End})
 		}
 	}
 }

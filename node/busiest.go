@@ -24,7 +24,7 @@ type leaders struct {
 
 // leader is the busiest key of one label. The zero value is of no label.
 type leader struct {
-	label   int64
+	window  int64
 	key     crdt.Key
 	count   uint64
 	refused Refused
@@ -41,11 +41,11 @@ type Refused struct {
 // Busy is the busiest key of a rule in one label, as this node knows it.
 type Busy struct {
 	Rule *rules.Rule
-	// Label is the start of the label in Unix milliseconds and Width its length.
+	// Window is the start of the label in Unix milliseconds and Length its length.
 	// Windows have their own labels. Those of a bucket are the ones its counts
 	// are told under, those of a log as long as its window.
-	Label, Width int64
-	Key          crdt.Key
+	Window, Length int64
+	Key            crdt.Key
 	// Count is the greatest count that was seen: of a window the hits of its
 	// label, of a bucket what was in use, of a log its stamps.
 	Count uint64
@@ -54,7 +54,7 @@ type Busy struct {
 
 // Fits is how many hits fit the label: the limit, and of a bucket its burst and
 // what it mints in the label.
-func (b *Busy) Fits() uint64 { return labelLimit(b.Rule.Limit, b.Width) }
+func (b *Busy) Fits() uint64 { return windowLimit(b.Rule.Limit, b.Length) }
 
 // Over is how many hits more than fit were counted; of a bucket how many more than
 // its burst were in use.
@@ -62,7 +62,7 @@ func (b *Busy) Over() uint64 {
 	return b.Count - min(b.Count, quota.Capacity(b.Rule.Limit))
 }
 
-func labelLimit(l *rules.Limit, width int64) uint64 {
+func windowLimit(l *rules.Limit, width int64) uint64 {
 	if !l.Algorithm.Bucket() {
 		return uint64(l.Requests)
 	}
@@ -92,13 +92,13 @@ func (b *busiest) fit(set *rules.Set) {
 }
 
 // see takes in the count of a key under a label.
-func (s *leaders) see(k crdt.Key, label int64, count uint64) {
+func (s *leaders) see(k crdt.Key, window int64, count uint64) {
 	switch {
-	case label > s.of[0].label:
-		s.of[1], s.of[0] = s.of[0], leader{label: label, key: k, count: count}
-	case label == s.of[0].label:
+	case window > s.of[0].window:
+		s.of[1], s.of[0] = s.of[0], leader{window: window, key: k, count: count}
+	case window == s.of[0].window:
 		s.of[0].see(k, count)
-	case label == s.of[1].label:
+	case window == s.of[1].window:
 		s.of[1].see(k, count)
 	}
 }
@@ -115,7 +115,7 @@ func (s *leader) see(k crdt.Key, count uint64) {
 
 // busy takes in that hits were charged to an entry, or that it absorbed some of a
 // label. What began as a copy of an overflow counter is of many keys.
-func (n *Node) busy(e *entry, l *rules.Limit, label, now int64) {
+func (n *Node) busy(e *entry, l *rules.Limit, window, now int64) {
 	if n.replica == nil || e.rule < 0 || e.inherited() {
 		return
 	}
@@ -127,10 +127,10 @@ func (n *Node) busy(e *entry, l *rules.Limit, label, now int64) {
 		s.see(e.key, now-now%s.width, quota.Used(l, &e.cell, nil, now))
 	case l.Algorithm == rules.SlidingLog:
 		s.see(e.key, now-now%s.width, e.cell.Count)
-	case label == e.cell.Label-s.width:
-		s.see(e.key, label, e.cell.Prev)
+	case window == e.cell.Window-s.width:
+		s.see(e.key, window, e.cell.Prev)
 	default:
-		s.see(e.key, e.cell.Label, e.cell.Count)
+		s.see(e.key, e.cell.Window, e.cell.Count)
 	}
 }
 
@@ -141,8 +141,8 @@ func (n *Node) busyElsewhere(c *gossip.Change) {
 		return // what is in use of it is not known
 	}
 	n.busiest.fit(n.set)
-	if s := &n.busiest.rules[r.Index]; s.width == c.Span.Width {
-		s.see(c.Key, c.Label, n.replica.engine.Total(c.Key, c.Label))
+	if s := &n.busiest.rules[r.Index]; s.width == c.Span.WindowLength {
+		s.see(c.Key, c.Window, n.replica.engine.Total(c.Key, c.Window))
 	}
 }
 
@@ -184,8 +184,8 @@ func (n *Node) Busiest(at Instant, yield func(*Busy)) {
 	for i := range n.busiest.rules {
 		s := &n.busiest.rules[i]
 		for j := range s.of {
-			if b := &s.of[j]; b.count > 0 && now < b.label+s.width+busyKept {
-				out.Rule, out.Label, out.Width, out.Key = all[i], b.label, s.width, b.key
+			if b := &s.of[j]; b.count > 0 && now < b.window+s.width+busyKept {
+				out.Rule, out.Window, out.Length, out.Key = all[i], b.window, s.width, b.key
 				out.Count, out.Refused = b.count, b.refused
 				yield(&out)
 			}
@@ -208,12 +208,12 @@ func (n *Node) Admitted(dst []RegionHits, b *Busy) []RegionHits {
 		return dst
 	}
 	eng, own := n.replica.engine, len(dst)
-	dst = append(dst, RegionHits{n.cfg.Region, eng.Total(b.Key, b.Label)})
+	dst = append(dst, RegionHits{n.cfg.Region, eng.Total(b.Key, b.Window)})
 	if b.Rule.Limit.Scope == rules.Region {
 		return dst
 	}
-	n.replica.abroad = eng.Abroad(n.replica.abroad[:0], b.Key, b.Label)
-	for _, a := range n.replica.abroad {
+	n.replica.remoteRegions = eng.RemoteRegions(n.replica.remoteRegions[:0], b.Key, b.Window)
+	for _, a := range n.replica.remoteRegions {
 		dst = append(dst, RegionHits{a.Region, a.Used})
 		dst[own].Hits -= min(dst[own].Hits, a.Used)
 	}

@@ -110,7 +110,7 @@ func TestBusiestKeySaysWhatWentOver(t *testing.T) {
 func TestBusiestKeySaysWhichGateRefused(t *testing.T) {
 	c := busiestRig(t, true)
 	for _, d := range c.daemons {
-		d.node.cfg.Gates.NoDonations = true
+		d.node.cfg.Ablation.NoTransfers = true
 	}
 	c.askTimes(t, "a1", "user=x", 7) // of 18 rights 9 are in a, and 4 at each of its daemons
 	wantBusiest(t, c.busiest(t, "a1"), "user 4 of 12 over 0 refused {Rights:3 Stranded:3 Estimate:0} a=4 b=0")
@@ -128,8 +128,8 @@ func TestBusiestCostsNoAllocation(t *testing.T) {
 	e, l := n.live.at(i), c.set.Rules()[0].Limit
 	got := testing.AllocsPerRun(100, func() {
 		e.cell.Count++
-		n.busy(e, l, e.cell.Label, n.now)
-		n.busy(e, l, e.cell.Label-l.Window(), n.now)
+		n.busy(e, l, e.cell.Window, n.now)
+		n.busy(e, l, e.cell.Window-l.Window(), n.now)
 	})
 	if got != 0 {
 		t.Errorf("%v allocations", got)

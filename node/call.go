@@ -67,7 +67,7 @@ type Status struct {
 	// that waiting does not help.
 	Never bool
 	// Wait says that the hits are for a home to decide that has not been asked, or
-	// has not answered: Home is its incarnation and Within how long it is worth
+	// has not answered: Owner is its incarnation and Within how long it is worth
 	// waiting for. Over is false then, and means nothing. See Node.Seek.
 	Wait bool
 	// Sampled says that the hits are in the sample that Node.Hottest knows.
@@ -100,8 +100,8 @@ type Status struct {
 	// Delay is how long to hold a passed request back (leaky_bucket), 0 for
 	// at once.
 	Delay time.Duration
-	// Home and Within are of Wait.
-	Home   crdt.Slot
+	// Owner and Within are of Wait.
+	Owner  crdt.Incarnation
 	Within time.Duration
 
 	ref   ref    // set by Probe
@@ -138,9 +138,9 @@ const (
 	// and refused what it had not been given: it started a moment ago, has
 	// lost its file, was retired, or hears too few of its region.
 	NoRights
-	// HomeUnreachable: the home of a strict key did not answer in time, is not
+	// OwnerUnreachable: the home of a strict key did not answer in time, is not
 	// known to live, or has too few replicas; on_failure decided.
-	HomeUnreachable
+	OwnerUnreachable
 	// CircuitOpen: the home was not asked, as it failed too often; on_failure
 	// decided.
 	CircuitOpen
@@ -152,7 +152,7 @@ var degradedNames = [...]string{"", "keys_full", "cells_full", "clock_off", "no_
 
 // DegradedReasons lists the reasons, without NotDegraded.
 func DegradedReasons() []Degraded {
-	return []Degraded{KeysFull, CellsFull, ClockOff, NoRights, HomeUnreachable, CircuitOpen}
+	return []Degraded{KeysFull, CellsFull, ClockOff, NoRights, OwnerUnreachable, CircuitOpen}
 }
 
 // String returns the reason as metrics and answers carry it, "" for none.

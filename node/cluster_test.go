@@ -49,7 +49,7 @@ type cluster struct {
 	flight     []flight
 	cuts       map[[2]string]bool
 	set        *rules.Set
-	front      *Front
+	front      *Matcher
 	born       uint64
 	naive      bool
 	rights     bool
@@ -80,7 +80,7 @@ func (c *cluster) start(t testing.TB, d *daemon) {
 	cfg := Default()
 	cfg.Region, cfg.Name, cfg.Naive = d.region, d.name, c.naive
 	if c.rights {
-		cfg.Rights = c.shares(d)
+		cfg.Allotments = c.shares(d)
 	}
 	c.born++
 	n, err := New(cfg, rand.New(rand.NewPCG(c.born, 9)))
@@ -99,7 +99,7 @@ func (c *cluster) members() {
 	var peers []gossip.Peer
 	for _, d := range c.daemons {
 		if d.node != nil {
-			peers = append(peers, gossip.Peer{ID: d.node.Slot(), Name: d.name, Region: d.region})
+			peers = append(peers, gossip.Peer{ID: d.node.Incarnation(), Name: d.name, Region: d.region})
 		}
 	}
 	for _, d := range c.daemons {
@@ -115,7 +115,7 @@ func (c *cluster) drain(d *daemon) {
 	d.wake = r.Wake
 	d.events = append(d.events, r.Events...)
 	for _, m := range r.Messages {
-		i := slices.IndexFunc(c.daemons, func(o *daemon) bool { return o.node != nil && o.node.Slot() == m.To })
+		i := slices.IndexFunc(c.daemons, func(o *daemon) bool { return o.node != nil && o.node.Incarnation() == m.To })
 		if i < 0 {
 			continue
 		}
@@ -213,7 +213,7 @@ func (c *cluster) put(t testing.TB, yaml string) {
 		t.Fatal(err)
 	}
 	c.set = set
-	c.front = NewFront(set, NewHasher([SecretBytes]byte{1}), FrontOptions{})
+	c.front = NewMatcher(set, NewHasher([SecretBytes]byte{1}), MatcherOptions{})
 	for _, d := range c.daemons {
 		if d.node != nil {
 			d.node.SetRules(d.instant(c.now), set)
@@ -315,15 +315,15 @@ func (c *cluster) runAsk(t *testing.T, d *datadriven.TestData) string {
 }
 
 // owner names the writer of a slot.
-func (c *cluster) owner(s crdt.Slot) string {
+func (c *cluster) owner(s crdt.Incarnation) string {
 	for _, d := range c.daemons {
-		if d.node != nil && d.node.Slot() == s {
+		if d.node != nil && d.node.Incarnation() == s {
 			return d.name
 		}
-		if gossip.RegionSlot(d.region) == s {
+		if gossip.RegionIncarnation(d.region) == s {
 			return "region " + d.region
 		}
-		if gossip.LostSlot(d.region) == s {
+		if gossip.LostIncarnation(d.region) == s {
 			return "lost of " + d.region
 		}
 	}
@@ -334,7 +334,7 @@ func (c *cluster) cells(d *daemon) string {
 	var b strings.Builder
 	for _, x := range d.node.Cells(d.instant(c.now)) {
 		fmt.Fprintf(&b, "%02x @%v %s: %v\n", x.Key.Hi>>56,
-			time.Duration(x.Label-scriptEpoch)*time.Millisecond, c.owner(x.Slot), x.Value)
+			time.Duration(x.Window-scriptEpoch)*time.Millisecond, c.owner(x.Incarnation), x.Value)
 	}
 	return b.String()
 }

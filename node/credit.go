@@ -12,7 +12,7 @@ import (
 
 // credit is the rights to a key that homes granted to this daemon, of one label.
 type credit struct {
-	label    int64 // of a bucket or log when they end
+	window   int64 // of a bucket or log when they end
 	until    int64 // they may be used before it, Unix milliseconds
 	from     []grantor
 	used     uint64
@@ -39,7 +39,7 @@ type credit struct {
 
 // grantor is a home and what it granted in the label.
 type grantor struct {
-	home            crdt.Slot
+	owner           crdt.Incarnation
 	total, returned uint64
 	round           uint64 // of its ballot, for people
 }
@@ -50,7 +50,7 @@ const maxGrantors = 8
 // asked is an ask that was not answered yet.
 type asked struct {
 	id uint64
-	of crdt.Slot
+	of crdt.Incarnation
 	at time.Duration
 }
 
@@ -77,7 +77,7 @@ func (c *credit) held(l *rules.Limit, now int64) uint64 {
 	if now >= c.until {
 		return 0
 	}
-	if !l.Algorithm.Bucket() && l.Algorithm != rules.SlidingLog && now-now%l.Window() != c.label {
+	if !l.Algorithm.Bucket() && l.Algorithm != rules.SlidingLog && now-now%l.Window() != c.window {
 		return 0
 	}
 	sum := uint64(0)
@@ -94,38 +94,38 @@ func (c *credit) left(l *rules.Limit, now int64) uint64 {
 }
 
 // begin moves the credit to a later label. What waiters had set aside of the former is gone.
-func (c *credit) begin(label, until int64) {
-	c.label, c.until = label, until
+func (c *credit) begin(window, until int64) {
+	c.window, c.until = window, until
 	c.from, c.used, c.reserved = c.from[:0], 0, 0
 	c.heard, c.refused, c.keep, c.stocked, c.unsure = 0, 0, 0, false, 0
 }
 
 // grantor returns the entry of a home, nil when there are too many.
-func (c *credit) grantor(home crdt.Slot) *grantor {
+func (c *credit) grantor(owner crdt.Incarnation) *grantor {
 	for i := range c.from {
-		if c.from[i].home == home {
+		if c.from[i].owner == owner {
 			return &c.from[i]
 		}
 	}
 	if len(c.from) == maxGrantors {
 		return nil
 	}
-	c.from = append(c.from, grantor{home: home})
+	c.from = append(c.from, grantor{owner: owner})
 	return &c.from[len(c.from)-1]
 }
 
-// askHome asks the home of a ledger for what its waiters lack and no ask is under way
+// askOwner asks the home of a ledger for what its waiters lack and no ask is under way
 // for, and for a batch where hits keep coming. It returns false when there is
 // nobody to ask.
-func (n *Node) askHome(led *ledger, r *rules.Rule, now int64) bool {
-	l := n.termsOf(r, led.floor, now)
-	home, _ := n.homeOf(led.key, led.id, regional(r.Limit, led.floor))
-	if l == nil || home.Slot == 0 || home.Self {
+func (n *Node) askOwner(led *ledger, r *rules.Rule, now int64) bool {
+	l := n.termsOf(r, led.reserve, now)
+	owner, _ := n.ownerOf(led.key, led.id, regional(r.Limit, led.reserve))
+	if l == nil || owner.Incarnation == 0 || owner.Self {
 		return false
 	}
-	wait, open := n.cfg.Homes.Reach(home.Slot)
+	wait, open := n.cfg.Owners.Reach(owner.Incarnation)
 	c := &led.credit
-	n.forgetLost(c, home.Slot, wait)
+	n.forgetLost(c, owner.Incarnation, wait)
 	if len(c.asks) >= maxAsked || !c.mayAsk(n.at.Mono) {
 		return true // those who wait for an ask are covered by the next one
 	}
@@ -133,18 +133,18 @@ func (n *Node) askHome(led *ledger, r *rules.Rule, now int64) bool {
 	if !open && want == 0 && !peek {
 		return false // calls that wait were let through
 	}
-	extra, stock := n.batch(c), n.stock(c, l)
-	stock -= min(stock, c.left(l, now))
+	extra, prefetch := n.batch(c), n.prefetch(c, l)
+	prefetch -= min(prefetch, c.left(l, now))
 	switch {
 	case want > 0 || peek:
-	case extra+stock == 0 || !n.runsOut(c, l, now) || len(c.asks) > 0 || n.at.Mono-c.ahead < max(c.trip, 10*time.Millisecond):
+	case extra+prefetch == 0 || !n.runsOut(c, l, now) || len(c.asks) > 0 || n.at.Mono-c.ahead < max(c.trip, 10*time.Millisecond):
 		return true
 	default:
 		c.ahead = n.at.Mono
 	}
-	a := n.newAsk(led, r, home.Slot, now)
+	a := n.newAsk(led, r, owner.Incarnation, now)
 	n.desk.asked++
-	a.ID, a.Want, a.Need, a.Extra, a.Stock = n.desk.asked, want, need, extra, stock
+	a.ID, a.Want, a.Need, a.Extra, a.Prefetch = n.desk.asked, want, need, extra, prefetch
 	a.Within = uint32(min(max(wait, 0), maxWithin) / time.Millisecond)
 	for i := range led.waiters {
 		if w := &led.waiters[i]; w.state == stillWaiting && w.ask == 0 {
@@ -152,10 +152,10 @@ func (n *Node) askHome(led *ledger, r *rules.Rule, now int64) bool {
 			w.first = cmp.Or(w.first, a.ID)
 		}
 	}
-	c.asks = append(c.asks, asked{a.ID, home.Slot, n.at.Mono})
-	m := n.send(home.Slot)
-	m.Asks = append(m.Asks, a)
-	n.desk.counts.Asks++
+	c.asks = append(c.asks, asked{a.ID, owner.Incarnation, n.at.Mono})
+	m := n.send(owner.Incarnation)
+	m.Requests = append(m.Requests, a)
+	n.desk.counts.Requests++
 	n.attend(led)
 	return true
 }
@@ -173,15 +173,15 @@ func (c *credit) mayAsk(mono time.Duration) bool {
 const maxWithin = time.Second
 
 // newAsk returns an ask that wants nothing yet.
-func (n *Node) newAsk(led *ledger, r *rules.Rule, to crdt.Slot, now int64) sticky.Ask {
-	a := sticky.Ask{Holder: n.slot, Key: led.key, Rule: led.shared, Floor: led.floor, Label: led.credit.label}
+func (n *Node) newAsk(led *ledger, r *rules.Rule, to crdt.Incarnation, now int64) sticky.LeaseRequest {
+	a := sticky.LeaseRequest{Lessee: n.incarnation, Key: led.key, Rule: led.shared, Reserve: led.reserve, Window: led.credit.window}
 	if l := r.Limit; !l.Algorithm.Bucket() && l.Algorithm != rules.SlidingLog {
-		a.Label = now - now%l.Window()
+		a.Window = now - now%l.Window()
 	}
-	if c := &led.credit; a.Label == c.label {
+	if c := &led.credit; a.Window == c.window {
 		for i := range c.from {
-			if c.from[i].home == to {
-				a.Home, a.Returned = to, c.from[i].returned
+			if c.from[i].owner == to {
+				a.Owner, a.Returned = to, c.from[i].returned
 			}
 		}
 	}
@@ -190,14 +190,14 @@ func (n *Node) newAsk(led *ledger, r *rules.Rule, to crdt.Slot, now int64) stick
 
 // forgetLost gives up asks that were not answered in time, or not of who is home
 // now, 0 for anybody.
-func (n *Node) forgetLost(c *credit, home crdt.Slot, wait time.Duration) {
+func (n *Node) forgetLost(c *credit, owner crdt.Incarnation, wait time.Duration) {
 	after := wait
 	if c.trip > 0 {
 		after = min(after, max(askAgain, 2*c.trip+10*time.Millisecond))
 	}
 	kept := c.asks[:0]
 	for _, a := range c.asks {
-		if n.at.Mono-a.at < after && (home == 0 || home == a.of) {
+		if n.at.Mono-a.at < after && (owner == 0 || owner == a.of) {
 			kept = append(kept, a)
 		}
 	}
@@ -243,7 +243,7 @@ func (c *credit) underWay(id uint64) bool {
 func (n *Node) runsOut(c *credit, l *rules.Limit, now int64) bool {
 	low := c.pace.within(n.at.Mono, c.trip+batchAhead/2)
 	left := c.left(l, now)
-	return left < low || c.stocked && left < max(c.latest, 1) && n.stock(c, l) > 0
+	return left < low || c.stocked && left < max(c.latest, 1) && n.prefetch(c, l) > 0
 }
 
 // batch returns how many rights beyond the needed ones are of use: enough for as
@@ -259,18 +259,18 @@ func (n *Node) spendCredit(led *ledger, h *Hit, now int64) {
 		return
 	}
 	if n.runsOut(c, h.Limit, now) {
-		n.askHome(led, h.Rule, now)
+		n.askOwner(led, h.Rule, now)
 	}
 }
 
 // grant takes in the answer of a home.
-func (n *Node) grant(g *sticky.Grant, now int64) bool {
+func (n *Node) grant(g *sticky.LeaseGrant, now int64) bool {
 	rule := n.ruleShared(g.Rule)
 	if rule == nil {
 		return false
 	}
-	led := n.desk.of[nameOf(g.Key, rule, g.Floor)]
-	if led == nil || led.floor != g.Floor || led.shared != g.Rule || g.Home == 0 && g.Why == sticky.NoWhy {
+	led := n.desk.of[nameOf(g.Key, rule, g.Reserve)]
+	if led == nil || led.reserve != g.Reserve || led.shared != g.Rule || g.Owner == 0 && g.Why == sticky.NoWhy {
 		return false
 	}
 	r := n.set.Find(led.id)
@@ -296,7 +296,7 @@ func (n *Node) grant(g *sticky.Grant, now int64) bool {
 	if !g.Denied && g.Remaining == 0 && g.Retry > 0 { // these were the last
 		n.deny(c, 1)
 	}
-	n.askHome(led, r, now)
+	n.askOwner(led, r, now)
 	return true
 }
 
@@ -320,28 +320,28 @@ func (n *Node) answeredAsk(c *credit, id uint64) {
 
 // credited adds what a grant says to the credit. It returns false for one that is
 // out of date, or of a time that is not near.
-func (n *Node) credited(led *ledger, l *rules.Limit, g *sticky.Grant, now int64) bool {
+func (n *Node) credited(led *ledger, l *rules.Limit, g *sticky.LeaseGrant, now int64) bool {
 	c := &led.credit
 	end := g.Until
 	if !l.Algorithm.Bucket() && l.Algorithm != rules.SlidingLog {
-		end = g.Label + l.Window()
-		if g.Label%l.Window() != 0 {
+		end = g.Window + l.Window()
+		if g.Window%l.Window() != 0 {
 			return false
 		}
 	}
 	if g.Until > end || g.Until-now > max(l.Window(), 4*maxWithin.Milliseconds())+n.cfg.maxOffset() {
 		return false
 	}
-	if g.Label > c.label {
+	if g.Window > c.window {
 		n.giveBack(led, l, now, 0)
 		n.unreserve(led)
-		c.begin(g.Label, g.Until)
+		c.begin(g.Window, g.Until)
 	}
-	if g.Label < c.label {
+	if g.Window < c.window {
 		return true // its waiters are asked for again
 	}
 	c.until = max(c.until, g.Until)
-	if from := c.grantor(g.Home); from != nil {
+	if from := c.grantor(g.Owner); from != nil {
 		from.total, from.round = max(from.total, g.Total), max(from.round, g.Round)
 	}
 	c.heard, c.keep = max(n.at.Mono, 1), g.Keep
@@ -360,7 +360,7 @@ func (n *Node) unreserve(led *ledger) {
 
 // serveCredit sets rights aside for waiters in their order, and denies those that
 // the grant answers otherwise.
-func (n *Node) serveCredit(led *ledger, l *rules.Limit, g *sticky.Grant, now int64) {
+func (n *Node) serveCredit(led *ledger, l *rules.Limit, g *sticky.LeaseGrant, now int64) {
 	c := &led.credit
 	for i := range led.waiters {
 		w := &led.waiters[i]
@@ -369,7 +369,7 @@ func (n *Node) serveCredit(led *ledger, l *rules.Limit, g *sticky.Grant, now int
 		}
 		switch {
 		case w.hits <= c.left(l, now):
-			w.state, w.banked, w.label, w.report = granted, false, c.label, c.report
+			w.state, w.banked, w.window, w.report = granted, false, c.window, c.report
 			c.reserved += w.hits
 		case g.Denied && w.first != 0 && w.first <= g.ID:
 			w.state, w.report = denied, c.report
@@ -396,8 +396,8 @@ func (n *Node) deny(c *credit, hits uint64) {
 
 // unansweredBy lets waiters know that the home could not say. One that a label
 // has ended for asks again.
-func (n *Node) unansweredBy(led *ledger, r *rules.Rule, g *sticky.Grant, now int64) {
-	again := g.Why == sticky.LabelOver
+func (n *Node) unansweredBy(led *ledger, r *rules.Rule, g *sticky.LeaseGrant, now int64) {
+	again := g.Why == sticky.WindowOver
 	for i := range led.waiters {
 		w := &led.waiters[i]
 		if w.state != stillWaiting || w.ask == 0 || w.ask > g.ID {
@@ -411,6 +411,6 @@ func (n *Node) unansweredBy(led *ledger, r *rules.Rule, g *sticky.Grant, now int
 		n.desk.answered = append(n.desk.answered, w.ticket)
 	}
 	if again {
-		n.askHome(led, r, now)
+		n.askOwner(led, r, now)
 	}
 }

@@ -33,18 +33,18 @@ type StrictStats struct {
 	Ledgers int
 	// Local counts hits that were decided at once, Sought those that waited.
 	Local, Sought uint64
-	// Asks, Grants and Denials are what was sent: asks to homes, and the answers
+	// Requests, Grants and Denials are what was sent: asks to homes, and the answers
 	// of this one. Cached counts the hits refused by a denial heard before.
-	Asks, Grants, Denials, Cached uint64
+	Requests, Grants, Denials, Cached uint64
 	// Granted sums up the rights that this home gave, Returned those that came back.
 	Granted, Returned uint64
 	// Replayed counts asks that had been answered already, Refused those that could
-	// not be, by reason, and Strange items of other keys, labels or daemons.
-	Replayed, Strange uint64
-	Refused           [sticky.MaxWhy + 1]uint64
-	// Raises counts what was sent to replicas, Raised what a majority holds, and Lost
+	// not be, by reason, and Rejected items of other keys, labels or daemons.
+	Replayed, Rejected uint64
+	Refused            [sticky.MaxWhy + 1]uint64
+	// Accepts counts what was sent to replicas, Accepted what a majority holds, and Lost
 	// how often another home prevailed.
-	Raises, Raised, Lost uint64
+	Accepts, Accepted, Lost uint64
 }
 
 // Add adds another shard's numbers.
@@ -52,30 +52,30 @@ func (s *StrictStats) Add(o StrictStats) {
 	s.Ledgers += o.Ledgers
 	s.Local += o.Local
 	s.Sought += o.Sought
-	s.Asks += o.Asks
+	s.Requests += o.Requests
 	s.Grants += o.Grants
 	s.Denials += o.Denials
 	s.Cached += o.Cached
 	s.Granted += o.Granted
 	s.Returned += o.Returned
 	s.Replayed += o.Replayed
-	s.Strange += o.Strange
+	s.Rejected += o.Rejected
 	for i := range s.Refused {
 		s.Refused[i] += o.Refused[i]
 	}
-	s.Raises += o.Raises
-	s.Raised += o.Raised
+	s.Accepts += o.Accepts
+	s.Accepted += o.Accepted
 	s.Lost += o.Lost
 }
 
 // terms are the limits that the ledgers of a rule are kept under.
 type terms struct {
-	of          *rules.Limit
-	regions     int // of the layout
-	home, floor rules.Limit
+	of             *rules.Limit
+	regions        int // of the layout
+	owner, reserve rules.Limit
 	// Where rights sit in each region, home holds what the region has of the
 	// label, by the epochs of version.
-	label   int64
+	window  int64
 	version uint64
 }
 
@@ -88,21 +88,21 @@ type ledgerID struct {
 }
 
 // nameOf names the ledger that a key has under a rule.
-func nameOf(key crdt.Key, r *rules.Rule, floor bool) ledgerID {
-	return ledgerID{key, SharedRule(r), !floor && r.Limit.HomeInRegion()}
+func nameOf(key crdt.Key, r *rules.Rule, reserve bool) ledgerID {
+	return ledgerID{key, SharedRule(r), !reserve && r.Limit.HomeInRegion()}
 }
 
 // ledger is what a node knows of the rights to one key that a home grants: of the
 // key itself, or of the floor that its region falls back to.
 type ledger struct {
-	key    crdt.Key // of the ledger
-	name   ledgerID
-	id     rules.ID
-	shared uint64 // as daemons name the rule
-	floor  bool
-	active bool
-	bank   *bank // nil where this daemon was never home of it
-	credit credit
+	key     crdt.Key // of the ledger
+	name    ledgerID
+	id      rules.ID
+	shared  uint64 // as daemons name the rule
+	reserve bool
+	active  bool
+	bank    *bank // nil where this daemon was never home of it
+	credit  credit
 	// waiters are calls that wait for rights or have not charged them yet, in the
 	// order in which they came.
 	waiters []waiter
@@ -133,18 +133,18 @@ type waiter struct {
 	state  waiting
 	banked bool  // set aside by the bank, not of the credit
 	again  bool  // asked again, as a label had ended
-	label  int64 // that they are of
+	window int64 // that they are of
 	report quota.Report
 }
 
 // ledgerAt returns a ledger, nil for one that is not known.
-func (n *Node) ledgerAt(h *Hit, floor bool) *ledger {
-	return n.desk.of[nameOf(ledgerKey(h.Key, floor), h.Rule, floor)]
+func (n *Node) ledgerAt(h *Hit, reserve bool) *ledger {
+	return n.desk.of[nameOf(ledgerKey(h.Key, reserve), h.Rule, reserve)]
 }
 
-func ledgerKey(k crdt.Key, floor bool) crdt.Key {
-	if floor {
-		return floorKey(k)
+func ledgerKey(k crdt.Key, reserve bool) crdt.Key {
+	if reserve {
+		return reserveKey(k)
 	}
 	return k
 }
@@ -152,26 +152,26 @@ func ledgerKey(k crdt.Key, floor bool) crdt.Key {
 // regionTerms brings the terms of a rule whose rights sit in each region up to what the
 // region holds of the label: the greatest it held of it.
 func (n *Node) regionTerms(t *terms, r *rules.Rule, now int64) {
-	x, carry := quota.RightsLabel(r.Limit, now)
-	version := n.cfg.Rights.Version()
-	if t.label == x && t.version == version {
+	x, carry := quota.RightsWindow(r.Limit, now)
+	version := n.cfg.Allotments.Version()
+	if t.window == x && t.version == version {
 		return
 	}
-	if t.label != x {
-		t.home.Requests, t.home.Burst = 0, 0
+	if t.window != x {
+		t.owner.Requests, t.owner.Burst = 0, 0
 	}
-	t.label, t.version = x, version
-	requests, _ := n.cfg.Rights.RegionBase(SharedRule(r), r.Limit.Total(), x, carry)
-	burst, _ := n.cfg.Rights.RegionBase(SharedRule(r), r.Limit.TotalBurst(), x, carry)
-	t.home.Requests = max(t.home.Requests, uint32(min(requests, math.MaxUint32)))
-	t.home.Burst = max(t.home.Burst, uint32(min(burst, math.MaxUint32)))
+	t.window, t.version = x, version
+	requests, _ := n.cfg.Allotments.RegionAllotment(SharedRule(r), r.Limit.Total(), x, carry)
+	burst, _ := n.cfg.Allotments.RegionAllotment(SharedRule(r), r.Limit.TotalBurst(), x, carry)
+	t.owner.Requests = max(t.owner.Requests, uint32(min(requests, math.MaxUint32)))
+	t.owner.Burst = max(t.owner.Burst, uint32(min(burst, math.MaxUint32)))
 }
 
 // open returns a ledger, which is made when there is none; nil when there is no
 // room for another.
-func (n *Node) open(key crdt.Key, r *rules.Rule, floor bool) *ledger {
+func (n *Node) open(key crdt.Key, r *rules.Rule, reserve bool) *ledger {
 	d := &n.desk
-	id := nameOf(key, r, floor)
+	id := nameOf(key, r, reserve)
 	if l := d.of[id]; l != nil {
 		return l
 	}
@@ -181,7 +181,7 @@ func (n *Node) open(key crdt.Key, r *rules.Rule, floor bool) *ledger {
 	if d.of == nil {
 		d.of = map[ledgerID]*ledger{}
 	}
-	l := &ledger{key: key, name: id, id: r.ID, shared: SharedRule(r), floor: floor}
+	l := &ledger{key: key, name: id, id: r.ID, shared: SharedRule(r), reserve: reserve}
 	d.of[id] = l
 	d.all = append(d.all, l)
 	return l
@@ -189,7 +189,7 @@ func (n *Node) open(key crdt.Key, r *rules.Rule, floor bool) *ledger {
 
 // isOf reports whether a ledger is that of a rule in force, nil for none.
 func (l *ledger) isOf(r *rules.Rule) bool {
-	return r != nil && r.Limit != nil && nameOf(l.key, r, l.floor) == l.name
+	return r != nil && r.Limit != nil && nameOf(l.key, r, l.reserve) == l.name
 }
 
 // attend has Errands and Tick look at a ledger.
@@ -240,7 +240,7 @@ const ledgerKept = 5_000
 
 // termsOf returns the limit that a ledger of a rule is kept under; nil when the
 // rule has no such ledger.
-func (n *Node) termsOf(r *rules.Rule, floor bool, now int64) *rules.Limit {
+func (n *Node) termsOf(r *rules.Rule, reserve bool, now int64) *rules.Limit {
 	i := n.ruleIndex(r)
 	if i < 0 || r.Limit == nil || !r.Limit.Homed() {
 		return nil
@@ -252,33 +252,33 @@ func (n *Node) termsOf(r *rules.Rule, floor bool, now int64) *rules.Limit {
 	}
 	t := &d.terms[i]
 	regions := 1
-	if v := n.cfg.Homes.View(); v != nil {
+	if v := n.cfg.Owners.Routing(); v != nil {
 		regions = v.Regions()
 	}
 	if t.of != r.Limit || t.regions != regions {
-		*t = terms{of: r.Limit, regions: regions, home: r.Limit.HomeLimit(regions), floor: r.Limit.FloorLimit(regions)}
+		*t = terms{of: r.Limit, regions: regions, owner: r.Limit.OwnerLimit(regions), reserve: r.Limit.ReserveLimit(regions)}
 	}
 	switch {
-	case floor && r.Limit.OnFailure != rules.Share:
+	case reserve && r.Limit.OnFailure != rules.Share:
 		return nil
-	case floor:
-		return &t.floor
-	case r.Limit.HasRights() && r.Limit.HomeInRegion() && r.Limit.Scope != rules.Region && n.cfg.Rights != nil:
+	case reserve:
+		return &t.reserve
+	case r.Limit.HasRights() && r.Limit.HomeInRegion() && r.Limit.Scope != rules.Region && n.cfg.Allotments != nil:
 		n.regionTerms(t, r, now)
 	}
-	return &t.home
+	return &t.owner
 }
 
 // regional reports whether the home of a ledger is in each daemon's own region.
-func regional(l *rules.Limit, floor bool) bool { return floor || l.HomeInRegion() }
+func regional(l *rules.Limit, reserve bool) bool { return reserve || l.HomeInRegion() }
 
-// homeOf returns who is home of a ledger.
-func (n *Node) homeOf(key crdt.Key, id rules.ID, regional bool) (sticky.Home, *sticky.View) {
-	v := n.cfg.Homes.View()
+// ownerOf returns who is home of a ledger.
+func (n *Node) ownerOf(key crdt.Key, id rules.ID, regional bool) (sticky.Owner, *sticky.Routing) {
+	v := n.cfg.Owners.Routing()
 	if v == nil {
-		return sticky.Home{}, nil
+		return sticky.Owner{}, nil
 	}
-	return v.Home(key, uint64(id), regional), v
+	return v.Owner(key, uint64(id), regional), v
 }
 
 // waiter finds the waiter of a ticket, -1 for none.
@@ -292,13 +292,13 @@ func (l *ledger) waiter(ticket uint64) int {
 }
 
 // send puts an item into the message to a daemon.
-func (n *Node) send(to crdt.Slot) *sticky.Message {
+func (n *Node) send(to crdt.Incarnation) *sticky.Message {
 	out := n.desk.out
 	for i := range out {
-		if m := &out[i]; m.To == to && max(len(m.Asks), len(m.Grants), len(m.Raises), len(m.Votes)) < sticky.MaxItems {
+		if m := &out[i]; m.To == to && max(len(m.Requests), len(m.Grants), len(m.Accepts), len(m.Accepted)) < sticky.MaxItems {
 			return m
 		}
 	}
-	n.desk.out = append(out, sticky.Message{From: n.slot, To: to})
+	n.desk.out = append(out, sticky.Message{From: n.incarnation, To: to})
 	return &n.desk.out[len(out)]
 }

@@ -52,9 +52,9 @@ const (
 	// RulesDiverged: a peer has another rule set. RulesAgree ends it.
 	RulesDiverged
 	RulesAgree
-	// SweepStarted and SweepDone: a peer is being told everything.
-	SweepStarted
-	SweepDone
+	// ResyncStarted and ResyncDone: a peer is being told everything.
+	ResyncStarted
+	ResyncDone
 	// Resent: a peer did not acknowledge in time and is told again.
 	Resent
 	// BucketRepaired: digests differed, and a bucket was sent again.
@@ -97,7 +97,7 @@ func EventKinds() []EventKind {
 type Event struct {
 	At     time.Duration // monotonic
 	Kind   EventKind
-	Peer   crdt.Slot     // 0 when it concerns none
-	Reason gossip.Reason // CellRefused and RefusalHeard
-	Amount uint64        // see the kinds; elsewhere how many of these there were
+	Peer   crdt.Incarnation // 0 when it concerns none
+	Reason gossip.Reason    // CellRefused and RefusalHeard
+	Amount uint64           // see the kinds; elsewhere how many of these there were
 }

@@ -14,35 +14,35 @@ import (
 
 // Explained is what a node knows of one key, for people.
 type Explained struct {
-	// Label is the start of the label that runs, in Unix milliseconds.
-	Label int64
+	// Window is the start of the label that runs, in Unix milliseconds.
+	Window int64
 	// Cells are the counts of daemons of the region, and of other regions.
 	Cells []gossip.Cell
 	// Used is what is in use of Capacity as far as is known here, Elsewhere what
 	// others are estimated to have been granted since they were heard.
 	Used, Elsewhere, Capacity uint64
-	// Rights is nil for a limit that holds none here.
+	// Allotments is nil for a limit that holds none here.
 	Rights *ExplainedRights
-	// Ledger is of the key, Floor of what its region falls back to; nil where
+	// Ledger is of the key, Reserve of what its region falls back to; nil where
 	// there is none.
-	Ledger, Floor *ExplainedLedger
+	Ledger, Reserve *ExplainedLease
 }
 
 // ExplainedRights is a row of rights, in hits.
 type ExplainedRights struct {
-	Label                             int64
-	Base, Received, Given, Used, Left uint64
-	Why                               epoch.Why
+	Window                                 int64
+	Allotment, Received, Given, Used, Left uint64
+	Why                                    epoch.Reason
 }
 
-// ExplainedLedger is what is known of the rights that a home grants.
-type ExplainedLedger struct {
-	Key    crdt.Key
-	Marks  crdt.Key // what replicas call it
-	Home   sticky.Home
-	Pinned bool
-	Within time.Duration
-	Open   bool // the home may be asked
+// ExplainedLease is what is known of the rights that a home grants.
+type ExplainedLease struct {
+	Key        crdt.Key
+	Watermarks crdt.Key // what replicas call it
+	Owner      sticky.Owner
+	Pinned     bool
+	Within     time.Duration
+	Open       bool // the home may be asked
 	// Limit is what the ledger has of a label.
 	Limit rules.Limit
 	// Credit is what was granted to this daemon, nil for nothing so far.
@@ -53,11 +53,11 @@ type ExplainedLedger struct {
 
 // ExplainedCredit is the rights that were granted to this daemon.
 type ExplainedCredit struct {
-	Label, Until                  int64
+	Window, Until                 int64
 	Granted, Used, Returned, Left uint64
 	Asking                        bool
 	// From is the home that granted last, Round its ballot's.
-	From  crdt.Slot
+	From  crdt.Incarnation
 	Round uint64
 	// Denied is the least number of hits that is refused unasked for another
 	// DeniedFor, 0 for none.
@@ -68,9 +68,9 @@ type ExplainedCredit struct {
 // ExplainedBank is a home's ledger.
 type ExplainedBank struct {
 	Ballot sticky.Ballot
-	// Label is that of Mark, which is as quota.Mark has it; Consumed is what of it is.
-	Label          int64
-	Mark, Consumed uint64
+	// Window is that of Watermark, which is as quota.Watermark has it; Consumed is what of it is.
+	Window              int64
+	Watermark, Consumed uint64
 	// Room is how many hits may be consumed without another raise, Left how many
 	// of the limit are.
 	Room, Left uint64
@@ -79,7 +79,7 @@ type ExplainedBank struct {
 
 // Batch is what a home granted to a holder in the label that runs.
 type Batch struct {
-	Holder            crdt.Slot
+	Lessee            crdt.Incarnation
 	Granted, Returned uint64
 }
 
@@ -88,7 +88,7 @@ type Batch struct {
 func (n *Node) Explain(at Instant, h *Hit) Explained {
 	now := n.millis(at)
 	x := Explained{Capacity: quota.Capacity(h.Limit)}
-	x.Label, _ = quota.RightsLabel(h.Limit, now)
+	x.Window, _ = quota.RightsWindow(h.Limit, now)
 	where := ref{where: nowhere}
 	if i := n.live.find(h.Key); i >= 0 {
 		where = ref{where: inLive, index: i}
@@ -107,45 +107,45 @@ func (n *Node) Explain(at Instant, h *Hit) Explained {
 	}
 	if n.homed(h) {
 		x.Ledger = n.explainLedger(h, false, now)
-		x.Floor = n.explainLedger(h, true, now)
+		x.Reserve = n.explainLedger(h, true, now)
 	}
 	return x
 }
 
 func (n *Node) explainRights(h *Hit, where ref, used uint64, now int64) *ExplainedRights {
 	l, base := h.Limit, n.base(h.Rule, now)
-	x, carry := quota.RightsLabel(l, now)
-	out := &ExplainedRights{Label: x, Base: base.Amount}
+	x, carry := quota.RightsWindow(l, now)
+	out := &ExplainedRights{Window: x, Allotment: base.Amount}
 	if l.Algorithm.Bucket() {
-		out.Base /= quota.Tokens(1)
+		out.Allotment /= quota.Tokens(1)
 	}
-	_, out.Why = n.cfg.Rights.Base(SharedRule(h.Rule), l.Total(), x, carry, l.Scope == rules.Region)
+	_, out.Why = n.cfg.Allotments.Allotment(SharedRule(h.Rule), l.Total(), x, carry, l.Scope == rules.Region)
 	moved := n.replica.engine.Rights(h.Key, x)
 	out.Received, out.Given = moved.Received, moved.Given
 	out.Left = n.leftShared(h, where, base, used, now)
 	if r := n.rowAt(h, where); r != nil {
 		out.Left = r.Left(l, base, now)
 	}
-	have := addSat(out.Base, out.Received)
+	have := addSat(out.Allotment, out.Received)
 	out.Used = have - min(have, addSat(out.Left, out.Given))
 	return out
 }
 
-func (n *Node) explainLedger(h *Hit, floor bool, now int64) *ExplainedLedger {
-	l := n.termsOf(h.Rule, floor, now)
+func (n *Node) explainLedger(h *Hit, reserve bool, now int64) *ExplainedLease {
+	l := n.termsOf(h.Rule, reserve, now)
 	if l == nil {
 		return nil
 	}
-	out := &ExplainedLedger{Key: ledgerKey(h.Key, floor), Limit: *l}
-	var v *sticky.View
-	out.Home, v = n.homeOf(out.Key, h.Rule.ID, regional(h.Limit, floor))
+	out := &ExplainedLease{Key: ledgerKey(h.Key, reserve), Limit: *l}
+	var v *sticky.Routing
+	out.Owner, v = n.ownerOf(out.Key, h.Rule.ID, regional(h.Limit, reserve))
 	if v != nil {
-		out.Pinned = !regional(h.Limit, floor) && v.Pinned(uint64(h.Rule.ID))
-		out.Within, out.Open = n.cfg.Homes.Reach(out.Home.Slot)
+		out.Pinned = !regional(h.Limit, reserve) && v.Pinned(uint64(h.Rule.ID))
+		out.Within, out.Open = n.cfg.Owners.Reach(out.Owner.Incarnation)
 	}
-	led := n.desk.of[nameOf(out.Key, h.Rule, floor)]
-	if out.Marks = out.Key; !floor && h.Limit.HomeInRegion() {
-		out.Marks = RegionalMarks(out.Key, n.cfg.Region)
+	led := n.desk.of[nameOf(out.Key, h.Rule, reserve)]
+	if out.Watermarks = out.Key; !reserve && h.Limit.HomeInRegion() {
+		out.Watermarks = RegionalWatermarks(out.Key, n.cfg.Region)
 	}
 	if led == nil {
 		return out
@@ -153,18 +153,18 @@ func (n *Node) explainLedger(h *Hit, floor bool, now int64) *ExplainedLedger {
 	if c := &led.credit; c.heard > 0 {
 		out.Credit = n.explainCredit(c, l, now)
 	}
-	if led.bank != nil && out.Home.Self {
+	if led.bank != nil && out.Owner.Self {
 		out.Bank = explainBank(led.bank, l, now)
 	}
 	return out
 }
 
 func (n *Node) explainCredit(c *credit, l *rules.Limit, now int64) *ExplainedCredit {
-	out := &ExplainedCredit{Label: c.label, Until: c.until, Used: c.used, Left: c.left(l, now), Asking: len(c.asks) > 0}
+	out := &ExplainedCredit{Window: c.window, Until: c.until, Used: c.used, Left: c.left(l, now), Asking: len(c.asks) > 0}
 	for _, from := range c.from {
 		out.Granted = addSat(out.Granted, from.total)
 		out.Returned = addSat(out.Returned, from.returned)
-		out.From, out.Round = from.home, from.round
+		out.From, out.Round = from.owner, from.round
 	}
 	if c.refused > 0 && n.at.Mono < c.retry {
 		out.Denied, out.DeniedFor = c.refused, c.retry-n.at.Mono
@@ -174,13 +174,13 @@ func (n *Node) explainCredit(c *credit, l *rules.Limit, now int64) *ExplainedCre
 
 func explainBank(b *bank, l *rules.Limit, now int64) *ExplainedBank {
 	b.roll(l, now)
-	m := b.row.Mark(l, now, now, 0)
+	m := b.row.Watermark(l, now, now, 0)
 	out := &ExplainedBank{
-		Ballot: b.keeper.Ballot(), Label: m.Label, Mark: b.marked(m.Label), Consumed: m.Amount,
+		Ballot: b.keeper.Ballot(), Window: m.Window, Watermark: b.marked(m.Window), Consumed: m.Amount,
 		Room: b.room(l, now, now), Left: b.left(l, now, now),
 	}
 	for i := range b.holders {
-		if d := &b.holders[i]; d.total > 0 && d.label >= creditLabel(l, now, now) {
+		if d := &b.holders[i]; d.total > 0 && d.window >= creditWindow(l, now, now) {
 			out.Batches = append(out.Batches, Batch{d.of, d.total, d.returned})
 		}
 	}
@@ -188,7 +188,7 @@ func explainBank(b *bank, l *rules.Limit, now int64) *ExplainedBank {
 		if a.Granted != b.Granted {
 			return int(min(b.Granted, 1<<40)) - int(min(a.Granted, 1<<40))
 		}
-		if a.Holder < b.Holder {
+		if a.Lessee < b.Lessee {
 			return -1
 		}
 		return 1

@@ -24,8 +24,8 @@ func (n *Node) follow(e *entry, h *Hit, now int64) {
 		return
 	}
 	quota.Roll(l, &e.cell, now)
-	e.cell.Count = max(e.cell.Count, eng.Total(h.Key, e.cell.Label))
-	e.cell.Prev = max(e.cell.Prev, eng.Total(h.Key, e.cell.Label-l.Window()))
+	e.cell.Count = max(e.cell.Count, eng.Total(h.Key, e.cell.Window))
+	e.cell.Prev = max(e.cell.Prev, eng.Total(h.Key, e.cell.Window-l.Window()))
 	e.keepUntil(quota.Expires(l, &e.cell))
 }
 
@@ -42,12 +42,12 @@ func (n *Node) refold(e *entry, l *rules.Limit, now int64) {
 		log := n.extras.log(e.extra)
 		log.Release()
 		e.cell = quota.Cell{}
-		eng.Labels(e.key, func(label, _ int64, hits uint64) {
-			quota.Absorb(l, &e.cell, log, now, label, hits)
+		eng.Windows(e.key, func(window, _ int64, hits uint64) {
+			quota.Merge(l, &e.cell, log, now, window, hits)
 		})
 	default:
-		e.cell.Count = max(e.cell.Count, eng.Total(e.key, e.cell.Label))
-		e.cell.Prev = max(e.cell.Prev, eng.Total(e.key, e.cell.Label-l.Window()))
+		e.cell.Count = max(e.cell.Count, eng.Total(e.key, e.cell.Window))
+		e.cell.Prev = max(e.cell.Prev, eng.Total(e.key, e.cell.Window-l.Window()))
 	}
 }
 
@@ -60,7 +60,7 @@ func (n *Node) refoldAll(now int64) {
 			if l.Algorithm == rules.SlidingWindow { // it may have been a fixed one
 				n.replica.engine.Keep(e.key, l.Window())
 				if r := n.extras.row(e.extra); r != nil {
-					e.keepUntil(r.Label + 2*l.Window())
+					e.keepUntil(r.Window + 2*l.Window())
 				}
 			}
 			e.keepUntil(quota.Expires(l, &e.cell))
@@ -85,21 +85,21 @@ func (n *Node) learn(h *Hit, now int64) ref {
 		if e.extra < 0 {
 			e.extra = n.extras.take()
 		}
-		eng.Labels(h.Key, func(label, _ int64, hits uint64) {
-			quota.Absorb(l, &e.cell, n.extras.log(e.extra), now, label, hits)
+		eng.Windows(h.Key, func(window, _ int64, hits uint64) {
+			quota.Merge(l, &e.cell, n.extras.log(e.extra), now, window, hits)
 		})
 	case l.Algorithm.Bucket():
 		n.learnBucket(h.Key, l, e, now)
 	default:
 		quota.Roll(l, &e.cell, now)
-		e.cell.Count = addSat(e.cell.Count, eng.Total(h.Key, e.cell.Label))
-		e.cell.Prev = addSat(e.cell.Prev, eng.Total(h.Key, e.cell.Label-l.Window()))
+		e.cell.Count = addSat(e.cell.Count, eng.Total(h.Key, e.cell.Window))
+		e.cell.Prev = addSat(e.cell.Prev, eng.Total(h.Key, e.cell.Window-l.Window()))
 		if over := e.cell.Prev; l.CarryDebt && over > uint64(l.Requests) {
 			e.cell.Carry = max(e.cell.Carry, over-uint64(l.Requests))
 		}
 	}
 	until := max(now+1, quota.Expires(l, &e.cell))
-	eng.Labels(h.Key, func(_, end int64, _ uint64) { until = max(until, end) })
+	eng.Windows(h.Key, func(_, end int64, _ uint64) { until = max(until, end) })
 	e.keepUntil(until)
 	return ref{where: inLive, index: i}
 }
@@ -107,19 +107,19 @@ func (n *Node) learn(h *Hit, now int64) ref {
 // learnBucket folds the labels of a bucket in their order.
 func (n *Node) learnBucket(k crdt.Key, l *rules.Limit, e *entry, now int64) {
 	type part struct {
-		label, end int64
-		hits       uint64
+		window, end int64
+		hits        uint64
 	}
 	var parts []part
-	n.replica.engine.Labels(k, func(label, end int64, hits uint64) {
-		parts = append(parts, part{label, end, hits})
+	n.replica.engine.Windows(k, func(window, end int64, hits uint64) {
+		parts = append(parts, part{window, end, hits})
 	})
-	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.label, b.label) })
+	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.window, b.window) })
 	_, width, carry := quota.Shared(l, &e.cell, now)
 	for _, p := range parts {
-		if p.end-carry <= p.label {
-			p.end = p.label + width + carry
+		if p.end-carry <= p.window {
+			p.end = p.window + width + carry
 		}
-		quota.Fold(l, &e.cell, now, p.label, p.end-carry, p.hits)
+		quota.Fold(l, &e.cell, now, p.window, p.end-carry, p.hits)
 	}
 }

@@ -6,16 +6,16 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Front finds the rules and counters of a call, above the shards. It is
+// Matcher finds the rules and counters of a call, above the shards. It is
 // immutable and safe for concurrent use: a reload makes another.
-type Front struct {
+type Matcher struct {
 	set    *rules.Set
 	hasher Hasher
-	opt    FrontOptions
+	opt    MatcherOptions
 }
 
-// FrontOptions is what the operator set for all calls.
-type FrontOptions struct {
+// MatcherOptions is what the operator set for all calls.
+type MatcherOptions struct {
 	// AllQuotas is Policy.AllQuotas.
 	AllQuotas bool
 	// ChargeDenied makes overrides charge refused hits, as rules do by
@@ -23,19 +23,19 @@ type FrontOptions struct {
 	ChargeDenied bool
 }
 
-// NewFront returns a front for a set of rules. The secret of the hasher must
+// NewMatcher returns a front for a set of rules. The secret of the hasher must
 // stay the same for counters to be found again.
-func NewFront(set *rules.Set, h Hasher, o FrontOptions) *Front {
-	return &Front{set: set, hasher: h, opt: o}
+func NewMatcher(set *rules.Set, h Hasher, o MatcherOptions) *Matcher {
+	return &Matcher{set: set, hasher: h, opt: o}
 }
 
 // Rules returns the set in force.
-func (f *Front) Rules() *rules.Set { return f.set }
+func (f *Matcher) Rules() *rules.Set { return f.set }
 
 // Resolve matches the descriptors of a call, applies overrides and replaces,
 // and hashes the keys of what is limited. It returns an *InputError for a
 // malformed call. It does not allocate once the call has its memory.
-func (f *Front) Resolve(c *Call) error {
+func (f *Matcher) Resolve(c *Call) error {
 	if err := validate(c); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (f *Front) Resolve(c *Call) error {
 
 // match fills in the status of descriptor i and returns the rule whose
 // replaces count: none for an override.
-func (f *Front) match(domain *rules.Domain, c *Call, i int) *rules.Rule {
+func (f *Matcher) match(domain *rules.Domain, c *Call, i int) *rules.Rule {
 	d, st := &c.Descriptors[i], &c.Statuses[i]
 	st.Rule = domain.Match(d.Entries)
 	if d.Override.Unit != rules.NoUnit {
@@ -136,6 +136,6 @@ func patterns(st *Status, d *rules.Descriptor) []string {
 func (c *Call) Hits() []Hit { return c.hits }
 
 // Decide joins the verdicts on a call once its hits are probed.
-func (f *Front) Decide(c *Call) {
+func (f *Matcher) Decide(c *Call) {
 	c.Decision = Decide(c.Statuses, Policy{AllQuotas: f.opt.AllQuotas, Peek: c.Peek})
 }

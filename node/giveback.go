@@ -8,7 +8,7 @@ import (
 	"github.com/georld/rld/sticky"
 )
 
-// sayAgain is how often what was given back is said once more, stockTick apart, unless the key
+// sayAgain is how often what was given back is said once more, prefetchTick apart, unless the key
 // is asked for: nobody answers it.
 const sayAgain = 2
 
@@ -20,8 +20,8 @@ const tidyAfter = time.Second
 // where that can make use of it. What another home granted can only be used here.
 func (n *Node) giveBack(led *ledger, l *rules.Limit, now int64, keep uint64) {
 	c := &led.credit
-	home, _ := n.homeOf(led.key, led.id, regional(l, led.floor))
-	if l.Algorithm.Bucket() || home.Slot == 0 {
+	owner, _ := n.ownerOf(led.key, led.id, regional(l, led.reserve))
+	if l.Algorithm.Bucket() || owner.Incarnation == 0 {
 		return
 	}
 	sum := uint64(0)
@@ -31,7 +31,7 @@ func (n *Node) giveBack(led *ledger, l *rules.Limit, now int64, keep uint64) {
 	left := sum - min(sum, addSat(addSat(c.used, c.reserved), keep))
 	for i := range c.from {
 		from := &c.from[i]
-		if from.home != home.Slot {
+		if from.owner != owner.Incarnation {
 			continue
 		}
 		back := min(left, from.total-from.returned)
@@ -41,16 +41,16 @@ func (n *Node) giveBack(led *ledger, l *rules.Limit, now int64, keep uint64) {
 		from.returned += back
 		c.unsure, c.said = sayAgain, n.at.Mono
 		n.desk.counts.Returned += back
-		n.sayReturned(led, from.home, from.returned)
+		n.sayReturned(led, from.owner, from.returned)
 	}
 }
 
 // sayReturned tells a home what it was given back in all.
-func (n *Node) sayReturned(led *ledger, to crdt.Slot, sum uint64) {
+func (n *Node) sayReturned(led *ledger, to crdt.Incarnation, sum uint64) {
 	m := n.send(to)
-	m.Asks = append(m.Asks, sticky.Ask{
-		Holder: n.slot, Home: to, Key: led.key, Rule: led.shared, Floor: led.floor,
-		Label: led.credit.label, Returned: sum,
+	m.Requests = append(m.Requests, sticky.LeaseRequest{
+		Lessee: n.incarnation, Owner: to, Key: led.key, Rule: led.shared, Reserve: led.reserve,
+		Window: led.credit.window, Returned: sum,
 	})
 }
 
@@ -69,13 +69,13 @@ func (n *Node) tidy(led *ledger) {
 		n.giveBack(led, r.Limit, n.now, keep)
 		return
 	}
-	if c.unsure == 0 || n.at.Mono-c.said < stockTick {
+	if c.unsure == 0 || n.at.Mono-c.said < prefetchTick {
 		return
 	}
 	c.unsure, c.said = c.unsure-1, n.at.Mono
 	for i := range c.from {
 		if from := &c.from[i]; from.returned > 0 {
-			n.sayReturned(led, from.home, from.returned)
+			n.sayReturned(led, from.owner, from.returned)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func appendKey(b []byte, domain string, entries []rules.Entry, patterns []string
 	return b
 }
 
-func appendText(b []byte, s string, mark uint64) []byte {
-	b = binary.AppendUvarint(b, uint64(len(s))<<1|mark)
+func appendText(b []byte, s string, watermark uint64) []byte {
+	b = binary.AppendUvarint(b, uint64(len(s))<<1|watermark)
 	return append(b, s...)
 }

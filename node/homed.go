@@ -35,23 +35,23 @@ func (n *Node) judgeHomed(h *Hit, st *Status, now int64) {
 	st.Gate, st.row, st.bounded, st.Wait, st.Over = NoGate, nil, false, false, false
 	st.led, st.source, st.self = nil, noSource, false
 	for st.stage = 0; st.stage < 2; st.stage++ {
-		floor := st.stage > 0
-		l := n.termsOf(h.Rule, floor, now)
+		reserve := st.stage > 0
+		l := n.termsOf(h.Rule, reserve, now)
 		if l == nil {
 			break
 		}
-		switch n.find(h, st, l, floor, now) {
+		switch n.find(h, st, l, reserve, now) {
 		case passes:
 			return
 		case waits:
 			st.Wait = true
 			return
 		case over:
-			st.Over, st.Gate = true, HomeGate
+			st.Over, st.Gate = true, OwnerGate
 			return
 		}
 		if st.Degraded != CircuitOpen {
-			st.Degraded = HomeUnreachable
+			st.Degraded = OwnerUnreachable
 		}
 	}
 	st.Over = h.Limit.OnFailure != rules.Allow
@@ -67,8 +67,8 @@ func (n *Node) failedFor(st *Status) int64 {
 }
 
 // find looks for the rights to a hit in a ledger, which is kept under l.
-func (n *Node) find(h *Hit, st *Status, l *rules.Limit, floor bool, now int64) finding {
-	led := n.ledgerAt(h, floor)
+func (n *Node) find(h *Hit, st *Status, l *rules.Limit, reserve bool, now int64) finding {
+	led := n.ledgerAt(h, reserve)
 	need := addSat(st.ahead, h.N)
 	if led != nil && h.Ticket != 0 {
 		if i := led.waiter(h.Ticket); i >= 0 {
@@ -84,14 +84,14 @@ func (n *Node) find(h *Hit, st *Status, l *rules.Limit, floor bool, now int64) f
 		st.led, st.source = led, fromCredit
 		return passes
 	}
-	home, v := n.homeOf(ledgerKey(h.Key, floor), h.Rule.ID, regional(h.Limit, floor))
-	if v == nil || home.Slot == 0 {
+	owner, v := n.ownerOf(ledgerKey(h.Key, reserve), h.Rule.ID, regional(h.Limit, reserve))
+	if v == nil || owner.Incarnation == 0 {
 		return fails
 	}
 	var open bool
-	st.Home = home.Slot
-	st.Within, open = n.cfg.Homes.Reach(home.Slot)
-	if home.Self {
+	st.Owner = owner.Incarnation
+	st.Within, open = n.cfg.Owners.Reach(owner.Incarnation)
+	if owner.Self {
 		return n.findHere(h, st, led, v, l, need, now)
 	}
 	if !open {
@@ -104,7 +104,7 @@ func (n *Node) find(h *Hit, st *Status, l *rules.Limit, floor bool, now int64) f
 // findTicket looks at what became of a call that waits.
 func (n *Node) findTicket(h *Hit, led *ledger, i int, st *Status, l *rules.Limit, need uint64, now int64) (finding, bool) {
 	w := &led.waiters[i]
-	st.Home = 0
+	st.Owner = 0
 	switch w.state {
 	case denied:
 		st.led, st.source = led, fromTicket
@@ -139,14 +139,14 @@ func (n *Node) unset(led *ledger, w *waiter) {
 func (n *Node) keeps(led *ledger, w *waiter, l *rules.Limit, now int64) bool {
 	if w.banked {
 		b := led.bank
-		return b != nil && b.row.Mark(l, now, now, 0).Label == w.label &&
-			(!l.Algorithm.Bucket() || b.row.Room(l, now, now, b.marked(w.label)) >= b.reserved)
+		return b != nil && b.row.Watermark(l, now, now, 0).Window == w.window &&
+			(!l.Algorithm.Bucket() || b.row.Room(l, now, now, b.marked(w.window)) >= b.reserved)
 	}
-	return w.label == led.credit.label && (w.hits == 0 || w.hits <= led.credit.held(l, now))
+	return w.window == led.credit.window && (w.hits == 0 || w.hits <= led.credit.held(l, now))
 }
 
 // findHere looks for rights in the bank of a home.
-func (n *Node) findHere(h *Hit, st *Status, led *ledger, v *sticky.View, l *rules.Limit, need uint64, now int64) finding {
+func (n *Node) findHere(h *Hit, st *Status, led *ledger, v *sticky.Routing, l *rules.Limit, need uint64, now int64) finding {
 	st.self = true
 	if led == nil || led.bank == nil {
 		return n.waitsHere(h, v)
@@ -167,10 +167,10 @@ func (n *Node) findHere(h *Hit, st *Status, led *ledger, v *sticky.View, l *rule
 }
 
 // waitsHere reports whether it is worth waiting for marks: a majority lives.
-func (n *Node) waitsHere(h *Hit, v *sticky.View) finding {
+func (n *Node) waitsHere(h *Hit, v *sticky.Routing) finding {
 	live := 0
-	for _, s := range v.Seats() {
-		if s.Slot != 0 {
+	for _, s := range v.Voters() {
+		if s.Incarnation != 0 {
 			live++
 		}
 	}
@@ -187,7 +187,7 @@ func (n *Node) findThere(h *Hit, st *Status, led *ledger, need uint64, now int64
 	}
 	c := &led.credit
 	windowed := !h.Limit.Algorithm.Bucket() && h.Limit.Algorithm != rules.SlidingLog
-	current := !windowed || c.label == now-now%h.Limit.Window()
+	current := !windowed || c.window == now-now%h.Limit.Window()
 	switch {
 	case !current:
 	case c.refused > 0 && need >= c.refused && need > 0 && n.at.Mono < c.retry:
@@ -239,7 +239,7 @@ func (n *Node) spendHomed(h *Hit, st *Status, now int64) {
 
 // spendBank consumes hits at the home, and has marks raised before there are none left.
 func (n *Node) spendBank(led *ledger, h *Hit, now int64) {
-	l, v := n.termsOf(h.Rule, led.floor, now), n.cfg.Homes.View()
+	l, v := n.termsOf(h.Rule, led.reserve, now), n.cfg.Owners.Routing()
 	if l == nil || v == nil {
 		return
 	}
@@ -299,7 +299,7 @@ func (n *Node) reportCredit(c *credit, h *Hit, st *Status, l *rules.Limit, now i
 	switch {
 	case st.Over:
 		rep.Retry = max(1, (c.retry - n.at.Mono).Milliseconds(), rep.Retry-ago)
-	case h.Peek || h.N == 0 || n.at.Mono-c.heard < 2*stockTick:
+	case h.Peek || h.N == 0 || n.at.Mono-c.heard < 2*prefetchTick:
 		rep.Remaining = addSat(left, rep.Remaining)
 	default: // others may have used the rest since
 		rep.Remaining = left
@@ -310,15 +310,15 @@ func (n *Node) reportCredit(c *credit, h *Hit, st *Status, l *rules.Limit, now i
 // refundHomed returns hits to the rights that were used: to those granted to this daemon,
 // which go back to their home when nobody uses them, or to its own bank. Which
 // of them a hit used is not remembered, and does not matter to their sum.
-func (n *Node) refundHomed(h *Hit, label int64, hits uint64, now int64) {
-	for _, floor := range [...]bool{false, true} {
-		led, l := n.ledgerAt(h, floor), n.termsOf(h.Rule, floor, now)
+func (n *Node) refundHomed(h *Hit, window int64, hits uint64, now int64) {
+	for _, reserve := range [...]bool{false, true} {
+		led, l := n.ledgerAt(h, reserve), n.termsOf(h.Rule, reserve, now)
 		if led == nil || l == nil {
 			continue
 		}
 		c := &led.credit
 		windowed := !l.Algorithm.Bucket() && l.Algorithm != rules.SlidingLog
-		if now < c.until && windowed && c.label == label {
+		if now < c.until && windowed && c.window == window {
 			back := min(hits, c.used)
 			c.used -= back
 			hits -= back
@@ -328,9 +328,9 @@ func (n *Node) refundHomed(h *Hit, label int64, hits uint64, now int64) {
 		if b := led.bank; b != nil && hits > 0 {
 			b.roll(l, now)
 			if l.Algorithm == rules.SlidingLog {
-				label -= label % quota.MarkStep(l)
+				window -= window % quota.WatermarkStep(l)
 			}
-			b.row.Unspend(l, label, hits)
+			b.row.Unspend(l, window, hits)
 			return
 		}
 	}

@@ -14,8 +14,8 @@ import (
 // hottest follows the keys that are asked for and refused most, by a sample of
 // about a thousand hits a second, or one in 64 where that is more.
 type hottest struct {
-	asked, denied *sticky.Hot // nil until the first sample
-	every         int32       // one hit in so many
+	asked, denied *sticky.TopK // nil until the first sample
+	every         int32        // one hit in so many
 	last          time.Duration
 }
 
@@ -28,7 +28,7 @@ const (
 // sample counts a hit for as many as it stands for.
 func (s *hottest) sample(h *Hit, st *Status, mono time.Duration) {
 	if s.asked == nil {
-		s.asked, s.denied, s.every = sticky.NewHot(hottestKeys), sticky.NewHot(hottestKeys), 1
+		s.asked, s.denied, s.every = sticky.NewTopK(hottestKeys), sticky.NewTopK(hottestKeys), 1
 	}
 	weight := h.N * uint64(s.every)
 	at := mono.Milliseconds()

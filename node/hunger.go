@@ -13,7 +13,7 @@ import (
 const maxWants = 64
 
 // wanted takes in that a daemon of the region runs short of rights.
-func (n *Node) wanted(from crdt.Slot, note *gossip.Note, d *deal, now int64) {
+func (n *Node) wanted(from crdt.Incarnation, note *gossip.RightsMessage, d *deal, now int64) {
 	r, ms := d.row, n.at.Mono.Milliseconds()
 	r.fresh(ms)
 	at := -1
@@ -39,25 +39,25 @@ func (n *Node) wanted(from crdt.Slot, note *gossip.Note, d *deal, now int64) {
 }
 
 // terms are those between this region and one that is so far away.
-func (n *Node) terms(d *deal, delayMS int64) donate.Terms {
-	return donate.Terms{
+func (n *Node) terms(d *deal, delayMS int64) donate.Policy {
+	return donate.Policy{
 		Kind: kindOf(d.h.Rule), Budget: donate.Budget(d.h.Limit.Budget), WindowMS: d.h.Limit.Window(), DelayMS: delayMS,
 	}
 }
 
 // region sums up what is known of our own region. rows are those of its daemons,
 // this one first, and of whom the others are.
-func (n *Node) region(d *deal, now int64) (all donate.Region, rows []donate.Own, of []crdt.Slot) {
+func (n *Node) region(d *deal, now int64) (all donate.Region, rows []donate.DonorState, of []crdt.Incarnation) {
 	ms := n.at.Mono.Milliseconds()
-	x, carry := quota.RightsLabel(d.h.Limit, d.label)
-	all.Base = n.cfg.Rights.RegionPart(n.cfg.Region, SharedRule(d.h.Rule), d.h.Limit.Total(), x, carry)
+	x, carry := quota.RightsWindow(d.h.Limit, d.window)
+	all.Base = n.cfg.Allotments.RegionPart(n.cfg.Region, SharedRule(d.h.Rule), d.h.Limit.Total(), x, carry)
 	own := n.own(d.row, d.h.Limit, d.left, now)
 	d.row.fresh(ms)
-	rows, of = append(rows, own), append(of, n.slot)
+	rows, of = append(rows, own), append(of, n.incarnation)
 	all.Available, all.Offered = own.Rights, donate.Rate(own.Recent, own.Second)
-	for _, s := range n.siblings(d) {
+	for _, s := range n.regionalPeers(d) {
 		held := n.heldBy(d, &s)
-		row := donate.Own{Rights: held - min(held, s.Used), Recent: s.Rate / 5, Second: s.Rate}
+		row := donate.DonorState{Rights: held - min(held, s.Used), Recent: s.Rate / 5, Second: s.Rate}
 		for _, w := range d.row.wants {
 			if w.of == s.ID {
 				row.Second = max(row.Second, w.second)
@@ -78,8 +78,8 @@ func (n *Node) publish(d *deal, now int64, estimate uint64) {
 	if d.h.Limit.Scope != 0 {
 		return
 	}
-	n.replica.abroad = n.replica.engine.Abroad(n.replica.abroad[:0], d.h.Key, d.label)
-	abroad, delay := n.replica.abroad, int64(0)
+	n.replica.remoteRegions = n.replica.engine.RemoteRegions(n.replica.remoteRegions[:0], d.h.Key, d.window)
+	abroad, delay := n.replica.remoteRegions, int64(0)
 	for i := range abroad {
 		if !abroad[i].Silent {
 			delay = max(delay, delayOf(abroad[i].RTT))
@@ -88,11 +88,11 @@ func (n *Node) publish(d *deal, now int64, estimate uint64) {
 	all, _, _ := n.region(d, now)
 	limit := uint64(d.h.Limit.Requests)
 	need, ok := d.row.hunger.Publish(n.at.Mono.Milliseconds(), n.terms(d, delay),
-		d.label+d.h.Limit.Window()-now, all, limit-min(limit, estimate))
+		d.window+d.h.Limit.Window()-now, all, limit-min(limit, estimate))
 	if !ok {
 		return
 	}
-	note := n.note(d, gossip.Hunger)
+	note := n.note(d, gossip.Shortage)
 	note.Need = need
 	for i := range abroad {
 		if a := &abroad[i]; !a.Silent && a.Aggregator != 0 {
@@ -102,26 +102,26 @@ func (n *Node) publish(d *deal, now int64, estimate uint64) {
 }
 
 // feed gives a hungry region what ours can do without.
-func (n *Node) feed(from crdt.Slot, note *gossip.Note, d *deal, now int64) {
+func (n *Node) feed(from crdt.Incarnation, note *gossip.RightsMessage, d *deal, now int64) {
 	if d.h.Limit.Scope != 0 || n.replica.engine.Local(from) {
 		return
 	}
 	t := n.terms(d, delayOf(n.replica.engine.RTT(from)))
-	left := d.label + d.h.Limit.Window() - now
+	left := d.window + d.h.Limit.Window() - now
 	all, rows, of := n.region(d, now)
 	spare, others := t.Spare(left, all), uint64(0)
-	n.replica.abroad = n.replica.engine.Abroad(n.replica.abroad[:0], d.h.Key, d.label)
-	x, carry := quota.RightsLabel(d.h.Limit, d.label)
-	for _, a := range n.replica.abroad {
+	n.replica.remoteRegions = n.replica.engine.RemoteRegions(n.replica.remoteRegions[:0], d.h.Key, d.window)
+	x, carry := quota.RightsWindow(d.h.Limit, d.window)
+	for _, a := range n.replica.remoteRegions {
 		if a.Aggregator == from || a.Silent {
 			continue
 		}
-		base := n.cfg.Rights.RegionPart(a.Region, SharedRule(d.h.Rule), d.h.Limit.Total(), x, carry)
+		base := n.cfg.Allotments.RegionPart(a.Region, SharedRule(d.h.Rule), d.h.Limit.Total(), x, carry)
 		others = addSat(others, t.Spare(left, donate.Region{
 			Base: base, Available: base - min(base, a.Used), Offered: a.Rate,
 		}))
 	}
-	gift := t.Gift(note.Need, all, spare, others)
+	gift := t.Transfer(note.Need, all, spare, others)
 	out := make([]uint64, len(rows))
 	donate.Collect(gift, rows, out)
 	n.give(d, from, out[0], now)

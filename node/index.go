@@ -32,8 +32,8 @@ func (s slot) entry() int32 { return int32(s&(1<<entryBits-1)) - 1 }
 // tagOf is eight bits of a key that no home uses.
 func tagOf(k crdt.Key) slot { return slot(k.Lo>>56) << entryBits }
 
-// home is where the search for a key begins.
-func (x *index) home(k crdt.Key) uint32 { return uint32(k.Lo) & uint32(len(x.slots)-1) }
+// owner is where the search for a key begins.
+func (x *index) owner(k crdt.Key) uint32 { return uint32(k.Lo) & uint32(len(x.slots)-1) }
 
 // find returns the entry of a key in a store, or -1.
 func (x *index) find(k crdt.Key, s *store) int32 {
@@ -41,7 +41,7 @@ func (x *index) find(k crdt.Key, s *store) int32 {
 		return -1
 	}
 	tag, mask := tagOf(k), uint32(len(x.slots)-1)
-	for i := x.home(k); ; i = (i + 1) & mask {
+	for i := x.owner(k); ; i = (i + 1) & mask {
 		sl := x.slots[i]
 		if sl == 0 {
 			return -1
@@ -63,7 +63,7 @@ func (x *index) add(k crdt.Key, entry int32, s *store) {
 
 func (x *index) put(k crdt.Key, entry int32) {
 	mask := uint32(len(x.slots) - 1)
-	i := x.home(k)
+	i := x.owner(k)
 	for x.slots[i] != 0 {
 		i = (i + 1) & mask
 	}
@@ -92,13 +92,13 @@ func (x *index) grow(s *store) {
 // that no chain is broken (Knuth, TAOCP 3, 6.4, algorithm R).
 func (x *index) remove(k crdt.Key, entry int32, s *store) {
 	mask := uint32(len(x.slots) - 1)
-	i := x.home(k)
+	i := x.owner(k)
 	for x.slots[i].entry() != entry {
 		i = (i + 1) & mask
 	}
 	for j := (i + 1) & mask; x.slots[j] != 0; j = (j + 1) & mask {
 		// The hole may take j unless j's home lies behind the hole.
-		if (j-x.home(s.at(x.slots[j].entry()).key))&mask >= (j-i)&mask {
+		if (j-x.owner(s.at(x.slots[j].entry()).key))&mask >= (j-i)&mask {
 			x.slots[i] = x.slots[j]
 			i = j
 		}

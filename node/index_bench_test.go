@@ -24,7 +24,7 @@ func BenchmarkLookup(b *testing.B) {
 	var sum int64
 	b.Run("index", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			sum += s.at(s.find(key(i * 7919 % n))).cell.Label
+			sum += s.at(s.find(key(i * 7919 % n))).cell.Window
 		}
 		b.ReportMetric(float64(4*len(s.index.slots))/n, "B/key")
 	})
@@ -36,7 +36,7 @@ func BenchmarkLookup(b *testing.B) {
 	perKey := float64(heap()-before) / n
 	b.Run("map", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			sum += s.at(m[key(i*7919%n)]).cell.Label
+			sum += s.at(m[key(i*7919%n)]).cell.Window
 		}
 		b.ReportMetric(perKey, "B/key")
 	})

@@ -168,7 +168,7 @@ func (n *Node) make(h *Hit, at ref) ref {
 		i := n.overflow.find(k)
 		if i < 0 {
 			i = n.overflow.insert(k)
-			if n.cfg.Rights != nil && h.Limit.Algorithm.Bucket() {
+			if n.cfg.Allotments != nil && h.Limit.Algorithm.Bucket() {
 				n.attach(n.overflow.at(i), &row{grid: h.Limit.Grid()})
 			}
 		}
@@ -185,7 +185,7 @@ func (n *Node) inherit(e, from *entry) {
 		e.extra = n.extras.take()
 		n.extras.log(e.extra).CopyFrom(n.extras.log(from.extra))
 		if r := n.extras.row(from.extra); r != nil {
-			n.extras.all[e.extra].row = &row{Row: r.Row, grid: r.grid, since: n.at.Mono.Milliseconds()}
+			n.extras.all[e.extra].row = &row{Account: r.Account, grid: r.grid, since: n.at.Mono.Milliseconds()}
 		}
 	}
 }

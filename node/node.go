@@ -40,14 +40,14 @@ type Config struct {
 	Name string
 	// Gossip is how counts are replicated.
 	Gossip gossip.Config
-	// Rights says what the daemon holds of the labels of rules with rights; nil
-	// where there are none. Gates leaves gates out, for comparison.
-	Rights Rights
-	Gates  Gates
-	// Homes says who is home of strict keys; nil where each node counts them for
+	// Allotments says what the daemon holds of the labels of rules with rights; nil
+	// where there are none. Ablation leaves gates out, for comparison.
+	Allotments Allotments
+	Ablation   Ablation
+	// Owners says who is home of strict keys; nil where each node counts them for
 	// itself. Strict is how.
-	Homes  Homes
-	Strict HomesConfig
+	Owners Owners
+	Strict OwnersConfig
 	// HotThreshold is from how many hits a second on a key is hot: what others do
 	// not know of it they are told at once. 0 is never.
 	HotThreshold uint64
@@ -101,20 +101,20 @@ type Node struct {
 	cfg       Config
 	replica   *replica // nil for a node alone
 
-	slot     crdt.Slot
-	overflow store // one entry a rule and grid, bounded by the rules
-	spilled  spill // the keys that overflow counted
-	extras   extras
-	degraded [degradedKinds]uint64
-	refusals [gates]uint64
-	trade    Trade
-	hand     int32         // next entry of live to sweep
-	swept    time.Duration // when it was swept last
-	override rules.Limit   // scratch of limitOf
-	zero     quota.Cell    // of a key that was never charged; never written
-	busiest  busiest       // what people are told of
-	hottest  hottest       // likewise
-	desk     desk          // of strict keys
+	incarnation crdt.Incarnation
+	overflow    store // one entry a rule and grid, bounded by the rules
+	spilled     spill // the keys that overflow counted
+	extras      extras
+	degraded    [degradedKinds]uint64
+	refusals    [gates]uint64
+	trade       TransferStats
+	hand        int32         // next entry of live to sweep
+	swept       time.Duration // when it was swept last
+	override    rules.Limit   // scratch of limitOf
+	zero        quota.Cell    // of a key that was never charged; never written
+	busiest     busiest       // what people are told of
+	hottest     hottest       // likewise
+	desk        desk          // of strict keys
 }
 
 // New returns a node without rules or keys. Its slot, the incarnation that
@@ -125,7 +125,7 @@ func New(cfg Config, rng *rand.Rand) (*Node, error) {
 		return nil, fmt.Errorf("node: %w", err)
 	}
 	n := &Node{
-		cfg: cfg, slot: crdt.Slot(rng.Uint64()), clock: *hlc.NewClock(cfg.Clock),
+		cfg: cfg, incarnation: crdt.Incarnation(rng.Uint64()), clock: *hlc.NewClock(cfg.Clock),
 		live: newStore(cfg.Shard * chunkSize / cfg.Shards), overflow: newStore(0),
 	}
 	if n.set, err = rules.NewSet(nil); err != nil {
@@ -134,15 +134,15 @@ func New(cfg Config, rng *rand.Rand) (*Node, error) {
 	n.tallies = make([]quota.Tally, 1)
 	if cfg.Region != "" {
 		n.cfg.Gossip.HashSeed = rng.Uint64()
-		n.replica = newReplica(n.cfg, n.slot)
+		n.replica = newReplica(n.cfg, n.incarnation)
 		n.clock.HoldJumps(true)
 	}
 	return n, nil
 }
 
-// Slot returns the incarnation under which this node counts: a restart has
+// Incarnation returns the incarnation under which this node counts: a restart has
 // another one.
-func (n *Node) Slot() crdt.Slot { return n.slot }
+func (n *Node) Incarnation() crdt.Incarnation { return n.incarnation }
 
 // Take probes, decides and charges hits that this node owns all of.
 func (n *Node) Take(at Instant, h []Hit, out []Status) Decision {
@@ -187,7 +187,7 @@ func (n *Node) pass(h *Hit, c *quota.Cell, log *quota.Log, st *Status, now int64
 	used := quota.Used(h.Limit, c, log, now)
 	taken := addSat(addSat(addSat(used, st.elsewhere), st.ahead), h.N)
 	st.Gate, st.row, st.led, st.bounded = NoGate, nil, nil, n.bounded(h)
-	if taken > quota.Capacity(h.Limit) && !(st.bounded && n.cfg.Gates.NoEstimate) {
+	if taken > quota.Capacity(h.Limit) && !(st.bounded && n.cfg.Ablation.NoEstimate) {
 		st.Gate = EstimateGate
 	}
 	if st.bounded && !n.allow(h, st, used, now) {
@@ -313,7 +313,7 @@ func (n *Node) charge(h *Hit, now int64, st *Status) {
 		n.spend(h, now, st)
 	}
 	if st.bounded && h.Limit.Algorithm.Bucket() {
-		_, fill := quota.RightsLabel(h.Limit, now)
+		_, fill := quota.RightsWindow(h.Limit, now)
 		e.keepUntil(now + fill)
 	}
 	e.rule = -1

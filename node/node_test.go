@@ -31,7 +31,7 @@ descriptors:
 // sharded drives several nodes as the daemon does, without its locks.
 type sharded struct{ nodes []*Node }
 
-func (s sharded) decide(at Instant, f *Front, c *Call) error {
+func (s sharded) decide(at Instant, f *Matcher, c *Call) error {
 	if err := f.Resolve(c); err != nil {
 		return err
 	}

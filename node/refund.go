@@ -17,11 +17,11 @@ type Receipt struct {
 	// (see SharedRule).
 	ID   rules.ID
 	Rule uint64
-	// Label is the start of the label that the hits were counted under. Width
+	// Window is the start of the label that the hits were counted under. Length
 	// is its length, Until the instant from which they cannot be given back,
 	// in Unix milliseconds.
-	Label, Width, Until int64
-	Hits                uint64
+	Window, Length, Until int64
+	Hits                  uint64
 	// Alone says that nobody else was told of the hits.
 	Alone bool
 }
@@ -54,8 +54,8 @@ func (n *Node) Receipts(at Instant, h []Hit, out []Status, to []Receipt) {
 		}
 		l := h[i].Limit
 		r := Receipt{Key: h[i].Key, Hits: h[i].N, Alone: n.replica == nil || l.Scope == rules.NodeLocal}
-		r.Label, r.Width, _ = quota.Shared(l, &e.cell, now)
-		r.Until = quota.RefundEnd(l, r.Label)
+		r.Window, r.Length, _ = quota.Shared(l, &e.cell, now)
+		r.Until = quota.RefundEnd(l, r.Window)
 		if h[i].Rule != nil && l == h[i].Rule.Limit {
 			r.ID, r.Rule = h[i].Rule.ID, SharedRule(h[i].Rule)
 		}
@@ -75,14 +75,14 @@ func (n *Node) Receipts(at Instant, h []Hit, out []Status, to []Receipt) {
 func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 	now := n.millis(at)
 	l, rule := n.limitOfReceipt(r)
-	if l == nil || !n.owns(r.Key) || !quota.Refundable(l, now, r.Label) {
+	if l == nil || !n.owns(r.Key) || !quota.Refundable(l, now, r.Window) {
 		return Refunded{Expired: true}
 	}
 	hits = min(hits, r.Hits)
 	i := n.live.find(r.Key)
 	switch {
 	case !r.Alone && n.replica != nil:
-		hits = n.replica.engine.Refund(n.at.Mono, r.Key, r.Label, hits)
+		hits = n.replica.engine.Refund(n.at.Mono, r.Key, r.Window, hits)
 	case i < 0: // what was charged has drained, or is forgotten
 		return Refunded{Expired: true}
 	}
@@ -90,15 +90,15 @@ func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 		return Refunded{Hits: hits}
 	}
 	e := n.live.at(i)
-	n.withdraw(e, l, r.Label, hits, now)
+	n.withdraw(e, l, r.Window, hits, now)
 	h := Hit{Key: r.Key, Limit: l, Rule: rule}
 	if n.homed(&h) {
-		n.refundHomed(&h, r.Label, hits, now)
+		n.refundHomed(&h, r.Window, hits, now)
 		return Refunded{Hits: hits}
 	}
 	if row := n.extras.row(e.extra); row != nil && n.bounded(&h) {
 		row.Left(l, n.base(rule, now), now) // takes the label of now
-		row.Return(l, r.Label, hits)
+		row.Return(l, r.Window, hits)
 	}
 	return Refunded{Hits: hits}
 }
@@ -108,10 +108,10 @@ func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 // grid.
 func (n *Node) limitOfReceipt(r *Receipt) (*rules.Limit, *rules.Rule) {
 	if r.ID == 0 {
-		if r.Width < 1_000 || r.Width%1_000 != 0 || r.Width/1_000 > math.MaxUint32 {
+		if r.Length < 1_000 || r.Length%1_000 != 0 || r.Length/1_000 > math.MaxUint32 {
 			return nil, nil
 		}
-		return &rules.Limit{Unit: rules.Second, Multiplier: uint32(r.Width / 1_000)}, nil
+		return &rules.Limit{Unit: rules.Second, Multiplier: uint32(r.Length / 1_000)}, nil
 	}
 	rule := n.set.Find(r.ID)
 	if rule == nil || rule.Limit == nil || SharedRule(rule) != r.Rule {
@@ -124,11 +124,11 @@ func (n *Node) limitOfReceipt(r *Receipt) (*rules.Limit, *rules.Rule) {
 // window's count never falls below what is known of its label, whatever was said
 // of it in which order: from a count that is far from the limit it is concluded
 // that the rights of this daemon cover a hit.
-func (n *Node) withdraw(e *entry, l *rules.Limit, label int64, hits uint64, now int64) {
+func (n *Node) withdraw(e *entry, l *rules.Limit, window int64, hits uint64, now int64) {
 	windowed := l.Algorithm == rules.FixedWindow || l.Algorithm == rules.SlidingWindow
 	if windowed && n.replica != nil && l.Scope != rules.NodeLocal {
-		held, known := quota.Held(l, &e.cell, label), n.replica.engine.Total(e.key, label)
+		held, known := quota.Held(l, &e.cell, window), n.replica.engine.Total(e.key, window)
 		hits = min(hits, held-min(held, known))
 	}
-	quota.Withdraw(l, &e.cell, n.extras.log(e.extra), now, label, hits)
+	quota.Withdraw(l, &e.cell, n.extras.log(e.extra), now, window, hits)
 }

@@ -145,11 +145,11 @@ func TestNoReceipt(t *testing.T) {
 	if s := c.charge(t, d, &call, "k=b"); s != nil || call.Statuses[0].Degraded != KeysFull || !call.Decision.Allowed {
 		t.Errorf("a hit on an overflow counter: %+v", s)
 	}
-	gone := &Receipt{ID: 99, Rule: 99, Label: d.node.now, Hits: 1, Alone: true}
+	gone := &Receipt{ID: 99, Rule: 99, Window: d.node.now, Hits: 1, Alone: true}
 	if got := d.node.Refund(d.instant(c.now), gone, 1); !got.Expired {
 		t.Errorf("of a rule that is not there: %+v", got)
 	}
-	bad := &Receipt{Width: math.MaxInt64, Label: math.MaxInt64, Until: math.MaxInt64, Hits: 1}
+	bad := &Receipt{Length: math.MaxInt64, Window: math.MaxInt64, Until: math.MaxInt64, Hits: 1}
 	if got := d.node.Refund(d.instant(c.now), bad, 1); !got.Expired {
 		t.Errorf("of an endless window: %+v", got)
 	}
@@ -246,14 +246,14 @@ func TestPlantedRefundTwice(t *testing.T) {
 	}, 5, 6)
 }
 
-func TestPlantedRefundInTheNextLabel(t *testing.T) {
+func TestPlantedRefundInTheNextWindow(t *testing.T) {
 	planted(t, func(broken bool) int {
 		w := halves(t)
 		old := w.use(t, 10)[0]
 		w.c.pass(time.Minute)
 		slips := w.use(t, 10)
 		if broken {
-			old.receipt.Label = slips[0].receipt.Label
+			old.receipt.Window = slips[0].receipt.Window
 		}
 		w.refund(old)
 		return len(slips) + len(w.use(t, 10))
@@ -308,18 +308,18 @@ func TestRefundsOfSumsTakeNoOthersHits(t *testing.T) {
 	}
 	c.pass(time.Second)
 	c.cuts[[2]string{"b", "a"}] = true
-	id := gossip.CellID{Key: s.receipt.Key, Label: s.receipt.Label, Kind: gossip.RegionSum, Slot: gossip.RegionSlot("b")}
-	span := gossip.Span{Rule: s.receipt.Rule, Width: s.receipt.Width}
+	id := gossip.CellID{Key: s.receipt.Key, Window: s.receipt.Window, Kind: gossip.RegionSum, Incarnation: gossip.RegionIncarnation("b")}
+	span := gossip.CellMeta{Rule: s.receipt.Rule, WindowLength: s.receipt.Length}
 	for i := range uint64(5) {
 		for _, n := range []uint64{0, 9} {
-			m := gossip.Message{From: b1.node.Slot(), To: a1.node.Slot(), Shards: 1}
+			m := gossip.Message{From: b1.node.Incarnation(), To: a1.node.Incarnation(), Shards: 1}
 			m.Stamp, m.Nonce = b1.node.clock.Now(b1.instant(c.now)), 1<<40+2*i+n
-			m.Cells = []gossip.Cell{{CellID: id, Span: span, Value: crdt.PN{P: 10 + i, N: n}}}
+			m.Cells = []gossip.Cell{{CellID: id, CellMeta: span, Value: crdt.PN{P: 10 + i, N: n}}}
 			if err := a1.node.Step(a1.instant(c.now), &m); err != nil {
 				t.Fatal(err)
 			}
 		}
-		known := a1.node.replica.engine.Total(id.Key, id.Label)
+		known := a1.node.replica.engine.Total(id.Key, id.Window)
 		if held := a1.node.live.at(a1.node.live.find(id.Key)).cell.Count; held < known || known != 5+1+i {
 			t.Fatalf("round %d: %d hits count, %d are known, want %d", i, held, known, 6+i)
 		}

@@ -20,25 +20,25 @@ type replica struct {
 	engine  *gossip.Engine
 	rules   uint64 // hash of the rules in force
 	shared  map[uint64]*rules.Rule
-	clocks  map[crdt.Slot]peerClock
+	clocks  map[crdt.Incarnation]peerClock
 	outlier bool
 	held    bool
 	events  []Event
 
 	// Scratch of trade.
-	asked    []donate.Sibling
-	siblings []gossip.Sibling
-	abroad   []gossip.Abroad
+	asked         []donate.RegionalPeer
+	RegionalPeers []gossip.RegionalPeer
+	remoteRegions []gossip.RemoteRegion
 }
 
 // maxEvents bounds the events between two calls of Ready.
 const maxEvents = 1_024
 
-func newReplica(cfg Config, slot crdt.Slot) *replica {
-	self := gossip.Peer{ID: slot, Name: cfg.Name, Region: cfg.Region}
+func newReplica(cfg Config, incarnation crdt.Incarnation) *replica {
+	self := gossip.Peer{ID: incarnation, Name: cfg.Name, Region: cfg.Region}
 	return &replica{
 		engine: gossip.New(cfg.Gossip, self, cfg.Shard, cfg.Shards),
-		clocks: map[crdt.Slot]peerClock{},
+		clocks: map[crdt.Incarnation]peerClock{},
 	}
 }
 
@@ -70,7 +70,7 @@ func (n *Node) Peers(at Instant, peers []gossip.Peer) {
 	}
 	n.millis(at)
 	n.replica.engine.Peers(at.Mono, peers)
-	maps.DeleteFunc(n.replica.clocks, func(id crdt.Slot, _ peerClock) bool {
+	maps.DeleteFunc(n.replica.clocks, func(id crdt.Incarnation, _ peerClock) bool {
 		return !slices.ContainsFunc(peers, func(p gossip.Peer) bool { return p.ID == id })
 	})
 }
@@ -94,8 +94,8 @@ func (n *Node) Step(at Instant, m *gossip.Message) error {
 	n.observe(at, now, m)
 	n.at, n.now = Instant{}, 0 // the clock may have moved
 	n.absorb(at, changes)
-	if n.cfg.Rights != nil && len(m.Notes) > 0 {
-		n.hear(m.From, m.Notes, n.millis(at))
+	if n.cfg.Allotments != nil && len(m.RightsMessages) > 0 {
+		n.hear(m.From, m.RightsMessages, n.millis(at))
 	}
 	return nil
 }
@@ -120,8 +120,8 @@ func (n *Node) absorb(at Instant, changes []gossip.Change) {
 	now := n.millis(at)
 	for i := range changes {
 		c := &changes[i]
-		if c.Gift > 0 {
-			if n.cfg.Rights != nil {
+		if c.Transfer > 0 {
+			if n.cfg.Allotments != nil {
 				n.received(c, now)
 			}
 			continue
@@ -137,7 +137,7 @@ func (n *Node) absorb(at Instant, changes []gossip.Change) {
 		if at := n.live.find(c.Key); at >= 0 {
 			e := n.live.at(at)
 			n.absorbOne(e, l, c, now)
-			if n.cfg.Rights != nil {
+			if n.cfg.Allotments != nil {
 				n.heard(e, n.replica.shared[c.Span.Rule], now)
 			}
 		} else if l.Algorithm.Bucket() && n.roomFor(now) {
@@ -153,12 +153,12 @@ func (n *Node) absorbOne(e *entry, l *rules.Limit, c *gossip.Change, now int64) 
 	if l.Algorithm == rules.SlidingLog && e.extra < 0 {
 		e.extra = n.extras.take()
 	}
-	quota.Absorb(l, &e.cell, n.extras.log(e.extra), now, c.Label, c.Gain)
+	quota.Merge(l, &e.cell, n.extras.log(e.extra), now, c.Window, c.Gain)
 	if c.Less > 0 {
-		n.withdraw(e, l, c.Label, c.Less, now)
+		n.withdraw(e, l, c.Window, c.Less, now)
 	}
-	e.keepUntil(max(quota.Expires(l, &e.cell), c.Span.End(c.Label)))
-	n.busy(e, l, c.Label, now)
+	e.keepUntil(max(quota.Expires(l, &e.cell), c.Span.End(c.Window)))
+	n.busy(e, l, c.Window, now)
 }
 
 // limitOf returns the limit that a change is folded by: that of its rule, or
@@ -172,10 +172,10 @@ func (n *Node) limitOf(c *gossip.Change) *rules.Limit {
 		return nil
 	}
 	n.override = rules.Limit{Unit: rules.Second, Multiplier: 1}
-	if c.Span.Width%1000 != 0 || c.Span.Width/1000 > 1<<31 {
+	if c.Span.WindowLength%1000 != 0 || c.Span.WindowLength/1000 > 1<<31 {
 		return nil
 	}
-	n.override.Multiplier = uint32(c.Span.Width / 1000)
+	n.override.Multiplier = uint32(c.Span.WindowLength / 1000)
 	return &n.override
 }
 
@@ -193,7 +193,7 @@ func (n *Node) elsewhere(h *Hit, c *quota.Cell, at ref) uint64 {
 	if n.cfg.Naive || at.where != inLive {
 		return 0
 	}
-	from, longest := c.Label, duration(max(0, n.now-c.Label))
+	from, longest := c.Window, duration(max(0, n.now-c.Window))
 	switch {
 	case h.Limit.Algorithm == rules.SlidingLog, h.Limit.Scope == rules.NodeLocal,
 		h.Limit.Consistency == rules.Partition && n.bounded(h): // rights never sum to more than the limit
@@ -211,14 +211,14 @@ func (n *Node) share(h *Hit, now int64, st *Status) {
 		return
 	}
 	e := n.live.at(st.ref.index)
-	label, width, carry := quota.Shared(h.Limit, &e.cell, now)
-	span := gossip.Span{Width: width, Carry: carry, Regional: h.Limit.Scope == rules.Region}
+	window, width, carry := quota.Shared(h.Limit, &e.cell, now)
+	span := gossip.CellMeta{WindowLength: width, Carry: carry, Regional: h.Limit.Scope == rules.Region}
 	if h.Rule != nil && h.Limit == h.Rule.Limit {
 		span.Rule = SharedRule(h.Rule)
 	}
 	// A cell that was folded must not be folded again into a new entry.
-	e.keepUntil(span.End(label))
-	if !n.replica.engine.Add(n.at.Mono, h.Key, label, span, h.N, st.room) {
+	e.keepUntil(span.End(window))
+	if !n.replica.engine.Add(n.at.Mono, h.Key, window, span, h.N, st.room) {
 		e.due |= 1 // its cells do not hold all that was used of its rights
 		if st.Degraded == NotDegraded {
 			st.Degraded = CellsFull
@@ -263,7 +263,7 @@ var engineEvents = [...]EventKind{
 	gossip.PeerSilent: PeerSilent, gossip.PeerHeard: PeerHeard,
 	gossip.CellRefused: CellRefused, gossip.CellStale: CellStale, gossip.CellForged: CellForged, gossip.RefusalHeard: RefusalHeard,
 	gossip.RulesDiverged: RulesDiverged, gossip.RulesAgree: RulesAgree,
-	gossip.SweepStarted: SweepStarted, gossip.SweepDone: SweepDone, gossip.Resent: Resent,
+	gossip.ResyncStarted: ResyncStarted, gossip.ResyncDone: ResyncDone, gossip.Resent: Resent,
 	gossip.BucketRepaired: BucketRepaired, gossip.CountsRestored: CountsRestored,
 	gossip.BecameReady: BecameReady,
 }
@@ -272,9 +272,9 @@ var engineEvents = [...]EventKind{
 // peer of its region once, or waited long enough.
 func (n *Node) Synced() bool { return n.replica == nil || n.replica.engine.Synced() }
 
-// Urgent reports whether what was counted since the last Ready is worth calling
+// Expedited reports whether what was counted since the last Ready is worth calling
 // it for at once.
-func (n *Node) Urgent() bool { return n.replica != nil && n.replica.engine.Urgent() }
+func (n *Node) Expedited() bool { return n.replica != nil && n.replica.engine.Expedited() }
 
 // Leave makes the node take no share of its region's work any more: it is about
 // to stop. It goes on telling what it counts.
@@ -282,7 +282,7 @@ func (n *Node) Leave(at Instant) {
 	if n.replica != nil {
 		n.replica.engine.Leave(at.Mono)
 	}
-	if n.cfg.Homes != nil {
+	if n.cfg.Owners != nil {
 		n.desk.leaving = true
 		n.giveAllBack(n.millis(at))
 	}

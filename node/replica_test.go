@@ -111,7 +111,7 @@ func TestPlantedPeerAhead(t *testing.T) {
 	}, 10, 20)
 }
 
-func TestPlantedSameSlot(t *testing.T) {
+func TestPlantedSameIncarnation(t *testing.T) {
 	planted(t, func(broken bool) int {
 		c := newCluster(t, "{unit: hour, requests_per_unit: 10}", "a1", "a2")
 		admitted := c.admit(t, "a1", 6)

@@ -6,28 +6,28 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Rights says what this daemon holds of a label, from the epochs that it and the
+// Allotments says what this daemon holds of a label, from the epochs that it and the
 // others have agreed on. All amounts are parts of total, in its unit. rule is
 // SharedRule, x the start of the label and carry how far history reaches back
 // from it, in Unix milliseconds and milliseconds; regional says that total is
 // that of the region alone. It is asked under the locks of shards and must not
 // wait for one of them.
-type Rights interface {
-	// Version changes whenever an answer of Base may have.
+type Allotments interface {
+	// Version changes whenever an answer of Allotment may have.
 	Version() uint64
-	// Base returns what this daemon holds, and why.
-	Base(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Why)
+	// Allotment returns what this daemon holds, and why.
+	Allotment(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason)
 	// PartOf and RegionPart say what another daemon of the region, by its name,
 	// or a whole region is believed to hold.
 	PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64
 	RegionPart(region string, rule, total uint64, x, carry int64) uint64
-	// RegionBase returns what this daemon's region holds, all of it, and why: for
+	// RegionAllotment returns what this daemon's region holds, all of it, and why: for
 	// a rule whose rights sit at homes in each region.
-	RegionBase(rule, total uint64, x, carry int64) (uint64, epoch.Why)
+	RegionAllotment(rule, total uint64, x, carry int64) (uint64, epoch.Reason)
 }
 
-// Gates leaves gates out, for comparison.
-type Gates struct{ NoEstimate, NoRights, NoDonations bool }
+// Ablation leaves gates out, for comparison.
+type Ablation struct{ NoEstimate, NoRights, NoTransfers bool }
 
 // Gate says which gates refused a hit.
 type Gate uint8
@@ -38,8 +38,8 @@ const (
 	EstimateGate
 	RightsGate
 	BothGates
-	// HomeGate: the home of the key has no more rights to give.
-	HomeGate
+	// OwnerGate: the home of the key has no more rights to give.
+	OwnerGate
 	// FailureGate: no home could be asked, and on_failure refuses.
 	FailureGate
 
@@ -58,36 +58,36 @@ func (g Gate) String() string {
 // held is the base of one rule's label, as it was found last.
 type held struct {
 	limit   *rules.Limit
-	label   int64
+	window  int64
 	version uint64
-	base    quota.Base
+	base    quota.Allotment
 }
 
 // bounded reports whether the rights gate applies to a hit: to the limits of
 // rules, not to those that come with a request.
 func (n *Node) bounded(h *Hit) bool {
-	return n.cfg.Rights != nil && n.replica != nil && !n.cfg.Gates.NoRights &&
+	return n.cfg.Allotments != nil && n.replica != nil && !n.cfg.Ablation.NoRights &&
 		h.Rule != nil && h.Limit == h.Rule.Limit && h.Limit.HasRights() && !n.homed(h)
 }
 
 // base returns what this daemon holds of the label of now before any gift.
-func (n *Node) base(r *rules.Rule, now int64) quota.Base {
+func (n *Node) base(r *rules.Rule, now int64) quota.Allotment {
 	l := r.Limit
-	x, carry := quota.RightsLabel(l, now)
+	x, carry := quota.RightsWindow(l, now)
 	i := n.ruleIndex(r)
-	version := n.cfg.Rights.Version()
+	version := n.cfg.Allotments.Version()
 	if i >= 0 {
-		if c := &n.held[i]; c.limit == l && c.label == x && c.version == version {
+		if c := &n.held[i]; c.limit == l && c.window == x && c.version == version {
 			return c.base
 		}
 	}
 	name, regional := SharedRule(r), l.Scope == rules.Region
-	var b quota.Base
+	var b quota.Allotment
 	if l.Algorithm.Bucket() {
-		b.Amount, _ = n.cfg.Rights.Base(name, quota.Tokens(l.TotalBurst()), x, carry, regional)
-		b.Rate, _ = n.cfg.Rights.Base(name, quota.Tokens(l.Total()), x, carry, regional)
+		b.Amount, _ = n.cfg.Allotments.Allotment(name, quota.Tokens(l.TotalBurst()), x, carry, regional)
+		b.Rate, _ = n.cfg.Allotments.Allotment(name, quota.Tokens(l.Total()), x, carry, regional)
 	} else {
-		b.Amount, _ = n.cfg.Rights.Base(name, l.Total(), x, carry, regional)
+		b.Amount, _ = n.cfg.Allotments.Allotment(name, l.Total(), x, carry, regional)
 	}
 	if i >= 0 {
 		n.held[i] = held{l, x, version, b}
@@ -122,7 +122,7 @@ func (n *Node) allow(h *Hit, st *Status, used uint64, now int64) bool {
 // leftShared returns what is left of the rights to a key that shares its counter
 // with others: all of it counts as used by this daemon. The meter of a bucket's
 // counter drains at the rate of the whole bucket, so that one has a row, too.
-func (n *Node) leftShared(h *Hit, at ref, base quota.Base, used uint64, now int64) uint64 {
+func (n *Node) leftShared(h *Hit, at ref, base quota.Allotment, used uint64, now int64) uint64 {
 	if !h.Limit.Algorithm.Bucket() {
 		return base.Amount - min(base.Amount, used)
 	}

@@ -30,10 +30,10 @@ func (a *asker) ask(t testing.TB, d *daemon, times int) {
 
 // worst returns the most that a rule of a kind counts at any time.
 func (a *asker) worst(sliding bool) (most float64) {
-	for label, n := range a.admitted {
+	for window, n := range a.admitted {
 		sum := float64(n)
 		if sliding { // as the label ends: the least that must hold of the one before
-			sum = max(sum, float64(a.admitted[label-rightsWindow]))
+			sum = max(sum, float64(a.admitted[window-rightsWindow]))
 		}
 		most = max(most, sum)
 	}

@@ -28,7 +28,7 @@ func (c *cluster) shares(d *daemon) *shares {
 
 func (s *shares) Version() uint64 { return 1 }
 
-func (s *shares) Base(_, total uint64, x, carry int64, regional bool) (uint64, epoch.Why) {
+func (s *shares) Allotment(_, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason) {
 	if s.fence != 0 && x-carry <= s.fence {
 		return 0, epoch.WhyFenced
 	}
@@ -47,7 +47,7 @@ func (s *shares) RegionPart(_ string, _, total uint64, _, _ int64) uint64 {
 	return total / uint64(len(regions))
 }
 
-func (s *shares) RegionBase(rule, total uint64, x, carry int64) (uint64, epoch.Why) {
+func (s *shares) RegionAllotment(rule, total uint64, x, carry int64) (uint64, epoch.Reason) {
 	return s.RegionPart("", rule, total, x, carry), epoch.WhyEpoch
 }
 
@@ -76,7 +76,7 @@ func (c *cluster) rightsOf(t testing.TB, d *daemon, text string) string {
 	if i := d.node.live.find(h.Key); i >= 0 {
 		left = d.node.rowOf(h, ref{where: inLive, index: i}, now).Left(h.Limit, base, now)
 	}
-	x, _ := quota.RightsLabel(h.Limit, now)
+	x, _ := quota.RightsWindow(h.Limit, now)
 	moved := d.node.replica.engine.Rights(h.Key, x)
 	return fmt.Sprintf("%d left of %d, gave %d, was given %d\n", left, base.Amount, moved.Given, moved.Received)
 }

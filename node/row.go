@@ -13,16 +13,16 @@ import (
 // row is what a node knows of the rights to one key: its own use, and what it
 // takes to trade them.
 type row struct {
-	quota.Row
+	quota.Account
 	grid  uint64 // of the limits it counts under
 	rates donate.Rates
 	since int64 // milliseconds of the monotonic clock: rates are of later hits
 	given int64 // label that out is of
 	out   uint64
 
-	asker  *donate.Asker // nil until it first asks
-	giver  donate.Giver
-	hunger donate.Hunger
+	asker  *donate.Requester // nil until it first asks
+	giver  donate.Donor
+	hunger donate.Shortage
 	told   int64 // when the aggregator was last told of want
 	looked int64 // when this aggregator looked last at its region's rights
 	wants  []want
@@ -30,14 +30,14 @@ type row struct {
 
 // want is what a daemon of the region told its aggregator.
 type want struct {
-	of     crdt.Slot
+	of     crdt.Incarnation
 	second uint64
 	at     int64
 }
 
 // gave returns what was given of the current label.
 func (r *row) gave() uint64 {
-	if r.given != r.Label {
+	if r.given != r.Window {
 		return 0
 	}
 	return r.out
@@ -91,12 +91,12 @@ func (n *Node) newRow(h *Hit, now int64) *row {
 	l, eng, base := h.Limit, n.replica.engine, n.base(h.Rule, now)
 	if l.Algorithm == rules.FixedWindow || l.Algorithm == rules.SlidingWindow {
 		r.Left(l, base, now) // takes the label of now
-		for _, label := range [...]int64{r.Label - l.Window(), r.Label} {
-			own, moved := eng.Own(h.Key, label), eng.Rights(h.Key, label)
-			r.Recall(l, base, now, label, label, addSat(own.P, moved.Given))
-			r.Return(l, label, addSat(own.N, moved.Received))
-			if label == r.Label {
-				r.given, r.out = label, moved.Given
+		for _, window := range [...]int64{r.Window - l.Window(), r.Window} {
+			own, moved := eng.Own(h.Key, window), eng.Rights(h.Key, window)
+			r.Recall(l, base, now, window, window, addSat(own.P, moved.Given))
+			r.Return(l, window, addSat(own.N, moved.Received))
+			if window == r.Window {
+				r.given, r.out = window, moved.Given
 				// As if all had come just now, which it has in a burst. It is too
 				// little to pass for one where it came slowly.
 				r.rates.Offer(r.since, min(own.Net(), base.Amount/rowFrom))
@@ -105,14 +105,14 @@ func (n *Node) newRow(h *Hit, now int64) *row {
 		return r
 	}
 	type part struct {
-		label, end int64
-		hits       uint64
+		window, end int64
+		hits        uint64
 	}
 	var parts []part
-	eng.OwnLabels(h.Key, func(label, end int64, hits uint64) { parts = append(parts, part{label, end, hits}) })
-	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.label, b.label) })
+	eng.OwnWindows(h.Key, func(window, end int64, hits uint64) { parts = append(parts, part{window, end, hits}) })
+	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.window, b.window) })
 	for _, p := range parts {
-		r.Recall(l, base, now, p.label, p.end, p.hits)
+		r.Recall(l, base, now, p.window, p.end, p.hits)
 	}
 	return r
 }
@@ -132,7 +132,7 @@ func (n *Node) spend(h *Hit, now int64, st *Status) {
 		st.row = r
 	}
 	if h.Rule == nil || !h.Limit.Algorithm.Bucket() {
-		r.Spend(h.Limit, quota.Base{}, now, h.N) // windows and logs do not drain
+		r.Spend(h.Limit, quota.Allotment{}, now, h.N) // windows and logs do not drain
 		return
 	}
 	base, hits := n.base(h.Rule, now), h.N
@@ -144,12 +144,12 @@ func (n *Node) spend(h *Hit, now int64, st *Status) {
 
 // own is what the row's daemon knows of itself as a donor. What a row has not
 // seen of the last second it takes from the average of the label.
-func (n *Node) own(r *row, l *rules.Limit, left uint64, now int64) donate.Own {
+func (n *Node) own(r *row, l *rules.Limit, left uint64, now int64) donate.DonorState {
 	ms := n.at.Mono.Milliseconds()
-	o := donate.Own{Rights: left, Recent: r.rates.Recent(ms), Second: r.rates.Second(ms)}
+	o := donate.DonorState{Rights: left, Recent: r.rates.Recent(ms), Second: r.rates.Second(ms)}
 	if young := 1000 - (ms - r.since); young > 0 {
 		used := r.Used - min(r.Used, r.gave())
-		average := used * 1000 / uint64(max(1000, now-r.Label))
+		average := used * 1000 / uint64(max(1000, now-r.Window))
 		o.Second = max(o.Second, average)
 		o.Recent = max(o.Recent, average/5)
 	}

@@ -39,7 +39,7 @@ func TestScripts(t *testing.T) {
 // rig is one node with clocks that a test turns by hand.
 type rig struct {
 	node  *Node
-	front *Front
+	front *Matcher
 	mono  time.Duration
 	bend  time.Duration
 	call  Call
@@ -63,7 +63,7 @@ func (r *rig) put(t testing.TB, yaml string) {
 	if err := found.Err(); err != nil {
 		t.Fatal(err)
 	}
-	r.front = NewFront(set, NewHasher([SecretBytes]byte{1}), FrontOptions{})
+	r.front = NewMatcher(set, NewHasher([SecretBytes]byte{1}), MatcherOptions{})
 	r.node.SetRules(r.instant(), set)
 }
 

@@ -6,47 +6,47 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Stock is rights to a key that a daemon keeps although calls come too seldom for a
+// Prefetch is rights to a key that a daemon keeps although calls come too seldom for a
 // batch: then most of them need not wait for the home. It is so small a part of what is
 // left that hardly anybody is denied for it, and of fixed windows only: what buckets
 // grant cannot be given back, and what a log or a sliding window has of rights that
 // nobody used still counts for as long as a window.
 
 const (
-	// stockTick is the time that is looked at: a key that had several calls in it
+	// prefetchTick is the time that is looked at: a key that had several calls in it
 	// will have another.
-	stockTick = 5 * time.Second
-	// stockPart says which part of what is left all holders keep together: one in
+	prefetchTick = 5 * time.Second
+	// prefetchPart says which part of what is left all holders keep together: one in
 	// so many.
-	stockPart = 64
+	prefetchPart = 64
 )
 
-// keepsStock reports whether stock is kept of a limit.
-func keepsStock(l *rules.Limit) bool { return l.Algorithm == rules.FixedWindow }
+// keepsPrefetch reports whether stock is kept of a limit.
+func keepsPrefetch(l *rules.Limit) bool { return l.Algorithm == rules.FixedWindow }
 
 // came notes the hits of a call.
 func (c *credit) came(mono time.Duration, hits uint64) {
 	c.pace.add(mono, paceTick, hits)
-	c.often.add(mono, stockTick, hits)
+	c.often.add(mono, prefetchTick, hits)
 	c.latest = hits
 }
 
-// stock returns how many rights are worth keeping: as many as are used in stockTick, or in
+// prefetch returns how many rights are worth keeping: as many as are used in prefetchTick, or in
 // a window that is shorter, but for those of the call that asks, and no more than the
 // configuration allows. Fewer than a call uses are of no use.
-func (n *Node) stock(c *credit, l *rules.Limit) uint64 {
-	if !keepsStock(l) || n.desk.leaving {
+func (n *Node) prefetch(c *credit, l *rules.Limit) uint64 {
+	if !keepsPrefetch(l) || n.desk.leaving {
 		return 0
 	}
-	some := min(c.often.late(n.at.Mono, stockTick), 1<<32)
-	if w, tick := uint64(l.Window()), uint64(stockTick.Milliseconds()); w < tick {
+	some := min(c.often.late(n.at.Mono, prefetchTick), 1<<32)
+	if w, tick := uint64(l.Window()), uint64(prefetchTick.Milliseconds()); w < tick {
 		some = some * w / tick
 	}
-	if some = min(some-min(some, c.latest), n.cfg.Strict.Stock); some < c.latest {
+	if some = min(some-min(some, c.latest), n.cfg.Strict.Prefetch); some < c.latest {
 		return 0
 	}
 	return some
 }
 
 // kept returns how much of what is left is not given back while nobody uses it.
-func (n *Node) kept(c *credit, l *rules.Limit) uint64 { return min(n.stock(c, l), c.keep) }
+func (n *Node) kept(c *credit, l *rules.Limit) uint64 { return min(n.prefetch(c, l), c.keep) }

@@ -8,7 +8,7 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-const stockRules = `
+const prefetchRules = `
 domain: d
 descriptors:
   - key: plenty
@@ -38,20 +38,20 @@ func (w *strictWorld) hit(key string) Hit {
 }
 
 // stranger returns a daemon that is not home of a key, and the home.
-func (w *strictWorld) stranger(key string) (d, home *strictDaemon) {
+func (w *strictWorld) stranger(key string) (d, owner *strictDaemon) {
 	w.t.Helper()
 	h := w.hit(key)
 	for _, o := range w.daemons {
-		if at, _ := o.node.homeOf(h.Key, h.Rule.ID, h.Limit.HomeInRegion()); at.Self {
-			home = o
+		if at, _ := o.node.ownerOf(h.Key, h.Rule.ID, h.Limit.HomeInRegion()); at.Self {
+			owner = o
 		} else {
 			d = o
 		}
 	}
-	if d == nil || home == nil {
+	if d == nil || owner == nil {
 		w.t.Fatalf("%s has no home among %d daemons, or nobody else", key, len(w.daemons))
 	}
-	return d, home
+	return d, owner
 }
 
 // slowly asks a daemon for a key once in a while.
@@ -77,10 +77,10 @@ func TestMostCallsThatComeNowAndThenNeedNotWait(t *testing.T) {
 		{"log", 300 * time.Millisecond, 40, 40, "its rights would count until they end"},
 		{"sliding", time.Second, 40, 40, "its rights would count in the next window too"},
 	} {
-		w := newStrictWorld(t, 1, stockRules, 3)
-		d, home := w.stranger(tt.key)
+		w := newStrictWorld(t, 1, prefetchRules, 3)
+		d, owner := w.stranger(tt.key)
 		w.slowly(d, tt.key, 40, tt.every)
-		if n := home.node.desk.counts.Granted; tt.least == 40 && n != 40 {
+		if n := owner.node.desk.counts.Granted; tt.least == 40 && n != 40 {
 			t.Errorf("%s each %v: %d rights were granted for 40 hits", tt.key, tt.every, n)
 		}
 		if w.waited < tt.least || w.waited > tt.most {
@@ -92,28 +92,28 @@ func TestMostCallsThatComeNowAndThenNeedNotWait(t *testing.T) {
 	}
 }
 
-func TestWithoutStockEachCallAsks(t *testing.T) {
-	w := newStrictWorld(t, 1, stockRules, 3)
+func TestWithoutPrefetchEachCallAsks(t *testing.T) {
+	w := newStrictWorld(t, 1, prefetchRules, 3)
 	d, _ := w.stranger("plenty")
-	d.node.cfg.Strict.Stock = 0
+	d.node.cfg.Strict.Prefetch = 0
 	w.slowly(d, "plenty", 20, time.Second)
 	if w.waited != 20 {
 		t.Errorf("%d of 20 calls waited", w.waited)
 	}
 }
 
-func TestWhatGetsNoStockIsAskedForOnce(t *testing.T) {
-	w := newStrictWorld(t, 1, stockRules, 3)
+func TestWhatGetsNoPrefetchIsAskedForOnce(t *testing.T) {
+	w := newStrictWorld(t, 1, prefetchRules, 3)
 	d, _ := w.stranger("few")
 	w.slowly(d, "few", 20, time.Second)
-	if n := d.node.desk.counts.Asks; n != 20 {
+	if n := d.node.desk.counts.Requests; n != 20 {
 		t.Errorf("20 calls were %d asks", n)
 	}
 }
 
 // Rights end with their window: no more are kept than come in one.
-func TestStockOfAShortWindowIsSmall(t *testing.T) {
-	w := newStrictWorld(t, 1, stockRules, 3)
+func TestPrefetchOfAShortWindowIsSmall(t *testing.T) {
+	w := newStrictWorld(t, 1, prefetchRules, 3)
 	d, _ := w.stranger("short")
 	for range 30 {
 		w.ask(d, strictly("short", 1))
@@ -128,11 +128,11 @@ func TestStockOfAShortWindowIsSmall(t *testing.T) {
 }
 
 func TestHoldersShareWhatIsKept(t *testing.T) {
-	w := newStrictWorld(t, 1, stockRules, 3)
-	_, home := w.stranger("some")
+	w := newStrictWorld(t, 1, prefetchRules, 3)
+	_, owner := w.stranger("some")
 	for range 10 {
 		for _, d := range w.daemons {
-			if d != home {
+			if d != owner {
 				w.slowly(d, "some", 1, time.Second)
 			}
 		}
@@ -145,16 +145,16 @@ func TestHoldersShareWhatIsKept(t *testing.T) {
 }
 
 // The nearer the limit, the less is kept: what others may use is not denied to them.
-func TestStockLeavesTheLastRightsToWhoeverComes(t *testing.T) {
-	w := newStrictWorld(t, 1, stockRules, 3)
-	d, home := w.stranger("some")
+func TestPrefetchLeavesTheLastRightsToWhoeverComes(t *testing.T) {
+	w := newStrictWorld(t, 1, prefetchRules, 3)
+	d, owner := w.stranger("some")
 	w.slowly(d, "some", 10, time.Second)
 	kept := w.keeps(d, "some")
 	if kept == 0 || kept > 3 {
 		t.Errorf("%d rights of 200 are kept, want 1 to 3", kept)
 	}
 	for range 200 {
-		w.ask(home, strictly("some", 1))
+		w.ask(owner, strictly("some", 1))
 		w.pass(10 * time.Millisecond)
 	}
 	if missed := 200 - w.allowed; missed < 0 || missed > 3 {
@@ -163,9 +163,9 @@ func TestStockLeavesTheLastRightsToWhoeverComes(t *testing.T) {
 	w.check(1)
 }
 
-func TestStockIsGivenBackWhenNobodyComesAnyMore(t *testing.T) {
-	w := newStrictWorld(t, 1, stockRules, 3)
-	d, home := w.stranger("plenty")
+func TestPrefetchIsGivenBackWhenNobodyComesAnyMore(t *testing.T) {
+	w := newStrictWorld(t, 1, prefetchRules, 3)
+	d, owner := w.stranger("plenty")
 	w.slowly(d, "plenty", 10, time.Second)
 	if w.keeps(d, "plenty") == 0 {
 		t.Fatal("nothing is kept")
@@ -178,11 +178,11 @@ func TestStockIsGivenBackWhenNobodyComesAnyMore(t *testing.T) {
 	if n := w.keeps(d, "plenty"); n > 0 {
 		t.Errorf("%d rights are still kept", n)
 	}
-	for _, led := range home.node.desk.all {
+	for _, led := range owner.node.desk.all {
 		if led.bank == nil {
 			continue
 		}
-		l := home.node.set.Find(led.id).Limit
+		l := owner.node.set.Find(led.id).Limit
 		if left := led.bank.row.Left(l, quota.Full(l), w.at().Wall/int64(time.Millisecond)); left != 100_000-10 {
 			t.Errorf("%d rights are left at home, want all but the 10 that were used", left)
 		}
@@ -190,8 +190,8 @@ func TestStockIsGivenBackWhenNobodyComesAnyMore(t *testing.T) {
 }
 
 // A hot key's batch goes back at once when its hits end, but for a stock.
-func TestBatchOfAHotKeyShrinksToAStock(t *testing.T) {
-	w := newStrictWorld(t, 1, stockRules, 3)
+func TestBatchOfAHotKeyShrinksToAPrefetch(t *testing.T) {
+	w := newStrictWorld(t, 1, prefetchRules, 3)
 	d, _ := w.stranger("plenty")
 	for range 1_000 {
 		w.ask(d, strictly("plenty", 5))
@@ -208,7 +208,7 @@ func TestBatchOfAHotKeyShrinksToAStock(t *testing.T) {
 
 // So does one of a key that is nearer its limit.
 func TestBatchShrinksToAPartOfWhatIsLeft(t *testing.T) {
-	w := newStrictWorld(t, 1, stockRules, 3)
+	w := newStrictWorld(t, 1, prefetchRules, 3)
 	d, _ := w.stranger("some")
 	most := uint64(0)
 	for range 15 {
@@ -223,9 +223,9 @@ func TestBatchShrinksToAPartOfWhatIsLeft(t *testing.T) {
 }
 
 // lost is how many rights of a key are neither left at its home nor used.
-func (w *strictWorld) lost(home *strictDaemon, key string, used uint64) uint64 {
+func (w *strictWorld) lost(owner *strictDaemon, key string, used uint64) uint64 {
 	h := w.hit(key)
-	row := home.node.ledgerAt(&h, false).bank.row
+	row := owner.node.ledgerAt(&h, false).bank.row
 	return uint64(h.Limit.Requests) - used - row.Left(h.Limit, quota.Full(h.Limit), w.at().Wall/int64(time.Millisecond))
 }
 
@@ -236,23 +236,23 @@ descriptors:
   - key: day
     rate_limit: {unit: day, requests_per_unit: 1100, consistency: strict}
 `, 9)
-	_, home := w.stranger("day")
+	_, owner := w.stranger("day")
 	for range 2 {
 		for _, d := range w.daemons {
-			if d != home {
+			if d != owner {
 				w.ask(d, strictly("day", 9))
 				w.pass(60 * time.Millisecond)
 			}
 		}
 	}
 	w.pass(time.Second)
-	if n, most := w.lost(home, "day", 16*9), uint64(1100-16*9)/64; n > most {
+	if n, most := w.lost(owner, "day", 16*9), uint64(1100-16*9)/64; n > most {
 		t.Errorf("%d rights are kept, want %d at most", n, most)
 	}
 }
 
-func TestRemainingSaysWhatIsLeftAtHomeToo(t *testing.T) {
-	w := newStrictWorld(t, 1, stockRules, 3)
+func TestRemainingSaysWhatIsLeftAtOwnerToo(t *testing.T) {
+	w := newStrictWorld(t, 1, prefetchRules, 3)
 	d, _ := w.stranger("plenty")
 	for i := range 12 {
 		p := w.ask(d, strictly("plenty", 1))
@@ -264,8 +264,8 @@ func TestRemainingSaysWhatIsLeftAtHomeToo(t *testing.T) {
 }
 
 func TestReturnThatIsLostIsSaidAgain(t *testing.T) {
-	w := newStrictWorld(t, 1, stockRules, 3)
-	d, home := w.stranger("plenty")
+	w := newStrictWorld(t, 1, prefetchRules, 3)
+	d, owner := w.stranger("plenty")
 	w.slowly(d, "plenty", 41, 300*time.Millisecond)
 	if w.keeps(d, "plenty") == 0 {
 		t.Fatal("nothing is kept")
@@ -274,13 +274,13 @@ func TestReturnThatIsLostIsSaidAgain(t *testing.T) {
 	w.pass(12 * time.Second)
 	w.loss = 0
 	w.pass(10 * time.Second)
-	if n := w.lost(home, "plenty", 41); n > 0 {
+	if n := w.lost(owner, "plenty", 41); n > 0 {
 		t.Errorf("%d rights are lost", n)
 	}
 }
 
-func TestStockFollowsAKeyThatSlowsDown(t *testing.T) {
-	w := newStrictWorld(t, 1, stockRules, 3)
+func TestPrefetchFollowsAKeyThatSlowsDown(t *testing.T) {
+	w := newStrictWorld(t, 1, prefetchRules, 3)
 	d, _ := w.stranger("plenty")
 	w.slowly(d, "plenty", 40, 300*time.Millisecond)
 	was := w.keeps(d, "plenty")
@@ -290,13 +290,13 @@ func TestStockFollowsAKeyThatSlowsDown(t *testing.T) {
 	}
 }
 
-func TestStockOfCallsOfSeveralHits(t *testing.T) {
+func TestPrefetchOfCallsOfSeveralHits(t *testing.T) {
 	for _, tt := range []struct {
 		hits uint64
 		most int // of 40 that wait
 	}{{1, 3}, {2, 3}, {5, 3}, {16, 5}, {17, 40}} {
-		w := newStrictWorld(t, 1, stockRules, 3)
-		d, home := w.stranger("plenty")
+		w := newStrictWorld(t, 1, prefetchRules, 3)
+		d, owner := w.stranger("plenty")
 		kept := uint64(0)
 		for range 40 {
 			w.ask(d, strictly("plenty", tt.hits))
@@ -306,20 +306,20 @@ func TestStockOfCallsOfSeveralHits(t *testing.T) {
 		if w.waited > tt.most || kept > 16 || tt.hits > 16 && kept > 0 {
 			t.Errorf("calls of %d hits: %d of 40 waited, %d rights were kept", tt.hits, w.waited, kept)
 		}
-		if n := home.node.desk.counts.Granted; tt.hits <= 16 && n > 45*tt.hits {
+		if n := owner.node.desk.counts.Granted; tt.hits <= 16 && n > 45*tt.hits {
 			t.Errorf("calls of %d hits: %d rights were granted for %d", tt.hits, n, 40*tt.hits)
 		}
 	}
 }
 
 func TestWhoLeavesKeepsNothing(t *testing.T) {
-	w := newStrictWorld(t, 1, stockRules, 3)
-	d, home := w.stranger("plenty")
+	w := newStrictWorld(t, 1, prefetchRules, 3)
+	d, owner := w.stranger("plenty")
 	w.slowly(d, "plenty", 10, time.Second)
 	d.node.Leave(w.at(d))
 	w.drain(d)
 	w.pass(100 * time.Millisecond)
-	if n := w.lost(home, "plenty", 10); n > 0 {
+	if n := w.lost(owner, "plenty", 10); n > 0 {
 		t.Errorf("%d rights are lost", n)
 	}
 	w.slowly(d, "plenty", 10, time.Second)
@@ -329,12 +329,12 @@ func TestWhoLeavesKeepsNothing(t *testing.T) {
 }
 
 // What a home granted that is none any more can be used here and nowhere else.
-func TestStockOutlivesItsHome(t *testing.T) {
-	w := newStrictWorld(t, 1, stockRules, 3)
-	d, home := w.stranger("plenty")
+func TestPrefetchOutlivesItsOwner(t *testing.T) {
+	w := newStrictWorld(t, 1, prefetchRules, 3)
+	d, owner := w.stranger("plenty")
 	w.slowly(d, "plenty", 20, 300*time.Millisecond)
 	was := w.keeps(d, "plenty")
-	w.crash(home)
+	w.crash(owner)
 	w.pass(30 * time.Second)
 	if n := w.keeps(d, "plenty"); n != was || was == 0 {
 		t.Errorf("%d rights are left of %d that the former home granted", n, was)

@@ -10,43 +10,43 @@ import (
 	"github.com/georld/rld/sticky"
 )
 
-// Homes says who is home. It is asked under the locks of shards and must not wait
+// Owners says who is home. It is asked under the locks of shards and must not wait
 // for one of them.
-type Homes interface {
-	// View says who is home of what, and who votes.
-	View() *sticky.View
+type Owners interface {
+	// Routing says who is home of what, and who votes.
+	Routing() *sticky.Routing
 	// Reach says how long to wait for an answer of a daemon, and whether to ask it
 	// at all: not while its circuit is open.
-	Reach(of crdt.Slot) (wait time.Duration, open bool)
+	Reach(of crdt.Incarnation) (wait time.Duration, open bool)
 }
 
-// HomesConfig is how strict keys are counted.
-type HomesConfig struct {
-	// Chunk is how many hits a home's marks are ahead of what it consumed, at
+// OwnersConfig is how strict keys are counted.
+type OwnersConfig struct {
+	// Headroom is how many hits a home's marks are ahead of what it consumed, at
 	// most, or a twentieth of the limit where that is more and as many come in 50 ms.
-	Chunk uint64
-	// Stock is how many rights to a key a daemon keeps that is asked for it now and
+	Headroom uint64
+	// Prefetch is how many rights to a key a daemon keeps that is asked for it now and
 	// then, at most.
-	Stock uint64
+	Prefetch uint64
 }
 
-// Errands is what a node wants done about strict keys.
-type Errands struct {
+// LeaseReady is what a node wants done about strict keys.
+type LeaseReady struct {
 	// Messages are to be sent at once. They are the caller's. One to the node's own
-	// slot is for its own daemon: raises for its replica, the rest for Heed.
+	// slot is for its own daemon: raises for its replica, the rest for StepLease.
 	Messages []sticky.Message
 	// Answered are tickets that need not be waited for any longer.
 	Answered []uint64
 }
 
-// Seek asks for what the hits of a call wait for: those whose status says Wait.
+// RequestLease asks for what the hits of a call wait for: those whose status says Wait.
 // It must follow a Probe of the same hits at the same instant, by whose answer
 // the call does not pass without them. What comes is set aside for the ticket,
 // which is the caller's number for the call, not 0, until the hits are charged or
-// Forget. The caller probes again, with Hit.Ticket set, when Errands says that the
+// CancelLease. The caller probes again, with Hit.Ticket set, when LeaseReady says that the
 // ticket was answered; and with one more in Hit.Failed where Status.Within has
 // passed in vain.
-func (n *Node) Seek(at Instant, h []Hit, out []Status, ticket uint64) {
+func (n *Node) RequestLease(at Instant, h []Hit, out []Status, ticket uint64) {
 	now := n.millis(at)
 	for i := range h {
 		if h[i].Limit == nil || !n.owns(h[i].Key) || !out[i].Wait {
@@ -58,8 +58,8 @@ func (n *Node) Seek(at Instant, h []Hit, out []Status, ticket uint64) {
 
 // seek asks for what one hit waits for.
 func (n *Node) seek(h *Hit, st *Status, ticket uint64, now int64) {
-	floor := st.stage > 0
-	led := n.open(ledgerKey(h.Key, floor), h.Rule, floor)
+	reserve := st.stage > 0
+	led := n.open(ledgerKey(h.Key, reserve), h.Rule, reserve)
 	if led == nil || len(led.waiters) >= maxWaiters {
 		n.desk.answered = append(n.desk.answered, ticket)
 		return
@@ -85,28 +85,28 @@ func (n *Node) seek(h *Hit, st *Status, ticket uint64, now int64) {
 	n.attend(led)
 	led.credit.came(n.at.Mono, hits)
 	if st.self {
-		if v := n.cfg.Homes.View(); v != nil {
+		if v := n.cfg.Owners.Routing(); v != nil {
 			n.bankOf(led)
 			n.serveBank(led, h.Rule, v, now)
 		}
 		return
 	}
-	if !n.askHome(led, h.Rule, now) {
+	if !n.askOwner(led, h.Rule, now) {
 		w.state = unanswered
 		n.desk.answered = append(n.desk.answered, ticket)
 	}
 }
 
-// Forget gives up what was set aside for a ticket and not charged. A call that
+// CancelLease gives up what was set aside for a ticket and not charged. A call that
 // sought must end with it, whatever became of it. hits are those of the call.
-func (n *Node) Forget(at Instant, h []Hit, ticket uint64) {
+func (n *Node) CancelLease(at Instant, h []Hit, ticket uint64) {
 	now := n.millis(at)
 	for i := range h {
 		if h[i].Limit == nil || !n.owns(h[i].Key) || !n.homed(&h[i]) {
 			continue
 		}
-		for _, floor := range [...]bool{false, true} {
-			led := n.ledgerAt(&h[i], floor)
+		for _, reserve := range [...]bool{false, true} {
+			led := n.ledgerAt(&h[i], reserve)
 			if led == nil {
 				continue
 			}
@@ -134,98 +134,98 @@ func (n *Node) release(led *ledger, i int) {
 	led.waiters = append(led.waiters[:i], led.waiters[i+1:]...)
 }
 
-// Heed takes in what another daemon said about strict keys: the asks, grants and
+// StepLease takes in what another daemon said about strict keys: the asks, grants and
 // votes about keys that this node owns. Raises, copies, pages and layouts are the
 // replica's. It returns how many items were refused.
-func (n *Node) Heed(at Instant, m *sticky.Message) (refused int) {
-	if n.cfg.Homes == nil {
-		return len(m.Asks) + len(m.Grants) + len(m.Votes)
+func (n *Node) StepLease(at Instant, m *sticky.Message) (refused int) {
+	if n.cfg.Owners == nil {
+		return len(m.Requests) + len(m.Grants) + len(m.Accepted)
 	}
 	_ = n.clock.Observe(at, m.Stamp) // the replication reports clocks that are off
 	n.at, n.now = Instant{}, 0       // it may have moved
 	now := n.millis(at)
-	for i := range m.Asks {
-		if a := &m.Asks[i]; n.owns(a.Key) && !n.heedAsk(m.From, a, now) {
+	for i := range m.Requests {
+		if a := &m.Requests[i]; n.owns(a.Key) && !n.heedAsk(m.From, a, now) {
 			refused++
 		}
 	}
 	for i := range m.Grants {
-		if g := &m.Grants[i]; n.owns(g.Key) && (g.Home != m.From || !n.mayGrant(g) || !n.grant(g, now)) {
+		if g := &m.Grants[i]; n.owns(g.Key) && (g.Owner != m.From || !n.mayGrant(g) || !n.grant(g, now)) {
 			refused++
 		}
 	}
-	for i := range m.Votes {
-		if v := &m.Votes[i]; n.owns(v.Key) && (!n.seated(m.From, v.Voter) || !n.vote(v, now)) {
+	for i := range m.Accepted {
+		if v := &m.Accepted[i]; n.owns(v.Key) && (!n.seated(m.From, v.Voter) || !n.vote(v, now)) {
 			refused++
 		}
 	}
-	n.desk.counts.Strange += uint64(refused)
+	n.desk.counts.Rejected += uint64(refused)
 	return refused
 }
 
 // seated reports whether a daemon is the replica that it votes for.
-func (n *Node) seated(from crdt.Slot, voter uint64) bool {
-	v := n.cfg.Homes.View()
-	return v != nil && slices.ContainsFunc(v.Seats(), func(s sticky.Seat) bool { return s.Voter == voter && s.Slot == from })
+func (n *Node) seated(from crdt.Incarnation, voter uint64) bool {
+	v := n.cfg.Owners.Routing()
+	return v != nil && slices.ContainsFunc(v.Voters(), func(s sticky.Voter) bool { return s.ID == voter && s.Incarnation == from })
 }
 
 // mayGrant reports whether a grant is of a daemon that may be home.
-func (n *Node) mayGrant(g *sticky.Grant) bool {
-	r, v := n.ruleShared(g.Rule), n.cfg.Homes.View()
-	return r != nil && v != nil && v.Candidate(g.Key, uint64(r.ID), regional(r.Limit, g.Floor), g.Home)
+func (n *Node) mayGrant(g *sticky.LeaseGrant) bool {
+	r, v := n.ruleShared(g.Rule), n.cfg.Owners.Routing()
+	return r != nil && v != nil && v.Candidate(g.Key, uint64(r.ID), regional(r.Limit, g.Reserve), g.Owner)
 }
 
 // heedAsk takes in an ask: it is answered, now or when marks are there, or passed on
 // to the home in this region.
-func (n *Node) heedAsk(from crdt.Slot, a *sticky.Ask, now int64) bool {
-	if a.Holder != from && a.Hops == 0 || a.Holder == n.slot || a.Hops > 1 || !n.replica.engine.Live(a.Holder) {
+func (n *Node) heedAsk(from crdt.Incarnation, a *sticky.LeaseRequest, now int64) bool {
+	if a.Lessee != from && a.Hops == 0 || a.Lessee == n.incarnation || a.Hops > 1 || !n.replica.engine.Live(a.Lessee) {
 		return false
 	}
 	r := n.ruleShared(a.Rule)
-	if r == nil || n.termsOf(r, a.Floor, now) == nil {
+	if r == nil || n.termsOf(r, a.Reserve, now) == nil {
 		n.refuseAsk(a, sticky.UnknownRule)
 		return true
 	}
-	home, v := n.homeOf(a.Key, r.ID, regional(r.Limit, a.Floor))
+	owner, v := n.ownerOf(a.Key, r.ID, regional(r.Limit, a.Reserve))
 	switch {
-	case v == nil || a.Hops > 0 && !v.Seated() || !home.Self && a.Hops == 0 && (!home.Own || home.Slot == 0):
-		n.refuseAsk(a, sticky.NotHome)
+	case v == nil || a.Hops > 0 && !v.Seated() || !owner.Self && a.Hops == 0 && (!owner.Own || owner.Incarnation == 0):
+		n.refuseAsk(a, sticky.NotOwner)
 		return true
-	case !home.Self && a.Hops == 0:
+	case !owner.Self && a.Hops == 0:
 		on := *a
 		on.Hops++
-		m := n.send(home.Slot)
-		m.Asks = append(m.Asks, on)
+		m := n.send(owner.Incarnation)
+		m.Requests = append(m.Requests, on)
 		return true
 	}
-	led := n.open(a.Key, r, a.Floor)
-	if led == nil || led.shared != a.Rule || led.floor != a.Floor {
+	led := n.open(a.Key, r, a.Reserve)
+	if led == nil || led.shared != a.Rule || led.reserve != a.Reserve {
 		n.refuseAsk(a, sticky.Full)
 		return led == nil
 	}
-	n.heedAtHome(led, r, v, a, now)
+	n.heedAtOwner(led, r, v, a, now)
 	return true
 }
 
-// heedAtHome takes in an ask of a ledger that this daemon is home of.
-func (n *Node) heedAtHome(led *ledger, r *rules.Rule, v *sticky.View, a *sticky.Ask, now int64) {
+// heedAtOwner takes in an ask of a ledger that this daemon is home of.
+func (n *Node) heedAtOwner(led *ledger, r *rules.Rule, v *sticky.Routing, a *sticky.LeaseRequest, now int64) {
 	b := n.bankOf(led)
-	l := n.termsOf(r, led.floor, now)
+	l := n.termsOf(r, led.reserve, now)
 	b.roll(l, now)
-	h := b.holder(a.Holder, now)
+	h := b.holder(a.Lessee, now)
 	if h == nil {
 		n.refuseAsk(a, sticky.Full)
 		return
 	}
 	h.at = n.at.Mono
-	if a.Hops == 0 && a.Home == n.slot && a.Label == h.label && a.Returned > h.returned && a.Returned <= h.total {
+	if a.Hops == 0 && a.Owner == n.incarnation && a.Window == h.window && a.Returned > h.returned && a.Returned <= h.total {
 		back := a.Returned - h.returned
 		h.returned = a.Returned
-		label := h.label
+		window := h.window
 		if l.Algorithm == rules.SlidingLog {
-			label -= quota.MarkStep(l) // until is where the step ends
+			window -= quota.WatermarkStep(l) // until is where the step ends
 		}
-		b.row.Unspend(l, label, back)
+		b.row.Unspend(l, window, back)
 	}
 	switch {
 	case a.ID == 0:
@@ -234,7 +234,7 @@ func (n *Node) heedAtHome(led *ledger, r *rules.Rule, v *sticky.View, a *sticky.
 	case a.ID <= h.asked:
 		n.desk.counts.Replayed++
 		again := *a
-		again.Want, again.Need, again.Extra, again.Stock = 0, 0, 0, 0
+		again.Want, again.Need, again.Extra, again.Prefetch = 0, 0, 0, 0
 		n.enqueue(led, again)
 	default:
 		h.asked = a.ID
@@ -244,7 +244,7 @@ func (n *Node) heedAtHome(led *ledger, r *rules.Rule, v *sticky.View, a *sticky.
 }
 
 // enqueue has an ask answered in its turn.
-func (n *Node) enqueue(led *ledger, a sticky.Ask) {
+func (n *Node) enqueue(led *ledger, a sticky.LeaseRequest) {
 	b := led.bank
 	if len(b.queue) >= maxQueued {
 		n.refuseAsk(&a, sticky.Full)
@@ -262,18 +262,18 @@ func (n *Node) ruleShared(name uint64) *rules.Rule {
 	return n.replica.shared[name]
 }
 
-// Errands returns what is to be done since it was called last. It must be called
-// after each Seek, Forget, Heed, Charge and Tick. It is cheap when nothing is.
-func (n *Node) Errands(at Instant) Errands {
+// LeaseReady returns what is to be done since it was called last. It must be called
+// after each RequestLease, CancelLease, StepLease, Charge and Tick. It is cheap when nothing is.
+func (n *Node) LeaseReady(at Instant) LeaseReady {
 	d := &n.desk
 	if len(d.out) == 0 && len(d.answered) == 0 {
-		return Errands{}
+		return LeaseReady{}
 	}
-	e := Errands{d.out, d.answered}
+	e := LeaseReady{d.out, d.answered}
 	d.out, d.answered = nil, nil
 	stamp := n.clock.Now(at)
 	number := uint64(0)
-	if v := n.cfg.Homes.View(); v != nil {
+	if v := n.cfg.Owners.Routing(); v != nil {
 		number = v.Number()
 	}
 	for i := range e.Messages {
@@ -282,13 +282,13 @@ func (n *Node) Errands(at Instant) Errands {
 	return e
 }
 
-// HasErrands reports whether Errands would return any.
-func (n *Node) HasErrands() bool { return len(n.desk.out) > 0 || len(n.desk.answered) > 0 }
+// HasLeaseReady reports whether LeaseReady would return any.
+func (n *Node) HasLeaseReady() bool { return len(n.desk.out) > 0 || len(n.desk.answered) > 0 }
 
 // tickDesk does what time calls for about strict keys.
 func (n *Node) tickDesk(now int64) {
 	d := &n.desk
-	v := n.cfg.Homes.View()
+	v := n.cfg.Owners.Routing()
 	kept := d.active[:0]
 	for _, led := range d.active {
 		if n.tickLedger(led, v, now) {
@@ -304,13 +304,13 @@ func (n *Node) tickDesk(now int64) {
 
 // tickLedger sends again what was lost, and gives back what nobody uses. It
 // reports whether the ledger waits for anything.
-func (n *Node) tickLedger(led *ledger, v *sticky.View, now int64) bool {
+func (n *Node) tickLedger(led *ledger, v *sticky.Routing, now int64) bool {
 	r := n.set.Find(led.id)
 	if !led.isOf(r) || v == nil {
 		return len(led.waiters) > 0
 	}
 	if b := led.bank; b != nil {
-		if home, _ := n.homeOf(led.key, led.id, regional(r.Limit, led.floor)); home.Self || len(b.queue) > 0 {
+		if owner, _ := n.ownerOf(led.key, led.id, regional(r.Limit, led.reserve)); owner.Self || len(b.queue) > 0 {
 			n.bankOf(led)
 			n.serveBank(led, r, v, now)
 			n.sendRaises(led, v)
@@ -318,7 +318,7 @@ func (n *Node) tickLedger(led *ledger, v *sticky.View, now int64) bool {
 	}
 	c := &led.credit
 	if len(led.waiters) > 0 {
-		n.askHome(led, r, now)
+		n.askOwner(led, r, now)
 	} else if len(c.asks) > 0 {
 		n.forgetLost(c, 0, maxWithin)
 	}
@@ -332,10 +332,10 @@ func (n *Node) tickLedger(led *ledger, v *sticky.View, now int64) bool {
 
 // homed reports whether a hit is decided by rights that a home grants.
 func (n *Node) homed(h *Hit) bool {
-	return n.cfg.Homes != nil && h.Rule != nil && h.Limit == h.Rule.Limit && h.Limit.Homed()
+	return n.cfg.Owners != nil && h.Rule != nil && h.Limit == h.Rule.Limit && h.Limit.Homed()
 }
 
-// floorKey names the ledger of a key's floor.
-func floorKey(k crdt.Key) crdt.Key {
+// reserveKey names the ledger of a key's floor.
+func reserveKey(k crdt.Key) crdt.Key {
 	return crdt.Key{Hi: k.Hi, Lo: k.Lo ^ 0x666c6f6f72} // the shard is that of the key
 }

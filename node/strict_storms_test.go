@@ -36,12 +36,12 @@ type strictReceipt struct {
 type waveringRegion struct{ s *strictStorm }
 
 func (o *waveringRegion) Version() uint64 { return o.s.parts }
-func (o *waveringRegion) Base(_, total uint64, _, _ int64, _ bool) (uint64, epoch.Why) {
+func (o *waveringRegion) Allotment(_, total uint64, _, _ int64, _ bool) (uint64, epoch.Reason) {
 	return 0, epoch.WhyEpoch
 }
 func (o *waveringRegion) PartOf(_ string, _, _ uint64, _, _ int64, _ bool) uint64 { return 0 }
 func (o *waveringRegion) RegionPart(_ string, _, _ uint64, _, _ int64) uint64     { return 0 }
-func (o *waveringRegion) RegionBase(_, total uint64, _, _ int64) (uint64, epoch.Why) {
+func (o *waveringRegion) RegionAllotment(_, total uint64, _, _ int64) (uint64, epoch.Reason) {
 	return total / uint64(o.s.regions) * (4 - o.s.parts%5) / 4, epoch.WhyEpoch
 }
 
@@ -64,12 +64,12 @@ func newStrictStorm(t testing.TB, seed uint64) *strictStorm {
 	if seed%5 == 4 {
 		s.apart = 20
 	}
-	s.rights = func() Rights { return &waveringRegion{s} }
+	s.rights = func() Allotments { return &waveringRegion{s} }
 	if seed%4 == 3 {
 		s.maxKeys = 5
 	}
 	for _, d := range s.daemons {
-		d.node.cfg.Rights = s.rights()
+		d.node.cfg.Allotments = s.rights()
 		if s.maxKeys > 0 {
 			d.node.cfg.MaxKeys = s.maxKeys
 		}
@@ -167,7 +167,7 @@ func (s *strictStorm) run(steps int) {
 			s.parts++
 		case r < 970:
 			if o := s.daemons[s.rng.IntN(len(s.daemons))]; o.node != nil {
-				d.openCircuits[o.node.Slot()] = !d.openCircuits[o.node.Slot()]
+				d.openCircuits[o.node.Incarnation()] = !d.openCircuits[o.node.Incarnation()]
 			}
 		case r < 985:
 			s.refund()
@@ -194,11 +194,11 @@ func (s *strictStorm) marked() {
 		}
 		for _, led := range d.node.desk.all {
 			r := s.set.Find(led.id)
-			if b := led.bank; b == nil || !b.taken || r.Limit.Algorithm != rules.FixedWindow || b.row.Label != b.label {
+			if b := led.bank; b == nil || !b.taken || r.Limit.Algorithm != rules.FixedWindow || b.row.Window != b.window {
 				continue
 			}
 			b := led.bank
-			used, held := b.row.Used-min(b.row.Used, b.row.Back), max(b.marked(b.label), b.others.Amount(b.label))
+			used, held := b.row.Used-min(b.row.Used, b.row.Back), max(b.marked(b.window), b.others.Amount(b.window))
 			if used > held {
 				s.t.Fatalf("%s consumed %d of what is marked up to %d: %+v", d.name, used, held, b)
 			}
@@ -268,7 +268,7 @@ func (s *strictStorm) change(d *strictDaemon) {
 func (s *strictStorm) calm() {
 	s.loss, s.parts = 0, s.parts/5*5+5
 	for _, d := range s.daemons {
-		d.believed, d.openCircuits, d.paused = map[string]bool{}, map[crdt.Slot]bool{}, false
+		d.believed, d.openCircuits, d.paused = map[string]bool{}, map[crdt.Incarnation]bool{}, false
 		if d.node == nil {
 			s.restart(d, false)
 		}
@@ -403,23 +403,23 @@ descriptors:
   - key: user
     rate_limit: {unit: second, requests_per_unit: 8, algorithm: sliding_log, consistency: strict}
 `, 3)
-	home, h := w.homeDaemon(w.daemons[0], user("bob", 1))
+	owner, h := w.ownerDaemon(w.daemons[0], user("bob", 1))
 	x := w.daemons[0]
-	if x == home {
+	if x == owner {
 		x = w.daemons[1]
 	}
-	w.ask(home, user("bob", 1))
+	w.ask(owner, user("bob", 1))
 	w.ask(x, user("bob", 1))
 	w.pass(1500 * time.Millisecond)
 	left := func() uint64 {
 		return x.node.desk.of[nameOf(h.Key, h.Rule, false)].credit.left(h.Limit, x.node.millis(w.at()))
 	}
 	led := x.node.desk.of[nameOf(h.Key, h.Rule, false)]
-	a := x.node.newAsk(led, h.Rule, home.node.Slot(), x.node.millis(w.at())) // a batch
+	a := x.node.newAsk(led, h.Rule, owner.node.Incarnation(), x.node.millis(w.at())) // a batch
 	x.node.desk.asked++
 	a.ID, a.Want, a.Need = x.node.desk.asked, 5, 5
-	w.receive(home, &sticky.Message{From: x.node.Slot(), To: home.node.Slot(), Number: 1, Asks: []sticky.Ask{a}})
-	w.drain(home)
+	w.receive(owner, &sticky.Message{From: x.node.Incarnation(), To: owner.node.Incarnation(), Number: 1, Requests: []sticky.LeaseRequest{a}})
+	w.drain(owner)
 	for i := 0; i < 30 && left() == 0; i++ {
 		w.pass(time.Millisecond)
 	}
@@ -433,7 +433,7 @@ descriptors:
 	used := left()
 	w.ask(x, user("bob", used))
 	for range 200 {
-		w.ask(home, user("bob", 1))
+		w.ask(owner, user("bob", 1))
 		w.pass(6 * time.Millisecond)
 	}
 	w.check(1)

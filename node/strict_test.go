@@ -149,7 +149,7 @@ func TestStrictServesAHotKey(t *testing.T) {
 
 // A home that dies costs what was marked and not consumed, at most a chunk, and a
 // pause until the others know.
-func TestStrictTakeoverCostsAChunk(t *testing.T) {
+func TestStrictTakeoverCostsAHeadroom(t *testing.T) {
 	w := newStrictWorld(t, 4, strictRules, 3, 3)
 	ask := func() {
 		for _, d := range w.daemons {
@@ -162,9 +162,9 @@ func TestStrictTakeoverCostsAChunk(t *testing.T) {
 	for range 50 {
 		ask()
 	}
-	home := w.daemons[0].replica.View().Home(w.anyKey(), 0, false)
+	owner := w.daemons[0].replica.Routing().Owner(w.anyKey(), 0, false)
 	for _, d := range w.daemons {
-		if d.name == home.Name {
+		if d.name == owner.Name {
 			w.crash(d)
 		}
 	}

@@ -24,7 +24,7 @@ type strictWorld struct {
 	rng     *rand.Rand
 	now     time.Duration
 	set     *rules.Set
-	front   *Front
+	front   *Matcher
 	daemons []*strictDaemon
 	regions int
 	flight  []strictFlight
@@ -37,7 +37,7 @@ type strictWorld struct {
 	limits  map[crdt.Key]*rules.Limit
 
 	maxKeys int                 // 0 for the default
-	rights  func() Rights       // nil for none
+	rights  func() Allotments   // nil for none
 	passed  func(p *parkedCall) // called when a call was charged
 
 	allowed, denied, failed, waited int
@@ -51,7 +51,7 @@ type strictHit struct {
 type strictDaemon struct {
 	name, region string
 	node         *Node
-	replica      *sticky.Replica
+	replica      *sticky.Acceptor
 	disk         *sticky.Stored
 	entries      []sticky.Entry // on their way to the disk
 	storing      bool
@@ -61,12 +61,12 @@ type strictDaemon struct {
 	lives        uint64
 	reach        time.Duration   // to other daemons; 0 for 50 ms
 	believed     map[string]bool // as dead
-	openCircuits map[crdt.Slot]bool
+	openCircuits map[crdt.Incarnation]bool
 	skew         int64 // of its wall clock, in milliseconds
 }
 
-func (d *strictDaemon) View() *sticky.View { return d.replica.View() }
-func (d *strictDaemon) Reach(of crdt.Slot) (time.Duration, bool) {
+func (d *strictDaemon) Routing() *sticky.Routing { return d.replica.Routing() }
+func (d *strictDaemon) Reach(of crdt.Incarnation) (time.Duration, bool) {
 	return cmp.Or(d.reach, 50*time.Millisecond), !d.openCircuits[of]
 }
 
@@ -102,10 +102,10 @@ func newStrictWorld(t testing.TB, seed uint64, yaml string, sizes ...int) *stric
 	if err := found.Err(); err != nil {
 		t.Fatal(err)
 	}
-	w.front = NewFront(w.set, NewHasher([SecretBytes]byte{1}), FrontOptions{})
+	w.front = NewMatcher(w.set, NewHasher([SecretBytes]byte{1}), MatcherOptions{})
 	for i, n := range sizes {
 		for j := range n {
-			d := &strictDaemon{name: fmt.Sprintf("%s%d", names[i], j+1), region: names[i], believed: map[string]bool{}, openCircuits: map[crdt.Slot]bool{}}
+			d := &strictDaemon{name: fmt.Sprintf("%s%d", names[i], j+1), region: names[i], believed: map[string]bool{}, openCircuits: map[crdt.Incarnation]bool{}}
 			w.daemons = append(w.daemons, d)
 			w.start(d, true)
 		}
@@ -130,11 +130,11 @@ func (w *strictWorld) genesis() sticky.Layout {
 func (w *strictWorld) start(d *strictDaemon, first bool) {
 	w.t.Helper()
 	cfg := Default()
-	cfg.Region, cfg.Name, cfg.Homes = d.region, d.name, d
-	cfg.Strict = HomesConfig{Chunk: 20, Stock: 16}
+	cfg.Region, cfg.Name, cfg.Owners = d.region, d.name, d
+	cfg.Strict = OwnersConfig{Headroom: 20, Prefetch: 16}
 	cfg.MaxKeys = cmp.Or(w.maxKeys, cfg.MaxKeys)
 	if w.rights != nil {
-		cfg.Rights = w.rights()
+		cfg.Allotments = w.rights()
 	}
 	w.born++
 	n, err := New(cfg, rand.New(rand.NewPCG(w.born, 77)))
@@ -156,9 +156,9 @@ func (w *strictWorld) open(d *strictDaemon, first bool) {
 	}
 	start := sticky.Start{Stored: d.disk, First: first}
 	if d.disk == nil && !first {
-		start.Life = uint64(strictEpoch) + d.lives
+		start.Generation = uint64(strictEpoch) + d.lives
 	}
-	r, err := sticky.NewReplica(sticky.Config{Region: d.region, Name: d.name, Genesis: w.genesis()}, start)
+	r, err := sticky.NewAcceptor(sticky.Config{Region: d.region, Name: d.name, Genesis: w.genesis()}, start)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -192,11 +192,11 @@ func (w *strictWorld) members() {
 			if o.node == nil || d.believed[o.name] {
 				continue
 			}
-			peers = append(peers, gossip.Peer{ID: o.node.Slot(), Name: o.name, Region: o.region, Ready: true})
-			seats = append(seats, sticky.Peer{ID: o.node.Slot(), Name: o.name, Region: o.region, Ready: true})
+			peers = append(peers, gossip.Peer{ID: o.node.Incarnation(), Name: o.name, Region: o.region, Ready: true})
+			seats = append(seats, sticky.Peer{ID: o.node.Incarnation(), Name: o.name, Region: o.region, Ready: true})
 		}
 		d.node.Peers(w.at(d), peers)
-		d.replica.Peers(w.at(d).Mono, d.node.Slot(), seats)
+		d.replica.Peers(w.at(d).Mono, d.node.Incarnation(), seats)
 		w.drain(d)
 	}
 }
@@ -204,7 +204,7 @@ func (w *strictWorld) members() {
 // drain sends what a daemon wants sent and goes on with the calls it answered.
 func (w *strictWorld) drain(d *strictDaemon) {
 	for range 100 {
-		e := d.node.Errands(w.at(d))
+		e := d.node.LeaseReady(w.at(d))
 		r := d.replica.Ready(w.at(d).Mono)
 		if r.Store != nil {
 			d.entries, d.storing = r.Store, true
@@ -214,8 +214,8 @@ func (w *strictWorld) drain(d *strictDaemon) {
 			return
 		}
 		for _, m := range append(e.Messages, r.Messages...) {
-			if m.To == d.node.Slot() {
-				m.From = d.node.Slot()
+			if m.To == d.node.Incarnation() {
+				m.From = d.node.Incarnation()
 				w.receive(d, &m)
 				continue
 			}
@@ -235,7 +235,7 @@ func (w *strictWorld) drain(d *strictDaemon) {
 }
 
 func (w *strictWorld) receive(d *strictDaemon, m *sticky.Message) {
-	d.node.Heed(w.at(d), m)
+	d.node.StepLease(w.at(d), m)
 	_ = d.replica.Receive(w.at(d).Mono, w.at(d).Wall/int64(time.Millisecond), m)
 }
 
@@ -275,7 +275,7 @@ func (w *strictWorld) deliver() {
 	slices.SortStableFunc(due, func(a, b strictFlight) int { return int(a.at - b.at) })
 	for i := range due {
 		for _, d := range w.daemons {
-			if d.node != nil && !d.paused && d.node.Slot() == due[i].m.To {
+			if d.node != nil && !d.paused && d.node.Incarnation() == due[i].m.To {
 				w.receive(d, &due[i].m)
 				w.drain(d)
 			}
@@ -327,12 +327,12 @@ func (w *strictWorld) decide(p *parkedCall) {
 				p.until = max(p.until, w.now+st.Within)
 			}
 		}
-		n.Seek(at, hits, p.c.Statuses, p.ticket)
+		n.RequestLease(at, hits, p.c.Statuses, p.ticket)
 		return
 	}
 	n.Charge(at, hits, p.c.Statuses)
 	if p.ticket != 0 {
-		n.Forget(at, hits, p.ticket)
+		n.CancelLease(at, hits, p.ticket)
 		w.parked = slices.DeleteFunc(w.parked, func(o *parkedCall) bool { return o == p })
 	}
 	w.account(p)

@@ -27,7 +27,7 @@ func (n *Node) Tick(at Instant) {
 		n.swept = at.Mono
 		n.sweep(now, max(n.live.used/64, sweepAtLeast))
 	}
-	if n.cfg.Homes != nil {
+	if n.cfg.Owners != nil {
 		n.tickDesk(now)
 	}
 	for i := range n.overflow.used {

@@ -10,8 +10,8 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Trade counts what a node gave and was given.
-type Trade struct {
+// TransferStats counts what a node gave and was given.
+type TransferStats struct {
 	// Given and Received are hits, Notes what was said to that end.
 	Given, Received, Notes uint64
 }
@@ -20,23 +20,23 @@ type Trade struct {
 // A bucket fills by itself, and a log's rights would each have a time of their
 // own.
 func (n *Node) trades(l *rules.Limit) bool {
-	return !n.cfg.Gates.NoDonations && (l.Algorithm == rules.FixedWindow || l.Algorithm == rules.SlidingWindow)
+	return !n.cfg.Ablation.NoTransfers && (l.Algorithm == rules.FixedWindow || l.Algorithm == rules.SlidingWindow)
 }
 
 // deal is one key of which rights are asked or given.
 type deal struct {
-	h     Hit
-	row   *row
-	base  quota.Base
-	label int64
-	left  uint64 // rights
+	h      Hit
+	row    *row
+	base   quota.Allotment
+	window int64
+	left   uint64 // rights
 }
 
 // deal takes stock of a row.
 func (n *Node) deal(h *Hit, r *row, now int64) deal {
 	d := deal{h: *h, row: r, base: n.base(h.Rule, now)}
 	d.left = r.Left(h.Limit, d.base, now)
-	d.label = r.Label
+	d.window = r.Window
 	return d
 }
 
@@ -58,7 +58,7 @@ func (n *Node) offer(h *Hit, r *row, now int64, estimate uint64) {
 	}
 	d := n.deal(h, r, now)
 	admitted := r.Used - min(r.Used, r.gave())
-	w := donate.Want{
+	w := donate.Need2{
 		Kind: kindOf(h.Rule), Recent: r.rates.Recent(ms), Rights: d.left, Held: addSat(d.left, admitted),
 		Limit: uint64(h.Limit.Requests), Estimate: estimate,
 	}
@@ -110,70 +110,70 @@ func (n *Node) heard(e *entry, rule *rules.Rule, now int64) {
 const lookMS = 10
 
 // note begins a note about a deal.
-func (n *Node) note(d *deal, k gossip.NoteKind) gossip.Note {
-	return gossip.Note{
-		Kind: k, Key: d.h.Key, Label: d.label, Rule: SharedRule(d.h.Rule),
+func (n *Node) note(d *deal, k gossip.RightsMessageKind) gossip.RightsMessage {
+	return gossip.RightsMessage{
+		Kind: k, Key: d.h.Key, Window: d.window, Rule: SharedRule(d.h.Rule),
 		Rights: d.left, Second: d.row.rates.Second(n.at.Mono.Milliseconds()),
 	}
 }
 
-func (n *Node) say(to crdt.Slot, note gossip.Note) {
-	if n.replica.engine.Say(to, note) {
+func (n *Node) say(to crdt.Incarnation, note gossip.RightsMessage) {
+	if n.replica.engine.Send(to, note) {
 		n.trade.Notes++
 	}
 }
 
 // ask asks the sibling that is believed to have most.
-func (n *Node) ask(d *deal, w donate.Want, ms int64) {
+func (n *Node) ask(d *deal, w donate.Need2, ms int64) {
 	if d.row.asker == nil {
-		d.row.asker = new(donate.Asker)
+		d.row.asker = new(donate.Requester)
 	}
 	if !d.row.asker.Ready(ms, w) {
 		return
 	}
-	all := n.siblings(d)
+	all := n.regionalPeers(d)
 	known := n.replica.asked[:0]
 	for i := range all {
 		if s := &all[i]; !s.Silent {
-			known = append(known, donate.Sibling{ID: uint64(s.ID), Held: n.heldBy(d, s), Used: s.Used})
+			known = append(known, donate.RegionalPeer{ID: uint64(s.ID), Held: n.heldBy(d, s), Used: s.Used})
 		}
 	}
 	n.replica.asked = known
-	if to, ok := d.row.asker.Pick(ms, w, uint64(n.slot), known); ok {
-		n.say(crdt.Slot(to), n.note(d, gossip.Ask))
+	if to, ok := d.row.asker.Pick(ms, w, uint64(n.incarnation), known); ok {
+		n.say(crdt.Incarnation(to), n.note(d, gossip.TransferRequest))
 	}
 }
 
-// siblings returns what is known of the other daemons of the region, until the
+// RegionalPeers returns what is known of the other daemons of the region, until the
 // next call.
-func (n *Node) siblings(d *deal) []gossip.Sibling {
-	n.replica.siblings = n.replica.engine.Siblings(n.replica.siblings[:0], d.h.Key, d.label)
-	return n.replica.siblings
+func (n *Node) regionalPeers(d *deal) []gossip.RegionalPeer {
+	n.replica.RegionalPeers = n.replica.engine.RegionalPeers(n.replica.RegionalPeers[:0], d.h.Key, d.window)
+	return n.replica.RegionalPeers
 }
 
 // heldBy is what a sibling is believed to have had of a label in all.
-func (n *Node) heldBy(d *deal, s *gossip.Sibling) uint64 {
+func (n *Node) heldBy(d *deal, s *gossip.RegionalPeer) uint64 {
 	l := d.h.Limit
-	x, carry := quota.RightsLabel(l, d.label)
-	base := n.cfg.Rights.PartOf(s.Name, SharedRule(d.h.Rule), l.Total(), x, carry, l.Scope == rules.Region)
+	x, carry := quota.RightsWindow(l, d.window)
+	base := n.cfg.Allotments.PartOf(s.Name, SharedRule(d.h.Rule), l.Total(), x, carry, l.Scope == rules.Region)
 	held := addSat(base, s.Received)
 	return held - min(held, s.Given)
 }
 
 // hear takes in what a peer says about rights.
-func (n *Node) hear(from crdt.Slot, notes []gossip.Note, now int64) {
-	for i := range notes[:min(len(notes), gossip.MaxNotes)] {
+func (n *Node) hear(from crdt.Incarnation, notes []gossip.RightsMessage, now int64) {
+	for i := range notes[:min(len(notes), gossip.MaxRightsMessages)] {
 		note := &notes[i]
 		d, ok := n.dealOf(note, now)
 		switch {
 		case !ok:
-		case note.Kind == gossip.Ask:
+		case note.Kind == gossip.TransferRequest:
 			n.answer(from, note, &d, now)
-		case note.Kind == gossip.Answer && d.row.asker != nil:
+		case note.Kind == gossip.TransferReply && d.row.asker != nil:
 			d.row.asker.Answer(n.at.Mono.Milliseconds(), uint64(from), 0)
 		case note.Kind == gossip.Want && n.replica.engine.Mine(note.Key):
 			n.wanted(from, note, &d, now)
-		case note.Kind == gossip.Hunger && n.replica.engine.Mine(note.Key):
+		case note.Kind == gossip.Shortage && n.replica.engine.Mine(note.Key):
 			n.feed(from, note, &d, now)
 		case note.Kind == gossip.Collect:
 			n.give(&d, note.For, donate.Honor(note.Need, n.own(d.row, d.h.Limit, d.left, now)), now)
@@ -184,14 +184,14 @@ func (n *Node) hear(from crdt.Slot, notes []gossip.Note, now int64) {
 // dealOf finds the row that a note is about, and makes it: who has no traffic has
 // most to give. It is not ok for a rule that is not in force here, a label that
 // is not that of now, and where there is no room for the key.
-func (n *Node) dealOf(note *gossip.Note, now int64) (deal, bool) {
+func (n *Node) dealOf(note *gossip.RightsMessage, now int64) (deal, bool) {
 	rule := n.replica.shared[note.Rule]
 	if rule == nil {
 		return deal{}, false
 	}
 	h := Hit{Key: note.Key, Limit: rule.Limit, Rule: rule}
-	x, _ := quota.RightsLabel(h.Limit, now)
-	if !n.bounded(&h) || !n.trades(h.Limit) || x != note.Label || !n.owns(note.Key) {
+	x, _ := quota.RightsWindow(h.Limit, now)
+	if !n.bounded(&h) || !n.trades(h.Limit) || x != note.Window || !n.owns(note.Key) {
 		return deal{}, false
 	}
 	at := ref{where: inLive, index: n.live.find(note.Key)}
@@ -215,27 +215,27 @@ func (n *Node) dealOf(note *gossip.Note, now int64) (deal, bool) {
 
 // answer gives a sibling that asks what it should get, or says that this is
 // nothing.
-func (n *Node) answer(from crdt.Slot, note *gossip.Note, d *deal, now int64) {
+func (n *Node) answer(from crdt.Incarnation, note *gossip.RightsMessage, d *deal, now int64) {
 	o := n.own(d.row, d.h.Limit, d.left, now)
 	gift := d.row.giver.Give(n.at.Mono.Milliseconds(), o, donate.Ask{Rights: note.Rights, Second: note.Second})
 	if !n.give(d, from, gift, now) {
-		n.say(from, n.note(d, gossip.Answer))
+		n.say(from, n.note(d, gossip.TransferReply))
 	}
 }
 
 // give charges rights to our own row and gives them to another daemon. It
 // returns false when nothing was given.
-func (n *Node) give(d *deal, to crdt.Slot, hits uint64, now int64) bool {
+func (n *Node) give(d *deal, to crdt.Incarnation, hits uint64, now int64) bool {
 	if hits = min(hits, d.left); hits == 0 {
 		return false
 	}
 	span := n.span(&d.h)
-	if !n.replica.engine.Give(n.at.Mono, d.h.Key, d.label, span, to, hits) {
+	if !n.replica.engine.Give(n.at.Mono, d.h.Key, d.window, span, to, hits) {
 		return false
 	}
 	r := d.row
-	if r.given != d.label {
-		r.given, r.out = d.label, 0
+	if r.given != d.window {
+		r.given, r.out = d.window, 0
 	}
 	r.out = addSat(r.out, hits)
 	r.Spend(d.h.Limit, d.base, now, hits)
@@ -243,28 +243,28 @@ func (n *Node) give(d *deal, to crdt.Slot, hits uint64, now int64) bool {
 	n.trade.Given += hits
 	// The entry must not be forgotten before what it gave is over.
 	if i := n.live.find(d.h.Key); i >= 0 {
-		n.live.at(i).keepUntil(span.End(d.label))
+		n.live.at(i).keepUntil(span.End(d.window))
 	}
 	return true
 }
 
 // span is that of a window's label.
-func (n *Node) span(h *Hit) gossip.Span {
-	_, carry := quota.RightsLabel(h.Limit, n.now)
-	return gossip.Span{
-		Rule: SharedRule(h.Rule), Width: h.Limit.Window(), Carry: carry, Regional: h.Limit.Scope == rules.Region,
+func (n *Node) span(h *Hit) gossip.CellMeta {
+	_, carry := quota.RightsWindow(h.Limit, n.now)
+	return gossip.CellMeta{
+		Rule: SharedRule(h.Rule), WindowLength: h.Limit.Window(), Carry: carry, Regional: h.Limit.Scope == rules.Region,
 	}
 }
 
 // received takes in a gift.
 func (n *Node) received(c *gossip.Change, now int64) {
-	n.trade.Received += c.Gift
+	n.trade.Received += c.Transfer
 	i := n.live.find(c.Key)
 	if i < 0 {
 		return // the row will be made from the cells
 	}
 	e := n.live.at(i)
-	e.keepUntil(c.Span.End(c.Label))
+	e.keepUntil(c.Span.End(c.Window))
 	r, rule := n.extras.row(e.extra), n.replica.shared[c.Span.Rule]
 	if r == nil || rule == nil {
 		return
@@ -274,13 +274,13 @@ func (n *Node) received(c *gossip.Change, now int64) {
 		return // as if of another rule
 	}
 	d := n.deal(&h, r, now)
-	r.Return(rule.Limit, c.Label, c.Gift)
+	r.Return(rule.Limit, c.Window, c.Transfer)
 	ms := n.at.Mono.Milliseconds()
 	if r.asker != nil {
-		r.asker.Answer(ms, uint64(c.From), c.Gift)
+		r.asker.Answer(ms, uint64(c.From), c.Transfer)
 	}
-	if c.Label == d.label && !n.replica.engine.Local(c.From) {
-		n.spread(&d, c.Gift, now)
+	if c.Window == d.window && !n.replica.engine.Local(c.From) {
+		n.spread(&d, c.Transfer, now)
 	}
 }
 

@@ -39,11 +39,11 @@ func (n *Node) observe(at Instant, now int64, m *gossip.Message) {
 
 // Offsets returns by how much the peers' clocks are ahead, of those where that
 // is known, to within half a round trip.
-func (n *Node) Offsets() map[crdt.Slot]time.Duration {
+func (n *Node) Offsets() map[crdt.Incarnation]time.Duration {
 	if n.replica == nil {
 		return nil
 	}
-	out := make(map[crdt.Slot]time.Duration, len(n.replica.clocks))
+	out := make(map[crdt.Incarnation]time.Duration, len(n.replica.clocks))
 	for id, c := range n.replica.clocks {
 		if c.high != math.MaxInt64 {
 			out[id] = time.Duration(c.low+c.high) * time.Millisecond / 2
@@ -53,11 +53,11 @@ func (n *Node) Offsets() map[crdt.Slot]time.Duration {
 }
 
 // Stamps returns the latest time of each peer's clock that came here, for people.
-func (n *Node) Stamps() map[crdt.Slot]hlc.Timestamp {
+func (n *Node) Stamps() map[crdt.Incarnation]hlc.Timestamp {
 	if n.replica == nil {
 		return nil
 	}
-	out := make(map[crdt.Slot]hlc.Timestamp, len(n.replica.clocks))
+	out := make(map[crdt.Incarnation]hlc.Timestamp, len(n.replica.clocks))
 	for id, c := range n.replica.clocks {
 		out[id] = c.stamp
 	}

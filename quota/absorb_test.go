@@ -32,14 +32,14 @@ func drawLate(t *rapid.T, l *rules.Limit) (all []late, end int64) {
 
 // hear takes late hits in as a node does: windows roll before they are read.
 func (k *key) hear(l *rules.Limit, h late) {
-	label := h.at
+	window := h.at
 	if l.Algorithm != rules.SlidingLog {
-		label -= label % l.Window()
+		window -= window % l.Window()
 		if Rolled(l, &k.cell, h.heard) {
 			Roll(l, &k.cell, h.heard)
 		}
 	}
-	Absorb(l, &k.cell, &k.log, h.heard, label, h.n)
+	Merge(l, &k.cell, &k.log, h.heard, window, h.n)
 }
 
 // What was counted elsewhere and heard late weighs what it would weigh had it
@@ -102,7 +102,7 @@ func TestFullLogTakesLateHits(t *testing.T) {
 	}
 	now := epoch + 2*MaxLogCells
 	for i, at := range []int64{epoch - 1, epoch + 1, epoch + 2*MaxLogCells - 1} {
-		Absorb(l, &k.cell, &k.log, now, at, 10)
+		Merge(l, &k.cell, &k.log, now, at, 10)
 		if want := uint64(MaxLogCells + 10*(i+1)); Used(l, &k.cell, &k.log, now) != want {
 			t.Fatalf("%d hits count, want %d", k.cell.Count, want)
 		}
@@ -151,7 +151,7 @@ type summed struct {
 func (s *summed) take(now int64) bool { return s.k.take(s.l, now, 1) }
 
 func (s *summed) hear(now int64, _ bucketReplica, n uint64) {
-	Absorb(s.l, &s.k.cell, nil, now, now, n)
+	Merge(s.l, &s.k.cell, nil, now, now, n)
 }
 
 // newest is a theoretical arrival time joined by the maximum: remote hits that

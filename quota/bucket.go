@@ -63,7 +63,7 @@ func mintedSinceEpoch(perWindow uint64, t, width int64) uint64 {
 
 // meter is the micro-tokens in use at now: a full bucket has none.
 func meter(l *rules.Limit, c *Cell, now int64) uint64 {
-	return subFloor(min(addSat(c.Carry, micro(c.Count)), maxMicro), minted(l, c.Prev, c.Label, now))
+	return subFloor(min(addSat(c.Carry, micro(c.Count)), maxMicro), minted(l, c.Prev, c.Window, now))
 }
 
 // drainTime is the shortest time in milliseconds in which m micro-tokens are
@@ -98,17 +98,17 @@ func chargeBucket(l *rules.Limit, c *Cell, now int64, n uint64) {
 
 // stepBucket moves the cell to the step of now.
 func stepBucket(l *rules.Limit, c *Cell, now int64) {
-	if step := Step(l); now >= c.Label+step {
-		label := now - now%step
-		if label > c.Label { // a reload may have made the grid coarser
-			*c = Cell{Label: label, Prev: uint64(l.Requests), Carry: meter(l, c, label)}
+	if step := Step(l); now >= c.Window+step {
+		window := now - now%step
+		if window > c.Window { // a reload may have made the grid coarser
+			*c = Cell{Window: window, Prev: uint64(l.Requests), Carry: meter(l, c, window)}
 		}
 	}
 }
 
 // fillUp loses what a bucket that stood full in this step could not mint.
 func fillUp(l *rules.Limit, c *Cell, now int64) {
-	mint := minted(l, c.Prev, c.Label, now)
+	mint := minted(l, c.Prev, c.Window, now)
 	if inUse := addSat(c.Carry, micro(c.Count)); inUse < mint {
 		c.Carry += mint - inUse
 	}
@@ -139,7 +139,7 @@ func Adopt(l *rules.Limit, c *Cell, now int64) {
 		return
 	}
 	if inUse := meter(l, c, now); inUse > 0 {
-		c.Carry, c.Count = addSat(inUse, minted(l, rate, c.Label, now)), 0
+		c.Carry, c.Count = addSat(inUse, minted(l, rate, c.Window, now)), 0
 	} else {
 		*c = Cell{}
 	}

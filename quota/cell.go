@@ -6,14 +6,14 @@ import "github.com/georld/rld/rules"
 // that was never charged. A Cell is owned by its node and not safe for
 // concurrent use.
 //
-// Invariants: Label never decreases; Count, and Prev of a window, only grow
+// Invariants: Window never decreases; Count, and Prev of a window, only grow
 // while their label stands, and so does Carry. The one exception is a bucket
 // whose rate changed, see Adopt.
 type Cell struct {
-	// Label is the start of the current window or grid step in Unix
+	// Window is the start of the current window or grid step in Unix
 	// milliseconds. sliding_log: the instant of the newest stamp.
-	Label int64
-	// Count is the hits charged under Label (sliding_log: under all stamps
+	Window int64
+	// Count is the hits charged under Window (sliding_log: under all stamps
 	// that still count).
 	Count uint64
 	// Prev is the hits charged under the label before (windows). Buckets: the
@@ -21,7 +21,7 @@ type Cell struct {
 	Prev uint64
 	// Carry is what dropped labels left behind. Windows with carry_debt: the
 	// hits still to be paid back. Buckets: the opening level, micro-tokens in
-	// use at Label without those of Count; it is only raised while Label
+	// use at Window without those of Count; it is only raised while Window
 	// stands.
 	Carry uint64
 }
@@ -102,9 +102,9 @@ func Delay(l *rules.Limit, c *Cell, now int64, ahead uint64) int64 {
 func Expires(l *rules.Limit, c *Cell) int64 {
 	switch l.Algorithm {
 	case rules.SlidingLog:
-		return later(c.Label, l.Window())
+		return later(c.Window, l.Window())
 	case rules.TokenBucket, rules.LeakyBucket:
-		return later(c.Label, drainTime(l, addSat(c.Carry, micro(c.Count)), c.Label))
+		return later(c.Window, drainTime(l, addSat(c.Carry, micro(c.Count)), c.Window))
 	default:
 		return expiresWindow(l, c)
 	}

@@ -131,7 +131,7 @@ func chargeLog(l *rules.Limit, c *Cell, log *Log, now int64, n uint64) bool {
 	if room := ^uint64(0) - c.Count; n > room {
 		n = room
 	}
-	c.Label = max(c.Label, now)
+	c.Window = max(c.Window, now)
 	c.Count += n
 	return log.add(now, n)
 }
@@ -140,7 +140,7 @@ func resetLog(l *rules.Limit, c *Cell, now int64) int64 {
 	if c.Count == 0 {
 		return 0
 	}
-	return max(0, later(c.Label, l.Window())-now)
+	return max(0, later(c.Window, l.Window())-now)
 }
 
 // retryLog walks the oldest stamps until enough of them have left the window.

@@ -2,60 +2,60 @@ package quota
 
 import "github.com/georld/rld/rules"
 
-// The home of a key counts what it consumes in a Row with the whole limit as its
+// The home of a key counts what it consumes in a Account with the whole limit as its
 // base. What it may have consumed is also known to others, as marks: so that who
 // takes over begins with a row that holds all of it.
 
-// Mark says that up to Amount may have been consumed of a label. It means nothing
+// Watermark says that up to Amount may have been consumed of a label. It means nothing
 // from End on, in Unix milliseconds.
 //
 // Windows are marked by their labels and logs by steps, both with hits. A bucket is
 // marked by the rate it drains at, as its label, with the instant in nanoseconds since the Unix
 // epoch at which all that is in use will have drained: that one only grows, which
 // what is in use does not.
-type Mark struct {
-	Label  int64
+type Watermark struct {
+	Window int64
 	Amount uint64
 	End    int64
 }
 
-// MarkStep is the step in milliseconds by which the hits of a log are marked.
-func MarkStep(l *rules.Limit) int64 { return max(100, l.Window()/24) }
+// WatermarkStep is the step in milliseconds by which the hits of a log are marked.
+func WatermarkStep(l *rules.Limit) int64 { return max(100, l.Window()/24) }
 
 // Full is the base of a home: all of a limit.
-func Full(l *rules.Limit) Base {
+func Full(l *rules.Limit) Allotment {
 	if l.Algorithm.Bucket() {
-		return Base{Amount: micro(Capacity(l)), Rate: micro(uint64(l.Requests))}
+		return Allotment{Amount: micro(Capacity(l)), Rate: micro(uint64(l.Requests))}
 	}
-	return Base{Amount: uint64(l.Requests)}
+	return Allotment{Amount: uint64(l.Requests)}
 }
 
-// Mark returns what must be marked before n more hits are consumed at now. Those
+// Watermark returns what must be marked before n more hits are consumed at now. Those
 // of a log count as if they came at at, which is now or later.
-func (r *Row) Mark(l *rules.Limit, now, at int64, n uint64) Mark {
+func (r *Account) Watermark(l *rules.Limit, now, at int64, n uint64) Watermark {
 	switch l.Algorithm {
 	case rules.TokenBucket, rules.LeakyBucket:
 		inUse := min(addSat(r.meter(l, Full(l), now), micro(n)), maxMicro)
 		drained := addSat(uint64(now)*nanos, drainNanos(l, inUse))
-		return Mark{Label: int64(l.Requests), Amount: drained, End: later(int64(drained/nanos), 1)}
+		return Watermark{Window: int64(l.Requests), Amount: drained, End: later(int64(drained/nanos), 1)}
 	case rules.SlidingLog:
-		step := MarkStep(l)
-		label := at - at%step
-		return Mark{label, addSat(r.log.between(label, label+step), n), later(label+step, l.Window())}
+		step := WatermarkStep(l)
+		window := at - at%step
+		return Watermark{window, addSat(r.log.between(window, window+step), n), later(window+step, l.Window())}
 	}
 	r.roll(l, now)
-	end := later(r.Label, l.Window())
+	end := later(r.Window, l.Window())
 	if l.Algorithm == rules.SlidingWindow {
 		end = later(end, l.Window())
 	}
-	return Mark{r.Label, addSat(subFloor(r.Used, r.Back), n), end}
+	return Watermark{r.Window, addSat(subFloor(r.Used, r.Back), n), end}
 }
 
 // Room returns how many hits may be consumed at now, as of at, while amount is
-// marked of the label that Mark names.
-func (r *Row) Room(l *rules.Limit, now, at int64, amount uint64) uint64 {
+// marked of the label that Watermark names.
+func (r *Account) Room(l *rules.Limit, now, at int64, amount uint64) uint64 {
 	if !l.Algorithm.Bucket() {
-		return subFloor(amount, r.Mark(l, now, at, 0).Amount)
+		return subFloor(amount, r.Watermark(l, now, at, 0).Amount)
 	}
 	if uint64(now) > amount/nanos {
 		return 0
@@ -77,24 +77,24 @@ func drainNanos(l *rules.Limit, m uint64) uint64 {
 
 // Adopt counts what is marked as consumed: hits of a log at the end of their step,
 // those of windows that are over for as long as they are weighed.
-func (r *Row) Adopt(l *rules.Limit, now int64, m Mark) {
+func (r *Account) Adopt(l *rules.Limit, now int64, m Watermark) {
 	switch l.Algorithm {
 	case rules.TokenBucket, rules.LeakyBucket:
-		if uint64(now)*nanos >= m.Amount || m.Label <= 0 {
+		if uint64(now)*nanos >= m.Amount || m.Window <= 0 {
 			return
 		}
-		left, exact := mulDiv(m.Amount-uint64(now)*nanos, uint64(m.Label)*microPerToken, uint64(l.Window())*nanos)
+		left, exact := mulDiv(m.Amount-uint64(now)*nanos, uint64(m.Window)*microPerToken, uint64(l.Window())*nanos)
 		if !exact {
 			left = addSat(left, 1)
 		}
 		r.Used = min(addSat(r.meter(l, Full(l), now), left), maxMicro)
 	case rules.SlidingLog:
-		r.SpendAt(l, now, m.Label+MarkStep(l)-1, m.Amount)
+		r.SpendAt(l, now, m.Window+WatermarkStep(l)-1, m.Amount)
 	default:
-		switch r.roll(l, now); m.Label {
-		case r.Label:
+		switch r.roll(l, now); m.Window {
+		case r.Window:
 			r.Used = addSat(r.Used, m.Amount)
-		case r.Label - l.Window():
+		case r.Window - l.Window():
 			r.PrevUsed = addSat(r.PrevUsed, m.Amount)
 		}
 	}
@@ -102,7 +102,7 @@ func (r *Row) Adopt(l *rules.Limit, now int64, m Mark) {
 
 // SpendAt is Spend for a home, where the hits of a log count from at on, which is
 // not before now: they may be used until then.
-func (r *Row) SpendAt(l *rules.Limit, now, at int64, n uint64) {
+func (r *Account) SpendAt(l *rules.Limit, now, at int64, n uint64) {
 	if l.Algorithm == rules.SlidingLog {
 		if n > 0 {
 			absorbLog(l, &r.stamps, &r.log, now, at, n)
@@ -115,7 +115,7 @@ func (r *Row) SpendAt(l *rules.Limit, now, at int64, n uint64) {
 // Held returns a bucket's row with at least as much in use as it mints in a time,
 // in milliseconds: so that rights which are used that much later, beside what drained
 // meanwhile, are still within the bucket.
-func (r Row) Held(l *rules.Limit, now, later int64) Row {
+func (r Account) Held(l *rules.Limit, now, later int64) Account {
 	if l.Algorithm.Bucket() && later > 0 {
 		r.Used = max(r.meter(l, Full(l), now), mulDivUp(uint64(l.Requests)*microPerToken, uint64(later), uint64(l.Window())))
 	}
@@ -125,18 +125,18 @@ func (r Row) Held(l *rules.Limit, now, later int64) Row {
 // Unspend takes hits back that were spent at a home and are used by nobody: of a
 // window those of a label, of a log those of its mark's step, the newest first. What a bucket
 // spent it does not take back: nobody knows how much of it has drained.
-func (r *Row) Unspend(l *rules.Limit, label int64, n uint64) {
+func (r *Account) Unspend(l *rules.Limit, window int64, n uint64) {
 	switch l.Algorithm {
 	case rules.TokenBucket, rules.LeakyBucket:
 	case rules.SlidingLog:
-		r.log.remove(&r.stamps, label, label+MarkStep(l), n)
+		r.log.remove(&r.stamps, window, window+WatermarkStep(l), n)
 	default:
-		r.Return(l, label, n)
+		r.Return(l, window, n)
 	}
 }
 
 // Report describes a home's row to a caller that asked for n hits.
-func (r *Row) Report(l *rules.Limit, now int64, n uint64) Report {
+func (r *Account) Report(l *rules.Limit, now int64, n uint64) Report {
 	b := Full(l)
 	out := Report{Remaining: r.Left(l, b, now)}
 	var c Cell
@@ -154,7 +154,7 @@ func (r *Row) Report(l *rules.Limit, now int64, n uint64) Report {
 		}
 	default:
 		r.roll(l, now)
-		c = Cell{Label: r.Label, Count: subFloor(r.Used, r.Back), Prev: subFloor(r.PrevUsed, r.PrevBack)}
+		c = Cell{Window: r.Window, Count: subFloor(r.Used, r.Back), Prev: subFloor(r.PrevUsed, r.PrevBack)}
 		out.Reset = roll(l, &c, now).reset(l, now)
 		if n > out.Remaining && n <= Capacity(l) {
 			out.Retry = max(1, retryWindow(l, &c, now, n))

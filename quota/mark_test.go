@@ -8,8 +8,8 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// homeLimit draws a limit that a home may keep.
-func homeLimit(t *rapid.T) *rules.Limit {
+// ownerLimit draws a limit that a home may keep.
+func ownerLimit(t *rapid.T) *rules.Limit {
 	l := &rules.Limit{
 		Algorithm:  rules.Algorithm(rapid.IntRange(0, 4).Draw(t, "algorithm")),
 		Unit:       rapid.SampledFrom([]rules.Unit{rules.Second, rules.Minute, rules.Hour}).Draw(t, "unit"),
@@ -23,39 +23,39 @@ func homeLimit(t *rapid.T) *rules.Limit {
 
 // Who takes over from the marks of a home never finds more left than that home
 // had, whatever it spent within them and when.
-func TestMarksHoldWhatWasSpent(t *testing.T) {
+func TestWatermarksHoldWhatWasSpent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := homeLimit(t)
-		var home Row
-		marks := map[int64]Mark{}
+		l := ownerLimit(t)
+		var owner Account
+		watermarks := map[int64]Watermark{}
 		now := int64(epoch)
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			now += rapid.Int64Range(0, max(1, l.Window()/8)).Draw(t, "pass")
 			at := now
 			if l.Algorithm == rules.SlidingLog && rapid.Bool().Draw(t, "far") {
-				step := MarkStep(l)
+				step := WatermarkStep(l)
 				at = now - now%step + step - 1
 			}
-			n := min(uint64(rapid.IntRange(0, 50).Draw(t, "hits")), home.Left(l, Full(l), now))
-			ahead := min(uint64(rapid.IntRange(0, 20).Draw(t, "ahead")), home.Left(l, Full(l), now)-n)
-			m := home.Mark(l, now, at, n+ahead)
-			if m.Amount > marks[m.Label].Amount {
-				marks[m.Label] = m
+			n := min(uint64(rapid.IntRange(0, 50).Draw(t, "hits")), owner.Left(l, Full(l), now))
+			ahead := min(uint64(rapid.IntRange(0, 20).Draw(t, "ahead")), owner.Left(l, Full(l), now)-n)
+			m := owner.Watermark(l, now, at, n+ahead)
+			if m.Amount > watermarks[m.Window].Amount {
+				watermarks[m.Window] = m
 			}
-			if room := home.Room(l, now, at, marks[m.Label].Amount); room < n {
+			if room := owner.Room(l, now, at, watermarks[m.Window].Amount); room < n {
 				t.Fatalf("%d hits are marked and there is room for %d", n+ahead, room)
 			}
-			home.SpendAt(l, now, at, n)
+			owner.SpendAt(l, now, at, n)
 			if rapid.IntRange(0, 5).Draw(t, "unspend") == 0 {
-				home.Unspend(l, m.Label, n)
+				owner.Unspend(l, m.Window, n)
 			}
-			var next Row
-			for _, m := range marks {
+			var next Account
+			for _, m := range watermarks {
 				if now < m.End {
 					next.Adopt(l, now, m)
 				}
 			}
-			if has, had := next.Left(l, Full(l), now), home.Left(l, Full(l), now); has > had {
+			if has, had := next.Left(l, Full(l), now), owner.Left(l, Full(l), now); has > had {
 				t.Fatalf("%+v at %d: %d left after a takeover, %d before", l, now-epoch, has, had)
 			}
 		}
@@ -63,21 +63,21 @@ func TestMarksHoldWhatWasSpent(t *testing.T) {
 }
 
 // Within its marks alone a home spends no more of a window than is marked.
-func TestRoomEndsAtTheMark(t *testing.T) {
+func TestRoomEndsAtTheWatermark(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := homeLimit(t)
-		var home Row
+		l := ownerLimit(t)
+		var owner Account
 		now := epoch + rapid.Int64Range(0, l.Window()).Draw(t, "start")
-		m := home.Mark(l, now, now, uint64(rapid.IntRange(0, 100).Draw(t, "marked")))
+		m := owner.Watermark(l, now, now, uint64(rapid.IntRange(0, 100).Draw(t, "marked")))
 		spent := uint64(0)
 		for range 20 {
 			if l.Algorithm.Bucket() { // what drained may be spent again
 				now += rapid.Int64Range(0, 50).Draw(t, "pass")
 			}
-			n := min(uint64(rapid.IntRange(0, 30).Draw(t, "hits")), home.Room(l, now, now, m.Amount))
-			home.SpendAt(l, now, now, n)
+			n := min(uint64(rapid.IntRange(0, 30).Draw(t, "hits")), owner.Room(l, now, now, m.Amount))
+			owner.SpendAt(l, now, now, n)
 			spent += n
-			if after := home.Mark(l, now, now, 0); n > 0 && after.Amount > m.Amount {
+			if after := owner.Watermark(l, now, now, 0); n > 0 && after.Amount > m.Amount {
 				t.Fatalf("%d hits spent reach %d, marked are %d", spent, after.Amount, m.Amount)
 			}
 		}

@@ -10,35 +10,35 @@ import "github.com/georld/rld/rules"
 // carry_debt, also in the label after, in which its hits still weigh or are
 // owed. Logs give back until the stamp leaves the window, buckets while the
 // label stands.
-func RefundEnd(l *rules.Limit, label int64) int64 {
+func RefundEnd(l *rules.Limit, window int64) int64 {
 	width := l.Window()
 	switch {
 	case l.Algorithm == rules.SlidingLog:
-		return later(label, width)
+		return later(window, width)
 	case l.Algorithm.Bucket():
 		_, width, _ = Shared(l, &Cell{}, 0)
 	case l.Algorithm == rules.SlidingWindow, l.CarryDebt:
-		return later(later(label, width), width)
+		return later(later(window, width), width)
 	}
-	return later(label, width)
+	return later(window, width)
 }
 
 // Refundable reports whether hits that were counted under a label can be given
 // back at now.
-func Refundable(l *rules.Limit, now, label int64) bool {
+func Refundable(l *rules.Limit, now, window int64) bool {
 	if l.Algorithm.Bucket() { // a limit of another rate may cut labels otherwise
 		is, _, _ := Shared(l, &Cell{}, now)
-		return label == is
+		return window == is
 	}
-	return now < RefundEnd(l, label)
+	return now < RefundEnd(l, window)
 }
 
 // Held returns the hits that a window's cell holds of a label.
-func Held(l *rules.Limit, c *Cell, label int64) uint64 {
-	switch label {
-	case c.Label:
+func Held(l *rules.Limit, c *Cell, window int64) uint64 {
+	switch window {
+	case c.Window:
 		return c.Count
-	case c.Label - l.Window():
+	case c.Window - l.Window():
 		return c.Prev
 	}
 	return 0
@@ -60,23 +60,23 @@ func Held(l *rules.Limit, c *Cell, label int64) uint64 {
 // the way of a refill that was lost for it. So an emptier bucket may show for up
 // to n hits. Over any time in which refunds are taken off when they come, it
 // still admits at most its burst and what it mints.
-func Withdraw(l *rules.Limit, c *Cell, log *Log, now, label int64, n uint64) {
+func Withdraw(l *rules.Limit, c *Cell, log *Log, now, window int64, n uint64) {
 	switch {
 	case n == 0:
 	case l.Algorithm == rules.SlidingLog:
-		withdrawLog(l, c, log, now, label, n)
+		withdrawLog(l, c, log, now, window, n)
 	case l.Algorithm.Bucket():
-		withdrawBucket(l, c, now, label, n)
+		withdrawBucket(l, c, now, window, n)
 	default:
-		withdrawWindow(l, c, label, n)
+		withdrawWindow(l, c, window, n)
 	}
 }
 
-func withdrawWindow(l *rules.Limit, c *Cell, label int64, n uint64) {
-	switch label {
-	case c.Label:
+func withdrawWindow(l *rules.Limit, c *Cell, window int64, n uint64) {
+	switch window {
+	case c.Window:
 		c.Count = subFloor(c.Count, n)
-	case c.Label - l.Window():
+	case c.Window - l.Window():
 		// What is owed is what the label went over, and what was owed before:
 		// down to 0 it falls hit by hit.
 		c.Carry = subFloor(c.Carry, min(n, c.Prev))
@@ -101,13 +101,13 @@ func withdrawLog(l *rules.Limit, c *Cell, log *Log, now, at int64, n uint64) {
 	}
 }
 
-func withdrawBucket(l *rules.Limit, c *Cell, now, label int64, n uint64) {
-	if !Refundable(l, now, label) {
+func withdrawBucket(l *rules.Limit, c *Cell, now, window int64, n uint64) {
+	if !Refundable(l, now, window) {
 		return
 	}
 	Adopt(l, c, now)
 	stepBucket(l, c, now)
 	fillUp(l, c, now)
-	mint := minted(l, c.Prev, c.Label, now)
+	mint := minted(l, c.Prev, c.Window, now)
 	c.Carry, c.Count = addSat(mint, subFloor(meter(l, c, now), micro(n))), 0
 }

@@ -10,8 +10,8 @@ import (
 
 // given is hits that were charged, and how many of them are back.
 type given struct {
-	at, label int64
-	n, back   uint64
+	at, window int64
+	n, back    uint64
 }
 
 // What was charged and given back in time weighs as if it had never been
@@ -30,16 +30,16 @@ func TestRefundEqualsNeverCharging(t *testing.T) {
 			if i := rapid.IntRange(0, len(all)).Draw(t, "refund"); i < len(all) {
 				g := &all[i]
 				n = rapid.Uint64Range(0, g.n-g.back).Draw(t, "back")
-				if Refundable(l, now, g.label) {
-					Withdraw(l, &is.cell, &is.log, now, g.label, n)
+				if Refundable(l, now, g.window) {
+					Withdraw(l, &is.cell, &is.log, now, g.window, n)
 					g.back += n
 				}
 				return
 			}
 			if n > 0 {
 				Charge(l, &is.cell, &is.log, now, n)
-				label, _, _ := Shared(l, &is.cell, now)
-				all = append(all, given{at: now, label: label, n: n})
+				window, _, _ := Shared(l, &is.cell, now)
+				all = append(all, given{at: now, window: window, n: n})
 			}
 		})
 		for _, g := range all {
@@ -71,19 +71,19 @@ func TestRefundedBucketKeepsItsRate(t *testing.T) {
 			i := rapid.IntRange(0, len(all)).Draw(t, "refund")
 			if i == len(all) {
 				if n > 0 && k.take(l, now, n) {
-					label, _, _ := Shared(l, &k.cell, now)
-					all = append(all, given{at: now, label: label, n: n})
+					window, _, _ := Shared(l, &k.cell, now)
+					all = append(all, given{at: now, window: window, n: n})
 					net += int64(n)
 				}
 			} else {
 				g := &all[i]
 				n = rapid.Uint64Range(0, g.n-g.back).Draw(t, "back")
 				before := Used(l, &k.cell, nil, now)
-				Withdraw(l, &k.cell, nil, now, g.label, n)
+				Withdraw(l, &k.cell, nil, now, g.window, n)
 				after := Used(l, &k.cell, nil, now)
-				switch over := !Refundable(l, now, g.label); {
+				switch over := !Refundable(l, now, g.window); {
 				case over && after != before:
-					t.Fatalf("refund of label +%d at +%d took %d to %d", g.label-epoch, now-epoch, before, after)
+					t.Fatalf("refund of label +%d at +%d took %d to %d", g.window-epoch, now-epoch, before, after)
 				case !over && after != subFloor(before, n):
 					t.Fatalf("refund of %d took %d to %d", n, before, after)
 				case !over:
@@ -107,7 +107,7 @@ func TestRefundFindsMovedHits(t *testing.T) {
 		Charge(l, &k.cell, &k.log, epoch+2*i, 1)
 	}
 	now := epoch + 2*MaxLogCells
-	Absorb(l, &k.cell, &k.log, now, epoch+1, 10)
+	Merge(l, &k.cell, &k.log, now, epoch+1, 10)
 	Withdraw(l, &k.cell, &k.log, now, epoch+1, 10)
 	if got := Used(l, &k.cell, &k.log, now); got != MaxLogCells {
 		t.Errorf("%d hits count, want %d", got, MaxLogCells)
@@ -134,7 +134,7 @@ func TestRefundEnd(t *testing.T) {
 		{"log", func(l *rules.Limit) { l.Algorithm = rules.SlidingLog }, 60_000},
 		{"bucket that fills in a minute", func(l *rules.Limit) { l.Algorithm = rules.TokenBucket }, 60_000},
 		{"bucket that fills in half a second",
-			func(l *rules.Limit) { l.Algorithm, l.Requests = rules.LeakyBucket, 1_200 }, bucketLabel},
+			func(l *rules.Limit) { l.Algorithm, l.Requests = rules.LeakyBucket, 1_200 }, bucketWindow},
 	} {
 		l := minute
 		tt.change(&l)

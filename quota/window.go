@@ -14,11 +14,11 @@ type window struct {
 // hold nothing; each of them pays back a whole limit of the debt.
 func roll(l *rules.Limit, c *Cell, now int64) window {
 	width := l.Window()
-	if now < c.Label+width {
-		return window{c.Label, c.Count, c.Prev, c.Carry}
+	if now < c.Window+width {
+		return window{c.Window, c.Count, c.Prev, c.Carry}
 	}
 	start := now - now%width
-	steps := uint64((start - c.Label) / width)
+	steps := uint64((start - c.Window) / width)
 	w := window{start: start}
 	if steps == 1 {
 		w.prev = c.Count
@@ -49,12 +49,12 @@ func (w window) used(l *rules.Limit, now int64) uint64 {
 }
 
 func chargeWindow(l *rules.Limit, c *Cell, now int64, n uint64) {
-	if now < c.Label+l.Window() {
+	if now < c.Window+l.Window() {
 		c.Count = addSat(c.Count, n)
 		return
 	}
 	w := roll(l, c, now)
-	*c = Cell{Label: w.start, Count: addSat(w.count, n), Prev: w.prev, Carry: w.debt}
+	*c = Cell{Window: w.start, Count: addSat(w.count, n), Prev: w.prev, Carry: w.debt}
 }
 
 func (w window) reset(l *rules.Limit, now int64) int64 {
@@ -99,7 +99,7 @@ func retryWindow(l *rules.Limit, c *Cell, now int64, n uint64) int64 {
 	if at, ok := w.fitsAt(l, n); ok {
 		return at - now
 	}
-	next := Cell{Label: w.start, Count: w.count, Prev: w.prev, Carry: w.debt}
+	next := Cell{Window: w.start, Count: w.count, Prev: w.prev, Carry: w.debt}
 	end := w.start + width
 	w = roll(l, &next, end)
 	if at, ok := w.fitsAt(l, n); ok {
@@ -128,5 +128,5 @@ func (w window) fitsAt(l *rules.Limit, n uint64) (int64, bool) {
 }
 
 func expiresWindow(l *rules.Limit, c *Cell) int64 {
-	return later(later(c.Label, l.Window()), after(l, c.Count, addSat(c.Carry, c.Count)))
+	return later(later(c.Window, l.Window()), after(l, c.Count, addSat(c.Carry, c.Count)))
 }

@@ -23,7 +23,7 @@ type answer struct {
 // answers at any time. What was answered before holds also when the epochs it
 // came from are forgotten; but no longer when an epoch leaves this daemon or its
 // region out, as an operator may have said that it uses nothing any more.
-func (o *Office) keep(rule uint64, a answer, why epoch.Why) (uint64, epoch.Why) {
+func (o *Agent) keep(rule uint64, a answer, why epoch.Reason) (uint64, epoch.Reason) {
 	i, ok := o.ruleIndex(rule)
 	if !ok || why != epoch.WhyEpoch && why != epoch.WhyUnsettled {
 		return a.base, why
@@ -49,6 +49,6 @@ func (o *Office) keep(rule uint64, a answer, why epoch.Why) (uint64, epoch.Why) 
 }
 
 // ruleIndex returns the place of a rule, and whether it is there.
-func (o *Office) ruleIndex(id uint64) (int, bool) {
+func (o *Agent) ruleIndex(id uint64) (int, bool) {
 	return slices.BinarySearchFunc(o.rules, id, func(r Rule, id uint64) int { return cmp.Compare(r.ID, id) })
 }

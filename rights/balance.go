@@ -42,7 +42,7 @@ func (b *balance) reset(at time.Duration) {
 
 // rebalance looks at the demand of the last period once that of all regions
 // is there, and proposes what is worth an epoch.
-func (o *Office) rebalance() {
+func (o *Agent) rebalance() {
 	if !o.leading || !o.ready || o.at < o.resting[0] {
 		return
 	}
@@ -81,7 +81,7 @@ func (o *Office) rebalance() {
 
 // arrange makes the rebalancers for the regions of the newest epoch, and
 // reports whether this region is among them.
-func (o *Office) arrange() bool {
+func (o *Agent) arrange() bool {
 	b := &o.balance
 	top := newest(o.region)
 	var regions []int
@@ -101,7 +101,7 @@ func (o *Office) arrange() bool {
 
 // weigh asks the rebalancer of every rule, and returns the rows that are to
 // change. Without demand only those of pinned rules are looked at.
-func (o *Office) weigh(top *epoch.Known, withDemand bool) []epoch.Row {
+func (o *Agent) weigh(top *epoch.EntryView, withDemand bool) []epoch.Row {
 	b, d := &o.balance, &o.demand
 	n := len(b.regions)
 	hits, current := make([]uint64, n), make([]budget.PPM, n)
@@ -140,7 +140,7 @@ func (o *Office) weigh(top *epoch.Known, withDemand bool) []epoch.Row {
 }
 
 // ask returns the weights that a rule is to have, nil for those it has.
-func (o *Office) ask(r int, withDemand bool, hits []uint64, current []budget.PPM) []budget.PPM {
+func (o *Agent) ask(r int, withDemand bool, hits []uint64, current []budget.PPM) []budget.PPM {
 	b := &o.balance
 	fresh := b.rules[r] == nil
 	if fresh {
@@ -164,7 +164,7 @@ func (o *Office) ask(r int, withDemand bool, hits []uint64, current []budget.PPM
 const smoothWindows = 12
 
 // alpha is how much of the way smoothed demand goes to that of a period.
-func (o *Office) alpha(rule *Rule) budget.PPM {
+func (o *Agent) alpha(rule *Rule) budget.PPM {
 	most := budget.DefaultRebalance(len(o.balance.regions)).Alpha
 	if rule.Window <= 0 {
 		return most
@@ -175,7 +175,7 @@ func (o *Office) alpha(rule *Rule) budget.PPM {
 
 // rebalancer returns that of a rule: without its pins where they do not fit
 // the regions there are.
-func (o *Office) rebalancer(rule *Rule) *budget.Rebalancer {
+func (o *Agent) rebalancer(rule *Rule) *budget.Rebalancer {
 	b := &o.balance
 	cfg := budget.DefaultRebalance(len(b.regions))
 	cfg.Alpha = o.alpha(rule)
@@ -195,7 +195,7 @@ func (o *Office) rebalancer(rule *Rule) *budget.Rebalancer {
 }
 
 // proposeRows proposes the newest epoch with other rows, if there are any.
-func (o *Office) proposeRows(top *epoch.Known, rows []epoch.Row, why string) {
+func (o *Agent) proposeRows(top *epoch.EntryView, rows []epoch.Row, why string) {
 	if len(rows) == 0 {
 		return
 	}
@@ -222,7 +222,7 @@ func (o *Office) proposeRows(top *epoch.Known, rows []epoch.Row, why string) {
 }
 
 // successor returns an epoch like the newest one, to be changed and proposed.
-func (o *Office) successor(top *epoch.Known) epoch.Epoch {
+func (o *Agent) successor(top *epoch.EntryView) epoch.Epoch {
 	e := epoch.Epoch{Members: slices.Clone(top.Epoch.Members), Rows: slices.Clone(top.Epoch.Rows)}
 	if !top.Settled {
 		e.Retired = slices.Clone(top.Epoch.Retired)

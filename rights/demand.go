@@ -53,7 +53,7 @@ func (d *demand) count(rule, total uint64) {
 
 // closePeriod notes what was asked for when a period ends, and sums it up for
 // the region.
-func (o *Office) closePeriod() {
+func (o *Agent) closePeriod() {
 	d := &o.demand
 	k := uint64(max(o.now, 0)) / uint64(o.cfg.Period.Milliseconds())
 	if k > d.period {
@@ -81,7 +81,7 @@ func (o *Office) closePeriod() {
 }
 
 // sum adds up the demand of the region's daemons in the last period.
-func (o *Office) sum() []Demand {
+func (o *Agent) sum() []Demand {
 	d := &o.demand
 	hits := make([]uint64, len(d.ids))
 	add := func(rows []Demand) {
@@ -116,12 +116,12 @@ func hitsOf(rows []Demand, rule uint64) uint64 {
 }
 
 // regionIndex returns the place of a region among the configured, -1 for none.
-func (o *Office) regionIndex(name string) int {
+func (o *Agent) regionIndex(name string) int {
 	return slices.IndexFunc(o.cfg.Regions, func(r Region) bool { return r.Name == name })
 }
 
 // takeDemand keeps the newest demand of a daemon or a region.
-func (o *Office) takeDemand(l *link, m *Message) {
+func (o *Agent) takeDemand(l *link, m *Message) {
 	if m.Period == 0 {
 		return
 	}
@@ -144,7 +144,7 @@ func (o *Office) takeDemand(l *link, m *Message) {
 }
 
 // heardOf returns the period up to which the peer's demand is known.
-func (o *Office) heardOf(l *link) uint64 {
+func (o *Agent) heardOf(l *link) uint64 {
 	if l.local {
 		return l.period
 	}
@@ -156,7 +156,7 @@ func (o *Office) heardOf(l *link) uint64 {
 
 // fillDemand adds this daemon's demand for the leader of the region, or the
 // region's for another region.
-func (o *Office) fillDemand(l *link, m *Message) bool {
+func (o *Agent) fillDemand(l *link, m *Message) bool {
 	d := &o.demand
 	period, rows := d.period, d.rows
 	if !l.local {
@@ -172,7 +172,7 @@ func (o *Office) fillDemand(l *link, m *Message) bool {
 }
 
 // leader reports whether the peer leads this region as far as is known.
-func (o *Office) leader(l *link) bool {
+func (o *Agent) leader(l *link) bool {
 	if !l.ready || !o.hears(l) {
 		return false
 	}

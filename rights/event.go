@@ -51,7 +51,7 @@ const maxEvents = 256
 // refuseEvery is the least time between two events of the same refusal.
 const refuseEvery = 10 * time.Second
 
-func (o *Office) event(kind EventKind, peer, text string) {
+func (o *Agent) event(kind EventKind, peer, text string) {
 	if kind == Refused {
 		key := hashText(peer, text)
 		if at, told := o.refused[key]; told && o.at-at < refuseEvery {

@@ -64,8 +64,8 @@ const (
 const maxOrigins = 1 << 14
 
 // link returns the link of an incarnation, nil for none.
-func (o *Office) link(id crdt.Slot) *link {
-	i, ok := slices.BinarySearchFunc(o.links, id, func(l *link, id crdt.Slot) int { return cmp.Compare(l.peer.ID, id) })
+func (o *Agent) link(id crdt.Incarnation) *link {
+	i, ok := slices.BinarySearchFunc(o.links, id, func(l *link, id crdt.Incarnation) int { return cmp.Compare(l.peer.ID, id) })
 	if !ok {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (o *Office) link(id crdt.Slot) *link {
 }
 
 // silence is after how long without a message a peer does not count as heard.
-func (o *Office) silence(l *link) time.Duration {
+func (o *Agent) silence(l *link) time.Duration {
 	if l.local {
 		return 4*o.cfg.Interval + time.Second
 	}
@@ -81,12 +81,12 @@ func (o *Office) silence(l *link) time.Duration {
 }
 
 // hears reports whether the peer was heard lately.
-func (o *Office) hears(l *link) bool { return l.heardAt >= 0 && o.at-l.heardAt <= o.silence(l) }
+func (o *Agent) hears(l *link) bool { return l.heardAt >= 0 && o.at-l.heardAt <= o.silence(l) }
 
 // leads reports whether this daemon speaks for its region: no other that is
 // ready and heard has a lower name. One that is not ready speaks only where
 // none is.
-func (o *Office) leads() bool {
+func (o *Agent) leads() bool {
 	for _, l := range o.links {
 		if l.local && l.ready && o.hears(l) && (!o.ready || l.peer.Name < o.cfg.Name) {
 			return false
@@ -97,7 +97,7 @@ func (o *Office) leads() bool {
 
 // addressed reports whether a peer of another region is to be told: the one
 // with the lowest name there, those who speak to us, and all while none does.
-func (o *Office) addressed(l *link) bool {
+func (o *Agent) addressed(l *link) bool {
 	if l.heardAt >= 0 && o.hears(l) {
 		return true
 	}
@@ -114,7 +114,7 @@ func (o *Office) addressed(l *link) bool {
 
 // wants reports whether an item of fingerprint p, which the peer lacks, is to
 // be sent now, and notes that it is.
-func (o *Office) wants(l *link, p print) bool {
+func (o *Agent) wants(l *link, p print) bool {
 	if from, ok := o.origins[p]; ok {
 		hold := time.Duration(0)
 		switch {
@@ -143,7 +143,7 @@ func (o *Office) wants(l *link, p print) bool {
 }
 
 // from notes where a new item came from.
-func (o *Office) from(p print, l *link) {
+func (o *Agent) from(p print, l *link) {
 	if len(o.origins) >= maxOrigins {
 		clear(o.origins)
 	}

@@ -30,7 +30,7 @@ const (
 
 // proposeDaemons proposes an epoch of the region's daemons, with equal weights,
 // when those who are live are others than those of the newest one.
-func (o *Office) proposeDaemons() {
+func (o *Agent) proposeDaemons() {
 	live := o.live()
 	if !o.leading || !o.ready || o.at < o.resting[1] {
 		o.members.differs = -1
@@ -62,7 +62,7 @@ func (o *Office) proposeDaemons() {
 
 // live returns the participants of the region that are ready and were heard
 // lately, ascending, and notes when.
-func (o *Office) live() []uint64 {
+func (o *Agent) live() []uint64 {
 	if o.members.seen == nil {
 		o.members.seen, o.members.differs = map[uint64]time.Duration{}, -1
 	}
@@ -90,7 +90,7 @@ func (o *Office) live() []uint64 {
 // dead where nothing could be taken back from them. retired are those that
 // came back without their memory, and those an operator retired while that is
 // not settled.
-func (o *Office) wanted(live []uint64) (want []uint64, retired []epoch.Retirement) {
+func (o *Agent) wanted(live []uint64) (want []uint64, retired []epoch.Retirement) {
 	top := newest(o.local)
 	want = slices.Clone(live)
 	if !top.Settled {
@@ -135,7 +135,7 @@ func (o *Office) wanted(live []uint64) (want []uint64, retired []epoch.Retiremen
 
 // replaced reports whether a participant is an earlier life of a live daemon
 // that lost its memory, and the last label it may have used.
-func (o *Office) replaced(id uint64) (fence int64, ok bool) {
+func (o *Agent) replaced(id uint64) (fence int64, ok bool) {
 	if o.fence != 0 && sameName(id, o.member) && id != o.member {
 		return o.fence, true
 	}
@@ -149,7 +149,7 @@ func (o *Office) replaced(id uint64) (fence int64, ok bool) {
 
 // reclaimable reports whether the shares of the dead can be taken back without
 // them: of every epoch that may be in force at most a third are dead.
-func (o *Office) reclaimable(live []uint64, retired []epoch.Retirement) bool {
+func (o *Agent) reclaimable(live []uint64, retired []epoch.Retirement) bool {
 	settled := settledID(o.local)
 	for i := range o.local.Len() {
 		k := o.local.At(i)
@@ -173,7 +173,7 @@ func (o *Office) reclaimable(live []uint64, retired []epoch.Retirement) bool {
 
 // remembers reports whether one of those named is in the settled epoch: it
 // knows what the region promised, and those who join learn it from it.
-func (o *Office) remembers(want []uint64) bool {
+func (o *Agent) remembers(want []uint64) bool {
 	s, _, _ := o.local.Settled()
 	return slices.ContainsFunc(want, s.Has)
 }

@@ -13,7 +13,7 @@ import (
 // be modified.
 type Message struct {
 	// From and To are incarnations; Region and Name are the sender's.
-	From, To     crdt.Slot
+	From, To     crdt.Incarnation
 	Region, Name string
 	// Stamp is the sender's hybrid logical clock.
 	Stamp hlc.Timestamp
@@ -148,7 +148,7 @@ func (s *Section) validate() error {
 	if s.Claim == nil {
 		return nil
 	}
-	if len(s.Claim.Epochs) > 0 || len(s.Claim.Acks) > 0 || len(s.Claim.Lives) > 0 || s.Claim.To != 0 {
+	if len(s.Claim.Epochs) > 0 || len(s.Claim.Acks) > 0 || len(s.Claim.Generations) > 0 || s.Claim.To != 0 {
 		return fmt.Errorf("claim that holds more than a base: want that alone")
 	}
 	return s.Claim.Base.Validate()

@@ -33,10 +33,10 @@ func regionID(name string) uint64 { return hashText("region", name) }
 // is of the name, the lower one of the life since a loss of memory, 0 before
 // the first: a daemon that lost its record is another participant, and still
 // known to be the same daemon.
-func memberID(name string, life uint64) uint64 {
+func memberID(name string, generation uint64) uint64 {
 	id := hashText("daemon", name) &^ 0xffffffff
-	if life != 0 {
-		id |= max(mix(life)&0xffffffff, 1)
+	if generation != 0 {
+		id |= max(mix(generation)&0xffffffff, 1)
 	}
 	return id
 }
@@ -73,7 +73,7 @@ func genesisPrint(e epoch.Epoch) uint64 {
 }
 
 // regionName returns the configured name of a region, or its number.
-func (o *Office) regionName(id uint64) string {
+func (o *Agent) regionName(id uint64) string {
 	for i := range o.cfg.Regions {
 		if o.ids[i] == id {
 			return o.cfg.Regions[i].Name
@@ -83,7 +83,7 @@ func (o *Office) regionName(id uint64) string {
 }
 
 // daemonName returns the name of a daemon of the region, or its number.
-func (o *Office) daemonName(id uint64) string {
+func (o *Agent) daemonName(id uint64) string {
 	if sameName(id, o.member) {
 		return o.cfg.Name
 	}
@@ -104,7 +104,7 @@ func (o *Office) daemonName(id uint64) string {
 const maxNames = 2 * epoch.MaxMembers
 
 // remember keeps the name of a daemon of the region.
-func (o *Office) remember(name string) {
+func (o *Agent) remember(name string) {
 	for _, n := range o.names {
 		if n == name {
 			return

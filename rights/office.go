@@ -17,15 +17,15 @@ import (
 // what they hold.
 const regionsKey = 1
 
-// Office holds this daemon's part in the epochs. It is a state machine: time
+// Agent holds this daemon's part in the epochs. It is a state machine: time
 // and messages are arguments, what to store and to send are results of Ready.
 // It is not safe for concurrent use.
-type Office struct {
+type Agent struct {
 	cfg    Config
 	ids    []uint64 // of cfg.Regions, parallel
 	own    int      // this region among them
 	member uint64   // this daemon in the epochs of daemons
-	self   crdt.Slot
+	self   crdt.Incarnation
 	// fence is of a daemon that lost its memory: see Message.
 	fence   int64
 	genesis [2]uint64
@@ -44,7 +44,7 @@ type Office struct {
 	leading bool
 	// listening: it was restarted, and has not heard yet what happened since.
 	// home and abroad say whom it heard.
-	listening, home, abroad bool
+	listening, owner, abroad bool
 
 	links []*link // by incarnation
 	names []string
@@ -104,29 +104,29 @@ type Start struct {
 	// if not it joins, and holds 0 until the others have let it in. If the
 	// word is wrong, labels may be used twice.
 	First bool
-	// Life tells a daemon that lost its record from what it was: not 0, and
+	// Generation tells a daemon that lost its record from what it was: not 0, and
 	// greater each time, as an HLC stamp is. Fence, above 0, is at or after
 	// the last label it may have used before, in Unix milliseconds: what its
 	// clock shows plus all it may have been ahead. It joins anew, and the
 	// others retire what it was; until then it holds 0. A region all of whose
 	// daemons lost their memory holds 0 for good: retire it, and start it under another name.
-	Life  uint64
-	Fence int64
+	Generation uint64
+	Fence      int64
 }
 
 // New returns an office without peers and rules.
-func New(cfg Config, s Start) (*Office, error) {
-	return newOffice(cfg, s, 0)
+func New(cfg Config, s Start) (*Agent, error) {
+	return newAgent(cfg, s, 0)
 }
 
-func newOffice(cfg Config, s Start, broken flaw) (*Office, error) {
+func newAgent(cfg Config, s Start, broken flaw) (*Agent, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("rights: %w", err)
 	}
 	cfg = cfg.WithDefaults()
 	cfg.Regions = slices.Clone(cfg.Regions)
 	slices.SortFunc(cfg.Regions, func(a, b Region) int { return cmp.Compare(a.Name, b.Name) })
-	o := &Office{cfg: cfg, origins: map[print]origin{}, refused: map[uint64]time.Duration{}, started: -1, broken: broken}
+	o := &Agent{cfg: cfg, origins: map[print]origin{}, refused: map[uint64]time.Duration{}, started: -1, broken: broken}
 	for i, r := range cfg.Regions {
 		o.ids = append(o.ids, regionID(r.Name))
 		if r.Name == cfg.Region {
@@ -146,9 +146,9 @@ func newOffice(cfg Config, s Start, broken flaw) (*Office, error) {
 	return o, nil
 }
 
-func (o *Office) start(s Start) error {
+func (o *Agent) start(s Start) error {
 	given := 0
-	for _, is := range []bool{s.Record != nil, s.First, s.Life != 0} {
+	for _, is := range []bool{s.Record != nil, s.First, s.Generation != 0} {
 		if is {
 			given++
 		}
@@ -160,7 +160,7 @@ func (o *Office) start(s Start) error {
 	if s.Record != nil {
 		return o.restore(s.Record)
 	}
-	if s.Life != 0 && s.Fence <= 0 {
+	if s.Generation != 0 && s.Fence <= 0 {
 		return fmt.Errorf("start after a loss of memory with fence %d: want the last label it may have "+
 			"used, in Unix milliseconds", s.Fence)
 	}
@@ -173,7 +173,7 @@ func (o *Office) start(s Start) error {
 		return err
 	}
 	o.genesis = [2]uint64{genesisPrint(regions), genesisPrint(daemons)}
-	o.member, o.fence = memberID(o.cfg.Name, s.Life), s.Fence
+	o.member, o.fence = memberID(o.cfg.Name, s.Generation), s.Fence
 	if s.First || o.broken&flawAmnesiac != 0 {
 		o.member, o.fence = memberID(o.cfg.Name, 0), 0
 	}
@@ -185,7 +185,7 @@ func (o *Office) start(s Start) error {
 }
 
 // restore goes on from a record.
-func (o *Office) restore(s *Stored) error {
+func (o *Agent) restore(s *Stored) error {
 	var err error
 	o.genesis, o.member, o.fence = s.Genesis, s.Local.Owner, s.Fence
 	if !sameName(o.member, memberID(o.cfg.Name, 0)) {
@@ -212,7 +212,7 @@ func (o *Office) restore(s *Stored) error {
 // Rules takes over the rules that have rights, in any order; of those with the
 // same ID the first counts. What is beyond MaxRules is left out: such a rule
 // has the weights of the configuration.
-func (o *Office) Rules(rules []Rule) {
+func (o *Agent) Rules(rules []Rule) {
 	rules = slices.Clone(rules)
 	slices.SortStableFunc(rules, func(a, b Rule) int { return cmp.Compare(a.ID, b.ID) })
 	rules = slices.CompactFunc(rules, func(a, b Rule) bool { return a.ID == b.ID })
@@ -230,11 +230,11 @@ func (o *Office) Rules(rules []Rule) {
 
 // Demand tells how many hits a rule was asked for since this daemon started,
 // admitted and denied. Hits of rules that are not among Rules do not count.
-func (o *Office) Demand(rule, total uint64) { o.demand.count(rule, total) }
+func (o *Agent) Demand(rule, total uint64) { o.demand.count(rule, total) }
 
 // Peers takes over the live incarnations of all regions, this one's among them
 // or not. self is that of this daemon.
-func (o *Office) Peers(at time.Duration, self crdt.Slot, peers []gossip.Peer) {
+func (o *Agent) Peers(at time.Duration, self crdt.Incarnation, peers []gossip.Peer) {
 	o.at, o.self = at, self
 	kept := make([]*link, 0, len(peers))
 	sorted := slices.SortedFunc(slices.Values(peers), func(a, b gossip.Peer) int { return cmp.Compare(a.ID, b.ID) })
@@ -257,25 +257,25 @@ func (o *Office) Peers(at time.Duration, self crdt.Slot, peers []gossip.Peer) {
 	o.changes++
 }
 
-// Base returns what this daemon holds of the label that starts at x (Unix
+// Allotment returns what this daemon holds of the label that starts at x (Unix
 // milliseconds) of a rule, of the total in force for it; carry is how far the
 // rule's algorithm reaches back from there, in milliseconds, not negative. With
-// regional the total is of this region alone. Why says what decided, above all
+// regional the total is of this region alone. Reason says what decided, above all
 // when the answer is 0.
 //
 // The answers for a label may go up and down, and the greatest may be kept.
-// Base keeps it itself for the latest labels of each rule: what a long label
-// began with stays its own, whatever moves meanwhile. Base allocates nothing.
-func (o *Office) Base(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Why) {
+// Allotment keeps it itself for the latest labels of each rule: what a long label
+// began with stays its own, whatever moves meanwhile. Allotment allocates nothing.
+func (o *Agent) Allotment(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason) {
 	var base uint64
-	var why epoch.Why
+	var why epoch.Reason
 	switch {
 	case o.listening:
 		why = epoch.WhyWaiting
 	case regional:
 		base, why = o.local.Part(total, x, carry)
 	default:
-		base, why = epoch.BaseOf(o.region, o.local, regionsKey, rule, total, x, carry)
+		base, why = epoch.AllotmentOf(o.region, o.local, regionsKey, rule, total, x, carry)
 	}
 	base, why = o.keep(rule, answer{x, carry, total, base, regional}, why)
 	if why != epoch.WhyEpoch {
@@ -284,10 +284,10 @@ func (o *Office) Base(rule, total uint64, x, carry int64, regional bool) (uint64
 	return base, why
 }
 
-// RegionBase returns how much this region holds, all of it, of the label that
-// begins at x: what Base splits among its daemons. The greatest answer for a
+// RegionAllotment returns how much this region holds, all of it, of the label that
+// begins at x: what Allotment splits among its daemons. The greatest answer for a
 // label may be kept, by whoever counts for the region what it uses.
-func (o *Office) RegionBase(rule, total uint64, x, carry int64) (uint64, epoch.Why) {
+func (o *Agent) RegionAllotment(rule, total uint64, x, carry int64) (uint64, epoch.Reason) {
 	if o.listening {
 		return 0, epoch.WhyWaiting
 	}
@@ -298,12 +298,12 @@ func (o *Office) RegionBase(rule, total uint64, x, carry int64) (uint64, epoch.W
 	return base, why
 }
 
-// Version changes whenever an answer of Base may have changed.
-func (o *Office) Version() uint64 { return o.version }
+// Version changes whenever an answer of Allotment may have changed.
+func (o *Agent) Version() uint64 { return o.version }
 
 // PartOf returns what another daemon of the region holds, as far as is known
 // here. It is for those who ask for rights, not for those who use them.
-func (o *Office) PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64 {
+func (o *Agent) PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64 {
 	if !regional {
 		total = o.region.Believed(rule, o.ids[o.own], total, x, carry)
 	}
@@ -311,7 +311,7 @@ func (o *Office) PartOf(peer string, rule, total uint64, x, carry int64, regiona
 }
 
 // current returns the participant that a daemon of the region is now.
-func (o *Office) current(name string) uint64 {
+func (o *Agent) current(name string) uint64 {
 	if name == o.cfg.Name {
 		return o.member
 	}
@@ -325,13 +325,13 @@ func (o *Office) current(name string) uint64 {
 
 // RegionPart returns what a whole region holds, this one or another, as far as
 // is known here.
-func (o *Office) RegionPart(region string, rule, total uint64, x, carry int64) uint64 {
+func (o *Agent) RegionPart(region string, rule, total uint64, x, carry int64) uint64 {
 	return o.region.Believed(rule, regionID(region), total, x, carry)
 }
 
 // advance does what has become possible: it promises, composes, forgets, and
 // notes what changed.
-func (o *Office) advance() {
+func (o *Agent) advance() {
 	o.acknowledge()
 	o.compose()
 	o.forget()
@@ -353,7 +353,7 @@ func (o *Office) advance() {
 }
 
 // unblock says that answers of 0 may have become others.
-func (o *Office) unblock() {
+func (o *Agent) unblock() {
 	if o.blocked {
 		o.blocked = false
 		o.version++
@@ -366,4 +366,4 @@ func settledID(t *epoch.Table) epoch.ID {
 }
 
 // newest returns the greatest epoch a table knows.
-func newest(t *epoch.Table) epoch.Known { return t.At(t.Len() - 1) }
+func newest(t *epoch.Table) epoch.EntryView { return t.At(t.Len() - 1) }

@@ -53,7 +53,7 @@ func move(r *rig, p *proc) {
 	}
 }
 
-func (o *Office) region0() *epoch.Table { return o.region }
+func (o *Agent) region0() *epoch.Table { return o.region }
 
 // crashBeforeStore: a promises to give its share away, and dies while that is
 // on its way to the disk. What is on the disk knows nothing of it.
@@ -80,7 +80,7 @@ func crashBeforeStore(r *rig) {
 // region's share away; what the other is told of that is lost.
 func joinWithoutTables(r *rig) {
 	p := r.join("a")
-	r.until(2*time.Second, "ready", func() bool { return p.Office.ready })
+	r.until(2*time.Second, "ready", func() bool { return p.Agent.ready })
 	r.mangle = func(m *Message) {
 		if m.To == p.self {
 			m.Regions = Section{Base: m.Regions.Base, Settled: m.Regions.Settled}
@@ -105,7 +105,7 @@ func TestJoinerWaits(t *testing.T) {
 	r.run(3 * time.Second)
 	joinWithoutTables(r)
 	p := r.daemons[len(r.daemons)-1]
-	if _, why := p.Base(12, 100, r.now(p), 0, false); why != epoch.WhyUnlearned {
+	if _, why := p.Allotment(12, 100, r.now(p), 0, false); why != epoch.WhyUnlearned {
 		t.Errorf("%v, want %v", why, epoch.WhyUnlearned)
 	}
 	r.mangle = nil
@@ -151,7 +151,7 @@ func TestFailingDisk(t *testing.T) {
 		t.Error("nothing is said of the failing disk")
 	}
 	r.run(6 * time.Second)
-	if base, why := a.Base(11, 1000, r.now(a), 0, false); base != 0 || why != epoch.WhyAhead {
+	if base, why := a.Allotment(11, 1000, r.now(a), 0, false); base != 0 || why != epoch.WhyAhead {
 		t.Errorf("holds %d (%v) beyond its record", base, why)
 	}
 	move(r, r.find("b1"))

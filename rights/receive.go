@@ -24,7 +24,7 @@ const farAhead = int64(time.Minute / time.Millisecond)
 // Receive takes in a message. now is the label clock in Unix milliseconds. The
 // error says what is wrong with the message as a whole, of which nothing was
 // then taken; what is wrong with an item is an Event.
-func (o *Office) Receive(at time.Duration, now int64, m *Message) error {
+func (o *Agent) Receive(at time.Duration, now int64, m *Message) error {
 	o.at, o.now = at, now
 	l, err := o.sender(m)
 	if err != nil {
@@ -54,7 +54,7 @@ func (o *Office) Receive(at time.Duration, now int64, m *Message) error {
 }
 
 // sender returns the link of who sent the message, or why it is refused.
-func (o *Office) sender(m *Message) (*link, error) {
+func (o *Agent) sender(m *Message) (*link, error) {
 	if m.To != o.self {
 		return nil, fmt.Errorf("message for %s: want one for %s", m.To, o.self)
 	}
@@ -87,14 +87,14 @@ func (o *Office) sender(m *Message) (*link, error) {
 func tableName(table int) string { return [...]string{"regions", "daemons"}[table] }
 
 // refuse notes that an item was not taken, but for what is only late.
-func (o *Office) refuse(l *link, table int, err error) {
+func (o *Agent) refuse(l *link, table int, err error) {
 	if err != nil && !errors.Is(err, epoch.ErrStale) && !errors.Is(err, epoch.ErrUnknown) {
 		o.event(Refused, l.peer.Name, fmt.Sprintf("%s: %v", tableName(table), err))
 	}
 }
 
 // takeSection takes in what is said of one table.
-func (o *Office) takeSection(l *link, t *epoch.Table, table int, s *Section) {
+func (o *Agent) takeSection(l *link, t *epoch.Table, table int, s *Section) {
 	if c := s.Claim; c != nil {
 		err := o.plausible(table, &c.Base)
 		if err == nil {
@@ -123,7 +123,7 @@ func (o *Office) takeSection(l *link, t *epoch.Table, table int, s *Section) {
 	}
 }
 
-func (o *Office) takeAck(l *link, t *epoch.Table, table int, a *epoch.Ack) {
+func (o *Agent) takeAck(l *link, t *epoch.Table, table int, a *epoch.Ack) {
 	if a.By == t.Owner() && table == 1 {
 		return // only this daemon makes them
 	}
@@ -145,7 +145,7 @@ func (o *Office) takeAck(l *link, t *epoch.Table, table int, a *epoch.Ack) {
 }
 
 // plausible returns what is wrong with an epoch here that is right on its own.
-func (o *Office) plausible(table int, e *epoch.Epoch) error {
+func (o *Agent) plausible(table int, e *epoch.Epoch) error {
 	switch {
 	case e.ID.Stamp.Millis() > o.now+farAhead:
 		return fmt.Errorf("epoch %s of the future: want it proposed at most %d ms after %d", e.ID, farAhead, o.now)
@@ -160,7 +160,7 @@ func (o *Office) plausible(table int, e *epoch.Epoch) error {
 }
 
 // takeVotes keeps votes for epochs that are known.
-func (o *Office) takeVotes(l *link, m *Message) {
+func (o *Agent) takeVotes(l *link, m *Message) {
 	for _, v := range m.Votes {
 		switch {
 		case v.Daemon == o.member || v.Ack.By != o.ids[o.own]:
@@ -174,7 +174,7 @@ func (o *Office) takeVotes(l *link, m *Message) {
 	}
 }
 
-func (o *Office) takeGrant(l *link, m *Message) {
+func (o *Agent) takeGrant(l *link, m *Message) {
 	if g, ok := o.local.Grant(m.Member, o.now); ok {
 		l.grant = &g
 	}
@@ -194,14 +194,14 @@ func (o *Office) takeGrant(l *link, m *Message) {
 
 // catchUp looks whether the daemon has learned all that the peer said it has.
 // With a ready one of its region that makes it ready.
-func (o *Office) catchUp(l *link) {
+func (o *Agent) catchUp(l *link) {
 	if !l.ready || o.ready && !o.listening || !o.caughtUp(l, 0) {
 		return
 	}
 	if !l.local {
 		o.abroad = true
 	} else if o.caughtUp(l, 1) {
-		o.home, o.abroad = true, true
+		o.owner, o.abroad = true, true
 		if !o.ready {
 			o.becomeReady()
 		}
@@ -211,7 +211,7 @@ func (o *Office) catchUp(l *link) {
 
 // caughtUp reports whether the daemon has all of a table that the peer said it
 // has.
-func (o *Office) caughtUp(l *link, table int) bool {
+func (o *Agent) caughtUp(l *link, table int) bool {
 	if settledID(o.table(table)).Before(l.tables[table].settled) {
 		return false
 	}
@@ -231,20 +231,20 @@ const listenFor = 5 * time.Second
 // listen ends the listening of a restarted daemon when it has heard its region
 // and another one, as far as there are any, or for long enough. It may have
 // been retired while it was down.
-func (o *Office) listen() {
+func (o *Agent) listen() {
 	if !o.listening {
 		return
 	}
 	s, _, _ := o.local.Settled()
-	home := o.home || len(s.Members) == 1 && s.Has(o.member)
+	owner := o.owner || len(s.Members) == 1 && s.Has(o.member)
 	abroad := o.abroad || len(o.cfg.Regions) == 1
-	if home && abroad || o.started >= 0 && o.at-o.started >= listenFor {
+	if owner && abroad || o.started >= 0 && o.at-o.started >= listenFor {
 		o.listening = false
 		o.version++
 	}
 }
 
-func (o *Office) becomeReady() {
+func (o *Agent) becomeReady() {
 	o.ready = true
 	o.changes++
 	o.event(BecameReady, "", "")

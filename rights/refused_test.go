@@ -60,8 +60,8 @@ func TestStartRefused(t *testing.T) {
 		start Start
 	}{
 		{"want exactly one of them", nil, Start{}},
-		{"want exactly one of them", nil, Start{First: true, Life: 1}},
-		{"fence 0: want the last label", nil, Start{Life: 1}},
+		{"want exactly one of them", nil, Start{First: true, Generation: 1}},
+		{"fence 0: want the last label", nil, Start{Generation: 1}},
 		{`another daemon than "a2"`, func(c *Config) { c.Name = "a2" }, Start{Record: record}},
 		{`want the record of region "b"`, func(c *Config) { c.Region = "b" }, Start{Record: record}},
 		{"exchanged", nil, Start{Record: &exchanged}},
@@ -209,18 +209,18 @@ func TestCommandsRefused(t *testing.T) {
 	r, a, _, _ := pair(t)
 	for _, tt := range []struct {
 		says string
-		give func(o *Office) error
+		give func(o *Agent) error
 	}{
-		{`unknown region: want one of ["a" "b"]`, func(o *Office) error { return o.RetireRegion("z") }},
-		{"it is the region of this daemon", func(o *Office) error { return o.RetireRegion("a") }},
-		{"it is not retired", func(o *Office) error { return o.ReturnRegion("b") }},
-		{"it is this daemon", func(o *Office) error { return o.RetireDaemon("a1") }},
-		{"it lives: stop it first", func(o *Office) error { return o.RetireDaemon("a2") }},
-		{`it holds nothing in region "a"`, func(o *Office) error { return o.RetireDaemon("b1") }},
-		{"retired already", func(o *Office) error { _ = o.RetireRegion("b"); return o.RetireRegion("b") }},
-		{"is not settled yet", func(o *Office) error { return o.ReturnRegion("b") }},
+		{`unknown region: want one of ["a" "b"]`, func(o *Agent) error { return o.RetireRegion("z") }},
+		{"it is the region of this daemon", func(o *Agent) error { return o.RetireRegion("a") }},
+		{"it is not retired", func(o *Agent) error { return o.ReturnRegion("b") }},
+		{"it is this daemon", func(o *Agent) error { return o.RetireDaemon("a1") }},
+		{"it lives: stop it first", func(o *Agent) error { return o.RetireDaemon("a2") }},
+		{`it holds nothing in region "a"`, func(o *Agent) error { return o.RetireDaemon("b1") }},
+		{"retired already", func(o *Agent) error { _ = o.RetireRegion("b"); return o.RetireRegion("b") }},
+		{"is not settled yet", func(o *Agent) error { return o.ReturnRegion("b") }},
 	} {
-		if err := tt.give(a.Office); err == nil || !strings.Contains(err.Error(), tt.says) {
+		if err := tt.give(a.Agent); err == nil || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%v, want %q", err, tt.says)
 		}
 	}
@@ -236,10 +236,10 @@ func TestCommandsRefused(t *testing.T) {
 func TestBaseAllocatesNothing(t *testing.T) {
 	r, a, _, _ := pair(t)
 	x := r.now(a)
-	if n := testing.AllocsPerRun(100, func() { a.Base(11, 1000, x, 0, false); a.Base(11, 1000, x, 0, true) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { a.Allotment(11, 1000, x, 0, false); a.Allotment(11, 1000, x, 0, true) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if got, why := a.Base(11, 1000, x, 0, true); got != 500 {
+	if got, why := a.Allotment(11, 1000, x, 0, true); got != 500 {
 		t.Errorf("%d of 1000 of the region (%v), want half", got, why)
 	}
 	if got := a.PartOf("a2", 11, 1000, x, 0, false) + r.base2(a, x); got != 500 {
@@ -251,7 +251,7 @@ func TestBaseAllocatesNothing(t *testing.T) {
 }
 
 func (r *rig) base2(p *proc, x int64) uint64 {
-	base, _ := p.Base(11, 1000, x, 0, false)
+	base, _ := p.Allotment(11, 1000, x, 0, false)
 	return base
 }
 

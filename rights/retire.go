@@ -20,7 +20,7 @@ const retireAhead = 10_000 // milliseconds
 // from which they learn of this before they hold anything.
 // Nothing checks it: a region that is only cut off goes on with its share, and
 // the bound does not hold while it does.
-func (o *Office) RetireRegion(name string) error {
+func (o *Agent) RetireRegion(name string) error {
 	i, err := o.command(name)
 	if err != nil {
 		return fmt.Errorf("retire region %q: %w", name, err)
@@ -56,7 +56,7 @@ func (o *Office) RetireRegion(name string) error {
 // ReturnRegion gives a retired region its part again: that of one among equals,
 // which the others give up in proportion. It holds it once all have
 // acknowledged that.
-func (o *Office) ReturnRegion(name string) error {
+func (o *Agent) ReturnRegion(name string) error {
 	i, err := o.command(name)
 	if err != nil {
 		return fmt.Errorf("return region %q: %w", name, err)
@@ -100,7 +100,7 @@ func (o *Office) ReturnRegion(name string) error {
 // that the daemon admits nothing from ten seconds from now on; it may start
 // again while one that knows of this lives, from which it hears before it
 // holds anything.
-func (o *Office) RetireDaemon(name string) error {
+func (o *Agent) RetireDaemon(name string) error {
 	if err := o.commandable(); err != nil {
 		return fmt.Errorf("retire daemon %q: %w", name, err)
 	}
@@ -142,7 +142,7 @@ func (o *Office) RetireDaemon(name string) error {
 
 // command returns the place of the region a command is about, or why it cannot
 // be given now.
-func (o *Office) command(region string) (int, error) {
+func (o *Agent) command(region string) (int, error) {
 	i := o.regionIndex(region)
 	if i < 0 {
 		names := make([]string, len(o.cfg.Regions))
@@ -154,7 +154,7 @@ func (o *Office) command(region string) (int, error) {
 	return i, o.commandable()
 }
 
-func (o *Office) commandable() error {
+func (o *Agent) commandable() error {
 	if o.stamp == 0 || o.self == 0 || !o.ready {
 		return errors.New("this daemon has not learned yet what the others know: try again in a moment, " +
 			"or at another")

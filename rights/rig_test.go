@@ -36,7 +36,7 @@ type rig struct {
 	at      time.Duration
 	daemons []*proc
 	flight  []parcel
-	born    crdt.Slot
+	born    crdt.Incarnation
 	asked   []asked
 	rules   []Rule
 	// demand is what a daemon is asked for in a second, by rule.
@@ -52,8 +52,8 @@ type rig struct {
 	mangle           func(m *Message) // changes what is sent
 	flaw             flaw
 
-	used  map[label]map[crdt.Slot]uint64 // the greatest answer by life
-	bytes [2]int                         // sent inside regions and across
+	used  map[window]map[crdt.Incarnation]uint64 // the greatest answer by life
+	bytes [2]int                                 // sent inside regions and across
 	sent  [2]int
 	size  func(m *Message) int
 	log   []string
@@ -62,17 +62,17 @@ type rig struct {
 	history []string
 }
 
-// label is a rule's label.
-type label struct {
+// window is a rule's label.
+type window struct {
 	rule  int
 	start int64
 }
 
 // proc is a daemon, and its disk.
 type proc struct {
-	*Office
+	*Agent
 	name, region string
-	self         crdt.Slot
+	self         crdt.Incarnation
 	skew         int64
 	disk         *Stored
 	up           bool
@@ -88,17 +88,17 @@ type proc struct {
 }
 
 type parcel struct {
-	at   time.Duration
-	to   *proc
-	slot crdt.Slot
-	m    Message
+	at          time.Duration
+	to          *proc
+	incarnation crdt.Incarnation
+	m           Message
 }
 
 // newRig makes regions a, b, ... of n daemons each: a1, a2, b1 and so on.
 func newRig(t *testing.T, seed uint64, n ...int) *rig {
 	r := &rig{
 		t: t, rng: rand.New(rand.NewPCG(seed, 1)), at: time.Second, born: 100,
-		used:  map[label]map[crdt.Slot]uint64{},
+		used:  map[window]map[crdt.Incarnation]uint64{},
 		delay: func(from, to *proc) time.Duration { return 5 * time.Millisecond },
 		asked: []asked{{11, 10_007, 1_000, 0}, {12, 999, 1_000, 1_000}, {13, 100_000, 7_000, 0}},
 		cfg:   Config{DaemonHorizon: 30 * time.Second},
@@ -150,17 +150,17 @@ func (r *rig) join(region string) *proc {
 }
 
 func (r *rig) start(p *proc, s Start) {
-	o, err := newOffice(r.config(p), s, r.flaw)
+	o, err := newAgent(r.config(p), s, r.flaw)
 	if err != nil {
 		r.t.Fatalf("start %s: %v", p.name, err)
 	}
 	r.born++
-	p.Office, p.self, p.up, p.upAt, p.writing, p.hits = o, r.born, true, r.at, nil, map[uint64]uint64{}
+	p.Agent, p.self, p.up, p.upAt, p.writing, p.hits = o, r.born, true, r.at, nil, map[uint64]uint64{}
 	o.Rules(r.rules)
 }
 
 func (r *rig) crash(p *proc) {
-	p.up, p.downAt, p.Office, p.writing = false, r.at, nil, nil
+	p.up, p.downAt, p.Agent, p.writing = false, r.at, nil, nil
 }
 
 // restart starts a daemon from its disk, or without memory when it is lost.
@@ -182,7 +182,7 @@ func (r *rig) restart(p *proc, lost bool) {
 		return
 	}
 	// Its clock may be stepped back by at most what the fence allows for.
-	r.start(p, Start{Life: uint64(r.stamp(p)), Fence: r.now(p) + 1000})
+	r.start(p, Start{Generation: uint64(r.stamp(p)), Fence: r.now(p) + 1000})
 }
 
 func (r *rig) find(name string) *proc {
@@ -315,7 +315,7 @@ func (r *rig) deliver() {
 		return p.at <= r.at
 	})
 	for _, d := range due {
-		if !d.to.up || d.to.self != d.slot {
+		if !d.to.up || d.to.self != d.incarnation {
 			continue
 		}
 		d.to.last = max(d.to.last, d.m.Stamp)
@@ -337,11 +337,11 @@ func (r *rig) observe() {
 			now := r.now(p)
 			for back := range int64(2) {
 				x := now - now%a.width - back*a.width
-				base, why := p.Base(a.id, a.total, x, a.carry, false)
+				base, why := p.Allotment(a.id, a.total, x, a.carry, false)
 				if why != epoch.WhyEpoch && base != 0 {
 					r.t.Fatalf("%s holds %d though %v", p.name, base, why)
 				}
-				r.note(label{i, x}, p, base)
+				r.note(window{i, x}, p, base)
 			}
 		}
 	}
@@ -354,23 +354,23 @@ func (r *rig) observe() {
 	}
 }
 
-func (r *rig) note(l label, p *proc, base uint64) {
-	lives := r.used[l]
-	if lives == nil {
-		lives = map[crdt.Slot]uint64{}
-		r.used[l] = lives
+func (r *rig) note(l window, p *proc, base uint64) {
+	generations := r.used[l]
+	if generations == nil {
+		generations = map[crdt.Incarnation]uint64{}
+		r.used[l] = generations
 	}
-	if base <= lives[p.self] {
+	if base <= generations[p.self] {
 		return
 	}
-	lives[p.self] = base
+	generations[p.self] = base
 	sum := uint64(0)
-	for _, b := range lives {
+	for _, b := range generations {
 		sum += b
 	}
 	if sum > r.asked[l.rule].total && len(r.log) < 20 {
 		r.log = append(r.log, fmt.Sprintf("%v: rule %d, label %+d ms: %d of %d, last %s: %v",
-			r.at, l.rule, l.start-dawn, sum, r.asked[l.rule].total, p.name, lives))
+			r.at, l.rule, l.start-dawn, sum, r.asked[l.rule].total, p.name, generations))
 	}
 }
 
@@ -398,7 +398,7 @@ func (r *rig) held(rule int) uint64 {
 
 func (r *rig) base(p *proc, rule int) uint64 {
 	a := r.asked[rule]
-	base, _ := p.Base(a.id, a.total, r.now(p), a.carry, false)
+	base, _ := p.Allotment(a.id, a.total, r.now(p), a.carry, false)
 	return base
 }
 

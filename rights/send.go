@@ -22,7 +22,7 @@ type Ready struct {
 
 // Ready returns what there is to do now. Call it after every other call that
 // takes something in, and again after Stored.
-func (o *Office) Ready(at time.Duration) Ready {
+func (o *Agent) Ready(at time.Duration) Ready {
 	o.at = at
 	r := Ready{Store: o.toStore()}
 	r.Wake = at + wakeEvery
@@ -44,7 +44,7 @@ func (o *Office) Ready(at time.Duration) Ready {
 const wakeEvery = 250 * time.Millisecond
 
 // message returns what the peer is to be told now, if anything.
-func (o *Office) message(l *link) (Message, bool) {
+func (o *Agent) message(l *link) (Message, bool) {
 	if !l.local && (!o.leading || !o.addressed(l)) {
 		l.due = o.at + o.interval(l)
 		return Message{}, false
@@ -69,7 +69,7 @@ func (o *Office) message(l *link) (Message, bool) {
 	return m, true
 }
 
-func (o *Office) interval(l *link) time.Duration {
+func (o *Agent) interval(l *link) time.Duration {
 	if l.local {
 		return o.cfg.Interval
 	}
@@ -78,7 +78,7 @@ func (o *Office) interval(l *link) time.Duration {
 
 // fill puts into the message what this daemon has, and what the peer lacks;
 // news says whether there is anything of the latter.
-func (o *Office) fill(l *link, m *Message) (news bool) {
+func (o *Agent) fill(l *link, m *Message) (news bool) {
 	room := fillBytes
 	news = o.fillSection(l, 0, &m.Regions, &room)
 	if l.local {
@@ -100,7 +100,7 @@ type standing struct {
 
 // standing returns it for the tables of the regions (0), of the daemons (1)
 // and for votes (2). The slice is shared by messages and never changed.
-func (o *Office) standing(table int) *standing {
+func (o *Agent) standing(table int) *standing {
 	s := &o.told[table]
 	if s.changes == o.changes+1 {
 		return s
@@ -127,7 +127,7 @@ func (o *Office) standing(table int) *standing {
 	return s
 }
 
-func (o *Office) table(i int) *epoch.Table {
+func (o *Agent) table(i int) *epoch.Table {
 	if i == 0 {
 		return o.region
 	}
@@ -136,7 +136,7 @@ func (o *Office) table(i int) *epoch.Table {
 
 // fillSection says what this daemon has of a table, and adds what the peer
 // lacks once it has said what that is.
-func (o *Office) fillSection(l *link, table int, s *Section, room *int) (news bool) {
+func (o *Agent) fillSection(l *link, table int, s *Section, room *int) (news bool) {
 	is := o.standing(table)
 	s.Base, s.Settled, s.Has = is.base, is.settled, is.has
 	if l.heardAt < 0 {
@@ -146,7 +146,7 @@ func (o *Office) fillSection(l *link, table int, s *Section, room *int) (news bo
 	if base := t.At(0); said.settled.Before(base.Epoch.ID) &&
 		o.wants(l, itemPrint(printClaim, uint64(table), base.Epoch.ID, 0)) {
 		if r, ok := t.Report(); ok {
-			r.Epochs, r.Acks, r.Lives = nil, nil, nil
+			r.Epochs, r.Acks, r.Generations = nil, nil, nil
 			s.Claim, news = &r, true
 			*room -= epochBytes(&base.Epoch)
 		}
@@ -177,7 +177,7 @@ func (o *Office) fillSection(l *link, table int, s *Section, room *int) (news bo
 }
 
 // fillVotes adds the votes that the peer lacks.
-func (o *Office) fillVotes(l *link, m *Message, room *int) (news bool) {
+func (o *Agent) fillVotes(l *link, m *Message, room *int) (news bool) {
 	for _, v := range o.votes {
 		p := itemPrint(printVote, 0, v.Ack.ID, v.Daemon)
 		if *room <= 0 || contains(l.voted, p) || !l.tables[0].base.Before(v.Ack.ID) || !o.wants(l, p) {

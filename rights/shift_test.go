@@ -39,9 +39,9 @@ func TestCutRegion(t *testing.T) {
 	r.safe()
 }
 
-// TestLongLabel: a label that is long keeps what it began with, although the
+// TestLongWindow: a label that is long keeps what it began with, although the
 // demand moves and the epochs of then are forgotten.
-func TestLongLabel(t *testing.T) {
+func TestLongWindow(t *testing.T) {
 	r := newRig(t, 1, 1, 1, 1)
 	shares := map[string]uint64{"a": 1000, "b": 1000, "c": 1000}
 	r.demand = byRegion(shares)
@@ -50,7 +50,7 @@ func TestLongLabel(t *testing.T) {
 	r.run(5 * time.Second)
 	x := dawn + r.at.Milliseconds() - 1000
 	a := r.find("a1")
-	was, _ := a.Base(14, 100_000, x, 0, false)
+	was, _ := a.Allotment(14, 100_000, x, 0, false)
 	late := r.find("b1") // asks for the label only later
 	for i := range 16 {
 		shares["a"], shares["b"], shares["c"] = 100, 100, 100
@@ -60,10 +60,10 @@ func TestLongLabel(t *testing.T) {
 	if n := a.region0().Len(); n > keptEpochs+2 {
 		t.Errorf("%d epochs are kept", n)
 	}
-	if base, why := a.Base(14, 100_000, x, 0, false); base != was || base < 33_000 {
+	if base, why := a.Allotment(14, 100_000, x, 0, false); base != was || base < 33_000 {
 		t.Errorf("%d (%v) of the label that began with %d", base, why, was)
 	}
-	if base, why := late.Base(14, 100_000, x, 0, false); base == 0 || base > 34_000 {
+	if base, why := late.Allotment(14, 100_000, x, 0, false); base == 0 || base > 34_000 {
 		t.Errorf("%d (%v) of the label asked for late", base, why)
 	}
 	r.safe()

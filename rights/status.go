@@ -15,9 +15,9 @@ type Status struct {
 	// Failing is the error of storing, empty while it works.
 	Failing string
 	// Holds says whether this daemon holds base rights of a label that starts
-	// now; Why says why not.
+	// now; Reason says why not.
 	Holds bool
-	Why   epoch.Why
+	Why   epoch.Reason
 	// Reach is the last label (Unix milliseconds) that the stored record
 	// covers. Granted is the last one that enough others of the region have
 	// granted, where they must (Horizon is on and the region has three or
@@ -63,10 +63,10 @@ type PeerStatus struct {
 }
 
 // Status returns what is known now.
-func (o *Office) Status() Status {
+func (o *Agent) Status() Status {
 	s := Status{
 		Region: o.cfg.Region, Daemon: o.cfg.Name, Ready: o.ready, Leading: o.leading,
-		Reach:   min(o.region.Bounds().Label, o.local.Bounds().Label),
+		Reach:   min(o.region.Bounds().Window, o.local.Bounds().Window),
 		Granted: -1, Horizon: max(o.cfg.DaemonHorizon, 0),
 		Regions: o.epochs(0), Daemons: o.epochs(1),
 	}
@@ -77,7 +77,7 @@ func (o *Office) Status() Status {
 		s.Granted = max(until, 0)
 	}
 	blocked := o.blocked
-	_, s.Why = o.Base(0, epoch.Whole, o.now, 0, false)
+	_, s.Why = o.Allotment(0, epoch.Whole, o.now, 0, false)
 	o.blocked = blocked
 	s.Holds = s.Why == epoch.WhyEpoch
 	for _, l := range o.links {
@@ -95,7 +95,7 @@ func (o *Office) Status() Status {
 
 // Weights returns the parts per million of a rule's total that the regions
 // have by the newest settled epoch, by name of region.
-func (o *Office) Weights(rule uint64) []MemberStatus {
+func (o *Agent) Weights(rule uint64) []MemberStatus {
 	e, _, _ := o.region.Settled()
 	var out []MemberStatus
 	for i, r := range o.cfg.Regions {
@@ -106,7 +106,7 @@ func (o *Office) Weights(rule uint64) []MemberStatus {
 	return out
 }
 
-func (o *Office) epochs(table int) []EpochStatus {
+func (o *Agent) epochs(table int) []EpochStatus {
 	t := o.table(table)
 	settled := settledID(t)
 	var out []EpochStatus
@@ -118,7 +118,7 @@ func (o *Office) epochs(table int) []EpochStatus {
 	return out
 }
 
-func (o *Office) describe(table int, k *epoch.Known) EpochStatus {
+func (o *Agent) describe(table int, k *epoch.EntryView) EpochStatus {
 	name := o.regionName
 	if table == 1 {
 		name = o.daemonName

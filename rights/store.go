@@ -29,7 +29,7 @@ const retryStore = time.Second
 
 // holding reports whether promises are not on disk yet: nothing leaves until
 // they are, as what is settled here may rest on them.
-func (o *Office) holding() bool {
+func (o *Agent) holding() bool {
 	if o.broken&flawEarly != 0 {
 		return false
 	}
@@ -37,13 +37,13 @@ func (o *Office) holding() bool {
 }
 
 // toStore returns what must be stored now, nil for nothing.
-func (o *Office) toStore() *Stored {
+func (o *Agent) toStore() *Stored {
 	d := &o.disk
 	if d.flight != nil || o.stamp == 0 || d.failing != nil && o.at < d.retry {
 		return nil
 	}
 	ahead := o.cfg.Ahead.Milliseconds()
-	reach := min(o.region.Bounds().Label, o.local.Bounds().Label)
+	reach := min(o.region.Bounds().Window, o.local.Bounds().Window)
 	if !d.promised && !d.dirty && reach-ahead/2 > o.now {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (o *Office) toStore() *Stored {
 }
 
 // Stored says that what Ready asked to store last is on disk.
-func (o *Office) Stored() {
+func (o *Agent) Stored() {
 	d := &o.disk
 	if d.flight == nil {
 		return
@@ -86,7 +86,7 @@ func (o *Office) Stored() {
 // was made leaves, until a later store succeeds. Ready asks for one every
 // second. While promises wait, the daemon is silent, and the others may take it
 // for dead.
-func (o *Office) Failed(err error) {
+func (o *Agent) Failed(err error) {
 	d := &o.disk
 	if d.flight == nil {
 		return

@@ -14,7 +14,7 @@ const readyAlone = time.Second
 
 // Tick does what time calls for. stamp is a new one of the hybrid logical
 // clock.
-func (o *Office) Tick(at time.Duration, stamp hlc.Timestamp) {
+func (o *Agent) Tick(at time.Duration, stamp hlc.Timestamp) {
 	if o.started < 0 {
 		o.started, o.balance.since = at, at
 	}
@@ -40,13 +40,13 @@ func (o *Office) Tick(at time.Duration, stamp hlc.Timestamp) {
 
 // mayStand reports whether the daemon may be ready without having heard
 // another: it is stored and, as far as it knows, in the epochs.
-func (o *Office) mayStand() bool {
+func (o *Agent) mayStand() bool {
 	e, _, ok := o.local.Settled()
-	return ok && e.Has(o.member) && o.local.Bounds().Label >= o.now
+	return ok && e.Has(o.member) && o.local.Bounds().Window >= o.now
 }
 
 // propose makes an epoch of a table known here, from where it spreads.
-func (o *Office) propose(table int, e epoch.Epoch, text string) error {
+func (o *Agent) propose(table int, e epoch.Epoch, text string) error {
 	t := o.table(table)
 	stamp := o.stamp
 	if top := newest(t).Epoch.ID.Stamp; stamp <= top {
@@ -73,7 +73,7 @@ func (o *Office) propose(table int, e epoch.Epoch, text string) error {
 const retryPropose = 5 * time.Second
 
 // tryPropose is propose for what is tried again anyway.
-func (o *Office) tryPropose(table int, e epoch.Epoch, text string) {
+func (o *Agent) tryPropose(table int, e epoch.Epoch, text string) {
 	if err := o.propose(table, e, text); err != nil {
 		o.event(Refused, "", err.Error())
 		o.resting[table] = o.at + retryPropose
@@ -89,7 +89,7 @@ func barren(t *epoch.Table) bool {
 
 // age returns how long ago an epoch was proposed, by the label clock; of the
 // genesis it is long.
-func (o *Office) age(id epoch.ID) time.Duration {
+func (o *Agent) age(id epoch.ID) time.Duration {
 	if id == (epoch.ID{}) {
 		return time.Hour
 	}

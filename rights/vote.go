@@ -12,7 +12,7 @@ const maxVotes = epoch.MaxEpochs * epoch.MaxMembers
 
 // acknowledge promises whatever waits for this daemon, unless a promise is
 // being stored: so that one store takes all there is.
-func (o *Office) acknowledge() {
+func (o *Agent) acknowledge() {
 	d := &o.disk
 	if d.flight != nil || d.failing != nil || o.stamp == 0 {
 		return
@@ -44,18 +44,18 @@ func (o *Office) acknowledge() {
 
 // held returns the epochs of regions that this daemon is bound by, as an
 // acknowledgement in the table of daemons carries them.
-func (o *Office) held() []epoch.Held {
+func (o *Agent) held() []epoch.Dependency {
 	ids := o.region.Acknowledged()
-	held := make([]epoch.Held, len(ids))
+	held := make([]epoch.Dependency, len(ids))
 	for i, id := range ids {
-		held[i] = epoch.Held{Table: regionsKey, ID: id}
+		held[i] = epoch.Dependency{Table: regionsKey, ID: id}
 	}
 	return held
 }
 
 // addVote keeps the first vote of each daemon for each epoch, and reports
 // whether it was new.
-func (o *Office) addVote(v epoch.Vote) bool {
+func (o *Agent) addVote(v epoch.Vote) bool {
 	i, ok := slices.BinarySearchFunc(o.votes, v, compareVote)
 	if ok || len(o.votes) >= maxVotes {
 		return false
@@ -73,7 +73,7 @@ func compareVote(a, b epoch.Vote) int {
 }
 
 // votesOf returns the votes for an epoch.
-func (o *Office) votesOf(id epoch.ID) []epoch.Vote {
+func (o *Agent) votesOf(id epoch.ID) []epoch.Vote {
 	first, _ := slices.BinarySearchFunc(o.votes, id, func(v epoch.Vote, id epoch.ID) int {
 		if v.Ack.ID.Before(id) {
 			return -1
@@ -88,7 +88,7 @@ func (o *Office) votesOf(id epoch.ID) []epoch.Vote {
 }
 
 // compose makes the region's acknowledgements of the votes that are there.
-func (o *Office) compose() {
+func (o *Agent) compose() {
 	for i := 1; i < o.region.Len(); i++ {
 		k := o.region.At(i)
 		if hasAck(&k, o.ids[o.own]) {
@@ -118,7 +118,7 @@ func (o *Office) compose() {
 }
 
 // hasAck reports whether the participant's acknowledgement is there.
-func hasAck(k *epoch.Known, by uint64) bool {
+func hasAck(k *epoch.EntryView, by uint64) bool {
 	_, ok := slices.BinarySearchFunc(k.Acks, by, func(a epoch.Ack, by uint64) int { return cmp.Compare(a.By, by) })
 	return ok
 }
@@ -134,7 +134,7 @@ const defaultReach = 120_000 // milliseconds
 
 // forget drops epochs that no label needs, and votes and demands for knowledge
 // about them.
-func (o *Office) forget() {
+func (o *Agent) forget() {
 	reach := int64(0)
 	for i := range o.rules {
 		reach = max(reach, o.rules[i].Reach.Milliseconds())

@@ -28,7 +28,7 @@ func appendLimit(b []byte, l *Limit) []byte {
 		return append(b, 0)
 	}
 	b = append(b, 1, byte(l.Algorithm), byte(l.Unit), byte(l.Scope), byte(l.Consistency), byte(l.Placement), byte(l.OnFailure))
-	for _, n := range []uint32{l.Multiplier, l.Requests, l.Burst, uint32(l.Budget), uint32(l.FloorShare)} {
+	for _, n := range []uint32{l.Multiplier, l.Requests, l.Burst, uint32(l.Budget), uint32(l.ReserveShare)} {
 		b = binary.LittleEndian.AppendUint32(b, n)
 	}
 	for _, f := range []bool{l.Unlimited, l.Shadow, l.Quota, l.CarryDebt, l.ChargeDenied, l.HasBudget} {

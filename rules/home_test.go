@@ -14,7 +14,7 @@ import (
 func TestHomed(t *testing.T) {
 	budget := func(p rules.Placement) rules.Limit { return rules.Limit{HasBudget: true, Placed: p} }
 	strict := func(s rules.Scope) rules.Limit {
-		return rules.Limit{Consistency: rules.Strict, Scope: s, Placed: rules.Home}
+		return rules.Limit{Consistency: rules.Strict, Scope: s, Placed: rules.Owner}
 	}
 	for _, tc := range []struct {
 		name            string
@@ -22,7 +22,7 @@ func TestHomed(t *testing.T) {
 		homed, inRegion bool
 	}{
 		{"estimated", rules.Limit{}, false, false},
-		{"estimated, placed", rules.Limit{Placed: rules.Home}, false, false},
+		{"estimated, placed", rules.Limit{Placed: rules.Owner}, false, false},
 		{"strict", strict(rules.Global), true, false},
 		{"strict, not placed", rules.Limit{Consistency: rules.Strict}, true, false},
 		{"strict in the region", strict(rules.Region), true, true},
@@ -31,9 +31,9 @@ func TestHomed(t *testing.T) {
 		{"budget, not placed", budget(rules.Auto), false, false},
 		{"budget, spread", budget(rules.Spread), false, false},
 		{"budget, a region's", budget(rules.PerRegion), true, true},
-		{"budget, at home", budget(rules.Home), true, false},
-		{"budget, at the region's home", rules.Limit{HasBudget: true, Placed: rules.Home, Scope: rules.Region}, true, true},
-		{"partition, at home", rules.Limit{Consistency: rules.Partition, Placed: rules.Home}, true, false},
+		{"budget, at home", budget(rules.Owner), true, false},
+		{"budget, at the region's home", rules.Limit{HasBudget: true, Placed: rules.Owner, Scope: rules.Region}, true, true},
+		{"partition, at home", rules.Limit{Consistency: rules.Partition, Placed: rules.Owner}, true, false},
 		{"partition, spread", rules.Limit{Consistency: rules.Partition, Placed: rules.Spread}, false, false},
 	} {
 		if got := tc.l.Homed(); got != tc.homed {
@@ -45,12 +45,12 @@ func TestHomed(t *testing.T) {
 	}
 }
 
-// TestFloors states how a limit is split between its home and the others.
-func TestFloors(t *testing.T) {
+// TestReserves states how a limit is split between its home and the others.
+func TestReserves(t *testing.T) {
 	shared := func(n, burst uint32, share rules.PPM) rules.Limit {
-		return rules.Limit{Consistency: rules.Strict, Requests: n, Burst: burst, OnFailure: rules.Share, FloorShare: share}
+		return rules.Limit{Consistency: rules.Strict, Requests: n, Burst: burst, OnFailure: rules.Share, ReserveShare: share}
 	}
-	type split struct{ home, homeBurst, floor, floorBurst uint32 }
+	type split struct{ home, homeBurst, reserve, reserveBurst uint32 }
 	for _, tc := range []struct {
 		name    string
 		l       rules.Limit
@@ -63,52 +63,52 @@ func TestFloors(t *testing.T) {
 		{"everything", shared(6, 3, 100*rules.Percent), 3, split{0, 0, 2, 1}},
 		{"no other region", shared(100, 9, 10*rules.Percent), 1, split{100, 9, 0, 0}},
 		{"regions unknown", shared(100, 9, 10*rules.Percent), 0, split{100, 9, 0, 0}},
-		{"deny", rules.Limit{Consistency: rules.Strict, Requests: 9, FloorShare: rules.Whole}, 3, split{9, 0, 0, 0}},
-		{"eventual", rules.Limit{Requests: 100, Burst: 10, HasBudget: true, Budget: 5 * rules.Percent, Placed: rules.Home},
+		{"deny", rules.Limit{Consistency: rules.Strict, Requests: 9, ReserveShare: rules.Whole}, 3, split{9, 0, 0, 0}},
+		{"eventual", rules.Limit{Requests: 100, Burst: 10, HasBudget: true, Budget: 5 * rules.Percent, Placed: rules.Owner},
 			3, split{105, 10, 0, 0}},
-		{"past 32 bits", rules.Limit{Requests: math.MaxUint32, HasBudget: true, Budget: rules.Percent, Placed: rules.Home},
+		{"past 32 bits", rules.Limit{Requests: math.MaxUint32, HasBudget: true, Budget: rules.Percent, Placed: rules.Owner},
 			3, split{math.MaxUint32, 0, 0, 0}},
 	} {
-		home, floor := tc.l.HomeLimit(tc.regions), tc.l.FloorLimit(tc.regions)
-		got := split{home.Requests, home.Burst, floor.Requests, floor.Burst}
+		home, reserve := tc.l.OwnerLimit(tc.regions), tc.l.ReserveLimit(tc.regions)
+		got := split{home.Requests, home.Burst, reserve.Requests, reserve.Burst}
 		if got != tc.want {
 			t.Errorf("%s: %+v, want %+v", tc.name, got, tc.want)
 		}
 	}
 }
 
-// TestFloorsNeverExceed checks that what the home and all floors may admit is
+// TestReservesNeverExceed checks that what the home and all floors may admit is
 // never more than the limit with its budget, and that all else of a limit is
 // that of its ledgers.
-func TestFloorsNeverExceed(t *testing.T) {
+func TestReservesNeverExceed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := rules.Limit{
 			Unit: rules.Hour, Multiplier: 2, Name: "n", Algorithm: rules.Algorithm(rapid.IntRange(0, 4).Draw(t, "algorithm")),
 			Requests: rapid.Uint32().Draw(t, "requests"), Burst: rapid.Uint32().Draw(t, "burst"),
 			Budget: rules.PPM(rapid.Uint32().Draw(t, "budget")), HasBudget: rapid.Bool().Draw(t, "has budget"),
-			Consistency: rules.Consistency(rapid.IntRange(0, 2).Draw(t, "consistency")),
-			Scope:       rules.Scope(rapid.IntRange(0, 2).Draw(t, "scope")),
-			Placed:      rules.Placement(rapid.IntRange(0, 3).Draw(t, "placed")),
-			OnFailure:   rules.OnFailure(rapid.IntRange(0, 2).Draw(t, "on_failure")),
-			FloorShare:  rules.PPM(rapid.Uint32().Draw(t, "share")),
+			Consistency:  rules.Consistency(rapid.IntRange(0, 2).Draw(t, "consistency")),
+			Scope:        rules.Scope(rapid.IntRange(0, 2).Draw(t, "scope")),
+			Placed:       rules.Placement(rapid.IntRange(0, 3).Draw(t, "placed")),
+			OnFailure:    rules.OnFailure(rapid.IntRange(0, 2).Draw(t, "on_failure")),
+			ReserveShare: rules.PPM(rapid.Uint32().Draw(t, "share")),
 		}
 		regions := rapid.IntRange(-1, 70).Draw(t, "regions")
-		home, floor := l.HomeLimit(regions), l.FloorLimit(regions)
+		home, reserve := l.OwnerLimit(regions), l.ReserveLimit(regions)
 		others := uint64(max(regions, 0))
-		for _, n := range []struct{ home, floor, all uint64 }{
-			{home.Total(), floor.Total(), l.Total()},
-			{home.TotalBurst(), floor.TotalBurst(), l.TotalBurst()},
+		for _, n := range []struct{ home, reserve, all uint64 }{
+			{home.Total(), reserve.Total(), l.Total()},
+			{home.TotalBurst(), reserve.TotalBurst(), l.TotalBurst()},
 		} {
-			whole := n.home + others*n.floor
+			whole := n.home + others*n.reserve
 			if whole > n.all || whole < min(n.all, math.MaxUint32) {
-				t.Fatalf("%+v over %d regions: %d at home and %d in each, of %d", l, regions, n.home, n.floor, n.all)
+				t.Fatalf("%+v over %d regions: %d at home and %d in each, of %d", l, regions, n.home, n.reserve, n.all)
 			}
 		}
-		if again := home.HomeLimit(regions); again.Requests != home.Requests || again.Burst != home.Burst {
+		if again := home.OwnerLimit(regions); again.Requests != home.Requests || again.Burst != home.Burst {
 			t.Fatalf("taken off twice: %+v, then %+v", home, again)
 		}
-		if home.Grid() != l.Grid() || floor.Grid() != l.Grid() || home.Homed() != l.Homed() || floor.HasRights() != l.HasRights() {
-			t.Fatalf("%+v changed to %+v and %+v", l, home, floor)
+		if home.Grid() != l.Grid() || reserve.Grid() != l.Grid() || home.Homed() != l.Homed() || reserve.HasRights() != l.HasRights() {
+			t.Fatalf("%+v changed to %+v and %+v", l, home, reserve)
 		}
 	})
 }

@@ -93,7 +93,7 @@ const (
 	Auto Placement = iota
 	Spread
 	PerRegion
-	Home
+	Owner
 )
 
 var placementNames = [...]string{"auto", "spread", "region", "home"}
@@ -143,7 +143,7 @@ type Limit struct {
 	Consistency Consistency
 	Placement   Placement // as written
 	// Placed is where the rights sit, Placement with Auto resolved by size, and
-	// Home for a strict limit; PerRegion instead for one of the region, and
+	// Owner for a strict limit; PerRegion instead for one of the region, and
 	// Spread where one daemon would have none to grant to. It is Auto for a limit
 	// without rights that is not strict, and where the size of the cluster was
 	// not known to who read the limit. It is no part of a set's hash.
@@ -152,10 +152,10 @@ type Limit struct {
 	HasBudget bool // false: estimate only
 	// Weights pins the regions' shares in the rights, sorted by region; nil:
 	// they follow demand. They sum to Whole.
-	Weights    []Weight
-	OnFailure  OnFailure
-	FloorShare PPM // OnFailure == Share only
-	// Home is the region that the limit's keys are at home in, "" for one that
+	Weights      []Weight
+	OnFailure    OnFailure
+	ReserveShare PPM // OnFailure == Share only
+	// Owner is the region that the limit's keys are at home in, "" for one that
 	// the cluster picks by the key.
 	Home string
 }

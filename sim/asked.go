@@ -80,7 +80,7 @@ func (w *World) decide(a *asked) {
 	}
 	if a.ticket != 0 {
 		for m := touched; m != 0; m &= m - 1 {
-			d.Nodes[bits.TrailingZeros64(m)].Forget(at, hits, a.ticket)
+			d.Nodes[bits.TrailingZeros64(m)].CancelLease(at, hits, a.ticket)
 		}
 		delete(w.waiting, a.ticket)
 	}
@@ -140,11 +140,11 @@ func (w *World) seek(a *asked, at node.Instant, waits uint64) {
 		}
 	}
 	for m := waits; m != 0; m &= m - 1 {
-		a.daemon.Nodes[bits.TrailingZeros64(m)].Seek(at, hits, c.Statuses, a.ticket)
+		a.daemon.Nodes[bits.TrailingZeros64(m)].RequestLease(at, hits, c.Statuses, a.ticket)
 	}
 	for i := range c.Statuses { // only now: who is asked must not look taken
 		if st := &c.Statuses[i]; hits[i].Limit != nil && st.Wait {
-			a.daemon.claim(w.now, st.Home)
+			a.daemon.claim(w.now, st.Owner)
 		}
 	}
 	w.events.push(max(a.until, w.now), evDeadline, int32(a.ticket))
@@ -191,7 +191,7 @@ func (a *asked) settle(w *World, kind eventKind) {
 			continue
 		}
 		failed := kind == evDeadline && a.awaited&(1<<node.ShardOf(hits[i].Key, len(a.daemon.Nodes))) != 0
-		a.daemon.release(w.now, st.Home, !failed)
+		a.daemon.release(w.now, st.Owner, !failed)
 		if failed { // whoever is asked next has a time of its own
 			hits[i].Failed++
 			a.until = 0

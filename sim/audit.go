@@ -27,10 +27,10 @@ func auditors(cfg *Config) []Auditor {
 	if cfg.anyRights() {
 		all = append(all, newRightsAuditor(b))
 	}
-	if cfg.anyRights() || cfg.anyHomes() {
+	if cfg.anyRights() || cfg.anyOwners() {
 		all = append(all, newAdmittedAuditor(b, cfg.Policy))
 	}
-	if cfg.anyHomes() {
+	if cfg.anyOwners() {
 		all = append(all, newStrictAuditor(b))
 	}
 	return all

@@ -43,7 +43,7 @@ var _ Filler = (*admittedAuditor)(nil)
 // spent is what is known of a key beside its book.
 type spent struct {
 	known  bool
-	label  int64
+	window int64
 	oldest int // rule set that was in force somewhere when the label began
 	before int // the same of the label before
 	over   bool
@@ -53,7 +53,7 @@ type spent struct {
 // exceeded is how often a rule admitted more than its rights sum to.
 type exceeded struct {
 	name    string
-	labels  uint64
+	windows uint64
 	worst   float64 // of the total
 	allowed float64 // b
 }
@@ -81,7 +81,7 @@ func (a *admittedAuditor) Stepped(w *World, d *Daemon, m *gossip.Message, err er
 	}
 }
 
-func (a *admittedAuditor) clock(c *labelClock) {
+func (a *admittedAuditor) clock(c *windowClock) {
 	if c != nil && c.least <= c.most {
 		a.least, a.most = min(a.least, c.ahead), max(a.most, c.ahead)
 	}
@@ -116,7 +116,7 @@ func (a *admittedAuditor) Decided(w *World, d *Decided) {
 	}
 	if !k.over {
 		k.over = true
-		s.labels++
+		s.windows++
 	}
 	s.worst = max(s.worst, used/max(1, bound)-1)
 	if !a.promised {
@@ -124,20 +124,20 @@ func (a *admittedAuditor) Decided(w *World, d *Decided) {
 		return
 	}
 	a.failed(w, "%s admitted %d hits of %s (%v) under %d: %.6g of at most %.6g; its rights sum to %.6g, clocks are %v apart",
-		d.Daemon.Name, e.admitted, RuleName(d.Rule), d.Limit.Algorithm, e.page.label, used, bound, total, a.skew())
+		d.Daemon.Name, e.admitted, RuleName(d.Rule), d.Limit.Algorithm, e.page.window, used, bound, total, a.skew())
 }
 
 // key returns what is known of the key of a decision, brought up to its label.
 func (a *admittedAuditor) key(w *World, l *rules.Limit, e *entry) *spent {
-	k, label := &e.book.spent, e.page.label
+	k, window := &e.book.spent, e.page.window
 	if !k.known { // it may have been counted without rights before, by any set so far
-		*k = spent{known: true, label: math.MinInt64}
+		*k = spent{known: true, window: math.MinInt64}
 	}
 	if l.Algorithm == rules.SlidingLog { // its stamps count for a window, so a label is one here
-		label -= label % l.Window()
+		window -= window % l.Window()
 	}
-	if label > k.label {
-		k.label, k.before, k.oldest, k.over = label, k.oldest, oldestSet(w), false
+	if window > k.window {
+		k.window, k.before, k.oldest, k.over = window, k.oldest, oldestSet(w), false
 	}
 	return k
 }
@@ -174,15 +174,15 @@ func (a *admittedAuditor) total(w *World, d *Decided, k *spent) (total float64, 
 // totalOf is what all rights of a label sum to. A policy changes what regions
 // and daemons hold, not what the one home of a limit has.
 func (a *admittedAuditor) totalOf(l *rules.Limit) uint64 {
-	if atOneHome(l) {
+	if atOneOwner(l) {
 		return l.Total()
 	}
 	return a.policy.total(l)
 }
 
-// atOneHome reports whether all rights of a limit, or of a region's own limit, are
+// atOneOwner reports whether all rights of a limit, or of a region's own limit, are
 // granted by one daemon.
-func atOneHome(l *rules.Limit) bool {
+func atOneOwner(l *rules.Limit) bool {
 	return l.Homed() && (l.Scope == rules.Region || !l.HomeInRegion())
 }
 
@@ -193,7 +193,7 @@ func bounded(l *rules.Limit) bool { return l.HasRights() || l.Homed() }
 // number.
 func alike(a, b *rules.Limit) bool {
 	return a.Grid() == b.Grid() && a.Scope == b.Scope && a.Homed() == b.Homed() &&
-		(!a.Homed() || a.HomeInRegion() == b.HomeInRegion() && a.OnFailure == b.OnFailure && a.FloorShare == b.FloorShare)
+		(!a.Homed() || a.HomeInRegion() == b.HomeInRegion() && a.OnFailure == b.OnFailure && a.ReserveShare == b.ReserveShare)
 }
 
 // used is what of the total is used with a decision, and the most it may be.
@@ -206,13 +206,13 @@ func (a *admittedAuditor) used(d *Decided, k *spent, total float64) (used, bound
 		step := time.Duration(quota.Step(l)) * time.Millisecond
 		return used, k.meter.bound(step, a.skew())
 	case l.Algorithm == rules.SlidingLog && l.Homed():
-		return e.book.densest(e.page.label, max(0, l.Window()-a.skew().Milliseconds())), total
+		return e.book.densest(e.page.window, max(0, l.Window()-a.skew().Milliseconds())), total
 	case l.Algorithm == rules.SlidingLog:
-		return e.book.densest(e.page.label, l.Window()), total
+		return e.book.densest(e.page.window, l.Window()), total
 	}
 	used, bound = float64(e.page.admitted-e.page.free), total
 	if prev := e.prev(l); prev != nil {
-		left := float64(e.page.label + l.Window() - e.now)
+		left := float64(e.page.window + l.Window() - e.now)
 		used += float64(prev.admitted-prev.free) * left / float64(l.Window())
 		bound += float64(prev.admitted-prev.free) * min(1, float64(a.skew().Milliseconds())/float64(l.Window()))
 	}
@@ -225,13 +225,13 @@ func (b *book) densest(stamp, window int64) float64 {
 	last, _ := b.search(stamp + window)
 	first := last
 	sum, most := uint64(0), uint64(0)
-	for i := last - 1; i >= 0 && b.pages[i].label > stamp-window; i-- {
+	for i := last - 1; i >= 0 && b.pages[i].window > stamp-window; i-- {
 		first = i
 	}
 	low := first
 	for i := first; i < last; i++ {
 		sum += b.pages[i].admitted - b.pages[i].free
-		for b.pages[low].label <= b.pages[i].label-window {
+		for b.pages[low].window <= b.pages[i].window-window {
 			sum -= b.pages[low].admitted - b.pages[low].free
 			low++
 		}
@@ -246,7 +246,7 @@ func (m *meter) widen(l *rules.Limit, p Policy) {
 		return
 	}
 	share := 1.0
-	if (!p.plain() || atOneHome(l)) && l.HasBudget && l.Consistency == rules.Eventual {
+	if (!p.plain() || atOneOwner(l)) && l.HasBudget && l.Consistency == rules.Eventual {
 		share += float64(l.Budget) / float64(rules.Whole)
 	}
 	m.rate = max(m.rate, share*float64(l.Requests)/float64(l.Window()*int64(time.Millisecond)))
@@ -284,7 +284,7 @@ func (a *admittedAuditor) Fill(r *Result) {
 	for _, s := range a.found {
 		for i := range r.Rules {
 			if row := &r.Rules[i]; row.Rule == s.name {
-				row.Budget, row.Exceeded, row.ExceededWorst = s.allowed, s.labels, s.worst
+				row.Budget, row.Exceeded, row.ExceededWorst = s.allowed, s.windows, s.worst
 			}
 		}
 	}

@@ -23,7 +23,7 @@ func TestAdmittedAuditorCatches(t *testing.T) {
 		cfg.Workloads[0].Pulse = &Pulse{Every: 6 * time.Second, Within: 20 * time.Millisecond, Requests: 200}
 		for _, gate := range []bool{true, false} {
 			if !gate {
-				cfg.plant.rights = func(*World, *Daemon, node.Rights) node.Rights { return plenty{} }
+				cfg.mutation.rights = func(*World, *Daemon, node.Allotments) node.Allotments { return plenty{} }
 			}
 			r, err := Run(cfg, Options{Auditors: []string{"admitted"}})
 			if err != nil {
@@ -39,11 +39,13 @@ func TestAdmittedAuditorCatches(t *testing.T) {
 }
 
 // plenty is rights without end.
-type plenty struct{ node.Rights }
+type plenty struct{ node.Allotments }
 
 func (plenty) Version() uint64 { return 1 }
 
-func (plenty) Base(_, total uint64, _, _ int64, _ bool) (uint64, epochs.Why) { return 100 * total, 0 }
+func (plenty) Allotment(_, total uint64, _, _ int64, _ bool) (uint64, epochs.Reason) {
+	return 100 * total, 0
+}
 
 func (plenty) PartOf(_ string, _, total uint64, _, _ int64, _ bool) uint64 { return total }
 

@@ -13,13 +13,13 @@ import (
 type books struct {
 	gossip gossip.Config
 	naive  bool
-	homes  bool
+	owners bool
 	lag    time.Duration // across regions, when nothing goes wrong
 	// restored says that a region counted what it took for forgotten.
 	restored bool
 	turn     uint64 // see watcher.first
 	writers  writers
-	clocks   labelClocks
+	clocks   windowClocks
 	ledger   ledger
 	hearing  hearing
 	views    map[earKey]*view
@@ -47,8 +47,8 @@ type entry struct {
 
 func newBooks(cfg *Config) *books {
 	return &books{
-		gossip: cfg.Node.Gossip.WithDefaults(), naive: cfg.Node.Naive || cfg.Policy == Naive, lag: cfg.lag(), homes: cfg.anyHomes(),
-		writers: newWriters(cfg), clocks: newLabelClocks(cfg), ledger: newLedger(cfg), hearing: newHearing(cfg),
+		gossip: cfg.Node.Gossip.WithDefaults(), naive: cfg.Node.Naive || cfg.Policy == Naive, lag: cfg.lag(), owners: cfg.anyOwners(),
+		writers: newWriters(cfg), clocks: newWindowClocks(cfg), ledger: newLedger(cfg), hearing: newHearing(cfg),
 		views: make(map[earKey]*view),
 	}
 }
@@ -106,10 +106,10 @@ func (b *books) down(w *World, d *Daemon) {
 
 // homed reports whether homes decide the hits of a limit, and counts that are
 // told do not.
-func (b *books) homed(l *rules.Limit) bool { return b.homes && l.Homed() }
+func (b *books) homed(l *rules.Limit) bool { return b.owners && l.Homed() }
 
 // unreached reports whether an answer is one without a home.
-func unreached(d node.Degraded) bool { return d == node.HomeUnreachable || d == node.CircuitOpen }
+func unreached(d node.Degraded) bool { return d == node.OwnerUnreachable || d == node.CircuitOpen }
 
 // counted reports whether a limit's counts mean to an auditor what they mean
 // to a replica: those of a rule that refuses by its own count alone. Rules in

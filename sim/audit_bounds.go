@@ -23,7 +23,7 @@ type boundsAuditor struct {
 
 // conversation is what one incarnation tells another in one shard.
 type conversation struct {
-	from, to crdt.Slot
+	from, to crdt.Incarnation
 	shard    int
 }
 
@@ -95,8 +95,8 @@ func (a *boundsAuditor) message(w *World, m *gossip.Message) {
 		a.failed(w, "%v sent %d cells in a message, at most %d", m.From, len(m.Cells), a.cfg.FrameCells)
 	case len(m.Refused) > mostRefusals || len(m.Repair) > mostBuckets || len(m.Digests) > mostBuckets:
 		a.failed(w, "%v listed %d refusals, %d buckets and %d digests", m.From, len(m.Refused), len(m.Repair), len(m.Digests))
-	case len(m.Behind) > len(w.Regions()):
-		a.failed(w, "%v listed views of %d regions, and there are %d", m.From, len(m.Behind), len(w.Regions()))
+	case len(m.Staleness) > len(w.Regions()):
+		a.failed(w, "%v listed views of %d regions, and there are %d", m.From, len(m.Staleness), len(w.Regions()))
 	default:
 		a.passed(1)
 	}

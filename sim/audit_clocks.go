@@ -10,16 +10,16 @@ import (
 	"github.com/georld/rld/sticky"
 )
 
-// labelClocks follows the clock that each replica cuts its labels from, by
+// windowClocks follows the clock that each replica cuts its labels from, by
 // handing a clock of the same kind the same readings and stamps.
-type labelClocks struct {
+type windowClocks struct {
 	cfg       hlc.Config
 	maxOffset time.Duration
-	all       [][]labelClock // by Daemon.Index, one a shard; empty before the first start
+	all       [][]windowClock // by Daemon.Index, one a shard; empty before the first start
 }
 
-// labelClock is one shard's.
-type labelClock struct {
+// windowClock is one shard's.
+type windowClock struct {
 	clock     *hlc.Clock
 	maxOffset time.Duration
 	now       int64         // the latest label time, Unix ms
@@ -46,8 +46,8 @@ type labelClock struct {
 	bent bool
 }
 
-func newLabelClocks(cfg *Config) labelClocks {
-	c := labelClocks{cfg: cfg.Node.Clock, maxOffset: cfg.Node.Clock.MaxOffset, all: make([][]labelClock, cfg.Daemons())}
+func newWindowClocks(cfg *Config) windowClocks {
+	c := windowClocks{cfg: cfg.Node.Clock, maxOffset: cfg.Node.Clock.MaxOffset, all: make([][]windowClock, cfg.Daemons())}
 	if c.maxOffset == 0 {
 		c.maxOffset = hlc.DefaultMaxOffset
 	}
@@ -55,10 +55,10 @@ func newLabelClocks(cfg *Config) labelClocks {
 }
 
 // start begins the clocks of a new process.
-func (c *labelClocks) start(w *World, d *Daemon) {
-	clocks := make([]labelClock, len(d.Nodes))
+func (c *windowClocks) start(w *World, d *Daemon) {
+	clocks := make([]windowClock, len(d.Nodes))
 	for s := range clocks {
-		clocks[s] = labelClock{
+		clocks[s] = windowClock{
 			clock: hlc.NewClock(c.cfg), maxOffset: c.maxOffset, least: math.MaxInt64, most: math.MinInt64,
 			ceiling: math.MinInt64, adopted: unheard,
 		}
@@ -69,7 +69,7 @@ func (c *labelClocks) start(w *World, d *Daemon) {
 }
 
 // read takes a reading and returns the label time.
-func (l *labelClock) read(virtual time.Duration, at node.Instant) int64 {
+func (l *windowClock) read(virtual time.Duration, at node.Instant) int64 {
 	l.now, l.at = l.clock.Millis(at), virtual
 	l.ahead = l.now - virtual.Milliseconds()
 	l.least, l.most = min(l.least, l.ahead), max(l.most, l.ahead)
@@ -80,7 +80,7 @@ func (l *labelClock) read(virtual time.Duration, at node.Instant) int64 {
 
 // believe raises the ceiling to a wall clock that does not leap. A clock that
 // was read more often than the books know may have believed twice as much.
-func (l *labelClock) believe(at node.Instant) {
+func (l *windowClock) believe(at node.Instant) {
 	if l.ceiling == math.MinInt64 {
 		l.ceiling, l.line = at.Wall, at.Mono
 		return
@@ -102,7 +102,7 @@ func (l *labelClock) believe(at node.Instant) {
 }
 
 // ceilingAt is the highest line at a monotonic time, ns.
-func (l *labelClock) ceilingAt(mono time.Duration) int64 {
+func (l *windowClock) ceilingAt(mono time.Duration) int64 {
 	if l.ceiling == math.MinInt64 {
 		return l.ceiling
 	}
@@ -110,7 +110,7 @@ func (l *labelClock) ceilingAt(mono time.Duration) int64 {
 }
 
 // of returns a daemon's clock of a shard, nil before its first start.
-func (c *labelClocks) of(d *Daemon, shard int) *labelClock {
+func (c *windowClocks) of(d *Daemon, shard int) *windowClock {
 	if clocks := c.all[d.Index]; shard < len(clocks) {
 		return &clocks[shard]
 	}
@@ -119,13 +119,13 @@ func (c *labelClocks) of(d *Daemon, shard int) *labelClock {
 
 // decided returns the label time of a decision. What a window's answer says of
 // its end settles which window it was.
-func (c *labelClocks) decided(d *Decided, shard int) int64 {
+func (c *windowClocks) decided(d *Decided, shard int) int64 {
 	l := c.of(d.Daemon, shard)
 	if l == nil {
 		return 0
 	}
 	now := l.read(d.At, d.Instant)
-	if !showsLabel(d) {
+	if !showsWindow(d) {
 		return now
 	}
 	width, left := d.Limit.Window(), d.Status.Reset.Milliseconds()
@@ -138,7 +138,7 @@ func (c *labelClocks) decided(d *Decided, shard int) int64 {
 
 // stepped follows an input to a replica: a message to one shard, a tick to
 // those that are due, or a change of members to all.
-func (c *labelClocks) stepped(w *World, d *Daemon, m *gossip.Message, err error) {
+func (c *windowClocks) stepped(w *World, d *Daemon, m *gossip.Message, err error) {
 	at := d.Instant(w.Now())
 	if m != nil {
 		if l := c.of(d, m.Shard); l != nil {
@@ -159,7 +159,7 @@ func (c *labelClocks) stepped(w *World, d *Daemon, m *gossip.Message, err error)
 
 // heeded follows a message about strict keys to one shard, or nil for a call that
 // began to wait there.
-func (c *labelClocks) heeded(w *World, d *Daemon, shard int, m *sticky.Message) {
+func (c *windowClocks) heeded(w *World, d *Daemon, shard int, m *sticky.Message) {
 	l, at := c.of(d, shard), d.Instant(w.Now())
 	if l == nil {
 		return
@@ -174,7 +174,7 @@ func (c *labelClocks) heeded(w *World, d *Daemon, shard int, m *sticky.Message) 
 // happened follows a jump of the wall clock that a replica came to believe in a
 // tick: which of the shards that ticked just now it was is not told, so it is
 // taken for the first that holds one back, and all may be as far ahead.
-func (c *labelClocks) happened(w *World, d *Daemon, e node.Event) {
+func (c *windowClocks) happened(w *World, d *Daemon, e node.Event) {
 	if e.Kind != node.JumpAdopted {
 		return
 	}
@@ -192,7 +192,7 @@ func (c *labelClocks) happened(w *World, d *Daemon, e node.Event) {
 }
 
 // slowest is the least label time of the replicas that are up.
-func (c *labelClocks) slowest(w *World) int64 {
+func (c *windowClocks) slowest(w *World) int64 {
 	least := int64(math.MaxInt64)
 	for _, d := range w.Daemons() {
 		if !d.Up {
@@ -207,7 +207,7 @@ func (c *labelClocks) slowest(w *World) int64 {
 }
 
 // spread is how far the label clocks of the replicas that are up stand apart.
-func (c *labelClocks) spread(w *World) time.Duration {
+func (c *windowClocks) spread(w *World) time.Duration {
 	low, high := int64(math.MaxInt64), int64(math.MinInt64)
 	for _, d := range w.Daemons() {
 		if !d.Up {

@@ -51,14 +51,14 @@ func (a *convergenceAuditor) Ended(w *World, healed bool) {
 // state is what a daemon holds in all shards and others must hold too: of
 // labels that began by the slowest clock and are not over by the fastest.
 func (a *convergenceAuditor) state(w *World, d *Daemon, low, high int64) []gossip.Cell {
-	own := gossip.RegionSlot(d.Region)
+	own := gossip.RegionIncarnation(d.Region)
 	var all []gossip.Cell
 	for _, n := range d.Nodes {
 		for _, c := range n.Cells(d.Instant(w.Now())) {
 			r := sharedRule(w.Rules(), c.Rule)
 			local := r != nil && r.Limit != nil && r.Limit.Scope == rules.NodeLocal
-			lives := c.Label <= low && c.End(c.Label) > high
-			if lives && c.Kind.Counts() && (c.Kind == gossip.Daemon || c.Slot != own) && !local {
+			lives := c.Window <= low && c.End(c.Window) > high
+			if lives && c.Kind.Counts() && (c.Kind == gossip.Daemon || c.Incarnation != own) && !local {
 				c.Rate = 0 // a measurement
 				all = append(all, c)
 			}
@@ -92,7 +92,7 @@ func sumsOf(state []gossip.Cell) []gossip.Cell {
 	var sums []gossip.Cell
 	for _, c := range state {
 		if c.Kind == gossip.Daemon && !c.Regional {
-			c.Slot = 0
+			c.Incarnation = 0
 			sums = append(sums, c)
 		}
 	}
@@ -110,13 +110,13 @@ func sumsOf(state []gossip.Cell) []gossip.Cell {
 
 // sums compares what a daemon holds of another region with the truth there.
 func (a *convergenceAuditor) sums(w *World, d *Daemon, region string, sums, state []gossip.Cell) {
-	slot, moved := gossip.RegionSlot(region), w.rescoped()
+	incarnation, moved := gossip.RegionIncarnation(region), w.rescoped()
 	for _, want := range sums {
 		if moved[want.Rule] {
 			continue
 		}
 		id := want.CellID
-		id.Kind, id.Slot = gossip.RegionSum, slot
+		id.Kind, id.Incarnation = gossip.RegionSum, incarnation
 		i, ok := slices.BinarySearchFunc(state, id, func(c gossip.Cell, id gossip.CellID) int { return c.Compare(id) })
 		if !ok {
 			a.failed(w, "%s holds nothing of region %s, whose daemons hold %v", d.Name, region, want)

@@ -92,7 +92,7 @@ func (b *books) slack(w *World, d *Decided) float64 {
 	case l.Algorithm == rules.SlidingLog:
 		n, from := 0.0, e.now-l.Window()-b.clocks.spread(w).Milliseconds()-1
 		for _, p := range e.book.pages {
-			if p.label > from && p.label <= e.now-l.Window() {
+			if p.window > from && p.window <= e.now-l.Window() {
 				n += float64(p.charged)
 			}
 		}
@@ -116,8 +116,8 @@ func (b *books) extrapolated(w *World, d *Decided) float64 {
 		trip = max(trip, l.RTT)
 	}
 	sum := 0.0
-	for i := range e.page.slots {
-		s := &e.page.slots[i]
+	for i := range e.page.incarnations {
+		s := &e.page.incarnations[i]
 		if s.writer == e.writer.index {
 			continue
 		}
@@ -149,14 +149,14 @@ func (b *books) oldest(known cuts, region int) time.Duration {
 
 // steepest is the greatest rate, in hits a ns, that the count showed over an
 // interval or longer, to one who hears of hits so late.
-func (s *slotCount) steepest(now, age, interval time.Duration) float64 {
+func (s *incarnationCount) steepest(now, age, interval time.Duration) float64 {
 	best := 0.0
-	for i := len(s.marks) - 1; i >= 0; i-- {
+	for i := len(s.watermarks) - 1; i >= 0; i-- {
 		hits := s.charged
 		if i > 0 {
-			hits -= s.marks[i-1].sum
+			hits -= s.watermarks[i-1].sum
 		}
-		over := max(interval, now-s.marks[i].at-age)
+		over := max(interval, now-s.watermarks[i].at-age)
 		best = max(best, float64(hits)/float64(over))
 		if float64(s.charged)/float64(over) <= best {
 			break // no earlier start can be steeper

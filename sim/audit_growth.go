@@ -27,9 +27,9 @@ func (a *growthAuditor) Stepped(w *World, d *Daemon, m *gossip.Message, err erro
 			is = is[1:]
 		}
 		switch {
-		case old.End(old.Label) <= now:
+		case old.End(old.Window) <= now:
 		case len(is) == 0 || is[0].CellID != old.CellID:
-			a.failed(w, "%s dropped %v, of a label that lives until %d", d.Name, *old, old.End(old.Label))
+			a.failed(w, "%s dropped %v, of a label that lives until %d", d.Name, *old, old.End(old.Window))
 		case !grew(old, &is[0]):
 			a.failed(w, "%s held %v and holds %v now", d.Name, *old, is[0])
 		default:

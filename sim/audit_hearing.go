@@ -22,7 +22,7 @@ type hearing struct {
 	teams     teams
 	refused   map[refused]struct{}
 	keys      map[crdt.Key]heldBack      // refused cells by key
-	labels    map[gossip.CellID]heldBack // refused cells by key and label alone
+	windows   map[gossip.CellID]heldBack // refused cells by key and label alone
 	tooMany   bool                       // more were refused than are remembered
 	noRoom    bool                       // somebody refused cells for want of room
 	late      time.Duration              // the longest that hits were under way so far
@@ -71,7 +71,7 @@ func newHearing(cfg *Config) hearing {
 	}
 	return hearing{
 		ears: make(map[earKey]*ear), raises: make(map[earKey]*raises), refused: make(map[refused]struct{}),
-		keys: make(map[crdt.Key]heldBack), labels: make(map[gossip.CellID]heldBack),
+		keys: make(map[crdt.Key]heldBack), windows: make(map[gossip.CellID]heldBack),
 		teams: newTeams(cfg), maxOffset: offset.Milliseconds(),
 	}
 }
@@ -95,7 +95,7 @@ func (h *hearing) stepped(w *World, b *books, d *Daemon, m *gossip.Message, err 
 	if m == nil || err != nil {
 		return
 	}
-	to, from := s.of(d), s.bySlot[m.From]
+	to, from := s.of(d), s.byIncarnation[m.From]
 	if to == nil || from == nil {
 		return
 	}
@@ -141,10 +141,10 @@ func (h *hearing) ear(to, from, shard int) *ear {
 
 // refuse follows the cells that a receiver must refuse for now, because its
 // clock is too far behind their label.
-func (h *hearing) refuse(to int, m *gossip.Message, now time.Duration, label int64) {
+func (h *hearing) refuse(to int, m *gossip.Message, now time.Duration, window int64) {
 	for i := range m.Cells {
 		c := &m.Cells[i]
-		far := c.Label > label+h.maxOffset+c.Width
+		far := c.Window > window+h.maxOffset+c.WindowLength
 		if !far && len(h.refused) == 0 {
 			continue
 		}
@@ -167,20 +167,20 @@ func (h *hearing) refuse(to int, m *gossip.Message, now time.Duration, label int
 
 // holdBack counts a refusal, or that it is over.
 func (h *hearing) holdBack(c *gossip.Cell, by int, now time.Duration) {
-	label := gossip.CellID{Key: c.Key, Label: c.Label}
-	of, any := h.labels[label], h.keys[c.Key]
+	window := gossip.CellID{Key: c.Key, Window: c.Window}
+	of, any := h.windows[window], h.keys[c.Key]
 	of.pending, any.pending = of.pending+by, any.pending+by
 	of.last, any.last = now, now
-	h.labels[label], h.keys[c.Key] = of, any
+	h.windows[window], h.keys[c.Key] = of, any
 }
 
 // heldBack returns the time from which on what is known of a label includes
 // cells that somebody refused before: never while one is not taken yet.
-func (h *hearing) heldBack(k crdt.Key, label int64) time.Duration {
-	if len(h.refused) == 0 && len(h.labels) == 0 && !h.tooMany {
+func (h *hearing) heldBack(k crdt.Key, window int64) time.Duration {
+	if len(h.refused) == 0 && len(h.windows) == 0 && !h.tooMany {
 		return unheard
 	}
-	return h.from(h.labels[gossip.CellID{Key: k, Label: label}])
+	return h.from(h.windows[gossip.CellID{Key: k, Window: window}])
 }
 
 // heldBackAny is heldBack for all labels of a key.

@@ -27,8 +27,8 @@ import (
 // one shard.
 type clockAuditor struct {
 	watcher
-	stamps map[crdt.Slot]*stamps
-	labels [][]int64 // by Daemon.Index and shard: of the latest decision
+	stamps  map[crdt.Incarnation]*stamps
+	windows [][]int64 // by Daemon.Index and shard: of the latest decision
 }
 
 // stamps is what is known of an incarnation's.
@@ -52,15 +52,15 @@ const clockSlack = 2
 
 func newClockAuditor(b *books) *clockAuditor {
 	return &clockAuditor{
-		watcher: newWatcher("hlc", b), stamps: make(map[crdt.Slot]*stamps), labels: make([][]int64, len(b.clocks.all)),
+		watcher: newWatcher("hlc", b), stamps: make(map[crdt.Incarnation]*stamps), windows: make([][]int64, len(b.clocks.all)),
 	}
 }
 
-func (a *clockAuditor) of(slot crdt.Slot) *stamps {
-	s := a.stamps[slot]
+func (a *clockAuditor) of(incarnation crdt.Incarnation) *stamps {
+	s := a.stamps[incarnation]
 	if s == nil {
 		s = &stamps{}
-		a.stamps[slot] = s
+		a.stamps[incarnation] = s
 	}
 	return s
 }
@@ -68,7 +68,7 @@ func (a *clockAuditor) of(slot crdt.Slot) *stamps {
 // Restarted forgets the labels of the process before.
 func (a *clockAuditor) Restarted(w *World, d *Daemon) {
 	a.watcher.Restarted(w, d)
-	a.labels[d.Index] = make([]int64, len(d.Nodes))
+	a.windows[d.Index] = make([]int64, len(d.Nodes))
 }
 
 // Stepped checks the stamp of a message.
@@ -77,14 +77,14 @@ func (a *clockAuditor) Stepped(w *World, d *Daemon, m *gossip.Message, err error
 	if m == nil || err != nil {
 		return
 	}
-	from := a.books.writers.bySlot[m.From]
+	from := a.books.writers.byIncarnation[m.From]
 	if from == nil {
 		return
 	}
 	if len(d.Nodes) == 1 {
 		a.order(w, from, m)
 		if is := a.books.writers.of(d); is != nil && !a.books.clocks.of(d, m.Shard).refused {
-			a.of(is.slot).take(takenStamp{uint64(d.Instant(w.Now()).Mono.Microseconds()), m.Stamp})
+			a.of(is.incarnation).take(takenStamp{uint64(d.Instant(w.Now()).Mono.Microseconds()), m.Stamp})
 		}
 	}
 	c := a.books.clocks.of(from.daemon, m.Shard)
@@ -111,7 +111,7 @@ func (a *clockAuditor) ceiling(d *Daemon, mono time.Duration) int64 {
 
 // order checks a stamp against those before it.
 func (a *clockAuditor) order(w *World, from *writer, m *gossip.Message) {
-	s := a.of(from.slot)
+	s := a.of(from.incarnation)
 	for i := len(s.taken) - 1; i >= 0; i-- {
 		if s.taken[i].mono >= m.Nonce {
 			continue
@@ -151,10 +151,10 @@ func (a *clockAuditor) Decided(w *World, d *Decided) {
 	a.watcher.Decided(w, d)
 	e := &a.books.entry
 	c := a.books.clocks.of(d.Daemon, e.shard)
-	if c == nil || d.Limit == nil || !showsLabel(d) {
+	if c == nil || d.Limit == nil || !showsWindow(d) {
 		return
 	}
-	last := &a.labels[d.Daemon.Index][e.shard]
+	last := &a.windows[d.Daemon.Index][e.shard]
 	most := c.ceilingAt(d.Instant.Mono)/int64(time.Millisecond) + a.books.hearing.maxOffset + clockSlack
 	switch {
 	case e.now < *last:
@@ -171,13 +171,13 @@ func (a *clockAuditor) Decided(w *World, d *Decided) {
 
 // follows reports whether a label clock is surely not behind its wall clock:
 // it holds no leap back.
-func (a *clockAuditor) follows(d *Daemon, c *labelClock) bool {
+func (a *clockAuditor) follows(d *Daemon, c *windowClock) bool {
 	return c.clock.Held() == 0 && (len(d.Nodes) == 1 || !c.bent)
 }
 
-// showsLabel reports whether a decision says when its window ends. Those of homes
+// showsWindow reports whether a decision says when its window ends. Those of homes
 // say what the home knows.
-func showsLabel(d *Decided) bool {
+func showsWindow(d *Decided) bool {
 	l := d.Limit
 	return l != nil && !l.Homed() && !l.Algorithm.Bucket() && l.Algorithm != rules.SlidingLog && d.Status.Reset > 0 && d.Status.Reset < math.MaxInt64
 }

@@ -37,8 +37,8 @@ func newInventedAuditor(b *books) *inventedAuditor {
 // Restarted learns the regions' slots.
 func (a *inventedAuditor) Restarted(w *World, d *Daemon) {
 	a.watcher.Restarted(w, d)
-	a.regions[gossip.CellID{Slot: gossip.RegionSlot(d.Region)}] = d.RegionIndex
-	a.lost[gossip.CellID{Slot: gossip.LostSlot(d.Region)}] = d.RegionIndex
+	a.regions[gossip.CellID{Incarnation: gossip.RegionIncarnation(d.Region)}] = d.RegionIndex
+	a.lost[gossip.CellID{Incarnation: gossip.LostIncarnation(d.Region)}] = d.RegionIndex
 }
 
 // Stepped looks at cells now and then.
@@ -77,7 +77,7 @@ func (a *inventedAuditor) truth(c *gossip.Cell) (uint64, bool) {
 	if !c.Kind.Counts() {
 		return 0, false // rights, which the rights auditor follows
 	}
-	id := gossip.CellID{Slot: c.Slot}
+	id := gossip.CellID{Incarnation: c.Incarnation}
 	region, ok := a.regions[id]
 	if !ok || c.Kind != gossip.RegionSum {
 		region, ok = a.lost[id]
@@ -87,7 +87,7 @@ func (a *inventedAuditor) truth(c *gossip.Cell) (uint64, bool) {
 		truth, known := b.total(c, region)
 		return truth * (1 + a.restored[region].times), known
 	}
-	x := b.writers.bySlot[c.Slot]
+	x := b.writers.byIncarnation[c.Incarnation]
 	if x == nil || c.Kind != gossip.Daemon {
 		return 0, true // of nobody
 	}

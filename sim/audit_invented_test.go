@@ -20,7 +20,7 @@ func TestInventedAuditorFollowsWhatIsRestored(t *testing.T) {
 	hear := func(p uint64) {
 		r.pass(time.Millisecond)
 		m := r.message(from, to)
-		m.Cells = []gossip.Cell{r.cell(quietKey, gossip.LostSlot(from.Region), p)}
+		m.Cells = []gossip.Cell{r.cell(quietKey, gossip.LostIncarnation(from.Region), p)}
 		m.Hi++
 		r.step(to, m)
 	}

@@ -18,10 +18,10 @@ type ledger struct {
 	byKey map[bookKey]*book
 	all   []*book // in the order in which they came
 	free  []*page
-	// floor is the end of the latest label that was dropped: of labels up to
+	// reserve is the end of the latest label that was dropped: of labels up to
 	// there nothing can be said.
-	floor int64
-	grew  int // pages since the last sweep
+	reserve int64
+	grew    int // pages since the last sweep
 	// cramped says that replicas have room for fewer cells than by default.
 	cramped bool
 	// rescopes says that rules change, and scopes is what each key had first.
@@ -76,16 +76,16 @@ type book struct {
 
 // page is one label of a book.
 type page struct {
-	label int64
+	window int64
 	// end is from when on it matters to no replica, least from when on to
 	// none of those who count by the shortest of the rules it was charged by.
-	end, least int64
-	limit      uint64
-	charged    uint64
-	admitted   uint64
-	free       uint64      // of those admitted, that no home had a say in: on_failure: allow
-	asked      uint64      // hits that somebody wanted
-	slots      []slotCount // of those who charged it, in the order in which they came
+	end, least   int64
+	limit        uint64
+	charged      uint64
+	admitted     uint64
+	free         uint64             // of those admitted, that no home had a say in: on_failure: allow
+	asked        uint64             // hits that somebody wanted
+	incarnations []incarnationCount // of those who charged it, in the order in which they came
 
 	// degraded says that hits were counted elsewhere too, or told to nobody.
 	degraded bool
@@ -93,11 +93,11 @@ type page struct {
 	totals totals
 }
 
-// slotCount is what one writer counted on a page.
-type slotCount struct {
+// incarnationCount is what one writer counted on a page.
+type incarnationCount struct {
 	writer            int
 	charged, admitted uint64
-	marks             []mark
+	watermarks        []mark
 }
 
 // mark is what was charged up to a time, that of a charge.
@@ -114,7 +114,7 @@ type dropped struct {
 }
 
 func newLedger(cfg *Config) ledger {
-	g := ledger{byKey: make(map[bookKey]*book), floor: math.MinInt64, scopes: make(map[crdt.Key]rules.Scope)}
+	g := ledger{byKey: make(map[bookKey]*book), reserve: math.MinInt64, scopes: make(map[crdt.Key]rules.Scope)}
 	g.cramped = cfg.Node.Gossip.WithDefaults().MaxCells < gossip.DefaultMaxCells || cfg.Node.MaxKeys < fewKeys
 	for i := range cfg.Faults {
 		g.rescopes = g.rescopes || cfg.Faults[i].Kind == NewRules
@@ -133,18 +133,18 @@ func domainOf(l *rules.Limit, d *Daemon) int {
 	return everybody
 }
 
-// labelOfLimit returns the label that hits at now are counted under, its
+// windowOfLimit returns the label that hits at now are counted under, its
 // width, and for how long beyond its end it matters.
-func labelOfLimit(l *rules.Limit, now int64) (label, width, carry int64) {
+func windowOfLimit(l *rules.Limit, now int64) (window, width, carry int64) {
 	width = l.Window()
-	label = now - now%width
+	window = now - now%width
 	if l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog {
 		return quota.Shared(l, &quota.Cell{}, now)
 	}
 	if l.Algorithm == rules.SlidingWindow {
 		carry = width
 	}
-	return label, width, carry
+	return window, width, carry
 }
 
 // enter writes a decision down and fills in where.
@@ -160,18 +160,18 @@ func (g *ledger) enter(d *Decided, e *entry) {
 	if g.rescopes {
 		g.rescope(b, d.Limit.Scope)
 	}
-	label, width, carry := labelOfLimit(d.Limit, e.now)
-	p := b.page(label)
+	window, width, carry := windowOfLimit(d.Limit, e.now)
+	p := b.page(window)
 	if p == nil {
 		b.degraded = b.degraded || g.loses(d.Status.Degraded)
 		if e.charged == 0 && d.Limit.Algorithm == rules.SlidingLog {
 			e.book = b // a page a refusal would be many
 			return
 		}
-		p = g.open(b, label, label+width+carry)
+		p = g.open(b, window, window+width+carry)
 	}
 	p.limit = max(p.limit, capacity(d.Limit))
-	p.end, p.least = max(p.end, label+width+carry), min(p.least, label+width+carry)
+	p.end, p.least = max(p.end, window+width+carry), min(p.least, window+width+carry)
 	p.degraded = p.degraded || g.loses(d.Status.Degraded)
 	b.degraded = b.degraded || p.degraded
 	e.book, e.page, e.before = b, p, p.charged
@@ -216,33 +216,33 @@ func (g *ledger) rescope(b *book, is rules.Scope) {
 }
 
 // page returns the page of a label, nil for none.
-func (b *book) page(label int64) *page {
+func (b *book) page(window int64) *page {
 	for i := len(b.pages) - 1; i >= max(0, len(b.pages)-4); i-- {
-		if b.pages[i].label == label {
+		if b.pages[i].window == window {
 			return b.pages[i]
 		}
 	}
-	if i, ok := b.search(label); ok {
+	if i, ok := b.search(window); ok {
 		return b.pages[i]
 	}
 	return nil
 }
 
-func (b *book) search(label int64) (int, bool) {
-	return slices.BinarySearchFunc(b.pages, label, func(p *page, label int64) int {
-		return int(max(-1, min(1, p.label-label)))
+func (b *book) search(window int64) (int, bool) {
+	return slices.BinarySearchFunc(b.pages, window, func(p *page, window int64) int {
+		return int(max(-1, min(1, p.window-window)))
 	})
 }
 
-func (g *ledger) open(b *book, label, end int64) *page {
+func (g *ledger) open(b *book, window, end int64) *page {
 	g.grew++
 	p := &page{}
 	if n := len(g.free); n > 0 {
 		p = g.free[n-1]
 		g.free = g.free[:n-1]
 	}
-	*p = page{label: label, end: end, least: end, slots: p.slots[:0]}
-	i, _ := b.search(label)
+	*p = page{window: window, end: end, least: end, incarnations: p.incarnations[:0]}
+	i, _ := b.search(window)
 	b.pages = slices.Insert(b.pages, i, p)
 	return p
 }
@@ -250,33 +250,33 @@ func (g *ledger) open(b *book, label, end int64) *page {
 func (p *page) add(writer int, at time.Duration, charged, admitted uint64) {
 	p.charged += charged
 	p.admitted += admitted
-	s := p.slot(writer)
+	s := p.incarnation(writer)
 	if s == nil {
-		n := len(p.slots)
-		p.slots = slices.Grow(p.slots, 1)[:n+1]
-		s = &p.slots[n]
-		*s = slotCount{writer: writer, marks: s.marks[:0]}
+		n := len(p.incarnations)
+		p.incarnations = slices.Grow(p.incarnations, 1)[:n+1]
+		s = &p.incarnations[n]
+		*s = incarnationCount{writer: writer, watermarks: s.watermarks[:0]}
 	}
 	s.charged += charged
 	s.admitted += admitted
-	s.marks = append(s.marks, mark{at, s.charged})
+	s.watermarks = append(s.watermarks, mark{at, s.charged})
 }
 
-// slot returns what a writer counted on the page, nil for nothing.
-func (p *page) slot(writer int) *slotCount {
-	for i := range p.slots {
-		if p.slots[i].writer == writer {
-			return &p.slots[i]
+// incarnation returns what a writer counted on the page, nil for nothing.
+func (p *page) incarnation(writer int) *incarnationCount {
+	for i := range p.incarnations {
+		if p.incarnations[i].writer == writer {
+			return &p.incarnations[i]
 		}
 	}
 	return nil
 }
 
 // before returns what was charged before a time.
-func (s *slotCount) before(t time.Duration) uint64 {
-	low, high := 0, len(s.marks)
+func (s *incarnationCount) before(t time.Duration) uint64 {
+	low, high := 0, len(s.watermarks)
 	for low < high {
-		if mid := (low + high) / 2; s.marks[mid].at < t {
+		if mid := (low + high) / 2; s.watermarks[mid].at < t {
 			low = mid + 1
 		} else {
 			high = mid
@@ -285,15 +285,15 @@ func (s *slotCount) before(t time.Duration) uint64 {
 	if low == 0 {
 		return 0
 	}
-	return s.marks[low-1].sum
+	return s.watermarks[low-1].sum
 }
 
 // unseen returns what all but one writer charged after the times up to which
 // that one knew them.
 func (p *page) unseen(by int, known cuts) uint64 {
 	n := uint64(0)
-	for i := range p.slots {
-		if s := &p.slots[i]; s.writer != by {
+	for i := range p.incarnations {
+		if s := &p.incarnations[i]; s.writer != by {
 			n += s.charged - s.before(known[s.writer])
 		}
 	}
@@ -339,21 +339,21 @@ func (g *ledger) drop(b *book, p *page) {
 	could, missed := under(b, p)
 	g.could, g.missed = g.could+could, g.missed+missed
 	g.close(b, &p.totals)
-	g.floor = max(g.floor, p.end)
+	g.reserve = max(g.reserve, p.end)
 	if b.rule != nil && b.rule.Limit != nil && b.rule.Limit.Algorithm.Bucket() {
-		for i := range p.slots {
-			b.note(&p.slots[i])
+		for i := range p.incarnations {
+			b.note(&p.incarnations[i])
 		}
 	}
 	g.free = append(g.free, p)
 }
 
 // note remembers what a writer counted on a page that goes.
-func (b *book) note(s *slotCount) {
-	if len(s.marks) == 0 {
+func (b *book) note(s *incarnationCount) {
+	if len(s.watermarks) == 0 {
 		return
 	}
-	last := s.marks[len(s.marks)-1].at
+	last := s.watermarks[len(s.watermarks)-1].at
 	for i := range b.dropped {
 		if d := &b.dropped[i]; d.writer == s.writer {
 			d.hits += s.charged

@@ -129,11 +129,11 @@ func (b *books) charged(c *gossip.Cell, region int, only *writer) (uint64, bool)
 		if k == nil {
 			return
 		}
-		if p := k.page(c.Label); p != nil {
+		if p := k.page(c.Window); p != nil {
 			found = true
-			for i := range p.slots {
-				if x := b.writers.all[p.slots[i].writer]; x.region == region && (only == nil || only == x) {
-					n += p.slots[i].charged
+			for i := range p.incarnations {
+				if x := b.writers.all[p.incarnations[i].writer]; x.region == region && (only == nil || only == x) {
+					n += p.incarnations[i].charged
 				}
 			}
 		}
@@ -147,7 +147,7 @@ func (b *books) charged(c *gossip.Cell, region int, only *writer) (uint64, bool)
 			}
 		}
 	}
-	return n, found || c.End(c.Label) > b.ledger.floor
+	return n, found || c.End(c.Window) > b.ledger.reserve
 }
 
 // ownsKey reports whether a book's key is a shard's.

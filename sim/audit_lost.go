@@ -41,7 +41,7 @@ func (a *lostAuditor) Stepped(w *World, d *Daemon, m *gossip.Message, err error)
 		}
 		for _, p := range k.pages {
 			if p.least > now && !p.degraded {
-				from := a.books.hearing.heldBack(k.key, p.label)
+				from := a.books.hearing.heldBack(k.key, p.window)
 				a.check(w, s, k, p, known.since(from, s.writer.index))
 			}
 		}
@@ -74,8 +74,8 @@ func (a *lostAuditor) check(w *World, s *sample, k *book, p *page, known cuts) {
 	b := a.books
 	var sums [MaxRegions]uint64
 	oldest := w.Now()
-	for i := range p.slots {
-		c := &p.slots[i]
+	for i := range p.incarnations {
+		c := &p.incarnations[i]
 		x := b.writers.all[c.writer]
 		switch {
 		case !k.windowed() && b.blurred(x.daemon):
@@ -93,7 +93,7 @@ func (a *lostAuditor) check(w *World, s *sample, k *book, p *page, known cuts) {
 	for r, n := range sums {
 		if n > 0 {
 			id := gossip.CellID{
-				Key: k.key, Label: p.label, Kind: gossip.RegionSum, Slot: gossip.RegionSlot(w.Regions()[r]),
+				Key: k.key, Window: p.window, Kind: gossip.RegionSum, Incarnation: gossip.RegionIncarnation(w.Regions()[r]),
 			}
 			a.hold(w, s, id, n, w.Now()-oldest)
 		}
@@ -101,7 +101,7 @@ func (a *lostAuditor) check(w *World, s *sample, k *book, p *page, known cuts) {
 }
 
 func cellOf(k *book, p *page, kind gossip.Kind, x *writer) gossip.CellID {
-	return gossip.CellID{Key: k.key, Label: p.label, Kind: kind, Slot: x.slot}
+	return gossip.CellID{Key: k.key, Window: p.window, Kind: kind, Incarnation: x.incarnation}
 }
 
 // hold checks that a replica has at least so much of a cell.

@@ -69,15 +69,15 @@ descriptors:
 				r.w.links[i].Loss = 100 * rules.Percent // what is said is said below
 			}
 			more, some, gone := r.w.daemons[0], r.w.daemons[1], r.w.daemons[2]
-			slot := gone.Slots()[0]
+			incarnation := gone.Incarnations()[0]
 			say := func(from, to *Daemon, n uint64) {
 				is := &r.books().writers
 				r.books().hearing.ear(is.of(to).index, is.of(from).index, 0)
 				m := r.message(from, to)
 				m.Hi++
 				if n > 0 {
-					cell := r.cell(quietKey, slot, n)
-					cell.Label, cell.Width, cell.Value = cell.Label-cell.Label%60_000, 60_000, crdt.PN{P: n}
+					cell := r.cell(quietKey, incarnation, n)
+					cell.Window, cell.WindowLength, cell.Value = cell.Window-cell.Window%60_000, 60_000, crdt.PN{P: n}
 					m.Cells = []gossip.Cell{cell}
 				}
 				r.step(to, m)

@@ -12,8 +12,8 @@ import (
 // a replica never takes its view of a peer for younger than it is.
 type messagesAuditor struct {
 	watcher
-	slots []crdt.Slot // of the regions' sums, by region
-	count uint64
+	incarnations []crdt.Incarnation // of the regions' sums, by region
+	count        uint64
 }
 
 // linksEvery is how many messages pass from one look at the links to the next.
@@ -29,12 +29,12 @@ func (a *messagesAuditor) Stepped(w *World, d *Daemon, m *gossip.Message, err er
 	if m == nil || err != nil {
 		return
 	}
-	if a.slots == nil {
+	if a.incarnations == nil {
 		for _, r := range w.Regions() {
-			a.slots = append(a.slots, gossip.RegionSlot(r))
+			a.incarnations = append(a.incarnations, gossip.RegionIncarnation(r))
 		}
 	}
-	from := a.books.writers.bySlot[m.From]
+	from := a.books.writers.byIncarnation[m.From]
 	switch {
 	case from == nil:
 		a.failed(w, "%s took a message of %v, which never was there", d.Name, m.From)
@@ -58,17 +58,17 @@ func (a *messagesAuditor) cells(w *World, d *Daemon, from *writer, m *gossip.Mes
 		switch {
 		case i > 0 && m.Cells[i-1].Compare(c.CellID) >= 0:
 			reason = "is out of order"
-		case c.Value.N > c.Value.P || c.Width < 1 || c.Carry < 0:
+		case c.Value.N > c.Value.P || c.WindowLength < 1 || c.Carry < 0:
 			reason = "makes no sense"
-		case c.Kind == gossip.Given && c.Slot != m.To:
+		case c.Kind == gossip.Given && c.Incarnation != m.To:
 			reason = "is what somebody else was given"
 		case c.Kind == gossip.Given && from.region != d.RegionIndex && !c.Regional:
 			continue
-		case c.Kind == gossip.Traded && c.Slot != m.From || c.Kind > gossip.MaxKind:
+		case c.Kind == gossip.Traded && c.Incarnation != m.From || c.Kind > gossip.MaxKind:
 			reason = "is not its sender's to tell"
 		case from.region != d.RegionIndex && (c.Kind != gossip.RegionSum || c.Regional):
 			reason = "left its region"
-		case from.region != d.RegionIndex && c.Slot != a.slots[from.region] && c.Slot != a.slots[d.RegionIndex]:
+		case from.region != d.RegionIndex && c.Incarnation != a.incarnations[from.region] && c.Incarnation != a.incarnations[d.RegionIndex]:
 			reason = "is a third region's, passed on"
 		case a.nodeLocal(w, c):
 			reason = "is one daemon's own"
@@ -102,7 +102,7 @@ func (a *messagesAuditor) links(w *World, d *Daemon, shard int) {
 	b := a.books
 	is := b.writers.of(d)
 	for _, l := range d.Nodes[shard].Links(d.Instant(w.Now())) {
-		x := b.writers.bySlot[l.Peer.ID]
+		x := b.writers.byIncarnation[l.Peer.ID]
 		if l.Age < 0 || x == nil || is == nil {
 			continue
 		}

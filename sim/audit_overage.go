@@ -18,7 +18,7 @@ import (
 //	                true time; a replica's clock that gained g since it started
 //	                refilled its bucket by rate x g more
 //
-// Labels and stamps are those of who counted, so that clocks that differ need
+// Windows and stamps are those of who counted, so that clocks that differ need
 // no allowance but in buckets. Hits that a replica refused to take, because
 // their label was too far ahead of its clock, count as unknown to it. Left out
 // are shadow rules, which refuse nothing, overrides, and what was answered as
@@ -39,7 +39,7 @@ var (
 // ruleOverage is what was found of one rule.
 type ruleOverage struct {
 	name           string
-	labels         uint64
+	windows        uint64
 	reached        uint64
 	worst, bound   float64 // of the worst label
 	sum            float64 // of the labels that reached the limit
@@ -81,7 +81,7 @@ func (a *overageAuditor) Decided(w *World, d *Decided) {
 	if e.admitted == 0 {
 		return
 	}
-	a.label(s, d).any = true
+	a.window(s, d).any = true
 	if !a.excused(d) {
 		a.admitted(w, d, s)
 	}
@@ -105,7 +105,7 @@ func (a *overageAuditor) admitted(w *World, d *Decided, s *ruleOverage) {
 	bound := a.bound(w, d)
 	if over > bound {
 		a.failed(w, "%s admitted %d hits of %s under %d: %.6g over a limit of %.6g, while all it could not know of is %.6g",
-			d.Daemon.Name, e.admitted, s.name, e.page.label, over, limit, bound)
+			d.Daemon.Name, e.admitted, s.name, e.page.window, over, limit, bound)
 	} else {
 		a.passed(1)
 	}
@@ -118,7 +118,7 @@ func (a *overageAuditor) bound(w *World, d *Decided) float64 {
 	known := a.books.known(w, e.writer, e.shard)
 	from := a.books.hearing.heldBackAny(d.Key)
 	if from != unheard && d.Limit.Algorithm == rules.FixedWindow {
-		from = a.books.hearing.heldBack(d.Key, e.page.label)
+		from = a.books.hearing.heldBack(d.Key, e.page.window)
 	}
 	if d.Limit.Scope == rules.NodeLocal { // a daemon's own counts die with its process
 		from = never
@@ -127,8 +127,8 @@ func (a *overageAuditor) bound(w *World, d *Decided) float64 {
 	unseen := a.books.unseen(d, known)
 	if d.Limit.Algorithm == rules.FixedWindow {
 		writers := 0
-		for i := range e.page.slots {
-			if e.page.slots[i].admitted > 0 {
+		for i := range e.page.incarnations {
+			if e.page.incarnations[i].admitted > 0 {
 				writers++
 			}
 		}
@@ -137,9 +137,9 @@ func (a *overageAuditor) bound(w *World, d *Decided) float64 {
 	return unseen
 }
 
-// label returns what was found of the label of a decision. A log has none: its
+// window returns what was found of the label of a decision. A log has none: its
 // hits are told apart by windows.
-func (a *overageAuditor) label(s *ruleOverage, d *Decided) *totals {
+func (a *overageAuditor) window(s *ruleOverage, d *Decided) *totals {
 	e := &a.books.entry
 	if d.Limit.Algorithm != rules.SlidingLog {
 		return &e.page.totals
@@ -159,7 +159,7 @@ func (a *overageAuditor) note(s *ruleOverage, d *Decided, bound float64) {
 	if limit == 0 {
 		return
 	}
-	t := a.label(s, d)
+	t := a.window(s, d)
 	t.reached = true
 	ratio, allowed := max(0, e.usage.admitted-limit)/limit, bound/limit
 	if ratio >= t.over {
@@ -181,7 +181,7 @@ func (a *overageAuditor) closeTotals(s *ruleOverage, t *totals) {
 	if !t.any {
 		return
 	}
-	s.labels++
+	s.windows++
 	if !t.reached {
 		return
 	}
@@ -222,7 +222,7 @@ func (a *overageAuditor) Fill(r *Result) {
 }
 
 func (s *ruleOverage) fill(row *RuleResult) {
-	row.Labels, row.OverageRatioMax, row.Bound = s.labels, s.worst, s.bound
+	row.Windows, row.OverageRatioMax, row.Bound = s.windows, s.worst, s.bound
 	if s.reached > 0 {
 		row.OverageRatioMean = s.sum / float64(s.reached)
 	}

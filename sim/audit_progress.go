@@ -120,8 +120,8 @@ func (b *book) lately(d *Decided, e *entry, ago time.Duration) uint64 {
 	n := uint64(0)
 	for i := len(b.pages) - 1; i >= 0; i-- {
 		p := b.pages[i]
-		for j := range p.slots {
-			n += p.slots[j].charged - p.slots[j].before(d.At-ago)
+		for j := range p.incarnations {
+			n += p.incarnations[j].charged - p.incarnations[j].before(d.At-ago)
 		}
 		if d.Limit.Algorithm != rules.SlidingLog && i < len(b.pages)-2 {
 			break

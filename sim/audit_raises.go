@@ -29,7 +29,7 @@ const maxRaises = 256
 func (h *hearing) raise(b *books, to, from *writer, m *gossip.Message, now time.Duration) {
 	for i := range m.Cells {
 		c := &m.Cells[i]
-		x := b.writers.bySlot[c.Slot]
+		x := b.writers.byIncarnation[c.Incarnation]
 		if c.Kind != gossip.Daemon || x == nil || x == from || x == to {
 			continue
 		}
@@ -65,11 +65,11 @@ func (b *books) holds(c *gossip.Cell, x *writer, until time.Duration) bool {
 		if k == nil {
 			continue
 		}
-		p := k.page(c.Label)
-		if p == nil || c.Value.N > 0 || c.End(c.Label) > p.least {
+		p := k.page(c.Window)
+		if p == nil || c.Value.N > 0 || c.End(c.Window) > p.least {
 			continue
 		}
-		if s := p.slot(x.index); s != nil && c.Value.P <= s.before(until) {
+		if s := p.incarnation(x.index); s != nil && c.Value.P <= s.before(until) {
 			return true
 		}
 	}

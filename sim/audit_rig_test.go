@@ -73,7 +73,7 @@ func (r *rig) message(from, to *Daemon) *gossip.Message {
 	k := earKey{to: r.books().writers.of(to).index, from: r.books().writers.of(from).index}
 	hi := r.books().hearing.ears[k].contiguous
 	return &gossip.Message{
-		From: from.Slots()[0], To: to.Slots()[0], Shards: 1,
+		From: from.Incarnations()[0], To: to.Incarnations()[0], Shards: 1,
 		Header: gossip.Header{
 			Stamp: hlc.New(at.Wall/int64(time.Millisecond), 60_000), Rules: r.w.Rules().Hash(),
 			Ready: true, Nonce: uint64(at.Mono.Microseconds()),
@@ -100,12 +100,12 @@ func (r *rig) step(to *Daemon, m *gossip.Message) {
 }
 
 // cell is a count of somebody's in the running window of a key.
-func (r *rig) cell(k crdt.Key, slot crdt.Slot, p uint64) gossip.Cell {
+func (r *rig) cell(k crdt.Key, incarnation crdt.Incarnation, p uint64) gossip.Cell {
 	now := (epoch + int64(r.w.now)) / int64(time.Millisecond)
 	return gossip.Cell{
-		CellID: gossip.CellID{Key: k, Label: now - now%1_000, Slot: slot},
-		Span:   gossip.Span{Rule: uint64(r.rule().ID), Width: 1_000},
-		Value:  crdt.PN{P: p},
+		CellID:   gossip.CellID{Key: k, Window: now - now%1_000, Incarnation: incarnation},
+		CellMeta: gossip.CellMeta{Rule: uint64(r.rule().ID), WindowLength: 1_000},
+		Value:    crdt.PN{P: p},
 	}
 }
 

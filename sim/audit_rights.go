@@ -11,7 +11,7 @@ import (
 // answers for the first time to hold as much of a label; sum is what all
 // processes ever answered of it, each its greatest, and total what of.
 type Holder interface {
-	Held(w *World, d *Daemon, label int64, sum, total uint64)
+	Held(w *World, d *Daemon, window int64, sum, total uint64)
 }
 
 // rightsAuditor sees to it that rights are never more than there are. All
@@ -29,15 +29,15 @@ var _ Holder = (*rightsAuditor)(nil)
 // giftKey names what one process gave another of a key's label.
 type giftKey struct {
 	key      crdt.Key
-	label    int64
-	from, to crdt.Slot
+	window   int64
+	from, to crdt.Incarnation
 }
 
 // lifeKey names a process's part in a key's label.
 type lifeKey struct {
-	key   crdt.Key
-	label int64
-	slot  crdt.Slot
+	key         crdt.Key
+	window      int64
+	incarnation crdt.Incarnation
 }
 
 // trade is what a process gave and was given.
@@ -53,9 +53,9 @@ func newRightsAuditor(b *books) *rightsAuditor {
 }
 
 // Held checks the sum of a label.
-func (a *rightsAuditor) Held(w *World, d *Daemon, label int64, sum, total uint64) {
+func (a *rightsAuditor) Held(w *World, d *Daemon, window int64, sum, total uint64) {
 	if sum > total {
-		a.failed(w, "%s holds of label %d what makes %d of %d", d.Name, label, sum, total)
+		a.failed(w, "%s holds of label %d what makes %d of %d", d.Name, window, sum, total)
 		return
 	}
 	a.passed(1)
@@ -68,14 +68,14 @@ func (a *rightsAuditor) Stepped(w *World, d *Daemon, m *gossip.Message, err erro
 		return
 	}
 	for i := range m.Cells {
-		if c := &m.Cells[i]; c.Kind == gossip.Given && c.Slot == m.To {
+		if c := &m.Cells[i]; c.Kind == gossip.Given && c.Incarnation == m.To {
 			a.gift(w, c, m.From)
 		}
 	}
 }
 
-func (a *rightsAuditor) gift(w *World, c *gossip.Cell, from crdt.Slot) {
-	k := giftKey{c.Key, c.Label, from, c.Slot}
+func (a *rightsAuditor) gift(w *World, c *gossip.Cell, from crdt.Incarnation) {
+	k := giftKey{c.Key, c.Window, from, c.Incarnation}
 	more := c.Value.P - min(c.Value.P, a.given[k])
 	if more == 0 {
 		return
@@ -84,8 +84,8 @@ func (a *rightsAuditor) gift(w *World, c *gossip.Cell, from crdt.Slot) {
 		a.sweep(a.books.clocks.slowest(w))
 	}
 	a.given[k] = c.Value.P
-	end := c.Span.End(c.Label)
-	giver, taker := a.trade(lifeKey{c.Key, c.Label, from}, end), a.trade(lifeKey{c.Key, c.Label, c.Slot}, end)
+	end := c.CellMeta.End(c.Window)
+	giver, taker := a.trade(lifeKey{c.Key, c.Window, from}, end), a.trade(lifeKey{c.Key, c.Window, c.Incarnation}, end)
 	giver.given = addSat(giver.given, more)
 	taker.received = addSat(taker.received, more)
 }
@@ -108,7 +108,7 @@ func (a *rightsAuditor) sweep(slowest int64) {
 		}
 	}
 	for k := range a.given {
-		if a.byLife[lifeKey{k.key, k.label, k.to}] == nil {
+		if a.byLife[lifeKey{k.key, k.window, k.to}] == nil {
 			delete(a.given, k)
 		}
 	}
@@ -127,18 +127,18 @@ func (a *rightsAuditor) Decided(w *World, d *Decided) {
 	if l.Scope == rules.Region {
 		region = d.Daemon.RegionIndex
 	}
-	base := w.holdings.base(holdingKey{node.SharedRule(d.Rule), e.page.label, region, 0}, d.Daemon.member)
+	base := w.holdings.base(holdingKey{node.SharedRule(d.Rule), e.page.window, region, 0}, d.Daemon.member)
 	used, given, received := a.part(d.Key, e.page, e.writer)
 	spent := float64(used) + float64(given)
 	if prev := e.prev(l); prev != nil {
 		u, g, r := a.part(d.Key, prev, e.writer)
 		net := u + g - min(u+g, r)
-		left := float64(e.page.label + l.Window() - e.now)
+		left := float64(e.page.window + l.Window() - e.now)
 		spent += float64(net) * left / float64(l.Window())
 	}
 	if spent > (float64(base)+float64(received))*(1+1e-12) {
 		a.failed(w, "%s used %.6g of %s under %d (%d admitted, %d given): it held %d and was given %d",
-			d.Daemon.Name, spent, RuleName(d.Rule), e.page.label, used, given, base, received)
+			d.Daemon.Name, spent, RuleName(d.Rule), e.page.window, used, given, base, received)
 		return
 	}
 	a.passed(1)
@@ -146,10 +146,10 @@ func (a *rightsAuditor) Decided(w *World, d *Decided) {
 
 // part is what a process admitted under a label, gave and was given of it.
 func (a *rightsAuditor) part(k crdt.Key, p *page, by *writer) (used, given, received uint64) {
-	if s := p.slot(by.index); s != nil {
+	if s := p.incarnation(by.index); s != nil {
 		used = s.admitted
 	}
-	if t := a.byLife[lifeKey{k, p.label, by.slot}]; t != nil {
+	if t := a.byLife[lifeKey{k, p.window, by.incarnation}]; t != nil {
 		given, received = t.given, t.received
 	}
 	return used, given, received

@@ -70,7 +70,7 @@ type marked struct {
 
 // held is a mark and by whose raise it was made.
 type held struct {
-	sticky.Mark
+	sticky.Watermark
 	by sticky.Ballot
 }
 
@@ -82,7 +82,7 @@ const maxRaised = 64
 type raised struct {
 	ballot       sticky.Ballot
 	seq          uint64
-	known, marks []sticky.Mark
+	known, marks []sticky.Watermark
 	votes        []vote
 	held         bool
 }
@@ -90,14 +90,14 @@ type raised struct {
 // vote is that of a replica, and what it knew of the others' lives.
 type vote struct {
 	voter uint64
-	lives []sticky.Life
+	lives []sticky.Generation
 }
 
 // windowKey names a window of a ledger: of a region's own, or wherever its homes
 // are.
 type windowKey struct {
 	key    crdt.Key
-	label  int64
+	window int64
 	region int
 }
 
@@ -110,7 +110,7 @@ type granted struct {
 
 // grantedTo is what one home gave a holder.
 type grantedTo struct {
-	home, holder    crdt.Slot
+	owner, holder   crdt.Incarnation
 	total, returned uint64
 }
 
@@ -128,7 +128,7 @@ func (a *strictAuditor) Decided(w *World, d *Decided) {
 		return
 	}
 	if d.Status.Wait && d.Allowed {
-		a.failed(w, "%s let %s pass, which waits for %v", d.Daemon.Name, RuleName(d.Rule), d.Status.Home)
+		a.failed(w, "%s let %s pass, which waits for %v", d.Daemon.Name, RuleName(d.Rule), d.Status.Owner)
 		return
 	}
 	a.passed(1)
@@ -136,19 +136,19 @@ func (a *strictAuditor) Decided(w *World, d *Decided) {
 
 // Said takes in what a daemon says.
 func (a *strictAuditor) Said(w *World, d *Daemon, m *sticky.Message) {
-	for i := range m.Asks {
-		a.returned(w, &m.Asks[i])
+	for i := range m.Requests {
+		a.returned(w, &m.Requests[i])
 	}
-	for i := range m.Raises {
-		a.raise(d, &m.Raises[i])
+	for i := range m.Accepts {
+		a.raise(d, &m.Accepts[i])
 	}
-	view := d.seat.replica.View()
-	a.sizes[layoutKey{view.Number(), d.RegionIndex}] = len(view.Seats())
-	if len(m.Votes) > 0 {
+	view := d.seat.replica.Routing()
+	a.sizes[layoutKey{view.Number(), d.RegionIndex}] = len(view.Voters())
+	if len(m.Accepted) > 0 {
 		a.follow(w)
 	}
-	for i := range m.Votes {
-		a.vote(w, d, m.Number, &m.Votes[i])
+	for i := range m.Accepted {
+		a.vote(w, d, m.Number, &m.Accepted[i])
 	}
 	for i := range m.Grants {
 		a.grant(w, d, m.To, &m.Grants[i])
@@ -170,7 +170,7 @@ func (a *strictAuditor) ledger(k crdt.Key, region int) *marked {
 }
 
 // raise remembers what a home wants held.
-func (a *strictAuditor) raise(d *Daemon, r *sticky.Raise) {
+func (a *strictAuditor) raise(d *Daemon, r *sticky.Accept) {
 	led := a.ledger(r.Key, d.RegionIndex)
 	if led.find(r.Ballot, r.Seq) != nil {
 		return
@@ -179,7 +179,7 @@ func (a *strictAuditor) raise(d *Daemon, r *sticky.Raise) {
 		led.raises = slices.Delete(led.raises, 0, 1)
 	}
 	led.raises = append(led.raises, raised{
-		ballot: r.Ballot, seq: r.Seq, known: slices.Clone(r.Known), marks: slices.Clone(r.Marks),
+		ballot: r.Ballot, seq: r.Seq, known: slices.Clone(r.Known), marks: slices.Clone(r.Watermarks),
 	})
 }
 
@@ -194,14 +194,14 @@ func (m *marked) find(b sticky.Ballot, seq uint64) *raised {
 
 // vote counts a vote under the layout of a number. With a majority's the raise is
 // held for ever.
-func (a *strictAuditor) vote(w *World, d *Daemon, number uint64, v *sticky.Vote) {
+func (a *strictAuditor) vote(w *World, d *Daemon, number uint64, v *sticky.Accepted) {
 	led := a.ledger(v.Key, d.RegionIndex)
 	r := led.find(v.Ballot, v.Seq)
 	if r == nil || !v.OK || r.held {
 		return
 	}
 	r.votes = slices.DeleteFunc(r.votes, func(o vote) bool { return o.voter == v.Voter })
-	r.votes = append(r.votes, vote{v.Voter, slices.Clone(v.Lives)})
+	r.votes = append(r.votes, vote{v.Voter, slices.Clone(v.Generations)})
 	if n := a.sizes[layoutKey{number, d.RegionIndex}]; n == 0 || r.count() <= n/2 {
 		return
 	}
@@ -209,10 +209,10 @@ func (a *strictAuditor) vote(w *World, d *Daemon, number uint64, v *sticky.Vote)
 	if led.ballot.Less(r.ballot) {
 		led.ballot = r.ballot
 		for _, m := range led.marks {
-			own := m.by.Home == r.ballot.Home && m.by.Term == r.ballot.Term
-			if !own && m.End > a.latest && at(r.known, m.Label) < m.Amount {
+			own := m.by.Owner == r.ballot.Owner && m.by.Term == r.ballot.Term
+			if !own && m.End > a.latest && at(r.known, m.Window) < m.Amount {
 				a.failed(w, "%v took over with ballot %v and knew of %d of the %d that a majority in %s held of label %d",
-					r.ballot.Home, r.ballot, at(r.known, m.Label), m.Amount, d.Region, m.Label)
+					r.ballot.Owner, r.ballot, at(r.known, m.Window), m.Amount, d.Region, m.Window)
 				return
 			}
 		}
@@ -239,19 +239,19 @@ func (r *raised) count() int {
 	return n
 }
 
-func lifeOf(all []sticky.Life, voter uint64) uint64 {
+func lifeOf(all []sticky.Generation, voter uint64) uint64 {
 	for _, l := range all {
 		if l.Voter == voter {
-			return l.Life
+			return l.Generation
 		}
 	}
 	return 0
 }
 
 // at is the amount of a label.
-func at(marks []sticky.Mark, label int64) uint64 {
+func at(marks []sticky.Watermark, window int64) uint64 {
 	for _, m := range marks {
-		if m.Label == label {
+		if m.Window == window {
 			return m.Amount
 		}
 	}
@@ -259,18 +259,18 @@ func at(marks []sticky.Mark, label int64) uint64 {
 }
 
 // at is what a majority holds of a label.
-func (m *marked) at(label int64) uint64 {
+func (m *marked) at(window int64) uint64 {
 	for i := range m.marks {
-		if m.marks[i].Label == label {
+		if m.marks[i].Window == window {
 			return m.marks[i].Amount
 		}
 	}
 	return 0
 }
 
-func (m *marked) join(o sticky.Mark, by sticky.Ballot) {
+func (m *marked) join(o sticky.Watermark, by sticky.Ballot) {
 	for i := range m.marks {
-		if x := &m.marks[i]; x.Label == o.Label {
+		if x := &m.marks[i]; x.Window == o.Window {
 			if o.Amount > x.Amount {
 				x.Amount, x.by = o.Amount, by
 			}
@@ -282,45 +282,45 @@ func (m *marked) join(o sticky.Mark, by sticky.Ballot) {
 }
 
 // returned takes in what a holder gives back.
-func (a *strictAuditor) returned(w *World, ask *sticky.Ask) {
-	if ask.Home == 0 {
+func (a *strictAuditor) returned(w *World, ask *sticky.LeaseRequest) {
+	if ask.Owner == 0 {
 		return
 	}
 	for region := everybody; region < len(w.regions); region++ {
-		if g := a.windows[windowKey{ask.Key, ask.Label, region}]; g != nil {
-			to := g.of(ask.Home, ask.Holder)
+		if g := a.windows[windowKey{ask.Key, ask.Window, region}]; g != nil {
+			to := g.of(ask.Owner, ask.Lessee)
 			to.returned = max(to.returned, ask.Returned)
 		}
 	}
 }
 
-func (g *granted) of(home, holder crdt.Slot) *grantedTo {
+func (g *granted) of(owner, holder crdt.Incarnation) *grantedTo {
 	for i := range g.to {
-		if t := &g.to[i]; t.home == home && t.holder == holder {
+		if t := &g.to[i]; t.owner == owner && t.holder == holder {
 			return t
 		}
 	}
-	g.to = append(g.to, grantedTo{home: home, holder: holder})
+	g.to = append(g.to, grantedTo{owner: owner, holder: holder})
 	return &g.to[len(g.to)-1]
 }
 
 // grant checks what a home gives of a window.
-func (a *strictAuditor) grant(w *World, d *Daemon, holder crdt.Slot, g *sticky.Grant) {
+func (a *strictAuditor) grant(w *World, d *Daemon, holder crdt.Incarnation, g *sticky.LeaseGrant) {
 	l, regional := w.ledgerLimit(g)
 	if g.Why != sticky.NoWhy || l == nil || l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog {
 		return
 	}
-	k := windowKey{g.Key, g.Label, everybody}
+	k := windowKey{g.Key, g.Window, everybody}
 	if regional {
 		k.region = d.RegionIndex
 	}
 	row := a.windows[k]
 	if row == nil {
-		row = &granted{end: g.Label + 2*l.Window()}
+		row = &granted{end: g.Window + 2*l.Window()}
 		a.windows[k] = row
 	}
 	row.limit = max(row.limit, quota.Capacity(l))
-	to := row.of(g.Home, holder)
+	to := row.of(g.Owner, holder)
 	if g.Total <= to.total {
 		return
 	}
@@ -329,19 +329,19 @@ func (a *strictAuditor) grant(w *World, d *Daemon, holder crdt.Slot, g *sticky.G
 	for _, t := range row.to {
 		net := t.total - min(t.total, t.returned)
 		all += net
-		if t.home == g.Home {
+		if t.owner == g.Owner {
 			own += net
 		}
 	}
 	// Whether each region has the ledger for itself the home's rules say, which may
 	// not be the newest.
-	held := max(a.ledger(g.Key, d.RegionIndex).at(g.Label),
-		a.ledger(node.RegionalMarks(g.Key, d.Region), d.RegionIndex).at(g.Label))
+	held := max(a.ledger(g.Key, d.RegionIndex).at(g.Window),
+		a.ledger(node.RegionalWatermarks(g.Key, d.Region), d.RegionIndex).at(g.Window))
 	switch {
 	case all > row.limit && len(w.sets) == 1: // floors may be of another limit than the rest
-		a.failed(w, "%s granted what makes %d of %d in label %d of %v", d.Name, all, row.limit, g.Label, g.Key)
+		a.failed(w, "%s granted what makes %d of %d in label %d of %v", d.Name, all, row.limit, g.Window, g.Key)
 	case own > held:
-		a.failed(w, "%s granted %d in label %d of %v, and a majority holds %d", d.Name, own, g.Label, g.Key, held)
+		a.failed(w, "%s granted %d in label %d of %v, and a majority holds %d", d.Name, own, g.Window, g.Key, held)
 	default:
 		a.passed(1)
 	}
@@ -361,17 +361,17 @@ func (a *strictAuditor) follow(w *World) {
 
 // ledgerLimit is the limit of the ledger that a grant is of, the greatest of
 // those in force somewhere, nil for none; and whether each region has its own.
-func (w *World) ledgerLimit(g *sticky.Grant) (most *rules.Limit, regional bool) {
+func (w *World) ledgerLimit(g *sticky.LeaseGrant) (most *rules.Limit, regional bool) {
 	for i := range w.sets {
 		r := sharedRule(w.sets[i].set, g.Rule)
 		if r == nil || !r.Limit.Homed() {
 			continue
 		}
-		l := r.Limit.HomeLimit(len(w.regions))
-		if g.Floor {
-			l = r.Limit.FloorLimit(len(w.regions))
+		l := r.Limit.OwnerLimit(len(w.regions))
+		if g.Reserve {
+			l = r.Limit.ReserveLimit(len(w.regions))
 		}
-		regional = regional || g.Floor || r.Limit.HomeInRegion()
+		regional = regional || g.Reserve || r.Limit.HomeInRegion()
 		if most == nil || quota.Capacity(&l) > quota.Capacity(most) {
 			most = &l
 		}
@@ -389,7 +389,7 @@ func (a *strictAuditor) sweep(now int64) {
 	for k, led := range a.ledgers {
 		led.marks = slices.DeleteFunc(led.marks, func(m held) bool { return m.End < now })
 		led.raises = slices.DeleteFunc(led.raises, func(r raised) bool {
-			return !slices.ContainsFunc(r.marks, func(m sticky.Mark) bool { return m.End >= now })
+			return !slices.ContainsFunc(r.marks, func(m sticky.Watermark) bool { return m.End >= now })
 		})
 		if len(led.marks) == 0 && len(led.raises) == 0 {
 			delete(a.ledgers, k)

@@ -127,7 +127,7 @@ func (t *teams) leave(who, of int, now time.Duration) {
 
 // happened follows a change of mind.
 func (t *teams) happened(w *World, s *writers, is *writer, e node.Event) {
-	of := s.bySlot[e.Peer]
+	of := s.byIncarnation[e.Peer]
 	t.at(is.index, is.index)
 	mind := &t.minds[is.index]
 	switch {

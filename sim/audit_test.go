@@ -64,7 +64,7 @@ func TestAuditorsChangeNothing(t *testing.T) {
 }
 
 func TestMessagesAuditorCatches(t *testing.T) {
-	const other = crdt.Slot(99)
+	const other = crdt.Incarnation(99)
 	for _, c := range []struct {
 		name   string
 		across bool
@@ -84,12 +84,12 @@ func TestMessagesAuditorCatches(t *testing.T) {
 			m.Cells = []gossip.Cell{r.cell(quietKey, m.From, 1)}
 		}},
 		{"a regional sum that left its region", true, func(r *rig, m *gossip.Message) {
-			c := r.cell(quietKey, gossip.RegionSlot("eu"), 1)
+			c := r.cell(quietKey, gossip.RegionIncarnation("eu"), 1)
 			c.Kind, c.Regional = gossip.RegionSum, true
 			m.Cells = []gossip.Cell{c}
 		}},
 		{"a third region's sum", true, func(r *rig, m *gossip.Message) {
-			c := r.cell(quietKey, gossip.RegionSlot("mars"), 1)
+			c := r.cell(quietKey, gossip.RegionIncarnation("mars"), 1)
 			c.Kind = gossip.RegionSum
 			m.Cells = []gossip.Cell{c}
 		}},
@@ -154,7 +154,7 @@ func TestClockAuditorCatches(t *testing.T) {
 		}},
 		{"a window that comes again", func(r *rig, from, _ *Daemon) {
 			r.decide(from, quietKey, true)
-			r.auditor("hlc").(*clockAuditor).labels[from.Index][0] += 10_000
+			r.auditor("hlc").(*clockAuditor).windows[from.Index][0] += 10_000
 			r.decide(from, quietKey, true)
 		}},
 	} {
@@ -297,7 +297,7 @@ func TestLostAuditorCatches(t *testing.T) {
 
 // A restarted process that counts on under the slot it had has lost what was
 // counted there.
-func TestLostAuditorCatchesAReusedSlot(t *testing.T) {
+func TestLostAuditorCatchesAReusedIncarnation(t *testing.T) {
 	cfg := small(t)
 	cfg.Rules = parsed(t, `
 domain: edge
@@ -307,7 +307,7 @@ descriptors:
 `)
 	cfg.Faults = []Fault{{Kind: Crash, At: 2 * time.Second, For: 100 * time.Millisecond, From: []string{"eu-0"}}}
 	for _, reused := range []bool{false, true} {
-		cfg.plant.reuseSlot = reused
+		cfg.mutation.reuseIncarnation = reused
 		r, err := Run(cfg, Options{Auditors: []string{"lost"}})
 		if err != nil {
 			t.Fatal(err)
@@ -324,7 +324,7 @@ func TestGrowthAuditorCatches(t *testing.T) {
 			r := newRig(t, small(t), time.Second)
 			from, to := r.w.daemons[0], r.w.daemons[1]
 			r.decide(from, quietKey, true)
-			c := r.cell(quietKey, from.Slots()[0], 1)
+			c := r.cell(quietKey, from.Incarnations()[0], 1)
 			m := r.message(from, to)
 			m.Cells = []gossip.Cell{c}
 			m.Hi++
@@ -356,10 +356,10 @@ func TestConvergenceAuditorCatches(t *testing.T) {
 		cell func(r *rig) gossip.Cell
 	}{
 		{"a cell that one of a region lacks", 1, func(r *rig) gossip.Cell {
-			return r.cell(quietKey, r.w.daemons[0].Slots()[0], 1)
+			return r.cell(quietKey, r.w.daemons[0].Incarnations()[0], 1)
 		}},
 		{"a sum that one of a region lacks", 1, func(r *rig) gossip.Cell {
-			c := r.cell(quietKey, gossip.RegionSlot("us"), 1)
+			c := r.cell(quietKey, gossip.RegionIncarnation("us"), 1)
 			c.Kind = gossip.RegionSum
 			return c
 		}},
@@ -395,7 +395,7 @@ func TestConvergenceAuditorCatchesAShortSum(t *testing.T) {
 	}
 	a := r.auditor("convergence").(*convergenceAuditor)
 	want := []gossip.Cell{r.cell(quietKey, 0, 7)}
-	has := r.cell(quietKey, gossip.RegionSlot("eu"), 6)
+	has := r.cell(quietKey, gossip.RegionIncarnation("eu"), 6)
 	has.Kind = gossip.RegionSum
 	a.sums(r.w, r.w.daemons[2], "eu", want, []gossip.Cell{has})
 	r.caught("convergence")

@@ -59,7 +59,7 @@ func (b *books) use(w *World, d *Decided) {
 		b.useBucket(w, d)
 		return
 	case l.Algorithm == rules.SlidingLog:
-		for i := len(e.book.pages) - 1; i >= 0 && e.book.pages[i].label > e.now-l.Window(); i-- {
+		for i := len(e.book.pages) - 1; i >= 0 && e.book.pages[i].window > e.now-l.Window(); i-- {
 			u.before += float64(e.book.pages[i].charged)
 			u.admitted += float64(e.book.pages[i].admitted)
 		}
@@ -78,12 +78,12 @@ func (e *entry) prev(l *rules.Limit) *page {
 	if l.Algorithm != rules.SlidingWindow {
 		return nil
 	}
-	return e.book.page(e.page.label - l.Window())
+	return e.book.page(e.page.window - l.Window())
 }
 
 // weight is how much of the window before counts, rounded up as replicas do.
 func (e *entry) weight(l *rules.Limit, hits uint64) float64 {
-	left := float64(e.page.label + l.Window() - e.now)
+	left := float64(e.page.window + l.Window() - e.now)
 	return math.Ceil(float64(hits) * left / float64(l.Window()))
 }
 
@@ -124,7 +124,7 @@ func (b *books) useBucket(w *World, d *Decided) {
 // learned is the least level that a replica makes of all charges of a bucket's
 // labels that live, when it asks anew.
 func (e *entry) learned(l *rules.Limit) float64 {
-	_, width, _ := labelOfLimit(l, e.now)
+	_, width, _ := windowOfLimit(l, e.now)
 	level := 0.0
 	for _, p := range e.book.pages {
 		if p.end <= e.now || p == e.page && e.before == 0 {
@@ -134,7 +134,7 @@ func (e *entry) learned(l *rules.Limit) float64 {
 		if p == e.page {
 			hits = float64(e.before)
 		}
-		since := float64(max(0, e.now-p.label-width))
+		since := float64(max(0, e.now-p.window-width))
 		level = max(level, min(hits, float64(l.Burst))-since*float64(l.Requests)/float64(l.Window()))
 	}
 	return level
@@ -148,7 +148,7 @@ func (e *entry) learning(d *Decided) bool {
 	if !d.Limit.Algorithm.Bucket() {
 		return false
 	}
-	_, width, _ := labelOfLimit(d.Limit, e.now)
+	_, width, _ := windowOfLimit(d.Limit, e.now)
 	k := &e.book.bucket
 	return d.At-k.asker(e.writer.index).first <= time.Duration(width)*time.Millisecond+k.fill
 }
@@ -174,9 +174,9 @@ func (b *books) unseen(d *Decided, known cuts) float64 {
 		return b.unseenOfBucket(d, known)
 	case l.Algorithm == rules.SlidingLog:
 		n := uint64(0)
-		for i := len(e.book.pages) - 1; i >= 0 && e.book.pages[i].label > e.now-l.Window(); i-- {
+		for i := len(e.book.pages) - 1; i >= 0 && e.book.pages[i].window > e.now-l.Window(); i-- {
 			p := e.book.pages[i]
-			if p.label <= e.now-l.Window()+clockSlack {
+			if p.window <= e.now-l.Window()+clockSlack {
 				n += p.charged // at the edge; it may have left the window
 			} else {
 				n += p.unseen(by, known)

@@ -9,38 +9,38 @@ import (
 // writer is one incarnation of a daemon: who counts under a slot. A daemon
 // that counts on under the slot of the process before is the same writer.
 type writer struct {
-	index  int
-	slot   crdt.Slot
-	daemon *Daemon
-	region int
-	born   time.Duration // where its monotonic clock was 0
-	up     bool
+	index       int
+	incarnation crdt.Incarnation
+	daemon      *Daemon
+	region      int
+	born        time.Duration // where its monotonic clock was 0
+	up          bool
 }
 
 // writers lists the incarnations of a run, in the order in which they came.
 type writers struct {
-	all    []*writer
-	bySlot map[crdt.Slot]*writer
-	now    []*writer // by Daemon.Index, nil when down
+	all           []*writer
+	byIncarnation map[crdt.Incarnation]*writer
+	now           []*writer // by Daemon.Index, nil when down
 }
 
 func newWriters(cfg *Config) writers {
-	return writers{bySlot: make(map[crdt.Slot]*writer), now: make([]*writer, cfg.Daemons())}
+	return writers{byIncarnation: make(map[crdt.Incarnation]*writer), now: make([]*writer, cfg.Daemons())}
 }
 
 // start notes a daemon's new process.
 func (s *writers) start(w *World, d *Daemon) {
 	born := w.Now() - d.Instant(w.Now()).Mono
 	var is *writer
-	for _, slot := range d.Slots() {
+	for _, incarnation := range d.Incarnations() {
 		if is == nil {
-			is = s.bySlot[slot]
+			is = s.byIncarnation[incarnation]
 		}
 		if is == nil {
-			is = &writer{index: len(s.all), slot: slot, daemon: d, region: d.RegionIndex}
+			is = &writer{index: len(s.all), incarnation: incarnation, daemon: d, region: d.RegionIndex}
 			s.all = append(s.all, is)
 		}
-		s.bySlot[slot] = is
+		s.byIncarnation[incarnation] = is
 	}
 	if is != nil {
 		is.born, is.up = born, true

@@ -10,32 +10,32 @@ import (
 // circuits are a process's breakers, one a home.
 type circuits struct {
 	cfg  sticky.BreakerConfig
-	byID map[crdt.Slot]*sticky.Breaker
+	byID map[crdt.Incarnation]*sticky.Breaker
 }
 
 func newCircuits(cfg sticky.BreakerConfig) circuits {
-	return circuits{cfg, make(map[crdt.Slot]*sticky.Breaker)}
+	return circuits{cfg, make(map[crdt.Incarnation]*sticky.Breaker)}
 }
 
 // passes reports whether a home may be asked.
-func (c *circuits) passes(at time.Duration, home crdt.Slot) bool {
-	b := c.byID[home]
+func (c *circuits) passes(at time.Duration, owner crdt.Incarnation) bool {
+	b := c.byID[owner]
 	return b == nil || b.Passes(at)
 }
 
 // claim notes that a call waits for a home.
-func (c *circuits) claim(at time.Duration, home crdt.Slot) {
-	b := c.byID[home]
+func (c *circuits) claim(at time.Duration, owner crdt.Incarnation) {
+	b := c.byID[owner]
 	if b == nil {
 		b = sticky.NewBreaker(c.cfg)
-		c.byID[home] = b
+		c.byID[owner] = b
 	}
 	b.Allow(at)
 }
 
 // release notes what became of a call that waited for a home.
-func (c *circuits) release(at time.Duration, home crdt.Slot, answered bool) {
-	if b := c.byID[home]; b != nil {
+func (c *circuits) release(at time.Duration, owner crdt.Incarnation, answered bool) {
+	if b := c.byID[owner]; b != nil {
 		b.Done(at, answered)
 	}
 }

@@ -47,7 +47,7 @@ type Config struct {
 	// Policy is what holds the limits that have rights; the zero value is the
 	// rules as they are written.
 	Policy Policy
-	// Rights is how daemons share out rights, where rules have them.
+	// Allotments is how daemons share out rights, where rules have them.
 	Rights Rights
 	// Strict is how keys are counted at homes, where rules have them so.
 	Strict Strict
@@ -71,19 +71,19 @@ type Config struct {
 	Outside []Outside
 	Expect  Expect
 
-	plant plant
+	mutation mutation
 }
 
-// plant is bugs that tests put in, to see them caught.
-type plant struct {
-	reuseSlot  bool // a restarted daemon counts under the slot it had
-	mapOrder   bool // the order of a map decides which daemon is asked
-	forgetful  bool // who lost its disk says that it never ran before
-	oneRecord  bool // of what is to be stored only the first record ever is
-	generous   bool // gifts are greater than what was charged for them
-	noEstimate bool // the gate of rights decides alone
-	hasty      bool // weights follow the demand of the last periods
-	early      bool // replicas say that they have stored before they have
+// mutation is bugs that tests put in, to see them caught.
+type mutation struct {
+	reuseIncarnation bool // a restarted daemon counts under the slot it had
+	mapOrder         bool // the order of a map decides which daemon is asked
+	forgetful        bool // who lost its disk says that it never ran before
+	oneRecord        bool // of what is to be stored only the first record ever is
+	generous         bool // gifts are greater than what was charged for them
+	noEstimate       bool // the gate of rights decides alone
+	hasty            bool // weights follow the demand of the last periods
+	early            bool // replicas say that they have stored before they have
 	// genesis changes the first layout that a daemon is configured with, and
 	// reconfigured has that go before what it stored.
 	genesis      func(d *Daemon, l *sticky.Layout)
@@ -91,7 +91,7 @@ type plant struct {
 	// strict says what a daemon hears instead of a message about strict keys.
 	strict func(w *World, d *Daemon, m *sticky.Message) []*sticky.Message
 	// rights returns other rights than those of the office, where not nil.
-	rights func(w *World, d *Daemon, office node.Rights) node.Rights
+	rights func(w *World, d *Daemon, agent node.Allotments) node.Allotments
 }
 
 // Region is a region and how many daemons it has.

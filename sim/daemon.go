@@ -27,27 +27,27 @@ type Daemon struct {
 	// Nodes holds one node a shard, nil when down.
 	Nodes []*node.Node
 
-	home    string // the name it has in the configuration
-	clock   wallClock
-	started time.Duration // of the process
-	starts  int           // processes so far
-	member  int32         // the incarnation in World.members
-	slots   []crdt.Slot
-	known   []int32         // incarnations it was told of, ascending, itself among them
-	set     int             // rule set in force, in World.sets
-	wakes   []time.Duration // mono, one a node, then of the office and of the seat
-	waking  time.Duration   // virtual time of the first evWake under way
-	inbox   []int32         // flights that arrived during a pause
-	stamp   hlc.Timestamp   // the greatest it sent
-	stampAt time.Duration   // when
-	downs   int             // crash faults in force
-	pauses  int             // pause faults in force
+	owner        string // the name it has in the configuration
+	clock        wallClock
+	started      time.Duration // of the process
+	starts       int           // processes so far
+	member       int32         // the incarnation in World.members
+	incarnations []crdt.Incarnation
+	known        []int32         // incarnations it was told of, ascending, itself among them
+	set          int             // rule set in force, in World.sets
+	wakes        []time.Duration // mono, one a node, then of the office and of the seat
+	waking       time.Duration   // virtual time of the first evWake under way
+	inbox        []int32         // flights that arrived during a pause
+	stamp        hlc.Timestamp   // the greatest it sent
+	stampAt      time.Duration   // when
+	downs        int             // crash faults in force
+	pauses       int             // pause faults in force
 
-	bureau    *bureau  // nil when no rule has rights
-	disk      disk     // of the machine
-	heard     []saving // synced during a pause
-	ran       string   // the name of the process before
-	usedLabel int64    // the latest of which a process of it held anything, Unix ms
+	bureau     *bureau  // nil when no rule has rights
+	disk       disk     // of the machine
+	heard      []saving // synced during a pause
+	ran        string   // the name of the process before
+	usedWindow int64    // the latest of which a process of it held anything, Unix ms
 
 	seat     *seat      // nil when no key has a home
 	satAs    string     // the name of the process before that had a seat
@@ -68,13 +68,13 @@ func (d *Daemon) Instant(now time.Duration) node.Instant {
 	return node.Instant{Mono: now - d.started, Wall: d.clock.read(now)}
 }
 
-// Slots returns the incarnations it runs now, one a shard; nil when down. They
+// Incarnations returns the incarnations it runs now, one a shard; nil when down. They
 // are not the caller's to change.
-func (d *Daemon) Slots() []crdt.Slot {
+func (d *Daemon) Incarnations() []crdt.Incarnation {
 	if !d.Up {
 		return nil
 	}
-	return d.slots
+	return d.incarnations
 }
 
 // start runs a new process on a machine that is down.
@@ -83,11 +83,11 @@ func (w *World) start(d *Daemon) error {
 		return nil
 	}
 	stream := uint64(d.starts)
-	if w.cfg.plant.reuseSlot {
+	if w.cfg.mutation.reuseIncarnation {
 		stream = 0
 	}
-	d.Nodes, d.slots = nil, nil
-	rights, err := w.takeOffice(d)
+	d.Nodes, d.incarnations = nil, nil
+	rights, err := w.takeAgent(d)
 	if err != nil {
 		return err
 	}
@@ -99,14 +99,14 @@ func (w *World) start(d *Daemon) error {
 		// count under one incarnation, as messages want it.
 		rng := rand.New(rand.NewPCG(w.cfg.Seed, streamNode+uint64(d.Index)<<32+stream))
 		cfg := w.nodeConfig(d, s)
-		cfg.Rights = rights
-		w.atHome(d, &cfg)
+		cfg.Allotments = rights
+		w.atOwner(d, &cfg)
 		n, err := node.New(cfg, rng)
 		if err != nil {
 			return fmt.Errorf("sim: %s: %w", d.Name, err)
 		}
 		d.Nodes = append(d.Nodes, n)
-		d.slots = append(d.slots, n.Slot())
+		d.incarnations = append(d.incarnations, n.Incarnation())
 	}
 	d.starts++
 	d.Up, d.Paused, d.started = true, false, w.now
@@ -132,8 +132,8 @@ func (w *World) nodeConfig(d *Daemon, shard int) node.Config {
 	c, n := w.cfg.Node, w.cfg.Shards
 	c.Shard, c.Shards, c.Region, c.Name = shard, n, d.Region, d.Name
 	c.Naive = c.Naive || w.cfg.Policy == Naive
-	c.Gates = w.cfg.Policy.gates()
-	c.Gates.NoEstimate = w.cfg.plant.noEstimate
+	c.Ablation = w.cfg.Policy.gates()
+	c.Ablation.NoEstimate = w.cfg.mutation.noEstimate
 	c.MaxKeys = max(1, (c.MaxKeys+n-1-shard)/n)
 	c.Gossip = c.Gossip.WithDefaults()
 	c.Gossip.MaxCells = max(1, (c.Gossip.MaxCells+n-1-shard)/n)
@@ -164,7 +164,7 @@ func (w *World) crash(d *Daemon) {
 // rename gives a daemon that will start another name and address.
 func (w *World) rename(d *Daemon, yes bool) {
 	if yes && !d.Up {
-		d.Name = fmt.Sprintf("%s-r%d", d.home, d.starts)
+		d.Name = fmt.Sprintf("%s-r%d", d.owner, d.starts)
 		d.disk = disk{} // what is stored is of the name
 	}
 }

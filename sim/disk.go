@@ -45,7 +45,7 @@ func (w *World) stored(i int32) {
 	case !d.Up || d.member != s.member:
 		return
 	case !s.synced:
-		if d.disk.data == nil || !w.cfg.plant.oneRecord {
+		if d.disk.data == nil || !w.cfg.mutation.oneRecord {
 			d.disk.data = s.data
 		}
 		s.synced = true
@@ -53,7 +53,7 @@ func (w *World) stored(i int32) {
 	case d.Paused:
 		d.heard = append(d.heard, s)
 	default:
-		d.bureau.office.Stored()
+		d.bureau.agent.Stored()
 		w.perform(d)
 	}
 }

@@ -35,7 +35,7 @@ func (w *World) drain(d *Daemon, touched uint64) {
 	w.post(d, out)
 	clear(out)
 	w.outbox = out[:0]
-	if w.homes {
+	if w.owners {
 		w.errands(d, touched)
 	}
 }
@@ -103,7 +103,7 @@ func (w *World) postOne(d *Daemon, msgs []gossip.Message) {
 	if s := msgs[0].Stamp; s > d.stamp {
 		d.stamp, d.stampAt = s, w.now
 	}
-	if w.cfg.plant.generous {
+	if w.cfg.mutation.generous {
 		embellish(msgs)
 	}
 	to, known := w.addressOf[msgs[0].To]
@@ -195,7 +195,7 @@ func (w *World) happened(d *Daemon, e node.Event) {
 func (w *World) account(a *asked, at node.Instant) {
 	d, c := a.daemon, a.call
 	w.trace.decision(d, c)
-	if w.homes {
+	if w.owners {
 		w.strict.decided(w.now, a)
 	}
 	hits := c.Hits()

@@ -57,9 +57,9 @@ type Scope struct {
 
 // scopePlant is bugs that tests put in, to see them found.
 type scopePlant struct {
-	reuseSlot bool                    // a restarted daemon counts under the slot it had
-	noFence   bool                    // a restarted daemon holds its share again
-	mangle    func(m *gossip.Message) // changes a message as it is sent
+	reuseIncarnation bool                    // a restarted daemon counts under the slot it had
+	noFence          bool                    // a restarted daemon holds its share again
+	mangle           func(m *gossip.Message) // changes a message as it is sent
 }
 
 // Explored is what Explore found.

@@ -11,7 +11,7 @@ import (
 )
 
 // owner names the writer of a slot.
-func (e *explorer) owner(s crdt.Slot) string {
+func (e *explorer) owner(s crdt.Incarnation) string {
 	if d, life, ok := e.processOf(s); ok {
 		if life > 0 {
 			return fmt.Sprintf("%s, restart %d", e.names[d], life)
@@ -19,10 +19,10 @@ func (e *explorer) owner(s crdt.Slot) string {
 		return e.names[d]
 	}
 	for d := range e.names {
-		if gossip.RegionSlot(e.regions[d]) == s {
+		if gossip.RegionIncarnation(e.regions[d]) == s {
 			return "region " + e.regions[d]
 		}
-		if gossip.LostSlot(e.regions[d]) == s {
+		if gossip.LostIncarnation(e.regions[d]) == s {
 			return "what region " + e.regions[d] + " lost"
 		}
 	}
@@ -34,17 +34,17 @@ func (e *explorer) checkHistory(was, is *history) error {
 	name := e.names[is.daemon]
 	if is.in.kind != inStart {
 		for _, f := range was.facts {
-			if e.over(f.label, e.now(is.in.tick)) {
+			if e.over(f.window, e.now(is.in.tick)) {
 				continue
 			}
-			if now, _ := is.knows(f.kind, f.slot, f.label); now < f.hits {
-				return e.violated("%s knew %d of %s and now %d", name, f.hits, e.owner(f.slot), now)
+			if now, _ := is.knows(f.kind, f.incarnation, f.window); now < f.hits {
+				return e.violated("%s knew %d of %s and now %d", name, f.hits, e.owner(f.incarnation), now)
 			}
 		}
 	}
-	own := e.slotOf(is.daemon, is.cast[is.daemon])
+	own := e.incarnationOf(is.daemon, is.cast[is.daemon])
 	for _, b := range is.books {
-		if now, _ := is.knows(gossip.Daemon, b.slot, b.label); b.slot == own && now != b.hits && !e.over(b.label, e.now(is.in.tick)) {
+		if now, _ := is.knows(gossip.Daemon, b.incarnation, b.window); b.incarnation == own && now != b.hits && !e.over(b.window, e.now(is.in.tick)) {
 			return e.violated("%s counted %d itself and knows %d of them", name, b.hits, now)
 		}
 	}
@@ -58,14 +58,14 @@ func (e *explorer) checkHistory(was, is *history) error {
 }
 
 // over reports whether a label is, so that its cells may be gone.
-func (e *explorer) over(label int64, now time.Duration) bool {
-	return !e.scope.Algorithm.Bucket() && e.millis(now) >= label+e.width()
+func (e *explorer) over(window int64, now time.Duration) bool {
+	return !e.scope.Algorithm.Bucket() && e.millis(now) >= window+e.width()
 }
 
 // checkVerdict checks a decision against what was known.
 func (e *explorer) checkVerdict(was, is *history) error {
 	now := e.now(is.in.tick)
-	known := e.used(now, func(label int64) uint64 { return e.known(was, label) })
+	known := e.used(now, func(window int64) uint64 { return e.known(was, window) })
 	limit := uint64(e.scope.Limit)
 	switch {
 	case !is.asked.allowed && is.asked.gate&node.RightsGate == 0 && known+1 <= limit:
@@ -82,12 +82,12 @@ func (e *explorer) checkVerdict(was, is *history) error {
 
 // used is how much of the limit is in use by the counts of labels:
 // of a bucket all hits since the start, of which minted have come back.
-func (e *explorer) used(now time.Duration, count func(label int64) uint64) uint64 {
-	label, width := e.labelAt(now), e.width()
-	n := count(label)
+func (e *explorer) used(now time.Duration, count func(window int64) uint64) uint64 {
+	window, width := e.windowAt(now), e.width()
+	n := count(window)
 	if e.scope.Algorithm == rules.SlidingWindow {
-		left := uint64(label + width - e.millis(now))
-		n += (count(label-width)*left + uint64(width) - 1) / uint64(width)
+		left := uint64(window + width - e.millis(now))
+		n += (count(window-width)*left + uint64(width) - 1) / uint64(width)
 	}
 	return n
 }
@@ -102,9 +102,9 @@ func (e *explorer) minted(now time.Duration) uint64 {
 }
 
 // knows returns what a daemon knows of a slot.
-func (h *history) knows(k gossip.Kind, s crdt.Slot, label int64) (uint64, bool) {
+func (h *history) knows(k gossip.Kind, s crdt.Incarnation, window int64) (uint64, bool) {
 	for i := range h.facts {
-		if f := &h.facts[i]; f.kind == k && f.slot == s && f.label == label {
+		if f := &h.facts[i]; f.kind == k && f.incarnation == s && f.window == window {
 			return f.hits, true
 		}
 	}
@@ -112,11 +112,11 @@ func (h *history) knows(k gossip.Kind, s crdt.Slot, label int64) (uint64, bool) 
 }
 
 // known is all that a daemon knows of a label.
-func (e *explorer) known(h *history, label int64) uint64 {
+func (e *explorer) known(h *history, window int64) uint64 {
 	sum := uint64(0)
-	own := gossip.RegionSlot(e.regions[h.daemon])
+	own := gossip.RegionIncarnation(e.regions[h.daemon])
 	for i := range h.facts {
-		if f := &h.facts[i]; f.label == label && f.kind.Counts() && (f.kind == gossip.Daemon || f.slot != own) {
+		if f := &h.facts[i]; f.window == window && f.kind.Counts() && (f.kind == gossip.Daemon || f.incarnation != own) {
 			sum += f.hits
 		}
 	}
@@ -125,11 +125,11 @@ func (e *explorer) known(h *history, label int64) uint64 {
 
 // truth returns what was counted under a label where it matters: by a slot,
 // in a region, or anywhere.
-func (e *explorer) truth(m *moment, label int64, matters func(daemon int, s crdt.Slot) bool) uint64 {
+func (e *explorer) truth(m *moment, window int64, matters func(daemon int, s crdt.Incarnation) bool) uint64 {
 	sum := uint64(0)
 	for d := range e.names {
 		for _, b := range e.histories[m.at[d]].books {
-			if b.label == label && matters(d, b.slot) {
+			if b.window == window && matters(d, b.incarnation) {
 				sum += b.hits
 			}
 		}
@@ -137,7 +137,7 @@ func (e *explorer) truth(m *moment, label int64, matters func(daemon int, s crdt
 	return sum
 }
 
-func anywhere(int, crdt.Slot) bool { return true }
+func anywhere(int, crdt.Incarnation) bool { return true }
 
 // check checks a state of the cluster.
 func (e *explorer) check(m *moment) error {
@@ -169,17 +169,17 @@ func (e *explorer) checkFact(m *moment, h *history, f *fact) error {
 	if !f.kind.Counts() {
 		return e.checkGift(m, h, f)
 	}
-	most := e.truth(m, f.label, func(d int, s crdt.Slot) bool {
-		switch f.slot {
-		case gossip.RegionSlot(e.regions[d]):
+	most := e.truth(m, f.window, func(d int, s crdt.Incarnation) bool {
+		switch f.incarnation {
+		case gossip.RegionIncarnation(e.regions[d]):
 			return true
-		case gossip.LostSlot(e.regions[d]):
-			return s != e.slotOf(d, e.histories[m.at[d]].cast[d])
+		case gossip.LostIncarnation(e.regions[d]):
+			return s != e.incarnationOf(d, e.histories[m.at[d]].cast[d])
 		}
-		return s == f.slot
+		return s == f.incarnation
 	})
 	if f.hits > most {
-		return e.violated("%s knows %d of %s, which counted %d", e.names[h.daemon], f.hits, e.owner(f.slot), most)
+		return e.violated("%s knows %d of %s, which counted %d", e.names[h.daemon], f.hits, e.owner(f.incarnation), most)
 	}
 	return nil
 }
@@ -187,11 +187,11 @@ func (e *explorer) checkFact(m *moment, h *history, f *fact) error {
 // checkTotals checks that no daemon knows of more than there is.
 func (e *explorer) checkTotals(m *moment, h *history) error {
 	for i := range h.facts {
-		label := h.facts[i].label
-		if i > 0 && h.facts[i-1].label == label {
+		window := h.facts[i].window
+		if i > 0 && h.facts[i-1].window == window {
 			continue
 		}
-		if known, all := e.known(h, label), e.truth(m, label, anywhere); known > all {
+		if known, all := e.known(h, window), e.truth(m, window, anywhere); known > all {
 			return e.violated("%s knows %d hits of %d", e.names[h.daemon], known, all)
 		}
 	}
@@ -207,25 +207,25 @@ func (e *explorer) checkOverage(m *moment, daemon int) error {
 	}
 	now := e.now(h.in.tick)
 	limit := uint64(e.scope.Limit) + e.minted(now)
-	total := e.used(now, func(label int64) uint64 { return e.truth(m, label, anywhere) })
-	known := e.used(now, func(label int64) uint64 { return e.known(h, label) })
+	total := e.used(now, func(window int64) uint64 { return e.truth(m, window, anywhere) })
+	known := e.used(now, func(window int64) uint64 { return e.known(h, window) })
 	if total > limit+(total-known) {
 		return e.violated("%d hits of %d passed, and %s knew %d of them", total, limit, e.names[daemon], known)
 	}
 	writers := uint64(0)
 	for d := range e.names {
 		for _, b := range e.histories[m.at[d]].books {
-			if b.label == h.asked.label {
+			if b.window == h.asked.window {
 				writers++
 			}
 		}
 	}
-	inLabel := e.truth(m, h.asked.label, anywhere)
-	if inLabel > limit*writers {
-		return e.violated("%d hits passed %d writers with a limit of %d", inLabel, writers, limit)
+	inWindow := e.truth(m, h.asked.window, anywhere)
+	if inWindow > limit*writers {
+		return e.violated("%d hits passed %d writers with a limit of %d", inWindow, writers, limit)
 	}
-	if rights := e.total(); e.scope.Rights && (inLabel > rights || total > rights) {
-		return e.violated("%d hits passed, %d of one label, and all rights are %d", total, inLabel, rights)
+	if rights := e.total(); e.scope.Rights && (inWindow > rights || total > rights) {
+		return e.violated("%d hits passed, %d of one label, and all rights are %d", total, inWindow, rights)
 	}
 	if total > limit {
 		e.out.Overage = max(e.out.Overage, total-limit)
@@ -240,18 +240,18 @@ func (e *explorer) checkClaims(m *moment, daemon int) error {
 	for _, c := range h.ages {
 		for d := range e.names {
 			other := &e.histories[m.at[d]]
-			if d == daemon || e.slotOf(d, other.cast[d]) != c.peer {
+			if d == daemon || e.incarnationOf(d, other.cast[d]) != c.peer {
 				continue
 			}
-			kind, slot := gossip.Daemon, c.peer
+			kind, incarnation := gossip.Daemon, c.peer
 			if e.regions[d] != e.regions[daemon] {
 				if e.alone(d) && e.alone(daemon) {
-					kind, slot = gossip.RegionSum, gossip.RegionSlot(e.regions[d])
+					kind, incarnation = gossip.RegionSum, gossip.RegionIncarnation(e.regions[d])
 				} else {
 					continue // it told sums, of which others may have told parts
 				}
 			}
-			if err := e.checkClaim(m, h, c, kind, slot); err != nil {
+			if err := e.checkClaim(m, h, c, kind, incarnation); err != nil {
 				return err
 			}
 		}
@@ -270,7 +270,7 @@ func (e *explorer) alone(daemon int) bool {
 	return n == 1
 }
 
-func (e *explorer) checkClaim(m *moment, h *history, c ageClaim, kind gossip.Kind, slot crdt.Slot) error {
+func (e *explorer) checkClaim(m *moment, h *history, c ageClaim, kind gossip.Kind, incarnation crdt.Incarnation) error {
 	for d := range e.names {
 		for i := m.at[d]; i != noHistory; i = e.histories[i].parent {
 			o := &e.histories[i]
@@ -278,8 +278,8 @@ func (e *explorer) checkClaim(m *moment, h *history, c ageClaim, kind gossip.Kin
 				continue
 			}
 			for _, b := range o.books {
-				known, _ := h.knows(kind, slot, b.label)
-				if b.slot == c.peer && known < b.hits && !e.over(b.label, e.now(h.in.tick)) {
+				known, _ := h.knows(kind, incarnation, b.window)
+				if b.incarnation == c.peer && known < b.hits && !e.over(b.window, e.now(h.in.tick)) {
 					return e.violated("%s claims to know what %s counted before %v, and knows %d of %d",
 						e.names[h.daemon], e.owner(c.peer), c.until, known, b.hits)
 				}

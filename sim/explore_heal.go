@@ -21,11 +21,11 @@ const settleRounds = 24
 
 // recovery is a cluster whose network is whole from now on.
 type recovery struct {
-	e     *explorer
-	procs []*process
-	now   time.Duration
-	slots []crdt.Slot
-	cells [][]gossip.Cell
+	e            *explorer
+	procs        []*process
+	now          time.Duration
+	incarnations []crdt.Incarnation
+	cells        [][]gossip.Cell
 }
 
 // heal makes everything right again from a moment on, once with the frames
@@ -40,7 +40,7 @@ func (e *explorer) heal(m *moment) error {
 		is := e.castNow(m)
 		for d := range e.names {
 			h.procs = append(h.procs, e.replay(m.at[d]))
-			h.slots = append(h.slots, e.slotOf(d, is[d]))
+			h.incarnations = append(h.incarnations, e.incarnationOf(d, is[d]))
 		}
 		if !lost {
 			for _, f := range m.net {
@@ -104,7 +104,7 @@ func (h *recovery) deliver(frame []byte) {
 	if err != nil {
 		return
 	}
-	if d := slices.Index(h.slots, msgs[0].To); d >= 0 {
+	if d := slices.Index(h.incarnations, msgs[0].To); d >= 0 {
 		p := h.procs[d]
 		_ = p.node.Step(h.e.instant(p, h.now), &msgs[0]) // of a process that is gone
 		p.node.Ready()
@@ -116,23 +116,25 @@ func (h *recovery) disagrees(m *moment, restarted bool) string {
 	e := h.e
 	h.cells = h.cells[:0]
 	for d, p := range h.procs {
-		own := gossip.RegionSlot(e.regions[d])
+		own := gossip.RegionIncarnation(e.regions[d])
 		h.cells = append(h.cells, slices.DeleteFunc(p.node.Cells(e.instant(p, h.now)), func(c gossip.Cell) bool {
-			return c.Kind == gossip.RegionSum && c.Slot == own || !c.Kind.Counts()
+			return c.Kind == gossip.RegionSum && c.Incarnation == own || !c.Kind.Counts()
 		}))
 	}
 	for d := range h.procs[1:] {
 		if e.regions[d] != e.regions[d+1] {
 			continue
 		}
-		same := func(a, b gossip.Cell) bool { return a.CellID == b.CellID && a.Span == b.Span && a.Value == b.Value }
+		same := func(a, b gossip.Cell) bool {
+			return a.CellID == b.CellID && a.CellMeta == b.CellMeta && a.Value == b.Value
+		}
 		if !slices.EqualFunc(h.cells[d], h.cells[d+1], same) {
 			return fmt.Sprintf("%s holds %v and %s %v", e.names[d], h.cells[d], e.names[d+1], h.cells[d+1])
 		}
 	}
-	for _, label := range h.labels(m) {
+	for _, window := range h.windows(m) {
 		for d := range h.procs {
-			if why := h.compare(m, d, label, restarted); why != "" {
+			if why := h.compare(m, d, window, restarted); why != "" {
 				return why
 			}
 		}
@@ -140,13 +142,13 @@ func (h *recovery) disagrees(m *moment, restarted bool) string {
 	return ""
 }
 
-// labels lists those that are not over.
-func (h *recovery) labels(m *moment) []int64 {
+// windows lists those that are not over.
+func (h *recovery) windows(m *moment) []int64 {
 	var out []int64
 	for d := range h.procs {
 		for _, b := range h.e.histories[m.at[d]].books {
-			if !h.e.over(b.label, h.now) && !slices.Contains(out, b.label) {
-				out = append(out, b.label)
+			if !h.e.over(b.window, h.now) && !slices.Contains(out, b.window) {
+				out = append(out, b.window)
 			}
 		}
 	}
@@ -157,15 +159,15 @@ func (h *recovery) labels(m *moment) []int64 {
 // compare compares what one daemon knows of a label with what was counted:
 // all that processes that are there counted, all that anybody knew before, and
 // nothing more. What nobody who is there was told of is gone.
-func (h *recovery) compare(m *moment, d int, label int64, restarted bool) string {
+func (h *recovery) compare(m *moment, d int, window int64, restarted bool) string {
 	e := h.e
-	known := h.known(d, label)
-	all := e.truth(m, label, anywhere)
-	live := e.truth(m, label, func(_ int, s crdt.Slot) bool { return slices.Contains(h.slots, s) })
+	known := h.known(d, window)
+	all := e.truth(m, window, anywhere)
+	live := e.truth(m, window, func(_ int, s crdt.Incarnation) bool { return slices.Contains(h.incarnations, s) })
 	before := uint64(0)
 	for o := range h.procs {
-		before = max(before, e.known(&e.histories[m.at[o]], label))
-		if n := h.known(o, label); n != known {
+		before = max(before, e.known(&e.histories[m.at[o]], window))
+		if n := h.known(o, window); n != known {
 			return fmt.Sprintf("%s knows %d hits and %s %d", e.names[d], known, e.names[o], n)
 		}
 	}
@@ -180,10 +182,10 @@ func (h *recovery) compare(m *moment, d int, label int64, restarted bool) string
 	return ""
 }
 
-func (h *recovery) known(d int, label int64) uint64 {
+func (h *recovery) known(d int, window int64) uint64 {
 	sum := uint64(0)
 	for _, c := range h.cells[d] {
-		if c.Label == label || h.e.scope.Algorithm.Bucket() {
+		if c.Window == window || h.e.scope.Algorithm.Bucket() {
 			sum += c.Value.P - c.Value.N
 		}
 	}

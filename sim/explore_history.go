@@ -59,29 +59,29 @@ type history struct {
 
 // fact is what a daemon knows of a slot under a label.
 type fact struct {
-	kind  gossip.Kind
-	slot  crdt.Slot
-	label int64
-	hits  uint64
+	kind        gossip.Kind
+	incarnation crdt.Incarnation
+	window      int64
+	hits        uint64
 }
 
 // tallied is what a process counted under a label.
 type tallied struct {
-	slot  crdt.Slot
-	label int64
-	hits  uint64
+	incarnation crdt.Incarnation
+	window      int64
+	hits        uint64
 }
 
 // ageClaim is that all that a peer counted before a virtual time is known.
 type ageClaim struct {
-	peer  crdt.Slot
+	peer  crdt.Incarnation
 	until time.Duration
 }
 
 // verdict is a decision and what was known before it.
 type verdict struct {
 	allowed bool
-	label   int64
+	window  int64
 	gate    node.Gate
 }
 
@@ -93,15 +93,15 @@ type process struct {
 
 // explorer explores a scope.
 type explorer struct {
-	scope   Scope
-	regions []string // of each daemon
-	names   []string
-	slots   [][maxScopeRestarts + 1]crdt.Slot // of the processes of each daemon
-	tick    time.Duration
-	base    int64 // wall time of tick 0, Unix nanoseconds
-	set     *rules.Set
-	front   *node.Front
-	call    node.Call
+	scope        Scope
+	regions      []string // of each daemon
+	names        []string
+	incarnations [][maxScopeRestarts + 1]crdt.Incarnation // of the processes of each daemon
+	tick         time.Duration
+	base         int64 // wall time of tick 0, Unix nanoseconds
+	set          *rules.Set
+	front        *node.Matcher
+	call         node.Call
 
 	histories []history
 	steps     map[transition]int32
@@ -150,11 +150,11 @@ func newExplorer(s Scope) (*explorer, error) {
 		for i := range n {
 			e.regions = append(e.regions, string(rune('a'+r)))
 			e.names = append(e.names, fmt.Sprintf("%c%d", 'a'+r, i+1))
-			var slots [maxScopeRestarts + 1]crdt.Slot
-			for life := range slots {
-				slots[life] = crdt.Slot(e.rng(len(e.slots), uint8(life)).Uint64())
+			var incarnations [maxScopeRestarts + 1]crdt.Incarnation
+			for life := range incarnations {
+				incarnations[life] = crdt.Incarnation(e.rng(len(e.incarnations), uint8(life)).Uint64())
 			}
-			e.slots = append(e.slots, slots)
+			e.incarnations = append(e.incarnations, incarnations)
 		}
 	}
 	yaml := fmt.Sprintf("domain: d\ndescriptors:\n  - {key: k, rate_limit: "+
@@ -163,7 +163,7 @@ func newExplorer(s Scope) (*explorer, error) {
 	if err := found.Err(); err != nil {
 		return nil, fmt.Errorf("sim: scope %s: %w", s.Name, err)
 	}
-	e.set, e.front = set, node.NewFront(set, node.NewHasher([node.SecretBytes]byte{1}), node.FrontOptions{})
+	e.set, e.front = set, node.NewMatcher(set, node.NewHasher([node.SecretBytes]byte{1}), node.MatcherOptions{})
 	return e, nil
 }
 
@@ -195,22 +195,22 @@ func (e *explorer) castOf(c cast) int32 {
 
 // rng draws the slot of a process, the same in each exploration.
 func (e *explorer) rng(daemon int, life uint8) *rand.Rand {
-	if e.scope.plant.reuseSlot {
+	if e.scope.plant.reuseIncarnation {
 		life = 0
 	}
 	return rand.New(rand.NewPCG(uint64(daemon)+1, uint64(life)+1))
 }
 
-// slotOf returns the slot of a process.
-func (e *explorer) slotOf(daemon int, life uint8) crdt.Slot {
-	return e.slots[daemon][life]
+// incarnationOf returns the slot of a process.
+func (e *explorer) incarnationOf(daemon int, life uint8) crdt.Incarnation {
+	return e.incarnations[daemon][life]
 }
 
 // processOf returns which process has a slot, as the daemon's n-th restart.
-func (e *explorer) processOf(s crdt.Slot) (daemon int, restarts uint8, ok bool) {
-	for d := range e.slots {
-		for life, slot := range e.slots[d] {
-			if slot == s {
+func (e *explorer) processOf(s crdt.Incarnation) (daemon int, restarts uint8, ok bool) {
+	for d := range e.incarnations {
+		for life, incarnation := range e.incarnations[d] {
+			if incarnation == s {
 				return d, uint8(life), true
 			}
 		}
@@ -346,7 +346,7 @@ func (e *explorer) start(daemon int, in input) (*process, error) {
 	cfg.Region, cfg.Name, cfg.MaxKeys = e.regions[daemon], e.names[daemon], 16
 	cfg.Gossip = gossip.Config{WANInterval: gossip.DefaultInterval, ReadyWithin: 5 * gossip.DefaultInterval, MaxCells: 1_024}
 	if e.scope.Rights {
-		cfg.Rights = e.sharesOf(daemon, e.casts[in.arg][daemon], e.now(in.tick))
+		cfg.Allotments = e.sharesOf(daemon, e.casts[in.arg][daemon], e.now(in.tick))
 	}
 	n, err := node.New(cfg, e.rng(daemon, e.casts[in.arg][daemon]))
 	if err != nil {
@@ -360,7 +360,7 @@ func (e *explorer) start(daemon int, in input) (*process, error) {
 func (e *explorer) peers(c cast) []gossip.Peer {
 	var out []gossip.Peer
 	for d := range e.names {
-		out = append(out, gossip.Peer{ID: e.slotOf(d, c[d]), Name: e.names[d], Region: e.regions[d]})
+		out = append(out, gossip.Peer{ID: e.incarnationOf(d, c[d]), Name: e.names[d], Region: e.regions[d]})
 	}
 	return out
 }
@@ -380,23 +380,23 @@ func (e *explorer) ask(p *process, at node.Instant, h *history) error {
 	if h == nil {
 		return nil
 	}
-	h.asked = verdict{allowed: c.Decision.Allowed, label: e.labelAt(e.now(h.in.tick)), gate: c.Statuses[0].Gate}
+	h.asked = verdict{allowed: c.Decision.Allowed, window: e.windowAt(e.now(h.in.tick)), gate: c.Statuses[0].Gate}
 	if !h.asked.allowed {
 		return nil
 	}
-	slot := p.node.Slot()
+	incarnation := p.node.Incarnation()
 	h.books = slices.Clone(h.books)
-	i := slices.IndexFunc(h.books, func(b tallied) bool { return b.slot == slot && b.label == h.asked.label })
+	i := slices.IndexFunc(h.books, func(b tallied) bool { return b.incarnation == incarnation && b.window == h.asked.window })
 	if i < 0 {
-		i, h.books = len(h.books), append(h.books, tallied{slot: slot, label: h.asked.label})
+		i, h.books = len(h.books), append(h.books, tallied{incarnation: incarnation, window: h.asked.window})
 	}
 	h.books[i].hits++
 	return nil
 }
 
-// labelAt is the label that counts at a virtual time: the window's, and for a
+// windowAt is the label that counts at a virtual time: the window's, and for a
 // bucket one for all.
-func (e *explorer) labelAt(now time.Duration) int64 {
+func (e *explorer) windowAt(now time.Duration) int64 {
 	if e.scope.Algorithm.Bucket() {
 		return 0
 	}
@@ -436,11 +436,11 @@ func (e *explorer) send(from int, msgs []gossip.Message, h *history) error {
 func (e *explorer) look(p *process, now time.Duration, h *history) {
 	at := e.instant(p, now)
 	for _, c := range p.node.Cells(at) {
-		label := c.Label
+		window := c.Window
 		if e.scope.Algorithm.Bucket() {
-			label = 0
+			window = 0
 		}
-		h.facts = append(h.facts, fact{c.Kind, c.Slot, label, c.Value.P - c.Value.N})
+		h.facts = append(h.facts, fact{c.Kind, c.Incarnation, window, c.Value.P - c.Value.N})
 	}
 	h.ages = nil
 	for _, l := range p.node.Links(at) {

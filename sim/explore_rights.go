@@ -32,7 +32,7 @@ type shares struct {
 	unfenced        bool
 }
 
-var _ node.Rights = (*shares)(nil)
+var _ node.Allotments = (*shares)(nil)
 
 // sharesOf returns those of a process that starts.
 func (e *explorer) sharesOf(daemon int, life uint8, now time.Duration) *shares {
@@ -54,23 +54,23 @@ func (e *explorer) sharesOf(daemon int, life uint8, now time.Duration) *shares {
 // part is that of the k-th of n; the parts sum to the whole.
 func part(whole, n, k uint64) uint64 { return (whole + n - 1 - k) / n }
 
-// Version implements node.Rights.
+// Version implements node.Allotments.
 func (s *shares) Version() uint64 { return 1 }
 
-// Base implements node.Rights.
-func (s *shares) Base(_, total uint64, x, _ int64, _ bool) (uint64, epochs.Why) {
+// Allotment implements node.Allotments.
+func (s *shares) Allotment(_, total uint64, x, _ int64, _ bool) (uint64, epochs.Reason) {
 	if !s.unfenced && x <= s.fence {
 		return 0, epochs.WhyFenced
 	}
 	return part(part(total, s.regions, s.region), s.daemons, s.daemon), epochs.WhyEpoch
 }
 
-// PartOf implements node.Rights: what one might hold is close to what it does.
+// PartOf implements node.Allotments: what one might hold is close to what it does.
 func (s *shares) PartOf(_ string, _, total uint64, _, _ int64, _ bool) uint64 {
 	return part(part(total, s.regions, s.region), s.daemons, 0)
 }
 
-// RegionPart implements node.Rights.
+// RegionPart implements node.Allotments.
 func (s *shares) RegionPart(region string, _, total uint64, _, _ int64) uint64 {
 	return part(total, s.regions, uint64(region[0]-'a'))
 }
@@ -82,12 +82,12 @@ func (e *explorer) checkRow(h *history) error {
 		return nil
 	}
 	now := e.now(h.in.tick)
-	label, life := e.labelAt(now), h.cast[h.daemon]
-	own := e.slotOf(h.daemon, life)
+	window, life := e.windowAt(now), h.cast[h.daemon]
+	own := e.incarnationOf(h.daemon, life)
 	given, received := uint64(0), uint64(0)
 	for i := range h.facts {
 		switch f := &h.facts[i]; {
-		case f.label != label:
+		case f.window != window:
 		case f.kind == gossip.Given:
 			given += f.hits
 		case f.kind == gossip.Received:
@@ -96,12 +96,12 @@ func (e *explorer) checkRow(h *history) error {
 	}
 	used := uint64(0)
 	for _, b := range h.books {
-		if b.slot == own && b.label == label {
+		if b.incarnation == own && b.window == window {
 			used = b.hits
 		}
 	}
 	e.out.Given = max(e.out.Given, given)
-	base, _ := e.sharesOf(h.daemon, life, e.now(e.startOf(h))).Base(0, e.total(), label, 0, false)
+	base, _ := e.sharesOf(h.daemon, life, e.now(e.startOf(h))).Allotment(0, e.total(), window, 0, false)
 	if used+given > base+received {
 		return e.violated("%s admitted %d and gave %d of %d that it holds and %d that it was given",
 			e.names[h.daemon], used, given, base, received)
@@ -123,28 +123,28 @@ func (e *explorer) checkGift(m *moment, h *history, f *fact) error {
 	if f.kind != gossip.Received {
 		return nil
 	}
-	giver, life, ok := e.processOf(f.slot)
+	giver, life, ok := e.processOf(f.incarnation)
 	if !ok {
-		return e.violated("%s was given rights by %v, which never was there", e.names[h.daemon], f.slot)
+		return e.violated("%s was given rights by %v, which never was there", e.names[h.daemon], f.incarnation)
 	}
-	own := e.slotOf(h.daemon, h.cast[h.daemon])
+	own := e.incarnationOf(h.daemon, h.cast[h.daemon])
 	for i := m.at[giver]; i != noHistory; i = e.histories[i].parent {
 		o := &e.histories[i]
 		if o.cast[giver] != life {
 			continue // of a later process
 		}
-		charged, _ := o.knows(gossip.Given, own, f.label)
-		if f.hits > charged && !e.over(f.label, e.now(o.in.tick)) {
+		charged, _ := o.knows(gossip.Given, own, f.window)
+		if f.hits > charged && !e.over(f.window, e.now(o.in.tick)) {
 			return e.violated("%s was given %d rights by %s, which was charged %d",
-				e.names[h.daemon], f.hits, e.owner(f.slot), charged)
+				e.names[h.daemon], f.hits, e.owner(f.incarnation), charged)
 		}
 		return nil
 	}
 	return nil
 }
 
-// RegionBase implements node.Rights.
-func (s *shares) RegionBase(_, total uint64, x, _ int64) (uint64, epochs.Why) {
+// RegionAllotment implements node.Allotments.
+func (s *shares) RegionAllotment(_, total uint64, x, _ int64) (uint64, epochs.Reason) {
 	if !s.unfenced && x <= s.fence {
 		return 0, epochs.WhyFenced
 	}

@@ -229,7 +229,7 @@ func (e *explorer) describe(a action) string {
 		m := &msgs[0]
 		text += fmt.Sprintf(": versions %d to %d, ack %d, echo %d", m.Lo, m.Hi, m.Ack, m.Echo)
 		for _, c := range m.Cells {
-			text += fmt.Sprintf(", %v %s: %d", c.Kind, e.owner(c.Slot), c.Value.P)
+			text += fmt.Sprintf(", %v %s: %d", c.Kind, e.owner(c.Incarnation), c.Value.P)
 		}
 	}
 	return text

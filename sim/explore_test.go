@@ -104,7 +104,7 @@ func TestExploreFindsPlantedBugs(t *testing.T) {
 			}
 		}}, 0, "was charged"},
 		{"a restarted daemon holds its share again", fewRights, scopePlant{noFence: true}, 0, "all rights are 2"},
-		{"a restarted daemon counts under the slot it had", pair, scopePlant{reuseSlot: true}, 5, "itself"},
+		{"a restarted daemon counts under the slot it had", pair, scopePlant{reuseIncarnation: true}, 5, "itself"},
 		{"a daemon says it heard what was not sent yet", pair, scopePlant{mangle: func(m *gossip.Message) {
 			m.Echo, m.Held = m.Echo+uint64(2*gossip.DefaultInterval/time.Microsecond), 0
 		}}, 5, "claims to know"},
@@ -112,7 +112,7 @@ func TestExploreFindsPlantedBugs(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := c.scope
 			s.Name, s.plant = "planted", c.plant
-			if c.plant.reuseSlot || c.plant.noFence {
+			if c.plant.reuseIncarnation || c.plant.noFence {
 				s.Restarts = 1
 			}
 			for ; s.Depth <= 7; s.Depth++ {

@@ -139,7 +139,7 @@ func (f *Fault) crashes() bool { return f.Kind == Crash || f.Kind == Amnesia }
 // in reports whether a daemon is one of the places, which are regions and
 // daemons; none are all.
 func (d *Daemon) in(places []string) bool {
-	return len(places) == 0 || slices.Contains(places, d.Region) || slices.Contains(places, d.home)
+	return len(places) == 0 || slices.Contains(places, d.Region) || slices.Contains(places, d.owner)
 }
 
 // daemonName is the name a daemon of a region starts with.
@@ -165,7 +165,7 @@ func (w *World) begin(i int) {
 	case Zombie:
 		w.pause(f)
 		w.risen[i] = false
-		w.retellAll()
+		w.resyncAll()
 		if f.For > 0 {
 			w.events.push(w.now+f.For/2, evSuspect, int32(i))
 		}
@@ -182,7 +182,7 @@ func (w *World) begin(i int) {
 	case Cut, Degrade:
 		w.relink()
 	case MissMembers, KeepMembers, LateMembers:
-		w.retellMembers(f)
+		w.resyncMembers(f)
 	}
 	if f.For > 0 && f.Kind != NewRules && f.Kind != Relayout {
 		w.events.push(w.now+f.For, evRecover, int32(i))
@@ -211,7 +211,7 @@ func (w *World) end(i int) {
 		w.unpause(f)
 	case Zombie:
 		w.rise(i)
-		w.retellAll()
+		w.resyncAll()
 	case Suspect:
 		w.trust(f)
 	case ClockStep:
@@ -221,7 +221,7 @@ func (w *World) end(i int) {
 	case Cut, Degrade:
 		w.relink()
 	case MissMembers, KeepMembers, LateMembers:
-		w.retellMembers(f)
+		w.resyncMembers(f)
 	case NewRules, Relayout: // stay in force
 	}
 }

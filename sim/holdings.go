@@ -18,7 +18,7 @@ type holdings struct {
 // units, as a bucket does; 0 is all of it together.
 type holdingKey struct {
 	rule   uint64
-	label  int64
+	window int64
 	region int
 	total  uint64
 }
@@ -106,47 +106,47 @@ type witness struct {
 	world  *World
 	daemon *Daemon
 	member int32 // the process, in World.members
-	inner  node.Rights
+	inner  node.Allotments
 }
 
-var _ node.Rights = (*witness)(nil)
+var _ node.Allotments = (*witness)(nil)
 
-// Version implements node.Rights.
+// Version implements node.Allotments.
 func (r *witness) Version() uint64 { return r.inner.Version() }
 
-// Base answers what the policy gives out of what is asked of.
-func (r *witness) Base(rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Why) {
+// Allotment answers what the policy gives out of what is asked of.
+func (r *witness) Allotment(rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
 	w := r.world
 	total = w.portion(rule, total)
-	amount, why := r.inner.Base(rule, total, x, carry, regional)
+	amount, why := r.inner.Allotment(rule, total, x, carry, regional)
 	region := -1
 	if regional {
 		region = r.daemon.RegionIndex
 	}
 	if amount > 0 {
-		r.daemon.usedLabel = max(r.daemon.usedLabel, x)
+		r.daemon.usedWindow = max(r.daemon.usedWindow, x)
 	}
 	w.held(r, holdingKey{rule, x, region, total}, total, amount)
 	w.held(r, holdingKey{rule, x, region, 0}, total, amount)
 	return amount, why
 }
 
-// PartOf implements node.Rights.
+// PartOf implements node.Allotments.
 func (r *witness) PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64 {
 	return r.inner.PartOf(peer, rule, r.world.portion(rule, total), x, carry, regional)
 }
 
-// RegionPart implements node.Rights.
+// RegionPart implements node.Allotments.
 func (r *witness) RegionPart(region string, rule, total uint64, x, carry int64) uint64 {
 	return r.inner.RegionPart(region, rule, r.world.portion(rule, total), x, carry)
 }
 
-// RegionBase implements node.Rights. What regions hold is theirs once, however
+// RegionAllotment implements node.Allotments. What regions hold is theirs once, however
 // many of their daemons ask.
-func (r *witness) RegionBase(rule, total uint64, x, carry int64) (uint64, epochs.Why) {
+func (r *witness) RegionAllotment(rule, total uint64, x, carry int64) (uint64, epochs.Reason) {
 	w := r.world
 	total = w.portion(rule, total)
-	amount, why := r.inner.RegionBase(rule, total, x, carry)
+	amount, why := r.inner.RegionAllotment(rule, total, x, carry)
 	k := holdingKey{rule, x, ofRegions, total}
 	if row := w.holdings.note(k, w.now, int32(r.daemon.RegionIndex), total, amount); row != nil {
 		w.tellHolders(r.daemon, x, row)
@@ -173,14 +173,14 @@ func (w *World) portion(rule, total uint64) uint64 {
 // held notes an answer and tells the auditors when it is more than before.
 func (w *World) held(r *witness, k holdingKey, total, amount uint64) {
 	if row := w.holdings.note(k, w.now, r.member, total, amount); row != nil {
-		w.tellHolders(r.daemon, k.label, row)
+		w.tellHolders(r.daemon, k.window, row)
 	}
 }
 
-func (w *World) tellHolders(d *Daemon, label int64, row *holding) {
+func (w *World) tellHolders(d *Daemon, window int64, row *holding) {
 	for _, a := range w.auditors {
 		if h, ok := a.(Holder); ok {
-			h.Held(w, d, label, row.sum, row.total)
+			h.Held(w, d, window, row.sum, row.total)
 		}
 	}
 }

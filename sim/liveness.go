@@ -138,9 +138,9 @@ func (w *World) Pending() string {
 // pendingLinks looks at what the replicas themselves know to be missing.
 func (w *World) pendingLinks(core [][]*Daemon) string {
 	all := slices.Concat(core...)
-	in := make(map[crdt.Slot]*Daemon)
+	in := make(map[crdt.Incarnation]*Daemon)
 	for _, d := range all {
-		in[d.slots[0]] = d
+		in[d.incarnations[0]] = d
 	}
 	// A clock far ahead makes labels that others refuse until their time has
 	// come, and rightly so: nothing can be said of acknowledgements then.
@@ -178,11 +178,11 @@ func (w *World) pendingLinks(core [][]*Daemon) string {
 func (w *World) pendingCells(core [][]*Daemon, shard int) string {
 	low, high := w.readings(core)
 	moved := w.rescoped()
-	sums := make([]map[labelOf]uint64, len(core)) // of each region, by its own daemons
+	sums := make([]map[windowOf]uint64, len(core)) // of each region, by its own daemons
 	states := make([][]gossip.Cell, len(core))
 	for r, local := range core {
 		for i, d := range local {
-			cells := shared(d.Nodes[shard].Cells(d.Instant(w.now)), gossip.RegionSlot(d.Region), low, high)
+			cells := shared(d.Nodes[shard].Cells(d.Instant(w.now)), gossip.RegionIncarnation(d.Region), low, high)
 			if i == 0 {
 				states[r], sums[r] = cells, ownSums(cells, moved)
 				continue
@@ -197,7 +197,7 @@ func (w *World) pendingCells(core [][]*Daemon, shard int) string {
 			if r == o {
 				continue
 			}
-			if reason := missingSum(states[o], sums[r], moved, gossip.RegionSlot(local[0].Region)); reason != "" {
+			if reason := missingSum(states[o], sums[r], moved, gossip.RegionIncarnation(local[0].Region)); reason != "" {
 				return fmt.Sprintf("shard %d: %s has of %s %s", shard, other[0].Region, local[0].Region, reason)
 			}
 		}
@@ -222,16 +222,16 @@ func (w *World) readings(core [][]*Daemon) (low, high int64) {
 // those of labels that are over by one's clock or too far ahead by another's,
 // those about rights, and what a daemon remembers of its own region's sum by
 // others.
-func shared(cells []gossip.Cell, own crdt.Slot, low, high int64) []gossip.Cell {
+func shared(cells []gossip.Cell, own crdt.Incarnation, low, high int64) []gossip.Cell {
 	return slices.DeleteFunc(cells, func(c gossip.Cell) bool {
-		return !c.Kind.Counts() || c.End(c.Label) <= high || c.Label > low || c.Kind == gossip.RegionSum && c.Slot == own
+		return !c.Kind.Counts() || c.End(c.Window) <= high || c.Window > low || c.Kind == gossip.RegionSum && c.Incarnation == own
 	})
 }
 
-// labelOf names a label of a key.
-type labelOf struct {
-	key   crdt.Key
-	label int64
+// windowOf names a label of a key.
+type windowOf struct {
+	key    crdt.Key
+	window int64
 }
 
 // rescoped returns the rules whose counts stayed in their regions at some time
@@ -253,26 +253,26 @@ func (w *World) rescoped() map[uint64]bool {
 }
 
 // ownSums adds up the cells of a region's own daemons that others get to see.
-func ownSums(cells []gossip.Cell, moved map[uint64]bool) map[labelOf]uint64 {
-	sums := make(map[labelOf]uint64)
+func ownSums(cells []gossip.Cell, moved map[uint64]bool) map[windowOf]uint64 {
+	sums := make(map[windowOf]uint64)
 	for i := range cells {
 		if c := &cells[i]; c.Kind == gossip.Daemon && !c.Regional && !moved[c.Rule] {
-			sums[labelOf{c.Key, c.Label}] += c.Value.P
+			sums[windowOf{c.Key, c.Window}] += c.Value.P
 		}
 	}
 	return sums
 }
 
 // missingSum compares the sums of a region with what another one holds of it.
-func missingSum(cells []gossip.Cell, sums map[labelOf]uint64, moved map[uint64]bool, region crdt.Slot) string {
+func missingSum(cells []gossip.Cell, sums map[windowOf]uint64, moved map[uint64]bool, region crdt.Incarnation) string {
 	found := 0
 	for i := range cells {
 		c := &cells[i]
-		if c.Kind != gossip.RegionSum || c.Slot != region || moved[c.Rule] {
+		if c.Kind != gossip.RegionSum || c.Incarnation != region || moved[c.Rule] {
 			continue
 		}
 		found++
-		if want := sums[labelOf{c.Key, c.Label}]; want != c.Value.P {
+		if want := sums[windowOf{c.Key, c.Window}]; want != c.Value.P {
 			return fmt.Sprintf("%d hits where it counted %d, in %v", c.Value.P, want, c)
 		}
 	}

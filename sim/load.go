@@ -313,7 +313,7 @@ func answer(local []*Daemon) int {
 
 // nth returns the n-th daemon that answers.
 func (w *World) nth(local []*Daemon, n int) *Daemon {
-	if w.cfg.plant.mapOrder {
+	if w.cfg.mutation.mapOrder {
 		set := make(map[*Daemon]bool)
 		for _, d := range local {
 			set[d] = d.Up && !d.Paused

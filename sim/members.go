@@ -10,10 +10,10 @@ import (
 
 // incarnation is a process that is or was there, as membership sees it.
 type incarnation struct {
-	daemon int
-	name   string // and with it the address
-	slots  []crdt.Slot
-	up     bool
+	daemon       int
+	name         string // and with it the address
+	incarnations []crdt.Incarnation
+	up           bool
 }
 
 // change is news of one incarnation on its way to one process.
@@ -27,8 +27,8 @@ type change struct {
 // are told of it in time.
 func (w *World) join(d *Daemon) {
 	d.member = int32(len(w.members))
-	w.members = append(w.members, incarnation{daemon: d.Index, name: d.Name, slots: d.slots, up: true})
-	w.addressOf[d.slots[0]] = d.member
+	w.members = append(w.members, incarnation{daemon: d.Index, name: d.Name, incarnations: d.incarnations, up: true})
+	w.addressOf[d.incarnations[0]] = d.member
 	for i := range w.members {
 		if w.isMember(d, int32(i)) {
 			d.known = append(d.known, int32(i))
@@ -111,7 +111,7 @@ func (w *World) tell(d *Daemon) {
 		for _, i := range d.known {
 			if m := &w.members[i]; i == d.member || !w.misses(d, m) {
 				list = append(list, gossip.Peer{
-					ID: m.slots[s], Name: m.name, Region: w.daemons[m.daemon].Region, Ready: w.ready(i),
+					ID: m.incarnations[s], Name: m.name, Region: w.daemons[m.daemon].Region, Ready: w.ready(i),
 				})
 			}
 		}
@@ -163,9 +163,9 @@ func (w *World) suffers(d *Daemon, k FaultKind) bool {
 	return false
 }
 
-// retellMembers tells the processes that a fault of membership is about what
+// resyncMembers tells the processes that a fault of membership is about what
 // they are to know, now that it began or ended.
-func (w *World) retellMembers(f *Fault) {
+func (w *World) resyncMembers(f *Fault) {
 	for _, d := range w.daemons {
 		if !d.Up || !d.in(f.From) || w.suffers(d, LateMembers) {
 			continue

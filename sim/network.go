@@ -92,7 +92,7 @@ func (w *World) relinkOne(from, to *Daemon) {
 }
 
 // is reports whether a place names the daemon.
-func (d *Daemon) is(place string) bool { return place == d.Region || place == d.home }
+func (d *Daemon) is(place string) bool { return place == d.Region || place == d.owner }
 
 // between reports whether a fault of links is about the one from here to
 // there. A side that names no place is all that the other side does not name.

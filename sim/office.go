@@ -14,7 +14,7 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// Rights is how daemons share out rights, see rights.Config. A field of 0 is the
+// Allotments is how daemons share out rights, see rights.Config. A field of 0 is the
 // default there, and a DaemonHorizon below 0 is none.
 type Rights struct {
 	Period, DaemonHorizon time.Duration
@@ -27,9 +27,9 @@ type Rights struct {
 
 // bureau is a process's part in the epochs, with a clock for its stamps.
 type bureau struct {
-	office *rights.Office
-	clock  *hlc.Clock
-	told   time.Duration // when it was told of demand last, monotonic
+	agent *rights.Agent
+	clock *hlc.Clock
+	told  time.Duration // when it was told of demand last, monotonic
 }
 
 // cluster is the fingerprint of the cluster in what is stored.
@@ -38,8 +38,8 @@ const cluster = 0x51eed
 // tellDemand is how often offices are told what was asked for.
 const tellDemand = time.Second
 
-// officeOf is the configuration of a daemon's office.
-func (c *Config) officeOf(region int, name string) rights.Config {
+// agentOf is the configuration of a daemon's office.
+func (c *Config) agentOf(region int, name string) rights.Config {
 	r := &c.Rights
 	out := rights.Config{
 		Region: c.Regions[region].Name, Name: name, Period: r.Period,
@@ -68,7 +68,7 @@ func (c *Config) validateRights() error {
 		return fmt.Errorf("sim: weights of %d regions: want %d", n, len(c.Regions))
 	}
 	for i, r := range c.Regions {
-		if err := c.officeOf(i, daemonName(r.Name, 0)).Validate(); err != nil {
+		if err := c.agentOf(i, daemonName(r.Name, 0)).Validate(); err != nil {
 			return fmt.Errorf("sim: rights: %w", err)
 		}
 	}
@@ -77,7 +77,7 @@ func (c *Config) validateRights() error {
 
 // open returns the office of a process that starts.
 func (w *World) open(d *Daemon) (*bureau, error) {
-	c := w.cfg.officeOf(d.RegionIndex, d.Name)
+	c := w.cfg.agentOf(d.RegionIndex, d.Name)
 	start := rights.Start{First: true}
 	switch {
 	case d.disk.data != nil:
@@ -86,22 +86,22 @@ func (w *World) open(d *Daemon) (*bureau, error) {
 			return nil, fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
 		}
 		start = rights.Start{Record: record}
-	case d.ran == d.Name && !w.cfg.plant.forgetful:
+	case d.ran == d.Name && !w.cfg.mutation.forgetful:
 		// The operator knows to the label what it may have used.
-		start = rights.Start{Life: uint64(d.starts) + 1, Fence: max(1, d.usedLabel)}
+		start = rights.Start{Generation: uint64(d.starts) + 1, Fence: max(1, d.usedWindow)}
 	}
-	office, err := rights.New(c, start)
+	agent, err := rights.New(c, start)
 	if err != nil {
 		return nil, fmt.Errorf("sim: %s: %w", d.Name, err)
 	}
 	d.ran = d.Name
-	b := &bureau{office: office, clock: hlc.NewClock(w.cfg.Node.Clock)}
+	b := &bureau{agent: agent, clock: hlc.NewClock(w.cfg.Node.Clock)}
 	b.clock.HoldJumps(true)
 	return b, nil
 }
 
-// takeOffice gives a process that starts its part in the epochs, nil for none.
-func (w *World) takeOffice(d *Daemon) (node.Rights, error) {
+// takeAgent gives a process that starts its part in the epochs, nil for none.
+func (w *World) takeAgent(d *Daemon) (node.Allotments, error) {
 	d.bureau = nil
 	if !w.rights {
 		return nil, nil
@@ -111,9 +111,9 @@ func (w *World) takeOffice(d *Daemon) (node.Rights, error) {
 		return nil, err
 	}
 	d.bureau = b
-	held := node.Rights(b.office)
-	if w.cfg.plant.rights != nil {
-		held = w.cfg.plant.rights(w, d, held)
+	held := node.Allotments(b.agent)
+	if w.cfg.mutation.rights != nil {
+		held = w.cfg.mutation.rights(w, d, held)
 	}
 	return &witness{w, d, int32(len(w.members)), held}, nil
 }
@@ -132,17 +132,17 @@ func (w *World) inform(d *Daemon) {
 		if !w.cfg.Policy.rebalances() {
 			rule.Pins = nil
 		}
-		if w.cfg.plant.hasty {
+		if w.cfg.mutation.hasty {
 			rule.Window = 0
 		}
 		list = append(list, rule)
 	}
-	d.bureau.office.Rules(list)
+	d.bureau.agent.Rules(list)
 }
 
 // rightsRule is a rule as offices know it.
 func rightsRule(r *rules.Rule) rights.Rule {
-	_, carry := quota.RightsLabel(r.Limit, 0)
+	_, carry := quota.RightsWindow(r.Limit, 0)
 	out := rights.Rule{
 		ID:     node.SharedRule(r),
 		Reach:  time.Duration(r.Limit.Window()+carry)*time.Millisecond + 10*time.Second,
@@ -159,7 +159,7 @@ func (w *World) introduce(d *Daemon, list []gossip.Peer) {
 	if d.bureau == nil {
 		return
 	}
-	d.bureau.office.Peers(d.Instant(w.now).Mono, d.slots[0], list)
+	d.bureau.agent.Peers(d.Instant(w.now).Mono, d.incarnations[0], list)
 	w.perform(d)
 }
 
@@ -170,7 +170,7 @@ func (w *World) attend(d *Daemon) {
 		b.told = at.Mono
 		w.tellDemand(d)
 	}
-	b.office.Tick(at.Mono, b.clock.Now(at))
+	b.agent.Tick(at.Mono, b.clock.Now(at))
 	d.wakes[len(d.Nodes)] = never
 	w.perform(d)
 }
@@ -188,20 +188,20 @@ func (w *World) tellDemand(d *Daemon) {
 	}
 	for i, r := range set {
 		if r.Limit != nil && r.Limit.HasRights() {
-			d.bureau.office.Demand(node.SharedRule(r), offered[i])
+			d.bureau.agent.Demand(node.SharedRule(r), offered[i])
 		}
 	}
 }
 
 // perform does what an office wants done.
 func (w *World) perform(d *Daemon) {
-	r := d.bureau.office.Ready(d.Instant(w.now).Mono)
+	r := d.bureau.agent.Ready(d.Instant(w.now).Mono)
 	if r.Store != nil {
 		w.save(d, r.Store)
 	}
 	for i := range r.Events {
 		e := &r.Events[i]
-		w.offices[e.Kind]++
+		w.agents[e.Kind]++
 		w.trace.word(uint64(d.Index)<<32 | uint64(e.Kind))
 		w.trace.maybeFlush()
 	}
@@ -249,7 +249,7 @@ func (w *World) receiveRights(d *Daemon, f flight) {
 	b, at := d.bureau, d.Instant(w.now)
 	_ = b.clock.Observe(at, m.Stamp) // a clock that is off is not followed
 	// What is wrong with a message is an event of the office.
-	_ = b.office.Receive(at.Mono, b.clock.Millis(at), m)
+	_ = b.agent.Receive(at.Mono, b.clock.Millis(at), m)
 	w.perform(d)
 }
 

@@ -82,10 +82,10 @@ func TestSharesComeBack(t *testing.T) {
 		if r.Code() != ExitFine {
 			t.Errorf("%s: %+v", name, violated(r))
 		}
-		label := (epoch + int64(55*time.Second)) / int64(time.Millisecond)
+		window := (epoch + int64(55*time.Second)) / int64(time.Millisecond)
 		sum, total, up := uint64(0), uint64(0), 0
 		for k, row := range w.holdings.rows {
-			if k.label == label && k.total == 0 {
+			if k.window == window && k.total == 0 {
 				sum, total, up = row.sum, row.total, len(row.lives)
 			}
 		}
@@ -110,10 +110,10 @@ func TestACutOffRegionKeepsItsShare(t *testing.T) {
 	if r.Code() != ExitFine {
 		t.Errorf("%+v", violated(r))
 	}
-	for label := 20 * time.Second; label < 80*time.Second; label += 5 * time.Second {
+	for window := 20 * time.Second; window < 80*time.Second; window += 5 * time.Second {
 		for k, row := range w.holdings.rows {
-			if k.total == 0 && k.label == (epoch+int64(label))/int64(time.Millisecond) && row.sum < 220-6 {
-				t.Errorf("at %v %d of 220 are held", label, row.sum)
+			if k.total == 0 && k.window == (epoch+int64(window))/int64(time.Millisecond) && row.sum < 220-6 {
+				t.Errorf("at %v %d of 220 are held", window, row.sum)
 			}
 		}
 	}
@@ -134,11 +134,11 @@ func TestADeadDaemonsShareComesBack(t *testing.T) {
 		if r.Code() != ExitFine {
 			t.Errorf("horizon %v: %+v", horizon, violated(r))
 		}
-		for label := crash + horizon; label < cfg.Duration-time.Second; label += 5 * time.Second {
-			k := holdingKey{rule: node.SharedRule(cfg.Rules.Rules()[0]), label: (epoch + int64(label)) / int64(time.Millisecond), region: -1}
+		for window := crash + horizon; window < cfg.Duration-time.Second; window += 5 * time.Second {
+			k := holdingKey{rule: node.SharedRule(cfg.Rules.Rules()[0]), window: (epoch + int64(window)) / int64(time.Millisecond), region: -1}
 			row := w.holdings.rows[k]
 			if row == nil || row.sum < 220-6 || len(row.lives) != 5 {
-				t.Errorf("horizon %v: of the label at %v is held: %+v", horizon, label, row)
+				t.Errorf("horizon %v: of the label at %v is held: %+v", horizon, window, row)
 			}
 		}
 	}

@@ -29,19 +29,19 @@ const fixed = "unit: second, unit_multiplier: 5, requests_per_unit: 200, overage
 
 // altered are an office's rights with another answer for what it holds.
 type altered struct {
-	node.Rights
-	base func(inner node.Rights, rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Why)
+	node.Allotments
+	base func(inner node.Allotments, rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason)
 }
 
-func (a *altered) Base(rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Why) {
-	return a.base(a.Rights, rule, total, x, carry, regional)
+func (a *altered) Allotment(rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
+	return a.base(a.Allotments, rule, total, x, carry, regional)
 }
 
-type baseFunc = func(node.Rights, uint64, uint64, int64, int64, bool) (uint64, epochs.Why)
+type baseFunc = func(node.Allotments, uint64, uint64, int64, int64, bool) (uint64, epochs.Reason)
 
 // holds makes processes hold what a function says.
-func holds(f func(w *World, d *Daemon) baseFunc) func(*World, *Daemon, node.Rights) node.Rights {
-	return func(w *World, d *Daemon, office node.Rights) node.Rights { return &altered{office, f(w, d)} }
+func holds(f func(w *World, d *Daemon) baseFunc) func(*World, *Daemon, node.Allotments) node.Allotments {
+	return func(w *World, d *Daemon, agent node.Allotments) node.Allotments { return &altered{agent, f(w, d)} }
 }
 
 // share is an equal part of a total, whatever the epochs say.
@@ -62,9 +62,9 @@ func TestPlantedRights(t *testing.T) {
 		{
 			name: "more is held than there is", limit: fixed,
 			bug: func(cfg *Config) {
-				cfg.plant.rights = holds(func(*World, *Daemon) baseFunc {
-					return func(r node.Rights, rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Why) {
-						n, why := r.Base(rule, total, x, carry, regional)
+				cfg.mutation.rights = holds(func(*World, *Daemon) baseFunc {
+					return func(r node.Allotments, rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
+						n, why := r.Allotment(rule, total, x, carry, regional)
 						return n + (n+3)/4, why
 					}
 				})
@@ -77,8 +77,8 @@ func TestPlantedRights(t *testing.T) {
 				cfg.Faults = []Fault{{Kind: Crash, At: 12 * time.Second, For: 50 * time.Millisecond, From: []string{"eu-0"}}}
 			},
 			bug: func(cfg *Config) {
-				cfg.plant.rights = holds(func(w *World, d *Daemon) baseFunc {
-					return func(_ node.Rights, _, total uint64, _, _ int64, _ bool) (uint64, epochs.Why) {
+				cfg.mutation.rights = holds(func(w *World, d *Daemon) baseFunc {
+					return func(_ node.Allotments, _, total uint64, _, _ int64, _ bool) (uint64, epochs.Reason) {
 						return share(w, d, total, 3), epochs.WhyEpoch
 					}
 				})
@@ -93,12 +93,12 @@ func TestPlantedRights(t *testing.T) {
 				}}
 			},
 			bug: func(cfg *Config) {
-				cfg.plant.rights = holds(func(w *World, d *Daemon) baseFunc {
-					return func(r node.Rights, rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Why) {
-						if d.Name != d.home {
+				cfg.mutation.rights = holds(func(w *World, d *Daemon) baseFunc {
+					return func(r node.Allotments, rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
+						if d.Name != d.owner {
 							return share(w, d, total, 3), epochs.WhyEpoch
 						}
-						return r.Base(rule, total, x, carry, regional)
+						return r.Allotment(rule, total, x, carry, regional)
 					}
 				})
 			},
@@ -109,7 +109,7 @@ func TestPlantedRights(t *testing.T) {
 			world: func(cfg *Config) {
 				cfg.Faults = []Fault{{Kind: Amnesia, At: 12 * time.Second, For: 50 * time.Millisecond, From: []string{"eu-0"}}}
 			},
-			bug:    func(cfg *Config) { cfg.plant.forgetful = true },
+			bug:    func(cfg *Config) { cfg.mutation.forgetful = true },
 			caught: "rights",
 		},
 		{
@@ -117,7 +117,7 @@ func TestPlantedRights(t *testing.T) {
 			world: func(cfg *Config) {
 				cfg.Faults = []Fault{{Kind: Crash, At: 12 * time.Second, For: 50 * time.Millisecond, From: []string{"eu-0"}}}
 			},
-			bug:    func(cfg *Config) { cfg.plant.oneRecord = true },
+			bug:    func(cfg *Config) { cfg.mutation.oneRecord = true },
 			caught: "rights",
 		},
 		{
@@ -129,12 +129,12 @@ func TestPlantedRights(t *testing.T) {
 				}
 			},
 			bug: func(cfg *Config) {
-				cfg.plant.rights = holds(func(w *World, d *Daemon) baseFunc {
+				cfg.mutation.rights = holds(func(w *World, d *Daemon) baseFunc {
 					fence := d.Instant(w.now).Wall / int64(time.Millisecond)
 					if d.starts == 0 {
 						fence = 0
 					}
-					return func(_ node.Rights, _, total uint64, x, _ int64, _ bool) (uint64, epochs.Why) {
+					return func(_ node.Allotments, _, total uint64, x, _ int64, _ bool) (uint64, epochs.Reason) {
 						if x <= fence {
 							return 0, epochs.WhyFenced
 						}
@@ -153,8 +153,8 @@ func TestPlantedRights(t *testing.T) {
 				}}
 			},
 			bug: func(cfg *Config) {
-				cfg.plant.rights = holds(func(w *World, d *Daemon) baseFunc {
-					return func(_ node.Rights, _, total uint64, _, _ int64, _ bool) (uint64, epochs.Why) {
+				cfg.mutation.rights = holds(func(w *World, d *Daemon) baseFunc {
+					return func(_ node.Allotments, _, total uint64, _, _ int64, _ bool) (uint64, epochs.Reason) {
 						return share(w, d, total, w.believed(d)), epochs.WhyEpoch
 					}
 				})
@@ -164,8 +164,8 @@ func TestPlantedRights(t *testing.T) {
 		{
 			name: "each daemon uses what its region holds", limit: fixed,
 			bug: func(cfg *Config) {
-				cfg.plant.rights = holds(func(w *World, d *Daemon) baseFunc {
-					return func(r node.Rights, rule, total uint64, x, carry int64, _ bool) (uint64, epochs.Why) {
+				cfg.mutation.rights = holds(func(w *World, d *Daemon) baseFunc {
+					return func(r node.Allotments, rule, total uint64, x, carry int64, _ bool) (uint64, epochs.Reason) {
 						return r.RegionPart(d.Region, rule, total, x, carry), epochs.WhyEpoch
 					}
 				})
@@ -179,19 +179,19 @@ func TestPlantedRights(t *testing.T) {
 				l.Keys, l.Pinned = 1, true
 				l.Pulse = &Pulse{Every: 5 * time.Second, Within: 200 * time.Millisecond, Requests: 200}
 			},
-			bug:    func(cfg *Config) { cfg.plant.generous = true },
+			bug:    func(cfg *Config) { cfg.mutation.generous = true },
 			caught: "admitted",
 		},
 		{
 			name: "a share of a sliding window rises at once", limit: "algorithm: sliding_window, " + fixed,
 			world: func(cfg *Config) {
-				cfg.Duration, cfg.plant.noEstimate, cfg.plant.hasty = 40*time.Second, true, true
+				cfg.Duration, cfg.mutation.noEstimate, cfg.mutation.hasty = 40*time.Second, true, true
 				cfg.Workloads[0].Moving = &Moving{Every: 20 * time.Second, Share: 1}
 			},
 			bug: func(cfg *Config) {
-				cfg.plant.rights = holds(func(*World, *Daemon) baseFunc {
-					return func(r node.Rights, rule, total uint64, x, _ int64, regional bool) (uint64, epochs.Why) {
-						return r.Base(rule, total, x, 0, regional)
+				cfg.mutation.rights = holds(func(*World, *Daemon) baseFunc {
+					return func(r node.Allotments, rule, total uint64, x, _ int64, regional bool) (uint64, epochs.Reason) {
+						return r.Allotment(rule, total, x, 0, regional)
 					}
 				})
 			},
@@ -251,9 +251,9 @@ func TestSlowBucketDoesNotStarve(t *testing.T) {
 		cfg.Duration, cfg.Workloads[0].Keys, cfg.Workloads[0].Rate = 10*time.Minute, 1, 6
 		if whole {
 			token := quota.Tokens(1)
-			cfg.plant.rights = holds(func(*World, *Daemon) baseFunc {
-				return func(r node.Rights, rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Why) {
-					n, why := r.Base(rule, total, x, carry, regional)
+			cfg.mutation.rights = holds(func(*World, *Daemon) baseFunc {
+				return func(r node.Allotments, rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
+					n, why := r.Allotment(rule, total, x, carry, regional)
 					return n / token * token, why
 				}
 			})

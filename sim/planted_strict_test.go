@@ -39,16 +39,16 @@ type tamper = func(w *World, d *Daemon, m *sticky.Message) []*sticky.Message
 
 // credited names what a holder has of a home's grants.
 type credited struct {
-	holder, home crdt.Slot
-	key          crdt.Key
-	label        int64
+	holder, owner crdt.Incarnation
+	key           crdt.Key
+	window        int64
 }
 
 // addGrants has holders add what they are granted to what they had.
 func addGrants() tamper {
 	sums := make(map[credited]uint64)
-	return onGrants(func(d *Daemon, g *sticky.Grant) {
-		k := credited{d.slots[0], g.Home, g.Key, g.Label}
+	return onGrants(func(d *Daemon, g *sticky.LeaseGrant) {
+		k := credited{d.incarnations[0], g.Owner, g.Key, g.Window}
 		sums[k] += g.Total
 		g.Total = sums[k]
 	})
@@ -57,16 +57,16 @@ func addGrants() tamper {
 // carryGrants has holders take what they were granted of a label into the next.
 func carryGrants(window int64) tamper {
 	totals := make(map[credited]uint64)
-	return onGrants(func(d *Daemon, g *sticky.Grant) {
-		k := credited{d.slots[0], g.Home, g.Key, g.Label}
+	return onGrants(func(d *Daemon, g *sticky.LeaseGrant) {
+		k := credited{d.incarnations[0], g.Owner, g.Key, g.Window}
 		before := k
-		before.label -= window
+		before.window -= window
 		g.Total += totals[before]
 		totals[k] = max(totals[k], g.Total)
 	})
 }
 
-func onGrants(change func(d *Daemon, g *sticky.Grant)) tamper {
+func onGrants(change func(d *Daemon, g *sticky.LeaseGrant)) tamper {
 	return func(_ *World, d *Daemon, m *sticky.Message) []*sticky.Message {
 		out := *m
 		out.Grants = slices.Clone(m.Grants)
@@ -84,14 +84,14 @@ func refundTwice() tamper {
 	totals := make(map[credited]uint64)
 	return func(_ *World, d *Daemon, m *sticky.Message) []*sticky.Message {
 		for _, g := range m.Grants {
-			k := credited{d.slots[0], g.Home, g.Key, g.Label}
+			k := credited{d.incarnations[0], g.Owner, g.Key, g.Window}
 			totals[k] = max(totals[k], g.Total)
 		}
 		out := *m
-		out.Asks = slices.Clone(m.Asks)
-		for i := range out.Asks {
-			a := &out.Asks[i]
-			a.Returned = min(2*a.Returned, max(a.Returned, totals[credited{a.Holder, a.Home, a.Key, a.Label}]))
+		out.Requests = slices.Clone(m.Requests)
+		for i := range out.Requests {
+			a := &out.Requests[i]
+			a.Returned = min(2*a.Returned, max(a.Returned, totals[credited{a.Lessee, a.Owner, a.Key, a.Window}]))
 		}
 		return []*sticky.Message{&out}
 	}
@@ -101,16 +101,16 @@ func refundTwice() tamper {
 // other replica hear of a raise.
 func oneVote(_ *World, d *Daemon, m *sticky.Message) []*sticky.Message {
 	out := *m
-	if m.From != d.slots[0] {
-		out.Raises = nil
+	if m.From != d.incarnations[0] {
+		out.Accepts = nil
 	}
-	out.Votes = nil
+	out.Accepted = nil
 	all := []*sticky.Message{&out}
-	for _, seat := range d.seat.replica.View().Seats() {
-		forged := sticky.Message{From: seat.Slot, To: m.To, Stamp: m.Stamp, Number: m.Number}
-		for _, v := range m.Votes {
-			v.Voter = seat.Voter
-			forged.Votes = append(forged.Votes, v)
+	for _, seat := range d.seat.replica.Routing().Voters() {
+		forged := sticky.Message{From: seat.Incarnation, To: m.To, Stamp: m.Stamp, Number: m.Number}
+		for _, v := range m.Accepted {
+			v.Voter = seat.ID
+			forged.Accepted = append(forged.Accepted, v)
 		}
 		all = append(all, &forged)
 	}
@@ -119,16 +119,16 @@ func oneVote(_ *World, d *Daemon, m *sticky.Message) []*sticky.Message {
 
 // blindTakeover has replicas vote for homes that do not know what they hold.
 func blindTakeover() tamper {
-	held := make(map[crdt.Key]sticky.Marks)
+	held := make(map[crdt.Key]sticky.Watermarks)
 	return func(_ *World, _ *Daemon, m *sticky.Message) []*sticky.Message {
 		out := *m
-		out.Raises = slices.Clone(m.Raises)
-		for i := range out.Raises {
-			r := &out.Raises[i]
-			held[r.Key] = held[r.Key].Join(r.Marks)
+		out.Accepts = slices.Clone(m.Accepts)
+		for i := range out.Accepts {
+			r := &out.Accepts[i]
+			held[r.Key] = held[r.Key].Join(r.Watermarks)
 			known, all := r.Known.Join(held[r.Key]), held[r.Key]
-			if len(known) > sticky.MaxMarks {
-				known = all[len(all)-sticky.MaxMarks:]
+			if len(known) > sticky.MaxWatermarks {
+				known = all[len(all)-sticky.MaxWatermarks:]
 			}
 			r.Known = known
 		}
@@ -155,7 +155,7 @@ func TestPlantedStrict(t *testing.T) {
 			cfg.Members.Spread = time.Millisecond
 		}
 	}
-	early := func(cfg *Config) { cfg.plant.early = true }
+	early := func(cfg *Config) { cfg.mutation.early = true }
 	for i, c := range []struct {
 		name   string
 		limit  string
@@ -165,20 +165,20 @@ func TestPlantedStrict(t *testing.T) {
 	}{
 		{
 			name: "a home grants more than a majority holds", world: crashes,
-			bug: func(cfg *Config) { cfg.plant.strict = oneVote }, caught: "strict",
+			bug: func(cfg *Config) { cfg.mutation.strict = oneVote }, caught: "strict",
 		},
 		{
 			name: "who takes over ignores what is marked", world: crashes,
-			bug: func(cfg *Config) { cfg.plant.strict = blindTakeover() }, caught: "admitted strict",
+			bug: func(cfg *Config) { cfg.mutation.strict = blindTakeover() }, caught: "admitted strict",
 		},
 		{
 			name: "replicas vote before they have stored", limit: strictLong, world: blackout("eu"), bug: early, caught: "admitted",
 		},
 		{
-			name: "grants are added up", bug: func(cfg *Config) { cfg.plant.strict = addGrants() }, caught: "admitted",
+			name: "grants are added up", bug: func(cfg *Config) { cfg.mutation.strict = addGrants() }, caught: "admitted",
 		},
 		{
-			name: "credit is used after its label", bug: func(cfg *Config) { cfg.plant.strict = carryGrants(3_000) },
+			name: "credit is used after its label", bug: func(cfg *Config) { cfg.mutation.strict = carryGrants(3_000) },
 			caught: "admitted",
 		},
 		{
@@ -188,12 +188,12 @@ func TestPlantedStrict(t *testing.T) {
 				cfg.Workloads[0].Bursts = &Bursts{On: 200 * time.Millisecond, Off: 400 * time.Millisecond}
 				cfg.Workloads[0].Rate, cfg.Workloads[0].Keys = 2_000, 1
 			},
-			bug: func(cfg *Config) { cfg.plant.strict = refundTwice() }, caught: "admitted",
+			bug: func(cfg *Config) { cfg.mutation.strict = refundTwice() }, caught: "admitted",
 		},
 		{
 			name: "a replica that lost its disk votes",
 			world: func(cfg *Config) {
-				// Marks of one label are with eu-0 and eu-1 alone. Then the one is down
+				// Watermarks of one label are with eu-0 and eu-1 alone. Then the one is down
 				// and the other has forgotten, and eu-2 is back.
 				cfg.Rules = parsed(t, "domain: edge\ndescriptors:\n  - key: org\n    rate_limit: {"+
 					"unit: hour, requests_per_unit: 200, consistency: strict, home: eu}\n")
@@ -203,7 +203,7 @@ func TestPlantedStrict(t *testing.T) {
 					{Kind: Amnesia, At: 4 * time.Second, For: 100 * time.Millisecond, From: []string{"eu-1"}},
 				}
 			},
-			bug: func(cfg *Config) { cfg.plant.forgetful = true }, caught: "admitted",
+			bug: func(cfg *Config) { cfg.mutation.forgetful = true }, caught: "admitted",
 		},
 		{
 			name: "the replica set is changed by configuration",
@@ -215,13 +215,13 @@ func TestPlantedStrict(t *testing.T) {
 						Kind: Crash, At: 2 * time.Second, For: 100 * time.Millisecond, From: []string{d},
 					})
 				}
-				cfg.plant.genesis = func(d *Daemon, l *sticky.Layout) {
+				cfg.mutation.genesis = func(d *Daemon, l *sticky.Layout) {
 					if d.starts > 0 {
 						l.Regions[0].Replicas = []string{"eu-3", "eu-4", "eu-5"}
 					}
 				}
 			},
-			bug: func(cfg *Config) { cfg.plant.reconfigured = true }, caught: "admitted",
+			bug: func(cfg *Config) { cfg.mutation.reconfigured = true }, caught: "admitted",
 		},
 		{
 			name:  "who holds the floor of a region restarts",

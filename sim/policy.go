@@ -65,8 +65,8 @@ func PolicyNamed(word string) (Policy, error) {
 func (p Policy) hasRights() bool { return p != Naive && p != Extrapolated }
 
 // gates are those that do not decide under the policy.
-func (p Policy) gates() node.Gates {
-	return node.Gates{NoRights: !p.hasRights(), NoDonations: p == Capped || p == Static}
+func (p Policy) gates() node.Ablation {
+	return node.Ablation{NoRights: !p.hasRights(), NoTransfers: p == Capped || p == Static}
 }
 
 // plain reports whether rights sum to the bare limit, whatever its budget.

@@ -66,8 +66,8 @@ func TestPoliciesSideBySide(t *testing.T) {
 			t.Errorf("%v: %+v", p, violated(r))
 		}
 		e := r.Exceeded()
-		if p.hasRights() != (e.Labels == 0) {
-			t.Errorf("%v: exceeded in %d labels, by %g", p, e.Labels, e.Worst)
+		if p.hasRights() != (e.Windows == 0) {
+			t.Errorf("%v: exceeded in %d labels, by %g", p, e.Windows, e.Worst)
 		}
 		if r.Rights == nil || r.Rights.Policy != p.String() {
 			t.Fatalf("%v: rights %+v", p, r.Rights)

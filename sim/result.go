@@ -53,7 +53,7 @@ type RuleResult struct {
 	Limit     uint64 `json:"limit"`
 	Admitted  uint64 `json:"admitted"` // hits
 	Denied    uint64 `json:"denied"`   // hits
-	Labels    uint64 `json:"labels"`
+	Windows   uint64 `json:"labels"`
 	// OverageRatioMax is the worst label's (admitted - limit) / limit, 0 when
 	// none went over; OverageRatioMean is over the labels that reached the
 	// limit.

@@ -9,9 +9,9 @@ import (
 	"github.com/georld/rld/rights"
 )
 
-// officeEvents names what happened to offices, for Result.Seen.
-func (w *World) officeEvents(seen map[string]uint64) {
-	for k, n := range w.offices {
+// agentEvents names what happened to offices, for Result.Seen.
+func (w *World) agentEvents(seen map[string]uint64) {
+	for k, n := range w.agents {
 		if n > 0 {
 			seen["rights_"+strings.ReplaceAll(rights.EventKind(k).String(), " ", "_")] = n
 		}
@@ -32,7 +32,7 @@ func (w *World) rightsResult() *RightsResult {
 	r := &RightsResult{
 		Policy: w.cfg.Policy.String(), Given: sum.Given, Received: sum.Received, Donations: w.donations,
 		ByEstimate: sum.Refusals[node.EstimateGate], ByRights: sum.Refusals[node.RightsGate],
-		ByBoth: sum.Refusals[node.BothGates], Epochs: w.offices[rights.Proposed],
+		ByBoth: sum.Refusals[node.BothGates], Epochs: w.agents[rights.Proposed],
 	}
 	if w.tallies.decisions > 0 {
 		r.PerDecision = float64(r.Donations) / float64(w.tallies.decisions)
@@ -42,6 +42,6 @@ func (w *World) rightsResult() *RightsResult {
 
 // donates reports whether a message is sent because of a donation.
 func donates(m *gossip.Message) bool {
-	return m.Urgent && (len(m.Notes) > 0 ||
+	return m.Expedited && (len(m.RightsMessages) > 0 ||
 		slices.ContainsFunc(m.Cells, func(c gossip.Cell) bool { return c.Kind == gossip.Given }))
 }

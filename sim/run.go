@@ -169,7 +169,7 @@ func (w *World) result() *Result {
 			r.Seen[k.String()] = w.seen[k]
 		}
 	}
-	w.officeEvents(r.Seen)
+	w.agentEvents(r.Seen)
 	w.seatEvents(r.Seen)
 	r.Rights = w.rightsResult()
 	r.Strict = w.strictResult()

@@ -74,7 +74,7 @@ func TestRunTwiceCatchesMapOrder(t *testing.T) {
 	for seed := range uint64(20) {
 		cfg := small(t)
 		cfg.Seed, cfg.Duration = seed, time.Second
-		cfg.plant.mapOrder = true
+		cfg.mutation.mapOrder = true
 		_, err := RunTwice(cfg, Options{Auditors: []string{}})
 		if d := (*DivergenceError)(nil); !errors.As(err, &d) {
 			t.Errorf("seed %d: %v", seed, err)
@@ -102,26 +102,26 @@ func TestCrashIsReported(t *testing.T) {
 	}
 }
 
-// TestSlotReuse: a planted bug is in force when it is asked for: a restarted
+// TestIncarnationReuse: a planted bug is in force when it is asked for: a restarted
 // daemon has the slot it had, and otherwise another.
-func TestSlotReuse(t *testing.T) {
+func TestIncarnationReuse(t *testing.T) {
 	for _, reuse := range []bool{false, true} {
 		cfg := small(t)
 		cfg.Settle = 0
-		cfg.plant.reuseSlot = reuse
+		cfg.mutation.reuseIncarnation = reuse
 		cfg.Faults = []Fault{{Kind: Crash, At: time.Second, For: time.Second, From: []string{"eu-0"}}}
 		w, _, err := run(cfg, Options{Auditors: []string{}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var slots []string
+		var incarnations []string
 		for _, m := range w.members {
 			if m.daemon == 0 {
-				slots = append(slots, m.slots[0].String())
+				incarnations = append(incarnations, m.incarnations[0].String())
 			}
 		}
-		if len(slots) != 2 || (slots[0] == slots[1]) != reuse {
-			t.Errorf("reuse %t: slots %v", reuse, slots)
+		if len(incarnations) != 2 || (incarnations[0] == incarnations[1]) != reuse {
+			t.Errorf("reuse %t: slots %v", reuse, incarnations)
 		}
 	}
 }

@@ -75,10 +75,10 @@ func (s *scenario) addFault(n *yaml.Node, f Fault, kind int, every time.Duration
 	}
 	for _, r := range c.Regions {
 		for i := range r.Daemons {
-			d := Daemon{Region: r.Name, home: daemonName(r.Name, i)}
+			d := Daemon{Region: r.Name, owner: daemonName(r.Name, i)}
 			if d.in(f.From) {
 				one := f
-				one.Kind, one.From = Crash, []string{d.home}
+				one.Kind, one.From = Crash, []string{d.owner}
 				if one.For == 0 {
 					one.For = time.Second
 				}

@@ -15,10 +15,10 @@ func (s *scenario) strict(n *yaml.Node) {
 	s.fields(
 		n, "strict",
 		field{"replicas", s.int(&t.Replicas, "replicas", 1, sticky.MaxReplicas)},
-		field{"chunk", s.whole("chunk", 1, 10_000, func(v uint64) { t.Chunk = v })},
+		field{"chunk", s.whole("chunk", 1, 10_000, func(v uint64) { t.Headroom = v })},
 		field{"stock", s.whole("stock", 0, 1_000, func(v uint64) {
-			if t.Stock = int(v); v == 0 {
-				t.Stock = -1
+			if t.Prefetch = int(v); v == 0 {
+				t.Prefetch = -1
 			}
 		})},
 		field{"forward", s.duration(&t.Forward, "forward", time.Millisecond, 5*time.Second)},

@@ -51,7 +51,7 @@ func describeConfig(c *Config) string {
 		fmt.Fprintf(&b, "policy %v, every %v, horizon %v, interval %v and %v, %v ahead, weights %v\n",
 			c.Policy, r.Period, r.DaemonHorizon, r.Interval, r.WANInterval, r.Ahead, r.Weights)
 	}
-	if c.anyHomes() {
+	if c.anyOwners() {
 		fmt.Fprintf(&b, "homes %+v, layout %+v\n", c.Strict, c.firstLayout())
 	}
 	if g := c.Grid; g != nil {

@@ -15,7 +15,7 @@ import (
 // seat is a process's part in strict keys above its nodes: its replica, with the
 // journal of it, and what it knows of how homes answer.
 type seat struct {
-	replica *sticky.Replica
+	replica *sticky.Acceptor
 	clock   *hlc.Clock
 	circuit circuits
 
@@ -26,20 +26,20 @@ type seat struct {
 	busy    bool             // hearing them
 }
 
-var _ node.Homes = (*homes)(nil)
+var _ node.Owners = (*owners)(nil)
 
-// homes is what the nodes of a process ask about homes.
-type homes struct {
+// owners is what the nodes of a process ask about homes.
+type owners struct {
 	world  *World
 	daemon *Daemon
 }
 
-// View implements node.Homes.
-func (h *homes) View() *sticky.View { return h.daemon.seat.replica.View() }
+// Routing implements node.Owners.
+func (h *owners) Routing() *sticky.Routing { return h.daemon.seat.replica.Routing() }
 
-// Reach implements node.Homes: the time to a daemon's region and back and
+// Reach implements node.Owners: the time to a daemon's region and back and
 // something more, or less in one's own.
-func (h *homes) Reach(of crdt.Slot) (time.Duration, bool) {
+func (h *owners) Reach(of crdt.Incarnation) (time.Duration, bool) {
 	w, d := h.world, h.daemon
 	s := w.cfg.Strict.withDefaults()
 	i, known := w.addressOf[of]
@@ -56,29 +56,29 @@ func (h *homes) Reach(of crdt.Slot) (time.Duration, bool) {
 }
 
 // claim and release account for a call that waits for a home.
-func (d *Daemon) claim(now time.Duration, home crdt.Slot) {
-	d.seat.circuit.claim(now-d.started, home)
+func (d *Daemon) claim(now time.Duration, owner crdt.Incarnation) {
+	d.seat.circuit.claim(now-d.started, owner)
 }
 
-func (d *Daemon) release(now time.Duration, home crdt.Slot, answered bool) {
-	d.seat.circuit.release(now-d.started, home, answered)
+func (d *Daemon) release(now time.Duration, owner crdt.Incarnation, answered bool) {
+	d.seat.circuit.release(now-d.started, owner, answered)
 }
 
 // takeSeat gives a process that starts its replica, where keys have homes.
 func (w *World) takeSeat(d *Daemon) error {
 	d.seat = nil
-	if !w.homes {
+	if !w.owners {
 		return nil
 	}
 	cfg := sticky.Config{Region: d.Region, Name: d.Name, Genesis: w.cfg.firstLayout()}
-	if w.cfg.plant.genesis != nil {
-		w.cfg.plant.genesis(d, &cfg.Genesis)
+	if w.cfg.mutation.genesis != nil {
+		w.cfg.mutation.genesis(d, &cfg.Genesis)
 	}
 	start := w.startOf(d)
-	if start.Stored != nil && w.cfg.plant.reconfigured {
+	if start.Stored != nil && w.cfg.mutation.reconfigured {
 		start.Stored.Layout = cfg.Genesis
 	}
-	replica, err := sticky.NewReplica(cfg, start)
+	replica, err := sticky.NewAcceptor(cfg, start)
 	if err != nil {
 		return fmt.Errorf("sim: %s: %w", d.Name, err)
 	}
@@ -95,8 +95,8 @@ func (w *World) startOf(d *Daemon) sticky.Start {
 	if len(d.disk.journal) == 0 && d.satAs != d.Name {
 		return sticky.Start{First: true}
 	}
-	lost := sticky.Start{Life: uint64(d.starts) + 1}
-	if w.cfg.plant.forgetful {
+	lost := sticky.Start{Generation: uint64(d.starts) + 1}
+	if w.cfg.mutation.forgetful {
 		lost = sticky.Start{First: true}
 	}
 	if len(d.disk.journal) == 0 {
@@ -115,10 +115,10 @@ func (w *World) startOf(d *Daemon) sticky.Start {
 	return sticky.Start{Stored: stored}
 }
 
-// atHome has a node count at homes.
-func (w *World) atHome(d *Daemon, c *node.Config) {
+// atOwner has a node count at homes.
+func (w *World) atOwner(d *Daemon, c *node.Config) {
 	if d.seat != nil {
-		c.Homes, c.Strict = &homes{w, d}, w.cfg.homesConfig()
+		c.Owners, c.Strict = &owners{w, d}, w.cfg.ownersConfig()
 	}
 }
 
@@ -131,7 +131,7 @@ func (w *World) seatPeers(d *Daemon, list []gossip.Peer) {
 	for _, p := range list {
 		peers = append(peers, sticky.Peer{ID: p.ID, Name: p.Name, Region: p.Region, Ready: p.Ready})
 	}
-	d.seat.replica.Peers(d.Instant(w.now).Mono, d.slots[0], peers)
+	d.seat.replica.Peers(d.Instant(w.now).Mono, d.incarnations[0], peers)
 	w.sit(d)
 }
 
@@ -149,7 +149,7 @@ func (w *World) serve(d *Daemon) {
 	for i := range r.Events {
 		w.seated(d, &r.Events[i])
 	}
-	unstored := w.cfg.plant.early && len(d.disk.journal) > 0
+	unstored := w.cfg.mutation.early && len(d.disk.journal) > 0
 	if len(r.Store) > 0 && !unstored {
 		for i := range r.Store {
 			s.waiting = append(s.waiting, wire.EncodeEntry(nil, &r.Store[i]))
@@ -253,7 +253,7 @@ func (w *World) errands(d *Daemon, touched uint64) {
 		if touched&(1<<s) == 0 {
 			continue
 		}
-		e := n.Errands(at)
+		e := n.LeaseReady(at)
 		for _, ticket := range e.Answered {
 			w.answered(ticket, s)
 		}
@@ -274,7 +274,7 @@ func (w *World) postStrict(d *Daemon, m *sticky.Message) {
 			l.Said(w, d, m)
 		}
 	}
-	if m.To == d.slots[0] {
+	if m.To == d.incarnations[0] {
 		d.seat.own = append(d.seat.own, *m)
 		return
 	}
@@ -328,7 +328,7 @@ func (w *World) receiveStrict(d *Daemon, f flight) {
 	case err != nil:
 		w.traffic.Unreadable++
 		return
-	case d.seat == nil || m.To != d.slots[0]:
+	case d.seat == nil || m.To != d.incarnations[0]:
 		return // for the process before
 	}
 	_ = d.seat.clock.Observe(d.Instant(w.now), m.Stamp) // a clock that is off is not followed
@@ -337,11 +337,11 @@ func (w *World) receiveStrict(d *Daemon, f flight) {
 
 // heed hands a message to its daemon, or what a planted bug makes of it.
 func (w *World) heed(d *Daemon, m *sticky.Message) {
-	if w.cfg.plant.strict == nil {
+	if w.cfg.mutation.strict == nil {
 		w.take(d, m)
 		return
 	}
-	for _, m := range w.cfg.plant.strict(w, d, m) {
+	for _, m := range w.cfg.mutation.strict(w, d, m) {
 		w.take(d, m)
 	}
 }
@@ -356,17 +356,17 @@ func (w *World) take(d *Daemon, m *sticky.Message) {
 		touched |= 1 << s
 		return &parts[s]
 	}
-	for i := range m.Asks {
-		p := part(m.Asks[i].Key)
-		p.Asks = append(p.Asks, m.Asks[i])
+	for i := range m.Requests {
+		p := part(m.Requests[i].Key)
+		p.Requests = append(p.Requests, m.Requests[i])
 	}
 	for i := range m.Grants {
 		p := part(m.Grants[i].Key)
 		p.Grants = append(p.Grants, m.Grants[i])
 	}
-	for i := range m.Votes {
-		p := part(m.Votes[i].Key)
-		p.Votes = append(p.Votes, m.Votes[i])
+	for i := range m.Accepted {
+		p := part(m.Accepted[i].Key)
+		p.Accepted = append(p.Accepted, m.Accepted[i])
 	}
 	for s := range parts {
 		if touched&(1<<s) == 0 {
@@ -374,12 +374,12 @@ func (w *World) take(d *Daemon, m *sticky.Message) {
 		}
 		p := &parts[s]
 		p.From, p.To, p.Stamp, p.Number = m.From, m.To, m.Stamp, m.Number
-		w.strange += uint64(d.Nodes[s].Heed(at, p))
+		w.rejected += uint64(d.Nodes[s].StepLease(at, p))
 		w.heeded(d, s, p)
 	}
-	if len(m.Raises)+len(m.Copies)+len(m.Pages)+len(m.Layouts) > 0 {
+	if len(m.Accepts)+len(m.SnapshotRequests)+len(m.SnapshotChunks)+len(m.Layouts) > 0 {
 		rest := *m
-		rest.Asks, rest.Grants, rest.Votes = nil, nil, nil
+		rest.Requests, rest.Grants, rest.Accepted = nil, nil, nil
 		// What is wrong with a message is an event of the replica.
 		_ = d.seat.replica.Receive(at.Mono, d.seat.clock.Millis(at), &rest)
 		w.serve(d)

@@ -18,11 +18,11 @@ type Strict struct {
 	// consumed, odd, or both of a region of two: the first ones. Default three,
 	// or as many as there can be.
 	Replicas int
-	// Chunk is how many hits homes have held ahead of need, default 20.
-	Chunk uint64
-	// Stock is how many rights to a key daemons keep that are asked for it now and
+	// Headroom is how many hits homes have held ahead of need, default 20.
+	Headroom uint64
+	// Prefetch is how many rights to a key daemons keep that are asked for it now and
 	// then, default 16, below 0 for none.
-	Stock int
+	Prefetch int
 	// Forward is how long a call waits for a home in its region, default 50 ms,
 	// and Margin how much longer than a round trip for one elsewhere, default
 	// 100 ms.
@@ -35,14 +35,14 @@ type Strict struct {
 
 // The defaults.
 const (
-	strictChunk   = 20
-	strictStock   = 16
-	strictForward = 50 * time.Millisecond
-	strictMargin  = 100 * time.Millisecond
+	strictHeadroom = 20
+	strictPrefetch = 16
+	strictForward  = 50 * time.Millisecond
+	strictMargin   = 100 * time.Millisecond
 )
 
 func (s Strict) withDefaults() Strict {
-	s.Chunk, s.Stock = cmp.Or(s.Chunk, strictChunk), cmp.Or(s.Stock, strictStock)
+	s.Headroom, s.Prefetch = cmp.Or(s.Headroom, strictHeadroom), cmp.Or(s.Prefetch, strictPrefetch)
 	s.Forward, s.Margin = cmp.Or(s.Forward, strictForward), cmp.Or(s.Margin, strictMargin)
 	s.Sync = cmp.Or(s.Sync, maxSync)
 	return s
@@ -52,10 +52,10 @@ func (s *Strict) validate() error {
 	switch {
 	case s.Replicas < 0 || s.Replicas > sticky.MaxReplicas:
 		return fmt.Errorf("sim: %d replicas of a region: want at most %d", s.Replicas, sticky.MaxReplicas)
-	case s.Chunk > 1_000_000:
-		return fmt.Errorf("sim: chunks of %d hits: want at most 1,000,000", s.Chunk)
-	case s.Stock > 1_000_000:
-		return fmt.Errorf("sim: stock of %d rights: want at most 1,000,000", s.Stock)
+	case s.Headroom > 1_000_000:
+		return fmt.Errorf("sim: chunks of %d hits: want at most 1,000,000", s.Headroom)
+	case s.Prefetch > 1_000_000:
+		return fmt.Errorf("sim: stock of %d rights: want at most 1,000,000", s.Prefetch)
 	case s.Forward < 0 || s.Margin < 0 || s.Sync < 0 || max(s.Forward, s.Margin, s.Sync) > time.Minute:
 		return fmt.Errorf("sim: waits of %v and %v, syncs of %v: want 0 to a minute", s.Forward, s.Margin, s.Sync)
 	}
@@ -100,10 +100,10 @@ func firstReplicas(r *Region, n int) []string {
 	return names
 }
 
-// homesConfig is how nodes count at homes.
-func (c *Config) homesConfig() node.HomesConfig {
+// ownersConfig is how nodes count at homes.
+func (c *Config) ownersConfig() node.OwnersConfig {
 	s := c.Strict.withDefaults()
-	return node.HomesConfig{Chunk: s.Chunk, Stock: uint64(max(s.Stock, 0))}
+	return node.OwnersConfig{Headroom: s.Headroom, Prefetch: uint64(max(s.Prefetch, 0))}
 }
 
 // parseLimits compiles limits for the cluster. Where some of them say that their
@@ -113,7 +113,7 @@ func (c *Config) parseLimits(file string, data []byte) (*rules.Set, limits.Diagn
 	files, o := []limits.File{{Name: file, Data: data}}, limits.Options{}
 	set, diags := limits.Parse(files, o)
 	placed := func(r *rules.Rule) bool {
-		return r.Limit != nil && (r.Limit.Placement == rules.PerRegion || r.Limit.Placement == rules.Home)
+		return r.Limit != nil && (r.Limit.Placement == rules.PerRegion || r.Limit.Placement == rules.Owner)
 	}
 	if set == nil || !slices.ContainsFunc(set.Rules(), placed) {
 		return set, diags

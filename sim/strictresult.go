@@ -53,14 +53,14 @@ type strictTally struct {
 // sent counts a message between daemons.
 func (t *strictTally) sent(now time.Duration, to int, m *sticky.Message) {
 	t.out.Messages++
-	t.out.Asks += uint64(len(m.Asks))
+	t.out.Asks += uint64(len(m.Requests))
 	t.out.Grants += uint64(len(m.Grants))
-	t.out.Raises += uint64(len(m.Raises))
-	t.out.Votes += uint64(len(m.Votes))
+	t.out.Raises += uint64(len(m.Accepts))
+	t.out.Votes += uint64(len(m.Accepted))
 	if second := now.Truncate(time.Second); t.counted == nil || second != t.second {
 		t.second, t.counted = second, make(map[int]uint64)
 	}
-	t.counted[to] += uint64(len(m.Asks))
+	t.counted[to] += uint64(len(m.Requests))
 	t.out.AsksPerSecond = max(t.out.AsksPerSecond, t.counted[to])
 }
 
@@ -88,7 +88,7 @@ func (t *strictTally) decided(now time.Duration, a *asked) {
 
 // strictResult sums up what became of keys with homes, nil where there are none.
 func (w *World) strictResult() *StrictResult {
-	if !w.homes {
+	if !w.owners {
 		return nil
 	}
 	r := w.strict.out
@@ -98,7 +98,7 @@ func (w *World) strictResult() *StrictResult {
 			sum.Add(n.StrictStats())
 		}
 		if d.seat != nil {
-			r.Layouts = max(r.Layouts, d.seat.replica.View().Number()-1)
+			r.Layouts = max(r.Layouts, d.seat.replica.Routing().Number()-1)
 		}
 	}
 	r.Takeovers = sum.Lost
@@ -120,8 +120,8 @@ func (w *World) seatEvents(seen map[string]uint64) {
 	}
 }
 
-// anyHomes reports whether some rule of some set of the run is counted at homes.
-func (c *Config) anyHomes() bool {
+// anyOwners reports whether some rule of some set of the run is counted at homes.
+func (c *Config) anyOwners() bool {
 	if !c.Policy.hasRights() {
 		return false
 	}

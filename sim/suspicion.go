@@ -62,8 +62,8 @@ func (w *World) inForce(i int) bool {
 	return false
 }
 
-// retellAll tells every process anew who is there.
-func (w *World) retellAll() {
+// resyncAll tells every process anew who is there.
+func (w *World) resyncAll() {
 	for _, d := range w.daemons {
 		if d.Up {
 			w.tell(d)

@@ -36,7 +36,7 @@ func Draw(seed uint64) *Config {
 	d.clocks()
 	d.network()
 	d.budgets()
-	d.homes()
+	d.owners()
 	c.Rules = d.rules()
 	d.workloads()
 	d.press()
@@ -202,7 +202,7 @@ func (d *draw) limit() string {
 	homed := d.strict && scope != "node" && d.chance(0.6)
 	switch {
 	case homed:
-		return strings.Join(append(f, d.homeOf(scope, least)...), ", ")
+		return strings.Join(append(f, d.ownerOf(scope, least)...), ", ")
 	case d.rights && scope != "node":
 		f = append(f, d.rightsOf(scope)...)
 	}

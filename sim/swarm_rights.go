@@ -91,15 +91,15 @@ func DrawUnder(seed uint64, p Policy) *Config {
 
 // Exceeded is how often a run admitted more than all rights sum to.
 type Exceeded struct {
-	Labels uint64  // of keys
-	Worst  float64 // by how much at worst, as a ratio of what was allowed
+	Windows uint64  // of keys
+	Worst   float64 // by how much at worst, as a ratio of what was allowed
 }
 
 // Exceeded sums up all rules.
 func (r *Result) Exceeded() Exceeded {
 	var e Exceeded
 	for i := range r.Rules {
-		e.Labels += r.Rules[i].Exceeded
+		e.Windows += r.Rules[i].Exceeded
 		e.Worst = max(e.Worst, r.Rules[i].ExceededWorst)
 	}
 	return e

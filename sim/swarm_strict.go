@@ -7,12 +7,12 @@ import (
 	"github.com/georld/rld/sticky"
 )
 
-// homes draws whether keys are counted at homes, which half of the runs do, and
+// owners draws whether keys are counted at homes, which half of the runs do, and
 // what goes wrong with them: beside all else, or in some alone, so that homes are
 // reached most of the time and much is asked of few keys. Homes that die again and again, go
 // on after all others took them for dead, or are taken for dead half of the time;
 // replicas that lose their disks, one or most of them; layouts that change.
-func (d *draw) homes() {
+func (d *draw) owners() {
 	if !d.chance(0.5) {
 		return
 	}
@@ -20,8 +20,8 @@ func (d *draw) homes() {
 	d.strict = true
 	c.Strict.Replicas = []int{0, 1, 2, 3, 3, 3}[d.IntN(6)]
 	if d.chance(0.5) {
-		c.Strict.Chunk = uint64(d.between(1, 40))
-		c.Strict.Stock = d.between(-1, 40)
+		c.Strict.Headroom = uint64(d.between(1, 40))
+		c.Strict.Prefetch = d.between(-1, 40)
 	}
 	if d.chance(0.3) {
 		c.Strict.Forward = d.wild(5*time.Millisecond, time.Second)
@@ -46,9 +46,9 @@ func (d *draw) homes() {
 	}
 }
 
-// homeOf draws how a limit of a scope is counted at homes. least is the smaller
+// ownerOf draws how a limit of a scope is counted at homes. least is the smaller
 // of its requests and its burst.
-func (d *draw) homeOf(scope string, least int) []string {
+func (d *draw) ownerOf(scope string, least int) []string {
 	var f []string
 	if d.rights && scope == "global" && d.chance(0.4) {
 		f = append(f, "placement: "+[]string{"region", "home"}[d.IntN(2)])

@@ -29,7 +29,7 @@ func TestSwarm(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		if e.Labels > 0 {
+		if e.Windows > 0 {
 			exceeded++
 		}
 	}

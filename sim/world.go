@@ -41,7 +41,7 @@ type World struct {
 	local   [][]*Daemon // by region
 
 	members   []incarnation
-	addressOf map[crdt.Slot]int32 // incarnation of a slot
+	addressOf map[crdt.Incarnation]int32 // incarnation of a slot
 	changes   pool[change]
 
 	links   []link
@@ -67,16 +67,16 @@ type World struct {
 	auditors    []Auditor
 	holdings    holdings
 	rights      bool // daemons take part in epochs
-	homes       bool // and count keys at homes
+	owners      bool // and count keys at homes
 	strict      strictTally
 	trace       trace
 	tallies     tallies
 	views       views
 	series      recorder
 	seen        [256]uint64      // events of the replicas by kind
-	offices     [256]uint64      // events of the offices by kind
+	agents      [256]uint64      // events of the offices by kind
 	seats       [256]uint64      // events of the replicas' sets by kind
-	strange     uint64           // items about strict keys that nodes refused
+	rejected    uint64           // items about strict keys that nodes refused
 	ended       node.Stats       // of processes that are gone
 	endedStrict node.StrictStats // likewise
 	donations   uint64           // messages about them
@@ -91,7 +91,7 @@ type World struct {
 // ruleSet is a rule set that is or will be in force somewhere.
 type ruleSet struct {
 	set   *rules.Set
-	front *node.Front
+	front *node.Matcher
 	tally []int // by rule index: place in World.tallies, -1 for none
 }
 
@@ -101,11 +101,11 @@ type adoption struct{ daemon, set int }
 // newWorld returns the world of a configuration before anything happened.
 func newWorld(cfg *Config) *World {
 	w := &World{
-		cfg: cfg, now: -warmUp, addressOf: make(map[crdt.Slot]int32),
+		cfg: cfg, now: -warmUp, addressOf: make(map[crdt.Incarnation]int32),
 		net:   rand.New(rand.NewPCG(cfg.Seed, streamNetwork)),
 		chaos: rand.New(rand.NewPCG(cfg.Seed, streamFaults)),
 		trace: newTrace(), base: cmp.Or(cfg.Epoch, epoch),
-		rights: cfg.Policy.hasRights() && cfg.anyRights(), homes: cfg.anyHomes(),
+		rights: cfg.Policy.hasRights() && cfg.anyRights(), owners: cfg.anyOwners(),
 		waiting: make(map[uint64]*asked), risen: make(map[int]bool),
 	}
 	for r, region := range cfg.Regions {
@@ -113,7 +113,7 @@ func newWorld(cfg *Config) *World {
 		w.local = append(w.local, nil)
 		for i := range region.Daemons {
 			d := &Daemon{
-				Name: daemonName(region.Name, i), Region: region.Name, home: daemonName(region.Name, i),
+				Name: daemonName(region.Name, i), Region: region.Name, owner: daemonName(region.Name, i),
 				Index: len(w.daemons), RegionIndex: r, waking: never,
 			}
 			d.clock.right(w.now, w.base)
@@ -168,7 +168,7 @@ func (w *World) addRules(set *rules.Set) int {
 			return i
 		}
 	}
-	s := ruleSet{set: set, front: node.NewFront(set, node.NewHasher(secret), node.FrontOptions{})}
+	s := ruleSet{set: set, front: node.NewMatcher(set, node.NewHasher(secret), node.MatcherOptions{})}
 	for _, r := range set.Rules() {
 		i := w.tallies.place(r)
 		if i >= 0 {

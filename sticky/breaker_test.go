@@ -134,9 +134,9 @@ func TestBreakerOpens(t *testing.T) {
 	})
 }
 
-// TestBreakerLives draws any history, and holds what passes to what may: of a
+// TestBreakerGenerations draws any history, and holds what passes to what may: of a
 // breaker that is open nothing, of one half open one call per probe's time.
-func TestBreakerLives(t *testing.T) {
+func TestBreakerGenerations(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := sticky.BreakerConfig{Window: time.Second, Calls: 3, Open: 5 * time.Second, Probe: 2 * time.Second}
 		b := sticky.NewBreaker(cfg)

@@ -32,7 +32,7 @@ func (c Change) Of(l Layout) (Layout, error) {
 }
 
 // Layout returns the layout that daemons go by. It must not be changed.
-func (r *Replica) Layout() Layout { return r.newest().Clone() }
+func (r *Acceptor) Layout() Layout { return r.newest().Clone() }
 
 // Propose puts the next layout in force: the regions with their weights and
 // replicas, and the pins of l. The rest is filled in. The error says what is
@@ -40,7 +40,7 @@ func (r *Replica) Layout() Layout { return r.newest().Clone() }
 // region must vote under the layout in force, and those of every region must be
 // known. Only one change may be under way; two at once, at two daemons, leave
 // the regions without votes.
-func (r *Replica) Propose(l Layout) error {
+func (r *Acceptor) Propose(l Layout) error {
 	next, err := r.Following(l)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (r *Replica) Propose(l Layout) error {
 
 // Following returns the layout that Propose would put in force, or its error. It
 // changes nothing.
-func (r *Replica) Following(l Layout) (Layout, error) {
+func (r *Acceptor) Following(l Layout) (Layout, error) {
 	next, err := r.following(l)
 	if err != nil {
 		return l, fmt.Errorf("sticky: next layout: %w", err)
@@ -60,7 +60,7 @@ func (r *Replica) Following(l Layout) (Layout, error) {
 	return next, nil
 }
 
-func (r *Replica) following(l Layout) (Layout, error) {
+func (r *Acceptor) following(l Layout) (Layout, error) {
 	cur := r.newest()
 	switch {
 	case r.failed != nil:
@@ -96,7 +96,7 @@ func (r *Replica) following(l Layout) (Layout, error) {
 }
 
 // mayLeave returns why the replicas of a region cannot hand over yet.
-func (r *Replica) mayLeave(o *Region) error {
+func (r *Acceptor) mayLeave(o *Region) error {
 	if len(o.Replicas) == 0 {
 		return fmt.Errorf("the replicas of region %q are not known: a daemon of it must be heard first", o.Name)
 	}
@@ -113,7 +113,7 @@ func (r *Replica) mayLeave(o *Region) error {
 }
 
 // votes reports whether a replica lately said that it votes under the newest layout.
-func (r *Replica) votes(region, name string) bool {
+func (r *Acceptor) votes(region, name string) bool {
 	if region == r.cfg.Region && name == r.cfg.Name {
 		ok, _ := r.voting()
 		return ok
@@ -124,7 +124,7 @@ func (r *Replica) votes(region, name string) bool {
 
 // mayEnter fills in the lives of a region's next replicas, and returns what is
 // wrong with these.
-func (r *Replica) mayEnter(n *Region) error {
+func (r *Acceptor) mayEnter(n *Region) error {
 	if n.gone() {
 		return nil
 	}
@@ -134,34 +134,34 @@ func (r *Replica) mayEnter(n *Region) error {
 	if len(n.Replicas) == 2 && r.daemons(n.Name) > 2 {
 		return fmt.Errorf("2 replicas of the %d daemons of region %q: want an odd number", r.daemons(n.Name), n.Name)
 	}
-	n.Lives = nil
+	n.Generations = nil
 	for _, name := range n.Replicas {
-		life, err := r.lifeNow(n, name)
+		generation, err := r.generationNow(n, name)
 		if err != nil {
 			return err
 		}
-		n.Lives = withLife(n.Lives, NameHash(name), life)
+		n.Generations = withGeneration(n.Generations, NameHash(name), generation)
 	}
 	return nil
 }
 
-// lifeNow returns the life that a replica of a region says it lives, or, of one
+// generationNow returns the life that a replica of a region says it lives, or, of one
 // that is dead and was a replica before, the one it had then.
-func (r *Replica) lifeNow(n *Region, name string) (uint64, error) {
+func (r *Acceptor) generationNow(n *Region, name string) (uint64, error) {
 	if n.Name == r.cfg.Region && name == r.cfg.Name {
-		return r.meta.Life, nil
+		return r.meta.Generation, nil
 	}
 	if h, ok := r.heard[find(r.live, n.Name, name).ID]; ok {
-		return h.life, nil
+		return h.generation, nil
 	}
 	if slices.Contains(n.Former, name) {
-		return r.newest().life(n.Name, name), nil
+		return r.newest().generation(n.Name, name), nil
 	}
 	return 0, fmt.Errorf("replica %q of region %q was not heard of: start it first", name, n.Name)
 }
 
 // daemons counts the live daemons of a region by name.
-func (r *Replica) daemons(region string) int {
+func (r *Acceptor) daemons(region string) int {
 	n := 0
 	for i, p := range r.live {
 		if p.Region == region && (i == 0 || r.live[i-1].Region != region || r.live[i-1].Name != p.Name) {

@@ -13,9 +13,9 @@ import (
 type town struct {
 	t     *testing.T
 	at    time.Duration
-	all   []*Replica
+	all   []*Acceptor
 	peers []Peer
-	down  []crdt.Slot
+	down  []crdt.Incarnation
 }
 
 func newTown(t *testing.T) *town {
@@ -27,12 +27,12 @@ func newTown(t *testing.T) *town {
 		}
 		l := Layout{Number: 1, Regions: []Region{{Name: "r", Weight: 1}, {Name: "s", Weight: 2}}}
 		l.Regions[set].Replicas = [][]string{{"a", "b", "c"}, {"x", "y", "z"}}[set]
-		r, err := NewReplica(Config{Region: region, Name: name, Genesis: l}, Start{First: true})
+		r, err := NewAcceptor(Config{Region: region, Name: name, Genesis: l}, Start{First: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.all = append(w.all, r)
-		w.peers = append(w.peers, Peer{ID: crdt.Slot(i + 1), Name: name, Region: region, Ready: true})
+		w.peers = append(w.peers, Peer{ID: crdt.Incarnation(i + 1), Name: name, Region: region, Ready: true})
 	}
 	return w
 }
@@ -43,7 +43,7 @@ func (w *town) run(rounds int) {
 		w.at += 100 * time.Millisecond
 		w.meet()
 		for i, r := range w.all {
-			if slices.Contains(w.down, crdt.Slot(i+1)) {
+			if slices.Contains(w.down, crdt.Incarnation(i+1)) {
 				continue
 			}
 			r.Tick(w.at, testNow)
@@ -66,7 +66,7 @@ func (w *town) run(rounds int) {
 // meet tells all who live of each other.
 func (w *town) meet() {
 	for i, r := range w.all {
-		if id := crdt.Slot(i + 1); !slices.Contains(w.down, id) {
+		if id := crdt.Incarnation(i + 1); !slices.Contains(w.down, id) {
 			r.Peers(w.at, id, slices.DeleteFunc(slices.Clone(w.peers), func(p Peer) bool { return slices.Contains(w.down, p.ID) }))
 		}
 	}
@@ -104,7 +104,7 @@ func TestChange(t *testing.T) {
 	}
 	key := crdt.Key{Hi: 5}
 	for _, i := range []int{0, 1} { // the majority that held it
-		w.all[i].records[key] = &ledger{ballot: Ballot{4, 1, 1}, marks: Marks{{1, 10 + uint64(i), testNow + 1000}}}
+		w.all[i].records[key] = &ledger{ballot: Ballot{4, 1, 1}, watermarks: Watermarks{{1, 10 + uint64(i), testNow + 1000}}}
 	}
 	badChanges(t, w.all[3].Layout())
 	for what, set := range map[string][]string{"was not heard": {"c", "d", "nobody"}, "odd": {"c", "d"}} {
@@ -121,7 +121,7 @@ func TestChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Pins = []Pin{{7, "s"}}
-	w.down = []crdt.Slot{3} // c is dead throughout
+	w.down = []crdt.Incarnation{3} // c is dead throughout
 	w.run(1)
 	if err := w.all[3].Propose(l); err != nil {
 		t.Fatal(err)
@@ -136,13 +136,13 @@ func TestChange(t *testing.T) {
 		t.Fatalf("%s vote: want the second layout's", got)
 	}
 	for _, i := range []int{3, 4, 5, 6, 7} {
-		if rec, _ := w.all[i].Record(key); rec.Marks.Amount(1) != 11 || rec.Ballot != (Ballot{4, 1, 1}) {
+		if rec, _ := w.all[i].Record(key); rec.Watermarks.Amount(1) != 11 || rec.Ballot != (Ballot{4, 1, 1}) {
 			t.Errorf("%s holds %+v: want what a majority held", w.all[i].cfg.Name, rec)
 		}
 	}
-	v := w.all[4].View()
-	if v.Number() != 2 || v.Home(key, 7, false).Region != "s" || !v.Seated() || len(v.Seats()) != 3 {
-		t.Errorf("view of layout %d, seats %v", v.Number(), v.Seats())
+	v := w.all[4].Routing()
+	if v.Number() != 2 || v.Owner(key, 7, false).Region != "s" || !v.Seated() || len(v.Voters()) != 3 {
+		t.Errorf("view of layout %d, seats %v", v.Number(), v.Voters())
 	}
 	w.down = nil
 	w.run(20)

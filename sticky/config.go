@@ -36,9 +36,9 @@ type Start struct {
 	// region under this name. To say so of one that lost its disk breaks the
 	// promise of strict keys.
 	First bool
-	// Life is, without Stored and First, the number of the new life: above all
+	// Generation is, without Stored and First, the number of the new life: above all
 	// before, as Unix milliseconds are.
-	Life uint64
+	Generation uint64
 }
 
 // Validate returns what is wrong with the configuration, and what would be right.
@@ -76,7 +76,7 @@ func (c Config) withDefaults() Config {
 
 // Peer is a live daemon of any region.
 type Peer struct {
-	ID           crdt.Slot
+	ID           crdt.Incarnation
 	Name, Region string
 	// Ready says that it has caught up after its start.
 	Ready bool

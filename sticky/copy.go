@@ -29,8 +29,8 @@ type source struct {
 	voter        uint64
 	after        crdt.Key
 	begun, done  bool
-	life         uint64
-	lives        []Life // what it told
+	generation   uint64
+	generations  []Generation // what it told
 	asked        time.Duration
 	ever         bool // asked at all
 }
@@ -40,12 +40,12 @@ const (
 	copyAgain = 250 * time.Millisecond
 	// pagesFor is for how long the order of keys is kept for who copies.
 	pagesFor = time.Minute
-	// pageMarks bounds the marks of a page.
-	pageMarks = 4_096
+	// pageWatermarks bounds the marks of a page.
+	pageWatermarks = 4_096
 )
 
 // copy goes on with what must be copied before the replica may vote.
-func (r *Replica) copy() {
+func (r *Acceptor) copy() {
 	target := r.newest()
 	if r.failed != nil || !r.seated(target) || r.next == nil && r.meta.Voting {
 		r.copying = nil
@@ -74,19 +74,19 @@ func (r *Replica) copy() {
 }
 
 // ask asks a source for its next page.
-func (s *source) ask(r *Replica, id crdt.Slot) {
+func (s *source) ask(r *Acceptor, id crdt.Incarnation) {
 	s.asked, s.ever = r.at, true
 	m := r.to(id)
 	m.Layouts = append(m.Layouts[:0], r.newest().Clone())
-	m.Voting, m.Life = false, r.meta.Life
-	m.Copies = append(m.Copies, Copy{
-		Voter: NameHash(r.cfg.Name), Life: r.meta.Life, Number: r.copying.number, After: s.after, Begin: !s.begun,
+	m.Voting, m.Generation = false, r.meta.Generation
+	m.SnapshotRequests = append(m.SnapshotRequests, SnapshotRequest{
+		Voter: NameHash(r.cfg.Name), Generation: r.meta.Generation, Number: r.copying.number, After: s.after, Begin: !s.begun,
 	})
 }
 
-func (r *Replica) newCopying(target *Layout) *copying {
+func (r *Acceptor) newCopying(target *Layout) *copying {
 	c := &copying{number: target.Number}
-	c.all = target.Number == 1 || r.meta.Life != target.life(r.cfg.Region, r.cfg.Name)
+	c.all = target.Number == 1 || r.meta.Generation != target.generation(r.cfg.Region, r.cfg.Name)
 	if c.all {
 		for _, name := range target.replicas(r.cfg.Region) {
 			if name != r.cfg.Name {
@@ -103,7 +103,7 @@ func (r *Replica) newCopying(target *Layout) *copying {
 				if !r.complete() || r.layout.Number != target.Number-1 {
 					continue
 				}
-				s.done, s.life, s.lives = true, r.meta.Life, r.meta.Lives
+				s.done, s.generation, s.generations = true, r.meta.Generation, r.meta.Generations
 			}
 			c.sources = append(c.sources, s)
 		}
@@ -113,7 +113,7 @@ func (r *Replica) newCopying(target *Layout) *copying {
 
 // enough reports whether all that is needed was copied. A source of an earlier
 // life than another one knows is asked again.
-func (c *copying) enough(r *Replica, target *Layout) bool {
+func (c *copying) enough(r *Acceptor, target *Layout) bool {
 	if c.all {
 		done := 0
 		for i := range c.sources {
@@ -138,11 +138,11 @@ func (c *copying) enough(r *Replica, target *Layout) bool {
 // consistent counts the sources of a region that are done, and sends those back
 // to their start that lost their memory since.
 func (c *copying) consistent(region string) int {
-	var lives []Life
+	var generations []Generation
 	for i := range c.sources {
 		if s := &c.sources[i]; s.region == region {
-			for _, l := range s.lives {
-				lives = withLife(lives, l.Voter, l.Life)
+			for _, l := range s.generations {
+				generations = withGeneration(generations, l.Voter, l.Generation)
 			}
 		}
 	}
@@ -152,7 +152,7 @@ func (c *copying) consistent(region string) int {
 		if s.region != region || !s.done {
 			continue
 		}
-		if s.life < lifeOf(lives, s.voter) {
+		if s.generation < generationOf(generations, s.voter) {
 			s.restart()
 			continue
 		}
@@ -176,7 +176,7 @@ func (c *copying) wake(at time.Duration) time.Duration {
 }
 
 // finish begins to vote.
-func (r *Replica) finish() {
+func (r *Acceptor) finish() {
 	if r.next != nil {
 		r.layout, r.next = *r.next, nil
 		r.putLayout()
@@ -193,49 +193,49 @@ func (r *Replica) finish() {
 //
 // It copies for the layout that is beside the copy: two that were proposed at
 // once have one number, and no replica seals for both.
-func (r *Replica) takeCopy(from Peer, m *Message, c *Copy) error {
+func (r *Acceptor) takeCopy(from Peer, m *Message, c *SnapshotRequest) error {
 	if c.Voter != NameHash(from.Name) || from.ID == r.self {
-		return r.refuse(BadCopy, from, fmt.Errorf("copy of %q for replica %016x: want its own", from.Name, c.Voter))
+		return r.refuse(BadSnapshotRequest, from, fmt.Errorf("copy of %q for replica %016x: want its own", from.Name, c.Voter))
 	}
-	p := Page{Voter: NameHash(r.cfg.Name), Number: c.Number, After: c.After, Begin: c.Begin}
+	p := SnapshotChunk{Voter: NameHash(r.cfg.Name), Number: c.Number, After: c.After, Begin: c.Begin}
 	target := r.newest()
 	switch {
 	case c.Number != target.Number, len(m.Layouts) != 1, m.Number != c.Number, !target.agrees(&m.Layouts[0]):
 		p.Why = OtherLayout
 	case !slices.Contains(target.replicas(from.Region), from.Name):
-		return r.refuse(BadCopy, from, fmt.Errorf("copy of %q in %q: layout %d does not name it a replica", from.Name, from.Region, c.Number))
+		return r.refuse(BadSnapshotRequest, from, fmt.Errorf("copy of %q in %q: layout %d does not name it a replica", from.Name, from.Region, c.Number))
 	case r.failed != nil, !r.complete(), r.next != nil && r.layout.Number != c.Number-1:
 		p.Why = NotVoting
 	default:
 		if from.Region == r.cfg.Region {
-			r.noteLife(c.Voter, c.Life)
+			r.noteGeneration(c.Voter, c.Generation)
 		}
 		r.fill(&p)
 	}
 	out := r.to(from.ID)
-	if len(out.Pages) == MaxPages {
+	if len(out.SnapshotChunks) == MaxSnapshotChunks {
 		return nil // it asks again
 	}
-	out.Pages = append(out.Pages, p)
+	out.SnapshotChunks = append(out.SnapshotChunks, p)
 	return nil
 }
 
-// noteLife notes that a replica lost its memory. It is stored before the answer
+// noteGeneration notes that a replica lost its memory. It is stored before the answer
 // leaves, as is all that was received before.
-func (r *Replica) noteLife(voter, life uint64) {
-	lives := withLife(r.meta.Lives, voter, life)
-	if len(lives) > maxLives {
-		lives = slices.DeleteFunc(slices.Clone(lives), func(l Life) bool { return !r.concerns(l.Voter) })
+func (r *Acceptor) noteGeneration(voter, generation uint64) {
+	generations := withGeneration(r.meta.Generations, voter, generation)
+	if len(generations) > maxGenerations {
+		generations = slices.DeleteFunc(slices.Clone(generations), func(l Generation) bool { return !r.concerns(l.Voter) })
 	}
-	if len(lives) <= maxLives && !slices.Equal(lives, r.meta.Lives) {
-		r.meta.Lives = lives
+	if len(generations) <= maxGenerations && !slices.Equal(generations, r.meta.Generations) {
+		r.meta.Generations = generations
 		r.putMeta()
 	}
 }
 
 // concerns reports whether a voter is a replica of the region's, of the layout
 // in force, the one before or the next.
-func (r *Replica) concerns(voter uint64) bool {
+func (r *Acceptor) concerns(voter uint64) bool {
 	for _, l := range [...]*Layout{&r.layout, r.newest()} {
 		if region := l.region(r.cfg.Region); region != nil {
 			for _, names := range [...][]string{region.Replicas, region.Former} {
@@ -251,7 +251,7 @@ func (r *Replica) concerns(voter uint64) bool {
 // fill fills a page with the records that follow. The order of keys may be older
 // than some records: those came after the copier's life or the seal was noted,
 // and do not concern it.
-func (r *Replica) fill(p *Page) {
+func (r *Acceptor) fill(p *SnapshotChunk) {
 	if r.page == nil || p.Begin {
 		r.page = r.keys()
 	}
@@ -260,39 +260,39 @@ func (r *Replica) fill(p *Page) {
 	if !p.Begin {
 		i = sort.Search(len(r.page), func(i int) bool { return compareKeys(r.page[i], p.After) > 0 })
 	}
-	marks := 0
-	for ; i < len(r.page) && len(p.Records) < MaxRecords && marks < pageMarks; i++ {
+	watermarks := 0
+	for ; i < len(r.page) && len(p.Records) < MaxRecords && watermarks < pageWatermarks; i++ {
 		if l := r.records[r.page[i]]; l != nil {
-			p.Records = append(p.Records, Record{r.page[i], l.ballot, l.marks, l.ended})
-			marks += len(l.marks)
+			p.Records = append(p.Records, Record{r.page[i], l.ballot, l.watermarks, l.ended})
+			watermarks += len(l.watermarks)
 		}
 	}
 	p.Last = i == len(r.page)
-	p.Ended, p.Lives = r.meta.Ended, r.meta.Lives
+	p.Ended, p.Generations = r.meta.Ended, r.meta.Generations
 }
 
 // takePage takes in what another replica holds.
-func (r *Replica) takePage(from Peer, p *Page) error {
+func (r *Acceptor) takePage(from Peer, p *SnapshotChunk) error {
 	c := r.copying
 	if c == nil || p.Number != c.number {
 		return nil // of an earlier try
 	}
 	i := slices.IndexFunc(c.sources, func(s source) bool { return s.region == from.Region && s.name == from.Name })
 	if i < 0 || p.Voter != NameHash(from.Name) {
-		return r.refuse(BadPage, from, fmt.Errorf("page of %q in %q: it was not asked", from.Name, from.Region))
+		return r.refuse(BadSnapshotChunk, from, fmt.Errorf("page of %q in %q: it was not asked", from.Name, from.Region))
 	}
 	s := &c.sources[i]
 	if s.done || p.Why != NoWhy || p.Begin == s.begun || p.After != s.after {
 		return nil // late or not yet; it is asked again
 	}
 	if err := p.validate(); err != nil {
-		return r.refuse(BadPage, from, fmt.Errorf("page of %q: %w", from.Name, err))
+		return r.refuse(BadSnapshotChunk, from, fmt.Errorf("page of %q: %w", from.Name, err))
 	}
-	if life := lifeOf(p.Lives, s.voter); s.begun && life != s.life {
+	if generation := generationOf(p.Generations, s.voter); s.begun && generation != s.generation {
 		s.restart()
 		return nil
 	} else {
-		s.life, s.lives = life, p.Lives
+		s.generation, s.generations = generation, p.Generations
 	}
 	if len(r.records)+len(p.Records) > 2*r.cfg.MaxLedgers+MaxRecords {
 		return r.refuse(NoRoom, from, fmt.Errorf("page of %q: no room for more than %d ledgers: want more room to copy", from.Name, 2*r.cfg.MaxLedgers))
@@ -307,7 +307,7 @@ func (r *Replica) takePage(from Peer, p *Page) error {
 	return nil
 }
 
-func (p *Page) validate() error {
+func (p *SnapshotChunk) validate() error {
 	if len(p.Records) > MaxRecords {
 		return fmt.Errorf("%d records: want at most %d", len(p.Records), MaxRecords)
 	}
@@ -327,14 +327,14 @@ func (p *Page) validate() error {
 			return fmt.Errorf("record out of order: want ascending keys after that of the page before")
 		}
 	}
-	return validateLives(p.Lives)
+	return validateGenerations(p.Generations)
 }
 
 // merge joins what a page holds with what is held here.
-func (r *Replica) merge(from Peer, p *Page) {
+func (r *Acceptor) merge(from Peer, p *SnapshotChunk) {
 	if from.Region == r.cfg.Region {
-		for _, l := range p.Lives {
-			r.noteLife(l.Voter, l.Life)
+		for _, l := range p.Generations {
+			r.noteGeneration(l.Voter, l.Generation)
 		}
 	}
 	if p.Ended > r.meta.Ended {
@@ -346,13 +346,13 @@ func (r *Replica) merge(from Peer, p *Page) {
 	}
 }
 
-// join takes over a copied record. Marks that were held for two keepers are
+// join takes over a copied record. Watermarks that were held for two keepers are
 // known to neither, even when the amounts are the same: then nobody is promised
 // anything, and who comes next must show, by a higher ballot, what it knows.
-func (r *Replica) join(rec *Record) {
+func (r *Acceptor) join(rec *Record) {
 	l := r.records[rec.Key]
 	if l == nil {
-		l = &ledger{ballot: rec.Ballot, marks: rec.Marks, ended: rec.Ended}
+		l = &ledger{ballot: rec.Ballot, watermarks: rec.Watermarks, ended: rec.Ended}
 		r.records[rec.Key] = l
 		r.put(rec.Key, l)
 		return
@@ -361,19 +361,19 @@ func (r *Replica) join(rec *Record) {
 	if top.Less(low) {
 		low, top = top, low
 	}
-	if top.Home != 0 && !sameKeeper(low, top) && r.broken&flawPromise == 0 {
+	if top.Owner != 0 && !sameProposer(low, top) && r.broken&flawPromise == 0 {
 		top = Ballot{Round: top.Round + 1}
 	}
 	ended := max(l.ended, rec.Ended)
-	mine := l.marks.since(ended)
-	joined := mine.Join(rec.Marks.since(ended))
+	mine := l.watermarks.since(ended)
+	joined := mine.Join(rec.Watermarks.since(ended))
 	if top == l.ballot && ended == l.ended && mine.above(joined) {
 		return
 	}
-	l.ballot, l.marks = top, joined
-	if len(l.marks) > MaxMarks {
+	l.ballot, l.watermarks = top, joined
+	if len(l.watermarks) > MaxWatermarks {
 		var last int64
-		l.marks, last = l.marks.latest(MaxMarks)
+		l.watermarks, last = l.watermarks.latest(MaxWatermarks)
 		ended = max(ended, last+1)
 	}
 	l.ended = ended

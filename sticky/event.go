@@ -7,8 +7,8 @@ type EventKind uint8
 
 // The kinds of events.
 const (
-	// LostMemory: the replica has nothing stored and is not new.
-	LostMemory EventKind = iota
+	// LostDisk: the replica has nothing stored and is not new.
+	LostDisk EventKind = iota
 	// Voting: the replica has copied what it needs, and votes. Text says under
 	// which layout.
 	Voting
@@ -49,7 +49,7 @@ const (
 	refuseEvery = 10 * time.Second
 )
 
-func (r *Replica) event(kind EventKind, peer, text string) {
+func (r *Acceptor) event(kind EventKind, peer, text string) {
 	if len(r.events) >= maxEvents {
 		r.stats.Dropped++
 		return

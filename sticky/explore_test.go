@@ -96,21 +96,21 @@ func wander(s *setup, seed uint64, steps int) (w *world, bad *found) {
 
 func scopes() []*setup {
 	return []*setup{
-		{name: "two homes", daemon: 3, homes: []int{0, 1}, limit: 3, chunk: 2, wants: 2},
-		{name: "three homes", large: true, daemon: 3, homes: []int{0, 1, 2}, limit: 1, chunk: 1, wants: 1},
-		{name: "home is forgotten", daemon: 3, homes: []int{0}, limit: 3, chunk: 1, wants: 3, rebirth: 1},
-		{name: "crash before the store", daemon: 3, homes: []int{0}, limit: 1, chunk: 1, wants: 1, crash: 1, async: true},
-		{name: "crash before the store, two homes", large: true, daemon: 3, homes: []int{0, 1}, limit: 1, chunk: 1, wants: 1, crash: 1, async: true},
-		{name: "replica crashes", daemon: 3, homes: []int{0, 1}, limit: 1, chunk: 1, wants: 1, crash: 1, mortal: []int{2}},
-		{name: "home crashes", daemon: 3, homes: []int{0}, limit: 2, chunk: 1, wants: 1, crash: 1, mortal: []int{0}},
-		{name: "replica loses its disk", daemon: 3, homes: []int{0}, limit: 1, chunk: 1, wants: 2, rebirth: 1, lose: 1, mortal: []int{2}},
-		{name: "replica loses its disk, two homes", large: true, daemon: 3, homes: []int{0, 1}, limit: 1, chunk: 1, wants: 1, lose: 1, mortal: []int{2}},
-		{name: "home loses its disk", daemon: 3, homes: []int{0}, limit: 1, chunk: 1, wants: 1, lose: 1, mortal: []int{0}},
-		{name: "any crashes", large: true, daemon: 3, homes: []int{0, 1}, limit: 2, chunk: 2, wants: 1, crash: 1},
-		{name: "any disk is lost", large: true, daemon: 3, homes: []int{0, 1}, limit: 2, chunk: 2, wants: 1, lose: 1},
-		{name: "two disks are lost", large: true, daemon: 3, homes: []int{0}, limit: 1, chunk: 1, wants: 1, lose: 2},
-		{name: "two replicas, two homes", daemon: 2, homes: []int{0, 1}, limit: 2, chunk: 1, wants: 2, crash: 1},
-		{name: "replicas change", large: true, daemon: 4, set: []int{0, 1, 2}, change: []int{0, 1, 3}, homes: []int{0, 1}, limit: 1, chunk: 1, wants: 1},
+		{name: "two homes", daemon: 3, owners: []int{0, 1}, limit: 3, headroom: 2, wants: 2},
+		{name: "three homes", large: true, daemon: 3, owners: []int{0, 1, 2}, limit: 1, headroom: 1, wants: 1},
+		{name: "home is forgotten", daemon: 3, owners: []int{0}, limit: 3, headroom: 1, wants: 3, rebirth: 1},
+		{name: "crash before the store", daemon: 3, owners: []int{0}, limit: 1, headroom: 1, wants: 1, crash: 1, async: true},
+		{name: "crash before the store, two homes", large: true, daemon: 3, owners: []int{0, 1}, limit: 1, headroom: 1, wants: 1, crash: 1, async: true},
+		{name: "replica crashes", daemon: 3, owners: []int{0, 1}, limit: 1, headroom: 1, wants: 1, crash: 1, mortal: []int{2}},
+		{name: "home crashes", daemon: 3, owners: []int{0}, limit: 2, headroom: 1, wants: 1, crash: 1, mortal: []int{0}},
+		{name: "replica loses its disk", daemon: 3, owners: []int{0}, limit: 1, headroom: 1, wants: 2, rebirth: 1, lose: 1, mortal: []int{2}},
+		{name: "replica loses its disk, two homes", large: true, daemon: 3, owners: []int{0, 1}, limit: 1, headroom: 1, wants: 1, lose: 1, mortal: []int{2}},
+		{name: "home loses its disk", daemon: 3, owners: []int{0}, limit: 1, headroom: 1, wants: 1, lose: 1, mortal: []int{0}},
+		{name: "any crashes", large: true, daemon: 3, owners: []int{0, 1}, limit: 2, headroom: 2, wants: 1, crash: 1},
+		{name: "any disk is lost", large: true, daemon: 3, owners: []int{0, 1}, limit: 2, headroom: 2, wants: 1, lose: 1},
+		{name: "two disks are lost", large: true, daemon: 3, owners: []int{0}, limit: 1, headroom: 1, wants: 1, lose: 2},
+		{name: "two replicas, two homes", daemon: 2, owners: []int{0, 1}, limit: 2, headroom: 1, wants: 2, crash: 1},
+		{name: "replicas change", large: true, daemon: 4, set: []int{0, 1, 2}, change: []int{0, 1, 3}, owners: []int{0, 1}, limit: 1, headroom: 1, wants: 1},
 	}
 }
 

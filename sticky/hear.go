@@ -8,9 +8,9 @@ import (
 
 // hearing is what a peer last said of itself.
 type hearing struct {
-	number, life uint64
-	voting       bool
-	at           time.Duration
+	number, generation uint64
+	voting             bool
+	at                 time.Duration
 }
 
 // telling is when a peer was told of the layout last.
@@ -28,7 +28,7 @@ const (
 
 // gossip tells peers of the layout: at first sight, when something changed, and
 // now and then.
-func (r *Replica) gossip() {
+func (r *Acceptor) gossip() {
 	voting, _ := r.voting()
 	for _, p := range r.live {
 		if p.ID == r.self {
@@ -41,13 +41,13 @@ func (r *Replica) gossip() {
 		r.told[p.ID] = telling{at: r.at}
 		m := r.to(p.ID)
 		m.Layouts = append(m.Layouts[:0], r.newest().Clone())
-		m.Voting, m.Life = voting, r.meta.Life
+		m.Voting, m.Generation = voting, r.meta.Generation
 	}
 	r.tell = false
 }
 
 // hear takes in what a peer says of the layout.
-func (r *Replica) hear(from Peer, m *Message, l *Layout) error {
+func (r *Acceptor) hear(from Peer, m *Message, l *Layout) error {
 	if err := l.Validate(); err != nil || l.Number != m.Number {
 		if err == nil {
 			err = fmt.Errorf("layout %d in a message of number %d: want the same", l.Number, m.Number)
@@ -57,7 +57,7 @@ func (r *Replica) hear(from Peer, m *Message, l *Layout) error {
 	if from.ID == r.self {
 		return nil
 	}
-	r.heard[from.ID] = hearing{l.Number, m.Life, m.Voting, r.at}
+	r.heard[from.ID] = hearing{l.Number, m.Generation, m.Voting, r.at}
 	mine := r.newest()
 	switch {
 	case l.Number < mine.Number:
@@ -77,7 +77,7 @@ func (r *Replica) hear(from Peer, m *Message, l *Layout) error {
 }
 
 // learn takes over who are the replicas of the sender's region.
-func (r *Replica) learn(from Peer, l *Layout) {
+func (r *Acceptor) learn(from Peer, l *Layout) {
 	theirs, mine := l.region(from.Region), r.newest().region(from.Region)
 	if theirs == nil || mine == nil || len(mine.Replicas) > 0 || len(theirs.Replicas) == 0 {
 		return
@@ -90,12 +90,12 @@ func (r *Replica) learn(from Peer, l *Layout) {
 
 // complete reports whether the replica holds all that the layout in force asks
 // of it: what it answers to copies for the next one is then all there is.
-func (r *Replica) complete() bool { return r.meta.Voting && r.seated(&r.layout) }
+func (r *Acceptor) complete() bool { return r.meta.Voting && r.seated(&r.layout) }
 
 // adopt goes by a later layout from here on. Whoever voted under the one before
 // it seals that, by storing the new one; whoever is a replica of the new one
 // votes when it has copied what it needs. Who is neither only goes by it.
-func (r *Replica) adopt(l *Layout) {
+func (r *Acceptor) adopt(l *Layout) {
 	next := l.Clone()
 	sealing := r.next == nil && r.complete() && l.Number == r.layout.Number+1
 	if !sealing && r.meta.Voting {

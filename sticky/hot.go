@@ -8,7 +8,7 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// Hot finds the keys that are asked for most often, in memory that does not
+// TopK finds the keys that are asked for most often, in memory that does not
 // depend on how many keys there are (Space-Saving: Metwally, Agrawal, El Abbadi
 // 2005). It is not safe for concurrent use. Only Above allocates.
 //
@@ -19,7 +19,7 @@ import (
 // W/capacity. The rate at an instant is what was counted in the second at hand
 // and, of the second before, the part that the last 1,000 ms still overlap, as
 // if its hits were spread evenly.
-type Hot struct {
+type TopK struct {
 	second    int64 // the number of the one at hand
 	now       int64 // the latest instant told, in milliseconds
 	at, prior saver
@@ -33,36 +33,36 @@ type HotKey struct {
 	Rate, Over uint64
 }
 
-// MaxHotKeys bounds the capacity of a Hot.
+// MaxHotKeys bounds the capacity of a TopK.
 const MaxHotKeys = 4_096
 
 // hotPeriod is a second, in milliseconds.
 const hotPeriod = 1_000
 
-// NewHot returns one that keeps count of so many keys, at least 1 and at most
+// NewTopK returns one that keeps count of so many keys, at least 1 and at most
 // MaxHotKeys.
-func NewHot(capacity int) *Hot {
+func NewTopK(capacity int) *TopK {
 	capacity = min(max(capacity, 1), MaxHotKeys)
-	return &Hot{at: newSaver(capacity), prior: newSaver(capacity)}
+	return &TopK{at: newSaver(capacity), prior: newSaver(capacity)}
 }
 
 // Add counts hits of a key. at is in milliseconds of a clock that does not go
 // back, from 0; an instant before the latest is taken for that.
-func (h *Hot) Add(key crdt.Key, hits uint64, at int64) {
+func (h *TopK) Add(key crdt.Key, hits uint64, at int64) {
 	if h.advance(at); hits > 0 {
 		h.at.add(key, hits)
 	}
 }
 
 // Rate returns the hits a second of a key: at least so many they are.
-func (h *Hot) Rate(key crdt.Key, at int64) uint64 {
+func (h *TopK) Rate(key crdt.Key, at int64) uint64 {
 	h.advance(at)
 	return h.rate(key).Rate
 }
 
 // Above returns the keys with at least threshold hits a second, the most
 // frequent first.
-func (h *Hot) Above(threshold uint64, at int64) []HotKey {
+func (h *TopK) Above(threshold uint64, at int64) []HotKey {
 	h.advance(at)
 	var out []HotKey
 	for _, s := range [...]*saver{&h.at, &h.prior} {
@@ -83,7 +83,7 @@ func (h *Hot) Above(threshold uint64, at int64) []HotKey {
 }
 
 // rate returns what is known of a key at the latest instant.
-func (h *Hot) rate(key crdt.Key) HotKey {
+func (h *TopK) rate(key crdt.Key) HotKey {
 	least, most := h.at.bounds(key)
 	priorLeast, priorMost := h.prior.bounds(key)
 	left := uint64(hotPeriod - (h.now - h.second*hotPeriod))
@@ -93,7 +93,7 @@ func (h *Hot) rate(key crdt.Key) HotKey {
 }
 
 // advance moves on to the second of an instant.
-func (h *Hot) advance(at int64) {
+func (h *TopK) advance(at int64) {
 	h.now = max(h.now, at)
 	switch second := h.now / hotPeriod; second - h.second {
 	case 0:
@@ -122,10 +122,10 @@ type saver struct {
 }
 
 type saved struct {
-	key   crdt.Key
-	count uint64 // at most so many hits were its
-	over  uint64 // of them so many may have been of others
-	slot  uint32 // in table
+	key         crdt.Key
+	count       uint64 // at most so many hits were its
+	over        uint64 // of them so many may have been of others
+	incarnation uint32 // in table
 }
 
 func newSaver(capacity int) saver {
@@ -135,21 +135,21 @@ func newSaver(capacity int) saver {
 
 func (s *saver) clear() {
 	for i := range s.heap {
-		s.table[s.heap[i].slot] = 0
+		s.table[s.heap[i].incarnation] = 0
 	}
 	s.heap = s.heap[:0]
 }
 
-// home returns where in the table the search for a key begins.
-func (s *saver) home(key crdt.Key) uint32 {
+// owner returns where in the table the search for a key begins.
+func (s *saver) owner(key crdt.Key) uint32 {
 	return uint32((key.Hi ^ bits.RotateLeft64(key.Lo, 32)) * 0x9e3779b97f4a7c15 >> s.shift)
 }
 
 // find returns where in the heap a key is, -1 when it is not.
 func (s *saver) find(key crdt.Key) int {
 	mask := uint32(len(s.table) - 1)
-	for slot := s.home(key); s.table[slot] != 0; slot = (slot + 1) & mask {
-		if i := int(s.table[slot]) - 1; s.heap[i].key == key {
+	for incarnation := s.owner(key); s.table[incarnation] != 0; incarnation = (incarnation + 1) & mask {
+		if i := int(s.table[incarnation]) - 1; s.heap[i].key == key {
 			return i
 		}
 	}
@@ -178,7 +178,7 @@ func (s *saver) add(key crdt.Key, hits uint64) {
 		i = s.up(i)
 	default:
 		i = 0
-		s.remove(s.heap[0].slot)
+		s.remove(s.heap[0].incarnation)
 		s.heap[0].key, s.heap[0].over = key, s.heap[0].count
 		s.insert(0)
 	}
@@ -190,37 +190,37 @@ func (s *saver) add(key crdt.Key, hits uint64) {
 // insert puts the key at i of the heap into the table.
 func (s *saver) insert(i int) {
 	mask := uint32(len(s.table) - 1)
-	slot := s.home(s.heap[i].key)
-	for s.table[slot] != 0 {
-		slot = (slot + 1) & mask
+	incarnation := s.owner(s.heap[i].key)
+	for s.table[incarnation] != 0 {
+		incarnation = (incarnation + 1) & mask
 	}
-	s.put(i, slot)
+	s.put(i, incarnation)
 }
 
-func (s *saver) put(i int, slot uint32) {
-	s.table[slot] = uint16(i + 1)
-	s.heap[i].slot = slot
+func (s *saver) put(i int, incarnation uint32) {
+	s.table[incarnation] = uint16(i + 1)
+	s.heap[i].incarnation = incarnation
 }
 
 // remove takes what is in a slot out of the table, and moves what was put after
 // it for want of that slot.
-func (s *saver) remove(slot uint32) {
+func (s *saver) remove(incarnation uint32) {
 	mask := uint32(len(s.table) - 1)
-	s.table[slot] = 0
-	for next := (slot + 1) & mask; s.table[next] != 0; next = (next + 1) & mask {
+	s.table[incarnation] = 0
+	for next := (incarnation + 1) & mask; s.table[next] != 0; next = (next + 1) & mask {
 		i := int(s.table[next]) - 1
-		if (next-s.home(s.heap[i].key))&mask >= (next-slot)&mask {
+		if (next-s.owner(s.heap[i].key))&mask >= (next-incarnation)&mask {
 			s.table[next] = 0
-			s.put(i, slot)
-			slot = next
+			s.put(i, incarnation)
+			incarnation = next
 		}
 	}
 }
 
 func (s *saver) swap(i, j int) {
 	s.heap[i], s.heap[j] = s.heap[j], s.heap[i]
-	s.put(i, s.heap[i].slot)
-	s.put(j, s.heap[j].slot)
+	s.put(i, s.heap[i].incarnation)
+	s.put(j, s.heap[j].incarnation)
 }
 
 // up moves what is at i to its place, when that is not further down, and returns

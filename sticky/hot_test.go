@@ -41,7 +41,7 @@ func (e *exactly) rate(key crdt.Key, capacity uint64, at int64) (rate, off uint6
 func TestHotAgainstExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		capacity := rapid.SampledFrom([]int{1, 2, 3, 8, 20}).Draw(t, "capacity")
-		h := sticky.NewHot(capacity)
+		h := sticky.NewTopK(capacity)
 		exact := exactly{hits: map[int64]map[crdt.Key]uint64{}, total: map[int64]uint64{}}
 		collide := rapid.Bool().Draw(t, "collide") // in the table
 		gen := rapid.OneOf(rapid.Uint64Max(3), rapid.Uint64Max(40))
@@ -92,7 +92,7 @@ func TestHotAgainstExact(t *testing.T) {
 // TestHotAmongMany: one hot key among a hundred thousand others is found, and
 // nothing else is.
 func TestHotAmongMany(t *testing.T) {
-	h := sticky.NewHot(128)
+	h := sticky.NewTopK(128)
 	rng := rand.New(rand.NewPCG(1, 2))
 	hot := crdt.Key{Hi: 1, Lo: 2}
 	for at := range int64(3_000) {
@@ -115,7 +115,7 @@ func TestHotAmongMany(t *testing.T) {
 
 func TestHotCorners(t *testing.T) {
 	for _, capacity := range []int{-1, 0, 1, sticky.MaxHotKeys, 1 << 40} {
-		h := sticky.NewHot(capacity)
+		h := sticky.NewTopK(capacity)
 		key := crdt.Key{Hi: 3}
 		for range 3 {
 			h.Add(key, math.MaxUint64, 900)
@@ -130,7 +130,7 @@ func TestHotCorners(t *testing.T) {
 			t.Errorf("capacity %d: %d a second at the end of time, want 1", capacity, rate)
 		}
 	}
-	h := sticky.NewHot(1)
+	h := sticky.NewTopK(1)
 	h.Add(crdt.Key{Lo: 1}, 5, 10)
 	if h.Add(crdt.Key{Lo: 2}, 0, 10); h.Rate(crdt.Key{Lo: 1}, 10) != 5 {
 		t.Error("no hits at all took the place of five")
@@ -138,7 +138,7 @@ func TestHotCorners(t *testing.T) {
 }
 
 func TestHotAllocatesNothing(t *testing.T) {
-	h := sticky.NewHot(128)
+	h := sticky.NewTopK(128)
 	n, at := uint64(0), int64(0)
 	if allocs := testing.AllocsPerRun(20_000, func() {
 		n++
@@ -154,7 +154,7 @@ func TestHotAllocatesNothing(t *testing.T) {
 func BenchmarkHotAdd(b *testing.B) {
 	for _, keys := range []uint64{1, 100, 100_000} {
 		b.Run(map[uint64]string{1: "one key", 100: "100 keys", 100_000: "100,000 keys"}[keys], func(b *testing.B) {
-			h := sticky.NewHot(128)
+			h := sticky.NewTopK(128)
 			rng := rand.New(rand.NewPCG(1, 2))
 			b.ReportAllocs()
 			for at := int64(0); b.Loop(); at++ {

@@ -7,10 +7,10 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// Keeper is a home's hold on one ledger, in memory: its ballot, and the marks
+// Proposer is a home's hold on one ledger, in memory: its ballot, and the marks
 // that a majority of the region's replicas holds under it. A home consumes
-// nothing beyond Held. It asks for more with Want, sends what Raises says, and
-// takes the answers in with Vote.
+// nothing beyond Held. It asks for more with Want, sends what Accepts says, and
+// takes the answers in with Accepted.
 //
 // When a keeper has lost its ballot, the home counts Known as consumed before
 // it wants anything again; so it does with a keeper that is new and learns what
@@ -19,7 +19,7 @@ import (
 // it; what is wanted next is raised at the new replicas.
 //
 // The zero value with a Term is ready to use. It is not safe for concurrent use.
-type Keeper struct {
+type Proposer struct {
 	// Term is the number of the keeper among all that this incarnation of the
 	// daemon ever began, from 1: two of one ledger must never have the same.
 	Term uint64
@@ -29,29 +29,29 @@ type Keeper struct {
 	lost   bool   // the ballot is of no use any more
 	top    uint64 // the highest round that was heard of
 	seq    uint64
-	held   Marks
-	known  Marks
+	held   Watermarks
+	known  Watermarks
 	ended  int64 // marks that ended before are no longer wanted
 
-	flight want // in flight, of seq
-	busy   bool
-	next   want // wanted next
-	queued bool
-	cast   []cast // the votes of seq
-	lives  []Life // what they told
-	sent   time.Duration
-	tries  int
+	flight      want // in flight, of seq
+	busy        bool
+	next        want // wanted next
+	queued      bool
+	cast        []cast       // the votes of seq
+	generations []Generation // what they told
+	sent        time.Duration
+	tries       int
 
 	blind bool // for tests: lives do not matter
 }
 
 // want is what a home wants held.
-type want struct{ known, marks Marks }
+type want struct{ known, watermarks Watermarks }
 
 // cast is what a replica last said of the raise in flight.
 type cast struct {
-	voter, life uint64
-	why         Why // NoWhy: it holds the marks
+	voter, generation uint64
+	why               Why // NoWhy: it holds the marks
 }
 
 // Outcome is what a vote came to.
@@ -61,8 +61,8 @@ type Outcome uint8
 const (
 	// Pending: nothing changed.
 	Pending Outcome = iota
-	// Raised: Held grew.
-	Raised
+	// Accepted2: Held grew.
+	Accepted2
 	// Lost: nothing more is held under this ballot. Known, which what was held
 	// is part of, must be counted as consumed before the next Want, which takes a
 	// higher ballot.
@@ -74,8 +74,8 @@ const (
 
 // The pace of raises.
 const (
-	// RaiseAgain is the time between two attempts at replicas without a vote.
-	RaiseAgain = 50 * time.Millisecond
+	// AcceptAgain is the time between two attempts at replicas without a vote.
+	AcceptAgain = 50 * time.Millisecond
 	// giveUp is after how many attempts a raise is dropped. Who still wants it
 	// says so again.
 	giveUp = 20
@@ -86,43 +86,43 @@ const (
 
 // Held returns the marks that a majority holds under the ballot. They must not
 // be changed.
-func (k *Keeper) Held() Marks { return k.held }
+func (k *Proposer) Held() Watermarks { return k.held }
 
 // Known returns what others marked, as far as refusals told, and after Lost all
 // that was held. They must not be changed.
-func (k *Keeper) Known() Marks { return k.known }
+func (k *Proposer) Known() Watermarks { return k.known }
 
 // Ballot returns the ballot, the zero value before the first Want.
-func (k *Keeper) Ballot() Ballot { return k.ballot }
+func (k *Proposer) Ballot() Ballot { return k.ballot }
 
 // Busy reports whether a raise is in flight.
-func (k *Keeper) Busy() bool { return k.busy }
+func (k *Proposer) Busy() bool { return k.busy }
 
 // Want says what is to be held. consumed is all that the home counts as
 // consumed, by itself and by others; marks are what it wants to go up to. A
-// raise in flight goes on, and the last want follows it. Marks that ended
+// raise in flight goes on, and the last want follows it. Watermarks that ended
 // before now, in Unix milliseconds, are left out, and never wanted again.
 //
 // The end of a label is always the same, or grows with its amount.
-func (k *Keeper) Want(self crdt.Slot, now int64, consumed, marks Marks) {
-	if k.ballot.Home != self {
-		*k = Keeper{Term: k.Term, ballot: Ballot{Round: 1, Home: self, Term: k.Term}, ended: k.ended, blind: k.blind}
+func (k *Proposer) Want(self crdt.Incarnation, now int64, consumed, watermarks Watermarks) {
+	if k.ballot.Owner != self {
+		*k = Proposer{Term: k.Term, ballot: Ballot{Round: 1, Owner: self, Term: k.Term}, ended: k.ended, blind: k.blind}
 	}
-	if len(marks) > MaxMarks {
-		marks, _ = marks.latest(MaxMarks)
+	if len(watermarks) > MaxWatermarks {
+		watermarks, _ = watermarks.latest(MaxWatermarks)
 	}
-	k.prune(now, marks)
-	marks = marks.since(k.ended)
+	k.prune(now, watermarks)
+	watermarks = watermarks.since(k.ended)
 	switch {
-	case len(marks) == 0, !k.lost && k.held.above(marks):
+	case len(watermarks) == 0, !k.lost && k.held.above(watermarks):
 		k.queued = false
 		return
-	case k.busy && k.flight.marks.above(marks):
+	case k.busy && k.flight.watermarks.above(watermarks):
 		k.queued = false
 		return
 	}
-	known, _ := consumed.latest(MaxMarks)
-	w := want{slices.Clone(known), slices.Clone(marks)}
+	known, _ := consumed.latest(MaxWatermarks)
+	w := want{slices.Clone(known), slices.Clone(watermarks)}
 	if k.lost {
 		k.ballot.Round, k.lost = k.top+1, false
 	}
@@ -134,8 +134,8 @@ func (k *Keeper) Want(self crdt.Slot, now int64, consumed, marks Marks) {
 }
 
 // prune forgets what ended before now.
-func (k *Keeper) prune(now int64, marks Marks) {
-	for _, m := range [...]Marks{k.held, k.flight.marks, marks} {
+func (k *Proposer) prune(now int64, watermarks Watermarks) {
+	for _, m := range [...]Watermarks{k.held, k.flight.watermarks, watermarks} {
 		if first := m.firstEnd(); len(m) > 0 && first < now {
 			for _, x := range m {
 				if x.End < now {
@@ -148,17 +148,17 @@ func (k *Keeper) prune(now int64, marks Marks) {
 	k.known = k.known.since(now - knownFor)
 }
 
-// begin sends a raise on its way, with the next call of Raises.
-func (k *Keeper) begin(w want) {
+// begin sends a raise on its way, with the next call of Accepts.
+func (k *Proposer) begin(w want) {
 	k.seq++
 	k.flight, k.busy, k.queued = w, true, false
-	k.cast, k.lives, k.tries = k.cast[:0], nil, 0
+	k.cast, k.generations, k.tries = k.cast[:0], nil, 0
 }
 
-// Raises calls to for each message that is due: at once to all replicas that
-// live, and each RaiseAgain to those that have not voted for the raise. The key
+// Accepts calls to for each message that is due: at once to all replicas that
+// live, and each AcceptAgain to those that have not voted for the raise. The key
 // is the caller's to fill in; the marks are never changed again.
-func (k *Keeper) Raises(at time.Duration, v *View, to func(crdt.Slot, Raise)) {
+func (k *Proposer) Accepts(at time.Duration, v *Routing, to func(crdt.Incarnation, Accept)) {
 	if !k.busy {
 		return
 	}
@@ -170,7 +170,7 @@ func (k *Keeper) Raises(at time.Duration, v *View, to func(crdt.Slot, Raise)) {
 			k.next, k.queued = next, queued
 		}
 	}
-	if k.tries > 0 && at-k.sent < RaiseAgain {
+	if k.tries > 0 && at-k.sent < AcceptAgain {
 		return
 	}
 	if k.tries == giveUp {
@@ -181,38 +181,38 @@ func (k *Keeper) Raises(at time.Duration, v *View, to func(crdt.Slot, Raise)) {
 	}
 	k.tries++
 	k.sent = at
-	r := Raise{Ballot: k.ballot, Seq: k.seq, Known: k.flight.known, Marks: k.flight.marks}
-	for _, s := range v.seats {
-		if c := k.voted(s.Voter); s.Slot != 0 && (c == nil || c.why != NoWhy || !k.counts(c)) {
-			to(s.Slot, r)
+	r := Accept{Ballot: k.ballot, Seq: k.seq, Known: k.flight.known, Watermarks: k.flight.watermarks}
+	for _, s := range v.voters {
+		if c := k.voted(s.ID); s.Incarnation != 0 && (c == nil || c.why != NoWhy || !k.counts(c)) {
+			to(s.Incarnation, r)
 		}
 	}
 }
 
-// Due returns when Raises has something to send next, and whether it has.
-func (k *Keeper) Due() (time.Duration, bool) {
+// Due returns when Accepts has something to send next, and whether it has.
+func (k *Proposer) Due() (time.Duration, bool) {
 	if k.tries == 0 {
 		return 0, k.busy
 	}
-	return k.sent + RaiseAgain, k.busy
+	return k.sent + AcceptAgain, k.busy
 }
 
-// Vote takes in a replica's answer.
-func (k *Keeper) Vote(vote *Vote, v *View) Outcome {
+// Accepted takes in a replica's answer.
+func (k *Proposer) Accepted(vote *Accepted, v *Routing) Outcome {
 	if !k.busy || vote.Ballot != k.ballot || vote.Seq != k.seq || k.number != v.number ||
-		!slices.ContainsFunc(v.seats, func(s Seat) bool { return s.Voter == vote.Voter }) {
+		!slices.ContainsFunc(v.voters, func(s Voter) bool { return s.ID == vote.Voter }) {
 		return Pending
 	}
-	if validateLives(vote.Lives) != nil || vote.Held.Validate() != nil {
+	if validateGenerations(vote.Generations) != nil || vote.Held.Validate() != nil {
 		return Pending
 	}
 	k.take(vote)
 	ok, open, outvoted, ended := 0, 0, 0, 0
-	for _, s := range v.seats {
-		c := k.voted(s.Voter)
+	for _, s := range v.voters {
+		c := k.voted(s.ID)
 		switch {
 		case c == nil || !k.counts(c):
-			if s.Slot != 0 {
+			if s.Incarnation != 0 {
 				open++
 			}
 		case c.why == NoWhy:
@@ -225,9 +225,9 @@ func (k *Keeper) Vote(vote *Vote, v *View) Outcome {
 	}
 	switch need := v.Majority(); {
 	case ok >= need:
-		k.held = k.held.Join(k.flight.marks)
+		k.held = k.held.Join(k.flight.watermarks)
 		k.end()
-		return Raised
+		return Accepted2
 	case ok+open >= need && (outvoted == 0 || k.tries < 2):
 		return Pending
 	case outvoted > 0:
@@ -240,11 +240,11 @@ func (k *Keeper) Vote(vote *Vote, v *View) Outcome {
 }
 
 // take notes a vote, and what it tells of others.
-func (k *Keeper) take(vote *Vote) {
-	for _, l := range vote.Lives {
-		k.lives = withLife(k.lives, l.Voter, l.Life)
+func (k *Proposer) take(vote *Accepted) {
+	for _, l := range vote.Generations {
+		k.generations = withGeneration(k.generations, l.Voter, l.Generation)
 	}
-	c := cast{vote.Voter, lifeOf(vote.Lives, vote.Voter), vote.Why}
+	c := cast{vote.Voter, generationOf(vote.Generations, vote.Voter), vote.Why}
 	if !vote.OK && c.why == NoWhy {
 		c.why = NotVoting
 	}
@@ -254,11 +254,11 @@ func (k *Keeper) take(vote *Vote) {
 	switch old := k.voted(vote.Voter); {
 	case old == nil:
 		k.cast = append(k.cast, c)
-	case old.life < c.life || old.life == c.life && old.why != NoWhy:
+	case old.generation < c.generation || old.generation == c.generation && old.why != NoWhy:
 		*old = c
 	}
 	if !vote.OK {
-		k.known, _ = k.known.Join(vote.Held).latest(MaxMarks)
+		k.known, _ = k.known.Join(vote.Held).latest(MaxWatermarks)
 		if vote.Promised.Round <= MaxRound {
 			k.top = max(k.top, vote.Promised.Round)
 		}
@@ -266,28 +266,28 @@ func (k *Keeper) take(vote *Vote) {
 }
 
 // lose gives the ballot up, and what was held with it.
-func (k *Keeper) lose() {
-	k.known, _ = k.known.Join(k.held).latest(MaxMarks)
+func (k *Proposer) lose() {
+	k.known, _ = k.known.Join(k.held).latest(MaxWatermarks)
 	k.top = max(k.top, k.ballot.Round)
 	k.held, k.lost, k.busy, k.queued = nil, true, false, false
 	k.flight = want{}
 }
 
 // end ends the raise in flight; what is queued follows.
-func (k *Keeper) end() {
+func (k *Proposer) end() {
 	k.busy, k.flight = false, want{}
 	if !k.queued {
 		return
 	}
 	w := k.next
-	w.marks = w.marks.since(k.ended)
+	w.watermarks = w.watermarks.since(k.ended)
 	k.next, k.queued = want{}, false
-	if len(w.marks) > 0 && !k.held.above(w.marks) {
+	if len(w.watermarks) > 0 && !k.held.above(w.watermarks) {
 		k.begin(w)
 	}
 }
 
-func (k *Keeper) voted(voter uint64) *cast {
+func (k *Proposer) voted(voter uint64) *cast {
 	for i := range k.cast {
 		if k.cast[i].voter == voter {
 			return &k.cast[i]
@@ -298,6 +298,6 @@ func (k *Keeper) voted(voter uint64) *cast {
 
 // counts reports whether a vote is not of an earlier life of its replica than
 // another vote knows: that replica may have forgotten what it voted for.
-func (k *Keeper) counts(c *cast) bool {
-	return k.blind || c.life >= lifeOf(k.lives, c.voter)
+func (k *Proposer) counts(c *cast) bool {
+	return k.blind || c.generation >= generationOf(k.generations, c.voter)
 }

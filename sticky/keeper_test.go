@@ -12,20 +12,20 @@ import (
 // bench is a keeper at daemon a of three replicas a, b and c, slots 1 to 3.
 type bench struct {
 	t    *testing.T
-	k    Keeper
-	view *View
-	sent map[crdt.Slot]Raise
+	k    Proposer
+	view *Routing
+	sent map[crdt.Incarnation]Accept
 }
 
 func newBench(t *testing.T) *bench {
-	return &bench{t: t, k: Keeper{Term: 1}, view: threeSeats(1, 1, 2, 3)}
+	return &bench{t: t, k: Proposer{Term: 1}, view: threeVoters(1, 1, 2, 3)}
 }
 
-// threeSeats is the view of a, whose region has replicas of these slots.
-func threeSeats(number uint64, slots ...crdt.Slot) *View {
+// threeVoters is the view of a, whose region has replicas of these slots.
+func threeVoters(number uint64, incarnations ...crdt.Incarnation) *Routing {
 	l := &Layout{Number: number, Regions: []Region{{Name: "r", Weight: 1, Replicas: []string{"a", "b", "c"}}}}
 	var live []Peer
-	for i, id := range slots {
+	for i, id := range incarnations {
 		if id != 0 {
 			live = append(live, Peer{ID: id, Name: daemonName(i), Region: "r", Ready: true})
 		}
@@ -33,29 +33,29 @@ func threeSeats(number uint64, slots ...crdt.Slot) *View {
 	return newView(l, "r", "a", 1, live)
 }
 
-func hits(n uint64) Marks { return Marks{{Label: 100, Amount: n, End: 1_000}} }
+func hits(n uint64) Watermarks { return Watermarks{{Window: 100, Amount: n, End: 1_000}} }
 
 func (b *bench) want(consumed, to uint64) { b.k.Want(1, 500, hits(consumed), hits(to)) }
 
-// raises returns whom the keeper sends to at an instant.
-func (b *bench) raises(at time.Duration) string {
-	b.sent = map[crdt.Slot]Raise{}
-	b.k.Raises(at, b.view, func(id crdt.Slot, r Raise) { b.sent[id] = r })
+// accepts returns whom the keeper sends to at an instant.
+func (b *bench) accepts(at time.Duration) string {
+	b.sent = map[crdt.Incarnation]Accept{}
+	b.k.Accepts(at, b.view, func(id crdt.Incarnation, r Accept) { b.sent[id] = r })
 	out := ""
-	for id := crdt.Slot(1); id < 9; id++ {
+	for id := crdt.Incarnation(1); id < 9; id++ {
 		if r, ok := b.sent[id]; ok {
-			out += fmt.Sprintf("%d:%d ", id, r.Marks.Amount(100))
+			out += fmt.Sprintf("%d:%d ", id, r.Watermarks.Amount(100))
 		}
 	}
 	return out
 }
 
-func (b *bench) vote(i int, change func(*Vote)) Outcome {
-	v := Vote{Ballot: b.k.Ballot(), Seq: b.k.seq, Voter: NameHash(daemonName(i)), OK: true}
+func (b *bench) vote(i int, change func(*Accepted)) Outcome {
+	v := Accepted{Ballot: b.k.Ballot(), Seq: b.k.seq, Voter: NameHash(daemonName(i)), OK: true}
 	if change != nil {
 		change(&v)
 	}
-	return b.k.Vote(&v, b.view)
+	return b.k.Accepted(&v, b.view)
 }
 
 func (b *bench) expect(what string, got, want any) {
@@ -65,44 +65,46 @@ func (b *bench) expect(what string, got, want any) {
 	}
 }
 
-func refuses(why Why, round, held uint64) func(*Vote) {
-	return func(v *Vote) { v.OK, v.Why, v.Promised, v.Held = false, why, Ballot{Round: round, Home: 9}, hits(held) }
+func refuses(why Why, round, held uint64) func(*Accepted) {
+	return func(v *Accepted) {
+		v.OK, v.Why, v.Promised, v.Held = false, why, Ballot{Round: round, Owner: 9}, hits(held)
+	}
 }
 
-func TestKeeperRaises(t *testing.T) {
+func TestProposerAccepts(t *testing.T) {
 	b := newBench(t)
 	b.want(0, 20)
-	b.expect("at once", b.raises(0), "1:20 2:20 3:20 ")
-	b.expect("too early", b.raises(49*time.Millisecond), "")
+	b.expect("at once", b.accepts(0), "1:20 2:20 3:20 ")
+	b.expect("too early", b.accepts(49*time.Millisecond), "")
 	b.expect("one vote", b.vote(1, nil), Pending)
 	b.expect("the same again", b.vote(1, nil), Pending)
-	b.expect("again", b.raises(50*time.Millisecond), "1:20 3:20 ")
+	b.expect("again", b.accepts(50*time.Millisecond), "1:20 3:20 ")
 	b.want(0, 30)
 	b.want(0, 40)
 	b.expect("of a stranger", b.vote(5, nil), Pending)
-	b.expect("of another raise", b.vote(2, func(v *Vote) { v.Seq++ }), Pending)
-	b.expect("of another ballot", b.vote(2, func(v *Vote) { v.Ballot.Round++ }), Pending)
-	b.expect("of another keeper", b.vote(2, func(v *Vote) { v.Ballot.Term++ }), Pending)
-	b.expect("two votes", b.vote(2, nil), Raised)
+	b.expect("of another raise", b.vote(2, func(v *Accepted) { v.Seq++ }), Pending)
+	b.expect("of another ballot", b.vote(2, func(v *Accepted) { v.Ballot.Round++ }), Pending)
+	b.expect("of another keeper", b.vote(2, func(v *Accepted) { v.Ballot.Term++ }), Pending)
+	b.expect("two votes", b.vote(2, nil), Accepted2)
 	b.expect("held", b.k.Held().Amount(100), uint64(20))
-	b.expect("the last want follows", b.raises(60*time.Millisecond), "1:40 2:40 3:40 ")
+	b.expect("the last want follows", b.accepts(60*time.Millisecond), "1:40 2:40 3:40 ")
 	b.want(5, 30)
 	b.expect("no more is queued", b.k.queued, false)
 	b.vote(0, nil)
-	b.expect("two votes", b.vote(1, nil), Raised)
+	b.expect("two votes", b.vote(1, nil), Accepted2)
 	b.expect("busy", b.k.Busy(), false)
 	b.want(5, 40)
 	b.expect("held already", b.k.Busy(), false)
 }
 
-func TestKeeperLost(t *testing.T) {
+func TestProposerLost(t *testing.T) {
 	b := newBench(t)
 	b.want(0, 20)
-	b.raises(0)
+	b.accepts(0)
 	b.vote(0, nil)
-	b.expect("raised", b.vote(1, nil), Raised)
+	b.expect("raised", b.vote(1, nil), Accepted2)
 	b.want(10, 40)
-	b.raises(time.Second)
+	b.accepts(time.Second)
 	b.expect("one no", b.vote(1, refuses(Outvoted, 7, 30)), Pending)
 	b.expect("two", b.vote(2, refuses(Outvoted, 5, 25)), Lost)
 	b.expect("nothing held", len(b.k.Held()), 0)
@@ -110,113 +112,113 @@ func TestKeeperLost(t *testing.T) {
 	b.expect("idle", b.k.Busy(), false)
 	b.want(30, 50)
 	b.expect("ballot", b.k.Ballot(), Ballot{8, 1, 1})
-	b.expect("raises", b.raises(2*time.Second), "1:50 2:50 3:50 ")
+	b.expect("raises", b.accepts(2*time.Second), "1:50 2:50 3:50 ")
 	b.expect("it knows", b.sent[2].Known.Amount(100), uint64(30))
 
 	b = newBench(t)
 	b.want(0, 20)
-	b.raises(0)
+	b.accepts(0)
 	b.vote(0, nil)
 	b.expect("no, c may still vote", b.vote(1, refuses(Outvoted, 7, 30)), Pending)
-	b.raises(RaiseAgain)
+	b.accepts(AcceptAgain)
 	b.expect("no, and c is silent", b.vote(1, refuses(Outvoted, 7, 30)), Lost)
 }
 
-func TestKeeperStuck(t *testing.T) {
+func TestProposerStuck(t *testing.T) {
 	b := newBench(t)
-	b.view = threeSeats(1, 1, 0, 0)
+	b.view = threeVoters(1, 1, 0, 0)
 	b.want(0, 20)
-	b.expect("to the living", b.raises(0), "1:20 ")
+	b.expect("to the living", b.accepts(0), "1:20 ")
 	b.expect("alone", b.vote(0, nil), Stuck)
-	b.view = threeSeats(1, 1, 0, 4)
-	b.expect("to who came back", b.raises(RaiseAgain), "4:20 ")
+	b.view = threeVoters(1, 1, 0, 4)
+	b.expect("to who came back", b.accepts(AcceptAgain), "4:20 ")
 	b.expect("cannot", b.vote(2, refuses(NotVoting, 0, 0)), Stuck)
-	b.expect("goes on", b.raises(2*RaiseAgain), "4:20 ")
-	b.expect("can now", b.vote(2, nil), Raised)
+	b.expect("goes on", b.accepts(2*AcceptAgain), "4:20 ")
+	b.expect("can now", b.vote(2, nil), Accepted2)
 
 	b.want(20, 40)
 	for i := range giveUp {
-		if b.raises(time.Duration(10+i) * time.Second); !b.k.Busy() {
+		if b.accepts(time.Duration(10+i) * time.Second); !b.k.Busy() {
 			t.Fatalf("given up after %d attempts", i)
 		}
 	}
-	b.raises(time.Hour)
+	b.accepts(time.Hour)
 	b.expect("given up", b.k.Busy(), false)
 	b.want(20, 40)
-	b.raises(2 * time.Hour)
+	b.accepts(2 * time.Hour)
 	b.expect("ended", b.vote(2, refuses(Ended, 0, 0)), Stuck)
 	b.expect("dropped", b.k.Busy(), false)
 	b.expect("still held", b.k.Held().Amount(100), uint64(20))
 }
 
-func TestKeeperLives(t *testing.T) {
+func TestProposerGenerations(t *testing.T) {
 	b := newBench(t)
 	b.want(0, 20)
-	b.raises(0)
+	b.accepts(0)
 	c := NameHash("c")
 	b.expect("life 0 of c", b.vote(2, nil), Pending)
-	b.expect("b knows of life 2", b.vote(1, func(v *Vote) { v.Lives = []Life{{c, 2}} }), Pending)
-	b.expect("again to a and c", b.raises(RaiseAgain), "1:20 3:20 ")
-	b.expect("life 1 of c", b.vote(2, func(v *Vote) { v.Lives = []Life{{c, 1}} }), Pending)
-	b.expect("life 2 of c", b.vote(2, func(v *Vote) { v.Lives = []Life{{c, 2}} }), Raised)
+	b.expect("b knows of life 2", b.vote(1, func(v *Accepted) { v.Generations = []Generation{{c, 2}} }), Pending)
+	b.expect("again to a and c", b.accepts(AcceptAgain), "1:20 3:20 ")
+	b.expect("life 1 of c", b.vote(2, func(v *Accepted) { v.Generations = []Generation{{c, 1}} }), Pending)
+	b.expect("life 2 of c", b.vote(2, func(v *Accepted) { v.Generations = []Generation{{c, 2}} }), Accepted2)
 }
 
-func TestKeeperLayout(t *testing.T) {
+func TestProposerLayout(t *testing.T) {
 	b := newBench(t)
 	b.want(0, 20)
-	b.raises(0)
+	b.accepts(0)
 	b.vote(0, nil)
 	b.vote(1, nil)
 	b.want(20, 40)
-	b.raises(time.Second)
+	b.accepts(time.Second)
 	b.vote(0, nil)
 	old := b.k.seq
-	b.view = threeSeats(2, 1, 2, 3)
+	b.view = threeVoters(2, 1, 2, 3)
 	b.expect("a vote under the former layout", b.vote(1, nil), Pending)
-	b.expect("anew", b.raises(time.Second+time.Millisecond), "1:40 2:40 3:40 ")
-	b.expect("a late vote", b.vote(1, func(v *Vote) { v.Seq = old }), Pending)
+	b.expect("anew", b.accepts(time.Second+time.Millisecond), "1:40 2:40 3:40 ")
+	b.expect("a late vote", b.vote(1, func(v *Accepted) { v.Seq = old }), Pending)
 	b.expect("held as before", b.k.Held().Amount(100), uint64(20))
 	b.vote(1, nil)
-	b.expect("held by the new ones", b.vote(2, nil), Raised)
+	b.expect("held by the new ones", b.vote(2, nil), Accepted2)
 }
 
-func TestKeeperEnded(t *testing.T) {
+func TestProposerEnded(t *testing.T) {
 	b := newBench(t)
 	b.want(0, 20)
-	b.raises(0)
+	b.accepts(0)
 	b.vote(0, nil)
 	b.vote(1, nil)
-	next := Marks{{100, 30, 1_000}, {200, 5, 2_000}}
+	next := Watermarks{{100, 30, 1_000}, {200, 5, 2_000}}
 	b.k.Want(1, 1_500, hits(20), next)
-	b.expect("the ended label is left out", len(b.k.flight.marks), 1)
+	b.expect("the ended label is left out", len(b.k.flight.watermarks), 1)
 	b.expect("and not held any more", len(b.k.Held()), 0)
-	b.raises(time.Second)
+	b.accepts(time.Second)
 	b.vote(0, nil)
-	b.expect("the other", b.vote(1, nil), Raised)
+	b.expect("the other", b.vote(1, nil), Accepted2)
 	b.want(0, 50) // the clock went back
 	b.expect("never again", b.k.Busy(), false)
 	b.k.Want(7, 1_500, nil, next)
 	b.expect("as another incarnation", b.k.Ballot(), Ballot{1, 7, 1})
 }
 
-// TestKeeperBadVotes shows that no vote makes a keeper panic or grow.
-func TestKeeperBadVotes(t *testing.T) {
+// TestProposerBadVotes shows that no vote makes a keeper panic or grow.
+func TestProposerBadVotes(t *testing.T) {
 	b := newBench(t)
 	b.want(0, 20)
-	b.raises(0)
-	many := make([]Life, maxLives+1)
+	b.accepts(0)
+	many := make([]Generation, maxGenerations+1)
 	for i := range many {
 		many[i].Voter = uint64(i)
 	}
-	for _, change := range []func(*Vote){
-		func(v *Vote) { v.Lives = many },
-		func(v *Vote) { v.OK, v.Why, v.Held = false, Outvoted, make(Marks, MaxMarks+1) },
-		func(v *Vote) { v.OK, v.Why, v.Held = false, Outvoted, Marks{{Label: 2}, {Label: 1}} },
+	for _, change := range []func(*Accepted){
+		func(v *Accepted) { v.Generations = many },
+		func(v *Accepted) { v.OK, v.Why, v.Held = false, Outvoted, make(Watermarks, MaxWatermarks+1) },
+		func(v *Accepted) { v.OK, v.Why, v.Held = false, Outvoted, Watermarks{{Window: 2}, {Window: 1}} },
 	} {
 		b.expect("vote", b.vote(1, change), Pending)
 		b.expect("votes", len(b.k.cast), 0)
 	}
-	b.expect("no without a reason", b.vote(1, func(v *Vote) { v.OK = false }), Pending)
+	b.expect("no without a reason", b.vote(1, func(v *Accepted) { v.OK = false }), Pending)
 	b.vote(1, refuses(Outvoted, MaxRound+2, 1))
 	b.expect("lost", b.vote(2, refuses(Outvoted, 3, 1)), Lost)
 	b.want(1, 20)
@@ -226,13 +228,13 @@ func TestKeeperBadVotes(t *testing.T) {
 	}
 }
 
-func TestKeeperAllocs(t *testing.T) {
+func TestProposerAllocs(t *testing.T) {
 	b := newBench(t)
 	n := uint64(0)
 	got := testing.AllocsPerRun(1_000, func() {
 		n += 20
 		b.want(n-20, n)
-		b.k.Raises(time.Duration(n)*time.Second, b.view, func(crdt.Slot, Raise) {})
+		b.k.Accepts(time.Duration(n)*time.Second, b.view, func(crdt.Incarnation, Accept) {})
 		b.vote(0, nil)
 		b.vote(1, nil)
 	})

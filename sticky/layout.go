@@ -12,9 +12,9 @@ const (
 	MaxPins    = 1_024
 	maxName    = 255
 	maxWeight  = 1 << 30
-	// maxLives bounds the lives that a replica tells of: those of its region's
+	// maxGenerations bounds the lives that a replica tells of: those of its region's
 	// replicas, of this layout, the one before and the next.
-	maxLives = 4 * MaxReplicas
+	maxGenerations = 4 * MaxReplicas
 )
 
 // Validate returns what is wrong with a layout that came from elsewhere, and
@@ -67,7 +67,7 @@ func (r *Region) validate() error {
 	if err := validateSet(r.Former); err != nil {
 		return fmt.Errorf("of the layout before: %w", err)
 	}
-	return validateLives(r.Lives)
+	return validateGenerations(r.Generations)
 }
 
 // validateSet returns what is wrong with a replica set. None at all is one
@@ -93,13 +93,13 @@ func validateSet(names []string) error {
 	return nil
 }
 
-func validateLives(lives []Life) error {
-	if len(lives) > maxLives {
-		return fmt.Errorf("lives of %d replicas: want at most %d", len(lives), maxLives)
+func validateGenerations(generations []Generation) error {
+	if len(generations) > maxGenerations {
+		return fmt.Errorf("lives of %d replicas: want at most %d", len(generations), maxGenerations)
 	}
-	for i := 1; i < len(lives); i++ {
-		if lives[i-1].Voter >= lives[i].Voter {
-			return fmt.Errorf("lives of %016x: want each once, ascending", lives[i].Voter)
+	for i := 1; i < len(generations); i++ {
+		if generations[i-1].Voter >= generations[i].Voter {
+			return fmt.Errorf("lives of %016x: want each once, ascending", generations[i].Voter)
 		}
 	}
 	return nil
@@ -148,44 +148,44 @@ func (l *Layout) agrees(o *Layout) bool {
 			return false
 		}
 		if l.Number > 1 && (!slices.Equal(a.Replicas, b.Replicas) ||
-			!slices.Equal(a.Former, b.Former) || !slices.Equal(a.Lives, b.Lives)) {
+			!slices.Equal(a.Former, b.Former) || !slices.Equal(a.Generations, b.Generations)) {
 			return false
 		}
 	}
 	return true
 }
 
-// life returns the life that a replica of a region had when the layout was made.
-func (l *Layout) life(region, name string) uint64 {
+// generation returns the life that a replica of a region had when the layout was made.
+func (l *Layout) generation(region, name string) uint64 {
 	if r := l.region(region); r != nil {
-		return lifeOf(r.Lives, NameHash(name))
+		return generationOf(r.Generations, NameHash(name))
 	}
 	return 0
 }
 
-// lifeOf returns the life of a voter, 0 when none is told.
-func lifeOf(lives []Life, voter uint64) uint64 {
-	for _, l := range lives {
+// generationOf returns the life of a voter, 0 when none is told.
+func generationOf(generations []Generation, voter uint64) uint64 {
+	for _, l := range generations {
 		if l.Voter == voter {
-			return l.Life
+			return l.Generation
 		}
 	}
 	return 0
 }
 
-// withLife returns lives with that of one voter raised to at least life,
+// withGeneration returns lives with that of one voter raised to at least life,
 // ascending by voter: lives itself when nothing changes.
-func withLife(lives []Life, voter, life uint64) []Life {
-	i, ok := slices.BinarySearchFunc(lives, voter, func(l Life, v uint64) int { return cmp.Compare(l.Voter, v) })
+func withGeneration(generations []Generation, voter, generation uint64) []Generation {
+	i, ok := slices.BinarySearchFunc(generations, voter, func(l Generation, v uint64) int { return cmp.Compare(l.Voter, v) })
 	switch {
-	case ok && lives[i].Life >= life, !ok && life == 0:
-		return lives
+	case ok && generations[i].Generation >= generation, !ok && generation == 0:
+		return generations
 	case ok:
-		lives = slices.Clone(lives)
-		lives[i].Life = life
-		return lives
+		generations = slices.Clone(generations)
+		generations[i].Generation = generation
+		return generations
 	}
-	return slices.Insert(slices.Clone(lives), i, Life{voter, life})
+	return slices.Insert(slices.Clone(generations), i, Generation{voter, generation})
 }
 
 // majority returns how many of n replicas any two groups of have one in common.

@@ -7,21 +7,21 @@ import (
 	"pgregory.net/rapid"
 )
 
-func drawMarks(t *rapid.T, name string) Marks {
-	labels := rapid.SliceOfNDistinct(rapid.Int64Range(0, 6), 0, 5, rapid.ID[int64]).Draw(t, name+" labels")
-	slices.Sort(labels)
-	var m Marks
-	for _, l := range labels {
-		m = append(m, Mark{l, rapid.Uint64Range(0, 3).Draw(t, name+" amount"), rapid.Int64Range(0, 5).Draw(t, name+" end")})
+func drawWatermarks(t *rapid.T, name string) Watermarks {
+	windows := rapid.SliceOfNDistinct(rapid.Int64Range(0, 6), 0, 5, rapid.ID[int64]).Draw(t, name+" labels")
+	slices.Sort(windows)
+	var m Watermarks
+	for _, l := range windows {
+		m = append(m, Watermark{l, rapid.Uint64Range(0, 3).Draw(t, name+" amount"), rapid.Int64Range(0, 5).Draw(t, name+" end")})
 	}
 	return m
 }
 
-// TestMarksLaws holds marks to the laws of a join semilattice, and what else
+// TestWatermarksLaws holds marks to the laws of a join semilattice, and what else
 // relies on them.
-func TestMarksLaws(t *testing.T) {
+func TestWatermarksLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a, b, c := drawMarks(t, "a"), drawMarks(t, "b"), drawMarks(t, "c")
+		a, b, c := drawWatermarks(t, "a"), drawWatermarks(t, "b"), drawWatermarks(t, "c")
 		was := slices.Clone(a)
 		ab := a.Join(b)
 		if !slices.Equal(ab, b.Join(a)) {
@@ -47,7 +47,7 @@ func TestMarksLaws(t *testing.T) {
 		}
 		covers := true
 		for _, x := range b {
-			covers = covers && a.Amount(x.Label) >= x.Amount
+			covers = covers && a.Amount(x.Window) >= x.Amount
 		}
 		if a.Covers(b) != covers {
 			t.Fatalf("%v covers %v: %v, want %v", a, b, a.Covers(b), covers)
@@ -55,9 +55,9 @@ func TestMarksLaws(t *testing.T) {
 	})
 }
 
-func TestMarksEnd(t *testing.T) {
+func TestWatermarksEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := drawMarks(t, "m")
+		m := drawWatermarks(t, "m")
 		at, n := rapid.Int64Range(0, 6).Draw(t, "at"), rapid.IntRange(0, 6).Draw(t, "n")
 		since := m.since(at)
 		for _, x := range m {
@@ -77,12 +77,12 @@ func TestMarksEnd(t *testing.T) {
 	})
 }
 
-func TestMarksValidate(t *testing.T) {
-	many := make(Marks, MaxMarks+1)
+func TestWatermarksValidate(t *testing.T) {
+	many := make(Watermarks, MaxWatermarks+1)
 	for i := range many {
-		many[i].Label = int64(i)
+		many[i].Window = int64(i)
 	}
-	for _, m := range []Marks{many, {{Label: 1}, {Label: 1}}, {{Label: 2}, {Label: 1}}} {
+	for _, m := range []Watermarks{many, {{Window: 1}, {Window: 1}}, {{Window: 2}, {Window: 1}}} {
 		if m.Validate() == nil {
 			t.Errorf("%d marks from %v on are taken: want an error", len(m), m[0])
 		}

@@ -7,65 +7,65 @@ import (
 
 // Message is what one daemon tells another about strict keys at one instant.
 type Message struct {
-	From, To crdt.Slot
+	From, To crdt.Incarnation
 	Stamp    hlc.Timestamp
 	// Number is that of the layout the sender goes by.
 	Number uint64
 	// Voting says, in a message with layouts, that the sender is a replica and
 	// votes under Number.
 	Voting bool
-	// Life is, in a message with layouts, that of the sender.
-	Life    uint64
-	Asks    []Ask
-	Grants  []Grant
-	Raises  []Raise
-	Votes   []Vote
-	Copies  []Copy
-	Pages   []Page
-	Layouts []Layout
+	// Generation is, in a message with layouts, that of the sender.
+	Generation       uint64
+	Requests         []LeaseRequest
+	Grants           []LeaseGrant
+	Accepts          []Accept
+	Accepted         []Accepted
+	SnapshotRequests []SnapshotRequest
+	SnapshotChunks   []SnapshotChunk
+	Layouts          []Layout
 }
 
 // The bounds of a message.
 const (
-	MaxItems   = 1_024 // of each kind but pages and layouts
-	MaxPages   = 1
-	MaxRecords = 1_024 // of a page
-	MaxLayouts = 1
-	// MaxMarks bounds the marks of a ledger: a log has one for each of its
+	MaxItems          = 1_024 // of each kind but pages and layouts
+	MaxSnapshotChunks = 1
+	MaxRecords        = 1_024 // of a page
+	MaxLayouts        = 1
+	// MaxWatermarks bounds the marks of a ledger: a log has one for each of its
 	// steps that still matter.
-	MaxMarks = 40
+	MaxWatermarks = 40
 	// MaxReplicas bounds the replicas of a region.
 	MaxReplicas = 9
 )
 
-// Ask is a holder's wish for rights of a ledger. Its ID makes it count once: a
+// LeaseRequest is a holder's wish for rights of a ledger. Its ID makes it count once: a
 // home that has answered one of a holder with the same ID or a later one grants
 // nothing more for it, and answers how things stand.
-type Ask struct {
+type LeaseRequest struct {
 	// ID is the holder's, ascending, and comes back in the grant. 0 is for an ask
 	// that only gives rights back and wants no answer.
 	ID uint64
-	// Holder is whom the grant is for: the sender, unless the ask was passed on.
-	Holder crdt.Slot
-	// Home is whose grants Returned counts, 0 for none.
-	Home crdt.Slot
+	// Lessee is whom the grant is for: the sender, unless the ask was passed on.
+	Lessee crdt.Incarnation
+	// Owner is whose grants Returned counts, 0 for none.
+	Owner crdt.Incarnation
 	// Key names the ledger; Rule is the rule as daemons name it to each other.
 	Key  crdt.Key
 	Rule uint64
-	// Floor says that the ledger is that of a region's floor. Its Key is the
+	// Reserve says that the ledger is that of a region's floor. Its Key is the
 	// floor's own.
-	Floor bool
-	// Label is that of the grants that Returned counts; of windows also the one
+	Reserve bool
+	// Window is that of the grants that Returned counts; of windows also the one
 	// that rights are wanted of, of a bucket or log the home says which.
-	Label int64
+	Window int64
 	// Want is how many rights are wanted, and Extra how many more the holder has
 	// use for. Fewer than Need are of no use and are not granted. A Want of 0 asks
 	// how things stand.
 	Want, Need, Extra uint64
-	// Stock is how many more the holder would keep for a time, so that calls that
+	// Prefetch is how many more the holder would keep for a time, so that calls that
 	// come now and then need not ask: of rights that nobody is short of.
-	Stock uint64
-	// Returned sums up what the holder gave back of Home's grants in Label.
+	Prefetch uint64
+	// Returned sums up what the holder gave back of Owner's grants in Window.
 	Returned uint64
 	// Within is for how long a grant must be usable, in milliseconds.
 	Within uint32
@@ -79,12 +79,12 @@ type Why uint8
 // The reasons.
 const (
 	NoWhy Why = iota
-	// NotHome: the daemon asked is not home and knows of none.
-	NotHome
+	// NotOwner: the daemon asked is not home and knows of none.
+	NotOwner
 	// NoMajority: too few replicas can be reached, or have not answered in time.
 	NoMajority
-	// LabelOver: the label has ended for the home.
-	LabelOver
+	// WindowOver: the label has ended for the home.
+	WindowOver
 	// UnknownRule: the home has no such rule in force.
 	UnknownRule
 	// Full: there is no room for another ledger.
@@ -113,20 +113,20 @@ func (w Why) String() string {
 	return whyNames[w]
 }
 
-// Grant is a home's answer to an ask.
-type Grant struct {
+// LeaseGrant is a home's answer to an ask.
+type LeaseGrant struct {
 	// ID is that of the ask. A later grant of the same label replaces it.
-	ID   uint64
-	Home crdt.Slot
+	ID    uint64
+	Owner crdt.Incarnation
 	// Round is that of the home's ballot.
-	Round uint64
-	Key   crdt.Key
-	Rule  uint64
-	Floor bool
-	// Label is the label that the rights are of. Until is when they end on the
+	Round   uint64
+	Key     crdt.Key
+	Rule    uint64
+	Reserve bool
+	// Window is the label that the rights are of. Until is when they end on the
 	// holder's clock, in Unix milliseconds.
-	Label, Until int64
-	// Total is what all grants of Home to the holder in Label sum to.
+	Window, Until int64
+	// Total is what all grants of Owner to the holder in Window sum to.
 	Total uint64
 	// Denied says that there are no more for now, Retry after how many
 	// milliseconds to ask again, Never that waiting does not help.
@@ -147,8 +147,8 @@ type Grant struct {
 // Ballot orders the homes of a ledger; the greater prevails.
 type Ballot struct {
 	Round uint64 // at most MaxRound
-	Home  crdt.Slot
-	// Term counts the keepers that Home has begun, so that one which forgot a
+	Owner crdt.Incarnation
+	// Term counts the keepers that Owner has begun, so that one which forgot a
 	// ledger and begins it anew does not pass for the one before.
 	Term uint64
 }
@@ -162,34 +162,34 @@ func (b Ballot) Less(o Ballot) bool {
 	if b.Round != o.Round {
 		return b.Round < o.Round
 	}
-	return b.Home < o.Home || b.Home == o.Home && b.Term < o.Term
+	return b.Owner < o.Owner || b.Owner == o.Owner && b.Term < o.Term
 }
 
-// Mark says that up to Amount may have been consumed of a label. Nobody needs
+// Watermark says that up to Amount may have been consumed of a label. Nobody needs
 // to know from End on, in Unix milliseconds.
-type Mark struct {
-	Label  int64
+type Watermark struct {
+	Window int64
 	Amount uint64
 	End    int64
 }
 
-// Marks are those of one ledger, by label, each label once, at most MaxMarks.
-type Marks []Mark
+// Watermarks are those of one ledger, by label, each label once, at most MaxWatermarks.
+type Watermarks []Watermark
 
-// Raise is a home's wish that a replica hold marks under its ballot.
-type Raise struct {
+// Accept is a home's wish that a replica hold marks under its ballot.
+type Accept struct {
 	Key    crdt.Key
 	Ballot Ballot
 	// Seq is the home's number for it, and comes back in the vote.
 	Seq uint64
 	// Known is what the home counts as consumed by others: a replica that has
 	// more under a lower ballot refuses.
-	Known Marks
-	Marks Marks
+	Known      Watermarks
+	Watermarks Watermarks
 }
 
-// Vote is a replica's answer to a raise.
-type Vote struct {
+// Accepted is a replica's answer to a raise.
+type Accepted struct {
 	Key    crdt.Key
 	Ballot Ballot // of the raise
 	Seq    uint64 // of the raise
@@ -200,20 +200,20 @@ type Vote struct {
 	Why Why
 	// Promised and Held are what the replica has, when it refused.
 	Promised Ballot
-	Held     Marks
-	// Lives are those of the replicas as the voter knows them, its own among
+	Held     Watermarks
+	// Generations are those of the replicas as the voter knows them, its own among
 	// them: a vote of an earlier life of one of them does not count beside it.
-	Lives []Life
+	Generations []Generation
 }
 
-// Life numbers the times that a replica had lost its memory.
-type Life struct{ Voter, Life uint64 }
+// Generation numbers the times that a replica had lost its memory.
+type Generation struct{ Voter, Generation uint64 }
 
-// Copy asks a replica for all it holds, page by page. The layout that it is
+// SnapshotRequest asks a replica for all it holds, page by page. The layout that it is
 // for is in the same message.
-type Copy struct {
-	// Voter and Life are those of who asks.
-	Voter, Life uint64
+type SnapshotRequest struct {
+	// Voter and Generation are those of who asks.
+	Voter, Generation uint64
 	// Number is the layout that it wants to vote under. When the replica goes by
 	// the one before, it seals that first: it never votes under it again.
 	Number uint64
@@ -222,8 +222,8 @@ type Copy struct {
 	Begin bool
 }
 
-// Page answers a Copy.
-type Page struct {
+// SnapshotChunk answers a SnapshotRequest.
+type SnapshotChunk struct {
 	Voter   uint64 // who answers
 	Number  uint64 // of the Copy
 	After   crdt.Key
@@ -232,15 +232,15 @@ type Page struct {
 	Records []Record
 	Last    bool
 	// Ended is the replica's: marks that ended before are forgotten.
-	Ended int64
-	Lives []Life
+	Ended       int64
+	Generations []Generation
 }
 
 // Record is what a replica holds of one ledger.
 type Record struct {
-	Key    crdt.Key
-	Ballot Ballot // promised; its Home is 0 when it was raised by a copy
-	Marks  Marks
+	Key        crdt.Key
+	Ballot     Ballot // promised; its Home is 0 when it was raised by a copy
+	Watermarks Watermarks
 	// Ended is the instant before which ended marks of this ledger were let go,
 	// in Unix milliseconds: raises of them are refused.
 	Ended int64
@@ -263,9 +263,9 @@ type Region struct {
 	Replicas []string
 	// Former are those of the layout before, empty in the first one.
 	Former []string
-	// Lives are those of Replicas when the layout was made, where they were not
+	// Generations are those of Replicas when the layout was made, where they were not
 	// 0: a replica of a later life may have voted under it and not know.
-	Lives []Life
+	Generations []Generation
 }
 
 // Pin names the home region of a rule.
@@ -285,13 +285,13 @@ type Entry struct {
 
 // Meta is what a replica stores beside ledgers and layouts.
 type Meta struct {
-	Life uint64
+	Generation uint64
 	// Voting is false from a loss of memory to the end of the copy.
 	Voting bool
 	// Ended is the instant before which ended marks are forgotten, in Unix
 	// milliseconds: raises of such labels are refused.
-	Ended int64
-	Lives []Life
+	Ended       int64
+	Generations []Generation
 }
 
 // Stored is all that a replica has stored: the sum of its entries.

@@ -7,25 +7,25 @@ import "testing"
 func planted() []*setup {
 	return []*setup{
 		{name: "votes before the store", broken: flawEarly, async: true,
-			daemon: 3, homes: []int{0, 1}, limit: 2, chunk: 2, wants: 2, crash: 2, pokes: 1},
+			daemon: 3, owners: []int{0, 1}, limit: 2, headroom: 2, wants: 2, crash: 2, pokes: 1},
 		{name: "an older ballot is taken", broken: flawOlder,
-			daemon: 3, homes: []int{0, 1}, limit: 2, chunk: 1, wants: 3, pokes: 1},
+			daemon: 3, owners: []int{0, 1}, limit: 2, headroom: 1, wants: 3, pokes: 1},
 		{name: "a takeover need not know the marks", broken: flawBlank,
-			daemon: 3, homes: []int{0, 1}, limit: 2, chunk: 1, wants: 2},
+			daemon: 3, owners: []int{0, 1}, limit: 2, headroom: 1, wants: 2},
 		{name: "half is a majority", half: true,
-			daemon: 2, homes: []int{0, 1}, limit: 2, chunk: 1, wants: 2},
+			daemon: 2, owners: []int{0, 1}, limit: 2, headroom: 1, wants: 2},
 		{name: "votes at once after a loss of memory", broken: flawAmnesia,
-			daemon: 3, homes: []int{0, 1}, limit: 2, chunk: 2, wants: 2, lose: 1, pokes: 1},
+			daemon: 3, owners: []int{0, 1}, limit: 2, headroom: 2, wants: 2, lose: 1, pokes: 1},
 		{name: "copies from a majority after a loss of memory", broken: flawFew,
-			daemon: 5, homes: []int{0, 1}, limit: 2, chunk: 2, wants: 2, lose: 1, pokes: 2},
+			daemon: 5, owners: []int{0, 1}, limit: 2, headroom: 2, wants: 2, lose: 1, pokes: 2},
 		{name: "votes do not tell lives", blind: true,
-			daemon: 3, homes: []int{0, 1}, limit: 2, chunk: 2, wants: 2, lose: 1, pokes: 2},
+			daemon: 3, owners: []int{0, 1}, limit: 2, headroom: 2, wants: 2, lose: 1, pokes: 2},
 		{name: "what is copied keeps its promise", broken: flawPromise,
-			daemon: 3, homes: []int{0, 1}, limit: 2, chunk: 1, wants: 3, lose: 1, pokes: 3},
+			daemon: 3, owners: []int{0, 1}, limit: 2, headroom: 1, wants: 3, lose: 1, pokes: 3},
 		{name: "no seal at a change of layout", broken: flawOpen,
-			daemon: 5, set: []int{0, 1, 2}, change: []int{2, 3, 4}, homes: []int{1, 4}, limit: 2, chunk: 2, wants: 2, pokes: 2},
+			daemon: 5, set: []int{0, 1, 2}, change: []int{2, 3, 4}, owners: []int{1, 4}, limit: 2, headroom: 2, wants: 2, pokes: 2},
 		{name: "a keeper that begins anew passes for the one before", oneTerm: true,
-			daemon: 3, homes: []int{0}, limit: 2, chunk: 1, wants: 3, rebirth: 1},
+			daemon: 3, owners: []int{0}, limit: 2, headroom: 1, wants: 3, rebirth: 1},
 	}
 }
 
@@ -65,10 +65,10 @@ func TestPlanted(t *testing.T) {
 // TestWander takes random walks through worlds too large to explore.
 func TestWander(t *testing.T) {
 	for _, s := range []*setup{
-		{name: "three lose disks", daemon: 3, homes: []int{0, 1, 2}, limit: 3, chunk: 1, wants: 3, crash: 3, lose: 3, pokes: 8, rebirth: 1, async: true, late: true},
-		{name: "five", daemon: 5, homes: []int{0, 1, 4}, limit: 3, chunk: 2, wants: 4, crash: 3, lose: 2, pokes: 8, rebirth: 1, async: true},
-		{name: "layout changes", daemon: 6, set: []int{0, 1, 2}, change: []int{0, 2, 3, 4, 5}, homes: []int{0, 4}, limit: 3, chunk: 1, wants: 4, crash: 2, lose: 1, pokes: 10, async: true},
-		{name: "layout changes and disks are lost", daemon: 5, set: []int{0, 1, 2}, change: []int{1, 3, 4}, homes: []int{0, 3}, limit: 3, chunk: 1, wants: 4, crash: 1, lose: 2, pokes: 12, late: true},
+		{name: "three lose disks", daemon: 3, owners: []int{0, 1, 2}, limit: 3, headroom: 1, wants: 3, crash: 3, lose: 3, pokes: 8, rebirth: 1, async: true, late: true},
+		{name: "five", daemon: 5, owners: []int{0, 1, 4}, limit: 3, headroom: 2, wants: 4, crash: 3, lose: 2, pokes: 8, rebirth: 1, async: true},
+		{name: "layout changes", daemon: 6, set: []int{0, 1, 2}, change: []int{0, 2, 3, 4, 5}, owners: []int{0, 4}, limit: 3, headroom: 1, wants: 4, crash: 2, lose: 1, pokes: 10, async: true},
+		{name: "layout changes and disks are lost", daemon: 5, set: []int{0, 1, 2}, change: []int{1, 3, 4}, owners: []int{0, 3}, limit: 3, headroom: 1, wants: 4, crash: 1, lose: 2, pokes: 12, late: true},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			runs := uint64(1_000)

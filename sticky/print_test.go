@@ -28,13 +28,13 @@ func (w *world) own(i int) *machine {
 	n.old = slices.Clip(m.old)
 	n.r = m.r.clone()
 	n.disk = cloneStored(m.disk)
-	n.keeper.cast = slices.Clone(m.keeper.cast)
+	n.proposer.cast = slices.Clone(m.proposer.cast)
 	n.summed = false
 	w.daemons[i] = &n
 	return &n
 }
 
-func (r *Replica) clone() *Replica {
+func (r *Acceptor) clone() *Acceptor {
 	c := *r
 	c.records = make(map[crdt.Key]*ledger, len(r.records))
 	for k, l := range r.records {
@@ -68,7 +68,7 @@ func (b *batch) clone() batch {
 	c := batch{slices.Clone(b.dirty), slices.Clone(b.entries), slices.Clone(b.messages)}
 	for i := range c.messages {
 		m := &c.messages[i]
-		m.Votes, m.Copies, m.Pages = slices.Clip(m.Votes), slices.Clip(m.Copies), slices.Clip(m.Pages)
+		m.Accepted, m.SnapshotRequests, m.SnapshotChunks = slices.Clip(m.Accepted), slices.Clip(m.SnapshotRequests), slices.Clip(m.SnapshotChunks)
 	}
 	return c
 }
@@ -109,32 +109,32 @@ func (m *machine) print() sum {
 		}
 	}
 	text := func(s string) { b = append(append(b, s...), 0) }
-	n(uint64(m.slot))
+	n(uint64(m.incarnation))
 	n(m.counted)
 	n(uint64(m.wants))
 	n(m.terms)
 	n(uint64(m.at))
-	m.keeper.print(n, flag, text)
+	m.proposer.print(n, flag, text)
 	m.r.print(n, flag, text)
 	n(m.disk.Layout.Number)
-	n(m.disk.Meta.Life)
+	n(m.disk.Meta.Generation)
 	flag(m.disk.Meta.Voting)
 	flag(m.disk.Next != nil)
-	text(livesText(m.disk.Meta.Lives))
+	text(generationsText(m.disk.Meta.Generations))
 	for _, r := range m.disk.Records {
-		text(ballotText(r.Ballot) + amounts(r.Marks))
+		text(ballotText(r.Ballot) + amounts(r.Watermarks))
 	}
 	return sumOf(b)
 }
 
-func (k *Keeper) print(n func(uint64), flag func(bool), text func(string)) {
+func (k *Proposer) print(n func(uint64), flag func(bool), text func(string)) {
 	n(k.number)
 	n(k.seq)
 	n(k.top)
 	n(uint64(k.tries))
 	flag(k.busy)
 	flag(k.lost)
-	text(ballotText(k.ballot) + amounts(k.held) + amounts(k.known) + amounts(k.flight.marks) + amounts(k.flight.known) + livesText(k.lives))
+	text(ballotText(k.ballot) + amounts(k.held) + amounts(k.known) + amounts(k.flight.watermarks) + amounts(k.flight.known) + generationsText(k.generations))
 	votes := slices.Clone(k.cast)
 	slices.SortFunc(votes, func(a, b cast) int {
 		if a.voter < b.voter {
@@ -144,19 +144,19 @@ func (k *Keeper) print(n func(uint64), flag func(bool), text func(string)) {
 	})
 	for _, c := range votes {
 		n(c.voter)
-		n(c.life)
+		n(c.generation)
 		n(uint64(c.why))
 	}
 }
 
-func (r *Replica) print(n func(uint64), flag func(bool), text func(string)) {
+func (r *Acceptor) print(n func(uint64), flag func(bool), text func(string)) {
 	n(r.layout.Number)
-	n(r.meta.Life)
+	n(r.meta.Generation)
 	flag(r.meta.Voting)
 	flag(r.next != nil)
-	text(livesText(r.meta.Lives))
+	text(generationsText(r.meta.Generations))
 	if l := r.records[theKey]; l != nil {
-		text(ballotText(l.ballot) + amounts(l.marks))
+		text(ballotText(l.ballot) + amounts(l.watermarks))
 	}
 	for _, b := range [...]*batch{&r.batch, r.flight} {
 		if b == nil {
@@ -167,27 +167,29 @@ func (r *Replica) print(n func(uint64), flag func(bool), text func(string)) {
 			flag(e.Record != nil)
 			flag(e.Meta != nil)
 			if e.Record != nil {
-				text(ballotText(e.Record.Ballot) + amounts(e.Record.Marks))
+				text(ballotText(e.Record.Ballot) + amounts(e.Record.Watermarks))
 			}
 			if e.Meta != nil {
-				n(e.Meta.Life)
+				n(e.Meta.Generation)
 				flag(e.Meta.Voting)
-				text(livesText(e.Meta.Lives))
+				text(generationsText(e.Meta.Generations))
 			}
 		}
 		// The same vote twice is one: else states would never end.
 		var texts []string
-		add := func(to crdt.Slot, m *Message) { texts = append(texts, strconv.FormatUint(uint64(to), 10)+describe(m)) }
+		add := func(to crdt.Incarnation, m *Message) {
+			texts = append(texts, strconv.FormatUint(uint64(to), 10)+describe(m))
+		}
 		for i := range b.messages {
 			m := &b.messages[i]
-			for j := range m.Votes {
-				add(m.To, &Message{Votes: m.Votes[j : j+1]})
+			for j := range m.Accepted {
+				add(m.To, &Message{Accepted: m.Accepted[j : j+1]})
 			}
-			for j := range m.Copies {
-				add(m.To, &Message{Copies: m.Copies[j : j+1]})
+			for j := range m.SnapshotRequests {
+				add(m.To, &Message{SnapshotRequests: m.SnapshotRequests[j : j+1]})
 			}
-			for j := range m.Pages {
-				add(m.To, &Message{Pages: m.Pages[j : j+1]})
+			for j := range m.SnapshotChunks {
+				add(m.To, &Message{SnapshotChunks: m.SnapshotChunks[j : j+1]})
 			}
 		}
 		slices.Sort(texts)
@@ -199,9 +201,9 @@ func (r *Replica) print(n func(uint64), flag func(bool), text func(string)) {
 		for i := range c.sources {
 			s := &c.sources[i]
 			flag(s.done)
-			n(s.life)
+			n(s.generation)
 			flag(s.ever)
-			text(livesText(s.lives))
+			text(generationsText(s.generations))
 		}
 	}
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// raise answers a home that wants marks held.
-func (r *Replica) raise(m *Message, raise *Raise) {
-	v := Vote{
-		Key: raise.Key, Ballot: raise.Ballot, Seq: raise.Seq,
-		Voter: NameHash(r.cfg.Name), Lives: r.meta.Lives,
+// accept answers a home that wants marks held.
+func (r *Acceptor) accept(m *Message, accept *Accept) {
+	v := Accepted{
+		Key: accept.Key, Ballot: accept.Ballot, Seq: accept.Seq,
+		Voter: NameHash(r.cfg.Name), Generations: r.meta.Generations,
 	}
 	if v.Why = r.mayVote(m.Number); v.Why == NoWhy {
-		r.hold(raise, &v)
+		r.hold(accept, &v)
 	}
 	v.OK = v.Why == NoWhy
 	if v.OK {
@@ -22,11 +22,11 @@ func (r *Replica) raise(m *Message, raise *Raise) {
 		r.stats.Refusals[v.Why]++
 	}
 	out := r.to(m.From)
-	out.Votes = append(out.Votes, v)
+	out.Accepted = append(out.Accepted, v)
 }
 
 // mayVote returns why the replica does not vote under the layout of a number.
-func (r *Replica) mayVote(number uint64) Why {
+func (r *Acceptor) mayVote(number uint64) Why {
 	if r.broken&flawOpen != 0 && r.meta.Voting && number == r.layout.Number {
 		return NoWhy
 	}
@@ -44,10 +44,10 @@ func (r *Replica) mayVote(number uint64) Why {
 // A ballot below the one promised is refused. The first ballot of a keeper is
 // taken only when its home knows all marks that are held, since somebody may
 // have consumed up to them. What is held under a keeper's own earlier ballot, it
-// knows. Marks that are over on this replica's clock need not be known: they
+// knows. Watermarks that are over on this replica's clock need not be known: they
 // are ended for good instead, whoever comes.
-func (r *Replica) hold(raise *Raise, v *Vote) {
-	l := r.records[raise.Key]
+func (r *Acceptor) hold(accept *Accept, v *Accepted) {
+	l := r.records[accept.Key]
 	if l == nil {
 		if len(r.records) >= r.cfg.MaxLedgers {
 			v.Why = Full
@@ -55,17 +55,17 @@ func (r *Replica) hold(raise *Raise, v *Vote) {
 		}
 		l = &ledger{}
 	}
-	ended, marks := max(l.ended, r.meta.Ended), l.marks
-	v.Promised, v.Held = l.ballot, marks.since(ended)
-	older := raise.Ballot.Less(l.ballot)
+	ended, watermarks := max(l.ended, r.meta.Ended), l.watermarks
+	v.Promised, v.Held = l.ballot, watermarks.since(ended)
+	older := accept.Ballot.Less(l.ballot)
 	if older && r.broken&flawOlder == 0 {
 		v.Why = Outvoted
 		return
 	}
 	over := r.now - 2*r.cfg.MaxOffset.Milliseconds()
-	if !older && !sameKeeper(raise.Ballot, l.ballot) && r.broken&flawBlank == 0 {
-		for _, x := range marks.since(ended) {
-			switch known := raise.Known.Amount(x.Label); {
+	if !older && !sameProposer(accept.Ballot, l.ballot) && r.broken&flawBlank == 0 {
+		for _, x := range watermarks.since(ended) {
+			switch known := accept.Known.Amount(x.Window); {
 			case known >= x.Amount:
 			case x.End < over:
 				ended = max(ended, x.End+1)
@@ -75,17 +75,17 @@ func (r *Replica) hold(raise *Raise, v *Vote) {
 			}
 		}
 	}
-	joined := marks.since(ended).Join(raise.Marks)
-	if len(joined) > MaxMarks {
+	joined := watermarks.since(ended).Join(accept.Watermarks)
+	if len(joined) > MaxWatermarks {
 		var last int64
-		joined, last = joined.latest(MaxMarks)
+		joined, last = joined.latest(MaxWatermarks)
 		if last >= over {
 			v.Why = Full
 			return
 		}
 		ended = max(ended, last+1)
 	}
-	if first := raise.Marks.firstEnd(); first < ended {
+	if first := accept.Watermarks.firstEnd(); first < ended {
 		v.Why = Ended
 		return
 	}
@@ -93,25 +93,25 @@ func (r *Replica) hold(raise *Raise, v *Vote) {
 	if ended == max(l.ended, r.meta.Ended) {
 		ended = l.ended // nothing new
 	}
-	if l.ballot == raise.Ballot && ended == l.ended && marks.above(joined) {
+	if l.ballot == accept.Ballot && ended == l.ended && watermarks.above(joined) {
 		return
 	}
-	l.ballot, l.marks, l.ended = raise.Ballot, joined, ended
-	r.records[raise.Key] = l
-	r.put(raise.Key, l)
+	l.ballot, l.watermarks, l.ended = accept.Ballot, joined, ended
+	r.records[accept.Key] = l
+	r.put(accept.Key, l)
 }
 
-// sameKeeper reports whether two ballots are of one keeper, who hence knows
+// sameProposer reports whether two ballots are of one keeper, who hence knows
 // what was marked under either.
-func sameKeeper(a, b Ballot) bool { return a.Home == b.Home && a.Term == b.Term && a.Home != 0 }
+func sameProposer(a, b Ballot) bool { return a.Owner == b.Owner && a.Term == b.Term && a.Owner != 0 }
 
 // validate returns what is wrong with a raise of a sender, NoRefusal for nothing.
-func (raise *Raise) validate(from crdt.Slot) Refusal {
-	switch b := raise.Ballot; {
-	case b.Home != from || b.Home == 0 || b.Round == 0 || b.Round > MaxRound:
+func (accept *Accept) validate(from crdt.Incarnation) Refusal {
+	switch b := accept.Ballot; {
+	case b.Owner != from || b.Owner == 0 || b.Round == 0 || b.Round > MaxRound:
 		return BadBallot
-	case len(raise.Marks) == 0, raise.Marks.Validate() != nil, raise.Known.Validate() != nil:
-		return BadMarks
+	case len(accept.Watermarks) == 0, accept.Watermarks.Validate() != nil, accept.Known.Validate() != nil:
+		return BadWatermarks
 	}
 	return NoRefusal
 }
@@ -125,7 +125,7 @@ const (
 )
 
 // prune forgets marks that ended long ago. Ledgers without any go.
-func (r *Replica) prune() {
+func (r *Acceptor) prune() {
 	to := r.now - 2*r.cfg.MaxOffset.Milliseconds() - pruneLag
 	if to-r.meta.Ended < pruneEvery.Milliseconds() || r.failed != nil {
 		return
@@ -133,8 +133,8 @@ func (r *Replica) prune() {
 	r.meta.Ended = to
 	r.putMeta()
 	for key, l := range r.records {
-		l.marks = l.marks.since(to)
-		if len(l.marks) == 0 && l.ended <= to {
+		l.watermarks = l.watermarks.since(to)
+		if len(l.watermarks) == 0 && l.ended <= to {
 			delete(r.records, key)
 		}
 	}

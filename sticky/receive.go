@@ -17,16 +17,16 @@ const (
 	OtherRegion
 	// BadBallot: a ballot that is not the sender's, or beyond all bounds.
 	BadBallot
-	// BadMarks: marks too many, out of order or none at all.
-	BadMarks
+	// BadWatermarks: marks too many, out of order or none at all.
+	BadWatermarks
 	// BadLayout: a layout that makes no sense.
 	BadLayout
 	// Conflict: a layout that says something else under the same number.
 	Conflict
-	// BadCopy: a copy of who is no replica, or for another replica.
-	BadCopy
-	// BadPage: a page that was not asked for, or with records that make no sense.
-	BadPage
+	// BadSnapshotRequest: a copy of who is no replica, or for another replica.
+	BadSnapshotRequest
+	// BadSnapshotChunk: a page that was not asked for, or with records that make no sense.
+	BadSnapshotChunk
 	// NoRoom: more records than the replica has room for.
 	NoRoom
 	// TooMany: more items than a message may have.
@@ -60,15 +60,15 @@ type Stats struct {
 // is not the replica's. now is the label clock in Unix milliseconds. The error
 // says what was refused first; whatever else made sense was taken. Messages of
 // this daemon to itself are taken too.
-func (r *Replica) Receive(at time.Duration, now int64, m *Message) error {
+func (r *Acceptor) Receive(at time.Duration, now int64, m *Message) error {
 	r.at, r.now = max(r.at, at), now
 	from := r.peer(m.From)
 	if from.ID == 0 || m.To != r.self {
 		return r.refuse(Stranger, from, fmt.Errorf("message of %s for %s: want one of a live peer for %s", m.From, m.To, r.self))
 	}
-	if len(m.Raises) > MaxItems || len(m.Copies) > MaxItems || len(m.Pages) > MaxPages || len(m.Layouts) > MaxLayouts {
+	if len(m.Accepts) > MaxItems || len(m.SnapshotRequests) > MaxItems || len(m.SnapshotChunks) > MaxSnapshotChunks || len(m.Layouts) > MaxLayouts {
 		return r.refuse(TooMany, from, fmt.Errorf("message of %q: %d raises, %d copies, %d pages, %d layouts: want at most %d, %d, %d, %d",
-			from.Name, len(m.Raises), len(m.Copies), len(m.Pages), len(m.Layouts), MaxItems, MaxItems, MaxPages, MaxLayouts))
+			from.Name, len(m.Accepts), len(m.SnapshotRequests), len(m.SnapshotChunks), len(m.Layouts), MaxItems, MaxItems, MaxSnapshotChunks, MaxLayouts))
 	}
 	var first error
 	note := func(err error) {
@@ -79,32 +79,32 @@ func (r *Replica) Receive(at time.Duration, now int64, m *Message) error {
 	for i := range m.Layouts {
 		note(r.hear(from, m, &m.Layouts[i]))
 	}
-	for i := range m.Raises {
-		note(r.takeRaise(from, m, &m.Raises[i]))
+	for i := range m.Accepts {
+		note(r.takeAccept(from, m, &m.Accepts[i]))
 	}
-	for i := range m.Copies {
-		note(r.takeCopy(from, m, &m.Copies[i]))
+	for i := range m.SnapshotRequests {
+		note(r.takeCopy(from, m, &m.SnapshotRequests[i]))
 	}
-	for i := range m.Pages {
-		note(r.takePage(from, &m.Pages[i]))
+	for i := range m.SnapshotChunks {
+		note(r.takePage(from, &m.SnapshotChunks[i]))
 	}
 	return first
 }
 
-func (r *Replica) takeRaise(from Peer, m *Message, raise *Raise) error {
+func (r *Acceptor) takeAccept(from Peer, m *Message, accept *Accept) error {
 	if from.Region != r.cfg.Region {
 		return r.refuse(OtherRegion, from, fmt.Errorf("raise of %q in %q: want one of %q", from.Name, from.Region, r.cfg.Region))
 	}
-	if f := raise.validate(m.From); f != NoRefusal {
+	if f := accept.validate(m.From); f != NoRefusal {
 		return r.refuse(f, from, fmt.Errorf("raise of %q: ballot %d of %s, %d marks: want its own ballot and 1 to %d marks in order",
-			from.Name, raise.Ballot.Round, raise.Ballot.Home, len(raise.Marks), MaxMarks))
+			from.Name, accept.Ballot.Round, accept.Ballot.Owner, len(accept.Watermarks), MaxWatermarks))
 	}
-	r.raise(m, raise)
+	r.accept(m, accept)
 	return nil
 }
 
 // refuse counts what was not taken, and tells of it now and then.
-func (r *Replica) refuse(f Refusal, from Peer, err error) error {
+func (r *Acceptor) refuse(f Refusal, from Peer, err error) error {
 	r.stats.Refused[f]++
 	key := hashText(from.Name, f.String())
 	if at, told := r.since[key]; !told || r.at-at >= refuseEvery {

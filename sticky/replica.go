@@ -9,19 +9,19 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// Replica is a daemon's part in the sets of replicas: what it promised homes,
+// Acceptor is a daemon's part in the sets of replicas: what it promised homes,
 // and the layout it goes by. Every daemon has one; it holds marks while the
 // layout names it. A home raises the marks of its own replica like those of
 // others, through Receive.
 //
 // What Ready says is to be stored goes to the log in that order and is synced;
 // then the driver calls Stored, or Failed. Messages that rest on it come with a
-// later Ready. A Replica is not safe for concurrent use; its views are.
-type Replica struct {
+// later Ready. A Acceptor is not safe for concurrent use; its views are.
+type Acceptor struct {
 	cfg  Config
-	self crdt.Slot
+	self crdt.Incarnation
 	live []Peer // arranged, among them this daemon
-	view *View
+	view *Routing
 
 	meta    Meta
 	layout  Layout  // the one in force
@@ -31,8 +31,8 @@ type Replica struct {
 	paged   time.Duration
 
 	copying *copying
-	heard   map[crdt.Slot]hearing
-	told    map[crdt.Slot]telling
+	heard   map[crdt.Incarnation]hearing
+	told    map[crdt.Incarnation]telling
 	tell    bool // all are to be told anew
 
 	at     time.Duration
@@ -50,10 +50,10 @@ type Replica struct {
 
 // ledger is what is held of one ledger. Its marks are never changed in place.
 type ledger struct {
-	ballot Ballot
-	marks  Marks
-	ended  int64
-	dirty  bool // it is in the batch
+	ballot     Ballot
+	watermarks Watermarks
+	ended      int64
+	dirty      bool // it is in the batch
 }
 
 // batch is what goes into one store, and the messages that wait for it.
@@ -88,17 +88,17 @@ type Ready struct {
 	Wake time.Duration
 }
 
-// NewReplica returns the replica that starts with what was stored. It takes the
+// NewAcceptor returns the replica that starts with what was stored. It takes the
 // records of start over. The error says what is wrong with the configuration
 // or with what was stored.
-func NewReplica(cfg Config, start Start) (*Replica, error) {
+func NewAcceptor(cfg Config, start Start) (*Acceptor, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("sticky: %w", err)
 	}
-	r := &Replica{
-		cfg: cfg, records: map[crdt.Key]*ledger{}, heard: map[crdt.Slot]hearing{},
-		told: map[crdt.Slot]telling{}, since: map[uint64]time.Duration{},
+	r := &Acceptor{
+		cfg: cfg, records: map[crdt.Key]*ledger{}, heard: map[crdt.Incarnation]hearing{},
+		told: map[crdt.Incarnation]telling{}, since: map[uint64]time.Duration{},
 	}
 	switch {
 	case start.Stored != nil:
@@ -109,21 +109,21 @@ func NewReplica(cfg Config, start Start) (*Replica, error) {
 		r.layout, r.meta.Voting = cfg.Genesis.Clone(), true
 		r.putMeta()
 		r.putLayout()
-	case start.Life == 0:
+	case start.Generation == 0:
 		return nil, fmt.Errorf("sticky: life 0 after a loss of memory: want a number above those before")
 	default:
-		r.layout, r.meta.Life = cfg.Genesis.Clone(), start.Life
-		r.meta.Lives = withLife(nil, NameHash(cfg.Name), start.Life)
+		r.layout, r.meta.Generation = cfg.Genesis.Clone(), start.Generation
+		r.meta.Generations = withGeneration(nil, NameHash(cfg.Name), start.Generation)
 		r.putMeta() // first: without it the rest would pass for a first start
 		r.putLayout()
-		r.event(LostMemory, "", "copies what the other replicas hold before it votes")
+		r.event(LostDisk, "", "copies what the other replicas hold before it votes")
 	}
 	r.rebuild()
 	return r, nil
 }
 
 // load takes over what was stored.
-func (r *Replica) load(s *Stored) error {
+func (r *Acceptor) load(s *Stored) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
@@ -139,17 +139,17 @@ func (r *Replica) load(s *Stored) error {
 		r.event(Disagreed, "", "the first layout is stored and differs from the configured one: the stored one is in force")
 	}
 	for _, rec := range s.Records {
-		r.records[rec.Key] = &ledger{ballot: rec.Ballot, marks: rec.Marks, ended: rec.Ended}
+		r.records[rec.Key] = &ledger{ballot: rec.Ballot, watermarks: rec.Watermarks, ended: rec.Ended}
 	}
 	return nil
 }
 
-// View returns who is home now.
-func (r *Replica) View() *View { return r.view }
+// Routing returns who is home now.
+func (r *Acceptor) Routing() *Routing { return r.view }
 
 // newest returns the layout that daemons are to go by: also while the replica
 // still copies for it, and cannot vote.
-func (r *Replica) newest() *Layout {
+func (r *Acceptor) newest() *Layout {
 	if r.next != nil {
 		return r.next
 	}
@@ -157,12 +157,12 @@ func (r *Replica) newest() *Layout {
 }
 
 // seated reports whether l names this daemon a replica.
-func (r *Replica) seated(l *Layout) bool {
+func (r *Acceptor) seated(l *Layout) bool {
 	return slices.Contains(l.replicas(r.cfg.Region), r.cfg.Name)
 }
 
 // voting reports whether the replica votes, and else why not.
-func (r *Replica) voting() (bool, string) {
+func (r *Acceptor) voting() (bool, string) {
 	switch {
 	case r.failed != nil:
 		return false, "its log failed: " + r.failed.Error()
@@ -180,7 +180,7 @@ func (r *Replica) voting() (bool, string) {
 
 // Peers says who lives, in all regions. Who is not among them is a stranger. The
 // daemon itself, self, counts as ready unless it is among them and is not.
-func (r *Replica) Peers(at time.Duration, self crdt.Slot, peers []Peer) {
+func (r *Acceptor) Peers(at time.Duration, self crdt.Incarnation, peers []Peer) {
 	r.at = max(r.at, at)
 	live := make([]Peer, 0, len(peers)+1)
 	me := Peer{ID: self, Name: r.cfg.Name, Region: r.cfg.Region, Ready: true}
@@ -211,12 +211,12 @@ func (r *Replica) Peers(at time.Duration, self crdt.Slot, peers []Peer) {
 	r.rebuild()
 }
 
-func (r *Replica) knows(id crdt.Slot) bool {
+func (r *Acceptor) knows(id crdt.Incarnation) bool {
 	return slices.ContainsFunc(r.live, func(p Peer) bool { return p.ID == id })
 }
 
 // peer returns a live peer, or the zero value.
-func (r *Replica) peer(id crdt.Slot) Peer {
+func (r *Acceptor) peer(id crdt.Incarnation) Peer {
 	for _, p := range r.live {
 		if p.ID == id {
 			return p
@@ -225,12 +225,12 @@ func (r *Replica) peer(id crdt.Slot) Peer {
 	return Peer{}
 }
 
-func (r *Replica) rebuild() {
+func (r *Acceptor) rebuild() {
 	r.view = newView(r.newest(), r.cfg.Region, r.cfg.Name, r.self, r.live)
 }
 
 // Tick lets time pass. now is the label clock in Unix milliseconds.
-func (r *Replica) Tick(at time.Duration, now int64) {
+func (r *Acceptor) Tick(at time.Duration, now int64) {
 	r.at, r.now = max(r.at, at), now
 	r.prune()
 	r.copy()
@@ -240,7 +240,7 @@ func (r *Replica) Tick(at time.Duration, now int64) {
 }
 
 // Ready returns what is to be done now.
-func (r *Replica) Ready(at time.Duration) Ready {
+func (r *Acceptor) Ready(at time.Duration) Ready {
 	r.at = max(r.at, at)
 	r.copy()
 	r.gossip()
@@ -267,7 +267,7 @@ func (r *Replica) Ready(at time.Duration) Ready {
 
 // take closes the batch: the records that changed, as they are now, and after
 // them what rests on them.
-func (r *Replica) take() *batch {
+func (r *Acceptor) take() *batch {
 	b := r.batch
 	r.batch = batch{}
 	if r.failed != nil {
@@ -277,7 +277,7 @@ func (r *Replica) take() *batch {
 	for _, key := range b.dirty {
 		if l := r.records[key]; l != nil {
 			l.dirty = false
-			entries = append(entries, Entry{Record: &Record{key, l.ballot, l.marks, l.ended}})
+			entries = append(entries, Entry{Record: &Record{key, l.ballot, l.watermarks, l.ended}})
 		}
 	}
 	b.entries = append(entries, b.entries...)
@@ -286,7 +286,7 @@ func (r *Replica) take() *batch {
 }
 
 // Stored says that what Ready asked to store is on disk.
-func (r *Replica) Stored() {
+func (r *Acceptor) Stored() {
 	if r.flight == nil {
 		return
 	}
@@ -297,7 +297,7 @@ func (r *Replica) Stored() {
 // Failed says that it is not, or that nobody knows. The replica does not vote
 // again before a restart, as what its log holds is not what it has in memory;
 // the home that was about to rest on it asks the others.
-func (r *Replica) Failed(err error) {
+func (r *Acceptor) Failed(err error) {
 	if r.failed == nil {
 		r.failed = err
 		r.event(StoreFailed, "", err.Error())
@@ -309,7 +309,7 @@ func (r *Replica) Failed(err error) {
 }
 
 // put notes that a ledger is to be stored.
-func (r *Replica) put(key crdt.Key, l *ledger) {
+func (r *Acceptor) put(key crdt.Key, l *ledger) {
 	if !l.dirty {
 		l.dirty = true
 		r.batch.dirty = append(r.batch.dirty, key)
@@ -317,29 +317,29 @@ func (r *Replica) put(key crdt.Key, l *ledger) {
 }
 
 // putLayout stores the layout in force.
-func (r *Replica) putLayout() {
+func (r *Acceptor) putLayout() {
 	l := r.layout.Clone()
 	r.batch.entries = append(r.batch.entries, Entry{Layout: &l})
 }
 
 // putNext stores the layout that follows.
-func (r *Replica) putNext() {
+func (r *Acceptor) putNext() {
 	l := r.next.Clone()
 	r.batch.entries = append(r.batch.entries, Entry{Next: &l})
 }
 
-func (r *Replica) putMeta() {
+func (r *Acceptor) putMeta() {
 	m := r.meta
 	r.batch.entries = append(r.batch.entries, Entry{Meta: &m})
 }
 
 // to returns a message to a peer with room for one more item, of those that
 // wait for what was received so far to be stored.
-func (r *Replica) to(id crdt.Slot) *Message {
+func (r *Acceptor) to(id crdt.Incarnation) *Message {
 	out := r.batch.messages
 	for i := len(out) - 1; i >= 0; i-- {
 		if m := &out[i]; m.To == id {
-			if len(m.Votes) < MaxItems && len(m.Copies) < MaxItems && len(m.Pages) < MaxPages {
+			if len(m.Accepted) < MaxItems && len(m.SnapshotRequests) < MaxItems && len(m.SnapshotChunks) < MaxSnapshotChunks {
 				return m
 			}
 			break
@@ -350,7 +350,7 @@ func (r *Replica) to(id crdt.Slot) *Message {
 }
 
 // wake returns when something is due next.
-func (r *Replica) wake() time.Duration {
+func (r *Acceptor) wake() time.Duration {
 	at := r.at + pruneEvery
 	for _, p := range r.live {
 		if p.ID != r.self {
@@ -365,10 +365,10 @@ func (r *Replica) wake() time.Duration {
 
 // Snapshot yields entries that together say all that is stored, records by key.
 // What was received since the last store is among them.
-func (r *Replica) Snapshot(yield func(Entry)) {
+func (r *Acceptor) Snapshot(yield func(Entry)) {
 	for _, key := range r.keys() {
 		l := r.records[key]
-		yield(Entry{Record: &Record{key, l.ballot, l.marks, l.ended}})
+		yield(Entry{Record: &Record{key, l.ballot, l.watermarks, l.ended}})
 	}
 	layout, meta := r.layout.Clone(), r.meta
 	yield(Entry{Meta: &meta})
@@ -380,7 +380,7 @@ func (r *Replica) Snapshot(yield func(Entry)) {
 }
 
 // keys returns the keys of all ledgers, ascending.
-func (r *Replica) keys() []crdt.Key {
+func (r *Acceptor) keys() []crdt.Key {
 	keys := make([]crdt.Key, 0, len(r.records))
 	for k := range r.records {
 		keys = append(keys, k)

@@ -17,7 +17,7 @@ const testNow = int64(1_800_000_000_000)
 // of the region and no replica; x, slot 5, is the one of region s.
 type rig struct {
 	t   *testing.T
-	r   *Replica
+	r   *Acceptor
 	at  time.Duration
 	now int64
 	log []Entry
@@ -39,7 +39,7 @@ func rigPeers() []Peer {
 
 func newRig(t *testing.T, start Start) *rig {
 	t.Helper()
-	r, err := NewReplica(rigConfig(), start)
+	r, err := NewAcceptor(rigConfig(), start)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,26 +76,26 @@ func (g *rig) receive(m Message) error {
 	return g.r.Receive(g.at, g.now, &m)
 }
 
-func (g *rig) raise(home crdt.Slot, round, key uint64, known, marks Marks) Vote {
+func (g *rig) accept(owner crdt.Incarnation, round, key uint64, known, watermarks Watermarks) Accepted {
 	g.t.Helper()
-	err := g.receive(Message{From: home, Raises: []Raise{{
-		Key: crdt.Key{Lo: key}, Ballot: Ballot{round, home, 1}, Seq: 1, Known: known, Marks: marks,
+	err := g.receive(Message{From: owner, Accepts: []Accept{{
+		Key: crdt.Key{Lo: key}, Ballot: Ballot{round, owner, 1}, Seq: 1, Known: known, Watermarks: watermarks,
 	}}})
 	if err != nil {
 		g.t.Fatal(err)
 	}
 	for _, m := range g.ready() {
-		if len(m.Votes) == 1 && m.To == home {
-			return m.Votes[0]
+		if len(m.Accepted) == 1 && m.To == owner {
+			return m.Accepted[0]
 		}
 	}
 	g.t.Fatal("no vote")
-	return Vote{}
+	return Accepted{}
 }
 
-// mark marks the label that ends in so many seconds.
-func (g *rig) mark(ends int64, amount uint64) Marks {
-	return Marks{{Label: ends, Amount: amount, End: testNow + ends*1_000}}
+// watermark marks the label that ends in so many seconds.
+func (g *rig) watermark(ends int64, amount uint64) Watermarks {
+	return Watermarks{{Window: ends, Amount: amount, End: testNow + ends*1_000}}
 }
 
 func (g *rig) expect(what string, got, want any) {
@@ -107,19 +107,19 @@ func (g *rig) expect(what string, got, want any) {
 
 func TestReplicaVotes(t *testing.T) {
 	g := newRig(t, Start{First: true})
-	g.expect("first", g.raise(2, 5, 1, nil, g.mark(60, 20)).OK, true)
-	g.expect("more", g.raise(2, 5, 1, nil, g.mark(60, 40)).OK, true)
-	v := g.raise(3, 4, 1, g.mark(60, 40), g.mark(60, 50))
+	g.expect("first", g.accept(2, 5, 1, nil, g.watermark(60, 20)).OK, true)
+	g.expect("more", g.accept(2, 5, 1, nil, g.watermark(60, 40)).OK, true)
+	v := g.accept(3, 4, 1, g.watermark(60, 40), g.watermark(60, 50))
 	g.expect("below", v.Why, Outvoted)
 	g.expect("promised", v.Promised, Ballot{5, 2, 1})
 	g.expect("held", v.Held.Amount(60), uint64(40))
-	g.expect("does not know", g.raise(3, 6, 1, g.mark(60, 39), g.mark(60, 50)).Why, Outvoted)
-	g.expect("knows", g.raise(3, 6, 1, g.mark(60, 40), g.mark(60, 50)).OK, true)
-	g.expect("outvoted", g.raise(2, 5, 1, nil, g.mark(60, 45)).Why, Outvoted)
-	g.expect("others", g.raise(2, 1, 2, nil, g.mark(60, 1)).OK, true)
-	g.expect("others", g.raise(2, 1, 3, nil, g.mark(60, 1)).OK, true)
-	g.expect("no room", g.raise(2, 1, 4, nil, g.mark(60, 1)).Why, Full)
-	g.expect("room for those held", g.raise(2, 1, 3, nil, g.mark(60, 2)).OK, true)
+	g.expect("does not know", g.accept(3, 6, 1, g.watermark(60, 39), g.watermark(60, 50)).Why, Outvoted)
+	g.expect("knows", g.accept(3, 6, 1, g.watermark(60, 40), g.watermark(60, 50)).OK, true)
+	g.expect("outvoted", g.accept(2, 5, 1, nil, g.watermark(60, 45)).Why, Outvoted)
+	g.expect("others", g.accept(2, 1, 2, nil, g.watermark(60, 1)).OK, true)
+	g.expect("others", g.accept(2, 1, 3, nil, g.watermark(60, 1)).OK, true)
+	g.expect("no room", g.accept(2, 1, 4, nil, g.watermark(60, 1)).Why, Full)
+	g.expect("room for those held", g.accept(2, 1, 3, nil, g.watermark(60, 2)).OK, true)
 	st := g.r.Status()
 	g.expect("ledgers", st.Ledgers, 3)
 	g.expect("votes", st.Stats.Votes, uint64(6))
@@ -131,7 +131,7 @@ func TestReplicaVotes(t *testing.T) {
 func TestReplicaGroupCommit(t *testing.T) {
 	g := newRig(t, Start{First: true})
 	send := func(key uint64) {
-		if err := g.receive(Message{From: 2, Raises: []Raise{{Key: crdt.Key{Lo: key}, Ballot: Ballot{1, 2, 1}, Seq: 1, Marks: g.mark(60, key)}}}); err != nil {
+		if err := g.receive(Message{From: 2, Accepts: []Accept{{Key: crdt.Key{Lo: key}, Ballot: Ballot{1, 2, 1}, Seq: 1, Watermarks: g.watermark(60, key)}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -146,22 +146,22 @@ func TestReplicaGroupCommit(t *testing.T) {
 	g.r.Stored()
 	second := g.r.Ready(0)
 	g.expect("stores", len(second.Store), 2)
-	g.expect("votes", len(second.Messages[0].Votes), 1)
+	g.expect("votes", len(second.Messages[0].Accepted), 1)
 	g.r.Stored()
 	third := g.r.Ready(0)
 	g.expect("stores", len(third.Store), 0)
-	g.expect("votes", len(third.Messages[0].Votes), 3)
+	g.expect("votes", len(third.Messages[0].Accepted), 3)
 }
 
 func TestReplicaStoreFails(t *testing.T) {
 	g := newRig(t, Start{First: true})
-	_ = g.receive(Message{From: 2, Raises: []Raise{{Ballot: Ballot{1, 2, 1}, Seq: 1, Marks: g.mark(60, 1)}}})
+	_ = g.receive(Message{From: 2, Accepts: []Accept{{Ballot: Ballot{1, 2, 1}, Seq: 1, Watermarks: g.watermark(60, 1)}}})
 	g.r.Ready(0)
 	g.r.Failed(errors.New("disk full"))
 	rd := g.r.Ready(0)
 	g.expect("votes", len(rd.Messages), 0)
 	g.expect("event", rd.Events[0].Kind, StoreFailed)
-	g.expect("vote", g.raise(2, 1, 2, nil, g.mark(60, 1)).Why, NotVoting)
+	g.expect("vote", g.accept(2, 1, 2, nil, g.watermark(60, 1)).Why, NotVoting)
 	st := g.r.Status()
 	if st.Voting || !strings.Contains(st.Why, "disk full") {
 		t.Errorf("voting %v, %q: want the error", st.Voting, st.Why)
@@ -173,21 +173,21 @@ func TestReplicaStoreFails(t *testing.T) {
 
 func TestReplicaEnded(t *testing.T) {
 	g := newRig(t, Start{First: true})
-	g.raise(2, 1, 1, nil, g.mark(10, 20))
-	g.raise(2, 1, 2, nil, g.mark(500, 20))
-	g.expect("known", g.raise(3, 2, 1, nil, g.mark(60, 1)).Why, Outvoted)
-	// Label 10 is over on this replica's clock: it need not be known any more,
+	g.accept(2, 1, 1, nil, g.watermark(10, 20))
+	g.accept(2, 1, 2, nil, g.watermark(500, 20))
+	g.expect("known", g.accept(3, 2, 1, nil, g.watermark(60, 1)).Why, Outvoted)
+	// Window 10 is over on this replica's clock: it need not be known any more,
 	// and nobody gets it again.
 	g.now += 12_000
-	g.expect("over", g.raise(3, 2, 1, nil, g.mark(60, 1)).OK, true)
-	g.expect("again", g.raise(4, 3, 1, g.mark(60, 1), g.mark(10, 1)).Why, Ended)
+	g.expect("over", g.accept(3, 2, 1, nil, g.watermark(60, 1)).OK, true)
+	g.expect("again", g.accept(4, 3, 1, g.watermark(60, 1), g.watermark(10, 1)).Why, Ended)
 	rec, _ := g.r.Record(crdt.Key{Lo: 1})
-	g.expect("marks", len(rec.Marks), 1)
+	g.expect("marks", len(rec.Watermarks), 1)
 
 	g.now += 3 * 60_000
 	g.r.Tick(g.at, g.now)
 	g.expect("ledgers", g.r.Status().Ledgers, 1)
-	g.expect("for all ledgers", g.raise(4, 9, 7, nil, g.mark(60, 1)).Why, Ended)
+	g.expect("for all ledgers", g.accept(4, 9, 7, nil, g.watermark(60, 1)).Why, Ended)
 	var s Stored
 	for _, e := range g.log {
 		if err := s.Apply(e); err != nil {
@@ -197,33 +197,35 @@ func TestReplicaEnded(t *testing.T) {
 	g.expect("stored", s.Meta.Ended, g.r.Status().Ended)
 	again := newRig(t, Start{Stored: &s})
 	again.now = testNow // its clock went back
-	again.expect("after a restart", again.raise(4, 9, 7, nil, again.mark(60, 1)).Why, Ended)
+	again.expect("after a restart", again.accept(4, 9, 7, nil, again.watermark(60, 1)).Why, Ended)
 }
 
-// TestReplicaManyMarks shows that marks which are over make room for new ones,
+// TestReplicaManyWatermarks shows that marks which are over make room for new ones,
 // and others do not.
-func TestReplicaManyMarks(t *testing.T) {
+func TestReplicaManyWatermarks(t *testing.T) {
 	g := newRig(t, Start{First: true})
-	var m Marks
-	for i := range int64(MaxMarks) {
-		m = append(m, g.mark(100+i, 1)...)
+	var m Watermarks
+	for i := range int64(MaxWatermarks) {
+		m = append(m, g.watermark(100+i, 1)...)
 	}
-	g.expect("all there is room for", g.raise(2, 1, 1, nil, m).OK, true)
-	g.expect("one more", g.raise(2, 1, 1, nil, g.mark(400, 1)).Why, Full)
+	g.expect("all there is room for", g.accept(2, 1, 1, nil, m).OK, true)
+	g.expect("one more", g.accept(2, 1, 1, nil, g.watermark(400, 1)).Why, Full)
 	g.now += 103_000
-	g.expect("when some are over", g.raise(2, 1, 1, nil, g.mark(400, 1)).OK, true)
-	g.expect("those do not come back", g.raise(2, 1, 1, nil, g.mark(100, 1)).Why, Ended)
+	g.expect("when some are over", g.accept(2, 1, 1, nil, g.watermark(400, 1)).OK, true)
+	g.expect("those do not come back", g.accept(2, 1, 1, nil, g.watermark(100, 1)).Why, Ended)
 	rec, _ := g.r.Record(crdt.Key{Lo: 1})
-	g.expect("marks", len(rec.Marks), MaxMarks)
+	g.expect("marks", len(rec.Watermarks), MaxWatermarks)
 }
 
 func TestReplicaRefuses(t *testing.T) {
-	good := func() Raise { return Raise{Ballot: Ballot{1, 2, 1}, Seq: 1, Marks: Marks{{1, 1, testNow + 1_000}}} }
-	raise := func(change func(*Message, *Raise)) Message {
+	good := func() Accept {
+		return Accept{Ballot: Ballot{1, 2, 1}, Seq: 1, Watermarks: Watermarks{{1, 1, testNow + 1_000}}}
+	}
+	accept := func(change func(*Message, *Accept)) Message {
 		r := good()
 		m := Message{From: 2}
 		change(&m, &r)
-		m.Raises = []Raise{r}
+		m.Accepts = []Accept{r}
 		return m
 	}
 	layout := func(change func(*Layout)) Message {
@@ -232,23 +234,23 @@ func TestReplicaRefuses(t *testing.T) {
 		change(&l)
 		return Message{From: 2, Number: l.Number, Layouts: []Layout{l}}
 	}
-	copyOf := Copy{Voter: NameHash("b"), Number: 1, Begin: true}
+	copyOf := SnapshotRequest{Voter: NameHash("b"), Number: 1, Begin: true}
 	for _, c := range []struct {
 		what string
 		m    Message
 		want Refusal
 	}{
-		{"a stranger", raise(func(m *Message, _ *Raise) { m.From = 77 }), Stranger},
-		{"another region", raise(func(m *Message, r *Raise) { m.From, r.Ballot.Home = 5, 5 }), OtherRegion},
-		{"ballot of another", raise(func(_ *Message, r *Raise) { r.Ballot.Home = 3 }), BadBallot},
-		{"ballot of nobody", raise(func(_ *Message, r *Raise) { r.Ballot.Home = 0 }), BadBallot},
-		{"round 0", raise(func(_ *Message, r *Raise) { r.Ballot.Round = 0 }), BadBallot},
-		{"round beyond all", raise(func(_ *Message, r *Raise) { r.Ballot.Round = MaxRound + 1 }), BadBallot},
-		{"no marks", raise(func(_ *Message, r *Raise) { r.Marks = nil }), BadMarks},
-		{"too many marks", raise(func(_ *Message, r *Raise) { r.Marks = make(Marks, MaxMarks+1) }), BadMarks},
-		{"known out of order", raise(func(_ *Message, r *Raise) { r.Known = Marks{{Label: 2}, {Label: 2}} }), BadMarks},
-		{"too many raises", Message{From: 2, Raises: make([]Raise, MaxItems+1)}, TooMany},
-		{"too many pages", Message{From: 2, Pages: make([]Page, MaxPages+1)}, TooMany},
+		{"a stranger", accept(func(m *Message, _ *Accept) { m.From = 77 }), Stranger},
+		{"another region", accept(func(m *Message, r *Accept) { m.From, r.Ballot.Owner = 5, 5 }), OtherRegion},
+		{"ballot of another", accept(func(_ *Message, r *Accept) { r.Ballot.Owner = 3 }), BadBallot},
+		{"ballot of nobody", accept(func(_ *Message, r *Accept) { r.Ballot.Owner = 0 }), BadBallot},
+		{"round 0", accept(func(_ *Message, r *Accept) { r.Ballot.Round = 0 }), BadBallot},
+		{"round beyond all", accept(func(_ *Message, r *Accept) { r.Ballot.Round = MaxRound + 1 }), BadBallot},
+		{"no marks", accept(func(_ *Message, r *Accept) { r.Watermarks = nil }), BadWatermarks},
+		{"too many marks", accept(func(_ *Message, r *Accept) { r.Watermarks = make(Watermarks, MaxWatermarks+1) }), BadWatermarks},
+		{"known out of order", accept(func(_ *Message, r *Accept) { r.Known = Watermarks{{Window: 2}, {Window: 2}} }), BadWatermarks},
+		{"too many raises", Message{From: 2, Accepts: make([]Accept, MaxItems+1)}, TooMany},
+		{"too many pages", Message{From: 2, SnapshotChunks: make([]SnapshotChunk, MaxSnapshotChunks+1)}, TooMany},
 		{"even set", layout(func(l *Layout) { l.Number, l.Regions[0].Replicas = 2, []string{"a", "b", "c", "d"} }), BadLayout},
 		{"set of eleven", layout(func(l *Layout) { l.Regions[1].Replicas = strings.Split("a b c d e f g h i j k", " ") }), BadLayout},
 		{"the same twice", layout(func(l *Layout) { l.Regions[0].Replicas = []string{"a", "b", "b"} }), BadLayout},
@@ -259,8 +261,8 @@ func TestReplicaRefuses(t *testing.T) {
 		{"number 0", Message{From: 2, Number: 3, Layouts: []Layout{{}}}, BadLayout},
 		{"other replicas", layout(func(l *Layout) { l.Regions[0].Replicas = []string{"b", "c", "d"} }), Conflict},
 		{"other weights", layout(func(l *Layout) { l.Regions[1].Weight = 7 }), Conflict},
-		{"copy for another", Message{From: 3, Copies: []Copy{copyOf}}, BadCopy},
-		{"copy of no replica", Message{From: 4, Layouts: []Layout{rigConfig().Genesis}, Copies: []Copy{{Voter: NameHash("d"), Number: 1}}}, BadCopy},
+		{"copy for another", Message{From: 3, SnapshotRequests: []SnapshotRequest{copyOf}}, BadSnapshotRequest},
+		{"copy of no replica", Message{From: 4, Layouts: []Layout{rigConfig().Genesis}, SnapshotRequests: []SnapshotRequest{{Voter: NameHash("d"), Number: 1}}}, BadSnapshotRequest},
 	} {
 		g := newRig(t, Start{First: true})
 		if err := g.receive(c.m); err == nil {
@@ -274,71 +276,71 @@ func TestReplicaRefuses(t *testing.T) {
 
 func TestReplicaOtherNumbers(t *testing.T) {
 	g := newRig(t, Start{First: true})
-	m := Message{From: 2, Number: 7, Raises: []Raise{{Ballot: Ballot{1, 2, 1}, Seq: 1, Marks: g.mark(60, 1)}}}
+	m := Message{From: 2, Number: 7, Accepts: []Accept{{Ballot: Ballot{1, 2, 1}, Seq: 1, Watermarks: g.watermark(60, 1)}}}
 	if err := g.receive(m); err != nil {
 		t.Fatal(err)
 	}
-	g.expect("another layout", g.ready()[0].Votes[0].Why, OtherLayout)
-	c := Message{From: 2, Copies: []Copy{{Voter: NameHash("b"), Number: 7, Begin: true}}}
+	g.expect("another layout", g.ready()[0].Accepted[0].Why, OtherLayout)
+	c := Message{From: 2, SnapshotRequests: []SnapshotRequest{{Voter: NameHash("b"), Number: 7, Begin: true}}}
 	_ = g.receive(c)
-	g.expect("another layout", g.ready()[0].Pages[0].Why, OtherLayout)
-	c = Message{From: 2, Copies: []Copy{{Voter: NameHash("b"), Number: 1, Begin: true}}}
+	g.expect("another layout", g.ready()[0].SnapshotChunks[0].Why, OtherLayout)
+	c = Message{From: 2, SnapshotRequests: []SnapshotRequest{{Voter: NameHash("b"), Number: 1, Begin: true}}}
 	_ = g.receive(c)
-	g.expect("a copy without its layout", g.ready()[0].Pages[0].Why, OtherLayout)
+	g.expect("a copy without its layout", g.ready()[0].SnapshotChunks[0].Why, OtherLayout)
 }
 
 // TestReplicaPages shows that a replica takes no page but the one it asked for.
 func TestReplicaPages(t *testing.T) {
-	g := newRig(t, Start{Life: 9})
-	page := func(name string, change func(*Page)) {
-		p := Page{Voter: NameHash(name), Number: 1, Begin: true, Last: true}
+	g := newRig(t, Start{Generation: 9})
+	page := func(name string, change func(*SnapshotChunk)) {
+		p := SnapshotChunk{Voter: NameHash(name), Number: 1, Begin: true, Last: true}
 		change(&p)
-		_ = g.receive(Message{From: crdt.Slot(name[0]-'a') + 1, Pages: []Page{p}})
+		_ = g.receive(Message{From: crdt.Incarnation(name[0]-'a') + 1, SnapshotChunks: []SnapshotChunk{p}})
 	}
 	k := func(n uint64) Record {
-		return Record{Key: crdt.Key{Lo: n}, Ballot: Ballot{1, 2, 1}, Marks: g.mark(60, n)}
+		return Record{Key: crdt.Key{Lo: n}, Ballot: Ballot{1, 2, 1}, Watermarks: g.watermark(60, n)}
 	}
-	for _, bad := range []func(*Page){
-		func(p *Page) { p.Begin = false },
-		func(p *Page) { p.After.Lo = 1 },
-		func(p *Page) { p.Number = 2 },
-		func(p *Page) { p.Why = NotVoting },
-		func(p *Page) { p.Voter++ },
-		func(p *Page) { p.Last = false },
-		func(p *Page) { p.Records = []Record{k(2), k(1)} },
-		func(p *Page) { p.Records = make([]Record, MaxRecords+1) },
-		func(p *Page) { p.Records = []Record{{Marks: make(Marks, MaxMarks+1)}} },
-		func(p *Page) { p.Lives = []Life{{2, 1}, {1, 1}} },
+	for _, bad := range []func(*SnapshotChunk){
+		func(p *SnapshotChunk) { p.Begin = false },
+		func(p *SnapshotChunk) { p.After.Lo = 1 },
+		func(p *SnapshotChunk) { p.Number = 2 },
+		func(p *SnapshotChunk) { p.Why = NotVoting },
+		func(p *SnapshotChunk) { p.Voter++ },
+		func(p *SnapshotChunk) { p.Last = false },
+		func(p *SnapshotChunk) { p.Records = []Record{k(2), k(1)} },
+		func(p *SnapshotChunk) { p.Records = make([]Record, MaxRecords+1) },
+		func(p *SnapshotChunk) { p.Records = []Record{{Watermarks: make(Watermarks, MaxWatermarks+1)}} },
+		func(p *SnapshotChunk) { p.Generations = []Generation{{2, 1}, {1, 1}} },
 	} {
 		page("b", bad)
 	}
-	page("d", func(*Page) {})
+	page("d", func(*SnapshotChunk) {})
 	g.expect("taken", g.r.Status().Ledgers, 0)
-	page("b", func(p *Page) { p.Records, p.Last = []Record{k(1)}, false })
-	page("b", func(p *Page) { p.Begin, p.After, p.Records = false, crdt.Key{Lo: 1}, []Record{k(2)} })
-	page("b", func(p *Page) { p.Begin, p.After, p.Records = false, crdt.Key{Lo: 1}, []Record{k(3)} })
+	page("b", func(p *SnapshotChunk) { p.Records, p.Last = []Record{k(1)}, false })
+	page("b", func(p *SnapshotChunk) { p.Begin, p.After, p.Records = false, crdt.Key{Lo: 1}, []Record{k(2)} })
+	page("b", func(p *SnapshotChunk) { p.Begin, p.After, p.Records = false, crdt.Key{Lo: 1}, []Record{k(3)} })
 	g.expect("ledgers", g.r.Status().Ledgers, 2)
 	g.expect("votes", g.r.Status().Voting, false)
-	page("c", func(p *Page) { p.Ended = 55 })
+	page("c", func(p *SnapshotChunk) { p.Ended = 55 })
 	g.expect("votes", g.r.Status().Voting, true)
 	g.expect("ended", g.r.Status().Ended, int64(55))
-	g.expect("life", g.r.Status().Life, uint64(9))
+	g.expect("life", g.r.Status().Generation, uint64(9))
 }
 
 // TestReplicaPaging copies more than a page holds between two replicas.
 func TestReplicaPaging(t *testing.T) {
 	cfg := rigConfig()
 	cfg.MaxLedgers = 10_000
-	from, err := NewReplica(cfg, Start{First: true})
+	from, err := NewAcceptor(cfg, Start{First: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const n = 2_500
 	for i := range uint64(n) {
-		from.records[crdt.Key{Hi: mix(i), Lo: i}] = &ledger{ballot: Ballot{1, 2, 1}, marks: Marks{{1, i, testNow}, {2, i, testNow}}}
+		from.records[crdt.Key{Hi: mix(i), Lo: i}] = &ledger{ballot: Ballot{1, 2, 1}, watermarks: Watermarks{{1, i, testNow}, {2, i, testNow}}}
 	}
 	cfg.Name = "b"
-	to, err := NewReplica(cfg, Start{Life: 1})
+	to, err := NewAcceptor(cfg, Start{Generation: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,12 +348,12 @@ func TestReplicaPaging(t *testing.T) {
 	to.Peers(0, 2, rigPeers())
 	pages := 0
 	for range 20 {
-		for _, r := range []*Replica{from, to} {
+		for _, r := range []*Acceptor{from, to} {
 			rd := r.Ready(time.Second)
 			r.Stored()
 			for _, m := range rd.Messages {
-				pages += len(m.Pages)
-				if other := map[crdt.Slot]*Replica{1: from, 2: to}[m.To]; other != nil {
+				pages += len(m.SnapshotChunks)
+				if other := map[crdt.Incarnation]*Acceptor{1: from, 2: to}[m.To]; other != nil {
 					if err := other.Receive(time.Second, testNow, &m); err != nil {
 						t.Fatal(err)
 					}
@@ -369,7 +371,7 @@ func TestReplicaPaging(t *testing.T) {
 func TestReplicaLone(t *testing.T) {
 	cfg := rigConfig()
 	cfg.Genesis.Regions[0].Replicas = []string{"a"}
-	r, err := NewReplica(cfg, Start{Life: 4})
+	r, err := NewAcceptor(cfg, Start{Generation: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -386,20 +388,22 @@ func TestReplicaLone(t *testing.T) {
 
 func TestNewReplicaErrors(t *testing.T) {
 	for what, change := range map[string]func(*Config, *Start){
-		"no name":         func(c *Config, _ *Start) { c.Name = "" },
-		"number":          func(c *Config, _ *Start) { c.Genesis.Number = 2 },
-		"region":          func(c *Config, _ *Start) { c.Region = "mars" },
-		"even":            func(c *Config, _ *Start) { c.Genesis.Regions[0].Replicas = []string{"a", "b", "c", "d"} },
-		"offset":          func(c *Config, _ *Start) { c.MaxOffset = -1 },
-		"ledgers":         func(c *Config, _ *Start) { c.MaxLedgers = -1 },
-		"life 0":          func(_ *Config, s *Start) { s.First = false },
-		"record":          func(_ *Config, s *Start) { s.Stored = &Stored{Records: []Record{{Marks: make(Marks, MaxMarks+1)}}} },
+		"no name": func(c *Config, _ *Start) { c.Name = "" },
+		"number":  func(c *Config, _ *Start) { c.Genesis.Number = 2 },
+		"region":  func(c *Config, _ *Start) { c.Region = "mars" },
+		"even":    func(c *Config, _ *Start) { c.Genesis.Regions[0].Replicas = []string{"a", "b", "c", "d"} },
+		"offset":  func(c *Config, _ *Start) { c.MaxOffset = -1 },
+		"ledgers": func(c *Config, _ *Start) { c.MaxLedgers = -1 },
+		"life 0":  func(_ *Config, s *Start) { s.First = false },
+		"record": func(_ *Config, s *Start) {
+			s.Stored = &Stored{Records: []Record{{Watermarks: make(Watermarks, MaxWatermarks+1)}}}
+		},
 		"layout":          func(_ *Config, s *Start) { s.Stored = &Stored{Layout: Layout{Number: 1}} },
 		"next not higher": func(c *Config, s *Start) { s.Stored = &Stored{Layout: c.Genesis, Next: &c.Genesis} },
 	} {
 		cfg, start := rigConfig(), Start{First: true}
 		change(&cfg, &start)
-		if _, err := NewReplica(cfg, start); err == nil {
+		if _, err := NewAcceptor(cfg, start); err == nil {
 			t.Errorf("%s: taken", what)
 		}
 	}
@@ -408,7 +412,7 @@ func TestNewReplicaErrors(t *testing.T) {
 // TestStoredPrefix cuts the log of a replica that starts without memory after
 // each entry: what is left never votes, and never passes for a first start.
 func TestStoredPrefix(t *testing.T) {
-	g := newRig(t, Start{Life: 3})
+	g := newRig(t, Start{Generation: 3})
 	for n := range len(g.log) + 1 {
 		var s Stored
 		for _, e := range g.log[:n] {
@@ -417,12 +421,12 @@ func TestStoredPrefix(t *testing.T) {
 			}
 		}
 		again := newRig(t, Start{Stored: &s})
-		if st := again.r.Status(); st.Voting || n > 0 && st.Life != 3 {
-			t.Errorf("after %d entries: voting %v, life %d", n, st.Voting, st.Life)
+		if st := again.r.Status(); st.Voting || n > 0 && st.Generation != 3 {
+			t.Errorf("after %d entries: voting %v, life %d", n, st.Voting, st.Generation)
 		}
 	}
 	for _, e := range []Entry{{}, {Meta: &Meta{}, Record: &Record{}}, {Layout: &Layout{}}, {Next: &Layout{}},
-		{Meta: &Meta{Ended: -1}}, {Record: &Record{Marks: make(Marks, MaxMarks+1)}}} {
+		{Meta: &Meta{Ended: -1}}, {Record: &Record{Watermarks: make(Watermarks, MaxWatermarks+1)}}} {
 		if err := new(Stored).Apply(e); err == nil {
 			t.Errorf("entry %+v: taken", e)
 		}
@@ -433,8 +437,8 @@ func TestStoredPrefix(t *testing.T) {
 func TestSnapshot(t *testing.T) {
 	g := newRig(t, Start{First: true})
 	for i := range uint64(3) {
-		g.raise(2, i+1, i, nil, g.mark(60, i+1))
-		g.raise(2, i+2, i, nil, g.mark(60, i+2))
+		g.accept(2, i+1, i, nil, g.watermark(60, i+1))
+		g.accept(2, i+2, i, nil, g.watermark(60, i+2))
 	}
 	var log, snap Stored
 	for _, e := range g.log {

@@ -27,7 +27,7 @@ import (
 //	show               prints what homes hold, and what replicas do
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		w := newWorld(&setup{daemon: 3, homes: []int{0, 1, 2}, limit: 1000, async: true, late: true, crash: 9, lose: 9, pokes: 99})
+		w := newWorld(&setup{daemon: 3, owners: []int{0, 1, 2}, limit: 1000, async: true, late: true, crash: 9, lose: 9, pokes: 99})
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			return w.script(t, d)
 		})
@@ -50,11 +50,11 @@ func (w *world) script(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "want":
 		m := w.own(int(words[0][0] - 'a'))
-		m.keeper.Want(m.slot, theNow, m.marks(m.counted), m.marks(number(1)))
-		w.raise(m)
+		m.proposer.Want(m.incarnation, theNow, m.watermarks(m.counted), m.watermarks(number(1)))
+		w.accept(m)
 	case "consume":
 		m := w.own(int(words[0][0] - 'a'))
-		if held := m.keeper.Held().Amount(theLabel); m.counted+number(1) > held {
+		if held := m.proposer.Held().Amount(theWindow); m.counted+number(1) > held {
 			return fmt.Sprintf("refused: %d and %d more are above the %d held", m.counted, number(1), held)
 		}
 		m.counted += number(1)
@@ -66,7 +66,7 @@ func (w *world) script(t *testing.T, d *datadriven.TestData) string {
 		m := w.own(int(words[0][0] - 'a'))
 		m.at += 2 * copyAgain
 		w.settle(m)
-		w.raise(m)
+		w.accept(m)
 	case "show":
 		return w.show()
 	default:
@@ -93,11 +93,11 @@ func (w *world) scriptDeliver(cmd, part string) string {
 			continue
 		}
 		m := w.recipient(&l.m)
-		held, counted := m.keeper.Held(), m.counted
+		held, counted := m.proposer.Held(), m.counted
 		w.deliver(l)
 		w.sweep()
 		m = w.recipient(&l.m)
-		if now := m.keeper.Held(); len(l.m.Votes) == 1 && !slices.Equal(now, held) {
+		if now := m.proposer.Held(); len(l.m.Accepted) == 1 && !slices.Equal(now, held) {
 			out += fmt.Sprintf("  %s holds %s\n", m.name, amounts(now))
 		}
 		if m.counted != counted {
@@ -124,33 +124,33 @@ func (w *world) tell(l *letter) string {
 	m := &l.m
 	head := fmt.Sprintf("%s to %s: ", w.nameOf(m.From), w.nameOf(m.To))
 	switch {
-	case len(m.Raises) == 1:
-		r := &m.Raises[0]
-		return head + fmt.Sprintf("raise to %s, ballot %s, knowing %s", amounts(r.Marks), w.ballotName(r.Ballot), amounts(r.Known))
-	case len(m.Votes) == 1 && m.Votes[0].OK:
-		v := &m.Votes[0]
-		return head + strings.TrimSpace(fmt.Sprintf("yes, ballot %s %s", w.ballotName(v.Ballot), livesText(v.Lives)))
-	case len(m.Votes) == 1:
-		v := &m.Votes[0]
-		return head + strings.TrimSpace(fmt.Sprintf("no, %s: ballot %s holds %s %s", v.Why, w.ballotName(v.Promised), amounts(v.Held), livesText(v.Lives)))
-	case len(m.Copies) == 1:
-		return head + fmt.Sprintf("copy, for life %d", m.Copies[0].Life)
-	case len(m.Pages) == 1 && m.Pages[0].Why != NoWhy:
-		return head + "no page, " + m.Pages[0].Why.String()
-	case len(m.Pages) == 1:
+	case len(m.Accepts) == 1:
+		r := &m.Accepts[0]
+		return head + fmt.Sprintf("raise to %s, ballot %s, knowing %s", amounts(r.Watermarks), w.ballotName(r.Ballot), amounts(r.Known))
+	case len(m.Accepted) == 1 && m.Accepted[0].OK:
+		v := &m.Accepted[0]
+		return head + strings.TrimSpace(fmt.Sprintf("yes, ballot %s %s", w.ballotName(v.Ballot), generationsText(v.Generations)))
+	case len(m.Accepted) == 1:
+		v := &m.Accepted[0]
+		return head + strings.TrimSpace(fmt.Sprintf("no, %s: ballot %s holds %s %s", v.Why, w.ballotName(v.Promised), amounts(v.Held), generationsText(v.Generations)))
+	case len(m.SnapshotRequests) == 1:
+		return head + fmt.Sprintf("copy, for life %d", m.SnapshotRequests[0].Generation)
+	case len(m.SnapshotChunks) == 1 && m.SnapshotChunks[0].Why != NoWhy:
+		return head + "no page, " + m.SnapshotChunks[0].Why.String()
+	case len(m.SnapshotChunks) == 1:
 		text := head + "page:"
-		for _, r := range m.Pages[0].Records {
-			text += fmt.Sprintf(" ballot %s holds %s", w.ballotName(r.Ballot), amounts(r.Marks))
+		for _, r := range m.SnapshotChunks[0].Records {
+			text += fmt.Sprintf(" ballot %s holds %s", w.ballotName(r.Ballot), amounts(r.Watermarks))
 		}
-		return text + ", " + livesText(m.Pages[0].Lives)
+		return text + ", " + generationsText(m.SnapshotChunks[0].Generations)
 	}
 	return head + l.text
 }
 
 // nameOf returns the name of an incarnation: the first a, the second a', and so on.
-func (w *world) nameOf(id crdt.Slot) string {
+func (w *world) nameOf(id crdt.Incarnation) string {
 	for _, m := range w.daemons {
-		for i, old := range append(slices.Clone(m.old), m.slot) {
+		for i, old := range append(slices.Clone(m.old), m.incarnation) {
 			if old == id {
 				return m.name + strings.Repeat("'", i)
 			}
@@ -160,22 +160,22 @@ func (w *world) nameOf(id crdt.Slot) string {
 }
 
 func (w *world) ballotName(b Ballot) string {
-	return fmt.Sprintf("%d of %s", b.Round, w.nameOf(b.Home))
+	return fmt.Sprintf("%d of %s", b.Round, w.nameOf(b.Owner))
 }
 
 // show prints what homes hold and replicas do.
 func (w *world) show() string {
 	out := ""
 	for _, m := range w.daemons {
-		if b := m.keeper.Ballot(); b.Round > 0 {
+		if b := m.proposer.Ballot(); b.Round > 0 {
 			out += fmt.Sprintf("home %s: ballot %s, holds %s, counts %d as consumed\n",
-				w.nameOf(m.slot), w.ballotName(b), amounts(m.keeper.Held()), m.counted)
+				w.nameOf(m.incarnation), w.ballotName(b), amounts(m.proposer.Held()), m.counted)
 		}
 	}
 	for _, m := range w.daemons {
 		out += fmt.Sprintf("replica %s:", m.name)
 		if l := m.r.records[theKey]; l != nil {
-			out += fmt.Sprintf(" ballot %s holds %s", w.ballotName(l.ballot), amounts(l.marks))
+			out += fmt.Sprintf(" ballot %s holds %s", w.ballotName(l.ballot), amounts(l.watermarks))
 		} else {
 			out += " nothing"
 		}

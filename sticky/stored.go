@@ -103,14 +103,14 @@ func (m *Meta) validate() error {
 	if m.Ended < 0 {
 		return errors.New("instant of the ended marks before 1970: want one after")
 	}
-	return validateLives(m.Lives)
+	return validateGenerations(m.Generations)
 }
 
 func (r *Record) validate() error {
 	if r.Ballot.Round > MaxRound+1 {
 		return fmt.Errorf("record of round %d: want at most %d", r.Ballot.Round, uint64(MaxRound))
 	}
-	if err := r.Marks.Validate(); err != nil {
+	if err := r.Watermarks.Validate(); err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
 	return nil

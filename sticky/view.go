@@ -7,34 +7,34 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// Home is where a key is at home.
-type Home struct {
-	Region string
-	Name   string    // of the daemon, "" when none is known
-	Slot   crdt.Slot // the incarnation to ask, 0 when none is live
-	Self   bool      // it is this daemon
-	Own    bool      // the region is this daemon's own
+// Owner is where a key is at home.
+type Owner struct {
+	Region      string
+	Name        string           // of the daemon, "" when none is known
+	Incarnation crdt.Incarnation // the incarnation to ask, 0 when none is live
+	Self        bool             // it is this daemon
+	Own         bool             // the region is this daemon's own
 }
 
-// Seat is a replica of this daemon's region.
-type Seat struct {
-	Voter uint64 // NameHash of the name
-	Name  string
-	Slot  crdt.Slot // 0 when it is not live
+// Voter is a replica of this daemon's region.
+type Voter struct {
+	ID          uint64 // NameHash of the name
+	Name        string
+	Incarnation crdt.Incarnation // 0 when it is not live
 }
 
-// View says who is home of what, by one layout and one set of live daemons. It
-// never changes and is safe for concurrent use; Replica.View returns a new one
+// Routing says who is home of what, by one layout and one set of live daemons. It
+// never changes and is safe for concurrent use; Replica.Routing returns a new one
 // when something did. The zero value knows of nobody.
-type View struct {
+type Routing struct {
 	number  uint64
-	self    crdt.Slot
+	self    crdt.Incarnation
 	own     int // index of the own region in areas, which always has it
 	areas   []area
 	drawing []int // areas that keys are drawn to, by weight
 	equal   bool  // all of these weigh the same
 	pins    map[uint64]int
-	seats   []Seat
+	voters  []Voter
 	seated  bool
 	half    bool // for tests: an even majority
 }
@@ -44,23 +44,23 @@ type area struct {
 	name   string
 	hash   uint64
 	weight uint64
-	// homes are those of its daemons that may be home now: of the replicas, or
+	// owners are those of its daemons that may be home now: of the replicas, or
 	// of all when these are not known, the live and ready ones; without any, the
 	// live ones; without any, all.
-	homes []daemon
+	owners []daemon
 }
 
 type daemon struct {
-	name string
-	hash uint64
-	slot crdt.Slot
+	name        string
+	hash        uint64
+	incarnation crdt.Incarnation
 }
 
-// Home returns the home of a ledger: in the region that the rule is pinned to or
+// Owner returns the home of a ledger: in the region that the rule is pinned to or
 // that the key is drawn to, or in the own region when regional is set.
-func (v *View) Home(key crdt.Key, rule uint64, regional bool) Home {
+func (v *Routing) Owner(key crdt.Key, rule uint64, regional bool) Owner {
 	if len(v.areas) == 0 {
-		return Home{}
+		return Owner{}
 	}
 	word := fold(key)
 	i := v.own
@@ -71,20 +71,20 @@ func (v *View) Home(key crdt.Key, rule uint64, regional bool) Home {
 		}
 	}
 	a := &v.areas[i]
-	h := Home{Region: a.name, Own: i == v.own}
+	h := Owner{Region: a.name, Own: i == v.own}
 	most := uint64(0)
-	for j := range a.homes {
-		d := &a.homes[j]
+	for j := range a.owners {
+		d := &a.owners[j]
 		if u := draw(word, d.hash); j == 0 || u > most {
-			most, h.Name, h.Slot = u, d.name, d.slot
+			most, h.Name, h.Incarnation = u, d.name, d.incarnation
 		}
 	}
-	h.Self = h.Slot != 0 && h.Slot == v.self
+	h.Self = h.Incarnation != 0 && h.Incarnation == v.self
 	return h
 }
 
 // Candidate reports whether a daemon could be home of a ledger if others died.
-func (v *View) Candidate(key crdt.Key, rule uint64, regional bool, of crdt.Slot) bool {
+func (v *Routing) Candidate(key crdt.Key, rule uint64, regional bool, of crdt.Incarnation) bool {
 	if len(v.areas) == 0 || of == 0 {
 		return false
 	}
@@ -95,12 +95,12 @@ func (v *View) Candidate(key crdt.Key, rule uint64, regional bool, of crdt.Slot)
 			i = v.drawn(fold(key))
 		}
 	}
-	return slices.ContainsFunc(v.areas[i].homes, func(d daemon) bool { return d.slot == of })
+	return slices.ContainsFunc(v.areas[i].owners, func(d daemon) bool { return d.incarnation == of })
 }
 
 // drawn returns the region that a key is drawn to: by weighted rendezvous, so
 // that a change of one weight moves only what must move.
-func (v *View) drawn(word uint64) int {
+func (v *Routing) drawn(word uint64) int {
 	if len(v.drawing) == 0 {
 		return v.own
 	}
@@ -127,16 +127,16 @@ func (v *View) drawn(word uint64) int {
 	return best
 }
 
-// Seats returns the replica set of the own region, by name; it must not be
+// Voters returns the replica set of the own region, by name; it must not be
 // changed. It is empty when the region has none.
-func (v *View) Seats() []Seat { return v.seats }
+func (v *Routing) Voters() []Voter { return v.voters }
 
 // Live returns how many of the seats are live: below Majority nothing can be
 // raised.
-func (v *View) Live() int {
+func (v *Routing) Live() int {
 	n := 0
-	for _, s := range v.seats {
-		if s.Slot != 0 {
+	for _, s := range v.voters {
+		if s.Incarnation != 0 {
 			n++
 		}
 	}
@@ -145,23 +145,23 @@ func (v *View) Live() int {
 
 // Majority returns how many of the seats a raise needs: more than half of all,
 // the dead included.
-func (v *View) Majority() int {
+func (v *Routing) Majority() int {
 	if v.half {
-		return max(len(v.seats)/2, 1)
+		return max(len(v.voters)/2, 1)
 	}
-	return majority(len(v.seats))
+	return majority(len(v.voters))
 }
 
 // Seated reports whether this daemon is one of the seats.
-func (v *View) Seated() bool { return v.seated }
+func (v *Routing) Seated() bool { return v.seated }
 
 // Number returns the number of the layout.
-func (v *View) Number() uint64 { return v.number }
+func (v *Routing) Number() uint64 { return v.number }
 
 // newView builds the view of a daemon of region by a layout and the live
 // daemons, among them itself.
-func newView(l *Layout, region, name string, self crdt.Slot, live []Peer) *View {
-	v := &View{number: l.Number, self: self, own: -1, equal: true, pins: make(map[uint64]int, len(l.Pins))}
+func newView(l *Layout, region, name string, self crdt.Incarnation, live []Peer) *Routing {
+	v := &Routing{number: l.Number, self: self, own: -1, equal: true, pins: make(map[uint64]int, len(l.Pins))}
 	for i := range l.Regions {
 		r := &l.Regions[i]
 		if r.Name == region {
@@ -186,7 +186,7 @@ func newView(l *Layout, region, name string, self crdt.Slot, live []Peer) *View 
 	}
 	for _, n := range l.replicas(region) {
 		d := find(live, region, n)
-		v.seats = append(v.seats, Seat{Voter: NameHash(n), Name: n, Slot: d.ID})
+		v.voters = append(v.voters, Voter{ID: NameHash(n), Name: n, Incarnation: d.ID})
 		v.seated = v.seated || n == name
 	}
 	return v
@@ -217,11 +217,11 @@ func newArea(r *Region, live []Peer) area {
 	}
 	switch {
 	case len(ready) > 0:
-		a.homes = ready
+		a.owners = ready
 	case len(alive) > 0:
-		a.homes = alive
+		a.owners = alive
 	default:
-		a.homes = all
+		a.owners = all
 	}
 	return a
 }

@@ -21,7 +21,7 @@ func threeRegions(weights ...uint32) *Layout {
 
 func allLive(l *Layout) []Peer {
 	var live []Peer
-	id := crdt.Slot(0)
+	id := crdt.Incarnation(0)
 	for _, r := range l.Regions {
 		for _, n := range r.Replicas {
 			id++
@@ -50,7 +50,7 @@ func TestViewWeights(t *testing.T) {
 		v := newView(threeRegions(weights...), "eu", "eu1", 4, nil)
 		got, sum := map[string]int{}, 0.0
 		for _, k := range keys {
-			got[v.Home(k, 0, false).Region]++
+			got[v.Owner(k, 0, false).Region]++
 		}
 		for _, w := range weights {
 			sum += float64(w)
@@ -65,7 +65,7 @@ func TestViewWeights(t *testing.T) {
 	before := newView(threeRegions(1, 2, 4), "eu", "eu1", 4, nil)
 	after := newView(threeRegions(1, 3, 4), "eu", "eu1", 4, nil)
 	for _, k := range keys {
-		a, b := before.Home(k, 0, false).Region, after.Home(k, 0, false).Region
+		a, b := before.Owner(k, 0, false).Region, after.Owner(k, 0, false).Region
 		if a != b && b != "eu" {
 			t.Fatalf("key %v moved from %s to %s when only eu grew", k, a, b)
 		}
@@ -96,7 +96,7 @@ func TestViewGolden(t *testing.T) {
 	v := newView(l, "eu", "eu1", 4, allLive(l))
 	got := ""
 	for i := range uint64(16) {
-		got += v.Home(crdt.Key{Hi: i, Lo: i * i}, 0, false).Name + " "
+		got += v.Owner(crdt.Key{Hi: i, Lo: i * i}, 0, false).Name + " "
 	}
 	if got != golden {
 		t.Errorf("homes %q: want %q", got, golden)
@@ -105,21 +105,21 @@ func TestViewGolden(t *testing.T) {
 
 const golden = "us1 us2 eu3 eu1 eu3 asia1 us3 eu2 eu2 us1 us2 eu2 us3 eu2 us1 us3 "
 
-func TestViewHomes(t *testing.T) {
+func TestViewOwners(t *testing.T) {
 	l := threeRegions(1, 1, 1)
 	l.Regions[0].Replicas = nil // of asia nothing was heard
 	l.Pins = []Pin{{Rule: 9, Region: "us"}}
 	all := allLive(threeRegions(1, 1, 1))
 	keys := keysOf(300)
-	homes := func(v *View, rule uint64, regional bool) []string {
+	owners := func(v *Routing, rule uint64, regional bool) []string {
 		var names []string
 		for _, k := range keys {
-			h := v.Home(k, rule, regional)
-			if h.Own != (h.Region == "eu") || h.Self != (h.Slot == 4) {
+			h := v.Owner(k, rule, regional)
+			if h.Own != (h.Region == "eu") || h.Self != (h.Incarnation == 4) {
 				t.Fatalf("home %+v at eu1, which has slot 4", h)
 			}
 			name := h.Name
-			if h.Slot == 0 {
+			if h.Incarnation == 0 {
 				name += " dead"
 			}
 			names = append(names, name)
@@ -153,15 +153,15 @@ func TestViewHomes(t *testing.T) {
 		{"all dead", without("us1", "us2", "us3"), 9, false, []string{"us1 dead", "us2 dead", "us3 dead"}},
 	} {
 		v := newView(l, "eu", "eu1", 4, c.live)
-		if got := homes(v, c.rule, c.regional); !slices.Equal(got, c.want) {
+		if got := owners(v, c.rule, c.regional); !slices.Equal(got, c.want) {
 			t.Errorf("%s: homes %v, want %v", c.what, got, c.want)
 		}
 	}
 	v := newView(l, "asia", "asia1", 1, without("asia1", "asia2", "asia3"))
-	if h := v.Home(keys[0], 0, true); h.Slot != 0 || h.Name != "" || !h.Own {
+	if h := v.Owner(keys[0], 0, true); h.Incarnation != 0 || h.Name != "" || !h.Own {
 		t.Errorf("home %+v in a region of which nobody is known: want none", h)
 	}
-	if got := (&View{}).Home(keys[0], 1, false); got != (Home{}) {
+	if got := (&Routing{}).Owner(keys[0], 1, false); got != (Owner{}) {
 		t.Errorf("home %+v by the zero view: want none", got)
 	}
 }
@@ -173,14 +173,14 @@ func TestViewTakeover(t *testing.T) {
 	before := newView(l, "eu", "eu1", 4, all)
 	after := newView(l, "eu", "eu1", 4, slices.DeleteFunc(slices.Clone(all), func(p Peer) bool { return p.Name == "eu2" }))
 	for _, k := range keysOf(1_000) {
-		a, b := before.Home(k, 0, false), after.Home(k, 0, false)
+		a, b := before.Owner(k, 0, false), after.Owner(k, 0, false)
 		if a.Name != "eu2" && a != b {
 			t.Fatalf("home %+v became %+v when eu2 died", a, b)
 		}
 	}
 }
 
-func TestViewSeats(t *testing.T) {
+func TestViewVoters(t *testing.T) {
 	l := threeRegions(1, 1, 1)
 	live := []Peer{
 		{ID: 7, Name: "eu1", Region: "eu", Ready: true},
@@ -189,16 +189,16 @@ func TestViewSeats(t *testing.T) {
 	}
 	arrange(live)
 	v := newView(l, "eu", "eu1", 7, live)
-	want := []Seat{{NameHash("eu1"), "eu1", 7}, {NameHash("eu2"), "eu2", 8}, {NameHash("eu3"), "eu3", 0}}
-	if !slices.Equal(v.Seats(), want) || v.Majority() != 2 || v.Live() != 2 || !v.Seated() || v.Number() != 1 {
-		t.Errorf("seats %+v, majority %d of %d live, seated %v, layout %d", v.Seats(), v.Majority(), v.Live(), v.Seated(), v.Number())
+	want := []Voter{{NameHash("eu1"), "eu1", 7}, {NameHash("eu2"), "eu2", 8}, {NameHash("eu3"), "eu3", 0}}
+	if !slices.Equal(v.Voters(), want) || v.Majority() != 2 || v.Live() != 2 || !v.Seated() || v.Number() != 1 {
+		t.Errorf("seats %+v, majority %d of %d live, seated %v, layout %d", v.Voters(), v.Majority(), v.Live(), v.Seated(), v.Number())
 	}
 	if v := newView(l, "eu", "eu9", 5, live); v.Seated() {
 		t.Error("eu9 is seated: want replicas only")
 	}
 }
 
-func BenchmarkHome(b *testing.B) {
+func BenchmarkOwner(b *testing.B) {
 	for _, c := range []struct {
 		name    string
 		weights []uint32
@@ -209,7 +209,7 @@ func BenchmarkHome(b *testing.B) {
 			keys := keysOf(1024)
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				v.Home(keys[i%1024], 1, false)
+				v.Owner(keys[i%1024], 1, false)
 			}
 		})
 	}

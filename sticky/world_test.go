@@ -10,40 +10,40 @@ import (
 
 // setup is a small world: what may happen in it, and how often.
 type setup struct {
-	name    string
-	daemon  int   // daemons of the region, named a, b, c ...
-	set     []int // the replicas of the first layout; nil: all
-	homes   []int // daemons that want to be home
-	limit   uint64
-	chunk   uint64
-	wants   int   // per home and incarnation
-	crash   int   // crashes, after which the daemon starts again
-	lose    int   // crashes that cost the disk
-	mortal  []int // who crashes or loses a disk; nil: any
-	pokes   int   // messages sent again
-	rebirth int   // keepers forgotten by a home that lives on
-	async   bool
-	change  []int // replicas of layout 2, which the first daemon proposes
-	late    bool  // homes consume step by step, not all at once
-	broken  flaw
-	blind   bool // keepers do not look at lives
-	half    bool // half of the replicas is a majority
-	oneTerm bool // keepers have all the same term
-	large   bool // too many states for every run of the tests
+	name     string
+	daemon   int   // daemons of the region, named a, b, c ...
+	set      []int // the replicas of the first layout; nil: all
+	owners   []int // daemons that want to be home
+	limit    uint64
+	headroom uint64
+	wants    int   // per home and incarnation
+	crash    int   // crashes, after which the daemon starts again
+	lose     int   // crashes that cost the disk
+	mortal   []int // who crashes or loses a disk; nil: any
+	pokes    int   // messages sent again
+	rebirth  int   // keepers forgotten by a home that lives on
+	async    bool
+	change   []int // replicas of layout 2, which the first daemon proposes
+	late     bool  // homes consume step by step, not all at once
+	broken   flaw
+	blind    bool // keepers do not look at lives
+	half     bool // half of the replicas is a majority
+	oneTerm  bool // keepers have all the same term
+	large    bool // too many states for every run of the tests
 }
 
 // world is one state of a setup. Messages that were sent stay: each may be
 // delivered at any time, in any order, never or again.
 type world struct {
-	s        *setup
-	daemons  []*machine
-	net      []*letter // ordered by when they were sent first
-	slots    crdt.Slot
-	consumed uint64
-	left     struct{ crash, lose, pokes, rebirth int }
-	changed  bool
-	running  bool
-	lives    uint64
+	s            *setup
+	daemons      []*machine
+	net          []*letter // ordered by when they were sent first
+	incarnations crdt.Incarnation
+	consumed     uint64
+	left         struct{ crash, lose, pokes, rebirth int }
+	changed      bool
+	running      bool
+	generations  uint64
 }
 
 // letter is a message with one item.
@@ -67,24 +67,24 @@ func sumOf(b []byte) sum {
 
 // machine is a daemon: a replica, its disk, and the home of the one key.
 type machine struct {
-	name    string
-	slot    crdt.Slot
-	old     []crdt.Slot
-	at      time.Duration
-	r       *Replica
-	disk    *Stored
-	keeper  Keeper
-	terms   uint64
-	counted uint64 // what the home counts as consumed
-	wants   int
-	sum     sum // of all this, once it was asked for
-	summed  bool
+	name        string
+	incarnation crdt.Incarnation
+	old         []crdt.Incarnation
+	at          time.Duration
+	r           *Acceptor
+	disk        *Stored
+	proposer    Proposer
+	terms       uint64
+	counted     uint64 // what the home counts as consumed
+	wants       int
+	sum         sum // of all this, once it was asked for
+	summed      bool
 }
 
 const (
-	theLabel = int64(1_000_000)
-	theNow   = theLabel + 10
-	theEnd   = theLabel + 60_000
+	theWindow = int64(1_000_000)
+	theNow    = theWindow + 10
+	theEnd    = theWindow + 60_000
 )
 
 var theKey = crdt.Key{Hi: 1, Lo: 2}
@@ -125,12 +125,12 @@ func newWorld(s *setup) *world {
 
 // start starts a daemon as a new incarnation.
 func (w *world) start(m *machine, start Start) {
-	if m.slot != 0 {
-		m.old = append(m.old, m.slot)
+	if m.incarnation != 0 {
+		m.old = append(m.old, m.incarnation)
 	}
-	w.slots++
-	m.slot = w.slots
-	r, err := NewReplica(Config{Region: "r", Name: m.name, Genesis: w.s.genesis()}, start)
+	w.incarnations++
+	m.incarnation = w.incarnations
+	r, err := NewAcceptor(Config{Region: "r", Name: m.name, Genesis: w.s.genesis()}, start)
 	if err != nil {
 		panic(err)
 	}
@@ -140,15 +140,15 @@ func (w *world) start(m *machine, start Start) {
 		m.disk = &Stored{}
 	}
 	m.terms, m.counted, m.wants = 0, 0, 0
-	w.newKeeper(m)
+	w.newProposer(m)
 }
 
-func (w *world) newKeeper(m *machine) {
+func (w *world) newProposer(m *machine) {
 	m.terms++
 	if w.s.oneTerm {
 		m.terms = 1
 	}
-	m.keeper = Keeper{Term: m.terms, blind: w.s.blind}
+	m.proposer = Proposer{Term: m.terms, blind: w.s.blind}
 }
 
 // meet tells all daemons who lives. Former incarnations are taken for alive, but
@@ -156,14 +156,14 @@ func (w *world) newKeeper(m *machine) {
 func (w *world) meet() {
 	var peers []Peer
 	for _, m := range w.daemons {
-		peers = append(peers, Peer{ID: m.slot, Name: m.name, Region: "r", Ready: true})
+		peers = append(peers, Peer{ID: m.incarnation, Name: m.name, Region: "r", Ready: true})
 		for _, id := range m.old {
 			peers = append(peers, Peer{ID: id, Name: m.name, Region: "r"})
 		}
 	}
 	for i := range w.daemons {
 		m := w.own(i)
-		m.r.Peers(m.at, m.slot, slices.Clone(peers))
+		m.r.Peers(m.at, m.incarnation, slices.Clone(peers))
 		m.r.view.half = w.s.half
 		w.settle(m)
 	}
@@ -202,29 +202,29 @@ func (w *world) write(m *machine) {
 // proposes, tells of layouts, to keep the worlds small; and who copies.
 func (w *world) post(m *Message) {
 	base := Message{From: m.From, To: m.To, Number: m.Number}
-	for i := range m.Raises {
+	for i := range m.Accepts {
 		c := base
-		c.Raises = m.Raises[i : i+1]
+		c.Accepts = m.Accepts[i : i+1]
 		w.send(c)
 	}
-	for i := range m.Votes {
+	for i := range m.Accepted {
 		c := base
-		c.Votes = m.Votes[i : i+1]
+		c.Accepted = m.Accepted[i : i+1]
 		w.send(c)
 	}
-	for i := range m.Copies {
+	for i := range m.SnapshotRequests {
 		c := base
-		c.Copies, c.Layouts, c.Life = m.Copies[i:i+1], m.Layouts, m.Life
+		c.SnapshotRequests, c.Layouts, c.Generation = m.SnapshotRequests[i:i+1], m.Layouts, m.Generation
 		w.send(c)
 	}
-	if len(m.Layouts) == 1 && m.Number > 1 && m.From == w.daemons[0].slot {
+	if len(m.Layouts) == 1 && m.Number > 1 && m.From == w.daemons[0].incarnation {
 		c := base
-		c.Layouts, c.Voting, c.Life = m.Layouts, m.Voting, m.Life
+		c.Layouts, c.Voting, c.Generation = m.Layouts, m.Voting, m.Generation
 		w.send(c)
 	}
-	for i := range m.Pages {
+	for i := range m.SnapshotChunks {
 		c := base
-		c.Pages = m.Pages[i : i+1]
+		c.SnapshotChunks = m.SnapshotChunks[i : i+1]
 		w.send(c)
 	}
 }
@@ -256,20 +256,20 @@ func (w *world) matters(m *Message) bool {
 	}
 	var from *machine
 	for _, d := range w.daemons {
-		if d.slot == m.From {
+		if d.incarnation == m.From {
 			from = d
 		}
 	}
 	switch {
-	case len(m.Votes) == 1:
-		return to.keeper.awaits(m.Votes[0].Ballot, m.Votes[0].Seq)
-	case len(m.Raises) == 1 && w.s.broken == 0:
+	case len(m.Accepted) == 1:
+		return to.proposer.awaits(m.Accepted[0].Ballot, m.Accepted[0].Seq)
+	case len(m.Accepts) == 1 && w.s.broken == 0:
 		// One that is outvoted for good matters to who waits for the answer.
-		r, l := &m.Raises[0], to.r.records[theKey]
-		return l == nil || !r.Ballot.Less(l.ballot) || from != nil && from.keeper.awaits(r.Ballot, r.Seq)
-	case len(m.Copies) == 1:
+		r, l := &m.Accepts[0], to.r.records[theKey]
+		return l == nil || !r.Ballot.Less(l.ballot) || from != nil && from.proposer.awaits(r.Ballot, r.Seq)
+	case len(m.SnapshotRequests) == 1:
 		return from != nil && from.r.copying != nil
-	case len(m.Pages) == 1:
+	case len(m.SnapshotChunks) == 1:
 		return from != nil && to.r.copying != nil && slices.ContainsFunc(to.r.copying.sources, func(s source) bool {
 			return s.name == from.name && !s.done
 		})
@@ -277,7 +277,7 @@ func (w *world) matters(m *Message) bool {
 	return true
 }
 
-func (k *Keeper) awaits(b Ballot, seq uint64) bool { return k.busy && b == k.ballot && seq == k.seq }
+func (k *Proposer) awaits(b Ballot, seq uint64) bool { return k.busy && b == k.ballot && seq == k.seq }
 
 // sweep drops the messages that have no effect any more.
 func (w *world) sweep() {
@@ -298,17 +298,17 @@ func (w *world) actions() []string {
 		if m.r.flight != nil {
 			acts = append(acts, "stored "+name)
 		}
-		if slices.Contains(w.s.homes, i) {
-			if !m.keeper.Busy() && m.wants < w.s.wants && m.counted < w.s.limit {
+		if slices.Contains(w.s.owners, i) {
+			if !m.proposer.Busy() && m.wants < w.s.wants && m.counted < w.s.limit {
 				acts = append(acts, "want "+name)
 			}
-			if w.s.late && m.counted < min(m.keeper.Held().Amount(theLabel), w.s.limit) {
+			if w.s.late && m.counted < min(m.proposer.Held().Amount(theWindow), w.s.limit) {
 				acts = append(acts, "consume "+name)
 			}
-			if w.left.pokes > 0 && m.keeper.Busy() {
+			if w.left.pokes > 0 && m.proposer.Busy() {
 				acts = append(acts, "poke "+name)
 			}
-			if w.left.rebirth > 0 && m.keeper.Ballot().Round > 0 {
+			if w.left.rebirth > 0 && m.proposer.Ballot().Round > 0 {
 				acts = append(acts, "forget "+name)
 			}
 		}
@@ -334,7 +334,7 @@ func (w *world) actions() []string {
 
 func (w *world) recipient(m *Message) *machine {
 	for _, d := range w.daemons {
-		if d.slot == m.To {
+		if d.incarnation == m.To {
 			return d
 		}
 	}
@@ -360,15 +360,15 @@ func (w *world) perform(act string) {
 		w.settle(m)
 	case "want":
 		m.wants++
-		m.keeper.Want(m.slot, theNow, m.marks(m.counted), m.marks(min(m.counted+w.s.chunk, w.s.limit)))
-		w.raise(m)
+		m.proposer.Want(m.incarnation, theNow, m.watermarks(m.counted), m.watermarks(min(m.counted+w.s.headroom, w.s.limit)))
+		w.accept(m)
 	case "consume":
 		m.counted++
 		w.consumed++
 	case "poke":
 		w.left.pokes--
-		m.at += 2 * RaiseAgain
-		w.raise(m)
+		m.at += 2 * AcceptAgain
+		w.accept(m)
 	case "again":
 		w.left.pokes--
 		m.at += 2 * copyAgain
@@ -376,7 +376,7 @@ func (w *world) perform(act string) {
 	case "forget":
 		w.left.rebirth--
 		m.counted = 0
-		w.newKeeper(m)
+		w.newProposer(m)
 	case "crash", "lose":
 		w.restart(m, verb == "lose")
 	case "propose":
@@ -385,18 +385,18 @@ func (w *world) perform(act string) {
 	}
 }
 
-func (m *machine) marks(amount uint64) Marks {
+func (m *machine) watermarks(amount uint64) Watermarks {
 	if amount == 0 {
 		return nil
 	}
-	return Marks{{Label: theLabel, Amount: amount, End: theEnd}}
+	return Watermarks{{Window: theWindow, Amount: amount, End: theEnd}}
 }
 
-// raise sends what a keeper has to send, to its own replica too.
-func (w *world) raise(m *machine) {
-	m.keeper.Raises(m.at, m.r.View(), func(to crdt.Slot, r Raise) {
+// accept sends what a keeper has to send, to its own replica too.
+func (w *world) accept(m *machine) {
+	m.proposer.Accepts(m.at, m.r.Routing(), func(to crdt.Incarnation, r Accept) {
 		r.Key = theKey
-		w.send(Message{From: m.slot, To: to, Number: m.r.View().Number(), Raises: []Raise{r}})
+		w.send(Message{From: m.incarnation, To: to, Number: m.r.Routing().Number(), Accepts: []Accept{r}})
 	})
 }
 
@@ -404,8 +404,8 @@ func (w *world) restart(m *machine, lose bool) {
 	start := Start{Stored: m.disk}
 	if lose {
 		w.left.lose--
-		w.lives++
-		start = Start{Life: w.lives}
+		w.generations++
+		start = Start{Generation: w.generations}
 	} else {
 		w.left.crash--
 		m.disk = cloneStored(m.disk)
@@ -413,7 +413,7 @@ func (w *world) restart(m *machine, lose bool) {
 	}
 	w.start(m, start)
 	if lose && w.s.broken&flawAmnesia != 0 {
-		m.r.meta.Life, m.r.meta.Lives = 0, nil
+		m.r.meta.Generation, m.r.meta.Generations = 0, nil
 	}
 	w.settle(m)
 	if m.r.flight != nil {
@@ -432,7 +432,7 @@ func (w *world) propose(m *machine) {
 	l.Number, l.Regions[0].Former = 2, m.r.Layout().Regions[0].Replicas
 	for _, i := range w.s.change {
 		d := w.daemons[i].r
-		l.Regions[0].Lives = withLife(l.Regions[0].Lives, NameHash(d.cfg.Name), d.meta.Life)
+		l.Regions[0].Generations = withGeneration(l.Regions[0].Generations, NameHash(d.cfg.Name), d.meta.Generation)
 	}
 	m.r.adopt(&l)
 	w.settle(m)
@@ -440,22 +440,22 @@ func (w *world) propose(m *machine) {
 
 func (w *world) deliver(l *letter) {
 	m := w.own(slices.Index(w.daemons, w.recipient(&l.m)))
-	if len(l.m.Votes) == 0 {
+	if len(l.m.Accepted) == 0 {
 		c := l.m
 		_ = m.r.Receive(m.at, theNow, &c)
 		m.r.view.half = w.s.half
 		w.settle(m)
 		return
 	}
-	switch m.keeper.Vote(&l.m.Votes[0], m.r.View()) {
-	case Raised:
+	switch m.proposer.Accepted(&l.m.Accepted[0], m.r.Routing()) {
+	case Accepted2:
 		if !w.s.late {
-			held := min(m.keeper.Held().Amount(theLabel), w.s.limit)
+			held := min(m.proposer.Held().Amount(theWindow), w.s.limit)
 			w.consumed += held - min(held, m.counted)
 			m.counted = max(m.counted, held)
 		}
 	case Lost:
-		m.counted = max(m.counted, m.keeper.Known().Amount(theLabel))
+		m.counted = max(m.counted, m.proposer.Known().Amount(theWindow))
 	}
 }
 
@@ -463,7 +463,7 @@ func (w *world) deliver(l *letter) {
 func (w *world) worst() uint64 {
 	sum := w.consumed
 	for _, m := range w.daemons {
-		if held := min(m.keeper.Held().Amount(theLabel), w.s.limit); held > m.counted {
+		if held := min(m.proposer.Held().Amount(theWindow), w.s.limit); held > m.counted {
 			sum += held - m.counted
 		}
 	}

@@ -109,7 +109,7 @@ func (c *clusterCollector) Collect(ch chan<- prometheus.Metric) {
 	w.reasons(c.refusedFrames, s.RefusedFrames)
 	w.reasons(c.refusedHandshakes, s.RefusedHandshakes)
 	w.reasons(c.refusedMembers, s.RefusedMembers)
-	w.reasons(c.turnedAway, s.TurnedAway)
+	w.reasons(c.turnedAway, s.Rejected)
 	w.count(c.rejoins, s.Rejoins-min(s.Rejoins, s.RejoinFailures), resultSuccess)
 	w.count(c.rejoins, s.RejoinFailures, resultError)
 
@@ -173,7 +173,7 @@ func regionsOf(s *ClusterStats) map[string]*regionRow {
 	for _, name := range s.Regions {
 		row(name)
 	}
-	regionOf := make(map[crdt.Slot]string, len(s.Links))
+	regionOf := make(map[crdt.Incarnation]string, len(s.Links))
 	for i := range s.Members {
 		if m := &s.Members[i]; m.Ready {
 			row(m.Region).ready++

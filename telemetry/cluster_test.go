@@ -74,7 +74,7 @@ func metricOf(line string) string {
 	return words[0]
 }
 
-func peer(id crdt.Slot, region string) gossip.Peer {
+func peer(id crdt.Incarnation, region string) gossip.Peer {
 	return gossip.Peer{ID: id, Name: fmt.Sprint(region, id), Region: region, Ready: true}
 }
 
@@ -94,13 +94,13 @@ func fullStats() ClusterStats {
 			{Peer: peer(3, "eu-west"), Age: 1500 * ms, Unsent: 2 * time.Second, RTT: 80 * ms, Differs: true, Silent: true},
 			{Peer: unready, Age: -1, Unsent: -1, RTT: -1},
 		},
-		ClockOffsets: map[crdt.Slot]time.Duration{2: 3 * ms, 3: -250 * ms, 4: 40 * ms, 99: time.Hour},
+		ClockOffsets: map[crdt.Incarnation]time.Duration{2: 3 * ms, 3: -250 * ms, 4: 40 * ms, 99: time.Hour},
 		Dialed:       DialedStreams{Connected: 2, Connecting: 1, Backoff: 3, Refused: 4}, AcceptedStreams: 5,
 		Sent: Traffic{Frames: 10, Bytes: 1000}, Received: Traffic{Frames: 20, Bytes: 2000}, DroppedFrames: 7,
 		RefusedFrames:     map[string]uint64{"rubbish": 3, "too_large": 0},
 		RefusedHandshakes: map[string]uint64{"secret": 2},
 		RefusedMembers:    map[string]uint64{"wrong_key": 1, "wrong_region": 4},
-		TurnedAway:        map[string]uint64{"version": 12},
+		Rejected:          map[string]uint64{"version": 12},
 		Rejoins:           14, RejoinFailures: 8,
 		MergedCells: 9_000, Cells: 512,
 		Events: map[string]uint64{node.Resent.String(): 11, node.PeerJoined.String(): 3, "made up": 1},
@@ -184,8 +184,8 @@ func TestLabelsAreBounded(t *testing.T) {
 	s := fullStats()
 	s.RefusedFrames = map[string]uint64{"bad\xff": 1}
 	for i := range 1_000 {
-		s.Members = append(s.Members, gossip.Member{Peer: peer(crdt.Slot(1_000+i), fmt.Sprintf("made-up-%d", i))})
-		s.Links = append(s.Links, node.Link{Peer: peer(crdt.Slot(1_000+i), fmt.Sprintf("made-up-%d", i)), Age: time.Hour})
+		s.Members = append(s.Members, gossip.Member{Peer: peer(crdt.Incarnation(1_000+i), fmt.Sprintf("made-up-%d", i))})
+		s.Links = append(s.Links, node.Link{Peer: peer(crdt.Incarnation(1_000+i), fmt.Sprintf("made-up-%d", i)), Age: time.Hour})
 		s.RefusedFrames[fmt.Sprintf("reason-%d", i)] = 1
 	}
 	s.Members = append(s.Members, gossip.Member{Peer: peer(5, "bad\xff")},

@@ -30,7 +30,7 @@ type ClusterStats struct {
 	Links []node.Link
 	// ClockOffsets is how far the peers' clocks are ahead, negative for
 	// behind; of those that are not known there is none.
-	ClockOffsets map[crdt.Slot]time.Duration
+	ClockOffsets map[crdt.Incarnation]time.Duration
 
 	// Dialed are the streams to peers by state, one a target. AcceptedStreams
 	// is how many streams from peers are up.
@@ -41,11 +41,11 @@ type ClusterStats struct {
 	// DroppedFrames is how many were not sent.
 	DroppedFrames uint64
 	// RefusedFrames and RefusedHandshakes count what this daemon refused of
-	// peers, RefusedMembers what its membership refused, and TurnedAway the
+	// peers, RefusedMembers what its membership refused, and Rejected the
 	// refusals and drops of its own streams by peers, all by reason. Reasons
 	// are a fixed set of words; one that is here with 0 begins its series at
 	// 0.
-	RefusedFrames, RefusedHandshakes, RefusedMembers, TurnedAway map[string]uint64
+	RefusedFrames, RefusedHandshakes, RefusedMembers, Rejected map[string]uint64
 	// Rejoins counts the rounds in which seeds of the region were asked, and
 	// RejoinFailures those of them in which none answered.
 	Rejoins, RejoinFailures uint64

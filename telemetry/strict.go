@@ -18,7 +18,7 @@ type Strict interface {
 // StrictStats is a snapshot. Counts are totals since the process began and never
 // go down. It is only read, never kept beyond the scrape.
 type StrictStats struct {
-	// Node is what the shards did, Strange what they refused of others.
+	// Node is what the shards did, Rejected what they refused of others.
 	Node node.StrictStats
 	// Parked is how many calls wait for homes; NoPlace how many were decided
 	// without them, as too many waited.
@@ -33,9 +33,9 @@ type StrictStats struct {
 	Layout          uint64
 	Replica, Voting bool
 	Ledgers         int
-	// Raises counts those that other homes and the own one sent to the replica, by
+	// Accepts counts those that other homes and the own one sent to the replica, by
 	// what it said: "held", or why not.
-	Raises map[string]uint64
+	Accepts map[string]uint64
 	// Journal is what the replica stores.
 	Journal Journal
 
@@ -56,8 +56,8 @@ type Journal struct {
 
 // Circuit is a home and its breaker: 0 closed, 1 half open, 2 open.
 type Circuit struct {
-	Region, Home string
-	State        int
+	Region, Owner string
+	State         int
 }
 
 // maxCircuits bounds the homes that have series.
@@ -67,12 +67,12 @@ const maxCircuits = 512
 type strictCollector struct {
 	strict Strict
 
-	decisions, asks, refused, grants, rights, cached, replayed, strange *prometheus.Desc
-	parked, noPlace, frames, dropped                                    *prometheus.Desc
-	raises, lost, votes                                                 *prometheus.Desc
-	layout, voting, ledgers                                             *prometheus.Desc
-	bytes, writes, entries, writing, failures, rewrites                 *prometheus.Desc
-	circuit, transitions                                                *prometheus.Desc
+	decisions, asks, refused, grants, rights, cached, replayed, rejected *prometheus.Desc
+	parked, noPlace, frames, dropped                                     *prometheus.Desc
+	accepts, lost, votes                                                 *prometheus.Desc
+	layout, voting, ledgers                                              *prometheus.Desc
+	bytes, writes, entries, writing, failures, rewrites                  *prometheus.Desc
+	circuit, transitions                                                 *prometheus.Desc
 }
 
 func newStrictCollector(s Strict) *strictCollector {
@@ -90,12 +90,12 @@ func newStrictCollector(s Strict) *strictCollector {
 			"Rights that this home granted to others, and that this daemon returned to homes.", "what"),
 		cached:   desc("strict_denials_cached_total", "Descriptors refused by what a home had denied a moment before."),
 		replayed: desc("strict_replays_total", "Asks that had been answered already, and counted once."),
-		strange:  desc("strict_strange_total", "Items of other daemons that were refused: of other keys, labels or senders."),
+		rejected: desc("strict_strange_total", "Items of other daemons that were refused: of other keys, labels or senders."),
 		parked:   desc("strict_parked_calls", "Calls that wait for homes."),
 		noPlace:  desc("strict_unparked_calls_total", "Calls that were decided by on_failure as too many waited."),
 		frames:   desc("strict_frames_total", "Frames about strict keys that were handed to streams."),
 		dropped:  desc("strict_dropped_items_total", "Items about strict keys that no stream took; told again."),
-		raises:   desc("strict_raises_total", "Raises: sent to replicas, and held by a majority.", "what"),
+		accepts:  desc("strict_raises_total", "Raises: sent to replicas, and held by a majority.", "what"),
 		lost:     desc("strict_ballots_lost_total", "Ballots of this home that another one outvoted, or that it took over from."),
 		votes: desc("strict_votes_total",
 			"Raises that the replica of this daemon was asked for: held, or why it is not.", "answer"),
@@ -116,8 +116,8 @@ func newStrictCollector(s Strict) *strictCollector {
 // Describe implements prometheus.Collector.
 func (c *strictCollector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		c.decisions, c.asks, c.refused, c.grants, c.rights, c.cached, c.replayed, c.strange, c.parked, c.noPlace,
-		c.frames, c.dropped, c.raises, c.lost, c.votes, c.layout, c.voting, c.ledgers, c.bytes, c.writes, c.entries,
+		c.decisions, c.asks, c.refused, c.grants, c.rights, c.cached, c.replayed, c.rejected, c.parked, c.noPlace,
+		c.frames, c.dropped, c.accepts, c.lost, c.votes, c.layout, c.voting, c.ledgers, c.bytes, c.writes, c.entries,
 		c.writing, c.failures, c.rewrites, c.circuit, c.transitions,
 	} {
 		ch <- d
@@ -131,8 +131,8 @@ func (c *strictCollector) Collect(ch chan<- prometheus.Metric) {
 	n := &s.Node
 	w.count(c.decisions, n.Local, "local")
 	w.count(c.decisions, n.Sought, "waited")
-	w.count(c.asks, n.Asks)
-	for why := sticky.NotHome; why <= sticky.MaxWhy; why++ {
+	w.count(c.asks, n.Requests)
+	for why := sticky.NotOwner; why <= sticky.MaxWhy; why++ {
 		w.count(c.refused, n.Refused[why], why.String())
 	}
 	w.count(c.grants, n.Grants, "granted")
@@ -141,9 +141,9 @@ func (c *strictCollector) Collect(ch chan<- prometheus.Metric) {
 	w.count(c.rights, n.Returned, "returned")
 	w.count(c.cached, n.Cached)
 	w.count(c.replayed, n.Replayed)
-	w.count(c.strange, n.Strange)
-	w.count(c.raises, n.Raises, "sent")
-	w.count(c.raises, n.Raised, "held")
+	w.count(c.rejected, n.Rejected)
+	w.count(c.accepts, n.Accepts, "sent")
+	w.count(c.accepts, n.Accepted, "held")
 	w.count(c.lost, n.Lost)
 	w.gauge(c.ledgers, float64(n.Ledgers), "shards")
 
@@ -151,7 +151,7 @@ func (c *strictCollector) Collect(ch chan<- prometheus.Metric) {
 	w.count(c.noPlace, s.NoPlace)
 	w.count(c.frames, s.Frames)
 	w.count(c.dropped, s.DroppedItems)
-	w.reasons(c.votes, s.Raises)
+	w.reasons(c.votes, s.Accepts)
 	w.gauge(c.layout, float64(s.Layout))
 	switch {
 	case s.Replica && s.Voting:
@@ -172,12 +172,12 @@ func (c *strictCollector) Collect(ch chan<- prometheus.Metric) {
 
 // circuits exports the breakers: of two incarnations of a home the worse one.
 func (c *strictCollector) circuits(w metricWriter, s *StrictStats) {
-	type home struct{ region, name string }
-	worst := map[home]int{}
+	type owner struct{ region, name string }
+	worst := map[owner]int{}
 	for _, x := range s.Circuits {
-		h := home{labelText(x.Region), labelText(x.Home)}
+		h := owner{labelText(x.Region), labelText(x.Owner)}
 		if _, ok := worst[h]; !ok && len(worst) >= maxCircuits {
-			h = home{otherLabel, otherLabel}
+			h = owner{otherLabel, otherLabel}
 		}
 		worst[h] = max(worst[h], x.State)
 	}

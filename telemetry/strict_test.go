@@ -39,11 +39,11 @@ func strictMetrics(t *testing.T, s StrictStats) *prometheus.Registry {
 func fullStrict() StrictStats {
 	s := StrictStats{
 		Node: node.StrictStats{
-			Ledgers: 1, Local: 2, Sought: 3, Asks: 4, Grants: 5, Denials: 6, Cached: 7, Granted: 8, Returned: 9,
-			Replayed: 10, Strange: 11, Raises: 12, Raised: 13, Lost: 14,
+			Ledgers: 1, Local: 2, Sought: 3, Requests: 4, Grants: 5, Denials: 6, Cached: 7, Granted: 8, Returned: 9,
+			Replayed: 10, Rejected: 11, Accepts: 12, Accepted: 13, Lost: 14,
 		},
 		Parked: 15, NoPlace: 16, Frames: 17, DroppedItems: 18, Layout: 19, Replica: true, Voting: true, Ledgers: 20,
-		Raises:  map[string]uint64{"held": 21, "outvoted": 22},
+		Accepts: map[string]uint64{"held": 21, "outvoted": 22},
 		Journal: Journal{Bytes: 23, Writes: 24, Entries: 25, Failures: 26, Rewrites: 27, Writing: 1500 * time.Millisecond},
 		Circuits: []Circuit{
 			{"us", "us-0", 0}, {"us", "us-0", 2}, {"eu", "eu-\xff", 1},
@@ -93,9 +93,9 @@ func TestCircuitsAreBounded(t *testing.T) {
 	}
 }
 
-// TestNoHomeNoMetrics: a daemon that is no home exports none, and may be told of
+// TestNoOwnerNoMetrics: a daemon that is no home exports none, and may be told of
 // waits all the same.
-func TestNoHomeNoMetrics(t *testing.T) {
+func TestNoOwnerNoMetrics(t *testing.T) {
 	m, reg := newMetrics(t, &engine{})
 	m.Waited(time.Second)
 	if text := scrape(t, reg); strings.Contains(text, "rld_strict") || strings.Contains(text, "rld_circuit") {

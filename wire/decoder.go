@@ -16,13 +16,13 @@ type decoder struct {
 	head gossip.Message // what the messages have in common
 	base int64
 
-	slots  table[crdt.Slot]
-	spans  table[gossip.Span]
-	latest []int64 // for each span the label of its latest cell, or of the first to come
-	met    int     // slots that parts have named, of slots
-	spent  int     // spans that cells have named, of spans
-	cells  int
-	denied int // refusals
+	incarnations table[crdt.Incarnation]
+	spans        table[gossip.CellMeta]
+	latest       []int64 // for each span the label of its latest cell, or of the first to come
+	met          int     // slots that parts have named, of slots
+	spent        int     // spans that cells have named, of spans
+	cells        int
+	denied       int // refusals
 
 	part int // number of the part at hand, -1 outside
 	err  error
@@ -72,7 +72,7 @@ func (d *decoder) frame(payload []byte) []gossip.Message {
 		parts[n] = content
 		n++
 	}
-	d.readSlots(&r)
+	d.readIncarnations(&r)
 	d.readSpans(&r)
 	if r.end(); n == 0 {
 		r.fail("it has no parts, want at least one")
@@ -83,16 +83,16 @@ func (d *decoder) frame(payload []byte) []gossip.Message {
 	return d.messages(parts[:n])
 }
 
-// readSlots reads the table of slots.
-func (d *decoder) readSlots(r *reader) {
-	content, n := r.rows(frameSlots, 8)
+// readIncarnations reads the table of slots.
+func (d *decoder) readIncarnations(r *reader) {
+	content, n := r.rows(frameIncarnations, 8)
 	if n == 0 {
 		return
 	}
-	d.slots.values = make([]crdt.Slot, 0, n)
+	d.incarnations.values = make([]crdt.Incarnation, 0, n)
 	for i := range n {
-		s := crdt.Slot(binary.LittleEndian.Uint64(content[8*i:]))
-		if _, first := d.slots.number(s); !first || s == d.head.From || s == d.head.To {
+		s := crdt.Incarnation(binary.LittleEndian.Uint64(content[8*i:]))
+		if _, first := d.incarnations.number(s); !first || s == d.head.From || s == d.head.To {
 			r.fail("slot %v is there twice", s)
 			return
 		}
@@ -113,7 +113,7 @@ func (d *decoder) readSpans(r *reader) {
 }
 
 func (d *decoder) readSpan(r reader) {
-	var s gossip.Span
+	var s gossip.CellMeta
 	if r.next(spanRule) {
 		if s.Rule = r.word(); s.Rule == 0 {
 			r.fail("rule of a span is 0 or cut, want it left out")
@@ -123,14 +123,14 @@ func (d *decoder) readSpan(r reader) {
 	if width < 1 || width > math.MaxInt64 || carry > math.MaxInt64 {
 		r.fail("span of %d ms with %d ms more, want 1 or more and 0 or more in 63 bits", width, carry)
 	}
-	s.Width, s.Carry = int64(width), int64(carry)
+	s.WindowLength, s.Carry = int64(width), int64(carry)
 	s.Regional = r.flag(spanRegional)
-	label := d.base + unzigzag(r.uint(spanLabel))
+	window := d.base + unzigzag(r.uint(spanWindow))
 	r.end()
 	if _, first := d.spans.number(s); !first {
 		r.fail("span %+v is there twice", s)
 	}
-	d.latest = append(d.latest, label)
+	d.latest = append(d.latest, window)
 }
 
 // messages reads the parts.
@@ -147,9 +147,9 @@ func (d *decoder) messages(parts [][]byte) []gossip.Message {
 		before = &msgs[i]
 	}
 	d.part = -1
-	if d.met < len(d.slots.values) || d.spent < len(d.latest) {
+	if d.met < len(d.incarnations.values) || d.spent < len(d.latest) {
 		d.fail("%d slots and %d spans, of which %d and %d are used",
-			len(d.slots.values), len(d.latest), d.met, d.spent)
+			len(d.incarnations.values), len(d.latest), d.met, d.spent)
 	}
 	return msgs
 }
@@ -170,7 +170,7 @@ func (d *decoder) readPart(r reader, before, m *gossip.Message) {
 	m.Lo = m.Hi - changed
 	m.Ack = r.uint(partAck)
 	m.Complete = !r.flag(partIncomplete)
-	m.Urgent = r.flag(partUrgent)
+	m.Expedited = r.flag(partUrgent)
 	m.Unsent = r.duration(r.uint(partUnsent))
 	if content := r.content(partViews); content != nil {
 		d.readViews(reader{d: d, b: content}, m)
@@ -178,7 +178,7 @@ func (d *decoder) readPart(r reader, before, m *gossip.Message) {
 			r.fail("views as in the part before, want them left out")
 		}
 	} else {
-		m.Own, m.Behind = before.Own, slices.Clone(before.Behind)
+		m.Own, m.Staleness = before.Own, slices.Clone(before.Staleness)
 	}
 	for content := r.content(partCells); content != nil; content = r.content(partCells) {
 		d.readCells(reader{d: d, b: content}, m)
@@ -202,11 +202,11 @@ func (d *decoder) readViews(r reader, m *gossip.Message) {
 		return
 	}
 	if n > 0 {
-		m.Behind = make([]gossip.Behind, n)
+		m.Staleness = make([]gossip.Staleness, n)
 	}
-	for i := range m.Behind {
-		m.Behind[i] = gossip.Behind{Region: d.slot(regions.next()), Age: r.duration(ages.next())}
-		if i > 0 && m.Behind[i].Region <= m.Behind[i-1].Region {
+	for i := range m.Staleness {
+		m.Staleness[i] = gossip.Staleness{Region: d.incarnation(regions.next()), Age: r.duration(ages.next())}
+		if i > 0 && m.Staleness[i].Region <= m.Staleness[i-1].Region {
 			r.fail("regions are not ascending at %d", i)
 		}
 	}
@@ -272,19 +272,19 @@ func (r *reader) duration(ms uint64) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// slot returns the slot of a number. Numbers are first named in their order.
-func (d *decoder) slot(n uint64) crdt.Slot {
+// incarnation returns the slot of a number. Numbers are first named in their order.
+func (d *decoder) incarnation(n uint64) crdt.Incarnation {
 	switch {
 	case n == 0:
 		return d.head.From
 	case n == 1:
 		return d.head.To
 	case n-2 < uint64(d.met):
-	case n-2 == uint64(d.met) && d.met < len(d.slots.values):
+	case n-2 == uint64(d.met) && d.met < len(d.incarnations.values):
 		d.met++
 	default:
 		d.fail("slot %d is named before slot %d or does not exist", n, d.met+2)
 		return 0
 	}
-	return d.slots.values[n-2]
+	return d.incarnations.values[n-2]
 }

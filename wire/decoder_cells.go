@@ -14,15 +14,15 @@ const keySize = 16
 
 // owner reads whose cells follow: kind and slot, which must be above those of
 // the cell before, if there is one.
-func (d *decoder) owner(r *reader, kindField, slotField tag, first bool, before gossip.CellID) gossip.CellID {
+func (d *decoder) owner(r *reader, kindField, incarnationField tag, first bool, before gossip.CellID) gossip.CellID {
 	kind := r.uint(kindField)
 	if kind > uint64(gossip.MaxKind) {
 		r.fail("cells of kind %d, want at most %d", kind, gossip.MaxKind)
 		return gossip.CellID{}
 	}
-	id := gossip.CellID{Kind: gossip.Kind(kind), Slot: d.slot(r.uint(slotField))}
-	if !first && (id.Kind < before.Kind || id.Kind == before.Kind && id.Slot <= before.Slot) {
-		r.fail("slots of cells are not ascending at %v", id.Slot)
+	id := gossip.CellID{Kind: gossip.Kind(kind), Incarnation: d.incarnation(r.uint(incarnationField))}
+	if !first && (id.Kind < before.Kind || id.Kind == before.Kind && id.Incarnation <= before.Incarnation) {
+		r.fail("slots of cells are not ascending at %v", id.Incarnation)
 	}
 	return id
 }
@@ -33,10 +33,10 @@ func (d *decoder) readCells(r reader, m *gossip.Message) {
 	if n := len(m.Cells); n > 0 {
 		before = m.Cells[n-1].CellID
 	}
-	id := d.owner(&r, cellsKind, cellsSlot, len(m.Cells) == 0, before)
+	id := d.owner(&r, cellsKind, cellsIncarnation, len(m.Cells) == 0, before)
 	keys, n := r.rows(cellsKeys, keySize)
 	in := columns{
-		more: r.column(cellsMore), spans: r.column(cellsSpans), labels: r.column(cellsLabels),
+		more: r.column(cellsMore), spans: r.column(cellsSpans), windows: r.column(cellsWindows),
 		admitted: r.column(cellsAdmitted), refunded: r.column(cellsRefunded), rates: r.column(cellsRates),
 	}
 	r.end()
@@ -57,13 +57,13 @@ func (d *decoder) readCells(r reader, m *gossip.Message) {
 	for i := range n {
 		id.Key = readKey(keys[keySize*i:])
 		if i > 0 && (id.Key.Hi < last.Hi || id.Key.Hi == last.Hi && id.Key.Lo <= last.Lo) {
-			r.fail("keys of slot %v are not ascending at %d", id.Slot, i)
+			r.fail("keys of slot %v are not ascending at %d", id.Incarnation, i)
 			return
 		}
 		last = id.Key
 		more := in.more.next()
 		if more >= uint64(len(rest)) {
-			r.fail("more cells of the keys of slot %v than its %d", id.Slot, count)
+			r.fail("more cells of the keys of slot %v than its %d", id.Incarnation, count)
 			return
 		}
 		d.keyCells(&r, &in, id, rest[:more+1])
@@ -73,21 +73,21 @@ func (d *decoder) readCells(r reader, m *gossip.Message) {
 		rest = rest[more+1:]
 	}
 	if len(rest) > 0 {
-		r.fail("fewer cells of the keys of slot %v than its %d", id.Slot, count)
+		r.fail("fewer cells of the keys of slot %v than its %d", id.Incarnation, count)
 	}
 	in.admitted.any = 1 // the column is needed for its length
-	for _, c := range [...]*column{&in.more, &in.spans, &in.labels, &in.admitted, &in.refunded, &in.rates} {
+	for _, c := range [...]*column{&in.more, &in.spans, &in.windows, &in.admitted, &in.refunded, &in.rates} {
 		r.ends(c)
 	}
 }
 
 // columns is what a slot's cells consist of besides their keys.
-type columns struct{ more, spans, labels, admitted, refunded, rates column }
+type columns struct{ more, spans, windows, admitted, refunded, rates column }
 
 // keyCells reads the next cells, all of one key.
 func (d *decoder) keyCells(r *reader, in *columns, id gossip.CellID, cells []gossip.Cell) {
 	for i := range cells {
-		n, distance := in.spans.next(), in.labels.next()
+		n, distance := in.spans.next(), in.windows.next()
 		if n >= uint64(d.spent) {
 			if n > uint64(d.spent) || d.spent == len(d.latest) {
 				r.fail("span %d is named before span %d or does not exist", n, d.spent)
@@ -98,16 +98,16 @@ func (d *decoder) keyCells(r *reader, in *columns, id gossip.CellID, cells []gos
 			}
 		}
 		d.latest[n] += unzigzag(distance)
-		id.Label = d.latest[n]
+		id.Window = d.latest[n]
 		rate := in.rates.next()
 		c := &cells[i]
-		c.CellID, c.Span, c.Rate = id, d.spans.values[n], uint32(rate)
+		c.CellID, c.CellMeta, c.Rate = id, d.spans.values[n], uint32(rate)
 		c.Value = crdt.PN{P: in.admitted.next(), N: in.refunded.next()}
 		switch {
 		case rate > math.MaxUint32:
 			r.fail("rate of %d, want at most %d", rate, uint32(math.MaxUint32))
-		case i > 0 && c.Label <= cells[i-1].Label:
-			r.fail("labels of a key are not ascending at %d", c.Label)
+		case i > 0 && c.Window <= cells[i-1].Window:
+			r.fail("labels of a key are not ascending at %d", c.Window)
 		}
 		if fault := cellFault(c); fault != "" {
 			r.fail("cell %v: %s", c, fault)
@@ -122,26 +122,26 @@ func (d *decoder) readRefused(r reader, m *gossip.Message) {
 	if n := len(m.Refused); n > 0 {
 		before = m.Refused[n-1].CellID
 	}
-	id := d.owner(&r, refusedKind, refusedSlot, len(m.Refused) == 0, before)
+	id := d.owner(&r, refusedKind, refusedIncarnation, len(m.Refused) == 0, before)
 	keys, n := r.rows(refusedKeys, keySize)
-	labels, reasons := r.column(refusedLabels), r.column(refusedReasons)
+	windows, reasons := r.column(refusedWindows), r.column(refusedReasons)
 	r.end()
 	if d.denied += n; d.denied > MaxFrameCells {
 		d.exceed("refusals", d.denied, MaxFrameCells)
 	}
 	if n == 0 {
-		r.fail("refusals of slot %v without keys", id.Slot)
+		r.fail("refusals of slot %v without keys", id.Incarnation)
 	}
 	if d.err != nil {
 		return
 	}
 	m.Refused = slices.Grow(m.Refused, n)
-	label := d.base
+	window := d.base
 	for i := range n {
-		label += unzigzag(labels.next())
-		next := gossip.CellID{Kind: id.Kind, Slot: id.Slot, Key: readKey(keys[keySize*i:]), Label: label}
+		window += unzigzag(windows.next())
+		next := gossip.CellID{Kind: id.Kind, Incarnation: id.Incarnation, Key: readKey(keys[keySize*i:]), Window: window}
 		if i > 0 && id.Compare(next) >= 0 {
-			r.fail("refusals of slot %v are not ascending at %d", id.Slot, i)
+			r.fail("refusals of slot %v are not ascending at %d", id.Incarnation, i)
 			return
 		}
 		id = next
@@ -152,7 +152,7 @@ func (d *decoder) readRefused(r reader, m *gossip.Message) {
 		}
 		m.Refused = append(m.Refused, gossip.Refusal{CellID: next, Reason: gossip.Reason(reason + 1)})
 	}
-	r.ends(&labels)
+	r.ends(&windows)
 	r.ends(&reasons)
 }
 

@@ -14,18 +14,18 @@ import (
 type encoder struct {
 	b []byte
 
-	from, to crdt.Slot
-	slots    table[crdt.Slot] // but for those two
-	spans    table[gossip.Span]
-	labels   []spanLabels // of the spans
-	base     int64        // what the first label of a span is relative to
+	from, to     crdt.Incarnation
+	incarnations table[crdt.Incarnation] // but for those two
+	spans        table[gossip.CellMeta]
+	windows      []spanWindows // of the spans
+	base         int64         // what the first label of a span is relative to
 
 	numbers, distances []uint64 // columns to be
 	cells, refused     int
 }
 
-// spanLabels is the labels of the first and the latest cell with a span.
-type spanLabels struct{ first, latest int64 }
+// spanWindows is the labels of the first and the latest cell with a span.
+type spanWindows struct{ first, latest int64 }
 
 // frame writes all after the envelope.
 func (e *encoder) frame(msgs []gossip.Message) error {
@@ -47,7 +47,7 @@ func (e *encoder) frame(msgs []gossip.Message) error {
 		}
 		before = &msgs[i]
 	}
-	e.words(frameSlots, e.slots.values)
+	e.words(frameIncarnations, e.incarnations.values)
 	for i := range e.spans.values {
 		s := &e.spans.values[i]
 		at := e.open(frameSpans)
@@ -55,10 +55,10 @@ func (e *encoder) frame(msgs []gossip.Message) error {
 			e.b = append(e.b, byte(spanRule))
 			e.b = binary.LittleEndian.AppendUint64(e.b, s.Rule)
 		}
-		e.uint(spanWidth, uint64(s.Width))
+		e.uint(spanWidth, uint64(s.WindowLength))
 		e.uint(spanCarry, uint64(s.Carry))
 		e.flag(spanRegional, s.Regional)
-		e.uint(spanLabel, zigzag(e.labels[i].first-e.base))
+		e.uint(spanWindow, zigzag(e.windows[i].first-e.base))
 		e.close(at)
 	}
 	return nil
@@ -102,7 +102,7 @@ func (e *encoder) part(before, m *gossip.Message) error {
 	e.uint(partChanged, m.Hi-m.Lo)
 	e.uint(partAck, m.Ack)
 	e.flag(partIncomplete, !m.Complete)
-	e.flag(partUrgent, m.Urgent)
+	e.flag(partUrgent, m.Expedited)
 	e.uint(partUnsent, millis(m.Unsent))
 	if !sameViews(before, m) {
 		e.views(m)
@@ -129,15 +129,15 @@ func checkPart(m *gossip.Message) error {
 		return malformed("shard %d: versions (%d, %d] are none", m.Shard, m.Lo, m.Hi)
 	case m.Unsent < 0 || m.Own < 0:
 		return malformed("shard %d: age of %v or %v, want 0 or more", m.Shard, m.Unsent, m.Own)
-	case len(m.Behind) > MaxViews:
-		return &SizeError{What: "regions", Got: len(m.Behind), Max: MaxViews}
+	case len(m.Staleness) > MaxViews:
+		return &SizeError{What: "regions", Got: len(m.Staleness), Max: MaxViews}
 	}
-	for i := range m.Behind {
-		if i > 0 && m.Behind[i].Region <= m.Behind[i-1].Region {
+	for i := range m.Staleness {
+		if i > 0 && m.Staleness[i].Region <= m.Staleness[i-1].Region {
 			return malformed("shard %d: regions are not ascending at %d", m.Shard, i)
 		}
-		if m.Behind[i].Age < 0 {
-			return malformed("shard %d: age of %v, want 0 or more", m.Shard, m.Behind[i].Age)
+		if m.Staleness[i].Age < 0 {
+			return malformed("shard %d: age of %v, want 0 or more", m.Shard, m.Staleness[i].Age)
 		}
 	}
 	for i := 1; i < len(m.Digests); i++ {
@@ -150,11 +150,11 @@ func checkPart(m *gossip.Message) error {
 
 // sameViews reports whether two messages will arrive with the same views.
 func sameViews(a, b *gossip.Message) bool {
-	if millis(a.Own) != millis(b.Own) || len(a.Behind) != len(b.Behind) {
+	if millis(a.Own) != millis(b.Own) || len(a.Staleness) != len(b.Staleness) {
 		return false
 	}
-	for i := range a.Behind {
-		x, y := &a.Behind[i], &b.Behind[i]
+	for i := range a.Staleness {
+		x, y := &a.Staleness[i], &b.Staleness[i]
 		if x.Region != y.Region || millis(x.Age) != millis(y.Age) {
 			return false
 		}
@@ -166,13 +166,13 @@ func (e *encoder) views(m *gossip.Message) {
 	at := e.open(partViews)
 	e.uint(viewsOwn, millis(m.Own))
 	e.numbers = e.numbers[:0]
-	for i := range m.Behind {
-		e.numbers = append(e.numbers, e.slot(m.Behind[i].Region))
+	for i := range m.Staleness {
+		e.numbers = append(e.numbers, e.incarnation(m.Staleness[i].Region))
 	}
 	e.required(viewsRegions, e.numbers)
 	e.numbers = e.numbers[:0]
-	for i := range m.Behind {
-		e.numbers = append(e.numbers, millis(m.Behind[i].Age))
+	for i := range m.Staleness {
+		e.numbers = append(e.numbers, millis(m.Staleness[i].Age))
 	}
 	e.column(viewsAges, e.numbers)
 	e.close(at)
@@ -213,14 +213,14 @@ func (e *encoder) repair(buckets []uint16) {
 	e.required(partRepair, e.numbers)
 }
 
-// slot returns the number of a slot in the frame.
-func (e *encoder) slot(s crdt.Slot) uint64 {
+// incarnation returns the number of a slot in the frame.
+func (e *encoder) incarnation(s crdt.Incarnation) uint64 {
 	switch s {
 	case e.from:
 		return 0
 	case e.to:
 		return 1
 	}
-	i, _ := e.slots.number(s)
+	i, _ := e.incarnations.number(s)
 	return uint64(i) + 2
 }

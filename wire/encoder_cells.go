@@ -28,10 +28,10 @@ func (e *encoder) allCells(m *gossip.Message) error {
 	}
 	for len(cells) > 0 {
 		n := 1
-		for n < len(cells) && cells[n].Slot == cells[0].Slot && cells[n].Kind == cells[0].Kind {
+		for n < len(cells) && cells[n].Incarnation == cells[0].Incarnation && cells[n].Kind == cells[0].Kind {
 			n++
 		}
-		e.slotCells(cells[:n])
+		e.incarnationCells(cells[:n])
 		cells = cells[n:]
 	}
 	return nil
@@ -49,13 +49,13 @@ func sorted(cells []gossip.Cell) []gossip.Cell {
 	return cells
 }
 
-// slotCells writes the cells of one slot.
-func (e *encoder) slotCells(cells []gossip.Cell) {
+// incarnationCells writes the cells of one slot.
+func (e *encoder) incarnationCells(cells []gossip.Cell) {
 	at := e.open(partCells)
 	e.uint(cellsKind, uint64(cells[0].Kind))
-	e.uint(cellsSlot, e.slot(cells[0].Slot))
+	e.uint(cellsIncarnation, e.incarnation(cells[0].Incarnation))
 	e.cellKeys(cells)
-	e.cellLabels(cells)
+	e.cellWindows(cells)
 	column := e.numbers[:0]
 	for i := range cells {
 		column = append(column, cells[i].Value.P)
@@ -91,27 +91,27 @@ func (e *encoder) cellKeys(cells []gossip.Cell) {
 	e.numbers = more
 }
 
-// cellLabels writes the spans and labels.
-func (e *encoder) cellLabels(cells []gossip.Cell) {
+// cellWindows writes the spans and labels.
+func (e *encoder) cellWindows(cells []gossip.Cell) {
 	spans, distances := e.numbers[:0], slices.Grow(e.distances[:0], len(cells))
 	n := -1 // number of the span of the cell before
 	for i := range cells {
 		c := &cells[i]
-		if i == 0 || c.Span != cells[i-1].Span {
+		if i == 0 || c.CellMeta != cells[i-1].CellMeta {
 			var first bool
-			if n, first = e.spans.number(c.Span); first {
-				if cap(e.labels) == 0 {
-					e.labels = make([]spanLabels, 0, firstRoom)
+			if n, first = e.spans.number(c.CellMeta); first {
+				if cap(e.windows) == 0 {
+					e.windows = make([]spanWindows, 0, firstRoom)
 				}
-				e.labels = append(e.labels, spanLabels{first: c.Label, latest: c.Label})
+				e.windows = append(e.windows, spanWindows{first: c.Window, latest: c.Window})
 			}
 		}
 		spans = append(spans, uint64(n))
-		distances = append(distances, zigzag(c.Label-e.labels[n].latest))
-		e.labels[n].latest = c.Label
+		distances = append(distances, zigzag(c.Window-e.windows[n].latest))
+		e.windows[n].latest = c.Window
 	}
 	e.column(cellsSpans, spans)
-	e.column(cellsLabels, distances)
+	e.column(cellsWindows, distances)
 	e.numbers, e.distances = spans, distances
 }
 
@@ -138,10 +138,10 @@ func (e *encoder) allRefused(m *gossip.Message) error {
 	}
 	for len(refused) > 0 {
 		n := 1
-		for n < len(refused) && refused[n].Slot == refused[0].Slot && refused[n].Kind == refused[0].Kind {
+		for n < len(refused) && refused[n].Incarnation == refused[0].Incarnation && refused[n].Kind == refused[0].Kind {
 			n++
 		}
-		e.slotRefused(refused[:n])
+		e.incarnationRefused(refused[:n])
 		refused = refused[n:]
 	}
 	return nil
@@ -163,11 +163,11 @@ func latest(refused []gossip.Refusal) []gossip.Refusal {
 	return slices.CompactFunc(refused, func(a, b gossip.Refusal) bool { return a.CellID == b.CellID })
 }
 
-// slotRefused writes the refusals of one slot.
-func (e *encoder) slotRefused(refused []gossip.Refusal) {
+// incarnationRefused writes the refusals of one slot.
+func (e *encoder) incarnationRefused(refused []gossip.Refusal) {
 	at := e.open(partRefused)
 	e.uint(refusedKind, uint64(refused[0].Kind))
-	e.uint(refusedSlot, e.slot(refused[0].Slot))
+	e.uint(refusedIncarnation, e.incarnation(refused[0].Incarnation))
 	keys := e.open(refusedKeys)
 	for i := range refused {
 		e.key(refused[i].Key)
@@ -175,10 +175,10 @@ func (e *encoder) slotRefused(refused []gossip.Refusal) {
 	e.close(keys)
 	column, before := e.numbers[:0], e.base
 	for i := range refused {
-		column = append(column, zigzag(refused[i].Label-before))
-		before = refused[i].Label
+		column = append(column, zigzag(refused[i].Window-before))
+		before = refused[i].Window
 	}
-	e.column(refusedLabels, column)
+	e.column(refusedWindows, column)
 	column = column[:0]
 	for i := range refused {
 		column = append(column, uint64(refused[i].Reason-1))

@@ -54,11 +54,11 @@ func TestEncodeErrors(t *testing.T) {
 			"wire: shard 0: versions (6, 5] are none"},
 		{"unsent", one(func(m *gossip.Message) { m.Unsent = -1 }),
 			"wire: shard 0: age of -1ns or 120ms, want 0 or more"},
-		{"age", one(func(m *gossip.Message) { m.Behind[1].Age = -1 }),
+		{"age", one(func(m *gossip.Message) { m.Staleness[1].Age = -1 }),
 			"wire: shard 0: age of -1ns, want 0 or more"},
-		{"regions", one(func(m *gossip.Message) { slices.Reverse(m.Behind) }),
+		{"regions", one(func(m *gossip.Message) { slices.Reverse(m.Staleness) }),
 			"wire: shard 0: regions are not ascending at 1"},
-		{"too many regions", one(func(m *gossip.Message) { m.Behind = make([]gossip.Behind, 4097) }),
+		{"too many regions", one(func(m *gossip.Message) { m.Staleness = make([]gossip.Staleness, 4097) }),
 			"wire: frame of 4097 regions, want at most 4096"},
 		{"digests", one(func(m *gossip.Message) { m.Digests[1].Bucket = 0 }),
 			"wire: shard 0: digests are not ascending at 1"},
@@ -67,7 +67,7 @@ func TestEncodeErrors(t *testing.T) {
 		{"cell twice", one(func(m *gossip.Message) { m.Cells[1] = m.Cells[0] }),
 			"wire: shard 0: cell 00000000000000050000000000000001@1799999990000 daemon 1111111111111111: 300-2 " +
 				"is there twice"},
-		{"width", one(func(m *gossip.Message) { m.Cells[0].Width = 0 }),
+		{"width", one(func(m *gossip.Message) { m.Cells[0].WindowLength = 0 }),
 			"wire: shard 0: cell 00000000000000050000000000000001@1799999990000 daemon 1111111111111111: 300-2: " +
 				"width below 1 ms"},
 		{"carry", one(func(m *gossip.Message) { m.Cells[0].Carry = -1 }),
@@ -81,7 +81,7 @@ func TestEncodeErrors(t *testing.T) {
 		{"rights with a rate", one(func(m *gossip.Message) { m.Cells[3].Kind, m.Cells[3].Rate = gossip.Given, 1 }),
 			"wire: shard 0: cell 00000000000000050000000000000001@1799999990000 given to 000000000000aaaa: 900-0: " +
 				"rights with more than what was given"},
-		{"note", one(func(m *gossip.Message) { m.Notes = []gossip.Note{{Kind: 9}} }),
+		{"note", one(func(m *gossip.Message) { m.RightsMessages = []gossip.RightsMessage{{Kind: 9}} }),
 			"wire: shard 0: note of kind 9, want 1 to 5"},
 		{"refused kind", one(func(m *gossip.Message) { m.Refused[1].Kind = 7 }),
 			"wire: shard 0: refusal of kind 7, want at most 3"},
@@ -104,7 +104,7 @@ func TestEncodeErrors(t *testing.T) {
 }
 
 // seal puts an envelope around a payload.
-func seal(from, to crdt.Slot, payload []byte) []byte {
+func seal(from, to crdt.Incarnation, payload []byte) []byte {
 	frame := make([]byte, envelopeSize, envelopeSize+len(payload))
 	frame[0] = Version
 	binary.LittleEndian.PutUint64(frame[atFrom:], uint64(from))
@@ -170,17 +170,17 @@ func TestDecodeErrors(t *testing.T) {
 			"wire: frame: it has no parts, want at least one"},
 		{"more parts than shards", func(f *frame) { f.Parts = append(f.Parts, part(f)) },
 			"wire: frame: it has more parts than its 1 shards"},
-		{"slot twice", func(f *frame) { f.Slots[1] = f.Slots[0] },
+		{"slot twice", func(f *frame) { f.Incarnations[1] = f.Incarnations[0] },
 			"wire: frame: slot 000000000000aaaa is there twice"},
-		{"sender among slots", func(f *frame) { f.Slots[1] = 1 },
+		{"sender among slots", func(f *frame) { f.Incarnations[1] = 1 },
 			"wire: frame: slot 0000000000000001 is there twice"},
-		{"slot unused", func(f *frame) { f.Slots = append(f.Slots, 99) },
+		{"slot unused", func(f *frame) { f.Incarnations = append(f.Incarnations, 99) },
 			"wire: frame: 3 slots and 2 spans, of which 2 and 2 are used"},
-		{"span unused", func(f *frame) { f.Spans = append(f.Spans, &rldv1.PeerSpan{Width: 1}) },
+		{"span unused", func(f *frame) { f.Metas = append(f.Metas, &rldv1.PeerCellMeta{WindowLength: 1}) },
 			"wire: frame: 2 slots and 3 spans, of which 2 and 2 are used"},
-		{"span twice", func(f *frame) { f.Spans[1] = f.Spans[0] },
-			"wire: frame: span {Rule:7 Width:60000 Carry:60000 Regional:false} is there twice"},
-		{"span without width", func(f *frame) { f.Spans[0].Width = 0 },
+		{"span twice", func(f *frame) { f.Metas[1] = f.Metas[0] },
+			"wire: frame: span {Rule:7 WindowLength:60000 Carry:60000 Regional:false} is there twice"},
+		{"span without width", func(f *frame) { f.Metas[0].WindowLength = 0 },
 			"wire: frame: span of 0 ms with 60000 ms more, want 1 or more and 0 or more in 63 bits"},
 		{"unknown field", func(f *frame) { f.ProtoReflect().SetUnknown([]byte{15 << 3, 1}) },
 			"wire: frame: field 15 of type 0 is unknown or out of place"},
@@ -192,7 +192,7 @@ func TestDecodeErrors(t *testing.T) {
 			"wire: part 0 of the frame: duration of 18446744073709551615 ms, want at most 9223372036854"},
 		{"views of nothing", func(f *frame) { part(f).Views = &rldv1.PeerViews{} },
 			"wire: part 0 of the frame: views as in the part before, want them left out"},
-		{"regions", func(f *frame) { slices.Reverse(f.Slots) },
+		{"regions", func(f *frame) { slices.Reverse(f.Incarnations) },
 			"wire: part 0 of the frame: regions are not ascending at 1"},
 		{"slots", func(f *frame) { slices.Reverse(part(f).Views.Regions) },
 			"wire: part 0 of the frame: slot 3 is named before slot 2 or does not exist"},
@@ -202,7 +202,7 @@ func TestDecodeErrors(t *testing.T) {
 			"wire: part 0 of the frame: bucket beyond 65535"},
 		{"kind", func(f *frame) { own(f).Kind = 4 },
 			"wire: part 0 of the frame: cells of kind 4, want at most 3"},
-		{"slot number", func(f *frame) { own(f).Slot = 4 },
+		{"slot number", func(f *frame) { own(f).Incarnation = 4 },
 			"wire: part 0 of the frame: slot 4 is named before slot 4 or does not exist"},
 		{"slots of cells", func(f *frame) { slices.Reverse(part(f).Cells) },
 			"wire: part 0 of the frame: slots of cells are not ascending at 0000000000000001"},
@@ -216,11 +216,11 @@ func TestDecodeErrors(t *testing.T) {
 			"wire: part 0 of the frame: more cells of the keys of slot 0000000000000001 than its 3"},
 		{"fewer cells", func(f *frame) { own(f).More = nil },
 			"wire: part 0 of the frame: fewer cells of the keys of slot 0000000000000001 than its 3"},
-		{"span number", func(f *frame) { own(f).Spans[1] = 2 },
+		{"span number", func(f *frame) { own(f).Metas[1] = 2 },
 			"wire: part 0 of the frame: span 2 is named before span 1 or does not exist"},
-		{"first label", func(f *frame) { own(f).Labels[0] = 1 },
+		{"first label", func(f *frame) { own(f).Windows[0] = 1 },
 			"wire: part 0 of the frame: first label of span 0 is not the one that the span names"},
-		{"same label", func(f *frame) { own(f).Labels[2] = 0 },
+		{"same label", func(f *frame) { own(f).Windows[2] = 0 },
 			"wire: part 0 of the frame: labels of a key are not ascending at 1799999999000"},
 		{"refund", func(f *frame) { own(f).Refunded[1] = 2 },
 			"wire: part 0 of the frame: cell 00000000000000050000000000000002@1799999999000 daemon 0000000000000001: 1-2: " +

@@ -22,25 +22,25 @@ func idle() gossip.Message {
 
 // example is a message that has something of everything.
 func example() gossip.Message {
-	minute := gossip.Span{Rule: 7, Width: 60_000, Carry: 60_000}
-	second := gossip.Span{Rule: 8, Width: 1000, Regional: true}
-	label := now.Millis() - 10_000
-	id := func(slot crdt.Slot, kind gossip.Kind, key uint64, label int64) gossip.CellID {
-		return gossip.CellID{Key: crdt.Key{Hi: 5, Lo: key}, Label: label, Kind: kind, Slot: slot}
+	minute := gossip.CellMeta{Rule: 7, WindowLength: 60_000, Carry: 60_000}
+	second := gossip.CellMeta{Rule: 8, WindowLength: 1000, Regional: true}
+	window := now.Millis() - 10_000
+	id := func(incarnation crdt.Incarnation, kind gossip.Kind, key uint64, window int64) gossip.CellID {
+		return gossip.CellID{Key: crdt.Key{Hi: 5, Lo: key}, Window: window, Kind: kind, Incarnation: incarnation}
 	}
 	m := idle()
-	m.Lo, m.Complete, m.Urgent, m.Unsent = 12_300, false, true, 70*time.Millisecond
+	m.Lo, m.Complete, m.Expedited, m.Unsent = 12_300, false, true, 70*time.Millisecond
 	m.Own = 120 * time.Millisecond
-	m.Behind = []gossip.Behind{{Region: 0xaaaa, Age: 300 * time.Millisecond}, {Region: 0xbbbb}}
+	m.Staleness = []gossip.Staleness{{Region: 0xaaaa, Age: 300 * time.Millisecond}, {Region: 0xbbbb}}
 	m.Cells = []gossip.Cell{
-		{CellID: id(m.From, gossip.Daemon, 1, label), Span: minute, Value: crdt.PN{P: 300, N: 2}},
-		{CellID: id(m.From, gossip.Daemon, 2, label+9000), Span: second, Value: crdt.PN{P: 1}},
-		{CellID: id(m.From, gossip.Daemon, 2, label+10_000), Span: second, Value: crdt.PN{P: 3}},
-		{CellID: id(0xaaaa, gossip.RegionSum, 1, label), Span: minute, Value: crdt.PN{P: 900}, Rate: 15},
+		{CellID: id(m.From, gossip.Daemon, 1, window), CellMeta: minute, Value: crdt.PN{P: 300, N: 2}},
+		{CellID: id(m.From, gossip.Daemon, 2, window+9000), CellMeta: second, Value: crdt.PN{P: 1}},
+		{CellID: id(m.From, gossip.Daemon, 2, window+10_000), CellMeta: second, Value: crdt.PN{P: 3}},
+		{CellID: id(0xaaaa, gossip.RegionSum, 1, window), CellMeta: minute, Value: crdt.PN{P: 900}, Rate: 15},
 	}
 	m.Refused = []gossip.Refusal{
-		{CellID: id(m.To, gossip.Daemon, 1, label+60_000), Reason: gossip.TooFarAhead},
-		{CellID: id(m.To, gossip.Daemon, 2, label), Reason: gossip.NoRoom},
+		{CellID: id(m.To, gossip.Daemon, 1, window+60_000), Reason: gossip.TooFarAhead},
+		{CellID: id(m.To, gossip.Daemon, 2, window), Reason: gossip.NoRoom},
 	}
 	m.Digests = []gossip.BucketDigest{{Bucket: 0, Digest: 1}, {Bucket: 9, Digest: 2}}
 	m.Repair = []uint16{3, 4}

@@ -83,7 +83,7 @@ func Fit(msgs []gossip.Message) int {
 		cells += len(m.Cells)
 		refused += len(m.Refused)
 		bytes += maxPart + maxCell*len(m.Cells) + maxRefusal*len(m.Refused) +
-			maxView*len(m.Behind) + maxDigest*len(m.Digests) + maxRepair*len(m.Repair) + maxNote*len(m.Notes)
+			maxView*len(m.Staleness) + maxDigest*len(m.Digests) + maxRepair*len(m.Repair) + maxNote*len(m.RightsMessages)
 		if i > 0 && (bytes > MaxFrameBytes || cells > MaxFrameCells || refused > MaxFrameCells) {
 			return i
 		}
@@ -126,8 +126,8 @@ func Decode(frame []byte) ([]gossip.Message, error) {
 	}
 	d := decoder{
 		head: gossip.Message{
-			From: crdt.Slot(binary.LittleEndian.Uint64(frame[atFrom:])),
-			To:   crdt.Slot(binary.LittleEndian.Uint64(frame[atTo:])),
+			From: crdt.Incarnation(binary.LittleEndian.Uint64(frame[atFrom:])),
+			To:   crdt.Incarnation(binary.LittleEndian.Uint64(frame[atTo:])),
 			Header: gossip.Header{
 				Stamp: hlc.Timestamp(binary.LittleEndian.Uint64(frame[atStamp:])),
 				Rules: binary.LittleEndian.Uint64(frame[atRules:]),

@@ -101,7 +101,7 @@ func heldBytes(msgs []gossip.Message) int {
 		m := &msgs[i]
 		n += cap(m.Cells)*int(unsafe.Sizeof(gossip.Cell{})) +
 			cap(m.Refused)*int(unsafe.Sizeof(gossip.Refusal{})) +
-			cap(m.Behind)*int(unsafe.Sizeof(gossip.Behind{})) +
+			cap(m.Staleness)*int(unsafe.Sizeof(gossip.Staleness{})) +
 			cap(m.Digests)*int(unsafe.Sizeof(gossip.BucketDigest{})) +
 			cap(m.Repair)*int(unsafe.Sizeof(uint16(0)))
 	}
@@ -112,14 +112,14 @@ func heldBytes(msgs []gossip.Message) int {
 // their length, taken or refused.
 func TestAllocationBounded(t *testing.T) {
 	parts := bytes.Repeat([]byte{byte(frameParts), 0}, MaxShards)
-	var slots, spans []byte
+	var incarnations, spans []byte
 	for i := range uint64(50_000) {
-		slots = binary.LittleEndian.AppendUint64(slots, i+3)
+		incarnations = binary.LittleEndian.AppendUint64(incarnations, i+3)
 		spans = append(spans, byte(frameSpans), 11, byte(spanRule))
 		spans = binary.LittleEndian.AppendUint64(spans, i+1)
 		spans = append(spans, byte(spanWidth), 1)
 	}
-	slots = append(binary.AppendUvarint([]byte{byte(frameParts), 0, byte(frameSlots)}, uint64(len(slots))), slots...)
+	incarnations = append(binary.AppendUvarint([]byte{byte(frameParts), 0, byte(frameIncarnations)}, uint64(len(incarnations))), incarnations...)
 	for _, test := range []struct {
 		name  string
 		frame []byte
@@ -129,7 +129,7 @@ func TestAllocationBounded(t *testing.T) {
 		{"cells of many spans", mustEncode(t, busy(1000, 1000)), true},
 		{"views that all shards repeat", mustEncode(t, shards(MaxShards, regions(MaxViews))...), true},
 		{"empty parts", seal(1, 2, append([]byte{byte(frameLastShard), MaxShards - 1}, parts...)), true},
-		{"slots without use", seal(1, 2, slots), false},
+		{"slots without use", seal(1, 2, incarnations), false},
 		{"spans without use", seal(1, 2, append(parts[:2:2], spans...)), false},
 	} {
 		var before, after runtime.MemStats

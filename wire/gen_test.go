@@ -19,12 +19,12 @@ func genWord() *rapid.Generator[uint64] {
 	return rapid.OneOf(rapid.Uint64Range(0, 4), rapid.Uint64Range(0, 1<<20), rapid.Uint64())
 }
 
-func genSlot() *rapid.Generator[crdt.Slot] {
+func genIncarnation() *rapid.Generator[crdt.Incarnation] {
 	return rapid.Map(rapid.OneOf(rapid.Uint64Range(0, 6), rapid.Uint64()),
-		func(n uint64) crdt.Slot { return crdt.Slot(n) })
+		func(n uint64) crdt.Incarnation { return crdt.Incarnation(n) })
 }
 
-func genLabel() *rapid.Generator[int64] {
+func genWindow() *rapid.Generator[int64] {
 	return rapid.OneOf(
 		rapid.Int64Range(0, 3), rapid.Int64Range(now.Millis()-100_000, now.Millis()+100_000), rapid.Int64())
 }
@@ -32,29 +32,29 @@ func genLabel() *rapid.Generator[int64] {
 func genCellID() *rapid.Generator[gossip.CellID] {
 	return rapid.Custom(func(t *rapid.T) gossip.CellID {
 		return gossip.CellID{
-			Key:   crdt.Key{Hi: rapid.Uint64Range(0, 3).Draw(t, "hi"), Lo: genWord().Draw(t, "lo")},
-			Label: genLabel().Draw(t, "label"),
-			Kind:  gossip.Kind(rapid.Uint8Range(0, uint8(gossip.MaxKind)).Draw(t, "kind")),
-			Slot:  genSlot().Draw(t, "slot"),
+			Key:         crdt.Key{Hi: rapid.Uint64Range(0, 3).Draw(t, "hi"), Lo: genWord().Draw(t, "lo")},
+			Window:      genWindow().Draw(t, "label"),
+			Kind:        gossip.Kind(rapid.Uint8Range(0, uint8(gossip.MaxKind)).Draw(t, "kind")),
+			Incarnation: genIncarnation().Draw(t, "slot"),
 		}
 	})
 }
 
 // genSpan draws from more spans than a table walks through.
-func genSpan() *rapid.Generator[gossip.Span] {
-	return rapid.Custom(func(t *rapid.T) gossip.Span {
-		return gossip.Span{
-			Rule:     rapid.Uint64Range(0, 20).Draw(t, "rule"),
-			Width:    rapid.SampledFrom([]int64{1, 1000, 60_000, math.MaxInt64}).Draw(t, "width"),
-			Carry:    rapid.SampledFrom([]int64{0, 0, 1000, math.MaxInt64}).Draw(t, "carry"),
-			Regional: rapid.Bool().Draw(t, "regional"),
+func genSpan() *rapid.Generator[gossip.CellMeta] {
+	return rapid.Custom(func(t *rapid.T) gossip.CellMeta {
+		return gossip.CellMeta{
+			Rule:         rapid.Uint64Range(0, 20).Draw(t, "rule"),
+			WindowLength: rapid.SampledFrom([]int64{1, 1000, 60_000, math.MaxInt64}).Draw(t, "width"),
+			Carry:        rapid.SampledFrom([]int64{0, 0, 1000, math.MaxInt64}).Draw(t, "carry"),
+			Regional:     rapid.Bool().Draw(t, "regional"),
 		}
 	})
 }
 
 func genCell() *rapid.Generator[gossip.Cell] {
 	return rapid.Custom(func(t *rapid.T) gossip.Cell {
-		c := gossip.Cell{CellID: genCellID().Draw(t, "id"), Span: genSpan().Draw(t, "span")}
+		c := gossip.Cell{CellID: genCellID().Draw(t, "id"), CellMeta: genSpan().Draw(t, "span")}
 		c.Value.P = genWord().Draw(t, "p")
 		c.Value.N = rapid.SampledFrom([]uint64{0, 0, 1, math.MaxUint64}).Draw(t, "n")
 		switch c.Kind {
@@ -69,14 +69,14 @@ func genCell() *rapid.Generator[gossip.Cell] {
 	})
 }
 
-func genNote() *rapid.Generator[gossip.Note] {
-	return rapid.Custom(func(t *rapid.T) gossip.Note {
+func genNote() *rapid.Generator[gossip.RightsMessage] {
+	return rapid.Custom(func(t *rapid.T) gossip.RightsMessage {
 		id := genCellID().Draw(t, "id")
-		return gossip.Note{
-			Kind: gossip.NoteKind(rapid.Uint8Range(1, uint8(gossip.MaxNote)).Draw(t, "note")),
-			Key:  id.Key, Label: id.Label, Rule: genWord().Draw(t, "rule"),
+		return gossip.RightsMessage{
+			Kind: gossip.RightsMessageKind(rapid.Uint8Range(1, uint8(gossip.MaxRightsMessage)).Draw(t, "note")),
+			Key:  id.Key, Window: id.Window, Rule: genWord().Draw(t, "rule"),
 			Rights: genWord().Draw(t, "rights"), Second: genWord().Draw(t, "second"),
-			Need: genWord().Draw(t, "need"), For: genSlot().Draw(t, "for"),
+			Need: genWord().Draw(t, "need"), For: genIncarnation().Draw(t, "for"),
 		}
 	})
 }
@@ -111,8 +111,8 @@ func genPart() *rapid.Generator[gossip.Part] {
 		reason := rapid.SampledFrom([]gossip.Reason{gossip.TooFarAhead, gossip.NoRoom})
 		return gossip.Refusal{CellID: genCellID().Draw(t, "id"), Reason: reason.Draw(t, "reason")}
 	})
-	behind := rapid.Custom(func(t *rapid.T) gossip.Behind {
-		return gossip.Behind{Region: genSlot().Draw(t, "region"), Age: genDuration().Draw(t, "age")}
+	behind := rapid.Custom(func(t *rapid.T) gossip.Staleness {
+		return gossip.Staleness{Region: genIncarnation().Draw(t, "region"), Age: genDuration().Draw(t, "age")}
 	})
 	digest := rapid.Custom(func(t *rapid.T) gossip.BucketDigest {
 		return gossip.BucketDigest{
@@ -121,24 +121,24 @@ func genPart() *rapid.Generator[gossip.Part] {
 	})
 	return rapid.Custom(func(t *rapid.T) gossip.Part {
 		p := gossip.Part{
-			Hi:       genWord().Draw(t, "hi"),
-			Complete: rapid.Bool().Draw(t, "complete"),
-			Urgent:   rapid.Bool().Draw(t, "urgent"),
-			Unsent:   genDuration().Draw(t, "unsent"),
-			Ack:      genWord().Draw(t, "ack"),
-			Own:      genDuration().Draw(t, "own"),
+			Hi:        genWord().Draw(t, "hi"),
+			Complete:  rapid.Bool().Draw(t, "complete"),
+			Expedited: rapid.Bool().Draw(t, "urgent"),
+			Unsent:    genDuration().Draw(t, "unsent"),
+			Ack:       genWord().Draw(t, "ack"),
+			Own:       genDuration().Draw(t, "own"),
 		}
-		p.Notes = rapid.SliceOfN(genNote(), 0, 4).Draw(t, "notes")
-		if len(p.Notes) == 0 {
-			p.Notes = nil
+		p.RightsMessages = rapid.SliceOfN(genNote(), 0, 4).Draw(t, "notes")
+		if len(p.RightsMessages) == 0 {
+			p.RightsMessages = nil
 		}
 		p.Lo = p.Hi - min(p.Hi, genWord().Draw(t, "changed"))
 		p.Cells = genSorted(genCell(), 40, func(c gossip.Cell) gossip.CellID { return c.CellID },
 			func(a, b gossip.Cell) int { return a.CellID.Compare(b.CellID) }).Draw(t, "cells")
 		p.Refused = genSorted(refusal, 5, func(r gossip.Refusal) gossip.CellID { return r.CellID },
 			func(a, b gossip.Refusal) int { return a.CellID.Compare(b.CellID) }).Draw(t, "refused")
-		p.Behind = genSorted(behind, 3, func(b gossip.Behind) crdt.Slot { return b.Region },
-			func(a, b gossip.Behind) int { return compareInts(a.Region, b.Region) }).Draw(t, "behind")
+		p.Staleness = genSorted(behind, 3, func(b gossip.Staleness) crdt.Incarnation { return b.Region },
+			func(a, b gossip.Staleness) int { return compareInts(a.Region, b.Region) }).Draw(t, "behind")
 		p.Digests = genSorted(digest, 5, func(d gossip.BucketDigest) uint16 { return d.Bucket },
 			func(a, b gossip.BucketDigest) int { return compareInts(a.Bucket, b.Bucket) }).Draw(t, "digests")
 		p.Repair = genSorted(genBucket(), 5, func(b uint16) uint16 { return b },
@@ -147,7 +147,7 @@ func genPart() *rapid.Generator[gossip.Part] {
 	})
 }
 
-func compareInts[T uint16 | crdt.Slot](a, b T) int {
+func compareInts[T uint16 | crdt.Incarnation](a, b T) int {
 	switch {
 	case a < b:
 		return -1
@@ -161,7 +161,7 @@ func compareInts[T uint16 | crdt.Slot](a, b T) int {
 func genMessages() *rapid.Generator[[]gossip.Message] {
 	return rapid.Custom(func(t *rapid.T) []gossip.Message {
 		head := gossip.Message{
-			From: genSlot().Draw(t, "from"),
+			From: genIncarnation().Draw(t, "from"),
 			Header: gossip.Header{
 				Stamp: hlc.Timestamp(rapid.OneOf(
 					rapid.Just(uint64(now)), rapid.Uint64()).Draw(t, "stamp")),
@@ -172,7 +172,7 @@ func genMessages() *rapid.Generator[[]gossip.Message] {
 				Held:  genWord().Draw(t, "held"),
 			},
 		}
-		head.To = genSlot().Filter(func(s crdt.Slot) bool { return s != head.From }).Draw(t, "to")
+		head.To = genIncarnation().Filter(func(s crdt.Incarnation) bool { return s != head.From }).Draw(t, "to")
 		head.Shards = rapid.SampledFrom([]int{1, 2, 5, MaxShards}).Draw(t, "shards")
 		shards := rapid.SliceOfNDistinct(
 			rapid.IntRange(0, head.Shards-1), 1, min(head.Shards, 4), rapid.ID[int]).Draw(t, "speaking")
@@ -183,7 +183,7 @@ func genMessages() *rapid.Generator[[]gossip.Message] {
 			m.Shard = shard
 			m.Part = genPart().Draw(t, "part")
 			if i > 0 && rapid.Bool().Draw(t, "same views") {
-				m.Own, m.Behind = msgs[i-1].Own, slices.Clone(msgs[i-1].Behind)
+				m.Own, m.Staleness = msgs[i-1].Own, slices.Clone(msgs[i-1].Staleness)
 			}
 			msgs = append(msgs, m)
 		}

@@ -136,12 +136,12 @@ func TestDurationsRoundUp(t *testing.T) {
 	} {
 		m := idle()
 		m.Unsent, m.Own = test.sent, test.sent
-		m.Behind = []gossip.Behind{{Region: 9, Age: test.sent}}
+		m.Staleness = []gossip.Staleness{{Region: 9, Age: test.sent}}
 		got, err := Decode(mustEncode(t, m))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, d := range []time.Duration{got[0].Unsent, got[0].Own, got[0].Behind[0].Age} {
+		for _, d := range []time.Duration{got[0].Unsent, got[0].Own, got[0].Staleness[0].Age} {
 			if d != test.received {
 				t.Errorf("%v arrives as %v, want %v", test.sent, d, test.received)
 			}
@@ -177,7 +177,7 @@ func TestNothingShared(t *testing.T) {
 		t.Fatal(err)
 	}
 	clear(frame)
-	got[0].Behind[0].Age++
+	got[0].Staleness[0].Age++
 	got[0].Cells[0].Rate++
 	if d := cmp.Diff(b, got[1]); d != "" {
 		t.Errorf("second message (-sent +received):\n%s", d)

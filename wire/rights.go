@@ -131,7 +131,7 @@ func rightsMessage(f *rldv1.RightsFrame) (*rights.Message, error) {
 			len(f.Genesis), len(f.DemandRules), len(f.DemandHits))
 	}
 	m := &rights.Message{
-		From: crdt.Slot(f.From), To: crdt.Slot(f.To), Region: f.Region, Name: f.Name,
+		From: crdt.Incarnation(f.From), To: crdt.Incarnation(f.To), Region: f.Region, Name: f.Name,
 		Stamp: hlc.Timestamp(f.Stamp), Member: f.Member, Fence: f.FenceMs,
 		Genesis: [2]uint64(f.Genesis), Ready: f.Ready, Voted: f.Voted, Period: f.Period, Heard: f.Heard,
 	}

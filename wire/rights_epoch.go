@@ -78,7 +78,7 @@ func epochOf(e *rldv1.RightsEpoch) (epoch.Epoch, error) {
 
 func rightsAck(a *epoch.Ack) *rldv1.RightsAck {
 	out := &rldv1.RightsAck{
-		Id: rightsID(a.ID), By: a.By, Life: a.Life, FromMs: a.From,
+		Id: rightsID(a.ID), By: a.By, Generation: a.Generation, FromMs: a.From,
 		Before: rightsIDs(a.Before), FloorMs: a.Floor, Held: rightsHeld(a.Held),
 	}
 	for _, r := range a.Reaches {
@@ -94,16 +94,16 @@ func ackOf(a *rldv1.RightsAck) (epoch.Ack, error) {
 			len(a.GetReachIds()), len(a.GetReachUntilMs()))
 	}
 	out := epoch.Ack{
-		ID: idOf(a.Id), By: a.By, Life: a.Life, From: a.FromMs,
+		ID: idOf(a.Id), By: a.By, Generation: a.Generation, From: a.FromMs,
 		Before: idsOf(a.Before), Floor: a.FloorMs, Held: heldOf(a.Held),
 	}
 	for i, id := range a.ReachIds {
-		out.Reaches = append(out.Reaches, epoch.Reach{ID: id, Until: a.ReachUntilMs[i]})
+		out.Reaches = append(out.Reaches, epoch.HorizonGrant{ID: id, Until: a.ReachUntilMs[i]})
 	}
 	return out, nil
 }
 
-func rightsHeld(held []epoch.Held) []*rldv1.RightsHeld {
+func rightsHeld(held []epoch.Dependency) []*rldv1.RightsHeld {
 	var out []*rldv1.RightsHeld
 	for _, h := range held {
 		out = append(out, &rldv1.RightsHeld{Table: h.Table, Id: rightsID(h.ID)})
@@ -111,10 +111,10 @@ func rightsHeld(held []epoch.Held) []*rldv1.RightsHeld {
 	return out
 }
 
-func heldOf(held []*rldv1.RightsHeld) []epoch.Held {
-	var out []epoch.Held
+func heldOf(held []*rldv1.RightsHeld) []epoch.Dependency {
+	var out []epoch.Dependency
 	for _, h := range held {
-		out = append(out, epoch.Held{Table: h.Table, ID: idOf(h.Id)})
+		out = append(out, epoch.Dependency{Table: h.Table, ID: idOf(h.Id)})
 	}
 	return out
 }

@@ -49,23 +49,23 @@ func FuzzRightsReceive(f *testing.F) {
 				e.Pred = honest.Regions.Settled
 			}
 		}
-		_ = r.offices[0].Receive(r.at, 1_767_225_600_000+r.at.Milliseconds(), m)
+		_ = r.agents[0].Receive(r.at, 1_767_225_600_000+r.at.Milliseconds(), m)
 		r.run(15*time.Second, moving)
-		for i, o := range r.offices {
-			if base, _ := o.Base(r.rules[0].ID, 1000, 1_767_225_600_000, 0, false); base > 1000 {
+		for i, o := range r.agents {
+			if base, _ := o.Allotment(r.rules[0].ID, 1000, 1_767_225_600_000, 0, false); base > 1000 {
 				t.Fatalf("office %d holds %d of 1000", i, base)
 			}
 			o.Status()
 		}
-		_ = r.offices[0].RetireRegion("b")
-		_ = r.offices[0].ReturnRegion("b")
+		_ = r.agents[0].RetireRegion("b")
+		_ = r.agents[0].ReturnRegion("b")
 		r.run(time.Second, moving)
 	})
 }
 
 // toFirst returns a message of a daemon for the first one that is on its way,
 // nil for none.
-func (r *rightsWorld) toFirst(from crdt.Slot) *rights.Message {
+func (r *rightsWorld) toFirst(from crdt.Incarnation) *rights.Message {
 	for _, p := range r.flight {
 		if m, err := DecodeRights(p.frame); err == nil && p.to == 0 && m.From == from {
 			return m

@@ -14,14 +14,14 @@ import (
 // rightsWorld is one office in each of three regions, with their messages as
 // frames, 80 ms between them.
 type rightsWorld struct {
-	t       testing.TB
-	at      time.Duration
-	offices []*rights.Office
-	rules   []rights.Rule
-	hits    []uint64
-	flight  []rightsParcel
-	bytes   map[[2]int]int // by pair of regions, in either direction
-	spent   time.Duration
+	t      testing.TB
+	at     time.Duration
+	agents []*rights.Agent
+	rules  []rights.Rule
+	hits   []uint64
+	flight []rightsParcel
+	bytes  map[[2]int]int // by pair of regions, in either direction
+	spent  time.Duration
 }
 
 type rightsParcel struct {
@@ -37,7 +37,7 @@ func newRegions(t testing.TB, rules int, period time.Duration) *rightsWorld {
 	for i := range 3 {
 		name := string(rune('a' + i))
 		cfg.Regions = append(cfg.Regions, rights.Region{Name: name})
-		peers = append(peers, gossip.Peer{ID: crdt.Slot(i + 1), Name: name + "1", Region: name})
+		peers = append(peers, gossip.Peer{ID: crdt.Incarnation(i + 1), Name: name + "1", Region: name})
 	}
 	for i := range rules {
 		r.rules = append(r.rules, rights.Rule{ID: uint64(i+1) * 0x9e3779b97f4a7c15})
@@ -50,8 +50,8 @@ func newRegions(t testing.TB, rules int, period time.Duration) *rightsWorld {
 			t.Fatal(err)
 		}
 		o.Rules(r.rules)
-		o.Peers(r.at, crdt.Slot(i+1), peers)
-		r.offices = append(r.offices, o)
+		o.Peers(r.at, crdt.Incarnation(i+1), peers)
+		r.agents = append(r.agents, o)
 	}
 	return r
 }
@@ -74,14 +74,14 @@ func (r *rightsWorld) run(d time.Duration, load func(at time.Duration, region, r
 			}
 			m, err := DecodeRights(p.frame)
 			if err == nil {
-				err = r.offices[p.to].Receive(r.at, now, m)
+				err = r.agents[p.to].Receive(r.at, now, m)
 			}
 			if err != nil {
 				r.t.Fatal(err)
 			}
 		}
 		r.flight = kept
-		for i, o := range r.offices {
+		for i, o := range r.agents {
 			if load != nil && r.at%(100*time.Millisecond) == 0 {
 				for j, rule := range r.rules {
 					r.hits[j] += load(r.at, i, j)
@@ -96,7 +96,7 @@ func (r *rightsWorld) run(d time.Duration, load func(at time.Duration, region, r
 	}
 }
 
-func (r *rightsWorld) ready(i int, o *rights.Office) {
+func (r *rightsWorld) ready(i int, o *rights.Agent) {
 	for {
 		out := o.Ready(r.at)
 		for j := range out.Messages {
@@ -160,7 +160,7 @@ func TestRightsSize(t *testing.T) {
 			if tt.load == nil {
 				return
 			}
-			if s := r.offices[0].Status(); len(s.Regions) == 0 || s.Regions[0].Rows == 0 {
+			if s := r.agents[0].Status(); len(s.Regions) == 0 || s.Regions[0].Rows == 0 {
 				t.Errorf("nothing was rebalanced: %+v", s.Regions)
 			}
 		})

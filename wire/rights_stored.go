@@ -111,9 +111,9 @@ func storedPayload(data []byte, cluster uint64, name string) ([]byte, error) {
 
 func rightsRecord(r *epoch.Record) *rldv1.RightsRecord {
 	out := &rldv1.RightsRecord{
-		Owner: r.Owner, Life: r.Life, Part: r.Part, Base: rightsEpoch(&r.Base),
+		Owner: r.Owner, Generation: r.Generation, Part: r.Part, Base: rightsEpoch(&r.Base),
 		BaseFromMs: r.BaseFrom, BaseHeld: rightsHeld(r.BaseHeld), Mine: rightsIDs(r.Mine),
-		Top: rightsID(r.Top), Pruned: rightsID(r.Pruned), LabelMs: r.Bounds.Label, ReachMs: r.Bounds.Reach,
+		Top: rightsID(r.Top), Pruned: rightsID(r.Pruned), WindowMs: r.Bounds.Window, ReachMs: r.Bounds.Reach,
 	}
 	for i := range r.Epochs {
 		out.Epochs = append(out.Epochs, rightsEpoch(&r.Epochs[i]))
@@ -121,22 +121,22 @@ func rightsRecord(r *epoch.Record) *rldv1.RightsRecord {
 	for i := range r.Acks {
 		out.Acks = append(out.Acks, rightsAck(&r.Acks[i]))
 	}
-	for _, l := range r.Lives {
+	for _, l := range r.Generations {
 		out.LostIds = append(out.LostIds, l.ID)
-		out.LostLives = append(out.LostLives, l.Life)
+		out.LostGenerations = append(out.LostGenerations, l.Generation)
 	}
 	return out
 }
 
 func recordOf(r *rldv1.RightsRecord) (epoch.Record, error) {
-	if r == nil || len(r.LostIds) != len(r.LostLives) {
+	if r == nil || len(r.LostIds) != len(r.LostGenerations) {
 		return epoch.Record{}, malformed("no record, or %d lost with %d lives: want one each",
-			len(r.GetLostIds()), len(r.GetLostLives()))
+			len(r.GetLostIds()), len(r.GetLostGenerations()))
 	}
 	out := epoch.Record{
-		Owner: r.Owner, Life: r.Life, Part: r.Part, BaseFrom: r.BaseFromMs, BaseHeld: heldOf(r.BaseHeld),
+		Owner: r.Owner, Generation: r.Generation, Part: r.Part, BaseFrom: r.BaseFromMs, BaseHeld: heldOf(r.BaseHeld),
 		Mine: idsOf(r.Mine), Top: idOf(r.Top), Pruned: idOf(r.Pruned),
-		Bounds: epoch.Bounds{Label: r.LabelMs, Reach: r.ReachMs},
+		Bounds: epoch.Bounds{Window: r.WindowMs, Reach: r.ReachMs},
 	}
 	var err error
 	if out.Base, err = epochOf(r.Base); err != nil {
@@ -157,7 +157,7 @@ func recordOf(r *rldv1.RightsRecord) (epoch.Record, error) {
 		out.Acks = append(out.Acks, is)
 	}
 	for i, id := range r.LostIds {
-		out.Lives = append(out.Lives, epoch.Lost{ID: id, Life: r.LostLives[i]})
+		out.Generations = append(out.Generations, epoch.LostDisk{ID: id, Generation: r.LostGenerations[i]})
 	}
 	return out, nil
 }

@@ -63,22 +63,22 @@ func genEpochOf(t *rapid.T, id epoch.ID) epoch.Epoch {
 	return e
 }
 
-func genHeld(t *rapid.T) []epoch.Held {
-	var held []epoch.Held
+func genHeld(t *rapid.T) []epoch.Dependency {
+	var held []epoch.Dependency
 	for i := range rapid.IntRange(0, 3).Draw(t, "held") {
-		held = append(held, epoch.Held{Table: uint64(i), ID: genID(t, "held")})
+		held = append(held, epoch.Dependency{Table: uint64(i), ID: genID(t, "held")})
 	}
 	return held
 }
 
 func genAck(t *rapid.T) epoch.Ack {
 	a := epoch.Ack{
-		ID: genID(t, "ack"), By: rapid.Uint64().Draw(t, "by"), Life: rapid.Uint64().Draw(t, "life"),
+		ID: genID(t, "ack"), By: rapid.Uint64().Draw(t, "by"), Generation: rapid.Uint64().Draw(t, "life"),
 		From: rapid.Int64().Draw(t, "from"), Floor: rapid.Int64().Draw(t, "floor"), Held: genHeld(t),
 	}
 	a.Before = genIDs(t, "before", a.ID)
 	for i := range rapid.IntRange(0, 2).Draw(t, "reaches") {
-		a.Reaches = append(a.Reaches, epoch.Reach{ID: uint64(i), Until: rapid.Int64().Draw(t, "until")})
+		a.Reaches = append(a.Reaches, epoch.HorizonGrant{ID: uint64(i), Until: rapid.Int64().Draw(t, "until")})
 	}
 	return a
 }
@@ -105,7 +105,7 @@ func genSection(t *rapid.T) rights.Section {
 
 func genRights(t *rapid.T) *rights.Message {
 	m := &rights.Message{
-		From: crdt.Slot(rapid.Uint64().Draw(t, "from")), To: crdt.Slot(rapid.Uint64().Draw(t, "to")),
+		From: crdt.Incarnation(rapid.Uint64().Draw(t, "from")), To: crdt.Incarnation(rapid.Uint64().Draw(t, "to")),
 		Region: "eu-west", Name: "eu-0", Stamp: hlc.Timestamp(rapid.Uint64().Draw(t, "stamp")),
 		Member: rapid.Uint64().Draw(t, "member"), Fence: rapid.Int64().Draw(t, "fence"),
 		Genesis: [2]uint64{rapid.Uint64().Draw(t, "g0"), rapid.Uint64().Draw(t, "g1")},
@@ -194,15 +194,15 @@ func TestRightsRefused(t *testing.T) {
 
 func genRecord(t *rapid.T, part bool) epoch.Record {
 	r := epoch.Record{
-		Owner: rapid.Uint64().Draw(t, "owner"), Part: part, Life: rapid.Uint64().Draw(t, "life"),
+		Owner: rapid.Uint64().Draw(t, "owner"), Part: part, Generation: rapid.Uint64().Draw(t, "life"),
 		Base: genEpochOf(t, epoch.ID{}), BaseFrom: rapid.Int64().Draw(t, "from"), BaseHeld: genHeld(t),
 		Mine: []epoch.ID{{}}, Top: genID(t, "top"), Pruned: genID(t, "pruned"),
-		Bounds: epoch.Bounds{Label: rapid.Int64().Draw(t, "label"), Reach: rapid.Int64().Draw(t, "reach")},
+		Bounds: epoch.Bounds{Window: rapid.Int64().Draw(t, "label"), Reach: rapid.Int64().Draw(t, "reach")},
 	}
 	for i := range rapid.IntRange(0, 2).Draw(t, "more") {
 		r.Epochs = append(r.Epochs, genEpochOf(t, genID(t, "epoch")))
 		r.Acks = append(r.Acks, genAck(t))
-		r.Lives = append(r.Lives, epoch.Lost{ID: uint64(i), Life: 3})
+		r.Generations = append(r.Generations, epoch.LostDisk{ID: uint64(i), Generation: 3})
 	}
 	return r
 }

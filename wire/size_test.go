@@ -21,11 +21,11 @@ func busy(cells, rules int) gossip.Message {
 		width := int64(1000) << (rule % 6)
 		m.Cells = append(m.Cells, gossip.Cell{
 			CellID: gossip.CellID{
-				Key:   crdt.Key{Hi: rng.Uint64(), Lo: rng.Uint64()},
-				Label: now.Millis() / width * width, Slot: m.From,
+				Key:    crdt.Key{Hi: rng.Uint64(), Lo: rng.Uint64()},
+				Window: now.Millis() / width * width, Incarnation: m.From,
 			},
-			Span:  gossip.Span{Rule: 0x9e3779b97f4a7c15 * uint64(rule+1), Width: width},
-			Value: crdt.PN{P: uint64(rng.IntN(1000))},
+			CellMeta: gossip.CellMeta{Rule: 0x9e3779b97f4a7c15 * uint64(rule+1), WindowLength: width},
+			Value:    crdt.PN{P: uint64(rng.IntN(1000))},
 		})
 	}
 	slices.SortFunc(m.Cells, func(a, b gossip.Cell) int { return a.CellID.Compare(b.CellID) })
@@ -38,7 +38,7 @@ func logged(cells int) gossip.Message {
 	m := busy(cells, 1)
 	for i := range m.Cells {
 		c := &m.Cells[i]
-		c.Key, c.Label, c.Value.P = crdt.Key{Hi: 1 << 63}, now.Millis()+int64(7*(i-cells)), 1
+		c.Key, c.Window, c.Value.P = crdt.Key{Hi: 1 << 63}, now.Millis()+int64(7*(i-cells)), 1
 	}
 	return m
 }
@@ -48,8 +48,8 @@ func scattered(cells int) gossip.Message {
 	m := busy(cells, 1)
 	for i := range m.Cells {
 		c := &m.Cells[i]
-		c.Rule, c.Width, c.Carry, c.Regional = 1<<63+uint64(i), math.MaxInt64, math.MaxInt64, true
-		c.Kind, c.Slot, c.Label = gossip.RegionSum, 1<<63+crdt.Slot(i), math.MinInt64
+		c.Rule, c.WindowLength, c.Carry, c.Regional = 1<<63+uint64(i), math.MaxInt64, math.MaxInt64, true
+		c.Kind, c.Incarnation, c.Window = gossip.RegionSum, 1<<63+crdt.Incarnation(i), math.MinInt64
 		c.Value, c.Rate = crdt.PN{P: math.MaxUint64, N: math.MaxUint64}, math.MaxUint32
 	}
 	return m
@@ -58,8 +58,8 @@ func scattered(cells int) gossip.Message {
 // regions is what a daemon says that has a view of so many regions.
 func regions(n int) gossip.Message {
 	m := idle()
-	for region := range crdt.Slot(n) {
-		m.Behind = append(m.Behind, gossip.Behind{Region: region})
+	for region := range crdt.Incarnation(n) {
+		m.Staleness = append(m.Staleness, gossip.Staleness{Region: region})
 	}
 	return m
 }
@@ -68,11 +68,11 @@ func regions(n int) gossip.Message {
 // each other.
 func inRegion(m gossip.Message) gossip.Message {
 	m.Own = 101 * time.Millisecond
-	m.Behind = []gossip.Behind{
-		{Region: gossip.RegionSlot("ap"), Age: 310 * time.Millisecond},
-		{Region: gossip.RegionSlot("us"), Age: 290 * time.Millisecond},
+	m.Staleness = []gossip.Staleness{
+		{Region: gossip.RegionIncarnation("ap"), Age: 310 * time.Millisecond},
+		{Region: gossip.RegionIncarnation("us"), Age: 290 * time.Millisecond},
 	}
-	slices.SortFunc(m.Behind, func(a, b gossip.Behind) int { return compareInts(a.Region, b.Region) })
+	slices.SortFunc(m.Staleness, func(a, b gossip.Staleness) int { return compareInts(a.Region, b.Region) })
 	return m
 }
 

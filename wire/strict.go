@@ -86,24 +86,24 @@ func (e *encoder) strict(m *sticky.Message) {
 	e.word(strictStamp, uint64(m.Stamp))
 	e.uint(strictNumber, m.Number)
 	e.flag(strictVoting, m.Voting)
-	e.uint(strictLife, m.Life)
-	for i := range m.Asks {
-		e.ask(&m.Asks[i])
+	e.uint(strictGeneration, m.Generation)
+	for i := range m.Requests {
+		e.ask(&m.Requests[i])
 	}
 	for i := range m.Grants {
 		e.grant(&m.Grants[i])
 	}
-	for i := range m.Raises {
-		e.raise(&m.Raises[i])
+	for i := range m.Accepts {
+		e.accept(&m.Accepts[i])
 	}
-	for i := range m.Votes {
-		e.vote(&m.Votes[i])
+	for i := range m.Accepted {
+		e.vote(&m.Accepted[i])
 	}
-	for i := range m.Copies {
-		e.copy(&m.Copies[i])
+	for i := range m.SnapshotRequests {
+		e.copy(&m.SnapshotRequests[i])
 	}
-	for i := range m.Pages {
-		e.page(&m.Pages[i])
+	for i := range m.SnapshotChunks {
+		e.page(&m.SnapshotChunks[i])
 	}
 	for i := range m.Layouts {
 		at := e.open(strictLayouts)
@@ -113,17 +113,17 @@ func (e *encoder) strict(m *sticky.Message) {
 }
 
 func (r *reader) strict(m *sticky.Message) {
-	m.From = crdt.Slot(r.fixed(strictFrom))
-	m.To = crdt.Slot(r.fixed(strictTo))
+	m.From = crdt.Incarnation(r.fixed(strictFrom))
+	m.To = crdt.Incarnation(r.fixed(strictTo))
 	m.Stamp = hlc.Timestamp(r.fixed(strictStamp))
 	m.Number = r.uint(strictNumber)
 	m.Voting = r.flag(strictVoting)
-	m.Life = r.uint(strictLife)
-	m.Asks = readList(r, strictAsks, sticky.MaxItems, readAsk)
+	m.Generation = r.uint(strictGeneration)
+	m.Requests = readList(r, strictAsks, sticky.MaxItems, readAsk)
 	m.Grants = readList(r, strictGrants, sticky.MaxItems, readGrant)
-	m.Raises = readList(r, strictRaises, sticky.MaxItems, readRaise)
-	m.Votes = readList(r, strictVotes, sticky.MaxItems, readVote)
-	m.Copies = readList(r, strictCopies, sticky.MaxItems, readCopy)
-	m.Pages = readList(r, strictPages, sticky.MaxPages, readPage)
+	m.Accepts = readList(r, strictAccepts, sticky.MaxItems, readAccept)
+	m.Accepted = readList(r, strictVotes, sticky.MaxItems, readVote)
+	m.SnapshotRequests = readList(r, strictCopies, sticky.MaxItems, readCopy)
+	m.SnapshotChunks = readList(r, strictPages, sticky.MaxSnapshotChunks, readPage)
 	m.Layouts = readList(r, strictLayouts, sticky.MaxLayouts, readLayout)
 }

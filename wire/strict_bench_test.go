@@ -11,19 +11,19 @@ import (
 func strictCases() map[string]*sticky.Message {
 	batch := exampleAsk()
 	for i := range 63 {
-		a := batch.Asks[0]
+		a := batch.Requests[0]
 		a.Key.Lo += uint64(i + 1)
-		batch.Asks = append(batch.Asks, a)
+		batch.Requests = append(batch.Requests, a)
 	}
-	raise := &sticky.Message{From: 1 << 60, To: 1 << 61, Stamp: 1_800_000_000_000 << 16, Number: 3}
+	accept := &sticky.Message{From: 1 << 60, To: 1 << 61, Stamp: 1_800_000_000_000 << 16, Number: 3}
 	for i := range 16 {
-		marks := sticky.Marks{{Label: 1_800_000_000_000, Amount: 100, End: 1_800_000_120_000}}
-		raise.Raises = append(raise.Raises, sticky.Raise{
-			Key: crdt.Key{Hi: 1 << 60, Lo: uint64(i)}, Ballot: sticky.Ballot{Round: 2, Home: 1 << 60},
-			Seq: 7, Known: marks, Marks: marks,
+		watermarks := sticky.Watermarks{{Window: 1_800_000_000_000, Amount: 100, End: 1_800_000_120_000}}
+		accept.Accepts = append(accept.Accepts, sticky.Accept{
+			Key: crdt.Key{Hi: 1 << 60, Lo: uint64(i)}, Ballot: sticky.Ballot{Round: 2, Owner: 1 << 60},
+			Seq: 7, Known: watermarks, Watermarks: watermarks,
 		})
 	}
-	return map[string]*sticky.Message{"ask": exampleAsk(), "grant": exampleGrant(), "64 asks": batch, "16 raises": raise}
+	return map[string]*sticky.Message{"ask": exampleAsk(), "grant": exampleGrant(), "64 asks": batch, "16 raises": accept}
 }
 
 func BenchmarkEncodeStrict(b *testing.B) {
@@ -86,11 +86,11 @@ func TestStrictAllocationBounded(t *testing.T) {
 		name string
 		m    sticky.Message
 	}{
-		{"empty grants", sticky.Message{Grants: make([]sticky.Grant, sticky.MaxItems)}},
-		{"empty votes", sticky.Message{Votes: make([]sticky.Vote, sticky.MaxItems)}},
-		{"empty marks, refused", sticky.Message{Raises: []sticky.Raise{{Marks: make(sticky.Marks, 100_000)}}}},
+		{"empty grants", sticky.Message{Grants: make([]sticky.LeaseGrant, sticky.MaxItems)}},
+		{"empty votes", sticky.Message{Accepted: make([]sticky.Accepted, sticky.MaxItems)}},
+		{"empty marks, refused", sticky.Message{Accepts: []sticky.Accept{{Watermarks: make(sticky.Watermarks, 100_000)}}}},
 		{"empty regions, refused", sticky.Message{Layouts: []sticky.Layout{{Regions: make([]sticky.Region, 100_000)}}}},
-		{"empty asks, refused", sticky.Message{Asks: make([]sticky.Ask, 100_000)}},
+		{"empty asks, refused", sticky.Message{Requests: make([]sticky.LeaseRequest, 100_000)}},
 	} {
 		e := encoder{}
 		e.strict(&tt.m)

@@ -9,8 +9,8 @@ import (
 // The bounds of what messages about strict keys hold, beside those of package
 // sticky.
 const (
-	// MaxStrictLives bounds the lives that one vote, page or region tells.
-	MaxStrictLives = 1_024
+	// MaxStrictGenerations bounds the lives that one vote, page or region tells.
+	MaxStrictGenerations = 1_024
 	// MaxStrictName bounds the bytes of a name.
 	MaxStrictName = 255
 )
@@ -22,12 +22,12 @@ func checkStrict(m *sticky.Message) error {
 		what  string
 		n, of int
 	}{
-		{"asks", len(m.Asks), sticky.MaxItems},
+		{"asks", len(m.Requests), sticky.MaxItems},
 		{"grants", len(m.Grants), sticky.MaxItems},
-		{"raises", len(m.Raises), sticky.MaxItems},
-		{"votes", len(m.Votes), sticky.MaxItems},
-		{"copies", len(m.Copies), sticky.MaxItems},
-		{"pages", len(m.Pages), sticky.MaxPages},
+		{"raises", len(m.Accepts), sticky.MaxItems},
+		{"votes", len(m.Accepted), sticky.MaxItems},
+		{"copies", len(m.SnapshotRequests), sticky.MaxItems},
+		{"pages", len(m.SnapshotChunks), sticky.MaxSnapshotChunks},
 		{"layouts", len(m.Layouts), sticky.MaxLayouts},
 	} {
 		if kind.n > kind.of {
@@ -39,21 +39,21 @@ func checkStrict(m *sticky.Message) error {
 			return malformed("grant %d for reason %d, want at most %d", i, why, sticky.MaxWhy)
 		}
 	}
-	for i := range m.Raises {
-		if err := checkRounds("raise", i, m.Raises[i].Ballot); err != nil {
+	for i := range m.Accepts {
+		if err := checkRounds("raise", i, m.Accepts[i].Ballot); err != nil {
 			return err
 		}
-		if err := checkMarks("raise", i, m.Raises[i].Known, m.Raises[i].Marks); err != nil {
-			return err
-		}
-	}
-	for i := range m.Votes {
-		if err := checkVote(i, &m.Votes[i]); err != nil {
+		if err := checkWatermarks("raise", i, m.Accepts[i].Known, m.Accepts[i].Watermarks); err != nil {
 			return err
 		}
 	}
-	for i := range m.Pages {
-		if err := checkPage(&m.Pages[i]); err != nil {
+	for i := range m.Accepted {
+		if err := checkVote(i, &m.Accepted[i]); err != nil {
+			return err
+		}
+	}
+	for i := range m.SnapshotChunks {
+		if err := checkPage(&m.SnapshotChunks[i]); err != nil {
 			return err
 		}
 	}
@@ -65,14 +65,14 @@ func checkStrict(m *sticky.Message) error {
 	return nil
 }
 
-// checkMarks names the item of its kind that has one of lists.
-func checkMarks(kind string, item int, lists ...sticky.Marks) error {
-	for _, marks := range lists {
-		if len(marks) > sticky.MaxMarks {
-			return &SizeError{What: "marks of one " + kind, Got: len(marks), Max: sticky.MaxMarks}
+// checkWatermarks names the item of its kind that has one of lists.
+func checkWatermarks(kind string, item int, lists ...sticky.Watermarks) error {
+	for _, watermarks := range lists {
+		if len(watermarks) > sticky.MaxWatermarks {
+			return &SizeError{What: "marks of one " + kind, Got: len(watermarks), Max: sticky.MaxWatermarks}
 		}
-		for i := 1; i < len(marks); i++ {
-			if marks[i].Label <= marks[i-1].Label {
+		for i := 1; i < len(watermarks); i++ {
+			if watermarks[i].Window <= watermarks[i-1].Window {
 				return malformed("%s %d: marks are not ascending at %d", kind, item, i)
 			}
 		}
@@ -90,27 +90,27 @@ func checkRounds(kind string, item int, ballots ...sticky.Ballot) error {
 	return nil
 }
 
-func checkVote(i int, v *sticky.Vote) error {
+func checkVote(i int, v *sticky.Accepted) error {
 	switch {
 	case v.Why > sticky.MaxWhy:
 		return malformed("vote %d for reason %d, want at most %d", i, v.Why, sticky.MaxWhy)
-	case len(v.Lives) > MaxStrictLives:
-		return &SizeError{What: "lives", Got: len(v.Lives), Max: MaxStrictLives}
+	case len(v.Generations) > MaxStrictGenerations:
+		return &SizeError{What: "lives", Got: len(v.Generations), Max: MaxStrictGenerations}
 	}
 	if err := checkRounds("vote", i, v.Ballot, v.Promised); err != nil {
 		return err
 	}
-	return checkMarks("vote", i, v.Held)
+	return checkWatermarks("vote", i, v.Held)
 }
 
-func checkPage(p *sticky.Page) error {
+func checkPage(p *sticky.SnapshotChunk) error {
 	switch {
 	case p.Why > sticky.MaxWhy:
 		return malformed("page for reason %d, want at most %d", p.Why, sticky.MaxWhy)
 	case len(p.Records) > sticky.MaxRecords:
 		return &SizeError{What: "records", Got: len(p.Records), Max: sticky.MaxRecords}
-	case len(p.Lives) > MaxStrictLives:
-		return &SizeError{What: "lives", Got: len(p.Lives), Max: MaxStrictLives}
+	case len(p.Generations) > MaxStrictGenerations:
+		return &SizeError{What: "lives", Got: len(p.Generations), Max: MaxStrictGenerations}
 	}
 	for i := range p.Records {
 		if i > 0 {
@@ -122,7 +122,7 @@ func checkPage(p *sticky.Page) error {
 		if err := checkRounds("record", i, p.Records[i].Ballot); err != nil {
 			return err
 		}
-		if err := checkMarks("record", i, p.Records[i].Marks); err != nil {
+		if err := checkWatermarks("record", i, p.Records[i].Watermarks); err != nil {
 			return err
 		}
 	}
@@ -144,8 +144,8 @@ func checkLayout(l *sticky.Layout) error {
 		if err := checkNames(g.Name); err != nil {
 			return err
 		}
-		if len(g.Lives) > MaxStrictLives {
-			return &SizeError{What: "lives", Got: len(g.Lives), Max: MaxStrictLives}
+		if len(g.Generations) > MaxStrictGenerations {
+			return &SizeError{What: "lives", Got: len(g.Generations), Max: MaxStrictGenerations}
 		}
 		for _, names := range [...][]string{g.Replicas, g.Former} {
 			if len(names) > sticky.MaxReplicas {

@@ -21,10 +21,10 @@ import (
 func exampleAsk() *sticky.Message {
 	return &sticky.Message{
 		From: 0x1111111111111111, To: 0x2222222222222222, Stamp: 1_800_000_000_000 << 16, Number: 3,
-		Asks: []sticky.Ask{{
-			ID: 40_000, Holder: 0x1111111111111111, Home: 0x2222222222222222,
+		Requests: []sticky.LeaseRequest{{
+			ID: 40_000, Lessee: 0x1111111111111111, Owner: 0x2222222222222222,
 			Key: crdt.Key{Hi: 0x3333333333333333, Lo: 0x4444444444444444}, Rule: 0x5555555555555555,
-			Label: 1_800_000_000_000, Want: 1, Need: 1, Extra: 4, Returned: 1, Within: 50,
+			Window: 1_800_000_000_000, Want: 1, Need: 1, Extra: 4, Returned: 1, Within: 50,
 		}},
 	}
 }
@@ -32,10 +32,10 @@ func exampleAsk() *sticky.Message {
 func exampleGrant() *sticky.Message {
 	return &sticky.Message{
 		From: 0x2222222222222222, To: 0x1111111111111111, Stamp: 1_800_000_000_000 << 16, Number: 3,
-		Grants: []sticky.Grant{{
-			ID: 40_000, Home: 0x2222222222222222, Round: 2,
+		Grants: []sticky.LeaseGrant{{
+			ID: 40_000, Owner: 0x2222222222222222, Round: 2,
 			Key: crdt.Key{Hi: 0x3333333333333333, Lo: 0x4444444444444444}, Rule: 0x5555555555555555,
-			Label: 1_800_000_000_000, Until: 1_800_000_060_000, Total: 21, Remaining: 79, Reset: 31_000,
+			Window: 1_800_000_000_000, Until: 1_800_000_060_000, Total: 21, Remaining: 79, Reset: 31_000,
 		}},
 	}
 }
@@ -117,15 +117,15 @@ func ordered[S ~[]T, T any](list S, by func(a, b T) int) S {
 	return slices.CompactFunc(list, func(a, b T) bool { return by(a, b) == 0 })
 }
 
-func orderMarks(lists ...*sticky.Marks) {
-	for _, marks := range lists {
-		*marks = ordered(*marks, func(a, b sticky.Mark) int { return cmp.Compare(a.Label, b.Label) })
+func orderWatermarks(lists ...*sticky.Watermarks) {
+	for _, watermarks := range lists {
+		*watermarks = ordered(*watermarks, func(a, b sticky.Watermark) int { return cmp.Compare(a.Window, b.Window) })
 	}
 }
 
 func orderRecords(records []sticky.Record) []sticky.Record {
 	for i := range records {
-		orderMarks(&records[i].Marks)
+		orderWatermarks(&records[i].Watermarks)
 	}
 	return ordered(records, func(a, b sticky.Record) int {
 		return cmp.Or(cmp.Compare(a.Key.Hi, b.Key.Hi), cmp.Compare(a.Key.Lo, b.Key.Lo))
@@ -145,15 +145,15 @@ func orderLayout(l *sticky.Layout) {
 func genStrict(t *rapid.T) *sticky.Message {
 	m := new(sticky.Message)
 	fill(t, reflect.ValueOf(m).Elem())
-	for i := range m.Raises {
-		orderMarks(&m.Raises[i].Known, &m.Raises[i].Marks)
+	for i := range m.Accepts {
+		orderWatermarks(&m.Accepts[i].Known, &m.Accepts[i].Watermarks)
 	}
-	for i := range m.Votes {
-		orderMarks(&m.Votes[i].Held)
+	for i := range m.Accepted {
+		orderWatermarks(&m.Accepted[i].Held)
 	}
-	m.Pages, m.Layouts = m.Pages[:min(len(m.Pages), 1)], m.Layouts[:min(len(m.Layouts), 1)]
-	for i := range m.Pages {
-		m.Pages[i].Records = orderRecords(m.Pages[i].Records)
+	m.SnapshotChunks, m.Layouts = m.SnapshotChunks[:min(len(m.SnapshotChunks), 1)], m.Layouts[:min(len(m.Layouts), 1)]
+	for i := range m.SnapshotChunks {
+		m.SnapshotChunks[i].Records = orderRecords(m.SnapshotChunks[i].Records)
 	}
 	for i := range m.Layouts {
 		orderLayout(&m.Layouts[i])

@@ -102,34 +102,34 @@ func readList[T any](r *reader, t tag, limit int, read func(*reader, *T)) []T {
 	return list
 }
 
-func readAsk(r *reader, a *sticky.Ask) {
+func readAsk(r *reader, a *sticky.LeaseRequest) {
 	a.ID = r.uint(askID)
-	a.Holder = crdt.Slot(r.fixed(askHolder))
-	a.Home = crdt.Slot(r.fixed(askHome))
+	a.Lessee = crdt.Incarnation(r.fixed(askHolder))
+	a.Owner = crdt.Incarnation(r.fixed(askOwner))
 	a.Key = r.key(askHi, askLo)
 	a.Rule = r.fixed(askRule)
-	a.Floor = r.flag(askFloor)
-	a.Label = r.sint(askLabel)
+	a.Reserve = r.flag(askReserve)
+	a.Window = r.sint(askWindow)
 	a.Want = r.uint(askWant)
 	a.Need = r.uint(askNeed)
 	a.Extra = r.uint(askExtra)
 	a.Returned = r.uint(askReturned)
 	a.Within = uint32(r.upTo(askWithin, math.MaxUint32))
 	a.Hops = uint8(r.upTo(askHops, math.MaxUint8))
-	a.Stock = r.uint(askStock)
+	a.Prefetch = r.uint(askPrefetch)
 }
 
-func readGrant(r *reader, g *sticky.Grant) {
+func readGrant(r *reader, g *sticky.LeaseGrant) {
 	g.ID = r.uint(grantID)
-	g.Home = crdt.Slot(r.fixed(grantHome))
+	g.Owner = crdt.Incarnation(r.fixed(grantOwner))
 	g.Round = r.uint(grantRound)
 	g.Key = r.key(grantHi, grantLo)
 	g.Rule = r.fixed(grantRule)
 	flags := r.upTo(grantFlags, allFlags)
-	g.Floor = flags&flagFloor != 0
+	g.Reserve = flags&flagReserve != 0
 	g.Denied = flags&flagDenied != 0
 	g.Never = flags&flagNever != 0
-	g.Label = r.sint(grantLabel)
+	g.Window = r.sint(grantWindow)
 	g.Until = r.sint(grantUntil)
 	g.Total = r.uint(grantTotal)
 	g.Retry = r.sint(grantRetry)
@@ -139,53 +139,55 @@ func readGrant(r *reader, g *sticky.Grant) {
 	g.Keep = r.uint(grantKeep)
 }
 
-// marks returns the marks of a list. Their number is the caller's to bound.
-func (r *reader) marks(t tag) sticky.Marks { return readList(r, t, math.MaxInt, readMark) }
-
-func readMark(r *reader, m *sticky.Mark) {
-	m.Label = r.sint(markLabel)
-	m.Amount = r.uint(markAmount)
-	m.End = r.sint(markEnd)
+// watermarks returns the marks of a list. Their number is the caller's to bound.
+func (r *reader) watermarks(t tag) sticky.Watermarks {
+	return readList(r, t, math.MaxInt, readWatermark)
 }
 
-func readRaise(r *reader, a *sticky.Raise) {
-	a.Key = r.key(raiseHi, raiseLo)
-	a.Ballot = r.ballot(raiseRound, raiseHome, raiseTerm)
-	a.Seq = r.uint(raiseSeq)
-	a.Known = r.marks(raiseKnown)
-	a.Marks = r.marks(raiseMarks)
+func readWatermark(r *reader, m *sticky.Watermark) {
+	m.Window = r.sint(watermarkWindow)
+	m.Amount = r.uint(watermarkAmount)
+	m.End = r.sint(watermarkEnd)
 }
 
-func (r *reader) ballot(round, home, term tag) sticky.Ballot {
-	return sticky.Ballot{Round: r.uint(round), Home: crdt.Slot(r.fixed(home)), Term: r.uint(term)}
+func readAccept(r *reader, a *sticky.Accept) {
+	a.Key = r.key(acceptHi, acceptLo)
+	a.Ballot = r.ballot(acceptRound, acceptOwner, acceptTerm)
+	a.Seq = r.uint(acceptSeq)
+	a.Known = r.watermarks(acceptKnown)
+	a.Watermarks = r.watermarks(acceptWatermarks)
 }
 
-func readVote(r *reader, v *sticky.Vote) {
+func (r *reader) ballot(round, owner, term tag) sticky.Ballot {
+	return sticky.Ballot{Round: r.uint(round), Owner: crdt.Incarnation(r.fixed(owner)), Term: r.uint(term)}
+}
+
+func readVote(r *reader, v *sticky.Accepted) {
 	v.Key = r.key(voteHi, voteLo)
-	v.Ballot = r.ballot(voteRound, voteHome, voteTerm)
+	v.Ballot = r.ballot(voteRound, voteOwner, voteTerm)
 	v.Seq = r.uint(voteSeq)
 	v.Voter = r.fixed(voteVoter)
 	v.OK = r.flag(voteOK)
 	v.Why = r.why(voteWhy)
-	v.Promised = r.ballot(votePromisedRound, votePromisedHome, votePromisedTerm)
-	v.Held = r.marks(voteHeld)
-	v.Lives = readList(r, voteLives, math.MaxInt, readLife)
+	v.Promised = r.ballot(votePromisedRound, votePromisedOwner, votePromisedTerm)
+	v.Held = r.watermarks(voteHeld)
+	v.Generations = readList(r, voteGenerations, math.MaxInt, readGeneration)
 }
 
-func readLife(r *reader, l *sticky.Life) {
-	l.Voter = r.fixed(lifeVoter)
-	l.Life = r.uint(lifeLife)
+func readGeneration(r *reader, l *sticky.Generation) {
+	l.Voter = r.fixed(generationVoter)
+	l.Generation = r.uint(generationGeneration)
 }
 
-func readCopy(r *reader, c *sticky.Copy) {
+func readCopy(r *reader, c *sticky.SnapshotRequest) {
 	c.Voter = r.fixed(copyVoter)
-	c.Life = r.uint(copyLife)
+	c.Generation = r.uint(copyGeneration)
 	c.Number = r.uint(copyNumber)
 	c.After = r.key(copyHi, copyLo)
 	c.Begin = r.flag(copyBegin)
 }
 
-func readPage(r *reader, p *sticky.Page) {
+func readPage(r *reader, p *sticky.SnapshotChunk) {
 	p.Voter = r.fixed(pageVoter)
 	p.Number = r.uint(pageNumber)
 	p.After = r.key(pageHi, pageLo)
@@ -194,13 +196,13 @@ func readPage(r *reader, p *sticky.Page) {
 	p.Records = readList(r, pageRecords, sticky.MaxRecords, readRecord)
 	p.Last = r.flag(pageLast)
 	p.Ended = r.sint(pageEnded)
-	p.Lives = readList(r, pageLives, math.MaxInt, readLife)
+	p.Generations = readList(r, pageGenerations, math.MaxInt, readGeneration)
 }
 
 func readRecord(r *reader, is *sticky.Record) {
 	is.Key = r.key(recordHi, recordLo)
-	is.Ballot = r.ballot(recordRound, recordHome, recordTerm)
-	is.Marks = r.marks(recordMarks)
+	is.Ballot = r.ballot(recordRound, recordOwner, recordTerm)
+	is.Watermarks = r.watermarks(recordWatermarks)
 	is.Ended = r.sint(recordEnded)
 }
 
@@ -215,7 +217,7 @@ func readRegion(r *reader, g *sticky.Region) {
 	g.Weight = uint32(r.upTo(regionWeight, math.MaxUint32))
 	g.Replicas = r.texts(regionReplicas)
 	g.Former = r.texts(regionFormer)
-	g.Lives = readList(r, regionLives, math.MaxInt, readLife)
+	g.Generations = readList(r, regionGenerations, math.MaxInt, readGeneration)
 }
 
 func readPin(r *reader, p *sticky.Pin) {
@@ -224,8 +226,8 @@ func readPin(r *reader, p *sticky.Pin) {
 }
 
 func readMeta(r *reader, m *sticky.Meta) {
-	m.Life = r.uint(metaLife)
+	m.Generation = r.uint(metaGeneration)
 	m.Voting = r.flag(metaVoting)
 	m.Ended = r.sint(metaEnded)
-	m.Lives = readList(r, metaLives, math.MaxInt, readLife)
+	m.Generations = readList(r, metaGenerations, math.MaxInt, readGeneration)
 }

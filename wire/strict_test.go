@@ -192,26 +192,26 @@ func names(n int) (out []string) {
 	return out
 }
 
-func marksOf(labels ...int64) (out sticky.Marks) {
-	for _, l := range labels {
-		out = append(out, sticky.Mark{Label: l})
+func watermarksOf(windows ...int64) (out sticky.Watermarks) {
+	for _, l := range windows {
+		out = append(out, sticky.Watermark{Window: l})
 	}
 	return out
 }
 
-func manyMarks(n int) sticky.Marks {
-	out := make(sticky.Marks, n)
+func manyWatermarks(n int) sticky.Watermarks {
+	out := make(sticky.Watermarks, n)
 	for i := range out {
-		out[i].Label = int64(i)
+		out[i].Window = int64(i)
 	}
 	return out
 }
 
-func raises(all ...sticky.Raise) sticky.Message { return sticky.Message{Raises: all} }
-func votes(all ...sticky.Vote) sticky.Message   { return sticky.Message{Votes: all} }
-func pages(all ...sticky.Page) sticky.Message   { return sticky.Message{Pages: all} }
+func accepts(all ...sticky.Accept) sticky.Message      { return sticky.Message{Accepts: all} }
+func votes(all ...sticky.Accepted) sticky.Message      { return sticky.Message{Accepted: all} }
+func pages(all ...sticky.SnapshotChunk) sticky.Message { return sticky.Message{SnapshotChunks: all} }
 
-func records(all ...sticky.Record) sticky.Message { return pages(sticky.Page{Records: all}) }
+func records(all ...sticky.Record) sticky.Message { return pages(sticky.SnapshotChunk{Records: all}) }
 
 func layout(l sticky.Layout) sticky.Message { return sticky.Message{Layouts: []sticky.Layout{l}} }
 
@@ -224,30 +224,30 @@ var strictBounds = []struct {
 	m    sticky.Message
 	want string // "" for what is good
 }{
-	{"most asks", sticky.Message{Asks: make([]sticky.Ask, sticky.MaxItems)}, ""},
-	{"asks", sticky.Message{Asks: make([]sticky.Ask, sticky.MaxItems+1)}, "frame of 1025 "},
-	{"grants", sticky.Message{Grants: make([]sticky.Grant, sticky.MaxItems+1)}, "frame of 1025 "},
-	{"raises", raises(make([]sticky.Raise, sticky.MaxItems+1)...), "frame of 1025 "},
-	{"votes", votes(make([]sticky.Vote, sticky.MaxItems+1)...), "frame of 1025 "},
-	{"copies", sticky.Message{Copies: make([]sticky.Copy, sticky.MaxItems+1)}, "frame of 1025 "},
-	{"pages", pages(sticky.Page{}, sticky.Page{}), "frame of 2 "},
+	{"most asks", sticky.Message{Requests: make([]sticky.LeaseRequest, sticky.MaxItems)}, ""},
+	{"asks", sticky.Message{Requests: make([]sticky.LeaseRequest, sticky.MaxItems+1)}, "frame of 1025 "},
+	{"grants", sticky.Message{Grants: make([]sticky.LeaseGrant, sticky.MaxItems+1)}, "frame of 1025 "},
+	{"raises", accepts(make([]sticky.Accept, sticky.MaxItems+1)...), "frame of 1025 "},
+	{"votes", votes(make([]sticky.Accepted, sticky.MaxItems+1)...), "frame of 1025 "},
+	{"copies", sticky.Message{SnapshotRequests: make([]sticky.SnapshotRequest, sticky.MaxItems+1)}, "frame of 1025 "},
+	{"pages", pages(sticky.SnapshotChunk{}, sticky.SnapshotChunk{}), "frame of 2 "},
 	{"layouts", sticky.Message{Layouts: make([]sticky.Layout, 2)}, "frame of 2 "},
-	{"most marks", raises(sticky.Raise{Known: manyMarks(sticky.MaxMarks)}), ""},
-	{"known", raises(sticky.Raise{Known: manyMarks(sticky.MaxMarks + 1)}), "frame of 41 marks of one raise, want at most 40"},
-	{"marks twice", raises(sticky.Raise{}, sticky.Raise{Marks: marksOf(-1, 0, 0)}), "raise 1: marks are not ascending at 2"},
-	{"held", votes(sticky.Vote{Held: marksOf(2, 1)}), "vote 0: marks are not ascending at 1"},
-	{"last round", raises(sticky.Raise{Ballot: sticky.Ballot{Round: sticky.MaxRound}}), ""},
-	{"raise's round", raises(sticky.Raise{Ballot: sticky.Ballot{Round: sticky.MaxRound + 1}}), "raise 0: ballot of round 4611686018427387905"},
-	{"vote's round", votes(sticky.Vote{Promised: sticky.Ballot{Round: sticky.MaxRound + 1}}), "vote 0: ballot of round"},
+	{"most marks", accepts(sticky.Accept{Known: manyWatermarks(sticky.MaxWatermarks)}), ""},
+	{"known", accepts(sticky.Accept{Known: manyWatermarks(sticky.MaxWatermarks + 1)}), "frame of 41 marks of one raise, want at most 40"},
+	{"marks twice", accepts(sticky.Accept{}, sticky.Accept{Watermarks: watermarksOf(-1, 0, 0)}), "raise 1: marks are not ascending at 2"},
+	{"held", votes(sticky.Accepted{Held: watermarksOf(2, 1)}), "vote 0: marks are not ascending at 1"},
+	{"last round", accepts(sticky.Accept{Ballot: sticky.Ballot{Round: sticky.MaxRound}}), ""},
+	{"raise's round", accepts(sticky.Accept{Ballot: sticky.Ballot{Round: sticky.MaxRound + 1}}), "raise 0: ballot of round 4611686018427387905"},
+	{"vote's round", votes(sticky.Accepted{Promised: sticky.Ballot{Round: sticky.MaxRound + 1}}), "vote 0: ballot of round"},
 	{"record's round", records(sticky.Record{Ballot: sticky.Ballot{Round: sticky.MaxRound + 1}}), "record 0: ballot of round"},
-	{"lives of a region", strictRegions(sticky.Region{Name: "a", Lives: make([]sticky.Life, 1_025)}),
+	{"lives of a region", strictRegions(sticky.Region{Name: "a", Generations: make([]sticky.Generation, 1_025)}),
 		"frame of 1025 lives, want at most 1024"},
-	{"lives of a vote", votes(sticky.Vote{Lives: make([]sticky.Life, 1_025)}), "frame of 1025 lives, want at most 1024"},
-	{"lives of a page", pages(sticky.Page{Lives: make([]sticky.Life, 1_025)}), "frame of 1025 lives, want at most 1024"},
+	{"lives of a vote", votes(sticky.Accepted{Generations: make([]sticky.Generation, 1_025)}), "frame of 1025 lives, want at most 1024"},
+	{"lives of a page", pages(sticky.SnapshotChunk{Generations: make([]sticky.Generation, 1_025)}), "frame of 1025 lives, want at most 1024"},
 	{"records", records(make([]sticky.Record, 1_025)...), "frame of 1025 "},
 	{"records twice", records(sticky.Record{Key: crdt.Key{Hi: 1, Lo: 2}}, sticky.Record{Key: crdt.Key{Hi: 1, Lo: 2}}),
 		"page: records are not ascending at 1"},
-	{"record", records(sticky.Record{Marks: marksOf(1, 1)}), "record 0: marks are not ascending at 1"},
+	{"record", records(sticky.Record{Watermarks: watermarksOf(1, 1)}), "record 0: marks are not ascending at 1"},
 	{"longest name", strictRegions(sticky.Region{
 		Name: strings.Repeat("x", MaxStrictName), Replicas: names(9), Former: names(9),
 	}), ""},
@@ -264,9 +264,9 @@ var strictBounds = []struct {
 	{"pins", pins(make([]sticky.Pin, sticky.MaxPins+1)...), "frame of 1025 pins, want at most 1024"},
 	{"pins twice", pins(sticky.Pin{Region: "a"}, sticky.Pin{Region: "b"}), "layout: pins are not ascending at 1"},
 	{"pin to nowhere", pins(sticky.Pin{}), `layout: name "", want`},
-	{"grant's reason", sticky.Message{Grants: []sticky.Grant{{Why: sticky.MaxWhy + 1}}}, "want at most 9"},
-	{"vote's reason", votes(sticky.Vote{Why: sticky.MaxWhy + 1}), "want at most 9"},
-	{"page's reason", pages(sticky.Page{Why: sticky.MaxWhy + 1}), "want at most 9"},
+	{"grant's reason", sticky.Message{Grants: []sticky.LeaseGrant{{Why: sticky.MaxWhy + 1}}}, "want at most 9"},
+	{"vote's reason", votes(sticky.Accepted{Why: sticky.MaxWhy + 1}), "want at most 9"},
+	{"page's reason", pages(sticky.SnapshotChunk{Why: sticky.MaxWhy + 1}), "want at most 9"},
 }
 
 // TestStrictBounds: what a receiver would refuse is not sent, and not taken
@@ -299,14 +299,14 @@ func TestStrictBounds(t *testing.T) {
 // TestStrictTooLarge: a message that is within all other bounds may need more
 // than one frame, and dst comes back as it was.
 func TestStrictTooLarge(t *testing.T) {
-	m := raises(make([]sticky.Raise, sticky.MaxItems)...)
-	m.Votes = make([]sticky.Vote, sticky.MaxItems)
-	for i := range m.Raises {
-		all := make(sticky.Marks, sticky.MaxMarks)
+	m := accepts(make([]sticky.Accept, sticky.MaxItems)...)
+	m.Accepted = make([]sticky.Accepted, sticky.MaxItems)
+	for i := range m.Accepts {
+		all := make(sticky.Watermarks, sticky.MaxWatermarks)
 		for j := range all {
-			all[j] = sticky.Mark{Label: int64(j+1) << 57, Amount: 1 << 63, End: -1 << 63}
+			all[j] = sticky.Watermark{Window: int64(j+1) << 57, Amount: 1 << 63, End: -1 << 63}
 		}
-		m.Raises[i].Known, m.Raises[i].Marks, m.Votes[i].Held = all, all, all
+		m.Accepts[i].Known, m.Accepts[i].Watermarks, m.Accepted[i].Held = all, all, all
 	}
 	var size *SizeError
 	if out, err := EncodeStrict([]byte{7}, &m); !errors.As(err, &size) || len(out) != 1 || size.Max != MaxFrameBytes {

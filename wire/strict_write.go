@@ -29,50 +29,50 @@ func (e *encoder) ledger(hi, lo tag, k crdt.Key) {
 	e.word(lo, k.Lo)
 }
 
-func (e *encoder) ballot(round, home, term tag, b sticky.Ballot) {
+func (e *encoder) ballot(round, owner, term tag, b sticky.Ballot) {
 	e.uint(round, b.Round)
-	e.word(home, uint64(b.Home))
+	e.word(owner, uint64(b.Owner))
 	e.uint(term, b.Term)
 }
 
-func (e *encoder) ask(a *sticky.Ask) {
+func (e *encoder) ask(a *sticky.LeaseRequest) {
 	at := e.open(strictAsks)
 	e.uint(askID, a.ID)
-	e.word(askHolder, uint64(a.Holder))
-	e.word(askHome, uint64(a.Home))
+	e.word(askHolder, uint64(a.Lessee))
+	e.word(askOwner, uint64(a.Owner))
 	e.ledger(askHi, askLo, a.Key)
 	e.word(askRule, a.Rule)
-	e.flag(askFloor, a.Floor)
-	e.sint(askLabel, a.Label)
+	e.flag(askReserve, a.Reserve)
+	e.sint(askWindow, a.Window)
 	e.uint(askWant, a.Want)
 	e.uint(askNeed, a.Need)
 	e.uint(askExtra, a.Extra)
 	e.uint(askReturned, a.Returned)
 	e.uint(askWithin, uint64(a.Within))
 	e.uint(askHops, uint64(a.Hops))
-	e.uint(askStock, a.Stock)
+	e.uint(askPrefetch, a.Prefetch)
 	e.close(at)
 }
 
 // The flags of a grant.
 const (
-	flagFloor = 1 << iota
+	flagReserve = 1 << iota
 	flagDenied
 	flagNever
 
-	allFlags = flagFloor | flagDenied | flagNever
+	allFlags = flagReserve | flagDenied | flagNever
 )
 
-func (e *encoder) grant(g *sticky.Grant) {
+func (e *encoder) grant(g *sticky.LeaseGrant) {
 	at := e.open(strictGrants)
 	e.uint(grantID, g.ID)
-	e.word(grantHome, uint64(g.Home))
+	e.word(grantOwner, uint64(g.Owner))
 	e.uint(grantRound, g.Round)
 	e.ledger(grantHi, grantLo, g.Key)
 	e.word(grantRule, g.Rule)
 	flags := uint64(0)
-	if g.Floor {
-		flags |= flagFloor
+	if g.Reserve {
+		flags |= flagReserve
 	}
 	if g.Denied {
 		flags |= flagDenied
@@ -81,7 +81,7 @@ func (e *encoder) grant(g *sticky.Grant) {
 		flags |= flagNever
 	}
 	e.uint(grantFlags, flags)
-	e.sint(grantLabel, g.Label)
+	e.sint(grantWindow, g.Window)
 	e.sint(grantUntil, g.Until)
 	e.uint(grantTotal, g.Total)
 	e.sint(grantRetry, g.Retry)
@@ -92,60 +92,60 @@ func (e *encoder) grant(g *sticky.Grant) {
 	e.close(at)
 }
 
-func (e *encoder) marks(t tag, marks sticky.Marks) {
-	for i := range marks {
+func (e *encoder) watermarks(t tag, watermarks sticky.Watermarks) {
+	for i := range watermarks {
 		at := e.open(t)
-		e.sint(markLabel, marks[i].Label)
-		e.uint(markAmount, marks[i].Amount)
-		e.sint(markEnd, marks[i].End)
+		e.sint(watermarkWindow, watermarks[i].Window)
+		e.uint(watermarkAmount, watermarks[i].Amount)
+		e.sint(watermarkEnd, watermarks[i].End)
 		e.close(at)
 	}
 }
 
-func (e *encoder) raise(r *sticky.Raise) {
-	at := e.open(strictRaises)
-	e.ledger(raiseHi, raiseLo, r.Key)
-	e.ballot(raiseRound, raiseHome, raiseTerm, r.Ballot)
-	e.uint(raiseSeq, r.Seq)
-	e.marks(raiseKnown, r.Known)
-	e.marks(raiseMarks, r.Marks)
+func (e *encoder) accept(r *sticky.Accept) {
+	at := e.open(strictAccepts)
+	e.ledger(acceptHi, acceptLo, r.Key)
+	e.ballot(acceptRound, acceptOwner, acceptTerm, r.Ballot)
+	e.uint(acceptSeq, r.Seq)
+	e.watermarks(acceptKnown, r.Known)
+	e.watermarks(acceptWatermarks, r.Watermarks)
 	e.close(at)
 }
 
-func (e *encoder) vote(v *sticky.Vote) {
+func (e *encoder) vote(v *sticky.Accepted) {
 	at := e.open(strictVotes)
 	e.ledger(voteHi, voteLo, v.Key)
-	e.ballot(voteRound, voteHome, voteTerm, v.Ballot)
+	e.ballot(voteRound, voteOwner, voteTerm, v.Ballot)
 	e.uint(voteSeq, v.Seq)
 	e.word(voteVoter, v.Voter)
 	e.flag(voteOK, v.OK)
 	e.uint(voteWhy, uint64(v.Why))
-	e.ballot(votePromisedRound, votePromisedHome, votePromisedTerm, v.Promised)
-	e.marks(voteHeld, v.Held)
-	e.lives(voteLives, v.Lives)
+	e.ballot(votePromisedRound, votePromisedOwner, votePromisedTerm, v.Promised)
+	e.watermarks(voteHeld, v.Held)
+	e.generations(voteGenerations, v.Generations)
 	e.close(at)
 }
 
-func (e *encoder) lives(t tag, lives []sticky.Life) {
-	for i := range lives {
+func (e *encoder) generations(t tag, generations []sticky.Generation) {
+	for i := range generations {
 		at := e.open(t)
-		e.word(lifeVoter, lives[i].Voter)
-		e.uint(lifeLife, lives[i].Life)
+		e.word(generationVoter, generations[i].Voter)
+		e.uint(generationGeneration, generations[i].Generation)
 		e.close(at)
 	}
 }
 
-func (e *encoder) copy(c *sticky.Copy) {
+func (e *encoder) copy(c *sticky.SnapshotRequest) {
 	at := e.open(strictCopies)
 	e.word(copyVoter, c.Voter)
-	e.uint(copyLife, c.Life)
+	e.uint(copyGeneration, c.Generation)
 	e.uint(copyNumber, c.Number)
 	e.ledger(copyHi, copyLo, c.After)
 	e.flag(copyBegin, c.Begin)
 	e.close(at)
 }
 
-func (e *encoder) page(p *sticky.Page) {
+func (e *encoder) page(p *sticky.SnapshotChunk) {
 	at := e.open(strictPages)
 	e.word(pageVoter, p.Voter)
 	e.uint(pageNumber, p.Number)
@@ -159,14 +159,14 @@ func (e *encoder) page(p *sticky.Page) {
 	}
 	e.flag(pageLast, p.Last)
 	e.sint(pageEnded, p.Ended)
-	e.lives(pageLives, p.Lives)
+	e.generations(pageGenerations, p.Generations)
 	e.close(at)
 }
 
 func (e *encoder) record(r *sticky.Record) {
 	e.ledger(recordHi, recordLo, r.Key)
-	e.ballot(recordRound, recordHome, recordTerm, r.Ballot)
-	e.marks(recordMarks, r.Marks)
+	e.ballot(recordRound, recordOwner, recordTerm, r.Ballot)
+	e.watermarks(recordWatermarks, r.Watermarks)
 	e.sint(recordEnded, r.Ended)
 }
 
@@ -185,7 +185,7 @@ func (e *encoder) layout(l *sticky.Layout) {
 		for _, name := range g.Former {
 			e.text(regionFormer, name)
 		}
-		e.lives(regionLives, g.Lives)
+		e.generations(regionGenerations, g.Generations)
 		e.close(at)
 	}
 	for i := range l.Pins {
@@ -199,8 +199,8 @@ func (e *encoder) layout(l *sticky.Layout) {
 }
 
 func (e *encoder) meta(m *sticky.Meta) {
-	e.uint(metaLife, m.Life)
+	e.uint(metaGeneration, m.Generation)
 	e.flag(metaVoting, m.Voting)
 	e.sint(metaEnded, m.Ended)
-	e.lives(metaLives, m.Lives)
+	e.generations(metaGenerations, m.Generations)
 }

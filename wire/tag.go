@@ -13,14 +13,14 @@ const (
 func (t tag) number() int { return int(t >> 3) }
 
 const (
-	frameLastShard tag = 1<<3 | varint
-	frameUnready   tag = 2<<3 | varint
-	frameNonce     tag = 3<<3 | varint
-	frameEcho      tag = 4<<3 | varint
-	frameHeld      tag = 5<<3 | varint
-	frameParts     tag = 6<<3 | length
-	frameSlots     tag = 7<<3 | length
-	frameSpans     tag = 8<<3 | length
+	frameLastShard    tag = 1<<3 | varint
+	frameUnready      tag = 2<<3 | varint
+	frameNonce        tag = 3<<3 | varint
+	frameEcho         tag = 4<<3 | varint
+	frameHeld         tag = 5<<3 | varint
+	frameParts        tag = 6<<3 | length
+	frameIncarnations tag = 7<<3 | length
+	frameSpans        tag = 8<<3 | length
 )
 
 const (
@@ -43,7 +43,7 @@ const (
 const (
 	noteKind   tag = 1<<3 | varint
 	noteKey    tag = 2<<3 | length
-	noteLabel  tag = 3<<3 | varint
+	noteWindow tag = 3<<3 | varint
 	noteRule   tag = 4<<3 | wide
 	noteRights tag = 5<<3 | varint
 	noteSecond tag = 6<<3 | varint
@@ -58,23 +58,23 @@ const (
 )
 
 const (
-	cellsKind     tag = 1<<3 | varint
-	cellsSlot     tag = 2<<3 | varint
-	cellsKeys     tag = 3<<3 | length
-	cellsMore     tag = 4<<3 | length
-	cellsSpans    tag = 5<<3 | length
-	cellsLabels   tag = 6<<3 | length
-	cellsAdmitted tag = 7<<3 | length
-	cellsRefunded tag = 8<<3 | length
-	cellsRates    tag = 9<<3 | length
+	cellsKind        tag = 1<<3 | varint
+	cellsIncarnation tag = 2<<3 | varint
+	cellsKeys        tag = 3<<3 | length
+	cellsMore        tag = 4<<3 | length
+	cellsSpans       tag = 5<<3 | length
+	cellsWindows     tag = 6<<3 | length
+	cellsAdmitted    tag = 7<<3 | length
+	cellsRefunded    tag = 8<<3 | length
+	cellsRates       tag = 9<<3 | length
 )
 
 const (
-	refusedKind    tag = 1<<3 | varint
-	refusedSlot    tag = 2<<3 | varint
-	refusedKeys    tag = 3<<3 | length
-	refusedLabels  tag = 4<<3 | length
-	refusedReasons tag = 5<<3 | length
+	refusedKind        tag = 1<<3 | varint
+	refusedIncarnation tag = 2<<3 | varint
+	refusedKeys        tag = 3<<3 | length
+	refusedWindows     tag = 4<<3 | length
+	refusedReasons     tag = 5<<3 | length
 )
 
 const (
@@ -82,5 +82,5 @@ const (
 	spanWidth    tag = 2<<3 | varint
 	spanCarry    tag = 3<<3 | varint
 	spanRegional tag = 4<<3 | varint
-	spanLabel    tag = 5<<3 | varint
+	spanWindow   tag = 5<<3 | varint
 )

@@ -24,7 +24,7 @@ func millis(d time.Duration) uint64 {
 // cellFault returns what is wrong with the numbers of a cell, "" for nothing.
 func cellFault(c *gossip.Cell) string {
 	switch {
-	case c.Width < 1:
+	case c.WindowLength < 1:
 		return "width below 1 ms"
 	case c.Carry < 0:
 		return "carry below 0 ms"

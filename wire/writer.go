@@ -68,12 +68,12 @@ func (e *encoder) required(t tag, numbers []uint64) {
 }
 
 // words writes slots, 8 bytes each.
-func (e *encoder) words(t tag, slots []crdt.Slot) {
-	if len(slots) == 0 {
+func (e *encoder) words(t tag, incarnations []crdt.Incarnation) {
+	if len(incarnations) == 0 {
 		return
 	}
 	at := e.open(t)
-	for _, s := range slots {
+	for _, s := range incarnations {
 		e.b = binary.LittleEndian.AppendUint64(e.b, uint64(s))
 	}
 	e.close(at)

@@ -60,7 +60,7 @@ func (l lines) descriptor(a *admin.ExplainAnswer, d *admin.Explained) {
 	l.add("limit", "%s", limitInForce(d.Limit))
 	l.add("key", "%s", d.Key)
 	l.ledger("", a.At, d.Ledger)
-	l.ledger("floor ", a.At, d.Floor)
+	l.ledger("floor ", a.At, d.Reserve)
 	if len(d.Counts) > 0 {
 		l.add("counts", "%s", countsText(d.Counts))
 	}
@@ -167,9 +167,9 @@ func (l lines) rights(g *admin.RightsGate) {
 		return
 	}
 	text := fmt.Sprintf("%s: %d of its own + %d received - %d given - %d used: %d left", gateText(g.Passes),
-		g.Base, g.Received, g.Given, g.Used, g.Left)
-	if g.Label != nil {
-		text += ", of the label " + labelText(g.Label)
+		g.Allotment, g.Received, g.Given, g.Used, g.Left)
+	if g.Window != nil {
+		text += ", of the label " + labelText(g.Window)
 	}
 	if g.WhyNot != "" {
 		text += "; none of its own: " + g.WhyNot

@@ -9,7 +9,7 @@ import (
 )
 
 // ledger adds what is known of a ledger; each name begins with prefix.
-func (l lines) ledger(prefix string, at time.Time, g *admin.Ledger) {
+func (l lines) ledger(prefix string, at time.Time, g *admin.StrictKey) {
 	if g == nil {
 		return
 	}
@@ -18,33 +18,33 @@ func (l lines) ledger(prefix string, at time.Time, g *admin.Ledger) {
 		l.add(prefix+"circuit", "%s", circuitText(at, g.Circuit))
 	}
 	if g.Ballot != nil {
-		l.add(prefix+"ballot", "round %d of %s%s", g.Ballot.Round, daemonText(&g.Ballot.Home), sourceText(g.Source))
+		l.add(prefix+"ballot", "round %d of %s%s", g.Ballot.Round, daemonText(&g.Ballot.Owner), sourceText(g.Source))
 	}
-	if g.Mark != nil {
-		l.add(prefix+"watermark", "%s", markText(at, g.Mark))
+	if g.Watermark != nil {
+		l.add(prefix+"watermark", "%s", watermarkText(at, g.Watermark))
 	}
 	if len(g.Batches) > 0 {
 		l.add(prefix+"batches", "%s", batchesText(g))
 	}
-	if g.Credit != nil {
-		l.add(prefix+"credit", "%s", creditText(at, g.Credit))
+	if g.Lease != nil {
+		l.add(prefix+"credit", "%s", creditText(at, g.Lease))
 	}
 }
 
 // homeText says who is home, by what, and whether that can be reached.
-func homeText(g *admin.Ledger) string {
+func homeText(g *admin.StrictKey) string {
 	by := fmt.Sprintf("by layout %d", g.Layout)
 	if g.Pinned {
 		by = fmt.Sprintf("pinned by layout %d", g.Layout)
 	}
 	var text string
 	switch {
-	case g.Home == nil:
+	case g.Owner == nil:
 		text = fmt.Sprintf("nobody in %s, %s", g.Region, by)
 	case g.Self:
-		text = fmt.Sprintf("%s, this daemon, %s", daemonText(g.Home), by)
+		text = fmt.Sprintf("%s, this daemon, %s", daemonText(g.Owner), by)
 	default:
-		text = fmt.Sprintf("%s, incarnation %s, %s", daemonText(g.Home), g.Home.Incarnation, by)
+		text = fmt.Sprintf("%s, incarnation %s, %s", daemonText(g.Owner), g.Owner.Incarnation, by)
 	}
 	switch {
 	case g.Reachable:
@@ -57,7 +57,7 @@ func homeText(g *admin.Ledger) string {
 
 func sourceText(s admin.LedgerSource) string {
 	switch s {
-	case admin.SourceHome:
+	case admin.SourceOwner:
 		return ", as the home says"
 	case admin.SourceReplica:
 		return ", as the replica here holds it"
@@ -79,16 +79,16 @@ func circuitText(at time.Time, c *admin.Circuit) string {
 	return text + fmt.Sprintf(", %d of %d calls failed", c.Errors, c.Calls)
 }
 
-// markText is what may be consumed of a label, and was.
-func markText(at time.Time, m *admin.MarkState) string {
+// watermarkText is what may be consumed of a label, and was.
+func watermarkText(at time.Time, m *admin.WatermarkState) string {
 	var parts []string
-	if m.Label != nil {
-		parts = append(parts, "label "+labelText(m.Label))
+	if m.Window != nil {
+		parts = append(parts, "label "+labelText(m.Window))
 	}
 	for _, n := range []struct {
 		hits *uint64
 		text string
-	}{{m.Consumed, "%d consumed"}, {m.Mark, "%d promised by a majority"}, {m.Limit, "limit %d"}} {
+	}{{m.Consumed, "%d consumed"}, {m.Watermark, "%d promised by a majority"}, {m.Limit, "limit %d"}} {
 		if n.hits != nil {
 			parts = append(parts, fmt.Sprintf(n.text, *n.hits))
 		}
@@ -99,7 +99,7 @@ func markText(at time.Time, m *admin.MarkState) string {
 	return strings.Join(parts, ", ")
 }
 
-func batchesText(g *admin.Ledger) string {
+func batchesText(g *admin.StrictKey) string {
 	parts := make([]string, 0, len(g.Batches)+1)
 	for i := range g.Batches {
 		x := &g.Batches[i]
@@ -115,7 +115,7 @@ func batchesText(g *admin.Ledger) string {
 	return strings.Join(parts, ", ")
 }
 
-func creditText(at time.Time, c *admin.Credit) string {
+func creditText(at time.Time, c *admin.Lease) string {
 	text := fmt.Sprintf("%d left: %d granted - %d used - %d returned", c.Left, c.Granted, c.Used, c.Returned)
 	if c.Until != nil {
 		text += ", ends in " + ahead(at, c.Until)

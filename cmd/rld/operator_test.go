@@ -91,7 +91,7 @@ func wellHandler() http.Handler {
 				Daemon: admin.DaemonState{DaemonRef: us0, Version: "v1.2.3", UptimeSeconds: 3_725, Ready: true, LiveKeys: 1,
 					MaxKeys: 1_000_000, Rules: "0000000000005eed", RuleCount: 14, PeerOffsetSeconds: new(0.0121)},
 				Regions: []admin.RegionState{
-					{Region: "eu-west", NewsSeconds: new(0.2041), Members: []admin.MemberState{{Name: "eu-0", Ready: true}}},
+					{Region: "eu-west", StalenessSeconds: new(0.2041), Members: []admin.MemberState{{Name: "eu-0", Ready: true}}},
 					{Region: "us-east", Self: true, Members: []admin.MemberState{{Name: "us-0", Ready: true, Self: true}}},
 				},
 			}
@@ -165,7 +165,7 @@ func troubledStrict() *admin.StrictState {
 			}},
 		},
 		Pins: []admin.Pin{{Domain: "edge", Rule: "path=/login", Region: "us-east"}, {ID: "00000000000000aa", Region: "ap-south"}},
-		Replica: &admin.ReplicaState{WhyNot: "it waits for the copy of us-2", MemoryLost: earlier(90 * time.Second), Records: 12, JournalBytes: 1_234_567,
+		Replica: &admin.AcceptorState{WhyNot: "it waits for the copy of us-2", DiskLost: earlier(90 * time.Second), Records: 12, JournalBytes: 1_234_567,
 			JournalFault: "no space left on device"},
 		Ledgers: 4, MaxLedgers: 100_000,
 		Warnings: []string{"ap-south has two daemons: one loss means on_failure"},
@@ -180,13 +180,13 @@ func troubledStatus() admin.StatusAnswer {
 			LiveKeys: 1_000, MaxKeys: 1_000, OverflowKeys: 2, ClockOffsetSeconds: 0.004, RuleCount: 1,
 			LimitsFault: "limits.yaml:3: \x1b[31mno"},
 		Regions: []admin.RegionState{
-			{Region: "ap-south", CutOff: true, CutSince: earlier(90 * time.Second)},
-			{Region: "us-east", Self: true, NewsSeconds: new(0.0263), Members: []admin.MemberState{
+			{Region: "ap-south", Partitioned: true, PartitionedSince: earlier(90 * time.Second)},
+			{Region: "us-east", Self: true, StalenessSeconds: new(0.0263), Members: []admin.MemberState{
 				{Name: "us-0", Self: true}, {Name: "us-1", Ready: true}, {Name: "\x1b[31mred"}}},
 		},
 		Circuits: []admin.Circuit{
-			{Home: us1, State: admin.CircuitOpen, Since: earlier(12 * time.Second), Calls: 50, Errors: 40},
-			{Home: red, State: admin.CircuitHalfOpen, Calls: 1},
+			{Owner: us1, State: admin.CircuitOpen, Since: earlier(12 * time.Second), Calls: 50, Errors: 40},
+			{Owner: red, State: admin.CircuitHalfOpen, Calls: 1},
 		},
 		Strict: next,
 		Degraded: []admin.DegradedState{{Reason: "keys_full", Since: earlier(90 * time.Second), Answers: 400,
@@ -243,18 +243,18 @@ func strictExplained() *admin.Explained {
 			{Region: "us-east", Hits: 2, AgeSeconds: new(0.0)},
 		},
 		Estimate: &admin.EstimateGate{Counted: 5, Elsewhere: 1, Capacity: 5},
-		Rights:   &admin.RightsGate{Label: &label, Received: 2, Given: 1, Used: 1, WhyNot: "left out of an epoch"},
-		Ledger: &admin.Ledger{
-			Layout: 3, Region: "us-east", Pinned: true, Home: &us1, WhyNot: "the circuit is open",
-			Circuit: &admin.Circuit{Home: us1, State: admin.CircuitOpen, Since: earlier(12 * time.Second), Calls: 50, Errors: 40},
-			Source:  admin.SourceReplica, Ballot: &admin.BallotState{Round: 7, Home: us1},
-			Mark:    &admin.MarkState{Label: &label, Mark: new(uint64(5)), Consumed: new(uint64(4)), Limit: new(uint64(5))},
-			Batches: []admin.Batch{{Holder: us0, Granted: 3, Returned: 1}, {Holder: red, Granted: 1}}, LeftOut: 2,
-			Credit: &admin.Credit{Granted: 3, Used: 2, Returned: 1, Until: later(time.Hour), Asking: true, Denied: new(uint64(1)),
+		Rights:   &admin.RightsGate{Window: &label, Received: 2, Given: 1, Used: 1, WhyNot: "left out of an epoch"},
+		Ledger: &admin.StrictKey{
+			Layout: 3, Region: "us-east", Pinned: true, Owner: &us1, WhyNot: "the circuit is open",
+			Circuit: &admin.Circuit{Owner: us1, State: admin.CircuitOpen, Since: earlier(12 * time.Second), Calls: 50, Errors: 40},
+			Source:  admin.SourceReplica, Ballot: &admin.BallotState{Round: 7, Owner: us1},
+			Watermark: &admin.WatermarkState{Window: &label, Watermark: new(uint64(5)), Consumed: new(uint64(4)), Limit: new(uint64(5))},
+			Batches:   []admin.Batch{{Holder: us0, Granted: 3, Returned: 1}, {Holder: red, Granted: 1}}, LeftOut: 2,
+			Lease: &admin.Lease{Granted: 3, Used: 2, Returned: 1, Until: later(time.Hour), Asking: true, Denied: new(uint64(1)),
 				DeniedUntil: earlier(time.Second)},
 		},
-		Floor: &admin.Ledger{Layout: 3, Region: "us-east", Home: &us0, Self: true, Reachable: true, Source: admin.SourceHome,
-			Ballot: &admin.BallotState{Round: 1, Home: us0}, Mark: &admin.MarkState{Drained: earlier(0), Consumed: new(uint64(0))}},
+		Reserve: &admin.StrictKey{Layout: 3, Region: "us-east", Owner: &us0, Self: true, Reachable: true, Source: admin.SourceOwner,
+			Ballot: &admin.BallotState{Round: 1, Owner: us0}, Watermark: &admin.WatermarkState{Drained: earlier(0), Consumed: new(uint64(0))}},
 		Verdict: &admin.Verdict{Remaining: 0, ResetSeconds: 12.3, RetrySeconds: new(12.3), Degraded: "no_majority"},
 	}
 }
@@ -265,8 +265,8 @@ func explainedWell(_ context.Context, q admin.ExplainQuery) (admin.ExplainAnswer
 		Rule: &admin.RuleRef{Path: "user"}, Key: strings.Repeat("0", 32),
 		Limit: &admin.LimitInForce{Requests: 100, WindowSeconds: 1, Burst: 200, Algorithm: "leaky_bucket",
 			Consistency: "eventual", Scope: "region", Placement: "spread", Budget: new(0.02)},
-		Estimate: &admin.EstimateGate{Capacity: 200, Passes: true}, Rights: &admin.RightsGate{Base: 68, Left: 68, Passes: true},
-		Ledger:  &admin.Ledger{Layout: 1, Region: "eu-west"},
+		Estimate: &admin.EstimateGate{Capacity: 200, Passes: true}, Rights: &admin.RightsGate{Allotment: 68, Left: 68, Passes: true},
+		Ledger:  &admin.StrictKey{Layout: 1, Region: "eu-west"},
 		Verdict: &admin.Verdict{Allowed: true, Remaining: 67, ResetSeconds: 2, DelaySeconds: 0.25},
 	}}}, nil
 }
@@ -274,15 +274,15 @@ func explainedWell(_ context.Context, q admin.ExplainQuery) (admin.ExplainAnswer
 // TestTextOfHardlyAnything: what a daemon does not know is no reason to fail.
 func TestTextOfHardlyAnything(t *testing.T) {
 	empty := admin.ExplainAnswer{Descriptors: []admin.Explained{
-		{}, {Rule: &admin.RuleRef{}}, {Rule: &admin.RuleRef{}, Limit: &admin.LimitInForce{}, Ledger: &admin.Ledger{
-			Home: &admin.DaemonRef{}, Circuit: &admin.Circuit{}, Ballot: &admin.BallotState{}, Mark: &admin.MarkState{},
-			Credit: &admin.Credit{}, Batches: []admin.Batch{{}}},
+		{}, {Rule: &admin.RuleRef{}}, {Rule: &admin.RuleRef{}, Limit: &admin.LimitInForce{}, Ledger: &admin.StrictKey{
+			Owner: &admin.DaemonRef{}, Circuit: &admin.Circuit{}, Ballot: &admin.BallotState{}, Watermark: &admin.WatermarkState{},
+			Lease: &admin.Lease{}, Batches: []admin.Batch{{}}},
 			Rights: &admin.RightsGate{}, Estimate: &admin.EstimateGate{}, Verdict: &admin.Verdict{Never: true}},
 	}}
 	question, _ := everything()
 	question.Descriptors = question.Descriptors[:3]
 	strict := admin.StrictState{Regions: []admin.StrictRegion{{}, {Replicas: []admin.StrictReplica{{}}}}, Pins: []admin.Pin{{}},
-		Replica: &admin.ReplicaState{}, Next: &admin.NextLayout{WaitsFor: []admin.Missing{{}}}}
+		Replica: &admin.AcceptorState{}, Next: &admin.NextLayout{WaitsFor: []admin.Missing{{}}}}
 	for name, text := range map[string]string{
 		"explain": callExplained(question, &empty),
 		"status": statusText(&admin.StatusAnswer{Strict: &strict, Regions: []admin.RegionState{{Members: []admin.MemberState{{}}}},

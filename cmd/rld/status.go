@@ -119,7 +119,7 @@ func regionsTable(a *admin.StatusAnswer) string {
 				ready++
 			}
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\n", or(r.Region, "-"), len(r.Members), ready, secondsShown(r.NewsSeconds),
+		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\n", or(r.Region, "-"), len(r.Members), ready, secondsShown(r.StalenessSeconds),
 			or(strings.Join(regionNotes(a.At, r), "; "), "-"))
 	}
 	// The writer below is a strings.Builder: nothing can fail.
@@ -133,10 +133,10 @@ func regionNotes(at time.Time, r *admin.RegionState) []string {
 	if r.Self {
 		out = append(out, "here")
 	}
-	if r.CutOff {
+	if r.Partitioned {
 		text := "CUT OFF"
-		if r.CutSince != nil {
-			text += " for " + ago(at, r.CutSince)
+		if r.PartitionedSince != nil {
+			text += " for " + ago(at, r.PartitionedSince)
 		}
 		out = append(out, text)
 	}
@@ -161,7 +161,7 @@ func circuitsTable(a *admin.StatusAnswer) string {
 	fmt.Fprintln(t, "CIRCUIT TO\tSTATE\tFOR\tCALLS\tERRORS")
 	for i := range a.Circuits {
 		c := &a.Circuits[i]
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\n", daemonText(&c.Home),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\n", daemonText(&c.Owner),
 			or(strings.ReplaceAll(string(c.State), "_", " "), "-"), ago(a.At, c.Since), c.Calls, c.Errors)
 	}
 	// As above.

@@ -140,8 +140,8 @@ func ownLine(at time.Time, self *admin.DaemonRef, s *admin.StrictState) string {
 		return text + "; it is no replica.\n"
 	}
 	text += fmt.Sprintf("; it holds marks of %d in a journal of %s", r.Records, bytesShown(r.JournalBytes))
-	if r.MemoryLost != nil {
-		text += fmt.Sprintf(", and lost those before %s ago", ago(at, r.MemoryLost))
+	if r.DiskLost != nil {
+		text += fmt.Sprintf(", and lost those before %s ago", ago(at, r.DiskLost))
 	}
 	text += ".\n"
 	if !r.Voting {

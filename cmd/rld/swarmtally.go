@@ -67,7 +67,7 @@ func (t *tally) addNaive(o *outcome) {
 		return
 	}
 	t.naive++
-	if o.naive.Labels == 0 {
+	if o.naive.Windows == 0 {
 		return
 	}
 	t.exceeded++

@@ -179,12 +179,12 @@ func (a *accepted) welcome() error {
 // take hands one frame to the handler.
 func (a *accepted) take(it *item, limit *limiter) error {
 	if it.fault != nil {
-		return rubbish(ReasonItem, "%w", it.fault)
+		return protocolErrors(ReasonItem, "%w", it.fault)
 	}
 	a.counts.received.add(len(it.body))
 	a.host.counts.received.add(len(it.body))
 	if it.kind != kindFrame && it.kind != kindPacked {
-		return rubbish(ReasonItem, "a %s from a dialer, want frames", it.kind)
+		return protocolErrors(ReasonItem, "a %s from a dialer, want frames", it.kind)
 	}
 	if err := limit.frame(len(it.body), time.Now()); err != nil {
 		return err
@@ -197,10 +197,10 @@ func (a *accepted) take(it *item, limit *limiter) error {
 		}
 	}
 	if len(frame) > wire.MaxFrameBytes {
-		return rubbish(ReasonSize, "frame of %d bytes, want at most %d", len(frame), wire.MaxFrameBytes)
+		return protocolErrors(ReasonSize, "frame of %d bytes, want at most %d", len(frame), wire.MaxFrameBytes)
 	}
 	err := a.host.shielded(func() error { return a.host.config.Handler.Frame(a.hello, frame) })
-	var bad *Rubbish
+	var bad *ProtocolError
 	if errors.As(err, &bad) {
 		return err
 	}
@@ -214,7 +214,7 @@ func (a *accepted) take(it *item, limit *limiter) error {
 func (a *accepted) unpack(body []byte, limit *limiter) ([]byte, error) {
 	frame, err := a.host.packer.unpack(body, a.buffer)
 	if err != nil {
-		return nil, rubbish(ReasonPacked, "%w", err)
+		return nil, protocolErrors(ReasonPacked, "%w", err)
 	}
 	if cap(frame) <= maxKept {
 		a.buffer = frame
@@ -225,7 +225,7 @@ func (a *accepted) unpack(body []byte, limit *limiter) ([]byte, error) {
 // broken returns what an error of receiving means.
 func (a *accepted) broken(err error) error {
 	if status.Code(err) == codes.ResourceExhausted {
-		return rubbish(ReasonSize, "%s", printable(status.Convert(err).Message()))
+		return protocolErrors(ReasonSize, "%s", printable(status.Convert(err).Message()))
 	}
 	return err
 }
@@ -278,7 +278,7 @@ func (a *accepted) farewell(err error, admitted bool) error {
 		who = a.hello.String()
 	}
 	var refused *Refused
-	var bad *Rubbish
+	var bad *ProtocolError
 	switch {
 	case errors.As(err, &refused):
 		h.refusedPeer(refused, a.remote)
@@ -287,7 +287,7 @@ func (a *accepted) farewell(err error, admitted bool) error {
 		if admitted {
 			wait = h.wrong.add(penaltyKeys(a.remote, a.hello), time.Now())
 		}
-		h.counts.rubbish.add(bad.Reason)
+		h.counts.protocolErrors.add(bad.Reason)
 		h.say("peer dropped for rubbish", who, bad.Reason,
 			"peer", who, "remote", a.remote, "reason", bad.Reason, "error", bad.Err, "wait", wait)
 	case errors.Is(err, errReplaced):

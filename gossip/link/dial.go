@@ -46,7 +46,7 @@ func (t *target) attempt() (up time.Duration, err error) {
 	start := time.Now()
 	out := newOutbox(t, hello)
 	t.met(out)
-	t.host.wg.Go(func() { t.keepLane(ctx, out) })
+	t.host.wg.Go(func() { t.keepPriority(ctx, out) })
 	err = t.hold(ctx, cancel, stream, out)
 	t.lost(out, err)
 	return time.Since(start), err
@@ -131,7 +131,7 @@ func (t *target) whyNot(ctx context.Context, line *line, err error) error {
 // ended returns why a stream ended on which receiving failed with err.
 func (t *target) ended(stream peerStream, err error) error {
 	if status.Code(err) == codes.ResourceExhausted && len(stream.Trailer()) == 0 {
-		return rubbish(ReasonSize, "%s", printable(status.Convert(err).Message()))
+		return protocolErrors(ReasonSize, "%s", printable(status.Convert(err).Message()))
 	}
 	return turnedAway(err, stream.Trailer())
 }
@@ -199,19 +199,19 @@ func (t *target) listen(stream peerStream, from Hello) error {
 func (t *target) heard(it *item, from Hello, rate *bucket) error {
 	defer it.free()
 	if it.fault != nil {
-		return rubbish(ReasonItem, "%w", it.fault)
+		return protocolErrors(ReasonItem, "%w", it.fault)
 	}
 	t.counts.received.add(len(it.body))
 	t.host.counts.received.add(len(it.body))
 	if it.kind != kindMembers {
-		return rubbish(ReasonItem, "a %s from an acceptor, want members", it.kind)
+		return protocolErrors(ReasonItem, "a %s from an acceptor, want members", it.kind)
 	}
 	if !rate.take(1, time.Now()) {
-		return rubbish(ReasonRate, "more than %d lists of members a second", listsPerSecond)
+		return protocolErrors(ReasonRate, "more than %d lists of members a second", listsPerSecond)
 	}
 	members, err := decodeMembers(it.body, from.Member.Region)
 	if err != nil {
-		return rubbish(ReasonMembers, "%w", err)
+		return protocolErrors(ReasonMembers, "%w", err)
 	}
 	return t.host.shielded(func() error {
 		t.host.config.Handler.Members(from, members)

@@ -67,9 +67,9 @@ func (d *door) Clone() credentials.TransportCredentials {
 // ServerHandshake is the acceptor's part.
 func (d *door) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	if d.plain && d.host != nil {
-		var lane bool
-		if raw, lane = opensLane(raw); lane {
-			return nil, nil, d.takeLane(raw)
+		var priority bool
+		if raw, priority = opensPriority(raw); priority {
+			return nil, nil, d.takePriority(raw)
 		}
 	}
 	conn, info, err := d.TransportCredentials.ServerHandshake(raw)
@@ -77,8 +77,8 @@ func (d *door) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, er
 		d.fail(raw, err)
 		return nil, nil, err
 	}
-	if t, ok := info.(credentials.TLSInfo); ok && d.host != nil && t.State.NegotiatedProtocol == laneProto {
-		return nil, nil, d.takeLane(conn)
+	if t, ok := info.(credentials.TLSInfo); ok && d.host != nil && t.State.NegotiatedProtocol == priorityProto {
+		return nil, nil, d.takePriority(conn)
 	}
 	return &firstRead{Conn: conn, door: d}, info, nil
 }

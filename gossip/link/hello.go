@@ -124,7 +124,7 @@ func protoMember(m *gossip.Member) *rldv1.PeerMember {
 func memberOf(p *rldv1.PeerMember) gossip.Member {
 	return gossip.Member{
 		Peer: gossip.Peer{
-			ID: crdt.Slot(p.GetId()), Name: p.GetName(), Region: p.GetRegion(), Ready: p.GetReady(),
+			ID: crdt.Incarnation(p.GetId()), Name: p.GetName(), Region: p.GetRegion(), Ready: p.GetReady(),
 		},
 		Addr: p.GetAddr(), Build: p.GetBuild(),
 	}

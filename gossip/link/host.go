@@ -86,28 +86,28 @@ type Handler interface {
 	// returns and must not be changed. An error that is a *Rubbish drops the
 	// stream; others are counted only.
 	Frame(from Hello, frame []byte) error
-	// Met says that an outgoing stream is up: h lives at addr. Send to it
+	// Connected says that an outgoing stream is up: h lives at addr. Send to it
 	// works from now on.
-	Met(addr string, h Hello)
-	// Lost says that an outgoing stream ended. It follows each Met.
-	Lost(addr string, h Hello, err error)
+	Connected(addr string, h Hello)
+	// Disconnected says that an outgoing stream ended. It follows each Connected.
+	Disconnected(addr string, h Hello, err error)
 	// Members is the live members of from's region with ascending ids, from
-	// between Met and Lost of an outgoing stream. The list is the handler's.
+	// between Connected and Disconnected of an outgoing stream. The list is the handler's.
 	Members(from Hello, members []gossip.Member)
 }
 
 // Host is the end of all streams in one daemon. It is safe for concurrent
 // use.
 type Host struct {
-	config  Config
-	lanes   bool // over TCP: beside each stream in the region there is a lane
-	log     *slog.Logger
-	server  *grpc.Server
-	packer  *packer
-	counts  counts
-	notices notices
-	wrong   penalties
-	rulesOf rulesOf
+	config     Config
+	priorities bool // over TCP: beside each stream in the region there is a lane
+	log        *slog.Logger
+	server     *grpc.Server
+	packer     *packer
+	counts     counts
+	notices    notices
+	wrong      penalties
+	rulesOf    rulesOf
 
 	ctx   context.Context // done when Close has begun
 	close context.CancelCauseFunc
@@ -123,27 +123,27 @@ type Host struct {
 	waiting  int                    // streams that did not yet
 
 	routes sync.RWMutex
-	route  map[crdt.Slot][]*outbox // the streams that are up; the first is used
+	route  map[crdt.Incarnation][]*outbox // the streams that are up; the first is used
 }
 
 // New returns a Host that neither listens nor dials yet.
 func New(c Config) *Host {
-	lanes := c.Dial == nil
-	if lanes {
+	priorities := c.Dial == nil
+	if priorities {
 		dialer := &net.Dialer{Timeout: handshakeWithin}
 		c.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "tcp", addr)
 		}
 	}
 	h := &Host{
-		config:   c,
-		lanes:    lanes,
-		log:      c.Log,
-		packer:   newPacker(),
-		targets:  make(map[string]*target),
-		ending:   make(map[string]*target),
-		accepted: make(map[*accepted]struct{}),
-		route:    make(map[crdt.Slot][]*outbox),
+		config:     c,
+		priorities: priorities,
+		log:        c.Log,
+		packer:     newPacker(),
+		targets:    make(map[string]*target),
+		ending:     make(map[string]*target),
+		accepted:   make(map[*accepted]struct{}),
+		route:      make(map[crdt.Incarnation][]*outbox),
 	}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
@@ -183,7 +183,7 @@ func (h *Host) Serve(lis net.Listener) error {
 // that it will not be sent: there is no stream, its queue is full, or frame is
 // empty or beyond the bound; the protocol sends it again. True promises
 // nothing.
-func (h *Host) Send(to crdt.Slot, frame []byte) bool {
+func (h *Host) Send(to crdt.Incarnation, frame []byte) bool {
 	h.routes.RLock()
 	var out *outbox
 	if all := h.route[to]; len(all) > 0 {
@@ -201,10 +201,10 @@ func (h *Host) Send(to crdt.Slot, frame []byte) bool {
 	return true
 }
 
-// Tell says who lives in this daemon's region, itself included. Every
+// SendMembers says who lives in this daemon's region, itself included. Every
 // accepted stream is told, now and when it begins. Only the newest list
 // counts. It reads members only and keeps nothing of it.
-func (h *Host) Tell(members []gossip.Member) {
+func (h *Host) SendMembers(members []gossip.Member) {
 	body, left := encodeMembers(members)
 	if left > 0 && h.notices.due("tell", time.Now(), noticeEach) {
 		h.log.Error("members of the own region cannot be told to peers",
@@ -263,7 +263,7 @@ func (h *Host) shielded(call func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			h.log.Error("panic over what a peer sent", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			err = rubbish(ReasonPanic, "the handler panicked: %v", p)
+			err = protocolErrors(ReasonPanic, "the handler panicked: %v", p)
 		}
 	}()
 	return call()

@@ -23,22 +23,22 @@ import (
 // longer than its stream, and is between daemons of one region only.
 
 const (
-	// laneProto is what ends of a lane with TLS agree on, and laneMagic what a plain
+	// priorityProto is what ends of a lane with TLS agree on, and priorityMagic what a plain
 	// one begins with: gRPC begins with "PRI".
-	laneProto = "rld-lane/1"
-	laneMagic = "RLD1"
+	priorityProto = "rld-lane/1"
+	priorityMagic = "RLD1"
 	// maxLaned bounds a frame of a lane in bytes.
 	maxLaned = 16 << 10
-	// laneWithin bounds how long a frame may take to be written. A peer that
+	// priorityWithin bounds how long a frame may take to be written. A peer that
 	// takes longer loses its lane. The deadline is moved when half of it is over: to
 	// move it wakes the poller, which costs more than the write.
-	laneWithin = 100 * time.Millisecond
-	// laneAgain is the time between two attempts.
-	laneAgain = 2 * time.Second
+	priorityWithin = 100 * time.Millisecond
+	// priorityAgain is the time between two attempts.
+	priorityAgain = 2 * time.Second
 )
 
-// lane is the sender's end.
-type lane struct {
+// priority is the sender's end.
+type priority struct {
 	mu    sync.Mutex
 	conn  net.Conn // nil when there is none
 	until time.Time
@@ -46,7 +46,7 @@ type lane struct {
 }
 
 // send writes a frame, and reports whether it did.
-func (l *lane) send(frame []byte) bool {
+func (l *priority) send(frame []byte) bool {
 	if len(frame) == 0 || len(frame) > maxLaned {
 		return false
 	}
@@ -57,8 +57,8 @@ func (l *lane) send(frame []byte) bool {
 	}
 	l.buf = append(binary.LittleEndian.AppendUint32(l.buf[:0], uint32(len(frame))), frame...)
 	var err error
-	if now := time.Now(); l.until.Sub(now) < laneWithin/2 {
-		l.until = now.Add(laneWithin)
+	if now := time.Now(); l.until.Sub(now) < priorityWithin/2 {
+		l.until = now.Add(priorityWithin)
 		err = l.conn.SetWriteDeadline(l.until)
 	}
 	if err == nil {
@@ -71,7 +71,7 @@ func (l *lane) send(frame []byte) bool {
 	return err == nil
 }
 
-func (l *lane) use(conn net.Conn) {
+func (l *priority) use(conn net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.conn, l.until = conn, time.Time{}
@@ -79,7 +79,7 @@ func (l *lane) use(conn net.Conn) {
 
 // SendNow is Send for a frame that somebody waits for. It may take as long as a
 // write into the socket does.
-func (h *Host) SendNow(to crdt.Slot, frame []byte) bool {
+func (h *Host) SendNow(to crdt.Incarnation, frame []byte) bool {
 	h.routes.RLock()
 	var out *outbox
 	if all := h.route[to]; len(all) > 0 {
@@ -89,7 +89,7 @@ func (h *Host) SendNow(to crdt.Slot, frame []byte) bool {
 	if out == nil {
 		return false
 	}
-	if out.lane.send(frame) {
+	if out.priority.send(frame) {
 		out.target.counts.sent.add(len(frame))
 		h.counts.sent.add(len(frame))
 		return true
@@ -97,29 +97,29 @@ func (h *Host) SendNow(to crdt.Slot, frame []byte) bool {
 	return h.Send(to, frame)
 }
 
-// keepLane holds a lane beside a stream that is up, until ctx is done.
-func (t *target) keepLane(ctx context.Context, out *outbox) {
-	if t.WAN || !t.host.lanes {
+// keepPriority holds a lane beside a stream that is up, until ctx is done.
+func (t *target) keepPriority(ctx context.Context, out *outbox) {
+	if t.WAN || !t.host.priorities {
 		return
 	}
 	for ctx.Err() == nil {
-		if conn, err := t.dialLane(ctx, out.hello); err == nil {
-			out.lane.use(conn)
+		if conn, err := t.dialPriority(ctx, out.hello); err == nil {
+			out.priority.use(conn)
 			stop := context.AfterFunc(ctx, func() { conn.Close() })
 			_, _ = io.Copy(io.Discard, io.LimitReader(conn, 1)) // nothing comes: it ends with the connection
 			stop()
-			out.lane.use(nil)
+			out.priority.use(nil)
 			conn.Close()
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(laneAgain):
+		case <-time.After(priorityAgain):
 		}
 	}
 }
 
-// dialLane connects, says hello, and waits until it is taken.
-func (t *target) dialLane(ctx context.Context, to Hello) (net.Conn, error) {
+// dialPriority connects, says hello, and waits until it is taken.
+func (t *target) dialPriority(ctx context.Context, to Hello) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeWithin)
 	defer cancel()
 	raw, err := t.host.config.Dial(ctx, t.Addr)
@@ -128,7 +128,7 @@ func (t *target) dialLane(ctx context.Context, to Hello) (net.Conn, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { raw.Close() })
 	defer stop()
-	conn, err := t.greetLane(ctx, raw, to)
+	conn, err := t.greetPriority(ctx, raw, to)
 	if err != nil {
 		raw.Close()
 		return nil, err
@@ -136,11 +136,11 @@ func (t *target) dialLane(ctx context.Context, to Hello) (net.Conn, error) {
 	return conn, nil
 }
 
-func (t *target) greetLane(ctx context.Context, raw net.Conn, to Hello) (net.Conn, error) {
-	conn, first := raw, []byte(laneMagic)
+func (t *target) greetPriority(ctx context.Context, raw net.Conn, to Hello) (net.Conn, error) {
+	conn, first := raw, []byte(priorityMagic)
 	if c := t.host.config.Client; c != nil {
 		c = c.Clone()
-		c.NextProtos = []string{laneProto}
+		c.NextProtos = []string{priorityProto}
 		secure := tls.Client(raw, c)
 		if err := secure.HandshakeContext(ctx); err != nil {
 			return nil, err
@@ -160,15 +160,15 @@ func (t *target) greetLane(ctx context.Context, raw net.Conn, to Hello) (net.Con
 	if _, err := io.ReadFull(conn, id[:]); err != nil {
 		return nil, err
 	}
-	if crdt.Slot(binary.LittleEndian.Uint64(id[:])) != to.Member.ID {
+	if crdt.Incarnation(binary.LittleEndian.Uint64(id[:])) != to.Member.ID {
 		return nil, fmt.Errorf("another incarnation answers at %s", t.Addr)
 	}
 	return conn, nil
 }
 
-// takeLane takes over an accepted connection that is a lane. The error tells gRPC
+// takePriority takes over an accepted connection that is a lane. The error tells gRPC
 // that it has no part in it.
-func (d *door) takeLane(conn net.Conn) error {
+func (d *door) takePriority(conn net.Conn) error {
 	h := d.host
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -179,16 +179,16 @@ func (d *door) takeLane(conn net.Conn) error {
 		defer conn.Close()
 		stop := context.AfterFunc(h.ctx, func() { conn.Close() })
 		defer stop()
-		if err := h.serveLane(conn); err != nil {
+		if err := h.servePriority(conn); err != nil {
 			h.counts.faulty.Add(1)
 		}
 	})
 	return credentials.ErrConnDispatched
 }
 
-// serveLane hands the frames of a lane to the handler. It belongs to the stream of
+// servePriority hands the frames of a lane to the handler. It belongs to the stream of
 // the same incarnation, which must be there: what is wrong with a frame ends both.
-func (h *Host) serveLane(conn net.Conn) error {
+func (h *Host) servePriority(conn net.Conn) error {
 	if err := conn.SetDeadline(time.Now().Add(handshakeWithin)); err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (h *Host) serveLane(conn net.Conn) error {
 func (h *Host) receiveLaned(a *accepted, conn net.Conn) error {
 	limit := newLimiter(time.Now())
 	in := make([]byte, 0, 1<<10)
-	r := &laneReader{conn: conn}
+	r := &priorityReader{conn: conn}
 	for {
 		frame, err := readLaned(r, in, maxLaned)
 		if err != nil {
@@ -234,7 +234,7 @@ func (h *Host) receiveLaned(a *accepted, conn net.Conn) error {
 			return err
 		}
 		err = h.shielded(func() error { return h.config.Handler.Frame(a.hello, frame) })
-		var bad *Rubbish
+		var bad *ProtocolError
 		if errors.As(err, &bad) {
 			a.end(err)
 			return err
@@ -246,7 +246,7 @@ func (h *Host) receiveLaned(a *accepted, conn net.Conn) error {
 }
 
 // streamOf returns a stream of an incarnation that was accepted, nil for none.
-func (h *Host) streamOf(id crdt.Slot) *accepted {
+func (h *Host) streamOf(id crdt.Incarnation) *accepted {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for a := range h.accepted {
@@ -275,15 +275,15 @@ func readLaned(r io.Reader, buf []byte, most int) ([]byte, error) {
 	return buf, err
 }
 
-// laneReader reads as much as there is at once.
-type laneReader struct {
+// priorityReader reads as much as there is at once.
+type priorityReader struct {
 	conn       net.Conn
 	buf        [4 << 10]byte
 	from, upTo int
 }
 
 // Read reads.
-func (r *laneReader) Read(b []byte) (int, error) {
+func (r *priorityReader) Read(b []byte) (int, error) {
 	if r.from == r.upTo {
 		n, err := r.conn.Read(r.buf[:])
 		if err != nil {
@@ -315,17 +315,17 @@ func (c *opened) Read(b []byte) (int, error) {
 	return n + more, err
 }
 
-// opensLane reports whether a plain connection is a lane, and what gRPC is to read
+// opensPriority reports whether a plain connection is a lane, and what gRPC is to read
 // from when it is not.
-func opensLane(raw net.Conn) (net.Conn, bool) {
-	var b [len(laneMagic)]byte
+func opensPriority(raw net.Conn) (net.Conn, bool) {
+	var b [len(priorityMagic)]byte
 	if n, err := raw.Read(b[:1]); n == 0 || err != nil {
 		return raw, false // gRPC will meet the same
 	}
-	if b[0] != laneMagic[0] {
+	if b[0] != priorityMagic[0] {
 		return &opened{Conn: raw, first: b[:1]}, false
 	}
-	if _, err := io.ReadFull(raw, b[1:]); err != nil || string(b[:]) != laneMagic {
+	if _, err := io.ReadFull(raw, b[1:]); err != nil || string(b[:]) != priorityMagic {
 		return &opened{Conn: raw, first: b[:]}, false
 	}
 	return raw, true

@@ -32,7 +32,7 @@ func newLaned(t *testing.T, secure func(name string) func(*Config)) *laned {
 	l.b.mu.Lock()
 	l.b.judge = func(_ Hello, frame []byte) error {
 		if string(frame) == "rubbish" {
-			return &Rubbish{Reason: "format", Err: errors.New("rubbish")}
+			return &ProtocolError{Reason: "format", Err: errors.New("rubbish")}
 		}
 		l.arrived <- string(frame)
 		return nil
@@ -52,21 +52,21 @@ func newLaned(t *testing.T, secure func(name string) func(*Config)) *laned {
 		}
 	})
 	l.a.Targets([]Target{{Addr: l.addr, Region: "eu"}})
-	l.within(t, "a lane", func() bool { return l.lane() })
+	l.within(t, "a lane", func() bool { return l.priority() })
 	return l
 }
 
-// lane reports whether a has a lane to b.
-func (l *laned) lane() bool {
+// priority reports whether a has a lane to b.
+func (l *laned) priority() bool {
 	l.a.routes.RLock()
 	defer l.a.routes.RUnlock()
 	all := l.a.route[2]
 	if len(all) == 0 {
 		return false
 	}
-	all[0].lane.mu.Lock()
-	defer all[0].lane.mu.Unlock()
-	return all[0].lane.conn != nil
+	all[0].priority.mu.Lock()
+	defer all[0].priority.mu.Unlock()
+	return all[0].priority.conn != nil
 }
 
 func (l *laned) within(t *testing.T, what string, done func() bool) {
@@ -80,7 +80,7 @@ func (l *laned) within(t *testing.T, what string, done func() bool) {
 
 func plainly(string) func(*Config) { return func(*Config) {} }
 
-func TestLane(t *testing.T) {
+func TestPriority(t *testing.T) {
 	ca := newAuthority(t, "the cluster")
 	for name, secure := range map[string]func(string) func(*Config){
 		"plain": plainly,
@@ -97,11 +97,11 @@ func TestLane(t *testing.T) {
 					t.Errorf("a frame of %d bytes arrived, want %d", len(got), len(frame))
 				}
 			}
-			// Rubbish costs the lane and its stream, as it does there.
+			// ProtocolErrors costs the lane and its stream, as it does there.
 			l.a.SendNow(2, []byte("rubbish"))
-			l.within(t, "the end of stream and lane", func() bool { return !l.lane() && l.b.Stats().Accepted == 0 })
-			if l.b.Stats().Rubbish["format"] == 0 {
-				t.Errorf("the rubbish is not counted: %+v", l.b.Stats().Rubbish)
+			l.within(t, "the end of stream and lane", func() bool { return !l.priority() && l.b.Stats().Accepted == 0 })
+			if l.b.Stats().ProtocolErrors["format"] == 0 {
+				t.Errorf("the rubbish is not counted: %+v", l.b.Stats().ProtocolErrors)
 			}
 		})
 	}
@@ -109,7 +109,7 @@ func TestLane(t *testing.T) {
 
 // Whoever opens a lane that is none gets no answer, and nothing of what it says
 // comes to the handler.
-func TestLaneOfAStranger(t *testing.T) {
+func TestPriorityOfAStranger(t *testing.T) {
 	l := newLaned(t, plainly)
 	hello := func(change func(*greeting)) []byte {
 		g := greeting{protocol: Version, fingerprint: make([]byte, fingerprintSize), hello: helloOf(1, "eu", "a")}
@@ -132,7 +132,7 @@ func TestLaneOfAStranger(t *testing.T) {
 			t.Fatal(err)
 		}
 		frame := append(binary.LittleEndian.AppendUint32(nil, 5), "frame"...)
-		_, _ = conn.Write(append(append([]byte(laneMagic), says...), frame...))
+		_, _ = conn.Write(append(append([]byte(priorityMagic), says...), frame...))
 		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
 		if answer, err := io.ReadAll(conn); len(answer) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s: %q, %v, want the end of the connection", name, answer, err)

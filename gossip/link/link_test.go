@@ -18,7 +18,7 @@ func TestExchange(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		a := n.start(t, helloOf(1, "eu", "a"), nil)
 		b := n.start(t, helloOf(2, "us", "b"), nil)
-		b.Tell([]gossip.Member{b.hello.Member})
+		b.SendMembers([]gossip.Member{b.hello.Member})
 		a.Targets([]Target{to(b)})
 		b.Targets([]Target{to(a)})
 		synctest.Wait()
@@ -64,8 +64,8 @@ func TestTell(t *testing.T) {
 		synctest.Wait()
 		second := helloOf(3, "us", "c").Member
 		for range 100 {
-			b.Tell([]gossip.Member{b.hello.Member})
-			b.Tell([]gossip.Member{second, b.hello.Member, second})
+			b.SendMembers([]gossip.Member{b.hello.Member})
+			b.SendMembers([]gossip.Member{second, b.hello.Member, second})
 		}
 		time.Sleep(2 * tellEach)
 		synctest.Wait()
@@ -77,7 +77,7 @@ func TestTell(t *testing.T) {
 		}
 		bad := second
 		bad.Addr = "nowhere"
-		b.Tell([]gossip.Member{b.hello.Member, bad})
+		b.SendMembers([]gossip.Member{b.hello.Member, bad})
 		time.Sleep(2 * tellEach)
 		if diff := cmp.Diff([]gossip.Member{b.hello.Member}, a.list(2)); diff != "" {
 			t.Error(diff)
@@ -131,7 +131,7 @@ func TestSameAddress(t *testing.T) {
 		if len(streams) != 1 || streams[0].Hello.Member.ID != 3 {
 			t.Errorf("accepted streams: %+v, want the one of the new incarnation", streams)
 		}
-		if old.Stats().TurnedAway[reasonReplaced] != 1 {
+		if old.Stats().RejectedPeers[reasonReplaced] != 1 {
 			t.Errorf("stats of the old incarnation: %+v", old.Stats())
 		}
 	})

@@ -15,9 +15,9 @@ const (
 // outbox is the queue of one outgoing stream. Frames of a stream that ended
 // are not kept for the next one: they would be old news.
 type outbox struct {
-	target *target
-	hello  Hello // who is at the other end
-	lane   lane  // beside the stream
+	target   *target
+	hello    Hello    // who is at the other end
+	priority priority // beside the stream
 
 	frames chan []byte
 	bytes  atomic.Int64 // of frames

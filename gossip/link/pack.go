@@ -29,9 +29,9 @@ type packer struct {
 // newPacker returns a packer. Its memory is bounded: a few encoders and
 // decoders, whatever the number of streams.
 func newPacker() *packer {
-	lanes := max(2, min(4, runtime.GOMAXPROCS(0)))
+	priorities := max(2, min(4, runtime.GOMAXPROCS(0)))
 	encoder, err := zstd.NewWriter(nil,
-		zstd.WithEncoderConcurrency(lanes),
+		zstd.WithEncoderConcurrency(priorities),
 		zstd.WithEncoderLevel(zstd.SpeedFastest),
 		zstd.WithWindowSize(512<<10),
 		zstd.WithLowerEncoderMem(true),
@@ -41,7 +41,7 @@ func newPacker() *packer {
 		panic("link: options of the encoder: " + err.Error())
 	}
 	decoder, err := zstd.NewReader(nil,
-		zstd.WithDecoderConcurrency(lanes),
+		zstd.WithDecoderConcurrency(priorities),
 		zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxMemory(wire.MaxFrameBytes),
 		zstd.WithDecoderMaxWindow(wire.MaxFrameBytes))

@@ -47,7 +47,7 @@ func newLimiter(now time.Time) *limiter {
 // frame returns an error when a frame of a size is more than may pass.
 func (l *limiter) frame(size int, now time.Time) error {
 	if !l.frames.take(1, now) {
-		return rubbish(ReasonRate, "more than %d frames a second", framesPerSecond)
+		return protocolErrors(ReasonRate, "more than %d frames a second", framesPerSecond)
 	}
 	return l.more(size, now)
 }
@@ -55,7 +55,7 @@ func (l *limiter) frame(size int, now time.Time) error {
 // more returns an error when further bytes are more than may pass.
 func (l *limiter) more(size int, now time.Time) error {
 	if !l.bytes.take(float64(size), now) {
-		return rubbish(ReasonRate, "more than %d MiB a second", bytesPerSecond>>20)
+		return protocolErrors(ReasonRate, "more than %d MiB a second", bytesPerSecond>>20)
 	}
 	return nil
 }

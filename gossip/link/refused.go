@@ -62,21 +62,21 @@ type Refused struct {
 // Error returns the text.
 func (r *Refused) Error() string { return r.Text }
 
-// Rubbish is what no peer may send. A Handler that returns it has the stream
+// ProtocolError is what no peer may send. A Handler that returns it has the stream
 // dropped, and the peer counted, named and kept out for a while.
-type Rubbish struct {
+type ProtocolError struct {
 	Reason string // a short word, for a metric
 	Err    error  // what is wrong
 }
 
 // Error names the reason and what is wrong.
-func (r *Rubbish) Error() string { return fmt.Sprintf("rubbish (%s): %v", r.Reason, r.Err) }
+func (r *ProtocolError) Error() string { return fmt.Sprintf("rubbish (%s): %v", r.Reason, r.Err) }
 
 // Unwrap returns what is wrong.
-func (r *Rubbish) Unwrap() error { return r.Err }
+func (r *ProtocolError) Unwrap() error { return r.Err }
 
-func rubbish(reason, format string, args ...any) error {
-	return &Rubbish{Reason: reason, Err: fmt.Errorf(format, args...)}
+func protocolErrors(reason, format string, args ...any) error {
+	return &ProtocolError{Reason: reason, Err: fmt.Errorf(format, args...)}
 }
 
 // refuse returns nil when own accepts the greeting of a peer, or why not. An
@@ -119,7 +119,7 @@ func refuse(own Hello, fingerprint [fingerprintSize]byte, g *greeting, malformed
 func statusOf(err error) (metadata.MD, error) {
 	reason, code := "", codes.Unavailable
 	var refused *Refused
-	var bad *Rubbish
+	var bad *ProtocolError
 	switch {
 	case errors.As(err, &refused):
 		reason = refused.Reason

@@ -120,7 +120,7 @@ func TestBothSidesSayWhy(t *testing.T) {
 		if err := a.outgoing(b.addr).Err; !errors.As(err, &refused) || refused.Reason != ReasonSecret || !refused.There {
 			t.Errorf("a knows %v", err)
 		}
-		if a.Stats().TurnedAway[ReasonSecret] == 0 || b.Stats().Refused[ReasonSecret] == 0 {
+		if a.Stats().RejectedPeers[ReasonSecret] == 0 || b.Stats().Refused[ReasonSecret] == 0 {
 			t.Errorf("stats of a %+v, of b %+v", a.Stats(), b.Stats())
 		}
 		if a.lines("a peer refuses this daemon", "us/b (b:7947) refuses eu/a (a:7947)") != 1 {
@@ -248,7 +248,7 @@ func TestDecodeMembers(t *testing.T) {
 	var many []gossip.Member
 	for i := range maxMembers + 5 {
 		m := one
-		m.ID += crdt.Slot(i)
+		m.ID += crdt.Incarnation(i)
 		many = append(many, m)
 	}
 	body, left := encodeMembers(many)

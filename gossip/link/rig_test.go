@@ -115,12 +115,12 @@ type daemon struct {
 
 	mu     sync.Mutex
 	events []string
-	frames map[crdt.Slot][]string
-	lists  map[crdt.Slot][]gossip.Member
+	frames map[crdt.Incarnation][]string
+	lists  map[crdt.Incarnation][]gossip.Member
 	judge  func(from Hello, frame []byte) error
 }
 
-func helloOf(id crdt.Slot, region, name string) Hello {
+func helloOf(id crdt.Incarnation, region, name string) Hello {
 	return Hello{
 		Member: gossip.Member{
 			Peer: gossip.Peer{ID: id, Name: name, Region: region, Ready: true},
@@ -135,7 +135,7 @@ func (n *network) start(t *testing.T, hello Hello, adjust func(*Config)) *daemon
 	t.Helper()
 	d := &daemon{
 		t: t, net: n, addr: hello.Member.Addr, hello: hello, log: &syncBuffer{},
-		frames: make(map[crdt.Slot][]string), lists: make(map[crdt.Slot][]gossip.Member),
+		frames: make(map[crdt.Incarnation][]string), lists: make(map[crdt.Incarnation][]gossip.Member),
 	}
 	c := Config{
 		Self: func() Hello { return d.hello }, Dial: n.dial, Handler: d,
@@ -167,9 +167,9 @@ func (d *daemon) Frame(from Hello, frame []byte) error {
 	return nil
 }
 
-func (d *daemon) Met(addr string, h Hello) { d.note("met %s %s", addr, h.Member.ID) }
+func (d *daemon) Connected(addr string, h Hello) { d.note("met %s %s", addr, h.Member.ID) }
 
-func (d *daemon) Lost(addr string, h Hello, err error) {
+func (d *daemon) Disconnected(addr string, h Hello, err error) {
 	if err == nil {
 		d.t.Error("lost a stream without a reason")
 	}
@@ -188,7 +188,7 @@ func (d *daemon) note(format string, args ...any) {
 	d.events = append(d.events, fmt.Sprintf(format, args...))
 }
 
-func (d *daemon) got(from crdt.Slot) []string {
+func (d *daemon) got(from crdt.Incarnation) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return append([]string(nil), d.frames[from]...)
@@ -200,7 +200,7 @@ func (d *daemon) happened() string {
 	return strings.Join(d.events, "; ")
 }
 
-func (d *daemon) list(from crdt.Slot) []gossip.Member {
+func (d *daemon) list(from crdt.Incarnation) []gossip.Member {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.lists[from]

@@ -16,8 +16,8 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// TestRubbish has one of two peers send what the handler takes for rubbish.
-func TestRubbish(t *testing.T) {
+// TestProtocolError has one of two peers send what the handler takes for rubbish.
+func TestProtocolError(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		a := n.start(t, helloOf(1, "eu", "a"), nil)
 		bad := n.start(t, helloOf(2, "eu", "bad"), nil)
@@ -25,7 +25,7 @@ func TestRubbish(t *testing.T) {
 		a.judge = func(_ Hello, frame []byte) error {
 			switch string(frame) {
 			case "rubbish":
-				return fmt.Errorf("frame: %w", &Rubbish{Reason: "slot", Err: errors.New("a slot it does not own")})
+				return fmt.Errorf("frame: %w", &ProtocolError{Reason: "slot", Err: errors.New("a slot it does not own")})
 			case "late":
 				return errors.New("too late")
 			case "panic":
@@ -42,7 +42,7 @@ func TestRubbish(t *testing.T) {
 		good.Send(1, []byte("fine"))
 		synctest.Wait()
 		s := a.Stats()
-		if s.Faulty != 1 || s.Rubbish["slot"] != 1 || s.Accepted != 1 {
+		if s.Faulty != 1 || s.ProtocolErrors["slot"] != 1 || s.Accepted != 1 {
 			t.Errorf("stats %+v", s)
 		}
 		if got := a.lines("peer dropped", "eu/bad (bad:7947)", "reason=slot", "a slot it does not own"); got != 1 {
@@ -51,7 +51,7 @@ func TestRubbish(t *testing.T) {
 		if got := fmt.Sprint(a.got(2), a.got(3)); got != "[late rubbish] [fine]" {
 			t.Errorf("frames %s", got)
 		}
-		if bad.Stats().TurnedAway[reasonOther] != 1 {
+		if bad.Stats().RejectedPeers[reasonOther] != 1 {
 			t.Errorf("stats of the peer: %+v", bad.Stats())
 		}
 		time.Sleep(minPenalty - 1)
@@ -66,7 +66,7 @@ func TestRubbish(t *testing.T) {
 		}
 		bad.Send(1, []byte("panic"))
 		synctest.Wait()
-		if got := a.Stats(); got.Rubbish[ReasonPanic] != 1 || got.Accepted != 1 {
+		if got := a.Stats(); got.ProtocolErrors[ReasonPanic] != 1 || got.Accepted != 1 {
 			t.Errorf("after a panic: %+v", got)
 		}
 		if a.lines("peer dropped", "reason=panic", "wait=2s") != 1 {
@@ -80,8 +80,8 @@ func TestRubbish(t *testing.T) {
 	})
 }
 
-// TestRubbishOnTheWire has a dialer send what link itself refuses.
-func TestRubbishOnTheWire(t *testing.T) {
+// TestProtocolErrorOnTheWire has a dialer send what link itself refuses.
+func TestProtocolErrorOnTheWire(t *testing.T) {
 	bomb := packed(t, make([]byte, 64<<20))
 	for _, c := range []struct {
 		name, reason string
@@ -117,7 +117,7 @@ func TestRubbishOnTheWire(t *testing.T) {
 					t.Fatalf("the stream ended with %v, want %s", err, c.reason)
 				}
 				synctest.Wait() // it is logged after the stream has ended
-				if s := a.Stats(); s.Rubbish[c.reason] != 1 || s.Accepted != 0 {
+				if s := a.Stats(); s.ProtocolErrors[c.reason] != 1 || s.Accepted != 0 {
 					t.Errorf("stats %+v", s)
 				}
 				if a.lines("peer dropped", "us/b (b:7947)", "reason="+c.reason) != 1 {
@@ -131,9 +131,9 @@ func TestRubbishOnTheWire(t *testing.T) {
 	}
 }
 
-// TestRubbishFromAnAcceptor has the other end of an outgoing stream send what
+// TestProtocolErrorFromAnAcceptor has the other end of an outgoing stream send what
 // it may not.
-func TestRubbishFromAnAcceptor(t *testing.T) {
+func TestProtocolErrorFromAnAcceptor(t *testing.T) {
 	foreign, _ := encodeMembers([]gossip.Member{helloOf(9, "ap", "x").Member})
 	own, _ := encodeMembers([]gossip.Member{helloOf(2, "us", "b").Member})
 	for _, c := range []struct {
@@ -153,7 +153,7 @@ func TestRubbishFromAnAcceptor(t *testing.T) {
 				n.impersonate(t, "b:7947", append([]item{hello}, c.items...)...)
 				a.Targets([]Target{{Addr: "b:7947"}})
 				synctest.Wait()
-				if s := a.Stats(); s.Rubbish[c.reason] != 1 || s.Outgoing != 0 {
+				if s := a.Stats(); s.ProtocolErrors[c.reason] != 1 || s.Outgoing != 0 {
 					t.Errorf("stats %+v, stream %+v", s, a.outgoing("b:7947"))
 				}
 				if a.lines("peer dropped", "addr=b:7947", "reason="+c.reason) != 1 {
@@ -184,7 +184,7 @@ func TestHugeFrame(t *testing.T) {
 		}
 		synctest.Wait()
 		runtime.ReadMemStats(&after)
-		if s := a.Stats(); s.Rubbish[ReasonSize] != 1 || s.Accepted != 1 {
+		if s := a.Stats(); s.ProtocolErrors[ReasonSize] != 1 || s.Accepted != 1 {
 			t.Errorf("stats %+v", s)
 		}
 		if a.lines("peer dropped", "us/b (b:7947)", "reason=size", "1073741824") != 1 {

@@ -11,11 +11,11 @@ import (
 // rulesOf remembers of which peers it was said that their rules differ.
 type rulesOf struct {
 	mu   sync.Mutex
-	said map[crdt.Slot][2]uint64 // theirs and ours
+	said map[crdt.Incarnation][2]uint64 // theirs and ours
 }
 
 // warn reports whether it is to be said now.
-func (r *rulesOf) warn(peer crdt.Slot, theirs, ours uint64) bool {
+func (r *rulesOf) warn(peer crdt.Incarnation, theirs, ours uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	pair := [2]uint64{theirs, ours}
@@ -23,7 +23,7 @@ func (r *rulesOf) warn(peer crdt.Slot, theirs, ours uint64) bool {
 		return false
 	}
 	if r.said == nil || len(r.said) >= gossip.MaxPeers {
-		r.said = make(map[crdt.Slot][2]uint64)
+		r.said = make(map[crdt.Incarnation][2]uint64)
 	}
 	r.said[peer] = pair
 	return true

@@ -63,11 +63,11 @@ type Stats struct {
 	Sent, Received     Traffic
 	// Dropped is frames that were not sent.
 	Dropped uint64
-	// Refused is handshakes that this daemon refused, by reason; TurnedAway
+	// Refused is handshakes that this daemon refused, by reason; RejectedPeers
 	// is the refusals and drops of its own streams by peers.
-	Refused, TurnedAway map[string]uint64
-	// Rubbish is streams that were dropped for what came over them, by reason.
-	Rubbish map[string]uint64
+	Refused, RejectedPeers map[string]uint64
+	// ProtocolErrors is streams that were dropped for what came over them, by reason.
+	ProtocolErrors map[string]uint64
 	// Faulty is frames that the handler refused without dropping the stream.
 	Faulty uint64
 }
@@ -125,16 +125,16 @@ func (h *Host) Stats() Stats {
 		Outgoing: int(c.outgoing.Load()), Accepted: accepted,
 		Sent: c.sent.read(), Received: c.received.read(),
 		Dropped: c.dropped.Load(), Faulty: c.faulty.Load(),
-		Refused: c.refused.read(), TurnedAway: c.turnedAway.read(), Rubbish: c.rubbish.read(),
+		Refused: c.refused.read(), RejectedPeers: c.turnedAway.read(), ProtocolErrors: c.protocolErrors.read(),
 	}
 }
 
 // counts is the totals of a Host.
 type counts struct {
 	streamCounts
-	outgoing                     atomic.Int64
-	faulty                       atomic.Uint64
-	refused, turnedAway, rubbish reasons
+	outgoing                            atomic.Int64
+	faulty                              atomic.Uint64
+	refused, turnedAway, protocolErrors reasons
 }
 
 // streamCounts is the totals of a target or an accepted stream.

@@ -99,7 +99,7 @@ func (t *target) run() {
 		if up >= stableAfter {
 			wait.reset()
 		}
-		var bad *Rubbish
+		var bad *ProtocolError
 		if errors.As(err, &bad) {
 			wait.longest()
 		}
@@ -144,7 +144,7 @@ func (t *target) met(out *outbox) {
 	t.host.log.Info("stream to a peer is up", "peer", out.hello.String(), "addr", t.Addr,
 		"incarnation", out.hello.Member.ID.String(), "build", out.hello.Member.Build)
 	t.warnOfRules(out.hello)
-	t.host.config.Handler.Met(t.Addr, out.hello)
+	t.host.config.Handler.Connected(t.Addr, out.hello)
 }
 
 // lost notes that it is not anymore.
@@ -162,7 +162,7 @@ func (t *target) lost(out *outbox, err error) {
 	if t.ctx.Err() == nil {
 		t.host.log.Info("stream to a peer is lost", "peer", out.hello.String(), "addr", t.Addr, "error", err)
 	}
-	t.host.config.Handler.Lost(t.Addr, out.hello, err)
+	t.host.config.Handler.Disconnected(t.Addr, out.hello, err)
 }
 
 // warnOfRules says that a peer has other rules, once for each incarnation and
@@ -185,7 +185,7 @@ func (t *target) failed(err error) {
 	t.mu.Unlock()
 	h := t.host
 	var refused *Refused
-	var bad *Rubbish
+	var bad *ProtocolError
 	switch {
 	case errors.As(err, &refused) && refused.There:
 		h.counts.turnedAway.add(refused.Reason)
@@ -194,7 +194,7 @@ func (t *target) failed(err error) {
 		h.counts.refused.add(refused.Reason)
 		h.say("peer refused", t.Addr, refused.Reason, "addr", t.Addr, "reason", refused.Reason, "error", err)
 	case errors.As(err, &bad):
-		h.counts.rubbish.add(bad.Reason)
+		h.counts.protocolErrors.add(bad.Reason)
 		h.say("peer dropped for rubbish", t.Addr, bad.Reason, "addr", t.Addr, "reason", bad.Reason, "error", err)
 	default:
 		h.say("no stream to a peer", t.Addr, "lost", "addr", t.Addr, "error", err)

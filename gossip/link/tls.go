@@ -190,7 +190,7 @@ func (c *Certificates) Server() *tls.Config {
 	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		id := c.current()
 		now := common()
-		now.NextProtos = append(now.NextProtos, laneProto)
+		now.NextProtos = append(now.NextProtos, priorityProto)
 		now.Certificates = []tls.Certificate{id.cert}
 		now.ClientAuth = tls.RequireAndVerifyClientCert
 		now.ClientCAs = id.ca

@@ -39,7 +39,7 @@ const metaFixed = 2 + 8
 // meta is what a daemon says of itself beside its name and its membership
 // address.
 type meta struct {
-	id            crdt.Slot
+	id            crdt.Incarnation
 	ready, asking bool
 	region        string
 	addr          string // of its streams
@@ -80,7 +80,7 @@ func decodeMeta(b []byte) (meta, error) {
 	m := meta{
 		ready:  b[1]&flagReady != 0,
 		asking: b[1]&flagAsking != 0,
-		id:     crdt.Slot(binary.BigEndian.Uint64(b[2:])),
+		id:     crdt.Incarnation(binary.BigEndian.Uint64(b[2:])),
 	}
 	b = b[metaFixed:]
 	for _, s := range []*string{&m.region, &m.addr, &m.build} {

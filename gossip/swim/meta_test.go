@@ -17,7 +17,7 @@ func TestMetaRoundTrip(t *testing.T) {
 			return rapid.StringOfN(rapid.RuneFrom([]rune("abz09-_.é世")), least, -1, most).Draw(t, "text")
 		}
 		m := meta{
-			id:     crdt.Slot(rapid.Uint64Min(1).Draw(t, "slot")),
+			id:     crdt.Incarnation(rapid.Uint64Min(1).Draw(t, "slot")),
 			ready:  rapid.Bool().Draw(t, "ready"),
 			asking: rapid.Bool().Draw(t, "asking"),
 			region: text(1, maxRegion), addr: text(1, maxAddr-6) + ":65535", build: text(0, maxBuild),

@@ -12,11 +12,11 @@ import (
 	"github.com/georld/rld/gossip"
 )
 
-func realConfig(name string, slot crdt.Slot, bind string, seeds ...string) Config {
+func realConfig(name string, incarnation crdt.Incarnation, bind string, seeds ...string) Config {
 	return Config{
 		Self: gossip.Member{
-			Peer: gossip.Peer{ID: slot, Name: name, Region: "us-east"},
-			Addr: fmt.Sprintf("127.0.0.1:%d", slot), Build: "v1",
+			Peer: gossip.Peer{ID: incarnation, Name: name, Region: "us-east"},
+			Addr: fmt.Sprintf("127.0.0.1:%d", incarnation), Build: "v1",
 		},
 		Bind: bind, Keys: [][]byte{keyA}, Seeds: seeds,
 	}

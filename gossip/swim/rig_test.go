@@ -20,9 +20,9 @@ var (
 
 // rig is some daemons of one memory network, in a bubble.
 type rig struct {
-	t    *testing.T
-	net  *MemoryNetwork
-	slot crdt.Slot // the last one given
+	t           *testing.T
+	net         *MemoryNetwork
+	incarnation crdt.Incarnation // the last one given
 }
 
 func newRig(t *testing.T) *rig { return &rig{t: t, net: NewMemoryNetwork()} }
@@ -46,10 +46,10 @@ func (r *rig) config(name string, i int, seeds ...string) Config {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.slot++
+	r.incarnation++
 	return Config{
 		Self: gossip.Member{
-			Peer:  gossip.Peer{ID: r.slot, Name: name, Region: "us-east"},
+			Peer:  gossip.Peer{ID: r.incarnation, Name: name, Region: "us-east"},
 			Addr:  fmt.Sprintf("10.0.0.%d:7947", i),
 			Build: "v1",
 		},

@@ -85,7 +85,7 @@ func (x *cuts) round(ctx context.Context, b *bench) (err error) {
 		return err
 	}
 	near, far := r.daemons[0], r.daemons[1]
-	trip, err := near.awaitHome(ctx, farRegion)
+	trip, err := near.awaitOwner(ctx, farRegion)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (x *cuts) circuitOpen(ctx context.Context, b *bench, r *region, ask asked, 
 	if err != nil {
 		return err
 	}
-	failed, err := grown(before, was, unreachableHomes)
+	failed, err := grown(before, was, unreachableOwners)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (x *cuts) circuitOpen(ctx context.Context, b *bench, r *region, ask asked, 
 	if err != nil {
 		return err
 	}
-	failed, err = grown(was, is, unreachableHomes, openCircuits)
+	failed, err = grown(was, is, unreachableOwners, openCircuits)
 	if err != nil {
 		return err
 	}
@@ -218,15 +218,15 @@ func (b *bench) startIn(ctx context.Context, r *region, name, limits, secret, pe
 // home is.
 const distanceKept = 600 * time.Millisecond
 
-// awaitHome waits until the home of cutKey is the daemon of a region, lives, and
+// awaitOwner waits until the home of cutKey is the daemon of a region, lives, and
 // is known to be so far away as it returns.
-func (s *served) awaitHome(ctx context.Context, region string) (trip time.Duration, err error) {
+func (s *served) awaitOwner(ctx context.Context, region string) (trip time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
 	defer cancel()
 	for {
-		home, homeErr := s.homeOf(ctx, cutKey, 0)
+		owner, ownerErr := s.ownerOf(ctx, cutKey, 0)
 		trip, tripErr := s.tripTo(ctx, region+"-0")
-		if err = errors.Join(homeErr, tripErr); err == nil && home == region+"-0" {
+		if err = errors.Join(ownerErr, tripErr); err == nil && owner == region+"-0" {
 			return trip, sleep(ctx, distanceKept)
 		}
 		if late := sleep(ctx, 10*readyPoll); late != nil {

@@ -12,8 +12,8 @@ const (
 	// durableFlight is how many checks are in flight: few enough that a disk which is
 	// busy answers them in time.
 	durableFlight = 128
-	// strictChunk is strict.chunk of a daemon that is told nothing else.
-	strictChunk = 20
+	// strictHeadroom is strict.chunk of a daemon that is told nothing else.
+	strictHeadroom = 20
 )
 
 // What a daemon wrote to its journal.
@@ -77,7 +77,7 @@ func (b *bench) sawMarks(ctx context.Context, r *region, before []sample, decisi
 	if err != nil {
 		return err
 	}
-	least := (decisions/strictChunk - keys) / 2
+	least := (decisions/strictHeadroom - keys) / 2
 	if err := b.noneFailed(before[0], after[0], decisions); err != nil {
 		return err
 	}

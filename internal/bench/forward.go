@@ -13,8 +13,8 @@ const (
 	localDecisions  = `rld_strict_decisions_total{how="local"}`
 	waitedDecisions = `rld_strict_decisions_total{how="waited"}`
 
-	unreachableHomes = `rld_degraded_total{reason="home_unreachable"}`
-	openCircuits     = `rld_degraded_total{reason="circuit_open"}`
+	unreachableOwners = `rld_degraded_total{reason="home_unreachable"}`
+	openCircuits      = `rld_degraded_total{reason="circuit_open"}`
 )
 
 // The daemons that are asked for keys which are at home elsewhere.
@@ -214,7 +214,7 @@ func (b *bench) sawStrict(ctx context.Context, r *region, at int, before sample)
 // decided without their homes: figures would be of something else. A quick run
 // must also do on a machine that is busy.
 func (b *bench) noneFailed(before, after sample, calls float64) error {
-	failed, err := grown(before, after, unreachableHomes, openCircuits)
+	failed, err := grown(before, after, unreachableOwners, openCircuits)
 	if err != nil {
 		return err
 	}

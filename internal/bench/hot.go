@@ -64,11 +64,11 @@ func (x *batches) measure(ctx context.Context, b *bench) error {
 		return err
 	}
 	const user = 0
-	others, home, err := r.others(ctx, batchKey, user)
+	others, owner, err := r.others(ctx, batchKey, user)
 	if err != nil {
 		return err
 	}
-	all := append(slices.Clone(others), home)
+	all := append(slices.Clone(others), owner)
 	length := max(5*b.load, 3200*time.Millisecond) // a full window after another at least
 	j := job{
 		Kind: kindStream, Target: all[0].grpc, More: addresses(all[1:]), Ask: asked{batchKey, []int{user}},

@@ -150,7 +150,7 @@ func TestStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.SetRules(set, node.FrontOptions{})
+	e.SetRules(set, node.MatcherOptions{})
 	h := grpchost.New(grpchost.DefaultOptions(), api.New(e, server.DefaultSettings(), nil))
 	target := listen(t, h.Serve, h.Stop)
 	c := testClient(t)
@@ -177,7 +177,7 @@ func TestStreamAtARate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.SetRules(set, node.FrontOptions{})
+	e.SetRules(set, node.MatcherOptions{})
 	h := grpchost.New(grpchost.DefaultOptions(), api.New(e, server.DefaultSettings(), nil))
 	target := listen(t, h.Serve, h.Stop)
 	j := job{

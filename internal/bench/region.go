@@ -58,8 +58,8 @@ type region struct {
 // daemonName returns the name of a daemon of the region.
 func daemonName(i int) string { return fmt.Sprintf("%s-%d", neighborRegions[0], i) }
 
-// stockOf returns strict.stock of a daemon of the region.
-func stockOf(i int) string {
+// prefetchOf returns strict.stock of a daemon of the region.
+func prefetchOf(i int) string {
 	if i == forwarder {
 		return "0"
 	}
@@ -155,7 +155,7 @@ func (b *bench) startRegion(ctx context.Context, r *region) error {
 		args := []string{
 			"--region", neighborRegions[0], "--name", name, "--cluster-secret-file", secret,
 			"--peer-addr", "127.0.0.1:0", "--swim-addr", "127.0.0.1:0",
-			"--strict-stock", stockOf(i), "--rights-dir", dir, "--rights-first-start", "--rights-daemons", strings.Join(names, ","),
+			"--strict-stock", prefetchOf(i), "--rights-dir", dir, "--rights-first-start", "--rights-daemons", strings.Join(names, ","),
 		}
 		if len(r.daemons) > 0 {
 			args = append(args, "--swim-seeds", r.daemons[0].swim)
@@ -201,11 +201,11 @@ func (r *region) settle(ctx context.Context) error {
 func (r *region) usersOf(ctx context.Context, key string, n, at int, here bool) ([]int, error) {
 	var all []int
 	for u := 0; len(all) < n; u++ {
-		home, err := r.daemons[0].homeOf(ctx, key, u)
+		owner, err := r.daemons[0].ownerOf(ctx, key, u)
 		if err != nil {
 			return nil, err
 		}
-		if (home == daemonName(at)) == here {
+		if (owner == daemonName(at)) == here {
 			all = append(all, u)
 		}
 		if u > 20*n+100 {
@@ -217,22 +217,22 @@ func (r *region) usersOf(ctx context.Context, key string, n, at int, here bool) 
 
 // others returns the daemons that are not home of a user's key of a rule, and the
 // home.
-func (r *region) others(ctx context.Context, key string, user int) (others []*served, home *served, err error) {
-	name, err := r.daemons[0].homeOf(ctx, key, user)
+func (r *region) others(ctx context.Context, key string, user int) (others []*served, owner *served, err error) {
+	name, err := r.daemons[0].ownerOf(ctx, key, user)
 	if err != nil {
 		return nil, nil, err
 	}
 	for i, s := range r.daemons {
 		if daemonName(i) == name {
-			home = s
+			owner = s
 		} else {
 			others = append(others, s)
 		}
 	}
-	if home == nil {
+	if owner == nil {
 		return nil, nil, fmt.Errorf("the home of %s=%s is %q, none of ours", key, userName(user), name)
 	}
-	return others, home, nil
+	return others, owner, nil
 }
 
 // ask has the client do a job with the first daemon, or the one that it names.

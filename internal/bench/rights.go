@@ -15,13 +15,13 @@ type allRights struct{}
 
 func (allRights) Version() uint64 { return 1 }
 
-func (allRights) Base(_, total uint64, _, _ int64, _ bool) (uint64, epoch.Why) {
+func (allRights) Allotment(_, total uint64, _, _ int64, _ bool) (uint64, epoch.Reason) {
 	return total, epoch.WhyEpoch
 }
 
 func (allRights) PartOf(string, uint64, uint64, int64, int64, bool) uint64 { return 0 }
 
-func (allRights) RegionBase(_, total uint64, _, _ int64) (uint64, epoch.Why) {
+func (allRights) RegionAllotment(_, total uint64, _, _ int64) (uint64, epoch.Reason) {
 	return total, epoch.WhyEpoch
 }
 
@@ -37,7 +37,7 @@ func measureRights(ctx context.Context, b *bench) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	cfg.Rights = allRights{}
+	cfg.Allotments = allRights{}
 	both, err := buildWorld(keys, near, cfg, rules.Limit{HasBudget: true})
 	if err != nil {
 		return outcome{}, err

@@ -153,8 +153,8 @@ func (s *served) tripTo(ctx context.Context, name string) (time.Duration, error)
 	return 0, fmt.Errorf("the round trip to %s is not known", name)
 }
 
-// homeOf asks a daemon which one is home of a user's key: its name.
-func (s *served) homeOf(ctx context.Context, key string, user int) (string, error) {
+// ownerOf asks a daemon which one is home of a user's key: its name.
+func (s *served) ownerOf(ctx context.Context, key string, user int) (string, error) {
 	q := url.Values{"domain": {benchDomain}, "d": {key + ":" + userName(user)}}
 	body, err := s.page(ctx, "/v1/explain?"+q.Encode())
 	if err != nil {
@@ -165,8 +165,8 @@ func (s *served) homeOf(ctx context.Context, key string, user int) (string, erro
 		return "", s.failed(fmt.Errorf("explanation: %w", err))
 	}
 	if len(answer.Descriptors) != 1 || answer.Descriptors[0].Ledger == nil ||
-		answer.Descriptors[0].Ledger.Home == nil {
+		answer.Descriptors[0].Ledger.Owner == nil {
 		return "", s.failed(fmt.Errorf("%s=%s has no home: %s", key, userName(user), body))
 	}
-	return answer.Descriptors[0].Ledger.Home.Name, nil
+	return answer.Descriptors[0].Ledger.Owner.Name, nil
 }

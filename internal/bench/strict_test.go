@@ -35,9 +35,9 @@ func TestStrictLimits(t *testing.T) {
 
 // A chunk of marks must stay strict.chunk, which a home doubles only where that
 // is less than two hundredths of the limit.
-func TestDurableLimitAllowsForNoMoreThanAChunk(t *testing.T) {
-	if durableLimit/100 > strictChunk || durableLimit/50 < strictChunk {
-		t.Errorf("a limit of %d does not have chunks of %d", durableLimit, strictChunk)
+func TestDurableLimitAllowsForNoMoreThanTheHeadroom(t *testing.T) {
+	if durableLimit/100 > strictHeadroom || durableLimit/50 < strictHeadroom {
+		t.Errorf("a limit of %d does not have chunks of %d", durableLimit, strictHeadroom)
 	}
 }
 

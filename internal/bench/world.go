@@ -56,7 +56,7 @@ func buildWorld(keys int, first uint64, cfg node.Config, limit rules.Limit) (*wo
 	if err != nil {
 		return nil, fmt.Errorf("engine of the world: %w", err)
 	}
-	e.SetRules(set, node.FrontOptions{})
+	e.SetRules(set, node.MatcherOptions{})
 	w := &world{engine: e, keys: keys}
 	a := w.asker(0)
 	a.call.Descriptors[0].Hits = first

@@ -34,9 +34,9 @@ const (
 	strictLimit = 20
 )
 
-// The strict limits whose home region is strictHome, of clusters with that region.
+// The strict limits whose home region is strictOwner, of clusters with that region.
 const (
-	strictHome = "eu"
+	strictOwner = "eu"
 	// open keys are never used up: there is service, or not. allowed ones pass
 	// without their home.
 	open      = "open"
@@ -46,9 +46,9 @@ const (
 	once      = "once"
 	onceLimit = 400
 	// shared keys end every three seconds, and each region has a floor.
-	shared      = "shared"
-	sharedLimit = 100
-	sharedFloor = 10 // of each region
+	shared        = "shared"
+	sharedLimit   = 100
+	sharedReserve = 10 // of each region
 )
 
 // limitOf is how many hits of a key the rule admits in a window.
@@ -63,7 +63,7 @@ const domain = "e2e"
 
 // limits returns the file of limits.
 func (c *cluster) limits() string {
-	if !slices.Contains(c.regions, strictHome) || len(c.regions) != 3 {
+	if !slices.Contains(c.regions, strictOwner) || len(c.regions) != 3 {
 		return limitsFile
 	}
 	return limitsFile + homedLimits
@@ -86,7 +86,7 @@ var homedLimits = fmt.Sprintf(`
   - key: shared
     rate_limit:
       {unit: second, unit_multiplier: 3, requests_per_unit: %[3]d, consistency: strict, home: %[4]s, on_failure: {share: 30%%}}
-`, openLimit, onceLimit, sharedLimit, strictHome)
+`, openLimit, onceLimit, sharedLimit, strictOwner)
 
 // circuitOpen is for how long a circuit stays open, so that it is seen to close.
 const circuitOpen = 3 * time.Second

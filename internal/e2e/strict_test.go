@@ -15,13 +15,13 @@ import (
 const (
 	// backWithin is how long after the death of a home its keys may be refused.
 	backWithin = 6 * time.Second
-	// strictChunk is by how many hits of a key a takeover may fall short.
-	strictChunk = 20
+	// strictHeadroom is by how many hits of a key a takeover may fall short.
+	strictHeadroom = 20
 )
 
 // The home of keys is killed under load: soon after another daemon of the region
 // is home, which counts as used what the dead one may have used.
-func TestStrictHomeThatIsKilled(t *testing.T) {
+func TestStrictOwnerThatIsKilled(t *testing.T) {
 	c := newCluster(t, loopback{}, 3, "us", "eu", "ap")
 	victim := c.daemon("eu-1")
 	aims := []aim{{strict, "dying", 6}}
@@ -53,40 +53,40 @@ func TestStrictHomeThatIsKilled(t *testing.T) {
 
 // homed returns n names of keys of a rule that a daemon is home of: of the keys
 // NAME-0.
-func (c *cluster) homed(home *daemon, rule string, n int) []string {
+func (c *cluster) homed(owner *daemon, rule string, n int) []string {
 	c.t.Helper()
 	var out []string
 	for i := 0; i < 100 && len(out) < n; i++ {
-		name := fmt.Sprintf("%s%d", home.name, i)
+		name := fmt.Sprintf("%s%d", owner.name, i)
 		c.within(patience, "the home of a key", func() string {
-			at, err := c.daemons[0].homeOf(rule, name+"-0")
+			at, err := c.daemons[0].ownerOf(rule, name+"-0")
 			if err != nil {
 				return err.Error()
 			}
-			if at == home.name {
+			if at == owner.name {
 				out = append(out, name)
 			}
 			return ""
 		})
 	}
 	if len(out) < n {
-		c.t.Fatalf("%s is home of %d of 100 keys of %s, want %d", home.name, len(out), rule, n)
+		c.t.Fatalf("%s is home of %d of 100 keys of %s, want %d", owner.name, len(out), rule, n)
 	}
 	return out
 }
 
-// homeOf returns the name of the daemon that a key is at home at, as this one sees
+// ownerOf returns the name of the daemon that a key is at home at, as this one sees
 // it.
-func (d *daemon) homeOf(rule, value string) (string, error) {
+func (d *daemon) ownerOf(rule, value string) (string, error) {
 	var a admin.ExplainAnswer
 	q := url.Values{"domain": {domain}, "d": {rule + ":" + value}}
 	if err := d.get("/v1/explain?"+q.Encode(), &a); err != nil {
 		return "", err
 	}
-	if len(a.Descriptors) != 1 || a.Descriptors[0].Ledger == nil || a.Descriptors[0].Ledger.Home == nil {
+	if len(a.Descriptors) != 1 || a.Descriptors[0].Ledger == nil || a.Descriptors[0].Ledger.Owner == nil {
 		return "", fmt.Errorf("%s knows of no home of %s=%s", d.name, rule, value)
 	}
-	return a.Descriptors[0].Ledger.Home.Name, nil
+	return a.Descriptors[0].Ledger.Owner.Name, nil
 }
 
 // outage returns the longest time in which any daemon but those named answered
@@ -155,9 +155,9 @@ func (tr *traffic) usedOnce(killed time.Time) {
 		}
 		got := tr.ledger.Admitted(w, Replica{})
 		t.Logf("%d of %d admitted of %v; %d calls were under way at the home that died", got, onceLimit, w, lost)
-		if got > onceLimit || got < onceLimit-strictChunk-lost {
+		if got > onceLimit || got < onceLimit-strictHeadroom-lost {
 			t.Errorf("%d admitted of %v, want at most %d and at least a chunk of %d less (and %d calls that got no answer)",
-				got, w, onceLimit, strictChunk, lost)
+				got, w, onceLimit, strictHeadroom, lost)
 		}
 	}
 	if keys == 0 {

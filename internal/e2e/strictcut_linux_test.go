@@ -32,9 +32,9 @@ func TestStrictHomeRegionThatIsCutOff(t *testing.T) {
 	asker := c.daemon("us-0")
 	c.answers(asker, open, "before", "")
 	time.Sleep(3 * time.Second)
-	trip := asker.farthest(t, strictHome)
+	trip := asker.farthest(t, strictOwner)
 	began := time.Now()
-	n.cut(strictHome, bothWays)
+	n.cut(strictOwner, bothWays)
 
 	slowest := c.opens(asker, trip+forwardWithin)
 	c.atOnce(asker)
@@ -48,7 +48,7 @@ func TestStrictHomeRegionThatIsCutOff(t *testing.T) {
 	c.within(circuitOpen+5*time.Second, "a circuit that is half open", func() string { return asker.logs("event=circuit_half_open") })
 	time.Sleep(time.Until(began.Add(7500 * time.Millisecond)))
 	healed := time.Now()
-	n.heal(strictHome)
+	n.heal(strictOwner)
 	c.answers(asker, open, "after", "")
 	back := time.Since(healed)
 	c.within(patience, "a closed circuit", func() string { return asker.closed() })
@@ -56,10 +56,10 @@ func TestStrictHomeRegionThatIsCutOff(t *testing.T) {
 	time.Sleep(time.Until(healed.Add(3 * time.Second)))
 	tr.stop()
 	t.Logf("cut %s off: answers took %s at most until the circuit was open; healed: asked again after %s, all circuits closed after %s",
-		strictHome, slowest, seconds(back), seconds(closed))
+		strictOwner, slowest, seconds(back), seconds(closed))
 	tr.served()
 	tr.keptTo(strict, strictLimit, strictLimit)
-	tr.keptTo(shared, sharedLimit-sharedFloor, sharedLimit) // the home's own region seldom needs its floor
+	tr.keptTo(shared, sharedLimit-sharedReserve, sharedLimit) // the home's own region seldom needs its floor
 	tr.floored(began.Add(time.Second), healed)
 }
 
@@ -207,8 +207,8 @@ func (tr *traffic) floored(began, healed time.Time) {
 		for _, region := range tr.cluster.regions {
 			got := tr.ledger.Admitted(w, Replica{Region: region})
 			parts = append(parts, fmt.Sprintf("%s %d", region, got))
-			if region != strictHome && (got > sharedFloor || got == 0) {
-				t.Errorf("%s admitted %d of %v in the cut, want its floor of %d", region, got, w, sharedFloor)
+			if region != strictOwner && (got > sharedReserve || got == 0) {
+				t.Errorf("%s admitted %d of %v in the cut, want its floor of %d", region, got, w, sharedReserve)
 			}
 		}
 		t.Logf("%v, in the cut: %s, of %d", w, strings.Join(parts, ", "), sharedLimit)

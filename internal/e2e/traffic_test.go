@@ -113,9 +113,9 @@ func (tr *traffic) ask(d *daemon, every time.Duration, rng *rand.Rand) {
 }
 
 // call asks a daemon, and where that gives no answer the others of its region.
-func (tr *traffic) call(home *daemon, q question) {
-	mates := tr.cluster.in(home.region)
-	first := slices.Index(mates, home)
+func (tr *traffic) call(owner *daemon, q question) {
+	mates := tr.cluster.in(owner.region)
+	first := slices.Index(mates, owner)
 	var last error
 	for i := range mates {
 		d := mates[(first+i)%len(mates)]
@@ -129,7 +129,7 @@ func (tr *traffic) call(home *daemon, q question) {
 		tr.note(&tr.errors, trouble{d.name, sent, answered, err, q})
 		last = err
 	}
-	tr.note(&tr.failed, trouble{"all of " + home.region, time.Now(), time.Now(), last, q})
+	tr.note(&tr.failed, trouble{"all of " + owner.region, time.Now(), time.Now(), last, q})
 }
 
 // take enters an answer.

@@ -17,7 +17,7 @@ type Advice struct {
 	Predicted    Overage // expected where the limit is crossed; never above Bound
 	FalseDenials float64 // expected with it: with donations when these are in time
 	Static       float64 // the same if nothing were donated
-	Donations    bool    // the target needs donations
+	Transfers    bool    // the target needs donations
 	Text         string  // what the setting leads to, in a sentence or two
 }
 
@@ -39,22 +39,22 @@ func Advise(h *History, r Rule, target PPM) (Advice, error) {
 		return Advice{}, fmt.Errorf("rule %q: %w", r.Name, ErrNoTraffic)
 	case p.Recommended == Inspect:
 		return Advice{}, fmt.Errorf("rule %q: %s", r.Name, lowerFirst(p.Reason, r.Regions))
-	case r.Placement == Home:
-		return atHome(&p), nil
+	case r.Placement == Owner:
+		return atOwner(&p), nil
 	case !p.SmallestMeets:
 		return Advice{}, fmt.Errorf("rule %q: no overage_budget up to %v keeps false denials to %v, the "+
 			"best is %s in %s; what would: %s",
 			r.Name, r.largest(), target, pct(p.Least), lately(p.Windows), strings.Join(remedies(&p), "; or "))
 	case float64(rights(r.Limit, p.Smallest))/float64(h.regions) < fewHits && h.regions > 1:
-		return atHome(&p), nil
+		return atOwner(&p), nil
 	}
-	a := Advice{Budget: p.Smallest, Donations: p.Smallest < p.SmallestStatic || !p.StaticMeets}
+	a := Advice{Budget: p.Smallest, Transfers: p.Smallest < p.SmallestStatic || !p.StaticMeets}
 	how := "would have"
 	seen := newReplay(h, &r)
 	if b, bounded := r.gated(); bounded && b < p.Smallest && p.measured() {
-		a.Budget, a.Donations, how = b, true, "has"
+		a.Budget, a.Transfers, how = b, true, "has"
 		a.Static, a.FalseDenials = p.Static, p.FalseDenials
-	} else if a.Static, a.FalseDenials = seen.falseDenials(a.Budget); !p.DonationsInTime {
+	} else if a.Static, a.FalseDenials = seen.falseDenials(a.Budget); !p.TransfersInTime {
 		a.FalseDenials = a.Static
 	}
 	a.bound(&p)
@@ -65,11 +65,11 @@ func Advise(h *History, r Rule, target PPM) (Advice, error) {
 	a.YAML = strings.Join(lines, "\n")
 	a.Text = fmt.Sprintf("In %s it %s denied %s falsely; %s.",
 		lately(p.Windows), how, pct(a.FalseDenials), a.overages(&p))
-	if a.Donations {
+	if a.Transfers {
 		a.Text += fmt.Sprintf(" It relies on donations; shares alone would deny %s.", pct(a.Static))
 	}
 	switch p.Recommended {
-	case OneHome:
+	case OneOwner:
 		a.Text += " placement: home may suit it better: " + lowerFirst(p.Reason, r.Regions)
 	case NoBudget:
 		a.Text += " It may be better left unset: " + lowerFirst(p.Reason, r.Regions)
@@ -77,8 +77,8 @@ func Advise(h *History, r Rule, target PPM) (Advice, error) {
 	return a, nil
 }
 
-// atHome advises a limit whose rights are not split: no budget is needed.
-func atHome(p *Report) Advice {
+// atOwner advises a limit whose rights are not split: no budget is needed.
+func atOwner(p *Report) Advice {
 	a := Advice{YAML: "overage_budget: 0%\nplacement: home"}
 	a.bound(p)
 	a.Text = fmt.Sprintf("One home decides, so nothing is denied falsely; %s. Requests from elsewhere "+

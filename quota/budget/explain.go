@@ -77,10 +77,10 @@ func knob(p *Report) string {
 			"overage_budget would relax"
 	}
 	switch {
-	case p.Rule.Placement == Home:
+	case p.Rule.Placement == Owner:
 		return fmt.Sprintf("%s; placement: home denies nothing falsely, and a request from elsewhere "+
 			"waits for %s.", name, waits(p))
-	case p.Recommended == OneHome:
+	case p.Recommended == OneOwner:
 		return "placement: home suits it better than any budget: " + lowerFirst(p.Reason, p.Rule.Regions)
 	case p.Recommended == NoBudget:
 		return "An overage_budget would move it but is better left unset: " + lowerFirst(p.Reason, p.Rule.Regions)

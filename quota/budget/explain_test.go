@@ -112,7 +112,7 @@ var scenes = []struct {
 		s.demand, s.peak, s.denied = []uint64{2400, 2400, 600}, []uint64{50, 50, 7}, []uint64{0, 2200, 0}
 		s.rule.WindowMs = 1000
 	}},
-	{"at home", func(s *scene) { s.rule.Placement, s.rule.Budget = Home, 0 }},
+	{"at home", func(s *scene) { s.rule.Placement, s.rule.Budget = Owner, 0 }},
 	{"one region", func(s *scene) {
 		s.rule.Regions, s.rule.Budget, s.weights = s.rule.Regions[:1], 0, nil
 		s.demand, s.peak = s.demand[:1], s.peak[:1]

@@ -6,8 +6,8 @@ import (
 )
 
 // Option is what suits a rule, the cheapest that meets its target first. A
-// window of unacknowledged credit, which elsewhere comes between Donations and
-// OneHome, is not offered: its bound holds only as long as all agree who is a
+// window of unacknowledged credit, which elsewhere comes between Transfers and
+// OneOwner, is not offered: its bound holds only as long as all agree who is a
 // member.
 type Option uint8
 
@@ -16,8 +16,8 @@ const (
 	Wait         Option = iota // nothing was measured yet
 	NoBudget                   // the estimate alone suits the rule
 	StaticShares               // (a) shares of the budget that follow demand
-	Donations                  // (b) and what one region lacks, others give
-	OneHome                    // (d) do not split the limit: one home decides
+	Transfers                  // (b) and what one region lacks, others give
+	OneOwner                   // (d) do not split the limit: one home decides
 	OtherBudget                // (e) another budget, the smallest that meets the target, if any
 	Inspect                    // the budget should be enough, but was measured not to be
 )
@@ -47,14 +47,14 @@ func recommend(p *Report) (Option, string) {
 	tooFew := float64(rights(p.Rule.Limit, b))/float64(n) < fewHits
 	switch {
 	case p.Rule.Mode == Strict:
-		return OneHome, "A strict limit has one home, and no budget."
-	case p.Rule.Placement == Home:
-		return OneHome, "One home decides for the world: rights are never split, and requests from " +
+		return OneOwner, "A strict limit has one home, and no budget."
+	case p.Rule.Placement == Owner:
+		return OneOwner, "One home decides for the world: rights are never split, and requests from " +
 			"elsewhere wait for " + waits(p) + "."
 	case n == 1:
 		return StaticShares, "There is one region, which holds all rights of the limit."
 	case tooFew:
-		return OneHome, fmt.Sprintf("The rights of %s hits are too few to split among %s.",
+		return OneOwner, fmt.Sprintf("The rights of %s hits are too few to split among %s.",
 			grouped(float64(rights(p.Rule.Limit, b))), plural(n, "region"))
 	case !p.Enough:
 		return Wait, "No window with traffic was seen yet."
@@ -71,16 +71,16 @@ func recommend(p *Report) (Option, string) {
 		return StaticShares, fmt.Sprintf("Shares that follow demand are enough: in %s they would have "+
 			"denied %s falsely.",
 			lately(p.Windows), pct(p.Static))
-	case bounded && p.DonationsInTime && p.Donated <= p.Target.Ratio():
-		return Donations, fmt.Sprintf("Shares alone would have denied %s falsely in %s, and donations "+
+	case bounded && p.TransfersInTime && p.Transferred <= p.Target.Ratio():
+		return Transfers, fmt.Sprintf("Shares alone would have denied %s falsely in %s, and donations "+
 			"leave %s: they take a round trip of %s in a window of %s.",
-			pct(p.Static), lately(p.Windows), pct(p.Donated), length(p.RTTMs), length(p.Rule.WindowMs))
+			pct(p.Static), lately(p.Windows), pct(p.Transferred), length(p.RTTMs), length(p.Rule.WindowMs))
 	case p.measured():
-		return Donations, fmt.Sprintf("Donations keep it to %s of false denials, measured in %s; shares "+
+		return Transfers, fmt.Sprintf("Donations keep it to %s of false denials, measured in %s; shares "+
 			"alone would have denied %s.",
 			pct(p.FalseDenials), lately(p.Gated), pct(p.Static))
 	case p.DominantShare >= dominates:
-		return OneHome, fmt.Sprintf("%s has %s of the demand, so it may decide alone.",
+		return OneOwner, fmt.Sprintf("%s has %s of the demand, so it may decide alone.",
 			p.Rule.Regions[p.Dominant], pct(p.DominantShare))
 	case p.SmallestMeets && !bounded:
 		return OtherBudget, fmt.Sprintf("It has no budget, and %v would bound it with at most %v of "+
@@ -112,8 +112,8 @@ func (p *Report) surprising() bool {
 // expected is what the budget of the rule would deny falsely: with donations
 // where these are in time.
 func (p *Report) expected() float64 {
-	if p.DonationsInTime {
-		return p.Donated
+	if p.TransfersInTime {
+		return p.Transferred
 	}
 	return p.Static
 }
@@ -129,12 +129,12 @@ func waits(p *Report) string {
 // remedies lists what helps a rule whose target no budget meets.
 func remedies(p *Report) []string {
 	list := []string{fmt.Sprintf("a target of %v", ceilPPM(p.Least))}
-	home := "placement: home, which splits no rights and lets requests from elsewhere wait for " + waits(p)
+	owner := "placement: home, which splits no rights and lets requests from elsewhere wait for " + waits(p)
 	if p.DominantShare >= 0.5 {
-		home += fmt.Sprintf(" (%s of the demand is in %s)", pct(p.DominantShare), p.Rule.Regions[p.Dominant])
+		owner += fmt.Sprintf(" (%s of the demand is in %s)", pct(p.DominantShare), p.Rule.Regions[p.Dominant])
 	}
-	list = append(list, home)
-	if !p.DonationsInTime {
+	list = append(list, owner)
+	if !p.TransfersInTime {
 		list = append(list, fmt.Sprintf("a window of at least %s, eight round trips, so that donations "+
 			"are in time", length(8*p.RTTMs)))
 	}

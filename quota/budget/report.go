@@ -37,7 +37,7 @@ type Report struct {
 	BudgetDenials float64 // the same, though it ended below what the budget allows
 	Stranded      uint64  // hits denied while the estimate was below 0.9 of the limit
 	Static        float64 // replayed: static shares under the budget of the rule
-	Donated       float64 // replayed: with donations
+	Transferred   float64 // replayed: with donations
 
 	// The smallest budgets that meet the target, the greatest that can be
 	// written where none does.
@@ -46,7 +46,7 @@ type Report struct {
 	SmallestStatic  PPM // without donations
 	StaticMeets     bool
 	Least           float64 // false denials under the greatest budget
-	DonationsInTime bool    // a window is at least eight round trips long
+	TransfersInTime bool    // a window is at least eight round trips long
 	Dominant        int     // region with the most demand
 	DominantShare   float64 // its part of the demand
 	SharedKeys      float64 // part of the keys that were seen in more than one region
@@ -76,7 +76,7 @@ func (h *History) Report(r Rule, target PPM) (Report, error) {
 	if h.keys > 0 {
 		p.SharedKeys = float64(h.shared) / float64(h.keys)
 	}
-	p.DonationsInTime = r.WindowMs >= 8*p.RTTMs
+	p.TransfersInTime = r.WindowMs >= 8*p.RTTMs
 	h.reportOverage(&p)
 	h.reportDenials(&p)
 	p.Recommended, p.Reason = recommend(&p)
@@ -161,19 +161,19 @@ func (h *History) reportDenials(p *Report) {
 	if wanted > 0 {
 		p.FalseDenials, p.BudgetDenials = missed/wanted, unspent/wanted
 	}
-	if r.Placement == Home {
+	if r.Placement == Owner {
 		p.Smallest, p.SmallestMeets, p.SmallestStatic, p.StaticMeets = 0, true, 0, true
 		return // One holder: no rights are left elsewhere.
 	}
 	past := newReplay(h, r)
 	if bounded {
-		p.Static, p.Donated = past.falseDenials(b)
+		p.Static, p.Transferred = past.falseDenials(b)
 	}
 	p.SmallestStatic, p.StaticMeets = past.smallest(h.regions, p.Target, false)
 	p.Smallest, p.SmallestMeets = p.SmallestStatic, p.StaticMeets
 	least, donated := past.falseDenials(r.largest())
 	p.Least = least
-	if p.DonationsInTime {
+	if p.TransfersInTime {
 		p.Least = donated
 		p.Smallest, p.SmallestMeets = past.smallest(h.regions, p.Target, true)
 	}

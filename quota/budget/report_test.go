@@ -56,7 +56,7 @@ func TestReportByHand(t *testing.T) {
 			t.Errorf("%s is %g, want %g", c.name, c.got, c.want)
 		}
 	}
-	if p.Dominant != 0 || !p.DonationsInTime || !p.Enough || !p.Bounded {
+	if p.Dominant != 0 || !p.TransfersInTime || !p.Enough || !p.Bounded {
 		t.Errorf("the report is %+v", p)
 	}
 }
@@ -117,7 +117,7 @@ func TestReports(t *testing.T) {
 		}
 		for _, f := range []float64{
 			p.Bound.Ratio, p.WorstNaive.Ratio, p.NaiveP99.Ratio, p.Predicted.Ratio, p.PredictedNow.Ratio, p.AchievedWorst.Ratio,
-			p.Headroom, p.FalseDenials, p.BudgetDenials, p.Static, p.Donated, p.DominantShare, p.Least,
+			p.Headroom, p.FalseDenials, p.BudgetDenials, p.Static, p.Transferred, p.DominantShare, p.Least,
 		} {
 			if math.IsNaN(f) || f < 0 || f > 64 {
 				t.Fatalf("a figure of %g in %+v", f, p)

@@ -45,7 +45,7 @@ type Placement uint8
 const (
 	Spread    Placement = iota // every daemon a part of its region's
 	PerRegion                  // one daemon in each region
-	Home                       // one daemon of the world
+	Owner                      // one daemon of the world
 )
 
 // The bounds of what a rule may be.
@@ -88,7 +88,7 @@ func (r *Rule) Validate() error {
 		return fmt.Errorf("rule %q has a window of %d ms, want at least 1", r.Name, r.WindowMs)
 	case r.Mode > Strict:
 		return fmt.Errorf("rule %q has mode %d, want eventual, partition or strict", r.Name, r.Mode)
-	case r.Placement > Home:
+	case r.Placement > Owner:
 		return fmt.Errorf("rule %q has placement %d, want spread, region or home", r.Name, r.Placement)
 	case r.Mode == Eventual && r.HasBudget && r.Budget > mostBudget:
 		return fmt.Errorf("rule %q has an overage budget of %v, want at most %v", r.Name, r.Budget, PPM(mostBudget))

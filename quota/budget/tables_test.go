@@ -97,13 +97,13 @@ func TestFalseDenialsOfShares(t *testing.T) {
 		}
 		ten, zero, static := report(10*percent, nil), report(0, nil), report(0, equal)
 		t.Logf("%-9s | %6.1f%% %6.1f%% | %6.1f%% %6.1f%% | %6.1f%% %6.1f%% | %6.1f%% %6.1f%% | %7v %7v", c.name, 100*ten.Static, 100*c.ten,
-			100*zero.Static, 100*c.zero, 100*static.Static, 100*c.static, 100*ten.Donated, 100*c.donated, ten.SmallestStatic, ten.Smallest)
+			100*zero.Static, 100*c.zero, 100*static.Static, 100*c.static, 100*ten.Transferred, 100*c.donated, ten.SmallestStatic, ten.Smallest)
 		for _, f := range []struct {
 			name      string
 			got, want float64
 		}{
 			{"10 %", ten.Static, c.ten}, {"0 %", zero.Static, c.zero},
-			{"equal shares", static.Static, c.static}, {"donations", ten.Donated, c.donated},
+			{"equal shares", static.Static, c.static}, {"donations", ten.Transferred, c.donated},
 		} {
 			if !near(f.got, f.want, 1.5, 0.02) {
 				t.Errorf("%s, %s: %.3f denied falsely, want about %.3f", c.name, f.name, f.got, f.want)

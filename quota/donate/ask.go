@@ -7,7 +7,7 @@ const (
 	refuseMS = 500 // How long a refusal or a missing answer is remembered.
 )
 
-// remembered is how many refusals an Asker remembers. When they are that many,
+// remembered is how many refusals an Requester remembers. When they are that many,
 // asking on is not worth the messages, and it pauses: most refusals come when the
 // whole region is at its end.
 const remembered = 4
@@ -23,8 +23,8 @@ const (
 	Entity
 )
 
-// Want is what a daemon knows of its own need for a key under a label.
-type Want struct {
+// Need2 is what a daemon knows of its own need for a key under a label.
+type Need2 struct {
 	Kind     Kind
 	Recent   uint64 // Rates.Recent, with the hit just offered.
 	Rights   uint64 // Rights left after that hit.
@@ -37,32 +37,32 @@ type Want struct {
 // not the limit will stop it, and what is left does not last for what came in
 // the last tenths of a second. Entity keys ask as soon as half of what was held
 // is gone. A silent daemon never asks; this is what keeps asking cheap.
-func (w Want) Asks() bool {
+func (w Need2) Asks() bool {
 	if w.Recent == 0 || w.Rights >= subFloor(w.Limit, w.Estimate) {
 		return false
 	}
 	return w.Rights < w.Recent || w.Kind == Entity && w.Rights <= w.Held-min(w.Held, w.Rights)
 }
 
-// Sibling is what is believed of another daemon of the region. Base, received,
+// RegionalPeer is what is believed of another daemon of the region. Base, received,
 // given and admitted amounts are those merged so far, those of answers
 // included.
-type Sibling struct {
+type RegionalPeer struct {
 	ID   uint64 // Not 0; one process incarnation.
 	Held uint64 // Base + received - given.
 	Used uint64 // Admitted.
 }
 
 // rights returns the rights that the sibling is believed to have left.
-func (s Sibling) rights() uint64 {
+func (s RegionalPeer) rights() uint64 {
 	return subFloor(s.Held, s.Used)
 }
 
-// Asker is one daemon's asking for one key under one label. The zero value is
-// ready; make it when Want.Asks first holds, it is 120 bytes. At most one ask is
+// Requester is one daemon's asking for one key under one label. The zero value is
+// ready; make it when Need2.Asks first holds, it is 120 bytes. At most one ask is
 // outstanding, and in any half second at most 4 bring nothing, but for those to
 // siblings that are believed to have got more since they refused.
-type Asker struct {
+type Requester struct {
 	asked    uint64 // Whom; 0 when no ask is outstanding.
 	believed uint64 // What was believed of him.
 	until    int64  // End of the outstanding ask or of the pause.
@@ -79,7 +79,7 @@ type refusal struct {
 
 // Ready reports whether Pick may find somebody. It is cheap; gather siblings
 // only if it holds.
-func (a *Asker) Ready(now int64, w Want) bool {
+func (a *Requester) Ready(now int64, w Need2) bool {
 	return w.Asks() && !waiting(now, a.until, emptyMS)
 }
 
@@ -89,17 +89,17 @@ func (a *Asker) Ready(now int64, w Want) bool {
 // believed gift; among equals the first after self by id, so that hungry
 // daemons do not all ask the same one. An ask of which no answer has come in
 // time counts as refused.
-func (a *Asker) Pick(now int64, w Want, self uint64, siblings []Sibling) (id uint64, ok bool) {
+func (a *Requester) Pick(now int64, w Need2, self uint64, peers []RegionalPeer) (id uint64, ok bool) {
 	if !a.Ready(now, w) {
 		return 0, false
 	}
 	if a.asked != 0 {
 		a.refuse(now)
 	}
-	best, gift := Sibling{}, uint64(0)
+	best, gift := RegionalPeer{}, uint64(0)
 	if !a.full(now) {
-		for _, s := range siblings {
-			g := a.gift(now, w, s)
+		for _, s := range peers {
+			g := a.transfer(now, w, s)
 			if s.ID == self || s.ID == 0 || g == 0 {
 				continue
 			}
@@ -119,7 +119,7 @@ func (a *Asker) Pick(now int64, w Want, self uint64, siblings []Sibling) (id uin
 // Answer takes in the answer of a sibling, given his gift. The caller has merged
 // it into its ledger already, together with the rights the donor has left if
 // the answer tells. Answers to asks that were given up only lift the refusal.
-func (a *Asker) Answer(now int64, from, gift uint64) {
+func (a *Requester) Answer(now int64, from, gift uint64) {
 	if gift > 0 {
 		for i := range a.refused {
 			if a.refused[i].id == from {
@@ -136,9 +136,9 @@ func (a *Asker) Answer(now int64, from, gift uint64) {
 	a.asked, a.until = 0, now
 }
 
-// gift returns what s is believed to give: all but one right, and on a last call
+// transfer returns what s is believed to give: all but one right, and on a last call
 // that too.
-func (a *Asker) gift(now int64, w Want, s Sibling) uint64 {
+func (a *Requester) transfer(now int64, w Need2, s RegionalPeer) uint64 {
 	rights := s.rights()
 	for _, r := range a.refused {
 		if r.id == s.ID && rights <= r.believed && waiting(now, r.until, refuseMS) {
@@ -152,7 +152,7 @@ func (a *Asker) gift(now int64, w Want, s Sibling) uint64 {
 }
 
 // full reports whether every place for a refusal is taken.
-func (a *Asker) full(now int64) bool {
+func (a *Requester) full(now int64) bool {
 	for _, r := range a.refused {
 		if r.id == 0 || !waiting(now, r.until, refuseMS) {
 			return false
@@ -163,7 +163,7 @@ func (a *Asker) full(now int64) bool {
 
 // refuse ends the outstanding ask as refused, in the place of the same sibling,
 // or else of the refusal that ends first.
-func (a *Asker) refuse(now int64) {
+func (a *Requester) refuse(now int64) {
 	at := 0
 	for i, r := range a.refused {
 		if r.id == a.asked {

@@ -10,7 +10,7 @@ import (
 
 func (w *world) ms() int64 { return w.now / 1000 }
 
-func (w *world) left() int64 { return (w.label+1)*w.windowMS - w.ms() }
+func (w *world) left() int64 { return (w.window+1)*w.windowMS - w.ms() }
 
 func (w *world) region(d int) int { return d / w.daemons }
 
@@ -20,13 +20,13 @@ func (w *world) aggregator(r int) int { return r * w.daemons }
 func (w *world) rights(d int) uint64 { return subFloor(w.daemon[d].held, w.daemon[d].used) }
 
 // terms are those of a region and the way to another.
-func (w *world) terms() Terms {
-	return Terms{Kind: w.kind, Budget: w.budget, WindowMS: w.windowMS, DelayMS: w.wanMS}
+func (w *world) terms() Policy {
+	return Policy{Kind: w.kind, Budget: w.budget, WindowMS: w.windowMS, DelayMS: w.wanMS}
 }
 
-func (w *world) own(d int) Own {
+func (w *world) own(d int) DonorState {
 	rates := &w.daemon[d].rates
-	return Own{w.rights(d), rates.Recent(w.ms()), rates.Second(w.ms())}
+	return DonorState{w.rights(d), rates.Recent(w.ms()), rates.Second(w.ms())}
 }
 
 func (w *world) handle(e *event) {
@@ -41,7 +41,7 @@ func (w *world) handle(e *event) {
 		w.publish(e.to)
 		return
 	}
-	if e.label != w.label {
+	if e.window != w.window {
 		return // Rights are those of a label.
 	}
 	switch e.kind {
@@ -58,14 +58,14 @@ func (w *world) handle(e *event) {
 		v.held = v.used + e.snap.held
 		d.asker.Answer(w.ms(), uint64(e.from+1), e.w)
 		w.ask(e.to)
-	case evHunger:
+	case evShortage:
 		w.collect(e)
 	case evCollect:
 		if n := Honor(e.v, w.own(e.to)); n > 0 {
-			w.donate(e.to, w.aggregator(int(e.w)), n)
+			w.transferTo(e.to, w.aggregator(int(e.w)), n)
 		}
-	case evGift:
-		w.gift(e)
+	case evTransfer:
+		w.transfer(e)
 	case evCharge:
 		w.charge(e.from, e.to, e.v)
 	}
@@ -125,7 +125,7 @@ func (w *world) ask(id int) {
 	if w.variant == none || w.daemons == 1 {
 		return
 	}
-	want := Want{w.kind, d.rates.Recent(w.ms()), w.rights(id), d.held, w.limit, 0}
+	want := Need2{w.kind, d.rates.Recent(w.ms()), w.rights(id), d.held, w.limit, 0}
 	if w.variant == noisy {
 		want.Recent = max(want.Recent, 10)
 	}
@@ -135,11 +135,11 @@ func (w *world) ask(id int) {
 	if want.Estimate = w.estimate(id); !d.asker.Ready(w.ms(), want) {
 		return
 	}
-	w.siblings = w.siblings[:0]
+	w.peers = w.peers[:0]
 	for k, v := range d.views {
-		w.siblings = append(w.siblings, Sibling{uint64(w.region(id)*w.daemons + k + 1), v.held, v.used})
+		w.peers = append(w.peers, RegionalPeer{uint64(w.region(id)*w.daemons + k + 1), v.held, v.used})
 	}
-	if to, ok := d.asker.Pick(w.ms(), want, uint64(id+1), w.siblings); ok {
+	if to, ok := d.asker.Pick(w.ms(), want, uint64(id+1), w.peers); ok {
 		w.send(event{kind: evAsk, from: id, to: int(to - 1), v: w.rights(id), w: d.rates.Second(w.ms())})
 	}
 }
@@ -168,9 +168,9 @@ func (w *world) charge(from, to int, n uint64) {
 	d.sent = nil
 }
 
-// donate gives n rights to a daemon that has not asked.
-func (w *world) donate(from, to int, n uint64) {
-	e := event{kind: evGift, from: from, to: to}
+// transferTo gives n rights to a daemon that has not asked.
+func (w *world) transferTo(from, to int, n uint64) {
+	e := event{kind: evTransfer, from: from, to: to}
 	if w.variant == uncharged && w.region(from) != w.region(to) {
 		e.v = w.daemon[from].given[to] + n
 		w.send(e)
@@ -206,8 +206,8 @@ func (w *world) audit() {
 	}
 }
 
-// gift takes in a gift; an aggregator hands on what came from another region.
-func (w *world) gift(e *event) {
+// transfer takes in a gift; an aggregator hands on what came from another region.
+func (w *world) transfer(e *event) {
 	n := w.credit(e.to, e.from, e.v)
 	r := w.region(e.to)
 	if e.to != w.aggregator(r) || r == w.region(e.from) || n == 0 || w.daemons == 1 {
@@ -220,7 +220,7 @@ func (w *world) gift(e *event) {
 	for k, amount := range w.amounts {
 		if k > 0 && amount > 0 {
 			w.daemon[e.to].views[k].held += amount
-			w.donate(e.to, e.to+k, amount)
+			w.transferTo(e.to, e.to+k, amount)
 		}
 	}
 }
@@ -253,17 +253,17 @@ func (w *world) hungry(r, id int) {
 		return
 	}
 	g, _ := w.summed(r)
-	if !w.terms().Hungry(g) {
+	if !w.terms().Short(g) {
 		return
 	}
 	room := subFloor(w.limit, w.estimate(id))
-	need, ok := w.hunger[r].Publish(w.ms(), w.terms(), w.left(), g, room)
+	need, ok := w.shortage[r].Publish(w.ms(), w.terms(), w.left(), g, room)
 	if !ok {
 		return
 	}
 	for q := range regions {
 		if q != r {
-			w.send(event{kind: evHunger, from: r, to: q, v: need})
+			w.send(event{kind: evShortage, from: r, to: q, v: need})
 		}
 	}
 }
@@ -286,19 +286,19 @@ func (w *world) collect(e *event) {
 			others += w.spare(w.remotes[e.to][q].region)
 		}
 	}
-	n := w.terms().Gift(e.v, g, mine, others)
+	n := w.terms().Transfer(e.v, g, mine, others)
 	w.rows = w.rows[:0]
 	agg := w.aggregator(e.to)
 	for k := range w.daemons {
 		v := w.view(agg, k)
-		w.rows = append(w.rows, Own{subFloor(v.held, v.used), v.recent, v.second})
+		w.rows = append(w.rows, DonorState{subFloor(v.held, v.used), v.recent, v.second})
 	}
 	Collect(n, w.rows, w.amounts)
 	for k, amount := range w.amounts {
 		switch {
 		case amount == 0:
 		case k == 0:
-			w.donate(agg, w.aggregator(e.from), amount)
+			w.transferTo(agg, w.aggregator(e.from), amount)
 		default:
 			w.daemon[agg].views[k].held -= amount
 			w.send(event{kind: evCollect, from: agg, to: agg + k, v: amount, w: uint64(e.from)})

@@ -9,17 +9,17 @@ type Ask struct {
 	Second uint64
 }
 
-// Own is what a donor knows of himself: his rights left, Rates.Recent and
+// DonorState is what a donor knows of himself: his rights left, Rates.Recent and
 // Rates.Second.
-type Own struct {
+type DonorState struct {
 	Rights uint64
 	Recent uint64
 	Second uint64
 }
 
-// Giver is one daemon's giving of one key under one label. The zero value is
+// Donor is one daemon's giving of one key under one label. The zero value is
 // ready.
-type Giver struct {
+type Donor struct {
 	until int64 // No last call before.
 }
 
@@ -33,7 +33,7 @@ type Giver struct {
 // traffic splits the rights of both by their traffic, keeps his part rounded up
 // and no less than he was offered in the last two ticks, and gives the rest
 // unless it is less than an eighth of both, which is not worth a message.
-func (g *Giver) Give(now int64, o Own, a Ask) uint64 {
+func (g *Donor) Give(now int64, o DonorState, a Ask) uint64 {
 	if o.Second == 0 && o.Recent == 0 {
 		if a.Rights == 0 && o.Rights > 0 && !waiting(now, g.until, lastCallMS) {
 			g.until = later(now, lastCallMS)
@@ -50,7 +50,7 @@ func (g *Giver) Give(now int64, o Own, a Ask) uint64 {
 
 // part returns the donor's part of the rights of both, by traffic and rounded
 // up. Where sums overflow it is exact enough: the gift stays within his rights.
-func part(o Own, a Ask) uint64 {
+func part(o DonorState, a Ask) uint64 {
 	mine, his := o.Second, max(a.Second, 1)
 	if mine+his < mine { // Halve what does not fit, in the donor's favor.
 		mine, his = mine-mine/2, his/2

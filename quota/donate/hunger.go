@@ -1,8 +1,8 @@
 package donate
 
-// Hunger is the publishing of one region's hunger for one key under one label,
+// Shortage is the publishing of one region's hunger for one key under one label,
 // by its aggregator. The zero value is ready; it is 16 bytes.
-type Hunger struct {
+type Shortage struct {
 	told  uint64 // The need published last.
 	until int64  // No publication of a need that is not twice that before.
 }
@@ -12,8 +12,8 @@ type Hunger struct {
 // for so long hunger is not told again, unless the need has doubled: where a
 // burst has just begun, the first need was reckoned from its first hits. Within
 // a pause that is at most 64 publications.
-func (h *Hunger) Publish(now int64, t Terms, leftMS int64, r Region, room uint64) (need uint64, ok bool) {
-	if !t.Hungry(r) {
+func (h *Shortage) Publish(now int64, t Policy, leftMS int64, r Region, room uint64) (need uint64, ok bool) {
+	if !t.Short(r) {
 		return 0, false
 	}
 	need = t.Need(leftMS, r, room)

@@ -22,22 +22,22 @@ func instant(t *rapid.T, name string) int64 {
 	return rapid.OneOf(rapid.Int64Range(-5, 400), rapid.Int64Range(0, 100_000), rapid.Int64()).Draw(t, name)
 }
 
-func drawOwn(t *rapid.T) Own {
+func drawOwn(t *rapid.T) DonorState {
 	if rapid.Bool().Draw(t, "silent") {
-		return Own{Rights: amount(t, "rights")}
+		return DonorState{Rights: amount(t, "rights")}
 	}
-	return Own{amount(t, "rights"), amount(t, "recent"), amount(t, "second")}
+	return DonorState{amount(t, "rights"), amount(t, "recent"), amount(t, "second")}
 }
 
-func drawTerms(t *rapid.T) Terms {
+func drawTerms(t *rapid.T) Policy {
 	if rapid.Bool().Draw(t, "usual") {
 		window := rapid.Int64Range(1000, 60_000).Draw(t, "window")
-		return Terms{
+		return Policy{
 			Kind(rapid.IntRange(0, 1).Draw(t, "kind")), Budget(rapid.IntRange(0, 300_000).Draw(t, "budget")),
 			window, rapid.Int64Range(0, window/8+1).Draw(t, "delay"),
 		}
 	}
-	return Terms{
+	return Policy{
 		Kind(rapid.IntRange(0, 1).Draw(t, "kind")), Budget(amount(t, "budget")),
 		instant(t, "window"), instant(t, "delay"),
 	}
@@ -110,7 +110,7 @@ func TestRatesSaturate(t *testing.T) {
 }
 
 // giveLaw says what is wrong with a gift.
-func giveLaw(o Own, a Ask, last bool, gift uint64) error {
+func giveLaw(o DonorState, a Ask, last bool, gift uint64) error {
 	if gift > o.Rights {
 		return fmt.Errorf("gives %d of %d", gift, o.Rights)
 	}
@@ -148,7 +148,7 @@ func bitsAdd(a, b uint64) (uint64, bool) { return a + b, a+b < a }
 func TestDonorKeepsItsPart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o, a := drawOwn(t), Ask{amount(t, "asker's"), amount(t, "asker's rate")}
-		var g Giver
+		var g Donor
 		if err := giveLaw(o, a, true, g.Give(7, o, a)); err != nil {
 			t.Fatal(err)
 		}
@@ -158,11 +158,11 @@ func TestDonorKeepsItsPart(t *testing.T) {
 // Last calls are 20 ms apart, whatever the clock does to those in between.
 func TestLastCallsAreApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var g Giver
+		var g Donor
 		now, was := int64(0), int64(-100)
 		for range 30 {
 			now += rapid.Int64Range(0, 30).Draw(t, "gap")
-			o := Own{Rights: rapid.Uint64Range(0, 3).Draw(t, "rights")}
+			o := DonorState{Rights: rapid.Uint64Range(0, 3).Draw(t, "rights")}
 			gift := g.Give(now, o, Ask{})
 			if err := giveLaw(o, Ask{}, now-was >= lastCallMS, gift); err != nil {
 				t.Fatalf("%d ms after the last call: %v", now-was, err)
@@ -178,22 +178,22 @@ func TestLastCallsAreApart(t *testing.T) {
 // believed to give most, and few in vain.
 func TestAsksAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var a Asker
+		var a Requester
 		var now, asked, none int64 = 0, -1000, -1000
 		var out uint64
 		var vain []int64 // Instants of refusals and of missing answers.
 		fixed := rapid.Bool().Draw(t, "fixed")
-		siblings := make([]Sibling, rapid.IntRange(0, 9).Draw(t, "siblings"))
+		peers := make([]RegionalPeer, rapid.IntRange(0, 9).Draw(t, "siblings"))
 		for range 120 {
 			now += rapid.Int64Range(0, 25).Draw(t, "gap")
-			for i := range siblings {
+			for i := range peers {
 				if fixed { // Nobody is believed to have got anything.
-					siblings[i] = Sibling{uint64(i), uint64(i), 0}
+					peers[i] = RegionalPeer{uint64(i), uint64(i), 0}
 					continue
 				}
-				siblings[i] = Sibling{uint64(i), rapid.Uint64Range(0, 5).Draw(t, "held"), rapid.Uint64Range(0, 5).Draw(t, "used")}
+				peers[i] = RegionalPeer{uint64(i), rapid.Uint64Range(0, 5).Draw(t, "held"), rapid.Uint64Range(0, 5).Draw(t, "used")}
 			}
-			w := Want{Kind(rapid.IntRange(0, 1).Draw(t, "kind")), rapid.Uint64Range(0, 4).Draw(t, "recent"),
+			w := Need2{Kind(rapid.IntRange(0, 1).Draw(t, "kind")), rapid.Uint64Range(0, 4).Draw(t, "recent"),
 				rapid.Uint64Range(0, 4).Draw(t, "rights"), amount(t, "held"), amount(t, "limit"), amount(t, "estimate")}
 			if out != 0 && rapid.Bool().Draw(t, "answered") {
 				gift := rapid.Uint64Range(0, 2).Draw(t, "gift")
@@ -202,7 +202,7 @@ func TestAsksAreBounded(t *testing.T) {
 				}
 				out = 0
 			}
-			to, ok := a.Pick(now, w, 3, siblings)
+			to, ok := a.Pick(now, w, 3, peers)
 			if now-none < emptyMS && ok {
 				t.Fatalf("at %d: asks %d ms into a pause", now, now-none)
 			}
@@ -219,7 +219,7 @@ func TestAsksAreBounded(t *testing.T) {
 				vain = append(vain, now)
 			}
 			out, asked = to, now
-			if err := askLaw(w, to, siblings); err != nil {
+			if err := askLaw(w, to, peers); err != nil {
 				t.Fatal(err)
 			}
 			for len(vain) > 0 && now-vain[0] >= refuseMS {
@@ -233,7 +233,7 @@ func TestAsksAreBounded(t *testing.T) {
 }
 
 // askLaw says what is wrong with asking a sibling.
-func askLaw(w Want, to uint64, siblings []Sibling) error {
+func askLaw(w Need2, to uint64, peers []RegionalPeer) error {
 	if w.Recent == 0 {
 		return fmt.Errorf("a silent daemon asks")
 	}
@@ -252,7 +252,7 @@ func askLaw(w Want, to uint64, siblings []Sibling) error {
 	if w.Rights == 0 {
 		least = 1
 	}
-	for _, s := range siblings {
+	for _, s := range peers {
 		if s.ID == to && s.rights() < least {
 			return fmt.Errorf("asks %+v, who has nothing to give", s)
 		}
@@ -263,19 +263,19 @@ func askLaw(w Want, to uint64, siblings []Sibling) error {
 // Without refusals the richest sibling is asked, among equals the next by id.
 func TestAsksTheRichest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		siblings := make([]Sibling, rapid.IntRange(1, 9).Draw(t, "siblings"))
+		peers := make([]RegionalPeer, rapid.IntRange(1, 9).Draw(t, "siblings"))
 		self := rapid.Uint64Range(1, 20).Draw(t, "self")
 		held := rapid.Uint64Range(0, 2)
 		if rapid.Bool().Draw(t, "large") {
 			held = rapid.Uint64()
 		}
-		for i := range siblings { // Ids on both sides of self, and ties.
-			siblings[i] = Sibling{rapid.Uint64Range(1, 20).Draw(t, "id"), held.Draw(t, "held"), rapid.Uint64Range(0, 2).Draw(t, "used")}
+		for i := range peers { // Ids on both sides of self, and ties.
+			peers[i] = RegionalPeer{rapid.Uint64Range(1, 20).Draw(t, "id"), held.Draw(t, "held"), rapid.Uint64Range(0, 2).Draw(t, "used")}
 		}
-		var a Asker
-		to, ok := a.Pick(0, Want{Recent: 1, Limit: 1}, self, siblings)
+		var a Requester
+		to, ok := a.Pick(0, Need2{Recent: 1, Limit: 1}, self, peers)
 		var most uint64
-		for _, s := range siblings {
+		for _, s := range peers {
 			if s.ID != self {
 				most = max(most, s.rights())
 			}
@@ -284,7 +284,7 @@ func TestAsksTheRichest(t *testing.T) {
 			t.Fatalf("asked %v where the richest has %d", ok, most)
 		}
 		var found bool
-		for _, s := range siblings {
+		for _, s := range peers {
 			if s.ID == to && s.rights() == most {
 				found = true
 			}
@@ -300,8 +300,8 @@ func TestAsksTheRichest(t *testing.T) {
 
 // A refusal stands until the sibling is believed richer or time has passed.
 func TestRefusalsAreRemembered(t *testing.T) {
-	w := Want{Recent: 1, Limit: 100}
-	one := func(held uint64) []Sibling { return []Sibling{{7, held, 0}} }
+	w := Need2{Recent: 1, Limit: 100}
+	one := func(held uint64) []RegionalPeer { return []RegionalPeer{{7, held, 0}} }
 	for _, c := range []struct {
 		name  string
 		after int64
@@ -313,7 +313,7 @@ func TestRefusalsAreRemembered(t *testing.T) {
 		{"richer", emptyMS, 6, true},
 		{"later", refuseMS, 5, true},
 	} {
-		var a Asker
+		var a Requester
 		if id, ok := a.Pick(0, w, 1, one(5)); !ok || id != 7 {
 			t.Fatalf("%s: first ask: %d, %v", c.name, id, ok)
 		}
@@ -327,24 +327,24 @@ func TestRefusalsAreRemembered(t *testing.T) {
 // The functions of the hot path allocate nothing.
 func TestNoAllocations(t *testing.T) {
 	var (
-		r        Rates
-		a        Asker
-		g        Giver
-		h        Hunger
-		siblings = make([]Sibling, 10)
-		rows     = make([]Own, 10)
-		out      = make([]uint64, 10)
-		now      int64
+		r     Rates
+		a     Requester
+		g     Donor
+		h     Shortage
+		peers = make([]RegionalPeer, 10)
+		rows  = make([]DonorState, 10)
+		out   = make([]uint64, 10)
+		now   int64
 	)
-	for i := range siblings {
-		siblings[i], rows[i] = Sibling{uint64(i + 1), 10, 0}, Own{9, 1, 1}
+	for i := range peers {
+		peers[i], rows[i] = RegionalPeer{uint64(i + 1), 10, 0}, DonorState{9, 1, 1}
 	}
 	n := testing.AllocsPerRun(100, func() {
 		now += 60
 		r.Offer(now, 1)
-		a.Pick(now, Want{Recent: r.Recent(now), Limit: 10}, 1, siblings)
+		a.Pick(now, Need2{Recent: r.Recent(now), Limit: 10}, 1, peers)
 		a.Answer(now, 2, g.Give(now, rows[0], Ask{0, r.Second(now)}))
-		h.Publish(now, Terms{WindowMS: 60_000}, 1000, Region{10, 1, 50}, 100)
+		h.Publish(now, Policy{WindowMS: 60_000}, 1000, Region{10, 1, 50}, 100)
 		Collect(50, rows, out)
 		Split(50, out, out)
 	})
@@ -355,11 +355,11 @@ func TestNoAllocations(t *testing.T) {
 
 func BenchmarkOfferAndReady(b *testing.B) {
 	var r Rates
-	var a Asker
+	var a Requester
 	var now int64
 	for i := range b.N {
 		now = int64(i / 100)
 		r.Offer(now, 1)
-		a.Ready(now, Want{Recent: r.Recent(now), Rights: 1 << 40, Held: 1 << 41, Limit: 1 << 50})
+		a.Ready(now, Need2{Recent: r.Recent(now), Rights: 1 << 40, Held: 1 << 41, Limit: 1 << 50})
 	}
 }

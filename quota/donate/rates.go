@@ -23,8 +23,8 @@ type Rates struct {
 // whether it passes, so that a daemon at 0 rights notices its own hunger.
 func (r *Rates) Offer(now int64, n uint64) {
 	r.roll(now)
-	slot := &r.offered[uint64(r.tick)%ticks]
-	*slot = uint32(min(addSat(uint64(*slot), n), math.MaxUint32))
+	incarnation := &r.offered[uint64(r.tick)%ticks]
+	*incarnation = uint32(min(addSat(uint64(*incarnation), n), math.MaxUint32))
 }
 
 // Recent returns the hits of the running tick and the one before: h. It is what

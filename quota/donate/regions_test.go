@@ -10,7 +10,7 @@ import (
 )
 
 // spareLaw says what is wrong with a region's spare.
-func spareLaw(t Terms, left int64, r Region, spare uint64) error {
+func spareLaw(t Policy, left int64, r Region, spare uint64) error {
 	if t.WindowMS <= 0 || new(big.Int).Mul(big.NewInt(max(t.DelayMS, 0)), big.NewInt(8)).Cmp(big.NewInt(t.WindowMS)) > 0 {
 		if spare > 0 {
 			return fmt.Errorf("spares %d where gifts come too late", spare)
@@ -61,7 +61,7 @@ func TestSpareLeavesTheFloor(t *testing.T) {
 
 // A hungry region would run dry within a round trip and two ticks, or has used
 // half as an entity's; it needs no more than the limit leaves.
-func TestHunger(t *testing.T) {
+func TestShortage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		terms, left, r, room := drawTerms(t), instant(t, "left"), drawRegion(t), amount(t, "room")
 		late := terms.WindowMS <= 0 ||
@@ -74,7 +74,7 @@ func TestHunger(t *testing.T) {
 		want := whole(r.Available).Cmp(use) < 0 || terms.Kind == Entity &&
 			new(big.Int).Lsh(whole(r.Available), 1).Cmp(whole(r.Base)) <= 0
 		want = want && !late && r.Offered > 0
-		if got := terms.Hungry(r); got != want {
+		if got := terms.Short(r); got != want {
 			t.Fatalf("hungry %v, want %v", got, want)
 		}
 		if need := terms.Need(left, r, room); need > room {
@@ -83,13 +83,13 @@ func TestHunger(t *testing.T) {
 	})
 }
 
-// Hunger is told at once and then no more for a round trip and two ticks, unless
+// Shortage is told at once and then no more for a round trip and two ticks, unless
 // the need doubles.
-func TestHungerIsToldOnce(t *testing.T) {
+func TestShortageIsAnnouncedOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		terms := Terms{WindowMS: 60_000, DelayMS: rapid.Int64Range(-1, 500).Draw(t, "delay")}
+		terms := Policy{WindowMS: 60_000, DelayMS: rapid.Int64Range(-1, 500).Draw(t, "delay")}
 		pause := 2*max(terms.DelayMS, 0) + 200
-		var h Hunger
+		var h Shortage
 		var now, told int64 = 0, -10_000
 		var last uint64
 		for range 60 {
@@ -99,7 +99,7 @@ func TestHungerIsToldOnce(t *testing.T) {
 			need, ok := h.Publish(now, terms, 30_000, r, room)
 			if !ok {
 				most := terms.Need(30_000, r, room)
-				if terms.Hungry(r) && most > 0 && (now-told >= pause || most >= 2*last) {
+				if terms.Short(r) && most > 0 && (now-told >= pause || most >= 2*last) {
 					t.Fatalf("at %d: keeps %d to itself, %d ms after %d", now, most, now-told, last)
 				}
 				continue
@@ -114,7 +114,7 @@ func TestHungerIsToldOnce(t *testing.T) {
 
 // Where all donors know all spares, gifts cover the need as far as spares go, and
 // each exceeds its part by less than one.
-func TestGiftsCoverTheNeed(t *testing.T) {
+func TestTransfersCoverTheNeed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spares := rapid.SliceOfN(rapid.Uint64Range(0, 1<<60), 1, 8).Draw(t, "spares")
 		need := amount(t, "need")
@@ -124,7 +124,7 @@ func TestGiftsCoverTheNeed(t *testing.T) {
 		}
 		given := new(big.Int)
 		for _, s := range spares {
-			n := Terms{}.Gift(need, Region{Offered: 1}, s, total-s)
+			n := Policy{}.Transfer(need, Region{Offered: 1}, s, total-s)
 			if n > s {
 				t.Fatalf("gives %d of a spare of %d", n, s)
 			}
@@ -137,10 +137,10 @@ func TestGiftsCoverTheNeed(t *testing.T) {
 			t.Fatalf("%d given where %d are needed", given, need)
 		}
 	})
-	if n := (Terms{Kind: Entity}).Gift(1, Region{}, 50, 1000); n != 50 {
+	if n := (Policy{Kind: Entity}).Transfer(1, Region{}, 50, 1000); n != 50 {
 		t.Errorf("a silent region of an entity key gives %d of 50", n)
 	}
-	if n := (Terms{}).Gift(math.MaxUint64, Region{}, math.MaxUint64, math.MaxUint64); n != math.MaxUint64 {
+	if n := (Policy{}).Transfer(math.MaxUint64, Region{}, math.MaxUint64, math.MaxUint64); n != math.MaxUint64 {
 		t.Errorf("gift of extremes %d", n)
 	}
 }
@@ -148,7 +148,7 @@ func TestGiftsCoverTheNeed(t *testing.T) {
 // Collecting takes from the richest, all they can give, and no more than asked.
 func TestCollectRichestFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rows := make([]Own, rapid.IntRange(0, 8).Draw(t, "rows"))
+		rows := make([]DonorState, rapid.IntRange(0, 8).Draw(t, "rows"))
 		can, out := make([]uint64, len(rows)), make([]uint64, len(rows)+1)
 		want, got, all := amount(t, "amount"), new(big.Int), new(big.Int)
 		for i := range rows {
@@ -207,8 +207,8 @@ func TestSplitByRate(t *testing.T) {
 
 // Each broken policy breaks the law that forbids it.
 func TestLawsFindBrokenPolicies(t *testing.T) {
-	silent, busy := Own{Rights: 9}, Own{Rights: 9, Recent: 2, Second: 2}
-	open := Terms{WindowMS: 60_000, DelayMS: 80}
+	silent, busy := DonorState{Rights: 9}, DonorState{Rights: 9, Recent: 2, Second: 2}
+	open := Policy{WindowMS: 60_000, DelayMS: 80}
 	cold := Region{Base: 800, Available: 800}
 	for name, err := range map[string]error{
 		"gives more than it has":      giveLaw(busy, Ask{0, 1}, true, 10),
@@ -216,17 +216,17 @@ func TestLawsFindBrokenPolicies(t *testing.T) {
 		"second last call at once":    giveLaw(silent, Ask{0, 1}, false, 9),
 		"ignores its own traffic":     giveLaw(busy, Ask{0, 1}, true, 8),
 		"gives half":                  giveLaw(busy, Ask{8, 1}, true, 4),
-		"gives crumbs":                giveLaw(Own{90, 1, 1}, Ask{90, 1}, true, 1),
+		"gives crumbs":                giveLaw(DonorState{90, 1, 1}, Ask{90, 1}, true, 1),
 		"spares under the floor":      spareLaw(open, 60_000, cold, 501),
 		"spares what it will need":    spareLaw(open, 60_000, Region{800, 800, 1000}, 200),
 		"keeps more than floor":       spareLaw(open, 60_000, cold, 499),
-		"gives where it is too late":  spareLaw(Terms{WindowMS: 600, DelayMS: 80}, 600, cold, 1),
-		"a silent daemon asks":        askLaw(Want{Limit: 9}, 1, nil),
-		"asks above the limit":        askLaw(Want{Recent: 1, Limit: 9, Estimate: 9}, 1, nil),
-		"asks with plenty":            askLaw(Want{Recent: 1, Rights: 2, Held: 2, Limit: 9}, 1, nil),
-		"asks who has only his last":  askLaw(Want{Recent: 2, Rights: 1, Limit: 9}, 1, []Sibling{{1, 1, 0}}),
-		"aggregate asks at its half":  askLaw(Want{Recent: 1, Rights: 4, Held: 8, Limit: 9}, 1, nil),
-		"asks a sibling that is none": askLaw(Want{Recent: 1, Limit: 9}, 0, nil),
+		"gives where it is too late":  spareLaw(Policy{WindowMS: 600, DelayMS: 80}, 600, cold, 1),
+		"a silent daemon asks":        askLaw(Need2{Limit: 9}, 1, nil),
+		"asks above the limit":        askLaw(Need2{Recent: 1, Limit: 9, Estimate: 9}, 1, nil),
+		"asks with plenty":            askLaw(Need2{Recent: 1, Rights: 2, Held: 2, Limit: 9}, 1, nil),
+		"asks who has only his last":  askLaw(Need2{Recent: 2, Rights: 1, Limit: 9}, 1, []RegionalPeer{{1, 1, 0}}),
+		"aggregate asks at its half":  askLaw(Need2{Recent: 1, Rights: 4, Held: 8, Limit: 9}, 1, nil),
+		"asks a sibling that is none": askLaw(Need2{Recent: 1, Limit: 9}, 0, nil),
 	} {
 		if err == nil {
 			t.Errorf("%s: not found", name)

@@ -8,7 +8,7 @@ import "math"
 // daemon keeps what it was offered in the last second and at least one right.
 // Equals give in the order of rows. out has at least the length of rows; its
 // first len(rows) elements are overwritten.
-func Collect(amount uint64, rows []Own, out []uint64) {
+func Collect(amount uint64, rows []DonorState, out []uint64) {
 	out = out[:min(len(out), len(rows))]
 	clear(out)
 	for amount > 0 {
@@ -28,7 +28,7 @@ func Collect(amount uint64, rows []Own, out []uint64) {
 
 // Honor returns what a daemon gives when its aggregator collects amount from it:
 // by then it may have less than the aggregator believed.
-func Honor(amount uint64, o Own) uint64 {
+func Honor(amount uint64, o DonorState) uint64 {
 	return min(amount, subFloor(o.Rights, max(o.Second, o.Recent, 1)))
 }
 

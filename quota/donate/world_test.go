@@ -80,9 +80,9 @@ const (
 	evFrame
 	evAsk
 	evAnswer
-	evHunger
+	evShortage
 	evCollect
-	evGift
+	evTransfer
 	evCharge
 )
 
@@ -92,7 +92,7 @@ type event struct {
 	seq      uint64
 	kind     kind
 	from, to int
-	label    int64
+	window   int64
 	v, w     uint64
 	snap     *snap
 	frame    *frame
@@ -123,8 +123,8 @@ type daemon struct {
 	sent       []uint64 // A copy of given, shared with messages; nil when given has changed.
 	got, heard []uint64 // By donor: by merged maximum; heard is of variant twice.
 	rates      Rates
-	asker      Asker
-	giver      Giver
+	asker      Requester
+	giver      Donor
 	views      []snap // What it believes of its siblings, itself unused.
 }
 
@@ -142,17 +142,17 @@ type world struct {
 	heap     []event
 	seq      uint64
 	now      int64
-	label    int64
+	window   int64
 	daemon   []daemon // region*daemons + rank
 	remotes  [regions][regions]remote
-	hunger   [regions]Hunger
+	shortage [regions]Shortage
 	source   [regions]source
 	share    uint64
 	demand   uint64 // In this window.
 	admitted uint64
 	res      result
-	siblings []Sibling
-	rows     []Own
+	peers    []RegionalPeer
+	rows     []DonorState
 	amounts  []uint64
 	weights  []uint64
 }
@@ -189,10 +189,10 @@ func (s setup) run() result {
 	w := newWorld(s)
 	for {
 		e := w.pop()
-		for e.at >= (w.label+1)*w.windowMS*1000 {
+		for e.at >= (w.window+1)*w.windowMS*1000 {
 			w.close()
-			w.label++
-			if int(w.label) == w.windows {
+			w.window++
+			if int(w.window) == w.windows {
 				w.res.under /= float64(w.windows)
 				return w.res
 			}
@@ -206,20 +206,20 @@ func (s setup) run() result {
 // open starts a label: everybody has the base of it.
 func (w *world) open() {
 	w.demand, w.admitted = 0, 0
-	start := w.label * w.windowMS * 1000
+	start := w.window * w.windowMS * 1000
 	for i := range w.daemon {
 		d := &w.daemon[i]
 		clear(d.given)
 		clear(d.got)
 		clear(d.heard)
 		d.sent, d.held, d.used = nil, base(w.share, w.daemons, i%w.daemons), 0
-		d.asker, d.giver = Asker{}, Giver{}
+		d.asker, d.giver = Requester{}, Donor{}
 		for k := range d.views {
 			d.views[k].held, d.views[k].used = base(w.share, w.daemons, k), 0
 		}
 	}
 	for r := range regions {
-		w.hunger[r] = Hunger{}
+		w.shortage[r] = Shortage{}
 		for q := range regions {
 			v := &w.remotes[r][q]
 			v.taken, v.used, v.slope = start, 0, float64(v.region.Offered)/float64(second)
@@ -240,7 +240,7 @@ func (w *world) close() {
 // at adds an event.
 func (w *world) at(e event) {
 	w.seq++
-	e.seq, e.label = w.seq, w.label
+	e.seq, e.window = w.seq, w.window
 	w.heap = append(w.heap, e)
 	for i := len(w.heap) - 1; i > 0; {
 		up := (i - 1) / 2
@@ -283,14 +283,14 @@ func (w *world) send(e event) {
 // by ms and a fifth more or less between two, or loses it.
 func (w *world) deliver(e event, ms int64) {
 	from, to := e.from, e.to
-	if e.kind != evHunger && e.kind != evFrame {
+	if e.kind != evShortage && e.kind != evFrame {
 		from, to = w.region(from), w.region(to)
 	}
 	delay := second/2000 + w.rng.Int64N(second/1000)
 	if from != to {
 		delay = ms*800 + w.rng.Int64N(ms*400+1)
 	}
-	cut := w.cut && max(from, to) == regions-1 && from != to && 1 <= w.label && w.label <= 3
+	cut := w.cut && max(from, to) == regions-1 && from != to && 1 <= w.window && w.window <= 3
 	if w.rng.Float64() < loss+w.loss || cut {
 		return
 	}
@@ -353,14 +353,14 @@ func newSource(s setup, region int) source {
 			on = true
 		}
 	case "solo":
-		label, piece := int64(0), 0
+		window, piece := int64(0), 0
 		var who int
 		var start int64
 		src.plan = func(*rand.Rand) (int64, float64) {
 			piece++
 			switch piece {
 			case 1:
-				who, start = common.IntN(regions), label*window+common.Int64N(window*97/100)
+				who, start = common.IntN(regions), window*window+common.Int64N(window*97/100)
 				return start, .02 * pace
 			case 2:
 				load := .02
@@ -369,8 +369,8 @@ func newSource(s setup, region int) source {
 				}
 				return start + window*3/100, load * pace
 			}
-			label, piece = label+1, 0
-			return label * window, .02 * pace
+			window, piece = window+1, 0
+			return window * window, .02 * pace
 		}
 	case "moving0.8":
 		src.plan = func(*rand.Rand) (int64, float64) {
@@ -416,19 +416,19 @@ func newSource(s setup, region int) source {
 			return int64(piece) * window / 10, load * pace
 		}
 	case "user": // His whole limit in two seconds, in one region, each window.
-		label, piece := int64(0), 0
+		window, piece := int64(0), 0
 		src.plan = func(*rand.Rand) (int64, float64) {
 			piece++
-			if start := label*window + window/10; piece == 1 {
+			if start := window*window + window/10; piece == 1 {
 				return start, 0
 			} else if piece == 2 {
-				if region != int(label)%regions {
+				if region != int(window)%regions {
 					return start + 2*second, 0
 				}
 				return start + 2*second, float64(s.limit) / float64(2*second)
 			}
-			label, piece = label+1, 0
-			return label * window, 0
+			window, piece = window+1, 0
+			return window * window, 0
 		}
 	}
 	return src

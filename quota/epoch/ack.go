@@ -9,16 +9,16 @@ import (
 // MaxHeld bounds the list an acknowledgement carries of epochs of other tables.
 const MaxHeld = 1 << 16
 
-// Reach is how far a participant may use base rights: in labels that start at
+// HorizonGrant is how far a participant may use base rights: in labels that start at
 // Until (Unix milliseconds) or earlier.
-type Reach struct {
+type HorizonGrant struct {
 	ID    uint64
 	Until int64
 }
 
-// Held names an epoch of another table; Table tells the tables apart and is of
+// Dependency names an epoch of another table; Table tells the tables apart and is of
 // the caller's choice.
-type Held struct {
+type Dependency struct {
 	Table uint64
 	ID    ID
 }
@@ -29,8 +29,8 @@ type Held struct {
 type Ack struct {
 	ID ID
 	By uint64
-	// Life tells apart what By promised before and after it lost its memory.
-	Life uint64
+	// Generation tells apart what By promised before and after it lost its memory.
+	Generation uint64
 	// From is in Unix milliseconds: after every label By has used.
 	From int64
 	// Before lists, ascending, the epochs between the predecessor and this one
@@ -39,11 +39,11 @@ type Ack struct {
 	Before []ID
 	// Reaches lists, by ascending ID, the farthest label ever granted to each
 	// participant outside the epoch; Floor is that of those not listed.
-	Reaches []Reach
+	Reaches []HorizonGrant
 	Floor   int64
-	// Held lists the epochs of other tables that By had acknowledged, sorted
+	// Dependency lists the epochs of other tables that By had acknowledged, sorted
 	// by table and ID. See Base.
-	Held []Held
+	Held []Dependency
 }
 
 // Validate returns what is wrong with the acknowledgement on its own, or nil.
@@ -91,9 +91,9 @@ func (a Ack) reach(id uint64) int64 {
 	return max(a.Reaches[i].Until, a.Floor)
 }
 
-func compareReach(r Reach, id uint64) int { return cmp.Compare(r.ID, id) }
+func compareReach(r HorizonGrant, id uint64) int { return cmp.Compare(r.ID, id) }
 
-func compareHeld(a, b Held) int {
+func compareHeld(a, b Dependency) int {
 	if c := cmp.Compare(a.Table, b.Table); c != 0 {
 		return c
 	}

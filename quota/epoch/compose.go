@@ -9,7 +9,7 @@ import (
 // the participants of its own epochs. Each daemon keeps both tables: that of
 // the region, with the region as its owner, and that of the daemons. What a
 // daemon acknowledges in the first becomes the region's acknowledgement by
-// Compose, and binds those who join the second by what their members Held.
+// Compose, and binds those who join the second by what their members Dependency.
 
 // Vote is the acknowledgement of a region's epoch by one of its daemons.
 type Vote struct {
@@ -22,7 +22,7 @@ type Vote struct {
 
 // Acknowledged returns the epochs the owner has acknowledged, from the base on,
 // ascending: what a Vote carries of the daemons' table, and an acknowledgement
-// in the daemons' table (as Held) of each table of the region.
+// in the daemons' table (as Dependency) of each table of the region.
 func (t *Table) Acknowledged() []ID {
 	var ids []ID
 	for i := range t.entries {
@@ -59,7 +59,7 @@ func Compose(local *Table, votes []Vote) (a Ack, ok bool, err error) {
 		return Ack{}, false, nil
 	}
 	a = Ack{
-		ID: votes[0].Ack.ID, By: votes[0].Ack.By, Life: votes[0].Ack.Life, From: from, Floor: always,
+		ID: votes[0].Ack.ID, By: votes[0].Ack.By, Generation: votes[0].Ack.Generation, From: from, Floor: always,
 	}
 	needed := []ID{settled.ID}
 	for n := 0; n < len(needed); n++ {
@@ -96,7 +96,7 @@ func voteOf(votes []Vote, daemon uint64) (Vote, bool) {
 // join makes the promise the weaker of the two, and what was done before it
 // that of both.
 func (a *Ack) join(b Ack) {
-	a.Life = min(a.Life, b.Life)
+	a.Generation = min(a.Generation, b.Generation)
 	a.From = max(a.From, b.From)
 	a.Floor = max(a.Floor, b.Floor)
 	for _, id := range b.Before {
@@ -117,15 +117,15 @@ func (a *Ack) join(b Ack) {
 	}
 }
 
-// Base returns what a daemon holds of the label that starts at x (Unix
+// Allotment returns what a daemon holds of the label that starts at x (Unix
 // milliseconds; carry as for Share): its part, by local, of what its region
 // holds by region. key is what the daemons call the table of the region in
-// their Held lists.
+// their Dependency lists.
 //
 // A daemon that joined may have been passed over by an acknowledgement of its
 // region that was composed before: so it first needs every epoch of regions
 // that those who let it in had acknowledged, in a record that is stored.
-func Base(region, local *Table, key uint64, x, carry int64) (uint64, Why) {
+func Allotment(region, local *Table, key uint64, x, carry int64) (uint64, Reason) {
 	amount, why := region.Share(x, carry)
 	if why != WhyEpoch {
 		return 0, why
@@ -142,8 +142,8 @@ func Base(region, local *Table, key uint64, x, carry int64) (uint64, Why) {
 
 // keeps reports whether the stored record has all the epochs of table key
 // among held, or a settled one above them.
-func (t *Table) keeps(held []Held, key uint64) bool {
-	i, _ := slices.BinarySearchFunc(held, Held{Table: key}, compareHeld)
+func (t *Table) keeps(held []Dependency, key uint64) bool {
+	i, _ := slices.BinarySearchFunc(held, Dependency{Table: key}, compareHeld)
 	for ; i < len(held) && held[i].Table == key; i++ {
 		id := held[i].ID
 		j, ok := t.find(id)

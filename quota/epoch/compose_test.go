@@ -222,9 +222,9 @@ func (u *union) do(act string) {
 	case "local-learn":
 		must(d.local.Learn(u.realm.locals[n]))
 	case "local-ack":
-		var held []Held
+		var held []Dependency
 		for _, id := range d.region.Acknowledged() {
-			held = append(held, Held{Table: 7, ID: id})
+			held = append(held, Dependency{Table: 7, ID: id})
 		}
 		if u.plant == unionNoTables {
 			held = nil
@@ -262,7 +262,7 @@ func (u *union) do(act string) {
 func (u *union) observe() {
 	for i, d := range u.daemons {
 		for x := int64(0); x <= d.now; x++ {
-			s, _ := Base(d.region, d.local, 7, x, 0)
+			s, _ := Allotment(d.region, d.local, 7, x, 0)
 			u.cur[i][x] = max(u.cur[i][x], s)
 		}
 	}

@@ -21,7 +21,7 @@ type Grant struct {
 // grant: no known epoch with a horizon names it, or the record that bounds all
 // grants is not stored that far (see Extend).
 func (t *Table) Grant(to uint64, now int64) (g Grant, ok bool) {
-	if t.waiting || to == t.owner || now > t.durable.Label {
+	if t.waiting || to == t.owner || now > t.durable.Window {
 		return Grant{}, false
 	}
 	horizon := int64(0)
@@ -50,7 +50,7 @@ func (t *Table) remember(to uint64, until int64) {
 		t.reaches[i].Until = max(t.reaches[i].Until, until)
 		return
 	}
-	t.reaches = slices.Insert(t.reaches, i, Reach{ID: to, Until: until})
+	t.reaches = slices.Insert(t.reaches, i, HorizonGrant{ID: to, Until: until})
 	if len(t.reaches) <= MaxReaches {
 		return
 	}

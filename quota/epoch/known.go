@@ -2,10 +2,10 @@ package epoch
 
 import "slices"
 
-// Known is what a table knows of one epoch, for those who pass it on and for
+// EntryView is what a table knows of one epoch, for those who pass it on and for
 // people. Its slices are the table's: do not modify them, and do not keep them
 // over the next call that may change the table.
-type Known struct {
+type EntryView struct {
 	Epoch Epoch
 	// From is the first label it is settled for; Settled is false and From
 	// meaningless while it is not.
@@ -23,9 +23,9 @@ func (t *Table) Len() int { return len(t.entries) }
 
 // At returns the epoch at place i of the table, from 0, ascending by ID. The
 // first is the base: it is settled for all labels that are asked for.
-func (t *Table) At(i int) Known {
+func (t *Table) At(i int) EntryView {
 	e := &t.entries[i]
-	return Known{Epoch: e.Epoch, From: e.from, Settled: e.from != never, Mine: e.mine, Acks: e.acks}
+	return EntryView{Epoch: e.Epoch, From: e.from, Settled: e.from != never, Mine: e.mine, Acks: e.acks}
 }
 
 // Revision changes whenever an answer of Share, Part or Base may have changed
@@ -64,11 +64,11 @@ func (t *Table) CompactHeld(table uint64, base ID) {
 	for i := range t.entries {
 		e := &t.entries[i]
 		n := len(e.held)
-		e.held = slices.DeleteFunc(slices.Clone(e.held), func(h Held) bool {
+		e.held = slices.DeleteFunc(slices.Clone(e.held), func(h Dependency) bool {
 			return h.Table == table && h.ID.Before(base)
 		})
 		if len(e.held) < n {
-			e.hold([]Held{{Table: table, ID: base}})
+			e.hold([]Dependency{{Table: table, ID: base}})
 		}
 	}
 }

@@ -19,7 +19,7 @@ func TestPast(t *testing.T) {
 		n := rapid.IntRange(1, MaxEpochs-2).Draw(t, "epochs")
 		rounds := rapid.IntRange(1, 3).Draw(t, "rounds")
 		last, x := ID{}, int64(0)
-		var labels []int64
+		var windows []int64
 		for i := range n * rounds {
 			x += rapid.Int64Range(1, 5).Draw(t, "gap")
 			e := Epoch{ID: at(int64(i + 1)), Pred: last}
@@ -50,7 +50,7 @@ func TestPast(t *testing.T) {
 				last = e.ID
 				pruned.Prune(x - rapid.Int64Range(0, 20).Draw(t, "keep"))
 			}
-			labels = append(labels, x-1, x)
+			windows = append(windows, x-1, x)
 			if pruned.Len() > MaxEpochs-2 {
 				return
 			}
@@ -59,12 +59,12 @@ func TestPast(t *testing.T) {
 			t.Fatalf("%d kept of the pruned, want at most %d", len(pruned.past), maxPast)
 		}
 		if n*rounds >= MaxEpochs-2 {
-			if _, why := pruned.ShareOf(5, labels[0], 0); why != WhyEpoch {
-				t.Fatalf("label %d: %v", labels[0], why)
+			if _, why := pruned.ShareOf(5, windows[0], 0); why != WhyEpoch {
+				t.Fatalf("label %d: %v", windows[0], why)
 			}
 			return
 		}
-		for _, x := range labels {
+		for _, x := range windows {
 			for _, carry := range []int64{0, 3} {
 				a, why := whole.ShareOf(5, x, carry)
 				b, whyB := pruned.ShareOf(5, x, carry)

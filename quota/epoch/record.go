@@ -10,9 +10,9 @@ import (
 // Bounds is how far a stored record lets a table go; both are starts of labels
 // in Unix milliseconds.
 type Bounds struct {
-	// Label is the last label the owner may use, and the last instant at
+	// Window is the last label the owner may use, and the last instant at
 	// which it may grant anything.
-	Label int64
+	Window int64
 	// Reach is the farthest label it may grant to anybody.
 	Reach int64
 }
@@ -21,13 +21,13 @@ type Bounds struct {
 // of what it used and granted. Its caller stores it whole, replacing the one
 // before, and syncs it.
 type Record struct {
-	Owner uint64
-	Life  uint64
-	Part  bool // made by NewPart
+	Owner      uint64
+	Generation uint64
+	Part       bool // made by NewPart
 	// Base is the epoch all labels in use are settled for, from BaseFrom on.
 	Base     Epoch
 	BaseFrom int64
-	BaseHeld []Held
+	BaseHeld []Dependency
 	// Epochs are all that are known above the base, Mine those the owner is
 	// bound by, Acks its acknowledgements (an epoch taken over from reports has
 	// none); each ascending.
@@ -38,22 +38,22 @@ type Record struct {
 	Top    ID
 	Pruned ID
 	Bounds Bounds
-	// Lives are the participants that lost their memory, ascending: no
+	// Generations are the participants that lost their memory, ascending: no
 	// acknowledgement of a lower life counts.
-	Lives []Lost
+	Generations []LostDisk
 }
 
-// Lost says from which life on the word of a participant counts.
-type Lost struct {
-	ID   uint64
-	Life uint64
+// LostDisk says from which life on the word of a participant counts.
+type LostDisk struct {
+	ID         uint64
+	Generation uint64
 }
 
 // Record returns what must be stored now. It is meaningless for a table that
 // waits for reports, as such a table has promised nothing.
 func (t *Table) Record() Record {
 	r := Record{
-		Owner: t.owner, Life: t.life, Part: t.part,
+		Owner: t.owner, Generation: t.generation, Part: t.part,
 		Top: t.top, Pruned: t.pruned, Bounds: t.durable,
 	}
 	for i := range t.entries {
@@ -70,7 +70,7 @@ func (t *Table) Record() Record {
 			r.Acks = append(r.Acks, e.own)
 		}
 	}
-	r.Lives = slices.Clone(t.lives)
+	r.Generations = slices.Clone(t.generations)
 	return r
 }
 
@@ -78,14 +78,14 @@ func (t *Table) Record() Record {
 // instant label (Unix milliseconds) and grant up to the horizon after it. It
 // takes effect with Stored. Keep it a few seconds ahead of the clock: after a
 // restart the labels up to it are lost to the owner.
-func (t *Table) Extend(label int64) Record {
+func (t *Table) Extend(window int64) Record {
 	r := t.Record()
 	horizon := int64(0)
 	for i := range t.entries {
 		horizon = max(horizon, t.entries[i].Horizon)
 	}
-	r.Bounds.Label = max(r.Bounds.Label, label)
-	r.Bounds.Reach = max(r.Bounds.Reach, later(label, horizon))
+	r.Bounds.Window = max(r.Bounds.Window, window)
+	r.Bounds.Reach = max(r.Bounds.Reach, later(window, horizon))
 	return r
 }
 
@@ -99,7 +99,7 @@ func (t *Table) Stored(r Record) {
 			return s.ID == e.ID
 		})
 	}
-	t.durable.Label = max(t.durable.Label, r.Bounds.Label)
+	t.durable.Window = max(t.durable.Window, r.Bounds.Window)
 	t.durable.Reach = max(t.durable.Reach, r.Bounds.Reach)
 }
 
@@ -112,15 +112,15 @@ func Restore(owner uint64, r Record) (*Table, error) {
 		return nil, fmt.Errorf("record of participant %d: want that of %d", r.Owner, owner)
 	}
 	t := empty(owner)
-	t.life, t.part, t.top, t.pruned = r.Life, r.Part, r.Top, r.Pruned
-	t.durable, t.fence, t.floor = r.Bounds, r.Bounds.Label, r.Bounds.Reach
+	t.generation, t.part, t.top, t.pruned = r.Generation, r.Part, r.Top, r.Pruned
+	t.durable, t.fence, t.floor = r.Bounds, r.Bounds.Window, r.Bounds.Reach
 	if err := r.Base.Validate(); err != nil {
 		return nil, fmt.Errorf("record of participant %d: base: %w", owner, err)
 	}
-	if r.BaseFrom == never || len(r.Epochs) >= MaxEpochs || len(r.Lives) > MaxReaches {
+	if r.BaseFrom == never || len(r.Epochs) >= MaxEpochs || len(r.Generations) > MaxReaches {
 		return nil, fmt.Errorf("record of participant %d: base not settled, %d epochs, %d lives: "+
 			"want it settled, less than %d, at most %d",
-			owner, len(r.Epochs), len(r.Lives), MaxEpochs, MaxReaches)
+			owner, len(r.Epochs), len(r.Generations), MaxEpochs, MaxReaches)
 	}
 	t.entries = []entry{{Epoch: r.Base, from: r.BaseFrom, held: slices.Clone(r.BaseHeld)}}
 	for _, e := range r.Epochs {
@@ -137,11 +137,11 @@ func Restore(owner uint64, r Record) (*Table, error) {
 	if err := t.restoreAcks(r); err != nil {
 		return nil, fmt.Errorf("record of participant %d: %w", owner, err)
 	}
-	for i, l := range r.Lives {
-		if i > 0 && r.Lives[i-1].ID >= l.ID {
+	for i, l := range r.Generations {
+		if i > 0 && r.Generations[i-1].ID >= l.ID {
 			return nil, errors.New("lives out of order: want them ascending, each once")
 		}
-		t.lives = append(t.lives, l)
+		t.generations = append(t.generations, l)
 	}
 	return t, nil
 }
@@ -174,13 +174,13 @@ func (t *Table) restoreAcks(r Record) error {
 	return nil
 }
 
-// lifeOf returns the least life of the participant whose word counts.
-func (t *Table) lifeOf(id uint64) uint64 {
-	i, ok := slices.BinarySearchFunc(t.lives, id, compareLife)
+// generationOf returns the least life of the participant whose word counts.
+func (t *Table) generationOf(id uint64) uint64 {
+	i, ok := slices.BinarySearchFunc(t.generations, id, compareGeneration)
 	if !ok {
 		return 0
 	}
-	return t.lives[i].Life
+	return t.generations[i].Generation
 }
 
-func compareLife(l Lost, id uint64) int { return cmp.Compare(l.ID, id) }
+func compareGeneration(l LostDisk, id uint64) int { return cmp.Compare(l.ID, id) }

@@ -9,17 +9,17 @@ import (
 // Report is all a table can tell: the epoch that is settled for its labels,
 // those above, and every acknowledgement it holds. Exchanged between peers it
 // brings a new table up to date; answered to one that lost its memory (To,
-// Life) it is also a promise not to count anything that one said before.
+// Generation) it is also a promise not to count anything that one said before.
 type Report struct {
-	By, To   uint64
-	Life     uint64
-	Base     Epoch
-	BaseFrom int64
-	BaseHeld []Held  // what those who acknowledged the base had acknowledged elsewhere
-	Epochs   []Epoch // ascending
-	Acks     []Ack   // by epoch and participant
-	// Lives are from which life on a participant counts, its own included.
-	Lives []Lost
+	By, To     uint64
+	Generation uint64
+	Base       Epoch
+	BaseFrom   int64
+	BaseHeld   []Dependency // what those who acknowledged the base had acknowledged elsewhere
+	Epochs     []Epoch      // ascending
+	Acks       []Ack        // by epoch and participant
+	// Generations are from which life on a participant counts, its own included.
+	Generations []LostDisk
 }
 
 // Report returns what the table knows, for anybody. ok is false while it waits
@@ -38,7 +38,7 @@ func (t *Table) Report() (r Report, ok bool) {
 		}
 		r.Acks = append(r.Acks, t.entries[i].acks...)
 	}
-	r.Lives = append(slices.Clone(t.lives), Lost{t.owner, t.life})
+	r.Generations = append(slices.Clone(t.generations), LostDisk{t.owner, t.generation})
 	return r, true
 }
 
@@ -46,19 +46,19 @@ func (t *Table) Report() (r Report, ok bool) {
 // since. The report must not leave before the record is stored, because the
 // table must not forget that it counts no acknowledgement of an earlier life
 // any more: one may still be on its way, of an epoch nobody reports.
-func (t *Table) ReportTo(to, lives uint64) (Report, Record, error) {
+func (t *Table) ReportTo(to, generations uint64) (Report, Record, error) {
 	r, ok := t.Report()
 	if !ok {
 		return Report{}, Record{}, fmt.Errorf("report to %d: %w", to, ErrWaiting)
 	}
-	if least := t.lifeOf(to); lives < least {
+	if least := t.generationOf(to); generations < least {
 		return Report{}, Record{}, fmt.Errorf("report to %d in its life %d: %w: want at least %d",
-			to, lives, ErrStale, least)
+			to, generations, ErrStale, least)
 	}
-	if !t.bury(Lost{to, lives}) {
+	if !t.bury(LostDisk{to, generations}) {
 		return Report{}, Record{}, fmt.Errorf("report to %d: %w", to, ErrFull)
 	}
-	r.To, r.Life = to, lives
+	r.To, r.Generation = to, generations
 	return r, t.Record(), nil
 }
 
@@ -68,12 +68,12 @@ func (t *Table) ReportTo(to, lives uint64) (Report, Record, error) {
 // (Unix milliseconds) at or after the last label it may have used before: what
 // its clock shows plus all it may have been ahead. A new name is safer, as it
 // needs neither.
-func NewForgetful(owner, life uint64, fence int64) (*Table, error) {
-	if life == 0 {
+func NewForgetful(owner, generation uint64, fence int64) (*Table, error) {
+	if generation == 0 {
 		return nil, errors.New("life 0 after a loss of memory: want a greater one each time")
 	}
 	t := empty(owner)
-	t.life, t.fence, t.waiting = life, fence, true
+	t.generation, t.fence, t.waiting = generation, fence, true
 	// What it granted is forgotten: it may have been anything.
 	t.floor = never
 	return t, nil
@@ -96,8 +96,8 @@ func (t *Table) TakeReport(r Report) error {
 	if err := t.adopt(r); err != nil {
 		return fmt.Errorf("report of %d: %w", r.By, err)
 	}
-	complete := len(r.Lives) <= MaxReaches+1
-	for _, l := range r.Lives[:min(len(r.Lives), MaxReaches+1)] {
+	complete := len(r.Generations) <= MaxReaches+1
+	for _, l := range r.Generations[:min(len(r.Generations), MaxReaches+1)] {
 		// Without this, two that lose their memory in turn count what each
 		// said before.
 		complete = t.bury(l) && complete
@@ -111,7 +111,7 @@ func (t *Table) TakeReport(r Report) error {
 		// What is refused here comes again with a later report.
 		_ = t.TakeAck(a)
 	}
-	if !t.waiting || !complete || r.To != t.owner || r.Life != t.life {
+	if !t.waiting || !complete || r.To != t.owner || r.Generation != t.generation {
 		return nil
 	}
 	if i, ok := slices.BinarySearch(t.heard, r.By); !ok && len(t.heard) < MaxReaches {
@@ -123,18 +123,18 @@ func (t *Table) TakeReport(r Report) error {
 
 // bury notes that nothing the participant said in an earlier life counts, and
 // reports whether there was room.
-func (t *Table) bury(l Lost) bool {
-	if l.Life == 0 || l.ID == t.owner {
+func (t *Table) bury(l LostDisk) bool {
+	if l.Generation == 0 || l.ID == t.owner {
 		return true
 	}
-	i, known := slices.BinarySearchFunc(t.lives, l.ID, compareLife)
+	i, known := slices.BinarySearchFunc(t.generations, l.ID, compareGeneration)
 	switch {
 	case known:
-		t.lives[i].Life = max(t.lives[i].Life, l.Life)
-	case len(t.lives) >= MaxReaches:
+		t.generations[i].Generation = max(t.generations[i].Generation, l.Generation)
+	case len(t.generations) >= MaxReaches:
 		return false
 	default:
-		t.lives = slices.Insert(t.lives, i, l)
+		t.generations = slices.Insert(t.generations, i, l)
 	}
 	return true
 }

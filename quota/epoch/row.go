@@ -85,7 +85,7 @@ func (e *Epoch) AmountOf(rule, id uint64) uint64 {
 
 // ShareOf is Share for one rule: the owner's part of its total, in parts per
 // million. It allocates nothing.
-func (t *Table) ShareOf(rule uint64, x, carry int64) (uint64, Why) {
+func (t *Table) ShareOf(rule uint64, x, carry int64) (uint64, Reason) {
 	lo, why := t.lowest(x, carry)
 	if why != WhyEpoch {
 		return 0, why
@@ -107,11 +107,11 @@ func partPPM(total, ppm uint64) uint64 {
 	return part
 }
 
-// BaseOf is Base where the amounts of the region's table are parts per million
+// AllotmentOf is Base where the amounts of the region's table are parts per million
 // of a rule's total: the daemon's part, by local, of its region's part of
 // total. Daemons that pass different totals hold together at most the greatest
 // of them. It allocates nothing.
-func BaseOf(region, local *Table, key, rule, total uint64, x, carry int64) (uint64, Why) {
+func AllotmentOf(region, local *Table, key, rule, total uint64, x, carry int64) (uint64, Reason) {
 	share, why := RegionOf(region, local, key, rule, total, x, carry)
 	if why != WhyEpoch {
 		return 0, why
@@ -120,10 +120,10 @@ func BaseOf(region, local *Table, key, rule, total uint64, x, carry int64) (uint
 	return local.partOf(share, lo), WhyEpoch
 }
 
-// RegionOf is what BaseOf splits: the part of total that the region holds as a
+// RegionOf is what AllotmentOf splits: the part of total that the region holds as a
 // whole, for those of its daemons that use it as one. It is safe to use for the
 // same reasons: the daemon has learned what its region acknowledged.
-func RegionOf(region, local *Table, key, rule, total uint64, x, carry int64) (uint64, Why) {
+func RegionOf(region, local *Table, key, rule, total uint64, x, carry int64) (uint64, Reason) {
 	ppm, why := region.ShareOf(rule, x, carry)
 	if why != WhyEpoch {
 		return 0, why

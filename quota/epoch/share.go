@@ -2,12 +2,12 @@ package epoch
 
 import "math"
 
-// Why says what decided a share.
-type Why uint8
+// Reason says what decided a share.
+type Reason uint8
 
 const (
 	// WhyEpoch: the least amount of all epochs that count.
-	WhyEpoch Why = iota
+	WhyEpoch Reason = iota
 	// WhyLeftOut: an epoch that counts does not name the owner.
 	WhyLeftOut
 	// WhyAlone: too few others have granted the label. Hear them again.
@@ -27,7 +27,7 @@ const (
 )
 
 // String returns the reason as half a sentence.
-func (w Why) String() string {
+func (w Reason) String() string {
 	names := [...]string{
 		"the least amount of the epochs that count", "left out of an epoch",
 		"cut off from too many of the others", "no epoch is settled for the label",
@@ -59,7 +59,7 @@ func (w Why) String() string {
 // answer it ever gets for it takes E into account; the others can use no base
 // in it at all. Nobody need freeze a share, only the fence matters: a run of
 // the owner that does not remember what an earlier one used gets 0.
-func (t *Table) Share(x, carry int64) (uint64, Why) {
+func (t *Table) Share(x, carry int64) (uint64, Reason) {
 	lo, why := t.lowest(x, carry)
 	if why != WhyEpoch {
 		return 0, why
@@ -78,7 +78,7 @@ func (t *Table) Share(x, carry int64) (uint64, Why) {
 // amount that all members share (see Split), the least under all epochs that
 // count. Participants that pass different amounts hold together at most the
 // greatest of them.
-func (t *Table) Part(amount uint64, x, carry int64) (uint64, Why) {
+func (t *Table) Part(amount uint64, x, carry int64) (uint64, Reason) {
 	lo, why := t.lowest(x, carry)
 	if why != WhyEpoch {
 		return 0, why
@@ -99,13 +99,13 @@ func (t *Table) partOf(amount uint64, lo int) uint64 {
 
 // lowest returns the place of the least epoch that counts for a label, or why
 // the owner's share is 0. A place below 0 is among those pruned: see pastAt.
-func (t *Table) lowest(x, carry int64) (int, Why) {
+func (t *Table) lowest(x, carry int64) (int, Reason) {
 	switch {
 	case t.waiting:
 		return 0, WhyWaiting
 	case earlier(x, carry) <= t.fence: // what the earlier run used may still show
 		return 0, WhyFenced
-	case x > t.durable.Label:
+	case x > t.durable.Window:
 		return 0, WhyAhead
 	}
 	t.used = max(t.used, x)

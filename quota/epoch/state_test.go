@@ -31,7 +31,7 @@ func (t *Table) clone() *Table {
 		c.entries[i].held = slices.Clone(c.entries[i].held)
 	}
 	c.reaches, c.grants = slices.Clone(t.reaches), slices.Clone(t.grants)
-	c.lives, c.heard = slices.Clone(t.lives), slices.Clone(t.heard)
+	c.generations, c.heard = slices.Clone(t.generations), slices.Clone(t.heard)
 	return &c
 }
 
@@ -43,8 +43,8 @@ func (w *world) key() [16]byte {
 		b = binary.AppendVarint(b, w.now[i])
 		b = append(b, fmt.Sprint(w.dead[i])...)
 		r := w.stored[i]
-		b = binary.AppendVarint(b, r.Bounds.Label)
-		b = append(b, byte(len(r.Mine)), byte(len(r.Acks)), byte(len(r.Lives)), byte(len(r.Epochs)))
+		b = binary.AppendVarint(b, r.Bounds.Window)
+		b = append(b, byte(len(r.Mine)), byte(len(r.Acks)), byte(len(r.Generations)), byte(len(r.Epochs)))
 		for x := range w.cur[i] {
 			b = append(b, byte(w.cur[i][x]), byte(w.past[i][x]))
 		}
@@ -70,7 +70,7 @@ func (w *world) key() [16]byte {
 }
 
 func (t *Table) appendKey(b []byte) []byte {
-	b = append(b, byte(t.owner), byte(t.life), byte(len(t.entries)))
+	b = append(b, byte(t.owner), byte(t.generation), byte(len(t.entries)))
 	for i := range t.entries {
 		e := &t.entries[i]
 		b = appendID(b, e.ID)
@@ -84,7 +84,7 @@ func (t *Table) appendKey(b []byte) []byte {
 		b = fmt.Append(b, p)
 	}
 	b = appendID(appendID(b, t.top), t.pruned)
-	for _, v := range [...]int64{t.used, t.fence, t.floor, t.durable.Label, t.durable.Reach} {
+	for _, v := range [...]int64{t.used, t.fence, t.floor, t.durable.Window, t.durable.Reach} {
 		b = binary.AppendVarint(b, v)
 	}
 	for _, r := range t.reaches {
@@ -93,8 +93,8 @@ func (t *Table) appendKey(b []byte) []byte {
 	for _, g := range t.grants {
 		b = binary.AppendVarint(appendID(append(b, 'g', byte(g.By)), g.Under), g.Until)
 	}
-	for _, l := range t.lives {
-		b = append(b, 'l', byte(l.ID), byte(l.Life))
+	for _, l := range t.generations {
+		b = append(b, 'l', byte(l.ID), byte(l.Generation))
 	}
 	for _, h := range t.heard {
 		b = append(b, 'h', byte(h))
@@ -110,7 +110,7 @@ func appendID(b []byte, id ID) []byte {
 }
 
 func appendAck(b []byte, a Ack) []byte {
-	b = appendID(append(b, 'a', byte(a.By), byte(a.Life)), a.ID)
+	b = appendID(append(b, 'a', byte(a.By), byte(a.Generation)), a.ID)
 	b = binary.AppendVarint(binary.AppendVarint(b, a.From), a.Floor)
 	for _, id := range a.Before {
 		b = appendID(b, id)

@@ -37,8 +37,8 @@ var (
 //
 // A Table is not safe for concurrent use.
 type Table struct {
-	owner uint64
-	life  uint64
+	owner      uint64
+	generation uint64
 	// part is for one daemon's table of its region: its own acknowledgement is
 	// a vote, and does not count before it comes back composed.
 	part bool
@@ -61,10 +61,10 @@ type Table struct {
 
 	durable Bounds // what the stored record allows
 
-	reaches []Reach // ascending by ID: the farthest label granted to each
-	floor   int64   // the same for all that are not in reaches
-	grants  []Grant // ascending by By: the newest of each grantor
-	lives   []Lost  // ascending by ID: nothing of a lower life counts
+	reaches     []HorizonGrant // ascending by ID: the farthest label granted to each
+	floor       int64          // the same for all that are not in reaches
+	grants      []Grant        // ascending by By: the newest of each grantor
+	generations []LostDisk     // ascending by ID: nothing of a lower life counts
 
 	// revision counts what may have changed an answer of Share.
 	revision uint64
@@ -87,7 +87,7 @@ type entry struct {
 	acks []Ack // ascending by By
 	// held is what those who acknowledged it, or let it be settled, had
 	// acknowledged of other tables; sorted.
-	held []Held
+	held []Dependency
 }
 
 // flaw breaks a rule on purpose. Only tests set it, to show that they would
@@ -136,7 +136,7 @@ func NewPart(region uint64, genesis Epoch) (*Table, error) {
 func empty(owner uint64) *Table {
 	return &Table{
 		owner: owner, used: always, fence: always, floor: always,
-		durable: Bounds{Label: always, Reach: always},
+		durable: Bounds{Window: always, Reach: always},
 	}
 }
 
@@ -284,7 +284,7 @@ func (t *Table) acknowledgeable(e *entry) error {
 //
 // The acknowledgement must not leave before the record is stored. When storing
 // fails, drop both and the table, and go on from the last record stored.
-func (t *Table) Acknowledge(id ID, now int64, held []Held) (Ack, Record, error) {
+func (t *Table) Acknowledge(id ID, now int64, held []Dependency) (Ack, Record, error) {
 	i, ok := t.find(id)
 	if !ok {
 		return Ack{}, Record{}, fmt.Errorf("acknowledge epoch %s: %w", id, ErrUnknown)
@@ -293,7 +293,7 @@ func (t *Table) Acknowledge(id ID, now int64, held []Held) (Ack, Record, error) 
 	if err := t.acknowledgeable(e); err != nil {
 		return Ack{}, Record{}, fmt.Errorf("acknowledge epoch %s: %w", id, err)
 	}
-	a := Ack{ID: id, By: t.owner, Life: t.life, From: after(max(now, t.used, t.fence)), Held: held}
+	a := Ack{ID: id, By: t.owner, Generation: t.generation, From: after(max(now, t.used, t.fence)), Held: held}
 	for j := range t.entries[:i] {
 		if b := &t.entries[j]; b.mine && e.Pred.Before(b.ID) {
 			a.Before = append(a.Before, b.ID)
@@ -318,7 +318,7 @@ func (t *Table) Acknowledge(id ID, now int64, held []Held) (Ack, Record, error) 
 
 // TakeAck takes in an acknowledgement, in any order, once or often. It refuses
 // with ErrUnknown that of an epoch not learned yet or by a stranger: give it
-// again later. It refuses with ErrFull one that Held too much, and with
+// again later. It refuses with ErrFull one that Dependency too much, and with
 // ErrStale those that their sender has forgotten.
 func (t *Table) TakeAck(a Ack) error {
 	if err := a.Validate(); err != nil {
@@ -331,7 +331,7 @@ func (t *Table) TakeAck(a Ack) error {
 	if !ok || !t.named(a.By) {
 		return fmt.Errorf("acknowledgement of epoch %s by %d: %w", a.ID, a.By, ErrUnknown)
 	}
-	if a.Life < t.lifeOf(a.By) {
+	if a.Generation < t.generationOf(a.By) {
 		return fmt.Errorf("acknowledgement of epoch %s by %d: %w: it has lost its memory since",
 			a.ID, a.By, ErrStale)
 	}
@@ -355,7 +355,7 @@ func (t *Table) insert(e *entry, a Ack) {
 }
 
 // hold adds to what must be known of other tables before the epoch is used.
-func (e *entry) hold(held []Held) {
+func (e *entry) hold(held []Dependency) {
 	for _, h := range held {
 		if i, ok := slices.BinarySearchFunc(e.held, h, compareHeld); !ok {
 			e.held = slices.Insert(e.held, i, h)

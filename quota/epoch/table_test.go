@@ -46,7 +46,7 @@ func acknowledge(t testing.TB, tb *Table, id ID, now int64) Ack {
 	return a
 }
 
-func wantShare(t testing.TB, tb *Table, x, carry int64, want uint64, wantWhy Why) {
+func wantShare(t testing.TB, tb *Table, x, carry int64, want uint64, wantWhy Reason) {
 	t.Helper()
 	if got, why := tb.Share(x, carry); got != want || why != wantWhy {
 		t.Errorf("share of %d in label %d, carry %d: %d (%v), want %d (%v)",
@@ -124,7 +124,7 @@ func TestReasons(t *testing.T) {
 	}
 	wantShare(t, r, 1_000_000, 0, 0, WhyFenced)
 	for w := WhyEpoch; w <= WhyUnlearned; w++ {
-		if s := w.String(); s == "" || s == Why(200).String() {
+		if s := w.String(); s == "" || s == Reason(200).String() {
 			t.Errorf("reason %d says %q", w, s)
 		}
 	}
@@ -181,7 +181,7 @@ func TestRefusals(t *testing.T) {
 	for i := range many {
 		many[i].ID = uint64(i)
 	}
-	held := []Held{{1, at(2)}, {1, at(1)}}
+	held := []Dependency{{1, at(2)}, {1, at(1)}}
 	tests := []struct {
 		name string
 		err  error
@@ -289,10 +289,10 @@ func TestRecord(t *testing.T) {
 		"other's ack":  func(r *Record) { r.Acks = []Ack{{ID: at(1), By: 2}} },
 		"unknown ack":  func(r *Record) { r.Acks = []Ack{{ID: at(7), By: 1}} },
 		"invalid ack":  func(r *Record) { r.Acks = []Ack{{By: 1}} },
-		"lives":        func(r *Record) { r.Lives = []Lost{{2, 1}, {2, 1}} },
+		"lives":        func(r *Record) { r.Generations = []LostDisk{{2, 1}, {2, 1}} },
 		"zero":         func(r *Record) { *r = Record{} },
 		"many epochs":  func(r *Record) { r.Epochs = make([]Epoch, MaxEpochs) },
-		"many lives":   func(r *Record) { r.Lives = make([]Lost, MaxReaches+1) },
+		"many lives":   func(r *Record) { r.Generations = make([]LostDisk, MaxReaches+1) },
 		"cut off base": func(r *Record) { r.Base = Epoch{} },
 	}
 	for name, spoil := range breaks {

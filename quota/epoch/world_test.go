@@ -299,7 +299,7 @@ func (w *world) do(act string) {
 			w.learnRiding(t, id)
 		}
 		if w.plant == plantZombieAck {
-			a.Life = 99
+			a.Generation = 99
 		}
 		// One of an earlier life is refused.
 		_ = t.TakeAck(a)
@@ -323,7 +323,7 @@ func (w *world) do(act string) {
 		w.dead[i] = true
 	case "report":
 		u := w.tables[n]
-		r, rec, err := t.ReportTo(u.owner, u.life)
+		r, rec, err := t.ReportTo(u.owner, u.generation)
 		must(err)
 		w.store(i, rec)
 		must(u.TakeReport(r))
@@ -373,7 +373,7 @@ func (w *world) lapse(i int) {
 	w.lapses--
 	old := w.tables[i]
 	fence := max(w.now[i], old.fence) // the caller must know a bound
-	t, err := NewForgetful(old.owner, old.life+1, fence)
+	t, err := NewForgetful(old.owner, old.generation+1, fence)
 	if w.plant == plantAmnesia {
 		t, err = New(old.owner, w.genesis)
 		t.fence = fence

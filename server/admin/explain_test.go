@@ -102,7 +102,7 @@ func TestExplainReadsQuestions(t *testing.T) {
 func TestNothingIsMissingFromJSON(t *testing.T) {
 	o := options()
 	o.Explain = func(context.Context, admin.ExplainQuery) (admin.ExplainAnswer, error) {
-		return admin.ExplainAnswer{Descriptors: []admin.Explained{{Ledger: &admin.Ledger{}, Floor: &admin.Ledger{}}}}, nil
+		return admin.ExplainAnswer{Descriptors: []admin.Explained{{Ledger: &admin.StrictKey{}, Reserve: &admin.StrictKey{}}}}, nil
 	}
 	given := admin.StrictState{Regions: []admin.StrictRegion{{}}, Next: &admin.NextLayout{}}
 	o.Strict = func() admin.StrictAnswer { return admin.StrictAnswer{Strict: &given} }

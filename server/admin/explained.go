@@ -53,11 +53,11 @@ type Explained struct {
 	Estimate *EstimateGate `json:"estimate_gate"`
 	// Rights is null for a limit that holds none here.
 	Rights *RightsGate `json:"rights_gate"`
-	// Ledger is null for a limit whose rights are spread over all daemons, or that
-	// has none. Floor is that of a region's floor, in the region of the daemon that
+	// StrictKey is null for a limit whose rights are spread over all daemons, or that
+	// has none. Reserve is that of a region's floor, in the region of the daemon that
 	// answers.
-	Ledger *Ledger `json:"ledger"`
-	Floor  *Ledger `json:"floor"`
+	Ledger  *StrictKey `json:"ledger"`
+	Reserve *StrictKey `json:"floor"`
 	// Verdict is what these hits would get by themselves.
 	Verdict *Verdict `json:"verdict"`
 }
@@ -128,17 +128,17 @@ type EstimateGate struct {
 	Passes    bool   `json:"passes"`
 }
 
-// RightsGate lets pass what this daemon holds rights to. Left is what Base and
+// RightsGate lets pass what this daemon holds rights to. Left is what Allotment and
 // Received come to without Used and Given; of buckets and logs what drained and
 // what expired is not in Used any more.
 type RightsGate struct {
-	// Label is the start of the label that the rights are of.
-	Label    *time.Time `json:"label"`
-	Base     uint64     `json:"base_hits"`
-	Received uint64     `json:"received_hits"`
-	Given    uint64     `json:"given_hits"`
-	Used     uint64     `json:"used_hits"`
-	Left     uint64     `json:"left_hits"`
+	// Window is the start of the label that the rights are of.
+	Window    *time.Time `json:"label"`
+	Allotment uint64     `json:"base_hits"`
+	Received  uint64     `json:"received_hits"`
+	Given     uint64     `json:"given_hits"`
+	Used      uint64     `json:"used_hits"`
+	Left      uint64     `json:"left_hits"`
 	// WhyNot says why the base is 0, "" when it is not.
 	WhyNot string `json:"why_not"`
 	Passes bool   `json:"passes"`
@@ -174,6 +174,6 @@ func (a *ExplainAnswer) fill() {
 			d.Counts = []RegionCount{}
 		}
 		d.Ledger.fill()
-		d.Floor.fill()
+		d.Reserve.fill()
 	}
 }

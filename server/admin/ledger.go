@@ -25,7 +25,7 @@ const (
 
 // Circuit is the breaker between this daemon and a home.
 type Circuit struct {
-	Home  DaemonRef    `json:"home"`
+	Owner DaemonRef    `json:"home"`
 	State CircuitState `json:"state"`
 	// Since is when it came into this state, null for never left.
 	Since *time.Time `json:"since"`
@@ -34,18 +34,18 @@ type Circuit struct {
 	Errors uint64 `json:"errors"`
 }
 
-// Ledger is where the rights to a key are that are not spread over all daemons,
+// StrictKey is where the rights to a key are that are not spread over all daemons,
 // and what is known of them.
-type Ledger struct {
+type StrictKey struct {
 	// Layout is the number of the layout that this follows from, 0 for none.
 	Layout uint64 `json:"layout"`
 	// Region is the home region, Pinned says that a pin makes it that.
 	Region string `json:"home_region"`
 	Pinned bool   `json:"pinned"`
-	// Home is the home daemon, null when none is known to live. Self says that it
+	// Owner is the home daemon, null when none is known to live. Self says that it
 	// is the daemon that answers.
-	Home *DaemonRef `json:"home"`
-	Self bool       `json:"home_is_self"`
+	Owner *DaemonRef `json:"home"`
+	Self  bool       `json:"home_is_self"`
 	// Reachable says that a call that came now would be sent there, or is decided
 	// here; WhyNot why it would not.
 	Reachable bool     `json:"reachable"`
@@ -53,13 +53,13 @@ type Ledger struct {
 	Circuit   *Circuit `json:"circuit"`
 	// Source is whose word ballot, mark and batches are; SourceNone when nobody
 	// told them, and then there are none.
-	Source  LedgerSource `json:"source"`
-	Ballot  *BallotState `json:"ballot"`
-	Mark    *MarkState   `json:"watermark"`
-	Batches []Batch      `json:"batches"` // never null; the largest first
+	Source    LedgerSource    `json:"source"`
+	Ballot    *BallotState    `json:"ballot"`
+	Watermark *WatermarkState `json:"watermark"`
+	Batches   []Batch         `json:"batches"` // never null; the largest first
 	// LeftOut is how many batches more there are.
-	LeftOut int     `json:"batches_left_out"`
-	Credit  *Credit `json:"credit"`
+	LeftOut int    `json:"batches_left_out"`
+	Lease   *Lease `json:"credit"`
 }
 
 // LedgerSource is who told of a ledger.
@@ -68,8 +68,8 @@ type LedgerSource string
 // The sources.
 const (
 	SourceNone LedgerSource = ""
-	// SourceHome: the home itself, now.
-	SourceHome LedgerSource = "home"
+	// SourceOwner: the home itself, now.
+	SourceOwner LedgerSource = "home"
 	// SourceReplica: this daemon's replica, which a majority may be ahead of.
 	SourceReplica LedgerSource = "replica"
 	// SourceGrants: the latest grant that came here, with its ballot and no more.
@@ -79,17 +79,17 @@ const (
 // BallotState is a ballot: the home of the greatest round prevails.
 type BallotState struct {
 	Round uint64    `json:"round"`
-	Home  DaemonRef `json:"home"`
+	Owner DaemonRef `json:"home"`
 }
 
-// MarkState is how far a ledger may consume, and has.
-type MarkState struct {
-	// Label is the start of the label that it is of, null for a bucket and a log: what
+// WatermarkState is how far a ledger may consume, and has.
+type WatermarkState struct {
+	// Window is the start of the label that it is of, null for a bucket and a log: what
 	// follows is then of all that counts now.
-	Label *time.Time `json:"label"`
-	// Mark is how many hits of the label may be consumed under what a majority
+	Window *time.Time `json:"label"`
+	// Watermark is how many hits of the label may be consumed under what a majority
 	// holds. Null where it is not known.
-	Mark *uint64 `json:"mark_hits"`
+	Watermark *uint64 `json:"mark_hits"`
 	// Drained is, of a bucket, when all that may be in use will have drained.
 	Drained *time.Time `json:"drained_at"`
 	// Consumed is how much of it is, and Limit what the ledger has of the label.
@@ -104,9 +104,9 @@ type Batch struct {
 	Returned uint64    `json:"returned_hits"`
 }
 
-// Credit is what this daemon was granted in the label that runs, and spends
+// Lease is what this daemon was granted in the label that runs, and spends
 // without asking.
-type Credit struct {
+type Lease struct {
 	Granted  uint64 `json:"granted_hits"`
 	Used     uint64 `json:"used_hits"`
 	Returned uint64 `json:"returned_hits"`
@@ -122,7 +122,7 @@ type Credit struct {
 }
 
 // fill makes lists of what is missing.
-func (l *Ledger) fill() {
+func (l *StrictKey) fill() {
 	if l != nil && l.Batches == nil {
 		l.Batches = []Batch{}
 	}

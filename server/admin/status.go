@@ -62,12 +62,12 @@ type RegionState struct {
 	Region string `json:"region"`
 	// Self marks the region of the daemon that answers.
 	Self bool `json:"self"`
-	// NewsSeconds is the age of the oldest view of a daemon there, null when nothing
+	// StalenessSeconds is the age of the oldest view of a daemon there, null when nothing
 	// was heard of any, and where there is no other.
-	NewsSeconds *float64 `json:"news_seconds"`
-	// CutOff says that nothing is heard of the region, CutSince since when.
-	CutOff   bool       `json:"cut_off"`
-	CutSince *time.Time `json:"cut_off_since"`
+	StalenessSeconds *float64 `json:"news_seconds"`
+	// Partitioned says that nothing is heard of the region, PartitionedSince since when.
+	Partitioned      bool       `json:"cut_off"`
+	PartitionedSince *time.Time `json:"cut_off_since"`
 	// Members are its live daemons, by name and incarnation. Never null.
 	Members []MemberState `json:"members"`
 }
@@ -78,9 +78,9 @@ type MemberState struct {
 	Incarnation string `json:"incarnation"`
 	Ready       bool   `json:"ready"`
 	Self        bool   `json:"self"`
-	// NewsSeconds is the age of the view of it, null when nothing was heard, and of
+	// StalenessSeconds is the age of the view of it, null when nothing was heard, and of
 	// the daemon itself.
-	NewsSeconds *float64 `json:"news_seconds"`
+	StalenessSeconds *float64 `json:"news_seconds"`
 }
 
 // DegradedState is a reason why answers are less than exact.
@@ -127,10 +127,10 @@ func (a *StatusAnswer) fill() {
 	a.Regions = append([]RegionState{}, a.Regions...)
 	for i := range a.Regions {
 		r := &a.Regions[i]
-		r.NewsSeconds = finite(r.NewsSeconds)
+		r.StalenessSeconds = finite(r.StalenessSeconds)
 		r.Members = append([]MemberState{}, r.Members...)
 		for j := range r.Members {
-			r.Members[j].NewsSeconds = finite(r.Members[j].NewsSeconds)
+			r.Members[j].StalenessSeconds = finite(r.Members[j].StalenessSeconds)
 		}
 	}
 	if a.Circuits == nil {

@@ -15,7 +15,7 @@ func TestOneNumberDoesNotCostTheStatus(t *testing.T) {
 	nan := math.NaN()
 	given := admin.StatusAnswer{
 		Daemon:  admin.DaemonState{DaemonRef: admin.DaemonRef{Region: "us", Name: "us-0"}, PeerOffsetSeconds: &nan},
-		Regions: []admin.RegionState{{Region: "eu", NewsSeconds: &nan, Members: []admin.MemberState{{Name: "eu-0", NewsSeconds: &nan}}}},
+		Regions: []admin.RegionState{{Region: "eu", StalenessSeconds: &nan, Members: []admin.MemberState{{Name: "eu-0", StalenessSeconds: &nan}}}},
 		Worst:   &admin.RuleUse{Rule: "login", Overage: new(0.5), Bound: &nan, DeniedPerSecond: &nan},
 		Denied:  &admin.RuleUse{Rule: "user", DeniedPerSecond: new(7.0)},
 	}
@@ -39,7 +39,7 @@ func TestOneNumberDoesNotCostTheStatus(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if given.Regions[0].NewsSeconds == nil || given.Regions[0].Members[0].NewsSeconds == nil || given.Worst.Bound == nil {
+	if given.Regions[0].StalenessSeconds == nil || given.Regions[0].Members[0].StalenessSeconds == nil || given.Worst.Bound == nil {
 		t.Error("what the daemon keeps was changed")
 	}
 }

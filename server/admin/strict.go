@@ -32,7 +32,7 @@ type StrictState struct {
 	// files. Never null.
 	Pins []Pin `json:"pins"`
 	// Replica is this daemon's own, null where it is none.
-	Replica *ReplicaState `json:"replica"`
+	Replica *AcceptorState `json:"replica"`
 	// Ledgers of at most MaxLedgers are those that this daemon knows of now: it is
 	// home of them, was, or asked their homes.
 	Ledgers    int `json:"ledgers"`
@@ -89,14 +89,14 @@ type Pin struct {
 	Region string `json:"region"`
 }
 
-// ReplicaState is a replica's memory.
-type ReplicaState struct {
+// AcceptorState is a replica's memory.
+type AcceptorState struct {
 	// Voting says that it votes, WhyNot why it does not.
 	Voting bool   `json:"voting"`
 	WhyNot string `json:"why_not"`
-	// MemoryLost is when it last began with nothing of what it had promised, null for
+	// DiskLost is when it last began with nothing of what it had promised, null for
 	// never.
-	MemoryLost *time.Time `json:"memory_lost_at"`
+	DiskLost *time.Time `json:"memory_lost_at"`
 	// Records are the ledgers that it holds marks of.
 	Records int `json:"records"`
 	// JournalBytes is the size of its file, JournalFault why nothing more can be

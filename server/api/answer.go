@@ -29,7 +29,7 @@ const (
 	statusDegraded  = 9<<3 | message.Varint
 	statusReason    = 10<<3 | message.Len
 	statusUnlimited = 11<<3 | message.Varint
-	statusRelease   = 12<<3 | message.Len
+	statusRefund   = 12<<3 | message.Len
 
 	limitRequests   = 1<<3 | message.Varint
 	limitUnit       = 2<<3 | message.Varint
@@ -82,8 +82,8 @@ func appendFault(b []byte, id uint64, st *status.Status) []byte {
 
 // appendToken appends the token of a receipt.
 func (s *Service) appendToken(b []byte, r *node.Receipt) []byte {
-	b, at := message.Open(b, statusRelease)
-	b = s.sealer.append(b, &token{slot: s.engine.Slot(), number: s.issued.Add(1), receipt: *r})
+	b, at := message.Open(b, statusRefund)
+	b = s.sealer.append(b, &token{incarnation: s.engine.Incarnation(), number: s.issued.Add(1), receipt: *r})
 	return message.Close(b, at)
 }
 

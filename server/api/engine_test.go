@@ -39,9 +39,9 @@ type engine struct {
 	waiting func(c *node.Call) bool
 	waits   func(ctx context.Context, c *node.Call) error
 
-	slot       crdt.Slot
-	now, until int64 // Unix milliseconds
-	refunds    []uint64
+	incarnation crdt.Incarnation
+	now, until  int64 // Unix milliseconds
+	refunds     []uint64
 }
 
 func (e *engine) Check(ctx context.Context, c *node.Call) error {
@@ -67,8 +67,8 @@ func (e *engine) Check(ctx context.Context, c *node.Call) error {
 
 func (*engine) Rules() *rules.Set { return nil }
 
-// CheckReleasable charges what the call asks for, under the ID 7.
-func (e *engine) CheckReleasable(
+// CheckRefundable charges what the call asks for, under the ID 7.
+func (e *engine) CheckRefundable(
 	ctx context.Context, c *node.Call, to []node.Receipt,
 ) ([]node.Receipt, error) {
 	err := e.Check(ctx, c)
@@ -85,11 +85,11 @@ func (e *engine) TryCheck(c *node.Call) (bool, error) {
 	return true, e.Check(context.Background(), c)
 }
 
-func (e *engine) TryCheckReleasable(c *node.Call, to []node.Receipt) ([]node.Receipt, bool, error) {
+func (e *engine) TryCheckRefundable(c *node.Call, to []node.Receipt) ([]node.Receipt, bool, error) {
 	if e.waiting != nil && e.waiting(c) {
 		return to, false, nil
 	}
-	to, err := e.CheckReleasable(context.Background(), c, to)
+	to, err := e.CheckRefundable(context.Background(), c, to)
 	return to, true, err
 }
 
@@ -101,10 +101,10 @@ func (e *engine) Refund(r *node.Receipt, hits uint64) node.Refunded {
 	return node.Refunded{Hits: hits}
 }
 
-func (e *engine) Slot() crdt.Slot { return e.slot }
+func (e *engine) Incarnation() crdt.Incarnation { return e.incarnation }
 
-func (*engine) Whose(slot crdt.Slot) string {
-	if slot == 2 {
+func (*engine) Whose(incarnation crdt.Incarnation) string {
+	if incarnation == 2 {
 		return "b1 in b"
 	}
 	return ""

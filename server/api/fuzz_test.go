@@ -44,9 +44,9 @@ func (h *handler) check(asked []byte) error {
 	return err
 }
 
-// FuzzRelease holds that nobody can make up a release, and that what is refused
+// FuzzRefund holds that nobody can make up a refund, and that what is refused
 // is refused for a reason of the caller's.
-func FuzzRelease(f *testing.F) {
+func FuzzRefund(f *testing.F) {
 	e := answers(node.Status{})
 	s := register(api.New(e, server.DefaultSettings(), nil))
 	ask := func(method int, in []byte) (*message.Encoded, error) {
@@ -58,7 +58,7 @@ func FuzzRelease(f *testing.F) {
 		return b, err
 	}
 	in := question(1, "v")
-	in.Releasable = true
+	in.Refundable = true
 	asked, err := proto.Marshal(in)
 	if err != nil {
 		f.Fatal(err)
@@ -75,8 +75,8 @@ func FuzzRelease(f *testing.F) {
 	if err := proto.Unmarshal(wire.Materialize(), out); err != nil {
 		f.Fatal(err)
 	}
-	token := out.Statuses[0].Release
-	for _, g := range []*rldv1.ReleaseRequest{{}, {Release: token[1:]}, {Release: append(token[:40:40], token[41:]...)}} {
+	token := out.Statuses[0].RefundToken
+	for _, g := range []*rldv1.RefundRequest{{}, {RefundToken: token[1:]}, {RefundToken: append(token[:40:40], token[41:]...)}} {
 		b, err := proto.Marshal(g)
 		if err != nil {
 			f.Fatal(err)
@@ -86,7 +86,7 @@ func FuzzRelease(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_, err := ask(1, b)
 		if c := status.Code(err); c != codes.InvalidArgument && c != codes.FailedPrecondition {
-			t.Fatalf("released, or refused with %v", err)
+			t.Fatalf("refunded, or refused with %v", err)
 		}
 	})
 }
@@ -96,7 +96,7 @@ func FuzzRelease(f *testing.F) {
 // ours, and what it refuses is refused, text that is no UTF-8 apart.
 func FuzzQuestion(f *testing.F) {
 	for _, in := range []*rldv1.CheckRequest{
-		{}, question(1<<63, "v"), {Domain: "d", Hits: 5, Releasable: true, Descriptors: []*rldv1.Descriptor{withHits(3)}},
+		{}, question(1<<63, "v"), {Domain: "d", Hits: 5, Refundable: true, Descriptors: []*rldv1.Descriptor{withHits(3)}},
 		{Domain: "d", Hits: 5, Peek: true, Descriptors: []*rldv1.Descriptor{
 			withHits(0), override(4, rldv1.Unit_WEEK), override(4, 0), descriptor("a", "1", "b", "2"),
 		}},

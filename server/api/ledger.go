@@ -9,22 +9,22 @@ import (
 	"github.com/georld/rld/node"
 )
 
-// maxReleased bounds the releases that are remembered: some 50 MB of them. A
-// release is remembered until its hits weigh nothing any more, so that with
+// maxRefunded bounds the refunds that are remembered: some 50 MB of them. A
+// refund is remembered until its hits weigh nothing any more, so that with
 // windows of a minute 17,000 a second fit, and 290 with windows of an hour.
-const maxReleased = 1 << 20
+const maxRefunded = 1 << 20
 
-// releaseGrace is for how long a release is remembered beyond that, in
+// refundGrace is for how long a refund is remembered beyond that, in
 // milliseconds: the clock that labels are cut from may be behind.
-const releaseGrace = int64(time.Minute / time.Millisecond)
+const refundGrace = int64(time.Minute / time.Millisecond)
 
-// ledger sees to it that a token is released once. It is safe for concurrent
+// ledger sees to it that a token is refunded once. It is safe for concurrent
 // use. The zero value with a bound is ready.
 //
 // What it forgets is over, by the same clock that it judges tokens by, and that
 // clock never goes back: so no token counts twice, whatever clocks do.
 type ledger struct {
-	max int // releases that are remembered at a time
+	max int // refunds that are remembered at a time
 
 	mu   sync.Mutex
 	now  int64 // the latest instant, Unix milliseconds
@@ -32,7 +32,7 @@ type ledger struct {
 	ends ends
 }
 
-// entry says what a ledger made of a release.
+// entry says what a ledger made of a refund.
 type entry uint8
 
 const (
@@ -48,11 +48,11 @@ func (g *ledger) enter(number uint64, until, now int64) entry {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.now = max(g.now, now)
-	for len(g.ends) > 0 && g.ends[0].until < g.now-releaseGrace {
+	for len(g.ends) > 0 && g.ends[0].until < g.now-refundGrace {
 		delete(g.seen, heap.Pop(&g.ends).(end).number)
 	}
 	switch _, known := g.seen[number]; {
-	case until < g.now-releaseGrace:
+	case until < g.now-refundGrace:
 		return over
 	case known:
 		return already

@@ -14,16 +14,16 @@ func TestLedgerEntersOnce(t *testing.T) {
 		until := map[uint64]int64{} // a number's, as its token says
 		did := map[uint64]bool{}
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
-			now := rapid.Int64Range(0, 10*releaseGrace).Draw(t, "now")
+			now := rapid.Int64Range(0, 10*refundGrace).Draw(t, "now")
 			n := rapid.Uint64Range(0, 20).Draw(t, "number")
 			if _, ok := until[n]; !ok {
-				until[n] = rapid.Int64Range(0, 10*releaseGrace).Draw(t, "until")
+				until[n] = rapid.Int64Range(0, 10*refundGrace).Draw(t, "until")
 			}
 			latest := max(g.now, now)
-			late := until[n] < latest-releaseGrace
+			late := until[n] < latest-refundGrace
 			alive := 0
 			for n := range did {
-				if until[n] >= latest-releaseGrace {
+				if until[n] >= latest-refundGrace {
 					alive++
 				}
 			}
@@ -54,12 +54,12 @@ func TestTokenRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var in token
 		for _, p := range []*uint64{
-			(*uint64)(&in.slot), &in.number, &in.receipt.Key.Hi, &in.receipt.Key.Lo, (*uint64)(&in.receipt.ID),
+			(*uint64)(&in.incarnation), &in.number, &in.receipt.Key.Hi, &in.receipt.Key.Lo, (*uint64)(&in.receipt.ID),
 			&in.receipt.Rule, &in.receipt.Hits,
 		} {
 			*p = rapid.Uint64().Draw(t, "number")
 		}
-		for _, p := range []*int64{&in.receipt.Label, &in.receipt.Width, &in.receipt.Until} {
+		for _, p := range []*int64{&in.receipt.Window, &in.receipt.Length, &in.receipt.Until} {
 			*p = rapid.Int64().Draw(t, "instant")
 		}
 		in.receipt.Alone = rapid.Bool().Draw(t, "alone")

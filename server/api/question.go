@@ -17,7 +17,7 @@ const (
 	requestDescriptors = 3<<3 | message.Len
 	requestHits        = 4<<3 | message.Varint
 	requestPeek        = 5<<3 | message.Varint
-	requestReleasable  = 6<<3 | message.Varint
+	requestRefundable  = 6<<3 | message.Varint
 
 	descriptorEntries = 1<<3 | message.Len
 	descriptorHits    = 2<<3 | message.Varint
@@ -35,7 +35,7 @@ type question struct {
 	id    uint64
 	hits  uint64
 
-	releasable bool
+	refundable bool
 	receipts   []node.Receipt // one a descriptor once it is decided, or none
 }
 
@@ -45,7 +45,7 @@ const keepReceipts = 32
 // start makes q ready for a message.
 func (q *question) start() {
 	q.draft.Start()
-	q.id, q.hits, q.releasable, q.receipts = 0, 0, false, q.receipts[:0]
+	q.id, q.hits, q.refundable, q.receipts = 0, 0, false, q.receipts[:0]
 }
 
 // ReadMessage reads a CheckRequest. What is wrong with it shows in finish.
@@ -63,8 +63,8 @@ func (q *question) ReadMessage(text string) {
 			q.hits = s.Uint
 		case requestPeek:
 			q.draft.Call.Peek = s.Uint != 0
-		case requestReleasable:
-			q.releasable = s.Uint != 0
+		case requestRefundable:
+			q.refundable = s.Uint != 0
 		}
 	}
 	q.failMalformed(&s)

@@ -38,8 +38,8 @@ type Service struct {
 	readers  sync.WaitGroup // one a stream
 
 	// What an interceptor is handed, built once.
-	info, releaseInfo     grpc.UnaryServerInfo
-	handle, handleRelease grpc.UnaryHandler
+	info, refundInfo     grpc.UnaryServerInfo
+	handle, handleRefund grpc.UnaryHandler
 }
 
 // New returns the edge to an engine. A nil recorder records nothing.
@@ -49,12 +49,12 @@ func New(engine Engine, settings server.Settings, recorder server.Recorder) *Ser
 	}
 	s := &Service{
 		engine: engine, settings: settings, recorder: recorder, drain: make(chan struct{}),
-		sealer: newSealer(), ledger: ledger{max: maxReleased},
+		sealer: newSealer(), ledger: ledger{max: maxRefunded},
 	}
 	s.info = grpc.UnaryServerInfo{Server: s, FullMethod: rldv1.RateLimiter_Check_FullMethodName}
 	s.handle = func(ctx context.Context, q any) (any, error) { return s.reply(ctx, q.(*question)) }
-	s.releaseInfo = grpc.UnaryServerInfo{Server: s, FullMethod: rldv1.RateLimiter_Release_FullMethodName}
-	s.handleRelease = func(_ context.Context, g any) (any, error) { return s.release(g.(*giving)) }
+	s.refundInfo = grpc.UnaryServerInfo{Server: s, FullMethod: rldv1.RateLimiter_Refund_FullMethodName}
+	s.handleRefund = func(_ context.Context, g any) (any, error) { return s.refund(g.(*refundCall)) }
 	return s
 }
 
@@ -64,7 +64,7 @@ func (s *Service) Register(r grpc.ServiceRegistrar) {
 		ServiceName: ServiceName,
 		HandlerType: (*any)(nil),
 		Methods: []grpc.MethodDesc{
-			{MethodName: "Check", Handler: check}, {MethodName: "Release", Handler: release},
+			{MethodName: "Check", Handler: check}, {MethodName: "Release", Handler: refund},
 		},
 		Streams: []grpc.StreamDesc{{
 			StreamName: "CheckStream", Handler: checkStream, ServerStreams: true, ClientStreams: true,
@@ -133,11 +133,11 @@ func (s *Service) decide(ctx context.Context, q *question) error {
 // wait checks the call of a question that is finished.
 func (s *Service) wait(ctx context.Context, q *question) error {
 	c := q.draft.Call
-	if !q.releasable || c.Peek {
+	if !q.refundable || c.Peek {
 		return s.engine.Check(ctx, c)
 	}
 	var err error
-	q.receipts, err = s.engine.CheckReleasable(ctx, c, q.receipts[:0])
+	q.receipts, err = s.engine.CheckRefundable(ctx, c, q.receipts[:0])
 	return err
 }
 
@@ -148,10 +148,10 @@ func (s *Service) try(q *question) (decided bool, err error) {
 		return true, err
 	}
 	c := q.draft.Call
-	if !q.releasable || c.Peek {
+	if !q.refundable || c.Peek {
 		return s.engine.TryCheck(c)
 	}
-	q.receipts, decided, err = s.engine.TryCheckReleasable(c, q.receipts[:0])
+	q.receipts, decided, err = s.engine.TryCheckRefundable(c, q.receipts[:0])
 	return decided, err
 }
 

@@ -14,12 +14,12 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// token is what a caller hands back to have hits released: a receipt, of which
+// token is what a caller hands back to have hits refunded: a receipt, of which
 // incarnation it is, and its number there.
 type token struct {
-	slot    crdt.Slot
-	number  uint64
-	receipt node.Receipt
+	incarnation crdt.Incarnation
+	number      uint64
+	receipt     node.Receipt
 }
 
 // On the wire a token is its version, ten numbers of eight bytes each, a flag,
@@ -45,8 +45,8 @@ func (s sealer) append(b []byte, t *token) []byte {
 	from, r := len(b), &t.receipt
 	b = append(b, tokenVersion)
 	for _, v := range [...]uint64{
-		uint64(t.slot), t.number, r.Key.Hi, r.Key.Lo, uint64(r.ID), r.Rule,
-		uint64(r.Label), uint64(r.Width), uint64(r.Until), r.Hits,
+		uint64(t.incarnation), t.number, r.Key.Hi, r.Key.Lo, uint64(r.ID), r.Rule,
+		uint64(r.Window), uint64(r.Length), uint64(r.Until), r.Hits,
 	} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
@@ -67,13 +67,13 @@ func (s sealer) seal(b []byte) (seal [sealBytes]byte) {
 }
 
 // errForged is of a token that says it is of this incarnation, and is not.
-var errForged = errors.New("release token was not issued by this daemon: send one as an answer of Check carried it")
+var errForged = errors.New("refund token was not issued by this daemon: send one as an answer of Check carried it")
 
 // readToken reads a token whose seal is still to be checked: only the process
 // that it names can do that.
 func readToken(text string) (t token, err error) {
 	if len(text) != tokenBytes || text[0] != tokenVersion {
-		return t, fmt.Errorf("malformed release token of %d bytes: send one as an answer of Check carried it", len(text))
+		return t, fmt.Errorf("malformed refund token of %d bytes: send one as an answer of Check carried it", len(text))
 	}
 	b := []byte(text[1:])
 	next := func() uint64 {
@@ -82,10 +82,10 @@ func readToken(text string) (t token, err error) {
 		return v
 	}
 	r := &t.receipt
-	t.slot, t.number = crdt.Slot(next()), next()
+	t.incarnation, t.number = crdt.Incarnation(next()), next()
 	r.Key = crdt.Key{Hi: next(), Lo: next()}
 	r.ID, r.Rule = rules.ID(next()), next()
-	r.Label, r.Width, r.Until = int64(next()), int64(next()), int64(next())
+	r.Window, r.Length, r.Until = int64(next()), int64(next()), int64(next())
 	r.Hits = next()
 	r.Alone = b[0] == 1
 	return t, nil

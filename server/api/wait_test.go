@@ -45,7 +45,7 @@ func TestWaitingQuestionsHoldUpNobody(t *testing.T) {
 		s := api.New(far(time.Minute), server.DefaultSettings(), rec)
 		p := open(s)
 		start := time.Now()
-		p.ask(t, question(1, "a"), question(2, "far"), question(3, "b"), releasable(4, "far"), question(5, "c"))
+		p.ask(t, question(1, "a"), question(2, "far"), question(3, "b"), refundable(4, "far"), question(5, "c"))
 		p.ask(t, question(6, "d"))
 		near := ids((<-p.answers).Answers)
 		near = append(near, ids((<-p.answers).Answers)...)
@@ -60,7 +60,7 @@ func TestWaitingQuestionsHoldUpNobody(t *testing.T) {
 			t.Errorf("answered %v and ended with %v after %v, want 2 and 4 after a minute", got, end, time.Since(start))
 		}
 		for _, a := range late {
-			if token := a.Statuses[0].Release; (len(token) > 0) != (a.Id == 4) {
+			if token := a.Statuses[0].RefundToken; (len(token) > 0) != (a.Id == 4) {
 				t.Errorf("question %d came with a token of %d bytes", a.Id, len(token))
 			}
 		}
@@ -71,10 +71,10 @@ func TestWaitingQuestionsHoldUpNobody(t *testing.T) {
 	})
 }
 
-// releasable is a question whose hits may be given back.
-func releasable(id uint64, value string) *rldv1.CheckRequest {
+// refundable is a question whose hits may be given back.
+func refundable(id uint64, value string) *rldv1.CheckRequest {
 	q := question(id, value)
-	q.Releasable = true
+	q.Refundable = true
 	return q
 }
 

@@ -159,7 +159,7 @@ func TestMalformedBytes(t *testing.T) {
 }
 
 // front is an engine that resolves calls with package node and passes them.
-type front struct{ *node.Front }
+type front struct{ *node.Matcher }
 
 func (f *front) Check(_ context.Context, c *node.Call) error {
 	if err := f.Resolve(c); err != nil {
@@ -177,7 +177,7 @@ func TestHostileRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &front{node.NewFront(set, node.NewHasher([node.SecretBytes]byte{}), node.FrontOptions{})}
+	f := &front{node.NewMatcher(set, node.NewHasher([node.SecretBytes]byte{}), node.MatcherOptions{})}
 	h := newHandler(rls.New(f, server.DefaultSettings(), nil))
 	broken := string(marshal(t, request(descriptor("a", "b"), descriptor("k", "vaXue"))))
 	for _, tt := range []struct{ name, asked, want string }{

@@ -17,7 +17,7 @@ func TestPreview(t *testing.T) {
 	for _, st := range []node.Status{
 		{Limit: perHour(5), Remaining: 2, Reset: time.Minute, Degraded: node.KeysFull},
 		{Limit: perHour(5), Over: true, Retry: time.Minute, Reset: time.Hour},
-		{Limit: perHour(5), Over: true, Retry: time.Second, Gate: node.FailureGate, Degraded: node.HomeUnreachable},
+		{Limit: perHour(5), Over: true, Retry: time.Second, Gate: node.FailureGate, Degraded: node.OwnerUnreachable},
 	} {
 		e := &fixed{status: st}
 		w := httptest.NewRecorder()

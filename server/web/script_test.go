@@ -344,9 +344,9 @@ func setStatus(t *testing.T, s *node.Status, name, value string) {
 	case "keys_full":
 		s.Degraded = node.KeysFull
 	case "home_unreachable":
-		s.Degraded = node.HomeUnreachable
+		s.Degraded = node.OwnerUnreachable
 	case "failed":
-		s.Degraded, s.Gate = node.HomeUnreachable, node.FailureGate
+		s.Degraded, s.Gate = node.OwnerUnreachable, node.FailureGate
 	case "shadow":
 		s.Limit.Shadow = true
 	case "quota":

@@ -16,12 +16,12 @@ func regionLoss() *sim.Result {
 		Rules: []sim.RuleResult{
 			{
 				Rule: "edge: tier=free > user", Algorithm: "fixed_window", Limit: 6000, Admitted: 58123, Denied: 41877,
-				Labels: 10, OverageRatioMax: 0.5213, OverageRatioMean: 0.0832, Bound: 0.6151, FalseDenialRatio: 0.000013,
+				Windows: 10, OverageRatioMax: 0.5213, OverageRatioMean: 0.0832, Bound: 0.6151, FalseDenialRatio: 0.000013,
 				Budget: 0.0999, Exceeded: 3, ExceededWorst: 0.3829,
 			},
 			{
 				Rule: "edge: <script>alert(1)</script>", Algorithm: "token_bucket", Limit: 50, Admitted: 252333,
-				Denied: 247790, Labels: 12000, OverageRatioMax: 0.04, OverageRatioMean: 0.0021, Bound: 1.875,
+				Denied: 247790, Windows: 12000, OverageRatioMax: 0.04, OverageRatioMean: 0.0021, Bound: 1.875,
 			},
 		},
 		Auditors: []sim.Audit{

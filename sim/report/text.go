@@ -44,7 +44,7 @@ func ruleTable(b *strings.Builder, all []sim.RuleResult) {
 	fmt.Fprintln(t, "RULE\tALGORITHM\tLIMIT\tADMITTED\tDENIED\tLABELS\tOVERAGE\tMEAN\tBOUND\tFALSE DENIALS")
 	for _, r := range all {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain(r.Rule), r.Algorithm, Count(r.Limit),
-			Count(r.Admitted), Count(r.Denied), Count(r.Labels), Ratio(r.OverageRatioMax),
+			Count(r.Admitted), Count(r.Denied), Count(r.Windows), Ratio(r.OverageRatioMax),
 			Ratio(r.OverageRatioMean), Ratio(r.Bound), Ratio(r.FalseDenialRatio))
 	}
 	_ = t.Flush() // into a strings.Builder: nothing can fail

@@ -65,7 +65,7 @@ func charts(r *sim.Result) (drawn []chart, leftOut int) {
 	for i, s := range r.Series.Rules {
 		c := chart{Index: i, Rule: s.Rule, Limit: s.Limit, Window: s.WindowSeconds, Result: byRule[s.Rule]}
 		if c.Result != nil && c.Window > 0 {
-			n := float64(c.Result.Labels)
+			n := float64(c.Result.Windows)
 			c.Alone = n > 0 && n <= r.VirtualSeconds/c.Window+2
 		}
 		drawn = append(drawn, c)

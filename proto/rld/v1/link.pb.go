@@ -229,7 +229,7 @@ func (x *PeerHello) GetRules() uint64 {
 // PeerMember is one live incarnation of a daemon.
 type PeerMember struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The slot it counts under, never 0.
+	// The incarnation it counts under, never 0.
 	Id uint64 `protobuf:"fixed64,1,opt,name=id,proto3" json:"id,omitempty"`
 	// 1 to 128 bytes of printable text, as is the region.
 	Name   string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`

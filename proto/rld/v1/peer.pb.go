@@ -49,13 +49,13 @@ type PeerFrame struct {
 	Held  uint64 `protobuf:"varint,5,opt,name=held,proto3" json:"held,omitempty"`
 	// One a shard that speaks, by number of the shard.
 	Parts []*PeerPart `protobuf:"bytes,6,rep,name=parts,proto3" json:"parts,omitempty"`
-	// The slots that the parts name by number: 0 is the sender, 1 the receiver,
+	// The incarnations that the parts name by number: 0 is the sender, 1 the receiver,
 	// 2 the first one here. The order is that in which the parts first name
 	// them.
-	Slots []uint64 `protobuf:"fixed64,7,rep,packed,name=slots,proto3" json:"slots,omitempty"`
-	// The spans that cells name by number, from 0, in the order in which they
+	Incarnations []uint64 `protobuf:"fixed64,7,rep,packed,name=incarnations,proto3" json:"incarnations,omitempty"`
+	// The metas that cells name by number, from 0, in the order in which they
 	// first do.
-	Spans         []*PeerSpan `protobuf:"bytes,8,rep,name=spans,proto3" json:"spans,omitempty"`
+	Metas         []*PeerCellMeta `protobuf:"bytes,8,rep,name=metas,proto3" json:"metas,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -132,16 +132,16 @@ func (x *PeerFrame) GetParts() []*PeerPart {
 	return nil
 }
 
-func (x *PeerFrame) GetSlots() []uint64 {
+func (x *PeerFrame) GetIncarnations() []uint64 {
 	if x != nil {
-		return x.Slots
+		return x.Incarnations
 	}
 	return nil
 }
 
-func (x *PeerFrame) GetSpans() []*PeerSpan {
+func (x *PeerFrame) GetMetas() []*PeerCellMeta {
 	if x != nil {
-		return x.Spans
+		return x.Metas
 	}
 	return nil
 }
@@ -160,16 +160,16 @@ type PeerPart struct {
 	// The sender has more to say than up to hi.
 	Incomplete bool `protobuf:"varint,5,opt,name=incomplete,proto3" json:"incomplete,omitempty"`
 	// The receiver is to pass on at once what it would otherwise pass on later.
-	Urgent bool `protobuf:"varint,6,opt,name=urgent,proto3" json:"urgent,omitempty"`
+	Expedited bool `protobuf:"varint,6,opt,name=expedited,proto3" json:"expedited,omitempty"`
 	// The age of the oldest increment that is not covered yet, in milliseconds
 	// rounded up, as are all durations of a part.
 	UnsentMs uint64 `protobuf:"varint,7,opt,name=unsent_ms,json=unsentMs,proto3" json:"unsent_ms,omitempty"`
 	// How old the sender's views are; absent when as in the part before, or,
 	// in the first, when all are 0.
 	Views *PeerViews `protobuf:"bytes,8,opt,name=views,proto3" json:"views,omitempty"`
-	// By kind and value of the slot.
+	// By kind and value of the incarnation.
 	Cells []*PeerCells `protobuf:"bytes,9,rep,name=cells,proto3" json:"cells,omitempty"`
-	// What the sender did not take, by kind and value of the slot.
+	// What the sender did not take, by kind and value of the incarnation.
 	Refused []*PeerRefusals `protobuf:"bytes,10,rep,name=refused,proto3" json:"refused,omitempty"`
 	// Digests of buckets, ascending: the number of each bucket as its distance
 	// from the one after the bucket before, and the digests.
@@ -178,9 +178,9 @@ type PeerPart struct {
 	// Buckets whose digests did not match, in the same way.
 	Repair []uint32 `protobuf:"varint,13,rep,packed,name=repair,proto3" json:"repair,omitempty"`
 	// What is said once about rights, in the order in which it was said.
-	Notes         []*PeerNote `protobuf:"bytes,14,rep,name=notes,proto3" json:"notes,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	RightsMessages []*PeerRightsMessage `protobuf:"bytes,14,rep,name=rights_messages,json=rightsMessages,proto3" json:"rights_messages,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *PeerPart) Reset() {
@@ -248,9 +248,9 @@ func (x *PeerPart) GetIncomplete() bool {
 	return false
 }
 
-func (x *PeerPart) GetUrgent() bool {
+func (x *PeerPart) GetExpedited() bool {
 	if x != nil {
-		return x.Urgent
+		return x.Expedited
 	}
 	return false
 }
@@ -304,47 +304,47 @@ func (x *PeerPart) GetRepair() []uint32 {
 	return nil
 }
 
-func (x *PeerPart) GetNotes() []*PeerNote {
+func (x *PeerPart) GetRightsMessages() []*PeerRightsMessage {
 	if x != nil {
-		return x.Notes
+		return x.RightsMessages
 	}
 	return nil
 }
 
-// PeerNote is something that is said once about rights of a key's label.
-type PeerNote struct {
+// PeerRightsMessage is something that is said once about rights of a key's window.
+type PeerRightsMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// 1 ask, 2 answer, 3 want, 4 hunger, 5 collect.
 	Kind uint32 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// 16 bytes, big-endian.
 	Key []byte `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	// The label, less the milliseconds of the sender's clock.
-	Label int64  `protobuf:"zigzag64,3,opt,name=label,proto3" json:"label,omitempty"`
-	Rule  uint64 `protobuf:"fixed64,4,opt,name=rule,proto3" json:"rule,omitempty"`
+	// The window, less the milliseconds of the sender's clock.
+	Window int64  `protobuf:"zigzag64,3,opt,name=window,proto3" json:"window,omitempty"`
+	Rule   uint64 `protobuf:"fixed64,4,opt,name=rule,proto3" json:"rule,omitempty"`
 	// What the sender has left, and what it was offered in the last second.
 	Rights uint64 `protobuf:"varint,5,opt,name=rights,proto3" json:"rights,omitempty"`
 	Second uint64 `protobuf:"varint,6,opt,name=second,proto3" json:"second,omitempty"`
-	// How many are wanted, and the number of the slot for whom plus one.
-	Need          uint64 `protobuf:"varint,7,opt,name=need,proto3" json:"need,omitempty"`
-	ForSlot       uint32 `protobuf:"varint,8,opt,name=for_slot,json=forSlot,proto3" json:"for_slot,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// How many are wanted, and the number of the incarnation for whom plus one.
+	Need           uint64 `protobuf:"varint,7,opt,name=need,proto3" json:"need,omitempty"`
+	ForIncarnation uint32 `protobuf:"varint,8,opt,name=for_incarnation,json=forIncarnation,proto3" json:"for_incarnation,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
-func (x *PeerNote) Reset() {
-	*x = PeerNote{}
+func (x *PeerRightsMessage) Reset() {
+	*x = PeerRightsMessage{}
 	mi := &file_rld_v1_peer_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *PeerNote) String() string {
+func (x *PeerRightsMessage) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*PeerNote) ProtoMessage() {}
+func (*PeerRightsMessage) ProtoMessage() {}
 
-func (x *PeerNote) ProtoReflect() protoreflect.Message {
+func (x *PeerRightsMessage) ProtoReflect() protoreflect.Message {
 	mi := &file_rld_v1_peer_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -356,63 +356,63 @@ func (x *PeerNote) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use PeerNote.ProtoReflect.Descriptor instead.
-func (*PeerNote) Descriptor() ([]byte, []int) {
+// Deprecated: Use PeerRightsMessage.ProtoReflect.Descriptor instead.
+func (*PeerRightsMessage) Descriptor() ([]byte, []int) {
 	return file_rld_v1_peer_proto_rawDescGZIP(), []int{2}
 }
 
-func (x *PeerNote) GetKind() uint32 {
+func (x *PeerRightsMessage) GetKind() uint32 {
 	if x != nil {
 		return x.Kind
 	}
 	return 0
 }
 
-func (x *PeerNote) GetKey() []byte {
+func (x *PeerRightsMessage) GetKey() []byte {
 	if x != nil {
 		return x.Key
 	}
 	return nil
 }
 
-func (x *PeerNote) GetLabel() int64 {
+func (x *PeerRightsMessage) GetWindow() int64 {
 	if x != nil {
-		return x.Label
+		return x.Window
 	}
 	return 0
 }
 
-func (x *PeerNote) GetRule() uint64 {
+func (x *PeerRightsMessage) GetRule() uint64 {
 	if x != nil {
 		return x.Rule
 	}
 	return 0
 }
 
-func (x *PeerNote) GetRights() uint64 {
+func (x *PeerRightsMessage) GetRights() uint64 {
 	if x != nil {
 		return x.Rights
 	}
 	return 0
 }
 
-func (x *PeerNote) GetSecond() uint64 {
+func (x *PeerRightsMessage) GetSecond() uint64 {
 	if x != nil {
 		return x.Second
 	}
 	return 0
 }
 
-func (x *PeerNote) GetNeed() uint64 {
+func (x *PeerRightsMessage) GetNeed() uint64 {
 	if x != nil {
 		return x.Need
 	}
 	return 0
 }
 
-func (x *PeerNote) GetForSlot() uint32 {
+func (x *PeerRightsMessage) GetForIncarnation() uint32 {
 	if x != nil {
-		return x.ForSlot
+		return x.ForIncarnation
 	}
 	return 0
 }
@@ -422,7 +422,7 @@ type PeerViews struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// That of its own.
 	OwnMs uint64 `protobuf:"varint,1,opt,name=own_ms,json=ownMs,proto3" json:"own_ms,omitempty"`
-	// Those of others: numbers of their slots, by value of the slot, and ages.
+	// Those of others: numbers of their incarnations, by value of the incarnation, and ages.
 	Regions       []uint32 `protobuf:"varint,2,rep,packed,name=regions,proto3" json:"regions,omitempty"`
 	AgesMs        []uint64 `protobuf:"varint,3,rep,packed,name=ages_ms,json=agesMs,proto3" json:"ages_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -480,25 +480,25 @@ func (x *PeerViews) GetAgesMs() []uint64 {
 	return nil
 }
 
-// PeerCells is the cells of one slot, by key and label, in columns. A column
+// PeerCells is the cells of one incarnation, by key and window, in columns. A column
 // other than those of keys and of admitted hits is left out when it is all 0.
 type PeerCells struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 0 a daemon's slot, 1 a region's; rights that the sender gave to the slot's
-	// daemon 2, that the slot's daemon gave and was given 3.
+	// 0 a daemon's incarnation, 1 a region's; rights that the sender gave to the slot's
+	// daemon 2, that the incarnation's daemon gave and was given 3.
 	Kind uint32 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	// The number of the slot.
-	Slot uint32 `protobuf:"varint,2,opt,name=slot,proto3" json:"slot,omitempty"`
+	// The number of the incarnation.
+	Incarnation uint32 `protobuf:"varint,2,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	// The keys, ascending, 16 bytes each, big-endian.
 	Keys []byte `protobuf:"bytes,3,opt,name=keys,proto3" json:"keys,omitempty"`
 	// For each key how many cells it has beyond one.
 	More []uint32 `protobuf:"varint,4,rep,packed,name=more,proto3" json:"more,omitempty"`
 	// For each cell the number of its span.
-	Spans []uint32 `protobuf:"varint,5,rep,packed,name=spans,proto3" json:"spans,omitempty"`
-	// For each cell its label, in milliseconds, less that of the latest cell of
+	Metas []uint32 `protobuf:"varint,5,rep,packed,name=metas,proto3" json:"metas,omitempty"`
+	// For each cell its window, in milliseconds, less that of the latest cell of
 	// the frame that has the same span, or, for the first, than that of the
 	// span.
-	Labels []int64 `protobuf:"zigzag64,6,rep,packed,name=labels,proto3" json:"labels,omitempty"`
+	Windows []int64 `protobuf:"zigzag64,6,rep,packed,name=windows,proto3" json:"windows,omitempty"`
 	// What was admitted, refunded, and seen to grow a second. Of rights: all
 	// that were given; or all that were moved, and of these given.
 	Admitted      []uint64 `protobuf:"varint,7,rep,packed,name=admitted,proto3" json:"admitted,omitempty"`
@@ -545,9 +545,9 @@ func (x *PeerCells) GetKind() uint32 {
 	return 0
 }
 
-func (x *PeerCells) GetSlot() uint32 {
+func (x *PeerCells) GetIncarnation() uint32 {
 	if x != nil {
-		return x.Slot
+		return x.Incarnation
 	}
 	return 0
 }
@@ -566,16 +566,16 @@ func (x *PeerCells) GetMore() []uint32 {
 	return nil
 }
 
-func (x *PeerCells) GetSpans() []uint32 {
+func (x *PeerCells) GetMetas() []uint32 {
 	if x != nil {
-		return x.Spans
+		return x.Metas
 	}
 	return nil
 }
 
-func (x *PeerCells) GetLabels() []int64 {
+func (x *PeerCells) GetWindows() []int64 {
 	if x != nil {
-		return x.Labels
+		return x.Windows
 	}
 	return nil
 }
@@ -601,18 +601,18 @@ func (x *PeerCells) GetRates() []uint32 {
 	return nil
 }
 
-// PeerRefusals is the cells of one slot that the sender did not take, by key
-// and label, in columns.
+// PeerRefusals is the cells of one incarnation that the sender did not take, by key
+// and window, in columns.
 type PeerRefusals struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	Kind  uint32                 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	Slot  uint32                 `protobuf:"varint,2,opt,name=slot,proto3" json:"slot,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Kind        uint32                 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Incarnation uint32                 `protobuf:"varint,2,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	// The key of each, 16 bytes, big-endian.
 	Keys []byte `protobuf:"bytes,3,opt,name=keys,proto3" json:"keys,omitempty"`
-	// For each its label less that of the one before, for the first less the
+	// For each its window less that of the one before, for the first less the
 	// milliseconds of the sender's clock. Left out when all 0.
-	Labels []int64 `protobuf:"zigzag64,4,rep,packed,name=labels,proto3" json:"labels,omitempty"`
-	// For each the reason less one: 0 the label is too far ahead, 1 there is no
+	Windows []int64 `protobuf:"zigzag64,4,rep,packed,name=windows,proto3" json:"windows,omitempty"`
+	// For each the reason less one: 0 the window is too far ahead, 1 there is no
 	// room. Left out when all 0.
 	Reasons       []uint32 `protobuf:"varint,5,rep,packed,name=reasons,proto3" json:"reasons,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -656,9 +656,9 @@ func (x *PeerRefusals) GetKind() uint32 {
 	return 0
 }
 
-func (x *PeerRefusals) GetSlot() uint32 {
+func (x *PeerRefusals) GetIncarnation() uint32 {
 	if x != nil {
-		return x.Slot
+		return x.Incarnation
 	}
 	return 0
 }
@@ -670,9 +670,9 @@ func (x *PeerRefusals) GetKeys() []byte {
 	return nil
 }
 
-func (x *PeerRefusals) GetLabels() []int64 {
+func (x *PeerRefusals) GetWindows() []int64 {
 	if x != nil {
-		return x.Labels
+		return x.Windows
 	}
 	return nil
 }
@@ -684,37 +684,37 @@ func (x *PeerRefusals) GetReasons() []uint32 {
 	return nil
 }
 
-// PeerSpan is for how long cells matter.
-type PeerSpan struct {
+// PeerCellMeta is for how long cells matter.
+type PeerCellMeta struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The rule that counts there.
 	Rule uint64 `protobuf:"fixed64,1,opt,name=rule,proto3" json:"rule,omitempty"`
-	// The length of the label and for how long beyond it the cells matter, in
+	// The length of the window and for how long beyond it the cells matter, in
 	// milliseconds.
-	Width uint64 `protobuf:"varint,2,opt,name=width,proto3" json:"width,omitempty"`
-	Carry uint64 `protobuf:"varint,3,opt,name=carry,proto3" json:"carry,omitempty"`
+	WindowLength uint64 `protobuf:"varint,2,opt,name=window_length,json=windowLength,proto3" json:"window_length,omitempty"`
+	Carry        uint64 `protobuf:"varint,3,opt,name=carry,proto3" json:"carry,omitempty"`
 	// The cells stay in their region.
 	Regional bool `protobuf:"varint,4,opt,name=regional,proto3" json:"regional,omitempty"`
-	// The label of the first cell, less the milliseconds of the sender's clock.
-	Label         int64 `protobuf:"zigzag64,5,opt,name=label,proto3" json:"label,omitempty"`
+	// The window of the first cell, less the milliseconds of the sender's clock.
+	Window        int64 `protobuf:"zigzag64,5,opt,name=window,proto3" json:"window,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *PeerSpan) Reset() {
-	*x = PeerSpan{}
+func (x *PeerCellMeta) Reset() {
+	*x = PeerCellMeta{}
 	mi := &file_rld_v1_peer_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *PeerSpan) String() string {
+func (x *PeerCellMeta) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*PeerSpan) ProtoMessage() {}
+func (*PeerCellMeta) ProtoMessage() {}
 
-func (x *PeerSpan) ProtoReflect() protoreflect.Message {
+func (x *PeerCellMeta) ProtoReflect() protoreflect.Message {
 	mi := &file_rld_v1_peer_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -726,42 +726,42 @@ func (x *PeerSpan) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use PeerSpan.ProtoReflect.Descriptor instead.
-func (*PeerSpan) Descriptor() ([]byte, []int) {
+// Deprecated: Use PeerCellMeta.ProtoReflect.Descriptor instead.
+func (*PeerCellMeta) Descriptor() ([]byte, []int) {
 	return file_rld_v1_peer_proto_rawDescGZIP(), []int{6}
 }
 
-func (x *PeerSpan) GetRule() uint64 {
+func (x *PeerCellMeta) GetRule() uint64 {
 	if x != nil {
 		return x.Rule
 	}
 	return 0
 }
 
-func (x *PeerSpan) GetWidth() uint64 {
+func (x *PeerCellMeta) GetWindowLength() uint64 {
 	if x != nil {
-		return x.Width
+		return x.WindowLength
 	}
 	return 0
 }
 
-func (x *PeerSpan) GetCarry() uint64 {
+func (x *PeerCellMeta) GetCarry() uint64 {
 	if x != nil {
 		return x.Carry
 	}
 	return 0
 }
 
-func (x *PeerSpan) GetRegional() bool {
+func (x *PeerCellMeta) GetRegional() bool {
 	if x != nil {
 		return x.Regional
 	}
 	return false
 }
 
-func (x *PeerSpan) GetLabel() int64 {
+func (x *PeerCellMeta) GetWindow() int64 {
 	if x != nil {
-		return x.Label
+		return x.Window
 	}
 	return 0
 }
@@ -770,7 +770,7 @@ var File_rld_v1_peer_proto protoreflect.FileDescriptor
 
 const file_rld_v1_peer_proto_rawDesc = "" +
 	"\n" +
-	"\x11rld/v1/peer.proto\x12\x06rld.v1\"\xe8\x01\n" +
+	"\x11rld/v1/peer.proto\x12\x06rld.v1\"\xfa\x01\n" +
 	"\tPeerFrame\x12\x1d\n" +
 	"\n" +
 	"last_shard\x18\x01 \x01(\rR\tlastShard\x12\x18\n" +
@@ -778,9 +778,9 @@ const file_rld_v1_peer_proto_rawDesc = "" +
 	"\x05nonce\x18\x03 \x01(\x04R\x05nonce\x12\x12\n" +
 	"\x04echo\x18\x04 \x01(\x04R\x04echo\x12\x12\n" +
 	"\x04held\x18\x05 \x01(\x04R\x04held\x12&\n" +
-	"\x05parts\x18\x06 \x03(\v2\x10.rld.v1.PeerPartR\x05parts\x12\x14\n" +
-	"\x05slots\x18\a \x03(\x06R\x05slots\x12&\n" +
-	"\x05spans\x18\b \x03(\v2\x10.rld.v1.PeerSpanR\x05spans\"\xab\x03\n" +
+	"\x05parts\x18\x06 \x03(\v2\x10.rld.v1.PeerPartR\x05parts\x12\"\n" +
+	"\fincarnations\x18\a \x03(\x06R\fincarnations\x12*\n" +
+	"\x05metas\x18\b \x03(\v2\x14.rld.v1.PeerCellMetaR\x05metas\"\xcd\x03\n" +
 	"\bPeerPart\x12\x18\n" +
 	"\askipped\x18\x01 \x01(\rR\askipped\x12\x0e\n" +
 	"\x02hi\x18\x02 \x01(\x04R\x02hi\x12\x18\n" +
@@ -788,8 +788,8 @@ const file_rld_v1_peer_proto_rawDesc = "" +
 	"\x03ack\x18\x04 \x01(\x04R\x03ack\x12\x1e\n" +
 	"\n" +
 	"incomplete\x18\x05 \x01(\bR\n" +
-	"incomplete\x12\x16\n" +
-	"\x06urgent\x18\x06 \x01(\bR\x06urgent\x12\x1b\n" +
+	"incomplete\x12\x1c\n" +
+	"\texpedited\x18\x06 \x01(\bR\texpedited\x12\x1b\n" +
 	"\tunsent_ms\x18\a \x01(\x04R\bunsentMs\x12'\n" +
 	"\x05views\x18\b \x01(\v2\x11.rld.v1.PeerViewsR\x05views\x12'\n" +
 	"\x05cells\x18\t \x03(\v2\x11.rld.v1.PeerCellsR\x05cells\x12.\n" +
@@ -797,43 +797,43 @@ const file_rld_v1_peer_proto_rawDesc = "" +
 	" \x03(\v2\x14.rld.v1.PeerRefusalsR\arefused\x12\x18\n" +
 	"\abuckets\x18\v \x03(\rR\abuckets\x12\x18\n" +
 	"\adigests\x18\f \x03(\x06R\adigests\x12\x16\n" +
-	"\x06repair\x18\r \x03(\rR\x06repair\x12&\n" +
-	"\x05notes\x18\x0e \x03(\v2\x10.rld.v1.PeerNoteR\x05notes\"\xb9\x01\n" +
-	"\bPeerNote\x12\x12\n" +
+	"\x06repair\x18\r \x03(\rR\x06repair\x12B\n" +
+	"\x0frights_messages\x18\x0e \x03(\v2\x19.rld.v1.PeerRightsMessageR\x0erightsMessages\"\xd2\x01\n" +
+	"\x11PeerRightsMessage\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x10\n" +
-	"\x03key\x18\x02 \x01(\fR\x03key\x12\x14\n" +
-	"\x05label\x18\x03 \x01(\x12R\x05label\x12\x12\n" +
+	"\x03key\x18\x02 \x01(\fR\x03key\x12\x16\n" +
+	"\x06window\x18\x03 \x01(\x12R\x06window\x12\x12\n" +
 	"\x04rule\x18\x04 \x01(\x06R\x04rule\x12\x16\n" +
 	"\x06rights\x18\x05 \x01(\x04R\x06rights\x12\x16\n" +
 	"\x06second\x18\x06 \x01(\x04R\x06second\x12\x12\n" +
-	"\x04need\x18\a \x01(\x04R\x04need\x12\x19\n" +
-	"\bfor_slot\x18\b \x01(\rR\aforSlot\"U\n" +
+	"\x04need\x18\a \x01(\x04R\x04need\x12'\n" +
+	"\x0ffor_incarnation\x18\b \x01(\rR\x0eforIncarnation\"U\n" +
 	"\tPeerViews\x12\x15\n" +
 	"\x06own_ms\x18\x01 \x01(\x04R\x05ownMs\x12\x18\n" +
 	"\aregions\x18\x02 \x03(\rR\aregions\x12\x17\n" +
-	"\aages_ms\x18\x03 \x03(\x04R\x06agesMs\"\xd7\x01\n" +
+	"\aages_ms\x18\x03 \x03(\x04R\x06agesMs\"\xe7\x01\n" +
 	"\tPeerCells\x12\x12\n" +
-	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x12\n" +
-	"\x04slot\x18\x02 \x01(\rR\x04slot\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\rR\x04kind\x12 \n" +
+	"\vincarnation\x18\x02 \x01(\rR\vincarnation\x12\x12\n" +
 	"\x04keys\x18\x03 \x01(\fR\x04keys\x12\x12\n" +
 	"\x04more\x18\x04 \x03(\rR\x04more\x12\x14\n" +
-	"\x05spans\x18\x05 \x03(\rR\x05spans\x12\x16\n" +
-	"\x06labels\x18\x06 \x03(\x12R\x06labels\x12\x1a\n" +
+	"\x05metas\x18\x05 \x03(\rR\x05metas\x12\x18\n" +
+	"\awindows\x18\x06 \x03(\x12R\awindows\x12\x1a\n" +
 	"\badmitted\x18\a \x03(\x04R\badmitted\x12\x1a\n" +
 	"\brefunded\x18\b \x03(\x04R\brefunded\x12\x14\n" +
-	"\x05rates\x18\t \x03(\rR\x05rates\"|\n" +
+	"\x05rates\x18\t \x03(\rR\x05rates\"\x8c\x01\n" +
 	"\fPeerRefusals\x12\x12\n" +
-	"\x04kind\x18\x01 \x01(\rR\x04kind\x12\x12\n" +
-	"\x04slot\x18\x02 \x01(\rR\x04slot\x12\x12\n" +
-	"\x04keys\x18\x03 \x01(\fR\x04keys\x12\x16\n" +
-	"\x06labels\x18\x04 \x03(\x12R\x06labels\x12\x18\n" +
-	"\areasons\x18\x05 \x03(\rR\areasons\"|\n" +
-	"\bPeerSpan\x12\x12\n" +
-	"\x04rule\x18\x01 \x01(\x06R\x04rule\x12\x14\n" +
-	"\x05width\x18\x02 \x01(\x04R\x05width\x12\x14\n" +
+	"\x04kind\x18\x01 \x01(\rR\x04kind\x12 \n" +
+	"\vincarnation\x18\x02 \x01(\rR\vincarnation\x12\x12\n" +
+	"\x04keys\x18\x03 \x01(\fR\x04keys\x12\x18\n" +
+	"\awindows\x18\x04 \x03(\x12R\awindows\x12\x18\n" +
+	"\areasons\x18\x05 \x03(\rR\areasons\"\x91\x01\n" +
+	"\fPeerCellMeta\x12\x12\n" +
+	"\x04rule\x18\x01 \x01(\x06R\x04rule\x12#\n" +
+	"\rwindow_length\x18\x02 \x01(\x04R\fwindowLength\x12\x14\n" +
 	"\x05carry\x18\x03 \x01(\x04R\x05carry\x12\x1a\n" +
-	"\bregional\x18\x04 \x01(\bR\bregional\x12\x14\n" +
-	"\x05label\x18\x05 \x01(\x12R\x05labelB*Z(github.com/georld/rld/proto/rld/v1;rldv1b\x06proto3"
+	"\bregional\x18\x04 \x01(\bR\bregional\x12\x16\n" +
+	"\x06window\x18\x05 \x01(\x12R\x06windowB*Z(github.com/georld/rld/proto/rld/v1;rldv1b\x06proto3"
 
 var (
 	file_rld_v1_peer_proto_rawDescOnce sync.Once
@@ -849,21 +849,21 @@ func file_rld_v1_peer_proto_rawDescGZIP() []byte {
 
 var file_rld_v1_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_rld_v1_peer_proto_goTypes = []any{
-	(*PeerFrame)(nil),    // 0: rld.v1.PeerFrame
-	(*PeerPart)(nil),     // 1: rld.v1.PeerPart
-	(*PeerNote)(nil),     // 2: rld.v1.PeerNote
-	(*PeerViews)(nil),    // 3: rld.v1.PeerViews
-	(*PeerCells)(nil),    // 4: rld.v1.PeerCells
-	(*PeerRefusals)(nil), // 5: rld.v1.PeerRefusals
-	(*PeerSpan)(nil),     // 6: rld.v1.PeerSpan
+	(*PeerFrame)(nil),         // 0: rld.v1.PeerFrame
+	(*PeerPart)(nil),          // 1: rld.v1.PeerPart
+	(*PeerRightsMessage)(nil), // 2: rld.v1.PeerRightsMessage
+	(*PeerViews)(nil),         // 3: rld.v1.PeerViews
+	(*PeerCells)(nil),         // 4: rld.v1.PeerCells
+	(*PeerRefusals)(nil),      // 5: rld.v1.PeerRefusals
+	(*PeerCellMeta)(nil),      // 6: rld.v1.PeerCellMeta
 }
 var file_rld_v1_peer_proto_depIdxs = []int32{
 	1, // 0: rld.v1.PeerFrame.parts:type_name -> rld.v1.PeerPart
-	6, // 1: rld.v1.PeerFrame.spans:type_name -> rld.v1.PeerSpan
+	6, // 1: rld.v1.PeerFrame.metas:type_name -> rld.v1.PeerCellMeta
 	3, // 2: rld.v1.PeerPart.views:type_name -> rld.v1.PeerViews
 	4, // 3: rld.v1.PeerPart.cells:type_name -> rld.v1.PeerCells
 	5, // 4: rld.v1.PeerPart.refused:type_name -> rld.v1.PeerRefusals
-	2, // 5: rld.v1.PeerPart.notes:type_name -> rld.v1.PeerNote
+	2, // 5: rld.v1.PeerPart.rights_messages:type_name -> rld.v1.PeerRightsMessage
 	6, // [6:6] is the sub-list for method output_type
 	6, // [6:6] is the sub-list for method input_type
 	6, // [6:6] is the sub-list for extension type_name

@@ -41,7 +41,7 @@ type RightsFrame struct {
 	Stamp uint64 `protobuf:"fixed64,5,opt,name=stamp,proto3" json:"stamp,omitempty"`
 	// The sender as a participant of its region's epochs.
 	Member uint64 `protobuf:"fixed64,6,opt,name=member,proto3" json:"member,omitempty"`
-	// The last label that the sender may have used before it lost its memory;
+	// The last window that the sender may have used before it lost its memory;
 	// 0 when it did not.
 	FenceMs int64 `protobuf:"varint,7,opt,name=fence_ms,json=fenceMs,proto3" json:"fence_ms,omitempty"`
 	// The fingerprints of the genesis of regions and of daemons.
@@ -357,7 +357,7 @@ func (x *RightsID) GetProposer() uint64 {
 	return 0
 }
 
-// RightsClaim tells that an epoch is settled from a label on.
+// RightsClaim tells that an epoch is settled from a window on.
 type RightsClaim struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	By            uint64                 `protobuf:"fixed64,1,opt,name=by,proto3" json:"by,omitempty"`
@@ -434,7 +434,7 @@ type RightsEpoch struct {
 	// The members and what each holds.
 	Members []uint64 `protobuf:"fixed64,4,rep,packed,name=members,proto3" json:"members,omitempty"`
 	Amounts []uint64 `protobuf:"varint,5,rep,packed,name=amounts,proto3" json:"amounts,omitempty"`
-	// The retired and from which label on each is dead.
+	// The retired and from which window on each is dead.
 	Retired       []uint64 `protobuf:"fixed64,6,rep,packed,name=retired,proto3" json:"retired,omitempty"`
 	RetiredFromMs []int64  `protobuf:"zigzag64,7,rep,packed,name=retired_from_ms,json=retiredFromMs,proto3" json:"retired_from_ms,omitempty"`
 	// The rules that have a row, and the amounts of all rows, one row after the
@@ -542,7 +542,7 @@ type RightsAck struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            *RightsID              `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	By            uint64                 `protobuf:"fixed64,2,opt,name=by,proto3" json:"by,omitempty"`
-	Life          uint64                 `protobuf:"varint,3,opt,name=life,proto3" json:"life,omitempty"`
+	Generation    uint64                 `protobuf:"varint,3,opt,name=generation,proto3" json:"generation,omitempty"`
 	FromMs        int64                  `protobuf:"zigzag64,4,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"`
 	Before        []*RightsID            `protobuf:"bytes,5,rep,name=before,proto3" json:"before,omitempty"`
 	ReachIds      []uint64               `protobuf:"fixed64,6,rep,packed,name=reach_ids,json=reachIds,proto3" json:"reach_ids,omitempty"`
@@ -597,9 +597,9 @@ func (x *RightsAck) GetBy() uint64 {
 	return 0
 }
 
-func (x *RightsAck) GetLife() uint64 {
+func (x *RightsAck) GetGeneration() uint64 {
 	if x != nil {
-		return x.Life
+		return x.Generation
 	}
 	return 0
 }
@@ -902,24 +902,24 @@ func (x *RightsFile) GetFenceMs() int64 {
 
 // RightsRecord is what a participant must not forget of one table.
 type RightsRecord struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Owner         uint64                 `protobuf:"fixed64,1,opt,name=owner,proto3" json:"owner,omitempty"`
-	Life          uint64                 `protobuf:"varint,2,opt,name=life,proto3" json:"life,omitempty"`
-	Part          bool                   `protobuf:"varint,3,opt,name=part,proto3" json:"part,omitempty"`
-	Base          *RightsEpoch           `protobuf:"bytes,4,opt,name=base,proto3" json:"base,omitempty"`
-	BaseFromMs    int64                  `protobuf:"zigzag64,5,opt,name=base_from_ms,json=baseFromMs,proto3" json:"base_from_ms,omitempty"`
-	BaseHeld      []*RightsHeld          `protobuf:"bytes,6,rep,name=base_held,json=baseHeld,proto3" json:"base_held,omitempty"`
-	Epochs        []*RightsEpoch         `protobuf:"bytes,7,rep,name=epochs,proto3" json:"epochs,omitempty"`
-	Mine          []*RightsID            `protobuf:"bytes,8,rep,name=mine,proto3" json:"mine,omitempty"`
-	Acks          []*RightsAck           `protobuf:"bytes,9,rep,name=acks,proto3" json:"acks,omitempty"`
-	Top           *RightsID              `protobuf:"bytes,10,opt,name=top,proto3" json:"top,omitempty"`
-	Pruned        *RightsID              `protobuf:"bytes,11,opt,name=pruned,proto3" json:"pruned,omitempty"`
-	LabelMs       int64                  `protobuf:"zigzag64,12,opt,name=label_ms,json=labelMs,proto3" json:"label_ms,omitempty"`
-	ReachMs       int64                  `protobuf:"zigzag64,13,opt,name=reach_ms,json=reachMs,proto3" json:"reach_ms,omitempty"`
-	LostIds       []uint64               `protobuf:"fixed64,14,rep,packed,name=lost_ids,json=lostIds,proto3" json:"lost_ids,omitempty"`
-	LostLives     []uint64               `protobuf:"varint,15,rep,packed,name=lost_lives,json=lostLives,proto3" json:"lost_lives,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Owner           uint64                 `protobuf:"fixed64,1,opt,name=owner,proto3" json:"owner,omitempty"`
+	Generation      uint64                 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
+	Part            bool                   `protobuf:"varint,3,opt,name=part,proto3" json:"part,omitempty"`
+	Base            *RightsEpoch           `protobuf:"bytes,4,opt,name=base,proto3" json:"base,omitempty"`
+	BaseFromMs      int64                  `protobuf:"zigzag64,5,opt,name=base_from_ms,json=baseFromMs,proto3" json:"base_from_ms,omitempty"`
+	BaseHeld        []*RightsHeld          `protobuf:"bytes,6,rep,name=base_held,json=baseHeld,proto3" json:"base_held,omitempty"`
+	Epochs          []*RightsEpoch         `protobuf:"bytes,7,rep,name=epochs,proto3" json:"epochs,omitempty"`
+	Mine            []*RightsID            `protobuf:"bytes,8,rep,name=mine,proto3" json:"mine,omitempty"`
+	Acks            []*RightsAck           `protobuf:"bytes,9,rep,name=acks,proto3" json:"acks,omitempty"`
+	Top             *RightsID              `protobuf:"bytes,10,opt,name=top,proto3" json:"top,omitempty"`
+	Pruned          *RightsID              `protobuf:"bytes,11,opt,name=pruned,proto3" json:"pruned,omitempty"`
+	WindowMs        int64                  `protobuf:"zigzag64,12,opt,name=window_ms,json=windowMs,proto3" json:"window_ms,omitempty"`
+	ReachMs         int64                  `protobuf:"zigzag64,13,opt,name=reach_ms,json=reachMs,proto3" json:"reach_ms,omitempty"`
+	LostIds         []uint64               `protobuf:"fixed64,14,rep,packed,name=lost_ids,json=lostIds,proto3" json:"lost_ids,omitempty"`
+	LostGenerations []uint64               `protobuf:"varint,15,rep,packed,name=lost_generations,json=lostGenerations,proto3" json:"lost_generations,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *RightsRecord) Reset() {
@@ -959,9 +959,9 @@ func (x *RightsRecord) GetOwner() uint64 {
 	return 0
 }
 
-func (x *RightsRecord) GetLife() uint64 {
+func (x *RightsRecord) GetGeneration() uint64 {
 	if x != nil {
-		return x.Life
+		return x.Generation
 	}
 	return 0
 }
@@ -1029,9 +1029,9 @@ func (x *RightsRecord) GetPruned() *RightsID {
 	return nil
 }
 
-func (x *RightsRecord) GetLabelMs() int64 {
+func (x *RightsRecord) GetWindowMs() int64 {
 	if x != nil {
-		return x.LabelMs
+		return x.WindowMs
 	}
 	return 0
 }
@@ -1050,9 +1050,9 @@ func (x *RightsRecord) GetLostIds() []uint64 {
 	return nil
 }
 
-func (x *RightsRecord) GetLostLives() []uint64 {
+func (x *RightsRecord) GetLostGenerations() []uint64 {
 	if x != nil {
-		return x.LostLives
+		return x.LostGenerations
 	}
 	return nil
 }
@@ -1108,11 +1108,13 @@ const file_rld_v1_rights_proto_rawDesc = "" +
 	"\aretired\x18\x06 \x03(\x06R\aretired\x12&\n" +
 	"\x0fretired_from_ms\x18\a \x03(\x12R\rretiredFromMs\x12\x14\n" +
 	"\x05rules\x18\b \x03(\x06R\x05rules\x12\x12\n" +
-	"\x04rows\x18\t \x03(\rR\x04rows\"\x9a\x02\n" +
+	"\x04rows\x18\t \x03(\rR\x04rows\"\xa6\x02\n" +
 	"\tRightsAck\x12 \n" +
 	"\x02id\x18\x01 \x01(\v2\x10.rld.v1.RightsIDR\x02id\x12\x0e\n" +
-	"\x02by\x18\x02 \x01(\x06R\x02by\x12\x12\n" +
-	"\x04life\x18\x03 \x01(\x04R\x04life\x12\x17\n" +
+	"\x02by\x18\x02 \x01(\x06R\x02by\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x03 \x01(\x04R\n" +
+	"generation\x12\x17\n" +
 	"\afrom_ms\x18\x04 \x01(\x12R\x06fromMs\x12(\n" +
 	"\x06before\x18\x05 \x03(\v2\x10.rld.v1.RightsIDR\x06before\x12\x1b\n" +
 	"\treach_ids\x18\x06 \x03(\x06R\breachIds\x12$\n" +
@@ -1138,10 +1140,12 @@ const file_rld_v1_rights_proto_rawDesc = "" +
 	"\x06region\x18\x01 \x01(\v2\x14.rld.v1.RightsRecordR\x06region\x12*\n" +
 	"\x05local\x18\x02 \x01(\v2\x14.rld.v1.RightsRecordR\x05local\x12\x18\n" +
 	"\agenesis\x18\x03 \x03(\x06R\agenesis\x12\x19\n" +
-	"\bfence_ms\x18\x04 \x01(\x03R\afenceMs\"\x80\x04\n" +
+	"\bfence_ms\x18\x04 \x01(\x03R\afenceMs\"\x9a\x04\n" +
 	"\fRightsRecord\x12\x14\n" +
-	"\x05owner\x18\x01 \x01(\x06R\x05owner\x12\x12\n" +
-	"\x04life\x18\x02 \x01(\x04R\x04life\x12\x12\n" +
+	"\x05owner\x18\x01 \x01(\x06R\x05owner\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x02 \x01(\x04R\n" +
+	"generation\x12\x12\n" +
 	"\x04part\x18\x03 \x01(\bR\x04part\x12'\n" +
 	"\x04base\x18\x04 \x01(\v2\x13.rld.v1.RightsEpochR\x04base\x12 \n" +
 	"\fbase_from_ms\x18\x05 \x01(\x12R\n" +
@@ -1152,12 +1156,11 @@ const file_rld_v1_rights_proto_rawDesc = "" +
 	"\x04acks\x18\t \x03(\v2\x11.rld.v1.RightsAckR\x04acks\x12\"\n" +
 	"\x03top\x18\n" +
 	" \x01(\v2\x10.rld.v1.RightsIDR\x03top\x12(\n" +
-	"\x06pruned\x18\v \x01(\v2\x10.rld.v1.RightsIDR\x06pruned\x12\x19\n" +
-	"\blabel_ms\x18\f \x01(\x12R\alabelMs\x12\x19\n" +
+	"\x06pruned\x18\v \x01(\v2\x10.rld.v1.RightsIDR\x06pruned\x12\x1b\n" +
+	"\twindow_ms\x18\f \x01(\x12R\bwindowMs\x12\x19\n" +
 	"\breach_ms\x18\r \x01(\x12R\areachMs\x12\x19\n" +
-	"\blost_ids\x18\x0e \x03(\x06R\alostIds\x12\x1d\n" +
-	"\n" +
-	"lost_lives\x18\x0f \x03(\x04R\tlostLivesB*Z(github.com/georld/rld/proto/rld/v1;rldv1b\x06proto3"
+	"\blost_ids\x18\x0e \x03(\x06R\alostIds\x12)\n" +
+	"\x10lost_generations\x18\x0f \x03(\x04R\x0flostGenerationsB*Z(github.com/georld/rld/proto/rld/v1;rldv1b\x06proto3"
 
 var (
 	file_rld_v1_rights_proto_rawDescOnce sync.Once

@@ -375,7 +375,7 @@ type CheckRequest struct {
 	Peek bool `protobuf:"varint,5,opt,name=peek,proto3" json:"peek,omitempty"`
 	// True: hits may not be used. The statuses of an allowed call then carry
 	// what it takes to give them back.
-	Releasable    bool `protobuf:"varint,6,opt,name=releasable,proto3" json:"releasable,omitempty"`
+	Refundable    bool `protobuf:"varint,6,opt,name=refundable,proto3" json:"refundable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -445,9 +445,9 @@ func (x *CheckRequest) GetPeek() bool {
 	return false
 }
 
-func (x *CheckRequest) GetReleasable() bool {
+func (x *CheckRequest) GetRefundable() bool {
 	if x != nil {
-		return x.Releasable
+		return x.Refundable
 	}
 	return false
 }
@@ -567,7 +567,7 @@ type Status struct {
 	// counter with those of other keys or could not be told to other daemons
 	// (degraded_reason is keys_full or cells_full, or was for an earlier hit of
 	// the key): they cannot be given back.
-	Release       []byte `protobuf:"bytes,12,opt,name=release,proto3" json:"release,omitempty"`
+	RefundToken   []byte `protobuf:"bytes,12,opt,name=refund_token,json=refundToken,proto3" json:"refund_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -679,9 +679,9 @@ func (x *Status) GetUnlimited() bool {
 	return false
 }
 
-func (x *Status) GetRelease() []byte {
+func (x *Status) GetRefundToken() []byte {
 	if x != nil {
-		return x.Release
+		return x.RefundToken
 	}
 	return nil
 }
@@ -766,10 +766,10 @@ func (x *CheckResponse) GetError() *Error {
 	return nil
 }
 
-type ReleaseRequest struct {
+type RefundRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Of one status of the answer.
-	Release []byte `protobuf:"bytes,1,opt,name=release,proto3" json:"release,omitempty"`
+	RefundToken []byte `protobuf:"bytes,1,opt,name=refund_token,json=refundToken,proto3" json:"refund_token,omitempty"`
 	// Hits to give back, at least 1 and at most what was charged. Absent means
 	// all of them. A token is good for one release: what it leaves stays charged.
 	Hits          *uint64 `protobuf:"varint,2,opt,name=hits,proto3,oneof" json:"hits,omitempty"`
@@ -777,20 +777,20 @@ type ReleaseRequest struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ReleaseRequest) Reset() {
-	*x = ReleaseRequest{}
+func (x *RefundRequest) Reset() {
+	*x = RefundRequest{}
 	mi := &file_rld_v1_rld_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ReleaseRequest) String() string {
+func (x *RefundRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ReleaseRequest) ProtoMessage() {}
+func (*RefundRequest) ProtoMessage() {}
 
-func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
+func (x *RefundRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_rld_v1_rld_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -802,54 +802,54 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
-func (*ReleaseRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use RefundRequest.ProtoReflect.Descriptor instead.
+func (*RefundRequest) Descriptor() ([]byte, []int) {
 	return file_rld_v1_rld_proto_rawDescGZIP(), []int{7}
 }
 
-func (x *ReleaseRequest) GetRelease() []byte {
+func (x *RefundRequest) GetRefundToken() []byte {
 	if x != nil {
-		return x.Release
+		return x.RefundToken
 	}
 	return nil
 }
 
-func (x *ReleaseRequest) GetHits() uint64 {
+func (x *RefundRequest) GetHits() uint64 {
 	if x != nil && x.Hits != nil {
 		return *x.Hits
 	}
 	return 0
 }
 
-type ReleaseResponse struct {
+type RefundResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Hits that were given back.
-	Released uint64 `protobuf:"varint,1,opt,name=released,proto3" json:"released,omitempty"`
+	Refunded uint64 `protobuf:"varint,1,opt,name=refunded,proto3" json:"refunded,omitempty"`
 	// The hits weigh nothing any more: their window is over, or their rule gone.
 	// Sliding windows, and windows with carry_debt, take hits back in the window
 	// after, too; buckets for as long as they take to fill, at least 2 s, from a
 	// multiple of that time on.
 	Expired bool `protobuf:"varint,2,opt,name=expired,proto3" json:"expired,omitempty"`
-	// The token was released before.
+	// The token was refunded before.
 	Already       bool `protobuf:"varint,3,opt,name=already,proto3" json:"already,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ReleaseResponse) Reset() {
-	*x = ReleaseResponse{}
+func (x *RefundResponse) Reset() {
+	*x = RefundResponse{}
 	mi := &file_rld_v1_rld_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ReleaseResponse) String() string {
+func (x *RefundResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ReleaseResponse) ProtoMessage() {}
+func (*RefundResponse) ProtoMessage() {}
 
-func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
+func (x *RefundResponse) ProtoReflect() protoreflect.Message {
 	mi := &file_rld_v1_rld_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -861,26 +861,26 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
-func (*ReleaseResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use RefundResponse.ProtoReflect.Descriptor instead.
+func (*RefundResponse) Descriptor() ([]byte, []int) {
 	return file_rld_v1_rld_proto_rawDescGZIP(), []int{8}
 }
 
-func (x *ReleaseResponse) GetReleased() uint64 {
+func (x *RefundResponse) GetRefunded() uint64 {
 	if x != nil {
-		return x.Released
+		return x.Refunded
 	}
 	return 0
 }
 
-func (x *ReleaseResponse) GetExpired() bool {
+func (x *RefundResponse) GetExpired() bool {
 	if x != nil {
 		return x.Expired
 	}
 	return false
 }
 
-func (x *ReleaseResponse) GetAlready() bool {
+func (x *RefundResponse) GetAlready() bool {
 	if x != nil {
 		return x.Already
 	}
@@ -1054,15 +1054,15 @@ const file_rld_v1_rld_proto_rawDesc = "" +
 	"\x04hits\x18\x04 \x01(\x04R\x04hits\x12\x12\n" +
 	"\x04peek\x18\x05 \x01(\bR\x04peek\x12\x1e\n" +
 	"\n" +
-	"releasable\x18\x06 \x01(\bR\n" +
-	"releasable\"\xc6\x01\n" +
+	"refundable\x18\x06 \x01(\bR\n" +
+	"refundable\"\xc6\x01\n" +
 	"\x05Limit\x12*\n" +
 	"\x11requests_per_unit\x18\x01 \x01(\rR\x0frequestsPerUnit\x12 \n" +
 	"\x04unit\x18\x02 \x01(\x0e2\f.rld.v1.UnitR\x04unit\x12'\n" +
 	"\x0funit_multiplier\x18\x03 \x01(\rR\x0eunitMultiplier\x12\x1c\n" +
 	"\talgorithm\x18\x04 \x01(\tR\talgorithm\x12\x14\n" +
 	"\x05burst\x18\x05 \x01(\rR\x05burst\x12\x12\n" +
-	"\x04name\x18\x06 \x01(\tR\x04name\"\xc9\x03\n" +
+	"\x04name\x18\x06 \x01(\tR\x04name\"\xd2\x03\n" +
 	"\x06Status\x12 \n" +
 	"\x04code\x18\x01 \x01(\x0e2\f.rld.v1.CodeR\x04code\x12\x12\n" +
 	"\x04rule\x18\x02 \x01(\tR\x04rule\x12#\n" +
@@ -1077,21 +1077,21 @@ const file_rld_v1_rld_proto_rawDesc = "" +
 	"\bdegraded\x18\t \x01(\bR\bdegraded\x12'\n" +
 	"\x0fdegraded_reason\x18\n" +
 	" \x01(\tR\x0edegradedReason\x12\x1c\n" +
-	"\tunlimited\x18\v \x01(\bR\tunlimited\x12\x18\n" +
-	"\arelease\x18\f \x01(\fR\arelease\"\xb1\x01\n" +
+	"\tunlimited\x18\v \x01(\bR\tunlimited\x12!\n" +
+	"\frefund_token\x18\f \x01(\fR\vrefundToken\"\xb1\x01\n" +
 	"\rCheckResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12 \n" +
 	"\x04code\x18\x02 \x01(\x0e2\f.rld.v1.CodeR\x04code\x12*\n" +
 	"\bstatuses\x18\x03 \x03(\v2\x0e.rld.v1.StatusR\bstatuses\x12\x1d\n" +
 	"\n" +
 	"refused_by\x18\x04 \x01(\tR\trefusedBy\x12#\n" +
-	"\x05error\x18\x05 \x01(\v2\r.rld.v1.ErrorR\x05error\"L\n" +
-	"\x0eReleaseRequest\x12\x18\n" +
-	"\arelease\x18\x01 \x01(\fR\arelease\x12\x17\n" +
+	"\x05error\x18\x05 \x01(\v2\r.rld.v1.ErrorR\x05error\"T\n" +
+	"\rRefundRequest\x12!\n" +
+	"\frefund_token\x18\x01 \x01(\fR\vrefundToken\x12\x17\n" +
 	"\x04hits\x18\x02 \x01(\x04H\x00R\x04hits\x88\x01\x01B\a\n" +
-	"\x05_hits\"a\n" +
-	"\x0fReleaseResponse\x12\x1a\n" +
-	"\breleased\x18\x01 \x01(\x04R\breleased\x12\x18\n" +
+	"\x05_hits\"`\n" +
+	"\x0eRefundResponse\x12\x1a\n" +
+	"\brefunded\x18\x01 \x01(\x04R\brefunded\x12\x18\n" +
 	"\aexpired\x18\x02 \x01(\bR\aexpired\x12\x18\n" +
 	"\aalready\x18\x03 \x01(\bR\aalready\"5\n" +
 	"\x05Error\x12\x12\n" +
@@ -1122,11 +1122,11 @@ const file_rld_v1_rld_proto_rawDesc = "" +
 	"\bENFORCED\x10\x00\x12\n" +
 	"\n" +
 	"\x06SHADOW\x10\x01\x12\t\n" +
-	"\x05QUOTA\x10\x022\xbb\x01\n" +
+	"\x05QUOTA\x10\x022\xb8\x01\n" +
 	"\vRateLimiter\x124\n" +
 	"\x05Check\x12\x14.rld.v1.CheckRequest\x1a\x15.rld.v1.CheckResponse\x12:\n" +
-	"\vCheckStream\x12\x12.rld.v1.CheckFrame\x1a\x13.rld.v1.AnswerFrame(\x010\x01\x12:\n" +
-	"\aRelease\x12\x16.rld.v1.ReleaseRequest\x1a\x17.rld.v1.ReleaseResponseB*Z(github.com/georld/rld/proto/rld/v1;rldv1b\x06proto3"
+	"\vCheckStream\x12\x12.rld.v1.CheckFrame\x1a\x13.rld.v1.AnswerFrame(\x010\x01\x127\n" +
+	"\x06Refund\x12\x15.rld.v1.RefundRequest\x1a\x16.rld.v1.RefundResponseB*Z(github.com/georld/rld/proto/rld/v1;rldv1b\x06proto3"
 
 var (
 	file_rld_v1_rld_proto_rawDescOnce sync.Once
@@ -1153,8 +1153,8 @@ var file_rld_v1_rld_proto_goTypes = []any{
 	(*Limit)(nil),               // 7: rld.v1.Limit
 	(*Status)(nil),              // 8: rld.v1.Status
 	(*CheckResponse)(nil),       // 9: rld.v1.CheckResponse
-	(*ReleaseRequest)(nil),      // 10: rld.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),     // 11: rld.v1.ReleaseResponse
+	(*RefundRequest)(nil),       // 10: rld.v1.RefundRequest
+	(*RefundResponse)(nil),      // 11: rld.v1.RefundResponse
 	(*Error)(nil),               // 12: rld.v1.Error
 	(*CheckFrame)(nil),          // 13: rld.v1.CheckFrame
 	(*AnswerFrame)(nil),         // 14: rld.v1.AnswerFrame
@@ -1179,10 +1179,10 @@ var file_rld_v1_rld_proto_depIdxs = []int32{
 	9,  // 15: rld.v1.AnswerFrame.answers:type_name -> rld.v1.CheckResponse
 	6,  // 16: rld.v1.RateLimiter.Check:input_type -> rld.v1.CheckRequest
 	13, // 17: rld.v1.RateLimiter.CheckStream:input_type -> rld.v1.CheckFrame
-	10, // 18: rld.v1.RateLimiter.Release:input_type -> rld.v1.ReleaseRequest
+	10, // 18: rld.v1.RateLimiter.Refund:input_type -> rld.v1.RefundRequest
 	9,  // 19: rld.v1.RateLimiter.Check:output_type -> rld.v1.CheckResponse
 	14, // 20: rld.v1.RateLimiter.CheckStream:output_type -> rld.v1.AnswerFrame
-	11, // 21: rld.v1.RateLimiter.Release:output_type -> rld.v1.ReleaseResponse
+	11, // 21: rld.v1.RateLimiter.Refund:output_type -> rld.v1.RefundResponse
 	19, // [19:22] is the sub-list for method output_type
 	16, // [16:19] is the sub-list for method input_type
 	16, // [16:16] is the sub-list for extension type_name

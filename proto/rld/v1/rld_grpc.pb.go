@@ -23,7 +23,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	RateLimiter_Check_FullMethodName       = "/rld.v1.RateLimiter/Check"
 	RateLimiter_CheckStream_FullMethodName = "/rld.v1.RateLimiter/CheckStream"
-	RateLimiter_Release_FullMethodName     = "/rld.v1.RateLimiter/Release"
+	RateLimiter_Refund_FullMethodName      = "/rld.v1.RateLimiter/Refund"
 )
 
 // RateLimiterClient is the client API for RateLimiter service.
@@ -56,7 +56,7 @@ type RateLimiterClient interface {
 	// INVALID_ARGUMENT: the token is none, or more is to be given back than was
 	// charged. RESOURCE_EXHAUSTED: so much was given back lately that the daemon
 	// cannot tell what comes twice; try again later.
-	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error)
+	Refund(ctx context.Context, in *RefundRequest, opts ...grpc.CallOption) (*RefundResponse, error)
 }
 
 type rateLimiterClient struct {
@@ -90,10 +90,10 @@ func (c *rateLimiterClient) CheckStream(ctx context.Context, opts ...grpc.CallOp
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type RateLimiter_CheckStreamClient = grpc.BidiStreamingClient[CheckFrame, AnswerFrame]
 
-func (c *rateLimiterClient) Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error) {
+func (c *rateLimiterClient) Refund(ctx context.Context, in *RefundRequest, opts ...grpc.CallOption) (*RefundResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ReleaseResponse)
-	err := c.cc.Invoke(ctx, RateLimiter_Release_FullMethodName, in, out, cOpts...)
+	out := new(RefundResponse)
+	err := c.cc.Invoke(ctx, RateLimiter_Refund_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ type RateLimiterServer interface {
 	// INVALID_ARGUMENT: the token is none, or more is to be given back than was
 	// charged. RESOURCE_EXHAUSTED: so much was given back lately that the daemon
 	// cannot tell what comes twice; try again later.
-	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
+	Refund(context.Context, *RefundRequest) (*RefundResponse, error)
 	mustEmbedUnimplementedRateLimiterServer()
 }
 
@@ -147,8 +147,8 @@ func (UnimplementedRateLimiterServer) Check(context.Context, *CheckRequest) (*Ch
 func (UnimplementedRateLimiterServer) CheckStream(grpc.BidiStreamingServer[CheckFrame, AnswerFrame]) error {
 	return status.Error(codes.Unimplemented, "method CheckStream not implemented")
 }
-func (UnimplementedRateLimiterServer) Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Release not implemented")
+func (UnimplementedRateLimiterServer) Refund(context.Context, *RefundRequest) (*RefundResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Refund not implemented")
 }
 func (UnimplementedRateLimiterServer) mustEmbedUnimplementedRateLimiterServer() {}
 func (UnimplementedRateLimiterServer) testEmbeddedByValue()                     {}
@@ -196,20 +196,20 @@ func _RateLimiter_CheckStream_Handler(srv interface{}, stream grpc.ServerStream)
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type RateLimiter_CheckStreamServer = grpc.BidiStreamingServer[CheckFrame, AnswerFrame]
 
-func _RateLimiter_Release_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ReleaseRequest)
+func _RateLimiter_Refund_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RefundRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(RateLimiterServer).Release(ctx, in)
+		return srv.(RateLimiterServer).Refund(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: RateLimiter_Release_FullMethodName,
+		FullMethod: RateLimiter_Refund_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(RateLimiterServer).Release(ctx, req.(*ReleaseRequest))
+		return srv.(RateLimiterServer).Refund(ctx, req.(*RefundRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -226,8 +226,8 @@ var RateLimiter_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _RateLimiter_Check_Handler,
 		},
 		{
-			MethodName: "Release",
-			Handler:    _RateLimiter_Release_Handler,
+			MethodName: "Refund",
+			Handler:    _RateLimiter_Refund_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

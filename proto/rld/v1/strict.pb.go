@@ -45,16 +45,16 @@ type StrictFrame struct {
 	// The sender is a replica and votes under it.
 	Voting bool `protobuf:"varint,5,opt,name=voting,proto3" json:"voting,omitempty"`
 	// How often the sender has lost its memory.
-	Life          uint64          `protobuf:"varint,6,opt,name=life,proto3" json:"life,omitempty"`
-	Asks          []*StrictAsk    `protobuf:"bytes,7,rep,name=asks,proto3" json:"asks,omitempty"`
-	Grants        []*StrictGrant  `protobuf:"bytes,8,rep,name=grants,proto3" json:"grants,omitempty"`
-	Raises        []*StrictRaise  `protobuf:"bytes,9,rep,name=raises,proto3" json:"raises,omitempty"`
-	Votes         []*StrictVote   `protobuf:"bytes,10,rep,name=votes,proto3" json:"votes,omitempty"`
-	Copies        []*StrictCopy   `protobuf:"bytes,11,rep,name=copies,proto3" json:"copies,omitempty"`
-	Pages         []*StrictPage   `protobuf:"bytes,12,rep,name=pages,proto3" json:"pages,omitempty"`
-	Layouts       []*StrictLayout `protobuf:"bytes,13,rep,name=layouts,proto3" json:"layouts,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Generation       uint64               `protobuf:"varint,6,opt,name=generation,proto3" json:"generation,omitempty"`
+	Requests         []*LeaseRequest      `protobuf:"bytes,7,rep,name=requests,proto3" json:"requests,omitempty"`
+	Grants           []*LeaseGrant        `protobuf:"bytes,8,rep,name=grants,proto3" json:"grants,omitempty"`
+	Accepts          []*WatermarkAccept   `protobuf:"bytes,9,rep,name=accepts,proto3" json:"accepts,omitempty"`
+	Accepted         []*WatermarkAccepted `protobuf:"bytes,10,rep,name=accepted,proto3" json:"accepted,omitempty"`
+	SnapshotRequests []*SnapshotRequest   `protobuf:"bytes,11,rep,name=snapshot_requests,json=snapshotRequests,proto3" json:"snapshot_requests,omitempty"`
+	SnapshotChunks   []*SnapshotChunk     `protobuf:"bytes,12,rep,name=snapshot_chunks,json=snapshotChunks,proto3" json:"snapshot_chunks,omitempty"`
+	Layouts          []*StrictLayout      `protobuf:"bytes,13,rep,name=layouts,proto3" json:"layouts,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *StrictFrame) Reset() {
@@ -122,51 +122,51 @@ func (x *StrictFrame) GetVoting() bool {
 	return false
 }
 
-func (x *StrictFrame) GetLife() uint64 {
+func (x *StrictFrame) GetGeneration() uint64 {
 	if x != nil {
-		return x.Life
+		return x.Generation
 	}
 	return 0
 }
 
-func (x *StrictFrame) GetAsks() []*StrictAsk {
+func (x *StrictFrame) GetRequests() []*LeaseRequest {
 	if x != nil {
-		return x.Asks
+		return x.Requests
 	}
 	return nil
 }
 
-func (x *StrictFrame) GetGrants() []*StrictGrant {
+func (x *StrictFrame) GetGrants() []*LeaseGrant {
 	if x != nil {
 		return x.Grants
 	}
 	return nil
 }
 
-func (x *StrictFrame) GetRaises() []*StrictRaise {
+func (x *StrictFrame) GetAccepts() []*WatermarkAccept {
 	if x != nil {
-		return x.Raises
+		return x.Accepts
 	}
 	return nil
 }
 
-func (x *StrictFrame) GetVotes() []*StrictVote {
+func (x *StrictFrame) GetAccepted() []*WatermarkAccepted {
 	if x != nil {
-		return x.Votes
+		return x.Accepted
 	}
 	return nil
 }
 
-func (x *StrictFrame) GetCopies() []*StrictCopy {
+func (x *StrictFrame) GetSnapshotRequests() []*SnapshotRequest {
 	if x != nil {
-		return x.Copies
+		return x.SnapshotRequests
 	}
 	return nil
 }
 
-func (x *StrictFrame) GetPages() []*StrictPage {
+func (x *StrictFrame) GetSnapshotChunks() []*SnapshotChunk {
 	if x != nil {
-		return x.Pages
+		return x.SnapshotChunks
 	}
 	return nil
 }
@@ -178,19 +178,19 @@ func (x *StrictFrame) GetLayouts() []*StrictLayout {
 	return nil
 }
 
-// StrictAsk is a holder's wish for rights of a ledger.
-type StrictAsk struct {
+// LeaseRequest is a lessee's wish for rights of a ledger.
+type LeaseRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Id     uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Holder uint64                 `protobuf:"fixed64,2,opt,name=holder,proto3" json:"holder,omitempty"`
-	Home   uint64                 `protobuf:"fixed64,3,opt,name=home,proto3" json:"home,omitempty"`
+	Lessee uint64                 `protobuf:"fixed64,2,opt,name=lessee,proto3" json:"lessee,omitempty"`
+	Owner  uint64                 `protobuf:"fixed64,3,opt,name=owner,proto3" json:"owner,omitempty"`
 	// The ledger's key, as in all that follows.
 	KeyHi uint64 `protobuf:"fixed64,4,opt,name=key_hi,json=keyHi,proto3" json:"key_hi,omitempty"`
 	KeyLo uint64 `protobuf:"fixed64,5,opt,name=key_lo,json=keyLo,proto3" json:"key_lo,omitempty"`
 	Rule  uint64 `protobuf:"fixed64,6,opt,name=rule,proto3" json:"rule,omitempty"`
-	// The ledger is that of a region's floor.
-	Floor    bool   `protobuf:"varint,7,opt,name=floor,proto3" json:"floor,omitempty"`
-	Label    int64  `protobuf:"zigzag64,8,opt,name=label,proto3" json:"label,omitempty"`
+	// The ledger is that of a region's reserve.
+	Reserve  bool   `protobuf:"varint,7,opt,name=reserve,proto3" json:"reserve,omitempty"`
+	Window   int64  `protobuf:"zigzag64,8,opt,name=window,proto3" json:"window,omitempty"`
 	Want     uint64 `protobuf:"varint,9,opt,name=want,proto3" json:"want,omitempty"`
 	Need     uint64 `protobuf:"varint,10,opt,name=need,proto3" json:"need,omitempty"`
 	Extra    uint64 `protobuf:"varint,11,opt,name=extra,proto3" json:"extra,omitempty"`
@@ -198,25 +198,25 @@ type StrictAsk struct {
 	WithinMs uint32 `protobuf:"varint,13,opt,name=within_ms,json=withinMs,proto3" json:"within_ms,omitempty"`
 	// At most 255.
 	Hops          uint32 `protobuf:"varint,14,opt,name=hops,proto3" json:"hops,omitempty"`
-	Stock         uint64 `protobuf:"varint,15,opt,name=stock,proto3" json:"stock,omitempty"`
+	Prefetch      uint64 `protobuf:"varint,15,opt,name=prefetch,proto3" json:"prefetch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *StrictAsk) Reset() {
-	*x = StrictAsk{}
+func (x *LeaseRequest) Reset() {
+	*x = LeaseRequest{}
 	mi := &file_rld_v1_strict_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *StrictAsk) String() string {
+func (x *LeaseRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*StrictAsk) ProtoMessage() {}
+func (*LeaseRequest) ProtoMessage() {}
 
-func (x *StrictAsk) ProtoReflect() protoreflect.Message {
+func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_rld_v1_strict_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -228,135 +228,135 @@ func (x *StrictAsk) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use StrictAsk.ProtoReflect.Descriptor instead.
-func (*StrictAsk) Descriptor() ([]byte, []int) {
+// Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
+func (*LeaseRequest) Descriptor() ([]byte, []int) {
 	return file_rld_v1_strict_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *StrictAsk) GetId() uint64 {
+func (x *LeaseRequest) GetId() uint64 {
 	if x != nil {
 		return x.Id
 	}
 	return 0
 }
 
-func (x *StrictAsk) GetHolder() uint64 {
+func (x *LeaseRequest) GetLessee() uint64 {
 	if x != nil {
-		return x.Holder
+		return x.Lessee
 	}
 	return 0
 }
 
-func (x *StrictAsk) GetHome() uint64 {
+func (x *LeaseRequest) GetOwner() uint64 {
 	if x != nil {
-		return x.Home
+		return x.Owner
 	}
 	return 0
 }
 
-func (x *StrictAsk) GetKeyHi() uint64 {
+func (x *LeaseRequest) GetKeyHi() uint64 {
 	if x != nil {
 		return x.KeyHi
 	}
 	return 0
 }
 
-func (x *StrictAsk) GetKeyLo() uint64 {
+func (x *LeaseRequest) GetKeyLo() uint64 {
 	if x != nil {
 		return x.KeyLo
 	}
 	return 0
 }
 
-func (x *StrictAsk) GetRule() uint64 {
+func (x *LeaseRequest) GetRule() uint64 {
 	if x != nil {
 		return x.Rule
 	}
 	return 0
 }
 
-func (x *StrictAsk) GetFloor() bool {
+func (x *LeaseRequest) GetReserve() bool {
 	if x != nil {
-		return x.Floor
+		return x.Reserve
 	}
 	return false
 }
 
-func (x *StrictAsk) GetLabel() int64 {
+func (x *LeaseRequest) GetWindow() int64 {
 	if x != nil {
-		return x.Label
+		return x.Window
 	}
 	return 0
 }
 
-func (x *StrictAsk) GetWant() uint64 {
+func (x *LeaseRequest) GetWant() uint64 {
 	if x != nil {
 		return x.Want
 	}
 	return 0
 }
 
-func (x *StrictAsk) GetNeed() uint64 {
+func (x *LeaseRequest) GetNeed() uint64 {
 	if x != nil {
 		return x.Need
 	}
 	return 0
 }
 
-func (x *StrictAsk) GetExtra() uint64 {
+func (x *LeaseRequest) GetExtra() uint64 {
 	if x != nil {
 		return x.Extra
 	}
 	return 0
 }
 
-func (x *StrictAsk) GetReturned() uint64 {
+func (x *LeaseRequest) GetReturned() uint64 {
 	if x != nil {
 		return x.Returned
 	}
 	return 0
 }
 
-func (x *StrictAsk) GetWithinMs() uint32 {
+func (x *LeaseRequest) GetWithinMs() uint32 {
 	if x != nil {
 		return x.WithinMs
 	}
 	return 0
 }
 
-func (x *StrictAsk) GetHops() uint32 {
+func (x *LeaseRequest) GetHops() uint32 {
 	if x != nil {
 		return x.Hops
 	}
 	return 0
 }
 
-func (x *StrictAsk) GetStock() uint64 {
+func (x *LeaseRequest) GetPrefetch() uint64 {
 	if x != nil {
-		return x.Stock
+		return x.Prefetch
 	}
 	return 0
 }
 
-// StrictGrant is a home's answer to an ask.
-type StrictGrant struct {
+// LeaseGrant is a owner's answer to an ask.
+type LeaseGrant struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Home  uint64                 `protobuf:"fixed64,2,opt,name=home,proto3" json:"home,omitempty"`
+	Owner uint64                 `protobuf:"fixed64,2,opt,name=owner,proto3" json:"owner,omitempty"`
 	Round uint64                 `protobuf:"varint,3,opt,name=round,proto3" json:"round,omitempty"`
 	KeyHi uint64                 `protobuf:"fixed64,4,opt,name=key_hi,json=keyHi,proto3" json:"key_hi,omitempty"`
 	KeyLo uint64                 `protobuf:"fixed64,5,opt,name=key_lo,json=keyLo,proto3" json:"key_lo,omitempty"`
 	Rule  uint64                 `protobuf:"fixed64,6,opt,name=rule,proto3" json:"rule,omitempty"`
-	// The sum of: 1 the ledger is that of a region's floor, 2 there are no more
+	// The sum of: 1 the ledger is that of a region's reserve, 2 there are no more
 	// for now, 4 waiting does not help.
 	Flags     uint32 `protobuf:"varint,7,opt,name=flags,proto3" json:"flags,omitempty"`
-	Label     int64  `protobuf:"zigzag64,8,opt,name=label,proto3" json:"label,omitempty"`
+	Window    int64  `protobuf:"zigzag64,8,opt,name=window,proto3" json:"window,omitempty"`
 	UntilMs   int64  `protobuf:"zigzag64,9,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"`
 	Total     uint64 `protobuf:"varint,10,opt,name=total,proto3" json:"total,omitempty"`
 	RetryMs   int64  `protobuf:"zigzag64,11,opt,name=retry_ms,json=retryMs,proto3" json:"retry_ms,omitempty"`
 	Remaining uint64 `protobuf:"varint,12,opt,name=remaining,proto3" json:"remaining,omitempty"`
 	ResetMs   int64  `protobuf:"zigzag64,13,opt,name=reset_ms,json=resetMs,proto3" json:"reset_ms,omitempty"`
-	// Why the home could not say: 1 not home, 2 no majority, 3 label over, 4
+	// Why the owner could not say: 1 not home, 2 no majority, 3 window over, 4
 	// unknown rule, 5 full, 6 outvoted, 7 other layout, 8 not voting, 9 ended.
 	Why           uint32 `protobuf:"varint,14,opt,name=why,proto3" json:"why,omitempty"`
 	Keep          uint64 `protobuf:"varint,15,opt,name=keep,proto3" json:"keep,omitempty"`
@@ -364,20 +364,20 @@ type StrictGrant struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *StrictGrant) Reset() {
-	*x = StrictGrant{}
+func (x *LeaseGrant) Reset() {
+	*x = LeaseGrant{}
 	mi := &file_rld_v1_strict_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *StrictGrant) String() string {
+func (x *LeaseGrant) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*StrictGrant) ProtoMessage() {}
+func (*LeaseGrant) ProtoMessage() {}
 
-func (x *StrictGrant) ProtoReflect() protoreflect.Message {
+func (x *LeaseGrant) ProtoReflect() protoreflect.Message {
 	mi := &file_rld_v1_strict_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -389,140 +389,140 @@ func (x *StrictGrant) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use StrictGrant.ProtoReflect.Descriptor instead.
-func (*StrictGrant) Descriptor() ([]byte, []int) {
+// Deprecated: Use LeaseGrant.ProtoReflect.Descriptor instead.
+func (*LeaseGrant) Descriptor() ([]byte, []int) {
 	return file_rld_v1_strict_proto_rawDescGZIP(), []int{2}
 }
 
-func (x *StrictGrant) GetId() uint64 {
+func (x *LeaseGrant) GetId() uint64 {
 	if x != nil {
 		return x.Id
 	}
 	return 0
 }
 
-func (x *StrictGrant) GetHome() uint64 {
+func (x *LeaseGrant) GetOwner() uint64 {
 	if x != nil {
-		return x.Home
+		return x.Owner
 	}
 	return 0
 }
 
-func (x *StrictGrant) GetRound() uint64 {
+func (x *LeaseGrant) GetRound() uint64 {
 	if x != nil {
 		return x.Round
 	}
 	return 0
 }
 
-func (x *StrictGrant) GetKeyHi() uint64 {
+func (x *LeaseGrant) GetKeyHi() uint64 {
 	if x != nil {
 		return x.KeyHi
 	}
 	return 0
 }
 
-func (x *StrictGrant) GetKeyLo() uint64 {
+func (x *LeaseGrant) GetKeyLo() uint64 {
 	if x != nil {
 		return x.KeyLo
 	}
 	return 0
 }
 
-func (x *StrictGrant) GetRule() uint64 {
+func (x *LeaseGrant) GetRule() uint64 {
 	if x != nil {
 		return x.Rule
 	}
 	return 0
 }
 
-func (x *StrictGrant) GetFlags() uint32 {
+func (x *LeaseGrant) GetFlags() uint32 {
 	if x != nil {
 		return x.Flags
 	}
 	return 0
 }
 
-func (x *StrictGrant) GetLabel() int64 {
+func (x *LeaseGrant) GetWindow() int64 {
 	if x != nil {
-		return x.Label
+		return x.Window
 	}
 	return 0
 }
 
-func (x *StrictGrant) GetUntilMs() int64 {
+func (x *LeaseGrant) GetUntilMs() int64 {
 	if x != nil {
 		return x.UntilMs
 	}
 	return 0
 }
 
-func (x *StrictGrant) GetTotal() uint64 {
+func (x *LeaseGrant) GetTotal() uint64 {
 	if x != nil {
 		return x.Total
 	}
 	return 0
 }
 
-func (x *StrictGrant) GetRetryMs() int64 {
+func (x *LeaseGrant) GetRetryMs() int64 {
 	if x != nil {
 		return x.RetryMs
 	}
 	return 0
 }
 
-func (x *StrictGrant) GetRemaining() uint64 {
+func (x *LeaseGrant) GetRemaining() uint64 {
 	if x != nil {
 		return x.Remaining
 	}
 	return 0
 }
 
-func (x *StrictGrant) GetResetMs() int64 {
+func (x *LeaseGrant) GetResetMs() int64 {
 	if x != nil {
 		return x.ResetMs
 	}
 	return 0
 }
 
-func (x *StrictGrant) GetWhy() uint32 {
+func (x *LeaseGrant) GetWhy() uint32 {
 	if x != nil {
 		return x.Why
 	}
 	return 0
 }
 
-func (x *StrictGrant) GetKeep() uint64 {
+func (x *LeaseGrant) GetKeep() uint64 {
 	if x != nil {
 		return x.Keep
 	}
 	return 0
 }
 
-// StrictMark says up to how much may have been consumed of a label.
-type StrictMark struct {
+// Watermark says up to how much may have been consumed of a window.
+type Watermark struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Label         int64                  `protobuf:"zigzag64,1,opt,name=label,proto3" json:"label,omitempty"`
+	Window        int64                  `protobuf:"zigzag64,1,opt,name=window,proto3" json:"window,omitempty"`
 	Amount        uint64                 `protobuf:"varint,2,opt,name=amount,proto3" json:"amount,omitempty"`
 	EndMs         int64                  `protobuf:"zigzag64,3,opt,name=end_ms,json=endMs,proto3" json:"end_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *StrictMark) Reset() {
-	*x = StrictMark{}
+func (x *Watermark) Reset() {
+	*x = Watermark{}
 	mi := &file_rld_v1_strict_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *StrictMark) String() string {
+func (x *Watermark) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*StrictMark) ProtoMessage() {}
+func (*Watermark) ProtoMessage() {}
 
-func (x *StrictMark) ProtoReflect() protoreflect.Message {
+func (x *Watermark) ProtoReflect() protoreflect.Message {
 	mi := &file_rld_v1_strict_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -534,62 +534,62 @@ func (x *StrictMark) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use StrictMark.ProtoReflect.Descriptor instead.
-func (*StrictMark) Descriptor() ([]byte, []int) {
+// Deprecated: Use Watermark.ProtoReflect.Descriptor instead.
+func (*Watermark) Descriptor() ([]byte, []int) {
 	return file_rld_v1_strict_proto_rawDescGZIP(), []int{3}
 }
 
-func (x *StrictMark) GetLabel() int64 {
+func (x *Watermark) GetWindow() int64 {
 	if x != nil {
-		return x.Label
+		return x.Window
 	}
 	return 0
 }
 
-func (x *StrictMark) GetAmount() uint64 {
+func (x *Watermark) GetAmount() uint64 {
 	if x != nil {
 		return x.Amount
 	}
 	return 0
 }
 
-func (x *StrictMark) GetEndMs() int64 {
+func (x *Watermark) GetEndMs() int64 {
 	if x != nil {
 		return x.EndMs
 	}
 	return 0
 }
 
-// StrictRaise is a home's wish that a replica hold marks under its ballot,
-// which is the round, the home and the term. Marks are by label, ascending.
-type StrictRaise struct {
+// WatermarkAccept is a owner's wish that a replica hold watermarks under its ballot,
+// which is the round, the owner and the term. Marks are by window, ascending.
+type WatermarkAccept struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	KeyHi         uint64                 `protobuf:"fixed64,1,opt,name=key_hi,json=keyHi,proto3" json:"key_hi,omitempty"`
 	KeyLo         uint64                 `protobuf:"fixed64,2,opt,name=key_lo,json=keyLo,proto3" json:"key_lo,omitempty"`
 	Round         uint64                 `protobuf:"varint,3,opt,name=round,proto3" json:"round,omitempty"`
-	Home          uint64                 `protobuf:"fixed64,4,opt,name=home,proto3" json:"home,omitempty"`
+	Owner         uint64                 `protobuf:"fixed64,4,opt,name=owner,proto3" json:"owner,omitempty"`
 	Term          uint64                 `protobuf:"varint,5,opt,name=term,proto3" json:"term,omitempty"`
 	Seq           uint64                 `protobuf:"varint,6,opt,name=seq,proto3" json:"seq,omitempty"`
-	Known         []*StrictMark          `protobuf:"bytes,7,rep,name=known,proto3" json:"known,omitempty"`
-	Marks         []*StrictMark          `protobuf:"bytes,8,rep,name=marks,proto3" json:"marks,omitempty"`
+	Known         []*Watermark           `protobuf:"bytes,7,rep,name=known,proto3" json:"known,omitempty"`
+	Watermarks    []*Watermark           `protobuf:"bytes,8,rep,name=watermarks,proto3" json:"watermarks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *StrictRaise) Reset() {
-	*x = StrictRaise{}
+func (x *WatermarkAccept) Reset() {
+	*x = WatermarkAccept{}
 	mi := &file_rld_v1_strict_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *StrictRaise) String() string {
+func (x *WatermarkAccept) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*StrictRaise) ProtoMessage() {}
+func (*WatermarkAccept) ProtoMessage() {}
 
-func (x *StrictRaise) ProtoReflect() protoreflect.Message {
+func (x *WatermarkAccept) ProtoReflect() protoreflect.Message {
 	mi := &file_rld_v1_strict_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -601,104 +601,104 @@ func (x *StrictRaise) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use StrictRaise.ProtoReflect.Descriptor instead.
-func (*StrictRaise) Descriptor() ([]byte, []int) {
+// Deprecated: Use WatermarkAccept.ProtoReflect.Descriptor instead.
+func (*WatermarkAccept) Descriptor() ([]byte, []int) {
 	return file_rld_v1_strict_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *StrictRaise) GetKeyHi() uint64 {
+func (x *WatermarkAccept) GetKeyHi() uint64 {
 	if x != nil {
 		return x.KeyHi
 	}
 	return 0
 }
 
-func (x *StrictRaise) GetKeyLo() uint64 {
+func (x *WatermarkAccept) GetKeyLo() uint64 {
 	if x != nil {
 		return x.KeyLo
 	}
 	return 0
 }
 
-func (x *StrictRaise) GetRound() uint64 {
+func (x *WatermarkAccept) GetRound() uint64 {
 	if x != nil {
 		return x.Round
 	}
 	return 0
 }
 
-func (x *StrictRaise) GetHome() uint64 {
+func (x *WatermarkAccept) GetOwner() uint64 {
 	if x != nil {
-		return x.Home
+		return x.Owner
 	}
 	return 0
 }
 
-func (x *StrictRaise) GetTerm() uint64 {
+func (x *WatermarkAccept) GetTerm() uint64 {
 	if x != nil {
 		return x.Term
 	}
 	return 0
 }
 
-func (x *StrictRaise) GetSeq() uint64 {
+func (x *WatermarkAccept) GetSeq() uint64 {
 	if x != nil {
 		return x.Seq
 	}
 	return 0
 }
 
-func (x *StrictRaise) GetKnown() []*StrictMark {
+func (x *WatermarkAccept) GetKnown() []*Watermark {
 	if x != nil {
 		return x.Known
 	}
 	return nil
 }
 
-func (x *StrictRaise) GetMarks() []*StrictMark {
+func (x *WatermarkAccept) GetWatermarks() []*Watermark {
 	if x != nil {
-		return x.Marks
+		return x.Watermarks
 	}
 	return nil
 }
 
-// StrictVote is a replica's answer to a raise.
-type StrictVote struct {
+// WatermarkAccepted is a replica's answer to a raise.
+type WatermarkAccepted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	KeyHi uint64                 `protobuf:"fixed64,1,opt,name=key_hi,json=keyHi,proto3" json:"key_hi,omitempty"`
 	KeyLo uint64                 `protobuf:"fixed64,2,opt,name=key_lo,json=keyLo,proto3" json:"key_lo,omitempty"`
 	// The ballot of the raise, and its number.
 	Round uint64 `protobuf:"varint,3,opt,name=round,proto3" json:"round,omitempty"`
-	Home  uint64 `protobuf:"fixed64,4,opt,name=home,proto3" json:"home,omitempty"`
+	Owner uint64 `protobuf:"fixed64,4,opt,name=owner,proto3" json:"owner,omitempty"`
 	Term  uint64 `protobuf:"varint,5,opt,name=term,proto3" json:"term,omitempty"`
 	Seq   uint64 `protobuf:"varint,6,opt,name=seq,proto3" json:"seq,omitempty"`
 	Voter uint64 `protobuf:"fixed64,7,opt,name=voter,proto3" json:"voter,omitempty"`
 	Ok    bool   `protobuf:"varint,8,opt,name=ok,proto3" json:"ok,omitempty"`
 	Why   uint32 `protobuf:"varint,9,opt,name=why,proto3" json:"why,omitempty"`
 	// The ballot that the replica has promised.
-	PromisedRound uint64        `protobuf:"varint,10,opt,name=promised_round,json=promisedRound,proto3" json:"promised_round,omitempty"`
-	PromisedHome  uint64        `protobuf:"fixed64,11,opt,name=promised_home,json=promisedHome,proto3" json:"promised_home,omitempty"`
-	PromisedTerm  uint64        `protobuf:"varint,12,opt,name=promised_term,json=promisedTerm,proto3" json:"promised_term,omitempty"`
-	Held          []*StrictMark `protobuf:"bytes,13,rep,name=held,proto3" json:"held,omitempty"`
-	Lives         []*StrictLife `protobuf:"bytes,14,rep,name=lives,proto3" json:"lives,omitempty"`
+	PromisedRound uint64              `protobuf:"varint,10,opt,name=promised_round,json=promisedRound,proto3" json:"promised_round,omitempty"`
+	PromisedOwner uint64              `protobuf:"fixed64,11,opt,name=promised_owner,json=promisedOwner,proto3" json:"promised_owner,omitempty"`
+	PromisedTerm  uint64              `protobuf:"varint,12,opt,name=promised_term,json=promisedTerm,proto3" json:"promised_term,omitempty"`
+	Held          []*Watermark        `protobuf:"bytes,13,rep,name=held,proto3" json:"held,omitempty"`
+	Generations   []*StrictGeneration `protobuf:"bytes,14,rep,name=generations,proto3" json:"generations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *StrictVote) Reset() {
-	*x = StrictVote{}
+func (x *WatermarkAccepted) Reset() {
+	*x = WatermarkAccepted{}
 	mi := &file_rld_v1_strict_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *StrictVote) String() string {
+func (x *WatermarkAccepted) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*StrictVote) ProtoMessage() {}
+func (*WatermarkAccepted) ProtoMessage() {}
 
-func (x *StrictVote) ProtoReflect() protoreflect.Message {
+func (x *WatermarkAccepted) ProtoReflect() protoreflect.Message {
 	mi := &file_rld_v1_strict_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -710,132 +710,132 @@ func (x *StrictVote) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use StrictVote.ProtoReflect.Descriptor instead.
-func (*StrictVote) Descriptor() ([]byte, []int) {
+// Deprecated: Use WatermarkAccepted.ProtoReflect.Descriptor instead.
+func (*WatermarkAccepted) Descriptor() ([]byte, []int) {
 	return file_rld_v1_strict_proto_rawDescGZIP(), []int{5}
 }
 
-func (x *StrictVote) GetKeyHi() uint64 {
+func (x *WatermarkAccepted) GetKeyHi() uint64 {
 	if x != nil {
 		return x.KeyHi
 	}
 	return 0
 }
 
-func (x *StrictVote) GetKeyLo() uint64 {
+func (x *WatermarkAccepted) GetKeyLo() uint64 {
 	if x != nil {
 		return x.KeyLo
 	}
 	return 0
 }
 
-func (x *StrictVote) GetRound() uint64 {
+func (x *WatermarkAccepted) GetRound() uint64 {
 	if x != nil {
 		return x.Round
 	}
 	return 0
 }
 
-func (x *StrictVote) GetHome() uint64 {
+func (x *WatermarkAccepted) GetOwner() uint64 {
 	if x != nil {
-		return x.Home
+		return x.Owner
 	}
 	return 0
 }
 
-func (x *StrictVote) GetTerm() uint64 {
+func (x *WatermarkAccepted) GetTerm() uint64 {
 	if x != nil {
 		return x.Term
 	}
 	return 0
 }
 
-func (x *StrictVote) GetSeq() uint64 {
+func (x *WatermarkAccepted) GetSeq() uint64 {
 	if x != nil {
 		return x.Seq
 	}
 	return 0
 }
 
-func (x *StrictVote) GetVoter() uint64 {
+func (x *WatermarkAccepted) GetVoter() uint64 {
 	if x != nil {
 		return x.Voter
 	}
 	return 0
 }
 
-func (x *StrictVote) GetOk() bool {
+func (x *WatermarkAccepted) GetOk() bool {
 	if x != nil {
 		return x.Ok
 	}
 	return false
 }
 
-func (x *StrictVote) GetWhy() uint32 {
+func (x *WatermarkAccepted) GetWhy() uint32 {
 	if x != nil {
 		return x.Why
 	}
 	return 0
 }
 
-func (x *StrictVote) GetPromisedRound() uint64 {
+func (x *WatermarkAccepted) GetPromisedRound() uint64 {
 	if x != nil {
 		return x.PromisedRound
 	}
 	return 0
 }
 
-func (x *StrictVote) GetPromisedHome() uint64 {
+func (x *WatermarkAccepted) GetPromisedOwner() uint64 {
 	if x != nil {
-		return x.PromisedHome
+		return x.PromisedOwner
 	}
 	return 0
 }
 
-func (x *StrictVote) GetPromisedTerm() uint64 {
+func (x *WatermarkAccepted) GetPromisedTerm() uint64 {
 	if x != nil {
 		return x.PromisedTerm
 	}
 	return 0
 }
 
-func (x *StrictVote) GetHeld() []*StrictMark {
+func (x *WatermarkAccepted) GetHeld() []*Watermark {
 	if x != nil {
 		return x.Held
 	}
 	return nil
 }
 
-func (x *StrictVote) GetLives() []*StrictLife {
+func (x *WatermarkAccepted) GetGenerations() []*StrictGeneration {
 	if x != nil {
-		return x.Lives
+		return x.Generations
 	}
 	return nil
 }
 
-// StrictLife numbers the times that a replica had lost its memory.
-type StrictLife struct {
+// StrictGeneration numbers the times that a replica had lost its memory.
+type StrictGeneration struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Voter         uint64                 `protobuf:"fixed64,1,opt,name=voter,proto3" json:"voter,omitempty"`
-	Life          uint64                 `protobuf:"varint,2,opt,name=life,proto3" json:"life,omitempty"`
+	Generation    uint64                 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *StrictLife) Reset() {
-	*x = StrictLife{}
+func (x *StrictGeneration) Reset() {
+	*x = StrictGeneration{}
 	mi := &file_rld_v1_strict_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *StrictLife) String() string {
+func (x *StrictGeneration) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*StrictLife) ProtoMessage() {}
+func (*StrictGeneration) ProtoMessage() {}
 
-func (x *StrictLife) ProtoReflect() protoreflect.Message {
+func (x *StrictGeneration) ProtoReflect() protoreflect.Message {
 	mi := &file_rld_v1_strict_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -847,30 +847,30 @@ func (x *StrictLife) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use StrictLife.ProtoReflect.Descriptor instead.
-func (*StrictLife) Descriptor() ([]byte, []int) {
+// Deprecated: Use StrictGeneration.ProtoReflect.Descriptor instead.
+func (*StrictGeneration) Descriptor() ([]byte, []int) {
 	return file_rld_v1_strict_proto_rawDescGZIP(), []int{6}
 }
 
-func (x *StrictLife) GetVoter() uint64 {
+func (x *StrictGeneration) GetVoter() uint64 {
 	if x != nil {
 		return x.Voter
 	}
 	return 0
 }
 
-func (x *StrictLife) GetLife() uint64 {
+func (x *StrictGeneration) GetGeneration() uint64 {
 	if x != nil {
-		return x.Life
+		return x.Generation
 	}
 	return 0
 }
 
-// StrictCopy asks a replica for what it holds of the ledgers after a key.
-type StrictCopy struct {
+// SnapshotRequest requests a replica for what it holds of the ledgers after a key.
+type SnapshotRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Voter         uint64                 `protobuf:"fixed64,1,opt,name=voter,proto3" json:"voter,omitempty"`
-	Life          uint64                 `protobuf:"varint,2,opt,name=life,proto3" json:"life,omitempty"`
+	Generation    uint64                 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
 	Number        uint64                 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
 	AfterHi       uint64                 `protobuf:"fixed64,4,opt,name=after_hi,json=afterHi,proto3" json:"after_hi,omitempty"`
 	AfterLo       uint64                 `protobuf:"fixed64,5,opt,name=after_lo,json=afterLo,proto3" json:"after_lo,omitempty"`
@@ -879,20 +879,20 @@ type StrictCopy struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *StrictCopy) Reset() {
-	*x = StrictCopy{}
+func (x *SnapshotRequest) Reset() {
+	*x = SnapshotRequest{}
 	mi := &file_rld_v1_strict_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *StrictCopy) String() string {
+func (x *SnapshotRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*StrictCopy) ProtoMessage() {}
+func (*SnapshotRequest) ProtoMessage() {}
 
-func (x *StrictCopy) ProtoReflect() protoreflect.Message {
+func (x *SnapshotRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_rld_v1_strict_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -904,55 +904,55 @@ func (x *StrictCopy) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use StrictCopy.ProtoReflect.Descriptor instead.
-func (*StrictCopy) Descriptor() ([]byte, []int) {
+// Deprecated: Use SnapshotRequest.ProtoReflect.Descriptor instead.
+func (*SnapshotRequest) Descriptor() ([]byte, []int) {
 	return file_rld_v1_strict_proto_rawDescGZIP(), []int{7}
 }
 
-func (x *StrictCopy) GetVoter() uint64 {
+func (x *SnapshotRequest) GetVoter() uint64 {
 	if x != nil {
 		return x.Voter
 	}
 	return 0
 }
 
-func (x *StrictCopy) GetLife() uint64 {
+func (x *SnapshotRequest) GetGeneration() uint64 {
 	if x != nil {
-		return x.Life
+		return x.Generation
 	}
 	return 0
 }
 
-func (x *StrictCopy) GetNumber() uint64 {
+func (x *SnapshotRequest) GetNumber() uint64 {
 	if x != nil {
 		return x.Number
 	}
 	return 0
 }
 
-func (x *StrictCopy) GetAfterHi() uint64 {
+func (x *SnapshotRequest) GetAfterHi() uint64 {
 	if x != nil {
 		return x.AfterHi
 	}
 	return 0
 }
 
-func (x *StrictCopy) GetAfterLo() uint64 {
+func (x *SnapshotRequest) GetAfterLo() uint64 {
 	if x != nil {
 		return x.AfterLo
 	}
 	return 0
 }
 
-func (x *StrictCopy) GetBegin() bool {
+func (x *SnapshotRequest) GetBegin() bool {
 	if x != nil {
 		return x.Begin
 	}
 	return false
 }
 
-// StrictPage answers a copy. Records are by key, ascending.
-type StrictPage struct {
+// SnapshotChunk answers a copy. Records are by key, ascending.
+type SnapshotChunk struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Voter         uint64                 `protobuf:"fixed64,1,opt,name=voter,proto3" json:"voter,omitempty"`
 	Number        uint64                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
@@ -963,25 +963,25 @@ type StrictPage struct {
 	Records       []*StrictRecord        `protobuf:"bytes,7,rep,name=records,proto3" json:"records,omitempty"`
 	Last          bool                   `protobuf:"varint,8,opt,name=last,proto3" json:"last,omitempty"`
 	EndedMs       int64                  `protobuf:"zigzag64,9,opt,name=ended_ms,json=endedMs,proto3" json:"ended_ms,omitempty"`
-	Lives         []*StrictLife          `protobuf:"bytes,10,rep,name=lives,proto3" json:"lives,omitempty"`
+	Generations   []*StrictGeneration    `protobuf:"bytes,10,rep,name=generations,proto3" json:"generations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *StrictPage) Reset() {
-	*x = StrictPage{}
+func (x *SnapshotChunk) Reset() {
+	*x = SnapshotChunk{}
 	mi := &file_rld_v1_strict_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *StrictPage) String() string {
+func (x *SnapshotChunk) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*StrictPage) ProtoMessage() {}
+func (*SnapshotChunk) ProtoMessage() {}
 
-func (x *StrictPage) ProtoReflect() protoreflect.Message {
+func (x *SnapshotChunk) ProtoReflect() protoreflect.Message {
 	mi := &file_rld_v1_strict_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -993,77 +993,77 @@ func (x *StrictPage) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use StrictPage.ProtoReflect.Descriptor instead.
-func (*StrictPage) Descriptor() ([]byte, []int) {
+// Deprecated: Use SnapshotChunk.ProtoReflect.Descriptor instead.
+func (*SnapshotChunk) Descriptor() ([]byte, []int) {
 	return file_rld_v1_strict_proto_rawDescGZIP(), []int{8}
 }
 
-func (x *StrictPage) GetVoter() uint64 {
+func (x *SnapshotChunk) GetVoter() uint64 {
 	if x != nil {
 		return x.Voter
 	}
 	return 0
 }
 
-func (x *StrictPage) GetNumber() uint64 {
+func (x *SnapshotChunk) GetNumber() uint64 {
 	if x != nil {
 		return x.Number
 	}
 	return 0
 }
 
-func (x *StrictPage) GetAfterHi() uint64 {
+func (x *SnapshotChunk) GetAfterHi() uint64 {
 	if x != nil {
 		return x.AfterHi
 	}
 	return 0
 }
 
-func (x *StrictPage) GetAfterLo() uint64 {
+func (x *SnapshotChunk) GetAfterLo() uint64 {
 	if x != nil {
 		return x.AfterLo
 	}
 	return 0
 }
 
-func (x *StrictPage) GetBegin() bool {
+func (x *SnapshotChunk) GetBegin() bool {
 	if x != nil {
 		return x.Begin
 	}
 	return false
 }
 
-func (x *StrictPage) GetWhy() uint32 {
+func (x *SnapshotChunk) GetWhy() uint32 {
 	if x != nil {
 		return x.Why
 	}
 	return 0
 }
 
-func (x *StrictPage) GetRecords() []*StrictRecord {
+func (x *SnapshotChunk) GetRecords() []*StrictRecord {
 	if x != nil {
 		return x.Records
 	}
 	return nil
 }
 
-func (x *StrictPage) GetLast() bool {
+func (x *SnapshotChunk) GetLast() bool {
 	if x != nil {
 		return x.Last
 	}
 	return false
 }
 
-func (x *StrictPage) GetEndedMs() int64 {
+func (x *SnapshotChunk) GetEndedMs() int64 {
 	if x != nil {
 		return x.EndedMs
 	}
 	return 0
 }
 
-func (x *StrictPage) GetLives() []*StrictLife {
+func (x *SnapshotChunk) GetGenerations() []*StrictGeneration {
 	if x != nil {
-		return x.Lives
+		return x.Generations
 	}
 	return nil
 }
@@ -1074,11 +1074,11 @@ type StrictRecord struct {
 	KeyHi uint64                 `protobuf:"fixed64,1,opt,name=key_hi,json=keyHi,proto3" json:"key_hi,omitempty"`
 	KeyLo uint64                 `protobuf:"fixed64,2,opt,name=key_lo,json=keyLo,proto3" json:"key_lo,omitempty"`
 	// The ballot that the replica has promised.
-	Round         uint64        `protobuf:"varint,3,opt,name=round,proto3" json:"round,omitempty"`
-	Home          uint64        `protobuf:"fixed64,4,opt,name=home,proto3" json:"home,omitempty"`
-	Term          uint64        `protobuf:"varint,5,opt,name=term,proto3" json:"term,omitempty"`
-	Marks         []*StrictMark `protobuf:"bytes,6,rep,name=marks,proto3" json:"marks,omitempty"`
-	EndedMs       int64         `protobuf:"zigzag64,7,opt,name=ended_ms,json=endedMs,proto3" json:"ended_ms,omitempty"`
+	Round         uint64       `protobuf:"varint,3,opt,name=round,proto3" json:"round,omitempty"`
+	Owner         uint64       `protobuf:"fixed64,4,opt,name=owner,proto3" json:"owner,omitempty"`
+	Term          uint64       `protobuf:"varint,5,opt,name=term,proto3" json:"term,omitempty"`
+	Watermarks    []*Watermark `protobuf:"bytes,6,rep,name=watermarks,proto3" json:"watermarks,omitempty"`
+	EndedMs       int64        `protobuf:"zigzag64,7,opt,name=ended_ms,json=endedMs,proto3" json:"ended_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1134,9 +1134,9 @@ func (x *StrictRecord) GetRound() uint64 {
 	return 0
 }
 
-func (x *StrictRecord) GetHome() uint64 {
+func (x *StrictRecord) GetOwner() uint64 {
 	if x != nil {
-		return x.Home
+		return x.Owner
 	}
 	return 0
 }
@@ -1148,9 +1148,9 @@ func (x *StrictRecord) GetTerm() uint64 {
 	return 0
 }
 
-func (x *StrictRecord) GetMarks() []*StrictMark {
+func (x *StrictRecord) GetWatermarks() []*Watermark {
 	if x != nil {
-		return x.Marks
+		return x.Watermarks
 	}
 	return nil
 }
@@ -1162,7 +1162,7 @@ func (x *StrictRecord) GetEndedMs() int64 {
 	return 0
 }
 
-// StrictLayout says who may be home of what: regions by name, pins by rule,
+// StrictLayout says who may be owner of what: regions by name, pins by rule,
 // both ascending.
 type StrictLayout struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1224,7 +1224,7 @@ func (x *StrictLayout) GetPins() []*StrictPin {
 	return nil
 }
 
-// StrictRegion is a region that keys may be at home in. Names are ascending.
+// StrictRegion is a region that keys may be at owner in. Names are ascending.
 type StrictRegion struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Name     string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1232,7 +1232,7 @@ type StrictRegion struct {
 	Replicas []string               `protobuf:"bytes,3,rep,name=replicas,proto3" json:"replicas,omitempty"`
 	Former   []string               `protobuf:"bytes,4,rep,name=former,proto3" json:"former,omitempty"`
 	// Of replicas, when the layout was made.
-	Lives         []*StrictLife `protobuf:"bytes,5,rep,name=lives,proto3" json:"lives,omitempty"`
+	Generations   []*StrictGeneration `protobuf:"bytes,5,rep,name=generations,proto3" json:"generations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1295,14 +1295,14 @@ func (x *StrictRegion) GetFormer() []string {
 	return nil
 }
 
-func (x *StrictRegion) GetLives() []*StrictLife {
+func (x *StrictRegion) GetGenerations() []*StrictGeneration {
 	if x != nil {
-		return x.Lives
+		return x.Generations
 	}
 	return nil
 }
 
-// StrictPin names the home region of a rule.
+// StrictPin names the owner region of a rule.
 type StrictPin struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Rule          uint64                 `protobuf:"fixed64,1,opt,name=rule,proto3" json:"rule,omitempty"`
@@ -1431,10 +1431,10 @@ func (x *StrictEntry) GetMeta() *StrictMeta {
 // StrictMeta is what a replica stores beside ledgers and layouts.
 type StrictMeta struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Life          uint64                 `protobuf:"varint,1,opt,name=life,proto3" json:"life,omitempty"`
+	Generation    uint64                 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
 	Voting        bool                   `protobuf:"varint,2,opt,name=voting,proto3" json:"voting,omitempty"`
 	EndedMs       int64                  `protobuf:"zigzag64,3,opt,name=ended_ms,json=endedMs,proto3" json:"ended_ms,omitempty"`
-	Lives         []*StrictLife          `protobuf:"bytes,4,rep,name=lives,proto3" json:"lives,omitempty"`
+	Generations   []*StrictGeneration    `protobuf:"bytes,4,rep,name=generations,proto3" json:"generations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1469,9 +1469,9 @@ func (*StrictMeta) Descriptor() ([]byte, []int) {
 	return file_rld_v1_strict_proto_rawDescGZIP(), []int{14}
 }
 
-func (x *StrictMeta) GetLife() uint64 {
+func (x *StrictMeta) GetGeneration() uint64 {
 	if x != nil {
-		return x.Life
+		return x.Generation
 	}
 	return 0
 }
@@ -1490,9 +1490,9 @@ func (x *StrictMeta) GetEndedMs() int64 {
 	return 0
 }
 
-func (x *StrictMeta) GetLives() []*StrictLife {
+func (x *StrictMeta) GetGenerations() []*StrictGeneration {
 	if x != nil {
-		return x.Lives
+		return x.Generations
 	}
 	return nil
 }
@@ -1501,48 +1501,51 @@ var File_rld_v1_strict_proto protoreflect.FileDescriptor
 
 const file_rld_v1_strict_proto_rawDesc = "" +
 	"\n" +
-	"\x13rld/v1/strict.proto\x12\x06rld.v1\"\xbc\x03\n" +
+	"\x13rld/v1/strict.proto\x12\x06rld.v1\"\x95\x04\n" +
 	"\vStrictFrame\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x06R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x06R\x02to\x12\x14\n" +
 	"\x05stamp\x18\x03 \x01(\x06R\x05stamp\x12\x16\n" +
 	"\x06number\x18\x04 \x01(\x04R\x06number\x12\x16\n" +
-	"\x06voting\x18\x05 \x01(\bR\x06voting\x12\x12\n" +
-	"\x04life\x18\x06 \x01(\x04R\x04life\x12%\n" +
-	"\x04asks\x18\a \x03(\v2\x11.rld.v1.StrictAskR\x04asks\x12+\n" +
-	"\x06grants\x18\b \x03(\v2\x13.rld.v1.StrictGrantR\x06grants\x12+\n" +
-	"\x06raises\x18\t \x03(\v2\x13.rld.v1.StrictRaiseR\x06raises\x12(\n" +
-	"\x05votes\x18\n" +
-	" \x03(\v2\x12.rld.v1.StrictVoteR\x05votes\x12*\n" +
-	"\x06copies\x18\v \x03(\v2\x12.rld.v1.StrictCopyR\x06copies\x12(\n" +
-	"\x05pages\x18\f \x03(\v2\x12.rld.v1.StrictPageR\x05pages\x12.\n" +
-	"\alayouts\x18\r \x03(\v2\x14.rld.v1.StrictLayoutR\alayouts\"\xd6\x02\n" +
-	"\tStrictAsk\x12\x0e\n" +
+	"\x06voting\x18\x05 \x01(\bR\x06voting\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x06 \x01(\x04R\n" +
+	"generation\x120\n" +
+	"\brequests\x18\a \x03(\v2\x14.rld.v1.LeaseRequestR\brequests\x12*\n" +
+	"\x06grants\x18\b \x03(\v2\x12.rld.v1.LeaseGrantR\x06grants\x121\n" +
+	"\aaccepts\x18\t \x03(\v2\x17.rld.v1.WatermarkAcceptR\aaccepts\x125\n" +
+	"\baccepted\x18\n" +
+	" \x03(\v2\x19.rld.v1.WatermarkAcceptedR\baccepted\x12D\n" +
+	"\x11snapshot_requests\x18\v \x03(\v2\x17.rld.v1.SnapshotRequestR\x10snapshotRequests\x12>\n" +
+	"\x0fsnapshot_chunks\x18\f \x03(\v2\x15.rld.v1.SnapshotChunkR\x0esnapshotChunks\x12.\n" +
+	"\alayouts\x18\r \x03(\v2\x14.rld.v1.StrictLayoutR\alayouts\"\xe7\x02\n" +
+	"\fLeaseRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
-	"\x06holder\x18\x02 \x01(\x06R\x06holder\x12\x12\n" +
-	"\x04home\x18\x03 \x01(\x06R\x04home\x12\x15\n" +
+	"\x06lessee\x18\x02 \x01(\x06R\x06lessee\x12\x14\n" +
+	"\x05owner\x18\x03 \x01(\x06R\x05owner\x12\x15\n" +
 	"\x06key_hi\x18\x04 \x01(\x06R\x05keyHi\x12\x15\n" +
 	"\x06key_lo\x18\x05 \x01(\x06R\x05keyLo\x12\x12\n" +
-	"\x04rule\x18\x06 \x01(\x06R\x04rule\x12\x14\n" +
-	"\x05floor\x18\a \x01(\bR\x05floor\x12\x14\n" +
-	"\x05label\x18\b \x01(\x12R\x05label\x12\x12\n" +
+	"\x04rule\x18\x06 \x01(\x06R\x04rule\x12\x18\n" +
+	"\areserve\x18\a \x01(\bR\areserve\x12\x16\n" +
+	"\x06window\x18\b \x01(\x12R\x06window\x12\x12\n" +
 	"\x04want\x18\t \x01(\x04R\x04want\x12\x12\n" +
 	"\x04need\x18\n" +
 	" \x01(\x04R\x04need\x12\x14\n" +
 	"\x05extra\x18\v \x01(\x04R\x05extra\x12\x1a\n" +
 	"\breturned\x18\f \x01(\x04R\breturned\x12\x1b\n" +
 	"\twithin_ms\x18\r \x01(\rR\bwithinMs\x12\x12\n" +
-	"\x04hops\x18\x0e \x01(\rR\x04hops\x12\x14\n" +
-	"\x05stock\x18\x0f \x01(\x04R\x05stock\"\xe0\x02\n" +
-	"\vStrictGrant\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x12\n" +
-	"\x04home\x18\x02 \x01(\x06R\x04home\x12\x14\n" +
+	"\x04hops\x18\x0e \x01(\rR\x04hops\x12\x1a\n" +
+	"\bprefetch\x18\x0f \x01(\x04R\bprefetch\"\xe3\x02\n" +
+	"\n" +
+	"LeaseGrant\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x14\n" +
+	"\x05owner\x18\x02 \x01(\x06R\x05owner\x12\x14\n" +
 	"\x05round\x18\x03 \x01(\x04R\x05round\x12\x15\n" +
 	"\x06key_hi\x18\x04 \x01(\x06R\x05keyHi\x12\x15\n" +
 	"\x06key_lo\x18\x05 \x01(\x06R\x05keyLo\x12\x12\n" +
 	"\x04rule\x18\x06 \x01(\x06R\x04rule\x12\x14\n" +
-	"\x05flags\x18\a \x01(\rR\x05flags\x12\x14\n" +
-	"\x05label\x18\b \x01(\x12R\x05label\x12\x19\n" +
+	"\x05flags\x18\a \x01(\rR\x05flags\x12\x16\n" +
+	"\x06window\x18\b \x01(\x12R\x06window\x12\x19\n" +
 	"\buntil_ms\x18\t \x01(\x12R\auntilMs\x12\x14\n" +
 	"\x05total\x18\n" +
 	" \x01(\x04R\x05total\x12\x19\n" +
@@ -1550,52 +1553,53 @@ const file_rld_v1_strict_proto_rawDesc = "" +
 	"\tremaining\x18\f \x01(\x04R\tremaining\x12\x19\n" +
 	"\breset_ms\x18\r \x01(\x12R\aresetMs\x12\x10\n" +
 	"\x03why\x18\x0e \x01(\rR\x03why\x12\x12\n" +
-	"\x04keep\x18\x0f \x01(\x04R\x04keep\"Q\n" +
-	"\n" +
-	"StrictMark\x12\x14\n" +
-	"\x05label\x18\x01 \x01(\x12R\x05label\x12\x16\n" +
+	"\x04keep\x18\x0f \x01(\x04R\x04keep\"R\n" +
+	"\tWatermark\x12\x16\n" +
+	"\x06window\x18\x01 \x01(\x12R\x06window\x12\x16\n" +
 	"\x06amount\x18\x02 \x01(\x04R\x06amount\x12\x15\n" +
-	"\x06end_ms\x18\x03 \x01(\x12R\x05endMs\"\xdf\x01\n" +
-	"\vStrictRaise\x12\x15\n" +
+	"\x06end_ms\x18\x03 \x01(\x12R\x05endMs\"\xed\x01\n" +
+	"\x0fWatermarkAccept\x12\x15\n" +
 	"\x06key_hi\x18\x01 \x01(\x06R\x05keyHi\x12\x15\n" +
 	"\x06key_lo\x18\x02 \x01(\x06R\x05keyLo\x12\x14\n" +
-	"\x05round\x18\x03 \x01(\x04R\x05round\x12\x12\n" +
-	"\x04home\x18\x04 \x01(\x06R\x04home\x12\x12\n" +
+	"\x05round\x18\x03 \x01(\x04R\x05round\x12\x14\n" +
+	"\x05owner\x18\x04 \x01(\x06R\x05owner\x12\x12\n" +
 	"\x04term\x18\x05 \x01(\x04R\x04term\x12\x10\n" +
-	"\x03seq\x18\x06 \x01(\x04R\x03seq\x12(\n" +
-	"\x05known\x18\a \x03(\v2\x12.rld.v1.StrictMarkR\x05known\x12(\n" +
-	"\x05marks\x18\b \x03(\v2\x12.rld.v1.StrictMarkR\x05marks\"\x85\x03\n" +
+	"\x03seq\x18\x06 \x01(\x04R\x03seq\x12'\n" +
+	"\x05known\x18\a \x03(\v2\x11.rld.v1.WatermarkR\x05known\x121\n" +
 	"\n" +
-	"StrictVote\x12\x15\n" +
+	"watermarks\x18\b \x03(\v2\x11.rld.v1.WatermarkR\n" +
+	"watermarks\"\xa1\x03\n" +
+	"\x11WatermarkAccepted\x12\x15\n" +
 	"\x06key_hi\x18\x01 \x01(\x06R\x05keyHi\x12\x15\n" +
 	"\x06key_lo\x18\x02 \x01(\x06R\x05keyLo\x12\x14\n" +
-	"\x05round\x18\x03 \x01(\x04R\x05round\x12\x12\n" +
-	"\x04home\x18\x04 \x01(\x06R\x04home\x12\x12\n" +
+	"\x05round\x18\x03 \x01(\x04R\x05round\x12\x14\n" +
+	"\x05owner\x18\x04 \x01(\x06R\x05owner\x12\x12\n" +
 	"\x04term\x18\x05 \x01(\x04R\x04term\x12\x10\n" +
 	"\x03seq\x18\x06 \x01(\x04R\x03seq\x12\x14\n" +
 	"\x05voter\x18\a \x01(\x06R\x05voter\x12\x0e\n" +
 	"\x02ok\x18\b \x01(\bR\x02ok\x12\x10\n" +
 	"\x03why\x18\t \x01(\rR\x03why\x12%\n" +
 	"\x0epromised_round\x18\n" +
-	" \x01(\x04R\rpromisedRound\x12#\n" +
-	"\rpromised_home\x18\v \x01(\x06R\fpromisedHome\x12#\n" +
-	"\rpromised_term\x18\f \x01(\x04R\fpromisedTerm\x12&\n" +
-	"\x04held\x18\r \x03(\v2\x12.rld.v1.StrictMarkR\x04held\x12(\n" +
-	"\x05lives\x18\x0e \x03(\v2\x12.rld.v1.StrictLifeR\x05lives\"6\n" +
+	" \x01(\x04R\rpromisedRound\x12%\n" +
+	"\x0epromised_owner\x18\v \x01(\x06R\rpromisedOwner\x12#\n" +
+	"\rpromised_term\x18\f \x01(\x04R\fpromisedTerm\x12%\n" +
+	"\x04held\x18\r \x03(\v2\x11.rld.v1.WatermarkR\x04held\x12:\n" +
+	"\vgenerations\x18\x0e \x03(\v2\x18.rld.v1.StrictGenerationR\vgenerations\"H\n" +
+	"\x10StrictGeneration\x12\x14\n" +
+	"\x05voter\x18\x01 \x01(\x06R\x05voter\x12\x1e\n" +
 	"\n" +
-	"StrictLife\x12\x14\n" +
-	"\x05voter\x18\x01 \x01(\x06R\x05voter\x12\x12\n" +
-	"\x04life\x18\x02 \x01(\x04R\x04life\"\x9a\x01\n" +
+	"generation\x18\x02 \x01(\x04R\n" +
+	"generation\"\xab\x01\n" +
+	"\x0fSnapshotRequest\x12\x14\n" +
+	"\x05voter\x18\x01 \x01(\x06R\x05voter\x12\x1e\n" +
 	"\n" +
-	"StrictCopy\x12\x14\n" +
-	"\x05voter\x18\x01 \x01(\x06R\x05voter\x12\x12\n" +
-	"\x04life\x18\x02 \x01(\x04R\x04life\x12\x16\n" +
+	"generation\x18\x02 \x01(\x04R\n" +
+	"generation\x12\x16\n" +
 	"\x06number\x18\x03 \x01(\x04R\x06number\x12\x19\n" +
 	"\bafter_hi\x18\x04 \x01(\x06R\aafterHi\x12\x19\n" +
 	"\bafter_lo\x18\x05 \x01(\x06R\aafterLo\x12\x14\n" +
-	"\x05begin\x18\x06 \x01(\bR\x05begin\"\xa1\x02\n" +
-	"\n" +
-	"StrictPage\x12\x14\n" +
+	"\x05begin\x18\x06 \x01(\bR\x05begin\"\xb6\x02\n" +
+	"\rSnapshotChunk\x12\x14\n" +
 	"\x05voter\x18\x01 \x01(\x06R\x05voter\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12\x19\n" +
 	"\bafter_hi\x18\x03 \x01(\x06R\aafterHi\x12\x19\n" +
@@ -1604,27 +1608,29 @@ const file_rld_v1_strict_proto_rawDesc = "" +
 	"\x03why\x18\x06 \x01(\rR\x03why\x12.\n" +
 	"\arecords\x18\a \x03(\v2\x14.rld.v1.StrictRecordR\arecords\x12\x12\n" +
 	"\x04last\x18\b \x01(\bR\x04last\x12\x19\n" +
-	"\bended_ms\x18\t \x01(\x12R\aendedMs\x12(\n" +
-	"\x05lives\x18\n" +
-	" \x03(\v2\x12.rld.v1.StrictLifeR\x05lives\"\xbf\x01\n" +
+	"\bended_ms\x18\t \x01(\x12R\aendedMs\x12:\n" +
+	"\vgenerations\x18\n" +
+	" \x03(\v2\x18.rld.v1.StrictGenerationR\vgenerations\"\xca\x01\n" +
 	"\fStrictRecord\x12\x15\n" +
 	"\x06key_hi\x18\x01 \x01(\x06R\x05keyHi\x12\x15\n" +
 	"\x06key_lo\x18\x02 \x01(\x06R\x05keyLo\x12\x14\n" +
-	"\x05round\x18\x03 \x01(\x04R\x05round\x12\x12\n" +
-	"\x04home\x18\x04 \x01(\x06R\x04home\x12\x12\n" +
-	"\x04term\x18\x05 \x01(\x04R\x04term\x12(\n" +
-	"\x05marks\x18\x06 \x03(\v2\x12.rld.v1.StrictMarkR\x05marks\x12\x19\n" +
+	"\x05round\x18\x03 \x01(\x04R\x05round\x12\x14\n" +
+	"\x05owner\x18\x04 \x01(\x06R\x05owner\x12\x12\n" +
+	"\x04term\x18\x05 \x01(\x04R\x04term\x121\n" +
+	"\n" +
+	"watermarks\x18\x06 \x03(\v2\x11.rld.v1.WatermarkR\n" +
+	"watermarks\x12\x19\n" +
 	"\bended_ms\x18\a \x01(\x12R\aendedMs\"}\n" +
 	"\fStrictLayout\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12.\n" +
 	"\aregions\x18\x02 \x03(\v2\x14.rld.v1.StrictRegionR\aregions\x12%\n" +
-	"\x04pins\x18\x03 \x03(\v2\x11.rld.v1.StrictPinR\x04pins\"\x98\x01\n" +
+	"\x04pins\x18\x03 \x03(\v2\x11.rld.v1.StrictPinR\x04pins\"\xaa\x01\n" +
 	"\fStrictRegion\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06weight\x18\x02 \x01(\rR\x06weight\x12\x1a\n" +
 	"\breplicas\x18\x03 \x03(\tR\breplicas\x12\x16\n" +
-	"\x06former\x18\x04 \x03(\tR\x06former\x12(\n" +
-	"\x05lives\x18\x05 \x03(\v2\x12.rld.v1.StrictLifeR\x05lives\"7\n" +
+	"\x06former\x18\x04 \x03(\tR\x06former\x12:\n" +
+	"\vgenerations\x18\x05 \x03(\v2\x18.rld.v1.StrictGenerationR\vgenerations\"7\n" +
 	"\tStrictPin\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\x06R\x04rule\x12\x16\n" +
 	"\x06region\x18\x02 \x01(\tR\x06region\"\xbb\x01\n" +
@@ -1632,13 +1638,15 @@ const file_rld_v1_strict_proto_rawDesc = "" +
 	"\x06record\x18\x01 \x01(\v2\x14.rld.v1.StrictRecordR\x06record\x12,\n" +
 	"\x06layout\x18\x02 \x01(\v2\x14.rld.v1.StrictLayoutR\x06layout\x12(\n" +
 	"\x04next\x18\x03 \x01(\v2\x14.rld.v1.StrictLayoutR\x04next\x12&\n" +
-	"\x04meta\x18\x04 \x01(\v2\x12.rld.v1.StrictMetaR\x04meta\"}\n" +
+	"\x04meta\x18\x04 \x01(\v2\x12.rld.v1.StrictMetaR\x04meta\"\x9b\x01\n" +
 	"\n" +
-	"StrictMeta\x12\x12\n" +
-	"\x04life\x18\x01 \x01(\x04R\x04life\x12\x16\n" +
+	"StrictMeta\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x01 \x01(\x04R\n" +
+	"generation\x12\x16\n" +
 	"\x06voting\x18\x02 \x01(\bR\x06voting\x12\x19\n" +
-	"\bended_ms\x18\x03 \x01(\x12R\aendedMs\x12(\n" +
-	"\x05lives\x18\x04 \x03(\v2\x12.rld.v1.StrictLifeR\x05livesB*Z(github.com/georld/rld/proto/rld/v1;rldv1b\x06proto3"
+	"\bended_ms\x18\x03 \x01(\x12R\aendedMs\x12:\n" +
+	"\vgenerations\x18\x04 \x03(\v2\x18.rld.v1.StrictGenerationR\vgenerationsB*Z(github.com/georld/rld/proto/rld/v1;rldv1b\x06proto3"
 
 var (
 	file_rld_v1_strict_proto_rawDescOnce sync.Once
@@ -1654,45 +1662,45 @@ func file_rld_v1_strict_proto_rawDescGZIP() []byte {
 
 var file_rld_v1_strict_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_rld_v1_strict_proto_goTypes = []any{
-	(*StrictFrame)(nil),  // 0: rld.v1.StrictFrame
-	(*StrictAsk)(nil),    // 1: rld.v1.StrictAsk
-	(*StrictGrant)(nil),  // 2: rld.v1.StrictGrant
-	(*StrictMark)(nil),   // 3: rld.v1.StrictMark
-	(*StrictRaise)(nil),  // 4: rld.v1.StrictRaise
-	(*StrictVote)(nil),   // 5: rld.v1.StrictVote
-	(*StrictLife)(nil),   // 6: rld.v1.StrictLife
-	(*StrictCopy)(nil),   // 7: rld.v1.StrictCopy
-	(*StrictPage)(nil),   // 8: rld.v1.StrictPage
-	(*StrictRecord)(nil), // 9: rld.v1.StrictRecord
-	(*StrictLayout)(nil), // 10: rld.v1.StrictLayout
-	(*StrictRegion)(nil), // 11: rld.v1.StrictRegion
-	(*StrictPin)(nil),    // 12: rld.v1.StrictPin
-	(*StrictEntry)(nil),  // 13: rld.v1.StrictEntry
-	(*StrictMeta)(nil),   // 14: rld.v1.StrictMeta
+	(*StrictFrame)(nil),       // 0: rld.v1.StrictFrame
+	(*LeaseRequest)(nil),      // 1: rld.v1.LeaseRequest
+	(*LeaseGrant)(nil),        // 2: rld.v1.LeaseGrant
+	(*Watermark)(nil),         // 3: rld.v1.Watermark
+	(*WatermarkAccept)(nil),   // 4: rld.v1.WatermarkAccept
+	(*WatermarkAccepted)(nil), // 5: rld.v1.WatermarkAccepted
+	(*StrictGeneration)(nil),  // 6: rld.v1.StrictGeneration
+	(*SnapshotRequest)(nil),   // 7: rld.v1.SnapshotRequest
+	(*SnapshotChunk)(nil),     // 8: rld.v1.SnapshotChunk
+	(*StrictRecord)(nil),      // 9: rld.v1.StrictRecord
+	(*StrictLayout)(nil),      // 10: rld.v1.StrictLayout
+	(*StrictRegion)(nil),      // 11: rld.v1.StrictRegion
+	(*StrictPin)(nil),         // 12: rld.v1.StrictPin
+	(*StrictEntry)(nil),       // 13: rld.v1.StrictEntry
+	(*StrictMeta)(nil),        // 14: rld.v1.StrictMeta
 }
 var file_rld_v1_strict_proto_depIdxs = []int32{
-	1,  // 0: rld.v1.StrictFrame.asks:type_name -> rld.v1.StrictAsk
-	2,  // 1: rld.v1.StrictFrame.grants:type_name -> rld.v1.StrictGrant
-	4,  // 2: rld.v1.StrictFrame.raises:type_name -> rld.v1.StrictRaise
-	5,  // 3: rld.v1.StrictFrame.votes:type_name -> rld.v1.StrictVote
-	7,  // 4: rld.v1.StrictFrame.copies:type_name -> rld.v1.StrictCopy
-	8,  // 5: rld.v1.StrictFrame.pages:type_name -> rld.v1.StrictPage
+	1,  // 0: rld.v1.StrictFrame.requests:type_name -> rld.v1.LeaseRequest
+	2,  // 1: rld.v1.StrictFrame.grants:type_name -> rld.v1.LeaseGrant
+	4,  // 2: rld.v1.StrictFrame.accepts:type_name -> rld.v1.WatermarkAccept
+	5,  // 3: rld.v1.StrictFrame.accepted:type_name -> rld.v1.WatermarkAccepted
+	7,  // 4: rld.v1.StrictFrame.snapshot_requests:type_name -> rld.v1.SnapshotRequest
+	8,  // 5: rld.v1.StrictFrame.snapshot_chunks:type_name -> rld.v1.SnapshotChunk
 	10, // 6: rld.v1.StrictFrame.layouts:type_name -> rld.v1.StrictLayout
-	3,  // 7: rld.v1.StrictRaise.known:type_name -> rld.v1.StrictMark
-	3,  // 8: rld.v1.StrictRaise.marks:type_name -> rld.v1.StrictMark
-	3,  // 9: rld.v1.StrictVote.held:type_name -> rld.v1.StrictMark
-	6,  // 10: rld.v1.StrictVote.lives:type_name -> rld.v1.StrictLife
-	9,  // 11: rld.v1.StrictPage.records:type_name -> rld.v1.StrictRecord
-	6,  // 12: rld.v1.StrictPage.lives:type_name -> rld.v1.StrictLife
-	3,  // 13: rld.v1.StrictRecord.marks:type_name -> rld.v1.StrictMark
+	3,  // 7: rld.v1.WatermarkAccept.known:type_name -> rld.v1.Watermark
+	3,  // 8: rld.v1.WatermarkAccept.watermarks:type_name -> rld.v1.Watermark
+	3,  // 9: rld.v1.WatermarkAccepted.held:type_name -> rld.v1.Watermark
+	6,  // 10: rld.v1.WatermarkAccepted.generations:type_name -> rld.v1.StrictGeneration
+	9,  // 11: rld.v1.SnapshotChunk.records:type_name -> rld.v1.StrictRecord
+	6,  // 12: rld.v1.SnapshotChunk.generations:type_name -> rld.v1.StrictGeneration
+	3,  // 13: rld.v1.StrictRecord.watermarks:type_name -> rld.v1.Watermark
 	11, // 14: rld.v1.StrictLayout.regions:type_name -> rld.v1.StrictRegion
 	12, // 15: rld.v1.StrictLayout.pins:type_name -> rld.v1.StrictPin
-	6,  // 16: rld.v1.StrictRegion.lives:type_name -> rld.v1.StrictLife
+	6,  // 16: rld.v1.StrictRegion.generations:type_name -> rld.v1.StrictGeneration
 	9,  // 17: rld.v1.StrictEntry.record:type_name -> rld.v1.StrictRecord
 	10, // 18: rld.v1.StrictEntry.layout:type_name -> rld.v1.StrictLayout
 	10, // 19: rld.v1.StrictEntry.next:type_name -> rld.v1.StrictLayout
 	14, // 20: rld.v1.StrictEntry.meta:type_name -> rld.v1.StrictMeta
-	6,  // 21: rld.v1.StrictMeta.lives:type_name -> rld.v1.StrictLife
+	6,  // 21: rld.v1.StrictMeta.generations:type_name -> rld.v1.StrictGeneration
 	22, // [22:22] is the sub-list for method output_type
 	22, // [22:22] is the sub-list for method input_type
 	22, // [22:22] is the sub-list for extension type_name

@@ -24,22 +24,22 @@ descriptors:
 
 // A caller of a daemon gives back what it did not use, once, and to that daemon
 // as it runs.
-func TestReleaseAtADaemon(t *testing.T) {
+func TestRefundAtADaemon(t *testing.T) {
 	c := testConfig(t, fiveAnHour)
 	r := startDaemon(t, c)
 	client := rldv1.NewRateLimiterClient(dial(t, r.edges.grpcAddr()))
 	in := question("u")
-	in.Hits, in.Releasable = 5, true
+	in.Hits, in.Refundable = 5, true
 	out, err := client.Check(t.Context(), in)
 	if err != nil || out.Code != rldv1.Code_ALLOWED {
 		t.Fatalf("%v, %v", out, err)
 	}
 	some := uint64(3)
-	give := &rldv1.ReleaseRequest{Release: out.Statuses[0].Release, Hits: &some}
-	for i, want := range []*rldv1.ReleaseResponse{{Released: 3}, {Already: true}} {
-		got, err := client.Release(t.Context(), give)
-		if err != nil || got.Released != want.Released || got.Already != want.Already || got.Expired {
-			t.Errorf("release %d: %v, %v, want %v", i+1, got, err, want)
+	give := &rldv1.RefundRequest{RefundToken: out.Statuses[0].RefundToken, Hits: &some}
+	for i, want := range []*rldv1.RefundResponse{{Refunded: 3}, {Already: true}} {
+		got, err := client.Refund(t.Context(), give)
+		if err != nil || got.Refunded != want.Refunded || got.Already != want.Already || got.Expired {
+			t.Errorf("refund %d: %v, %v, want %v", i+1, got, err, want)
 		}
 	}
 	admitted := 0
@@ -57,7 +57,7 @@ func TestReleaseAtADaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := rldv1.NewRateLimiterClient(dial(t, startDaemon(t, c).edges.grpcAddr()))
-	if _, err := next.Release(context.Background(), give); grpcstatus.Code(err) != codes.FailedPrecondition {
+	if _, err := next.Refund(context.Background(), give); grpcstatus.Code(err) != codes.FailedPrecondition {
 		t.Errorf("after a restart: %v, want FailedPrecondition", err)
 	}
 }
@@ -78,7 +78,7 @@ func TestConcurrentRefunds(t *testing.T) {
 				c.Reset()
 				c.Domain = "edge"
 				c.Descriptors = append(c.Descriptors, descriptor(1, "user", "u"), descriptor(1, "ip", "i"))
-				asked, err := e.openReleasable(&c, nil)
+				asked, err := e.openRefundable(&c, nil)
 				if err != nil || !e.try(at, &asked) {
 					t.Error("not decided", err)
 					return
@@ -132,7 +132,7 @@ func TestClusterRefund(t *testing.T) {
 		untilInto(5 * time.Second)
 		us, eu := w.in("us"), w.in("eu")
 		c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(10, "user", "u")}}
-		to, err := us[0].engine.CheckReleasable(t.Context(), &c, nil)
+		to, err := us[0].engine.CheckRefundable(t.Context(), &c, nil)
 		if err != nil || to[0].Hits != 10 || to[0].Alone {
 			t.Fatalf("%+v, %v", to, err)
 		}
@@ -144,7 +144,7 @@ func TestClusterRefund(t *testing.T) {
 		if got := eu[1].engine.Refund(&to[0], 4); got.Hits != 0 {
 			t.Errorf("another daemon gave back %+v", got)
 		}
-		if got := eu[1].engine.Whose(us[0].engine.Slot()); got != "us-0 in us" {
+		if got := eu[1].engine.Whose(us[0].engine.Incarnation()); got != "us-0 in us" {
 			t.Errorf("the hits are of %q", got)
 		}
 		if got := eu[1].engine.Whose(99); got != "" {
@@ -167,7 +167,7 @@ func TestReceiptsDoNotAllocate(t *testing.T) {
 		c.Domain = "edge"
 		c.Descriptors = append(c.Descriptors, rules.Descriptor{Hits: 1, Entries: oneUser})
 		var err error
-		if to, err = e.CheckReleasable(t.Context(), &c, to); err != nil || to[0].Hits != 1 {
+		if to, err = e.CheckRefundable(t.Context(), &c, to); err != nil || to[0].Hits != 1 {
 			t.Fatal(to, err)
 		}
 	})

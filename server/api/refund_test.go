@@ -24,7 +24,7 @@ import (
 // tokens asks for hits that may be given back and returns their tokens.
 func tokens(t *testing.T, client rldv1.RateLimiterClient, hits ...uint64) (all [][]byte) {
 	t.Helper()
-	in := &rldv1.CheckRequest{Domain: "edge", Releasable: true}
+	in := &rldv1.CheckRequest{Domain: "edge", Refundable: true}
 	for _, n := range hits {
 		in.Descriptors = append(in.Descriptors, withHits(n))
 	}
@@ -33,24 +33,24 @@ func tokens(t *testing.T, client rldv1.RateLimiterClient, hits ...uint64) (all [
 		t.Fatal(err)
 	}
 	for _, st := range out.Statuses {
-		all = append(all, st.Release)
+		all = append(all, st.RefundToken)
 	}
 	return all
 }
 
 func statuses(n int) []node.Status { return make([]node.Status, n) }
 
-func TestRelease(t *testing.T) {
+func TestRefund(t *testing.T) {
 	e := answers(statuses(3)...)
-	e.slot, e.now, e.until = 1, 1_000, 2_000
+	e.incarnation, e.now, e.until = 1, 1_000, 2_000
 	client := rldv1.NewRateLimiterClient(dial(t, api.New(e, server.DefaultSettings(), nil)))
 	all := tokens(t, client, 5, 0, 7)
 	if all[1] != nil {
 		t.Error("what charged nothing carries a token")
 	}
-	give := func(token []byte, hits *uint64) *rldv1.ReleaseResponse {
+	give := func(token []byte, hits *uint64) *rldv1.RefundResponse {
 		t.Helper()
-		out, err := client.Release(context.Background(), &rldv1.ReleaseRequest{Release: token, Hits: hits})
+		out, err := client.Refund(context.Background(), &rldv1.RefundRequest{RefundToken: token, Hits: hits})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,13 +58,13 @@ func TestRelease(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name string
-		got  *rldv1.ReleaseResponse
-		want *rldv1.ReleaseResponse
+		got  *rldv1.RefundResponse
+		want *rldv1.RefundResponse
 	}{
-		{"all", give(all[0], nil), &rldv1.ReleaseResponse{Released: 5}},
-		{"twice", give(all[0], nil), &rldv1.ReleaseResponse{Already: true}},
-		{"some", give(all[2], proto.Uint64(3)), &rldv1.ReleaseResponse{Released: 3}},
-		{"the rest", give(all[2], proto.Uint64(4)), &rldv1.ReleaseResponse{Already: true}},
+		{"all", give(all[0], nil), &rldv1.RefundResponse{Refunded: 5}},
+		{"twice", give(all[0], nil), &rldv1.RefundResponse{Already: true}},
+		{"some", give(all[2], proto.Uint64(3)), &rldv1.RefundResponse{Refunded: 3}},
+		{"the rest", give(all[2], proto.Uint64(4)), &rldv1.RefundResponse{Already: true}},
 	} {
 		if diff := cmp.Diff(tt.want, tt.got, protocmp.Transform()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
@@ -77,7 +77,7 @@ func TestRelease(t *testing.T) {
 	e.mu.Lock()
 	e.now = 1_000_000
 	e.mu.Unlock()
-	if out := give(late, nil); !out.Expired || out.Released != 0 || len(e.refunds) != 2 {
+	if out := give(late, nil); !out.Expired || out.Refunded != 0 || len(e.refunds) != 2 {
 		t.Errorf("long after the label: %v", out)
 	}
 }
@@ -88,13 +88,13 @@ func TestTokensAreAskedFor(t *testing.T) {
 	e := answers(statuses(1)...)
 	client := rldv1.NewRateLimiterClient(dial(t, api.New(e, server.DefaultSettings(), nil)))
 	for _, in := range []*rldv1.CheckRequest{
-		question(1, "v"), {Releasable: true, Peek: true, Descriptors: []*rldv1.Descriptor{descriptor("k", "v")}},
+		question(1, "v"), {Refundable: true, Peek: true, Descriptors: []*rldv1.Descriptor{descriptor("k", "v")}},
 	} {
 		out, err := client.Check(context.Background(), in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(out.Statuses) != 1 || out.Statuses[0].Release != nil {
+		if len(out.Statuses) != 1 || out.Statuses[0].RefundToken != nil {
 			t.Errorf("asked %v, answered %v", in, out)
 		}
 	}
@@ -104,7 +104,7 @@ func TestTokensAreAskedFor(t *testing.T) {
 		t.Errorf("two charges have the tokens %x and %x", a, b)
 	}
 	out, err := client.Check(context.Background(), question(1, "v"))
-	if err != nil || out.Statuses[0].Release != nil {
+	if err != nil || out.Statuses[0].RefundToken != nil {
 		t.Errorf("a plain question after them: %v, %v", out, err)
 	}
 }
@@ -114,7 +114,7 @@ func TestTokensOnStreams(t *testing.T) {
 	s := api.New(e, server.DefaultSettings(), nil)
 	p := open(s)
 	in := question(1, "v")
-	in.Releasable = true
+	in.Refundable = true
 	go func() {
 		p.ask(t, in, question(2, "v"))
 		close(p.asked)
@@ -123,45 +123,45 @@ func TestTokensOnStreams(t *testing.T) {
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%v, %v", list, err)
 	}
-	if list[0].Statuses[0].Release == nil || list[1].Statuses[0].Release != nil {
+	if list[0].Statuses[0].RefundToken == nil || list[1].Statuses[0].RefundToken != nil {
 		t.Errorf("answered %v, want a token in the first alone", list)
 	}
 }
 
-func TestRefusedReleases(t *testing.T) {
+func TestRefusedRefunds(t *testing.T) {
 	e := answers(statuses(1)...)
-	e.slot = 1
+	e.incarnation = 1
 	rec := newRecorder()
 	client := rldv1.NewRateLimiterClient(dial(t, api.New(e, server.DefaultSettings(), rec)))
 	token := tokens(t, client, 5)[0]
-	other := func(slot crdt.Slot) []byte {
+	other := func(incarnation crdt.Incarnation) []byte {
 		e := answers(statuses(1)...)
-		e.slot = slot
+		e.incarnation = incarnation
 		return tokens(t, rldv1.NewRateLimiterClient(dial(t, api.New(e, server.DefaultSettings(), nil))), 5)[0]
 	}
 	flipped := slices.Clone(token)
 	flipped[90]++
-	const forged = "release token was not issued by this daemon: send one as an answer of Check carried it"
+	const forged = "refund token was not issued by this daemon: send one as an answer of Check carried it"
 	for _, tt := range []struct {
 		name string
-		in   *rldv1.ReleaseRequest
+		in   *rldv1.RefundRequest
 		want error
 	}{
-		{"no token", &rldv1.ReleaseRequest{}, status.Error(codes.InvalidArgument,
-			"malformed release token of 0 bytes: send one as an answer of Check carried it")},
-		{"another daemon's", &rldv1.ReleaseRequest{Release: other(2)}, status.Error(codes.FailedPrecondition,
-			"the hits were charged by daemon b1 in b (incarnation 0000000000000002): release them there")},
-		{"one's that is gone", &rldv1.ReleaseRequest{Release: other(3)}, status.Error(codes.FailedPrecondition,
+		{"no token", &rldv1.RefundRequest{}, status.Error(codes.InvalidArgument,
+			"malformed refund token of 0 bytes: send one as an answer of Check carried it")},
+		{"another daemon's", &rldv1.RefundRequest{RefundToken: other(2)}, status.Error(codes.FailedPrecondition,
+			"the hits were charged by daemon b1 in b (incarnation 0000000000000002): refund them there")},
+		{"one's that is gone", &rldv1.RefundRequest{RefundToken: other(3)}, status.Error(codes.FailedPrecondition,
 			"the hits were charged by incarnation 0000000000000003, which is no live daemon known here: "+
-				"if it has restarted they cannot be released")},
-		{"forged", &rldv1.ReleaseRequest{Release: other(1)}, status.Error(codes.InvalidArgument, forged)},
-		{"changed", &rldv1.ReleaseRequest{Release: flipped}, status.Error(codes.InvalidArgument, forged)},
-		{"more than charged", &rldv1.ReleaseRequest{Release: token, Hits: proto.Uint64(6)},
-			status.Error(codes.InvalidArgument, "release of 6 hits, want 1 to 5, which were charged, or none for all")},
-		{"none", &rldv1.ReleaseRequest{Release: token, Hits: proto.Uint64(0)},
-			status.Error(codes.InvalidArgument, "release of 0 hits, want 1 to 5, which were charged, or none for all")},
+				"if it has restarted they cannot be refunded")},
+		{"forged", &rldv1.RefundRequest{RefundToken: other(1)}, status.Error(codes.InvalidArgument, forged)},
+		{"changed", &rldv1.RefundRequest{RefundToken: flipped}, status.Error(codes.InvalidArgument, forged)},
+		{"more than charged", &rldv1.RefundRequest{RefundToken: token, Hits: proto.Uint64(6)},
+			status.Error(codes.InvalidArgument, "refund of 6 hits, want 1 to 5, which were charged, or none for all")},
+		{"none", &rldv1.RefundRequest{RefundToken: token, Hits: proto.Uint64(0)},
+			status.Error(codes.InvalidArgument, "refund of 0 hits, want 1 to 5, which were charged, or none for all")},
 	} {
-		_, err := client.Release(context.Background(), tt.in)
+		_, err := client.Refund(context.Background(), tt.in)
 		if err == nil || err.Error() != tt.want.Error() {
 			t.Errorf("%s: got %v, want %v", tt.name, err, tt.want)
 		}
@@ -173,41 +173,41 @@ func TestRefusedReleases(t *testing.T) {
 		t.Errorf("gave back %v", e.refunds)
 	}
 	// After all that the token is still good.
-	if out, err := client.Release(context.Background(), &rldv1.ReleaseRequest{Release: token}); err != nil || out.Released != 5 {
+	if out, err := client.Refund(context.Background(), &rldv1.RefundRequest{RefundToken: token}); err != nil || out.Refunded != 5 {
 		t.Errorf("%v, %v", out, err)
 	}
 }
 
-// A full ledger refuses, loses nothing, and takes releases again once others are
+// A full ledger refuses, loses nothing, and takes refunds again once others are
 // over.
 func TestFullLedger(t *testing.T) {
 	e := answers(statuses(1)...)
 	e.now, e.until = 1_000, 2_000
 	s := api.New(e, server.DefaultSettings(), nil)
-	api.SetMaxReleased(s, 3)
+	api.SetMaxRefunded(s, 3)
 	client := rldv1.NewRateLimiterClient(dial(t, s))
 	var last []byte
 	for i := range 4 {
 		last = tokens(t, client, 1)[0]
-		_, err := client.Release(context.Background(), &rldv1.ReleaseRequest{Release: last})
+		_, err := client.Refund(context.Background(), &rldv1.RefundRequest{RefundToken: last})
 		want := codes.OK
 		if i == 3 {
 			want = codes.ResourceExhausted
 		}
 		if status.Code(err) != want || want != codes.OK && !strings.Contains(err.Error(), "try again later") {
-			t.Fatalf("release %d: %v, want %v", i+1, err, want)
+			t.Fatalf("refund %d: %v, want %v", i+1, err, want)
 		}
 	}
 	e.mu.Lock()
 	e.until = 100_000
-	e.now = 2_000 + api.ReleaseGrace + 1
+	e.now = 2_000 + api.RefundGrace + 1
 	e.mu.Unlock()
-	out, err := client.Release(context.Background(), &rldv1.ReleaseRequest{Release: last})
+	out, err := client.Refund(context.Background(), &rldv1.RefundRequest{RefundToken: last})
 	if err != nil || !out.Expired {
 		t.Errorf("the refused one, after its label: %v, %v", out, err)
 	}
-	out, err = client.Release(context.Background(), &rldv1.ReleaseRequest{Release: tokens(t, client, 1)[0]})
-	if err != nil || out.Released != 1 {
+	out, err = client.Refund(context.Background(), &rldv1.RefundRequest{RefundToken: tokens(t, client, 1)[0]})
+	if err != nil || out.Refunded != 1 {
 		t.Errorf("a new one: %v, %v", out, err)
 	}
 	if got := fmt.Sprint(e.refunds); got != "[1 1 1 1]" {

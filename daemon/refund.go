@@ -8,13 +8,13 @@ import (
 	"github.com/georld/rld/node"
 )
 
-// CheckReleasable is Check. It fills to with a receipt a descriptor, and returns
+// CheckRefundable is Check. It fills to with a receipt a descriptor, and returns
 // it: what Refund takes to give back what was charged for the descriptor. One
 // without hits gives nothing back.
-func (e *Engine) CheckReleasable(
+func (e *Engine) CheckRefundable(
 	ctx context.Context, c *node.Call, to []node.Receipt,
 ) ([]node.Receipt, error) {
-	t, err := e.openReleasable(c, to)
+	t, err := e.openRefundable(c, to)
 	if err != nil || e.try(e.Now(), &t) {
 		return t.receipts, err
 	}
@@ -22,17 +22,17 @@ func (e *Engine) CheckReleasable(
 	return t.receipts, err
 }
 
-// TryCheckReleasable is CheckReleasable for a call that waits for no home. See
+// TryCheckRefundable is CheckRefundable for a call that waits for no home. See
 // TryCheck.
-func (e *Engine) TryCheckReleasable(
+func (e *Engine) TryCheckRefundable(
 	c *node.Call, to []node.Receipt,
 ) (receipts []node.Receipt, decided bool, err error) {
-	t, err := e.openReleasable(c, to)
+	t, err := e.openRefundable(c, to)
 	return t.receipts, err != nil || e.try(e.Now(), &t), err
 }
 
-// openReleasable is open for a call whose receipts go into to.
-func (e *Engine) openReleasable(c *node.Call, to []node.Receipt) (trial, error) {
+// openRefundable is open for a call whose receipts go into to.
+func (e *Engine) openRefundable(c *node.Call, to []node.Receipt) (trial, error) {
 	var t trial
 	err := e.open(c, &t)
 	if err != nil {
@@ -60,9 +60,9 @@ func (e *Engine) refundAt(at node.Instant, r *node.Receipt, hits uint64) node.Re
 
 // Whose returns the name and region of the live daemon that an incarnation is
 // of, "" for one that is not known here.
-func (e *Engine) Whose(slot crdt.Slot) string {
+func (e *Engine) Whose(incarnation crdt.Incarnation) string {
 	for _, l := range e.linksOf(e.Now(), 0) {
-		if l.Peer.ID == slot {
+		if l.Peer.ID == incarnation {
 			return l.Peer.Name + " in " + l.Peer.Region
 		}
 	}

@@ -18,74 +18,74 @@ import (
 // Implementations are safe for concurrent use.
 type Engine interface {
 	server.Engine
-	// CheckReleasable is Check. It fills to with a receipt a descriptor and
+	// CheckRefundable is Check. It fills to with a receipt a descriptor and
 	// returns it; one without hits is none.
-	CheckReleasable(ctx context.Context, c *node.Call, to []node.Receipt) ([]node.Receipt, error)
-	// TryCheck and TryCheckReleasable are the same for a call that waits for no
+	CheckRefundable(ctx context.Context, c *node.Call, to []node.Receipt) ([]node.Receipt, error)
+	// TryCheck and TryCheckRefundable are the same for a call that waits for no
 	// home. They return false, and have charged nothing, for one that has to:
-	// then it is for Check or CheckReleasable.
+	// then it is for Check or CheckRefundable.
 	TryCheck(c *node.Call) (decided bool, err error)
-	TryCheckReleasable(c *node.Call, to []node.Receipt) (receipts []node.Receipt, decided bool, err error)
+	TryCheckRefundable(c *node.Call, to []node.Receipt) (receipts []node.Receipt, decided bool, err error)
 	// Refund gives back up to hits of what a receipt of this engine says. That
 	// no receipt is handed in twice is up to the caller.
 	Refund(r *node.Receipt, hits uint64) node.Refunded
-	// Slot is the incarnation that charges.
-	Slot() crdt.Slot
+	// Incarnation is the incarnation that charges.
+	Incarnation() crdt.Incarnation
 	// Whose returns the name of the live daemon that an incarnation is of, ""
 	// for one that is not known.
-	Whose(slot crdt.Slot) string
+	Whose(incarnation crdt.Incarnation) string
 	// Now reads the clocks.
 	Now() node.Instant
 }
 
-// The fields of ReleaseRequest and ReleaseResponse.
+// The fields of RefundRequest and RefundResponse.
 const (
-	releaseToken = 1<<3 | message.Len
-	releaseHits  = 2<<3 | message.Varint
+	refundToken = 1<<3 | message.Len
+	refundHits  = 2<<3 | message.Varint
 
-	releasedHits    = 1<<3 | message.Varint
-	releasedExpired = 2<<3 | message.Varint
-	releasedAlready = 3<<3 | message.Varint
+	refundedHits    = 1<<3 | message.Varint
+	refundedExpired = 2<<3 | message.Varint
+	refundedAlready = 3<<3 | message.Varint
 )
 
-// giving is a ReleaseRequest.
-type giving struct {
+// refundCall is a RefundRequest.
+type refundCall struct {
 	token string
 	hits  uint64
 	some  bool // hits are given
 	err   error
 }
 
-// ReadMessage reads a ReleaseRequest. What is wrong with it shows in release.
-func (g *giving) ReadMessage(text string) {
+// ReadMessage reads a RefundRequest. What is wrong with it shows in refund.
+func (g *refundCall) ReadMessage(text string) {
 	s := message.Scan(text)
 	for s.Next() {
 		switch s.Tag {
-		case releaseToken:
+		case refundToken:
 			g.token = s.Text
-		case releaseHits:
+		case refundHits:
 			g.hits, g.some = s.Uint, true
 		}
 	}
 	g.err = s.Err()
 }
 
-// release is the handler of Release.
-func release(
+// refund is the handler of Refund.
+func refund(
 	srv any, ctx context.Context, read func(any) error, intercept grpc.UnaryServerInterceptor,
 ) (any, error) {
-	s, g := srv.(*Service), new(giving)
+	s, g := srv.(*Service), new(refundCall)
 	if err := read(g); err != nil {
 		return nil, err
 	}
 	if intercept != nil {
-		return intercept(ctx, g, &s.releaseInfo, s.handleRelease)
+		return intercept(ctx, g, &s.refundInfo, s.handleRefund)
 	}
-	return s.release(g)
+	return s.refund(g)
 }
 
-// release gives back what a request names, once.
-func (s *Service) release(g *giving) (any, error) {
+// refund gives back what a request names, once.
+func (s *Service) refund(g *refundCall) (any, error) {
 	t, st := s.redeem(g)
 	if st != nil {
 		if st.Code() == codes.InvalidArgument {
@@ -108,42 +108,42 @@ func (s *Service) release(g *giving) (any, error) {
 		known = true
 	case full:
 		return nil, status.Errorf(codes.ResourceExhausted,
-			"%d releases are remembered until their windows are over, and there is no room for more: try again later",
+			"%d refunds are remembered until their windows are over, and there is no room for more: try again later",
 			s.ledger.max)
 	}
-	b := message.AppendUint(nil, releasedHits, done.Hits)
-	b = message.AppendBool(b, releasedExpired, done.Expired)
-	b = message.AppendBool(b, releasedAlready, known)
+	b := message.AppendUint(nil, refundedHits, done.Hits)
+	b = message.AppendBool(b, refundedExpired, done.Expired)
+	b = message.AppendBool(b, refundedAlready, known)
 	return message.Encode(b), nil
 }
 
-// redeem returns the token of a request that may be released here, or why not.
-func (s *Service) redeem(g *giving) (t token, _ *status.Status) {
+// redeem returns the token of a request that may be refunded here, or why not.
+func (s *Service) redeem(g *refundCall) (t token, _ *status.Status) {
 	if g.err != nil {
-		return t, status.Newf(codes.InvalidArgument, "malformed ReleaseRequest: %v", g.err)
+		return t, status.Newf(codes.InvalidArgument, "malformed RefundRequest: %v", g.err)
 	}
 	t, err := readToken(g.token)
 	if err != nil {
 		return t, status.New(codes.InvalidArgument, err.Error())
 	}
-	if t.slot != s.engine.Slot() {
-		return t, status.New(codes.FailedPrecondition, elsewhere(t.slot, s.engine.Whose(t.slot)))
+	if t.incarnation != s.engine.Incarnation() {
+		return t, status.New(codes.FailedPrecondition, elsewhere(t.incarnation, s.engine.Whose(t.incarnation)))
 	}
 	if !s.sealer.issued(g.token) {
 		return t, status.New(codes.InvalidArgument, errForged.Error())
 	}
 	if most := t.receipt.Hits; g.some && (g.hits == 0 || g.hits > most) {
 		return t, status.Newf(codes.InvalidArgument,
-			"release of %d hits, want 1 to %d, which were charged, or none for all", g.hits, most)
+			"refund of %d hits, want 1 to %d, which were charged, or none for all", g.hits, most)
 	}
 	return t, nil
 }
 
-// elsewhere says who charged the hits that were to be released here.
-func elsewhere(slot crdt.Slot, name string) string {
+// elsewhere says who charged the hits that were to be refunded here.
+func elsewhere(incarnation crdt.Incarnation, name string) string {
 	if name == "" {
 		return fmt.Sprintf("the hits were charged by incarnation %v, which is no live daemon known here: "+
-			"if it has restarted they cannot be released", slot)
+			"if it has restarted they cannot be refunded", incarnation)
 	}
-	return fmt.Sprintf("the hits were charged by daemon %s (incarnation %v): release them there", name, slot)
+	return fmt.Sprintf("the hits were charged by daemon %s (incarnation %v): refund them there", name, incarnation)
 }
