@@ -24,8 +24,8 @@ import (
 // peers say; nothing that a peer does makes a decision wait.
 type cluster struct {
 	engine *Engine
-	agent  *agent  // nil for a daemon that holds no rights
-	strict *strict // likewise
+	agent  *rightsLoop // nil for a daemon that holds no rights
+	strict *strict     // likewise
 	log    *slog.Logger
 	self   gossip.Member
 	wait   time.Duration // longest time to wait for the others at start
@@ -54,8 +54,8 @@ type cluster struct {
 // clusterConfig is what a cluster is made with.
 type clusterConfig struct {
 	engine   *Engine
-	agent    *agent  // or nil
-	strict   *strict // likewise
+	agent    *rightsLoop // or nil
+	strict   *strict     // likewise
 	log      *slog.Logger
 	self     gossip.Member // Addr is filled in
 	lis      net.Listener  // for streams; the cluster closes it
@@ -292,7 +292,9 @@ func (c *cluster) name(id crdt.Incarnation) string {
 }
 
 // Connected takes in who answers at an address. See link.Handler.
-func (c *cluster) Connected(addr string, h link.Hello) { c.update(func(d *directory) { d.meet(addr, h) }) }
+func (c *cluster) Connected(addr string, h link.Hello) {
+	c.update(func(d *directory) { d.meet(addr, h) })
+}
 
 // Disconnected takes in that nobody answers there any more. See link.Handler.
 func (c *cluster) Disconnected(addr string, _ link.Hello, _ error) {

@@ -47,10 +47,10 @@ type mallory struct {
 }
 
 // Frame, Met, Lost and Members make it a link.Handler that does nothing.
-func (*mallory) Frame(link.Hello, []byte) error      { return nil }
-func (*mallory) Connected(string, link.Hello)              {}
-func (*mallory) Disconnected(string, link.Hello, error)      {}
-func (*mallory) Members(link.Hello, []gossip.Member) {}
+func (*mallory) Frame(link.Hello, []byte) error         { return nil }
+func (*mallory) Connected(string, link.Hello)           {}
+func (*mallory) Disconnected(string, link.Hello, error) {}
+func (*mallory) Members(link.Hello, []gossip.Member)    {}
 
 // ipIn is a host of a region, or of none of the world's.
 func (w *world) ipIn(region string) string {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/node"
-	"github.com/georld/rld/quota/budget"
+	"github.com/georld/rld/quota/overage"
 	"github.com/georld/rld/rules"
 )
 
@@ -20,7 +20,7 @@ import (
 // use.
 type monitor struct {
 	engine *Engine
-	agent  *agent // nil for a daemon that holds no rights
+	agent  *rightsLoop // nil for a daemon that holds no rights
 	region string
 	shadow bool // the daemon refuses nothing
 	// regions are all that are configured, sorted.
@@ -47,7 +47,7 @@ const (
 	allWindows, mostWindows, leastWindows = 24_000, 240, 24
 )
 
-func newMonitor(e *Engine, o *agent, region string, regions []string, shadow bool) *monitor {
+func newMonitor(e *Engine, o *rightsLoop, region string, regions []string, shadow bool) *monitor {
 	m := &monitor{engine: e, agent: o, region: region, regions: regions, shadow: shadow}
 	m.ages.regions = make([]ageRing, len(regions))
 	return m
@@ -164,19 +164,19 @@ func (m *monitor) views(at node.Instant) []time.Duration {
 
 // weights returns the regions' parts of a rule's rights in parts per million, all
 // 0 for a rule without.
-func (m *monitor) weights(f *follow) []budget.PPM {
-	out := make([]budget.PPM, len(f.regions))
+func (m *monitor) weights(f *follow) []overage.PPM {
+	out := make([]overage.PPM, len(f.regions))
 	if !f.gated {
 		return out
 	}
 	if f.regional {
-		out[0] = budget.PPM(rules.Whole)
+		out[0] = overage.PPM(rules.Whole)
 		return out
 	}
-	sum, most := budget.PPM(0), 0
+	sum, most := overage.PPM(0), 0
 	for _, w := range m.agent.weights(f.id) {
 		if i := slices.Index(f.regions, w.Name); i >= 0 {
-			out[i] = budget.PPM(min(w.Weight, uint64(rules.Whole)))
+			out[i] = overage.PPM(min(w.Weight, uint64(rules.Whole)))
 			sum += out[i]
 		}
 	}
@@ -186,8 +186,8 @@ func (m *monitor) weights(f *follow) []budget.PPM {
 		}
 	}
 	// What rounding leaves to nobody, and what a retired region had.
-	if sum > 0 && sum <= budget.PPM(rules.Whole) {
-		out[most] += budget.PPM(rules.Whole) - sum
+	if sum > 0 && sum <= overage.PPM(rules.Whole) {
+		out[most] += overage.PPM(rules.Whole) - sum
 	}
 	return out
 }

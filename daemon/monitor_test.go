@@ -15,8 +15,8 @@ import (
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/node"
-	"github.com/georld/rld/quota/budget"
-	"github.com/georld/rld/rights"
+	"github.com/georld/rld/quota/agent"
+	"github.com/georld/rld/quota/overage"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server/admin"
 )
@@ -118,15 +118,15 @@ const firstRight = 1_800_000_000_000
 
 // rightsOf returns the office of a daemon of us that is there since the beginning,
 // and its engine.
-func rightsOf(t testing.TB, set *rules.Set) (*agent, *Engine) {
+func rightsOf(t testing.TB, set *rules.Set) (*rightsLoop, *Engine) {
 	t.Helper()
-	o, err := rights.New(rights.Config{
-		Region: "us", Name: "us-0", Regions: []rights.Region{{Name: "us", Weight: 3}, {Name: "eu", Weight: 1}}, Daemons: []string{"us-0"},
-	}, rights.Start{First: true})
+	o, err := agent.New(agent.Config{
+		Region: "us", Name: "us-0", Regions: []agent.Region{{Name: "us", Weight: 3}, {Name: "eu", Weight: 1}}, Daemons: []string{"us-0"},
+	}, agent.Start{First: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &agent{o: o, log: slog.New(slog.DiscardHandler), news: make(chan struct{}, 1)}
+	f := &rightsLoop{o: o, log: slog.New(slog.DiscardHandler), news: make(chan struct{}, 1)}
 	nc := node.Default()
 	nc.Region, nc.Name, nc.Allotments = "us", "us-0", f
 	e, err := NewEngine(EngineConfig{Node: nc, Shards: 4, MaxKeys: 1_000, Seed: [2]uint64{1, 2}})
@@ -135,7 +135,7 @@ func rightsOf(t testing.TB, set *rules.Set) (*agent, *Engine) {
 	}
 	e.SetRules(set, node.MatcherOptions{})
 	f.rules(set)
-	f.do(func(o *rights.Agent) {
+	f.do(func(o *agent.Agent) {
 		o.Peers(0, e.Incarnation(), []gossip.Peer{{ID: e.Incarnation(), Name: "us-0", Region: "us"}})
 	})
 	return f, e
@@ -396,7 +396,7 @@ func TestInterval(t *testing.T) {
 		if got != want {
 			t.Errorf("%d ms is looked at in %d, want %d", ms, got, want)
 		}
-		if _, err := budget.NewEnvelope(got); err != nil {
+		if _, err := overage.NewEnvelope(got); err != nil {
 			t.Error(err)
 		}
 	}

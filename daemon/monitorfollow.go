@@ -6,7 +6,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/node"
-	"github.com/georld/rld/quota/budget"
+	"github.com/georld/rld/quota/overage"
 	"github.com/georld/rld/rules"
 )
 
@@ -19,7 +19,7 @@ type follow struct {
 	shadow   bool     // it refuses nothing
 	regions  []string // whose counts make up the limit
 	own      int      // which of them is this daemon's
-	history  *budget.History
+	history  *overage.History
 	// since is when the limit and the budget came into force everywhere, 0 for
 	// before anything was followed.
 	since int64
@@ -31,7 +31,7 @@ type follow struct {
 }
 
 // envelopes find the peaks of a region's arrivals.
-type envelopes struct{ age, rtt *budget.Envelope }
+type envelopes struct{ age, rtt *overage.Envelope }
 
 // minute is the greatest overage of a minute.
 type minute struct {
@@ -49,12 +49,12 @@ type window struct {
 	refused      node.Refused
 	crossed      bool
 	atCrossing   []uint64
-	peaks        []budget.Peaks
+	peaks        []overage.Peaks
 	surges       []uint64
 	rolled       bool // peaks and surges are those of the whole label
-	weights      []budget.PPM
+	weights      []overage.PPM
 	gated        bool
-	budget       budget.PPM
+	budget       overage.PPM
 	ageMs, rttMs int64
 }
 
@@ -79,8 +79,8 @@ func (m *monitor) newFollow(r *rules.Rule, windows int) *follow {
 	}
 	f.own = slices.Index(f.regions, m.region)
 	if r.Limit.Algorithm != rules.SlidingLog { // whose counts are not told apart by region
-		// The bounds hold: regions are at most budget.MaxRegions by the settings.
-		f.history, _ = budget.NewHistory(len(f.regions), windows)
+		// The bounds hold: regions are at most overage.MaxRegions by the settings.
+		f.history, _ = overage.NewHistory(len(f.regions), windows)
 	}
 	return f
 }
@@ -96,7 +96,7 @@ func (f *follow) adopt(r *rules.Rule, rights, shadow bool, now int64) {
 	if was == nil {
 		return
 	}
-	// Labels that run keep the greatest limit, and say nothing of the budget.
+	// Labels that run keep the greatest limit, and say nothing of the overage.
 	f.minutes, f.since = [60]minute{}, now+reloadMs
 	for i := range f.windows {
 		f.windows[i].gated = false
@@ -234,18 +234,18 @@ func (f *follow) open(m *monitor, b *busyKey, now int64) *window {
 	r := len(f.regions)
 	f.windows = append(f.windows, window{
 		start: b.Window, width: b.Length, key: b.Key, regions: make([]uint64, r), atCrossing: make([]uint64, r),
-		peaks: make([]budget.Peaks, r), surges: make([]uint64, r), weights: m.weights(f),
+		peaks: make([]overage.Peaks, r), surges: make([]uint64, r), weights: m.weights(f),
 		gated: f.gated && !f.shadow && !f.rule.Limit.ChargeDenied && b.Window >= f.since, budget: budgetOf(f.rule.Limit), ageMs: f.ageMs, rttMs: f.rttMs,
 	})
 	return &f.windows[len(f.windows)-1]
 }
 
 // budgetOf is the budget that rights hold: none for consistency partition.
-func budgetOf(l *rules.Limit) budget.PPM {
+func budgetOf(l *rules.Limit) overage.PPM {
 	if l.Consistency != rules.Eventual {
 		return 0
 	}
-	return budget.PPM(l.Budget)
+	return overage.PPM(l.Budget)
 }
 
 // measure makes envelopes over what ages and round trips are by now.
@@ -261,8 +261,8 @@ func (f *follow) measure(m *monitor) {
 	f.ageMs, f.rttMs, f.envelopes = age, rtt, make([]envelopes, len(f.regions))
 	for i := range f.envelopes {
 		// interval keeps to the bounds of an envelope.
-		f.envelopes[i].age, _ = budget.NewEnvelope(age)
-		f.envelopes[i].rtt, _ = budget.NewEnvelope(rtt)
+		f.envelopes[i].age, _ = overage.NewEnvelope(age)
+		f.envelopes[i].rtt, _ = overage.NewEnvelope(rtt)
 	}
 }
 
@@ -320,12 +320,12 @@ func (f *follow) close(l *window) {
 	if f.history == nil || l.fits == 0 {
 		return
 	}
-	w := budget.Window{
+	w := overage.Window{
 		StartMs: l.start, Limit: l.fits, Crossed: l.crossed, Gated: l.gated, Budget: l.budget,
-		AgeMs: max(1, l.ageMs), RTTMs: max(1, l.rttMs), Regions: make([]budget.Traffic, len(f.regions)),
+		AgeMs: max(1, l.ageMs), RTTMs: max(1, l.rttMs), Regions: make([]overage.Traffic, len(f.regions)),
 	}
 	for i := range w.Regions {
-		w.Regions[i] = budget.Traffic{
+		w.Regions[i] = overage.Traffic{
 			Admitted: l.regions[i], PeakAge: l.peaks[i], SurgeRTT: l.surges[i], AtCrossing: l.atCrossing[i],
 			Weight: l.weights[i],
 		}

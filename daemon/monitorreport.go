@@ -11,7 +11,7 @@ import (
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
-	"github.com/georld/rld/quota/budget"
+	"github.com/georld/rld/quota/overage"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server/admin"
 )
@@ -97,28 +97,28 @@ func (m *monitor) tallies() map[uint64]quota.Tally {
 }
 
 // subject is a rule as package budget sees it.
-func (f *follow) subject() budget.Rule {
+func (f *follow) subject() overage.Rule {
 	l := f.rule.Limit
 	b := node.Busy{Rule: f.rule, Length: l.Window()}
 	if l.Algorithm.Bucket() {
 		_, b.Length, _ = quota.Shared(l, &quota.Cell{}, 0)
 	}
-	r := budget.Rule{
+	r := overage.Rule{
 		Name: ruleName(f.rule), Limit: b.Fits(), WindowMs: b.Length, Entity: f.rule.Entity, Regions: f.regions,
 	}
 	switch {
 	case f.strict():
-		r.Mode, r.Placement, r.Open = budget.Strict, budget.Owner, l.OnFailure == rules.Allow
+		r.Mode, r.Placement, r.Open = overage.Strict, overage.Owner, l.OnFailure == rules.Allow
 	case !f.gated:
 	case l.Consistency == rules.Partition:
-		r.Mode = budget.Partition
+		r.Mode = overage.Partition
 	default:
-		r.HasBudget, r.Budget = true, budget.PPM(l.Budget)
+		r.HasBudget, r.Budget = true, overage.PPM(l.Budget)
 	}
 	for _, w := range l.Weights {
 		for i, name := range f.regions {
 			if name == w.Region && !f.regional {
-				r.Pins = append(r.Pins, budget.Pin{Region: i, Share: budget.PPM(w.Share)})
+				r.Pins = append(r.Pins, overage.Pin{Region: i, Share: overage.PPM(w.Share)})
 			}
 		}
 	}
@@ -178,7 +178,7 @@ func scopeName(s rules.Scope) string {
 // what the regions admitted in it.
 func (m *monitor) shares(f *follow, out *admin.RuleBudget, now int64) {
 	l, run := f.rule.Limit, f.running(now)
-	var weights []budget.PPM
+	var weights []overage.PPM
 	total := uint64(0)
 	var x, carry int64
 	if f.gated {
@@ -210,23 +210,23 @@ func (m *monitor) shares(f *follow, out *admin.RuleBudget, now int64) {
 }
 
 // report fills in what the history says.
-func (m *monitor) report(f *follow, out *admin.RuleBudget, subject budget.Rule, target float64) {
+func (m *monitor) report(f *follow, out *admin.RuleBudget, subject overage.Rule, target float64) {
 	if f.history == nil {
 		out.Explanation = []string{"The stamps of a sliding log are not told apart by region: of it only the bound and " +
 			"what was achieved is known."}
 		return
 	}
 	m.setLinks(f)
-	want := budget.DefaultTarget
+	want := overage.DefaultTarget
 	if target >= 0 {
-		want = budget.PPM(target * float64(rules.Whole))
+		want = overage.PPM(target * float64(rules.Whole))
 	}
 	p, err := f.history.Report(subject, want)
 	if err != nil { // a limit of 0
 		out.Explanation = []string{sentence(err.Error())}
 		return
 	}
-	for _, s := range budget.Explain(p) {
+	for _, s := range overage.Explain(p) {
 		out.Explanation = append(out.Explanation, s)
 	}
 	out.Recommended = sentence(p.Recommended.String() + ". " + p.Reason)
@@ -259,17 +259,17 @@ func sentence(s string) string {
 	return strings.ToUpper(s[:1]) + strings.TrimSuffix(s[1:], ".") + "."
 }
 
-func advise(f *follow, subject budget.Rule, target budget.PPM) *admin.Advice {
+func advise(f *follow, subject overage.Rule, target overage.PPM) *admin.Advice {
 	a := &admin.Advice{Target: target.Ratio()}
 	if len(subject.Regions) == 1 {
 		a.Problem = "the limit is held in one region, and demand is told apart by region alone: " +
 			"raise overage_budget until rld budget shows no false denials"
 		return a
 	}
-	found, err := budget.Advise(f.history, subject, target)
+	found, err := overage.Advise(f.history, subject, target)
 	switch {
-	case errors.Is(err, budget.ErrNoTraffic):
-		a.Problem = budget.ErrNoTraffic.Error()
+	case errors.Is(err, overage.ErrNoTraffic):
+		a.Problem = overage.ErrNoTraffic.Error()
 		return a
 	case err != nil:
 		a.Problem = strings.TrimPrefix(err.Error(), fmt.Sprintf("rule %q: ", subject.Name))
@@ -288,7 +288,7 @@ func (m *monitor) setLinks(f *follow) {
 	if f.regional {
 		return
 	}
-	links := make([]budget.Link, len(m.regions))
+	links := make([]overage.Link, len(m.regions))
 	own := 0
 	for i, name := range m.regions {
 		r := &m.ages.regions[i]
@@ -297,7 +297,7 @@ func (m *monitor) setLinks(f *follow) {
 			continue
 		}
 		p50, p99, most := r.quantiles()
-		links[i] = budget.Link{AgeP50Ms: p50, AgeP99Ms: p99, AgeMaxMs: most, AgeNowMs: max(0, r.now.Milliseconds())}
+		links[i] = overage.Link{AgeP50Ms: p50, AgeP99Ms: p99, AgeMaxMs: most, AgeNowMs: max(0, r.now.Milliseconds())}
 		if i < len(m.ages.rtt) {
 			links[i].RTTMs = m.ages.rtt[i].Milliseconds()
 		}

@@ -3,12 +3,12 @@ package daemon
 import (
 	"fmt"
 
-	"github.com/georld/rld/rights"
+	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/server/admin"
 )
 
 // epochStates describes epochs for people.
-func epochStates(all []rights.EpochStatus) []admin.EpochState {
+func epochStates(all []agent.EpochStatus) []admin.EpochState {
 	out := make([]admin.EpochState, 0, len(all))
 	for _, e := range all {
 		s := admin.EpochState{
@@ -23,12 +23,12 @@ func epochStates(all []rights.EpochStatus) []admin.EpochState {
 	return out
 }
 
-// command does what an operator says about rights.
-func (f *agent) command(c admin.Command, name string) (admin.CommandAnswer, error) {
+// command does what an operator says about agent.
+func (f *rightsLoop) command(c admin.Command, name string) (admin.CommandAnswer, error) {
 	var out admin.CommandAnswer
 	var err error
-	f.do(func(o *rights.Agent) {
-		var all []rights.EpochStatus
+	f.do(func(o *agent.Agent) {
+		var all []agent.EpochStatus
 		switch c {
 		case admin.RetireRegion:
 			err = o.RetireRegion(name)
@@ -62,7 +62,7 @@ func next(c admin.Command, name string) string {
 	case admin.RetireRegion:
 		return fmt.Sprintf("The other regions take over what %s held once all of them have acknowledged this, in labels "+
 			"that start ten seconds from now or later. Until then nobody holds more than before. The bound holds only "+
-			"if no daemon of %s admits anything from then on. Before one is started again remove its file in rights.dir: "+
+			"if no daemon of %s admits anything from then on. Before one is started again remove its file in agent.dir: "+
 			"it goes by what it promised there until it hears of this. %s", name, name, settles)
 	case admin.ReturnRegion:
 		return fmt.Sprintf("%s holds a part again once all regions have acknowledged this; the others give it up as they "+
@@ -70,6 +70,6 @@ func next(c admin.Command, name string) string {
 	}
 	return fmt.Sprintf("The other daemons of the region take over what %s held once all of them have acknowledged this, in "+
 		"labels that start ten seconds from now or later. The bound holds only if %s admits nothing from then on. Before it "+
-		"is started again remove its file in rights.dir: it goes by what it promised there until it hears of this. Without "+
+		"is started again remove its file in agent.dir: it goes by what it promised there until it hears of this. Without "+
 		"the file it is let in as a new daemon is. %s", name, name, settles)
 }

@@ -2,7 +2,7 @@ package daemon
 
 import (
 	"github.com/georld/rld/quota"
-	"github.com/georld/rld/rights"
+	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/telemetry"
 )
 
@@ -62,7 +62,7 @@ func (m *monitor) holdings(f *follow, r *telemetry.RuleBudget, now int64) {
 	}
 }
 
-func epochCounts(table string, all []rights.EpochStatus) []telemetry.EpochCount {
+func epochCounts(table string, all []agent.EpochStatus) []telemetry.EpochCount {
 	settled := 0
 	for _, e := range all {
 		if e.Settled {

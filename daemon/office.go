@@ -15,17 +15,17 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/quota/epoch"
-	"github.com/georld/rld/rights"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/wire"
 )
 
-// agent is the daemon's part in the epochs: it keeps the state machine of
+// rightsLoop is the daemon's part in the epochs: it keeps the state machine of
 // package rights going, what it promised on disk, and answers the shards. It is
 // safe for concurrent use. Shards ask it while they are locked, so it never
 // waits for one, and is not held while anything is written.
-type agent struct {
+type rightsLoop struct {
 	log     *slog.Logger
 	file    string
 	cluster uint64 // fingerprint
@@ -36,13 +36,13 @@ type agent struct {
 	news    chan struct{} // holds a token when there is something to do
 
 	mu sync.Mutex
-	o  *rights.Agent
+	o  *agent.Agent
 }
 
 // rightsFile is what a daemon promised to others, in its folder.
 const rightsFile = "rights.rld"
 
-// openAgent opens the office of a daemon, none for one that holds no rights.
+// openAgent opens the office of a daemon, none for one that holds no agent.
 func (d *daemon) openAgent() error {
 	c := &d.cfg
 	if c.Region == "" || c.Rights.Dir == "" {
@@ -53,7 +53,7 @@ func (d *daemon) openAgent() error {
 		return err
 	}
 	sum := d.derive("rights of a cluster")
-	d.agent = &agent{
+	d.agent = &rightsLoop{
 		log: d.log, file: filepath.Join(c.Rights.Dir, rightsFile), name: c.Region + "/" + c.Name,
 		cluster: leading(sum[:]), news: make(chan struct{}, 1), lock: lock,
 	}
@@ -72,13 +72,13 @@ func (d *daemon) closeAgent() {
 }
 
 // newAgent makes the state machine, which goes on from what is stored.
-func (d *daemon) newAgent() (*rights.Agent, error) {
+func (d *daemon) newAgent() (*agent.Agent, error) {
 	c, f := &d.cfg, d.agent
 	start, err := f.start(c.Rights.FirstStart, d.now().Add(2*c.Clock.MaxOffset))
 	if err != nil {
 		return nil, err
 	}
-	rc := rights.Config{
+	rc := agent.Config{
 		Region: c.Region, Name: c.Name, Daemons: c.Rights.Daemons,
 		DaemonHorizon: c.Rights.DaemonHorizon, Period: c.Rights.Period,
 	}
@@ -86,7 +86,7 @@ func (d *daemon) newAgent() (*rights.Agent, error) {
 		rc.DaemonHorizon = -1
 	}
 	for _, name := range c.RegionNames() {
-		r := rights.Region{Name: name}
+		r := agent.Region{Name: name}
 		for _, known := range c.Regions {
 			if known.Name == name {
 				r.Weight, r.Added = uint64(known.Weight), known.Added
@@ -94,27 +94,27 @@ func (d *daemon) newAgent() (*rights.Agent, error) {
 		}
 		rc.Regions = append(rc.Regions, r)
 	}
-	return rights.New(rc, start)
+	return agent.New(rc, start)
 }
 
 // start returns what the office goes on from.
-func (f *agent) start(first bool, latest time.Time) (rights.Start, error) {
+func (f *rightsLoop) start(first bool, latest time.Time) (agent.Start, error) {
 	data, err := os.ReadFile(f.file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && first:
-		return rights.Start{First: true}, nil
+		return agent.Start{First: true}, nil
 	case errors.Is(err, fs.ErrNotExist):
-		f.log.Warn("there is no file of what this daemon promised, and rights.first_start does not say that it is new: "+
+		f.log.Warn("there is no file of what this daemon promised, and agent.first_start does not say that it is new: "+
 			"it holds no rights until the others have let it in", "file", f.file)
-		return rights.Start{Generation: uint64(latest.UnixMilli()), Fence: latest.UnixMilli()}, nil
+		return agent.Start{Generation: uint64(latest.UnixMilli()), Fence: latest.UnixMilli()}, nil
 	case err != nil:
-		return rights.Start{}, fmt.Errorf("rights.dir: %w", err)
+		return agent.Start{}, fmt.Errorf("rights.dir: %w", err)
 	}
 	stored, err := wire.DecodeStored(data, f.cluster, f.name)
 	if err != nil {
-		return rights.Start{}, fmt.Errorf("%s: %w", f.file, err)
+		return agent.Start{}, fmt.Errorf("%s: %w", f.file, err)
 	}
-	return rights.Start{Record: stored}, nil
+	return agent.Start{Record: stored}, nil
 }
 
 // leading returns the first 8 bytes as a number.
@@ -126,7 +126,7 @@ func leading(sum []byte) uint64 {
 	return n
 }
 
-func (f *agent) expedite() {
+func (f *rightsLoop) expedite() {
 	select {
 	case f.news <- struct{}{}:
 	default:
@@ -135,7 +135,7 @@ func (f *agent) expedite() {
 
 // change changes the office, and tells the shards when an answer may have
 // changed.
-func (f *agent) change(by func(*rights.Agent)) {
+func (f *rightsLoop) change(by func(*agent.Agent)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	by(f.o)
@@ -143,7 +143,7 @@ func (f *agent) change(by func(*rights.Agent)) {
 }
 
 // do is change for others than the office's own loop.
-func (f *agent) do(by func(*rights.Agent)) {
+func (f *rightsLoop) do(by func(*agent.Agent)) {
 	f.change(by)
 	f.expedite()
 }
@@ -153,7 +153,7 @@ const rightsEvery = 100 * time.Millisecond
 
 // run keeps the office going until ctx ends. send hands a frame to a peer's
 // queue.
-func (f *agent) run(ctx context.Context, e *Engine, send func(crdt.Incarnation, []byte) bool) {
+func (f *rightsLoop) run(ctx context.Context, e *Engine, send func(crdt.Incarnation, []byte) bool) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	counted := time.Duration(-time.Second)
@@ -175,7 +175,7 @@ func (f *agent) run(ctx context.Context, e *Engine, send func(crdt.Incarnation, 
 }
 
 // count tells the office how many hits rules were asked for.
-func (f *agent) count(e *Engine) {
+func (f *rightsLoop) count(e *Engine) {
 	offered := e.Offered()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -185,17 +185,17 @@ func (f *agent) count(e *Engine) {
 }
 
 // turn does what is due, and returns when the next turn is.
-func (f *agent) turn(at node.Instant, e *Engine, send func(crdt.Incarnation, []byte) bool) time.Duration {
+func (f *rightsLoop) turn(at node.Instant, e *Engine, send func(crdt.Incarnation, []byte) bool) time.Duration {
 	stamp := e.Time(at)
-	var ready rights.Ready
-	f.change(func(o *rights.Agent) {
+	var ready agent.Ready
+	f.change(func(o *agent.Agent) {
 		o.Tick(at.Mono, stamp)
 		ready = o.Ready(at.Mono)
 	})
 	for f.post(&ready, send); ready.Store != nil; f.post(&ready, send) {
 		// Not under the lock: shards must not wait for a disk.
 		err := replaceFile(f.file, wire.EncodeStored(f.cluster, f.name, ready.Store))
-		f.change(func(o *rights.Agent) {
+		f.change(func(o *agent.Agent) {
 			if err != nil {
 				o.Failed(err)
 			} else {
@@ -208,7 +208,7 @@ func (f *agent) turn(at node.Instant, e *Engine, send func(crdt.Incarnation, []b
 }
 
 // post sends what is to be sent, and logs what happened.
-func (f *agent) post(ready *rights.Ready, send func(crdt.Incarnation, []byte) bool) {
+func (f *rightsLoop) post(ready *agent.Ready, send func(crdt.Incarnation, []byte) bool) {
 	for i := range ready.Messages {
 		m := &ready.Messages[i]
 		frame, err := wire.EncodeRights(nil, m)
@@ -222,11 +222,11 @@ func (f *agent) post(ready *rights.Ready, send func(crdt.Incarnation, []byte) bo
 }
 
 // tell logs what happened.
-func (f *agent) tell(events []rights.Event) {
+func (f *rightsLoop) tell(events []agent.Event) {
 	for _, ev := range events {
 		level := slog.LevelInfo
 		switch ev.Kind {
-		case rights.Refused, rights.StoreFailed, rights.PinsUnfit:
+		case agent.Refused, agent.StoreFailed, agent.PinsUnfit:
 			level = slog.LevelWarn
 		}
 		attrs := []slog.Attr{slog.String("what", ev.Text)}
@@ -289,78 +289,78 @@ func replaceFile(path string, data []byte) error {
 }
 
 // frame takes in a frame of a peer.
-func (f *agent) frame(at node.Instant, now int64, m *rights.Message) error {
+func (f *rightsLoop) frame(at node.Instant, now int64, m *agent.Message) error {
 	var err error
-	f.do(func(o *rights.Agent) { err = o.Receive(at.Mono, now, m) })
+	f.do(func(o *agent.Agent) { err = o.Receive(at.Mono, now, m) })
 	return err
 }
 
-func (f *agent) peers(at node.Instant, self crdt.Incarnation, peers []gossip.Peer) {
-	f.do(func(o *rights.Agent) { o.Peers(at.Mono, self, peers) })
+func (f *rightsLoop) peers(at node.Instant, self crdt.Incarnation, peers []gossip.Peer) {
+	f.do(func(o *agent.Agent) { o.Peers(at.Mono, self, peers) })
 }
 
-// rules takes over the rules that have rights.
-func (f *agent) rules(set *rules.Set) {
-	var all []rights.Rule
+// rules takes over the rules that have agent.
+func (f *rightsLoop) rules(set *rules.Set) {
+	var all []agent.Rule
 	for _, r := range set.Rules() {
 		if r.Limit == nil || !r.Limit.HasRights() {
 			continue
 		}
 		reach := time.Duration(2*r.Limit.Window())*time.Millisecond + time.Minute
-		rule := rights.Rule{
+		rule := agent.Rule{
 			ID: node.SharedRule(r), Reach: reach, Window: time.Duration(r.Limit.Window()) * time.Millisecond,
 		}
 		for _, w := range r.Limit.Weights {
-			rule.Pins = append(rule.Pins, rights.Pin{Region: w.Region, Share: uint32(w.Share)})
+			rule.Pins = append(rule.Pins, agent.Pin{Region: w.Region, Share: uint32(w.Share)})
 		}
 		all = append(all, rule)
 	}
-	f.do(func(o *rights.Agent) { o.Rules(all) })
+	f.do(func(o *agent.Agent) { o.Rules(all) })
 }
 
 // status describes the office for people.
-func (f *agent) status() rights.Status {
+func (f *rightsLoop) status() agent.Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.o.Status()
 }
 
 // weights returns the parts of a rule's total that the regions have.
-func (f *agent) weights(rule uint64) []rights.MemberStatus {
+func (f *rightsLoop) weights(rule uint64) []agent.MemberStatus {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.o.Weights(rule)
 }
 
 // Version is part of node.Allotments.
-func (f *agent) Version() uint64 { return f.version.Load() }
+func (f *rightsLoop) Version() uint64 { return f.version.Load() }
 
 // Allotment is part of node.Allotments.
-func (f *agent) Allotment(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason) {
+func (f *rightsLoop) Allotment(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.o.Allotment(rule, total, x, carry, regional)
 }
 
 // RegionAllotment is part of node.Allotments.
-func (f *agent) RegionAllotment(rule, total uint64, x, carry int64) (uint64, epoch.Reason) {
+func (f *rightsLoop) RegionAllotment(rule, total uint64, x, carry int64) (uint64, epoch.Reason) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.o.RegionAllotment(rule, total, x, carry)
 }
 
 // PartOf is part of node.Allotments.
-func (f *agent) PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64 {
+func (f *rightsLoop) PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.o.PartOf(peer, rule, total, x, carry, regional)
 }
 
 // RegionPart is part of node.Allotments.
-func (f *agent) RegionPart(region string, rule, total uint64, x, carry int64) uint64 {
+func (f *rightsLoop) RegionPart(region string, rule, total uint64, x, carry int64) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.o.RegionPart(region, rule, total, x, carry)
 }
 
-var _ node.Allotments = (*agent)(nil)
+var _ node.Allotments = (*rightsLoop)(nil)

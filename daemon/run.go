@@ -81,10 +81,10 @@ type daemon struct {
 	started func(*Handle)
 
 	engine   *Engine
-	agent    *agent   // nil for a daemon that holds no rights
-	strict   *strict  // likewise
-	cluster  *cluster // nil for a daemon alone
-	monitor  *monitor // likewise
+	agent    *rightsLoop // nil for a daemon that holds no rights
+	strict   *strict     // likewise
+	cluster  *cluster    // nil for a daemon alone
+	monitor  *monitor    // likewise
 	limits   *limitsSource
 	recent   *recentState
 	texts    texts

@@ -4,7 +4,7 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/quota"
-	"github.com/georld/rld/quota/donate"
+	"github.com/georld/rld/quota/transfer"
 )
 
 // What aggregators say and do for their regions.
@@ -39,25 +39,25 @@ func (n *Node) wanted(from crdt.Incarnation, note *gossip.RightsMessage, d *deal
 }
 
 // terms are those between this region and one that is so far away.
-func (n *Node) terms(d *deal, delayMS int64) donate.Policy {
-	return donate.Policy{
-		Kind: kindOf(d.h.Rule), Budget: donate.Budget(d.h.Limit.Budget), WindowMS: d.h.Limit.Window(), DelayMS: delayMS,
+func (n *Node) terms(d *deal, delayMS int64) transfer.Policy {
+	return transfer.Policy{
+		Kind: kindOf(d.h.Rule), Budget: transfer.Budget(d.h.Limit.Budget), WindowMS: d.h.Limit.Window(), DelayMS: delayMS,
 	}
 }
 
 // region sums up what is known of our own region. rows are those of its daemons,
 // this one first, and of whom the others are.
-func (n *Node) region(d *deal, now int64) (all donate.Region, rows []donate.DonorState, of []crdt.Incarnation) {
+func (n *Node) region(d *deal, now int64) (all transfer.Region, rows []transfer.DonorState, of []crdt.Incarnation) {
 	ms := n.at.Mono.Milliseconds()
 	x, carry := quota.RightsWindow(d.h.Limit, d.window)
 	all.Base = n.cfg.Allotments.RegionPart(n.cfg.Region, SharedRule(d.h.Rule), d.h.Limit.Total(), x, carry)
 	own := n.own(d.row, d.h.Limit, d.left, now)
 	d.row.fresh(ms)
 	rows, of = append(rows, own), append(of, n.incarnation)
-	all.Available, all.Offered = own.Rights, donate.Rate(own.Recent, own.Second)
+	all.Available, all.Offered = own.Rights, transfer.Rate(own.Recent, own.Second)
 	for _, s := range n.regionalPeers(d) {
 		held := n.heldBy(d, &s)
-		row := donate.DonorState{Rights: held - min(held, s.Used), Recent: s.Rate / 5, Second: s.Rate}
+		row := transfer.DonorState{Rights: held - min(held, s.Used), Recent: s.Rate / 5, Second: s.Rate}
 		for _, w := range d.row.wants {
 			if w.of == s.ID {
 				row.Second = max(row.Second, w.second)
@@ -117,13 +117,13 @@ func (n *Node) feed(from crdt.Incarnation, note *gossip.RightsMessage, d *deal, 
 			continue
 		}
 		base := n.cfg.Allotments.RegionPart(a.Region, SharedRule(d.h.Rule), d.h.Limit.Total(), x, carry)
-		others = addSat(others, t.Spare(left, donate.Region{
+		others = addSat(others, t.Spare(left, transfer.Region{
 			Base: base, Available: base - min(base, a.Used), Offered: a.Rate,
 		}))
 	}
 	gift := t.Transfer(note.Need, all, spare, others)
 	out := make([]uint64, len(rows))
-	donate.Collect(gift, rows, out)
+	transfer.Collect(gift, rows, out)
 	n.give(d, from, out[0], now)
 	for i := 1; i < len(rows); i++ {
 		if out[i] > 0 {

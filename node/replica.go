@@ -11,7 +11,7 @@ import (
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/quota"
-	"github.com/georld/rld/quota/donate"
+	"github.com/georld/rld/quota/transfer"
 	"github.com/georld/rld/rules"
 )
 
@@ -26,7 +26,7 @@ type replica struct {
 	events  []Event
 
 	// Scratch of trade.
-	asked         []donate.RegionalPeer
+	asked         []transfer.RegionalPeer
 	RegionalPeers []gossip.RegionalPeer
 	remoteRegions []gossip.RemoteRegion
 }

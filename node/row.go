@@ -6,7 +6,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/quota"
-	"github.com/georld/rld/quota/donate"
+	"github.com/georld/rld/quota/transfer"
 	"github.com/georld/rld/rules"
 )
 
@@ -15,14 +15,14 @@ import (
 type row struct {
 	quota.Account
 	grid  uint64 // of the limits it counts under
-	rates donate.Rates
+	rates transfer.Rates
 	since int64 // milliseconds of the monotonic clock: rates are of later hits
 	given int64 // label that out is of
 	out   uint64
 
-	asker  *donate.Requester // nil until it first asks
-	giver  donate.Donor
-	hunger donate.Shortage
+	asker  *transfer.Requester // nil until it first asks
+	giver  transfer.Donor
+	hunger transfer.Shortage
 	told   int64 // when the aggregator was last told of want
 	looked int64 // when this aggregator looked last at its region's rights
 	wants  []want
@@ -144,9 +144,9 @@ func (n *Node) spend(h *Hit, now int64, st *Status) {
 
 // own is what the row's daemon knows of itself as a donor. What a row has not
 // seen of the last second it takes from the average of the label.
-func (n *Node) own(r *row, l *rules.Limit, left uint64, now int64) donate.DonorState {
+func (n *Node) own(r *row, l *rules.Limit, left uint64, now int64) transfer.DonorState {
 	ms := n.at.Mono.Milliseconds()
-	o := donate.DonorState{Rights: left, Recent: r.rates.Recent(ms), Second: r.rates.Second(ms)}
+	o := transfer.DonorState{Rights: left, Recent: r.rates.Recent(ms), Second: r.rates.Second(ms)}
 	if young := 1000 - (ms - r.since); young > 0 {
 		used := r.Used - min(r.Used, r.gave())
 		average := used * 1000 / uint64(max(1000, now-r.Window))

@@ -6,7 +6,7 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/quota"
-	"github.com/georld/rld/quota/donate"
+	"github.com/georld/rld/quota/transfer"
 	"github.com/georld/rld/rules"
 )
 
@@ -40,11 +40,11 @@ func (n *Node) deal(h *Hit, r *row, now int64) deal {
 	return d
 }
 
-func kindOf(r *rules.Rule) donate.Kind {
+func kindOf(r *rules.Rule) transfer.Kind {
 	if r.Entity {
-		return donate.Entity
+		return transfer.Entity
 	}
-	return donate.Aggregate
+	return transfer.Aggregate
 }
 
 // offer takes in that hits were offered to a key near its limit, and asks others
@@ -58,7 +58,7 @@ func (n *Node) offer(h *Hit, r *row, now int64, estimate uint64) {
 	}
 	d := n.deal(h, r, now)
 	admitted := r.Used - min(r.Used, r.gave())
-	w := donate.Need2{
+	w := transfer.Need2{
 		Kind: kindOf(h.Rule), Recent: r.rates.Recent(ms), Rights: d.left, Held: addSat(d.left, admitted),
 		Limit: uint64(h.Limit.Requests), Estimate: estimate,
 	}
@@ -78,7 +78,7 @@ func (n *Node) offer(h *Hit, r *row, now int64, estimate uint64) {
 
 // toldMS is the least time between two words to an aggregator that a daemon runs
 // short: it hears the counts besides.
-const toldMS = 2 * donate.TickMS
+const toldMS = 2 * transfer.TickMS
 
 // look has an aggregator look at its region, which may be hungry long before
 // this daemon is.
@@ -124,9 +124,9 @@ func (n *Node) say(to crdt.Incarnation, note gossip.RightsMessage) {
 }
 
 // ask asks the sibling that is believed to have most.
-func (n *Node) ask(d *deal, w donate.Need2, ms int64) {
+func (n *Node) ask(d *deal, w transfer.Need2, ms int64) {
 	if d.row.asker == nil {
-		d.row.asker = new(donate.Requester)
+		d.row.asker = new(transfer.Requester)
 	}
 	if !d.row.asker.Ready(ms, w) {
 		return
@@ -135,7 +135,7 @@ func (n *Node) ask(d *deal, w donate.Need2, ms int64) {
 	known := n.replica.asked[:0]
 	for i := range all {
 		if s := &all[i]; !s.Silent {
-			known = append(known, donate.RegionalPeer{ID: uint64(s.ID), Held: n.heldBy(d, s), Used: s.Used})
+			known = append(known, transfer.RegionalPeer{ID: uint64(s.ID), Held: n.heldBy(d, s), Used: s.Used})
 		}
 	}
 	n.replica.asked = known
@@ -176,7 +176,7 @@ func (n *Node) hear(from crdt.Incarnation, notes []gossip.RightsMessage, now int
 		case note.Kind == gossip.Shortage && n.replica.engine.Mine(note.Key):
 			n.feed(from, note, &d, now)
 		case note.Kind == gossip.Collect:
-			n.give(&d, note.For, donate.Honor(note.Need, n.own(d.row, d.h.Limit, d.left, now)), now)
+			n.give(&d, note.For, transfer.Honor(note.Need, n.own(d.row, d.h.Limit, d.left, now)), now)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func (n *Node) dealOf(note *gossip.RightsMessage, now int64) (deal, bool) {
 // nothing.
 func (n *Node) answer(from crdt.Incarnation, note *gossip.RightsMessage, d *deal, now int64) {
 	o := n.own(d.row, d.h.Limit, d.left, now)
-	gift := d.row.giver.Give(n.at.Mono.Milliseconds(), o, donate.Ask{Rights: note.Rights, Second: note.Second})
+	gift := d.row.giver.Give(n.at.Mono.Milliseconds(), o, transfer.Ask{Rights: note.Rights, Second: note.Second})
 	if !n.give(d, from, gift, now) {
 		n.say(from, n.note(d, gossip.TransferReply))
 	}
@@ -295,7 +295,7 @@ func (n *Node) spread(d *deal, gift uint64, now int64) {
 		rates = append(rates, w.second)
 	}
 	out := make([]uint64, len(rates))
-	donate.Split(gift, rates, out)
+	transfer.Split(gift, rates, out)
 	for i, w := range d.row.wants {
 		n.give(d, w.of, out[i+1], now)
 	}

@@ -3,7 +3,7 @@ package sim
 import (
 	"time"
 
-	"github.com/georld/rld/rights"
+	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/wire"
 )
 
@@ -30,7 +30,7 @@ const (
 )
 
 // save brings a record to the disk, which takes a while.
-func (w *World) save(d *Daemon, s *rights.Stored) {
+func (w *World) save(d *Daemon, s *agent.Stored) {
 	data := wire.EncodeStored(cluster, d.Name, s)
 	at := w.now + w.between(0, maxSync)
 	w.events.push(at, evStored, w.savings.put(saving{d.Index, d.member, data, false}))

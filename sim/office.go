@@ -9,12 +9,12 @@ import (
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
-	"github.com/georld/rld/rights"
+	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/wire"
 )
 
-// Allotments is how daemons share out rights, see rights.Config. A field of 0 is the
+// Allotments is how daemons share out rights, see agent.Config. A field of 0 is the
 // default there, and a DaemonHorizon below 0 is none.
 type Rights struct {
 	Period, DaemonHorizon time.Duration
@@ -27,7 +27,7 @@ type Rights struct {
 
 // bureau is a process's part in the epochs, with a clock for its stamps.
 type bureau struct {
-	agent *rights.Agent
+	agent *agent.Agent
 	clock *hlc.Clock
 	told  time.Duration // when it was told of demand last, monotonic
 }
@@ -39,11 +39,11 @@ const cluster = 0x51eed
 const tellDemand = time.Second
 
 // agentOf is the configuration of a daemon's office.
-func (c *Config) agentOf(region int, name string) rights.Config {
+func (c *Config) agentOf(region int, name string) agent.Config {
 	r := &c.Rights
-	out := rights.Config{
+	out := agent.Config{
 		Region: c.Regions[region].Name, Name: name, Period: r.Period,
-		DaemonHorizon: max(0, cmp.Or(r.DaemonHorizon, rights.DefaultDaemonHorizon)),
+		DaemonHorizon: max(0, cmp.Or(r.DaemonHorizon, agent.DefaultDaemonHorizon)),
 		Interval:      r.Interval, WANInterval: r.WANInterval, Ahead: r.Ahead,
 	}
 	for i, region := range c.Regions {
@@ -51,7 +51,7 @@ func (c *Config) agentOf(region int, name string) rights.Config {
 		if i < len(r.Weights) && c.Policy != Static {
 			weight = r.Weights[i]
 		}
-		out.Regions = append(out.Regions, rights.Region{Name: region.Name, Weight: weight})
+		out.Regions = append(out.Regions, agent.Region{Name: region.Name, Weight: weight})
 	}
 	for i := range c.Regions[region].Daemons {
 		out.Daemons = append(out.Daemons, daemonName(c.Regions[region].Name, i))
@@ -78,19 +78,19 @@ func (c *Config) validateRights() error {
 // open returns the office of a process that starts.
 func (w *World) open(d *Daemon) (*bureau, error) {
 	c := w.cfg.agentOf(d.RegionIndex, d.Name)
-	start := rights.Start{First: true}
+	start := agent.Start{First: true}
 	switch {
 	case d.disk.data != nil:
 		record, err := wire.DecodeStored(d.disk.data, cluster, d.Name)
 		if err != nil {
 			return nil, fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
 		}
-		start = rights.Start{Record: record}
+		start = agent.Start{Record: record}
 	case d.ran == d.Name && !w.cfg.mutation.forgetful:
 		// The operator knows to the label what it may have used.
-		start = rights.Start{Generation: uint64(d.starts) + 1, Fence: max(1, d.usedWindow)}
+		start = agent.Start{Generation: uint64(d.starts) + 1, Fence: max(1, d.usedWindow)}
 	}
-	agent, err := rights.New(c, start)
+	agent, err := agent.New(c, start)
 	if err != nil {
 		return nil, fmt.Errorf("sim: %s: %w", d.Name, err)
 	}
@@ -118,12 +118,12 @@ func (w *World) takeAgent(d *Daemon) (node.Allotments, error) {
 	return &witness{w, d, int32(len(w.members)), held}, nil
 }
 
-// inform tells an office the rules in force that have rights.
+// inform tells an office the rules in force that have agent.
 func (w *World) inform(d *Daemon) {
 	if d.bureau == nil {
 		return
 	}
-	var list []rights.Rule
+	var list []agent.Rule
 	for _, r := range w.sets[d.set].set.Rules() {
 		if r.Limit == nil || !r.Limit.HasRights() {
 			continue
@@ -141,15 +141,15 @@ func (w *World) inform(d *Daemon) {
 }
 
 // rightsRule is a rule as offices know it.
-func rightsRule(r *rules.Rule) rights.Rule {
+func rightsRule(r *rules.Rule) agent.Rule {
 	_, carry := quota.RightsWindow(r.Limit, 0)
-	out := rights.Rule{
+	out := agent.Rule{
 		ID:     node.SharedRule(r),
 		Reach:  time.Duration(r.Limit.Window()+carry)*time.Millisecond + 10*time.Second,
 		Window: time.Duration(r.Limit.Window()) * time.Millisecond,
 	}
 	for _, p := range r.Limit.Weights {
-		out.Pins = append(out.Pins, rights.Pin{Region: p.Region, Share: uint32(p.Share)})
+		out.Pins = append(out.Pins, agent.Pin{Region: p.Region, Share: uint32(p.Share)})
 	}
 	return out
 }
@@ -215,7 +215,7 @@ func (w *World) perform(d *Daemon) {
 }
 
 // postRights sends a message of an office.
-func (w *World) postRights(d *Daemon, m *rights.Message) {
+func (w *World) postRights(d *Daemon, m *agent.Message) {
 	to, known := w.addressOf[m.To]
 	if !known {
 		return // as those of nodes

@@ -6,14 +6,14 @@ import (
 
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
-	"github.com/georld/rld/rights"
+	"github.com/georld/rld/quota/agent"
 )
 
 // agentEvents names what happened to offices, for Result.Seen.
 func (w *World) agentEvents(seen map[string]uint64) {
 	for k, n := range w.agents {
 		if n > 0 {
-			seen["rights_"+strings.ReplaceAll(rights.EventKind(k).String(), " ", "_")] = n
+			seen["rights_"+strings.ReplaceAll(agent.EventKind(k).String(), " ", "_")] = n
 		}
 	}
 }
@@ -32,7 +32,7 @@ func (w *World) rightsResult() *RightsResult {
 	r := &RightsResult{
 		Policy: w.cfg.Policy.String(), Given: sum.Given, Received: sum.Received, Donations: w.donations,
 		ByEstimate: sum.Refusals[node.EstimateGate], ByRights: sum.Refusals[node.RightsGate],
-		ByBoth: sum.Refusals[node.BothGates], Epochs: w.agents[rights.Proposed],
+		ByBoth: sum.Refusals[node.BothGates], Epochs: w.agents[agent.Proposed],
 	}
 	if w.tallies.decisions > 0 {
 		r.PerDecision = float64(r.Donations) / float64(w.tallies.decisions)

@@ -9,8 +9,8 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/hlc"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
+	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/quota/epoch"
-	"github.com/georld/rld/rights"
 )
 
 // RightsVersion is the version of the encoding of messages about epochs, the
@@ -32,7 +32,7 @@ func IsRights(frame []byte) bool { return len(frame) > 0 && frame[0] == RightsVe
 //
 // On an error dst is returned as it was: a *SizeError when the frame would
 // exceed MaxFrameBytes, a *FormatError when the message is not valid.
-func EncodeRights(dst []byte, m *rights.Message) ([]byte, error) {
+func EncodeRights(dst []byte, m *agent.Message) ([]byte, error) {
 	if err := m.Validate(); err != nil {
 		return dst, malformed("%v", err)
 	}
@@ -56,7 +56,7 @@ func EncodeRights(dst []byte, m *rights.Message) ([]byte, error) {
 // true is for who receives it to judge. The error is a *VersionError, a
 // *SizeError, a *ChecksumError for a frame that was cut or changed, or a
 // *FormatError.
-func DecodeRights(frame []byte) (*rights.Message, error) {
+func DecodeRights(frame []byte) (*agent.Message, error) {
 	switch {
 	case len(frame) > MaxFrameBytes:
 		return nil, &SizeError{What: "bytes", Got: len(frame), Max: MaxFrameBytes}
@@ -83,7 +83,7 @@ func DecodeRights(frame []byte) (*rights.Message, error) {
 	return m, nil
 }
 
-func rightsFrame(m *rights.Message) *rldv1.RightsFrame {
+func rightsFrame(m *agent.Message) *rldv1.RightsFrame {
 	f := &rldv1.RightsFrame{
 		From: uint64(m.From), To: uint64(m.To), Region: m.Region, Name: m.Name,
 		Stamp: uint64(m.Stamp), Member: m.Member, FenceMs: m.Fence, Genesis: m.Genesis[:],
@@ -109,7 +109,7 @@ func rightsFrame(m *rights.Message) *rldv1.RightsFrame {
 	return f
 }
 
-func rightsSection(s *rights.Section) *rldv1.RightsSection {
+func rightsSection(s *agent.Section) *rldv1.RightsSection {
 	out := &rldv1.RightsSection{Base: rightsID(s.Base), Settled: rightsID(s.Settled), Has: s.Has}
 	if c := s.Claim; c != nil {
 		out.Claim = &rldv1.RightsClaim{
@@ -125,12 +125,12 @@ func rightsSection(s *rights.Section) *rldv1.RightsSection {
 	return out
 }
 
-func rightsMessage(f *rldv1.RightsFrame) (*rights.Message, error) {
+func rightsMessage(f *rldv1.RightsFrame) (*agent.Message, error) {
 	if len(f.Genesis) != 2 || len(f.DemandRules) != len(f.DemandHits) {
 		return nil, malformed("%d genesis, %d rules with %d demands: want 2, and one demand each",
 			len(f.Genesis), len(f.DemandRules), len(f.DemandHits))
 	}
-	m := &rights.Message{
+	m := &agent.Message{
 		From: crdt.Incarnation(f.From), To: crdt.Incarnation(f.To), Region: f.Region, Name: f.Name,
 		Stamp: hlc.Timestamp(f.Stamp), Member: f.Member, Fence: f.FenceMs,
 		Genesis: [2]uint64(f.Genesis), Ready: f.Ready, Voted: f.Voted, Period: f.Period, Heard: f.Heard,
@@ -153,16 +153,16 @@ func rightsMessage(f *rldv1.RightsFrame) (*rights.Message, error) {
 		m.Grant = &epoch.Grant{By: g.By, To: g.To, Under: idOf(g.Under), Until: g.UntilMs}
 	}
 	for i, rule := range f.DemandRules {
-		m.Demand = append(m.Demand, rights.Demand{Rule: rule, Hits: f.DemandHits[i]})
+		m.Demand = append(m.Demand, agent.Demand{Rule: rule, Hits: f.DemandHits[i]})
 	}
 	return m, nil
 }
 
-func sectionOf(s *rldv1.RightsSection) (rights.Section, error) {
+func sectionOf(s *rldv1.RightsSection) (agent.Section, error) {
 	if s == nil {
-		return rights.Section{}, nil
+		return agent.Section{}, nil
 	}
-	out := rights.Section{Base: idOf(s.Base), Settled: idOf(s.Settled), Has: s.Has}
+	out := agent.Section{Base: idOf(s.Base), Settled: idOf(s.Settled), Has: s.Has}
 	if c := s.Claim; c != nil {
 		base, err := epochOf(c.Base)
 		if err != nil {

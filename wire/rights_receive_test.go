@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/georld/rld/crdt"
-	"github.com/georld/rld/rights"
+	"github.com/georld/rld/quota/agent"
 )
 
 // FuzzRightsReceive hands an office whatever a peer's frame may hold, as if it
@@ -40,7 +40,7 @@ func FuzzRightsReceive(f *testing.F) {
 		}
 		m.From, m.To, m.Region, m.Name = honest.From, honest.To, honest.Region, honest.Name
 		m.Member, m.Genesis = honest.Member, honest.Genesis
-		m.Daemons, m.Votes, m.Voted, m.Grant = rights.Section{}, nil, nil, nil
+		m.Daemons, m.Votes, m.Voted, m.Grant = agent.Section{}, nil, nil, nil
 		for i := range m.Regions.Epochs {
 			e := &m.Regions.Epochs[i]
 			e.ID.Stamp = honest.Stamp.Next() // one that may be learned
@@ -65,7 +65,7 @@ func FuzzRightsReceive(f *testing.F) {
 
 // toFirst returns a message of a daemon for the first one that is on its way,
 // nil for none.
-func (r *rightsWorld) toFirst(from crdt.Incarnation) *rights.Message {
+func (r *rightsWorld) toFirst(from crdt.Incarnation) *agent.Message {
 	for _, p := range r.flight {
 		if m, err := DecodeRights(p.frame); err == nil && p.to == 0 && m.From == from {
 			return m

@@ -8,7 +8,7 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
-	"github.com/georld/rld/rights"
+	"github.com/georld/rld/quota/agent"
 )
 
 // rightsWorld is one office in each of three regions, with their messages as
@@ -16,8 +16,8 @@ import (
 type rightsWorld struct {
 	t      testing.TB
 	at     time.Duration
-	agents []*rights.Agent
-	rules  []rights.Rule
+	agents []*agent.Agent
+	rules  []agent.Rule
 	hits   []uint64
 	flight []rightsParcel
 	bytes  map[[2]int]int // by pair of regions, in either direction
@@ -33,19 +33,19 @@ type rightsParcel struct {
 func newRegions(t testing.TB, rules int, period time.Duration) *rightsWorld {
 	r := &rightsWorld{t: t, bytes: map[[2]int]int{}, at: time.Second}
 	var peers []gossip.Peer
-	cfg := rights.Config{Period: period}
+	cfg := agent.Config{Period: period}
 	for i := range 3 {
 		name := string(rune('a' + i))
-		cfg.Regions = append(cfg.Regions, rights.Region{Name: name})
+		cfg.Regions = append(cfg.Regions, agent.Region{Name: name})
 		peers = append(peers, gossip.Peer{ID: crdt.Incarnation(i + 1), Name: name + "1", Region: name})
 	}
 	for i := range rules {
-		r.rules = append(r.rules, rights.Rule{ID: uint64(i+1) * 0x9e3779b97f4a7c15})
+		r.rules = append(r.rules, agent.Rule{ID: uint64(i+1) * 0x9e3779b97f4a7c15})
 	}
 	r.hits = make([]uint64, rules)
 	for i, p := range peers {
 		cfg.Region, cfg.Name, cfg.Daemons = p.Region, p.Name, []string{p.Name}
-		o, err := rights.New(cfg, rights.Start{First: true})
+		o, err := agent.New(cfg, agent.Start{First: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func (r *rightsWorld) run(d time.Duration, load func(at time.Duration, region, r
 	}
 }
 
-func (r *rightsWorld) ready(i int, o *rights.Agent) {
+func (r *rightsWorld) ready(i int, o *agent.Agent) {
 	for {
 		out := o.Ready(r.at)
 		for j := range out.Messages {

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	rldv1 "github.com/georld/rld/proto/rld/v1"
+	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/quota/epoch"
-	"github.com/georld/rld/rights"
 )
 
 // The head of the file: where its fields start, and its size.
@@ -27,7 +27,7 @@ const (
 // EncodeStored returns the bytes of the file that keeps what a daemon must not
 // forget. cluster is the fingerprint of the cluster and name the daemon's:
 // DecodeStored refuses the file of another.
-func EncodeStored(cluster uint64, name string, s *rights.Stored) []byte {
+func EncodeStored(cluster uint64, name string, s *agent.Stored) []byte {
 	payload, err := proto.MarshalOptions{Deterministic: true}.Marshal(&rldv1.RightsFile{
 		Region: rightsRecord(&s.Region), Local: rightsRecord(&s.Local),
 		Genesis: s.Genesis[:], FenceMs: s.Fence,
@@ -49,7 +49,7 @@ func EncodeStored(cluster uint64, name string, s *rights.Stored) []byte {
 // DecodeStored returns what the file of the daemon of this name in this cluster
 // keeps. The error is a *StoredError, which says what is wrong with the file
 // and what would be right.
-func DecodeStored(data []byte, cluster uint64, name string) (*rights.Stored, error) {
+func DecodeStored(data []byte, cluster uint64, name string) (*agent.Stored, error) {
 	payload, err := storedPayload(data, cluster, name)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func DecodeStored(data []byte, cluster uint64, name string) (*rights.Stored, err
 	if len(f.Genesis) != 2 {
 		return nil, stored(Damaged, "it names %d beginnings, want 2", len(f.Genesis))
 	}
-	s := &rights.Stored{Genesis: [2]uint64(f.Genesis), Fence: f.FenceMs}
+	s := &agent.Stored{Genesis: [2]uint64(f.Genesis), Fence: f.FenceMs}
 	if s.Region, err = recordOf(f.Region); err != nil {
 		return nil, stored(Damaged, "regions: %v", err)
 	}

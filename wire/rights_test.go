@@ -14,8 +14,8 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/quota/epoch"
-	"github.com/georld/rld/rights"
 )
 
 // The generators of what package epoch has. Lists are nil or not empty, as
@@ -83,8 +83,8 @@ func genAck(t *rapid.T) epoch.Ack {
 	return a
 }
 
-func genSection(t *rapid.T) rights.Section {
-	s := rights.Section{Base: genID(t, "base"), Settled: genID(t, "settled")}
+func genSection(t *rapid.T) agent.Section {
+	s := agent.Section{Base: genID(t, "base"), Settled: genID(t, "settled")}
 	for i := range rapid.IntRange(0, 3).Draw(t, "has") {
 		s.Has = append(s.Has, uint64(i)<<32|rapid.Uint64Range(0, 1<<30).Draw(t, "has"))
 	}
@@ -103,8 +103,8 @@ func genSection(t *rapid.T) rights.Section {
 	return s
 }
 
-func genRights(t *rapid.T) *rights.Message {
-	m := &rights.Message{
+func genRights(t *rapid.T) *agent.Message {
+	m := &agent.Message{
 		From: crdt.Incarnation(rapid.Uint64().Draw(t, "from")), To: crdt.Incarnation(rapid.Uint64().Draw(t, "to")),
 		Region: "eu-west", Name: "eu-0", Stamp: hlc.Timestamp(rapid.Uint64().Draw(t, "stamp")),
 		Member: rapid.Uint64().Draw(t, "member"), Fence: rapid.Int64().Draw(t, "fence"),
@@ -124,7 +124,7 @@ func genRights(t *rapid.T) *rights.Message {
 	if rapid.Bool().Draw(t, "demand") {
 		m.Period = rapid.Uint64Min(1).Draw(t, "period")
 		for i := range rapid.IntRange(0, 3).Draw(t, "rules") {
-			m.Demand = append(m.Demand, rights.Demand{Rule: uint64(i) << 50, Hits: rapid.Uint64().Draw(t, "hits")})
+			m.Demand = append(m.Demand, agent.Demand{Rule: uint64(i) << 50, Hits: rapid.Uint64().Draw(t, "hits")})
 		}
 	}
 	return m
@@ -162,7 +162,7 @@ func TestRightsRoundTrip(t *testing.T) {
 }
 
 func TestRightsRefused(t *testing.T) {
-	m := &rights.Message{Region: "a", Name: "a1"}
+	m := &agent.Message{Region: "a", Name: "a1"}
 	frame, err := EncodeRights(nil, m)
 	if err != nil {
 		t.Fatal(err)
@@ -209,7 +209,7 @@ func genRecord(t *rapid.T, part bool) epoch.Record {
 
 func TestStoredRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := &rights.Stored{
+		s := &agent.Stored{
 			Region: genRecord(t, true), Local: genRecord(t, false), Genesis: [2]uint64{1, 2},
 			Fence: rapid.Int64().Draw(t, "fence"),
 		}
@@ -230,7 +230,7 @@ func TestStoredRoundTrip(t *testing.T) {
 }
 
 func TestStoredRefused(t *testing.T) {
-	s := &rights.Stored{Region: epoch.Record{Part: true}}
+	s := &agent.Stored{Region: epoch.Record{Part: true}}
 	data := EncodeStored(9, "eu-0", s)
 	other := bytes.Clone(data)
 	other[storedAtVersion]++
@@ -263,7 +263,7 @@ func TestStoredRefused(t *testing.T) {
 }
 
 func FuzzRights(f *testing.F) {
-	frame, _ := EncodeRights(nil, &rights.Message{Region: "a", Name: "a1", Period: 1})
+	frame, _ := EncodeRights(nil, &agent.Message{Region: "a", Name: "a1", Period: 1})
 	f.Add(frame[rightsEnvelope:])
 	gen := rapid.Custom(genRights)
 	for seed := range 5 {
@@ -290,7 +290,7 @@ func FuzzRights(f *testing.F) {
 }
 
 func FuzzStored(f *testing.F) {
-	f.Add(EncodeStored(1, "a", &rights.Stored{}))
+	f.Add(EncodeStored(1, "a", &agent.Stored{}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := DecodeStored(data, 1, "a")
 		if err != nil {

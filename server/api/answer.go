@@ -29,7 +29,7 @@ const (
 	statusDegraded  = 9<<3 | message.Varint
 	statusReason    = 10<<3 | message.Len
 	statusUnlimited = 11<<3 | message.Varint
-	statusRefund   = 12<<3 | message.Len
+	statusRefund    = 12<<3 | message.Len
 
 	limitRequests   = 1<<3 | message.Varint
 	limitUnit       = 2<<3 | message.Varint

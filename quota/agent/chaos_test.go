@@ -1,0 +1,221 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// chaos makes a cluster of the seed's choice and harms it for a while; heal
+// ends the harm, and what is down starts again.
+type chaos struct {
+	*rig
+	cuts []string // "a>b": nothing goes from a region or daemon to another
+	// lapses: daemons may lose their memory, after which not all need be well.
+	lapses bool
+}
+
+func newChaos(t *testing.T, seed uint64, broken flaw) *chaos {
+	r := newRig(t, seed)
+	c := &chaos{rig: r, lapses: true}
+	sizes := []int{1 + r.rng.IntN(3), 1 + r.rng.IntN(3), 1 + r.rng.IntN(3)}
+	*r = *newRig(t, seed, sizes...)
+	r.flaw = broken
+	if broken&flawAmnesiac != 0 {
+		r.forget = func(p *proc) { r.start(p, Start{First: true}) }
+	}
+	r.loss, r.twice = []int{0, 5, 20, 40}[r.rng.IntN(4)], []int{0, 10}[r.rng.IntN(2)]
+	r.slowDisk, r.broken = []int{0, 30}[r.rng.IntN(2)], []int{0, 3}[r.rng.IntN(2)]
+	r.cfg.DaemonHorizon = []time.Duration{0, 6 * time.Second, 10 * time.Second}[r.rng.IntN(3)]
+	r.cfg.Period = 5 * time.Second
+	for _, p := range r.daemons {
+		p.skew = r.rng.Int64N(401) - 200
+	}
+	r.cut = func(from, to *proc) bool {
+		return slices.ContainsFunc(c.cuts, func(s string) bool {
+			return s == from.region+">"+to.region || s == from.name+">"+to.name
+		})
+	}
+	hot := "a"
+	r.demand = func(p *proc, rule uint64) uint64 {
+		if at := r.at / (11 * time.Second) % 3; string(rune('a'+at)) == p.region || hot == p.name {
+			return 2000
+		}
+		return 100
+	}
+	r.boot()
+	return c
+}
+
+// harm does one thing at random.
+func (c *chaos) harm() string {
+	p := c.daemons[c.rng.IntN(len(c.daemons))]
+	q := c.daemons[c.rng.IntN(len(c.daemons))]
+	switch n := c.rng.IntN(20); {
+	case n < 1 && p.up: // the whole region
+		for _, q := range c.daemons {
+			if q.region == p.region && q.up {
+				c.crash(q)
+			}
+		}
+		return "crash region " + p.region
+	case n < 5 && p.up:
+		c.crash(p)
+		return "crash " + p.name
+	case n < 9 && !p.up:
+		lost := c.lapses && c.rng.IntN(3) == 0
+		c.restart(p, lost)
+		return fmt.Sprint("restart ", p.name, " lost ", lost)
+	case n < 12 && p != q:
+		s := p.name + ">" + q.name
+		if p.region != q.region {
+			s = p.region + ">" + q.region
+		}
+		c.cuts = append(c.cuts, s)
+		return "cut " + s
+	case n < 15:
+		c.cuts = nil
+		return "mend"
+	case n < 16 && len(c.daemons) < 12:
+		return "join " + c.join(p.region).name
+	case n < 18 && p.up && !q.up && q.region == p.region:
+		// The word of an operator who is right: it stays down until all is
+		// well, so that it hears of this first.
+		if err := p.RetireDaemon(q.name); err == nil {
+			q.barred = never
+			return "retire " + q.name
+		}
+	case n < 19 && p.up && c.down(q.region):
+		if err := p.RetireRegion(q.region); err == nil {
+			for _, d := range c.daemons {
+				if d.region == q.region {
+					d.barred = never
+				}
+			}
+			return "retire region " + q.region
+		}
+	case p.up:
+		if err := p.ReturnRegion(q.region); err == nil {
+			return "return region " + q.region
+		}
+	}
+	return ""
+}
+
+// down reports whether all daemons of a region are.
+func (c *chaos) down(region string) bool {
+	return !slices.ContainsFunc(c.daemons, func(p *proc) bool { return p.region == region && p.up })
+}
+
+func (c *chaos) play(d time.Duration) {
+	for end := c.at + d; c.at < end; {
+		if what := c.harm(); what != "" {
+			c.history = append(c.history, fmt.Sprintf("%v %s", c.at, what))
+		}
+		c.run(time.Duration(1+c.rng.IntN(30)) * 100 * time.Millisecond)
+	}
+}
+
+// never is when those that were retired start again, if nothing heals.
+const never = time.Duration(1 << 62)
+
+// heal mends all and starts what is down.
+func (c *chaos) heal() {
+	c.cuts, c.loss, c.slowDisk, c.broken = nil, 0, 0, 0
+	c.history = append(c.history, fmt.Sprintf("%v heal", c.at))
+	for _, p := range c.daemons {
+		if !p.up && p.barred == 0 {
+			c.restart(p, false)
+		}
+	}
+	for _, p := range c.daemons {
+		if p.barred != 0 && !p.up {
+			c.run(12 * time.Second)
+			p.barred = 0
+			c.restart(p, false)
+		}
+	}
+}
+
+// runs returns how many seeds a test plays: RIGHTS_RUNS, or the number given.
+func runs(t *testing.T, n uint64) uint64 {
+	if v, err := strconv.ParseUint(os.Getenv("RIGHTS_RUNS"), 10, 64); err == nil {
+		return v
+	}
+	if testing.Short() {
+		return max(n/4, 1)
+	}
+	return n
+}
+
+// seeds are those to play: RIGHTS_SEED, or from 0 on.
+func seeds(t *testing.T, n uint64) []uint64 {
+	if v, err := strconv.ParseUint(os.Getenv("RIGHTS_SEED"), 10, 64); err == nil {
+		return []uint64{v}
+	}
+	var all []uint64
+	for s := range runs(t, n) {
+		all = append(all, s)
+	}
+	return all
+}
+
+func TestChaos(t *testing.T) {
+	for _, seed := range seeds(t, 12) {
+		c := newChaos(t, seed, 0)
+		c.play(60 * time.Second)
+		if len(c.log) > 0 {
+			t.Fatalf("RIGHTS_SEED=%d\n%q\n%q", seed, c.log, c.history)
+		}
+	}
+}
+
+// TestChaosHeals plays without losses of memory, and shows that all is held
+// again soon after the harm ends.
+func TestChaosHeals(t *testing.T) {
+	worst := time.Duration(0)
+	for _, seed := range seeds(t, 8) {
+		c := newChaos(t, seed, 0)
+		c.lapses = false
+		c.play(40 * time.Second)
+		c.heal()
+		healed := c.at
+		c.demand = nil
+		for !c.whole() && c.at-healed < 60*time.Second {
+			c.run(100 * time.Millisecond)
+		}
+		worst = max(worst, c.at-healed)
+		if len(c.log) > 0 || !c.whole() {
+			c.dump()
+			t.Fatalf("RIGHTS_SEED=%d: %d of %d %v after\n%q\n%q", seed, c.held(0), c.asked[0].total,
+				c.at-healed, c.log, c.history)
+		}
+	}
+	t.Logf("healed within %v", worst)
+}
+
+// TestChaosFindsFlaws: see TestPlanted for those that chance hardly finds.
+func TestChaosFindsFlaws(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		flaw flaw
+	}{
+		{"one daemon speaks for its region", flawSpeak},
+		{"memory lost, taken for a first start", flawAmnesiac},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for seed := range uint64(300) {
+				c := newChaos(t, seed, tt.flaw)
+				c.play(60 * time.Second)
+				if len(c.log) > 0 {
+					t.Logf("seed %d: %s", seed, c.log[0])
+					return
+				}
+			}
+			t.Error("not found")
+		})
+	}
+}

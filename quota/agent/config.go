@@ -1,0 +1,208 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/georld/rld/quota/epoch"
+	"github.com/georld/rld/quota/overage"
+)
+
+// Region is a configured region.
+type Region struct {
+	Name string
+	// Weight is its part of every rule's rights at the genesis, relative to
+	// those of the others; all 0 counts as equal.
+	Weight uint64
+	// Added says that it came after the first start of the others: it is not
+	// in the genesis, and holds 0 until it is returned (ReturnRegion).
+	Added bool
+}
+
+// Config says who an office is and how fast it goes. Regions, their weights,
+// Daemons and DaemonHorizon must be the same wherever they are used for a first
+// start, for ever: they are the genesis, and those who start from another one
+// refuse each other's messages. Daemons that are added later are not in Daemons
+// and join; regions that are added later are marked.
+type Config struct {
+	// Region and Name are this daemon's; the name is the same over restarts.
+	Region, Name string
+	// Regions are all configured regions, 1 to 64: the genesis of regions.
+	Regions []Region
+	// Daemons are the names of the region's daemons at its first start, at
+	// most 256: the genesis of the region's daemons, with equal weights.
+	Daemons []string
+	// DaemonHorizon is after how long the share of a dead daemon falls to the
+	// others of a region of three and more, and a daemon that hears too few
+	// of them holds nothing. 0 or less is off; DefaultDaemonHorizon suits most.
+	// At most a day.
+	DaemonHorizon time.Duration
+	// Period is the time between two looks at the demand, 5 s to 10 min,
+	// default 10 s. A longer one follows slower and costs less.
+	Period time.Duration
+	// Interval is the time between two messages to a daemon of the region
+	// when nothing changed, default 250 ms; WANInterval that to another
+	// region, default 500 ms. 10 ms to 10 s.
+	Interval, WANInterval time.Duration
+	// Ahead is how far the stored record reaches ahead of the clock, 1 s to a
+	// minute, default 5 s: the labels that a restart may cost.
+	Ahead time.Duration
+}
+
+// DefaultDaemonHorizon is the horizon of daemons where nobody says otherwise.
+const DefaultDaemonHorizon = 30 * time.Second
+
+// maxDaemons bounds the daemons of the genesis.
+const maxDaemons = epoch.MaxMembers
+
+// maxName bounds the name of a region or a daemon, in bytes.
+const maxName = 255
+
+// WithDefaults fills in what was left out, but for DaemonHorizon.
+func (c Config) WithDefaults() Config {
+	set := func(d *time.Duration, def time.Duration) {
+		if *d == 0 {
+			*d = def
+		}
+	}
+	set(&c.Period, 10*time.Second)
+	set(&c.Interval, 250*time.Millisecond)
+	set(&c.WANInterval, 500*time.Millisecond)
+	set(&c.Ahead, 5*time.Second)
+	return c
+}
+
+// Validate returns what is wrong with the configuration, with its defaults
+// filled in, and what would be right.
+func (c Config) Validate() error {
+	c = c.WithDefaults()
+	if c.Name == "" || len(c.Name) > maxName {
+		return fmt.Errorf("daemon name of %d bytes: want 1 to %d", len(c.Name), maxName)
+	}
+	if n := len(c.Regions); n == 0 || n > overage.MaxRegions {
+		return fmt.Errorf("%d regions: want 1 to %d", n, overage.MaxRegions)
+	}
+	if len(c.Daemons) > maxDaemons {
+		return fmt.Errorf("%d daemons of the first start: want at most %d", len(c.Daemons), maxDaemons)
+	}
+	if c.DaemonHorizon > epoch.MaxHorizon*time.Millisecond {
+		return fmt.Errorf("daemon horizon of %v: want 0, which is off, to a day", c.DaemonHorizon)
+	}
+	for _, d := range []struct {
+		what           string
+		is, least, top time.Duration
+	}{
+		{"period", c.Period, 5 * time.Second, 10 * time.Minute},
+		{"interval", c.Interval, 10 * time.Millisecond, 10 * time.Second},
+		{"interval across regions", c.WANInterval, 10 * time.Millisecond, 10 * time.Second},
+		{"record ahead of the clock", c.Ahead, time.Second, time.Minute},
+	} {
+		if d.is < d.least || d.is > d.top {
+			return fmt.Errorf("%s of %v: want %v to %v", d.what, d.is, d.least, d.top)
+		}
+	}
+	return c.validateNames()
+}
+
+func (c Config) validateNames() error {
+	ids := map[uint64]string{}
+	known, first := false, false
+	for _, r := range c.Regions {
+		first = first || !r.Added
+		if r.Name == "" || len(r.Name) > maxName {
+			return fmt.Errorf("region name of %d bytes: want 1 to %d", len(r.Name), maxName)
+		}
+		if r.Weight > 1<<40 {
+			return fmt.Errorf("region %q: weight %d: want at most 2^40", r.Name, r.Weight)
+		}
+		if other, twice := ids[regionID(r.Name)]; twice {
+			return fmt.Errorf("regions %q and %q: want each name once", other, r.Name)
+		}
+		ids[regionID(r.Name)] = r.Name
+		known = known || r.Name == c.Region
+	}
+	if !known {
+		return fmt.Errorf("region %q is not among the configured regions: add it there", c.Region)
+	}
+	if !first {
+		return errors.New("all regions are added later: want at least one that was there at the first start")
+	}
+	clear(ids)
+	for _, d := range c.Daemons {
+		if d == "" || len(d) > maxName {
+			return fmt.Errorf("daemon name of %d bytes: want 1 to %d", len(d), maxName)
+		}
+		if other, twice := ids[memberID(d, 0)]; twice {
+			return fmt.Errorf("daemons %q and %q of the first start: want each name once", other, d)
+		}
+		ids[memberID(d, 0)] = d
+	}
+	return nil
+}
+
+// genesis returns the first epoch of the regions: their weights in parts per
+// million, rounded down, and what that leaves to the first by ID.
+func (c Config) genesis() (epoch.Epoch, error) {
+	sum, n := uint64(0), uint64(0)
+	for _, r := range c.Regions {
+		if !r.Added {
+			sum, n = sum+r.Weight, n+1
+		}
+	}
+	members := make([]epoch.Member, 0, n)
+	for _, r := range c.Regions {
+		w, all := r.Weight, sum
+		if sum == 0 {
+			w, all = 1, n
+		}
+		if !r.Added {
+			members = append(members, epoch.Member{ID: regionID(r.Name), Amount: w * epoch.Whole / all})
+		}
+	}
+	g, err := epoch.Genesis(0, members)
+	if err == nil {
+		g.Members[0].Amount += epoch.Whole - g.Total()
+	}
+	return g, err
+}
+
+// daemons returns the first epoch of the region's daemons.
+func (c Config) daemons() (epoch.Epoch, error) {
+	if len(c.Daemons) == 0 {
+		return epoch.Epoch{}, errors.New("no daemons of the first start: name those of this region")
+	}
+	members := make([]epoch.Member, len(c.Daemons))
+	for i, name := range c.Daemons {
+		members[i] = epoch.Member{ID: memberID(name, 0), Amount: 1}
+	}
+	return epoch.Genesis(c.horizon(), members)
+}
+
+// horizon returns that of the daemons' epochs, in milliseconds.
+func (c Config) horizon() int64 { return max(c.DaemonHorizon, 0).Milliseconds() }
+
+// Pin is a weight that the operator set: the part of a rule's total that a
+// region has, in parts per million.
+type Pin struct {
+	Region string
+	Share  uint32
+}
+
+// Rule is a rule with rights.
+type Rule struct {
+	// ID is what its counters are known by on all daemons.
+	ID uint64
+	// Pins are the weights set for it; the other regions share the rest.
+	Pins []Pin
+	// Window is the length of its window: demand is smoothed over smoothWindows
+	// of them, so that weights do not chase bursts within one. 0 is short.
+	Window time.Duration
+	// Reach is how far back a label that is asked for may start, less its
+	// carry: the width of the label, the carry and the grace together. It
+	// decides how long epochs are kept. 0 is two minutes.
+	Reach time.Duration
+}
+
+// MaxRules bounds the rules of an office.
+const MaxRules = epoch.MaxRows

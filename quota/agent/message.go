@@ -1,0 +1,172 @@
+package agent
+
+import (
+	"fmt"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/quota/epoch"
+)
+
+// Message is what one incarnation tells another. It belongs to who receives
+// it, but for what the epochs and acknowledgements in it hold: that must not
+// be modified.
+type Message struct {
+	// From and To are incarnations; Region and Name are the sender's.
+	From, To     crdt.Incarnation
+	Region, Name string
+	// Stamp is the sender's hybrid logical clock.
+	Stamp hlc.Timestamp
+	// Member is the sender as a participant of its region's epochs.
+	Member uint64
+	// Fence is, of a daemon that lost its memory, the last label (Unix
+	// milliseconds) that it may have used before; 0 of any other.
+	Fence int64
+	// Genesis are the fingerprints of the genesis of regions and of the
+	// daemons of the sender's region.
+	Genesis [2]uint64
+	// Ready says that the sender has learned what others of its region know.
+	Ready bool
+
+	// Regions is about the regions' epochs. Daemons is about those of the
+	// region's daemons, empty across regions, and Votes are the votes of these.
+	Regions, Daemons Section
+	Votes            []epoch.Vote
+	// Voted are the fingerprints of the votes the sender has, ascending.
+	Voted []uint64
+	// Grant answers the receiver's sign of life, nil for none.
+	Grant *epoch.Grant
+
+	// Period is the number of the period that Demand is of, 0 for no news:
+	// within a region that of the sender, across regions that of its region.
+	Period uint64
+	Demand []Demand
+	// Heard is the period up to which the sender has the receiver's demand.
+	Heard uint64
+}
+
+// Section is what a message says about one table.
+type Section struct {
+	// Base and Settled are the oldest epoch the sender knows and the greatest
+	// that is settled there.
+	Base, Settled epoch.ID
+	// Has are the fingerprints of the items the sender has above its base,
+	// ascending.
+	Has []uint64
+	// Claim tells of the sender's base that it is settled, nil for nothing.
+	Claim *epoch.Report
+	// Epochs and Acks are items that the receiver lacks.
+	Epochs []epoch.Epoch
+	Acks   []epoch.Ack
+}
+
+// Demand is how many hits a rule was asked for in a period, admitted and
+// denied.
+type Demand struct {
+	Rule, Hits uint64
+}
+
+// The bounds of a message.
+const (
+	// MaxHas bounds the fingerprints of a section.
+	MaxHas = 1 << 14
+	// MaxItems bounds the epochs of a section; the acknowledgements, and the
+	// votes, are at most MaxItems times epoch.MaxMembers.
+	MaxItems = epoch.MaxEpochs
+	// fillBytes is about how much a message is filled with items.
+	fillBytes = 1 << 20
+)
+
+// Validate returns what is wrong with the message on its own, or nil.
+func (m *Message) Validate() error {
+	if err := m.validate(); err != nil {
+		return fmt.Errorf("message of %s: %w", m.From, err)
+	}
+	return nil
+}
+
+func (m *Message) validate() error {
+	if len(m.Name) == 0 || len(m.Name) > maxName || len(m.Region) == 0 || len(m.Region) > maxName {
+		return fmt.Errorf("names of %d and %d bytes: want 1 to %d", len(m.Region), len(m.Name), maxName)
+	}
+	if err := m.Regions.validate(); err != nil {
+		return fmt.Errorf("regions: %w", err)
+	}
+	if err := m.Daemons.validate(); err != nil {
+		return fmt.Errorf("daemons: %w", err)
+	}
+	if len(m.Votes) > maxVotes || len(m.Voted) > MaxHas {
+		return fmt.Errorf("%d votes and %d fingerprints of votes: want at most %d and %d",
+			len(m.Votes), len(m.Voted), maxVotes, MaxHas)
+	}
+	if i := unsorted(m.Voted); i > 0 {
+		return fmt.Errorf("fingerprint %d of %d votes out of order: want them ascending, each once", i, len(m.Voted))
+	}
+	for _, v := range m.Votes {
+		if len(v.Locals) > epoch.MaxEpochs {
+			return fmt.Errorf("vote of %d with %d epochs: want at most %d", v.Daemon, len(v.Locals), epoch.MaxEpochs)
+		}
+		if err := v.Ack.Validate(); err != nil {
+			return fmt.Errorf("vote of %d: %w", v.Daemon, err)
+		}
+	}
+	if len(m.Demand) > MaxRules || m.Period == 0 && len(m.Demand) > 0 {
+		return fmt.Errorf("demand of %d rules in period %d: want at most %d, and a period",
+			len(m.Demand), m.Period, MaxRules)
+	}
+	for i := range m.Demand {
+		if i > 0 && m.Demand[i-1].Rule >= m.Demand[i].Rule {
+			return fmt.Errorf("demand of rule %016x out of order: want them ascending, each once",
+				m.Demand[i].Rule)
+		}
+	}
+	return nil
+}
+
+func (s *Section) validate() error {
+	switch {
+	case len(s.Has) > MaxHas:
+		return fmt.Errorf("%d fingerprints: want at most %d", len(s.Has), MaxHas)
+	case len(s.Epochs) > MaxItems:
+		return fmt.Errorf("%d epochs: want at most %d", len(s.Epochs), MaxItems)
+	case len(s.Acks) > MaxItems*epoch.MaxMembers:
+		return fmt.Errorf("%d acknowledgements: want at most %d", len(s.Acks), MaxItems*epoch.MaxMembers)
+	}
+	if i := unsorted(s.Has); i > 0 {
+		return fmt.Errorf("fingerprint %d of %d out of order: want them ascending, each once", i, len(s.Has))
+	}
+	for _, e := range s.Epochs {
+		if err := e.Validate(); err != nil {
+			return err
+		}
+	}
+	for _, a := range s.Acks {
+		if err := a.Validate(); err != nil {
+			return err
+		}
+	}
+	if s.Claim == nil {
+		return nil
+	}
+	if len(s.Claim.Epochs) > 0 || len(s.Claim.Acks) > 0 || len(s.Claim.Generations) > 0 || s.Claim.To != 0 {
+		return fmt.Errorf("claim that holds more than a base: want that alone")
+	}
+	return s.Claim.Base.Validate()
+}
+
+// Empty reports whether the section says nothing.
+func (s *Section) Empty() bool {
+	return s.Base == epoch.ID{} && s.Settled == epoch.ID{} && len(s.Has) == 0 &&
+		s.Claim == nil && len(s.Epochs) == 0 && len(s.Acks) == 0
+}
+
+// unsorted returns the place of the first number that is not above the one
+// before it, 0 for none.
+func unsorted(numbers []uint64) int {
+	for i := 1; i < len(numbers); i++ {
+		if numbers[i-1] >= numbers[i] {
+			return i
+		}
+	}
+	return 0
+}

@@ -1,0 +1,173 @@
+package agent
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/georld/rld/quota/epoch"
+)
+
+// TestPlanted plays schedules that chance hardly finds, with the rule in force
+// and without.
+func TestPlanted(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		flaw flaw
+		play func(r *rig)
+	}{
+		{"promises told before they are stored", flawEarly, crashBeforeStore},
+		{"those who let a daemon in do not say what they hold", flawUnheld, joinWithoutTables},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, broken := range []flaw{0, tt.flaw} {
+				r := newRig(t, 1, 1, 1, 1)
+				r.flaw = broken
+				r.boot()
+				r.run(3 * time.Second)
+				tt.play(r)
+				if found := len(r.log) > 0; found != (broken != 0) {
+					r.dump()
+					t.Errorf("broken %v, found %v: %q", broken != 0, found, r.log)
+				}
+			}
+		})
+	}
+}
+
+// move proposes that region a gives all it has of the first rule to b.
+func move(r *rig, p *proc) {
+	top := newest(p.region0())
+	e := p.successor(&top)
+	amounts := make([]uint32, len(e.Members))
+	for i, m := range e.Members {
+		if m.ID == regionID("b") {
+			amounts[i] = 2 * epoch.Whole / 3
+		} else if m.ID == regionID("c") {
+			amounts[i] = epoch.Whole / 3
+		}
+	}
+	e.Rows = []epoch.Row{{Rule: r.asked[0].id, Amounts: amounts}}
+	if err := p.propose(0, e, "as the test says"); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (o *Agent) region0() *epoch.Table { return o.region }
+
+// crashBeforeStore: a promises to give its share away, and dies while that is
+// on its way to the disk. What is on the disk knows nothing of it.
+func crashBeforeStore(r *rig) {
+	a := r.find("a1")
+	r.slow = func(p *proc) time.Duration {
+		if p == a {
+			return 400 * time.Millisecond
+		}
+		return 0
+	}
+	r.until(3*time.Second, "nothing being stored", func() bool { return a.writing == nil })
+	move(r, r.find("b1"))
+	r.until(time.Second, "a has promised", func() bool { return newest(a.region0()).Mine && a.writing != nil })
+	r.run(300 * time.Millisecond)
+	r.crash(a)
+	r.cut = func(from, to *proc) bool { return from == a || to == a }
+	r.slow = nil
+	r.restart(a, false)
+	r.run(20 * time.Second)
+}
+
+// joinWithoutTables: a1 lets another daemon in after it promised to give the
+// region's share away; what the other is told of that is lost.
+func joinWithoutTables(r *rig) {
+	p := r.join("a")
+	r.until(2*time.Second, "ready", func() bool { return p.Agent.ready })
+	r.mangle = func(m *Message) {
+		if m.To == p.self {
+			m.Regions = Section{Base: m.Regions.Base, Settled: m.Regions.Settled}
+			m.Votes = nil
+		}
+	}
+	move(r, r.find("b1"))
+	r.until(5*time.Second, "let in", func() bool {
+		e, _, _ := p.local.Settled()
+		return e.Has(p.member)
+	})
+	r.run(5 * time.Second)
+	if newest(p.region0()).Epoch.ID != (epoch.ID{}) {
+		r.t.Error("the schedule did not keep the epoch from the one that joined")
+	}
+}
+
+// TestJoinerWaits is the other side: with its tables it holds its share.
+func TestJoinerWaits(t *testing.T) {
+	r := newRig(t, 1, 1, 1, 1)
+	r.boot()
+	r.run(3 * time.Second)
+	joinWithoutTables(r)
+	p := r.daemons[len(r.daemons)-1]
+	if _, why := p.Allotment(12, 100, r.now(p), 0, false); why != epoch.WhyUnlearned {
+		t.Errorf("%v, want %v", why, epoch.WhyUnlearned)
+	}
+	r.mangle = nil
+	r.until(20*time.Second, "learned", func() bool { return r.base(p, 1) > 100 })
+	r.safe()
+}
+
+// TestGoneAcrossRegions: all daemons of a region forget. It holds nothing, and
+// takes nothing from the others, until it is retired.
+func TestGoneAcrossRegions(t *testing.T) {
+	r := newRig(t, 1, 2, 1, 1)
+	r.boot()
+	r.run(3 * time.Second)
+	for _, name := range []string{"a1", "a2"} {
+		r.crash(r.find(name))
+		r.restart(r.find(name), true)
+	}
+	r.run(30 * time.Second)
+	r.safe()
+	if got := r.base(r.find("a1"), 0) + r.base(r.find("a2"), 0); got != 0 {
+		t.Errorf("%d held by a region without memory", got)
+	}
+	if got := r.held(0); got < r.asked[0].total/2 {
+		t.Errorf("%d held by the others", got)
+	}
+	if err := r.find("b1").RetireRegion("a"); err != nil {
+		t.Fatal(err)
+	}
+	r.until(15*time.Second, "retired", r.whole)
+	r.safe()
+}
+
+// TestFailingDisk: a daemon that cannot store holds what its last record
+// allows, and no longer, and comes back when it can.
+func TestFailingDisk(t *testing.T) {
+	r := newRig(t, 1, 1, 1, 1)
+	r.boot()
+	r.run(3 * time.Second)
+	a := r.find("a1")
+	r.failing = func(p *proc) bool { return p == a }
+	r.run(3 * time.Second)
+	if a.Status().Failing == "" {
+		t.Error("nothing is said of the failing disk")
+	}
+	r.run(6 * time.Second)
+	if base, why := a.Allotment(11, 1000, r.now(a), 0, false); base != 0 || why != epoch.WhyAhead {
+		t.Errorf("holds %d (%v) beyond its record", base, why)
+	}
+	move(r, r.find("b1"))
+	r.run(5 * time.Second)
+	if newest(a.region0()).Mine {
+		t.Error("it promised something it cannot store")
+	}
+	r.failing = nil
+	r.until(5*time.Second, "settled", func() bool { return newest(a.region0()).Settled })
+	r.until(5*time.Second, "all held", r.whole)
+	r.safe()
+	kinds := []EventKind{}
+	for _, e := range a.events {
+		kinds = append(kinds, e.Kind)
+	}
+	if !slices.Contains(kinds, StoreFailed) || !slices.Contains(kinds, StoreMended) {
+		t.Errorf("events %v: want that it failed and was mended", kinds)
+	}
+}

@@ -1,0 +1,443 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/quota/epoch"
+)
+
+// dawn is where the tests' label clock starts, in Unix milliseconds.
+const dawn = int64(1_767_225_600_000)
+
+// step is how far virtual time goes at once.
+const step = 10 * time.Millisecond
+
+// asked is a rule as the tests ask for it.
+type asked struct {
+	id           uint64
+	total        uint64
+	width, carry int64 // ms
+}
+
+// rig is offices, their disks, and the messages on their way. Time passes and
+// messages move only as a test and its seed say.
+type rig struct {
+	t       *testing.T
+	rng     *rand.Rand
+	cfg     Config // what all have in common
+	at      time.Duration
+	daemons []*proc
+	flight  []parcel
+	born    crdt.Incarnation
+	asked   []asked
+	rules   []Rule
+	// demand is what a daemon is asked for in a second, by rule.
+	demand func(p *proc, rule uint64) uint64
+
+	// Of the network and the disks.
+	delay            func(from, to *proc) time.Duration
+	loss, twice      int // percent
+	cut              func(from, to *proc) bool
+	slowDisk, broken int                         // percent of stores that take 50 ms, that fail
+	slow             func(p *proc) time.Duration // that a store takes
+	failing          func(p *proc) bool
+	mangle           func(m *Message) // changes what is sent
+	flaw             flaw
+
+	used  map[window]map[crdt.Incarnation]uint64 // the greatest answer by life
+	bytes [2]int                                 // sent inside regions and across
+	sent  [2]int
+	size  func(m *Message) int
+	log   []string
+	// forget starts a daemon that lost its memory in another way than ours.
+	forget  func(p *proc)
+	history []string
+}
+
+// window is a rule's label.
+type window struct {
+	rule  int
+	start int64
+}
+
+// proc is a daemon, and its disk.
+type proc struct {
+	*Agent
+	name, region string
+	self         crdt.Incarnation
+	skew         int64
+	disk         *Stored
+	up           bool
+	downAt       time.Duration
+	upAt         time.Duration
+	last         hlc.Timestamp
+	writing      *Stored
+	written      time.Duration
+	hits         map[uint64]uint64
+	events       []Event
+	forgotten    bool
+	barred       time.Duration // it may not start before: an operator said so
+}
+
+type parcel struct {
+	at          time.Duration
+	to          *proc
+	incarnation crdt.Incarnation
+	m           Message
+}
+
+// newRig makes regions a, b, ... of n daemons each: a1, a2, b1 and so on.
+func newRig(t *testing.T, seed uint64, n ...int) *rig {
+	r := &rig{
+		t: t, rng: rand.New(rand.NewPCG(seed, 1)), at: time.Second, born: 100,
+		used:  map[window]map[crdt.Incarnation]uint64{},
+		delay: func(from, to *proc) time.Duration { return 5 * time.Millisecond },
+		asked: []asked{{11, 10_007, 1_000, 0}, {12, 999, 1_000, 1_000}, {13, 100_000, 7_000, 0}},
+		cfg:   Config{DaemonHorizon: 30 * time.Second},
+	}
+	r.delay = func(from, to *proc) time.Duration {
+		if from.region != to.region {
+			return 80 * time.Millisecond
+		}
+		return time.Millisecond
+	}
+	for _, a := range r.asked {
+		r.rules = append(r.rules, Rule{ID: a.id})
+	}
+	for i, k := range n {
+		region := string(rune('a' + i))
+		r.cfg.Regions = append(r.cfg.Regions, Region{Name: region})
+		for j := range k {
+			r.daemons = append(r.daemons, &proc{name: fmt.Sprint(region, j+1), region: region})
+		}
+	}
+	return r
+}
+
+func (r *rig) config(p *proc) Config {
+	c := r.cfg
+	c.Region, c.Name = p.region, p.name
+	for _, d := range r.daemons {
+		if d.region == p.region && d.name[0] != 'x' && len(d.name) == 2 {
+			c.Daemons = append(c.Daemons, d.name)
+		}
+	}
+	return c
+}
+
+// boot starts all daemons for the first time.
+func (r *rig) boot() {
+	for _, p := range r.daemons {
+		r.start(p, Start{First: true})
+	}
+}
+
+// join starts a daemon that was not there at the first start. Its name has
+// three letters.
+func (r *rig) join(region string) *proc {
+	p := &proc{name: fmt.Sprintf("%s%02d", region, len(r.daemons)), region: region}
+	r.daemons = append(r.daemons, p)
+	r.start(p, Start{First: true})
+	return p
+}
+
+func (r *rig) start(p *proc, s Start) {
+	o, err := newAgent(r.config(p), s, r.flaw)
+	if err != nil {
+		r.t.Fatalf("start %s: %v", p.name, err)
+	}
+	r.born++
+	p.Agent, p.self, p.up, p.upAt, p.writing, p.hits = o, r.born, true, r.at, nil, map[uint64]uint64{}
+	o.Rules(r.rules)
+}
+
+func (r *rig) crash(p *proc) {
+	p.up, p.downAt, p.Agent, p.writing = false, r.at, nil, nil
+}
+
+// restart starts a daemon from its disk, or without memory when it is lost.
+func (r *rig) restart(p *proc, lost bool) {
+	if r.at < p.barred {
+		return
+	}
+	if p.disk != nil && !lost {
+		r.start(p, Start{Record: p.disk})
+		return
+	}
+	if p.disk == nil && !p.forgotten {
+		r.start(p, Start{First: true}) // it stored nothing, so it used nothing
+		return
+	}
+	p.disk, p.forgotten = nil, true
+	if r.forget != nil {
+		r.forget(p)
+		return
+	}
+	// Its clock may be stepped back by at most what the fence allows for.
+	r.start(p, Start{Generation: uint64(r.stamp(p)), Fence: r.now(p) + 1000})
+}
+
+func (r *rig) find(name string) *proc {
+	i := slices.IndexFunc(r.daemons, func(p *proc) bool { return p.name == name })
+	if i < 0 {
+		r.t.Fatalf("no daemon %s", name)
+	}
+	return r.daemons[i]
+}
+
+func (r *rig) now(p *proc) int64 { return dawn + r.at.Milliseconds() + p.skew }
+
+func (r *rig) stamp(p *proc) hlc.Timestamp {
+	p.last = max(p.last.Next(), hlc.New(r.now(p), 0))
+	return p.last
+}
+
+// peers are who a daemon takes for live: the dead for two seconds more.
+func (r *rig) peers() []gossip.Peer {
+	var out []gossip.Peer
+	for _, p := range r.daemons {
+		if p.self != 0 && (p.up && r.at-p.upAt >= 100*time.Millisecond || !p.up && r.at-p.downAt < 2*time.Second) {
+			out = append(out, gossip.Peer{ID: p.self, Name: p.name, Region: p.region, Ready: true})
+		}
+	}
+	return out
+}
+
+// run lets virtual time pass.
+func (r *rig) run(d time.Duration) {
+	for end := r.at + d; r.at < end; {
+		r.at += step
+		r.deliver()
+		peers := r.peers()
+		for _, p := range r.daemons {
+			if p.up {
+				r.turn(p, peers)
+			}
+		}
+		r.observe()
+	}
+}
+
+func (r *rig) turn(p *proc, peers []gossip.Peer) {
+	if r.at%(50*time.Millisecond) == 0 {
+		p.Peers(r.at, p.self, peers)
+	}
+	if r.demand != nil && r.at%(100*time.Millisecond) == 0 {
+		for _, rule := range r.rules {
+			p.hits[rule.ID] += r.demand(p, rule.ID) / 10
+			p.Demand(rule.ID, p.hits[rule.ID])
+		}
+	}
+	if r.at%(20*time.Millisecond) == 0 {
+		p.Tick(r.at, r.stamp(p))
+	}
+	if p.writing != nil && r.at >= p.written {
+		p.disk, p.writing = p.writing, nil
+		p.Stored()
+	}
+	r.ready(p)
+}
+
+func (r *rig) ready(p *proc) {
+	for {
+		out := p.Ready(r.at)
+		p.events = append(p.events, out.Events...)
+		for _, m := range out.Messages {
+			r.send(p, m)
+		}
+		if out.Store == nil {
+			return
+		}
+		switch {
+		case r.slow != nil && r.slow(p) > 0:
+			p.writing, p.written = out.Store, r.at+r.slow(p)
+			return
+		case r.failing != nil && r.failing(p) || r.chance(r.broken):
+			p.Failed(errors.New("no space left on device"))
+		case r.chance(r.slowDisk):
+			p.writing, p.written = out.Store, r.at+50*time.Millisecond
+			return
+		default:
+			p.disk = out.Store
+			p.Stored()
+		}
+	}
+}
+
+func (r *rig) chance(percent int) bool { return percent > 0 && r.rng.IntN(100) < percent }
+
+func (r *rig) send(p *proc, m Message) {
+	i := slices.IndexFunc(r.daemons, func(d *proc) bool { return d.self == m.To })
+	if i < 0 {
+		return
+	}
+	to := r.daemons[i]
+	if r.mangle != nil {
+		r.mangle(&m)
+	}
+	across := 0
+	if to.region != p.region {
+		across = 1
+	}
+	r.sent[across]++
+	if r.size != nil {
+		r.bytes[across] += r.size(&m)
+	}
+	if r.cut != nil && r.cut(p, to) || r.chance(r.loss) {
+		return
+	}
+	for range 2 {
+		d := r.delay(p, to)
+		if r.loss > 0 {
+			d += time.Duration(r.rng.Int64N(int64(d)*3 + 1))
+		}
+		r.flight = append(r.flight, parcel{r.at + d, to, m.To, m})
+		if !r.chance(r.twice) {
+			return
+		}
+	}
+}
+
+func (r *rig) deliver() {
+	var due []parcel
+	r.flight = slices.DeleteFunc(r.flight, func(p parcel) bool {
+		if p.at <= r.at {
+			due = append(due, p)
+		}
+		return p.at <= r.at
+	})
+	for _, d := range due {
+		if !d.to.up || d.to.self != d.incarnation {
+			continue
+		}
+		d.to.last = max(d.to.last, d.m.Stamp)
+		if err := d.to.Receive(r.at, r.now(d.to), &d.m); err != nil && !errors.Is(err, ErrStranger) {
+			r.t.Fatalf("%v: %s: %v", r.at, d.to.name, err)
+		}
+		r.ready(d.to)
+	}
+}
+
+// observe asks every daemon for the labels its clock has reached, and checks
+// that all lives together never got more than there is.
+func (r *rig) observe() {
+	for _, p := range r.daemons {
+		if !p.up {
+			continue
+		}
+		for i, a := range r.asked {
+			now := r.now(p)
+			for back := range int64(2) {
+				x := now - now%a.width - back*a.width
+				base, why := p.Allotment(a.id, a.total, x, a.carry, false)
+				if why != epoch.WhyEpoch && base != 0 {
+					r.t.Fatalf("%s holds %d though %v", p.name, base, why)
+				}
+				r.note(window{i, x}, p, base)
+			}
+		}
+	}
+	if len(r.used) > 1_000 {
+		for l := range r.used {
+			if l.start < dawn+r.at.Milliseconds()-60_000 {
+				delete(r.used, l)
+			}
+		}
+	}
+}
+
+func (r *rig) note(l window, p *proc, base uint64) {
+	generations := r.used[l]
+	if generations == nil {
+		generations = map[crdt.Incarnation]uint64{}
+		r.used[l] = generations
+	}
+	if base <= generations[p.self] {
+		return
+	}
+	generations[p.self] = base
+	sum := uint64(0)
+	for _, b := range generations {
+		sum += b
+	}
+	if sum > r.asked[l.rule].total && len(r.log) < 20 {
+		r.log = append(r.log, fmt.Sprintf("%v: rule %d, label %+d ms: %d of %d, last %s: %v",
+			r.at, l.rule, l.start-dawn, sum, r.asked[l.rule].total, p.name, generations))
+	}
+}
+
+// safe fails the test if more was held than there is.
+func (r *rig) safe() {
+	r.t.Helper()
+	for _, line := range r.log {
+		r.t.Error(line)
+	}
+	if r.t.Failed() {
+		r.t.FailNow()
+	}
+}
+
+// held is what all hold together of the labels that start now.
+func (r *rig) held(rule int) uint64 {
+	sum := uint64(0)
+	for _, p := range r.daemons {
+		if p.up {
+			sum += r.base(p, rule)
+		}
+	}
+	return sum
+}
+
+func (r *rig) base(p *proc, rule int) uint64 {
+	a := r.asked[rule]
+	base, _ := p.Allotment(a.id, a.total, r.now(p), a.carry, false)
+	return base
+}
+
+// until runs until a condition holds, at most d, and returns how long it took.
+func (r *rig) until(d time.Duration, what string, ok func() bool) time.Duration {
+	r.t.Helper()
+	from := r.at
+	for !ok() {
+		if r.at-from >= d {
+			r.dump()
+			r.t.Fatalf("%v: %s: not within %v", r.at, what, d)
+		}
+		r.run(step)
+	}
+	return r.at - from
+}
+
+// whole says that all of every rule is held, but for what rounding leaves.
+func (r *rig) whole() bool {
+	for i, a := range r.asked {
+		if r.held(i)+uint64(2*len(r.cfg.Regions)) < a.total {
+			return false
+		}
+	}
+	return true
+}
+
+// dump shows what the daemons know.
+func (r *rig) dump() {
+	for _, p := range r.daemons {
+		if !p.up {
+			r.t.Logf("%s is down", p.name)
+			continue
+		}
+		s := p.Status()
+		r.t.Logf("%s ready %v leading %v holds %v (%v) failing %q\n regions %+v\n daemons %+v",
+			p.name, s.Ready, s.Leading, s.Holds, s.Why, s.Failing, s.Regions, s.Daemons)
+		for _, e := range p.events[max(0, len(p.events)-8):] {
+			r.t.Logf("   %v %v %s %s", e.At, e.Kind, e.Peer, e.Text)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package overage
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrNoTraffic says that advice needs a window with traffic first.
+var ErrNoTraffic = errors.New("no window with traffic was seen yet: ask again when there was")
+
+// Advice is a setting to paste, and what it leads to.
+type Advice struct {
+	YAML         string  // lines of rate_limit, without indentation
+	Budget       PPM     // the smallest that meets the target
+	Bound        Overage // worst case with it, in every execution
+	Predicted    Overage // expected where the limit is crossed; never above Bound
+	FalseDenials float64 // expected with it: with donations when these are in time
+	Static       float64 // the same if nothing were donated
+	Transfers    bool    // the target needs donations
+	Text         string  // what the setting leads to, in a sentence or two
+}
+
+// Advise finds the smallest budget that keeps false denials to target, a part
+// of the hits that the limit has room for. The present budget is kept when it
+// is smaller than that and was seen to be enough. It fails with ErrNoTraffic before
+// there is anything to go by, and with an error that says what would help when
+// no budget is enough, or the present one was measured to do worse than it
+// should.
+func Advise(h *History, r Rule, target PPM) (Advice, error) {
+	p, err := h.Report(r, target)
+	if err != nil {
+		return Advice{}, err
+	}
+	switch {
+	case r.Mode == Strict:
+		return Advice{}, errStrict(&r)
+	case !p.Enough:
+		return Advice{}, fmt.Errorf("rule %q: %w", r.Name, ErrNoTraffic)
+	case p.Recommended == Inspect:
+		return Advice{}, fmt.Errorf("rule %q: %s", r.Name, lowerFirst(p.Reason, r.Regions))
+	case r.Placement == Owner:
+		return atOwner(&p), nil
+	case !p.SmallestMeets:
+		return Advice{}, fmt.Errorf("rule %q: no overage_budget up to %v keeps false denials to %v, the "+
+			"best is %s in %s; what would: %s",
+			r.Name, r.largest(), target, pct(p.Least), lately(p.Windows), strings.Join(remedies(&p), "; or "))
+	case float64(rights(r.Limit, p.Smallest))/float64(h.regions) < fewHits && h.regions > 1:
+		return atOwner(&p), nil
+	}
+	a := Advice{Budget: p.Smallest, Transfers: p.Smallest < p.SmallestStatic || !p.StaticMeets}
+	how := "would have"
+	seen := newReplay(h, &r)
+	if b, bounded := r.gated(); bounded && b < p.Smallest && p.measured() {
+		a.Budget, a.Transfers, how = b, true, "has"
+		a.Static, a.FalseDenials = p.Static, p.FalseDenials
+	} else if a.Static, a.FalseDenials = seen.falseDenials(a.Budget); !p.TransfersInTime {
+		a.FalseDenials = a.Static
+	}
+	a.bound(&p)
+	lines := []string{"overage_budget: " + a.Budget.String()}
+	if r.Mode == Partition && a.Budget > 0 {
+		lines = append(lines, "consistency: eventual")
+	}
+	a.YAML = strings.Join(lines, "\n")
+	a.Text = fmt.Sprintf("In %s it %s denied %s falsely; %s.",
+		lately(p.Windows), how, pct(a.FalseDenials), a.overages(&p))
+	if a.Transfers {
+		a.Text += fmt.Sprintf(" It relies on donations; shares alone would deny %s.", pct(a.Static))
+	}
+	switch p.Recommended {
+	case OneOwner:
+		a.Text += " placement: home may suit it better: " + lowerFirst(p.Reason, r.Regions)
+	case NoBudget:
+		a.Text += " It may be better left unset: " + lowerFirst(p.Reason, r.Regions)
+	}
+	return a, nil
+}
+
+// atOwner advises a limit whose rights are not split: no budget is needed.
+func atOwner(p *Report) Advice {
+	a := Advice{YAML: "overage_budget: 0%\nplacement: home"}
+	a.bound(p)
+	a.Text = fmt.Sprintf("One home decides, so nothing is denied falsely; %s. Requests from elsewhere "+
+		"wait for %s.", a.overages(p), waits(p))
+	return a
+}
+
+// bound fills in the overages of the budget.
+func (a *Advice) bound(p *Report) {
+	a.Bound = over(float64(rights(p.Rule.Limit, a.Budget)-p.Rule.Limit), p.Rule.Limit)
+	a.Predicted = p.Predicted
+	if a.Predicted.Ratio > a.Bound.Ratio {
+		a.Predicted = a.Bound
+	}
+}
+
+// overages says what to expect, and at worst.
+func (a *Advice) overages(p *Report) string {
+	switch {
+	case a.Bound.Hits == 0:
+		return "the limit is never exceeded"
+	case p.Crossings == 0:
+		return fmt.Sprintf("the limit was never crossed, and %s over is the worst case", pct(a.Bound.Ratio))
+	}
+	return fmt.Sprintf("%s over is expected when the limit is crossed, %s at worst",
+		pct(a.Predicted.Ratio), pct(a.Bound.Ratio))
+}

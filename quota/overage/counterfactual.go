@@ -1,0 +1,187 @@
+package overage
+
+import "math/bits"
+
+// replay is a history made ready for the question what another budget would
+// have done: the demand of each window, and the weights it was met with.
+type replay struct {
+	windows []replayed
+	wanted  float64 // hits that a perfect limiter would have admitted
+}
+
+// replayed is one window of a replay.
+type replayed struct {
+	limit   uint64
+	demand  []uint64 // by region
+	surge   []uint64 // by region: what a round trip brings beyond what the one before did
+	weights []PPM
+}
+
+// newReplay reads a history under the pins of r. Windows without weights get
+// those that a rebalancer would have come to by then from the demand before
+// them, one period a label, so that a rule without a budget can be advised
+// too.
+func newReplay(h *History, r *Rule) replay {
+	p := replay{windows: make([]replayed, 0, h.count)}
+	guess := newGuess(h.regions, r.Pins)
+	for k := range h.count {
+		w := h.at(k)
+		guess.open(w.StartMs)
+		x := replayed{
+			limit:   limitOf(w, r),
+			demand:  make([]uint64, h.regions),
+			surge:   make([]uint64, h.regions),
+			weights: make([]PPM, h.regions),
+		}
+		known, total := false, uint64(0)
+		for i := range w.Regions {
+			t := &w.Regions[i]
+			x.demand[i], x.surge[i], x.weights[i] = t.Demand(), t.SurgeRTT, t.Weight
+			known = known || t.Weight > 0
+			total += x.demand[i]
+		}
+		if !known {
+			copy(x.weights, guess.weights)
+		}
+		guess.add(x.demand)
+		p.wanted += float64(min(total, x.limit))
+		p.windows = append(p.windows, x)
+	}
+	return p
+}
+
+// falseDenials returns the false denials under static shares of L(1+b) and
+// under shares with donations, as fractions of the hits that a perfect limiter
+// would have admitted. Neither grows with b.
+//
+// Static shares: region i admits min(demand, share), and what is then missing
+// from min(total demand, L) was denied falsely. With donations a region asks
+// ahead for as much as a round trip needs at its present rate, and is served
+// a round trip later: it lacks only what arrives beyond that. This takes the
+// moment at which rights run out for one like any other of the window, and is
+// hopeful where donors keep back what others lack.
+func (p *replay) falseDenials(b PPM) (static, donated float64) {
+	if p.wanted == 0 {
+		return 0, 0
+	}
+	for k := range p.windows {
+		s, d := p.windows[k].missing(b)
+		static += float64(s)
+		donated += float64(d)
+	}
+	return static / p.wanted, donated / p.wanted
+}
+
+// missing returns how many hits of a window are denied falsely.
+func (x *replayed) missing(b PPM) (static, donated uint64) {
+	all := rights(x.limit, b)
+	total, admitted, late := uint64(0), uint64(0), uint64(0)
+	for i, d := range x.demand {
+		held := share(all, x.weights[i])
+		got := min(d, held)
+		total += d
+		admitted += got
+		late += min(d-got, x.surge[i])
+	}
+	wanted := min(total, x.limit)
+	if admitted >= wanted {
+		return 0, 0
+	}
+	return wanted - admitted, min(wanted-admitted, late)
+}
+
+// share is the part of the rights that a weight gives, rounded down. Largest
+// remainders would give a hit more here and there, but with them a region may
+// lose a hit when the budget grows (the Alabama paradox), and then a larger
+// budget could look worse.
+func share(all uint64, w PPM) uint64 {
+	hi, lo := bits.Mul64(all, uint64(min(w, whole)))
+	part, _ := bits.Div64(hi, lo, whole) // all is below 2^43: hi is 0.
+	return part
+}
+
+// guess follows what a rebalancer would have done.
+type guess struct {
+	r       *Rebalancer
+	weights []PPM
+	startMs int64
+	demand  []uint64 // of the label so far
+	begun   bool
+}
+
+func newGuess(regions int, pins []Pin) *guess {
+	cfg := DefaultRebalance(regions)
+	cfg.Pins = pins
+	r, err := NewRebalancer(cfg)
+	if err != nil { // Pins that Validate would refuse: go without.
+		cfg.Pins = nil
+		r, _ = NewRebalancer(cfg)
+	}
+	return &guess{r: r, weights: r.Target(), demand: make([]uint64, regions)}
+}
+
+// open begins a label, and closes the one before when it is another.
+func (g *guess) open(startMs int64) {
+	if g.begun && startMs != g.startMs {
+		if next, err := g.r.Propose(g.demand, g.weights); err == nil && next != nil {
+			g.weights = next
+		}
+		clear(g.demand)
+	}
+	g.startMs, g.begun = startMs, true
+}
+
+func (g *guess) add(demand []uint64) {
+	for i, d := range demand {
+		g.demand[i] = clip(g.demand[i] + d)
+	}
+}
+
+// The budgets that are tried: tenths of a percent up to 2 %, then whole
+// percents, as an operator would write them.
+const (
+	fineSteps = 20
+	fineStep  = percent / 10
+)
+
+// step returns the budget number k.
+func step(k int) PPM {
+	if k <= fineSteps {
+		return PPM(k) * fineStep
+	}
+	return fineSteps*fineStep + PPM(k-fineSteps)*percent
+}
+
+// steps returns the number of the greatest budget of r regions.
+func steps(regions int) int {
+	largest := PPM(regions-1) * whole
+	if largest == 0 {
+		return 0
+	}
+	return fineSteps + int(largest-fineSteps*fineStep)/percent
+}
+
+// smallest returns the smallest of the budgets tried under which the false
+// denials, by donations or without, are at most target; false when even the
+// greatest is not enough.
+func (p *replay) smallest(regions int, target PPM, donations bool) (PPM, bool) {
+	meets := func(k int) bool {
+		static, donated := p.falseDenials(step(k))
+		if donations {
+			return donated <= target.Ratio()
+		}
+		return static <= target.Ratio()
+	}
+	lo, hi := 0, steps(regions)
+	if !meets(hi) {
+		return step(hi), false
+	}
+	for lo < hi { // Sound because false denials never grow with the budget.
+		if mid := (lo + hi) / 2; meets(mid) {
+			hi = mid
+		} else {
+			lo = mid + 1
+		}
+	}
+	return step(lo), true
+}

@@ -1,0 +1,137 @@
+package overage
+
+import (
+	"fmt"
+	"math"
+)
+
+// An envelope looks at its interval through envelopeSteps slots.
+const (
+	envelopeSteps = 16
+	maxEnvelopeMs = 86_400_000
+	maxSlot       = 1 << 50 // hits: a sum of all slots stays far from overflow
+)
+
+// Envelope finds the most arrivals in any interval of one length, as they
+// stream in: the arrival envelope of a region. Its memory is constant. What
+// it says is never too low, and for smooth traffic a sixteenth too high: time
+// is cut into sixteenths of the interval, of which an interval touches at
+// most seventeen. Not safe for concurrent use.
+type Envelope struct {
+	lengthMs int64
+	slotMs   int64
+	slots    [ringSlots]uint64 // by slot number, modulo
+	slot     int64             // number of the newest
+	started  bool
+	recent   uint64    // sum of the newest envelopeSteps+1 slots
+	prior    uint64    // sum of all before these
+	seen     Histogram // recent, at the end of each slot
+	peak     uint64
+	surges   float64 // sum over the arrivals of the surge after each
+	arrived  float64
+}
+
+// The ring holds a slot, the interval before it and the one after it.
+const ringSlots = 2*envelopeSteps + 1
+
+// Peaks are the arrivals in the intervals of one window.
+type Peaks struct {
+	Max uint64 // in the busiest interval
+	P99 uint64 // in 99 of 100 intervals no more than this
+	// Surge is by how much more arrive in the interval after an arrival than
+	// in the interval before it, on average over the arrivals and rounded up.
+	// Who orders as much as the last interval brought, and is served an
+	// interval later, is short by this.
+	Surge uint64
+}
+
+// NewEnvelope returns an envelope for intervals of 1 ms to one day.
+func NewEnvelope(lengthMs int64) (*Envelope, error) {
+	if lengthMs < 1 || lengthMs > maxEnvelopeMs {
+		return nil, fmt.Errorf("an envelope over %d ms, want 1 to %d", lengthMs, maxEnvelopeMs)
+	}
+	return &Envelope{lengthMs: lengthMs, slotMs: (lengthMs + envelopeSteps - 1) / envelopeSteps}, nil
+}
+
+// LengthMs returns the length of the intervals in milliseconds.
+func (e *Envelope) LengthMs() int64 { return e.lengthMs }
+
+// Add counts n arrivals at an instant in milliseconds. An instant before the
+// latest one counts as that, so that arrivals are never lost.
+func (e *Envelope) Add(atMs int64, n uint64) {
+	e.advance(atMs)
+	at := e.ago(0)
+	n = min(n, maxSlot-*at)
+	*at += n
+	e.recent += n
+	e.peak = max(e.peak, e.recent)
+}
+
+// Recent returns at most how many arrived in the interval that ends now.
+func (e *Envelope) Recent(atMs int64) uint64 {
+	e.advance(atMs)
+	return e.recent
+}
+
+// Roll returns the peaks since the last Roll, and starts a new window: an
+// interval never reaches across its start, as the counts of two windows do
+// not add up.
+func (e *Envelope) Roll(atMs int64) Peaks {
+	e.advance(atMs)
+	e.seen.add(e.recent, 1) // The newest slot, perhaps the only one.
+	p := Peaks{Max: e.peak, P99: e.seen.Quantile(0.99)}
+	next := Envelope{lengthMs: e.lengthMs, slotMs: e.slotMs, slot: e.slot, started: e.started}
+	for range ringSlots { // The surges of the last interval: nothing comes after it.
+		e.push()
+	}
+	if e.arrived > 0 {
+		p.Surge = uint64(math.Ceil(e.surges / e.arrived))
+	}
+	*e = next
+	return p
+}
+
+// advance moves to the slot of an instant and empties those passed over. A
+// sleep of any length costs no more than one round of the ring.
+func (e *Envelope) advance(atMs int64) {
+	to := atMs / e.slotMs
+	if atMs%e.slotMs < 0 {
+		to-- // Rounds down before the epoch too.
+	}
+	if !e.started {
+		e.slot, e.started = to, true
+		return
+	}
+	for e.slot < to && e.recent+e.prior > 0 {
+		e.seen.add(e.recent, 1)
+		e.push()
+	}
+	if e.slot < to { // Silent: every slot holds zero.
+		e.seen.add(0, uint64(to)-uint64(e.slot))
+		e.slot = to
+	}
+}
+
+// push ends the newest slot and begins the next. The slot one interval ago
+// then has both its intervals complete: the surge after its arrivals is known.
+func (e *Envelope) push() {
+	middle := *e.ago(envelopeSteps)
+	if after := e.recent - middle; after > e.prior {
+		e.surges += float64(middle) * float64(after-e.prior)
+	}
+	e.arrived += float64(middle)
+	oldest := e.ago(ringSlots - 1)
+	e.recent -= middle
+	e.prior += middle - *oldest
+	*oldest = 0 // It becomes the newest.
+	e.slot++
+}
+
+// ago returns the slot that began so many slots before the newest.
+func (e *Envelope) ago(slots int64) *uint64 {
+	i := (e.slot%ringSlots - slots + ringSlots) % ringSlots
+	if i < 0 {
+		i += ringSlots
+	}
+	return &e.slots[i]
+}

@@ -1,0 +1,133 @@
+package overage
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Explain says in three sentences what the worst case of a rule is, why, and
+// which knob changes it. Every figure in it is one of the report's.
+func Explain(p Report) [3]string {
+	if p.Rule.Mode == Strict {
+		return explainStrict(&p)
+	}
+	return [3]string{worstCase(&p), why(&p), knob(&p)}
+}
+
+// worstCase is true in every execution.
+func worstCase(p *Report) string {
+	limit := float64(p.Rule.Limit)
+	window := length(p.Rule.WindowMs)
+	switch {
+	case p.Bounded && p.Bound.Hits == 0:
+		return fmt.Sprintf("No window of %s ever admits more than the limit of %s hits, whatever is "+
+			"late, lost or cut off.",
+			window, grouped(limit))
+	case p.Bounded:
+		return fmt.Sprintf("At worst all %s together admit %s hits in a window of %s, %s over the "+
+			"limit of %s, whatever is late, lost or cut off.",
+			p.Rule.holders(), grouped(limit+p.Bound.Hits), window, pct(p.Bound.Ratio), grouped(limit))
+	case len(p.Rule.Regions) == 1:
+		return fmt.Sprintf("At worst each daemon of the region that hears none of the others admits the "+
+			"limit of %s hits in a window of %s: without a budget only their number bounds it.",
+			grouped(limit), window)
+	default:
+		return fmt.Sprintf("At worst %s admit %s hits in a window of %s, %s over the limit of %s: "+
+			"without a budget only the number of regions bounds it.",
+			plural(len(p.Rule.Regions), "region"),
+			grouped(limit+p.Bound.Hits), window, pct(p.Bound.Ratio), grouped(limit))
+	}
+}
+
+// why names the mechanism, and what the traffic made of it.
+func why(p *Report) string {
+	if !p.Enough {
+		return "No traffic was seen yet, so this is the bound and says nothing about what to expect."
+	}
+	if len(p.Rule.Regions) == 1 {
+		if p.Bounded {
+			return "There is one region, which holds all rights, and its daemons hold a part each."
+		}
+		return "There is one region, whose daemons tell each other what they count."
+	}
+	seen := "nothing over was seen"
+	if p.AchievedWorst.Hits > 0 {
+		seen = fmt.Sprintf("%s over was the most seen", pct(p.AchievedWorst.Ratio))
+	}
+	if p.Bounded {
+		return fmt.Sprintf("Nothing is admitted without rights, and these sum to %s in every window; "+
+			"counts alone, which are up to %s late, could have let the traffic of %s go %s over, and %s.",
+			grouped(float64(p.Rule.Limit)+p.Bound.Hits), length(p.AgeMs), lately(p.Windows), pct(p.WorstNaive.Ratio), seen)
+	}
+	typical := "the limit was never crossed"
+	if p.Crossings > 0 {
+		typical = fmt.Sprintf("%s is expected when the limit is crossed", pct(p.Predicted.Ratio))
+	}
+	return fmt.Sprintf("Each region knows the counts of the others up to %s late, and nothing else "+
+		"holds it back: with the traffic of %s that allows %s over, %s, and %s.",
+		length(p.AgeMs), lately(p.Windows), pct(p.WorstNaive.Ratio), typical, seen)
+}
+
+// knob says which setting moves the worst case, and to where.
+func knob(p *Report) string {
+	b, bounded := p.Rule.gated()
+	name := "overage_budget moves it"
+	if p.Rule.Mode == Partition {
+		name = "consistency: partition is a budget of 0%, which consistency: eventual with an " +
+			"overage_budget would relax"
+	}
+	switch {
+	case p.Rule.Placement == Owner:
+		return fmt.Sprintf("%s; placement: home denies nothing falsely, and a request from elsewhere "+
+			"waits for %s.", name, waits(p))
+	case p.Recommended == OneOwner:
+		return "placement: home suits it better than any budget: " + lowerFirst(p.Reason, p.Rule.Regions)
+	case p.Recommended == NoBudget:
+		return "An overage_budget would move it but is better left unset: " + lowerFirst(p.Reason, p.Rule.Regions)
+	case p.Recommended == Inspect:
+		return fmt.Sprintf("%s, but is not what is wrong: %s", name, lowerFirst(p.Reason, p.Rule.Regions))
+	case !p.Enough || len(p.Rule.Regions) == 1:
+		return name + ": a smaller one is a tighter bound, and denies more while others have rights left."
+	case !bounded && p.SmallestMeets:
+		return fmt.Sprintf("%s: %v is the smallest that keeps false denials to %v, and is then a bound "+
+			"in every execution.", name, p.Smallest, p.Target)
+	case !bounded:
+		return fmt.Sprintf("%s, but none up to %v keeps false denials to %v; what would: %s.",
+			name, p.Rule.largest(), p.Target, strings.Join(remedies(p), "; or "))
+	case b == 0 && p.SmallestMeets && p.Smallest == 0:
+		return fmt.Sprintf("%s: %v %s, within the %v wanted, and no bound is tighter.", name, b, p.cost(), p.Target)
+	case p.measured() && p.Smallest >= b:
+		return fmt.Sprintf("%s: %v %s, within the %v wanted, and a smaller one would deny more.",
+			name, b, p.cost(), p.Target)
+	case !p.SmallestMeets:
+		return fmt.Sprintf("%s: %v %s, and none up to %v keeps to %v; what would: %s.",
+			name, b, p.cost(), p.Rule.largest(), p.Target, strings.Join(remedies(p), "; or "))
+	case p.Smallest > b:
+		return fmt.Sprintf("%s: %v %s, and %v is the smallest that keeps to %v.",
+			name, b, p.cost(), p.Smallest, p.Target)
+	case p.Smallest < b:
+		return fmt.Sprintf("%s: %v %s, and %v is enough to keep to %v.", name, b, p.cost(), p.Smallest, p.Target)
+	default:
+		return fmt.Sprintf("%s: %v %s, and nothing smaller keeps to %v.", name, b, p.cost(), p.Target)
+	}
+}
+
+// cost says what the present budget denied falsely, or would have where it
+// was not in force for long.
+func (p *Report) cost() string {
+	if p.Gated >= enoughMeasured {
+		return fmt.Sprintf("denied %s falsely in %s", pct(p.FalseDenials), lately(p.Gated))
+	}
+	return fmt.Sprintf("would have denied %s falsely in %s", pct(p.expected()), lately(p.Windows))
+}
+
+// lowerFirst puts a sentence after a colon: its first letter becomes small,
+// unless it begins with the name of a region.
+func lowerFirst(s string, regions []string) string {
+	for _, r := range regions {
+		if strings.HasPrefix(s, r) {
+			return s
+		}
+	}
+	return strings.ToLower(s[:1]) + s[1:]
+}

@@ -1,0 +1,199 @@
+package overage
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// MaxWindows is how many windows a history may keep.
+const MaxWindows = 4096
+
+// Window is what one key of a rule saw in one label, in all regions. Of a
+// rule with many keys, add the windows of the busiest ones: keys that stay
+// far below their limit are never denied, so what a report says of these is
+// the worst of the rule.
+type Window struct {
+	StartMs int64  // of the label; windows are added in its order
+	Limit   uint64 // in force in the window, 1 to MaxLimit; 0 stands for the rule's
+	Regions []Traffic
+	Crossed bool // what all regions were offered came to more than the limit
+	Gated   bool // the rights gate was in force, with this budget:
+	Budget  PPM
+
+	// The lengths of the intervals that the figures of Traffic are over, by
+	// two envelopes: the greatest view age, and the greatest round trip of a
+	// request for rights. 1 ms to a day.
+	AgeMs, RTTMs int64
+}
+
+// Traffic is the part of one region in a window. Counts are hits.
+type Traffic struct {
+	Admitted       uint64
+	DeniedRights   uint64 // by the rights gate, the estimate gate would have passed them
+	DeniedEstimate uint64 // by the estimate gate
+	Stranded       uint64 // part of DeniedRights: the estimate was below 0.9 of the limit
+
+	PeakAge    Peaks  // arrivals in any interval of AgeMs; its Surge is not read
+	SurgeRTT   uint64 // Surge of the intervals of RTTMs
+	AtCrossing uint64 // arrivals in the last AgeMs before the limit was crossed
+
+	Weight PPM // in force. Sums to 1,000,000 over the regions; all 0: no rights were split
+}
+
+// Demand is what the region was offered.
+func (t *Traffic) Demand() uint64 {
+	return clip(clip(t.Admitted) + clip(t.DeniedRights) + clip(t.DeniedEstimate))
+}
+
+// clip keeps counts so small that a sum over regions cannot overflow.
+func clip(n uint64) uint64 { return min(n, 1<<50) }
+
+// Link is what one region measured of another, in milliseconds: the age of
+// its view, and the round trip of a message. All 0: nothing was measured.
+type Link struct {
+	AgeP50Ms, AgeP99Ms, AgeMaxMs int64
+	AgeNowMs                     int64
+	RTTMs                        int64
+}
+
+// History keeps the last windows of one rule and the state of its links, in
+// bounded memory. Not safe for concurrent use.
+type History struct {
+	regions int
+	windows []Window // a ring
+	next    int      // where the next goes
+	count   int
+	links   []Link // [viewer x regions + viewed]
+
+	keys, shared uint64
+}
+
+// NewHistory returns an empty history of up to windows windows, 1 to
+// MaxWindows, of 1 to MaxRegions regions. It takes about 100 bytes a window
+// and region.
+func NewHistory(regions, windows int) (*History, error) {
+	if regions < 1 || regions > MaxRegions {
+		return nil, fmt.Errorf("a history of %d regions, want 1 to %d", regions, MaxRegions)
+	}
+	if windows < 1 || windows > MaxWindows {
+		return nil, fmt.Errorf("a history of %d windows, want 1 to %d", windows, MaxWindows)
+	}
+	return &History{regions: regions, windows: make([]Window, windows), links: make([]Link, regions*regions)}, nil
+}
+
+// Add keeps a window and forgets the oldest when there is no room. It copies
+// w.Regions. A window that contradicts itself is refused.
+func (h *History) Add(w Window) error {
+	switch {
+	case len(w.Regions) != h.regions:
+		return fmt.Errorf("a window of %d regions, want %d", len(w.Regions), h.regions)
+	case w.Limit > MaxLimit:
+		return fmt.Errorf("a window with a limit of %d, want at most %d", w.Limit, uint64(MaxLimit))
+	case w.Gated && w.Budget > MaxRegions*whole:
+		return fmt.Errorf("a window with a budget of %v, want at most %v", w.Budget, PPM(MaxRegions*whole))
+	case w.AgeMs < 1 || w.RTTMs < 1 || w.AgeMs > maxEnvelopeMs || w.RTTMs > maxEnvelopeMs:
+		return fmt.Errorf("a window with peaks over %d and %d ms, want 1 to %d", w.AgeMs, w.RTTMs, maxEnvelopeMs)
+	case h.count > 0 && w.StartMs < h.at(h.count-1).StartMs:
+		return fmt.Errorf("a window from %d ms after one from %d, want them in order",
+			w.StartMs, h.at(h.count-1).StartMs)
+	}
+	weights := uint64(0)
+	for i := range w.Regions {
+		t := &w.Regions[i]
+		weights += uint64(t.Weight)
+		if t.Stranded > t.DeniedRights {
+			return fmt.Errorf("region %d: %d stranded denials of %d by the rights gate, want no more",
+				i, t.Stranded, t.DeniedRights)
+		}
+	}
+	if weights != 0 && weights != whole {
+		return fmt.Errorf("a window with weights that sum to %d, want %d, or 0 without rights", weights, whole)
+	}
+	slot := &h.windows[h.next]
+	kept := append(slot.Regions[:0], w.Regions...)
+	*slot = w
+	slot.Regions = kept
+	h.next = (h.next + 1) % len(h.windows)
+	h.count = min(h.count+1, len(h.windows))
+	return nil
+}
+
+// maxLinkMs is the longest time of a link that is told apart: 34 years.
+const maxLinkMs = 1 << 40
+
+// SetLink says what region viewer now measures of region viewed.
+func (h *History) SetLink(viewer, viewed int, l Link) error {
+	if viewer < 0 || viewed < 0 || viewer >= h.regions || viewed >= h.regions || viewer == viewed {
+		return fmt.Errorf("a link from region %d to %d, want two different ones of 0 to %d",
+			viewer, viewed, h.regions-1)
+	}
+	for _, ms := range []*int64{&l.AgeP50Ms, &l.AgeP99Ms, &l.AgeMaxMs, &l.AgeNowMs, &l.RTTMs} {
+		if *ms < 0 {
+			return fmt.Errorf("a link from region %d to %d with a time of %d ms, want at least 0",
+				viewer, viewed, *ms)
+		}
+		*ms = min(*ms, maxLinkMs)
+	}
+	h.links[viewer*h.regions+viewed] = l
+	return nil
+}
+
+// SetKeys says how many keys of the rule were seen lately, and how many of
+// these in more than one region.
+func (h *History) SetKeys(seen, shared uint64) { h.keys, h.shared = seen, min(seen, shared) }
+
+// Windows returns how many windows are kept.
+func (h *History) Windows() int { return h.count }
+
+// at returns the window number i, counted from the oldest.
+func (h *History) at(i int) *Window {
+	return &h.windows[(h.next-h.count+i+len(h.windows))%len(h.windows)]
+}
+
+// link returns what viewer measures of viewed.
+func (h *History) link(viewer, viewed int) Link { return h.links[viewer*h.regions+viewed] }
+
+// longest returns the greatest of one of the times of all links.
+func (h *History) longest(of func(Link) int64) int64 {
+	ms := int64(0)
+	for _, l := range h.links {
+		ms = max(ms, of(l))
+	}
+	return ms
+}
+
+// limitOf returns the limit that was in force in a window of rule r.
+func limitOf(w *Window, r *Rule) uint64 {
+	if w.Limit == 0 {
+		return r.Limit
+	}
+	return w.Limit
+}
+
+// demandOf sums the demand of all regions.
+func demandOf(w *Window) uint64 {
+	sum := uint64(0)
+	for i := range w.Regions {
+		sum += w.Regions[i].Demand()
+	}
+	return sum
+}
+
+// admittedOf sums what all regions admitted.
+func admittedOf(w *Window) uint64 {
+	sum := uint64(0)
+	for i := range w.Regions {
+		sum += clip(w.Regions[i].Admitted)
+	}
+	return sum
+}
+
+// nearestRank returns the q quantile of values, 0 for none. It sorts them.
+func nearestRank(values []float64, q float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	slices.Sort(values)
+	return values[max(int(math.Ceil(q*float64(len(values)))), 1)-1]
+}

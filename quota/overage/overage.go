@@ -1,0 +1,106 @@
+package overage
+
+// Overage is an amount over the limit: in hits, and as a part of the limit.
+type Overage struct {
+	Hits  float64
+	Ratio float64
+}
+
+// worse returns the greater overage, by ratio.
+func worse(a, b Overage) Overage {
+	if b.Ratio > a.Ratio {
+		return b
+	}
+	return a
+}
+
+func over(hits float64, limit uint64) Overage { return Overage{hits, hits / float64(limit)} }
+
+// Predict returns the overage that the estimate of counts alone is expected
+// to have when traffic of these rates, in hits a second, crosses the limit of
+// a window: what all regions but one admit while the view of that one ages.
+// It is never more than the demand beyond the limit, nor than what the other
+// regions may admit at all. age returns the milliseconds by which the view of
+// region i of region j is old.
+func Predict(limit uint64, windowMs int64, rates []float64, age func(i, j int) float64) Overage {
+	demand := 0.0
+	for _, r := range rates {
+		demand += r * float64(windowMs) / 1000
+	}
+	return predict(limit, rates, demand, age)
+}
+
+func predict(limit uint64, rates []float64, demand float64, age func(i, j int) float64) Overage {
+	l := float64(limit)
+	if limit == 0 || demand <= l {
+		return Overage{}
+	}
+	worst := worstView(len(rates), func(i, j int) float64 { return min(l, rates[j]*age(i, j)/1000) })
+	return over(min(worst, demand-l, l*float64(len(rates)-1)), limit)
+}
+
+// worstView returns the most that a region does not know of: the maximum over
+// i of the sum over all other j.
+func worstView(regions int, unknown func(i, j int) float64) float64 {
+	worst := 0.0
+	for i := range regions {
+		sum := 0.0
+		for j := range regions {
+			if j != i {
+				sum += unknown(i, j)
+			}
+		}
+		worst = max(worst, sum)
+	}
+	return worst
+}
+
+// atCrossing returns the overage expected of one window of h that crossed its
+// limit, with the traffic before the crossing and the ages of pick.
+func (h *History) atCrossing(w *Window, limit uint64, pick func(Link) int64) Overage {
+	rates := make([]float64, h.regions)
+	for i := range w.Regions {
+		rates[i] = float64(clip(w.Regions[i].AtCrossing)) / float64(w.AgeMs) * 1000
+	}
+	return predict(limit, rates, float64(demandOf(w)), func(i, j int) float64 { return float64(pick(h.link(i, j))) })
+}
+
+// worstNaive returns the worst case of the estimate gate alone with the
+// traffic of the windows kept: at the worst moment of each other region, all
+// at once. ages is the greatest view age.
+func (h *History) worstNaive(r *Rule, ageMs int64) Overage {
+	peaks := make([]float64, h.regions)
+	for k := range h.count {
+		w := h.at(k)
+		for i := range peaks {
+			peaks[i] = max(peaks[i], within(w, i, ageMs, w.Regions[i].PeakAge.Max))
+		}
+	}
+	return capped(r, worstView(h.regions, func(_, j int) float64 { return min(peaks[j], float64(r.Limit)) }))
+}
+
+// likelyNaive is worstNaive for 99 of 100 windows, in 99 of 100 intervals of
+// each.
+func (h *History) likelyNaive(r *Rule, ageMs int64) Overage {
+	worst := make([]float64, 0, h.count)
+	for k := range h.count {
+		w := h.at(k)
+		worst = append(worst, worstView(h.regions, func(_, j int) float64 {
+			return min(within(w, j, ageMs, w.Regions[j].PeakAge.P99), float64(r.Limit))
+		}))
+	}
+	return capped(r, nearestRank(worst, 0.99))
+}
+
+// within bounds the arrivals of region i of w in any interval of ageMs by the
+// peak over w.AgeMs. A longer interval is covered by several of these, and no
+// interval of a window holds more than the window.
+func within(w *Window, i int, ageMs int64, peak uint64) float64 {
+	covers := (max(ageMs, 1) + w.AgeMs - 1) / w.AgeMs
+	return min(float64(peak)*float64(covers), float64(w.Regions[i].Demand()))
+}
+
+// capped is an overage that regions without budget can have at all.
+func capped(r *Rule, hits float64) Overage {
+	return over(min(hits, float64(r.Limit)*float64(len(r.Regions)-1)), r.Limit)
+}

@@ -1,0 +1,297 @@
+package overage
+
+import (
+	"fmt"
+	"slices"
+)
+
+// RebalanceConfig says how weights follow demand. All shares are in parts per
+// million.
+type RebalanceConfig struct {
+	Regions int // 1 to MaxRegions
+
+	// Alpha is, at least, how much of the way the smoothed demand goes to the latest
+	// demand in one period, 1 to 1,000,000. Smaller follows slower.
+	Alpha PPM
+	// Equal is the part of the rights that is split equally, whatever the
+	// demand: a region that was silent starts a burst with it. Weights that
+	// only chase the last burst are worse than equal ones where bursts are
+	// unpredictable.
+	Equal PPM
+	// Hysteresis is by how much of itself a weight must be wrong before a
+	// change is worth an epoch. A quarter of it is enough when the same
+	// region was wrong in the same direction for persistence periods.
+	Hysteresis PPM
+	// Step is the most that changes hands in one epoch. What changes hands
+	// is nobody's until all regions have acknowledged the epoch.
+	Step PPM
+	// Evidence is how many hits are gathered before they say anything: the
+	// shares of a few hits are noise. Until then a period changes nothing.
+	Evidence uint64
+	// Pins are weights the operator set. They apply at once; the other
+	// regions share the rest.
+	Pins []Pin
+}
+
+// persistence is how many periods a small error lasts before it is no noise.
+const persistence = 8
+
+// billion is the unit of the smoothed demand: finer than a weight, so that
+// smoothing does not get stuck short of the demand.
+const billion = 1_000_000_000
+
+// DefaultRebalance returns the configuration that suits most rules: half the
+// way each period, 15 % equal shares, 10 % hysteresis, steps of at most 25 %,
+// and 500 hits to go by.
+func DefaultRebalance(regions int) RebalanceConfig {
+	return RebalanceConfig{
+		Regions: regions, Alpha: 50 * percent, Equal: 15 * percent, Hysteresis: 10 * percent, Step: 25 * percent,
+		Evidence: 500,
+	}
+}
+
+// Validate returns an error that says what is wrong and what would be right.
+func (c *RebalanceConfig) Validate() error {
+	switch {
+	case c.Regions < 1 || c.Regions > MaxRegions:
+		return fmt.Errorf("weights for %d regions, want 1 to %d", c.Regions, MaxRegions)
+	case c.Alpha < 1 || c.Alpha > whole:
+		return fmt.Errorf("smoothing of %v, want above 0%% and at most 100%%", c.Alpha)
+	case c.Equal > whole:
+		return fmt.Errorf("equal share of %v, want at most 100%%", c.Equal)
+	case c.Hysteresis > whole:
+		return fmt.Errorf("hysteresis of %v, want at most 100%%", c.Hysteresis)
+	case c.Step < percent || c.Step > whole:
+		return fmt.Errorf("step of %v, want 1%% to 100%%", c.Step)
+	}
+	return validatePins(c.Pins, c.Regions)
+}
+
+// validatePins checks that pinned weights leave a share for everybody else.
+func validatePins(pins []Pin, regions int) error {
+	seen, sum := uint64(0), uint64(0)
+	for _, p := range pins {
+		switch {
+		case p.Region < 0 || p.Region >= regions:
+			return fmt.Errorf("a weight is pinned for region %d, want 0 to %d", p.Region, regions-1)
+		case seen&(1<<p.Region) != 0:
+			return fmt.Errorf("the weight of region %d is pinned twice, want once", p.Region)
+		}
+		seen |= 1 << p.Region
+		sum += uint64(p.Share)
+	}
+	switch {
+	case sum > whole:
+		return fmt.Errorf("pinned weights sum to %v, want at most 100%%", shown(sum))
+	case len(pins) == regions && regions > 0 && sum != whole:
+		return fmt.Errorf("the weights of all regions are pinned and sum to %v, want 100%%", shown(sum))
+	case sum == whole && len(pins) < regions:
+		return fmt.Errorf("pinned weights sum to 100%%, which leaves nothing for %d other regions: pin "+
+			"these to 0%% or the others to less",
+			regions-len(pins))
+	}
+	return nil
+}
+
+// shown is a sum of shares for a message: it does not wrap around.
+func shown(sum uint64) PPM { return PPM(min(sum, 1<<32-1)) }
+
+// Rebalancer turns the demand of the regions into weights, period by period.
+// It is deterministic: two of them that saw the same demand and weights say
+// the same. Not safe for concurrent use.
+type Rebalancer struct {
+	cfg    RebalanceConfig
+	pinned []bool
+	rest   uint64   // what the pins leave, in parts per million
+	free   int      // regions that are not pinned
+	gather []uint64 // their demand since it was last smoothed, 0 for pinned
+	smooth []uint64 // their demand shares in parts of a billion, 0 for pinned
+	seen   uint64   // demands smoothed so far, and the equal one that it starts from
+
+	// The error that persists: of which region, in which direction.
+	leaning int
+	upward  bool
+	leant   int // periods so far
+}
+
+// NewRebalancer returns a rebalancer that starts from equal demand.
+func NewRebalancer(cfg RebalanceConfig) (*Rebalancer, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg.Pins = slices.Clone(cfg.Pins)
+	r := &Rebalancer{
+		cfg: cfg, rest: whole, free: cfg.Regions, pinned: make([]bool, cfg.Regions), gather: make([]uint64, cfg.Regions),
+	}
+	for _, p := range cfg.Pins {
+		r.pinned[p.Region] = true
+		r.rest -= uint64(p.Share)
+		r.free--
+	}
+	r.smooth, r.seen = r.split(billion, slices.Repeat([]uint64{1}, cfg.Regions)), 1
+	return r, nil
+}
+
+// Propose takes the demand of each region in the last period, admitted plus
+// denied hits, and the weights of the latest epoch. It returns weights that
+// sum to 1,000,000, or nil when a change is not worth an epoch. Call it every
+// period; while an epoch is unsettled, drop what it returns. Where the sum of
+// current is not 1,000,000, or pins are not as configured, the weights that
+// put this right are returned whatever the demand.
+func (r *Rebalancer) Propose(demand []uint64, current []PPM) ([]PPM, error) {
+	if len(demand) != r.cfg.Regions || len(current) != r.cfg.Regions {
+		return nil, fmt.Errorf("demand of %d regions and weights of %d, want %d of each",
+			len(demand), len(current), r.cfg.Regions)
+	}
+	heard := r.observe(demand)
+	now, repinned := r.base(current)
+	target := r.target()
+	if !repinned && (!heard || !r.worth(now, target)) {
+		return nil, nil
+	}
+	next := toPPM(r.bounded(now, target))
+	if slices.Equal(next, current) {
+		return nil, nil
+	}
+	r.leant = 0
+	return next, nil
+}
+
+// Target returns the weights that steady demand like the present one leads to.
+func (r *Rebalancer) Target() []PPM { return toPPM(r.target()) }
+
+// observe smooths the demand gathered; false when it is too little.
+func (r *Rebalancer) observe(demand []uint64) bool {
+	const most = 1 << 56 // The sum over MaxRegions cannot overflow.
+	heard := uint64(0)
+	for i, d := range demand {
+		if !r.pinned[i] {
+			r.gather[i] = min(r.gather[i]+min(d, most), most)
+			heard += r.gather[i]
+		}
+	}
+	if heard < max(r.cfg.Evidence, 1) {
+		return false
+	}
+	// At first all demands count alike: so slow smoothing does not begin by
+	// believing for long that demand is equal.
+	r.seen = min(r.seen+1, whole)
+	alpha := max(uint64(r.cfg.Alpha), whole/r.seen)
+	for i, s := range r.split(billion, r.gather) {
+		r.smooth[i] = (r.smooth[i]*(whole-alpha) + s*alpha) / whole
+	}
+	clear(r.gather)
+	return true
+}
+
+// target mixes smoothed demand with equal shares. Smoothing the demand and
+// then mixing gives what smoothing the weights would: the mix is linear.
+func (r *Rebalancer) target() []uint64 {
+	sum := uint64(0)
+	for _, s := range r.smooth {
+		sum += s
+	}
+	mixed := make([]uint64, len(r.smooth))
+	for i, s := range r.smooth {
+		if !r.pinned[i] {
+			mixed[i] = s*(whole-uint64(r.cfg.Equal)) + sum*uint64(r.cfg.Equal)/uint64(r.free)
+		}
+	}
+	return r.pinIn(r.split(r.rest, mixed))
+}
+
+// base returns the weights to start from: current, or where the pins of
+// current are not those of the configuration, current with these put in and
+// the others scaled to fit.
+func (r *Rebalancer) base(current []PPM) (now []uint64, repinned bool) {
+	now = make([]uint64, len(current))
+	sum := uint64(0)
+	for i, w := range current {
+		now[i] = uint64(w)
+		sum += uint64(w)
+	}
+	repinned = sum != whole
+	for _, p := range r.cfg.Pins {
+		repinned = repinned || current[p.Region] != p.Share
+	}
+	if repinned {
+		now = r.pinIn(r.split(r.rest, now))
+	}
+	return now, repinned
+}
+
+// worth reports whether a weight is wrong enough, or for long enough.
+func (r *Rebalancer) worth(now, target []uint64) bool {
+	worst, upward, err := -1, false, uint64(0) // The error is relative, in parts per million.
+	for i := range now {
+		if now[i] == target[i] {
+			continue
+		}
+		lo, hi := min(now[i], target[i]), max(now[i], target[i])
+		if e := (hi - lo) * whole / hi; e > err {
+			worst, upward, err = i, target[i] > now[i], e
+		}
+	}
+	if worst < 0 || err < uint64(r.cfg.Hysteresis)/4 {
+		r.leant = 0
+		return false
+	}
+	if worst != r.leaning || upward != r.upward {
+		r.leaning, r.upward, r.leant = worst, upward, 0
+	}
+	r.leant++
+	return err >= uint64(r.cfg.Hysteresis) || r.leant >= persistence
+}
+
+// bounded goes from now towards target, and lets at most Step change hands.
+func (r *Rebalancer) bounded(now, target []uint64) []uint64 {
+	moves := uint64(0)
+	for i := range now {
+		moves += max(now[i], target[i]) - min(now[i], target[i])
+	}
+	moves /= 2
+	if moves <= uint64(r.cfg.Step) {
+		return target
+	}
+	step := uint64(r.cfg.Step) - uint64(r.free) // Rounding may add one each.
+	between := make([]uint64, len(now))
+	for i := range now {
+		between[i] = now[i]*(moves-step) + target[i]*step
+	}
+	return r.pinIn(r.split(r.rest, between))
+}
+
+// split apportions total among the regions that are not pinned; pinned ones
+// get 0.
+func (r *Rebalancer) split(total uint64, weights []uint64) []uint64 {
+	free := make([]uint64, 0, r.free)
+	for i, w := range weights {
+		if !r.pinned[i] {
+			free = append(free, w)
+		}
+	}
+	parts := make([]uint64, len(weights))
+	for i, next := 0, apportion(total, free); i < len(parts); i++ {
+		if !r.pinned[i] {
+			parts[i], next = next[0], next[1:]
+		}
+	}
+	return parts
+}
+
+// pinIn puts the pinned weights where split left zeros.
+func (r *Rebalancer) pinIn(weights []uint64) []uint64 {
+	for _, p := range r.cfg.Pins {
+		weights[p.Region] = uint64(p.Share)
+	}
+	return weights
+}
+
+// toPPM converts weights that sum to a million.
+func toPPM(weights []uint64) []PPM {
+	out := make([]PPM, len(weights))
+	for i, w := range weights {
+		out[i] = PPM(w)
+	}
+	return out
+}

@@ -1,0 +1,188 @@
+package overage
+
+import "fmt"
+
+// DefaultTarget is the part of requests that may be denied falsely when
+// nobody asked for another.
+const DefaultTarget PPM = percent / 10
+
+// Report says how a rule is doing. Ratios are fractions of one: overages of
+// the limit, denials of the hits that a perfect limiter would have admitted.
+type Report struct {
+	Rule    Rule
+	Target  PPM  // false denials wanted
+	Windows int  // how many windows the figures come from
+	Enough  bool // there was a window with traffic
+
+	// The worst case.
+	Bounded    bool    // the rights gate holds: Bound is true in every execution
+	Bound      Overage // by budget; without one by the number of regions
+	WorstNaive Overage // of the traffic seen, were there no budget
+	NaiveP99   Overage // the same for 99 of 100 windows
+	AgeMs      int64   // greatest view age that these figures allow for
+	RTTMs      int64   // greatest round trip
+
+	// What is expected of the estimate gate, and what happened.
+	Predicted     Overage // mean over the windows that crossed the limit, median ages
+	PredictedNow  Overage // with the traffic of the latest label and the ages of now
+	Crossings     int
+	Achieved      Overage // in the latest label, of its worst key
+	AchievedWorst Overage // in all windows kept
+	Headroom      float64 // part of what may be admitted at most that was never used; of L without a budget
+
+	// Denials. The first three are measured in the windows that ran under the
+	// present budget of the rule.
+	Gated         int     // how many these are
+	FalseDenials  float64 // by the rights gate, though the window ended below the limit
+	BudgetDenials float64 // the same, though it ended below what the budget allows
+	Stranded      uint64  // hits denied while the estimate was below 0.9 of the limit
+	Static        float64 // replayed: static shares under the budget of the rule
+	Transferred   float64 // replayed: with donations
+
+	// The smallest budgets that meet the target, the greatest that can be
+	// written where none does.
+	Smallest        PPM // with donations where these are in time, else without
+	SmallestMeets   bool
+	SmallestStatic  PPM // without donations
+	StaticMeets     bool
+	Least           float64 // false denials under the greatest budget
+	TransfersInTime bool    // a window is at least eight round trips long
+	Dominant        int     // region with the most demand
+	DominantShare   float64 // its part of the demand
+	SharedKeys      float64 // part of the keys that were seen in more than one region
+	KeysSeen        uint64
+	Recommended     Option
+	Reason          string // why, in one sentence
+	Alarms          []Alarm
+}
+
+// Report measures a rule against the windows kept. The rule must be valid and
+// have as many regions as the history.
+func (h *History) Report(r Rule, target PPM) (Report, error) {
+	if err := r.Validate(); err != nil {
+		return Report{}, err
+	}
+	if len(r.Regions) != h.regions {
+		return Report{}, fmt.Errorf("rule %q has %d regions, its history %d", r.Name, len(r.Regions), h.regions)
+	}
+	if target > whole {
+		return Report{}, fmt.Errorf("a target of %v false denials, want at most 100%%", target)
+	}
+	p := Report{
+		Rule: r, Target: target, Windows: h.count, KeysSeen: h.keys,
+		AgeMs: h.longest(func(l Link) int64 { return l.AgeMaxMs }),
+		RTTMs: h.longest(func(l Link) int64 { return l.RTTMs }),
+	}
+	if h.keys > 0 {
+		p.SharedKeys = float64(h.shared) / float64(h.keys)
+	}
+	p.TransfersInTime = r.WindowMs >= 8*p.RTTMs
+	h.reportOverage(&p)
+	h.reportDenials(&p)
+	p.Recommended, p.Reason = recommend(&p)
+	p.Alarms = h.alarms(&p)
+	return p, nil
+}
+
+// reportOverage fills in how far the world went, and could have gone.
+func (h *History) reportOverage(p *Report) {
+	r := &p.Rule
+	b, bounded := r.gated()
+	p.Bounded = bounded
+	p.Bound = over(float64(r.Limit)*float64(h.regions-1), r.Limit)
+	most := r.Limit
+	if bounded {
+		most = rights(r.Limit, b)
+		p.Bound = over(float64(most-r.Limit), r.Limit)
+	}
+	p.WorstNaive = h.worstNaive(r, p.AgeMs)
+	p.NaiveP99 = h.likelyNaive(r, p.AgeMs)
+	fullest := 0.0 // The greatest part of what a window may admit.
+	for k := range h.count {
+		w := h.at(k)
+		limit := limitOf(w, r)
+		admitted := admittedOf(w)
+		achieved := over(float64(subFloor(admitted, limit)), limit)
+		p.AchievedWorst = worse(p.AchievedWorst, achieved)
+		fullest = max(fullest, float64(admitted)/float64(limit))
+		latest := w.StartMs == h.at(h.count-1).StartMs
+		if latest {
+			p.Achieved = worse(p.Achieved, achieved)
+		}
+		if w.Crossed {
+			p.Crossings++
+			x := h.atCrossing(w, limit, func(l Link) int64 { return l.AgeP50Ms })
+			p.Predicted.Hits += x.Hits
+			p.Predicted.Ratio += x.Ratio
+		}
+		if w.Crossed && latest {
+			p.PredictedNow = worse(p.PredictedNow, h.atCrossing(w, limit, func(l Link) int64 { return l.AgeNowMs }))
+		}
+		p.Enough = p.Enough || demandOf(w) > 0
+	}
+	if p.Crossings > 0 {
+		p.Predicted.Hits /= float64(p.Crossings)
+		p.Predicted.Ratio /= float64(p.Crossings)
+	}
+	p.Headroom = max(0, 1-fullest*float64(r.Limit)/float64(most))
+}
+
+// reportDenials fills in what the rights gate cost, and would have cost.
+func (h *History) reportDenials(p *Report) {
+	r := &p.Rule
+	b, bounded := r.gated()
+	byRegion := make([]float64, h.regions)
+	wanted, missed, unspent, all := 0.0, 0.0, 0.0, 0.0
+	for k := range h.count {
+		w := h.at(k)
+		limit, demand, admitted, denied := limitOf(w, r), demandOf(w), admittedOf(w), uint64(0)
+		for i := range w.Regions {
+			t := &w.Regions[i]
+			byRegion[i] += float64(t.Demand())
+			denied += clip(t.DeniedRights)
+			p.Stranded += clip(t.Stranded)
+		}
+		all += float64(demand)
+		if bounded && w.Gated && w.Budget == b {
+			p.Gated++
+			wanted += float64(min(demand, limit))
+			missed += float64(min(denied, subFloor(limit, admitted)))
+			unspent += float64(min(denied, subFloor(rights(limit, b), admitted)))
+		}
+	}
+	for i, d := range byRegion {
+		if d > byRegion[p.Dominant] {
+			p.Dominant = i
+		}
+	}
+	if all > 0 {
+		p.DominantShare = byRegion[p.Dominant] / all
+	}
+	if wanted > 0 {
+		p.FalseDenials, p.BudgetDenials = missed/wanted, unspent/wanted
+	}
+	if r.Placement == Owner {
+		p.Smallest, p.SmallestMeets, p.SmallestStatic, p.StaticMeets = 0, true, 0, true
+		return // One holder: no rights are left elsewhere.
+	}
+	past := newReplay(h, r)
+	if bounded {
+		p.Static, p.Transferred = past.falseDenials(b)
+	}
+	p.SmallestStatic, p.StaticMeets = past.smallest(h.regions, p.Target, false)
+	p.Smallest, p.SmallestMeets = p.SmallestStatic, p.StaticMeets
+	least, donated := past.falseDenials(r.largest())
+	p.Least = least
+	if p.TransfersInTime {
+		p.Least = donated
+		p.Smallest, p.SmallestMeets = past.smallest(h.regions, p.Target, true)
+	}
+}
+
+// subFloor returns a-b, or 0 when b is larger.
+func subFloor(a, b uint64) uint64 {
+	if b >= a {
+		return 0
+	}
+	return a - b
+}

@@ -1,0 +1,135 @@
+package overage
+
+import (
+	"fmt"
+	"slices"
+)
+
+// PPM is a share in parts per million: 10,000 are one percent.
+type PPM uint32
+
+const (
+	percent = 10_000
+	whole   = 1_000_000
+)
+
+// String returns the share as the limits language writes it: "7%", "0.05%".
+func (p PPM) String() string {
+	s := fmt.Sprintf("%d.%04d", p/percent, p%percent)
+	for s[len(s)-1] == '0' {
+		s = s[:len(s)-1]
+	}
+	if s[len(s)-1] == '.' {
+		s = s[:len(s)-1]
+	}
+	return s + "%"
+}
+
+// Ratio returns the share as a fraction of one.
+func (p PPM) Ratio() float64 { return float64(p) / whole }
+
+// Mode says how the regions share a limit.
+type Mode uint8
+
+// The modes.
+const (
+	Eventual  Mode = iota // by estimate, and by rights when the rule has a budget
+	Partition             // by rights that sum to the limit: a budget of zero
+	Strict                // they do not: the key's home counts for all
+)
+
+// Placement says who holds the rights of a window.
+type Placement uint8
+
+// The placements.
+const (
+	Spread    Placement = iota // every daemon a part of its region's
+	PerRegion                  // one daemon in each region
+	Owner                      // one daemon of the world
+)
+
+// The bounds of what a rule may be.
+const (
+	MaxRegions = 64
+	MaxLimit   = 1 << 36 // hits; a limit and its budget are then exact in 64 bits
+	mostBudget = (MaxRegions - 1) * whole
+)
+
+// Rule is what a report needs to know of a limit. The zero value is not
+// valid; see Validate.
+type Rule struct {
+	Name      string // as the operator knows it, for sentences
+	Limit     uint64 // hits a window, 1 to MaxLimit
+	WindowMs  int64  // length of a window, at least 1
+	Mode      Mode   // how regions share the limit
+	HasBudget bool   // Eventual only: false leaves the estimate gate alone
+	Budget    PPM    // 0 to (regions-1) x 100 %, of one region what its daemons may exceed; unused without HasBudget
+	Placement Placement
+	Open      bool     // Strict only: what the home cannot decide passes
+	Entity    bool     // the keys of the rule are users or the like, not one aggregate
+	Regions   []string // names; Traffic and Link are by index into it
+	Pins      []Pin    // weights that the operator set
+}
+
+// Pin is a weight that the operator set: the share of a region by its index.
+type Pin struct {
+	Region int
+	Share  PPM
+}
+
+// Validate returns an error that says what is wrong and what would be right.
+func (r *Rule) Validate() error {
+	switch {
+	case len(r.Regions) == 0 || len(r.Regions) > MaxRegions:
+		return fmt.Errorf("rule %q has %d regions, want 1 to %d", r.Name, len(r.Regions), MaxRegions)
+	case r.Limit == 0 || r.Limit > MaxLimit:
+		return fmt.Errorf("rule %q has a limit of %d hits, want 1 to %d", r.Name, r.Limit, uint64(MaxLimit))
+	case r.WindowMs < 1:
+		return fmt.Errorf("rule %q has a window of %d ms, want at least 1", r.Name, r.WindowMs)
+	case r.Mode > Strict:
+		return fmt.Errorf("rule %q has mode %d, want eventual, partition or strict", r.Name, r.Mode)
+	case r.Placement > Owner:
+		return fmt.Errorf("rule %q has placement %d, want spread, region or home", r.Name, r.Placement)
+	case r.Mode == Eventual && r.HasBudget && r.Budget > mostBudget:
+		return fmt.Errorf("rule %q has an overage budget of %v, want at most %v", r.Name, r.Budget, PPM(mostBudget))
+	case r.Mode == Eventual && r.HasBudget && len(r.Regions) > 1 && r.Budget > r.largest():
+		return fmt.Errorf("rule %q has an overage budget of %v, want 0%% to %v: %d regions without any "+
+			"budget never exceed that",
+			r.Name, r.Budget, r.largest(), len(r.Regions))
+	}
+	for i, name := range r.Regions {
+		if slices.Contains(r.Regions[:i], name) {
+			return fmt.Errorf("rule %q names region %q twice, want each once", r.Name, name)
+		}
+	}
+	if err := validatePins(r.Pins, len(r.Regions)); err != nil {
+		return fmt.Errorf("rule %q: %w", r.Name, err)
+	}
+	return nil
+}
+
+// largest is the overage that regions without a budget cannot exceed.
+func (r *Rule) largest() PPM { return PPM(len(r.Regions)-1) * whole }
+
+// gated returns the budget that rights hold; false without one.
+func (r *Rule) gated() (PPM, bool) {
+	switch r.Mode {
+	case Partition:
+		return 0, true
+	case Strict:
+		return 0, !r.Open
+	}
+	return r.Budget, r.HasBudget
+}
+
+// holders names those who share the rights.
+func (r *Rule) holders() string {
+	if len(r.Regions) == 1 {
+		return "daemons"
+	}
+	return "regions"
+}
+
+// rights is the sum of all rights of a window under budget b, rounded down.
+// limit is at most MaxLimit and b at most MaxRegions x whole: no overflow.
+func rights(limit uint64, b PPM) uint64 { return limit * (whole + uint64(b)) / whole }

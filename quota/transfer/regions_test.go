@@ -1,0 +1,235 @@
+package transfer
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// spareLaw says what is wrong with a region's spare.
+func spareLaw(t Policy, left int64, r Region, spare uint64) error {
+	if t.WindowMS <= 0 || new(big.Int).Mul(big.NewInt(max(t.DelayMS, 0)), big.NewInt(8)).Cmp(big.NewInt(t.WindowMS)) > 0 {
+		if spare > 0 {
+			return fmt.Errorf("spares %d where gifts come too late", spare)
+		}
+		return nil
+	}
+	if spare > r.Available {
+		return fmt.Errorf("spares %d of %d", spare, r.Available)
+	}
+	if spare == 0 {
+		return nil
+	}
+	window := big.NewInt(t.WindowMS)
+	span := big.NewInt(min(max(left, 0), t.WindowMS))
+	floor := exact(whole(r.Base), span, window, false)
+	if t.Kind == Entity {
+		floor = exact(floor, whole(min(uint64(t.Budget), 125_000)), big.NewInt(1_000_000), false)
+	} else {
+		floor = exact(floor, big.NewInt(3), big.NewInt(8), false)
+	}
+	kept := whole(r.Available - spare)
+	if kept.Cmp(floor) < 0 {
+		return fmt.Errorf("keeps %d under the floor of %d", kept, floor)
+	}
+	horizon := new(big.Int).Add(new(big.Int).Mul(big.NewInt(max(t.DelayMS, 0)), big.NewInt(4)), big.NewInt(200))
+	if big.NewInt(max(left, 0)).Cmp(horizon) < 0 {
+		horizon = big.NewInt(max(left, 0))
+	}
+	use := exact(whole(r.Offered), horizon, big.NewInt(1000), true)
+	own := exact(use, big.NewInt(5), big.NewInt(4), false)
+	if kept.Cmp(own) < 0 {
+		return fmt.Errorf("keeps %d of the %d that its own traffic needs", kept, own)
+	}
+	if most := whole(r.Available); spare < r.Available && kept.Cmp(floor) > 0 && kept.Cmp(own) > 0 {
+		return fmt.Errorf("keeps %d of %d for nothing: floor %d, traffic %d", kept, most, floor, own)
+	}
+	return nil
+}
+
+func TestSpareLeavesTheFloor(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		terms, left, r := drawTerms(t), instant(t, "left"), drawRegion(t)
+		if err := spareLaw(terms, left, r, terms.Spare(left, r)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A hungry region would run dry within a round trip and two ticks, or has used
+// half as an entity's; it needs no more than the limit leaves.
+func TestShortage(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		terms, left, r, room := drawTerms(t), instant(t, "left"), drawRegion(t), amount(t, "room")
+		late := terms.WindowMS <= 0 ||
+			new(big.Int).Mul(big.NewInt(max(terms.DelayMS, 0)), big.NewInt(8)).Cmp(big.NewInt(terms.WindowMS)) > 0
+		trip := new(big.Int).Add(new(big.Int).Mul(big.NewInt(max(terms.DelayMS, 0)), big.NewInt(2)), big.NewInt(200))
+		use := exact(whole(r.Offered), trip, big.NewInt(1000), true)
+		if use.Cmp(whole(math.MaxUint64)) > 0 {
+			use = whole(math.MaxUint64)
+		}
+		want := whole(r.Available).Cmp(use) < 0 || terms.Kind == Entity &&
+			new(big.Int).Lsh(whole(r.Available), 1).Cmp(whole(r.Base)) <= 0
+		want = want && !late && r.Offered > 0
+		if got := terms.Short(r); got != want {
+			t.Fatalf("hungry %v, want %v", got, want)
+		}
+		if need := terms.Need(left, r, room); need > room {
+			t.Fatalf("needs %d where the limit leaves %d", need, room)
+		}
+	})
+}
+
+// Shortage is told at once and then no more for a round trip and two ticks, unless
+// the need doubles.
+func TestShortageIsAnnouncedOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		terms := Policy{WindowMS: 60_000, DelayMS: rapid.Int64Range(-1, 500).Draw(t, "delay")}
+		pause := 2*max(terms.DelayMS, 0) + 200
+		var h Shortage
+		var now, told int64 = 0, -10_000
+		var last uint64
+		for range 60 {
+			now += rapid.Int64Range(0, 200).Draw(t, "gap")
+			r := Region{100, 0, rapid.Uint64Range(0, 300).Draw(t, "offered")}
+			room := rapid.Uint64Range(0, 4000).Draw(t, "room")
+			need, ok := h.Publish(now, terms, 30_000, r, room)
+			if !ok {
+				most := terms.Need(30_000, r, room)
+				if terms.Short(r) && most > 0 && (now-told >= pause || most >= 2*last) {
+					t.Fatalf("at %d: keeps %d to itself, %d ms after %d", now, most, now-told, last)
+				}
+				continue
+			}
+			if now-told < pause && need < 2*last || need == 0 {
+				t.Fatalf("at %d: tells %d, %d ms after %d", now, need, now-told, last)
+			}
+			told, last = now, need
+		}
+	})
+}
+
+// Where all donors know all spares, gifts cover the need as far as spares go, and
+// each exceeds its part by less than one.
+func TestTransfersCoverTheNeed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		spares := rapid.SliceOfN(rapid.Uint64Range(0, 1<<60), 1, 8).Draw(t, "spares")
+		need := amount(t, "need")
+		var total uint64
+		for _, s := range spares {
+			total += s
+		}
+		given := new(big.Int)
+		for _, s := range spares {
+			n := Policy{}.Transfer(need, Region{Offered: 1}, s, total-s)
+			if n > s {
+				t.Fatalf("gives %d of a spare of %d", n, s)
+			}
+			given.Add(given, whole(n))
+		}
+		if given.Cmp(whole(min(need, total))) < 0 {
+			t.Fatalf("%d given where %d are needed and %d spare", given, need, total)
+		}
+		if given.Cmp(sum(need, uint64(len(spares)))) > 0 {
+			t.Fatalf("%d given where %d are needed", given, need)
+		}
+	})
+	if n := (Policy{Kind: Entity}).Transfer(1, Region{}, 50, 1000); n != 50 {
+		t.Errorf("a silent region of an entity key gives %d of 50", n)
+	}
+	if n := (Policy{}).Transfer(math.MaxUint64, Region{}, math.MaxUint64, math.MaxUint64); n != math.MaxUint64 {
+		t.Errorf("gift of extremes %d", n)
+	}
+}
+
+// Collecting takes from the richest, all they can give, and no more than asked.
+func TestCollectRichestFirst(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows := make([]DonorState, rapid.IntRange(0, 8).Draw(t, "rows"))
+		can, out := make([]uint64, len(rows)), make([]uint64, len(rows)+1)
+		want, got, all := amount(t, "amount"), new(big.Int), new(big.Int)
+		for i := range rows {
+			rows[i] = drawOwn(t)
+			can[i] = subFloor(rows[i].Rights, max(1, rows[i].Recent, rows[i].Second))
+			all.Add(all, whole(can[i]))
+		}
+		Collect(want, rows, out)
+		for i := range rows {
+			got.Add(got, whole(out[i]))
+			for j := range rows {
+				if out[i] < can[i] && out[j] > 0 && can[j] < can[i] {
+					t.Fatalf("takes %d of %d and %d of %d", out[i], can[i], out[j], can[j])
+				}
+			}
+			if out[i] > can[i] {
+				t.Fatalf("takes %d of %d", out[i], can[i])
+			}
+		}
+		if least := whole(want); got.Cmp(least) != 0 && (got.Cmp(all) != 0 || got.Cmp(least) > 0) {
+			t.Fatalf("collects %d of %d, asked for %d", got, all, want)
+		}
+	})
+}
+
+// A split gives out all but what rounding leaves, nobody more than his part.
+func TestSplitByRate(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		gift := amount(t, "gift")
+		rates := make([]uint64, rapid.IntRange(0, 8).Draw(t, "rates"))
+		var total uint64
+		fits := true
+		for i := range rates {
+			rates[i] = amount(t, "rate")
+			fits = fits && rates[i] <= math.MaxUint64/8
+			total += rates[i]
+		}
+		out := make([]uint64, len(rates))
+		rest := Split(gift, rates, out)
+		got, busy := whole(rest), false
+		for i, n := range out {
+			got.Add(got, whole(n))
+			busy = busy || rates[i] > 0
+			if fits && total > 0 && whole(n).Cmp(exact(whole(gift), whole(rates[i]), whole(total), false)) != 0 {
+				t.Fatalf("rate %d of %d gets %d of %d", rates[i], total, n, gift)
+			}
+		}
+		if got.Cmp(whole(gift)) != 0 {
+			t.Fatalf("%d came, %d were handed on or kept", gift, got)
+		}
+		if busy && rest >= uint64(len(rates)) || !busy && rest != gift {
+			t.Fatalf("keeps %d of %d", rest, gift)
+		}
+	})
+}
+
+// Each broken policy breaks the law that forbids it.
+func TestLawsFindBrokenPolicies(t *testing.T) {
+	silent, busy := DonorState{Rights: 9}, DonorState{Rights: 9, Recent: 2, Second: 2}
+	open := Policy{WindowMS: 60_000, DelayMS: 80}
+	cold := Region{Base: 800, Available: 800}
+	for name, err := range map[string]error{
+		"gives more than it has":      giveLaw(busy, Ask{0, 1}, true, 10),
+		"silent donor gives all":      giveLaw(silent, Ask{1, 1}, true, 9),
+		"second last call at once":    giveLaw(silent, Ask{0, 1}, false, 9),
+		"ignores its own traffic":     giveLaw(busy, Ask{0, 1}, true, 8),
+		"gives half":                  giveLaw(busy, Ask{8, 1}, true, 4),
+		"gives crumbs":                giveLaw(DonorState{90, 1, 1}, Ask{90, 1}, true, 1),
+		"spares under the floor":      spareLaw(open, 60_000, cold, 501),
+		"spares what it will need":    spareLaw(open, 60_000, Region{800, 800, 1000}, 200),
+		"keeps more than floor":       spareLaw(open, 60_000, cold, 499),
+		"gives where it is too late":  spareLaw(Policy{WindowMS: 600, DelayMS: 80}, 600, cold, 1),
+		"a silent daemon asks":        askLaw(Need2{Limit: 9}, 1, nil),
+		"asks above the limit":        askLaw(Need2{Recent: 1, Limit: 9, Estimate: 9}, 1, nil),
+		"asks with plenty":            askLaw(Need2{Recent: 1, Rights: 2, Held: 2, Limit: 9}, 1, nil),
+		"asks who has only his last":  askLaw(Need2{Recent: 2, Rights: 1, Limit: 9}, 1, []RegionalPeer{{1, 1, 0}}),
+		"aggregate asks at its half":  askLaw(Need2{Recent: 1, Rights: 4, Held: 8, Limit: 9}, 1, nil),
+		"asks a sibling that is none": askLaw(Need2{Recent: 1, Limit: 9}, 0, nil),
+	} {
+		if err == nil {
+			t.Errorf("%s: not found", name)
+		}
+	}
+}

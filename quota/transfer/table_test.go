@@ -1,0 +1,208 @@
+package transfer
+
+import (
+	"fmt"
+	"testing"
+)
+
+// A row is one line of the table that the policy was chosen by: mean false
+// denials in percent with 1, 3 and 10 daemons a region, the worse of traffic
+// sprayed over them and pinned to one, at a window and a way between regions.
+// Counts are half a second old on average.
+type row struct {
+	seconds, wan int64 // Window in seconds; one way in milliseconds.
+	budget       Budget
+	pattern      string
+	want         [3]float64
+	why          string // Why ours is allowed to differ.
+}
+
+// stranded is why a hard partition of a minute loses more to bursts than was
+// found before: where a burst ends in the middle of the window it has been
+// refused what the silent regions keep as their floor. Without any floor ours
+// would be 0.1 % (and solo worse). It hangs on when bursts end.
+const stranded = "floors left behind by bursts that end early"
+
+const ten = million / 10
+
+var table = []row{
+	{60, 500, ten, "bursty1.2", [3]float64{0, 0, 0}, ""},
+	{60, 500, ten, "moving0.8", [3]float64{.2, .2, .2}, ""},
+	{60, 500, ten, "solo", [3]float64{20, 18, 19}, ""},
+	{60, 500, ten, "smooth1.5", [3]float64{.2, .2, .2}, ""},
+	{60, 500, ten, "attack20", [3]float64{.2, .2, .2}, ""},
+	{60, 80, ten, "bursty1.2", [3]float64{0, 0, 0}, ""},
+	{60, 80, ten, "moving0.8", [3]float64{.2, .2, .2}, ""},
+	{60, 80, ten, "solo", [3]float64{3, 4, 4}, ""},
+	{60, 80, ten, "smooth1.5", [3]float64{.2, .2, .2}, ""},
+	{60, 80, ten, "attack20", [3]float64{.2, .2, .2}, ""},
+	{10, 500, ten, "bursty1.2", [3]float64{3.3, 3.6, 3.9}, ""},
+	{10, 500, ten, "moving0.8", [3]float64{.2, .2, .2}, ""},
+	{10, 500, ten, "solo", [3]float64{53, 54, 54}, ""},
+	{10, 500, ten, "smooth1.5", [3]float64{.2, .2, .2}, ""},
+	{10, 500, ten, "attack20", [3]float64{.2, .2, .2}, ""},
+	{10, 80, ten, "bursty1.2", [3]float64{.9, 1.5, 1.8}, ""},
+	{10, 80, ten, "moving0.8", [3]float64{.2, .2, .2}, ""},
+	{10, 80, ten, "solo", [3]float64{42, 49, 49}, ""},
+	{60, 500, 0, "bursty1.2", [3]float64{.2, .2, .2}, stranded},
+	{60, 500, 0, "moving0.8", [3]float64{.2, .2, .2}, ""},
+	{60, 500, 0, "solo", [3]float64{22, 21, 21}, ""},
+	{60, 80, 0, "bursty1.2", [3]float64{.1, .1, .2}, stranded},
+	{60, 80, 0, "solo", [3]float64{8, 8, 8}, ""},
+	{10, 500, 0, "bursty1.2", [3]float64{6, 6.1, 6.3}, ""},
+	{10, 500, 0, "solo", [3]float64{57, 57, 58}, ""},
+	{10, 80, 0, "bursty1.2", [3]float64{2.1, 3, 3.3}, ""},
+	{10, 80, 0, "solo", [3]float64{45, 53, 53}, ""},
+}
+
+// setups returns what is run for a row at its nth size.
+func (r row) setups(daemons int, short bool) []setup {
+	s := setup{
+		daemons: daemons, windowMS: r.seconds * 1000, lagMS: 500, wanMS: r.wan, limit: 6000,
+		budget: r.budget, pattern: r.pattern, windows: 6, seed: 1,
+	}
+	switch {
+	case r.pattern == "bursty1.2" && !short: // The one with much variance.
+		s.windows = 30
+	case r.pattern == "attack20":
+		s.windows = 2
+	}
+	if r.seconds == 10 {
+		s.limit, s.windows = 3000, 2*s.windows
+	}
+	if short {
+		s.windows /= 2
+	}
+	if daemons == 1 {
+		return []setup{s}
+	}
+	pinned := s
+	pinned.pinned = true
+	return []setup{s, pinned}
+}
+
+// Totals never pass the bound, false denials and messages stay near those of the
+// table. Repeat a line by its setup: the same setup gives the same run. Another
+// seed is other traffic: bursts in windows of 10 s then lose 3 to 7 %.
+func TestTable(t *testing.T) {
+	t.Logf("%-34s | false denials %%, N=1, 3, 10: sprayed/pinned (table) | over | messages/decision", "")
+	for _, r := range table {
+		if testing.Short() && (r.budget == 0 || r.wan != 500 || r.pattern != "bursty1.2" && r.pattern != "moving0.8") {
+			continue
+		}
+		line, over, most := "", 0., 0.
+		for i, daemons := range []int{1, 3, 10} {
+			worst, cells := 0., ""
+			for _, s := range r.setups(daemons, testing.Short()) {
+				res := s.run()
+				if res.broken != "" {
+					t.Error(res.broken)
+				}
+				worst = max(worst, res.under*100)
+				over, most = max(over, res.over*100), max(most, res.perDecision())
+				cells += fmt.Sprintf("/%.2f", res.under*100)
+				if r.budget > 0 && res.perDecision() > .2 {
+					t.Errorf("%v: %.3f messages a decision", s, res.perDecision())
+				}
+			}
+			line += fmt.Sprintf("  %-13s(%4.1f)", cells[1:], r.want[i])
+			allowed := max(1.5*r.want[i], r.want[i]+.3)
+			if testing.Short() {
+				allowed += 1 // Of few windows a single bad one weighs much.
+			}
+			if r.why != "" {
+				allowed = 1.5
+			}
+			if worst > allowed {
+				t.Errorf("%v: %.2f %% false denials, the table has %.1f", r.setups(daemons, testing.Short())[0], worst, r.want[i])
+			}
+		}
+		t.Logf("%2d s, %3d ms, b=%2d%%, %-10s |%s | %4.1f | %.3f %s",
+			r.seconds, r.wan, r.budget*100/million, r.pattern, line, over, most, r.why)
+	}
+}
+
+// One user of an entity rule spends his whole limit in two seconds in one
+// region: at least nine tenths pass, at a round trip of 160 ms.
+func TestUserInOneRegion(t *testing.T) {
+	for _, daemons := range []int{1, 3, 10} {
+		s := setup{
+			daemons: daemons, windowMS: 60_000, lagMS: 500, wanMS: 80, limit: 6000, budget: ten,
+			kind: Entity, pattern: "user", windows: regions, seed: 1,
+		}
+		for _, s.pinned = range []bool{false, true} {
+			r := s.run()
+			t.Logf("%v: %.2f %% false denials, %.3f messages a decision", s, r.under*100, r.perDecision())
+			if r.under > .1 || r.broken != "" {
+				t.Errorf("%v: %.2f %% false denials %s", s, r.under*100, r.broken)
+			}
+		}
+	}
+}
+
+// find runs a setup with seeds until a check fails.
+func find(s setup, seeds int, failed func(result) bool) (result, bool) {
+	var r result
+	for range seeds {
+		if r = s.run(); failed(r) {
+			return r, true
+		}
+		s.seed++
+	}
+	return r, false
+}
+
+// Each planted fault is found by the check that is there for it, and the sound
+// policy passes the same check in the same runs.
+func TestPlantedFaultsAreFound(t *testing.T) {
+	base := setup{daemons: 3, windowMS: 60_000, lagMS: 500, wanMS: 500, limit: 6000, budget: ten, windows: 2, seed: 1}
+	broken := func(r result) bool { return r.broken != "" }
+	for _, c := range []struct {
+		variant variant
+		pattern string
+		check   string
+		failed  func(result) bool
+	}{
+		{uncharged, "relay", "admitted at most L(1+b)", broken},
+		{twice, "bursty1.2", "rights at most L(1+b)", broken},
+		{floorless, "wakeup", "false denials at most 1 %", func(r result) bool { return r.under > .01 }},
+		{none, "moving0.8", "false denials at most 1 %", func(r result) bool { return r.under > .01 }},
+		{noisy, "moving0.8", "0.2 messages a decision", func(r result) bool { return r.perDecision() > .2 }},
+	} {
+		s := base
+		s.pattern = c.pattern
+		if c.variant == noisy {
+			s.daemons, s.pinned = 10, true
+		}
+		if r, bad := find(s, 3, c.failed); bad {
+			t.Errorf("%v: the sound policy fails %q: %+v", s, c.check, r)
+		}
+		s.variant = c.variant
+		r, bad := find(s, 3, c.failed)
+		if !bad {
+			t.Errorf("%v: not found by %q: %+v", s, c.check, r)
+		}
+		t.Logf("%v: %q: %.1f %% false denials, %.3f messages a decision %s", s, c.check, r.under*100, r.perDecision(), r.broken)
+	}
+}
+
+// The bound holds in random configurations, a third of them with a region cut
+// off, whatever the policy then is worth.
+func TestBoundHoldsAnywhere(t *testing.T) {
+	runs := 40
+	if testing.Short() {
+		runs = 12
+	}
+	patterns := []string{"smooth1.5", "bursty1.2", "solo", "moving0.8", "syncburst", "wakeup", "relay", "user"}
+	for i := range runs {
+		s := setup{
+			daemons: 1 + i%5, windowMS: int64(2+i%7*3) * 1000, lagMS: int64(100 + i*37%2000), wanMS: int64(1 + i*53%900),
+			limit: uint64(i*131%900 + 3), budget: Budget(i % 4 * 100_000), kind: Kind(i % 2),
+			pattern: patterns[i%len(patterns)], pinned: i%3 == 0, windows: 6, seed: uint64(i), cut: i%3 == 1,
+			loss: float64(i%5) / 10,
+		}
+		if r := s.run(); r.broken != "" {
+			t.Error(r.broken)
+		}
+	}
+}
