@@ -353,14 +353,14 @@ func newSource(s setup, region int) source {
 			on = true
 		}
 	case "solo":
-		window, piece := int64(0), 0
+		number, piece := int64(0), 0
 		var who int
 		var start int64
 		src.plan = func(*rand.Rand) (int64, float64) {
 			piece++
 			switch piece {
 			case 1:
-				who, start = common.IntN(regions), window*window+common.Int64N(window*97/100)
+				who, start = common.IntN(regions), number*window+common.Int64N(window*97/100)
 				return start, .02 * pace
 			case 2:
 				load := .02
@@ -369,8 +369,8 @@ func newSource(s setup, region int) source {
 				}
 				return start + window*3/100, load * pace
 			}
-			window, piece = window+1, 0
-			return window * window, .02 * pace
+			number, piece = number+1, 0
+			return number * window, .02 * pace
 		}
 	case "moving0.8":
 		src.plan = func(*rand.Rand) (int64, float64) {
@@ -416,19 +416,19 @@ func newSource(s setup, region int) source {
 			return int64(piece) * window / 10, load * pace
 		}
 	case "user": // His whole limit in two seconds, in one region, each window.
-		window, piece := int64(0), 0
+		number, piece := int64(0), 0
 		src.plan = func(*rand.Rand) (int64, float64) {
 			piece++
-			if start := window*window + window/10; piece == 1 {
+			if start := number*window + window/10; piece == 1 {
 				return start, 0
 			} else if piece == 2 {
-				if region != int(window)%regions {
+				if region != int(number)%regions {
 					return start + 2*second, 0
 				}
 				return start + 2*second, float64(s.limit) / float64(2*second)
 			}
-			window, piece = window+1, 0
-			return window * window, 0
+			number, piece = number+1, 0
+			return number * window, 0
 		}
 	}
 	return src
