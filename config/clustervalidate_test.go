@@ -184,8 +184,8 @@ func TestRefusedClusters(t *testing.T) {
 			withRights(c)
 			c.Strict.Replicas = []string{"us-0", "us-1", "us-0"}
 		}},
-		{"strict.chunk", "1 to 10000", func(c *Config) { c.Strict.Headroom = 0 }},
-		{"strict.stock", "0 to 1000", func(c *Config) { c.Strict.Prefetch = -1 }},
+		{"strict.headroom", "1 to 10000", func(c *Config) { c.Strict.Headroom = 0 }},
+		{"strict.prefetch", "0 to 1000", func(c *Config) { c.Strict.Prefetch = -1 }},
 		{"strict.forward_timeout", "5ms to 5s", func(c *Config) { c.Strict.ForwardTimeout = 5*time.Millisecond - 1 }},
 		{"strict.forward_margin", "5ms to 5s", func(c *Config) { c.Strict.ForwardMargin = 5*time.Second + 1 }},
 		{"strict.breaker.errors", "above 0 and at most 1", func(c *Config) { c.Strict.Breaker.Errors = 0 }},

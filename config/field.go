@@ -223,9 +223,9 @@ func strictFields(c *Config) []field {
 	return []field{
 		{name: "strict.replicas", flag: "strict-replicas", value: replicas, node: readReplicas,
 			usage: "daemons of the region that hold what homes have used; the first three of rights.daemons without it"},
-		{name: "strict.chunk", flag: "strict-chunk", value: whole(&s.Headroom),
+		{name: "strict.headroom", flag: "strict-headroom", value: whole(&s.Headroom),
 			usage: "hits of a key that a home has them hold ahead, and that a takeover may lose"},
-		{name: "strict.stock", flag: "strict-stock", value: whole(&s.Prefetch),
+		{name: "strict.prefetch", flag: "strict-prefetch", value: whole(&s.Prefetch),
 			usage: "rights that a daemon keeps to a key it is asked for now and then, where few are used up; 0 for none"},
 		{name: "strict.forward_timeout", flag: "strict-forward-timeout", value: duration(&s.ForwardTimeout),
 			usage: "how long a call waits for a home of its region"},

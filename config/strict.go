@@ -93,8 +93,8 @@ func (c *Config) StrictReplicas() []string {
 func (v *validator) strict(c *Config) {
 	s := &c.Strict
 	v.replicas(s.Replicas, &c.Rights)
-	v.number("strict.chunk", s.Headroom, 1, maxHeadroom)
-	v.number("strict.stock", s.Prefetch, 0, maxPrefetch)
+	v.number("strict.headroom", s.Headroom, 1, maxHeadroom)
+	v.number("strict.prefetch", s.Prefetch, 0, maxPrefetch)
 	v.between("strict.forward_timeout", s.ForwardTimeout, 5*time.Millisecond, 5*time.Second)
 	v.between("strict.forward_margin", s.ForwardMargin, 5*time.Millisecond, 5*time.Second)
 	b := &s.Breaker

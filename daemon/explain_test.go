@@ -257,7 +257,7 @@ func TestExplainStrict(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		a := d.mustExplain(t, q)
 		x = a.Descriptors[0]
-		if a.Allowed || a.HTTPStatus != 503 || x.Verdict.Degraded != "home_unreachable" || x.Ledger.Reachable ||
+		if a.Allowed || a.HTTPStatus != 503 || x.Verdict.Degraded != "owner_unreachable" || x.Ledger.Reachable ||
 			!strings.HasPrefix(x.Ledger.WhyNot, "it has not answered within ") || x.Counts[0].AgeSeconds == nil || *x.Counts[0].AgeSeconds < 1 {
 			t.Errorf("cut: %+v, %+v, %+v", a, x.Ledger, x.Verdict)
 		}
@@ -265,14 +265,14 @@ func TestExplainStrict(t *testing.T) {
 		short, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 		begin := time.Now()
 		a, err := d.explain(short, q)
-		if cancel(); err != nil || a.Descriptors[0].Verdict.Degraded != "home_unreachable" || time.Since(begin) > 10*time.Millisecond {
+		if cancel(); err != nil || a.Descriptors[0].Verdict.Degraded != "owner_unreachable" || time.Since(begin) > 10*time.Millisecond {
 			t.Errorf("given up: %+v after %v, %v", a.Descriptors, time.Since(begin), err)
 		}
 		for range 12 {
 			us.check(descriptor(1, "login", user))
 		}
 		x = d.mustExplain(t, q).Descriptors[0]
-		if x.Verdict.Degraded != "circuit_open" || x.Ledger.WhyNot != "its circuit is open" || x.Ledger.Circuit.State != admin.CircuitOpen {
+		if x.Verdict.Degraded != "circuit_breaker_open" || x.Ledger.WhyNot != "its circuit is open" || x.Ledger.Circuit.State != admin.CircuitOpen {
 			t.Errorf("open: %+v, %+v", x.Ledger, x.Verdict)
 		}
 		w.checkCutStatus(d)
@@ -299,7 +299,7 @@ func (w *strictWorld) checkCutStatus(d *daemon) {
 	for _, r := range s.Degraded {
 		reasons[r.Reason] = r.Answers
 	}
-	if reasons["home_unreachable"] == 0 || reasons["circuit_open"] == 0 {
+	if reasons["owner_unreachable"] == 0 || reasons["circuit_breaker_open"] == 0 {
 		w.t.Errorf("degraded: %+v", s.Degraded)
 	}
 }

@@ -155,12 +155,12 @@ func (h *owners) say(owner string, t sticky.Transition) {
 	switch t.To {
 	case sticky.Open:
 		h.log.Warn("the circuit to a home is open: it is not asked, and on_failure decides",
-			"event", "circuit_open", "home", owner, "failed", t.Failures, "calls", t.Calls, "was", t.From.String())
+			"event", "circuit_breaker_open", "owner", owner, "failed", t.Failures, "calls", t.Calls, "was", t.From.String())
 	case sticky.HalfOpen:
 		h.log.Info("the circuit to a home is half open: one call is let through",
-			"event", "circuit_half_open", "home", owner)
+			"event", "circuit_breaker_half_open", "owner", owner)
 	default:
-		h.log.Info("the circuit to a home is closed: it is asked again", "event", "circuit_closed", "home", owner)
+		h.log.Info("the circuit to a home is closed: it is asked again", "event", "circuit_breaker_closed", "owner", owner)
 	}
 }
 

@@ -371,7 +371,7 @@ descriptors:
 	m := newMonitor(e, f, "us", []string{"eu", "us"}, false)
 	m.look(e.Now())
 	login, open, shadow := m.ruleOf(t, "login"), m.ruleOf(t, "open"), m.ruleOf(t, "shadow")
-	if login.Bound == nil || *login.Bound != 0 || !login.Bounded || login.Placement != "home" ||
+	if login.Bound == nil || *login.Bound != 0 || !login.Bounded || login.Placement != "owner" ||
 		!strings.HasPrefix(login.Explanation[0], "No window of 60 s ever admits more than the limit of 5 hits") {
 		t.Errorf("strict: %+v", login)
 	}

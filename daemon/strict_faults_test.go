@@ -30,13 +30,13 @@ func TestStrictCut(t *testing.T) {
 		}
 		c, took := asked("bob")
 		if c.Decision.Allowed || c.Statuses[0].Degraded != node.OwnerUnreachable || took < 200*time.Millisecond || took > 300*time.Millisecond {
-			t.Errorf("after %v: %+v, want home_unreachable after the round trip and 100 ms", took, c.Statuses[0])
+			t.Errorf("after %v: %+v, want owner_unreachable after the round trip and 100 ms", took, c.Statuses[0])
 		}
 		for range 20 {
 			c, took = asked("bob")
 		}
 		if c.Decision.Allowed || c.Statuses[0].Degraded != node.CircuitOpen || took != 0 {
-			t.Errorf("after %v: %+v, want circuit_open at once", took, c.Statuses[0])
+			t.Errorf("after %v: %+v, want circuit_breaker_open at once", took, c.Statuses[0])
 		}
 		if got := w.stricts[eu.name].circuits(); len(got) == 0 || got[len(got)-1].state != sticky.Open {
 			t.Errorf("circuits %+v, want one that is open", got)
@@ -46,7 +46,7 @@ func TestStrictCut(t *testing.T) {
 			c, _ := asked("eve") // of whom no answer has been on its way since the cut
 			return c.Decision.Allowed && c.Statuses[0].Degraded == node.NotDegraded
 		})
-		for _, event := range []string{"circuit_open", "circuit_half_open", "circuit_closed"} {
+		for _, event := range []string{"circuit_breaker_open", "circuit_breaker_half_open", "circuit_breaker_closed"} {
 			if len(eu.lines(event)) == 0 {
 				t.Errorf("the log does not say %s", event)
 			}

@@ -100,7 +100,7 @@ func TestStrictRegion(t *testing.T) {
 	}
 	for i, r := range all {
 		_, metrics := fetch(t, "http://"+r.edges.adminAddr()+"/metrics")
-		for _, line := range []string{"rld_strict_layout 1\n", "rld_strict_voting 1\n", `rld_circuit_state{home="us-0",region="us"} 0`} {
+		for _, line := range []string{"rld_strict_layout 1\n", "rld_strict_voting 1\n", `rld_circuit_breaker_state{home="us-0",region="us"} 0`} {
 			if !strings.Contains(metrics, line) {
 				t.Errorf("daemon %d does not export %q", i, line)
 			}
@@ -113,7 +113,7 @@ func TestStrictRegion(t *testing.T) {
 	}
 	await(t, "calls fail closed", func() bool {
 		status, body := fetch(t, "http://"+all[0].edges.httpAddr()+"/v1/check?domain=edge&login=eve")
-		return status == http.StatusServiceUnavailable && strings.Contains(body, `"degraded_reason":"home_unreachable"`) &&
+		return status == http.StatusServiceUnavailable && strings.Contains(body, `"degraded_reason":"owner_unreachable"`) &&
 			strings.Contains(body, `"allowed":false`)
 	})
 	if status, _ := fetch(t, "http://"+all[0].edges.httpAddr()+"/v1/check?domain=edge&user=eve"); status != http.StatusOK {

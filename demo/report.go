@@ -49,7 +49,7 @@ type TrafficReport struct {
 	// region in which no daemon ran. Left were not asked for want of time.
 	Failed   uint64 `json:"failed"`
 	Unserved uint64 `json:"unserved"`
-	Left     uint64 `json:"left_out"`
+	Left     uint64 `json:"omitted"`
 }
 
 // DaemonsReport is who runs, and how many of those the daemons that run see,

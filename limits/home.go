@@ -29,7 +29,7 @@ func (l *loader) setHome(out *rules.Limit, own, defaults *added) {
 		l.errorf(at.pos, "drop one of the two"+origin(own.scope.at, defaults.scope.at),
 			"home with scope %s, under which the regions share nothing", word(scopeNames, int(out.Scope)))
 	case !atHome && out.HasRights():
-		l.errorf(at.pos, "add placement: home, or drop it"+origin(own.placement.at, defaults.placement.at),
+		l.errorf(at.pos, "add placement: owner, or drop it"+origin(own.placement.at, defaults.placement.at),
 			"home with placement %s, where not one daemon holds all rights of a key", out.Placement)
 	case !atHome:
 		l.errorf(at.pos, "make it consistency: strict, or drop it"+origin(own.consistency.at, defaults.consistency.at),

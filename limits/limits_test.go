@@ -41,7 +41,7 @@ descriptors:
           algorithm: token_bucket
           burst: 200
           consistency: strict
-          placement: home
+          placement: owner
           home: us-east
           overage_budget: 0%
           on_failure: {share: 12.5%}

@@ -148,7 +148,7 @@ const (
 	degradedKinds = iota
 )
 
-var degradedNames = [...]string{"", "keys_full", "cells_full", "clock_off", "no_rights", "home_unreachable", "circuit_open"}
+var degradedNames = [...]string{"", "keys_full", "cells_full", "clock_off", "no_rights", "owner_unreachable", "circuit_breaker_open"}
 
 // DegradedReasons lists the reasons, without NotDegraded.
 func DegradedReasons() []Degraded {

@@ -48,7 +48,7 @@ const (
 
 // String returns the name that metrics carry.
 func (g Gate) String() string {
-	names := [...]string{"", "estimate", "rights", "both", "home", "failure"}
+	names := [...]string{"", "estimate", "rights", "both", "owner", "failure"}
 	if int(g) >= len(names) {
 		return "unknown"
 	}

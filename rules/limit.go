@@ -96,7 +96,7 @@ const (
 	Owner
 )
 
-var placementNames = [...]string{"auto", "spread", "region", "home"}
+var placementNames = [...]string{"auto", "spread", "region", "owner"}
 
 // String returns the name the limits language uses.
 func (p Placement) String() string { return name(placementNames[:], int(p)) }

@@ -53,7 +53,7 @@ type GridCellResult struct {
 	// the extrapolated policies have none, and are held to the budget.
 	Exceeded uint64 `json:"exceeded"`
 	// Donations is the messages about donations for a decision.
-	Donations float64 `json:"donations"`
+	Donations float64 `json:"transfers"`
 	// Design is what a small simulation found that the policies were designed
 	// with, nil where it played no such cell.
 	Design *GridDesign `json:"design,omitempty"`

@@ -53,7 +53,7 @@ type RuleResult struct {
 	Limit     uint64 `json:"limit"`
 	Admitted  uint64 `json:"admitted"` // hits
 	Denied    uint64 `json:"denied"`   // hits
-	Windows   uint64 `json:"labels"`
+	Windows   uint64 `json:"windows"`
 	// OverageRatioMax is the worst label's (admitted - limit) / limit, 0 when
 	// none went over; OverageRatioMean is over the labels that reached the
 	// limit.
@@ -78,16 +78,16 @@ type RuleResult struct {
 type RightsResult struct {
 	Policy string `json:"policy"`
 	// Descriptors that gates refused: the estimate alone, the rights alone, both.
-	ByEstimate uint64 `json:"refused_by_estimate"`
-	ByRights   uint64 `json:"refused_by_rights"`
-	ByBoth     uint64 `json:"refused_by_both"`
+	ByEstimate uint64 `json:"denied_by_estimate"`
+	ByRights   uint64 `json:"denied_by_rights"`
+	ByBoth     uint64 `json:"denied_by_both"`
 	// Hits of rights that daemons gave each other.
 	Given    uint64 `json:"given"`
 	Received uint64 `json:"received"`
 	// Donations counts messages sent because rights were asked for or given;
 	// PerDecision is that for a decision.
-	Donations   uint64  `json:"donations"`
-	PerDecision float64 `json:"donations_per_decision"`
+	Donations   uint64  `json:"transfers"`
+	PerDecision float64 `json:"transfers_per_decision"`
 	// Epochs counts those that were proposed.
 	Epochs uint64 `json:"epochs"`
 }

@@ -15,8 +15,8 @@ func (s *scenario) strict(n *yaml.Node) {
 	s.fields(
 		n, "strict",
 		field{"replicas", s.int(&t.Replicas, "replicas", 1, sticky.MaxReplicas)},
-		field{"chunk", s.whole("chunk", 1, 10_000, func(v uint64) { t.Headroom = v })},
-		field{"stock", s.whole("stock", 0, 1_000, func(v uint64) {
+		field{"headroom", s.whole("headroom", 1, 10_000, func(v uint64) { t.Headroom = v })},
+		field{"prefetch", s.whole("prefetch", 0, 1_000, func(v uint64) {
 			if t.Prefetch = int(v); v == 0 {
 				t.Prefetch = -1
 			}

@@ -25,12 +25,12 @@ type StrictResult struct {
 	// Messages counts those between daemons, PerDecision is that for a decision.
 	Messages    uint64  `json:"messages"`
 	PerDecision float64 `json:"messages_per_decision"`
-	Asks        uint64  `json:"asks"`
+	Asks        uint64  `json:"requests"`
 	Grants      uint64  `json:"grants"`
-	Raises      uint64  `json:"raises"`
+	Raises      uint64  `json:"accepts"`
 	Votes       uint64  `json:"votes"`
 	// AsksPerSecond is the most that one daemon got in a second.
-	AsksPerSecond uint64 `json:"asks_per_second"`
+	AsksPerSecond uint64 `json:"requests_per_second"`
 	// Syncs counts those of journals, Takeovers the homes that learned that another
 	// one had prevailed, and Layouts the layouts after the first.
 	Syncs     uint64 `json:"syncs"`

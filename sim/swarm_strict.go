@@ -51,7 +51,7 @@ func (d *draw) owners() {
 func (d *draw) ownerOf(scope string, least int) []string {
 	var f []string
 	if d.rights && scope == "global" && d.chance(0.4) {
-		f = append(f, "placement: "+[]string{"region", "home"}[d.IntN(2)])
+		f = append(f, "placement: "+[]string{"region", "owner"}[d.IntN(2)])
 		if d.chance(0.5) {
 			return append(f, "consistency: partition")
 		}

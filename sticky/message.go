@@ -103,7 +103,7 @@ const (
 	MaxWhy = Ended
 )
 
-var whyNames = [...]string{"", "not_home", "no_majority", "label_over", "unknown_rule", "full", "outvoted", "other_layout", "not_voting", "ended"}
+var whyNames = [...]string{"", "not_owner", "no_majority", "window_over", "unknown_rule", "full", "outvoted", "other_layout", "not_voting", "ended"}
 
 // String returns the name that logs and metrics carry.
 func (w Why) String() string {

@@ -79,7 +79,7 @@ func newBudgetCollector(b Budgets, e Engine) *budgetCollector {
 		weight: desc("weight_ratio", "The part of a region of the rights of a rule.", "domain", "rule", "region"),
 		denials: desc("gate_denials_total",
 			"Descriptors that were refused, by the gates that refused them: estimate, rights, or both; home, or failure where none could be asked.", "gate"),
-		donated:  desc("rights_donated_hits_total", "Rights that this daemon gave to others, in hits."),
+		donated:  desc("rights_given_hits_total", "Rights that this daemon gave to others, in hits."),
 		received: desc("rights_received_hits_total", "Rights that others gave to this daemon, in hits."),
 		epochs: desc("epochs",
 			"Agreements on who holds which part of the rights, by table and whether they are settled.", "table", "state"),

@@ -52,14 +52,14 @@ rld_epochs{state="settled",table="regions"} 1
 rld_gate_denials_total{gate="both"} 0
 rld_gate_denials_total{gate="estimate"} 0
 rld_gate_denials_total{gate="failure"} 0
-rld_gate_denials_total{gate="home"} 0
+rld_gate_denials_total{gate="owner"} 0
 rld_gate_denials_total{gate="rights"} 3
 rld_overage_bound_ratio{domain="edge",rule="org"} 0.02
 rld_overage_bound_ratio{domain="edge",rule="user"} 2
 rld_overage_budget_ratio{domain="edge",rule="org"} 0.02
 rld_overage_ratio{domain="edge",rule="org"} 0.01
 rld_overage_ratio{domain="edge",rule="user"} 0.5
-rld_rights_donated_hits_total 40
+rld_rights_given_hits_total 40
 rld_rights_held_hits{domain="edge",rule="org"} 17
 rld_rights_received_hits_total 50
 rld_weight_ratio{domain="edge",region="eu-west",rule="org"} 0.25

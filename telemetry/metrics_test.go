@@ -156,9 +156,9 @@ rld_clock_steps_total{direction="forward"} 6
 # HELP rld_degraded_total Descriptors whose answer was less than exact, by reason.
 # TYPE rld_degraded_total counter
 rld_degraded_total{reason="cells_full"} 9
-rld_degraded_total{reason="circuit_open"} 0
+rld_degraded_total{reason="circuit_breaker_open"} 0
 rld_degraded_total{reason="clock_off"} 0
-rld_degraded_total{reason="home_unreachable"} 0
+rld_degraded_total{reason="owner_unreachable"} 0
 rld_degraded_total{reason="keys_full"} 8
 rld_degraded_total{reason="no_rights"} 0
 # HELP rld_live_keys Keys that are tracked.

@@ -84,7 +84,7 @@ func TestCircuitsAreBounded(t *testing.T) {
 	}
 	n := 0
 	for line := range strings.Lines(scrape(t, strictMetrics(t, s))) {
-		if strings.HasPrefix(line, "rld_circuit_state") {
+		if strings.HasPrefix(line, "rld_circuit_breaker_state") {
 			n++
 		}
 	}

@@ -236,7 +236,7 @@ func strictExplained() *admin.Explained {
 	return &admin.Explained{
 		Rule: &admin.RuleRef{Path: "endpoint=/login > user", Name: "login", File: "limits.yaml", Line: 12},
 		Limit: &admin.LimitInForce{Requests: 5, WindowSeconds: 60, Algorithm: "fixed_window", Consistency: "strict",
-			Scope: "global", Placement: "home", OnFailure: "share: 10%", Quota: true, Shadow: true, Override: true},
+			Scope: "global", Placement: "owner", OnFailure: "share: 10%", Quota: true, Shadow: true, Override: true},
 		Key: strings.Repeat("3f", 16),
 		Counts: []admin.RegionCount{
 			{Region: "ap-south"}, {Region: "eu-west", Hits: 3, AgeSeconds: new(0.2041), Stamp: "1767323040123.4"},

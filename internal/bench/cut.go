@@ -138,7 +138,7 @@ func (x *cuts) circuitOpen(ctx context.Context, b *bench, r *region, ask asked, 
 	if err != nil {
 		return err
 	}
-	const state = `rld_circuit_state{home="far-0",region="far"}`
+	const state = `rld_circuit_breaker_state{home="far-0",region="far"}`
 	if was.values[state] != 2 || failed == 0 {
 		return near.failed(fmt.Errorf("%.0f calls failed within %v of the cut, and the circuit is in state %v, want 2: open",
 			failed, cutFor, was.values[state]))
@@ -211,7 +211,7 @@ func (b *bench) startIn(ctx context.Context, r *region, name, limits, secret, pe
 	// Without stock: of that the first calls after a cut would be decided.
 	return b.serve(ctx, limits, "--config", settings, "--region", name, "--name", daemon,
 		"--cluster-secret-file", secret, "--peer-addr", "127.0.0.1:0", "--swim-addr", "127.0.0.1:0",
-		"--strict-stock", "0", "--rights-dir", dir, "--rights-first-start", "--rights-daemons", daemon)
+		"--strict-prefetch", "0", "--rights-dir", dir, "--rights-first-start", "--rights-daemons", daemon)
 }
 
 // distanceKept is longer than a daemon goes by an old measure of how far away a

@@ -12,7 +12,7 @@ const (
 	// durableFlight is how many checks are in flight: few enough that a disk which is
 	// busy answers them in time.
 	durableFlight = 128
-	// strictHeadroom is strict.chunk of a daemon that is told nothing else.
+	// strictHeadroom is strict.headroom of a daemon that is told nothing else.
 	strictHeadroom = 20
 )
 

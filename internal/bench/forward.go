@@ -13,8 +13,8 @@ const (
 	localDecisions  = `rld_strict_decisions_total{how="local"}`
 	waitedDecisions = `rld_strict_decisions_total{how="waited"}`
 
-	unreachableOwners = `rld_degraded_total{reason="home_unreachable"}`
-	openCircuits      = `rld_degraded_total{reason="circuit_open"}`
+	unreachableOwners = `rld_degraded_total{reason="owner_unreachable"}`
+	openCircuits      = `rld_degraded_total{reason="circuit_breaker_open"}`
 )
 
 // The daemons that are asked for keys which are at home elsewhere.

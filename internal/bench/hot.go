@@ -160,7 +160,7 @@ func underAdmitted(windows []tally, limit int64) ([]float64, error) {
 
 // What daemons that are not home asked, and what they refused without asking.
 const (
-	sentAsks      = "rld_strict_asks_total"
+	sentAsks      = "rld_strict_lease_requests_total"
 	cachedDenials = "rld_strict_denials_cached_total"
 )
 

@@ -58,7 +58,7 @@ type region struct {
 // daemonName returns the name of a daemon of the region.
 func daemonName(i int) string { return fmt.Sprintf("%s-%d", neighborRegions[0], i) }
 
-// prefetchOf returns strict.stock of a daemon of the region.
+// prefetchOf returns strict.prefetch of a daemon of the region.
 func prefetchOf(i int) string {
 	if i == forwarder {
 		return "0"
@@ -155,7 +155,7 @@ func (b *bench) startRegion(ctx context.Context, r *region) error {
 		args := []string{
 			"--region", neighborRegions[0], "--name", name, "--cluster-secret-file", secret,
 			"--peer-addr", "127.0.0.1:0", "--swim-addr", "127.0.0.1:0",
-			"--strict-stock", prefetchOf(i), "--rights-dir", dir, "--rights-first-start", "--rights-daemons", strings.Join(names, ","),
+			"--strict-prefetch", prefetchOf(i), "--rights-dir", dir, "--rights-first-start", "--rights-daemons", strings.Join(names, ","),
 		}
 		if len(r.daemons) > 0 {
 			args = append(args, "--swim-seeds", r.daemons[0].swim)

@@ -90,7 +90,7 @@ func (m sample) get(name string) (float64, error) {
 func (m sample) openCircuits() []string {
 	var open []string
 	for name, v := range m.values {
-		if v != 0 && strings.HasPrefix(name, "rld_circuit_state{") {
+		if v != 0 && strings.HasPrefix(name, "rld_circuit_breaker_state{") {
 			open = append(open, name)
 		}
 	}

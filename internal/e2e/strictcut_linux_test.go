@@ -45,7 +45,7 @@ func TestStrictHomeRegionThatIsCutOff(t *testing.T) {
 		status != http.StatusServiceUnavailable {
 		t.Errorf("over HTTP %d, %v; want 503, which says that it is rld that failed", status, err)
 	}
-	c.within(circuitOpen+5*time.Second, "a circuit that is half open", func() string { return asker.logs("event=circuit_half_open") })
+	c.within(circuitOpen+5*time.Second, "a circuit that is half open", func() string { return asker.logs("event=circuit_breaker_half_open") })
 	time.Sleep(time.Until(began.Add(7500 * time.Millisecond)))
 	healed := time.Now()
 	n.heal(strictOwner)
@@ -96,7 +96,7 @@ func (c *cluster) opens(asker *daemon, within time.Duration) time.Duration {
 		if s.Code != rldv1.Code_DENIED || s.DegradedReason == "" {
 			t.Fatalf("ask %d in the cut: %v, degraded %q; want it denied and said to be degraded", i, s.Code, s.DegradedReason)
 		}
-		if s.DegradedReason == "circuit_open" {
+		if s.DegradedReason == "circuit_breaker_open" {
 			t.Logf("%d asks until the circuit was open, the slowest took %s: %v", i, slowest, reasons)
 			if slowest > within {
 				t.Errorf("an answer took %s, want at most %s: %v", slowest, within, all)
@@ -121,7 +121,7 @@ func (c *cluster) atOnce(asker *daemon) {
 			asker.mustAnswer(t, question{kept, "base", 1})
 			local = append(local, time.Since(begin))
 			begin = time.Now()
-			if s := asker.mustAnswer(t, question{open, "cut", 1}); s.DegradedReason == "circuit_open" {
+			if s := asker.mustAnswer(t, question{open, "cut", 1}); s.DegradedReason == "circuit_breaker_open" {
 				strict = append(strict, time.Since(begin)) // and no probe
 			}
 		}
@@ -182,11 +182,11 @@ func (d *daemon) closed() string {
 		if wrong := d.logs("event=circuit_" + state + " "); wrong != "" {
 			return wrong
 		}
-		if n, err := d.metric("rld_circuit_transitions_total", `state="`+state+`"`); err != nil || n == 0 {
+		if n, err := d.metric("rld_circuit_breaker_transitions_total", `state="`+state+`"`); err != nil || n == 0 {
 			return fmt.Sprintf("%s: %v transitions to %s (%v)", d.name, n, state, err)
 		}
 	}
-	if n, err := d.metric("rld_circuit_state"); err != nil || n != 0 {
+	if n, err := d.metric("rld_circuit_breaker_state"); err != nil || n != 0 {
 		return fmt.Sprintf("%s: states of circuits sum to %v (%v)", d.name, n, err)
 	}
 	return ""

@@ -70,7 +70,7 @@ func Advise(h *History, r Rule, target PPM) (Advice, error) {
 	}
 	switch p.Recommended {
 	case OneOwner:
-		a.Text += " placement: home may suit it better: " + lowerFirst(p.Reason, r.Regions)
+		a.Text += " placement: owner may suit it better: " + lowerFirst(p.Reason, r.Regions)
 	case NoBudget:
 		a.Text += " It may be better left unset: " + lowerFirst(p.Reason, r.Regions)
 	}
@@ -79,7 +79,7 @@ func Advise(h *History, r Rule, target PPM) (Advice, error) {
 
 // atOwner advises a limit whose rights are not split: no budget is needed.
 func atOwner(p *Report) Advice {
-	a := Advice{YAML: "overage_budget: 0%\nplacement: home"}
+	a := Advice{YAML: "overage_budget: 0%\nplacement: owner"}
 	a.bound(p)
 	a.Text = fmt.Sprintf("One home decides, so nothing is denied falsely; %s. Requests from elsewhere "+
 		"wait for %s.", a.overages(p), waits(p))

@@ -78,10 +78,10 @@ func knob(p *Report) string {
 	}
 	switch {
 	case p.Rule.Placement == Owner:
-		return fmt.Sprintf("%s; placement: home denies nothing falsely, and a request from elsewhere "+
+		return fmt.Sprintf("%s; placement: owner denies nothing falsely, and a request from elsewhere "+
 			"waits for %s.", name, waits(p))
 	case p.Recommended == OneOwner:
-		return "placement: home suits it better than any budget: " + lowerFirst(p.Reason, p.Rule.Regions)
+		return "placement: owner suits it better than any budget: " + lowerFirst(p.Reason, p.Rule.Regions)
 	case p.Recommended == NoBudget:
 		return "An overage_budget would move it but is better left unset: " + lowerFirst(p.Reason, p.Rule.Regions)
 	case p.Recommended == Inspect:

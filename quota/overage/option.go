@@ -129,7 +129,7 @@ func waits(p *Report) string {
 // remedies lists what helps a rule whose target no budget meets.
 func remedies(p *Report) []string {
 	list := []string{fmt.Sprintf("a target of %v", ceilPPM(p.Least))}
-	owner := "placement: home, which splits no rights and lets requests from elsewhere wait for " + waits(p)
+	owner := "placement: owner, which splits no rights and lets requests from elsewhere wait for " + waits(p)
 	if p.DominantShare >= 0.5 {
 		owner += fmt.Sprintf(" (%s of the demand is in %s)", pct(p.DominantShare), p.Rule.Regions[p.Dominant])
 	}

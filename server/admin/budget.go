@@ -25,7 +25,7 @@ type BudgetAnswer struct {
 	// Rules are those that daemons count together, in the order of the files.
 	// Never null. LeftOut is how many more there are that are not followed.
 	Rules   []RuleBudget `json:"rules"`
-	LeftOut int          `json:"left_out"`
+	LeftOut int          `json:"omitted"`
 	// Views is how old what is known of each region is. Never null.
 	Views []RegionView `json:"views"`
 	// Rights is how this daemon comes to hold rights, null for one that cannot.

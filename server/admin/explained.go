@@ -56,8 +56,8 @@ type Explained struct {
 	// StrictKey is null for a limit whose rights are spread over all daemons, or that
 	// has none. Reserve is that of a region's floor, in the region of the daemon that
 	// answers.
-	Ledger  *StrictKey `json:"ledger"`
-	Reserve *StrictKey `json:"floor"`
+	Ledger  *StrictKey `json:"strict_key"`
+	Reserve *StrictKey `json:"regional_reserve"`
 	// Verdict is what these hits would get by themselves.
 	Verdict *Verdict `json:"verdict"`
 }
@@ -133,8 +133,8 @@ type EstimateGate struct {
 // what expired is not in Used any more.
 type RightsGate struct {
 	// Window is the start of the label that the rights are of.
-	Window    *time.Time `json:"label"`
-	Allotment uint64     `json:"base_hits"`
+	Window    *time.Time `json:"window"`
+	Allotment uint64     `json:"allotment_hits"`
 	Received  uint64     `json:"received_hits"`
 	Given     uint64     `json:"given_hits"`
 	Used      uint64     `json:"used_hits"`

@@ -25,7 +25,7 @@ const (
 
 // Circuit is the breaker between this daemon and a home.
 type Circuit struct {
-	Owner DaemonRef    `json:"home"`
+	Owner DaemonRef    `json:"owner"`
 	State CircuitState `json:"state"`
 	// Since is when it came into this state, null for never left.
 	Since *time.Time `json:"since"`
@@ -44,22 +44,22 @@ type StrictKey struct {
 	Pinned bool   `json:"pinned"`
 	// Owner is the home daemon, null when none is known to live. Self says that it
 	// is the daemon that answers.
-	Owner *DaemonRef `json:"home"`
-	Self  bool       `json:"home_is_self"`
+	Owner *DaemonRef `json:"owner"`
+	Self  bool       `json:"owner_is_self"`
 	// Reachable says that a call that came now would be sent there, or is decided
 	// here; WhyNot why it would not.
 	Reachable bool     `json:"reachable"`
 	WhyNot    string   `json:"why_not"`
-	Circuit   *Circuit `json:"circuit"`
+	Circuit   *Circuit `json:"circuit_breaker"`
 	// Source is whose word ballot, mark and batches are; SourceNone when nobody
 	// told them, and then there are none.
 	Source    LedgerSource    `json:"source"`
 	Ballot    *BallotState    `json:"ballot"`
 	Watermark *WatermarkState `json:"watermark"`
-	Batches   []Batch         `json:"batches"` // never null; the largest first
+	Batches   []Batch         `json:"leases"` // never null; the largest first
 	// LeftOut is how many batches more there are.
-	LeftOut int    `json:"batches_left_out"`
-	Lease   *Lease `json:"credit"`
+	LeftOut int    `json:"leases_omitted"`
+	Lease   *Lease `json:"lease"`
 }
 
 // LedgerSource is who told of a ledger.
@@ -69,7 +69,7 @@ type LedgerSource string
 const (
 	SourceNone LedgerSource = ""
 	// SourceOwner: the home itself, now.
-	SourceOwner LedgerSource = "home"
+	SourceOwner LedgerSource = "owner"
 	// SourceReplica: this daemon's replica, which a majority may be ahead of.
 	SourceReplica LedgerSource = "replica"
 	// SourceGrants: the latest grant that came here, with its ballot and no more.
@@ -79,17 +79,17 @@ const (
 // BallotState is a ballot: the home of the greatest round prevails.
 type BallotState struct {
 	Round uint64    `json:"round"`
-	Owner DaemonRef `json:"home"`
+	Owner DaemonRef `json:"owner"`
 }
 
 // WatermarkState is how far a ledger may consume, and has.
 type WatermarkState struct {
 	// Window is the start of the label that it is of, null for a bucket and a log: what
 	// follows is then of all that counts now.
-	Window *time.Time `json:"label"`
+	Window *time.Time `json:"window"`
 	// Watermark is how many hits of the label may be consumed under what a majority
 	// holds. Null where it is not known.
-	Watermark *uint64 `json:"mark_hits"`
+	Watermark *uint64 `json:"watermark_hits"`
 	// Drained is, of a bucket, when all that may be in use will have drained.
 	Drained *time.Time `json:"drained_at"`
 	// Consumed is how much of it is, and Limit what the ledger has of the label.
@@ -99,7 +99,7 @@ type WatermarkState struct {
 
 // Batch is what a ledger granted to one holder in the label that runs.
 type Batch struct {
-	Holder   DaemonRef `json:"holder"`
+	Holder   DaemonRef `json:"lessee"`
 	Granted  uint64    `json:"granted_hits"`
 	Returned uint64    `json:"returned_hits"`
 }

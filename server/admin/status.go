@@ -19,7 +19,7 @@ type StatusAnswer struct {
 	Regions []RegionState `json:"regions"`
 	// Circuits are those that are not closed, and the closed ones that had calls of
 	// late, by home. Never null.
-	Circuits []Circuit `json:"circuits"`
+	Circuits []Circuit `json:"circuit_breakers"`
 	// Strict is null for a daemon that has no part in strict keys.
 	Strict *StrictState `json:"strict"`
 	// Degraded is why answers are less than exact now, by reason. Never null.
@@ -64,10 +64,10 @@ type RegionState struct {
 	Self bool `json:"self"`
 	// StalenessSeconds is the age of the oldest view of a daemon there, null when nothing
 	// was heard of any, and where there is no other.
-	StalenessSeconds *float64 `json:"news_seconds"`
+	StalenessSeconds *float64 `json:"staleness_seconds"`
 	// Partitioned says that nothing is heard of the region, PartitionedSince since when.
-	Partitioned      bool       `json:"cut_off"`
-	PartitionedSince *time.Time `json:"cut_off_since"`
+	Partitioned      bool       `json:"partitioned"`
+	PartitionedSince *time.Time `json:"partitioned_since"`
 	// Members are its live daemons, by name and incarnation. Never null.
 	Members []MemberState `json:"members"`
 }
@@ -80,7 +80,7 @@ type MemberState struct {
 	Self        bool   `json:"self"`
 	// StalenessSeconds is the age of the view of it, null when nothing was heard, and of
 	// the daemon itself.
-	StalenessSeconds *float64 `json:"news_seconds"`
+	StalenessSeconds *float64 `json:"staleness_seconds"`
 }
 
 // DegradedState is a reason why answers are less than exact.

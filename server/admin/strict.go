@@ -32,11 +32,11 @@ type StrictState struct {
 	// files. Never null.
 	Pins []Pin `json:"pins"`
 	// Replica is this daemon's own, null where it is none.
-	Replica *AcceptorState `json:"replica"`
+	Replica *AcceptorState `json:"acceptor"`
 	// Ledgers of at most MaxLedgers are those that this daemon knows of now: it is
 	// home of them, was, or asked their homes.
-	Ledgers    int `json:"ledgers"`
-	MaxLedgers int `json:"max_ledgers"`
+	Ledgers    int `json:"keys"`
+	MaxLedgers int `json:"max_keys"`
 	// Warnings say what could be better, for people. Never null.
 	Warnings []string `json:"warnings"`
 }
@@ -64,7 +64,7 @@ type StrictRegion struct {
 	Weight float64 `json:"weight_ratio"`
 	// Replicas are the daemons that hold its marks, by name. Empty when nothing was
 	// heard of them. Never null.
-	Replicas []StrictReplica `json:"replicas"`
+	Replicas []StrictReplica `json:"voters"`
 }
 
 // StrictReplica is one of a region's replicas, as the daemon that answers knows it.
@@ -96,7 +96,7 @@ type AcceptorState struct {
 	WhyNot string `json:"why_not"`
 	// DiskLost is when it last began with nothing of what it had promised, null for
 	// never.
-	DiskLost *time.Time `json:"memory_lost_at"`
+	DiskLost *time.Time `json:"disk_lost_at"`
 	// Records are the ledgers that it holds marks of.
 	Records int `json:"records"`
 	// JournalBytes is the size of its file, JournalFault why nothing more can be
@@ -122,7 +122,7 @@ func LayoutCommands() []LayoutCommand { return []LayoutCommand{SetReplicas, SetH
 type LayoutRequest struct {
 	// Replicas are for SetReplicas: the names of the daemons that are to hold the
 	// marks of Region, "" for the region of the daemon that is asked.
-	Replicas []string `json:"replicas,omitempty"`
+	Replicas []string `json:"voters,omitempty"`
 	// Rule is for the others: the path of a rule or the name of its limit, as rld
 	// budget takes it. Region is for SetHome.
 	Rule   string `json:"rule,omitempty"`

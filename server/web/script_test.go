@@ -343,7 +343,7 @@ func setStatus(t *testing.T, s *node.Status, name, value string) {
 		s.Delay = duration(t, value)
 	case "keys_full":
 		s.Degraded = node.KeysFull
-	case "home_unreachable":
+	case "owner_unreachable":
 		s.Degraded = node.OwnerUnreachable
 	case "failed":
 		s.Degraded, s.Gate = node.OwnerUnreachable, node.FailureGate
