@@ -12,24 +12,24 @@ func genCellID() *rapid.Generator[CellID] {
 		n := rapid.Uint64Range(0, 1)
 		return CellID{
 			Key:         Key{n.Draw(t, "hi"), n.Draw(t, "lo")},
-			Window:      int64(n.Draw(t, "label")),
-			Incarnation: Incarnation(n.Draw(t, "slot")),
+			Window:      int64(n.Draw(t, "window")),
+			Incarnation: Incarnation(n.Draw(t, "incarnation")),
 		}
 	})
 }
 
-// digestOf is the digest of a set of cells taken from scratch, in the order of
-// the identities given.
+// digestOf computes the digest of a set of cells from scratch, in the order of
+// ids.
 func digestOf(ids []CellID, cells map[CellID]PN) Digest {
 	var d Digest
 	for _, id := range ids {
-		d = d.Plus(CellDigest(id, cells[id]))
+		d += CellDigest(id, cells[id])
 	}
 	return d
 }
 
-// TestDigestIncremental: kept up to date by Replace, through any history, a
-// digest is that of the cells as they stand.
+// TestDigestIncremental: a digest updated by Replace through any history equals
+// the digest of the present cells.
 func TestDigestIncremental(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var d Digest
@@ -48,8 +48,8 @@ func TestDigestIncremental(t *testing.T) {
 			t.Fatalf("digest %#x, from scratch %#x: %v", d, want, cells)
 		}
 		k := rapid.IntRange(0, len(ids)).Draw(t, "split")
-		if d.Minus(digestOf(ids[:k], cells)) != digestOf(ids[k:], cells) {
-			t.Fatalf("the digest less that of some cells is not that of the others")
+		if d-digestOf(ids[:k], cells) != digestOf(ids[k:], cells) {
+			t.Fatalf("a digest without some cells is not the digest of the others")
 		}
 		for _, id := range ids {
 			d = d.Replace(id, cells[id], PN{})
@@ -101,7 +101,7 @@ func TestDigestDistinct(t *testing.T) {
 	for i, a := range single {
 		add(a)
 		for _, b := range single[:i] {
-			add(a.Plus(b))
+			add(a + b)
 		}
 	}
 }

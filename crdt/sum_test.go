@@ -6,80 +6,76 @@ import (
 	"pgregory.net/rapid"
 )
 
-// elementwise is what Sum.Join must not be.
-func elementwise(a, b Sum) Sum { return Sum{max(a.P, b.P), max(a.N, b.N)} }
+// total returns the Sum that an aggregator publishes for its cells.
+func total(c cells) (s Sum) {
+	for _, v := range c {
+		s.P, s.N = s.P+v.P, s.N+v.N
+	}
+	return s
+}
 
 func TestSumExample(t *testing.T) {
-	// Slot a admitted 100, slot b admitted 50 and refunded them.
+	// Writer a admitted 100, writer b admitted 50 and refunded them.
 	const truth = 100
 	onlyA, onlyB := Sum{100, 0}, Sum{50, 50}
-	got := onlyB
-	if changed := got.Join(onlyA); !changed || got.Net() != truth {
-		t.Errorf("joined to %v, %d net, want %d", got, got.Net(), truth)
+	for _, got := range []Sum{onlyA.Join(onlyB), onlyB.Join(onlyA)} {
+		if PN(got).Net() != truth {
+			t.Errorf("joined to %v, %d net, want %d", got, PN(got).Net(), truth)
+		}
 	}
-	if wrong := elementwise(onlyA, onlyB).Net(); wrong != 50 {
-		t.Errorf("element by element %d net, the comment of Sum says 50", wrong)
+	if wrong := PN(onlyA).Join(PN(onlyB)).Net(); wrong != 50 {
+		t.Errorf("element by element %d net, the comment of Sum has 50", wrong)
 	}
 }
 
-// TestSumOfAggregators lets aggregators publish what they have heard of while
-// slots admit and refund. The join is always a pair that one of them published,
-// never a mixture of two, and it is the truth once one of them has heard all.
+// TestSumOfAggregators lets aggregators publish the cells they received while
+// writers admit and refund. The join is always a pair that one of them
+// published, never a mixture of two, and it is the truth as soon as one of them
+// has every cell.
 func TestSumOfAggregators(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var truth PNCounter
-		var views [2]PNCounter
+		truth := cells{}
+		views := [2]cells{{}, {}}
 		var joined Sum
 		published := map[Sum]bool{{}: true}
-		publish := func(v *PNCounter) {
-			published[v.Sum()] = true
-			joined.Join(v.Sum())
+		publish := func(v cells) {
+			published[total(v)] = true
+			joined = joined.Join(total(v))
 		}
 		for range rapid.IntRange(1, 30).Draw(t, "events") {
-			s, n := genIncarnation().Draw(t, "slot"), rapid.Uint64Range(1, 9).Draw(t, "n")
-			switch rapid.SampledFrom([]string{"add", "refund", "hear", "publish"}).Draw(t, "event") {
+			i, n := genIncarnation().Draw(t, "writer"), rapid.Uint64Range(1, 9).Draw(t, "n")
+			v := truth[i]
+			switch rapid.SampledFrom([]string{"add", "refund", "receive", "publish"}).Draw(t, "event") {
 			case "add":
-				check(truth.Add(s, n))
+				truth[i] = PN{v.P + n, v.N}
 			case "refund":
-				check(truth.Refund(s, min(n, truth.Get(s).Net())))
-			case "hear":
-				must(views[n%2].JoinCell(s, truth.Get(s)))
+				truth[i] = PN{v.P, v.N + min(n, v.Net())}
+			case "receive":
+				views[n%2][i] = views[n%2][i].Join(v)
 			case "publish":
-				publish(&views[n%2])
+				publish(views[n%2])
 			}
 			if !published[joined] {
 				t.Fatalf("the join %v is none of the published %v", joined, published)
 			}
 		}
-		must(views[0].Join(&truth))
-		publish(&views[0])
-		if joined != truth.Sum() || joined.Net() != truth.Value() {
-			t.Fatalf("joined to %v when the truth %v was published", joined, truth.Sum())
+		publish(truth)
+		if joined != total(truth) {
+			t.Fatalf("joined to %v when the truth %v was published", joined, total(truth))
 		}
 	})
 }
 
-// TestSumIsMonotone: what an aggregator publishes never goes back, or the join
-// would hold on to what it said before.
+// TestSumIsMonotone: the Sum of an aggregator grows if and only if a cell did.
+// Otherwise the join would keep an earlier one.
 func TestSumIsMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p, more := genPNCounter().Draw(t, "counter"), genPNCounter().Draw(t, "more")
-		before := p.Sum()
-		changed := must(p.Join(&more))
-		if got := p.Sum().Compare(before); got < 0 || (got > 0) != changed {
-			t.Fatalf("sum %v after %v, counter changed %t", p.Sum(), before, changed)
+		c, more := genCells().Draw(t, "cells"), genCells().Draw(t, "more")
+		before := total(c)
+		l := replicas()
+		changed := l.Join(&c, &more)
+		if got := total(c).Compare(before); got < 0 || (got > 0) != changed {
+			t.Fatalf("sum %v after %v, cells changed: %t", total(c), before, changed)
 		}
 	})
-}
-
-func TestSumValid(t *testing.T) {
-	if !(Sum{2, 2}).Valid() || (Sum{2, 3}).Valid() {
-		t.Error("a sum is valid when it refunds no more than it admitted")
-	}
-	if got := (Sum{2, 3}).Net(); got != 0 {
-		t.Errorf("net %d of a sum that refunds more than it admitted, want 0", got)
-	}
-	if got := (Sum{Max, 5}).Net(); got != Max {
-		t.Errorf("net %d of a saturated sum, want the greatest count", got)
-	}
 }

@@ -209,11 +209,9 @@ func (e *Engine) take(now time.Duration, l *link, m *Message, i int32, in *Cell)
 	e.merged++
 	c := &e.state.cells[i]
 	was := c.Value
-	is := crdt.PN{P: max(was.P, in.Value.P), N: max(was.N, in.Value.N)}
+	is := was.Join(in.Value)
 	if c.Kind == RegionSum {
-		sum := crdt.Sum(was)
-		sum.Join(crdt.Sum(in.Value))
-		is = crdt.PN(sum)
+		is = crdt.PN(crdt.Sum(was).Join(crdt.Sum(in.Value)))
 	}
 	longer := in.Carry > c.Carry
 	if longer {

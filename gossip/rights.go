@@ -59,7 +59,7 @@ func (e *Engine) takeRights(now time.Duration, l *link, i int32, in *Cell) {
 	c := &e.state.cells[i]
 	was := c.Value
 	c.Carry = max(c.Carry, in.Carry)
-	is := crdt.PN{P: max(was.P, in.Value.P), N: max(was.N, in.Value.N)}
+	is := was.Join(in.Value)
 	if is == was {
 		return
 	}
