@@ -188,8 +188,8 @@ func (d drawer) rights(r *Rights) {
 
 func (d drawer) strict(c *Config) {
 	s := &c.Strict
-	s.Headroom = rapid.IntRange(1, maxHeadroom).Draw(d.t, "chunk")
-	s.Prefetch = rapid.IntRange(0, maxPrefetch).Draw(d.t, "stock")
+	s.Headroom = rapid.IntRange(1, maxHeadroom).Draw(d.t, "headroom")
+	s.Prefetch = rapid.IntRange(0, maxPrefetch).Draw(d.t, "prefetch")
 	s.ForwardTimeout = d.duration("forward", s.ForwardTimeout, 5*time.Millisecond, 5*time.Second)
 	s.ForwardMargin = d.duration("margin", s.ForwardMargin, 5*time.Millisecond, 5*time.Second)
 	s.Breaker.Errors = rules.PPM(rapid.IntRange(1, 1_000_000).Draw(d.t, "errors"))

@@ -187,7 +187,7 @@ func (d *daemon) pinnable(l *sticky.Layout, c admin.LayoutCommand, text string) 
 	case len(ids) > 0:
 		return ids, nil
 	case found:
-		return nil, fmt.Errorf("%s has no home region: only limits that are strict or of placement home do", excerpt(text))
+		return nil, fmt.Errorf("%s has no home region: only limits that are strict or of placement owner do", excerpt(text))
 	}
 	return nil, &admin.UnknownRuleError{Rule: text, Closest: limits.Closest(text, slices.Compact(names))}
 }

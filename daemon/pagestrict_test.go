@@ -94,7 +94,7 @@ func (w *strictWorld) refusals(d *daemon) {
 		{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"ap-0"}, Region: "ap"}, `there is no region "ap" in the layout: want one of eu, us`},
 		{admin.SetHome, admin.LayoutRequest{Rule: "login", Region: "ue"}, `there is no region "ue" in the layout: want one of eu, us`},
 		{admin.SetHome, admin.LayoutRequest{Rule: "lgoin", Region: "eu"}, `(did you mean "login"?)`},
-		{admin.SetHome, admin.LayoutRequest{Rule: "user", Region: "eu"}, `"user" has no home region: only limits that are strict or of placement home do`},
+		{admin.SetHome, admin.LayoutRequest{Rule: "user", Region: "eu"}, `"user" has no home region: only limits that are strict or of placement owner do`},
 		{admin.SetHome, admin.LayoutRequest{Rule: "pay", Region: "us"}, "layout 1 says so already: there is nothing to change"},
 		{admin.UnsetHome, admin.LayoutRequest{Rule: "login"}, "layout 1 says so already: there is nothing to change"},
 		{admin.UnsetHome, admin.LayoutRequest{Rule: "00000000000000aa"}, `there is no rule "00000000000000aa"`},

@@ -140,7 +140,7 @@ func (l *loader) setPlacement(out *rules.Limit, own, defaults *added) {
 		placement = defaults.placement
 	}
 	if out.Consistency == rules.Strict && spreads(placement.v) {
-		l.errorf(placement.at.pos, "write home, or drop it"+origin(own.consistency.at, defaults.consistency.at),
+		l.errorf(placement.at.pos, "write owner, or drop it"+origin(own.consistency.at, defaults.consistency.at),
 			"placement %s with consistency strict, where one daemon holds all rights of a key", placement.v)
 	}
 	out.Placement = placement.v

@@ -117,7 +117,7 @@ func (l *loader) setWeights(out *rules.Limit, own, defaults *added) {
 			"weights with consistency strict, where one daemon holds all rights of a key")
 	case split:
 		l.errorf(n.pos, "drop one of the two"+origin(own.placement.at, defaults.placement.at),
-			"weights with placement home, where one daemon holds all rights of a key")
+			"weights with placement owner, where one daemon holds all rights of a key")
 	default:
 		l.errorf(n.pos, "add overage_budget or consistency: partition, or drop them",
 			"weights share out rights, and a limit that is only estimated has none")

@@ -109,7 +109,7 @@ func noLimitText(why admin.WhyNoLimit) string {
 	return string(why)
 }
 
-// limitInForce is a limit in few words: "5/1m fixed_window, strict, placement home".
+// limitInForce is a limit in few words: "5/1m fixed_window, strict, placement owner".
 func limitInForce(l *admin.LimitInForce) string {
 	parts := []string{
 		windowText(&admin.RuleBudget{Limit: l.Requests, WindowSeconds: l.WindowSeconds}) + " " + l.Algorithm,
