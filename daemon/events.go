@@ -40,19 +40,19 @@ var eventWords = map[node.EventKind]struct {
 	level slog.Level
 	text  string
 }{
-	node.PeerJoined:    {slog.LevelDebug, "a peer is there"},
-	node.PeerLeft:      {slog.LevelDebug, "a peer is gone"},
-	node.PeerSilent:    {slog.LevelWarn, "a peer is silent: what it admits is not seen"},
-	node.PeerHeard:     {slog.LevelInfo, "a silent peer is heard again"},
-	node.DriftRejected: {slog.LevelWarn, "a peer's clock is too far ahead and is not followed"},
-	node.ClockOutlier:  {slog.LevelError, "this daemon's clock is off by most others': correct it"},
-	node.ClockAgrees:   {slog.LevelInfo, "this daemon's clock agrees with the others again"},
-	node.JumpHeld:      {slog.LevelWarn, "the wall clock jumped ahead and is not followed until others do"},
-	node.JumpAdopted:   {slog.LevelInfo, "the jump of the wall clock is followed"},
-	node.CellRefused:   {slog.LevelWarn, "counts of a peer are refused"},
-	node.CellForged:    {slog.LevelWarn, "a peer tells counts that it cannot know: ignored"},
-	node.RulesDiverged: {slog.LevelWarn, "a peer has other rules"},
-	node.RulesAgree:    {slog.LevelInfo, "a peer has the same rules again"},
+	node.PeerJoined:     {slog.LevelDebug, "a peer is there"},
+	node.PeerLeft:       {slog.LevelDebug, "a peer is gone"},
+	node.PeerSilent:     {slog.LevelWarn, "a peer is silent: what it admits is not seen"},
+	node.PeerResponding: {slog.LevelInfo, "a silent peer is heard again"},
+	node.DriftRejected:  {slog.LevelWarn, "a peer's clock is too far ahead and is not followed"},
+	node.ClockOutlier:   {slog.LevelError, "this daemon's clock is off by most others': correct it"},
+	node.ClockAgrees:    {slog.LevelInfo, "this daemon's clock agrees with the others again"},
+	node.JumpHeld:       {slog.LevelWarn, "the wall clock jumped ahead and is not followed until others do"},
+	node.JumpAdopted:    {slog.LevelInfo, "the jump of the wall clock is followed"},
+	node.CellRefused:    {slog.LevelWarn, "counts of a peer are refused"},
+	node.CellForged:     {slog.LevelWarn, "a peer tells counts that it cannot know: ignored"},
+	node.RulesDiverged:  {slog.LevelWarn, "a peer has other rules"},
+	node.RulesAgree:     {slog.LevelInfo, "a peer has the same rules again"},
 	node.CountsRestored: {slog.LevelInfo,
 		"other regions remembered counts that no daemon of this region knew"},
 }
@@ -61,7 +61,7 @@ var eventWords = map[node.EventKind]struct {
 // of the daemon, and every shard has them.
 func ofShard(k node.EventKind) bool {
 	switch k {
-	case node.CellRefused, node.CellStale, node.CellForged, node.RefusalHeard,
+	case node.CellRefused, node.CellStale, node.CellForged, node.RefusalReceived,
 		node.RuleUnknown, node.Resent, node.BucketRepaired, node.CountsRestored:
 		return true
 	}

@@ -326,7 +326,7 @@ func (m *monitor) rights() *admin.RightsState {
 	s := m.agent.status()
 	out := &admin.RightsState{Holds: s.Holds, Failing: s.Failing, Regions: epochStates(s.Regions), Daemons: epochStates(s.Daemons)}
 	if !s.Holds {
-		out.WhyNot = s.Why.String()
+		out.WhyNot = s.Reason.String()
 	}
 	return out
 }

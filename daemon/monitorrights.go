@@ -12,8 +12,8 @@ func epochStates(all []agent.EpochStatus) []admin.EpochState {
 	out := make([]admin.EpochState, 0, len(all))
 	for _, e := range all {
 		s := admin.EpochState{
-			ID: e.ID, Settled: e.Settled, Since: unixMs(e.Since), Rows: e.Rows, Members: []admin.EpochMember{},
-			WaitsFor: append([]string{}, e.Missing...), Voteless: append([]string{}, e.Voteless...),
+			ID: e.ID, Settled: e.Settled, Since: unixMs(e.Since), Rows: e.Rules, Members: []admin.EpochMember{},
+			WaitsFor: append([]string{}, e.Missing...), Voteless: append([]string{}, e.NoVote...),
 		}
 		for _, m := range e.Members {
 			s.Members = append(s.Members, admin.EpochMember{Name: m.Name, Weight: m.Weight})

@@ -308,7 +308,7 @@ func (f *rightsLoop) rules(set *rules.Set) {
 		}
 		reach := time.Duration(2*r.Limit.Window())*time.Millisecond + time.Minute
 		rule := agent.Rule{
-			ID: node.SharedRule(r), Reach: reach, Window: time.Duration(r.Limit.Window()) * time.Millisecond,
+			ID: node.SharedRule(r), Lookback: reach, Window: time.Duration(r.Limit.Window()) * time.Millisecond,
 		}
 		for _, w := range r.Limit.Weights {
 			rule.Pins = append(rule.Pins, agent.Pin{Region: w.Region, Share: uint32(w.Share)})

@@ -19,9 +19,9 @@ const (
 	// Given is the rights that the daemon which tells it gave to the slot's, in
 	// all, in P. It is told to that one alone, in whatever region.
 	Given
-	// Traded is the rights that the slot's daemon was given and gave (P), and
+	// Transferred is the rights that the slot's daemon was given and gave (P), and
 	// of these what it gave (N). It stays in its region.
-	Traded
+	Transferred
 	// Received is a Given as its receiver keeps it: under the slot of who gave
 	// it. It is told to nobody.
 	Received
@@ -31,7 +31,7 @@ const (
 func (k Kind) Counts() bool { return k <= RegionSum }
 
 // MaxKind is the greatest kind that is told to anybody.
-const MaxKind = Traded
+const MaxKind = Transferred
 
 // String names the kind for people.
 func (k Kind) String() string {

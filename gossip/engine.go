@@ -54,11 +54,11 @@ const (
 	PeerJoined EventKind = iota
 	PeerLeft
 	PeerSilent
-	PeerHeard
+	PeerResponding
 	CellRefused
 	CellStale
 	CellForged
-	RefusalHeard
+	RefusalReceived
 	RulesDiverged
 	RulesAgree
 	ResyncStarted

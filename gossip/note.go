@@ -9,21 +9,21 @@ type RightsMessageKind uint8
 
 const (
 	// TransferRequest: the sender wants rights of the receiver, of its region. It is
-	// answered by a gift or by an TransferReply.
+	// answered by a gift or by an TransferRefusal.
 	TransferRequest RightsMessageKind = iota + 1
-	// TransferReply: the receiver asked and gets nothing.
-	TransferReply
-	// Want: a daemon tells the aggregator of its region that it runs short.
-	Want
-	// Shortage: a region runs short by Need; its aggregator tells those of the
+	// TransferRefusal: the receiver asked and gets nothing.
+	TransferRefusal
+	// NeedReport: a daemon tells the aggregator of its region that it runs short.
+	NeedReport
+	// ShortageNotice: a region runs short by Need; its aggregator tells those of the
 	// others.
-	Shortage
-	// Collect: an aggregator has the receiver, of its region, give up to Need
+	ShortageNotice
+	// CollectRequest: an aggregator has the receiver, of its region, give up to Need
 	// to For.
-	Collect
+	CollectRequest
 
 	// MaxRightsMessage is the greatest of them.
-	MaxRightsMessage = Collect
+	MaxRightsMessage = CollectRequest
 )
 
 // RightsMessage is something that a daemon says about rights of a key's label. It is sent
@@ -38,7 +38,7 @@ type RightsMessage struct {
 	// Rights are those the sender has left, Second the hits that were offered
 	// to it in the last second.
 	Rights, Second uint64
-	// Need is how many rights are wanted (Shortage, Collect), For whom (Collect).
+	// Need is how many rights are wanted (ShortageNotice, CollectRequest), For whom (CollectRequest).
 	Need uint64
 	For  crdt.Incarnation
 }

@@ -127,7 +127,7 @@ func (e *Engine) acknowledged(now time.Duration, l *link, m *Message) {
 	}
 	for _, r := range m.Refused[:min(len(m.Refused), maxRefused)] { // nobody lists more
 		if e.again(now, r.CellID) {
-			e.event(now, RefusalHeard, l.peer.ID, r.Reason, 1)
+			e.event(now, RefusalReceived, l.peer.ID, r.Reason, 1)
 		}
 	}
 	e.repair(now, l, m.Repair)
@@ -138,7 +138,7 @@ func (e *Engine) complete(now time.Duration, l *link, m *Message) {
 	l.took(now, m, e.interval(l))
 	if l.silent {
 		l.silent = false
-		e.event(now, PeerHeard, l.peer.ID, 0, 0)
+		e.event(now, PeerResponding, l.peer.ID, 0, 0)
 	}
 	if !l.whole {
 		l.whole = true
@@ -196,7 +196,7 @@ func (e *Engine) plausible(l *link, in *Cell) bool {
 		return l.local && in.Incarnation != e.self.ID
 	case Given:
 		return in.Incarnation == e.self.ID && in.Value.N == 0
-	case Traded:
+	case Transferred:
 		return l.local && in.Incarnation == l.peer.ID
 	case Received:
 		return false

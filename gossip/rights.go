@@ -17,7 +17,7 @@ func (e *Engine) Give(now time.Duration, k crdt.Key, window int64, span CellMeta
 		return false
 	}
 	given := e.ensure(CellID{Key: k, Window: window, Kind: Given, Incarnation: to}, span)
-	if given == none || e.ensure(CellID{Key: k, Window: window, Kind: Traded, Incarnation: e.self.ID}, span) == none {
+	if given == none || e.ensure(CellID{Key: k, Window: window, Kind: Transferred, Incarnation: e.self.ID}, span) == none {
 		return false
 	}
 	v := e.state.cells[given].Value
@@ -44,7 +44,7 @@ func (e *Engine) ensure(id CellID, span CellMeta) int32 {
 // transfer adds to what the region is told of the rights this daemon gave and was
 // given. It is a hint: without room nobody hears of it.
 func (e *Engine) transfer(now time.Duration, k crdt.Key, window int64, span CellMeta, moved, given uint64) {
-	i := e.ensure(CellID{Key: k, Window: window, Kind: Traded, Incarnation: e.self.ID}, span)
+	i := e.ensure(CellID{Key: k, Window: window, Kind: Transferred, Incarnation: e.self.ID}, span)
 	if i == none {
 		return
 	}
@@ -160,7 +160,7 @@ func (s *RegionalPeer) learn(c *cell) {
 	switch c.Kind {
 	case Daemon:
 		s.Used, s.Rate = c.Value.Net(), uint64(c.Rate)
-	case Traded:
+	case Transferred:
 		s.Rights.Given = max(s.Rights.Given, c.Value.N)
 		s.Rights.Received = max(s.Rights.Received, c.Value.P-min(c.Value.P, c.Value.N))
 	case Given:
@@ -207,8 +207,8 @@ func (e *Engine) Local(id crdt.Incarnation) bool {
 	return l != nil && l.local
 }
 
-// Mine reports whether this daemon speaks for its region about a key.
-func (e *Engine) Mine(k crdt.Key) bool { return e.mine(k) }
+// Aggregates reports whether this daemon speaks for its region about a key.
+func (e *Engine) Aggregates(k crdt.Key) bool { return e.mine(k) }
 
 // Aggregator returns who speaks for the region about a key, 0 for nobody.
 func (e *Engine) Aggregator(k crdt.Key) crdt.Incarnation { return e.teams[0].aggregator(k) }

@@ -223,7 +223,7 @@ func (e *Engine) tells(l *link, c *cell) bool {
 	switch {
 	case c.Kind == Given:
 		return c.Incarnation == l.peer.ID
-	case c.Kind == Traded:
+	case c.Kind == Transferred:
 		return l.local && c.Incarnation == e.self.ID
 	case c.Kind == Received, c.Incarnation == l.peer.ID:
 		return false

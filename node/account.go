@@ -40,7 +40,7 @@ func (s *Stats) Add(o Stats) {
 	}
 	s.Given += o.Given
 	s.Received += o.Received
-	s.Notes += o.Notes
+	s.Messages += o.Messages
 	s.Cells += o.Cells
 	s.Merged += o.Merged
 	s.ClockOffset = max(s.ClockOffset, o.ClockOffset)

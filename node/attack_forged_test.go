@@ -52,7 +52,7 @@ func BenchmarkAttackDeniedAtAggregator(b *testing.B) {
 		}
 		for _, d := range c.daemons[:9] {
 			c.resolve(b, &call, "k=v")
-			if !d.node.replica.engine.Mine(call.Hits()[0].Key) {
+			if !d.node.replica.engine.Aggregates(call.Hits()[0].Key) {
 				continue
 			}
 			at := d.instant(c.now)

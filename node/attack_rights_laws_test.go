@@ -27,7 +27,7 @@ type wavering struct {
 func (w *wavering) Version() uint64 { return w.version }
 
 func (w *wavering) RegionAllotment(_, total uint64, _, _ int64) (uint64, epoch.Reason) {
-	return total, epoch.WhyEpoch
+	return total, epoch.ReasonEpoch
 }
 
 func (w *wavering) Allotment(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason) {

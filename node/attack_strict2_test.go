@@ -287,15 +287,15 @@ type regionOf struct{ part, version uint64 }
 
 func (r *regionOf) Version() uint64 { return r.version }
 func (r *regionOf) Allotment(_, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason) {
-	return 0, epoch.WhyEpoch
+	return 0, epoch.ReasonEpoch
 }
 func (r *regionOf) PartOf(_ string, _, total uint64, _, _ int64, _ bool) uint64 { return 0 }
 func (r *regionOf) RegionPart(_ string, _, total uint64, _, _ int64) uint64     { return 0 }
 func (r *regionOf) RegionAllotment(_, total uint64, _, _ int64) (uint64, epoch.Reason) {
 	if r.part == 0 {
-		return 0, epoch.WhyEpoch
+		return 0, epoch.ReasonEpoch
 	}
-	return total / r.part, epoch.WhyEpoch
+	return total / r.part, epoch.ReasonEpoch
 }
 
 // propose puts a layout in force at a daemon and waits until all go by it.

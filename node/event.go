@@ -17,9 +17,9 @@ const (
 	PeerJoined EventKind = iota
 	PeerLeft
 	// PeerSilent: no message came from a live peer for three lags; what it
-	// may have admitted since is no longer extrapolated. PeerHeard ends it.
+	// may have admitted since is no longer extrapolated. PeerResponding ends it.
 	PeerSilent
-	PeerHeard
+	PeerResponding
 	// SenderUnknown: a message from an incarnation that is no member.
 	SenderUnknown
 	// MessageMisplaced: a message for another incarnation or shard.
@@ -45,8 +45,8 @@ const (
 	// CellForged: a cell that the peer may not tell was ignored: of our own
 	// slot, or with more refunds than hits.
 	CellForged
-	// RefusalHeard: a peer refused a cell of ours; it stays to be sent.
-	RefusalHeard
+	// RefusalReceived: a peer refused a cell of ours; it stays to be sent.
+	RefusalReceived
 	// RuleUnknown: cells of a rule that is not in force here were kept.
 	RuleUnknown
 	// RulesDiverged: a peer has another rule set. RulesAgree ends it.

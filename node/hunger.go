@@ -50,7 +50,7 @@ func (n *Node) terms(d *deal, delayMS int64) transfer.Policy {
 func (n *Node) region(d *deal, now int64) (all transfer.Region, rows []transfer.DonorState, of []crdt.Incarnation) {
 	ms := n.at.Mono.Milliseconds()
 	x, carry := quota.RightsWindow(d.h.Limit, d.window)
-	all.Base = n.cfg.Allotments.RegionPart(n.cfg.Region, SharedRule(d.h.Rule), d.h.Limit.Total(), x, carry)
+	all.Allotment = n.cfg.Allotments.RegionPart(n.cfg.Region, SharedRule(d.h.Rule), d.h.Limit.Total(), x, carry)
 	own := n.own(d.row, d.h.Limit, d.left, now)
 	d.row.fresh(ms)
 	rows, of = append(rows, own), append(of, n.incarnation)
@@ -92,7 +92,7 @@ func (n *Node) publish(d *deal, now int64, estimate uint64) {
 	if !ok {
 		return
 	}
-	note := n.note(d, gossip.Shortage)
+	note := n.note(d, gossip.ShortageNotice)
 	note.Need = need
 	for i := range abroad {
 		if a := &abroad[i]; !a.Silent && a.Aggregator != 0 {
@@ -118,7 +118,7 @@ func (n *Node) feed(from crdt.Incarnation, note *gossip.RightsMessage, d *deal, 
 		}
 		base := n.cfg.Allotments.RegionPart(a.Region, SharedRule(d.h.Rule), d.h.Limit.Total(), x, carry)
 		others = addSat(others, t.Spare(left, transfer.Region{
-			Base: base, Available: base - min(base, a.Used), Offered: a.Rate,
+			Allotment: base, Available: base - min(base, a.Used), Offered: a.Rate,
 		}))
 	}
 	gift := t.Transfer(note.Need, all, spare, others)
@@ -127,7 +127,7 @@ func (n *Node) feed(from crdt.Incarnation, note *gossip.RightsMessage, d *deal, 
 	n.give(d, from, out[0], now)
 	for i := 1; i < len(rows); i++ {
 		if out[i] > 0 {
-			c := n.note(d, gossip.Collect)
+			c := n.note(d, gossip.CollectRequest)
 			c.Need, c.For = out[i], from
 			n.say(of[i], c)
 		}

@@ -26,7 +26,7 @@ type replica struct {
 	events  []Event
 
 	// Scratch of trade.
-	asked         []transfer.RegionalPeer
+	asked         []transfer.Peer
 	RegionalPeers []gossip.RegionalPeer
 	remoteRegions []gossip.RemoteRegion
 }
@@ -260,8 +260,8 @@ func (n *Node) Ready() Ready {
 // engineEvents names the events of the engine.
 var engineEvents = [...]EventKind{
 	gossip.PeerJoined: PeerJoined, gossip.PeerLeft: PeerLeft,
-	gossip.PeerSilent: PeerSilent, gossip.PeerHeard: PeerHeard,
-	gossip.CellRefused: CellRefused, gossip.CellStale: CellStale, gossip.CellForged: CellForged, gossip.RefusalHeard: RefusalHeard,
+	gossip.PeerSilent: PeerSilent, gossip.PeerResponding: PeerResponding,
+	gossip.CellRefused: CellRefused, gossip.CellStale: CellStale, gossip.CellForged: CellForged, gossip.RefusalReceived: RefusalReceived,
 	gossip.RulesDiverged: RulesDiverged, gossip.RulesAgree: RulesAgree,
 	gossip.ResyncStarted: ResyncStarted, gossip.ResyncDone: ResyncDone, gossip.Resent: Resent,
 	gossip.BucketRepaired: BucketRepaired, gossip.CountsRestored: CountsRestored,

@@ -30,9 +30,9 @@ func (s *shares) Version() uint64 { return 1 }
 
 func (s *shares) Allotment(_, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason) {
 	if s.fence != 0 && x-carry <= s.fence {
-		return 0, epoch.WhyFenced
+		return 0, epoch.ReasonFenced
 	}
-	return s.part(total, regional), epoch.WhyEpoch
+	return s.part(total, regional), epoch.ReasonEpoch
 }
 
 func (s *shares) PartOf(_ string, _, total uint64, _, _ int64, regional bool) uint64 {
@@ -48,7 +48,7 @@ func (s *shares) RegionPart(_ string, _, total uint64, _, _ int64) uint64 {
 }
 
 func (s *shares) RegionAllotment(rule, total uint64, x, carry int64) (uint64, epoch.Reason) {
-	return s.RegionPart("", rule, total, x, carry), epoch.WhyEpoch
+	return s.RegionPart("", rule, total, x, carry), epoch.ReasonEpoch
 }
 
 func (s *shares) part(total uint64, regional bool) uint64 {

@@ -37,12 +37,12 @@ type waveringRegion struct{ s *strictStorm }
 
 func (o *waveringRegion) Version() uint64 { return o.s.parts }
 func (o *waveringRegion) Allotment(_, total uint64, _, _ int64, _ bool) (uint64, epoch.Reason) {
-	return 0, epoch.WhyEpoch
+	return 0, epoch.ReasonEpoch
 }
 func (o *waveringRegion) PartOf(_ string, _, _ uint64, _, _ int64, _ bool) uint64 { return 0 }
 func (o *waveringRegion) RegionPart(_ string, _, _ uint64, _, _ int64) uint64     { return 0 }
 func (o *waveringRegion) RegionAllotment(_, total uint64, _, _ int64) (uint64, epoch.Reason) {
-	return total / uint64(o.s.regions) * (4 - o.s.parts%5) / 4, epoch.WhyEpoch
+	return total / uint64(o.s.regions) * (4 - o.s.parts%5) / 4, epoch.ReasonEpoch
 }
 
 const stormRules = strictRules + `

@@ -12,8 +12,8 @@ import (
 
 // TransferStats counts what a node gave and was given.
 type TransferStats struct {
-	// Given and Received are hits, Notes what was said to that end.
-	Given, Received, Notes uint64
+	// Given and Received are hits, Messages what was said to that end.
+	Given, Received, Messages uint64
 }
 
 // trades reports whether rights under a limit are given away: those of windows.
@@ -58,11 +58,11 @@ func (n *Node) offer(h *Hit, r *row, now int64, estimate uint64) {
 	}
 	d := n.deal(h, r, now)
 	admitted := r.Used - min(r.Used, r.gave())
-	w := transfer.Need2{
+	w := transfer.Need{
 		Kind: kindOf(h.Rule), Recent: r.rates.Recent(ms), Rights: d.left, Held: addSat(d.left, admitted),
 		Limit: uint64(h.Limit.Requests), Estimate: estimate,
 	}
-	mine := n.replica.engine.Mine(h.Key)
+	mine := n.replica.engine.Aggregates(h.Key)
 	if mine {
 		n.look(&d, now, estimate)
 	}
@@ -72,7 +72,7 @@ func (n *Node) offer(h *Hit, r *row, now int64, estimate uint64) {
 	n.ask(&d, w, ms)
 	if !mine && ms-r.told >= toldMS {
 		r.told = ms
-		n.say(n.replica.engine.Aggregator(h.Key), n.note(&d, gossip.Want))
+		n.say(n.replica.engine.Aggregator(h.Key), n.note(&d, gossip.NeedReport))
 	}
 }
 
@@ -93,7 +93,7 @@ func (n *Node) look(d *deal, now int64, estimate uint64) {
 // heard looks at the region when a sibling told of its counts.
 func (n *Node) heard(e *entry, rule *rules.Rule, now int64) {
 	r := n.extras.row(e.extra)
-	if r == nil || rule == nil || r.grid != rule.Limit.Grid() || !n.replica.engine.Mine(e.key) {
+	if r == nil || rule == nil || r.grid != rule.Limit.Grid() || !n.replica.engine.Aggregates(e.key) {
 		return
 	}
 	h := Hit{Key: e.key, Limit: rule.Limit, Rule: rule}
@@ -119,12 +119,12 @@ func (n *Node) note(d *deal, k gossip.RightsMessageKind) gossip.RightsMessage {
 
 func (n *Node) say(to crdt.Incarnation, note gossip.RightsMessage) {
 	if n.replica.engine.Send(to, note) {
-		n.trade.Notes++
+		n.trade.Messages++
 	}
 }
 
 // ask asks the sibling that is believed to have most.
-func (n *Node) ask(d *deal, w transfer.Need2, ms int64) {
+func (n *Node) ask(d *deal, w transfer.Need, ms int64) {
 	if d.row.asker == nil {
 		d.row.asker = new(transfer.Requester)
 	}
@@ -135,7 +135,7 @@ func (n *Node) ask(d *deal, w transfer.Need2, ms int64) {
 	known := n.replica.asked[:0]
 	for i := range all {
 		if s := &all[i]; !s.Silent {
-			known = append(known, transfer.RegionalPeer{ID: uint64(s.ID), Held: n.heldBy(d, s), Used: s.Used})
+			known = append(known, transfer.Peer{ID: uint64(s.ID), Held: n.heldBy(d, s), Used: s.Used})
 		}
 	}
 	n.replica.asked = known
@@ -169,13 +169,13 @@ func (n *Node) hear(from crdt.Incarnation, notes []gossip.RightsMessage, now int
 		case !ok:
 		case note.Kind == gossip.TransferRequest:
 			n.answer(from, note, &d, now)
-		case note.Kind == gossip.TransferReply && d.row.asker != nil:
+		case note.Kind == gossip.TransferRefusal && d.row.asker != nil:
 			d.row.asker.Answer(n.at.Mono.Milliseconds(), uint64(from), 0)
-		case note.Kind == gossip.Want && n.replica.engine.Mine(note.Key):
+		case note.Kind == gossip.NeedReport && n.replica.engine.Aggregates(note.Key):
 			n.wanted(from, note, &d, now)
-		case note.Kind == gossip.Shortage && n.replica.engine.Mine(note.Key):
+		case note.Kind == gossip.ShortageNotice && n.replica.engine.Aggregates(note.Key):
 			n.feed(from, note, &d, now)
-		case note.Kind == gossip.Collect:
+		case note.Kind == gossip.CollectRequest:
 			n.give(&d, note.For, transfer.Honor(note.Need, n.own(d.row, d.h.Limit, d.left, now)), now)
 		}
 	}
@@ -219,7 +219,7 @@ func (n *Node) answer(from crdt.Incarnation, note *gossip.RightsMessage, d *deal
 	o := n.own(d.row, d.h.Limit, d.left, now)
 	gift := d.row.giver.Give(n.at.Mono.Milliseconds(), o, transfer.Ask{Rights: note.Rights, Second: note.Second})
 	if !n.give(d, from, gift, now) {
-		n.say(from, n.note(d, gossip.TransferReply))
+		n.say(from, n.note(d, gossip.TransferRefusal))
 	}
 }
 

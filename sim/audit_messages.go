@@ -64,7 +64,7 @@ func (a *messagesAuditor) cells(w *World, d *Daemon, from *writer, m *gossip.Mes
 			reason = "is what somebody else was given"
 		case c.Kind == gossip.Given && from.region != d.RegionIndex && !c.Regional:
 			continue
-		case c.Kind == gossip.Traded && c.Incarnation != m.From || c.Kind > gossip.MaxKind:
+		case c.Kind == gossip.Transferred && c.Incarnation != m.From || c.Kind > gossip.MaxKind:
 			reason = "is not its sender's to tell"
 		case from.region != d.RegionIndex && (c.Kind != gossip.RegionSum || c.Regional):
 			reason = "left its region"

@@ -60,9 +60,9 @@ func (s *shares) Version() uint64 { return 1 }
 // Allotment implements node.Allotments.
 func (s *shares) Allotment(_, total uint64, x, _ int64, _ bool) (uint64, epochs.Reason) {
 	if !s.unfenced && x <= s.fence {
-		return 0, epochs.WhyFenced
+		return 0, epochs.ReasonFenced
 	}
-	return part(part(total, s.regions, s.region), s.daemons, s.daemon), epochs.WhyEpoch
+	return part(part(total, s.regions, s.region), s.daemons, s.daemon), epochs.ReasonEpoch
 }
 
 // PartOf implements node.Allotments: what one might hold is close to what it does.
@@ -146,7 +146,7 @@ func (e *explorer) checkGift(m *moment, h *history, f *fact) error {
 // RegionAllotment implements node.Allotments.
 func (s *shares) RegionAllotment(_, total uint64, x, _ int64) (uint64, epochs.Reason) {
 	if !s.unfenced && x <= s.fence {
-		return 0, epochs.WhyFenced
+		return 0, epochs.ReasonFenced
 	}
-	return part(total, s.regions, s.region), epochs.WhyEpoch
+	return part(total, s.regions, s.region), epochs.ReasonEpoch
 }

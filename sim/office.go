@@ -144,9 +144,9 @@ func (w *World) inform(d *Daemon) {
 func rightsRule(r *rules.Rule) agent.Rule {
 	_, carry := quota.RightsWindow(r.Limit, 0)
 	out := agent.Rule{
-		ID:     node.SharedRule(r),
-		Reach:  time.Duration(r.Limit.Window()+carry)*time.Millisecond + 10*time.Second,
-		Window: time.Duration(r.Limit.Window()) * time.Millisecond,
+		ID:       node.SharedRule(r),
+		Lookback: time.Duration(r.Limit.Window()+carry)*time.Millisecond + 10*time.Second,
+		Window:   time.Duration(r.Limit.Window()) * time.Millisecond,
 	}
 	for _, p := range r.Limit.Weights {
 		out.Pins = append(out.Pins, agent.Pin{Region: p.Region, Share: uint32(p.Share)})

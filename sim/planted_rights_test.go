@@ -79,7 +79,7 @@ func TestPlantedRights(t *testing.T) {
 			bug: func(cfg *Config) {
 				cfg.mutation.rights = holds(func(w *World, d *Daemon) baseFunc {
 					return func(_ node.Allotments, _, total uint64, _, _ int64, _ bool) (uint64, epochs.Reason) {
-						return share(w, d, total, 3), epochs.WhyEpoch
+						return share(w, d, total, 3), epochs.ReasonEpoch
 					}
 				})
 			},
@@ -96,7 +96,7 @@ func TestPlantedRights(t *testing.T) {
 				cfg.mutation.rights = holds(func(w *World, d *Daemon) baseFunc {
 					return func(r node.Allotments, rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
 						if d.Name != d.owner {
-							return share(w, d, total, 3), epochs.WhyEpoch
+							return share(w, d, total, 3), epochs.ReasonEpoch
 						}
 						return r.Allotment(rule, total, x, carry, regional)
 					}
@@ -136,9 +136,9 @@ func TestPlantedRights(t *testing.T) {
 					}
 					return func(_ node.Allotments, _, total uint64, x, _ int64, _ bool) (uint64, epochs.Reason) {
 						if x <= fence {
-							return 0, epochs.WhyFenced
+							return 0, epochs.ReasonFenced
 						}
-						return share(w, d, total, 3), epochs.WhyEpoch
+						return share(w, d, total, 3), epochs.ReasonEpoch
 					}
 				})
 			},
@@ -155,7 +155,7 @@ func TestPlantedRights(t *testing.T) {
 			bug: func(cfg *Config) {
 				cfg.mutation.rights = holds(func(w *World, d *Daemon) baseFunc {
 					return func(_ node.Allotments, _, total uint64, _, _ int64, _ bool) (uint64, epochs.Reason) {
-						return share(w, d, total, w.believed(d)), epochs.WhyEpoch
+						return share(w, d, total, w.believed(d)), epochs.ReasonEpoch
 					}
 				})
 			},
@@ -166,7 +166,7 @@ func TestPlantedRights(t *testing.T) {
 			bug: func(cfg *Config) {
 				cfg.mutation.rights = holds(func(w *World, d *Daemon) baseFunc {
 					return func(r node.Allotments, rule, total uint64, x, carry int64, _ bool) (uint64, epochs.Reason) {
-						return r.RegionPart(d.Region, rule, total, x, carry), epochs.WhyEpoch
+						return r.RegionPart(d.Region, rule, total, x, carry), epochs.ReasonEpoch
 					}
 				})
 			},

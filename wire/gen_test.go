@@ -58,7 +58,7 @@ func genCell() *rapid.Generator[gossip.Cell] {
 		c.Value.P = genWord().Draw(t, "p")
 		c.Value.N = rapid.SampledFrom([]uint64{0, 0, 1, math.MaxUint64}).Draw(t, "n")
 		switch c.Kind {
-		case gossip.Daemon, gossip.Traded:
+		case gossip.Daemon, gossip.Transferred:
 			c.Value.N = min(c.Value.N, c.Value.P)
 		case gossip.Given:
 			c.Value.N = 0

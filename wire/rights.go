@@ -87,7 +87,7 @@ func rightsFrame(m *agent.Message) *rldv1.RightsFrame {
 	f := &rldv1.RightsFrame{
 		From: uint64(m.From), To: uint64(m.To), Region: m.Region, Name: m.Name,
 		Stamp: uint64(m.Stamp), Member: m.Member, FenceMs: m.Fence, Genesis: m.Genesis[:],
-		Ready: m.Ready, Regions: rightsSection(&m.Regions), Voted: m.Voted,
+		Ready: m.Ready, Regions: rightsSection(&m.Regions), Voted: m.HasVotes,
 		Period: m.Period, Heard: m.Heard,
 	}
 	if !m.Daemons.Empty() {
@@ -99,7 +99,7 @@ func rightsFrame(m *agent.Message) *rldv1.RightsFrame {
 			Daemon: v.Daemon, Ack: rightsAck(&v.Ack), Locals: rightsIDs(v.Locals),
 		})
 	}
-	if g := m.Grant; g != nil {
+	if g := m.Extension; g != nil {
 		f.Grant = &rldv1.RightsGrant{By: g.By, To: g.To, Under: rightsID(g.Under), UntilMs: g.Until}
 	}
 	for _, d := range m.Demand {
@@ -133,7 +133,7 @@ func rightsMessage(f *rldv1.RightsFrame) (*agent.Message, error) {
 	m := &agent.Message{
 		From: crdt.Incarnation(f.From), To: crdt.Incarnation(f.To), Region: f.Region, Name: f.Name,
 		Stamp: hlc.Timestamp(f.Stamp), Member: f.Member, Fence: f.FenceMs,
-		Genesis: [2]uint64(f.Genesis), Ready: f.Ready, Voted: f.Voted, Period: f.Period, Heard: f.Heard,
+		Genesis: [2]uint64(f.Genesis), Ready: f.Ready, HasVotes: f.Voted, Period: f.Period, Heard: f.Heard,
 	}
 	var err error
 	if m.Regions, err = sectionOf(f.Regions); err != nil {
@@ -150,7 +150,7 @@ func rightsMessage(f *rldv1.RightsFrame) (*agent.Message, error) {
 		m.Votes = append(m.Votes, epoch.Vote{Daemon: v.Daemon, Ack: a, Locals: idsOf(v.Locals)})
 	}
 	if g := f.Grant; g != nil {
-		m.Grant = &epoch.Grant{By: g.By, To: g.To, Under: idOf(g.Under), Until: g.UntilMs}
+		m.Extension = &epoch.Extension{By: g.By, To: g.To, Under: idOf(g.Under), Until: g.UntilMs}
 	}
 	for i, rule := range f.DemandRules {
 		m.Demand = append(m.Demand, agent.Demand{Rule: rule, Hits: f.DemandHits[i]})

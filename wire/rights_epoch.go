@@ -46,9 +46,9 @@ func rightsEpoch(e *epoch.Epoch) *rldv1.RightsEpoch {
 		out.Retired = append(out.Retired, r.ID)
 		out.RetiredFromMs = append(out.RetiredFromMs, r.From)
 	}
-	for _, r := range e.Rows {
+	for _, r := range e.Rules {
 		out.Rules = append(out.Rules, r.Rule)
-		out.Rows = append(out.Rows, r.Amounts...)
+		out.Rows = append(out.Rows, r.Shares...)
 	}
 	return out
 }
@@ -71,7 +71,7 @@ func epochOf(e *rldv1.RightsEpoch) (epoch.Epoch, error) {
 		out.Retired = append(out.Retired, epoch.Retirement{ID: id, From: e.RetiredFromMs[i]})
 	}
 	for i, rule := range e.Rules {
-		out.Rows = append(out.Rows, epoch.Row{Rule: rule, Amounts: e.Rows[i*n : (i+1)*n : (i+1)*n]})
+		out.Rules = append(out.Rules, epoch.RuleShares{Rule: rule, Shares: e.Rows[i*n : (i+1)*n : (i+1)*n]})
 	}
 	return out, nil
 }
@@ -81,7 +81,7 @@ func rightsAck(a *epoch.Ack) *rldv1.RightsAck {
 		Id: rightsID(a.ID), By: a.By, Generation: a.Generation, FromMs: a.From,
 		Before: rightsIDs(a.Before), FloorMs: a.Floor, Held: rightsHeld(a.Held),
 	}
-	for _, r := range a.Reaches {
+	for _, r := range a.Horizons {
 		out.ReachIds = append(out.ReachIds, r.ID)
 		out.ReachUntilMs = append(out.ReachUntilMs, r.Until)
 	}
@@ -98,7 +98,7 @@ func ackOf(a *rldv1.RightsAck) (epoch.Ack, error) {
 		Before: idsOf(a.Before), Floor: a.FloorMs, Held: heldOf(a.Held),
 	}
 	for i, id := range a.ReachIds {
-		out.Reaches = append(out.Reaches, epoch.HorizonGrant{ID: id, Until: a.ReachUntilMs[i]})
+		out.Horizons = append(out.Horizons, epoch.Horizon{ID: id, Until: a.ReachUntilMs[i]})
 	}
 	return out, nil
 }

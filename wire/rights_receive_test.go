@@ -40,7 +40,7 @@ func FuzzRightsReceive(f *testing.F) {
 		}
 		m.From, m.To, m.Region, m.Name = honest.From, honest.To, honest.Region, honest.Name
 		m.Member, m.Genesis = honest.Member, honest.Genesis
-		m.Daemons, m.Votes, m.Voted, m.Grant = agent.Section{}, nil, nil, nil
+		m.Daemons, m.Votes, m.HasVotes, m.Extension = agent.Section{}, nil, nil, nil
 		for i := range m.Regions.Epochs {
 			e := &m.Regions.Epochs[i]
 			e.ID.Stamp = honest.Stamp.Next() // one that may be learned

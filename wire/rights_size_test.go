@@ -160,7 +160,7 @@ func TestRightsSize(t *testing.T) {
 			if tt.load == nil {
 				return
 			}
-			if s := r.agents[0].Status(); len(s.Regions) == 0 || s.Regions[0].Rows == 0 {
+			if s := r.agents[0].Status(); len(s.Regions) == 0 || s.Regions[0].Rules == 0 {
 				t.Errorf("nothing was rebalanced: %+v", s.Regions)
 			}
 		})

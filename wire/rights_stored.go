@@ -111,9 +111,9 @@ func storedPayload(data []byte, cluster uint64, name string) ([]byte, error) {
 
 func rightsRecord(r *epoch.Record) *rldv1.RightsRecord {
 	out := &rldv1.RightsRecord{
-		Owner: r.Owner, Generation: r.Generation, Part: r.Part, Base: rightsEpoch(&r.Base),
+		Owner: r.Owner, Generation: r.Generation, Part: r.Regional, Base: rightsEpoch(&r.Base),
 		BaseFromMs: r.BaseFrom, BaseHeld: rightsHeld(r.BaseHeld), Mine: rightsIDs(r.Mine),
-		Top: rightsID(r.Top), Pruned: rightsID(r.Pruned), WindowMs: r.Bounds.Window, ReachMs: r.Bounds.Reach,
+		Top: rightsID(r.Top), Pruned: rightsID(r.Pruned), WindowMs: r.Bounds.Window, ReachMs: r.Bounds.Horizon,
 	}
 	for i := range r.Epochs {
 		out.Epochs = append(out.Epochs, rightsEpoch(&r.Epochs[i]))
@@ -134,9 +134,9 @@ func recordOf(r *rldv1.RightsRecord) (epoch.Record, error) {
 			len(r.GetLostIds()), len(r.GetLostGenerations()))
 	}
 	out := epoch.Record{
-		Owner: r.Owner, Generation: r.Generation, Part: r.Part, BaseFrom: r.BaseFromMs, BaseHeld: heldOf(r.BaseHeld),
+		Owner: r.Owner, Generation: r.Generation, Regional: r.Part, BaseFrom: r.BaseFromMs, BaseHeld: heldOf(r.BaseHeld),
 		Mine: idsOf(r.Mine), Top: idOf(r.Top), Pruned: idOf(r.Pruned),
-		Bounds: epoch.Bounds{Window: r.WindowMs, Reach: r.ReachMs},
+		Bounds: epoch.Bounds{Window: r.WindowMs, Horizon: r.ReachMs},
 	}
 	var err error
 	if out.Base, err = epochOf(r.Base); err != nil {

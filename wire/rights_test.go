@@ -54,11 +54,11 @@ func genEpochOf(t *rapid.T, id epoch.ID) epoch.Epoch {
 		})
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "rows") {
-		row := epoch.Row{Rule: uint64(i) << 40}
+		row := epoch.RuleShares{Rule: uint64(i) << 40}
 		for range n {
-			row.Amounts = append(row.Amounts, rapid.Uint32Range(0, epoch.Whole/4).Draw(t, "ppm"))
+			row.Shares = append(row.Shares, rapid.Uint32Range(0, epoch.Whole/4).Draw(t, "ppm"))
 		}
-		e.Rows = append(e.Rows, row)
+		e.Rules = append(e.Rules, row)
 	}
 	return e
 }
@@ -78,7 +78,7 @@ func genAck(t *rapid.T) epoch.Ack {
 	}
 	a.Before = genIDs(t, "before", a.ID)
 	for i := range rapid.IntRange(0, 2).Draw(t, "reaches") {
-		a.Reaches = append(a.Reaches, epoch.HorizonGrant{ID: uint64(i), Until: rapid.Int64().Draw(t, "until")})
+		a.Horizons = append(a.Horizons, epoch.Horizon{ID: uint64(i), Until: rapid.Int64().Draw(t, "until")})
 	}
 	return a
 }
@@ -112,14 +112,14 @@ func genRights(t *rapid.T) *agent.Message {
 		Ready:   rapid.Bool().Draw(t, "ready"), Regions: genSection(t), Heard: rapid.Uint64().Draw(t, "heard"),
 	}
 	if rapid.Bool().Draw(t, "local") {
-		m.Daemons, m.Voted = genSection(t), []uint64{0, 5}
+		m.Daemons, m.HasVotes = genSection(t), []uint64{0, 5}
 		for range rapid.IntRange(0, 2).Draw(t, "votes") {
 			m.Votes = append(m.Votes, epoch.Vote{
 				Daemon: rapid.Uint64().Draw(t, "daemon"), Ack: genAck(t),
 				Locals: append([]epoch.ID{{}}, genIDs(t, "locals", genID(t, "top"))...),
 			})
 		}
-		m.Grant = &epoch.Grant{By: 1, To: 2, Under: genID(t, "under"), Until: rapid.Int64().Draw(t, "until")}
+		m.Extension = &epoch.Extension{By: 1, To: 2, Under: genID(t, "under"), Until: rapid.Int64().Draw(t, "until")}
 	}
 	if rapid.Bool().Draw(t, "demand") {
 		m.Period = rapid.Uint64Min(1).Draw(t, "period")
@@ -194,10 +194,10 @@ func TestRightsRefused(t *testing.T) {
 
 func genRecord(t *rapid.T, part bool) epoch.Record {
 	r := epoch.Record{
-		Owner: rapid.Uint64().Draw(t, "owner"), Part: part, Generation: rapid.Uint64().Draw(t, "life"),
+		Owner: rapid.Uint64().Draw(t, "owner"), Regional: part, Generation: rapid.Uint64().Draw(t, "life"),
 		Base: genEpochOf(t, epoch.ID{}), BaseFrom: rapid.Int64().Draw(t, "from"), BaseHeld: genHeld(t),
 		Mine: []epoch.ID{{}}, Top: genID(t, "top"), Pruned: genID(t, "pruned"),
-		Bounds: epoch.Bounds{Window: rapid.Int64().Draw(t, "label"), Reach: rapid.Int64().Draw(t, "reach")},
+		Bounds: epoch.Bounds{Window: rapid.Int64().Draw(t, "label"), Horizon: rapid.Int64().Draw(t, "reach")},
 	}
 	for i := range rapid.IntRange(0, 2).Draw(t, "more") {
 		r.Epochs = append(r.Epochs, genEpochOf(t, genID(t, "epoch")))
@@ -230,7 +230,7 @@ func TestStoredRoundTrip(t *testing.T) {
 }
 
 func TestStoredRefused(t *testing.T) {
-	s := &agent.Stored{Region: epoch.Record{Part: true}}
+	s := &agent.Stored{Region: epoch.Record{Regional: true}}
 	data := EncodeStored(9, "eu-0", s)
 	other := bytes.Clone(data)
 	other[storedAtVersion]++

@@ -30,7 +30,7 @@ func cellFault(c *gossip.Cell) string {
 		return "carry below 0 ms"
 	case c.Kind == gossip.Daemon && c.Value.N > c.Value.P:
 		return "a daemon refunded more than it admitted"
-	case c.Kind == gossip.Traded && c.Value.N > c.Value.P:
+	case c.Kind == gossip.Transferred && c.Value.N > c.Value.P:
 		return "a daemon gave more than it moved"
 	case !c.Kind.Counts() && c.Rate != 0, c.Kind == gossip.Given && c.Value.N != 0:
 		return "rights with more than what was given"

@@ -16,13 +16,13 @@ type allRights struct{}
 func (allRights) Version() uint64 { return 1 }
 
 func (allRights) Allotment(_, total uint64, _, _ int64, _ bool) (uint64, epoch.Reason) {
-	return total, epoch.WhyEpoch
+	return total, epoch.ReasonEpoch
 }
 
 func (allRights) PartOf(string, uint64, uint64, int64, int64, bool) uint64 { return 0 }
 
 func (allRights) RegionAllotment(_, total uint64, _, _ int64) (uint64, epoch.Reason) {
-	return total, epoch.WhyEpoch
+	return total, epoch.ReasonEpoch
 }
 
 func (allRights) RegionPart(_ string, _, total uint64, _, _ int64) uint64 { return total }

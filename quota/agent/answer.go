@@ -25,15 +25,15 @@ type answer struct {
 // region out, as an operator may have said that it uses nothing any more.
 func (o *Agent) keep(rule uint64, a answer, why epoch.Reason) (uint64, epoch.Reason) {
 	i, ok := o.ruleIndex(rule)
-	if !ok || why != epoch.WhyEpoch && why != epoch.WhyUnsettled {
+	if !ok || why != epoch.ReasonEpoch && why != epoch.ReasonUnsettled {
 		return a.base, why
 	}
 	kept, oldest := &o.kept[i], 0
 	for j := range kept {
 		k := &kept[j]
 		if k.x == a.x && k.carry == a.carry && k.total == a.total && k.regional == a.regional {
-			if k.total > 0 && (why == epoch.WhyUnsettled || k.base > a.base) {
-				return k.base, epoch.WhyEpoch
+			if k.total > 0 && (why == epoch.ReasonUnsettled || k.base > a.base) {
+				return k.base, epoch.ReasonEpoch
 			}
 			k.base = a.base
 			return a.base, why
@@ -42,7 +42,7 @@ func (o *Agent) keep(rule uint64, a answer, why epoch.Reason) (uint64, epoch.Rea
 			oldest = j
 		}
 	}
-	if why == epoch.WhyEpoch && a.x >= kept[oldest].x {
+	if why == epoch.ReasonEpoch && a.x >= kept[oldest].x {
 		kept[oldest] = a
 	}
 	return a.base, why

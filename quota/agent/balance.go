@@ -101,11 +101,11 @@ func (o *Agent) arrange() bool {
 
 // weigh asks the rebalancer of every rule, and returns the rows that are to
 // change. Without demand only those of pinned rules are looked at.
-func (o *Agent) weigh(top *epoch.EntryView, withDemand bool) []epoch.Row {
+func (o *Agent) weigh(top *epoch.EntryView, withDemand bool) []epoch.RuleShares {
 	b, d := &o.balance, &o.demand
 	n := len(b.regions)
 	hits, current := make([]uint64, n), make([]overage.PPM, n)
-	var rows []epoch.Row
+	var rows []epoch.RuleShares
 	for r := range o.rules {
 		rule := &o.rules[r]
 		any := len(rule.Pins) > 0
@@ -119,7 +119,7 @@ func (o *Agent) weigh(top *epoch.EntryView, withDemand bool) []epoch.Row {
 		if !any {
 			continue
 		}
-		amounts, hasRow := top.Epoch.Row(rule.ID)
+		amounts, hasRow := top.Epoch.SharesOf(rule.ID)
 		for j, i := range b.regions {
 			current[j] = overage.PPM(top.Epoch.AmountOf(rule.ID, o.ids[i]))
 		}
@@ -127,12 +127,12 @@ func (o *Agent) weigh(top *epoch.EntryView, withDemand bool) []epoch.Row {
 		if next == nil {
 			continue
 		}
-		row := epoch.Row{Rule: rule.ID, Amounts: make([]uint32, n)}
+		row := epoch.RuleShares{Rule: rule.ID, Shares: make([]uint32, n)}
 		for j, i := range b.regions {
 			k := slices.IndexFunc(top.Epoch.Members, func(m epoch.Member) bool { return m.ID == o.ids[i] })
-			row.Amounts[k] = uint32(next[j])
+			row.Shares[k] = uint32(next[j])
 		}
-		if !hasRow || !slices.Equal(row.Amounts, amounts) {
+		if !hasRow || !slices.Equal(row.Shares, amounts) {
 			rows = append(rows, row)
 		}
 	}
@@ -195,35 +195,35 @@ func (o *Agent) rebalancer(rule *Rule) *overage.Rebalancer {
 }
 
 // proposeRows proposes the newest epoch with other rows, if there are any.
-func (o *Agent) proposeRows(top *epoch.EntryView, rows []epoch.Row, why string) {
+func (o *Agent) proposeRows(top *epoch.EntryView, rows []epoch.RuleShares, why string) {
 	if len(rows) == 0 {
 		return
 	}
 	e := o.successor(top)
-	next := make([]epoch.Row, 0, len(e.Rows)+len(rows))
-	for _, old := range e.Rows {
+	next := make([]epoch.RuleShares, 0, len(e.Rules)+len(rows))
+	for _, old := range e.Rules {
 		_, known := slices.BinarySearch(o.demand.ids, old.Rule)
-		changed := slices.ContainsFunc(rows, func(r epoch.Row) bool { return r.Rule == old.Rule })
+		changed := slices.ContainsFunc(rows, func(r epoch.RuleShares) bool { return r.Rule == old.Rule })
 		if !changed && (known || o.at-o.balance.since < keepRows) {
 			next = append(next, old)
 		}
 	}
-	most := min(epoch.MaxRows, epoch.MaxAmounts/len(e.Members))
+	most := min(epoch.MaxRules, epoch.MaxAmounts/len(e.Members))
 	next = append(next, rows[:min(len(rows), most)]...)
 	if len(next) > most { // rows of rules that are gone make room
-		next = slices.DeleteFunc(next, func(r epoch.Row) bool {
+		next = slices.DeleteFunc(next, func(r epoch.RuleShares) bool {
 			_, known := slices.BinarySearch(o.demand.ids, r.Rule)
 			return !known
 		})
 	}
-	slices.SortFunc(next, func(a, b epoch.Row) int { return cmp.Compare(a.Rule, b.Rule) })
-	e.Rows = next[:min(len(next), most)]
+	slices.SortFunc(next, func(a, b epoch.RuleShares) int { return cmp.Compare(a.Rule, b.Rule) })
+	e.Rules = next[:min(len(next), most)]
 	o.tryPropose(0, e, fmt.Sprintf("%s: %d rules of %d", why, len(rows), len(o.rules)))
 }
 
 // successor returns an epoch like the newest one, to be changed and proposed.
 func (o *Agent) successor(top *epoch.EntryView) epoch.Epoch {
-	e := epoch.Epoch{Members: slices.Clone(top.Epoch.Members), Rows: slices.Clone(top.Epoch.Rows)}
+	e := epoch.Epoch{Members: slices.Clone(top.Epoch.Members), Rules: slices.Clone(top.Epoch.Rules)}
 	if !top.Settled {
 		e.Retired = slices.Clone(top.Epoch.Retired)
 	}

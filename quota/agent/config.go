@@ -198,11 +198,11 @@ type Rule struct {
 	// Window is the length of its window: demand is smoothed over smoothWindows
 	// of them, so that weights do not chase bursts within one. 0 is short.
 	Window time.Duration
-	// Reach is how far back a label that is asked for may start, less its
+	// Lookback is how far back a label that is asked for may start, less its
 	// carry: the width of the label, the carry and the grace together. It
 	// decides how long epochs are kept. 0 is two minutes.
-	Reach time.Duration
+	Lookback time.Duration
 }
 
 // MaxRules bounds the rules of an office.
-const MaxRules = epoch.MaxRows
+const MaxRules = epoch.MaxRules

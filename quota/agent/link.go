@@ -27,9 +27,9 @@ type link struct {
 	ready  bool
 	tables [2]said
 	voted  []uint64
-	grant  *epoch.Grant // to be told
-	heard  uint64       // the period up to which it has our demand
-	period uint64       // of its demand
+	grant  *epoch.Extension // to be told
+	heard  uint64           // the period up to which it has our demand
+	period uint64           // of its demand
 	rows   []Demand
 
 	sent map[print]sending

@@ -32,10 +32,10 @@ type Message struct {
 	// region's daemons, empty across regions, and Votes are the votes of these.
 	Regions, Daemons Section
 	Votes            []epoch.Vote
-	// Voted are the fingerprints of the votes the sender has, ascending.
-	Voted []uint64
-	// Grant answers the receiver's sign of life, nil for none.
-	Grant *epoch.Grant
+	// HasVotes are the fingerprints of the votes the sender has, ascending.
+	HasVotes []uint64
+	// Extension answers the receiver's sign of life, nil for none.
+	Extension *epoch.Extension
 
 	// Period is the number of the period that Demand is of, 0 for no news:
 	// within a region that of the sender, across regions that of its region.
@@ -95,12 +95,12 @@ func (m *Message) validate() error {
 	if err := m.Daemons.validate(); err != nil {
 		return fmt.Errorf("daemons: %w", err)
 	}
-	if len(m.Votes) > maxVotes || len(m.Voted) > MaxHas {
+	if len(m.Votes) > maxVotes || len(m.HasVotes) > MaxHas {
 		return fmt.Errorf("%d votes and %d fingerprints of votes: want at most %d and %d",
-			len(m.Votes), len(m.Voted), maxVotes, MaxHas)
+			len(m.Votes), len(m.HasVotes), maxVotes, MaxHas)
 	}
-	if i := unsorted(m.Voted); i > 0 {
-		return fmt.Errorf("fingerprint %d of %d votes out of order: want them ascending, each once", i, len(m.Voted))
+	if i := unsorted(m.HasVotes); i > 0 {
+		return fmt.Errorf("fingerprint %d of %d votes out of order: want them ascending, each once", i, len(m.HasVotes))
 	}
 	for _, v := range m.Votes {
 		if len(v.Locals) > epoch.MaxEpochs {

@@ -177,7 +177,7 @@ func (o *Agent) start(s Start) error {
 	if s.First || o.broken&flawAmnesiac != 0 {
 		o.member, o.fence = memberID(o.cfg.Name, 0), 0
 	}
-	if o.region, err = epoch.NewPart(o.ids[o.own], regions); err != nil {
+	if o.region, err = epoch.NewRegional(o.ids[o.own], regions); err != nil {
 		return err
 	}
 	o.local, err = epoch.New(o.member, daemons)
@@ -191,7 +191,7 @@ func (o *Agent) restore(s *Stored) error {
 	if !sameName(o.member, memberID(o.cfg.Name, 0)) {
 		return fmt.Errorf("record of another daemon than %q: want its own", o.cfg.Name)
 	}
-	if !s.Region.Part || s.Local.Part {
+	if !s.Region.Regional || s.Local.Regional {
 		return errors.New("record with its two tables exchanged: want that of the regions first")
 	}
 	if o.region, err = epoch.Restore(o.ids[o.own], s.Region); err != nil {
@@ -271,14 +271,14 @@ func (o *Agent) Allotment(rule, total uint64, x, carry int64, regional bool) (ui
 	var why epoch.Reason
 	switch {
 	case o.listening:
-		why = epoch.WhyWaiting
+		why = epoch.ReasonWaiting
 	case regional:
 		base, why = o.local.Part(total, x, carry)
 	default:
-		base, why = epoch.AllotmentOf(o.region, o.local, regionsKey, rule, total, x, carry)
+		base, why = epoch.DaemonShare(o.region, o.local, regionsKey, rule, total, x, carry)
 	}
 	base, why = o.keep(rule, answer{x, carry, total, base, regional}, why)
-	if why != epoch.WhyEpoch {
+	if why != epoch.ReasonEpoch {
 		o.blocked = true
 	}
 	return base, why
@@ -289,10 +289,10 @@ func (o *Agent) Allotment(rule, total uint64, x, carry int64, regional bool) (ui
 // label may be kept, by whoever counts for the region what it uses.
 func (o *Agent) RegionAllotment(rule, total uint64, x, carry int64) (uint64, epoch.Reason) {
 	if o.listening {
-		return 0, epoch.WhyWaiting
+		return 0, epoch.ReasonWaiting
 	}
-	base, why := epoch.RegionOf(o.region, o.local, regionsKey, rule, total, x, carry)
-	if why != epoch.WhyEpoch {
+	base, why := epoch.RegionShare(o.region, o.local, regionsKey, rule, total, x, carry)
+	if why != epoch.ReasonEpoch {
 		o.blocked = true
 	}
 	return base, why

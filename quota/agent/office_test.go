@@ -63,7 +63,7 @@ func TestForgetful(t *testing.T) {
 	r.run(time.Second)
 	r.restart(p, true)
 	r.run(3 * step)
-	if _, why := p.Allotment(11, 100, r.now(p), 0, false); why == epoch.WhyEpoch {
+	if _, why := p.Allotment(11, 100, r.now(p), 0, false); why == epoch.ReasonEpoch {
 		t.Error("holds something right after it lost its memory")
 	}
 	took := r.until(15*time.Second, "rejoined", func() bool { return r.base(p, 0) > 1000 && r.whole() })

@@ -47,7 +47,7 @@ func move(r *rig, p *proc) {
 			amounts[i] = epoch.Whole / 3
 		}
 	}
-	e.Rows = []epoch.Row{{Rule: r.asked[0].id, Amounts: amounts}}
+	e.Rules = []epoch.RuleShares{{Rule: r.asked[0].id, Shares: amounts}}
 	if err := p.propose(0, e, "as the test says"); err != nil {
 		r.t.Fatal(err)
 	}
@@ -105,8 +105,8 @@ func TestJoinerWaits(t *testing.T) {
 	r.run(3 * time.Second)
 	joinWithoutTables(r)
 	p := r.daemons[len(r.daemons)-1]
-	if _, why := p.Allotment(12, 100, r.now(p), 0, false); why != epoch.WhyUnlearned {
-		t.Errorf("%v, want %v", why, epoch.WhyUnlearned)
+	if _, why := p.Allotment(12, 100, r.now(p), 0, false); why != epoch.ReasonUnlearned {
+		t.Errorf("%v, want %v", why, epoch.ReasonUnlearned)
 	}
 	r.mangle = nil
 	r.until(20*time.Second, "learned", func() bool { return r.base(p, 1) > 100 })
@@ -151,7 +151,7 @@ func TestFailingDisk(t *testing.T) {
 		t.Error("nothing is said of the failing disk")
 	}
 	r.run(6 * time.Second)
-	if base, why := a.Allotment(11, 1000, r.now(a), 0, false); base != 0 || why != epoch.WhyAhead {
+	if base, why := a.Allotment(11, 1000, r.now(a), 0, false); base != 0 || why != epoch.ReasonAhead {
 		t.Errorf("holds %d (%v) beyond its record", base, why)
 	}
 	move(r, r.find("b1"))

@@ -10,9 +10,9 @@ import (
 
 // Refusals of Receive that a caller may tell apart.
 var (
-	// ErrStranger is for a message of who is not among the peers, or is
+	// ErrNotPeer is for a message of who is not among the peers, or is
 	// another than membership says.
-	ErrStranger = errors.New("of a stranger")
+	ErrNotPeer = errors.New("of a stranger")
 	// ErrGenesis is for a message of who started from another configuration.
 	ErrGenesis = errors.New("started from other regions, weights, daemons or another horizon")
 )
@@ -34,7 +34,7 @@ func (o *Agent) Receive(at time.Duration, now int64, m *Message) error {
 	l.heardAt = at
 	if m.Stamp >= l.stamp {
 		l.stamp, l.ready, l.member, l.fence = m.Stamp, m.Ready, m.Member, m.Fence
-		l.voted = m.Voted
+		l.voted = m.HasVotes
 		l.heard = max(l.heard, m.Heard)
 		for i, s := range []*Section{&m.Regions, &m.Daemons} {
 			l.tables[i] = said{s.Base, s.Settled, s.Has}
@@ -60,15 +60,15 @@ func (o *Agent) sender(m *Message) (*link, error) {
 	}
 	l := o.link(m.From)
 	if l == nil {
-		return nil, fmt.Errorf("message of %s: %w: want a live peer", m.From, ErrStranger)
+		return nil, fmt.Errorf("message of %s: %w: want a live peer", m.From, ErrNotPeer)
 	}
 	if m.Name != l.peer.Name || m.Region != l.peer.Region {
 		return nil, fmt.Errorf("message of %q in %q: %w: %s is %q in %q",
-			m.Name, m.Region, ErrStranger, m.From, l.peer.Name, l.peer.Region)
+			m.Name, m.Region, ErrNotPeer, m.From, l.peer.Name, l.peer.Region)
 	}
 	if !sameName(m.Member, memberID(m.Name, 0)) {
 		return nil, fmt.Errorf("message of %q as participant %016x: %w: want one of its own",
-			m.Name, m.Member, ErrStranger)
+			m.Name, m.Member, ErrNotPeer)
 	}
 	if err := m.Validate(); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (o *Agent) sender(m *Message) (*link, error) {
 		return nil, fmt.Errorf("message of %q: it %w than this daemon: want the same everywhere, for ever",
 			m.Name, ErrGenesis)
 	}
-	if !l.local && (!m.Daemons.Empty() || len(m.Votes) > 0 || m.Grant != nil) {
+	if !l.local && (!m.Daemons.Empty() || len(m.Votes) > 0 || m.Extension != nil) {
 		return nil, fmt.Errorf("message of %q in %q: it tells of daemons across regions", m.Name, m.Region)
 	}
 	return l, nil
@@ -153,8 +153,8 @@ func (o *Agent) plausible(table int, e *epoch.Epoch) error {
 		return fmt.Errorf("epoch %s with a horizon of %d ms: want none among regions", e.ID, e.Horizon)
 	case table == 0 && e.Total() > epoch.Whole:
 		return fmt.Errorf("epoch %s of %d in all: want at most %d", e.ID, e.Total(), epoch.Whole)
-	case table == 1 && len(e.Rows) > 0:
-		return fmt.Errorf("epoch %s with %d rows: want none among daemons", e.ID, len(e.Rows))
+	case table == 1 && len(e.Rules) > 0:
+		return fmt.Errorf("epoch %s with %d rows: want none among daemons", e.ID, len(e.Rules))
 	}
 	return nil
 }
@@ -175,17 +175,17 @@ func (o *Agent) takeVotes(l *link, m *Message) {
 }
 
 func (o *Agent) takeGrant(l *link, m *Message) {
-	if g, ok := o.local.Grant(m.Member, o.now); ok {
+	if g, ok := o.local.ExtendHorizon(m.Member, o.now); ok {
 		l.grant = &g
 	}
-	if m.Grant == nil || m.Grant.To != o.member {
+	if m.Extension == nil || m.Extension.To != o.member {
 		return
 	}
-	if m.Grant.By != m.Member {
-		o.refuse(l, 1, fmt.Errorf("grant of %016x told by %016x: want its own", m.Grant.By, m.Member))
+	if m.Extension.By != m.Member {
+		o.refuse(l, 1, fmt.Errorf("grant of %016x told by %016x: want its own", m.Extension.By, m.Member))
 		return
 	}
-	if err := o.local.TakeGrant(*m.Grant); err != nil {
+	if err := o.local.TakeExtension(*m.Extension); err != nil {
 		o.refuse(l, 1, err)
 		return
 	}

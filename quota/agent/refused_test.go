@@ -108,16 +108,16 @@ func TestMessageRefused(t *testing.T) {
 		change func(*Message)
 	}{
 		{"message for", nil, near, func(m *Message) { m.To++ }},
-		{"want a live peer", ErrStranger, near, func(m *Message) { m.From = 1 }},
-		{`is "a2" in "a"`, ErrStranger, near, func(m *Message) { m.Name = "a1" }},
-		{`is "b1" in "b"`, ErrStranger, far, func(m *Message) { m.Region = "a" }},
-		{"want one of its own", ErrStranger, near, func(m *Message) { m.Member = a.member }},
+		{"want a live peer", ErrNotPeer, near, func(m *Message) { m.From = 1 }},
+		{`is "a2" in "a"`, ErrNotPeer, near, func(m *Message) { m.Name = "a1" }},
+		{`is "b1" in "b"`, ErrNotPeer, far, func(m *Message) { m.Region = "a" }},
+		{"want one of its own", ErrNotPeer, near, func(m *Message) { m.Member = a.member }},
 		{"the same everywhere", ErrGenesis, far, func(m *Message) { m.Genesis[0]++ }},
 		{"the same everywhere", ErrGenesis, near, func(m *Message) { m.Genesis[1]++ }},
 		{"tells of daemons across regions", nil, far, func(m *Message) { m.Daemons.Has = []uint64{1} }},
-		{"tells of daemons across regions", nil, far, func(m *Message) { m.Grant = &epoch.Grant{By: 1, To: 2} }},
+		{"tells of daemons across regions", nil, far, func(m *Message) { m.Extension = &epoch.Extension{By: 1, To: 2} }},
 		{"out of order", nil, near, func(m *Message) { m.Regions.Has = []uint64{2, 1} }},
-		{"out of order", nil, near, func(m *Message) { m.Voted = []uint64{2, 2} }},
+		{"out of order", nil, near, func(m *Message) { m.HasVotes = []uint64{2, 2} }},
 		{"at most 16384", nil, near, func(m *Message) { m.Regions.Has = make([]uint64, MaxHas+1) }},
 		{"out of order", nil, near, func(m *Message) { m.Period, m.Demand = 1, []Demand{{2, 1}, {1, 1}} }},
 		{"and a period", nil, near, func(m *Message) { m.Demand = []Demand{{2, 1}} }},
@@ -163,7 +163,7 @@ func TestItemsRefused(t *testing.T) {
 		}},
 		{"want none among daemons", near, func(m *Message) {
 			m.Daemons.Epochs = []epoch.Epoch{{ID: id, Members: []epoch.Member{{ID: a.member, Amount: 1}},
-				Rows: []epoch.Row{{Rule: 1, Amounts: []uint32{0}}}}}
+				Rules: []epoch.RuleShares{{Rule: 1, Shares: []uint32{0}}}}}
 		}},
 		{"of the future", far, func(m *Message) {
 			m.Regions.Claim = &epoch.Report{Base: epoch.Epoch{ID: later, Members: top.Members}}
@@ -171,7 +171,7 @@ func TestItemsRefused(t *testing.T) {
 		{"another content", far, func(m *Message) {
 			m.Regions.Claim = &epoch.Report{Base: epoch.Epoch{Members: top.Members[:1]}}
 		}},
-		{"want its own", near, func(m *Message) { m.Grant = &epoch.Grant{By: 77, To: a.member, Until: 1 << 60} }},
+		{"want its own", near, func(m *Message) { m.Extension = &epoch.Extension{By: 77, To: a.member, Until: 1 << 60} }},
 		{"for another region", near, func(m *Message) {
 			m.Votes = []epoch.Vote{{Daemon: near.Member, Ack: epoch.Ack{ID: id, By: 5}}}
 		}},

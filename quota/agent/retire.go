@@ -46,8 +46,8 @@ func (o *Agent) RetireRegion(name string) error {
 	for j, a := range scaled(share, epoch.Whole) {
 		e.Members[j].Amount = a
 	}
-	for j, row := range e.Rows {
-		e.Rows[j].Amounts = reshared(slices.Delete(slices.Clone(row.Amounts), k, k+1), epoch.Whole)
+	for j, row := range e.Rules {
+		e.Rules[j].Shares = reshared(slices.Delete(slices.Clone(row.Shares), k, k+1), epoch.Whole)
 	}
 	e.Retired = retire(e.Retired, epoch.Retirement{ID: id, From: o.now + retireAhead})
 	return o.propose(0, e, fmt.Sprintf("region %q retired", name))
@@ -87,8 +87,8 @@ func (o *Agent) ReturnRegion(name string) error {
 		k = len(e.Members)
 	}
 	e.Members = slices.Insert(e.Members, k, epoch.Member{ID: id, Amount: part})
-	for j, row := range e.Rows {
-		e.Rows[j].Amounts = slices.Insert(reshared(row.Amounts, epoch.Whole-part), k, uint32(part))
+	for j, row := range e.Rules {
+		e.Rules[j].Shares = slices.Insert(reshared(row.Shares, epoch.Whole-part), k, uint32(part))
 	}
 	e.Retired = slices.DeleteFunc(e.Retired, func(r epoch.Retirement) bool { return r.ID == id })
 	return o.propose(0, e, fmt.Sprintf("region %q returned", name))
@@ -181,7 +181,7 @@ func retire(all []epoch.Retirement, r epoch.Retirement) []epoch.Retirement {
 }
 
 // scaled returns amounts in proportion that sum to total, equal ones where all
-// are 0. What rounding leaves goes to the first. Amounts are at most 2^32.
+// are 0. What rounding leaves goes to the first. Shares are at most 2^32.
 func scaled(amounts []uint64, total uint64) []uint64 {
 	sum, out, left := uint64(0), make([]uint64, len(amounts)), total
 	for _, a := range amounts {

@@ -319,7 +319,7 @@ func (r *rig) deliver() {
 			continue
 		}
 		d.to.last = max(d.to.last, d.m.Stamp)
-		if err := d.to.Receive(r.at, r.now(d.to), &d.m); err != nil && !errors.Is(err, ErrStranger) {
+		if err := d.to.Receive(r.at, r.now(d.to), &d.m); err != nil && !errors.Is(err, ErrNotPeer) {
 			r.t.Fatalf("%v: %s: %v", r.at, d.to.name, err)
 		}
 		r.ready(d.to)
@@ -338,7 +338,7 @@ func (r *rig) observe() {
 			for back := range int64(2) {
 				x := now - now%a.width - back*a.width
 				base, why := p.Allotment(a.id, a.total, x, a.carry, false)
-				if why != epoch.WhyEpoch && base != 0 {
+				if why != epoch.ReasonEpoch && base != 0 {
 					r.t.Fatalf("%s holds %d though %v", p.name, base, why)
 				}
 				r.note(window{i, x}, p, base)
@@ -435,7 +435,7 @@ func (r *rig) dump() {
 		}
 		s := p.Status()
 		r.t.Logf("%s ready %v leading %v holds %v (%v) failing %q\n regions %+v\n daemons %+v",
-			p.name, s.Ready, s.Leading, s.Holds, s.Why, s.Failing, s.Regions, s.Daemons)
+			p.name, s.Ready, s.Leading, s.Holds, s.Reason, s.Failing, s.Regions, s.Daemons)
 		for _, e := range p.events[max(0, len(p.events)-8):] {
 			r.t.Logf("   %v %v %s %s", e.At, e.Kind, e.Peer, e.Text)
 		}

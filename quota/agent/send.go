@@ -63,7 +63,7 @@ func (o *Agent) message(l *link) (Message, bool) {
 		return Message{}, false
 	}
 	if l.local {
-		m.Grant, l.grant = l.grant, nil
+		m.Extension, l.grant = l.grant, nil
 	}
 	l.due = o.at + o.interval(l)
 	return m, true
@@ -83,7 +83,7 @@ func (o *Agent) fill(l *link, m *Message) (news bool) {
 	news = o.fillSection(l, 0, &m.Regions, &room)
 	if l.local {
 		news = o.fillSection(l, 1, &m.Daemons, &room) || news
-		m.Voted = o.standing(2).has
+		m.HasVotes = o.standing(2).has
 		if l.heardAt >= 0 {
 			news = o.fillVotes(l, m, &room) || news
 		}
@@ -192,11 +192,11 @@ func (o *Agent) fillVotes(l *link, m *Message, room *int) (news bool) {
 
 // About how many bytes an item takes.
 func epochBytes(e *epoch.Epoch) int {
-	return 64 + 20*len(e.Members) + 20*len(e.Retired) + len(e.Rows)*(10+3*len(e.Members))
+	return 64 + 20*len(e.Members) + 20*len(e.Retired) + len(e.Rules)*(10+3*len(e.Members))
 }
 
 func ackBytes(a *epoch.Ack) int {
-	return 64 + 20*len(a.Before) + 20*len(a.Reaches) + 24*len(a.Held)
+	return 64 + 20*len(a.Before) + 20*len(a.Horizons) + 24*len(a.Held)
 }
 
 func contains(sorted []uint64, p uint64) bool {

@@ -45,7 +45,7 @@ func TestLongWindow(t *testing.T) {
 	r := newRig(t, 1, 1, 1, 1)
 	shares := map[string]uint64{"a": 1000, "b": 1000, "c": 1000}
 	r.demand = byRegion(shares)
-	r.rules = append(r.rules, Rule{ID: 14, Reach: time.Hour})
+	r.rules = append(r.rules, Rule{ID: 14, Lookback: time.Hour})
 	r.boot()
 	r.run(5 * time.Second)
 	x := dawn + r.at.Milliseconds() - 1000

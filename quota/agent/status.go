@@ -16,14 +16,14 @@ type Status struct {
 	Failing string
 	// Holds says whether this daemon holds base rights of a label that starts
 	// now; Reason says why not.
-	Holds bool
-	Why   epoch.Reason
-	// Reach is the last label (Unix milliseconds) that the stored record
-	// covers. Granted is the last one that enough others of the region have
+	Holds  bool
+	Reason epoch.Reason
+	// StoredUntil is the last label (Unix milliseconds) that the stored record
+	// covers. ExtendedUntil is the last one that enough others of the region have
 	// granted, where they must (Horizon is on and the region has three or
 	// more); -1 where they need not.
-	Reach, Granted int64
-	Horizon        time.Duration
+	StoredUntil, ExtendedUntil int64
+	Horizon                    time.Duration
 	// Regions and Daemons are the two tables, from the settled epoch on.
 	Regions, Daemons []EpochStatus
 	// Peers are the others of the region.
@@ -41,10 +41,10 @@ type EpochStatus struct {
 	Members []MemberStatus
 	// Missing are the names of those who have not acknowledged it.
 	Missing []string
-	// Voteless are, of a regions' epoch that this region has not acknowledged,
+	// NoVote are, of a regions' epoch that this region has not acknowledged,
 	// the daemons whose vote is not here.
-	Voteless []string
-	Rows     int
+	NoVote []string
+	Rules  int
 }
 
 // MemberStatus is a region and its weight for rules without a row, in parts
@@ -66,20 +66,20 @@ type PeerStatus struct {
 func (o *Agent) Status() Status {
 	s := Status{
 		Region: o.cfg.Region, Daemon: o.cfg.Name, Ready: o.ready, Leading: o.leading,
-		Reach:   min(o.region.Bounds().Window, o.local.Bounds().Window),
-		Granted: -1, Horizon: max(o.cfg.DaemonHorizon, 0),
+		StoredUntil:   min(o.region.Bounds().Window, o.local.Bounds().Window),
+		ExtendedUntil: -1, Horizon: max(o.cfg.DaemonHorizon, 0),
 		Regions: o.epochs(0), Daemons: o.epochs(1),
 	}
 	if o.disk.failing != nil {
 		s.Failing = o.disk.failing.Error()
 	}
-	if until, ok := o.local.Granted(); ok {
-		s.Granted = max(until, 0)
+	if until, ok := o.local.ExtendedUntil(); ok {
+		s.ExtendedUntil = max(until, 0)
 	}
 	blocked := o.blocked
-	_, s.Why = o.Allotment(0, epoch.Whole, o.now, 0, false)
+	_, s.Reason = o.Allotment(0, epoch.Whole, o.now, 0, false)
 	o.blocked = blocked
-	s.Holds = s.Why == epoch.WhyEpoch
+	s.Holds = s.Reason == epoch.ReasonEpoch
 	for _, l := range o.links {
 		if !l.local {
 			continue
@@ -123,7 +123,7 @@ func (o *Agent) describe(table int, k *epoch.EntryView) EpochStatus {
 	if table == 1 {
 		name = o.daemonName
 	}
-	s := EpochStatus{ID: k.Epoch.ID.String(), Settled: k.Settled, Rows: len(k.Epoch.Rows)}
+	s := EpochStatus{ID: k.Epoch.ID.String(), Settled: k.Settled, Rules: len(k.Epoch.Rules)}
 	if k.Epoch.ID != (epoch.ID{}) {
 		s.Since = k.Epoch.ID.Stamp.Millis()
 		if k.Settled {
@@ -149,9 +149,9 @@ func (o *Agent) describe(table int, k *epoch.EntryView) EpochStatus {
 			voted = voted || v.Daemon == m.ID
 		}
 		if !voted {
-			s.Voteless = append(s.Voteless, o.daemonName(m.ID))
+			s.NoVote = append(s.NoVote, o.daemonName(m.ID))
 		}
 	}
-	slices.Sort(s.Voteless)
+	slices.Sort(s.NoVote)
 	return s
 }

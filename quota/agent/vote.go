@@ -95,7 +95,7 @@ func (o *Agent) compose() {
 			continue
 		}
 		votes := o.votesOf(k.Epoch.ID)
-		if len(votes) == 0 || len(votes) > epoch.MaxReaches {
+		if len(votes) == 0 || len(votes) > epoch.MaxExtended {
 			continue
 		}
 		a, ok, err := epoch.Compose(o.local, votes)
@@ -137,7 +137,7 @@ const defaultReach = 120_000 // milliseconds
 func (o *Agent) forget() {
 	reach := int64(0)
 	for i := range o.rules {
-		reach = max(reach, o.rules[i].Reach.Milliseconds())
+		reach = max(reach, o.rules[i].Lookback.Milliseconds())
 	}
 	oldest := o.now - reach - defaultReach
 	for _, t := range []*epoch.Table{o.region, o.local} {

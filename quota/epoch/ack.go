@@ -9,9 +9,9 @@ import (
 // MaxHeld bounds the list an acknowledgement carries of epochs of other tables.
 const MaxHeld = 1 << 16
 
-// HorizonGrant is how far a participant may use base rights: in labels that start at
+// Horizon is how far a participant may use base rights: in labels that start at
 // Until (Unix milliseconds) or earlier.
-type HorizonGrant struct {
+type Horizon struct {
 	ID    uint64
 	Until int64
 }
@@ -37,10 +37,10 @@ type Ack struct {
 	// that By acknowledged earlier. Somebody may hold them settled, so their
 	// members must be covered too.
 	Before []ID
-	// Reaches lists, by ascending ID, the farthest label ever granted to each
+	// Horizons lists, by ascending ID, the farthest label ever granted to each
 	// participant outside the epoch; Floor is that of those not listed.
-	Reaches []HorizonGrant
-	Floor   int64
+	Horizons []Horizon
+	Floor    int64
 	// Dependency lists the epochs of other tables that By had acknowledged, sorted
 	// by table and ID. See Base.
 	Held []Dependency
@@ -58,19 +58,19 @@ func (a Ack) validate() error {
 	if a.ID == (ID{}) {
 		return fmt.Errorf("of the genesis: want a later epoch")
 	}
-	if len(a.Before) > MaxEpochs || len(a.Reaches) > MaxReaches || len(a.Held) > MaxHeld {
+	if len(a.Before) > MaxEpochs || len(a.Horizons) > MaxExtended || len(a.Held) > MaxHeld {
 		return fmt.Errorf("%d epochs before, %d reaches, %d held: want at most %d, %d, %d",
-			len(a.Before), len(a.Reaches), len(a.Held), MaxEpochs, MaxReaches, MaxHeld)
+			len(a.Before), len(a.Horizons), len(a.Held), MaxEpochs, MaxExtended, MaxHeld)
 	}
 	for i, id := range a.Before {
 		if !id.Before(a.ID) || i > 0 && !a.Before[i-1].Before(id) {
 			return fmt.Errorf("epoch %s acknowledged before: want them ascending and below", id)
 		}
 	}
-	for i, r := range a.Reaches {
-		if i > 0 && a.Reaches[i-1].ID >= r.ID {
+	for i, r := range a.Horizons {
+		if i > 0 && a.Horizons[i-1].ID >= r.ID {
 			return fmt.Errorf("reach of %d after that of %d: want them ascending, each once",
-				r.ID, a.Reaches[i-1].ID)
+				r.ID, a.Horizons[i-1].ID)
 		}
 	}
 	for i := range a.Held {
@@ -84,14 +84,14 @@ func (a Ack) validate() error {
 
 // reach returns the farthest label By ever granted to the participant.
 func (a Ack) reach(id uint64) int64 {
-	i, ok := slices.BinarySearchFunc(a.Reaches, id, compareReach)
+	i, ok := slices.BinarySearchFunc(a.Horizons, id, compareReach)
 	if !ok {
 		return a.Floor
 	}
-	return max(a.Reaches[i].Until, a.Floor)
+	return max(a.Horizons[i].Until, a.Floor)
 }
 
-func compareReach(r HorizonGrant, id uint64) int { return cmp.Compare(r.ID, id) }
+func compareReach(r Horizon, id uint64) int { return cmp.Compare(r.ID, id) }
 
 func compareHeld(a, b Dependency) int {
 	if c := cmp.Compare(a.Table, b.Table); c != 0 {

@@ -42,8 +42,8 @@ func (t *Table) Acknowledged() []ID {
 // counts. Any daemon of the region may compose; what two of them make differs
 // only where both are right.
 func Compose(local *Table, votes []Vote) (a Ack, ok bool, err error) {
-	if len(votes) == 0 || len(votes) > MaxReaches {
-		return Ack{}, false, fmt.Errorf("%d votes: want 1 to %d", len(votes), MaxReaches)
+	if len(votes) == 0 || len(votes) > MaxExtended {
+		return Ack{}, false, fmt.Errorf("%d votes: want 1 to %d", len(votes), MaxExtended)
 	}
 	for _, v := range votes {
 		if err := v.Ack.Validate(); err != nil {
@@ -104,13 +104,13 @@ func (a *Ack) join(b Ack) {
 			a.Before = slices.Insert(a.Before, i, id)
 		}
 	}
-	for _, r := range b.Reaches {
-		i, ok := slices.BinarySearchFunc(a.Reaches, r.ID, compareReach)
+	for _, r := range b.Horizons {
+		i, ok := slices.BinarySearchFunc(a.Horizons, r.ID, compareReach)
 		switch {
 		case ok:
-			a.Reaches[i].Until = max(a.Reaches[i].Until, r.Until)
-		case len(a.Reaches) < MaxReaches:
-			a.Reaches = slices.Insert(a.Reaches, i, r)
+			a.Horizons[i].Until = max(a.Horizons[i].Until, r.Until)
+		case len(a.Horizons) < MaxExtended:
+			a.Horizons = slices.Insert(a.Horizons, i, r)
 		default:
 			a.Floor = max(a.Floor, r.Until)
 		}
@@ -127,17 +127,17 @@ func (a *Ack) join(b Ack) {
 // that those who let it in had acknowledged, in a record that is stored.
 func Allotment(region, local *Table, key uint64, x, carry int64) (uint64, Reason) {
 	amount, why := region.Share(x, carry)
-	if why != WhyEpoch {
+	if why != ReasonEpoch {
 		return 0, why
 	}
 	lo, why := local.lowest(x, carry)
-	if why != WhyEpoch {
+	if why != ReasonEpoch {
 		return 0, why
 	}
 	if !region.keeps(local.entries[max(lo, 0)].held, key) {
-		return 0, WhyUnlearned
+		return 0, ReasonUnlearned
 	}
-	return local.partOf(amount, lo), WhyEpoch
+	return local.partOf(amount, lo), ReasonEpoch
 }
 
 // keeps reports whether the stored record has all the epochs of table key

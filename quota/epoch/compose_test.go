@@ -72,7 +72,7 @@ func newUnion(r *realm) *union {
 }
 
 func (u *union) join(region, id uint64) {
-	rt, err := NewPart(region, u.genesis)
+	rt, err := NewRegional(region, u.genesis)
 	if err != nil {
 		panic(err)
 	}

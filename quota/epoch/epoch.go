@@ -54,10 +54,10 @@ type Epoch struct {
 	Members []Member
 	// Retired is sorted by ID, each once, none of them a member.
 	Retired []Retirement
-	// Rows are the rules that are shared otherwise than Members says, sorted
+	// Rules are the rules that are shared otherwise than Members says, sorted
 	// by rule, each once. In an epoch with rows all amounts are parts per
 	// million of a rule's total.
-	Rows []Row
+	Rules []RuleShares
 }
 
 // Genesis returns the first epoch, which everybody derives from the same
@@ -189,7 +189,7 @@ func (e Epoch) retired(id uint64) (from int64, ok bool) {
 func (e Epoch) equal(o Epoch) bool {
 	return e.ID == o.ID && e.Pred == o.Pred && e.Horizon == o.Horizon &&
 		slices.Equal(e.Members, o.Members) && slices.Equal(e.Retired, o.Retired) &&
-		slices.EqualFunc(e.Rows, o.Rows, Row.equal)
+		slices.EqualFunc(e.Rules, o.Rules, RuleShares.equal)
 }
 
 // grantsNeeded returns how many members of n, the user of the rights among

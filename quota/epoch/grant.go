@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Grant allows a participant the use of its base rights in labels that start
+// Extension allows a participant the use of its base rights in labels that start
 // at Until (Unix milliseconds) or earlier. A lost grant only shortens that.
-type Grant struct {
+type Extension struct {
 	By, To uint64
 	// Under is the least epoch it counts for: above every epoch that By has
 	// acknowledged and that leaves To out.
@@ -16,13 +16,13 @@ type Grant struct {
 	Until int64
 }
 
-// Grant answers a sign of life of another participant at the instant now (Unix
+// Extension answers a sign of life of another participant at the instant now (Unix
 // milliseconds, the owner's hybrid clock). ok is false when there is nothing to
 // grant: no known epoch with a horizon names it, or the record that bounds all
 // grants is not stored that far (see Extend).
-func (t *Table) Grant(to uint64, now int64) (g Grant, ok bool) {
+func (t *Table) ExtendHorizon(to uint64, now int64) (g Extension, ok bool) {
 	if t.waiting || to == t.owner || now > t.durable.Window {
-		return Grant{}, false
+		return Extension{}, false
 	}
 	horizon := int64(0)
 	under := t.pruned
@@ -35,9 +35,9 @@ func (t *Table) Grant(to uint64, now int64) (g Grant, ok bool) {
 		}
 	}
 	if horizon == 0 {
-		return Grant{}, false
+		return Extension{}, false
 	}
-	g = Grant{By: t.owner, To: to, Under: under, Until: min(later(now, horizon), t.durable.Reach)}
+	g = Extension{By: t.owner, To: to, Under: under, Until: min(later(now, horizon), t.durable.Horizon)}
 	t.remember(to, g.Until)
 	return g, true
 }
@@ -50,8 +50,8 @@ func (t *Table) remember(to uint64, until int64) {
 		t.reaches[i].Until = max(t.reaches[i].Until, until)
 		return
 	}
-	t.reaches = slices.Insert(t.reaches, i, HorizonGrant{ID: to, Until: until})
-	if len(t.reaches) <= MaxReaches {
+	t.reaches = slices.Insert(t.reaches, i, Horizon{ID: to, Until: until})
+	if len(t.reaches) <= MaxExtended {
 		return
 	}
 	least := 0
@@ -64,21 +64,21 @@ func (t *Table) remember(to uint64, until int64) {
 	t.reaches = slices.Delete(t.reaches, least, least+1)
 }
 
-// TakeGrant takes in a grant, in any order, once or often; of each grantor the
+// TakeExtension takes in a grant, in any order, once or often; of each grantor the
 // newest counts. It refuses those for others and those of strangers.
-func (t *Table) TakeGrant(g Grant) error {
+func (t *Table) TakeExtension(g Extension) error {
 	if g.To != t.owner || g.By == t.owner {
 		return fmt.Errorf("grant of %d for %d: want one of another for %d", g.By, g.To, t.owner)
 	}
 	if !t.named(g.By) {
 		return fmt.Errorf("grant of %d: %w", g.By, ErrUnknown)
 	}
-	i, ok := slices.BinarySearchFunc(t.grants, g.By, func(g Grant, by uint64) int {
+	i, ok := slices.BinarySearchFunc(t.grants, g.By, func(g Extension, by uint64) int {
 		return cmp.Compare(g.By, by)
 	})
 	if !ok {
 		t.dropStrangers()
-		i, _ = slices.BinarySearchFunc(t.grants, g.By, func(g Grant, by uint64) int {
+		i, _ = slices.BinarySearchFunc(t.grants, g.By, func(g Extension, by uint64) int {
 			return cmp.Compare(g.By, by)
 		})
 		t.grants = slices.Insert(t.grants, i, g)
@@ -94,7 +94,7 @@ func (t *Table) TakeGrant(g Grant) error {
 // dropStrangers keeps the grants of those who are named: at most MaxEpochs x
 // MaxMembers.
 func (t *Table) dropStrangers() {
-	t.grants = slices.DeleteFunc(t.grants, func(g Grant) bool { return !t.named(g.By) })
+	t.grants = slices.DeleteFunc(t.grants, func(g Extension) bool { return !t.named(g.By) })
 }
 
 // granted reports whether the owner may use its base of label x under e.

@@ -39,10 +39,10 @@ func (t *Table) Waiting() bool { return t.waiting }
 // Bounds returns how far the stored record reaches.
 func (t *Table) Bounds() Bounds { return t.durable }
 
-// Granted returns the last label for which enough others have granted the
+// ExtendedUntil returns the last label for which enough others have granted the
 // owner its base under every epoch from the settled one on; ok is false where
 // no grants are needed.
-func (t *Table) Granted() (until int64, ok bool) {
+func (t *Table) ExtendedUntil() (until int64, ok bool) {
 	s, _, _ := t.Settled()
 	first, _ := t.find(s.ID)
 	until = never

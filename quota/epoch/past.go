@@ -68,8 +68,8 @@ func (t *Table) pastOf(e *entry) past {
 		return p
 	}
 	p.amount, p.weight, p.total = e.Members[k].Amount, e.Members[k].Amount, max(e.Total(), 1)
-	for _, r := range e.Rows {
-		p.rows = append(p.rows, pastRow{r.Rule, r.Amounts[k]})
+	for _, r := range e.Rules {
+		p.rows = append(p.rows, pastRow{r.Rule, r.Shares[k]})
 	}
 	return p
 }

@@ -27,7 +27,7 @@ func TestPast(t *testing.T) {
 			row := rapid.Uint32Range(0, Whole).Draw(t, "row")
 			e.Members = amounts(1, part, 2, Whole-part)
 			if rapid.Bool().Draw(t, "with a row") {
-				e.Rows = []Row{{5, []uint32{row, Whole - row}}}
+				e.Rules = []RuleShares{{5, []uint32{row, Whole - row}}}
 			}
 			settle := rapid.IntRange(0, 4).Draw(t, "settled") > 0
 			for j, tab := range []*Table{whole, pruned} {
@@ -59,7 +59,7 @@ func TestPast(t *testing.T) {
 			t.Fatalf("%d kept of the pruned, want at most %d", len(pruned.past), maxPast)
 		}
 		if n*rounds >= MaxEpochs-2 {
-			if _, why := pruned.ShareOf(5, windows[0], 0); why != WhyEpoch {
+			if _, why := pruned.ShareOf(5, windows[0], 0); why != ReasonEpoch {
 				t.Fatalf("label %d: %v", windows[0], why)
 			}
 			return

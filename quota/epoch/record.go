@@ -13,8 +13,8 @@ type Bounds struct {
 	// Window is the last label the owner may use, and the last instant at
 	// which it may grant anything.
 	Window int64
-	// Reach is the farthest label it may grant to anybody.
-	Reach int64
+	// Horizon is the farthest label it may grant to anybody.
+	Horizon int64
 }
 
 // Record is what a participant must not forget: what it promised, and bounds
@@ -23,7 +23,7 @@ type Bounds struct {
 type Record struct {
 	Owner      uint64
 	Generation uint64
-	Part       bool // made by NewPart
+	Regional   bool // made by NewPart
 	// Base is the epoch all labels in use are settled for, from BaseFrom on.
 	Base     Epoch
 	BaseFrom int64
@@ -53,7 +53,7 @@ type LostDisk struct {
 // waits for reports, as such a table has promised nothing.
 func (t *Table) Record() Record {
 	r := Record{
-		Owner: t.owner, Generation: t.generation, Part: t.part,
+		Owner: t.owner, Generation: t.generation, Regional: t.part,
 		Top: t.top, Pruned: t.pruned, Bounds: t.durable,
 	}
 	for i := range t.entries {
@@ -85,7 +85,7 @@ func (t *Table) Extend(window int64) Record {
 		horizon = max(horizon, t.entries[i].Horizon)
 	}
 	r.Bounds.Window = max(r.Bounds.Window, window)
-	r.Bounds.Reach = max(r.Bounds.Reach, later(window, horizon))
+	r.Bounds.Horizon = max(r.Bounds.Horizon, later(window, horizon))
 	return r
 }
 
@@ -100,7 +100,7 @@ func (t *Table) Stored(r Record) {
 		})
 	}
 	t.durable.Window = max(t.durable.Window, r.Bounds.Window)
-	t.durable.Reach = max(t.durable.Reach, r.Bounds.Reach)
+	t.durable.Horizon = max(t.durable.Horizon, r.Bounds.Horizon)
 }
 
 // Restore returns the table of a participant that stored the record and then
@@ -112,15 +112,15 @@ func Restore(owner uint64, r Record) (*Table, error) {
 		return nil, fmt.Errorf("record of participant %d: want that of %d", r.Owner, owner)
 	}
 	t := empty(owner)
-	t.generation, t.part, t.top, t.pruned = r.Generation, r.Part, r.Top, r.Pruned
-	t.durable, t.fence, t.floor = r.Bounds, r.Bounds.Window, r.Bounds.Reach
+	t.generation, t.part, t.top, t.pruned = r.Generation, r.Regional, r.Top, r.Pruned
+	t.durable, t.fence, t.floor = r.Bounds, r.Bounds.Window, r.Bounds.Horizon
 	if err := r.Base.Validate(); err != nil {
 		return nil, fmt.Errorf("record of participant %d: base: %w", owner, err)
 	}
-	if r.BaseFrom == never || len(r.Epochs) >= MaxEpochs || len(r.Generations) > MaxReaches {
+	if r.BaseFrom == never || len(r.Epochs) >= MaxEpochs || len(r.Generations) > MaxExtended {
 		return nil, fmt.Errorf("record of participant %d: base not settled, %d epochs, %d lives: "+
 			"want it settled, less than %d, at most %d",
-			owner, len(r.Epochs), len(r.Generations), MaxEpochs, MaxReaches)
+			owner, len(r.Epochs), len(r.Generations), MaxEpochs, MaxExtended)
 	}
 	t.entries = []entry{{Epoch: r.Base, from: r.BaseFrom, held: slices.Clone(r.BaseHeld)}}
 	for _, e := range r.Epochs {

@@ -87,17 +87,17 @@ func (t *Table) TakeReport(r Report) error {
 	if err := r.Base.Validate(); err != nil {
 		return fmt.Errorf("report of %d: %w", r.By, err)
 	}
-	if r.BaseFrom == never || len(r.Epochs) > MaxEpochs || len(r.Acks) > MaxEpochs*MaxReaches ||
+	if r.BaseFrom == never || len(r.Epochs) > MaxEpochs || len(r.Acks) > MaxEpochs*MaxExtended ||
 		len(r.BaseHeld) > MaxHeld {
 		return fmt.Errorf("report of %d: base not settled, %d epochs, %d acknowledgements: "+
 			"want it settled, at most %d, %d",
-			r.By, len(r.Epochs), len(r.Acks), MaxEpochs, MaxEpochs*MaxReaches)
+			r.By, len(r.Epochs), len(r.Acks), MaxEpochs, MaxEpochs*MaxExtended)
 	}
 	if err := t.adopt(r); err != nil {
 		return fmt.Errorf("report of %d: %w", r.By, err)
 	}
-	complete := len(r.Generations) <= MaxReaches+1
-	for _, l := range r.Generations[:min(len(r.Generations), MaxReaches+1)] {
+	complete := len(r.Generations) <= MaxExtended+1
+	for _, l := range r.Generations[:min(len(r.Generations), MaxExtended+1)] {
 		// Without this, two that lose their memory in turn count what each
 		// said before.
 		complete = t.bury(l) && complete
@@ -114,7 +114,7 @@ func (t *Table) TakeReport(r Report) error {
 	if !t.waiting || !complete || r.To != t.owner || r.Generation != t.generation {
 		return nil
 	}
-	if i, ok := slices.BinarySearch(t.heard, r.By); !ok && len(t.heard) < MaxReaches {
+	if i, ok := slices.BinarySearch(t.heard, r.By); !ok && len(t.heard) < MaxExtended {
 		t.heard = slices.Insert(t.heard, i, r.By)
 	}
 	t.maybeWake()
@@ -131,7 +131,7 @@ func (t *Table) bury(l LostDisk) bool {
 	switch {
 	case known:
 		t.generations[i].Generation = max(t.generations[i].Generation, l.Generation)
-	case len(t.generations) >= MaxReaches:
+	case len(t.generations) >= MaxExtended:
 		return false
 	default:
 		t.generations = slices.Insert(t.generations, i, l)

@@ -10,45 +10,47 @@ import (
 const (
 	// Whole is all of a rule's total where amounts are parts per million.
 	Whole = 1_000_000
-	// MaxRows bounds the rows of one epoch.
-	MaxRows = 4_096
+	// MaxRules bounds the rows of one epoch.
+	MaxRules = 4_096
 	// MaxAmounts bounds the amounts of all rows of one epoch.
 	MaxAmounts = 1 << 17
 )
 
-// Row says how one rule is shared: who has which part of its total, in parts
+// SharesOf says how one rule is shared: who has which part of its total, in parts
 // per million. A rule without a row is shared as Members says.
-type Row struct {
+type RuleShares struct {
 	Rule uint64
-	// Amounts are parallel to Members and sum to at most Whole.
-	Amounts []uint32
+	// Shares are parallel to Members and sum to at most Whole.
+	Shares []uint32
 }
 
-func (r Row) equal(o Row) bool { return r.Rule == o.Rule && slices.Equal(r.Amounts, o.Amounts) }
+func (r RuleShares) equal(o RuleShares) bool {
+	return r.Rule == o.Rule && slices.Equal(r.Shares, o.Shares)
+}
 
 // validateRows checks the rows; sum is that of the members' amounts.
 func (e Epoch) validateRows(sum uint64) error {
-	if len(e.Rows) == 0 {
+	if len(e.Rules) == 0 {
 		return nil
 	}
-	if len(e.Rows) > MaxRows || len(e.Rows)*len(e.Members) > MaxAmounts {
+	if len(e.Rules) > MaxRules || len(e.Rules)*len(e.Members) > MaxAmounts {
 		return fmt.Errorf("%d rows of %d amounts: want at most %d rows and %d amounts",
-			len(e.Rows), len(e.Members), MaxRows, MaxAmounts)
+			len(e.Rules), len(e.Members), MaxRules, MaxAmounts)
 	}
 	if sum > Whole {
 		return fmt.Errorf("amounts sum to %d beside rows: want at most %d", sum, Whole)
 	}
-	for i, r := range e.Rows {
-		if i > 0 && e.Rows[i-1].Rule >= r.Rule {
+	for i, r := range e.Rules {
+		if i > 0 && e.Rules[i-1].Rule >= r.Rule {
 			return fmt.Errorf("rows of rules %016x, %016x: want them ascending, each once",
-				e.Rows[i-1].Rule, r.Rule)
+				e.Rules[i-1].Rule, r.Rule)
 		}
-		if len(r.Amounts) != len(e.Members) {
+		if len(r.Shares) != len(e.Members) {
 			return fmt.Errorf("row of rule %016x: %d amounts for %d members: want one each",
-				r.Rule, len(r.Amounts), len(e.Members))
+				r.Rule, len(r.Shares), len(e.Members))
 		}
 		total := uint64(0)
-		for _, a := range r.Amounts {
+		for _, a := range r.Shares {
 			total += uint64(a)
 		}
 		if total > Whole {
@@ -58,16 +60,16 @@ func (e Epoch) validateRows(sum uint64) error {
 	return nil
 }
 
-// Row returns the amounts of a rule, parallel to Members, and whether the
+// SharesOf returns the amounts of a rule, parallel to Members, and whether the
 // epoch has a row for it.
-func (e *Epoch) Row(rule uint64) ([]uint32, bool) {
-	i, ok := slices.BinarySearchFunc(e.Rows, rule, func(r Row, rule uint64) int {
+func (e *Epoch) SharesOf(rule uint64) ([]uint32, bool) {
+	i, ok := slices.BinarySearchFunc(e.Rules, rule, func(r RuleShares, rule uint64) int {
 		return cmp.Compare(r.Rule, rule)
 	})
 	if !ok {
 		return nil, false
 	}
-	return e.Rows[i].Amounts, true
+	return e.Rules[i].Shares, true
 }
 
 // AmountOf returns what the participant holds of the rule under this epoch
@@ -77,7 +79,7 @@ func (e *Epoch) AmountOf(rule, id uint64) uint64 {
 	if !ok {
 		return 0
 	}
-	if row, ok := e.Row(rule); ok {
+	if row, ok := e.SharesOf(rule); ok {
 		return uint64(row[k])
 	}
 	return e.Members[k].Amount
@@ -87,7 +89,7 @@ func (e *Epoch) AmountOf(rule, id uint64) uint64 {
 // million. It allocates nothing.
 func (t *Table) ShareOf(rule uint64, x, carry int64) (uint64, Reason) {
 	lo, why := t.lowest(x, carry)
-	if why != WhyEpoch {
+	if why != ReasonEpoch {
 		return 0, why
 	}
 	least := uint64(Whole)
@@ -97,7 +99,7 @@ func (t *Table) ShareOf(rule uint64, x, carry int64) (uint64, Reason) {
 	for i := max(lo, 0); i < len(t.entries); i++ {
 		least = min(least, t.entries[i].AmountOf(rule, t.owner))
 	}
-	return least, WhyEpoch
+	return least, ReasonEpoch
 }
 
 // partPPM returns floor(total * ppm / Whole). ppm is at most Whole.
@@ -107,35 +109,35 @@ func partPPM(total, ppm uint64) uint64 {
 	return part
 }
 
-// AllotmentOf is Base where the amounts of the region's table are parts per million
+// DaemonShare is Base where the amounts of the region's table are parts per million
 // of a rule's total: the daemon's part, by local, of its region's part of
 // total. Daemons that pass different totals hold together at most the greatest
 // of them. It allocates nothing.
-func AllotmentOf(region, local *Table, key, rule, total uint64, x, carry int64) (uint64, Reason) {
-	share, why := RegionOf(region, local, key, rule, total, x, carry)
-	if why != WhyEpoch {
+func DaemonShare(region, local *Table, key, rule, total uint64, x, carry int64) (uint64, Reason) {
+	share, why := RegionShare(region, local, key, rule, total, x, carry)
+	if why != ReasonEpoch {
 		return 0, why
 	}
 	lo, _ := local.lowest(x, carry)
-	return local.partOf(share, lo), WhyEpoch
+	return local.partOf(share, lo), ReasonEpoch
 }
 
-// RegionOf is what AllotmentOf splits: the part of total that the region holds as a
+// RegionShare is what DaemonShare splits: the part of total that the region holds as a
 // whole, for those of its daemons that use it as one. It is safe to use for the
 // same reasons: the daemon has learned what its region acknowledged.
-func RegionOf(region, local *Table, key, rule, total uint64, x, carry int64) (uint64, Reason) {
+func RegionShare(region, local *Table, key, rule, total uint64, x, carry int64) (uint64, Reason) {
 	ppm, why := region.ShareOf(rule, x, carry)
-	if why != WhyEpoch {
+	if why != ReasonEpoch {
 		return 0, why
 	}
 	lo, why := local.lowest(x, carry)
-	if why != WhyEpoch {
+	if why != ReasonEpoch {
 		return 0, why
 	}
 	if !region.keeps(local.entries[max(lo, 0)].held, key) {
-		return 0, WhyUnlearned
+		return 0, ReasonUnlearned
 	}
-	return partPPM(total, ppm), WhyEpoch
+	return partPPM(total, ppm), ReasonEpoch
 }
 
 // Believed returns the part of total that a participant holds as far as the

@@ -12,21 +12,21 @@ func TestRowsValidate(t *testing.T) {
 	e := Epoch{ID: at(1), Members: amounts(1, 400_000, 2, 600_000)}
 	for _, tt := range []struct {
 		name string
-		rows []Row
+		rows []RuleShares
 		sum  uint64 // of the members, if not theirs
 		says string
 	}{
 		{name: "none"},
-		{name: "two", rows: []Row{{1, []uint32{0, 0}}, {2, []uint32{1_000_000, 0}}}},
-		{name: "order", rows: []Row{{2, []uint32{0, 0}}, {1, []uint32{0, 0}}}, says: "ascending"},
-		{name: "twice", rows: []Row{{2, []uint32{0, 0}}, {2, []uint32{0, 0}}}, says: "each once"},
-		{name: "short", rows: []Row{{1, []uint32{5}}}, says: "1 amounts for 2 members"},
-		{name: "sum", rows: []Row{{1, []uint32{600_000, 400_001}}}, says: "sum to 1000001"},
-		{name: "members", rows: []Row{{1, []uint32{1, 1}}}, sum: 2_000_000, says: "beside rows"},
-		{name: "many", rows: make([]Row, MaxRows+1), says: "at most 4096 rows"},
+		{name: "two", rows: []RuleShares{{1, []uint32{0, 0}}, {2, []uint32{1_000_000, 0}}}},
+		{name: "order", rows: []RuleShares{{2, []uint32{0, 0}}, {1, []uint32{0, 0}}}, says: "ascending"},
+		{name: "twice", rows: []RuleShares{{2, []uint32{0, 0}}, {2, []uint32{0, 0}}}, says: "each once"},
+		{name: "short", rows: []RuleShares{{1, []uint32{5}}}, says: "1 amounts for 2 members"},
+		{name: "sum", rows: []RuleShares{{1, []uint32{600_000, 400_001}}}, says: "sum to 1000001"},
+		{name: "members", rows: []RuleShares{{1, []uint32{1, 1}}}, sum: 2_000_000, says: "beside rows"},
+		{name: "many", rows: make([]RuleShares, MaxRules+1), says: "at most 4096 rows"},
 	} {
 		d := e
-		d.Rows = tt.rows
+		d.Rules = tt.rows
 		if tt.sum != 0 {
 			d.Members = amounts(1, tt.sum, 2, 0)
 		}
@@ -44,7 +44,7 @@ func TestBaseOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	region, err := NewPart(1, g)
+	region, err := NewRegional(1, g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,12 +59,12 @@ func TestBaseOf(t *testing.T) {
 	store()
 	want := func(rule, base uint64) {
 		t.Helper()
-		if got, why := AllotmentOf(region, local, 7, rule, 1_001, 50, 0); got != base {
+		if got, why := DaemonShare(region, local, 7, rule, 1_001, 50, 0); got != base {
 			t.Errorf("rule %d: %d (%v), want %d", rule, got, why, base)
 		}
 	}
 	want(5, 250)
-	e := Epoch{ID: at(1), Members: g.Members, Rows: []Row{
+	e := Epoch{ID: at(1), Members: g.Members, Rules: []RuleShares{
 		{5, []uint32{800_000, 200_000}}, {6, []uint32{100_000, 900_000}},
 	}}
 	was := region.Revision()
@@ -92,18 +92,18 @@ func TestBaseOf(t *testing.T) {
 		t.Errorf("the other daemon is believed to hold %d, want 400", got)
 	}
 	other := e
-	other.Rows = []Row{{5, []uint32{200_000, 800_000}}}
+	other.Rules = []RuleShares{{5, []uint32{200_000, 800_000}}}
 	if err := region.Learn(other); err == nil {
 		t.Error("other rows under a known ID were taken")
 	}
-	if n := testing.AllocsPerRun(100, func() { AllotmentOf(region, local, 7, 5, 1_001, 50, 0) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { DaemonShare(region, local, 7, 5, 1_001, 50, 0) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	restored, err := Restore(1, region.Record())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if row, ok := restored.entries[1].Row(5); !ok || row[0] != 800_000 {
+	if row, ok := restored.entries[1].SharesOf(5); !ok || row[0] != 800_000 {
 		t.Errorf("row %v restored", row)
 	}
 }
@@ -141,20 +141,20 @@ func TestGranted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if until, ok := tab.Granted(); !ok || until != always {
+	if until, ok := tab.ExtendedUntil(); !ok || until != always {
 		t.Errorf("without a grant: %d, %v", until, ok)
 	}
-	if err := tab.TakeGrant(Grant{By: 2, To: 1, Until: 70}); err != nil {
+	if err := tab.TakeExtension(Extension{By: 2, To: 1, Until: 70}); err != nil {
 		t.Fatal(err)
 	}
-	if until, ok := tab.Granted(); !ok || until != 70 {
+	if until, ok := tab.ExtendedUntil(); !ok || until != 70 {
 		t.Errorf("with a grant to 70: %d, %v", until, ok)
 	}
 	pair, err := New(1, genesis(1000, 1, 1, 2, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := pair.Granted(); ok {
+	if _, ok := pair.ExtendedUntil(); ok {
 		t.Error("two need no grants")
 	}
 }

@@ -6,24 +6,24 @@ import "math"
 type Reason uint8
 
 const (
-	// WhyEpoch: the least amount of all epochs that count.
-	WhyEpoch Reason = iota
-	// WhyLeftOut: an epoch that counts does not name the owner.
-	WhyLeftOut
-	// WhyAlone: too few others have granted the label. Hear them again.
-	WhyAlone
-	// WhyUnsettled: no known epoch is settled for the label, because the table
+	// ReasonEpoch: the least amount of all epochs that count.
+	ReasonEpoch Reason = iota
+	// ReasonLeftOut: an epoch that counts does not name the owner.
+	ReasonLeftOut
+	// ReasonAlone: too few others have granted the label. Hear them again.
+	ReasonAlone
+	// ReasonUnsettled: no known epoch is settled for the label, because the table
 	// is new or the label older than Prune was told.
-	WhyUnsettled
-	// WhyFenced: an earlier run of the owner may have used the label.
-	WhyFenced
-	// WhyAhead: the record stored does not reach the label. Extend it.
-	WhyAhead
-	// WhyWaiting: memory lost, and not all participants have reported.
-	WhyWaiting
-	// WhyUnlearned: the region's table lacks an epoch that those who let the
+	ReasonUnsettled
+	// ReasonFenced: an earlier run of the owner may have used the label.
+	ReasonFenced
+	// ReasonAhead: the record stored does not reach the label. Extend it.
+	ReasonAhead
+	// ReasonWaiting: memory lost, and not all participants have reported.
+	ReasonWaiting
+	// ReasonUnlearned: the region's table lacks an epoch that those who let the
 	// daemon in had acknowledged, or its record is not stored yet.
-	WhyUnlearned
+	ReasonUnlearned
 )
 
 // String returns the reason as half a sentence.
@@ -61,7 +61,7 @@ func (w Reason) String() string {
 // the owner that does not remember what an earlier one used gets 0.
 func (t *Table) Share(x, carry int64) (uint64, Reason) {
 	lo, why := t.lowest(x, carry)
-	if why != WhyEpoch {
+	if why != ReasonEpoch {
 		return 0, why
 	}
 	least := uint64(math.MaxUint64)
@@ -71,7 +71,7 @@ func (t *Table) Share(x, carry int64) (uint64, Reason) {
 	for i := max(lo, 0); i < len(t.entries); i++ {
 		least = min(least, t.entries[i].Amount(t.owner))
 	}
-	return least, WhyEpoch
+	return least, ReasonEpoch
 }
 
 // Part is Share for a table whose amounts are weights: the owner's part of an
@@ -80,10 +80,10 @@ func (t *Table) Share(x, carry int64) (uint64, Reason) {
 // greatest of them.
 func (t *Table) Part(amount uint64, x, carry int64) (uint64, Reason) {
 	lo, why := t.lowest(x, carry)
-	if why != WhyEpoch {
+	if why != ReasonEpoch {
 		return 0, why
 	}
-	return t.partOf(amount, lo), WhyEpoch
+	return t.partOf(amount, lo), ReasonEpoch
 }
 
 func (t *Table) partOf(amount uint64, lo int) uint64 {
@@ -102,11 +102,11 @@ func (t *Table) partOf(amount uint64, lo int) uint64 {
 func (t *Table) lowest(x, carry int64) (int, Reason) {
 	switch {
 	case t.waiting:
-		return 0, WhyWaiting
+		return 0, ReasonWaiting
 	case earlier(x, carry) <= t.fence: // what the earlier run used may still show
-		return 0, WhyFenced
+		return 0, ReasonFenced
 	case x > t.durable.Window:
-		return 0, WhyAhead
+		return 0, ReasonAhead
 	}
 	t.used = max(t.used, x)
 	lo := len(t.entries) - 1
@@ -115,23 +115,23 @@ func (t *Table) lowest(x, carry int64) (int, Reason) {
 	}
 	if lo < 0 {
 		if lo = t.pastPlace(earlier(x, carry)); lo >= 0 || !t.pastGranted(lo, x) {
-			return 0, WhyUnsettled
+			return 0, ReasonUnsettled
 		}
 	}
 	for i := max(lo, 0); i < len(t.entries); i++ {
 		if !t.entries[i].Has(t.owner) {
-			return 0, WhyLeftOut
+			return 0, ReasonLeftOut
 		}
 	}
 	for i := max(lo, 0); i < len(t.entries); i++ {
 		if !t.granted(&t.entries[i], x) {
-			return 0, WhyAlone
+			return 0, ReasonAlone
 		}
 		if t.broken&flawLowestOnly != 0 {
 			break
 		}
 	}
-	return lo, WhyEpoch
+	return lo, ReasonEpoch
 }
 
 // earlier returns ms-d, at least always. d is not negative.

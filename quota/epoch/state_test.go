@@ -84,7 +84,7 @@ func (t *Table) appendKey(b []byte) []byte {
 		b = fmt.Append(b, p)
 	}
 	b = appendID(appendID(b, t.top), t.pruned)
-	for _, v := range [...]int64{t.used, t.fence, t.floor, t.durable.Window, t.durable.Reach} {
+	for _, v := range [...]int64{t.used, t.fence, t.floor, t.durable.Window, t.durable.Horizon} {
 		b = binary.AppendVarint(b, v)
 	}
 	for _, r := range t.reaches {
@@ -115,7 +115,7 @@ func appendAck(b []byte, a Ack) []byte {
 	for _, id := range a.Before {
 		b = appendID(b, id)
 	}
-	for _, r := range a.Reaches {
+	for _, r := range a.Horizons {
 		b = binary.AppendVarint(append(b, byte(r.ID)), r.Until)
 	}
 	return b

@@ -13,8 +13,8 @@ const (
 	// upper half is kept for epochs that retire somebody: so the epochs that
 	// wait for a dead participant never keep out the one that ends the wait.
 	MaxPending = 16
-	// MaxReaches bounds the participants a table remembers a grant to.
-	MaxReaches = 2 * MaxMembers
+	// MaxExtended bounds the participants a table remembers a grant to.
+	MaxExtended = 2 * MaxMembers
 )
 
 // Refusals of Learn, TakeAck and Acknowledge that a caller may tell apart.
@@ -61,10 +61,10 @@ type Table struct {
 
 	durable Bounds // what the stored record allows
 
-	reaches     []HorizonGrant // ascending by ID: the farthest label granted to each
-	floor       int64          // the same for all that are not in reaches
-	grants      []Grant        // ascending by By: the newest of each grantor
-	generations []LostDisk     // ascending by ID: nothing of a lower life counts
+	reaches     []Horizon   // ascending by ID: the farthest label granted to each
+	floor       int64       // the same for all that are not in reaches
+	grants      []Extension // ascending by By: the newest of each grantor
+	generations []LostDisk  // ascending by ID: nothing of a lower life counts
 
 	// revision counts what may have changed an answer of Share.
 	revision uint64
@@ -121,10 +121,10 @@ func New(owner uint64, genesis Epoch) (*Table, error) {
 	return t, nil
 }
 
-// NewPart is New for the table that a daemon keeps of its region, which is the
+// NewRegional is New for the table that a daemon keeps of its region, which is the
 // owner. What it acknowledges is one Vote; TakeAck then takes what Compose made
 // of the votes, also for the own region.
-func NewPart(region uint64, genesis Epoch) (*Table, error) {
+func NewRegional(region uint64, genesis Epoch) (*Table, error) {
 	t, err := New(region, genesis)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func NewPart(region uint64, genesis Epoch) (*Table, error) {
 func empty(owner uint64) *Table {
 	return &Table{
 		owner: owner, used: always, fence: always, floor: always,
-		durable: Bounds{Window: always, Reach: always},
+		durable: Bounds{Window: always, Horizon: always},
 	}
 }
 
@@ -302,7 +302,7 @@ func (t *Table) Acknowledge(id ID, now int64, held []Dependency) (Ack, Record, e
 	a.Floor = t.floor
 	for _, r := range t.reaches {
 		if !e.Has(r.ID) {
-			a.Reaches = append(a.Reaches, r)
+			a.Horizons = append(a.Horizons, r)
 		}
 	}
 	if err := a.Validate(); err != nil {

@@ -64,16 +64,16 @@ func TestMove(t *testing.T) {
 	if err := a.Learn(e); err != nil {
 		t.Fatal(err)
 	}
-	wantShare(t, a, 1000, 0, 50, WhyEpoch)
+	wantShare(t, a, 1000, 0, 50, ReasonEpoch)
 	exchange(t, a, b)
-	wantShare(t, b, 1000, 0, 20, WhyEpoch)
+	wantShare(t, b, 1000, 0, 20, ReasonEpoch)
 	acknowledge(t, a, e.ID, 1500)
 	acknowledge(t, b, e.ID, 1700)
 	exchange(t, a, b)
-	wantShare(t, a, 1700, 0, 50, WhyEpoch)
-	wantShare(t, a, 1701, 0, 80, WhyEpoch)
-	wantShare(t, a, 2000, 1000, 50, WhyEpoch)
-	wantShare(t, a, 3000, 1000, 80, WhyEpoch)
+	wantShare(t, a, 1700, 0, 50, ReasonEpoch)
+	wantShare(t, a, 1701, 0, 80, ReasonEpoch)
+	wantShare(t, a, 2000, 1000, 50, ReasonEpoch)
+	wantShare(t, a, 3000, 1000, 80, ReasonEpoch)
 	if s, from, ok := a.Settled(); !ok || s.ID != e.ID || from != 1701 {
 		t.Errorf("settled %v from %d", s.ID, from)
 	}
@@ -83,8 +83,8 @@ func TestMove(t *testing.T) {
 	if n := a.Prune(1701); n != 1 {
 		t.Errorf("pruned %d, want 1", n)
 	}
-	wantShare(t, a, 1700, 0, 50, WhyEpoch) // what the pruned left
-	wantShare(t, a, 1701, 0, 80, WhyEpoch)
+	wantShare(t, a, 1700, 0, 50, ReasonEpoch) // what the pruned left
+	wantShare(t, a, 1701, 0, 80, ReasonEpoch)
 	if err := a.Learn(Epoch{ID: at(3), Members: amounts(1, 100)}); !errors.Is(err, ErrStale) {
 		t.Errorf("a replayed stale epoch: %v, want ErrStale", err)
 	}
@@ -100,30 +100,30 @@ func TestReasons(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantShare(t, fresh, 1000, 0, 0, WhyAhead)
+	wantShare(t, fresh, 1000, 0, 0, ReasonAhead)
 	a, b := mustNew(t, 1, g), mustNew(t, 2, g)
-	wantShare(t, a, 1000, 0, 0, WhyAlone)
-	grant, ok := b.Grant(1, 900)
+	wantShare(t, a, 1000, 0, 0, ReasonAlone)
+	grant, ok := b.ExtendHorizon(1, 900)
 	if !ok || grant.Until != 30_900 {
 		t.Fatalf("grant %+v, %v: want one until 30900", grant, ok)
 	}
-	if err := a.TakeGrant(grant); err != nil {
+	if err := a.TakeExtension(grant); err != nil {
 		t.Fatal(err)
 	}
-	wantShare(t, a, 30_900, 0, 10, WhyEpoch)
-	wantShare(t, a, 30_901, 0, 0, WhyAlone)
-	wantShare(t, mustNew(t, 4, g), 1000, 0, 0, WhyLeftOut)
+	wantShare(t, a, 30_900, 0, 10, ReasonEpoch)
+	wantShare(t, a, 30_901, 0, 0, ReasonAlone)
+	wantShare(t, mustNew(t, 4, g), 1000, 0, 0, ReasonLeftOut)
 	f, err := NewForgetful(1, 1, 5000)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantShare(t, f, 9000, 0, 0, WhyWaiting)
+	wantShare(t, f, 9000, 0, 0, ReasonWaiting)
 	r, err := Restore(1, a.Record())
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantShare(t, r, 1_000_000, 0, 0, WhyFenced)
-	for w := WhyEpoch; w <= WhyUnlearned; w++ {
+	wantShare(t, r, 1_000_000, 0, 0, ReasonFenced)
+	for w := ReasonEpoch; w <= ReasonUnlearned; w++ {
 		if s := w.String(); s == "" || s == Reason(200).String() {
 			t.Errorf("reason %d says %q", w, s)
 		}
@@ -135,8 +135,8 @@ func TestReasons(t *testing.T) {
 func TestReclaim(t *testing.T) {
 	g := genesis(30_000, 1, 10, 2, 10, 3, 10)
 	a, b := mustNew(t, 1, g), mustNew(t, 2, g)
-	a.Grant(3, 10_000)
-	b.Grant(3, 12_000)
+	a.ExtendHorizon(3, 10_000)
+	b.ExtendHorizon(3, 12_000)
 	e := Epoch{ID: at(20_000), Horizon: 30_000, Members: amounts(1, 15, 2, 15)}
 	if err := a.Learn(e); err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestReclaim(t *testing.T) {
 	if _, from, _ := a.Settled(); from != 42_001 {
 		t.Errorf("settled from %d, want 42001: after the grants of both", from)
 	}
-	if late, ok := a.Grant(3, 30_000); !ok || late.Under != e.ID.next() {
+	if late, ok := a.ExtendHorizon(3, 30_000); !ok || late.Under != e.ID.next() {
 		t.Errorf("grant after the acknowledgement: %+v, %v: want one above %v only", late, ok, e.ID)
 	}
 }
@@ -202,8 +202,8 @@ func TestRefusals(t *testing.T) {
 		{"ack before itself", Ack{ID: at(1), By: 2, Before: []ID{at(1)}}.Validate(), "and below"},
 		{"ack held", Ack{ID: at(1), By: 2, Held: held}.Validate(), "out of order"},
 		{"unknown ack", tb.TakeAck(Ack{ID: at(5), By: 2}), "not known here"},
-		{"grant for another", tb.TakeGrant(Grant{By: 2, To: 3}), "want one of another for 1"},
-		{"grant of a stranger", tb.TakeGrant(Grant{By: 9, To: 1}), "not known here"},
+		{"grant for another", tb.TakeExtension(Extension{By: 2, To: 3}), "want one of another for 1"},
+		{"grant of a stranger", tb.TakeExtension(Extension{By: 9, To: 1}), "not known here"},
 	}
 	for _, tt := range tests {
 		if tt.err == nil || !strings.Contains(tt.err.Error(), tt.want) {
@@ -253,12 +253,12 @@ func TestBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	acknowledge(t, tb, word.ID, 5)
-	for i := range uint64(2 * MaxReaches) {
+	for i := range uint64(2 * MaxExtended) {
 		tb.remember(100+i, int64(i))
 	}
-	if len(tb.reaches) > MaxReaches || tb.floor < MaxReaches-2 {
+	if len(tb.reaches) > MaxExtended || tb.floor < MaxExtended-2 {
 		t.Errorf("%d reaches, floor %d: want at most %d, and the dropped in the floor",
-			len(tb.reaches), tb.floor, MaxReaches)
+			len(tb.reaches), tb.floor, MaxExtended)
 	}
 }
 
@@ -292,7 +292,7 @@ func TestRecord(t *testing.T) {
 		"lives":        func(r *Record) { r.Generations = []LostDisk{{2, 1}, {2, 1}} },
 		"zero":         func(r *Record) { *r = Record{} },
 		"many epochs":  func(r *Record) { r.Epochs = make([]Epoch, MaxEpochs) },
-		"many lives":   func(r *Record) { r.Generations = make([]LostDisk, MaxReaches+1) },
+		"many lives":   func(r *Record) { r.Generations = make([]LostDisk, MaxExtended+1) },
 		"cut off base": func(r *Record) { r.Base = Epoch{} },
 	}
 	for name, spoil := range breaks {

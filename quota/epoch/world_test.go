@@ -19,7 +19,7 @@ type world struct {
 	now    []int64
 	stored []Record
 	dead   []bool
-	grants []Grant // all ever given; those not delivered at once may come late
+	grants []Extension // all ever given; those not delivered at once may come late
 	acks   []Ack
 	// cur is the greatest answer of the present run by participant and label,
 	// past the sum of those of the runs before it.
@@ -195,7 +195,7 @@ func (w *world) grantActions(i int, add func(string, ...any)) {
 		if j == i || u.waiting || !allowed(w.holders, u.owner) || w.genesis.Horizon == 0 {
 			continue
 		}
-		g, ok := t.clone().Grant(u.owner, w.now[i])
+		g, ok := t.clone().ExtendHorizon(u.owner, w.now[i])
 		if ok && u.named(t.owner) && !slices.Contains(u.grants, g) {
 			add("grant %d %d", i, j)
 			if w.late && !slices.Contains(w.grants, g) {
@@ -304,17 +304,17 @@ func (w *world) do(act string) {
 		// One of an earlier life is refused.
 		_ = t.TakeAck(a)
 	case "grant", "send":
-		g, _ := t.Grant(w.tables[n].owner, w.now[i])
+		g, _ := t.ExtendHorizon(w.tables[n].owner, w.now[i])
 		if w.plant == plantFreeGrants {
 			g.Under = ID{}
 		}
 		if verb == "send" {
 			w.grants = append(w.grants, g)
 		} else {
-			must(w.tables[n].TakeGrant(g))
+			must(w.tables[n].TakeExtension(g))
 		}
 	case "late":
-		must(t.TakeGrant(w.grants[n]))
+		must(t.TakeExtension(w.grants[n]))
 	case "crash":
 		w.crash(i)
 	case "lapse":
@@ -405,7 +405,7 @@ func (w *world) observe() {
 				continue
 			}
 			w.cur[i][x] = max(w.cur[i][x], s)
-			if lo, why := t.lowest(x, w.carry); why == WhyEpoch && lo >= 0 {
+			if lo, why := t.lowest(x, w.carry); why == ReasonEpoch && lo >= 0 {
 				if id := t.entries[lo].ID; w.star[x].Before(id) {
 					w.star[x] = id
 				}

@@ -26,7 +26,7 @@ func (t Policy) Open() bool {
 // Region is what an aggregator knows, or believes, of a region: sums over its
 // daemons.
 type Region struct {
-	Base      uint64 // Share of the region in this label.
+	Allotment uint64 // Share of the region in this label.
 	Available uint64 // Rights left.
 	Offered   uint64 // Hits a second, see Rate.
 }
@@ -41,7 +41,7 @@ func (t Policy) Short(r Region) bool {
 	if r.Available < demand(r.Offered, t.answer()) {
 		return true
 	}
-	return t.Kind == Entity && r.Available <= r.Base-min(r.Base, r.Available)
+	return t.Kind == Entity && r.Available <= r.Allotment-min(r.Allotment, r.Available)
 }
 
 // Need returns how many rights a region that is hungry needs of others: what
@@ -68,7 +68,7 @@ func (t Policy) Spare(leftMS int64, r Region) uint64 {
 	}
 	horizon := min(max(leftMS, 0), 4*t.delay()+2*TickMS)
 	keep := addSat(demand(r.Offered, horizon), demand(r.Offered, horizon)/4)
-	return subFloor(r.Available, max(keep, t.reserve(leftMS, r.Base)))
+	return subFloor(r.Available, max(keep, t.reserve(leftMS, r.Allotment)))
 }
 
 // reserve returns what a region keeps of its base for traffic yet to come.

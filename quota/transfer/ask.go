@@ -23,8 +23,8 @@ const (
 	Entity
 )
 
-// Need2 is what a daemon knows of its own need for a key under a label.
-type Need2 struct {
+// Need is what a daemon knows of its own need for a key under a label.
+type Need struct {
 	Kind     Kind
 	Recent   uint64 // Rates.Recent, with the hit just offered.
 	Rights   uint64 // Rights left after that hit.
@@ -37,29 +37,29 @@ type Need2 struct {
 // not the limit will stop it, and what is left does not last for what came in
 // the last tenths of a second. Entity keys ask as soon as half of what was held
 // is gone. A silent daemon never asks; this is what keeps asking cheap.
-func (w Need2) Asks() bool {
+func (w Need) Asks() bool {
 	if w.Recent == 0 || w.Rights >= subFloor(w.Limit, w.Estimate) {
 		return false
 	}
 	return w.Rights < w.Recent || w.Kind == Entity && w.Rights <= w.Held-min(w.Held, w.Rights)
 }
 
-// RegionalPeer is what is believed of another daemon of the region. Base, received,
+// Peer is what is believed of another daemon of the region. Base, received,
 // given and admitted amounts are those merged so far, those of answers
 // included.
-type RegionalPeer struct {
+type Peer struct {
 	ID   uint64 // Not 0; one process incarnation.
 	Held uint64 // Base + received - given.
 	Used uint64 // Admitted.
 }
 
 // rights returns the rights that the sibling is believed to have left.
-func (s RegionalPeer) rights() uint64 {
+func (s Peer) rights() uint64 {
 	return subFloor(s.Held, s.Used)
 }
 
 // Requester is one daemon's asking for one key under one label. The zero value is
-// ready; make it when Need2.Asks first holds, it is 120 bytes. At most one ask is
+// ready; make it when Need.Asks first holds, it is 120 bytes. At most one ask is
 // outstanding, and in any half second at most 4 bring nothing, but for those to
 // siblings that are believed to have got more since they refused.
 type Requester struct {
@@ -79,7 +79,7 @@ type refusal struct {
 
 // Ready reports whether Pick may find somebody. It is cheap; gather siblings
 // only if it holds.
-func (a *Requester) Ready(now int64, w Need2) bool {
+func (a *Requester) Ready(now int64, w Need) bool {
 	return w.Asks() && !waiting(now, a.until, emptyMS)
 }
 
@@ -89,14 +89,14 @@ func (a *Requester) Ready(now int64, w Need2) bool {
 // believed gift; among equals the first after self by id, so that hungry
 // daemons do not all ask the same one. An ask of which no answer has come in
 // time counts as refused.
-func (a *Requester) Pick(now int64, w Need2, self uint64, peers []RegionalPeer) (id uint64, ok bool) {
+func (a *Requester) Pick(now int64, w Need, self uint64, peers []Peer) (id uint64, ok bool) {
 	if !a.Ready(now, w) {
 		return 0, false
 	}
 	if a.asked != 0 {
 		a.refuse(now)
 	}
-	best, gift := RegionalPeer{}, uint64(0)
+	best, gift := Peer{}, uint64(0)
 	if !a.full(now) {
 		for _, s := range peers {
 			g := a.transfer(now, w, s)
@@ -138,7 +138,7 @@ func (a *Requester) Answer(now int64, from, gift uint64) {
 
 // transfer returns what s is believed to give: all but one right, and on a last call
 // that too.
-func (a *Requester) transfer(now int64, w Need2, s RegionalPeer) uint64 {
+func (a *Requester) transfer(now int64, w Need, s Peer) uint64 {
 	rights := s.rights()
 	for _, r := range a.refused {
 		if r.id == s.ID && rights <= r.believed && waiting(now, r.until, refuseMS) {

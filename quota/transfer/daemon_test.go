@@ -125,7 +125,7 @@ func (w *world) ask(id int) {
 	if w.variant == none || w.daemons == 1 {
 		return
 	}
-	want := Need2{w.kind, d.rates.Recent(w.ms()), w.rights(id), d.held, w.limit, 0}
+	want := Need{w.kind, d.rates.Recent(w.ms()), w.rights(id), d.held, w.limit, 0}
 	if w.variant == noisy {
 		want.Recent = max(want.Recent, 10)
 	}
@@ -137,7 +137,7 @@ func (w *world) ask(id int) {
 	}
 	w.peers = w.peers[:0]
 	for k, v := range d.views {
-		w.peers = append(w.peers, RegionalPeer{uint64(w.region(id)*w.daemons + k + 1), v.held, v.used})
+		w.peers = append(w.peers, Peer{uint64(w.region(id)*w.daemons + k + 1), v.held, v.used})
 	}
 	if to, ok := d.asker.Pick(w.ms(), want, uint64(id+1), w.peers); ok {
 		w.send(event{kind: evAsk, from: id, to: int(to - 1), v: w.rights(id), w: d.rates.Second(w.ms())})
@@ -243,7 +243,7 @@ func (w *world) summed(r int) (g Region, used uint64) {
 		used += v.used
 		h, q = h+v.recent, q+v.second
 	}
-	g.Base, g.Offered = w.share, Rate(h, q)
+	g.Allotment, g.Offered = w.share, Rate(h, q)
 	return g, used
 }
 

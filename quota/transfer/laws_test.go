@@ -183,17 +183,17 @@ func TestAsksAreBounded(t *testing.T) {
 		var out uint64
 		var vain []int64 // Instants of refusals and of missing answers.
 		fixed := rapid.Bool().Draw(t, "fixed")
-		peers := make([]RegionalPeer, rapid.IntRange(0, 9).Draw(t, "siblings"))
+		peers := make([]Peer, rapid.IntRange(0, 9).Draw(t, "siblings"))
 		for range 120 {
 			now += rapid.Int64Range(0, 25).Draw(t, "gap")
 			for i := range peers {
 				if fixed { // Nobody is believed to have got anything.
-					peers[i] = RegionalPeer{uint64(i), uint64(i), 0}
+					peers[i] = Peer{uint64(i), uint64(i), 0}
 					continue
 				}
-				peers[i] = RegionalPeer{uint64(i), rapid.Uint64Range(0, 5).Draw(t, "held"), rapid.Uint64Range(0, 5).Draw(t, "used")}
+				peers[i] = Peer{uint64(i), rapid.Uint64Range(0, 5).Draw(t, "held"), rapid.Uint64Range(0, 5).Draw(t, "used")}
 			}
-			w := Need2{Kind(rapid.IntRange(0, 1).Draw(t, "kind")), rapid.Uint64Range(0, 4).Draw(t, "recent"),
+			w := Need{Kind(rapid.IntRange(0, 1).Draw(t, "kind")), rapid.Uint64Range(0, 4).Draw(t, "recent"),
 				rapid.Uint64Range(0, 4).Draw(t, "rights"), amount(t, "held"), amount(t, "limit"), amount(t, "estimate")}
 			if out != 0 && rapid.Bool().Draw(t, "answered") {
 				gift := rapid.Uint64Range(0, 2).Draw(t, "gift")
@@ -233,7 +233,7 @@ func TestAsksAreBounded(t *testing.T) {
 }
 
 // askLaw says what is wrong with asking a sibling.
-func askLaw(w Need2, to uint64, peers []RegionalPeer) error {
+func askLaw(w Need, to uint64, peers []Peer) error {
 	if w.Recent == 0 {
 		return fmt.Errorf("a silent daemon asks")
 	}
@@ -263,17 +263,17 @@ func askLaw(w Need2, to uint64, peers []RegionalPeer) error {
 // Without refusals the richest sibling is asked, among equals the next by id.
 func TestAsksTheRichest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		peers := make([]RegionalPeer, rapid.IntRange(1, 9).Draw(t, "siblings"))
+		peers := make([]Peer, rapid.IntRange(1, 9).Draw(t, "siblings"))
 		self := rapid.Uint64Range(1, 20).Draw(t, "self")
 		held := rapid.Uint64Range(0, 2)
 		if rapid.Bool().Draw(t, "large") {
 			held = rapid.Uint64()
 		}
 		for i := range peers { // Ids on both sides of self, and ties.
-			peers[i] = RegionalPeer{rapid.Uint64Range(1, 20).Draw(t, "id"), held.Draw(t, "held"), rapid.Uint64Range(0, 2).Draw(t, "used")}
+			peers[i] = Peer{rapid.Uint64Range(1, 20).Draw(t, "id"), held.Draw(t, "held"), rapid.Uint64Range(0, 2).Draw(t, "used")}
 		}
 		var a Requester
-		to, ok := a.Pick(0, Need2{Recent: 1, Limit: 1}, self, peers)
+		to, ok := a.Pick(0, Need{Recent: 1, Limit: 1}, self, peers)
 		var most uint64
 		for _, s := range peers {
 			if s.ID != self {
@@ -300,8 +300,8 @@ func TestAsksTheRichest(t *testing.T) {
 
 // A refusal stands until the sibling is believed richer or time has passed.
 func TestRefusalsAreRemembered(t *testing.T) {
-	w := Need2{Recent: 1, Limit: 100}
-	one := func(held uint64) []RegionalPeer { return []RegionalPeer{{7, held, 0}} }
+	w := Need{Recent: 1, Limit: 100}
+	one := func(held uint64) []Peer { return []Peer{{7, held, 0}} }
 	for _, c := range []struct {
 		name  string
 		after int64
@@ -331,18 +331,18 @@ func TestNoAllocations(t *testing.T) {
 		a     Requester
 		g     Donor
 		h     Shortage
-		peers = make([]RegionalPeer, 10)
+		peers = make([]Peer, 10)
 		rows  = make([]DonorState, 10)
 		out   = make([]uint64, 10)
 		now   int64
 	)
 	for i := range peers {
-		peers[i], rows[i] = RegionalPeer{uint64(i + 1), 10, 0}, DonorState{9, 1, 1}
+		peers[i], rows[i] = Peer{uint64(i + 1), 10, 0}, DonorState{9, 1, 1}
 	}
 	n := testing.AllocsPerRun(100, func() {
 		now += 60
 		r.Offer(now, 1)
-		a.Pick(now, Need2{Recent: r.Recent(now), Limit: 10}, 1, peers)
+		a.Pick(now, Need{Recent: r.Recent(now), Limit: 10}, 1, peers)
 		a.Answer(now, 2, g.Give(now, rows[0], Ask{0, r.Second(now)}))
 		h.Publish(now, Policy{WindowMS: 60_000}, 1000, Region{10, 1, 50}, 100)
 		Collect(50, rows, out)
@@ -360,6 +360,6 @@ func BenchmarkOfferAndReady(b *testing.B) {
 	for i := range b.N {
 		now = int64(i / 100)
 		r.Offer(now, 1)
-		a.Ready(now, Need2{Recent: r.Recent(now), Rights: 1 << 40, Held: 1 << 41, Limit: 1 << 50})
+		a.Ready(now, Need{Recent: r.Recent(now), Rights: 1 << 40, Held: 1 << 41, Limit: 1 << 50})
 	}
 }

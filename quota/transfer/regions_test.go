@@ -25,7 +25,7 @@ func spareLaw(t Policy, left int64, r Region, spare uint64) error {
 	}
 	window := big.NewInt(t.WindowMS)
 	span := big.NewInt(min(max(left, 0), t.WindowMS))
-	floor := exact(whole(r.Base), span, window, false)
+	floor := exact(whole(r.Allotment), span, window, false)
 	if t.Kind == Entity {
 		floor = exact(floor, whole(min(uint64(t.Budget), 125_000)), big.NewInt(1_000_000), false)
 	} else {
@@ -72,7 +72,7 @@ func TestShortage(t *testing.T) {
 			use = whole(math.MaxUint64)
 		}
 		want := whole(r.Available).Cmp(use) < 0 || terms.Kind == Entity &&
-			new(big.Int).Lsh(whole(r.Available), 1).Cmp(whole(r.Base)) <= 0
+			new(big.Int).Lsh(whole(r.Available), 1).Cmp(whole(r.Allotment)) <= 0
 		want = want && !late && r.Offered > 0
 		if got := terms.Short(r); got != want {
 			t.Fatalf("hungry %v, want %v", got, want)
@@ -209,7 +209,7 @@ func TestSplitByRate(t *testing.T) {
 func TestLawsFindBrokenPolicies(t *testing.T) {
 	silent, busy := DonorState{Rights: 9}, DonorState{Rights: 9, Recent: 2, Second: 2}
 	open := Policy{WindowMS: 60_000, DelayMS: 80}
-	cold := Region{Base: 800, Available: 800}
+	cold := Region{Allotment: 800, Available: 800}
 	for name, err := range map[string]error{
 		"gives more than it has":      giveLaw(busy, Ask{0, 1}, true, 10),
 		"silent donor gives all":      giveLaw(silent, Ask{1, 1}, true, 9),
@@ -221,12 +221,12 @@ func TestLawsFindBrokenPolicies(t *testing.T) {
 		"spares what it will need":    spareLaw(open, 60_000, Region{800, 800, 1000}, 200),
 		"keeps more than floor":       spareLaw(open, 60_000, cold, 499),
 		"gives where it is too late":  spareLaw(Policy{WindowMS: 600, DelayMS: 80}, 600, cold, 1),
-		"a silent daemon asks":        askLaw(Need2{Limit: 9}, 1, nil),
-		"asks above the limit":        askLaw(Need2{Recent: 1, Limit: 9, Estimate: 9}, 1, nil),
-		"asks with plenty":            askLaw(Need2{Recent: 1, Rights: 2, Held: 2, Limit: 9}, 1, nil),
-		"asks who has only his last":  askLaw(Need2{Recent: 2, Rights: 1, Limit: 9}, 1, []RegionalPeer{{1, 1, 0}}),
-		"aggregate asks at its half":  askLaw(Need2{Recent: 1, Rights: 4, Held: 8, Limit: 9}, 1, nil),
-		"asks a sibling that is none": askLaw(Need2{Recent: 1, Limit: 9}, 0, nil),
+		"a silent daemon asks":        askLaw(Need{Limit: 9}, 1, nil),
+		"asks above the limit":        askLaw(Need{Recent: 1, Limit: 9, Estimate: 9}, 1, nil),
+		"asks with plenty":            askLaw(Need{Recent: 1, Rights: 2, Held: 2, Limit: 9}, 1, nil),
+		"asks who has only his last":  askLaw(Need{Recent: 2, Rights: 1, Limit: 9}, 1, []Peer{{1, 1, 0}}),
+		"aggregate asks at its half":  askLaw(Need{Recent: 1, Rights: 4, Held: 8, Limit: 9}, 1, nil),
+		"asks a sibling that is none": askLaw(Need{Recent: 1, Limit: 9}, 0, nil),
 	} {
 		if err == nil {
 			t.Errorf("%s: not found", name)

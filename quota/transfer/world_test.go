@@ -151,7 +151,7 @@ type world struct {
 	demand   uint64 // In this window.
 	admitted uint64
 	res      result
-	peers    []RegionalPeer
+	peers    []Peer
 	rows     []DonorState
 	amounts  []uint64
 	weights  []uint64
@@ -223,7 +223,7 @@ func (w *world) open() {
 		for q := range regions {
 			v := &w.remotes[r][q]
 			v.taken, v.used, v.slope = start, 0, float64(v.region.Offered)/float64(second)
-			v.region.Base, v.region.Available = w.share, w.share
+			v.region.Allotment, v.region.Available = w.share, w.share
 		}
 	}
 }
