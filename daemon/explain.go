@@ -218,7 +218,7 @@ func charged(st *node.Status, hits uint64, window, now int64) {
 	case l.Algorithm == rules.SlidingLog:
 		st.Reset = time.Duration(l.Window()) * time.Millisecond
 	case l.Algorithm.Bucket() && l.Requests > 0:
-		st.Reset = min(st.Reset+drains(l, hits), drains(l, quota.Capacity(l)))
+		st.Reset = min(st.Reset+drains(l, hits), drains(l, quota.Of(l).Capacity()))
 	}
 }
 

@@ -52,7 +52,7 @@ func runs(l *rules.Limit, c *gossip.Cell, window, now int64) bool {
 	case l.Algorithm == rules.SlidingLog:
 		return c.Window > now-l.Window()
 	case l.Algorithm.Bucket():
-		window, _, _ = quota.Shared(l, &quota.Cell{}, now)
+		window, _, _ = quota.Of(l).Shared(&quota.Cell{}, now)
 	}
 	return c.Window == window
 }
@@ -171,7 +171,7 @@ func creditOf(c *node.ExplainedCredit, now int64) *admin.Lease {
 
 // bank describes what this daemon knows as the home.
 func (x *explainer) bank(out *admin.StrictKey, e *node.ExplainedLease, now int64) {
-	b, limit := e.Bank, quota.Capacity(&e.Limit)
+	b, limit := e.Bank, quota.Of(&e.Limit).Capacity()
 	out.Source = admin.SourceOwner
 	out.Ballot = &admin.BallotState{Round: b.Ballot.Round, Owner: x.ref(b.Ballot.Owner)}
 	used := limit - min(limit, b.Left)
@@ -210,7 +210,7 @@ func (x *explainer) record(out *admin.StrictKey, e *node.ExplainedLease, now int
 	if !ok || !e.Owner.Own {
 		return false
 	}
-	l, limit := &e.Limit, quota.Capacity(&e.Limit)
+	l, limit := &e.Limit, quota.Of(&e.Limit).Capacity()
 	out.Source = admin.SourceReplica
 	if held.Ballot.Owner != 0 {
 		out.Ballot = &admin.BallotState{Round: held.Ballot.Round, Owner: x.ref(held.Ballot.Owner)}

@@ -101,7 +101,7 @@ func (f *follow) subject() overage.Rule {
 	l := f.rule.Limit
 	b := node.Busy{Rule: f.rule, Length: l.Window()}
 	if l.Algorithm.Bucket() {
-		_, b.Length, _ = quota.Shared(l, &quota.Cell{}, 0)
+		_, b.Length, _ = quota.Of(l).Shared(&quota.Cell{}, 0)
 	}
 	r := overage.Rule{
 		Name: ruleName(f.rule), Limit: b.Fits(), WindowMs: b.Length, Entity: f.rule.Entity, Regions: f.regions,
@@ -183,7 +183,7 @@ func (m *monitor) shares(f *follow, out *admin.RuleBudget, now int64) {
 	var x, carry int64
 	if f.gated {
 		weights = m.weights(f)
-		x, carry = quota.RightsWindow(l, now)
+		x, carry = quota.Of(l).RightsWindow(now)
 		if total = l.Total(); l.Algorithm.Bucket() {
 			total = l.TotalBurst()
 		}

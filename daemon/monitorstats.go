@@ -51,7 +51,7 @@ func worse(a, b *float64) *float64 {
 func (m *monitor) holdings(f *follow, r *telemetry.RuleBudget, now int64) {
 	l := f.rule.Limit
 	r.Budget = budgetOf(l).Ratio()
-	x, carry := quota.RightsWindow(l, now)
+	x, carry := quota.Of(l).RightsWindow(now)
 	total := l.Total()
 	if l.Algorithm.Bucket() {
 		total = l.TotalBurst()

@@ -176,8 +176,8 @@ func (s *store) reindex(was, is *rules.Set, now int64) {
 			continue
 		}
 		e.rule = int32(r.Index)
-		quota.Adopt(r.Limit, &e.cell, now)
-		e.keepUntil(quota.Expires(r.Limit, &e.cell))
+		quota.Of(r.Limit).Adopt(&e.cell, now)
+		e.keepUntil(quota.Of(r.Limit).Expires(&e.cell))
 	}
 }
 

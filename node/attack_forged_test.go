@@ -112,7 +112,7 @@ descriptors:
 			window := sig.Draw(r, "label")
 			span := gossip.CellMeta{Rule: SharedRule(rule), WindowLength: sig.Draw(r, "width"), Carry: sig.Draw(r, "carry"), Regional: rapid.Bool().Draw(r, "regional")}
 			if !rule.Limit.Unlimited && rapid.Bool().Draw(r, "good") {
-				window, span.Carry = quota.RightsWindow(rule.Limit, now)
+				window, span.Carry = quota.Of(rule.Limit).RightsWindow(now)
 				span.WindowLength = rule.Limit.Window()
 			}
 			m := gossip.Message{From: from.node.Incarnation(), To: d.node.Incarnation(), Shards: 1}

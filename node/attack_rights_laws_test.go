@@ -241,7 +241,7 @@ func (s *storm) checkEvents(k string) {
 		sum += all[i].n
 		most := total
 		if strings.HasSuffix(s.limit.algorithm, "bucket") {
-			most += 1 + total*uint64(last-all[i].at+quota.Step(l))/uint64(rightsWindow)
+			most += 1 + total*uint64(last-all[i].at+quota.Of(l).Step())/uint64(rightsWindow)
 		} else if all[i].at <= last-rightsWindow {
 			return
 		}
@@ -380,7 +380,7 @@ func (s *storm) forge(d, from *daemon) {
 	s.resolve(s.t, &call, fmt.Sprint("k=v", rapid.IntRange(0, s.keys-1).Draw(s.r, "key")))
 	h := call.Hits()[0]
 	now := d.node.millis(d.instant(s.now))
-	x, _ := quota.RightsWindow(h.Limit, now)
+	x, _ := quota.Of(h.Limit).RightsWindow(now)
 	m := gossip.Message{From: from.node.Incarnation(), To: d.node.Incarnation(), Shards: 1}
 	any := func(name string) uint64 {
 		return rapid.SampledFrom([]uint64{0, 1, 10, 1 << 40, 1<<64 - 1}).Draw(s.r, name)

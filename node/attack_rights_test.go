@@ -166,7 +166,7 @@ func TestAttackNoteOfUnlimited(t *testing.T) {
 				if r.Limit.Unlimited {
 					return 0, 0
 				}
-				return quota.RightsWindow(r.Limit, a1.millis(c.daemons[0].instant(c.now)))
+				return quota.Of(r.Limit).RightsWindow(a1.millis(c.daemons[0].instant(c.now)))
 			}()
 			m := gossip.Message{From: a2.Incarnation(), To: a1.Incarnation(), Shards: 1, Part: gossip.Part{RightsMessages: []gossip.RightsMessage{n}}}
 			m.Nonce = 1

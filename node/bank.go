@@ -74,11 +74,11 @@ func (b *bank) over(now int64) bool {
 // usableUntil returns until when rights that are granted now can be used, in Unix
 // milliseconds, when they must be for as long as within.
 func usableUntil(l *rules.Limit, now, within int64) int64 {
-	step := quota.WatermarkStep(l)
+	step := quota.Of(l).WatermarkStep()
 	switch {
 	case l.Algorithm == rules.SlidingLog:
 	case l.Algorithm.Bucket():
-		if step = quota.Step(l); l.Requests == 0 {
+		if step = quota.Of(l).Step(); l.Requests == 0 {
 			step = grantedFor // it has no rights now, and may soon
 		}
 	default:
@@ -108,17 +108,17 @@ func stampOf(l *rules.Limit, now, until int64) int64 {
 // instant: where that is more than a step of a bucket away, with as much in use as the
 // bucket mints meanwhile.
 func (b *bank) rowUntil(l *rules.Limit, now, until int64) quota.Account {
-	return b.row.Held(l, now, until-now-quota.Step(l))
+	return b.row.Held(l, now, until-now-quota.Of(l).Step())
 }
 
 // left is what is not consumed of the limit, less what is set aside.
 func (b *bank) left(l *rules.Limit, now, until int64) uint64 {
 	if !l.Algorithm.Bucket() {
-		left := b.row.Left(l, quota.Full(l), now)
+		left := b.row.Left(l, quota.Of(l).Full(), now)
 		return left - min(left, b.reserved)
 	}
 	row := b.rowUntil(l, now, until)
-	left := row.Left(l, quota.Full(l), now)
+	left := row.Left(l, quota.Of(l).Full(), now)
 	return left - min(left, b.reserved)
 }
 
@@ -152,7 +152,7 @@ func (b *bank) spend(l *rules.Limit, now, at int64, n uint64, mono time.Duration
 
 // headroom is how many hits marks should be ahead of what is consumed.
 func (n *Node) headroom(b *bank, l *rules.Limit) uint64 {
-	limit := quota.Capacity(l)
+	limit := quota.Of(l).Capacity()
 	most := max(n.cfg.Strict.Headroom, limit/20)
 	fast := b.pace.within(n.at.Mono, chunkFor)
 	if l.Algorithm == rules.SlidingLog {

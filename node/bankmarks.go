@@ -60,7 +60,7 @@ func (n *Node) want(led *ledger, l *rules.Limit, v *sticky.Routing, now int64, l
 		row = b.rowUntil(l, now, until)
 	}
 	need := func(at int64, lack uint64) sticky.Watermark {
-		m := row.Watermark(l, now, at, min(addSat(addSat(lack, b.reserved), headroom), row.Left(l, quota.Full(l), now)))
+		m := row.Watermark(l, now, at, min(addSat(addSat(lack, b.reserved), headroom), row.Left(l, quota.Of(l).Full(), now)))
 		if l.Algorithm.Bucket() { // it must still do when it is held
 			m.Amount += uint64(n.bucketMargin(b).Nanoseconds())
 			m.End += n.bucketMargin(b).Milliseconds()
@@ -165,7 +165,7 @@ func (b *bank) roll(l *rules.Limit, now int64) {
 	}
 	was := b.window
 	b.window = window
-	b.row.Left(l, quota.Full(l), now)
+	b.row.Left(l, quota.Of(l).Full(), now)
 	for _, m := range b.others {
 		if m.Window > was && m.Window <= window { // of the one before it is weighed
 			b.row.Adopt(l, now, quota.Watermark{Window: m.Window, Amount: m.Amount, End: m.End})

@@ -59,7 +59,7 @@ func (b *Busy) Fits() uint64 { return windowLimit(b.Rule.Limit, b.Length) }
 // Over is how many hits more than fit were counted; of a bucket how many more than
 // its burst were in use.
 func (b *Busy) Over() uint64 {
-	return b.Count - min(b.Count, quota.Capacity(b.Rule.Limit))
+	return b.Count - min(b.Count, quota.Of(b.Rule.Limit).Capacity())
 }
 
 func windowLimit(l *rules.Limit, width int64) uint64 {
@@ -84,7 +84,7 @@ func (b *busiest) fit(set *rules.Set) {
 		switch l := r.Limit; {
 		case !follows(l):
 		case l.Algorithm.Bucket():
-			_, b.rules[i].width, _ = quota.Shared(l, &quota.Cell{}, 0)
+			_, b.rules[i].width, _ = quota.Of(l).Shared(&quota.Cell{}, 0)
 		default:
 			b.rules[i].width = l.Window()
 		}
@@ -124,7 +124,7 @@ func (n *Node) busy(e *entry, l *rules.Limit, window, now int64) {
 	switch {
 	case s.width == 0:
 	case l.Algorithm.Bucket():
-		s.see(e.key, now-now%s.width, quota.Used(l, &e.cell, nil, now))
+		s.see(e.key, now-now%s.width, quota.Of(l).Used(&e.cell, nil, now))
 	case l.Algorithm == rules.SlidingLog:
 		s.see(e.key, now-now%s.width, e.cell.Count)
 	case window == e.cell.Window-s.width:
@@ -161,7 +161,7 @@ func (n *Node) busyRefused(h *Hit, st *Status) {
 		s.refused.Estimate += hits
 	default:
 		s.refused.Rights += hits
-		if st.room > quota.Capacity(h.Limit)/10 {
+		if st.room > quota.Of(h.Limit).Capacity()/10 {
 			s.refused.Stranded += hits
 		}
 	}

@@ -152,7 +152,7 @@ func ledgerKey(k crdt.Key, reserve bool) crdt.Key {
 // regionTerms brings the terms of a rule whose rights sit in each region up to what the
 // region holds of the label: the greatest it held of it.
 func (n *Node) regionTerms(t *terms, r *rules.Rule, now int64) {
-	x, carry := quota.RightsWindow(r.Limit, now)
+	x, carry := quota.Of(r.Limit).RightsWindow(now)
 	version := n.cfg.Allotments.Version()
 	if t.window == x && t.version == version {
 		return

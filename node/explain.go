@@ -87,14 +87,14 @@ type Batch struct {
 // answer, and is not for the decision path.
 func (n *Node) Explain(at Instant, h *Hit) Explained {
 	now := n.millis(at)
-	x := Explained{Capacity: quota.Capacity(h.Limit)}
-	x.Window, _ = quota.RightsWindow(h.Limit, now)
+	x := Explained{Capacity: quota.Of(h.Limit).Capacity()}
+	x.Window, _ = quota.Of(h.Limit).RightsWindow(now)
 	where := ref{where: nowhere}
 	if i := n.live.find(h.Key); i >= 0 {
 		where = ref{where: inLive, index: i}
 	}
 	cell, log := n.cell(where)
-	x.Used = quota.Used(h.Limit, cell, log, now)
+	x.Used = quota.Of(h.Limit).Used(cell, log, now)
 	if n.replica == nil {
 		return x
 	}
@@ -114,7 +114,7 @@ func (n *Node) Explain(at Instant, h *Hit) Explained {
 
 func (n *Node) explainRights(h *Hit, where ref, used uint64, now int64) *ExplainedRights {
 	l, base := h.Limit, n.base(h.Rule, now)
-	x, carry := quota.RightsWindow(l, now)
+	x, carry := quota.Of(l).RightsWindow(now)
 	out := &ExplainedRights{Window: x, Allotment: base.Amount}
 	if l.Algorithm.Bucket() {
 		out.Allotment /= quota.Tokens(1)

@@ -16,17 +16,17 @@ func (n *Node) follow(e *entry, h *Hit, now int64) {
 	if e.rule < 0 {
 		n.refold(e, l, now)
 	}
-	if l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog || !quota.Rolled(l, &e.cell, now) {
+	if l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog || !quota.Of(l).Rolled(&e.cell, now) {
 		return
 	}
 	eng := n.replica.engine
 	if !eng.Has(h.Key) {
 		return
 	}
-	quota.Roll(l, &e.cell, now)
+	quota.Of(l).Roll(&e.cell, now)
 	e.cell.Count = max(e.cell.Count, eng.Total(h.Key, e.cell.Window))
 	e.cell.Prev = max(e.cell.Prev, eng.Total(h.Key, e.cell.Window-l.Window()))
-	e.keepUntil(quota.Expires(l, &e.cell))
+	e.keepUntil(quota.Of(l).Expires(&e.cell))
 }
 
 // refold brings an entry up to what was heard while its rule was not in force
@@ -43,7 +43,7 @@ func (n *Node) refold(e *entry, l *rules.Limit, now int64) {
 		log.Release()
 		e.cell = quota.Cell{}
 		eng.Windows(e.key, func(window, _ int64, hits uint64) {
-			quota.Merge(l, &e.cell, log, now, window, hits)
+			quota.Of(l).Merge(&e.cell, log, now, window, hits)
 		})
 	default:
 		e.cell.Count = max(e.cell.Count, eng.Total(e.key, e.cell.Window))
@@ -63,7 +63,7 @@ func (n *Node) refoldAll(now int64) {
 					e.keepUntil(r.Window + 2*l.Window())
 				}
 			}
-			e.keepUntil(quota.Expires(l, &e.cell))
+			e.keepUntil(quota.Of(l).Expires(&e.cell))
 		}
 	}
 }
@@ -86,19 +86,19 @@ func (n *Node) learn(h *Hit, now int64) ref {
 			e.extra = n.extras.take()
 		}
 		eng.Windows(h.Key, func(window, _ int64, hits uint64) {
-			quota.Merge(l, &e.cell, n.extras.log(e.extra), now, window, hits)
+			quota.Of(l).Merge(&e.cell, n.extras.log(e.extra), now, window, hits)
 		})
 	case l.Algorithm.Bucket():
 		n.learnBucket(h.Key, l, e, now)
 	default:
-		quota.Roll(l, &e.cell, now)
+		quota.Of(l).Roll(&e.cell, now)
 		e.cell.Count = addSat(e.cell.Count, eng.Total(h.Key, e.cell.Window))
 		e.cell.Prev = addSat(e.cell.Prev, eng.Total(h.Key, e.cell.Window-l.Window()))
 		if over := e.cell.Prev; l.CarryDebt && over > uint64(l.Requests) {
 			e.cell.Carry = max(e.cell.Carry, over-uint64(l.Requests))
 		}
 	}
-	until := max(now+1, quota.Expires(l, &e.cell))
+	until := max(now+1, quota.Of(l).Expires(&e.cell))
 	eng.Windows(h.Key, func(_, end int64, _ uint64) { until = max(until, end) })
 	e.keepUntil(until)
 	return ref{where: inLive, index: i}
@@ -115,11 +115,11 @@ func (n *Node) learnBucket(k crdt.Key, l *rules.Limit, e *entry, now int64) {
 		parts = append(parts, part{window, end, hits})
 	})
 	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.window, b.window) })
-	_, width, carry := quota.Shared(l, &e.cell, now)
+	_, width, carry := quota.Of(l).Shared(&e.cell, now)
 	for _, p := range parts {
 		if p.end-carry <= p.window {
 			p.end = p.window + width + carry
 		}
-		quota.Fold(l, &e.cell, now, p.window, p.end-carry, p.hits)
+		quota.Of(l).Replay(&e.cell, now, p.window, p.end-carry, p.hits)
 	}
 }

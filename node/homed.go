@@ -328,7 +328,7 @@ func (n *Node) refundHomed(h *Hit, window int64, hits uint64, now int64) {
 		if b := led.bank; b != nil && hits > 0 {
 			b.roll(l, now)
 			if l.Algorithm == rules.SlidingLog {
-				window -= window % quota.WatermarkStep(l)
+				window -= window % quota.Of(l).WatermarkStep()
 			}
 			b.row.Unspend(l, window, hits)
 			return

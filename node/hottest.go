@@ -93,7 +93,7 @@ func (n *Node) Hottest(at Instant) []HotKey {
 			if e := n.live.at(i); e.rule >= 0 {
 				r.Rule = n.set.Rules()[e.rule]
 				l := r.Rule.Limit
-				r.Used, r.Capacity = quota.Used(l, &e.cell, n.extras.log(e.extra), now), quota.Capacity(l)
+				r.Used, r.Capacity = quota.Of(l).Used(&e.cell, n.extras.log(e.extra), now), quota.Of(l).Capacity()
 			}
 		}
 		out = append(out, r)

@@ -34,7 +34,7 @@ func (n *Node) wanted(from crdt.Incarnation, note *gossip.RightsMessage, d *deal
 		return
 	}
 	cell := &n.live.at(i).cell
-	used := quota.Used(d.h.Limit, cell, nil, now)
+	used := quota.Of(d.h.Limit).Used(cell, nil, now)
 	n.publish(d, now, addSat(used, n.elsewhere(&d.h, cell, ref{where: inLive, index: i})))
 }
 
@@ -49,7 +49,7 @@ func (n *Node) terms(d *deal, delayMS int64) transfer.Policy {
 // this one first, and of whom the others are.
 func (n *Node) region(d *deal, now int64) (all transfer.Region, rows []transfer.DonorState, of []crdt.Incarnation) {
 	ms := n.at.Mono.Milliseconds()
-	x, carry := quota.RightsWindow(d.h.Limit, d.window)
+	x, carry := quota.Of(d.h.Limit).RightsWindow(d.window)
 	all.Allotment = n.cfg.Allotments.RegionPart(n.cfg.Region, SharedRule(d.h.Rule), d.h.Limit.Total(), x, carry)
 	own := n.own(d.row, d.h.Limit, d.left, now)
 	d.row.fresh(ms)
@@ -111,7 +111,7 @@ func (n *Node) feed(from crdt.Incarnation, note *gossip.RightsMessage, d *deal, 
 	all, rows, of := n.region(d, now)
 	spare, others := t.Spare(left, all), uint64(0)
 	n.replica.remoteRegions = n.replica.engine.RemoteRegions(n.replica.remoteRegions[:0], d.h.Key, d.window)
-	x, carry := quota.RightsWindow(d.h.Limit, d.window)
+	x, carry := quota.Of(d.h.Limit).RightsWindow(d.window)
 	for _, a := range n.replica.remoteRegions {
 		if a.Aggregator == from || a.Silent {
 			continue

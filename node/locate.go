@@ -107,8 +107,8 @@ func (n *Node) touch(e *entry, h *Hit, now int64) bool {
 		e.due = uint64(now+1) << 1
 	}
 	if h.Limit.Algorithm.Bucket() && e.cell.Prev != uint64(h.Limit.Requests) {
-		quota.Adopt(h.Limit, &e.cell, now)
-		e.keepUntil(quota.Expires(h.Limit, &e.cell))
+		quota.Of(h.Limit).Adopt(&e.cell, now)
+		e.keepUntil(quota.Of(h.Limit).Expires(&e.cell))
 	}
 	return e.inherited()
 }

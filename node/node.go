@@ -177,17 +177,17 @@ func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 		}
 		st.Delay = 0
 		if !st.Over && h[i].Limit.Algorithm == rules.LeakyBucket {
-			st.Delay = duration(quota.Delay(h[i].Limit, cell, now, st.ahead))
+			st.Delay = duration(quota.Of(h[i].Limit).Delay(cell, now, st.ahead))
 		}
 	}
 }
 
 // pass puts a hit through the gates.
 func (n *Node) pass(h *Hit, c *quota.Cell, log *quota.Log, st *Status, now int64) {
-	used := quota.Used(h.Limit, c, log, now)
+	used := quota.Of(h.Limit).Used(c, log, now)
 	taken := addSat(addSat(addSat(used, st.elsewhere), st.ahead), h.N)
 	st.Gate, st.row, st.led, st.bounded = NoGate, nil, nil, n.bounded(h)
-	if taken > quota.Capacity(h.Limit) && !(st.bounded && n.cfg.Ablation.NoEstimate) {
+	if taken > quota.Of(h.Limit).Capacity() && !(st.bounded && n.cfg.Ablation.NoEstimate) {
 		st.Gate = EstimateGate
 	}
 	if st.bounded && !n.allow(h, st, used, now) {
@@ -221,7 +221,7 @@ func (n *Node) Charge(at Instant, h []Hit, out []Status) {
 		}
 		if st.row != nil && !st.peek {
 			cell, log := n.cell(st.ref)
-			used := quota.Used(h[i].Limit, cell, log, now)
+			used := quota.Of(h[i].Limit).Used(cell, log, now)
 			n.offer(&h[i], st.row, now, addSat(used, st.elsewhere))
 		}
 		if !st.peek {
@@ -249,7 +249,7 @@ func (n *Node) report(h *Hit, now int64, st *Status) {
 		return
 	}
 	cell, log := n.cell(st.ref)
-	r := quota.Describe(h.Limit, cell, log, now, st.elsewhere, asked)
+	r := quota.Of(h.Limit).Describe(cell, log, now, st.elsewhere, asked)
 	st.Remaining, st.Reset, st.Retry, st.Never = r.Remaining, duration(r.Reset), duration(r.Retry), r.Never
 	st.room = st.Remaining
 	if st.bounded {
@@ -303,17 +303,17 @@ func (n *Node) charge(h *Hit, now int64, st *Status) {
 	if h.Limit.Algorithm == rules.SlidingLog && e.extra < 0 {
 		e.extra = n.extras.take()
 	}
-	if !quota.Charge(h.Limit, &e.cell, n.extras.log(e.extra), now, h.N) {
+	if !quota.Of(h.Limit).Charge(&e.cell, n.extras.log(e.extra), now, h.N) {
 		st.Degraded = CellsFull
 	}
-	e.keepUntil(quota.Expires(h.Limit, &e.cell))
+	e.keepUntil(quota.Of(h.Limit).Expires(&e.cell))
 	if st.homed {
 		n.spendHomed(h, st, now)
 	} else {
 		n.spend(h, now, st)
 	}
 	if st.bounded && h.Limit.Algorithm.Bucket() {
-		_, fill := quota.RightsWindow(h.Limit, now)
+		_, fill := quota.Of(h.Limit).RightsWindow(now)
 		e.keepUntil(now + fill)
 	}
 	e.rule = -1

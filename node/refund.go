@@ -54,8 +54,8 @@ func (n *Node) Receipts(at Instant, h []Hit, out []Status, to []Receipt) {
 		}
 		l := h[i].Limit
 		r := Receipt{Key: h[i].Key, Hits: h[i].N, Alone: n.replica == nil || l.Scope == rules.NodeLocal}
-		r.Window, r.Length, _ = quota.Shared(l, &e.cell, now)
-		r.Until = quota.RefundEnd(l, r.Window)
+		r.Window, r.Length, _ = quota.Of(l).Shared(&e.cell, now)
+		r.Until = quota.Of(l).RefundEnd(r.Window)
 		if h[i].Rule != nil && l == h[i].Rule.Limit {
 			r.ID, r.Rule = h[i].Rule.ID, SharedRule(h[i].Rule)
 		}
@@ -75,7 +75,7 @@ func (n *Node) Receipts(at Instant, h []Hit, out []Status, to []Receipt) {
 func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 	now := n.millis(at)
 	l, rule := n.limitOfReceipt(r)
-	if l == nil || !n.owns(r.Key) || !quota.Refundable(l, now, r.Window) {
+	if l == nil || !n.owns(r.Key) || !quota.Of(l).Refundable(now, r.Window) {
 		return Refunded{Expired: true}
 	}
 	hits = min(hits, r.Hits)
@@ -127,8 +127,8 @@ func (n *Node) limitOfReceipt(r *Receipt) (*rules.Limit, *rules.Rule) {
 func (n *Node) withdraw(e *entry, l *rules.Limit, window int64, hits uint64, now int64) {
 	windowed := l.Algorithm == rules.FixedWindow || l.Algorithm == rules.SlidingWindow
 	if windowed && n.replica != nil && l.Scope != rules.NodeLocal {
-		held, known := quota.Held(l, &e.cell, window), n.replica.engine.Total(e.key, window)
+		held, known := quota.Of(l).Held(&e.cell, window), n.replica.engine.Total(e.key, window)
 		hits = min(hits, held-min(held, known))
 	}
-	quota.Withdraw(l, &e.cell, n.extras.log(e.extra), now, window, hits)
+	quota.Of(l).Withdraw(&e.cell, n.extras.log(e.extra), now, window, hits)
 }

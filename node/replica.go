@@ -153,11 +153,11 @@ func (n *Node) absorbOne(e *entry, l *rules.Limit, c *gossip.Change, now int64) 
 	if l.Algorithm == rules.SlidingLog && e.extra < 0 {
 		e.extra = n.extras.take()
 	}
-	quota.Merge(l, &e.cell, n.extras.log(e.extra), now, c.Window, c.Gain)
+	quota.Of(l).Merge(&e.cell, n.extras.log(e.extra), now, c.Window, c.Gain)
 	if c.Less > 0 {
 		n.withdraw(e, l, c.Window, c.Less, now)
 	}
-	e.keepUntil(max(quota.Expires(l, &e.cell), c.Span.End(c.Window)))
+	e.keepUntil(max(quota.Of(l).Expires(&e.cell), c.Span.End(c.Window)))
 	n.busy(e, l, c.Window, now)
 }
 
@@ -199,7 +199,7 @@ func (n *Node) elsewhere(h *Hit, c *quota.Cell, at ref) uint64 {
 		h.Limit.Consistency == rules.Partition && n.bounded(h): // rights never sum to more than the limit
 		return 0
 	case h.Limit.Algorithm.Bucket():
-		from, _, _ = quota.Shared(h.Limit, c, n.now)
+		from, _, _ = quota.Of(h.Limit).Shared(c, n.now)
 		longest = math.MaxInt64
 	}
 	return n.replica.engine.Extrapolated(n.at.Mono, longest, h.Key, from, uint64(h.Limit.Requests))
@@ -211,7 +211,7 @@ func (n *Node) share(h *Hit, now int64, st *Status) {
 		return
 	}
 	e := n.live.at(st.ref.index)
-	window, width, carry := quota.Shared(h.Limit, &e.cell, now)
+	window, width, carry := quota.Of(h.Limit).Shared(&e.cell, now)
 	span := gossip.CellMeta{WindowLength: width, Carry: carry, Regional: h.Limit.Scope == rules.Region}
 	if h.Rule != nil && h.Limit == h.Rule.Limit {
 		span.Rule = SharedRule(h.Rule)

@@ -38,7 +38,7 @@ func TestReturnsCountOnceAndOfTheirWindow(t *testing.T) {
 	} {
 		owner.node.StepLease(w.at(owner), &sticky.Message{From: d.node.Incarnation(), To: owner.node.Incarnation(), Requests: []sticky.LeaseRequest{tt.ask}})
 		led := owner.node.ledgerAt(&h, false)
-		if left := led.bank.row.Left(h.Limit, quota.Full(h.Limit), w.at().Wall/int64(time.Millisecond)); left != tt.left {
+		if left := led.bank.row.Left(h.Limit, quota.Of(h.Limit).Full(), w.at().Wall/int64(time.Millisecond)); left != tt.left {
 			t.Errorf("%s: %d are left, want %d", tt.name, left, tt.left)
 		}
 	}

@@ -73,7 +73,7 @@ func (n *Node) bounded(h *Hit) bool {
 // base returns what this daemon holds of the label of now before any gift.
 func (n *Node) base(r *rules.Rule, now int64) quota.Allotment {
 	l := r.Limit
-	x, carry := quota.RightsWindow(l, now)
+	x, carry := quota.Of(l).RightsWindow(now)
 	i := n.ruleIndex(r)
 	version := n.cfg.Allotments.Version()
 	if i >= 0 {

@@ -76,7 +76,7 @@ func (c *cluster) rightsOf(t testing.TB, d *daemon, text string) string {
 	if i := d.node.live.find(h.Key); i >= 0 {
 		left = d.node.rowOf(h, ref{where: inLive, index: i}, now).Left(h.Limit, base, now)
 	}
-	x, _ := quota.RightsWindow(h.Limit, now)
+	x, _ := quota.Of(h.Limit).RightsWindow(now)
 	moved := d.node.replica.engine.Rights(h.Key, x)
 	return fmt.Sprintf("%d left of %d, gave %d, was given %d\n", left, base.Amount, moved.Given, moved.Received)
 }

@@ -183,7 +183,7 @@ func TestPrefetchIsGivenBackWhenNobodyComesAnyMore(t *testing.T) {
 			continue
 		}
 		l := owner.node.set.Find(led.id).Limit
-		if left := led.bank.row.Left(l, quota.Full(l), w.at().Wall/int64(time.Millisecond)); left != 100_000-10 {
+		if left := led.bank.row.Left(l, quota.Of(l).Full(), w.at().Wall/int64(time.Millisecond)); left != 100_000-10 {
 			t.Errorf("%d rights are left at home, want all but the 10 that were used", left)
 		}
 	}
@@ -226,7 +226,7 @@ func TestBatchShrinksToAPartOfWhatIsLeft(t *testing.T) {
 func (w *strictWorld) lost(owner *strictDaemon, key string, used uint64) uint64 {
 	h := w.hit(key)
 	row := owner.node.ledgerAt(&h, false).bank.row
-	return uint64(h.Limit.Requests) - used - row.Left(h.Limit, quota.Full(h.Limit), w.at().Wall/int64(time.Millisecond))
+	return uint64(h.Limit.Requests) - used - row.Left(h.Limit, quota.Of(h.Limit).Full(), w.at().Wall/int64(time.Millisecond))
 }
 
 func TestAllHoldersTogetherKeepASmallPart(t *testing.T) {

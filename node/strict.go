@@ -223,7 +223,7 @@ func (n *Node) heedAtOwner(led *ledger, r *rules.Rule, v *sticky.Routing, a *sti
 		h.returned = a.Returned
 		window := h.window
 		if l.Algorithm == rules.SlidingLog {
-			window -= quota.WatermarkStep(l) // until is where the step ends
+			window -= quota.Of(l).WatermarkStep() // until is where the step ends
 		}
 		b.row.Unspend(l, window, back)
 	}

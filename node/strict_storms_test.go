@@ -298,7 +298,7 @@ func (s *strictStorm) within(seed uint64) {
 				limit := uint64(l.Requests) * regions
 				switch {
 				case l.Algorithm.Bucket():
-					t := span + quota.Step(&l) + 2*s.most
+					t := span + quota.Of(&l).Step() + 2*s.most
 					limit = uint64(l.Burst) + (uint64(l.Requests)*uint64(t)+uint64(l.Window())-1)/uint64(l.Window())
 				case l.Algorithm == rules.SlidingLog && span >= l.Window()-s.most:
 					continue

@@ -437,7 +437,7 @@ func (w *strictWorld) check(seed uint64) {
 // how much it allows there.
 func worst(l *rules.Limit, hits []strictHit) (most, allowed uint64, from int64) {
 	width := l.Window()
-	step := quota.Step(l)
+	step := quota.Of(l).Step()
 	for i := range hits {
 		sum := uint64(0)
 		for j := i; j < len(hits); j++ {

@@ -102,7 +102,7 @@ func (n *Node) heard(e *entry, rule *rules.Rule, now int64) {
 	}
 	d := n.deal(&h, r, now)
 	at := ref{where: inLive, index: n.live.find(e.key)}
-	n.look(&d, now, addSat(quota.Used(h.Limit, &e.cell, nil, now), n.elsewhere(&h, &e.cell, at)))
+	n.look(&d, now, addSat(quota.Of(h.Limit).Used(&e.cell, nil, now), n.elsewhere(&h, &e.cell, at)))
 }
 
 // lookMS is the least time between two looks of an aggregator at its region: one
@@ -154,7 +154,7 @@ func (n *Node) regionalPeers(d *deal) []gossip.RegionalPeer {
 // heldBy is what a sibling is believed to have had of a label in all.
 func (n *Node) heldBy(d *deal, s *gossip.RegionalPeer) uint64 {
 	l := d.h.Limit
-	x, carry := quota.RightsWindow(l, d.window)
+	x, carry := quota.Of(l).RightsWindow(d.window)
 	base := n.cfg.Allotments.PartOf(s.Name, SharedRule(d.h.Rule), l.Total(), x, carry, l.Scope == rules.Region)
 	held := addSat(base, s.Received)
 	return held - min(held, s.Given)
@@ -190,7 +190,7 @@ func (n *Node) dealOf(note *gossip.RightsMessage, now int64) (deal, bool) {
 		return deal{}, false
 	}
 	h := Hit{Key: note.Key, Limit: rule.Limit, Rule: rule}
-	x, _ := quota.RightsWindow(h.Limit, now)
+	x, _ := quota.Of(h.Limit).RightsWindow(now)
 	if !n.bounded(&h) || !n.trades(h.Limit) || x != note.Window || !n.owns(note.Key) {
 		return deal{}, false
 	}
@@ -250,7 +250,7 @@ func (n *Node) give(d *deal, to crdt.Incarnation, hits uint64, now int64) bool {
 
 // span is that of a window's label.
 func (n *Node) span(h *Hit) gossip.CellMeta {
-	_, carry := quota.RightsWindow(h.Limit, n.now)
+	_, carry := quota.Of(h.Limit).RightsWindow(n.now)
 	return gossip.CellMeta{
 		Rule: SharedRule(h.Rule), WindowLength: h.Limit.Window(), Carry: carry, Regional: h.Limit.Scope == rules.Region,
 	}

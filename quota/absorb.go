@@ -12,44 +12,44 @@ import "github.com/georld/rld/rules"
 // (Patrol's lost update, theory of token buckets by merged counts). Where the
 // bucket stood full in between, up to what it minted meanwhile is held against
 // the callers once.
-func Merge(l *rules.Limit, c *Cell, log *Log, now, window int64, n uint64) {
-	switch l.Algorithm {
+func (f Fold) Merge(c *Cell, log *Log, now, window int64, n uint64) {
+	switch f.Algorithm {
 	case rules.SlidingLog:
-		absorbLog(l, c, log, now, window, n)
+		f.mergeLog(c, log, now, window, n)
 	case rules.TokenBucket, rules.LeakyBucket:
-		Adopt(l, c, now)
-		stepBucket(l, c, now)
-		fillUp(l, c, now)
+		f.Adopt(c, now)
+		f.stepBucket(c, now)
+		f.fillUp(c, now)
 		c.Count = min(addSat(c.Count, n), maxMicro/microPerToken)
 	default:
-		absorbWindow(l, c, window, n)
+		f.mergeWindow(c, window, n)
 	}
 }
 
-func absorbWindow(l *rules.Limit, c *Cell, window int64, n uint64) {
+func (f Fold) mergeWindow(c *Cell, window int64, n uint64) {
 	switch window {
 	case c.Window:
 		c.Count = addSat(c.Count, n)
-	case c.Window - l.Window():
+	case c.Window - f.Window():
 		was := c.Prev
 		c.Prev = addSat(c.Prev, n)
-		if !l.CarryDebt {
+		if !f.CarryDebt {
 			return
 		}
 		if c.Carry > 0 {
 			c.Carry = addSat(c.Carry, n)
 			return
 		}
-		limit := uint64(l.Requests)
+		limit := uint64(f.Requests)
 		c.Carry = subFloor(c.Prev, limit) - subFloor(was, limit)
 	}
 }
 
-func absorbLog(l *rules.Limit, c *Cell, log *Log, now, at int64, n uint64) {
-	if log == nil || n == 0 || at <= now-l.Window() {
+func (f Fold) mergeLog(c *Cell, log *Log, now, at int64, n uint64) {
+	if log == nil || n == 0 || at <= now-f.Window() {
 		return
 	}
-	log.expire(c, now-l.Window())
+	log.expire(c, now-f.Window())
 	if room := ^uint64(0) - c.Count; n > room {
 		n = room
 	}
@@ -59,13 +59,13 @@ func absorbLog(l *rules.Limit, c *Cell, log *Log, now, at int64, n uint64) {
 }
 
 // Roll moves a window's cell to the window that now is in.
-func Roll(l *rules.Limit, c *Cell, now int64) {
-	w := roll(l, c, now)
+func (f Fold) Roll(c *Cell, now int64) {
+	w := f.roll(c, now)
 	*c = Cell{Window: w.start, Count: w.count, Prev: w.prev, Carry: w.debt}
 }
 
 // Rolled reports whether now is beyond the window of a cell.
-func Rolled(l *rules.Limit, c *Cell, now int64) bool { return now >= c.Window+l.Window() }
+func (f Fold) Rolled(c *Cell, now int64) bool { return now >= c.Window+f.Window() }
 
 // Shared is the label under which hits at now are counted for others, its
 // length, and for how long beyond its end it matters, in milliseconds.
@@ -74,16 +74,16 @@ func Rolled(l *rules.Limit, c *Cell, now int64) bool { return now >= c.Window+l.
 // labels of at least bucketWindow, in which an untouched bucket fills: what
 // others are told of is only added to their meters, so how the time is cut
 // does not change a sum.
-func Shared(l *rules.Limit, c *Cell, now int64) (window, width, carry int64) {
-	switch l.Algorithm {
+func (f Fold) Shared(c *Cell, now int64) (window, width, carry int64) {
+	switch f.Algorithm {
 	case rules.SlidingLog:
-		return now, 1, l.Window()
+		return now, 1, f.Window()
 	case rules.TokenBucket, rules.LeakyBucket:
-		fill := drainTime(l, micro(Capacity(l)), 0)
+		fill := f.drainTime(micro(f.Capacity()), 0)
 		width = max(bucketWindow, fill)
 		return now - now%width, width, fill
 	}
-	return c.Window, l.Window(), Expires(l, c) - later(c.Window, l.Window())
+	return c.Window, f.Window(), f.Expires(c) - later(c.Window, f.Window())
 }
 
 // bucketWindow is the shortest label of a bucket's shared counts, milliseconds.
@@ -93,15 +93,15 @@ const bucketWindow = 2_000
 // Nobody knows when in its label a hit came: as if at the end, then a bucket
 // without debt holds no more of them than fit; as if at the start, then all but
 // what was minted since are still in use. The greater of the two is.
-func Fold(l *rules.Limit, c *Cell, now, start, end int64, n uint64) {
+func (f Fold) Replay(c *Cell, now, start, end int64, n uint64) {
 	at := max(min(end, now), c.Window)
-	Adopt(l, c, at)
-	least := subFloor(micro(n), minted(l, uint64(l.Requests), min(start, at), at))
-	stepBucket(l, c, at)
-	room := subFloor(Capacity(l), tokensUp(meter(l, c, at)))
-	fillUp(l, c, at)
+	f.Adopt(c, at)
+	least := subFloor(micro(n), f.minted(uint64(f.Requests), min(start, at), at))
+	f.stepBucket(c, at)
+	room := subFloor(f.Capacity(), tokensUp(f.meter(c, at)))
+	f.fillUp(c, at)
 	c.Count += min(n, room)
-	if held := meter(l, c, at); held < least {
+	if held := f.meter(c, at); held < least {
 		c.Count = min(addSat(c.Count, tokensUp(least-held)), maxMicro/microPerToken)
 	}
 }

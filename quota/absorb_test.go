@@ -35,11 +35,11 @@ func (k *key) hear(l *rules.Limit, h late) {
 	window := h.at
 	if l.Algorithm != rules.SlidingLog {
 		window -= window % l.Window()
-		if Rolled(l, &k.cell, h.heard) {
-			Roll(l, &k.cell, h.heard)
+		if Of(l).Rolled(&k.cell, h.heard) {
+			Of(l).Roll(&k.cell, h.heard)
 		}
 	}
-	Merge(l, &k.cell, &k.log, h.heard, window, h.n)
+	Of(l).Merge(&k.cell, &k.log, h.heard, window, h.n)
 }
 
 // What was counted elsewhere and heard late weighs what it would weigh had it
@@ -56,11 +56,11 @@ func TestAbsorbEqualsChargingInOrder(t *testing.T) {
 		}
 		for _, at := range slices.Sorted(maps.Keys(byTime)) {
 			if n := byTime[at]; n > 0 {
-				Charge(l, &told.cell, &told.log, at, n)
+				Of(l).Charge(&told.cell, &told.log, at, n)
 			}
 		}
 		for _, now := range []int64{end, end + 1, end + l.Window()/2, end + l.Window()} {
-			is, want := Used(l, &heard.cell, &heard.log, now), Used(l, &told.cell, &told.log, now)
+			is, want := Of(l).Used(&heard.cell, &heard.log, now), Of(l).Used(&told.cell, &told.log, now)
 			if is != want {
 				t.Fatalf("%d hits count at +%d, want %d", is, now-epoch, want)
 			}
@@ -86,7 +86,7 @@ func TestLogStaysSorted(t *testing.T) {
 				t.Fatalf("the stamps hold %d hits, the cell counts %d", sum, k.cell.Count)
 			}
 		}
-		Used(l, &k.cell, &k.log, end+l.Window())
+		Of(l).Used(&k.cell, &k.log, end+l.Window())
 		if k.cell.Count != 0 {
 			t.Fatalf("%d hits count after they left the window", k.cell.Count)
 		}
@@ -98,12 +98,12 @@ func TestFullLogTakesLateHits(t *testing.T) {
 	l := &rules.Limit{Algorithm: rules.SlidingLog, Unit: rules.Minute, Multiplier: 1, Requests: MaxLogCells}
 	var k key
 	for i := range int64(MaxLogCells) {
-		Charge(l, &k.cell, &k.log, epoch+2*i, 1)
+		Of(l).Charge(&k.cell, &k.log, epoch+2*i, 1)
 	}
 	now := epoch + 2*MaxLogCells
 	for i, at := range []int64{epoch - 1, epoch + 1, epoch + 2*MaxLogCells - 1} {
-		Merge(l, &k.cell, &k.log, now, at, 10)
-		if want := uint64(MaxLogCells + 10*(i+1)); Used(l, &k.cell, &k.log, now) != want {
+		Of(l).Merge(&k.cell, &k.log, now, at, 10)
+		if want := uint64(MaxLogCells + 10*(i+1)); Of(l).Used(&k.cell, &k.log, now) != want {
 			t.Fatalf("%d hits count, want %d", k.cell.Count, want)
 		}
 		if k.log.size != MaxLogCells {
@@ -125,12 +125,12 @@ func TestLateHitsAreADebt(t *testing.T) {
 		{0, 0, 25, 15},
 	} {
 		var k key
-		Charge(l, &k.cell, &k.log, epoch, c.own)
+		Of(l).Charge(&k.cell, &k.log, epoch, c.own)
 		next := epoch + l.Window()
 		for _, n := range []uint64{c.late1, c.late2} {
 			k.hear(l, late{epoch, next, n})
 		}
-		if got := Used(l, &k.cell, &k.log, next); got != c.want {
+		if got := Of(l).Used(&k.cell, &k.log, next); got != c.want {
 			t.Errorf("%d own, then %d and %d late: debt %d, want %d", c.own, c.late1, c.late2, got, c.want)
 		}
 	}
@@ -151,7 +151,7 @@ type summed struct {
 func (s *summed) take(now int64) bool { return s.k.take(s.l, now, 1) }
 
 func (s *summed) hear(now int64, _ bucketReplica, n uint64) {
-	Merge(s.l, &s.k.cell, nil, now, now, n)
+	Of(s.l).Merge(&s.k.cell, nil, now, now, n)
 }
 
 // newest is a theoretical arrival time joined by the maximum: remote hits that

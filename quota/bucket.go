@@ -2,8 +2,6 @@ package quota
 
 import (
 	"math"
-
-	"github.com/georld/rld/rules"
 )
 
 // microPerToken is the fixed point of buckets: slow limits mint far less than
@@ -19,11 +17,11 @@ const minStep = 50
 
 // Step returns the step of a bucket's label grid in milliseconds: the time in
 // which it mints a sixteenth of its burst, and at least 50.
-func Step(l *rules.Limit) int64 {
-	if l.Requests == 0 {
-		return l.Window()
+func (f Fold) Step() int64 {
+	if f.Requests == 0 {
+		return f.Window()
 	}
-	fill := millis(mulDivUp(uint64(l.Burst), uint64(l.Window()), 16*uint64(l.Requests)))
+	fill := millis(mulDivUp(uint64(f.Burst), uint64(f.Window()), 16*uint64(f.Requests)))
 	return max(minStep, fill)
 }
 
@@ -43,8 +41,8 @@ func tokensUp(m uint64) uint64 { return (m + microPerToken - 1) / microPerToken 
 // floor(rate x to) - floor(rate x from) since the Unix epoch, so that folding
 // in pieces mints what folding at once does, and a whole token is there at
 // the very millisecond that it is due.
-func minted(l *rules.Limit, requests uint64, from, to int64) uint64 {
-	return mintedAt(requests*microPerToken, l.Window(), from, to)
+func (f Fold) minted(requests uint64, from, to int64) uint64 {
+	return mintedAt(requests*microPerToken, f.Window(), from, to)
 }
 
 // mintedAt is minted for a rate in micro-tokens a window of a width.
@@ -62,19 +60,19 @@ func mintedSinceEpoch(perWindow uint64, t, width int64) uint64 {
 }
 
 // meter is the micro-tokens in use at now: a full bucket has none.
-func meter(l *rules.Limit, c *Cell, now int64) uint64 {
-	return subFloor(min(addSat(c.Carry, micro(c.Count)), maxMicro), minted(l, c.Prev, c.Window, now))
+func (f Fold) meter(c *Cell, now int64) uint64 {
+	return subFloor(min(addSat(c.Carry, micro(c.Count)), maxMicro), f.minted(c.Prev, c.Window, now))
 }
 
 // drainTime is the shortest time in milliseconds in which m micro-tokens are
 // minted from an instant on; 0 for a limit that mints none, since it passes
 // nothing either.
-func drainTime(l *rules.Limit, m uint64, from int64) int64 {
-	if l.Requests == 0 || m == 0 {
+func (f Fold) drainTime(m uint64, from int64) int64 {
+	if f.Requests == 0 || m == 0 {
 		return 0
 	}
 	// Counted from the start of from's window, where the sum is whole.
-	perWindow, width := uint64(l.Requests)*microPerToken, l.Window()
+	perWindow, width := uint64(f.Requests)*microPerToken, f.Window()
 	into := from % width
 	already, _ := mulDiv(perWindow, uint64(into), uint64(width))
 	due := mulDivUp(addSat(m, already), uint64(width), perWindow)
@@ -86,29 +84,29 @@ func drainTime(l *rules.Limit, m uint64, from int64) int64 {
 // step, what it could not mint is added to the opening level: refill is lost
 // when it happens, to the millisecond, and not rounded to the step. A bucket
 // so follows the ideal one to within a micro-token.
-func chargeBucket(l *rules.Limit, c *Cell, now int64, n uint64) {
-	Adopt(l, c, now)
-	stepBucket(l, c, now)
-	if room := limitDebt(l, c, now); n > room {
+func (f Fold) chargeBucket(c *Cell, now int64, n uint64) {
+	f.Adopt(c, now)
+	f.stepBucket(c, now)
+	if room := f.limitDebt(c, now); n > room {
 		n = room
 	}
-	fillUp(l, c, now)
+	f.fillUp(c, now)
 	c.Count = min(addSat(c.Count, n), maxMicro/microPerToken)
 }
 
 // stepBucket moves the cell to the step of now.
-func stepBucket(l *rules.Limit, c *Cell, now int64) {
-	if step := Step(l); now >= c.Window+step {
+func (f Fold) stepBucket(c *Cell, now int64) {
+	if step := f.Step(); now >= c.Window+step {
 		window := now - now%step
 		if window > c.Window { // a reload may have made the grid coarser
-			*c = Cell{Window: window, Prev: uint64(l.Requests), Carry: meter(l, c, window)}
+			*c = Cell{Window: window, Prev: uint64(f.Requests), Carry: f.meter(c, window)}
 		}
 	}
 }
 
 // fillUp loses what a bucket that stood full in this step could not mint.
-func fillUp(l *rules.Limit, c *Cell, now int64) {
-	mint := minted(l, c.Prev, c.Window, now)
+func (f Fold) fillUp(c *Cell, now int64) {
+	mint := f.minted(c.Prev, c.Window, now)
 	if inUse := addSat(c.Carry, micro(c.Count)); inUse < mint {
 		c.Carry += mint - inUse
 	}
@@ -117,29 +115,29 @@ func fillUp(l *rules.Limit, c *Cell, now int64) {
 // limitDebt returns how many of the hits charged at now are remembered: all
 // with carry_debt; without it a bucket cannot go below empty, and hits that
 // were passed or charged beyond it are forgiven.
-func limitDebt(l *rules.Limit, c *Cell, now int64) uint64 {
-	if l.CarryDebt {
+func (f Fold) limitDebt(c *Cell, now int64) uint64 {
+	if f.CarryDebt {
 		return math.MaxUint64
 	}
-	return subFloor(Capacity(l), tokensUp(meter(l, c, now)))
+	return subFloor(f.Capacity(), tokensUp(f.meter(c, now)))
 }
 
 // retryBucket is the time until n hits fit, for n up to the burst.
-func retryBucket(l *rules.Limit, c *Cell, now int64, n uint64) int64 {
-	return drainTime(l, subFloor(meter(l, c, now), micro(Capacity(l)-n)), now)
+func (f Fold) retryBucket(c *Cell, now int64, n uint64) int64 {
+	return f.drainTime(subFloor(f.meter(c, now), micro(f.Capacity()-n)), now)
 }
 
 // Adopt puts a bucket under a limit of its grid that may mint at another rate
 // than the one it was charged under: what is in use at now stays in use, and
 // drains at the new rate from there. Cells of windows and logs mean the same
 // under every limit of their grid.
-func Adopt(l *rules.Limit, c *Cell, now int64) {
-	rate := uint64(l.Requests)
-	if !l.Algorithm.Bucket() || c.Prev == rate {
+func (f Fold) Adopt(c *Cell, now int64) {
+	rate := uint64(f.Requests)
+	if !f.Algorithm.Bucket() || c.Prev == rate {
 		return
 	}
-	if inUse := meter(l, c, now); inUse > 0 {
-		c.Carry, c.Count = addSat(inUse, minted(l, rate, c.Window, now)), 0
+	if inUse := f.meter(c, now); inUse > 0 {
+		c.Carry, c.Count = addSat(inUse, f.minted(rate, c.Window, now)), 0
 	} else {
 		*c = Cell{}
 	}

@@ -29,14 +29,14 @@ type Cell struct {
 // Charge charges n hits at now, whether they fit or not, and returns false
 // when a full log had to count them under a later instant than their own.
 // log is the key's log for sliding_log, and unused otherwise.
-func Charge(l *rules.Limit, c *Cell, log *Log, now int64, n uint64) bool {
-	switch l.Algorithm {
+func (f Fold) Charge(c *Cell, log *Log, now int64, n uint64) bool {
+	switch f.Algorithm {
 	case rules.SlidingLog:
-		return chargeLog(l, c, log, now, n)
+		return f.chargeLog(c, log, now, n)
 	case rules.TokenBucket, rules.LeakyBucket:
-		chargeBucket(l, c, now, n)
+		f.chargeBucket(c, now, n)
 	default:
-		chargeWindow(l, c, now, n)
+		f.chargeWindow(c, now, n)
 	}
 	return true
 }
@@ -59,21 +59,21 @@ type Report struct {
 // Describe reports on a key as it stands at now, for a caller that asked
 // for n hits. more is hits that others are estimated to have been granted
 // beside those of the cell.
-func Describe(l *rules.Limit, c *Cell, log *Log, now int64, more, n uint64) Report {
-	limit, taken := Capacity(l), uint64(0)
+func (f Fold) Describe(c *Cell, log *Log, now int64, more, n uint64) Report {
+	limit, taken := f.Capacity(), uint64(0)
 	var r Report
-	switch l.Algorithm {
+	switch f.Algorithm {
 	case rules.SlidingLog:
-		taken = Used(l, c, log, now)
-		r.Reset = resetLog(l, c, now)
+		taken = f.Used(c, log, now)
+		r.Reset = f.resetLog(c, now)
 	case rules.TokenBucket, rules.LeakyBucket:
-		inUse := meter(l, c, now)
+		inUse := f.meter(c, now)
 		taken = tokensUp(inUse)
-		r.Reset = drainTime(l, inUse, now)
+		r.Reset = f.drainTime(inUse, now)
 	default:
-		w := roll(l, c, now)
-		taken = w.used(l, now)
-		r.Reset = w.reset(l, now)
+		w := f.roll(c, now)
+		taken = w.used(now)
+		r.Reset = w.reset(now)
 	}
 	taken = addSat(taken, more)
 	r.Remaining = subFloor(limit, taken) // what is taken is rounded up
@@ -82,7 +82,7 @@ func Describe(l *rules.Limit, c *Cell, log *Log, now int64, more, n uint64) Repo
 	}
 	if r.Never = n > limit; !r.Never {
 		// At least a millisecond: what was estimated may turn out otherwise.
-		r.Retry = max(1, retry(l, c, log, now, n))
+		r.Retry = max(1, f.retry(c, log, now, n))
 	}
 	return r
 }
@@ -90,56 +90,56 @@ func Describe(l *rules.Limit, c *Cell, log *Log, now int64, more, n uint64) Repo
 // Delay returns how long a leaky bucket holds a request back that is charged
 // at now behind ahead others of its call: the time until the queue in front
 // of it is empty, in milliseconds rounded up. 0 for every other algorithm.
-func Delay(l *rules.Limit, c *Cell, now int64, ahead uint64) int64 {
-	if l.Algorithm != rules.LeakyBucket {
+func (f Fold) Delay(c *Cell, now int64, ahead uint64) int64 {
+	if f.Algorithm != rules.LeakyBucket {
 		return 0
 	}
-	return drainTime(l, addSat(meter(l, c, now), micro(ahead)), now)
+	return f.drainTime(addSat(f.meter(c, now), micro(ahead)), now)
 }
 
 // Expires returns the instant from which the cell can no longer matter: a
 // key without it would be answered the same.
-func Expires(l *rules.Limit, c *Cell) int64 {
-	switch l.Algorithm {
+func (f Fold) Expires(c *Cell) int64 {
+	switch f.Algorithm {
 	case rules.SlidingLog:
-		return later(c.Window, l.Window())
+		return later(c.Window, f.Window())
 	case rules.TokenBucket, rules.LeakyBucket:
-		return later(c.Window, drainTime(l, addSat(c.Carry, micro(c.Count)), c.Window))
+		return later(c.Window, f.drainTime(addSat(c.Carry, micro(c.Count)), c.Window))
 	default:
-		return expiresWindow(l, c)
+		return f.expiresWindow(c)
 	}
 }
 
 // Used returns the hits that count at now, rounded up: n more may be charged where
 // they and these do not exceed Capacity. now is the wall part of the HLC in Unix
 // milliseconds, log the key's log for sliding_log, which expired stamps leave.
-func Used(l *rules.Limit, c *Cell, log *Log, now int64) uint64 {
-	switch l.Algorithm {
+func (f Fold) Used(c *Cell, log *Log, now int64) uint64 {
+	switch f.Algorithm {
 	case rules.SlidingLog:
-		log.expire(c, now-l.Window())
+		log.expire(c, now-f.Window())
 		return c.Count
 	case rules.TokenBucket, rules.LeakyBucket:
-		return tokensUp(meter(l, c, now))
+		return tokensUp(f.meter(c, now))
 	default:
-		return roll(l, c, now).used(l, now)
+		return f.roll(c, now).used(now)
 	}
 }
 
-func retry(l *rules.Limit, c *Cell, log *Log, now int64, n uint64) int64 {
-	switch l.Algorithm {
+func (f Fold) retry(c *Cell, log *Log, now int64, n uint64) int64 {
+	switch f.Algorithm {
 	case rules.SlidingLog:
-		return retryLog(l, c, log, now, n)
+		return f.retryLog(c, log, now, n)
 	case rules.TokenBucket, rules.LeakyBucket:
-		return retryBucket(l, c, now, n)
+		return f.retryBucket(c, now, n)
 	default:
-		return retryWindow(l, c, now, n)
+		return f.retryWindow(c, now, n)
 	}
 }
 
 // Capacity is the number of hits that fit an untouched key.
-func Capacity(l *rules.Limit) uint64 {
-	if l.Algorithm.Bucket() && l.Requests > 0 {
-		return uint64(l.Burst)
+func (f Fold) Capacity() uint64 {
+	if f.Algorithm.Bucket() && f.Requests > 0 {
+		return uint64(f.Burst)
 	}
-	return uint64(l.Requests)
+	return uint64(f.Requests)
 }

@@ -1,7 +1,5 @@
 package quota
 
-import "github.com/georld/rld/rules"
-
 // MaxLogCells is the most stamps a log keeps: the highest limit that may be a
 // sliding_log. Refused or shadowed hits that are charged all the same share
 // the newest stamp once it is full.
@@ -121,11 +119,11 @@ func (g *Log) grow() {
 	g.ring, g.first = ring, 0
 }
 
-func chargeLog(l *rules.Limit, c *Cell, log *Log, now int64, n uint64) bool {
+func (f Fold) chargeLog(c *Cell, log *Log, now int64, n uint64) bool {
 	if n == 0 {
 		return true
 	}
-	log.expire(c, now-l.Window())
+	log.expire(c, now-f.Window())
 	// Keep the total of all stamps inside a uint64: what does not fit cannot
 	// change an answer.
 	if room := ^uint64(0) - c.Count; n > room {
@@ -136,23 +134,23 @@ func chargeLog(l *rules.Limit, c *Cell, log *Log, now int64, n uint64) bool {
 	return log.add(now, n)
 }
 
-func resetLog(l *rules.Limit, c *Cell, now int64) int64 {
+func (f Fold) resetLog(c *Cell, now int64) int64 {
 	if c.Count == 0 {
 		return 0
 	}
-	return max(0, later(c.Window, l.Window())-now)
+	return max(0, later(c.Window, f.Window())-now)
 }
 
 // retryLog walks the oldest stamps until enough of them have left the window.
 // It costs at most one step a hit asked for beyond what remains.
-func retryLog(l *rules.Limit, c *Cell, log *Log, now int64, n uint64) int64 {
-	excess := subFloor(addSat(c.Count, n), Capacity(l))
+func (f Fold) retryLog(c *Cell, log *Log, now int64, n uint64) int64 {
+	excess := subFloor(addSat(c.Count, n), f.Capacity())
 	for i := 0; log != nil && i < log.size; i++ {
 		s := log.at(i)
 		if s.n >= excess {
-			return max(0, s.at+l.Window()-now)
+			return max(0, s.at+f.Window()-now)
 		}
 		excess -= s.n
 	}
-	return resetLog(l, c, now)
+	return f.resetLog(c, now)
 }

@@ -20,14 +20,14 @@ type Watermark struct {
 }
 
 // WatermarkStep is the step in milliseconds by which the hits of a log are marked.
-func WatermarkStep(l *rules.Limit) int64 { return max(100, l.Window()/24) }
+func (f Fold) WatermarkStep() int64 { return max(100, f.Window()/24) }
 
 // Full is the base of a home: all of a limit.
-func Full(l *rules.Limit) Allotment {
-	if l.Algorithm.Bucket() {
-		return Allotment{Amount: micro(Capacity(l)), Rate: micro(uint64(l.Requests))}
+func (f Fold) Full() Allotment {
+	if f.Algorithm.Bucket() {
+		return Allotment{Amount: micro(f.Capacity()), Rate: micro(uint64(f.Requests))}
 	}
-	return Allotment{Amount: uint64(l.Requests)}
+	return Allotment{Amount: uint64(f.Requests)}
 }
 
 // Watermark returns what must be marked before n more hits are consumed at now. Those
@@ -35,11 +35,11 @@ func Full(l *rules.Limit) Allotment {
 func (r *Account) Watermark(l *rules.Limit, now, at int64, n uint64) Watermark {
 	switch l.Algorithm {
 	case rules.TokenBucket, rules.LeakyBucket:
-		inUse := min(addSat(r.meter(l, Full(l), now), micro(n)), maxMicro)
-		drained := addSat(uint64(now)*nanos, drainNanos(l, inUse))
+		inUse := min(addSat(r.meter(l, Of(l).Full(), now), micro(n)), maxMicro)
+		drained := addSat(uint64(now)*nanos, Of(l).drainNanos(inUse))
 		return Watermark{Window: int64(l.Requests), Amount: drained, End: later(int64(drained/nanos), 1)}
 	case rules.SlidingLog:
-		step := WatermarkStep(l)
+		step := Of(l).WatermarkStep()
 		window := at - at%step
 		return Watermark{window, addSat(r.log.between(window, window+step), n), later(window+step, l.Window())}
 	}
@@ -61,18 +61,18 @@ func (r *Account) Room(l *rules.Limit, now, at int64, amount uint64) uint64 {
 		return 0
 	}
 	until, _ := mulDiv(amount-uint64(now)*nanos, uint64(l.Requests)*microPerToken, uint64(l.Window())*nanos)
-	return subFloor(until, r.meter(l, Full(l), now)) / microPerToken
+	return subFloor(until, r.meter(l, Of(l).Full(), now)) / microPerToken
 }
 
 // nanos is the nanoseconds of a millisecond.
 const nanos = 1_000_000
 
 // drainNanos is the time in which m micro-tokens are minted, rounded up.
-func drainNanos(l *rules.Limit, m uint64) uint64 {
-	if l.Requests == 0 {
+func (f Fold) drainNanos(m uint64) uint64 {
+	if f.Requests == 0 {
 		return 0
 	}
-	return mulDivUp(m, uint64(l.Window())*nanos, uint64(l.Requests)*microPerToken)
+	return mulDivUp(m, uint64(f.Window())*nanos, uint64(f.Requests)*microPerToken)
 }
 
 // Adopt counts what is marked as consumed: hits of a log at the end of their step,
@@ -87,9 +87,9 @@ func (r *Account) Adopt(l *rules.Limit, now int64, m Watermark) {
 		if !exact {
 			left = addSat(left, 1)
 		}
-		r.Used = min(addSat(r.meter(l, Full(l), now), left), maxMicro)
+		r.Used = min(addSat(r.meter(l, Of(l).Full(), now), left), maxMicro)
 	case rules.SlidingLog:
-		r.SpendAt(l, now, m.Window+WatermarkStep(l)-1, m.Amount)
+		r.SpendAt(l, now, m.Window+Of(l).WatermarkStep()-1, m.Amount)
 	default:
 		switch r.roll(l, now); m.Window {
 		case r.Window:
@@ -105,11 +105,11 @@ func (r *Account) Adopt(l *rules.Limit, now int64, m Watermark) {
 func (r *Account) SpendAt(l *rules.Limit, now, at int64, n uint64) {
 	if l.Algorithm == rules.SlidingLog {
 		if n > 0 {
-			absorbLog(l, &r.stamps, &r.log, now, at, n)
+			Of(l).mergeLog(&r.stamps, &r.log, now, at, n)
 		}
 		return
 	}
-	r.Spend(l, Full(l), now, n)
+	r.Spend(l, Of(l).Full(), now, n)
 }
 
 // Held returns a bucket's row with at least as much in use as it mints in a time,
@@ -117,7 +117,7 @@ func (r *Account) SpendAt(l *rules.Limit, now, at int64, n uint64) {
 // meanwhile, are still within the bucket.
 func (r Account) Held(l *rules.Limit, now, later int64) Account {
 	if l.Algorithm.Bucket() && later > 0 {
-		r.Used = max(r.meter(l, Full(l), now), mulDivUp(uint64(l.Requests)*microPerToken, uint64(later), uint64(l.Window())))
+		r.Used = max(r.meter(l, Of(l).Full(), now), mulDivUp(uint64(l.Requests)*microPerToken, uint64(later), uint64(l.Window())))
 	}
 	return r
 }
@@ -129,7 +129,7 @@ func (r *Account) Unspend(l *rules.Limit, window int64, n uint64) {
 	switch l.Algorithm {
 	case rules.TokenBucket, rules.LeakyBucket:
 	case rules.SlidingLog:
-		r.log.remove(&r.stamps, window, window+WatermarkStep(l), n)
+		r.log.remove(&r.stamps, window, window+Of(l).WatermarkStep(), n)
 	default:
 		r.Return(l, window, n)
 	}
@@ -137,30 +137,30 @@ func (r *Account) Unspend(l *rules.Limit, window int64, n uint64) {
 
 // Report describes a home's row to a caller that asked for n hits.
 func (r *Account) Report(l *rules.Limit, now int64, n uint64) Report {
-	b := Full(l)
+	b := Of(l).Full()
 	out := Report{Remaining: r.Left(l, b, now)}
 	var c Cell
 	switch l.Algorithm {
 	case rules.TokenBucket, rules.LeakyBucket:
 		inUse := r.meter(l, b, now)
-		out.Reset = drainTime(l, inUse, now)
-		if n > out.Remaining && n <= Capacity(l) {
-			out.Retry = max(1, drainTime(l, subFloor(inUse, micro(Capacity(l)-n)), now))
+		out.Reset = Of(l).drainTime(inUse, now)
+		if n > out.Remaining && n <= Of(l).Capacity() {
+			out.Retry = max(1, Of(l).drainTime(subFloor(inUse, micro(Of(l).Capacity()-n)), now))
 		}
 	case rules.SlidingLog:
-		out.Reset = resetLog(l, &r.stamps, now)
-		if n > out.Remaining && n <= Capacity(l) {
-			out.Retry = max(1, retryLog(l, &r.stamps, &r.log, now, n))
+		out.Reset = Of(l).resetLog(&r.stamps, now)
+		if n > out.Remaining && n <= Of(l).Capacity() {
+			out.Retry = max(1, Of(l).retryLog(&r.stamps, &r.log, now, n))
 		}
 	default:
 		r.roll(l, now)
 		c = Cell{Window: r.Window, Count: subFloor(r.Used, r.Back), Prev: subFloor(r.PrevUsed, r.PrevBack)}
-		out.Reset = roll(l, &c, now).reset(l, now)
-		if n > out.Remaining && n <= Capacity(l) {
-			out.Retry = max(1, retryWindow(l, &c, now, n))
+		out.Reset = Of(l).roll(&c, now).reset(now)
+		if n > out.Remaining && n <= Of(l).Capacity() {
+			out.Retry = max(1, Of(l).retryWindow(&c, now, n))
 		}
 	}
-	out.Never = n > Capacity(l)
+	out.Never = n > Of(l).Capacity()
 	return out
 }
 

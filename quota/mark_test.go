@@ -33,11 +33,11 @@ func TestWatermarksHoldWhatWasSpent(t *testing.T) {
 			now += rapid.Int64Range(0, max(1, l.Window()/8)).Draw(t, "pass")
 			at := now
 			if l.Algorithm == rules.SlidingLog && rapid.Bool().Draw(t, "far") {
-				step := WatermarkStep(l)
+				step := Of(l).WatermarkStep()
 				at = now - now%step + step - 1
 			}
-			n := min(uint64(rapid.IntRange(0, 50).Draw(t, "hits")), owner.Left(l, Full(l), now))
-			ahead := min(uint64(rapid.IntRange(0, 20).Draw(t, "ahead")), owner.Left(l, Full(l), now)-n)
+			n := min(uint64(rapid.IntRange(0, 50).Draw(t, "hits")), owner.Left(l, Of(l).Full(), now))
+			ahead := min(uint64(rapid.IntRange(0, 20).Draw(t, "ahead")), owner.Left(l, Of(l).Full(), now)-n)
 			m := owner.Watermark(l, now, at, n+ahead)
 			if m.Amount > watermarks[m.Window].Amount {
 				watermarks[m.Window] = m
@@ -55,7 +55,7 @@ func TestWatermarksHoldWhatWasSpent(t *testing.T) {
 					next.Adopt(l, now, m)
 				}
 			}
-			if has, had := next.Left(l, Full(l), now), owner.Left(l, Full(l), now); has > had {
+			if has, had := next.Left(l, Of(l).Full(), now), owner.Left(l, Of(l).Full(), now); has > had {
 				t.Fatalf("%+v at %d: %d left after a takeover, %d before", l, now-epoch, has, had)
 			}
 		}

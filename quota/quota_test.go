@@ -22,19 +22,19 @@ type key struct {
 }
 
 func (k *key) fits(l *rules.Limit, now int64, n uint64) bool {
-	return addSat(Used(l, &k.cell, &k.log, now), n) <= Capacity(l)
+	return addSat(Of(l).Used(&k.cell, &k.log, now), n) <= Of(l).Capacity()
 }
 
 func (k *key) take(l *rules.Limit, now int64, n uint64) bool {
 	ok := k.fits(l, now, n)
 	if ok && n > 0 {
-		Charge(l, &k.cell, &k.log, now, n)
+		Of(l).Charge(&k.cell, &k.log, now, n)
 	}
 	return ok
 }
 
 func (k *key) describe(l *rules.Limit, now int64, n uint64) Report {
-	return Describe(l, &k.cell, &k.log, now, 0, n)
+	return Of(l).Describe(&k.cell, &k.log, now, 0, n)
 }
 
 // copy returns a key that can be charged without changing this one.
@@ -172,7 +172,7 @@ func TestReportsComeTrue(t *testing.T) {
 		var k key
 		drive(t, l, func(now int64, n uint64) {
 			if rapid.Bool().Draw(t, "force") {
-				Charge(l, &k.cell, &k.log, now, n)
+				Of(l).Charge(&k.cell, &k.log, now, n)
 			} else {
 				k.take(l, now, n)
 			}
@@ -183,8 +183,8 @@ func TestReportsComeTrue(t *testing.T) {
 
 func checkReport(t *rapid.T, l *rules.Limit, k *key, now int64, n uint64) {
 	r := k.describe(l, now, n)
-	if over := !k.fits(l, now, 0); over != (Used(l, &k.cell, &k.log, now) > Capacity(l)) {
-		t.Fatalf("peek over = %v with %d of %d used", over, Used(l, &k.cell, &k.log, now), Capacity(l))
+	if over := !k.fits(l, now, 0); over != (Of(l).Used(&k.cell, &k.log, now) > Of(l).Capacity()) {
+		t.Fatalf("peek over = %v with %d of %d used", over, Of(l).Used(&k.cell, &k.log, now), Of(l).Capacity())
 	}
 	if r.Remaining > 0 && !k.fits(l, now, r.Remaining) {
 		t.Fatalf("%d remaining do not fit", r.Remaining)
@@ -192,17 +192,17 @@ func checkReport(t *rapid.T, l *rules.Limit, k *key, now int64, n uint64) {
 	if k.fits(l, now, r.Remaining+1) {
 		t.Fatalf("%d fit with %d remaining", r.Remaining+1, r.Remaining)
 	}
-	if full := k.copy().describe(l, now+r.Reset, 0); full.Remaining != Capacity(l) {
-		t.Fatalf("%v: %d of %d remain after the reset of %d ms", l.Algorithm, full.Remaining, Capacity(l), r.Reset)
+	if full := k.copy().describe(l, now+r.Reset, 0); full.Remaining != Of(l).Capacity() {
+		t.Fatalf("%v: %d of %d remain after the reset of %d ms", l.Algorithm, full.Remaining, Of(l).Capacity(), r.Reset)
 	}
 	if r.Reset > 0 && l.Algorithm != rules.FixedWindow {
-		if full := k.copy().describe(l, now+r.Reset-1, 0); full.Remaining == Capacity(l) {
-			t.Fatalf("%v: all of %d remain before the reset of %d ms", l.Algorithm, Capacity(l), r.Reset)
+		if full := k.copy().describe(l, now+r.Reset-1, 0); full.Remaining == Of(l).Capacity() {
+			t.Fatalf("%v: all of %d remain before the reset of %d ms", l.Algorithm, Of(l).Capacity(), r.Reset)
 		}
 	}
 	fits := k.fits(l, now, n)
-	if r.Never != (n > Capacity(l)) {
-		t.Fatalf("%v: never = %v for %d of %d", l.Algorithm, r.Never, n, Capacity(l))
+	if r.Never != (n > Of(l).Capacity()) {
+		t.Fatalf("%v: never = %v for %d of %d", l.Algorithm, r.Never, n, Of(l).Capacity())
 	}
 	if fits != (r.Retry == 0) && !r.Never {
 		t.Fatalf("%v: %d fit = %v with a retry of %d ms", l.Algorithm, n, fits, r.Retry)
@@ -225,8 +225,8 @@ func TestExpiredCellsDoNotMatter(t *testing.T) {
 		l := drawLimit(t, all...)
 		l.CarryDebt = l.Algorithm != rules.SlidingLog && rapid.Bool().Draw(t, "debt")
 		var k key
-		drive(t, l, func(now int64, n uint64) { Charge(l, &k.cell, &k.log, now, n) })
-		at := Expires(l, &k.cell)
+		drive(t, l, func(now int64, n uint64) { Of(l).Charge(&k.cell, &k.log, now, n) })
+		at := Of(l).Expires(&k.cell)
 		if k.cell.Count == 0 {
 			return
 		}
@@ -262,12 +262,12 @@ func TestHostileAmounts(t *testing.T) {
 			if k.fits(l, now, n) && n > uint64(l.Requests) {
 				t.Fatalf("%d hits fit a limit of %d", n, l.Requests)
 			}
-			Charge(l, &k.cell, &k.log, now, n)
+			Of(l).Charge(&k.cell, &k.log, now, n)
 			r := k.describe(l, now, n)
-			if r.Reset < 0 || r.Retry < 0 || Expires(l, &k.cell) < 0 {
-				t.Fatalf("negative times: %+v, expires %d", r, Expires(l, &k.cell))
+			if r.Reset < 0 || r.Retry < 0 || Of(l).Expires(&k.cell) < 0 {
+				t.Fatalf("negative times: %+v, expires %d", r, Of(l).Expires(&k.cell))
 			}
-			if Delay(l, &k.cell, now, n) < 0 {
+			if Of(l).Delay(&k.cell, now, n) < 0 {
 				t.Fatal("negative delay")
 			}
 		}
@@ -280,17 +280,17 @@ func TestFullLogForgetsNothing(t *testing.T) {
 	l := &rules.Limit{Algorithm: rules.SlidingLog, Unit: rules.Hour, Multiplier: 1, Requests: MaxLogCells}
 	var k key
 	for i := range int64(MaxLogCells) {
-		if !Charge(l, &k.cell, &k.log, epoch+i, 1) {
+		if !Of(l).Charge(&k.cell, &k.log, epoch+i, 1) {
 			t.Fatalf("stamp %d was not kept", i)
 		}
 	}
-	if Charge(l, &k.cell, &k.log, epoch+MaxLogCells, 1) {
+	if Of(l).Charge(&k.cell, &k.log, epoch+MaxLogCells, 1) {
 		t.Fatal("a full log kept another stamp")
 	}
 	if k.log.size != MaxLogCells || k.cell.Count != MaxLogCells+1 {
 		t.Fatalf("%d stamps of %d hits", k.log.size, k.cell.Count)
 	}
-	if got := Used(l, &k.cell, &k.log, epoch+l.Window()); got != MaxLogCells {
+	if got := Of(l).Used(&k.cell, &k.log, epoch+l.Window()); got != MaxLogCells {
 		t.Fatalf("%d hits count when the first stamp has left, want %d", got, MaxLogCells)
 	}
 }
@@ -301,7 +301,7 @@ func TestLeakyBucketSpacesTurns(t *testing.T) {
 	l := &rules.Limit{Algorithm: rules.LeakyBucket, Unit: rules.Second, Multiplier: 1, Requests: 4, Burst: 10}
 	var k key
 	for i := range int64(10) {
-		if got, want := Delay(l, &k.cell, epoch, 0), 250*i; got != want {
+		if got, want := Of(l).Delay(&k.cell, epoch, 0), 250*i; got != want {
 			t.Fatalf("turn %d after %d ms, want %d", i, got, want)
 		}
 		if !k.take(l, epoch, 1) {

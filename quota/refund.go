@@ -10,14 +10,14 @@ import "github.com/georld/rld/rules"
 // carry_debt, also in the label after, in which its hits still weigh or are
 // owed. Logs give back until the stamp leaves the window, buckets while the
 // label stands.
-func RefundEnd(l *rules.Limit, window int64) int64 {
-	width := l.Window()
+func (f Fold) RefundEnd(window int64) int64 {
+	width := f.Window()
 	switch {
-	case l.Algorithm == rules.SlidingLog:
+	case f.Algorithm == rules.SlidingLog:
 		return later(window, width)
-	case l.Algorithm.Bucket():
-		_, width, _ = Shared(l, &Cell{}, 0)
-	case l.Algorithm == rules.SlidingWindow, l.CarryDebt:
+	case f.Algorithm.Bucket():
+		_, width, _ = f.Shared(&Cell{}, 0)
+	case f.Algorithm == rules.SlidingWindow, f.CarryDebt:
 		return later(later(window, width), width)
 	}
 	return later(window, width)
@@ -25,20 +25,20 @@ func RefundEnd(l *rules.Limit, window int64) int64 {
 
 // Refundable reports whether hits that were counted under a label can be given
 // back at now.
-func Refundable(l *rules.Limit, now, window int64) bool {
-	if l.Algorithm.Bucket() { // a limit of another rate may cut labels otherwise
-		is, _, _ := Shared(l, &Cell{}, now)
+func (f Fold) Refundable(now, window int64) bool {
+	if f.Algorithm.Bucket() { // a limit of another rate may cut labels otherwise
+		is, _, _ := f.Shared(&Cell{}, now)
 		return window == is
 	}
-	return now < RefundEnd(l, window)
+	return now < f.RefundEnd(window)
 }
 
 // Held returns the hits that a window's cell holds of a label.
-func Held(l *rules.Limit, c *Cell, window int64) uint64 {
+func (f Fold) Held(c *Cell, window int64) uint64 {
 	switch window {
 	case c.Window:
 		return c.Count
-	case c.Window - l.Window():
+	case c.Window - f.Window():
 		return c.Prev
 	}
 	return 0
@@ -60,23 +60,23 @@ func Held(l *rules.Limit, c *Cell, window int64) uint64 {
 // the way of a refill that was lost for it. So an emptier bucket may show for up
 // to n hits. Over any time in which refunds are taken off when they come, it
 // still admits at most its burst and what it mints.
-func Withdraw(l *rules.Limit, c *Cell, log *Log, now, window int64, n uint64) {
+func (f Fold) Withdraw(c *Cell, log *Log, now, window int64, n uint64) {
 	switch {
 	case n == 0:
-	case l.Algorithm == rules.SlidingLog:
-		withdrawLog(l, c, log, now, window, n)
-	case l.Algorithm.Bucket():
-		withdrawBucket(l, c, now, window, n)
+	case f.Algorithm == rules.SlidingLog:
+		f.withdrawLog(c, log, now, window, n)
+	case f.Algorithm.Bucket():
+		f.withdrawBucket(c, now, window, n)
 	default:
-		withdrawWindow(l, c, window, n)
+		f.withdrawWindow(c, window, n)
 	}
 }
 
-func withdrawWindow(l *rules.Limit, c *Cell, window int64, n uint64) {
+func (f Fold) withdrawWindow(c *Cell, window int64, n uint64) {
 	switch window {
 	case c.Window:
 		c.Count = subFloor(c.Count, n)
-	case c.Window - l.Window():
+	case c.Window - f.Window():
 		// What is owed is what the label went over, and what was owed before:
 		// down to 0 it falls hit by hit.
 		c.Carry = subFloor(c.Carry, min(n, c.Prev))
@@ -84,11 +84,11 @@ func withdrawWindow(l *rules.Limit, c *Cell, window int64, n uint64) {
 	}
 }
 
-func withdrawLog(l *rules.Limit, c *Cell, log *Log, now, at int64, n uint64) {
-	if log == nil || at <= now-l.Window() {
+func (f Fold) withdrawLog(c *Cell, log *Log, now, at int64, n uint64) {
+	if log == nil || at <= now-f.Window() {
 		return
 	}
-	log.expire(c, now-l.Window())
+	log.expire(c, now-f.Window())
 	i := log.size
 	for i > 0 && log.at(i-1).at >= at {
 		i--
@@ -101,13 +101,13 @@ func withdrawLog(l *rules.Limit, c *Cell, log *Log, now, at int64, n uint64) {
 	}
 }
 
-func withdrawBucket(l *rules.Limit, c *Cell, now, window int64, n uint64) {
-	if !Refundable(l, now, window) {
+func (f Fold) withdrawBucket(c *Cell, now, window int64, n uint64) {
+	if !f.Refundable(now, window) {
 		return
 	}
-	Adopt(l, c, now)
-	stepBucket(l, c, now)
-	fillUp(l, c, now)
-	mint := minted(l, c.Prev, c.Window, now)
-	c.Carry, c.Count = addSat(mint, subFloor(meter(l, c, now), micro(n))), 0
+	f.Adopt(c, now)
+	f.stepBucket(c, now)
+	f.fillUp(c, now)
+	mint := f.minted(c.Prev, c.Window, now)
+	c.Carry, c.Count = addSat(mint, subFloor(f.meter(c, now), micro(n))), 0
 }

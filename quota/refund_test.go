@@ -30,25 +30,25 @@ func TestRefundEqualsNeverCharging(t *testing.T) {
 			if i := rapid.IntRange(0, len(all)).Draw(t, "refund"); i < len(all) {
 				g := &all[i]
 				n = rapid.Uint64Range(0, g.n-g.back).Draw(t, "back")
-				if Refundable(l, now, g.window) {
-					Withdraw(l, &is.cell, &is.log, now, g.window, n)
+				if Of(l).Refundable(now, g.window) {
+					Of(l).Withdraw(&is.cell, &is.log, now, g.window, n)
 					g.back += n
 				}
 				return
 			}
 			if n > 0 {
-				Charge(l, &is.cell, &is.log, now, n)
-				window, _, _ := Shared(l, &is.cell, now)
+				Of(l).Charge(&is.cell, &is.log, now, n)
+				window, _, _ := Of(l).Shared(&is.cell, now)
 				all = append(all, given{at: now, window: window, n: n})
 			}
 		})
 		for _, g := range all {
 			if n := g.n - g.back; n > 0 {
-				Charge(l, &want.cell, &want.log, g.at, n)
+				Of(l).Charge(&want.cell, &want.log, g.at, n)
 			}
 		}
 		for _, now := range []int64{end, end + 1, end + l.Window()/2, end + l.Window(), end + 2*l.Window()} {
-			got, want := Used(l, &is.cell, &is.log, now), Used(l, &want.cell, &want.log, now)
+			got, want := Of(l).Used(&is.cell, &is.log, now), Of(l).Used(&want.cell, &want.log, now)
 			if got != want {
 				t.Fatalf("%d hits count at +%d, want %d: %+v", got, now-epoch, want, all)
 			}
@@ -71,17 +71,17 @@ func TestRefundedBucketKeepsItsRate(t *testing.T) {
 			i := rapid.IntRange(0, len(all)).Draw(t, "refund")
 			if i == len(all) {
 				if n > 0 && k.take(l, now, n) {
-					window, _, _ := Shared(l, &k.cell, now)
+					window, _, _ := Of(l).Shared(&k.cell, now)
 					all = append(all, given{at: now, window: window, n: n})
 					net += int64(n)
 				}
 			} else {
 				g := &all[i]
 				n = rapid.Uint64Range(0, g.n-g.back).Draw(t, "back")
-				before := Used(l, &k.cell, nil, now)
-				Withdraw(l, &k.cell, nil, now, g.window, n)
-				after := Used(l, &k.cell, nil, now)
-				switch over := !Refundable(l, now, g.window); {
+				before := Of(l).Used(&k.cell, nil, now)
+				Of(l).Withdraw(&k.cell, nil, now, g.window, n)
+				after := Of(l).Used(&k.cell, nil, now)
+				switch over := !Of(l).Refundable(now, g.window); {
 				case over && after != before:
 					t.Fatalf("refund of label +%d at +%d took %d to %d", g.window-epoch, now-epoch, before, after)
 				case !over && after != subFloor(before, n):
@@ -91,7 +91,7 @@ func TestRefundedBucketKeepsItsRate(t *testing.T) {
 					net -= int64(n)
 				}
 			}
-			most := int64(uint64(l.Burst) + tokensUp(minted(l, uint64(l.Requests), start, now)))
+			most := int64(uint64(l.Burst) + tokensUp(Of(l).minted(uint64(l.Requests), start, now)))
 			if net > most {
 				t.Fatalf("%d admitted and not given back after %d ms, want at most %d", net, now-start, most)
 			}
@@ -104,12 +104,12 @@ func TestRefundFindsMovedHits(t *testing.T) {
 	l := &rules.Limit{Algorithm: rules.SlidingLog, Unit: rules.Minute, Multiplier: 1, Requests: MaxLogCells}
 	var k key
 	for i := range int64(MaxLogCells) {
-		Charge(l, &k.cell, &k.log, epoch+2*i, 1)
+		Of(l).Charge(&k.cell, &k.log, epoch+2*i, 1)
 	}
 	now := epoch + 2*MaxLogCells
-	Merge(l, &k.cell, &k.log, now, epoch+1, 10)
-	Withdraw(l, &k.cell, &k.log, now, epoch+1, 10)
-	if got := Used(l, &k.cell, &k.log, now); got != MaxLogCells {
+	Of(l).Merge(&k.cell, &k.log, now, epoch+1, 10)
+	Of(l).Withdraw(&k.cell, &k.log, now, epoch+1, 10)
+	if got := Of(l).Used(&k.cell, &k.log, now); got != MaxLogCells {
 		t.Errorf("%d hits count, want %d", got, MaxLogCells)
 	}
 	sum := uint64(0)
@@ -138,16 +138,16 @@ func TestRefundEnd(t *testing.T) {
 	} {
 		l := minute
 		tt.change(&l)
-		if got := RefundEnd(&l, epoch) - epoch; got != tt.want {
+		if got := Of(&l).RefundEnd(epoch) - epoch; got != tt.want {
 			t.Errorf("%s: %d ms, want %d", tt.name, got, tt.want)
 		}
 		for _, at := range []int64{tt.want - 1, tt.want} {
-			if got, want := Refundable(&l, epoch+at, epoch), at < tt.want; got != want {
+			if got, want := Of(&l).Refundable(epoch+at, epoch), at < tt.want; got != want {
 				t.Errorf("%s: refundable after %d ms is %v", tt.name, at, got)
 			}
 		}
 	}
-	if got := RefundEnd(&minute, never-5); got != never {
+	if got := Of(&minute).RefundEnd(never - 5); got != never {
 		t.Errorf("a label at the end of time ends at %d", got)
 	}
 }

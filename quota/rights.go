@@ -40,18 +40,18 @@ func Tokens(hits uint64) uint64 { return micro(hits) }
 // how far the history of the algorithm reaches back from it, both in
 // milliseconds. Windows have their own labels. Buckets and logs, which have no
 // labels that all share, are cut into steps of a sixteenth of their history.
-func RightsWindow(l *rules.Limit, now int64) (window, carry int64) {
-	switch l.Algorithm {
+func (f Fold) RightsWindow(now int64) (window, carry int64) {
+	switch f.Algorithm {
 	case rules.TokenBucket, rules.LeakyBucket:
-		step := Step(l)
-		return now - now%step, drainTime(l, micro(Capacity(l)), 0)
+		step := f.Step()
+		return now - now%step, f.drainTime(micro(f.Capacity()), 0)
 	case rules.SlidingLog:
-		step := max(minStep, l.Window()/16)
-		return now - now%step, l.Window()
+		step := max(minStep, f.Window()/16)
+		return now - now%step, f.Window()
 	case rules.SlidingWindow:
-		return now - now%l.Window(), l.Window()
+		return now - now%f.Window(), f.Window()
 	}
-	return now - now%l.Window(), 0
+	return now - now%f.Window(), 0
 }
 
 // Left returns how many hits of its rights a daemon may still admit or give at
@@ -82,7 +82,7 @@ func (r *Account) Spend(l *rules.Limit, b Allotment, now int64, n uint64) {
 	case rules.TokenBucket, rules.LeakyBucket:
 		r.Used = min(addSat(r.meter(l, b, now), micro(n)), maxMicro)
 	case rules.SlidingLog:
-		chargeLog(l, &r.stamps, &r.log, now, n)
+		Of(l).chargeLog(&r.stamps, &r.log, now, n)
 	default:
 		r.roll(l, now)
 		r.Used = addSat(r.Used, n)
@@ -113,7 +113,7 @@ func (r *Account) Recall(l *rules.Limit, b Allotment, now, window, end int64, n 
 		r.Spend(l, b, max(r.Window, min(end, now)), n)
 	case rules.SlidingLog:
 		if window > now-l.Window() {
-			chargeLog(l, &r.stamps, &r.log, window, n)
+			Of(l).chargeLog(&r.stamps, &r.log, window, n)
 		}
 	default:
 		switch r.roll(l, now); window {
@@ -136,7 +136,7 @@ func (r *Account) Wait(l *rules.Limit, b Allotment, now int64, n uint64) int64 {
 		over := subFloor(addSat(r.meter(l, b, now), micro(n)), b.Amount)
 		return max(1, millis(mulDivUp(over, uint64(l.Window()), b.Rate)))
 	case rules.SlidingLog:
-		return max(1, resetLog(l, &r.stamps, now))
+		return max(1, Of(l).resetLog(&r.stamps, now))
 	}
 	return max(1, l.Window()-now%l.Window())
 }

@@ -31,7 +31,7 @@ func (t Tally) Plus(o Tally) Tally {
 // Fitted counts n hits that were charged within a limit which then had
 // remaining left, splitting those that cross the near ratio exactly.
 func (t *Tally) Fitted(l *rules.Limit, remaining, n uint64, near rules.PPM) {
-	limit := Capacity(l)
+	limit := Of(l).Capacity()
 	after := subFloor(limit, remaining)
 	if after*1_000_000 <= limit*uint64(near) { // both below 2^52
 		t.HitsWithin += n
@@ -51,7 +51,7 @@ func (t *Tally) Offer(n uint64) { t.Offered += min(n, 1<<32) }
 func (t *Tally) Ungranted(l *rules.Limit, free, n uint64) {
 	n = min(n, 1<<32)
 	t.DeniedRights += n
-	if free > Capacity(l)/10 {
+	if free > Of(l).Capacity()/10 {
 		t.Stranded += n
 	}
 }

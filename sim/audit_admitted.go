@@ -203,7 +203,7 @@ func (a *admittedAuditor) used(d *Decided, k *spent, total float64) (used, bound
 	switch {
 	case l.Algorithm.Bucket():
 		used = k.meter.add(d.At, e.admitted)
-		step := time.Duration(quota.Step(l)) * time.Millisecond
+		step := time.Duration(quota.Of(l).Step()) * time.Millisecond
 		return used, k.meter.bound(step, a.skew())
 	case l.Algorithm == rules.SlidingLog && l.Homed():
 		return e.book.densest(e.page.window, max(0, l.Window()-a.skew().Milliseconds())), total

@@ -139,7 +139,7 @@ func windowOfLimit(l *rules.Limit, now int64) (window, width, carry int64) {
 	width = l.Window()
 	window = now - now%width
 	if l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog {
-		return quota.Shared(l, &quota.Cell{}, now)
+		return quota.Of(l).Shared(&quota.Cell{}, now)
 	}
 	if l.Algorithm == rules.SlidingWindow {
 		carry = width

@@ -319,7 +319,7 @@ func (a *strictAuditor) grant(w *World, d *Daemon, holder crdt.Incarnation, g *s
 		row = &granted{end: g.Window + 2*l.Window()}
 		a.windows[k] = row
 	}
-	row.limit = max(row.limit, quota.Capacity(l))
+	row.limit = max(row.limit, quota.Of(l).Capacity())
 	to := row.of(g.Owner, holder)
 	if g.Total <= to.total {
 		return
@@ -372,7 +372,7 @@ func (w *World) ledgerLimit(g *sticky.LeaseGrant) (most *rules.Limit, regional b
 			l = r.Limit.ReserveLimit(len(w.regions))
 		}
 		regional = regional || g.Reserve || r.Limit.HomeInRegion()
-		if most == nil || quota.Capacity(&l) > quota.Capacity(most) {
+		if most == nil || quota.Of(&l).Capacity() > quota.Of(most).Capacity() {
 			most = &l
 		}
 	}

@@ -142,7 +142,7 @@ func (w *World) inform(d *Daemon) {
 
 // rightsRule is a rule as offices know it.
 func rightsRule(r *rules.Rule) agent.Rule {
-	_, carry := quota.RightsWindow(r.Limit, 0)
+	_, carry := quota.Of(r.Limit).RightsWindow(0)
 	out := agent.Rule{
 		ID:       node.SharedRule(r),
 		Lookback: time.Duration(r.Limit.Window()+carry)*time.Millisecond + 10*time.Second,
