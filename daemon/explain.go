@@ -213,11 +213,11 @@ func charged(st *node.Status, hits uint64, window, now int64) {
 	}
 	st.Remaining -= min(st.Remaining, hits)
 	switch {
-	case l.Algorithm == rules.SlidingWindow:
+	case quota.Of(l).Weighted():
 		st.Reset = max(st.Reset, time.Duration(window+2*l.Window()-now)*time.Millisecond)
-	case l.Algorithm == rules.SlidingLog:
+	case quota.Of(l).Stamped():
 		st.Reset = time.Duration(l.Window()) * time.Millisecond
-	case l.Algorithm.Bucket() && l.Requests > 0:
+	case quota.Of(l).Drains() && l.Requests > 0:
 		st.Reset = min(st.Reset+drains(l, hits), drains(l, quota.Of(l).Capacity()))
 	}
 }

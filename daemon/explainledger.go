@@ -49,9 +49,9 @@ func (x *explainer) counts(l *rules.Limit, e *node.Explained, links []node.Link,
 // counts, and of a bucket, whether it is of the label that others are told now.
 func runs(l *rules.Limit, c *gossip.Cell, window, now int64) bool {
 	switch {
-	case l.Algorithm == rules.SlidingLog:
+	case quota.Of(l).Stamped():
 		return c.Window > now-l.Window()
-	case l.Algorithm.Bucket():
+	case quota.Of(l).Drains():
 		window, _, _ = quota.Of(l).Shared(&quota.Cell{}, now)
 	}
 	return c.Window == window
@@ -177,9 +177,9 @@ func (x *explainer) bank(out *admin.StrictKey, e *node.ExplainedLease, now int64
 	used := limit - min(limit, b.Left)
 	m := &admin.WatermarkState{Limit: &limit, Consumed: &used, Watermark: new(min(used+b.Room, limit))}
 	switch {
-	case e.Limit.Algorithm.Bucket():
+	case quota.Of(&e.Limit).Drains():
 		m.Drained = drainedAt(b.Watermark, now)
-	case e.Limit.Algorithm != rules.SlidingLog:
+	case !quota.Of(&e.Limit).Stamped():
 		m.Window, m.Consumed, m.Watermark = unixMs(b.Window), &b.Consumed, &b.Watermark
 	}
 	out.Watermark = m
@@ -217,13 +217,13 @@ func (x *explainer) record(out *admin.StrictKey, e *node.ExplainedLease, now int
 	}
 	m := &admin.WatermarkState{Limit: &limit}
 	switch {
-	case l.Algorithm.Bucket():
+	case quota.Of(l).Drains():
 		for _, k := range held.Watermarks {
 			if at := drainedAt(k.Amount, now); at != nil && (m.Drained == nil || at.After(*m.Drained)) {
 				m.Drained = at
 			}
 		}
-	case l.Algorithm == rules.SlidingLog:
+	case quota.Of(l).Stamped():
 		m.Watermark = new(uint64)
 		for _, k := range held.Watermarks {
 			if k.End > now {

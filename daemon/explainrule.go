@@ -9,6 +9,7 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server/admin"
 )
@@ -47,7 +48,7 @@ func limitInForce(st *node.Status) *admin.LimitInForce {
 		Algorithm: l.Algorithm.String(), Consistency: l.Consistency.String(), Scope: scopeName(l.Scope),
 		Quota: l.Quota, Shadow: l.Shadow, Override: st.Rule == nil || l != st.Rule.Limit,
 	}
-	if l.Algorithm.Bucket() {
+	if quota.Of(l).Drains() {
 		out.Burst = uint64(l.Burst)
 	}
 	if l.Placed != rules.Auto {

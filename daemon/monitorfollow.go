@@ -6,6 +6,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota"
 	"github.com/georld/rld/quota/overage"
 	"github.com/georld/rld/rules"
 )
@@ -78,7 +79,7 @@ func (m *monitor) newFollow(r *rules.Rule, windows int) *follow {
 		f.regions = []string{m.region}
 	}
 	f.own = slices.Index(f.regions, m.region)
-	if r.Limit.Algorithm != rules.SlidingLog { // whose counts are not told apart by region
+	if !quota.Of(r.Limit).Stamped() { // whose counts are not told apart by region
 		// The bounds hold: regions are at most overage.MaxRegions by the settings.
 		f.history, _ = overage.NewHistory(len(f.regions), windows)
 	}

@@ -100,7 +100,7 @@ func (m *monitor) tallies() map[uint64]quota.Tally {
 func (f *follow) subject() overage.Rule {
 	l := f.rule.Limit
 	b := node.Busy{Rule: f.rule, Length: l.Window()}
-	if l.Algorithm.Bucket() {
+	if quota.Of(l).Drains() {
 		_, b.Length, _ = quota.Of(l).Shared(&quota.Cell{}, 0)
 	}
 	r := overage.Rule{
@@ -184,7 +184,7 @@ func (m *monitor) shares(f *follow, out *admin.RuleBudget, now int64) {
 	if f.gated {
 		weights = m.weights(f)
 		x, carry = quota.Of(l).RightsWindow(now)
-		if total = l.Total(); l.Algorithm.Bucket() {
+		if total = l.Total(); quota.Of(l).Drains() {
 			total = l.TotalBurst()
 		}
 		held, why := m.agent.Allotment(f.id, total, x, carry, f.regional)

@@ -53,7 +53,7 @@ func (m *monitor) holdings(f *follow, r *telemetry.RuleBudget, now int64) {
 	r.Budget = budgetOf(l).Ratio()
 	x, carry := quota.Of(l).RightsWindow(now)
 	total := l.Total()
-	if l.Algorithm.Bucket() {
+	if quota.Of(l).Drains() {
 		total = l.TotalBurst()
 	}
 	r.Held, _ = m.agent.Allotment(f.id, total, x, carry, f.regional)

@@ -76,8 +76,8 @@ func (b *bank) over(now int64) bool {
 func usableUntil(l *rules.Limit, now, within int64) int64 {
 	step := quota.Of(l).WatermarkStep()
 	switch {
-	case l.Algorithm == rules.SlidingLog:
-	case l.Algorithm.Bucket():
+	case quota.Of(l).Stamped():
+	case quota.Of(l).Drains():
 		if step = quota.Of(l).Step(); l.Requests == 0 {
 			step = grantedFor // it has no rights now, and may soon
 		}
@@ -90,7 +90,7 @@ func usableUntil(l *rules.Limit, now, within int64) int64 {
 
 // creditWindow names the label of grants: of windows their own.
 func creditWindow(l *rules.Limit, now, until int64) int64 {
-	if l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog {
+	if !quota.Of(l).Windowed() {
 		return until
 	}
 	return now - now%l.Window()
@@ -98,7 +98,7 @@ func creditWindow(l *rules.Limit, now, until int64) int64 {
 
 // stampOf returns when hits count that may be used until an instant.
 func stampOf(l *rules.Limit, now, until int64) int64 {
-	if l.Algorithm == rules.SlidingLog && until > now {
+	if quota.Of(l).Stamped() && until > now {
 		return until - 1
 	}
 	return now
@@ -113,7 +113,7 @@ func (b *bank) rowUntil(l *rules.Limit, now, until int64) quota.Account {
 
 // left is what is not consumed of the limit, less what is set aside.
 func (b *bank) left(l *rules.Limit, now, until int64) uint64 {
-	if !l.Algorithm.Bucket() {
+	if !quota.Of(l).Drains() {
 		left := b.row.Left(l, quota.Of(l).Full(), now)
 		return left - min(left, b.reserved)
 	}
@@ -126,7 +126,7 @@ func (b *bank) left(l *rules.Limit, now, until int64) uint64 {
 // until an instant.
 func (b *bank) room(l *rules.Limit, now, until int64) uint64 {
 	row, at := &b.row, stampOf(l, now, until)
-	if l.Algorithm.Bucket() {
+	if quota.Of(l).Drains() {
 		held := b.rowUntil(l, now, until)
 		row = &held
 	}
@@ -155,7 +155,7 @@ func (n *Node) headroom(b *bank, l *rules.Limit) uint64 {
 	limit := quota.Of(l).Capacity()
 	most := max(n.cfg.Strict.Headroom, limit/20)
 	fast := b.pace.within(n.at.Mono, chunkFor)
-	if l.Algorithm == rules.SlidingLog {
+	if quota.Of(l).Stamped() {
 		return min(most, fast) // each of its steps has marks of its own
 	}
 	return min(most, max(fast, min(n.cfg.Strict.Headroom, limit/50)))
@@ -261,7 +261,7 @@ func (n *Node) serveQueue(led *ledger, l *rules.Limit, now int64) (lack uint64, 
 			continue
 		}
 		ends := usableUntil(l, now, min(int64(q.ask.Within), maxWithin.Milliseconds()))
-		if h := b.holder(q.ask.Lessee, now); h != nil && (l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog) {
+		if h := b.holder(q.ask.Lessee, now); h != nil && (!quota.Of(l).Windowed()) {
 			ends = max(ends, h.window) // it holds rights until then
 		}
 		if missing, ok := n.answerAsk(led, l, &q.ask, now, ends); !ok {
@@ -278,7 +278,7 @@ func (n *Node) serveQueue(led *ledger, l *rules.Limit, now int64) (lack uint64, 
 func (n *Node) answerAsk(led *ledger, l *rules.Limit, a *sticky.LeaseRequest, now, until int64) (lack uint64, ok bool) {
 	b := led.bank
 	window := creditWindow(l, now, until)
-	if a.Window != window && !l.Algorithm.Bucket() && l.Algorithm != rules.SlidingLog {
+	if a.Window != window && quota.Of(l).Windowed() {
 		n.refuseAsk(a, sticky.WindowOver)
 		return 0, true
 	}
@@ -314,7 +314,7 @@ func (n *Node) answerAsk(led *ledger, l *rules.Limit, a *sticky.LeaseRequest, no
 	if give == 0 && now < h.until { // what the holder has goes on
 		window, until, total = h.window, h.until, h.total
 	}
-	if give > 0 && l.Algorithm.Bucket() {
+	if give > 0 && quota.Of(l).Drains() {
 		b.row = b.rowUntil(l, now, until)
 	}
 	b.spend(l, now, stampOf(l, now, until), give, n.at.Mono)

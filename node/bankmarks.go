@@ -56,19 +56,19 @@ func (n *Node) raiseAhead(led *ledger, l *rules.Limit, v *sticky.Routing, now in
 func (n *Node) want(led *ledger, l *rules.Limit, v *sticky.Routing, now int64, local, far uint64, until int64) {
 	b := led.bank
 	headroom, row := n.headroom(b, l), b.row
-	if l.Algorithm.Bucket() {
+	if quota.Of(l).Drains() {
 		row = b.rowUntil(l, now, until)
 	}
 	need := func(at int64, lack uint64) sticky.Watermark {
 		m := row.Watermark(l, now, at, min(addSat(addSat(lack, b.reserved), headroom), row.Left(l, quota.Of(l).Full(), now)))
-		if l.Algorithm.Bucket() { // it must still do when it is held
+		if quota.Of(l).Drains() { // it must still do when it is held
 			m.Amount += uint64(n.bucketMargin(b).Nanoseconds())
 			m.End += n.bucketMargin(b).Milliseconds()
 		}
 		return sticky.Watermark{Window: m.Window, Amount: m.Amount, End: m.End}
 	}
 	watermarks := make(sticky.Watermarks, 0, 2)
-	if l.Algorithm == rules.SlidingLog {
+	if quota.Of(l).Stamped() {
 		watermarks = append(watermarks, need(now, local))
 		if far > 0 {
 			m := need(stampOf(l, now, until), far)
@@ -160,7 +160,7 @@ func (n *Node) adopt(led *ledger, r *rules.Rule, now int64) {
 // some already.
 func (b *bank) roll(l *rules.Limit, now int64) {
 	window := now - now%l.Window()
-	if l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog || window <= b.window {
+	if !quota.Of(l).Windowed() || window <= b.window {
 		return
 	}
 	was := b.window

@@ -63,7 +63,7 @@ func (b *Busy) Over() uint64 {
 }
 
 func windowLimit(l *rules.Limit, width int64) uint64 {
-	if !l.Algorithm.Bucket() {
+	if !quota.Of(l).Drains() {
 		return uint64(l.Requests)
 	}
 	return uint64(l.Burst) + uint64(l.Requests)*uint64(width)/uint64(l.Window())
@@ -83,7 +83,7 @@ func (b *busiest) fit(set *rules.Set) {
 	for i, r := range set.Rules() {
 		switch l := r.Limit; {
 		case !follows(l):
-		case l.Algorithm.Bucket():
+		case quota.Of(l).Drains():
 			_, b.rules[i].width, _ = quota.Of(l).Shared(&quota.Cell{}, 0)
 		default:
 			b.rules[i].width = l.Window()
@@ -123,9 +123,9 @@ func (n *Node) busy(e *entry, l *rules.Limit, window, now int64) {
 	s := &n.busiest.rules[e.rule]
 	switch {
 	case s.width == 0:
-	case l.Algorithm.Bucket():
+	case quota.Of(l).Drains():
 		s.see(e.key, now-now%s.width, quota.Of(l).Used(&e.cell, nil, now))
-	case l.Algorithm == rules.SlidingLog:
+	case quota.Of(l).Stamped():
 		s.see(e.key, now-now%s.width, e.cell.Count)
 	case window == e.cell.Window-s.width:
 		s.see(e.key, window, e.cell.Prev)
@@ -137,7 +137,7 @@ func (n *Node) busy(e *entry, l *rules.Limit, window, now int64) {
 // busyElsewhere takes in what others counted of a key that has no entry here.
 func (n *Node) busyElsewhere(c *gossip.Change) {
 	r := n.replica.shared[c.Span.Rule]
-	if r == nil || r.Limit.Algorithm == rules.SlidingLog || r.Limit.Algorithm.Bucket() {
+	if r == nil || !quota.Of(r.Limit).Windowed() {
 		return // what is in use of it is not known
 	}
 	n.busiest.fit(n.set)
@@ -204,7 +204,7 @@ type RegionHits struct {
 // told apart by label. What is known of a region that nobody lives in counts as
 // our own.
 func (n *Node) Admitted(dst []RegionHits, b *Busy) []RegionHits {
-	if n.replica == nil || b.Rule.Limit.Algorithm == rules.SlidingLog {
+	if n.replica == nil || quota.Of(b.Rule.Limit).Stamped() {
 		return dst
 	}
 	eng, own := n.replica.engine, len(dst)

@@ -77,7 +77,7 @@ func (c *credit) held(l *rules.Limit, now int64) uint64 {
 	if now >= c.until {
 		return 0
 	}
-	if !l.Algorithm.Bucket() && l.Algorithm != rules.SlidingLog && now-now%l.Window() != c.window {
+	if quota.Of(l).Windowed() && now-now%l.Window() != c.window {
 		return 0
 	}
 	sum := uint64(0)
@@ -175,7 +175,7 @@ const maxWithin = time.Second
 // newAsk returns an ask that wants nothing yet.
 func (n *Node) newAsk(led *ledger, r *rules.Rule, to crdt.Incarnation, now int64) sticky.LeaseRequest {
 	a := sticky.LeaseRequest{Lessee: n.incarnation, Key: led.key, Rule: led.shared, Reserve: led.reserve, Window: led.credit.window}
-	if l := r.Limit; !l.Algorithm.Bucket() && l.Algorithm != rules.SlidingLog {
+	if l := r.Limit; quota.Of(l).Windowed() {
 		a.Window = now - now%l.Window()
 	}
 	if c := &led.credit; a.Window == c.window {
@@ -323,7 +323,7 @@ func (n *Node) answeredAsk(c *credit, id uint64) {
 func (n *Node) credited(led *ledger, l *rules.Limit, g *sticky.LeaseGrant, now int64) bool {
 	c := &led.credit
 	end := g.Until
-	if !l.Algorithm.Bucket() && l.Algorithm != rules.SlidingLog {
+	if quota.Of(l).Windowed() {
 		end = g.Window + l.Window()
 		if g.Window%l.Window() != 0 {
 			return false

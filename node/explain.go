@@ -116,7 +116,7 @@ func (n *Node) explainRights(h *Hit, where ref, used uint64, now int64) *Explain
 	l, base := h.Limit, n.base(h.Rule, now)
 	x, carry := quota.Of(l).RightsWindow(now)
 	out := &ExplainedRights{Window: x, Allotment: base.Amount}
-	if l.Algorithm.Bucket() {
+	if quota.Of(l).Drains() {
 		out.Allotment /= quota.Tokens(1)
 	}
 	_, out.Why = n.cfg.Allotments.Allotment(SharedRule(h.Rule), l.Total(), x, carry, l.Scope == rules.Region)

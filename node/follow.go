@@ -16,7 +16,7 @@ func (n *Node) follow(e *entry, h *Hit, now int64) {
 	if e.rule < 0 {
 		n.refold(e, l, now)
 	}
-	if l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog || !quota.Of(l).Rolled(&e.cell, now) {
+	if !quota.Of(l).Windowed() || !quota.Of(l).Rolled(&e.cell, now) {
 		return
 	}
 	eng := n.replica.engine
@@ -34,8 +34,8 @@ func (n *Node) follow(e *entry, h *Hit, now int64) {
 func (n *Node) refold(e *entry, l *rules.Limit, now int64) {
 	eng := n.replica.engine
 	switch {
-	case l.Algorithm.Bucket() || e.inherited() || !eng.Has(e.key):
-	case l.Algorithm == rules.SlidingLog:
+	case quota.Of(l).Drains() || e.inherited() || !eng.Has(e.key):
+	case quota.Of(l).Stamped():
 		if e.extra < 0 {
 			e.extra = n.extras.take()
 		}
@@ -57,7 +57,7 @@ func (n *Node) refoldAll(now int64) {
 		if e := n.live.at(i); e.rule >= 0 {
 			l := n.set.Rules()[e.rule].Limit
 			n.refold(e, l, now)
-			if l.Algorithm == rules.SlidingWindow { // it may have been a fixed one
+			if quota.Of(l).Weighted() { // it may have been a fixed one
 				n.replica.engine.Keep(e.key, l.Window())
 				if r := n.extras.row(e.extra); r != nil {
 					e.keepUntil(r.Window + 2*l.Window())
@@ -81,14 +81,14 @@ func (n *Node) learn(h *Hit, now int64) ref {
 		e.rule = i
 	}
 	switch {
-	case l.Algorithm == rules.SlidingLog:
+	case quota.Of(l).Stamped():
 		if e.extra < 0 {
 			e.extra = n.extras.take()
 		}
 		eng.Windows(h.Key, func(window, _ int64, hits uint64) {
 			quota.Of(l).Merge(&e.cell, n.extras.log(e.extra), now, window, hits)
 		})
-	case l.Algorithm.Bucket():
+	case quota.Of(l).Drains():
 		n.learnBucket(h.Key, l, e, now)
 	default:
 		quota.Of(l).Roll(&e.cell, now)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
 )
@@ -21,7 +22,7 @@ const tidyAfter = time.Second
 func (n *Node) giveBack(led *ledger, l *rules.Limit, now int64, keep uint64) {
 	c := &led.credit
 	owner, _ := n.ownerOf(led.key, led.id, regional(l, led.reserve))
-	if l.Algorithm.Bucket() || owner.Incarnation == 0 {
+	if quota.Of(l).Drains() || owner.Incarnation == 0 {
 		return
 	}
 	sum := uint64(0)

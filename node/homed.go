@@ -140,7 +140,7 @@ func (n *Node) keeps(led *ledger, w *waiter, l *rules.Limit, now int64) bool {
 	if w.banked {
 		b := led.bank
 		return b != nil && b.row.Watermark(l, now, now, 0).Window == w.window &&
-			(!l.Algorithm.Bucket() || b.row.Room(l, now, now, b.marked(w.window)) >= b.reserved)
+			(!quota.Of(l).Drains() || b.row.Room(l, now, now, b.marked(w.window)) >= b.reserved)
 	}
 	return w.window == led.credit.window && (w.hits == 0 || w.hits <= led.credit.held(l, now))
 }
@@ -186,7 +186,7 @@ func (n *Node) findThere(h *Hit, st *Status, led *ledger, need uint64, now int64
 		return waits
 	}
 	c := &led.credit
-	windowed := !h.Limit.Algorithm.Bucket() && h.Limit.Algorithm != rules.SlidingLog
+	windowed := quota.Of(h.Limit).Windowed()
 	current := !windowed || c.window == now-now%h.Limit.Window()
 	switch {
 	case !current:
@@ -317,7 +317,7 @@ func (n *Node) refundHomed(h *Hit, window int64, hits uint64, now int64) {
 			continue
 		}
 		c := &led.credit
-		windowed := !l.Algorithm.Bucket() && l.Algorithm != rules.SlidingLog
+		windowed := quota.Of(l).Windowed()
 		if now < c.until && windowed && c.window == window {
 			back := min(hits, c.used)
 			c.used -= back
@@ -327,7 +327,7 @@ func (n *Node) refundHomed(h *Hit, window int64, hits uint64, now int64) {
 		}
 		if b := led.bank; b != nil && hits > 0 {
 			b.roll(l, now)
-			if l.Algorithm == rules.SlidingLog {
+			if quota.Of(l).Stamped() {
 				window -= window % quota.Of(l).WatermarkStep()
 			}
 			b.row.Unspend(l, window, hits)

@@ -106,7 +106,7 @@ func (n *Node) touch(e *entry, h *Hit, now int64) bool {
 	if e.expires() <= now {
 		e.due = uint64(now+1) << 1
 	}
-	if h.Limit.Algorithm.Bucket() && e.cell.Prev != uint64(h.Limit.Requests) {
+	if quota.Of(h.Limit).Drains() && e.cell.Prev != uint64(h.Limit.Requests) {
 		quota.Of(h.Limit).Adopt(&e.cell, now)
 		e.keepUntil(quota.Of(h.Limit).Expires(&e.cell))
 	}
@@ -168,7 +168,7 @@ func (n *Node) make(h *Hit, at ref) ref {
 		i := n.overflow.find(k)
 		if i < 0 {
 			i = n.overflow.insert(k)
-			if n.cfg.Allotments != nil && h.Limit.Algorithm.Bucket() {
+			if n.cfg.Allotments != nil && quota.Of(h.Limit).Drains() {
 				n.attach(n.overflow.at(i), &row{grid: h.Limit.Grid()})
 			}
 		}

@@ -176,7 +176,7 @@ func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 			n.pass(&h[i], cell, log, st, now)
 		}
 		st.Delay = 0
-		if !st.Over && h[i].Limit.Algorithm == rules.LeakyBucket {
+		if !st.Over {
 			st.Delay = duration(quota.Of(h[i].Limit).Delay(cell, now, st.ahead))
 		}
 	}
@@ -300,7 +300,7 @@ func (n *Node) charge(h *Hit, now int64, st *Status) {
 	if st.ref.where == inOverflow {
 		n.spilled.add(h.Key)
 	}
-	if h.Limit.Algorithm == rules.SlidingLog && e.extra < 0 {
+	if quota.Of(h.Limit).Stamped() && e.extra < 0 {
 		e.extra = n.extras.take()
 	}
 	if !quota.Of(h.Limit).Charge(&e.cell, n.extras.log(e.extra), now, h.N) {
@@ -312,7 +312,7 @@ func (n *Node) charge(h *Hit, now int64, st *Status) {
 	} else {
 		n.spend(h, now, st)
 	}
-	if st.bounded && h.Limit.Algorithm.Bucket() {
+	if st.bounded && quota.Of(h.Limit).Drains() {
 		_, fill := quota.Of(h.Limit).RightsWindow(now)
 		e.keepUntil(now + fill)
 	}

@@ -125,7 +125,7 @@ func (n *Node) limitOfReceipt(r *Receipt) (*rules.Limit, *rules.Rule) {
 // of it in which order: from a count that is far from the limit it is concluded
 // that the rights of this daemon cover a hit.
 func (n *Node) withdraw(e *entry, l *rules.Limit, window int64, hits uint64, now int64) {
-	windowed := l.Algorithm == rules.FixedWindow || l.Algorithm == rules.SlidingWindow
+	windowed := quota.Of(l).Windowed()
 	if windowed && n.replica != nil && l.Scope != rules.NodeLocal {
 		held, known := quota.Of(l).Held(&e.cell, window), n.replica.engine.Total(e.key, window)
 		hits = min(hits, held-min(held, known))

@@ -140,7 +140,7 @@ func (n *Node) absorb(at Instant, changes []gossip.Change) {
 			if n.cfg.Allotments != nil {
 				n.heard(e, n.replica.shared[c.Span.Rule], now)
 			}
-		} else if l.Algorithm.Bucket() && n.roomFor(now) {
+		} else if quota.Of(l).Drains() && n.roomFor(now) {
 			// Only now is it known when the hits came.
 			n.learn(&Hit{Key: c.Key, Limit: l, Rule: n.replica.shared[c.Span.Rule]}, now)
 		} else {
@@ -150,7 +150,7 @@ func (n *Node) absorb(at Instant, changes []gossip.Change) {
 }
 
 func (n *Node) absorbOne(e *entry, l *rules.Limit, c *gossip.Change, now int64) {
-	if l.Algorithm == rules.SlidingLog && e.extra < 0 {
+	if quota.Of(l).Stamped() && e.extra < 0 {
 		e.extra = n.extras.take()
 	}
 	quota.Of(l).Merge(&e.cell, n.extras.log(e.extra), now, c.Window, c.Gain)
@@ -195,10 +195,10 @@ func (n *Node) elsewhere(h *Hit, c *quota.Cell, at ref) uint64 {
 	}
 	from, longest := c.Window, duration(max(0, n.now-c.Window))
 	switch {
-	case h.Limit.Algorithm == rules.SlidingLog, h.Limit.Scope == rules.NodeLocal,
+	case quota.Of(h.Limit).Stamped(), h.Limit.Scope == rules.NodeLocal,
 		h.Limit.Consistency == rules.Partition && n.bounded(h): // rights never sum to more than the limit
 		return 0
-	case h.Limit.Algorithm.Bucket():
+	case quota.Of(h.Limit).Drains():
 		from, _, _ = quota.Of(h.Limit).Shared(c, n.now)
 		longest = math.MaxInt64
 	}

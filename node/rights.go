@@ -83,7 +83,7 @@ func (n *Node) base(r *rules.Rule, now int64) quota.Allotment {
 	}
 	name, regional := SharedRule(r), l.Scope == rules.Region
 	var b quota.Allotment
-	if l.Algorithm.Bucket() {
+	if quota.Of(l).Drains() {
 		b.Amount, _ = n.cfg.Allotments.Allotment(name, quota.Tokens(l.TotalBurst()), x, carry, regional)
 		b.Rate, _ = n.cfg.Allotments.Allotment(name, quota.Tokens(l.Total()), x, carry, regional)
 	} else {
@@ -106,7 +106,7 @@ const rowFrom = 8
 func (n *Node) allow(h *Hit, st *Status, used uint64, now int64) bool {
 	base := n.base(h.Rule, now)
 	need := addSat(addSat(st.ahead, h.N), used)
-	if !h.Limit.Algorithm.Bucket() && need <= base.Amount/rowFrom && n.rowAt(h, st.ref) == nil {
+	if !quota.Of(h.Limit).Drains() && need <= base.Amount/rowFrom && n.rowAt(h, st.ref) == nil {
 		st.rights = base.Amount - used
 		return true
 	}
@@ -123,7 +123,7 @@ func (n *Node) allow(h *Hit, st *Status, used uint64, now int64) bool {
 // with others: all of it counts as used by this daemon. The meter of a bucket's
 // counter drains at the rate of the whole bucket, so that one has a row, too.
 func (n *Node) leftShared(h *Hit, at ref, base quota.Allotment, used uint64, now int64) uint64 {
-	if !h.Limit.Algorithm.Bucket() {
+	if !quota.Of(h.Limit).Drains() {
 		return base.Amount - min(base.Amount, used)
 	}
 	switch at.where {

@@ -89,7 +89,7 @@ func (n *Node) rowAt(h *Hit, at ref) *row {
 func (n *Node) newRow(h *Hit, now int64) *row {
 	r := &row{grid: h.Limit.Grid(), since: n.at.Mono.Milliseconds()}
 	l, eng, base := h.Limit, n.replica.engine, n.base(h.Rule, now)
-	if l.Algorithm == rules.FixedWindow || l.Algorithm == rules.SlidingWindow {
+	if quota.Of(l).Windowed() {
 		r.Left(l, base, now) // takes the label of now
 		for _, window := range [...]int64{r.Window - l.Window(), r.Window} {
 			own, moved := eng.Own(h.Key, window), eng.Rights(h.Key, window)
@@ -131,7 +131,7 @@ func (n *Node) spend(h *Hit, now int64, st *Status) {
 	if st.bounded {
 		st.row = r
 	}
-	if h.Rule == nil || !h.Limit.Algorithm.Bucket() {
+	if h.Rule == nil || !quota.Of(h.Limit).Drains() {
 		r.Spend(h.Limit, quota.Allotment{}, now, h.N) // windows and logs do not drain
 		return
 	}

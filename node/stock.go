@@ -3,6 +3,7 @@ package node
 import (
 	"time"
 
+	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 )
 
@@ -22,7 +23,7 @@ const (
 )
 
 // keepsPrefetch reports whether stock is kept of a limit.
-func keepsPrefetch(l *rules.Limit) bool { return l.Algorithm == rules.FixedWindow }
+func keepsPrefetch(l *rules.Limit) bool { return quota.Of(l).Resets() }
 
 // came notes the hits of a call.
 func (c *credit) came(mono time.Duration, hits uint64) {

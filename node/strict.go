@@ -222,7 +222,7 @@ func (n *Node) heedAtOwner(led *ledger, r *rules.Rule, v *sticky.Routing, a *sti
 		back := a.Returned - h.returned
 		h.returned = a.Returned
 		window := h.window
-		if l.Algorithm == rules.SlidingLog {
+		if quota.Of(l).Stamped() {
 			window -= quota.Of(l).WatermarkStep() // until is where the step ends
 		}
 		b.row.Unspend(l, window, back)

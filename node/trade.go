@@ -20,7 +20,7 @@ type TransferStats struct {
 // A bucket fills by itself, and a log's rights would each have a time of their
 // own.
 func (n *Node) trades(l *rules.Limit) bool {
-	return !n.cfg.Ablation.NoTransfers && (l.Algorithm == rules.FixedWindow || l.Algorithm == rules.SlidingWindow)
+	return !n.cfg.Ablation.NoTransfers && (quota.Of(l).Windowed())
 }
 
 // deal is one key of which rights are asked or given.

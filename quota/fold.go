@@ -17,6 +17,10 @@ func (f Fold) Windowed() bool {
 	return f.Algorithm == rules.FixedWindow || f.Algorithm == rules.SlidingWindow
 }
 
+// Resets reports whether a window starts with the whole capacity: fixed
+// windows.
+func (f Fold) Resets() bool { return f.Algorithm == rules.FixedWindow }
+
 // Weighted reports whether hits of the previous window still count in part:
 // sliding windows.
 func (f Fold) Weighted() bool { return f.Algorithm == rules.SlidingWindow }

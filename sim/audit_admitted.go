@@ -133,7 +133,7 @@ func (a *admittedAuditor) key(w *World, l *rules.Limit, e *entry) *spent {
 	if !k.known { // it may have been counted without rights before, by any set so far
 		*k = spent{known: true, window: math.MinInt64}
 	}
-	if l.Algorithm == rules.SlidingLog { // its stamps count for a window, so a label is one here
+	if quota.Of(l).Stamped() { // its stamps count for a window, so a label is one here
 		window -= window % l.Window()
 	}
 	if window > k.window {
@@ -157,7 +157,7 @@ func oldestSet(w *World) int {
 // in force somewhere; false when some of them bound it otherwise.
 func (a *admittedAuditor) total(w *World, d *Decided, k *spent) (total float64, ok bool) {
 	from := min(k.oldest, k.before)
-	if d.Limit.Algorithm.Bucket() {
+	if quota.Of(d.Limit).Drains() {
 		from = 0
 	}
 	for i := from; i < len(w.sets); i++ {
@@ -201,13 +201,13 @@ func (a *admittedAuditor) used(d *Decided, k *spent, total float64) (used, bound
 	e := &a.books.entry
 	l := d.Limit
 	switch {
-	case l.Algorithm.Bucket():
+	case quota.Of(l).Drains():
 		used = k.meter.add(d.At, e.admitted)
 		step := time.Duration(quota.Of(l).Step()) * time.Millisecond
 		return used, k.meter.bound(step, a.skew())
-	case l.Algorithm == rules.SlidingLog && l.Homed():
+	case quota.Of(l).Stamped() && l.Homed():
 		return e.book.densest(e.page.window, max(0, l.Window()-a.skew().Milliseconds())), total
-	case l.Algorithm == rules.SlidingLog:
+	case quota.Of(l).Stamped():
 		return e.book.densest(e.page.window, l.Window()), total
 	}
 	used, bound = float64(e.page.admitted-e.page.free), total
@@ -242,7 +242,7 @@ func (b *book) densest(stamp, window int64) float64 {
 
 // widen makes room for what a limit may have.
 func (m *meter) widen(l *rules.Limit, p Policy) {
-	if !l.Algorithm.Bucket() {
+	if !quota.Of(l).Drains() {
 		return
 	}
 	share := 1.0

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/node"
-	"github.com/georld/rld/rules"
+	"github.com/georld/rld/quota"
 )
 
 // denialsAuditor sees to it that a refusal is explained: by what the world
@@ -67,7 +67,7 @@ func (a *denialsAuditor) Decided(w *World, d *Decided) {
 // excused reports whether the books do not know what the replica counted.
 func (a *denialsAuditor) excused(d *Decided) bool {
 	e := &a.books.entry
-	log := d.Limit.Algorithm == rules.SlidingLog
+	log := quota.Of(d.Limit).Stamped()
 	return a.books.homed(d.Limit) || e.usage.mixed || e.book.rescoped || e.loses(d.Limit) || log && a.books.anyBlurred()
 }
 
@@ -80,7 +80,7 @@ func (b *books) slack(w *World, d *Decided) float64 {
 		return math.Inf(1)
 	}
 	switch {
-	case l.Algorithm.Bucket():
+	case quota.Of(l).Drains():
 		if e.learning(d) {
 			return math.Inf(1)
 		}
@@ -89,7 +89,7 @@ func (b *books) slack(w *World, d *Decided) float64 {
 			lost = time.Duration(c.most-c.ahead+2) * time.Millisecond
 		}
 		return e.book.bucket.rate*float64(b.hearing.late+b.clocks.spread(w)+lost) + 1
-	case l.Algorithm == rules.SlidingLog:
+	case quota.Of(l).Stamped():
 		n, from := 0.0, e.now-l.Window()-b.clocks.spread(w).Milliseconds()-1
 		for _, p := range e.book.pages {
 			if p.window > from && p.window <= e.now-l.Window() {
@@ -107,7 +107,7 @@ func (b *books) slack(w *World, d *Decided) float64 {
 // view is old.
 func (b *books) extrapolated(w *World, d *Decided) float64 {
 	e := &b.entry
-	if e.page == nil || d.Limit.Algorithm == rules.SlidingLog {
+	if e.page == nil || quota.Of(d.Limit).Stamped() {
 		return 0
 	}
 	known := b.known(w, e.writer, e.shard)

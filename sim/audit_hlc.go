@@ -7,7 +7,7 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
-	"github.com/georld/rld/rules"
+	"github.com/georld/rld/quota"
 )
 
 // clockAuditor holds replicas to the laws of hybrid clocks, by what they show
@@ -179,5 +179,5 @@ func (a *clockAuditor) follows(d *Daemon, c *windowClock) bool {
 // say what the home knows.
 func showsWindow(d *Decided) bool {
 	l := d.Limit
-	return l != nil && !l.Homed() && !l.Algorithm.Bucket() && l.Algorithm != rules.SlidingLog && d.Status.Reset > 0 && d.Status.Reset < math.MaxInt64
+	return l != nil && !l.Homed() && quota.Of(l).Windowed() && d.Status.Reset > 0 && d.Status.Reset < math.MaxInt64
 }

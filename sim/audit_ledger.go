@@ -138,10 +138,10 @@ func domainOf(l *rules.Limit, d *Daemon) int {
 func windowOfLimit(l *rules.Limit, now int64) (window, width, carry int64) {
 	width = l.Window()
 	window = now - now%width
-	if l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog {
+	if !quota.Of(l).Windowed() {
 		return quota.Of(l).Shared(&quota.Cell{}, now)
 	}
-	if l.Algorithm == rules.SlidingWindow {
+	if quota.Of(l).Weighted() {
 		carry = width
 	}
 	return window, width, carry
@@ -164,7 +164,7 @@ func (g *ledger) enter(d *Decided, e *entry) {
 	p := b.page(window)
 	if p == nil {
 		b.degraded = b.degraded || g.loses(d.Status.Degraded)
-		if e.charged == 0 && d.Limit.Algorithm == rules.SlidingLog {
+		if e.charged == 0 && quota.Of(d.Limit).Stamped() {
 			e.book = b // a page a refusal would be many
 			return
 		}
@@ -185,7 +185,7 @@ func (g *ledger) enter(d *Decided, e *entry) {
 // loses reports whether what a limit counts at a decision is not known, because
 // a replica had no room.
 func (e *entry) loses(l *rules.Limit) bool {
-	if l.Algorithm == rules.FixedWindow && e.page != nil {
+	if quota.Of(l).Resets() && e.page != nil {
 		return e.page.degraded
 	}
 	return e.book.degraded
@@ -196,8 +196,7 @@ func (b *book) windowed() bool {
 	if b.rule == nil || b.rule.Limit == nil {
 		return false
 	}
-	a := b.rule.Limit.Algorithm
-	return a == rules.FixedWindow || a == rules.SlidingWindow
+	return quota.Of(b.rule.Limit).Windowed()
 }
 
 // rescope marks all books of a key that is counted under another scope than at
@@ -340,7 +339,7 @@ func (g *ledger) drop(b *book, p *page) {
 	g.could, g.missed = g.could+could, g.missed+missed
 	g.close(b, &p.totals)
 	g.reserve = max(g.reserve, p.end)
-	if b.rule != nil && b.rule.Limit != nil && b.rule.Limit.Algorithm.Bucket() {
+	if b.rule != nil && b.rule.Limit != nil && quota.Of(b.rule.Limit).Drains() {
 		for i := range p.incarnations {
 			b.note(&p.incarnations[i])
 		}

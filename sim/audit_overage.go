@@ -3,6 +3,7 @@ package sim
 import (
 	"math"
 
+	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 )
 
@@ -90,7 +91,7 @@ func (a *overageAuditor) Decided(w *World, d *Decided) {
 // excused reports whether nothing can be said of an admission.
 func (a *overageAuditor) excused(d *Decided) bool {
 	l, e := d.Limit, &a.books.entry
-	forgiving := l.Algorithm.Bucket() && l.ChargeDenied && !l.CarryDebt
+	forgiving := quota.Of(l).Drains() && l.ChargeDenied && !l.CarryDebt
 	return e.loses(l) || a.books.hearing.noRoom || forgiving || e.usage.mixed || a.books.homed(l)
 }
 
@@ -117,7 +118,7 @@ func (a *overageAuditor) bound(w *World, d *Decided) float64 {
 	e := &a.books.entry
 	known := a.books.known(w, e.writer, e.shard)
 	from := a.books.hearing.heldBackAny(d.Key)
-	if from != unheard && d.Limit.Algorithm == rules.FixedWindow {
+	if from != unheard && quota.Of(d.Limit).Resets() {
 		from = a.books.hearing.heldBack(d.Key, e.page.window)
 	}
 	if d.Limit.Scope == rules.NodeLocal { // a daemon's own counts die with its process
@@ -125,7 +126,7 @@ func (a *overageAuditor) bound(w *World, d *Decided) float64 {
 	}
 	known = known.since(from, e.writer.index)
 	unseen := a.books.unseen(d, known)
-	if d.Limit.Algorithm == rules.FixedWindow {
+	if quota.Of(d.Limit).Resets() {
 		writers := 0
 		for i := range e.page.incarnations {
 			if e.page.incarnations[i].admitted > 0 {
@@ -141,7 +142,7 @@ func (a *overageAuditor) bound(w *World, d *Decided) float64 {
 // hits are told apart by windows.
 func (a *overageAuditor) window(s *ruleOverage, d *Decided) *totals {
 	e := &a.books.entry
-	if d.Limit.Algorithm != rules.SlidingLog {
+	if !quota.Of(d.Limit).Stamped() {
 		return &e.page.totals
 	}
 	window := e.now - e.now%d.Limit.Window()

@@ -5,7 +5,7 @@ import (
 
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
-	"github.com/georld/rld/rules"
+	"github.com/georld/rld/quota"
 )
 
 // progressAuditor sees to it that a client well under its limit is admitted
@@ -111,7 +111,7 @@ func (a *progressAuditor) excused(d *Decided) bool {
 	e := &a.books.entry
 	// A bucket that always gets more than it mints never shows a daemon that
 	// joined that it took too much for used (ADR 7).
-	joined := d.Limit.Algorithm.Bucket() && a.started[d.Daemon] > 1
+	joined := quota.Of(d.Limit).Drains() && a.started[d.Daemon] > 1
 	return a.books.homed(d.Limit) || joined || e.learning(d) || a.books.restored || e.usage.mixed || e.book.rescoped || e.loses(d.Limit)
 }
 
@@ -123,7 +123,7 @@ func (b *book) lately(d *Decided, e *entry, ago time.Duration) uint64 {
 		for j := range p.incarnations {
 			n += p.incarnations[j].charged - p.incarnations[j].before(d.At-ago)
 		}
-		if d.Limit.Algorithm != rules.SlidingLog && i < len(b.pages)-2 {
+		if !quota.Of(d.Limit).Stamped() && i < len(b.pages)-2 {
 			break
 		}
 	}

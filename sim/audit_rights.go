@@ -4,6 +4,7 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 )
 
@@ -120,7 +121,7 @@ func (a *rightsAuditor) Decided(w *World, d *Decided) {
 	e, l := &a.books.entry, d.Limit
 	if !w.cfg.Policy.hasRights() || e.book == nil || e.page == nil || e.admitted == 0 || !counted(l) ||
 		!l.HasRights() || l.Homed() || d.Rule == nil || d.Rule.Limit != l || e.book.degraded ||
-		l.Algorithm != rules.FixedWindow && l.Algorithm != rules.SlidingWindow {
+		!quota.Of(l).Windowed() {
 		return
 	}
 	region := -1

@@ -307,7 +307,7 @@ func (g *granted) of(owner, holder crdt.Incarnation) *grantedTo {
 // grant checks what a home gives of a window.
 func (a *strictAuditor) grant(w *World, d *Daemon, holder crdt.Incarnation, g *sticky.LeaseGrant) {
 	l, regional := w.ledgerLimit(g)
-	if g.Why != sticky.NoWhy || l == nil || l.Algorithm.Bucket() || l.Algorithm == rules.SlidingLog {
+	if g.Why != sticky.NoWhy || l == nil || !quota.Of(l).Windowed() {
 		return
 	}
 	k := windowKey{g.Key, g.Window, everybody}
@@ -416,7 +416,7 @@ func (a *strictAuditor) Fill(r *Result) {
 
 // under is what a page could have admitted, and what of it it did not.
 func under(b *book, p *page) (could, missed uint64) {
-	if b.rule == nil || b.rule.Limit == nil || !b.rule.Limit.Homed() || b.rule.Limit.Algorithm != rules.FixedWindow {
+	if b.rule == nil || b.rule.Limit == nil || !b.rule.Limit.Homed() || !quota.Of(b.rule.Limit).Resets() {
 		return 0, 0
 	}
 	could = min(p.asked, uint64(b.rule.Limit.Requests))

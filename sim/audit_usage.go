@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 )
 
@@ -55,10 +56,10 @@ func (b *books) use(w *World, d *Decided) {
 	u := &e.usage
 	l := d.Limit
 	switch {
-	case l.Algorithm.Bucket():
+	case quota.Of(l).Drains():
 		b.useBucket(w, d)
 		return
-	case l.Algorithm == rules.SlidingLog:
+	case quota.Of(l).Stamped():
 		for i := len(e.book.pages) - 1; i >= 0 && e.book.pages[i].window > e.now-l.Window(); i-- {
 			u.before += float64(e.book.pages[i].charged)
 			u.admitted += float64(e.book.pages[i].admitted)
@@ -75,7 +76,7 @@ func (b *books) use(w *World, d *Decided) {
 
 // prev is the page before, where it still counts.
 func (e *entry) prev(l *rules.Limit) *page {
-	if l.Algorithm != rules.SlidingWindow {
+	if !quota.Of(l).Weighted() {
 		return nil
 	}
 	return e.book.page(e.page.window - l.Window())
@@ -145,7 +146,7 @@ func (e *entry) learned(l *rules.Limit) float64 {
 // when it was asked first: for the length of the label, and until what it took
 // for used has drained.
 func (e *entry) learning(d *Decided) bool {
-	if !d.Limit.Algorithm.Bucket() {
+	if !quota.Of(d.Limit).Drains() {
 		return false
 	}
 	_, width, _ := windowOfLimit(d.Limit, e.now)
@@ -170,9 +171,9 @@ func (b *books) unseen(d *Decided, known cuts) float64 {
 	e := &b.entry
 	l, by := d.Limit, e.writer.index
 	switch {
-	case l.Algorithm.Bucket():
+	case quota.Of(l).Drains():
 		return b.unseenOfBucket(d, known)
-	case l.Algorithm == rules.SlidingLog:
+	case quota.Of(l).Stamped():
 		n := uint64(0)
 		for i := len(e.book.pages) - 1; i >= 0 && e.book.pages[i].window > e.now-l.Window(); i-- {
 			p := e.book.pages[i]

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 )
 
@@ -142,14 +143,17 @@ func (s *Scope) validate() error {
 		return fmt.Errorf("sim: scope %s: a window that ends in %d ticks, want 0 to %d", s.Name, s.Roll, maxScopeDepth)
 	case s.Restarts < 0 || s.Restarts > maxScopeRestarts:
 		return fmt.Errorf("sim: scope %s: %d restarts, want 0 to %d", s.Name, s.Restarts, maxScopeRestarts)
-	case s.Rights && s.Algorithm.Bucket() || s.Budget > 1000 || s.Budget > 0 && !s.Rights:
+	case s.Rights && s.fold().Drains() || s.Budget > 1000 || s.Budget > 0 && !s.Rights:
 		return fmt.Errorf("sim: scope %s: rights of %v with a budget of %d %%, want those of windows, and 0 to 1000",
 			s.Name, s.Algorithm, s.Budget)
-	case s.Algorithm != rules.FixedWindow && s.Algorithm != rules.SlidingWindow && s.Algorithm != rules.TokenBucket:
+	case s.fold().Stamped() || s.fold().Delays():
 		return fmt.Errorf("sim: scope %s: %v, want fixed_window, sliding_window or token_bucket", s.Name, s.Algorithm)
 	}
 	return nil
 }
+
+// fold returns the fold of the scope's limit.
+func (s *Scope) fold() quota.Fold { return quota.Of(&rules.Limit{Algorithm: s.Algorithm}) }
 
 // FormatExplored writes a table, one scope a line. took is how long each was
 // explored, nil for unknown.

@@ -7,7 +7,6 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
-	"github.com/georld/rld/rules"
 )
 
 // owner names the writer of a slot.
@@ -59,7 +58,7 @@ func (e *explorer) checkHistory(was, is *history) error {
 
 // over reports whether a label is, so that its cells may be gone.
 func (e *explorer) over(window int64, now time.Duration) bool {
-	return !e.scope.Algorithm.Bucket() && e.millis(now) >= window+e.width()
+	return !e.scope.fold().Drains() && e.millis(now) >= window+e.width()
 }
 
 // checkVerdict checks a decision against what was known.
@@ -85,7 +84,7 @@ func (e *explorer) checkVerdict(was, is *history) error {
 func (e *explorer) used(now time.Duration, count func(window int64) uint64) uint64 {
 	window, width := e.windowAt(now), e.width()
 	n := count(window)
-	if e.scope.Algorithm == rules.SlidingWindow {
+	if e.scope.fold().Weighted() {
 		left := uint64(window + width - e.millis(now))
 		n += (count(window-width)*left + uint64(width) - 1) / uint64(width)
 	}
@@ -94,7 +93,7 @@ func (e *explorer) used(now time.Duration, count func(window int64) uint64) uint
 
 // minted is the most tokens that a bucket can have minted since the start.
 func (e *explorer) minted(now time.Duration) uint64 {
-	if !e.scope.Algorithm.Bucket() {
+	if !e.scope.fold().Drains() {
 		return 0
 	}
 	ms := uint64((now - e.now(warmTicks)) / time.Millisecond)

@@ -185,7 +185,7 @@ func (h *recovery) compare(m *moment, d int, window int64, restarted bool) strin
 func (h *recovery) known(d int, window int64) uint64 {
 	sum := uint64(0)
 	for _, c := range h.cells[d] {
-		if c.Window == window || h.e.scope.Algorithm.Bucket() {
+		if c.Window == window || h.e.scope.fold().Drains() {
 			sum += c.Value.P - c.Value.N
 		}
 	}

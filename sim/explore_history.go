@@ -397,7 +397,7 @@ func (e *explorer) ask(p *process, at node.Instant, h *history) error {
 // windowAt is the label that counts at a virtual time: the window's, and for a
 // bucket one for all.
 func (e *explorer) windowAt(now time.Duration) int64 {
-	if e.scope.Algorithm.Bucket() {
+	if e.scope.fold().Drains() {
 		return 0
 	}
 	return e.millis(now) - e.millis(now)%e.width()
@@ -437,7 +437,7 @@ func (e *explorer) look(p *process, now time.Duration, h *history) {
 	at := e.instant(p, now)
 	for _, c := range p.node.Cells(at) {
 		window := c.Window
-		if e.scope.Algorithm.Bucket() {
+		if e.scope.fold().Drains() {
 			window = 0
 		}
 		h.facts = append(h.facts, fact{c.Kind, c.Incarnation, window, c.Value.P - c.Value.N})

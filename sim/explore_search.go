@@ -44,7 +44,7 @@ func (e *explorer) warmUp() (m moment, err error) {
 	e.base = epoch
 	if e.scope.Roll > 0 {
 		e.base += e.width()*int64(time.Millisecond) - int64(e.now(warmTicks+int16(e.scope.Roll)))
-	} else if !e.scope.Algorithm.Bucket() {
+	} else if !e.scope.fold().Drains() {
 		e.base += int64(e.tick) // not on the edge
 	}
 	for d := range e.names {

@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 )
 
@@ -65,7 +66,7 @@ func stepOf(total time.Duration) time.Duration {
 
 // capacity is what a limit admits a label, or at once from a full bucket.
 func capacity(l *rules.Limit) uint64 {
-	if l.Algorithm.Bucket() {
+	if quota.Of(l).Drains() {
 		return uint64(l.Burst)
 	}
 	return uint64(l.Requests)

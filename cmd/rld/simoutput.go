@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"
 	"github.com/georld/rld/sim/report"
@@ -98,7 +99,7 @@ func windows(s *sim.Series, set *rules.Set) {
 func refill(l *rules.Limit) float64 {
 	window := float64(l.Window()) / 1000
 	switch {
-	case !l.Algorithm.Bucket():
+	case !quota.Of(l).Drains():
 		return window
 	case l.Requests == 0:
 		return 0

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 )
 
@@ -116,7 +117,7 @@ func (v *verdict) appendBinding(j *document) {
 	j.text("rule", rulePath(s))
 	j.uint("limit", uint64(s.Limit.Requests))
 	j.uint("window", windowSeconds(s))
-	if s.Limit.Algorithm.Bucket() {
+	if quota.Of(s.Limit).Drains() {
 		j.uint("burst", uint64(s.Limit.Burst))
 	}
 	j.uint("remaining", s.Remaining)
@@ -178,7 +179,7 @@ func appendLimit(j *document, l *rules.Limit) {
 	j.b = append(j.b, '"')
 	j.uint("unit_multiplier", uint64(l.Multiplier))
 	j.text("algorithm", l.Algorithm.String())
-	if l.Algorithm.Bucket() {
+	if quota.Of(l).Drains() {
 		j.uint("burst", uint64(l.Burst))
 	}
 	if l.Name != "" {

@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"github.com/georld/rld/node"
-	"github.com/georld/rld/rules"
+	"github.com/georld/rld/quota"
 )
 
 // appendMessage appends the sentence of a refusal: "rate limit exceeded: 100
@@ -16,7 +16,7 @@ func (v *verdict) appendMessage(b []byte) []byte {
 		return append(strconv.AppendUint(b, v.retryAfter, 10), 's')
 	}
 	if s := v.limited(); s != nil && v.never {
-		return appendNever(b, v.hits(), capacity(s.Limit))
+		return appendNever(b, v.hits(), quota.Of(s.Limit).Capacity())
 	}
 	b = append(b, "rate limit exceeded"...)
 	if s := v.limited(); s != nil {
@@ -56,28 +56,19 @@ func (v *verdict) hits() uint64 {
 	return v.x.call.Descriptors[v.binding].Hits
 }
 
-// capacity is what a limit holds when nothing is used of it. A bucket that is
-// never filled holds nothing.
-func capacity(l *rules.Limit) uint64 {
-	if l.Algorithm.Bucket() && l.Requests > 0 {
-		return uint64(l.Burst)
-	}
-	return uint64(l.Requests)
-}
-
 // appendUse says how much of a limit is used, in the terms of its algorithm.
 func appendUse(b []byte, s *node.Status) []byte {
-	size := capacity(s.Limit)
+	size := quota.Of(s.Limit).Capacity()
 	used := size - min(s.Remaining, size)
 	b = strconv.AppendUint(b, used, 10)
 	b = append(b, " of "...)
 	b = strconv.AppendUint(b, size, 10)
-	switch s.Limit.Algorithm {
-	case rules.TokenBucket:
-		b = append(b, " tokens used, refilled with "...)
-		b = strconv.AppendUint(b, uint64(s.Limit.Requests), 10)
-	case rules.LeakyBucket:
+	switch f := quota.Of(s.Limit); {
+	case f.Delays():
 		b = append(b, " places in the queue taken, emptied by "...)
+		b = strconv.AppendUint(b, uint64(s.Limit.Requests), 10)
+	case f.Drains():
+		b = append(b, " tokens used, refilled with "...)
 		b = strconv.AppendUint(b, uint64(s.Limit.Requests), 10)
 	default:
 		b = append(b, " requests"...)
@@ -90,7 +81,7 @@ func appendUse(b []byte, s *node.Status) []byte {
 	} else {
 		b = append(b, s.Limit.Unit.String()...)
 	}
-	if s.Limit.Algorithm.Bucket() {
+	if quota.Of(s.Limit).Drains() {
 		return b
 	}
 	return append(b, " used"...)
