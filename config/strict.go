@@ -5,8 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/rules"
-	"github.com/georld/rld/sticky"
 )
 
 // Strict is how limits are decided that one daemon, the home of a key, holds
@@ -115,8 +116,8 @@ func (v *validator) replicas(list []string, r *Rights) {
 	case r.Dir == "":
 		v.fault(field, "does nothing without rights.dir, the folder that replicas need")
 		return
-	case n > sticky.MaxReplicas:
-		v.fault(field, "%d names: at most %d", n, sticky.MaxReplicas)
+	case n > route.MaxReplicas:
+		v.fault(field, "%d names: at most %d", n, route.MaxReplicas)
 		return
 	case n == 2 && len(r.Daemons) == 2:
 		// Both of a region of two: more cannot be had.

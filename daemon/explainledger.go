@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/georld/rld/internal/breaker"
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
@@ -105,7 +109,7 @@ func (x *explainer) ledger(e *node.ExplainedLease, st *node.Status, now int64, f
 }
 
 // outOfReach says why the home of a ledger would not decide, "" when it would.
-func (x *explainer) outOfReach(e *node.ExplainedLease, v *sticky.Routing, st *node.Status, floor bool) string {
+func (x *explainer) outOfReach(e *node.ExplainedLease, v *route.Routing, st *node.Status, floor bool) string {
 	failed := st.Degraded == node.OwnerUnreachable
 	if floor {
 		failed = st.Gate == node.FailureGate
@@ -144,9 +148,9 @@ func (d *daemon) circuitOf(c *circuit) admin.Circuit {
 		State: admin.CircuitClosed, Calls: uint64(c.calls), Errors: uint64(c.failed),
 	}
 	switch c.state {
-	case sticky.Open:
+	case breaker.Open:
 		out.State = admin.CircuitOpen
-	case sticky.HalfOpen:
+	case breaker.HalfOpen:
 		out.State = admin.CircuitHalfOpen
 	}
 	if c.changed {
@@ -206,7 +210,7 @@ func drainedAt(nanos uint64, now int64) *time.Time {
 func (x *explainer) record(out *admin.StrictKey, e *node.ExplainedLease, now int64) bool {
 	var held sticky.Record
 	var ok bool
-	x.d.strict.acceptor.do(func(r *sticky.Acceptor) { held, ok = r.Record(e.Watermarks) })
+	x.d.strict.acceptor.do(func(r *quorum.Acceptor) { held, ok = r.Record(e.Watermarks) })
 	if !ok || !e.Owner.Own {
 		return false
 	}

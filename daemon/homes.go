@@ -9,10 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/georld/rld/internal/breaker"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
-	"github.com/georld/rld/sticky"
 )
 
 // owners is the way to the daemons that may be homes: how long to wait for each,
@@ -20,7 +21,7 @@ import (
 // are locked, so it never waits for one.
 type owners struct {
 	near, margin time.Duration
-	breaker      sticky.BreakerConfig
+	breaker      breaker.Config
 	log          *slog.Logger
 	now          func() time.Duration // monotonic
 	region       string
@@ -47,7 +48,7 @@ type way struct {
 
 	mu           sync.Mutex
 	name, region string
-	breaker      *sticky.Breaker
+	breaker      *breaker.Breaker
 	told         momentTold
 }
 
@@ -137,9 +138,9 @@ func (w *way) news(at time.Duration, ok bool) bool {
 
 // unlock unlocks a way whose breaker may have changed its state, and says so.
 func (h *owners) unlock(w *way) {
-	var changes []sticky.Transition
+	var changes []breaker.Transition
 	for t, ok := w.breaker.Poll(); ok; t, ok = w.breaker.Poll() {
-		w.shut.Store(t.To != sticky.Closed)
+		w.shut.Store(t.To != breaker.Closed)
 		h.transitions[t.To].Add(1)
 		changes = append(changes, t)
 	}
@@ -151,12 +152,12 @@ func (h *owners) unlock(w *way) {
 }
 
 // say logs that a breaker changed its state.
-func (h *owners) say(owner string, t sticky.Transition) {
+func (h *owners) say(owner string, t breaker.Transition) {
 	switch t.To {
-	case sticky.Open:
+	case breaker.Open:
 		h.log.Warn("the circuit to a home is open: it is not asked, and on_failure decides",
 			"event", "circuit_breaker_open", "owner", owner, "failed", t.Failures, "calls", t.Calls, "was", t.From.String())
-	case sticky.HalfOpen:
+	case breaker.HalfOpen:
 		h.log.Info("the circuit to a home is half open: one call is let through",
 			"event", "circuit_breaker_half_open", "owner", owner)
 	default:
@@ -193,7 +194,7 @@ func (h *owners) meet(of crdt.Incarnation) *way {
 }
 
 func (h *owners) newWay() *way {
-	w := &way{breaker: sticky.NewBreaker(h.breaker)}
+	w := &way{breaker: breaker.New(h.breaker)}
 	w.wait.Store(int64(h.near))
 	return w
 }
@@ -244,7 +245,7 @@ func (h *owners) measure(links []node.Link) {
 type circuit struct {
 	region, name  string
 	slot          crdt.Incarnation
-	state         sticky.BreakerState
+	state         breaker.State
 	since         time.Duration // for how long
 	changed       bool          // it was in another one before
 	failed, calls uint32
@@ -265,7 +266,7 @@ func (h *owners) circuits() []circuit {
 		c.changed, c.since = c.since != 0, at-c.since
 		c.calls, c.failed = w.breaker.Counts(at)
 		h.unlock(w)
-		if w.gone == 0 || c.state != sticky.Closed {
+		if w.gone == 0 || c.state != breaker.Closed {
 			out = append(out, c)
 		}
 	}

@@ -8,17 +8,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/georld/rld/internal/breaker"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
-	"github.com/georld/rld/sticky"
 )
 
 // ownersAt returns the homes of a daemon in us whose clock the caller turns.
 func ownersAt(at *time.Duration, log *bytes.Buffer) *owners {
 	c := strictConfig{
 		forwardTimeout: 50 * time.Millisecond, forwardMargin: 100 * time.Millisecond,
-		breaker: sticky.BreakerConfig{Calls: 4, Window: 10 * time.Second, Open: time.Minute, Probe: probeFor},
+		breaker: breaker.Config{Calls: 4, Window: 10 * time.Second, Open: time.Minute, Probe: probeFor},
 	}
 	h := newOwners(c, "us", slog.New(slog.NewTextHandler(log, nil)))
 	h.now = func() time.Duration { return *at }
@@ -104,7 +105,7 @@ func TestCircuit(t *testing.T) {
 	}
 	for state, want := range []uint64{1, 1, 1} {
 		if n := h.transitions[state].Load(); n != want {
-			t.Errorf("%d transitions to %v, want %d", n, sticky.BreakerState(state), want)
+			t.Errorf("%d transitions to %v, want %d", n, breaker.State(state), want)
 		}
 	}
 }
@@ -122,7 +123,7 @@ func TestCircuitOutlivesACut(t *testing.T) {
 		at += moment
 	}
 	h.peers(nil)
-	if c := h.circuits(); len(c) != 1 || c[0].state != sticky.Open || c[0].name != "eu-0" {
+	if c := h.circuits(); len(c) != 1 || c[0].state != breaker.Open || c[0].name != "eu-0" {
 		t.Errorf("circuits %+v of a daemon that is gone", c)
 	}
 	h.peers(peer)

@@ -6,12 +6,13 @@ import (
 	"net"
 	"time"
 
+	"github.com/georld/rld/internal/breaker"
+
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/gossip/link"
 	"github.com/georld/rld/gossip/swim"
 	"github.com/georld/rld/node"
-	"github.com/georld/rld/sticky"
 )
 
 // cellsPerKey is for how many replicated cells a daemon has room, on average
@@ -60,7 +61,7 @@ func strictSettings(c *config.Config) strictConfig {
 	b := &c.Strict.Breaker
 	return strictConfig{
 		forwardTimeout: c.Strict.ForwardTimeout, forwardMargin: c.Strict.ForwardMargin,
-		breaker: sticky.BreakerConfig{
+		breaker: breaker.Config{
 			Errors: uint32(b.Errors), Window: b.Window, Calls: uint32(b.Calls), Open: b.Open, Probe: probeFor,
 		},
 	}

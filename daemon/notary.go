@@ -9,6 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/journal"
@@ -23,11 +26,11 @@ import (
 // held while anything is written.
 type acceptorLoop struct {
 	log  *slog.Logger
-	view atomic.Pointer[sticky.Routing]
+	view atomic.Pointer[route.Routing]
 	news chan struct{} // holds a token when there is something to do
 
 	mu sync.Mutex
-	r  *sticky.Acceptor // nil before open
+	r  *quorum.Acceptor // nil before open
 
 	disk *journal.Journal // of the loop alone, once it runs
 	buf  [][]byte         // likewise
@@ -48,7 +51,7 @@ const journalFile = "strict.rld"
 
 func newAcceptorLoop(log *slog.Logger) *acceptorLoop {
 	n := &acceptorLoop{log: log, news: make(chan struct{}, 1)}
-	n.view.Store(new(sticky.Routing))
+	n.view.Store(new(route.Routing))
 	return n
 }
 
@@ -61,7 +64,7 @@ func (n *acceptorLoop) expedite() {
 }
 
 // do changes the replica, and lets shards see who is home now.
-func (n *acceptorLoop) do(by func(*sticky.Acceptor)) {
+func (n *acceptorLoop) do(by func(*quorum.Acceptor)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.r != nil {
@@ -74,7 +77,7 @@ func (n *acceptorLoop) do(by func(*sticky.Acceptor)) {
 func (n *acceptorLoop) receive(e *Engine, m *sticky.Message) {
 	at := e.Now()
 	now := e.Time(at).Millis()
-	n.do(func(r *sticky.Acceptor) {
+	n.do(func(r *quorum.Acceptor) {
 		if err := r.Receive(at.Mono, now, m); err != nil {
 			n.counts.refused.Add(1)
 		}
@@ -84,11 +87,11 @@ func (n *acceptorLoop) receive(e *Engine, m *sticky.Message) {
 
 // peers takes over who lives.
 func (n *acceptorLoop) peers(at node.Instant, self crdt.Incarnation, live []gossip.Peer) {
-	all := make([]sticky.Peer, len(live))
+	all := make([]route.Peer, len(live))
 	for i, p := range live {
-		all[i] = sticky.Peer{ID: p.ID, Name: p.Name, Region: p.Region, Ready: p.Ready}
+		all[i] = route.Peer{ID: p.ID, Name: p.Name, Region: p.Region, Ready: p.Ready}
 	}
-	n.do(func(r *sticky.Acceptor) { r.Peers(at.Mono, self, all) })
+	n.do(func(r *quorum.Acceptor) { r.Peers(at.Mono, self, all) })
 	n.expedite()
 }
 
@@ -123,8 +126,8 @@ func (n *acceptorLoop) run(ctx context.Context, s *strict) {
 func (n *acceptorLoop) turn(s *strict) time.Duration {
 	at := s.engine.Now()
 	now := s.engine.Time(at).Millis()
-	var ready sticky.Ready
-	n.do(func(r *sticky.Acceptor) {
+	var ready quorum.Ready
+	n.do(func(r *quorum.Acceptor) {
 		r.Tick(at.Mono, now)
 		ready = r.Ready(at.Mono)
 	})
@@ -132,7 +135,7 @@ func (n *acceptorLoop) turn(s *strict) time.Duration {
 		// Not under the lock: what comes in meanwhile is not kept waiting.
 		err := n.store(ready.Store)
 		at = s.engine.Now()
-		n.do(func(r *sticky.Acceptor) {
+		n.do(func(r *quorum.Acceptor) {
 			if err != nil {
 				r.Failed(err)
 			} else {
@@ -146,7 +149,7 @@ func (n *acceptorLoop) turn(s *strict) time.Duration {
 }
 
 // post sends what is to be sent, and logs what happened.
-func (n *acceptorLoop) post(s *strict, ready *sticky.Ready) {
+func (n *acceptorLoop) post(s *strict, ready *quorum.Ready) {
 	if len(ready.Messages) > 0 {
 		stamp := s.engine.Time(s.engine.Now())
 		for i := range ready.Messages {
@@ -161,7 +164,7 @@ func (n *acceptorLoop) post(s *strict, ready *sticky.Ready) {
 var errNoJournal = errors.New("there is no journal: see the start of the log")
 
 // store writes entries, all of them with one flush of the disk.
-func (n *acceptorLoop) store(entries []sticky.Entry) error {
+func (n *acceptorLoop) store(entries []quorum.Entry) error {
 	if n.disk == nil {
 		return errNoJournal
 	}
@@ -196,7 +199,7 @@ func (n *acceptorLoop) compact() {
 	switch err := n.rewrite(); {
 	case errors.As(err, &failed):
 		n.counts.failures.Add(1)
-		n.do(func(r *sticky.Acceptor) { r.Failed(err) })
+		n.do(func(r *quorum.Acceptor) { r.Failed(err) })
 	case err != nil:
 		n.counts.failures.Add(1)
 		n.log.Warn("the journal of strict keys could not be written anew: it grows", "error", err)
@@ -206,8 +209,8 @@ func (n *acceptorLoop) compact() {
 // rewrite replaces the journal by what the replica holds.
 func (n *acceptorLoop) rewrite() error {
 	var all [][]byte
-	n.do(func(r *sticky.Acceptor) {
-		r.Snapshot(func(e sticky.Entry) { all = append(all, wire.EncodeEntry(nil, &e)) })
+	n.do(func(r *quorum.Acceptor) {
+		r.Snapshot(func(e quorum.Entry) { all = append(all, wire.EncodeEntry(nil, &e)) })
 	})
 	err := n.disk.Rewrite(slices.Values(all))
 	n.counts.size.Store(n.disk.Size())

@@ -11,15 +11,17 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/journal"
 	"github.com/georld/rld/rules"
-	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/wire"
 )
 
 // acceptorConfig is what a notary goes on from.
 type acceptorConfig struct {
-	replica sticky.Config
+	replica quorum.Config
 	dir     string
 	owner   journal.Owner
 	// first is the operator's word that the daemon never ran here; latest an
@@ -33,7 +35,7 @@ type acceptorConfig struct {
 // vote before all others have told it what they hold.
 func (n *acceptorLoop) open(c acceptorConfig) error {
 	disk, stored, err := n.read(&c)
-	start := sticky.Start{Stored: stored}
+	start := quorum.Start{Stored: stored}
 	if err == nil && stored == nil {
 		start, err = n.startEmpty(&c)
 	}
@@ -44,7 +46,7 @@ func (n *acceptorLoop) open(c acceptorConfig) error {
 	if err != nil {
 		return fmt.Errorf("rights.dir: %w", errors.Join(err, closeDisk(disk)))
 	}
-	r, err := sticky.NewAcceptor(c.replica, start)
+	r, err := quorum.NewAcceptor(c.replica, start)
 	if err != nil {
 		return errors.Join(err, disk.Close())
 	}
@@ -74,7 +76,7 @@ func closeDisk(disk *journal.Journal) error {
 }
 
 // read opens the journal and returns what it kept, nil when that is nothing.
-func (n *acceptorLoop) read(c *acceptorConfig) (*journal.Journal, *sticky.Stored, error) {
+func (n *acceptorLoop) read(c *acceptorConfig) (*journal.Journal, *quorum.Stored, error) {
 	disk, kept, err := journal.Open(c.dir, journalFile, c.owner)
 	if err != nil {
 		return nil, nil, err
@@ -95,15 +97,15 @@ func (n *acceptorLoop) read(c *acceptorConfig) (*journal.Journal, *sticky.Stored
 }
 
 // startEmpty says what it means that nothing is stored.
-func (n *acceptorLoop) startEmpty(c *acceptorConfig) (sticky.Start, error) {
+func (n *acceptorLoop) startEmpty(c *acceptorConfig) (quorum.Start, error) {
 	path := filepath.Join(c.dir, journalFile)
-	lost := sticky.Start{Generation: uint64(c.latest.UnixMilli())}
+	lost := quorum.Start{Generation: uint64(c.latest.UnixMilli())}
 	_, err := os.Stat(path + ".former")
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return lost, err
 	case err != nil && c.first:
-		return sticky.Start{First: true}, nil
+		return quorum.Start{First: true}, nil
 	case c.first:
 		n.log.Warn("rights.first_start says that this daemon never ran, and a damaged journal of it is kept: that one counts",
 			"file", path+".former")
@@ -116,19 +118,19 @@ func (n *acceptorLoop) startEmpty(c *acceptorConfig) (sticky.Start, error) {
 
 // beginAnew puts a journal that is damaged aside, and begins one of a daemon that
 // knows that it has lost its memory.
-func (n *acceptorLoop) beginAnew(c *acceptorConfig, damaged error) (*journal.Journal, sticky.Start, error) {
+func (n *acceptorLoop) beginAnew(c *acceptorConfig, damaged error) (*journal.Journal, quorum.Start, error) {
 	path := filepath.Join(c.dir, journalFile)
 	n.log.Error("the journal of strict keys is damaged: this daemon does not vote about them until all other replicas "+
 		"of the region have told it what they hold; look at the disk", "event", "journal_damaged",
 		"kept", path+".former", "error", damaged)
-	start := sticky.Start{Generation: uint64(c.latest.UnixMilli())}
-	r, err := sticky.NewAcceptor(c.replica, start)
+	start := quorum.Start{Generation: uint64(c.latest.UnixMilli())}
+	r, err := quorum.NewAcceptor(c.replica, start)
 	if err != nil {
 		return nil, start, err
 	}
 	var records [][]byte
-	var stored sticky.Stored
-	r.Snapshot(func(e sticky.Entry) {
+	var stored quorum.Stored
+	r.Snapshot(func(e quorum.Entry) {
 		records = append(records, wire.EncodeEntry(nil, &e))
 		err = errors.Join(err, stored.Apply(e))
 	})
@@ -136,12 +138,12 @@ func (n *acceptorLoop) beginAnew(c *acceptorConfig, damaged error) (*journal.Jou
 		return nil, start, err
 	}
 	disk, err := journal.Begin(c.dir, journalFile, c.owner, slices.Values(records))
-	return disk, sticky.Start{Stored: &stored}, err
+	return disk, quorum.Start{Stored: &stored}, err
 }
 
 // replay sums up the entries of a journal.
-func replay(records [][]byte) (*sticky.Stored, error) {
-	s := &sticky.Stored{}
+func replay(records [][]byte) (*quorum.Stored, error) {
+	s := &quorum.Stored{}
 	for i, record := range records {
 		e, err := wire.DecodeEntry(record)
 		if err == nil {
@@ -166,7 +168,7 @@ func (d *daemon) openAcceptor() error {
 	c := &d.cfg
 	sum := d.derive("strict keys of a cluster")
 	return d.strict.acceptor.open(acceptorConfig{
-		replica: sticky.Config{
+		replica: quorum.Config{
 			Region: c.Region, Name: c.Name, Genesis: d.genesis(d.engine.Rules()), MaxOffset: c.Clock.MaxOffset,
 		},
 		dir:   c.Rights.Dir,
@@ -177,11 +179,11 @@ func (d *daemon) openAcceptor() error {
 
 // genesis is the first layout: all regions that there are from the beginning, by
 // their weights, and the replicas of the own one.
-func (d *daemon) genesis(set *rules.Set) sticky.Layout {
+func (d *daemon) genesis(set *rules.Set) route.Layout {
 	c := &d.cfg
-	l := sticky.Layout{Number: 1}
+	l := route.Layout{Number: 1}
 	for _, name := range c.RegionNames() {
-		r := sticky.Region{Name: name, Weight: 1}
+		r := route.Region{Name: name, Weight: 1}
 		for _, known := range c.Regions {
 			switch {
 			case known.Name != name:
@@ -201,12 +203,12 @@ func (d *daemon) genesis(set *rules.Set) sticky.Layout {
 }
 
 // tell logs what happened to the replica.
-func (n *acceptorLoop) tell(events []sticky.Event) {
+func (n *acceptorLoop) tell(events []quorum.Event) {
 	for i := range events {
 		ev := &events[i]
 		level := slog.LevelInfo
 		switch ev.Kind {
-		case sticky.Refused, sticky.StoreFailed, sticky.LostDisk, sticky.Disagreed:
+		case quorum.Rejected, quorum.StoreFailed, quorum.LostDisk, quorum.Disagreed:
 			level = slog.LevelWarn
 		}
 		attrs := []slog.Attr{slog.String("event", "strict"), slog.String("what", ev.Text)}

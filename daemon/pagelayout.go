@@ -8,20 +8,22 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server/admin"
-	"github.com/georld/rld/sticky"
 )
 
 // changeLayout does what an operator says about the layout. See
 // admin.Options.Layout.
 func (d *daemon) changeLayout(c admin.LayoutCommand, q admin.LayoutRequest) (admin.LayoutAnswer, error) {
 	out := admin.LayoutAnswer{DryRun: q.DryRun}
-	var next sticky.Layout
+	var next route.Layout
 	heard := d.heard()
 	err := errors.New("this daemon has no layout yet")
-	d.strict.acceptor.do(func(r *sticky.Acceptor) {
+	d.strict.acceptor.do(func(r *quorum.Acceptor) {
 		was := r.Layout()
 		out.Before = was.Number
 		if next, err = d.changed(was, c, &q); err != nil {
@@ -61,7 +63,7 @@ func (d *daemon) changeLayout(c admin.LayoutCommand, q admin.LayoutRequest) (adm
 // mayChange returns an error unless a majority of the replicas of each region is
 // heard: the next layout waits for that, and strict keys have no home meanwhile. What
 // replicas said of themselves may be from before a cut.
-func mayChange(l *sticky.Layout, heard map[[2]string]bool) error {
+func mayChange(l *route.Layout, heard map[[2]string]bool) error {
 	for _, r := range l.Regions {
 		n := seats{all: len(r.Replicas)}
 		for _, name := range r.Replicas {
@@ -80,7 +82,7 @@ func mayChange(l *sticky.Layout, heard map[[2]string]bool) error {
 // mayPropose returns an error unless this daemon is the one that puts layouts in: the
 // first replica that is heard, of the first region. Two that were put in at once could
 // each get a part of the replicas, and neither what it needs.
-func (d *daemon) mayPropose(l *sticky.Layout, heard map[[2]string]bool) error {
+func (d *daemon) mayPropose(l *route.Layout, heard map[[2]string]bool) error {
 	for _, r := range l.Regions {
 		for _, name := range r.Replicas {
 			if !heard[[2]string{r.Name, name}] {
@@ -102,7 +104,7 @@ func plainly(err error) error {
 }
 
 // changed returns the layout with a change made.
-func (d *daemon) changed(was sticky.Layout, c admin.LayoutCommand, q *admin.LayoutRequest) (sticky.Layout, error) {
+func (d *daemon) changed(was route.Layout, c admin.LayoutCommand, q *admin.LayoutRequest) (route.Layout, error) {
 	next := was.Clone()
 	if c == admin.SetReplicas {
 		region := q.Region
@@ -117,7 +119,7 @@ func (d *daemon) changed(was sticky.Layout, c admin.LayoutCommand, q *admin.Layo
 				return was, fmt.Errorf("%s is there twice", excerpt(name))
 			}
 		}
-		return sticky.Change{Region: region, Replicas: q.Replicas}.Of(was)
+		return route.Change{Region: region, Replicas: q.Replicas}.Of(was)
 	}
 	if c == admin.SetHome {
 		if err := knownRegion(&was, q.Region); err != nil {
@@ -128,18 +130,18 @@ func (d *daemon) changed(was sticky.Layout, c admin.LayoutCommand, q *admin.Layo
 	if err != nil {
 		return was, err
 	}
-	next.Pins = slices.DeleteFunc(next.Pins, func(p sticky.Pin) bool { return slices.Contains(ids, p.Rule) })
+	next.Pins = slices.DeleteFunc(next.Pins, func(p route.Pin) bool { return slices.Contains(ids, p.Rule) })
 	if c == admin.SetHome {
 		for _, id := range ids {
-			next.Pins = append(next.Pins, sticky.Pin{Rule: id, Region: q.Region})
+			next.Pins = append(next.Pins, route.Pin{Rule: id, Region: q.Region})
 		}
-		slices.SortFunc(next.Pins, func(a, b sticky.Pin) int { return cmp.Compare(a.Rule, b.Rule) })
+		slices.SortFunc(next.Pins, func(a, b route.Pin) int { return cmp.Compare(a.Rule, b.Rule) })
 	}
 	return next, nil
 }
 
 // knownRegion returns an error that lists the regions unless one of them is meant.
-func knownRegion(l *sticky.Layout, name string) error {
+func knownRegion(l *route.Layout, name string) error {
 	var all []string
 	for _, r := range l.Regions {
 		all = append(all, r.Name)
@@ -156,7 +158,7 @@ func knownRegion(l *sticky.Layout, name string) error {
 
 // pinnable returns the rules that a text names: by the name of a limit or by a path,
 // or, to unpin one that is not in the limits any more, by its ID.
-func (d *daemon) pinnable(l *sticky.Layout, c admin.LayoutCommand, text string) ([]uint64, error) {
+func (d *daemon) pinnable(l *route.Layout, c admin.LayoutCommand, text string) ([]uint64, error) {
 	var ids []uint64
 	var names []string
 	found := false
@@ -178,7 +180,7 @@ func (d *daemon) pinnable(l *sticky.Layout, c admin.LayoutCommand, text string) 
 		}
 	}
 	if id, err := strconv.ParseUint(text, 16, 64); c == admin.UnsetHome && !found && err == nil && len(text) == 16 {
-		if slices.ContainsFunc(l.Pins, func(p sticky.Pin) bool { return p.Rule == id }) {
+		if slices.ContainsFunc(l.Pins, func(p route.Pin) bool { return p.Rule == id }) {
 			return []uint64{id}, nil
 		}
 	}
@@ -196,7 +198,7 @@ func (d *daemon) pinnable(l *sticky.Layout, c admin.LayoutCommand, text string) 
 func hasOwner(r *rules.Rule) bool { return r.Limit.Homed() && !r.Limit.HomeInRegion() }
 
 // differences says what is different in the next layout.
-func (d *daemon) differences(was, next *sticky.Layout) []string {
+func (d *daemon) differences(was, next *route.Layout) []string {
 	var out []string
 	for _, n := range next.Regions {
 		for _, o := range was.Regions {
@@ -206,7 +208,7 @@ func (d *daemon) differences(was, next *sticky.Layout) []string {
 			}
 		}
 	}
-	owner := func(l *sticky.Layout, rule uint64) string {
+	owner := func(l *route.Layout, rule uint64) string {
 		for _, p := range l.Pins {
 			if p.Rule == rule {
 				return p.Region

@@ -5,10 +5,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server/admin"
-	"github.com/georld/rld/sticky"
 )
 
 // strictPage answers /v1/strict.
@@ -34,9 +36,9 @@ func (s seats) waits(own bool) bool {
 
 // strictState describes the layout, its replicas, and this daemon's part.
 func (d *daemon) strictState(live []gossip.Member) *admin.StrictState {
-	var status sticky.Status
+	var status quorum.Status
 	voting := map[[2]string]*bool{} // by region and name, nil for unknown
-	d.strict.acceptor.do(func(r *sticky.Acceptor) {
+	d.strict.acceptor.do(func(r *quorum.Acceptor) {
 		status = r.Status()
 		for _, region := range status.Layout.Regions {
 			for _, name := range region.Replicas {
@@ -148,7 +150,7 @@ func warningOf(region string, n seats, owner bool) []string {
 // layoutState says which layout is in force: one that a majority of each region's
 // replicas votes under, or did when this daemon looked. waiting are the regions in
 // which it does not.
-func (d *daemon) layoutState(out *admin.StrictState, s *sticky.Status, waiting map[string]bool) {
+func (d *daemon) layoutState(out *admin.StrictState, s *quorum.Status, waiting map[string]bool) {
 	number := s.Layout.Number
 	if out.Layout = d.recent.inForce(number, len(waiting) == 0); out.Layout >= number {
 		return
@@ -180,8 +182,8 @@ func whyNotVoting(x *admin.StrictReplica) string {
 }
 
 // replicaState describes this daemon's replica, where the layout names it one.
-func (d *daemon) replicaState(out *admin.StrictState, s *sticky.Status) {
-	seated := slices.ContainsFunc(s.Voters, func(x sticky.VoterStatus) bool { return x.Name == d.cfg.Name })
+func (d *daemon) replicaState(out *admin.StrictState, s *quorum.Status) {
+	seated := slices.ContainsFunc(s.Voters, func(x quorum.VoterStatus) bool { return x.Name == d.cfg.Name })
 	if !seated {
 		return
 	}
@@ -195,16 +197,16 @@ func (d *daemon) replicaState(out *admin.StrictState, s *sticky.Status) {
 }
 
 // pins lists the rules with a home region of their own, in the order of the files.
-func (d *daemon) pins(l *sticky.Layout) []admin.Pin {
+func (d *daemon) pins(l *route.Layout) []admin.Pin {
 	set := d.engine.Rules()
 	all := slices.Clone(l.Pins)
-	place := func(p sticky.Pin) int {
+	place := func(p route.Pin) int {
 		if r := set.Find(rules.ID(p.Rule)); r != nil {
 			return r.Index
 		}
 		return len(set.Rules())
 	}
-	slices.SortStableFunc(all, func(a, b sticky.Pin) int { return place(a) - place(b) })
+	slices.SortStableFunc(all, func(a, b route.Pin) int { return place(a) - place(b) })
 	out := make([]admin.Pin, 0, len(all))
 	for _, p := range all {
 		pin := admin.Pin{ID: fmt.Sprintf("%016x", p.Rule), Region: p.Region}
@@ -218,7 +220,7 @@ func (d *daemon) pins(l *sticky.Layout) []admin.Pin {
 
 // misplaced says which rules are not pinned to the home that the limits name: those
 // count at the first start alone.
-func (d *daemon) misplaced(l *sticky.Layout) []string {
+func (d *daemon) misplaced(l *route.Layout) []string {
 	pinned := map[uint64]string{}
 	for _, p := range l.Pins {
 		pinned[p.Rule] = p.Region

@@ -5,20 +5,22 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/rules"
-	"github.com/georld/rld/sticky"
 )
 
 // pinsOf returns the home regions that rules name.
-func pinsOf(set *rules.Set) []sticky.Pin {
-	var pins []sticky.Pin
+func pinsOf(set *rules.Set) []route.Pin {
+	var pins []route.Pin
 	for _, r := range set.Rules() {
 		if r.Limit != nil && r.Limit.Home != "" {
-			pins = append(pins, sticky.Pin{Rule: uint64(r.ID), Region: r.Limit.Home})
+			pins = append(pins, route.Pin{Rule: uint64(r.ID), Region: r.Limit.Home})
 		}
 	}
-	slices.SortFunc(pins, func(a, b sticky.Pin) int { return cmp.Compare(a.Rule, b.Rule) })
-	return pins[:min(len(pins), sticky.MaxPins)]
+	slices.SortFunc(pins, func(a, b route.Pin) int { return cmp.Compare(a.Rule, b.Rule) })
+	return pins[:min(len(pins), route.MaxPins)]
 }
 
 // warnPins says which rules name another home region than the layout in force has
@@ -29,7 +31,7 @@ func (d *daemon) warnPins(set *rules.Set) {
 		return
 	}
 	pins, open := map[uint64]string{}, false
-	d.strict.acceptor.do(func(r *sticky.Acceptor) {
+	d.strict.acceptor.do(func(r *quorum.Acceptor) {
 		open = true
 		for _, p := range r.Layout().Pins {
 			pins[p.Rule] = p.Region

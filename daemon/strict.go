@@ -8,6 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/georld/rld/internal/breaker"
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
@@ -37,7 +40,7 @@ type strict struct {
 // strictConfig is how strict keys are served.
 type strictConfig struct {
 	forwardTimeout, forwardMargin time.Duration
-	breaker                       sticky.BreakerConfig
+	breaker                       breaker.Config
 }
 
 // newStrict returns the part of an engine that is yet to be made.
@@ -59,7 +62,7 @@ func (s *strict) serve(e *Engine) {
 }
 
 // Routing is part of node.Owners.
-func (s *strict) Routing() *sticky.Routing { return s.acceptor.view.Load() }
+func (s *strict) Routing() *route.Routing { return s.acceptor.view.Load() }
 
 // waited notes how long a call waited for homes.
 func (s *strict) waited(d time.Duration) {

@@ -6,9 +6,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/georld/rld/internal/breaker"
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
-	"github.com/georld/rld/sticky"
 )
 
 func TestStrictCut(t *testing.T) {
@@ -38,7 +41,7 @@ func TestStrictCut(t *testing.T) {
 		if c.Decision.Allowed || c.Statuses[0].Degraded != node.CircuitOpen || took != 0 {
 			t.Errorf("after %v: %+v, want circuit_breaker_open at once", took, c.Statuses[0])
 		}
-		if got := w.stricts[eu.name].circuits(); len(got) == 0 || got[len(got)-1].state != sticky.Open {
+		if got := w.stricts[eu.name].circuits(); len(got) == 0 || got[len(got)-1].state != breaker.Open {
 			t.Errorf("circuits %+v, want one that is open", got)
 		}
 		w.heal()
@@ -176,9 +179,9 @@ func TestStrictLayout(t *testing.T) {
 		ask(9)
 		time.Sleep(time.Second)
 		var err error
-		w.stricts["us-0"].acceptor.do(func(r *sticky.Acceptor) {
-			var next sticky.Layout
-			if next, err = (sticky.Change{Region: "us", Replicas: []string{"us-2", "us-3", "us-4"}}).Of(r.Layout()); err == nil {
+		w.stricts["us-0"].acceptor.do(func(r *quorum.Acceptor) {
+			var next route.Layout
+			if next, err = (route.Change{Region: "us", Replicas: []string{"us-2", "us-3", "us-4"}}).Of(r.Layout()); err == nil {
 				err = r.Propose(next)
 			}
 		})

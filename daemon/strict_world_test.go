@@ -10,10 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/georld/rld/internal/breaker"
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/journal"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
-	"github.com/georld/rld/sticky"
 )
 
 // strictWorld is a world whose daemons serve strict keys.
@@ -24,7 +27,7 @@ type strictWorld struct {
 	regions []string
 	// layout is the first one's regions, but for the replicas of each.
 	replicas int
-	breaker  sticky.BreakerConfig
+	breaker  breaker.Config
 	engines  engineSet
 }
 
@@ -94,9 +97,9 @@ func (w *strictWorld) serveStrict(r *resident, ec *EngineConfig, log *slog.Logge
 	ec.Node.Strict = node.OwnersConfig{Headroom: 2, Prefetch: 16}
 	return func(cc *clusterConfig) {
 		w.t.Helper()
-		genesis := sticky.Layout{Number: 1}
+		genesis := route.Layout{Number: 1}
 		for _, name := range w.regions {
-			region := sticky.Region{Name: name, Weight: 1}
+			region := route.Region{Name: name, Weight: 1}
 			if name == r.region {
 				for i := range w.replicas {
 					region.Replicas = append(region.Replicas, fmt.Sprintf("%s-%d", name, i))
@@ -107,7 +110,7 @@ func (w *strictWorld) serveStrict(r *resident, ec *EngineConfig, log *slog.Logge
 		genesis.Pins = pinsOf(w.rules)
 		first := w.stricts[r.name] == nil
 		err := s.acceptor.open(acceptorConfig{
-			replica: sticky.Config{Region: r.region, Name: r.name, Genesis: genesis}, dir: w.disks[r.name],
+			replica: quorum.Config{Region: r.region, Name: r.name, Genesis: genesis}, dir: w.disks[r.name],
 			owner: journal.Owner{Cluster: 1, Name: r.region + "/" + r.name}, first: first, latest: time.Now(),
 		})
 		if err != nil {
@@ -122,7 +125,7 @@ func (w *strictWorld) serveStrict(r *resident, ec *EngineConfig, log *slog.Logge
 func (w *strictWorld) voting() bool {
 	for _, r := range w.alive() {
 		s := w.status(r)
-		if !s.Voting && slices.ContainsFunc(s.Voters, func(x sticky.VoterStatus) bool { return x.Name == r.name }) {
+		if !s.Voting && slices.ContainsFunc(s.Voters, func(x quorum.VoterStatus) bool { return x.Name == r.name }) {
 			return false
 		}
 	}
@@ -130,9 +133,9 @@ func (w *strictWorld) voting() bool {
 }
 
 // status describes a daemon's replica.
-func (w *strictWorld) status(r *resident) sticky.Status {
-	var s sticky.Status
-	w.stricts[r.name].acceptor.do(func(x *sticky.Acceptor) { s = x.Status() })
+func (w *strictWorld) status(r *resident) quorum.Status {
+	var s quorum.Status
+	w.stricts[r.name].acceptor.do(func(x *quorum.Acceptor) { s = x.Status() })
 	return s
 }
 

@@ -3,6 +3,9 @@ package daemon
 import (
 	"time"
 
+	"github.com/georld/rld/internal/breaker"
+	"github.com/georld/rld/sticky/quorum"
+
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/telemetry"
 )
@@ -23,7 +26,7 @@ func (s *strict) StrictStats() telemetry.StrictStats {
 		},
 		Transitions: map[string]uint64{},
 	}
-	for why := sticky.NotOwner; why <= sticky.MaxWhy; why++ {
+	for why := sticky.NotOwner; why <= sticky.MaxReason; why++ {
 		if k := status.Stats.Refusals[why]; k > 0 {
 			out.Accepts[why.String()] = k
 		}
@@ -32,13 +35,13 @@ func (s *strict) StrictStats() telemetry.StrictStats {
 		out.Circuits = append(out.Circuits, telemetry.Circuit{Region: c.region, Owner: c.name, State: int(c.state)})
 	}
 	for i := range s.transitions {
-		out.Transitions[sticky.BreakerState(i).String()] = s.transitions[i].Load()
+		out.Transitions[breaker.State(i).String()] = s.transitions[i].Load()
 	}
 	return out
 }
 
 // status describes the replica, the zero value before it is open.
-func (n *acceptorLoop) status() (out sticky.Status) {
-	n.do(func(r *sticky.Acceptor) { out = r.Status() })
+func (n *acceptorLoop) status() (out quorum.Status) {
+	n.do(func(r *quorum.Acceptor) { out = r.Status() })
 	return out
 }

@@ -3,6 +3,8 @@ package gossip
 import (
 	"slices"
 
+	"github.com/georld/rld/internal/rendezvous"
+
 	"github.com/georld/rld/crdt"
 )
 
@@ -18,7 +20,7 @@ type team struct {
 func (t *team) add(id crdt.Incarnation, name string) {
 	i, _ := slices.BinarySearch(t.ids, id)
 	t.ids = slices.Insert(t.ids, i, id)
-	t.names = slices.Insert(t.names, i, hashText(name))
+	t.names = slices.Insert(t.names, i, rendezvous.Hash(name))
 }
 
 // aggregator returns who sums up a key for the region: the daemon with the
@@ -28,7 +30,7 @@ func (t *team) aggregator(k crdt.Key) crdt.Incarnation {
 	var best uint64
 	winner := crdt.Incarnation(0)
 	for i, name := range t.names {
-		if h := mix(name ^ k.Hi ^ mix(k.Lo)); h > best || winner == 0 {
+		if h := rendezvous.Mix(name ^ k.Hi ^ rendezvous.Mix(k.Lo)); h > best || winner == 0 {
 			best, winner = h, t.ids[i]
 		}
 	}

@@ -3,6 +3,8 @@ package gossip
 import (
 	"fmt"
 
+	"github.com/georld/rld/internal/rendezvous"
+
 	"github.com/georld/rld/crdt"
 )
 
@@ -133,11 +135,11 @@ func addFloor(a, b int64) int64 {
 
 // RegionIncarnation returns the slot under which the sums of a region travel.
 func RegionIncarnation(region string) crdt.Incarnation {
-	return crdt.Incarnation(hashText("region", region))
+	return crdt.Incarnation(rendezvous.Hash("region", region))
 }
 
 // LostIncarnation returns the slot under which a region keeps what others remember of
 // its incarnations that all of its daemons have forgotten.
 func LostIncarnation(region string) crdt.Incarnation {
-	return crdt.Incarnation(hashText("lost", region))
+	return crdt.Incarnation(rendezvous.Hash("lost", region))
 }

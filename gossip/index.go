@@ -1,6 +1,9 @@
 package gossip
 
-import "github.com/georld/rld/crdt"
+import (
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/rendezvous"
+)
 
 // index finds numbered things by a hash of their names: open addressing with
 // linear probing. A map of the standard library would hold the names a second
@@ -80,9 +83,11 @@ func (x *index) remove(hash uint32, number int32) {
 
 // hashKey spreads a key. Its bits are a hash already, but of a secret that all
 // daemons share, and peers choose what they tell.
-func (s *state) hashKey(k crdt.Key) uint32 { return uint32(mix(k.Lo ^ mix(k.Hi^s.seed))) }
+func (s *state) hashKey(k crdt.Key) uint32 {
+	return uint32(rendezvous.Mix(k.Lo ^ rendezvous.Mix(k.Hi^s.seed)))
+}
 
 // hash spreads a cell's name.
 func (s *state) hash(a *CellID) uint32 {
-	return uint32(mix(a.Key.Lo ^ mix(a.Key.Hi^s.seed^uint64(a.Window)^uint64(a.Incarnation)+uint64(a.Kind))))
+	return uint32(rendezvous.Mix(a.Key.Lo ^ rendezvous.Mix(a.Key.Hi^s.seed^uint64(a.Window)^uint64(a.Incarnation)+uint64(a.Kind))))
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/internal/rendezvous"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/hlc"
 )
@@ -23,7 +25,7 @@ const ample = uint64(1) << 40
 
 // testKey returns the i-th key; keys differ in all of their bits.
 func testKey(i int) crdt.Key {
-	return crdt.Key{Hi: mix(uint64(2*i + 1)), Lo: mix(uint64(2*i + 2))}
+	return crdt.Key{Hi: rendezvous.Mix(uint64(2*i + 1)), Lo: rendezvous.Mix(uint64(2*i + 2))}
 }
 
 // rig is engines and the messages on their way. Time passes and messages move
@@ -80,7 +82,7 @@ func (r *rig) join(region string) *member {
 
 // start gives a daemon a new engine under a slot.
 func (r *rig) start(m *member, incarnation crdt.Incarnation) {
-	m.ahead = time.Duration(mix(uint64(incarnation))%1_000) * time.Minute
+	m.ahead = time.Duration(rendezvous.Mix(uint64(incarnation))%1_000) * time.Minute
 	m.Engine, m.down = New(r.cfg, Peer{ID: incarnation, Name: m.name, Region: m.region}, 0, 1), false
 }
 

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/quota/epoch"
 	"github.com/georld/rld/rules"
@@ -299,7 +301,7 @@ func (r *regionOf) RegionAllotment(_, total uint64, _, _ int64) (uint64, epoch.R
 }
 
 // propose puts a layout in force at a daemon and waits until all go by it.
-func (w *strictWorld) propose(d *strictDaemon, change func(l *sticky.Layout)) {
+func (w *strictWorld) propose(d *strictDaemon, change func(l *route.Layout)) {
 	w.t.Helper()
 	l := d.replica.Layout()
 	change(&l)
@@ -326,7 +328,7 @@ descriptors:
 	w.ask(w.daemons[3], user("bob", 1))
 	w.pass(20 * time.Millisecond)
 	t.Logf("%d allowed", w.allowed)
-	w.propose(w.daemons[0], func(l *sticky.Layout) { l.Regions[0].Weight = 2 })
+	w.propose(w.daemons[0], func(l *route.Layout) { l.Regions[0].Weight = 2 })
 	w.allowed = 0
 	for range 19 {
 		w.ask(w.daemons[3], user("bob", 1))

@@ -4,6 +4,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
@@ -16,7 +19,7 @@ import (
 type bank struct {
 	row      quota.Account
 	window   int64 // of windows: that row is of
-	keeper   sticky.Proposer
+	keeper   quorum.Proposer
 	others   sticky.Watermarks // that row counts as consumed, beside what it spent
 	raised   time.Duration     // when the raise in flight began, monotonic
 	took     time.Duration     // how long the last one took
@@ -165,7 +168,7 @@ func (n *Node) headroom(b *bank, l *rules.Limit) uint64 {
 func (n *Node) bankOf(led *ledger) *bank {
 	if led.bank == nil {
 		n.desk.banks++
-		led.bank = &bank{keeper: sticky.Proposer{Term: n.desk.banks}}
+		led.bank = &bank{keeper: quorum.Proposer{Term: n.desk.banks}}
 		if n.desk.byTerm == nil {
 			n.desk.byTerm = map[uint64]*ledger{}
 		}
@@ -184,7 +187,7 @@ func (n *Node) closeBank(led *ledger) {
 
 // serveBank answers what waits for a bank as far as its marks reach, in order, and has
 // them raised where they do not.
-func (n *Node) serveBank(led *ledger, r *rules.Rule, v *sticky.Routing, now int64) {
+func (n *Node) serveBank(led *ledger, r *rules.Rule, v *route.Routing, now int64) {
 	l, b := n.termsOf(r, led.reserve, now), led.bank
 	if l == nil {
 		for i := range b.queue {
@@ -208,7 +211,7 @@ func (n *Node) serveBank(led *ledger, r *rules.Rule, v *sticky.Routing, now int6
 }
 
 // dismiss answers all that wait for marks which cannot be raised here.
-func (n *Node) dismiss(led *ledger, why sticky.Why) {
+func (n *Node) dismiss(led *ledger, why sticky.Reason) {
 	b := led.bank
 	for i := range b.queue {
 		n.refuseAsk(&b.queue[i].ask, why)
@@ -384,13 +387,13 @@ func (n *Node) reply(led *ledger, a *sticky.LeaseRequest, g sticky.LeaseGrant) {
 }
 
 // refuseAsk says why an ask is not answered.
-func (n *Node) refuseAsk(a *sticky.LeaseRequest, why sticky.Why) {
+func (n *Node) refuseAsk(a *sticky.LeaseRequest, why sticky.Reason) {
 	n.desk.counts.Refused[why]++
 	if a.ID == 0 {
 		return
 	}
 	m := n.send(a.Lessee)
 	m.Grants = append(m.Grants, sticky.LeaseGrant{
-		ID: a.ID, Owner: n.incarnation, Key: a.Key, Rule: a.Rule, Reserve: a.Reserve, Why: why,
+		ID: a.ID, Owner: n.incarnation, Key: a.Key, Rule: a.Rule, Reserve: a.Reserve, Reason: why,
 	})
 }

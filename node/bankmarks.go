@@ -4,6 +4,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/quota"
@@ -30,7 +33,7 @@ func RegionalWatermarks(key crdt.Key, region string) crdt.Key {
 
 // raise has marks raised to what is lacked, and ahead of what is consumed. local
 // hits count now, far ones until when they may be used.
-func (n *Node) raise(led *ledger, l *rules.Limit, v *sticky.Routing, now int64, local, far uint64, until int64) {
+func (n *Node) raise(led *ledger, l *rules.Limit, v *route.Routing, now int64, local, far uint64, until int64) {
 	b := led.bank
 	waits := len(b.queue) > 0 || slices.ContainsFunc(led.waiters, func(w waiter) bool { return w.state == stillWaiting })
 	switch {
@@ -42,7 +45,7 @@ func (n *Node) raise(led *ledger, l *rules.Limit, v *sticky.Routing, now int64, 
 }
 
 // raiseAhead has marks raised before they are used up, where hits keep coming.
-func (n *Node) raiseAhead(led *ledger, l *rules.Limit, v *sticky.Routing, now int64) {
+func (n *Node) raiseAhead(led *ledger, l *rules.Limit, v *route.Routing, now int64) {
 	b := led.bank
 	if b.keeper.Busy() || b.pace.within(n.at.Mono, aheadFor) == 0 {
 		return
@@ -53,7 +56,7 @@ func (n *Node) raiseAhead(led *ledger, l *rules.Limit, v *sticky.Routing, now in
 }
 
 // want asks for marks of a chunk beyond what is lacked.
-func (n *Node) want(led *ledger, l *rules.Limit, v *sticky.Routing, now int64, local, far uint64, until int64) {
+func (n *Node) want(led *ledger, l *rules.Limit, v *route.Routing, now int64, local, far uint64, until int64) {
 	b := led.bank
 	headroom, row := n.headroom(b, l), b.row
 	if quota.Of(l).Drains() {
@@ -97,12 +100,12 @@ func (n *Node) bucketMargin(b *bank) time.Duration { return min(max(chunkFor, 2*
 // mayRaise reports whether the home of a ledger is in this region by the layout that its
 // replicas would be asked under: in the next one it may be in another, whose replicas
 // copied what these held until they were sealed, and nothing that came after.
-func (l *ledger) mayRaise(v *sticky.Routing) bool {
+func (l *ledger) mayRaise(v *route.Routing) bool {
 	return v.Owner(l.key, uint64(l.id), l.reserve || l.name.own).Own
 }
 
 // sendRaises sends what the keeper wants to be sent.
-func (n *Node) sendRaises(led *ledger, v *sticky.Routing) {
+func (n *Node) sendRaises(led *ledger, v *route.Routing) {
 	if !led.mayRaise(v) {
 		return
 	}
@@ -128,11 +131,11 @@ func (n *Node) vote(vote *sticky.Accepted, now int64) bool {
 	}
 	b := n.bankOf(led)
 	switch b.keeper.Accepted(vote, v) {
-	case sticky.Accepted2:
+	case quorum.Chosen:
 		b.taken, b.took = true, n.at.Mono-b.raised
 		n.desk.counts.Accepted++
 		n.serveBank(led, r, v, now)
-	case sticky.Lost:
+	case quorum.Lost:
 		n.desk.counts.Lost++
 		if n.adopt(led, r, now); led.bank != nil {
 			n.serveBank(led, r, v, now)

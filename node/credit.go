@@ -270,7 +270,7 @@ func (n *Node) grant(g *sticky.LeaseGrant, now int64) bool {
 		return false
 	}
 	led := n.desk.of[nameOf(g.Key, rule, g.Reserve)]
-	if led == nil || led.reserve != g.Reserve || led.shared != g.Rule || g.Owner == 0 && g.Why == sticky.NoWhy {
+	if led == nil || led.reserve != g.Reserve || led.shared != g.Rule || g.Owner == 0 && g.Reason == sticky.NoReason {
 		return false
 	}
 	r := n.set.Find(led.id)
@@ -280,7 +280,7 @@ func (n *Node) grant(g *sticky.LeaseGrant, now int64) bool {
 	n.attend(led)
 	c := &led.credit
 	n.answeredAsk(c, g.ID)
-	if g.Why != sticky.NoWhy {
+	if g.Reason != sticky.NoReason {
 		n.unansweredBy(led, r, g, now)
 		return true
 	}
@@ -397,7 +397,7 @@ func (n *Node) deny(c *credit, hits uint64) {
 // unansweredBy lets waiters know that the home could not say. One that a label
 // has ended for asks again.
 func (n *Node) unansweredBy(led *ledger, r *rules.Rule, g *sticky.LeaseGrant, now int64) {
-	again := g.Why == sticky.WindowOver
+	again := g.Reason == sticky.WindowOver
 	for i := range led.waiters {
 		w := &led.waiters[i]
 		if w.state != stillWaiting || w.ask == 0 || w.ask > g.ID {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
@@ -41,7 +43,7 @@ type StrictStats struct {
 	// Replayed counts asks that had been answered already, Refused those that could
 	// not be, by reason, and Rejected items of other keys, labels or daemons.
 	Replayed, Rejected uint64
-	Refused            [sticky.MaxWhy + 1]uint64
+	Refused            [sticky.MaxReason + 1]uint64
 	// Accepts counts what was sent to replicas, Accepted what a majority holds, and Lost
 	// how often another home prevailed.
 	Accepts, Accepted, Lost uint64
@@ -273,10 +275,10 @@ func (n *Node) termsOf(r *rules.Rule, reserve bool, now int64) *rules.Limit {
 func regional(l *rules.Limit, reserve bool) bool { return reserve || l.HomeInRegion() }
 
 // ownerOf returns who is home of a ledger.
-func (n *Node) ownerOf(key crdt.Key, id rules.ID, regional bool) (sticky.Owner, *sticky.Routing) {
+func (n *Node) ownerOf(key crdt.Key, id rules.ID, regional bool) (route.Owner, *route.Routing) {
 	v := n.cfg.Owners.Routing()
 	if v == nil {
-		return sticky.Owner{}, nil
+		return route.Owner{}, nil
 	}
 	return v.Owner(key, uint64(id), regional), v
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/quota"
@@ -39,7 +41,7 @@ type ExplainedRights struct {
 type ExplainedLease struct {
 	Key        crdt.Key
 	Watermarks crdt.Key // what replicas call it
-	Owner      sticky.Owner
+	Owner      route.Owner
 	Pinned     bool
 	Within     time.Duration
 	Open       bool // the home may be asked
@@ -137,7 +139,7 @@ func (n *Node) explainLedger(h *Hit, reserve bool, now int64) *ExplainedLease {
 		return nil
 	}
 	out := &ExplainedLease{Key: ledgerKey(h.Key, reserve), Limit: *l}
-	var v *sticky.Routing
+	var v *route.Routing
 	out.Owner, v = n.ownerOf(out.Key, h.Rule.ID, regional(h.Limit, reserve))
 	if v != nil {
 		out.Pinned = !regional(h.Limit, reserve) && v.Pinned(uint64(h.Rule.ID))

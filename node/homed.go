@@ -3,9 +3,10 @@ package node
 import (
 	"time"
 
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
-	"github.com/georld/rld/sticky"
 )
 
 // source is where the rights to a strict hit come from.
@@ -146,7 +147,7 @@ func (n *Node) keeps(led *ledger, w *waiter, l *rules.Limit, now int64) bool {
 }
 
 // findHere looks for rights in the bank of a home.
-func (n *Node) findHere(h *Hit, st *Status, led *ledger, v *sticky.Routing, l *rules.Limit, need uint64, now int64) finding {
+func (n *Node) findHere(h *Hit, st *Status, led *ledger, v *route.Routing, l *rules.Limit, need uint64, now int64) finding {
 	st.self = true
 	if led == nil || led.bank == nil {
 		return n.waitsHere(h, v)
@@ -167,7 +168,7 @@ func (n *Node) findHere(h *Hit, st *Status, led *ledger, v *sticky.Routing, l *r
 }
 
 // waitsHere reports whether it is worth waiting for marks: a majority lives.
-func (n *Node) waitsHere(h *Hit, v *sticky.Routing) finding {
+func (n *Node) waitsHere(h *Hit, v *route.Routing) finding {
 	live := 0
 	for _, s := range v.Voters() {
 		if s.Incarnation != 0 {

@@ -5,16 +5,17 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/internal/topk"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
-	"github.com/georld/rld/sticky"
 )
 
 // hottest follows the keys that are asked for and refused most, by a sample of
 // about a thousand hits a second, or one in 64 where that is more.
 type hottest struct {
-	asked, denied *sticky.TopK // nil until the first sample
+	asked, denied *topk.Sketch // nil until the first sample
 	every         int32        // one hit in so many
 	last          time.Duration
 }
@@ -28,7 +29,7 @@ const (
 // sample counts a hit for as many as it stands for.
 func (s *hottest) sample(h *Hit, st *Status, mono time.Duration) {
 	if s.asked == nil {
-		s.asked, s.denied, s.every = sticky.NewTopK(hottestKeys), sticky.NewTopK(hottestKeys), 1
+		s.asked, s.denied, s.every = topk.New(hottestKeys), topk.New(hottestKeys), 1
 	}
 	weight := h.N * uint64(s.every)
 	at := mono.Milliseconds()

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
@@ -14,7 +16,7 @@ import (
 // for one of them.
 type Owners interface {
 	// Routing says who is home of what, and who votes.
-	Routing() *sticky.Routing
+	Routing() *route.Routing
 	// Reach says how long to wait for an answer of a daemon, and whether to ask it
 	// at all: not while its circuit is open.
 	Reach(of crdt.Incarnation) (wait time.Duration, open bool)
@@ -166,7 +168,7 @@ func (n *Node) StepLease(at Instant, m *sticky.Message) (refused int) {
 // seated reports whether a daemon is the replica that it votes for.
 func (n *Node) seated(from crdt.Incarnation, voter uint64) bool {
 	v := n.cfg.Owners.Routing()
-	return v != nil && slices.ContainsFunc(v.Voters(), func(s sticky.Voter) bool { return s.ID == voter && s.Incarnation == from })
+	return v != nil && slices.ContainsFunc(v.Voters(), func(s route.Voter) bool { return s.ID == voter && s.Incarnation == from })
 }
 
 // mayGrant reports whether a grant is of a daemon that may be home.
@@ -208,7 +210,7 @@ func (n *Node) heedAsk(from crdt.Incarnation, a *sticky.LeaseRequest, now int64)
 }
 
 // heedAtOwner takes in an ask of a ledger that this daemon is home of.
-func (n *Node) heedAtOwner(led *ledger, r *rules.Rule, v *sticky.Routing, a *sticky.LeaseRequest, now int64) {
+func (n *Node) heedAtOwner(led *ledger, r *rules.Rule, v *route.Routing, a *sticky.LeaseRequest, now int64) {
 	b := n.bankOf(led)
 	l := n.termsOf(r, led.reserve, now)
 	b.roll(l, now)
@@ -304,7 +306,7 @@ func (n *Node) tickDesk(now int64) {
 
 // tickLedger sends again what was lost, and gives back what nobody uses. It
 // reports whether the ledger waits for anything.
-func (n *Node) tickLedger(led *ledger, v *sticky.Routing, now int64) bool {
+func (n *Node) tickLedger(led *ledger, v *route.Routing, now int64) bool {
 	r := n.set.Find(led.id)
 	if !led.isOf(r) || v == nil {
 		return len(led.waiters) > 0

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/quota/epoch"
@@ -245,7 +247,7 @@ func (s *strictStorm) change(d *strictDaemon) {
 		r.Weight = uint32(1 + s.rng.IntN(3))
 	case 1:
 		rule := s.set.Rules()[s.rng.IntN(len(s.set.Rules()))]
-		l.Pins = []sticky.Pin{{Rule: uint64(rule.ID), Region: r.Name}}
+		l.Pins = []route.Pin{{Rule: uint64(rule.ID), Region: r.Name}}
 	case 2:
 		var names []string
 		for _, o := range s.daemons {

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/limits"
@@ -51,9 +54,9 @@ type strictHit struct {
 type strictDaemon struct {
 	name, region string
 	node         *Node
-	replica      *sticky.Acceptor
-	disk         *sticky.Stored
-	entries      []sticky.Entry // on their way to the disk
+	replica      *quorum.Acceptor
+	disk         *quorum.Stored
+	entries      []quorum.Entry // on their way to the disk
 	storing      bool
 	stored       time.Duration // when they will be there
 	ticked       time.Duration
@@ -65,7 +68,7 @@ type strictDaemon struct {
 	skew         int64 // of its wall clock, in milliseconds
 }
 
-func (d *strictDaemon) Routing() *sticky.Routing { return d.replica.Routing() }
+func (d *strictDaemon) Routing() *route.Routing { return d.replica.Routing() }
 func (d *strictDaemon) Reach(of crdt.Incarnation) (time.Duration, bool) {
 	return cmp.Or(d.reach, 50*time.Millisecond), !d.openCircuits[of]
 }
@@ -114,12 +117,12 @@ func newStrictWorld(t testing.TB, seed uint64, yaml string, sizes ...int) *stric
 	return w
 }
 
-func (w *strictWorld) genesis() sticky.Layout {
-	l := sticky.Layout{Number: 1}
+func (w *strictWorld) genesis() route.Layout {
+	l := route.Layout{Number: 1}
 	for _, d := range w.daemons {
-		i := slices.IndexFunc(l.Regions, func(r sticky.Region) bool { return r.Name == d.region })
+		i := slices.IndexFunc(l.Regions, func(r route.Region) bool { return r.Name == d.region })
 		if i < 0 {
-			l.Regions = append(l.Regions, sticky.Region{Name: d.region, Weight: 1})
+			l.Regions = append(l.Regions, route.Region{Name: d.region, Weight: 1})
 			i = len(l.Regions) - 1
 		}
 		l.Regions[i].Replicas = append(l.Regions[i].Replicas, d.name)
@@ -154,16 +157,16 @@ func (w *strictWorld) open(d *strictDaemon, first bool) {
 	if d.disk != nil && d.disk.Layout.Number == 0 {
 		d.disk = nil // it ended before it had stored anything
 	}
-	start := sticky.Start{Stored: d.disk, First: first}
+	start := quorum.Start{Stored: d.disk, First: first}
 	if d.disk == nil && !first {
 		start.Generation = uint64(strictEpoch) + d.lives
 	}
-	r, err := sticky.NewAcceptor(sticky.Config{Region: d.region, Name: d.name, Genesis: w.genesis()}, start)
+	r, err := quorum.NewAcceptor(quorum.Config{Region: d.region, Name: d.name, Genesis: w.genesis()}, start)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	if d.disk == nil {
-		d.disk = &sticky.Stored{}
+		d.disk = &quorum.Stored{}
 	}
 	d.replica = r
 }
@@ -187,13 +190,13 @@ func (w *strictWorld) members() {
 			w.open(d, true)
 		}
 		var peers []gossip.Peer
-		var seats []sticky.Peer
+		var seats []route.Peer
 		for _, o := range w.daemons {
 			if o.node == nil || d.believed[o.name] {
 				continue
 			}
 			peers = append(peers, gossip.Peer{ID: o.node.Incarnation(), Name: o.name, Region: o.region, Ready: true})
-			seats = append(seats, sticky.Peer{ID: o.node.Incarnation(), Name: o.name, Region: o.region, Ready: true})
+			seats = append(seats, route.Peer{ID: o.node.Incarnation(), Name: o.name, Region: o.region, Ready: true})
 		}
 		d.node.Peers(w.at(d), peers)
 		d.replica.Peers(w.at(d).Mono, d.node.Incarnation(), seats)

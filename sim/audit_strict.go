@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
@@ -90,7 +92,7 @@ type raised struct {
 // vote is that of a replica, and what it knew of the others' lives.
 type vote struct {
 	voter uint64
-	lives []sticky.Generation
+	lives []route.Generation
 }
 
 // windowKey names a window of a ledger: of a region's own, or wherever its homes
@@ -239,7 +241,7 @@ func (r *raised) count() int {
 	return n
 }
 
-func lifeOf(all []sticky.Generation, voter uint64) uint64 {
+func lifeOf(all []route.Generation, voter uint64) uint64 {
 	for _, l := range all {
 		if l.Voter == voter {
 			return l.Generation
@@ -307,7 +309,7 @@ func (g *granted) of(owner, holder crdt.Incarnation) *grantedTo {
 // grant checks what a home gives of a window.
 func (a *strictAuditor) grant(w *World, d *Daemon, holder crdt.Incarnation, g *sticky.LeaseGrant) {
 	l, regional := w.ledgerLimit(g)
-	if g.Why != sticky.NoWhy || l == nil || !quota.Of(l).Windowed() {
+	if g.Reason != sticky.NoReason || l == nil || !quota.Of(l).Windowed() {
 		return
 	}
 	k := windowKey{g.Key, g.Window, everybody}

@@ -3,18 +3,19 @@ package sim
 import (
 	"time"
 
+	"github.com/georld/rld/internal/breaker"
+
 	"github.com/georld/rld/crdt"
-	"github.com/georld/rld/sticky"
 )
 
 // circuits are a process's breakers, one a home.
 type circuits struct {
-	cfg  sticky.BreakerConfig
-	byID map[crdt.Incarnation]*sticky.Breaker
+	cfg  breaker.Config
+	byID map[crdt.Incarnation]*breaker.Breaker
 }
 
-func newCircuits(cfg sticky.BreakerConfig) circuits {
-	return circuits{cfg, make(map[crdt.Incarnation]*sticky.Breaker)}
+func newCircuits(cfg breaker.Config) circuits {
+	return circuits{cfg, make(map[crdt.Incarnation]*breaker.Breaker)}
 }
 
 // passes reports whether a home may be asked.
@@ -27,7 +28,7 @@ func (c *circuits) passes(at time.Duration, owner crdt.Incarnation) bool {
 func (c *circuits) claim(at time.Duration, owner crdt.Incarnation) {
 	b := c.byID[owner]
 	if b == nil {
-		b = sticky.NewBreaker(c.cfg)
+		b = breaker.New(c.cfg)
 		c.byID[owner] = b
 	}
 	b.Allow(at)

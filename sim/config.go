@@ -5,6 +5,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
@@ -86,7 +88,7 @@ type mutation struct {
 	early            bool // replicas say that they have stored before they have
 	// genesis changes the first layout that a daemon is configured with, and
 	// reconfigured has that go before what it stored.
-	genesis      func(d *Daemon, l *sticky.Layout)
+	genesis      func(d *Daemon, l *route.Layout)
 	reconfigured bool
 	// strict says what a daemon hears instead of a message about strict keys.
 	strict func(w *World, d *Daemon, m *sticky.Message) []*sticky.Message

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
@@ -71,7 +73,7 @@ func onGrants(change func(d *Daemon, g *sticky.LeaseGrant)) tamper {
 		out := *m
 		out.Grants = slices.Clone(m.Grants)
 		for i := range out.Grants {
-			if g := &out.Grants[i]; g.Why == sticky.NoWhy {
+			if g := &out.Grants[i]; g.Reason == sticky.NoReason {
 				change(d, g)
 			}
 		}
@@ -215,7 +217,7 @@ func TestPlantedStrict(t *testing.T) {
 						Kind: Crash, At: 2 * time.Second, For: 100 * time.Millisecond, From: []string{d},
 					})
 				}
-				cfg.mutation.genesis = func(d *Daemon, l *sticky.Layout) {
+				cfg.mutation.genesis = func(d *Daemon, l *route.Layout) {
 					if d.starts > 0 {
 						l.Regions[0].Replicas = []string{"eu-3", "eu-4", "eu-5"}
 					}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/route"
 )
 
 // relayout has a daemon propose another layout: other replicas of a region, other
@@ -44,7 +44,7 @@ func (w *World) drawReplicas(region string) []string {
 		}
 	}
 	w.chaos.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	n := min(1+w.chaos.IntN(len(all)), sticky.MaxReplicas)
+	n := min(1+w.chaos.IntN(len(all)), route.MaxReplicas)
 	if n > 2 && n%2 == 0 {
 		n--
 	}
@@ -54,15 +54,15 @@ func (w *World) drawReplicas(region string) []string {
 }
 
 // repin pins a rule that homes count to a region.
-func (w *World) repin(l *sticky.Layout, region string) {
+func (w *World) repin(l *route.Layout, region string) {
 	for _, r := range w.Rules().Rules() {
 		if r.Limit == nil || !r.Limit.Homed() {
 			continue
 		}
 		id := uint64(r.ID)
-		l.Pins = slices.DeleteFunc(slices.Clone(l.Pins), func(p sticky.Pin) bool { return p.Rule == id })
-		l.Pins = append(l.Pins, sticky.Pin{Rule: id, Region: region})
-		slices.SortFunc(l.Pins, func(a, b sticky.Pin) int { return cmp.Compare(a.Rule, b.Rule) })
+		l.Pins = slices.DeleteFunc(slices.Clone(l.Pins), func(p route.Pin) bool { return p.Rule == id })
+		l.Pins = append(l.Pins, route.Pin{Rule: id, Region: region})
+		slices.SortFunc(l.Pins, func(a, b route.Pin) int { return cmp.Compare(a.Rule, b.Rule) })
 		return
 	}
 }

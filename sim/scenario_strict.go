@@ -3,10 +3,12 @@ package sim
 import (
 	"time"
 
+	"github.com/georld/rld/internal/breaker"
+	"github.com/georld/rld/sticky/route"
+
 	"go.yaml.in/yaml/v4"
 
 	"github.com/georld/rld/rules"
-	"github.com/georld/rld/sticky"
 )
 
 // strict reads how keys are counted at homes.
@@ -14,7 +16,7 @@ func (s *scenario) strict(n *yaml.Node) {
 	t := &s.cfg.Strict
 	s.fields(
 		n, "strict",
-		field{"replicas", s.int(&t.Replicas, "replicas", 1, sticky.MaxReplicas)},
+		field{"replicas", s.int(&t.Replicas, "replicas", 1, route.MaxReplicas)},
 		field{"headroom", s.whole("headroom", 1, 10_000, func(v uint64) { t.Headroom = v })},
 		field{"prefetch", s.whole("prefetch", 0, 1_000, func(v uint64) {
 			if t.Prefetch = int(v); v == 0 {
@@ -28,7 +30,7 @@ func (s *scenario) strict(n *yaml.Node) {
 	)
 }
 
-func (s *scenario) breaker(n *yaml.Node, b *sticky.BreakerConfig) {
+func (s *scenario) breaker(n *yaml.Node, b *breaker.Config) {
 	var errors rules.PPM
 	s.fields(
 		n, "breaker",

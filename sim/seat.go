@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
@@ -15,7 +18,7 @@ import (
 // seat is a process's part in strict keys above its nodes: its replica, with the
 // journal of it, and what it knows of how homes answer.
 type seat struct {
-	replica *sticky.Acceptor
+	replica *quorum.Acceptor
 	clock   *hlc.Clock
 	circuit circuits
 
@@ -35,7 +38,7 @@ type owners struct {
 }
 
 // Routing implements node.Owners.
-func (h *owners) Routing() *sticky.Routing { return h.daemon.seat.replica.Routing() }
+func (h *owners) Routing() *route.Routing { return h.daemon.seat.replica.Routing() }
 
 // Reach implements node.Owners: the time to a daemon's region and back and
 // something more, or less in one's own.
@@ -70,7 +73,7 @@ func (w *World) takeSeat(d *Daemon) error {
 	if !w.owners {
 		return nil
 	}
-	cfg := sticky.Config{Region: d.Region, Name: d.Name, Genesis: w.cfg.firstLayout()}
+	cfg := quorum.Config{Region: d.Region, Name: d.Name, Genesis: w.cfg.firstLayout()}
 	if w.cfg.mutation.genesis != nil {
 		w.cfg.mutation.genesis(d, &cfg.Genesis)
 	}
@@ -78,7 +81,7 @@ func (w *World) takeSeat(d *Daemon) error {
 	if start.Stored != nil && w.cfg.mutation.reconfigured {
 		start.Stored.Layout = cfg.Genesis
 	}
-	replica, err := sticky.NewAcceptor(cfg, start)
+	replica, err := quorum.NewAcceptor(cfg, start)
 	if err != nil {
 		return fmt.Errorf("sim: %s: %w", d.Name, err)
 	}
@@ -91,18 +94,18 @@ func (w *World) takeSeat(d *Daemon) error {
 // startOf reads the journal of a machine. One that was cut short before it said
 // anything is as good as lost, and so is one that was never written by a daemon
 // that ran before.
-func (w *World) startOf(d *Daemon) sticky.Start {
+func (w *World) startOf(d *Daemon) quorum.Start {
 	if len(d.disk.journal) == 0 && d.satAs != d.Name {
-		return sticky.Start{First: true}
+		return quorum.Start{First: true}
 	}
-	lost := sticky.Start{Generation: uint64(d.starts) + 1}
+	lost := quorum.Start{Generation: uint64(d.starts) + 1}
 	if w.cfg.mutation.forgetful {
-		lost = sticky.Start{First: true}
+		lost = quorum.Start{First: true}
 	}
 	if len(d.disk.journal) == 0 {
 		return lost
 	}
-	stored := &sticky.Stored{}
+	stored := &quorum.Stored{}
 	for _, record := range d.disk.journal {
 		entry, err := wire.DecodeEntry(record)
 		if err != nil || stored.Apply(entry) != nil {
@@ -112,7 +115,7 @@ func (w *World) startOf(d *Daemon) sticky.Start {
 	if stored.Validate() != nil {
 		return lost
 	}
-	return sticky.Start{Stored: stored}
+	return quorum.Start{Stored: stored}
 }
 
 // atOwner has a node count at homes.
@@ -127,9 +130,9 @@ func (w *World) seatPeers(d *Daemon, list []gossip.Peer) {
 	if d.seat == nil {
 		return
 	}
-	peers := make([]sticky.Peer, 0, len(list))
+	peers := make([]route.Peer, 0, len(list))
 	for _, p := range list {
-		peers = append(peers, sticky.Peer{ID: p.ID, Name: p.Name, Region: p.Region, Ready: p.Ready})
+		peers = append(peers, route.Peer{ID: p.ID, Name: p.Name, Region: p.Region, Ready: p.Ready})
 	}
 	d.seat.replica.Peers(d.Instant(w.now).Mono, d.incarnations[0], peers)
 	w.sit(d)
@@ -169,7 +172,7 @@ func (w *World) serve(d *Daemon) {
 }
 
 // seated takes note of an event of a replica.
-func (w *World) seated(d *Daemon, e *sticky.Event) {
+func (w *World) seated(d *Daemon, e *quorum.Event) {
 	w.seats[e.Kind]++
 	w.trace.word(uint64(d.Index)<<32 | uint64(e.Kind))
 	w.trace.maybeFlush()
@@ -213,7 +216,7 @@ func (w *World) compact(d *Daemon) {
 		return
 	}
 	// Of the entries themselves: what a replica holds now may not be stored yet.
-	stored := &sticky.Stored{}
+	stored := &quorum.Stored{}
 	for _, record := range d.disk.journal {
 		entry, err := wire.DecodeEntry(record)
 		if err != nil || stored.Apply(entry) != nil {
@@ -222,14 +225,14 @@ func (w *World) compact(d *Daemon) {
 		}
 	}
 	var journal [][]byte
-	put := func(e sticky.Entry) { journal = append(journal, wire.EncodeEntry(nil, &e)) }
-	put(sticky.Entry{Layout: &stored.Layout})
+	put := func(e quorum.Entry) { journal = append(journal, wire.EncodeEntry(nil, &e)) }
+	put(quorum.Entry{Layout: &stored.Layout})
 	if stored.Next != nil {
-		put(sticky.Entry{Next: stored.Next})
+		put(quorum.Entry{Next: stored.Next})
 	}
-	put(sticky.Entry{Meta: &stored.Meta})
+	put(quorum.Entry{Meta: &stored.Meta})
 	for i := range stored.Records {
-		put(sticky.Entry{Record: &stored.Records[i]})
+		put(quorum.Entry{Record: &stored.Records[i]})
 	}
 	d.disk.journal = journal
 }

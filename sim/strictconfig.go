@@ -6,10 +6,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/internal/breaker"
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
-	"github.com/georld/rld/sticky"
 )
 
 // Strict is how keys are counted at homes. A field of 0 is the default.
@@ -30,7 +32,7 @@ type Strict struct {
 	// Sync is the longest that a disk takes to sync a journal, default 20 ms.
 	Sync time.Duration
 	// Breaker is when a daemon stops asking a home that does not answer.
-	Breaker sticky.BreakerConfig
+	Breaker breaker.Config
 }
 
 // The defaults.
@@ -50,8 +52,8 @@ func (s Strict) withDefaults() Strict {
 
 func (s *Strict) validate() error {
 	switch {
-	case s.Replicas < 0 || s.Replicas > sticky.MaxReplicas:
-		return fmt.Errorf("sim: %d replicas of a region: want at most %d", s.Replicas, sticky.MaxReplicas)
+	case s.Replicas < 0 || s.Replicas > route.MaxReplicas:
+		return fmt.Errorf("sim: %d replicas of a region: want at most %d", s.Replicas, route.MaxReplicas)
 	case s.Headroom > 1_000_000:
 		return fmt.Errorf("sim: chunks of %d hits: want at most 1,000,000", s.Headroom)
 	case s.Prefetch > 1_000_000:
@@ -63,21 +65,21 @@ func (s *Strict) validate() error {
 }
 
 // firstLayout is the layout that all daemons start with.
-func (c *Config) firstLayout() sticky.Layout {
-	l := sticky.Layout{Number: 1}
+func (c *Config) firstLayout() route.Layout {
+	l := route.Layout{Number: 1}
 	for i := range c.Regions {
 		n := c.Regions[i].Daemons
-		l.Regions = append(l.Regions, sticky.Region{
+		l.Regions = append(l.Regions, route.Region{
 			Name: c.Regions[i].Name, Weight: 1, Replicas: firstReplicas(&c.Regions[i], c.replicaCount(n)),
 		})
 	}
-	slices.SortFunc(l.Regions, func(a, b sticky.Region) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(l.Regions, func(a, b route.Region) int { return cmp.Compare(a.Name, b.Name) })
 	for _, r := range c.Rules.Rules() {
 		if r.Limit != nil && r.Limit.Homed() && r.Limit.Home != "" {
-			l.Pins = append(l.Pins, sticky.Pin{Rule: uint64(r.ID), Region: r.Limit.Home})
+			l.Pins = append(l.Pins, route.Pin{Rule: uint64(r.ID), Region: r.Limit.Home})
 		}
 	}
-	slices.SortFunc(l.Pins, func(a, b sticky.Pin) int { return cmp.Compare(a.Rule, b.Rule) })
+	slices.SortFunc(l.Pins, func(a, b route.Pin) int { return cmp.Compare(a.Rule, b.Rule) })
 	return l
 }
 

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/georld/rld/sticky/quorum"
+
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
 )
@@ -115,7 +117,7 @@ func (w *World) strictResult() *StrictResult {
 func (w *World) seatEvents(seen map[string]uint64) {
 	for k, n := range w.seats {
 		if n > 0 {
-			seen["strict_"+strings.ReplaceAll(sticky.EventKind(k).String(), " ", "_")] = n
+			seen["strict_"+strings.ReplaceAll(quorum.EventKind(k).String(), " ", "_")] = n
 		}
 	}
 }

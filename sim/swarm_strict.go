@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/internal/breaker"
 )
 
 // owners draws whether keys are counted at homes, which half of the runs do, and
@@ -33,7 +33,7 @@ func (d *draw) owners() {
 		c.Strict.Sync = d.wild(10*time.Microsecond, 300*time.Millisecond)
 	}
 	if d.chance(0.5) {
-		c.Strict.Breaker = sticky.BreakerConfig{Open: d.wild(50*time.Millisecond, 5*time.Second), Calls: uint32(d.between(1, 20))}
+		c.Strict.Breaker = breaker.Config{Open: d.wild(50*time.Millisecond, 5*time.Second), Calls: uint32(d.between(1, 20))}
 	}
 	if d.tame = d.chance(0.6); d.tame {
 		c.Network.Region = Link{Delay: d.wild(50*time.Microsecond, 2*time.Millisecond), Jitter: d.wild(10*time.Microsecond, time.Millisecond)}

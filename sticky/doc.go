@@ -1,14 +1,39 @@
-// Package sticky says who is home of a strict key and how high its mark is.
+// Package sticky holds the messages that daemons exchange about strict keys,
+// and the plain values in them.
 //
-// The hits of a strict key are counted in one place, its home: a daemon of its
-// home region. So that the home may die, it consumes nothing before a majority
-// of the region's replicas holds durably that it may: each replica keeps, of a
-// ledger, the highest ballot it has promised and marks, up to which hits may
-// have been consumed. Who takes over takes a higher ballot and counts all that
-// is marked as consumed; a home that was taken over and does not know it can
-// finish only what is marked already. No clock takes part in that (compare
-// Vertical Paxos, Lamport, Malkhi, Zhou 2009; the marks are those of TiDB's
-// timestamp oracle).
+// The hits of a strict key are counted in one place: its owner, one daemon of
+// the key's home region. Other daemons lease rights from the owner until the
+// window ends and admit hits from these without another round trip. The owner
+// may die at any time, so it consumes a key's limit only up to a watermark that
+// a majority of the region's strict voters has on disk:
 //
-// Rights stay in package quota, and package node joins the two.
+//	lessee            owner                         strict voters
+//	  | LeaseRequest    |                               |
+//	  |---------------->|  Accept(ballot, watermark)    |
+//	  |                 |------------------------------>|  store, sync
+//	  |                 |         Accepted              |
+//	  |                 |<------------------------------|
+//	  |   LeaseGrant    |  (majority: consume below it) |
+//	  |<----------------|                               |
+//	  | LeaseRequest(Returned)                          |
+//	  |---------------->|  unused rights come back      |
+//
+// The parts:
+//
+//   - sticky/route: the layout, and the owner of each key by it.
+//   - sticky/quorum: proposer and acceptor of the watermarks (Paxos).
+//   - sticky/lease: requests, grants and returns, at lessees and owners.
+//
+// Invariants, over all crashes, lost messages and changes of layout:
+//
+//   - The hits consumed of a window never exceed the limit: an owner consumes
+//     only below its watermark, and a new owner counts the whole watermark of
+//     its predecessors as consumed.
+//   - No invariant rests on a clock. Clocks decide only when a window ends and
+//     when ended watermarks are forgotten.
+//
+// The watermark is the high-water mark of a sequence, as in TiDB's timestamp
+// oracle; ballots are those of Paxos (Lamport, "Paxos made simple", 2001), and a
+// change of voters seals the old layout as in Vertical Paxos (Lamport, Malkhi
+// and Zhou, 2009).
 package sticky

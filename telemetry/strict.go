@@ -132,7 +132,7 @@ func (c *strictCollector) Collect(ch chan<- prometheus.Metric) {
 	w.count(c.decisions, n.Local, "local")
 	w.count(c.decisions, n.Sought, "waited")
 	w.count(c.asks, n.Requests)
-	for why := sticky.NotOwner; why <= sticky.MaxWhy; why++ {
+	for why := sticky.NotOwner; why <= sticky.MaxReason; why++ {
 		w.count(c.refused, n.Refused[why], why.String())
 	}
 	w.count(c.grants, n.Grants, "granted")

@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/sticky"
 )
@@ -89,7 +91,7 @@ func TestStrictAllocationBounded(t *testing.T) {
 		{"empty grants", sticky.Message{Grants: make([]sticky.LeaseGrant, sticky.MaxItems)}},
 		{"empty votes", sticky.Message{Accepted: make([]sticky.Accepted, sticky.MaxItems)}},
 		{"empty marks, refused", sticky.Message{Accepts: []sticky.Accept{{Watermarks: make(sticky.Watermarks, 100_000)}}}},
-		{"empty regions, refused", sticky.Message{Layouts: []sticky.Layout{{Regions: make([]sticky.Region, 100_000)}}}},
+		{"empty regions, refused", sticky.Message{Layouts: []route.Layout{{Regions: make([]route.Region, 100_000)}}}},
 		{"empty asks, refused", sticky.Message{Requests: make([]sticky.LeaseRequest, 100_000)}},
 	} {
 		e := encoder{}

@@ -3,6 +3,8 @@ package wire
 import (
 	"unicode/utf8"
 
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/sticky"
 )
 
@@ -35,8 +37,8 @@ func checkStrict(m *sticky.Message) error {
 		}
 	}
 	for i := range m.Grants {
-		if why := m.Grants[i].Why; why > sticky.MaxWhy {
-			return malformed("grant %d for reason %d, want at most %d", i, why, sticky.MaxWhy)
+		if why := m.Grants[i].Reason; why > sticky.MaxReason {
+			return malformed("grant %d for reason %d, want at most %d", i, why, sticky.MaxReason)
 		}
 	}
 	for i := range m.Accepts {
@@ -92,8 +94,8 @@ func checkRounds(kind string, item int, ballots ...sticky.Ballot) error {
 
 func checkVote(i int, v *sticky.Accepted) error {
 	switch {
-	case v.Why > sticky.MaxWhy:
-		return malformed("vote %d for reason %d, want at most %d", i, v.Why, sticky.MaxWhy)
+	case v.Reason > sticky.MaxReason:
+		return malformed("vote %d for reason %d, want at most %d", i, v.Reason, sticky.MaxReason)
 	case len(v.Generations) > MaxStrictGenerations:
 		return &SizeError{What: "lives", Got: len(v.Generations), Max: MaxStrictGenerations}
 	}
@@ -105,8 +107,8 @@ func checkVote(i int, v *sticky.Accepted) error {
 
 func checkPage(p *sticky.SnapshotChunk) error {
 	switch {
-	case p.Why > sticky.MaxWhy:
-		return malformed("page for reason %d, want at most %d", p.Why, sticky.MaxWhy)
+	case p.Reason > sticky.MaxReason:
+		return malformed("page for reason %d, want at most %d", p.Reason, sticky.MaxReason)
 	case len(p.Records) > sticky.MaxRecords:
 		return &SizeError{What: "records", Got: len(p.Records), Max: sticky.MaxRecords}
 	case len(p.Generations) > MaxStrictGenerations:
@@ -129,12 +131,12 @@ func checkPage(p *sticky.SnapshotChunk) error {
 	return nil
 }
 
-func checkLayout(l *sticky.Layout) error {
+func checkLayout(l *route.Layout) error {
 	switch {
-	case len(l.Regions) > sticky.MaxRegions:
-		return &SizeError{What: "regions", Got: len(l.Regions), Max: sticky.MaxRegions}
-	case len(l.Pins) > sticky.MaxPins:
-		return &SizeError{What: "pins", Got: len(l.Pins), Max: sticky.MaxPins}
+	case len(l.Regions) > route.MaxRegions:
+		return &SizeError{What: "regions", Got: len(l.Regions), Max: route.MaxRegions}
+	case len(l.Pins) > route.MaxPins:
+		return &SizeError{What: "pins", Got: len(l.Pins), Max: route.MaxPins}
 	}
 	for i := range l.Regions {
 		g := &l.Regions[i]
@@ -148,8 +150,8 @@ func checkLayout(l *sticky.Layout) error {
 			return &SizeError{What: "lives", Got: len(g.Generations), Max: MaxStrictGenerations}
 		}
 		for _, names := range [...][]string{g.Replicas, g.Former} {
-			if len(names) > sticky.MaxReplicas {
-				return &SizeError{What: "replicas of one region", Got: len(names), Max: sticky.MaxReplicas}
+			if len(names) > route.MaxReplicas {
+				return &SizeError{What: "replicas of one region", Got: len(names), Max: route.MaxReplicas}
 			}
 			if err := checkNames(names...); err != nil {
 				return err

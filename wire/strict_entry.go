@@ -1,11 +1,11 @@
 package wire
 
-import "github.com/georld/rld/sticky"
+import "github.com/georld/rld/sticky/quorum"
 
 // EncodeEntry appends the record of a replica's journal that holds the entry to
 // dst and returns the extended slice. It only reads the entry, of which exactly
 // one field is set, and keeps nothing. A checksum is for the journal to add.
-func EncodeEntry(dst []byte, entry *sticky.Entry) []byte {
+func EncodeEntry(dst []byte, entry *quorum.Entry) []byte {
 	e := encoder{b: append(dst, StrictVersion)}
 	if entry.Record != nil {
 		at := e.open(entryRecord)
@@ -35,16 +35,16 @@ func EncodeEntry(dst []byte, entry *sticky.Entry) []byte {
 // and number the entry's lists hold their items: a replica must be able to read
 // what it has written. The error is a *VersionError for a record of another
 // release or a *FormatError.
-func DecodeEntry(record []byte) (sticky.Entry, error) {
+func DecodeEntry(record []byte) (quorum.Entry, error) {
 	switch {
 	case len(record) == 0:
-		return sticky.Entry{}, malformed("record of 0 bytes, want at least 1")
+		return quorum.Entry{}, malformed("record of 0 bytes, want at least 1")
 	case record[0] != StrictVersion:
-		return sticky.Entry{}, &VersionError{Got: record[0], Want: StrictVersion}
+		return quorum.Entry{}, &VersionError{Got: record[0], Want: StrictVersion}
 	}
 	d := decoder{part: -1}
 	r := reader{d: &d, b: record[1:]}
-	entry := sticky.Entry{
+	entry := quorum.Entry{
 		Record: readOne(&r, entryRecord, readRecord),
 		Layout: readOne(&r, entryLayout, readLayout),
 		Next:   readOne(&r, entryNext, readLayout),
@@ -58,9 +58,9 @@ func DecodeEntry(record []byte) (sticky.Entry, error) {
 	}
 	switch r.end(); {
 	case d.err != nil:
-		return sticky.Entry{}, d.err
+		return quorum.Entry{}, d.err
 	case set != 1:
-		return sticky.Entry{}, malformed("entry with %d of its fields, want exactly one", set)
+		return quorum.Entry{}, malformed("entry with %d of its fields, want exactly one", set)
 	}
 	return entry, nil
 }

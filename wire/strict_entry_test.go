@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/georld/rld/sticky/quorum"
+
 	"pgregory.net/rapid"
 
 	rldv1 "github.com/georld/rld/proto/rld/v1"
@@ -32,11 +34,11 @@ func TestEntryRoundTrip(t *testing.T) {
 }
 
 func TestEntryRefused(t *testing.T) {
-	empty := sticky.Entry{Meta: &sticky.Meta{}}
+	empty := quorum.Entry{Meta: &quorum.Meta{}}
 	if got, err := DecodeEntry(EncodeEntry(nil, &empty)); err != nil || !reflect.DeepEqual(got, empty) {
 		t.Errorf("empty: %+v, %v", got, err)
 	}
-	two := sticky.Entry{Meta: &sticky.Meta{}, Record: &sticky.Record{}}
+	two := quorum.Entry{Meta: &quorum.Meta{}, Record: &sticky.Record{}}
 	for _, tt := range []struct {
 		name   string
 		record []byte

@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
+
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
@@ -100,8 +103,8 @@ func fill(t *rapid.T, v reflect.Value) {
 		v.SetBool(rapid.Bool().Draw(t, "flag"))
 	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
 		top := ^uint64(0) >> (64 - v.Type().Bits())
-		if v.Type() == reflect.TypeFor[sticky.Why]() {
-			top = uint64(sticky.MaxWhy)
+		if v.Type() == reflect.TypeFor[sticky.Reason]() {
+			top = uint64(sticky.MaxReason)
 		}
 		v.SetUint(rapid.OneOf(rapid.Uint64Max(min(top, 300)), rapid.Uint64Max(top), rapid.Just(top)).Draw(t, "number"))
 	case reflect.Int64:
@@ -132,13 +135,13 @@ func orderRecords(records []sticky.Record) []sticky.Record {
 	})
 }
 
-func orderLayout(l *sticky.Layout) {
+func orderLayout(l *route.Layout) {
 	for i := range l.Regions {
 		g := &l.Regions[i]
 		g.Replicas, g.Former = ordered(g.Replicas, strings.Compare), ordered(g.Former, strings.Compare)
 	}
-	l.Regions = ordered(l.Regions, func(a, b sticky.Region) int { return strings.Compare(a.Name, b.Name) })
-	l.Pins = ordered(l.Pins, func(a, b sticky.Pin) int { return cmp.Compare(a.Rule, b.Rule) })
+	l.Regions = ordered(l.Regions, func(a, b route.Region) int { return strings.Compare(a.Name, b.Name) })
+	l.Pins = ordered(l.Pins, func(a, b route.Pin) int { return cmp.Compare(a.Rule, b.Rule) })
 }
 
 // genStrict draws any message that is valid.
@@ -162,8 +165,8 @@ func genStrict(t *rapid.T) *sticky.Message {
 }
 
 // genEntry draws an entry with exactly one of its fields.
-func genEntry(t *rapid.T) sticky.Entry {
-	var e sticky.Entry
+func genEntry(t *rapid.T) quorum.Entry {
+	var e quorum.Entry
 	v := reflect.ValueOf(&e).Elem()
 	fill(t, v.Field(rapid.IntRange(0, v.NumField()-1).Draw(t, "which")))
 	return e

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/sticky"
 )
@@ -36,7 +39,7 @@ func (r *reader) upTo(t tag, limit uint64) uint64 {
 
 func (r *reader) key(hi, lo tag) crdt.Key { return crdt.Key{Hi: r.fixed(hi), Lo: r.fixed(lo)} }
 
-func (r *reader) why(t tag) sticky.Why { return sticky.Why(r.upTo(t, uint64(sticky.MaxWhy))) }
+func (r *reader) why(t tag) sticky.Reason { return sticky.Reason(r.upTo(t, uint64(sticky.MaxReason))) }
 
 // text returns a string, "" when it is left out.
 func (r *reader) text(t tag) string {
@@ -135,7 +138,7 @@ func readGrant(r *reader, g *sticky.LeaseGrant) {
 	g.Retry = r.sint(grantRetry)
 	g.Remaining = r.uint(grantRemaining)
 	g.Reset = r.sint(grantReset)
-	g.Why = r.why(grantWhy)
+	g.Reason = r.why(grantWhy)
 	g.Keep = r.uint(grantKeep)
 }
 
@@ -168,13 +171,13 @@ func readVote(r *reader, v *sticky.Accepted) {
 	v.Seq = r.uint(voteSeq)
 	v.Voter = r.fixed(voteVoter)
 	v.OK = r.flag(voteOK)
-	v.Why = r.why(voteWhy)
+	v.Reason = r.why(voteWhy)
 	v.Promised = r.ballot(votePromisedRound, votePromisedOwner, votePromisedTerm)
 	v.Held = r.watermarks(voteHeld)
 	v.Generations = readList(r, voteGenerations, math.MaxInt, readGeneration)
 }
 
-func readGeneration(r *reader, l *sticky.Generation) {
+func readGeneration(r *reader, l *route.Generation) {
 	l.Voter = r.fixed(generationVoter)
 	l.Generation = r.uint(generationGeneration)
 }
@@ -192,7 +195,7 @@ func readPage(r *reader, p *sticky.SnapshotChunk) {
 	p.Number = r.uint(pageNumber)
 	p.After = r.key(pageHi, pageLo)
 	p.Begin = r.flag(pageBegin)
-	p.Why = r.why(pageWhy)
+	p.Reason = r.why(pageWhy)
 	p.Records = readList(r, pageRecords, sticky.MaxRecords, readRecord)
 	p.Last = r.flag(pageLast)
 	p.Ended = r.sint(pageEnded)
@@ -206,13 +209,13 @@ func readRecord(r *reader, is *sticky.Record) {
 	is.Ended = r.sint(recordEnded)
 }
 
-func readLayout(r *reader, l *sticky.Layout) {
+func readLayout(r *reader, l *route.Layout) {
 	l.Number = r.uint(layoutNumber)
 	l.Regions = readList(r, layoutRegions, math.MaxInt, readRegion)
 	l.Pins = readList(r, layoutPins, math.MaxInt, readPin)
 }
 
-func readRegion(r *reader, g *sticky.Region) {
+func readRegion(r *reader, g *route.Region) {
 	g.Name = r.text(regionName)
 	g.Weight = uint32(r.upTo(regionWeight, math.MaxUint32))
 	g.Replicas = r.texts(regionReplicas)
@@ -220,12 +223,12 @@ func readRegion(r *reader, g *sticky.Region) {
 	g.Generations = readList(r, regionGenerations, math.MaxInt, readGeneration)
 }
 
-func readPin(r *reader, p *sticky.Pin) {
+func readPin(r *reader, p *route.Pin) {
 	p.Rule = r.fixed(pinRule)
 	p.Region = r.text(pinRegion)
 }
 
-func readMeta(r *reader, m *sticky.Meta) {
+func readMeta(r *reader, m *quorum.Meta) {
 	m.Generation = r.uint(metaGeneration)
 	m.Voting = r.flag(metaVoting)
 	m.Ended = r.sint(metaEnded)

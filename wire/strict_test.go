@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/georld/rld/sticky/route"
+
 	"pgregory.net/rapid"
 
 	"github.com/georld/rld/crdt"
@@ -170,7 +172,7 @@ func TestStrictOneForm(t *testing.T) {
 		{"wait", field(strictAsks, byte(askWithin), 0x80, 0x80, 0x80, 0x80, 0x10), "field 13 is 4294967296, want at most 4294967295"},
 		{"hops", field(strictAsks, byte(askHops), 0x80, 2), "field 14 is 256, want at most 255"},
 		{"flags", field(strictGrants, byte(grantFlags), 8), "field 7 is 8, want at most 7"},
-		{"reason", field(strictGrants, byte(grantWhy), byte(sticky.MaxWhy)+1), "field 14 is 10, want at most 9"},
+		{"reason", field(strictGrants, byte(grantWhy), byte(sticky.MaxReason)+1), "field 14 is 10, want at most 9"},
 		{"empty name", field(strictLayouts, field(layoutRegions, field(regionName)...)...), "field 1 is empty, want it left out"},
 		{"empty pin", field(strictLayouts, field(layoutPins, field(pinRegion)...)...), "field 2 is empty, want it left out"},
 		{"weight", field(strictLayouts, field(layoutRegions, append([]byte{byte(regionWeight)}, max64...)...)...),
@@ -213,11 +215,11 @@ func pages(all ...sticky.SnapshotChunk) sticky.Message { return sticky.Message{S
 
 func records(all ...sticky.Record) sticky.Message { return pages(sticky.SnapshotChunk{Records: all}) }
 
-func layout(l sticky.Layout) sticky.Message { return sticky.Message{Layouts: []sticky.Layout{l}} }
+func layout(l route.Layout) sticky.Message { return sticky.Message{Layouts: []route.Layout{l}} }
 
-func strictRegions(all ...sticky.Region) sticky.Message { return layout(sticky.Layout{Regions: all}) }
+func strictRegions(all ...route.Region) sticky.Message { return layout(route.Layout{Regions: all}) }
 
-func pins(all ...sticky.Pin) sticky.Message { return layout(sticky.Layout{Pins: all}) }
+func pins(all ...route.Pin) sticky.Message { return layout(route.Layout{Pins: all}) }
 
 var strictBounds = []struct {
 	name string
@@ -231,7 +233,7 @@ var strictBounds = []struct {
 	{"votes", votes(make([]sticky.Accepted, sticky.MaxItems+1)...), "frame of 1025 "},
 	{"copies", sticky.Message{SnapshotRequests: make([]sticky.SnapshotRequest, sticky.MaxItems+1)}, "frame of 1025 "},
 	{"pages", pages(sticky.SnapshotChunk{}, sticky.SnapshotChunk{}), "frame of 2 "},
-	{"layouts", sticky.Message{Layouts: make([]sticky.Layout, 2)}, "frame of 2 "},
+	{"layouts", sticky.Message{Layouts: make([]route.Layout, 2)}, "frame of 2 "},
 	{"most marks", accepts(sticky.Accept{Known: manyWatermarks(sticky.MaxWatermarks)}), ""},
 	{"known", accepts(sticky.Accept{Known: manyWatermarks(sticky.MaxWatermarks + 1)}), "frame of 41 marks of one raise, want at most 40"},
 	{"marks twice", accepts(sticky.Accept{}, sticky.Accept{Watermarks: watermarksOf(-1, 0, 0)}), "raise 1: marks are not ascending at 2"},
@@ -240,33 +242,33 @@ var strictBounds = []struct {
 	{"raise's round", accepts(sticky.Accept{Ballot: sticky.Ballot{Round: sticky.MaxRound + 1}}), "raise 0: ballot of round 4611686018427387905"},
 	{"vote's round", votes(sticky.Accepted{Promised: sticky.Ballot{Round: sticky.MaxRound + 1}}), "vote 0: ballot of round"},
 	{"record's round", records(sticky.Record{Ballot: sticky.Ballot{Round: sticky.MaxRound + 1}}), "record 0: ballot of round"},
-	{"lives of a region", strictRegions(sticky.Region{Name: "a", Generations: make([]sticky.Generation, 1_025)}),
+	{"lives of a region", strictRegions(route.Region{Name: "a", Generations: make([]route.Generation, 1_025)}),
 		"frame of 1025 lives, want at most 1024"},
-	{"lives of a vote", votes(sticky.Accepted{Generations: make([]sticky.Generation, 1_025)}), "frame of 1025 lives, want at most 1024"},
-	{"lives of a page", pages(sticky.SnapshotChunk{Generations: make([]sticky.Generation, 1_025)}), "frame of 1025 lives, want at most 1024"},
+	{"lives of a vote", votes(sticky.Accepted{Generations: make([]route.Generation, 1_025)}), "frame of 1025 lives, want at most 1024"},
+	{"lives of a page", pages(sticky.SnapshotChunk{Generations: make([]route.Generation, 1_025)}), "frame of 1025 lives, want at most 1024"},
 	{"records", records(make([]sticky.Record, 1_025)...), "frame of 1025 "},
 	{"records twice", records(sticky.Record{Key: crdt.Key{Hi: 1, Lo: 2}}, sticky.Record{Key: crdt.Key{Hi: 1, Lo: 2}}),
 		"page: records are not ascending at 1"},
 	{"record", records(sticky.Record{Watermarks: watermarksOf(1, 1)}), "record 0: marks are not ascending at 1"},
-	{"longest name", strictRegions(sticky.Region{
+	{"longest name", strictRegions(route.Region{
 		Name: strings.Repeat("x", MaxStrictName), Replicas: names(9), Former: names(9),
 	}), ""},
-	{"long name", strictRegions(sticky.Region{Name: strings.Repeat("x", MaxStrictName+1)}), "want 1 to 255 bytes of UTF-8"},
-	{"no name", strictRegions(sticky.Region{}), `layout: name "", want 1 to 255 bytes of UTF-8`},
-	{"no text", strictRegions(sticky.Region{Name: "a\xff"}), `layout: name "a\xff", want 1 to 255 bytes of UTF-8`},
-	{"replicas", strictRegions(sticky.Region{Name: "a", Replicas: names(10)}),
+	{"long name", strictRegions(route.Region{Name: strings.Repeat("x", MaxStrictName+1)}), "want 1 to 255 bytes of UTF-8"},
+	{"no name", strictRegions(route.Region{}), `layout: name "", want 1 to 255 bytes of UTF-8`},
+	{"no text", strictRegions(route.Region{Name: "a\xff"}), `layout: name "a\xff", want 1 to 255 bytes of UTF-8`},
+	{"replicas", strictRegions(route.Region{Name: "a", Replicas: names(10)}),
 		"frame of 10 replicas of one region, want at most 9"},
-	{"former", strictRegions(sticky.Region{Name: "a", Former: []string{"b", "a"}}), `layout: names are not ascending at "a"`},
-	{"replica without a name", strictRegions(sticky.Region{Name: "a", Replicas: []string{""}}), `layout: name "", want`},
-	{"regions", strictRegions(make([]sticky.Region, sticky.MaxRegions+1)...), "frame of 65 regions, want at most 64"},
-	{"regions twice", strictRegions(sticky.Region{Name: "a"}, sticky.Region{Name: "a"}),
+	{"former", strictRegions(route.Region{Name: "a", Former: []string{"b", "a"}}), `layout: names are not ascending at "a"`},
+	{"replica without a name", strictRegions(route.Region{Name: "a", Replicas: []string{""}}), `layout: name "", want`},
+	{"regions", strictRegions(make([]route.Region, route.MaxRegions+1)...), "frame of 65 regions, want at most 64"},
+	{"regions twice", strictRegions(route.Region{Name: "a"}, route.Region{Name: "a"}),
 		"layout: regions are not ascending at 1"},
-	{"pins", pins(make([]sticky.Pin, sticky.MaxPins+1)...), "frame of 1025 pins, want at most 1024"},
-	{"pins twice", pins(sticky.Pin{Region: "a"}, sticky.Pin{Region: "b"}), "layout: pins are not ascending at 1"},
-	{"pin to nowhere", pins(sticky.Pin{}), `layout: name "", want`},
-	{"grant's reason", sticky.Message{Grants: []sticky.LeaseGrant{{Why: sticky.MaxWhy + 1}}}, "want at most 9"},
-	{"vote's reason", votes(sticky.Accepted{Why: sticky.MaxWhy + 1}), "want at most 9"},
-	{"page's reason", pages(sticky.SnapshotChunk{Why: sticky.MaxWhy + 1}), "want at most 9"},
+	{"pins", pins(make([]route.Pin, route.MaxPins+1)...), "frame of 1025 pins, want at most 1024"},
+	{"pins twice", pins(route.Pin{Region: "a"}, route.Pin{Region: "b"}), "layout: pins are not ascending at 1"},
+	{"pin to nowhere", pins(route.Pin{}), `layout: name "", want`},
+	{"grant's reason", sticky.Message{Grants: []sticky.LeaseGrant{{Reason: sticky.MaxReason + 1}}}, "want at most 9"},
+	{"vote's reason", votes(sticky.Accepted{Reason: sticky.MaxReason + 1}), "want at most 9"},
+	{"page's reason", pages(sticky.SnapshotChunk{Reason: sticky.MaxReason + 1}), "want at most 9"},
 }
 
 // TestStrictBounds: what a receiver would refuse is not sent, and not taken

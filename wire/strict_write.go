@@ -3,6 +3,9 @@ package wire
 import (
 	"encoding/binary"
 
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/sticky"
 )
@@ -87,7 +90,7 @@ func (e *encoder) grant(g *sticky.LeaseGrant) {
 	e.sint(grantRetry, g.Retry)
 	e.uint(grantRemaining, g.Remaining)
 	e.sint(grantReset, g.Reset)
-	e.uint(grantWhy, uint64(g.Why))
+	e.uint(grantWhy, uint64(g.Reason))
 	e.uint(grantKeep, g.Keep)
 	e.close(at)
 }
@@ -119,14 +122,14 @@ func (e *encoder) vote(v *sticky.Accepted) {
 	e.uint(voteSeq, v.Seq)
 	e.word(voteVoter, v.Voter)
 	e.flag(voteOK, v.OK)
-	e.uint(voteWhy, uint64(v.Why))
+	e.uint(voteWhy, uint64(v.Reason))
 	e.ballot(votePromisedRound, votePromisedOwner, votePromisedTerm, v.Promised)
 	e.watermarks(voteHeld, v.Held)
 	e.generations(voteGenerations, v.Generations)
 	e.close(at)
 }
 
-func (e *encoder) generations(t tag, generations []sticky.Generation) {
+func (e *encoder) generations(t tag, generations []route.Generation) {
 	for i := range generations {
 		at := e.open(t)
 		e.word(generationVoter, generations[i].Voter)
@@ -151,7 +154,7 @@ func (e *encoder) page(p *sticky.SnapshotChunk) {
 	e.uint(pageNumber, p.Number)
 	e.ledger(pageHi, pageLo, p.After)
 	e.flag(pageBegin, p.Begin)
-	e.uint(pageWhy, uint64(p.Why))
+	e.uint(pageWhy, uint64(p.Reason))
 	for i := range p.Records {
 		record := e.open(pageRecords)
 		e.record(&p.Records[i])
@@ -170,7 +173,7 @@ func (e *encoder) record(r *sticky.Record) {
 	e.sint(recordEnded, r.Ended)
 }
 
-func (e *encoder) layout(l *sticky.Layout) {
+func (e *encoder) layout(l *route.Layout) {
 	e.uint(layoutNumber, l.Number)
 	for i := range l.Regions {
 		g := &l.Regions[i]
@@ -198,7 +201,7 @@ func (e *encoder) layout(l *sticky.Layout) {
 	}
 }
 
-func (e *encoder) meta(m *sticky.Meta) {
+func (e *encoder) meta(m *quorum.Meta) {
 	e.uint(metaGeneration, m.Generation)
 	e.flag(metaVoting, m.Voting)
 	e.sint(metaEnded, m.Ended)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/georld/rld/internal/rendezvous"
 )
 
 // demand is what was asked for, period by period. Periods are those of the
@@ -164,7 +166,7 @@ func (o *Agent) fillDemand(l *link, m *Message) bool {
 	} else if o.leading || !o.leader(l) {
 		return false
 	}
-	if period == 0 || l.heard >= period || l.heardAt < 0 || !o.wants(l, mix(period)) {
+	if period == 0 || l.heard >= period || l.heardAt < 0 || !o.wants(l, rendezvous.Mix(period)) {
 		return false
 	}
 	m.Period, m.Demand = period, rows

@@ -1,6 +1,10 @@
 package agent
 
-import "time"
+import (
+	"time"
+
+	"github.com/georld/rld/internal/rendezvous"
+)
 
 // EventKind is what an Event is about.
 type EventKind uint8
@@ -53,7 +57,7 @@ const refuseEvery = 10 * time.Second
 
 func (o *Agent) event(kind EventKind, peer, text string) {
 	if kind == Refused {
-		key := hashText(peer, text)
+		key := rendezvous.Hash(peer, text)
 		if at, told := o.refused[key]; told && o.at-at < refuseEvery {
 			o.dropped++
 			return

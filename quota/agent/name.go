@@ -3,40 +3,22 @@ package agent
 import (
 	"fmt"
 
+	"github.com/georld/rld/internal/rendezvous"
+
 	"github.com/georld/rld/quota/epoch"
 )
 
-// hashText hashes texts, each ended by a byte that no name holds, with FNV-1a
-// and a finalizer: all daemons must get the same.
-func hashText(texts ...string) uint64 {
-	h := uint64(14695981039346656037)
-	for _, t := range texts {
-		for i := range len(t) {
-			h = (h ^ uint64(t[i])) * 1099511628211
-		}
-		h = (h ^ 0xff) * 1099511628211
-	}
-	return mix(h)
-}
-
-// mix spreads a word over all bits (the finalizer of SplitMix64).
-func mix(h uint64) uint64 {
-	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
-	h = (h ^ h>>27) * 0x94d049bb133111eb
-	return h ^ h>>31
-}
-
 // regionID is a region as a participant of the regions' epochs.
-func regionID(name string) uint64 { return hashText("region", name) }
+func regionID(name string) uint64 { return rendezvous.Hash("region", name) }
 
 // memberID is a daemon as a participant of its region's epochs. The upper half
 // is of the name, the lower one of the life since a loss of memory, 0 before
 // the first: a daemon that lost its record is another participant, and still
 // known to be the same daemon.
 func memberID(name string, generation uint64) uint64 {
-	id := hashText("daemon", name) &^ 0xffffffff
+	id := rendezvous.Hash("daemon", name) &^ 0xffffffff
 	if generation != 0 {
-		id |= max(mix(generation)&0xffffffff, 1)
+		id |= max(rendezvous.Mix(generation)&0xffffffff, 1)
 	}
 	return id
 }
@@ -55,19 +37,19 @@ const (
 )
 
 func itemPrint(kind, table uint64, id epoch.ID, by uint64) print {
-	h := mix(kind<<8 | table)
-	h = mix(h ^ uint64(id.Stamp))
-	h = mix(h + id.Proposer)
-	return mix(h + by*0x9e3779b97f4a7c15)
+	h := rendezvous.Mix(kind<<8 | table)
+	h = rendezvous.Mix(h ^ uint64(id.Stamp))
+	h = rendezvous.Mix(h + id.Proposer)
+	return rendezvous.Mix(h + by*0x9e3779b97f4a7c15)
 }
 
 // genesisPrint is the fingerprint of a genesis: who derived another one must
 // not take part.
 func genesisPrint(e epoch.Epoch) uint64 {
-	h := mix(uint64(e.Horizon) + 1)
+	h := rendezvous.Mix(uint64(e.Horizon) + 1)
 	for _, m := range e.Members {
-		h = mix(h ^ m.ID)
-		h = mix(h + m.Amount)
+		h = rendezvous.Mix(h ^ m.ID)
+		h = rendezvous.Mix(h + m.Amount)
 	}
 	return h
 }

@@ -1,0 +1,237 @@
+// Package breaker is a circuit breaker. It opens when too many calls of the
+// last seconds failed, lets one probe through after a while, and closes when
+// that succeeds:
+//
+//	closed --too many failures--> open --after Config.Open--> half-open
+//	   ^                            ^                             |
+//	   |                            +-------- probe fails --------+
+//	   +------------------------------------- probe succeeds -----+
+package breaker
+
+import "time"
+
+// BreakerConfig says when a breaker opens. A field of 0 has its default.
+type Config struct {
+	// Errors is the share of failed calls at which it opens, in millionths.
+	Errors uint32
+	// Window is the time over which calls are counted, in tenths of it.
+	Window time.Duration
+	// Calls is how many there must be in Window for their share to mean anything.
+	Calls uint32
+	// Open is how long it stays open before it lets one call through.
+	Open time.Duration
+	// Probe is how long that one may take. One that has not been done then is
+	// forgotten, and the next call may pass.
+	Probe time.Duration
+}
+
+// DefaultBreaker returns the defaults.
+func Default() Config {
+	return Config{
+		Errors: whole / 2, Window: 10 * time.Second, Calls: 10, Open: time.Minute, Probe: 10 * time.Second,
+	}
+}
+
+// whole is all calls, in millionths.
+const whole = 1_000_000
+
+// BreakerState is what a breaker does with calls.
+type State uint8
+
+// The states.
+const (
+	Closed   State = iota // all pass
+	HalfOpen              // one passes, and its outcome decides
+	Open                  // none passes
+)
+
+var stateNames = [...]string{"closed", "half_open", "open"}
+
+// String returns the name that logs and metrics carry.
+func (s State) String() string {
+	if int(s) >= len(stateNames) {
+		return "unknown"
+	}
+	return stateNames[s]
+}
+
+// Transition is a change of a breaker's state.
+type Transition struct {
+	At       time.Duration
+	From, To State
+	// Calls and Failures are those of the window, when the breaker opened for
+	// them; the one probe, when it opened or closed for that.
+	Calls, Failures uint32
+}
+
+const (
+	buckets = 10
+	// maxTransitions bounds those that nobody has polled: the oldest go.
+	maxTransitions = 8
+)
+
+// Breaker keeps calls from a home that does not answer. It is told the time
+// since some start, which does not decrease, and takes one that does for the
+// latest it knows. It is not safe for concurrent use, and never allocates.
+//
+// Each call that Allow lets through is to be followed by one Done. What is done
+// while the breaker is half open is taken for the outcome of the probe, and what
+// is done while it is open is of calls from before and does not count.
+type Breaker struct {
+	cfg   Config
+	state State
+	now   time.Duration // the latest told
+	since time.Duration // of the state
+
+	probing bool
+	probed  time.Duration // since when
+
+	calls, failures [buckets]uint32
+	bucket          int64 // number of the latest one, from the start of time
+
+	changes [maxTransitions]Transition
+	first   int // of changes, the oldest
+	pending int
+}
+
+// NewBreaker returns a closed breaker.
+func New(c Config) *Breaker {
+	d := Default()
+	if c.Errors == 0 {
+		c.Errors = d.Errors
+	}
+	if c.Window <= 0 {
+		c.Window = d.Window
+	}
+	if c.Calls == 0 {
+		c.Calls = d.Calls
+	}
+	if c.Open <= 0 {
+		c.Open = d.Open
+	}
+	if c.Probe <= 0 {
+		c.Probe = d.Probe
+	}
+	return &Breaker{cfg: c}
+}
+
+// Allow reports whether a call may pass. Of a breaker that is half open the
+// first one that may is the probe.
+func (b *Breaker) Allow(at time.Duration) bool {
+	if !b.Passes(at) {
+		return false
+	}
+	if b.state == HalfOpen {
+		b.probing, b.probed = true, b.now
+	}
+	return true
+}
+
+// Passes reports what Allow would, and claims nothing.
+func (b *Breaker) Passes(at time.Duration) bool {
+	switch b.advance(at); b.state {
+	case Closed:
+		return true
+	case HalfOpen:
+		return !b.probing
+	}
+	return false
+}
+
+// Done tells the outcome of a call that Allow let through.
+func (b *Breaker) Done(at time.Duration, ok bool) {
+	b.advance(at)
+	switch {
+	case b.state == Closed:
+		b.count(ok)
+	case b.state == HalfOpen && b.probing && ok:
+		b.become(Closed, 1, 0)
+	case b.state == HalfOpen && b.probing:
+		b.become(Open, 1, 1)
+	}
+}
+
+// State returns the state, and since when it has it.
+func (b *Breaker) State(at time.Duration) (State, time.Duration) {
+	b.advance(at)
+	return b.state, b.since
+}
+
+// Counts returns the calls of the window that were done, and how many of them
+// failed.
+func (b *Breaker) Counts(at time.Duration) (calls, failures uint32) {
+	b.advance(at)
+	for i := range b.calls {
+		calls = addSat32(calls, b.calls[i])
+		failures = addSat32(failures, b.failures[i])
+	}
+	return calls, failures
+}
+
+// Poll returns the oldest change of the state that it has not returned, false
+// for none. Beyond eight the oldest are forgotten.
+func (b *Breaker) Poll() (Transition, bool) {
+	if b.pending == 0 {
+		return Transition{}, false
+	}
+	t := b.changes[b.first]
+	b.first = (b.first + 1) % maxTransitions
+	b.pending--
+	return t, true
+}
+
+// advance lets time pass.
+func (b *Breaker) advance(at time.Duration) {
+	b.now = max(b.now, at)
+	width := max(b.cfg.Window/buckets, 1)
+	bucket := int64(b.now / width)
+	for range min(bucket-b.bucket, buckets) {
+		b.bucket++
+		i := b.bucket % buckets
+		b.calls[i], b.failures[i] = 0, 0
+	}
+	if bucket > b.bucket { // all are empty, so that it does not matter which is which
+		b.bucket = bucket
+	}
+	if b.state == Open && b.now-b.since >= b.cfg.Open {
+		b.become(HalfOpen, 0, 0)
+	}
+	if b.probing && b.now-b.probed >= b.cfg.Probe {
+		b.probing = false
+	}
+}
+
+// count takes in the outcome of a call, and opens for too many that failed.
+func (b *Breaker) count(ok bool) {
+	i := b.bucket % buckets
+	b.calls[i] = addSat32(b.calls[i], 1)
+	if ok {
+		return
+	}
+	b.failures[i] = addSat32(b.failures[i], 1)
+	calls, failures := b.Counts(b.now)
+	if calls >= b.cfg.Calls && uint64(failures)*whole >= uint64(calls)*uint64(b.cfg.Errors) {
+		b.become(Open, calls, failures)
+		clear(b.calls[:]) // it begins anew when it closes
+		clear(b.failures[:])
+	}
+}
+
+func (b *Breaker) become(s State, calls, failures uint32) {
+	if b.pending == maxTransitions {
+		b.first = (b.first + 1) % maxTransitions
+		b.pending--
+	}
+	b.changes[(b.first+b.pending)%maxTransitions] = Transition{
+		At: b.now, From: b.state, To: s, Calls: calls, Failures: failures,
+	}
+	b.pending++
+	b.state, b.since, b.probing = s, b.now, false
+}
+
+func addSat32(a, b uint32) uint32 {
+	if sum := a + b; sum >= a {
+		return sum
+	}
+	return ^uint32(0)
+}

@@ -1,0 +1,258 @@
+// Package topk finds the most frequent keys of a stream in bounded memory, with
+// the Space-Saving algorithm (Metwally, Agrawal and El Abbadi, "Efficient
+// computation of frequent and top-k elements in data streams", 2005).
+package topk
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"github.com/georld/rld/crdt"
+)
+
+// TopK finds the keys that are asked for most often, in memory that does not
+// depend on how many keys there are (Space-Saving: Metwally, Agrawal, El Abbadi
+// 2005). It is not safe for concurrent use. Only Above allocates.
+//
+// It counts by the second, the one at hand and the one before. In a second in
+// which W was added in all, what it counts of a key is at least what was added
+// less W/capacity, and never more. So none is found that is not asked for as
+// often as is said, and every one is found that exceeds a threshold by
+// W/capacity. The rate at an instant is what was counted in the second at hand
+// and, of the second before, the part that the last 1,000 ms still overlap, as
+// if its hits were spread evenly.
+type Sketch struct {
+	second    int64 // the number of the one at hand
+	now       int64 // the latest instant told, in milliseconds
+	at, prior saver
+}
+
+// HotKey is a key that is asked for often.
+type Entry struct {
+	Key crdt.Key
+	// Rate is the hits a second that it has at least, and Over how many more they
+	// may be.
+	Rate, Over uint64
+}
+
+// MaxHotKeys bounds the capacity of a TopK.
+const MaxCapacity = 4_096
+
+// hotPeriod is a second, in milliseconds.
+const period = 1_000
+
+// NewTopK returns one that keeps count of so many keys, at least 1 and at most
+// MaxHotKeys.
+func New(capacity int) *Sketch {
+	capacity = min(max(capacity, 1), MaxCapacity)
+	return &Sketch{at: newSaver(capacity), prior: newSaver(capacity)}
+}
+
+// Add counts hits of a key. at is in milliseconds of a clock that does not go
+// back, from 0; an instant before the latest is taken for that.
+func (h *Sketch) Add(key crdt.Key, hits uint64, at int64) {
+	if h.advance(at); hits > 0 {
+		h.at.add(key, hits)
+	}
+}
+
+// Rate returns the hits a second of a key: at least so many they are.
+func (h *Sketch) Rate(key crdt.Key, at int64) uint64 {
+	h.advance(at)
+	return h.rate(key).Rate
+}
+
+// Above returns the keys with at least threshold hits a second, the most
+// frequent first.
+func (h *Sketch) Above(threshold uint64, at int64) []Entry {
+	h.advance(at)
+	var out []Entry
+	for _, s := range [...]*saver{&h.at, &h.prior} {
+		for i := range s.heap {
+			key := s.heap[i].key
+			if s == &h.prior && h.at.find(key) >= 0 {
+				continue // it was there
+			}
+			if is := h.rate(key); is.Rate >= threshold {
+				out = append(out, is)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(a.Key.Hi, b.Key.Hi), cmp.Compare(a.Key.Lo, b.Key.Lo))
+	})
+	return out
+}
+
+// rate returns what is known of a key at the latest instant.
+func (h *Sketch) rate(key crdt.Key) Entry {
+	least, most := h.at.bounds(key)
+	priorLeast, priorMost := h.prior.bounds(key)
+	left := uint64(period - (h.now - h.second*period))
+	least += priorLeast * left / period
+	most += priorMost * left / period
+	return Entry{Key: key, Rate: least, Over: most - least}
+}
+
+// advance moves on to the second of an instant.
+func (h *Sketch) advance(at int64) {
+	h.now = max(h.now, at)
+	switch second := h.now / period; second - h.second {
+	case 0:
+		return
+	case 1:
+		h.at, h.prior = h.prior, h.at
+		h.at.clear()
+		h.second = second
+	default:
+		h.at.clear()
+		h.prior.clear()
+		h.second = second
+	}
+}
+
+// maxHotCount is where counts end, so that a thousand times two of them is a
+// number.
+const maxCount = 1 << 52
+
+// saver counts the keys of one second. What it has no room for takes the place
+// of the key with the lowest count, and goes on from there.
+type saver struct {
+	heap  []saved  // by count, the lowest first
+	table []uint16 // by hash: 1 + where in heap, 0 for nothing
+	shift int
+}
+
+type saved struct {
+	key         crdt.Key
+	count       uint64 // at most so many hits were its
+	over        uint64 // of them so many may have been of others
+	incarnation uint32 // in table
+}
+
+func newSaver(capacity int) saver {
+	n := bits.Len(uint(4*capacity - 1)) // a quarter full at most, so that it is quick
+	return saver{heap: make([]saved, 0, capacity), table: make([]uint16, 1<<n), shift: 64 - n}
+}
+
+func (s *saver) clear() {
+	for i := range s.heap {
+		s.table[s.heap[i].incarnation] = 0
+	}
+	s.heap = s.heap[:0]
+}
+
+// owner returns where in the table the search for a key begins.
+func (s *saver) owner(key crdt.Key) uint32 {
+	return uint32((key.Hi ^ bits.RotateLeft64(key.Lo, 32)) * 0x9e3779b97f4a7c15 >> s.shift)
+}
+
+// find returns where in the heap a key is, -1 when it is not.
+func (s *saver) find(key crdt.Key) int {
+	mask := uint32(len(s.table) - 1)
+	for incarnation := s.owner(key); s.table[incarnation] != 0; incarnation = (incarnation + 1) & mask {
+		if i := int(s.table[incarnation]) - 1; s.heap[i].key == key {
+			return i
+		}
+	}
+	return -1
+}
+
+// bounds returns at least and at most how many hits were counted of a key.
+func (s *saver) bounds(key crdt.Key) (least, most uint64) {
+	if i := s.find(key); i >= 0 {
+		return s.heap[i].count - s.heap[i].over, s.heap[i].count
+	}
+	if len(s.heap) < cap(s.heap) {
+		return 0, 0
+	}
+	return 0, s.heap[0].count
+}
+
+func (s *saver) add(key crdt.Key, hits uint64) {
+	i := s.find(key)
+	switch {
+	case i >= 0:
+	case len(s.heap) < cap(s.heap):
+		i = len(s.heap)
+		s.heap = append(s.heap, saved{key: key})
+		s.insert(i)
+		i = s.up(i)
+	default:
+		i = 0
+		s.remove(s.heap[0].incarnation)
+		s.heap[0].key, s.heap[0].over = key, s.heap[0].count
+		s.insert(0)
+	}
+	e := &s.heap[i]
+	e.count = min(e.count+min(hits, maxCount), maxCount)
+	s.down(i)
+}
+
+// insert puts the key at i of the heap into the table.
+func (s *saver) insert(i int) {
+	mask := uint32(len(s.table) - 1)
+	incarnation := s.owner(s.heap[i].key)
+	for s.table[incarnation] != 0 {
+		incarnation = (incarnation + 1) & mask
+	}
+	s.put(i, incarnation)
+}
+
+func (s *saver) put(i int, incarnation uint32) {
+	s.table[incarnation] = uint16(i + 1)
+	s.heap[i].incarnation = incarnation
+}
+
+// remove takes what is in a slot out of the table, and moves what was put after
+// it for want of that slot.
+func (s *saver) remove(incarnation uint32) {
+	mask := uint32(len(s.table) - 1)
+	s.table[incarnation] = 0
+	for next := (incarnation + 1) & mask; s.table[next] != 0; next = (next + 1) & mask {
+		i := int(s.table[next]) - 1
+		if (next-s.owner(s.heap[i].key))&mask >= (next-incarnation)&mask {
+			s.table[next] = 0
+			s.put(i, incarnation)
+			incarnation = next
+		}
+	}
+}
+
+func (s *saver) swap(i, j int) {
+	s.heap[i], s.heap[j] = s.heap[j], s.heap[i]
+	s.put(i, s.heap[i].incarnation)
+	s.put(j, s.heap[j].incarnation)
+}
+
+// up moves what is at i to its place, when that is not further down, and returns
+// the place.
+func (s *saver) up(i int) int {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if s.heap[parent].count <= s.heap[i].count {
+			break
+		}
+		s.swap(i, parent)
+		i = parent
+	}
+	return i
+}
+
+// down moves what is at i to its place, when that is not further up.
+func (s *saver) down(i int) {
+	for {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(s.heap); child++ {
+			if s.heap[child].count < s.heap[least].count {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		s.swap(i, least)
+		i = least
+	}
+}

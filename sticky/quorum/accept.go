@@ -1,0 +1,140 @@
+package quorum
+
+import (
+	"time"
+
+	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/route"
+
+	"github.com/georld/rld/crdt"
+)
+
+// accept answers a home that wants marks held.
+func (r *Acceptor) accept(m *sticky.Message, accept *sticky.Accept) {
+	v := sticky.Accepted{
+		Key: accept.Key, Ballot: accept.Ballot, Seq: accept.Seq,
+		Voter: route.NameHash(r.cfg.Name), Generations: r.meta.Generations,
+	}
+	if v.Reason = r.mayVote(m.Number); v.Reason == sticky.NoReason {
+		r.hold(accept, &v)
+	}
+	v.OK = v.Reason == sticky.NoReason
+	if v.OK {
+		r.stats.Votes++
+	} else {
+		r.stats.Refusals[v.Reason]++
+	}
+	out := r.to(m.From)
+	out.Accepted = append(out.Accepted, v)
+}
+
+// mayVote returns why the replica does not vote under the layout of a number.
+func (r *Acceptor) mayVote(number uint64) sticky.Reason {
+	if r.broken&flawOpen != 0 && r.meta.Voting && number == r.layout.Number {
+		return sticky.NoReason
+	}
+	if number != r.newest().Number {
+		return sticky.OtherLayout
+	}
+	if ok, _ := r.voting(); !ok {
+		return sticky.NotVoting
+	}
+	return sticky.NoReason
+}
+
+// hold takes the marks of a raise in, or says in the vote why not.
+//
+// A ballot below the one promised is refused. The first ballot of a keeper is
+// taken only when its home knows all marks that are held, since somebody may
+// have consumed up to them. What is held under a keeper's own earlier ballot, it
+// knows. Watermarks that are over on this replica's clock need not be known: they
+// are ended for good instead, whoever comes.
+func (r *Acceptor) hold(accept *sticky.Accept, v *sticky.Accepted) {
+	l := r.records[accept.Key]
+	if l == nil {
+		if len(r.records) >= r.cfg.MaxLedgers {
+			v.Reason = sticky.Full
+			return
+		}
+		l = &ledger{}
+	}
+	ended, watermarks := max(l.ended, r.meta.Ended), l.watermarks
+	v.Promised, v.Held = l.ballot, watermarks.Since(ended)
+	older := accept.Ballot.Less(l.ballot)
+	if older && r.broken&flawOlder == 0 {
+		v.Reason = sticky.Outvoted
+		return
+	}
+	over := r.now - 2*r.cfg.MaxOffset.Milliseconds()
+	if !older && !accept.Ballot.SameProposer(l.ballot) && r.broken&flawBlank == 0 {
+		for _, x := range watermarks.Since(ended) {
+			switch known := accept.Known.Amount(x.Window); {
+			case known >= x.Amount:
+			case x.End < over:
+				ended = max(ended, x.End+1)
+			default:
+				v.Reason = sticky.Outvoted
+				return
+			}
+		}
+	}
+	joined := watermarks.Since(ended).Join(accept.Watermarks)
+	if len(joined) > sticky.MaxWatermarks {
+		var last int64
+		joined, last = joined.Latest(sticky.MaxWatermarks)
+		if last >= over {
+			v.Reason = sticky.Full
+			return
+		}
+		ended = max(ended, last+1)
+	}
+	if first := accept.Watermarks.FirstEnd(); first < ended {
+		v.Reason = sticky.Ended
+		return
+	}
+	v.Promised, v.Held = sticky.Ballot{}, nil
+	if ended == max(l.ended, r.meta.Ended) {
+		ended = l.ended // nothing new
+	}
+	if l.ballot == accept.Ballot && ended == l.ended && watermarks.Above(joined) {
+		return
+	}
+	l.ballot, l.watermarks, l.ended = accept.Ballot, joined, ended
+	r.records[accept.Key] = l
+	r.put(accept.Key, l)
+}
+
+// validate returns what is wrong with a raise of a sender, NoRefusal for nothing.
+func validateAccept(accept *sticky.Accept, from crdt.Incarnation) Rejection {
+	switch b := accept.Ballot; {
+	case b.Owner != from || b.Owner == 0 || b.Round == 0 || b.Round > sticky.MaxRound:
+		return BadBallot
+	case len(accept.Watermarks) == 0, accept.Watermarks.Validate() != nil, accept.Known.Validate() != nil:
+		return BadWatermarks
+	}
+	return NoRejection
+}
+
+// The pace of forgetting.
+const (
+	pruneEvery = time.Minute
+	// pruneLag is how long after their end marks are forgotten, beside twice the
+	// greatest offset of clocks, in milliseconds.
+	pruneLag = 60_000
+)
+
+// prune forgets marks that ended long ago. Ledgers without any go.
+func (r *Acceptor) prune() {
+	to := r.now - 2*r.cfg.MaxOffset.Milliseconds() - pruneLag
+	if to-r.meta.Ended < pruneEvery.Milliseconds() || r.failed != nil {
+		return
+	}
+	r.meta.Ended = to
+	r.putMeta()
+	for key, l := range r.records {
+		l.watermarks = l.watermarks.Since(to)
+		if len(l.watermarks) == 0 && l.ended <= to {
+			delete(r.records, key)
+		}
+	}
+}

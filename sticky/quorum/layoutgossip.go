@@ -1,0 +1,121 @@
+package quorum
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/route"
+)
+
+// hearing is what a peer last said of itself.
+type hearing struct {
+	number, generation uint64
+	voting             bool
+	at                 time.Duration
+}
+
+// telling is when a peer was told of the layout last.
+type telling struct {
+	at    time.Duration
+	again bool // it seems not to know
+}
+
+// tellEvery is the time between two messages about the layout to a peer when
+// nothing changed. fresh is for how long a peer's word on itself counts.
+const (
+	tellEvery = 10 * time.Second
+	fresh     = 3 * tellEvery
+)
+
+// gossip tells peers of the layout: at first sight, when something changed, and
+// now and then.
+func (r *Acceptor) gossip() {
+	voting, _ := r.voting()
+	for _, p := range r.live {
+		if p.ID == r.self {
+			continue
+		}
+		last, ever := r.told[p.ID]
+		if ever && !r.tell && !last.again && r.at-last.at < tellEvery {
+			continue
+		}
+		r.told[p.ID] = telling{at: r.at}
+		m := r.to(p.ID)
+		m.Layouts = append(m.Layouts[:0], r.newest().Clone())
+		m.Voting, m.Generation = voting, r.meta.Generation
+	}
+	r.tell = false
+}
+
+// hear takes in what a peer says of the layout.
+func (r *Acceptor) hear(from route.Peer, m *sticky.Message, l *route.Layout) error {
+	if err := l.Validate(); err != nil || l.Number != m.Number {
+		if err == nil {
+			err = fmt.Errorf("layout %d in a message of number %d: want the same", l.Number, m.Number)
+		}
+		return r.refuse(BadLayout, from, fmt.Errorf("layout of %q: %w", from.Name, err))
+	}
+	if from.ID == r.self {
+		return nil
+	}
+	r.heard[from.ID] = hearing{l.Number, m.Generation, m.Voting, r.at}
+	mine := r.newest()
+	switch {
+	case l.Number < mine.Number:
+		t := r.told[from.ID]
+		t.again = true
+		r.told[from.ID] = t
+	case l.Number > mine.Number:
+		r.adopt(l)
+		r.event(Changed, from.Name, fmt.Sprintf("layout %d", l.Number))
+	case !mine.Agrees(l):
+		return r.refuse(Conflict, from, fmt.Errorf("layout %d of %q says something else than this daemon's: want one change at a time, and the same configuration everywhere",
+			l.Number, from.Name))
+	case l.Number == 1:
+		r.learn(from, l)
+	}
+	return nil
+}
+
+// learn takes over who are the replicas of the sender's region.
+func (r *Acceptor) learn(from route.Peer, l *route.Layout) {
+	theirs, mine := l.Region(from.Region), r.newest().Region(from.Region)
+	if theirs == nil || mine == nil || len(mine.Replicas) > 0 || len(theirs.Replicas) == 0 {
+		return
+	}
+	mine.Replicas = slices.Clone(theirs.Replicas)
+	r.putLayout()
+	r.rebuild()
+	r.tell = true
+}
+
+// complete reports whether the replica holds all that the layout in force asks
+// of it: what it answers to copies for the next one is then all there is.
+func (r *Acceptor) complete() bool { return r.meta.Voting && r.seated(&r.layout) }
+
+// adopt goes by a later layout from here on. Whoever voted under the one before
+// it seals that, by storing the new one; whoever is a replica of the new one
+// votes when it has copied what it needs. Who is neither only goes by it.
+func (r *Acceptor) adopt(l *route.Layout) {
+	next := l.Clone()
+	sealing := r.next == nil && r.complete() && l.Number == r.layout.Number+1
+	if !sealing && r.meta.Voting {
+		r.meta.Voting = false
+		r.putMeta() // first: it must not pass for a seal of the layout before l
+	}
+	if sealing || r.seated(l) {
+		r.next = &next
+		r.putNext()
+	} else {
+		r.layout, r.next = next, nil
+		r.putLayout()
+	}
+	if sealing {
+		r.event(Sealed, "", fmt.Sprintf("layout %d", r.layout.Number))
+	}
+	r.copying = nil
+	r.tell = true
+	r.rebuild()
+}

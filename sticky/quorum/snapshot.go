@@ -1,0 +1,384 @@
+package quorum
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/route"
+
+	"github.com/georld/rld/crdt"
+)
+
+// copying is a replica's way to a vote: what it copies, and from whom.
+//
+// A replica of a new layout copies from a majority of each region's replicas of
+// the layout before, all of which have sealed that. Any majority that once held
+// marks has one in common with them. A replica that lost its memory after it
+// may have voted copies from all others: any majority it was part of had
+// another member, and from here on that member's votes tell of its new life,
+// beside which its earlier votes do not count.
+type copying struct {
+	number  uint64 // of the layout
+	all     bool
+	sources []source
+}
+
+// source is a replica that is copied from.
+type source struct {
+	region, name string
+	voter        uint64
+	after        crdt.Key
+	begun, done  bool
+	generation   uint64
+	generations  route.Generations // what it told
+	asked        time.Duration
+	ever         bool // asked at all
+}
+
+const (
+	// copyAgain is after how long a page is asked for again.
+	copyAgain = 250 * time.Millisecond
+	// pagesFor is for how long the order of keys is kept for who copies.
+	pagesFor = time.Minute
+	// pageWatermarks bounds the marks of a page.
+	pageWatermarks = 4_096
+)
+
+// copy goes on with what must be copied before the replica may vote.
+func (r *Acceptor) copy() {
+	target := r.newest()
+	if r.failed != nil || !r.seated(target) || r.next == nil && r.meta.Voting {
+		r.copying = nil
+		return
+	}
+	if r.broken&flawAmnesia != 0 && r.next == nil {
+		r.finish()
+		return
+	}
+	if r.copying == nil || r.copying.number != target.Number {
+		r.copying = r.newCopying(target)
+	}
+	c := r.copying
+	if c.enough(r, target) {
+		r.finish()
+		return
+	}
+	for i := range c.sources {
+		s := &c.sources[i]
+		p := r.live.Find(s.region, s.name)
+		if s.done || p.ID == 0 || s.ever && r.at-s.asked < copyAgain {
+			continue
+		}
+		s.ask(r, p.ID)
+	}
+}
+
+// ask asks a source for its next page.
+func (s *source) ask(r *Acceptor, id crdt.Incarnation) {
+	s.asked, s.ever = r.at, true
+	m := r.to(id)
+	m.Layouts = append(m.Layouts[:0], r.newest().Clone())
+	m.Voting, m.Generation = false, r.meta.Generation
+	m.SnapshotRequests = append(m.SnapshotRequests, sticky.SnapshotRequest{
+		Voter: route.NameHash(r.cfg.Name), Generation: r.meta.Generation, Number: r.copying.number, After: s.after, Begin: !s.begun,
+	})
+}
+
+func (r *Acceptor) newCopying(target *route.Layout) *copying {
+	c := &copying{number: target.Number}
+	c.all = target.Number == 1 || r.meta.Generation != target.Generation(r.cfg.Region, r.cfg.Name)
+	if c.all {
+		for _, name := range target.VotersOf(r.cfg.Region) {
+			if name != r.cfg.Name {
+				c.sources = append(c.sources, source{region: r.cfg.Region, name: name, voter: route.NameHash(name)})
+			}
+		}
+		return c
+	}
+	for i := range target.Regions {
+		region := &target.Regions[i]
+		for _, name := range region.Former {
+			s := source{region: region.Name, name: name, voter: route.NameHash(name)}
+			if region.Name == r.cfg.Region && name == r.cfg.Name {
+				if !r.complete() || r.layout.Number != target.Number-1 {
+					continue
+				}
+				s.done, s.generation, s.generations = true, r.meta.Generation, r.meta.Generations
+			}
+			c.sources = append(c.sources, s)
+		}
+	}
+	return c
+}
+
+// enough reports whether all that is needed was copied. A source of an earlier
+// life than another one knows is asked again.
+func (c *copying) enough(r *Acceptor, target *route.Layout) bool {
+	if c.all {
+		done := 0
+		for i := range c.sources {
+			if c.sources[i].done {
+				done++
+			}
+		}
+		if r.broken&flawFew != 0 {
+			return done+1 >= route.Majority(len(c.sources)+1)
+		}
+		return done > 0 && done == len(c.sources)
+	}
+	for i := range target.Regions {
+		region := &target.Regions[i]
+		if len(region.Former) > 0 && c.consistent(region.Name) < route.Majority(len(region.Former)) {
+			return false
+		}
+	}
+	return true
+}
+
+// consistent counts the sources of a region that are done, and sends those back
+// to their start that lost their memory since.
+func (c *copying) consistent(region string) int {
+	var generations route.Generations
+	for i := range c.sources {
+		if s := &c.sources[i]; s.region == region {
+			for _, l := range s.generations {
+				generations = generations.With(l.Voter, l.Generation)
+			}
+		}
+	}
+	n := 0
+	for i := range c.sources {
+		s := &c.sources[i]
+		if s.region != region || !s.done {
+			continue
+		}
+		if s.generation < generations.Of(s.voter) {
+			s.restart()
+			continue
+		}
+		n++
+	}
+	return n
+}
+
+func (s *source) restart() {
+	*s = source{region: s.region, name: s.name, voter: s.voter, asked: s.asked, ever: s.ever}
+}
+
+func (c *copying) wake(at time.Duration) time.Duration {
+	due := at + copyAgain
+	for i := range c.sources {
+		if s := &c.sources[i]; !s.done && s.asked+copyAgain > at {
+			due = min(due, s.asked+copyAgain)
+		}
+	}
+	return due
+}
+
+// finish begins to vote.
+func (r *Acceptor) finish() {
+	if r.next != nil {
+		r.layout, r.next = *r.next, nil
+		r.putLayout()
+	}
+	r.copying = nil
+	r.meta.Voting = true
+	r.putMeta() // after the layout, and after all that was copied
+	r.tell = true
+	r.event(Voting, "", fmt.Sprintf("layout %d", r.layout.Number))
+	r.rebuild()
+}
+
+// takeCopy answers a replica that copies.
+//
+// It copies for the layout that is beside the copy: two that were proposed at
+// once have one number, and no replica seals for both.
+func (r *Acceptor) takeCopy(from route.Peer, m *sticky.Message, c *sticky.SnapshotRequest) error {
+	if c.Voter != route.NameHash(from.Name) || from.ID == r.self {
+		return r.refuse(BadSnapshotRequest, from, fmt.Errorf("copy of %q for replica %016x: want its own", from.Name, c.Voter))
+	}
+	p := sticky.SnapshotChunk{Voter: route.NameHash(r.cfg.Name), Number: c.Number, After: c.After, Begin: c.Begin}
+	target := r.newest()
+	switch {
+	case c.Number != target.Number, len(m.Layouts) != 1, m.Number != c.Number, !target.Agrees(&m.Layouts[0]):
+		p.Reason = sticky.OtherLayout
+	case !slices.Contains(target.VotersOf(from.Region), from.Name):
+		return r.refuse(BadSnapshotRequest, from, fmt.Errorf("copy of %q in %q: layout %d does not name it a replica", from.Name, from.Region, c.Number))
+	case r.failed != nil, !r.complete(), r.next != nil && r.layout.Number != c.Number-1:
+		p.Reason = sticky.NotVoting
+	default:
+		if from.Region == r.cfg.Region {
+			r.noteGeneration(c.Voter, c.Generation)
+		}
+		r.fill(&p)
+	}
+	out := r.to(from.ID)
+	if len(out.SnapshotChunks) == sticky.MaxSnapshotChunks {
+		return nil // it asks again
+	}
+	out.SnapshotChunks = append(out.SnapshotChunks, p)
+	return nil
+}
+
+// noteGeneration notes that a replica lost its memory. It is stored before the answer
+// leaves, as is all that was received before.
+func (r *Acceptor) noteGeneration(voter, generation uint64) {
+	generations := r.meta.Generations.With(voter, generation)
+	if generations.Full() {
+		generations = slices.DeleteFunc(slices.Clone(generations), func(l route.Generation) bool { return !r.concerns(l.Voter) })
+	}
+	if !generations.Full() && !slices.Equal(generations, r.meta.Generations) {
+		r.meta.Generations = generations
+		r.putMeta()
+	}
+}
+
+// concerns reports whether a voter is a replica of the region's, of the layout
+// in force, the one before or the next.
+func (r *Acceptor) concerns(voter uint64) bool {
+	for _, l := range [...]*route.Layout{&r.layout, r.newest()} {
+		if region := l.Region(r.cfg.Region); region != nil {
+			for _, names := range [...][]string{region.Replicas, region.Former} {
+				if slices.ContainsFunc(names, func(n string) bool { return route.NameHash(n) == voter }) {
+					return true
+				}
+			}
+		}
+	}
+	return voter == route.NameHash(r.cfg.Name)
+}
+
+// fill fills a page with the records that follow. The order of keys may be older
+// than some records: those came after the copier's life or the seal was noted,
+// and do not concern it.
+func (r *Acceptor) fill(p *sticky.SnapshotChunk) {
+	if r.page == nil || p.Begin {
+		r.page = r.keys()
+	}
+	r.paged = r.at
+	i := 0
+	if !p.Begin {
+		i = sort.Search(len(r.page), func(i int) bool { return compareKeys(r.page[i], p.After) > 0 })
+	}
+	watermarks := 0
+	for ; i < len(r.page) && len(p.Records) < sticky.MaxRecords && watermarks < pageWatermarks; i++ {
+		if l := r.records[r.page[i]]; l != nil {
+			p.Records = append(p.Records, sticky.Record{Key: r.page[i], Ballot: l.ballot, Watermarks: l.watermarks, Ended: l.ended})
+			watermarks += len(l.watermarks)
+		}
+	}
+	p.Last = i == len(r.page)
+	p.Ended, p.Generations = r.meta.Ended, r.meta.Generations
+}
+
+// takePage takes in what another replica holds.
+func (r *Acceptor) takePage(from route.Peer, p *sticky.SnapshotChunk) error {
+	c := r.copying
+	if c == nil || p.Number != c.number {
+		return nil // of an earlier try
+	}
+	i := slices.IndexFunc(c.sources, func(s source) bool { return s.region == from.Region && s.name == from.Name })
+	if i < 0 || p.Voter != route.NameHash(from.Name) {
+		return r.refuse(BadSnapshotChunk, from, fmt.Errorf("page of %q in %q: it was not asked", from.Name, from.Region))
+	}
+	s := &c.sources[i]
+	if s.done || p.Reason != sticky.NoReason || p.Begin == s.begun || p.After != s.after {
+		return nil // late or not yet; it is asked again
+	}
+	if err := validateChunk(p); err != nil {
+		return r.refuse(BadSnapshotChunk, from, fmt.Errorf("page of %q: %w", from.Name, err))
+	}
+	if generation := p.Generations.Of(s.voter); s.begun && generation != s.generation {
+		s.restart()
+		return nil
+	} else {
+		s.generation, s.generations = generation, p.Generations
+	}
+	if len(r.records)+len(p.Records) > 2*r.cfg.MaxLedgers+sticky.MaxRecords {
+		return r.refuse(NoRoom, from, fmt.Errorf("page of %q: no room for more than %d ledgers: want more room to copy", from.Name, 2*r.cfg.MaxLedgers))
+	}
+	r.merge(from, p)
+	s.begun, s.ever = true, false // the next page at once
+	if n := len(p.Records); n > 0 {
+		s.after = p.Records[n-1].Key
+	}
+	s.done = p.Last
+	r.copy()
+	return nil
+}
+
+func validateChunk(p *sticky.SnapshotChunk) error {
+	if len(p.Records) > sticky.MaxRecords {
+		return fmt.Errorf("%d records: want at most %d", len(p.Records), sticky.MaxRecords)
+	}
+	if len(p.Records) == 0 && !p.Last {
+		return fmt.Errorf("no records, and not the last: want some")
+	}
+	for i := range p.Records {
+		rec := &p.Records[i]
+		if err := rec.Validate(); err != nil {
+			return err
+		}
+		after := p.After
+		if i > 0 {
+			after = p.Records[i-1].Key
+		}
+		if (i > 0 || !p.Begin) && compareKeys(rec.Key, after) <= 0 {
+			return fmt.Errorf("record out of order: want ascending keys after that of the page before")
+		}
+	}
+	return p.Generations.Validate()
+}
+
+// merge joins what a page holds with what is held here.
+func (r *Acceptor) merge(from route.Peer, p *sticky.SnapshotChunk) {
+	if from.Region == r.cfg.Region {
+		for _, l := range p.Generations {
+			r.noteGeneration(l.Voter, l.Generation)
+		}
+	}
+	if p.Ended > r.meta.Ended {
+		r.meta.Ended = p.Ended
+		r.putMeta()
+	}
+	for i := range p.Records {
+		r.join(&p.Records[i])
+	}
+}
+
+// join takes over a copied record. Watermarks that were held for two keepers are
+// known to neither, even when the amounts are the same: then nobody is promised
+// anything, and who comes next must show, by a higher ballot, what it knows.
+func (r *Acceptor) join(rec *sticky.Record) {
+	l := r.records[rec.Key]
+	if l == nil {
+		l = &ledger{ballot: rec.Ballot, watermarks: rec.Watermarks, ended: rec.Ended}
+		r.records[rec.Key] = l
+		r.put(rec.Key, l)
+		return
+	}
+	low, top := l.ballot, rec.Ballot
+	if top.Less(low) {
+		low, top = top, low
+	}
+	if top.Owner != 0 && !low.SameProposer(top) && r.broken&flawPromise == 0 {
+		top = sticky.Ballot{Round: top.Round + 1}
+	}
+	ended := max(l.ended, rec.Ended)
+	mine := l.watermarks.Since(ended)
+	joined := mine.Join(rec.Watermarks.Since(ended))
+	if top == l.ballot && ended == l.ended && mine.Above(joined) {
+		return
+	}
+	l.ballot, l.watermarks = top, joined
+	if len(l.watermarks) > sticky.MaxWatermarks {
+		var last int64
+		l.watermarks, last = l.watermarks.Latest(sticky.MaxWatermarks)
+		ended = max(ended, last+1)
+	}
+	l.ended = ended
+	r.put(rec.Key, l)
+}

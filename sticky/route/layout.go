@@ -1,0 +1,185 @@
+package route
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// The bounds of a layout.
+const (
+	MaxRegions = 64
+	MaxPins    = 1_024
+	// MaxReplicas bounds the strict voters of a region.
+	MaxReplicas = 9
+	// MaxName bounds the bytes of a region's or daemon's name.
+	MaxName   = 255
+	maxWeight = 1 << 30
+)
+
+// Layout names the home regions of strict keys and the strict voters of each
+// region. A layout never changes; the next one has the next number.
+type Layout struct {
+	Number  uint64
+	Regions []Region // by name
+	Pins    []Pin    // by rule
+}
+
+// Region is a region that can be the home of keys.
+type Region struct {
+	Name string
+	// Weight is proportional to the number of keys that have their home here.
+	Weight uint32
+	// Replicas are the names of the region's strict voters, sorted. Those of
+	// another region may be empty: not known yet.
+	Replicas []string
+	// Former are the voters of the layout before, empty in the first layout.
+	Former []string
+	// Generations are the store numbers of Replicas when the layout was made,
+	// except those that were 0: a voter with a later one may have voted under
+	// the layout and lost it.
+	Generations Generations
+}
+
+// Pin fixes the home region of a rule.
+type Pin struct {
+	Rule   uint64 // rules.ID
+	Region string
+}
+
+// Validate returns what is wrong with a layout that came from elsewhere, and
+// what would be right.
+func (l *Layout) Validate() error {
+	if l.Number == 0 {
+		return fmt.Errorf("layout 0: want numbers from 1")
+	}
+	if n := len(l.Regions); n == 0 || n > MaxRegions {
+		return fmt.Errorf("layout of %d regions: want 1 to %d", n, MaxRegions)
+	}
+	if len(l.Pins) > MaxPins {
+		return fmt.Errorf("layout of %d pins: want at most %d", len(l.Pins), MaxPins)
+	}
+	weights := uint64(0)
+	for i := range l.Regions {
+		r := &l.Regions[i]
+		if i > 0 && l.Regions[i-1].Name >= r.Name {
+			return fmt.Errorf("region %q after %q: want each once, in the order of names", r.Name, l.Regions[i-1].Name)
+		}
+		if err := r.validate(); err != nil {
+			return fmt.Errorf("region %q: %w", r.Name, err)
+		}
+		weights += uint64(r.Weight)
+	}
+	if weights == 0 {
+		return fmt.Errorf("all regions of the layout have weight 0: want at least one above")
+	}
+	for i, p := range l.Pins {
+		if i > 0 && l.Pins[i-1].Rule >= p.Rule {
+			return fmt.Errorf("pins of rule %016x: want each rule once, ascending", p.Rule)
+		}
+		if r := l.Region(p.Region); r == nil || r.Retired() {
+			return fmt.Errorf("pin of rule %016x to %q: want one of the layout's regions", p.Rule, p.Region)
+		}
+	}
+	return nil
+}
+
+func (r *Region) validate() error {
+	if r.Name == "" || len(r.Name) > MaxName {
+		return fmt.Errorf("name of %d bytes: want 1 to %d", len(r.Name), MaxName)
+	}
+	if r.Weight > maxWeight {
+		return fmt.Errorf("weight %d: want at most %d", r.Weight, maxWeight)
+	}
+	if err := validateSet(r.Replicas); err != nil {
+		return err
+	}
+	if err := validateSet(r.Former); err != nil {
+		return fmt.Errorf("of the layout before: %w", err)
+	}
+	return r.Generations.Validate()
+}
+
+// validateSet returns what is wrong with a replica set. None at all is one
+// that was not heard of.
+func validateSet(names []string) error {
+	if n := len(names); n > MaxReplicas || n > 2 && n%2 == 0 {
+		return fmt.Errorf("%d replicas: want an odd number up to %d, or both daemons of a region of two", n, MaxReplicas)
+	}
+	hashes := make([]uint64, 0, MaxReplicas)
+	for i, name := range names {
+		if name == "" || len(name) > MaxName {
+			return fmt.Errorf("replica name of %d bytes: want 1 to %d", len(name), MaxName)
+		}
+		if i > 0 && names[i-1] >= name {
+			return fmt.Errorf("replica %q after %q: want each once, in the order of names", name, names[i-1])
+		}
+		h := NameHash(name)
+		if slices.Contains(hashes, h) {
+			return fmt.Errorf("replica %q cannot be told from another by its hash: rename it", name)
+		}
+		hashes = append(hashes, h)
+	}
+	return nil
+}
+
+// gone reports whether nothing is at home in a region any more.
+func (r *Region) Retired() bool { return r.Weight == 0 && len(r.Replicas) == 0 }
+
+// region returns the region of that name, nil when there is none.
+func (l *Layout) Region(name string) *Region {
+	i, ok := slices.BinarySearchFunc(l.Regions, name, func(r Region, n string) int {
+		return cmp.Compare(r.Name, n)
+	})
+	if !ok {
+		return nil
+	}
+	return &l.Regions[i]
+}
+
+// replicas returns the replica set of a region.
+func (l *Layout) VotersOf(region string) []string {
+	if r := l.Region(region); r != nil {
+		return r.Replicas
+	}
+	return nil
+}
+
+// Clone returns a copy that shares no regions and no pins; the names and lives
+// of a region are never changed in place and may be shared.
+func (l *Layout) Clone() Layout {
+	return Layout{Number: l.Number, Regions: slices.Clone(l.Regions), Pins: slices.Clone(l.Pins)}
+}
+
+// agrees reports whether two layouts of one number say the same, but for
+// replica sets that one of them has not heard of.
+func (l *Layout) Agrees(o *Layout) bool {
+	if len(l.Regions) != len(o.Regions) || !slices.Equal(l.Pins, o.Pins) {
+		return false
+	}
+	for i := range l.Regions {
+		a, b := &l.Regions[i], &o.Regions[i]
+		if a.Name != b.Name || a.Weight != b.Weight {
+			return false
+		}
+		if len(a.Replicas) > 0 && len(b.Replicas) > 0 && !slices.Equal(a.Replicas, b.Replicas) {
+			return false
+		}
+		if l.Number > 1 && (!slices.Equal(a.Replicas, b.Replicas) ||
+			!slices.Equal(a.Former, b.Former) || !slices.Equal(a.Generations, b.Generations)) {
+			return false
+		}
+	}
+	return true
+}
+
+// generation returns the life that a replica of a region had when the layout was made.
+func (l *Layout) Generation(region, name string) uint64 {
+	if r := l.Region(region); r != nil {
+		return r.Generations.Of(NameHash(name))
+	}
+	return 0
+}
+
+// majority returns how many of n replicas any two groups of have one in common.
+func Majority(n int) int { return n/2 + 1 }
