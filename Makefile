@@ -15,7 +15,7 @@ RLS_DIR ?= ../shared/rls
 # The tools live in a module of their own and never touch our requirements.
 TOOLS := internal/tools
 # What explores much: in short under the race detector.
-LONG := ./sim ./daemon ./quota/epoch ./quota/transfer ./quota/agent ./sticky
+LONG := ./sim ./daemon ./quota/epoch ./quota/transfer ./quota/agent ./sticky/quorum
 STATICCHECK := go tool -modfile=$(TOOLS)/go.mod staticcheck
 
 .PHONY: help run build test e2e race sim fuzz bench lint generate clean
@@ -31,7 +31,7 @@ build: ## build bin/rld
 
 test: lint ## all checks, then all tests under the race detector
 	go -C $(TOOLS) test ./...
-	$(TOOLS)/race $$(go list ./... | grep -vE '/(sim|daemon|quota/epoch|quota/transfer|quota/agent|sticky)$$')
+	$(TOOLS)/race $$(go list ./... | grep -vE '/(sim|daemon|quota/epoch|quota/transfer|quota/agent|sticky/quorum)$$')
 	@echo "What explores much or takes hours of virtual time: in short under the race detector, whole without."
 	$(TOOLS)/race -short $(LONG)
 	go test $(LONG)
