@@ -26,7 +26,7 @@ type Accepted struct {
 	// Voter is the NameHash of the voter.
 	Voter uint64
 	// OK reports that the voter has the watermarks on disk under the ballot.
-	OK  bool
+	OK     bool
 	Reason Reason
 	// Promised and Held are the voter's ballot and watermarks when it refused.
 	Promised Ballot

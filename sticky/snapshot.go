@@ -28,7 +28,7 @@ type SnapshotChunk struct {
 	Number  uint64 // of the request
 	After   crdt.Key
 	Begin   bool
-	Reason     Reason // set when it cannot answer; then the rest is empty
+	Reason  Reason // set when it cannot answer; then the rest is empty
 	Records []Record
 	Last    bool
 	// Ended is the acceptor's: watermarks that ended before it are forgotten.
