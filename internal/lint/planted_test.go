@@ -227,6 +227,40 @@ func init() {}
 		want: []string{"daemon/start.go:7: init: init function"},
 	},
 	{
+		name: "algorithms outside quota",
+		files: map[string]string{
+			"daemon/fold.go": `package daemon
+
+import "example.org/m/rules"
+
+type limit struct{ Algorithm rules.Algorithm }
+
+var set = limit{Algorithm: rules.TokenBucket}
+
+func fold(l limit, names map[rules.Algorithm]string) bool {
+	switch l.Algorithm {
+	case rules.SlidingLog:
+		return names[l.Algorithm] == ""
+	}
+	return l.Algorithm == rules.FixedWindow || l.Algorithm.Bucket()
+}
+`,
+			"quota/fold.go": `package quota
+
+import "example.org/m/rules"
+
+func fold(a rules.Algorithm) bool { return a == rules.FixedWindow }
+`,
+		},
+		want: []string{
+			"daemon/fold.go:10: fold: depends on Algorithm",
+			"daemon/fold.go:11: fold: depends on SlidingLog",
+			"daemon/fold.go:12: fold: depends on Algorithm",
+			"daemon/fold.go:14: fold: depends on Algorithm",
+			"daemon/fold.go:14: fold: depends on Algorithm",
+		},
+	},
+	{
 		name: "silenced checks",
 		files: map[string]string{"daemon/quiet.go": `package daemon
 
@@ -314,7 +348,7 @@ func TestPlanted(t *testing.T) {
 	}
 	for _, rule := range []string{
 		ruleTable, ruleLayers, ruleExclusive, rulePure, ruleFloat,
-		ruleDoc, ruleName, ruleLength, ruleInit, ruleNolint,
+		ruleDoc, ruleName, ruleLength, ruleInit, ruleNolint, ruleFold,
 	} {
 		if !slices.Contains(caught, rule) {
 			t.Errorf("no plant is caught by the rule %s", rule)

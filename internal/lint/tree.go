@@ -77,6 +77,7 @@ func Check(root string) ([]Finding, error) {
 		c.checkImports(f)
 		c.checkPurity(f)
 		c.checkStyle(f)
+		c.checkFold(f)
 	}
 	c.checkPackages()
 	slices.SortStableFunc(c.findings, func(a, b Finding) int {
