@@ -6,6 +6,7 @@ import (
 	"github.com/georld/rld/internal/rendezvous"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/sat"
 )
 
 // Kind says whose count a cell is.
@@ -108,7 +109,9 @@ type CellMeta struct {
 
 // End is the instant in Unix milliseconds from which a cell of the label can
 // no longer matter to a correct clock.
-func (s CellMeta) End(window int64) int64 { return addFloor(addFloor(window, s.WindowLength), s.Carry) }
+func (s CellMeta) End(window int64) int64 {
+	return sat.AddInt(sat.AddInt(window, s.WindowLength), s.Carry)
+}
 
 // Cell is one cell on its way or at rest. P and N only grow.
 type Cell struct {
@@ -124,13 +127,6 @@ type Cell struct {
 // String describes the cell for people.
 func (c Cell) String() string {
 	return fmt.Sprintf("%016x%016x@%d %s %v: %v", c.Key.Hi, c.Key.Lo, c.Window, c.Kind, c.Incarnation, c.Value)
-}
-
-func addFloor(a, b int64) int64 {
-	if s := a + b; s >= a {
-		return s
-	}
-	return 1<<63 - 1
 }
 
 // RegionIncarnation returns the slot under which the sums of a region travel.

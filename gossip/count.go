@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/sat"
 )
 
 // Add counts n hits under a key's label in the daemon's own slot. left is how
@@ -86,7 +87,7 @@ func (e *Engine) Own(k crdt.Key, window int64) crdt.PN {
 func (e *Engine) OwnWindows(k crdt.Key, yield func(window, end int64, n uint64)) {
 	e.each(k, func(c *cell) {
 		if c.Incarnation == e.self.ID {
-			yield(c.Window, addFloor(c.Window, c.WindowLength), c.Value.Net())
+			yield(c.Window, sat.AddInt(c.Window, c.WindowLength), c.Value.Net())
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/sat"
 )
 
 // Change is what a message added to the counts of a key's label.
@@ -170,7 +171,7 @@ func (e *Engine) merge(now time.Duration, l *link, m *Message, at int, floor, ne
 	}
 	i := e.state.find(id)
 	if i == none {
-		if addFloor(newest, in.WindowLength) < in.Window {
+		if sat.AddInt(newest, in.WindowLength) < in.Window {
 			return e.refuse(now, l, in.CellID, TooFarAhead)
 		}
 		if i = e.state.add(id, in.CellMeta); i == none {

@@ -2,8 +2,9 @@ package hlc
 
 import (
 	"fmt"
-	"math"
 	"time"
+
+	"github.com/georld/rld/internal/sat"
 )
 
 // Clock makes the timestamps of one daemon and the wall part its labels are
@@ -118,15 +119,15 @@ func (c *Clock) advance(at Instant) {
 	if c.hold || c.held > 0 {
 		wall = c.withhold(mono, wall)
 	}
-	c.steps.note(wall, satAdd(c.wall, mono-c.mono), mono-c.mono)
+	c.steps.note(wall, sat.AddInt(c.wall, mono-c.mono), mono-c.mono)
 	c.mono, c.wall = mono, wall
 
 	ran := mono - c.anchorMono
-	if wall >= satAdd(c.anchorWall, ran) {
+	if wall >= sat.AddInt(c.anchorWall, ran) {
 		c.meet() // nearly always, and no division
 		return
 	}
-	line := satAdd(c.anchorWall, ran-ran/c.slew)
+	line := sat.AddInt(c.anchorWall, ran-ran/c.slew)
 	if wall >= line {
 		c.meet()
 		return
@@ -148,12 +149,4 @@ func (c *Clock) late(wall int64) {
 		c.wall = wall
 		c.meet()
 	}
-}
-
-// satAdd adds two numbers that are not negative and stops at the greatest.
-func satAdd(a, b int64) int64 {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
 }

@@ -1,6 +1,10 @@
 package hlc
 
-import "time"
+import (
+	"time"
+
+	"github.com/georld/rld/internal/sat"
+)
 
 // HoldJumps sets whether a wall clock that leaps ahead of the monotonic one by
 // more than MaxOffset is believed at once (false, the default, for a daemon
@@ -21,14 +25,14 @@ func (c *Clock) withhold(mono, wall int64) int64 {
 		c.adopt, c.held = false, 0
 		return wall
 	}
-	expected := satAdd(c.wall, mono-c.mono)
+	expected := sat.AddInt(c.wall, mono-c.mono)
 	seen := wall - min(wall, c.held)
 	limit := c.maxOffset * int64(time.Millisecond)
 	switch {
-	case seen > satAdd(max(expected, satAdd(c.reading, mono-c.mono)), limit) && (c.hold || c.held > 0):
+	case seen > sat.AddInt(max(expected, sat.AddInt(c.reading, mono-c.mono)), limit) && (c.hold || c.held > 0):
 		c.held += seen - expected
 		return expected
-	case c.held > 0 && satAdd(seen, limit) < expected: // it was set back
+	case c.held > 0 && sat.AddInt(seen, limit) < expected: // it was set back
 		c.held = max(0, wall-expected)
 		return wall - c.held
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/georld/rld/sticky/route"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
@@ -244,7 +245,7 @@ func (n *Node) serveWaiters(led *ledger, l *rules.Limit, now int64) (lack uint64
 			b.reserved += w.hits
 			w.report = b.row.Report(l, now, 0)
 		default:
-			lack = addSat(lack, w.hits)
+			lack = sat.Add(lack, w.hits)
 			continue
 		}
 		n.desk.answered = append(n.desk.answered, w.ticket)
@@ -268,7 +269,7 @@ func (n *Node) serveQueue(led *ledger, l *rules.Limit, now int64) (lack uint64, 
 			ends = max(ends, h.window) // it holds rights until then
 		}
 		if missing, ok := n.answerAsk(led, l, &q.ask, now, ends); !ok {
-			lack, until = addSat(lack, missing), max(until, ends)
+			lack, until = sat.Add(lack, missing), max(until, ends)
 			kept = append(kept, q)
 		}
 	}

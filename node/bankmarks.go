@@ -9,6 +9,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
@@ -63,7 +64,7 @@ func (n *Node) want(led *ledger, l *rules.Limit, v *route.Routing, now int64, lo
 		row = b.rowUntil(l, now, until)
 	}
 	need := func(at int64, lack uint64) sticky.Watermark {
-		m := row.Watermark(l, now, at, min(addSat(addSat(lack, b.reserved), headroom), row.Left(l, quota.Of(l).Full(), now)))
+		m := row.Watermark(l, now, at, min(sat.Add(sat.Add(lack, b.reserved), headroom), row.Left(l, quota.Of(l).Full(), now)))
 		if quota.Of(l).Drains() { // it must still do when it is held
 			m.Amount += uint64(n.bucketMargin(b).Nanoseconds())
 			m.End += n.bucketMargin(b).Milliseconds()
@@ -76,13 +77,13 @@ func (n *Node) want(led *ledger, l *rules.Limit, v *route.Routing, now int64, lo
 		if far > 0 {
 			m := need(stampOf(l, now, until), far)
 			if m.Window == watermarks[0].Window {
-				watermarks[0] = need(now, addSat(local, far))
+				watermarks[0] = need(now, sat.Add(local, far))
 			} else {
 				watermarks = append(watermarks, m)
 			}
 		}
 	} else {
-		watermarks = append(watermarks, need(now, addSat(local, far)))
+		watermarks = append(watermarks, need(now, sat.Add(local, far)))
 	}
 	if !b.keeper.Busy() {
 		b.raised = n.at.Mono

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
@@ -82,7 +83,7 @@ func (c *credit) held(l *rules.Limit, now int64) uint64 {
 	}
 	sum := uint64(0)
 	for i := range c.from {
-		sum = addSat(sum, c.from[i].total-c.from[i].returned)
+		sum = sat.Add(sum, c.from[i].total-c.from[i].returned)
 	}
 	return sum - min(sum, c.used)
 }
@@ -220,7 +221,7 @@ func (led *ledger) uncovered() (want, need uint64, peek bool) {
 		case w.hits == 0:
 			peek = true
 		default:
-			want = addSat(want, w.hits)
+			want = sat.Add(want, w.hits)
 			if need == 0 || w.hits < need {
 				need = w.hits
 			}
@@ -253,7 +254,7 @@ func (n *Node) batch(c *credit) uint64 { return c.pace.within(n.at.Mono, 2*c.tri
 // spendCredit counts hits as used, and asks for more before there are none left.
 func (n *Node) spendCredit(led *ledger, h *Hit, now int64) {
 	c := &led.credit
-	c.used = addSat(c.used, h.N)
+	c.used = sat.Add(c.used, h.N)
 	c.touched = n.at.Mono
 	if len(c.asks) > 0 || n.at.Mono < c.retry {
 		return

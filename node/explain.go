@@ -8,6 +8,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/quota/epoch"
 	"github.com/georld/rld/rules"
@@ -128,8 +129,8 @@ func (n *Node) explainRights(h *Hit, where ref, used uint64, now int64) *Explain
 	if r := n.rowAt(h, where); r != nil {
 		out.Left = r.Left(l, base, now)
 	}
-	have := addSat(out.Allotment, out.Received)
-	out.Used = have - min(have, addSat(out.Left, out.Given))
+	have := sat.Add(out.Allotment, out.Received)
+	out.Used = have - min(have, sat.Add(out.Left, out.Given))
 	return out
 }
 
@@ -164,8 +165,8 @@ func (n *Node) explainLedger(h *Hit, reserve bool, now int64) *ExplainedLease {
 func (n *Node) explainCredit(c *credit, l *rules.Limit, now int64) *ExplainedCredit {
 	out := &ExplainedCredit{Window: c.window, Until: c.until, Used: c.used, Left: c.left(l, now), Asking: len(c.asks) > 0}
 	for _, from := range c.from {
-		out.Granted = addSat(out.Granted, from.total)
-		out.Returned = addSat(out.Returned, from.returned)
+		out.Granted = sat.Add(out.Granted, from.total)
+		out.Returned = sat.Add(out.Returned, from.returned)
 		out.From, out.Round = from.owner, from.round
 	}
 	if c.refused > 0 && n.at.Mono < c.retry {

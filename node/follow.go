@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 )
@@ -92,8 +93,8 @@ func (n *Node) learn(h *Hit, now int64) ref {
 		n.learnBucket(h.Key, l, e, now)
 	default:
 		quota.Of(l).Roll(&e.cell, now)
-		e.cell.Count = addSat(e.cell.Count, eng.Total(h.Key, e.cell.Window))
-		e.cell.Prev = addSat(e.cell.Prev, eng.Total(h.Key, e.cell.Window-l.Window()))
+		e.cell.Count = sat.Add(e.cell.Count, eng.Total(h.Key, e.cell.Window))
+		e.cell.Prev = sat.Add(e.cell.Prev, eng.Total(h.Key, e.cell.Window-l.Window()))
 		if over := e.cell.Prev; l.CarryDebt && over > uint64(l.Requests) {
 			e.cell.Carry = max(e.cell.Carry, over-uint64(l.Requests))
 		}

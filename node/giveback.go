@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
@@ -27,9 +28,9 @@ func (n *Node) giveBack(led *ledger, l *rules.Limit, now int64, keep uint64) {
 	}
 	sum := uint64(0)
 	for i := range c.from {
-		sum = addSat(sum, c.from[i].total-c.from[i].returned)
+		sum = sat.Add(sum, c.from[i].total-c.from[i].returned)
 	}
-	left := sum - min(sum, addSat(addSat(c.used, c.reserved), keep))
+	left := sum - min(sum, sat.Add(sat.Add(c.used, c.reserved), keep))
 	for i := range c.from {
 		from := &c.from[i]
 		if from.owner != owner.Incarnation {

@@ -3,6 +3,7 @@ package node
 import (
 	"time"
 
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/sticky/route"
 
 	"github.com/georld/rld/quota"
@@ -70,7 +71,7 @@ func (n *Node) failedFor(st *Status) int64 {
 // find looks for the rights to a hit in a ledger, which is kept under l.
 func (n *Node) find(h *Hit, st *Status, l *rules.Limit, reserve bool, now int64) finding {
 	led := n.ledgerAt(h, reserve)
-	need := addSat(st.ahead, h.N)
+	need := sat.Add(st.ahead, h.N)
 	if led != nil && h.Ticket != 0 {
 		if i := led.waiter(h.Ticket); i >= 0 {
 			if f, known := n.findTicket(h, led, i, st, l, need, now); known {
@@ -118,7 +119,7 @@ func (n *Node) findTicket(h *Hit, led *ledger, i int, st *Status, l *rules.Limit
 			return passes, false // the label has ended: sought again
 		}
 		st.led, st.source = led, fromTicket
-		if w.hits == 0 && need > 0 && need > addSat(w.report.Remaining, led.credit.left(l, now)) {
+		if w.hits == 0 && need > 0 && need > sat.Add(w.report.Remaining, led.credit.left(l, now)) {
 			return over, true // a peek
 		}
 		return passes, true
@@ -197,7 +198,7 @@ func (n *Node) findThere(h *Hit, st *Status, led *ledger, need uint64, now int64
 		return over
 	case (h.Peek || h.N == 0) && c.heard > 0 && n.at.Mono-c.heard < heardFresh:
 		st.led, st.source = led, fromCredit
-		if need > addSat(c.report.Remaining, c.left(h.Limit, now)) {
+		if need > sat.Add(c.report.Remaining, c.left(h.Limit, now)) {
 			return over
 		}
 		return passes
@@ -274,7 +275,7 @@ func (n *Node) reportOf(h *Hit, st *Status, now int64) quota.Report {
 	}
 	asked := uint64(0)
 	if st.Over {
-		asked = addSat(st.ahead, h.N)
+		asked = sat.Add(st.ahead, h.N)
 	}
 	switch st.source {
 	case fromTicket: // the answer is as good as the home's
@@ -301,7 +302,7 @@ func (n *Node) reportCredit(c *credit, h *Hit, st *Status, l *rules.Limit, now i
 	case st.Over:
 		rep.Retry = max(1, (c.retry - n.at.Mono).Milliseconds(), rep.Retry-ago)
 	case h.Peek || h.N == 0 || n.at.Mono-c.heard < 2*prefetchTick:
-		rep.Remaining = addSat(left, rep.Remaining)
+		rep.Remaining = sat.Add(left, rep.Remaining)
 	default: // others may have used the rest since
 		rep.Remaining = left
 	}

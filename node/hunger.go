@@ -3,6 +3,7 @@ package node
 import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/quota/transfer"
 )
@@ -35,7 +36,7 @@ func (n *Node) wanted(from crdt.Incarnation, note *gossip.RightsMessage, d *deal
 	}
 	cell := &n.live.at(i).cell
 	used := quota.Of(d.h.Limit).Used(cell, nil, now)
-	n.publish(d, now, addSat(used, n.elsewhere(&d.h, cell, ref{where: inLive, index: i})))
+	n.publish(d, now, sat.Add(used, n.elsewhere(&d.h, cell, ref{where: inLive, index: i})))
 }
 
 // terms are those between this region and one that is so far away.
@@ -63,11 +64,11 @@ func (n *Node) region(d *deal, now int64) (all transfer.Region, rows []transfer.
 				row.Second = max(row.Second, w.second)
 			}
 		}
-		all.Offered = addSat(all.Offered, row.Second)
+		all.Offered = sat.Add(all.Offered, row.Second)
 		if s.Silent {
 			continue // it may have spent all
 		}
-		all.Available = addSat(all.Available, row.Rights)
+		all.Available = sat.Add(all.Available, row.Rights)
 		rows, of = append(rows, row), append(of, s.ID)
 	}
 	return all, rows, of
@@ -117,7 +118,7 @@ func (n *Node) feed(from crdt.Incarnation, note *gossip.RightsMessage, d *deal, 
 			continue
 		}
 		base := n.cfg.Allotments.RegionPart(a.Region, SharedRule(d.h.Rule), d.h.Limit.Total(), x, carry)
-		others = addSat(others, t.Spare(left, transfer.Region{
+		others = sat.Add(others, t.Spare(left, transfer.Region{
 			Allotment: base, Available: base - min(base, a.Used), Offered: a.Rate,
 		}))
 	}

@@ -2,13 +2,13 @@ package node
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"time"
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 )
@@ -185,7 +185,7 @@ func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 // pass puts a hit through the gates.
 func (n *Node) pass(h *Hit, c *quota.Cell, log *quota.Log, st *Status, now int64) {
 	used := quota.Of(h.Limit).Used(c, log, now)
-	taken := addSat(addSat(addSat(used, st.elsewhere), st.ahead), h.N)
+	taken := sat.Add(sat.Add(sat.Add(used, st.elsewhere), st.ahead), h.N)
 	st.Gate, st.row, st.led, st.bounded = NoGate, nil, nil, n.bounded(h)
 	if taken > quota.Of(h.Limit).Capacity() && !(st.bounded && n.cfg.Ablation.NoEstimate) {
 		st.Gate = EstimateGate
@@ -222,7 +222,7 @@ func (n *Node) Charge(at Instant, h []Hit, out []Status) {
 		if st.row != nil && !st.peek {
 			cell, log := n.cell(st.ref)
 			used := quota.Of(h[i].Limit).Used(cell, log, now)
-			n.offer(&h[i], st.row, now, addSat(used, st.elsewhere))
+			n.offer(&h[i], st.row, now, sat.Add(used, st.elsewhere))
 		}
 		if !st.peek {
 			n.count(&h[i], st)
@@ -242,7 +242,7 @@ func (n *Node) report(h *Hit, now int64, st *Status) {
 	}
 	asked := uint64(0)
 	if st.Over {
-		asked = addSat(h.N, st.ahead)
+		asked = sat.Add(h.N, st.ahead)
 	}
 	if st.homed {
 		n.reportHomed(h, st, now)
@@ -274,7 +274,7 @@ func (n *Node) reportRights(h *Hit, now int64, st *Status) {
 	}
 	wait := h.Limit.Window()
 	if st.row != nil {
-		wait = st.row.Wait(h.Limit, base, now, addSat(h.N, st.ahead))
+		wait = st.row.Wait(h.Limit, base, now, sat.Add(h.N, st.ahead))
 	}
 	st.Retry = max(st.Retry, duration(wait))
 }
@@ -338,14 +338,7 @@ func (n *Node) ahead(h []Hit, out []Status, k crdt.Key, at ref) uint64 {
 		if out[j].Over && !h[j].Limit.Shadow && !h[j].Limit.ChargeDenied {
 			continue
 		}
-		sum = addSat(sum, h[j].N)
+		sum = sat.Add(sum, h[j].N)
 	}
 	return sum
-}
-
-func addSat(a, b uint64) uint64 {
-	if s := a + b; s >= a {
-		return s
-	}
-	return math.MaxUint64
 }

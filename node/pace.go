@@ -1,6 +1,10 @@
 package node
 
-import "time"
+import (
+	"time"
+
+	"github.com/georld/rld/internal/sat"
+)
 
 // pace counts hits by ticks of the time: of one length for all that is done with it.
 type pace struct {
@@ -23,7 +27,7 @@ func (p *pace) roll(mono, length time.Duration) {
 
 func (p *pace) add(mono, length time.Duration, n uint64) {
 	p.roll(mono, length)
-	p.now = addSat(p.now, n)
+	p.now = sat.Add(p.now, n)
 }
 
 // late returns how many hits came in the tick that runs or the one before it,

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/quota/epoch"
 	"github.com/georld/rld/rules"
@@ -105,7 +106,7 @@ const rowFrom = 8
 // its limit, and traded nothing, needs no row.
 func (n *Node) allow(h *Hit, st *Status, used uint64, now int64) bool {
 	base := n.base(h.Rule, now)
-	need := addSat(addSat(st.ahead, h.N), used)
+	need := sat.Add(sat.Add(st.ahead, h.N), used)
 	if !quota.Of(h.Limit).Drains() && need <= base.Amount/rowFrom && n.rowAt(h, st.ref) == nil {
 		st.rights = base.Amount - used
 		return true
@@ -113,10 +114,10 @@ func (n *Node) allow(h *Hit, st *Status, used uint64, now int64) bool {
 	r := n.rowOf(h, st.ref, now)
 	if r == nil {
 		st.rights = n.leftShared(h, st.ref, base, used, now)
-		return addSat(st.ahead, h.N) <= st.rights
+		return sat.Add(st.ahead, h.N) <= st.rights
 	}
 	st.row, st.rights = r, r.Left(h.Limit, base, now)
-	return addSat(st.ahead, h.N) <= st.rights
+	return sat.Add(st.ahead, h.N) <= st.rights
 }
 
 // leftShared returns what is left of the rights to a key that shares its counter

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/quota/transfer"
 	"github.com/georld/rld/rules"
@@ -93,8 +94,8 @@ func (n *Node) newRow(h *Hit, now int64) *row {
 		r.Left(l, base, now) // takes the label of now
 		for _, window := range [...]int64{r.Window - l.Window(), r.Window} {
 			own, moved := eng.Own(h.Key, window), eng.Rights(h.Key, window)
-			r.Recall(l, base, now, window, window, addSat(own.P, moved.Given))
-			r.Return(l, window, addSat(own.N, moved.Received))
+			r.Recall(l, base, now, window, window, sat.Add(own.P, moved.Given))
+			r.Return(l, window, sat.Add(own.N, moved.Received))
 			if window == r.Window {
 				r.given, r.out = window, moved.Given
 				// As if all had come just now, which it has in a burst. It is too

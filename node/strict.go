@@ -7,6 +7,7 @@ import (
 	"github.com/georld/rld/sticky/route"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
@@ -67,7 +68,7 @@ func (n *Node) seek(h *Hit, st *Status, ticket uint64, now int64) {
 		return
 	}
 	n.desk.counts.Sought++
-	hits := addSat(st.ahead, h.N)
+	hits := sat.Add(st.ahead, h.N)
 	if h.Peek {
 		hits = 0
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/quota/transfer"
 	"github.com/georld/rld/rules"
@@ -59,7 +60,7 @@ func (n *Node) offer(h *Hit, r *row, now int64, estimate uint64) {
 	d := n.deal(h, r, now)
 	admitted := r.Used - min(r.Used, r.gave())
 	w := transfer.Need{
-		Kind: kindOf(h.Rule), Recent: r.rates.Recent(ms), Rights: d.left, Held: addSat(d.left, admitted),
+		Kind: kindOf(h.Rule), Recent: r.rates.Recent(ms), Rights: d.left, Held: sat.Add(d.left, admitted),
 		Limit: uint64(h.Limit.Requests), Estimate: estimate,
 	}
 	mine := n.replica.engine.Aggregates(h.Key)
@@ -102,7 +103,7 @@ func (n *Node) heard(e *entry, rule *rules.Rule, now int64) {
 	}
 	d := n.deal(&h, r, now)
 	at := ref{where: inLive, index: n.live.find(e.key)}
-	n.look(&d, now, addSat(quota.Of(h.Limit).Used(&e.cell, nil, now), n.elsewhere(&h, &e.cell, at)))
+	n.look(&d, now, sat.Add(quota.Of(h.Limit).Used(&e.cell, nil, now), n.elsewhere(&h, &e.cell, at)))
 }
 
 // lookMS is the least time between two looks of an aggregator at its region: one
@@ -156,7 +157,7 @@ func (n *Node) heldBy(d *deal, s *gossip.RegionalPeer) uint64 {
 	l := d.h.Limit
 	x, carry := quota.Of(l).RightsWindow(d.window)
 	base := n.cfg.Allotments.PartOf(s.Name, SharedRule(d.h.Rule), l.Total(), x, carry, l.Scope == rules.Region)
-	held := addSat(base, s.Received)
+	held := sat.Add(base, s.Received)
 	return held - min(held, s.Given)
 }
 
@@ -237,7 +238,7 @@ func (n *Node) give(d *deal, to crdt.Incarnation, hits uint64, now int64) bool {
 	if r.given != d.window {
 		r.given, r.out = d.window, 0
 	}
-	r.out = addSat(r.out, hits)
+	r.out = sat.Add(r.out, hits)
 	r.Spend(d.h.Limit, d.base, now, hits)
 	d.left -= hits
 	n.trade.Given += hits

@@ -1,6 +1,9 @@
 package quota
 
-import "github.com/georld/rld/rules"
+import (
+	"github.com/georld/rld/internal/sat"
+	"github.com/georld/rld/rules"
+)
 
 // Merge takes n hits into a cell that others counted under a label, late or
 // at once. log is the key's log for sliding_log. What a cell no longer holds
@@ -20,7 +23,7 @@ func (f Fold) Merge(c *Cell, log *Log, now, window int64, n uint64) {
 		f.Adopt(c, now)
 		f.stepBucket(c, now)
 		f.fillUp(c, now)
-		c.Count = min(addSat(c.Count, n), maxMicro/microPerToken)
+		c.Count = min(sat.Add(c.Count, n), maxMicro/microPerToken)
 	default:
 		f.mergeWindow(c, window, n)
 	}
@@ -29,19 +32,19 @@ func (f Fold) Merge(c *Cell, log *Log, now, window int64, n uint64) {
 func (f Fold) mergeWindow(c *Cell, window int64, n uint64) {
 	switch window {
 	case c.Window:
-		c.Count = addSat(c.Count, n)
+		c.Count = sat.Add(c.Count, n)
 	case c.Window - f.Window():
 		was := c.Prev
-		c.Prev = addSat(c.Prev, n)
+		c.Prev = sat.Add(c.Prev, n)
 		if !f.CarryDebt {
 			return
 		}
 		if c.Carry > 0 {
-			c.Carry = addSat(c.Carry, n)
+			c.Carry = sat.Add(c.Carry, n)
 			return
 		}
 		limit := uint64(f.Requests)
-		c.Carry = subFloor(c.Prev, limit) - subFloor(was, limit)
+		c.Carry = sat.Sub(c.Prev, limit) - sat.Sub(was, limit)
 	}
 }
 
@@ -83,7 +86,7 @@ func (f Fold) Shared(c *Cell, now int64) (window, width, carry int64) {
 		width = max(bucketWindow, fill)
 		return now - now%width, width, fill
 	}
-	return c.Window, f.Window(), f.Expires(c) - later(c.Window, f.Window())
+	return c.Window, f.Window(), f.Expires(c) - sat.AddInt(c.Window, f.Window())
 }
 
 // bucketWindow is the shortest label of a bucket's shared counts, milliseconds.
@@ -96,12 +99,12 @@ const bucketWindow = 2_000
 func (f Fold) Replay(c *Cell, now, start, end int64, n uint64) {
 	at := max(min(end, now), c.Window)
 	f.Adopt(c, at)
-	least := subFloor(micro(n), f.minted(uint64(f.Requests), min(start, at), at))
+	least := sat.Sub(micro(n), f.minted(uint64(f.Requests), min(start, at), at))
 	f.stepBucket(c, at)
-	room := subFloor(f.Capacity(), tokensUp(f.meter(c, at)))
+	room := sat.Sub(f.Capacity(), tokensUp(f.meter(c, at)))
 	f.fillUp(c, at)
 	c.Count += min(n, room)
 	if held := f.meter(c, at); held < least {
-		c.Count = min(addSat(c.Count, tokensUp(least-held)), maxMicro/microPerToken)
+		c.Count = min(sat.Add(c.Count, tokensUp(least-held)), maxMicro/microPerToken)
 	}
 }

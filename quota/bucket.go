@@ -2,6 +2,8 @@ package quota
 
 import (
 	"math"
+
+	"github.com/georld/rld/internal/sat"
 )
 
 // microPerToken is the fixed point of buckets: slow limits mint far less than
@@ -21,7 +23,7 @@ func (f Fold) Step() int64 {
 	if f.Requests == 0 {
 		return f.Window()
 	}
-	fill := millis(mulDivUp(uint64(f.Burst), uint64(f.Window()), 16*uint64(f.Requests)))
+	fill := millis(sat.MulDivUp(uint64(f.Burst), uint64(f.Window()), 16*uint64(f.Requests)))
 	return max(minStep, fill)
 }
 
@@ -55,13 +57,13 @@ func mintedAt(perWindow uint64, width, from, to int64) uint64 {
 }
 
 func mintedSinceEpoch(perWindow uint64, t, width int64) uint64 {
-	part, _ := mulDiv(perWindow, uint64(t%width), uint64(width))
+	part := sat.MulDiv(perWindow, uint64(t%width), uint64(width))
 	return uint64(t/width)*perWindow + part
 }
 
 // meter is the micro-tokens in use at now: a full bucket has none.
 func (f Fold) meter(c *Cell, now int64) uint64 {
-	return subFloor(min(addSat(c.Carry, micro(c.Count)), maxMicro), f.minted(c.Prev, c.Window, now))
+	return sat.Sub(min(sat.Add(c.Carry, micro(c.Count)), maxMicro), f.minted(c.Prev, c.Window, now))
 }
 
 // drainTime is the shortest time in milliseconds in which m micro-tokens are
@@ -74,8 +76,8 @@ func (f Fold) drainTime(m uint64, from int64) int64 {
 	// Counted from the start of from's window, where the sum is whole.
 	perWindow, width := uint64(f.Requests)*microPerToken, f.Window()
 	into := from % width
-	already, _ := mulDiv(perWindow, uint64(into), uint64(width))
-	due := mulDivUp(addSat(m, already), uint64(width), perWindow)
+	already := sat.MulDiv(perWindow, uint64(into), uint64(width))
+	due := sat.MulDivUp(sat.Add(m, already), uint64(width), perWindow)
 	return millis(due) - into
 }
 
@@ -91,7 +93,7 @@ func (f Fold) chargeBucket(c *Cell, now int64, n uint64) {
 		n = room
 	}
 	f.fillUp(c, now)
-	c.Count = min(addSat(c.Count, n), maxMicro/microPerToken)
+	c.Count = min(sat.Add(c.Count, n), maxMicro/microPerToken)
 }
 
 // stepBucket moves the cell to the step of now.
@@ -107,7 +109,7 @@ func (f Fold) stepBucket(c *Cell, now int64) {
 // fillUp loses what a bucket that stood full in this step could not mint.
 func (f Fold) fillUp(c *Cell, now int64) {
 	mint := f.minted(c.Prev, c.Window, now)
-	if inUse := addSat(c.Carry, micro(c.Count)); inUse < mint {
+	if inUse := sat.Add(c.Carry, micro(c.Count)); inUse < mint {
 		c.Carry += mint - inUse
 	}
 }
@@ -119,12 +121,12 @@ func (f Fold) limitDebt(c *Cell, now int64) uint64 {
 	if f.CarryDebt {
 		return math.MaxUint64
 	}
-	return subFloor(f.Capacity(), tokensUp(f.meter(c, now)))
+	return sat.Sub(f.Capacity(), tokensUp(f.meter(c, now)))
 }
 
 // retryBucket is the time until n hits fit, for n up to the burst.
 func (f Fold) retryBucket(c *Cell, now int64, n uint64) int64 {
-	return f.drainTime(subFloor(f.meter(c, now), micro(f.Capacity()-n)), now)
+	return f.drainTime(sat.Sub(f.meter(c, now), micro(f.Capacity()-n)), now)
 }
 
 // Adopt puts a bucket under a limit of its grid that may mint at another rate
@@ -137,7 +139,7 @@ func (f Fold) Adopt(c *Cell, now int64) {
 		return
 	}
 	if inUse := f.meter(c, now); inUse > 0 {
-		c.Carry, c.Count = addSat(inUse, f.minted(rate, c.Window, now)), 0
+		c.Carry, c.Count = sat.Add(inUse, f.minted(rate, c.Window, now)), 0
 	} else {
 		*c = Cell{}
 	}

@@ -1,6 +1,9 @@
 package quota
 
-import "github.com/georld/rld/rules"
+import (
+	"github.com/georld/rld/internal/sat"
+	"github.com/georld/rld/rules"
+)
 
 // Cell is what this replica's slot holds of one key. The zero value is a key
 // that was never charged. A Cell is owned by its node and not safe for
@@ -75,9 +78,9 @@ func (f Fold) Describe(c *Cell, log *Log, now int64, more, n uint64) Report {
 		taken = w.used(now)
 		r.Reset = w.reset(now)
 	}
-	taken = addSat(taken, more)
-	r.Remaining = subFloor(limit, taken) // what is taken is rounded up
-	if addSat(taken, n) <= limit {
+	taken = sat.Add(taken, more)
+	r.Remaining = sat.Sub(limit, taken) // what is taken is rounded up
+	if sat.Add(taken, n) <= limit {
 		return r
 	}
 	if r.Never = n > limit; !r.Never {
@@ -94,7 +97,7 @@ func (f Fold) Delay(c *Cell, now int64, ahead uint64) int64 {
 	if f.Algorithm != rules.LeakyBucket {
 		return 0
 	}
-	return f.drainTime(addSat(f.meter(c, now), micro(ahead)), now)
+	return f.drainTime(sat.Add(f.meter(c, now), micro(ahead)), now)
 }
 
 // Expires returns the instant from which the cell can no longer matter: a
@@ -102,9 +105,9 @@ func (f Fold) Delay(c *Cell, now int64, ahead uint64) int64 {
 func (f Fold) Expires(c *Cell) int64 {
 	switch f.Algorithm {
 	case rules.SlidingLog:
-		return later(c.Window, f.Window())
+		return sat.AddInt(c.Window, f.Window())
 	case rules.TokenBucket, rules.LeakyBucket:
-		return later(c.Window, f.drainTime(addSat(c.Carry, micro(c.Count)), c.Window))
+		return sat.AddInt(c.Window, f.drainTime(sat.Add(c.Carry, micro(c.Count)), c.Window))
 	default:
 		return f.expiresWindow(c)
 	}

@@ -1,5 +1,7 @@
 package quota
 
+import "github.com/georld/rld/internal/sat"
+
 // MaxLogCells is the most stamps a log keeps: the highest limit that may be a
 // sliding_log. Refused or shadowed hits that are charged all the same share
 // the newest stamp once it is full.
@@ -52,7 +54,7 @@ func (g *Log) expire(c *Cell, before int64) {
 		if s.at > before {
 			return
 		}
-		c.Count = subFloor(c.Count, s.n)
+		c.Count = sat.Sub(c.Count, s.n)
 		g.first = (g.first + 1) & (len(g.ring) - 1)
 		g.size--
 	}
@@ -67,7 +69,7 @@ func (g *Log) add(now int64, n uint64) bool {
 		if newest.at >= now || full {
 			moved := newest.at < now
 			newest.at = max(newest.at, now)
-			newest.n = addSat(newest.n, n)
+			newest.n = sat.Add(newest.n, n)
 			return !moved
 		}
 	}
@@ -97,7 +99,7 @@ func (g *Log) insert(at int64, n uint64) {
 		g.at(i).at = at
 	}
 	s := g.at(i)
-	s.n = addSat(s.n, n)
+	s.n = sat.Add(s.n, n)
 }
 
 // open makes room for a stamp before the i-th.
@@ -138,13 +140,13 @@ func (f Fold) resetLog(c *Cell, now int64) int64 {
 	if c.Count == 0 {
 		return 0
 	}
-	return max(0, later(c.Window, f.Window())-now)
+	return max(0, sat.AddInt(c.Window, f.Window())-now)
 }
 
 // retryLog walks the oldest stamps until enough of them have left the window.
 // It costs at most one step a hit asked for beyond what remains.
 func (f Fold) retryLog(c *Cell, log *Log, now int64, n uint64) int64 {
-	excess := subFloor(addSat(c.Count, n), f.Capacity())
+	excess := sat.Sub(sat.Add(c.Count, n), f.Capacity())
 	for i := 0; log != nil && i < log.size; i++ {
 		s := log.at(i)
 		if s.n >= excess {

@@ -1,6 +1,9 @@
 package quota
 
-import "github.com/georld/rld/rules"
+import (
+	"github.com/georld/rld/internal/sat"
+	"github.com/georld/rld/rules"
+)
 
 // The home of a key counts what it consumes in a Account with the whole limit as its
 // base. What it may have consumed is also known to others, as marks: so that who
@@ -35,33 +38,33 @@ func (f Fold) Full() Allotment {
 func (r *Account) Watermark(l *rules.Limit, now, at int64, n uint64) Watermark {
 	switch l.Algorithm {
 	case rules.TokenBucket, rules.LeakyBucket:
-		inUse := min(addSat(r.meter(l, Of(l).Full(), now), micro(n)), maxMicro)
-		drained := addSat(uint64(now)*nanos, Of(l).drainNanos(inUse))
-		return Watermark{Window: int64(l.Requests), Amount: drained, End: later(int64(drained/nanos), 1)}
+		inUse := min(sat.Add(r.meter(l, Of(l).Full(), now), micro(n)), maxMicro)
+		drained := sat.Add(uint64(now)*nanos, Of(l).drainNanos(inUse))
+		return Watermark{Window: int64(l.Requests), Amount: drained, End: sat.AddInt(int64(drained/nanos), 1)}
 	case rules.SlidingLog:
 		step := Of(l).WatermarkStep()
 		window := at - at%step
-		return Watermark{window, addSat(r.log.between(window, window+step), n), later(window+step, l.Window())}
+		return Watermark{window, sat.Add(r.log.between(window, window+step), n), sat.AddInt(window+step, l.Window())}
 	}
 	r.roll(l, now)
-	end := later(r.Window, l.Window())
+	end := sat.AddInt(r.Window, l.Window())
 	if l.Algorithm == rules.SlidingWindow {
-		end = later(end, l.Window())
+		end = sat.AddInt(end, l.Window())
 	}
-	return Watermark{r.Window, addSat(subFloor(r.Used, r.Back), n), end}
+	return Watermark{r.Window, sat.Add(sat.Sub(r.Used, r.Back), n), end}
 }
 
 // Room returns how many hits may be consumed at now, as of at, while amount is
 // marked of the label that Watermark names.
 func (r *Account) Room(l *rules.Limit, now, at int64, amount uint64) uint64 {
 	if !l.Algorithm.Bucket() {
-		return subFloor(amount, r.Watermark(l, now, at, 0).Amount)
+		return sat.Sub(amount, r.Watermark(l, now, at, 0).Amount)
 	}
 	if uint64(now) > amount/nanos {
 		return 0
 	}
-	until, _ := mulDiv(amount-uint64(now)*nanos, uint64(l.Requests)*microPerToken, uint64(l.Window())*nanos)
-	return subFloor(until, r.meter(l, Of(l).Full(), now)) / microPerToken
+	until := sat.MulDiv(amount-uint64(now)*nanos, uint64(l.Requests)*microPerToken, uint64(l.Window())*nanos)
+	return sat.Sub(until, r.meter(l, Of(l).Full(), now)) / microPerToken
 }
 
 // nanos is the nanoseconds of a millisecond.
@@ -72,7 +75,7 @@ func (f Fold) drainNanos(m uint64) uint64 {
 	if f.Requests == 0 {
 		return 0
 	}
-	return mulDivUp(m, uint64(f.Window())*nanos, uint64(f.Requests)*microPerToken)
+	return sat.MulDivUp(m, uint64(f.Window())*nanos, uint64(f.Requests)*microPerToken)
 }
 
 // Adopt counts what is marked as consumed: hits of a log at the end of their step,
@@ -83,19 +86,16 @@ func (r *Account) Adopt(l *rules.Limit, now int64, m Watermark) {
 		if uint64(now)*nanos >= m.Amount || m.Window <= 0 {
 			return
 		}
-		left, exact := mulDiv(m.Amount-uint64(now)*nanos, uint64(m.Window)*microPerToken, uint64(l.Window())*nanos)
-		if !exact {
-			left = addSat(left, 1)
-		}
-		r.Used = min(addSat(r.meter(l, Of(l).Full(), now), left), maxMicro)
+		left := sat.MulDivUp(m.Amount-uint64(now)*nanos, uint64(m.Window)*microPerToken, uint64(l.Window())*nanos)
+		r.Used = min(sat.Add(r.meter(l, Of(l).Full(), now), left), maxMicro)
 	case rules.SlidingLog:
 		r.SpendAt(l, now, m.Window+Of(l).WatermarkStep()-1, m.Amount)
 	default:
 		switch r.roll(l, now); m.Window {
 		case r.Window:
-			r.Used = addSat(r.Used, m.Amount)
+			r.Used = sat.Add(r.Used, m.Amount)
 		case r.Window - l.Window():
-			r.PrevUsed = addSat(r.PrevUsed, m.Amount)
+			r.PrevUsed = sat.Add(r.PrevUsed, m.Amount)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func (r *Account) SpendAt(l *rules.Limit, now, at int64, n uint64) {
 // meanwhile, are still within the bucket.
 func (r Account) Held(l *rules.Limit, now, later int64) Account {
 	if l.Algorithm.Bucket() && later > 0 {
-		r.Used = max(r.meter(l, Of(l).Full(), now), mulDivUp(uint64(l.Requests)*microPerToken, uint64(later), uint64(l.Window())))
+		r.Used = max(r.meter(l, Of(l).Full(), now), sat.MulDivUp(uint64(l.Requests)*microPerToken, uint64(later), uint64(l.Window())))
 	}
 	return r
 }
@@ -145,7 +145,7 @@ func (r *Account) Report(l *rules.Limit, now int64, n uint64) Report {
 		inUse := r.meter(l, b, now)
 		out.Reset = Of(l).drainTime(inUse, now)
 		if n > out.Remaining && n <= Of(l).Capacity() {
-			out.Retry = max(1, Of(l).drainTime(subFloor(inUse, micro(Of(l).Capacity()-n)), now))
+			out.Retry = max(1, Of(l).drainTime(sat.Sub(inUse, micro(Of(l).Capacity()-n)), now))
 		}
 	case rules.SlidingLog:
 		out.Reset = Of(l).resetLog(&r.stamps, now)
@@ -154,7 +154,7 @@ func (r *Account) Report(l *rules.Limit, now int64, n uint64) Report {
 		}
 	default:
 		r.roll(l, now)
-		c = Cell{Window: r.Window, Count: subFloor(r.Used, r.Back), Prev: subFloor(r.PrevUsed, r.PrevBack)}
+		c = Cell{Window: r.Window, Count: sat.Sub(r.Used, r.Back), Prev: sat.Sub(r.PrevUsed, r.PrevBack)}
 		out.Reset = Of(l).roll(&c, now).reset(now)
 		if n > out.Remaining && n <= Of(l).Capacity() {
 			out.Retry = max(1, Of(l).retryWindow(&c, now, n))
@@ -173,7 +173,7 @@ func (g *Log) between(from, to int64) uint64 {
 			break
 		}
 		if s.at < to {
-			sum = addSat(sum, s.n)
+			sum = sat.Add(sum, s.n)
 		}
 	}
 	return sum
@@ -190,7 +190,7 @@ func (g *Log) remove(c *Cell, from, to int64, n uint64) {
 			took := min(n, s.n)
 			s.n -= took
 			n -= took
-			c.Count = subFloor(c.Count, took)
+			c.Count = sat.Sub(c.Count, took)
 		}
 	}
 }

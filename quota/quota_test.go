@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/rules"
 )
 
@@ -22,7 +23,7 @@ type key struct {
 }
 
 func (k *key) fits(l *rules.Limit, now int64, n uint64) bool {
-	return addSat(Of(l).Used(&k.cell, &k.log, now), n) <= Of(l).Capacity()
+	return sat.Add(Of(l).Used(&k.cell, &k.log, now), n) <= Of(l).Capacity()
 }
 
 func (k *key) take(l *rules.Limit, now int64, n uint64) bool {

@@ -1,6 +1,9 @@
 package quota
 
-import "github.com/georld/rld/rules"
+import (
+	"github.com/georld/rld/internal/sat"
+	"github.com/georld/rld/rules"
+)
 
 // RefundEnd is the instant in Unix milliseconds from which hits that were
 // counted under a label (see Shared) cannot be given back any more: they weigh
@@ -14,13 +17,13 @@ func (f Fold) RefundEnd(window int64) int64 {
 	width := f.Window()
 	switch {
 	case f.Algorithm == rules.SlidingLog:
-		return later(window, width)
+		return sat.AddInt(window, width)
 	case f.Algorithm.Bucket():
 		_, width, _ = f.Shared(&Cell{}, 0)
 	case f.Algorithm == rules.SlidingWindow, f.CarryDebt:
-		return later(later(window, width), width)
+		return sat.AddInt(sat.AddInt(window, width), width)
 	}
-	return later(window, width)
+	return sat.AddInt(window, width)
 }
 
 // Refundable reports whether hits that were counted under a label can be given
@@ -75,12 +78,12 @@ func (f Fold) Withdraw(c *Cell, log *Log, now, window int64, n uint64) {
 func (f Fold) withdrawWindow(c *Cell, window int64, n uint64) {
 	switch window {
 	case c.Window:
-		c.Count = subFloor(c.Count, n)
+		c.Count = sat.Sub(c.Count, n)
 	case c.Window - f.Window():
 		// What is owed is what the label went over, and what was owed before:
 		// down to 0 it falls hit by hit.
-		c.Carry = subFloor(c.Carry, min(n, c.Prev))
-		c.Prev = subFloor(c.Prev, n)
+		c.Carry = sat.Sub(c.Carry, min(n, c.Prev))
+		c.Prev = sat.Sub(c.Prev, n)
 	}
 }
 
@@ -97,7 +100,7 @@ func (f Fold) withdrawLog(c *Cell, log *Log, now, at int64, n uint64) {
 		s := log.at(i)
 		took := min(s.n, n)
 		s.n, n = s.n-took, n-took
-		c.Count = subFloor(c.Count, took)
+		c.Count = sat.Sub(c.Count, took)
 	}
 }
 
@@ -109,5 +112,5 @@ func (f Fold) withdrawBucket(c *Cell, now, window int64, n uint64) {
 	f.stepBucket(c, now)
 	f.fillUp(c, now)
 	mint := f.minted(c.Prev, c.Window, now)
-	c.Carry, c.Count = addSat(mint, subFloor(f.meter(c, now), micro(n))), 0
+	c.Carry, c.Count = sat.Add(mint, sat.Sub(f.meter(c, now), micro(n))), 0
 }

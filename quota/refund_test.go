@@ -5,6 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/rules"
 )
 
@@ -84,7 +85,7 @@ func TestRefundedBucketKeepsItsRate(t *testing.T) {
 				switch over := !Of(l).Refundable(now, g.window); {
 				case over && after != before:
 					t.Fatalf("refund of label +%d at +%d took %d to %d", g.window-epoch, now-epoch, before, after)
-				case !over && after != subFloor(before, n):
+				case !over && after != sat.Sub(before, n):
 					t.Fatalf("refund of %d took %d to %d", n, before, after)
 				case !over:
 					g.back += n

@@ -1,6 +1,9 @@
 package quota
 
-import "github.com/georld/rld/rules"
+import (
+	"github.com/georld/rld/internal/sat"
+	"github.com/georld/rld/rules"
+)
 
 // Rights are amounts of a label that a daemon may admit without telling anyone:
 // its base, which all daemons derive alike so that the bases of the world sum to
@@ -59,10 +62,10 @@ func (f Fold) RightsWindow(now int64) (window, carry int64) {
 func (r *Account) Left(l *rules.Limit, b Allotment, now int64) uint64 {
 	switch l.Algorithm {
 	case rules.TokenBucket, rules.LeakyBucket:
-		return subFloor(b.Amount, r.meter(l, b, now)) / microPerToken
+		return sat.Sub(b.Amount, r.meter(l, b, now)) / microPerToken
 	case rules.SlidingLog:
 		r.log.expire(&r.stamps, now-l.Window())
-		return subFloor(b.Amount, r.stamps.Count)
+		return sat.Sub(b.Amount, r.stamps.Count)
 	}
 	r.roll(l, now)
 	used := r.Used
@@ -70,22 +73,22 @@ func (r *Account) Left(l *rules.Limit, b Allotment, now int64) uint64 {
 		// What came back of the label before lowers what was used there, and
 		// no more: a surplus is gone with its label.
 		width := l.Window()
-		before := subFloor(r.PrevUsed, r.PrevBack)
-		used = addSat(used, mulDivUp(before, uint64(r.Window+width-now), uint64(width)))
+		before := sat.Sub(r.PrevUsed, r.PrevBack)
+		used = sat.Add(used, sat.MulDivUp(before, uint64(r.Window+width-now), uint64(width)))
 	}
-	return subFloor(addSat(b.Amount, r.Back), used)
+	return sat.Sub(sat.Add(b.Amount, r.Back), used)
 }
 
 // Spend counts n hits as used, whether they are there or not.
 func (r *Account) Spend(l *rules.Limit, b Allotment, now int64, n uint64) {
 	switch l.Algorithm {
 	case rules.TokenBucket, rules.LeakyBucket:
-		r.Used = min(addSat(r.meter(l, b, now), micro(n)), maxMicro)
+		r.Used = min(sat.Add(r.meter(l, b, now), micro(n)), maxMicro)
 	case rules.SlidingLog:
 		Of(l).chargeLog(&r.stamps, &r.log, now, n)
 	default:
 		r.roll(l, now)
-		r.Used = addSat(r.Used, n)
+		r.Used = sat.Add(r.Used, n)
 	}
 }
 
@@ -97,9 +100,9 @@ func (r *Account) Return(l *rules.Limit, window int64, n uint64) {
 	}
 	switch window {
 	case r.Window:
-		r.Back = addSat(r.Back, n)
+		r.Back = sat.Add(r.Back, n)
 	case r.Window - l.Window():
-		r.PrevBack = addSat(r.PrevBack, n)
+		r.PrevBack = sat.Add(r.PrevBack, n)
 	}
 }
 
@@ -118,9 +121,9 @@ func (r *Account) Recall(l *rules.Limit, b Allotment, now, window, end int64, n 
 	default:
 		switch r.roll(l, now); window {
 		case r.Window:
-			r.Used = addSat(r.Used, n)
+			r.Used = sat.Add(r.Used, n)
 		case r.Window - l.Window():
-			r.PrevUsed = addSat(r.PrevUsed, n)
+			r.PrevUsed = sat.Add(r.PrevUsed, n)
 		}
 	}
 }
@@ -133,8 +136,8 @@ func (r *Account) Wait(l *rules.Limit, b Allotment, now int64, n uint64) int64 {
 		if micro(n) > b.Amount || b.Rate == 0 {
 			return l.Window()
 		}
-		over := subFloor(addSat(r.meter(l, b, now), micro(n)), b.Amount)
-		return max(1, millis(mulDivUp(over, uint64(l.Window()), b.Rate)))
+		over := sat.Sub(sat.Add(r.meter(l, b, now), micro(n)), b.Amount)
+		return max(1, millis(sat.MulDivUp(over, uint64(l.Window()), b.Rate)))
 	case rules.SlidingLog:
 		return max(1, Of(l).resetLog(&r.stamps, now))
 	}
@@ -166,7 +169,7 @@ func (r *Account) meter(l *rules.Limit, b Allotment, now int64) uint64 {
 		if r.Window > 0 {
 			rate = min(rate, r.PrevUsed)
 		}
-		r.Used = subFloor(r.Used, mintedAt(rate, l.Window(), r.Window, now))
+		r.Used = sat.Sub(r.Used, mintedAt(rate, l.Window(), r.Window, now))
 		r.Window = now
 	}
 	r.PrevUsed = b.Rate

@@ -1,6 +1,9 @@
 package quota
 
-import "github.com/georld/rld/rules"
+import (
+	"github.com/georld/rld/internal/sat"
+	"github.com/georld/rld/rules"
+)
 
 // Tally is what became of the descriptors and hits of one rule. All fields
 // only grow.
@@ -32,13 +35,13 @@ func (t Tally) Plus(o Tally) Tally {
 // remaining left, splitting those that cross the near ratio exactly.
 func (t *Tally) Fitted(l *rules.Limit, remaining, n uint64, near rules.PPM) {
 	limit := Of(l).Capacity()
-	after := subFloor(limit, remaining)
+	after := sat.Sub(limit, remaining)
 	if after*1_000_000 <= limit*uint64(near) { // both below 2^52
 		t.HitsWithin += n
 		return
 	}
-	threshold, _ := mulDiv(limit, uint64(near), 1_000_000)
-	above := min(n, subFloor(after, threshold))
+	threshold := sat.MulDiv(limit, uint64(near), 1_000_000)
+	above := min(n, sat.Sub(after, threshold))
 	t.HitsNear += above
 	t.HitsWithin += n - above
 }

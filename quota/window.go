@@ -1,6 +1,9 @@
 package quota
 
-import "github.com/georld/rld/rules"
+import (
+	"github.com/georld/rld/internal/sat"
+	"github.com/georld/rld/rules"
+)
 
 // window is a cell read at an instant: what its labels hold after the roll
 // that the instant calls for, and what of the debt is still to be paid.
@@ -28,10 +31,10 @@ func (f Fold) roll(c *Cell, now int64) window {
 		return w
 	}
 	limit := uint64(f.Requests)
-	w.debt = subFloor(addSat(c.Carry, c.Count), limit)
+	w.debt = sat.Sub(sat.Add(c.Carry, c.Count), limit)
 	if w.debt > 0 && steps > 1 {
-		paid, _ := mulDiv(steps-1, limit, 1)
-		w.debt = subFloor(w.debt, paid)
+		paid := sat.MulDiv(steps-1, limit, 1)
+		w.debt = sat.Sub(w.debt, paid)
 	}
 	return w
 }
@@ -42,27 +45,27 @@ func (w window) weighted(now int64) uint64 {
 		return 0
 	}
 	width := w.f.Window()
-	return mulDivUp(w.prev, uint64(w.start+width-now), uint64(width))
+	return sat.MulDivUp(w.prev, uint64(w.start+width-now), uint64(width))
 }
 
 func (w window) used(now int64) uint64 {
-	return addSat(addSat(w.count, w.debt), w.weighted(now))
+	return sat.Add(sat.Add(w.count, w.debt), w.weighted(now))
 }
 
 func (f Fold) chargeWindow(c *Cell, now int64, n uint64) {
 	if now < c.Window+f.Window() {
-		c.Count = addSat(c.Count, n)
+		c.Count = sat.Add(c.Count, n)
 		return
 	}
 	w := f.roll(c, now)
-	*c = Cell{Window: w.start, Count: addSat(w.count, n), Prev: w.prev, Carry: w.debt}
+	*c = Cell{Window: w.start, Count: sat.Add(w.count, n), Prev: w.prev, Carry: w.debt}
 }
 
 func (w window) reset(now int64) int64 {
 	if w.f.Algorithm == rules.SlidingWindow && w.count == 0 && w.prev == 0 && w.debt == 0 {
 		return 0
 	}
-	return later(w.start+w.f.Window()-now, w.f.after(w.count, addSat(w.debt, w.count)))
+	return sat.AddInt(w.start+w.f.Window()-now, w.f.after(w.count, sat.Add(w.debt, w.count)))
 }
 
 // after is how long a window's hits matter beyond its end: for as long as a
@@ -86,7 +89,7 @@ func (f Fold) debtTime(hits uint64) int64 {
 		return 0
 	}
 	windows := (hits - 1) / limit
-	ms, _ := mulDiv(windows, uint64(f.Window()), 1)
+	ms := sat.MulDiv(windows, uint64(f.Window()), 1)
 	return millis(ms)
 }
 
@@ -107,14 +110,14 @@ func (f Fold) retryWindow(c *Cell, now int64, n uint64) int64 {
 		return at - now
 	}
 	// Only a debt is left that must fall to limit-n: each window pays a limit.
-	excess := subFloor(w.debt, limit-n)
-	ms, _ := mulDiv(mulDivUp(excess, 1, limit), uint64(width), 1)
-	return later(end-now, millis(ms))
+	excess := sat.Sub(w.debt, limit-n)
+	ms := sat.MulDiv(sat.MulDivUp(excess, 1, limit), uint64(width), 1)
+	return sat.AddInt(end-now, millis(ms))
 }
 
 // fitsAt returns the first instant of the window from which n more hits fit.
 func (w window) fitsAt(n uint64) (int64, bool) {
-	fixed := addSat(addSat(w.count, w.debt), n)
+	fixed := sat.Add(sat.Add(w.count, w.debt), n)
 	limit := uint64(w.f.Requests)
 	if fixed > limit {
 		return 0, false
@@ -124,10 +127,10 @@ func (w window) fitsAt(n uint64) (int64, bool) {
 	}
 	width := uint64(w.f.Window())
 	// ceil(prev x left / width) <= room  <=>  left <= floor(room x width / prev).
-	left, _ := mulDiv(limit-fixed, width, w.prev)
+	left := sat.MulDiv(limit-fixed, width, w.prev)
 	return w.start + int64(width-min(left, width)), true
 }
 
 func (f Fold) expiresWindow(c *Cell) int64 {
-	return later(later(c.Window, f.Window()), f.after(c.Count, addSat(c.Carry, c.Count)))
+	return sat.AddInt(sat.AddInt(c.Window, f.Window()), f.after(c.Count, sat.Add(c.Carry, c.Count)))
 }

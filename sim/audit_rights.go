@@ -3,6 +3,7 @@ package sim
 import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
@@ -87,8 +88,8 @@ func (a *rightsAuditor) gift(w *World, c *gossip.Cell, from crdt.Incarnation) {
 	a.given[k] = c.Value.P
 	end := c.CellMeta.End(c.Window)
 	giver, taker := a.trade(lifeKey{c.Key, c.Window, from}, end), a.trade(lifeKey{c.Key, c.Window, c.Incarnation}, end)
-	giver.given = addSat(giver.given, more)
-	taker.received = addSat(taker.received, more)
+	giver.given = sat.Add(giver.given, more)
+	taker.received = sat.Add(taker.received, more)
 }
 
 func (a *rightsAuditor) trade(k lifeKey, end int64) *trade {

@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/node"
 	epochs "github.com/georld/rld/quota/epoch"
 )
@@ -64,7 +65,7 @@ func (h *holdings) note(k holdingKey, now time.Duration, member int32, total, am
 	if amount <= life.amount {
 		return nil
 	}
-	row.sum = addSat(row.sum, amount-life.amount)
+	row.sum = sat.Add(row.sum, amount-life.amount)
 	life.amount = amount
 	return row
 }

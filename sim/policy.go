@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 )
@@ -90,7 +91,7 @@ func (p Policy) portion(amount uint64, l *rules.Limit) uint64 {
 	if !p.plain() || !l.HasBudget || l.Consistency != rules.Eventual {
 		return amount
 	}
-	return mulDivUp(amount, uint64(rules.Whole), uint64(rules.Whole)+uint64(l.Budget))
+	return sat.MulDivUp(amount, uint64(rules.Whole), uint64(rules.Whole)+uint64(l.Budget))
 }
 
 // sets are the rule sets of a run.

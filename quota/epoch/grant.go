@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/georld/rld/internal/sat"
 )
 
 // Extension allows a participant the use of its base rights in labels that start
@@ -37,7 +39,7 @@ func (t *Table) ExtendHorizon(to uint64, now int64) (g Extension, ok bool) {
 	if horizon == 0 {
 		return Extension{}, false
 	}
-	g = Extension{By: t.owner, To: to, Under: under, Until: min(later(now, horizon), t.durable.Horizon)}
+	g = Extension{By: t.owner, To: to, Under: under, Until: min(sat.AddInt(now, horizon), t.durable.Horizon)}
 	t.remember(to, g.Until)
 	return g, true
 }
@@ -113,12 +115,4 @@ func (t *Table) granted(e *entry, x int64) bool {
 		}
 	}
 	return have >= need
-}
-
-// later returns ms+d, at most never. d is not negative.
-func later(ms, d int64) int64 {
-	if ms > never-d {
-		return never
-	}
-	return ms + d
 }

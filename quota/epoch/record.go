@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/georld/rld/internal/sat"
 )
 
 // Bounds is how far a stored record lets a table go; both are starts of labels
@@ -85,7 +87,7 @@ func (t *Table) Extend(window int64) Record {
 		horizon = max(horizon, t.entries[i].Horizon)
 	}
 	r.Bounds.Window = max(r.Bounds.Window, window)
-	r.Bounds.Horizon = max(r.Bounds.Horizon, later(window, horizon))
+	r.Bounds.Horizon = max(r.Bounds.Horizon, sat.AddInt(window, horizon))
 	return r
 }
 

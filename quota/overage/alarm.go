@@ -1,6 +1,10 @@
 package overage
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/georld/rld/internal/sat"
+)
 
 // AlarmKind says what an alarm is about.
 type AlarmKind uint8
@@ -88,7 +92,7 @@ func (h *History) excess(r *Rule) (hits, all uint64) {
 			continue
 		}
 		held := rights(limitOf(w, r), w.Budget)
-		if beyond := subFloor(admittedOf(w), held); beyond > hits {
+		if beyond := sat.Sub(admittedOf(w), held); beyond > hits {
 			hits, all = beyond, held
 		}
 	}

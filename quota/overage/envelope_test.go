@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/georld/rld/internal/sat"
 )
 
 // event is n arrivals at an instant.
@@ -106,7 +108,7 @@ func surge(events []event, ms int64) uint64 {
 				before += e.n
 			}
 		}
-		sum += float64(x.n) * float64(subFloor(after, before))
+		sum += float64(x.n) * float64(sat.Sub(after, before))
 		arrived += float64(x.n)
 	}
 	if arrived == 0 {

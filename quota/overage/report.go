@@ -1,6 +1,10 @@
 package overage
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/georld/rld/internal/sat"
+)
 
 // DefaultTarget is the part of requests that may be denied falsely when
 // nobody asked for another.
@@ -102,7 +106,7 @@ func (h *History) reportOverage(p *Report) {
 		w := h.at(k)
 		limit := limitOf(w, r)
 		admitted := admittedOf(w)
-		achieved := over(float64(subFloor(admitted, limit)), limit)
+		achieved := over(float64(sat.Sub(admitted, limit)), limit)
 		p.AchievedWorst = worse(p.AchievedWorst, achieved)
 		fullest = max(fullest, float64(admitted)/float64(limit))
 		latest := w.StartMs == h.at(h.count-1).StartMs
@@ -146,8 +150,8 @@ func (h *History) reportDenials(p *Report) {
 		if bounded && w.Gated && w.Budget == b {
 			p.Gated++
 			wanted += float64(min(demand, limit))
-			missed += float64(min(denied, subFloor(limit, admitted)))
-			unspent += float64(min(denied, subFloor(rights(limit, b), admitted)))
+			missed += float64(min(denied, sat.Sub(limit, admitted)))
+			unspent += float64(min(denied, sat.Sub(rights(limit, b), admitted)))
 		}
 	}
 	for i, d := range byRegion {
@@ -177,12 +181,4 @@ func (h *History) reportDenials(p *Report) {
 		p.Least = donated
 		p.Smallest, p.SmallestMeets = past.smallest(h.regions, p.Target, true)
 	}
-}
-
-// subFloor returns a-b, or 0 when b is larger.
-func subFloor(a, b uint64) uint64 {
-	if b >= a {
-		return 0
-	}
-	return a - b
 }

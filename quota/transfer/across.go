@@ -1,6 +1,10 @@
 package transfer
 
-import "math"
+import (
+	"math"
+
+	"github.com/georld/rld/internal/sat"
+)
 
 // Budget is an overage budget in parts per million of the limit.
 type Budget uint64
@@ -52,9 +56,9 @@ func (t Policy) Short(r Region) bool {
 func (t Policy) Need(leftMS int64, r Region, room uint64) uint64 {
 	if t.Kind == Aggregate {
 		use := demand(r.Offered, leftMS)
-		room = min(room, addSat(use, use/4))
+		room = min(room, sat.Add(use, use/4))
 	}
-	return subFloor(room, r.Available)
+	return sat.Sub(room, r.Available)
 }
 
 // Spare returns how many rights a region can do without: what exceeds both 5/4
@@ -67,17 +71,17 @@ func (t Policy) Spare(leftMS int64, r Region) uint64 {
 		return 0
 	}
 	horizon := min(max(leftMS, 0), 4*t.delay()+2*TickMS)
-	keep := addSat(demand(r.Offered, horizon), demand(r.Offered, horizon)/4)
-	return subFloor(r.Available, max(keep, t.reserve(leftMS, r.Allotment)))
+	keep := sat.Add(demand(r.Offered, horizon), demand(r.Offered, horizon)/4)
+	return sat.Sub(r.Available, max(keep, t.reserve(leftMS, r.Allotment)))
 }
 
 // reserve returns what a region keeps of its base for traffic yet to come.
 func (t Policy) reserve(leftMS int64, base uint64) uint64 {
-	left := mulDivDown(base, min(span(leftMS), span(t.WindowMS)), span(t.WindowMS))
+	left := sat.MulDiv(base, min(span(leftMS), span(t.WindowMS)), span(t.WindowMS))
 	if t.Kind == Entity {
-		return mulDivDown(left, uint64(min(t.Budget, million/8)), uint64(million))
+		return sat.MulDiv(left, uint64(min(t.Budget, million/8)), uint64(million))
 	}
-	return mulDivDown(left, 3, 8)
+	return sat.MulDiv(left, 3, 8)
 }
 
 // answer returns the time from hunger to gifts: a round trip, and a tick each for
@@ -102,11 +106,11 @@ func (t Policy) Transfer(need uint64, r Region, spare, others uint64) uint64 {
 	if t.Kind == Entity && r.Offered == 0 {
 		return spare
 	}
-	return min(spare, mulDivUp(need, spare, max(addSat(spare, others), 1)))
+	return min(spare, sat.MulDivUp(need, spare, max(sat.Add(spare, others), 1)))
 }
 
 // demand returns the hits that come in ms at a rate in hits a second, rounded
 // up.
 func demand(perSecond uint64, ms int64) uint64 {
-	return mulDivUp(perSecond, span(ms), 1000)
+	return sat.MulDivUp(perSecond, span(ms), 1000)
 }

@@ -1,5 +1,7 @@
 package transfer
 
+import "github.com/georld/rld/internal/sat"
+
 // Times of asking.
 const (
 	askMS    = 50  // A sibling that has not answered by then will not.
@@ -38,7 +40,7 @@ type Need struct {
 // the last tenths of a second. Entity keys ask as soon as half of what was held
 // is gone. A silent daemon never asks; this is what keeps asking cheap.
 func (w Need) Asks() bool {
-	if w.Recent == 0 || w.Rights >= subFloor(w.Limit, w.Estimate) {
+	if w.Recent == 0 || w.Rights >= sat.Sub(w.Limit, w.Estimate) {
 		return false
 	}
 	return w.Rights < w.Recent || w.Kind == Entity && w.Rights <= w.Held-min(w.Held, w.Rights)
@@ -55,7 +57,7 @@ type Peer struct {
 
 // rights returns the rights that the sibling is believed to have left.
 func (s Peer) rights() uint64 {
-	return subFloor(s.Held, s.Used)
+	return sat.Sub(s.Held, s.Used)
 }
 
 // Requester is one daemon's asking for one key under one label. The zero value is
@@ -109,10 +111,10 @@ func (a *Requester) Pick(now int64, w Need, self uint64, peers []Peer) (id uint6
 		}
 	}
 	if gift == 0 {
-		a.until = later(now, emptyMS)
+		a.until = sat.AddInt(now, emptyMS)
 		return 0, false
 	}
-	a.asked, a.believed, a.until = best.ID, best.rights(), later(now, askMS)
+	a.asked, a.believed, a.until = best.ID, best.rights(), sat.AddInt(now, askMS)
 	return best.ID, true
 }
 
@@ -148,7 +150,7 @@ func (a *Requester) transfer(now int64, w Need, s Peer) uint64 {
 	if w.Rights == 0 {
 		return rights
 	}
-	return subFloor(rights, 1)
+	return sat.Sub(rights, 1)
 }
 
 // full reports whether every place for a refusal is taken.
@@ -174,6 +176,6 @@ func (a *Requester) refuse(now int64) {
 			at = i
 		}
 	}
-	a.refused[at] = refusal{a.asked, a.believed, later(now, refuseMS)}
+	a.refused[at] = refusal{a.asked, a.believed, sat.AddInt(now, refuseMS)}
 	a.asked = 0
 }

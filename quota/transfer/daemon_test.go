@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/georld/rld/internal/sat"
 )
 
 // What the daemons of a world do.
@@ -17,7 +19,7 @@ func (w *world) region(d int) int { return d / w.daemons }
 // aggregator is the daemon that speaks for a region.
 func (w *world) aggregator(r int) int { return r * w.daemons }
 
-func (w *world) rights(d int) uint64 { return subFloor(w.daemon[d].held, w.daemon[d].used) }
+func (w *world) rights(d int) uint64 { return sat.Sub(w.daemon[d].held, w.daemon[d].used) }
 
 // terms are those of a region and the way to another.
 func (w *world) terms() Policy {
@@ -164,7 +166,7 @@ func (w *world) charge(from, to int, n uint64) {
 		w.breach("daemon %d gives %d of %d", from, n, w.rights(from))
 	}
 	d.given[to] += n
-	d.held = subFloor(d.held, n)
+	d.held = sat.Sub(d.held, n)
 	d.sent = nil
 }
 
@@ -239,7 +241,7 @@ func (w *world) summed(r int) (g Region, used uint64) {
 	var h, q uint64
 	for k := range w.daemons {
 		v := w.view(w.aggregator(r), k)
-		g.Available += subFloor(v.held, v.used)
+		g.Available += sat.Sub(v.held, v.used)
 		used += v.used
 		h, q = h+v.recent, q+v.second
 	}
@@ -256,7 +258,7 @@ func (w *world) hungry(r, id int) {
 	if !w.terms().Short(g) {
 		return
 	}
-	room := subFloor(w.limit, w.estimate(id))
+	room := sat.Sub(w.limit, w.estimate(id))
 	need, ok := w.shortage[r].Publish(w.ms(), w.terms(), w.left(), g, room)
 	if !ok {
 		return
@@ -271,7 +273,7 @@ func (w *world) hungry(r, id int) {
 // spare is what a region can do without.
 func (w *world) spare(g Region) uint64 {
 	if w.variant == floorless { // The heuristic that lost: all but one's current traffic.
-		return subFloor(g.Available, g.Offered/10)
+		return sat.Sub(g.Available, g.Offered/10)
 	}
 	return w.terms().Spare(w.left(), g)
 }
@@ -291,7 +293,7 @@ func (w *world) collect(e *event) {
 	agg := w.aggregator(e.to)
 	for k := range w.daemons {
 		v := w.view(agg, k)
-		w.rows = append(w.rows, DonorState{subFloor(v.held, v.used), v.recent, v.second})
+		w.rows = append(w.rows, DonorState{sat.Sub(v.held, v.used), v.recent, v.second})
 	}
 	Collect(n, w.rows, w.amounts)
 	for k, amount := range w.amounts {

@@ -1,5 +1,7 @@
 package transfer
 
+import "github.com/georld/rld/internal/sat"
+
 // lastCallMS is the least time between two last calls of a donor.
 const lastCallMS = 20
 
@@ -36,12 +38,12 @@ type Donor struct {
 func (g *Donor) Give(now int64, o DonorState, a Ask) uint64 {
 	if o.Second == 0 && o.Recent == 0 {
 		if a.Rights == 0 && o.Rights > 0 && !waiting(now, g.until, lastCallMS) {
-			g.until = later(now, lastCallMS)
+			g.until = sat.AddInt(now, lastCallMS)
 			return o.Rights
 		}
-		return subFloor(o.Rights, 1)
+		return sat.Sub(o.Rights, 1)
 	}
-	gift := subFloor(o.Rights, max(part(o, a), o.Recent))
+	gift := sat.Sub(o.Rights, max(part(o, a), o.Recent))
 	if gift == 0 || gift < eighth(o.Rights, a.Rights) {
 		return 0
 	}
@@ -55,10 +57,10 @@ func part(o DonorState, a Ask) uint64 {
 	if mine+his < mine { // Halve what does not fit, in the donor's favor.
 		mine, his = mine-mine/2, his/2
 	}
-	return mulDivUp(addSat(o.Rights, a.Rights), mine, mine+his)
+	return sat.MulDivUp(sat.Add(o.Rights, a.Rights), mine, mine+his)
 }
 
 // eighth returns the least gift worth a message: (a+b)/8 rounded up.
 func eighth(a, b uint64) uint64 {
-	return mulDivUp(addSat(a, b), 1, 8)
+	return sat.MulDivUp(sat.Add(a, b), 1, 8)
 }

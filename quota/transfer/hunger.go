@@ -1,5 +1,7 @@
 package transfer
 
+import "github.com/georld/rld/internal/sat"
+
 // Shortage is the publishing of one region's hunger for one key under one label,
 // by its aggregator. The zero value is ready; it is 16 bytes.
 type Shortage struct {
@@ -20,6 +22,6 @@ func (h *Shortage) Publish(now int64, t Policy, leftMS int64, r Region, room uin
 	if need == 0 || waiting(now, h.until, t.answer()) && need/2 < h.told {
 		return 0, false
 	}
-	h.told, h.until = need, later(now, t.answer())
+	h.told, h.until = need, sat.AddInt(now, t.answer())
 	return need, true
 }

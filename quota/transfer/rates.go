@@ -1,6 +1,10 @@
 package transfer
 
-import "math"
+import (
+	"math"
+
+	"github.com/georld/rld/internal/sat"
+)
 
 // TickMS is the length of a tick, the grain in which offered hits are
 // remembered, and the pace at which daemons of a region tell each other what
@@ -24,7 +28,7 @@ type Rates struct {
 func (r *Rates) Offer(now int64, n uint64) {
 	r.roll(now)
 	incarnation := &r.offered[uint64(r.tick)%ticks]
-	*incarnation = uint32(min(addSat(uint64(*incarnation), n), math.MaxUint32))
+	*incarnation = uint32(min(sat.Add(uint64(*incarnation), n), math.MaxUint32))
 }
 
 // Recent returns the hits of the running tick and the one before: h. It is what
@@ -65,5 +69,5 @@ func (r *Rates) roll(now int64) {
 // last second had, or five times the last two ticks where a burst has just
 // begun. h and q are Recent and Second, of a daemon or summed over a region.
 func Rate(h, q uint64) uint64 {
-	return max(q, mulDivDown(h, 1000, 2*TickMS))
+	return max(q, sat.MulDiv(h, 1000, 2*TickMS))
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/georld/rld/internal/sat"
 )
 
 // spareLaw says what is wrong with a region's spare.
@@ -153,7 +155,7 @@ func TestCollectRichestFirst(t *testing.T) {
 		want, got, all := amount(t, "amount"), new(big.Int), new(big.Int)
 		for i := range rows {
 			rows[i] = drawOwn(t)
-			can[i] = subFloor(rows[i].Rights, max(1, rows[i].Recent, rows[i].Second))
+			can[i] = sat.Sub(rows[i].Rights, max(1, rows[i].Recent, rows[i].Second))
 			all.Add(all, whole(can[i]))
 		}
 		Collect(want, rows, out)

@@ -1,6 +1,10 @@
 package transfer
 
-import "math"
+import (
+	"math"
+
+	"github.com/georld/rld/internal/sat"
+)
 
 // Collect says how an amount is collected from the daemons of a region: out[i]
 // is what the daemon with rows[i] gives, in all the amount or what can be had.
@@ -29,7 +33,7 @@ func Collect(amount uint64, rows []DonorState, out []uint64) {
 // Honor returns what a daemon gives when its aggregator collects amount from it:
 // by then it may have less than the aggregator believed.
 func Honor(amount uint64, o DonorState) uint64 {
-	return min(amount, subFloor(o.Rights, max(o.Second, o.Recent, 1)))
+	return min(amount, sat.Sub(o.Rights, max(o.Second, o.Recent, 1)))
 }
 
 // Split says how a gift to a region is split over its daemons, by their offered
@@ -52,7 +56,7 @@ func Split(amount uint64, rates, out []uint64) (rest uint64) {
 	}
 	rest = amount
 	for i := range out {
-		out[i] = mulDivDown(amount, min(rates[i], most), sum)
+		out[i] = sat.MulDiv(amount, min(rates[i], most), sum)
 		rest -= out[i]
 	}
 	return rest
