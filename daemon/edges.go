@@ -17,6 +17,7 @@ import (
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/admin"
+	adminapi "github.com/georld/rld/server/admin/api"
 	"github.com/georld/rld/server/api"
 	"github.com/georld/rld/server/grpchost"
 	"github.com/georld/rld/server/rls"
@@ -153,8 +154,8 @@ func (d *daemon) makeServers(e *edges) {
 	o.Explain, o.Status, o.Top = d.explain, d.overview, d.top
 	if d.cfg.Region != "" {
 		o.Strict = d.strictPage
-		o.Members = func() []admin.Member { return d.cluster.status.members() }
-		o.Netcheck = func() []admin.PeerCheck { return d.cluster.status.netcheck() }
+		o.Members = func() []adminapi.Member { return d.cluster.status.members() }
+		o.Netcheck = func() []adminapi.PeerCheck { return d.cluster.status.netcheck() }
 		o.Budget = d.budget
 	}
 	if d.agent != nil {

@@ -12,23 +12,23 @@ import (
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 	"github.com/georld/rld/server/web"
 )
 
 // explain says what a call would get that came now, and why. See
 // admin.Options.Explain.
-func (d *daemon) explain(ctx context.Context, q admin.ExplainQuery) (admin.ExplainAnswer, error) {
+func (d *daemon) explain(ctx context.Context, q api.ExplainQuery) (api.ExplainAnswer, error) {
 	c := callOf(&q)
 	if err := c.CheckText(); err != nil {
-		return admin.ExplainAnswer{}, err
+		return api.ExplainAnswer{}, err
 	}
 	t, err := d.engine.peek(ctx, c)
 	if err != nil {
-		return admin.ExplainAnswer{}, err
+		return api.ExplainAnswer{}, err
 	}
 	x := d.newExplainer()
-	out := admin.ExplainAnswer{
+	out := api.ExplainAnswer{
 		Self: d.self(), Domain: q.Domain, Hits: q.Hits, Shadow: d.cfg.Shadow, Allowed: c.Decision.Allowed,
 	}
 	for i := range c.Statuses {
@@ -44,13 +44,13 @@ func (d *daemon) explain(ctx context.Context, q admin.ExplainQuery) (admin.Expla
 	var fields []web.Field
 	out.HTTPStatus, fields = web.Preview(c, &s, d.now())
 	for _, f := range fields {
-		out.Headers = append(out.Headers, admin.Header{Name: f.Name, Value: f.Value})
+		out.Headers = append(out.Headers, api.Header{Name: f.Name, Value: f.Value})
 	}
 	return out, nil
 }
 
 // callOf makes a call that charges nothing of a question.
-func callOf(q *admin.ExplainQuery) *node.Call {
+func callOf(q *api.ExplainQuery) *node.Call {
 	c := &node.Call{Domain: q.Domain, Peek: true}
 	for _, asked := range q.Descriptors {
 		d := rules.Descriptor{Hits: q.Hits}
@@ -114,18 +114,18 @@ func (e *Engine) stamps() map[crdt.Incarnation]hlc.Timestamp {
 // explainer explains the descriptors of one call.
 type explainer struct {
 	d       *daemon
-	names   map[crdt.Incarnation]admin.DaemonRef // of those that live
-	regions []string                             // that are configured or heard of, sorted
-	stamps  map[string]hlc.Timestamp             // the latest of each
+	names   map[crdt.Incarnation]api.DaemonRef // of those that live
+	regions []string                           // that are configured or heard of, sorted
+	stamps  map[string]hlc.Timestamp           // the latest of each
 }
 
 func (d *daemon) newExplainer() *explainer {
-	x := &explainer{d: d, names: map[crdt.Incarnation]admin.DaemonRef{}, stamps: map[string]hlc.Timestamp{}}
+	x := &explainer{d: d, names: map[crdt.Incarnation]api.DaemonRef{}, stamps: map[string]hlc.Timestamp{}}
 	if d.cluster == nil {
 		return x
 	}
 	for _, m := range d.cluster.all() {
-		x.names[m.ID] = admin.DaemonRef{Region: m.Region, Name: m.Name, Incarnation: m.ID.String()}
+		x.names[m.ID] = api.DaemonRef{Region: m.Region, Name: m.Name, Incarnation: m.ID.String()}
 	}
 	x.names[d.engine.Incarnation()] = d.self()
 	known := map[string]bool{}
@@ -142,27 +142,27 @@ func (d *daemon) newExplainer() *explainer {
 }
 
 // self names this daemon; one without a region has no name.
-func (d *daemon) self() admin.DaemonRef {
+func (d *daemon) self() api.DaemonRef {
 	if d.cfg.Region == "" {
-		return admin.DaemonRef{}
+		return api.DaemonRef{}
 	}
-	return admin.DaemonRef{Region: d.cfg.Region, Name: d.cfg.Name, Incarnation: d.engine.Incarnation().String()}
+	return api.DaemonRef{Region: d.cfg.Region, Name: d.cfg.Name, Incarnation: d.engine.Incarnation().String()}
 }
 
 // ref names an incarnation.
-func (x *explainer) ref(incarnation crdt.Incarnation) admin.DaemonRef {
+func (x *explainer) ref(incarnation crdt.Incarnation) api.DaemonRef {
 	if r, ok := x.names[incarnation]; ok {
 		return r
 	}
-	return admin.DaemonRef{Incarnation: incarnation.String()}
+	return api.DaemonRef{Incarnation: incarnation.String()}
 }
 
 // descriptor explains one descriptor of a call, and makes its status what the call
 // would be told if it were charged.
-func (x *explainer) descriptor(t *trial, i int) admin.Explained {
+func (x *explainer) descriptor(t *trial, i int) api.Explained {
 	c := t.call
 	st, h := &c.Statuses[i], &t.hits[i]
-	out := admin.Explained{Rule: ruleRef(st.Rule)}
+	out := api.Explained{Rule: ruleRef(st.Rule)}
 	if st.Limit == nil {
 		if st.Rule == nil {
 			out.WhyNoRule, out.Closest = whyNoRule(t.front.Rules(), c.Domain, c.Descriptors[i].Entries)
@@ -175,12 +175,12 @@ func (x *explainer) descriptor(t *trial, i int) admin.Explained {
 	e, links, now := x.d.engine.explained(h)
 	out.Counts = x.counts(st.Limit, &e, links, now)
 	if e.Ledger == nil {
-		out.Estimate = &admin.EstimateGate{
-			Counted: e.Used, Elsewhere: e.Elsewhere, Capacity: e.Capacity, Passes: !refusedBy(st, node.EstimateGate),
+		out.Estimate = &api.EstimateGate{
+			Counted: e.Used, Extrapolated: e.Elsewhere, Capacity: e.Capacity, Passes: !refusedBy(st, node.EstimateGate),
 		}
 	}
 	out.Rights = rightsGate(e.Rights, st)
-	out.Ledger, out.Reserve = x.ledger(e.Ledger, st, now, false), x.ledger(e.Reserve, st, now, true)
+	out.StrictKey, out.Reserve = x.ledger(e.Ledger, st, now, false), x.ledger(e.Reserve, st, now, true)
 	if c.Decision.Allowed {
 		charged(st, hitsUpTo(t.hits, i), e.Window, now)
 	}
@@ -238,8 +238,8 @@ func drains(l *rules.Limit, hits uint64) time.Duration {
 }
 
 // verdictOf is what the hits of a descriptor get by themselves.
-func verdictOf(st *node.Status) *admin.Verdict {
-	v := &admin.Verdict{
+func verdictOf(st *node.Status) *api.Verdict {
+	v := &api.Verdict{
 		Allowed: !st.Over, Remaining: st.Remaining, ResetSeconds: st.Reset.Seconds(), Never: st.Over && st.Never,
 		DelaySeconds: st.Delay.Seconds(), Degraded: st.Degraded.String(),
 	}
@@ -250,11 +250,11 @@ func verdictOf(st *node.Status) *admin.Verdict {
 }
 
 // rightsGate describes what this daemon holds, nil for a limit without rights.
-func rightsGate(r *node.ExplainedRights, st *node.Status) *admin.RightsGate {
+func rightsGate(r *node.ExplainedRights, st *node.Status) *api.RightsGate {
 	if r == nil {
 		return nil
 	}
-	out := &admin.RightsGate{
+	out := &api.RightsGate{
 		Window: unixMs(r.Window), Allotment: r.Allotment, Received: r.Received, Given: r.Given, Used: r.Used, Left: r.Left,
 		Passes: !refusedBy(st, node.RightsGate),
 	}

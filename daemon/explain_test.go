@@ -13,7 +13,7 @@ import (
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 	"github.com/georld/rld/server/web"
 )
 
@@ -25,20 +25,20 @@ func aloneWith(t *testing.T, all ...rules.Node) *daemon {
 }
 
 // asked is a question about descriptors, each KEY=VALUE,KEY=VALUE.
-func asked(hits uint64, descriptors ...string) admin.ExplainQuery {
-	q := admin.ExplainQuery{Domain: "edge", Hits: hits}
+func asked(hits uint64, descriptors ...string) api.ExplainQuery {
+	q := api.ExplainQuery{Domain: "edge", Hits: hits}
 	for _, text := range descriptors {
-		var d admin.ExplainDescriptor
+		var d api.ExplainDescriptor
 		for entry := range strings.SplitSeq(text, ",") {
 			key, value, _ := strings.Cut(entry, "=")
-			d.Entries = append(d.Entries, admin.ExplainEntry{Key: key, Value: value})
+			d.Entries = append(d.Entries, api.ExplainEntry{Key: key, Value: value})
 		}
 		q.Descriptors = append(q.Descriptors, d)
 	}
 	return q
 }
 
-func (d *daemon) mustExplain(t *testing.T, q admin.ExplainQuery) admin.ExplainAnswer {
+func (d *daemon) mustExplain(t *testing.T, q api.ExplainQuery) api.ExplainAnswer {
 	t.Helper()
 	a, err := d.explain(context.Background(), q)
 	if err != nil {
@@ -50,7 +50,7 @@ func (d *daemon) mustExplain(t *testing.T, q admin.ExplainQuery) admin.ExplainAn
 // told is what a call is told over HTTP.
 type told struct {
 	Status  int
-	Headers []admin.Header
+	Headers []api.Header
 }
 
 // TestExplainForetells asks what a call would get, twice, and then makes it: what was
@@ -83,7 +83,7 @@ func TestExplainForetells(t *testing.T) {
 					var fields []web.Field
 					told1.Status, fields = web.Preview(c, &s, time.Now())
 					for _, f := range fields {
-						told1.Headers = append(told1.Headers, admin.Header(f))
+						told1.Headers = append(told1.Headers, api.Header(f))
 					}
 					if diff := cmp.Diff(told1, told{before.HTTPStatus, before.Headers}); diff != "" {
 						t.Errorf("hit %d: the call gets -, and was told +:\n%s", i, diff)
@@ -140,7 +140,7 @@ func TestExplainSeveral(t *testing.T) {
 			t.Errorf("descriptor %d: remaining %d, want %d", i, got, want)
 		}
 	}
-	if x := a.Descriptors[2]; x.Limit != nil || x.WhyNoLimit != admin.LimitUnlimited || x.Verdict != nil {
+	if x := a.Descriptors[2]; x.Limit != nil || x.WhyNoLimit != api.LimitUnlimited || x.Verdict != nil {
 		t.Errorf("unlimited: %+v", x)
 	}
 	if x := a.Descriptors[3]; x.Rule != nil || x.WhyNoRule != `no rule begins with "nobody"` {
@@ -150,7 +150,7 @@ func TestExplainSeveral(t *testing.T) {
 	if a.Allowed || a.RefusedBy != "org" || a.Descriptors[0].Verdict.Remaining != 5 || !a.Descriptors[1].Verdict.Never {
 		t.Errorf("refused: %+v, %+v and %+v", a, a.Descriptors[0].Verdict, a.Descriptors[1].Verdict)
 	}
-	for _, q := range []admin.ExplainQuery{{Hits: 1}, {Domain: "edge", Hits: 1}, asked(1, "user=\xff")} {
+	for _, q := range []api.ExplainQuery{{Hits: 1}, {Domain: "edge", Hits: 1}, asked(1, "user=\xff")} {
 		if a, err := d.explain(context.Background(), q); err == nil {
 			t.Errorf("%+v is explained: %+v", q, a)
 		}
@@ -235,21 +235,21 @@ func TestExplainStrict(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		x := d.mustExplain(t, q).Descriptors[0]
-		l := x.Ledger
+		l := x.StrictKey
 		if l == nil || l.Owner == nil || l.Owner.Name != owner.name || l.Region != "eu" || l.Self || !l.Reachable || l.Layout != 1 ||
-			l.Source != admin.SourceGrants || l.Ballot.Owner.Name != owner.name || l.Lease.Used != 2 || x.Estimate != nil {
+			l.Source != api.SourceGrants || l.Ballot.Owner.Name != owner.name || l.Lease.Used != 2 || x.Estimate != nil {
 			t.Fatalf("before: %+v", l)
 		}
-		if c := x.Counts; len(c) != 2 || c[1].Region != "us" || c[1].Hits != 2 || c[0].AgeSeconds == nil || c[0].Stamp == "" {
+		if c := x.Counts; len(c) != 2 || c[1].Region != "us" || c[1].Hits != 2 || c[0].StalenessSeconds == nil || c[0].Stamp == "" {
 			t.Errorf("counts: %+v", c)
 		}
 		at := w.operator(owner).mustExplain(t, q).Descriptors[0]
-		if l := at.Ledger; !l.Self || l.Source != admin.SourceOwner || *l.Watermark.Consumed != 2 || *l.Watermark.Limit != 5 ||
-			*l.Watermark.Watermark < 2 || l.Ballot.Round == 0 || len(l.Batches) != 1 ||
-			l.Batches[0].Holder.Name != us.name || l.Batches[0].Granted-l.Batches[0].Returned != 2 {
+		if l := at.StrictKey; !l.Self || l.Source != api.SourceOwner || *l.Watermark.Consumed != 2 || *l.Watermark.Limit != 5 ||
+			*l.Watermark.Watermark < 2 || l.Ballot.Round == 0 || len(l.Leases) != 1 ||
+			l.Leases[0].Lessee.Name != us.name || l.Leases[0].Granted-l.Leases[0].Returned != 2 {
 			t.Errorf("at home: %+v, %+v", l, l.Watermark)
 		}
-		if c := at.Counts; c[1].Hits != 2 || *c[1].AgeSeconds <= 0 {
+		if c := at.Counts; c[1].Hits != 2 || *c[1].StalenessSeconds <= 0 {
 			t.Errorf("counts at home: %+v", c)
 		}
 
@@ -257,9 +257,9 @@ func TestExplainStrict(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		a := d.mustExplain(t, q)
 		x = a.Descriptors[0]
-		if a.Allowed || a.HTTPStatus != 503 || x.Verdict.Degraded != "owner_unreachable" || x.Ledger.Reachable ||
-			!strings.HasPrefix(x.Ledger.WhyNot, "it has not answered within ") || x.Counts[0].AgeSeconds == nil || *x.Counts[0].AgeSeconds < 1 {
-			t.Errorf("cut: %+v, %+v, %+v", a, x.Ledger, x.Verdict)
+		if a.Allowed || a.HTTPStatus != 503 || x.Verdict.Degraded != "owner_unreachable" || x.StrictKey.Reachable ||
+			!strings.HasPrefix(x.StrictKey.WhyNot, "it has not answered within ") || x.Counts[0].StalenessSeconds == nil || *x.Counts[0].StalenessSeconds < 1 {
+			t.Errorf("cut: %+v, %+v, %+v", a, x.StrictKey, x.Verdict)
 		}
 		// One that is given up before the home has had its time is answered all the same.
 		short, cancel := context.WithTimeout(context.Background(), time.Millisecond)
@@ -272,8 +272,8 @@ func TestExplainStrict(t *testing.T) {
 			us.check(descriptor(1, "login", user))
 		}
 		x = d.mustExplain(t, q).Descriptors[0]
-		if x.Verdict.Degraded != "circuit_breaker_open" || x.Ledger.WhyNot != "its circuit is open" || x.Ledger.Circuit.State != admin.CircuitOpen {
-			t.Errorf("open: %+v, %+v", x.Ledger, x.Verdict)
+		if x.Verdict.Degraded != "circuit_breaker_open" || x.StrictKey.WhyNot != "its circuit breaker is open" || x.StrictKey.Breaker.State != api.BreakerOpen {
+			t.Errorf("open: %+v, %+v", x.StrictKey, x.Verdict)
 		}
 		w.checkCutStatus(d)
 	})
@@ -289,10 +289,10 @@ func (w *strictWorld) checkCutStatus(d *daemon) {
 	if since := time.Since(*s.Regions[0].PartitionedSince); since < 2*time.Second || since > time.Minute {
 		w.t.Errorf("cut since %v", since)
 	}
-	if len(s.Circuits) != 1 || s.Circuits[0].State != admin.CircuitOpen || s.Circuits[0].Owner.Region != "eu" || s.Circuits[0].Since == nil {
-		w.t.Errorf("circuits: %+v", s.Circuits)
+	if len(s.Breakers) != 1 || s.Breakers[0].State != api.BreakerOpen || s.Breakers[0].Owner.Region != "eu" || s.Breakers[0].Since == nil {
+		w.t.Errorf("circuits: %+v", s.Breakers)
 	}
-	if s.Strict == nil || s.Strict.Layout != 1 || s.Strict.Next != nil || s.Strict.Replica == nil || !s.Strict.Replica.Voting {
+	if s.Strict == nil || s.Strict.Layout != 1 || s.Strict.Next != nil || s.Strict.Acceptor == nil || !s.Strict.Acceptor.Voting {
 		w.t.Errorf("strict: %+v", s.Strict)
 	}
 	reasons := map[string]uint64{}

@@ -13,13 +13,13 @@ import (
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 	"github.com/georld/rld/sticky"
 )
 
 // counts returns what each region is known to have admitted of the label that
 // runs.
-func (x *explainer) counts(l *rules.Limit, e *node.Explained, links []node.Link, now int64) []admin.RegionCount {
+func (x *explainer) counts(l *rules.Limit, e *node.Explained, links []node.Link, now int64) []api.RegionCount {
 	regions := x.regions
 	switch {
 	case x.d.cluster == nil || l.Scope == rules.NodeLocal:
@@ -27,9 +27,9 @@ func (x *explainer) counts(l *rules.Limit, e *node.Explained, links []node.Link,
 	case l.Scope == rules.Region:
 		regions = []string{x.d.cfg.Region}
 	}
-	out := make([]admin.RegionCount, 0, len(regions))
+	out := make([]api.RegionCount, 0, len(regions))
 	for _, name := range regions {
-		r := admin.RegionCount{Region: name}
+		r := api.RegionCount{Region: name}
 		own := name == x.d.cfg.Region
 		for i := range e.Cells {
 			c := &e.Cells[i]
@@ -39,7 +39,7 @@ func (x *explainer) counts(l *rules.Limit, e *node.Explained, links []node.Link,
 			}
 		}
 		if age := oldestView(links, name, own); age >= 0 {
-			r.AgeSeconds = admin.Seconds(age)
+			r.StalenessSeconds = api.Seconds(age)
 			if stamp := x.stamps[name]; stamp > 0 {
 				r.Stamp = stamp.String()
 			}
@@ -80,12 +80,12 @@ func oldestView(links []node.Link, region string, own bool) time.Duration {
 const maxBatches = 32
 
 // ledger describes what is known of the rights that a home grants, nil for none.
-func (x *explainer) ledger(e *node.ExplainedLease, st *node.Status, now int64, floor bool) *admin.StrictKey {
+func (x *explainer) ledger(e *node.ExplainedLease, st *node.Status, now int64, floor bool) *api.StrictKey {
 	if e == nil {
 		return nil
 	}
 	v := x.d.strict.Routing()
-	out := &admin.StrictKey{Layout: v.Number(), Region: e.Owner.Region, Pinned: e.Pinned, Self: e.Owner.Self}
+	out := &api.StrictKey{Layout: v.Number(), Region: e.Owner.Region, Pinned: e.Pinned, Self: e.Owner.Self}
 	if e.Owner.Incarnation != 0 {
 		ref := x.ref(e.Owner.Incarnation)
 		ref.Region, ref.Name = e.Owner.Region, e.Owner.Name
@@ -94,7 +94,7 @@ func (x *explainer) ledger(e *node.ExplainedLease, st *node.Status, now int64, f
 	out.WhyNot = x.outOfReach(e, v, st, floor)
 	out.Reachable = out.WhyNot == ""
 	if !e.Owner.Self {
-		out.Circuit = x.circuit(e.Owner.Incarnation)
+		out.Breaker = x.circuit(e.Owner.Incarnation)
 	}
 	out.Lease = creditOf(e.Credit, now)
 	switch {
@@ -102,8 +102,8 @@ func (x *explainer) ledger(e *node.ExplainedLease, st *node.Status, now int64, f
 		x.bank(out, e, now)
 	case x.record(out, e, now):
 	case e.Credit != nil && e.Credit.From != 0:
-		out.Source = admin.SourceGrants
-		out.Ballot = &admin.BallotState{Round: e.Credit.Round, Owner: x.ref(e.Credit.From)}
+		out.Source = api.SourceGrants
+		out.Ballot = &api.BallotState{Round: e.Credit.Round, Owner: x.ref(e.Credit.From)}
 	}
 	return out
 }
@@ -124,7 +124,7 @@ func (x *explainer) outOfReach(e *node.ExplainedLease, v *route.Routing, st *nod
 	case e.Owner.Self:
 		return ""
 	case !e.Open:
-		return "its circuit is open"
+		return "its circuit breaker is open"
 	case failed:
 		return fmt.Sprintf("it has not answered within %v", e.Within.Round(time.Millisecond))
 	}
@@ -132,7 +132,7 @@ func (x *explainer) outOfReach(e *node.ExplainedLease, v *route.Routing, st *nod
 }
 
 // circuit describes the breaker to a home, nil for one that was never met.
-func (x *explainer) circuit(owner crdt.Incarnation) *admin.Circuit {
+func (x *explainer) circuit(owner crdt.Incarnation) *api.Breaker {
 	for _, c := range x.d.strict.circuits() {
 		if c.slot == owner {
 			return new(x.d.circuitOf(&c))
@@ -142,16 +142,16 @@ func (x *explainer) circuit(owner crdt.Incarnation) *admin.Circuit {
 }
 
 // circuitOf describes a breaker.
-func (d *daemon) circuitOf(c *circuit) admin.Circuit {
-	out := admin.Circuit{
-		Owner: admin.DaemonRef{Region: c.region, Name: c.name, Incarnation: c.slot.String()},
-		State: admin.CircuitClosed, Calls: uint64(c.calls), Errors: uint64(c.failed),
+func (d *daemon) circuitOf(c *circuit) api.Breaker {
+	out := api.Breaker{
+		Owner: api.DaemonRef{Region: c.region, Name: c.name, Incarnation: c.slot.String()},
+		State: api.BreakerClosed, Calls: uint64(c.calls), Errors: uint64(c.failed),
 	}
 	switch c.state {
 	case breaker.Open:
-		out.State = admin.CircuitOpen
+		out.State = api.BreakerOpen
 	case breaker.HalfOpen:
-		out.State = admin.CircuitHalfOpen
+		out.State = api.BreakerHalfOpen
 	}
 	if c.changed {
 		out.Since = new(d.now().Add(-c.since).UTC())
@@ -160,12 +160,12 @@ func (d *daemon) circuitOf(c *circuit) admin.Circuit {
 }
 
 // creditOf describes what was granted to this daemon, nil for what is over.
-func creditOf(c *node.ExplainedCredit, now int64) *admin.Lease {
+func creditOf(c *node.ExplainedCredit, now int64) *api.Lease {
 	if c == nil || c.Until <= now && c.Denied == 0 && !c.Asking {
 		return nil
 	}
-	out := &admin.Lease{
-		Granted: c.Granted, Used: c.Used, Returned: c.Returned, Left: c.Left, Until: unixMs(c.Until), Asking: c.Asking,
+	out := &api.Lease{
+		Granted: c.Granted, Used: c.Used, Returned: c.Returned, Left: c.Left, Until: unixMs(c.Until), Requested: c.Asking,
 	}
 	if c.Denied > 0 {
 		out.Denied, out.DeniedUntil = &c.Denied, new(time.UnixMilli(now).Add(c.DeniedFor).UTC())
@@ -174,12 +174,12 @@ func creditOf(c *node.ExplainedCredit, now int64) *admin.Lease {
 }
 
 // bank describes what this daemon knows as the home.
-func (x *explainer) bank(out *admin.StrictKey, e *node.ExplainedLease, now int64) {
+func (x *explainer) bank(out *api.StrictKey, e *node.ExplainedLease, now int64) {
 	b, limit := e.Bank, quota.Of(&e.Limit).Capacity()
-	out.Source = admin.SourceOwner
-	out.Ballot = &admin.BallotState{Round: b.Ballot.Round, Owner: x.ref(b.Ballot.Owner)}
+	out.Source = api.SourceOwner
+	out.Ballot = &api.BallotState{Round: b.Ballot.Round, Owner: x.ref(b.Ballot.Owner)}
 	used := limit - min(limit, b.Left)
-	m := &admin.WatermarkState{Limit: &limit, Consumed: &used, Watermark: new(min(used+b.Room, limit))}
+	m := &api.WatermarkState{Limit: &limit, Consumed: &used, Watermark: new(min(used+b.Room, limit))}
 	switch {
 	case quota.Of(&e.Limit).Drains():
 		m.Drained = drainedAt(b.Watermark, now)
@@ -188,11 +188,11 @@ func (x *explainer) bank(out *admin.StrictKey, e *node.ExplainedLease, now int64
 	}
 	out.Watermark = m
 	for _, g := range b.Batches {
-		if len(out.Batches) == maxBatches {
-			out.LeftOut = len(b.Batches) - maxBatches
+		if len(out.Leases) == maxBatches {
+			out.Omitted = len(b.Batches) - maxBatches
 			break
 		}
-		out.Batches = append(out.Batches, admin.Batch{Holder: x.ref(g.Lessee), Granted: g.Granted, Returned: g.Returned})
+		out.Leases = append(out.Leases, api.GrantedLease{Lessee: x.ref(g.Lessee), Granted: g.Granted, Returned: g.Returned})
 	}
 }
 
@@ -207,7 +207,7 @@ func drainedAt(nanos uint64, now int64) *time.Time {
 
 // record describes what this daemon's replica holds of a ledger. It returns false
 // when that is nothing.
-func (x *explainer) record(out *admin.StrictKey, e *node.ExplainedLease, now int64) bool {
+func (x *explainer) record(out *api.StrictKey, e *node.ExplainedLease, now int64) bool {
 	var held sticky.Record
 	var ok bool
 	x.d.strict.acceptor.do(func(r *quorum.Acceptor) { held, ok = r.Record(e.Watermarks) })
@@ -215,11 +215,11 @@ func (x *explainer) record(out *admin.StrictKey, e *node.ExplainedLease, now int
 		return false
 	}
 	l, limit := &e.Limit, quota.Of(&e.Limit).Capacity()
-	out.Source = admin.SourceReplica
+	out.Source = api.SourceAcceptor
 	if held.Ballot.Owner != 0 {
-		out.Ballot = &admin.BallotState{Round: held.Ballot.Round, Owner: x.ref(held.Ballot.Owner)}
+		out.Ballot = &api.BallotState{Round: held.Ballot.Round, Owner: x.ref(held.Ballot.Owner)}
 	}
-	m := &admin.WatermarkState{Limit: &limit}
+	m := &api.WatermarkState{Limit: &limit}
 	switch {
 	case quota.Of(l).Drains():
 		for _, k := range held.Watermarks {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/rules"
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // TestExplainWatermarks asks the home of a key and another replica for what they know of
@@ -38,15 +38,15 @@ func TestExplainWatermarks(t *testing.T) {
 			}
 			time.Sleep(100 * time.Millisecond)
 			windowed := key == "fixed" || key == "sliding"
-			l := w.operator(owner).mustExplain(t, asked(1, key+"=a")).Descriptors[0].Ledger
+			l := w.operator(owner).mustExplain(t, asked(1, key+"=a")).Descriptors[0].StrictKey
 			m := l.Watermark
-			if l.Source != admin.SourceOwner || *m.Consumed != 3 || *m.Watermark < 3 || *m.Watermark > 10 || *m.Limit != 10 ||
+			if l.Source != api.SourceOwner || *m.Consumed != 3 || *m.Watermark < 3 || *m.Watermark > 10 || *m.Limit != 10 ||
 				(m.Window != nil) != windowed || (m.Drained != nil) != (key == "bucket") {
 				t.Errorf("%s at home: %+v", key, m)
 			}
-			l = w.operator(other).mustExplain(t, asked(1, key+"=a")).Descriptors[0].Ledger
+			l = w.operator(other).mustExplain(t, asked(1, key+"=a")).Descriptors[0].StrictKey
 			m = l.Watermark
-			if l.Self || l.Source != admin.SourceReplica || l.Ballot.Owner.Name != owner.name || l.Ballot.Round == 0 ||
+			if l.Self || l.Source != api.SourceAcceptor || l.Ballot.Owner.Name != owner.name || l.Ballot.Round == 0 ||
 				m.Consumed != nil || *m.Limit != 10 || (m.Window != nil) != windowed || (m.Drained != nil) != (key == "bucket") {
 				t.Fatalf("%s at a replica: %+v, %+v", key, l, m)
 			}

@@ -11,18 +11,18 @@ import (
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // keyText is a key as people see it.
 func keyText(k crdt.Key) string { return fmt.Sprintf("%016x%016x", k.Hi, k.Lo) }
 
 // ruleRef says where a rule is, nil for none.
-func ruleRef(r *rules.Rule) *admin.RuleRef {
+func ruleRef(r *rules.Rule) *api.RuleRef {
 	if r == nil {
 		return nil
 	}
-	out := &admin.RuleRef{Path: r.Path, File: r.Pos.File, Line: r.Pos.Line}
+	out := &api.RuleRef{Path: r.Path, File: r.Pos.File, Line: r.Pos.Line}
 	if r.Limit != nil {
 		out.Name = r.Limit.Name
 	}
@@ -30,20 +30,20 @@ func ruleRef(r *rules.Rule) *admin.RuleRef {
 }
 
 // whyNoLimit says why nothing limits what a rule matches.
-func whyNoLimit(st *node.Status) admin.WhyNoLimit {
+func whyNoLimit(st *node.Status) api.WhyNoLimit {
 	switch {
 	case st.Unlimited:
-		return admin.LimitUnlimited
+		return api.LimitUnlimited
 	case st.Rule.Limit == nil:
-		return admin.LimitNone
+		return api.LimitNone
 	}
-	return admin.LimitReplaced
+	return api.LimitReplaced
 }
 
 // limitInForce describes the limit of a status.
-func limitInForce(st *node.Status) *admin.LimitInForce {
+func limitInForce(st *node.Status) *api.LimitInForce {
 	l := st.Limit
-	out := &admin.LimitInForce{
+	out := &api.LimitInForce{
 		Requests: uint64(l.Requests), WindowSeconds: float64(l.Window()) / 1000,
 		Algorithm: l.Algorithm.String(), Consistency: l.Consistency.String(), Scope: scopeName(l.Scope),
 		Quota: l.Quota, Shadow: l.Shadow, Override: st.Rule == nil || l != st.Rule.Limit,

@@ -5,7 +5,7 @@ import (
 
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 	"github.com/georld/rld/telemetry"
 )
 
@@ -60,9 +60,9 @@ func (h *Handle) Members() []gossip.Member {
 
 // Budget says how far rules may go over their limits and how far they went, empty
 // for a daemon alone.
-func (h *Handle) Budget(q admin.BudgetQuery) (admin.BudgetAnswer, error) {
+func (h *Handle) Budget(q api.BudgetQuery) (api.BudgetAnswer, error) {
 	if h.d.monitor == nil {
-		return admin.BudgetAnswer{Alone: true}, nil
+		return api.BudgetAnswer{Alone: true}, nil
 	}
 	return h.d.budget(q)
 }
@@ -75,7 +75,7 @@ func (h *Handle) Links() []node.Link { return h.d.engine.Links(h.d.engine.Now())
 func (h *Handle) Kill() { h.d.kill(errKilled) }
 
 // budget answers a question about budgets.
-func (d *daemon) budget(q admin.BudgetQuery) (admin.BudgetAnswer, error) {
+func (d *daemon) budget(q api.BudgetQuery) (api.BudgetAnswer, error) {
 	return d.monitor.answer(q, d.cfg.Name)
 }
 

@@ -97,7 +97,7 @@ func TestCircuit(t *testing.T) {
 		t.Error("an answer does not close the circuit")
 	}
 	for _, want := range []string{
-		"event=circuit_breaker_open home=us/us-0 failed=2 calls=4", "event=circuit_breaker_half_open home=us/us-0", "event=circuit_breaker_closed home=us/us-0",
+		"event=circuit_breaker_open owner=us/us-0 failed=2 calls=4", "event=circuit_breaker_half_open owner=us/us-0", "event=circuit_breaker_closed owner=us/us-0",
 	} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log does not say %q:\n%s", want, log.String())

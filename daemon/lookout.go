@@ -9,7 +9,7 @@ import (
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // recentState keeps what people ask of a daemon and only who looked before can tell:
@@ -81,16 +81,16 @@ func (l *recentState) watchDegraded() node.Stats {
 }
 
 // degradations lists why answers are less than exact now.
-func (l *recentState) degradations() []admin.DegradedState {
+func (l *recentState) degradations() []api.DegradedState {
 	stats := l.watchDegraded()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var out []admin.DegradedState
+	var out []api.DegradedState
 	for _, reason := range node.DegradedReasons() {
 		if l.since[reason].IsZero() {
 			continue
 		}
-		out = append(out, admin.DegradedState{
+		out = append(out, api.DegradedState{
 			Reason: reason.String(), Since: new(l.since[reason]),
 			Answers: stats.Degraded[reason] - l.degraded.spans[reason].before, Text: degradation(reason, stats),
 		})
@@ -106,7 +106,7 @@ func (l *recentState) count() denials {
 }
 
 // mostDenied returns the rule that refuses most of late, nil for none.
-func (l *recentState) mostDenied() *admin.RuleUse {
+func (l *recentState) mostDenied() *api.RuleUse {
 	now := l.count()
 	l.mu.Lock()
 	was := l.denied[0]
@@ -135,8 +135,8 @@ func (l *recentState) mostDenied() *admin.RuleUse {
 }
 
 // useOf names a rule.
-func useOf(r *rules.Rule) *admin.RuleUse {
-	out := &admin.RuleUse{Domain: r.Domain, Rule: r.Path}
+func useOf(r *rules.Rule) *api.RuleUse {
+	out := &api.RuleUse{Domain: r.Domain, Rule: r.Path}
 	if r.Limit != nil {
 		out.Name = r.Limit.Name
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/quota/overage"
 	"github.com/georld/rld/rules"
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // monitored starts a monitor on each daemon of a world, until the test ends.
@@ -35,9 +35,9 @@ func (w *world) monitored(regions ...string) map[string]*monitor {
 }
 
 // rule asks a monitor about one rule.
-func (m *monitor) ruleOf(t *testing.T, name string) admin.RuleBudget {
+func (m *monitor) ruleOf(t *testing.T, name string) api.RuleBudget {
 	t.Helper()
-	a, err := m.answer(admin.BudgetQuery{Rule: name, Target: -1}, "test")
+	a, err := m.answer(api.BudgetQuery{Rule: name, Target: -1}, "test")
 	if err != nil || len(a.Rules) != 1 {
 		t.Fatalf("%s: got %d rules, %v", name, len(a.Rules), err)
 	}
@@ -274,12 +274,12 @@ func TestMonitorKnowsRulesByNameAndPath(t *testing.T) {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
-	_, err := m.answer(admin.BudgetQuery{Rule: "ords"}, "us-0")
-	var unknown *admin.UnknownRuleError
+	_, err := m.answer(api.BudgetQuery{Rule: "ords"}, "us-0")
+	var unknown *api.UnknownRuleError
 	if !errors.As(err, &unknown) || unknown.Closest != "orgs" {
 		t.Errorf("got %v", err)
 	}
-	a, err := m.answer(admin.BudgetQuery{Rule: "org", Target: 0.01}, "us-0")
+	a, err := m.answer(api.BudgetQuery{Rule: "org", Target: 0.01}, "us-0")
 	if err != nil || a.Rules[0].Advice == nil || !strings.Contains(a.Rules[0].Advice.Problem, "no window with traffic") {
 		t.Errorf("advice before any traffic: %+v, %v", a.Rules, err)
 	}
@@ -384,7 +384,7 @@ descriptors:
 	if s := m.BudgetStats(); *s.Rules[0].Bound != 0 || s.Rules[1].Bound != nil || s.Rules[2].Bound != nil {
 		t.Errorf("metrics are of %+v", s.Rules)
 	}
-	a, err := m.answer(admin.BudgetQuery{Rule: "login", Target: 0.001}, "us-0")
+	a, err := m.answer(api.BudgetQuery{Rule: "login", Target: 0.001}, "us-0")
 	if err != nil || !strings.Contains(a.Rules[0].Advice.Problem, "a strict limit has no budget") {
 		t.Errorf("advice %+v, error %v", a.Rules[0].Advice, err)
 	}
@@ -442,7 +442,7 @@ func BenchmarkMonitorAnswer(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if a, err := m.answer(admin.BudgetQuery{Target: -1}, "us-0"); err != nil || len(a.Rules) != maxFollowed || a.Rules[7].Windows != leastWindows {
+		if a, err := m.answer(api.BudgetQuery{Target: -1}, "us-0"); err != nil || len(a.Rules) != maxFollowed || a.Rules[7].Windows != leastWindows {
 			b.Fatal(err, len(a.Rules), a.Rules[7].Windows)
 		}
 	}

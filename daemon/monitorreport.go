@@ -13,25 +13,25 @@ import (
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/quota/overage"
 	"github.com/georld/rld/rules"
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // answer is what /v1/budget says. Its error is that of a rule that is not there.
-func (m *monitor) answer(q admin.BudgetQuery, daemon string) (admin.BudgetAnswer, error) {
+func (m *monitor) answer(q api.BudgetQuery, daemon string) (api.BudgetAnswer, error) {
 	at := m.engine.Now()
 	now := m.engine.Time(at).Millis()
 	m.look(at)
 	tallies, members := m.tallies(), m.daemons(at)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out := admin.BudgetAnswer{Region: m.region, Daemon: daemon, LeftOut: m.leftOut, Rights: m.rights()}
+	out := api.BudgetAnswer{Region: m.region, Daemon: daemon, Omitted: m.leftOut, Rights: m.rights()}
 	for i, name := range m.regions {
-		v := admin.RegionView{Region: name}
+		v := api.RegionView{Region: name}
 		if r := &m.ages.regions[i]; r.seen {
-			v.StalenessSeconds = admin.Seconds(r.now)
+			v.StalenessSeconds = api.Seconds(r.now)
 		}
 		if i < len(m.ages.rtt) && m.ages.rtt[i] > 0 {
-			v.RTTSeconds = admin.Seconds(m.ages.rtt[i])
+			v.RTTSeconds = api.Seconds(m.ages.rtt[i])
 		}
 		out.Views = append(out.Views, v)
 	}
@@ -76,7 +76,7 @@ func (m *monitor) unknown(text string) error {
 		}
 	}
 	slices.Sort(names) // a rule may be named as its path is
-	return &admin.UnknownRuleError{Rule: text, Closest: limits.Closest(text, slices.Compact(names))}
+	return &api.UnknownRuleError{Rule: text, Closest: limits.Closest(text, slices.Compact(names))}
 }
 
 // tallies returns what became of the hits of rules, by node.SharedRule.
@@ -126,9 +126,9 @@ func (f *follow) subject() overage.Rule {
 }
 
 // describe fills in one rule.
-func (m *monitor) describe(f *follow, target float64, now int64, members int, t quota.Tally) admin.RuleBudget {
+func (m *monitor) describe(f *follow, target float64, now int64, members int, t quota.Tally) api.RuleBudget {
 	l, subject := f.rule.Limit, f.subject()
-	out := admin.RuleBudget{
+	out := api.RuleBudget{
 		Domain: f.rule.Domain, Rule: f.rule.Path, Name: l.Name,
 		Algorithm: l.Algorithm.String(), Consistency: l.Consistency.String(), Scope: scopeName(l.Scope),
 		Shadow: f.shadow, Limit: subject.Limit, WindowSeconds: float64(subject.WindowMs) / 1000,
@@ -176,7 +176,7 @@ func scopeName(s rules.Scope) string {
 
 // shares fills in who has which part of the rights of the label that runs, and
 // what the regions admitted in it.
-func (m *monitor) shares(f *follow, out *admin.RuleBudget, now int64) {
+func (m *monitor) shares(f *follow, out *api.RuleBudget, now int64) {
 	l, run := f.rule.Limit, f.running(now)
 	var weights []overage.PPM
 	total := uint64(0)
@@ -193,7 +193,7 @@ func (m *monitor) shares(f *follow, out *admin.RuleBudget, now int64) {
 		}
 	}
 	for i, name := range f.regions {
-		r := admin.RegionShare{Region: name}
+		r := api.RegionShare{Region: name}
 		if f.gated {
 			r.Weight = new(weights[i].Ratio())
 			part := total
@@ -210,7 +210,7 @@ func (m *monitor) shares(f *follow, out *admin.RuleBudget, now int64) {
 }
 
 // report fills in what the history says.
-func (m *monitor) report(f *follow, out *admin.RuleBudget, subject overage.Rule, target float64) {
+func (m *monitor) report(f *follow, out *api.RuleBudget, subject overage.Rule, target float64) {
 	if f.history == nil {
 		out.Explanation = []string{"The stamps of a sliding log are not told apart by region: of it only the bound and " +
 			"what was achieved is known."}
@@ -259,8 +259,8 @@ func sentence(s string) string {
 	return strings.ToUpper(s[:1]) + strings.TrimSuffix(s[1:], ".") + "."
 }
 
-func advise(f *follow, subject overage.Rule, target overage.PPM) *admin.Advice {
-	a := &admin.Advice{Target: target.Ratio()}
+func advise(f *follow, subject overage.Rule, target overage.PPM) *api.Advice {
+	a := &api.Advice{Target: target.Ratio()}
 	if len(subject.Regions) == 1 {
 		a.Problem = "the limit is held in one region, and demand is told apart by region alone: " +
 			"raise overage_budget until rld budget shows no false denials"
@@ -319,12 +319,12 @@ func (m *monitor) setLinks(f *follow) {
 }
 
 // rights describes the office, nil where there is none.
-func (m *monitor) rights() *admin.RightsState {
+func (m *monitor) rights() *api.RightsState {
 	if m.agent == nil {
 		return nil
 	}
 	s := m.agent.status()
-	out := &admin.RightsState{Holds: s.Holds, Failing: s.Failing, Regions: epochStates(s.Regions), Daemons: epochStates(s.Daemons)}
+	out := &api.RightsState{Holds: s.Holds, StoreFault: s.Failing, Regions: epochStates(s.Regions), Daemons: epochStates(s.Daemons)}
 	if !s.Holds {
 		out.WhyNot = s.Reason.String()
 	}

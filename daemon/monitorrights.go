@@ -4,19 +4,19 @@ import (
 	"fmt"
 
 	"github.com/georld/rld/quota/agent"
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // epochStates describes epochs for people.
-func epochStates(all []agent.EpochStatus) []admin.EpochState {
-	out := make([]admin.EpochState, 0, len(all))
+func epochStates(all []agent.EpochStatus) []api.EpochState {
+	out := make([]api.EpochState, 0, len(all))
 	for _, e := range all {
-		s := admin.EpochState{
-			ID: e.ID, Settled: e.Settled, Since: unixMs(e.Since), Rows: e.Rules, Members: []admin.EpochMember{},
-			WaitsFor: append([]string{}, e.Missing...), Voteless: append([]string{}, e.NoVote...),
+		s := api.EpochState{
+			ID: e.ID, Settled: e.Settled, Since: unixMs(e.Since), RuleWeights: e.Rules, Members: []api.EpochMember{},
+			WaitsFor: append([]string{}, e.Missing...), Unacknowledged: append([]string{}, e.NoVote...),
 		}
 		for _, m := range e.Members {
-			s.Members = append(s.Members, admin.EpochMember{Name: m.Name, Weight: m.Weight})
+			s.Members = append(s.Members, api.EpochMember{Name: m.Name, Weight: m.Weight})
 		}
 		out = append(out, s)
 	}
@@ -24,30 +24,30 @@ func epochStates(all []agent.EpochStatus) []admin.EpochState {
 }
 
 // command does what an operator says about agent.
-func (f *rightsLoop) command(c admin.Command, name string) (admin.CommandAnswer, error) {
-	var out admin.CommandAnswer
+func (f *rightsLoop) command(c api.Command, name string) (api.CommandAnswer, error) {
+	var out api.CommandAnswer
 	var err error
 	f.do(func(o *agent.Agent) {
 		var all []agent.EpochStatus
 		switch c {
-		case admin.RetireRegion:
+		case api.RetireRegion:
 			err = o.RetireRegion(name)
 			all = o.Status().Regions
-		case admin.ReturnRegion:
+		case api.ReturnRegion:
 			err = o.ReturnRegion(name)
 			all = o.Status().Regions
-		case admin.RetireDaemon:
+		case api.RetireDaemon:
 			err = o.RetireDaemon(name)
 			all = o.Status().Daemons
 		default:
-			err = fmt.Errorf("%s is no command: want one of %v", c, admin.Commands())
+			err = fmt.Errorf("%s is no command: want one of %v", c, api.Commands())
 		}
 		if n := len(all); err == nil && n > 0 {
 			out.Proposed = epochStates(all[n-1:])[0]
 		}
 	})
 	if err != nil {
-		return admin.CommandAnswer{}, err
+		return api.CommandAnswer{}, err
 	}
 	out.Next = next(c, name)
 	f.log.Warn("an operator changed who holds rights", "event", "rights", "command", string(c), "name", name,
@@ -56,15 +56,15 @@ func (f *rightsLoop) command(c admin.Command, name string) (admin.CommandAnswer,
 }
 
 // next says what happens after a command.
-func next(c admin.Command, name string) string {
+func next(c api.Command, name string) string {
 	const settles = "rld budget shows when it is settled."
 	switch c {
-	case admin.RetireRegion:
+	case api.RetireRegion:
 		return fmt.Sprintf("The other regions take over what %s held once all of them have acknowledged this, in labels "+
 			"that start ten seconds from now or later. Until then nobody holds more than before. The bound holds only "+
 			"if no daemon of %s admits anything from then on. Before one is started again remove its file in agent.dir: "+
 			"it goes by what it promised there until it hears of this. %s", name, name, settles)
-	case admin.ReturnRegion:
+	case api.ReturnRegion:
 		return fmt.Sprintf("%s holds a part again once all regions have acknowledged this; the others give it up as they "+
 			"do. From then on its part follows demand. %s", name, settles)
 	}

@@ -13,13 +13,13 @@ import (
 
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/rules"
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // changeLayout does what an operator says about the layout. See
 // admin.Options.Layout.
-func (d *daemon) changeLayout(c admin.LayoutCommand, q admin.LayoutRequest) (admin.LayoutAnswer, error) {
-	out := admin.LayoutAnswer{DryRun: q.DryRun}
+func (d *daemon) changeLayout(c api.LayoutCommand, q api.LayoutRequest) (api.LayoutAnswer, error) {
+	out := api.LayoutAnswer{DryRun: q.DryRun}
 	var next route.Layout
 	heard := d.heard()
 	err := errors.New("this daemon has no layout yet")
@@ -47,7 +47,7 @@ func (d *daemon) changeLayout(c admin.LayoutCommand, q admin.LayoutRequest) (adm
 		err = r.Propose(next)
 	})
 	if err != nil {
-		return admin.LayoutAnswer{}, plainly(err)
+		return api.LayoutAnswer{}, plainly(err)
 	}
 	if out.After = next.Number; q.DryRun {
 		return out, nil
@@ -104,9 +104,9 @@ func plainly(err error) error {
 }
 
 // changed returns the layout with a change made.
-func (d *daemon) changed(was route.Layout, c admin.LayoutCommand, q *admin.LayoutRequest) (route.Layout, error) {
+func (d *daemon) changed(was route.Layout, c api.LayoutCommand, q *api.LayoutRequest) (route.Layout, error) {
 	next := was.Clone()
-	if c == admin.SetReplicas {
+	if c == api.SetVoters {
 		region := q.Region
 		if region == "" {
 			region = d.cfg.Region
@@ -114,14 +114,14 @@ func (d *daemon) changed(was route.Layout, c admin.LayoutCommand, q *admin.Layou
 		if err := knownRegion(&was, region); err != nil {
 			return was, err
 		}
-		for i, name := range q.Replicas {
-			if slices.Contains(q.Replicas[:i], name) {
+		for i, name := range q.Voters {
+			if slices.Contains(q.Voters[:i], name) {
 				return was, fmt.Errorf("%s is there twice", excerpt(name))
 			}
 		}
-		return route.Change{Region: region, Replicas: q.Replicas}.Of(was)
+		return route.Change{Region: region, Replicas: q.Voters}.Of(was)
 	}
-	if c == admin.SetHome {
+	if c == api.SetHome {
 		if err := knownRegion(&was, q.Region); err != nil {
 			return was, err
 		}
@@ -131,7 +131,7 @@ func (d *daemon) changed(was route.Layout, c admin.LayoutCommand, q *admin.Layou
 		return was, err
 	}
 	next.Pins = slices.DeleteFunc(next.Pins, func(p route.Pin) bool { return slices.Contains(ids, p.Rule) })
-	if c == admin.SetHome {
+	if c == api.SetHome {
 		for _, id := range ids {
 			next.Pins = append(next.Pins, route.Pin{Rule: id, Region: q.Region})
 		}
@@ -158,7 +158,7 @@ func knownRegion(l *route.Layout, name string) error {
 
 // pinnable returns the rules that a text names: by the name of a limit or by a path,
 // or, to unpin one that is not in the limits any more, by its ID.
-func (d *daemon) pinnable(l *route.Layout, c admin.LayoutCommand, text string) ([]uint64, error) {
+func (d *daemon) pinnable(l *route.Layout, c api.LayoutCommand, text string) ([]uint64, error) {
 	var ids []uint64
 	var names []string
 	found := false
@@ -179,7 +179,7 @@ func (d *daemon) pinnable(l *route.Layout, c admin.LayoutCommand, text string) (
 			}
 		}
 	}
-	if id, err := strconv.ParseUint(text, 16, 64); c == admin.UnsetHome && !found && err == nil && len(text) == 16 {
+	if id, err := strconv.ParseUint(text, 16, 64); c == api.UnsetHome && !found && err == nil && len(text) == 16 {
 		if slices.ContainsFunc(l.Pins, func(p route.Pin) bool { return p.Rule == id }) {
 			return []uint64{id}, nil
 		}
@@ -191,7 +191,7 @@ func (d *daemon) pinnable(l *route.Layout, c admin.LayoutCommand, text string) (
 	case found:
 		return nil, fmt.Errorf("%s has no home region: only limits that are strict or of placement owner do", excerpt(text))
 	}
-	return nil, &admin.UnknownRuleError{Rule: text, Closest: limits.Closest(text, slices.Compact(names))}
+	return nil, &api.UnknownRuleError{Rule: text, Closest: limits.Closest(text, slices.Compact(names))}
 }
 
 // hasOwner reports whether the keys of a rule are at home in one region of the world.

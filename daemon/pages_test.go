@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // page asks a daemon's admin listener.
@@ -36,11 +36,11 @@ func (r *running) page(t *testing.T, path string, status int, into any) {
 func TestPagesOfADaemonAlone(t *testing.T) {
 	c := testConfig(t, oneRule)
 	r := startDaemon(t, c)
-	var x admin.ExplainAnswer
+	var x api.ExplainAnswer
 	r.page(t, "/v1/explain?domain=edge&d=user:a&hits=3", http.StatusOK, &x)
 	d := x.Descriptors[0]
 	if !x.Allowed || x.HTTPStatus != http.StatusOK || d.Rule.Line != 4 || d.Rule.File != c.Limits.Path || len(d.Key) != 32 ||
-		d.Verdict.Remaining != 4_000_000_000-3 || d.Estimate.Capacity != 4_000_000_000 || len(d.Counts) != 0 || d.Ledger != nil || d.Rights != nil {
+		d.Verdict.Remaining != 4_000_000_000-3 || d.Estimate.Capacity != 4_000_000_000 || len(d.Counts) != 0 || d.StrictKey != nil || d.Rights != nil {
 		t.Errorf("%+v", d)
 	}
 	r.page(t, "/v1/explain?domain=edge", http.StatusBadRequest, nil)
@@ -49,25 +49,25 @@ func TestPagesOfADaemonAlone(t *testing.T) {
 	if said, status := r.command(t, "/v1/strict/unset-home", `{"rule":"user"}`); status != http.StatusConflict {
 		t.Errorf("a layout of a daemon alone: %d: %s", status, said)
 	}
-	var s admin.StatusAnswer
+	var s api.StatusAnswer
 	r.page(t, "/v1/status", http.StatusOK, &s)
 	if !s.Alone || !s.Daemon.Ready || s.Daemon.Version != "test" || s.Daemon.RuleCount != 1 || s.Daemon.MaxKeys != c.MaxKeys ||
-		len(s.Regions)+len(s.Circuits)+len(s.Degraded) > 0 || s.Strict != nil || s.Daemon.LimitsFault != "" {
+		len(s.Regions)+len(s.Breakers)+len(s.Degraded) > 0 || s.Strict != nil || s.Daemon.LimitsFault != "" {
 		t.Errorf("%+v", s)
 	}
 	for range 100 {
-		call := callOf(&admin.ExplainQuery{Domain: "edge", Hits: 1, Descriptors: asked(1, "user=a").Descriptors})
+		call := callOf(&api.ExplainQuery{Domain: "edge", Hits: 1, Descriptors: asked(1, "user=a").Descriptors})
 		call.Peek = false
 		if err := r.engine.Check(context.Background(), call); err != nil {
 			t.Fatal(err)
 		}
 	}
-	var top admin.TopAnswer
+	var top api.TopAnswer
 	r.page(t, "/v1/top?reveal=true", http.StatusOK, &top)
 	if len(top.Keys) != 1 || top.Keys[0].Text != "user=a" || top.Keys[0].Key != d.Key || top.Keys[0].HitsPerSecond <= 0 {
 		t.Errorf("%+v", top)
 	}
-	var strict admin.StrictAnswer
+	var strict api.StrictAnswer
 	if r.page(t, "/v1/strict", http.StatusOK, &strict); !strict.Alone || strict.Strict != nil {
 		t.Errorf("%+v", strict)
 	}

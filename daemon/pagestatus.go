@@ -7,12 +7,12 @@ import (
 
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // overview answers /v1/status.
-func (d *daemon) overview() admin.StatusAnswer {
-	out := admin.StatusAnswer{
+func (d *daemon) overview() api.StatusAnswer {
+	out := api.StatusAnswer{
 		Alone: d.cluster == nil, Daemon: d.daemonState(), Denied: d.recent.mostDenied(),
 		Degraded: d.recent.degradations(),
 	}
@@ -31,20 +31,20 @@ func (d *daemon) overview() admin.StatusAnswer {
 	}
 	out.Worst = d.monitor.worstRule()
 	if d.strict != nil {
-		out.Circuits = d.circuits()
+		out.Breakers = d.circuits()
 		out.Strict = d.strictState(live)
 	}
 	return out
 }
 
 // daemonState describes this daemon.
-func (d *daemon) daemonState() admin.DaemonState {
+func (d *daemon) daemonState() api.DaemonState {
 	stats, set := d.engine.Stats(), d.engine.Rules()
-	out := admin.DaemonState{
+	out := api.DaemonState{
 		DaemonRef: d.self(), Version: d.version, UptimeSeconds: d.engine.Now().Mono.Seconds(), Shadow: d.cfg.Shadow,
 		LiveKeys: stats.LiveKeys, MaxKeys: stats.MaxKeys, OverflowKeys: stats.OverflowKeys,
 		ClockOffsetSeconds: time.Duration(stats.ClockOffset).Seconds(),
-		Rules:              admin.RulesHash(set.Hash()), RuleCount: len(set.Rules()),
+		Rules:              api.RulesHash(set.Hash()), RuleCount: len(set.Rules()),
 	}
 	if err := d.ready(); err != nil {
 		out.WhyNot = err.Error()
@@ -56,20 +56,20 @@ func (d *daemon) daemonState() admin.DaemonState {
 }
 
 // region describes a region by who lives and what is heard of them.
-func (d *daemon) region(name string, live []gossip.Member, links []node.Link) admin.RegionState {
-	out := admin.RegionState{Region: name, Self: name == d.cfg.Region, Partitioned: name != d.cfg.Region}
+func (d *daemon) region(name string, live []gossip.Member, links []node.Link) api.RegionState {
+	out := api.RegionState{Region: name, Self: name == d.cfg.Region, Partitioned: name != d.cfg.Region}
 	news := byPeer(links)
 	latest := time.Duration(-1) // the youngest view of one there
 	for _, m := range live {
 		if m.Region != name {
 			continue
 		}
-		state := admin.MemberState{Name: m.Name, Incarnation: m.ID.String(), Ready: m.Ready, Self: m.ID == d.engine.Incarnation()}
+		state := api.MemberState{Name: m.Name, Incarnation: m.ID.String(), Ready: m.Ready, Self: m.ID == d.engine.Incarnation()}
 		if state.Self {
 			state.Ready = d.cluster.ready.Load()
 		}
 		if l := news[m.ID]; l != nil && l.Age >= 0 {
-			state.StalenessSeconds = admin.Seconds(l.Age)
+			state.StalenessSeconds = api.Seconds(l.Age)
 			if latest < 0 || l.Age < latest {
 				latest = l.Age
 			}
@@ -80,7 +80,7 @@ func (d *daemon) region(name string, live []gossip.Member, links []node.Link) ad
 		}
 		out.Members = append(out.Members, state)
 	}
-	slices.SortFunc(out.Members, func(a, b admin.MemberState) int {
+	slices.SortFunc(out.Members, func(a, b api.MemberState) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Incarnation, b.Incarnation))
 	})
 	if out.Partitioned && latest >= 0 {
@@ -90,10 +90,10 @@ func (d *daemon) region(name string, live []gossip.Member, links []node.Link) ad
 }
 
 // circuits describes the breakers to homes that say something.
-func (d *daemon) circuits() []admin.Circuit {
-	var out []admin.Circuit
+func (d *daemon) circuits() []api.Breaker {
+	var out []api.Breaker
 	for _, c := range d.strict.circuits() {
-		if x := d.circuitOf(&c); x.State != admin.CircuitClosed || x.Calls > 0 {
+		if x := d.circuitOf(&c); x.State != api.BreakerClosed || x.Calls > 0 {
 			out = append(out, x)
 		}
 	}
@@ -102,12 +102,12 @@ func (d *daemon) circuits() []admin.Circuit {
 
 // worstRule returns the rule that used most of its bound within the last hour, nil
 // when none was exceeded.
-func (m *monitor) worstRule() *admin.RuleUse {
+func (m *monitor) worstRule() *api.RuleUse {
 	at := m.engine.Now()
 	now, members := m.engine.Time(at).Millis(), m.daemons(at)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var worst *admin.RuleUse
+	var worst *api.RuleUse
 	most := 0.0
 	for _, f := range m.follows {
 		_, over := f.achieved(now)

@@ -10,12 +10,12 @@ import (
 
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/rules"
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // strictPage answers /v1/strict.
-func (d *daemon) strictPage() admin.StrictAnswer {
-	out := admin.StrictAnswer{Self: d.self(), Alone: d.cluster == nil}
+func (d *daemon) strictPage() api.StrictAnswer {
+	out := api.StrictAnswer{Self: d.self(), Alone: d.cluster == nil}
 	if d.strict != nil && d.cluster != nil {
 		out.Strict = d.strictState(d.cluster.all())
 	}
@@ -35,7 +35,7 @@ func (s seats) waits(own bool) bool {
 }
 
 // strictState describes the layout, its replicas, and this daemon's part.
-func (d *daemon) strictState(live []gossip.Member) *admin.StrictState {
+func (d *daemon) strictState(live []gossip.Member) *api.StrictState {
 	var status quorum.Status
 	voting := map[[2]string]*bool{} // by region and name, nil for unknown
 	d.strict.acceptor.do(func(r *quorum.Acceptor) {
@@ -48,8 +48,8 @@ func (d *daemon) strictState(live []gossip.Member) *admin.StrictState {
 			}
 		}
 	})
-	out := &admin.StrictState{
-		Ledgers: d.engine.StrictStats().Ledgers, MaxLedgers: d.cfg.MaxKeys, Pins: d.pins(&status.Layout),
+	out := &api.StrictState{
+		Keys: d.engine.StrictStats().Ledgers, MaxKeys: d.cfg.MaxKeys, Pins: d.pins(&status.Layout),
 	}
 	weights := uint64(0)
 	for _, r := range status.Layout.Regions {
@@ -58,7 +58,7 @@ func (d *daemon) strictState(live []gossip.Member) *admin.StrictState {
 	waiting := map[string]bool{}
 	silent := d.silent()
 	for _, r := range status.Layout.Regions {
-		region := admin.StrictRegion{Region: r.Name, Weight: float64(r.Weight) / float64(max(weights, 1))}
+		region := api.StrictRegion{Region: r.Name, Weight: float64(r.Weight) / float64(max(weights, 1))}
 		n := seats{all: len(r.Replicas)}
 		for _, name := range r.Replicas {
 			x := d.replica(live, r.Name, name, voting[[2]string{r.Name, name}])
@@ -74,7 +74,7 @@ func (d *daemon) strictState(live []gossip.Member) *admin.StrictState {
 			if x.Voting != nil && *x.Voting {
 				n.votes++
 			}
-			region.Replicas = append(region.Replicas, x)
+			region.Voters = append(region.Voters, x)
 		}
 		if n.waits(r.Name == d.cfg.Region) {
 			waiting[r.Name] = true
@@ -113,8 +113,8 @@ func (d *daemon) heard() map[[2]string]bool {
 }
 
 // replica describes a replica as far as it is known here.
-func (d *daemon) replica(live []gossip.Member, region, name string, voting *bool) admin.StrictReplica {
-	out := admin.StrictReplica{Name: name, Self: region == d.cfg.Region && name == d.cfg.Name, Voting: voting}
+func (d *daemon) replica(live []gossip.Member, region, name string, voting *bool) api.StrictVoter {
+	out := api.StrictVoter{Name: name, Self: region == d.cfg.Region && name == d.cfg.Name, Voting: voting}
 	for _, m := range live {
 		if m.Region == region && m.Name == name {
 			out.Live, out.Ready = true, out.Ready || m.Ready
@@ -150,7 +150,7 @@ func warningOf(region string, n seats, owner bool) []string {
 // layoutState says which layout is in force: one that a majority of each region's
 // replicas votes under, or did when this daemon looked. waiting are the regions in
 // which it does not.
-func (d *daemon) layoutState(out *admin.StrictState, s *quorum.Status, waiting map[string]bool) {
+func (d *daemon) layoutState(out *api.StrictState, s *quorum.Status, waiting map[string]bool) {
 	number := s.Layout.Number
 	if out.Layout = d.recent.inForce(number, len(waiting) == 0); out.Layout >= number {
 		return
@@ -158,18 +158,18 @@ func (d *daemon) layoutState(out *admin.StrictState, s *quorum.Status, waiting m
 	if out.Layout == 0 { // none was since the start of this daemon
 		out.Layout = number - 1
 	}
-	out.Next = &admin.NextLayout{Number: number}
+	out.Next = &api.NextLayout{Number: number}
 	for _, r := range out.Regions {
-		for _, x := range r.Replicas {
+		for _, x := range r.Voters {
 			if waiting[r.Region] && (x.Voting == nil || !*x.Voting) {
-				out.Next.WaitsFor = append(out.Next.WaitsFor, admin.Missing{Region: r.Region, Name: x.Name, Why: whyNotVoting(&x)})
+				out.Next.WaitsFor = append(out.Next.WaitsFor, api.Missing{Region: r.Region, Name: x.Name, Why: whyNotVoting(&x)})
 			}
 		}
 	}
 }
 
 // whyNotVoting says in few words why a replica's vote is missing.
-func whyNotVoting(x *admin.StrictReplica) string {
+func whyNotVoting(x *api.StrictVoter) string {
 	switch {
 	case x.WhyNot != "":
 		return x.WhyNot
@@ -182,22 +182,22 @@ func whyNotVoting(x *admin.StrictReplica) string {
 }
 
 // replicaState describes this daemon's replica, where the layout names it one.
-func (d *daemon) replicaState(out *admin.StrictState, s *quorum.Status) {
+func (d *daemon) replicaState(out *api.StrictState, s *quorum.Status) {
 	seated := slices.ContainsFunc(s.Voters, func(x quorum.VoterStatus) bool { return x.Name == d.cfg.Name })
 	if !seated {
 		return
 	}
-	out.Replica = &admin.AcceptorState{
-		Voting: s.Voting, WhyNot: s.Why, Records: s.Ledgers, JournalFault: d.strict.acceptor.fault(),
+	out.Acceptor = &api.AcceptorState{
+		Voting: s.Voting, WhyNot: s.Why, Keys: s.Ledgers, JournalFault: d.strict.acceptor.fault(),
 		JournalBytes: uint64(max(0, d.strict.acceptor.counts.size.Load())),
 	}
 	if s.Generation > 0 && s.Generation < 1<<52 { // it is named by the time of the loss
-		out.Replica.DiskLost = new(time.UnixMilli(int64(s.Generation)).UTC())
+		out.Acceptor.DiskLost = new(time.UnixMilli(int64(s.Generation)).UTC())
 	}
 }
 
 // pins lists the rules with a home region of their own, in the order of the files.
-func (d *daemon) pins(l *route.Layout) []admin.Pin {
+func (d *daemon) pins(l *route.Layout) []api.Pin {
 	set := d.engine.Rules()
 	all := slices.Clone(l.Pins)
 	place := func(p route.Pin) int {
@@ -207,9 +207,9 @@ func (d *daemon) pins(l *route.Layout) []admin.Pin {
 		return len(set.Rules())
 	}
 	slices.SortStableFunc(all, func(a, b route.Pin) int { return place(a) - place(b) })
-	out := make([]admin.Pin, 0, len(all))
+	out := make([]api.Pin, 0, len(all))
 	for _, p := range all {
-		pin := admin.Pin{ID: fmt.Sprintf("%016x", p.Rule), Region: p.Region}
+		pin := api.Pin{ID: fmt.Sprintf("%016x", p.Rule), Region: p.Region}
 		if r := set.Find(rules.ID(p.Rule)); r != nil {
 			pin.Domain, pin.Rule = r.Domain, r.Path
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // layoutsRules are limits that pins can be about, and others.
@@ -27,14 +27,14 @@ func TestLayoutIsChanged(t *testing.T) {
 		d := w.operator(w.in("us")[0])
 		w.within(30*time.Second, "all regions' replicas are known to vote", func() bool {
 			s := d.strictPage().Strict
-			return s.Layout == 1 && len(s.Regions) == 2 && len(s.Regions[0].Replicas) == 3 && s.Regions[0].Replicas[0].Voting != nil
+			return s.Layout == 1 && len(s.Regions) == 2 && len(s.Regions[0].Voters) == 3 && s.Regions[0].Voters[0].Voting != nil
 		})
 		if s := d.strictPage().Strict; len(s.Pins) != 1 || s.Pins[0].Rule != "pay" || s.Pins[0].Region != "us" || len(s.Warnings) > 0 ||
-			s.Regions[0].Weight != 0.5 || s.MaxLedgers == 0 {
+			s.Regions[0].Weight != 0.5 || s.MaxKeys == 0 {
 			t.Errorf("at first: %+v", s)
 		}
 		w.refusals(d)
-		a, err := d.changeLayout(admin.SetHome, admin.LayoutRequest{Rule: "login", Region: "eu", DryRun: true})
+		a, err := d.changeLayout(api.SetHome, api.LayoutRequest{Rule: "login", Region: "eu", DryRun: true})
 		if err != nil || a.Before != 1 || a.After != 2 || !a.DryRun || len(a.Changes) != 1 ||
 			a.Changes[0] != "home of edge: login: eu, was that of each key's hash" {
 			t.Errorf("dry run: %+v, %v", a, err)
@@ -43,16 +43,16 @@ func TestLayoutIsChanged(t *testing.T) {
 			t.Errorf("a dry run did something: %+v", s)
 		}
 		for i, step := range []struct {
-			command admin.LayoutCommand
-			q       admin.LayoutRequest
+			command api.LayoutCommand
+			q       api.LayoutRequest
 			changes string
 		}{
-			{admin.SetHome, admin.LayoutRequest{Rule: "login", Region: "eu"}, "home of edge: login: eu, was that of each key's hash"},
-			{admin.SetHome, admin.LayoutRequest{Rule: "edge: pay", Region: "eu"}, "home of edge: pay: eu, was us"},
-			{admin.UnsetHome, admin.LayoutRequest{Rule: "login"}, "home of edge: login: that of each key's hash, was eu"},
-			{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"eu-3", "eu-1", "eu-0"}, Region: "eu"},
+			{api.SetHome, api.LayoutRequest{Rule: "login", Region: "eu"}, "home of edge: login: eu, was that of each key's hash"},
+			{api.SetHome, api.LayoutRequest{Rule: "edge: pay", Region: "eu"}, "home of edge: pay: eu, was us"},
+			{api.UnsetHome, api.LayoutRequest{Rule: "login"}, "home of edge: login: that of each key's hash, was eu"},
+			{api.SetVoters, api.LayoutRequest{Voters: []string{"eu-3", "eu-1", "eu-0"}, Region: "eu"},
 				"replicas of eu: eu-0, eu-1, eu-3, were eu-0, eu-1, eu-2"},
-			{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"us-0"}, Region: "us"}, "replicas of us: us-0, were us-0, us-1, us-2"},
+			{api.SetVoters, api.LayoutRequest{Voters: []string{"us-0"}, Region: "us"}, "replicas of us: us-0, were us-0, us-1, us-2"},
 		} {
 			number := uint64(i + 2)
 			a, err := w.operator(w.in("eu")[0]).changeLayout(step.command, step.q) // where they are put in
@@ -72,8 +72,8 @@ func TestLayoutIsChanged(t *testing.T) {
 			s.Warnings[1] != "the limits say home: us for edge: pay, and it is pinned to eu: rld strict home set pay us moves it" {
 			t.Errorf("warnings: %q", s.Warnings)
 		}
-		if x := w.operator(w.in("us")[1]).strictPage().Strict; x.Replica != nil {
-			t.Errorf("us-1 is no replica any more: %+v", x.Replica)
+		if x := w.operator(w.in("us")[1]).strictPage().Strict; x.Acceptor != nil {
+			t.Errorf("us-1 is no replica any more: %+v", x.Acceptor)
 		}
 	})
 }
@@ -82,27 +82,27 @@ func TestLayoutIsChanged(t *testing.T) {
 func (w *strictWorld) refusals(d *daemon) {
 	w.t.Helper()
 	for _, tc := range []struct {
-		command admin.LayoutCommand
-		q       admin.LayoutRequest
+		command api.LayoutCommand
+		q       api.LayoutRequest
 		says    string
 	}{
-		{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"us-0", "us-1"}}, `2 replicas of the 4 daemons of region "us": want an odd number`},
-		{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"us-0", "us-1", "us-2", "us-3"}}, `region "us": 4 replicas: want an odd number up to 9`},
-		{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"us-0", "us-9", "us-2"}}, `replica "us-9" of region "us" was not heard of: start it first`},
-		{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"us-0", "us-0", "us-2"}}, `"us-0" is there twice`},
-		{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"us-2", "us-1", "us-0"}}, "layout 1 says so already: there is nothing to change"},
-		{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"ap-0"}, Region: "ap"}, `there is no region "ap" in the layout: want one of eu, us`},
-		{admin.SetHome, admin.LayoutRequest{Rule: "login", Region: "ue"}, `there is no region "ue" in the layout: want one of eu, us`},
-		{admin.SetHome, admin.LayoutRequest{Rule: "lgoin", Region: "eu"}, `(did you mean "login"?)`},
-		{admin.SetHome, admin.LayoutRequest{Rule: "user", Region: "eu"}, `"user" has no home region: only limits that are strict or of placement owner do`},
-		{admin.SetHome, admin.LayoutRequest{Rule: "pay", Region: "us"}, "layout 1 says so already: there is nothing to change"},
-		{admin.UnsetHome, admin.LayoutRequest{Rule: "login"}, "layout 1 says so already: there is nothing to change"},
-		{admin.UnsetHome, admin.LayoutRequest{Rule: "00000000000000aa"}, `there is no rule "00000000000000aa"`},
+		{api.SetVoters, api.LayoutRequest{Voters: []string{"us-0", "us-1"}}, `2 replicas of the 4 daemons of region "us": want an odd number`},
+		{api.SetVoters, api.LayoutRequest{Voters: []string{"us-0", "us-1", "us-2", "us-3"}}, `region "us": 4 replicas: want an odd number up to 9`},
+		{api.SetVoters, api.LayoutRequest{Voters: []string{"us-0", "us-9", "us-2"}}, `replica "us-9" of region "us" was not heard of: start it first`},
+		{api.SetVoters, api.LayoutRequest{Voters: []string{"us-0", "us-0", "us-2"}}, `"us-0" is there twice`},
+		{api.SetVoters, api.LayoutRequest{Voters: []string{"us-2", "us-1", "us-0"}}, "layout 1 says so already: there is nothing to change"},
+		{api.SetVoters, api.LayoutRequest{Voters: []string{"ap-0"}, Region: "ap"}, `there is no region "ap" in the layout: want one of eu, us`},
+		{api.SetHome, api.LayoutRequest{Rule: "login", Region: "ue"}, `there is no region "ue" in the layout: want one of eu, us`},
+		{api.SetHome, api.LayoutRequest{Rule: "lgoin", Region: "eu"}, `(did you mean "login"?)`},
+		{api.SetHome, api.LayoutRequest{Rule: "user", Region: "eu"}, `"user" has no home region: only limits that are strict or of placement owner do`},
+		{api.SetHome, api.LayoutRequest{Rule: "pay", Region: "us"}, "layout 1 says so already: there is nothing to change"},
+		{api.UnsetHome, api.LayoutRequest{Rule: "login"}, "layout 1 says so already: there is nothing to change"},
+		{api.UnsetHome, api.LayoutRequest{Rule: "00000000000000aa"}, `there is no rule "00000000000000aa"`},
 	} {
 		for _, dry := range []bool{true, false} {
 			asked := d
 			if tc.q.DryRun = dry; !dry { // where layouts are put in
-				if asked = w.operator(w.in("eu")[0]); tc.command == admin.SetReplicas && tc.q.Region == "" {
+				if asked = w.operator(w.in("eu")[0]); tc.command == api.SetVoters && tc.q.Region == "" {
 					tc.q.Region = "us"
 				}
 			}
@@ -131,7 +131,7 @@ func TestLayoutWaits(t *testing.T) {
 		w.kill(w.in("us")[1])
 		w.kill(w.in("us")[2])
 		time.Sleep(5 * time.Second)
-		_, err := d.changeLayout(admin.UnsetHome, admin.LayoutRequest{Rule: id})
+		_, err := d.changeLayout(api.UnsetHome, api.LayoutRequest{Rule: id})
 		if err == nil || !strings.Contains(err.Error(), "1 of the 3 replicas of us are heard, and it takes 2") {
 			t.Errorf("without a majority: %v", err)
 		}
@@ -149,22 +149,22 @@ func TestLayoutWaits(t *testing.T) {
 		w.in("us")[1].start()
 		w.in("us")[2].start()
 		w.within(60*time.Second, "whole again", func() bool {
-			a, err := d.changeLayout(admin.UnsetHome, admin.LayoutRequest{Rule: id, DryRun: true})
+			a, err := d.changeLayout(api.UnsetHome, api.LayoutRequest{Rule: id, DryRun: true})
 			return err == nil && a.After == 2
 		})
 		w.isolate("eu")
 		time.Sleep(3 * time.Second)
-		_, err = d.changeLayout(admin.UnsetHome, admin.LayoutRequest{Rule: id})
+		_, err = d.changeLayout(api.UnsetHome, api.LayoutRequest{Rule: id})
 		if err == nil || !strings.Contains(err.Error(), "0 of the 3 replicas of eu are heard, and it takes 2") {
 			t.Errorf("in a cut: %v", err)
 		}
 		w.heal()
-		if _, err = d.changeLayout(admin.UnsetHome, admin.LayoutRequest{Rule: id}); err == nil {
+		if _, err = d.changeLayout(api.UnsetHome, api.LayoutRequest{Rule: id}); err == nil {
 			t.Error("a layout is put in at any daemon")
 		}
 		first := w.operator(w.in("eu")[0])
 		w.within(60*time.Second, "the pin can be taken away", func() bool {
-			_, err = first.changeLayout(admin.UnsetHome, admin.LayoutRequest{Rule: id})
+			_, err = first.changeLayout(api.UnsetHome, api.LayoutRequest{Rule: id})
 			return err == nil
 		})
 		w.within(20*time.Second, "layout 2 is in force", func() bool {

@@ -2,7 +2,7 @@ package daemon
 
 import (
 	"github.com/georld/rld/node"
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // topSpan is the time that rates of keys are of, in seconds.
@@ -22,8 +22,8 @@ func (e *Engine) Hottest() []node.HotKey {
 }
 
 // top answers /v1/top.
-func (d *daemon) top(q admin.TopQuery) admin.TopAnswer {
-	out := admin.TopAnswer{
+func (d *daemon) top(q api.TopQuery) api.TopAnswer {
+	out := api.TopAnswer{
 		Self: d.self(), SpanSeconds: topSpan, HotPerSecond: uint64(d.cfg.HotKey.Threshold), Reveals: true,
 	}
 	keys := d.engine.Hottest()
@@ -31,7 +31,7 @@ func (d *daemon) top(q admin.TopQuery) admin.TopAnswer {
 	for i := range keys {
 		k := &keys[i]
 		is := known[k.Key]
-		row := admin.TopKey{
+		row := api.TopKey{
 			Key: keyText(k.Key), HitsPerSecond: float64(k.Asked), DeniedPerSecond: float64(k.Denied), Domain: is.domain,
 			Hot: out.HotPerSecond > 0 && k.Asked >= out.HotPerSecond,
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/gossip/link"
 	"github.com/georld/rld/node"
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 	"github.com/georld/rld/telemetry"
 )
 
@@ -60,11 +60,11 @@ func (s *status) ClusterStats() telemetry.ClusterStats {
 			continue
 		}
 		switch linkState(&streams[i], nil) {
-		case admin.Connected:
+		case api.Connected:
 			out.Dialed.Connected++
-		case admin.Connecting:
+		case api.Connecting:
 			out.Dialed.Connecting++
-		case admin.Refused:
+		case api.Refused:
 			out.Dialed.Refused++
 		default:
 			out.Dialed.Backoff++
@@ -75,23 +75,23 @@ func (s *status) ClusterStats() telemetry.ClusterStats {
 
 // linkState says how the stream to a peer is; l is what replication knows of
 // the peer, nil for nothing.
-func linkState(s *link.Stream, l *node.Link) admin.LinkState {
+func linkState(s *link.Stream, l *node.Link) api.LinkState {
 	var refused *link.Refused
 	switch {
 	case s.State == link.StateUp && l != nil && l.Silent:
-		return admin.Silent
+		return api.Silent
 	case s.State == link.StateUp:
-		return admin.Connected
+		return api.Connected
 	case errors.As(s.Err, &refused):
-		return admin.Refused
+		return api.Refused
 	case s.State == link.StateConnecting && s.Err == nil:
-		return admin.Connecting
+		return api.Connecting
 	}
-	return admin.Backoff
+	return api.Backoff
 }
 
 // members lists the live daemons of all regions.
-func (s *status) members() []admin.Member {
+func (s *status) members() []api.Member {
 	c := s.c
 	rules := map[crdt.Incarnation]uint64{c.self.ID: c.engine.Rules().Hash()}
 	for _, st := range c.host.Streams() {
@@ -103,9 +103,9 @@ func (s *status) members() []admin.Member {
 	links := byPeer(c.engine.Links(c.engine.Now()))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make([]admin.Member, 0, len(live))
+	out := make([]api.Member, 0, len(live))
 	for _, m := range live {
-		a := admin.Member{
+		a := api.Member{
 			Name: m.Name, Region: m.Region, Incarnation: m.ID.String(), Addr: m.Addr, Build: m.Build,
 			Ready: m.Ready, Self: m.ID == c.self.ID,
 		}
@@ -121,7 +121,7 @@ func (s *status) members() []admin.Member {
 			if l, ok := links[m.ID]; ok && l.Rules != 0 {
 				hash, agree = l.Rules, !l.Differs
 			}
-			a.Rules, a.RulesAgree = admin.RulesHash(hash), &agree
+			a.Rules, a.RulesAgree = api.RulesHash(hash), &agree
 		}
 		out = append(out, a)
 	}
@@ -151,7 +151,7 @@ func (s *status) see(live []gossip.Member) {
 }
 
 // netcheck lists the ways to the peers.
-func (s *status) netcheck() []admin.PeerCheck {
+func (s *status) netcheck() []api.PeerCheck {
 	c := s.c
 	links, offsets := byPeer(c.engine.Links(c.engine.Now())), c.engine.Offsets()
 	streams := c.host.Streams()
@@ -166,7 +166,7 @@ func (s *status) netcheck() []admin.PeerCheck {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []admin.PeerCheck
+	var out []api.PeerCheck
 	for i := range streams {
 		st := &streams[i]
 		if st.Incoming {
@@ -174,7 +174,7 @@ func (s *status) netcheck() []admin.PeerCheck {
 		}
 		m := st.Hello.Member
 		got := received[m.ID]
-		p := admin.PeerCheck{
+		p := api.PeerCheck{
 			Name: m.Name, Region: st.Region, Addr: st.Addr, State: linkState(st, links[m.ID]),
 			SentFrames: st.Sent.Frames, ReceivedFrames: got.Frames, DroppedFrames: st.Dropped,
 		}
@@ -183,7 +183,7 @@ func (s *status) netcheck() []admin.PeerCheck {
 		}
 		p.SentBytesPerSecond, p.ReceivedBytesPerSecond = s.rate(st.Addr, st.Sent.Bytes, got.Bytes)
 		if l := links[m.ID]; l != nil {
-			p.RTTSeconds, p.StalenessSeconds, p.UnsentSeconds = admin.Seconds(l.RTT), admin.Seconds(l.Age), admin.Seconds(l.Unsent)
+			p.RTTSeconds, p.StalenessSeconds, p.UnsentSeconds = api.Seconds(l.RTT), api.Seconds(l.Age), api.Seconds(l.Unsent)
 		}
 		if off, ok := offsets[m.ID]; ok {
 			p.ClockOffsetSeconds = new(off.Seconds())

@@ -100,7 +100,7 @@ func TestStrictRegion(t *testing.T) {
 	}
 	for i, r := range all {
 		_, metrics := fetch(t, "http://"+r.edges.adminAddr()+"/metrics")
-		for _, line := range []string{"rld_strict_layout 1\n", "rld_strict_voting 1\n", `rld_circuit_breaker_state{home="us-0",region="us"} 0`} {
+		for _, line := range []string{"rld_strict_layout 1\n", "rld_strict_voting 1\n", `rld_circuit_breaker_state{owner="us-0",region="us"} 0`} {
 			if !strings.Contains(metrics, line) {
 				t.Errorf("daemon %d does not export %q", i, line)
 			}

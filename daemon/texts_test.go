@@ -10,7 +10,7 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // sampled is a decided call whose only descriptor is in the sample.
@@ -106,12 +106,12 @@ func TestTop(t *testing.T) {
 	ask(3_000, "user", "a")
 	ask(300, "user", "b")
 	ask(1_000, "never", "c")
-	a := d.top(admin.TopQuery{By: admin.TopByHits, N: 10, Reveal: true})
-	slices.SortFunc(a.Keys, func(x, y admin.TopKey) int { return strings.Compare(x.Text, y.Text) })
+	a := d.top(api.TopQuery{By: api.TopByHits, N: 10, Reveal: true})
+	slices.SortFunc(a.Keys, func(x, y api.TopKey) int { return strings.Compare(x.Text, y.Text) })
 	if len(a.Keys) != 3 || !a.Reveals || a.HotPerSecond != 100 || a.SpanSeconds != 1 {
 		t.Fatalf("%+v", a)
 	}
-	for i, want := range []admin.TopKey{
+	for i, want := range []api.TopKey{
 		{Domain: "edge", Rule: "never", Name: "closed", Text: "never=c"},
 		{Domain: "edge", Rule: "user", Text: "user=a", Share: new(1.0)}, {Domain: "edge", Rule: "user", Text: "user=b", Share: new(1.0)},
 	} {
@@ -124,7 +124,7 @@ func TestTop(t *testing.T) {
 	if !a.Keys[1].Hot || *a.Keys[1].Share != 1 {
 		t.Errorf("%+v", a.Keys[1])
 	}
-	for _, k := range d.top(admin.TopQuery{By: admin.TopByHits, N: 10}).Keys {
+	for _, k := range d.top(api.TopQuery{By: api.TopByHits, N: 10}).Keys {
 		if k.Text != "" {
 			t.Errorf("told unasked: %s", k.Text)
 		}

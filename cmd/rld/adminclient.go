@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/georld/rld/config"
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // adminClient asks the admin listener of a daemon, as its flags say.
@@ -76,7 +76,7 @@ func (a *adminClient) ask(ctx context.Context, page url.URL, body, answer any) e
 	defer cancel()
 	status, text, err := a.fetch(ctx, page, body)
 	path := page.Path
-	var failure admin.Failure
+	var failure api.Failure
 	switch {
 	case err != nil:
 		return a.explain(err)

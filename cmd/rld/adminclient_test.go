@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // TestClusterScripts runs testdata/cluster: the commands that ask an admin
@@ -65,7 +66,7 @@ func adminHandlers() map[string]http.Handler {
 		"DIVERGED":  adminHandler(divergedMembers, troubledPeers),
 		"WHOLE":     adminHandler(wholeMembers, wholePeers),
 		"BUDGETS":   budgetHandler(),
-		"LONELY":    adminHandler(onlySelf, func() []admin.PeerCheck { return nil }),
+		"LONELY":    adminHandler(onlySelf, func() []api.PeerCheck { return nil }),
 		"ALONE":     adminHandler(nil, nil),
 		"OLDER":     http.NotFoundHandler(),
 		"PAGE":      says(200, "<!doctype html><title>router</title>"),
@@ -86,7 +87,7 @@ func adminHandlers() map[string]http.Handler {
 	}
 }
 
-func adminHandler(m func() []admin.Member, p func() []admin.PeerCheck) http.Handler {
+func adminHandler(m func() []api.Member, p func() []api.PeerCheck) http.Handler {
 	return admin.New(admin.Options{
 		Metrics: http.NotFoundHandler(),
 		Ready:   func() error { return nil },
@@ -128,9 +129,9 @@ func listenAndSay(env *testscript.Env, name, says string) error {
 
 func earlier(d time.Duration) *time.Time { return new(time.Now().Add(-d)) }
 
-func wholeMembers() []admin.Member {
-	hash := admin.RulesHash(0x5eed)
-	return []admin.Member{
+func wholeMembers() []api.Member {
+	hash := api.RulesHash(0x5eed)
+	return []api.Member{
 		{Name: "us-1", Region: "us-east", Incarnation: "00000000000000b1", Addr: "10.0.0.1:7947", Build: "v1.2.3",
 			Ready: true, Self: true, Rules: hash, RulesAgree: new(true), Since: earlier(90 * time.Second)},
 		{Name: "eu-1", Region: "eu-west", Incarnation: "00000000000000a1", Addr: "10.1.0.1:7947", Build: "v1.2.3",
@@ -138,42 +139,42 @@ func wholeMembers() []admin.Member {
 	}
 }
 
-func onlySelf() []admin.Member { return wholeMembers()[:1] }
+func onlySelf() []api.Member { return wholeMembers()[:1] }
 
-func divergedMembers() []admin.Member {
+func divergedMembers() []api.Member {
 	out := append(wholeMembers(),
-		admin.Member{Name: "us-0", Region: "us-east", Incarnation: "00000000000000b0", Addr: "10.0.0.0:7947",
-			Build: "v1.2.2", Ready: true, Rules: admin.RulesHash(7), RulesAgree: new(false), Since: earlier(0)},
-		admin.Member{Name: "ap-0", Region: "ap-south", Incarnation: "00000000000000c0", Addr: "10.2.0.0:7947"},
-		admin.Member{Name: "\x1b[31mred", Region: "ap-south", Incarnation: "00000000000000c1",
-			Rules: admin.RulesHash(7), RulesAgree: new(false)},
+		api.Member{Name: "us-0", Region: "us-east", Incarnation: "00000000000000b0", Addr: "10.0.0.0:7947",
+			Build: "v1.2.2", Ready: true, Rules: api.RulesHash(7), RulesAgree: new(false), Since: earlier(0)},
+		api.Member{Name: "ap-0", Region: "ap-south", Incarnation: "00000000000000c0", Addr: "10.2.0.0:7947"},
+		api.Member{Name: "\x1b[31mred", Region: "ap-south", Incarnation: "00000000000000c1",
+			Rules: api.RulesHash(7), RulesAgree: new(false)},
 	)
 	return out
 }
 
-func wholePeers() []admin.PeerCheck {
-	return []admin.PeerCheck{{
-		Name: "eu-1", Region: "eu-west", Incarnation: "00000000000000a1", Addr: "10.1.0.1:7947", State: admin.Connected,
+func wholePeers() []api.PeerCheck {
+	return []api.PeerCheck{{
+		Name: "eu-1", Region: "eu-west", Incarnation: "00000000000000a1", Addr: "10.1.0.1:7947", State: api.Connected,
 		RTTSeconds: new(0.0803456), StalenessSeconds: new(0.2123), UnsentSeconds: new(0.25),
 		ClockOffsetSeconds: new(-0.0121), SentBytesPerSecond: new(1234.5), ReceivedBytesPerSecond: new(0.0),
 		SentFrames: 10, ReceivedFrames: 12,
 	}}
 }
 
-func troubledPeers() []admin.PeerCheck {
+func troubledPeers() []api.PeerCheck {
 	return append(wholePeers(),
-		admin.PeerCheck{
-			Name: "us-0", Region: "us-east", Incarnation: "00000000000000b0", Addr: "10.0.0.0:7947", State: admin.Silent,
+		api.PeerCheck{
+			Name: "us-0", Region: "us-east", Incarnation: "00000000000000b0", Addr: "10.0.0.0:7947", State: api.Silent,
 			RTTSeconds: new(0.000142), StalenessSeconds: new(75.25), UnsentSeconds: new(76.0),
 			ClockOffsetSeconds: new(2.0), SentBytesPerSecond: new(12_345_678.0), ReceivedBytesPerSecond: new(999.0),
 			DroppedFrames: 4_000,
 		},
-		admin.PeerCheck{
-			Region: "us-east", Addr: "10.0.0.9:7947", State: admin.Refused,
+		api.PeerCheck{
+			Region: "us-east", Addr: "10.0.0.9:7947", State: api.Refused,
 			LastError: "another cluster \x1b[31msecret", LastErrorAt: earlier(3 * time.Second),
 		},
-		admin.PeerCheck{
-			Name: "ap-0", Region: "ap-south", Incarnation: "00000000000000c0", Addr: "10.2.0.0:7947", State: admin.Backoff,
+		api.PeerCheck{
+			Name: "ap-0", Region: "ap-south", Incarnation: "00000000000000c0", Addr: "10.2.0.0:7947", State: api.Backoff,
 			LastError: "connection " + strings.Repeat("refused ", 100),
 		},
 	)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 func newBudget(p process) *cobra.Command {
@@ -91,7 +91,7 @@ func newBudgetAdvise(p process) *cobra.Command {
 			if err := a.settle(cmd, p.environ); err != nil {
 				return err
 			}
-			if _, err := admin.ParsePercent(target); err != nil {
+			if _, err := api.ParsePercent(target); err != nil {
 				return fmt.Errorf("--false-denials: %w", err)
 			}
 			answer, err := askBudget(cmd.Context(), &a, url.Values{"rule": args, "false_denials": {target}})
@@ -114,9 +114,9 @@ func oneRule(_ *cobra.Command, args []string) error {
 }
 
 // askBudget asks for rules.
-func askBudget(ctx context.Context, a *adminClient, q url.Values) (*admin.BudgetAnswer, error) {
+func askBudget(ctx context.Context, a *adminClient, q url.Values) (*api.BudgetAnswer, error) {
 	const path = "/v1/budget"
-	var answer admin.BudgetAnswer
+	var answer api.BudgetAnswer
 	err := a.ask(ctx, url.URL{Path: path, RawQuery: q.Encode()}, nil, &answer)
 	if err == nil && answer.Rules == nil {
 		err = a.notRLD(path, errors.New("no list of rules"))
@@ -125,8 +125,8 @@ func askBudget(ctx context.Context, a *adminClient, q url.Values) (*admin.Budget
 }
 
 // printBudget writes an answer as the flags say.
-func printBudget(p process, a *adminClient, answer *admin.BudgetAnswer, err error,
-	text func(*admin.BudgetAnswer) string) error {
+func printBudget(p process, a *adminClient, answer *api.BudgetAnswer, err error,
+	text func(*api.BudgetAnswer) string) error {
 	if err != nil {
 		return exitWith(exitNoneOf, err)
 	}
@@ -142,7 +142,7 @@ func printBudget(p process, a *adminClient, answer *admin.BudgetAnswer, err erro
 }
 
 // noAdvice is the error that says why there is no advice, nil when there is some.
-func noAdvice(answer *admin.BudgetAnswer) error {
+func noAdvice(answer *api.BudgetAnswer) error {
 	var problems []string
 	for i := range answer.Rules {
 		if a := answer.Rules[i].Advice; a != nil && a.Problem != "" {

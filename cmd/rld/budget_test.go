@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // budgetHandler is the admin listener of a daemon with three rules: one bounded,
@@ -19,41 +20,41 @@ func budgetHandler() http.Handler {
 		Ready:   func() error { return nil },
 		Rules:   func() string { return "" },
 		Budget:  budgetAnswer,
-		Command: func(c admin.Command, name string) (admin.CommandAnswer, error) {
+		Command: func(c api.Command, name string) (api.CommandAnswer, error) {
 			if name != "eu-west" {
-				return admin.CommandAnswer{}, errors.New("retire region \"" + name + "\": unknown region: want one of [\"eu-west\" \"us-east\"]")
+				return api.CommandAnswer{}, errors.New("retire region \"" + name + "\": unknown region: want one of [\"eu-west\" \"us-east\"]")
 			}
-			return admin.CommandAnswer{
-				Proposed: admin.EpochState{ID: "e7", Members: []admin.EpochMember{{Name: "us-east", Weight: 10}}, WaitsFor: []string{"us-east"}},
+			return api.CommandAnswer{
+				Proposed: api.EpochState{ID: "e7", Members: []api.EpochMember{{Name: "us-east", Weight: 10}}, WaitsFor: []string{"us-east"}},
 				Next:     string(c) + " it is.",
 			}, nil
 		},
 	})
 }
 
-func budgetAnswer(q admin.BudgetQuery) (admin.BudgetAnswer, error) {
+func budgetAnswer(q api.BudgetQuery) (api.BudgetAnswer, error) {
 	since := time.Now().Add(-90 * time.Second)
-	a := admin.BudgetAnswer{
-		Region: "us-east", Daemon: "us-0", LeftOut: 4,
-		Views: []admin.RegionView{
+	a := api.BudgetAnswer{
+		Region: "us-east", Daemon: "us-0", Omitted: 4,
+		Views: []api.RegionView{
 			{Region: "eu-west", StalenessSeconds: new(0.2041)}, {Region: "us-east", StalenessSeconds: new(0.0512)}, {Region: "ap-south"},
 		},
-		Rights: &admin.RightsState{
+		Rights: &api.RightsState{
 			Holds: true,
-			Regions: []admin.EpochState{
-				{ID: "e0", Settled: true, Members: []admin.EpochMember{{Name: "eu-west", Weight: 500_000}, {Name: "us-east", Weight: 500_000}}},
-				{ID: "e1", Since: &since, Rows: 2, WaitsFor: []string{"eu-west"}, Members: []admin.EpochMember{
+			Regions: []api.EpochState{
+				{ID: "e0", Settled: true, Members: []api.EpochMember{{Name: "eu-west", Weight: 500_000}, {Name: "us-east", Weight: 500_000}}},
+				{ID: "e1", Since: &since, RuleWeights: 2, WaitsFor: []string{"eu-west"}, Members: []api.EpochMember{
 					{Name: "eu-west", Weight: 250_000}, {Name: "us-east", Weight: 750_000}}},
 			},
-			Daemons: []admin.EpochState{{ID: "e0", Settled: true, Members: []admin.EpochMember{{Name: "us-0", Weight: 1}}}},
+			Daemons: []api.EpochState{{ID: "e0", Settled: true, Members: []api.EpochMember{{Name: "us-0", Weight: 1}}}},
 		},
-		Rules: []admin.RuleBudget{
+		Rules: []api.RuleBudget{
 			{
 				Domain: "edge", Rule: "path=/login", Name: "login", Algorithm: "fixed_window", Consistency: "eventual", Scope: "global",
 				Placement: "spread", Limit: 6_000, WindowSeconds: 60, Budget: new(0.02), Bound: new(0.02), Bounded: true,
 				Predicted: new(0.0104), Achieved: new(0.001), AchievedWorst: new(0.0123), FalseDenials: new(0.00004), Windows: 12, Gated: 11,
 				Headroom: new(0.25), Held: 3_060,
-				Regions: []admin.RegionShare{
+				Regions: []api.RegionShare{
 					{Region: "eu-west", Weight: new(0.5), Rights: new(uint64(3_060)), Admitted: 17},
 					{Region: "us-east", Weight: new(0.5), Rights: new(uint64(3_060)), Admitted: 5},
 				},
@@ -62,13 +63,13 @@ func budgetAnswer(q admin.BudgetQuery) (admin.BudgetAnswer, error) {
 			},
 			{
 				Domain: "edge", Rule: "user", Algorithm: "token_bucket", Consistency: "eventual", Scope: "global", Limit: 100, WindowSeconds: 0.5,
-				Bound: new(1.0), Achieved: new(0.0), AchievedWorst: new(0.0), Regions: []admin.RegionShare{{Region: "eu-west"}, {Region: "us-east", Admitted: 100}},
+				Bound: new(1.0), Achieved: new(0.0), AchievedWorst: new(0.0), Regions: []api.RegionShare{{Region: "eu-west"}, {Region: "us-east", Admitted: 100}},
 				Explanation: []string{"Two regions."},
 			},
 			{
 				Domain: "edge", Rule: "org\x1b[31m", Algorithm: "fixed_window", Consistency: "partition", Scope: "region", Shadow: true,
 				Placement: "spread", Limit: 10, WindowSeconds: 3600, Budget: new(0.0), Bounded: false, WhyNot: "left out of an epoch",
-				Regions:     []admin.RegionShare{{Region: "us-east", Weight: new(1.0), Rights: new(uint64(10))}},
+				Regions:     []api.RegionShare{{Region: "us-east", Weight: new(1.0), Rights: new(uint64(10))}},
 				Explanation: []string{"Never."},
 			},
 		},
@@ -76,20 +77,20 @@ func budgetAnswer(q admin.BudgetQuery) (admin.BudgetAnswer, error) {
 	if q.Rule == "" {
 		return a, nil
 	}
-	var found []admin.RuleBudget
+	var found []api.RuleBudget
 	for _, r := range a.Rules {
 		if q.Rule == r.Name || q.Rule == r.Rule {
 			if q.Target >= 0 {
-				r.Advice = &admin.Advice{Target: q.Target, Problem: "no overage_budget is enough"}
+				r.Advice = &api.Advice{Target: q.Target, Problem: "no overage_budget is enough"}
 				if r.Name == "login" && q.Target <= 0.01 {
-					r.Advice = &admin.Advice{Target: q.Target, YAML: "overage_budget: 3%\nconsistency: eventual", Text: "3% at worst."}
+					r.Advice = &api.Advice{Target: q.Target, YAML: "overage_budget: 3%\nconsistency: eventual", Text: "3% at worst."}
 				}
 			}
 			found = append(found, r)
 		}
 	}
 	if a.Rules = found; len(found) == 0 {
-		return a, &admin.UnknownRuleError{Rule: q.Rule, Closest: "login"}
+		return a, &api.UnknownRuleError{Rule: q.Rule, Closest: "login"}
 	}
 	return a, nil
 }
@@ -106,10 +107,10 @@ func TestPercentOf(t *testing.T) {
 
 // TestBudgetTableOfHardlyAnything: what a daemon does not know is no reason to fail.
 func TestBudgetTableOfHardlyAnything(t *testing.T) {
-	for _, a := range []admin.BudgetAnswer{
+	for _, a := range []api.BudgetAnswer{
 		{},
-		{Rules: []admin.RuleBudget{{}}},
-		{Rules: []admin.RuleBudget{{Advice: &admin.Advice{}}}, Rights: &admin.RightsState{Daemons: []admin.EpochState{{}}}},
+		{Rules: []api.RuleBudget{{}}},
+		{Rules: []api.RuleBudget{{Advice: &api.Advice{}}}, Rights: &api.RightsState{Daemons: []api.EpochState{{}}}},
 	} {
 		for _, text := range []string{budgetTable(&a), explainText(&a), adviceText(&a)} {
 			if strings.Contains(text, "NaN") || strings.Contains(text, "%!") {

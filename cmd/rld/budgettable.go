@@ -9,12 +9,12 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // budgetTable shows an answer to people: a row a rule, then the regions, then the
 // agreements on rights.
-func budgetTable(a *admin.BudgetAnswer) string {
+func budgetTable(a *api.BudgetAnswer) string {
 	var b strings.Builder
 	if len(a.Rules) == 0 {
 		return "No rule is counted by several daemons together.\n"
@@ -30,8 +30,8 @@ func budgetTable(a *admin.BudgetAnswer) string {
 	}
 	// The writer below is a strings.Builder: nothing can fail.
 	_ = t.Flush()
-	if a.LeftOut > 0 {
-		fmt.Fprintf(&b, "and %d more that are not followed\n", a.LeftOut)
+	if a.Omitted > 0 {
+		fmt.Fprintf(&b, "and %d more that are not followed\n", a.Omitted)
 	}
 	b.WriteString("\n" + sharesTable(a) + viewsLine(a) + rightsText(a) + alarmLines(a))
 	return b.String()
@@ -39,13 +39,13 @@ func budgetTable(a *admin.BudgetAnswer) string {
 
 // sharesTable shows who has which part of the rights of each rule, and of the others
 // who admitted how much, where somebody did.
-func sharesTable(a *admin.BudgetAnswer) string {
+func sharesTable(a *api.BudgetAnswer) string {
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(t, "RULE\tREGION\tWEIGHT\tRIGHTS\tADMITTED")
 	rows := 0
 	for i := range a.Rules {
-		used := func(s admin.RegionShare) bool { return s.Admitted > 0 || s.Rights != nil }
+		used := func(s api.RegionShare) bool { return s.Admitted > 0 || s.Rights != nil }
 		if !slices.ContainsFunc(a.Rules[i].Regions, used) {
 			continue
 		}
@@ -69,7 +69,7 @@ func sharesTable(a *admin.BudgetAnswer) string {
 }
 
 // viewsLine says how old what is known of the regions is.
-func viewsLine(a *admin.BudgetAnswer) string {
+func viewsLine(a *api.BudgetAnswer) string {
 	var parts []string
 	for _, v := range a.Views {
 		age := "nothing heard"
@@ -85,7 +85,7 @@ func viewsLine(a *admin.BudgetAnswer) string {
 }
 
 // rightsText says how the daemon comes to hold rights, and what is not settled.
-func rightsText(a *admin.BudgetAnswer) string {
+func rightsText(a *api.BudgetAnswer) string {
 	r := a.Rights
 	if r == nil {
 		return "It holds no rights: rights.dir is not set, and rules that need them are refused.\n"
@@ -96,22 +96,22 @@ func rightsText(a *admin.BudgetAnswer) string {
 	} else {
 		fmt.Fprintf(&b, "It holds NO rights of its own: %s.\n", printable(r.WhyNot))
 	}
-	if r.Failing != "" {
-		fmt.Fprintf(&b, "What it promises cannot be stored: %s.\n", shortened(printable(r.Failing)))
+	if r.StoreFault != "" {
+		fmt.Fprintf(&b, "What it promises cannot be stored: %s.\n", shortened(printable(r.StoreFault)))
 	}
 	b.WriteString(epochLines("regions", a.At, r.Regions) + epochLines("daemons of "+printable(a.Region), a.At, r.Daemons))
 	return b.String()
 }
 
 // epochLines describes the epochs of a table.
-func epochLines(what string, at time.Time, all []admin.EpochState) string {
+func epochLines(what string, at time.Time, all []api.EpochState) string {
 	var b strings.Builder
 	for i := range all {
 		e := &all[i]
 		state := "settled"
 		switch {
-		case !e.Settled && len(e.Voteless) > 0:
-			state = fmt.Sprintf("pending, waits for %s (here: %s)", few(printables(e.WaitsFor)), few(printables(e.Voteless)))
+		case !e.Settled && len(e.Unacknowledged) > 0:
+			state = fmt.Sprintf("pending, waits for %s (here: %s)", few(printables(e.WaitsFor)), few(printables(e.Unacknowledged)))
 		case !e.Settled && len(e.WaitsFor) > 0:
 			state = "pending, waits for " + few(printables(e.WaitsFor))
 		case !e.Settled:
@@ -122,8 +122,8 @@ func epochLines(what string, at time.Time, all []admin.EpochState) string {
 			since = "proposed " + ago(at, e.Since) + " ago"
 		}
 		rows := ""
-		if e.Rows > 0 {
-			rows = fmt.Sprintf(", and other weights for %s as above", plural(e.Rows, "rule"))
+		if e.RuleWeights > 0 {
+			rows = fmt.Sprintf(", and other weights for %s as above", plural(e.RuleWeights, "rule"))
 		}
 		fmt.Fprintf(&b, "Shares of the %s: %s, %s: %s%s.\n", what, state, since, few(members(e.Members)), rows)
 	}
@@ -131,7 +131,7 @@ func epochLines(what string, at time.Time, all []admin.EpochState) string {
 }
 
 // members lists who is in an epoch and with which part.
-func members(all []admin.EpochMember) []string {
+func members(all []api.EpochMember) []string {
 	sum := 0.0
 	for _, m := range all {
 		sum += float64(m.Weight)
@@ -155,7 +155,7 @@ func printables(all []string) []string {
 	return out
 }
 
-func alarmLines(a *admin.BudgetAnswer) string {
+func alarmLines(a *api.BudgetAnswer) string {
 	var b strings.Builder
 	for i := range a.Rules {
 		for _, text := range a.Rules[i].Alarms {
@@ -166,7 +166,7 @@ func alarmLines(a *admin.BudgetAnswer) string {
 }
 
 // explainText is what rld budget explain prints.
-func explainText(a *admin.BudgetAnswer) string {
+func explainText(a *api.BudgetAnswer) string {
 	var b strings.Builder
 	for i := range a.Rules {
 		r := &a.Rules[i]
@@ -189,7 +189,7 @@ func explainText(a *admin.BudgetAnswer) string {
 }
 
 // holdingText says who holds the rights of a rule.
-func holdingText(a *admin.BudgetAnswer, r *admin.RuleBudget) string {
+func holdingText(a *api.BudgetAnswer, r *api.RuleBudget) string {
 	if r.Budget == nil {
 		return ""
 	}
@@ -207,7 +207,7 @@ func holdingText(a *admin.BudgetAnswer, r *admin.RuleBudget) string {
 }
 
 // adviceText is what rld budget advise prints: what to paste goes first, as it is.
-func adviceText(a *admin.BudgetAnswer) string {
+func adviceText(a *api.BudgetAnswer) string {
 	var b strings.Builder
 	for i := range a.Rules {
 		r := &a.Rules[i]
@@ -223,7 +223,7 @@ func adviceText(a *admin.BudgetAnswer) string {
 }
 
 // ruleText is what a rule is called: the name of its limit, else its path.
-func ruleText(r *admin.RuleBudget) string {
+func ruleText(r *api.RuleBudget) string {
 	if r.Name != "" {
 		return printable(r.Name)
 	}
@@ -231,7 +231,7 @@ func ruleText(r *admin.RuleBudget) string {
 }
 
 // windowText is a limit and its window: "300/10s".
-func windowText(r *admin.RuleBudget) string {
+func windowText(r *api.RuleBudget) string {
 	for _, u := range []struct {
 		seconds float64
 		name    string
@@ -243,7 +243,7 @@ func windowText(r *admin.RuleBudget) string {
 	return fmt.Sprintf("%d/%ss", r.Limit, strconv.FormatFloat(r.WindowSeconds, 'f', -1, 64))
 }
 
-func modeText(r *admin.RuleBudget) string {
+func modeText(r *api.RuleBudget) string {
 	mode := or(printable(r.Consistency), "-")
 	if r.Shadow {
 		mode += ", shadow"
@@ -252,7 +252,7 @@ func modeText(r *admin.RuleBudget) string {
 }
 
 // boundText is the worst case, in brackets where no rights hold it.
-func boundText(r *admin.RuleBudget) string {
+func boundText(r *api.RuleBudget) string {
 	switch {
 	case r.Bound == nil:
 		return "none"

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 func newDaemon(p process) *cobra.Command {
@@ -13,7 +13,7 @@ func newDaemon(p process) *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE:  noCommand,
 	}
-	cmd.AddCommand(newRightsCommand(p, admin.RetireDaemon, &cobra.Command{
+	cmd.AddCommand(newRightsCommand(p, api.RetireDaemon, &cobra.Command{
 		Use:   "retire NAME",
 		Short: "Share the rights of a lost daemon among the others of its region",
 		Long: "Share what a daemon holds among the others of its region, once all of these have\n" +

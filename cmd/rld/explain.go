@@ -11,7 +11,7 @@ import (
 
 	"github.com/georld/rld/config"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 func newExplain(p process) *cobra.Command {
@@ -55,7 +55,7 @@ func newExplain(p process) *cobra.Command {
 
 func runExplain(ctx context.Context, p process, a *adminClient, q *rldv1.CheckRequest) error {
 	const path = "/v1/explain"
-	var answer admin.ExplainAnswer
+	var answer api.ExplainAnswer
 	err := a.ask(ctx, url.URL{Path: path}, explainQuery(q), &answer)
 	if err == nil && len(answer.Descriptors) != len(q.GetDescriptors()) {
 		err = a.notRLD(path, fmt.Errorf("%d of %s explained", len(answer.Descriptors),
@@ -72,14 +72,14 @@ func runExplain(ctx context.Context, p process, a *adminClient, q *rldv1.CheckRe
 }
 
 // explainQuery puts a question as the admin listener takes it.
-func explainQuery(q *rldv1.CheckRequest) *admin.ExplainQuery {
-	out := &admin.ExplainQuery{Domain: q.GetDomain(), Hits: q.GetHits()}
+func explainQuery(q *rldv1.CheckRequest) *api.ExplainQuery {
+	out := &api.ExplainQuery{Domain: q.GetDomain(), Hits: q.GetHits()}
 	for _, d := range q.GetDescriptors() {
-		var entries []admin.ExplainEntry
+		var entries []api.ExplainEntry
 		for _, e := range d.GetEntries() {
-			entries = append(entries, admin.ExplainEntry{Key: e.GetKey(), Value: e.GetValue()})
+			entries = append(entries, api.ExplainEntry{Key: e.GetKey(), Value: e.GetValue()})
 		}
-		out.Descriptors = append(out.Descriptors, admin.ExplainDescriptor{Entries: entries})
+		out.Descriptors = append(out.Descriptors, api.ExplainDescriptor{Entries: entries})
 	}
 	return out
 }

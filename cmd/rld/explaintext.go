@@ -7,12 +7,12 @@ import (
 	"time"
 
 	rldv1 "github.com/georld/rld/proto/rld/v1"
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
-// callExplained shows an answer to people: the verdict, a block of lines a
-// descriptor, and what the caller would be told over HTTP.
-func callExplained(q *rldv1.CheckRequest, a *admin.ExplainAnswer) string {
+// callExplained formats an answer: the verdict, a block of lines for each
+// descriptor, and the status and headers of the HTTP answer.
+func callExplained(q *rldv1.CheckRequest, a *api.ExplainAnswer) string {
 	var b strings.Builder
 	verdict := "ALLOWED"
 	if !a.Allowed {
@@ -22,9 +22,9 @@ func callExplained(q *rldv1.CheckRequest, a *admin.ExplainAnswer) string {
 		verdict += " by " + printable(a.RefusedBy)
 	}
 	if a.Shadow && !a.Allowed {
-		verdict += ", and let pass: the daemon is in shadow mode"
+		verdict += ", but admitted: the daemon is in shadow mode"
 	}
-	fmt.Fprintf(&b, "%s (nothing was charged), as %s sees it\n", verdict, daemonText(&a.Self))
+	fmt.Fprintf(&b, "%s (nothing was charged), as seen by %s\n", verdict, daemonText(&a.Self))
 	for i := range a.Descriptors {
 		fmt.Fprintf(&b, "\n%s\n", descriptorText(q.GetDescriptors()[i]))
 		t := lines{tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)}
@@ -40,39 +40,39 @@ func callExplained(q *rldv1.CheckRequest, a *admin.ExplainAnswer) string {
 	return b.String()
 }
 
-// lines are pairs of what is told and what is to be told of it.
+// lines writes aligned pairs of a name and a value.
 type lines struct{ t *tabwriter.Writer }
 
-// add writes a pair. What came from elsewhere need not be printable.
+// add writes a pair and escapes unprintable characters of the value.
 func (l lines) add(name, format string, args ...any) {
 	fmt.Fprintf(l.t, "  %s\t%s\n", name, printable(fmt.Sprintf(format, args...)))
 }
 
-// end writes what was added. The writer below is a strings.Builder: nothing can fail.
+// end flushes the pairs. Writes to the strings.Builder below cannot fail.
 func (l lines) end() { _ = l.t.Flush() }
 
-// descriptor adds what is known of a descriptor.
-func (l lines) descriptor(a *admin.ExplainAnswer, d *admin.Explained) {
+// descriptor adds the lines of a descriptor.
+func (l lines) descriptor(a *api.ExplainAnswer, d *api.Explained) {
 	l.rule(a.Domain, d)
 	if d.Limit == nil {
 		return
 	}
 	l.add("limit", "%s", limitInForce(d.Limit))
 	l.add("key", "%s", d.Key)
-	l.ledger("", a.At, d.Ledger)
-	l.ledger("floor ", a.At, d.Reserve)
+	l.strictKey("", a.At, d.StrictKey)
+	l.strictKey("reserve ", a.At, d.Reserve)
 	if len(d.Counts) > 0 {
 		l.add("counts", "%s", countsText(d.Counts))
 	}
 	if g := d.Estimate; g != nil {
-		l.add("estimate", "%s: %d counted + %d expected of others + %d asked for, room for %d",
-			gateText(g.Passes), g.Counted, g.Elsewhere, a.Hits, g.Capacity)
+		l.add("estimate", "%s: %d counted + %d expected at peers + %d requested, capacity %d",
+			gateText(g.Passes), g.Counted, g.Extrapolated, a.Hits, g.Capacity)
 	}
 	l.rights(d.Rights)
 	l.verdict(d.Verdict)
 }
 
-func (l lines) rule(domain string, d *admin.Explained) {
+func (l lines) rule(domain string, d *api.Explained) {
 	if d.Rule == nil {
 		text := "none"
 		if d.WhyNoRule != "" {
@@ -97,22 +97,22 @@ func (l lines) rule(domain string, d *admin.Explained) {
 	}
 }
 
-func noLimitText(why admin.WhyNoLimit) string {
+func noLimitText(why api.WhyNoLimit) string {
 	switch why {
-	case admin.LimitUnlimited:
+	case api.LimitUnlimited:
 		return "the rule is unlimited"
-	case admin.LimitReplaced:
+	case api.LimitReplaced:
 		return "another limit of the call replaces it"
-	case admin.LimitNone:
+	case api.LimitNone:
 		return "the rule has none"
 	}
 	return string(why)
 }
 
 // limitInForce is a limit in few words: "5/1m fixed_window, strict, placement owner".
-func limitInForce(l *admin.LimitInForce) string {
+func limitInForce(l *api.LimitInForce) string {
 	parts := []string{
-		windowText(&admin.RuleBudget{Limit: l.Requests, WindowSeconds: l.WindowSeconds}) + " " + l.Algorithm,
+		windowText(&api.RuleBudget{Limit: l.Requests, WindowSeconds: l.WindowSeconds}) + " " + l.Algorithm,
 	}
 	if l.Burst > 0 {
 		parts = append(parts, fmt.Sprintf("burst %d", l.Burst))
@@ -138,17 +138,17 @@ func limitInForce(l *admin.LimitInForce) string {
 	return strings.Join(parts, ", ")
 }
 
-func countsText(all []admin.RegionCount) string {
+func countsText(all []api.RegionCount) string {
 	parts := make([]string, 0, len(all))
 	for _, c := range all {
 		text := fmt.Sprintf("%s %d", c.Region, c.Hits)
 		switch {
-		case c.AgeSeconds == nil:
-			text += " (nothing heard)"
+		case c.StalenessSeconds == nil:
+			text += " (no data)"
 		case c.Stamp == "":
-			text += fmt.Sprintf(" (%s old)", secondsShown(c.AgeSeconds))
+			text += fmt.Sprintf(" (%s old)", secondsShown(c.StalenessSeconds))
 		default:
-			text += fmt.Sprintf(" (%s old, stamp %s)", secondsShown(c.AgeSeconds), c.Stamp)
+			text += fmt.Sprintf(" (%s old, stamp %s)", secondsShown(c.StalenessSeconds), c.Stamp)
 		}
 		parts = append(parts, text)
 	}
@@ -159,25 +159,25 @@ func gateText(passes bool) string {
 	if passes {
 		return "passes"
 	}
-	return "refuses"
+	return "denies"
 }
 
-func (l lines) rights(g *admin.RightsGate) {
+func (l lines) rights(g *api.RightsGate) {
 	if g == nil {
 		return
 	}
-	text := fmt.Sprintf("%s: %d of its own + %d received - %d given - %d used: %d left", gateText(g.Passes),
+	text := fmt.Sprintf("%s: %d allotted + %d received - %d given - %d used: %d left", gateText(g.Passes),
 		g.Allotment, g.Received, g.Given, g.Used, g.Left)
 	if g.Window != nil {
-		text += ", of the label " + labelText(g.Window)
+		text += ", window " + windowStart(g.Window)
 	}
 	if g.WhyNot != "" {
-		text += "; none of its own: " + g.WhyNot
+		text += "; no allotment: " + g.WhyNot
 	}
 	l.add("rights", "%s", text)
 }
 
-func (l lines) verdict(v *admin.Verdict) {
+func (l lines) verdict(v *api.Verdict) {
 	if v == nil {
 		return
 	}
@@ -201,11 +201,11 @@ func (l lines) verdict(v *admin.Verdict) {
 	l.add("verdict", "%s", text)
 }
 
-// labelText is the start of a label.
-func labelText(t *time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+// windowStart formats the start of a window.
+func windowStart(t *time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// daemonText is what a daemon is called: region/name, else its incarnation.
-func daemonText(d *admin.DaemonRef) string {
+// daemonText returns region/name, or the incarnation of an unknown daemon.
+func daemonText(d *api.DaemonRef) string {
 	switch {
 	case d.Name == "" && d.Incarnation == "":
 		return "a daemon alone"

@@ -11,33 +11,33 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // layoutChange is a command that changes a layout.
 type layoutChange struct {
 	client  adminClient
 	wait    time.Duration
-	request admin.LayoutRequest
+	request api.LayoutRequest
 }
 
-// layoutReport is what is told of a change.
+// layoutReport is the JSON output of a change.
 type layoutReport struct {
-	admin.LayoutAnswer
+	api.LayoutAnswer
 	InForce bool `json:"in_force"`
-	// WaitsFor is what was missing at the end.
-	WaitsFor []admin.Missing `json:"waits_for"`
+	// WaitsFor lists the voters that were missing at the end.
+	WaitsFor []api.Missing `json:"waits_for"`
 }
 
 func (c *layoutChange) addFlags(cmd *cobra.Command) {
 	c.client.addFlags(cmd)
-	cmd.Flags().DurationVar(&c.wait, "wait", defaultWait, "how long to wait until it is in force, 0s for not at all")
-	cmd.Flags().BoolVar(&c.request.DryRun, "dry-run", false, "say what would be done, and do nothing")
+	cmd.Flags().DurationVar(&c.wait, "wait", defaultWait, "time to wait until the layout is in force (0s: do not wait)")
+	cmd.Flags().BoolVar(&c.request.DryRun, "dry-run", false, "print the change without making it")
 }
 
-func (c *layoutChange) run(cmd *cobra.Command, p process, what admin.LayoutCommand) error {
+func (c *layoutChange) run(cmd *cobra.Command, p process, what api.LayoutCommand) error {
 	if c.wait < 0 {
-		return fmt.Errorf("--wait %s is before now: say 30s, or 0s for not at all", c.wait)
+		return fmt.Errorf("--wait %s is negative: want a duration such as 30s, or 0s to not wait", c.wait)
 	}
 	if err := c.client.settle(cmd, p.environ); err != nil {
 		return err
@@ -45,15 +45,15 @@ func (c *layoutChange) run(cmd *cobra.Command, p process, what admin.LayoutComma
 	return exitWith(exitNo, c.change(cmd.Context(), p, what))
 }
 
-// change gives the command and waits for the layout.
-func (c *layoutChange) change(ctx context.Context, p process, what admin.LayoutCommand) error {
+// change sends the command and waits for the layout.
+func (c *layoutChange) change(ctx context.Context, p process, what api.LayoutCommand) error {
 	path := strictPath + "/" + string(what)
-	report := layoutReport{WaitsFor: []admin.Missing{}}
+	report := layoutReport{WaitsFor: []api.Missing{}}
 	if err := c.client.ask(ctx, url.URL{Path: path}, &c.request, &report.LayoutAnswer); err != nil {
 		return err
 	}
 	if report.After == 0 {
-		return c.client.notRLD(path, errors.New("no number of a layout"))
+		return c.client.notRLD(path, errors.New("no layout number"))
 	}
 	text := c.client.form != formJSON
 	if text {
@@ -78,8 +78,8 @@ func (c *layoutChange) change(ctx context.Context, p process, what admin.LayoutC
 	return late
 }
 
-// changeText says what is different in a layout.
-func changeText(a *admin.LayoutAnswer) string {
+// changeText lists the differences of a layout.
+func changeText(a *api.LayoutAnswer) string {
 	var b strings.Builder
 	if a.DryRun {
 		fmt.Fprintf(&b, "Layout %d would become %d, and nothing was done:\n", a.Before, a.After)
@@ -95,12 +95,12 @@ func changeText(a *admin.LayoutAnswer) string {
 	return b.String()
 }
 
-// awaitEvery is the time between two looks.
+// awaitEvery is the time between two polls.
 const awaitEvery = 200 * time.Millisecond
 
-// await looks until the layout is in force, and returns an error that says what is
-// missing when time is up. A look that fails is made again: daemons come and go
-// while a layout changes.
+// await polls until the layout is in force. After the timeout it returns an error
+// that lists the missing voters. It repeats polls that fail, since daemons come and
+// go while a layout changes.
 func (c *layoutChange) await(ctx context.Context, r *layoutReport) error {
 	ctx, cancel := context.WithTimeout(ctx, c.wait)
 	defer cancel()
@@ -109,7 +109,7 @@ func (c *layoutChange) await(ctx context.Context, r *layoutReport) error {
 	var failed error
 	for {
 		answer, err := askStrict(ctx, &c.client)
-		// A look that time cut short tells less than the one before.
+		// A poll that the timeout interrupted carries less than the one before.
 		if err == nil || ctx.Err() == nil {
 			failed = err
 		}
@@ -126,9 +126,9 @@ func (c *layoutChange) await(ctx context.Context, r *layoutReport) error {
 	}
 }
 
-// see takes in how things are.
-func (r *layoutReport) see(s *admin.StrictState) {
-	r.WaitsFor = []admin.Missing{}
+// see stores the state of a poll.
+func (r *layoutReport) see(s *api.StrictState) {
+	r.WaitsFor = []api.Missing{}
 	if s == nil {
 		return
 	}
@@ -138,7 +138,7 @@ func (r *layoutReport) see(s *admin.StrictState) {
 	}
 }
 
-// late is the error that says what is missing.
+// late returns the error of a layout that is not in force in time.
 func (r *layoutReport) late(after time.Duration, failed error) error {
 	text := fmt.Sprintf("layout %d is not in force after %s", r.After, after)
 	switch {
@@ -147,14 +147,14 @@ func (r *layoutReport) late(after time.Duration, failed error) error {
 	case len(r.WaitsFor) > 0:
 		return fmt.Errorf("%s: it waits for %s", text, few(missing(r.WaitsFor)))
 	}
-	return fmt.Errorf("%s, and the daemon does not say for whom it waits: rld strict status says more", text)
+	return fmt.Errorf("%s, and the daemon gives no reason: see rld strict status", text)
 }
 
-// missing lists whom a layout waits for, and why.
-func missing(all []admin.Missing) []string {
+// missing formats the voters that a layout waits for, with reasons.
+func missing(all []api.Missing) []string {
 	out := make([]string, 0, len(all))
 	for _, m := range all {
-		text := daemonText(&admin.DaemonRef{Region: m.Region, Name: m.Name})
+		text := daemonText(&api.DaemonRef{Region: m.Region, Name: m.Name})
 		if m.Name == "" {
 			text = printable(m.Region)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // alone is what there is to say of a daemon without a region.
@@ -40,7 +40,7 @@ func newMembers(p process) *cobra.Command {
 }
 
 func runMembers(ctx context.Context, p process, a *adminClient) error {
-	var answer admin.MembersAnswer
+	var answer api.MembersAnswer
 	err := a.get(ctx, "/members", &answer)
 	if err == nil && answer.Members == nil {
 		err = a.notRLD("/members", errors.New("no list of members"))
@@ -48,7 +48,6 @@ func runMembers(ctx context.Context, p process, a *adminClient) error {
 	if err != nil {
 		return exitWith(exitNoneOf, err)
 	}
-	admin.SortMembers(answer.Members)
 	if a.form == formJSON {
 		return exitWith(exitNoneOf, indented(p.out, &answer))
 	}
@@ -58,7 +57,7 @@ func runMembers(ctx context.Context, p process, a *adminClient) error {
 
 // membersTable shows an answer to people: a row a member, and what is to be
 // said of their rules.
-func membersTable(a *admin.MembersAnswer) string {
+func membersTable(a *api.MembersAnswer) string {
 	if a.Alone {
 		return alone
 	}
@@ -77,7 +76,7 @@ func membersTable(a *admin.MembersAnswer) string {
 	return b.String()
 }
 
-func memberNote(m *admin.Member) string {
+func memberNote(m *api.Member) string {
 	switch {
 	case m.Self:
 		return "asked"
@@ -88,7 +87,7 @@ func memberNote(m *admin.Member) string {
 }
 
 // rulesLine says whether all members have the rules of the one that was asked.
-func rulesLine(members []admin.Member) string {
+func rulesLine(members []api.Member) string {
 	var differ, unknown []string
 	for i := range members {
 		switch m := &members[i]; {

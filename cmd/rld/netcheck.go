@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 func newNetcheck(p process) *cobra.Command {
@@ -39,7 +39,7 @@ func newNetcheck(p process) *cobra.Command {
 }
 
 func runNetcheck(ctx context.Context, p process, a *adminClient) error {
-	var answer admin.NetcheckAnswer
+	var answer api.NetcheckAnswer
 	err := a.get(ctx, "/netcheck", &answer)
 	if err == nil && answer.Peers == nil {
 		err = a.notRLD("/netcheck", errors.New("no list of peers"))
@@ -47,7 +47,6 @@ func runNetcheck(ctx context.Context, p process, a *adminClient) error {
 	if err != nil {
 		return exitWith(exitNoneOf, err)
 	}
-	admin.SortPeers(answer.Peers)
 	if a.form == formJSON {
 		err = indented(p.out, &answer)
 	} else {
@@ -61,10 +60,10 @@ func runNetcheck(ctx context.Context, p process, a *adminClient) error {
 
 // unreached is the error that names the peers that are not connected, nil when
 // all are.
-func unreached(peers []admin.PeerCheck) error {
+func unreached(peers []api.PeerCheck) error {
 	var names []string
 	for i := range peers {
-		if c := &peers[i]; c.State != admin.Connected {
+		if c := &peers[i]; c.State != api.Connected {
 			names = append(names, fmt.Sprintf("%s (%s)", or(c.Name, or(c.Addr, "-")), or(string(c.State), "-")))
 		}
 	}
@@ -75,7 +74,7 @@ func unreached(peers []admin.PeerCheck) error {
 }
 
 // netcheckTable shows an answer to people, a row a peer.
-func netcheckTable(a *admin.NetcheckAnswer) string {
+func netcheckTable(a *api.NetcheckAnswer) string {
 	switch {
 	case a.Alone:
 		return alone
@@ -99,7 +98,7 @@ func netcheckTable(a *admin.NetcheckAnswer) string {
 }
 
 // lastError is the latest error and how long ago it was.
-func lastError(at time.Time, c *admin.PeerCheck) string {
+func lastError(at time.Time, c *api.PeerCheck) string {
 	switch {
 	case c.LastError == "":
 		return "-"

@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // TestOperatorScripts runs testdata/operator: rld explain, status, top and strict.
@@ -59,8 +60,8 @@ func handlerOf(o admin.Options) http.Handler {
 	return admin.New(o)
 }
 
-func daemonOfRegion(region, name, incarnation string) admin.DaemonRef {
-	return admin.DaemonRef{Region: region, Name: name, Incarnation: incarnation}
+func daemonOfRegion(region, name, incarnation string) api.DaemonRef {
+	return api.DaemonRef{Region: region, Name: name, Incarnation: incarnation}
 }
 
 var (
@@ -79,61 +80,61 @@ func strictHandler() http.Handler {
 	l := &layouts{state: troubledStrict()}
 	return handlerOf(admin.Options{
 		Explain: explainedStrict, Status: troubledStatus, Top: topKeys(true), Layout: l.change,
-		Strict: func() admin.StrictAnswer { return admin.StrictAnswer{Self: us0, Strict: l.look()} },
+		Strict: func() api.StrictAnswer { return api.StrictAnswer{Self: us0, Strict: l.look()} },
 	})
 }
 
 func wellHandler() http.Handler {
 	return handlerOf(admin.Options{
 		Explain: explainedWell,
-		Status: func() admin.StatusAnswer {
-			return admin.StatusAnswer{
-				Daemon: admin.DaemonState{DaemonRef: us0, Version: "v1.2.3", UptimeSeconds: 3_725, Ready: true, LiveKeys: 1,
+		Status: func() api.StatusAnswer {
+			return api.StatusAnswer{
+				Daemon: api.DaemonState{DaemonRef: us0, Version: "v1.2.3", UptimeSeconds: 3_725, Ready: true, LiveKeys: 1,
 					MaxKeys: 1_000_000, Rules: "0000000000005eed", RuleCount: 14, PeerOffsetSeconds: new(0.0121)},
-				Regions: []admin.RegionState{
-					{Region: "eu-west", StalenessSeconds: new(0.2041), Members: []admin.MemberState{{Name: "eu-0", Ready: true}}},
-					{Region: "us-east", Self: true, Members: []admin.MemberState{{Name: "us-0", Ready: true, Self: true}}},
+				Regions: []api.RegionState{
+					{Region: "eu-west", StalenessSeconds: new(0.2041), Members: []api.MemberState{{Name: "eu-0", Ready: true}}},
+					{Region: "us-east", Self: true, Members: []api.MemberState{{Name: "us-0", Ready: true, Self: true}}},
 				},
 			}
 		},
 		Top:    topKeys(false),
-		Strict: func() admin.StrictAnswer { return admin.StrictAnswer{Self: us0} },
+		Strict: func() api.StrictAnswer { return api.StrictAnswer{Self: us0} },
 	})
 }
 
 func singleHandler() http.Handler {
 	return handlerOf(admin.Options{
-		Status: func() admin.StatusAnswer {
-			return admin.StatusAnswer{Alone: true, Daemon: admin.DaemonState{UptimeSeconds: 0.5, Ready: true, LiveKeys: 0, MaxKeys: 1}}
+		Status: func() api.StatusAnswer {
+			return api.StatusAnswer{Alone: true, Daemon: api.DaemonState{UptimeSeconds: 0.5, Ready: true, LiveKeys: 0, MaxKeys: 1}}
 		},
-		Top: func(admin.TopQuery) admin.TopAnswer { return admin.TopAnswer{Reveals: true} },
+		Top: func(api.TopQuery) api.TopAnswer { return api.TopAnswer{Reveals: true} },
 	})
 }
 
 // layouts changes what the fake daemon goes by.
 type layouts struct {
 	mu    sync.Mutex
-	state *admin.StrictState
+	state *api.StrictState
 	looks int // that the change under way still takes, negative for all
 }
 
-func (l *layouts) change(c admin.LayoutCommand, q admin.LayoutRequest) (admin.LayoutAnswer, error) {
+func (l *layouts) change(c api.LayoutCommand, q api.LayoutRequest) (api.LayoutAnswer, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n := len(q.Replicas); c == admin.SetReplicas && n%2 == 0 {
-		return admin.LayoutAnswer{}, fmt.Errorf("%d replicas: want an odd number from 1 to 9", n)
+	if n := len(q.Voters); c == api.SetVoters && n%2 == 0 {
+		return api.LayoutAnswer{}, fmt.Errorf("%d voters: want an odd number from 1 to 9", n)
 	}
 	if q.Rule != "" && q.Rule != "login" {
-		return admin.LayoutAnswer{}, &admin.UnknownRuleError{Rule: q.Rule, Closest: "login"}
+		return api.LayoutAnswer{}, &api.UnknownRuleError{Rule: q.Rule, Closest: "login"}
 	}
-	a := admin.LayoutAnswer{Before: l.state.Layout, After: l.state.Layout + 1, DryRun: q.DryRun}
-	a.Changes = []string{fmt.Sprintf("%s of %s%s: %s", c, q.Region, q.Rule, strings.Join(q.Replicas, ", "))}
+	a := api.LayoutAnswer{Before: l.state.Layout, After: l.state.Layout + 1, DryRun: q.DryRun}
+	a.Changes = []string{fmt.Sprintf("%s of %s%s: %s", c, q.Region, q.Rule, strings.Join(q.Voters, ", "))}
 	if q.DryRun {
 		return a, nil
 	}
 	a.Next = "Two regions are asked."
-	l.state.Next = &admin.NextLayout{Number: a.After, WaitsFor: []admin.Missing{
-		{Region: "eu-west", Name: "eu-0", Why: "not_voting"}, {Region: "ap-south", Why: "nobody heard"}}}
+	l.state.Next = &api.NextLayout{Number: a.After, WaitsFor: []api.Missing{
+		{Region: "eu-west", Name: "eu-0", Why: "not_voting"}, {Region: "ap-south", Why: "no data"}}}
 	l.looks = 2
 	if q.Region == "eu-west" {
 		l.looks = -1
@@ -141,7 +142,7 @@ func (l *layouts) change(c admin.LayoutCommand, q admin.LayoutRequest) (admin.La
 	return a, nil
 }
 
-func (l *layouts) look() *admin.StrictState {
+func (l *layouts) look() *api.StrictState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.state.Next != nil {
@@ -154,51 +155,51 @@ func (l *layouts) look() *admin.StrictState {
 	return &out
 }
 
-func troubledStrict() *admin.StrictState {
-	return &admin.StrictState{
+func troubledStrict() *api.StrictState {
+	return &api.StrictState{
 		Layout: 3,
-		Regions: []admin.StrictRegion{
+		Regions: []api.StrictRegion{
 			{Region: "ap-south", Weight: 0.25},
-			{Region: "us-east", Weight: 0.75, Replicas: []admin.StrictReplica{
-				{Name: "us-0", Self: true, Live: true, Ready: true, Voting: new(false), WhyNot: "it waits for the copy of us-2"},
+			{Region: "us-east", Weight: 0.75, Voters: []api.StrictVoter{
+				{Name: "us-0", Self: true, Live: true, Ready: true, Voting: new(false), WhyNot: "it waits for the snapshot of us-2"},
 				{Name: "us-1", Live: true, Voting: new(true)}, {Name: "us-2"},
 			}},
 		},
-		Pins: []admin.Pin{{Domain: "edge", Rule: "path=/login", Region: "us-east"}, {ID: "00000000000000aa", Region: "ap-south"}},
-		Replica: &admin.AcceptorState{WhyNot: "it waits for the copy of us-2", DiskLost: earlier(90 * time.Second), Records: 12, JournalBytes: 1_234_567,
+		Pins: []api.Pin{{Domain: "edge", Rule: "path=/login", Region: "us-east"}, {ID: "00000000000000aa", Region: "ap-south"}},
+		Acceptor: &api.AcceptorState{WhyNot: "it waits for the snapshot of us-2", DiskLost: earlier(90 * time.Second), Keys: 12, JournalBytes: 1_234_567,
 			JournalFault: "no space left on device"},
-		Ledgers: 4, MaxLedgers: 100_000,
-		Warnings: []string{"ap-south has two daemons: one loss means on_failure"},
+		Keys: 4, MaxKeys: 100_000,
+		Warnings: []string{"ap-south has two daemons: on_failure applies after one failure"},
 	}
 }
 
-func troubledStatus() admin.StatusAnswer {
+func troubledStatus() api.StatusAnswer {
 	next := troubledStrict()
-	next.Next = &admin.NextLayout{Number: 4, Since: earlier(90 * time.Second)}
-	return admin.StatusAnswer{
-		Daemon: admin.DaemonState{DaemonRef: us0, Version: "v1.2.3", UptimeSeconds: 12.3, WhyNot: "draining", Shadow: true,
+	next.Next = &api.NextLayout{Number: 4, Since: earlier(90 * time.Second)}
+	return api.StatusAnswer{
+		Daemon: api.DaemonState{DaemonRef: us0, Version: "v1.2.3", UptimeSeconds: 12.3, WhyNot: "draining", Shadow: true,
 			LiveKeys: 1_000, MaxKeys: 1_000, OverflowKeys: 2, ClockOffsetSeconds: 0.004, RuleCount: 1,
 			LimitsFault: "limits.yaml:3: \x1b[31mno"},
-		Regions: []admin.RegionState{
+		Regions: []api.RegionState{
 			{Region: "ap-south", Partitioned: true, PartitionedSince: earlier(90 * time.Second)},
-			{Region: "us-east", Self: true, StalenessSeconds: new(0.0263), Members: []admin.MemberState{
+			{Region: "us-east", Self: true, StalenessSeconds: new(0.0263), Members: []api.MemberState{
 				{Name: "us-0", Self: true}, {Name: "us-1", Ready: true}, {Name: "\x1b[31mred"}}},
 		},
-		Circuits: []admin.Circuit{
-			{Owner: us1, State: admin.CircuitOpen, Since: earlier(12 * time.Second), Calls: 50, Errors: 40},
-			{Owner: red, State: admin.CircuitHalfOpen, Calls: 1},
+		Breakers: []api.Breaker{
+			{Owner: us1, State: api.BreakerOpen, Since: earlier(12 * time.Second), Calls: 50, Errors: 40},
+			{Owner: red, State: api.BreakerHalfOpen, Calls: 1},
 		},
 		Strict: next,
-		Degraded: []admin.DegradedState{{Reason: "keys_full", Since: earlier(90 * time.Second), Answers: 400,
+		Degraded: []api.DegradedState{{Reason: "keys_full", Since: earlier(90 * time.Second), Answers: 400,
 			Text: "raise --max-keys"}, {Reason: "no_rights"}},
-		Worst:  &admin.RuleUse{Domain: "edge", Rule: "path=/login", Name: "login", Overage: new(0.0123), Bound: new(0.02)},
-		Denied: &admin.RuleUse{Domain: "edge", Rule: "user\x1b", DeniedPerSecond: new(12.34)},
+		Worst:  &api.RuleUse{Domain: "edge", Rule: "path=/login", Name: "login", Overage: new(0.0123), Bound: new(0.02)},
+		Denied: &api.RuleUse{Domain: "edge", Rule: "user\x1b", DeniedPerSecond: new(12.34)},
 	}
 }
 
-func topKeys(reveals bool) func(admin.TopQuery) admin.TopAnswer {
-	return func(admin.TopQuery) admin.TopAnswer {
-		a := admin.TopAnswer{Self: us0, SpanSeconds: 10, Reveals: reveals, Keys: []admin.TopKey{
+func topKeys(reveals bool) func(api.TopQuery) api.TopAnswer {
+	return func(api.TopQuery) api.TopAnswer {
+		a := api.TopAnswer{Self: us0, SpanSeconds: 10, Reveals: reveals, Keys: []api.TopKey{
 			{Domain: "edge", Rule: "user", Key: strings.Repeat("a", 32), HitsPerSecond: 20_000.4, DeniedPerSecond: 19_000, Share: new(1.0), Hot: true},
 			{Domain: "edge", Rule: "path=/login", Name: "login", Key: strings.Repeat("b", 32), HitsPerSecond: 2.25},
 		}}
@@ -211,85 +212,85 @@ func topKeys(reveals bool) func(admin.TopQuery) admin.TopAnswer {
 
 // explainedStrict knows a strict rule, endpoint, an unlimited one, staff, and none
 // else.
-func explainedStrict(_ context.Context, q admin.ExplainQuery) (admin.ExplainAnswer, error) {
+func explainedStrict(_ context.Context, q api.ExplainQuery) (api.ExplainAnswer, error) {
 	if q.Domain == "bad" {
-		return admin.ExplainAnswer{}, errors.New("domain is bad")
+		return api.ExplainAnswer{}, errors.New("domain is bad")
 	}
-	a := admin.ExplainAnswer{Self: us0, Domain: q.Domain, Hits: q.Hits, Allowed: true, Shadow: true, HTTPStatus: 200}
+	a := api.ExplainAnswer{Self: us0, Domain: q.Domain, Hits: q.Hits, Allowed: true, Shadow: true, HTTPStatus: 200}
 	for _, d := range q.Descriptors {
 		switch d.Entries[0].Key {
 		case "endpoint":
 			a.Allowed, a.RefusedBy = false, "login"
-			a.Headers = []admin.Header{{Name: "Retry-After", Value: "12"}, {Name: "X-Name", Value: "\x1b[31mred"}}
+			a.Headers = []api.Header{{Name: "Retry-After", Value: "12"}, {Name: "X-Name", Value: "\x1b[31mred"}}
 			a.Descriptors = append(a.Descriptors, *strictExplained())
 		case "staff":
-			a.Descriptors = append(a.Descriptors, admin.Explained{Rule: &admin.RuleRef{Path: "staff\x1b"}, WhyNoLimit: admin.LimitUnlimited})
+			a.Descriptors = append(a.Descriptors, api.Explained{Rule: &api.RuleRef{Path: "staff\x1b"}, WhyNoLimit: api.LimitUnlimited})
 		default:
-			a.Descriptors = append(a.Descriptors, admin.Explained{WhyNoRule: "no rule of edge begins so", Closest: "endpoint"})
+			a.Descriptors = append(a.Descriptors, api.Explained{WhyNoRule: "no rule of edge begins so", Closest: "endpoint"})
 		}
 	}
 	return a, nil
 }
 
-func strictExplained() *admin.Explained {
+func strictExplained() *api.Explained {
 	label := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
-	return &admin.Explained{
-		Rule: &admin.RuleRef{Path: "endpoint=/login > user", Name: "login", File: "limits.yaml", Line: 12},
-		Limit: &admin.LimitInForce{Requests: 5, WindowSeconds: 60, Algorithm: "fixed_window", Consistency: "strict",
+	return &api.Explained{
+		Rule: &api.RuleRef{Path: "endpoint=/login > user", Name: "login", File: "limits.yaml", Line: 12},
+		Limit: &api.LimitInForce{Requests: 5, WindowSeconds: 60, Algorithm: "fixed_window", Consistency: "strict",
 			Scope: "global", Placement: "owner", OnFailure: "share: 10%", Quota: true, Shadow: true, Override: true},
 		Key: strings.Repeat("3f", 16),
-		Counts: []admin.RegionCount{
-			{Region: "ap-south"}, {Region: "eu-west", Hits: 3, AgeSeconds: new(0.2041), Stamp: "1767323040123.4"},
-			{Region: "us-east", Hits: 2, AgeSeconds: new(0.0)},
+		Counts: []api.RegionCount{
+			{Region: "ap-south"}, {Region: "eu-west", Hits: 3, StalenessSeconds: new(0.2041), Stamp: "1767323040123.4"},
+			{Region: "us-east", Hits: 2, StalenessSeconds: new(0.0)},
 		},
-		Estimate: &admin.EstimateGate{Counted: 5, Elsewhere: 1, Capacity: 5},
-		Rights:   &admin.RightsGate{Window: &label, Received: 2, Given: 1, Used: 1, WhyNot: "left out of an epoch"},
-		Ledger: &admin.StrictKey{
-			Layout: 3, Region: "us-east", Pinned: true, Owner: &us1, WhyNot: "the circuit is open",
-			Circuit: &admin.Circuit{Owner: us1, State: admin.CircuitOpen, Since: earlier(12 * time.Second), Calls: 50, Errors: 40},
-			Source:  admin.SourceReplica, Ballot: &admin.BallotState{Round: 7, Owner: us1},
-			Watermark: &admin.WatermarkState{Window: &label, Watermark: new(uint64(5)), Consumed: new(uint64(4)), Limit: new(uint64(5))},
-			Batches:   []admin.Batch{{Holder: us0, Granted: 3, Returned: 1}, {Holder: red, Granted: 1}}, LeftOut: 2,
-			Lease: &admin.Lease{Granted: 3, Used: 2, Returned: 1, Until: later(time.Hour), Asking: true, Denied: new(uint64(1)),
+		Estimate: &api.EstimateGate{Counted: 5, Extrapolated: 1, Capacity: 5},
+		Rights:   &api.RightsGate{Window: &label, Received: 2, Given: 1, Used: 1, WhyNot: "left out of an epoch"},
+		StrictKey: &api.StrictKey{
+			Layout: 3, Region: "us-east", Pinned: true, Owner: &us1, WhyNot: "the circuit breaker is open",
+			Breaker: &api.Breaker{Owner: us1, State: api.BreakerOpen, Since: earlier(12 * time.Second), Calls: 50, Errors: 40},
+			Source:  api.SourceAcceptor, Ballot: &api.BallotState{Round: 7, Owner: us1},
+			Watermark: &api.WatermarkState{Window: &label, Watermark: new(uint64(5)), Consumed: new(uint64(4)), Limit: new(uint64(5))},
+			Leases:    []api.GrantedLease{{Lessee: us0, Granted: 3, Returned: 1}, {Lessee: red, Granted: 1}}, Omitted: 2,
+			Lease: &api.Lease{Granted: 3, Used: 2, Returned: 1, Until: later(time.Hour), Requested: true, Denied: new(uint64(1)),
 				DeniedUntil: earlier(time.Second)},
 		},
-		Reserve: &admin.StrictKey{Layout: 3, Region: "us-east", Owner: &us0, Self: true, Reachable: true, Source: admin.SourceOwner,
-			Ballot: &admin.BallotState{Round: 1, Owner: us0}, Watermark: &admin.WatermarkState{Drained: earlier(0), Consumed: new(uint64(0))}},
-		Verdict: &admin.Verdict{Remaining: 0, ResetSeconds: 12.3, RetrySeconds: new(12.3), Degraded: "no_majority"},
+		Reserve: &api.StrictKey{Layout: 3, Region: "us-east", Owner: &us0, Self: true, Reachable: true, Source: api.SourceOwner,
+			Ballot: &api.BallotState{Round: 1, Owner: us0}, Watermark: &api.WatermarkState{Drained: earlier(0), Consumed: new(uint64(0))}},
+		Verdict: &api.Verdict{Remaining: 0, ResetSeconds: 12.3, RetrySeconds: new(12.3), Degraded: "no_majority"},
 	}
 }
 
 // explainedWell is a bucket with a budget and nobody home.
-func explainedWell(_ context.Context, q admin.ExplainQuery) (admin.ExplainAnswer, error) {
-	return admin.ExplainAnswer{Domain: q.Domain, Hits: q.Hits, Allowed: true, Descriptors: []admin.Explained{{
-		Rule: &admin.RuleRef{Path: "user"}, Key: strings.Repeat("0", 32),
-		Limit: &admin.LimitInForce{Requests: 100, WindowSeconds: 1, Burst: 200, Algorithm: "leaky_bucket",
+func explainedWell(_ context.Context, q api.ExplainQuery) (api.ExplainAnswer, error) {
+	return api.ExplainAnswer{Domain: q.Domain, Hits: q.Hits, Allowed: true, Descriptors: []api.Explained{{
+		Rule: &api.RuleRef{Path: "user"}, Key: strings.Repeat("0", 32),
+		Limit: &api.LimitInForce{Requests: 100, WindowSeconds: 1, Burst: 200, Algorithm: "leaky_bucket",
 			Consistency: "eventual", Scope: "region", Placement: "spread", Budget: new(0.02)},
-		Estimate: &admin.EstimateGate{Capacity: 200, Passes: true}, Rights: &admin.RightsGate{Allotment: 68, Left: 68, Passes: true},
-		Ledger:  &admin.StrictKey{Layout: 1, Region: "eu-west"},
-		Verdict: &admin.Verdict{Allowed: true, Remaining: 67, ResetSeconds: 2, DelaySeconds: 0.25},
+		Estimate: &api.EstimateGate{Capacity: 200, Passes: true}, Rights: &api.RightsGate{Allotment: 68, Left: 68, Passes: true},
+		StrictKey: &api.StrictKey{Layout: 1, Region: "eu-west"},
+		Verdict:   &api.Verdict{Allowed: true, Remaining: 67, ResetSeconds: 2, DelaySeconds: 0.25},
 	}}}, nil
 }
 
-// TestTextOfHardlyAnything: what a daemon does not know is no reason to fail.
-func TestTextOfHardlyAnything(t *testing.T) {
-	empty := admin.ExplainAnswer{Descriptors: []admin.Explained{
-		{}, {Rule: &admin.RuleRef{}}, {Rule: &admin.RuleRef{}, Limit: &admin.LimitInForce{}, Ledger: &admin.StrictKey{
-			Owner: &admin.DaemonRef{}, Circuit: &admin.Circuit{}, Ballot: &admin.BallotState{}, Watermark: &admin.WatermarkState{},
-			Lease: &admin.Lease{}, Batches: []admin.Batch{{}}},
-			Rights: &admin.RightsGate{}, Estimate: &admin.EstimateGate{}, Verdict: &admin.Verdict{Never: true}},
+// TestTextOfEmptyAnswers formats answers whose fields are all empty.
+func TestTextOfEmptyAnswers(t *testing.T) {
+	empty := api.ExplainAnswer{Descriptors: []api.Explained{
+		{}, {Rule: &api.RuleRef{}}, {Rule: &api.RuleRef{}, Limit: &api.LimitInForce{}, StrictKey: &api.StrictKey{
+			Owner: &api.DaemonRef{}, Breaker: &api.Breaker{}, Ballot: &api.BallotState{}, Watermark: &api.WatermarkState{},
+			Lease: &api.Lease{}, Leases: []api.GrantedLease{{}}},
+			Rights: &api.RightsGate{}, Estimate: &api.EstimateGate{}, Verdict: &api.Verdict{Never: true}},
 	}}
 	question, _ := everything()
 	question.Descriptors = question.Descriptors[:3]
-	strict := admin.StrictState{Regions: []admin.StrictRegion{{}, {Replicas: []admin.StrictReplica{{}}}}, Pins: []admin.Pin{{}},
-		Replica: &admin.AcceptorState{}, Next: &admin.NextLayout{WaitsFor: []admin.Missing{{}}}}
+	strict := api.StrictState{Regions: []api.StrictRegion{{}, {Voters: []api.StrictVoter{{}}}}, Pins: []api.Pin{{}},
+		Acceptor: &api.AcceptorState{}, Next: &api.NextLayout{WaitsFor: []api.Missing{{}}}}
 	for name, text := range map[string]string{
 		"explain": callExplained(question, &empty),
-		"status": statusText(&admin.StatusAnswer{Strict: &strict, Regions: []admin.RegionState{{Members: []admin.MemberState{{}}}},
-			Circuits: []admin.Circuit{{}}, Degraded: []admin.DegradedState{{}}, Worst: &admin.RuleUse{}, Denied: &admin.RuleUse{}}),
-		"strict": strictTable(&admin.StrictAnswer{Strict: &strict}),
-		"top":    topTable(&admin.TopAnswer{Keys: []admin.TopKey{{}}}, true),
-		"layout": changeText(&admin.LayoutAnswer{}),
+		"status": statusText(&api.StatusAnswer{Strict: &strict, Regions: []api.RegionState{{Members: []api.MemberState{{}}}},
+			Breakers: []api.Breaker{{}}, Degraded: []api.DegradedState{{}}, Worst: &api.RuleUse{}, Denied: &api.RuleUse{}}),
+		"strict": strictTable(&api.StrictAnswer{Strict: &strict}),
+		"top":    topTable(&api.TopAnswer{Keys: []api.TopKey{{}}}, true),
+		"layout": changeText(&api.LayoutAnswer{}),
 	} {
 		if text == "" || strings.Contains(text, "NaN") || strings.Contains(text, "%!") || strings.Contains(text, "<nil>") {
 			t.Errorf("%s:\n%s", name, text)
@@ -297,14 +298,14 @@ func TestTextOfHardlyAnything(t *testing.T) {
 	}
 }
 
-// TestALookThatIsCutShort: when time is up in the middle of a look, what the one
-// before told is said; and a daemon that is gone, when it is.
-func TestALookThatIsCutShort(t *testing.T) {
+// TestAwaitTimesOutInAPoll: after a timeout in the middle of a poll the error
+// carries the state of the poll before, or the error of an unreachable daemon.
+func TestAwaitTimesOutInAPoll(t *testing.T) {
 	ctx, timeUp := context.WithCancel(t.Context())
 	defer timeUp()
 	state := troubledStrict()
-	state.Next = &admin.NextLayout{Number: 4, WaitsFor: []admin.Missing{{Region: "us-east", Name: "us-2", Why: "not_voting"}}}
-	h := handlerOf(admin.Options{Strict: func() admin.StrictAnswer { return admin.StrictAnswer{Strict: state} }})
+	state.Next = &api.NextLayout{Number: 4, WaitsFor: []api.Missing{{Region: "us-east", Name: "us-2", Why: "not_voting"}}}
+	h := handlerOf(admin.Options{Strict: func() api.StrictAnswer { return api.StrictAnswer{Strict: state} }})
 	var looks atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if looks.Add(1) == 2 {
@@ -316,7 +317,7 @@ func TestALookThatIsCutShort(t *testing.T) {
 	}))
 	defer s.Close()
 	c := layoutChange{wait: time.Minute, client: adminClient{addr: s.Listener.Addr().String(), timeout: time.Minute}}
-	report := layoutReport{LayoutAnswer: admin.LayoutAnswer{After: 4}}
+	report := layoutReport{LayoutAnswer: api.LayoutAnswer{After: 4}}
 	want := "layout 4 is not in force after 1m0s: it waits for us-east/us-2 (not_voting)"
 	if err := c.await(ctx, &report); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)

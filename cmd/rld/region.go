@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 func newRegion(p process) *cobra.Command {
@@ -19,7 +19,7 @@ func newRegion(p process) *cobra.Command {
 		RunE:  noCommand,
 	}
 	cmd.AddCommand(
-		newRightsCommand(p, admin.RetireRegion, &cobra.Command{
+		newRightsCommand(p, api.RetireRegion, &cobra.Command{
 			Use:   "retire NAME",
 			Short: "Share the rights of a lost region among the others",
 			Long: "Share what a region holds among the others, once all of these have acknowledged it. A\n" +
@@ -29,7 +29,7 @@ func newRegion(p process) *cobra.Command {
 				"it. If it is wrong, limits are exceeded by what the region still admits. Say it at a daemon\n" +
 				"of another region.",
 		}),
-		newRightsCommand(p, admin.ReturnRegion, &cobra.Command{
+		newRightsCommand(p, api.ReturnRegion, &cobra.Command{
 			Use:   "return NAME",
 			Short: "Give a retired region its part of the rights again",
 			Long: "Give a retired region a part of the rights again: that of one among equals, which the\n" +
@@ -41,7 +41,7 @@ func newRegion(p process) *cobra.Command {
 }
 
 // newRightsCommand fills in a command about rights.
-func newRightsCommand(p process, what admin.Command, cmd *cobra.Command) *cobra.Command {
+func newRightsCommand(p process, what api.Command, cmd *cobra.Command) *cobra.Command {
 	var a adminClient
 	cmd.Long += "\n\nIt prints what was proposed and what happens next; rld budget shows when it is settled. A\n" +
 		"daemon takes it from its own machine alone. The exit code is 0 when it was proposed, 1 when\n" +
@@ -62,10 +62,10 @@ func newRightsCommand(p process, what admin.Command, cmd *cobra.Command) *cobra.
 	return cmd
 }
 
-func runRightsCommand(ctx context.Context, p process, a *adminClient, what admin.Command, name string) error {
-	var answer admin.CommandAnswer
+func runRightsCommand(ctx context.Context, p process, a *adminClient, what api.Command, name string) error {
+	var answer api.CommandAnswer
 	page := url.URL{Path: "/v1/rights/" + string(what)}
-	if err := a.ask(ctx, page, admin.CommandRequest{Name: name}, &answer); err != nil {
+	if err := a.ask(ctx, page, api.CommandRequest{Name: name}, &answer); err != nil {
 		return exitWith(exitNo, err)
 	}
 	if a.form == formJSON {

@@ -12,19 +12,19 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 func newStatus(p process) *cobra.Command {
 	var a adminClient
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Say how a running daemon and its cluster are, on one screen",
-		Long: "Ask a running daemon how it is: whether it is ready, its keys and its clock; who lives in\n" +
-			"each region and how old the news of it are; which regions are cut off and which circuits\n" +
-			"are open; how strict keys are; why answers are less than exact now; and which rule is\n" +
-			"closest to its bound or refuses most. The exit code is 0 when there is an answer, also of\n" +
-			"a daemon that is not ready, and 2 when there is none.",
+		Short: "Show the state of a running daemon and its cluster on one screen",
+		Long: "Show whether a running daemon is ready, its keys and its clock; the live daemons of each\n" +
+			"region and the staleness of the view of them; the regions that are partitioned and the\n" +
+			"circuit breakers that are open; the state of strict keys; why answers are degraded; and\n" +
+			"the rules that are closest to their bound or deny most. The exit code is 0 when there is\n" +
+			"an answer, also from a daemon that is not ready, and 2 when there is none.",
 		Example: "  rld status\n" +
 			"  rld status --admin 10.0.0.7:6070 -o json",
 		Args: cobra.NoArgs,
@@ -41,7 +41,7 @@ func newStatus(p process) *cobra.Command {
 
 func runStatus(ctx context.Context, p process, a *adminClient) error {
 	const path = "/v1/status"
-	var answer admin.StatusAnswer
+	var answer api.StatusAnswer
 	err := a.get(ctx, path, &answer)
 	if err == nil && answer.Regions == nil {
 		err = a.notRLD(path, errors.New("no list of regions"))
@@ -56,14 +56,14 @@ func runStatus(ctx context.Context, p process, a *adminClient) error {
 	return exitWith(exitNoneOf, err)
 }
 
-// statusText shows an answer to people, what is wrong behind an exclamation mark.
-func statusText(a *admin.StatusAnswer) string {
+// statusText formats an answer. Faults follow an exclamation mark.
+func statusText(a *api.StatusAnswer) string {
 	var b strings.Builder
 	b.WriteString(daemonLines(&a.Daemon))
 	if a.Alone {
 		b.WriteString(alone)
 	} else {
-		b.WriteString("\n" + regionsTable(a) + circuitsTable(a))
+		b.WriteString("\n" + regionsTable(a) + breakersTable(a))
 		if a.Strict != nil {
 			b.WriteString("\n" + strictLines(a.At, &a.Daemon.DaemonRef, a.Strict))
 		}
@@ -74,8 +74,8 @@ func statusText(a *admin.StatusAnswer) string {
 	return b.String()
 }
 
-// daemonLines says how the daemon itself is.
-func daemonLines(d *admin.DaemonState) string {
+// daemonLines formats the state of the daemon itself.
+func daemonLines(d *api.DaemonState) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s", daemonText(&d.DaemonRef))
 	if d.Name != "" && d.Incarnation != "" {
@@ -87,7 +87,7 @@ func daemonLines(d *admin.DaemonState) string {
 	case d.Ready:
 		b.WriteString("ready\n")
 	default:
-		fmt.Fprintf(&b, "NOT READY: %s\n", or(d.WhyNot, "it does not say why"))
+		fmt.Fprintf(&b, "NOT READY: %s\n", or(d.WhyNot, "no reason given"))
 	}
 	fmt.Fprintf(&b, "%d of at most %s, %s (%s), clock %s to the wall", d.LiveKeys, plural(d.MaxKeys, "key"),
 		plural(d.RuleCount, "rule"), or(d.Rules, "-"), offsetShown(&d.ClockOffsetSeconds))
@@ -96,21 +96,21 @@ func daemonLines(d *admin.DaemonState) string {
 	}
 	b.WriteString("\n")
 	if d.OverflowKeys > 0 {
-		fmt.Fprintf(&b, "! the keys beyond share %s\n", plural(d.OverflowKeys, "counter"))
+		fmt.Fprintf(&b, "! further keys share %s\n", plural(d.OverflowKeys, "overflow counter"))
 	}
 	if d.LimitsFault != "" {
-		fmt.Fprintf(&b, "! the limits on disk are refused, and older ones in force: %s\n", shortened(printable(d.LimitsFault)))
+		fmt.Fprintf(&b, "! the limits on disk are invalid, and the previous ones stay in force: %s\n", shortened(printable(d.LimitsFault)))
 	}
 	if d.Shadow {
-		b.WriteString("! it is in shadow mode and refuses nothing\n")
+		b.WriteString("! it is in shadow mode and denies nothing\n")
 	}
 	return b.String()
 }
 
-func regionsTable(a *admin.StatusAnswer) string {
+func regionsTable(a *api.StatusAnswer) string {
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "REGION\tUP\tREADY\tNEWS\tNOTE")
+	fmt.Fprintln(t, "REGION\tUP\tREADY\tSTALENESS\tNOTE")
 	for i := range a.Regions {
 		r := &a.Regions[i]
 		ready := 0
@@ -127,14 +127,14 @@ func regionsTable(a *admin.StatusAnswer) string {
 	return b.String()
 }
 
-// regionNotes is what is special about a region.
-func regionNotes(at time.Time, r *admin.RegionState) []string {
+// regionNotes returns the remarks on a region.
+func regionNotes(at time.Time, r *api.RegionState) []string {
 	var out, unready []string
 	if r.Self {
-		out = append(out, "here")
+		out = append(out, "own region")
 	}
 	if r.Partitioned {
-		text := "CUT OFF"
+		text := "PARTITIONED"
 		if r.PartitionedSince != nil {
 			text += " for " + ago(at, r.PartitionedSince)
 		}
@@ -151,16 +151,16 @@ func regionNotes(at time.Time, r *admin.RegionState) []string {
 	return out
 }
 
-// circuitsTable shows the circuits that say something.
-func circuitsTable(a *admin.StatusAnswer) string {
-	if len(a.Circuits) == 0 {
+// breakersTable lists the circuit breakers that are open or had calls.
+func breakersTable(a *api.StatusAnswer) string {
+	if len(a.Breakers) == 0 {
 		return ""
 	}
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "CIRCUIT TO\tSTATE\tFOR\tCALLS\tERRORS")
-	for i := range a.Circuits {
-		c := &a.Circuits[i]
+	fmt.Fprintln(t, "CIRCUIT BREAKER TO\tSTATE\tFOR\tCALLS\tERRORS")
+	for i := range a.Breakers {
+		c := &a.Breakers[i]
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\n", daemonText(&c.Owner),
 			or(strings.ReplaceAll(string(c.State), "_", " "), "-"), ago(a.At, c.Since), c.Calls, c.Errors)
 	}
@@ -169,7 +169,7 @@ func circuitsTable(a *admin.StatusAnswer) string {
 	return "\n" + b.String()
 }
 
-func degradedLines(a *admin.StatusAnswer) string {
+func degradedLines(a *api.StatusAnswer) string {
 	var b strings.Builder
 	for _, d := range a.Degraded {
 		fmt.Fprintf(&b, "! degraded: %s", or(d.Reason, "-"))
@@ -185,7 +185,7 @@ func degradedLines(a *admin.StatusAnswer) string {
 	return b.String()
 }
 
-func worstLines(a *admin.StatusAnswer) string {
+func worstLines(a *api.StatusAnswer) string {
 	var b strings.Builder
 	if r := a.Worst; r != nil {
 		fmt.Fprintf(&b, "Closest to its bound within the hour: %s, %s over", useText(r), percentShown(r.Overage))
@@ -195,16 +195,16 @@ func worstLines(a *admin.StatusAnswer) string {
 		b.WriteString(".\n")
 	}
 	if r := a.Denied; r != nil {
-		fmt.Fprintf(&b, "Refuses most now: %s, %s a second.\n", useText(r), perSecond(r.DeniedPerSecond))
+		fmt.Fprintf(&b, "Denies most now: %s, %s a second.\n", useText(r), perSecond(r.DeniedPerSecond))
 	}
 	return b.String()
 }
 
-func useText(r *admin.RuleUse) string {
-	return ruleText(&admin.RuleBudget{Domain: r.Domain, Rule: r.Rule, Name: r.Name})
+func useText(r *api.RuleUse) string {
+	return ruleText(&api.RuleBudget{Domain: r.Domain, Rule: r.Rule, Name: r.Name})
 }
 
-// perSecond is a rate of hits with what digits matter, "-" for unknown.
+// perSecond formats a rate of hits, "-" for unknown.
 func perSecond(v *float64) string {
 	switch {
 	case v == nil:

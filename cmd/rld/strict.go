@@ -10,23 +10,23 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 func newStrict(p process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "strict",
-		Short: "Say how strict keys are, and change who is home of them",
+		Short: "Show the state of strict keys, and change their voters and home regions",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  noCommand,
 	}
-	replicas := &cobra.Command{
-		Use:   "replicas",
-		Short: "Change the daemons that hold the marks of strict keys",
+	voters := &cobra.Command{
+		Use:   "voters",
+		Short: "Change the strict voters of a region",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  noCommand,
 	}
-	replicas.AddCommand(newReplicasSet(p))
+	voters.AddCommand(newVotersSet(p))
 	home := &cobra.Command{
 		Use:   "home",
 		Short: "Change the home region of a rule",
@@ -34,7 +34,7 @@ func newStrict(p process) *cobra.Command {
 		RunE:  noCommand,
 	}
 	home.AddCommand(newHomeSet(p), newHomeUnset(p))
-	cmd.AddCommand(newStrictStatus(p), replicas, home)
+	cmd.AddCommand(newStrictStatus(p), voters, home)
 	return cmd
 }
 
@@ -42,11 +42,11 @@ func newStrictStatus(p process) *cobra.Command {
 	var a adminClient
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Say which layout is in force, who holds marks, and who of them votes",
-		Long: "Ask a running daemon which layout is in force and what the next one waits for; in each\n" +
-			"region the daemons that hold marks, and whether they live and vote; the rules with a home\n" +
-			"region of their own; and what it keeps itself. The exit code is 0 when there is an\n" +
-			"answer and 2 when there is none.",
+		Short: "Show the layout in force and the strict voters of each region",
+		Long: "Show the layout in force and why the next one is pending; for each region its strict\n" +
+			"voters, whether they are live and whether they vote; the rules with a home region of\n" +
+			"their own; and the acceptor of the daemon that answers. The exit code is 0 when there\n" +
+			"is an answer and 2 when there is none.",
 		Example: "  rld strict status",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -60,11 +60,11 @@ func newStrictStatus(p process) *cobra.Command {
 	return cmd
 }
 
-// strictPath is where the state of strict keys is, and below it the commands.
+// strictPath serves the state of strict keys. The commands are below it.
 const strictPath = "/v1/strict"
 
-func askStrict(ctx context.Context, a *adminClient) (*admin.StrictAnswer, error) {
-	var answer admin.StrictAnswer
+func askStrict(ctx context.Context, a *adminClient) (*api.StrictAnswer, error) {
+	var answer api.StrictAnswer
 	err := a.get(ctx, strictPath, &answer)
 	if err == nil && answer.At.IsZero() {
 		err = a.notRLD(strictPath, errors.New("no time"))
@@ -84,37 +84,37 @@ func runStrictStatus(ctx context.Context, p process, a *adminClient) error {
 	return exitWith(exitNoneOf, err)
 }
 
-// what all commands that change a layout say of themselves.
-const layoutLong = "\n\nIt prints what is different in the next layout and the numbers of both, then waits until\n" +
-	"that is in force at the daemon that is asked; where it is not within --wait, it says what\n" +
-	"is missing, and the change goes on without it. A daemon takes it from its own machine alone.\n" +
-	"The exit code is 0 when the layout is in force, 1 when it is not, was refused, or there is no\n" +
-	"answer."
+// layoutLong is the help text that all commands share that change a layout.
+const layoutLong = "\n\nThe command prints the differences between the layouts and their numbers, then waits until\n" +
+	"the next one is in force at the daemon. After --wait it prints the voters that are missing;\n" +
+	"the change goes on without the command. A daemon accepts the command only from its own\n" +
+	"machine. The exit code is 0 when the layout is in force, and 1 when it is not, when the\n" +
+	"change was refused, or when there is no answer."
 
-func newReplicasSet(p process) *cobra.Command {
+func newVotersSet(p process) *cobra.Command {
 	var c layoutChange
 	cmd := &cobra.Command{
 		Use:   "set NAME...",
-		Short: "Say which daemons of a region hold the marks of strict keys",
-		Long: "Say which daemons of a region hold the marks of the strict keys that are at home there: an\n" +
-			"odd number, three for most. A new one votes once it has copied what a majority of each\n" +
-			"region's former ones hold, and these have promised never to vote under the former layout\n" +
-			"again: strict keys have no home for that long, and on_failure answers." + layoutLong,
-		Example: "  rld strict replicas set us-0 us-1 us-3\n" +
-			"  rld strict replicas set eu-0 eu-1 eu-2 --region eu-west --dry-run",
+		Short: "Choose the strict voters of a region",
+		Long: "Choose the daemons of a region that store the watermarks of its strict keys: an odd\n" +
+			"number, usually three. A new voter votes once it has copied the state of a majority of\n" +
+			"the former voters of each region, and these have promised to stop voting under the former\n" +
+			"layout. Until then strict keys have no owner, and on_failure applies." + layoutLong,
+		Example: "  rld strict voters set us-0 us-1 us-3\n" +
+			"  rld strict voters set eu-0 eu-1 eu-2 --region eu-west --dry-run",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 || slices.Contains(args, "") {
-				return errors.New("no name, or an empty one: say the names of the daemons, an odd number")
+				return errors.New("no name, or an empty one: give the names of the daemons, an odd number")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c.request.Replicas = args
-			return c.run(cmd, p, admin.SetReplicas)
+			c.request.Voters = args
+			return c.run(cmd, p, api.SetVoters)
 		},
 	}
 	c.addFlags(cmd)
-	cmd.Flags().StringVar(&c.request.Region, "region", "", "region of the daemons; default that of the daemon asked")
+	cmd.Flags().StringVar(&c.request.Region, "region", "", "region of the voters; default: the region of the daemon that answers")
 	return cmd
 }
 
@@ -123,14 +123,14 @@ func newHomeSet(p process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set RULE REGION",
 		Short: "Give a rule a home region of its own",
-		Long: "Give all keys of a rule one home region, instead of one for each by its hash. RULE is the\n" +
-			"name of a limit or its path, as rld budget takes it. Who is home follows from the layout\n" +
-			"alone, so that a change in the files of limits moves nothing by itself." + layoutLong,
+		Long: "Give all keys of a rule one home region instead of one by the hash of each key. RULE is\n" +
+			"the name of a limit or its path, as for rld budget. The owner follows from the layout\n" +
+			"alone, so a change in the limits files does not move keys." + layoutLong,
 		Example: "  rld strict home set login us-east",
 		Args:    exactly("RULE", "REGION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.request.Rule, c.request.Region = args[0], args[1]
-			return c.run(cmd, p, admin.SetHome)
+			return c.run(cmd, p, api.SetHome)
 		},
 	}
 	c.addFlags(cmd)
@@ -141,28 +141,28 @@ func newHomeUnset(p process) *cobra.Command {
 	var c layoutChange
 	cmd := &cobra.Command{
 		Use:     "unset RULE",
-		Short:   "Take the home region of its own from a rule",
-		Long:    "Let each key of a rule have the home region that its hash says." + layoutLong,
+		Short:   "Remove the home region of a rule",
+		Long:    "Let the hash of each key of a rule choose its home region." + layoutLong,
 		Example: "  rld strict home unset login",
 		Args:    exactly("RULE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.request.Rule = args[0]
-			return c.run(cmd, p, admin.UnsetHome)
+			return c.run(cmd, p, api.UnsetHome)
 		},
 	}
 	c.addFlags(cmd)
 	return cmd
 }
 
-// exactly takes one argument for each name, none of them empty.
+// exactly requires one argument for each name, none of them empty.
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != len(names) || slices.Contains(args, "") {
-			return fmt.Errorf("%s given, say %s", plural(len(args), "argument"), few(names))
+			return fmt.Errorf("%s given, want %s", plural(len(args), "argument"), few(names))
 		}
 		return nil
 	}
 }
 
-// defaultWait is how long a command waits for its layout.
+// defaultWait is the time that a command waits for its layout.
 const defaultWait = 30 * time.Second

@@ -6,33 +6,33 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
-// strictTable shows an answer to people: the layout, a row a replica, the pins, and
-// what the daemon itself does.
-func strictTable(a *admin.StrictAnswer) string {
+// strictTable formats an answer: the layout, a row for each voter, the pins, and
+// the acceptor of the daemon.
+func strictTable(a *api.StrictAnswer) string {
 	s := a.Strict
 	switch {
 	case a.Alone:
 		return alone + "It decides strict keys by itself.\n"
 	case s == nil:
-		return daemonText(&a.Self) + " has no part in strict keys.\n"
+		return daemonText(&a.Self) + " does not serve strict keys.\n"
 	}
 	var b strings.Builder
 	b.WriteString(layoutLine(a.At, s) + "\n")
 	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "REGION\tWEIGHT\tREPLICA\tLIVE\tREADY\tVOTES\tNOTE")
+	fmt.Fprintln(t, "REGION\tWEIGHT\tVOTER\tLIVE\tREADY\tVOTES\tNOTE")
 	for i := range s.Regions {
 		r := &s.Regions[i]
 		region, weight := or(r.Region, "-"), percentOf(r.Weight)
-		if len(r.Replicas) == 0 {
-			fmt.Fprintf(t, "%s\t%s\t-\t-\t-\t-\tnothing heard\n", region, weight)
+		if len(r.Voters) == 0 {
+			fmt.Fprintf(t, "%s\t%s\t-\t-\t-\t-\tno data\n", region, weight)
 		}
-		for j := range r.Replicas {
-			x := &r.Replicas[j]
+		for j := range r.Voters {
+			x := &r.Voters[j]
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", region, weight, or(x.Name, "-"), yesNo(x.Live), yesNo(x.Ready),
-				votesText(x.Voting), replicaNote(x))
+				votesText(x.Voting), voterNote(x))
 			region, weight = "", ""
 		}
 	}
@@ -42,33 +42,33 @@ func strictTable(a *admin.StrictAnswer) string {
 	return b.String()
 }
 
-// strictLines is the part of a status: the layout, who of the replicas is missing,
-// and what the daemon itself does.
-func strictLines(at time.Time, self *admin.DaemonRef, s *admin.StrictState) string {
+// strictLines formats the strict part of a status: the layout, the voters with
+// their faults, and the acceptor of the daemon.
+func strictLines(at time.Time, self *api.DaemonRef, s *api.StrictState) string {
 	var b strings.Builder
 	b.WriteString(layoutLine(at, s))
 	for i := range s.Regions {
 		r := &s.Regions[i]
-		if len(r.Replicas) == 0 {
+		if len(r.Voters) == 0 {
 			continue
 		}
-		names := make([]string, 0, len(r.Replicas))
-		for j := range r.Replicas {
-			x := &r.Replicas[j]
+		names := make([]string, 0, len(r.Voters))
+		for j := range r.Voters {
+			x := &r.Voters[j]
 			name := or(x.Name, "-")
-			if why := replicaTrouble(x); why != "" {
+			if why := voterFault(x); why != "" {
 				name += " (" + why + ")"
 			}
 			names = append(names, name)
 		}
-		fmt.Fprintf(&b, "Replicas of %s: %s.\n", or(r.Region, "-"), few(names))
+		fmt.Fprintf(&b, "Voters of %s: %s.\n", or(r.Region, "-"), few(names))
 	}
 	b.WriteString(ownLine(at, self, s) + warningLines(s))
 	return b.String()
 }
 
-// layoutLine says which layout is in force and which is under way.
-func layoutLine(at time.Time, s *admin.StrictState) string {
+// layoutLine names the layout in force and the pending one.
+func layoutLine(at time.Time, s *api.StrictState) string {
 	text := fmt.Sprintf("Strict keys: layout %d is in force", s.Layout)
 	if s.Layout == 0 {
 		text = "Strict keys: no layout is in force"
@@ -76,12 +76,12 @@ func layoutLine(at time.Time, s *admin.StrictState) string {
 	if n := s.Next; n != nil {
 		text += fmt.Sprintf("; layout %d", n.Number)
 		if n.Since != nil {
-			text += fmt.Sprintf(", put in %s ago,", ago(at, n.Since))
+			text += fmt.Sprintf(", proposed %s ago,", ago(at, n.Since))
 		}
 		if len(n.WaitsFor) > 0 {
 			text += " waits for " + few(missing(n.WaitsFor))
 		} else {
-			text += " is under way"
+			text += " is pending"
 		}
 	}
 	return text + ".\n"
@@ -94,7 +94,7 @@ func votesText(voting *bool) string {
 	return yesNo(*voting)
 }
 
-func replicaNote(x *admin.StrictReplica) string {
+func voterNote(x *api.StrictVoter) string {
 	switch {
 	case x.WhyNot != "":
 		return shortened(printable(x.WhyNot))
@@ -104,9 +104,8 @@ func replicaNote(x *admin.StrictReplica) string {
 	return "-"
 }
 
-// replicaTrouble says in few words what keeps a replica from being of use, "" for
-// nothing.
-func replicaTrouble(x *admin.StrictReplica) string {
+// voterFault names the fault of a voter, "" for none.
+func voterFault(x *api.StrictVoter) string {
 	switch {
 	case !x.Live:
 		return "down"
@@ -120,40 +119,40 @@ func replicaTrouble(x *admin.StrictReplica) string {
 	return ""
 }
 
-func pinLines(s *admin.StrictState) string {
+func pinLines(s *api.StrictState) string {
 	var b strings.Builder
 	for _, p := range s.Pins {
 		rule := printable(p.Domain + ": " + p.Rule)
 		if p.Rule == "" {
-			rule = "a rule that is not in the limits here, " + or(p.ID, "-")
+			rule = "a rule that is not in the limits of this daemon, " + or(p.ID, "-")
 		}
-		fmt.Fprintf(&b, "At home in %s: %s.\n", or(p.Region, "-"), rule)
+		fmt.Fprintf(&b, "Home region %s: %s.\n", or(p.Region, "-"), rule)
 	}
 	return b.String()
 }
 
-// ownLine says what the daemon itself does.
-func ownLine(at time.Time, self *admin.DaemonRef, s *admin.StrictState) string {
-	text := fmt.Sprintf("%s keeps %d of at most %s", daemonText(self), s.Ledgers, plural(s.MaxLedgers, "ledger"))
-	r := s.Replica
+// ownLine describes the keys and the acceptor of the daemon that answers.
+func ownLine(at time.Time, self *api.DaemonRef, s *api.StrictState) string {
+	text := fmt.Sprintf("%s tracks %d of at most %s", daemonText(self), s.Keys, plural(s.MaxKeys, "strict key"))
+	r := s.Acceptor
 	if r == nil {
-		return text + "; it is no replica.\n"
+		return text + "; it is not a voter.\n"
 	}
-	text += fmt.Sprintf("; it holds marks of %d in a journal of %s", r.Records, bytesShown(r.JournalBytes))
+	text += fmt.Sprintf("; its acceptor stores watermarks of %d keys in a journal of %s", r.Keys, bytesShown(r.JournalBytes))
 	if r.DiskLost != nil {
-		text += fmt.Sprintf(", and lost those before %s ago", ago(at, r.DiskLost))
+		text += fmt.Sprintf(", and lost its disk %s ago", ago(at, r.DiskLost))
 	}
 	text += ".\n"
 	if !r.Voting {
-		text += fmt.Sprintf("! it does NOT vote: %s\n", shortened(or(r.WhyNot, "it does not say why")))
+		text += fmt.Sprintf("! it does NOT vote: %s\n", shortened(or(r.WhyNot, "no reason given")))
 	}
 	if r.JournalFault != "" {
-		text += fmt.Sprintf("! marks cannot be stored: %s\n", shortened(printable(r.JournalFault)))
+		text += fmt.Sprintf("! watermarks cannot be stored: %s\n", shortened(printable(r.JournalFault)))
 	}
 	return text
 }
 
-func warningLines(s *admin.StrictState) string {
+func warningLines(s *api.StrictState) string {
 	var b strings.Builder
 	for _, w := range s.Warnings {
 		fmt.Fprintf(&b, "! %s\n", printable(w))
@@ -161,7 +160,7 @@ func warningLines(s *admin.StrictState) string {
 	return b.String()
 }
 
-// bytesShown is a size with three digits.
+// bytesShown formats a size with three digits.
 func bytesShown(n uint64) string {
 	v := float64(n)
 	return strings.TrimSuffix(rateShown(&v), "/s")

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // topOptions is what `rld top` is told.
@@ -28,7 +28,7 @@ type topOptions struct {
 }
 
 func newTop(p process) *cobra.Command {
-	o := topOptions{by: string(admin.TopByHits), n: 10, every: 2 * time.Second}
+	o := topOptions{by: string(api.TopByHits), n: 10, every: 2 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "List the hottest and the most refused keys of a running daemon",
@@ -55,7 +55,7 @@ func newTop(p process) *cobra.Command {
 	o.client.addFlags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&o.by, "by", o.by, "order of the keys: hits or denied")
-	f.IntVarP(&o.n, "number", "n", o.n, "how many keys, up to "+strconv.Itoa(admin.MaxTop))
+	f.IntVarP(&o.n, "number", "n", o.n, "how many keys, up to "+strconv.Itoa(api.MaxTop))
 	f.BoolVar(&o.reveal, "reveal", false, "tell what was asked for instead of hashes")
 	f.BoolVar(&o.watch, "watch", false, "ask again and again until interrupted")
 	f.DurationVar(&o.every, "every", o.every, "time between two questions of --watch")
@@ -65,11 +65,11 @@ func newTop(p process) *cobra.Command {
 // settle checks the options. Its error is one of usage.
 func (o *topOptions) settle(cmd *cobra.Command, environ []string) error {
 	const shortest = 100 * time.Millisecond
-	switch by := admin.TopOrder(o.by); {
-	case by != admin.TopByHits && by != admin.TopByDenied:
-		return fmt.Errorf("--by %q is no order: say %s or %s", printable(o.by), admin.TopByHits, admin.TopByDenied)
-	case o.n < 1 || o.n > admin.MaxTop:
-		return fmt.Errorf("-n %d: say 1 to %d", o.n, admin.MaxTop)
+	switch by := api.TopOrder(o.by); {
+	case by != api.TopByHits && by != api.TopByDenied:
+		return fmt.Errorf("--by: unknown order %q: want %s or %s", printable(o.by), api.TopByHits, api.TopByDenied)
+	case o.n < 1 || o.n > api.MaxTop:
+		return fmt.Errorf("-n %d: want 1 to %d", o.n, api.MaxTop)
 	case o.every < shortest:
 		return fmt.Errorf("--every %s is too often: say %s or more", o.every, shortest)
 	}
@@ -121,7 +121,7 @@ func (o *topOptions) run(ctx context.Context, p process) error {
 func (o *topOptions) answer(ctx context.Context) (string, error) {
 	const path = "/v1/top"
 	q := url.Values{"by": {o.by}, "n": {strconv.Itoa(o.n)}, "reveal": {strconv.FormatBool(o.reveal)}}
-	var answer admin.TopAnswer
+	var answer api.TopAnswer
 	err := o.client.ask(ctx, url.URL{Path: path, RawQuery: q.Encode()}, nil, &answer)
 	if err == nil && answer.Keys == nil {
 		err = o.client.notRLD(path, errors.New("no list of keys"))
@@ -138,7 +138,7 @@ func (o *topOptions) answer(ctx context.Context) (string, error) {
 }
 
 // topTable shows an answer to people, a row a key.
-func topTable(a *admin.TopAnswer, reveal bool) string {
+func topTable(a *api.TopAnswer, reveal bool) string {
 	var b strings.Builder
 	if len(a.Keys) == 0 {
 		fmt.Fprintf(&b, "%s was asked for no key of late.\n", daemonText(&a.Self))
@@ -160,7 +160,7 @@ func topTable(a *admin.TopAnswer, reveal bool) string {
 		if k.Hot {
 			hot = "hot"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", useText(&admin.RuleUse{Domain: k.Domain, Rule: k.Rule, Name: k.Name}),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", useText(&api.RuleUse{Domain: k.Domain, Rule: k.Rule, Name: k.Name}),
 			or(key, "-"), perSecond(&k.HitsPerSecond), perSecond(&k.DeniedPerSecond), percentShown(k.Share), hot)
 	}
 	// The writer below is a strings.Builder: nothing can fail.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // maxPage bounds what is read of an admin page.
@@ -122,7 +122,7 @@ func (s *served) membersReady(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	var answer admin.MembersAnswer
+	var answer api.MembersAnswer
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return 0, s.failed(fmt.Errorf("members: %w", err))
 	}
@@ -141,7 +141,7 @@ func (s *served) tripTo(ctx context.Context, name string) (time.Duration, error)
 	if err != nil {
 		return 0, err
 	}
-	var answer admin.NetcheckAnswer
+	var answer api.NetcheckAnswer
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return 0, s.failed(fmt.Errorf("netcheck: %w", err))
 	}
@@ -160,13 +160,13 @@ func (s *served) ownerOf(ctx context.Context, key string, user int) (string, err
 	if err != nil {
 		return "", err
 	}
-	var answer admin.ExplainAnswer
+	var answer api.ExplainAnswer
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return "", s.failed(fmt.Errorf("explanation: %w", err))
 	}
-	if len(answer.Descriptors) != 1 || answer.Descriptors[0].Ledger == nil ||
-		answer.Descriptors[0].Ledger.Owner == nil {
+	if len(answer.Descriptors) != 1 || answer.Descriptors[0].StrictKey == nil ||
+		answer.Descriptors[0].StrictKey.Owner == nil {
 		return "", s.failed(fmt.Errorf("%s=%s has no home: %s", key, userName(user), body))
 	}
-	return answer.Descriptors[0].Ledger.Owner.Name, nil
+	return answer.Descriptors[0].StrictKey.Owner.Name, nil
 }

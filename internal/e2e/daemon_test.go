@@ -16,7 +16,7 @@ import (
 	"time"
 
 	rldv1 "github.com/georld/rld/proto/rld/v1"
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // daemon is one rld and the ways to ask it.
@@ -82,11 +82,11 @@ func (d *daemon) incarnation() string {
 	if d.ids[life] != "" {
 		return d.ids[life]
 	}
-	var a admin.MembersAnswer
+	var a api.MembersAnswer
 	if d.get("/members", &a) != nil {
 		return ""
 	}
-	if i := slices.IndexFunc(a.Members, func(m admin.Member) bool { return m.Self }); i >= 0 {
+	if i := slices.IndexFunc(a.Members, func(m api.Member) bool { return m.Self }); i >= 0 {
 		d.ids[life] = a.Members[i].Incarnation
 	}
 	return d.ids[life]
@@ -106,7 +106,7 @@ func (d *daemon) lists(want []string) string {
 	if wrong := d.ready(); wrong != "" {
 		return wrong
 	}
-	var a admin.MembersAnswer
+	var a api.MembersAnswer
 	if err := d.get("/members", &a); err != nil {
 		return fmt.Sprintf("%s: %v", d.name, err)
 	}
@@ -125,12 +125,12 @@ func (d *daemon) lists(want []string) string {
 }
 
 // netcheck returns the way to each peer by its incarnation.
-func (d *daemon) netcheck() (map[string]admin.PeerCheck, error) {
-	var a admin.NetcheckAnswer
+func (d *daemon) netcheck() (map[string]api.PeerCheck, error) {
+	var a api.NetcheckAnswer
 	if err := d.get("/netcheck", &a); err != nil {
 		return nil, err
 	}
-	out := make(map[string]admin.PeerCheck)
+	out := make(map[string]api.PeerCheck)
 	for _, p := range a.Peers {
 		if p.Incarnation != "" {
 			out[p.Incarnation] = p
@@ -141,7 +141,7 @@ func (d *daemon) netcheck() (map[string]admin.PeerCheck, error) {
 
 // viewOf returns how old all is that the daemon may not know of a peer's
 // counts; false when it does not know that, or not the peer.
-func viewOf(peers map[string]admin.PeerCheck, incarnation string) (time.Duration, bool) {
+func viewOf(peers map[string]api.PeerCheck, incarnation string) (time.Duration, bool) {
 	age := peers[incarnation].UnsentSeconds
 	if age == nil {
 		return 0, false

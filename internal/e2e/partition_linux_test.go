@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 func TestCutOffRegion(t *testing.T) { cutOff(t, bothWays) }
@@ -110,7 +110,7 @@ func (c *cluster) givenUp(atMost time.Duration) {
 }
 
 // streaming is the states in which there is a stream.
-var streaming = []admin.LinkState{admin.Connected, admin.Silent}
+var streaming = []api.LinkState{api.Connected, api.Silent}
 
 // usedUp waits until no daemon has anything left of some keys, and returns when
 // that was.

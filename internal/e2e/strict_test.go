@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 const (
@@ -78,15 +78,15 @@ func (c *cluster) homed(owner *daemon, rule string, n int) []string {
 // ownerOf returns the name of the daemon that a key is at home at, as this one sees
 // it.
 func (d *daemon) ownerOf(rule, value string) (string, error) {
-	var a admin.ExplainAnswer
+	var a api.ExplainAnswer
 	q := url.Values{"domain": {domain}, "d": {rule + ":" + value}}
 	if err := d.get("/v1/explain?"+q.Encode(), &a); err != nil {
 		return "", err
 	}
-	if len(a.Descriptors) != 1 || a.Descriptors[0].Ledger == nil || a.Descriptors[0].Ledger.Owner == nil {
+	if len(a.Descriptors) != 1 || a.Descriptors[0].StrictKey == nil || a.Descriptors[0].StrictKey.Owner == nil {
 		return "", fmt.Errorf("%s knows of no home of %s=%s", d.name, rule, value)
 	}
-	return a.Descriptors[0].Ledger.Owner.Name, nil
+	return a.Descriptors[0].StrictKey.Owner.Name, nil
 }
 
 // outage returns the longest time in which any daemon but those named answered

@@ -17,18 +17,18 @@ func TestStrictReplicasThatChange(t *testing.T) {
 	c := newCluster(t, loopback{}, 4, "us", "ap")
 	at, other := c.daemon("ap-0"), c.daemon("us-1") // layouts are put in at the first replica of all
 	c.within(patience, "word of who votes", func() string {
-		if code, out := at.rld(t, "strict replicas set us-1 us-2 us-3 --region us --dry-run"); code != 0 {
+		if code, out := at.rld(t, "strict voters set us-1 us-2 us-3 --region us --dry-run"); code != 0 {
 			return out
 		}
 		return ""
 	})
 	tr := c.traffic(50, aim{strict, "moved", 8})
 	for _, wrong := range []struct{ args, says string }{
-		{"replicas set us-0 us-1 --region us", "odd number"},
-		{"replicas set us-0 us-1 us-1 --region us", "us-1"},
-		{"replicas set us-0 us-1 us-9 --region us", "us-9"},
-		{"replicas set us-0 us-1 ap-0 --region us", "ap-0"},
-		{"replicas set us-0 us-1 us-2 --region eu", "eu"},
+		{"voters set us-0 us-1 --region us", "odd number"},
+		{"voters set us-0 us-1 us-1 --region us", "us-1"},
+		{"voters set us-0 us-1 us-9 --region us", "us-9"},
+		{"voters set us-0 us-1 ap-0 --region us", "ap-0"},
+		{"voters set us-0 us-1 us-2 --region eu", "eu"},
 		{"home set strickt us", "strict"},
 		{"home set strict eu", "eu"},
 	} {
@@ -36,7 +36,7 @@ func TestStrictReplicasThatChange(t *testing.T) {
 			t.Errorf("rld strict %s: exit code %d, want 1 and a word of %q:\n%s", wrong.args, code, wrong.says, out)
 		}
 	}
-	if code, out := other.rld(t, "strict replicas set us-1 us-2 us-3"); code != 1 || !strings.Contains(out, "ask ap/ap-0") {
+	if code, out := other.rld(t, "strict voters set us-1 us-2 us-3"); code != 1 || !strings.Contains(out, "ask ap/ap-0") {
 		t.Errorf("a layout put in at %s: exit code %d, want 1 and who to ask:\n%s", other.name, code, out)
 	}
 	began, layout := time.Now(), at.layout(t)
@@ -44,10 +44,10 @@ func TestStrictReplicasThatChange(t *testing.T) {
 		t.Fatalf("layout %v is in force after what was refused, want 1", layout)
 	}
 	for _, args := range []string{
-		"replicas set us-1 us-2 us-3 --region us",
+		"voters set us-1 us-2 us-3 --region us",
 		"home set strict us",
-		"replicas set us-3 --region us",
-		"replicas set us-0 us-2 us-3 --region us",
+		"voters set us-3 --region us",
+		"voters set us-0 us-2 us-3 --region us",
 		"home unset strict",
 	} {
 		step := time.Now()

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 func options() admin.Options {
@@ -19,11 +20,11 @@ func options() admin.Options {
 		}),
 		Ready: func() error { return nil },
 		Rules: func() string { return "edge: tier=premium\n" },
-		Explain: func(context.Context, admin.ExplainQuery) (admin.ExplainAnswer, error) {
-			return admin.ExplainAnswer{}, nil
+		Explain: func(context.Context, api.ExplainQuery) (api.ExplainAnswer, error) {
+			return api.ExplainAnswer{}, nil
 		},
-		Status:  func() admin.StatusAnswer { return admin.StatusAnswer{Alone: true} },
-		Top:     func(admin.TopQuery) admin.TopAnswer { return admin.TopAnswer{} },
+		Status:  func() api.StatusAnswer { return api.StatusAnswer{Alone: true} },
+		Top:     func(api.TopQuery) api.TopAnswer { return api.TopAnswer{} },
 		Version: "v1.2.3",
 	}
 }

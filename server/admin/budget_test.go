@@ -9,40 +9,41 @@ import (
 	"testing"
 
 	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // budgetOptions answers with one rule and notes what was asked.
-func budgetOptions(asked *admin.BudgetQuery) admin.Options {
+func budgetOptions(asked *api.BudgetQuery) admin.Options {
 	o := options()
-	o.Budget = func(q admin.BudgetQuery) (admin.BudgetAnswer, error) {
+	o.Budget = func(q api.BudgetQuery) (api.BudgetAnswer, error) {
 		*asked = q
 		if q.Rule == "lgoin" {
-			return admin.BudgetAnswer{}, &admin.UnknownRuleError{Rule: q.Rule, Closest: "login"}
+			return api.BudgetAnswer{}, &api.UnknownRuleError{Rule: q.Rule, Closest: "login"}
 		}
-		return admin.BudgetAnswer{Daemon: "us-0", Rules: []admin.RuleBudget{{Name: "login", Bound: new(0.02), Bounded: true}}}, nil
+		return api.BudgetAnswer{Daemon: "us-0", Rules: []api.RuleBudget{{Name: "login", Bound: new(0.02), Bounded: true}}}, nil
 	}
 	return o
 }
 
 func TestBudgetPage(t *testing.T) {
-	var asked admin.BudgetQuery
+	var asked api.BudgetQuery
 	h := admin.New(budgetOptions(&asked))
 	for _, tc := range []struct {
 		path   string
 		status int
 		body   string
-		want   admin.BudgetQuery
+		want   api.BudgetQuery
 	}{
-		{"/v1/budget", 200, `"overage_bound_ratio": 0.02`, admin.BudgetQuery{Target: -1}},
-		{"/v1/budget?rule=login", 200, `"overage_predicted_ratio": null`, admin.BudgetQuery{Rule: "login", Target: -1}},
-		{"/v1/budget?rule=login&false_denials=0.1%25", 200, `"us-0"`, admin.BudgetQuery{Rule: "login", Target: 0.001}},
-		{"/v1/budget?rule=lgoin", 404, `(did you mean \"login\"?)`, admin.BudgetQuery{Rule: "lgoin", Target: -1}},
-		{"/v1/budget?rule=login&false_denials=2", 400, `\"2\" is no percentage from 0% to 100%: say 0.1%`, admin.BudgetQuery{}},
-		{"/v1/budget?rule=login&false_denials=NaN%25", 400, "is no percentage", admin.BudgetQuery{}},
-		{"/v1/budget?false_denials=2%25", 400, "give rule=", admin.BudgetQuery{}},
-		{"/v1/budget?rule=" + strings.Repeat("x", 5_000), 400, "at most 4096", admin.BudgetQuery{}},
+		{"/v1/budget", 200, `"overage_bound_ratio": 0.02`, api.BudgetQuery{Target: -1}},
+		{"/v1/budget?rule=login", 200, `"overage_predicted_ratio": null`, api.BudgetQuery{Rule: "login", Target: -1}},
+		{"/v1/budget?rule=login&false_denials=0.1%25", 200, `"us-0"`, api.BudgetQuery{Rule: "login", Target: 0.001}},
+		{"/v1/budget?rule=lgoin", 404, `(did you mean \"login\"?)`, api.BudgetQuery{Rule: "lgoin", Target: -1}},
+		{"/v1/budget?rule=login&false_denials=2", 400, `\"2\" is not a percentage from 0% to 100%: want one such as 0.1%`, api.BudgetQuery{}},
+		{"/v1/budget?rule=login&false_denials=NaN%25", 400, "is not a percentage", api.BudgetQuery{}},
+		{"/v1/budget?false_denials=2%25", 400, "add rule=", api.BudgetQuery{}},
+		{"/v1/budget?rule=" + strings.Repeat("x", 5_000), 400, "at most 4096", api.BudgetQuery{}},
 	} {
-		asked = admin.BudgetQuery{}
+		asked = api.BudgetQuery{}
 		w := get(h, "GET", tc.path)
 		if w.Code != tc.status || !strings.Contains(w.Body.String(), tc.body) {
 			t.Errorf("%s: got %d %s, want %d with %s", tc.path, w.Code, w.Body, tc.status, tc.body)
@@ -55,7 +56,7 @@ func TestBudgetPage(t *testing.T) {
 		}
 	}
 	w := get(admin.New(options()), "GET", "/v1/budget")
-	var alone admin.BudgetAnswer
+	var alone api.BudgetAnswer
 	if err := json.Unmarshal(w.Body.Bytes(), &alone); err != nil || !alone.Alone || alone.Rules == nil {
 		t.Errorf("a daemon alone says %s: %v", w.Body, err)
 	}
@@ -91,8 +92,8 @@ func TestCommandsAreTakenFromHereAlone(t *testing.T) {
 	}{
 		{"good", good(), 200, `"next": "soon"`, "retire-region eu-west"},
 		{"IPv6", text(body), 200, `"id": "e7"`, "retire-daemon eu-west"},
-		{"from afar", with(func(r *http.Request) { r.RemoteAddr = "10.0.0.9:5000" }), 403, "machine of the daemon alone", ""},
-		{"from nowhere", with(func(r *http.Request) { r.RemoteAddr = "@" }), 403, "machine of the daemon alone", ""},
+		{"from afar", with(func(r *http.Request) { r.RemoteAddr = "10.0.0.9:5000" }), 403, "only from the machine of the daemon", ""},
+		{"from nowhere", with(func(r *http.Request) { r.RemoteAddr = "@" }), 403, "only from the machine of the daemon", ""},
 		{"by a name of somebody else", with(func(r *http.Request) { r.Host = "evil.example:6070" }), 403, "evil.example", ""},
 		{"from a page", with(func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }), 403, "browsers", ""},
 		{"from a browser", with(func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-origin") }), 403, "browsers", ""},
@@ -108,12 +109,12 @@ func TestCommandsAreTakenFromHereAlone(t *testing.T) {
 	} {
 		done := ""
 		o := options()
-		o.Command = func(c admin.Command, name string) (admin.CommandAnswer, error) {
+		o.Command = func(c api.Command, name string) (api.CommandAnswer, error) {
 			if name == "us-0" {
-				return admin.CommandAnswer{}, errors.New("it lives")
+				return api.CommandAnswer{}, errors.New("it lives")
 			}
 			done = string(c) + " " + name
-			return admin.CommandAnswer{Proposed: admin.EpochState{ID: "e7"}, Next: "soon"}, nil
+			return api.CommandAnswer{Proposed: api.EpochState{ID: "e7"}, Next: "soon"}, nil
 		}
 		w := httptest.NewRecorder()
 		admin.New(o).ServeHTTP(w, tc.r)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // stamp is when an answer was given, the one thing in it that no test knows.
@@ -51,8 +52,8 @@ func TestADaemonAloneSaysSo(t *testing.T) {
 
 func TestNobodyElseIsAnEmptyList(t *testing.T) {
 	o := options()
-	o.Members = func() []admin.Member { return nil }
-	o.Netcheck = func() []admin.PeerCheck { return nil }
+	o.Members = func() []api.Member { return nil }
+	o.Netcheck = func() []api.PeerCheck { return nil }
 	for path, want := range map[string]string{
 		"/members":  `{"at":"AT","alone":false,"members":[]}`,
 		"/netcheck": `{"at":"AT","alone":false,"peers":[]}`,
@@ -69,15 +70,15 @@ func compact(s string) string { return strings.Join(strings.Fields(s), "") }
 func TestMembers(t *testing.T) {
 	o := options()
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	given := []admin.Member{
+	given := []api.Member{
 		{Name: "us-1", Region: "us", Incarnation: "00000000000000b2", Addr: "10.0.0.2:7947", Ready: true},
 		{Name: "us-1", Region: "us", Incarnation: "00000000000000b1"},
 		{
 			Name: "eu-1", Region: "eu", Incarnation: "00000000000000a1", Addr: "10.1.0.1:7947", Build: "v1.2.3",
-			Ready: true, Self: true, Rules: admin.RulesHash(0xabc), RulesAgree: new(true), Since: &since,
+			Ready: true, Self: true, Rules: api.RulesHash(0xabc), RulesAgree: new(true), Since: &since,
 		},
 	}
-	o.Members = func() []admin.Member { return given }
+	o.Members = func() []api.Member { return given }
 	want := `{
   "at": "AT",
   "alone": false,
@@ -132,17 +133,17 @@ func TestMembers(t *testing.T) {
 func TestNetcheck(t *testing.T) {
 	o := options()
 	when := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	given := []admin.PeerCheck{
-		{Region: "us", Addr: "10.0.0.9:7947", State: admin.Refused, LastError: "other <secret>", LastErrorAt: &when},
+	given := []api.PeerCheck{
+		{Region: "us", Addr: "10.0.0.9:7947", State: api.Refused, LastError: "other <secret>", LastErrorAt: &when},
 		{
-			Name: "eu-1", Region: "eu", Incarnation: "00000000000000a1", Addr: "10.1.0.1:7947", State: admin.Connected,
-			RTTSeconds: admin.Seconds(80 * time.Millisecond), StalenessSeconds: admin.Seconds(0),
-			UnsentSeconds: admin.Seconds(-1), ClockOffsetSeconds: new(-0.25),
+			Name: "eu-1", Region: "eu", Incarnation: "00000000000000a1", Addr: "10.1.0.1:7947", State: api.Connected,
+			RTTSeconds: api.Seconds(80 * time.Millisecond), StalenessSeconds: api.Seconds(0),
+			UnsentSeconds: api.Seconds(-1), ClockOffsetSeconds: new(-0.25),
 			SentBytesPerSecond: new(math.Inf(1)), ReceivedBytesPerSecond: new(math.NaN()),
 			SentFrames: 1, ReceivedFrames: math.MaxUint64, DroppedFrames: 3,
 		},
 	}
-	o.Netcheck = func() []admin.PeerCheck { return given }
+	o.Netcheck = func() []api.PeerCheck { return given }
 	want := `{
   "at": "AT",
   "alone": false,
@@ -194,14 +195,14 @@ func TestNetcheck(t *testing.T) {
 	}
 }
 
-// What JSON cannot carry is an error and not half an answer.
-func TestAnAnswerThatCannotBeWritten(t *testing.T) {
+// TestUnencodableAnswer requires an error instead of a part of an answer.
+func TestUnencodableAnswer(t *testing.T) {
 	o := options()
-	o.Members = func() []admin.Member {
-		return []admin.Member{{Since: new(time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC))}}
+	o.Members = func() []api.Member {
+		return []api.Member{{Since: new(time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC))}}
 	}
 	w := get(admin.New(o), "GET", "/members")
-	if w.Code != http.StatusInternalServerError || !strings.HasPrefix(w.Body.String(), "cannot write the answer: ") {
+	if w.Code != http.StatusInternalServerError || !strings.HasPrefix(w.Body.String(), "cannot encode the answer: ") {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 }
@@ -218,13 +219,13 @@ func TestClusterPagesChangeNothing(t *testing.T) {
 // One list may be handed to any number of requests at a time.
 func TestOneListForManyRequests(t *testing.T) {
 	o := options()
-	given := []admin.PeerCheck{{Name: "b", RTTSeconds: new(math.NaN())}, {Name: "a"}}
-	o.Netcheck = func() []admin.PeerCheck { return given }
+	given := []api.PeerCheck{{Name: "b", RTTSeconds: new(math.NaN())}, {Name: "a"}}
+	o.Netcheck = func() []api.PeerCheck { return given }
 	h := admin.New(o)
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			var a admin.NetcheckAnswer
+			var a api.NetcheckAnswer
 			body := get(h, "GET", "/netcheck").Body.Bytes()
 			if err := json.Unmarshal(body, &a); err != nil || len(a.Peers) != 2 || a.Peers[0].Name != "a" {
 				t.Errorf("%v: %s", err, body)

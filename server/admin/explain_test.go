@@ -11,13 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
-func question(entries ...string) admin.ExplainQuery {
-	q := admin.ExplainQuery{Domain: "edge", Hits: 1, Descriptors: []admin.ExplainDescriptor{{}}}
+func question(entries ...string) api.ExplainQuery {
+	q := api.ExplainQuery{Domain: "edge", Hits: 1, Descriptors: []api.ExplainDescriptor{{}}}
 	for i := 0; i < len(entries); i += 2 {
 		d := &q.Descriptors[0]
-		d.Entries = append(d.Entries, admin.ExplainEntry{Key: entries[i], Value: entries[i+1]})
+		d.Entries = append(d.Entries, api.ExplainEntry{Key: entries[i], Value: entries[i+1]})
 	}
 	return q
 }
@@ -36,14 +37,14 @@ func post(h http.Handler, path, body string, change ...func(*http.Request)) *htt
 }
 
 func TestExplainReadsQuestions(t *testing.T) {
-	var asked *admin.ExplainQuery
+	var asked *api.ExplainQuery
 	o := options()
-	o.Explain = func(_ context.Context, q admin.ExplainQuery) (admin.ExplainAnswer, error) {
+	o.Explain = func(_ context.Context, q api.ExplainQuery) (api.ExplainAnswer, error) {
 		asked = &q
 		if q.Domain == "" {
-			return admin.ExplainAnswer{}, errors.New("rate limit domain must not be empty")
+			return api.ExplainAnswer{}, errors.New("rate limit domain must not be empty")
 		}
-		return admin.ExplainAnswer{Domain: q.Domain, Descriptors: make([]admin.Explained, len(q.Descriptors))}, nil
+		return api.ExplainAnswer{Domain: q.Domain, Descriptors: make([]api.Explained, len(q.Descriptors))}, nil
 	}
 	h := admin.New(o)
 	two := question("tier", "free", "user", "a:b")
@@ -54,19 +55,19 @@ func TestExplainReadsQuestions(t *testing.T) {
 		name, path, body string // a body makes it a POST
 		status           int
 		says             string
-		asked            *admin.ExplainQuery
+		asked            *api.ExplainQuery
 	}{
 		{"one", "?domain=edge&d=org:acme", "", 200, `"domain": "edge"`, new(question("org", "acme"))},
 		{"several", "?d=tier:free,user:a:b&hits=3&domain=edge&d=sms:", "", 200, `"counts": []`, &two},
 		{"escaped", "?domain=edge&d=path:%2Flogin%26x", "", 200, `"headers": []`, new(question("path", "/login&x"))},
-		{"refused by the daemon", "", "", 400, "domain must not be empty", &admin.ExplainQuery{Hits: 1}},
+		{"refused by the daemon", "", "", 400, "domain must not be empty", &api.ExplainQuery{Hits: 1}},
 		{"nothing asked for", "?domain=edge&d=org:acme&hits=0", "", 400, "want at least 1", nil},
 		{"hits", "?domain=edge&d=org:acme&hits=-1", "", 400, `\"-1\" is not a whole number`, nil},
-		{"another parameter", "?domain=edge&user=a&tier=b", "", 400, `\"tier\" is no parameter: want domain`, nil},
+		{"another parameter", "?domain=edge&user=a&tier=b", "", 400, `unknown parameter \"tier\": want domain`, nil},
 		{"two domains", "?domain=edge&domain=x&d=a:b", "", 400, "domain is given twice", nil},
-		{"no value", "?domain=edge&d=org", "", 400, `\"org\" is no key:value`, nil},
-		{"no key", "?domain=edge&d=a:b,:acme", "", 400, `\":acme\" is no key:value`, nil},
-		{"no query", "?domain=%zz", "", 400, "cannot be read", nil},
+		{"no value", "?domain=edge&d=org", "", 400, `\"org\" is not key:value`, nil},
+		{"no key", "?domain=edge&d=a:b,:acme", "", 400, `\":acme\" is not key:value`, nil},
+		{"no query", "?domain=%zz", "", 400, "invalid query", nil},
 		{"too long a query", "?domain=" + strings.Repeat("x", 70_000), "", 400, "at most 65536", nil},
 		{"posted", "", `{"domain":"edge","descriptors":[{"entries":[{"key":"path","value":"a,b"}]}],"hits":2}`, 200,
 			`"domain": "edge"`, &comma},
@@ -101,19 +102,19 @@ func TestExplainReadsQuestions(t *testing.T) {
 // programs need not look for it.
 func TestNothingIsMissingFromJSON(t *testing.T) {
 	o := options()
-	o.Explain = func(context.Context, admin.ExplainQuery) (admin.ExplainAnswer, error) {
-		return admin.ExplainAnswer{Descriptors: []admin.Explained{{Ledger: &admin.StrictKey{}, Reserve: &admin.StrictKey{}}}}, nil
+	o.Explain = func(context.Context, api.ExplainQuery) (api.ExplainAnswer, error) {
+		return api.ExplainAnswer{Descriptors: []api.Explained{{StrictKey: &api.StrictKey{}, Reserve: &api.StrictKey{}}}}, nil
 	}
-	given := admin.StrictState{Regions: []admin.StrictRegion{{}}, Next: &admin.NextLayout{}}
-	o.Strict = func() admin.StrictAnswer { return admin.StrictAnswer{Strict: &given} }
-	o.Status = func() admin.StatusAnswer {
-		return admin.StatusAnswer{Strict: &given, Regions: []admin.RegionState{{}}}
+	given := api.StrictState{Regions: []api.StrictRegion{{}}, Next: &api.NextLayout{}}
+	o.Strict = func() api.StrictAnswer { return api.StrictAnswer{Strict: &given} }
+	o.Status = func() api.StatusAnswer {
+		return api.StatusAnswer{Strict: &given, Regions: []api.RegionState{{}}}
 	}
 	h := admin.New(o)
 	for path, lists := range map[string][]string{
-		"/v1/explain": {"headers", "counts", "batches"},
-		"/v1/strict":  {"waits_for", "replicas", "pins", "warnings"},
-		"/v1/status":  {"circuits", "degraded", "members", "waits_for", "replicas", "pins"},
+		"/v1/explain": {"headers", "counts", "leases"},
+		"/v1/strict":  {"waits_for", "voters", "pins", "warnings"},
+		"/v1/status":  {"circuit_breakers", "degraded", "members", "waits_for", "voters", "pins"},
 		"/v1/top":     {"keys"},
 	} {
 		body := get(h, "GET", path).Body.String()
@@ -123,8 +124,8 @@ func TestNothingIsMissingFromJSON(t *testing.T) {
 			}
 		}
 	}
-	if given.Regions[0].Replicas != nil || given.Next.WaitsFor != nil {
-		t.Error("what the daemon keeps was changed")
+	if given.Regions[0].Voters != nil || given.Next.WaitsFor != nil {
+		t.Error("the handler changed the value of the daemon")
 	}
 }
 
@@ -134,8 +135,8 @@ func TestADaemonThatDoesNotSay(t *testing.T) {
 	o.Explain, o.Status, o.Top = nil, nil, nil
 	h := admin.New(o)
 	for path, says := range map[string]string{
-		"/v1/explain": "this daemon explains nothing", "/v1/status": "this daemon tells no status",
-		"/v1/top": "this daemon ranks no keys",
+		"/v1/explain": "this daemon does not serve explain", "/v1/status": "this daemon does not serve status",
+		"/v1/top": "this daemon does not serve top",
 	} {
 		if w := get(h, "GET", path); w.Code != http.StatusNotImplemented || !strings.Contains(w.Body.String(), says) {
 			t.Errorf("%s: got %d %s, want 501 with %s", path, w.Code, w.Body, says)

@@ -8,21 +8,22 @@ import (
 	"testing"
 
 	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 func TestLayoutCommands(t *testing.T) {
 	type call struct {
-		c admin.LayoutCommand
-		q admin.LayoutRequest
+		c api.LayoutCommand
+		q api.LayoutRequest
 	}
 	var done *call
 	o := options()
-	o.Layout = func(c admin.LayoutCommand, q admin.LayoutRequest) (admin.LayoutAnswer, error) {
+	o.Layout = func(c api.LayoutCommand, q api.LayoutRequest) (api.LayoutAnswer, error) {
 		done = &call{c, q}
-		if len(q.Replicas) == 2 {
-			return admin.LayoutAnswer{}, errors.New("2 replicas: want an odd number")
+		if len(q.Voters) == 2 {
+			return api.LayoutAnswer{}, errors.New("2 voters: want an odd number")
 		}
-		return admin.LayoutAnswer{Before: 3, After: 4}, nil
+		return api.LayoutAnswer{Before: 3, After: 4}, nil
 	}
 	h := admin.New(o)
 	for _, tc := range []struct {
@@ -31,17 +32,17 @@ func TestLayoutCommands(t *testing.T) {
 		says       string
 		done       *call
 	}{
-		{"set-replicas", `{"replicas": ["a", "b", "c"]}`, 200, `"layout_after": 4`,
-			&call{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"a", "b", "c"}}}},
-		{"set-replicas", `{"replicas": ["a"], "region": "us", "dry_run": true}`, 200, `"changes": []`,
-			&call{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"a"}, Region: "us", DryRun: true}}},
-		{"set-replicas", `{"replicas": ["a", "b"]}`, 409, "want an odd number",
-			&call{admin.SetReplicas, admin.LayoutRequest{Replicas: []string{"a", "b"}}}},
+		{"set-voters", `{"voters": ["a", "b", "c"]}`, 200, `"layout_after": 4`,
+			&call{api.SetVoters, api.LayoutRequest{Voters: []string{"a", "b", "c"}}}},
+		{"set-voters", `{"voters": ["a"], "region": "us", "dry_run": true}`, 200, `"changes": []`,
+			&call{api.SetVoters, api.LayoutRequest{Voters: []string{"a"}, Region: "us", DryRun: true}}},
+		{"set-voters", `{"voters": ["a", "b"]}`, 409, "want an odd number",
+			&call{api.SetVoters, api.LayoutRequest{Voters: []string{"a", "b"}}}},
 		{"set-home", `{"rule": "login", "region": "us"}`, 200, `"layout_before": 3`,
-			&call{admin.SetHome, admin.LayoutRequest{Rule: "login", Region: "us"}}},
-		{"unset-home", `{"rule": "login"}`, 200, "", &call{admin.UnsetHome, admin.LayoutRequest{Rule: "login"}}},
-		{"set-replicas", `{}`, 400, `want {\"replicas\"`, nil},
-		{"set-replicas", `{"replicas": ["a"], "rule": "login"}`, 400, `want {\"replicas\"`, nil},
+			&call{api.SetHome, api.LayoutRequest{Rule: "login", Region: "us"}}},
+		{"unset-home", `{"rule": "login"}`, 200, "", &call{api.UnsetHome, api.LayoutRequest{Rule: "login"}}},
+		{"set-voters", `{}`, 400, `want {\"voters\"`, nil},
+		{"set-voters", `{"voters": ["a"], "rule": "login"}`, 400, `want {\"voters\"`, nil},
 		{"set-home", `{"rule": "login"}`, 400, `want {\"rule\": \"...\", \"region\"`, nil},
 		{"set-home", `{"region": "us"}`, 400, `want {\"rule\"`, nil},
 		{"unset-home", `{"rule": "login", "region": "us"}`, 400, `want {\"rule\": \"...\"}`, nil},
@@ -63,12 +64,12 @@ func TestLayoutCommands(t *testing.T) {
 func TestLayoutsAreChangedFromHereAlone(t *testing.T) {
 	done := false
 	o := options()
-	o.Layout = func(admin.LayoutCommand, admin.LayoutRequest) (admin.LayoutAnswer, error) {
+	o.Layout = func(api.LayoutCommand, api.LayoutRequest) (api.LayoutAnswer, error) {
 		done = true
-		return admin.LayoutAnswer{}, nil
+		return api.LayoutAnswer{}, nil
 	}
 	h := admin.New(o)
-	for _, c := range admin.LayoutCommands() {
+	for _, c := range api.LayoutCommands() {
 		for name, change := range map[string]func(*http.Request){
 			"from afar":      func(r *http.Request) { r.RemoteAddr = "10.0.0.9:5000" },
 			"by a name":      func(r *http.Request) { r.Host = "evil.example:6070" },
@@ -84,7 +85,7 @@ func TestLayoutsAreChangedFromHereAlone(t *testing.T) {
 		}
 	}
 	w := post(admin.New(options()), "/v1/strict/unset-home", `{"rule": "login"}`)
-	if w.Code != 409 || !strings.Contains(w.Body.String(), "no part in strict keys") {
+	if w.Code != 409 || !strings.Contains(w.Body.String(), "does not serve strict keys") {
 		t.Errorf("a daemon alone: got %d %s", w.Code, w.Body)
 	}
 }

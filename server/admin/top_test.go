@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // topAsked sends a question of /v1/top from an address.
@@ -21,29 +22,29 @@ func topAsked(o admin.Options, query, from string) *httptest.ResponseRecorder {
 }
 
 func TestTopRanks(t *testing.T) {
-	given := []admin.TopKey{
+	given := []api.TopKey{
 		{Key: "c", Text: "user=c", HitsPerSecond: 5, DeniedPerSecond: 5},
 		{Key: "b", Text: "user=b", HitsPerSecond: 9, Share: new(math.Inf(1))},
 		{Key: "a", Text: "user=a", HitsPerSecond: 9},
 		{Key: "d", Text: "user=d", HitsPerSecond: math.NaN()},
 	}
-	var asked admin.TopQuery
+	var asked api.TopQuery
 	o := options()
-	o.Top = func(q admin.TopQuery) admin.TopAnswer {
+	o.Top = func(q api.TopQuery) api.TopAnswer {
 		asked = q
-		return admin.TopAnswer{Keys: given}
+		return api.TopAnswer{Keys: given}
 	}
 	for _, tc := range []struct {
 		query string
 		keys  string
-		asked admin.TopQuery
+		asked api.TopQuery
 	}{
-		{"", "abcd", admin.TopQuery{By: admin.TopByHits, N: 10}},
-		{"?by=denied&n=3", "cab", admin.TopQuery{By: admin.TopByDenied, N: 3}},
-		{"?by=hits&n=1&reveal=false", "a", admin.TopQuery{By: admin.TopByHits, N: 1}},
+		{"", "abcd", api.TopQuery{By: api.TopByHits, N: 10}},
+		{"?by=denied&n=3", "cab", api.TopQuery{By: api.TopByDenied, N: 3}},
+		{"?by=hits&n=1&reveal=false", "a", api.TopQuery{By: api.TopByHits, N: 1}},
 	} {
 		w := topAsked(o, tc.query, "127.0.0.1:5000")
-		var got admin.TopAnswer
+		var got api.TopAnswer
 		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 			t.Fatalf("%s: %v: %s", tc.query, err, w.Body)
 		}
@@ -59,7 +60,7 @@ func TestTopRanks(t *testing.T) {
 		}
 	}
 	if given[0].Key != "c" || given[0].Text == "" || given[1].Share == nil {
-		t.Error("what the daemon keeps was changed")
+		t.Error("the handler changed the value of the daemon")
 	}
 }
 
@@ -67,8 +68,8 @@ func TestTopRanks(t *testing.T) {
 // is told hashes alone.
 func TestTextsOfKeysStayHere(t *testing.T) {
 	o := options()
-	o.Top = func(admin.TopQuery) admin.TopAnswer {
-		return admin.TopAnswer{Keys: []admin.TopKey{{Key: "a", Text: "user=alice"}}}
+	o.Top = func(api.TopQuery) api.TopAnswer {
+		return api.TopAnswer{Keys: []api.TopKey{{Key: "a", Text: "user=alice"}}}
 	}
 	for _, tc := range []struct {
 		query, from string
@@ -97,7 +98,7 @@ func TestTextsOfKeysStayHere(t *testing.T) {
 
 func TestTopRefusesNonsense(t *testing.T) {
 	for query, says := range map[string]string{
-		"?by=size":     `by: \"size\" is no order: want hits or denied`,
+		"?by=size":     `by: unknown order \"size\": want hits or denied`,
 		"?n=0":         `n: \"0\" is not a number from 1 to 100`,
 		"?n=101":       "from 1 to 100",
 		"?n=ten":       `\"ten\"`,

@@ -64,7 +64,7 @@ func (s *Service) Register(r grpc.ServiceRegistrar) {
 		ServiceName: ServiceName,
 		HandlerType: (*any)(nil),
 		Methods: []grpc.MethodDesc{
-			{MethodName: "Check", Handler: check}, {MethodName: "Release", Handler: refund},
+			{MethodName: "Check", Handler: check}, {MethodName: "Refund", Handler: refund},
 		},
 		Streams: []grpc.StreamDesc{{
 			StreamName: "CheckStream", Handler: checkStream, ServerStreams: true, ClientStreams: true,

@@ -41,7 +41,7 @@ func Text(w io.Writer, r *sim.Result, command string) error {
 // ruleTable writes a row a rule.
 func ruleTable(b *strings.Builder, all []sim.RuleResult) {
 	t := newTable(b)
-	fmt.Fprintln(t, "RULE\tALGORITHM\tLIMIT\tADMITTED\tDENIED\tLABELS\tOVERAGE\tMEAN\tBOUND\tFALSE DENIALS")
+	fmt.Fprintln(t, "RULE\tALGORITHM\tLIMIT\tADMITTED\tDENIED\tWINDOWS\tOVERAGE\tMEAN\tBOUND\tFALSE DENIALS")
 	for _, r := range all {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain(r.Rule), r.Algorithm, Count(r.Limit),
 			Count(r.Admitted), Count(r.Denied), Count(r.Windows), Ratio(r.OverageRatioMax),

@@ -5,17 +5,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/georld/rld/server/admin"
+	"github.com/georld/rld/server/admin/api"
 )
 
-// ledger adds what is known of a ledger; each name begins with prefix.
-func (l lines) ledger(prefix string, at time.Time, g *admin.StrictKey) {
+// strictKey adds the state of a strict key. Each name begins with prefix.
+func (l lines) strictKey(prefix string, at time.Time, g *api.StrictKey) {
 	if g == nil {
 		return
 	}
-	l.add(prefix+"home", "%s", homeText(g))
-	if g.Circuit != nil {
-		l.add(prefix+"circuit", "%s", circuitText(at, g.Circuit))
+	l.add(prefix+"owner", "%s", ownerText(g))
+	if g.Breaker != nil {
+		l.add(prefix+"circuit breaker", "%s", breakerText(at, g.Breaker))
 	}
 	if g.Ballot != nil {
 		l.add(prefix+"ballot", "round %d of %s%s", g.Ballot.Round, daemonText(&g.Ballot.Owner), sourceText(g.Source))
@@ -23,16 +23,16 @@ func (l lines) ledger(prefix string, at time.Time, g *admin.StrictKey) {
 	if g.Watermark != nil {
 		l.add(prefix+"watermark", "%s", watermarkText(at, g.Watermark))
 	}
-	if len(g.Batches) > 0 {
-		l.add(prefix+"batches", "%s", batchesText(g))
+	if len(g.Leases) > 0 {
+		l.add(prefix+"leases", "%s", leasesText(g))
 	}
 	if g.Lease != nil {
-		l.add(prefix+"credit", "%s", creditText(at, g.Lease))
+		l.add(prefix+"lease", "%s", leaseText(at, g.Lease))
 	}
 }
 
-// homeText says who is home, by what, and whether that can be reached.
-func homeText(g *admin.StrictKey) string {
+// ownerText names the owner, the layout that chose it, and why it is unreachable.
+func ownerText(g *api.StrictKey) string {
 	by := fmt.Sprintf("by layout %d", g.Layout)
 	if g.Pinned {
 		by = fmt.Sprintf("pinned by layout %d", g.Layout)
@@ -40,7 +40,7 @@ func homeText(g *admin.StrictKey) string {
 	var text string
 	switch {
 	case g.Owner == nil:
-		text = fmt.Sprintf("nobody in %s, %s", g.Region, by)
+		text = fmt.Sprintf("none in %s, %s", g.Region, by)
 	case g.Self:
 		text = fmt.Sprintf("%s, this daemon, %s", daemonText(g.Owner), by)
 	default:
@@ -50,25 +50,25 @@ func homeText(g *admin.StrictKey) string {
 	case g.Reachable:
 		return text
 	case g.WhyNot == "":
-		return text + "; out of reach"
+		return text + "; unreachable"
 	}
-	return text + "; out of reach: " + g.WhyNot
+	return text + "; unreachable: " + g.WhyNot
 }
 
-func sourceText(s admin.LedgerSource) string {
+func sourceText(s api.KeySource) string {
 	switch s {
-	case admin.SourceOwner:
-		return ", as the home says"
-	case admin.SourceReplica:
-		return ", as the replica here holds it"
-	case admin.SourceGrants:
-		return ", as the latest grant says"
+	case api.SourceOwner:
+		return ", from the owner"
+	case api.SourceAcceptor:
+		return ", from the acceptor of this daemon"
+	case api.SourceGrants:
+		return ", from the latest grant"
 	}
 	return ""
 }
 
-// circuitText is a circuit in few words: "open for 12s, 40 of 50 calls failed".
-func circuitText(at time.Time, c *admin.Circuit) string {
+// breakerText returns the state of a circuit breaker, as in "open for 12s, 40 of 50 calls failed".
+func breakerText(at time.Time, c *api.Breaker) string {
 	text := strings.ReplaceAll(string(c.State), "_", " ")
 	if c.Since != nil {
 		text += " for " + ago(at, c.Since)
@@ -79,16 +79,16 @@ func circuitText(at time.Time, c *admin.Circuit) string {
 	return text + fmt.Sprintf(", %d of %d calls failed", c.Errors, c.Calls)
 }
 
-// watermarkText is what may be consumed of a label, and was.
-func watermarkText(at time.Time, m *admin.WatermarkState) string {
+// watermarkText returns the consumption of a window and its bounds.
+func watermarkText(at time.Time, m *api.WatermarkState) string {
 	var parts []string
 	if m.Window != nil {
-		parts = append(parts, "label "+labelText(m.Window))
+		parts = append(parts, "window "+windowStart(m.Window))
 	}
 	for _, n := range []struct {
 		hits *uint64
 		text string
-	}{{m.Consumed, "%d consumed"}, {m.Watermark, "%d promised by a majority"}, {m.Limit, "limit %d"}} {
+	}{{m.Consumed, "%d consumed"}, {m.Watermark, "watermark %d"}, {m.Limit, "limit %d"}} {
 		if n.hits != nil {
 			parts = append(parts, fmt.Sprintf(n.text, *n.hits))
 		}
@@ -99,29 +99,29 @@ func watermarkText(at time.Time, m *admin.WatermarkState) string {
 	return strings.Join(parts, ", ")
 }
 
-func batchesText(g *admin.StrictKey) string {
-	parts := make([]string, 0, len(g.Batches)+1)
-	for i := range g.Batches {
-		x := &g.Batches[i]
-		text := fmt.Sprintf("%s %d", daemonText(&x.Holder), x.Granted)
+func leasesText(g *api.StrictKey) string {
+	parts := make([]string, 0, len(g.Leases)+1)
+	for i := range g.Leases {
+		x := &g.Leases[i]
+		text := fmt.Sprintf("%s %d", daemonText(&x.Lessee), x.Granted)
 		if x.Returned > 0 {
 			text += fmt.Sprintf(" (%d returned)", x.Returned)
 		}
 		parts = append(parts, text)
 	}
-	if g.LeftOut > 0 {
-		parts = append(parts, fmt.Sprintf("and %d more", g.LeftOut))
+	if g.Omitted > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", g.Omitted))
 	}
 	return strings.Join(parts, ", ")
 }
 
-func creditText(at time.Time, c *admin.Lease) string {
+func leaseText(at time.Time, c *api.Lease) string {
 	text := fmt.Sprintf("%d left: %d granted - %d used - %d returned", c.Left, c.Granted, c.Used, c.Returned)
 	if c.Until != nil {
 		text += ", ends in " + ahead(at, c.Until)
 	}
-	if c.Asking {
-		text += ", more was asked for"
+	if c.Requested {
+		text += ", more was requested"
 	}
 	if c.Denied != nil {
 		text += fmt.Sprintf(", %d and more are denied", *c.Denied)
@@ -132,7 +132,7 @@ func creditText(at time.Time, c *admin.Lease) string {
 	return text
 }
 
-// ahead is how long after at something is, both by the daemon's clock.
+// ahead returns the time from at to then, both on the clock of the daemon.
 func ahead(at time.Time, then *time.Time) string {
 	seconds := max(0, then.Sub(at)).Seconds()
 	return secondsShown(&seconds)

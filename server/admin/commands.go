@@ -1,0 +1,99 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/georld/rld/server/admin/api"
+)
+
+// Bounds of the bodies of commands, in bytes.
+const (
+	maxCommandBytes = 4 << 10
+	maxLayoutBytes  = 16 << 10
+)
+
+// rightsCommand serves one command about rights.
+func rightsCommand(c api.Command) func(request) (any, error) {
+	return func(r request) (any, error) {
+		const want = `{"name": "..."}`
+		var q api.CommandRequest
+		if err := r.readCommand(maxCommandBytes, want, &q); err != nil {
+			return nil, err
+		}
+		if q.Name == "" {
+			return nil, errors.New("the name is empty: want " + want)
+		}
+		if r.o.Command == nil {
+			return nil, failed(http.StatusConflict, errors.New("this daemon holds no rights: it has no region, or no rights.dir"))
+		}
+		out, err := r.o.Command(c, q.Name)
+		return out, failed(http.StatusConflict, err)
+	}
+}
+
+// layoutCommand serves one command about the layout.
+func layoutCommand(c api.LayoutCommand) func(request) (any, error) {
+	return func(r request) (any, error) {
+		var q api.LayoutRequest
+		err := r.readCommand(maxLayoutBytes, c.Body(), &q)
+		if err == nil {
+			err = checkLayout(c, &q)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if r.o.Layout == nil {
+			return nil, failed(http.StatusConflict, errors.New("this daemon does not serve strict keys: it has no region"))
+		}
+		out, err := r.o.Layout(c, q)
+		return out, failed(http.StatusConflict, err)
+	}
+}
+
+// checkLayout returns an error unless a request has exactly the fields of its
+// command. The daemon checks their values.
+func checkLayout(c api.LayoutCommand, q *api.LayoutRequest) error {
+	voters := c == api.SetVoters
+	switch {
+	case voters != (len(q.Voters) > 0), voters == (q.Rule != ""),
+		c == api.UnsetHome && q.Region != "", c == api.SetHome && q.Region == "":
+		return fmt.Errorf("want %s", c.Body())
+	case len(q.Rule) > maxRuleText:
+		return fmt.Errorf("a rule of %d bytes, want at most %d", len(q.Rule), maxRuleText)
+	}
+	return nil
+}
+
+// readCommand decodes the body of a command that comes from this machine.
+func (r request) readCommand(max int64, want string, v any) error {
+	if err := fromHere(r.Request); err != nil {
+		return failed(http.StatusForbidden, err)
+	}
+	return r.readJSON(max, want, v)
+}
+
+// fromHere returns an error unless a request comes from this machine and not
+// from a web page, under any host name: a command cannot be undone by repeating
+// it.
+func fromHere(r *http.Request) error {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || !from.Addr().Unmap().IsLoopback() {
+		return errors.New("commands are accepted only from the machine of the daemon")
+	}
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err != nil && host != "localhost" {
+		return fmt.Errorf("%q is not a name of this machine: use an address such as 127.0.0.1", api.Clip(host))
+	}
+	if r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" {
+		return errors.New("commands are not accepted from browsers")
+	}
+	return nil
+}
