@@ -59,7 +59,7 @@ func (n *Node) Stats() Stats {
 	return Stats{
 		Cells: cells, Merged: merged,
 		LiveKeys: n.live.len(), MaxKeys: n.cfg.MaxKeys, OverflowKeys: n.overflow.len(),
-		Degraded: n.degraded, Refusals: n.refusals, TransferStats: n.trade, ClockOffset: int64(n.clock.Offset()),
+		Degraded: n.degraded, Refusals: n.refusals, TransferStats: n.transfers, ClockOffset: int64(n.clock.Offset()),
 		ClockForward: uint64(steps.Forward), ClockBackward: uint64(steps.Backward),
 	}
 }

@@ -212,8 +212,8 @@ func (n *Node) Admitted(dst []RegionHits, b *Busy) []RegionHits {
 	if b.Rule.Limit.Scope == rules.Region {
 		return dst
 	}
-	n.replica.remoteRegions = eng.RemoteRegions(n.replica.remoteRegions[:0], b.Key, b.Window)
-	for _, a := range n.replica.remoteRegions {
+	n.replica.view.regions = eng.RemoteRegions(n.replica.view.regions[:0], b.Key, b.Window)
+	for _, a := range n.replica.view.regions {
 		dst = append(dst, RegionHits{a.Region, a.Used})
 		dst[own].Hits -= min(dst[own].Hits, a.Used)
 	}

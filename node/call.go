@@ -108,10 +108,10 @@ type Status struct {
 	ahead uint64 // likewise: hits of the call that go first on the counter
 	// likewise: hits that others are estimated to have been granted
 	elsewhere uint64
-	room      uint64  // set by Charge: hits that still fit the estimate
-	row       *row    // set by Probe: of its rights, nil when it has none or needs none
-	rights    uint64  // likewise: that are left, when bounded
-	led       *ledger // likewise, when homed: that decided, nil for none
+	room      uint64   // set by Charge: hits that still fit the estimate
+	account   *account // set by Probe; nil if the hit has none or needs none
+	rights    uint64   // likewise: that are left, when bounded
+	led       *ledger  // likewise, when homed: that decided, nil for none
 }
 
 // Refuses reports whether the status is an over-limit one to tell the caller:

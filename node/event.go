@@ -70,9 +70,9 @@ const (
 )
 
 var eventNames = [...]string{
-	"peer_joined", "peer_left", "peer_silent", "peer_heard", "sender_unknown", "message_misplaced",
+	"peer_joined", "peer_left", "peer_silent", "peer_responding", "sender_unknown", "message_misplaced",
 	"drift_rejected", "clock_outlier", "clock_agrees", "jump_held", "jump_adopted",
-	"cell_refused", "cell_stale", "cell_forged", "refusal_heard", "rule_unknown", "rules_diverged", "rules_agree",
+	"cell_refused", "cell_stale", "cell_forged", "refusal_received", "rule_unknown", "rules_diverged", "rules_agree",
 	"sweep_started", "sweep_done", "resent", "bucket_repaired", "counts_restored", "became_ready",
 }
 

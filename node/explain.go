@@ -31,7 +31,7 @@ type Explained struct {
 	Ledger, Reserve *ExplainedLease
 }
 
-// ExplainedRights is a row of rights, in hits.
+// ExplainedRights is a rights account, in hits.
 type ExplainedRights struct {
 	Window                                 int64
 	Allotment, Received, Given, Used, Left uint64
@@ -126,7 +126,7 @@ func (n *Node) explainRights(h *Hit, where ref, used uint64, now int64) *Explain
 	moved := n.replica.engine.Rights(h.Key, x)
 	out.Received, out.Given = moved.Received, moved.Given
 	out.Left = n.leftShared(h, where, base, used, now)
-	if r := n.rowAt(h, where); r != nil {
+	if r := n.accountAt(h, where); r != nil {
 		out.Left = r.Left(l, base, now)
 	}
 	have := sat.Add(out.Allotment, out.Received)

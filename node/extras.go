@@ -5,8 +5,8 @@ import "github.com/georld/rld/quota"
 // extra is what few entries have, and would not fit into all: the stamps of a
 // sliding_log key, and what is known of the rights to a key near its limit.
 type extra struct {
-	log quota.Log
-	row *row // nil for none
+	log     quota.Log
+	account *account // nil for none
 }
 
 // extras holds the extras of entries.
@@ -24,12 +24,12 @@ func (x *extras) log(i int32) *quota.Log {
 	return &x.all[i].log
 }
 
-// row returns the row of extra i, nil for none.
-func (x *extras) row(i int32) *row {
+// account returns the rights account of extra i, nil for none.
+func (x *extras) account(i int32) *account {
 	if i < 0 {
 		return nil
 	}
-	return x.all[i].row
+	return x.all[i].account
 }
 
 // take returns the index of an empty extra.
@@ -49,6 +49,6 @@ func (x *extras) put(i int32) {
 		return
 	}
 	x.all[i].log.Release()
-	x.all[i].row = nil
+	x.all[i].account = nil
 	x.idle = append(x.idle, i)
 }

@@ -60,7 +60,7 @@ func (n *Node) refoldAll(now int64) {
 			n.refold(e, l, now)
 			if quota.Of(l).Weighted() { // it may have been a fixed one
 				n.replica.engine.Keep(e.key, l.Window())
-				if r := n.extras.row(e.extra); r != nil {
+				if r := n.extras.account(e.extra); r != nil {
 					e.keepUntil(r.Window + 2*l.Window())
 				}
 			}

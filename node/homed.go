@@ -34,7 +34,7 @@ const (
 // this daemon, or are its own to grant. Where the home cannot be asked, the floor of
 // the region stands in, and beyond that on_failure.
 func (n *Node) judgeHomed(h *Hit, st *Status, now int64) {
-	st.Gate, st.row, st.bounded, st.Wait, st.Over = NoGate, nil, false, false, false
+	st.Gate, st.account, st.bounded, st.Wait, st.Over = NoGate, nil, false, false, false
 	st.led, st.source, st.self = nil, noSource, false
 	for st.stage = 0; st.stage < 2; st.stage++ {
 		reserve := st.stage > 0

@@ -6,6 +6,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/quota"
+	"github.com/georld/rld/quota/transfer"
 	"github.com/georld/rld/rules"
 )
 
@@ -169,7 +170,7 @@ func (n *Node) make(h *Hit, at ref) ref {
 		if i < 0 {
 			i = n.overflow.insert(k)
 			if n.cfg.Allotments != nil && quota.Of(h.Limit).Drains() {
-				n.attach(n.overflow.at(i), &row{grid: h.Limit.Grid()})
+				n.attach(n.overflow.at(i), &account{grid: h.Limit.Grid()})
 			}
 		}
 		return ref{where: inOverflow, index: i}
@@ -184,8 +185,10 @@ func (n *Node) inherit(e, from *entry) {
 	if from.extra >= 0 {
 		e.extra = n.extras.take()
 		n.extras.log(e.extra).CopyFrom(n.extras.log(from.extra))
-		if r := n.extras.row(from.extra); r != nil {
-			n.extras.all[e.extra].row = &row{Account: r.Account, grid: r.grid, since: n.at.Mono.Milliseconds()}
+		if r := n.extras.account(from.extra); r != nil {
+			n.extras.all[e.extra].account = &account{
+				Account: r.Account, grid: r.grid, transfers: transfer.New(n.at.Mono.Milliseconds(), 0, 0, 0),
+			}
 		}
 	}
 }

@@ -107,7 +107,7 @@ type Node struct {
 	extras      extras
 	degraded    [degradedKinds]uint64
 	refusals    [gates]uint64
-	trade       TransferStats
+	transfers   TransferStats
 	hand        int32         // next entry of live to sweep
 	swept       time.Duration // when it was swept last
 	override    rules.Limit   // scratch of limitOf
@@ -186,7 +186,7 @@ func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 func (n *Node) pass(h *Hit, c *quota.Cell, log *quota.Log, st *Status, now int64) {
 	used := quota.Of(h.Limit).Used(c, log, now)
 	taken := sat.Add(sat.Add(sat.Add(used, st.elsewhere), st.ahead), h.N)
-	st.Gate, st.row, st.led, st.bounded = NoGate, nil, nil, n.bounded(h)
+	st.Gate, st.account, st.led, st.bounded = NoGate, nil, nil, n.bounded(h)
 	if taken > quota.Of(h.Limit).Capacity() && !(st.bounded && n.cfg.Ablation.NoEstimate) {
 		st.Gate = EstimateGate
 	}
@@ -219,10 +219,10 @@ func (n *Node) Charge(at Instant, h []Hit, out []Status) {
 		if st.charge && h[i].N > 0 {
 			n.share(&h[i], now, st)
 		}
-		if st.row != nil && !st.peek {
+		if st.account != nil && !st.peek {
 			cell, log := n.cell(st.ref)
 			used := quota.Of(h[i].Limit).Used(cell, log, now)
-			n.offer(&h[i], st.row, now, sat.Add(used, st.elsewhere))
+			n.offer(&h[i], st.account, now, sat.Add(used, st.elsewhere))
 		}
 		if !st.peek {
 			n.count(&h[i], st)
@@ -263,8 +263,8 @@ func (n *Node) report(h *Hit, now int64, st *Status) {
 // reportRights makes a report no better than the rights of this daemon.
 func (n *Node) reportRights(h *Hit, now int64, st *Status) {
 	base := n.base(h.Rule, now)
-	if st.row != nil {
-		st.rights = st.row.Left(h.Limit, base, now)
+	if st.account != nil {
+		st.rights = st.account.Left(h.Limit, base, now)
 	} else if st.charge {
 		st.rights -= min(st.rights, h.N)
 	}
@@ -273,8 +273,8 @@ func (n *Node) reportRights(h *Hit, now int64, st *Status) {
 		return
 	}
 	wait := h.Limit.Window()
-	if st.row != nil {
-		wait = st.row.Wait(h.Limit, base, now, sat.Add(h.N, st.ahead))
+	if st.account != nil {
+		wait = st.account.Wait(h.Limit, base, now, sat.Add(h.N, st.ahead))
 	}
 	st.Retry = max(st.Retry, duration(wait))
 }

@@ -96,9 +96,9 @@ func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 		n.refundHomed(&h, r.Window, hits, now)
 		return Refunded{Hits: hits}
 	}
-	if row := n.extras.row(e.extra); row != nil && n.bounded(&h) {
-		row.Left(l, n.base(rule, now), now) // takes the label of now
-		row.Return(l, r.Window, hits)
+	if a := n.extras.account(e.extra); a != nil && n.bounded(&h) {
+		a.Left(l, n.base(rule, now), now) // moves it to the window of now
+		a.Return(l, r.Window, hits)
 	}
 	return Refunded{Hits: hits}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/quota"
-	"github.com/georld/rld/quota/transfer"
 	"github.com/georld/rld/rules"
 )
 
@@ -25,10 +24,7 @@ type replica struct {
 	held    bool
 	events  []Event
 
-	// Scratch of trade.
-	asked         []transfer.Peer
-	RegionalPeers []gossip.RegionalPeer
-	remoteRegions []gossip.RemoteRegion
+	view transferView // scratch of transferCall
 }
 
 // maxEvents bounds the events between two calls of Ready.
@@ -95,7 +91,7 @@ func (n *Node) Step(at Instant, m *gossip.Message) error {
 	n.at, n.now = Instant{}, 0 // the clock may have moved
 	n.absorb(at, changes)
 	if n.cfg.Allotments != nil && len(m.RightsMessages) > 0 {
-		n.hear(m.From, m.RightsMessages, n.millis(at))
+		n.stepRights(m.From, m.RightsMessages, n.millis(at))
 	}
 	return nil
 }
@@ -138,7 +134,7 @@ func (n *Node) absorb(at Instant, changes []gossip.Change) {
 			e := n.live.at(at)
 			n.absorbOne(e, l, c, now)
 			if n.cfg.Allotments != nil {
-				n.heard(e, n.replica.shared[c.Span.Rule], now)
+				n.review(e, n.replica.shared[c.Span.Rule], now)
 			}
 		} else if quota.Of(l).Drains() && n.roomFor(now) {
 			// Only now is it known when the hits came.

@@ -74,7 +74,7 @@ func (c *cluster) rightsOf(t testing.TB, d *daemon, text string) string {
 	base := d.node.base(h.Rule, now)
 	left := base.Amount
 	if i := d.node.live.find(h.Key); i >= 0 {
-		left = d.node.rowOf(h, ref{where: inLive, index: i}, now).Left(h.Limit, base, now)
+		left = d.node.accountOf(h, ref{where: inLive, index: i}, now).Left(h.Limit, base, now)
 	}
 	x, _ := quota.Of(h.Limit).RightsWindow(now)
 	moved := d.node.replica.engine.Rights(h.Key, x)

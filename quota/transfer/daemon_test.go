@@ -2,10 +2,10 @@ package transfer
 
 import (
 	"fmt"
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/sat"
 	"math"
 	"slices"
-
-	"github.com/georld/rld/internal/sat"
 )
 
 // What the daemons of a world do.
@@ -58,7 +58,7 @@ func (w *world) handle(e *event) {
 		d := &w.daemon[e.to]
 		v := &d.views[e.from%w.daemons]
 		v.held = v.used + e.snap.held
-		d.asker.Answer(w.ms(), uint64(e.from+1), e.w)
+		d.asker.Answer(w.ms(), crdt.Incarnation(e.from+1), e.w)
 		w.ask(e.to)
 	case evShortage:
 		w.collect(e)
@@ -139,9 +139,9 @@ func (w *world) ask(id int) {
 	}
 	w.peers = w.peers[:0]
 	for k, v := range d.views {
-		w.peers = append(w.peers, Peer{uint64(w.region(id)*w.daemons + k + 1), v.held, v.used})
+		w.peers = append(w.peers, Peer{ID: crdt.Incarnation(w.region(id)*w.daemons + k + 1), Held: v.held, Used: v.used})
 	}
-	if to, ok := d.asker.Pick(w.ms(), want, uint64(id+1), w.peers); ok {
+	if to, ok := d.asker.Pick(w.ms(), want, crdt.Incarnation(id+1), w.peers); ok {
 		w.send(event{kind: evAsk, from: id, to: int(to - 1), v: w.rights(id), w: d.rates.Second(w.ms())})
 	}
 }
@@ -151,7 +151,7 @@ func (w *world) give(e *event) {
 	d := &w.daemon[e.to]
 	v := &d.views[e.from%w.daemons]
 	v.held = v.used + e.v
-	n := d.giver.Give(w.ms(), w.own(e.to), Ask{e.v, e.w})
+	n := d.giver.Transfer(w.ms(), w.own(e.to), Request{e.v, e.w})
 	w.charge(e.to, e.from, n)
 	w.send(event{
 		kind: evAnswer, from: e.to, to: e.from, v: d.given[e.from], w: n,
@@ -259,7 +259,7 @@ func (w *world) hungry(r, id int) {
 		return
 	}
 	room := sat.Sub(w.limit, w.estimate(id))
-	need, ok := w.shortage[r].Publish(w.ms(), w.terms(), w.left(), g, room)
+	need, ok := w.shortage[r].Announce(w.ms(), w.terms(), w.left(), g, room)
 	if !ok {
 		return
 	}

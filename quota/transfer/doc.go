@@ -1,54 +1,69 @@
-// Package transfer decides who asks whom for rights, and who gives how many.
+// Package transfer decides which daemon requests rights of which, and how many
+// rights a donor transfers.
 //
-// Rights are the amounts that a daemon may still admit of a key under a label
-// without telling anyone. They are handed out in advance by shares, and traffic
-// does not follow shares; donations move them to where the traffic is. The
-// package decides and moves nothing: its caller charges a gift to the donor's
-// own row, as a cumulative amount per donor and receiver, before a message
-// exists, and merges such amounts by maximum (the bounded counter of Balegas
-// et al., SRDS 2015, after O'Neil's escrow). A wrong decision here costs false
-// denials or messages. It cannot cost the bound.
+// Rights are the hits that a daemon may admit for a key in a window on its own.
+// They are allotted in advance by shares, and traffic does not follow shares;
+// transfers move the rights to the traffic. The package decides and sends
+// nothing itself: its caller charges a transfer to the donor's account, as a
+// cumulative amount per donor and receiver, before a message about it exists,
+// and merges such amounts by maximum. This is the bounded counter of Balegas et
+// al. (SRDS 2015), after the escrow method of O'Neil (1986); docs/adr/0017
+// describes how rld uses it. A wrong decision costs false denials or messages.
+// It cannot exceed the bound.
+//
+// # State machine
+//
+// Key is one daemon's part for one key. A call passes an Input, the state of
+// the key at that time, and returns an Output: transfers to make and messages
+// to send. Messages are sent once; a lost one is replaced by a later one.
+//
+//	hit offered      Offer, Check    TransferRequest, NeedReport, ShortageNotice
+//	counts arrived   Review          ShortageNotice (aggregator)
+//	message arrived  Step            transfers, TransferRefusal, CollectRequest
+//	rights arrived   Received        transfers to daemons in need
 //
 // # Inside a region
 //
-// A daemon that runs dry asks one sibling at a time (Asker), and the sibling
-// answers at once with a gift that may be 0 (Giver). Both act on what was
-// offered to them in the last tenths of a second (Rates).
+// A daemon that is about to run short requests rights of one regional peer at a
+// time (Requester). The peer replies at once with a transfer or a refusal
+// (Donor). Both decide by the hits offered to them in the last second (Rates).
 //
 // # Across regions
 //
-// One daemon of each region, its aggregator for the key, speaks for it. It
-// publishes hunger before the region runs dry (Hunger), since a gift takes a
-// round trip; the aggregators of the other regions answer with parts of their
-// spare (Terms.Spare, Gift), collect them from the daemons that hold most
-// (Collect), and the receiver hands them on (Split).
+// One daemon of each region is the aggregator of the key. It announces a
+// shortage before the region runs out of rights (Shortage), since a transfer
+// needs a round trip. The aggregators of the other regions transfer parts of
+// their spare rights (Policy.Spare, Policy.Transfer) and collect them from the
+// daemons with most rights (Collect). The receiver splits them over the daemons
+// in need (Split).
 //
-// # What was chosen
+// # Chosen heuristics
 //
-// Some of the policy could be read in more than one way; of the readings tried,
-// these gave the fewest false denials for the messages. They are heuristics.
+// Several variants were tried in simulation. These caused the fewest false
+// denials for their messages.
 //
-//   - The last ten ticks include the running one. Regions reckon with Rate, which
-//     notices a burst within a tick or two.
-//   - A sibling's believed gift is all his believed rights but one, or all of
-//     them to an asker at 0. Among equals the next by id is asked.
-//   - A refusal, or no answer, is remembered for half a second or until the
-//     sibling is believed richer; at most four at a time. Most asks in vain come
-//     when the whole region is at its end.
-//   - Only silent donors heed a last call.
-//   - The need of an aggregate key is 5/4 of its rate over the time left, within
-//     the limit. Asking for just what is expected costs a second round trip; it
-//     tripled the false denials of a moving hot spot in windows of 10 s.
-//   - Hunger is told again when the need has doubled. Otherwise the first hits of
-//     a burst set the need for a whole round trip.
-//   - Collecting leaves a daemon what it was offered in the last second, and one
-//     right.
-//   - The floor of an entity key melts with the label as that of an aggregate.
+//   - The last ten ticks include the current one. Regions use Rate, which
+//     detects a burst within one or two ticks.
+//   - A peer is expected to transfer all its rights but one, or all of them to a
+//     requester without rights. Among equals the next by id is asked.
+//   - A refusal or a missing reply is remembered for half a second, or until the
+//     peer is believed to have received rights; at most four are remembered. Most
+//     requests fail when the whole region is near its end.
+//   - Only donors without traffic transfer their last right.
+//   - The need of an aggregate key is 5/4 of its rate over the rest of the
+//     window, within the limit. Requesting just the expected demand costs a
+//     second round trip and tripled the false denials of a moving hot spot in
+//     windows of 10 s.
+//   - A shortage is announced again once the need has doubled. Otherwise the
+//     first hits of a burst would decide the need for a whole round trip.
+//   - Collecting leaves a daemon the hits of its last second and one right.
+//   - The reserve of an entity key shrinks with the rest of the window, like
+//     that of an aggregate key.
 //
 // # Units
 //
-// Amounts are hits. Instants and times are in milliseconds of a clock of the
-// daemon's own that starts at 0 or later; it should not step back, and if it
-// does nothing breaks but the pace. Rates are hits in a second. All arithmetic
-// is of integers and saturates: every input is valid, and there are no errors.
+// Amounts are hits. Times are in milliseconds of a monotonic clock of this
+// process that starts at 0 or later. If that clock steps back, only the pace
+// changes. Rates are hits per second. All arithmetic is on integers and
+// saturates: every input is valid, and there are no errors.
 package transfer

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"fmt"
+	"github.com/georld/rld/crdt"
 	"math"
 	"math/big"
 	"testing"
@@ -110,7 +111,7 @@ func TestRatesSaturate(t *testing.T) {
 }
 
 // giveLaw says what is wrong with a gift.
-func giveLaw(o DonorState, a Ask, last bool, gift uint64) error {
+func giveLaw(o DonorState, a Request, last bool, gift uint64) error {
 	if gift > o.Rights {
 		return fmt.Errorf("gives %d of %d", gift, o.Rights)
 	}
@@ -147,9 +148,9 @@ func bitsAdd(a, b uint64) (uint64, bool) { return a + b, a+b < a }
 
 func TestDonorKeepsItsPart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		o, a := drawOwn(t), Ask{amount(t, "asker's"), amount(t, "asker's rate")}
+		o, a := drawOwn(t), Request{amount(t, "asker's"), amount(t, "asker's rate")}
 		var g Donor
-		if err := giveLaw(o, a, true, g.Give(7, o, a)); err != nil {
+		if err := giveLaw(o, a, true, g.Transfer(7, o, a)); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -163,8 +164,8 @@ func TestLastCallsAreApart(t *testing.T) {
 		for range 30 {
 			now += rapid.Int64Range(0, 30).Draw(t, "gap")
 			o := DonorState{Rights: rapid.Uint64Range(0, 3).Draw(t, "rights")}
-			gift := g.Give(now, o, Ask{})
-			if err := giveLaw(o, Ask{}, now-was >= lastCallMS, gift); err != nil {
+			gift := g.Transfer(now, o, Request{})
+			if err := giveLaw(o, Request{}, now-was >= lastCallMS, gift); err != nil {
 				t.Fatalf("%d ms after the last call: %v", now-was, err)
 			}
 			if gift == o.Rights && gift > 0 {
@@ -180,7 +181,7 @@ func TestAsksAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var a Requester
 		var now, asked, none int64 = 0, -1000, -1000
-		var out uint64
+		var out crdt.Incarnation
 		var vain []int64 // Instants of refusals and of missing answers.
 		fixed := rapid.Bool().Draw(t, "fixed")
 		peers := make([]Peer, rapid.IntRange(0, 9).Draw(t, "siblings"))
@@ -188,10 +189,12 @@ func TestAsksAreBounded(t *testing.T) {
 			now += rapid.Int64Range(0, 25).Draw(t, "gap")
 			for i := range peers {
 				if fixed { // Nobody is believed to have got anything.
-					peers[i] = Peer{uint64(i), uint64(i), 0}
+					peers[i] = Peer{ID: crdt.Incarnation(i), Held: uint64(i)}
 					continue
 				}
-				peers[i] = Peer{uint64(i), rapid.Uint64Range(0, 5).Draw(t, "held"), rapid.Uint64Range(0, 5).Draw(t, "used")}
+				peers[i] = Peer{
+					ID: crdt.Incarnation(i), Held: rapid.Uint64Range(0, 5).Draw(t, "held"), Used: rapid.Uint64Range(0, 5).Draw(t, "used"),
+				}
 			}
 			w := Need{Kind(rapid.IntRange(0, 1).Draw(t, "kind")), rapid.Uint64Range(0, 4).Draw(t, "recent"),
 				rapid.Uint64Range(0, 4).Draw(t, "rights"), amount(t, "held"), amount(t, "limit"), amount(t, "estimate")}
@@ -207,14 +210,14 @@ func TestAsksAreBounded(t *testing.T) {
 				t.Fatalf("at %d: asks %d ms into a pause", now, now-none)
 			}
 			if !ok {
-				if w.Asks() && (out == 0 || now-asked >= askMS) && now-none >= emptyMS {
+				if w.Asks() && (out == 0 || now-asked >= requestMS) && now-none >= emptyMS {
 					none, out = now, 0
 				}
 				continue
 			}
 			if out != 0 {
-				if now-asked < askMS {
-					t.Fatalf("at %d: asks %d while %d has %d ms to answer", now, to, out, askMS-(now-asked))
+				if now-asked < requestMS {
+					t.Fatalf("at %d: asks %d while %d has %d ms to answer", now, to, out, requestMS-(now-asked))
 				}
 				vain = append(vain, now)
 			}
@@ -222,10 +225,10 @@ func TestAsksAreBounded(t *testing.T) {
 			if err := askLaw(w, to, peers); err != nil {
 				t.Fatal(err)
 			}
-			for len(vain) > 0 && now-vain[0] >= refuseMS {
+			for len(vain) > 0 && now-vain[0] >= refusalMS {
 				vain = vain[1:]
 			}
-			if fixed && len(vain) > remembered {
+			if fixed && len(vain) > maxRefusals {
 				t.Fatalf("at %d: %d asks in vain since %d", now, len(vain), vain[0])
 			}
 		}
@@ -233,7 +236,7 @@ func TestAsksAreBounded(t *testing.T) {
 }
 
 // askLaw says what is wrong with asking a sibling.
-func askLaw(w Need, to uint64, peers []Peer) error {
+func askLaw(w Need, to crdt.Incarnation, peers []Peer) error {
 	if w.Recent == 0 {
 		return fmt.Errorf("a silent daemon asks")
 	}
@@ -264,13 +267,15 @@ func askLaw(w Need, to uint64, peers []Peer) error {
 func TestAsksTheRichest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		peers := make([]Peer, rapid.IntRange(1, 9).Draw(t, "siblings"))
-		self := rapid.Uint64Range(1, 20).Draw(t, "self")
+		self := crdt.Incarnation(rapid.Uint64Range(1, 20).Draw(t, "self"))
 		held := rapid.Uint64Range(0, 2)
 		if rapid.Bool().Draw(t, "large") {
 			held = rapid.Uint64()
 		}
 		for i := range peers { // Ids on both sides of self, and ties.
-			peers[i] = Peer{rapid.Uint64Range(1, 20).Draw(t, "id"), held.Draw(t, "held"), rapid.Uint64Range(0, 2).Draw(t, "used")}
+			peers[i] = Peer{
+				ID: crdt.Incarnation(rapid.Uint64Range(1, 20).Draw(t, "id")), Held: held.Draw(t, "held"), Used: rapid.Uint64Range(0, 2).Draw(t, "used"),
+			}
 		}
 		var a Requester
 		to, ok := a.Pick(0, Need{Recent: 1, Limit: 1}, self, peers)
@@ -301,7 +306,7 @@ func TestAsksTheRichest(t *testing.T) {
 // A refusal stands until the sibling is believed richer or time has passed.
 func TestRefusalsAreRemembered(t *testing.T) {
 	w := Need{Recent: 1, Limit: 100}
-	one := func(held uint64) []Peer { return []Peer{{7, held, 0}} }
+	one := func(held uint64) []Peer { return []Peer{{ID: 7, Held: held}} }
 	for _, c := range []struct {
 		name  string
 		after int64
@@ -311,7 +316,7 @@ func TestRefusalsAreRemembered(t *testing.T) {
 		{"the same again", emptyMS, 5, false},
 		{"poorer", emptyMS, 4, false},
 		{"richer", emptyMS, 6, true},
-		{"later", refuseMS, 5, true},
+		{"later", refusalMS, 5, true},
 	} {
 		var a Requester
 		if id, ok := a.Pick(0, w, 1, one(5)); !ok || id != 7 {
@@ -337,14 +342,14 @@ func TestNoAllocations(t *testing.T) {
 		now   int64
 	)
 	for i := range peers {
-		peers[i], rows[i] = Peer{uint64(i + 1), 10, 0}, DonorState{9, 1, 1}
+		peers[i], rows[i] = Peer{ID: crdt.Incarnation(i + 1), Held: 10}, DonorState{9, 1, 1}
 	}
 	n := testing.AllocsPerRun(100, func() {
 		now += 60
 		r.Offer(now, 1)
 		a.Pick(now, Need{Recent: r.Recent(now), Limit: 10}, 1, peers)
-		a.Answer(now, 2, g.Give(now, rows[0], Ask{0, r.Second(now)}))
-		h.Publish(now, Policy{WindowMS: 60_000}, 1000, Region{10, 1, 50}, 100)
+		a.Answer(now, 2, g.Transfer(now, rows[0], Request{0, r.Second(now)}))
+		h.Announce(now, Policy{WindowMS: 60_000}, 1000, Region{10, 1, 50}, 100)
 		Collect(50, rows, out)
 		Split(50, out, out)
 	})

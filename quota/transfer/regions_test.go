@@ -98,7 +98,7 @@ func TestShortageIsAnnouncedOnce(t *testing.T) {
 			now += rapid.Int64Range(0, 200).Draw(t, "gap")
 			r := Region{100, 0, rapid.Uint64Range(0, 300).Draw(t, "offered")}
 			room := rapid.Uint64Range(0, 4000).Draw(t, "room")
-			need, ok := h.Publish(now, terms, 30_000, r, room)
+			need, ok := h.Announce(now, terms, 30_000, r, room)
 			if !ok {
 				most := terms.Need(30_000, r, room)
 				if terms.Short(r) && most > 0 && (now-told >= pause || most >= 2*last) {
@@ -213,12 +213,12 @@ func TestLawsFindBrokenPolicies(t *testing.T) {
 	open := Policy{WindowMS: 60_000, DelayMS: 80}
 	cold := Region{Allotment: 800, Available: 800}
 	for name, err := range map[string]error{
-		"gives more than it has":      giveLaw(busy, Ask{0, 1}, true, 10),
-		"silent donor gives all":      giveLaw(silent, Ask{1, 1}, true, 9),
-		"second last call at once":    giveLaw(silent, Ask{0, 1}, false, 9),
-		"ignores its own traffic":     giveLaw(busy, Ask{0, 1}, true, 8),
-		"gives half":                  giveLaw(busy, Ask{8, 1}, true, 4),
-		"gives crumbs":                giveLaw(DonorState{90, 1, 1}, Ask{90, 1}, true, 1),
+		"gives more than it has":      giveLaw(busy, Request{0, 1}, true, 10),
+		"silent donor gives all":      giveLaw(silent, Request{1, 1}, true, 9),
+		"second last call at once":    giveLaw(silent, Request{0, 1}, false, 9),
+		"ignores its own traffic":     giveLaw(busy, Request{0, 1}, true, 8),
+		"gives half":                  giveLaw(busy, Request{8, 1}, true, 4),
+		"gives crumbs":                giveLaw(DonorState{90, 1, 1}, Request{90, 1}, true, 1),
 		"spares under the floor":      spareLaw(open, 60_000, cold, 501),
 		"spares what it will need":    spareLaw(open, 60_000, Region{800, 800, 1000}, 200),
 		"keeps more than floor":       spareLaw(open, 60_000, cold, 499),
@@ -226,7 +226,7 @@ func TestLawsFindBrokenPolicies(t *testing.T) {
 		"a silent daemon asks":        askLaw(Need{Limit: 9}, 1, nil),
 		"asks above the limit":        askLaw(Need{Recent: 1, Limit: 9, Estimate: 9}, 1, nil),
 		"asks with plenty":            askLaw(Need{Recent: 1, Rights: 2, Held: 2, Limit: 9}, 1, nil),
-		"asks who has only his last":  askLaw(Need{Recent: 2, Rights: 1, Limit: 9}, 1, []Peer{{1, 1, 0}}),
+		"asks who has only his last":  askLaw(Need{Recent: 2, Rights: 1, Limit: 9}, 1, []Peer{{ID: 1, Held: 1}}),
 		"aggregate asks at its half":  askLaw(Need{Recent: 1, Rights: 4, Held: 8, Limit: 9}, 1, nil),
 		"asks a sibling that is none": askLaw(Need{Recent: 1, Limit: 9}, 0, nil),
 	} {

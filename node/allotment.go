@@ -7,47 +7,46 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Allotments says what this daemon holds of a label, from the epochs that it and the
-// others have agreed on. All amounts are parts of total, in its unit. rule is
-// SharedRule, x the start of the label and carry how far history reaches back
-// from it, in Unix milliseconds and milliseconds; regional says that total is
-// that of the region alone. It is asked under the locks of shards and must not
-// wait for one of them.
+// Allotments returns rights from the agreed epochs. All results are parts of
+// total, in its unit. rule is SharedRule, x the start of the window in Unix
+// milliseconds, and carry how far the algorithm's history reaches back from x,
+// in milliseconds. With regional, total is that of the region alone. Callers
+// hold the lock of a shard, so implementations must not wait for one.
 type Allotments interface {
-	// Version changes whenever an answer of Allotment may have.
+	// Version changes whenever a result of Allotment may have changed.
 	Version() uint64
-	// Allotment returns what this daemon holds, and why.
+	// Allotment returns the allotment of this daemon, and the reason for it.
 	Allotment(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason)
-	// PartOf and RegionPart say what another daemon of the region, by its name,
-	// or a whole region is believed to hold.
+	// PartOf and RegionPart return the estimated allotment of another daemon of
+	// the region, by its name, or of a whole region.
 	PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64
 	RegionPart(region string, rule, total uint64, x, carry int64) uint64
-	// RegionAllotment returns what this daemon's region holds, all of it, and why: for
-	// a rule whose rights sit at homes in each region.
+	// RegionAllotment returns the allotment of this daemon's region and the
+	// reason for it, for a rule with an owner in each region.
 	RegionAllotment(rule, total uint64, x, carry int64) (uint64, epoch.Reason)
 }
 
-// Ablation leaves gates out, for comparison.
+// Ablation disables gates or transfers, for comparison.
 type Ablation struct{ NoEstimate, NoRights, NoTransfers bool }
 
-// Gate says which gates refused a hit.
+// Gate is the set of gates that denied a hit.
 type Gate uint8
 
-// The gates. A hit that is Over was refused by one or both.
+// The gates. One or both denied a hit that is Over.
 const (
 	NoGate Gate = iota
 	EstimateGate
 	RightsGate
 	BothGates
-	// OwnerGate: the home of the key has no more rights to give.
+	// OwnerGate: the owner of the key has no rights left to lease.
 	OwnerGate
-	// FailureGate: no home could be asked, and on_failure refuses.
+	// FailureGate: no owner is reachable, and on_failure denies.
 	FailureGate
 
 	gates = iota
 )
 
-// String returns the name that metrics carry.
+// String returns the name of the gate in metrics.
 func (g Gate) String() string {
 	names := [...]string{"", "estimate", "rights", "both", "owner", "failure"}
 	if int(g) >= len(names) {
@@ -56,7 +55,7 @@ func (g Gate) String() string {
 	return names[g]
 }
 
-// held is the base of one rule's label, as it was found last.
+// held caches the latest allotment of a rule's window.
 type held struct {
 	limit   *rules.Limit
 	window  int64
@@ -64,14 +63,15 @@ type held struct {
 	base    quota.Allotment
 }
 
-// bounded reports whether the rights gate applies to a hit: to the limits of
-// rules, not to those that come with a request.
+// bounded reports whether the rights gate applies to a hit. It applies to limits
+// of rules, not to those that come with a request.
 func (n *Node) bounded(h *Hit) bool {
 	return n.cfg.Allotments != nil && n.replica != nil && !n.cfg.Ablation.NoRights &&
 		h.Rule != nil && h.Limit == h.Rule.Limit && h.Limit.HasRights() && !n.homed(h)
 }
 
-// base returns what this daemon holds of the label of now before any gift.
+// base returns the allotment of this daemon in the window of now, without
+// transfers.
 func (n *Node) base(r *rules.Rule, now int64) quota.Allotment {
 	l := r.Limit
 	x, carry := quota.Of(l).RightsWindow(now)
@@ -96,33 +96,33 @@ func (n *Node) base(r *rules.Rule, now int64) quota.Allotment {
 	return b
 }
 
-// rowFrom is the part of a base, one in so many, from which on a key has a row: so
-// that it is known how fast its rights go before they run short.
-const rowFrom = 8
+// accountFrom is the fraction 1/accountFrom of an allotment from which on a key has
+// an account, so that its rates are known before its rights run short.
+const accountFrom = 8
 
-// allow finds out whether the rights of this daemon cover a hit. used is what is
-// known of the key's use by all; it is at least what this daemon used, but for
-// buckets, whose meters drain at rates of their own. So a key that is far from
-// its limit, and traded nothing, needs no row.
+// allow reports whether the rights of this daemon cover a hit. used is the known
+// use of the key by all daemons. It is at least the use of this daemon, except
+// for buckets, whose meters drain at their own rates. So a key that is far from
+// its limit and without transfers needs no account.
 func (n *Node) allow(h *Hit, st *Status, used uint64, now int64) bool {
 	base := n.base(h.Rule, now)
 	need := sat.Add(sat.Add(st.ahead, h.N), used)
-	if !quota.Of(h.Limit).Drains() && need <= base.Amount/rowFrom && n.rowAt(h, st.ref) == nil {
+	if !quota.Of(h.Limit).Drains() && need <= base.Amount/accountFrom && n.accountAt(h, st.ref) == nil {
 		st.rights = base.Amount - used
 		return true
 	}
-	r := n.rowOf(h, st.ref, now)
+	r := n.accountOf(h, st.ref, now)
 	if r == nil {
 		st.rights = n.leftShared(h, st.ref, base, used, now)
 		return sat.Add(st.ahead, h.N) <= st.rights
 	}
-	st.row, st.rights = r, r.Left(h.Limit, base, now)
+	st.account, st.rights = r, r.Left(h.Limit, base, now)
 	return sat.Add(st.ahead, h.N) <= st.rights
 }
 
-// leftShared returns what is left of the rights to a key that shares its counter
-// with others: all of it counts as used by this daemon. The meter of a bucket's
-// counter drains at the rate of the whole bucket, so that one has a row, too.
+// leftShared returns the rights left to a key that shares its counter with other
+// keys: all its use counts as use by this daemon. A bucket's counter has an
+// account nevertheless, since its meter drains at the rate of the whole bucket.
 func (n *Node) leftShared(h *Hit, at ref, base quota.Allotment, used uint64, now int64) uint64 {
 	if !quota.Of(h.Limit).Drains() {
 		return base.Amount - min(base.Amount, used)
@@ -133,8 +133,8 @@ func (n *Node) leftShared(h *Hit, at ref, base quota.Allotment, used uint64, now
 	case heir:
 		at = ref{where: inOverflow, index: at.from}
 	}
-	if r := n.rowAt(h, at); r != nil {
+	if r := n.accountAt(h, at); r != nil {
 		return r.Left(h.Limit, base, now)
 	}
-	return 0 // what was used is not known
+	return 0 // the use is not known
 }

@@ -1,0 +1,119 @@
+package node
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/georld/rld/internal/sat"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/quota/transfer"
+)
+
+// account is a key's rights account at this daemon: the rights used here, and
+// the state of transfers.
+type account struct {
+	quota.Account
+	grid      uint64 // of the limits it counts under
+	transfers transfer.Key
+}
+
+// accountOf returns the account of a hit's key and makes it if there is none; nil
+// for a key without a counter of its own. A new account starts from the
+// replicated cells, which hold all use before.
+func (n *Node) accountOf(h *Hit, at ref, now int64) *account {
+	if at.where != inLive {
+		if at.where != nowhere {
+			return nil
+		}
+		// A new key is tracked from here on, though it may be refused.
+		at = n.learn(h, now)
+		n.promised = max(0, n.promised-1) // the room for it is taken
+	}
+	e := n.live.at(at.index)
+	// An existing account holds all use, also use that the cells lack.
+	if a := n.extras.account(e.extra); a != nil && a.grid == h.Limit.Grid() {
+		return a
+	}
+	if e.inherited() {
+		return nil
+	}
+	a := n.newAccount(h, now)
+	n.attach(e, a)
+	return a
+}
+
+// attach gives an entry an account.
+func (n *Node) attach(e *entry, a *account) {
+	if e.extra < 0 {
+		e.extra = n.extras.take()
+	}
+	n.extras.all[e.extra].account = a
+}
+
+// accountAt returns the account of a hit's counter, nil for none.
+func (n *Node) accountAt(h *Hit, at ref) *account {
+	if !at.exists() {
+		return nil
+	}
+	if a := n.extras.account(n.entry(at).extra); a != nil && a.grid == h.Limit.Grid() {
+		return a
+	}
+	return nil
+}
+
+// newAccount makes the account of a hit's key from the replicated cells.
+func (n *Node) newAccount(h *Hit, now int64) *account {
+	ms := n.at.Mono.Milliseconds()
+	a := &account{grid: h.Limit.Grid(), transfers: transfer.New(ms, 0, 0, 0)}
+	l, eng, base := h.Limit, n.replica.engine, n.base(h.Rule, now)
+	if quota.Of(l).Windowed() {
+		a.Left(l, base, now) // moves it to the window of now
+		for _, window := range [...]int64{a.Window - l.Window(), a.Window} {
+			own, moved := eng.Own(h.Key, window), eng.Rights(h.Key, window)
+			a.Recall(l, base, now, window, window, sat.Add(own.P, moved.Given))
+			a.Return(l, window, sat.Add(own.N, moved.Received))
+			if window == a.Window {
+				// The bound keeps hits that came slowly from passing for a burst.
+				a.transfers = transfer.New(ms, window, moved.Given, min(own.Net(), base.Amount/accountFrom))
+			}
+		}
+		return a
+	}
+	type part struct {
+		window, end int64
+		hits        uint64
+	}
+	var parts []part
+	eng.OwnWindows(h.Key, func(window, end int64, hits uint64) { parts = append(parts, part{window, end, hits}) })
+	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.window, b.window) })
+	for _, p := range parts {
+		a.Recall(l, base, now, p.window, p.end, p.hits)
+	}
+	return a
+}
+
+// spend counts a charged hit in the account of its key, if there is one. It does
+// so also where the rights gate does not apply, since the gate may apply again
+// before the window ends. An account made for another hit of the call is found
+// again.
+func (n *Node) spend(h *Hit, now int64, st *Status) {
+	a := st.account
+	if a == nil {
+		a = n.accountAt(h, st.ref)
+	}
+	if a == nil {
+		return
+	}
+	if st.bounded {
+		st.account = a
+	}
+	if h.Rule == nil || !quota.Of(h.Limit).Drains() {
+		a.Spend(h.Limit, quota.Allotment{}, now, h.N) // windows and logs do not drain
+		return
+	}
+	base, hits := n.base(h.Rule, now), h.N
+	if st.Over && !h.Limit.CarryDebt {
+		hits = min(hits, a.Left(h.Limit, base, now)) // beyond that the bucket forgives
+	}
+	a.Spend(h.Limit, base, now, hits)
+}

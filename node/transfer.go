@@ -1,0 +1,243 @@
+package node
+
+import (
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/sat"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/quota/transfer"
+	"github.com/georld/rld/rules"
+)
+
+// TransferStats counts the transfers of a node.
+type TransferStats struct {
+	// Given and Received are hits. Messages counts the rights messages sent.
+	Given, Received, Messages uint64
+}
+
+// transferable reports whether rights under a limit are transferred: those of
+// windows. A bucket fills by itself, and each right of a log would have its own
+// time.
+func (n *Node) transferable(l *rules.Limit) bool {
+	return !n.cfg.Ablation.NoTransfers && quota.Of(l).Windowed()
+}
+
+// transferCall is one call to the transfers of a key.
+type transferCall struct {
+	hit       Hit
+	account   *account
+	allotment quota.Allotment
+	in        transfer.Input
+}
+
+// transferCall reads the state of an account for its transfers.
+func (n *Node) transferCall(h *Hit, a *account, now int64) transferCall {
+	l, eng := h.Limit, n.replica.engine
+	c := transferCall{hit: *h, account: a, allotment: n.base(h.Rule, now)}
+	rights := a.Left(l, c.allotment, now) // moves the account to the window of now
+	kind := transfer.Aggregate
+	if h.Rule.Entity {
+		kind = transfer.Entity
+	}
+	v := &n.replica.view
+	v.engine, v.allotments, v.hit, v.window = eng, n.cfg.Allotments, c.hit, a.Window
+	c.in = transfer.Input{
+		Now: n.at.Mono.Milliseconds(), Window: a.Window, ElapsedMS: now - a.Window,
+		Policy:   transfer.Policy{Kind: kind, Budget: transfer.Budget(l.Budget), WindowMS: l.Window()},
+		Regional: l.Scope != 0, Limit: uint64(l.Requests), Rights: rights, Used: a.Used,
+		Self: n.incarnation, Aggregator: eng.Aggregator(h.Key), Region: n.cfg.Region, View: v,
+	}
+	return c
+}
+
+// transferView is the view of one key and window that transfers decide by.
+type transferView struct {
+	engine     *gossip.Engine
+	allotments Allotments
+	hit        Hit
+	window     int64
+	known      []gossip.RegionalPeer
+	peers      []transfer.Peer
+	regions    []gossip.RemoteRegion
+}
+
+// Peers returns the other daemons of the region.
+func (v *transferView) Peers() []transfer.Peer {
+	l := v.hit.Limit
+	x, carry := quota.Of(l).RightsWindow(v.window)
+	v.known, v.peers = v.engine.RegionalPeers(v.known[:0], v.hit.Key, v.window), v.peers[:0]
+	for i := range v.known {
+		p := &v.known[i]
+		held := v.allotments.PartOf(p.Name, SharedRule(v.hit.Rule), l.Total(), x, carry, l.Scope == rules.Region)
+		held = sat.Add(held, p.Received)
+		v.peers = append(v.peers, transfer.Peer{
+			ID: p.ID, Held: held - min(held, p.Given), Used: p.Used, Rate: p.Rate, Silent: p.Silent,
+		})
+	}
+	return v.peers
+}
+
+// Regions returns the other regions.
+func (v *transferView) Regions() []gossip.RemoteRegion {
+	v.regions = v.engine.RemoteRegions(v.regions[:0], v.hit.Key, v.window)
+	return v.regions
+}
+
+// Allotment returns the rights that a region starts the window with.
+func (v *transferView) Allotment(region string) uint64 {
+	x, carry := quota.Of(v.hit.Limit).RightsWindow(v.window)
+	return v.allotments.RegionPart(region, SharedRule(v.hit.Rule), v.hit.Limit.Total(), x, carry)
+}
+
+// offer counts hits offered to a key near its limit, and requests rights if
+// they are about to run short. estimate is the estimated hits of all daemons.
+func (n *Node) offer(h *Hit, a *account, now int64, estimate uint64) {
+	a.transfers.Offer(n.at.Mono.Milliseconds(), h.N)
+	if !n.transferable(h.Limit) {
+		return
+	}
+	c := n.transferCall(h, a, now)
+	c.in.Estimate = estimate
+	n.transfer(&c, a.transfers.Check(&c.in), 0, now)
+}
+
+// review lets the aggregator of a key check whether its region runs short,
+// after counts of another daemon arrived.
+func (n *Node) review(e *entry, rule *rules.Rule, now int64) {
+	a := n.extras.account(e.extra)
+	if a == nil || rule == nil || a.grid != rule.Limit.Grid() || !n.replica.engine.Aggregates(e.key) {
+		return
+	}
+	h := Hit{Key: e.key, Limit: rule.Limit, Rule: rule}
+	if !n.bounded(&h) || !n.transferable(h.Limit) {
+		return
+	}
+	c := n.transferCall(&h, a, now)
+	c.in.Estimate = n.estimate(&h, e, now)
+	n.transfer(&c, a.transfers.Review(&c.in), 0, now)
+}
+
+// estimate returns the estimated hits of all daemons on a key.
+func (n *Node) estimate(h *Hit, e *entry, now int64) uint64 {
+	at := ref{where: inLive, index: n.live.find(e.key)}
+	return sat.Add(quota.Of(h.Limit).Used(&e.cell, nil, now), n.elsewhere(h, &e.cell, at))
+}
+
+// stepRights handles the rights messages of a peer.
+func (n *Node) stepRights(from crdt.Incarnation, messages []gossip.RightsMessage, now int64) {
+	sender := n.sender(from)
+	for i := range messages[:min(len(messages), gossip.MaxRightsMessages)] {
+		m := &messages[i]
+		c, e := n.transferCallOf(m, now)
+		if e == nil {
+			continue
+		}
+		if m.Kind == gossip.NeedReport {
+			c.in.Estimate = n.estimate(&c.hit, e, now)
+		}
+		n.transfer(&c, c.account.transfers.Step(&c.in, sender, m), from, now)
+	}
+}
+
+// sender describes the daemon that rights or messages come from.
+func (n *Node) sender(id crdt.Incarnation) transfer.Sender {
+	eng := n.replica.engine
+	return transfer.Sender{ID: id, Remote: !eng.Local(id), RTT: eng.RTT(id)}
+}
+
+// transferCallOf finds the account that a message is about and its entry, and
+// makes both if there are none: a daemon without traffic has most rights to
+// transfer. The entry is nil for a rule that is not in force here, for another
+// window than the current one, and without room for the key.
+func (n *Node) transferCallOf(m *gossip.RightsMessage, now int64) (transferCall, *entry) {
+	rule := n.replica.shared[m.Rule]
+	if rule == nil {
+		return transferCall{}, nil
+	}
+	h := Hit{Key: m.Key, Limit: rule.Limit, Rule: rule}
+	x, _ := quota.Of(h.Limit).RightsWindow(now)
+	if !n.bounded(&h) || !n.transferable(h.Limit) || x != m.Window || !n.owns(m.Key) {
+		return transferCall{}, nil
+	}
+	at := ref{where: inLive, index: n.live.find(m.Key)}
+	if at.index >= 0 {
+		if a := n.extras.account(n.live.at(at.index).extra); a != nil && a.grid != h.Limit.Grid() {
+			return transferCall{}, nil // the key counts under another rule
+		}
+	}
+	if at.index < 0 {
+		if n.promised = 0; !n.roomFor(now) {
+			return transferCall{}, nil
+		}
+		at = n.learn(&h, now)
+	}
+	a := n.accountOf(&h, at, now)
+	if a == nil {
+		return transferCall{}, nil
+	}
+	return n.transferCall(&h, a, now), n.entry(at)
+}
+
+// transfer makes transfers and sends messages. from is the daemon of the
+// message that caused them, 0 for none.
+func (n *Node) transfer(c *transferCall, out transfer.Output, from crdt.Incarnation, now int64) {
+	for _, t := range out.Transfers {
+		if !n.give(c, t.To, t.Hits, now) && t.Reply {
+			out.Messages = append(out.Messages, transfer.Message{
+				To: from, RightsMessage: c.account.transfers.Refusal(&c.in),
+			})
+		}
+	}
+	for i := range out.Messages {
+		m := &out.Messages[i]
+		m.Key, m.Rule = c.hit.Key, SharedRule(c.hit.Rule)
+		if n.replica.engine.Send(m.To, m.RightsMessage) {
+			n.transfers.Messages++
+		}
+	}
+}
+
+// give charges rights to the account of this daemon and transfers them to
+// another one. It returns false if it transferred nothing.
+func (n *Node) give(c *transferCall, to crdt.Incarnation, hits uint64, now int64) bool {
+	if hits = min(hits, c.in.Rights); hits == 0 {
+		return false
+	}
+	l := c.hit.Limit
+	_, carry := quota.Of(l).RightsWindow(n.now)
+	meta := gossip.CellMeta{
+		Rule: SharedRule(c.hit.Rule), WindowLength: l.Window(), Carry: carry, Regional: l.Scope == rules.Region,
+	}
+	if !n.replica.engine.Give(n.at.Mono, c.hit.Key, c.in.Window, meta, to, hits) {
+		return false
+	}
+	c.account.transfers.Transferred(c.in.Window, hits)
+	c.account.Spend(l, c.allotment, now, hits)
+	c.in.Rights -= hits
+	n.transfers.Given += hits
+	// The entry must outlive the transferred rights.
+	if i := n.live.find(c.hit.Key); i >= 0 {
+		n.live.at(i).keepUntil(meta.End(c.in.Window))
+	}
+	return true
+}
+
+// received adds rights that another daemon transferred to this one.
+func (n *Node) received(c *gossip.Change, now int64) {
+	n.transfers.Received += c.Transfer
+	i := n.live.find(c.Key)
+	if i < 0 {
+		return // a later account starts from the cells
+	}
+	e := n.live.at(i)
+	e.keepUntil(c.Span.End(c.Window))
+	a, rule := n.extras.account(e.extra), n.replica.shared[c.Span.Rule]
+	if a == nil || rule == nil || a.grid != rule.Limit.Grid() {
+		return
+	}
+	h := Hit{Key: c.Key, Limit: rule.Limit, Rule: rule}
+	call := n.transferCall(&h, a, now)
+	a.Return(rule.Limit, c.Window, c.Transfer)
+	call.in.Rights, call.in.Used = a.Left(h.Limit, call.allotment, now), a.Used
+	n.transfer(&call, a.transfers.Received(&call.in, n.sender(c.From), c.Window, c.Transfer), 0, now)
+}
