@@ -1,0 +1,230 @@
+package docs
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/telemetry"
+)
+
+// fill sets every field that v can reach to something, so that each metric has
+// a value.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() {
+				fill(v.Field(i))
+			}
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0))
+	case reflect.Array:
+		for i := range v.Len() {
+			fill(v.Index(i))
+		}
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(key)
+		fill(value)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		v.SetInt(1)
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		v.SetUint(1)
+	case reflect.Float64:
+		v.SetFloat(1)
+	}
+}
+
+func filled[T any]() T {
+	var v T
+	fill(reflect.ValueOf(&v).Elem())
+	return v
+}
+
+// source is a daemon of which everything has a value.
+type source struct{ set *rules.Set }
+
+func (s source) Tallies(yield func(domain, rule string, t quota.Tally)) {
+	yield("d", "r", filled[quota.Tally]())
+}
+func (s source) Unmatched() (known, unknown uint64)   { return 1, 1 }
+func (s source) Stats() node.Stats                    { return filled[node.Stats]() }
+func (s source) Rules() *rules.Set                    { return s.set }
+func (s source) ClusterStats() telemetry.ClusterStats { return filled[telemetry.ClusterStats]() }
+func (s source) BudgetStats() telemetry.BudgetStats   { return filled[telemetry.BudgetStats]() }
+func (s source) StrictStats() telemetry.StrictStats   { return filled[telemetry.StrictStats]() }
+
+// collected notes the names that are described.
+type collected struct {
+	prometheus.Registerer
+	names map[string]bool
+}
+
+var descName = regexp.MustCompile(`fqName: "(rld_[a-z_]+)"`)
+
+// Register implements prometheus.Registerer.
+func (c collected) Register(x prometheus.Collector) error {
+	descs := make(chan *prometheus.Desc)
+	go func() {
+		x.Describe(descs)
+		close(descs)
+	}()
+	for d := range descs {
+		if found := descName.FindStringSubmatch(d.String()); found != nil {
+			c.names[found[1]] = true
+		}
+	}
+	return c.Registerer.Register(x)
+}
+
+// exported returns what a daemon exports whose telemetry is made of o, without
+// the metrics of Go and the process.
+func exported(t *testing.T, o telemetry.Options) map[string]*dto.MetricFamily {
+	t.Helper()
+	reg := prometheus.NewPedanticRegistry()
+	c := collected{reg, make(map[string]bool)}
+	m, err := telemetry.New(c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Waited(1)
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make(map[string]*dto.MetricFamily)
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "rld_") {
+			out[f.GetName()] = f
+		}
+	}
+	for name := range c.names {
+		if out[name] == nil {
+			t.Errorf("%s is described and has no value here", name)
+		}
+	}
+	return out
+}
+
+// TestMetrics holds docs/metrics.md to what daemons export.
+func TestMetrics(t *testing.T) {
+	set, err := rules.NewSet(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := source{set}
+	all := exported(t, telemetry.Options{Engine: s, Cluster: s, Budgets: s, Strict: s, Version: "v0"})
+	known := make(map[string]bool)
+	parts := make(map[string]func() string)
+	for _, group := range []struct {
+		name string
+		o    telemetry.Options
+	}{
+		{"metrics of every daemon", telemetry.Options{Engine: s, Version: "v0"}},
+		{"metrics of a cluster", telemetry.Options{Engine: s, Cluster: s}},
+		{"metrics of budgets", telemetry.Options{Engine: s, Budgets: s}},
+		{"metrics of strict keys", telemetry.Options{Engine: s, Strict: s}},
+	} {
+		var names []string
+		for _, name := range slices.Sorted(maps.Keys(exported(t, group.o))) {
+			if !known[name] {
+				names = append(names, name)
+				known[name] = true
+			}
+		}
+		parts[group.name] = func() string { return metricTable(all, names) }
+	}
+	p := readPage(t, "docs/metrics.md")
+	settle(t, p, generate(t, p, parts))
+	checkLabels(t, p, all)
+}
+
+func metricTable(all map[string]*dto.MetricFamily, names []string) string {
+	var b strings.Builder
+	b.WriteString("| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	for _, name := range names {
+		f := all[name]
+		labels := make([]string, 0, 3)
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, "`"+l.GetName()+"`")
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", name, strings.ToLower(f.GetType().String()),
+			strings.Join(labels, " "), strings.ReplaceAll(f.GetHelp(), "|", `\|`))
+	}
+	return b.String()
+}
+
+// checkLabels fails for a label, and for a value of a label with a fixed set of
+// values, that the page does not name. Values x come from the fake daemon.
+func checkLabels(t *testing.T, p page, all map[string]*dto.MetricFamily) {
+	t.Helper()
+	open := []string{"domain", "rule", "region", "owner", "hash", "version", "goversion", "kind"}
+	_, legend, _ := strings.Cut(p.text, "## Labels")
+	for name, f := range all {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if !strings.Contains(legend, "| `"+l.GetName()+"` |") {
+					t.Errorf("docs/metrics.md: the label %s of %s is not explained", l.GetName(), name)
+				}
+				if v := l.GetValue(); v != "x" && !slices.Contains(open, l.GetName()) && !strings.Contains(legend, "`"+v+"`") {
+					t.Errorf("docs/metrics.md: %s=%q of %s is not explained", l.GetName(), v, name)
+				}
+			}
+		}
+	}
+	for name := range metricsNamed(p.text) {
+		if all[name] == nil {
+			t.Errorf("docs/metrics.md: there is no metric %s", name)
+		}
+	}
+}
+
+var metricName = regexp.MustCompile(`\brld_[a-z_]+`)
+
+func metricsNamed(text string) map[string]bool {
+	names := make(map[string]bool)
+	for _, name := range metricName.FindAllString(text, -1) {
+		names[name] = true
+	}
+	return names
+}
+
+// TestPagesNameMetrics holds every page to the metrics that there are.
+func TestPagesNameMetrics(t *testing.T) {
+	set, err := rules.NewSet(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := source{set}
+	all := exported(t, telemetry.Options{Engine: s, Cluster: s, Budgets: s, Strict: s})
+	for _, p := range pages(t) {
+		for name := range metricsNamed(p.text) {
+			base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")
+			if all[name] == nil && all[base] == nil {
+				t.Errorf("%s: there is no metric %s", p.name, name)
+			}
+		}
+	}
+}
