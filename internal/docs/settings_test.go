@@ -238,3 +238,34 @@ func shortTime(ms int64) string {
 	}
 	return s
 }
+
+// TestUpstreamVariables tries every variable of envoyproxy/ratelimit that the
+// page maps to settings.
+func TestUpstreamVariables(t *testing.T) {
+	values := map[string]string{
+		"PORT": "1234", "GRPC_PORT": "1234", "DEBUG_PORT": "1234", "HOST": "localhost", "GRPC_HOST": "localhost",
+		"DEBUG_HOST": "localhost", "RUNTIME_IGNOREDOTFILES": "true", "GRPC_UDS": "/tmp/rld.sock", "GRPC_MAX_CONNECTION_AGE": "1h",
+		"GRPC_MAX_CONNECTION_AGE_GRACE": "1h", "LOG_LEVEL": "warn", "LOG_FORMAT": "json", "NEAR_LIMIT_RATIO": "0.5",
+	}
+	_, table, _ := strings.Cut(readPage(t, "docs/settings.md").text, "## Variables of envoyproxy/ratelimit")
+	rows := regexp.MustCompile("(?m)^\\| ((?:`[A-Z_]+`(?:, )?)+) \\| `([a-z_.]+)` \\|$").FindAllStringSubmatch(table, -1)
+	if len(rows) < 15 {
+		t.Fatalf("the table has %d rows", len(rows))
+	}
+	for _, row := range rows {
+		for _, name := range strings.Split(strings.ReplaceAll(row[1], "`", ""), ", ") {
+			value := values[name]
+			if value == "" {
+				value = "true"
+			}
+			l, err := config.Load(config.Sources{Environ: []string{name + "=" + value, "RUNTIME_ROOT=/limits"}})
+			if err != nil {
+				t.Errorf("%s=%s: %v", name, value, err)
+				continue
+			}
+			if from := string(l.Origin(row[2])); !strings.Contains(from, name) {
+				t.Errorf("%s: %s comes from %s", name, row[2], from)
+			}
+		}
+	}
+}

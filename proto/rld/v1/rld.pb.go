@@ -89,7 +89,7 @@ func (Unit) EnumDescriptor() ([]byte, []int) {
 	return file_rld_v1_rld_proto_rawDescGZIP(), []int{0}
 }
 
-// Code is the verdict on a call or a descriptor.
+// Code is the outcome of a call or of a descriptor.
 type Code int32
 
 const (
@@ -139,14 +139,14 @@ func (Code) EnumDescriptor() ([]byte, []int) {
 	return file_rld_v1_rld_proto_rawDescGZIP(), []int{1}
 }
 
-// Mode says whether a limit is enforced.
+// Mode is how a limit is enforced.
 type Mode int32
 
 const (
 	Mode_ENFORCED Mode = 0
-	// Counts, and never refuses.
+	// Counts and never denies.
 	Mode_SHADOW Mode = 1
-	// Refuses only when all quotas of the call are over.
+	// Denies only when all quotas of the call are over their limits.
 	Mode_QUOTA Mode = 2
 )
 
@@ -193,9 +193,10 @@ func (Mode) EnumDescriptor() ([]byte, []int) {
 
 // Entry is one key and value of a descriptor.
 type Entry struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	Value         string                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Not empty.
+	Key           string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Value         string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -244,14 +245,16 @@ func (x *Entry) GetValue() string {
 	return ""
 }
 
-// Override is a limit that is used instead of the configured one, as a fixed
-// window without shadow or quota mode.
+// Override replaces the configured limit by a fixed window without shadow or
+// quota mode. It has no rights, so no bound on overage holds for it.
 type Override struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	RequestsPerUnit uint32                 `protobuf:"varint,1,opt,name=requests_per_unit,json=requestsPerUnit,proto3" json:"requests_per_unit,omitempty"`
-	Unit            Unit                   `protobuf:"varint,2,opt,name=unit,proto3,enum=rld.v1.Unit" json:"unit,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Hits per unit; 0 denies everything.
+	RequestsPerUnit uint32 `protobuf:"varint,1,opt,name=requests_per_unit,json=requestsPerUnit,proto3" json:"requests_per_unit,omitempty"`
+	// Required.
+	Unit          Unit `protobuf:"varint,2,opt,name=unit,proto3,enum=rld.v1.Unit" json:"unit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Override) Reset() {
@@ -298,13 +301,15 @@ func (x *Override) GetUnit() Unit {
 	return Unit_UNIT_UNSPECIFIED
 }
 
-// Descriptor is one list of entries, matched left to right.
+// Descriptor is a list of entries, matched left to right.
 type Descriptor struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Entries []*Entry               `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
-	// Hits of this descriptor. Absent means the request's hits; 0 asks for no
-	// hit and charges none, a peek.
-	Hits          *uint64   `protobuf:"varint,2,opt,name=hits,proto3,oneof" json:"hits,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1 to 32 entries.
+	Entries []*Entry `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
+	// Hits of this descriptor. Absent: the hits of the request. 0 is a peek: it
+	// requests no hit and charges none.
+	Hits *uint64 `protobuf:"varint,2,opt,name=hits,proto3,oneof" json:"hits,omitempty"`
+	// Replaces the limit of the rule that matches.
 	Limit         *Override `protobuf:"bytes,3,opt,name=limit,proto3" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -361,20 +366,23 @@ func (x *Descriptor) GetLimit() *Override {
 	return nil
 }
 
+// CheckRequest is one call.
 type CheckRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Any number; the answer carries it. Callers of CheckStream match by it.
-	Id          uint64        `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Domain      string        `protobuf:"bytes,2,opt,name=domain,proto3" json:"domain,omitempty"`
+	// Any number; the response repeats it. CheckStream needs it to match
+	// responses with requests.
+	Id uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Domain of the limits. Not empty.
+	Domain string `protobuf:"bytes,2,opt,name=domain,proto3" json:"domain,omitempty"`
+	// 1 to 256 descriptors.
 	Descriptors []*Descriptor `protobuf:"bytes,3,rep,name=descriptors,proto3" json:"descriptors,omitempty"`
-	// Hits of each descriptor that has none of its own. 0 means 1 here, as
-	// absent does: only a descriptor's own hits of 0 are a peek. To charge
-	// nothing for the whole call, set peek.
+	// Hits of each descriptor that has none of its own; 0 or absent means 1. To
+	// charge nothing for the whole call, set peek.
 	Hits uint64 `protobuf:"varint,4,opt,name=hits,proto3" json:"hits,omitempty"`
-	// True: answer what the call would get and charge nothing.
+	// Decide the call and charge nothing.
 	Peek bool `protobuf:"varint,5,opt,name=peek,proto3" json:"peek,omitempty"`
-	// True: hits may not be used. The statuses of an allowed call then carry
-	// what it takes to give them back.
+	// The caller may refund hits: the statuses of an admitted call carry refund
+	// tokens.
 	Refundable    bool `protobuf:"varint,6,opt,name=refundable,proto3" json:"refundable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -454,14 +462,17 @@ func (x *CheckRequest) GetRefundable() bool {
 
 // Limit is the limit that was applied to a descriptor.
 type Limit struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	RequestsPerUnit uint32                 `protobuf:"varint,1,opt,name=requests_per_unit,json=requestsPerUnit,proto3" json:"requests_per_unit,omitempty"`
-	Unit            Unit                   `protobuf:"varint,2,opt,name=unit,proto3,enum=rld.v1.Unit" json:"unit,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Hits per window.
+	RequestsPerUnit uint32 `protobuf:"varint,1,opt,name=requests_per_unit,json=requestsPerUnit,proto3" json:"requests_per_unit,omitempty"`
+	Unit            Unit   `protobuf:"varint,2,opt,name=unit,proto3,enum=rld.v1.Unit" json:"unit,omitempty"`
 	// The window is this many units long, at least 1.
 	UnitMultiplier uint32 `protobuf:"varint,3,opt,name=unit_multiplier,json=unitMultiplier,proto3" json:"unit_multiplier,omitempty"`
-	Algorithm      string `protobuf:"bytes,4,opt,name=algorithm,proto3" json:"algorithm,omitempty"`
+	// As in the limits language, such as "token_bucket".
+	Algorithm string `protobuf:"bytes,4,opt,name=algorithm,proto3" json:"algorithm,omitempty"`
 	// Tokens of a full bucket, or length of the queue; 0 for windows and logs.
-	Burst         uint32 `protobuf:"varint,5,opt,name=burst,proto3" json:"burst,omitempty"`
+	Burst uint32 `protobuf:"varint,5,opt,name=burst,proto3" json:"burst,omitempty"`
+	// Empty when the limit has none.
 	Name          string `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -539,34 +550,35 @@ func (x *Limit) GetName() string {
 	return ""
 }
 
+// Status is the outcome of one descriptor.
 type Status struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Code  Code                   `protobuf:"varint,1,opt,name=code,proto3,enum=rld.v1.Code" json:"code,omitempty"`
-	// Path of the rule that matched, "tier=premium > user_id"; empty when none.
+	// Path of the rule that matched, such as "tier=premium > user_id"; empty when
+	// none did.
 	Rule string `protobuf:"bytes,2,opt,name=rule,proto3" json:"rule,omitempty"`
 	// Absent when nothing limits the descriptor.
 	Limit *Limit `protobuf:"bytes,3,opt,name=limit,proto3" json:"limit,omitempty"`
-	// What may still pass, rounded down, never optimistic.
+	// Hits that may still be admitted, rounded down.
 	Remaining uint64 `protobuf:"varint,4,opt,name=remaining,proto3" json:"remaining,omitempty"`
-	// Until the whole limit is available again if nothing more is admitted.
+	// Time until the whole limit is available again if nothing more is admitted.
 	ResetAfter *durationpb.Duration `protobuf:"bytes,5,opt,name=reset_after,json=resetAfter,proto3" json:"reset_after,omitempty"`
-	// On a denial: after this time the same hits would fit if nothing else
-	// came. Rounded up. Absent when they never would, because they are more
-	// than the limit ever holds.
+	// On a denial: time after which the same hits fit if nothing else is admitted,
+	// rounded up. Absent when they never fit because they exceed the limit itself.
 	RetryAfter *durationpb.Duration `protobuf:"bytes,6,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
-	// How long to hold an allowed request back (leaky_bucket).
+	// How long to delay an admitted request (leaky_bucket).
 	Delay *durationpb.Duration `protobuf:"bytes,7,opt,name=delay,proto3" json:"delay,omitempty"`
 	Mode  Mode                 `protobuf:"varint,8,opt,name=mode,proto3,enum=rld.v1.Mode" json:"mode,omitempty"`
-	// True when the answer is less than exact; the reason says why.
-	Degraded       bool   `protobuf:"varint,9,opt,name=degraded,proto3" json:"degraded,omitempty"`
+	// The decision is less than exact, for degraded_reason.
+	Degraded bool `protobuf:"varint,9,opt,name=degraded,proto3" json:"degraded,omitempty"`
+	// See the reasons of degraded answers.
 	DegradedReason string `protobuf:"bytes,10,opt,name=degraded_reason,json=degradedReason,proto3" json:"degraded_reason,omitempty"`
-	// The rule is unlimited: everything passes, nothing is counted.
+	// The rule is unlimited: it admits everything and counts nothing.
 	Unlimited bool `protobuf:"varint,11,opt,name=unlimited,proto3" json:"unlimited,omitempty"`
-	// The token for Release of what this descriptor was charged, when the call
-	// asked for it. Absent when nothing was charged, and when the hits share a
-	// counter with those of other keys or could not be told to other daemons
-	// (degraded_reason is keys_full or cells_full, or was for an earlier hit of
-	// the key): they cannot be given back.
+	// Token for Refund, when the request was refundable. Absent when nothing was
+	// charged, and when the hits cannot be refunded because they share a counter
+	// with other keys or could not be sent to other daemons (keys_full and
+	// cells_full, also for earlier hits of the key).
 	RefundToken   []byte `protobuf:"bytes,12,opt,name=refund_token,json=refundToken,proto3" json:"refund_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -686,16 +698,18 @@ func (x *Status) GetRefundToken() []byte {
 	return nil
 }
 
+// CheckResponse is the decision of one call.
 type CheckResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Id    uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Code  Code                   `protobuf:"varint,2,opt,name=code,proto3,enum=rld.v1.Code" json:"code,omitempty"`
-	// One a descriptor, in the order of the request.
+	// The id of the request.
+	Id   uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Code Code   `protobuf:"varint,2,opt,name=code,proto3,enum=rld.v1.Code" json:"code,omitempty"`
+	// One per descriptor, in the order of the request.
 	Statuses []*Status `protobuf:"bytes,3,rep,name=statuses,proto3" json:"statuses,omitempty"`
-	// The path of the rule that refused; empty when the call is allowed.
+	// Path of the rule that denied; empty when the call is admitted.
 	RefusedBy string `protobuf:"bytes,4,opt,name=refused_by,json=refusedBy,proto3" json:"refused_by,omitempty"`
-	// CheckStream only: set when the question was not answered; all else but
-	// the id is then empty.
+	// CheckStream only: set when the request was not decided. All other fields but
+	// id are then empty.
 	Error         *Error `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -766,12 +780,13 @@ func (x *CheckResponse) GetError() *Error {
 	return nil
 }
 
+// RefundRequest gives hits back.
 type RefundRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of one status of the answer.
+	// From a status of a response.
 	RefundToken []byte `protobuf:"bytes,1,opt,name=refund_token,json=refundToken,proto3" json:"refund_token,omitempty"`
-	// Hits to give back, at least 1 and at most what was charged. Absent means
-	// all of them. A token is good for one release: what it leaves stays charged.
+	// Hits to give back, 1 to the number that was charged. Absent: all of them. A
+	// token is valid for one refund; hits that it leaves stay charged.
 	Hits          *uint64 `protobuf:"varint,2,opt,name=hits,proto3,oneof" json:"hits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -821,14 +836,14 @@ func (x *RefundRequest) GetHits() uint64 {
 	return 0
 }
 
+// RefundResponse is the outcome of a refund.
 type RefundResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Hits that were given back.
 	Refunded uint64 `protobuf:"varint,1,opt,name=refunded,proto3" json:"refunded,omitempty"`
-	// The hits weigh nothing any more: their window is over, or their rule gone.
-	// Sliding windows, and windows with carry_debt, take hits back in the window
-	// after, too; buckets for as long as they take to fill, at least 2 s, from a
-	// multiple of that time on.
+	// The hits count no longer: their window is over, or their rule is gone.
+	// Sliding windows, and windows with carry_debt, accept refunds also in the next
+	// window; buckets for as long as they take to fill, at least 2 s.
 	Expired bool `protobuf:"varint,2,opt,name=expired,proto3" json:"expired,omitempty"`
 	// The token was refunded before.
 	Already       bool `protobuf:"varint,3,opt,name=already,proto3" json:"already,omitempty"`
@@ -887,7 +902,7 @@ func (x *RefundResponse) GetAlready() bool {
 	return false
 }
 
-// Error says why a question on a stream was not answered.
+// Error is the reason why a request on a stream was not decided.
 type Error struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// A gRPC status code.
@@ -941,6 +956,7 @@ func (x *Error) GetMessage() string {
 	return ""
 }
 
+// CheckFrame carries requests on a stream.
 type CheckFrame struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// At most 1,024.
@@ -986,6 +1002,7 @@ func (x *CheckFrame) GetChecks() []*CheckRequest {
 	return nil
 }
 
+// AnswerFrame carries responses on a stream.
 type AnswerFrame struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Answers       []*CheckResponse       `protobuf:"bytes,1,rep,name=answers,proto3" json:"answers,omitempty"`

@@ -30,32 +30,32 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// RateLimiter answers "may this request pass?". A denial is data: it comes in
-// a response. An error means that rld itself failed or that the question is
+// RateLimiter decides whether a request is admitted. A denial is data: it comes
+// in a response. An error means that rld failed or that the request is
 // malformed, so that a caller's fail-open rule is unambiguous.
 type RateLimiterClient interface {
-	// Check decides one call of one or many descriptors, all or nothing: all
-	// are checked, then all are charged, or none is.
+	// Check decides one call of one or more descriptors, all or nothing: all
+	// descriptors are charged, or none is.
 	Check(ctx context.Context, in *CheckRequest, opts ...grpc.CallOption) (*CheckResponse, error)
 	// CheckStream is Check on a long-lived stream, for callers that ask often.
-	// Questions are pipelined and may share a frame; answers carry the id of
-	// their question and may share a frame. They come in the order of the
-	// questions, but for those that wait for the home of a strict key: others
-	// may come before them.
-	// A malformed question is answered with an error in its answer and does
-	// not end the stream. A frame holds at most 1,024 checks: of one with more
-	// the first 1,024 are answered, then the stream ends with INVALID_ARGUMENT.
+	// Requests are pipelined and may share a frame, and so may responses. Each
+	// response carries the id of its request. Responses come in the order of the
+	// requests, except for requests that wait for the owner of a strict key: later
+	// responses may overtake them.
+	// The response to a malformed request has an error, and the stream goes on. A
+	// frame has at most 1,024 requests. Of a frame with more, the first 1,024 are
+	// answered; then the stream ends with INVALID_ARGUMENT.
 	CheckStream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[CheckFrame, AnswerFrame], error)
-	// Release gives back hits that a call of Check or CheckStream was charged
-	// for a descriptor and did not use: in the window that they were counted in,
-	// and once. It is for the daemon that charged them. Late or repeated is no
-	// error, and gives nothing back.
+	// Refund gives back hits that Check or CheckStream charged for a descriptor
+	// and that the caller did not use. They are given back once, in the window in
+	// which they were counted, at the daemon that charged them. A refund that is
+	// late or repeated is no error and gives nothing back.
 	//
-	// FAILED_PRECONDITION: another daemon charged the hits, and the message says
-	// which, or one that has restarted since: then they stay counted.
-	// INVALID_ARGUMENT: the token is none, or more is to be given back than was
-	// charged. RESOURCE_EXHAUSTED: so much was given back lately that the daemon
-	// cannot tell what comes twice; try again later.
+	// FAILED_PRECONDITION: another daemon charged the hits (the message names it),
+	// or this one has restarted since; the hits stay counted. INVALID_ARGUMENT: the
+	// token is not valid, or the hits are more than were charged.
+	// RESOURCE_EXHAUSTED: the daemon remembers too many recent refunds to detect a
+	// repeated one; try again later.
 	Refund(ctx context.Context, in *RefundRequest, opts ...grpc.CallOption) (*RefundResponse, error)
 }
 
@@ -104,32 +104,32 @@ func (c *rateLimiterClient) Refund(ctx context.Context, in *RefundRequest, opts 
 // All implementations must embed UnimplementedRateLimiterServer
 // for forward compatibility.
 //
-// RateLimiter answers "may this request pass?". A denial is data: it comes in
-// a response. An error means that rld itself failed or that the question is
+// RateLimiter decides whether a request is admitted. A denial is data: it comes
+// in a response. An error means that rld failed or that the request is
 // malformed, so that a caller's fail-open rule is unambiguous.
 type RateLimiterServer interface {
-	// Check decides one call of one or many descriptors, all or nothing: all
-	// are checked, then all are charged, or none is.
+	// Check decides one call of one or more descriptors, all or nothing: all
+	// descriptors are charged, or none is.
 	Check(context.Context, *CheckRequest) (*CheckResponse, error)
 	// CheckStream is Check on a long-lived stream, for callers that ask often.
-	// Questions are pipelined and may share a frame; answers carry the id of
-	// their question and may share a frame. They come in the order of the
-	// questions, but for those that wait for the home of a strict key: others
-	// may come before them.
-	// A malformed question is answered with an error in its answer and does
-	// not end the stream. A frame holds at most 1,024 checks: of one with more
-	// the first 1,024 are answered, then the stream ends with INVALID_ARGUMENT.
+	// Requests are pipelined and may share a frame, and so may responses. Each
+	// response carries the id of its request. Responses come in the order of the
+	// requests, except for requests that wait for the owner of a strict key: later
+	// responses may overtake them.
+	// The response to a malformed request has an error, and the stream goes on. A
+	// frame has at most 1,024 requests. Of a frame with more, the first 1,024 are
+	// answered; then the stream ends with INVALID_ARGUMENT.
 	CheckStream(grpc.BidiStreamingServer[CheckFrame, AnswerFrame]) error
-	// Release gives back hits that a call of Check or CheckStream was charged
-	// for a descriptor and did not use: in the window that they were counted in,
-	// and once. It is for the daemon that charged them. Late or repeated is no
-	// error, and gives nothing back.
+	// Refund gives back hits that Check or CheckStream charged for a descriptor
+	// and that the caller did not use. They are given back once, in the window in
+	// which they were counted, at the daemon that charged them. A refund that is
+	// late or repeated is no error and gives nothing back.
 	//
-	// FAILED_PRECONDITION: another daemon charged the hits, and the message says
-	// which, or one that has restarted since: then they stay counted.
-	// INVALID_ARGUMENT: the token is none, or more is to be given back than was
-	// charged. RESOURCE_EXHAUSTED: so much was given back lately that the daemon
-	// cannot tell what comes twice; try again later.
+	// FAILED_PRECONDITION: another daemon charged the hits (the message names it),
+	// or this one has restarted since; the hits stay counted. INVALID_ARGUMENT: the
+	// token is not valid, or the hits are more than were charged.
+	// RESOURCE_EXHAUSTED: the daemon remembers too many recent refunds to detect a
+	// repeated one; try again later.
 	Refund(context.Context, *RefundRequest) (*RefundResponse, error)
 	mustEmbedUnimplementedRateLimiterServer()
 }
