@@ -53,7 +53,7 @@ func TestAPI(t *testing.T) {
 // mentions reports whether a name stands between backquotes, alone or behind a
 // method. The letter case of headers does not matter.
 func mentions(text, name string) bool {
-	return regexp.MustCompile("(?i)`(?:[A-Z, ]+ )?" + regexp.QuoteMeta(name) + "`").MatchString(text)
+	return regexp.MustCompile("(?i)`(?:[A-Z, ]+ )?" + regexp.QuoteMeta(name) + "[:`]").MatchString(text)
 }
 
 // reservedParameters returns the parameters of /v1/check, as the error of a

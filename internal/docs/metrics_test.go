@@ -172,6 +172,13 @@ func TestMetrics(t *testing.T) {
 		}
 		parts[group.name] = func() string { return metricTable(all, names) }
 	}
+	parts["kinds of replica events"] = func() string {
+		var kinds []string
+		for _, k := range node.EventKinds() {
+			kinds = append(kinds, "`"+k.String()+"`")
+		}
+		return "Kinds of replica events: " + strings.Join(kinds, ", ") + ".\n"
+	}
 	p := readPage(t, "docs/metrics.md")
 	settle(t, p, generate(t, p, parts))
 	checkLabels(t, p, all)
