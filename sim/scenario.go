@@ -30,7 +30,7 @@ type scenario struct {
 	nextNode         *yaml.Node
 }
 
-// ParseScenario reads a scenario: the YAML of docs/SIMULATION.md. What a field
+// ParseScenario reads a scenario: the YAML of docs/simulation.md. What a field
 // does not say is as in Default. The error renders every fault with file,
 // line, column and what would be right.
 func ParseScenario(file string, data []byte) (*Config, error) {

@@ -13,7 +13,7 @@ import (
 
 func simulationGuide(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/SIMULATION.md")
+	text, err := os.ReadFile("../../docs/simulation.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/georld/rld/node"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
-	"github.com/georld/rld/server/admin"
+	adminapi "github.com/georld/rld/server/admin/api"
 	"github.com/georld/rld/server/web"
 )
 
@@ -81,10 +81,10 @@ func degradedReasons() []string {
 
 func operatorPaths() []string {
 	var out []string
-	for _, c := range admin.Commands() {
+	for _, c := range adminapi.Commands() {
 		out = append(out, "/v1/rights/"+string(c))
 	}
-	for _, c := range admin.LayoutCommands() {
+	for _, c := range adminapi.LayoutCommands() {
 		out = append(out, "/v1/strict/"+string(c))
 	}
 	return out
