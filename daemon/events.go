@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
-	"github.com/georld/rld/node"
+	"github.com/georld/rld/gossip"
 )
 
 // eventLog counts what happens to the shards of a replica, and logs what
@@ -24,7 +24,7 @@ type eventLog struct {
 
 // eventKey is what is said once in a while at most.
 type eventKey struct {
-	kind node.EventKind
+	kind gossip.EventKind
 	peer crdt.Incarnation
 }
 
@@ -36,40 +36,40 @@ const (
 )
 
 // eventWords is what is said of the kinds that are worth a line.
-var eventWords = map[node.EventKind]struct {
+var eventWords = map[gossip.EventKind]struct {
 	level slog.Level
 	text  string
 }{
-	node.PeerJoined:     {slog.LevelDebug, "a peer is there"},
-	node.PeerLeft:       {slog.LevelDebug, "a peer is gone"},
-	node.PeerSilent:     {slog.LevelWarn, "a peer is silent: what it admits is not seen"},
-	node.PeerResponding: {slog.LevelInfo, "a silent peer is heard again"},
-	node.DriftRejected:  {slog.LevelWarn, "a peer's clock is too far ahead and is not followed"},
-	node.ClockOutlier:   {slog.LevelError, "this daemon's clock is off by most others': correct it"},
-	node.ClockAgrees:    {slog.LevelInfo, "this daemon's clock agrees with the others again"},
-	node.JumpHeld:       {slog.LevelWarn, "the wall clock jumped ahead and is not followed until others do"},
-	node.JumpAdopted:    {slog.LevelInfo, "the jump of the wall clock is followed"},
-	node.CellRefused:    {slog.LevelWarn, "counts of a peer are refused"},
-	node.CellForged:     {slog.LevelWarn, "a peer tells counts that it cannot know: ignored"},
-	node.RulesDiverged:  {slog.LevelWarn, "a peer has other rules"},
-	node.RulesAgree:     {slog.LevelInfo, "a peer has the same rules again"},
-	node.CountsRestored: {slog.LevelInfo,
+	gossip.PeerJoined:     {slog.LevelDebug, "a peer is there"},
+	gossip.PeerLeft:       {slog.LevelDebug, "a peer is gone"},
+	gossip.PeerSilent:     {slog.LevelWarn, "a peer is silent: what it admits is not seen"},
+	gossip.PeerResponding: {slog.LevelInfo, "a silent peer is heard again"},
+	gossip.DriftRejected:  {slog.LevelWarn, "a peer's clock is too far ahead and is not followed"},
+	gossip.ClockOutlier:   {slog.LevelError, "this daemon's clock is off by most others': correct it"},
+	gossip.ClockAgrees:    {slog.LevelInfo, "this daemon's clock agrees with the others again"},
+	gossip.JumpHeld:       {slog.LevelWarn, "the wall clock jumped ahead and is not followed until others do"},
+	gossip.JumpAdopted:    {slog.LevelInfo, "the jump of the wall clock is followed"},
+	gossip.CellRefused:    {slog.LevelWarn, "counts of a peer are refused"},
+	gossip.CellForged:     {slog.LevelWarn, "a peer tells counts that it cannot know: ignored"},
+	gossip.RulesDiverged:  {slog.LevelWarn, "a peer has other rules"},
+	gossip.RulesAgree:     {slog.LevelInfo, "a peer has the same rules again"},
+	gossip.CountsRestored: {slog.LevelInfo,
 		"other regions remembered counts that no daemon of this region knew"},
 }
 
 // ofShard reports whether a kind is of each shard's own cells; all others are
 // of the daemon, and every shard has them.
-func ofShard(k node.EventKind) bool {
+func ofShard(k gossip.EventKind) bool {
 	switch k {
-	case node.CellRefused, node.CellStale, node.CellForged, node.RefusalReceived,
-		node.RuleUnknown, node.Resent, node.BucketRepaired, node.CountsRestored:
+	case gossip.CellRefused, gossip.CellStale, gossip.CellForged, gossip.RefusalReceived,
+		gossip.RuleUnknown, gossip.Resent, gossip.BucketRepaired, gossip.CountsRestored:
 		return true
 	}
 	return false
 }
 
 // take takes in the events of a shard.
-func (l *eventLog) take(shard int, events []node.Event) {
+func (l *eventLog) take(shard int, events []gossip.Event) {
 	for _, e := range events {
 		own := ofShard(e.Kind)
 		if !own && shard != 0 || int(e.Kind) >= len(l.counts) {
@@ -84,7 +84,7 @@ func (l *eventLog) take(shard int, events []node.Event) {
 	}
 }
 
-func (l *eventLog) say(e node.Event) {
+func (l *eventLog) say(e gossip.Event) {
 	words, ok := eventWords[e.Kind]
 	if !ok {
 		return
@@ -97,7 +97,7 @@ func (l *eventLog) say(e node.Event) {
 		l.said = map[eventKey]time.Duration{}
 	}
 	l.said[key] = e.At
-	if e.Kind == node.PeerSilent && l.leaving() {
+	if e.Kind == gossip.PeerSilent && l.leaving() {
 		return // they have been told that this one goes
 	}
 	attrs := []any{"event", e.Kind.String()}
@@ -116,7 +116,7 @@ func (l *eventLog) say(e node.Event) {
 // counted returns how often each kind happened, by name.
 func (l *eventLog) counted() map[string]uint64 {
 	out := make(map[string]uint64)
-	for _, k := range node.EventKinds() {
+	for _, k := range gossip.EventKinds() {
 		out[k.String()] = l.counts[k].Load()
 	}
 	return out

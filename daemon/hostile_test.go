@@ -173,7 +173,7 @@ var hostilities = []hostility{
 			m.tells(victim, cell)
 		},
 		says:   []string{"counts of a peer are refused", "us/mallory", "too far ahead"},
-		counts: events(node.CellRefused),
+		counts: events(gossip.CellRefused),
 	},
 	{
 		name: "a clock of the year 3000",
@@ -186,7 +186,7 @@ var hostilities = []hostility{
 			}
 		},
 		says:   []string{"a peer's clock is too far ahead and is not followed", "us/mallory", "amount=315"},
-		counts: events(node.DriftRejected),
+		counts: events(gossip.DriftRejected),
 	},
 	{
 		name: "negative counts of a daemon",
@@ -208,7 +208,7 @@ var hostilities = []hostility{
 			m.tells(victim, cell)
 		},
 		says:   []string{"a peer tells counts that it cannot know: ignored", "mars/mallory"},
-		counts: events(node.CellForged),
+		counts: events(gossip.CellForged),
 	},
 	{
 		name: "overflowing counts",
@@ -219,7 +219,7 @@ var hostilities = []hostility{
 			m.tells(victim, cell)
 		},
 		says:   []string{"a peer tells counts that it cannot know: ignored", "us/mallory"},
-		counts: events(node.CellForged),
+		counts: events(gossip.CellForged),
 	},
 	{
 		name: "the slot of whom it tells",
@@ -230,7 +230,7 @@ var hostilities = []hostility{
 			m.tells(victim, cell)
 		},
 		says:   []string{"a peer tells counts that it cannot know: ignored", "us/mallory"},
-		counts: events(node.CellForged),
+		counts: events(gossip.CellForged),
 	},
 	{
 		name: "the slot of a daemon of another region",
@@ -241,7 +241,7 @@ var hostilities = []hostility{
 			m.tells(victim, cell)
 		},
 		says:   []string{"a peer tells counts that it cannot know: ignored", "mars/mallory"},
-		counts: events(node.CellForged),
+		counts: events(gossip.CellForged),
 	},
 	{
 		name: "the sum of another region",
@@ -252,7 +252,7 @@ var hostilities = []hostility{
 			m.tells(victim, cell)
 		},
 		says:   []string{"a peer tells counts that it cannot know: ignored", "mars/mallory"},
-		counts: events(node.CellForged),
+		counts: events(gossip.CellForged),
 	},
 	{
 		name: "a frame in the name of another incarnation",
@@ -296,7 +296,7 @@ func framesRefused(reason string) func(*telemetry.ClusterStats) uint64 {
 	return func(s *telemetry.ClusterStats) uint64 { return s.RefusedFrames[reason] }
 }
 
-func events(k node.EventKind) func(*telemetry.ClusterStats) uint64 {
+func events(k gossip.EventKind) func(*telemetry.ClusterStats) uint64 {
 	return func(s *telemetry.ClusterStats) uint64 { return s.Events[k.String()] }
 }
 

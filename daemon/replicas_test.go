@@ -45,7 +45,7 @@ func newRig(ctx context.Context, tb testing.TB, wg *sync.WaitGroup, set *rules.S
 	}
 	for _, e := range r.order {
 		e.Peers(e.Now(), peers)
-		rep := &replicator{engine: e, send: r.deliver, happened: func(int, []node.Event) {}}
+		rep := &replicator{engine: e, send: r.deliver, happened: func(int, []gossip.Event) {}}
 		wg.Go(func() { rep.run(ctx) })
 	}
 	return r

@@ -20,7 +20,7 @@ type replicator struct {
 	engine *Engine
 	send   func(to crdt.Incarnation, frame []byte) bool
 	// happened takes the events of a shard.
-	happened func(shard int, events []node.Event)
+	happened func(shard int, events []gossip.Event)
 
 	wakes  []time.Duration // of the shards
 	outbox []gossip.Message

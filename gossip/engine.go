@@ -43,43 +43,7 @@ type Engine struct {
 	restored  []Change
 	picked    []int32 // cells for the message at hand
 	events    []Event
-	dropped   uint64
 }
-
-// EventKind is what an Event is about; see node's kinds of the same names.
-type EventKind uint8
-
-// The kinds of events.
-const (
-	PeerJoined EventKind = iota
-	PeerLeft
-	PeerSilent
-	PeerResponding
-	CellRefused
-	CellStale
-	CellForged
-	RefusalReceived
-	RulesDiverged
-	RulesAgree
-	ResyncStarted
-	ResyncDone
-	Resent
-	BucketRepaired
-	CountsRestored
-	BecameReady
-)
-
-// Event is something that happened to an engine.
-type Event struct {
-	At     time.Duration
-	Kind   EventKind
-	Peer   crdt.Incarnation
-	Reason Reason
-	Amount uint64
-}
-
-// maxEvents bounds the events between two calls of Events.
-const maxEvents = 1_024
 
 // New returns an engine without peers or cells. self.ID is the slot it counts
 // under. The configuration must be valid.
@@ -119,21 +83,6 @@ func (e *Engine) Expedited() bool { return e.urgent }
 // Size returns how many cells are held, and how many told cells were taken in
 // since the start.
 func (e *Engine) Size() (cells int, merged uint64) { return e.state.byID.count, e.merged }
-
-func (e *Engine) event(now time.Duration, k EventKind, p crdt.Incarnation, r Reason, amount uint64) {
-	if len(e.events) < maxEvents {
-		e.events = append(e.events, Event{now, k, p, r, amount})
-	} else {
-		e.dropped++
-	}
-}
-
-// Events returns what happened since the last call.
-func (e *Engine) Events() []Event {
-	out := e.events
-	e.events = nil
-	return out
-}
 
 // Peers takes over the live incarnations of all regions. A new one is told
 // everything; one that is gone is forgotten, but its counts stay.

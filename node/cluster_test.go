@@ -62,7 +62,7 @@ type daemon struct {
 	start        time.Duration
 	bend         time.Duration
 	wake         time.Duration
-	events       []Event
+	events       []gossip.Event
 }
 
 type flight struct {

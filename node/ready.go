@@ -13,7 +13,7 @@ type Ready struct {
 	Messages []gossip.Message
 	// Events happened since the last call. They are bounded: beyond 1,024
 	// between two calls they are dropped.
-	Events []Event
+	Events []gossip.Event
 	// Wake is the monotonic time at which Tick has work, later than the
 	// latest Instant seen.
 	Wake time.Duration

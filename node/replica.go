@@ -22,13 +22,9 @@ type replica struct {
 	clocks  map[crdt.Incarnation]peerClock
 	outlier bool
 	held    bool
-	events  []Event
 
 	view transferView // scratch of transferCall
 }
-
-// maxEvents bounds the events between two calls of Ready.
-const maxEvents = 1_024
 
 func newReplica(cfg Config, incarnation crdt.Incarnation) *replica {
 	self := gossip.Peer{ID: incarnation, Name: cfg.Name, Region: cfg.Region}
@@ -51,12 +47,6 @@ func (r *replica) setRules(set *rules.Set) {
 // SharedRule is how a rule is named to others: with the grid it counts on, so
 // that nobody folds what was counted on another.
 func SharedRule(r *rules.Rule) uint64 { return uint64(r.ID) ^ r.Limit.Grid()*0x9e3779b97f4a7c15 }
-
-func (r *replica) event(e Event) {
-	if len(r.events) < maxEvents {
-		r.events = append(r.events, e)
-	}
-}
 
 // Peers tells the node which incarnations are live, of all regions. It may
 // contain the node itself. A node alone does not care.
@@ -97,11 +87,11 @@ func (n *Node) Step(at Instant, m *gossip.Message) error {
 }
 
 func (n *Node) refused(at Instant, m *gossip.Message, err error) {
-	kind := MessageMisplaced
+	kind := gossip.MessageMisplaced
 	if unknown := (*gossip.UnknownSenderError)(nil); errors.As(err, &unknown) {
-		kind = SenderUnknown
+		kind = gossip.SenderUnknown
 	}
-	n.replica.event(Event{at.Mono, kind, m.From, 0, 1})
+	n.replica.engine.Report(gossip.Event{At: at.Mono, Kind: kind, Peer: m.From, Amount: 1})
 }
 
 func (c *Config) maxOffset() int64 {
@@ -127,7 +117,7 @@ func (n *Node) absorb(at Instant, changes []gossip.Change) {
 		}
 		l := n.limitOf(c)
 		if l == nil {
-			n.replica.event(Event{at.Mono, RuleUnknown, 0, 0, 1})
+			n.replica.engine.Report(gossip.Event{At: at.Mono, Kind: gossip.RuleUnknown, Amount: 1})
 			continue
 		}
 		if at := n.live.find(c.Key); at >= 0 {
@@ -242,26 +232,12 @@ func (n *Node) Ready() Ready {
 	if r.engine.Due(at.Mono) {
 		out.Messages = r.engine.Messages(at.Mono, n.clock.Now(at), r.rules)
 	}
-	for _, e := range r.engine.Events() {
-		r.event(Event{e.At, engineEvents[e.Kind], e.Peer, e.Reason, e.Amount})
-	}
-	out.Events, r.events = r.events, nil
+	out.Events = r.engine.Events()
 	out.Wake = r.engine.Wake(at.Mono)
 	if len(n.desk.active) > 0 {
 		out.Wake = min(out.Wake, at.Mono+deskEvery)
 	}
 	return out
-}
-
-// engineEvents names the events of the engine.
-var engineEvents = [...]EventKind{
-	gossip.PeerJoined: PeerJoined, gossip.PeerLeft: PeerLeft,
-	gossip.PeerSilent: PeerSilent, gossip.PeerResponding: PeerResponding,
-	gossip.CellRefused: CellRefused, gossip.CellStale: CellStale, gossip.CellForged: CellForged, gossip.RefusalReceived: RefusalReceived,
-	gossip.RulesDiverged: RulesDiverged, gossip.RulesAgree: RulesAgree,
-	gossip.ResyncStarted: ResyncStarted, gossip.ResyncDone: ResyncDone, gossip.Resent: Resent,
-	gossip.BucketRepaired: BucketRepaired, gossip.CountsRestored: CountsRestored,
-	gossip.BecameReady: BecameReady,
 }
 
 // Synced reports whether the node takes its share of work: it heard each live

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/rules"
 )
@@ -214,7 +215,7 @@ func TestUnknownRulesAreKept(t *testing.T) {
 	}
 	diverged := 0
 	for _, e := range a2.events {
-		if e.Kind == RulesDiverged {
+		if e.Kind == gossip.RulesDiverged {
 			diverged++
 		}
 	}

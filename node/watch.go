@@ -31,7 +31,7 @@ func (n *Node) observe(at Instant, now int64, m *gossip.Message) {
 	if err := n.clock.Observe(at, m.Stamp); err != nil {
 		is.rejected = true
 		if !was.rejected {
-			r.event(Event{at.Mono, DriftRejected, m.From, 0, uint64(max(0, off))})
+			r.engine.Report(gossip.Event{At: at.Mono, Kind: gossip.DriftRejected, Peer: m.From, Amount: uint64(max(0, off))})
 		}
 	}
 	r.clocks[m.From] = is
@@ -90,12 +90,12 @@ func (n *Node) watchClock(now time.Duration) {
 		return
 	}
 	r.outlier = outlier
-	e := Event{At: now, Kind: ClockAgrees}
+	e := gossip.Event{At: now, Kind: gossip.ClockAgrees}
 	if outlier {
 		slices.Sort(off)
-		e.Kind, e.Amount = ClockOutlier, uint64(off[len(off)/2])
+		e.Kind, e.Amount = gossip.ClockOutlier, uint64(off[len(off)/2])
 	}
-	r.event(e)
+	r.engine.Report(e)
 }
 
 // watchJump decides about a leap of the wall clock that is held back.
@@ -117,9 +117,9 @@ func (n *Node) watchJump(now time.Duration) {
 	case 2*with > len(r.clocks) || len(r.clocks) == 0:
 		n.clock.AdoptJump()
 		r.held = false
-		r.event(Event{At: now, Kind: JumpAdopted, Amount: amount})
+		r.engine.Report(gossip.Event{At: now, Kind: gossip.JumpAdopted, Amount: amount})
 	case !r.held:
 		r.held = true
-		r.event(Event{At: now, Kind: JumpHeld, Amount: amount})
+		r.engine.Report(gossip.Event{At: now, Kind: gossip.JumpHeld, Amount: amount})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/georld/rld/gossip"
-	"github.com/georld/rld/node"
 	"github.com/georld/rld/sticky"
 )
 
@@ -83,7 +82,7 @@ func (a *watcher) Heeded(w *World, d *Daemon, shard int, m *sticky.Message) {
 }
 
 // Happened implements Auditor.
-func (a *watcher) Happened(w *World, d *Daemon, e node.Event) {
+func (a *watcher) Happened(w *World, d *Daemon, e gossip.Event) {
 	if a.first() {
 		a.books.happened(w, d, e)
 	}

@@ -84,10 +84,10 @@ func (b *books) stepped(w *World, d *Daemon, m *gossip.Message, err error) {
 	b.hearing.stepped(w, b, d, m, err)
 }
 
-func (b *books) happened(w *World, d *Daemon, e node.Event) {
+func (b *books) happened(w *World, d *Daemon, e gossip.Event) {
 	b.clocks.happened(w, d, e)
 	b.hearing.happened(w, &b.writers, d, e)
-	b.restored = b.restored || e.Kind == node.CountsRestored
+	b.restored = b.restored || e.Kind == gossip.CountsRestored
 }
 
 func (b *books) restarted(w *World, d *Daemon) {

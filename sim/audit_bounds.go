@@ -5,7 +5,6 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
-	"github.com/georld/rld/node"
 	"github.com/georld/rld/wire"
 )
 
@@ -66,7 +65,7 @@ func (a *boundsAuditor) Decided(w *World, d *Decided) {
 }
 
 // Happened counts events.
-func (a *boundsAuditor) Happened(w *World, d *Daemon, e node.Event) {
+func (a *boundsAuditor) Happened(w *World, d *Daemon, e gossip.Event) {
 	a.watcher.Happened(w, d, e)
 	if a.events[d.Index]++; a.events[d.Index] == mostEvents*len(d.Nodes)+1 {
 		a.failed(w, "%s had %d events of one input", d.Name, a.events[d.Index])

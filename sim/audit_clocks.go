@@ -174,8 +174,8 @@ func (c *windowClocks) heeded(w *World, d *Daemon, shard int, m *sticky.Message)
 // happened follows a jump of the wall clock that a replica came to believe in a
 // tick: which of the shards that ticked just now it was is not told, so it is
 // taken for the first that holds one back, and all may be as far ahead.
-func (c *windowClocks) happened(w *World, d *Daemon, e node.Event) {
-	if e.Kind != node.JumpAdopted {
+func (c *windowClocks) happened(w *World, d *Daemon, e gossip.Event) {
+	if e.Kind != gossip.JumpAdopted {
 		return
 	}
 	found := false

@@ -8,7 +8,6 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
-	"github.com/georld/rld/node"
 )
 
 // unheard is the time up to which one knows of somebody never heard.
@@ -241,16 +240,16 @@ func (e *ear) since(t time.Duration) cover {
 }
 
 // happened follows what replicas believe of each other.
-func (h *hearing) happened(w *World, s *writers, d *Daemon, e node.Event) {
+func (h *hearing) happened(w *World, s *writers, d *Daemon, e gossip.Event) {
 	is := s.of(d)
 	if is == nil {
 		return
 	}
 	switch e.Kind {
-	case node.PeerJoined, node.PeerLeft, node.BecameReady:
+	case gossip.PeerJoined, gossip.PeerLeft, gossip.BecameReady:
 		h.teams.change(w, h, s, is)
 		h.teams.happened(w, s, is, e)
-	case node.CellRefused:
+	case gossip.CellRefused:
 		h.noRoom = h.noRoom || e.Reason == gossip.NoRoom
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/georld/rld/gossip"
-	"github.com/georld/rld/node"
 )
 
 // inventedAuditor sees to it that no replica holds more for anybody than that
@@ -52,10 +51,10 @@ func (a *inventedAuditor) Stepped(w *World, d *Daemon, m *gossip.Message, err er
 }
 
 // Happened counts how often a region restored.
-func (a *inventedAuditor) Happened(w *World, d *Daemon, e node.Event) {
+func (a *inventedAuditor) Happened(w *World, d *Daemon, e gossip.Event) {
 	a.watcher.Happened(w, d, e)
 	r := &a.restored[d.RegionIndex]
-	if e.Kind == node.CountsRestored && (r.times == 0 || r.last != w.Now()) {
+	if e.Kind == gossip.CountsRestored && (r.times == 0 || r.last != w.Now()) {
 		r.times, r.last = r.times+1, w.Now()
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/georld/rld/gossip"
-	"github.com/georld/rld/node"
 )
 
 // A region may count hits once more each time that it restores, and no more
@@ -26,7 +25,7 @@ func TestInventedAuditorFollowsWhatIsRestored(t *testing.T) {
 	}
 	restore := func(d *Daemon) {
 		for _, a := range r.w.auditors {
-			a.Happened(r.w, d, node.Event{Kind: node.CountsRestored, Amount: 3})
+			a.Happened(r.w, d, gossip.Event{Kind: gossip.CountsRestored, Amount: 3})
 		}
 	}
 	hear(3)

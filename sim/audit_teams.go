@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/georld/rld/node"
+	"github.com/georld/rld/gossip"
 )
 
 // teams follows who believes whom to share the work of each region. Counts
@@ -126,21 +126,21 @@ func (t *teams) leave(who, of int, now time.Duration) {
 }
 
 // happened follows a change of mind.
-func (t *teams) happened(w *World, s *writers, is *writer, e node.Event) {
+func (t *teams) happened(w *World, s *writers, is *writer, e gossip.Event) {
 	of := s.byIncarnation[e.Peer]
 	t.at(is.index, is.index)
 	mind := &t.minds[is.index]
 	switch {
-	case e.Kind == node.BecameReady:
+	case e.Kind == gossip.BecameReady:
 		mind.ready++
 		t.dirty = true
-	case of == nil && e.Kind == node.PeerJoined:
+	case of == nil && e.Kind == gossip.PeerJoined:
 		mind.phantoms++
 		t.dirty = true
 	case of == nil:
 		mind.phantoms--
 		t.dirty = true
-	case e.Kind == node.PeerJoined:
+	case e.Kind == gossip.PeerJoined:
 		t.join(is.index, of.index, w.Now())
 	default:
 		t.leave(is.index, of.index, w.Now())

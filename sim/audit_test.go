@@ -7,7 +7,6 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
-	"github.com/georld/rld/node"
 )
 
 // Every auditor checks something in an ordinary run, and finds nothing.
@@ -194,7 +193,7 @@ func TestBoundsAuditorCatches(t *testing.T) {
 		{"too many events", func(r *rig, from, _ *Daemon) {
 			for range mostEvents + 1 {
 				for _, a := range r.w.auditors {
-					a.Happened(r.w, from, node.Event{Kind: node.Resent})
+					a.Happened(r.w, from, gossip.Event{Kind: gossip.Resent})
 				}
 			}
 		}},

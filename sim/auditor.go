@@ -20,7 +20,7 @@ type Auditor interface {
 	// change of members. m is the message or nil, err what Step returned.
 	Stepped(w *World, d *Daemon, m *gossip.Message, err error)
 	// Happened is called for each event of a replica.
-	Happened(w *World, d *Daemon, e node.Event)
+	Happened(w *World, d *Daemon, e gossip.Event)
 	// Restarted is called when a daemon came up with a new node; Down when
 	// it crashed or was lost, before its node is dropped.
 	Restarted(w *World, d *Daemon)

@@ -180,10 +180,10 @@ func (w *World) stepped(d *Daemon, m *gossip.Message, err error) {
 }
 
 // happened takes in an event of a replica.
-func (w *World) happened(d *Daemon, e node.Event) {
+func (w *World) happened(d *Daemon, e gossip.Event) {
 	w.seen[e.Kind]++
 	w.trace.happened(d, e)
-	if e.Kind == node.JumpAdopted && d.bureau != nil {
+	if e.Kind == gossip.JumpAdopted && d.bureau != nil {
 		d.bureau.clock.AdoptJump()
 	}
 	for _, a := range w.auditors {

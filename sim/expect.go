@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/georld/rld/node"
+	"github.com/georld/rld/gossip"
 )
 
 // Expect is what a scenario claims. What does not hold fails the run as an
@@ -31,7 +31,7 @@ type Expect struct {
 	AsksPerSecond          *uint64
 	// Seen lists events of the replicas that must have happened, NotSeen
 	// those that must not.
-	Seen, NotSeen []node.EventKind
+	Seen, NotSeen []gossip.EventKind
 }
 
 // expectation checks claims and keeps count.
@@ -68,7 +68,7 @@ func (x *Expect) audit(w *World, r *Result) Audit {
 		e.check(r.Degraded >= *x.Degraded, "%d degraded answers, expected at least %d", r.Degraded, *x.Degraded)
 	}
 	x.checkStrict(&e, r.Strict)
-	for _, k := range node.EventKinds() {
+	for _, k := range gossip.EventKinds() {
 		if slices.Contains(x.Seen, k) {
 			e.check(w.seen[k] > 0, "no %v happened, expected at least one", k)
 		}

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/georld/rld/gossip"
-	"github.com/georld/rld/node"
 )
 
 // gauge is an auditor that counts what was asked for and admitted in each
@@ -68,7 +67,7 @@ func (g *gauge) Decided(_ *World, d *Decided) {
 func (g *gauge) Stepped(*World, *Daemon, *gossip.Message, error) {}
 
 // Happened implements Auditor.
-func (g *gauge) Happened(*World, *Daemon, node.Event) {}
+func (g *gauge) Happened(*World, *Daemon, gossip.Event) {}
 
 // Restarted implements Auditor.
 func (g *gauge) Restarted(*World, *Daemon) {}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/georld/rld/node"
+	"github.com/georld/rld/gossip"
 )
 
 // Options is what a run is to find out beside its result.
@@ -164,7 +164,7 @@ func (w *World) result() *Result {
 	if t.decisions > 0 {
 		r.BytesPerDecision = float64(w.traffic.Bytes) / float64(t.decisions)
 	}
-	for _, k := range node.EventKinds() {
+	for _, k := range gossip.EventKinds() {
 		if w.seen[k] > 0 {
 			r.Seen[k.String()] = w.seen[k]
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
@@ -162,7 +163,7 @@ func TestExpectations(t *testing.T) {
 	few, many := uint64(1), uint64(1_000_000)
 	cfg.Expect = Expect{
 		Admitted: &few, Denied: &many,
-		Seen: []node.EventKind{node.PeerLeft}, NotSeen: []node.EventKind{node.PeerJoined},
+		Seen: []gossip.EventKind{gossip.PeerLeft}, NotSeen: []gossip.EventKind{gossip.PeerJoined},
 	}
 	r, err := Run(cfg, Options{})
 	if err != nil {

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/gossip"
 	"go.yaml.in/yaml/v4"
-
-	"github.com/georld/rld/node"
 )
 
 // rolling is the word of scenarios for crashes of one daemon after the other.
@@ -145,14 +144,14 @@ func (s *scenario) expect(n *yaml.Node) {
 }
 
 // kinds reads names of the replicas' events.
-func (s *scenario) kinds(n *yaml.Node) []node.EventKind {
+func (s *scenario) kinds(n *yaml.Node) []gossip.EventKind {
 	var names []string
-	for _, k := range node.EventKinds() {
+	for _, k := range gossip.EventKinds() {
 		names = append(names, k.String())
 	}
-	var out []node.EventKind
+	var out []gossip.EventKind
 	s.list(n, "a list of events", len(names), func(item *yaml.Node) {
-		s.word("event", names, func(i int) { out = append(out, node.EventKind(i)) })(item)
+		s.word("event", names, func(i int) { out = append(out, gossip.EventKind(i)) })(item)
 	})
 	return out
 }

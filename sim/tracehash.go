@@ -6,6 +6,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
 )
 
@@ -58,7 +59,7 @@ func (t *trace) bytes(b []byte) {
 }
 
 // happened hashes an event of a replica.
-func (t *trace) happened(d *Daemon, e node.Event) {
+func (t *trace) happened(d *Daemon, e gossip.Event) {
 	t.word(uint64(d.Index)<<32 | uint64(e.Kind)<<8 | uint64(e.Reason))
 	t.word(uint64(e.At))
 	t.word(uint64(e.Peer))

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/georld/rld/crdt"
-	"github.com/georld/rld/node"
+	"github.com/georld/rld/gossip"
 )
 
 // What others name is bounded before it becomes a label. Beyond the bounds,
@@ -115,7 +115,7 @@ func (c *clusterCollector) Collect(ch chan<- prometheus.Metric) {
 
 	w.count(c.merges, s.MergedCells)
 	w.gauge(c.cells, float64(s.Cells))
-	for _, k := range node.EventKinds() {
+	for _, k := range gossip.EventKinds() {
 		w.count(c.events, s.Events[k.String()], k.String())
 	}
 	diverged := 0

@@ -103,7 +103,7 @@ func fullStats() ClusterStats {
 		Rejected:          map[string]uint64{"version": 12},
 		Rejoins:           14, RejoinFailures: 8,
 		MergedCells: 9_000, Cells: 512,
-		Events: map[string]uint64{node.Resent.String(): 11, node.PeerJoined.String(): 3, "made up": 1},
+		Events: map[string]uint64{gossip.Resent.String(): 11, gossip.PeerJoined.String(): 3, "made up": 1},
 		Rules:  0x5eed,
 	}
 }
@@ -122,7 +122,7 @@ func TestScrapeOfACluster(t *testing.T) {
 func TestEventsOfAReplica(t *testing.T) {
 	_, reg := clusterMetrics(t, fullStats())
 	text := scrape(t, reg)
-	for _, k := range node.EventKinds() {
+	for _, k := range gossip.EventKinds() {
 		line := fmt.Sprintf("rld_replica_events_total{kind=\"%s\"} %d\n", k, fullStats().Events[k.String()])
 		if !strings.Contains(text, line) {
 			t.Errorf("no line %s", line)

@@ -56,7 +56,7 @@ type ClusterStats struct {
 	// Cells is how many replicated cells are held whose label is not over.
 	Cells int
 	// Events counts what happened to the replica, by the String of
-	// node.EventKind. Other names are left out.
+	// gossip.EventKind. Other names are left out.
 	Events map[string]uint64
 	// Rules is the hash of the rules in force.
 	Rules uint64

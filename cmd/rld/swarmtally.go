@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/georld/rld/node"
+	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/sim"
 	"github.com/georld/rld/sim/report"
 )
@@ -109,12 +109,12 @@ func (t *tally) write(b *strings.Builder, wall time.Duration) {
 		t.writeNaive(b)
 	}
 	var missed []string
-	for _, k := range node.EventKinds() {
+	for _, k := range gossip.EventKinds() {
 		if t.seen[k.String()] == 0 {
 			missed = append(missed, k.String())
 		}
 	}
-	fmt.Fprintf(b, "\n%d of %d kinds of events were seen", len(node.EventKinds())-len(missed), len(node.EventKinds()))
+	fmt.Fprintf(b, "\n%d of %d kinds of events were seen", len(gossip.EventKinds())-len(missed), len(gossip.EventKinds()))
 	if len(missed) > 0 {
 		fmt.Fprintf(b, ", not: %s", strings.Join(missed, ", "))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
@@ -174,7 +175,7 @@ func TestMetrics(t *testing.T) {
 	}
 	parts["kinds of replica events"] = func() string {
 		var kinds []string
-		for _, k := range node.EventKinds() {
+		for _, k := range gossip.EventKinds() {
 			kinds = append(kinds, "`"+k.String()+"`")
 		}
 		return "Kinds of replica events: " + strings.Join(kinds, ", ") + ".\n"

@@ -63,7 +63,7 @@ func regionLoss() *sim.Result {
 			},
 			{WindowSeconds: 60, LagSeconds: 0.5, Pattern: "solo", Policy: "cap", Windows: 12, FalseDenial: 0.59},
 		},
-		Seen:      map[string]uint64{"peer_silent": 4, "sweep_done": 21, "peer_responding": 3},
+		Seen:      map[string]uint64{"peer_silent": 4, "resync_done": 21, "peer_responding": 3},
 		TraceHash: "00ff3a5be1c2d4e7",
 	}
 	s := &sim.Series{
