@@ -16,7 +16,9 @@ import (
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/gossip/link"
 	"github.com/georld/rld/gossip/swim"
-	"github.com/georld/rld/wire"
+	"github.com/georld/rld/quota/agent"
+	"github.com/georld/rld/replica"
+	"github.com/georld/rld/sticky"
 )
 
 // cluster makes an engine one of many: membership in its region, streams to
@@ -102,7 +104,7 @@ func startCluster(cc clusterConfig) (*cluster, error) {
 		send := c.host.SendNow
 		c.strict.send.Store(&send)
 		c.background.Go(func() { c.strict.acceptor.run(ctx, c.strict) })
-		c.background.Go(func() { c.strict.watch(ctx) })
+		c.background.Go(func() { c.strict.run(ctx) })
 	}
 	c.background.Go(func() { c.begin(ctx) })
 	c.background.Go(func() { c.settle(ctx) })
@@ -276,7 +278,7 @@ func (c *cluster) tell(members []gossip.Member) {
 		c.agent.peers(c.engine.Now(), c.self.ID, peers)
 	}
 	if c.strict != nil {
-		c.strict.told(c.engine.Now(), c.self.ID, peers)
+		c.strict.peers(c.engine.Now(), c.self.ID, peers)
 	}
 	c.engine.expedite(1<<c.engine.Shards() - 1) // 1<<64 is 0, and less 1 all of them
 }
@@ -306,91 +308,42 @@ func (c *cluster) Members(from link.Hello, members []gossip.Member) {
 	c.update(func(d *directory) { d.hear(from, members) })
 }
 
-// Frame takes in a frame of a peer. See link.Handler.
+// Frame handles a frame of a peer. See link.Handler.
 func (c *cluster) Frame(from link.Hello, frame []byte) error {
-	switch {
-	case wire.IsRights(frame):
-		return c.rights(from, frame)
-	case wire.IsStrict(frame):
-		return c.aboutStrict(from, frame)
+	in, err := replica.Decode(from.Member.ID, frame)
+	if bad := (*replica.FrameError)(nil); errors.As(err, &bad) {
+		return &link.ProtocolError{Reason: bad.Reason, Err: bad.Err}
 	}
-	msgs, err := wire.Decode(frame)
-	if err != nil {
-		return &link.ProtocolError{Reason: unreadable(err), Err: err}
+	if err = in.Deliver(c); err != nil {
+		c.introduce(from, err)
 	}
-	// All messages of a frame have one sender and one receiver.
-	if id := msgs[0].From; id != from.Member.ID {
-		return &link.ProtocolError{Reason: "foreign_sender", Err: fmt.Errorf("frame of incarnation %v, want its own, %v", id, from.Member.ID)}
-	}
-	for i := range msgs {
-		if n := len(msgs[i].Cells); n > gossip.DefaultFrameCells {
-			// A shard is held while it takes a message in.
-			return &link.ProtocolError{Reason: "size", Err: fmt.Errorf("%d cells in a message, want at most %d", n, gossip.DefaultFrameCells)}
-		}
-	}
-	at := c.engine.Now()
-	for i := range msgs {
-		if err := c.engine.Step(at, &msgs[i]); err != nil {
-			c.stranger(from, err)
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
-// rights takes in a frame about rights. A daemon that holds none has no use for
-// it.
-func (c *cluster) rights(from link.Hello, frame []byte) error {
-	m, err := wire.DecodeRights(frame)
-	if err != nil {
-		return &link.ProtocolError{Reason: unreadable(err), Err: err}
-	}
-	if id := m.From; id != from.Member.ID {
-		return &link.ProtocolError{Reason: "foreign_sender", Err: fmt.Errorf("message of incarnation %v, want its own, %v", id, from.Member.ID)}
-	}
+// StepCounts is part of replica.Receiver.
+func (c *cluster) StepCounts(m *gossip.Message) error { return c.engine.Step(c.engine.Now(), m) }
+
+// StepRights is part of replica.Receiver. A daemon without rights ignores it.
+func (c *cluster) StepRights(m *agent.Message) error {
 	if c.agent == nil {
 		return nil
 	}
 	at := c.engine.Now()
-	return c.agent.frame(at, c.engine.Time(at).Millis(), m)
+	return c.agent.receive(at, c.engine.Time(at).Millis(), m)
 }
 
-// aboutStrict takes in a frame about strict keys. A daemon that holds no rights has
-// no use for it.
-func (c *cluster) aboutStrict(from link.Hello, frame []byte) error {
-	m, err := wire.DecodeStrict(frame)
-	if err != nil {
-		return &link.ProtocolError{Reason: unreadable(err), Err: err}
-	}
-	if id := m.From; id != from.Member.ID {
-		return &link.ProtocolError{Reason: "foreign_sender", Err: fmt.Errorf("message of incarnation %v, want its own, %v", id, from.Member.ID)}
-	}
+// StepStrict is part of replica.Receiver. A daemon without rights ignores it.
+func (c *cluster) StepStrict(m *sticky.Message) error {
 	if c.strict == nil {
 		return nil
 	}
-	return c.strict.frame(m)
+	return c.strict.receive(m)
 }
 
-// unreadable names what is wrong with a frame, for metrics.
-func unreadable(err error) string {
-	var version *wire.VersionError
-	var size *wire.SizeError
-	var sum *wire.ChecksumError
-	switch {
-	case errors.As(err, &version):
-		return "version"
-	case errors.As(err, &size):
-		return "size"
-	case errors.As(err, &sum):
-		return "checksum"
-	}
-	return "format"
-}
-
-// stranger looks at who sent a frame that was refused: a daemon of another
-// region that nobody told us of is called back, for that is how regions get to
-// know each other when only one of them was told of the other.
-func (c *cluster) stranger(from link.Hello, err error) {
+// introduce adds the sender of a rejected frame to the directory if it is an
+// unknown daemon of another region. So regions connect when only one of them has
+// the address of the other.
+func (c *cluster) introduce(from link.Hello, err error) {
 	var unknown *gossip.UnknownSenderError
 	if !errors.As(err, &unknown) || from.Member.Region == c.self.Region {
 		return
@@ -449,4 +402,7 @@ func (c *cluster) close() {
 	c.background.Wait()
 }
 
-var _ link.Handler = (*cluster)(nil)
+var (
+	_ link.Handler     = (*cluster)(nil)
+	_ replica.Receiver = (*cluster)(nil)
+)

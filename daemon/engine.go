@@ -12,6 +12,7 @@ import (
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
+	"github.com/georld/rld/replica"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
 )
@@ -35,15 +36,16 @@ type EngineConfig struct {
 	// Wall reads the wall clock; nil is that of the system.
 	Wall func() time.Time
 
-	// strict is what Node.Homes is, nil for none.
+	// strict is Node.Owners, nil for none.
 	strict *strict
 }
 
-// Engine is a Node split by key over shards, a mutex each. It is safe for
-// concurrent use, and a decision waits for nothing but the shards it touches, and
-// for the homes of strict keys: shards are locked in ascending order, so that no two calls can wait for each
-// other, and held from the last probe to the last charge, so that a call of
-// several descriptors is atomic. None is held while a home is waited for.
+// Engine is a Node split by key over shards, each with a mutex. It is safe for
+// concurrent use. A decision waits for nothing but the locks of its shards, and
+// for the owners of strict keys. Shards are locked in ascending order, so two
+// calls cannot block each other. They stay locked from the last probe to the last
+// charge, so a call with several descriptors is atomic. None is locked while a
+// call waits for an owner.
 type Engine struct {
 	front  atomic.Pointer[node.Matcher]
 	hasher node.Hasher
@@ -52,15 +54,15 @@ type Engine struct {
 	wall   func() time.Time
 	reload sync.Mutex // one SetRules or Tallies at a time; taken before shards
 
-	hurried atomic.Uint64 // shards with something urgent to send, as a bit set
-	urgent  chan struct{} // holds a token when hurried became more than 0
+	expedited atomic.Uint64 // shards whose messages are expedited, as a bit set
+	news      chan struct{} // holds a token when expedited became more than 0
 
 	unknownDomain atomic.Uint64
 	unmatched     atomic.Uint64
 
-	strict *strict // nil where no home is asked
-	// sampled is told of decided calls of which a descriptor is in the sample that
-	// nodes keep of what is asked for most; nil: nobody is. It must not wait.
+	strict *strict // nil where no owner is asked
+	// sampled gets decided calls with a descriptor in the sample that nodes keep
+	// of the keys with most hits. It must not wait. It may be nil.
 	sampled func(c *node.Call, hits []node.Hit)
 }
 
@@ -91,7 +93,7 @@ func NewEngine(c EngineConfig) (*Engine, error) {
 	if count < 1 {
 		return nil, fmt.Errorf("%d shards, want a power of two from 1 to %d, or 0", count, node.MaxShards)
 	}
-	e := &Engine{hasher: node.NewHasher(c.Secret), start: time.Now(), wall: c.Wall, urgent: make(chan struct{}, 1)}
+	e := &Engine{hasher: node.NewHasher(c.Secret), start: time.Now(), wall: c.Wall, news: make(chan struct{}, 1)}
 	for i := range count {
 		nc := c.Node
 		nc.Shard, nc.Shards = i, count
@@ -143,25 +145,25 @@ func (e *Engine) Now() node.Instant {
 
 // Check decides a call now. See server.Engine.
 func (e *Engine) Check(ctx context.Context, c *node.Call) error {
-	var t trial
+	var t attempt
 	if err := e.open(c, &t); err != nil || e.try(e.Now(), &t) {
 		return err
 	}
 	return e.strict.wait(ctx, t)
 }
 
-// TryCheck is Check for a call that waits for no home. It returns false, and has
-// charged nothing, for one that has to.
+// TryCheck is Check for a call that waits for no owner. It returns false, and has
+// charged nothing, for a call that must wait.
 func (e *Engine) TryCheck(c *node.Call) (decided bool, err error) {
-	var t trial
+	var t attempt
 	err = e.open(c, &t)
 	return err != nil || e.try(e.Now(), &t), err
 }
 
-// CheckAt is Check at an instant of the caller's. It waits for nothing: what a
-// home would have to be asked for is decided as if it did not answer.
+// CheckAt is Check at an instant of the caller. It never waits: a call that would
+// have to ask an owner is decided as if the owner did not answer.
 func (e *Engine) CheckAt(at node.Instant, c *node.Call) error {
-	var t trial
+	var t attempt
 	err := e.open(c, &t)
 	if err == nil && !e.try(at, &t) {
 		e.strict.giveUp(at, &t)
@@ -169,19 +171,20 @@ func (e *Engine) CheckAt(at node.Instant, c *node.Call) error {
 	return err
 }
 
-// trial is one question under way: a call whose rules are found.
-type trial struct {
+// attempt is one call under way, whose rules are found.
+type attempt struct {
 	front *node.Matcher
 	call  *node.Call
 	hits  []node.Hit
 	// touched are the shards of the call, as a bit set.
 	touched uint64
-	// receipts take what was charged, one a descriptor; nil: nobody asks.
+	// receipts gets the refund tokens of a call that was charged, one a
+	// descriptor, unless it is nil.
 	receipts []node.Receipt
 }
 
 // open finds the rules of a call.
-func (e *Engine) open(c *node.Call, t *trial) error {
+func (e *Engine) open(c *node.Call, t *attempt) error {
 	t.front, t.call = e.front.Load(), c
 	if err := t.front.Resolve(c); err != nil {
 		return err
@@ -191,13 +194,13 @@ func (e *Engine) open(c *node.Call, t *trial) error {
 	return nil
 }
 
-// try decides a call, unless a home has to be asked first: then it returns false,
-// and has charged nothing.
-func (e *Engine) try(at node.Instant, t *trial) bool {
-	var d duties
-	decided := e.tryLocked(at, t, &d)
-	if d.hurried != 0 || len(d.messages) > 0 {
-		e.perform(&d)
+// try decides a call, unless an owner has to be asked first. Then it returns
+// false and has charged nothing.
+func (e *Engine) try(at node.Instant, t *attempt) bool {
+	var after afterUnlock
+	decided := e.tryLocked(at, t, &after)
+	if after.expedite != 0 || len(after.messages) > 0 {
+		e.perform(&after)
 	}
 	if decided && e.sampled != nil {
 		e.noteSampled(t)
@@ -205,42 +208,29 @@ func (e *Engine) try(at node.Instant, t *trial) bool {
 	return decided
 }
 
-func (e *Engine) tryLocked(at node.Instant, t *trial, d *duties) bool {
+func (e *Engine) tryLocked(at node.Instant, t *attempt, after *afterUnlock) bool {
 	e.lock(t.touched)
 	// Deferred, so that a panic, which an edge turns into an error, leaves no
 	// shard locked.
 	defer e.unlock(t.touched)
 	e.probe(at, t)
-	if e.strict != nil && t.waits() {
+	if e.strict != nil && replica.Waits(t.call) {
 		return false
 	}
-	e.charge(at, t, d)
+	e.charge(at, t, after)
 	return true
 }
 
-// probe asks the shards of a call, which are locked, and joins what they say.
-func (e *Engine) probe(at node.Instant, t *trial) {
+// probe probes a call at its shards, which are locked, and joins their verdicts.
+func (e *Engine) probe(at node.Instant, t *attempt) {
 	for m := t.touched; m != 0; m &= m - 1 {
 		e.shards[bits.TrailingZeros64(m)].node.Probe(at, t.hits, t.call.Statuses)
 	}
 	t.front.Decide(t.call)
 }
 
-// waits reports whether a call was probed that passes only if homes say so.
-func (t *trial) waits() bool {
-	if !t.call.Decision.Allowed {
-		return false
-	}
-	for i := range t.call.Statuses {
-		if t.call.Statuses[i].Wait {
-			return true
-		}
-	}
-	return false
-}
-
 // charge charges a call that was probed at the same instant.
-func (e *Engine) charge(at node.Instant, t *trial, d *duties) {
+func (e *Engine) charge(at node.Instant, t *attempt, after *afterUnlock) {
 	for m := t.touched; m != 0; m &= m - 1 {
 		i := bits.TrailingZeros64(m)
 		n := e.shards[i].node
@@ -249,16 +239,16 @@ func (e *Engine) charge(at node.Instant, t *trial, d *duties) {
 			n.Receipts(at, t.hits, t.call.Statuses, t.receipts)
 		}
 		if n.Expedited() {
-			d.hurried |= m & -m
+			after.expedite |= m & -m
 		}
 		if e.strict != nil {
-			d.collect(at, e.strict, i, n)
+			after.collect(at, e.strict, i, n)
 		}
 	}
 }
 
-// noteSampled says what is in the sample of what is asked for most.
-func (e *Engine) noteSampled(t *trial) {
+// noteSampled reports a decided call to sampled, if it is in the sample.
+func (e *Engine) noteSampled(t *attempt) {
 	for i := range t.call.Statuses {
 		if t.call.Statuses[i].Sampled {
 			e.sampled(t.call, t.hits)
@@ -267,33 +257,34 @@ func (e *Engine) noteSampled(t *trial) {
 	}
 }
 
-// duties is what is to be done once the shards are unlocked.
-type duties struct {
-	hurried  uint64 // shards with something urgent to send
+// afterUnlock is the work of a call for the time after its shards are unlocked.
+type afterUnlock struct {
+	expedite uint64 // shards whose messages are expedited
 	messages []sticky.Message
 }
 
-// collect takes over what a shard, which is locked, wants done.
-func (d *duties) collect(at node.Instant, s *strict, shard int, n *node.Node) {
+// collect adds the messages of a shard, which is locked, and wakes the calls that
+// it has answered.
+func (a *afterUnlock) collect(at node.Instant, s *strict, shard int, n *node.Node) {
 	if !n.HasLeaseReady() {
 		return
 	}
-	e := n.LeaseReady(at)
-	for _, ticket := range e.Answered {
-		s.lot.answered(ticket, shard)
+	ready := n.LeaseReady(at)
+	if len(ready.Answered) > 0 {
+		s.answered(ready.Answered, shard)
 	}
-	if len(e.Messages) > 0 {
-		d.messages = append(d.messages, e.Messages...)
+	if len(ready.Messages) > 0 {
+		a.messages = append(a.messages, ready.Messages...)
 	}
 }
 
-// perform does what is to be done. No shard may be locked.
-func (e *Engine) perform(d *duties) {
-	if d.hurried != 0 {
-		e.expedite(d.hurried)
+// perform does the work. No shard may be locked.
+func (e *Engine) perform(a *afterUnlock) {
+	if a.expedite != 0 {
+		e.expedite(a.expedite)
 	}
-	if len(d.messages) > 0 {
-		e.strict.post(d.messages)
+	if len(a.messages) > 0 {
+		e.strict.deliver(a.messages)
 	}
 }
 

@@ -64,8 +64,8 @@ func callOf(q *api.ExplainQuery) *node.Call {
 
 // peek decides a call that charges nothing, and counts nowhere. It asks homes as
 // Check does; where ctx ends before they answer, it decides as if they did not.
-func (e *Engine) peek(ctx context.Context, c *node.Call) (*trial, error) {
-	t := &trial{front: e.front.Load(), call: c}
+func (e *Engine) peek(ctx context.Context, c *node.Call) (*attempt, error) {
+	t := &attempt{front: e.front.Load(), call: c}
 	if err := t.front.Resolve(c); err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func (x *explainer) ref(incarnation crdt.Incarnation) api.DaemonRef {
 
 // descriptor explains one descriptor of a call, and makes its status what the call
 // would be told if it were charged.
-func (x *explainer) descriptor(t *trial, i int) api.Explained {
+func (x *explainer) descriptor(t *attempt, i int) api.Explained {
 	c := t.call
 	st, h := &c.Statuses[i], &t.hits[i]
 	out := api.Explained{Rule: ruleRef(st.Rule)}

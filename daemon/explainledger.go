@@ -12,6 +12,7 @@ import (
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
+	"github.com/georld/rld/replica"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server/admin/api"
 	"github.com/georld/rld/sticky"
@@ -134,7 +135,7 @@ func (x *explainer) outOfReach(e *node.ExplainedLease, v *route.Routing, st *nod
 // circuit describes the breaker to a home, nil for one that was never met.
 func (x *explainer) circuit(owner crdt.Incarnation) *api.Breaker {
 	for _, c := range x.d.strict.circuits() {
-		if c.slot == owner {
+		if c.Owner == owner {
 			return new(x.d.circuitOf(&c))
 		}
 	}
@@ -142,19 +143,19 @@ func (x *explainer) circuit(owner crdt.Incarnation) *api.Breaker {
 }
 
 // circuitOf describes a breaker.
-func (d *daemon) circuitOf(c *circuit) api.Breaker {
+func (d *daemon) circuitOf(c *replica.Circuit) api.Breaker {
 	out := api.Breaker{
-		Owner: api.DaemonRef{Region: c.region, Name: c.name, Incarnation: c.slot.String()},
-		State: api.BreakerClosed, Calls: uint64(c.calls), Errors: uint64(c.failed),
+		Owner: api.DaemonRef{Region: c.Region, Name: c.Name, Incarnation: c.Owner.String()},
+		State: api.BreakerClosed, Calls: uint64(c.Calls), Errors: uint64(c.Failed),
 	}
-	switch c.state {
+	switch c.State {
 	case breaker.Open:
 		out.State = api.BreakerOpen
 	case breaker.HalfOpen:
 		out.State = api.BreakerHalfOpen
 	}
-	if c.changed {
-		out.Since = new(d.now().Add(-c.since).UTC())
+	if c.Changed {
+		out.Since = new(d.now().Add(-c.For).UTC())
 	}
 	return out
 }

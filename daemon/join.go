@@ -13,6 +13,7 @@ import (
 	"github.com/georld/rld/gossip/link"
 	"github.com/georld/rld/gossip/swim"
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/replica"
 )
 
 // cellsPerKey is for how many replicated cells a daemon has room, on average
@@ -35,7 +36,7 @@ func (d *daemon) replicate(ec *EngineConfig) error {
 	}
 	if d.agent != nil {
 		ec.Node.Allotments = d.agent
-		d.strict = newStrict(strictSettings(c), c.Region, newAcceptorLoop(d.log), d.log)
+		d.strict = newStrict(strictSettings(c), newAcceptorLoop(d.log), d.log)
 		ec.strict = d.strict
 		ec.Node.Owners = d.strict
 		ec.Node.Strict = node.OwnersConfig{Headroom: uint64(c.Strict.Headroom), Prefetch: uint64(c.Strict.Prefetch)}
@@ -52,18 +53,12 @@ func (d *daemon) replicate(ec *EngineConfig) error {
 	return nil
 }
 
-// probeFor is after how long a call that tries whether a home answers again is
-// given up: one whose caller went away before it found out.
-const probeFor = 5 * time.Second
-
-// strictSettings is how a daemon serves strict keys.
-func strictSettings(c *config.Config) strictConfig {
+// strictSettings configures how a daemon asks the owners of strict keys.
+func strictSettings(c *config.Config) replica.Config {
 	b := &c.Strict.Breaker
-	return strictConfig{
-		forwardTimeout: c.Strict.ForwardTimeout, forwardMargin: c.Strict.ForwardMargin,
-		breaker: breaker.Config{
-			Errors: uint32(b.Errors), Window: b.Window, Calls: uint32(b.Calls), Open: b.Open, Probe: probeFor,
-		},
+	return replica.Config{
+		Region: c.Region, ForwardTimeout: c.Strict.ForwardTimeout, ForwardMargin: c.Strict.ForwardMargin,
+		Breaker: breaker.Config{Errors: uint32(b.Errors), Window: b.Window, Calls: uint32(b.Calls), Open: b.Open},
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/quota/overage"
+	"github.com/georld/rld/replica"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server/admin/api"
 )
@@ -126,7 +127,7 @@ func rightsOf(t testing.TB, set *rules.Set) (*rightsLoop, *Engine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &rightsLoop{o: o, log: slog.New(slog.DiscardHandler), news: make(chan struct{}, 1)}
+	f := &rightsLoop{loop: replica.RightsLoop{Agent: o}, log: slog.New(slog.DiscardHandler), news: make(chan struct{}, 1)}
 	nc := node.Default()
 	nc.Region, nc.Name, nc.Allotments = "us", "us-0", f
 	e, err := NewEngine(EngineConfig{Node: nc, Shards: 4, MaxKeys: 1_000, Seed: [2]uint64{1, 2}})

@@ -32,8 +32,8 @@ func (e *Engine) TryCheckRefundable(
 }
 
 // openRefundable is open for a call whose receipts go into to.
-func (e *Engine) openRefundable(c *node.Call, to []node.Receipt) (trial, error) {
-	var t trial
+func (e *Engine) openRefundable(c *node.Call, to []node.Receipt) (attempt, error) {
+	var t attempt
 	err := e.open(c, &t)
 	if err != nil {
 		t.receipts = to[:0]

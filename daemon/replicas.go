@@ -15,14 +15,14 @@ func (e *Engine) Incarnation() crdt.Incarnation { return e.shards[0].node.Incarn
 // Shards returns into how many parts the keys are split.
 func (e *Engine) Shards() int { return len(e.shards) }
 
-// expedite makes the shards of a set be looked at soon. It neither waits nor
-// allocates.
+// expedite makes the replicator send the messages of some shards soon. It neither
+// waits nor allocates.
 func (e *Engine) expedite(shards uint64) {
-	if e.hurried.Or(shards)&shards == shards {
-		return // somebody has said so
+	if e.expedited.Or(shards)&shards == shards {
+		return // they are expedited already
 	}
 	select {
-	case e.urgent <- struct{}{}:
+	case e.news <- struct{}{}:
 	default:
 	}
 }
@@ -54,19 +54,19 @@ func (e *Engine) Step(at node.Instant, m *gossip.Message) error {
 
 // turn ticks a shard and returns what it wants done.
 func (e *Engine) turn(at node.Instant, shard int) node.Ready {
-	var d duties
-	ready := e.turnLocked(at, shard, &d)
-	e.perform(&d)
+	var after afterUnlock
+	ready := e.turnLocked(at, shard, &after)
+	e.perform(&after)
 	return ready
 }
 
-func (e *Engine) turnLocked(at node.Instant, shard int, d *duties) node.Ready {
+func (e *Engine) turnLocked(at node.Instant, shard int, after *afterUnlock) node.Ready {
 	s := e.shards[shard]
 	s.lock()
 	defer s.mu.Unlock()
 	s.node.Tick(at)
 	if e.strict != nil {
-		d.collect(at, e.strict, shard, s.node)
+		after.collect(at, e.strict, shard, s.node)
 	}
 	return s.node.Ready()
 }
@@ -87,17 +87,17 @@ func (e *Engine) Synced() bool {
 // Leave makes all shards take no share any more, and look at what to send.
 func (e *Engine) Leave() {
 	at := e.Now()
-	var d duties
+	var after afterUnlock
 	for i, s := range e.shards {
 		s.lock()
 		s.node.Leave(at)
 		if e.strict != nil {
-			d.collect(at, e.strict, i, s.node)
+			after.collect(at, e.strict, i, s.node)
 		}
 		s.mu.Unlock()
-		d.hurried |= 1 << i
+		after.expedite |= 1 << i
 	}
-	e.perform(&d)
+	e.perform(&after)
 }
 
 // Links describes the peers, by their IDs: of what the shards know of one the

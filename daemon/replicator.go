@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -9,49 +8,51 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
-	"github.com/georld/rld/wire"
+	"github.com/georld/rld/replica"
 )
 
-// replicator does what the shards of an engine want done: it ticks each when
-// it is due, and puts the messages of all shards to one peer into one frame.
-// Decisions never wait for it: it holds one shard at a time, and hands frames
-// to queues that never block.
+// replicator runs the timers of the shards of an engine and sends their counts.
+// Messages of several shards to one peer share frames. Decisions never wait for
+// it: it locks one shard at a time, and its queues never block.
 type replicator struct {
 	engine *Engine
 	send   func(to crdt.Incarnation, frame []byte) bool
-	// happened takes the events of a shard.
+	// happened gets the events of a shard.
 	happened func(shard int, events []gossip.Event)
 
 	wakes  []time.Duration // of the shards
 	outbox []gossip.Message
 }
 
-// leastSleep bounds how often a replicator that is not hurried looks.
+// leastSleep is the shortest sleep of a loop that nothing expedites.
 const leastSleep = time.Millisecond
 
-// run works until ctx ends.
+// run serves the shards until ctx ends.
 func (r *replicator) run(ctx context.Context) {
 	r.wakes = make([]time.Duration, r.engine.Shards())
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		hurried := uint64(0)
+		expedited := uint64(0)
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.engine.urgent:
-			hurried = r.engine.hurried.Swap(0)
+		case <-r.engine.news:
+			expedited = r.engine.expedited.Swap(0)
 		case <-timer.C:
 		}
 		at := r.engine.Now()
-		r.turn(at, hurried)
+		r.turn(at, expedited)
 		timer.Reset(max(slices.Min(r.wakes)-r.engine.Now().Mono, leastSleep))
 	}
 }
 
-// turn serves the shards that are due or hurried.
-func (r *replicator) turn(at node.Instant, hurried uint64) {
-	due := hurried
+// noBuffer has frames allocated: queues own them.
+func noBuffer() []byte { return nil }
+
+// turn serves the shards that are due or expedited.
+func (r *replicator) turn(at node.Instant, expedited uint64) {
+	due := expedited
 	for s, wake := range r.wakes {
 		if wake <= at.Mono {
 			due |= 1 << s
@@ -66,42 +67,11 @@ func (r *replicator) turn(at node.Instant, hurried uint64) {
 			r.happened(s, ready.Events)
 		}
 	})
-	r.post(out)
+	replica.CountFrames(out, noBuffer, func(msgs []gossip.Message, frame []byte) {
+		if frame != nil {
+			r.send(msgs[0].To, frame)
+		}
+	})
 	clear(out)
 	r.outbox = out[:0]
-}
-
-// post sends messages: those to one peer in one frame, if they fit.
-func (r *replicator) post(out []gossip.Message) {
-	slices.SortFunc(out, func(a, b gossip.Message) int {
-		return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.Shard, b.Shard))
-	})
-	for len(out) > 0 {
-		n := 1
-		for n < len(out) && out[n].To == out[0].To {
-			n++
-		}
-		gossip.Unite(out[:n])
-		for rest := out[:n]; len(rest) > 0; {
-			fit := wire.Fit(rest)
-			r.postOne(rest[:fit])
-			rest = rest[fit:]
-		}
-		out = out[n:]
-	}
-}
-
-// postOne sends messages in a frame of their own. What is lost comes again: it
-// is not acknowledged.
-func (r *replicator) postOne(msgs []gossip.Message) {
-	frame, err := wire.Encode(nil, msgs)
-	if err != nil {
-		if len(msgs) > 1 { // more than expected in one frame
-			for i := range msgs {
-				r.postOne(msgs[i : i+1])
-			}
-		}
-		return
-	}
-	r.send(msgs[0].To, frame)
 }

@@ -158,7 +158,7 @@ func (d *daemon) build() error {
 		return err
 	}
 	if d.strict != nil {
-		d.strict.took = d.metrics.Waited
+		d.strict.observe = d.metrics.Waited
 	}
 	d.limits, d.recent = newLimitsSource(d), newRecentState(d.engine, d.now)
 	d.engine.sampled = d.texts.note

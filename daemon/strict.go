@@ -2,194 +2,223 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"math/bits"
+	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/georld/rld/internal/breaker"
-	"github.com/georld/rld/sticky/route"
-
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/breaker"
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/replica"
 	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/route"
+	"github.com/georld/rld/wire"
 )
 
-// strict is the daemon's part in strict keys, beside what its shards do: it says
-// who is home and how to reach them, has calls wait for what homes grant, carries
-// messages, and keeps the replica. It is safe for concurrent use. Shards ask it
-// while they are locked, so it never waits for one.
+// strict drives the replica.Process of a daemon: it locks the machine, keeps its
+// timer, sends its frames and blocks the calls that wait. It is safe for
+// concurrent use. Shards call it while they are locked, so it never locks one
+// while it holds the machine.
 type strict struct {
-	engine *Engine
-	log    *slog.Logger
-	*owners
-	lot      *lot
-	mail     *mail
+	engine   *Engine
+	log      *slog.Logger
+	cfg      replica.Config
 	acceptor *acceptorLoop
+	calls    sync.Pool // of *waiter
 	// send hands a frame to a peer's queue; nil before there are streams.
 	send atomic.Pointer[func(to crdt.Incarnation, frame []byte) bool]
-	// took is told how long each call waited; nil: nobody is.
-	took func(time.Duration)
+	// observe gets the time that each call waited, unless it is nil.
+	observe func(time.Duration)
 
-	rejected atomic.Uint64 // items that were refused by shards
-	met      atomic.Bool   // it was told who lives
+	routes atomic.Pointer[replica.Routes] // of the process
+	now    func() time.Duration           // monotonic
+	timer  *time.Timer
+	lost   uint64 // node.StrictStats.Lost, as of the last log line; of tick alone
+
+	mu      sync.Mutex
+	process *replica.Process
+	wake    time.Duration // when timer fires
 }
 
-// strictConfig is how strict keys are served.
-type strictConfig struct {
-	forwardTimeout, forwardMargin time.Duration
-	breaker                       breaker.Config
-}
-
-// newStrict returns the part of an engine that is yet to be made.
-func newStrict(c strictConfig, region string, n *acceptorLoop, log *slog.Logger) *strict {
-	s := &strict{log: log, lot: newLot(), acceptor: n}
-	s.owners = newOwners(c, region, log)
-	s.mail = newMail(func(to crdt.Incarnation, frame []byte) bool {
-		send := s.send.Load()
-		return send != nil && (*send)(to, frame)
-	})
+// newStrict returns the part of an engine that is made later.
+func newStrict(c replica.Config, n *acceptorLoop, log *slog.Logger) *strict {
+	s := &strict{log: log, acceptor: n, cfg: c, wake: math.MaxInt64, timer: time.NewTimer(math.MaxInt64)}
+	s.calls.New = func() any {
+		w := &waiter{woken: make(chan struct{}, 1)}
+		w.Tag = w
+		return w
+	}
 	return s
 }
 
-// serve makes it that of an engine.
+// serve binds the part to its engine.
 func (s *strict) serve(e *Engine) {
-	s.engine = e
-	s.owners.now = func() time.Duration { return e.Now().Mono }
-	s.owners.self = e.Incarnation()
+	s.engine, s.now = e, func() time.Duration { return e.Now().Mono }
+	s.cfg.Self, s.cfg.Shards = e.Incarnation(), len(e.shards)
+	s.process = replica.New(s.cfg)
+	s.routes.Store(s.process.Reach.Routes())
 }
 
 // Routing is part of node.Owners.
 func (s *strict) Routing() *route.Routing { return s.acceptor.view.Load() }
 
-// waited notes how long a call waited for homes.
-func (s *strict) waited(d time.Duration) {
-	if s.took != nil {
-		s.took(d)
+// Reach is part of node.Owners.
+func (s *strict) Reach(of crdt.Incarnation) (wait time.Duration, open bool) {
+	return s.routes.Load().Reach(s.now, of)
+}
+
+// with runs do on the machine, then publishes what shards read of it, sets the
+// timer and logs what happened.
+func (s *strict) with(do func(*replica.Process)) {
+	for _, c := range s.locked(do) {
+		s.logChange(&c)
 	}
 }
 
-// maxTurns bounds how often shards of one daemon answer each other over one
-// message: a raise is answered by a vote, and that by a grant.
-const maxTurns = 4
+func (s *strict) locked(do func(*replica.Process)) []replica.PathChange {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	do(s.process)
+	if r := s.process.Reach.Routes(); r != s.routes.Load() {
+		s.routes.Store(r)
+	}
+	if wake := s.process.Wake(); wake < s.wake {
+		s.wake = wake
+		s.timer.Reset(wake - s.now())
+	}
+	return s.process.Reach.Changes()
+}
 
-// post does with messages what is to be done: those to other daemons are sent.
-// No shard may be locked.
-func (s *strict) post(out []sticky.Message) {
-	self := s.engine.Incarnation()
-	for range maxTurns {
-		var next []sticky.Message
-		for i := range out {
-			if m := &out[i]; m.To != self {
-				s.mail.post(*m)
-			} else {
-				next = append(next, s.take(m)...)
-			}
-		}
-		if out = next; len(out) == 0 {
-			return
-		}
+// logChange logs that a breaker changed its state.
+func (s *strict) logChange(c *replica.PathChange) {
+	owner := c.Region + "/" + c.Name
+	switch c.To {
+	case breaker.Open:
+		s.log.Warn("the circuit breaker of an owner is open: it is not asked, and on_failure decides",
+			"event", "circuit_breaker_open", "owner", owner, "failed", c.Failures, "calls", c.Calls, "was", c.From.String())
+	case breaker.HalfOpen:
+		s.log.Info("the circuit breaker of an owner is half-open: one call is let through",
+			"event", "circuit_breaker_half_open", "owner", owner)
+	default:
+		s.log.Info("the circuit breaker of an owner is closed: it is asked again", "event", "circuit_breaker_closed", "owner", owner)
 	}
 }
 
-// take takes in a message: what is for the shards, and what is for the replica.
-// It returns what shards want to be said about it.
-func (s *strict) take(m *sticky.Message) []sticky.Message {
-	var d duties
-	if len(m.Requests)+len(m.Grants)+len(m.Accepted) > 0 {
-		s.heed(m, &d)
-	}
-	if len(m.Accepts)+len(m.SnapshotRequests)+len(m.SnapshotChunks)+len(m.Layouts) > 0 {
-		s.acceptor.receive(s.engine, m)
-	}
-	if d.hurried != 0 {
-		s.engine.expedite(d.hurried)
-	}
-	return d.messages
+// circuits describes the paths to the owners.
+func (s *strict) circuits() (all []replica.Circuit) {
+	s.with(func(p *replica.Process) { all = p.Reach.Circuits(s.now()) })
+	return all
 }
 
-// heed hands items to the shards that own their keys.
-func (s *strict) heed(m *sticky.Message, d *duties) {
-	set := uint64(0)
-	shard := func(k crdt.Key) uint64 { return 1 << node.ShardOf(k, len(s.engine.shards)) }
-	for i := range m.Requests {
-		set |= shard(m.Requests[i].Key)
-	}
-	for i := range m.Grants {
-		set |= shard(m.Grants[i].Key)
-	}
-	for i := range m.Accepted {
-		set |= shard(m.Accepted[i].Key)
-	}
-	at := s.engine.Now()
-	for ; set != 0; set &= set - 1 {
-		i := bits.TrailingZeros64(set)
-		if refused := s.heedShard(at, i, m, d); refused > 0 {
-			s.rejected.Add(uint64(refused))
-		}
-	}
+// peers sets the daemons that are live.
+func (s *strict) peers(at node.Instant, self crdt.Incarnation, live []gossip.Peer) {
+	s.with(func(p *replica.Process) { p.Reach.Peers(at.Mono, live) })
+	s.acceptor.peers(at, self, live)
 }
 
-// heedShard has a shard take its items of a message; it leaves those of others.
-func (s *strict) heedShard(at node.Instant, i int, m *sticky.Message, d *duties) (refused int) {
-	sh := s.engine.shards[i]
-	sh.lock()
-	defer sh.mu.Unlock()
-	refused = sh.node.StepLease(at, m)
-	d.collect(at, s, i, sh.node)
-	if sh.node.Expedited() {
-		d.hurried |= 1 << i
-	}
-	return refused
-}
-
-// errForeign is why a frame is refused that was meant for another daemon.
-var errForeign = errors.New("message for another incarnation")
-
-// frame takes in a message of a peer.
-func (s *strict) frame(m *sticky.Message) error {
-	switch {
-	case m.To != s.engine.Incarnation():
-		return errForeign
-	case !s.met.Load():
-		return nil // everybody is a stranger yet, and says it again
-	}
-	s.post(s.take(m))
-	return nil
-}
-
-// told takes over who lives.
-func (s *strict) told(at node.Instant, self crdt.Incarnation, peers []gossip.Peer) {
-	s.owners.peers(peers)
-	s.acceptor.peers(at, self, peers)
-	s.met.Store(true)
-}
-
-// watchEvery is the time between two looks at distances and breakers.
-const watchEvery = 500 * time.Millisecond
-
-// watch follows how far the peers are away, and has breakers change by the time
-// alone, until ctx ends.
-func (s *strict) watch(ctx context.Context) {
-	t := time.NewTicker(watchEvery)
-	defer t.Stop()
-	lost := uint64(0)
+// run drives the timers of the machine until ctx ends.
+func (s *strict) run(ctx context.Context) {
+	defer s.timer.Stop()
+	s.tick()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-t.C:
+		case <-s.timer.C:
+			s.tick()
 		}
-		at := s.engine.Now()
-		s.measure(s.engine.Links(at))
-		s.look(at.Mono)
-		if n := s.engine.StrictStats().Lost; n != lost {
-			s.log.Info("another home had marked more of some keys: what it marked counts as used",
-				"event", "takeover", "ledgers", n-lost)
-			lost = n
+	}
+}
+
+// tick runs the timers that are due.
+func (s *strict) tick() {
+	var r replica.Ready
+	s.with(func(p *replica.Process) {
+		s.wake = math.MaxInt64
+		r = p.Tick(s.now())
+		for _, c := range r.Late {
+			wake(c)
 		}
+	})
+	for _, to := range r.Flush {
+		s.flush(to)
+	}
+	if r.Measure {
+		links := s.engine.Links(s.engine.Now())
+		s.with(func(p *replica.Process) { p.Reach.Measure(links) })
+		if n := s.engine.StrictStats().Lost; n != s.lost {
+			s.log.Info("another owner had higher watermarks of some keys: all below them counts as used",
+				"event", "takeover", "ledgers", n-s.lost)
+			s.lost = n
+		}
+	}
+}
+
+// deliver routes messages: to peers and to the parts of this daemon. No shard
+// may be locked.
+func (s *strict) deliver(out []sticky.Message) {
+	replica.Route(s.cfg.Self, out, s.step, s.post)
+}
+
+// step hands a message to its recipients and returns what the shards answer. The
+// acceptor answers from its own goroutine.
+func (s *strict) step(m *sticky.Message) []sticky.Message {
+	var after afterUnlock
+	set, acceptor := replica.Recipients(m, s.cfg.Shards)
+	at := s.engine.Now()
+	each(set, func(i int) {
+		sh := s.engine.shards[i]
+		sh.lock()
+		defer sh.mu.Unlock()
+		sh.node.StepLease(at, m)
+		after.collect(at, s, i, sh.node)
+		if sh.node.Expedited() {
+			after.expedite |= 1 << i
+		}
+	})
+	if acceptor {
+		s.acceptor.receive(s.engine, m)
+	}
+	if after.expedite != 0 {
+		s.engine.expedite(after.expedite)
+	}
+	return after.messages
+}
+
+// receive handles a message of a peer.
+func (s *strict) receive(m *sticky.Message) error {
+	ok, err := s.routes.Load().Admit(m)
+	if ok {
+		s.deliver(s.step(m))
+	}
+	return err
+}
+
+// post sends a message, which it owns from now on.
+func (s *strict) post(m sticky.Message) {
+	idle := false
+	s.with(func(p *replica.Process) { idle = p.Outbox.Post(m) })
+	if idle {
+		s.flush(m.To)
+	}
+}
+
+// flush sends what waits for a peer.
+func (s *strict) flush(to crdt.Incarnation) {
+	var m sticky.Message
+	more := false
+	next := func(p *replica.Process) { m, more = p.Outbox.Next(s.now(), to) }
+	for s.with(next); more; {
+		frame, err := wire.EncodeStrict(nil, &m)
+		send := s.send.Load()
+		sent := err == nil && send != nil && (*send)(to, frame)
+		s.with(func(p *replica.Process) {
+			p.Outbox.Done(s.now(), &m, sent, err)
+			next(p)
+		})
 	}
 }
 

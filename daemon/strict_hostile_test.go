@@ -11,6 +11,7 @@ import (
 	"github.com/georld/rld/gossip/link"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/replica"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/wire"
@@ -29,7 +30,7 @@ func TestStrictHostileFrames(t *testing.T) {
 			t.Fatal("refused at once")
 		}
 		c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(1, "login", "bob")}}
-		var x trial
+		var x attempt
 		err := owner.cluster.engine.open(&c, &x)
 		if err != nil {
 			t.Fatal(err)
@@ -59,12 +60,12 @@ func TestStrictHostileFrames(t *testing.T) {
 			}
 		}
 		elsewhere := forge(hello.Member.ID, func(m *sticky.Message) { m.To = 4711 })
-		if err := owner.cluster.Frame(hello, elsewhere); !errors.Is(err, errForeign) {
+		if err := owner.cluster.Frame(hello, elsewhere); !errors.Is(err, replica.ErrOther) {
 			t.Errorf("for another incarnation: %v", err)
 		}
 
 		strange := w.stricts[owner.name].engine.StrictStats().Rejected
-		refused := w.stricts[owner.name].acceptor.counts.refused.Load()
+		refused := w.stricts[owner.name].acceptor.counts.rejected.Load()
 		ask := func(holder crdt.Incarnation, want uint64) func(*sticky.Message) {
 			return func(m *sticky.Message) {
 				m.Requests = []sticky.LeaseRequest{{ID: 1 << 40, Lessee: holder, Key: key, Rule: rule, Window: window, Want: want, Need: want}}
@@ -100,7 +101,7 @@ func TestStrictHostileFrames(t *testing.T) {
 		if n := w.stricts[owner.name].engine.StrictStats().Rejected - strange; n != 3 {
 			t.Errorf("%d items of strangers were counted, want 3", n)
 		}
-		if n := w.stricts[owner.name].acceptor.counts.refused.Load() - refused; n != 2 {
+		if n := w.stricts[owner.name].acceptor.counts.rejected.Load() - refused; n != 2 {
 			t.Errorf("%d raises of strangers were refused, want 2", n)
 		}
 		passed := 1
@@ -132,17 +133,29 @@ func TestStrictTooMany(t *testing.T) {
 		defer w.closeDisks()
 		untilInto(5 * time.Second)
 		s := w.stricts["us-0"]
-		var all []*parked
-		for p := s.lot.park(1); p != nil; p = s.lot.park(1) {
-			all = append(all, p)
+		full := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(1, "login", "bob")}}
+		if err := s.engine.open(&full, &attempt{}); err != nil {
+			t.Fatal(err)
 		}
+		full.Decision.Allowed, full.Statuses[0].Wait = true, true
+		var all []*replica.StrictCall
+		s.with(func(p *replica.Process) {
+			for p.Waiters.Refused() == 0 {
+				x := &replica.StrictCall{}
+				x.Start(&full)
+				p.Waiters.Next(0, x)
+				all = append(all, x)
+			}
+		})
 		c := w.residents[0].check(descriptor(1, "login", "bob"))
-		if c.Decision.Allowed || c.Statuses[0].Degraded != node.OwnerUnreachable || s.lot.full.Load() != 2 {
-			t.Errorf("%+v, %d turned away", c.Statuses[0], s.lot.full.Load())
+		if c.Decision.Allowed || c.Statuses[0].Degraded != node.OwnerUnreachable || s.StrictStats().NoPlace != 2 {
+			t.Errorf("%+v, %d turned away", c.Statuses[0], s.StrictStats().NoPlace)
 		}
-		for _, p := range all {
-			s.lot.leave(p)
-		}
+		s.with(func(p *replica.Process) {
+			for _, x := range all {
+				p.Waiters.End(x)
+			}
+		})
 		if !w.residents[0].check(descriptor(1, "login", "bob")).Decision.Allowed {
 			t.Error("refused when there is room again")
 		}

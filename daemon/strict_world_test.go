@@ -16,6 +16,7 @@ import (
 
 	"github.com/georld/rld/journal"
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/replica"
 	"github.com/georld/rld/rules"
 )
 
@@ -91,8 +92,10 @@ func newStrictWorld(t *testing.T, daemons int, set *rules.Set, regions ...string
 
 // serveStrict makes the engine of a daemon one that serves strict keys.
 func (w *strictWorld) serveStrict(r *resident, ec *EngineConfig, log *slog.Logger) func(*clusterConfig) {
-	c := strictConfig{forwardTimeout: 50 * time.Millisecond, forwardMargin: 100 * time.Millisecond, breaker: w.breaker}
-	s := newStrict(c, r.region, newAcceptorLoop(log), log)
+	c := replica.Config{
+		Region: r.region, ForwardTimeout: 50 * time.Millisecond, ForwardMargin: 100 * time.Millisecond, Breaker: w.breaker,
+	}
+	s := newStrict(c, newAcceptorLoop(log), log)
 	ec.strict, ec.Node.Owners = s, s
 	ec.Node.Strict = node.OwnersConfig{Headroom: 2, Prefetch: 16}
 	return func(cc *clusterConfig) {
@@ -110,7 +113,7 @@ func (w *strictWorld) serveStrict(r *resident, ec *EngineConfig, log *slog.Logge
 		genesis.Pins = pinsOf(w.rules)
 		first := w.stricts[r.name] == nil
 		err := s.acceptor.open(acceptorConfig{
-			replica: quorum.Config{Region: r.region, Name: r.name, Genesis: genesis}, dir: w.disks[r.name],
+			quorum: quorum.Config{Region: r.region, Name: r.name, Genesis: genesis}, dir: w.disks[r.name],
 			owner: journal.Owner{Cluster: 1, Name: r.region + "/" + r.name}, first: first, latest: time.Now(),
 		})
 		if err != nil {
@@ -143,7 +146,7 @@ func (w *strictWorld) status(r *resident) quorum.Status {
 func (w *strictWorld) ownerOf(r *resident, key, who string) *resident {
 	w.t.Helper()
 	c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(1, key, who)}}
-	var x trial
+	var x attempt
 	err := r.cluster.engine.open(&c, &x)
 	if err != nil {
 		w.t.Fatal(err)

@@ -151,6 +151,20 @@ func (b *Breaker) Done(at time.Duration, ok bool) {
 	}
 }
 
+// Opens returns the instant from which Passes holds if no call is allowed or
+// done until then, 0 for a closed breaker.
+func (b *Breaker) Opens() time.Duration {
+	switch {
+	case b.state == Closed:
+		return 0
+	case b.state == Open:
+		return b.since + b.cfg.Open
+	case b.probing:
+		return b.probed + b.cfg.Probe
+	}
+	return b.since
+}
+
 // State returns the state, and since when it has it.
 func (b *Breaker) State(at time.Duration) (State, time.Duration) {
 	b.advance(at)

@@ -17,32 +17,32 @@ import (
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/quota/epoch"
+	"github.com/georld/rld/replica"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/wire"
 )
 
-// rightsLoop is the daemon's part in the epochs: it keeps the state machine of
-// package rights going, what it promised on disk, and answers the shards. It is
-// safe for concurrent use. Shards ask it while they are locked, so it never
-// waits for one, and is not held while anything is written.
+// rightsLoop runs a replica.RightsLoop with a file on disk, and answers the
+// shards. It is safe for concurrent use. Shards call it while they are locked, so
+// it never locks one while it is locked, and it is not locked while it writes.
 type rightsLoop struct {
 	log     *slog.Logger
 	file    string
 	cluster uint64 // fingerprint
 	name    string
 
-	lock    *os.File // held as long as the process may promise anything
+	lock    *os.File // locks the folder for the life of the process
 	version atomic.Uint64
-	news    chan struct{} // holds a token when there is something to do
+	news    chan struct{} // holds a token when a turn is due
 
-	mu sync.Mutex
-	o  *agent.Agent
+	mu   sync.Mutex
+	loop replica.RightsLoop
 }
 
-// rightsFile is what a daemon promised to others, in its folder.
+// rightsFile is the record of the rights agent, in its folder.
 const rightsFile = "rights.rld"
 
-// openAgent opens the office of a daemon, none for one that holds no agent.
+// openAgent opens the rights agent of a daemon, none for one that holds no rights.
 func (d *daemon) openAgent() error {
 	c := &d.cfg
 	if c.Region == "" || c.Rights.Dir == "" {
@@ -57,11 +57,11 @@ func (d *daemon) openAgent() error {
 		log: d.log, file: filepath.Join(c.Rights.Dir, rightsFile), name: c.Region + "/" + c.Name,
 		cluster: leading(sum[:]), news: make(chan struct{}, 1), lock: lock,
 	}
-	d.agent.o, err = d.newAgent()
+	d.agent.loop.Agent, err = d.newAgent()
 	return err
 }
 
-// closeAgent lets other processes use the folder.
+// closeAgent closes the files of the rights agent and the acceptor.
 func (d *daemon) closeAgent() {
 	if d.strict != nil {
 		d.strict.acceptor.close()
@@ -71,7 +71,7 @@ func (d *daemon) closeAgent() {
 	}
 }
 
-// newAgent makes the state machine, which goes on from what is stored.
+// newAgent returns the agent as its record has it.
 func (d *daemon) newAgent() (*agent.Agent, error) {
 	c, f := &d.cfg, d.agent
 	start, err := f.start(c.Rights.FirstStart, d.now().Add(2*c.Clock.MaxOffset))
@@ -97,15 +97,15 @@ func (d *daemon) newAgent() (*agent.Agent, error) {
 	return agent.New(rc, start)
 }
 
-// start returns what the office goes on from.
+// start reads the record of the agent.
 func (f *rightsLoop) start(first bool, latest time.Time) (agent.Start, error) {
 	data, err := os.ReadFile(f.file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && first:
 		return agent.Start{First: true}, nil
 	case errors.Is(err, fs.ErrNotExist):
-		f.log.Warn("there is no file of what this daemon promised, and agent.first_start does not say that it is new: "+
-			"it holds no rights until the others have let it in", "file", f.file)
+		f.log.Warn("the record of this daemon's rights is missing, and rights.first_start is not set: "+
+			"it holds no rights before the other daemons have admitted it", "file", f.file)
 		return agent.Start{Generation: uint64(latest.UnixMilli()), Fence: latest.UnixMilli()}, nil
 	case err != nil:
 		return agent.Start{}, fmt.Errorf("rights.dir: %w", err)
@@ -126,37 +126,27 @@ func leading(sum []byte) uint64 {
 	return n
 }
 
-func (f *rightsLoop) expedite() {
+// with runs do on the machine and publishes the version of the shares.
+func (f *rightsLoop) with(do func(*replica.RightsLoop)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	do(&f.loop)
+	f.version.Store(f.loop.Agent.Version())
+}
+
+// do runs by on the agent and makes the loop take a turn soon.
+func (f *rightsLoop) do(by func(*agent.Agent)) {
+	f.with(func(l *replica.RightsLoop) { by(l.Agent) })
 	select {
 	case f.news <- struct{}{}:
 	default:
 	}
 }
 
-// change changes the office, and tells the shards when an answer may have
-// changed.
-func (f *rightsLoop) change(by func(*agent.Agent)) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	by(f.o)
-	f.version.Store(f.o.Version())
-}
-
-// do is change for others than the office's own loop.
-func (f *rightsLoop) do(by func(*agent.Agent)) {
-	f.change(by)
-	f.expedite()
-}
-
-// rightsEvery is the longest time between two turns of an office.
-const rightsEvery = 100 * time.Millisecond
-
-// run keeps the office going until ctx ends. send hands a frame to a peer's
-// queue.
+// run takes turns until ctx ends. send hands a frame to a peer's queue.
 func (f *rightsLoop) run(ctx context.Context, e *Engine, send func(crdt.Incarnation, []byte) bool) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	counted := time.Duration(-time.Second)
 	for {
 		select {
 		case <-ctx.Done():
@@ -164,50 +154,35 @@ func (f *rightsLoop) run(ctx context.Context, e *Engine, send func(crdt.Incarnat
 		case <-f.news:
 		case <-timer.C:
 		}
-		at := e.Now()
-		if at.Mono-counted >= time.Second {
-			counted = at.Mono
-			f.count(e)
-		}
-		wake := f.turn(at, e, send)
-		timer.Reset(min(rightsEvery, max(leastSleep, wake-e.Now().Mono)))
+		wake := f.turn(e.Now(), e, send)
+		timer.Reset(max(leastSleep, wake-e.Now().Mono))
 	}
 }
 
-// count tells the office how many hits rules were asked for.
-func (f *rightsLoop) count(e *Engine) {
-	offered := e.Offered()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, o := range offered {
-		f.o.Demand(o.Rule, o.Hits)
-	}
-}
-
-// turn does what is due, and returns when the next turn is.
+// turn does the work that is due, and returns when the next turn is.
 func (f *rightsLoop) turn(at node.Instant, e *Engine, send func(crdt.Incarnation, []byte) bool) time.Duration {
-	stamp := e.Time(at)
+	now := e.Time(at)
+	due := false
+	f.with(func(l *replica.RightsLoop) { due = l.CountDue(at.Mono) })
+	var offered []RuleHits
+	if due {
+		offered = e.Offered()
+	}
 	var ready agent.Ready
-	f.change(func(o *agent.Agent) {
-		o.Tick(at.Mono, stamp)
-		ready = o.Ready(at.Mono)
+	f.with(func(l *replica.RightsLoop) {
+		for _, o := range offered {
+			l.Agent.Demand(o.Rule, o.Hits)
+		}
+		ready = l.Turn(at.Mono, now)
 	})
 	for f.post(&ready, send); ready.Store != nil; f.post(&ready, send) {
-		// Not under the lock: shards must not wait for a disk.
 		err := replaceFile(f.file, wire.EncodeStored(f.cluster, f.name, ready.Store))
-		f.change(func(o *agent.Agent) {
-			if err != nil {
-				o.Failed(err)
-			} else {
-				o.Stored()
-			}
-			ready = o.Ready(at.Mono)
-		})
+		f.with(func(l *replica.RightsLoop) { ready = l.Stored(at.Mono, err) })
 	}
 	return ready.Wake
 }
 
-// post sends what is to be sent, and logs what happened.
+// post sends the messages of a turn, and logs its events.
 func (f *rightsLoop) post(ready *agent.Ready, send func(crdt.Incarnation, []byte) bool) {
 	for i := range ready.Messages {
 		m := &ready.Messages[i]
@@ -218,12 +193,7 @@ func (f *rightsLoop) post(ready *agent.Ready, send func(crdt.Incarnation, []byte
 		}
 		send(m.To, frame)
 	}
-	f.tell(ready.Events)
-}
-
-// tell logs what happened.
-func (f *rightsLoop) tell(events []agent.Event) {
-	for _, ev := range events {
+	for _, ev := range ready.Events {
 		level := slog.LevelInfo
 		switch ev.Kind {
 		case agent.Refused, agent.StoreFailed, agent.PinsUnfit:
@@ -237,7 +207,7 @@ func (f *rightsLoop) tell(events []agent.Event) {
 	}
 }
 
-// lockFolder makes the folder when it is not there, and keeps other processes
+// lockFolder creates the folder if necessary, and keeps other processes
 // out of it until the file it returns is closed: two that went on from one
 // record would use every right twice. What writes that were cut short left
 // behind goes.
@@ -262,8 +232,8 @@ func lockFolder(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// replaceFile replaces a file whole: whatever ends the process, what is there
-// after is the former content or the new one, and once it returns the new one.
+// replaceFile replaces a file atomically: after a crash it has the former content
+// or the new one, and after replaceFile returned the new one.
 func replaceFile(path string, data []byte) error {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, filepath.Base(path)+".*")
@@ -288,48 +258,35 @@ func replaceFile(path string, data []byte) error {
 	return errors.Join(parent.Sync(), parent.Close())
 }
 
-// frame takes in a frame of a peer.
-func (f *rightsLoop) frame(at node.Instant, now int64, m *agent.Message) error {
+// receive handles a message of a peer.
+func (f *rightsLoop) receive(at node.Instant, now int64, m *agent.Message) error {
 	var err error
-	f.do(func(o *agent.Agent) { err = o.Receive(at.Mono, now, m) })
+	f.do(func(a *agent.Agent) { err = a.Receive(at.Mono, now, m) })
 	return err
 }
 
+// peers sets the daemons that are live.
 func (f *rightsLoop) peers(at node.Instant, self crdt.Incarnation, peers []gossip.Peer) {
-	f.do(func(o *agent.Agent) { o.Peers(at.Mono, self, peers) })
+	f.do(func(a *agent.Agent) { a.Peers(at.Mono, self, peers) })
 }
 
-// rules takes over the rules that have agent.
+// rules sets the rules in force.
 func (f *rightsLoop) rules(set *rules.Set) {
-	var all []agent.Rule
-	for _, r := range set.Rules() {
-		if r.Limit == nil || !r.Limit.HasRights() {
-			continue
-		}
-		reach := time.Duration(2*r.Limit.Window())*time.Millisecond + time.Minute
-		rule := agent.Rule{
-			ID: node.SharedRule(r), Lookback: reach, Window: time.Duration(r.Limit.Window()) * time.Millisecond,
-		}
-		for _, w := range r.Limit.Weights {
-			rule.Pins = append(rule.Pins, agent.Pin{Region: w.Region, Share: uint32(w.Share)})
-		}
-		all = append(all, rule)
-	}
-	f.do(func(o *agent.Agent) { o.Rules(all) })
+	f.do(func(a *agent.Agent) { a.Rules(replica.RightsRules(set)) })
 }
 
-// status describes the office for people.
+// status describes the agent for status pages.
 func (f *rightsLoop) status() agent.Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.o.Status()
+	return f.loop.Agent.Status()
 }
 
 // weights returns the parts of a rule's total that the regions have.
 func (f *rightsLoop) weights(rule uint64) []agent.MemberStatus {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.o.Weights(rule)
+	return f.loop.Agent.Weights(rule)
 }
 
 // Version is part of node.Allotments.
@@ -339,28 +296,28 @@ func (f *rightsLoop) Version() uint64 { return f.version.Load() }
 func (f *rightsLoop) Allotment(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.o.Allotment(rule, total, x, carry, regional)
+	return f.loop.Agent.Allotment(rule, total, x, carry, regional)
 }
 
 // RegionAllotment is part of node.Allotments.
 func (f *rightsLoop) RegionAllotment(rule, total uint64, x, carry int64) (uint64, epoch.Reason) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.o.RegionAllotment(rule, total, x, carry)
+	return f.loop.Agent.RegionAllotment(rule, total, x, carry)
 }
 
 // PartOf is part of node.Allotments.
 func (f *rightsLoop) PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.o.PartOf(peer, rule, total, x, carry, regional)
+	return f.loop.Agent.PartOf(peer, rule, total, x, carry, regional)
 }
 
 // RegionPart is part of node.Allotments.
 func (f *rightsLoop) RegionPart(region string, rule, total uint64, x, carry int64) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.o.RegionPart(region, rule, total, x, carry)
+	return f.loop.Agent.RegionPart(region, rule, total, x, carry)
 }
 
 var _ node.Allotments = (*rightsLoop)(nil)

@@ -1,38 +1,35 @@
 package daemon
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/georld/rld/journal"
+	"github.com/georld/rld/replica"
+	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky/quorum"
 	"github.com/georld/rld/sticky/route"
-
-	"github.com/georld/rld/journal"
-	"github.com/georld/rld/rules"
-	"github.com/georld/rld/wire"
 )
 
-// acceptorConfig is what a notary goes on from.
+// acceptorConfig configures the acceptor and its journal.
 type acceptorConfig struct {
-	replica quorum.Config
-	dir     string
-	owner   journal.Owner
-	// first is the operator's word that the daemon never ran here; latest an
-	// instant that no clock has shown yet.
+	quorum quorum.Config
+	dir    string
+	owner  journal.Owner
+	// first is set by an operator for a daemon that never ran before. latest is
+	// an instant that no clock has shown yet: a new store number.
 	first  bool
 	latest time.Time
 }
 
-// open makes the replica, which goes on from what is stored. A daemon whose
-// journal is damaged says so, and goes on like one that lost its disk: it does not
-// vote before all others have told it what they hold.
+// open opens the journal and recovers the acceptor from it. A daemon with a
+// damaged journal logs that and continues like one that lost its disk: it does
+// not vote before it has a snapshot of all other voters.
 func (n *acceptorLoop) open(c acceptorConfig) error {
 	disk, stored, err := n.read(&c)
 	start := quorum.Start{Stored: stored}
@@ -46,7 +43,7 @@ func (n *acceptorLoop) open(c acceptorConfig) error {
 	if err != nil {
 		return fmt.Errorf("rights.dir: %w", errors.Join(err, closeDisk(disk)))
 	}
-	r, err := quorum.NewAcceptor(c.replica, start)
+	a, err := quorum.NewAcceptor(c.quorum, start)
 	if err != nil {
 		return errors.Join(err, disk.Close())
 	}
@@ -54,12 +51,12 @@ func (n *acceptorLoop) open(c acceptorConfig) error {
 	n.counts.size.Store(disk.Size())
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.r = r
-	n.view.Store(r.Routing())
+	n.loop = &replica.AcceptorLoop{Acceptor: a}
+	n.view.Store(a.Routing())
 	return nil
 }
 
-// close lets others open the journal.
+// close closes the journal.
 func (n *acceptorLoop) close() {
 	if n.disk != nil {
 		if err := n.disk.Close(); err != nil {
@@ -75,7 +72,7 @@ func closeDisk(disk *journal.Journal) error {
 	return disk.Close()
 }
 
-// read opens the journal and returns what it kept, nil when that is nothing.
+// read opens the journal and returns the state in it, nil for an empty one.
 func (n *acceptorLoop) read(c *acceptorConfig) (*journal.Journal, *quorum.Stored, error) {
 	disk, kept, err := journal.Open(c.dir, journalFile, c.owner)
 	if err != nil {
@@ -83,20 +80,20 @@ func (n *acceptorLoop) read(c *acceptorConfig) (*journal.Journal, *quorum.Stored
 	}
 	path := filepath.Join(c.dir, journalFile)
 	if kept.Cut != nil {
-		n.log.Info("the last record of strict keys was cut short by the end of the process: nobody was told of it",
+		n.log.Info("the last record of strict keys was cut short by the end of the process: no message depended on it",
 			"file", path, "offset", kept.Cut.Offset, "bytes", kept.Cut.Bytes)
 	}
 	if len(kept.Records) == 0 {
 		return disk, nil, nil
 	}
-	stored, err := replay(kept.Records)
-	if err != nil { // it is whole, and makes no sense
+	stored, err := replica.Recover(kept.Records)
+	if err != nil { // the checksums are right, and the records are not
 		return nil, nil, errors.Join(&journal.DamagedError{File: path, What: err.Error()}, disk.Close())
 	}
 	return disk, stored, nil
 }
 
-// startEmpty says what it means that nothing is stored.
+// startEmpty returns how an acceptor starts with an empty journal.
 func (n *acceptorLoop) startEmpty(c *acceptorConfig) (quorum.Start, error) {
 	path := filepath.Join(c.dir, journalFile)
 	lost := quorum.Start{Generation: uint64(c.latest.UnixMilli())}
@@ -107,60 +104,38 @@ func (n *acceptorLoop) startEmpty(c *acceptorConfig) (quorum.Start, error) {
 	case err != nil && c.first:
 		return quorum.Start{First: true}, nil
 	case c.first:
-		n.log.Warn("rights.first_start says that this daemon never ran, and a damaged journal of it is kept: that one counts",
+		n.log.Warn("rights.first_start is set although a damaged journal of this daemon is kept: it is ignored",
 			"file", path+".former")
 	default:
-		n.log.Warn("there is no journal of strict keys, and rights.first_start does not say that this daemon is new: "+
-			"it does not vote about them until all other replicas of the region have told it what they hold", "file", path)
+		n.log.Warn("there is no journal of strict keys, and rights.first_start is not set: "+
+			"this daemon does not vote before it has a snapshot of all other strict voters of the region", "file", path)
 	}
 	return lost, nil
 }
 
-// beginAnew puts a journal that is damaged aside, and begins one of a daemon that
-// knows that it has lost its memory.
+// beginAnew moves a damaged journal aside and begins that of a daemon that lost
+// its disk.
 func (n *acceptorLoop) beginAnew(c *acceptorConfig, damaged error) (*journal.Journal, quorum.Start, error) {
 	path := filepath.Join(c.dir, journalFile)
-	n.log.Error("the journal of strict keys is damaged: this daemon does not vote about them until all other replicas "+
-		"of the region have told it what they hold; look at the disk", "event", "journal_damaged",
+	n.log.Error("the journal of strict keys is damaged: this daemon does not vote before it has a snapshot of all other "+
+		"strict voters of the region; check the disk", "event", "journal_damaged",
 		"kept", path+".former", "error", damaged)
 	start := quorum.Start{Generation: uint64(c.latest.UnixMilli())}
-	r, err := quorum.NewAcceptor(c.replica, start)
+	a, err := quorum.NewAcceptor(c.quorum, start)
 	if err != nil {
 		return nil, start, err
 	}
-	var records [][]byte
-	var stored quorum.Stored
-	r.Snapshot(func(e quorum.Entry) {
-		records = append(records, wire.EncodeEntry(nil, &e))
-		err = errors.Join(err, stored.Apply(e))
-	})
+	records := (&replica.AcceptorLoop{Acceptor: a}).Snapshot()
+	stored, err := replica.Recover(records)
 	if err != nil {
 		return nil, start, err
 	}
 	disk, err := journal.Begin(c.dir, journalFile, c.owner, slices.Values(records))
-	return disk, quorum.Start{Stored: &stored}, err
+	return disk, quorum.Start{Stored: stored}, err
 }
 
-// replay sums up the entries of a journal.
-func replay(records [][]byte) (*quorum.Stored, error) {
-	s := &quorum.Stored{}
-	for i, record := range records {
-		e, err := wire.DecodeEntry(record)
-		if err == nil {
-			err = s.Apply(e)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("record %d of %d: %w", i, len(records), err)
-		}
-	}
-	if err := s.Validate(); err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-// openAcceptor opens the notary of a daemon that has one, once its rules are known:
-// those that name a home region pin it in the first layout.
+// openAcceptor opens the acceptor of a daemon that has one. The rules must be
+// known: a rule that names a home region pins it in the first layout.
 func (d *daemon) openAcceptor() error {
 	if d.strict == nil {
 		return nil
@@ -168,7 +143,7 @@ func (d *daemon) openAcceptor() error {
 	c := &d.cfg
 	sum := d.derive("strict keys of a cluster")
 	return d.strict.acceptor.open(acceptorConfig{
-		replica: quorum.Config{
+		quorum: quorum.Config{
 			Region: c.Region, Name: c.Name, Genesis: d.genesis(d.engine.Rules()), MaxOffset: c.Clock.MaxOffset,
 		},
 		dir:   c.Rights.Dir,
@@ -177,8 +152,8 @@ func (d *daemon) openAcceptor() error {
 	})
 }
 
-// genesis is the first layout: all regions that there are from the beginning, by
-// their weights, and the replicas of the own one.
+// genesis returns the first layout: the regions that exist from the beginning with
+// their weights, and the strict voters of the own one.
 func (d *daemon) genesis(set *rules.Set) route.Layout {
 	c := &d.cfg
 	l := route.Layout{Number: 1}
@@ -200,21 +175,4 @@ func (d *daemon) genesis(set *rules.Set) route.Layout {
 	}
 	l.Pins = pinsOf(set)
 	return l
-}
-
-// tell logs what happened to the replica.
-func (n *acceptorLoop) tell(events []quorum.Event) {
-	for i := range events {
-		ev := &events[i]
-		level := slog.LevelInfo
-		switch ev.Kind {
-		case quorum.Rejected, quorum.StoreFailed, quorum.LostDisk, quorum.Disagreed:
-			level = slog.LevelWarn
-		}
-		attrs := []slog.Attr{slog.String("event", "strict"), slog.String("what", ev.Text)}
-		if ev.Peer != "" {
-			attrs = append(attrs, slog.String("peer", ev.Peer))
-		}
-		n.log.LogAttrs(context.Background(), level, "strict keys: "+ev.Kind.String(), attrs...)
-	}
 }

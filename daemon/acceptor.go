@@ -1,0 +1,212 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/journal"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/replica"
+	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
+)
+
+// acceptorLoop runs a replica.AcceptorLoop with a journal on disk. Messages that
+// arrive during a write go into the next write. It is safe for concurrent use
+// and not locked while it writes.
+type acceptorLoop struct {
+	log  *slog.Logger
+	view atomic.Pointer[route.Routing]
+	news chan struct{} // holds a token when a turn is due
+
+	mu   sync.Mutex
+	loop *replica.AcceptorLoop // nil before open
+
+	disk *journal.Journal // of the goroutine of run alone, once that runs
+
+	counts acceptorCounts
+	failed atomic.Pointer[string] // why nothing can be stored any more
+}
+
+// acceptorCounts counts the work of an acceptorLoop, for metrics.
+type acceptorCounts struct {
+	writes, entries, failures, compactions, rejected atomic.Uint64
+	writing                                          atomic.Int64 // nanoseconds
+	size                                             atomic.Int64 // bytes
+}
+
+// journalFile is the log of the acceptor, in the folder of rights.
+const journalFile = "strict.rld"
+
+func newAcceptorLoop(log *slog.Logger) *acceptorLoop {
+	n := &acceptorLoop{log: log, news: make(chan struct{}, 1)}
+	n.view.Store(new(route.Routing))
+	return n
+}
+
+// expedite makes the loop take a turn soon.
+func (n *acceptorLoop) expedite() {
+	select {
+	case n.news <- struct{}{}:
+	default:
+	}
+}
+
+// with runs do on the machine, unless it is not open yet, and publishes the
+// routing for shards.
+func (n *acceptorLoop) with(do func(*replica.AcceptorLoop)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.loop != nil {
+		do(n.loop)
+		n.view.Store(n.loop.Acceptor.Routing())
+	}
+}
+
+// do runs by on the acceptor, unless it is not open yet.
+func (n *acceptorLoop) do(by func(*quorum.Acceptor)) {
+	n.with(func(l *replica.AcceptorLoop) { by(l.Acceptor) })
+}
+
+// receive handles a message to the acceptor.
+func (n *acceptorLoop) receive(e *Engine, m *sticky.Message) {
+	at := e.Now()
+	now := e.Time(at)
+	n.with(func(l *replica.AcceptorLoop) {
+		if err := l.Receive(at.Mono, now, m); err != nil {
+			n.counts.rejected.Add(1)
+		}
+	})
+	n.expedite()
+}
+
+// peers sets the daemons that are live.
+func (n *acceptorLoop) peers(at node.Instant, self crdt.Incarnation, live []gossip.Peer) {
+	n.with(func(l *replica.AcceptorLoop) { l.Peers(at.Mono, self, live) })
+	n.expedite()
+}
+
+// fault returns why nothing can be stored any more, "" when it can.
+func (n *acceptorLoop) fault() string {
+	if text := n.failed.Load(); text != nil {
+		return *text
+	}
+	return ""
+}
+
+// run takes turns until ctx ends.
+func (n *acceptorLoop) run(ctx context.Context, s *strict) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.news:
+		case <-timer.C:
+		}
+		wake := n.turn(s)
+		timer.Reset(max(leastSleep, wake-s.now()))
+	}
+}
+
+// turn does the work that is due, and returns when the next turn is.
+func (n *acceptorLoop) turn(s *strict) time.Duration {
+	var ready quorum.Ready
+	step := func(next func(*replica.AcceptorLoop, time.Duration, hlc.Timestamp) quorum.Ready) {
+		at := s.engine.Now()
+		now := s.engine.Time(at)
+		n.with(func(l *replica.AcceptorLoop) { ready = next(l, at.Mono, now) })
+		s.deliver(ready.Messages)
+		n.logEvents(ready.Events)
+	}
+	step((*replica.AcceptorLoop).Turn)
+	for len(ready.Store) > 0 {
+		err := n.store(replica.Records(ready.Store))
+		step(func(l *replica.AcceptorLoop, at time.Duration, now hlc.Timestamp) quorum.Ready {
+			return l.Stored(at, now, err)
+		})
+	}
+	n.compact()
+	return ready.Wake
+}
+
+// errNoJournal is the error of a store without a journal.
+var errNoJournal = errors.New("there is no journal: see the start of the log")
+
+// store appends records to the journal with one sync.
+func (n *acceptorLoop) store(records [][]byte) error {
+	if n.disk == nil {
+		return errNoJournal
+	}
+	begin := time.Now()
+	err := n.disk.Append(records)
+	if errors.Is(err, journal.ErrFull) {
+		if err = n.rewrite(); err == nil { // it holds the records, too
+			err = n.disk.Append(records)
+		}
+	}
+	n.counts.writes.Add(1)
+	n.counts.entries.Add(uint64(len(records)))
+	n.counts.writing.Add(int64(time.Since(begin)))
+	n.counts.size.Store(n.disk.Size())
+	if err != nil {
+		n.counts.failures.Add(1)
+		n.failed.Store(new(err.Error()))
+	}
+	return err
+}
+
+// compact rewrites the journal when most of it is out of date.
+func (n *acceptorLoop) compact() {
+	if n.disk == nil || !n.disk.ShouldCompact() {
+		return
+	}
+	var failed *journal.FailedError
+	switch err := n.rewrite(); {
+	case errors.As(err, &failed):
+		n.counts.failures.Add(1)
+		n.do(func(a *quorum.Acceptor) { a.Failed(err) })
+	case err != nil:
+		n.counts.failures.Add(1)
+		n.log.Warn("the journal of strict keys could not be rewritten: it grows", "error", err)
+	}
+}
+
+// rewrite replaces the journal by a snapshot of the acceptor.
+func (n *acceptorLoop) rewrite() error {
+	var all [][]byte
+	n.with(func(l *replica.AcceptorLoop) { all = l.Snapshot() })
+	err := n.disk.Rewrite(slices.Values(all))
+	n.counts.size.Store(n.disk.Size())
+	if err == nil {
+		n.counts.compactions.Add(1)
+	}
+	return err
+}
+
+// logEvents logs the events of the acceptor.
+func (n *acceptorLoop) logEvents(events []quorum.Event) {
+	for i := range events {
+		ev := &events[i]
+		level := slog.LevelInfo
+		switch ev.Kind {
+		case quorum.Rejected, quorum.StoreFailed, quorum.LostDisk, quorum.Disagreed:
+			level = slog.LevelWarn
+		}
+		attrs := []slog.Attr{slog.String("event", "strict"), slog.String("what", ev.Text)}
+		if ev.Peer != "" {
+			attrs = append(attrs, slog.String("peer", ev.Peer))
+		}
+		n.log.LogAttrs(context.Background(), level, "strict keys: "+ev.Kind.String(), attrs...)
+	}
+}

@@ -1,0 +1,96 @@
+package replica
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
+	"github.com/georld/rld/wire"
+)
+
+// AcceptorLoop drives the acceptor of a process. After each input the driver
+// calls Turn and does what it returns: it sends the messages, appends the
+// records of Store to the log with one sync, and then calls Stored. Inputs that
+// come during the sync go into the next one. Messages that depend on a record
+// come after it, from Stored.
+type AcceptorLoop struct {
+	Acceptor *quorum.Acceptor
+}
+
+// Receive handles a message to the acceptor.
+func (l *AcceptorLoop) Receive(at time.Duration, now hlc.Timestamp, m *sticky.Message) error {
+	return l.Acceptor.Receive(at, now.Millis(), m)
+}
+
+// Peers sets the daemons that are live, in all regions.
+func (l *AcceptorLoop) Peers(at time.Duration, self crdt.Incarnation, live []gossip.Peer) {
+	all := make([]route.Peer, len(live))
+	for i, p := range live {
+		all[i] = route.Peer{ID: p.ID, Name: p.Name, Region: p.Region, Ready: p.Ready}
+	}
+	l.Acceptor.Peers(at, self, all)
+}
+
+// Turn runs the timers that are due and returns what the driver must do.
+func (l *AcceptorLoop) Turn(at time.Duration, now hlc.Timestamp) quorum.Ready {
+	l.Acceptor.Tick(at, now.Millis())
+	return l.ready(at, now)
+}
+
+// Stored notes that the log holds what Store returned, or why it does not. It
+// returns what the driver must do next.
+func (l *AcceptorLoop) Stored(at time.Duration, now hlc.Timestamp, err error) quorum.Ready {
+	if err != nil {
+		l.Acceptor.Failed(err)
+	} else {
+		l.Acceptor.Stored()
+	}
+	return l.ready(at, now)
+}
+
+func (l *AcceptorLoop) ready(at time.Duration, now hlc.Timestamp) quorum.Ready {
+	r := l.Acceptor.Ready(at)
+	for i := range r.Messages {
+		r.Messages[i].Stamp = now
+	}
+	return r
+}
+
+// Snapshot returns the records that replace the log.
+func (l *AcceptorLoop) Snapshot() [][]byte {
+	var records [][]byte
+	l.Acceptor.Snapshot(func(e quorum.Entry) { records = append(records, wire.EncodeEntry(nil, &e)) })
+	return records
+}
+
+// Records encodes the entries of quorum.Ready.Store.
+func Records(entries []quorum.Entry) [][]byte {
+	records := make([][]byte, len(entries))
+	for i := range entries {
+		records[i] = wire.EncodeEntry(nil, &entries[i])
+	}
+	return records
+}
+
+// Recover returns the state that the records of a log add up to.
+func Recover(records [][]byte) (*quorum.Stored, error) {
+	s := &quorum.Stored{}
+	for i, record := range records {
+		e, err := wire.DecodeEntry(record)
+		if err == nil {
+			err = s.Apply(e)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("record %d of %d: %w", i, len(records), err)
+		}
+	}
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}

@@ -1,0 +1,152 @@
+package replica
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/quota/agent"
+	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/wire"
+)
+
+// Inbound is a frame of a peer: counts, a message about rights, or one about
+// strict keys.
+type Inbound struct {
+	Counts []gossip.Message
+	Rights *agent.Message
+	Strict *sticky.Message
+}
+
+// FrameError rejects a frame that a peer may not send.
+type FrameError struct {
+	// Reason is the cause in one word, for metrics: version, size, checksum,
+	// format or foreign_sender.
+	Reason string
+	Err    error
+}
+
+// Error returns the cause.
+func (e *FrameError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *FrameError) Unwrap() error { return e.Err }
+
+// Decode decodes a frame of a peer and checks that it is the peer's own. All
+// messages of a frame have one sender and one receiver. An error is a
+// *FrameError.
+func Decode(from crdt.Incarnation, frame []byte) (Inbound, error) {
+	var in Inbound
+	var sender crdt.Incarnation
+	var err error
+	switch {
+	case wire.IsRights(frame):
+		if in.Rights, err = wire.DecodeRights(frame); err == nil {
+			sender = in.Rights.From
+		}
+	case wire.IsStrict(frame):
+		if in.Strict, err = wire.DecodeStrict(frame); err == nil {
+			sender = in.Strict.From
+		}
+	default:
+		if in.Counts, err = wire.Decode(frame); err == nil {
+			sender = in.Counts[0].From
+		}
+	}
+	switch {
+	case err != nil:
+		return in, &FrameError{reasonOf(err), err}
+	case sender != from:
+		return in, &FrameError{"foreign_sender", fmt.Errorf("frame of incarnation %v, want its own, %v", sender, from)}
+	}
+	for i := range in.Counts {
+		if n := len(in.Counts[i].Cells); n > gossip.DefaultFrameCells { // a shard is locked meanwhile
+			return in, &FrameError{"size", fmt.Errorf("%d cells in a message, want at most %d", n, gossip.DefaultFrameCells)}
+		}
+	}
+	return in, nil
+}
+
+// reasonOf returns the reason of a frame that cannot be decoded.
+func reasonOf(err error) string {
+	var version *wire.VersionError
+	var size *wire.SizeError
+	var sum *wire.ChecksumError
+	switch {
+	case errors.As(err, &version):
+		return "version"
+	case errors.As(err, &size):
+		return "size"
+	case errors.As(err, &sum):
+		return "checksum"
+	}
+	return "format"
+}
+
+// Receiver is the parts of a process that receive messages.
+type Receiver interface {
+	// StepCounts merges the counts of a peer's shard.
+	StepCounts(m *gossip.Message) error
+	// StepRights hands a message to the rights agent.
+	StepRights(m *agent.Message) error
+	// StepStrict hands a message to its Recipients, and routes their answers.
+	StepStrict(m *sticky.Message) error
+}
+
+// Deliver hands the messages of a frame to the parts of the process, up to the
+// first error.
+func (in *Inbound) Deliver(to Receiver) error {
+	switch {
+	case in.Rights != nil:
+		return to.StepRights(in.Rights)
+	case in.Strict != nil:
+		return to.StepStrict(in.Strict)
+	}
+	for i := range in.Counts {
+		if err := to.StepCounts(&in.Counts[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CountFrames encodes the counts that shards send, which it sorts: messages to
+// one peer share a frame if they fit. buffer returns memory for a frame, or nil.
+// send gets each frame and its messages; the frame is nil for a message that
+// does not fit even alone. A message that is lost is sent again, because it is
+// not acknowledged.
+func CountFrames(out []gossip.Message, buffer func() []byte, send func(msgs []gossip.Message, frame []byte)) {
+	slices.SortStableFunc(out, func(a, b gossip.Message) int {
+		return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.Shard, b.Shard))
+	})
+	for len(out) > 0 {
+		n := 1
+		for n < len(out) && out[n].To == out[0].To && out[n].Shard > out[n-1].Shard {
+			n++
+		}
+		gossip.Unite(out[:n])
+		for rest := out[:n]; len(rest) > 0; {
+			fit := wire.Fit(rest)
+			encode(rest[:fit], buffer, send)
+			rest = rest[fit:]
+		}
+		out = out[n:]
+	}
+}
+
+func encode(msgs []gossip.Message, buffer func() []byte, send func([]gossip.Message, []byte)) {
+	frame, err := wire.Encode(buffer(), msgs)
+	switch {
+	case err == nil:
+		send(msgs, frame)
+	case len(msgs) == 1:
+		send(msgs, nil)
+	default: // more than Fit expects
+		for i := range msgs {
+			encode(msgs[i:i+1], buffer, send)
+		}
+	}
+}
