@@ -39,7 +39,7 @@ var hostilities = []hostility{
 			time.Sleep(time.Minute)
 		},
 		says:   []string{"membership refused: wrong key", "10.1.0.9", "the key that this daemon encrypts with"},
-		counts: membersRefused("wrong_key"),
+		counts: membersRefused(func(r *swim.Refusals) uint64 { return r.WrongKey }),
 	},
 	{
 		name: "wrong cluster secret",
@@ -55,7 +55,7 @@ var hostilities = []hostility{
 			w.intrude("us", func(_ *link.Config, c *swim.Config) { c.Self.Region = "mars" })
 		},
 		says:   []string{"membership refused: wrong region", "name=mallory", "region=mars", `"would be right"=us`},
-		counts: membersRefused("wrong_region"),
+		counts: membersRefused(func(r *swim.Refusals) uint64 { return r.WrongRegion }),
 	},
 	{
 		name: "wrong region name, on a stream",
@@ -97,7 +97,7 @@ var hostilities = []hostility{
 		attack: func(w *world, _ *resident) { w.double() },
 		says: []string{"membership refused: name taken", "name=us-1",
 			`"held by"=10.1.0.2:7946`, `"claimed by"=10.1.0.9:7946`},
-		counts: membersRefused("name_taken"),
+		counts: membersRefused(func(r *swim.Refusals) uint64 { return r.NameTaken }),
 	},
 	{
 		name: "older protocol version, at the handshake",
@@ -284,16 +284,16 @@ func (m *mallory) tells(to *resident, cells ...gossip.Cell) {
 	}
 }
 
-func membersRefused(reason string) func(*telemetry.ClusterStats) uint64 {
-	return func(s *telemetry.ClusterStats) uint64 { return s.RefusedMembers[reason] }
+func membersRefused(count func(*swim.Refusals) uint64) func(*telemetry.ClusterStats) uint64 {
+	return func(s *telemetry.ClusterStats) uint64 { return count(&s.Membership.Refused) }
 }
 
 func handshakesRefused(reason string) func(*telemetry.ClusterStats) uint64 {
-	return func(s *telemetry.ClusterStats) uint64 { return s.RefusedHandshakes[reason] }
+	return func(s *telemetry.ClusterStats) uint64 { return s.Streams.Refused[reason] }
 }
 
 func framesRefused(reason string) func(*telemetry.ClusterStats) uint64 {
-	return func(s *telemetry.ClusterStats) uint64 { return s.RefusedFrames[reason] }
+	return func(s *telemetry.ClusterStats) uint64 { return s.Streams.ProtocolErrors[reason] }
 }
 
 func events(k gossip.EventKind) func(*telemetry.ClusterStats) uint64 {

@@ -32,29 +32,13 @@ func newStatus(c *cluster) *status {
 func (s *status) ClusterStats() telemetry.ClusterStats {
 	c := s.c
 	at := c.engine.Now()
-	streams, links, swim := c.host.Streams(), c.host.Stats(), c.swim.Stats()
-	node := c.engine.Stats()
 	out := telemetry.ClusterStats{
-		Region: c.self.Region, Regions: c.regions, Members: c.all(), Links: c.engine.Links(at),
-		ClockOffsets:    c.engine.Offsets(),
-		AcceptedStreams: links.Accepted,
-		Sent:            telemetry.Traffic(links.Sent), Received: telemetry.Traffic(links.Received),
-		DroppedFrames: links.Dropped,
-		RefusedFrames: links.ProtocolErrors, RefusedHandshakes: links.Refused, Rejected: links.RejectedPeers,
-		RefusedMembers: map[string]uint64{
-			"wrong_key": swim.Refused.WrongKey, "wrong_region": swim.Refused.WrongRegion,
-			"name_taken": swim.Refused.NameTaken, "bad_metadata": swim.Refused.BadMetadata,
-			"full": swim.Refused.Full,
-		},
-		Rejoins: swim.Rejoins, RejoinFailures: swim.RejoinFailures,
-		MergedCells: node.Merged, Cells: node.Cells,
+		Region: c.self.Region, Regions: c.regions, Members: c.all(), Peers: c.engine.Links(at),
+		ClockOffsets: c.engine.Offsets(),
+		Streams:      c.host.Stats(), Membership: c.swim.Stats(), Node: c.engine.Stats(),
 		Events: c.events.counted(), Rules: c.engine.Rules().Hash(),
 	}
-	out.RefusedFrames = maps.Clone(out.RefusedFrames)
-	if out.RefusedFrames == nil {
-		out.RefusedFrames = map[string]uint64{}
-	}
-	out.RefusedFrames["faulty"] += links.Faulty
+	streams := c.host.Streams()
 	for i := range streams {
 		if streams[i].Incoming {
 			continue

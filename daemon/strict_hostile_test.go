@@ -148,8 +148,8 @@ func TestStrictTooMany(t *testing.T) {
 			}
 		})
 		c := w.residents[0].check(descriptor(1, "login", "bob"))
-		if c.Decision.Allowed || c.Statuses[0].Degraded != node.OwnerUnreachable || s.StrictStats().NoPlace != 2 {
-			t.Errorf("%+v, %d turned away", c.Statuses[0], s.StrictStats().NoPlace)
+		if c.Decision.Allowed || c.Statuses[0].Degraded != node.OwnerUnreachable || s.StrictStats().Unqueued != 2 {
+			t.Errorf("%+v, %d turned away", c.Statuses[0], s.StrictStats().Unqueued)
 		}
 		s.with(func(p *replica.Process) {
 			for _, x := range all {

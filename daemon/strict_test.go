@@ -279,7 +279,7 @@ func TestStrictImpatient(t *testing.T) {
 			cancel()
 		}
 		time.Sleep(2 * time.Second)
-		if n := w.stricts[eu.name].StrictStats().Parked; n != 0 {
+		if n := w.stricts[eu.name].StrictStats().Pending; n != 0 {
 			t.Errorf("%d calls still wait", n)
 		}
 		passed := 0

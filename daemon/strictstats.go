@@ -15,8 +15,8 @@ func (s *strict) StrictStats() telemetry.StrictStats {
 	n, status := s.acceptor, s.acceptor.status()
 	out := telemetry.StrictStats{
 		Node: s.engine.StrictStats(), Layout: status.Layout.Number,
-		Replica: s.Routing().Seated(), Voting: status.Voting, Ledgers: status.Ledgers,
-		Accepts: map[string]uint64{"held": status.Stats.Votes}, Transitions: map[string]uint64{},
+		Voter: s.Routing().Seated(), Voting: status.Voting, Keys: status.Ledgers,
+		Replies: map[string]uint64{"accepted": status.Stats.Votes}, Transitions: map[string]uint64{},
 		Journal: telemetry.Journal{
 			Bytes: n.counts.size.Load(), Writes: n.counts.writes.Load(), Entries: n.counts.entries.Load(),
 			Failures: n.counts.failures.Load(), Rewrites: n.counts.compactions.Load(),
@@ -24,18 +24,18 @@ func (s *strict) StrictStats() telemetry.StrictStats {
 		},
 	}
 	s.with(func(p *replica.Process) {
-		out.Parked, out.NoPlace = p.Waiters.Len(), p.Waiters.Refused()
+		out.Pending, out.Unqueued = p.Waiters.Len(), p.Waiters.Refused()
 		out.Frames, out.DroppedItems = p.Outbox.Sent(), p.Outbox.Dropped()
 		for _, to := range [...]breaker.State{breaker.Closed, breaker.HalfOpen, breaker.Open} {
 			out.Transitions[to.String()] = p.Reach.Transitions(to)
 		}
 		for _, c := range p.Reach.Circuits(s.now()) {
-			out.Circuits = append(out.Circuits, telemetry.Circuit{Region: c.Region, Owner: c.Name, State: int(c.State)})
+			out.Breakers = append(out.Breakers, telemetry.Breaker{Region: c.Region, Owner: c.Name, State: int(c.State)})
 		}
 	})
 	for why := sticky.NotOwner; why <= sticky.MaxReason; why++ {
 		if k := status.Stats.Refusals[why]; k > 0 {
-			out.Accepts[why.String()] = k
+			out.Replies[why.String()] = k
 		}
 	}
 	return out

@@ -11,7 +11,7 @@ import (
 	"github.com/georld/rld/node"
 )
 
-// budgets are fixed.
+// budgets is a Budgets with constant values.
 type budgets BudgetStats
 
 func (b budgets) BudgetStats() BudgetStats { return BudgetStats(b) }
@@ -78,7 +78,7 @@ rld_weight_ratio{domain="edge",region="us-?",rule="org"} 0.75
 	}
 }
 
-// TestWeightsAreBounded: of very many rules those at the end have none.
+// TestWeightsAreBounded has more weights than series.
 func TestWeightsAreBounded(t *testing.T) {
 	var b budgets
 	for i := range 1_000 {

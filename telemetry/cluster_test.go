@@ -14,10 +14,12 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/gossip/link"
+	"github.com/georld/rld/gossip/swim"
 	"github.com/georld/rld/node"
 )
 
-// cluster is a fixed one that notes how often it is asked.
+// cluster is a Cluster with constant values that counts its calls.
 type cluster struct {
 	mu    sync.Mutex
 	stats ClusterStats
@@ -32,7 +34,7 @@ func (c *cluster) ClusterStats() ClusterStats {
 }
 
 // clusterMetrics registers the metrics of a daemon of a cluster in a registry
-// that is strict about what is collected.
+// that checks collected series.
 func clusterMetrics(t *testing.T, s ClusterStats) (*cluster, *prometheus.Registry) {
 	t.Helper()
 	c := &cluster{stats: s}
@@ -45,8 +47,8 @@ func clusterMetrics(t *testing.T, s ClusterStats) (*cluster, *prometheus.Registr
 	return c, reg
 }
 
-// ofCluster returns the lines of a scrape that a daemon alone does not have,
-// but for those of metrics that are left out.
+// ofCluster returns the lines of a scrape that a daemon alone does not export,
+// except those of the metrics in without.
 func ofCluster(t *testing.T, reg prometheus.Gatherer, without ...string) string {
 	t.Helper()
 	_, alone := newMetrics(t, &engine{})
@@ -78,33 +80,33 @@ func peer(id crdt.Incarnation, region string) gossip.Peer {
 	return gossip.Peer{ID: id, Name: fmt.Sprint(region, id), Region: region, Ready: true}
 }
 
-// fullStats is a snapshot in which everything says something.
+// fullStats is a snapshot without zero fields.
 func fullStats() ClusterStats {
 	ms := time.Millisecond
 	unready := peer(4, "eu-west")
 	unready.Ready = false
 	return ClusterStats{
 		Region:  "us-east",
-		Regions: []string{"us-east", "eu-west", "ap-south"}, // nobody of ap-south is live
+		Regions: []string{"us-east", "eu-west", "ap-south"}, // ap-south has no live daemon
 		Members: []gossip.Member{
 			{Peer: peer(1, "us-east")}, {Peer: peer(2, "us-east")}, {Peer: peer(3, "eu-west")}, {Peer: unready},
 		},
-		Links: []node.Link{
+		Peers: []node.Link{
 			{Peer: peer(2, "us-east"), Age: 101 * ms, Unsent: 103 * ms, RTT: ms},
 			{Peer: peer(3, "eu-west"), Age: 1500 * ms, Unsent: 2 * time.Second, RTT: 80 * ms, Differs: true, Silent: true},
 			{Peer: unready, Age: -1, Unsent: -1, RTT: -1},
 		},
 		ClockOffsets: map[crdt.Incarnation]time.Duration{2: 3 * ms, 3: -250 * ms, 4: 40 * ms, 99: time.Hour},
-		Dialed:       DialedStreams{Connected: 2, Connecting: 1, Backoff: 3, Refused: 4}, AcceptedStreams: 5,
-		Sent: Traffic{Frames: 10, Bytes: 1000}, Received: Traffic{Frames: 20, Bytes: 2000}, DroppedFrames: 7,
-		RefusedFrames:     map[string]uint64{"rubbish": 3, "too_large": 0},
-		RefusedHandshakes: map[string]uint64{"secret": 2},
-		RefusedMembers:    map[string]uint64{"wrong_key": 1, "wrong_region": 4},
-		Rejected:          map[string]uint64{"version": 12},
-		Rejoins:           14, RejoinFailures: 8,
-		MergedCells: 9_000, Cells: 512,
-		Events: map[string]uint64{gossip.Resent.String(): 11, gossip.PeerJoined.String(): 3, "made up": 1},
-		Rules:  0x5eed,
+		Dialed:       DialedStreams{Connected: 2, Connecting: 1, Backoff: 3, Refused: 4},
+		Streams: link.Stats{
+			Accepted: 5, Sent: link.Traffic{Frames: 10, Bytes: 1000}, Received: link.Traffic{Frames: 20, Bytes: 2000}, Dropped: 7,
+			ProtocolErrors: map[string]uint64{"checksum": 3, "too_large": 0}, Faulty: 1,
+			Refused: map[string]uint64{"secret": 2}, RejectedPeers: map[string]uint64{"version": 12},
+		},
+		Membership: swim.Stats{Rejoins: 14, RejoinFailures: 8, Refused: swim.Refusals{WrongKey: 1, WrongRegion: 4}},
+		Node:       node.Stats{Merged: 9_000, Cells: 512},
+		Events:     map[string]uint64{gossip.Resent.String(): 11, gossip.PeerJoined.String(): 3, "made up": 1},
+		Rules:      0x5eed,
 	}
 }
 
@@ -119,7 +121,7 @@ func TestScrapeOfACluster(t *testing.T) {
 	}
 }
 
-func TestEventsOfAReplica(t *testing.T) {
+func TestReplicationEvents(t *testing.T) {
 	_, reg := clusterMetrics(t, fullStats())
 	text := scrape(t, reg)
 	for _, k := range gossip.EventKinds() {
@@ -129,11 +131,11 @@ func TestEventsOfAReplica(t *testing.T) {
 		}
 	}
 	if strings.Contains(text, "made up") {
-		t.Error("a kind that is none became a label")
+		t.Error("an unknown kind became a label")
 	}
 }
 
-func TestADaemonAloneHasNoMetricsOfACluster(t *testing.T) {
+func TestAloneWithoutClusterMetrics(t *testing.T) {
 	_, reg := newMetrics(t, &engine{})
 	text := scrape(t, reg)
 	for _, name := range []string{"rld_members", "rld_streams", "rld_staleness_seconds", "rld_rules_hash_agree"} {
@@ -143,18 +145,18 @@ func TestADaemonAloneHasNoMetricsOfACluster(t *testing.T) {
 	}
 }
 
-func TestOneSnapshotAScrape(t *testing.T) {
+func TestOneSnapshotPerScrape(t *testing.T) {
 	c, reg := clusterMetrics(t, fullStats())
 	for n := range 3 {
 		scrape(t, reg)
 		if c.asked != n+1 {
-			t.Fatalf("asked %d times by %d scrapes", c.asked, n+1)
+			t.Fatalf("%d snapshots for %d scrapes", c.asked, n+1)
 		}
 	}
 }
 
-// A snapshot that is empty is no fault: so is a cluster that begins.
-func TestNothingKnownYet(t *testing.T) {
+// TestEmptySnapshot scrapes the snapshot of a cluster that starts.
+func TestEmptySnapshot(t *testing.T) {
 	_, reg := clusterMetrics(t, ClusterStats{Region: "us-east"})
 	text := scrape(t, reg)
 	for _, line := range []string{
@@ -170,23 +172,22 @@ func TestNothingKnownYet(t *testing.T) {
 	}
 	for _, name := range []string{
 		"rld_staleness_seconds{", "rld_unsent_staleness_seconds{", "rld_peer_clock_offset_seconds{",
-		"rld_refused_frames_total{",
+		"rld_refused_handshakes_total{",
 	} {
 		if strings.Contains(text, name) {
-			t.Errorf("%s...} says what is not known", name)
+			t.Errorf("%s...} of an unknown value", name)
 		}
 	}
 }
 
-// Regions come from peers, and reasons from a map: neither may grow the set of
-// series for ever, or break the scrape.
+// TestLabelsAreBounded adds regions of peers and reasons beyond the bounds.
 func TestLabelsAreBounded(t *testing.T) {
 	s := fullStats()
-	s.RefusedFrames = map[string]uint64{"bad\xff": 1}
+	s.Streams.ProtocolErrors = map[string]uint64{"bad\xff": 1}
 	for i := range 1_000 {
 		s.Members = append(s.Members, gossip.Member{Peer: peer(crdt.Incarnation(1_000+i), fmt.Sprintf("made-up-%d", i))})
-		s.Links = append(s.Links, node.Link{Peer: peer(crdt.Incarnation(1_000+i), fmt.Sprintf("made-up-%d", i)), Age: time.Hour})
-		s.RefusedFrames[fmt.Sprintf("reason-%d", i)] = 1
+		s.Peers = append(s.Peers, node.Link{Peer: peer(crdt.Incarnation(1_000+i), fmt.Sprintf("made-up-%d", i)), Age: time.Hour})
+		s.Streams.ProtocolErrors[fmt.Sprintf("reason-%d", i)] = 1
 	}
 	s.Members = append(s.Members, gossip.Member{Peer: peer(5, "bad\xff")},
 		gossip.Member{Peer: peer(6, strings.Repeat("long", 1_000))})
@@ -209,16 +210,16 @@ func TestLabelsAreBounded(t *testing.T) {
 		}
 	}
 	if strings.Contains(text, strings.Repeat("long", 40)) {
-		t.Error("a name of any length became a label")
+		t.Error("a label exceeds its bound")
 	}
 }
 
 func TestLabelsAreText(t *testing.T) {
-	s := ClusterStats{Region: "us\xff", RefusedMembers: map[string]uint64{"bad\xff": 1, "bad\xfe": 2}}
+	s := ClusterStats{Region: "us\xff", Streams: link.Stats{Refused: map[string]uint64{"bad\xff": 1, "bad\xfe": 2}}}
 	_, reg := clusterMetrics(t, s)
 	text := scrape(t, reg)
 	for _, line := range []string{
-		`rld_members{ready="true",region="us?"} 0`, `rld_refused_members_total{reason="bad?"} 3`,
+		`rld_members{ready="true",region="us?"} 0`, `rld_refused_handshakes_total{reason="bad?"} 3`,
 	} {
 		if !strings.Contains(text, line+"\n") {
 			t.Errorf("no line %s", line)
@@ -226,7 +227,7 @@ func TestLabelsAreText(t *testing.T) {
 	}
 }
 
-func TestMetricsOfAClusterPassLint(t *testing.T) {
+func TestClusterMetricsPassLint(t *testing.T) {
 	_, reg := clusterMetrics(t, fullStats())
 	families, err := reg.Gather()
 	if err != nil {
@@ -243,8 +244,8 @@ func TestMetricsOfAClusterPassLint(t *testing.T) {
 	}
 }
 
-// Scrapes may overlap.
-func TestScrapesAtOnce(t *testing.T) {
+// TestConcurrentScrapes overlaps scrapes.
+func TestConcurrentScrapes(t *testing.T) {
 	_, reg := clusterMetrics(t, fullStats())
 	var all sync.WaitGroup
 	for range 4 {

@@ -1,7 +1,7 @@
-// Package telemetry turns what a daemon does into Prometheus metrics. Nothing
-// here registers itself anywhere: the caller brings the registry. No label
-// ever holds what a request brought: domains and rules are those of the
-// configuration, edges and reasons are fixed sets, and regions are bounded.
+// Package telemetry exports the state of a daemon as Prometheus metrics. The
+// caller provides the registry. No label ever holds text of a request: domains
+// and rules come from the configuration, edges and reasons are fixed sets, and
+// regions are bounded. Groups describes all metrics.
 package telemetry
 
 import (
@@ -14,138 +14,172 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/georld/rld/server"
 )
 
-// Options is what Metrics are made of.
+// Options are the sources of Metrics, which read them at each scrape.
 type Options struct {
-	// Engine is asked at each scrape. Required.
+	// Engine is required.
 	Engine Engine
-	// Cluster is asked at each scrape. Nil for a daemon alone, which then
-	// exports no metrics of a cluster.
+	// Cluster and Budgets are nil for a daemon alone, which does not export
+	// their metrics.
 	Cluster Cluster
-	// Budgets is asked at each scrape. Nil likewise.
 	Budgets Budgets
-	// Strict is asked at each scrape. Nil for a daemon that is no home.
+	// Strict is nil for a daemon that does not serve strict keys.
 	Strict Strict
-	// Version goes into rld_build_info.
+	// Version is a label of rld_build_info.
 	Version string
 }
 
-// Metrics are the metrics of one daemon. It is safe for concurrent use.
+// Metrics are the metrics of one daemon. They implement server.Recorder. Methods
+// are safe for concurrent use; Decided and Malformed neither wait nor allocate.
 type Metrics struct {
-	*Recorder
-
 	reloads    *prometheus.CounterVec
 	lastReload prometheus.Gauge
 	stale      prometheus.Gauge
 	panics     prometheus.Counter
-	waits      prometheus.Histogram // nil for a daemon that is no home
+	edges      map[server.Edge]edgeMetrics // read-only after New
+	waits      prometheus.Histogram        // nil without Options.Strict
 }
 
-// The results of a reload.
+var _ server.Recorder = (*Metrics)(nil)
+
+// edgeMetrics are the metrics of one edge, looked up once.
+type edgeMetrics struct {
+	duration  prometheus.Observer
+	malformed prometheus.Counter
+}
+
+// The results of a reload or a rejoin.
 const (
 	resultSuccess = "success"
 	resultError   = "error"
 )
 
-// New makes the metrics and registers them. The error names those that reg
-// refuses, which happens only where it holds others of their names.
+// New makes the metrics and registers them. The error lists the metrics that reg
+// refuses, which happens only if it has others of the same names.
 func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
+	r := registry{Registerer: reg, families: map[string]Family{waitFamily.Name: waitFamily}}
+	for _, f := range daemonFamilies {
+		r.families[f.Name] = f
+	}
 	m := &Metrics{
-		Recorder: newRecorder(),
-		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "rld_config_reloads_total",
-			Help: "Loads of the limits, the first included, by result.",
-		}, []string{"result"}),
-		lastReload: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "rld_config_last_reload_success_timestamp_seconds",
-			Help: "Unix time of the last load that succeeded.",
-		}),
-		stale: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "rld_config_stale",
-			Help: "1 while the limits on disk are refused and older ones are in force.",
-		}),
-		panics: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "rld_panics_total",
-			Help: "Calls that ended in a caught panic: a fault of rld, whose stack is in the log.",
-		}),
+		reloads:    vec(&r, "rld_config_reloads_total", prometheus.NewCounterVec),
+		lastReload: vec(&r, "rld_config_last_reload_success_timestamp_seconds", prometheus.NewGaugeVec).WithLabelValues(),
+		stale:      vec(&r, "rld_config_stale", prometheus.NewGaugeVec).WithLabelValues(),
+		panics:     vec(&r, "rld_panics_total", prometheus.NewCounterVec).WithLabelValues(),
+		edges:      map[server.Edge]edgeMetrics{},
 	}
 	m.reloads.WithLabelValues(resultSuccess)
 	m.reloads.WithLabelValues(resultError)
-	all := []prometheus.Collector{
-		m.reloads, m.lastReload, m.stale, m.panics, m.duration, m.malformed,
-		newEngineCollector(o.Engine), buildInfo(o.Version),
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	vec(&r, "rld_build_info", prometheus.NewGaugeVec).WithLabelValues(o.Version, runtime.Version()).Set(1)
+	// From 1 us, below a decision, to 10 ms, half the usual timeout of Envoy.
+	durations := histogram(&r, "rld_decision_duration_seconds",
+		1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2)
+	malformed := vec(&r, "rld_malformed_total", prometheus.NewCounterVec)
+	for _, e := range []server.Edge{server.EdgeRLS, server.EdgeNative, server.EdgeStream, server.EdgeHTTP} {
+		m.edges[e] = edgeMetrics{durations.WithLabelValues(string(e)), malformed.WithLabelValues(string(e))}
 	}
+	r.add(newEngineCollector(o.Engine))
+	r.add(collectors.NewGoCollector())
+	r.add(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if o.Cluster != nil {
-		all = append(all, newClusterCollector(o.Cluster))
+		r.add(newClusterCollector(o.Cluster))
 	}
 	if o.Budgets != nil {
-		all = append(all, newBudgetCollector(o.Budgets, o.Engine))
+		r.add(newBudgetCollector(o.Budgets, o.Engine))
 	}
 	if o.Strict != nil {
-		m.waits = newWaits()
-		all = append(all, newStrictCollector(o.Strict), m.waits)
+		m.waits = newWaits(&r)
+		r.add(newStrictCollector(o.Strict))
 	}
-	var faults []error
-	for _, c := range all {
-		if err := reg.Register(c); err != nil {
-			faults = append(faults, err)
-		}
-	}
-	if err := errors.Join(faults...); err != nil {
+	if err := errors.Join(r.faults...); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	return m, nil
 }
 
-// Reloaded is told that limits were put in force.
+// registry registers collectors and keeps the errors.
+type registry struct {
+	prometheus.Registerer
+	families map[string]Family
+	faults   []error
+}
+
+func (r *registry) add(c prometheus.Collector) {
+	if err := r.Register(c); err != nil {
+		r.faults = append(r.faults, err)
+	}
+}
+
+// vec makes and registers the counters or gauges of a family.
+func vec[O prometheus.CounterOpts | prometheus.GaugeOpts, V prometheus.Collector](
+	r *registry, name string, newVec func(O, []string) V,
+) V {
+	f := r.families[name]
+	v := newVec(O{Name: f.Name, Help: f.Help}, f.Labels)
+	r.add(v)
+	return v
+}
+
+// histogram makes and registers the histograms of a family.
+func histogram(r *registry, name string, buckets ...float64) *prometheus.HistogramVec {
+	f := r.families[name]
+	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: f.Name, Help: f.Help, Buckets: buckets,
+		NativeHistogramBucketFactor:     1.1,
+		NativeHistogramMaxBucketNumber:  100,
+		NativeHistogramMinResetDuration: time.Hour,
+	}, f.Labels)
+	r.add(v)
+	return v
+}
+
+func newWaits(r *registry) prometheus.Histogram {
+	return histogram(r, waitFamily.Name,
+		1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 1e-1, 2e-1, 5e-1, 1).WithLabelValues().(prometheus.Histogram)
+}
+
+// Reloaded counts a successful load of the limits.
 func (m *Metrics) Reloaded(at time.Time) {
 	m.reloads.WithLabelValues(resultSuccess).Inc()
 	m.lastReload.Set(float64(at.UnixNano()) / 1e9)
 	m.stale.Set(0)
 }
 
-// ReloadFailed is told that limits were refused and older ones stay.
+// ReloadFailed counts a load of invalid limits.
 func (m *Metrics) ReloadFailed() {
 	m.reloads.WithLabelValues(resultError).Inc()
 	m.stale.Set(1)
 }
 
-// Waited notes how long a call waited for the homes of its keys.
+// Waited observes the time that a call waited for the owners of its keys.
 func (m *Metrics) Waited(d time.Duration) {
 	if m.waits != nil {
 		m.waits.Observe(d.Seconds())
 	}
 }
 
-func newWaits() prometheus.Histogram {
-	return prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name:                            "rld_strict_wait_seconds",
-		Help:                            "Time that calls waited for the homes of their keys.",
-		Buckets:                         []float64{1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 1e-1, 2e-1, 5e-1, 1},
-		NativeHistogramBucketFactor:     1.1,
-		NativeHistogramMaxBucketNumber:  100,
-		NativeHistogramMinResetDuration: time.Hour,
-	})
-}
-
-// Panicked counts a caught panic. The method is for the log, where the stack
-// is.
+// Panicked counts a recovered panic. The caller logs the method and the stack.
 func (m *Metrics) Panicked(string) { m.panics.Inc() }
 
-func buildInfo(version string) prometheus.Collector {
-	g := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name:        "rld_build_info",
-		Help:        "1, with the version of rld and of Go as labels.",
-		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
-	})
-	g.Set(1)
-	return g
+// Decided observes the duration of a decision. It ignores edges that package
+// server does not define, since labels must not grow.
+func (m *Metrics) Decided(e server.Edge, took time.Duration) {
+	if of, ok := m.edges[e]; ok {
+		of.duration.Observe(took.Seconds())
+	}
 }
 
-// Handler serves what g gathers as text or protobuf, a few scrapes at a time.
+// Malformed counts a malformed request; see Decided.
+func (m *Metrics) Malformed(e server.Edge) {
+	if of, ok := m.edges[e]; ok {
+		of.malformed.Inc()
+	}
+}
+
+// Handler serves the metrics of g as text or protobuf, a few scrapes at a time.
 func Handler(g prometheus.Gatherer) http.Handler {
 	return promhttp.HandlerFor(g, promhttp.HandlerOpts{
 		MaxRequestsInFlight: 4,

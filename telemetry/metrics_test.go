@@ -20,7 +20,7 @@ import (
 	"github.com/georld/rld/server"
 )
 
-// engine is a fixed one, told what to report.
+// engine is an Engine with constant values.
 type engine struct {
 	set            *rules.Set
 	tallies        []tally
@@ -42,8 +42,8 @@ func (e *engine) Unmatched() (known, unknown uint64) { return e.known, e.unknown
 func (e *engine) Stats() node.Stats                  { return e.stats }
 func (e *engine) Rules() *rules.Set                  { return e.set }
 
-// newMetrics registers the metrics of e in a registry that is strict about
-// what is collected.
+// newMetrics registers the metrics of e in a registry that checks
+// collected series.
 func newMetrics(t *testing.T, e *engine) (*Metrics, *prometheus.Registry) {
 	t.Helper()
 	limit := &rules.Limit{Unit: rules.Second, Multiplier: 1, Requests: 10}
@@ -64,7 +64,7 @@ func newMetrics(t *testing.T, e *engine) (*Metrics, *prometheus.Registry) {
 	return m, reg
 }
 
-// compare checks what a scrape says of the metrics that are named.
+// compare checks the lines of a scrape for the named metrics.
 func compare(t *testing.T, reg prometheus.Gatherer, want string, names ...string) {
 	t.Helper()
 	var got strings.Builder
@@ -86,10 +86,10 @@ func compare(t *testing.T, reg prometheus.Gatherer, want string, names ...string
 func TestRulesWithALimitBeginAtZero(t *testing.T) {
 	_, reg := newMetrics(t, &engine{})
 	compare(t, reg, `
-# HELP rld_config_rules Rules in force, entries without a limit included.
+# HELP rld_config_rules Rules in force, including those without a limit.
 # TYPE rld_config_rules gauge
 rld_config_rules 4
-# HELP rld_decisions_total Descriptors answered: allowed, denied, or shadowed (over, in shadow mode). Under the global shadow mode a call that passed counts as what it would have been. Rule override with an empty domain is limits that came with requests.
+# HELP rld_decisions_total Decided descriptors: allowed, denied, or shadowed (above the limit in shadow mode). In the global shadow mode a call counts as if that mode were off. Rule override with an empty domain counts limits of requests.
 # TYPE rld_decisions_total counter
 rld_decisions_total{domain="edge",outcome="allowed",rule="tier > user"} 0
 rld_decisions_total{domain="edge",outcome="allowed",rule="tier=free"} 0
@@ -100,8 +100,8 @@ rld_decisions_total{domain="edge",outcome="shadowed",rule="tier=free"} 0
 `, "rld_decisions_total", "rld_config_rules")
 }
 
-// Shards bring a rule each, two rules may have one path, and what is counted
-// is exported wherever it came from.
+// TestTalliesAddUp has tallies of several shards, of two rules with one path, and
+// of no rule.
 func TestTalliesAddUp(t *testing.T) {
 	e := &engine{tallies: []tally{
 		{"edge", "tier=free", quota.Tally{
@@ -113,7 +113,7 @@ func TestTalliesAddUp(t *testing.T) {
 	}}
 	_, reg := newMetrics(t, e)
 	compare(t, reg, `
-# HELP rld_decisions_total Descriptors answered: allowed, denied, or shadowed (over, in shadow mode). Under the global shadow mode a call that passed counts as what it would have been. Rule override with an empty domain is limits that came with requests.
+# HELP rld_decisions_total Decided descriptors: allowed, denied, or shadowed (above the limit in shadow mode). In the global shadow mode a call counts as if that mode were off. Rule override with an empty domain counts limits of requests.
 # TYPE rld_decisions_total counter
 rld_decisions_total{domain="",outcome="allowed",rule="override"} 0
 rld_decisions_total{domain="",outcome="denied",rule="override"} 7
@@ -124,7 +124,7 @@ rld_decisions_total{domain="edge",outcome="denied",rule="tier > user"} 0
 rld_decisions_total{domain="edge",outcome="denied",rule="tier=free"} 2
 rld_decisions_total{domain="edge",outcome="shadowed",rule="tier > user"} 0
 rld_decisions_total{domain="edge",outcome="shadowed",rule="tier=free"} 3
-# HELP rld_hits_total Hits: within the limit, near it (above the near-limit ratio), or over it.
+# HELP rld_hits_total Requested hits: within the limit, near it (above limits.near_limit_ratio), or over it.
 # TYPE rld_hits_total counter
 rld_hits_total{domain="",outcome="near",rule="override"} 0
 rld_hits_total{domain="",outcome="over",rule="override"} 70
@@ -146,31 +146,31 @@ func TestStateOfTheEngine(t *testing.T) {
 	e.stats.Degraded[node.KeysFull], e.stats.Degraded[node.CellsFull] = 8, 9
 	_, reg := newMetrics(t, e)
 	compare(t, reg, `
-# HELP rld_clock_offset_seconds How far the clock that windows follow is ahead of the wall clock.
+# HELP rld_clock_offset_seconds Lead of the clock of windows over the wall clock, in seconds.
 # TYPE rld_clock_offset_seconds gauge
 rld_clock_offset_seconds 1.5
-# HELP rld_clock_steps_total Steps of the wall clock, as when it is set, by direction.
+# HELP rld_clock_steps_total Steps of the wall clock, for example when an operator sets it, by direction.
 # TYPE rld_clock_steps_total counter
 rld_clock_steps_total{direction="backward"} 7
 rld_clock_steps_total{direction="forward"} 6
-# HELP rld_degraded_total Descriptors whose answer was less than exact, by reason.
+# HELP rld_degraded_total Descriptors with a degraded decision, by reason.
 # TYPE rld_degraded_total counter
 rld_degraded_total{reason="cells_full"} 9
 rld_degraded_total{reason="circuit_breaker_open"} 0
 rld_degraded_total{reason="clock_off"} 0
-rld_degraded_total{reason="owner_unreachable"} 0
 rld_degraded_total{reason="keys_full"} 8
 rld_degraded_total{reason="no_rights"} 0
-# HELP rld_live_keys Keys that are tracked.
+rld_degraded_total{reason="owner_unreachable"} 0
+# HELP rld_live_keys Tracked keys.
 # TYPE rld_live_keys gauge
 rld_live_keys 5
-# HELP rld_max_keys Keys that can be tracked; new ones beyond it share overflow counters.
+# HELP rld_max_keys Greatest number of tracked keys. Further keys share overflow counters.
 # TYPE rld_max_keys gauge
 rld_max_keys 1000
-# HELP rld_overflow_keys Overflow counters in use; above 0, new keys may be denied falsely.
+# HELP rld_overflow_keys Overflow counters in use. Above 0, new keys may be denied falsely.
 # TYPE rld_overflow_keys gauge
 rld_overflow_keys 2
-# HELP rld_unmatched_total Descriptors without a rule, in domains that have rules (known) or none.
+# HELP rld_unmatched_total Descriptors without a rule, in domains with rules (known) or without any (unknown).
 # TYPE rld_unmatched_total counter
 rld_unmatched_total{domain="known"} 3
 rld_unmatched_total{domain="unknown"} 4
@@ -194,14 +194,14 @@ func TestReloads(t *testing.T) {
 		step.do()
 		t.Run(step.name, func(t *testing.T) {
 			compare(t, reg, fmt.Sprintf(`
-# HELP rld_config_last_reload_success_timestamp_seconds Unix time of the last load that succeeded.
+# HELP rld_config_last_reload_success_timestamp_seconds Unix time of the last successful load, in seconds.
 # TYPE rld_config_last_reload_success_timestamp_seconds gauge
 rld_config_last_reload_success_timestamp_seconds %s
-# HELP rld_config_reloads_total Loads of the limits, the first included, by result.
+# HELP rld_config_reloads_total Loads of the limits, including the first, by result.
 # TYPE rld_config_reloads_total counter
 rld_config_reloads_total{result="error"} %d
 rld_config_reloads_total{result="success"} %d
-# HELP rld_config_stale 1 while the limits on disk are refused and older ones are in force.
+# HELP rld_config_stale 1 while the limits on disk are invalid and the previous ones are in force, else 0.
 # TYPE rld_config_stale gauge
 rld_config_stale %d
 `, step.timestamp, step.failed, step.loaded, step.stale),
@@ -219,7 +219,7 @@ func TestEdges(t *testing.T) {
 	m.Decided("made up", time.Second)
 	m.Malformed("made up")
 	compare(t, reg, `
-# HELP rld_malformed_total Questions refused unread because they were malformed, by edge.
+# HELP rld_malformed_total Malformed requests that were rejected, by edge.
 # TYPE rld_malformed_total counter
 rld_malformed_total{edge="http"} 1
 rld_malformed_total{edge="native"} 0
@@ -240,7 +240,7 @@ rld_malformed_total{edge="stream"} 0
 		}
 	}
 	if strings.Contains(text, "made up") {
-		t.Error("an edge that is none became a label")
+		t.Error("an unknown edge became a label")
 	}
 }
 
@@ -249,13 +249,13 @@ func TestPanics(t *testing.T) {
 	m.Panicked("/rld.v1.RateLimiter/Check")
 	m.Panicked("/rld.v1.RateLimiter/CheckStream")
 	compare(t, reg, `
-# HELP rld_panics_total Calls that ended in a caught panic: a fault of rld, whose stack is in the log.
+# HELP rld_panics_total Calls that ended in a recovered panic. Each is a bug of rld; the log has the stack.
 # TYPE rld_panics_total counter
 rld_panics_total 2
 `, "rld_panics_total")
 }
 
-// Recording is on the path of every call.
+// TestRecorderDoesNotAllocate checks the methods on the path of every call.
 func TestRecorderDoesNotAllocate(t *testing.T) {
 	m, _ := newMetrics(t, &engine{})
 	var r server.Recorder = m
@@ -268,14 +268,17 @@ func TestRecorderDoesNotAllocate(t *testing.T) {
 }
 
 func BenchmarkDecided(b *testing.B) {
-	r := newRecorder()
+	r, err := New(prometheus.NewRegistry(), Options{Engine: &engine{}})
+	if err != nil {
+		b.Fatal(err)
+	}
 	b.ReportAllocs()
 	for b.Loop() {
 		r.Decided(server.EdgeRLS, 7*time.Microsecond)
 	}
 }
 
-// scrape asks the handler as Prometheus does.
+// scrape requests the metrics as Prometheus does.
 func scrape(t *testing.T, reg prometheus.Gatherer) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -286,7 +289,7 @@ func scrape(t *testing.T, reg prometheus.Gatherer) string {
 	return w.Body.String()
 }
 
-func TestScrapeHasEverythingAndPassesLint(t *testing.T) {
+func TestScrapePassesLint(t *testing.T) {
 	_, reg := newMetrics(t, &engine{})
 	text := scrape(t, reg)
 	for _, part := range []string{
@@ -312,7 +315,7 @@ func TestScrapeHasEverythingAndPassesLint(t *testing.T) {
 	}
 }
 
-func TestASecondSetInOneRegistryIsRefused(t *testing.T) {
+func TestSecondSetInOneRegistry(t *testing.T) {
 	_, reg := newMetrics(t, &engine{})
 	m, err := New(reg, Options{Engine: &engine{}})
 	var twice prometheus.AlreadyRegisteredError

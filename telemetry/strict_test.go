@@ -15,37 +15,36 @@ import (
 	"github.com/georld/rld/sticky"
 )
 
-// fixedStrict is a Strict that does not change.
+// fixedStrict is a Strict with constant values.
 type fixedStrict StrictStats
 
 func (s *fixedStrict) StrictStats() StrictStats { return StrictStats(*s) }
 
-// strictMetrics registers the metrics of strict keys alone in a registry that is
-// strict about what is collected.
+// strictMetrics registers the metrics of strict keys alone in a registry that
+// checks collected series.
 func strictMetrics(t *testing.T, s StrictStats) *prometheus.Registry {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
-	waits := newWaits()
-	waits.Observe(0.0015)
-	for _, c := range []prometheus.Collector{newStrictCollector((*fixedStrict)(&s)), waits} {
-		if err := reg.Register(c); err != nil {
-			t.Fatal(err)
-		}
+	r := registry{Registerer: reg, families: map[string]Family{waitFamily.Name: waitFamily}}
+	newWaits(&r).Observe(0.0015)
+	r.add(newStrictCollector((*fixedStrict)(&s)))
+	if len(r.faults) > 0 {
+		t.Fatal(r.faults)
 	}
 	return reg
 }
 
-// fullStrict has a number in each field.
+// fullStrict has a different number in each field.
 func fullStrict() StrictStats {
 	s := StrictStats{
 		Node: node.StrictStats{
 			Ledgers: 1, Local: 2, Sought: 3, Requests: 4, Grants: 5, Denials: 6, Cached: 7, Granted: 8, Returned: 9,
 			Replayed: 10, Rejected: 11, Accepts: 12, Accepted: 13, Lost: 14,
 		},
-		Parked: 15, NoPlace: 16, Frames: 17, DroppedItems: 18, Layout: 19, Replica: true, Voting: true, Ledgers: 20,
-		Accepts: map[string]uint64{"held": 21, "outvoted": 22},
+		Pending: 15, Unqueued: 16, Frames: 17, DroppedItems: 18, Layout: 19, Voter: true, Voting: true, Keys: 20,
+		Replies: map[string]uint64{"accepted": 21, "outvoted": 22},
 		Journal: Journal{Bytes: 23, Writes: 24, Entries: 25, Failures: 26, Rewrites: 27, Writing: 1500 * time.Millisecond},
-		Circuits: []Circuit{
+		Breakers: []Breaker{
 			{"us", "us-0", 0}, {"us", "us-0", 2}, {"eu", "eu-\xff", 1},
 		},
 		Transitions: map[string]uint64{"open": 28, "half_open": 29, "closed": 30},
@@ -54,7 +53,7 @@ func fullStrict() StrictStats {
 	return s
 }
 
-// TestStrictMetrics compares a scrape with the text that is expected of it.
+// TestStrictMetrics compares a scrape with testdata/strict.txt.
 func TestStrictMetrics(t *testing.T) {
 	reg := strictMetrics(t, fullStrict())
 	var out strings.Builder
@@ -76,11 +75,11 @@ func TestStrictMetrics(t *testing.T) {
 	}
 }
 
-// TestCircuitsAreBounded has more homes than have series.
-func TestCircuitsAreBounded(t *testing.T) {
+// TestBreakersAreBounded has more owners than series.
+func TestBreakersAreBounded(t *testing.T) {
 	s := fullStrict()
-	for i := range 2 * maxCircuits {
-		s.Circuits = append(s.Circuits, Circuit{"us", fmt.Sprint("us-", i), 2})
+	for i := range 2 * maxBreakers {
+		s.Breakers = append(s.Breakers, Breaker{"us", fmt.Sprint("us-", i), 2})
 	}
 	n := 0
 	for line := range strings.Lines(scrape(t, strictMetrics(t, s))) {
@@ -88,17 +87,17 @@ func TestCircuitsAreBounded(t *testing.T) {
 			n++
 		}
 	}
-	if n != maxCircuits+1 {
-		t.Errorf("%d series, want %d and one for the others", n, maxCircuits)
+	if n != maxBreakers+1 {
+		t.Errorf("%d series, want %d and one for the others", n, maxBreakers)
 	}
 }
 
-// TestNoOwnerNoMetrics: a daemon that is no home exports none, and may be told of
-// waits all the same.
+// TestNoOwnerNoMetrics checks a daemon that does not serve strict keys. It may
+// still observe waits.
 func TestNoOwnerNoMetrics(t *testing.T) {
 	m, reg := newMetrics(t, &engine{})
 	m.Waited(time.Second)
 	if text := scrape(t, reg); strings.Contains(text, "rld_strict") || strings.Contains(text, "rld_circuit") {
-		t.Error("metrics of strict keys of a daemon that serves none")
+		t.Error("a daemon without strict keys exports their metrics")
 	}
 }
