@@ -12,13 +12,13 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Describe returns the rules of a set as text for people, a line each, sorted
-// by domain and path:
+// Describe returns the rules of a set as text, one line each, sorted by domain
+// and path:
 //
 //	edge: tier=free > user_id: 10 per second, token_bucket, burst 20
 //
-// A limit is followed by whatever it has beyond the defaults of the language.
-// The same rules give the same text, whatever files they came from.
+// A limit is followed by the fields that differ from the defaults of the
+// language. Equal rules give equal text, independent of their files.
 func Describe(set *rules.Set) string {
 	all := slices.Clone(set.Rules())
 	slices.SortStableFunc(all, func(a, b *rules.Rule) int {
@@ -32,7 +32,7 @@ func Describe(set *rules.Set) string {
 	return b.String()
 }
 
-// describeRule returns what a rule says, part by part.
+// describeRule returns the parts of a rule's line.
 func describeRule(r *rules.Rule) []string {
 	parts := []string{"no limit"}
 	if r.Limit != nil {
@@ -64,7 +64,7 @@ func describeLimit(l *rules.Limit) []string {
 	}
 	when(l.Algorithm != rules.FixedWindow, "%s", l.Algorithm)
 	when(l.Algorithm.Bucket() && l.Burst != l.Requests, "burst %d", l.Burst)
-	when(l.Scope != rules.Global, "scope %s", word(scopeNames, int(l.Scope)))
+	when(l.Scope != rules.Global, "scope %s", scopeNames[l.Scope])
 	when(l.Consistency != rules.Eventual, "consistency %s", l.Consistency)
 	when(l.Placement != rules.Auto, "placement %s", l.Placement)
 	when(l.Placement == rules.Auto && l.Placed != rules.Auto, "placement %s%s", l.Placed, bySizeOr(l))
@@ -84,8 +84,8 @@ func describeLimit(l *rules.Limit) []string {
 	return parts
 }
 
-// bySizeOr says that the size of a limit decided where its rights sit: those of
-// a strict one have no other place.
+// bySizeOr returns " by size" for a placement that follows from the size of the
+// limit. The rights of a strict one have no other place.
 func bySizeOr(l *rules.Limit) string {
 	if l.Consistency == rules.Strict {
 		return ""
@@ -145,12 +145,4 @@ func plainLine(s string) string {
 		return strconv.Quote(s)
 	}
 	return s
-}
-
-// word returns the i-th word, "unknown" when there is none.
-func word(words []string, i int) string {
-	if i >= len(words) {
-		return "unknown"
-	}
-	return words[i]
 }

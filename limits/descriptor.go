@@ -3,27 +3,28 @@ package limits
 import (
 	"strings"
 
+	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/rules"
 )
 
-// descriptors reads a list of descriptors into nodes. seen is what stands on
-// the same level already.
+// descriptors reads a list of descriptors into nodes. seen holds the earlier
+// descriptors of the same level.
 func (l *loader) descriptors(s setting, scope *fileScope, seen *level) []rules.Node {
 	if !s.given() {
 		return nil
 	}
-	if s.value.kind != sequence {
-		l.errorf(s.value.pos, "write a list: - key: name", "descriptors is %s", describe(s.value))
+	if s.Value.Kind != yamlpos.List {
+		l.Errorf(s.Value.Pos, "write a list: - key: name", "descriptors is %s", s.Value.Describe())
 		return nil
 	}
 	if len(scope.path) == MaxDepth {
-		l.errorf(s.value.pos, "a request has at most as many entries",
+		l.Errorf(s.Value.Pos, "a request has at most as many entries",
 			"descriptors nested more than %d deep can never match", MaxDepth)
 		return nil
 	}
-	nodes := make([]rules.Node, 0, len(s.value.items))
-	for _, item := range s.value.items {
-		var d record
+	nodes := make([]rules.Node, 0, len(s.Value.Items))
+	for _, item := range s.Value.Items {
+		var d decoded
 		if !l.isMap(item) || !l.apply(item, inDescriptor, &d) {
 			continue
 		}
@@ -36,10 +37,10 @@ func (l *loader) descriptors(s setting, scope *fileScope, seen *level) []rules.N
 	return nodes
 }
 
-// descriptor reads one descriptor and those below it. It returns false when
-// there are too many to go on.
-func (l *loader) descriptor(d *record, scope *fileScope, seen *level) (rules.Node, bool) {
-	n := rules.Node{Pos: d.at.pos}
+// descriptor reads one descriptor and the ones below it. It returns false when
+// there are too many to continue.
+func (l *loader) descriptor(d *decoded, scope *fileScope, seen *level) (rules.Node, bool) {
+	n := rules.Node{Pos: rules.Position(d.at.Pos)}
 	var keyed, valued bool
 	n.Key, keyed = l.text(d.set[fKey], "key")
 	n.Value, valued = l.text(d.set[fValue], "value")
@@ -47,14 +48,14 @@ func (l *loader) descriptor(d *record, scope *fileScope, seen *level) (rules.Nod
 		keyed = false
 	}
 	if keyed && n.Key == "" {
-		at := d.at.pos
-		if v := d.set[fKey].value; v != nil {
-			at = v.pos
+		at := d.at.Pos
+		if v := d.set[fKey].Value; v != nil {
+			at = v.Pos
 		}
-		l.errorf(at, "add key: NAME", "a descriptor without a key")
+		l.Errorf(at, "add key: NAME", "a descriptor without a key")
 		keyed = false
 	}
-	if !l.room(&n, scope) {
+	if !l.room(d, &n, scope) {
 		return n, false
 	}
 	if keyed && valued {
@@ -72,18 +73,18 @@ func (l *loader) descriptor(d *record, scope *fileScope, seen *level) (rules.Nod
 	return n, !l.full
 }
 
-// room counts one more rule, and says so once when there are too many.
-func (l *loader) room(n *rules.Node, scope *fileScope) bool {
+// room counts one more rule, and adds one fault when there are too many.
+func (l *loader) room(d *decoded, n *rules.Node, scope *fileScope) bool {
 	l.rules++
 	l.pathBytes += scope.bytes + len(n.Key) + len(n.Value)
 	switch {
 	case l.full:
 		return false
 	case l.rules > MaxRules:
-		l.errorf(n.Pos, "a key-only or wildcard descriptor stands for any number of values",
+		l.Errorf(d.at.Pos, "a key-only or wildcard descriptor stands for any number of values",
 			"more than %d descriptors", MaxRules)
 	case l.pathBytes > maxPathBytes:
-		l.errorf(n.Pos, "shorten the keys and values of parents",
+		l.Errorf(d.at.Pos, "shorten the keys and values of parents",
 			"the paths of the descriptors up to here are longer than %d MiB", maxPathBytes>>20)
 	default:
 		return true
@@ -92,17 +93,17 @@ func (l *loader) room(n *rules.Node, scope *fileScope) bool {
 	return false
 }
 
-// flags reads the modes of a descriptor that are not its limit's.
-func (l *loader) flags(d *record, n *rules.Node) {
+// flags reads the modes of a descriptor that do not belong to its limit.
+func (l *loader) flags(d *decoded, n *rules.Node) {
 	for _, id := range []fieldID{fDetailedMetric, fValueToMetric} {
-		// Accepted without effect: the number of metrics is bounded.
+		// Accepted without effect, since the number of metrics is bounded.
 		_, _ = l.boolean(d.set[id], id)
 	}
 	shared := d.set[fShareThreshold]
 	n.ShareThreshold, _ = l.boolean(shared, fShareThreshold)
 	if n.ShareThreshold && !strings.Contains(n.Value, "*") {
-		l.errorf(shared.pos(), "it makes one counter of all values that a * stands for; drop it, or add a *",
-			"share_threshold on %s, which holds no *", quote(entryText(rules.Entry{Key: n.Key, Value: n.Value})))
+		l.Errorf(shared.pos(), "it makes one counter of all values that a * stands for; drop it, or add a *",
+			"share_threshold on %s, which holds no *", yamlpos.Quote(entryText(rules.Entry{Key: n.Key, Value: n.Value})))
 		n.ShareThreshold = false
 	}
 	if d.limit != nil {
@@ -110,13 +111,13 @@ func (l *loader) flags(d *record, n *rules.Node) {
 	}
 	for _, id := range []fieldID{fShadowMode, fQuotaMode} {
 		if on, _ := l.boolean(d.set[id], id); on {
-			l.warnf(d.set[id].pos(), "the mode is not handed down to the descriptors below",
+			l.Warnf(d.set[id].pos(), "the mode is not handed down to the descriptors below",
 				"%s has no effect without a rate_limit", id)
 		}
 	}
 }
 
-// level is what stands on one level of the tree so far.
+// level holds the descriptors of one level of the tree so far.
 type level struct {
 	at        map[rules.Entry]rules.Position
 	wildcards map[string][]string // patterns by key, in file order
@@ -125,13 +126,14 @@ type level struct {
 // maxShadows bounds how many earlier wildcards a later one is compared with.
 const maxShadows = 64
 
-// add notes a descriptor, and says so when it stands there already or can
-// never match.
+// add adds a descriptor to the level, and reports one that is there already or
+// can never match.
 func (v *level) add(l *loader, n *rules.Node) {
+	pos := yamlpos.Position(n.Pos)
 	e := rules.Entry{Key: n.Key, Value: n.Value}
 	if first, twice := v.at[e]; twice {
-		l.errorf(n.Pos, "keep one of the two", "descriptor %s is on this level already, in %s",
-			quote(entryText(e)), first)
+		l.Errorf(pos, "keep one of the two", "descriptor %s is on this level already, in %s",
+			yamlpos.Quote(entryText(e)), first)
 		return
 	}
 	if v.at == nil {
@@ -139,19 +141,19 @@ func (v *level) add(l *loader, n *rules.Node) {
 	}
 	v.at[e] = n.Pos
 	if strings.Contains(n.Key, "*") {
-		l.warnf(n.Pos, "a wildcard goes into the value", "the * in the key %s stands for itself", quote(n.Key))
+		l.Warnf(pos, "a wildcard goes into the value", "the * in the key %s stands for itself", yamlpos.Quote(n.Key))
 	}
 	for _, pattern := range v.wildcards[n.Key] {
 		if (n.Value == "" || strings.Contains(n.Value, "*")) && covers(pattern, n.Value) {
-			l.warnf(n.Pos, "put it first, or drop it", "%s can never match: %s takes all its values",
-				quote(entryText(e)), quote(n.Key+"="+pattern))
+			l.Warnf(pos, "put it first, or drop it", "%s can never match: %s takes all its values",
+				yamlpos.Quote(entryText(e)), yamlpos.Quote(n.Key+"="+pattern))
 			break
 		}
 	}
 	v.remember(l, n)
 }
 
-// remember keeps a wildcard for those that come later on the level.
+// remember keeps a wildcard to compare later descriptors with.
 func (v *level) remember(l *loader, n *rules.Node) {
 	if !strings.Contains(n.Value, "*") || len(v.wildcards[n.Key]) == maxShadows {
 		return
@@ -162,12 +164,12 @@ func (v *level) remember(l *loader, n *rules.Node) {
 	v.wildcards[n.Key] = append(v.wildcards[n.Key], n.Value)
 	keyOnly := rules.Entry{Key: n.Key}
 	if at, ok := v.at[keyOnly]; ok && covers(n.Value, "") {
-		l.warnf(at, "drop one of the two", "%s can never match: %s takes all its values",
-			quote(n.Key), quote(n.Key+"="+n.Value))
+		l.Warnf(yamlpos.Position(at), "drop one of the two", "%s can never match: %s takes all its values",
+			yamlpos.Quote(n.Key), yamlpos.Quote(n.Key+"="+n.Value))
 	}
 }
 
-// entryText is an entry for people: key=value or key.
+// entryText returns an entry for messages: key=value or key.
 func entryText(e rules.Entry) string {
 	if e.Value == "" {
 		return e.Key
@@ -182,7 +184,7 @@ func covers(earlier, later string) bool {
 	if later == "" {
 		return strings.Trim(earlier, "*") == ""
 	}
-	// A byte that no text holds stands for what later's stars match: only
-	// a star of earlier can take it in.
+	// A byte that no text has replaces the stars of later: only a star of
+	// earlier can match it.
 	return rules.Matches(earlier, strings.ReplaceAll(later, "*", "\xff"))
 }

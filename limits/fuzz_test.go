@@ -79,7 +79,7 @@ func FuzzParse(f *testing.F) {
 		if (set == nil) != (faults.Err() != nil) {
 			t.Fatalf("set %v beside %v", set, faults.Err())
 		}
-		if len(faults) > int(severities)*(maxFaults+1) {
+		if len(faults) > 3*101 {
 			t.Fatalf("%d diagnostics", len(faults))
 		}
 		_, again := Parse(files, Options{MergeDomains: true})

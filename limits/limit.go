@@ -3,12 +3,14 @@ package limits
 import (
 	"strings"
 
+	"github.com/georld/rld/internal/suggest"
+	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/rules"
 )
 
-// limit reads the rate_limit of a descriptor; nil when it has none. What it
-// returns after a fault is used for nothing but looking for more.
-func (l *loader) limit(d *record, defaults *added) *rules.Limit {
+// limit reads the rate_limit of a descriptor; nil when it has none. The limit
+// that it returns after a fault only serves to find more faults.
+func (l *loader) limit(d *decoded, defaults *rldFields) *rules.Limit {
 	r := d.limit
 	if r == nil {
 		return nil
@@ -18,35 +20,39 @@ func (l *loader) limit(d *record, defaults *added) *rules.Limit {
 	out.Quota, _ = l.boolean(d.set[fQuotaMode], fQuotaMode)
 	out.Name, _ = l.text(r.set[fName], "name")
 	out.Replaces = l.replaces(r.set[fReplaces], out.Name)
-	requests, counted := l.whole(r.set[fRequests], fRequests, 0)
+	counted := true
+	if s := r.set[fRequests]; s.given() {
+		counted = yamlpos.Whole(&l.Collector, &out.Requests, 0, ^uint32(0))(s.Value, fRequests.String())
+	}
 	unlimited, known := l.boolean(r.set[fUnlimited], fUnlimited)
-	own := l.added(r)
+	own := l.rldFields(r)
 	if unlimited {
-		out.Unlimited = true
+		out.Unlimited, out.Requests = true, 0
 		l.checkUnlimited(r)
 		return out
 	}
-	out.Requests = requests
 	if known {
 		out.Unit = l.unit(r)
 	}
-	l.combine(out, &own, defaults, d, counted)
+	b := builder{Collector: &l.Collector, options: &l.options, short: &l.short, owned: &l.owned,
+		out: out, own: &own, defaults: defaults, limit: r}
+	b.build(counted)
 	return out
 }
 
-// checkUnlimited refuses what a limit that counts nothing cannot have.
-func (l *loader) checkUnlimited(r *record) {
+// checkUnlimited reports the fields that a limit without a count cannot have.
+func (l *loader) checkUnlimited(r *decoded) {
 	unit := r.set[fUnit]
 	if text, ok := l.text(unit, "unit"); ok && unit.given() {
 		if unitOf(text) != rules.NoUnit {
-			l.errorf(unit.pos(), "drop one of the two", "unlimited with a unit")
+			l.Errorf(unit.pos(), "drop one of the two", "unlimited with a unit")
 		} else if text != "" {
-			l.warnf(unit.pos(), "drop it", "unlimited with a unit, %s, which is none", quote(text))
+			l.Warnf(unit.pos(), "drop it", "unlimited with a unit, %s, which is none", yamlpos.Quote(text))
 		}
 	}
 	for id := firstOwn; id < fieldCount; id++ {
 		if s := r.set[id]; s.given() {
-			l.errorf(s.key.pos, "drop one of the two", "unlimited counts nothing, so %s has no meaning", id)
+			l.Errorf(s.Key.Pos, "drop one of the two", "unlimited counts nothing, so %s has no meaning", id)
 		}
 	}
 }
@@ -61,64 +67,52 @@ func unitOf(name string) rules.Unit {
 	return rules.NoUnit
 }
 
-func (l *loader) unit(r *record) rules.Unit {
+func (l *loader) unit(r *decoded) rules.Unit {
 	s := r.set[fUnit]
 	text, ok := l.text(s, "unit")
-	if !ok {
-		return rules.NoUnit
-	}
-	if u := unitOf(text); u != rules.NoUnit {
-		return u
-	}
-	units := rules.Units()
-	if text == "" && (r.meant[fUnit] || r.meant[fUnlimited]) {
-		return rules.NoUnit
-	}
-	if text == "" {
-		at := r.at.pos
-		if s.value != nil {
-			at = s.value.pos
+	u, units := unitOf(text), rules.Units()
+	switch {
+	case !ok, u != rules.NoUnit:
+	case text != "":
+		low := strings.TrimSuffix(strings.ToLower(strings.TrimSpace(text)), "s")
+		l.Errorf(s.pos(), suggest.Hint(low, units, "it is one of "+suggest.List(units)+"; for other lengths add unit_multiplier"),
+			"unknown unit %s", yamlpos.Quote(text))
+	case !r.meant[fUnit] && !r.meant[fUnlimited]:
+		at := r.at.Pos
+		if s.Value != nil {
+			at = s.Value.Pos
 		}
-		l.errorf(at, "add unit: "+strings.Join(units, ", ")+", or unlimited: true", "rate_limit without a unit")
-		return rules.NoUnit
+		l.Errorf(at, "add unit: "+strings.Join(units, ", ")+", or unlimited: true", "rate_limit without a unit")
 	}
-	low := strings.TrimSuffix(strings.ToLower(strings.TrimSpace(text)), "s")
-	hint := "it is one of " + join(units) + "; for other lengths add unit_multiplier"
-	if best := Closest(low, units); best != "" {
-		hint = "did you mean " + best + "?"
-	} else if best := unique(low, units); best != "" {
-		hint = "did you mean " + best + "?"
-	}
-	l.errorf(s.pos(), hint, "unknown unit %s", quote(text))
-	return rules.NoUnit
+	return u
 }
 
-// replaces reads the names that a limit drops.
+// replaces reads the names of the limits that a limit replaces.
 func (l *loader) replaces(s setting, own string) []string {
 	if !s.given() {
 		return nil
 	}
-	if s.value.kind != sequence {
-		l.errorf(s.value.pos, "write a list: [{name: other}]", "replaces is %s", describe(s.value))
+	if s.Value.Kind != yamlpos.List {
+		l.Errorf(s.Value.Pos, "write a list: [{name: other}]", "replaces is %s", s.Value.Describe())
 		return nil
 	}
 	var names []string
-	for _, item := range s.value.items {
-		var r record
+	for _, item := range s.Value.Items {
+		var r decoded
 		if !l.isMap(item) || !l.apply(item, inReplaces, &r) {
 			continue
 		}
-		at := item.pos
-		if v := r.set[fName].value; v != nil {
-			at = v.pos
+		at := item.Pos
+		if v := r.set[fName].Value; v != nil {
+			at = v.Pos
 		}
 		name, ok := l.text(r.set[fName], "name")
 		switch {
 		case !ok, name == "" && r.meant[fName]:
 		case name == "":
-			l.errorf(at, "write - name: other", "replaces a limit without a name")
+			l.Errorf(at, "write - name: other", "replaces a limit without a name")
 		case name == own:
-			l.errorf(at, "name another limit, or drop it", "the limit %s replaces itself", quote(name))
+			l.Errorf(at, "name another limit, or drop it", "the limit %s replaces itself", yamlpos.Quote(name))
 		default:
 			names = append(names, name)
 		}

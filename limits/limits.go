@@ -4,25 +4,26 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/rules"
 )
 
-// Bounds on what is loaded. They are far above what people write, and keep a
-// hostile or generated file from costing more than its size.
+// Bounds on the files that Parse accepts. They are far above any limits written
+// by hand, and keep a hostile or generated file from costing more than its size.
 const (
-	// MaxFileBytes is the longest file that is read.
+	// MaxFileBytes is the size of the longest file.
 	MaxFileBytes = 4 << 20
 	// MaxRules bounds the descriptors of all files together.
 	MaxRules = 100_000
 	// MaxDepth bounds how deep descriptors nest. A request has at most as
 	// many entries, so a deeper rule could never match.
 	MaxDepth = 32
-	// MaxTextBytes bounds a domain, a key, a value or a name. A request's
-	// texts have the same bound.
+	// MaxTextBytes bounds a domain, a key, a value or a name. The texts of a
+	// request have the same bound.
 	MaxTextBytes = 4_096
 	// MaxLogHits bounds requests_per_unit of a sliding_log.
 	MaxLogHits = 10_000
-	// MaxSharedLogHits bounds it where every stamp goes to other daemons.
+	// MaxSharedLogHits bounds it where every hit goes to other daemons.
 	MaxSharedLogHits = 1_000
 
 	// maxPathBytes bounds the paths of all rules together: a path repeats
@@ -30,175 +31,155 @@ const (
 	maxPathBytes = 64 << 20
 	// maxWindowMillis bounds unit x unit_multiplier: 100 years of 365 days.
 	maxWindowMillis = 100 * 31_536_000_000
-	// shortWindowMillis is 20 times the 250 ms that the clocks of two daemons
-	// may be apart by default. In shorter windows that share is felt.
+	// shortWindowMillis is 20 times the 250 ms by which the clocks of two
+	// daemons may differ by default. In shorter windows this shows.
 	shortWindowMillis = 20 * 250
 )
 
-// File is one file of limits: its name for messages and its bytes. Parse keeps
-// neither after it has returned.
+// File is one file of limits: its name, for messages, and its content. Parse
+// keeps neither after it has returned.
 type File struct {
 	Name string
 	Data []byte
 }
 
-// Options is how files are read.
+// Options describes how files are read, and the cluster that they are for.
 type Options struct {
-	// MergeDomains lets several files carry one domain
-	// (MERGE_DOMAIN_CONFIG); otherwise that is a fault.
+	// MergeDomains allows one domain in several files
+	// (MERGE_DOMAIN_CONFIG=true). Otherwise that is an error.
 	MergeDomains bool
-	// ChargeDenied is charge_denied for the rules that do not say, in files
-	// whose defaults do not say either (RLD_CHARGE_DENIED).
+	// ChargeDenied is charge_denied of rules where neither the rule nor the
+	// defaults of its file set it (RLD_CHARGE_DENIED).
 	ChargeDenied bool
-	// Replicated says that counts go to other daemons: a sliding_log that is
-	// neither strict nor of scope node is then bounded by MaxSharedLogHits.
+	// Replicated is true where counts go to other daemons. It bounds a
+	// sliding_log that is neither strict nor of scope node by
+	// MaxSharedLogHits.
 	Replicated bool
-
-	// Alone says that the files are those of a daemon without a cluster: strict
-	// limits then hold for as long as it runs.
+	// Alone is true for a daemon without a cluster, whose strict limits hold
+	// only until it restarts.
 	Alone bool
 
-	// Regions are the names of all regions of the cluster, the own one among
-	// them; nil when they are not known, and then neither the regions of
-	// weights and homes, nor floors, nor the greatest overage_budget are checked.
+	// Regions are the names of all regions of the cluster, including the own
+	// one; nil when they are not known. Then the regions of weights and home,
+	// the regional reserves and the greatest overage_budget are not checked.
 	Regions []string
-	// Daemons is how many daemons share the rights of a rule, in the world and
-	// in the own region; 0 when that is not known, and then no rule's rights
-	// are placed. See rules.Limit.Placed.
+	// Daemons and DaemonsOfRegion are the numbers of daemons that share the
+	// rights of a rule, in all regions and in the own one; 0 when they are not
+	// known, and then no rule's rights are placed. See rules.Limit.Placed.
 	Daemons, DaemonsOfRegion int
-	// Replicas is how many daemons of the own region hold what homes have used
-	// (strict.replicas); 0 when that is not known. Too few are warned of.
+	// Replicas is the number of strict voters of the own region
+	// (strict.replicas), 0 when it is not known. Too few give a warning.
 	Replicas int
-	// NoRights is why this daemon can neither hold rights nor be home of a key,
-	// and what would be right, "" when it can. Rules that need one of the two are
-	// then refused with these words.
+	// NoRights is "" where this daemon can hold rights and own keys. Otherwise
+	// it is the reason and its remedy, and rules that need rights are rejected
+	// with it.
 	NoRights string
 }
 
-// Parse compiles all files into one set, all or nothing: with any diagnostic
-// of severity Error the set is nil. Files are taken in the order of their
-// names, whatever order they come in, so that the wildcards of a merged domain
-// keep theirs. No files make an empty set. All faults of all files are listed,
-// up to a bound; see Diagnostics. It is safe for concurrent use.
-func Parse(files []File, o Options) (*rules.Set, Diagnostics) {
+// Parse compiles all files into one set. With any diagnostic of severity Error
+// the set is nil. Files are read in the order of their names, so that the
+// wildcards of a merged domain keep their order. No files make an empty set.
+// The diagnostics are those of all files, up to a bound: see
+// yamlpos.Diagnostics. Parse is safe for concurrent use.
+func Parse(files []File, o Options) (*rules.Set, yamlpos.Diagnostics) {
 	files = slices.Clone(files)
 	slices.SortStableFunc(files, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
 	l := &loader{options: o, domains: make(map[string]*domain)}
 	for _, f := range files {
 		l.file(f)
 	}
-	if l.failed() {
-		return nil, l.list()
+	if l.Failed() {
+		return nil, l.List()
 	}
-	l.warnShortWindows()
-	l.tellHomes()
+	l.reportShortWindows()
+	l.reportOwned()
 	nodes := make([]rules.DomainNode, 0, len(l.order))
 	for _, d := range l.order {
 		nodes = append(nodes, rules.DomainNode{Name: d.name, Children: d.children})
 	}
 	set, err := rules.NewSet(nodes)
 	if err != nil {
-		// Every fault that NewSet knows was looked for above, with its
-		// position; this is the net below.
-		l.errorf(rules.Position{}, "", "%v", err)
-		return nil, l.list()
+		// Every fault that NewSet finds was found above, with its position.
+		// This is the safety net.
+		l.Errorf(yamlpos.Position{}, "", "%v", err)
 	}
-	return set, l.list()
+	return set, l.List()
 }
 
-// loader carries what has been read so far from file to file.
+// loader carries the state from file to file.
 type loader struct {
-	collector
+	yamlpos.Collector
 	options Options
 
 	domains map[string]*domain
-	order   []*domain // as first met
+	order   []*domain // by first appearance
 
 	rules     int  // descriptors so far
-	full      bool // MaxRules was reached and said
+	full      bool // MaxRules was reached and reported
 	pathBytes int  // of the rules so far
 
-	short tally // limits whose window is short
-	homed tally // limits decided at a home
+	short tally // limits with a short window
+	owned tally // limits whose keys one daemon owns
 }
 
 // domain is a domain and its descriptors so far.
 type domain struct {
 	name     string
-	at       rules.Position // where it was named first
+	at       yamlpos.Position // of its first file
 	children []rules.Node
-	top      level // what the descriptors are checked against, across files
+	top      level // the descriptors to compare with, across files
 }
 
-// fileScope is what holds for one file only.
+// fileScope is the state of one file.
 type fileScope struct {
-	defaults added
+	defaults rldFields
 	path     []rules.Entry // of the descriptor being read, parents first
 	bytes    int           // of the texts in path
 }
 
-// file reads one file into the domain that it names.
+// file reads one file into its domain.
 func (l *loader) file(f File) {
-	root, ok := l.read(f)
-	if !ok {
+	root := l.Parse(f.Name, f.Data, yamlpos.Options{MaxBytes: MaxFileBytes,
+		TooLong: "split it; with MERGE_DOMAIN_CONFIG=true a domain may be in several files"})
+	if root == nil {
 		return
 	}
-	start := rules.Position{File: f.Name, Line: 1, Column: 1}
-	if root.isNull() {
-		l.errorf(start, "begin it with domain: NAME", "the file holds no limits")
+	if root.IsNull() {
+		l.Errorf(yamlpos.Position{File: f.Name, Line: 1, Column: 1}, "begin it with domain: NAME", "the file holds no limits")
 		return
 	}
-	var r record
+	var r decoded
 	if !l.apply(root, inFile, &r) {
 		return
 	}
 	scope := fileScope{defaults: l.defaults(&r)}
 	d := l.domain(root, &r)
-	kids := l.descriptors(r.set[fDescriptors], &scope, &d.top)
-	d.children = append(d.children, kids...)
+	d.children = append(d.children, l.descriptors(r.set[fDescriptors], &scope, &d.top)...)
 }
 
-// domain returns the domain that a file's descriptors go to. It is one of no
-// name, which is kept nowhere, when the file's own cannot be used: the
-// descriptors are still looked at, so that all faults come out at once.
-func (l *loader) domain(root *node, r *record) *domain {
+// domain returns the domain of a file. When the file has no valid one, it
+// returns a domain that is dropped later, so that the faults of the
+// descriptors are found nevertheless.
+func (l *loader) domain(root *yamlpos.Node, r *decoded) *domain {
 	s := r.set[fDomain]
-	name, ok := l.text(s, "domain")
-	if !ok {
-		return &domain{}
+	at := root.Pos
+	if s.Value != nil {
+		at = s.Value.Pos
 	}
-	at := root.pos
-	if s.value != nil {
-		at = s.value.pos
-	}
-	if name == "" && r.meant[fDomain] {
-		return &domain{}
-	}
-	if name == "" {
-		l.errorf(at, "begin the file with domain: NAME", "the file has no domain")
-		return &domain{}
-	}
-	d := l.domains[name]
-	if d == nil {
-		d = &domain{name: name, at: at}
+	switch name, ok := l.text(s, "domain"); {
+	case !ok, name == "" && r.meant[fDomain]:
+	case name == "":
+		l.Errorf(at, "begin the file with domain: NAME", "the file has no domain")
+	case l.domains[name] == nil:
+		d := &domain{name: name, at: at}
 		l.domains[name] = d
 		l.order = append(l.order, d)
 		return d
+	case l.options.MergeDomains:
+		return l.domains[name]
+	default:
+		l.Errorf(at, "one domain is one file, unless MERGE_DOMAIN_CONFIG=true",
+			"domain %s is in %s already", yamlpos.Quote(name), l.domains[name].at)
 	}
-	if !l.options.MergeDomains {
-		l.errorf(at, "one domain is one file, unless MERGE_DOMAIN_CONFIG=true",
-			"domain %s is in %s already", quote(name), d.at)
-		return &domain{}
-	}
-	return d
-}
-
-// warnShortWindows says once a set how many windows are short.
-func (l *loader) warnShortWindows() {
-	if l.short.n == 0 {
-		return
-	}
-	l.short.tell(l, Warning, l.short.limits("has a window", "have windows")+
-		" shorter than 5s, 20 times what the clocks of two daemons may differ, "+
-		"so the count at a window's edge may differ too", "a token_bucket has no edges")
+	return &domain{}
 }

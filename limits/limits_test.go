@@ -10,11 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/rules"
 )
 
 // parseOne parses one file named f.yaml.
-func parseOne(text string) (*rules.Set, Diagnostics) {
+func parseOne(text string) (*rules.Set, yamlpos.Diagnostics) {
 	return Parse([]File{{Name: "f.yaml", Data: []byte(text)}}, Options{})
 }
 
@@ -178,8 +179,8 @@ func TestBounds(t *testing.T) {
 	}{
 		{name: "depth", text: nested(MaxDepth)},
 		{name: "too deep", text: nested(MaxDepth + 1), want: "nested more than 32 deep"},
-		{name: "nesting", text: brackets(maxNesting - 4)},
-		{name: "too nested", text: brackets(maxNesting - 3), want: "nested more than 128 levels"},
+		{name: "nesting", text: brackets(128 - 4)},
+		{name: "too nested", text: brackets(128 - 3), want: "nested more than 128 levels"},
 		{name: "key", text: head + long + "}]"},
 		{name: "long key", text: head + long + "x}]", want: "key is 4097 bytes long"},
 		{name: "long value", text: head + "k, value: " + long + "x}]", want: "value is 4097 bytes long"},
@@ -274,7 +275,7 @@ func TestEncodings(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
 		"UTF-16":    {"\xff\xfed\x00", "f.yaml:1:1: the file is UTF-16; save it as UTF-8\n"},
 		"not UTF-8": {"domain: é\xe9\n", "f.yaml:1:10: this is not UTF-8; save the file as UTF-8\n"},
-		"tab":       {"domain: d\ndescriptors: \n \t - a: b", "f.yaml:3:2: " + tabProblem + "; " + tabHint + "\n"},
+		"tab":       {"domain: d\ndescriptors: \n \t - a: b", "f.yaml:3:2: " + "a tab in the indentation" + "; " + "indent with spaces" + "\n"},
 		"control character": {
 			"domain: d\n# é\x00\n",
 			"f.yaml:2:4: a control character, U+0000, may not stand in YAML; " +
@@ -315,7 +316,7 @@ func TestErr(t *testing.T) {
 	if w := faults.Warnings(); len(w) != 1 || w[0].Line != 2 || w.Err() != nil {
 		t.Errorf("warnings: %v", w)
 	}
-	if err := Diagnostics(nil).Err(); !errors.Is(err, nil) {
+	if err := yamlpos.Diagnostics(nil).Err(); !errors.Is(err, nil) {
 		t.Errorf("no diagnostics give the error %v", err)
 	}
 }

@@ -1,88 +1,84 @@
 package limits
 
-import "unicode/utf8"
+import (
+	"unicode/utf8"
 
-// metadata reads a descriptor's metadata: a map of anything. Nil when there is
-// none.
+	"github.com/georld/rld/internal/yamlpos"
+)
+
+// metadata reads a descriptor's metadata, a map of any values; nil when there
+// is none.
 func (l *loader) metadata(s setting) map[string]any {
 	if !s.given() {
 		return nil
 	}
-	if s.value.kind != mapping {
-		l.errorf(s.value.pos, "write fields as name: value", "metadata is %s", describe(s.value))
+	if s.Value.Kind != yamlpos.Map {
+		l.Errorf(s.Value.Pos, "write fields as name: value", "metadata is %s", s.Value.Describe())
 		return nil
 	}
-	out := make(map[string]any, len(s.value.fields))
-	l.plainMap(s.value, out)
+	out := make(map[string]any, len(s.Value.Pairs))
+	l.plainMap(s.Value, out)
 	return out
 }
 
 // plainMap puts the fields of a map into out, merges included, in the order of
-// the file. Keys that are not text become text as they are spelled.
-func (l *loader) plainMap(n *node, out map[string]any) {
-	for _, f := range n.fields {
+// the file. Keys that are not text become text in their spelling.
+func (l *loader) plainMap(n *yamlpos.Node, out map[string]any) {
+	for _, f := range n.Pairs {
 		switch {
-		case f.key.isMerge() && f.value.kind == sequence:
-			for i := len(f.value.items) - 1; i >= 0; i-- {
-				l.plainMerge(f.value.items[i], out)
+		case f.Key.IsMerge() && f.Value.Kind == yamlpos.List:
+			for i := len(f.Value.Items) - 1; i >= 0; i-- {
+				l.plainMerge(f.Value.Items[i], out)
 			}
-		case f.key.isMerge():
-			l.plainMerge(f.value, out)
-		case f.key.kind != scalar:
-			l.errorf(f.key.pos, "a key is a single value", "a key that is %s", f.key.kind)
+		case f.Key.IsMerge():
+			l.plainMerge(f.Value, out)
+		case f.Key.Kind != yamlpos.Scalar:
+			l.Errorf(f.Key.Pos, "a key is a single value", "a key that is %s", f.Key.Kind)
 		default:
-			out[l.valid(f.key, f.key.text)] = l.plain(f.value)
+			out[l.valid(f.Key, f.Key.Text)] = l.plain(f.Value)
 		}
 	}
 }
 
-func (l *loader) plainMerge(n *node, out map[string]any) {
-	if n.kind != mapping {
-		l.errorf(n.pos, "name maps, such as <<: [*a, *b]", "<< with %s", describe(n))
+func (l *loader) plainMerge(n *yamlpos.Node, out map[string]any) {
+	if n.Kind != yamlpos.Map {
+		l.Errorf(n.Pos, "name maps, such as <<: [*a, *b]", "<< with %s", n.Describe())
 		return
 	}
 	l.plainMap(n, out)
 }
 
-// plain returns a value as plain Go.
-func (l *loader) plain(n *node) any {
-	switch n.kind {
-	case mapping:
-		out := make(map[string]any, len(n.fields))
+// plain returns a value as a Go value: nil, bool, int64, uint64, float64,
+// string, []any or map[string]any.
+func (l *loader) plain(n *yamlpos.Node) any {
+	switch n.Kind {
+	case yamlpos.Map:
+		out := make(map[string]any, len(n.Pairs))
 		l.plainMap(n, out)
 		return out
-	case sequence:
-		out := make([]any, len(n.items))
-		for i, item := range n.items {
+	case yamlpos.List:
+		out := make([]any, len(n.Items))
+		for i, item := range n.Items {
 			out[i] = l.plain(item)
 		}
 		return out
 	}
-	v, ok := n.resolve()
+	v, ok := n.Resolve()
 	if !ok {
-		l.errorf(n.pos, "drop the tag", "%s is not %s", quote(n.text), n.tag)
+		l.Errorf(n.Pos, "drop the tag", "%s is not %s", yamlpos.Quote(n.Text), n.Tag)
 		return nil
 	}
-	switch v.kind {
-	case boolValue:
-		return v.b
-	case intValue:
-		return v.i
-	case bigValue:
-		return v.u
-	case floatValue:
-		return v.f
-	case textValue:
-		return l.valid(n, v.s)
+	if text, is := v.(string); is {
+		return l.valid(n, text)
 	}
-	return nil
+	return v
 }
 
-// valid returns a text of metadata, which goes into answers and so must be
-// UTF-8.
-func (l *loader) valid(n *node, text string) string {
+// valid returns a text of metadata. It adds a fault unless the text is UTF-8,
+// since metadata goes into answers.
+func (l *loader) valid(n *yamlpos.Node, text string) string {
 	if !utf8.ValidString(text) {
-		l.errorf(n.pos, "", "metadata that is not UTF-8")
+		l.Errorf(n.Pos, "", "metadata that is not UTF-8")
 	}
 	return text
 }

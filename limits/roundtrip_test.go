@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/rules"
 )
 
@@ -77,7 +78,9 @@ type yamlWriter struct {
 
 // scalar quotes a text in one of the ways that it can be.
 func (w *yamlWriter) scalar(s string) string {
-	plain := untagged(s).kind == textValue && s[0] != '*' && strings.Trim(s, "abcxyz_/*=é日") == ""
+	value, _ := (&yamlpos.Node{Text: s}).Resolve()
+	_, text := value.(string)
+	plain := text && s[0] != '*' && strings.Trim(s, "abcxyz_/*=é日") == ""
 	single := !strings.ContainsAny(s, "\n\t")
 	switch style := rapid.IntRange(0, 2).Draw(w.t, "style"); {
 	case style == 0 && plain:

@@ -3,7 +3,10 @@ package limits
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
+	"github.com/georld/rld/internal/suggest"
+	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/rules"
 )
 
@@ -11,71 +14,57 @@ import (
 const maxWeights = 64
 
 // weights reads a map of regions and their percentages.
-func (l *loader) weights(s setting) said[[]rules.Weight] {
-	none := said[[]rules.Weight]{}
-	if !s.given() {
-		return none
-	}
-	n := s.value
-	const example = "write {us-east: 60%, eu-west: 40%}"
-	switch {
-	case n.kind != mapping || len(n.fields) == 0:
-		l.errorf(n.pos, example, "weights is %s", orEmpty(n))
-		return none
-	case len(n.fields) > maxWeights:
-		l.errorf(n.pos, "at most "+itoa(maxWeights), "weights of %d regions", len(n.fields))
-		return none
-	}
-	var out []rules.Weight
-	good := true
-	for _, f := range n.fields {
-		w, ok := l.weight(f)
-		if ok && slices.ContainsFunc(out, func(o rules.Weight) bool { return o.Region == w.Region }) {
-			l.errorf(f.key.pos, "keep one", "the region %s is in weights twice", quote(w.Region))
-			ok = false
+func (l *loader) weights(out *[]rules.Weight) yamlpos.Reader {
+	return func(n *yamlpos.Node, _ string) bool {
+		switch {
+		case n.Kind != yamlpos.Map:
+			l.Errorf(n.Pos, "write {us-east: 60%, eu-west: 40%}", "weights is %s", n.Describe())
+			return false
+		case len(n.Pairs) == 0:
+			l.Errorf(n.Pos, "write {us-east: 60%, eu-west: 40%}", "weights is an empty map")
+			return false
+		case len(n.Pairs) > maxWeights:
+			l.Errorf(n.Pos, "at most "+strconv.Itoa(maxWeights), "weights of %d regions", len(n.Pairs))
+			return false
 		}
-		good = good && ok
-		out = append(out, w)
+		good := true
+		for _, p := range n.Pairs {
+			w, ok := l.weight(p)
+			if ok && slices.ContainsFunc(*out, func(o rules.Weight) bool { return o.Region == w.Region }) {
+				l.Errorf(p.Key.Pos, "keep one", "the region %s is in weights twice", yamlpos.Quote(w.Region))
+				ok = false
+			}
+			good = good && ok
+			*out = append(*out, w)
+		}
+		slices.SortFunc(*out, func(a, b rules.Weight) int { return cmp.Compare(a.Region, b.Region) })
+		return good && l.complete(n, *out)
 	}
-	if !good || !l.wholeWeights(n, out) {
-		return none
-	}
-	slices.SortFunc(out, func(a, b rules.Weight) int { return cmp.Compare(a.Region, b.Region) })
-	return said[[]rules.Weight]{out, n}
-}
-
-// orEmpty is describe that tells an empty map from a full one.
-func orEmpty(n *node) string {
-	if n.kind == mapping {
-		return "an empty map"
-	}
-	return describe(n)
 }
 
 // weight reads the share of one region.
-func (l *loader) weight(f field) (w rules.Weight, ok bool) {
-	if f.key.isMerge() {
-		l.errorf(f.key.pos, "name the regions here", "<< in weights")
+func (l *loader) weight(p yamlpos.Pair) (w rules.Weight, ok bool) {
+	if p.Key.IsMerge() {
+		l.Errorf(p.Key.Pos, "name the regions here", "<< in weights")
 		return w, false
 	}
-	w.Region, ok = l.text(setting{f.key, f.key}, "a region")
+	w.Region, ok = l.text(setting{p.Key, p.Key}, "a region")
 	if ok && w.Region == "" {
-		l.errorf(f.key.pos, "name the region", "a weight without a region")
+		l.Errorf(p.Key.Pos, "name the region", "a weight without a region")
 		return w, false
 	}
 	if ok && !l.options.knows(w.Region) {
-		l.errorf(f.key.pos, l.regionHint(w.Region), "weights of %s, which is no region of the cluster", quote(w.Region))
+		l.Errorf(p.Key.Pos, l.options.regionHint(w.Region), "weights of %s, which is no region of the cluster",
+			yamlpos.Quote(w.Region))
 		ok = false
 	}
-	share, read := l.percentage(f.value, "the weight of "+quote(w.Region), "40%")
-	w.Share = share
+	read := yamlpos.Percent(&l.Collector, &w.Share, "40%")(p.Value, "the weight of "+yamlpos.Quote(w.Region))
 	return w, ok && read
 }
 
-// wholeWeights checks that weights name every region and share out everything,
-// no more and no less: what is missing nobody could use, what is too much
-// would break the bound.
-func (l *loader) wholeWeights(n *node, weights []rules.Weight) bool {
+// complete reports whether weights name every region and sum to exactly 100%.
+// With less, nobody could use the rest; with more, the bound would not hold.
+func (l *loader) complete(n *yamlpos.Node, weights []rules.Weight) bool {
 	var missing []string
 	for _, region := range l.options.Regions {
 		if !slices.ContainsFunc(weights, func(w rules.Weight) bool { return w.Region == region }) {
@@ -83,8 +72,8 @@ func (l *loader) wholeWeights(n *node, weights []rules.Weight) bool {
 		}
 	}
 	if len(missing) > 0 {
-		l.errorf(n.pos, "name all regions, 0% for one that starts each window with none",
-			"weights without %s", join(missing))
+		l.Errorf(n.Pos, "name all regions, 0% for one that starts each window with none",
+			"weights without %s", suggest.List(missing))
 		return false
 	}
 	sum := uint64(0)
@@ -92,34 +81,46 @@ func (l *loader) wholeWeights(n *node, weights []rules.Weight) bool {
 		sum += uint64(w.Share)
 	}
 	if sum != uint64(rules.Whole) {
-		l.errorf(n.pos, "make them sum to exactly 100%", "weights that sum to %s",
+		l.Errorf(n.Pos, "make them sum to exactly 100%", "weights that sum to %s",
 			percent(rules.PPM(min(sum, uint64(^rules.PPM(0))))))
 		return false
 	}
 	return true
 }
 
-// setWeights pins the regions' shares where there are any.
-func (l *loader) setWeights(out *rules.Limit, own, defaults *added) {
+// knows reports whether a region is one of the cluster, or may be one because
+// the regions are not known.
+func (o *Options) knows(region string) bool {
+	return o.Regions == nil || slices.Contains(o.Regions, region)
+}
+
+// regionHint returns the region that was likely meant, or else all regions.
+func (o *Options) regionHint(name string) string {
+	return suggest.Hint(name, o.Regions, "the regions are "+suggest.List(o.Regions))
+}
+
+// setWeights sets the shares of the regions.
+func (b *builder) setWeights() {
+	out := b.out
 	split := out.HasRights() && out.Scope == rules.Global
 	if split && out.Placement != rules.Owner {
-		out.Weights = own.weights.or(defaults.weights).v
+		out.Weights = b.own.weights.or(b.defaults.weights).v
 		return
 	}
-	n := own.weights.at
+	n := b.own.weights.at
 	switch {
 	case n == nil:
 	case out.Scope != rules.Global:
-		l.errorf(n.pos, "drop one of the two"+origin(own.scope.at, defaults.scope.at),
-			"weights with scope %s, under which the regions share nothing", word(scopeNames, int(out.Scope)))
+		b.Errorf(n.Pos, "drop one of the two"+b.scopeOrigin(),
+			"weights with scope %s, under which the regions share nothing", scopeNames[out.Scope])
 	case out.Consistency == rules.Strict:
-		l.errorf(n.pos, "drop one of the two"+origin(own.consistency.at, defaults.consistency.at),
+		b.Errorf(n.Pos, "drop one of the two"+b.consistencyOrigin(),
 			"weights with consistency strict, where one daemon holds all rights of a key")
 	case split:
-		l.errorf(n.pos, "drop one of the two"+origin(own.placement.at, defaults.placement.at),
+		b.Errorf(n.Pos, "drop one of the two"+b.placementOrigin(),
 			"weights with placement owner, where one daemon holds all rights of a key")
 	default:
-		l.errorf(n.pos, "add overage_budget or consistency: partition, or drop them",
+		b.Errorf(n.Pos, "add overage_budget or consistency: partition, or drop them",
 			"weights share out rights, and a limit that is only estimated has none")
 	}
 }

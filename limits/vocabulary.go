@@ -1,8 +1,13 @@
 package limits
 
-import "strings"
+import (
+	"strings"
 
-// place is where in a file a field may stand, as a set of bits.
+	"github.com/georld/rld/internal/suggest"
+	"github.com/georld/rld/internal/yamlpos"
+)
+
+// place is the maps of a file that may have a field, as a set of bits.
 type place uint8
 
 const (
@@ -13,7 +18,7 @@ const (
 	inReplaces
 )
 
-// String says where, for messages: "inside rate_limit".
+// String returns the place for messages: "inside rate_limit".
 func (p place) String() string {
 	switch p {
 	case inFile:
@@ -30,10 +35,10 @@ func (p place) String() string {
 	return "inside rate_limit or defaults"
 }
 
-// fieldID is one word of the vocabulary.
+// fieldID is one field of the language.
 type fieldID uint8
 
-// The vocabulary: upstream's 16 names, then ours.
+// The fields: the 16 of envoyproxy/ratelimit, then rld's own.
 const (
 	fDomain fieldID = iota
 	fDescriptors
@@ -67,16 +72,16 @@ const (
 	fieldCount
 )
 
-// firstOwn is the first name that upstream does not know.
+// firstOwn is the first field that envoyproxy/ratelimit does not have.
 const firstOwn = fDefaults
 
-// own reports whether the field is one of ours.
+// own reports whether envoyproxy/ratelimit does not have the field.
 func (f fieldID) own() bool { return f >= firstOwn }
 
-// String returns the name as files have it.
+// String returns the name of the field in files.
 func (f fieldID) String() string { return vocabulary[f].name }
 
-// vocabulary is every field name and where it may stand.
+// vocabulary is the name of every field and the places that may have it.
 var vocabulary = [fieldCount]struct {
 	name string
 	at   place
@@ -122,7 +127,7 @@ func lookup(name string) (fieldID, bool) {
 	return 0, false
 }
 
-// namesAt lists the names that may stand at a place.
+// namesAt lists the fields that a place may have.
 func namesAt(at place) []string {
 	var names []string
 	for f := range fieldCount {
@@ -133,62 +138,54 @@ func namesAt(at place) []string {
 	return names
 }
 
-// fieldName reads the key of a field of the language. It returns false, with
-// the fault noted, for what is no name of it, and the field that was likely
-// meant, fieldCount for none.
-func (l *loader) fieldName(key *node, at place) (fieldID, bool) {
-	if key.kind != scalar {
-		l.errorf(key.pos, "a field name is a word", "a field name that is %s", key.kind)
+// fieldName reads the key of a field. For an unknown one it adds a fault and
+// returns false and the field that was likely meant, or fieldCount.
+func (l *loader) fieldName(key *yamlpos.Node, at place) (fieldID, bool) {
+	if key.Kind != yamlpos.Scalar {
+		l.Errorf(key.Pos, "a field name is a word", "a field name that is %s", key.Kind)
 		return fieldCount, false
 	}
-	v, ok := key.resolve()
-	if !ok || v.kind != textValue {
-		l.errorf(key.pos, "the fields "+at.String()+" are "+join(namesAt(at)), "the field name %s is not text",
-			orNull(key.text))
+	v, ok := key.Resolve()
+	name, text := v.(string)
+	if !ok || !text {
+		shown := "null"
+		if key.Text != "" {
+			shown = yamlpos.Quote(key.Text)
+		}
+		l.Errorf(key.Pos, fieldsOf(at), "the field name %s is not text", shown)
 		return fieldCount, false
 	}
-	if f, ok := lookup(v.s); ok {
+	if f, ok := lookup(name); ok {
 		return f, true
 	}
-	if l.crowded() {
-		l.errorf(key.pos, "", "unknown field")
+	if l.Full() {
+		l.Errorf(key.Pos, "", "unknown field")
 		return fieldCount, false
 	}
-	meant, hint := guess(v.s, at)
-	l.errorf(key.pos, hint, "unknown field %s", quote(v.s))
+	meant, hint := guess(name, at)
+	l.Errorf(key.Pos, hint, "unknown field %s", yamlpos.Quote(name))
 	return meant, false
 }
 
-// guess returns the field that an unknown name was likely meant to be,
-// fieldCount for none, and a hint.
+// guess returns the field that an unknown name was likely meant to be, or
+// fieldCount, and a hint.
 func guess(name string, at place) (fieldID, string) {
-	if best := Closest(name, namesAt(at)); best != "" {
-		f, _ := lookup(best)
-		if strings.EqualFold(name, best) {
-			return f, "write " + best + ": names are in lower case"
-		}
+	best := suggest.Closest(name, namesAt(at))
+	f, known := lookup(best)
+	switch {
+	case known && strings.EqualFold(name, best):
+		return f, "write " + best + ": names are in lower case"
+	case known:
 		return f, "did you mean " + best + "?"
 	}
-	if best := Closest(name, namesAt(^place(0))); best != "" {
-		f, _ := lookup(best)
+	best = suggest.Closest(name, namesAt(^place(0)))
+	if f, known = lookup(best); known {
 		return f, "did you mean " + best + ", which goes " + vocabulary[f].at.String() + "?"
 	}
-	return fieldCount, "the fields " + at.String() + " are " + join(namesAt(at))
+	return fieldCount, fieldsOf(at)
 }
 
-// orNull returns a scalar's text for a message.
-func orNull(text string) string {
-	if text == "" {
-		return "null"
-	}
-	return quote(text)
-}
-
-// join lists words: "a, b and c".
-func join(words []string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " and " + words[last]
+// fieldsOf lists the fields of a place for a hint.
+func fieldsOf(at place) string {
+	return "the fields " + at.String() + " are " + suggest.List(namesAt(at))
 }

@@ -71,16 +71,16 @@ func TestReserveHints(t *testing.T) {
 	})
 }
 
-// TestHomedCountsOnce checks that what is said once a set says how many limits
-// it is about.
-func TestHomedCountsOnce(t *testing.T) {
+// TestOwnedReportedOnce checks that one diagnostic covers all limits with
+// owners and gives their number.
+func TestOwnedReportedOnce(t *testing.T) {
 	text := "domain: d\ndescriptors:\n"
 	for i := range 120 {
 		text += fmt.Sprintf("- {key: k%d, rate_limit: {unit: hour, requests_per_unit: 5, consistency: strict}}\n", i)
 	}
 	_, faults := Parse([]File{{Name: "f.yaml", Data: []byte(text)}}, Options{Replicas: 2})
 	if len(faults) != 1 || !strings.HasPrefix(faults.Warnings().String(), "f.yaml:3:") ||
-		!strings.Contains(faults[0].Message, "120 limits are decided at homes") {
+		!strings.Contains(faults[0].Message, "120 limits are decided by the owners of their keys") {
 		t.Errorf("got %v", faults)
 	}
 }
