@@ -9,17 +9,22 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v4"
+	"github.com/georld/rld/internal/yamlpos"
 )
 
-// addresses is a list of host:port: separated by commas, or a list in a file.
-func addresses(p *[]string) (value, func(*yaml.Node) error) {
-	return list(p, "host:port,...", "host:port", "host:port such as [10.0.0.1:7946, 10.0.0.2:7946]")
+// addresses is a list of host:port.
+func addresses(p *[]string) value {
+	return list(p, "host:port,...", "host:port", "[10.0.0.1:7946, 10.0.0.2:7946]")
+}
+
+// names is a list of names.
+func names(p *[]string) value {
+	return list(p, "name,...", "a name", "[us-0, us-1, us-2]")
 }
 
 // list is a list of single values: separated by commas, or a list in a file.
-// one says for messages what each of them is, many what the list holds.
-func list(p *[]string, kind, one, many string) (value, func(*yaml.Node) error) {
+// For messages, one describes an item and example is a list.
+func list(p *[]string, kind, one, example string) value {
 	v := value{
 		kind: kind,
 		set: func(s string) error {
@@ -36,39 +41,18 @@ func list(p *[]string, kind, one, many string) (value, func(*yaml.Node) error) {
 		get:   func() string { return strings.Join(*p, ",") },
 		datum: func() datum { return textsDatum(*p) },
 	}
-	read := func(n *yaml.Node) error {
-		if n.Kind != yaml.SequenceNode {
-			text, err := scalar(n)
-			if err != nil {
-				return errors.New("must be a list of " + many)
+	v.read = func(c *yamlpos.Collector) yamlpos.Reader {
+		return func(n *yamlpos.Node, name string) bool {
+			if n.Kind == yamlpos.Scalar && !n.IsNull() {
+				return settingOf(c, v.set)(n, name)
 			}
-			return v.set(text)
+			return texts(c, p, example)(n, name)
 		}
-		list, faults := texts(n)
-		if len(faults) > 0 {
-			return faults
-		}
-		*p = list
-		return nil
 	}
-	return v, read
+	return v
 }
 
-// texts takes a list of single values over.
-func texts(n *yaml.Node) (list []string, faults nodeFaults) {
-	for _, item := range n.Content {
-		text, err := scalar(item)
-		if err != nil {
-			faults.add(item, "", "%s", err)
-			continue
-		}
-		list = append(list, text)
-	}
-	return list, faults
-}
-
-// splitDial takes an address that is dialed apart. The error says what would
-// be right.
+// splitDial splits an address that is dialed. The error names a correct form.
 func splitDial(addr string) (host, port string, err error) {
 	host, port, err = net.SplitHostPort(addr)
 	if err != nil || !hostName(host) {
@@ -85,7 +69,7 @@ func splitDial(addr string) (host, port string, err error) {
 	return host, port, nil
 }
 
-// excerpt quotes what may be long.
+// excerpt quotes a text, cut after 100 bytes.
 func excerpt(s string) string {
 	const most = 100
 	if len(s) > most {
@@ -94,7 +78,7 @@ func excerpt(s string) string {
 	return strconv.Quote(s)
 }
 
-// hostName reports whether s is an IP address or may be a name in DNS.
+// hostName reports whether s is an IP address or may be a DNS name.
 func hostName(s string) bool {
 	if _, err := netip.ParseAddr(s); err == nil {
 		return true

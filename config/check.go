@@ -33,7 +33,7 @@ func Check(s Sources, now time.Time) (*Checked, error) {
 func (l *loader) files(now time.Time) {
 	known := make(map[string]bool)
 	for _, f := range l.faults {
-		known[l.owner(f.Field)] = true
+		known[l.settingOf(f.Field)] = true
 	}
 	c := &l.cfg
 	if c.Cluster.SecretFile != "" && !known["cluster.secret_file"] {

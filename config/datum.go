@@ -5,10 +5,11 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/georld/rld/internal/yamlpos"
 )
 
-// datum is a value as it is printed: a text, a bare word, a list or a map.
+// datum is a value to print: a text, a bare word, a list or a map.
 type datum struct {
 	text  string
 	bare  bool // text is a number or a truth value
@@ -29,8 +30,8 @@ const (
 type pair struct {
 	key string
 	datum
-	// comment stands at the end of the line in YAML. Where unset is not "",
-	// it says what holds without a value, and the whole line is a comment.
+	// comment is printed at the end of the line in YAML. Where unset is not
+	// "", it is the effect of no value, and the whole line is a comment.
 	comment, unset string
 }
 
@@ -51,8 +52,8 @@ func textsDatum(texts []string) datum {
 // empty reports whether d is a list or a map of nothing.
 func (d *datum) empty() bool { return d.form != single && len(d.list) == 0 && len(d.pairs) == 0 }
 
-// scalar returns the text as YAML has it on one line, [] or {} for what is
-// empty.
+// scalar returns the text in YAML on one line, and [] or {} for an empty list
+// or map.
 func (d *datum) scalar() string {
 	switch {
 	case d.form == sequence:
@@ -65,24 +66,25 @@ func (d *datum) scalar() string {
 	return quote(d.text)
 }
 
-// safe is what may stand in YAML without quotes if it is not taken for
-// something else.
+// safe matches the texts that may need no quotes in YAML.
 var safe = regexp.MustCompile(`^[A-Za-z0-9/.][A-Za-z0-9/._:@%+-]*$`)
 
-// truth is what YAML 1.1, which other tools still read, takes for a truth value.
-var truth = regexp.MustCompile(`(?i)^(y|n|yes|no|on|off)$`)
-
-// plain reports whether YAML reads s without quotes as this very text.
+// plain reports whether YAML 1.1 and 1.2 read s without quotes as the same
+// text.
 func plain(s string) bool {
-	if !safe.MatchString(s) || truth.MatchString(s) {
+	if !safe.MatchString(s) {
 		return false
 	}
-	docs, err := parseYAML(s)
-	return err == nil && len(docs) == 1 && docs[0].Value == s && docs[0].ShortTag() == "!!str"
+	n, _, fault := yamlpos.Parse("", []byte(s), yamlpos.Options{MaxBytes: len(s)})
+	if fault != nil || n.Kind != yamlpos.Scalar {
+		return false
+	}
+	v, _ := n.Resolve()
+	return v == s
 }
 
-// quote puts a text into double quotes so that both YAML and JSON read it as
-// it is, on one line.
+// quote returns a text in double quotes, on one line, in a form that YAML and
+// JSON read as this text.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -99,23 +101,4 @@ func quote(s string) string {
 	}
 	b.WriteByte('"')
 	return b.String()
-}
-
-// unwritable returns a text in d that is not UTF-8, which YAML and JSON cannot
-// hold.
-func (d *datum) unwritable() (string, bool) {
-	if !utf8.ValidString(d.text) {
-		return d.text, true
-	}
-	for i := range d.list {
-		if s, bad := d.list[i].unwritable(); bad {
-			return s, true
-		}
-	}
-	for i := range d.pairs {
-		if s, bad := d.pairs[i].unwritable(); bad {
-			return s, true
-		}
-	}
-	return "", false
 }

@@ -2,11 +2,12 @@ package config
 
 import (
 	"fmt"
-	"github.com/georld/rld/limits"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/georld/rld/internal/suggest"
 )
 
 const (
@@ -58,8 +59,8 @@ func (l *loader) environ(env map[string]string) {
 			continue
 		}
 		warning := fmt.Sprintf("%s is set and is no setting of rld", name)
-		if guess := limits.Closest(name, known); guess != "" {
-			warning += fmt.Sprintf("; did you mean %s?", guess)
+		if hint := suggest.Hint(name, known, ""); hint != "" {
+			warning += "; " + hint
 		}
 		l.warnings = append(l.warnings, warning)
 	}

@@ -6,82 +6,63 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/georld/rld/limits"
-	"github.com/georld/rld/rules"
+	"github.com/georld/rld/internal/yamlpos"
 )
 
-// Origin says where a value came from, for people: "default",
-// "rld.yaml:12", "env RLD_MAX_KEYS", "flag --max-keys".
+// Origin is the source of a value, for messages: "default", "rld.yaml:12",
+// "env RLD_MAX_KEYS", "flag --max-keys".
 type Origin string
 
-// OriginDefault is the origin of a value that nobody set.
+// OriginDefault is the origin of a setting that no source gives.
 const OriginDefault Origin = "default"
 
 func fromFlag(name string) Origin { return Origin("flag --" + name) }
 
 func fromEnv(names ...string) Origin { return Origin("env " + strings.Join(names, ", ")) }
 
-// Fault is one thing that is wrong with the settings.
+// Fault is one error in the settings.
 type Fault struct {
-	// Field is the setting at fault, or the part of one that holds several
-	// values: "swim.seeds[1]", "regions.eu-west-1.peers". It is "" when it is
-	// about none of ours.
+	// Field is the setting at fault, or the part of one with several values:
+	// "swim.seeds[1]", "regions.eu-west-1.peers". It is "" for a fault of no
+	// setting.
 	Field string
-	// Problem says what is wrong and what would be right.
+	// Problem names the fault and a correct form.
 	Problem string
-	// Hint says what to look for where Problem cannot say what would be
-	// right; it is "" but for what is no YAML.
-	Hint string
-	// Origin is where the value came from, "" when that is not known.
+	// Origin is the source of the value, "" when it is not known.
 	Origin Origin
-	// Quote is the line at fault as it stands in the file, with Line and
-	// Column counted from 1; Line is 0 for a value that came from elsewhere.
-	Quote        string
-	Line, Column int
-	// File is the path of that file.
-	File string
+	// Diagnostic holds the position in the settings file, the line there and a
+	// hint. Its Line is 0 for a value from another source.
+	yamlpos.Diagnostic
 
-	// asks is another setting without which there would be no fault: its
-	// place is shown where Field has none because nobody gave it.
-	asks string
+	// needs is another setting without which there would be no fault. Its
+	// position is used where Field has none because it is not set.
+	needs string
 }
 
-// Error names the place, the field, and what would be right; the line of a
-// file is quoted below it with a caret at the column.
+// Error returns the position or the origin, the field, the fault and a correct
+// form. The line of a file is quoted below it with a caret at the column.
 func (f *Fault) Error() string {
-	if f.Line == 0 {
-		return f.head() + f.Problem
+	head := f.Field
+	if f.Line == 0 && f.Origin != "" && f.Origin != OriginDefault {
+		head = string(f.Origin)
+		if f.Field != "" {
+			head = fmt.Sprintf("%s (%s)", f.Field, f.Origin)
+		}
 	}
-	d := limits.Diagnostic{
-		Position: rules.Position{File: f.File, Line: f.Line, Column: f.Column},
-		Message:  f.Problem,
-		Hint:     f.Hint,
-		Source:   f.Quote,
-	}
-	if f.Field != "" {
-		d.Message = f.Field + ": " + f.Problem
+	d := f.Diagnostic
+	d.Message = f.Problem
+	if head != "" {
+		d.Message = head + ": " + f.Problem
 	}
 	return strings.TrimSuffix(d.String(), "\n")
 }
 
-func (f *Fault) head() string {
-	switch {
-	case f.Field == "" && f.Origin == "":
-		return ""
-	case f.Field == "":
-		return string(f.Origin) + ": "
-	case f.Origin == "" || f.Origin == OriginDefault:
-		return f.Field + ": "
-	}
-	return fmt.Sprintf("%s (%s): ", f.Field, f.Origin)
-}
-
-// Faults is everything that is wrong, in the order it was found; never empty
-// as an error.
+// Faults are all errors of the settings, in the order in which they were found.
+// As an error it is never empty.
 type Faults []*Fault
 
-// sort puts the faults of the file first, by place, and keeps the order of the
-// others.
+// sort puts the faults of the file first, by position, and keeps the order of
+// the others.
 func (fs Faults) sort() {
 	slices.SortStableFunc(fs, func(a, b *Fault) int {
 		if (a.Line == 0) != (b.Line == 0) {

@@ -3,8 +3,6 @@ package config
 import (
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v4"
 )
 
 // Field is one setting, for those who list them or take them from a command
@@ -43,11 +41,6 @@ type field struct {
 	name, flag, usage string
 	group             string
 	value
-	// node takes the setting from a file where it may be more than a single
-	// value; nil for all others. Its error may be nodeFaults.
-	node func(n *yaml.Node) error
-	// hint ends what is said of a fault inside such a value.
-	hint string
 }
 
 // env follows from the flag: --grpc-addr is RLD_GRPC_ADDR.
@@ -80,7 +73,6 @@ func fields(c *Config) []field {
 }
 
 func listenerFields(c *Config) []field {
-	api, readAPI := mapping(&c.HTTP.RateLimitAPI)
 	return []field{
 		{name: "grpc.addr", flag: "grpc-addr", value: text(&c.GRPC.Addr, "host:port"),
 			usage: "where gRPC is answered (Envoy RLS, native API, health)"},
@@ -100,8 +92,7 @@ func listenerFields(c *Config) []field {
 		{name: "http.documentation_url", flag: "http-documentation-url",
 			value: text(&c.HTTP.DocumentationURL, "url"),
 			usage: "page about the limits, named in the body of a denial"},
-		{name: "http.rate_limit_api", value: api, node: readAPI,
-			hint:  "; it has domain and descriptors, and an entry has param, key, fallback, fallback_key",
+		{name: "http.rate_limit_api", value: mapping(&c.HTTP.RateLimitAPI),
 			usage: "what /api/v1/rate_limit makes of its parameters"},
 		{name: "admin.addr", flag: "admin-addr", value: text(&c.Admin.Addr, "host:port"),
 			usage: "where metrics, health and pprof are served"},
@@ -155,8 +146,6 @@ var ofCluster = []string{"name", "peer.", "swim.", "regions", "gossip.", "rights
 
 func clusterFields(c *Config) []field {
 	const otherwise = "what is listened on"
-	seeds, readSeeds := addresses(&c.Swim.Seeds)
-	regions, readRegions := regionMap(&c.Regions)
 	return append([]field{
 		{name: "region", flag: "region", value: given(&c.Region, "name", "a daemon alone"),
 			usage: "region the daemon lives in; without one it is alone"},
@@ -179,14 +168,14 @@ func clusterFields(c *Config) []field {
 			usage: "where the daemons of the region find each other, UDP and TCP"},
 		{name: "swim.advertise", flag: "swim-advertise", value: given(&c.Swim.Advertise, "host:port", otherwise),
 			usage: "address that other daemons use for that"},
-		{name: "swim.seeds", flag: "swim-seeds", value: seeds, node: readSeeds,
+		{name: "swim.seeds", flag: "swim-seeds", value: addresses(&c.Swim.Seeds),
 			usage: "daemons of the region to join, separated by commas; a DNS name stands for all its addresses"},
 		{name: "swim.rejoin", flag: "swim-rejoin", value: duration(&c.Swim.Rejoin),
 			usage: "time between two tries to reach seeds and members that were lost"},
 		{name: "swim.keys_file", flag: "swim-keys-file",
 			value: path(&c.Swim.KeysFile, "a key made from the cluster's secret"),
 			usage: "file with the keys of the membership, in base64, one a line; the first encrypts"},
-		{name: "regions", value: regions, node: readRegions,
+		{name: "regions", value: regionMap(&c.Regions),
 			usage: "regions of the cluster, each with peers and weight"},
 		{name: "gossip.interval", flag: "gossip-interval", value: duration(&c.Gossip.Interval),
 			usage: "time between two messages to a daemon of the region"},
@@ -200,13 +189,12 @@ func clusterFields(c *Config) []field {
 }
 
 func rightsFields(c *Config) []field {
-	daemons, readDaemons := names(&c.Rights.Daemons)
 	return []field{
 		{name: "rights.dir", flag: "rights-dir", value: path(&c.Rights.Dir, "no rules with rights"),
 			usage: "folder for what a daemon promised of its rights, which must outlive restarts"},
 		{name: "rights.first_start", flag: "rights-first-start", value: boolean(&c.Rights.FirstStart),
 			usage: "say once that no daemon of this name was ever in the cluster; leave it out from then on"},
-		{name: "rights.daemons", flag: "rights-daemons", value: daemons, node: readDaemons,
+		{name: "rights.daemons", flag: "rights-daemons", value: names(&c.Rights.Daemons),
 			usage: "names of the daemons that the region began with, the same at each of them"},
 		{name: "rights.daemon_horizon", flag: "rights-daemon-horizon", value: horizon(&c.Rights.DaemonHorizon),
 			usage: "time after which the others share out what a dead daemon of the region held; off for never"},
@@ -219,9 +207,8 @@ func rightsFields(c *Config) []field {
 
 func strictFields(c *Config) []field {
 	s := &c.Strict
-	replicas, readReplicas := names(&s.Replicas)
 	return []field{
-		{name: "strict.replicas", flag: "strict-replicas", value: replicas, node: readReplicas,
+		{name: "strict.replicas", flag: "strict-replicas", value: names(&s.Replicas),
 			usage: "daemons of the region that hold what homes have used; the first three of rights.daemons without it"},
 		{name: "strict.headroom", flag: "strict-headroom", value: whole(&s.Headroom),
 			usage: "hits of a key that a home has them hold ahead, and that a takeover may lose"},

@@ -7,27 +7,27 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v4"
+	"github.com/georld/rld/internal/yamlpos"
 )
 
-// Sources is where settings are looked for. What comes first here wins:
-// Flags, the RLD_* variables of Environ, upstream's variables there (HOST,
-// RUNTIME_ROOT, ...), the file, the defaults.
+// Sources are the sources of settings. The first source that gives a setting
+// wins: Flags, the RLD_* variables of Environ, the variables of
+// envoyproxy/ratelimit there (HOST, RUNTIME_ROOT, ...), the file, the defaults.
 type Sources struct {
-	// Flags holds the flags that were given, by name without the dashes.
+	// Flags holds the given flags by name, without the dashes.
 	Flags map[string]string
-	// Environ is the environment as os.Environ returns it. Variables that
-	// are set to nothing are not set.
+	// Environ is the environment as os.Environ returns it. A variable with an
+	// empty value counts as not set.
 	Environ []string
-	// File is the path of a settings file; "" takes that of RLD_CONFIG, and
-	// without it there is none.
+	// File is the path of the settings file. With "" it is the value of
+	// RLD_CONFIG; without that there is no file.
 	File string
 }
 
-// Loaded is a valid Config and where it came from.
+// Loaded is a valid Config with the sources of its values.
 type Loaded struct {
 	Config Config
-	// Warnings are for the log: what was set and has no effect.
+	// Warnings are for the log: settings without effect.
 	Warnings []string
 	// File is the path of the settings file that was read, "" for none.
 	File string
@@ -61,8 +61,8 @@ func (l *Loaded) Origin(name string) Origin {
 	return OriginDefault
 }
 
-// Load gathers the settings. The error holds everything that is wrong: it is
-// a Faults, or says why the file cannot be read.
+// Load reads all sources and validates the result. The error is a Faults with
+// every fault, or that of reading the file.
 func Load(s Sources) (*Loaded, error) {
 	l, path, err := gather(s)
 	if err != nil {
@@ -76,8 +76,8 @@ func Load(s Sources) (*Loaded, error) {
 	return &loaded, nil
 }
 
-// gather takes all sources over and validates the outcome. path is that of the
-// settings file, "" for none; the error says why that cannot be read.
+// gather applies all sources and validates the result. path is that of the
+// settings file, "" for none. The error is that of reading it.
 func gather(s Sources) (l *loader, path string, err error) {
 	l = newLoader()
 	env := parseEnviron(s.Environ)
@@ -90,7 +90,7 @@ func gather(s Sources) (l *loader, path string, err error) {
 			return nil, "", err
 		}
 	}
-	_, ownPath := s.Flags["limits"]
+	_, ownPath := s.Flags["limits"] // a stronger source than RUNTIME_*
 	l.upstream(env, ownPath || env["RLD_LIMITS"] != "")
 	l.environ(env)
 	l.upstreamLast(env)
@@ -103,21 +103,19 @@ func (l *loader) loaded(path string) Loaded {
 	return Loaded{Config: l.cfg, Warnings: l.warnings, File: path, origins: l.origins}
 }
 
-// loader fills in one Config, source by source from the weakest up.
+// loader fills in one Config, source by source, the weakest first.
 type loader struct {
 	cfg      Config
 	table    []field
 	origins  map[string]Origin
-	places   map[string]place      // of the values that the file gave
-	nodes    map[string]*yaml.Node // those values
-	doc      document
+	nodes    map[string]yamlpos.Pair // of the settings that the file gives
+	yaml     yamlpos.Collector       // of the file
 	faults   Faults
 	warnings []string
 }
 
 func newLoader() *loader {
-	l := &loader{cfg: Default(), origins: make(map[string]Origin), places: make(map[string]place),
-		nodes: make(map[string]*yaml.Node)}
+	l := &loader{cfg: Default(), origins: make(map[string]Origin), nodes: make(map[string]yamlpos.Pair)}
 	l.table = fields(&l.cfg)
 	return l
 }
@@ -131,8 +129,8 @@ func (l *loader) field(name string) *field {
 	return &l.table[i]
 }
 
-// set takes a value over from a source other than the file. A bad one is a
-// fault, and the setting keeps what weaker sources gave.
+// set applies a value of a source other than the file. An invalid one is a
+// fault, and the setting keeps the value of weaker sources.
 func (l *loader) set(name, text string, from Origin) {
 	f := l.field(name)
 	if err := f.set(text); err != nil {
@@ -140,7 +138,6 @@ func (l *loader) set(name, text string, from Origin) {
 		return
 	}
 	l.origins[name] = from
-	delete(l.places, name)
 	delete(l.nodes, name)
 }
 
@@ -155,47 +152,52 @@ func (l *loader) flags(given map[string]string) {
 	}
 }
 
-// validate adds what Validate finds, each fault with the place its value came
-// from. A setting that has a fault already is not reported again.
+// validate adds the faults that Validate finds, each with its position or
+// origin. A setting that has a fault already is not reported again.
 func (l *loader) validate() {
 	known := make(map[string]bool)
 	for _, f := range l.faults {
-		known[l.owner(f.Field)] = true
+		known[l.settingOf(f.Field)] = true
 	}
 	var found Faults
 	if !errors.As(l.cfg.Validate(), &found) {
 		return
 	}
 	for _, f := range found {
-		name := l.owner(f.Field)
+		name := l.settingOf(f.Field)
 		if known[name] {
 			continue
 		}
 		f.Origin = l.origins[name]
 		if !l.locate(f, f.Field) && f.Origin == "" {
-			l.locate(f, f.asks)
+			l.locate(f, f.needs)
 		}
 		l.faults = append(l.faults, f)
 	}
 }
 
-// locate puts a fault where a setting, or a part of one, stands in the file and
-// reports whether it does.
+// locate sets the position of a fault to that of a setting in the file, or of a
+// part of it, and reports whether the file gives it.
 func (l *loader) locate(f *Fault, field string) bool {
-	name := l.owner(field)
-	p, ok := l.places[name]
+	name := l.settingOf(field)
+	p, ok := l.nodes[name]
 	if !ok {
 		return false
 	}
-	if n := inside(l.nodes[name], field[len(name):]); n != nil && n != l.nodes[name] {
-		p = placeOf(n)
+	f.Position = p.Value.Pos
+	if p.Value.IsNull() {
+		f.Position = p.Key.Pos
 	}
-	l.doc.locate(f, p)
+	if n := inside(p.Value, field[len(name):]); n != nil && n != p.Value {
+		f.Position = n.Pos
+	}
+	f.Source = l.yaml.Line(f.Line)
 	return true
 }
 
-// owner returns the name of the setting that a fault's field is or is part of.
-func (l *loader) owner(field string) string {
+// settingOf returns the name of the setting that a fault's field is, or is part
+// of.
+func (l *loader) settingOf(field string) string {
 	for i := range l.table {
 		rest, ok := strings.CutPrefix(field, l.table[i].name)
 		if ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
@@ -205,28 +207,24 @@ func (l *loader) owner(field string) string {
 	return field
 }
 
-// inside returns the part of a value that a path such as ".eu-west-1.peers[1]"
-// leads to, or its key where it is a list or a map; nil when there is none.
-// Names may hold dots.
-func inside(n *yaml.Node, path string) *yaml.Node {
+// inside returns the part of a value at a path such as ".eu-west-1.peers[1]",
+// its key where the part is a list or a map, and nil when there is none. Names
+// may have dots.
+func inside(n *yamlpos.Node, path string) *yamlpos.Node {
 	if n == nil || path == "" {
 		return n
 	}
-	if n.Kind == yaml.SequenceNode {
-		for i, item := range n.Content {
-			if rest, ok := strings.CutPrefix(path, fmt.Sprintf("[%d]", i)); ok {
-				return inside(item, rest)
-			}
+	for i, item := range n.Items {
+		if rest, ok := strings.CutPrefix(path, fmt.Sprintf("[%d]", i)); ok {
+			return inside(item, rest)
 		}
-		return nil
 	}
-	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		rest, ok := strings.CutPrefix(path, "."+key.Value)
-		if ok && rest == "" && value.Kind != yaml.ScalarNode {
-			return key
+	for _, p := range n.Pairs {
+		rest, ok := strings.CutPrefix(path, "."+p.Key.Text)
+		if ok && rest == "" && p.Value.Kind != yamlpos.Scalar {
+			return p.Key
 		}
-		if found := inside(value, rest); ok && found != nil {
+		if found := inside(p.Value, rest); ok && found != nil {
 			return found
 		}
 	}

@@ -6,22 +6,22 @@ import (
 	"unicode/utf8"
 )
 
-// PrintOptions is what Print shows.
+// PrintOptions selects the output of Print.
 type PrintOptions struct {
 	// Effective shows all settings, not only those that differ from their
 	// default.
 	Effective bool
-	// Origins says of each setting where it came from. JSON is then a map of
-	// {value, origin} by name, which a daemon does not read.
+	// Origins adds the source of each setting. JSON is then a map of
+	// {value, origin} by name, which a daemon cannot read.
 	Origins bool
-	// JSON writes JSON, which leaves out what has no value.
+	// JSON selects JSON, which leaves out settings without a value.
 	JSON bool
 }
 
-// Print returns the settings as a settings file: a daemon that is given it and
-// nothing else has the same. What has no value, such as a path that was not
-// given, is a comment in YAML. Secrets are in files of their own, of which only
-// the paths are shown.
+// Print returns the settings as a settings file: a daemon with this file and no
+// other source has the same settings. A setting without a value, such as a path
+// that is not given, is a comment in YAML. Secrets are in files of their own,
+// and only their paths are printed.
 //
 // It is an error if a value is not UTF-8.
 func (l *Loaded) Print(o PrintOptions) (string, error) {
@@ -34,10 +34,10 @@ func (l *Loaded) Print(o PrintOptions) (string, error) {
 		if !o.Effective && f.get() == usual[i].get() {
 			continue
 		}
-		p := f.pair()
-		if s, bad := p.unwritable(); bad {
+		if s := f.get(); !utf8.ValidString(s) {
 			return "", fmt.Errorf("%s: %q is not UTF-8, which a settings file must be", f.name, s)
 		}
+		p := f.pair()
 		origin := l.Origin(f.name)
 		switch {
 		case o.JSON && p.unset != "":
@@ -74,8 +74,8 @@ func (f *field) pair() pair {
 	return p
 }
 
-// line returns the origin for the end of a line: a path in it may hold
-// anything.
+// line returns the origin for the end of a line. A path in it may contain any
+// character.
 func (o Origin) line() string {
 	s := strings.ToValidUTF8(string(o), "?")
 	if q := quote(s); len(q) != len(s)+2 {
@@ -97,13 +97,13 @@ func (d *datum) add(path []string, p pair) {
 	d.pairs[len(d.pairs)-1].add(path[1:], p)
 }
 
-// yamlLine is one line and the comment at its end.
+// yamlLine is one line of YAML and the comment at its end.
 type yamlLine struct{ text, comment string }
 
 func (d *datum) yaml() string {
 	var lines []yamlLine
 	d.lines("", &lines)
-	// Comments stand below each other, but for those of very long lines.
+	// Comments are aligned, except at very long lines.
 	const widest = 60
 	column := 0
 	for _, l := range lines {
@@ -122,7 +122,7 @@ func (d *datum) yaml() string {
 	return b.String()
 }
 
-// lines appends the lines of a list or a map, each begun with indent.
+// lines appends the lines of a list or a map, each with the indent.
 func (d *datum) lines(indent string, out *[]yamlLine) {
 	for i := range d.list {
 		item := &d.list[i]
@@ -150,7 +150,7 @@ func (d *datum) lines(indent string, out *[]yamlLine) {
 	}
 }
 
-// json writes d, the lines after the first begun with depth indentations.
+// json returns d as JSON, its lines after the first indented by depth.
 func (d *datum) json(depth int) string {
 	var items []string
 	opening, closing := "[", "]"

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"go.yaml.in/yaml/v4"
 )
 
 // Rights is what a daemon of a cluster needs to hold rights, by which limits
@@ -161,9 +159,4 @@ func horizon(p *time.Duration) value {
 		return show()
 	}
 	return v
-}
-
-// names is a list of names: separated by commas, or a list in a file.
-func names(p *[]string) (value, func(*yaml.Node) error) {
-	return list(p, "name,...", "a name", "names such as [us-0, us-1, us-2]")
 }

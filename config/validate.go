@@ -89,9 +89,9 @@ func (v *validator) fault(field, format string, args ...any) {
 }
 
 // faultFor is fault for a setting that another one asks for or rules out.
-func (v *validator) faultFor(field, asks, format string, args ...any) {
+func (v *validator) faultFor(field, needs, format string, args ...any) {
 	v.fault(field, format, args...)
-	v.faults[len(v.faults)-1].asks = asks
+	v.faults[len(v.faults)-1].needs = needs
 }
 
 func (v *validator) listeners(c *Config) {

@@ -9,48 +9,70 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v4"
-
+	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server/web"
 )
 
-// value is a setting as text: what flags, environment and file all give.
+// value is a setting as text, the form that flags, environment and file share.
 type value struct {
 	kind string // for the help of a flag: "addr", "int", ...
-	// set takes the text over, or says what is wrong and what would be right.
+	// set parses and stores a text. The error names the fault and a correct
+	// form.
 	set func(text string) error
 	get func() string
-	// without says what holds when the text is empty, which is then refused
-	// as a value; "" for a setting that has no such state.
+	// without describes the effect of leaving the setting out. The empty text
+	// is then no value. It is "" for other settings.
 	without string
-	// datum returns what is printed where that is no single value; nil for
-	// all others.
+	// read makes the reader of a value that may be more than a single one in a
+	// file, and datum returns it for printing; nil for other settings.
+	read  func(c *yamlpos.Collector) yamlpos.Reader
 	datum func() datum
 }
 
-// mapping is no single value: only a file can hold it.
-func mapping(p *web.Mapping) (value, func(*yaml.Node) error) {
-	none := func(string) error { return errors.New("must be a map of domain and descriptors") }
-	get := func() string {
-		b, err := json.Marshal(*p)
-		if err != nil {
-			return err.Error()
-		}
-		return string(b)
+// mapping is the mapping of /api/v1/rate_limit, which only a file can give.
+func mapping(p *web.Mapping) value {
+	return value{
+		kind: "map",
+		set:  func(string) error { return errors.New("must be a map of domain and descriptors") },
+		get: func() string {
+			b, err := json.Marshal(*p)
+			if err != nil {
+				return err.Error()
+			}
+			return string(b)
+		},
+		read:  func(c *yamlpos.Collector) yamlpos.Reader { return readMapping(c, p) },
+		datum: func() datum { return mappingDatum(p) },
 	}
-	read := func(n *yaml.Node) error {
-		if n.Kind != yaml.MappingNode {
-			return none("")
-		}
+}
+
+func readMapping(c *yamlpos.Collector, out *web.Mapping) yamlpos.Reader {
+	return func(n *yamlpos.Node, name string) bool {
 		var m web.Mapping
-		if err := decodeNode(n, &m); err != nil {
-			return err
+		entry := func(n *yamlpos.Node) bool {
+			var e web.MappedEntry
+			ok := c.Fields(n, "an entry",
+				yamlpos.Field{Name: "param", Read: c.Text(&e.Param)},
+				yamlpos.Field{Name: "key", Read: c.Text(&e.Key)},
+				yamlpos.Field{Name: "fallback", Read: c.Text(&e.Fallback)},
+				yamlpos.Field{Name: "fallback_key", Read: c.Text(&e.FallbackKey)})
+			last := len(m.Descriptors) - 1
+			m.Descriptors[last] = append(m.Descriptors[last], e)
+			return ok
 		}
-		*p = m
-		return nil
+		descriptor := func(n *yamlpos.Node) bool {
+			m.Descriptors = append(m.Descriptors, nil)
+			return c.ListOf(maxSettingsBytes, "[{param: user}]", entry)(n, "a descriptor")
+		}
+		ok := c.Fields(n, name,
+			yamlpos.Field{Name: "domain", Read: c.Text(&m.Domain)},
+			yamlpos.Field{Name: "descriptors", Read: c.ListOf(maxSettingsBytes, "[[{param: user}]]", descriptor)})
+		if ok {
+			*out = m
+		}
+		return ok
 	}
-	return value{kind: "map", set: none, get: get, datum: func() datum { return mappingDatum(p) }}, read
 }
 
 func mappingDatum(m *web.Mapping) datum {
@@ -82,17 +104,17 @@ func text(p *string, kind string) value {
 	}
 }
 
-// given is a text that is not empty: an empty one is a variable of a script that
-// was never set more often than a wish for what holds without it.
+// given is a text that must not be empty: an empty one is more often an unset
+// variable of a script than the wish to leave the setting out.
 func given(p *string, kind, without string) value {
 	v := text(p, kind)
 	v.without = without
-	take := v.set
+	set := v.set
 	v.set = func(s string) error {
 		if s == "" {
 			return fmt.Errorf("is empty: give a %s, or leave it out for %s", kind, without)
 		}
-		return take(s)
+		return set(s)
 	}
 	return v
 }
@@ -114,7 +136,7 @@ func boolean(p *bool) value {
 	}
 }
 
-// whole is a whole number; 1_000_000 is read too.
+// whole is a whole number, with or without underscores: 1_000_000.
 func whole(p *int) value {
 	return value{
 		kind: "int",
@@ -145,7 +167,7 @@ func duration(p *time.Duration) value {
 	}
 }
 
-// shortDuration is 24h for what the standard library writes as 24h0m0s.
+// shortDuration returns a duration without zero units: 24h, not 24h0m0s.
 func shortDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -182,8 +204,7 @@ func words[T ~string](ws []T) string {
 	return strings.Join(out, ", ")
 }
 
-// ratio is a share of one, written 0.8 or 80%, kept in whole parts per
-// million.
+// ratio is a part of one, written 0.8 or 80% and stored in parts per million.
 func ratio(p *rules.PPM) value {
 	return value{
 		kind: "ratio",

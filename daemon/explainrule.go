@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/georld/rld/crdt"
-	"github.com/georld/rld/limits"
+	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
@@ -82,7 +82,7 @@ func whyNoRule(set *rules.Set, domain string, entries []rules.Entry) (why, close
 		if len(all) == 0 {
 			return "there are no rules", ""
 		}
-		return fmt.Sprintf("no domain is called %s", excerpt(domain)), limits.Closest(domain, all)
+		return fmt.Sprintf("no domain is called %s", excerpt(domain)), suggest.Closest(domain, all)
 	}
 	var paths [][]step
 	for _, r := range set.Rules() {
@@ -124,12 +124,12 @@ func noStep(paths [][]step, before []rules.Entry, e rules.Entry) (why, closest s
 	case len(keys) == 0:
 		return "no rule goes on" + after(before), ""
 	case len(values) == 0 && len(before) == 0:
-		return "no rule begins with " + excerpt(e.Key), limits.Closest(e.Key, sorted(keys))
+		return "no rule begins with " + excerpt(e.Key), suggest.Closest(e.Key, sorted(keys))
 	case len(values) == 0:
-		return "no rule goes on" + after(before) + " with " + excerpt(e.Key), limits.Closest(e.Key, sorted(keys))
+		return "no rule goes on" + after(before) + " with " + excerpt(e.Key), suggest.Closest(e.Key, sorted(keys))
 	}
 	return fmt.Sprintf("no rule has %s of the value %s", excerpt(e.Key), excerpt(e.Value)),
-		limits.Closest(e.Value, sorted(values))
+		suggest.Closest(e.Value, sorted(values))
 }
 
 // after names what comes before, for sentences.

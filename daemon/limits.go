@@ -12,6 +12,7 @@ import (
 
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/examples"
+	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
@@ -111,14 +112,14 @@ func (s *limitsSource) apply(r config.Reading) error {
 
 // strangers hints at files that were read although they may hold no limits, as
 // upstream has it. It is nil when no fault is in one.
-func strangers(found limits.Diagnostics, c *config.Limits) error {
+func strangers(found yamlpos.Diagnostics, c *config.Limits) error {
 	if c.Names == config.NamesYAML {
 		return nil
 	}
 	for i := range found {
 		d := &found[i]
 		inFolder := d.File != "" && d.File != c.Path
-		if d.Severity == limits.Error && inFolder && !config.YAMLName(d.File) {
+		if d.Severity == yamlpos.Error && inFolder && !config.YAMLName(d.File) {
 			return fmt.Errorf("%s was read since every file of the folder counts; "+
 				"RLD_LIMITS_NAMES=yaml (--limits-names yaml) reads only *.yaml and *.yml", d.File)
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/georld/rld/limits"
+	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/quota/overage"
@@ -76,7 +76,7 @@ func (m *monitor) unknown(text string) error {
 		}
 	}
 	slices.Sort(names) // a rule may be named as its path is
-	return &api.UnknownRuleError{Rule: text, Closest: limits.Closest(text, slices.Compact(names))}
+	return &api.UnknownRuleError{Rule: text, Closest: suggest.Closest(text, slices.Compact(names))}
 }
 
 // tallies returns what became of the hits of rules, by node.SharedRule.

@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/sticky/quorum"
 	"github.com/georld/rld/sticky/route"
 
-	"github.com/georld/rld/limits"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server/admin/api"
 )
@@ -150,7 +150,7 @@ func knownRegion(l *route.Layout, name string) error {
 		return nil
 	}
 	err := fmt.Errorf("there is no region %s in the layout: want one of %s", excerpt(name), strings.Join(all, ", "))
-	if meant := limits.Closest(name, all); meant != "" {
+	if meant := suggest.Closest(name, all); meant != "" {
 		err = fmt.Errorf("%w (did you mean %q?)", err, meant)
 	}
 	return err
@@ -191,7 +191,7 @@ func (d *daemon) pinnable(l *route.Layout, c api.LayoutCommand, text string) ([]
 	case found:
 		return nil, fmt.Errorf("%s has no home region: only limits that are strict or of placement owner do", excerpt(text))
 	}
-	return nil, &api.UnknownRuleError{Rule: text, Closest: limits.Closest(text, slices.Compact(names))}
+	return nil, &api.UnknownRuleError{Rule: text, Closest: suggest.Closest(text, slices.Compact(names))}
 }
 
 // hasOwner reports whether the keys of a rule are at home in one region of the world.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/georld/rld/limits"
+	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/rules"
 )
 
@@ -250,7 +250,7 @@ func named(what, name string, known []string) (string, error) {
 // unknown says what names there are, and which is nearly this one.
 func unknown(what, name string, known []string) error {
 	meant := ""
-	if closest := limits.Closest(name, known); closest != "" {
+	if closest := suggest.Closest(name, known); closest != "" {
 		meant = fmt.Sprintf(" (did you mean %s?)", closest)
 	}
 	all := strings.Join(known, ", ")

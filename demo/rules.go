@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/rules"
 )
@@ -141,7 +142,7 @@ func (f *limitsFile) change(name string, to func(*Rule)) error {
 func (f *limitsFile) check(name string) error {
 	_, found := limits.Parse([]limits.File{{Name: f.path, Data: []byte(limitsText(f.rules))}}, f.options)
 	for i := range found {
-		if d := &found[i]; d.Severity == limits.Error {
+		if d := &found[i]; d.Severity == yamlpos.Error {
 			return fmt.Errorf("the daemons would refuse %s: %s: %s", name, d.Message, d.Hint)
 		}
 	}

@@ -36,11 +36,13 @@ const (
 	shortWindowMillis = 20 * 250
 )
 
-// File is one file of limits: its name, for messages, and its content. Parse
-// keeps neither after it has returned.
+// File is one file of limits: its name, for messages, and its content, either as
+// Data or as the Root of a document that was parsed before. Parse keeps nothing
+// of it after it has returned.
 type File struct {
 	Name string
 	Data []byte
+	Root *yamlpos.Node
 }
 
 // Options describes how files are read, and the cluster that they are for.
@@ -139,8 +141,11 @@ type fileScope struct {
 
 // file reads one file into its domain.
 func (l *loader) file(f File) {
-	root := l.Parse(f.Name, f.Data, yamlpos.Options{MaxBytes: MaxFileBytes,
-		TooLong: "split it; with MERGE_DOMAIN_CONFIG=true a domain may be in several files"})
+	root := f.Root
+	if root == nil {
+		root = l.Parse(f.Name, f.Data, yamlpos.Options{MaxBytes: MaxFileBytes,
+			TooLong: "split it; with MERGE_DOMAIN_CONFIG=true a domain may be in several files"})
+	}
 	if root == nil {
 		return
 	}

@@ -109,11 +109,11 @@ func TestUnlimited(t *testing.T) {
 // in which files are handed in, which a directory listing decides.
 func TestOrder(t *testing.T) {
 	good := []File{
-		{"a.yaml", []byte("domain: d\ndescriptors: [{key: k, value: a*}]")},
-		{"b.yaml", []byte("domain: d\ndescriptors: [{key: k, value: '*z'}]")},
-		{"c.yaml", []byte("domain: c")},
+		{Name: "a.yaml", Data: []byte("domain: d\ndescriptors: [{key: k, value: a*}]")},
+		{Name: "b.yaml", Data: []byte("domain: d\ndescriptors: [{key: k, value: '*z'}]")},
+		{Name: "c.yaml", Data: []byte("domain: c")},
 	}
-	bad := append(slices.Clone(good), File{"d.yaml", []byte("domain: d\ndescriptors: [{key: k, value: a*}]")})
+	bad := append(slices.Clone(good), File{Name: "d.yaml", Data: []byte("domain: d\ndescriptors: [{key: k, value: a*}]")})
 	for name, files := range map[string][]File{"good": good, "bad": bad} {
 		t.Run(name, func(t *testing.T) {
 			o := Options{MergeDomains: true}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/sticky/quorum"
 	"github.com/georld/rld/sticky/route"
 
@@ -98,7 +99,7 @@ func newStrictWorld(t testing.TB, seed uint64, yaml string, sizes ...int) *stric
 		names = append(names, string(rune('a'+i)))
 		total += n
 	}
-	var found limits.Diagnostics
+	var found yamlpos.Diagnostics
 	w.set, found = limits.Parse([]limits.File{{Name: "l.yaml", Data: []byte(yaml)}}, limits.Options{
 		Regions: names, Daemons: total, DaemonsOfRegion: sizes[0],
 	})

@@ -7,10 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v4"
+	"github.com/georld/rld/internal/yamlpos"
+	"github.com/georld/rld/limits"
 
 	"github.com/georld/rld/hlc"
-	"github.com/georld/rld/limits"
+	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 )
@@ -19,39 +20,42 @@ import (
 // read after them, whatever their order in the file.
 type scenario struct {
 	reader
-	root *yaml.Node
+	root *yamlpos.Node
 	cfg  Config
 
 	limits, next     *rules.Set
-	links, workloads *yaml.Node
-	faults, outside  *yaml.Node
-	rightsNode       *yaml.Node
-	limitsNode       *yaml.Node
-	nextNode         *yaml.Node
+	links, workloads *yamlpos.Node
+	faults, outside  *yamlpos.Node
+	rightsNode       *yamlpos.Node
+	limitsNode       *yamlpos.Node
+	nextNode         *yamlpos.Node
 }
 
 // ParseScenario reads a scenario: the YAML of docs/simulation.md. What a field
 // does not say is as in Default. The error renders every fault with file,
 // line, column and what would be right.
 func ParseScenario(file string, data []byte) (*Config, error) {
-	s := scenario{reader: reader{file: file, lines: strings.Split(string(data), "\n")}, cfg: Default()}
+	s := scenario{cfg: Default()}
 	s.cfg.Name, _, _ = strings.Cut(file[strings.LastIndexByte(file, '/')+1:], ".")
-	if s.root = s.document(data); s.root != nil {
+	s.root = s.Parse(file, data, yamlpos.Options{MaxBytes: maxScenarioBytes})
+	if s.root.IsNull() && !s.Failed() {
+		s.Errorf(yamlpos.Position{File: file, Line: 1, Column: 1}, "begin it with duration, limits and workloads", "the file is empty")
+	} else if s.root != nil {
 		s.read()
 	}
-	if err := s.err(); err != nil {
+	if err := s.List().Err(); err != nil {
 		return nil, err
 	}
 	if err := s.cfg.Validate(); err != nil {
 		s.fault(s.root, "", "%v", err)
-		return nil, s.err()
+		return nil, s.List().Err()
 	}
 	return &s.cfg, nil
 }
 
 func (s *scenario) read() {
 	c := &s.cfg
-	later := func(n **yaml.Node) func(*yaml.Node) { return func(v *yaml.Node) { *n = v } }
+	later := func(n **yamlpos.Node) func(*yamlpos.Node) { return func(v *yamlpos.Node) { *n = v } }
 	s.fields(
 		s.root, "a scenario",
 		field{"name", s.text(&c.Name, "name")},
@@ -80,12 +84,12 @@ func (s *scenario) read() {
 		field{"expect", s.expect},
 	)
 	if s.limitsNode != nil { // which are for the regions, wherever these stand
-		s.limits = s.limitsOf("limits", s.limitsNode)
+		s.limits = s.limitsOf(s.limitsNode)
 	}
 	if s.nextNode != nil {
-		s.next = s.limitsOf("next_limits", s.nextNode)
+		s.next = s.limitsOf(s.nextNode)
 	}
-	if len(s.found) > 0 {
+	if s.Failed() {
 		return // what follows refers to what was read so far
 	}
 	s.dependent()
@@ -117,19 +121,19 @@ func (s *scenario) dependent() {
 	}
 }
 
-func (s *scenario) regions(n *yaml.Node) {
+func (s *scenario) regions(n *yamlpos.Node) {
 	s.cfg.Regions = nil
-	if n.Kind != yaml.MappingNode {
-		s.fault(n, "write {eu: 3, us: 3}: names and how many daemons", "regions is %s, not a map", describe(n))
+	if n.Kind != yamlpos.Map {
+		s.fault(n, "write {eu: 3, us: 3}: names and how many daemons", "regions is %s, not a map", n.Describe())
 		return
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key := n.Content[i]
-		r := Region{Name: key.Value}
+	for _, p := range n.Pairs {
+		key := p.Key
+		r := Region{Name: key.Text}
 		if slices.ContainsFunc(s.cfg.Regions, func(o Region) bool { return o.Name == r.Name }) {
 			s.fault(key, "keep one", "region %s is given twice", r.Name)
 		}
-		s.int(&r.Daemons, "the number of daemons of "+r.Name, 1, MaxDaemons)(target(n.Content[i+1]))
+		s.int(&r.Daemons, "the number of daemons of "+r.Name, 1, MaxDaemons)(p.Value)
 		s.cfg.Regions = append(s.cfg.Regions, r)
 	}
 	if k := len(s.cfg.Regions); k < 1 || k > MaxRegions {
@@ -137,7 +141,7 @@ func (s *scenario) regions(n *yaml.Node) {
 	}
 }
 
-func (s *scenario) clock(n *yaml.Node) {
+func (s *scenario) clock(n *yamlpos.Node) {
 	c := &s.cfg.Node.Clock
 	s.fields(
 		n, "clock",
@@ -150,7 +154,7 @@ func (s *scenario) clock(n *yaml.Node) {
 	}
 }
 
-func (s *scenario) gossipFields(n *yaml.Node) {
+func (s *scenario) gossipFields(n *yamlpos.Node) {
 	g := &s.cfg.Node.Gossip
 	const most = time.Hour
 	s.fields(
@@ -171,7 +175,7 @@ func (s *scenario) gossipFields(n *yaml.Node) {
 	}
 }
 
-func (s *scenario) members(n *yaml.Node) {
+func (s *scenario) members(n *yamlpos.Node) {
 	m := &s.cfg.Members
 	s.fields(
 		n, "members",
@@ -181,25 +185,25 @@ func (s *scenario) members(n *yaml.Node) {
 	)
 }
 
-func (s *scenario) network(n *yaml.Node) {
+func (s *scenario) network(n *yamlpos.Node) {
 	net := &s.cfg.Network
-	var between *yaml.Node
+	var between *yamlpos.Node
 	s.fields(
 		n, "links",
-		field{"region", func(v *yaml.Node) { s.fields(v, "a link", s.linkFields(&net.Region)...) }},
-		field{"across", func(v *yaml.Node) { s.fields(v, "a link", s.linkFields(&net.Across)...) }},
-		field{"between", func(v *yaml.Node) { between = v }},
+		field{"region", func(v *yamlpos.Node) { s.fields(v, "a link", s.linkFields(&net.Region)...) }},
+		field{"across", func(v *yamlpos.Node) { s.fields(v, "a link", s.linkFields(&net.Across)...) }},
+		field{"between", func(v *yamlpos.Node) { between = v }},
 	)
 	if between == nil {
 		return
 	}
-	s.list(between, "between", MaxDaemons, func(item *yaml.Node) {
+	s.list(between, "between", MaxDaemons, func(item *yamlpos.Node) {
 		r := LinkRule{Link: net.Across}
 		oneWay := false
 		s.fields(item, "a link", append(
 			s.linkFields(&r.Link),
-			field{"from", func(v *yaml.Node) { r.From = s.place(v) }},
-			field{"to", func(v *yaml.Node) { r.To = s.place(v) }},
+			field{"from", func(v *yamlpos.Node) { r.From = s.place(v) }},
+			field{"to", func(v *yamlpos.Node) { r.To = s.place(v) }},
 			field{"one_way", s.flag(&oneWay, "one_way")},
 		)...)
 		net.Links = append(net.Links, r)
@@ -224,65 +228,52 @@ func (s *scenario) linkFields(l *Link) []field {
 }
 
 // place reads the name of a region or a daemon.
-func (s *scenario) place(n *yaml.Node) string {
-	if n.Kind == yaml.ScalarNode && s.cfg.knows(n.Value) {
-		return n.Value
+func (s *scenario) place(n *yamlpos.Node) string {
+	if n.Kind == yamlpos.Scalar && s.cfg.knows(n.Text) {
+		return n.Text
 	}
 	all := s.cfg.places()
-	hint := "the places are " + join(all)
+	hint := "the places are " + suggest.List(all)
 	if len(all) > 20 {
 		hint = "name a region, or a daemon such as " + daemonName(s.cfg.Regions[0].Name, 0)
 	}
-	if best := limits.Closest(n.Value, all); best != "" {
+	if best := suggest.Closest(n.Text, all); best != "" {
 		hint = "did you mean " + best + "?"
 	}
-	s.fault(n, hint, "no region or daemon %s", describe(n))
+	s.fault(n, hint, "no region or daemon %s", n.Describe())
 	return ""
 }
 
 // placeList reads one place or a list of them.
-func (s *scenario) placeList(out *[]string) func(*yaml.Node) {
-	return func(n *yaml.Node) {
+func (s *scenario) placeList(out *[]string) func(*yamlpos.Node) {
+	return func(n *yamlpos.Node) {
 		*out = nil
-		if n.Kind == yaml.ScalarNode {
+		if n.Kind == yamlpos.Scalar {
 			*out = append(*out, s.place(n))
 			return
 		}
-		s.list(n, "places", MaxDaemons, func(item *yaml.Node) { *out = append(*out, s.place(item)) })
+		s.list(n, "places", MaxDaemons, func(item *yamlpos.Node) { *out = append(*out, s.place(item)) })
 	}
 }
 
-func (s *scenario) outsideRegions(n *yaml.Node) {
-	if n.Kind != yaml.MappingNode {
-		s.fault(n, "write {eu: lost}", "outside is %s, not a map", describe(n))
+func (s *scenario) outsideRegions(n *yamlpos.Node) {
+	if n.Kind != yamlpos.Map {
+		s.fault(n, "write {eu: lost}", "outside is %s, not a map", n.Describe())
 		return
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		o := Outside{Region: s.place(n.Content[i])}
-		state := s.word("state", outsideWords, func(i int) { o.State = OutsideState(i) })
-		state(target(n.Content[i+1]))
+	for _, p := range n.Pairs {
+		o := Outside{Region: s.place(p.Key)}
+		s.word("state", outsideWords, func(i int) { o.State = OutsideState(i) })(p.Value)
 		s.cfg.Outside = append(s.cfg.Outside, o)
 	}
 }
 
-// limitsOf compiles the part of the file below a field as a file of limits.
-// The lines before it are left empty, so that positions stay true.
-func (s *scenario) limitsOf(name string, n *yaml.Node) *rules.Set {
-	if n.Kind != yaml.MappingNode || n.Style&yaml.FlowStyle != 0 {
-		s.fault(n, "write domain: and descriptors: below it, indented", "%s is not a map over several lines", name)
-		return nil
-	}
-	first, end := n.Line, len(s.lines)+1
-	for i := 0; i+1 < len(s.root.Content); i += 2 {
-		if line := s.root.Content[i].Line; line > first {
-			end = min(end, line)
-		}
-	}
-	text := strings.Repeat("\n", first-1) + strings.Join(s.lines[first-1:end-1], "\n") + "\n"
-	set, diags := s.cfg.parseLimits(s.file, []byte(text))
-	for _, d := range diags {
-		if d.Severity == limits.Error {
-			s.found = append(s.found, d)
+// limitsOf compiles the map of a field as a file of limits.
+func (s *scenario) limitsOf(n *yamlpos.Node) *rules.Set {
+	set, found := s.cfg.parseLimits(limits.File{Name: n.Pos.File, Root: n})
+	for _, d := range found {
+		if d.Severity == yamlpos.Error {
+			s.Add(d)
 		}
 	}
 	return set

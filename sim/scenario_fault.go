@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/georld/rld/gossip"
-	"go.yaml.in/yaml/v4"
+	"github.com/georld/rld/internal/suggest"
+	"github.com/georld/rld/internal/yamlpos"
 )
 
 // rolling is the word of scenarios for crashes of one daemon after the other.
@@ -15,8 +16,8 @@ const rolling = "rolling_restart"
 
 // faultItem reads one entry of faults. Repeat makes several of it, one each
 // Every.
-func (s *scenario) faultItem(n *yaml.Node) {
-	before := len(s.found)
+func (s *scenario) faultItem(n *yamlpos.Node) {
+	before := s.faultCount()
 	f := Fault{Link: s.cfg.Network.Across, Offset: time.Hour, PPM: 200}
 	kind, repeat := -1, 1
 	every := 10 * time.Second
@@ -34,15 +35,15 @@ func (s *scenario) faultItem(n *yaml.Node) {
 		field{"stay", s.flag(&f.Stay, "stay")},
 		field{"offset", s.duration(&f.Offset, "offset", -MaxDuration, MaxDuration)},
 		field{"ppm", s.drift(&f.PPM)},
-		field{"link", func(v *yaml.Node) { s.fields(v, "a link", s.linkFields(&f.Link)...) }},
+		field{"link", func(v *yamlpos.Node) { s.fields(v, "a link", s.linkFields(&f.Link)...) }},
 		field{"every", s.duration(&every, "every", time.Millisecond, MaxDuration)},
 		field{"repeat", s.int(&repeat, "repeat", 1, MaxFaults)},
 	)
-	if len(s.found) > before {
+	if s.faultCount() > before {
 		return
 	}
 	if kind < 0 {
-		s.fault(n, "add fault: and one of "+join(words), "a fault without its kind")
+		s.fault(n, "add fault: and one of "+suggest.List(words), "a fault without its kind")
 		return
 	}
 	if f.At >= s.cfg.Duration {
@@ -56,7 +57,7 @@ func (s *scenario) faultItem(n *yaml.Node) {
 }
 
 // addFault adds a fault, or the crashes that a rolling restart is.
-func (s *scenario) addFault(n *yaml.Node, f Fault, kind int, every time.Duration) {
+func (s *scenario) addFault(n *yamlpos.Node, f Fault, kind int, every time.Duration) {
 	c := &s.cfg
 	if len(c.Faults) >= MaxFaults {
 		s.fault(n, fmt.Sprintf("at most %d", MaxFaults), "too many faults")
@@ -89,8 +90,8 @@ func (s *scenario) addFault(n *yaml.Node, f Fault, kind int, every time.Duration
 }
 
 // drift reads parts per million, of either sign.
-func (s *scenario) drift(out *int64) func(*yaml.Node) {
-	return func(n *yaml.Node) {
+func (s *scenario) drift(out *int64) func(*yamlpos.Node) {
+	return func(n *yamlpos.Node) {
 		f := math.NaN()
 		if s.number(&f, "ppm", -100_000, 100_000)(n); !math.IsNaN(f) {
 			*out = int64(f)
@@ -99,23 +100,23 @@ func (s *scenario) drift(out *int64) func(*yaml.Node) {
 }
 
 // expect reads the claims of a scenario.
-func (s *scenario) expect(n *yaml.Node) {
+func (s *scenario) expect(n *yamlpos.Node) {
 	x := &s.cfg.Expect
-	claim := func(out **float64, what string) func(*yaml.Node) {
-		return func(v *yaml.Node) {
+	claim := func(out **float64, what string) func(*yamlpos.Node) {
+		return func(v *yamlpos.Node) {
 			f := 0.0
 			*out = &f
 			s.share(&f, what, math.Inf(1))(v)
 		}
 	}
-	within := func(out **time.Duration, what string) func(*yaml.Node) {
-		return func(v *yaml.Node) {
+	within := func(out **time.Duration, what string) func(*yamlpos.Node) {
+		return func(v *yamlpos.Node) {
 			var d time.Duration
 			*out = &d
 			s.duration(&d, what, 0, time.Hour)(v)
 		}
 	}
-	count := func(out **uint64, what string) func(*yaml.Node) {
+	count := func(out **uint64, what string) func(*yamlpos.Node) {
 		return s.whole(what, 0, math.MaxUint64, func(v uint64) { *out = &v })
 	}
 	s.fields(
@@ -127,7 +128,7 @@ func (s *scenario) expect(n *yaml.Node) {
 		field{"bound", s.flag(&x.Bound, "bound")},
 		field{"in_region_p99", within(&x.InRegion, "in_region_p99")},
 		field{"across_p99", within(&x.Across, "across_p99")},
-		field{"bytes_per_decision", func(v *yaml.Node) {
+		field{"bytes_per_decision", func(v *yamlpos.Node) {
 			f := 0.0
 			x.BytesPerDecision = &f
 			s.number(&f, "bytes_per_decision", 0, 1e9)(v)
@@ -138,19 +139,19 @@ func (s *scenario) expect(n *yaml.Node) {
 		field{"local_ratio", claim(&x.LocalRatio, "local_ratio")},
 		field{"under_ratio", claim(&x.UnderRatio, "under_ratio")},
 		field{"asks_per_second", count(&x.AsksPerSecond, "asks_per_second")},
-		field{"seen", func(v *yaml.Node) { x.Seen = s.kinds(v) }},
-		field{"not_seen", func(v *yaml.Node) { x.NotSeen = s.kinds(v) }},
+		field{"seen", func(v *yamlpos.Node) { x.Seen = s.kinds(v) }},
+		field{"not_seen", func(v *yamlpos.Node) { x.NotSeen = s.kinds(v) }},
 	)
 }
 
 // kinds reads names of the replicas' events.
-func (s *scenario) kinds(n *yaml.Node) []gossip.EventKind {
+func (s *scenario) kinds(n *yamlpos.Node) []gossip.EventKind {
 	var names []string
 	for _, k := range gossip.EventKinds() {
 		names = append(names, k.String())
 	}
 	var out []gossip.EventKind
-	s.list(n, "a list of events", len(names), func(item *yaml.Node) {
+	s.list(n, "a list of events", len(names), func(item *yamlpos.Node) {
 		s.word("event", names, func(i int) { out = append(out, gossip.EventKind(i)) })(item)
 	})
 	return out

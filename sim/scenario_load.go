@@ -5,16 +5,16 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v4"
+	"github.com/georld/rld/internal/yamlpos"
 
-	"github.com/georld/rld/limits"
+	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 )
 
 // workload reads one entry of workloads.
-func (s *scenario) workload(n *yaml.Node) {
-	before := len(s.found)
+func (s *scenario) workload(n *yamlpos.Node) {
+	before := s.faultCount()
 	l := Workload{Keys: 1}
 	if domains := s.limits.Domains(); len(domains) == 1 {
 		l.Domain = domains[0]
@@ -23,36 +23,36 @@ func (s *scenario) workload(n *yaml.Node) {
 		n, "a workload",
 		field{"name", s.text(&l.Name, "name")},
 		field{"domain", s.text(&l.Domain, "domain")},
-		field{"descriptor", func(v *yaml.Node) { l.Descriptors = append(l.Descriptors, s.descriptor(v)) }},
-		field{"descriptors", func(v *yaml.Node) {
-			s.list(v, "descriptors", node.MaxDescriptors, func(item *yaml.Node) {
+		field{"descriptor", func(v *yamlpos.Node) { l.Descriptors = append(l.Descriptors, s.descriptor(v)) }},
+		field{"descriptors", func(v *yamlpos.Node) {
+			s.list(v, "descriptors", node.MaxDescriptors, func(item *yamlpos.Node) {
 				l.Descriptors = append(l.Descriptors, s.descriptor(item))
 			})
 		}},
 		field{"hits", s.whole("hits", 1, math.MaxUint32, func(v uint64) { l.Hits = v })},
 		field{"rate", s.rate(&l.Rate)},
-		field{"regions", func(v *yaml.Node) { l.Regions = s.weights(v) }},
+		field{"regions", func(v *yamlpos.Node) { l.Regions = s.weights(v) }},
 		field{"from", s.duration(&l.From, "from", 0, MaxDuration)},
 		field{"to", s.duration(&l.To, "to", 0, MaxDuration)},
 		field{"keys", s.int(&l.Keys, "keys", 1, MaxNames)},
 		field{"zipf", s.number(&l.Zipf, "zipf", 0, 10)},
 		field{"new_keys", s.flag(&l.NewKeys, "new_keys")},
 		field{"hot", s.share(&l.Hot, "hot", 1)},
-		field{"bursts", func(v *yaml.Node) { l.Bursts = s.bursts(v) }},
-		field{"pulse", func(v *yaml.Node) { l.Pulse = s.pulse(v) }},
-		field{"moving", func(v *yaml.Node) { l.Moving = s.moving(v) }},
-		field{"retry", func(v *yaml.Node) { l.Retry = s.retry(v) }},
+		field{"bursts", func(v *yamlpos.Node) { l.Bursts = s.bursts(v) }},
+		field{"pulse", func(v *yamlpos.Node) { l.Pulse = s.pulse(v) }},
+		field{"moving", func(v *yamlpos.Node) { l.Moving = s.moving(v) }},
+		field{"retry", func(v *yamlpos.Node) { l.Retry = s.retry(v) }},
 		field{"failover", s.flag(&l.Failover, "failover")},
 		field{"pinned", s.flag(&l.Pinned, "pinned")},
 	)
-	if len(s.found) == before {
+	if s.faultCount() == before {
 		s.checkWorkload(n, &l)
 	}
 	s.cfg.Workloads = append(s.cfg.Workloads, l)
 }
 
 // checkWorkload looks at fields that must fit each other and the limits.
-func (s *scenario) checkWorkload(n *yaml.Node, l *Workload) {
+func (s *scenario) checkWorkload(n *yamlpos.Node, l *Workload) {
 	if err := l.validate(); err != nil {
 		s.fault(n, "", "%v", err)
 		return
@@ -62,10 +62,7 @@ func (s *scenario) checkWorkload(n *yaml.Node, l *Workload) {
 	}
 	domain := s.limits.Domain(l.Domain)
 	if domain == nil {
-		hint := "the limits have " + join(s.limits.Domains())
-		if best := limits.Closest(l.Domain, s.limits.Domains()); best != "" {
-			hint = "did you mean " + best + "?"
-		}
+		hint := suggest.Hint(l.Domain, s.limits.Domains(), "the limits have "+suggest.List(s.limits.Domains()))
 		s.fault(n, hint, "a workload of domain %q, which has no limits", l.Domain)
 		return
 	}
@@ -78,26 +75,26 @@ func (s *scenario) checkWorkload(n *yaml.Node, l *Workload) {
 }
 
 // descriptor reads the entries of a descriptor: {tier: premium, user: "*"}.
-func (s *scenario) descriptor(n *yaml.Node) []rules.Entry {
-	if n.Kind != yaml.MappingNode || len(n.Content) == 0 || len(n.Content) > 2*node.MaxEntries {
-		s.fault(n, `write {user: "*"}: entries, in which "*" is the drawn key`, "a descriptor is %s", describe(n))
+func (s *scenario) descriptor(n *yamlpos.Node) []rules.Entry {
+	if n.Kind != yamlpos.Map || len(n.Pairs) == 0 || len(n.Pairs) > node.MaxEntries {
+		s.fault(n, `write {user: "*"}: entries, in which "*" is the drawn key`, "a descriptor is %s", n.Describe())
 		return nil
 	}
 	var entries []rules.Entry
-	for i := 0; i+1 < len(n.Content); i += 2 {
+	for _, p := range n.Pairs {
 		var e rules.Entry
-		s.text(&e.Key, "an entry's key")(target(n.Content[i]))
-		s.text(&e.Value, "an entry's value")(target(n.Content[i+1]))
+		s.text(&e.Key, "an entry's key")(p.Key)
+		s.text(&e.Value, "an entry's value")(p.Value)
 		entries = append(entries, e)
 	}
 	return entries
 }
 
 // rate reads requests a second: 100, 100/s or 6000/m.
-func (s *scenario) rate(out *float64) func(*yaml.Node) {
-	return func(n *yaml.Node) {
+func (s *scenario) rate(out *float64) func(*yamlpos.Node) {
+	return func(n *yamlpos.Node) {
 		value := *n
-		digits, unit, _ := strings.Cut(n.Value, "/")
+		digits, unit, _ := strings.Cut(n.Text, "/")
 		per := 1.0
 		switch unit {
 		case "", "s":
@@ -106,9 +103,9 @@ func (s *scenario) rate(out *float64) func(*yaml.Node) {
 		case "h":
 			per = 3600
 		default:
-			digits = n.Value
+			digits = n.Text
 		}
-		value.Value = digits
+		value.Text = digits
 		f := -1.0
 		if s.number(&f, "rate", 0, MaxRate*per)(&value); f >= 0 {
 			*out = f / per
@@ -117,7 +114,7 @@ func (s *scenario) rate(out *float64) func(*yaml.Node) {
 }
 
 // weights reads how a rate is split over the regions.
-func (s *scenario) weights(n *yaml.Node) []float64 {
+func (s *scenario) weights(n *yamlpos.Node) []float64 {
 	out := make([]float64, len(s.cfg.Regions))
 	var known []field
 	for i, r := range s.cfg.Regions {
@@ -127,7 +124,7 @@ func (s *scenario) weights(n *yaml.Node) []float64 {
 	return out
 }
 
-func (s *scenario) bursts(n *yaml.Node) *Bursts {
+func (s *scenario) bursts(n *yamlpos.Node) *Bursts {
 	b := &Bursts{On: time.Second, Off: 5 * time.Second}
 	s.fields(
 		n, "bursts",
@@ -137,7 +134,7 @@ func (s *scenario) bursts(n *yaml.Node) *Bursts {
 	return b
 }
 
-func (s *scenario) pulse(n *yaml.Node) *Pulse {
+func (s *scenario) pulse(n *yamlpos.Node) *Pulse {
 	p := &Pulse{Every: time.Minute, Within: 100 * time.Millisecond, Requests: 100}
 	s.fields(
 		n, "pulse",
@@ -150,7 +147,7 @@ func (s *scenario) pulse(n *yaml.Node) *Pulse {
 	return p
 }
 
-func (s *scenario) moving(n *yaml.Node) *Moving {
+func (s *scenario) moving(n *yamlpos.Node) *Moving {
 	m := &Moving{Every: 30 * time.Second, Share: 0.8}
 	s.fields(
 		n, "moving",
@@ -160,7 +157,7 @@ func (s *scenario) moving(n *yaml.Node) *Moving {
 	return m
 }
 
-func (s *scenario) retry(n *yaml.Node) *Retry {
+func (s *scenario) retry(n *yamlpos.Node) *Retry {
 	r := &Retry{Attempts: 3}
 	s.fields(
 		n, "retry",

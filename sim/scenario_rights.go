@@ -3,11 +3,11 @@ package sim
 import (
 	"time"
 
-	"go.yaml.in/yaml/v4"
+	"github.com/georld/rld/internal/yamlpos"
 )
 
 // rights reads how daemons share out rights.
-func (s *scenario) rights(n *yaml.Node) {
+func (s *scenario) rights(n *yamlpos.Node) {
 	r := &s.cfg.Rights
 	off := false
 	weights := make([]int, len(s.cfg.Regions))
@@ -18,8 +18,8 @@ func (s *scenario) rights(n *yaml.Node) {
 	s.fields(
 		n, "rights",
 		field{"period", s.duration(&r.Period, "period", 5*time.Second, 10*time.Minute)},
-		field{"daemon_horizon", func(v *yaml.Node) {
-			if v.Kind == yaml.ScalarNode && v.Value == "off" {
+		field{"daemon_horizon", func(v *yamlpos.Node) {
+			if v.Kind == yamlpos.Scalar && v.Text == "off" {
 				off = true
 				return
 			}
@@ -28,7 +28,7 @@ func (s *scenario) rights(n *yaml.Node) {
 		field{"interval", s.duration(&r.Interval, "interval", 10*time.Millisecond, 10*time.Second)},
 		field{"wan_interval", s.duration(&r.WANInterval, "wan_interval", 10*time.Millisecond, 10*time.Second)},
 		field{"ahead", s.duration(&r.Ahead, "ahead", time.Second, time.Minute)},
-		field{"weights", func(v *yaml.Node) {
+		field{"weights", func(v *yamlpos.Node) {
 			s.fields(v, "weights", known...)
 			r.Weights = nil
 			for _, w := range weights {

@@ -6,13 +6,13 @@ import (
 	"github.com/georld/rld/internal/breaker"
 	"github.com/georld/rld/sticky/route"
 
-	"go.yaml.in/yaml/v4"
+	"github.com/georld/rld/internal/yamlpos"
 
 	"github.com/georld/rld/rules"
 )
 
 // strict reads how keys are counted at homes.
-func (s *scenario) strict(n *yaml.Node) {
+func (s *scenario) strict(n *yamlpos.Node) {
 	t := &s.cfg.Strict
 	s.fields(
 		n, "strict",
@@ -26,11 +26,11 @@ func (s *scenario) strict(n *yaml.Node) {
 		field{"forward", s.duration(&t.Forward, "forward", time.Millisecond, 5*time.Second)},
 		field{"margin", s.duration(&t.Margin, "margin", time.Millisecond, 5*time.Second)},
 		field{"sync", s.duration(&t.Sync, "sync", time.Microsecond, time.Second)},
-		field{"breaker", func(v *yaml.Node) { s.breaker(v, &t.Breaker) }},
+		field{"breaker", func(v *yamlpos.Node) { s.breaker(v, &t.Breaker) }},
 	)
 }
 
-func (s *scenario) breaker(n *yaml.Node, b *breaker.Config) {
+func (s *scenario) breaker(n *yamlpos.Node, b *breaker.Config) {
 	var errors rules.PPM
 	s.fields(
 		n, "breaker",

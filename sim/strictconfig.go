@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/internal/breaker"
+	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/sticky/route"
 
 	"github.com/georld/rld/limits"
@@ -111,8 +112,8 @@ func (c *Config) ownersConfig() node.OwnersConfig {
 // parseLimits compiles limits for the cluster. Where some of them say that their
 // rights sit at homes, the rights of all are placed as the size of the cluster has
 // it; otherwise every daemon holds a part of all of them.
-func (c *Config) parseLimits(file string, data []byte) (*rules.Set, limits.Diagnostics) {
-	files, o := []limits.File{{Name: file, Data: data}}, limits.Options{}
+func (c *Config) parseLimits(file limits.File) (*rules.Set, yamlpos.Diagnostics) {
+	files, o := []limits.File{file}, limits.Options{}
 	set, diags := limits.Parse(files, o)
 	placed := func(r *rules.Rule) bool {
 		return r.Limit != nil && (r.Limit.Placement == rules.PerRegion || r.Limit.Placement == rules.Owner)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/georld/rld/limits"
 	"github.com/georld/rld/rules"
 )
 
@@ -217,7 +218,7 @@ func (d *draw) limit() string {
 
 // mustParse compiles limits of our own making.
 func mustParse(c *Config, text string) *rules.Set {
-	set, diags := c.parseLimits("drawn", []byte(text))
+	set, diags := c.parseLimits(limits.File{Name: "drawn", Data: []byte(text)})
 	if err := diags.Err(); err != nil {
 		panic(fmt.Sprintf("sim: drawn limits: %v", err))
 	}

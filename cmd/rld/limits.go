@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/rules"
 )
@@ -91,10 +92,10 @@ type limitsReport struct {
 	Warnings []string   `json:"warnings"` // about the files, not about their content
 
 	unread error // the files cannot be read
-	found  limits.Diagnostics
+	found  yamlpos.Diagnostics
 }
 
-// faultRow is one limits.Diagnostic.
+// faultRow is one yamlpos.Diagnostic.
 type faultRow struct {
 	Severity string `json:"severity"`
 	File     string `json:"file,omitempty"`
@@ -113,7 +114,7 @@ func newLimitsReport(c config.Limits) *limitsReport {
 	r.Warnings = append(r.Warnings, warnings...)
 	if err != nil {
 		r.unread = err
-		r.Faults = append(r.Faults, faultRow{Severity: limits.Error.String(), Message: err.Error()})
+		r.Faults = append(r.Faults, faultRow{Severity: yamlpos.Error.String(), Message: err.Error()})
 		return r
 	}
 	var set *rules.Set

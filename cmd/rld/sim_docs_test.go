@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/georld/rld/limits"
+	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/sim"
 )
 
@@ -131,7 +131,7 @@ func TestGuideScenarios(t *testing.T) {
 		if s.Title == "" {
 			t.Errorf("%s has no title", s.Name)
 		}
-		if closest := limits.Closest(s.Name, names); closest != s.Name {
+		if closest := suggest.Closest(s.Name, names); closest != s.Name {
 			t.Errorf("%s: the closest name is %q", s.Name, closest)
 		}
 	}

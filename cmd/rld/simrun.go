@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/georld/rld/limits"
+	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/sim"
 )
 
@@ -95,7 +95,7 @@ func unknownScenario(name string) error {
 		names = append(names, s.Name)
 	}
 	meant := ""
-	if closest := limits.Closest(name, names); closest != "" {
+	if closest := suggest.Closest(name, names); closest != "" {
 		meant = fmt.Sprintf("did you mean %s? ", closest)
 	}
 	return fmt.Errorf("there is no scenario %q: %srld sim list names them all", name, meant)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
@@ -38,7 +39,7 @@ func languageFields(t *testing.T) (names []string, places map[string][]string) {
 	places = make(map[string][]string)
 	for _, at := range fieldPlaces {
 		_, found := limits.Parse([]limits.File{{Name: "x.yaml", Data: []byte(at.file)}}, cluster)
-		i := slices.IndexFunc(found, func(d limits.Diagnostic) bool { return strings.Contains(d.Message, "nonesuch") })
+		i := slices.IndexFunc(found, func(d yamlpos.Diagnostic) bool { return strings.Contains(d.Message, "nonesuch") })
 		if i < 0 {
 			t.Fatalf("%s: an unknown field is accepted", at.name)
 		}
@@ -149,7 +150,7 @@ func (x example) parse(text string) ([]*rules.Rule, string) {
 	set, found := limits.Parse([]limits.File{{Name: "x.yaml", Data: []byte(text)}}, cluster)
 	var faults []string
 	for i := range found {
-		if d := &found[i]; d.Severity == limits.Error {
+		if d := &found[i]; d.Severity == yamlpos.Error {
 			faults = append(faults, d.Message+": "+d.Hint)
 		}
 	}

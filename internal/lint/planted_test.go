@@ -146,7 +146,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 `,
-			"limits/ok.go": "package limits\n\nimport \"go.yaml.in/yaml/v4\"\n",
+			"internal/yamlpos/ok.go": "package yamlpos\n\nimport \"go.yaml.in/yaml/v4\"\n",
 		},
 		want: []string{
 			"hlc/impure.go:4: pure: import of context",

@@ -26,6 +26,9 @@ type Node struct {
 	Kind Kind
 	Pos  Position
 
+	// Anchored is true for a node with an anchor, which aliases may name.
+	Anchored bool
+
 	// Text is the text of a scalar with escapes and folding resolved. Quoted
 	// is true for one in quotes or a block. Tag is "!!int" and the like, ""
 	// where none was written.

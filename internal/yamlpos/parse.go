@@ -27,8 +27,6 @@ type Options struct {
 	MaxBytes int
 	// TooLong is the hint for a longer file; it may be "".
 	TooLong string
-	// Plain rejects anchors, aliases and tags.
-	Plain bool
 }
 
 // Parse returns the one document of a file as a tree, and the text that its
@@ -135,8 +133,6 @@ func (p *parser) node(n *yaml.Node, depth int) (*Node, *Diagnostic) {
 	switch {
 	case n.Kind == yaml.DocumentNode && len(n.Content) == 1:
 		return p.node(n.Content[0], depth)
-	case p.options.Plain && (n.Kind == yaml.AliasNode || n.Anchor != "" || n.Style&yaml.TaggedStyle != 0):
-		return nil, p.fault(p.position(n), "write the value itself", "anchors, aliases and tags are not read here")
 	case n.Kind == yaml.AliasNode:
 		if target := p.done[n.Alias]; target != nil {
 			return target, nil
@@ -145,7 +141,7 @@ func (p *parser) node(n *yaml.Node, depth int) (*Node, *Diagnostic) {
 	case depth >= maxNesting && n.Kind != yaml.ScalarNode:
 		return nil, p.fault(p.position(n), "flatten it", "%s", tooNested)
 	}
-	out := &Node{Pos: p.position(n), weight: 1}
+	out := &Node{Pos: p.position(n), Anchored: n.Anchor != "", weight: 1}
 	p.done[n] = nil
 	switch n.Kind {
 	case yaml.MappingNode:
