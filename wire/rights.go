@@ -87,8 +87,8 @@ func rightsFrame(m *agent.Message) *rldv1.RightsFrame {
 	f := &rldv1.RightsFrame{
 		From: uint64(m.From), To: uint64(m.To), Region: m.Region, Name: m.Name,
 		Stamp: uint64(m.Stamp), Member: m.Member, FenceMs: m.Fence, Genesis: m.Genesis[:],
-		Ready: m.Ready, Regions: rightsSection(&m.Regions), Voted: m.HasVotes,
-		Period: m.Period, Heard: m.Heard,
+		Ready: m.Ready, Regions: rightsSection(&m.Regions), HasVotes: m.HasVotes,
+		Period: m.Period, HasPeriod: m.Heard,
 	}
 	if !m.Daemons.Empty() {
 		f.Daemons = rightsSection(&m.Daemons)
@@ -100,7 +100,7 @@ func rightsFrame(m *agent.Message) *rldv1.RightsFrame {
 		})
 	}
 	if g := m.Extension; g != nil {
-		f.Grant = &rldv1.RightsGrant{By: g.By, To: g.To, Under: rightsID(g.Under), UntilMs: g.Until}
+		f.Extension = &rldv1.RightsExtension{By: g.By, To: g.To, Under: rightsID(g.Under), UntilMs: g.Until}
 	}
 	for _, d := range m.Demand {
 		f.DemandRules = append(f.DemandRules, d.Rule)
@@ -113,7 +113,7 @@ func rightsSection(s *agent.Section) *rldv1.RightsSection {
 	out := &rldv1.RightsSection{Base: rightsID(s.Base), Settled: rightsID(s.Settled), Has: s.Has}
 	if c := s.Claim; c != nil {
 		out.Claim = &rldv1.RightsClaim{
-			By: c.By, Base: rightsEpoch(&c.Base), FromMs: c.BaseFrom, Held: rightsHeld(c.BaseHeld),
+			Base: rightsEpoch(&c.Base), FromMs: c.From, Held: rightsHeld(c.Held),
 		}
 	}
 	for i := range s.Epochs {
@@ -133,7 +133,7 @@ func rightsMessage(f *rldv1.RightsFrame) (*agent.Message, error) {
 	m := &agent.Message{
 		From: crdt.Incarnation(f.From), To: crdt.Incarnation(f.To), Region: f.Region, Name: f.Name,
 		Stamp: hlc.Timestamp(f.Stamp), Member: f.Member, Fence: f.FenceMs,
-		Genesis: [2]uint64(f.Genesis), Ready: f.Ready, HasVotes: f.Voted, Period: f.Period, Heard: f.Heard,
+		Genesis: [2]uint64(f.Genesis), Ready: f.Ready, HasVotes: f.HasVotes, Period: f.Period, Heard: f.HasPeriod,
 	}
 	var err error
 	if m.Regions, err = sectionOf(f.Regions); err != nil {
@@ -149,7 +149,7 @@ func rightsMessage(f *rldv1.RightsFrame) (*agent.Message, error) {
 		}
 		m.Votes = append(m.Votes, epoch.Vote{Daemon: v.Daemon, Ack: a, Locals: idsOf(v.Locals)})
 	}
-	if g := f.Grant; g != nil {
+	if g := f.Extension; g != nil {
 		m.Extension = &epoch.Extension{By: g.By, To: g.To, Under: idOf(g.Under), Until: g.UntilMs}
 	}
 	for i, rule := range f.DemandRules {
@@ -168,7 +168,7 @@ func sectionOf(s *rldv1.RightsSection) (agent.Section, error) {
 		if err != nil {
 			return out, err
 		}
-		out.Claim = &epoch.Report{By: c.By, Base: base, BaseFrom: c.FromMs, BaseHeld: heldOf(c.Held)}
+		out.Claim = &epoch.Claim{Base: base, From: c.FromMs, Held: heldOf(c.Held)}
 	}
 	for _, e := range s.Epochs {
 		is, err := epochOf(e)

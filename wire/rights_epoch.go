@@ -48,7 +48,7 @@ func rightsEpoch(e *epoch.Epoch) *rldv1.RightsEpoch {
 	}
 	for _, r := range e.Rules {
 		out.Rules = append(out.Rules, r.Rule)
-		out.Rows = append(out.Rows, r.Shares...)
+		out.Shares = append(out.Shares, r.Shares...)
 	}
 	return out
 }
@@ -59,10 +59,10 @@ func epochOf(e *rldv1.RightsEpoch) (epoch.Epoch, error) {
 	}
 	out := epoch.Epoch{ID: idOf(e.Id), Pred: idOf(e.Pred), Horizon: e.HorizonMs}
 	n := len(e.Members)
-	if len(e.Amounts) != n || len(e.RetiredFromMs) != len(e.Retired) || len(e.Rows) != n*len(e.Rules) {
+	if len(e.Amounts) != n || len(e.RetiredFromMs) != len(e.Retired) || len(e.Shares) != n*len(e.Rules) {
 		return out, malformed("epoch of %d members with %d amounts, %d retired with %d labels, "+
 			"%d rules with %d amounts: want one each", n, len(e.Amounts), len(e.Retired), len(e.RetiredFromMs),
-			len(e.Rules), len(e.Rows))
+			len(e.Rules), len(e.Shares))
 	}
 	for i, id := range e.Members {
 		out.Members = append(out.Members, epoch.Member{ID: id, Amount: e.Amounts[i]})
@@ -71,47 +71,47 @@ func epochOf(e *rldv1.RightsEpoch) (epoch.Epoch, error) {
 		out.Retired = append(out.Retired, epoch.Retirement{ID: id, From: e.RetiredFromMs[i]})
 	}
 	for i, rule := range e.Rules {
-		out.Rules = append(out.Rules, epoch.RuleShares{Rule: rule, Shares: e.Rows[i*n : (i+1)*n : (i+1)*n]})
+		out.Rules = append(out.Rules, epoch.RuleShares{Rule: rule, Shares: e.Shares[i*n : (i+1)*n : (i+1)*n]})
 	}
 	return out, nil
 }
 
 func rightsAck(a *epoch.Ack) *rldv1.RightsAck {
 	out := &rldv1.RightsAck{
-		Id: rightsID(a.ID), By: a.By, Generation: a.Generation, FromMs: a.From,
+		Id: rightsID(a.ID), By: a.By, FromMs: a.From,
 		Before: rightsIDs(a.Before), FloorMs: a.Floor, Held: rightsHeld(a.Held),
 	}
 	for _, r := range a.Horizons {
-		out.ReachIds = append(out.ReachIds, r.ID)
-		out.ReachUntilMs = append(out.ReachUntilMs, r.Until)
+		out.HorizonIds = append(out.HorizonIds, r.ID)
+		out.HorizonUntilMs = append(out.HorizonUntilMs, r.Until)
 	}
 	return out
 }
 
 func ackOf(a *rldv1.RightsAck) (epoch.Ack, error) {
-	if a == nil || len(a.ReachIds) != len(a.ReachUntilMs) {
+	if a == nil || len(a.HorizonIds) != len(a.HorizonUntilMs) {
 		return epoch.Ack{}, malformed("acknowledgement with %d participants and %d labels: want one each",
-			len(a.GetReachIds()), len(a.GetReachUntilMs()))
+			len(a.GetHorizonIds()), len(a.GetHorizonUntilMs()))
 	}
 	out := epoch.Ack{
-		ID: idOf(a.Id), By: a.By, Generation: a.Generation, From: a.FromMs,
+		ID: idOf(a.Id), By: a.By, From: a.FromMs,
 		Before: idsOf(a.Before), Floor: a.FloorMs, Held: heldOf(a.Held),
 	}
-	for i, id := range a.ReachIds {
-		out.Horizons = append(out.Horizons, epoch.Horizon{ID: id, Until: a.ReachUntilMs[i]})
+	for i, id := range a.HorizonIds {
+		out.Horizons = append(out.Horizons, epoch.Horizon{ID: id, Until: a.HorizonUntilMs[i]})
 	}
 	return out, nil
 }
 
-func rightsHeld(held []epoch.Dependency) []*rldv1.RightsHeld {
-	var out []*rldv1.RightsHeld
+func rightsHeld(held []epoch.Dependency) []*rldv1.RightsDependency {
+	var out []*rldv1.RightsDependency
 	for _, h := range held {
-		out = append(out, &rldv1.RightsHeld{Table: h.Table, Id: rightsID(h.ID)})
+		out = append(out, &rldv1.RightsDependency{Table: h.Table, Id: rightsID(h.ID)})
 	}
 	return out
 }
 
-func heldOf(held []*rldv1.RightsHeld) []epoch.Dependency {
+func heldOf(held []*rldv1.RightsDependency) []epoch.Dependency {
 	var out []epoch.Dependency
 	for _, h := range held {
 		out = append(out, epoch.Dependency{Table: h.Table, ID: idOf(h.Id)})

@@ -111,9 +111,9 @@ func storedPayload(data []byte, cluster uint64, name string) ([]byte, error) {
 
 func rightsRecord(r *epoch.Record) *rldv1.RightsRecord {
 	out := &rldv1.RightsRecord{
-		Owner: r.Owner, Generation: r.Generation, Part: r.Regional, Base: rightsEpoch(&r.Base),
+		Owner: r.Owner, Regional: r.Regional, Base: rightsEpoch(&r.Base),
 		BaseFromMs: r.BaseFrom, BaseHeld: rightsHeld(r.BaseHeld), Mine: rightsIDs(r.Mine),
-		Top: rightsID(r.Top), Pruned: rightsID(r.Pruned), WindowMs: r.Bounds.Window, ReachMs: r.Bounds.Horizon,
+		Top: rightsID(r.Top), Pruned: rightsID(r.Pruned), WindowMs: r.Bounds.Window, HorizonMs: r.Bounds.Horizon,
 	}
 	for i := range r.Epochs {
 		out.Epochs = append(out.Epochs, rightsEpoch(&r.Epochs[i]))
@@ -121,22 +121,17 @@ func rightsRecord(r *epoch.Record) *rldv1.RightsRecord {
 	for i := range r.Acks {
 		out.Acks = append(out.Acks, rightsAck(&r.Acks[i]))
 	}
-	for _, l := range r.Generations {
-		out.LostIds = append(out.LostIds, l.ID)
-		out.LostGenerations = append(out.LostGenerations, l.Generation)
-	}
 	return out
 }
 
 func recordOf(r *rldv1.RightsRecord) (epoch.Record, error) {
-	if r == nil || len(r.LostIds) != len(r.LostGenerations) {
-		return epoch.Record{}, malformed("no record, or %d lost with %d lives: want one each",
-			len(r.GetLostIds()), len(r.GetLostGenerations()))
+	if r == nil {
+		return epoch.Record{}, malformed("no record where one belongs")
 	}
 	out := epoch.Record{
-		Owner: r.Owner, Generation: r.Generation, Regional: r.Part, BaseFrom: r.BaseFromMs, BaseHeld: heldOf(r.BaseHeld),
+		Owner: r.Owner, Regional: r.Regional, BaseFrom: r.BaseFromMs, BaseHeld: heldOf(r.BaseHeld),
 		Mine: idsOf(r.Mine), Top: idOf(r.Top), Pruned: idOf(r.Pruned),
-		Bounds: epoch.Bounds{Window: r.WindowMs, Horizon: r.ReachMs},
+		Bounds: epoch.Bounds{Window: r.WindowMs, Horizon: r.HorizonMs},
 	}
 	var err error
 	if out.Base, err = epochOf(r.Base); err != nil {
@@ -155,9 +150,6 @@ func recordOf(r *rldv1.RightsRecord) (epoch.Record, error) {
 			return out, err
 		}
 		out.Acks = append(out.Acks, is)
-	}
-	for i, id := range r.LostIds {
-		out.Generations = append(out.Generations, epoch.LostDisk{ID: id, Generation: r.LostGenerations[i]})
 	}
 	return out, nil
 }

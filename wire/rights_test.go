@@ -73,7 +73,7 @@ func genHeld(t *rapid.T) []epoch.Dependency {
 
 func genAck(t *rapid.T) epoch.Ack {
 	a := epoch.Ack{
-		ID: genID(t, "ack"), By: rapid.Uint64().Draw(t, "by"), Generation: rapid.Uint64().Draw(t, "life"),
+		ID: genID(t, "ack"), By: rapid.Uint64().Draw(t, "by"),
 		From: rapid.Int64().Draw(t, "from"), Floor: rapid.Int64().Draw(t, "floor"), Held: genHeld(t),
 	}
 	a.Before = genIDs(t, "before", a.ID)
@@ -89,9 +89,8 @@ func genSection(t *rapid.T) agent.Section {
 		s.Has = append(s.Has, uint64(i)<<32|rapid.Uint64Range(0, 1<<30).Draw(t, "has"))
 	}
 	if rapid.Bool().Draw(t, "claim") {
-		s.Claim = &epoch.Report{
-			By: 7, Base: genEpochOf(t, genID(t, "base")), BaseFrom: rapid.Int64().Draw(t, "from"),
-			BaseHeld: genHeld(t),
+		s.Claim = &epoch.Claim{
+			Base: genEpochOf(t, genID(t, "base")), From: rapid.Int64().Draw(t, "from"), Held: genHeld(t),
 		}
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "epochs") {
@@ -194,15 +193,14 @@ func TestRightsRefused(t *testing.T) {
 
 func genRecord(t *rapid.T, part bool) epoch.Record {
 	r := epoch.Record{
-		Owner: rapid.Uint64().Draw(t, "owner"), Regional: part, Generation: rapid.Uint64().Draw(t, "life"),
+		Owner: rapid.Uint64().Draw(t, "owner"), Regional: part,
 		Base: genEpochOf(t, epoch.ID{}), BaseFrom: rapid.Int64().Draw(t, "from"), BaseHeld: genHeld(t),
 		Mine: []epoch.ID{{}}, Top: genID(t, "top"), Pruned: genID(t, "pruned"),
 		Bounds: epoch.Bounds{Window: rapid.Int64().Draw(t, "label"), Horizon: rapid.Int64().Draw(t, "reach")},
 	}
-	for i := range rapid.IntRange(0, 2).Draw(t, "more") {
+	for range rapid.IntRange(0, 2).Draw(t, "more") {
 		r.Epochs = append(r.Epochs, genEpochOf(t, genID(t, "epoch")))
 		r.Acks = append(r.Acks, genAck(t))
-		r.Generations = append(r.Generations, epoch.LostDisk{ID: uint64(i), Generation: 3})
 	}
 	return r
 }

@@ -174,6 +174,6 @@ func (o *Agent) reclaimable(live []uint64, retired []epoch.Retirement) bool {
 // remembers reports whether one of those named is in the settled epoch: it
 // knows what the region promised, and those who join learn it from it.
 func (o *Agent) remembers(want []uint64) bool {
-	s, _, _ := o.local.Settled()
+	s, _ := o.local.Settled()
 	return slices.ContainsFunc(want, s.Has)
 }

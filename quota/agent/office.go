@@ -361,7 +361,7 @@ func (o *Agent) unblock() {
 }
 
 func settledID(t *epoch.Table) epoch.ID {
-	e, _, _ := t.Settled()
+	e, _ := t.Settled()
 	return e.ID
 }
 

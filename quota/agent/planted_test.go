@@ -89,7 +89,7 @@ func joinWithoutTables(r *rig) {
 	}
 	move(r, r.find("b1"))
 	r.until(5*time.Second, "let in", func() bool {
-		e, _, _ := p.local.Settled()
+		e, _ := p.local.Settled()
 		return e.Has(p.member)
 	})
 	r.run(5 * time.Second)

@@ -98,7 +98,7 @@ func (o *Agent) takeSection(l *link, t *epoch.Table, table int, s *Section) {
 	if c := s.Claim; c != nil {
 		err := o.plausible(table, &c.Base)
 		if err == nil {
-			err = t.TakeReport(*c)
+			err = t.TakeClaim(*c)
 		}
 		o.refuse(l, table, err)
 	}
@@ -235,7 +235,7 @@ func (o *Agent) listen() {
 	if !o.listening {
 		return
 	}
-	s, _, _ := o.local.Settled()
+	s, _ := o.local.Settled()
 	owner := o.owner || len(s.Members) == 1 && s.Has(o.member)
 	abroad := o.abroad || len(o.cfg.Regions) == 1
 	if owner && abroad || o.started >= 0 && o.at-o.started >= listenFor {

@@ -121,9 +121,7 @@ func TestMessageRefused(t *testing.T) {
 		{"at most 16384", nil, near, func(m *Message) { m.Regions.Has = make([]uint64, MaxHas+1) }},
 		{"out of order", nil, near, func(m *Message) { m.Period, m.Demand = 1, []Demand{{2, 1}, {1, 1}} }},
 		{"and a period", nil, near, func(m *Message) { m.Demand = []Demand{{2, 1}} }},
-		{"want that alone", nil, near, func(m *Message) {
-			m.Regions.Claim = &epoch.Report{Acks: make([]epoch.Ack, 1)}
-		}},
+		{"0 members", nil, near, func(m *Message) { m.Regions.Claim = &epoch.Claim{} }},
 		{"0 members", nil, near, func(m *Message) { m.Regions.Epochs = make([]epoch.Epoch, 1) }},
 		{"of the genesis", nil, near, func(m *Message) { m.Votes = make([]epoch.Vote, 1) }},
 	} {
@@ -142,7 +140,7 @@ func TestMessageRefused(t *testing.T) {
 // TestItemsRefused: what is wrong with an item is said, and changes nothing.
 func TestItemsRefused(t *testing.T) {
 	r, a, near, far := pair(t)
-	top, _, _ := a.region0().Settled()
+	top, _ := a.region0().Settled()
 	stamp := near.Stamp.Next()
 	id := epoch.ID{Stamp: stamp, Proposer: 5}
 	later := epoch.ID{Stamp: hlc.New(r.now(a)+180_000, 0), Proposer: 5}
@@ -166,10 +164,10 @@ func TestItemsRefused(t *testing.T) {
 				Rules: []epoch.RuleShares{{Rule: 1, Shares: []uint32{0}}}}}
 		}},
 		{"of the future", far, func(m *Message) {
-			m.Regions.Claim = &epoch.Report{Base: epoch.Epoch{ID: later, Members: top.Members}}
+			m.Regions.Claim = &epoch.Claim{Base: epoch.Epoch{ID: later, Members: top.Members}}
 		}},
 		{"another content", far, func(m *Message) {
-			m.Regions.Claim = &epoch.Report{Base: epoch.Epoch{Members: top.Members[:1]}}
+			m.Regions.Claim = &epoch.Claim{Base: epoch.Epoch{Members: top.Members[:1]}}
 		}},
 		{"want its own", near, func(m *Message) { m.Extension = &epoch.Extension{By: 77, To: a.member, Until: 1 << 60} }},
 		{"for another region", near, func(m *Message) {

@@ -145,11 +145,9 @@ func (o *Agent) fillSection(l *link, table int, s *Section, room *int) (news boo
 	t, said := o.table(table), &l.tables[table]
 	if base := t.At(0); said.settled.Before(base.Epoch.ID) &&
 		o.wants(l, itemPrint(printClaim, uint64(table), base.Epoch.ID, 0)) {
-		if r, ok := t.Report(); ok {
-			r.Epochs, r.Acks, r.Generations = nil, nil, nil
-			s.Claim, news = &r, true
-			*room -= epochBytes(&base.Epoch)
-		}
+		c := t.Claim()
+		s.Claim, news = &c, true
+		*room -= epochBytes(&base.Epoch)
 	}
 	for i := 1; i < t.Len(); i++ {
 		k := t.At(i)

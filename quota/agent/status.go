@@ -96,7 +96,7 @@ func (o *Agent) Status() Status {
 // Weights returns the parts per million of a rule's total that the regions
 // have by the newest settled epoch, by name of region.
 func (o *Agent) Weights(rule uint64) []MemberStatus {
-	e, _, _ := o.region.Settled()
+	e, _ := o.region.Settled()
 	var out []MemberStatus
 	for i, r := range o.cfg.Regions {
 		if e.Has(o.ids[i]) {
@@ -142,7 +142,7 @@ func (o *Agent) describe(table int, k *epoch.EntryView) EpochStatus {
 		return s
 	}
 	votes := o.votesOf(k.Epoch.ID)
-	daemons, _, _ := o.local.Settled()
+	daemons, _ := o.local.Settled()
 	for _, m := range daemons.Members {
 		voted := false
 		for _, v := range votes {

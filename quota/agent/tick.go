@@ -41,8 +41,8 @@ func (o *Agent) Tick(at time.Duration, stamp hlc.Timestamp) {
 // mayStand reports whether the daemon may be ready without having heard
 // another: it is stored and, as far as it knows, in the epochs.
 func (o *Agent) mayStand() bool {
-	e, _, ok := o.local.Settled()
-	return ok && e.Has(o.member) && o.local.Bounds().Window >= o.now
+	e, _ := o.local.Settled()
+	return e.Has(o.member) && o.local.Bounds().Window >= o.now
 }
 
 // propose makes an epoch of a table known here, from where it spreads.
@@ -52,10 +52,7 @@ func (o *Agent) propose(table int, e epoch.Epoch, text string) error {
 	if top := newest(t).Epoch.ID.Stamp; stamp <= top {
 		stamp = top.Next()
 	}
-	s, _, ok := t.Settled()
-	if !ok {
-		return fmt.Errorf("propose an epoch of %s: %w", tableName(table), epoch.ErrWaiting)
-	}
+	s, _ := t.Settled()
 	e.ID, e.Pred = epoch.ID{Stamp: stamp, Proposer: uint64(o.self)}, s.ID
 	err := o.plausible(table, &e)
 	if err == nil {

@@ -6,47 +6,45 @@ import (
 	"slices"
 )
 
-// MaxHeld bounds the list an acknowledgement carries of epochs of other tables.
+// MaxHeld bounds the dependencies that an acknowledgement carries.
 const MaxHeld = 1 << 16
 
-// Horizon is how far a participant may use base rights: in labels that start at
-// Until (Unix milliseconds) or earlier.
+// Horizon is the last window a participant may use its rights in: windows that
+// start at Until (Unix milliseconds) or earlier.
 type Horizon struct {
 	ID    uint64
 	Until int64
 }
 
-// Dependency names an epoch of another table; Table tells the tables apart and is of
-// the caller's choice.
+// Dependency names an epoch of another table. The caller chooses the number
+// that identifies the table.
 type Dependency struct {
 	Table uint64
 	ID    ID
 }
 
-// Ack is a promise: under every label that starts at From or later, By takes
-// the epoch into account. It also says what By did before that the promise
-// does not undo, for those who are left out of the epoch.
+// Ack is a promise: By respects the epoch in every window that starts at From
+// or later. It also lists the earlier commitments of By that the promise does
+// not undo, for the participants that the epoch leaves out.
 type Ack struct {
 	ID ID
 	By uint64
-	// Generation tells apart what By promised before and after it lost its memory.
-	Generation uint64
-	// From is in Unix milliseconds: after every label By has used.
+	// From is in Unix milliseconds, after every window By has used.
 	From int64
 	// Before lists, ascending, the epochs between the predecessor and this one
-	// that By acknowledged earlier. Somebody may hold them settled, so their
-	// members must be covered too.
+	// that By acknowledged earlier. One of them may be settled elsewhere, so
+	// its members must be covered too.
 	Before []ID
-	// Horizons lists, by ascending ID, the farthest label ever granted to each
-	// participant outside the epoch; Floor is that of those not listed.
+	// Horizons lists, by ascending ID, the farthest horizon By ever granted to
+	// each participant outside the epoch. Floor is that of all others.
 	Horizons []Horizon
 	Floor    int64
-	// Dependency lists the epochs of other tables that By had acknowledged, sorted
-	// by table and ID. See Base.
+	// Held lists the epochs of other tables that By had acknowledged, sorted by
+	// table and ID. See DaemonShare.
 	Held []Dependency
 }
 
-// Validate returns what is wrong with the acknowledgement on its own, or nil.
+// Validate returns an error if the acknowledgement is malformed.
 func (a Ack) Validate() error {
 	if err := a.validate(); err != nil {
 		return fmt.Errorf("acknowledgement of epoch %s by %d: %w", a.ID, a.By, err)
@@ -59,7 +57,7 @@ func (a Ack) validate() error {
 		return fmt.Errorf("of the genesis: want a later epoch")
 	}
 	if len(a.Before) > MaxEpochs || len(a.Horizons) > MaxExtended || len(a.Held) > MaxHeld {
-		return fmt.Errorf("%d epochs before, %d reaches, %d held: want at most %d, %d, %d",
+		return fmt.Errorf("%d epochs before, %d horizons, %d held: want at most %d, %d, %d",
 			len(a.Before), len(a.Horizons), len(a.Held), MaxEpochs, MaxExtended, MaxHeld)
 	}
 	for i, id := range a.Before {
@@ -67,10 +65,10 @@ func (a Ack) validate() error {
 			return fmt.Errorf("epoch %s acknowledged before: want them ascending and below", id)
 		}
 	}
-	for i, r := range a.Horizons {
-		if i > 0 && a.Horizons[i-1].ID >= r.ID {
-			return fmt.Errorf("reach of %d after that of %d: want them ascending, each once",
-				r.ID, a.Horizons[i-1].ID)
+	for i, h := range a.Horizons {
+		if i > 0 && a.Horizons[i-1].ID >= h.ID {
+			return fmt.Errorf("horizon of %d after that of %d: want them ascending, each once",
+				h.ID, a.Horizons[i-1].ID)
 		}
 	}
 	for i := range a.Held {
@@ -82,16 +80,16 @@ func (a Ack) validate() error {
 	return nil
 }
 
-// reach returns the farthest label By ever granted to the participant.
-func (a Ack) reach(id uint64) int64 {
-	i, ok := slices.BinarySearchFunc(a.Horizons, id, compareReach)
+// horizon returns the farthest horizon By ever granted to the participant.
+func (a Ack) horizon(id uint64) int64 {
+	i, ok := slices.BinarySearchFunc(a.Horizons, id, compareHorizon)
 	if !ok {
 		return a.Floor
 	}
 	return max(a.Horizons[i].Until, a.Floor)
 }
 
-func compareReach(r Horizon, id uint64) int { return cmp.Compare(r.ID, id) }
+func compareHorizon(h Horizon, id uint64) int { return cmp.Compare(h.ID, id) }
 
 func compareHeld(a, b Dependency) int {
 	if c := cmp.Compare(a.Table, b.Table); c != 0 {

@@ -6,23 +6,25 @@ import (
 )
 
 // A region is a participant of the epochs of regions and consists of daemons,
-// the participants of its own epochs. Each daemon keeps both tables: that of
-// the region, with the region as its owner, and that of the daemons. What a
-// daemon acknowledges in the first becomes the region's acknowledgement by
-// Compose, and binds those who join the second by what their members Dependency.
+// which are the participants of the region's own epochs. Each daemon keeps both
+// tables: a regional one, owned by the region, and a local one, owned by the
+// daemon. A daemon's acknowledgement in the regional table is a Vote. Compose
+// makes the region's acknowledgement from the votes, and the dependencies of
+// acknowledgements in the local table bind daemons that join later.
 
-// Vote is the acknowledgement of a region's epoch by one of its daemons.
+// Vote is the acknowledgement of a region's epoch by one daemon of the region.
 type Vote struct {
 	Daemon uint64
-	Ack    Ack // made by the daemon's table of the region
+	Ack    Ack // made by the daemon's regional table
 	// Locals are the epochs of daemons that the daemon had acknowledged, from
 	// the settled one on: see Acknowledged.
 	Locals []ID
 }
 
-// Acknowledged returns the epochs the owner has acknowledged, from the base on,
-// ascending: what a Vote carries of the daemons' table, and an acknowledgement
-// in the daemons' table (as Dependency) of each table of the region.
+// Acknowledged returns the epochs the owner has acknowledged, from the oldest
+// kept epoch on, ascending. A Vote carries those of the local table; an
+// acknowledgement in the local table carries those of the regional table as
+// dependencies.
 func (t *Table) Acknowledged() []ID {
 	var ids []ID
 	for i := range t.entries {
@@ -34,13 +36,13 @@ func (t *Table) Acknowledged() []ID {
 }
 
 // Compose returns a region's acknowledgement of an epoch, made of the votes of
-// its daemons, and ok when they are all there: every daemon of the settled
-// epoch of local, and those of every later one that one of them had
-// acknowledged before it voted, as somebody may hold that one settled. One
-// daemon must not speak for the others: each decides from its own memory.
-// votes must all be of one epoch and one region; the first of each daemon
-// counts. Any daemon of the region may compose; what two of them make differs
-// only where both are right.
+// its daemons. It returns ok true if all needed votes are there: those of every
+// daemon of the settled epoch of local, and of every later epoch that a voter
+// had acknowledged before its vote, since that epoch may be settled elsewhere.
+// No daemon can vote for another, because each decides from its own record.
+// All votes must be for one epoch and one region; the first vote of each daemon
+// counts. Any daemon of the region may compose. The results of two daemons
+// differ only where both are correct.
 func Compose(local *Table, votes []Vote) (a Ack, ok bool, err error) {
 	if len(votes) == 0 || len(votes) > MaxExtended {
 		return Ack{}, false, fmt.Errorf("%d votes: want 1 to %d", len(votes), MaxExtended)
@@ -54,13 +56,8 @@ func Compose(local *Table, votes []Vote) (a Ack, ok bool, err error) {
 				v.Daemon, v.Ack.ID, v.Ack.By, votes[0].Ack.ID, votes[0].Ack.By)
 		}
 	}
-	settled, from, ok := local.Settled()
-	if !ok {
-		return Ack{}, false, nil
-	}
-	a = Ack{
-		ID: votes[0].Ack.ID, By: votes[0].Ack.By, Generation: votes[0].Ack.Generation, From: from, Floor: always,
-	}
+	settled, from := local.Settled()
+	a = Ack{ID: votes[0].Ack.ID, By: votes[0].Ack.By, From: from, Floor: always}
 	needed := []ID{settled.ID}
 	for n := 0; n < len(needed); n++ {
 		i, known := local.find(needed[n])
@@ -68,12 +65,12 @@ func Compose(local *Table, votes []Vote) (a Ack, ok bool, err error) {
 			return Ack{}, false, nil
 		}
 		for _, m := range local.entries[i].Members {
-			v, voted := voteOf(votes, m.ID)
-			if !voted {
+			j := slices.IndexFunc(votes, func(v Vote) bool { return v.Daemon == m.ID })
+			if j < 0 {
 				return Ack{}, false, nil
 			}
-			a.join(v.Ack)
-			for _, id := range v.Locals {
+			a.join(votes[j].Ack)
+			for _, id := range votes[j].Locals {
 				if settled.ID.Before(id) && !slices.Contains(needed, id) {
 					needed = append(needed, id)
 				}
@@ -83,20 +80,9 @@ func Compose(local *Table, votes []Vote) (a Ack, ok bool, err error) {
 	return a, true, nil
 }
 
-// voteOf returns the first vote of the daemon.
-func voteOf(votes []Vote, daemon uint64) (Vote, bool) {
-	for _, v := range votes {
-		if v.Daemon == daemon {
-			return v, true
-		}
-	}
-	return Vote{}, false
-}
-
-// join makes the promise the weaker of the two, and what was done before it
-// that of both.
+// join makes the promise the weaker of the two, and unites the commitments
+// before it.
 func (a *Ack) join(b Ack) {
-	a.Generation = min(a.Generation, b.Generation)
 	a.From = max(a.From, b.From)
 	a.Floor = max(a.Floor, b.Floor)
 	for _, id := range b.Before {
@@ -104,44 +90,62 @@ func (a *Ack) join(b Ack) {
 			a.Before = slices.Insert(a.Before, i, id)
 		}
 	}
-	for _, r := range b.Horizons {
-		i, ok := slices.BinarySearchFunc(a.Horizons, r.ID, compareReach)
+	for _, h := range b.Horizons {
+		i, ok := slices.BinarySearchFunc(a.Horizons, h.ID, compareHorizon)
 		switch {
 		case ok:
-			a.Horizons[i].Until = max(a.Horizons[i].Until, r.Until)
+			a.Horizons[i].Until = max(a.Horizons[i].Until, h.Until)
 		case len(a.Horizons) < MaxExtended:
-			a.Horizons = slices.Insert(a.Horizons, i, r)
+			a.Horizons = slices.Insert(a.Horizons, i, h)
 		default:
-			a.Floor = max(a.Floor, r.Until)
+			a.Floor = max(a.Floor, h.Until)
 		}
 	}
 }
 
-// Allotment returns what a daemon holds of the label that starts at x (Unix
-// milliseconds; carry as for Share): its part, by local, of what its region
-// holds by region. key is what the daemons call the table of the region in
-// their Dependency lists.
+// RegionShare returns the part of total that the region holds as a whole in the
+// window that starts at x (Unix milliseconds; carry as for Share). Amounts of
+// the regional table are parts per million. key is the number of the regional
+// table in dependencies.
 //
-// A daemon that joined may have been passed over by an acknowledgement of its
-// region that was composed before: so it first needs every epoch of regions
-// that those who let it in had acknowledged, in a record that is stored.
-func Allotment(region, local *Table, key uint64, x, carry int64) (uint64, Reason) {
-	amount, why := region.Share(x, carry)
-	if why != ReasonEpoch {
-		return 0, why
-	}
-	lo, why := local.lowest(x, carry)
-	if why != ReasonEpoch {
-		return 0, why
-	}
-	if !region.keeps(local.entries[max(lo, 0)].held, key) {
-		return 0, ReasonUnlearned
-	}
-	return local.partOf(amount, lo), ReasonEpoch
+// A daemon that joined may be missing in an acknowledgement that its region
+// composed before. It therefore needs every epoch of regions that the daemons
+// that admitted it had acknowledged, in a stored record, before it may use the
+// region's share.
+func RegionShare(region, local *Table, key, rule, total uint64, x, carry int64) (uint64, Reason) {
+	share, _, reason := regionShare(region, local, key, rule, total, x, carry)
+	return share, reason
 }
 
-// keeps reports whether the stored record has all the epochs of table key
-// among held, or a settled one above them.
+// regionShare also returns the place of the least epoch of local that counts.
+func regionShare(region, local *Table, key, rule, total uint64, x, carry int64) (uint64, int, Reason) {
+	ppm, reason := region.Share(rule, x, carry)
+	if reason != ReasonEpoch {
+		return 0, 0, reason
+	}
+	lo, reason := local.lowest(x, carry)
+	if reason != ReasonEpoch {
+		return 0, 0, reason
+	}
+	if !region.keeps(local.entries[max(lo, 0)].held, key) {
+		return 0, 0, ReasonUnlearned
+	}
+	return partPPM(total, ppm), lo, ReasonEpoch
+}
+
+// DaemonShare returns the daemon's part, by local, of the part of total that
+// its region holds by region: see RegionShare. Daemons that pass different
+// totals hold together at most the greatest of them. It allocates nothing.
+func DaemonShare(region, local *Table, key, rule, total uint64, x, carry int64) (uint64, Reason) {
+	share, lo, reason := regionShare(region, local, key, rule, total, x, carry)
+	if reason != ReasonEpoch {
+		return 0, reason
+	}
+	return local.partOf(share, lo), ReasonEpoch
+}
+
+// keeps reports whether the stored record contains all the epochs of table key
+// among held, or a settled epoch above them.
 func (t *Table) keeps(held []Dependency, key uint64) bool {
 	i, _ := slices.BinarySearchFunc(held, Dependency{Table: key}, compareHeld)
 	for ; i < len(held) && held[i].Table == key; i++ {
@@ -152,4 +156,20 @@ func (t *Table) keeps(held []Dependency, key uint64) bool {
 		}
 	}
 	return true
+}
+
+// CompactHeld replaces the dependencies on epochs of another table that are
+// below the oldest epoch of that table by a dependency on the oldest one. A
+// participant that knows the oldest epoch knows that it replaced them.
+func (t *Table) CompactHeld(table uint64, base ID) {
+	for i := range t.entries {
+		e := &t.entries[i]
+		n := len(e.held)
+		e.held = slices.DeleteFunc(slices.Clone(e.held), func(h Dependency) bool {
+			return h.Table == table && h.ID.Before(base)
+		})
+		if len(e.held) < n {
+			e.hold([]Dependency{{Table: table, ID: base}})
+		}
+	}
 }

@@ -80,9 +80,6 @@ func (u *union) join(region, id uint64) {
 	if err != nil {
 		panic(err)
 	}
-	if u.plant == unionNoChain {
-		lt.broken = flawNoChain
-	}
 	d := &daemon{region: rt, local: lt}
 	d.extend()
 	u.daemons = append(u.daemons, d)
@@ -256,13 +253,18 @@ func (u *union) do(act string) {
 	default:
 		panic("action " + act)
 	}
+	if u.plant == unionNoChain {
+		for _, d := range u.daemons {
+			unchain(d.local)
+		}
+	}
 	u.observe()
 }
 
 func (u *union) observe() {
 	for i, d := range u.daemons {
 		for x := int64(0); x <= d.now; x++ {
-			s, _ := Allotment(d.region, d.local, 7, x, 0)
+			s, _ := DaemonShare(d.region, d.local, 7, 0, Whole, x, 0)
 			u.cur[i][x] = max(u.cur[i][x], s)
 		}
 	}

@@ -1,47 +1,52 @@
-// Package epoch decides who holds which share of every label, and never gives
-// out more than there is: under any delay, loss, repetition, reordering, skew
-// of clocks, restart and cut, the shares of one label sum to at most the total
-// of one epoch. One Table serves regions (their amounts are parts per million of
-// a rule's rights, with a row for each rule that is shared in its own way) and
-// the daemons of a region (their amounts are weights).
+// Package epoch decides which share of every window each participant holds. It
+// never gives out more than the total: under any delay, loss, duplication or
+// reordering of messages, clock skew, restart and network partition, the shares
+// of one window sum to at most the total of one epoch. One type, Table, serves
+// the regions (their amounts are parts per million of a rule's rights, with own
+// shares for some rules) and the daemons of a region (their amounts are
+// weights).
 //
-// # The rules
+// # Rules
 //
-// An Epoch is an immutable vector of amounts. Epochs are totally ordered, and
-// anybody may propose one; there is no vote and no leader, and one that not
-// all acknowledge raises nobody.
+// An Epoch is an immutable vector of amounts. Epochs are totally ordered. Any
+// participant may propose one; there is no leader, and an epoch that not all
+// members acknowledge raises no share.
 //
-//   - Acknowledge, in ascending order only: the promise to take the epoch into
-//     account in every label not used yet. It is stored before it is sent, and
-//     it tells what was promised before it.
-//   - Settle: an epoch is settled for a label when its predecessor is, all its
-//     members have acknowledged it for that label, and nobody who is left out
-//     can use an older epoch there: of the predecessor, or of any that one who
-//     acknowledged had acknowledged before.
-//   - Use the least amount of all known epochs from the greatest that is
-//     settled upward. So lowering is immediate, and raising waits for proof
-//     that all others have lowered (the demarcation protocol of Barbara and
-//     Garcia-Molina). Where an algorithm's history reaches back, a raise waits
-//     for that long too.
-//   - Horizon: in an epoch with one, base rights of a label may be used only
-//     with the grants of a third of the members and one, the user among them.
-//     Whoever acknowledges an epoch that leaves somebody out grants it nothing
-//     under older ones any more, and says how far it ever did; so after that
-//     label the acknowledgement of one that died is not needed. A member that
-//     hears fewer loses its base after the horizon.
-//   - Without a horizon, and in epochs of one or two members, only the
-//     participant itself gives up its share, or an operator by an epoch that
-//     retires it. That is safe only because, and only if, the operator is
-//     right: the participant must be dead, or must never again admit under a
-//     label at or after the Retirement's From.
+//   - Acknowledge, in ascending order only. An acknowledgement is the promise to
+//     respect the epoch in every window not used yet. It is stored before it is
+//     sent, and lists earlier promises.
+//   - Settle. An epoch is settled for a window if its predecessor is, all its
+//     members have acknowledged it for that window, and no participant it leaves
+//     out can use an older epoch there: neither the predecessor, nor an epoch
+//     that an acknowledging member had acknowledged before.
+//   - The min rule. A share is the least amount of all known epochs from the
+//     greatest settled one upward. So a decrease takes effect immediately, and an
+//     increase waits for proof that all others have decreased. This is the
+//     demarcation protocol of Barbara and Garcia-Molina (1994), used to divide
+//     escrow rights. An increase also waits for as long as the history of an
+//     algorithm reaches back.
+//   - Horizon. In an epoch with a horizon, a member may use its rights in a
+//     window only if one third of the members plus one, with itself, extended
+//     its horizon to that window. A member that acknowledges an epoch without
+//     some participant extends that participant's horizon no more, and states
+//     how far it ever did. After that window, the acknowledgement of a dead
+//     participant is not needed. A member that reaches too few others loses its
+//     rights after the horizon.
+//   - Without a horizon, and in epochs of one or two members, a share is given
+//     up only by the participant itself, or by an operator with an epoch that
+//     retires it. This is safe only if the operator is right: the participant
+//     must be dead, or must never again admit in a window at or after the
+//     Retirement's From.
 //
-// All labels are compared by their start, in Unix milliseconds, so that rules
-// of different widths share one table.
+// Windows are compared by their start in Unix milliseconds, so that rules with
+// different window lengths share one table. docs/adr/0011 and 0012 describe the
+// design.
 //
-// # What the caller does
+// # Duties of the caller
 //
-// It stores every Record and syncs it before what came with it leaves, and
-// then calls Stored; keeps Extend ahead of the clock; spreads epochs,
-// acknowledgements and Reports as it likes; answers signs of life with Grants;
-// and calls Prune as labels end.
+// The caller stores and syncs every Record before anything that came with it is
+// sent, and then calls Stored. It calls Extend early enough to stay ahead of
+// the clock. It distributes epochs, acknowledgements and Claims in any way, and
+// answers messages of other participants with ExtendHorizon. It calls Prune as
+// windows end. A participant that lost its record starts under a new name.
 package epoch

@@ -16,61 +16,61 @@ const (
 	MaxHorizon = 24 * 60 * 60 * 1000
 )
 
-// never is the label that does not come; always is before every label.
+// never is after every window; always is before every window.
 const (
 	never  = math.MaxInt64
 	always = math.MinInt64
 )
 
-// Member is one participant of an epoch and what it holds of every label.
+// Member is one participant of an epoch and its amount in every window.
 type Member struct {
 	ID     uint64
 	Amount uint64
 }
 
-// Retirement is an operator's word that a participant is dead: it admits
-// nothing under a label that starts at From (Unix milliseconds) or later.
-// Nothing checks it. If the participant lives and has not heard of the epoch,
-// it goes on spending its old share beside those who were given it.
+// Retirement is an operator's statement that a participant is dead: it admits
+// nothing in a window that starts at From (Unix milliseconds) or later. Nothing
+// checks this. If the participant is alive and has not received the epoch, it
+// goes on using its old share, although the others use it too.
 type Retirement struct {
 	ID   uint64
 	From int64
 }
 
-// Epoch says how much of every label each participant holds. Epochs are
-// immutable: one ID has one content, for ever. Slices handed to or got from
+// Epoch holds the amount of each participant in every window. Epochs are
+// immutable: one ID has one content, forever. Slices passed to or returned by
 // this package must not be modified.
 type Epoch struct {
 	ID ID
-	// Pred is the epoch the proposer saw settled. It is below ID; the genesis,
-	// which is below all, names itself.
+	// Pred is the settled epoch that the proposer knew. It is below ID. The
+	// genesis, which is below all others, names itself.
 	Pred ID
-	// Horizon is for how long a participant is granted the use of base rights,
-	// in milliseconds; 0 is for as long as it likes. It is part of the epoch
-	// so that the one who uses and those who take back cannot disagree on it.
-	// In an epoch of one or two members it has no effect.
+	// Horizon is how far ahead a participant may use its rights without another
+	// extension, in milliseconds; 0 is without limit. It is part of the epoch,
+	// so that the user of a share and those that reclaim it agree on it. It has
+	// no effect in an epoch of one or two members.
 	Horizon int64
-	// Members is sorted by ID, each once; who is not in it holds 0.
+	// Members is sorted by ID, each once. Other participants hold 0.
 	Members []Member
 	// Retired is sorted by ID, each once, none of them a member.
 	Retired []Retirement
-	// Rules are the rules that are shared otherwise than Members says, sorted
-	// by rule, each once. In an epoch with rows all amounts are parts per
+	// Rules are the rules with shares other than those of Members, sorted by
+	// rule, each once. In an epoch with such rules, all amounts are parts per
 	// million of a rule's total.
 	Rules []RuleShares
 }
 
-// Genesis returns the first epoch, which everybody derives from the same
-// configuration: its ID is zero, it is settled for every label, and nobody
-// acknowledges it. Members may come in any order. Two participants that derive
-// different ones void every bound of this package.
+// Genesis returns the first epoch, which all participants derive from the same
+// configuration. Its ID is zero, and it is settled for every window without
+// acknowledgements. Members may come in any order. No bound of this package
+// holds if two participants derive different ones.
 func Genesis(horizon int64, members []Member) (Epoch, error) {
 	e := Epoch{Horizon: horizon, Members: slices.Clone(members)}
 	slices.SortFunc(e.Members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
 	return e, e.Validate()
 }
 
-// Validate returns what is wrong with the epoch on its own, or nil.
+// Validate returns an error if the epoch is malformed.
 func (e Epoch) Validate() error {
 	if err := e.validate(); err != nil {
 		return fmt.Errorf("epoch %s: %w", e.ID, err)
@@ -111,17 +111,17 @@ func (e Epoch) validate() error {
 			return fmt.Errorf("%d is retired and a member: want one of the two", r.ID)
 		}
 	}
-	return e.validateRows(sum)
+	return e.validateRules(sum)
 }
 
-// Has reports whether the epoch names the participant.
+// Has reports whether the participant is a member.
 func (e Epoch) Has(id uint64) bool {
 	_, ok := e.rank(id)
 	return ok
 }
 
-// Amount returns what the participant holds under this epoch alone; 0 when it
-// is not named.
+// Amount returns the participant's amount under this epoch alone, 0 if it is no
+// member.
 func (e Epoch) Amount(id uint64) uint64 {
 	i, ok := e.rank(id)
 	if !ok {
@@ -139,14 +139,13 @@ func (e Epoch) Total() uint64 {
 	return sum
 }
 
-// Split returns the part of amount that falls to the participant when the
-// members share it by their amounts, which then count as weights. It is
-// monotone in amount, and the parts sum to at most amount. With equal weights
-// they sum to exactly amount: the member of rank k of n gets
-// floor((amount + n-1-k) / n). Otherwise each is rounded down, which leaves
-// less than one unit a member unused: rounding by the largest remainder would
-// use them, but is not monotone, and participants that see different amounts
-// could then hold more than the greatest of them together.
+// Split returns the participant's part of amount when the members share it with
+// their amounts as weights. It is monotone in amount, and the parts sum to at
+// most amount. With equal weights they sum to exactly amount: the member of rank
+// k of n gets floor((amount + n-1-k) / n). Otherwise each part is rounded down,
+// which leaves less than one unit per member unused. Rounding by the largest
+// remainder would use these units, but it is not monotone: participants with
+// different amounts could then hold more together than the greatest amount.
 func (e Epoch) Split(amount, id uint64) uint64 {
 	k, ok := e.rank(id)
 	if !ok || e.Members[k].Amount == 0 {
@@ -192,12 +191,13 @@ func (e Epoch) equal(o Epoch) bool {
 		slices.EqualFunc(e.Rules, o.Rules, RuleShares.equal)
 }
 
-// grantsNeeded returns how many members of n, the user of the rights among
-// them, must have granted a label before its base may be used; 0 where there
-// is no horizon. A third lets the others take back the shares of up to a third
-// that died together, and still any two sets of n-grantsNeeded(n)+1 members,
-// those that take back, have one in common.
-func (e Epoch) grantsNeeded() int {
+// extensionsNeeded returns how many of the n members, with the user itself, must
+// have extended the user's horizon to a window before it may use its rights
+// there; 0 without a horizon. A third allows the others to reclaim the shares of
+// up to a third of members that die together. Any two sets of
+// n-extensionsNeeded(n)+1 members, enough to reclaim a share, still have a
+// member in common.
+func (e Epoch) extensionsNeeded() int {
 	n := len(e.Members)
 	if e.Horizon == 0 || n <= 2 {
 		return 0

@@ -7,9 +7,9 @@ import (
 	"github.com/georld/rld/hlc"
 )
 
-// ID names an epoch: the stamp of its proposal, then the proposer, so that all
-// epochs of a table are totally ordered and two proposers never make the same.
-// The zero ID is the genesis.
+// ID identifies an epoch by the stamp of its proposal and then the proposer. So
+// all epochs of a table are totally ordered, and two proposers never make the
+// same ID. The zero ID is the genesis.
 type ID struct {
 	Stamp    hlc.Timestamp
 	Proposer uint64

@@ -6,41 +6,43 @@ import (
 	"slices"
 )
 
-// maxPast bounds what is kept of pruned epochs. Beyond it, neighbors become
-// one that gives the less of both.
+// maxPast bounds the pruned epochs that are kept. Beyond it, neighbors are
+// merged into one that gives the lesser amounts of both.
 const maxPast = 32
 
-// past is what one pruned epoch, or several, gave to the owner.
+// past holds the owner's amounts of one pruned epoch, or of several.
 type past struct {
-	from  int64 // the first label it was settled for
-	until int64 // the last label that enough others had granted
+	from  int64 // the first window it was settled for
+	until int64 // the last window that enough others had extended the horizon to
 
 	amount uint64
 	// weight of total is the owner's part where amounts are weights.
 	weight, total uint64
-	rows          []pastRow // ascending by rule
+	rules         []pastRule // ascending
 }
 
-type pastRow struct {
+// pastRule is the owner's amount of a rule with its own shares.
+type pastRule struct {
 	rule   uint64
 	amount uint32
 }
 
-// keepPast keeps what epochs that are to be dropped gave to the owner. Those
-// that were not settled only take: they belong to the one below.
+// keepPast keeps the owner's amounts of epochs that are about to be dropped.
+// Epochs that were not settled only decrease amounts: they belong to the one
+// below.
 func (t *Table) keepPast(dropped []entry) {
 	kept := slices.Clone(t.past)
 	for i := range dropped {
 		e := &dropped[i]
 		p := t.pastOf(e)
 		if e.from == never {
-			p.from = kept[len(kept)-1].from // the first that is dropped was settled
+			p.from = kept[len(kept)-1].from // the first of dropped was settled
 		}
 		kept = append(kept, p)
 	}
 	for len(kept) > maxPast {
 		best := 0
-		for i := range len(kept) - 2 { // the nearest neighbors, but not the latest
+		for i := range len(kept) - 2 { // the closest neighbors, but not the latest
 			if gap(kept, i) < gap(kept, best) {
 				best = i
 			}
@@ -51,7 +53,7 @@ func (t *Table) keepPast(dropped []entry) {
 	t.past = kept
 }
 
-// gap returns how far two neighbors are apart.
+// gap returns the distance between two neighbors.
 func gap(kept []past, i int) int64 {
 	if kept[i].from == always {
 		return never
@@ -59,9 +61,9 @@ func gap(kept []past, i int) int64 {
 	return kept[i+1].from - kept[i].from
 }
 
-// pastOf returns what an epoch gives to the owner.
+// pastOf returns the owner's amounts of an epoch.
 func (t *Table) pastOf(e *entry) past {
-	p := past{from: e.from, until: t.grantedUntil(e)}
+	p := past{from: e.from, until: t.extendedUntil(e)}
 	k, ok := e.rank(t.owner)
 	if !ok {
 		p.total = 1
@@ -69,12 +71,12 @@ func (t *Table) pastOf(e *entry) past {
 	}
 	p.amount, p.weight, p.total = e.Members[k].Amount, e.Members[k].Amount, max(e.Total(), 1)
 	for _, r := range e.Rules {
-		p.rows = append(p.rows, pastRow{r.Rule, r.Shares[k]})
+		p.rules = append(p.rules, pastRule{r.Rule, r.Shares[k]})
 	}
 	return p
 }
 
-// merged returns the less of two neighbors, for the labels of both.
+// merged returns the lesser amounts of two neighbors, for the windows of both.
 func merged(a, b past) past {
 	m := past{
 		from: a.from, until: min(a.until, b.until),
@@ -85,24 +87,24 @@ func merged(a, b past) past {
 	if hiB < hiA || hiB == hiA && loB < loA {
 		m.weight, m.total = b.weight, b.total
 	}
-	for _, rows := range [][]pastRow{a.rows, b.rows} {
-		for _, r := range rows {
-			i, ok := slices.BinarySearchFunc(m.rows, r.rule, compareRow)
+	for _, rules := range [][]pastRule{a.rules, b.rules} {
+		for _, r := range rules {
+			i, ok := slices.BinarySearchFunc(m.rules, r.rule, comparePastRule)
 			if !ok {
 				least := min(a.amountOf(r.rule), b.amountOf(r.rule))
-				m.rows = slices.Insert(m.rows, i, pastRow{r.rule, uint32(least)})
+				m.rules = slices.Insert(m.rules, i, pastRule{r.rule, uint32(least)})
 			}
 		}
 	}
 	return m
 }
 
-func compareRow(r pastRow, rule uint64) int { return cmp.Compare(r.rule, rule) }
+func comparePastRule(r pastRule, rule uint64) int { return cmp.Compare(r.rule, rule) }
 
-// amountOf returns what the owner had of a rule, in parts per million.
+// amountOf returns the owner's amount of a rule, in parts per million.
 func (p *past) amountOf(rule uint64) uint64 {
-	if i, ok := slices.BinarySearchFunc(p.rows, rule, compareRow); ok {
-		return uint64(p.rows[i].amount)
+	if i, ok := slices.BinarySearchFunc(p.rules, rule, comparePastRule); ok {
+		return uint64(p.rules[i].amount)
 	}
 	return min(p.amount, Whole)
 }
@@ -110,36 +112,16 @@ func (p *past) amountOf(rule uint64) uint64 {
 // split returns the owner's part of amount, rounded down.
 func (p *past) split(amount uint64) uint64 {
 	hi, lo := bits.Mul64(amount, p.weight)
-	part, _ := bits.Div64(hi, lo, p.total) // weight <= total, so it fits, unless equal
+	part, _ := bits.Div64(hi, lo, p.total) // fits, since weight <= total
 	return part
 }
 
-// grantedUntil returns the last label that enough others have granted under
-// the epoch.
-func (t *Table) grantedUntil(e *entry) int64 {
-	need := e.grantsNeeded() - 1 // its own aside
-	if need <= 0 {
-		return never
-	}
-	var ends []int64
-	for _, g := range t.grants {
-		if !e.ID.Before(g.Under) && e.Has(g.By) {
-			ends = append(ends, g.Until)
-		}
-	}
-	if len(ends) < need {
-		return always
-	}
-	slices.Sort(ends)
-	return ends[len(ends)-need]
-}
-
-// pastPlace returns the place of what was settled last for x among the pruned:
-// -1 for the first, -2 for the second, and so on; 0 where none was.
+// pastPlace returns the place of the latest pruned epoch that was settled for
+// x: -1 for the first pruned, -2 for the second, and so on; 0 for none.
 func (t *Table) pastPlace(x int64) int {
 	for i := len(t.past) - 1; i >= 0; i-- {
 		if t.past[i].from <= x {
-			// Those that were not settled have the first label of the one below.
+			// Unsettled epochs have the first window of the one below.
 			for i > 0 && t.past[i-1].from == t.past[i].from {
 				i--
 			}
@@ -149,25 +131,17 @@ func (t *Table) pastPlace(x int64) int {
 	return 0
 }
 
-// pastFrom returns how many pruned there are from a place on; none for a place
-// among the entries.
-func (t *Table) pastFrom(lo int) int {
+// pastFrom returns the pruned epochs from a place on, none for a place among
+// the entries.
+func (t *Table) pastFrom(lo int) []past {
 	if lo >= 0 {
-		return 0
+		return nil
 	}
-	return len(t.past) + 1 + lo
+	return t.past[-1-lo:]
 }
 
-// pastAt returns the pruned i places above lo.
-func (t *Table) pastAt(lo, i int) *past { return &t.past[i-1-lo] }
-
-// pastGranted reports whether enough others had granted the label under all
-// pruned from a place on.
-func (t *Table) pastGranted(lo int, x int64) bool {
-	for i := range t.pastFrom(lo) {
-		if t.pastAt(lo, i).until < x {
-			return false
-		}
-	}
-	return true
+// pastExtended reports whether enough others had extended the owner's horizon
+// to the window under all pruned epochs from a place on.
+func (t *Table) pastExtended(lo int, x int64) bool {
+	return !slices.ContainsFunc(t.pastFrom(lo), func(p past) bool { return p.until < x })
 }

@@ -42,7 +42,7 @@ func TestPast(t *testing.T) {
 					continue
 				}
 				for _, by := range []uint64{1, 2} {
-					tab.insert(&tab.entries[tab.Len()-1], Ack{ID: e.ID, By: by, From: x})
+					tab.entries[tab.Len()-1].add(Ack{ID: e.ID, By: by, From: x})
 				}
 				tab.settle()
 			}
@@ -59,15 +59,15 @@ func TestPast(t *testing.T) {
 			t.Fatalf("%d kept of the pruned, want at most %d", len(pruned.past), maxPast)
 		}
 		if n*rounds >= MaxEpochs-2 {
-			if _, why := pruned.ShareOf(5, windows[0], 0); why != ReasonEpoch {
+			if _, why := pruned.Share(5, windows[0], 0); why != ReasonEpoch {
 				t.Fatalf("label %d: %v", windows[0], why)
 			}
 			return
 		}
 		for _, x := range windows {
 			for _, carry := range []int64{0, 3} {
-				a, why := whole.ShareOf(5, x, carry)
-				b, whyB := pruned.ShareOf(5, x, carry)
+				a, why := whole.Share(5, x, carry)
+				b, whyB := pruned.Share(5, x, carry)
 				if b > a || why != whyB || len(pruned.past) < maxPast && a != b {
 					t.Fatalf("row of label %d, carry %d: %d (%v) pruned, %d (%v) whole", x, carry, b, whyB, a, why)
 				}
@@ -81,8 +81,8 @@ func TestPast(t *testing.T) {
 }
 
 func TestMerged(t *testing.T) {
-	a := past{from: 1, until: 9, amount: 10, weight: 1, total: 3, rows: []pastRow{{1, 5}, {3, 20}}}
-	b := past{from: 4, until: 7, amount: 12, weight: 1, total: 4, rows: []pastRow{{1, 6}, {2, 8}}}
+	a := past{from: 1, until: 9, amount: 10, weight: 1, total: 3, rules: []pastRule{{1, 5}, {3, 20}}}
+	b := past{from: 4, until: 7, amount: 12, weight: 1, total: 4, rules: []pastRule{{1, 6}, {2, 8}}}
 	m := merged(a, b)
 	if m.from != 1 || m.until != 7 || m.amount != 10 || m.split(12) != 3 {
 		t.Errorf("%+v", m)

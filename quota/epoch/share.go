@@ -1,95 +1,98 @@
 package epoch
 
-import "math"
-
-// Reason says what decided a share.
+// Reason is the reason for a share.
 type Reason uint8
 
+// The reasons.
 const (
 	// ReasonEpoch: the least amount of all epochs that count.
 	ReasonEpoch Reason = iota
 	// ReasonLeftOut: an epoch that counts does not name the owner.
 	ReasonLeftOut
-	// ReasonAlone: too few others have granted the label. Hear them again.
+	// ReasonAlone: too few others extended the horizon to the window. It
+	// passes when messages of others arrive again.
 	ReasonAlone
-	// ReasonUnsettled: no known epoch is settled for the label, because the table
-	// is new or the label older than Prune was told.
+	// ReasonUnsettled: no known epoch is settled for the window, because the
+	// table is new, or the window is older than the oldest kept epoch.
 	ReasonUnsettled
-	// ReasonFenced: an earlier run of the owner may have used the label.
+	// ReasonFenced: an earlier run of the owner may have used the window.
 	ReasonFenced
-	// ReasonAhead: the record stored does not reach the label. Extend it.
+	// ReasonAhead: the stored record does not cover the window: see Extend.
 	ReasonAhead
-	// ReasonWaiting: memory lost, and not all participants have reported.
+	// ReasonWaiting: the owner restarted and has not yet learned what happened
+	// meanwhile. Tables do not return it; their callers do.
 	ReasonWaiting
-	// ReasonUnlearned: the region's table lacks an epoch that those who let the
-	// daemon in had acknowledged, or its record is not stored yet.
+	// ReasonUnlearned: the regional table lacks an epoch that those that
+	// admitted the daemon had acknowledged, or its record is not stored yet.
 	ReasonUnlearned
 )
 
 // String returns the reason as half a sentence.
-func (w Reason) String() string {
+func (r Reason) String() string {
 	names := [...]string{
 		"the least amount of the epochs that count", "left out of an epoch",
-		"cut off from too many of the others", "no epoch is settled for the label",
-		"an earlier run may have used the label", "the record does not reach the label",
-		"memory lost, not all have reported", "an epoch of the region is not learned and stored",
+		"partitioned from too many of the others", "no epoch is settled for the window",
+		"an earlier run may have used the window", "the stored record does not cover the window",
+		"restarted, waiting for the epochs of others", "an epoch of the region is not learned and stored",
 	}
-	if int(w) >= len(names) {
+	if int(r) >= len(names) {
 		return "unknown reason"
 	}
-	return names[w]
+	return names[r]
 }
 
-// Share returns what the owner holds of the label that starts at x (Unix
-// milliseconds), as an amount of the epochs. carry is how far an algorithm's
-// history reaches back from the start of a label, in milliseconds: 0 where
-// labels are independent, a window for a sliding window. It must not be
-// negative. Share allocates nothing.
+// Share returns the owner's part of a rule's total in the window that starts at
+// x (Unix milliseconds), in parts per million. carry is how far the history of
+// an algorithm reaches back from the start of a window, in milliseconds: 0 for
+// independent windows, the window length for a sliding window; not negative.
+// Share allocates nothing.
 //
-// The least epoch that counts is the greatest settled for x-carry: what it
-// takes from one participant was gone in all labels whose use still shows in
-// x before another gets it. All known epochs above count too, and the least
-// amount holds; each that names the owner must be covered by enough grants.
+// The least epoch that counts is the greatest one settled for x-carry: an amount
+// it moves from one participant to another was gone in all windows whose use
+// still counts in x, before the other participant gets it. All known epochs
+// above it count too. The result is the least amount, and each epoch that names
+// the owner needs enough horizon extensions.
 //
-// The answer for one label may go up (acknowledgements arrive) and down (an
-// epoch is learned). It may be followed in both directions, or the greatest
-// answer kept: the sum over all participants of their greatest answers is
-// bound as well. For let E be the greatest least-epoch of all answers for the
-// label. Whoever acknowledged E did so before it asked for the label, so every
-// answer it ever gets for it takes E into account; the others can use no base
-// in it at all. Nobody need freeze a share, only the fence matters: a run of
-// the owner that does not remember what an earlier one used gets 0.
-func (t *Table) Share(x, carry int64) (uint64, Reason) {
-	lo, why := t.lowest(x, carry)
-	if why != ReasonEpoch {
-		return 0, why
+// The result for one window may increase (acknowledgements arrive) and decrease
+// (an epoch is learned). The caller may follow it in both directions or keep the
+// greatest result: the sum over all participants of their greatest results is
+// bounded too. Proof: let E be the greatest least epoch of all results for the
+// window. Every participant that acknowledged E did so before its first call for
+// the window, so each of its results respects E. The other participants can use
+// no rights in the window. A fence covers restarts: a run of the owner gets 0 in
+// windows that an earlier run may have used.
+func (t *Table) Share(rule uint64, x, carry int64) (uint64, Reason) {
+	lo, reason := t.lowest(x, carry)
+	if reason != ReasonEpoch {
+		return 0, reason
 	}
-	least := uint64(math.MaxUint64)
-	for i := range t.pastFrom(lo) {
-		least = min(least, t.pastAt(lo, i).amount)
+	least, past := uint64(Whole), t.pastFrom(lo)
+	for i := range past {
+		least = min(least, past[i].amountOf(rule))
 	}
 	for i := max(lo, 0); i < len(t.entries); i++ {
-		least = min(least, t.entries[i].Amount(t.owner))
+		least = min(least, t.entries[i].AmountOf(rule, t.owner))
 	}
 	return least, ReasonEpoch
 }
 
-// Part is Share for a table whose amounts are weights: the owner's part of an
-// amount that all members share (see Split), the least under all epochs that
-// count. Participants that pass different amounts hold together at most the
-// greatest of them.
+// Part returns the owner's part of an amount that all members share with their
+// amounts as weights (see Split), the least under all epochs that count.
+// Participants that pass different amounts hold together at most the greatest
+// of them. The window and the reasons are those of Share.
 func (t *Table) Part(amount uint64, x, carry int64) (uint64, Reason) {
-	lo, why := t.lowest(x, carry)
-	if why != ReasonEpoch {
-		return 0, why
+	lo, reason := t.lowest(x, carry)
+	if reason != ReasonEpoch {
+		return 0, reason
 	}
 	return t.partOf(amount, lo), ReasonEpoch
 }
 
+// partOf returns the owner's part of amount under the epochs from a place on.
 func (t *Table) partOf(amount uint64, lo int) uint64 {
-	least := amount
-	for i := range t.pastFrom(lo) {
-		least = min(least, t.pastAt(lo, i).split(amount))
+	least, past := amount, t.pastFrom(lo)
+	for i := range past {
+		least = min(least, past[i].split(amount))
 	}
 	for i := max(lo, 0); i < len(t.entries); i++ {
 		least = min(least, t.entries[i].Split(amount, t.owner))
@@ -97,13 +100,11 @@ func (t *Table) partOf(amount uint64, lo int) uint64 {
 	return least
 }
 
-// lowest returns the place of the least epoch that counts for a label, or why
-// the owner's share is 0. A place below 0 is among those pruned: see pastAt.
+// lowest returns the place of the least epoch that counts for a window, or the
+// reason for a share of 0. A place below 0 is a pruned epoch: see pastPlace.
 func (t *Table) lowest(x, carry int64) (int, Reason) {
 	switch {
-	case t.waiting:
-		return 0, ReasonWaiting
-	case earlier(x, carry) <= t.fence: // what the earlier run used may still show
+	case earlier(x, carry) <= t.fence: // use by the earlier run may still count
 		return 0, ReasonFenced
 	case x > t.durable.Window:
 		return 0, ReasonAhead
@@ -114,7 +115,7 @@ func (t *Table) lowest(x, carry int64) (int, Reason) {
 		lo--
 	}
 	if lo < 0 {
-		if lo = t.pastPlace(earlier(x, carry)); lo >= 0 || !t.pastGranted(lo, x) {
+		if lo = t.pastPlace(earlier(x, carry)); lo >= 0 || !t.pastExtended(lo, x) {
 			return 0, ReasonUnsettled
 		}
 	}
@@ -124,20 +125,12 @@ func (t *Table) lowest(x, carry int64) (int, Reason) {
 		}
 	}
 	for i := max(lo, 0); i < len(t.entries); i++ {
-		if !t.granted(&t.entries[i], x) {
+		if !t.extended(&t.entries[i], x) {
 			return 0, ReasonAlone
-		}
-		if t.broken&flawLowestOnly != 0 {
-			break
 		}
 	}
 	return lo, ReasonEpoch
 }
 
 // earlier returns ms-d, at least always. d is not negative.
-func earlier(ms, d int64) int64 {
-	if ms < always+d {
-		return always
-	}
-	return ms - d
-}
+func earlier(ms, d int64) int64 { return max(ms, always+d) - d }

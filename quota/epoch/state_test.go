@@ -30,8 +30,7 @@ func (t *Table) clone() *Table {
 		c.entries[i].acks = slices.Clone(c.entries[i].acks)
 		c.entries[i].held = slices.Clone(c.entries[i].held)
 	}
-	c.reaches, c.grants = slices.Clone(t.reaches), slices.Clone(t.grants)
-	c.generations, c.heard = slices.Clone(t.generations), slices.Clone(t.heard)
+	c.horizons, c.extensions = slices.Clone(t.horizons), slices.Clone(t.extensions)
 	return &c
 }
 
@@ -44,7 +43,7 @@ func (w *world) key() [16]byte {
 		b = append(b, fmt.Sprint(w.dead[i])...)
 		r := w.stored[i]
 		b = binary.AppendVarint(b, r.Bounds.Window)
-		b = append(b, byte(len(r.Mine)), byte(len(r.Acks)), byte(len(r.Generations)), byte(len(r.Epochs)))
+		b = append(b, byte(len(r.Mine)), byte(len(r.Acks)), byte(len(r.Epochs)))
 		for x := range w.cur[i] {
 			b = append(b, byte(w.cur[i][x]), byte(w.past[i][x]))
 		}
@@ -70,7 +69,7 @@ func (w *world) key() [16]byte {
 }
 
 func (t *Table) appendKey(b []byte) []byte {
-	b = append(b, byte(t.owner), byte(t.generation), byte(len(t.entries)))
+	b = append(b, byte(t.owner), byte(len(t.entries)))
 	for i := range t.entries {
 		e := &t.entries[i]
 		b = appendID(b, e.ID)
@@ -87,20 +86,11 @@ func (t *Table) appendKey(b []byte) []byte {
 	for _, v := range [...]int64{t.used, t.fence, t.floor, t.durable.Window, t.durable.Horizon} {
 		b = binary.AppendVarint(b, v)
 	}
-	for _, r := range t.reaches {
+	for _, r := range t.horizons {
 		b = binary.AppendVarint(append(b, 'r', byte(r.ID)), r.Until)
 	}
-	for _, g := range t.grants {
+	for _, g := range t.extensions {
 		b = binary.AppendVarint(appendID(append(b, 'g', byte(g.By)), g.Under), g.Until)
-	}
-	for _, l := range t.generations {
-		b = append(b, 'l', byte(l.ID), byte(l.Generation))
-	}
-	for _, h := range t.heard {
-		b = append(b, 'h', byte(h))
-	}
-	if t.waiting {
-		b = append(b, 'w')
 	}
 	return b
 }
@@ -110,7 +100,7 @@ func appendID(b []byte, id ID) []byte {
 }
 
 func appendAck(b []byte, a Ack) []byte {
-	b = appendID(append(b, 'a', byte(a.By), byte(a.Generation)), a.ID)
+	b = appendID(append(b, 'a', byte(a.By)), a.ID)
 	b = binary.AppendVarint(binary.AppendVarint(b, a.From), a.Floor)
 	for _, id := range a.Before {
 		b = appendID(b, id)

@@ -4,111 +4,90 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/georld/rld/internal/sat"
 )
 
 const (
-	// MaxEpochs bounds the epochs a table knows at a time.
+	// MaxEpochs bounds the epochs of a table.
 	MaxEpochs = 32
-	// MaxPending bounds those it has acknowledged and not seen settled. The
-	// upper half is kept for epochs that retire somebody: so the epochs that
-	// wait for a dead participant never keep out the one that ends the wait.
+	// MaxPending bounds the epochs that a table has acknowledged and that are
+	// not settled. The upper half is reserved for epochs that retire a
+	// participant: so the epochs that wait for a dead participant never block
+	// the one that ends the wait.
 	MaxPending = 16
-	// MaxExtended bounds the participants a table remembers a grant to.
+	// MaxExtended bounds the participants whose horizons a table remembers.
 	MaxExtended = 2 * MaxMembers
 )
 
-// Refusals of Learn, TakeAck and Acknowledge that a caller may tell apart.
+// Errors of Learn, TakeAck and Acknowledge for errors.Is.
 var (
 	// ErrStale is for an epoch that a settled one has replaced.
 	ErrStale = errors.New("replaced by a settled epoch")
-	// ErrUnknown is for what refers to an epoch the table has not learned.
+	// ErrUnknown is for a reference to an epoch the table has not learned.
 	ErrUnknown = errors.New("not known here")
-	// ErrFull is for what a limit of this package has no room for.
+	// ErrFull is for items beyond a bound of this package.
 	ErrFull = errors.New("no room")
-	// ErrWaiting is for a table that has lost its memory and has not yet heard
-	// all participants.
-	ErrWaiting = errors.New("memory lost, waiting for the reports of all participants")
 )
 
-// Table is what one participant knows and has promised. It says how much of a
-// label its owner holds, such that the holdings of all participants sum to at
-// most the total of one epoch, whatever is lost, late, repeated or reordered,
-// and whatever the clocks show.
+// Table is the knowledge and the promises of one participant. It returns the
+// share of its owner in a window, such that the shares of all participants sum
+// to at most the total of one epoch, for any loss, delay, duplication and
+// reordering of messages and any clocks.
 //
 // A Table is not safe for concurrent use.
 type Table struct {
-	owner      uint64
-	generation uint64
-	// part is for one daemon's table of its region: its own acknowledgement is
-	// a vote, and does not count before it comes back composed.
-	part bool
+	owner uint64
+	// regional is true for one daemon's table of its region: its own
+	// acknowledgement is a vote, and counts only once it is composed.
+	regional bool
 
-	// entries is ascending by ID. The first is the base: settled for every
-	// label that is still asked for. Empty only while waiting for reports.
+	// entries is ascending by ID and never empty. The first is settled for
+	// every window still in use.
 	entries []entry
-	// past is what pruned epochs left to the owner, for labels from before the
-	// base; ascending by from.
+	// past holds the owner's amounts of pruned epochs, for windows before the
+	// first entry; ascending by from.
 	past []past
-	// top is the greatest epoch acknowledged; nothing below is acknowledged
-	// from then on.
+	// top is the greatest epoch acknowledged. Lower ones are acknowledged no
+	// more.
 	top ID
-	// pruned is above every epoch that was dropped: one of them may have been
-	// acknowledged and lacked somebody.
+	// pruned is above every dropped epoch: one of them may have been
+	// acknowledged and left a participant out.
 	pruned ID
 
-	used  int64 // the latest label Share was asked for
-	fence int64 // labels that start at it or earlier are of an earlier run
+	used  int64 // the latest window a share was returned for
+	fence int64 // an earlier run may have used windows that start here or before
 
-	durable Bounds // what the stored record allows
+	durable Bounds // of the stored record
 
-	reaches     []Horizon   // ascending by ID: the farthest label granted to each
-	floor       int64       // the same for all that are not in reaches
-	grants      []Extension // ascending by By: the newest of each grantor
-	generations []LostDisk  // ascending by ID: nothing of a lower life counts
+	horizons   []Horizon   // ascending by ID: the farthest extended to each
+	floor      int64       // the same for all that are not in horizons
+	extensions []Extension // ascending by By: the newest of each
 
-	// revision counts what may have changed an answer of Share.
+	// revision counts changes that may have changed a share.
 	revision uint64
-
-	waiting bool     // for reports, after a loss of memory
-	heard   []uint64 // ascending: who has reported since
-
-	broken flaw
 }
 
-// entry is one epoch with what is known about it.
+// entry is one epoch with its state.
 type entry struct {
 	Epoch
-	// from is the first label it is settled for, never while it is not. It
-	// only goes down: what was once proven stays true.
+	// from is the first window it is settled for, never while it is not. It
+	// only decreases: a proof stays valid.
 	from int64
 	mine bool  // acknowledged by the owner
-	kept bool  // in a record that is stored
-	own  Ack   // what the owner sent; zero if it sent none
+	kept bool  // in a stored record
+	own  Ack   // the owner's acknowledgement, zero for none
 	acks []Ack // ascending by By
-	// held is what those who acknowledged it, or let it be settled, had
-	// acknowledged of other tables; sorted.
+	// held are the dependencies of those that acknowledged it or its
+	// predecessor, sorted.
 	held []Dependency
 }
 
-// flaw breaks a rule on purpose. Only tests set it, to show that they would
-// find the broken rule.
-type flaw uint8
-
-const (
-	flawNoInherit   flaw = 1 << iota // the first label of the predecessor is not inherited
-	flawLowestOnly                   // grants are looked at under the settled epoch only
-	flawEasyReclaim                  // one member's word is enough to take a share back
-	flawNoReports                    // epochs reported by acknowledgements are ignored
-	flawEasyUse                      // one's own grant is enough
-	flawNoChain                      // what must be known of other tables is not inherited
-)
-
-// New returns the table of a participant that starts for the first time, and
-// that has promised nothing yet. The genesis must be the same everywhere. A
-// participant that has run before starts with Restore; one whose record is
-// lost takes a new name (it then holds 0 until an epoch that names it is
-// settled) or starts with NewForgetful. Until a record is stored (see Extend)
-// it holds nothing.
+// New returns the table of a participant that starts for the first time and has
+// promised nothing yet. All participants must pass the same genesis. A
+// participant that has run before starts with Restore. One that lost its record
+// starts under a new name; it then holds 0 until an epoch that names it is
+// settled. The table holds nothing until a record is stored (see Extend).
 func New(owner uint64, genesis Epoch) (*Table, error) {
 	if err := genesis.Validate(); err != nil {
 		return nil, err
@@ -121,15 +100,15 @@ func New(owner uint64, genesis Epoch) (*Table, error) {
 	return t, nil
 }
 
-// NewRegional is New for the table that a daemon keeps of its region, which is the
-// owner. What it acknowledges is one Vote; TakeAck then takes what Compose made
-// of the votes, also for the own region.
+// NewRegional is New for the table that a daemon keeps of its region, the owner.
+// Its acknowledgements are Votes. TakeAck accepts the composed acknowledgements
+// of the owner.
 func NewRegional(region uint64, genesis Epoch) (*Table, error) {
 	t, err := New(region, genesis)
 	if err != nil {
 		return nil, err
 	}
-	t.part = true
+	t.regional = true
 	return t, nil
 }
 
@@ -140,7 +119,7 @@ func empty(owner uint64) *Table {
 	}
 }
 
-// Owner returns the participant whose table this is.
+// Owner returns the participant the table belongs to.
 func (t *Table) Owner() uint64 { return t.owner }
 
 // find returns the place of id among the entries and whether it is there.
@@ -150,34 +129,30 @@ func (t *Table) find(id ID) (int, bool) {
 	})
 }
 
-// Knows reports whether the table has the epoch, or a settled one above it
-// that has replaced it.
+// Knows reports whether the table has the epoch or has replaced it by a settled
+// one.
 func (t *Table) Knows(id ID) bool {
-	if len(t.entries) == 0 {
-		return false
-	}
 	_, ok := t.find(id)
 	return ok || id.Before(t.entries[0].ID)
 }
 
-// Settled returns the greatest epoch that is settled for some label, and the
-// start of the first such label, in Unix milliseconds. It is the predecessor
-// a proposer names. ok is false only while the table waits for reports.
-func (t *Table) Settled() (e Epoch, from int64, ok bool) {
-	for i := len(t.entries) - 1; i >= 0; i-- {
-		if t.entries[i].from != never {
-			return t.entries[i].Epoch, t.entries[i].from, true
-		}
+// Settled returns the greatest epoch that is settled for some window, and the
+// start of the first such window in Unix milliseconds. A new epoch names it as
+// its predecessor.
+func (t *Table) Settled() (e Epoch, from int64) {
+	i := len(t.entries) - 1
+	for t.entries[i].from == never {
+		i--
 	}
-	return Epoch{}, never, false
+	return t.entries[i].Epoch, t.entries[i].from
 }
 
-// Pending returns the epochs the owner has not acknowledged and may, lowest
-// first: Acknowledge takes them in this order.
+// Pending returns the epochs the owner may acknowledge now and has not, in the
+// ascending order that Acknowledge requires.
 func (t *Table) Pending() []ID {
 	var ids []ID
 	for i := range t.entries {
-		// What is not above the top is told without making an error of it.
+		// The first check avoids the cost of an error.
 		if e := &t.entries[i]; t.top.Before(e.ID) && t.acknowledgeable(e) == nil {
 			ids = append(ids, e.ID)
 		}
@@ -185,17 +160,13 @@ func (t *Table) Pending() []ID {
 	return ids
 }
 
-// Learn takes in an epoch, once or often. It changes nobody's share upward,
-// and the owner's downward at once. It refuses with ErrStale what a settled
-// epoch has replaced, and with ErrFull what there is no room for; both are as
-// if the message had been lost. Another content under a known ID is an error
-// of the proposer.
+// Learn records an epoch, once or often. It increases no share, and decreases
+// the owner's immediately. It returns ErrStale for an epoch that a settled one
+// has replaced, and ErrFull without room; both are equal to a lost message. An
+// epoch with a known ID and another content is an error of its proposer.
 func (t *Table) Learn(e Epoch) error {
 	if err := e.Validate(); err != nil {
 		return err
-	}
-	if len(t.entries) == 0 {
-		return fmt.Errorf("epoch %s: %w", e.ID, ErrWaiting)
 	}
 	i, ok := t.find(e.ID)
 	if ok {
@@ -204,9 +175,7 @@ func (t *Table) Learn(e Epoch) error {
 		}
 		return nil
 	}
-	// While waiting nothing is stale: the owner may have promised it.
-	base := t.entries[0].ID
-	if e.ID.Before(base) || e.Pred.Before(base) && !t.waiting {
+	if base := t.entries[0].ID; e.ID.Before(base) || e.Pred.Before(base) {
 		return fmt.Errorf("epoch %s after %s: %w: want one after %s", e.ID, e.Pred, ErrStale, base)
 	}
 	if err := t.add(e); err != nil {
@@ -216,7 +185,7 @@ func (t *Table) Learn(e Epoch) error {
 	return nil
 }
 
-// add makes an unsettled entry of an epoch that is not known.
+// add makes an unsettled entry for an unknown epoch.
 func (t *Table) add(e Epoch) error {
 	if len(t.entries) >= MaxEpochs && !t.evict(e.ID) {
 		return fmt.Errorf("epoch %s: %w: %d are unsettled", e.ID, ErrFull, len(t.entries)-1)
@@ -227,12 +196,9 @@ func (t *Table) add(e Epoch) error {
 	return nil
 }
 
-// evict forgets the lowest epoch below id that nothing was promised under, and
-// reports whether there was one.
+// evict drops the lowest epoch below id without any promise, and reports whether
+// there was one.
 func (t *Table) evict(id ID) bool {
-	if t.waiting {
-		return false // the owner may have promised any of them
-	}
 	for i := 1; i < len(t.entries) && t.entries[i].ID.Before(id); i++ {
 		if !t.entries[i].mine && t.entries[i].from == never {
 			t.entries = slices.Delete(t.entries, i, i+1)
@@ -243,11 +209,8 @@ func (t *Table) evict(id ID) bool {
 	return false
 }
 
-// acknowledgeable returns why the owner may not acknowledge e, or nil.
+// acknowledgeable returns an error if the owner must not acknowledge e now.
 func (t *Table) acknowledgeable(e *entry) error {
-	if t.waiting {
-		return ErrWaiting
-	}
 	if !t.top.Before(e.ID) {
 		return fmt.Errorf("not above %s, acknowledged before", t.top)
 	}
@@ -259,7 +222,7 @@ func (t *Table) acknowledgeable(e *entry) error {
 	if pred.from == never && !pred.mine && pred.Has(t.owner) {
 		return fmt.Errorf("predecessor %s: want it acknowledged first", e.Pred)
 	}
-	if s, _, _ := t.Settled(); e.Pred.Before(s.ID) {
+	if s, _ := t.Settled(); e.Pred.Before(s.ID) {
 		return fmt.Errorf("predecessor %s: %w: want %s", e.Pred, ErrStale, s.ID)
 	}
 	pending, limit := 0, MaxPending
@@ -277,13 +240,13 @@ func (t *Table) acknowledgeable(e *entry) error {
 	return nil
 }
 
-// Acknowledge promises to take a known epoch into account under every label
-// that starts after now (Unix milliseconds, the owner's hybrid clock) and was
-// not used yet. held names the epochs of other tables that were acknowledged
-// before this one (see Base), sorted; the table keeps the slice.
+// Acknowledge promises to respect a known epoch in every window that starts
+// after now (Unix milliseconds, the owner's hybrid clock) and was not used yet.
+// held are the acknowledged epochs of other tables (see DaemonShare), sorted;
+// the table keeps the slice.
 //
-// The acknowledgement must not leave before the record is stored. When storing
-// fails, drop both and the table, and go on from the last record stored.
+// Store the record before the acknowledgement is sent. If storing fails, drop
+// both and the table, and restore the table from the last stored record.
 func (t *Table) Acknowledge(id ID, now int64, held []Dependency) (Ack, Record, error) {
 	i, ok := t.find(id)
 	if !ok {
@@ -293,60 +256,54 @@ func (t *Table) Acknowledge(id ID, now int64, held []Dependency) (Ack, Record, e
 	if err := t.acknowledgeable(e); err != nil {
 		return Ack{}, Record{}, fmt.Errorf("acknowledge epoch %s: %w", id, err)
 	}
-	a := Ack{ID: id, By: t.owner, Generation: t.generation, From: after(max(now, t.used, t.fence)), Held: held}
+	a := Ack{ID: id, By: t.owner, From: sat.AddInt(max(now, t.used, t.fence), 1), Floor: t.floor, Held: held}
 	for j := range t.entries[:i] {
 		if b := &t.entries[j]; b.mine && e.Pred.Before(b.ID) {
 			a.Before = append(a.Before, b.ID)
 		}
 	}
-	a.Floor = t.floor
-	for _, r := range t.reaches {
-		if !e.Has(r.ID) {
-			a.Horizons = append(a.Horizons, r)
+	for _, h := range t.horizons {
+		if !e.Has(h.ID) {
+			a.Horizons = append(a.Horizons, h)
 		}
 	}
 	if err := a.Validate(); err != nil {
 		return Ack{}, Record{}, err
 	}
 	e.mine, e.own, t.top = true, a, id
-	if !t.part {
-		t.insert(e, a)
+	if !t.regional {
+		e.add(a)
 	}
 	t.settle()
 	return a, t.Record(), nil
 }
 
-// TakeAck takes in an acknowledgement, in any order, once or often. It refuses
-// with ErrUnknown that of an epoch not learned yet or by a stranger: give it
-// again later. It refuses with ErrFull one that Dependency too much, and with
-// ErrStale those that their sender has forgotten.
+// TakeAck records an acknowledgement, in any order, once or often. It returns
+// ErrUnknown for an epoch not learned yet or an unknown participant: pass it
+// again later. It returns ErrFull for too many dependencies.
 func (t *Table) TakeAck(a Ack) error {
 	if err := a.Validate(); err != nil {
 		return err
 	}
-	if a.By == t.owner && !t.part {
-		return nil // the table's own promises are in its record
+	if a.By == t.owner && !t.regional {
+		return nil // the table has its own promises
 	}
 	i, ok := t.find(a.ID)
 	if !ok || !t.named(a.By) {
 		return fmt.Errorf("acknowledgement of epoch %s by %d: %w", a.ID, a.By, ErrUnknown)
-	}
-	if a.Generation < t.generationOf(a.By) {
-		return fmt.Errorf("acknowledgement of epoch %s by %d: %w: it has lost its memory since",
-			a.ID, a.By, ErrStale)
 	}
 	e := &t.entries[i]
 	if len(e.held)+len(a.Held) > MaxHeld {
 		return fmt.Errorf("acknowledgement of epoch %s by %d: %w: %d held: want at most %d in all",
 			a.ID, a.By, ErrFull, len(e.held)+len(a.Held), MaxHeld)
 	}
-	t.insert(e, a)
+	e.add(a)
 	t.settle()
 	return nil
 }
 
-// insert keeps the first acknowledgement of each participant.
-func (t *Table) insert(e *entry, a Ack) {
+// add keeps the first acknowledgement of each participant.
+func (e *entry) add(a Ack) {
 	i, ok := slices.BinarySearchFunc(e.acks, a.By, compareAck)
 	if !ok {
 		e.acks = slices.Insert(e.acks, i, a)
@@ -354,7 +311,7 @@ func (t *Table) insert(e *entry, a Ack) {
 	}
 }
 
-// hold adds to what must be known of other tables before the epoch is used.
+// hold adds dependencies.
 func (e *entry) hold(held []Dependency) {
 	for _, h := range held {
 		if i, ok := slices.BinarySearchFunc(e.held, h, compareHeld); !ok {
@@ -363,24 +320,18 @@ func (e *entry) hold(held []Dependency) {
 	}
 }
 
-// named reports whether some known epoch names the participant.
+// named reports whether a known epoch names the participant.
 func (t *Table) named(id uint64) bool {
-	for i := range t.entries {
-		if t.entries[i].Has(id) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.entries, func(e entry) bool { return e.Has(id) })
 }
 
-// Prune drops the epochs that only labels before oldest (a start less the
-// carry, Unix milliseconds) need. It returns how many it dropped.
+// Prune drops the epochs that only windows before oldest (a start minus the
+// carry, Unix milliseconds) need, and returns how many.
 //
-// An epoch may go when a greater one is settled for all later labels: it is
-// then below the least epoch of every minimum to come. What remains of it is
-// the first label of the settled one, which later epochs inherit, and what it
-// gave to the owner: for older labels the table goes on to answer that, or less
-// where many were pruned, or 0 after a restart.
+// An epoch may be dropped once a greater one is settled for all later windows:
+// it is then below the least epoch of every later share. Its first window is
+// part of that of the settled one. The owner's amounts remain for older windows,
+// as lesser amounts where many epochs were pruned, and as 0 after a restart.
 func (t *Table) Prune(oldest int64) int {
 	for i := len(t.entries) - 1; i > 0; i-- {
 		if t.entries[i].from > oldest {
@@ -388,7 +339,7 @@ func (t *Table) Prune(oldest int64) int {
 		}
 		t.keepPast(t.entries[:i])
 		for j := range t.entries[:i] {
-			// Labels of the pruned ask for what these asked for.
+			// Windows of dropped epochs need their dependencies.
 			t.entries[i].hold(t.entries[j].held)
 		}
 		t.pruned = t.entries[i-1].ID.next()
@@ -398,12 +349,4 @@ func (t *Table) Prune(oldest int64) int {
 		return i
 	}
 	return 0
-}
-
-// after returns the instant after ms, at most never.
-func after(ms int64) int64 {
-	if ms == never {
-		return never
-	}
-	return ms + 1
 }

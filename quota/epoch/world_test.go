@@ -65,8 +65,6 @@ const (
 	plantCurrent           // an acknowledgement holds from the current label on
 	plantLower             // a lower epoch acknowledged after a higher one
 	plantAmnesia           // a lost record is taken for a first start
-	plantRash              // lost memory, and use after the first report
-	plantZombieAck         // acknowledgements of an earlier life still count
 	plantNoFence           // a restart uses labels of the run before
 	plantFreeGrants        // grants count for every epoch
 	plantForgetGrant       // grants forgotten by a restart
@@ -100,15 +98,11 @@ func (w *world) join(id uint64) {
 }
 
 func (w *world) extend(i int) {
-	t := w.tables[i]
-	t.broken = w.broken
-	w.store(i, t.Extend(w.now[i]))
+	w.store(i, w.tables[i].Extend(w.now[i]))
 }
 
 func (w *world) store(i int, r Record) {
-	if !w.tables[i].waiting {
-		w.stored[i] = r
-	}
+	w.stored[i] = r
 	w.tables[i].Stored(r)
 }
 
@@ -124,7 +118,7 @@ func (w *world) actions() []string {
 			add("tick %d", i)
 		}
 		for p, e := range w.proposals {
-			if _, ok := t.find(e.ID); !ok && !w.ride && !t.waiting && w.mayLearn(e) &&
+			if _, ok := t.find(e.ID); !ok && !w.ride && w.mayLearn(e) &&
 				!e.ID.Before(t.entries[0].ID) && !e.Pred.Before(t.entries[0].ID) {
 				add("learn %d %d", i, p)
 			}
@@ -147,21 +141,14 @@ func (w *world) actions() []string {
 			}
 		}
 		w.grantActions(i, add)
-		if w.crashes > 0 && !t.waiting {
+		if w.crashes > 0 {
 			add("crash %d", i)
 		}
-		if w.lapses > 0 && !t.waiting {
+		if w.lapses > 0 && w.plant == plantAmnesia {
 			add("lapse %d", i)
 		}
 		if w.kills > 0 && w.alive() > len(w.tables)-w.kills {
 			add("kill %d", i)
-		}
-		if t.waiting {
-			for j := range w.tables {
-				if j != i && !w.tables[j].waiting && !slices.Contains(t.heard, w.tables[j].owner) {
-					add("report %d %d", j, i)
-				}
-			}
 		}
 		if w.prune && len(t.entries) > 1 && t.entries[1].from <= w.now[i]-w.carry {
 			add("prune %d", i)
@@ -172,7 +159,7 @@ func (w *world) actions() []string {
 
 // rider returns the table after it has learned the epoch, if it rides along.
 func (w *world) rider(t *Table, id ID) *Table {
-	if _, ok := t.find(id); ok || !w.ride || t.waiting {
+	if _, ok := t.find(id); ok || !w.ride {
 		return t
 	}
 	t = t.clone()
@@ -186,17 +173,18 @@ func (w *world) learnRiding(t *Table, id ID) {
 			_ = t.Learn(e)
 		}
 	}
+	resettle(t, w.broken)
 }
 
 func (w *world) grantActions(i int, add func(string, ...any)) {
 	t := w.tables[i]
 	for j, u := range w.tables {
 		// A grant that reaches past the last clock is as good as any.
-		if j == i || u.waiting || !allowed(w.holders, u.owner) || w.genesis.Horizon == 0 {
+		if j == i || !allowed(w.holders, u.owner) || w.genesis.Horizon == 0 {
 			continue
 		}
 		g, ok := t.clone().ExtendHorizon(u.owner, w.now[i])
-		if ok && u.named(t.owner) && !slices.Contains(u.grants, g) {
+		if ok && u.named(t.owner) && !slices.Contains(u.extensions, g) {
 			add("grant %d %d", i, j)
 			if w.late && !slices.Contains(w.grants, g) {
 				add("send %d %d", i, j)
@@ -207,7 +195,7 @@ func (w *world) grantActions(i int, add func(string, ...any)) {
 		return
 	}
 	for n, g := range w.grants {
-		if g.To == t.owner && !slices.Contains(t.grants, g) && t.named(g.By) && !t.waiting {
+		if g.To == t.owner && !slices.Contains(t.extensions, g) && t.named(g.By) {
 			add("late %d %d", i, n)
 		}
 	}
@@ -298,11 +286,7 @@ func (w *world) do(act string) {
 		for _, id := range a.Before {
 			w.learnRiding(t, id)
 		}
-		if w.plant == plantZombieAck {
-			a.Generation = 99
-		}
-		// One of an earlier life is refused.
-		_ = t.TakeAck(a)
+		must(t.TakeAck(a))
 	case "grant", "send":
 		g, _ := t.ExtendHorizon(w.tables[n].owner, w.now[i])
 		if w.plant == plantFreeGrants {
@@ -321,27 +305,14 @@ func (w *world) do(act string) {
 		w.lapse(i)
 	case "kill":
 		w.dead[i] = true
-	case "report":
-		u := w.tables[n]
-		r, rec, err := t.ReportTo(u.owner, u.generation)
-		must(err)
-		w.store(i, rec)
-		must(u.TakeReport(r))
-		if w.plant == plantRash && u.waiting {
-			u.heard = nil
-			for _, v := range w.tables {
-				u.heard = append(u.heard, v.owner)
-			}
-			u.maybeWake()
-		}
-		if !u.waiting {
-			w.extend(n)
-		}
 	case "prune":
 		t.Prune(w.now[i] - w.carry)
 		w.store(i, t.Record())
 	default:
 		panic("action " + act)
+	}
+	for _, t := range w.tables {
+		resettle(t, w.broken)
 	}
 	w.observe()
 }
@@ -360,27 +331,24 @@ func (w *world) crash(i int) {
 	case plantForgetGrant:
 		t.floor = always
 	}
-	t.broken = w.broken
 	w.tables[i] = t
 	if w.now[i] > 0 && w.plant != plantNoFence {
 		w.now[i]--
 	}
 }
 
-// lapse restarts a participant without its record.
+// lapse restarts a participant without its record as if it started for the first
+// time.
 func (w *world) lapse(i int) {
 	w.endRun(i)
 	w.lapses--
 	old := w.tables[i]
 	fence := max(w.now[i], old.fence) // the caller must know a bound
-	t, err := NewForgetful(old.owner, old.generation+1, fence)
-	if w.plant == plantAmnesia {
-		t, err = New(old.owner, w.genesis)
-		t.fence = fence
-	}
+	t, err := New(old.owner, w.genesis)
 	if err != nil {
 		panic(err)
 	}
+	t.fence = fence
 	w.stored[i] = Record{}
 	w.tables[i] = t
 	w.extend(i)
@@ -405,6 +373,7 @@ func (w *world) observe() {
 				continue
 			}
 			w.cur[i][x] = max(w.cur[i][x], s)
+			t := usable(t, x, w.carry, w.broken)
 			if lo, why := t.lowest(x, w.carry); why == ReasonEpoch && lo >= 0 {
 				if id := t.entries[lo].ID; w.star[x].Before(id) {
 					w.star[x] = id
@@ -428,13 +397,13 @@ func (w *world) share(t *Table, x int64) uint64 {
 		}
 		return (*last)[0].Amount(t.owner)
 	case plantLimit: // weights by the min rule, the limit as each knows it
-		s, _ := t.Share(x, w.carry)
+		s, _ := t.Share(0, x, w.carry)
 		return s * (*last)[len(*last)-1].Total() / w.genesis.Total()
 	case plantRaiseNow:
-		s, _ := t.Share(x, 0)
+		s, _ := t.Share(0, x, 0)
 		return s
 	}
-	s, _ := t.Share(x, w.carry)
+	s, _ := usable(t, x, w.carry, w.broken).Share(0, x, w.carry)
 	return s
 }
 

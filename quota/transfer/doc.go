@@ -7,7 +7,7 @@
 // nothing itself: its caller charges a transfer to the donor's account, as a
 // cumulative amount per donor and receiver, before a message about it exists,
 // and merges such amounts by maximum. This is the bounded counter of Balegas et
-// al. (SRDS 2015), after the escrow method of O'Neil (1986); docs/adr/0017
+// al. (SRDS 2015), after the escrow method of O'Neil (1986); docs/adr/0010
 // describes how rld uses it. A wrong decision costs false denials or messages.
 // It cannot exceed the bound.
 //

@@ -20,10 +20,10 @@ func TestRowsValidate(t *testing.T) {
 		{name: "two", rows: []RuleShares{{1, []uint32{0, 0}}, {2, []uint32{1_000_000, 0}}}},
 		{name: "order", rows: []RuleShares{{2, []uint32{0, 0}}, {1, []uint32{0, 0}}}, says: "ascending"},
 		{name: "twice", rows: []RuleShares{{2, []uint32{0, 0}}, {2, []uint32{0, 0}}}, says: "each once"},
-		{name: "short", rows: []RuleShares{{1, []uint32{5}}}, says: "1 amounts for 2 members"},
+		{name: "short", rows: []RuleShares{{1, []uint32{5}}}, says: "1 shares for 2 members"},
 		{name: "sum", rows: []RuleShares{{1, []uint32{600_000, 400_001}}}, says: "sum to 1000001"},
-		{name: "members", rows: []RuleShares{{1, []uint32{1, 1}}}, sum: 2_000_000, says: "beside rows"},
-		{name: "many", rows: make([]RuleShares, MaxRules+1), says: "at most 4096 rows"},
+		{name: "members", rows: []RuleShares{{1, []uint32{1, 1}}}, sum: 2_000_000, says: "beside shares of rules"},
+		{name: "many", rows: make([]RuleShares, MaxRules+1), says: "at most 4096 rules"},
 	} {
 		d := e
 		d.Rules = tt.rows

@@ -1,0 +1,147 @@
+package epoch
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/georld/rld/internal/sat"
+)
+
+// Extension extends the horizon of participant To: it may use its rights in
+// windows that start at Until (Unix milliseconds) or earlier. A lost extension
+// only shortens the horizon.
+type Extension struct {
+	By, To uint64
+	// Under is the least epoch the extension counts for. It is above every
+	// epoch without To that By has acknowledged.
+	Under ID
+	Until int64
+}
+
+// ExtendHorizon answers a message of another participant at the instant now
+// (Unix milliseconds, the owner's hybrid clock). It returns ok false if there is
+// nothing to extend: no known epoch with a horizon names the participant, or the
+// stored record does not cover the extension (see Extend).
+func (t *Table) ExtendHorizon(to uint64, now int64) (x Extension, ok bool) {
+	if to == t.owner || now > t.durable.Window {
+		return Extension{}, false
+	}
+	horizon := int64(0)
+	under := t.pruned
+	for i := range t.entries {
+		e := &t.entries[i]
+		if e.Has(to) {
+			horizon = max(horizon, e.Horizon)
+		} else if e.mine {
+			under = e.ID.next()
+		}
+	}
+	if horizon == 0 {
+		return Extension{}, false
+	}
+	x = Extension{By: t.owner, To: to, Under: under, Until: min(sat.AddInt(now, horizon), t.durable.Horizon)}
+	t.remember(to, x.Until)
+	return x, true
+}
+
+// remember keeps the farthest horizon of the participant. Without room, the
+// nearest of all becomes part of the floor.
+func (t *Table) remember(to uint64, until int64) {
+	i, ok := slices.BinarySearchFunc(t.horizons, to, compareHorizon)
+	if ok {
+		t.horizons[i].Until = max(t.horizons[i].Until, until)
+		return
+	}
+	t.horizons = slices.Insert(t.horizons, i, Horizon{ID: to, Until: until})
+	if len(t.horizons) <= MaxExtended {
+		return
+	}
+	least := 0
+	for j, h := range t.horizons {
+		if h.Until < t.horizons[least].Until {
+			least = j
+		}
+	}
+	t.floor = max(t.floor, t.horizons[least].Until)
+	t.horizons = slices.Delete(t.horizons, least, least+1)
+}
+
+// TakeExtension records an extension of the owner's horizon, in any order, once
+// or often; the newest of each sender counts. It rejects extensions for other
+// participants and by unknown ones. It keeps at most MaxEpochs x MaxMembers.
+func (t *Table) TakeExtension(x Extension) error {
+	if x.To != t.owner || x.By == t.owner {
+		return fmt.Errorf("horizon extension by %d for %d: want one by another for %d", x.By, x.To, t.owner)
+	}
+	if !t.named(x.By) {
+		return fmt.Errorf("horizon extension by %d: %w", x.By, ErrUnknown)
+	}
+	find := func() (int, bool) {
+		return slices.BinarySearchFunc(t.extensions, x.By, func(x Extension, by uint64) int {
+			return cmp.Compare(x.By, by)
+		})
+	}
+	i, ok := find()
+	if !ok {
+		t.extensions = slices.DeleteFunc(t.extensions, func(x Extension) bool { return !t.named(x.By) })
+		i, _ = find()
+		t.extensions = slices.Insert(t.extensions, i, x)
+		return nil
+	}
+	old := &t.extensions[i]
+	if c := old.Under.Compare(x.Under); c < 0 || c == 0 && old.Until < x.Until {
+		*old = x
+	}
+	return nil
+}
+
+// extended reports whether the owner may use its rights in window x under e.
+func (t *Table) extended(e *entry, x int64) bool {
+	have, need := 1, e.extensionsNeeded() // the owner counts itself
+	for _, g := range t.extensions {
+		if have >= need {
+			break
+		}
+		if g.Until >= x && !e.ID.Before(g.Under) && e.Has(g.By) {
+			have++
+		}
+	}
+	return have >= need
+}
+
+// extendedUntil returns the last window that enough others have extended the
+// owner's horizon to under e; never where none is needed.
+func (t *Table) extendedUntil(e *entry) int64 {
+	need := e.extensionsNeeded() - 1 // without the owner
+	if need <= 0 {
+		return never
+	}
+	var ends []int64
+	for _, g := range t.extensions {
+		if !e.ID.Before(g.Under) && e.Has(g.By) {
+			ends = append(ends, g.Until)
+		}
+	}
+	if len(ends) < need {
+		return always
+	}
+	slices.Sort(ends)
+	return ends[len(ends)-need]
+}
+
+// ExtendedUntil returns the last window that enough others have extended the
+// owner's horizon to, under every epoch from the settled one on. It returns ok
+// false where no extensions are needed.
+func (t *Table) ExtendedUntil() (until int64, ok bool) {
+	s, _ := t.Settled()
+	first, _ := t.find(s.ID)
+	until = never
+	for i := first; i < len(t.entries); i++ {
+		e := &t.entries[i]
+		if e.extensionsNeeded() > 1 && e.Has(t.owner) {
+			ok, until = true, min(until, t.extendedUntil(e))
+		}
+	}
+	return until, ok
+}
