@@ -144,7 +144,7 @@ func (a *strictAuditor) Said(w *World, d *Daemon, m *sticky.Message) {
 	for i := range m.Accepts {
 		a.raise(d, &m.Accepts[i])
 	}
-	view := d.seat.replica.Routing()
+	view := d.acceptor.Acceptor.Routing()
 	a.sizes[layoutKey{view.Number(), d.RegionIndex}] = len(view.Voters())
 	if len(m.Accepted) > 0 {
 		a.follow(w)

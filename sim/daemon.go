@@ -10,6 +10,7 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/replica"
 )
 
 // Daemon is one daemon of the cluster: a machine with a clock, and the process
@@ -35,7 +36,7 @@ type Daemon struct {
 	incarnations []crdt.Incarnation
 	known        []int32         // incarnations it was told of, ascending, itself among them
 	set          int             // rule set in force, in World.sets
-	wakes        []time.Duration // mono, one a node, then of the office and of the seat
+	wakes        []time.Duration // monotonic, one a node, then otherWakes
 	waking       time.Duration   // virtual time of the first evWake under way
 	inbox        []int32         // flights that arrived during a pause
 	stamp        hlc.Timestamp   // the greatest it sent
@@ -43,16 +44,17 @@ type Daemon struct {
 	downs        int             // crash faults in force
 	pauses       int             // pause faults in force
 
-	bureau     *bureau  // nil when no rule has rights
-	disk       disk     // of the machine
-	heard      []saving // synced during a pause
-	ran        string   // the name of the process before
-	usedWindow int64    // the latest of which a process of it held anything, Unix ms
+	agent      *replica.RightsLoop // nil when no rule has rights
+	disk       disk                // of the machine
+	logging    [][]byte            // entries on their way to the log
+	ran        string              // the name of the process before
+	usedWindow int64               // the latest of which a process of it held anything, Unix ms
 
-	seat     *seat      // nil when no key has a home
-	satAs    string     // the name of the process before that had a seat
-	suspects []bool     // daemons that it takes for dead, nil for none
-	late     []lateCall // that would have gone on during a pause
+	process  *replica.Process      // nil when no key has an owner
+	acceptor *replica.AcceptorLoop // likewise
+	votedAs  string                // the name of the process before that had an acceptor
+	suspects []bool                // daemons that it considers dead, nil for none
+	deferred []event               // of a pause, for the time after it
 }
 
 // never is a virtual time that does not come.
@@ -87,11 +89,11 @@ func (w *World) start(d *Daemon) error {
 		stream = 0
 	}
 	d.Nodes, d.incarnations = nil, nil
-	rights, err := w.takeAgent(d)
+	rights, err := w.openAgent(d)
 	if err != nil {
 		return err
 	}
-	if err = w.takeSeat(d); err != nil {
+	if err = w.openAcceptor(d); err != nil {
 		return err
 	}
 	for s := range w.cfg.Shards {
@@ -100,7 +102,9 @@ func (w *World) start(d *Daemon) error {
 		rng := rand.New(rand.NewPCG(w.cfg.Seed, streamNode+uint64(d.Index)<<32+stream))
 		cfg := w.nodeConfig(d, s)
 		cfg.Allotments = rights
-		w.atOwner(d, &cfg)
+		if w.owners {
+			cfg.Owners, cfg.Strict = &owners{w, d}, w.cfg.ownersConfig()
+		}
 		n, err := node.New(cfg, rng)
 		if err != nil {
 			return fmt.Errorf("sim: %s: %w", d.Name, err)
@@ -108,17 +112,20 @@ func (w *World) start(d *Daemon) error {
 		d.Nodes = append(d.Nodes, n)
 		d.incarnations = append(d.incarnations, n.Incarnation())
 	}
+	if w.owners {
+		d.process = w.newProcess(d)
+	}
 	d.starts++
 	d.Up, d.Paused, d.started = true, false, w.now
 	d.set = w.newest()
-	d.wakes = slices.Repeat([]time.Duration{never}, w.cfg.Shards+2)
+	d.wakes = slices.Repeat([]time.Duration{never}, w.cfg.Shards+otherWakes)
 	d.waking = never
-	d.known, d.inbox, d.heard, d.late = nil, nil, nil, nil
+	d.known, d.inbox = nil, nil
 	at := d.Instant(w.now)
 	for _, n := range d.Nodes {
 		n.SetRules(at, w.sets[d.set].set)
 	}
-	w.inform(d)
+	w.agentRules(d)
 	for _, a := range w.auditors {
 		a.Restarted(w, d)
 	}
@@ -155,8 +162,12 @@ func (w *World) crash(d *Daemon) {
 	for _, i := range d.inbox {
 		w.drop(w.flights.take(i))
 	}
-	d.Up, d.Paused, d.Nodes, d.inbox, d.bureau, d.heard = false, false, nil, nil, nil, nil
-	w.abandon(d)
+	if d.process != nil {
+		w.load.Unanswered += uint64(d.process.Waiters.Len()) // the connections end with it
+	}
+	d.Up, d.Paused, d.Nodes, d.inbox = false, false, nil, nil
+	d.agent, d.process, d.acceptor = nil, nil, nil
+	w.undefer(d)
 	w.tear(d)
 	w.leave(d)
 }
@@ -169,29 +180,33 @@ func (w *World) rename(d *Daemon, yes bool) {
 	}
 }
 
+// time returns the hybrid logical clock of a process.
+func (d *Daemon) time(now time.Duration) hlc.Timestamp { return d.Nodes[0].Time(d.Instant(now)) }
+
+// defers keeps an event for the time after the pause of a process.
+func (d *Daemon) defers(kind eventKind, arg int32) {
+	d.deferred = append(d.deferred, event{kind: kind, arg: arg})
+}
+
+// undefer schedules the events that a pause deferred.
+func (w *World) undefer(d *Daemon) {
+	for _, e := range d.deferred {
+		w.events.push(w.now, e.kind, e.arg)
+	}
+	d.deferred = nil
+}
+
 // resume lets a paused process go on: first with what waits for it.
 func (w *World) resume(d *Daemon) {
 	if !d.Up || !d.Paused || d.pauses > 0 {
 		return
 	}
 	d.Paused = false
-	for _, s := range d.heard {
-		w.events.push(w.now, evStored, w.savings.put(s))
-	}
-	d.heard = nil
+	w.undefer(d)
 	waiting := d.inbox
 	d.inbox = nil
 	for _, i := range waiting {
 		w.receive(d, w.flights.take(i))
-	}
-	for _, c := range d.late {
-		w.events.push(w.now, c.kind, int32(c.ticket))
-	}
-	d.late = nil
-	if s := d.seat; s != nil && s.synced {
-		s.synced = false
-		s.replica.Stored()
-		w.serve(d)
 	}
 	d.waking = w.now
 	w.events.push(w.now, evWake, int32(d.Index))

@@ -7,53 +7,86 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// disk is what a machine has stored, whatever becomes of its processes: the
-// record of its office, and the journal of its replica.
+// disk is the storage of a machine, which outlives its processes: the record of
+// its rights agent, and the log of its acceptor.
 type disk struct {
-	data    []byte
-	journal [][]byte
+	record []byte
+	log    [][]byte
 }
 
-// saving is a record on its way to a disk.
-type saving struct {
-	daemon int
-	member int32 // the process, in World.members
-	data   []byte
-	synced bool // it is on the disk, and the process will hear of it
+// write is a write on its way to a disk: of a record, or to the log.
+type write struct {
+	daemon  int
+	member  int32 // the process, in World.members
+	record  []byte
+	entries [][]byte
+	synced  bool // it is on the disk, and the process is about to know
 }
 
-// maxSync is the longest that a disk takes to sync a record, heardSync until
-// the process knows.
+// maxSync is the longest that a disk takes to sync a record, ackSync until the
+// process knows.
 const (
-	maxSync   = 20 * time.Millisecond
-	heardSync = time.Millisecond
+	maxSync = 20 * time.Millisecond
+	ackSync = time.Millisecond
 )
 
-// save brings a record to the disk, which takes a while.
-func (w *World) save(d *Daemon, s *agent.Stored) {
+// writeRecord replaces the record of a rights agent, which takes a while.
+func (w *World) writeRecord(d *Daemon, s *agent.Stored) {
 	data := wire.EncodeStored(cluster, d.Name, s)
 	at := w.now + w.between(0, maxSync)
-	w.events.push(at, evStored, w.savings.put(saving{d.Index, d.member, data, false}))
+	w.events.push(at, evStored, w.writes.put(write{daemon: d.Index, member: d.member, record: data}))
 }
 
-// stored lets a record reach the disk of a process that still runs, and then
-// lets the process know.
+// writeLog appends to the log of an acceptor, which takes a while.
+func (w *World) writeLog(d *Daemon, entries [][]byte) {
+	d.logging = entries
+	w.strict.out.Syncs++
+	at := w.now + w.between(0, w.cfg.Strict.withDefaults().Sync)
+	w.events.push(at, evStored, w.writes.put(write{daemon: d.Index, member: d.member, entries: entries}))
+}
+
+// stored completes a write of a process that still runs, and then notifies the
+// process.
 func (w *World) stored(i int32) {
-	s := w.savings.take(i)
-	d := w.daemons[s.daemon]
-	switch {
-	case !d.Up || d.member != s.member:
+	x := w.writes.take(i)
+	d := w.daemons[x.daemon]
+	if !d.Up || d.member != x.member {
 		return
-	case !s.synced:
-		if d.disk.data == nil || !w.cfg.mutation.oneRecord {
-			d.disk.data = s.data
-		}
-		s.synced = true
-		w.events.push(w.now+heardSync, evStored, w.savings.put(s))
-	case d.Paused:
-		d.heard = append(d.heard, s)
-	default:
-		d.bureau.agent.Stored()
-		w.perform(d)
 	}
+	ack := time.Duration(0)
+	switch at := d.Instant(w.now).Mono; {
+	case !x.synced && x.entries != nil:
+		d.disk.log, d.logging = append(d.disk.log, x.entries...), nil
+		if len(d.disk.log) >= maxLog {
+			d.disk.log = d.acceptor.Snapshot()
+		}
+	case !x.synced:
+		if d.disk.record == nil || !w.cfg.mutation.oneRecord {
+			d.disk.record = x.record
+		}
+		ack = ackSync
+	case d.Paused:
+		d.defers(evStored, w.writes.put(x))
+		return
+	case x.entries != nil:
+		w.serveAcceptor(d, d.acceptor.Stored(at, d.time(w.now), nil))
+		return
+	default:
+		w.serveAgent(d, d.agent.Stored(at, nil))
+		return
+	}
+	x.synced = true
+	w.events.push(w.now+ack, evStored, w.writes.put(x))
+}
+
+// maxLog is the length at which a log is replaced by a snapshot.
+const maxLog = 5_000
+
+// tear ends the write to the log of a process that crashes: some of the entries
+// arrive, the first ones.
+func (w *World) tear(d *Daemon) {
+	if n := len(d.logging); n > 0 {
+		d.disk.log = append(d.disk.log, d.logging[:w.chaos.IntN(n+1)]...)
+	}
+	d.logging = nil
 }

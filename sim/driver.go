@@ -1,13 +1,14 @@
 package sim
 
 import (
-	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/georld/rld/gossip"
-	"github.com/georld/rld/node"
-	"github.com/georld/rld/wire"
+	"github.com/georld/rld/quota/agent"
+	"github.com/georld/rld/replica"
+	"github.com/georld/rld/sticky"
 )
 
 // allShards names the nodes of a daemon as a bit set.
@@ -16,8 +17,16 @@ const allShards = ^uint64(0)
 // leastSleep keeps a replica that asks to be woken at once from stopping time.
 const leastSleep = 100 * time.Microsecond
 
-// drain takes over what the touched nodes of a daemon want done: their events,
-// their messages, and when to wake them.
+// The places of Daemon.wakes behind those of its nodes.
+const (
+	agentWake = iota
+	acceptorWake
+	processWake
+	otherWakes
+)
+
+// drain does the work of the touched nodes of a daemon: it notes their events,
+// sends their messages, and schedules when to wake them.
 func (w *World) drain(d *Daemon, touched uint64) {
 	out := w.outbox[:0]
 	for s, n := range d.Nodes {
@@ -35,14 +44,24 @@ func (w *World) drain(d *Daemon, touched uint64) {
 	w.post(d, out)
 	clear(out)
 	w.outbox = out[:0]
-	if w.owners {
-		w.errands(d, touched)
+	if !w.owners {
+		return
 	}
+	var strict []sticky.Message
+	for s := range d.Nodes {
+		if touched&(1<<s) != 0 {
+			strict = append(strict, w.collect(d, s)...)
+		}
+	}
+	w.route(d, strict)
 }
 
-// sleep schedules the next Tick of a daemon, unless one before it is scheduled
-// anyway: that one then finds nothing to do and looks again.
+// sleep schedules the next wake of a daemon, unless an earlier one is scheduled
+// anyway: that one then finds no work and schedules again.
 func (w *World) sleep(d *Daemon) {
+	if d.process != nil {
+		d.wakes[len(d.Nodes)+processWake] = d.process.Wake()
+	}
 	next := slices.Min(d.wakes)
 	if next >= never-w.cfg.Duration || next > MaxDuration*2 {
 		return
@@ -55,7 +74,7 @@ func (w *World) sleep(d *Daemon) {
 	w.events.push(at, evWake, int32(d.Index))
 }
 
-// wake ticks the nodes of a daemon that are due.
+// wake runs the timers of a daemon that are due.
 func (w *World) wake(d *Daemon, at time.Duration) {
 	if !d.Up || d.Paused || d.waking != at {
 		return
@@ -70,11 +89,10 @@ func (w *World) wake(d *Daemon, at time.Duration) {
 			w.stepped(d, nil, nil)
 		}
 	}
-	if d.wakes[len(d.Nodes)] <= now.Mono {
-		w.attend(d)
-	}
-	if d.wakes[len(d.Nodes)+1] <= now.Mono {
-		w.sit(d)
+	for i, turn := range [otherWakes]func(*Daemon){w.turnAgent, w.turnAcceptor, w.turnProcess} {
+		if d.wakes[len(d.Nodes)+i] <= now.Mono {
+			turn(d)
+		}
 	}
 	if touched == 0 {
 		w.sleep(d)
@@ -83,93 +101,96 @@ func (w *World) wake(d *Daemon, at time.Duration) {
 	w.drain(d, touched)
 }
 
-// post sends messages: those of a daemon's shards to one peer in one frame.
+// post sends the counts of a daemon's shards.
 func (w *World) post(d *Daemon, out []gossip.Message) {
-	slices.SortStableFunc(out, func(a, b gossip.Message) int {
-		return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.Shard, b.Shard))
-	})
-	for len(out) > 0 {
-		n := 1
-		for n < len(out) && out[n].To == out[0].To && out[n].Shard > out[n-1].Shard {
-			n++
-		}
-		w.postOne(d, out[:n])
-		out = out[n:]
-	}
-}
-
-func (w *World) postOne(d *Daemon, msgs []gossip.Message) {
-	gossip.Unite(msgs)
-	if s := msgs[0].Stamp; s > d.stamp {
-		d.stamp, d.stampAt = s, w.now
-	}
 	if w.cfg.mutation.generous {
-		embellish(msgs)
+		embellish(out)
 	}
-	to, known := w.addressOf[msgs[0].To]
-	if !known {
-		return // the members a fault made up have no address
-	}
-	frame, err := wire.Encode(w.buffer(), msgs)
-	if err != nil || len(frame) > wire.MaxFrameBytes {
-		w.traffic.Unsendable++
-		return
-	}
-	if slices.ContainsFunc(msgs, func(m gossip.Message) bool { return donates(&m) }) {
-		w.donations++
-	}
-	m := &w.members[to]
-	if m.daemon != d.Index {
-		w.send(d.Index, m.daemon, m.name, frame)
-	}
+	replica.CountFrames(out, w.buffer, func(msgs []gossip.Message, frame []byte) {
+		if s := msgs[0].Stamp; s > d.stamp {
+			d.stamp, d.stampAt = s, w.now
+		}
+		to, known := w.addressOf[msgs[0].To]
+		switch {
+		case !known: // a peer that a fault made up has no address
+			return
+		case frame == nil:
+			w.traffic.Unsendable++
+			return
+		case slices.ContainsFunc(msgs, func(m gossip.Message) bool { return donates(&m) }):
+			w.donations++
+		}
+		if m := &w.members[to]; m.daemon != d.Index {
+			w.send(d.Index, m.daemon, m.name, frame)
+		}
+	})
 }
 
-// receive hands a frame to the nodes of a daemon that runs.
+// receive hands a frame to a daemon that runs.
 func (w *World) receive(d *Daemon, f flight) {
 	w.trace.bytes(f.frame)
-	if wire.IsRights(f.frame) {
-		w.receiveRights(d, f)
-		return
-	}
-	if wire.IsStrict(f.frame) {
-		w.receiveStrict(d, f)
-		return
-	}
-	msgs, err := wire.Decode(f.frame)
+	in, err := replica.Decode(w.members[f.sender].incarnations[0], f.frame)
 	w.drop(f)
-	if f.mangled {
-		w.mangled(err)
-		return
-	}
-	if err != nil {
+	switch {
+	case f.mangled && err != nil:
+		w.traffic.Refused++
+	case f.mangled: // it must have been rejected
+		w.traffic.Accepted++
+	case err != nil:
 		w.traffic.Unreadable++
-		return
-	}
-	at := d.Instant(w.now)
-	touched := uint64(0)
-	for i := range msgs {
-		m := &msgs[i]
-		if m.Shard < 0 || m.Shard >= len(d.Nodes) {
-			w.traffic.Unreadable++
-			continue
+	default:
+		r := receiver{world: w, daemon: d}
+		_ = in.Deliver(&r) // the parts count what they reject
+		if r.touched != 0 {
+			w.drain(d, r.touched)
 		}
-		d.observe(w.now, m.Stamp)
-		err := d.Nodes[m.Shard].Step(at, m)
-		touched |= 1 << m.Shard
-		w.stepped(d, m, err)
-	}
-	if touched != 0 {
-		w.drain(d, touched)
 	}
 }
 
-// mangled notes what became of a damaged frame: it must have been refused.
-func (w *World) mangled(err error) {
-	if err != nil {
-		w.traffic.Refused++
-	} else {
-		w.traffic.Accepted++
+// receiver is the parts of a process that receive the messages of a frame.
+type receiver struct {
+	world   *World
+	daemon  *Daemon
+	touched uint64 // shards
+}
+
+var _ replica.Receiver = (*receiver)(nil)
+
+// StepCounts implements replica.Receiver.
+func (r *receiver) StepCounts(m *gossip.Message) error {
+	w, d := r.world, r.daemon
+	if m.Shard < 0 || m.Shard >= len(d.Nodes) {
+		w.traffic.Unreadable++
+		return fmt.Errorf("message for shard %d of %d", m.Shard, len(d.Nodes))
 	}
+	err := d.Nodes[m.Shard].Step(d.Instant(w.now), m)
+	r.touched |= 1 << m.Shard
+	w.stepped(d, m, err)
+	return err
+}
+
+// StepRights implements replica.Receiver.
+func (r *receiver) StepRights(m *agent.Message) error {
+	w, d := r.world, r.daemon
+	if d.agent == nil {
+		return nil
+	}
+	err := d.agent.Agent.Receive(d.Instant(w.now).Mono, d.time(w.now).Millis(), m)
+	w.turnAgent(d)
+	return err
+}
+
+// StepStrict implements replica.Receiver.
+func (r *receiver) StepStrict(m *sticky.Message) error {
+	w, d := r.world, r.daemon
+	if !w.owners {
+		return nil
+	}
+	ok, err := d.process.Reach.Routes().Admit(m)
+	if ok {
+		w.route(d, w.stepStrict(d, m))
+	}
+	return err
 }
 
 // stepped tells the auditors of an input to a daemon.
@@ -179,49 +200,13 @@ func (w *World) stepped(d *Daemon, m *gossip.Message, err error) {
 	}
 }
 
-// happened takes in an event of a replica.
+// happened notes an event of a node.
 func (w *World) happened(d *Daemon, e gossip.Event) {
 	w.seen[e.Kind]++
 	w.trace.happened(d, e)
-	if e.Kind == gossip.JumpAdopted && d.bureau != nil {
-		d.bureau.clock.AdoptJump()
-	}
 	for _, a := range w.auditors {
 		a.Happened(w, d, e)
 	}
-}
-
-// account records the decision on the call and tells the auditors.
-func (w *World) account(a *asked, at node.Instant) {
-	d, c := a.daemon, a.call
-	w.trace.decision(d, c)
-	if w.owners {
-		w.strict.decided(w.now, a)
-	}
-	hits := c.Hits()
-	set := &w.sets[a.set]
-	asked := uint64(0)
-	for i := range hits {
-		st := &c.Statuses[i]
-		if st.Limit == nil {
-			continue
-		}
-		asked = max(asked, hits[i].N)
-		if st.Degraded != node.NotDegraded {
-			w.tallies.degraded++
-		}
-		if st.Rule != nil {
-			w.tallies.note(set.tally[st.Rule.Index], d.RegionIndex, hits[i].N, c.Decision.Allowed, st.Refuses())
-		}
-		w.decided = Decided{
-			At: w.now, Instant: at, Daemon: d, Key: hits[i].Key, Rule: st.Rule, Limit: st.Limit,
-			Hits: hits[i].N, Allowed: c.Decision.Allowed, Status: *st,
-		}
-		for _, a := range w.auditors {
-			a.Decided(w, &w.decided)
-		}
-	}
-	w.tallies.decision(asked, c.Decision.Allowed)
 }
 
 // embellish makes gifts greater on their way: a planted bug.

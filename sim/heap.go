@@ -6,29 +6,27 @@ import "time"
 type eventKind uint8
 
 const (
-	evDeliver  eventKind = iota // a frame arrives; arg: flight
-	evWake                      // a daemon's Tick is due; arg: daemon
-	evArrival                   // a source's next request is due; arg: source
-	evRetry                     // a client tries again; arg: attempt
-	evMember                    // a daemon learns of a change of members; arg: change
-	evFault                     // a fault begins; arg: fault
-	evRecover                   // a fault ends; arg: fault
-	evStart                     // a daemon's process starts; arg: daemon
-	evResume                    // a paused daemon goes on; arg: daemon
-	evRules                     // a daemon takes a rule set in force; arg: adoption
-	evViews                     // the ages of views are sampled
-	evSample                    // the series gets a row
-	evStored                    // a record reached a disk, or its daemon learns of it; arg: saving
-	evAnswered                  // a call that waited goes on: what it waits for has come; arg: ticket
-	evDeadline                  // likewise: that has not come in time; arg: ticket
-	evSynced                    // a journal was synced; arg: incarnation
-	evSuspect                   // a fault takes others for dead; arg: fault
+	evDeliver eventKind = iota // a frame arrives; arg: flight
+	evWake                     // a daemon's Tick is due; arg: daemon
+	evArrival                  // a source's next request is due; arg: source
+	evRetry                    // a client tries again; arg: attempt
+	evMember                   // a daemon learns of a change of members; arg: change
+	evFault                    // a fault begins; arg: fault
+	evRecover                  // a fault ends; arg: fault
+	evStart                    // a daemon's process starts; arg: daemon
+	evResume                   // a paused daemon goes on; arg: daemon
+	evRules                    // a daemon takes a rule set in force; arg: adoption
+	evViews                    // the ages of views are sampled
+	evSample                   // the series gets a row
+	evStored                   // a write reached a disk, or its process is notified; arg: write
+	evCall                     // a call goes on that was answered; arg: pendingCall
+	evSuspect                  // a fault takes others for dead; arg: fault
 )
 
 var eventNames = [...]string{
 	"deliver", "wake", "arrival", "retry", "member", "fault",
 	"recover", "start", "resume", "rules", "views", "sample", "stored",
-	"answered", "deadline", "synced", "suspect",
+	"call", "suspect",
 }
 
 func (k eventKind) String() string { return eventNames[k] }

@@ -118,8 +118,8 @@ func (w *World) tell(d *Daemon) {
 		n.Peers(at, list)
 		w.stepped(d, nil, nil)
 		if s == 0 {
-			w.introduce(d, list)
-			w.seatPeers(d, list)
+			w.agentPeers(d, list)
+			w.strictPeers(d, list)
 		}
 	}
 	w.drain(d, allShards)

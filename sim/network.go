@@ -21,6 +21,7 @@ const notCut = time.Duration(math.MinInt64)
 // flight is a frame on its way.
 type flight struct {
 	from, to int32  // daemons
+	sender   int32  // the process of from, in World.members
 	name     string // of the process it is addressed to
 	frame    []byte
 	mangled  bool
@@ -140,7 +141,7 @@ func (w *World) send(from, to int, name string, frame []byte) {
 	w.traffic.Frames++
 	w.traffic.Bytes += uint64(len(frame))
 	l := w.link(from, to)
-	f := flight{int32(from), int32(to), name, frame, false}
+	f := flight{int32(from), int32(to), w.daemons[from].member, name, frame, false}
 	if l.cutSince != notCut || w.happens(l.Loss) {
 		w.traffic.Lost++
 		w.drop(f)

@@ -108,7 +108,7 @@ func oneVote(_ *World, d *Daemon, m *sticky.Message) []*sticky.Message {
 	}
 	out.Accepted = nil
 	all := []*sticky.Message{&out}
-	for _, seat := range d.seat.replica.Routing().Voters() {
+	for _, seat := range d.acceptor.Acceptor.Routing().Voters() {
 		forged := sticky.Message{From: seat.Incarnation, To: m.To, Stamp: m.Stamp, Number: m.Number}
 		for _, v := range m.Accepted {
 			v.Voter = seat.ID

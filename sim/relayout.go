@@ -12,7 +12,7 @@ import (
 func (w *World) relayout(f *Fault) {
 	var able []*Daemon
 	for _, d := range w.daemons {
-		if d.Up && !d.Paused && d.seat != nil && d.in(f.From) {
+		if d.Up && !d.Paused && d.acceptor != nil && d.in(f.From) {
 			able = append(able, d)
 		}
 	}
@@ -20,7 +20,7 @@ func (w *World) relayout(f *Fault) {
 		return
 	}
 	d := able[w.chaos.IntN(len(able))]
-	next := d.seat.replica.Layout()
+	next := d.acceptor.Acceptor.Layout()
 	region := &next.Regions[w.chaos.IntN(len(next.Regions))]
 	switch w.chaos.IntN(4) {
 	case 0:
@@ -30,8 +30,8 @@ func (w *World) relayout(f *Fault) {
 	default:
 		region.Replicas = w.drawReplicas(region.Name)
 	}
-	_ = d.seat.replica.Propose(next) // what is not possible now does not happen
-	w.serve(d)
+	_ = d.acceptor.Acceptor.Propose(next) // what is not possible now does not happen
+	w.turnAcceptor(d)
 }
 
 // drawReplicas draws some of a region's daemons, an odd number of them where it

@@ -85,7 +85,9 @@ func TestCallsThatWaitEnd(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	w.runUntil(cfg.Duration + time.Second)
-	if len(w.waiting) > 0 {
-		t.Errorf("%d calls wait for ever", len(w.waiting))
+	for _, d := range w.daemons {
+		if d.Up && d.process.Waiters.Len() > 0 {
+			t.Errorf("%d calls wait for ever at %s", d.process.Waiters.Len(), d.Name)
+		}
 	}
 }

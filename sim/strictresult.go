@@ -6,6 +6,7 @@ import (
 
 	"github.com/georld/rld/sticky/quorum"
 
+	"github.com/georld/rld/internal/breaker"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
 )
@@ -67,7 +68,7 @@ func (t *strictTally) sent(now time.Duration, to int, m *sticky.Message) {
 }
 
 // decided counts the descriptors of a call that homes decide.
-func (t *strictTally) decided(now time.Duration, a *asked) {
+func (t *strictTally) decided(now time.Duration, a *pendingCall) {
 	for i := range a.call.Statuses {
 		st := &a.call.Statuses[i]
 		if st.Limit == nil || !st.Limit.Homed() || st.Rule == nil || st.Rule.Limit != st.Limit {
@@ -76,11 +77,11 @@ func (t *strictTally) decided(now time.Duration, a *asked) {
 		t.out.Decisions++
 		if unreached(st.Degraded) {
 			t.out.Failed++
-		} else if a.ticket == 0 {
+		} else if a.Ticket() == 0 {
 			t.out.Local++
 		}
 	}
-	if a.ticket != 0 {
+	if a.Ticket() != 0 {
 		wait := now - a.since
 		t.out.Waited++
 		t.waits.add(wait)
@@ -99,8 +100,8 @@ func (w *World) strictResult() *StrictResult {
 		for _, n := range d.Nodes {
 			sum.Add(n.StrictStats())
 		}
-		if d.seat != nil {
-			r.Layouts = max(r.Layouts, d.seat.replica.Routing().Number()-1)
+		if d.acceptor != nil {
+			r.Layouts = max(r.Layouts, d.acceptor.Acceptor.Routing().Number()-1)
 		}
 	}
 	r.Takeovers = sum.Lost
@@ -113,11 +114,16 @@ func (w *World) strictResult() *StrictResult {
 	return &r
 }
 
-// seatEvents names what happened to replicas, for Result.Seen.
+// seatEvents adds the events of acceptors and breakers to Result.Seen.
 func (w *World) seatEvents(seen map[string]uint64) {
 	for k, n := range w.seats {
 		if n > 0 {
 			seen["strict_"+strings.ReplaceAll(quorum.EventKind(k).String(), " ", "_")] = n
+		}
+	}
+	for state, n := range w.breakers {
+		if n > 0 {
+			seen["breaker_"+breaker.State(state).String()] = n
 		}
 	}
 }

@@ -59,28 +59,28 @@ type World struct {
 
 	load    load
 	calls   []*node.Call // not in use
-	waiting map[uint64]*asked
-	tickets uint64 // given out so far
+	woken   pool[*pendingCall]
 	decided Decided
 
 	net, chaos  *rand.Rand
 	auditors    []Auditor
 	holdings    holdings
 	rights      bool // daemons take part in epochs
-	owners      bool // and count keys at homes
+	owners      bool // and some keys have owners
 	strict      strictTally
 	trace       trace
 	tallies     tallies
 	views       views
 	series      recorder
 	seen        [256]uint64      // events of the replicas by kind
-	agents      [256]uint64      // events of the offices by kind
-	seats       [256]uint64      // events of the replicas' sets by kind
+	agents      [256]uint64      // events of the rights agents by kind
+	seats       [256]uint64      // events of the acceptors by kind
+	breakers    [3]uint64        // transitions of breakers by the state that they went to
 	rejected    uint64           // items about strict keys that nodes refused
 	ended       node.Stats       // of processes that are gone
 	endedStrict node.StrictStats // likewise
 	donations   uint64           // messages about them
-	savings     pool[saving]
+	writes      pool[write]
 	base        int64  // wall time of virtual time 0, Unix ns
 	healed      bool   // the liveness phase has begun
 	pending     string // what it waits for
@@ -106,7 +106,7 @@ func newWorld(cfg *Config) *World {
 		chaos: rand.New(rand.NewPCG(cfg.Seed, streamFaults)),
 		trace: newTrace(), base: cmp.Or(cfg.Epoch, epoch),
 		rights: cfg.Policy.hasRights() && cfg.anyRights(), owners: cfg.anyOwners(),
-		waiting: make(map[uint64]*asked), risen: make(map[int]bool),
+		risen: make(map[int]bool),
 	}
 	for r, region := range cfg.Regions {
 		w.regions = append(w.regions, region.Name)
@@ -250,10 +250,8 @@ func (w *World) happen(e event) {
 		w.series.sample(w)
 	case evStored:
 		w.stored(e.arg)
-	case evAnswered, evDeadline:
-		w.goOn(uint64(e.arg), e.kind)
-	case evSynced:
-		w.synced(e.arg)
+	case evCall:
+		w.goOn(w.woken.take(e.arg))
 	case evSuspect:
 		w.suspect(int(e.arg))
 	}
@@ -273,7 +271,7 @@ func (w *World) adopt(a adoption) {
 	for _, n := range d.Nodes {
 		n.SetRules(at, w.sets[a.set].set)
 	}
-	w.inform(d)
+	w.agentRules(d)
 	w.drain(d, allShards)
 }
 

@@ -16,22 +16,22 @@ func TestCrashBeforeASync(t *testing.T) {
 	w.audit(Options{})
 	w.prepare()
 	d := w.daemons[0]
-	for w.savings.len() == 0 || w.savings.items[0].daemon != d.Index {
+	for w.writes.len() == 0 || w.writes.items[0].daemon != d.Index {
 		w.runUntil(w.now + time.Millisecond)
 	}
-	if d.disk.data != nil {
+	if d.disk.record != nil {
 		t.Fatal("the disk holds something before anything was synced")
 	}
-	w.runUntil(w.now + maxSync + heardSync + time.Millisecond)
-	first := string(d.disk.data)
+	w.runUntil(w.now + maxSync + ackSync + time.Millisecond)
+	first := string(d.disk.record)
 	if first == "" {
 		t.Fatal("nothing was stored")
 	}
 	for { // until the next one is under way
 		w.runUntil(w.now + time.Millisecond)
 		under := false
-		for _, s := range w.savings.items {
-			under = under || s.daemon == d.Index && !s.synced && s.data != nil
+		for _, s := range w.writes.items {
+			under = under || s.daemon == d.Index && !s.synced && s.record != nil
 		}
 		if under {
 			break
@@ -40,11 +40,11 @@ func TestCrashBeforeASync(t *testing.T) {
 			t.Fatal("no further record")
 		}
 	}
-	before := string(d.disk.data)
+	before := string(d.disk.record)
 	d.downs++
 	w.crash(d)
 	w.runUntil(w.now + maxSync + time.Millisecond)
-	if string(d.disk.data) != before {
+	if string(d.disk.record) != before {
 		t.Error("a process that is gone stored something")
 	}
 	d.downs--
@@ -57,7 +57,7 @@ func TestCrashBeforeASync(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if d.bureau == nil || string(d.disk.data) == before {
+	if d.agent == nil || string(d.disk.record) == before {
 		t.Error("the new process stored nothing")
 	}
 }

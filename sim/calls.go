@@ -1,0 +1,147 @@
+package sim
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/replica"
+)
+
+// pendingCall is a call at a daemon that has no answer yet.
+type pendingCall struct {
+	replica.StrictCall
+	call   *node.Call
+	from   attempt // of its client
+	daemon *Daemon
+	member int32 // the process, in World.members
+	set    int   // the rule set that decides it
+	since  time.Duration
+}
+
+// newCall returns an empty call.
+func (w *World) newCall() *node.Call {
+	if n := len(w.calls); n > 0 {
+		c := w.calls[n-1]
+		w.calls = w.calls[:n-1]
+		c.Decision = node.Decision{}
+		return c
+	}
+	return &node.Call{}
+}
+
+// ask sends a call to a daemon, as an edge does.
+func (w *World) ask(d *Daemon, c *node.Call, from attempt) error {
+	if err := w.sets[d.set].front.Resolve(c); err != nil {
+		return err
+	}
+	a := &pendingCall{call: c, from: from, daemon: d, member: d.member, set: d.set, since: w.now}
+	a.Tag = a
+	a.Start(c)
+	w.decide(a)
+	return nil
+}
+
+// decide decides a call, or requests the leases that it waits for.
+func (w *World) decide(a *pendingCall) {
+	d, c := a.daemon, a.call
+	at := d.Instant(w.now)
+	hits, touched := c.Hits(), a.touched()
+	for {
+		each(touched, func(s int) { d.Nodes[s].Probe(at, hits, c.Statuses) })
+		w.sets[a.set].front.Decide(c)
+		if !w.owners {
+			break
+		}
+		do, shards := d.process.Waiters.Next(at.Mono, &a.StrictCall)
+		if do == replica.Charge {
+			break
+		}
+		if do == replica.Request {
+			each(touched, func(s int) { w.heeded(d, s, nil) })
+			each(shards, func(s int) { d.Nodes[s].RequestLease(at, hits, c.Statuses, a.Ticket()) })
+			d.process.Waiters.Requested(at.Mono, &a.StrictCall)
+			w.drain(d, shards)
+			return
+		}
+	}
+	each(touched, func(s int) { d.Nodes[s].Charge(at, hits, c.Statuses) })
+	if a.Ticket() != 0 {
+		each(touched, func(s int) { d.Nodes[s].CancelLease(at, hits, a.Ticket()) })
+	}
+	w.account(a, at)
+	if a.Ticket() != 0 {
+		d.process.Waiters.End(&a.StrictCall)
+	}
+	if touched != 0 {
+		w.drain(d, touched)
+	}
+	if a.from.source == traceSource {
+		w.load.Answered++
+	} else {
+		w.load.answered(w, c, a.from)
+	}
+	w.calls = append(w.calls, c)
+}
+
+// touched returns the shards of a call, as a bit set.
+func (a *pendingCall) touched() uint64 {
+	hits, out := a.call.Hits(), uint64(0)
+	for i := range hits {
+		if hits[i].Limit != nil {
+			out |= 1 << node.ShardOf(hits[i].Key, len(a.daemon.Nodes))
+		}
+	}
+	return out
+}
+
+// each visits the shards of a bit set in ascending order.
+func each(set uint64, visit func(shard int)) {
+	for ; set != 0; set &= set - 1 {
+		visit(bits.TrailingZeros64(set))
+	}
+}
+
+// goOn continues a call whose answers have come, or whose time is up.
+func (w *World) goOn(a *pendingCall) {
+	switch d := a.daemon; {
+	case !d.Up || d.member != a.member: // its process is gone, and the connection
+	case d.Paused:
+		d.defers(evCall, w.woken.put(a))
+	default:
+		w.decide(a)
+	}
+}
+
+// account records the decision on the call and tells the auditors.
+func (w *World) account(a *pendingCall, at node.Instant) {
+	d, c := a.daemon, a.call
+	w.trace.decision(d, c)
+	if w.owners {
+		w.strict.decided(w.now, a)
+	}
+	hits := c.Hits()
+	set := &w.sets[a.set]
+	asked := uint64(0)
+	for i := range hits {
+		st := &c.Statuses[i]
+		if st.Limit == nil {
+			continue
+		}
+		asked = max(asked, hits[i].N)
+		if st.Degraded != node.NotDegraded {
+			w.tallies.degraded++
+		}
+		if st.Rule != nil {
+			w.tallies.note(set.tally[st.Rule.Index], d.RegionIndex, hits[i].N, c.Decision.Allowed, st.Refuses())
+		}
+		w.decided = Decided{
+			At: w.now, Instant: at, Daemon: d, Key: hits[i].Key, Rule: st.Rule, Limit: st.Limit,
+			Hits: hits[i].N, Allowed: c.Decision.Allowed, Status: *st,
+		}
+		for _, a := range w.auditors {
+			a.Decided(w, &w.decided)
+		}
+	}
+	w.tallies.decision(asked, c.Decision.Allowed)
+}

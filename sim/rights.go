@@ -1,0 +1,171 @@
+package sim
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota/agent"
+	"github.com/georld/rld/replica"
+	"github.com/georld/rld/wire"
+)
+
+// Allotments is how daemons share out rights, see agent.Config. A field of 0 is the
+// default there, and a DaemonHorizon below 0 is none.
+type Rights struct {
+	Period, DaemonHorizon time.Duration
+	Interval, WANInterval time.Duration
+	Ahead                 time.Duration
+	// Weights are the regions' shares at the start, in the order of
+	// Config.Regions; empty is equal ones.
+	Weights []uint64
+}
+
+// cluster is the fingerprint of the cluster in what is stored.
+const cluster = 0x51eed
+
+// agentOf returns the configuration of a daemon's rights agent.
+func (c *Config) agentOf(region int, name string) agent.Config {
+	r := &c.Rights
+	out := agent.Config{
+		Region: c.Regions[region].Name, Name: name, Period: r.Period,
+		DaemonHorizon: max(0, cmp.Or(r.DaemonHorizon, agent.DefaultDaemonHorizon)),
+		Interval:      r.Interval, WANInterval: r.WANInterval, Ahead: r.Ahead,
+	}
+	for i, region := range c.Regions {
+		weight := uint64(0) // as much as all others
+		if i < len(r.Weights) && c.Policy != Static {
+			weight = r.Weights[i]
+		}
+		out.Regions = append(out.Regions, agent.Region{Name: region.Name, Weight: weight})
+	}
+	for i := range c.Regions[region].Daemons {
+		out.Daemons = append(out.Daemons, daemonName(c.Regions[region].Name, i))
+	}
+	return out
+}
+
+// validateRights returns what is wrong with how rights are shared out.
+func (c *Config) validateRights() error {
+	if !c.Policy.hasRights() || !c.anyRights() {
+		return nil
+	}
+	if n := len(c.Rights.Weights); n != 0 && n != len(c.Regions) {
+		return fmt.Errorf("sim: weights of %d regions: want %d", n, len(c.Regions))
+	}
+	for i, r := range c.Regions {
+		if err := c.agentOf(i, daemonName(r.Name, 0)).Validate(); err != nil {
+			return fmt.Errorf("sim: rights: %w", err)
+		}
+	}
+	return nil
+}
+
+// openAgent recovers the rights agent of a process that starts. It returns the
+// shares that its nodes see, nil where no rule has rights.
+func (w *World) openAgent(d *Daemon) (node.Allotments, error) {
+	if !w.rights {
+		return nil, nil
+	}
+	start := agent.Start{First: true}
+	switch {
+	case d.disk.record != nil:
+		record, err := wire.DecodeStored(d.disk.record, cluster, d.Name)
+		if err != nil {
+			return nil, fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
+		}
+		start = agent.Start{Record: record}
+	case d.ran == d.Name && !w.cfg.mutation.forgetful:
+		// The operator knows exactly up to which window it may have used rights.
+		start = agent.Start{Generation: uint64(d.starts) + 1, Fence: max(1, d.usedWindow)}
+	}
+	a, err := agent.New(w.cfg.agentOf(d.RegionIndex, d.Name), start)
+	if err != nil {
+		return nil, fmt.Errorf("sim: %s: %w", d.Name, err)
+	}
+	d.ran, d.agent = d.Name, &replica.RightsLoop{Agent: a}
+	held := node.Allotments(a)
+	if w.cfg.mutation.rights != nil {
+		held = w.cfg.mutation.rights(w, d, held)
+	}
+	return &witness{w, d, int32(len(w.members)), held}, nil
+}
+
+// agentRules sets the rules in force at a rights agent.
+func (w *World) agentRules(d *Daemon) {
+	if d.agent == nil {
+		return
+	}
+	list := replica.RightsRules(w.sets[d.set].set)
+	for i := range list {
+		if !w.cfg.Policy.rebalances() {
+			list[i].Pins = nil
+		}
+		if w.cfg.mutation.hasty {
+			list[i].Window = 0
+		}
+	}
+	d.agent.Agent.Rules(list)
+}
+
+// agentPeers sets the live daemons, as a process knows them.
+func (w *World) agentPeers(d *Daemon, list []gossip.Peer) {
+	if d.agent != nil {
+		d.agent.Agent.Peers(d.Instant(w.now).Mono, d.incarnations[0], list)
+		w.turnAgent(d)
+	}
+}
+
+// turnAgent does the work of a rights agent that is due.
+func (w *World) turnAgent(d *Daemon) {
+	at := d.Instant(w.now)
+	if d.agent.CountDue(at.Mono) && w.cfg.Policy.rebalances() {
+		demand := map[uint64]uint64{}
+		for _, n := range d.Nodes {
+			n.Offered(func(rule, hits uint64) { demand[rule] += hits })
+		}
+		for _, rule := range slices.Sorted(maps.Keys(demand)) {
+			d.agent.Agent.Demand(rule, demand[rule])
+		}
+	}
+	w.serveAgent(d, d.agent.Turn(at.Mono, d.time(w.now)))
+}
+
+// serveAgent does what a rights agent returned.
+func (w *World) serveAgent(d *Daemon, r agent.Ready) {
+	if r.Store != nil {
+		w.writeRecord(d, r.Store)
+	}
+	for i := range r.Events {
+		w.agents[r.Events[i].Kind]++
+		w.trace.word(uint64(d.Index)<<32 | uint64(r.Events[i].Kind))
+		w.trace.maybeFlush()
+	}
+	for i := range r.Messages {
+		w.postRights(d, &r.Messages[i])
+	}
+	d.wakes[len(d.Nodes)+agentWake] = r.Wake
+	w.sleep(d)
+}
+
+// postRights sends a message of a rights agent.
+func (w *World) postRights(d *Daemon, m *agent.Message) {
+	to, known := w.addressOf[m.To]
+	if !known {
+		return // as in post
+	}
+	frame, err := wire.EncodeRights(w.buffer(), m)
+	if err != nil || len(frame) > wire.MaxFrameBytes {
+		w.traffic.Unsendable++
+		return
+	}
+	if is := &w.members[to]; is.daemon != d.Index {
+		w.traffic.Rights++
+		w.traffic.RightsBytes += uint64(len(frame))
+		w.send(d.Index, is.daemon, is.name, frame)
+	}
+}

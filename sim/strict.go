@@ -1,0 +1,226 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/replica"
+	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
+	"github.com/georld/rld/wire"
+)
+
+// owners is the node.Owners of a process.
+type owners struct {
+	world  *World
+	daemon *Daemon
+}
+
+var _ node.Owners = (*owners)(nil)
+
+// Routing implements node.Owners.
+func (o *owners) Routing() *route.Routing { return o.daemon.acceptor.Acceptor.Routing() }
+
+// Reach implements node.Owners.
+func (o *owners) Reach(of crdt.Incarnation) (time.Duration, bool) {
+	return o.daemon.process.Reach.Routes().Reach(o.mono, of)
+}
+
+func (o *owners) mono() time.Duration { return o.world.now - o.daemon.started }
+
+// openAcceptor recovers the acceptor of a process that starts, where keys have
+// owners.
+func (w *World) openAcceptor(d *Daemon) error {
+	if !w.owners {
+		return nil
+	}
+	cfg := quorum.Config{Region: d.Region, Name: d.Name, Genesis: w.cfg.firstLayout()}
+	if w.cfg.mutation.genesis != nil {
+		w.cfg.mutation.genesis(d, &cfg.Genesis)
+	}
+	start := w.startOf(d)
+	if start.Stored != nil && w.cfg.mutation.reconfigured {
+		start.Stored.Layout = cfg.Genesis
+	}
+	a, err := quorum.NewAcceptor(cfg, start)
+	if err != nil {
+		return fmt.Errorf("sim: %s: %w", d.Name, err)
+	}
+	d.acceptor, d.votedAs = &replica.AcceptorLoop{Acceptor: a}, d.Name
+	return nil
+}
+
+// startOf reads the log of a machine. A daemon that ran before under its name
+// must have one: an empty log, or one that cannot be read, is a lost disk.
+func (w *World) startOf(d *Daemon) quorum.Start {
+	if len(d.disk.log) == 0 && (d.votedAs != d.Name || w.cfg.mutation.forgetful) {
+		return quorum.Start{First: true}
+	}
+	stored, err := replica.Recover(d.disk.log)
+	switch {
+	case len(d.disk.log) > 0 && err == nil:
+		return quorum.Start{Stored: stored}
+	case w.cfg.mutation.forgetful:
+		return quorum.Start{First: true}
+	}
+	return quorum.Start{Generation: uint64(d.starts) + 1}
+}
+
+// newProcess returns the process machine of a daemon whose nodes are made.
+func (w *World) newProcess(d *Daemon) *replica.Process {
+	s := w.cfg.Strict.withDefaults()
+	return replica.New(replica.Config{
+		Self: d.incarnations[0], Region: d.Region, Shards: len(d.Nodes),
+		ForwardTimeout: s.Forward, ForwardMargin: s.Margin, Breaker: s.Breaker,
+	})
+}
+
+// strictPeers sets the live daemons, as a process knows them, where keys have
+// owners.
+func (w *World) strictPeers(d *Daemon, list []gossip.Peer) {
+	if !w.owners {
+		return
+	}
+	at := d.Instant(w.now).Mono
+	d.process.Reach.Peers(at, list)
+	d.acceptor.Peers(at, d.incarnations[0], list)
+	w.turnAcceptor(d)
+}
+
+// turnProcess runs the timers of the process machine that are due.
+func (w *World) turnProcess(d *Daemon) {
+	at := d.Instant(w.now)
+	r := d.process.Tick(at.Mono)
+	for _, c := range r.Late {
+		w.goOn(c.Tag.(*pendingCall))
+	}
+	for _, to := range r.Flush {
+		w.flush(d, to)
+	}
+	if r.Measure {
+		d.process.Reach.Measure(d.Nodes[0].Links(at))
+	}
+	for _, c := range d.process.Reach.Changes() {
+		w.breakers[c.To]++
+	}
+	w.sleep(d)
+}
+
+// turnAcceptor does the work of an acceptor that is due.
+func (w *World) turnAcceptor(d *Daemon) {
+	w.serveAcceptor(d, d.acceptor.Turn(d.Instant(w.now).Mono, d.time(w.now)))
+}
+
+// serveAcceptor does what an acceptor returned.
+func (w *World) serveAcceptor(d *Daemon, r quorum.Ready) {
+	for i := range r.Events {
+		w.seats[r.Events[i].Kind]++
+		w.trace.word(uint64(d.Index)<<32 | uint64(r.Events[i].Kind))
+		w.trace.maybeFlush()
+	}
+	d.wakes[len(d.Nodes)+acceptorWake] = r.Wake
+	w.said(d, r.Messages)
+	w.route(d, r.Messages)
+	switch {
+	case len(r.Store) == 0:
+	case w.cfg.mutation.early && len(d.disk.log) > 0:
+		w.serveAcceptor(d, d.acceptor.Stored(d.Instant(w.now).Mono, d.time(w.now), nil))
+	default:
+		w.writeLog(d, replica.Records(r.Store))
+	}
+	w.sleep(d)
+}
+
+// collect returns the messages of a node about strict keys, and wakes the calls
+// that it has answered.
+func (w *World) collect(d *Daemon, shard int) []sticky.Message {
+	ready := d.Nodes[shard].LeaseReady(d.Instant(w.now))
+	for _, ticket := range ready.Answered {
+		if c := d.process.Waiters.Answered(ticket, shard); c != nil {
+			w.events.push(w.now, evCall, w.woken.put(c.Tag.(*pendingCall)))
+		}
+	}
+	w.said(d, ready.Messages)
+	return ready.Messages
+}
+
+// said tells the auditors of messages before they are sent.
+func (w *World) said(d *Daemon, out []sticky.Message) {
+	for i := range out {
+		for _, a := range w.auditors {
+			if l, ok := a.(Listener); ok {
+				l.Said(w, d, &out[i])
+			}
+		}
+	}
+}
+
+// route sends the messages of a process about strict keys on their way.
+func (w *World) route(d *Daemon, out []sticky.Message) {
+	replica.Route(d.incarnations[0], out, func(m *sticky.Message) []sticky.Message {
+		return w.stepStrict(d, m)
+	}, func(m sticky.Message) {
+		if d.process.Outbox.Post(m) {
+			w.flush(d, m.To)
+		}
+	})
+}
+
+// flush sends what waits for a peer.
+func (w *World) flush(d *Daemon, to crdt.Incarnation) {
+	at, o := d.Instant(w.now).Mono, d.process.Outbox
+	for m, ok := o.Next(at, to); ok; m, ok = o.Next(at, to) {
+		frame, err := wire.EncodeStrict(w.buffer(), &m)
+		if o.Done(at, &m, err == nil, err); err != nil {
+			w.traffic.Unsendable++
+			continue
+		}
+		if i, known := w.addressOf[to]; known && w.members[i].daemon != d.Index {
+			is := &w.members[i]
+			w.traffic.Strict++
+			w.traffic.StrictBytes += uint64(len(frame))
+			w.strict.sent(w.now, is.daemon, &m)
+			w.send(d.Index, is.daemon, is.name, frame)
+		}
+	}
+}
+
+// stepStrict hands a message about strict keys to its recipients, or the
+// messages that a mutation makes of it. It returns what the nodes answer.
+func (w *World) stepStrict(d *Daemon, m *sticky.Message) []sticky.Message {
+	all := []*sticky.Message{m}
+	if w.cfg.mutation.strict != nil {
+		all = w.cfg.mutation.strict(w, d, m)
+	}
+	var answers []sticky.Message
+	at := d.Instant(w.now)
+	for _, m := range all {
+		set, acceptor := replica.Recipients(m, len(d.Nodes))
+		each(set, func(s int) {
+			w.rejected += uint64(d.Nodes[s].StepLease(at, m))
+			w.heeded(d, s, m)
+			answers = append(answers, w.collect(d, s)...)
+		})
+		if acceptor { // a rejected message is an event of the acceptor
+			_ = d.acceptor.Receive(at.Mono, d.time(w.now), m)
+			w.turnAcceptor(d)
+		}
+		if set != 0 {
+			w.drain(d, set)
+		}
+	}
+	return answers
+}
+
+// heeded tells the auditors of an input to a node about strict keys.
+func (w *World) heeded(d *Daemon, shard int, m *sticky.Message) {
+	for _, a := range w.auditors {
+		if h, ok := a.(Heeder); ok {
+			h.Heeded(w, d, shard, m)
+		}
+	}
+}
