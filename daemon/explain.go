@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"github.com/georld/rld/daemon/overage"
 	"maps"
 	"math/bits"
 	"slices"
@@ -255,7 +256,7 @@ func rightsGate(r *node.ExplainedRights, st *node.Status) *api.RightsGate {
 		return nil
 	}
 	out := &api.RightsGate{
-		Window: unixMs(r.Window), Allotment: r.Allotment, Received: r.Received, Given: r.Given, Used: r.Used, Left: r.Left,
+		Window: overage.UnixMs(r.Window), Allotment: r.Allotment, Received: r.Received, Given: r.Given, Used: r.Used, Left: r.Left,
 		Passes: !refusedBy(st, node.RightsGate),
 	}
 	if r.Allotment == 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/daemon/overage"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server/admin/api"
@@ -204,7 +205,7 @@ func (w *strictWorld) operator(r *resident) *daemon {
 	e := r.cluster.engine
 	return &daemon{
 		cfg: c, engine: e, cluster: r.cluster, strict: w.stricts[r.name], limits: &limitsSource{}, log: e.strict.log,
-		recent: newRecentState(e, time.Now), monitor: newMonitor(e, nil, r.region, w.regions, false),
+		recent: newRecentState(e, time.Now), monitor: overage.New(overage.Config{Engine: e, Region: r.region, Regions: w.regions}),
 	}
 }
 

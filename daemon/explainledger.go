@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"github.com/georld/rld/daemon/overage"
 	"time"
 
 	"github.com/georld/rld/internal/breaker"
@@ -166,7 +167,7 @@ func creditOf(c *node.ExplainedCredit, now int64) *api.Lease {
 		return nil
 	}
 	out := &api.Lease{
-		Granted: c.Granted, Used: c.Used, Returned: c.Returned, Left: c.Left, Until: unixMs(c.Until), Requested: c.Asking,
+		Granted: c.Granted, Used: c.Used, Returned: c.Returned, Left: c.Left, Until: overage.UnixMs(c.Until), Requested: c.Asking,
 	}
 	if c.Denied > 0 {
 		out.Denied, out.DeniedUntil = &c.Denied, new(time.UnixMilli(now).Add(c.DeniedFor).UTC())
@@ -185,7 +186,7 @@ func (x *explainer) bank(out *api.StrictKey, e *node.ExplainedLease, now int64) 
 	case quota.Of(&e.Limit).Drains():
 		m.Drained = drainedAt(b.Watermark, now)
 	case !quota.Of(&e.Limit).Stamped():
-		m.Window, m.Consumed, m.Watermark = unixMs(b.Window), &b.Consumed, &b.Watermark
+		m.Window, m.Consumed, m.Watermark = overage.UnixMs(b.Window), &b.Consumed, &b.Watermark
 	}
 	out.Watermark = m
 	for _, g := range b.Batches {
@@ -237,7 +238,7 @@ func (x *explainer) record(out *api.StrictKey, e *node.ExplainedLease, now int64
 		}
 	default:
 		window := now - now%l.Window()
-		m.Window, m.Watermark = unixMs(window), new(held.Watermarks.Amount(window))
+		m.Window, m.Watermark = overage.UnixMs(window), new(held.Watermarks.Amount(window))
 	}
 	out.Watermark = m
 	return true

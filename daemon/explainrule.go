@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"github.com/georld/rld/daemon/overage"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,7 +46,7 @@ func limitInForce(st *node.Status) *api.LimitInForce {
 	l := st.Limit
 	out := &api.LimitInForce{
 		Requests: uint64(l.Requests), WindowSeconds: float64(l.Window()) / 1000,
-		Algorithm: l.Algorithm.String(), Consistency: l.Consistency.String(), Scope: scopeName(l.Scope),
+		Algorithm: l.Algorithm.String(), Consistency: l.Consistency.String(), Scope: overage.ScopeName(l.Scope),
 		Quota: l.Quota, Shadow: l.Shadow, Override: st.Rule == nil || l != st.Rule.Limit,
 	}
 	if quota.Of(l).Drains() {

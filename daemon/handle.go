@@ -76,7 +76,9 @@ func (h *Handle) Kill() { h.d.kill(errKilled) }
 
 // budget answers a question about budgets.
 func (d *daemon) budget(q api.BudgetQuery) (api.BudgetAnswer, error) {
-	return d.monitor.answer(q, d.cfg.Name)
+	out, err := d.monitor.Answer(q)
+	out.Daemon = d.cfg.Name
+	return out, err
 }
 
 // ClusterStats returns the numbers of the cluster as this daemon sees it. See

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"github.com/georld/rld/daemon/overage"
 	"log/slog"
 	"sync"
 	"time"
@@ -129,17 +130,8 @@ func (l *recentState) mostDenied() *api.RuleUse {
 	if most == nil {
 		return nil
 	}
-	out := useOf(most)
+	out := overage.UseOf(most)
 	out.DeniedPerSecond = new(float64(worst) / took)
-	return out
-}
-
-// useOf names a rule.
-func useOf(r *rules.Rule) *api.RuleUse {
-	out := &api.RuleUse{Domain: r.Domain, Rule: r.Path}
-	if r.Limit != nil {
-		out.Name = r.Limit.Name
-	}
 	return out
 }
 

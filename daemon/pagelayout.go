@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"github.com/georld/rld/daemon/overage"
 	"slices"
 	"strconv"
 	"strings"
@@ -167,13 +168,13 @@ func (d *daemon) pinnable(l *route.Layout, c api.LayoutCommand, text string) ([]
 			continue
 		}
 		has := hasOwner(r)
-		if named(r, text) {
+		if own := overage.Names(r); slices.Contains(own, text) {
 			if found = true; has {
 				ids = append(ids, uint64(r.ID))
 			}
 		}
 		if has {
-			names = append(names, r.Path, ruleName(r))
+			names = append(names, r.Path, overage.RuleName(r))
 			if r.Limit.Name != "" {
 				names = append(names, r.Limit.Name)
 			}
@@ -236,7 +237,7 @@ func (d *daemon) differences(was, next *route.Layout) []string {
 // pinName is what sentences call a rule that is pinned.
 func (d *daemon) pinName(id uint64) string {
 	if r := d.engine.Rules().Find(rules.ID(id)); r != nil {
-		return ruleName(r)
+		return overage.RuleName(r)
 	}
 	return fmt.Sprintf("%016x, which is not in the limits here", id)
 }

@@ -29,7 +29,7 @@ func (d *daemon) overview() api.StatusAnswer {
 			out.Daemon.PeerOffsetSeconds = &far
 		}
 	}
-	out.Worst = d.monitor.worstRule()
+	out.Worst = d.monitor.WorstRule()
 	if d.strict != nil {
 		out.Breakers = d.circuits()
 		out.Strict = d.strictState(live)
@@ -98,31 +98,4 @@ func (d *daemon) circuits() []api.Breaker {
 		}
 	}
 	return out
-}
-
-// worstRule returns the rule that used most of its bound within the last hour, nil
-// when none was exceeded.
-func (m *monitor) worstRule() *api.RuleUse {
-	at := m.engine.Now()
-	now, members := m.engine.Time(at).Millis(), m.daemons(at)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var worst *api.RuleUse
-	most := 0.0
-	for _, f := range m.follows {
-		_, over := f.achieved(now)
-		if over == nil || *over <= 0 {
-			continue
-		}
-		bound := m.bound(f, members)
-		used := *over
-		if bound != nil && *bound > 0 {
-			used = *over / *bound
-		}
-		if worst == nil || used > most {
-			worst, most = useOf(f.rule), used
-			worst.Overage, worst.Bound = over, bound
-		}
-	}
-	return worst
 }

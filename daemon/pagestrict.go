@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"github.com/georld/rld/daemon/overage"
 	"slices"
 	"time"
 
@@ -238,7 +239,7 @@ func (d *daemon) misplaced(l *route.Layout) []string {
 			is = "it is pinned to " + region
 		}
 		out = append(out, fmt.Sprintf("the limits say home: %s for %s, and %s: rld strict home set %s %s moves it",
-			r.Limit.Home, ruleName(r), is, shellQuote(r.Path), r.Limit.Home))
+			r.Limit.Home, overage.RuleName(r), is, shellQuote(r.Path), r.Limit.Home))
 	}
 	return out
 }

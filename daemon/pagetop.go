@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"github.com/georld/rld/daemon/overage"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/server/admin/api"
 )
@@ -43,7 +44,7 @@ func (d *daemon) top(q api.TopQuery) api.TopAnswer {
 			rule = is.rule
 		}
 		if rule != nil {
-			use := useOf(rule)
+			use := overage.UseOf(rule)
 			row.Domain, row.Rule, row.Name = use.Domain, use.Rule, use.Name
 		}
 		if k.Capacity > 0 {

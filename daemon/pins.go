@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"fmt"
+	"github.com/georld/rld/daemon/overage"
 	"slices"
 
 	"github.com/georld/rld/sticky/quorum"
@@ -42,9 +43,9 @@ func (d *daemon) warnPins(set *rules.Set) {
 			continue
 		}
 		is := cmp.Or(pins[uint64(r.ID)], "none")
-		do := fmt.Sprintf("rld strict home set %q %s", ruleName(r), r.Limit.Home)
+		do := fmt.Sprintf("rld strict home set %q %s", overage.RuleName(r), r.Limit.Home)
 		if r.Limit.Home == "" {
-			do = fmt.Sprintf("rld strict home unset %q, or write home: %s", ruleName(r), is)
+			do = fmt.Sprintf("rld strict home unset %q, or write home: %s", overage.RuleName(r), is)
 		}
 		d.log.Warn("a rule names another home region than the layout in force, which changes by command alone",
 			"event", "home_differs", "domain", r.Domain, "rule", r.Path, "at", r.Pos.String(),

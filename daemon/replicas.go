@@ -5,8 +5,10 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/daemon/overage"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
 )
 
 // Incarnation returns the incarnation under which the engine counts.
@@ -200,4 +202,25 @@ func each(set uint64, visit func(shard int)) {
 	for ; set != 0; set &= set - 1 {
 		visit(bits.TrailingZeros64(set))
 	}
+}
+
+// BusyKeys adds the busiest keys of the rules of set, with the admitted hits of
+// each region. It adds none if another set is in force.
+func (e *Engine) BusyKeys(at node.Instant, set *rules.Set, to *overage.BusyKeys) {
+	e.reload.Lock()
+	defer e.reload.Unlock()
+	if e.Rules() != set {
+		return
+	}
+	for i, s := range e.shards {
+		s.lock()
+		s.node.Busiest(at, func(k *node.Busy) { to.Add(k, i) })
+		s.mu.Unlock()
+	}
+	to.Admitted(func(hits []node.RegionHits, k *overage.BusyKey) []node.RegionHits {
+		s := e.shards[k.Shard]
+		s.lock()
+		defer s.mu.Unlock()
+		return s.node.Admitted(hits, &k.Busy)
+	})
 }

@@ -275,15 +275,15 @@ func (f *rightsLoop) rules(set *rules.Set) {
 	f.do(func(a *agent.Agent) { a.Rules(replica.RightsRules(set)) })
 }
 
-// status describes the agent for status pages.
-func (f *rightsLoop) status() agent.Status {
+// Status returns the state of the agent.
+func (f *rightsLoop) Status() agent.Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.loop.Agent.Status()
 }
 
-// weights returns the parts of a rule's total that the regions have.
-func (f *rightsLoop) weights(rule uint64) []agent.MemberStatus {
+// Weights returns the weights of the regions for a rule.
+func (f *rightsLoop) Weights(rule uint64) []agent.MemberStatus {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.loop.Agent.Weights(rule)

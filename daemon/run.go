@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/daemon/overage"
 	"github.com/georld/rld/gossip/swim"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/node"
@@ -81,10 +82,10 @@ type daemon struct {
 	started func(*Handle)
 
 	engine   *Engine
-	agent    *rightsLoop // nil for a daemon that holds no rights
-	strict   *strict     // likewise
-	cluster  *cluster    // nil for a daemon alone
-	monitor  *monitor    // likewise
+	agent    *rightsLoop      // nil for a daemon that holds no rights
+	strict   *strict          // likewise
+	cluster  *cluster         // nil for a daemon alone
+	monitor  *overage.Monitor // likewise
 	limits   *limitsSource
 	recent   *recentState
 	texts    texts
@@ -147,7 +148,13 @@ func (d *daemon) build() error {
 	d.registry = prometheus.NewRegistry()
 	o := telemetry.Options{Engine: d.engine, Version: d.version}
 	if d.cfg.Region != "" {
-		d.monitor = newMonitor(d.engine, d.agent, d.cfg.Region, d.cfg.RegionNames(), d.cfg.Shadow)
+		c := overage.Config{
+			Engine: d.engine, Region: d.cfg.Region, Regions: d.cfg.RegionNames(), Shadow: d.cfg.Shadow,
+		}
+		if d.agent != nil {
+			c.Agent = d.agent
+		}
+		d.monitor = overage.New(c)
 		o.Cluster, o.Budgets = d, d.monitor
 	}
 	if d.strict != nil {
@@ -238,7 +245,7 @@ func (d *daemon) serve(ctx context.Context, e *edges, reload <-chan struct{}) er
 	background.Go(func() { d.recent.run(behind) })
 	background.Go(func() { d.reload(behind, reload) })
 	if d.monitor != nil {
-		background.Go(func() { d.monitor.run(behind) })
+		background.Go(func() { d.monitor.Run(behind) })
 	}
 	failed := e.start()
 

@@ -2,26 +2,11 @@ package daemon
 
 import (
 	"fmt"
+	"github.com/georld/rld/daemon/overage"
 
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/server/admin/api"
 )
-
-// epochStates describes epochs for people.
-func epochStates(all []agent.EpochStatus) []api.EpochState {
-	out := make([]api.EpochState, 0, len(all))
-	for _, e := range all {
-		s := api.EpochState{
-			ID: e.ID, Settled: e.Settled, Since: unixMs(e.Since), RuleWeights: e.Rules, Members: []api.EpochMember{},
-			WaitsFor: append([]string{}, e.Missing...), Unacknowledged: append([]string{}, e.NoVote...),
-		}
-		for _, m := range e.Members {
-			s.Members = append(s.Members, api.EpochMember{Name: m.Name, Weight: m.Weight})
-		}
-		out = append(out, s)
-	}
-	return out
-}
 
 // command does what an operator says about agent.
 func (f *rightsLoop) command(c api.Command, name string) (api.CommandAnswer, error) {
@@ -43,7 +28,7 @@ func (f *rightsLoop) command(c api.Command, name string) (api.CommandAnswer, err
 			err = fmt.Errorf("%s is no command: want one of %v", c, api.Commands())
 		}
 		if n := len(all); err == nil && n > 0 {
-			out.Proposed = epochStates(all[n-1:])[0]
+			out.Proposed = overage.EpochStates(all[n-1:])[0]
 		}
 	})
 	if err != nil {
