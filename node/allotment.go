@@ -75,7 +75,7 @@ func (n *Node) bounded(h *Hit) bool {
 func (n *Node) base(r *rules.Rule, now int64) quota.Allotment {
 	l := r.Limit
 	x, carry := quota.Of(l).RightsWindow(now)
-	i := n.ruleIndex(r)
+	i := n.rules.index(r)
 	version := n.cfg.Allotments.Version()
 	if i >= 0 {
 		if c := &n.held[i]; c.limit == l && c.window == x && c.version == version {
@@ -83,12 +83,10 @@ func (n *Node) base(r *rules.Rule, now int64) quota.Allotment {
 		}
 	}
 	name, regional := SharedRule(r), l.Scope == rules.Region
-	var b quota.Allotment
-	if quota.Of(l).Drains() {
-		b.Amount, _ = n.cfg.Allotments.Allotment(name, quota.Tokens(l.TotalBurst()), x, carry, regional)
-		b.Rate, _ = n.cfg.Allotments.Allotment(name, quota.Tokens(l.Total()), x, carry, regional)
-	} else {
-		b.Amount, _ = n.cfg.Allotments.Allotment(name, l.Total(), x, carry, regional)
+	b := quota.Of(l).AllRights()
+	b.Amount, _ = n.cfg.Allotments.Allotment(name, b.Amount, x, carry, regional)
+	if b.Rate > 0 {
+		b.Rate, _ = n.cfg.Allotments.Allotment(name, b.Rate, x, carry, regional)
 	}
 	if i >= 0 {
 		n.held[i] = held{l, x, version, b}
@@ -129,7 +127,7 @@ func (n *Node) leftShared(h *Hit, at ref, base quota.Allotment, used uint64, now
 	}
 	switch at.where {
 	case unborn:
-		return base.Amount / quota.Tokens(1)
+		return quota.Of(h.Limit).Hits(base.Amount)
 	case heir:
 		at = ref{where: inOverflow, index: at.from}
 	}

@@ -114,7 +114,7 @@ func TestAttackNoRoomAfterGift(t *testing.T) {
 	var call Call
 	c.resolve(t, &call, "k=v")
 	n := a2.node
-	n.live.at(n.live.find(call.Hits()[0].Key)).due |= 1
+	n.keys.live.at(n.keys.live.find(call.Hits()[0].Key)).due |= 1
 	got += c.grant(t, a2, "k=v", 200)
 	if got > 100 {
 		t.Errorf("%d admitted, want at most 100", got)
@@ -130,7 +130,7 @@ func TestAttackBucketOverflow(t *testing.T) {
 	}
 	for _, d := range c.daemons {
 		c.start(t, d)
-		d.node.cfg.MaxKeys = 1
+		d.node.keys.max = 1
 	}
 	c.putRule(t, "unit: minute, requests_per_unit: 600, burst: 60, algorithm: token_bucket, overage_budget: 0%")
 	for _, d := range c.daemons {

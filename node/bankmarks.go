@@ -125,7 +125,7 @@ func (n *Node) vote(vote *sticky.Accepted, now int64) bool {
 	if led == nil {
 		return false
 	}
-	r := n.set.Find(led.id)
+	r := n.rules.set.Find(led.id)
 	v := n.cfg.Owners.Routing()
 	if !led.isOf(r) || v == nil || n.watermarksKey(led) != vote.Key {
 		return false

@@ -39,8 +39,8 @@ func (c *cluster) busiest(t testing.TB, name string) []string {
 	var out []string
 	d.node.Busiest(d.instant(c.now), func(b *Busy) {
 		text := fmt.Sprintf("%s %d of %d over %d", b.Rule.Path, b.Count, b.Fits(), b.Over())
-		if b.Refused != (Refused{}) {
-			text += fmt.Sprintf(" refused %+v", b.Refused)
+		if b.Denied != (Denied{}) {
+			text += fmt.Sprintf(" denied %+v", b.Denied)
 		}
 		for _, r := range d.node.Admitted(nil, b) {
 			text += fmt.Sprintf(" %s=%d", r.Region, r.Hits)
@@ -95,25 +95,25 @@ func TestBusiestKeyIsTheOneWithMostHits(t *testing.T) {
 	wantBusiest(t, c.busiest(t, "a2"), "user 2 of 12 over 0 a=0 b=2")
 }
 
-func TestBusiestKeySaysWhatWentOver(t *testing.T) {
+func TestBusiestKeyReportsWhatWentOver(t *testing.T) {
 	c := busiestRig(t, false)
 	c.cuts[[2]string{"a", "b"}], c.cuts[[2]string{"b", "a"}] = true, true
 	c.askTimes(t, "a1", "user=x", 15)
 	c.askTimes(t, "b1", "user=x", 12)
-	wantBusiest(t, c.busiest(t, "a1"), "user 12 of 12 over 0 refused {Rights:0 Stranded:0 Estimate:3} a=12 b=0")
+	wantBusiest(t, c.busiest(t, "a1"), "user 12 of 12 over 0 denied {Rights:0 Stranded:0 Estimate:3} a=12 b=0")
 	clear(c.cuts)
 	c.pass(5 * time.Second)
-	wantBusiest(t, c.busiest(t, "a1"), "user 24 of 12 over 12 refused {Rights:0 Stranded:0 Estimate:3} a=12 b=12")
+	wantBusiest(t, c.busiest(t, "a1"), "user 24 of 12 over 12 denied {Rights:0 Stranded:0 Estimate:3} a=12 b=12")
 	wantBusiest(t, c.busiest(t, "a2"), "user 24 of 12 over 12 a=12 b=12")
 }
 
-func TestBusiestKeySaysWhichGateRefused(t *testing.T) {
+func TestBusiestKeyReportsWhichGateDenied(t *testing.T) {
 	c := busiestRig(t, true)
 	for _, d := range c.daemons {
 		d.node.cfg.Ablation.NoTransfers = true
 	}
 	c.askTimes(t, "a1", "user=x", 7) // of 18 rights 9 are in a, and 4 at each of its daemons
-	wantBusiest(t, c.busiest(t, "a1"), "user 4 of 12 over 0 refused {Rights:3 Stranded:3 Estimate:0} a=4 b=0")
+	wantBusiest(t, c.busiest(t, "a1"), "user 4 of 12 over 0 denied {Rights:3 Stranded:3 Estimate:0} a=4 b=0")
 }
 
 // TestBusiestCostsNoAllocation covers a charge that takes the lead and one that
@@ -124,12 +124,12 @@ func TestBusiestCostsNoAllocation(t *testing.T) {
 	n := c.find(t, "a1").node
 	var call Call
 	c.resolve(t, &call, "user=x")
-	i := n.live.find(call.Hits()[0].Key)
-	e, l := n.live.at(i), c.set.Rules()[0].Limit
+	i := n.keys.live.find(call.Hits()[0].Key)
+	e, l := n.keys.live.at(i), c.set.Rules()[0].Limit
 	got := testing.AllocsPerRun(100, func() {
 		e.cell.Count++
-		n.busy(e, l, e.cell.Window, n.now)
-		n.busy(e, l, e.cell.Window-l.Window(), n.now)
+		n.busiest.charged(n.rules.set, e, l, e.cell.Window, n.now)
+		n.busiest.charged(n.rules.set, e, l, e.cell.Window-l.Window(), n.now)
 	})
 	if got != 0 {
 		t.Errorf("%v allocations", got)
@@ -146,10 +146,10 @@ func BenchmarkBusiest(b *testing.B) {
 			var call Call
 			c.resolve(b, &call, name+"=x")
 			h := &call.Hits()[0]
-			e := n.live.at(n.live.find(h.Key))
+			e := n.keys.live.at(n.keys.live.find(h.Key))
 			b.ReportAllocs()
 			for b.Loop() {
-				n.busy(e, h.Limit, n.now, n.now)
+				n.busiest.charged(n.rules.set, e, h.Limit, n.now, n.now)
 			}
 		})
 	}

@@ -274,7 +274,7 @@ func (n *Node) grant(g *sticky.LeaseGrant, now int64) bool {
 	if led == nil || led.reserve != g.Reserve || led.shared != g.Rule || g.Owner == 0 && g.Reason == sticky.NoReason {
 		return false
 	}
-	r := n.set.Find(led.id)
+	r := n.rules.set.Find(led.id)
 	if !led.isOf(r) {
 		return false
 	}

@@ -243,14 +243,14 @@ const ledgerKept = 5_000
 // termsOf returns the limit that a ledger of a rule is kept under; nil when the
 // rule has no such ledger.
 func (n *Node) termsOf(r *rules.Rule, reserve bool, now int64) *rules.Limit {
-	i := n.ruleIndex(r)
+	i := n.rules.index(r)
 	if i < 0 || r.Limit == nil || !r.Limit.Homed() {
 		return nil
 	}
-	r = n.set.Rules()[i]
+	r = n.rules.set.Rules()[i]
 	d := &n.desk
-	if len(d.terms) != len(n.set.Rules()) {
-		d.terms = make([]terms, len(n.set.Rules()))
+	if len(d.terms) != len(n.rules.set.Rules()) {
+		d.terms = make([]terms, len(n.rules.set.Rules()))
 	}
 	t := &d.terms[i]
 	regions := 1

@@ -93,10 +93,10 @@ func (n *Node) Explain(at Instant, h *Hit) Explained {
 	x := Explained{Capacity: quota.Of(h.Limit).Capacity()}
 	x.Window, _ = quota.Of(h.Limit).RightsWindow(now)
 	where := ref{where: nowhere}
-	if i := n.live.find(h.Key); i >= 0 {
+	if i := n.keys.live.find(h.Key); i >= 0 {
 		where = ref{where: inLive, index: i}
 	}
-	cell, log := n.cell(where)
+	cell, log := n.keys.cell(where)
 	x.Used = quota.Of(h.Limit).Used(cell, log, now)
 	if n.replica == nil {
 		return x
@@ -118,10 +118,7 @@ func (n *Node) Explain(at Instant, h *Hit) Explained {
 func (n *Node) explainRights(h *Hit, where ref, used uint64, now int64) *ExplainedRights {
 	l, base := h.Limit, n.base(h.Rule, now)
 	x, carry := quota.Of(l).RightsWindow(now)
-	out := &ExplainedRights{Window: x, Allotment: base.Amount}
-	if quota.Of(l).Drains() {
-		out.Allotment /= quota.Tokens(1)
-	}
+	out := &ExplainedRights{Window: x, Allotment: quota.Of(l).Hits(base.Amount)}
 	_, out.Why = n.cfg.Allotments.Allotment(SharedRule(h.Rule), l.Total(), x, carry, l.Scope == rules.Region)
 	moved := n.replica.engine.Rights(h.Key, x)
 	out.Received, out.Given = moved.Received, moved.Given

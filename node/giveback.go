@@ -63,7 +63,7 @@ func (n *Node) tidy(led *ledger) {
 	if n.now >= c.until || len(c.from) == 0 || n.at.Mono-c.touched < tidyAfter {
 		return
 	}
-	r := n.set.Find(led.id)
+	r := n.rules.set.Find(led.id)
 	if !led.isOf(r) {
 		return
 	}
@@ -85,7 +85,7 @@ func (n *Node) tidy(led *ledger) {
 // giveAllBack returns what is left of all credit: the daemon leaves.
 func (n *Node) giveAllBack(now int64) {
 	for _, led := range n.desk.all {
-		if r := n.set.Find(led.id); led.isOf(r) && led.credit.left(r.Limit, now) > 0 {
+		if r := n.rules.set.Find(led.id); led.isOf(r) && led.credit.left(r.Limit, now) > 0 {
 			n.giveBack(led, r.Limit, now, 0)
 		}
 	}

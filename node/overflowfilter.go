@@ -2,25 +2,26 @@ package node
 
 import "github.com/georld/rld/crdt"
 
-// spill remembers which keys an overflow counter has counted, as one bit a
-// key out of spillBits: a key that is asked for is always found, and another
-// by chance, which may refuse it falsely. The zero value is empty.
-type spill struct{ bits []uint64 }
+// overflowFilter remembers the keys that overflow counters counted, with one
+// bit of filterBits per key. Every such key is found, another one by chance; it
+// then starts from the overflow counter and may be denied falsely. The zero
+// value is empty.
+type overflowFilter struct{ bits []uint64 }
 
-const spillBits = 1 << 16
+const filterBits = 1 << 16
 
-func (s *spill) add(k crdt.Key) {
-	if s.bits == nil {
-		s.bits = make([]uint64, spillBits/64)
+func (f *overflowFilter) add(k crdt.Key) {
+	if f.bits == nil {
+		f.bits = make([]uint64, filterBits/64)
 	}
 	i := k.Hi >> 48 // 16 bits that neither shard nor index use
-	s.bits[i/64] |= 1 << (i % 64)
+	f.bits[i/64] |= 1 << (i % 64)
 }
 
-func (s *spill) has(k crdt.Key) bool {
+func (f *overflowFilter) has(k crdt.Key) bool {
 	i := k.Hi >> 48
-	return s.bits != nil && s.bits[i/64]&(1<<(i%64)) != 0
+	return f.bits != nil && f.bits[i/64]&(1<<(i%64)) != 0
 }
 
-// clear forgets all keys.
-func (s *spill) clear() { s.bits = nil }
+// clear removes all keys.
+func (f *overflowFilter) clear() { f.bits = nil }

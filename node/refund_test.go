@@ -134,7 +134,7 @@ func TestNoReceipt(t *testing.T) {
 	c.daemons = append(c.daemons, d)
 	c.start(t, d)
 	c.put(t, "domain: d\ndescriptors:\n  - key: k\n    rate_limit: {unit: hour, requests_per_unit: 1}\n")
-	d.node.cfg.MaxKeys = 1
+	d.node.keys.max = 1
 	var call Call
 	if c.charge(t, d, &call, "k=a") == nil {
 		t.Error("no receipt for an admitted hit")
@@ -320,7 +320,7 @@ func TestRefundsOfSumsTakeNoOthersHits(t *testing.T) {
 			}
 		}
 		known := a1.node.replica.engine.Total(id.Key, id.Window)
-		if held := a1.node.live.at(a1.node.live.find(id.Key)).cell.Count; held < known || known != 5+1+i {
+		if held := a1.node.keys.live.at(a1.node.keys.live.find(id.Key)).cell.Count; held < known || known != 5+1+i {
 			t.Fatalf("round %d: %d hits count, %d are known, want %d", i, held, known, 6+i)
 		}
 	}

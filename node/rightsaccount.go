@@ -27,27 +27,19 @@ func (n *Node) accountOf(h *Hit, at ref, now int64) *account {
 		}
 		// A new key is tracked from here on, though it may be refused.
 		at = n.learn(h, now)
-		n.promised = max(0, n.promised-1) // the room for it is taken
+		n.keys.promised = max(0, n.keys.promised-1) // the room for it is taken
 	}
-	e := n.live.at(at.index)
+	e := n.keys.live.at(at.index)
 	// An existing account holds all use, also use that the cells lack.
-	if a := n.extras.account(e.extra); a != nil && a.grid == h.Limit.Grid() {
+	if a := n.keys.sides.account(e.extra); a != nil && a.grid == h.Limit.Grid() {
 		return a
 	}
 	if e.inherited() {
 		return nil
 	}
 	a := n.newAccount(h, now)
-	n.attach(e, a)
+	n.keys.sides.of(e).account = a
 	return a
-}
-
-// attach gives an entry an account.
-func (n *Node) attach(e *entry, a *account) {
-	if e.extra < 0 {
-		e.extra = n.extras.take()
-	}
-	n.extras.all[e.extra].account = a
 }
 
 // accountAt returns the account of a hit's counter, nil for none.
@@ -55,7 +47,7 @@ func (n *Node) accountAt(h *Hit, at ref) *account {
 	if !at.exists() {
 		return nil
 	}
-	if a := n.extras.account(n.entry(at).extra); a != nil && a.grid == h.Limit.Grid() {
+	if a := n.keys.sides.account(n.keys.entry(at).extra); a != nil && a.grid == h.Limit.Grid() {
 		return a
 	}
 	return nil

@@ -2,53 +2,61 @@ package node
 
 import "github.com/georld/rld/quota"
 
-// extra is what few entries have, and would not fit into all: the stamps of a
-// sliding_log key, and what is known of the rights to a key near its limit.
-type extra struct {
+// side is the part of an entry that few entries have: the stamps of a log, and
+// the rights account of a key near its limit.
+type side struct {
 	log     quota.Log
 	account *account // nil for none
 }
 
-// extras holds the extras of entries.
-type extras struct {
-	all  []extra
+// sideTable holds the sides of entries, by number.
+type sideTable struct {
+	all  []side
 	idle []int32
 }
 
-// log returns the log of extra i, nil for -1. The pointer is good until the next
-// take.
-func (x *extras) log(i int32) *quota.Log {
+// log returns the log of a side, nil for -1. It is valid until the next take.
+func (t *sideTable) log(i int32) *quota.Log {
 	if i < 0 {
 		return nil
 	}
-	return &x.all[i].log
+	return &t.all[i].log
 }
 
-// account returns the rights account of extra i, nil for none.
-func (x *extras) account(i int32) *account {
+// account returns the rights account of a side, nil for none and for -1.
+func (t *sideTable) account(i int32) *account {
 	if i < 0 {
 		return nil
 	}
-	return x.all[i].account
+	return t.all[i].account
 }
 
-// take returns the index of an empty extra.
-func (x *extras) take() int32 {
-	if n := len(x.idle); n > 0 {
-		i := x.idle[n-1]
-		x.idle = x.idle[:n-1]
+// of returns the side of an entry and makes it if there is none. It is valid
+// until the next take.
+func (t *sideTable) of(e *entry) *side {
+	if e.extra < 0 {
+		e.extra = t.take()
+	}
+	return &t.all[e.extra]
+}
+
+// take returns the number of an empty side.
+func (t *sideTable) take() int32 {
+	if n := len(t.idle); n > 0 {
+		i := t.idle[n-1]
+		t.idle = t.idle[:n-1]
 		return i
 	}
-	x.all = append(x.all, extra{})
-	return int32(len(x.all) - 1)
+	t.all = append(t.all, side{})
+	return int32(len(t.all) - 1)
 }
 
-// put takes an extra back.
-func (x *extras) put(i int32) {
+// put returns a side; -1 is ignored.
+func (t *sideTable) put(i int32) {
 	if i < 0 {
 		return
 	}
-	x.all[i].log.Release()
-	x.all[i].account = nil
-	x.idle = append(x.idle, i)
+	t.all[i].log.Release()
+	t.all[i].account = nil
+	t.idle = append(t.idle, i)
 }

@@ -182,7 +182,7 @@ func TestPrefetchIsGivenBackWhenNobodyComesAnyMore(t *testing.T) {
 		if led.bank == nil {
 			continue
 		}
-		l := owner.node.set.Find(led.id).Limit
+		l := owner.node.rules.set.Find(led.id).Limit
 		if left := led.bank.row.Left(l, quota.Of(l).Full(), w.at().Wall/int64(time.Millisecond)); left != 100_000-10 {
 			t.Errorf("%d rights are left at home, want all but the 10 that were used", left)
 		}

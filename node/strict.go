@@ -52,7 +52,7 @@ type LeaseReady struct {
 func (n *Node) RequestLease(at Instant, h []Hit, out []Status, ticket uint64) {
 	now := n.millis(at)
 	for i := range h {
-		if h[i].Limit == nil || !n.owns(h[i].Key) || !out[i].Wait {
+		if h[i].Limit == nil || !n.keys.owns(h[i].Key) || !out[i].Wait {
 			continue
 		}
 		n.seek(&h[i], &out[i], ticket, now)
@@ -105,7 +105,7 @@ func (n *Node) seek(h *Hit, st *Status, ticket uint64, now int64) {
 func (n *Node) CancelLease(at Instant, h []Hit, ticket uint64) {
 	now := n.millis(at)
 	for i := range h {
-		if h[i].Limit == nil || !n.owns(h[i].Key) || !n.homed(&h[i]) {
+		if h[i].Limit == nil || !n.keys.owns(h[i].Key) || !n.homed(&h[i]) {
 			continue
 		}
 		for _, reserve := range [...]bool{false, true} {
@@ -148,17 +148,17 @@ func (n *Node) StepLease(at Instant, m *sticky.Message) (refused int) {
 	n.at, n.now = Instant{}, 0       // it may have moved
 	now := n.millis(at)
 	for i := range m.Requests {
-		if a := &m.Requests[i]; n.owns(a.Key) && !n.heedAsk(m.From, a, now) {
+		if a := &m.Requests[i]; n.keys.owns(a.Key) && !n.heedAsk(m.From, a, now) {
 			refused++
 		}
 	}
 	for i := range m.Grants {
-		if g := &m.Grants[i]; n.owns(g.Key) && (g.Owner != m.From || !n.mayGrant(g) || !n.grant(g, now)) {
+		if g := &m.Grants[i]; n.keys.owns(g.Key) && (g.Owner != m.From || !n.mayGrant(g) || !n.grant(g, now)) {
 			refused++
 		}
 	}
 	for i := range m.Accepted {
-		if v := &m.Accepted[i]; n.owns(v.Key) && (!n.seated(m.From, v.Voter) || !n.vote(v, now)) {
+		if v := &m.Accepted[i]; n.keys.owns(v.Key) && (!n.seated(m.From, v.Voter) || !n.vote(v, now)) {
 			refused++
 		}
 	}
@@ -262,7 +262,7 @@ func (n *Node) ruleShared(name uint64) *rules.Rule {
 	if n.replica == nil {
 		return nil
 	}
-	return n.replica.shared[name]
+	return n.rules.shared[name]
 }
 
 // LeaseReady returns what is to be done since it was called last. It must be called
@@ -308,7 +308,7 @@ func (n *Node) tickDesk(now int64) {
 // tickLedger sends again what was lost, and gives back what nobody uses. It
 // reports whether the ledger waits for anything.
 func (n *Node) tickLedger(led *ledger, v *route.Routing, now int64) bool {
-	r := n.set.Find(led.id)
+	r := n.rules.set.Find(led.id)
 	if !led.isOf(r) || v == nil {
 		return len(led.waiters) > 0
 	}

@@ -73,7 +73,7 @@ func newStrictStorm(t testing.TB, seed uint64) *strictStorm {
 	for _, d := range s.daemons {
 		d.node.cfg.Allotments = s.rights()
 		if s.maxKeys > 0 {
-			d.node.cfg.MaxKeys = s.maxKeys
+			d.node.keys.max = s.maxKeys
 		}
 	}
 	s.passed = s.keep

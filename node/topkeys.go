@@ -5,16 +5,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/georld/rld/internal/topk"
-
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/topk"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 )
 
-// hottest follows the keys that are asked for and refused most, by a sample of
-// about a thousand hits a second, or one in 64 where that is more.
-type hottest struct {
+// topKeys samples hits for the keys that are asked for, and denied, most often:
+// about a thousand hits per second, or one in 64 if that is more.
+type topKeys struct {
 	asked, denied *topk.Sketch // nil until the first sample
 	every         int32        // one hit in so many
 	last          time.Duration
@@ -22,14 +21,14 @@ type hottest struct {
 
 // The bounds of the sample.
 const (
-	hottestKeys = 64 // of each shard
-	sampleLeast = 64
+	topKeysPerShard = 64
+	sampleLeast     = 64
 )
 
-// sample counts a hit for as many as it stands for.
-func (s *hottest) sample(h *Hit, st *Status, mono time.Duration) {
+// sample counts a hit with the weight of the hits that it stands for.
+func (s *topKeys) sample(h *Hit, st *Status, mono time.Duration) {
 	if s.asked == nil {
-		s.asked, s.denied, s.every = topk.New(hottestKeys), topk.New(hottestKeys), 1
+		s.asked, s.denied, s.every = topk.New(topKeysPerShard), topk.New(topKeysPerShard), 1
 	}
 	weight := h.N * uint64(s.every)
 	at := mono.Milliseconds()
@@ -46,16 +45,16 @@ func (s *hottest) sample(h *Hit, st *Status, mono time.Duration) {
 	s.last = mono
 }
 
-// watchHot takes note of a hit that is of the sample. What others do not know of a hot key yet they are
-// told at once.
+// watchHot samples a hit. Counts of a hot key that peers do not have yet are
+// expedited.
 func (n *Node) watchHot(h *Hit, st *Status) {
 	if h.N == 0 || h.N > 1<<32 {
 		return
 	}
-	n.hottest.sample(h, st, n.at.Mono)
-	n.unsampled = n.hottest.every
+	n.top.sample(h, st, n.at.Mono)
+	n.unsampled = n.top.every
 	st.Sampled = true
-	if n.cfg.HotThreshold > 0 && !st.homed && n.hottest.asked.Rate(h.Key, n.at.Mono.Milliseconds()) >= n.cfg.HotThreshold {
+	if n.cfg.HotThreshold > 0 && !st.homed && n.top.asked.Rate(h.Key, n.at.Mono.Milliseconds()) >= n.cfg.HotThreshold {
 		st.room = 0
 	}
 }
@@ -63,17 +62,17 @@ func (n *Node) watchHot(h *Hit, st *Status) {
 // HotKey is a key that is asked for often.
 type HotKey struct {
 	Key  crdt.Key
-	Rule *rules.Rule // nil when it is not known any more
-	// Asked and Denied are hits a second, at least.
+	Rule *rules.Rule // nil if it is not known any more
+	// Asked and Denied are lower bounds, in hits per second.
 	Asked, Denied uint64
-	// Used is what is in use of Capacity.
+	// Used is the usage of Capacity, in hits.
 	Used, Capacity uint64
 }
 
-// Hottest returns the keys that are asked for most, and those that are refused most, in
-// the order of how much. It is not for the decision path.
+// Hottest returns the keys that are asked for most and those that are denied
+// most, by falling rates. It is not for the decision path.
 func (n *Node) Hottest(at Instant) []HotKey {
-	s := &n.hottest
+	s := &n.top
 	if s.asked == nil {
 		return nil
 	}
@@ -90,11 +89,11 @@ func (n *Node) Hottest(at Instant) []HotKey {
 	}
 	out := make([]HotKey, 0, len(rates))
 	for _, r := range rates {
-		if i := n.live.find(r.Key); i >= 0 {
-			if e := n.live.at(i); e.rule >= 0 {
-				r.Rule = n.set.Rules()[e.rule]
-				l := r.Rule.Limit
-				r.Used, r.Capacity = quota.Of(l).Used(&e.cell, n.extras.log(e.extra), now), quota.Of(l).Capacity()
+		if i := n.keys.live.find(r.Key); i >= 0 {
+			if e := n.keys.live.at(i); e.rule >= 0 {
+				r.Rule = n.rules.set.Rules()[e.rule]
+				f := quota.Of(r.Rule.Limit)
+				r.Used, r.Capacity = f.Used(&e.cell, n.keys.sides.log(e.extra), now), f.Capacity()
 			}
 		}
 		out = append(out, r)

@@ -104,7 +104,7 @@ func (n *Node) offer(h *Hit, a *account, now int64, estimate uint64) {
 // review lets the aggregator of a key check whether its region runs short,
 // after counts of another daemon arrived.
 func (n *Node) review(e *entry, rule *rules.Rule, now int64) {
-	a := n.extras.account(e.extra)
+	a := n.keys.sides.account(e.extra)
 	if a == nil || rule == nil || a.grid != rule.Limit.Grid() || !n.replica.engine.Aggregates(e.key) {
 		return
 	}
@@ -119,7 +119,7 @@ func (n *Node) review(e *entry, rule *rules.Rule, now int64) {
 
 // estimate returns the estimated hits of all daemons on a key.
 func (n *Node) estimate(h *Hit, e *entry, now int64) uint64 {
-	at := ref{where: inLive, index: n.live.find(e.key)}
+	at := ref{where: inLive, index: n.keys.live.find(e.key)}
 	return sat.Add(quota.Of(h.Limit).Used(&e.cell, nil, now), n.elsewhere(h, &e.cell, at))
 }
 
@@ -150,23 +150,23 @@ func (n *Node) sender(id crdt.Incarnation) transfer.Sender {
 // transfer. The entry is nil for a rule that is not in force here, for another
 // window than the current one, and without room for the key.
 func (n *Node) transferCallOf(m *gossip.RightsMessage, now int64) (transferCall, *entry) {
-	rule := n.replica.shared[m.Rule]
+	rule := n.rules.shared[m.Rule]
 	if rule == nil {
 		return transferCall{}, nil
 	}
 	h := Hit{Key: m.Key, Limit: rule.Limit, Rule: rule}
 	x, _ := quota.Of(h.Limit).RightsWindow(now)
-	if !n.bounded(&h) || !n.transferable(h.Limit) || x != m.Window || !n.owns(m.Key) {
+	if !n.bounded(&h) || !n.transferable(h.Limit) || x != m.Window || !n.keys.owns(m.Key) {
 		return transferCall{}, nil
 	}
-	at := ref{where: inLive, index: n.live.find(m.Key)}
+	at := ref{where: inLive, index: n.keys.live.find(m.Key)}
 	if at.index >= 0 {
-		if a := n.extras.account(n.live.at(at.index).extra); a != nil && a.grid != h.Limit.Grid() {
+		if a := n.keys.sides.account(n.keys.live.at(at.index).extra); a != nil && a.grid != h.Limit.Grid() {
 			return transferCall{}, nil // the key counts under another rule
 		}
 	}
 	if at.index < 0 {
-		if n.promised = 0; !n.roomFor(now) {
+		if n.keys.promised = 0; !n.keys.roomFor(now) {
 			return transferCall{}, nil
 		}
 		at = n.learn(&h, now)
@@ -175,7 +175,7 @@ func (n *Node) transferCallOf(m *gossip.RightsMessage, now int64) (transferCall,
 	if a == nil {
 		return transferCall{}, nil
 	}
-	return n.transferCall(&h, a, now), n.entry(at)
+	return n.transferCall(&h, a, now), n.keys.entry(at)
 }
 
 // transfer makes transfers and sends messages. from is the daemon of the
@@ -216,8 +216,8 @@ func (n *Node) give(c *transferCall, to crdt.Incarnation, hits uint64, now int64
 	c.in.Rights -= hits
 	n.transfers.Given += hits
 	// The entry must outlive the transferred rights.
-	if i := n.live.find(c.hit.Key); i >= 0 {
-		n.live.at(i).keepUntil(meta.End(c.in.Window))
+	if i := n.keys.live.find(c.hit.Key); i >= 0 {
+		n.keys.live.at(i).keepUntil(meta.End(c.in.Window))
 	}
 	return true
 }
@@ -225,13 +225,13 @@ func (n *Node) give(c *transferCall, to crdt.Incarnation, hits uint64, now int64
 // received adds rights that another daemon transferred to this one.
 func (n *Node) received(c *gossip.Change, now int64) {
 	n.transfers.Received += c.Transfer
-	i := n.live.find(c.Key)
+	i := n.keys.live.find(c.Key)
 	if i < 0 {
 		return // a later account starts from the cells
 	}
-	e := n.live.at(i)
+	e := n.keys.live.at(i)
 	e.keepUntil(c.Span.End(c.Window))
-	a, rule := n.extras.account(e.extra), n.replica.shared[c.Span.Rule]
+	a, rule := n.keys.sides.account(e.extra), n.rules.shared[c.Span.Rule]
 	if a == nil || rule == nil || a.grid != rule.Limit.Grid() {
 		return
 	}

@@ -96,7 +96,7 @@ const bucketWindow = 2_000
 // Nobody knows when in its label a hit came: as if at the end, then a bucket
 // without debt holds no more of them than fit; as if at the start, then all but
 // what was minted since are still in use. The greater of the two is.
-func (f Fold) Replay(c *Cell, now, start, end int64, n uint64) {
+func (f Fold) replay(c *Cell, now, start, end int64, n uint64) {
 	at := max(min(end, now), c.Window)
 	f.Adopt(c, at)
 	least := sat.Sub(micro(n), f.minted(uint64(f.Requests), min(start, at), at))

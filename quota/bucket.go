@@ -129,14 +129,14 @@ func (f Fold) retryBucket(c *Cell, now int64, n uint64) int64 {
 	return f.drainTime(sat.Sub(f.meter(c, now), micro(f.Capacity()-n)), now)
 }
 
-// Adopt puts a bucket under a limit of its grid that may mint at another rate
-// than the one it was charged under: what is in use at now stays in use, and
-// drains at the new rate from there. Cells of windows and logs mean the same
-// under every limit of their grid.
-func (f Fold) Adopt(c *Cell, now int64) {
+// Adopt moves a bucket to the rate of the limit, which may differ from the rate
+// that it was charged under, and reports whether it did: usage at now stays and
+// drains at the new rate. Cells of windows and logs mean the same under every
+// limit of their grid.
+func (f Fold) Adopt(c *Cell, now int64) (changed bool) {
 	rate := uint64(f.Requests)
-	if !f.Algorithm.Bucket() || c.Prev == rate {
-		return
+	if !f.Drains() || c.Prev == rate {
+		return false
 	}
 	if inUse := f.meter(c, now); inUse > 0 {
 		c.Carry, c.Count = sat.Add(inUse, f.minted(rate, c.Window, now)), 0
@@ -144,4 +144,5 @@ func (f Fold) Adopt(c *Cell, now int64) {
 		*c = Cell{}
 	}
 	c.Prev = rate
+	return true
 }

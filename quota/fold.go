@@ -34,3 +34,61 @@ func (f Fold) Drains() bool { return f.Algorithm.Bucket() }
 
 // Delays reports whether admitted requests may have to wait: leaky buckets.
 func (f Fold) Delays() bool { return f.Algorithm == rules.LeakyBucket }
+
+// ReportLength returns the length in milliseconds of the windows that usage is
+// reported by: the limit's window, or that of a bucket's shared counts.
+func (f Fold) ReportLength() int64 {
+	if f.Drains() {
+		_, length, _ := f.Shared(&Cell{}, 0)
+		return length
+	}
+	return f.Window()
+}
+
+// Fits returns the hits that fit a reported window of a length in milliseconds:
+// the limit, and of a bucket its burst and the refill in that time.
+func (f Fold) Fits(length int64) uint64 {
+	if !f.Drains() {
+		return uint64(f.Requests)
+	}
+	return uint64(f.Burst) + uint64(f.Requests)*uint64(length)/uint64(f.Window())
+}
+
+// Estimable returns the start of the first window from which on the hits of
+// other daemons are extrapolated, and the longest time that this may take, in
+// milliseconds. ok is false for logs: their hits have no common windows.
+func (f Fold) Estimable(c *Cell, now int64) (from, longest int64, ok bool) {
+	switch {
+	case f.Stamped():
+		return 0, 0, false
+	case f.Drains():
+		from, _, _ = f.Shared(c, now)
+		return from, never, true
+	}
+	return c.Window, max(0, now-c.Window), true
+}
+
+// RefillTime returns the time in milliseconds in which an empty bucket fills,
+// 0 for other folds.
+func (f Fold) RefillTime() int64 {
+	if !f.Drains() {
+		return 0
+	}
+	return f.drainTime(micro(f.Capacity()), 0)
+}
+
+// AllRights returns the rights of the world to one window, budget included.
+func (f Fold) AllRights() Allotment {
+	if f.Drains() {
+		return Allotment{Amount: micro(f.TotalBurst()), Rate: micro(f.Total())}
+	}
+	return Allotment{Amount: f.Total()}
+}
+
+// Hits converts an amount of an Allotment to hits, rounded down.
+func (f Fold) Hits(amount uint64) uint64 {
+	if f.Drains() {
+		return amount / microPerToken
+	}
+	return amount
+}

@@ -122,9 +122,9 @@ func (m *Monitor) ruleOf(t *testing.T, name string) api.RuleBudget {
 }
 
 // busyAt returns the busiest key of a rule at an instant.
-func busyAt(r *rules.Rule, window, count int64, us, eu uint64, refused node.Refused) *BusyKey {
+func busyAt(r *rules.Rule, window, count int64, us, eu uint64, refused node.Denied) *BusyKey {
 	return &BusyKey{
-		Busy:    node.Busy{Rule: r, Window: window, Length: r.Limit.Window(), Key: crdt.Key{Lo: 1}, Count: uint64(count), Refused: refused},
+		Busy:    node.Busy{Rule: r, Window: window, Length: r.Limit.Window(), Key: crdt.Key{Lo: 1}, Count: uint64(count), Denied: refused},
 		Regions: []node.RegionHits{{Region: "us", Hits: us}, {Region: "eu", Hits: eu}},
 	}
 }
@@ -148,15 +148,15 @@ func TestRuleWithABudget(t *testing.T) {
 		start := now
 		// 70 in us, 20 denied without rights, and late counts of eu.
 		for j := range int64(10) {
-			m.rules[0].observe(m, busyAt(rule, start, 0, uint64(7*j+7), 0, node.Refused{}), start+j*1_000)
+			m.rules[0].observe(m, busyAt(rule, start, 0, uint64(7*j+7), 0, node.Denied{}), start+j*1_000)
 		}
-		m.rules[0].observe(m, busyAt(rule, start, 0, 70, 0, node.Refused{Rights: 20, Stranded: 20}), start+20_000)
+		m.rules[0].observe(m, busyAt(rule, start, 0, 70, 0, node.Denied{Rights: 20, Stranded: 20}), start+20_000)
 		now = start + 60_000
 		eu := uint64(20)
 		if i == 11 {
 			eu = 38 // 8 over
 		}
-		m.rules[0].observe(m, busyAt(rule, start, 0, 70, eu, node.Refused{Rights: 20, Stranded: 20}), now+500)
+		m.rules[0].observe(m, busyAt(rule, start, 0, 70, eu, node.Denied{Rights: 20, Stranded: 20}), now+500)
 		m.rules[0].settle(m, now+settleMs-1)
 		if n := len(m.rules[0].windows); n != 1 {
 			t.Fatalf("window %d: %d windows are open before it is settled", i, n)
@@ -189,10 +189,10 @@ func TestRuleWithABudget(t *testing.T) {
 
 	// After a change of the budget the former worst overage does not count, nor
 	// does a window that started before.
-	m.rules[0].observe(m, busyAt(rule, now, 0, 100, 50, node.Refused{}), now+5_000)
+	m.rules[0].observe(m, busyAt(rule, now, 0, 100, 50, node.Denied{}), now+5_000)
 	other := parse(t, strings.Replace(budgeted, "10%", "20%", 1))
 	m.setRules(other, now+6_000)
-	m.rules[0].observe(m, busyAt(other.Rules()[0], now, 0, 100, 50, node.Refused{}), now+7_000)
+	m.rules[0].observe(m, busyAt(other.Rules()[0], now, 0, 100, 50, node.Denied{}), now+7_000)
 	if got := m.rules[0].worst(now + 7_000); got != 0 {
 		t.Errorf("the worst under the new budget is %v", got)
 	}
@@ -401,7 +401,7 @@ func BenchmarkAnswer(b *testing.B) {
 	for _, x := range m.rules {
 		for i := int64(100); i > 0; i-- {
 			start := now - now%60_000 - i*60_000
-			x.observe(m, busyAt(x.rule, start, 0, 700+uint64(i), 500, node.Refused{Rights: 30}), start+1_000)
+			x.observe(m, busyAt(x.rule, start, 0, 700+uint64(i), 500, node.Denied{Rights: 30}), start+1_000)
 			x.settle(m, start+70_000)
 		}
 	}

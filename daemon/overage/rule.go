@@ -47,7 +47,7 @@ type window struct {
 	fits          uint64
 	count         uint64   // of all regions
 	regions       []uint64 // admitted
-	denied        node.Refused
+	denied        node.Denied
 	crossed       bool
 	atCrossing    []uint64
 	peaks         []overage.Peaks
@@ -115,7 +115,7 @@ func (f *ruleLog) observe(m *Monitor, b *BusyKey, now int64) {
 	newest := l == &f.windows[len(f.windows)-1]
 	l.fits = max(l.fits, b.Fits())
 	if b.Key != l.key {
-		l.key, l.denied = b.Key, node.Refused{}
+		l.key, l.denied = b.Key, node.Denied{}
 	}
 	count := uint64(0)
 	for _, r := range b.Regions {
@@ -135,7 +135,7 @@ func (f *ruleLog) observe(m *Monitor, b *BusyKey, now int64) {
 	}
 	l.count = count
 	was := deniedHits(&l.denied)
-	l.denied = b.Refused
+	l.denied = b.Denied
 	if newest && !l.rolled && len(f.envelopes) > 0 && f.own >= 0 {
 		is := deniedHits(&l.denied)
 		f.envelopes[f.own].add(now, is-min(is, was))
@@ -144,7 +144,7 @@ func (f *ruleLog) observe(m *Monitor, b *BusyKey, now int64) {
 	f.record(l, now)
 }
 
-func deniedHits(r *node.Refused) uint64 { return r.Rights + r.Estimate }
+func deniedHits(r *node.Denied) uint64 { return r.Rights + r.Estimate }
 
 // cross keeps the recent arrivals when a window crosses the limit.
 func (f *ruleLog) cross(l *window, now int64) {

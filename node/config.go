@@ -1,0 +1,72 @@
+package node
+
+import (
+	"fmt"
+
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/rules"
+)
+
+// MaxShards is the greatest number of Nodes that keys are split over.
+const MaxShards = 64
+
+// Config is the configuration of a Node.
+type Config struct {
+	// Shard is the number of this node among the Shards nodes that split the
+	// keys between them. Shards is a power of two up to MaxShards.
+	Shard, Shards int
+	// MaxKeys bounds the live keys of this node, at least 1. A key beyond it
+	// uses the overflow counter of its rule.
+	MaxKeys int
+	// NearLimit is the share of a limit from which hits count as near it.
+	NearLimit rules.PPM
+	// Clock bounds and slews the hybrid logical clock.
+	Clock hlc.Config
+
+	// Region is the name of the node's region. A node without one replicates
+	// nothing and ignores the fields below.
+	Region string
+	// Name is the daemon's name: the same across restarts, and unique.
+	Name string
+	// Gossip configures the replication of counts.
+	Gossip gossip.Config
+	// Allotments returns the daemon's rights to the windows of rules; nil
+	// without rights. Ablation disables gates, for comparison.
+	Allotments Allotments
+	Ablation   Ablation
+	// Owners returns the owners of strict keys; nil if each node counts them
+	// for itself. Strict configures their leases.
+	Owners Owners
+	Strict OwnersConfig
+	// HotThreshold is the number of hits per second from which a key is hot:
+	// its counts are expedited. 0 disables it.
+	HotThreshold uint64
+	// Naive disables the extrapolation of peers' counts, for comparison: only
+	// the merged counts decide.
+	Naive bool
+}
+
+// Default returns the configuration of a node that holds every key.
+func Default() Config {
+	return Config{Shards: 1, MaxKeys: 1_000_000, NearLimit: 80 * rules.Percent}
+}
+
+func (c Config) validate() error {
+	if c.Shards < 1 || c.Shards > MaxShards || c.Shards&(c.Shards-1) != 0 {
+		return fmt.Errorf("%d shards, want a power of two from 1 to %d", c.Shards, MaxShards)
+	}
+	if c.Shard < 0 || c.Shard >= c.Shards {
+		return fmt.Errorf("shard %d of %d", c.Shard, c.Shards)
+	}
+	if c.MaxKeys < 1 {
+		return fmt.Errorf("max keys %d, want at least 1", c.MaxKeys)
+	}
+	if c.MaxKeys > maxEntries-chunkSize {
+		return fmt.Errorf("max keys %d per shard, at most %d; use more shards", c.MaxKeys, maxEntries-chunkSize)
+	}
+	if err := c.Gossip.Validate(); err != nil {
+		return err
+	}
+	return c.Clock.Validate()
+}

@@ -1,0 +1,59 @@
+package node
+
+import (
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/rules"
+)
+
+// Hit is one descriptor after matching: its counter, its limit and its hits.
+type Hit struct {
+	Key crdt.Key
+	// Limit is nil for a descriptor that nothing limits; it is skipped.
+	Limit *rules.Limit
+	// Rule is nil for an override on a descriptor that matches no rule.
+	Rule *rules.Rule
+	// N is the hits to charge; 0 charges none.
+	N uint64
+	// Ticket identifies the lease request of the call, 0 for none. Failed is
+	// the number of owners that did not answer the call in time: first the
+	// key's owner, then that of the regional reserve.
+	Ticket uint64
+	Failed uint8
+	// Peek is set if the call charges nothing. The owner of a strict key then
+	// reports its state only.
+	Peek bool
+}
+
+// place is the kind of counter that a hit has.
+type place uint8
+
+const (
+	nowhere    place = iota // a new key without hits
+	heir                    // a new key that an overflow counter may have counted
+	unborn                  // an overflow counter without hits
+	inLive                  // an entry of keys.live
+	inOverflow              // an entry of keys.overflow
+)
+
+// ref is the counter that Probe found for a hit, for use by Charge. Two hits of
+// one node and call have equal refs if and only if they have the same counter.
+type ref struct {
+	where place
+	// index is that of the entry. If there is none yet, it is the index of the
+	// first hit of the call with this counter.
+	index int32
+	from  int32 // heir: the entry of keys.overflow to start from
+}
+
+// exists reports whether there is an entry.
+func (r ref) exists() bool { return r.where >= inLive }
+
+// overflowKey returns the key of the counter that the new keys of a rule share
+// in this shard.
+func overflowKey(h *Hit) crdt.Key {
+	k := crdt.Key{Hi: h.Limit.Grid()}
+	if h.Rule != nil {
+		k.Lo = uint64(h.Rule.ID)
+	}
+	return k
+}

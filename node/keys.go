@@ -1,0 +1,193 @@
+package node
+
+import (
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/quota/transfer"
+)
+
+// keys holds the counters of one shard: an entry per live key, and overflow
+// counters for the keys beyond the limit.
+type keys struct {
+	live     store // at most max entries
+	overflow store // one entry per rule and grid
+	filter   overflowFilter
+	sides    sideTable
+	max      int
+	promised int   // new keys that the latest Probe found room for
+	hand     int32 // next entry of live to sweep
+
+	shard, shards int
+	accounts      bool       // the node has rights
+	zero          quota.Cell // of keys without hits; never written
+}
+
+// owns reports whether a key belongs to the shard.
+func (s *keys) owns(k crdt.Key) bool { return ShardOf(k, s.shards) == s.shard }
+
+func (s *keys) entry(at ref) *entry {
+	if at.where == inOverflow {
+		return s.overflow.at(at.index)
+	}
+	return s.live.at(at.index)
+}
+
+// cell returns the cell and log to decide a hit by. Those of a key without hits
+// are empty and must not be written.
+func (s *keys) cell(at ref) (*quota.Cell, *quota.Log) {
+	var e *entry
+	switch at.where {
+	case nowhere, unborn:
+		return &s.zero, nil
+	case heir:
+		e = s.overflow.at(at.from)
+	default:
+		e = s.entry(at)
+	}
+	return &e.cell, s.sides.log(e.extra)
+}
+
+// logOf returns the log of an entry, which is made if the fold needs one.
+func (s *keys) logOf(e *entry, f quota.Fold) *quota.Log {
+	if f.Stamped() {
+		return &s.sides.of(e).log
+	}
+	return s.sides.log(e.extra)
+}
+
+// roomFor reports whether one more key may be tracked, after expired keys have
+// been dropped.
+func (s *keys) roomFor(now int64) bool {
+	return s.live.len()+s.promised < s.max || s.sweep(now, sweepOnInsert) > 0
+}
+
+// touch prepares an entry for a decision: it is not swept for a new key of the
+// same call, and a bucket moves to the rate of its limit. touch reports whether
+// the entry holds counts of other keys.
+func (s *keys) touch(e *entry, h *Hit, now int64) bool {
+	if e.expires() <= now {
+		e.due = uint64(now+1) << 1
+	}
+	if f := quota.Of(h.Limit); f.Adopt(&e.cell, now) {
+		e.keepUntil(f.Expires(&e.cell))
+	}
+	return e.inherited()
+}
+
+// locateNew returns the start of a new key with room: no hits, or a copy of
+// its rule's overflow counter if that may hold hits of the key. The copy is an
+// upper bound, so no hit is forgotten.
+func (s *keys) locateNew(h *Hit, i int, now int64) ref {
+	if s.overflow.len() > 0 && s.filter.has(h.Key) {
+		if at := s.overflow.find(overflowKey(h)); at >= 0 && s.overflow.at(at).expires() > now {
+			s.touch(s.overflow.at(at), h, now)
+			return ref{heir, int32(i), at}
+		}
+	}
+	return ref{where: nowhere, index: int32(i)}
+}
+
+// locateOverflow returns the overflow counter of hit i.
+func (s *keys) locateOverflow(h []Hit, out []Status, i int, now int64) ref {
+	k := overflowKey(&h[i])
+	if at := s.overflow.find(k); at >= 0 {
+		s.touch(s.overflow.at(at), &h[i], now)
+		return ref{where: inOverflow, index: at}
+	}
+	for j := range h[:i] {
+		missing := h[j].Limit != nil && s.owns(h[j].Key) && out[j].ref.where == unborn
+		if missing && overflowKey(&h[j]) == k {
+			return out[j].ref
+		}
+	}
+	return ref{where: unborn, index: int32(i)}
+}
+
+// make returns the entry of a hit and adds it if there is none. mono is the
+// monotonic time in milliseconds. A call may have a new key twice, so make looks
+// it up again.
+func (s *keys) make(h *Hit, at ref, mono int64) ref {
+	switch at.where {
+	case nowhere, heir:
+		i := s.live.find(h.Key)
+		if i < 0 {
+			i = s.live.insert(h.Key)
+			if at.where == heir {
+				s.inherit(s.live.at(i), s.overflow.at(at.from), mono)
+			}
+		}
+		return ref{where: inLive, index: i}
+	case unborn:
+		k := overflowKey(h)
+		i := s.overflow.find(k)
+		if i < 0 {
+			i = s.overflow.insert(k)
+			if s.accounts && quota.Of(h.Limit).Drains() {
+				s.sides.of(s.overflow.at(i)).account = &account{grid: h.Limit.Grid()}
+			}
+		}
+		return ref{where: inOverflow, index: i}
+	}
+	return at
+}
+
+// inherit makes a new entry start as a copy of an overflow counter.
+func (s *keys) inherit(e, from *entry, mono int64) {
+	e.cell = from.cell
+	e.due = uint64(from.expires())<<1 | 1
+	if from.extra >= 0 {
+		to := s.sides.of(e)
+		to.log.CopyFrom(s.sides.log(from.extra))
+		if a := s.sides.account(from.extra); a != nil {
+			to.account = &account{Account: a.Account, grid: a.grid, transfers: transfer.New(mono, 0, 0, 0)}
+		}
+	}
+}
+
+// sweepOnInsert is the number of entries that are checked for an expired one
+// when a new key finds the node full.
+const sweepOnInsert = 64
+
+// maxDrops bounds the entries that one sweep drops, and so the time for which
+// the driver's lock is held: each drop costs a few cache misses.
+const maxDrops = 512
+
+// sweep checks up to budget entries from where the last sweep ended, drops the
+// expired ones and returns their number.
+func (s *keys) sweep(now int64, budget int32) int {
+	dropped := 0
+	for range min(budget, s.live.used) {
+		if dropped == maxDrops {
+			break
+		}
+		if s.hand >= s.live.used {
+			s.hand = 0
+		}
+		if s.expire(&s.live, s.hand, now) {
+			dropped++
+		}
+		s.hand++
+	}
+	return dropped
+}
+
+// sweepOverflow drops all expired overflow counters.
+func (s *keys) sweepOverflow(now int64) {
+	for i := range s.overflow.used {
+		s.expire(&s.overflow, i, now)
+	}
+	if s.overflow.len() == 0 {
+		s.filter.clear()
+	}
+}
+
+// expire drops an entry if it has expired.
+func (s *keys) expire(from *store, i int32, now int64) bool {
+	e := from.at(i)
+	if e.rule == free || e.expires() > now {
+		return false
+	}
+	s.sides.put(e.extra)
+	from.remove(i)
+	return true
+}

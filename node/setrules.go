@@ -1,0 +1,122 @@
+package node
+
+import (
+	"math"
+
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/rules"
+)
+
+// ruleset is the rules in force.
+type ruleset struct {
+	set      *rules.Set
+	hash     uint64
+	shared   map[uint64]*rules.Rule // by SharedRule
+	override rules.Limit            // scratch of limitOf
+}
+
+func newRuleset(set *rules.Set) ruleset {
+	r := ruleset{set: set, hash: set.Hash(), shared: map[uint64]*rules.Rule{}}
+	for _, rule := range set.Rules() {
+		if rule.Limit != nil && !rule.Limit.Unlimited {
+			r.shared[SharedRule(rule)] = rule
+		}
+	}
+	return r
+}
+
+// SharedRule returns the name of a rule in messages and tokens. It includes the
+// grid of its limit, so that counts are never folded on another grid.
+func SharedRule(r *rules.Rule) uint64 { return uint64(r.ID) ^ r.Limit.Grid()*0x9e3779b97f4a7c15 }
+
+// index returns the index of a rule in force, -1 for none. A call that was
+// matched just before a reload has a rule of the previous set, which is found
+// by its ID.
+func (s *ruleset) index(r *rules.Rule) int32 {
+	if r == nil {
+		return -1
+	}
+	if all := s.set.Rules(); r.Index < len(all) && all[r.Index] == r {
+		return int32(r.Index)
+	}
+	if is := s.set.Find(r.ID); is != nil {
+		return int32(is.Index)
+	}
+	return -1
+}
+
+// counted returns the index of the rule whose grid a limit counts on, -1 for
+// none: an override may count on another grid than the rule it replaces.
+func (s *ruleset) counted(r *rules.Rule, l *rules.Limit) int32 {
+	if i := s.index(r); i >= 0 && sameGrid(s.set.Rules()[i].Limit, l) {
+		return i
+	}
+	return -1
+}
+
+// limitOf returns the limit that a change is folded by: that of its rule, or
+// one with the window of an override. It returns nil if the rule is not in
+// force here or counts on another grid now. The result is valid until the next
+// call.
+func (s *ruleset) limitOf(c *gossip.Change) *rules.Limit {
+	if c.Span.Rule == 0 {
+		return overrideLimit(&s.override, c.Span.WindowLength)
+	}
+	if r := s.shared[c.Span.Rule]; r != nil {
+		return r.Limit
+	}
+	return nil
+}
+
+// overrideLimit sets l to a limit with the window of an override, nil if no
+// override has a window of that length in milliseconds.
+func overrideLimit(l *rules.Limit, length int64) *rules.Limit {
+	if length < 1_000 || length%1_000 != 0 || length/1_000 > math.MaxUint32 {
+		return nil
+	}
+	*l = rules.Limit{Unit: rules.Second, Multiplier: uint32(length / 1_000)}
+	return l
+}
+
+// sameGrid reports whether two limits share a key's counters.
+func sameGrid(a, b *rules.Limit) bool {
+	return a == b && a != nil || a != nil && b != nil && a.Grid() == b.Grid()
+}
+
+// SetRules puts other rules in force. Counters stay. The usage of a bucket
+// drains at the new rate from now on, and keys expire by their new limits. The
+// tallies of rules that are gone are dropped. SetRules visits every key and is
+// not for the decision path.
+func (n *Node) SetRules(at Instant, set *rules.Set) {
+	now := n.millis(at)
+	n.stats.setRules(n.rules.set, set)
+	n.keys.live.reindex(n.rules.set, set, now)
+	n.keys.overflow.reindex(n.rules.set, set, now)
+	n.rules, n.held = newRuleset(set), make([]held, len(set.Rules()))
+	if n.replica != nil {
+		n.refoldAll(now)
+	}
+}
+
+// reindex moves the entries to the rules that are in force from now on. A rule
+// that became slower must keep its keys for longer than before. An entry whose
+// rule is gone or counts on another grid now is left to expire.
+func (s *store) reindex(was, is *rules.Set, now int64) {
+	for i := range s.used {
+		e := s.at(i)
+		if e.rule < 0 {
+			continue
+		}
+		old := was.Rules()[e.rule]
+		r := is.Find(old.ID)
+		if r == nil || !sameGrid(old.Limit, r.Limit) {
+			e.rule = -1
+			continue
+		}
+		e.rule = int32(r.Index)
+		f := quota.Of(r.Limit)
+		f.Adopt(&e.cell, now)
+		e.keepUntil(f.Expires(&e.cell))
+	}
+}
