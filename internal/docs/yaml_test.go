@@ -1,0 +1,53 @@
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/georld/rld/config"
+	"github.com/georld/rld/sim"
+)
+
+// TestYAMLBlocks reads every YAML block of the pages as what it is: a scenario
+// of the simulator, limits, or settings.
+func TestYAMLBlocks(t *testing.T) {
+	for _, p := range pages(t) {
+		for _, block := range yamlBlock.FindAllStringSubmatch(p.text, -1) {
+			text := block[1]
+			switch {
+			case strings.Contains(text, "workloads:"):
+				if _, err := sim.ParseScenario(p.name, []byte(text)); err != nil {
+					t.Errorf("%s: %v\n%s", p.name, err, text)
+				}
+			case strings.Contains(text, "\ndescriptors:"):
+				if _, faults := (example{}).parse(text); faults != "" {
+					t.Errorf("%s: %s\n%s", p.name, faults, text)
+				}
+			default:
+				path := filepath.Join(t.TempDir(), "rld.yaml")
+				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := config.Load(settingsOf(text, path)); err != nil {
+					t.Errorf("%s: %v\n%s", p.name, err, text)
+				}
+			}
+		}
+	}
+}
+
+// settingsOf gives a block of settings what it may leave out: the region, the
+// secret and weights need each other.
+func settingsOf(text, path string) config.Sources {
+	s := config.Sources{File: path, Flags: map[string]string{}}
+	if strings.Contains(text, "regions:") {
+		if !strings.Contains(text, "region:") {
+			s.Flags["region"] = "us-east-1"
+		}
+		s.Flags["insecure"] = "true"
+		s.Flags["cluster-secret-file"] = "secret"
+	}
+	return s
+}
