@@ -43,6 +43,11 @@ func TestShell(t *testing.T) {
 	}
 	for _, p := range pages(t) {
 		commands := shellCommands(t, p)
+		for _, c := range commands {
+			if e := exceptionOf(p, c, excepted); e != nil {
+				e.used = true
+			}
+		}
 		if len(commands) == 0 {
 			continue
 		}
@@ -88,6 +93,10 @@ func readExceptions(t *testing.T) []*exception {
 	return out
 }
 
+// namedFile is a block of YAML that begins with the name of its file. The
+// commands of the page find it in their folder.
+var namedFile = regexp.MustCompile("(?ms)^```yaml\n(# ([a-z0-9-]+\\.yaml)\n.*?)^```")
+
 var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```")
 
 // shellCommands returns the commands of a page in their order. A command ends
@@ -129,13 +138,18 @@ func runPage(t *testing.T, p page, commands []string, excepted []*exception, pro
 	t.Helper()
 	at := freeAddresses(t)
 	folder := clone(t, program, at)
+	for _, file := range namedFile.FindAllStringSubmatch(p.text, -1) {
+		if err := os.WriteFile(filepath.Join(folder, file[2]), []byte(file[1]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var script strings.Builder
 	script.WriteString("last=\nready() { for i in {1..150}; do curl -sf http://" + at["127.0.0.1:6070"] +
 		"/readyz >/dev/null && return; sleep 0.1; done; echo the daemon is not ready; return 1; }\n")
 	for i, command := range commands {
 		want, how := "0", ""
 		if e := exceptionOf(p, command, excepted); e != nil {
-			e.used, how = true, e.how
+			how = e.how
 		}
 		text := command
 		for documented, free := range at {
