@@ -47,7 +47,7 @@ func next(c api.Command, name string) string {
 	case api.RetireRegion:
 		return fmt.Sprintf("The other regions take over what %s held once all of them have acknowledged this, in labels "+
 			"that start ten seconds from now or later. Until then nobody holds more than before. The bound holds only "+
-			"if no daemon of %s admits anything from then on. Before one is started again remove its file in agent.dir: "+
+			"if no daemon of %s admits anything from then on. Before one is started again remove its file in rights.dir: "+
 			"it goes by what it promised there until it hears of this. %s", name, name, settles)
 	case api.ReturnRegion:
 		return fmt.Sprintf("%s holds a part again once all regions have acknowledged this; the others give it up as they "+
@@ -55,6 +55,6 @@ func next(c api.Command, name string) string {
 	}
 	return fmt.Sprintf("The other daemons of the region take over what %s held once all of them have acknowledged this, in "+
 		"labels that start ten seconds from now or later. The bound holds only if %s admits nothing from then on. Before it "+
-		"is started again remove its file in agent.dir: it goes by what it promised there until it hears of this. Without "+
+		"is started again remove its file in rights.dir: it goes by what it promised there until it hears of this. Without "+
 		"the file it is let in as a new daemon is. %s", name, name, settles)
 }

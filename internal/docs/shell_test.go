@@ -51,7 +51,10 @@ func TestShell(t *testing.T) {
 		if len(commands) == 0 {
 			continue
 		}
-		t.Run(p.name, func(t *testing.T) { runPage(t, p, commands, excepted, program) })
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			runPage(t, p, commands, excepted, program)
+		})
 	}
 	for _, e := range excepted {
 		if !e.used {
