@@ -105,7 +105,7 @@ const accountFrom = 8
 func (n *Node) allow(h *Hit, st *Status, used uint64, now int64) bool {
 	base := n.base(h.Rule, now)
 	need := sat.Add(sat.Add(st.ahead, h.N), used)
-	if !quota.Of(h.Limit).Drains() && need <= base.Amount/accountFrom && n.accountAt(h, st.ref) == nil {
+	if !quota.Of(h.Limit).Drains() && need <= base.Amount/accountFrom && n.keys.accountAt(h, st.ref) == nil {
 		st.rights = base.Amount - used
 		return true
 	}
@@ -131,7 +131,7 @@ func (n *Node) leftShared(h *Hit, at ref, base quota.Allotment, used uint64, now
 	case heir:
 		at = ref{where: inOverflow, index: at.from}
 	}
-	if r := n.accountAt(h, at); r != nil {
+	if r := n.keys.accountAt(h, at); r != nil {
 		return r.Left(h.Limit, base, now)
 	}
 	return 0 // the use is not known

@@ -123,7 +123,7 @@ func (n *Node) explainRights(h *Hit, where ref, used uint64, now int64) *Explain
 	moved := n.replica.engine.Rights(h.Key, x)
 	out.Received, out.Given = moved.Received, moved.Given
 	out.Left = n.leftShared(h, where, base, used, now)
-	if r := n.accountAt(h, where); r != nil {
+	if r := n.keys.accountAt(h, where); r != nil {
 		out.Left = r.Left(l, base, now)
 	}
 	have := sat.Add(out.Allotment, out.Received)

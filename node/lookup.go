@@ -20,7 +20,7 @@ func (n *Node) locate(h []Hit, out []Status, i int, now int64) {
 			st.Degraded = KeysFull
 		}
 		if n.replica != nil {
-			n.follow(n.keys.live.at(at), hit, now)
+			n.replica.follow(&n.keys, n.keys.live.at(at), hit, now)
 		}
 		return
 	}

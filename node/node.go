@@ -29,17 +29,16 @@ type Node struct {
 	rules ruleset
 	held  []held // one per rule
 	stats outcomes
+	top   topKeys
 
-	unsampled int32 // hits until the next one is sampled
-	clock     hlc.Clock
-	cfg       Config
-	replica   *replica // nil for a node without a region
+	clock   hlc.Clock
+	cfg     Config
+	replica *replica // nil for a node without a region
 
 	incarnation crdt.Incarnation
 	transfers   TransferStats
 	swept       time.Duration // monotonic time of the latest sweep
 	busiest     busiestKeys
-	top         topKeys
 	desk        desk // of strict keys
 }
 
@@ -150,8 +149,9 @@ func (n *Node) Charge(at Instant, h []Hit, out []Status) {
 			n.charge(&h[i], now, st)
 		}
 		n.report(&h[i], now, st)
-		if n.unsampled--; n.unsampled <= 0 && !st.peek {
-			n.watchHot(&h[i], st)
+		if n.top.unsampled--; n.top.unsampled <= 0 && !st.peek &&
+			n.top.watch(&h[i], st, n.at.Mono, n.cfg.HotThreshold) && !st.homed {
+			st.room = 0 // peers that lack counts of a hot key get them at once
 		}
 		if charged {
 			n.share(&h[i], now, st)

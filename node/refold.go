@@ -19,39 +19,39 @@ func (r *replica) known(k crdt.Key) []quota.Known {
 
 // follow moves the cell of a window to the window of now, with the replicated
 // hits of that window.
-func (n *Node) follow(e *entry, h *Hit, now int64) {
+func (r *replica) follow(k *keys, e *entry, h *Hit, now int64) {
 	if e.rule < 0 {
-		n.refold(e, h.Limit, now)
+		r.refold(k, e, h.Limit, now)
 	}
 	f := quota.Of(h.Limit)
-	if !f.Windowed() || !f.Rolled(&e.cell, now) || !n.replica.engine.Has(h.Key) {
+	if !f.Windowed() || !f.Rolled(&e.cell, now) || !r.engine.Has(h.Key) {
 		return
 	}
 	f.Roll(&e.cell, now)
-	f.Relearn(&e.cell, nil, now, n.replica.known(h.Key))
+	f.Relearn(&e.cell, nil, now, r.known(h.Key))
 	e.keepUntil(f.Expires(&e.cell))
 }
 
 // refold raises an entry to the hits that arrived while its rule was not in
 // force here.
-func (n *Node) refold(e *entry, l *rules.Limit, now int64) {
-	if f := quota.Of(l); !e.inherited() && n.replica.engine.Has(e.key) {
-		f.Relearn(&e.cell, n.keys.logOf(e, f), now, n.replica.known(e.key))
+func (r *replica) refold(k *keys, e *entry, l *rules.Limit, now int64) {
+	if f := quota.Of(l); !e.inherited() && r.engine.Has(e.key) {
+		f.Relearn(&e.cell, k.logOf(e, f), now, r.known(e.key))
 	}
 }
 
 // refoldAll refolds all entries of rules in force.
-func (n *Node) refoldAll(now int64) {
-	for i := range n.keys.live.used {
-		e := n.keys.live.at(i)
+func (r *replica) refoldAll(k *keys, set *rules.Set, now int64) {
+	for i := range k.live.used {
+		e := k.live.at(i)
 		if e.rule < 0 {
 			continue
 		}
-		l := n.rules.set.Rules()[e.rule].Limit
-		n.refold(e, l, now)
+		l := set.Rules()[e.rule].Limit
+		r.refold(k, e, l, now)
 		if quota.Of(l).Weighted() { // the limit may have been a fixed window before
-			n.replica.engine.Keep(e.key, l.Window())
-			if a := n.keys.sides.account(e.extra); a != nil {
+			r.engine.Keep(e.key, l.Window())
+			if a := k.sides.account(e.extra); a != nil {
 				e.keepUntil(a.Window + 2*l.Window())
 			}
 		}

@@ -70,7 +70,7 @@ func (n *Node) Receipts(at Instant, h []Hit, out []Status, to []Receipt) {
 // less the refunded ones.
 func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 	now := n.millis(at)
-	l, rule := n.limitOfReceipt(r)
+	l, rule := n.rules.limitOfReceipt(r)
 	if l == nil || !n.keys.owns(r.Key) || !quota.Of(l).Refundable(now, r.Window) {
 		return Refunded{Expired: true}
 	}
@@ -95,20 +95,6 @@ func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 		a.Return(l, r.Window, hits)
 	}
 	return Refunded{Hits: hits}
-}
-
-// limitOfReceipt returns the limit of a receipt and its rule, nil for an
-// override. Both are nil if the rule is not in force any more or counts on
-// another grid.
-func (n *Node) limitOfReceipt(r *Receipt) (*rules.Limit, *rules.Rule) {
-	if r.ID == 0 {
-		return overrideLimit(&n.rules.override, r.Length), nil
-	}
-	rule := n.rules.set.Find(r.ID)
-	if rule == nil || rule.Limit == nil || SharedRule(rule) != r.Rule {
-		return nil, nil
-	}
-	return rule.Limit, rule
 }
 
 // withdraw subtracts hits from an entry that were refunded here or elsewhere. The

@@ -43,11 +43,11 @@ func (n *Node) accountOf(h *Hit, at ref, now int64) *account {
 }
 
 // accountAt returns the account of a hit's counter, nil for none.
-func (n *Node) accountAt(h *Hit, at ref) *account {
+func (s *keys) accountAt(h *Hit, at ref) *account {
 	if !at.exists() {
 		return nil
 	}
-	if a := n.keys.sides.account(n.keys.entry(at).extra); a != nil && a.grid == h.Limit.Grid() {
+	if a := s.sides.account(s.entry(at).extra); a != nil && a.grid == h.Limit.Grid() {
 		return a
 	}
 	return nil
@@ -91,7 +91,7 @@ func (n *Node) newAccount(h *Hit, now int64) *account {
 func (n *Node) spend(h *Hit, now int64, st *Status) {
 	a := st.account
 	if a == nil {
-		a = n.accountAt(h, st.ref)
+		a = n.keys.accountAt(h, st.ref)
 	}
 	if a == nil {
 		return

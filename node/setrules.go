@@ -69,6 +69,20 @@ func (s *ruleset) limitOf(c *gossip.Change) *rules.Limit {
 	return nil
 }
 
+// limitOfReceipt returns the limit of a receipt and its rule, nil for an
+// override. Both are nil if the rule is not in force any more or counts on
+// another grid. The limit is valid until the next call.
+func (s *ruleset) limitOfReceipt(r *Receipt) (*rules.Limit, *rules.Rule) {
+	if r.ID == 0 {
+		return overrideLimit(&s.override, r.Length), nil
+	}
+	rule := s.set.Find(r.ID)
+	if rule == nil || rule.Limit == nil || SharedRule(rule) != r.Rule {
+		return nil, nil
+	}
+	return rule.Limit, rule
+}
+
 // overrideLimit sets l to a limit with the window of an override, nil if no
 // override has a window of that length in milliseconds.
 func overrideLimit(l *rules.Limit, length int64) *rules.Limit {
@@ -95,7 +109,7 @@ func (n *Node) SetRules(at Instant, set *rules.Set) {
 	n.keys.overflow.reindex(n.rules.set, set, now)
 	n.rules, n.held = newRuleset(set), make([]held, len(set.Rules()))
 	if n.replica != nil {
-		n.refoldAll(now)
+		n.replica.refoldAll(&n.keys, set, now)
 	}
 }
 

@@ -17,6 +17,7 @@ type topKeys struct {
 	asked, denied *topk.Sketch // nil until the first sample
 	every         int32        // one hit in so many
 	last          time.Duration
+	unsampled     int32 // hits until the next one is sampled
 }
 
 // The bounds of the sample.
@@ -45,18 +46,17 @@ func (s *topKeys) sample(h *Hit, st *Status, mono time.Duration) {
 	s.last = mono
 }
 
-// watchHot samples a hit. Counts of a hot key that peers do not have yet are
-// expedited.
-func (n *Node) watchHot(h *Hit, st *Status) {
+// watch samples a hit, unless its size is out of range, and reports whether the
+// key is hot: asked for at least threshold times per second. A threshold of 0
+// is never reached.
+func (s *topKeys) watch(h *Hit, st *Status, mono time.Duration, threshold uint64) (hot bool) {
 	if h.N == 0 || h.N > 1<<32 {
-		return
+		return false
 	}
-	n.top.sample(h, st, n.at.Mono)
-	n.unsampled = n.top.every
+	s.sample(h, st, mono)
+	s.unsampled = s.every
 	st.Sampled = true
-	if n.cfg.HotThreshold > 0 && !st.homed && n.top.asked.Rate(h.Key, n.at.Mono.Milliseconds()) >= n.cfg.HotThreshold {
-		st.room = 0
-	}
+	return threshold > 0 && s.asked.Rate(h.Key, mono.Milliseconds()) >= threshold
 }
 
 // HotKey is a key that is asked for often.

@@ -18,8 +18,8 @@ type TransferStats struct {
 // transferable reports whether rights under a limit are transferred: those of
 // windows. A bucket fills by itself, and each right of a log would have its own
 // time.
-func (n *Node) transferable(l *rules.Limit) bool {
-	return !n.cfg.Ablation.NoTransfers && quota.Of(l).Windowed()
+func transferable(c *Config, l *rules.Limit) bool {
+	return !c.Ablation.NoTransfers && quota.Of(l).Windowed()
 }
 
 // transferCall is one call to the transfers of a key.
@@ -93,7 +93,7 @@ func (v *transferView) Allotment(region string) uint64 {
 // they are about to run short. estimate is the estimated hits of all daemons.
 func (n *Node) offer(h *Hit, a *account, now int64, estimate uint64) {
 	a.transfers.Offer(n.at.Mono.Milliseconds(), h.N)
-	if !n.transferable(h.Limit) {
+	if !transferable(&n.cfg, h.Limit) {
 		return
 	}
 	c := n.transferCall(h, a, now)
@@ -109,7 +109,7 @@ func (n *Node) review(e *entry, rule *rules.Rule, now int64) {
 		return
 	}
 	h := Hit{Key: e.key, Limit: rule.Limit, Rule: rule}
-	if !n.bounded(&h) || !n.transferable(h.Limit) {
+	if !n.bounded(&h) || !transferable(&n.cfg, h.Limit) {
 		return
 	}
 	c := n.transferCall(&h, a, now)
@@ -125,7 +125,7 @@ func (n *Node) estimate(h *Hit, e *entry, now int64) uint64 {
 
 // stepRights handles the rights messages of a peer.
 func (n *Node) stepRights(from crdt.Incarnation, messages []gossip.RightsMessage, now int64) {
-	sender := n.sender(from)
+	sender := n.replica.sender(from)
 	for i := range messages[:min(len(messages), gossip.MaxRightsMessages)] {
 		m := &messages[i]
 		c, e := n.transferCallOf(m, now)
@@ -140,9 +140,8 @@ func (n *Node) stepRights(from crdt.Incarnation, messages []gossip.RightsMessage
 }
 
 // sender describes the daemon that rights or messages come from.
-func (n *Node) sender(id crdt.Incarnation) transfer.Sender {
-	eng := n.replica.engine
-	return transfer.Sender{ID: id, Remote: !eng.Local(id), RTT: eng.RTT(id)}
+func (r *replica) sender(id crdt.Incarnation) transfer.Sender {
+	return transfer.Sender{ID: id, Remote: !r.engine.Local(id), RTT: r.engine.RTT(id)}
 }
 
 // transferCallOf finds the account that a message is about and its entry, and
@@ -156,7 +155,7 @@ func (n *Node) transferCallOf(m *gossip.RightsMessage, now int64) (transferCall,
 	}
 	h := Hit{Key: m.Key, Limit: rule.Limit, Rule: rule}
 	x, _ := quota.Of(h.Limit).RightsWindow(now)
-	if !n.bounded(&h) || !n.transferable(h.Limit) || x != m.Window || !n.keys.owns(m.Key) {
+	if !n.bounded(&h) || !transferable(&n.cfg, h.Limit) || x != m.Window || !n.keys.owns(m.Key) {
 		return transferCall{}, nil
 	}
 	at := ref{where: inLive, index: n.keys.live.find(m.Key)}
@@ -239,5 +238,5 @@ func (n *Node) received(c *gossip.Change, now int64) {
 	call := n.transferCall(&h, a, now)
 	a.Return(rule.Limit, c.Window, c.Transfer)
 	call.in.Rights, call.in.Used = a.Left(h.Limit, call.allotment, now), a.Used
-	n.transfer(&call, a.transfers.Received(&call.in, n.sender(c.From), c.Window, c.Transfer), 0, now)
+	n.transfer(&call, a.transfers.Received(&call.in, n.replica.sender(c.From), c.Window, c.Transfer), 0, now)
 }
