@@ -17,10 +17,10 @@ type decoder struct {
 	base int64
 
 	incarnations table[crdt.Incarnation]
-	spans        table[gossip.CellMeta]
-	latest       []int64 // for each span the label of its latest cell, or of the first to come
-	met          int     // slots that parts have named, of slots
-	spent        int     // spans that cells have named, of spans
+	metas        table[gossip.CellMeta]
+	latest       []int64 // for each meta the label of its latest cell, or of the first to come
+	met          int     // incarnations that parts have named, of incarnations
+	spent        int     // metas that cells have named, of metas
 	cells        int
 	denied       int // refusals
 
@@ -73,7 +73,7 @@ func (d *decoder) frame(payload []byte) []gossip.Message {
 		n++
 	}
 	d.readIncarnations(&r)
-	d.readSpans(&r)
+	d.readMetas(&r)
 	if r.end(); n == 0 {
 		r.fail("it has no parts, want at least one")
 	}
@@ -83,7 +83,7 @@ func (d *decoder) frame(payload []byte) []gossip.Message {
 	return d.messages(parts[:n])
 }
 
-// readIncarnations reads the table of slots.
+// readIncarnations reads the table of incarnations.
 func (d *decoder) readIncarnations(r *reader) {
 	content, n := r.rows(frameIncarnations, 8)
 	if n == 0 {
@@ -93,42 +93,42 @@ func (d *decoder) readIncarnations(r *reader) {
 	for i := range n {
 		s := crdt.Incarnation(binary.LittleEndian.Uint64(content[8*i:]))
 		if _, first := d.incarnations.number(s); !first || s == d.head.From || s == d.head.To {
-			r.fail("slot %v is there twice", s)
+			r.fail("incarnation %v is there twice", s)
 			return
 		}
 	}
 }
 
-// readSpans reads the table of spans.
-func (d *decoder) readSpans(r *reader) {
-	for content := r.content(frameSpans); content != nil; content = r.content(frameSpans) {
+// readMetas reads the table of metas.
+func (d *decoder) readMetas(r *reader) {
+	for content := r.content(frameMetas); content != nil; content = r.content(frameMetas) {
 		if len(d.latest) == MaxFrameCells {
-			d.exceed("spans", len(d.latest)+1, MaxFrameCells)
+			d.exceed("metas", len(d.latest)+1, MaxFrameCells)
 		}
 		if d.err != nil {
 			return
 		}
-		d.readSpan(reader{d: d, b: content})
+		d.readMeta(reader{d: d, b: content})
 	}
 }
 
-func (d *decoder) readSpan(r reader) {
+func (d *decoder) readMeta(r reader) {
 	var s gossip.CellMeta
-	if r.next(spanRule) {
+	if r.next(metaRule) {
 		if s.Rule = r.word(); s.Rule == 0 {
-			r.fail("rule of a span is 0 or cut, want it left out")
+			r.fail("rule of a meta is 0 or cut, want it left out")
 		}
 	}
-	width, carry := r.uint(spanWidth), r.uint(spanCarry)
+	width, carry := r.uint(metaWidth), r.uint(metaCarry)
 	if width < 1 || width > math.MaxInt64 || carry > math.MaxInt64 {
-		r.fail("span of %d ms with %d ms more, want 1 or more and 0 or more in 63 bits", width, carry)
+		r.fail("meta of %d ms with %d ms more, want 1 or more and 0 or more in 63 bits", width, carry)
 	}
 	s.WindowLength, s.Carry = int64(width), int64(carry)
-	s.Regional = r.flag(spanRegional)
-	window := d.base + unzigzag(r.uint(spanWindow))
+	s.Regional = r.flag(metaRegional)
+	window := d.base + unzigzag(r.uint(metaWindow))
 	r.end()
-	if _, first := d.spans.number(s); !first {
-		r.fail("span %+v is there twice", s)
+	if _, first := d.metas.number(s); !first {
+		r.fail("meta %+v is there twice", s)
 	}
 	d.latest = append(d.latest, window)
 }
@@ -148,7 +148,7 @@ func (d *decoder) messages(parts [][]byte) []gossip.Message {
 	}
 	d.part = -1
 	if d.met < len(d.incarnations.values) || d.spent < len(d.latest) {
-		d.fail("%d slots and %d spans, of which %d and %d are used",
+		d.fail("%d incarnations and %d metas, of which %d and %d are used",
 			len(d.incarnations.values), len(d.latest), d.met, d.spent)
 	}
 	return msgs
@@ -188,7 +188,7 @@ func (d *decoder) readPart(r reader, before, m *gossip.Message) {
 	}
 	d.readDigests(&r, m)
 	d.readRepair(&r, m)
-	d.readNotes(&r, m)
+	d.readRightsMessages(&r, m)
 	r.end()
 }
 
@@ -272,7 +272,7 @@ func (r *reader) duration(ms uint64) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// incarnation returns the slot of a number. Numbers are first named in their order.
+// incarnation returns the incarnation of a number. Numbers are first named in their order.
 func (d *decoder) incarnation(n uint64) crdt.Incarnation {
 	switch {
 	case n == 0:
@@ -283,7 +283,7 @@ func (d *decoder) incarnation(n uint64) crdt.Incarnation {
 	case n-2 == uint64(d.met) && d.met < len(d.incarnations.values):
 		d.met++
 	default:
-		d.fail("slot %d is named before slot %d or does not exist", n, d.met+2)
+		d.fail("incarnation %d is named before incarnation %d or does not exist", n, d.met+2)
 		return 0
 	}
 	return d.incarnations.values[n-2]

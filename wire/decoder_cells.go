@@ -12,7 +12,7 @@ import (
 // keySize is the size of a key in bytes.
 const keySize = 16
 
-// owner reads whose cells follow: kind and slot, which must be above those of
+// owner reads whose cells follow: kind and incarnation, which must be above those of
 // the cell before, if there is one.
 func (d *decoder) owner(r *reader, kindField, incarnationField tag, first bool, before gossip.CellID) gossip.CellID {
 	kind := r.uint(kindField)
@@ -22,12 +22,12 @@ func (d *decoder) owner(r *reader, kindField, incarnationField tag, first bool, 
 	}
 	id := gossip.CellID{Kind: gossip.Kind(kind), Incarnation: d.incarnation(r.uint(incarnationField))}
 	if !first && (id.Kind < before.Kind || id.Kind == before.Kind && id.Incarnation <= before.Incarnation) {
-		r.fail("slots of cells are not ascending at %v", id.Incarnation)
+		r.fail("incarnations of cells are not ascending at %v", id.Incarnation)
 	}
 	return id
 }
 
-// readCells reads the cells of one slot and appends them to m.
+// readCells reads the cells of one incarnation and appends them to m.
 func (d *decoder) readCells(r reader, m *gossip.Message) {
 	var before gossip.CellID
 	if n := len(m.Cells); n > 0 {
@@ -36,7 +36,7 @@ func (d *decoder) readCells(r reader, m *gossip.Message) {
 	id := d.owner(&r, cellsKind, cellsIncarnation, len(m.Cells) == 0, before)
 	keys, n := r.rows(cellsKeys, keySize)
 	in := columns{
-		more: r.column(cellsMore), spans: r.column(cellsSpans), windows: r.column(cellsWindows),
+		more: r.column(cellsMore), metas: r.column(cellsMetas), windows: r.column(cellsWindows),
 		admitted: r.column(cellsAdmitted), refunded: r.column(cellsRefunded), rates: r.column(cellsRates),
 	}
 	r.end()
@@ -57,13 +57,13 @@ func (d *decoder) readCells(r reader, m *gossip.Message) {
 	for i := range n {
 		id.Key = readKey(keys[keySize*i:])
 		if i > 0 && (id.Key.Hi < last.Hi || id.Key.Hi == last.Hi && id.Key.Lo <= last.Lo) {
-			r.fail("keys of slot %v are not ascending at %d", id.Incarnation, i)
+			r.fail("keys of incarnation %v are not ascending at %d", id.Incarnation, i)
 			return
 		}
 		last = id.Key
 		more := in.more.next()
 		if more >= uint64(len(rest)) {
-			r.fail("more cells of the keys of slot %v than its %d", id.Incarnation, count)
+			r.fail("more cells of the keys of incarnation %v than its %d", id.Incarnation, count)
 			return
 		}
 		d.keyCells(&r, &in, id, rest[:more+1])
@@ -73,35 +73,35 @@ func (d *decoder) readCells(r reader, m *gossip.Message) {
 		rest = rest[more+1:]
 	}
 	if len(rest) > 0 {
-		r.fail("fewer cells of the keys of slot %v than its %d", id.Incarnation, count)
+		r.fail("fewer cells of the keys of incarnation %v than its %d", id.Incarnation, count)
 	}
 	in.admitted.any = 1 // the column is needed for its length
-	for _, c := range [...]*column{&in.more, &in.spans, &in.windows, &in.admitted, &in.refunded, &in.rates} {
+	for _, c := range [...]*column{&in.more, &in.metas, &in.windows, &in.admitted, &in.refunded, &in.rates} {
 		r.ends(c)
 	}
 }
 
-// columns is what a slot's cells consist of besides their keys.
-type columns struct{ more, spans, windows, admitted, refunded, rates column }
+// columns is what a incarnation's cells consist of besides their keys.
+type columns struct{ more, metas, windows, admitted, refunded, rates column }
 
 // keyCells reads the next cells, all of one key.
 func (d *decoder) keyCells(r *reader, in *columns, id gossip.CellID, cells []gossip.Cell) {
 	for i := range cells {
-		n, distance := in.spans.next(), in.windows.next()
+		n, distance := in.metas.next(), in.windows.next()
 		if n >= uint64(d.spent) {
 			if n > uint64(d.spent) || d.spent == len(d.latest) {
-				r.fail("span %d is named before span %d or does not exist", n, d.spent)
+				r.fail("meta %d is named before meta %d or does not exist", n, d.spent)
 				return
 			}
 			if d.spent++; distance != 0 {
-				r.fail("first label of span %d is not the one that the span names", n)
+				r.fail("first label of meta %d is not the one that the meta names", n)
 			}
 		}
 		d.latest[n] += unzigzag(distance)
 		id.Window = d.latest[n]
 		rate := in.rates.next()
 		c := &cells[i]
-		c.CellID, c.CellMeta, c.Rate = id, d.spans.values[n], uint32(rate)
+		c.CellID, c.CellMeta, c.Rate = id, d.metas.values[n], uint32(rate)
 		c.Value = crdt.PN{P: in.admitted.next(), N: in.refunded.next()}
 		switch {
 		case rate > math.MaxUint32:
@@ -116,7 +116,7 @@ func (d *decoder) keyCells(r *reader, in *columns, id gossip.CellID, cells []gos
 	}
 }
 
-// readRefused reads the refusals of one slot and appends them to m.
+// readRefused reads the refusals of one incarnation and appends them to m.
 func (d *decoder) readRefused(r reader, m *gossip.Message) {
 	var before gossip.CellID
 	if n := len(m.Refused); n > 0 {
@@ -130,7 +130,7 @@ func (d *decoder) readRefused(r reader, m *gossip.Message) {
 		d.exceed("refusals", d.denied, MaxFrameCells)
 	}
 	if n == 0 {
-		r.fail("refusals of slot %v without keys", id.Incarnation)
+		r.fail("refusals of incarnation %v without keys", id.Incarnation)
 	}
 	if d.err != nil {
 		return
@@ -141,7 +141,7 @@ func (d *decoder) readRefused(r reader, m *gossip.Message) {
 		window += unzigzag(windows.next())
 		next := gossip.CellID{Kind: id.Kind, Incarnation: id.Incarnation, Key: readKey(keys[keySize*i:]), Window: window}
 		if i > 0 && id.Compare(next) >= 0 {
-			r.fail("refusals of slot %v are not ascending at %d", id.Incarnation, i)
+			r.fail("refusals of incarnation %v are not ascending at %d", id.Incarnation, i)
 			return
 		}
 		id = next

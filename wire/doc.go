@@ -10,7 +10,7 @@
 // what was decoded gets the frame back. For the same reason an unknown field
 // is refused; what a later version adds has another version number.
 //
-// Cells are written in columns, slots and spans once a frame; a cell in company
+// Cells are written in columns, incarnations and metas once a frame; a cell in company
 // costs its key and some three bytes. Fields are written and read by hand,
 // straight from and into the messages: the generated code takes many forms of
 // one frame, and needs a copy of it. The tests hold both to each other.

@@ -16,16 +16,16 @@ type encoder struct {
 
 	from, to     crdt.Incarnation
 	incarnations table[crdt.Incarnation] // but for those two
-	spans        table[gossip.CellMeta]
-	windows      []spanWindows // of the spans
-	base         int64         // what the first label of a span is relative to
+	metas        table[gossip.CellMeta]
+	windows      []metaWindows // of the metas
+	base         int64         // what the first label of a meta is relative to
 
 	numbers, distances []uint64 // columns to be
 	cells, refused     int
 }
 
-// spanWindows is the labels of the first and the latest cell with a span.
-type spanWindows struct{ first, latest int64 }
+// metaWindows is the labels of the first and the latest cell with a meta.
+type metaWindows struct{ first, latest int64 }
 
 // frame writes all after the envelope.
 func (e *encoder) frame(msgs []gossip.Message) error {
@@ -48,17 +48,17 @@ func (e *encoder) frame(msgs []gossip.Message) error {
 		before = &msgs[i]
 	}
 	e.words(frameIncarnations, e.incarnations.values)
-	for i := range e.spans.values {
-		s := &e.spans.values[i]
-		at := e.open(frameSpans)
+	for i := range e.metas.values {
+		s := &e.metas.values[i]
+		at := e.open(frameMetas)
 		if s.Rule != 0 {
-			e.b = append(e.b, byte(spanRule))
+			e.b = append(e.b, byte(metaRule))
 			e.b = binary.LittleEndian.AppendUint64(e.b, s.Rule)
 		}
-		e.uint(spanWidth, uint64(s.WindowLength))
-		e.uint(spanCarry, uint64(s.Carry))
-		e.flag(spanRegional, s.Regional)
-		e.uint(spanWindow, zigzag(e.windows[i].first-e.base))
+		e.uint(metaWidth, uint64(s.WindowLength))
+		e.uint(metaCarry, uint64(s.Carry))
+		e.flag(metaRegional, s.Regional)
+		e.uint(metaWindow, zigzag(e.windows[i].first-e.base))
 		e.close(at)
 	}
 	return nil
@@ -115,7 +115,7 @@ func (e *encoder) part(before, m *gossip.Message) error {
 	}
 	e.digests(m.Digests)
 	e.repair(m.Repair)
-	if err := e.notes(m); err != nil {
+	if err := e.rightsMessages(m); err != nil {
 		return err
 	}
 	e.close(at)
@@ -213,7 +213,7 @@ func (e *encoder) repair(buckets []uint16) {
 	e.required(partRepair, e.numbers)
 }
 
-// incarnation returns the number of a slot in the frame.
+// incarnation returns the number of a incarnation in the frame.
 func (e *encoder) incarnation(s crdt.Incarnation) uint64 {
 	switch s {
 	case e.from:

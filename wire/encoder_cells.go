@@ -8,7 +8,7 @@ import (
 	"github.com/georld/rld/gossip"
 )
 
-// allCells writes the cells of a part, slot by slot.
+// allCells writes the cells of a part, incarnation by incarnation.
 func (e *encoder) allCells(m *gossip.Message) error {
 	if e.cells += len(m.Cells); e.cells > MaxFrameCells {
 		return &SizeError{What: "cells", Got: e.cells, Max: MaxFrameCells}
@@ -49,7 +49,7 @@ func sorted(cells []gossip.Cell) []gossip.Cell {
 	return cells
 }
 
-// incarnationCells writes the cells of one slot.
+// incarnationCells writes the cells of one incarnation.
 func (e *encoder) incarnationCells(cells []gossip.Cell) {
 	at := e.open(partCells)
 	e.uint(cellsKind, uint64(cells[0].Kind))
@@ -91,28 +91,28 @@ func (e *encoder) cellKeys(cells []gossip.Cell) {
 	e.numbers = more
 }
 
-// cellWindows writes the spans and labels.
+// cellWindows writes the metas and labels.
 func (e *encoder) cellWindows(cells []gossip.Cell) {
-	spans, distances := e.numbers[:0], slices.Grow(e.distances[:0], len(cells))
-	n := -1 // number of the span of the cell before
+	metas, distances := e.numbers[:0], slices.Grow(e.distances[:0], len(cells))
+	n := -1 // number of the meta of the cell before
 	for i := range cells {
 		c := &cells[i]
 		if i == 0 || c.CellMeta != cells[i-1].CellMeta {
 			var first bool
-			if n, first = e.spans.number(c.CellMeta); first {
+			if n, first = e.metas.number(c.CellMeta); first {
 				if cap(e.windows) == 0 {
-					e.windows = make([]spanWindows, 0, firstRoom)
+					e.windows = make([]metaWindows, 0, firstRoom)
 				}
-				e.windows = append(e.windows, spanWindows{first: c.Window, latest: c.Window})
+				e.windows = append(e.windows, metaWindows{first: c.Window, latest: c.Window})
 			}
 		}
-		spans = append(spans, uint64(n))
+		metas = append(metas, uint64(n))
 		distances = append(distances, zigzag(c.Window-e.windows[n].latest))
 		e.windows[n].latest = c.Window
 	}
-	e.column(cellsSpans, spans)
+	e.column(cellsMetas, metas)
 	e.column(cellsWindows, distances)
-	e.numbers, e.distances = spans, distances
+	e.numbers, e.distances = metas, distances
 }
 
 func (e *encoder) key(k crdt.Key) {
@@ -120,7 +120,7 @@ func (e *encoder) key(k crdt.Key) {
 	e.b = binary.BigEndian.AppendUint64(e.b, k.Lo)
 }
 
-// allRefused writes the refusals of a part, slot by slot.
+// allRefused writes the refusals of a part, incarnation by incarnation.
 func (e *encoder) allRefused(m *gossip.Message) error {
 	if e.refused += len(m.Refused); e.refused > MaxFrameCells {
 		return &SizeError{What: "refusals", Got: e.refused, Max: MaxFrameCells}
@@ -163,7 +163,7 @@ func latest(refused []gossip.Refusal) []gossip.Refusal {
 	return slices.CompactFunc(refused, func(a, b gossip.Refusal) bool { return a.CellID == b.CellID })
 }
 
-// incarnationRefused writes the refusals of one slot.
+// incarnationRefused writes the refusals of one incarnation.
 func (e *encoder) incarnationRefused(refused []gossip.Refusal) {
 	at := e.open(partRefused)
 	e.uint(refusedKind, uint64(refused[0].Kind))

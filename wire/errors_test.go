@@ -9,11 +9,8 @@ import (
 	"slices"
 	"testing"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
-	rldv1 "github.com/georld/rld/proto/rld/v1"
 )
 
 // wantError compares the text of an error.
@@ -82,7 +79,7 @@ func TestEncodeErrors(t *testing.T) {
 			"wire: shard 0: cell 00000000000000050000000000000001@1799999990000 given to 000000000000aaaa: 900-0: " +
 				"rights with more than what was given"},
 		{"note", one(func(m *gossip.Message) { m.RightsMessages = []gossip.RightsMessage{{Kind: 9}} }),
-			"wire: shard 0: note of kind 9, want 1 to 5"},
+			"wire: shard 0: rights message of kind 9, want 1 to 5"},
 		{"refused kind", one(func(m *gossip.Message) { m.Refused[1].Kind = 7 }),
 			"wire: shard 0: refusal of kind 7, want at most 3"},
 		{"too many cells", two(func(a, b *gossip.Message) {
@@ -104,7 +101,7 @@ func TestEncodeErrors(t *testing.T) {
 }
 
 // seal puts an envelope around a payload.
-func seal(from, to crdt.Incarnation, payload []byte) []byte {
+func sealFrame(from, to crdt.Incarnation, payload []byte) []byte {
 	frame := make([]byte, envelopeSize, envelopeSize+len(payload))
 	frame[0] = Version
 	binary.LittleEndian.PutUint64(frame[atFrom:], uint64(from))
@@ -155,10 +152,10 @@ func TestEnvelopeErrors(t *testing.T) {
 // TestDecodeErrors changes one thing of a frame that holds something of
 // everything.
 func TestDecodeErrors(t *testing.T) {
-	type frame = rldv1.PeerFrame
-	part := func(f *frame) *rldv1.PeerPart { return f.Parts[0] }
-	own := func(f *frame) *rldv1.PeerCells { return f.Parts[0].Cells[0] }
-	refused := func(f *frame) *rldv1.PeerRefusals { return f.Parts[0].Refused[0] }
+	type frame = peerFrame
+	part := func(f *frame) *peerPart { return f.Parts[0] }
+	own := func(f *frame) *peerCells { return f.Parts[0].Cells[0] }
+	refused := func(f *frame) *peerRefusals { return f.Parts[0].Refused[0] }
 	for _, test := range []struct {
 		name   string
 		change func(f *frame)
@@ -170,56 +167,54 @@ func TestDecodeErrors(t *testing.T) {
 			"wire: frame: it has no parts, want at least one"},
 		{"more parts than shards", func(f *frame) { f.Parts = append(f.Parts, part(f)) },
 			"wire: frame: it has more parts than its 1 shards"},
-		{"slot twice", func(f *frame) { f.Incarnations[1] = f.Incarnations[0] },
-			"wire: frame: slot 000000000000aaaa is there twice"},
-		{"sender among slots", func(f *frame) { f.Incarnations[1] = 1 },
-			"wire: frame: slot 0000000000000001 is there twice"},
-		{"slot unused", func(f *frame) { f.Incarnations = append(f.Incarnations, 99) },
-			"wire: frame: 3 slots and 2 spans, of which 2 and 2 are used"},
-		{"span unused", func(f *frame) { f.Metas = append(f.Metas, &rldv1.PeerCellMeta{WindowLength: 1}) },
-			"wire: frame: 2 slots and 3 spans, of which 2 and 2 are used"},
-		{"span twice", func(f *frame) { f.Metas[1] = f.Metas[0] },
-			"wire: frame: span {Rule:7 WindowLength:60000 Carry:60000 Regional:false} is there twice"},
-		{"span without width", func(f *frame) { f.Metas[0].WindowLength = 0 },
-			"wire: frame: span of 0 ms with 60000 ms more, want 1 or more and 0 or more in 63 bits"},
-		{"unknown field", func(f *frame) { f.ProtoReflect().SetUnknown([]byte{15 << 3, 1}) },
-			"wire: frame: field 15 of type 0 is unknown or out of place"},
+		{"incarnation twice", func(f *frame) { f.Incarnations[1] = f.Incarnations[0] },
+			"wire: frame: incarnation 000000000000aaaa is there twice"},
+		{"sender among incarnations", func(f *frame) { f.Incarnations[1] = 1 },
+			"wire: frame: incarnation 0000000000000001 is there twice"},
+		{"incarnation unused", func(f *frame) { f.Incarnations = append(f.Incarnations, 99) },
+			"wire: frame: 3 incarnations and 2 metas, of which 2 and 2 are used"},
+		{"meta unused", func(f *frame) { f.Metas = append(f.Metas, &peerCellMeta{WindowLength: 1}) },
+			"wire: frame: 2 incarnations and 3 metas, of which 2 and 2 are used"},
+		{"meta twice", func(f *frame) { f.Metas[1] = f.Metas[0] },
+			"wire: frame: meta {Rule:7 WindowLength:60000 Carry:60000 Regional:false} is there twice"},
+		{"meta without width", func(f *frame) { f.Metas[0].WindowLength = 0 },
+			"wire: frame: meta of 0 ms with 60000 ms more, want 1 or more and 0 or more in 63 bits"},
 		{"skipped", func(f *frame) { part(f).Skipped = 1 },
 			"wire: part 0 of the frame: 1 shards after shard -1 are skipped, and there are only 1"},
 		{"versions", func(f *frame) { part(f).Changed = 12346 },
 			"wire: part 0 of the frame: 12346 versions up to 12345, want at most as many"},
 		{"duration", func(f *frame) { part(f).UnsentMs = math.MaxUint64 },
 			"wire: part 0 of the frame: duration of 18446744073709551615 ms, want at most 9223372036854"},
-		{"views of nothing", func(f *frame) { part(f).Views = &rldv1.PeerViews{} },
+		{"views of nothing", func(f *frame) { part(f).Views = &peerViews{} },
 			"wire: part 0 of the frame: views as in the part before, want them left out"},
 		{"regions", func(f *frame) { slices.Reverse(f.Incarnations) },
 			"wire: part 0 of the frame: regions are not ascending at 1"},
-		{"slots", func(f *frame) { slices.Reverse(part(f).Views.Regions) },
-			"wire: part 0 of the frame: slot 3 is named before slot 2 or does not exist"},
+		{"incarnations", func(f *frame) { slices.Reverse(part(f).Views.Regions) },
+			"wire: part 0 of the frame: incarnation 3 is named before incarnation 2 or does not exist"},
 		{"ages", func(f *frame) { part(f).Views.AgesMs = []uint64{1, 2, 3} },
 			"wire: part 0 of the frame: field 3 does not hold the numbers of the rows, as short as can be"},
 		{"bucket", func(f *frame) { part(f).Buckets = []uint32{65535, 0} },
 			"wire: part 0 of the frame: bucket beyond 65535"},
 		{"kind", func(f *frame) { own(f).Kind = 4 },
 			"wire: part 0 of the frame: cells of kind 4, want at most 3"},
-		{"slot number", func(f *frame) { own(f).Incarnation = 4 },
-			"wire: part 0 of the frame: slot 4 is named before slot 4 or does not exist"},
-		{"slots of cells", func(f *frame) { slices.Reverse(part(f).Cells) },
-			"wire: part 0 of the frame: slots of cells are not ascending at 0000000000000001"},
+		{"incarnation number", func(f *frame) { own(f).Incarnation = 4 },
+			"wire: part 0 of the frame: incarnation 4 is named before incarnation 4 or does not exist"},
+		{"incarnations of cells", func(f *frame) { slices.Reverse(part(f).Cells) },
+			"wire: part 0 of the frame: incarnations of cells are not ascending at 0000000000000001"},
 		{"keys cut", func(f *frame) { own(f).Keys = own(f).Keys[:31] },
 			"wire: part 0 of the frame: field 3 of 31 bytes, want a multiple of 16"},
 		{"no keys", func(f *frame) { own(f).Keys = nil },
 			"wire: part 0 of the frame: 0 keys of 3 cells, want at least one each"},
 		{"same key", func(f *frame) { copy(own(f).Keys, own(f).Keys[16:]) },
-			"wire: part 0 of the frame: keys of slot 0000000000000001 are not ascending at 1"},
+			"wire: part 0 of the frame: keys of incarnation 0000000000000001 are not ascending at 1"},
 		{"more cells", func(f *frame) { own(f).More = []uint32{3, 1} },
-			"wire: part 0 of the frame: more cells of the keys of slot 0000000000000001 than its 3"},
+			"wire: part 0 of the frame: more cells of the keys of incarnation 0000000000000001 than its 3"},
 		{"fewer cells", func(f *frame) { own(f).More = nil },
-			"wire: part 0 of the frame: fewer cells of the keys of slot 0000000000000001 than its 3"},
-		{"span number", func(f *frame) { own(f).Metas[1] = 2 },
-			"wire: part 0 of the frame: span 2 is named before span 1 or does not exist"},
+			"wire: part 0 of the frame: fewer cells of the keys of incarnation 0000000000000001 than its 3"},
+		{"meta number", func(f *frame) { own(f).Metas[1] = 2 },
+			"wire: part 0 of the frame: meta 2 is named before meta 1 or does not exist"},
 		{"first label", func(f *frame) { own(f).Windows[0] = 1 },
-			"wire: part 0 of the frame: first label of span 0 is not the one that the span names"},
+			"wire: part 0 of the frame: first label of meta 0 is not the one that the meta names"},
 		{"same label", func(f *frame) { own(f).Windows[2] = 0 },
 			"wire: part 0 of the frame: labels of a key are not ascending at 1799999999000"},
 		{"refund", func(f *frame) { own(f).Refunded[1] = 2 },
@@ -230,20 +225,16 @@ func TestDecodeErrors(t *testing.T) {
 		{"reason", func(f *frame) { refused(f).Reasons[1] = 2 },
 			"wire: part 0 of the frame: refusal for reason 3, want 1 or 2"},
 		{"refusals", func(f *frame) { refused(f).Keys[15] = 9 },
-			"wire: part 0 of the frame: refusals of slot 0000000000000002 are not ascending at 1"},
+			"wire: part 0 of the frame: refusals of incarnation 0000000000000002 are not ascending at 1"},
 		{"nothing refused", func(f *frame) { refused(f).Keys = nil },
-			"wire: part 0 of the frame: refusals of slot 0000000000000002 without keys"},
+			"wire: part 0 of the frame: refusals of incarnation 0000000000000002 without keys"},
 	} {
 		var f frame
-		if err := proto.Unmarshal(mustEncode(t, example())[envelopeSize:], &f); err != nil {
+		if err := readPB(mustEncode(t, example())[envelopeSize:], &f); err != nil {
 			t.Fatal(err)
 		}
 		test.change(&f)
-		payload, err := proto.MarshalOptions{Deterministic: true}.Marshal(&f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		msgs, err := Decode(seal(1, 2, payload))
+		msgs, err := Decode(sealFrame(1, 2, appendPB(nil, &f)))
 		wantError(t, test.name, err, test.want)
 		if msgs != nil {
 			t.Errorf("%s: beside the error there are messages: %v", test.name, msgs)
@@ -255,25 +246,21 @@ func TestDecodeErrors(t *testing.T) {
 func TestDecodeBounds(t *testing.T) {
 	words := func(n int) []byte { return make([]byte, 16*n) }
 	for _, test := range []struct {
-		part *rldv1.PeerPart
+		part *peerPart
 		want string
 	}{
-		{&rldv1.PeerPart{Cells: []*rldv1.PeerCells{{Keys: words(1), Admitted: make([]uint64, MaxFrameCells+1)}}},
+		{&peerPart{Cells: []*peerCells{{Keys: words(1), Admitted: make([]uint64, MaxFrameCells+1)}}},
 			"wire: frame of 65537 cells, want at most 65536"},
-		{&rldv1.PeerPart{Refused: []*rldv1.PeerRefusals{{Keys: words(MaxFrameCells + 1)}}},
+		{&peerPart{Refused: []*peerRefusals{{Keys: words(MaxFrameCells + 1)}}},
 			"wire: frame of 65537 refusals, want at most 65536"},
-		{&rldv1.PeerPart{Views: &rldv1.PeerViews{Regions: make([]uint32, MaxViews+1)}},
+		{&peerPart{Views: &peerViews{Regions: make([]uint32, MaxViews+1)}},
 			"wire: frame of 4097 regions, want at most 4096"},
-		{&rldv1.PeerPart{Digests: make([]uint64, math.MaxUint16+2)},
+		{&peerPart{Digests: make([]uint64, math.MaxUint16+2)},
 			"wire: frame of 65537 digests, want at most 65536"},
-		{&rldv1.PeerPart{Repair: make([]uint32, math.MaxUint16+2)},
+		{&peerPart{Repair: make([]uint32, math.MaxUint16+2)},
 			"wire: frame of 65537 buckets, want at most 65536"},
 	} {
-		payload, err := proto.Marshal(&rldv1.PeerFrame{Parts: []*rldv1.PeerPart{test.part}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = Decode(seal(1, 2, payload))
+		_, err := Decode(sealFrame(1, 2, appendPB(nil, &peerFrame{Parts: []*peerPart{test.part}})))
 		wantError(t, "bound", err, test.want)
 	}
 }
@@ -282,7 +269,7 @@ func TestDecodeBounds(t *testing.T) {
 // same are refused.
 func TestOtherForms(t *testing.T) {
 	const emptyPart = "\x32\x00"
-	if _, err := Decode(seal(1, 2, []byte(emptyPart))); err != nil {
+	if _, err := Decode(sealFrame(1, 2, []byte(emptyPart))); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ name, payload, want string }{
@@ -295,12 +282,13 @@ func TestOtherForms(t *testing.T) {
 		{"order", "\x18\x01\x08\x01" + emptyPart, "field 1 of type 0 is unknown or out of place"},
 		{"twice", "\x08\x01\x08\x01" + emptyPart, "field 1 of type 0 is unknown or out of place"},
 		{"late", emptyPart + "\x18\x01", "field 3 of type 0 is unknown or out of place"},
+		{"unknown", emptyPart + "\x78\x01", "field 15 of type 0 is unknown or out of place"},
 		{"length beyond", "\x32\x05", "field 6 of 5 bytes, want at most the 0 that follow"},
-		{"no slots", emptyPart + "\x3a\x00", "field 7 of 0 bytes, want a multiple of 8"},
+		{"no incarnations", emptyPart + "\x3a\x00", "field 7 of 0 bytes, want a multiple of 8"},
 		{"rule of 0", emptyPart + "\x42\x0b\x09\x00\x00\x00\x00\x00\x00\x00\x00\x10\x01",
-			"rule of a span is 0 or cut, want it left out"},
+			"rule of a meta is 0 or cut, want it left out"},
 	} {
-		_, err := Decode(seal(1, 2, []byte(test.payload)))
+		_, err := Decode(sealFrame(1, 2, []byte(test.payload)))
 		wantError(t, test.name, err, "wire: frame: "+test.want)
 	}
 	m := example()
@@ -309,6 +297,6 @@ func TestOtherForms(t *testing.T) {
 	larger := bytes.Replace(mustEncode(t, m), rate, binary.AppendUvarint(nil, 1<<32), 1)
 	_, err := Decode(reseal(larger))
 	wantError(t, "rate", err, "wire: part 0 of the frame: rate of 4294967296, want at most 4294967295")
-	_, err = Decode(seal(3, 3, []byte(emptyPart)))
+	_, err = Decode(sealFrame(3, 3, []byte(emptyPart)))
 	wantError(t, "itself", err, "wire: frame: it is from 0000000000000003 to itself")
 }

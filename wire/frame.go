@@ -83,7 +83,7 @@ func Fit(msgs []gossip.Message) int {
 		cells += len(m.Cells)
 		refused += len(m.Refused)
 		bytes += maxPart + maxCell*len(m.Cells) + maxRefusal*len(m.Refused) +
-			maxView*len(m.Staleness) + maxDigest*len(m.Digests) + maxRepair*len(m.Repair) + maxNote*len(m.RightsMessages)
+			maxView*len(m.Staleness) + maxDigest*len(m.Digests) + maxRepair*len(m.Repair) + maxRightsMessage*len(m.RightsMessages)
 		if i > 0 && (bytes > MaxFrameBytes || cells > MaxFrameCells || refused > MaxFrameCells) {
 			return i
 		}
@@ -100,7 +100,7 @@ const (
 	maxView    = 32
 	maxDigest  = 11
 	maxRepair  = 3
-	maxNote    = 112
+	maxRightsMessage    = 112
 )
 
 // Decode returns the messages of a frame, at least one. They share nothing

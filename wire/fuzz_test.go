@@ -112,12 +112,12 @@ func heldBytes(msgs []gossip.Message) int {
 // their length, taken or refused.
 func TestAllocationBounded(t *testing.T) {
 	parts := bytes.Repeat([]byte{byte(frameParts), 0}, MaxShards)
-	var incarnations, spans []byte
+	var incarnations, metas []byte
 	for i := range uint64(50_000) {
 		incarnations = binary.LittleEndian.AppendUint64(incarnations, i+3)
-		spans = append(spans, byte(frameSpans), 11, byte(spanRule))
-		spans = binary.LittleEndian.AppendUint64(spans, i+1)
-		spans = append(spans, byte(spanWidth), 1)
+		metas = append(metas, byte(frameMetas), 11, byte(metaRule))
+		metas = binary.LittleEndian.AppendUint64(metas, i+1)
+		metas = append(metas, byte(metaWidth), 1)
 	}
 	incarnations = append(binary.AppendUvarint([]byte{byte(frameParts), 0, byte(frameIncarnations)}, uint64(len(incarnations))), incarnations...)
 	for _, test := range []struct {
@@ -126,11 +126,11 @@ func TestAllocationBounded(t *testing.T) {
 		taken bool
 	}{
 		{"cells of one key", mustEncode(t, logged(MaxFrameCells)), true},
-		{"cells of many spans", mustEncode(t, busy(1000, 1000)), true},
+		{"cells of many metas", mustEncode(t, busy(1000, 1000)), true},
 		{"views that all shards repeat", mustEncode(t, shards(MaxShards, regions(MaxViews))...), true},
-		{"empty parts", seal(1, 2, append([]byte{byte(frameLastShard), MaxShards - 1}, parts...)), true},
-		{"slots without use", seal(1, 2, incarnations), false},
-		{"spans without use", seal(1, 2, append(parts[:2:2], spans...)), false},
+		{"empty parts", sealFrame(1, 2, append([]byte{byte(frameLastShard), MaxShards - 1}, parts...)), true},
+		{"incarnations without use", sealFrame(1, 2, incarnations), false},
+		{"metas without use", sealFrame(1, 2, append(parts[:2:2], metas...)), false},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -12,7 +12,7 @@ import (
 	"github.com/georld/rld/hlc"
 )
 
-// The generators draw from small domains, so that slots, keys and spans meet,
+// The generators draw from small domains, so that incarnations, keys and metas meet,
 // and now and then from all there is.
 
 func genWord() *rapid.Generator[uint64] {
@@ -35,13 +35,13 @@ func genCellID() *rapid.Generator[gossip.CellID] {
 			Key:         crdt.Key{Hi: rapid.Uint64Range(0, 3).Draw(t, "hi"), Lo: genWord().Draw(t, "lo")},
 			Window:      genWindow().Draw(t, "label"),
 			Kind:        gossip.Kind(rapid.Uint8Range(0, uint8(gossip.MaxKind)).Draw(t, "kind")),
-			Incarnation: genIncarnation().Draw(t, "slot"),
+			Incarnation: genIncarnation().Draw(t, "incarnation"),
 		}
 	})
 }
 
-// genSpan draws from more spans than a table walks through.
-func genSpan() *rapid.Generator[gossip.CellMeta] {
+// genMeta draws from more metas than a table walks through.
+func genMeta() *rapid.Generator[gossip.CellMeta] {
 	return rapid.Custom(func(t *rapid.T) gossip.CellMeta {
 		return gossip.CellMeta{
 			Rule:         rapid.Uint64Range(0, 20).Draw(t, "rule"),
@@ -54,7 +54,7 @@ func genSpan() *rapid.Generator[gossip.CellMeta] {
 
 func genCell() *rapid.Generator[gossip.Cell] {
 	return rapid.Custom(func(t *rapid.T) gossip.Cell {
-		c := gossip.Cell{CellID: genCellID().Draw(t, "id"), CellMeta: genSpan().Draw(t, "span")}
+		c := gossip.Cell{CellID: genCellID().Draw(t, "id"), CellMeta: genMeta().Draw(t, "meta")}
 		c.Value.P = genWord().Draw(t, "p")
 		c.Value.N = rapid.SampledFrom([]uint64{0, 0, 1, math.MaxUint64}).Draw(t, "n")
 		switch c.Kind {
@@ -69,11 +69,11 @@ func genCell() *rapid.Generator[gossip.Cell] {
 	})
 }
 
-func genNote() *rapid.Generator[gossip.RightsMessage] {
+func genRightsMessage() *rapid.Generator[gossip.RightsMessage] {
 	return rapid.Custom(func(t *rapid.T) gossip.RightsMessage {
 		id := genCellID().Draw(t, "id")
 		return gossip.RightsMessage{
-			Kind: gossip.RightsMessageKind(rapid.Uint8Range(1, uint8(gossip.MaxRightsMessage)).Draw(t, "note")),
+			Kind: gossip.RightsMessageKind(rapid.Uint8Range(1, uint8(gossip.MaxRightsMessage)).Draw(t, "kind")),
 			Key:  id.Key, Window: id.Window, Rule: genWord().Draw(t, "rule"),
 			Rights: genWord().Draw(t, "rights"), Second: genWord().Draw(t, "second"),
 			Need: genWord().Draw(t, "need"), For: genIncarnation().Draw(t, "for"),
@@ -128,7 +128,7 @@ func genPart() *rapid.Generator[gossip.Part] {
 			Ack:       genWord().Draw(t, "ack"),
 			Own:       genDuration().Draw(t, "own"),
 		}
-		p.RightsMessages = rapid.SliceOfN(genNote(), 0, 4).Draw(t, "notes")
+		p.RightsMessages = rapid.SliceOfN(genRightsMessage(), 0, 4).Draw(t, "rightsMessages")
 		if len(p.RightsMessages) == 0 {
 			p.RightsMessages = nil
 		}

@@ -1,11 +1,6 @@
 package wire
 
 import (
-	"encoding/binary"
-	"hash/crc32"
-
-	"google.golang.org/protobuf/proto"
-
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/hlc"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
@@ -17,61 +12,30 @@ import (
 // first byte of their frames.
 const RightsVersion = 0x41
 
-// The envelope of a frame about epochs: where its checksum is, and its size.
-const (
-	rightsChecksum = 1
-	rightsEnvelope = 5
-)
-
-// IsRights reports whether a frame is one about epochs, by its first byte.
+// IsRights reports whether a frame is about epochs, by its first byte.
 func IsRights(frame []byte) bool { return len(frame) > 0 && frame[0] == RightsVersion }
 
-// EncodeRights appends the frame that holds the message to dst and returns the
-// extended slice. It only reads the message and keeps nothing. The same message
-// has the same bytes on all daemons of one build.
+// EncodeRights appends the frame of a message to dst and returns the extended
+// slice. It only reads the message and keeps no part of it. Equal messages have
+// equal frames on all daemons of one build.
 //
-// On an error dst is returned as it was: a *SizeError when the frame would
-// exceed MaxFrameBytes, a *FormatError when the message is not valid.
+// On an error it returns dst as it was: a *SizeError when the frame would exceed
+// MaxFrameBytes, a *FormatError when the message is not valid.
 func EncodeRights(dst []byte, m *agent.Message) ([]byte, error) {
 	if err := m.Validate(); err != nil {
 		return dst, malformed("%v", err)
 	}
-	at := len(dst)
-	out := append(dst, make([]byte, rightsEnvelope)...)
-	out, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend(out, rightsFrame(m))
-	if err != nil {
-		return dst, malformed("%v", err)
-	}
-	frame := out[at:]
-	if len(frame) > MaxFrameBytes {
-		return dst, &SizeError{What: "bytes", Got: len(frame), Max: MaxFrameBytes}
-	}
-	frame[0] = RightsVersion
-	binary.LittleEndian.PutUint32(frame[rightsChecksum:], crc32.Checksum(frame[rightsEnvelope:], castagnoli))
-	return out, nil
+	return seal(dst, RightsVersion, rightsFrame(m))
 }
 
-// DecodeRights returns the message of a frame, which shares nothing with it.
-// Empty lists come back nil. The message is valid on its own; whether it is
-// true is for who receives it to judge. The error is a *VersionError, a
-// *SizeError, a *ChecksumError for a frame that was cut or changed, or a
-// *FormatError.
+// DecodeRights returns the message of a frame, which shares no memory with it.
+// Empty lists are nil. The message is valid on its own; the receiver checks its
+// content and its sender. The error is a *VersionError, a *SizeError, a
+// *ChecksumError for a frame that was cut or changed, or a *FormatError.
 func DecodeRights(frame []byte) (*agent.Message, error) {
-	switch {
-	case len(frame) > MaxFrameBytes:
-		return nil, &SizeError{What: "bytes", Got: len(frame), Max: MaxFrameBytes}
-	case len(frame) > 0 && frame[0] != RightsVersion:
-		return nil, &VersionError{Got: frame[0], Want: RightsVersion}
-	case len(frame) < rightsEnvelope:
-		return nil, malformed("frame of %d bytes, want at least %d", len(frame), rightsEnvelope)
-	}
-	got := crc32.Checksum(frame[rightsEnvelope:], castagnoli)
-	if want := binary.LittleEndian.Uint32(frame[rightsChecksum:]); got != want {
-		return nil, &ChecksumError{Got: got, Want: want}
-	}
 	var f rldv1.RightsFrame
-	if err := proto.Unmarshal(frame[rightsEnvelope:], &f); err != nil {
-		return nil, malformed("message about rights: %v", err)
+	if err := unseal(frame, RightsVersion, &f); err != nil {
+		return nil, err
 	}
 	m, err := rightsMessage(&f)
 	if err != nil {

@@ -19,7 +19,7 @@ func FuzzRightsReceive(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(frame[rightsEnvelope:], seed%2 == 0)
+		f.Add(frame[sealSize:], seed%2 == 0)
 	}
 	f.Fuzz(func(t *testing.T, payload []byte, aged bool) {
 		m, err := DecodeRights(sealedRights(payload))

@@ -262,14 +262,14 @@ func TestStoredRefused(t *testing.T) {
 
 func FuzzRights(f *testing.F) {
 	frame, _ := EncodeRights(nil, &agent.Message{Region: "a", Name: "a1", Period: 1})
-	f.Add(frame[rightsEnvelope:])
+	f.Add(frame[sealSize:])
 	gen := rapid.Custom(genRights)
 	for seed := range 5 {
 		frame, err := EncodeRights(nil, gen.Example(seed))
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(frame[rightsEnvelope:])
+		f.Add(frame[sealSize:])
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		m, err := DecodeRights(sealedRights(payload))
@@ -303,8 +303,8 @@ func FuzzStored(f *testing.F) {
 
 // sealedRights puts the envelope around a payload.
 func sealedRights(payload []byte) []byte {
-	frame := append(make([]byte, rightsEnvelope), payload...)
+	frame := append(make([]byte, sealSize), payload...)
 	frame[0] = RightsVersion
-	binary.LittleEndian.PutUint32(frame[rightsChecksum:], crc32.Checksum(payload, castagnoli))
+	binary.LittleEndian.PutUint32(frame[sealChecksum:], crc32.Checksum(payload, castagnoli))
 	return frame
 }

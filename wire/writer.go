@@ -67,7 +67,7 @@ func (e *encoder) required(t tag, numbers []uint64) {
 	e.close(at)
 }
 
-// words writes slots, 8 bytes each.
+// words writes incarnations, 8 bytes each.
 func (e *encoder) words(t tag, incarnations []crdt.Incarnation) {
 	if len(incarnations) == 0 {
 		return

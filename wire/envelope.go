@@ -1,0 +1,82 @@
+package wire
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// The envelope of a frame with a generated message: its version, its checksum
+// at sealChecksum, and then the message.
+const (
+	sealChecksum = 1
+	sealSize     = 5
+)
+
+// deterministic writes equal messages as equal bytes within one build.
+var deterministic = proto.MarshalOptions{Deterministic: true}
+
+// seal appends the frame of a message to dst. On an error it returns dst as it
+// was.
+func seal(dst []byte, version byte, m proto.Message) ([]byte, error) {
+	out, err := deterministic.MarshalAppend(append(dst, version, 0, 0, 0, 0), m)
+	if err != nil {
+		return dst, malformed("%v", err)
+	}
+	frame := out[len(dst):]
+	if len(frame) > MaxFrameBytes {
+		return dst, &SizeError{What: "bytes", Got: len(frame), Max: MaxFrameBytes}
+	}
+	binary.LittleEndian.PutUint32(frame[sealChecksum:], crc32.Checksum(frame[sealSize:], castagnoli))
+	return out, nil
+}
+
+// unseal checks the envelope of a frame and decodes its message into m.
+func unseal(frame []byte, version byte, m proto.Message) error {
+	switch {
+	case len(frame) > MaxFrameBytes:
+		return &SizeError{What: "bytes", Got: len(frame), Max: MaxFrameBytes}
+	case len(frame) > 0 && frame[0] != version:
+		return &VersionError{Got: frame[0], Want: version}
+	case len(frame) < sealSize:
+		return malformed("frame of %d bytes, want at least %d", len(frame), sealSize)
+	}
+	got := crc32.Checksum(frame[sealSize:], castagnoli)
+	if want := binary.LittleEndian.Uint32(frame[sealChecksum:]); got != want {
+		return &ChecksumError{Got: got, Want: want}
+	}
+	return decode(frame[sealSize:], m)
+}
+
+// decode decodes a generated message. Unknown fields are dropped.
+func decode(payload []byte, m proto.Message) error {
+	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(payload, m); err != nil {
+		return malformed("frame: %v", err)
+	}
+	return nil
+}
+
+// listOf converts a list; an empty one is nil.
+func listOf[S ~[]T, T, U any](in S, convert func(*T) U) []U {
+	if len(in) == 0 {
+		return nil
+	}
+	out := make([]U, len(in))
+	for i := range in {
+		out[i] = convert(&in[i])
+	}
+	return out
+}
+
+// fromList converts a list of generated messages; an empty one is nil.
+func fromList[T, U any](in []*T, convert func(*T) U) []U {
+	if len(in) == 0 {
+		return nil
+	}
+	out := make([]U, len(in))
+	for i := range in {
+		out[i] = convert(in[i])
+	}
+	return out
+}

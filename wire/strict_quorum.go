@@ -1,0 +1,136 @@
+package wire
+
+import (
+	"github.com/georld/rld/crdt"
+	rldv1 "github.com/georld/rld/proto/rld/v1"
+	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/route"
+)
+
+func strictWatermark(w *sticky.Watermark) *rldv1.Watermark {
+	return &rldv1.Watermark{Window: w.Window, Amount: w.Amount, EndMs: w.End}
+}
+
+func watermarkOf(w *rldv1.Watermark) sticky.Watermark {
+	return sticky.Watermark{Window: w.Window, Amount: w.Amount, End: w.EndMs}
+}
+
+func ballotOf(round, owner, term uint64) sticky.Ballot {
+	return sticky.Ballot{Round: round, Owner: crdt.Incarnation(owner), Term: term}
+}
+
+func strictAccept(a *sticky.Accept) *rldv1.WatermarkAccept {
+	return &rldv1.WatermarkAccept{
+		KeyHi: a.Key.Hi, KeyLo: a.Key.Lo, Round: a.Ballot.Round, Owner: uint64(a.Ballot.Owner),
+		Term: a.Ballot.Term, Seq: a.Seq, Known: listOf(a.Known, strictWatermark),
+		Watermarks: listOf(a.Watermarks, strictWatermark),
+	}
+}
+
+func acceptOf(a *rldv1.WatermarkAccept) sticky.Accept {
+	return sticky.Accept{
+		Key: crdt.Key{Hi: a.KeyHi, Lo: a.KeyLo}, Ballot: ballotOf(a.Round, a.Owner, a.Term), Seq: a.Seq,
+		Known: fromList(a.Known, watermarkOf), Watermarks: fromList(a.Watermarks, watermarkOf),
+	}
+}
+
+func strictAccepted(a *sticky.Accepted) *rldv1.WatermarkAccepted {
+	return &rldv1.WatermarkAccepted{
+		KeyHi: a.Key.Hi, KeyLo: a.Key.Lo, Round: a.Ballot.Round, Owner: uint64(a.Ballot.Owner),
+		Term: a.Ballot.Term, Seq: a.Seq, Voter: a.Voter, Ok: a.OK, Reason: uint32(a.Reason),
+		PromisedRound: a.Promised.Round, PromisedOwner: uint64(a.Promised.Owner),
+		PromisedTerm: a.Promised.Term, Held: listOf(a.Held, strictWatermark),
+		Generations: listOf(a.Generations, strictGeneration),
+	}
+}
+
+func acceptedOf(a *rldv1.WatermarkAccepted) sticky.Accepted {
+	return sticky.Accepted{
+		Key: crdt.Key{Hi: a.KeyHi, Lo: a.KeyLo}, Ballot: ballotOf(a.Round, a.Owner, a.Term), Seq: a.Seq,
+		Voter: a.Voter, OK: a.Ok, Reason: reasonOf(a.Reason),
+		Promised: ballotOf(a.PromisedRound, a.PromisedOwner, a.PromisedTerm),
+		Held:     fromList(a.Held, watermarkOf), Generations: fromList(a.Generations, generationOf),
+	}
+}
+
+func strictSnapshotRequest(r *sticky.SnapshotRequest) *rldv1.SnapshotRequest {
+	return &rldv1.SnapshotRequest{
+		Voter: r.Voter, Generation: r.Generation, Number: r.Number, AfterHi: r.After.Hi, AfterLo: r.After.Lo,
+		Begin: r.Begin,
+	}
+}
+
+func snapshotRequestOf(r *rldv1.SnapshotRequest) sticky.SnapshotRequest {
+	return sticky.SnapshotRequest{
+		Voter: r.Voter, Generation: r.Generation, Number: r.Number,
+		After: crdt.Key{Hi: r.AfterHi, Lo: r.AfterLo}, Begin: r.Begin,
+	}
+}
+
+func strictChunk(c *sticky.SnapshotChunk) *rldv1.SnapshotChunk {
+	return &rldv1.SnapshotChunk{
+		Voter: c.Voter, Number: c.Number, AfterHi: c.After.Hi, AfterLo: c.After.Lo, Begin: c.Begin,
+		Reason: uint32(c.Reason), Records: listOf(c.Records, strictRecord), Last: c.Last, EndedMs: c.Ended,
+		Generations: listOf(c.Generations, strictGeneration),
+	}
+}
+
+func chunkOf(c *rldv1.SnapshotChunk) sticky.SnapshotChunk {
+	return sticky.SnapshotChunk{
+		Voter: c.Voter, Number: c.Number, After: crdt.Key{Hi: c.AfterHi, Lo: c.AfterLo}, Begin: c.Begin,
+		Reason: reasonOf(c.Reason), Records: fromList(c.Records, strictRecordOf), Last: c.Last, Ended: c.EndedMs,
+		Generations: fromList(c.Generations, generationOf),
+	}
+}
+
+func strictRecord(r *sticky.Record) *rldv1.StrictRecord {
+	return &rldv1.StrictRecord{
+		KeyHi: r.Key.Hi, KeyLo: r.Key.Lo, Round: r.Ballot.Round, Owner: uint64(r.Ballot.Owner),
+		Term: r.Ballot.Term, Watermarks: listOf(r.Watermarks, strictWatermark), EndedMs: r.Ended,
+	}
+}
+
+func strictRecordOf(r *rldv1.StrictRecord) sticky.Record {
+	return sticky.Record{
+		Key: crdt.Key{Hi: r.KeyHi, Lo: r.KeyLo}, Ballot: ballotOf(r.Round, r.Owner, r.Term),
+		Watermarks: fromList(r.Watermarks, watermarkOf), Ended: r.EndedMs,
+	}
+}
+
+func strictGeneration(g *route.Generation) *rldv1.StrictGeneration {
+	return &rldv1.StrictGeneration{Voter: g.Voter, Generation: g.Generation}
+}
+
+func generationOf(g *rldv1.StrictGeneration) route.Generation {
+	return route.Generation{Voter: g.Voter, Generation: g.Generation}
+}
+
+func strictLayout(l *route.Layout) *rldv1.StrictLayout {
+	return &rldv1.StrictLayout{
+		Number: l.Number,
+		Regions: listOf(l.Regions, func(r *route.Region) *rldv1.StrictRegion {
+			return &rldv1.StrictRegion{
+				Name: r.Name, Weight: r.Weight, Replicas: r.Replicas, Former: r.Former,
+				Generations: listOf(r.Generations, strictGeneration),
+			}
+		}),
+		Pins: listOf(l.Pins, func(p *route.Pin) *rldv1.StrictPin {
+			return &rldv1.StrictPin{Rule: p.Rule, Region: p.Region}
+		}),
+	}
+}
+
+func layoutOf(l *rldv1.StrictLayout) route.Layout {
+	return route.Layout{
+		Number: l.Number,
+		Regions: fromList(l.Regions, func(r *rldv1.StrictRegion) route.Region {
+			return route.Region{
+				Name: r.Name, Weight: r.Weight, Replicas: r.Replicas, Former: r.Former,
+				Generations: fromList(r.Generations, generationOf),
+			}
+		}),
+		Pins: fromList(l.Pins, func(p *rldv1.StrictPin) route.Pin {
+			return route.Pin{Rule: p.Rule, Region: p.Region}
+		}),
+	}
+}
