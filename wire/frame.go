@@ -94,13 +94,13 @@ func Fit(msgs []gossip.Message) int {
 // The most bytes that something can take in a frame, with its share of the
 // tables and of what is around it.
 const (
-	maxPart    = 128
-	maxCell    = 160
-	maxRefusal = 64
-	maxView    = 32
-	maxDigest  = 11
-	maxRepair  = 3
-	maxRightsMessage    = 112
+	maxPart          = 128
+	maxCell          = 160
+	maxRefusal       = 64
+	maxView          = 32
+	maxDigest        = 11
+	maxRepair        = 3
+	maxRightsMessage = 112
 )
 
 // Decode returns the messages of a frame, at least one. They share nothing

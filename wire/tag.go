@@ -24,20 +24,20 @@ const (
 )
 
 const (
-	partSkipped    tag = 1<<3 | varint
-	partHi         tag = 2<<3 | varint
-	partChanged    tag = 3<<3 | varint
-	partAck        tag = 4<<3 | varint
-	partIncomplete tag = 5<<3 | varint
-	partUrgent     tag = 6<<3 | varint
-	partUnsent     tag = 7<<3 | varint
-	partViews      tag = 8<<3 | length
-	partCells      tag = 9<<3 | length
-	partRefused    tag = 10<<3 | length
-	partBuckets    tag = 11<<3 | length
-	partDigests    tag = 12<<3 | length
-	partRepair     tag = 13<<3 | length
-	partRightsMessages      tag = 14<<3 | length
+	partSkipped        tag = 1<<3 | varint
+	partHi             tag = 2<<3 | varint
+	partChanged        tag = 3<<3 | varint
+	partAck            tag = 4<<3 | varint
+	partIncomplete     tag = 5<<3 | varint
+	partUrgent         tag = 6<<3 | varint
+	partUnsent         tag = 7<<3 | varint
+	partViews          tag = 8<<3 | length
+	partCells          tag = 9<<3 | length
+	partRefused        tag = 10<<3 | length
+	partBuckets        tag = 11<<3 | length
+	partDigests        tag = 12<<3 | length
+	partRepair         tag = 13<<3 | length
+	partRightsMessages tag = 14<<3 | length
 )
 
 const (
