@@ -12,11 +12,12 @@ type CellID struct {
 
 // Digest is a fingerprint of a set of cells and their values. Two replicas
 // compare digests to find out whether they hold the same cells without sending
-// them. It is the sum, modulo 2^64, of a mix of each cell. So it does not depend
-// on the order in which cells arrived, and a change of one cell costs two mixes.
+// them. It is the sum, modulo 2^64, of a mix of each cell. So it does not
+// depend on the order in which cells arrived, and a change of one cell costs
+// two mixes.
 //
-// Equal sets have equal digests. Sets that differ in one number of one cell have
-// different ones, any others the same one with a probability of 2^-64. A
+// Equal sets have equal digests. Sets that differ in one number of one cell
+// have different ones, any others the same one with a probability of 2^-64. A
 // collision delays a repair until the next change in its bucket; it never costs
 // a count. A digest is no defense against an attacker with the secret of the
 // cluster, and hence the keys.

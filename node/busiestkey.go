@@ -7,9 +7,9 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// busiestKeys keeps, for each rule in force whose counts are replicated, the key
-// with the greatest count in the current window and in the one before. It costs
-// a comparison per charge. It starts empty after a change of rules.
+// busiestKeys keeps, for each rule in force whose counts are replicated, the
+// key with the greatest count in the current window and in the one before. It
+// costs a comparison per charge. It starts empty after a change of rules.
 type busiestKeys struct {
 	set   *rules.Set // of the rules
 	rules []leaders  // by Rule.Index
@@ -40,9 +40,9 @@ type Denied struct {
 // Busy is the busiest key of a rule in one window, as this node knows it.
 type Busy struct {
 	Rule *rules.Rule
-	// Window is the start of the window in Unix milliseconds, Length its length.
-	// For a bucket it is the window of its shared counts, for a log it is as
-	// long as the limit's.
+	// Window is the start of the window in Unix milliseconds, Length its
+	// length. For a bucket it is the window of its shared counts, for a log it
+	// is as long as the limit's.
 	Window, Length int64
 	Key            crdt.Key
 	// Count is the greatest count seen: the hits in a window, the usage of a
@@ -182,8 +182,9 @@ type RegionHits struct {
 }
 
 // Admitted appends to dst the known admitted hits of each region on the key of
-// b in its window, the own region first. It appends nothing for a log, which has
-// no common windows. Hits of a region without daemons count for the own region.
+// b in its window, the own region first. It appends nothing for a log, which
+// has no common windows. Hits of a region without daemons count for the own
+// region.
 func (n *Node) Admitted(dst []RegionHits, b *Busy) []RegionHits {
 	if n.replica == nil || quota.Of(b.Rule.Limit).Stamped() {
 		return dst

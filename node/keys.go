@@ -104,8 +104,8 @@ func (s *keys) locateOverflow(h []Hit, out []Status, i int, now int64) ref {
 }
 
 // make returns the entry of a hit and adds it if there is none. mono is the
-// monotonic time in milliseconds. A call may have a new key twice, so make looks
-// it up again.
+// monotonic time in milliseconds. A call may have a new key twice, so make
+// looks it up again.
 func (s *keys) make(h *Hit, at ref, mono int64) ref {
 	switch at.where {
 	case nowhere, heir:

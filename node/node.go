@@ -18,8 +18,8 @@ type Instant = hlc.Instant
 // Node is a replica of the keys of one shard. It is not safe for concurrent
 // use: the driver owns the loop and the locks.
 //
-// A node with a region is one of many. Peers, Step and Tick are its inputs. Ready
-// returns its output after each of them and after Charge.
+// A node with a region is one of many. Peers, Step and Tick are its inputs.
+// Ready returns its output after each of them and after Charge.
 type Node struct {
 	// The fields that every decision reads come first and close together: the
 	// nodes of a daemon share its caches.
@@ -68,8 +68,8 @@ func New(cfg Config, rng *rand.Rand) (*Node, error) {
 	return n, nil
 }
 
-// Incarnation returns the incarnation under which this node counts. A restart has
-// another one.
+// Incarnation returns the incarnation under which this node counts. A restart
+// has another one.
 func (n *Node) Incarnation() crdt.Incarnation { return n.incarnation }
 
 // Time returns the hybrid logical clock, as messages carry it.
@@ -84,8 +84,8 @@ func (n *Node) Take(at Instant, h []Hit, out []Status) Decision {
 }
 
 // Probe decides whether each hit of this node would pass, after the hits of the
-// call before it, and charges nothing. It writes the verdicts into out, which is
-// as long as h and belongs to the caller. The result is valid until the next
+// call before it, and charges nothing. It writes the verdicts into out, which
+// is as long as h and belongs to the caller. The result is valid until the next
 // Probe or Tick.
 func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 	now := n.millis(at)
@@ -243,8 +243,8 @@ func (n *Node) reportRights(h *Hit, now int64, st *Status) {
 	st.Retry = max(st.Retry, duration(wait))
 }
 
-// millis returns the time that windows are cut by, in Unix milliseconds. Probe and
-// Charge of one call have the same Instant, so the clock is read once.
+// millis returns the time that windows are cut by, in Unix milliseconds. Probe
+// and Charge of one call have the same Instant, so the clock is read once.
 func (n *Node) millis(at Instant) int64 {
 	if at != n.at || n.now == 0 {
 		n.at, n.now = at, n.clock.Millis(at)

@@ -10,8 +10,8 @@ import (
 	"github.com/georld/rld/hlc"
 )
 
-// peerClock is the known offset of a peer's clock: it is ahead of this one by low
-// to high milliseconds. The difference is the travel time of a message.
+// peerClock is the known offset of a peer's clock: it is ahead of this one by
+// low to high milliseconds. The difference is the travel time of a message.
 type peerClock struct {
 	low, high int64
 	rejected  bool
@@ -46,8 +46,8 @@ func (p *peerClocks) observe(at Instant, now int64, clock *hlc.Clock, eng *gossi
 	p.of[m.From] = is
 }
 
-// tick checks this clock against those of the peers. A jump of the wall clock is
-// adopted if a majority has it too, and at once by a node without peers. A
+// tick checks this clock against those of the peers. A jump of the wall clock
+// is adopted if a majority has it too, and at once by a node without peers. A
 // clock that more than half of the cluster contradicts is an outlier.
 func (p *peerClocks) tick(now time.Duration, clock *hlc.Clock, eng *gossip.Engine) {
 	p.checkJump(now, clock, eng)

@@ -6,8 +6,8 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// known returns the hits that all daemons are known to have counted under a key,
-// by window. The result is valid until the next call.
+// known returns the hits that all daemons are known to have counted under a
+// key, by window. The result is valid until the next call.
 func (r *replica) known(k crdt.Key) []quota.Known {
 	all := r.counts[:0]
 	r.engine.Windows(k, func(window, end int64, hits uint64) {

@@ -6,9 +6,9 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Receipt is the charge of one descriptor of an admitted call, for a refund. One
-// without hits refunds nothing. A receipt is valid only at the node that issued
-// it, and once; the driver ensures both.
+// Receipt is the charge of one descriptor of an admitted call, for a refund.
+// One without hits refunds nothing. A receipt is valid only at the node that
+// issued it, and once; the driver ensures both.
 type Receipt struct {
 	Key crdt.Key
 	// ID is that of the rule, 0 for an override. Rule is its SharedRule.
@@ -35,7 +35,8 @@ type Refunded struct {
 // Receipts writes the charges of an admitted call into to, which is as long as
 // h and belongs to the caller. It must follow Charge for the same hits and
 // Instant. Hits on an overflow counter, and hits that could not be replicated,
-// have no receipt. Their status is degraded, by keys_full or cells_full, or was.
+// have no receipt. Their status is degraded, by keys_full or cells_full, or
+// was.
 func (n *Node) Receipts(at Instant, h []Hit, out []Status, to []Receipt) {
 	now := n.millis(at)
 	for i := range h {
@@ -66,8 +67,8 @@ func (n *Node) Receipts(at Instant, h []Hit, out []Status, to []Receipt) {
 //
 // Only rights of windows are returned. Rights of a bucket or a log have no
 // windows, so usage in its account drains or leaves the window as if nothing
-// had been refunded. An account that is made later starts from the admitted hits
-// less the refunded ones.
+// had been refunded. An account that is made later starts from the admitted
+// hits less the refunded ones.
 func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 	now := n.millis(at)
 	l, rule := n.rules.limitOfReceipt(r)
@@ -97,9 +98,9 @@ func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 	return Refunded{Hits: hits}
 }
 
-// withdraw subtracts hits from an entry that were refunded here or elsewhere. The
-// count of a window never falls below the replicated hits, in whatever order
-// refunds arrive: the rights gate relies on a count far below the limit.
+// withdraw subtracts hits from an entry that were refunded here or elsewhere.
+// The count of a window never falls below the replicated hits, in whatever
+// order refunds arrive: the rights gate relies on a count far below the limit.
 func (n *Node) withdraw(e *entry, l *rules.Limit, window int64, hits uint64, now int64) {
 	f := quota.Of(l)
 	if f.Windowed() && n.replica != nil && l.Scope != rules.NodeLocal {

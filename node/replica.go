@@ -144,7 +144,8 @@ func (n *Node) share(h *Hit, now int64, st *Status) {
 	if h.Rule != nil && h.Limit == h.Rule.Limit {
 		span.Rule = SharedRule(h.Rule)
 	}
-	// A replicated cell that was folded must not be folded into a new entry again.
+	// A replicated cell that was folded must not be folded into a new entry
+	// again.
 	e.keepUntil(span.End(window))
 	if !n.replica.engine.Add(n.at.Mono, h.Key, window, span, h.N, st.room) {
 		e.due |= 1 // the replicated cells lack a part of the used rights
@@ -154,8 +155,8 @@ func (n *Node) share(h *Hit, now int64, st *Status) {
 	}
 }
 
-// sweepEvery is the time between two sweeps. Each checks one entry in 64, and at
-// least sweepAtLeast. So a node that is ticked visits all its keys in some
+// sweepEvery is the time between two sweeps. Each checks one entry in 64, and
+// at least sweepAtLeast. So a node that is ticked visits all its keys in some
 // seconds and drops at most 5,000 per second.
 const (
 	sweepEvery   = 100 * time.Millisecond

@@ -6,19 +6,19 @@ import (
 	"github.com/georld/rld/internal/sat"
 )
 
-// microPerToken is the fixed point of buckets: slow limits mint far less than
-// one token a step, and a floor to whole tokens would starve them.
+// microPerToken is the fixed point of buckets. Slow limits refill far less than
+// one token per step, and rounding down to whole tokens would starve them.
 const microPerToken = 1_000_000
 
-// maxMicro bounds a meter: debt beyond it (about 4.6 x 10^12 tokens) is not
-// remembered, so that hostile amounts cannot overflow.
+// maxMicro bounds a meter. Debt beyond it (about 4.6 x 10^12 tokens) is
+// dropped, so that hostile amounts cannot overflow.
 const maxMicro = math.MaxInt64 / 2
 
-// minStep is the shortest step of a bucket's grid in milliseconds.
+// minStep is the shortest step of a bucket's grid, in milliseconds.
 const minStep = 50
 
-// Step returns the step of a bucket's label grid in milliseconds: the time in
-// which it mints a sixteenth of its burst, and at least 50.
+// Step returns the step of a bucket's grid in milliseconds: the time in which
+// it refills a sixteenth of its burst, and at least 50.
 func (f Fold) Step() int64 {
 	if f.Requests == 0 {
 		return f.Window()
@@ -27,7 +27,7 @@ func (f Fold) Step() int64 {
 	return max(minStep, fill)
 }
 
-// micro turns hits into micro-tokens.
+// micro converts hits to micro-tokens.
 func micro(hits uint64) uint64 {
 	if hits > maxMicro/microPerToken {
 		return maxMicro
@@ -35,19 +35,18 @@ func micro(hits uint64) uint64 {
 	return hits * microPerToken
 }
 
-// tokensUp turns micro-tokens into hits, rounded up.
+// tokensUp converts micro-tokens to hits, rounded up.
 func tokensUp(m uint64) uint64 { return (m + microPerToken - 1) / microPerToken }
 
-// minted is the micro-tokens a bucket mints from one instant to a later one at
-// a rate of requests a window:
-// floor(rate x to) - floor(rate x from) since the Unix epoch, so that folding
-// in pieces mints what folding at once does, and a whole token is there at
-// the very millisecond that it is due.
+// minted returns the micro-tokens that a bucket refills between two instants at
+// a rate of requests per window: floor(rate x to) - floor(rate x from) since
+// the Unix epoch. So folding in pieces refills as much as folding at once, and
+// a whole token is there in the millisecond in which it is due.
 func (f Fold) minted(requests uint64, from, to int64) uint64 {
 	return mintedAt(requests*microPerToken, f.Window(), from, to)
 }
 
-// mintedAt is minted for a rate in micro-tokens a window of a width.
+// mintedAt is minted for a rate in micro-tokens per window of a length.
 func mintedAt(perWindow uint64, width, from, to int64) uint64 {
 	if perWindow > 0 && uint64((to-from)/width) >= maxMicro/perWindow {
 		return maxMicro
@@ -61,14 +60,14 @@ func mintedSinceEpoch(perWindow uint64, t, width int64) uint64 {
 	return uint64(t/width)*perWindow + part
 }
 
-// meter is the micro-tokens in use at now: a full bucket has none.
+// meter returns the micro-tokens in use at now. A full bucket has none.
 func (f Fold) meter(c *Cell, now int64) uint64 {
 	return sat.Sub(min(sat.Add(c.Carry, micro(c.Count)), maxMicro), f.minted(c.Prev, c.Window, now))
 }
 
-// drainTime is the shortest time in milliseconds in which m micro-tokens are
-// minted from an instant on; 0 for a limit that mints none, since it passes
-// nothing either.
+// drainTime returns the shortest time in milliseconds in which m micro-tokens
+// are refilled, from an instant on. It is 0 for a limit that refills none,
+// since that admits nothing either.
 func (f Fold) drainTime(m uint64, from int64) int64 {
 	if f.Requests == 0 || m == 0 {
 		return 0
@@ -81,11 +80,11 @@ func (f Fold) drainTime(m uint64, from int64) int64 {
 	return millis(due) - into
 }
 
-// chargeBucket moves the cell to the step of now, folding older steps into
-// the opening level, and adds n under it. Where the bucket stood full in this
-// step, what it could not mint is added to the opening level: refill is lost
-// when it happens, to the millisecond, and not rounded to the step. A bucket
-// so follows the ideal one to within a micro-token.
+// chargeBucket moves the cell to the step of now, folds older steps into the
+// opening level, and adds n hits. If the bucket was full in this step, the
+// refill that did not fit is added to the opening level: it is lost when it
+// happens, to the millisecond, and not rounded to the step. So a bucket follows
+// the ideal one to within a micro-token.
 func (f Fold) chargeBucket(c *Cell, now int64, n uint64) {
 	f.Adopt(c, now)
 	f.stepBucket(c, now)
@@ -106,7 +105,7 @@ func (f Fold) stepBucket(c *Cell, now int64) {
 	}
 }
 
-// fillUp loses what a bucket that stood full in this step could not mint.
+// fillUp removes the refill of this step that did not fit a full bucket.
 func (f Fold) fillUp(c *Cell, now int64) {
 	mint := f.minted(c.Prev, c.Window, now)
 	if inUse := sat.Add(c.Carry, micro(c.Count)); inUse < mint {
@@ -114,9 +113,9 @@ func (f Fold) fillUp(c *Cell, now int64) {
 	}
 }
 
-// limitDebt returns how many of the hits charged at now are remembered: all
-// with carry_debt; without it a bucket cannot go below empty, and hits that
-// were passed or charged beyond it are forgiven.
+// limitDebt returns the number of hits charged at now that are counted: all
+// with carry_debt. Without it a bucket cannot go below empty, and hits beyond
+// that are forgiven.
 func (f Fold) limitDebt(c *Cell, now int64) uint64 {
 	if f.CarryDebt {
 		return math.MaxUint64
@@ -124,7 +123,7 @@ func (f Fold) limitDebt(c *Cell, now int64) uint64 {
 	return sat.Sub(f.Capacity(), tokensUp(f.meter(c, now)))
 }
 
-// retryBucket is the time until n hits fit, for n up to the burst.
+// retryBucket returns the time until n hits fit, for n up to the burst.
 func (f Fold) retryBucket(c *Cell, now int64, n uint64) int64 {
 	return f.drainTime(sat.Sub(f.meter(c, now), micro(f.Capacity()-n)), now)
 }

@@ -2,9 +2,9 @@ package quota
 
 import "github.com/georld/rld/internal/sat"
 
-// MaxLogCells is the most stamps a log keeps: the highest limit that may be a
-// sliding_log. Refused or shadowed hits that are charged all the same share
-// the newest stamp once it is full.
+// MaxLogCells is the maximum number of stamps in a log, and so the highest
+// limit of a sliding_log. In a full log, further hits that are charged share
+// the newest stamp.
 const MaxLogCells = 10_000
 
 // stamp is the hits of one millisecond.
@@ -13,15 +13,15 @@ type stamp struct {
 	n  uint64
 }
 
-// Log is the stamps of one sliding_log key, oldest first, in a ring that
-// grows with the stamps in use. The zero value is empty.
+// Log holds the stamps of one key, oldest first, in a ring that grows with the
+// stamps in use. The zero value is empty.
 type Log struct {
 	ring  []stamp // length is a power of two, or zero
 	first int
 	size  int
 }
 
-// CopyFrom makes g what another log is, nil for an empty one.
+// CopyFrom sets g to a copy of another log, nil for an empty one.
 func (g *Log) CopyFrom(o *Log) {
 	if o == nil {
 		g.Release()
@@ -32,10 +32,10 @@ func (g *Log) CopyFrom(o *Log) {
 
 func (g *Log) at(i int) *stamp { return &g.ring[(g.first+i)&(len(g.ring)-1)] }
 
-// keptStamps is the most memory an empty log keeps for its next key.
+// keptStamps is the greatest ring that an empty log keeps for its next key.
 const keptStamps = 4
 
-// Release empties the log; what a long one held goes back to the runtime.
+// Release empties the log and frees a large ring.
 func (g *Log) Release() {
 	g.first, g.size = 0, 0
 	if len(g.ring) > keptStamps {
@@ -43,8 +43,8 @@ func (g *Log) Release() {
 	}
 }
 
-// expire drops the stamps up to and including the instant before, and takes
-// them off the cell's count.
+// expire drops the stamps up to and including the time before, and subtracts
+// them from the cell's count.
 func (g *Log) expire(c *Cell, before int64) {
 	if g == nil {
 		return
@@ -60,8 +60,8 @@ func (g *Log) expire(c *Cell, before int64) {
 	}
 }
 
-// add counts n at now; false when the log is full and the newest stamp was
-// moved to now to take them in, which counts its older hits longer.
+// add counts n hits at now. It returns false if the log is full and the newest
+// stamp moved to now, so that its older hits count for longer.
 func (g *Log) add(now int64, n uint64) bool {
 	if g.size > 0 {
 		newest := g.at(g.size - 1)
@@ -81,7 +81,7 @@ func (g *Log) add(now int64, n uint64) bool {
 	return true
 }
 
-// insert counts n at an instant that may lie before the newest stamps. A full
+// insert counts n hits at a time that may be before the newest stamps. A full
 // log counts them under the next newer stamp.
 func (g *Log) insert(at int64, n uint64) {
 	i := g.size
@@ -102,7 +102,7 @@ func (g *Log) insert(at int64, n uint64) {
 	s.n = sat.Add(s.n, n)
 }
 
-// open makes room for a stamp before the i-th.
+// open makes room for a stamp before the i-th one.
 func (g *Log) open(i int) {
 	if g.size == len(g.ring) {
 		g.grow()
@@ -143,8 +143,8 @@ func (f Fold) resetLog(c *Cell, now int64) int64 {
 	return max(0, sat.AddInt(c.Window, f.Window())-now)
 }
 
-// retryLog walks the oldest stamps until enough of them have left the window.
-// It costs at most one step a hit asked for beyond what remains.
+// retryLog visits the oldest stamps until enough of them have left the window.
+// It costs at most one step per hit beyond the remaining ones.
 func (f Fold) retryLog(c *Cell, log *Log, now int64, n uint64) int64 {
 	excess := sat.Sub(sat.Add(c.Count, n), f.Capacity())
 	for i := 0; log != nil && i < log.size; i++ {

@@ -5,14 +5,14 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// RefundEnd is the instant in Unix milliseconds from which hits that were
-// counted under a label (see Shared) cannot be given back any more: they weigh
-// nothing then, or nobody knows how much of them still does.
+// RefundEnd returns the time, in Unix milliseconds, from which hits that were
+// counted in a window (see Shared) cannot be refunded any more: they count no
+// longer, or their remaining weight is not known.
 //
-// Windows give back while the label stands; sliding ones, and those with
-// carry_debt, also in the label after, in which its hits still weigh or are
-// owed. Logs give back until the stamp leaves the window, buckets while the
-// label stands.
+// Windows refund while the window stands. Sliding windows, and windows with
+// carry_debt, also refund in the next one, in which the hits still weigh or are
+// owed. Logs refund until the stamp leaves the window, buckets while the window
+// of Shared stands.
 func (f Fold) RefundEnd(window int64) int64 {
 	width := f.Window()
 	switch {
@@ -26,8 +26,8 @@ func (f Fold) RefundEnd(window int64) int64 {
 	return sat.AddInt(window, width)
 }
 
-// Refundable reports whether hits that were counted under a label can be given
-// back at now.
+// Refundable reports whether hits that were counted in a window can be refunded
+// at now.
 func (f Fold) Refundable(now, window int64) bool {
 	if f.Algorithm.Bucket() { // a limit of another rate may cut labels otherwise
 		is, _, _ := f.Shared(&Cell{}, now)
@@ -36,7 +36,7 @@ func (f Fold) Refundable(now, window int64) bool {
 	return now < f.RefundEnd(window)
 }
 
-// Held returns the hits that a window's cell holds of a label.
+// Held returns the hits of one window in a window's cell.
 func (f Fold) Held(c *Cell, window int64) uint64 {
 	switch window {
 	case c.Window:
@@ -47,22 +47,22 @@ func (f Fold) Held(c *Cell, window int64) uint64 {
 	return 0
 }
 
-// Withdraw takes n hits off a cell that were counted under a label and are given
-// back, here or elsewhere. log is the key's log for sliding_log. It is the one
-// way in which the count of a label falls. What the cell holds no longer is
-// left out, as Absorb leaves it out. The caller sees to it that nothing is
-// withdrawn that the cell was never told of.
+// Withdraw subtracts n hits from a cell that were counted in a window and are
+// refunded, here or elsewhere. log is the key's log if the fold is Stamped. It
+// is the only way in which the count of a window falls. Hits that the cell does
+// not hold any more are ignored, as in Merge. The caller must not withdraw hits
+// that the cell never counted.
 //
-// Windows and what they owe become what they were without the hits, exactly.
-// A log too, but for hits that a full or a faster clock's log counts under a
-// later stamp than their own: they go from the first stamps that may hold them,
-// and so no sooner than they should.
+// Windows, and their debt, become exactly as they were without the hits. So
+// does a log, except for hits that a full log, or one with a faster clock,
+// counts under a later stamp than their own: they are subtracted from the first
+// stamps that may hold them, and so never too early.
 //
-// A bucket is approximate: its meter falls by n, to 0 at the least. Nobody knows
-// how much of the hits has drained since, or would have, had they not stood in
-// the way of a refill that was lost for it. So an emptier bucket may show for up
-// to n hits. Over any time in which refunds are taken off when they come, it
-// still admits at most its burst and what it mints.
+// A bucket is approximate. Its meter falls by n, to 0 at least. The part of the
+// hits that has drained since is not known, nor the refill that was lost
+// because of them. So the bucket may appear emptier by up to n hits. Over any
+// time in which refunds are subtracted when they arrive, it still admits at
+// most its burst and its refill.
 func (f Fold) Withdraw(c *Cell, log *Log, now, window int64, n uint64) {
 	switch {
 	case n == 0:
@@ -80,8 +80,8 @@ func (f Fold) withdrawWindow(c *Cell, window int64, n uint64) {
 	case c.Window:
 		c.Count = sat.Sub(c.Count, n)
 	case c.Window - f.Window():
-		// What is owed is what the label went over, and what was owed before:
-		// down to 0 it falls hit by hit.
+		// The debt is the excess of the window, and the debt before it. It
+		// falls hit by hit, to 0.
 		c.Carry = sat.Sub(c.Carry, min(n, c.Prev))
 		c.Prev = sat.Sub(c.Prev, n)
 	}

@@ -5,20 +5,20 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Tally is what became of the descriptors and hits of one rule. All fields
+// Tally counts the outcomes of the descriptors and hits of one rule. All fields
 // only grow.
 type Tally struct {
-	// Allowed, Denied and Shadowed count descriptors: passed within the
-	// limit or with a call that was allowed, refused with their call, over
-	// but passed by shadow mode.
+	// Allowed, Denied and Shadowed count descriptors: those that passed within
+	// the limit or in an allowed call, those that were denied with their call,
+	// and those over the limit that shadow mode let pass.
 	Allowed, Denied, Shadowed uint64
-	// HitsWithin, HitsNear and HitsOver split hits as upstream does: up to
-	// the near-limit ratio, beyond it but inside the limit, over it. Hits
-	// that fit a call which another descriptor refused are in none.
+	// HitsWithin, HitsNear and HitsOver split hits as upstream does: up to the
+	// near-limit ratio, beyond it but within the limit, and over it. Hits that
+	// fit a call which another descriptor denied are in none of them.
 	HitsWithin, HitsNear, HitsOver uint64
-	// Offered is the hits asked for, whatever became of them. DeniedRights is
-	// those that only the rights gate refused, and Stranded those of them that
-	// came while less than nine tenths of the limit were in use.
+	// Offered counts all hits that were asked for. DeniedRights counts those
+	// that only the rights gate denied, Stranded the part of them that was
+	// denied while less than nine tenths of the limit were in use.
 	Offered, DeniedRights, Stranded uint64
 }
 
@@ -31,8 +31,8 @@ func (t Tally) Plus(o Tally) Tally {
 	}
 }
 
-// Fitted counts n hits that were charged within a limit which then had
-// remaining left, splitting those that cross the near ratio exactly.
+// Fitted counts n hits that were charged within a limit with remaining hits
+// left after them. It splits hits that cross the near ratio exactly.
 func (t *Tally) Fitted(l *rules.Limit, remaining, n uint64, near rules.PPM) {
 	limit := Of(l).Capacity()
 	after := sat.Sub(limit, remaining)
@@ -49,8 +49,8 @@ func (t *Tally) Fitted(l *rules.Limit, remaining, n uint64, near rules.PPM) {
 // Offer counts n hits that were asked for.
 func (t *Tally) Offer(n uint64) { t.Offered += min(n, 1<<32) }
 
-// Ungranted counts n hits that fit the limit and not the rights. free is how many
-// hits more than those the limit had room for.
+// Ungranted counts n hits that fit the limit and not the rights. free is the
+// number of hits beyond them that fit the limit.
 func (t *Tally) Ungranted(l *rules.Limit, free, n uint64) {
 	n = min(n, 1<<32)
 	t.DeniedRights += n
@@ -59,6 +59,6 @@ func (t *Tally) Ungranted(l *rules.Limit, free, n uint64) {
 	}
 }
 
-// Refused counts n hits over a limit. A hit that claims to be more than 2^32
-// counts as that, so that nobody can make a counter of hits wrap around.
+// Refused counts n hits over a limit. More than 2^32 hits of one descriptor
+// count as 2^32, so that no caller can make a counter wrap around.
 func (t *Tally) Refused(n uint64) { t.HitsOver += min(n, 1<<32) }

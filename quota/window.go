@@ -5,8 +5,8 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// window is a cell read at an instant: what its labels hold after the roll
-// that the instant calls for, and what of the debt is still to be paid.
+// window is a cell read at an instant: its windows moved to that instant, and
+// the debt that remains then.
 type window struct {
 	f           Fold
 	start       int64 // of the window the instant is in
@@ -14,8 +14,8 @@ type window struct {
 	debt        uint64
 }
 
-// roll reads c at now without changing it. The labels of skipped windows
-// hold nothing; each of them pays back a whole limit of the debt.
+// roll reads c at now without changing it. Windows that were skipped hold
+// nothing; each of them pays back a whole limit of the debt.
 func (f Fold) roll(c *Cell, now int64) window {
 	width := f.Window()
 	if now < c.Window+width {
@@ -39,7 +39,8 @@ func (f Fold) roll(c *Cell, now int64) window {
 	return w
 }
 
-// weighted is how much of the previous window still counts at now, rounded up.
+// weighted returns the part of the previous window that counts at now, rounded
+// up.
 func (w window) weighted(now int64) uint64 {
 	if w.f.Algorithm != rules.SlidingWindow || w.prev == 0 {
 		return 0
@@ -68,8 +69,8 @@ func (w window) reset(now int64) int64 {
 	return sat.AddInt(w.start+w.f.Window()-now, w.f.after(w.count, sat.Add(w.debt, w.count)))
 }
 
-// after is how long a window's hits matter beyond its end: for as long as a
-// sliding window weighs them, and until what went over is paid back.
+// after returns the time for which a window's hits matter beyond its end: while
+// a sliding window weighs them, and until the debt is paid back.
 func (f Fold) after(count, owed uint64) int64 {
 	ms := int64(0)
 	if f.Algorithm == rules.SlidingWindow && count > 0 {
@@ -81,7 +82,7 @@ func (f Fold) after(count, owed uint64) int64 {
 	return ms
 }
 
-// debtTime is how much longer than its own window a total of hits takes to be
+// debtTime returns the time beyond its own window in which a total of hits is
 // paid back.
 func (f Fold) debtTime(hits uint64) int64 {
 	limit := uint64(f.Requests)
@@ -93,10 +94,10 @@ func (f Fold) debtTime(hits uint64) int64 {
 	return millis(ms)
 }
 
-// retryWindow looks for the first instant at which n fit, window by window:
-// in this one the weight of the previous may fall far enough; in the next
-// this one's count is the previous, less what is paid of the debt; after that
-// only debt is left.
+// retryWindow returns the time until n hits fit, window by window. In this
+// window the weight of the previous one may fall far enough. In the next one,
+// the count of this window is the previous, less the paid part of the debt.
+// After that only debt is left.
 func (f Fold) retryWindow(c *Cell, now int64, n uint64) int64 {
 	width, limit := f.Window(), uint64(f.Requests)
 	w := f.roll(c, now)
@@ -109,7 +110,8 @@ func (f Fold) retryWindow(c *Cell, now int64, n uint64) int64 {
 	if at, ok := w.fitsAt(n); ok {
 		return at - now
 	}
-	// Only a debt is left that must fall to limit-n: each window pays a limit.
+	// Only debt is left. It must fall to limit-n, and each window pays one
+	// limit.
 	excess := sat.Sub(w.debt, limit-n)
 	ms := sat.MulDiv(sat.MulDivUp(excess, 1, limit), uint64(width), 1)
 	return sat.AddInt(end-now, millis(ms))
@@ -126,7 +128,8 @@ func (w window) fitsAt(n uint64) (int64, bool) {
 		return w.start, true
 	}
 	width := uint64(w.f.Window())
-	// ceil(prev x left / width) <= room  <=>  left <= floor(room x width / prev).
+	// ceil(prev x left / width) <= room  <=>  left <= floor(room x width /
+	// prev).
 	left := sat.MulDiv(limit-fixed, width, w.prev)
 	return w.start + int64(width-min(left, width)), true
 }

@@ -5,16 +5,16 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Merge takes n hits into a cell that others counted under a label, late or
-// at once. log is the key's log for sliding_log. What a cell no longer holds
-// is left out: a window before the previous one, a stamp that has left the
-// window.
+// Merge adds n hits of another daemon to a cell, counted in window, late or at
+// once. log is the key's log if the fold is Stamped. Hits that the cell cannot
+// hold any more are dropped: those of a window before the previous one, and
+// stamps that have left the window.
 //
-// A bucket takes late hits as if they came now, as a debt if need be, whatever
-// the limit's carry_debt: forgiven, they would be minted once per replica
-// (Patrol's lost update, theory of token buckets by merged counts). Where the
-// bucket stood full in between, up to what it minted meanwhile is held against
-// the callers once.
+// A bucket counts late hits as if they came now, as debt if needed, whatever
+// the limit's carry_debt. If it forgave them, each replica would refill them
+// once (the lost update of token buckets with merged counts). If the bucket was
+// full in between, its refill of that time, at most, is held against the
+// callers once.
 func (f Fold) Merge(c *Cell, log *Log, now, window int64, n uint64) {
 	switch f.Algorithm {
 	case rules.SlidingLog:
@@ -61,22 +61,22 @@ func (f Fold) mergeLog(c *Cell, log *Log, now, at int64, n uint64) {
 	log.insert(at, n)
 }
 
-// Roll moves a window's cell to the window that now is in.
+// Roll moves a window's cell to the window that contains now.
 func (f Fold) Roll(c *Cell, now int64) {
 	w := f.roll(c, now)
 	*c = Cell{Window: w.start, Count: w.count, Prev: w.prev, Carry: w.debt}
 }
 
-// Rolled reports whether now is beyond the window of a cell.
+// Rolled reports whether now is after the window of a cell.
 func (f Fold) Rolled(c *Cell, now int64) bool { return now >= c.Window+f.Window() }
 
-// Shared is the label under which hits at now are counted for others, its
-// length, and for how long beyond its end it matters, in milliseconds.
+// Shared returns the window that hits at now are replicated in, its length, and
+// the time for which it matters beyond its end, in milliseconds.
 //
-// Windows share their own labels and logs a label a millisecond. Buckets share
-// labels of at least bucketWindow, in which an untouched bucket fills: what
-// others are told of is only added to their meters, so how the time is cut
-// does not change a sum.
+// Windows share their own windows, logs a window per millisecond. Buckets share
+// windows of at least bucketWindow in which an untouched bucket fills.
+// Replicated hits are only added to meters, so the cut of the time does not
+// change a sum.
 func (f Fold) Shared(c *Cell, now int64) (window, width, carry int64) {
 	switch f.Algorithm {
 	case rules.SlidingLog:
@@ -89,13 +89,15 @@ func (f Fold) Shared(c *Cell, now int64) (window, width, carry int64) {
 	return c.Window, f.Window(), f.Expires(c) - sat.AddInt(c.Window, f.Window())
 }
 
-// bucketWindow is the shortest label of a bucket's shared counts, milliseconds.
+// bucketWindow is the shortest window of a bucket's shared counts, in
+// milliseconds.
 const bucketWindow = 2_000
 
-// Fold makes a bucket's cell of the counts of labels, told in ascending order.
-// Nobody knows when in its label a hit came: as if at the end, then a bucket
-// without debt holds no more of them than fit; as if at the start, then all but
-// what was minted since are still in use. The greater of the two is.
+// replay adds the hits of one window to a bucket's cell. Windows come in
+// ascending order. The times of the hits in their window are not known. If all
+// came at the end, then a bucket without debt holds no more of them than fit.
+// If all came at the start, then all but the refill since are still in use. The
+// cell gets the greater of the two.
 func (f Fold) replay(c *Cell, now, start, end int64, n uint64) {
 	at := max(min(end, now), c.Window)
 	f.Adopt(c, at)

@@ -5,20 +5,20 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Rights are amounts of a label that a daemon may admit without telling anyone:
-// its base, which all daemons derive alike so that the bases of the world sum to
-// at most what a rule allows, and what others gave it of theirs. A Account is what it
-// used of them. The gate reads nothing but the row of the daemon itself, and so
-// holds whatever is late, lost or cut off (escrow, O'Neil, TODS 1986; bounded
-// counters, Balegas et al., SRDS 2015).
+// Rights are hits of a window that a daemon may admit on its own. They are its
+// allotment and transfers from others. All daemons derive their allotments
+// alike, so that those of the world sum to at most the limit with its budget.
+// An Account is the used part. The rights gate reads only the account of its
+// own daemon, so it holds however late, lost or partitioned messages are
+// (escrow, O'Neil, TODS 1986; bounded counters, Balegas et al., SRDS 2015).
 
-// Account is what this daemon used of its rights to one key. The zero value has used
-// nothing. It is not safe for concurrent use.
+// Account is the usage of a daemon's rights to one key. The zero value has no
+// usage. It is not safe for concurrent use.
 //
-// Of windows it holds, for the label and the one before, what was used
-// (admitted, and given to others) and what came back (refunded, and received).
-// Of buckets it is a meter of what is in use, which drains at the daemon's own
-// rate. Of logs it is the daemon's own stamps.
+// For windows it holds the used hits (admitted, and transferred to others) and
+// the returned ones (refunded, and received), of the current window and of the
+// one before. For buckets it is a meter of the usage that drains at the
+// daemon's own rate. For logs it holds the daemon's own stamps.
 type Account struct {
 	Window             int64  // windows: start of the label; buckets: when the meter was read
 	Used, Back         uint64 // buckets: Used is micro-tokens in use
@@ -27,22 +27,22 @@ type Account struct {
 	log                Log
 }
 
-// Allotment is what a daemon holds of a label before any gift.
+// Allotment is the rights that a daemon starts a window with.
 type Allotment struct {
-	// Amount is hits, of a bucket micro-tokens.
+	// Amount is in hits, for a bucket in micro-tokens.
 	Amount uint64
-	// Rate is, of a bucket, the micro-tokens that come back in a window.
+	// Rate is the micro-tokens that a bucket refills per window.
 	Rate uint64
 }
 
-// Tokens turns hits of a bucket into the unit of Allotment: so that a share of a few
-// hits is not rounded to none.
+// Tokens turns hits of a bucket into the unit of Allotment: so that a share of
+// a few hits is not rounded to none.
 func Tokens(hits uint64) uint64 { return micro(hits) }
 
-// RightsWindow returns the start of the label whose base bounds hits at now, and
-// how far the history of the algorithm reaches back from it, both in
-// milliseconds. Windows have their own labels. Buckets and logs, which have no
-// labels that all share, are cut into steps of a sixteenth of their history.
+// RightsWindow returns the start of the window whose allotment bounds hits at
+// now, and how far the history of the fold reaches back from it, in
+// milliseconds. Windows have their own windows. Buckets and logs have no common
+// windows; their time is cut into steps of a sixteenth of their history.
 func (f Fold) RightsWindow(now int64) (window, carry int64) {
 	switch f.Algorithm {
 	case rules.TokenBucket, rules.LeakyBucket:
@@ -57,8 +57,8 @@ func (f Fold) RightsWindow(now int64) (window, carry int64) {
 	return now - now%f.Window(), 0
 }
 
-// Left returns how many hits of its rights a daemon may still admit or give at
-// now.
+// Left returns the hits of its rights that a daemon may still admit or transfer
+// at now.
 func (r *Account) Left(l *rules.Limit, b Allotment, now int64) uint64 {
 	switch l.Algorithm {
 	case rules.TokenBucket, rules.LeakyBucket:
@@ -70,8 +70,8 @@ func (r *Account) Left(l *rules.Limit, b Allotment, now int64) uint64 {
 	r.roll(l, now)
 	used := r.Used
 	if l.Algorithm == rules.SlidingWindow {
-		// What came back of the label before lowers what was used there, and
-		// no more: a surplus is gone with its label.
+		// Returned hits of the previous window lower the usage there, and no
+		// more: a surplus ends with its window.
 		width := l.Window()
 		before := sat.Sub(r.PrevUsed, r.PrevBack)
 		used = sat.Add(used, sat.MulDivUp(before, uint64(r.Window+width-now), uint64(width)))
@@ -79,7 +79,7 @@ func (r *Account) Left(l *rules.Limit, b Allotment, now int64) uint64 {
 	return sat.Sub(sat.Add(b.Amount, r.Back), used)
 }
 
-// Spend counts n hits as used, whether they are there or not.
+// Spend counts n hits as used, whether rights for them are left or not.
 func (r *Account) Spend(l *rules.Limit, b Allotment, now int64, n uint64) {
 	switch l.Algorithm {
 	case rules.TokenBucket, rules.LeakyBucket:
@@ -92,8 +92,9 @@ func (r *Account) Spend(l *rules.Limit, b Allotment, now int64, n uint64) {
 	}
 }
 
-// Return takes back n hits of a label, refunded or given by others: of windows
-// alone, and only of the label and the one before.
+// Return adds n hits to the rights of a window, refunded or received from
+// others. Only windows have such rights, and only in the current window and the
+// one before.
 func (r *Account) Return(l *rules.Limit, window int64, n uint64) {
 	if l.Algorithm != rules.FixedWindow && l.Algorithm != rules.SlidingWindow {
 		return
@@ -106,10 +107,10 @@ func (r *Account) Return(l *rules.Limit, window int64, n uint64) {
 	}
 }
 
-// Recall makes a row count hits of a label that it was not there for. Labels
-// come in ascending order, those of windows are the row's and the one before.
-// Of a bucket nobody knows when in the label its hits came: as if at the end,
-// which holds most.
+// Recall adds hits of a window that were counted before the account existed.
+// Windows come in ascending order; those of a window's account are the current
+// one and the one before. The times of a bucket's hits are not known: they
+// count as if at the end, which leaves the greatest usage.
 func (r *Account) Recall(l *rules.Limit, b Allotment, now, window, end int64, n uint64) {
 	switch l.Algorithm {
 	case rules.TokenBucket, rules.LeakyBucket:
@@ -128,8 +129,8 @@ func (r *Account) Recall(l *rules.Limit, b Allotment, now, window, end int64, n 
 	}
 }
 
-// Wait returns the time until rights that are all used come back by themselves,
-// in milliseconds: those of a window with the next label.
+// Wait returns the time in milliseconds until used-up rights come back by
+// themselves: of a window, until the next window.
 func (r *Account) Wait(l *rules.Limit, b Allotment, now int64, n uint64) int64 {
 	switch l.Algorithm {
 	case rules.TokenBucket, rules.LeakyBucket:
@@ -144,7 +145,7 @@ func (r *Account) Wait(l *rules.Limit, b Allotment, now int64, n uint64) int64 {
 	return max(1, l.Window()-now%l.Window())
 }
 
-// roll moves a window's row to the label of now.
+// roll moves a window's account to the window of now.
 func (r *Account) roll(l *rules.Limit, now int64) {
 	width := l.Window()
 	if now < r.Window+width {
@@ -159,10 +160,10 @@ func (r *Account) roll(l *rules.Limit, now int64) {
 	r.Window, r.Used, r.Back = start, 0, 0
 }
 
-// meter reads a bucket's meter at now. It drains at the lesser of the rates that
-// held at the last look and hold now: a rate that rose in between counts from
-// here on. That it may have been lower still in between is paid for by the time
-// that a raise waits for, see RightsWindow.
+// meter returns a bucket's usage at now. It drains at the lesser of the rate at
+// the previous reading and the present rate, so a rate that rose in between
+// counts from now on. That it may have been lower in between is covered by the
+// delay of a raise, see RightsWindow.
 func (r *Account) meter(l *rules.Limit, b Allotment, now int64) uint64 {
 	if now > r.Window {
 		rate := b.Rate

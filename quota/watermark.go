@@ -5,27 +5,27 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// The home of a key counts what it consumes in a Account with the whole limit as its
-// base. What it may have consumed is also known to others, as marks: so that who
-// takes over begins with a row that holds all of it.
+// The owner of a strict key counts its consumption in an Account with the whole
+// limit as its allotment. Others know an upper bound of it, as watermarks, so
+// that a new owner starts from an account that holds all of it.
 
-// Watermark says that up to Amount may have been consumed of a label. It means nothing
-// from End on, in Unix milliseconds.
+// Watermark is an upper bound of the consumption of one window: Amount. It is
+// meaningless from End on, in Unix milliseconds.
 //
-// Windows are marked by their labels and logs by steps, both with hits. A bucket is
-// marked by the rate it drains at, as its label, with the instant in nanoseconds since the Unix
-// epoch at which all that is in use will have drained: that one only grows, which
-// what is in use does not.
+// Windows have a watermark per window and logs one per step, both in hits. A
+// bucket's Window is the rate that it drains at. Its Amount is the time, in
+// nanoseconds since the Unix epoch, at which all its usage will have drained:
+// that time only grows, which the usage does not.
 type Watermark struct {
 	Window int64
 	Amount uint64
 	End    int64
 }
 
-// WatermarkStep is the step in milliseconds by which the hits of a log are marked.
+// WatermarkStep returns the step in milliseconds of a log's watermarks.
 func (f Fold) WatermarkStep() int64 { return max(100, f.Window()/24) }
 
-// Full is the base of a home: all of a limit.
+// Full returns the allotment of an owner: the whole limit.
 func (f Fold) Full() Allotment {
 	if f.Algorithm.Bucket() {
 		return Allotment{Amount: micro(f.Capacity()), Rate: micro(uint64(f.Requests))}
@@ -33,8 +33,9 @@ func (f Fold) Full() Allotment {
 	return Allotment{Amount: uint64(f.Requests)}
 }
 
-// Watermark returns what must be marked before n more hits are consumed at now. Those
-// of a log count as if they came at at, which is now or later.
+// Watermark returns the watermark that is needed before n more hits are
+// consumed at now. Hits of a log count as if they came at at, which is now or
+// later.
 func (r *Account) Watermark(l *rules.Limit, now, at int64, n uint64) Watermark {
 	switch l.Algorithm {
 	case rules.TokenBucket, rules.LeakyBucket:
@@ -54,8 +55,8 @@ func (r *Account) Watermark(l *rules.Limit, now, at int64, n uint64) Watermark {
 	return Watermark{r.Window, sat.Add(sat.Sub(r.Used, r.Back), n), end}
 }
 
-// Room returns how many hits may be consumed at now, as of at, while amount is
-// marked of the label that Watermark names.
+// Room returns the hits that may be consumed at now, as of at, while the
+// watermark of the window that Watermark returns is amount.
 func (r *Account) Room(l *rules.Limit, now, at int64, amount uint64) uint64 {
 	if !l.Algorithm.Bucket() {
 		return sat.Sub(amount, r.Watermark(l, now, at, 0).Amount)
@@ -67,10 +68,10 @@ func (r *Account) Room(l *rules.Limit, now, at int64, amount uint64) uint64 {
 	return sat.Sub(until, r.meter(l, Of(l).Full(), now)) / microPerToken
 }
 
-// nanos is the nanoseconds of a millisecond.
+// nanos is the number of nanoseconds in a millisecond.
 const nanos = 1_000_000
 
-// drainNanos is the time in which m micro-tokens are minted, rounded up.
+// drainNanos returns the time in which m micro-tokens are refilled, rounded up.
 func (f Fold) drainNanos(m uint64) uint64 {
 	if f.Requests == 0 {
 		return 0
@@ -78,8 +79,8 @@ func (f Fold) drainNanos(m uint64) uint64 {
 	return sat.MulDivUp(m, uint64(f.Window())*nanos, uint64(f.Requests)*microPerToken)
 }
 
-// Adopt counts what is marked as consumed: hits of a log at the end of their step,
-// those of windows that are over for as long as they are weighed.
+// Adopt counts a watermark as consumed: hits of a log at the end of their step,
+// those of windows that are over for as long as they are weighted.
 func (r *Account) Adopt(l *rules.Limit, now int64, m Watermark) {
 	switch l.Algorithm {
 	case rules.TokenBucket, rules.LeakyBucket:
@@ -100,8 +101,8 @@ func (r *Account) Adopt(l *rules.Limit, now int64, m Watermark) {
 	}
 }
 
-// SpendAt is Spend for a home, where the hits of a log count from at on, which is
-// not before now: they may be used until then.
+// SpendAt is Spend for an owner. Hits of a log count from at on, which is not
+// before now, because they may be used until then.
 func (r *Account) SpendAt(l *rules.Limit, now, at int64, n uint64) {
 	if l.Algorithm == rules.SlidingLog {
 		if n > 0 {
@@ -112,9 +113,9 @@ func (r *Account) SpendAt(l *rules.Limit, now, at int64, n uint64) {
 	r.Spend(l, Of(l).Full(), now, n)
 }
 
-// Held returns a bucket's row with at least as much in use as it mints in a time,
-// in milliseconds: so that rights which are used that much later, beside what drained
-// meanwhile, are still within the bucket.
+// Held returns a copy of a bucket's account with at least the usage that it
+// refills in a time, in milliseconds. So rights that are used that much later,
+// beside the usage that drained meanwhile, still fit the bucket.
 func (r Account) Held(l *rules.Limit, now, later int64) Account {
 	if l.Algorithm.Bucket() && later > 0 {
 		r.Used = max(r.meter(l, Of(l).Full(), now), sat.MulDivUp(uint64(l.Requests)*microPerToken, uint64(later), uint64(l.Window())))
@@ -122,9 +123,9 @@ func (r Account) Held(l *rules.Limit, now, later int64) Account {
 	return r
 }
 
-// Unspend takes hits back that were spent at a home and are used by nobody: of a
-// window those of a label, of a log those of its mark's step, the newest first. What a bucket
-// spent it does not take back: nobody knows how much of it has drained.
+// Unspend returns hits that were spent at an owner and remain unused: of one
+// window, or of the step of a log's watermark, newest first. The usage of a
+// bucket stays, since the part of it that has drained is not known.
 func (r *Account) Unspend(l *rules.Limit, window int64, n uint64) {
 	switch l.Algorithm {
 	case rules.TokenBucket, rules.LeakyBucket:
@@ -135,7 +136,7 @@ func (r *Account) Unspend(l *rules.Limit, window int64, n uint64) {
 	}
 }
 
-// Report describes a home's row to a caller that asked for n hits.
+// Report describes an owner's account to a caller that asked for n hits.
 func (r *Account) Report(l *rules.Limit, now int64, n uint64) Report {
 	b := Of(l).Full()
 	out := Report{Remaining: r.Left(l, b, now)}
@@ -164,7 +165,7 @@ func (r *Account) Report(l *rules.Limit, now int64, n uint64) Report {
 	return out
 }
 
-// between sums up the stamps from an instant until before another.
+// between returns the hits of the stamps from a time until before another one.
 func (g *Log) between(from, to int64) uint64 {
 	sum := uint64(0)
 	for i := g.size - 1; i >= 0; i-- {
@@ -179,7 +180,7 @@ func (g *Log) between(from, to int64) uint64 {
 	return sum
 }
 
-// remove takes up to n hits off the stamps of a span, the newest first.
+// remove subtracts up to n hits from the stamps of a span, newest first.
 func (g *Log) remove(c *Cell, from, to int64, n uint64) {
 	for i := g.size - 1; i >= 0 && n > 0; i-- {
 		s := g.at(i)
