@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/georld/rld/sticky/lease"
+
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
@@ -363,11 +365,11 @@ func (e *Engine) Stats() node.Stats {
 }
 
 // StrictStats returns what all shards did about strict keys.
-func (e *Engine) StrictStats() node.StrictStats {
-	var sum node.StrictStats
+func (e *Engine) StrictStats() lease.Stats {
+	var sum lease.Stats
 	for _, s := range e.shards {
 		s.mu.Lock()
-		sum.Add(s.node.StrictStats())
+		sum.Add(s.node.LeaseStats())
 		s.mu.Unlock()
 	}
 	return sum

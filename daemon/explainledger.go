@@ -2,10 +2,12 @@ package daemon
 
 import (
 	"fmt"
-	"github.com/georld/rld/daemon/overage"
 	"time"
 
+	"github.com/georld/rld/daemon/overage"
+
 	"github.com/georld/rld/internal/breaker"
+	"github.com/georld/rld/sticky/lease"
 	"github.com/georld/rld/sticky/quorum"
 	"github.com/georld/rld/sticky/route"
 
@@ -82,7 +84,7 @@ func oldestView(links []node.Link, region string, own bool) time.Duration {
 const maxBatches = 32
 
 // ledger describes what is known of the rights that a home grants, nil for none.
-func (x *explainer) ledger(e *node.ExplainedLease, st *node.Status, now int64, floor bool) *api.StrictKey {
+func (x *explainer) ledger(e *lease.Explanation, st *node.Status, now int64, floor bool) *api.StrictKey {
 	if e == nil {
 		return nil
 	}
@@ -98,20 +100,20 @@ func (x *explainer) ledger(e *node.ExplainedLease, st *node.Status, now int64, f
 	if !e.Owner.Self {
 		out.Breaker = x.circuit(e.Owner.Incarnation)
 	}
-	out.Lease = creditOf(e.Credit, now)
+	out.Lease = creditOf(e.Lease, now)
 	switch {
-	case e.Bank != nil:
+	case e.Owned != nil:
 		x.bank(out, e, now)
 	case x.record(out, e, now):
-	case e.Credit != nil && e.Credit.From != 0:
+	case e.Lease != nil && e.Lease.From != 0:
 		out.Source = api.SourceGrants
-		out.Ballot = &api.BallotState{Round: e.Credit.Round, Owner: x.ref(e.Credit.From)}
+		out.Ballot = &api.BallotState{Round: e.Lease.Round, Owner: x.ref(e.Lease.From)}
 	}
 	return out
 }
 
 // outOfReach says why the home of a ledger would not decide, "" when it would.
-func (x *explainer) outOfReach(e *node.ExplainedLease, v *route.Routing, st *node.Status, floor bool) string {
+func (x *explainer) outOfReach(e *lease.Explanation, v *route.Routing, st *node.Status, floor bool) string {
 	failed := st.Degraded == node.OwnerUnreachable
 	if floor {
 		failed = st.Gate == node.FailureGate
@@ -162,12 +164,12 @@ func (d *daemon) circuitOf(c *replica.Circuit) api.Breaker {
 }
 
 // creditOf describes what was granted to this daemon, nil for what is over.
-func creditOf(c *node.ExplainedCredit, now int64) *api.Lease {
-	if c == nil || c.Until <= now && c.Denied == 0 && !c.Asking {
+func creditOf(c *lease.LeaseState, now int64) *api.Lease {
+	if c == nil || c.Until <= now && c.Denied == 0 && !c.Requesting {
 		return nil
 	}
 	out := &api.Lease{
-		Granted: c.Granted, Used: c.Used, Returned: c.Returned, Left: c.Left, Until: overage.UnixMs(c.Until), Requested: c.Asking,
+		Granted: c.Granted, Used: c.Used, Returned: c.Returned, Left: c.Left, Until: overage.UnixMs(c.Until), Requested: c.Requesting,
 	}
 	if c.Denied > 0 {
 		out.Denied, out.DeniedUntil = &c.Denied, new(time.UnixMilli(now).Add(c.DeniedFor).UTC())
@@ -176,8 +178,8 @@ func creditOf(c *node.ExplainedCredit, now int64) *api.Lease {
 }
 
 // bank describes what this daemon knows as the home.
-func (x *explainer) bank(out *api.StrictKey, e *node.ExplainedLease, now int64) {
-	b, limit := e.Bank, quota.Of(&e.Limit).Capacity()
+func (x *explainer) bank(out *api.StrictKey, e *lease.Explanation, now int64) {
+	b, limit := e.Owned, quota.Of(&e.Limit).Capacity()
 	out.Source = api.SourceOwner
 	out.Ballot = &api.BallotState{Round: b.Ballot.Round, Owner: x.ref(b.Ballot.Owner)}
 	used := limit - min(limit, b.Left)
@@ -189,9 +191,9 @@ func (x *explainer) bank(out *api.StrictKey, e *node.ExplainedLease, now int64) 
 		m.Window, m.Consumed, m.Watermark = overage.UnixMs(b.Window), &b.Consumed, &b.Watermark
 	}
 	out.Watermark = m
-	for _, g := range b.Batches {
+	for _, g := range b.Grantees {
 		if len(out.Leases) == maxBatches {
-			out.Omitted = len(b.Batches) - maxBatches
+			out.Omitted = len(b.Grantees) - maxBatches
 			break
 		}
 		out.Leases = append(out.Leases, api.GrantedLease{Lessee: x.ref(g.Lessee), Granted: g.Granted, Returned: g.Returned})
@@ -209,7 +211,7 @@ func drainedAt(nanos uint64, now int64) *time.Time {
 
 // record describes what this daemon's replica holds of a ledger. It returns false
 // when that is nothing.
-func (x *explainer) record(out *api.StrictKey, e *node.ExplainedLease, now int64) bool {
+func (x *explainer) record(out *api.StrictKey, e *lease.Explanation, now int64) bool {
 	var held sticky.Record
 	var ok bool
 	x.d.strict.acceptor.do(func(r *quorum.Acceptor) { held, ok = r.Record(e.Watermarks) })

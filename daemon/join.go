@@ -6,13 +6,14 @@ import (
 	"net"
 	"time"
 
+	"github.com/georld/rld/sticky/lease"
+
 	"github.com/georld/rld/internal/breaker"
 
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/gossip/link"
 	"github.com/georld/rld/gossip/swim"
-	"github.com/georld/rld/node"
 	"github.com/georld/rld/replica"
 )
 
@@ -39,7 +40,7 @@ func (d *daemon) replicate(ec *EngineConfig) error {
 		d.strict = newStrict(strictSettings(c), newAcceptorLoop(d.log), d.log)
 		ec.strict = d.strict
 		ec.Node.Owners = d.strict
-		ec.Node.Strict = node.OwnersConfig{Headroom: uint64(c.Strict.Headroom), Prefetch: uint64(c.Strict.Prefetch)}
+		ec.Node.Strict = lease.Config{Headroom: uint64(c.Strict.Headroom), Prefetch: uint64(c.Strict.Prefetch)}
 	}
 	ec.Node.Region, ec.Node.Name = c.Region, c.Name
 	ec.Node.HotThreshold = uint64(c.HotKey.Threshold)

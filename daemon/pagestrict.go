@@ -2,9 +2,10 @@ package daemon
 
 import (
 	"fmt"
-	"github.com/georld/rld/daemon/overage"
 	"slices"
 	"time"
+
+	"github.com/georld/rld/daemon/overage"
 
 	"github.com/georld/rld/sticky/quorum"
 	"github.com/georld/rld/sticky/route"
@@ -50,7 +51,7 @@ func (d *daemon) strictState(live []gossip.Member) *api.StrictState {
 		}
 	})
 	out := &api.StrictState{
-		Keys: d.engine.StrictStats().Ledgers, MaxKeys: d.cfg.MaxKeys, Pins: d.pins(&status.Layout),
+		Keys: d.engine.StrictStats().Entries, MaxKeys: d.cfg.MaxKeys, Pins: d.pins(&status.Layout),
 	}
 	weights := uint64(0)
 	for _, r := range status.Layout.Regions {

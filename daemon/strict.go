@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/georld/rld/sticky/lease"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/internal/breaker"
@@ -36,7 +38,7 @@ type strict struct {
 	routes atomic.Pointer[replica.Routes] // of the process
 	now    func() time.Duration           // monotonic
 	timer  *time.Timer
-	lost   uint64 // node.StrictStats.Lost, as of the last log line; of tick alone
+	lost   uint64 // lease.Stats.Lost, as of the last log line; of tick alone
 
 	mu      sync.Mutex
 	process *replica.Process
@@ -62,10 +64,10 @@ func (s *strict) serve(e *Engine) {
 	s.routes.Store(s.process.Reach.Routes())
 }
 
-// Routing is part of node.Owners.
+// Routing is part of lease.Owners.
 func (s *strict) Routing() *route.Routing { return s.acceptor.view.Load() }
 
-// Reach is part of node.Owners.
+// Reach is part of lease.Owners.
 func (s *strict) Reach(of crdt.Incarnation) (wait time.Duration, open bool) {
 	return s.routes.Load().Reach(s.now, of)
 }
@@ -222,4 +224,4 @@ func (s *strict) flush(to crdt.Incarnation) {
 	}
 }
 
-var _ node.Owners = (*strict)(nil)
+var _ lease.Owners = (*strict)(nil)

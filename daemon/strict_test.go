@@ -233,11 +233,11 @@ func TestStrictMixed(t *testing.T) {
 		for range 5 {
 			one.check(ip)
 		}
-		before := w.stricts[one.name].engine.StrictStats().Sought
+		before := w.stricts[one.name].engine.StrictStats().Waited
 		if ask(0, ip, descriptor(1, "login", "eve")) {
 			t.Error("a limit that is used up lets a call pass")
 		}
-		if n := w.stricts[one.name].engine.StrictStats().Sought; n != before {
+		if n := w.stricts[one.name].engine.StrictStats().Waited; n != before {
 			t.Error("a call that is refused by what is known here asked a home")
 		}
 	})
@@ -346,9 +346,9 @@ func TestStrictBatch(t *testing.T) {
 			time.Sleep(200 * time.Microsecond)
 		}
 		s := w.stricts[other.name].engine.StrictStats()
-		t.Logf("%d local, %d asked", s.Local, s.Sought)
-		if s.Local < 8*(s.Local+s.Sought)/10 {
-			t.Errorf("%d of %d were decided without asking, want 4 of 5", s.Local, s.Local+s.Sought)
+		t.Logf("%d local, %d asked", s.Local, s.Waited)
+		if s.Local < 8*(s.Local+s.Waited)/10 {
+			t.Errorf("%d of %d were decided without asking, want 4 of 5", s.Local, s.Local+s.Waited)
 		}
 	})
 }

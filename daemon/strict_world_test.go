@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/georld/rld/sticky/lease"
+
 	"github.com/georld/rld/internal/breaker"
 	"github.com/georld/rld/sticky/quorum"
 	"github.com/georld/rld/sticky/route"
@@ -97,7 +99,7 @@ func (w *strictWorld) serveStrict(r *resident, ec *EngineConfig, log *slog.Logge
 	}
 	s := newStrict(c, newAcceptorLoop(log), log)
 	ec.strict, ec.Node.Owners = s, s
-	ec.Node.Strict = node.OwnersConfig{Headroom: 2, Prefetch: 16}
+	ec.Node.Strict = lease.Config{Headroom: 2, Prefetch: 16}
 	return func(cc *clusterConfig) {
 		w.t.Helper()
 		genesis := route.Layout{Number: 1}

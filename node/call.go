@@ -5,6 +5,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky/lease"
 )
 
 // Call is one question of a gateway and its answer: all descriptors are
@@ -77,14 +78,11 @@ type Status struct {
 	// Degraded says why the answer is less than exact, or NotDegraded.
 	Degraded Degraded
 
-	charge  bool   // set by Decide
-	passed  bool   // likewise: the call is allowed
-	peek    bool   // likewise: nothing is tallied
-	bounded bool   // set by Probe: the rights gate applies
-	homed   bool   // likewise: a home grants the rights
-	self    bool   // likewise, when homed: this daemon is the home
-	source  source // likewise: where the rights come from
-	stage   uint8  // likewise: 0 for the key's own ledger, 1 for that of the floor
+	charge  bool // set by Decide
+	passed  bool // likewise: the call is allowed
+	peek    bool // likewise: nothing is tallied
+	bounded bool // set by Probe: the rights gate applies
+	homed   bool // likewise: a home grants the rights
 
 	// Remaining is what may still pass after the hits of the call up to this
 	// descriptor's, rounded down and never optimistic. A refused call leaves
@@ -108,10 +106,10 @@ type Status struct {
 	ahead uint64 // likewise: hits of the call that go first on the counter
 	// likewise: hits that others are estimated to have been granted
 	elsewhere uint64
-	room      uint64   // set by Charge: hits that still fit the estimate
-	account   *account // set by Probe; nil if the hit has none or needs none
-	rights    uint64   // likewise: that are left, when bounded
-	led       *ledger  // likewise, when homed: that decided, nil for none
+	room      uint64       // set by Charge: hits that still fit the estimate
+	account   *account     // set by Probe; nil if the hit has none or needs none
+	rights    uint64       // likewise: that are left, when bounded
+	lease     lease.Answer // likewise, when homed
 }
 
 // Refuses reports whether the status is an over-limit one to tell the caller:

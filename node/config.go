@@ -6,6 +6,7 @@ import (
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky/lease"
 )
 
 // MaxShards is the greatest number of Nodes that keys are split over.
@@ -37,8 +38,8 @@ type Config struct {
 	Ablation   Ablation
 	// Owners returns the owners of strict keys; nil if each node counts them
 	// for itself. Strict configures their leases.
-	Owners Owners
-	Strict OwnersConfig
+	Owners lease.Owners
+	Strict lease.Config
 	// HotThreshold is the number of hits per second from which a key is hot:
 	// its counts are expedited. 0 disables it.
 	HotThreshold uint64

@@ -10,6 +10,7 @@ import (
 	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky/lease"
 )
 
 // Instant is one reading of a process's two clocks.
@@ -31,6 +32,7 @@ type Node struct {
 	stats outcomes
 	top   topKeys
 
+	leases  *lease.Table // of strict keys, nil without Owners
 	clock   hlc.Clock
 	cfg     Config
 	replica *replica // nil for a node without a region
@@ -39,7 +41,6 @@ type Node struct {
 	transfers   TransferStats
 	swept       time.Duration // monotonic time of the latest sweep
 	busiest     busiestKeys
-	desk        desk // of strict keys
 }
 
 // New returns a node without rules or keys. It draws its incarnation from rng.
@@ -64,6 +65,7 @@ func New(cfg Config, rng *rand.Rand) (*Node, error) {
 		n.cfg.Gossip.HashSeed = rng.Uint64()
 		n.replica = newReplica(n.cfg, n.incarnation)
 		n.clock.HoldJumps(true)
+		n.leases = n.newLeases()
 	}
 	return n, nil
 }
@@ -105,7 +107,7 @@ func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 			}
 		}
 		if st.homed = n.homed(&h[i]); st.homed {
-			n.judgeHomed(&h[i], st, now)
+			n.judgeStrict(&h[i], st)
 		} else {
 			n.pass(&h[i], cell, log, st, now)
 		}
@@ -121,7 +123,7 @@ func (n *Node) pass(h *Hit, c *quota.Cell, log *quota.Log, st *Status, now int64
 	f := quota.Of(h.Limit)
 	used := f.Used(c, log, now)
 	taken := sat.Add(sat.Add(sat.Add(used, st.elsewhere), st.ahead), h.N)
-	st.Gate, st.account, st.led, st.bounded = NoGate, nil, nil, n.bounded(h)
+	st.Gate, st.account, st.bounded = NoGate, nil, n.bounded(h)
 	if taken > f.Capacity() && !(st.bounded && n.cfg.Ablation.NoEstimate) {
 		st.Gate = EstimateGate
 	}
@@ -184,7 +186,8 @@ func (n *Node) charge(h *Hit, now int64, st *Status) {
 	}
 	e.keepUntil(f.Expires(&e.cell))
 	if st.homed {
-		n.spendHomed(h, st, now)
+		x := leaseHit(h, st)
+		n.leases.Spend(&x, &st.lease)
 	} else {
 		n.spend(h, now, st)
 	}
@@ -209,7 +212,7 @@ func (n *Node) report(h *Hit, now int64, st *Status) {
 		asked = sat.Add(h.N, st.ahead)
 	}
 	if st.homed {
-		n.reportHomed(h, st, now)
+		n.reportStrict(h, st)
 		return
 	}
 	cell, log := n.keys.cell(st.ref)

@@ -4,6 +4,7 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky/lease"
 )
 
 // Receipt is the charge of one descriptor of an admitted call, for a refund.
@@ -41,7 +42,7 @@ func (n *Node) Receipts(at Instant, h []Hit, out []Status, to []Receipt) {
 	now := n.millis(at)
 	for i := range h {
 		st := &out[i]
-		if h[i].Limit == nil || !n.keys.owns(h[i].Key) || h[i].N == 0 || st.homed && st.led == nil ||
+		if h[i].Limit == nil || !n.keys.owns(h[i].Key) || h[i].N == 0 || st.homed && !st.lease.Granted() ||
 			!st.charge || !st.passed || st.ref.where != inLive {
 			continue
 		}
@@ -90,7 +91,7 @@ func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 	n.withdraw(e, l, r.Window, hits, now)
 	h := Hit{Key: r.Key, Limit: l, Rule: rule}
 	if n.homed(&h) {
-		n.refundHomed(&h, r.Window, hits, now)
+		n.leases.Refund(n.leaseNow(), &lease.Hit{Key: r.Key, Rule: rule}, r.Window, hits)
 	} else if a := n.keys.sides.account(e.extra); a != nil && n.bounded(&h) {
 		a.Left(l, n.base(rule, now), now) // moves it to the window of now
 		a.Return(l, r.Window, hits)

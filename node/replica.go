@@ -11,6 +11,7 @@ import (
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky/lease"
 )
 
 // replica is the state of a node that replicates its counts.
@@ -176,8 +177,8 @@ func (n *Node) Tick(at Instant) {
 		n.swept = at.Mono
 		n.keys.sweep(now, max(n.keys.live.used/64, sweepAtLeast))
 	}
-	if n.cfg.Owners != nil {
-		n.tickDesk(now)
+	if n.leases != nil {
+		n.leases.Tick(n.leaseNow())
 	}
 	n.keys.sweepOverflow(now)
 }
@@ -206,8 +207,8 @@ func (n *Node) Ready() Ready {
 		out.Messages = eng.Messages(at.Mono, n.clock.Now(at), n.rules.hash)
 	}
 	out.Events, out.Wake = eng.Events(), eng.Wake(at.Mono)
-	if len(n.desk.active) > 0 {
-		out.Wake = min(out.Wake, at.Mono+deskEvery)
+	if n.leases != nil && n.leases.Active() {
+		out.Wake = min(out.Wake, at.Mono+lease.TickEvery)
 	}
 	return out
 }
@@ -226,9 +227,9 @@ func (n *Node) Leave(at Instant) {
 	if n.replica != nil {
 		n.replica.engine.Leave(at.Mono)
 	}
-	if n.cfg.Owners != nil {
-		n.desk.leaving = true
-		n.giveAllBack(n.millis(at))
+	if n.leases != nil {
+		n.millis(at)
+		n.leases.Leave(n.leaseNow())
 	}
 }
 

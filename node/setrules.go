@@ -111,6 +111,9 @@ func (n *Node) SetRules(at Instant, set *rules.Set) {
 	if n.replica != nil {
 		n.replica.refoldAll(&n.keys, set, now)
 	}
+	if n.leases != nil {
+		n.leases.SetRules(set)
+	}
 }
 
 // reindex moves the entries to the rules that are in force from now on. A rule

@@ -1,187 +1,217 @@
 package node
 
 import (
-	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/limits"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/route"
 )
 
-const strictRules = `
+// strictPair is two nodes of one region: the owner of every strict key, which
+// is the only strict voter, and a lessee. Messages arrive at once.
+type strictPair struct {
+	t             *testing.T
+	now           time.Duration
+	matcher       *Matcher
+	owner, lessee *Node
+	breakerOpen   bool
+	tickets       uint64
+}
+
+// strictOwners is the owners as one node of a pair knows them.
+type strictOwners struct {
+	*strictPair
+	routing *route.Routing
+}
+
+func (o *strictOwners) Routing() *route.Routing { return o.routing }
+
+func (o *strictOwners) Reach(crdt.Incarnation) (time.Duration, bool) {
+	return 50 * time.Millisecond, !o.breakerOpen
+}
+
+func newStrictPair(t *testing.T, yaml string) *strictPair {
+	p := &strictPair{t: t, now: time.Second}
+	set, found := limits.Parse([]limits.File{{Name: "l.yaml", Data: []byte(yaml)}}, limits.Options{
+		Regions: []string{"r"}, Daemons: 2, DaemonsOfRegion: 2,
+	})
+	if err := found.Err(); err != nil {
+		t.Fatal(err)
+	}
+	p.matcher = NewMatcher(set, NewHasher([SecretBytes]byte{1}), MatcherOptions{})
+	cfg := Default()
+	cfg.Region = "r"
+	cfg.Strict.Headroom = 20
+	var live route.Peers
+	var peers []gossip.Peer
+	for i, name := range []string{"owner", "lessee"} {
+		cfg.Name, cfg.Owners = name, &strictOwners{strictPair: p}
+		n, err := New(cfg, rand.New(rand.NewPCG(uint64(i), 7)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		live = append(live, route.Peer{ID: n.Incarnation(), Name: name, Region: "r", Ready: true})
+		peers = append(peers, gossip.Peer{ID: n.Incarnation(), Name: name, Region: "r", Ready: true})
+		p.owner, p.lessee = p.lessee, n
+	}
+	live.Sort()
+	layout := &route.Layout{Number: 1, Regions: []route.Region{{Name: "r", Weight: 1, Replicas: []string{"owner"}}}}
+	for _, n := range []*Node{p.owner, p.lessee} {
+		n.cfg.Owners.(*strictOwners).routing = route.New(layout, "r", n.cfg.Name, n.Incarnation(), live)
+		n.Peers(p.at(), peers)
+		n.SetRules(p.at(), set)
+	}
+	return p
+}
+
+func (p *strictPair) at() Instant {
+	return Instant{Mono: p.now, Wall: (scriptEpoch*int64(time.Millisecond) + int64(p.now))}
+}
+
+// drain delivers all messages; the voter accepts every watermark.
+func (p *strictPair) drain() {
+	for p.owner.HasLeaseReady() || p.lessee.HasLeaseReady() {
+		for _, n := range []*Node{p.owner, p.lessee} {
+			for _, m := range n.LeaseReady(p.at()).Messages {
+				to := p.owner
+				if m.To == p.lessee.Incarnation() {
+					to = p.lessee
+				}
+				for _, a := range m.Accepts {
+					to.StepLease(p.at(), &sticky.Message{From: m.To, To: m.From, Stamp: m.Stamp, Accepted: []sticky.Accepted{{
+						Key: a.Key, Ballot: a.Ballot, Seq: a.Seq, Voter: route.NameHash("owner"), OK: true,
+					}}})
+				}
+				to.StepLease(p.at(), &m)
+			}
+		}
+	}
+}
+
+// ask decides a call at a node as a driver does.
+func (p *strictPair) ask(n *Node, values ...string) *Call {
+	p.t.Helper()
+	c := &Call{Domain: "d"}
+	for _, v := range values {
+		c.Descriptors = append(c.Descriptors, rules.Descriptor{Entries: []rules.Entry{{Key: v, Value: "x"}}, Hits: 1})
+	}
+	if err := p.matcher.Resolve(c); err != nil {
+		p.t.Fatal(err)
+	}
+	p.tickets++
+	for round := 0; ; round++ {
+		n.Probe(p.at(), c.Hits(), c.Statuses)
+		p.matcher.Decide(c)
+		if !c.Decision.Allowed || !slices.ContainsFunc(c.Statuses, func(st Status) bool { return st.Wait }) {
+			break
+		}
+		if round == 3 {
+			p.t.Fatalf("%v waits forever", values)
+		}
+		n.RequestLease(p.at(), c.Hits(), c.Statuses, p.tickets)
+		p.drain()
+		for i := range c.Hits() {
+			c.Hits()[i].Ticket = p.tickets
+		}
+	}
+	n.Charge(p.at(), c.Hits(), c.Statuses)
+	n.CancelLease(p.at(), c.Hits(), p.tickets)
+	p.drain()
+	return c
+}
+
+const strictTen = `
 domain: d
 descriptors:
-  - key: fixed
-    rate_limit: {unit: second, requests_per_unit: 7, consistency: strict}
-  - key: sliding
-    rate_limit: {unit: second, requests_per_unit: 9, algorithm: sliding_window, consistency: strict}
-  - key: log
-    rate_limit: {unit: second, requests_per_unit: 8, algorithm: sliding_log, consistency: strict}
-  - key: bucket
-    rate_limit: {unit: second, requests_per_unit: 10, burst: 6, algorithm: token_bucket, consistency: strict}
-  - key: leaky
-    rate_limit: {unit: second, requests_per_unit: 20, burst: 5, algorithm: leaky_bucket, consistency: strict}
-  - key: share
-    rate_limit: {unit: second, requests_per_unit: 10, consistency: strict, on_failure: {share: 50%}}
-  - key: big
-    rate_limit: {unit: second, requests_per_unit: 600, consistency: strict}
+  - key: ten
+    rate_limit: {unit: day, requests_per_unit: 10, consistency: strict, on_failure: allow}
+  - key: one
+    rate_limit: {unit: day, requests_per_unit: 1}
 `
 
-func strictly(key string, n uint64) rules.Descriptor {
-	return rules.Descriptor{Entries: []rules.Entry{{Key: key, Value: "x"}}, Hits: n}
-}
-
-// The plain way: asks of any daemon, all answered, no more than the limit and no less.
-func TestStrictWindowIsUsedUpAndNoMore(t *testing.T) {
-	for _, key := range []string{"fixed", "sliding", "log", "bucket", "leaky", "share"} {
-		w := newStrictWorld(t, 1, strictRules, 3, 2)
-		for i := range 40 {
-			w.ask(w.daemons[i%len(w.daemons)], strictly(key, 1))
-			w.pass(15 * time.Millisecond)
+// TestStrictCall counts a strict limit at a lessee and its owner, beside one
+// that each node counts for itself.
+func TestStrictCall(t *testing.T) {
+	p := newStrictPair(t, strictTen)
+	for i := range 6 {
+		n, want := p.lessee, i == 0 // all or nothing: the other limit denies
+		if c := p.ask(n, "ten", "one"); c.Decision.Allowed != want || !want && c.Statuses[1].Gate != EstimateGate {
+			t.Errorf("call %d at the lessee: %+v", i, c.Statuses)
 		}
-		// Buckets mint 6 and 12 in the .6 s that it takes, of which grants may hold some.
-		want := map[string]int{"fixed": 7, "sliding": 9, "log": 8, "bucket": 12, "leaky": 17, "share": 6}[key]
-		if w.allowed < want*8/10 || w.allowed > want {
-			t.Errorf("%s: %d allowed, want %d", key, w.allowed, want)
+	}
+	for i := range 12 {
+		n := []*Node{p.lessee, p.owner}[i%2]
+		c := p.ask(n, "ten")
+		if st := &c.Statuses[0]; c.Decision.Allowed != (i < 9) || st.Over && st.Gate != OwnerGate || st.Remaining > uint64(max(9-i, 0)) {
+			t.Errorf("call %d: %+v", i, st)
 		}
-		if w.failed > 0 {
-			t.Errorf("%s: %d calls found no home", key, w.failed)
-		}
-		w.check(1)
+		p.now += 100 * time.Millisecond
 	}
 }
 
-// Whatever goes wrong, no limit is exceeded.
-func TestStrictHoldsInStorms(t *testing.T) {
-	seeds := 400
-	if testing.Short() {
-		seeds = 60
+// TestStrictRefund refunds a strict call, which returns its rights to the
+// lease, and calls that on_failure admitted, which have no receipt.
+func TestStrictRefund(t *testing.T) {
+	p := newStrictPair(t, strictTen)
+	receipt := func(c *Call) Receipt {
+		r := make([]Receipt, 1)
+		p.lessee.Receipts(p.at(), c.Hits(), c.Statuses, r)
+		return r[0]
 	}
-	sum := [4]int{}
-	for seed := range uint64(seeds) {
-		w := newStrictWorld(t, seed, strictRules, 3, 1+int(seed%3))
-		w.loss = float64(seed%5) / 10
-		w.storm()
-		w.check(seed)
-		sum[0] += w.allowed
-		sum[1] += w.denied
-		sum[2] += w.failed
-		sum[3] += w.waited
+	r := receipt(p.ask(p.lessee, "ten"))
+	if got := p.lessee.Refund(p.at(), &r, 1); got.Hits != 1 {
+		t.Errorf("refunded %+v, want 1 hit", got)
 	}
-	t.Logf("%d allowed, %d denied, %d without a home, %d waited", sum[0], sum[1], sum[2], sum[3])
-	if sum[0] < seeds*20 {
-		t.Errorf("only %d calls were allowed in %d storms: they show nothing", sum[0], seeds)
+	p.breakerOpen = true
+	for range 3 {
+		c := p.ask(p.lessee, "ten")
+		if st := &c.Statuses[0]; !c.Decision.Allowed || st.Degraded != NotDegraded && st.Degraded != CircuitOpen {
+			t.Fatalf("%+v", st)
+		}
+		r := receipt(c)
+		if want := c.Statuses[0].lease.Granted(); (r.Hits > 0) != want {
+			t.Errorf("receipt %+v of a call with rights: %v", r, want)
+		}
+	}
+	p.breakerOpen = false
+	allowed := 0
+	for range 15 {
+		if p.ask(p.lessee, "ten").Decision.Allowed {
+			allowed++
+		}
+	}
+	if allowed != 9 {
+		t.Errorf("%d of the 9 rights left were used", allowed)
 	}
 }
 
-// storm is a few seconds of everything.
-func (w *strictWorld) storm() {
-	keys := []string{"fixed", "sliding", "log", "bucket", "leaky", "share", "big"}
-	for range 1_000 {
-		d := w.daemons[w.rng.IntN(len(w.daemons))]
-		switch r := w.rng.IntN(1000); {
-		case r < 350:
-			if d.node == nil || d.paused {
-				continue
-			}
-			key := keys[w.rng.IntN(len(keys))]
-			n := uint64(1 + w.rng.IntN(3))
-			if w.rng.IntN(8) == 0 {
-				w.ask(d, strictly(key, n), strictly(keys[w.rng.IntN(len(keys))], 1))
-			} else {
-				w.ask(d, strictly(key, n))
-			}
-		case r < 970:
-			w.pass(time.Duration(1+w.rng.IntN(4)) * time.Millisecond)
-		case r < 976:
-			w.crashOrStart(d)
-		case r < 982:
-			d.paused = !d.paused && d.node != nil
-		case r < 992:
-			o := w.daemons[w.rng.IntN(len(w.daemons))]
-			if o != d {
-				d.believed[o.name] = !d.believed[o.name]
-				w.members()
-			}
-		default:
-			w.pass(time.Duration(w.rng.IntN(400)) * time.Millisecond)
+// TestStrictCallDoesNotAllocate checks decisions from a lease and at the owner.
+func TestStrictCallDoesNotAllocate(t *testing.T) {
+	p := newStrictPair(t, `
+domain: d
+descriptors:
+  - key: hot
+    rate_limit: {unit: day, requests_per_unit: 1000000, consistency: strict}
+`)
+	for name, n := range map[string]*Node{"owner": p.owner, "lessee": p.lessee} {
+		for range 2_000 { // at a rate for which rights are leased ahead
+			p.now += 100 * time.Microsecond
+			p.ask(n, "hot")
 		}
-	}
-}
-
-func (w *strictWorld) crashOrStart(d *strictDaemon) {
-	if d.node == nil {
-		w.restart(d, w.rng.IntN(3) == 0)
-		return
-	}
-	down := 0
-	for _, o := range w.daemons {
-		if o.node == nil {
-			down++
+		c := &Call{Domain: "d", Descriptors: []rules.Descriptor{{Entries: []rules.Entry{{Key: "hot", Value: "x"}}, Hits: 1}}}
+		if err := p.matcher.Resolve(c); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if down < 2 {
-		w.crash(d)
-	}
-}
-
-func (p *parkedCall) String() string { return fmt.Sprint(p.c.Decision, p.c.Statuses) }
-
-// Without faults every call finds its home, a hot key is decided at once for the most
-// part, and its window is used up but for what batches hold at the end.
-func TestStrictServesAHotKey(t *testing.T) {
-	w := newStrictWorld(t, 2, strictRules, 3, 3)
-	for range 900 {
-		for range 2 {
-			w.ask(w.daemons[w.rng.IntN(len(w.daemons))], strictly("big", 1))
+		if got := testing.AllocsPerRun(10, func() { n.Take(p.at(), c.Hits(), c.Statuses) }); got != 0 || c.Statuses[0].Wait {
+			t.Errorf("%s: %v allocations, waits %v", name, got, c.Statuses[0].Wait)
 		}
-		w.pass(time.Millisecond)
+		p.drain()
 	}
-	if w.failed > 0 || w.allowed < 570 || w.allowed > 600 {
-		t.Errorf("%d of 600 allowed, %d calls found no home", w.allowed, w.failed)
-	}
-	if calls := w.allowed + w.denied; w.waited > calls/5 {
-		t.Errorf("%d of %d calls waited", w.waited, calls)
-	}
-	w.check(2)
-}
-
-// A home that dies costs what was marked and not consumed, at most a chunk, and a
-// pause until the others know.
-func TestStrictTakeoverCostsAHeadroom(t *testing.T) {
-	w := newStrictWorld(t, 4, strictRules, 3, 3)
-	ask := func() {
-		for _, d := range w.daemons {
-			if d.node != nil {
-				w.ask(d, strictly("big", 1))
-			}
-		}
-		w.pass(time.Millisecond)
-	}
-	for range 50 {
-		ask()
-	}
-	owner := w.daemons[0].replica.Routing().Owner(w.anyKey(), 0, false)
-	for _, d := range w.daemons {
-		if d.name == owner.Name {
-			w.crash(d)
-		}
-	}
-	for range 600 {
-		ask()
-	}
-	if w.allowed < 600-20-30 || w.failed > 20 {
-		t.Errorf("%d of 600 allowed, %d calls found no home", w.allowed, w.failed)
-	}
-	w.check(4)
-}
-
-// anyKey returns a key that hits were admitted of.
-func (w *strictWorld) anyKey() crdt.Key {
-	for k := range w.hits {
-		return k
-	}
-	w.t.Fatal("nothing was admitted")
-	return crdt.Key{}
 }

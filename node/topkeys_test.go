@@ -3,32 +3,26 @@ package node
 import (
 	"testing"
 	"time"
-
-	"github.com/georld/rld/rules"
 )
 
-// The key that is asked for most comes first, with about its rate, and what was
-// refused is told apart.
+// TestHottest checks that the most requested key comes first, with about its
+// rate, and that denied hits are counted apart.
 func TestHottest(t *testing.T) {
-	w := newStrictWorld(t, 1, "domain: d\ndescriptors: [{key: a, rate_limit: {unit: minute, requests_per_unit: 100}}]", 1)
-	n := w.daemons[0].node
+	r := newRig(t, Default())
+	r.put(t, "domain: d\ndescriptors: [{key: a, rate_limit: {unit: minute, requests_per_unit: 100}}]")
 	ask := func(value string) {
-		c := &Call{Domain: "d", Descriptors: []rules.Descriptor{{Entries: []rules.Entry{{Key: "a", Value: value}}, Hits: 1}}}
-		if err := w.front.Resolve(c); err != nil {
+		if err := r.ask("d", 1, "a="+value); err != nil {
 			t.Fatal(err)
 		}
-		n.Probe(w.at(), c.Hits(), c.Statuses)
-		w.front.Decide(c)
-		n.Charge(w.at(), c.Hits(), c.Statuses)
 	}
 	for i := range 20_000 {
-		w.now += 50 * time.Microsecond
+		r.mono += 50 * time.Microsecond
 		ask("hot")
 		if i%100 == 0 {
 			ask(string(rune('b' + i/100%20)))
 		}
 	}
-	all := n.Hottest(w.at())
+	all := r.node.Hottest(r.instant())
 	if len(all) == 0 {
 		t.Fatal("no key is hot")
 	}

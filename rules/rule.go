@@ -66,6 +66,10 @@ type Rule struct {
 	Pos      Position
 }
 
+// Shared returns the name of a rule between daemons: it is the same wherever
+// the rule has the same ID and counts on the same grid. The rule has a limit.
+func (r *Rule) Shared() uint64 { return uint64(r.ID) ^ r.Limit.Grid()*0x9e3779b97f4a7c15 }
+
 // Display returns what a caller is told the rule's name is: the limit's name
 // where it has one, else its path.
 func (r *Rule) Display() string {

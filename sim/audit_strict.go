@@ -4,10 +4,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/sticky/lease"
+
 	"github.com/georld/rld/sticky/route"
 
 	"github.com/georld/rld/crdt"
-	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
@@ -338,7 +339,7 @@ func (a *strictAuditor) grant(w *World, d *Daemon, holder crdt.Incarnation, g *s
 	// Whether each region has the ledger for itself the home's rules say, which may
 	// not be the newest.
 	held := max(a.ledger(g.Key, d.RegionIndex).at(g.Window),
-		a.ledger(node.RegionalWatermarks(g.Key, d.Region), d.RegionIndex).at(g.Window))
+		a.ledger(lease.WatermarksKey(g.Key, d.Region), d.RegionIndex).at(g.Window))
 	switch {
 	case all > row.limit && len(w.sets) == 1: // floors may be of another limit than the rest
 		a.failed(w, "%s granted what makes %d of %d in label %d of %v", d.Name, all, row.limit, g.Window, g.Key)

@@ -157,7 +157,7 @@ func (w *World) crash(d *Daemon) {
 	}
 	for _, n := range d.Nodes {
 		w.ended.Add(n.Stats())
-		w.endedStrict.Add(n.StrictStats())
+		w.endedStrict.Add(n.LeaseStats())
 	}
 	for _, i := range d.inbox {
 		w.drop(w.flights.take(i))

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/georld/rld/sticky/lease"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
-	"github.com/georld/rld/node"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/quorum"
@@ -14,18 +15,18 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// owners is the node.Owners of a process.
+// owners is the lease.Owners of a process.
 type owners struct {
 	world  *World
 	daemon *Daemon
 }
 
-var _ node.Owners = (*owners)(nil)
+var _ lease.Owners = (*owners)(nil)
 
-// Routing implements node.Owners.
+// Routing implements lease.Owners.
 func (o *owners) Routing() *route.Routing { return o.daemon.acceptor.Acceptor.Routing() }
 
-// Reach implements node.Owners.
+// Reach implements lease.Owners.
 func (o *owners) Reach(of crdt.Incarnation) (time.Duration, bool) {
 	return o.daemon.process.Reach.Routes().Reach(o.mono, of)
 }

@@ -6,12 +6,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/sticky/lease"
+
 	"github.com/georld/rld/internal/breaker"
 	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/sticky/route"
 
 	"github.com/georld/rld/limits"
-	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 )
 
@@ -104,9 +105,9 @@ func firstReplicas(r *Region, n int) []string {
 }
 
 // ownersConfig is how nodes count at homes.
-func (c *Config) ownersConfig() node.OwnersConfig {
+func (c *Config) ownersConfig() lease.Config {
 	s := c.Strict.withDefaults()
-	return node.OwnersConfig{Headroom: s.Headroom, Prefetch: uint64(max(s.Prefetch, 0))}
+	return lease.Config{Headroom: s.Headroom, Prefetch: uint64(max(s.Prefetch, 0))}
 }
 
 // parseLimits compiles limits for the cluster. Where some of them say that their

@@ -98,7 +98,7 @@ func (w *World) strictResult() *StrictResult {
 	sum := w.endedStrict
 	for _, d := range w.daemons {
 		for _, n := range d.Nodes {
-			sum.Add(n.StrictStats())
+			sum.Add(n.LeaseStats())
 		}
 		if d.acceptor != nil {
 			r.Layouts = max(r.Layouts, d.acceptor.Acceptor.Routing().Number()-1)

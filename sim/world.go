@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/georld/rld/sticky/lease"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
@@ -72,14 +74,14 @@ type World struct {
 	tallies     tallies
 	views       views
 	series      recorder
-	seen        [256]uint64      // events of the replicas by kind
-	agents      [256]uint64      // events of the rights agents by kind
-	seats       [256]uint64      // events of the acceptors by kind
-	breakers    [3]uint64        // transitions of breakers by the state that they went to
-	rejected    uint64           // items about strict keys that nodes refused
-	ended       node.Stats       // of processes that are gone
-	endedStrict node.StrictStats // likewise
-	donations   uint64           // messages about them
+	seen        [256]uint64 // events of the replicas by kind
+	agents      [256]uint64 // events of the rights agents by kind
+	seats       [256]uint64 // events of the acceptors by kind
+	breakers    [3]uint64   // transitions of breakers by the state that they went to
+	rejected    uint64      // items about strict keys that nodes refused
+	ended       node.Stats  // of processes that are gone
+	endedStrict lease.Stats // likewise
+	donations   uint64      // messages about them
 	writes      pool[write]
 	base        int64  // wall time of virtual time 0, Unix ns
 	healed      bool   // the liveness phase has begun

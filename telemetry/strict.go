@@ -3,7 +3,8 @@ package telemetry
 import (
 	"time"
 
-	"github.com/georld/rld/node"
+	"github.com/georld/rld/sticky/lease"
+
 	"github.com/georld/rld/sticky"
 )
 
@@ -17,7 +18,7 @@ type Strict interface {
 // scrape only reads it and does not keep it.
 type StrictStats struct {
 	// Node is the sum over the shards.
-	Node node.StrictStats
+	Node lease.Stats
 	// Pending is the number of calls that wait for owners. Unqueued counts the
 	// calls that did not wait, because too many did.
 	Pending  int
@@ -68,7 +69,7 @@ func newStrictCollector(strict Strict) *collector {
 		s := strict.StrictStats()
 		n := &s.Node
 		put(w, "strict_decisions_total", n.Local, "local")
-		put(w, "strict_decisions_total", n.Sought, "waited")
+		put(w, "strict_decisions_total", n.Waited, "waited")
 		put(w, "strict_lease_requests_total", n.Requests)
 		for why := sticky.NotOwner; why <= sticky.MaxReason; why++ {
 			put(w, "strict_refusals_total", n.Refused[why], why.String())
@@ -83,7 +84,7 @@ func newStrictCollector(strict Strict) *collector {
 		put(w, "strict_watermark_accepts_total", n.Accepts, "sent")
 		put(w, "strict_watermark_accepts_total", n.Accepted, "accepted")
 		put(w, "strict_ballots_lost_total", n.Lost)
-		put(w, "strict_keys", n.Ledgers, "shards")
+		put(w, "strict_keys", n.Entries, "shards")
 		put(w, "strict_keys", s.Keys, "acceptor")
 
 		put(w, "strict_pending_calls", s.Pending)

@@ -7,11 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/georld/rld/sticky/lease"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
-	"github.com/georld/rld/node"
 	"github.com/georld/rld/sticky"
 )
 
@@ -37,8 +38,8 @@ func strictMetrics(t *testing.T, s StrictStats) *prometheus.Registry {
 // fullStrict has a different number in each field.
 func fullStrict() StrictStats {
 	s := StrictStats{
-		Node: node.StrictStats{
-			Ledgers: 1, Local: 2, Sought: 3, Requests: 4, Grants: 5, Denials: 6, Cached: 7, Granted: 8, Returned: 9,
+		Node: lease.Stats{
+			Entries: 1, Local: 2, Waited: 3, Requests: 4, Grants: 5, Denials: 6, Cached: 7, Granted: 8, Returned: 9,
 			Replayed: 10, Rejected: 11, Accepts: 12, Accepted: 13, Lost: 14,
 		},
 		Pending: 15, Unqueued: 16, Frames: 17, DroppedItems: 18, Layout: 19, Voter: true, Voting: true, Keys: 20,

@@ -1,0 +1,124 @@
+package lease
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/georld/rld/internal/sat"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/route"
+)
+
+// Explanation is the state of a strict key, or of its regional reserve, at one
+// daemon.
+type Explanation struct {
+	Key        crdt.Key
+	Watermarks crdt.Key // the key at the voters
+	Owner      route.Owner
+	Pinned     bool // the layout pins the rule to a region
+	Within     time.Duration
+	Open       bool // the circuit breaker lets calls pass
+	// Limit is the limit of the entry.
+	Limit rules.Limit
+	// Lease is nil if the daemon has had no answer of an owner.
+	Lease *LeaseState
+	// Owned is nil if the daemon is not the owner.
+	Owned *OwnerState
+}
+
+// LeaseState is the rights that owners granted the daemon.
+type LeaseState struct {
+	Window, Until                 int64
+	Granted, Used, Returned, Left uint64
+	Requesting                    bool
+	// From is the owner that granted last, Round the round of its ballot.
+	From  crdt.Incarnation
+	Round uint64
+	// Denied is the least number of hits that is denied without a request for
+	// another DeniedFor, 0 for none.
+	Denied    uint64
+	DeniedFor time.Duration
+}
+
+// OwnerState is the state of a key at its owner.
+type OwnerState struct {
+	Ballot sticky.Ballot
+	// Window is the window of Watermark, which quota.Watermark defines, and of
+	// Consumed, the part of it that is consumed.
+	Window              int64
+	Watermark, Consumed uint64
+	// Room is how many hits may be consumed below the watermark, Left how many
+	// the limit has left.
+	Room, Left uint64
+	Grantees   []GranteeState // the greatest grants first
+}
+
+// GranteeState is the rights of the current window that the owner granted one
+// daemon.
+type GranteeState struct {
+	Lessee            crdt.Incarnation
+	Granted, Returned uint64
+}
+
+// Explain returns the state of a key under a rule, or of its regional reserve:
+// nil if it has none. It charges nothing and is not for the decision path.
+func (t *Table) Explain(at Now, key crdt.Key, r *rules.Rule, reserve bool) *Explanation {
+	t.at = at
+	l := t.limit(r, reserve)
+	if l == nil {
+		return nil
+	}
+	id := idOf(entryKey(key, reserve), r, reserve)
+	probe := entry{id: id, rule: r.ID, reserve: reserve}
+	out := &Explanation{Key: id.key, Limit: *l, Watermarks: t.watermarksKey(&probe)}
+	var v *route.Routing
+	if out.Owner, v = t.ownerOf(id.key, r.ID, probe.regional()); v != nil {
+		out.Pinned = !probe.regional() && v.Pinned(uint64(r.ID))
+		out.Within, out.Open = t.env.Owners.Reach(out.Owner.Incarnation)
+	}
+	e := t.entries[id]
+	if e != nil && e.lease.answered > 0 {
+		out.Lease = t.explainLease(&e.lease, l)
+	}
+	if e != nil && e.owner != nil && out.Owner.Self {
+		out.Owned = e.owner.explain(l, t.at.Millis)
+	}
+	return out
+}
+
+func (t *Table) explainLease(x *lease, l *rules.Limit) *LeaseState {
+	out := &LeaseState{
+		Window: x.window, Until: x.until, Used: x.used, Left: x.left(l, t.at.Millis), Requesting: len(x.requests) > 0,
+	}
+	for _, s := range x.sources {
+		out.Granted = sat.Add(out.Granted, s.total)
+		out.Returned = sat.Add(out.Returned, s.returned)
+		out.From, out.Round = s.owner, s.round
+	}
+	if x.denies(x.denied, t.at.Mono) {
+		out.Denied, out.DeniedFor = x.denied, x.deniedUntil-t.at.Mono
+	}
+	return out
+}
+
+func (o *owner) explain(l *rules.Limit, now int64) *OwnerState {
+	o.roll(l, now)
+	m := o.account.Watermark(l, now, now, 0)
+	out := &OwnerState{
+		Ballot: o.proposer.Ballot(), Window: m.Window, Watermark: o.watermark(m.Window), Consumed: m.Amount,
+		Room: o.room(l, now, now), Left: o.left(l, now, now),
+	}
+	for _, g := range o.grantees {
+		if g.total > 0 && g.window >= leaseWindow(l, now, now) {
+			out.Grantees = append(out.Grantees, GranteeState{g.daemon, g.total, g.returned})
+		}
+	}
+	slices.SortFunc(out.Grantees, func(a, b GranteeState) int {
+		return cmp.Or(cmp.Compare(b.Granted, a.Granted), cmp.Compare(a.Lessee, b.Lessee))
+	})
+	return out
+}

@@ -1,0 +1,109 @@
+package lease
+
+import (
+	"math"
+
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/rules"
+)
+
+// ruleLimits are the limits of a rule's entries.
+type ruleLimits struct {
+	of             *rules.Limit
+	regions        int // of the layout
+	owner, reserve rules.Limit
+	// window and version are those of the region's allotment in owner, for a
+	// rule whose rights stay in each region.
+	window  int64
+	version uint64
+}
+
+// limit returns the limit of a rule's entries, or of their regional reserves:
+// nil if the rule is not in force or has none.
+func (t *Table) limit(r *rules.Rule, reserve bool) *rules.Limit {
+	if r.Limit == nil || !r.Limit.Homed() {
+		return nil
+	}
+	all := t.set.Rules()
+	if r.Index >= len(all) || all[r.Index] != r { // of a set before
+		if r = t.set.Find(r.ID); r == nil || r.Limit == nil {
+			return nil
+		}
+	}
+	if reserve && r.Limit.OnFailure != rules.Share {
+		return nil
+	}
+	if t.limits == nil {
+		t.limits = make([]ruleLimits, len(all))
+	}
+	x, regions := &t.limits[r.Index], 1
+	if v := t.env.Owners.Routing(); v != nil {
+		regions = v.Regions()
+	}
+	if x.of != r.Limit || x.regions != regions {
+		*x = ruleLimits{of: r.Limit, regions: regions, owner: r.Limit.OwnerLimit(regions), reserve: r.Limit.ReserveLimit(regions)}
+	}
+	if reserve {
+		return &x.reserve
+	}
+	if r.Limit.HasRights() && r.Limit.HomeInRegion() && r.Limit.Scope != rules.Region && t.env.Allotments != nil {
+		t.refresh(x, r)
+	}
+	return &x.owner
+}
+
+// refresh raises the limit of a rule whose rights stay in each region to the
+// largest allotment that the region has had in this window.
+func (t *Table) refresh(x *ruleLimits, r *rules.Rule) {
+	window, carry := quota.Of(r.Limit).RightsWindow(t.at.Millis)
+	version := t.env.Allotments.Version()
+	if x.window == window && x.version == version {
+		return
+	}
+	if x.window != window {
+		x.owner.Requests, x.owner.Burst = 0, 0
+	}
+	x.window, x.version = window, version
+	allotment := func(total uint64) uint32 {
+		n, _ := t.env.Allotments.RegionAllotment(r.Shared(), total, window, carry)
+		return uint32(min(n, math.MaxUint32))
+	}
+	x.owner.Requests = max(x.owner.Requests, allotment(r.Limit.Total()))
+	x.owner.Burst = max(x.owner.Burst, allotment(r.Limit.TotalBurst()))
+}
+
+// leaseEnd returns when rights granted now end, in Unix milliseconds, if they
+// must stay usable for within milliseconds: with the window, or at the end of a
+// step of a bucket or log.
+func leaseEnd(l *rules.Limit, now, within int64) int64 {
+	f := quota.Of(l)
+	step := f.WatermarkStep()
+	switch {
+	case f.Windowed():
+		return now - now%l.Window() + l.Window()
+	case f.Drains():
+		if step = f.Step(); l.Requests == 0 {
+			step = leastUsable // the region has no rights now, and may soon
+		}
+	}
+	at := now + max(within, leastUsable)
+	return at - at%step + step
+}
+
+// leaseWindow returns the window that names grants which end at until: of
+// buckets and logs the end itself.
+func leaseWindow(l *rules.Limit, now, until int64) int64 {
+	if quota.Of(l).Windowed() {
+		return now - now%l.Window()
+	}
+	return until
+}
+
+// spentAt returns the instant that hits count from which may be used until an
+// instant.
+func spentAt(l *rules.Limit, now, until int64) int64 {
+	if quota.Of(l).Stamped() && until > now {
+		return until - 1
+	}
+	return now
+}
