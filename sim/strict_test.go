@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/georld/rld/internal/breaker"
 	"github.com/georld/rld/rules"
 )
 
@@ -89,5 +90,38 @@ func TestCallsThatWaitEnd(t *testing.T) {
 		if d.Up && d.process.Waiters.Len() > 0 {
 			t.Errorf("%d calls wait for ever at %s", d.process.Waiters.Len(), d.Name)
 		}
+	}
+}
+
+// A daemon stops asking the owners in a region that it cannot reach, probes them
+// after a while, and asks them again after the network partition. Meanwhile its
+// calls are decided at once.
+func TestBreakersOpenAndClose(t *testing.T) {
+	cfg := homed(t, strictFixed)
+	cfg.Strict.Breaker = breaker.Config{Calls: 4, Window: time.Second, Open: time.Second}
+	cfg.Faults = []Fault{{Kind: Cut, At: time.Second, For: 6 * time.Second, From: []string{"eu"}, To: []string{"us"}}}
+	w := newWorld(cfg)
+	w.audit(Options{Auditors: strictAuditors})
+	w.prepare()
+	w.runUntil(3500 * time.Millisecond)
+	before := w.strict.out
+	w.runUntil(6500 * time.Millisecond)
+	during := w.strict.out
+	if waited, failed := during.Waited-before.Waited, during.Failed-before.Failed; failed < 100 || waited > failed/2 {
+		t.Errorf("%d calls waited and %d failed while no owner could be reached", waited, failed)
+	}
+	w.runUntil(10 * time.Second)
+	after := w.strict.out
+	w.runUntil(cfg.Duration)
+	if failed := w.strict.out.Failed - after.Failed; failed > 0 {
+		t.Errorf("%d calls failed after the network partition", failed)
+	}
+	seen := make(map[string]uint64)
+	w.seatEvents(seen)
+	if seen["breaker_open"] < 3 || seen["breaker_half_open"] < seen["breaker_open"] || seen["breaker_closed"] == 0 {
+		t.Errorf("%v", seen)
+	}
+	if d := w.daemons[3]; d.process.Waiters.Len() > 50 {
+		t.Errorf("%d calls wait", d.process.Waiters.Len())
 	}
 }

@@ -1,0 +1,487 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota/agent"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
+	"github.com/georld/rld/wire"
+)
+
+// TestTooManyWaiters decides the call that is one too many as if no owner
+// answered, and looks through many calls less often.
+func TestTooManyWaiters(t *testing.T) {
+	x := newRig(t)
+	x.p.Reach.Peers(0, []gossip.Peer{{ID: x.id("us-1"), Name: "us-1", Region: "us"}})
+	for i := range maxWaiters {
+		x.start(fmt.Sprint(i), []string{"us-1"}, false)
+	}
+	if x.p.Waiters.Len() != maxWaiters || x.p.Waiters.Refused() != 0 {
+		t.Fatalf("%d calls wait, %d were refused", x.p.Waiters.Len(), x.p.Waiters.Refused())
+	}
+	x.out.Reset()
+	x.start("more", []string{"us-1"}, false)
+	if got := x.out.String(); got != "more: allowed false, degraded \"owner_unreachable\"\n" || x.p.Waiters.Refused() != 1 {
+		t.Errorf("%q, %d refused", got, x.p.Waiters.Refused())
+	}
+	x.at = 45 * time.Millisecond
+	if late := x.p.Waiters.tick(x.at); len(late) != 0 {
+		t.Error("65,536 calls are looked through every 5 ms")
+	}
+	x.at = 70 * time.Millisecond
+	late := x.p.Waiters.tick(x.at)
+	if len(late) != maxWaiters {
+		t.Fatalf("%d calls are late", len(late))
+	}
+	for i, c := range late {
+		if c.ticket != uint64(i+1) {
+			t.Fatalf("call %d is late in place %d", c.ticket, i)
+		}
+		x.round(c.Tag.(*rigCall))
+	}
+	if x.p.Waiters.Len() != 0 || len(x.calls) != 0 {
+		t.Errorf("%d calls still wait", x.p.Waiters.Len())
+	}
+}
+
+// TestPathsAreBounded has more daemons come and go than are remembered.
+func TestPathsAreBounded(t *testing.T) {
+	p := New(Config{Self: 1, Region: "us", Shards: 1})
+	at := time.Second
+	for i := range 3 * maxPaths / 100 {
+		var live []gossip.Peer
+		for j := range 100 {
+			live = append(live, gossip.Peer{ID: crdt.Incarnation(100*i + j + 2), Name: fmt.Sprint("us-", j), Region: "us"})
+		}
+		p.Reach.Peers(at, live)
+	}
+	if n := len(p.Reach.paths); n > maxPaths {
+		t.Errorf("%d paths are remembered, at most %d", n, maxPaths)
+	}
+	p.Reach.Peers(at+goneKept+1, nil)
+	if n := len(p.Reach.paths); n != 100 {
+		t.Errorf("%d paths are kept of 100 daemons that just left", n)
+	}
+	p.Reach.Peers(at+2*(goneKept+1), nil)
+	if n := len(p.Reach.paths); n != 0 {
+		t.Errorf("%d paths are kept forever", n)
+	}
+}
+
+// TestOutboxIsBounded keeps a bounded number of items for a peer, and of peers.
+func TestOutboxIsBounded(t *testing.T) {
+	o := newOutbox()
+	message := func(to crdt.Incarnation, n int) sticky.Message {
+		return sticky.Message{From: 1, To: to, Requests: make([]sticky.LeaseRequest, n)}
+	}
+	if !o.Post(message(2, 100)) || o.Post(message(2, 100)) {
+		t.Error("not the first message makes the caller the sender")
+	}
+	for o.Dropped() == 0 {
+		o.Post(message(2, 100))
+	}
+	if b := o.boxes[2]; b.items > maxQueued || b.items+100 <= maxQueued || o.Dropped() != 100 {
+		t.Errorf("%d items wait, at most %d; %d were dropped", b.items, maxQueued, o.Dropped())
+	}
+	for to := range crdt.Incarnation(2 * maxBoxes) {
+		o.Post(message(to+3, 1))
+	}
+	if len(o.boxes) != maxBoxes {
+		t.Errorf("%d boxes are kept, at most %d", len(o.boxes), maxBoxes)
+	}
+	for { // an idle box makes room
+		if _, ok := o.Next(0, 3); !ok {
+			break
+		}
+	}
+	if !o.Post(message(1<<40, 1)) {
+		t.Error("an idle box makes no room")
+	}
+	m := message(4, 1)
+	if o.Next(0, 4); o.boxes[4].items != 0 {
+		t.Error("a message is still counted that is being sent")
+	}
+	dropped := o.Dropped()
+	if o.Done(0, &m, false, errors.New("too large")); o.Dropped() != dropped+1 {
+		t.Error("a message that cannot be encoded is not dropped")
+	}
+}
+
+// TestMerge merges what belongs into one frame and nothing else.
+func TestMerge(t *testing.T) {
+	base := func() sticky.Message {
+		return sticky.Message{
+			From: 1, To: 2, Number: 3, Stamp: 4, Requests: make([]sticky.LeaseRequest, 1), Grants: make([]sticky.LeaseGrant, 1),
+			Accepts: make([]sticky.Accept, 1), Accepted: make([]sticky.Accepted, 1), SnapshotRequests: make([]sticky.SnapshotRequest, 1),
+		}
+	}
+	to, m := base(), base()
+	m.Stamp = 9
+	if !merge(&to, &m) || itemsOf(&to) != 10 || to.Stamp != 9 {
+		t.Errorf("merged %+v", to)
+	}
+	for name, change := range map[string]func(*sticky.Message){
+		"layout":            func(m *sticky.Message) { m.Number++ },
+		"sender":            func(m *sticky.Message) { m.From++ },
+		"voting":            func(m *sticky.Message) { m.Voting = true },
+		"store number":      func(m *sticky.Message) { m.Generation++ },
+		"snapshot":          func(m *sticky.Message) { m.SnapshotChunks = make([]sticky.SnapshotChunk, 1) },
+		"layouts":           func(m *sticky.Message) { m.Layouts = make([]route.Layout, 1) },
+		"requests":          func(m *sticky.Message) { m.Requests = make([]sticky.LeaseRequest, sticky.MaxItems) },
+		"grants":            func(m *sticky.Message) { m.Grants = make([]sticky.LeaseGrant, sticky.MaxItems) },
+		"accepts":           func(m *sticky.Message) { m.Accepts = make([]sticky.Accept, sticky.MaxItems) },
+		"accepted":          func(m *sticky.Message) { m.Accepted = make([]sticky.Accepted, sticky.MaxItems) },
+		"snapshot requests": func(m *sticky.Message) { m.SnapshotRequests = make([]sticky.SnapshotRequest, sticky.MaxItems) },
+	} {
+		to, m := base(), base()
+		if change(&m); merge(&to, &m) {
+			t.Errorf("%s: merged", name)
+		}
+	}
+}
+
+// TestRoute lets the parts of a process answer each other a bounded number of
+// times.
+func TestRoute(t *testing.T) {
+	var taken []int
+	var posted []crdt.Incarnation
+	take := func(m *sticky.Message) []sticky.Message {
+		n := int(m.Number)
+		taken = append(taken, n)
+		return []sticky.Message{{To: 1, Number: m.Number + 1}, {To: crdt.Incarnation(10 + n)}}
+	}
+	Route(1, []sticky.Message{{To: 2}, {To: 1}}, take, func(m sticky.Message) { posted = append(posted, m.To) })
+	if fmt.Sprintf("%v %d", taken, posted) != "[0 1 2 3] [2 10 11 12]" {
+		t.Errorf("taken %v, posted %v", taken, posted)
+	}
+}
+
+// TestRecipients finds the shards and the acceptor of each kind of item.
+func TestRecipients(t *testing.T) {
+	key := crdt.Key{Hi: 1 << 63}
+	for name, c := range map[string]struct {
+		m        sticky.Message
+		shards   bool
+		acceptor bool
+	}{
+		"nothing":           {},
+		"requests":          {m: sticky.Message{Requests: []sticky.LeaseRequest{{Key: key}}}, shards: true},
+		"grants":            {m: sticky.Message{Grants: []sticky.LeaseGrant{{Key: key}}}, shards: true},
+		"accepted":          {m: sticky.Message{Accepted: []sticky.Accepted{{Key: key}}}, shards: true},
+		"accepts":           {m: sticky.Message{Accepts: make([]sticky.Accept, 1)}, acceptor: true},
+		"snapshot requests": {m: sticky.Message{SnapshotRequests: make([]sticky.SnapshotRequest, 1)}, acceptor: true},
+		"snapshot chunks":   {m: sticky.Message{SnapshotChunks: make([]sticky.SnapshotChunk, 1)}, acceptor: true},
+		"layouts":           {m: sticky.Message{Layouts: make([]route.Layout, 1)}, acceptor: true},
+	} {
+		set, acceptor := Recipients(&c.m, 2)
+		if (set != 0) != c.shards || acceptor != c.acceptor {
+			t.Errorf("%s: shards %b, acceptor %v", name, set, acceptor)
+		}
+	}
+}
+
+// TestAdmit rejects messages for other processes, and drops those that arrive
+// before the peers are known.
+func TestAdmit(t *testing.T) {
+	p := New(Config{Self: 1, Region: "us", Shards: 1})
+	m := sticky.Message{From: 2, To: 1}
+	if ok, err := p.Reach.Routes().Admit(&m); ok || err != nil {
+		t.Errorf("before the peers are known: %v, %v", ok, err)
+	}
+	p.Reach.Peers(0, nil)
+	if ok, err := p.Reach.Routes().Admit(&m); !ok || err != nil {
+		t.Errorf("after: %v, %v", ok, err)
+	}
+	m.To = 3
+	if ok, err := p.Reach.Routes().Admit(&m); ok || !errors.Is(err, ErrOther) {
+		t.Errorf("for another process: %v, %v", ok, err)
+	}
+}
+
+// inbox counts the messages that it receives, up to its limit.
+type inbox struct{ counts, rights, strict, limit int }
+
+var errInbox = errors.New("full")
+
+func (b *inbox) StepCounts(*gossip.Message) error {
+	if b.counts == b.limit {
+		return errInbox
+	}
+	b.counts++
+	return nil
+}
+
+func (b *inbox) StepRights(*agent.Message) error  { b.rights++; return nil }
+func (b *inbox) StepStrict(*sticky.Message) error { b.strict++; return errInbox }
+
+// countsOf returns messages of shards to peers, each with cells.
+func countsOf(cells int, to ...crdt.Incarnation) []gossip.Message {
+	var all []gossip.Message
+	for i, id := range to {
+		m := gossip.Message{}
+		m.From, m.To, m.Stamp, m.Shard, m.Shards = 7, id, hlc.Timestamp(i+1), i, 64
+		m.Lo, m.Hi = 0, uint64(cells)
+		for k := range cells {
+			m.Cells = append(m.Cells, gossip.Cell{
+				CellID: gossip.CellID{Key: crdt.Key{Hi: uint64(k + 1)}, Incarnation: 7}, Value: crdt.PN{P: 1},
+				CellMeta: gossip.CellMeta{WindowLength: 1_000},
+			})
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// TestFrames encodes the counts of shards, decodes the frames and delivers the
+// messages.
+func TestFrames(t *testing.T) {
+	var frames [][]byte
+	var sizes []int
+	CountFrames(countsOf(1, 3, 2, 3, 2, 2), func() []byte { return nil }, func(msgs []gossip.Message, frame []byte) {
+		frames, sizes = append(frames, frame), append(sizes, len(msgs))
+		for i := range msgs {
+			if msgs[i].To != msgs[0].To || msgs[i].Stamp != msgs[0].Stamp {
+				t.Errorf("a frame has messages to %v with stamp %v and to %v with %v", msgs[0].To, msgs[0].Stamp, msgs[i].To, msgs[i].Stamp)
+			}
+		}
+	})
+	if fmt.Sprint(sizes) != "[3 2]" {
+		t.Fatalf("frames of %v messages", sizes)
+	}
+	in, err := Decode(7, frames[0])
+	if err != nil || len(in.Counts) != 3 {
+		t.Fatalf("%+v, %v", in, err)
+	}
+	var b inbox
+	if b.limit = 9; in.Deliver(&b) != nil || b.counts != 3 {
+		t.Errorf("delivered %+v", b)
+	}
+	if b = (inbox{limit: 2}); !errors.Is(in.Deliver(&b), errInbox) || b.counts != 2 {
+		t.Errorf("delivered %+v after an error", b)
+	}
+
+	rights, err := wire.EncodeRights(nil, &agent.Message{From: 7, To: 1, Region: "us", Name: "us-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	strict, err := wire.EncodeStrict(nil, &sticky.Message{From: 7, To: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, frame := range [][]byte{rights, strict} {
+		if in, err = Decode(7, frame); err != nil {
+			t.Fatal(err)
+		}
+		_ = in.Deliver(&b)
+	}
+	if b.rights != 1 || b.strict != 1 {
+		t.Errorf("delivered %+v", b)
+	}
+
+	for _, frame := range [][]byte{frames[0], rights, strict} {
+		_, foreign := Decode(8, frame)
+		_, cut := Decode(7, frame[:len(frame)-1])
+		flipped := append([]byte(nil), frame...)
+		flipped[len(flipped)/2] ^= 1
+		_, damaged := Decode(7, flipped)
+		for want, err := range map[string]error{"foreign_sender": foreign, "": cut, "checksum": damaged} {
+			var bad *FrameError
+			if !errors.As(err, &bad) || want != "" && bad.Reason != want || bad.Error() == "" || errors.Unwrap(bad) == nil {
+				t.Errorf("%v, want reason %q", err, want)
+			}
+		}
+	}
+	if _, err = Decode(7, nil); err == nil {
+		t.Error("an empty frame was decoded")
+	}
+}
+
+// TestFrameIsBounded splits what does not fit, and rejects a message with more
+// cells than a shard handles at once.
+func TestFrameIsBounded(t *testing.T) {
+	var frames [][]byte
+	CountFrames(countsOf(gossip.DefaultFrameCells, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2), func() []byte { return nil },
+		func(_ []gossip.Message, frame []byte) { frames = append(frames, frame) })
+	if len(frames) < 2 {
+		t.Errorf("%d frames", len(frames))
+	}
+	n := 0
+	for _, frame := range frames {
+		in, err := Decode(7, frame)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += len(in.Counts)
+	}
+	if n != 12 {
+		t.Errorf("%d messages of 12 were sent", n)
+	}
+	CountFrames(countsOf(gossip.DefaultFrameCells+1, 2), func() []byte { return nil }, func(_ []gossip.Message, frame []byte) {
+		var bad *FrameError
+		if _, err := Decode(7, frame); !errors.As(err, &bad) || bad.Reason != "size" {
+			t.Errorf("%v, want reason size", err)
+		}
+	})
+}
+
+// acceptorOf returns the acceptor of us-0, one of three strict voters, and its
+// peers.
+func acceptorOf(t *testing.T, start quorum.Start) (*AcceptorLoop, []gossip.Peer) {
+	t.Helper()
+	names := []string{"us-0", "us-1", "us-2"}
+	a, err := quorum.NewAcceptor(quorum.Config{
+		Region: "us", Name: "us-0",
+		Genesis: route.Layout{Number: 1, Regions: []route.Region{{Name: "us", Weight: 1, Replicas: names}}},
+	}, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var live []gossip.Peer
+	for i, name := range names {
+		live = append(live, gossip.Peer{ID: crdt.Incarnation(i + 1), Name: name, Region: "us", Ready: true})
+	}
+	l := &AcceptorLoop{Acceptor: a}
+	l.Peers(0, 1, live)
+	return l, live
+}
+
+// acceptOf is a request of us-1 to accept a watermark.
+func acceptOf(amount uint64) *sticky.Message {
+	return &sticky.Message{From: 2, To: 1, Number: 1, Accepts: []sticky.Accept{{
+		Key: crdt.Key{Hi: 5}, Ballot: sticky.Ballot{Round: 1, Owner: 2, Term: 1}, Seq: amount,
+		Watermarks: sticky.Watermarks{{Window: 60_000, Amount: amount, End: 120_000}},
+	}}}
+}
+
+var now = hlc.New(70_000, 0)
+
+// votes returns how many accepts messages answer, and fails for a stamp that is
+// not now.
+func votes(t *testing.T, r *quorum.Ready) (n int) {
+	for i := range r.Messages {
+		n += len(r.Messages[i].Accepted)
+		if r.Messages[i].Stamp != now {
+			t.Errorf("a message has stamp %v", r.Messages[i].Stamp)
+		}
+	}
+	return n
+}
+
+// TestAcceptorStoresBeforeItSends answers an accept after the store that it
+// depends on, and never when that fails.
+func TestAcceptorStoresBeforeItSends(t *testing.T) {
+	l, _ := acceptorOf(t, quorum.Start{First: true})
+	r := l.Turn(0, now)
+	log := Records(r.Store)
+	if len(log) == 0 {
+		t.Fatal("a first start stores nothing")
+	}
+	if err := l.Receive(0, now, acceptOf(5)); err != nil {
+		t.Fatal(err)
+	}
+	if r = l.Turn(0, now); len(r.Store) != 0 || votes(t, &r) != 0 {
+		t.Errorf("%d entries to store during a store, %d votes", len(r.Store), votes(t, &r))
+	}
+	if r = l.Stored(0, now, nil); len(r.Store) == 0 || votes(t, &r) != 0 {
+		t.Errorf("%d entries to store, %d votes before they are stored", len(r.Store), votes(t, &r))
+	}
+	log = append(log, Records(r.Store)...)
+	if r = l.Stored(0, now, nil); votes(t, &r) != 1 {
+		t.Errorf("%d votes after the store", votes(t, &r))
+	}
+	for name, records := range map[string][][]byte{"log": log, "snapshot": l.Snapshot()} {
+		stored, err := Recover(records)
+		if err != nil || len(stored.Records) != 1 || stored.Layout.Number != 1 {
+			t.Fatalf("the %s recovers %+v, %v", name, stored, err)
+		}
+		again, _ := acceptorOf(t, quorum.Start{Stored: stored})
+		if status := again.Acceptor.Status(); !status.Voting || status.Ledgers != 1 {
+			t.Errorf("the %s: %+v", name, status)
+		}
+	}
+	if _, err := Recover([][]byte{log[0], {1, 2, 3}}); err == nil {
+		t.Error("a record that cannot be decoded was recovered")
+	}
+
+	if err := l.Receive(0, now, acceptOf(9)); err != nil {
+		t.Fatal(err)
+	}
+	if r = l.Turn(0, now); len(r.Store) == 0 {
+		t.Fatal("nothing to store")
+	}
+	r = l.Stored(0, now, errors.New("disk on fire"))
+	if votes(t, &r) != 0 || l.Acceptor.Status().Voting {
+		t.Error("an acceptor votes that could not store")
+	}
+}
+
+// TestRightsAreStoredBeforeTheyAreUsed lets an agent use its rights after the
+// record of them is stored, and not when that fails.
+func TestRightsAreStoredBeforeTheyAreUsed(t *testing.T) {
+	agentOf := func() *RightsLoop {
+		a, err := agent.New(agent.Config{
+			Region: "us", Name: "us-0", Daemons: []string{"us-0"}, Regions: []agent.Region{{Name: "us"}},
+		}, agent.Start{First: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Peers(0, 1, []gossip.Peer{{ID: 1, Name: "us-0", Region: "us", Ready: true}})
+		return &RightsLoop{Agent: a}
+	}
+	rights := func(l *RightsLoop) uint64 {
+		n, _ := l.Agent.Allotment(1, 100, now.Millis()+1_000, 0, false)
+		return n
+	}
+	l := agentOf()
+	if !l.CountDue(0) || l.CountDue(countEvery-1) || !l.CountDue(countEvery) {
+		t.Error("hits are not counted once a second")
+	}
+	r := l.Turn(0, now)
+	if r.Store == nil || rights(l) != 0 {
+		t.Errorf("holds %d before the record is stored", rights(l))
+	}
+	if r.Wake > 2*countEvery {
+		t.Errorf("wakes at %v, and the next count is due", r.Wake)
+	}
+	if r = l.Stored(0, nil); r.Store != nil || rights(l) != 100 {
+		t.Errorf("holds %d of 100 after the record is stored", rights(l))
+	}
+	l = agentOf()
+	l.Turn(0, now)
+	if r = l.Stored(0, errors.New("disk on fire")); rights(l) != 0 || len(r.Events) == 0 {
+		t.Errorf("holds %d after the record was not stored; events %v", rights(l), r.Events)
+	}
+}
+
+// TestRightsRules passes the rules on that have rights, with their weights.
+func TestRightsRules(t *testing.T) {
+	limit := rules.Limit{
+		Unit: rules.Minute, Multiplier: 1, Requests: 5, Consistency: rules.Partition,
+		Weights: []rules.Weight{{Region: "us", Share: 7}},
+	}
+	set, err := rules.NewSet([]rules.DomainNode{{Name: "edge", Children: []rules.Node{
+		{Key: "a", Limit: &limit}, {Key: "b", Limit: &rules.Limit{Unlimited: true}}, {Key: "c"},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := RightsRules(set)
+	if len(all) != 1 {
+		t.Fatalf("%d rules have rights", len(all))
+	}
+	r := all[0]
+	if r.Window != time.Minute || r.Lookback != 3*time.Minute || len(r.Pins) != 1 || r.Pins[0] != (agent.Pin{Region: "us", Share: 7}) ||
+		r.ID != node.SharedRule(set.Rules()[0]) {
+		t.Errorf("%+v", r)
+	}
+}
