@@ -11,26 +11,27 @@ import (
 	"time"
 )
 
-// What forwarding costs is measured beside processes that pass bytes on to each other and do
-// nothing else: how long it takes to wake them is the machine's.
+// What forwarding costs is measured beside processes that pass bytes on to each
+// other and do nothing else: how long it takes to wake them is the machine's.
 
-// bareBytes is the length of what they pass on, about that of an ask or a grant.
+// bareBytes is the length of an exchanged message in bytes, about that of a
+// lease request or grant.
 const bareBytes = 100
 
-// The first byte of what they get.
+// The first byte of a message.
 const (
 	bareAnswer = iota
 	barePass   // to the next one, and its answer back
 )
 
-// serveRelay is the process of one of them: it reads whom to pass things on to, a
-// line that is empty for nobody, prints where it listens, and serves until its
-// input ends.
+// serveRelay is the main function of a relay process. It reads the address of
+// the next relay, an empty line for none, prints its own address, and serves
+// until its input ends.
 func serveRelay(in io.Reader, out io.Writer) error {
 	lines := bufio.NewReader(in)
 	next, err := lines.ReadString('\n')
 	if err != nil {
-		return nil // whoever started it is gone
+		return nil // the parent process has ended
 	}
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -89,8 +90,8 @@ func exchange(conn net.Conn, b []byte) error {
 	return err
 }
 
-// bare is an open loop of exchanges with a relay, one at a time: one that is late
-// counts from when it was planned.
+// bare is an open loop of exchanges with a relay, one at a time: one that is
+// late counts from when it was planned.
 func (c *client) bare(ctx context.Context, j job) (result, error) {
 	conn, err := net.Dial("tcp", j.Target)
 	if err != nil {

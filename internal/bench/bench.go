@@ -35,7 +35,7 @@ type line struct {
 	measure    measure
 }
 
-// lines lists what is measured, in the order of the table.
+// lines lists the measurements, in the order of the table.
 func lines() []line {
 	return []line{
 		{
@@ -75,13 +75,13 @@ func lines() []line {
 			"cluster", "RLS unary of one of nine daemons with 500,000 keys, 64 in flight",
 			bound{ratio, atLeast, 0.80, times}, measureCluster,
 		}, {
-			"strict-open", "strict keys at a daemon that is home of none, open loop 1,000/s, p50",
+			"strict-open", "strict keys at a daemon that owns none of them, open loop 1,000/s, p50",
 			bound{ratio, atMost, 1.4, times}, measureElsewhere(50),
 		}, {
 			"strict-open-99", "the same, p99",
 			bound{ratio, atMost, 1.5, times}, measureElsewhere(99),
 		}, {
-			"strict-kept", "the same, decided without asking their homes",
+			"strict-kept", "the same, decided without asking their owners",
 			bound{measured, atLeast, 0.60, percent}, measureKept,
 		}, {
 			"strict-one", "each call forwarded, one in flight, p50",
@@ -90,16 +90,16 @@ func lines() []line {
 			"strict-added", "what forwarding adds at an open loop of 1,000/s, p50",
 			bound{ratio, atMost, 3, times}, measureAdded,
 		}, {
-			"strict-batch", "one hot strict key, 20,000/s, decided without asking its home",
+			"strict-batch", "one hot strict key, 20,000/s, decided without asking its owner",
 			bound{measured, atLeast, 0.80, percent}, measureBatches,
 		}, {
 			"strict-under", "the same, of the limit left over in full windows",
 			bound{measured, atMost, 0.02, percent}, measureUnderAdmission,
 		}, {
-			"strict-denied", "asks of a denied hot key, 20,000/s at daemons that are not its home",
+			"strict-denied", "lease requests for a denied hot key, 20,000/s at daemons that do not own it",
 			bound{measured, atMost, 100, perSecond}, measureDenied,
 		}, {
-			"strict-durable", "strict decisions of a home, marks on disk, chunks of 20",
+			"strict-durable", "strict decisions of an owner, watermarks on disk, headroom 20",
 			bound{measured, atLeast, 5_000, perSecond}, measureDurable,
 		}, {
 			"strict-cut", "slowest answer from the cut of the home region on",

@@ -75,8 +75,8 @@ func environ(all []string) []string {
 	})
 }
 
-// readLine returns the next line of the child's output. When there is none,
-// the error has what the child said last.
+// readLine returns the next line of the child's output. At its end, the error
+// includes the last text of the child's standard error.
 func (c *child) readLine() (string, error) {
 	line, err := c.out.ReadString('\n')
 	if err != nil {
@@ -91,8 +91,7 @@ func (c *child) killAfter(d time.Duration) (inTime func()) {
 	return func() { t.Stop() }
 }
 
-// failed adds to an error who it is about and what the child wrote to its
-// standard error.
+// failed adds the child's name and its standard error to an error.
 func (c *child) failed(err error) error {
 	if said := strings.TrimSpace(c.errs.String()); said != "" {
 		return fmt.Errorf("%s: %w; it said:\n%s", c.name, err, said)
@@ -100,8 +99,8 @@ func (c *child) failed(err error) error {
 	return fmt.Errorf("%s: %w", c.name, err)
 }
 
-// stop asks the child to end, waits for it, and kills it when it does not.
-// Ending by the signal is what is asked for and no error.
+// stop sends SIGTERM to the child, waits for it, and kills it after stopWait.
+// Ending by the signal is no error.
 func (c *child) stop() error {
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return c.failed(err)
@@ -122,7 +121,8 @@ func (c *child) stop() error {
 // tailBytes is how much of a child's complaints is kept.
 const tailBytes = 4 << 10
 
-// tail keeps the end of what is written to it. It is safe for concurrent use.
+// tail is a writer that keeps the last tailBytes. It is safe for concurrent
+// use.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -139,7 +139,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what was kept.
+// String returns the kept text.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

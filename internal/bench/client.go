@@ -28,8 +28,8 @@ const connections = 2
 type client struct {
 	conns    map[string][]*grpc.ClientConn // by target
 	requests []*ratelimitv3.RateLimitRequest
-	// turns counts the calls for each key but the usual one: whom one job has
-	// asked for just now, the next one does not ask for again.
+	// turns counts the calls for each key but the usual one, so that successive
+	// jobs ask for successive users.
 	turns map[string]*atomic.Int64
 }
 
@@ -161,7 +161,8 @@ type caller struct {
 }
 
 // callers returns n callers of a job over the connections, each with users of
-// its own to begin with, or in turn for those of another key than the usual one.
+// its own to begin with, or in turn for those of another key than the usual
+// one.
 func (c *client) callers(conns []*grpc.ClientConn, n int, j *job) []*caller {
 	took, requests := newLatencies(), c.requestsOf(j)
 	all := make([]*caller, n)
@@ -203,8 +204,8 @@ func (c *caller) call(ctx context.Context, start time.Time) error {
 	return c.took.add(start)
 }
 
-// together runs every caller in a goroutine and returns what they found
-// between them.
+// together runs every caller in a goroutine and returns the sum of their
+// results.
 func together(all []*caller, run func(*caller) error) (result, error) {
 	errs := make([]error, len(all))
 	var running sync.WaitGroup

@@ -11,8 +11,8 @@ import (
 const (
 	// clusterKeys is how many keys of the daemon that is measured live.
 	clusterKeys = 500_000
-	// settleTime is for how long a cluster is left alone before it is
-	// measured: what filled it has been told by then.
+	// settleTime is the pause before a cluster is measured, in which the
+	// daemons exchange the counts that filled it.
 	settleTime = 15 * time.Second
 )
 

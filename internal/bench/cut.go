@@ -14,19 +14,19 @@ import (
 	"github.com/georld/rld/config"
 )
 
-// The regions of a cut: the one that is measured, and the home of cutKey, which
-// is stopped.
+// The regions of a cut: the one that is measured, and the owner of cutKey,
+// which is stopped.
 const (
 	nearRegion = "near"
 	farRegion  = "far"
-	// cutKey is of a limit that nobody reaches, at home in farRegion. It lets pass
-	// what is not answered.
+	// cutKey belongs to a limit that is never reached, with farRegion as its
+	// home region. Its calls pass when the owner does not answer.
 	cutKey = "cut"
-	// healthyCalls is how many calls are answered before the cut. The circuit opens
-	// when as many and some have failed.
+	// healthyCalls is how many calls are answered before the cut. The circuit
+	// breaker opens when as many and some have failed.
 	healthyCalls = 20
-	// cutFor is how long calls are made from the cut on that may find the circuit
-	// closed.
+	// cutFor is how long calls are made from the cut on that may find the
+	// circuit closed.
 	cutFor = time.Second
 )
 
@@ -37,16 +37,17 @@ func cutLimits() string {
 `, cutKey, benchRequests, farRegion)
 }
 
-// cuts is what was measured in cuts, a round each, in nanoseconds.
+// cuts holds the results of the network partitions, one per round, in
+// nanoseconds.
 type cuts struct {
 	first []float64    // the slowest answer from the cut on
-	wait  []float64    // how long a call waits for the home
-	open  [2][]float64 // once the circuit is open: strict calls and others, p99
+	wait  []float64    // how long a call waits for the owner
+	open  [2][]float64 // once the circuit breaker is open: strict calls and others, p99
 	err   error
 }
 
 // measureCut compares the slowest answer after a home region was cut off with
-// how long a call waits for its home.
+// how long a call waits for its owner.
 func measureCut(ctx context.Context, b *bench) (outcome, error) {
 	x := b.cutOff(ctx)
 	if x.err != nil {
@@ -126,8 +127,8 @@ func (x *cuts) cutNow(r *region, ask asked) error {
 	return nil
 }
 
-// circuitOpen measures calls when the circuit has opened, since a sample before
-// the cut.
+// circuitOpen measures calls when the circuit breaker has opened, since a
+// sample before the cut.
 func (x *cuts) circuitOpen(ctx context.Context, b *bench, r *region, ask asked, before sample) error {
 	near := r.daemons[0]
 	was, err := near.scrape(ctx)
@@ -138,7 +139,7 @@ func (x *cuts) circuitOpen(ctx context.Context, b *bench, r *region, ask asked, 
 	if err != nil {
 		return err
 	}
-	const state = `rld_circuit_breaker_state{home="far-0",region="far"}`
+	const state = `rld_circuit_breaker_state{owner="far-0",region="far"}`
 	if was.values[state] != 2 || failed == 0 {
 		return near.failed(fmt.Errorf("%.0f calls failed within %v of the cut, and the circuit is in state %v, want 2: open",
 			failed, cutFor, was.values[state]))
@@ -160,7 +161,7 @@ func (x *cuts) circuitOpen(ctx context.Context, b *bench, r *region, ask asked, 
 		return err
 	}
 	if calls := took[0].TotalCount(); failed < float64(calls) {
-		return fmt.Errorf("%.0f of %d calls were decided without their home, want all: it was cut off", failed, calls)
+		return fmt.Errorf("%.0f of %d calls were decided without their owners, want all: it was cut off", failed, calls)
 	}
 	for i, h := range took {
 		x.open[i] = append(x.open[i], float64(h.ValueAtQuantile(99)))
@@ -215,11 +216,11 @@ func (b *bench) startIn(ctx context.Context, r *region, name, limits, secret, pe
 }
 
 // distanceKept is longer than a daemon goes by an old measure of how far away a
-// home is.
+// owner is.
 const distanceKept = 600 * time.Millisecond
 
-// awaitOwner waits until the home of cutKey is the daemon of a region, lives, and
-// is known to be so far away as it returns.
+// awaitOwner waits until the owner of cutKey is the daemon of a region, lives,
+// and is known to be so far away as it returns.
 func (s *served) awaitOwner(ctx context.Context, region string) (trip time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
 	defer cancel()
@@ -230,7 +231,7 @@ func (s *served) awaitOwner(ctx context.Context, region string) (trip time.Durat
 			return trip, sleep(ctx, distanceKept)
 		}
 		if late := sleep(ctx, 10*readyPoll); late != nil {
-			return 0, s.failed(errors.Join(fmt.Errorf("no home in region %s after %v", region, readyWait), err))
+			return 0, s.failed(errors.Join(fmt.Errorf("no owner in region %s after %v", region, readyWait), err))
 		}
 	}
 }

@@ -7,24 +7,24 @@ import (
 )
 
 const (
-	// durableKeys is how many keys of the home are asked for.
+	// durableKeys is how many keys of the owner are asked for.
 	durableKeys = 1_000
-	// durableFlight is how many checks are in flight: few enough that a disk which is
-	// busy answers them in time.
+	// durableFlight is how many checks are in flight: few enough that a disk
+	// which is busy answers them in time.
 	durableFlight = 128
-	// strictHeadroom is strict.headroom of a daemon that is told nothing else.
+	// strictHeadroom is the default of strict.headroom.
 	strictHeadroom = 20
 )
 
-// What a daemon wrote to its journal.
+// The metrics of a daemon's journal.
 const (
 	journalWrites  = "rld_strict_journal_writes_total"
 	journalEntries = "rld_strict_journal_entries_total"
 )
 
-// measureDurable compares the decisions a second of a home about its strict keys,
-// of which a majority of three has marks on disk, with those of the same daemon
-// about keys that it counts in memory.
+// measureDurable compares the decisions a second of an owner about its strict
+// keys, of which a majority of three has watermarks on disk, with those of the
+// same daemon about keys that it counts in memory.
 func measureDurable(ctx context.Context, b *bench) (outcome, error) {
 	r, err := b.strict(ctx)
 	if err != nil {
@@ -70,8 +70,8 @@ func measureDurable(ctx context.Context, b *bench) (outcome, error) {
 	return compare(perSecond, median, readings, "counted in memory"), nil
 }
 
-// sawMarks fails unless a majority wrote marks for so many decisions about so
-// many keys: no raise is for much more than a chunk.
+// sawMarks fails unless a majority wrote watermarks for so many decisions about
+// so many keys: no raise is for much more than a chunk.
 func (b *bench) sawMarks(ctx context.Context, r *region, before []sample, decisions, keys float64) error {
 	after, err := scrape(ctx, r.daemons)
 	if err != nil {
@@ -91,7 +91,7 @@ func (b *bench) sawMarks(ctx context.Context, r *region, before []sample, decisi
 			return err
 		}
 		if i == 0 && (writes < 1 || entries < least) {
-			return fmt.Errorf("%.0f writes of %.0f marks for %.0f decisions: not all of them were durable",
+			return fmt.Errorf("%.0f writes of %.0f watermarks for %.0f decisions: not all of them were durable",
 				writes, entries, decisions)
 		}
 	}
@@ -100,7 +100,7 @@ func (b *bench) sawMarks(ctx context.Context, r *region, before []sample, decisi
 		return err
 	}
 	if others < least {
-		return errors.New("the home alone wrote marks: no majority did")
+		return errors.New("the owner alone wrote watermarks: no majority did")
 	}
 	return nil
 }

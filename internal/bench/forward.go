@@ -17,12 +17,13 @@ const (
 	openCircuits      = `rld_degraded_total{reason="circuit_breaker_open"}`
 )
 
-// The daemons that are asked for keys which are at home elsewhere.
+// The daemons that are asked for keys which are owned by other daemons.
 const (
-	// forwarder keeps no stock, so that each call of a key waits for its home.
+	// forwarder prefetches nothing, so that each call of a key waits for its
+	// owner.
 	forwarder = 0
-	// keeper is as users have it.
-	keeper = 1
+	// prefetcher is as users have it.
+	prefetcher = 1
 )
 
 const (
@@ -32,15 +33,16 @@ const (
 	leastForwarded = 0.98
 )
 
-// elsewhere is what calls took that were about keys at home elsewhere, beside calls
-// about other keys to the same daemon.
+// elsewhere is what calls took that were about keys owned by other daemons,
+// beside calls about other keys to the same daemon.
 type elsewhere struct {
 	took  [][]*hdr.Histogram // of each round, of each side
 	local float64            // share that was decided without asking
 	err   error
 }
 
-// sides of elsewhere.took; the last two are of open loops at the forwarder only.
+// sides of elsewhere.took; the last two are of open loops at the forwarder
+// only.
 const (
 	sideStrict = iota
 	sideLocal
@@ -49,7 +51,7 @@ const (
 )
 
 // measureElsewhere compares a quantile of the open loop at a daemon that is not
-// home. All lines about it go by the same calls.
+// owner. All lines about it go by the same calls.
 func measureElsewhere(quantile float64) measure {
 	return func(ctx context.Context, b *bench) (outcome, error) {
 		x := b.openLoop(ctx)
@@ -69,7 +71,7 @@ func measureKept(ctx context.Context, b *bench) (outcome, error) {
 func (b *bench) openLoop(ctx context.Context) *elsewhere {
 	if b.elsewhere == nil {
 		b.elsewhere = &elsewhere{}
-		*b.elsewhere = b.askElsewhere(ctx, keeper, job{Kind: kindOpen, Rate: forwardRate}, nil)
+		*b.elsewhere = b.askElsewhere(ctx, prefetcher, job{Kind: kindOpen, Rate: forwardRate}, nil)
 	}
 	return b.elsewhere
 }
@@ -83,8 +85,8 @@ func measureForwardedAlone(ctx context.Context, b *bench) (outcome, error) {
 	return x.compare(50), nil
 }
 
-// measureAdded measures how much longer forwarded calls of an open loop take, and
-// compares that with how much longer the way is between bare processes.
+// measureAdded measures how much longer forwarded calls of an open loop take,
+// and compares that with how much longer the way is between bare processes.
 func measureAdded(ctx context.Context, b *bench) (outcome, error) {
 	bare, err := startRelays(ctx, b.dir)
 	if err != nil {
@@ -113,8 +115,9 @@ func (x *elsewhere) compare(quantile float64) outcome {
 	return compare(nanoseconds, median, readings, "decided by the same daemon")
 }
 
-// askElsewhere does a job on a daemon of the region in turns: about strict keys that are at
-// home at the others, about keys that it decides itself, and with relays, if there are any.
+// askElsewhere does a job on a daemon of the region in turns: about strict keys
+// that are at owner at the others, about keys that it decides itself, and with
+// relays, if there are any.
 func (b *bench) askElsewhere(ctx context.Context, at int, j job, bare *relays) (x elsewhere) {
 	r, err := b.strict(ctx)
 	if err != nil {
@@ -157,9 +160,10 @@ func (b *bench) askElsewhere(ctx context.Context, at int, j job, bare *relays) (
 	return x
 }
 
-// known asks a daemon once for each of the users whose keys are at home elsewhere, and for as many of
-// another key: the first call of a key also waits for its first mark, and none of these counts. It
-// returns whom it asked for.
+// known asks a daemon once for each user whose key has its owner at another
+// daemon, and for as many users of another key. The first call of a key also
+// waits for its first watermark; these calls are not measured. It returns the
+// users.
 func (r *region) known(ctx context.Context, at int) (asked, error) {
 	found, err := r.usersOf(ctx, strictKey, users, at, false)
 	if err != nil {
@@ -175,8 +179,8 @@ func (r *region) fill(a asked, n, at int) error {
 	return err
 }
 
-// collect returns a side that does a job and adds its latencies to h; its
-// reading says nothing.
+// collect returns a side that does a job and adds its latencies to h. Its
+// reading is unused.
 func (r *region) collect(j job, h *hdr.Histogram) side {
 	return func() (float64, error) {
 		res, err := r.ask(j)
@@ -187,9 +191,9 @@ func (r *region) collect(j job, h *hdr.Histogram) side {
 	}
 }
 
-// sawStrict returns the share of a daemon's strict decisions since a sample that were made
-// without asking. It fails where next to all should have been forwarded and were not, and
-// where homes did not answer.
+// sawStrict returns the share of a daemon's strict decisions since a sample
+// that were made without asking. It fails where next to all should have been
+// forwarded and were not, and where owners did not answer.
 func (b *bench) sawStrict(ctx context.Context, r *region, at int, before sample) (share float64, err error) {
 	after, err := r.daemons[at].scrape(ctx)
 	if err != nil {
@@ -211,7 +215,7 @@ func (b *bench) sawStrict(ctx context.Context, r *region, at int, before sample)
 }
 
 // noneFailed fails when more than a few in a thousand of so many calls were
-// decided without their homes: figures would be of something else. A quick run
+// decided without their owners: figures would be of something else. A quick run
 // must also do on a machine that is busy.
 func (b *bench) noneFailed(before, after sample, calls float64) error {
 	failed, err := grown(before, after, unreachableOwners, openCircuits)
@@ -219,7 +223,7 @@ func (b *bench) noneFailed(before, after sample, calls float64) error {
 		return err
 	}
 	if failed > 1+calls/200 && !b.quick {
-		return fmt.Errorf("%.0f of %.0f strict calls were decided without their homes; circuits that are not closed: %v",
+		return fmt.Errorf("%.0f of %.0f strict calls were decided without their owners; circuits that are not closed: %v",
 			failed, calls, after.openCircuits())
 	}
 	return nil

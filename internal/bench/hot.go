@@ -16,19 +16,20 @@ const (
 
 // batches is what came of one hot strict key at all three daemons.
 type batches struct {
-	// local is the share of hits that passed without asking the home, of the
-	// daemons that are not the home; everywhere counts the home, too.
+	// local is the share of hits that passed without asking the owner, of the
+	// daemons that are not the owner; everywhere counts the owner, too.
 	local, everywhere float64
 	// under is, of each full window, the share of the limit that was left over.
 	under []float64
 	err   error
 }
 
-// measureBatches measures how many hits of a hot key are decided where they come.
+// measureBatches measures how many hits of a hot key are decided where they
+// come.
 func measureBatches(ctx context.Context, b *bench) (outcome, error) {
 	x := b.hotKey(ctx)
 	return outcome{
-		Measured: x.everywhere, Beside: x.local, BesideWhat: "but for its home", Unit: percent, Ratio: x.everywhere / x.local,
+		Measured: x.everywhere, Beside: x.local, BesideWhat: "but for its owner", Unit: percent, Ratio: x.everywhere / x.local,
 	}, x.err
 }
 
@@ -74,7 +75,7 @@ func (x *batches) measure(ctx context.Context, b *bench) error {
 		Kind: kindStream, Target: all[0].grpc, More: addresses(all[1:]), Ask: asked{batchKey, []int{user}},
 		Flight: streamFlight, Rate: hotRate, Frame: hotFrame, Length: length, Window: time.Second,
 	}
-	// The first hits of a key wait for its first mark, all at once.
+	// The first hits of a key wait for its first watermark, all at once.
 	warm := j
 	warm.Rate, warm.Length = hotRate/10, b.warm
 	if _, err := r.ask(warm); err != nil {
@@ -104,25 +105,25 @@ func (x *batches) measure(ctx context.Context, b *bench) error {
 	if x.everywhere, err = localShare(before, after); err != nil {
 		return err
 	}
-	// The first one may begin with answers of the one before, in which the limit was
-	// not used up: what was on its way at the end of that passed.
+	// The first window may begin with answers that belong to the partial window
+	// before it, in which the limit was not used up.
 	x.under, err = underAdmitted(res.Windows[min(1, len(res.Windows)):], batchLimit)
 	return err
 }
 
-// circuitsClosed fails when a daemon gave up its home for a while: what it then
-// refused has nothing to do with batches.
+// circuitsClosed fails when a daemon's circuit breaker for the owner opened:
+// the denials that follow do not measure leases.
 func circuitsClosed(before, after []sample) error {
 	refused, err := grownAll(before, after, openCircuits)
 	if err == nil && refused > 0 {
-		err = fmt.Errorf("%.0f hits were refused as the circuit to the home was open: it answered too late, too often",
+		err = fmt.Errorf("%.0f hits were refused as the circuit breaker to the owner was open: it answered too late, too often",
 			refused)
 	}
 	return err
 }
 
-// localShare returns which share of hits that homes let pass was decided without
-// asking them.
+// localShare returns which share of hits that owners let pass was decided
+// without asking them.
 func localShare(before, after []sample) (float64, error) {
 	local, err := grownAll(before, after, localDecisions)
 	if err != nil {
@@ -138,8 +139,8 @@ func localShare(before, after []sample) (float64, error) {
 	return local / all, nil
 }
 
-// underAdmitted returns which share of a limit each window left over. In each of
-// them more must have been asked for, and not a hit more admitted.
+// underAdmitted returns which share of a limit each window left over. In each
+// of them more must have been asked for, and not a hit more admitted.
 func underAdmitted(windows []tally, limit int64) ([]float64, error) {
 	if len(windows) == 0 {
 		return nil, errors.New("not a full window was measured")
@@ -158,7 +159,8 @@ func underAdmitted(windows []tally, limit int64) ([]float64, error) {
 	return out, nil
 }
 
-// What daemons that are not home asked, and what they refused without asking.
+// The metrics of lease requests that daemons sent, and of denials that they
+// answered from their cache.
 const (
 	sentAsks      = "rld_strict_lease_requests_total"
 	cachedDenials = "rld_strict_denials_cached_total"
@@ -168,9 +170,9 @@ const (
 // key to be one that is denied.
 const leastCached = 0.9
 
-// measureDenied measures how often the home of a hot key is asked that the other
-// daemons refuse all the time: the worst of one that has nothing left for long,
-// and one that has a few hits each second.
+// measureDenied measures how often the owner of a hot key is asked that the
+// other daemons refuse all the time: the worst of one that has nothing left for
+// long, and one that has a few hits each second.
 func measureDenied(ctx context.Context, b *bench) (outcome, error) {
 	r, err := b.strict(ctx)
 	if err != nil {

@@ -11,14 +11,15 @@ import (
 	"time"
 )
 
-// job is what the client's process is told to do: one JSON object a line, and
-// one result for each.
+// job is one task of the client's process: a JSON object per line in, and one
+// result per job out.
 type job struct {
 	Kind   kind
 	Target string // host:port
 	// More are further targets of a stream, which share its checks.
 	More []string
-	// Ask is whom the calls and checks are for; the zero value is the usual users.
+	// Ask selects the keys of the calls and checks; the zero value selects the
+	// usual users.
 	Ask asked
 	// Flight is how many calls, or checks on a stream, are in flight.
 	Flight int
@@ -33,15 +34,15 @@ type job struct {
 	// usual ones for Length. With Users
 	// it is how many of these.
 	Keys int
-	// Window makes a stream count what was let through of each window of that
-	// length, and take refusals for answers. 0: a refusal is an error.
+	// Window makes a stream count the admitted hits of each window of that
+	// length and accept denials as answers. With 0, a denial is an error.
 	Window time.Duration
 	// Length is how long calls are started that count, after those of Warm,
 	// which do not. Streams have no Warm.
 	Warm, Length time.Duration
 }
 
-// asked is whom a job asks for.
+// asked selects the key and the users of a job.
 type asked struct {
 	// Key is that of the descriptors, "" for benchKey.
 	Key string

@@ -46,7 +46,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// roleOf returns what a child process is started for, nil for a process that is none.
+// roleOf returns the function of a child process, or nil for the main process.
 func roleOf(args []string) func(in io.Reader, out io.Writer) error {
 	if len(args) != 2 {
 		return nil
@@ -67,10 +67,10 @@ func exitCode(err error) int {
 	return exitMissed
 }
 
-// options is what a run is told.
+// options holds the command line.
 type options struct {
 	only   *regexp.Regexp // of line names
-	rounds int            // of each line; 0 is what the line wants
+	rounds int            // of each line; 0 selects the line's default
 	quick  bool
 	json   string // file for the rows, "" for none
 	binary string // rld to measure, "" to build it

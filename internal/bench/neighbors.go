@@ -36,15 +36,15 @@ const (
 	sharedKeys   = 20
 )
 
-// neighborhood is what the neighbors are told.
+// neighborhood is the configuration of the neighbors' process.
 type neighborhood struct {
 	Peer, Swim string // addresses of the daemon that is measured
 	Secret     string // file
 	Limits     string // text
 }
 
-// serveNeighbors runs eight daemons, says so when all nine know each other,
-// and makes them decide until its input ends.
+// serveNeighbors runs eight daemons, prints a line when all nine know each
+// other, and sends them calls until its input ends.
 func serveNeighbors(in io.Reader, out io.Writer) error {
 	r := bufio.NewReader(in)
 	line, err := r.ReadString('\n')
@@ -83,8 +83,8 @@ func (n *neighborhood) start(ctx context.Context, running *sync.WaitGroup, limit
 	started := make(chan *daemon.Handle, daemonsOfRegion)
 	failed := make(chan error, len(neighborRegions)*daemonsOfRegion)
 	var all []*daemon.Handle
-	// The daemon that is measured knows of nobody: it learns of the others
-	// from those who call it. So do the first regions of the later ones.
+	// The measured daemon starts without seeds and learns its peers from their
+	// calls. So do the first regions of the later ones.
 	contacts := []config.Region{{Name: neighborRegions[0], Peers: []string{n.Peer}}}
 	for i, region := range neighborRegions {
 		seed := n.Swim

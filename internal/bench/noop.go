@@ -19,8 +19,8 @@ type noop struct {
 	answer *ratelimitv3.RateLimitResponse
 }
 
-// newNoop returns a service whose answer has the fields and, within a few
-// bytes, the size of what rld says about benchLimits.
+// newNoop returns a service whose answer has the fields of rld's answer for
+// benchLimits and, within a few bytes, its size.
 func newNoop() *noop {
 	return &noop{answer: &ratelimitv3.RateLimitResponse{
 		OverallCode: ratelimitv3.RateLimitResponse_OK,
@@ -42,10 +42,9 @@ func (n *noop) ShouldRateLimit(
 	return n.answer, nil
 }
 
-// noopServer returns a gRPC server as anybody would write one, with generated
-// code, and with the transport options of rld that have a part in its speed:
-// what is left between the two is what rld does by itself. (Shared write
-// buffers are grpc's default.)
+// noopServer returns an ordinary gRPC server with generated code and with rld's
+// transport options that affect speed: the difference between the two is the
+// cost of rld itself. (Shared write buffers are grpc's default.)
 func noopServer() *grpc.Server {
 	s := grpc.NewServer(
 		grpc.NumStreamWorkers(64),

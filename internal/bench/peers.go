@@ -10,7 +10,7 @@ import (
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// What is asked over the network: a rule that never refuses.
+// The rule of the network benchmarks: it never denies.
 const (
 	benchDomain   = "bench"
 	benchKey      = "user"
@@ -83,8 +83,8 @@ func (b *bench) startPeers(ctx context.Context, p *peers) error {
 	return nil
 }
 
-// ask has the client do a job. A failure that comes of a server has what that
-// server said.
+// ask has the client do a job. An error that concerns a server includes that
+// server's standard error.
 func (p *peers) ask(j job) (result, error) {
 	r, err := ask(p.client, j)
 	if err == nil {
@@ -107,8 +107,8 @@ func (p *peers) rate(j job) side {
 	}
 }
 
-// collect returns a side that does a job and adds its latencies to h; its
-// reading says nothing.
+// collect returns a side that does a job and adds its latencies to h. Its
+// reading is unused.
 func (p *peers) collect(j job, h *hdr.Histogram) side {
 	return func() (float64, error) {
 		r, err := p.ask(j)

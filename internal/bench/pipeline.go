@@ -24,8 +24,8 @@ type pipeline struct {
 	plan     *plan // of frames; nil: as fast as they go
 	inOrder  bool  // answers come in the order of the checks
 	answered uint64
-	// sent and heard sum up the numbers of what was asked and answered: each check
-	// has one answer.
+	// sent and heard are the sums of the ids of all checks and of all answers.
+	// They are equal when each check has one answer.
 	sent, heard uint64
 	tallies     *tallies // of what comes back; nil: nothing may be refused
 }
@@ -45,7 +45,7 @@ func (c *client) stream(ctx context.Context, conns []*grpc.ClientConn, j job) (r
 		lines[i] = &pipeline{
 			stream: s, frame: j.Frame, window: newWindow(j.Flight / len(conns)),
 			asked: descriptors(i, len(conns), &j), once: j.Keys > 0,
-			inOrder: j.Ask.Key == "", // a check that waits for a home is overtaken
+			inOrder: j.Ask.Key == "", // a check that waits for an owner is overtaken
 		}
 		if j.Rate > 0 {
 			lines[i].plan = framePlan(i, len(conns), begin, &j)
@@ -77,9 +77,9 @@ func (c *client) stream(ctx context.Context, conns []*grpc.ClientConn, j job) (r
 	return r, errors.Join(errs...)
 }
 
-// descriptors returns what the checks of the i-th of n pipelines ask, which
-// share the users between them when each is asked once. The messages are
-// shared by the checks and never written.
+// descriptors returns the descriptors of the i-th of n pipelines. The pipelines
+// share the users when each user is asked once. The messages are shared by the
+// checks and never written.
 func descriptors(i, n int, j *job) [][]*rldv1.Descriptor {
 	numbers := j.Ask.Users
 	if numbers == nil {
@@ -99,8 +99,8 @@ func descriptors(i, n int, j *job) [][]*rldv1.Descriptor {
 	return all
 }
 
-// framePlan says when the i-th of n pipelines sends its frames, evenly among
-// those of the others.
+// framePlan returns the schedule of the i-th of n pipelines: its frames lie
+// evenly between those of the others.
 func framePlan(i, n int, begin time.Time, j *job) *plan {
 	each := time.Duration(j.Frame) * time.Second / time.Duration(j.Rate)
 	return &plan{
@@ -109,7 +109,7 @@ func framePlan(i, n int, begin time.Time, j *job) *plan {
 	}
 }
 
-// send asks until the end, then says that it has asked all it wants.
+// send sends checks until the end, then closes its direction of the stream.
 func (p *pipeline) send(end time.Time) error {
 	n := uint64(len(p.asked))
 	more := func(id uint64) bool {
@@ -167,7 +167,7 @@ func (p *pipeline) receive() error {
 	}
 }
 
-// window bounds what is in flight. It is safe for concurrent use.
+// window bounds the checks in flight. It is safe for concurrent use.
 type window struct {
 	mu     sync.Mutex
 	change sync.Cond
@@ -200,10 +200,76 @@ func (w *window) give(n int) {
 	w.change.Signal()
 }
 
-// close lets those who wait go.
+// close wakes all waiters.
 func (w *window) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
 	w.change.Broadcast()
+}
+
+// tally counts the answers of one window.
+type tally struct {
+	Allowed, Refused int64
+}
+
+// tallies are those of one pipeline, by window of the wall clock, from the
+// first answer on.
+type tallies struct {
+	window time.Duration
+	first  int64 // number of the first window
+	all    []tally
+}
+
+// add counts the answers of a frame. A decision just before the end of a window
+// counts in the next one, so limits must be used up before a window ends.
+func (t *tallies) add(at time.Time, answers []*rldv1.CheckResponse) {
+	if t == nil {
+		return
+	}
+	n := at.UnixNano() / int64(t.window)
+	if len(t.all) == 0 {
+		t.first = n
+	}
+	for t.first+int64(len(t.all)) <= n {
+		t.all = append(t.all, tally{})
+	}
+	w := &t.all[max(0, n-t.first)]
+	for _, a := range answers {
+		if a.Code == rldv1.Code_ALLOWED {
+			w.Allowed++
+		} else {
+			w.Refused++
+		}
+	}
+}
+
+// whole returns the windows that lie between two instants, empty ones too.
+func (t *tallies) whole(from, to time.Time) []tally {
+	if t == nil {
+		return nil
+	}
+	var out []tally
+	size := int64(t.window)
+	for n := (from.UnixNano() + size - 1) / size; (n+1)*size <= to.UnixNano(); n++ {
+		var w tally
+		if i := n - t.first; i >= 0 && i < int64(len(t.all)) {
+			w = t.all[i]
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// addTallies adds up windows of two pipelines that are of the same time. The
+// first may be none.
+func addTallies(sum, more []tally) []tally {
+	if sum == nil {
+		return more
+	}
+	for i := range more {
+		sum[i].Allowed += more[i].Allowed
+		sum[i].Refused += more[i].Refused
+	}
+	return sum
 }

@@ -13,20 +13,20 @@ import (
 
 // The rules of the daemons of a region, beside that of benchLimits.
 const (
-	// strictKey is of a limit that nobody reaches, like benchKey, but strict. It
-	// lets pass what its home does not answer in time, so that a client does not
-	// stop at it; noneFailed sees it.
+	// strictKey is of a limit that nobody reaches, like benchKey, but strict.
+	// It lets pass what its owner does not answer in time, so that a client
+	// does not stop at it; noneFailed sees it.
 	strictKey = "strict"
 	// batchKey is of one that is reached each second.
 	batchKey   = "batch"
 	batchLimit = 18_000
-	// deniedKey is of one that is used up at once, and throttledKey of one that has
-	// another hit again and again.
+	// deniedKey is of one that is used up at once, and throttledKey of one that
+	// has another hit again and again.
 	deniedKey    = "denied"
 	throttledKey = "throttled"
 	deniedLimit  = 10
-	// durableKey is of one so small that marks are never raised by more than a
-	// chunk.
+	// durableKey is of one so small that watermarks are never raised by more
+	// than a chunk.
 	durableKey   = "durable"
 	durableLimit = 2_000
 )
@@ -66,9 +66,8 @@ func prefetchOf(i int) string {
 	return "16"
 }
 
-// strict returns the region, which is started for the first line that asks, and
-// anew for one that finds it unwell: what a line before did to it is no concern
-// of the next.
+// strict returns the region. It starts for the first line that needs it, and
+// again when an earlier line left it in a bad state.
 func (b *bench) strict(ctx context.Context) (*region, error) {
 	if b.region != nil && b.regionErr == nil {
 		well, err := b.region.well(ctx)
@@ -87,7 +86,7 @@ func (b *bench) strict(ctx context.Context) (*region, error) {
 	return b.region, b.regionErr
 }
 
-// well reports whether every daemon asks every home, and all know each other.
+// well reports whether every daemon asks every owner, and all know each other.
 func (r *region) well(ctx context.Context) (bool, error) {
 	for _, s := range r.daemons {
 		m, err := s.scrape(ctx)
@@ -197,7 +196,7 @@ func (r *region) settle(ctx context.Context) error {
 	return nil
 }
 
-// usersOf returns n users whose key of a rule is at home at a daemon, or is not.
+// usersOf returns n users whose key of a rule is owned by a daemon, or is not.
 func (r *region) usersOf(ctx context.Context, key string, n, at int, here bool) ([]int, error) {
 	var all []int
 	for u := 0; len(all) < n; u++ {
@@ -209,14 +208,14 @@ func (r *region) usersOf(ctx context.Context, key string, n, at int, here bool) 
 			all = append(all, u)
 		}
 		if u > 20*n+100 {
-			return nil, fmt.Errorf("%d of %d keys have the home that is wanted: homes are not spread", len(all), u)
+			return nil, fmt.Errorf("%d of %d keys have the owner that is wanted: owners are not spread", len(all), u)
 		}
 	}
 	return all, nil
 }
 
-// others returns the daemons that are not home of a user's key of a rule, and the
-// home.
+// others returns the daemons that are not the owner of a user's key of a rule,
+// and the owner.
 func (r *region) others(ctx context.Context, key string, user int) (others []*served, owner *served, err error) {
 	name, err := r.daemons[0].ownerOf(ctx, key, user)
 	if err != nil {
@@ -230,7 +229,7 @@ func (r *region) others(ctx context.Context, key string, user int) (others []*se
 		}
 	}
 	if owner == nil {
-		return nil, nil, fmt.Errorf("the home of %s=%s is %q, none of ours", key, userName(user), name)
+		return nil, nil, fmt.Errorf("the owner of %s=%s is %q, none of ours", key, userName(user), name)
 	}
 	return others, owner, nil
 }
@@ -277,7 +276,7 @@ func grownAll(before, after []sample, names ...string) (float64, error) {
 	return sum, nil
 }
 
-// stop ends the processes and removes what they stored.
+// stop ends the processes and removes their files.
 func (r *region) stop() error {
 	var errs []error
 	if r.client != nil {
@@ -292,6 +291,6 @@ func (r *region) stop() error {
 	return errors.Join(errs...)
 }
 
-// quiet is how long daemons are left alone before their metrics are read for the
-// last time, so that answers under way are counted.
+// quiet is how long daemons are left alone before their metrics are read for
+// the last time, so that answers under way are counted.
 const quiet = 50 * time.Millisecond

@@ -10,7 +10,7 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// allRights is a daemon that holds all rights of every label.
+// allRights is a daemon that holds all rights of every window.
 type allRights struct{}
 
 func (allRights) Version() uint64 { return 1 }
@@ -27,8 +27,8 @@ func (allRights) RegionAllotment(_, total uint64, _, _ int64) (uint64, epoch.Rea
 
 func (allRights) RegionPart(_ string, _, total uint64, _, _ int64) uint64 { return total }
 
-// measureRights measures what the gate of rights adds to a decision on a key that
-// is so near its limit that its rights are counted. Both sides replicate.
+// measureRights measures the cost of the rights gate in a decision on a key
+// that is near its limit, so that its rights are counted. Both sides replicate.
 func measureRights(ctx context.Context, b *bench) (outcome, error) {
 	const keys, near = 1_000, worldLimit / 8 * 5
 	cfg := node.Default()

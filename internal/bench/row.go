@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// unit says what a figure counts.
+// unit is the unit of a figure.
 type unit string
 
 // The units.
@@ -60,7 +60,7 @@ func grouped(v float64) string {
 	return s
 }
 
-// bound is what a figure must keep.
+// bound is the limit of a figure.
 type bound struct {
 	of    subject
 	cmp   comparison
@@ -87,8 +87,7 @@ const (
 	below   comparison = "<"
 )
 
-// String returns the bound as the table has it, without zeros that say
-// nothing.
+// String returns the bound as the table shows it, without trailing zeros.
 func (b bound) String() string {
 	number, name, _ := strings.Cut(b.unit.figure(b.limit), " ")
 	if strings.Contains(number, ".") {
@@ -118,8 +117,8 @@ type outcome struct {
 	// Ratio is Measured / Beside, or the median of the ratios of the rounds;
 	// 0 where Beside is.
 	Ratio float64 `json:"ratio"`
-	// Readings is what the figures were chosen from, in the order of the
-	// rounds: ours, then the other side's.
+	// Readings holds the readings of each round in order: ours, then the other
+	// side's.
 	Readings [][]float64 `json:"readings,omitempty"`
 }
 

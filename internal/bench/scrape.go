@@ -15,10 +15,10 @@ import (
 	"github.com/georld/rld/server/admin/api"
 )
 
-// maxPage bounds what is read of an admin page.
+// maxPage bounds the bytes read from an admin page.
 const maxPage = 16 << 20
 
-// page returns what the admin listener of a daemon has on a path.
+// page returns the body of a path of a daemon's admin listener.
 func (s *served) page(ctx context.Context, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
 	defer cancel()
@@ -153,7 +153,7 @@ func (s *served) tripTo(ctx context.Context, name string) (time.Duration, error)
 	return 0, fmt.Errorf("the round trip to %s is not known", name)
 }
 
-// ownerOf asks a daemon which one is home of a user's key: its name.
+// ownerOf asks a daemon which one owns a user's key: its name.
 func (s *served) ownerOf(ctx context.Context, key string, user int) (string, error) {
 	q := url.Values{"domain": {benchDomain}, "d": {key + ":" + userName(user)}}
 	body, err := s.page(ctx, "/v1/explain?"+q.Encode())

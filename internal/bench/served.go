@@ -59,7 +59,8 @@ func (b *bench) serve(ctx context.Context, limits string, more ...string) (*serv
 	}
 	s := &served{child: c, clustered: slices.Contains(more, "--region")}
 	if err := s.await(ctx, start); err != nil {
-		// How it ended and what it said tells more than that it fell silent.
+		// The exit status and the standard error explain more than the missing
+		// output.
 		if ended := c.stop(); ended != nil {
 			return nil, ended
 		}
@@ -68,8 +69,8 @@ func (b *bench) serve(ctx context.Context, limits string, more ...string) (*serv
 	return s, nil
 }
 
-// await reads the addresses from the banner and waits until rld says that it
-// is ready.
+// await reads the addresses from the banner and waits until /readyz answers
+// 200.
 func (s *served) await(ctx context.Context, start time.Time) error {
 	defer s.killAfter(readyWait)()
 	for s.grpc == "" || s.admin == "" {

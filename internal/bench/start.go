@@ -56,8 +56,8 @@ func (b *bench) manyLimits() (string, error) {
 	return dir, nil
 }
 
-// measureStart measures from the start of the process to the first time that
-// it says it is ready, beside what starting the binary takes by itself.
+// measureStart measures the time from the start of the process to its first 200
+// of /readyz, beside the time of `rld version`.
 func measureStart(ctx context.Context, b *bench) (outcome, error) {
 	dir, err := b.manyLimits()
 	if err != nil {
@@ -129,8 +129,7 @@ func measureRSS(ctx context.Context, b *bench) (_ outcome, err error) {
 	}, nil
 }
 
-// residentBytes returns the resident memory of a process, where /proc tells
-// it.
+// residentBytes returns the resident memory of a process from /proc, in bytes.
 func residentBytes(pid int) (float64, error) {
 	path := filepath.Join("/proc", strconv.Itoa(pid), "status")
 	data, err := os.ReadFile(path)

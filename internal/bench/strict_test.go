@@ -33,7 +33,7 @@ func TestStrictLimits(t *testing.T) {
 	}
 }
 
-// A chunk of marks must stay strict.headroom, which a home doubles only where that
+// A headroom must stay strict.headroom, which an owner doubles only where that
 // is less than two hundredths of the limit.
 func TestDurableLimitAllowsForNoMoreThanTheHeadroom(t *testing.T) {
 	if durableLimit/100 > strictHeadroom || durableLimit/50 < strictHeadroom {

@@ -12,12 +12,12 @@ func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// prSetTimerSlack is the prctl option that says by how many nanoseconds the
-// kernel may delay a thread's timers to join them; 50 µs without it.
+// prSetTimerSlack is the prctl option for the nanoseconds by which the kernel
+// may delay a thread's timers to join them; the default is 50 µs.
 const prSetTimerSlack = 29
 
 // sleepUntil returns at t, some microseconds late. A timer of the runtime may
-// be a millisecond late, which would be larger than what is measured.
+// be a millisecond late, more than the measured latencies.
 func sleepUntil(t time.Time) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -29,7 +29,7 @@ func sleepUntil(t time.Time) {
 			return
 		}
 		ts := syscall.NsecToTimespec(int64(left))
-		// An interrupted sleep is taken up again with what is left then.
+		// An interrupted sleep continues with the time that is left.
 		_ = syscall.Nanosleep(&ts, nil)
 	}
 }
@@ -37,7 +37,7 @@ func sleepUntil(t time.Time) {
 // tmpfsMagic is the type of a file system that keeps files in memory.
 const tmpfsMagic = 0x01021994
 
-// inMemory reports whether what is written to a folder stays in memory.
+// inMemory reports whether the files of a folder stay in memory.
 func inMemory(dir string) bool {
 	var fs syscall.Statfs_t
 	return syscall.Statfs(dir, &fs) == nil && fs.Type == tmpfsMagic

@@ -14,5 +14,5 @@ func dieWithParent() *syscall.SysProcAttr { return nil }
 // sleepUntil returns at t, as exactly as the runtime can.
 func sleepUntil(t time.Time) { time.Sleep(time.Until(t)) }
 
-// inMemory cannot tell here, and believes that a folder is on a disk.
+// inMemory returns false: the file system is unknown here.
 func inMemory(string) bool { return false }

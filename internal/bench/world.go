@@ -42,8 +42,9 @@ func newWorld(keys int) (*world, error) {
 // worldLimit is hits an hour.
 const worldLimit = 4_000_000_000
 
-// buildWorld returns a world of nodes of a configuration, whose users have been
-// charged first hits each. limit says what the rule has beside its limit.
+// buildWorld returns a world of nodes with the given configuration. Each user
+// has been charged `first` hits. limit holds the fields of the rule other than
+// its amount and unit.
 func buildWorld(keys int, first uint64, cfg node.Config, limit rules.Limit) (*world, error) {
 	limit.Unit, limit.Multiplier, limit.Requests = rules.Hour, 1, worldLimit
 	set, err := rules.NewSet([]rules.DomainNode{{Name: worldDomain, Children: []rules.Node{{
@@ -142,7 +143,7 @@ func newBare(keys int) *bare {
 	return b
 }
 
-// keyOverhead is what a counter's key has beside domain, key and value: its
+// keyOverhead is the size of a key beside domain, key and value, in bytes: its
 // grid, the number of entries and the length of each text.
 const keyOverhead = 8 + 1 + 3
 
