@@ -5,42 +5,41 @@ import (
 	"time"
 )
 
-// Config is how an Engine replicates. A field left 0 takes its default, but
-// for Quiet and Urgent, which 0 turns off.
+// Config is the configuration of an Engine. A field of 0 has its default, except
+// for Quiet, which 0 disables.
 type Config struct {
-	// Interval is the time between two messages to a daemon of the region, 10
-	// ms to 10 s, default DefaultInterval. A view of a peer is up to one
-	// interval and one delay old.
+	// Interval is the time between two messages to a regional peer, 10 ms to
+	// 10 s, default DefaultInterval. The staleness of a view is up to one
+	// interval and one network delay.
 	Interval time.Duration
 	// WANInterval is the same across regions, default DefaultWANInterval.
 	WANInterval time.Duration
-	// MinGap is the shortest time between two messages to one peer when what
-	// is unsent matters at once, 1 ms to Interval, default DefaultMinGap.
+	// MinGap is the shortest time between two messages to one peer when cells
+	// are expedited, 1 ms to Interval, default DefaultMinGap.
 	MinGap time.Duration
-	// Quiet is how long increments that do not matter yet may wait before
-	// they are sent, 0 for no longer than the interval. With it, messages
-	// that are not urgent go each Quiet, or each second if that is less. It
-	// saves bytes, and makes views of keys that are far from their limits
-	// older; near a limit, increments are sent at once.
+	// Quiet is how long increments far from a limit may be delayed, 0 for no
+	// longer than the interval. With it, messages that are not expedited are
+	// sent once per Quiet or once per second, if that is less. It saves bytes
+	// and increases the staleness of keys far from their limits. Increments
+	// near a limit are sent without delay.
 	Quiet time.Duration
-	// MaxCells bounds the cells held, default DefaultMaxCells. Cells beyond
-	// it are refused: own ones make the answer degraded.
+	// MaxCells bounds the cells in memory, default DefaultMaxCells. Cells beyond
+	// it are refused; for own cells the decision is degraded.
 	MaxCells int
 	// FrameCells and FrameBytes bound a message, defaults DefaultFrameCells
-	// and DefaultFrameBytes. What does not fit follows in the next.
+	// and DefaultFrameBytes. The rest follows in the next message.
 	FrameCells, FrameBytes int
-	// ReadyWithin is the longest time a new replica waits to hear each peer
-	// of its region once, default DefaultReadyWithin.
+	// ReadyWithin is the longest time a new daemon waits for all cells of each
+	// regional peer, default DefaultReadyWithin.
 	ReadyWithin time.Duration
-	// Grace is for how long after its last use a cell is kept: the greatest
-	// age of a view to allow for plus twice the clocks' max_offset, default
-	// DefaultGrace.
+	// Grace is how long a cell is kept after its end: the greatest expected
+	// staleness plus twice the clocks' max_offset, default DefaultGrace.
 	Grace time.Duration
 	// DigestEvery is the time between two comparisons of long-lived cells,
 	// default DefaultDigestEvery.
 	DigestEvery time.Duration
-	// HashSeed is a secret of this process, so that no peer can tell cells
-	// that are slow to find.
+	// HashSeed is a secret of this process, so that no peer can choose cells
+	// with colliding hashes.
 	HashSeed uint64
 }
 
@@ -60,7 +59,7 @@ const (
 // MaxPeers bounds the peers of an engine.
 const MaxPeers = 4_096
 
-// WithDefaults fills in what was left 0.
+// WithDefaults returns c with defaults for fields of 0.
 func (c Config) WithDefaults() Config {
 	fill(&c.Interval, DefaultInterval)
 	fill(&c.WANInterval, DefaultWANInterval)
@@ -81,8 +80,8 @@ func fill[T comparable](field *T, value T) {
 	}
 }
 
-// Validate returns an error for the first field out of its range. A field of
-// 0 stands for its default.
+// Validate returns an error for the first field out of its range. A field of 0
+// has its default.
 func (c Config) Validate() error {
 	c = c.WithDefaults()
 	for _, d := range []struct {
@@ -115,4 +114,12 @@ func (c Config) Validate() error {
 		}
 	}
 	return nil
+}
+
+// settleTime is how long the daemons of a region need to exchange all cells.
+func (c *Config) settleTime() time.Duration { return max(c.ReadyWithin, 20*c.Interval) }
+
+// delays reports whether increments of a window of a length are delayed.
+func (c *Config) delays(windowMS int64) bool {
+	return c.Quiet > 0 && c.Quiet.Milliseconds() <= windowMS/4
 }

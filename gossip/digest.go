@@ -1,21 +1,25 @@
 package gossip
 
-import "github.com/georld/rld/crdt"
+import (
+	"time"
 
-// buckets is how many parts the keys are split into for digests: a difference
-// makes one part of a slot's cells be sent again.
+	"github.com/georld/rld/crdt"
+)
+
+// buckets is the number of parts that keys are split into for digests. A
+// difference causes one part of an incarnation's cells to be sent again.
 const buckets = 64
 
-// longWindow is how long a label must matter, in milliseconds, for its cells to
-// be compared: an error in a shorter one dies with it.
+// longWindow is the window length in milliseconds above which cells are
+// compared. An error in a shorter window ends with it.
 const longWindow = 5 * 60 * 1000
 
 func bucketOf(k crdt.Key) uint16 { return uint16(k.Lo >> 58) }
 
-// digested reports whether a cell takes part in digests.
+// digested reports whether a cell is part of digests.
 func (c *cell) digested() bool { return c.Kind == Daemon && c.WindowLength > longWindow }
 
-// digest keeps the fingerprint of a slot's cells up to date.
+// digest updates the fingerprint of an incarnation's cells.
 func (s *state) digest(c *cell, was, is crdt.PN) {
 	if !c.digested() {
 		return
@@ -32,7 +36,7 @@ func (s *state) digest(c *cell, was, is crdt.PN) {
 	}
 }
 
-// digestsOf lists the fingerprints of a slot that are not empty.
+// digestsOf returns the fingerprints of an incarnation that are not empty.
 func (s *state) digestsOf(incarnation crdt.Incarnation) []BucketDigest {
 	d := s.digests[incarnation]
 	if d == nil {
@@ -47,18 +51,38 @@ func (s *state) digestsOf(incarnation crdt.Incarnation) []BucketDigest {
 	return out
 }
 
-// differing returns the buckets of a slot, ascending, that are not as told. What
-// its writer has nothing in cannot be repaired: it is over there.
-func (s *state) differing(incarnation crdt.Incarnation, told []BucketDigest) []uint16 {
+// differing returns the buckets of an incarnation, ascending, that differ from
+// those of its writer. A bucket that the writer has no cells in cannot be
+// repaired: its windows are over there.
+func (s *state) differing(incarnation crdt.Incarnation, writer []BucketDigest) []uint16 {
 	var have [buckets]crdt.Digest
 	if d := s.digests[incarnation]; d != nil {
 		have = *d
 	}
 	var out []uint16
-	for _, t := range told {
-		if int(t.Bucket) < buckets && t.Digest != have[t.Bucket] && len(out) < buckets {
-			out = append(out, t.Bucket)
+	for _, w := range writer {
+		if int(w.Bucket) < buckets && w.Digest != have[w.Bucket] && len(out) < buckets {
+			out = append(out, w.Bucket)
 		}
 	}
 	return out
+}
+
+// repair gives the long-lived cells of an incarnation in some buckets a new
+// version, and returns how many.
+func (s *state) repair(now time.Duration, incarnation crdt.Incarnation, list []uint16) (n uint64) {
+	var wanted [buckets]bool
+	for _, b := range list {
+		if int(b) < buckets {
+			wanted[b] = true
+		}
+	}
+	for i := range s.cells {
+		c := &s.cells[i]
+		if c.used && c.Incarnation == incarnation && c.digested() && wanted[bucketOf(c.Key)] {
+			s.touch(int32(i), now)
+			n++
+		}
+	}
+	return n
 }

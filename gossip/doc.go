@@ -1,27 +1,41 @@
 // Package gossip replicates counts between daemons as a pure state machine.
 //
-// # What travels
+// # Cells
 //
-// A cell is a count of one slot under one key and label. Inside a region each
-// daemon tells every other the cells of its own slot that changed. Across
-// regions the daemon that a key falls to in its region, its aggregator, tells
-// the key's aggregator in each other region the sum of its region; that one
-// passes it on inside its own region under the slot of the region. Cells are
-// joined by the maximum, sums lexicographically (crdt.Sum), so messages may be
-// lost, repeated and reordered.
+// A cell is the count of one incarnation for one key and window. Inside a
+// region each daemon sends the changed cells of its own incarnation to every
+// other daemon. Across regions only one daemon per key and region sends: the
+// key's aggregator sends the sum of its region to the key's aggregator in each
+// other region, which forwards the sum inside its own region as a cell of the
+// sending region. Cells are merged by maximum, sums lexicographically
+// (crdt.Sum), so messages may be lost, duplicated and reordered.
 //
-// # How it is known that nothing was lost
+// # Acknowledgements
 //
-// Each change of a cell gets the next version, and a list keeps the cells in
-// the order of their versions. A message covers the versions (Lo, Hi]; the
-// receiver acknowledges Hi when it has all up to Lo. What is not acknowledged
-// in time is sent again, from the state as it is then: there is no buffer of
-// deltas. A cell that was refused is listed back and gets a new version later.
-// A peer that is new, or forgot us, is told everything.
+// Each change of a cell gets the next version, and a list holds the cells in
+// the order of their versions. A message covers the versions (Lo, Hi]. The
+// receiver acknowledges Hi once it has everything up to Lo. Cells without an
+// acknowledgement in time are sent again with their current values: there is no
+// buffer of deltas. A refused cell is listed in the reply and gets a new version
+// later. A peer that is new, or that lost its state, receives a resync. docs/adr
+// 0007, 0008 and 0009 describe cells, versions and the counts that a region
+// lost.
 //
-// # How old a view is
+// # Staleness
 //
-// Each message carries the sender's monotonic clock and the latest one it had
-// from the receiver. That bounds the age of a view without comparing clocks. A
-// message without news is news: it says that nothing changed.
+// Each message carries the sender's monotonic clock and the latest one that it
+// received from the receiver. This bounds the age of a view without comparing
+// clocks. A message without cells shows that nothing changed.
+//
+// # Parts
+//
+// Engine combines the parts: state holds the cells, their changes, digests and
+// slopes; link is the connection to one peer; roles assigns keys to aggregators;
+// scope selects the cells that a peer receives; restoration finds the counts
+// that a region lost.
+//
+// # Invariants
+//
+// The value of a cell only grows. Versions only grow, for a peer also across
+// resyncs and rejoins. For each link, acked <= sent <= the latest version.
 package gossip

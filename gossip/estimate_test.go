@@ -72,7 +72,7 @@ func TestExtrapolationEnds(t *testing.T) {
 	r.load(4*time.Second, "b1", 1, 5)
 	r.lost = func(from, _ *member) bool { return from.name == "b1" }
 	a1 := r.of("a1")
-	lag, last := a1.link(r.of("b1").self.ID).lag, uint64(0)
+	lag, last := a1.links.find(r.of("b1").self.ID).lag, uint64(0)
 	r.run(lag)
 	if last = r.extrapolated("a1", 1, ample); last < 200 {
 		t.Errorf("%d more are expected of a peer that counts 1000 a second, a lag of %v later", last, lag)
@@ -141,7 +141,7 @@ func TestFewHitsAreNoSlope(t *testing.T) {
 	r := newRig(Config{}, "a", "a")
 	r.run(time.Second)
 	for range 20 {
-		r.add("a1", 1, ratedFrom-1)
+		r.add("a1", 1, minGain-1)
 		r.run(DefaultInterval)
 		if got := r.extrapolated("a2", 1, ample); got != 0 {
 			t.Fatalf("%d more are expected", got)
@@ -185,7 +185,7 @@ func TestSlopeEndsWithItsAggregator(t *testing.T) {
 	r.crash(r.of("a3"))
 	r.run(time.Second)
 	teller, told := "a1", "a2"
-	if !r.of(teller).mine(testKey(k)) {
+	if !r.of(teller).Aggregates(testKey(k)) {
 		teller, told = told, teller
 	}
 	r.load(3*time.Second, "b1", k, 5)
@@ -194,7 +194,7 @@ func TestSlopeEndsWithItsAggregator(t *testing.T) {
 	}
 	r.restart(r.of("a3"))
 	r.run(3 * time.Second)
-	if !r.of("a3").mine(testKey(k)) {
+	if !r.of("a3").Aggregates(testKey(k)) {
 		t.Fatal("a3 does not sum the key up: the schedule shows nothing")
 	}
 	for m := range r.up {

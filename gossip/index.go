@@ -5,17 +5,17 @@ import (
 	"github.com/georld/rld/internal/rendezvous"
 )
 
-// index finds numbered things by a hash of their names: open addressing with
-// linear probing. A map of the standard library would hold the names a second
-// time, and cells are many. The zero value is an empty index.
+// index finds numbered items by a hash of their names, with open addressing and
+// linear probing. A map of the standard library would store the names a second
+// time, and there are many cells. The zero value is an empty index.
 //
-// Hashes are seeded, so that nobody can make names collide.
+// Hashes are seeded, so that no peer can make names collide.
 type index struct {
 	slots []indexSlot // length is a power of two, at least a quarter is empty
 	count int
 }
 
-// indexSlot holds a hash and the number plus one, 0 for an empty slot.
+// indexSlot holds a hash, and the number plus one or 0 for an empty slot.
 type indexSlot struct {
 	hash   uint32
 	number int32
@@ -23,8 +23,7 @@ type indexSlot struct {
 
 const minIndexSlots = 16
 
-// find returns the number with a hash for which same is true, none when there
-// is none.
+// find returns the number with a hash for which same is true, or none.
 func (x *index) find(hash uint32, same func(int32) bool) int32 {
 	if x.count == 0 {
 		return none
@@ -38,7 +37,7 @@ func (x *index) find(hash uint32, same func(int32) bool) int32 {
 	return none
 }
 
-// add puts in a number that is not there.
+// add adds a number that is not there.
 func (x *index) add(hash uint32, number int32) {
 	if 4*(x.count+1) > 3*len(x.slots) {
 		old := x.slots
@@ -62,8 +61,8 @@ func (x *index) put(s indexSlot) {
 	x.slots[i] = s
 }
 
-// remove takes out a number that is there, and moves those behind it up so
-// that no chain is broken (Knuth, TAOCP 3, 6.4, algorithm R).
+// remove removes a number that is there, and moves up those behind it so that
+// no chain is broken (Knuth, TAOCP 3, 6.4, algorithm R).
 func (x *index) remove(hash uint32, number int32) {
 	mask := uint32(len(x.slots) - 1)
 	i := hash & mask
@@ -71,7 +70,7 @@ func (x *index) remove(hash uint32, number int32) {
 		i = (i + 1) & mask
 	}
 	for j := (i + 1) & mask; x.slots[j].number != 0; j = (j + 1) & mask {
-		// The hole may take j unless j's home lies behind the hole.
+		// j may fill the hole unless its first slot lies behind the hole.
 		if (j-x.slots[j].hash)&mask >= (j-i)&mask {
 			x.slots[i] = x.slots[j]
 			i = j
@@ -81,13 +80,13 @@ func (x *index) remove(hash uint32, number int32) {
 	x.count--
 }
 
-// hashKey spreads a key. Its bits are a hash already, but of a secret that all
-// daemons share, and peers choose what they tell.
+// hashKey returns the hash of a key. The bits of a key are a hash already, but
+// with a secret that all daemons share, and peers choose the keys they send.
 func (s *state) hashKey(k crdt.Key) uint32 {
 	return uint32(rendezvous.Mix(k.Lo ^ rendezvous.Mix(k.Hi^s.seed)))
 }
 
-// hash spreads a cell's name.
+// hash returns the hash of a cell's name.
 func (s *state) hash(a *CellID) uint32 {
 	return uint32(rendezvous.Mix(a.Key.Lo ^ rendezvous.Mix(a.Key.Hi^s.seed^uint64(a.Window)^uint64(a.Incarnation)+uint64(a.Kind))))
 }

@@ -161,7 +161,7 @@ func (w *world) checkCell(t *rapid.T, m *member, c Cell) {
 				most = w.known(region, c.Key, c.Window)
 			}
 		}
-	case c.Incarnation == m.Engine.lost:
+	case c.Incarnation == m.restoration.lost:
 		most = w.known(m.region, c.Key, c.Window)
 	}
 	if c.Value.P > most || own && c.Value.P != most {
@@ -180,14 +180,14 @@ func (w *world) checkCell(t *rapid.T, m *member, c Cell) {
 }
 
 func (w *world) checkBounds(t *rapid.T, m *member) {
-	if len(m.retry) > maxRetries || len(m.checks) > maxChecks {
-		t.Fatalf("%s remembers %d refusals and %d checks", m.name, len(m.retry), len(m.checks))
+	if len(m.retries.list) > maxRetries || len(m.restoration.checks) > maxChecks {
+		t.Fatalf("%s remembers %d refusals and %d checks", m.name, len(m.retries.list), len(m.restoration.checks))
 	}
 	for _, l := range m.links {
 		if l.acked > l.sent || l.sent > l.base+m.state.version {
 			t.Fatalf("%s to %v: acked %d, sent %d, of %d", m.name, l.peer.ID, l.acked, l.sent, l.base+m.state.version)
 		}
-		if len(l.refused) > maxRefused || l.inflight > window*m.cfg.FrameCells {
+		if len(l.refused) > maxRefused || l.inflight > maxInflight*m.cfg.FrameCells {
 			t.Fatalf("%s to %v: %d refused, %d cells on their way", m.name, l.peer.ID, len(l.refused), l.inflight)
 		}
 		if len(l.rated) > len(m.state.cells) {
@@ -266,7 +266,7 @@ func (w *world) complete(t *rapid.T, m *member) {
 			continue
 		}
 		for _, c := range o.Cells(w.wall(o)) {
-			sum, _ := o.sum(c.Key, c.Window)
+			sum, _ := o.state.sum(c.Key, c.Window)
 			at := m.state.find(CellID{c.Key, c.Window, RegionSum, o.Engine.region})
 			if sum == (crdt.Sum{}) {
 				continue // nobody there knows what this daemon remembers

@@ -1,123 +1,233 @@
 package gossip
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	"github.com/georld/rld/crdt"
 )
 
-// link is what is known of one peer and by it. Versions to a peer are those of
-// the state plus base: telling everything again starts a new base, so that
-// they still only grow.
+// link is the connection to one peer. Versions in messages to a peer are those
+// of the state plus base. A resync starts a new base, so these versions only
+// grow.
 type link struct {
+	cfg         *Config
 	peer        Peer
-	local       bool // of the same region
+	local       bool // a regional peer
 	incarnation crdt.Incarnation
-	team        int // place of its region's team
+	region      int // place of its region in roles
 
-	// What the peer is told. Invariant: acked <= sent.
+	// Sent to the peer. Invariant: acked <= sent.
 	base     uint64
-	acked    uint64 // all up to here was taken
-	sent     uint64 // all up to here was sent
+	acked    uint64 // everything up to here was received
+	sent     uint64 // everything up to here was sent
 	reached  uint64 // the greatest that sent ever was: it may be acknowledged yet
-	cursor   int32  // the cell of the version sent, a hint
-	sweepTo  uint64 // versions of the state up to here are told of all slots
-	inflight int    // cells sent since acked moved
+	cursor   int32  // the cell of version sent, a hint
+	resyncTo uint64 // versions of the state up to here are sent of all incarnations
+	inflight int    // cells sent since acked changed
 	resendAt time.Duration
-	// The oldest message that is not acknowledged, or, after some of them
-	// were, the latest: an echo of it without its acknowledgement is a loss.
+	// The oldest message that is not acknowledged, or the latest one after
+	// some of them were: an echo of it without its acknowledgement is a loss.
 	openNonce, openHi, lastNonce uint64
 	backoff                      int
 	lastSent                     time.Duration
 	due                          time.Duration
-	urgent                       []int32         // cells that are to be told at once
-	notes                        []RightsMessage // likewise, once
-	express                      bool            // the latest message told only such cells
-	sweeping                     bool
+	expedited                    []int32         // cells to send without waiting
+	rights                       []RightsMessage // likewise, once
+	express                      bool            // the latest message held only such cells
+	resyncing                    bool
 
-	// What the peer told.
-	ready   bool
-	nonce   uint64        // of its latest message
-	nonceAt time.Duration // when that came
-	contig  uint64        // all its versions up to here were taken
-	whole   bool          // it was heard whole once
-	echoed  uint64        // the latest of our nonces it had when it last sent a complete message
-	heardAt time.Duration // when its latest complete message came, -1 never
-	heard   time.Duration // that message's nonce
-	joined  time.Duration
-	rtt     time.Duration // -1 for unknown
-	lag     time.Duration // how old its view gets before the next message
-	unsent  time.Duration
-	own     time.Duration
-	behind  []Staleness
-	rules   uint64
-	silent  bool
-	differs bool // its rules are others
+	// Received from the peer.
+	ready      bool
+	nonce      uint64        // of its latest message
+	nonceAt    time.Duration // when that was received
+	contiguous uint64        // all its versions up to here were received
+	whole      bool          // all its cells were received once
+	echoed     uint64        // the latest of our nonces in a complete message
+	receivedAt time.Duration // when its latest complete message was received, -1 for never
+	sentAt     time.Duration // that message's nonce
+	joined     time.Duration
+	rtt        time.Duration // -1 for unknown
+	lag        time.Duration // the age its view reaches before the next message
+	unsent     time.Duration
+	ownAge     time.Duration
+	staleness  []Staleness
+	rules      uint64
+	silent     bool
+	differs    bool // its rules differ
 
 	rated   []int32 // cells that its latest messages gave a slope
-	refused []told[Refusal]
-	repair  []told[uint16]
+	refused []listed[Refusal]
+	repair  []listed[uint16]
 
 	digestAt time.Duration // when our digests were sent last
-	// repairedAt is when buckets were sent again that the peer lacked, 0 for
+	// repairedAt is when buckets were last sent again for the peer, 0 for
 	// never.
 	repairedAt time.Duration
 }
 
-// told is an item that is listed in every message until the peer has echoed
-// one that carried it.
-type told[T any] struct {
-	item T
-	in   uint64 // nonce of the first message that carried it, 0 for none yet
-}
+// links are the connections to all peers, by incarnation.
+type links []*link
 
-// hurried reports whether anything is to be told at once.
-func (l *link) hurried() bool { return len(l.urgent) > 0 || len(l.notes) > 0 }
-
-// maxUrgent bounds the cells a link tells at once; more wait for the interval.
-const maxUrgent = 256
-
-// expedite makes a link tell a cell as soon as it may.
-func (e *Engine) expedite(l *link, i int32) {
-	if len(l.urgent) < maxUrgent && !slices.Contains(l.urgent, i) {
-		l.urgent = append(l.urgent, i)
-		e.urgent = true
+// find returns the link of an incarnation, nil for none.
+func (ls links) find(id crdt.Incarnation) *link {
+	i, ok := slices.BinarySearchFunc(ls, id, func(l *link, id crdt.Incarnation) int { return cmp.Compare(l.peer.ID, id) })
+	if !ok {
+		return nil
 	}
+	return ls[i]
 }
 
-// maxRefused bounds the cells a link refuses at a time. Beyond it a message is
-// not acknowledged and comes again.
-const maxRefused = 1_024
+// newLink returns the link of a new peer. base is above every version that an
+// earlier link to it may have used.
+func newLink(now time.Duration, cfg *Config, self string, p Peer, base, version uint64) *link {
+	l := &link{
+		cfg: cfg, peer: p, local: p.Region == self, incarnation: RegionIncarnation(p.Region), ready: p.Ready,
+		base: base, resyncTo: version, resyncing: true, cursor: none, receivedAt: -1, rtt: -1, joined: now,
+		lastSent: -time.Hour, digestAt: now,
+	}
+	l.lag = 2 * l.interval()
+	l.due = l.next(now)
+	return l
+}
 
-// carried lists the items and marks them as carried by a message.
-func carried[T any](items []told[T], nonce uint64) []T {
+// maxQuietInterval is the longest time between two messages with Config.Quiet:
+// increments may be delayed longer.
+const maxQuietInterval = time.Second
+
+// interval returns the time between two messages that are not expedited.
+func (l *link) interval() time.Duration {
+	quiet := min(l.cfg.Quiet, maxQuietInterval)
+	if l.local {
+		return max(l.cfg.Interval, quiet)
+	}
+	return max(l.cfg.WANInterval, quiet)
+}
+
+// next returns the next multiple of the interval, so that the shards of a
+// daemon, which share its clock, send together.
+func (l *link) next(now time.Duration) time.Duration {
+	return (now/l.interval() + 1) * l.interval()
+}
+
+// dueAt returns when the next message is due.
+func (l *link) dueAt() time.Duration {
+	if l.pending() {
+		return min(l.due, max(l.lastSent+l.cfg.MinGap, 0))
+	}
+	return l.due
+}
+
+// pending reports whether there is anything expedited.
+func (l *link) pending() bool { return len(l.expedited) > 0 || len(l.rights) > 0 }
+
+// maxExpedited bounds the expedited cells of a link; more wait for the interval.
+const maxExpedited = 256
+
+// expedite makes the link send a cell without waiting, and reports whether it is
+// new.
+func (l *link) expedite(i int32) bool {
+	if len(l.expedited) >= maxExpedited || slices.Contains(l.expedited, i) {
+		return false
+	}
+	l.expedited = append(l.expedited, i)
+	return true
+}
+
+// patience returns how long an acknowledgement may take.
+func (l *link) patience() time.Duration {
+	trip := max(l.rtt, 0)
+	if l.rtt < 0 {
+		trip = 4 * l.interval()
+	}
+	return 2*trip + 3*l.interval()
+}
+
+// timeout rewinds the link if no acknowledgement arrived in time, and reports
+// whether it did.
+func (l *link) timeout(now time.Duration) (rewound bool) {
+	if l.acked == l.sent {
+		l.backoff, l.resendAt = 0, 0
+		return false
+	}
+	if now < l.resendAt {
+		return false
+	}
+	if l.resendAt != 0 {
+		rewound = true
+		l.rewind()
+		l.backoff = min(l.backoff+1, 4)
+	}
+	l.resendAt = now + l.patience()<<l.backoff
+	return rewound
+}
+
+// rewind makes the next message start from the acknowledged version.
+func (l *link) rewind() { l.sent, l.cursor, l.inflight = l.acked, none, 0 }
+
+// resync makes the link send all cells again, from the acknowledged version on.
+func (l *link) resync(version uint64) {
+	l.base += version
+	l.rewind()
+	l.resyncing = true
+}
+
+// position returns the version of the state up to which everything was sent.
+func (l *link) position() uint64 {
+	if l.sent < l.base {
+		return 0
+	}
+	return l.sent - l.base
+}
+
+// listed is an item that every message lists until the peer has echoed one with
+// it.
+type listed[T any] struct {
+	item  T
+	nonce uint64 // of the first message with it, 0 for none yet
+}
+
+// list returns the items and marks them as listed in a message.
+func list[T any](items []listed[T], nonce uint64) []T {
 	if len(items) == 0 {
 		return nil
 	}
 	out := make([]T, len(items))
 	for i := range items {
-		if items[i].in == 0 {
-			items[i].in = nonce
+		if items[i].nonce == 0 {
+			items[i].nonce = nonce
 		}
 		out[i] = items[i].item
 	}
 	return out
 }
 
-// settle forgets the items that the peer has seen.
-func settle[T any](items []told[T], echo uint64) []told[T] {
-	kept := items[:0]
-	for _, t := range items {
-		if t.in == 0 || t.in > echo {
-			kept = append(kept, t)
-		}
-	}
-	return kept
+// settle drops the items that the peer has received.
+func settle[T any](items []listed[T], echo uint64) []listed[T] {
+	return slices.DeleteFunc(items, func(t listed[T]) bool { return t.nonce != 0 && t.nonce <= echo })
 }
 
-// age is how old the view of the peer is by nonce echo: what it had sent by
-// then is known here. -1 when it was never heard.
+// maxRefused bounds the refused cells of a link. A message beyond it is not
+// acknowledged, so the peer sends it again.
+const maxRefused = 1_024
+
+// refuse lists a cell as refused. It returns false if the list is full.
+func (l *link) refuse(id CellID, r Reason) bool {
+	if len(l.refused) >= maxRefused {
+		return false
+	}
+	l.refused = append(l.refused, listed[Refusal]{item: Refusal{id, r}})
+	return true
+}
+
+// starting reports whether the peer may have just started. Its shards become
+// ready one after the other but share frames, and so one header: a frame without
+// the later shards announces it ready, and the next one must not revoke that.
+func (l *link) starting(now time.Duration) bool { return now-l.joined < 2*l.cfg.ReadyWithin }
+
+// age returns the proven staleness of the view of the peer, by nonce echo; -1
+// before the first echo.
 func (l *link) age(now time.Duration) time.Duration {
 	if l.echoed == 0 {
 		return -1
@@ -125,34 +235,35 @@ func (l *link) age(now time.Duration) time.Duration {
 	return now - time.Duration(l.echoed)*time.Microsecond + l.unsent
 }
 
-// view estimates how old the view is: the time since the message came and half
-// a round trip. ok is false when the peer has been silent for three lags.
+// view returns the estimated staleness of the view: the time since the latest
+// message and half a round trip. With Config.Quiet it is only the time on the
+// network, since delayed increments are too small to count. It returns ok false
+// if the peer has been silent for three lags.
 func (l *link) view(now time.Duration) (age time.Duration, ok bool) {
-	if l.heardAt < 0 || now-l.heardAt > 3*l.lag {
+	if l.receivedAt < 0 || now-l.receivedAt > 3*l.lag {
 		return 0, false
 	}
-	return now - l.heardAt + max(0, l.rtt)/2, true
+	age = now - l.receivedAt + max(0, l.rtt)/2
+	if l.cfg.Quiet > 0 {
+		age = min(age, max(0, l.rtt)/2+2*l.cfg.MinGap)
+	}
+	return age, true
 }
 
-// took notes a complete message that came at now.
-func (l *link) took(now time.Duration, m *Message, interval time.Duration) {
-	if l.heardAt >= 0 {
-		gap := max(now-l.heardAt, interval)
-		l.lag += (gap - l.lag) / 8
-		if gap > l.lag {
-			l.lag = gap
-		}
+// complete records a complete message received at now.
+func (l *link) complete(now time.Duration, m *Message) {
+	if l.receivedAt >= 0 {
+		gap := max(now-l.receivedAt, l.interval())
+		l.lag = max(gap, l.lag+(gap-l.lag)/8)
 	}
-	l.heardAt, l.heard = now, time.Duration(m.Nonce)*time.Microsecond
-	l.unsent, l.own = m.Unsent, m.Own
-	l.behind = append(l.behind[:0], m.Staleness...)
-	if m.Echo != 0 {
-		l.echoed = max(l.echoed, m.Echo)
-	}
+	l.receivedAt, l.sentAt = now, time.Duration(m.Nonce)*time.Microsecond
+	l.unsent, l.ownAge = m.Unsent, m.Own
+	l.staleness = append(l.staleness[:0], m.Staleness...)
+	l.echoed = max(l.echoed, m.Echo)
 }
 
-// measure takes the round trip out of an echo.
-func (l *link) measure(now time.Duration, m *Message) {
+// measureRTT measures the round trip from an echo.
+func (l *link) measureRTT(now time.Duration, m *Message) {
 	if m.Echo == 0 {
 		return
 	}
@@ -167,16 +278,91 @@ func (l *link) measure(now time.Duration, m *Message) {
 	}
 }
 
-// tell makes the peer be told everything again, from what it acknowledged on.
-func (l *link) tell(version uint64) {
-	l.base += version
-	l.sent, l.cursor, l.inflight = l.acked, none, 0
+// maySend reports whether the peer may send a cell. No peer writes the cells of
+// this daemon, self. Another region sends sums only: its own, or those it has of
+// this region.
+func (l *link) maySend(c *Cell, self, region crdt.Incarnation) bool {
+	if c.WindowLength < 1 || c.Carry < 0 || c.Value.N > c.Value.P || c.Value.P > crdt.Max {
+		return false
+	}
+	switch c.Kind {
+	case Daemon:
+		return l.local && c.Incarnation != self
+	case Given:
+		return c.Incarnation == self && c.Value.N == 0
+	case Transferred:
+		return l.local && c.Incarnation == l.peer.ID
+	case Received:
+		return false
+	}
+	return l.local && c.Incarnation != region || c.Incarnation == l.incarnation || c.Incarnation == region
 }
 
-// real returns the version of the state up to which the peer was sent all.
-func (l *link) real() uint64 {
-	if l.sent < l.base {
-		return 0
+// age returns the staleness of the view of a cell, false if its sender is
+// silent.
+func (ls links) age(now time.Duration, c *cell) (time.Duration, bool) {
+	l := ls.find(c.via)
+	if l == nil {
+		return 0, false
 	}
-	return l.sent - l.base
+	age, ok := l.view(now)
+	if !ok {
+		return 0, false
+	}
+	age = min(age, now-c.received+max(0, l.rtt)/2) // the cell may be from a later message
+	if c.Kind == Daemon {
+		return age, true
+	}
+	if !l.local {
+		return age + l.ownAge, true
+	}
+	for _, s := range l.staleness {
+		if s.Region == c.Incarnation {
+			return age + s.Age, true
+		}
+	}
+	return 0, false
+}
+
+// ownAge returns the greatest staleness of the view of the own region, without
+// silent daemons.
+func (ls links) ownAge(now time.Duration) time.Duration {
+	oldest := time.Duration(0)
+	for _, l := range ls {
+		if age, ok := l.view(now); ok && l.local {
+			oldest = max(oldest, age)
+		}
+	}
+	return oldest
+}
+
+// staleness returns the greatest staleness of the view of each other region,
+// without silent daemons.
+func (ls links) staleness(now time.Duration) []Staleness {
+	var out []Staleness
+	for _, l := range ls {
+		age, ok := l.view(now)
+		if !ok || l.local {
+			continue
+		}
+		age += l.ownAge
+		if i := slices.IndexFunc(out, func(s Staleness) bool { return s.Region == l.incarnation }); i >= 0 {
+			out[i].Age = max(out[i].Age, age)
+		} else {
+			out = append(out, Staleness{l.incarnation, age})
+		}
+	}
+	slices.SortFunc(out, func(a, b Staleness) int { return cmp.Compare(a.Region, b.Region) })
+	return out
+}
+
+// current reports whether all regional peers sent all of their cells and are not
+// silent.
+func (ls links) current(now time.Duration) bool {
+	for _, l := range ls {
+		if _, ok := l.view(now); l.local && !(l.whole && ok) {
+			return false
+		}
+	}
+	return true
 }

@@ -7,38 +7,38 @@ import (
 	"github.com/georld/rld/hlc"
 )
 
-// Message is what one incarnation tells another: cells, what it has of the
-// other's, and what both need to measure how old their views are. It belongs
-// to who receives it; the slices are not shared with the sender.
+// Message is a message from one incarnation to another: cells, an
+// acknowledgement of the other's cells, and clocks to measure staleness. It
+// belongs to the receiver; its slices are not shared with the sender.
 type Message struct {
 	// From and To are incarnations.
 	From, To crdt.Incarnation
-	// Shard is the number of the sender's shard among Shards; keys are split
-	// alike everywhere.
+	// Shard is the number of the sender's shard among Shards. All daemons split
+	// keys in the same way.
 	Shard, Shards int
 
 	Header
 	Part
 }
 
-// Header is the part that all shards of a daemon have in common in one frame.
+// Header is the common part of all shards of a daemon in one frame.
 type Header struct {
 	// Stamp is the sender's hybrid logical clock.
 	Stamp hlc.Timestamp
 	// Rules is the hash of the sender's rule set.
 	Rules uint64
-	// Ready says that the sender takes its share of work.
+	// Ready reports whether the sender takes its share of the work.
 	Ready bool
-	// Nonce is the sender's monotonic clock in microseconds. Echo is the
-	// latest Nonce of To that the sender had received when it sent, 0 for
-	// none, and Held how long ago that was, in microseconds.
+	// Nonce is the sender's monotonic clock in microseconds. Echo is the latest
+	// Nonce of To that the sender received, 0 for none, and Held the time since
+	// it was received, in microseconds.
 	Nonce, Echo, Held uint64
 }
 
-// Unite gives the messages of one daemon's shards to one peer one header, as
-// they travel in one frame: each shard knows of the peer by what was said to
-// itself. The oldest echo is true for all of them; a newer one would say that
-// something was heard which was not. msgs is not empty.
+// Unite gives the messages of one daemon's shards to one peer one header for one
+// frame. Each shard has its own view of the peer. The oldest echo is true for
+// all of them; a newer one would confirm messages that some shard did not
+// receive. msgs is not empty.
 func Unite(msgs []Message) {
 	h := msgs[0].Header
 	for i := range msgs[1:] {
@@ -55,41 +55,41 @@ func Unite(msgs []Message) {
 	}
 }
 
-// Part is what one shard says. Versions are those of the sender's shard; they
+// Part is the part of one shard. Versions are those of the sender's shard; they
 // grow with each change of one of its cells.
 type Part struct {
-	// Cells holds, in the order of Compare, the cells that matter to To and
-	// changed in the versions (Lo, Hi].
+	// Cells holds the cells for To that changed in the versions (Lo, Hi], in the
+	// order of Compare.
 	Lo, Hi uint64
 	Cells  []Cell
-	// Complete says that the sender had nothing more to say than up to Hi,
-	// but for increments it keeps back for at most Unsent so far.
+	// Complete reports whether Hi is the sender's latest version. Delayed
+	// increments have no version yet; the oldest has been delayed for Unsent.
 	Complete bool
-	// Expedited asks the receiver to pass on at once what it would otherwise
-	// pass on at its next interval.
+	// Expedited asks the receiver to forward the cells without waiting for its
+	// interval.
 	Expedited bool
-	// Unsent is the age of the oldest increment that this message and those
-	// before it do not cover, 0 when there is none.
+	// Unsent is the age of the oldest increment that neither this message nor
+	// an earlier one covers, 0 for none.
 	Unsent time.Duration
 
-	// Ack is the version of To's shard up to which the sender has all.
+	// Ack is the version of To's shard up to which the sender has everything.
 	Ack uint64
-	// RightsMessages are said once, in urgent messages, and may be lost.
+	// RightsMessages are sent once, in expedited messages, and may be lost.
 	RightsMessages []RightsMessage
-	// Refused lists cells of To that Ack covers and the sender did not take:
-	// To must send them again, later.
+	// Refused lists cells of To that Ack covers and the sender did not accept:
+	// To must send them again later.
 	Refused []Refusal
-	// Staleness is how old the sender's view of its own region was (Own) and,
-	// inside a region, its view of each other region, by slot ascending.
+	// Own is the staleness of the sender's view of its own region. Staleness is
+	// that of each other region, by incarnation ascending, inside a region.
 	Own       time.Duration
 	Staleness []Staleness
 
-	// Digests are fingerprints of the sender's own long-lived cells, by
-	// bucket ascending; empty when none are compared. They hold at Hi, in a
+	// Digests are fingerprints of the sender's own long-lived cells, by bucket
+	// ascending; empty when none are compared. They are those at Hi, in a
 	// Complete message.
 	Digests []BucketDigest
-	// Repair lists the buckets, ascending, whose digests did not match what
-	// the sender has of To's cells.
+	// Repair lists the buckets, ascending, whose digests differ from those of
+	// To's cells at the sender.
 	Repair []uint16
 }
 
@@ -105,15 +105,15 @@ type BucketDigest struct {
 	Digest crdt.Digest
 }
 
-// Reason says why a cell was refused.
+// Reason is the reason for a refused cell.
 type Reason uint8
 
 // The reasons.
 const (
-	// TooFarAhead: the label starts further in the future than clocks may be
-	// apart. It will be taken when its time comes.
+	// TooFarAhead: the window starts farther in the future than clocks may
+	// differ. The cell is accepted later.
 	TooFarAhead Reason = iota + 1
-	// NoRoom: the bound on cells or slots is reached.
+	// NoRoom: the bound on cells is reached.
 	NoRoom
 )
 
@@ -128,7 +128,7 @@ func (r Reason) String() string {
 	return "unknown reason"
 }
 
-// Refusal is a cell that was not taken.
+// Refusal is a cell that was not accepted.
 type Refusal struct {
 	CellID
 	Reason Reason

@@ -2,24 +2,24 @@ package gossip
 
 import "github.com/georld/rld/crdt"
 
-// Peer is one live incarnation as membership knows it.
+// Peer is one live incarnation according to membership.
 type Peer struct {
-	// ID is the incarnation: the slot it counts under. A restart has another.
+	// ID is the incarnation it counts under. A restart has another one.
 	ID crdt.Incarnation
 	// Name is the daemon's name, the same across restarts.
 	Name string
 	// Region is the name of its region.
 	Region string
-	// Ready says that it takes its share of work, as far as membership knows;
-	// what its messages say is newer.
+	// Ready reports whether it takes its share of the region's work, according
+	// to membership. Its messages are more recent.
 	Ready bool
 }
 
-// Member is a live incarnation and what is needed to reach it.
+// Member is a live incarnation with its address.
 type Member struct {
 	Peer
-	// Addr is where it takes the streams of other daemons, host:port.
+	// Addr is the address for streams of other daemons, host:port.
 	Addr string
-	// Build is its version, for people.
+	// Build is its version, for status pages.
 	Build string
 }

@@ -71,15 +71,16 @@ func TestPlantedNewestFirst(t *testing.T) {
 // newestFirst rewrites a message as if the changes were walked from the newest
 // one down, for as many as fit, under a claim on all of them.
 func newestFirst(e *Engine, m *Message) {
-	l := e.link(m.To)
+	l := e.links.find(m.To)
+	scope := e.scope(l)
 	m.Lo, m.Cells = l.acked, nil
 	for i := e.state.tail; i != none && len(m.Cells) < e.cfg.FrameCells; i = e.state.cells[i].prev {
 		c := &e.state.cells[i]
 		if l.base+c.version <= l.acked {
 			break
 		}
-		if e.tells(l, c) {
-			m.Cells = append(m.Cells, e.telling(l, c))
+		if scope.includes(c) {
+			m.Cells = append(m.Cells, scope.cell(c))
 		}
 	}
 	m.Hi, m.Complete = l.base+e.state.version, true
@@ -133,7 +134,7 @@ func TestPlantedLostFrame(t *testing.T) {
 	planted(t, func(broken bool) uint64 {
 		r := newRig(Config{}, "a", "a")
 		if broken {
-			r.taking = func(m *member, msg *Message) { msg.Ack = m.link(msg.From).sent }
+			r.taking = func(m *member, msg *Message) { msg.Ack = m.links.find(msg.From).sent }
 		}
 		r.run(time.Second)
 		r.add("a1", 1, 10)
@@ -366,7 +367,7 @@ func TestPlantedStaleAckAfterRejoin(t *testing.T) {
 		}
 		a1.Peers(r.mono(a1), []Peer{a1.self, a2.self})
 		if broken {
-			a1.link(a2.self.ID).base = 0
+			a1.links.find(a2.self.ID).base = 0
 		}
 		r.run(10 * time.Second)
 		known := uint64(0)

@@ -159,11 +159,11 @@ func TestRefusalsAreBounded(t *testing.T) {
 	}
 	for range 1_000 {
 		r.run(step)
-		if l := a2.link(a1.self.ID); len(l.refused) > maxRefused {
+		if l := a2.links.find(a1.self.ID); len(l.refused) > maxRefused {
 			t.Fatalf("%d refusals of one peer", len(l.refused))
 		}
-		if len(a1.retry) > maxRetries {
-			t.Fatalf("%d cells to be sent again", len(a1.retry))
+		if len(a1.retries.list) > maxRetries {
+			t.Fatalf("%d cells to be sent again", len(a1.retries.list))
 		}
 	}
 	if a2.count(CellRefused) < maxRefused {

@@ -225,7 +225,7 @@ func (m *member) count(kind EventKind) int {
 func (r *rig) keyOf(name string) int {
 	m := r.of(name)
 	for i := range 1_000 {
-		if m.mine(testKey(i)) {
+		if m.Aggregates(testKey(i)) {
 			return i
 		}
 	}

@@ -6,56 +6,36 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// Give gives n rights of a key's label to another daemon, of whatever region:
-// it raises what that one was given in all and sends it at once. The caller has
-// found the rights to be its own, and counts them as used from now on. It
-// returns false, and nothing was given, for a daemon that is no peer, a regional
-// key and one of another region, or when there is no room for the cells.
-func (e *Engine) Give(now time.Duration, k crdt.Key, window int64, span CellMeta, to crdt.Incarnation, n uint64) bool {
-	l := e.link(to)
-	if l == nil || n == 0 || span.Regional && !l.local {
+// Give transfers n rights to a key in a window to another daemon of any region:
+// it increases the total given to that daemon and expedites it. The caller has
+// charged the rights to its account. It returns false, and transfers nothing,
+// for an unknown peer, for a regional key and a peer of another region, and
+// without room for the cells.
+func (e *Engine) Give(now time.Duration, k crdt.Key, window int64, meta CellMeta, to crdt.Incarnation, n uint64) bool {
+	l := e.links.find(to)
+	if l == nil || n == 0 || meta.Regional && !l.local {
 		return false
 	}
-	given := e.ensure(CellID{Key: k, Window: window, Kind: Given, Incarnation: to}, span)
-	if given == none || e.ensure(CellID{Key: k, Window: window, Kind: Transferred, Incarnation: e.self.ID}, span) == none {
+	i := e.state.ensure(CellID{Key: k, Window: window, Kind: Given, Incarnation: to}, meta)
+	totals := e.state.ensure(CellID{Key: k, Window: window, Kind: Transferred, Incarnation: e.self.ID}, meta)
+	if i == none || totals == none {
 		return false
 	}
-	v := e.state.cells[given].Value
-	v.P = crdt.AddSat(v.P, n)
-	e.state.set(given, v)
-	e.state.touch(given, now)
-	e.expedite(l, given)
-	e.transfer(now, k, window, span, n, n)
+	e.state.increase(i, now, n, 0)
+	e.expedited = l.expedite(i) || e.expedited
+	e.state.increase(totals, now, n, n)
 	return true
 }
 
-// ensure returns the cell of a name, which is made when there is none; none
-// when there is no room.
-func (e *Engine) ensure(id CellID, span CellMeta) int32 {
-	i := e.state.find(id)
-	if i == none {
-		return e.state.add(id, span)
-	}
-	c := &e.state.cells[i]
-	c.Carry = max(c.Carry, span.Carry)
-	return i
+// increase adds to the value of cell i.
+func (s *state) increase(i int32, now time.Duration, p, n uint64) {
+	v := s.cells[i].Value
+	s.set(i, crdt.PN{P: crdt.AddSat(v.P, p), N: crdt.AddSat(v.N, n)})
+	s.touch(i, now)
 }
 
-// transfer adds to what the region is told of the rights this daemon gave and was
-// given. It is a hint: without room nobody hears of it.
-func (e *Engine) transfer(now time.Duration, k crdt.Key, window int64, span CellMeta, moved, given uint64) {
-	i := e.ensure(CellID{Key: k, Window: window, Kind: Transferred, Incarnation: e.self.ID}, span)
-	if i == none {
-		return
-	}
-	v := e.state.cells[i].Value
-	e.state.set(i, crdt.PN{P: crdt.AddSat(v.P, moved), N: crdt.AddSat(v.N, given)})
-	e.state.touch(i, now)
-}
-
-// takeRights joins a cell about rights into the one at i.
-func (e *Engine) takeRights(now time.Duration, l *link, i int32, in *Cell) {
-	e.merged++
+// mergeRights merges a cell about rights into the one at i.
+func (e *Engine) mergeRights(now time.Duration, l *link, i int32, in *Cell) {
 	c := &e.state.cells[i]
 	was := c.Value
 	c.Carry = max(c.Carry, in.Carry)
@@ -64,151 +44,121 @@ func (e *Engine) takeRights(now time.Duration, l *link, i int32, in *Cell) {
 		return
 	}
 	e.state.set(i, is)
-	c.from, c.told = l.peer.ID, now
+	c.source, c.received = l.peer.ID, now
 	if c.Kind != Received {
 		return
 	}
-	gift := is.P - was.P
-	change := Change{Key: c.Key, Window: c.Window, Span: c.CellMeta, Transfer: gift, From: l.peer.ID}
-	e.changes = append(e.changes, change)
-	e.transfer(now, change.Key, change.Window, change.Span, gift, 0)
-}
-
-// Keep makes the cells of a key matter for carry milliseconds beyond the ends of
-// their labels, as they do under the rule that counts there now. Others are told:
-// who was not asked for the key yet would drop them, and need them then.
-func (e *Engine) Keep(k crdt.Key, carry int64) {
-	e.keep(k, carry, func(*cell) bool { return true })
-}
-
-// keep does so for some cells.
-func (e *Engine) keep(k crdt.Key, carry int64, some func(*cell) bool) {
-	at := e.state.keyOf(k)
-	if at == none {
-		return
-	}
-	for i := e.state.keys[at].first; i != none; i = e.state.cells[i].fwd {
-		if c := &e.state.cells[i]; c.Carry < carry && some(c) {
-			c.Carry = carry
-			e.state.touch(i, e.swept) // no later than now: nothing was added
-		}
+	hits := is.P - was.P
+	e.changes = append(e.changes, Change{Key: c.Key, Window: c.Window, Span: c.CellMeta, Transfer: hits, From: l.peer.ID})
+	// The totals are a hint for the region: they may be missing without room.
+	totals := CellID{Key: c.Key, Window: c.Window, Kind: Transferred, Incarnation: e.self.ID}
+	if i := e.state.ensure(totals, c.CellMeta); i != none {
+		e.state.increase(i, now, hits, 0)
 	}
 }
 
-// Rights are the rights of a key's label that daemons gave each other.
+// Rights are transferred rights to a key in a window.
 type Rights struct{ Given, Received uint64 }
 
-// Rights returns what this daemon gave and was given of a key's label.
+// Rights returns the rights to a key in a window that this daemon gave and
+// received.
 func (e *Engine) Rights(k crdt.Key, window int64) Rights {
 	var sum Rights
-	at := e.state.keyOf(k)
-	if at == none {
-		return sum
-	}
-	for i := e.state.keys[at].first; i != none; i = e.state.cells[i].fwd {
-		switch c := &e.state.cells[i]; {
+	e.state.of(k, func(_ int32, c *cell) {
+		switch {
 		case c.Window != window:
 		case c.Kind == Given:
 			sum.Given = crdt.AddSat(sum.Given, c.Value.P)
 		case c.Kind == Received:
 			sum.Received = crdt.AddSat(sum.Received, c.Value.P)
 		}
-	}
+	})
 	return sum
 }
 
-// RegionalPeer is what is known of another daemon's part in a key's label.
+// RegionalPeer is the known state of another daemon for a key and window.
 type RegionalPeer struct {
 	Peer
-	Used   uint64 // admitted, less what was refunded
-	Rate   uint64 // hits a second by which that grew
-	Rights        // as the sibling told, or as known from gifts to and from it
-	Silent bool   // nothing was heard of it for three lags
+	Used   uint64 // admitted hits without refunds
+	Rate   uint64 // growth of Used in hits per second
+	Rights        // as sent by the peer, or as known from own transfers
+	Silent bool   // no message arrived for three lags
 }
 
-// RegionalPeers appends to dst the other daemons of the region with what is known of
-// their part in a key's label, by their IDs.
+// RegionalPeers appends the other daemons of the region to dst with their known
+// state for a key and window, by their IDs.
 func (e *Engine) RegionalPeers(dst []RegionalPeer, k crdt.Key, window int64) []RegionalPeer {
 	from := len(dst)
 	for _, l := range e.links {
 		if l.local {
-			dst = append(dst, RegionalPeer{Peer: l.peer, Silent: l.silent || l.heardAt < 0})
+			dst = append(dst, RegionalPeer{Peer: l.peer, Silent: l.silent || l.receivedAt < 0})
 		}
 	}
 	all := dst[from:]
-	at := e.state.keyOf(k)
-	if at == none {
-		return dst
-	}
-	for i := e.state.keys[at].first; i != none; i = e.state.cells[i].fwd {
-		c := &e.state.cells[i]
+	e.state.of(k, func(_ int32, c *cell) {
 		if c.Window != window || c.Kind == RegionSum {
-			continue
+			return
 		}
 		for j := range all {
-			if s := &all[j]; s.ID == c.Incarnation {
-				s.learn(c)
+			if p := &all[j]; p.ID == c.Incarnation {
+				p.learn(c)
 			}
 		}
-	}
+	})
 	return dst
 }
 
-// learn takes in a cell about the sibling. What it told of its trade lags behind
-// what passed between it and us.
-func (s *RegionalPeer) learn(c *cell) {
+// learn adds a cell about the peer. Its own totals are older than the transfers
+// between it and this daemon.
+func (p *RegionalPeer) learn(c *cell) {
 	switch c.Kind {
 	case Daemon:
-		s.Used, s.Rate = c.Value.Net(), uint64(c.Rate)
+		p.Used, p.Rate = c.Value.Net(), uint64(c.Rate)
 	case Transferred:
-		s.Rights.Given = max(s.Rights.Given, c.Value.N)
-		s.Rights.Received = max(s.Rights.Received, c.Value.P-min(c.Value.P, c.Value.N))
+		p.Rights.Given = max(p.Rights.Given, c.Value.N)
+		p.Rights.Received = max(p.Rights.Received, c.Value.P-min(c.Value.P, c.Value.N))
 	case Given:
-		s.Rights.Received = max(s.Rights.Received, c.Value.P)
+		p.Rights.Received = max(p.Rights.Received, c.Value.P)
 	case Received:
-		s.Rights.Given = max(s.Rights.Given, c.Value.P)
+		p.Rights.Given = max(p.Rights.Given, c.Value.P)
 	}
 }
 
-// RemoteRegion is what is known of another region's part in a key's label.
+// RemoteRegion is the known state of another region for a key and window.
 type RemoteRegion struct {
 	Region string
-	Used   uint64 // admitted, less what was refunded
-	Rate   uint64 // hits a second by which that grew
-	// Aggregator is who speaks for the region, 0 for nobody.
+	Used   uint64 // admitted hits without refunds
+	Rate   uint64 // growth of Used in hits per second
+	// Aggregator is the region's aggregator of the key, 0 for none.
 	Aggregator crdt.Incarnation
-	// RTT is the round trip to it, -1 for unknown; Silent as in RegionalPeer.
+	// RTT is the round trip to it, -1 for unknown. Silent is as for a
+	// RegionalPeer.
 	RTT    time.Duration
 	Silent bool
 }
 
-// RemoteRegion appends the other regions to dst, in the order of their names.
+// RemoteRegions appends the other regions to dst with their known state for a
+// key and window, in no particular but in a stable order.
 func (e *Engine) RemoteRegions(dst []RemoteRegion, k crdt.Key, window int64) []RemoteRegion {
-	for i := range e.teams {
-		t := &e.teams[i]
-		if t.incarnation == e.region {
+	for i := range e.roles.regions {
+		m := &e.roles.regions[i]
+		if m.incarnation == e.region {
 			continue
 		}
-		a := RemoteRegion{Region: t.region, Aggregator: t.aggregator(k), RTT: -1, Silent: true}
-		if l := e.link(a.Aggregator); l != nil {
-			a.RTT, a.Silent = l.rtt, l.silent || l.heardAt < 0
+		r := RemoteRegion{Region: m.region, Aggregator: m.aggregator(k), RTT: -1, Silent: true}
+		if l := e.links.find(r.Aggregator); l != nil {
+			r.RTT, r.Silent = l.rtt, l.silent || l.receivedAt < 0
 		}
-		if j := e.state.find(CellID{Key: k, Window: window, Kind: RegionSum, Incarnation: t.incarnation}); j != none {
-			a.Used, a.Rate = e.state.cells[j].Value.Net(), uint64(e.state.cells[j].Rate)
+		if j := e.state.find(CellID{Key: k, Window: window, Kind: RegionSum, Incarnation: m.incarnation}); j != none {
+			r.Used, r.Rate = e.state.cells[j].Value.Net(), uint64(e.state.cells[j].Rate)
 		}
-		dst = append(dst, a)
+		dst = append(dst, r)
 	}
 	return dst
 }
 
-// Local reports whether a peer is of our region; a stranger is not.
+// Local reports whether an incarnation is a regional peer.
 func (e *Engine) Local(id crdt.Incarnation) bool {
-	l := e.link(id)
+	l := e.links.find(id)
 	return l != nil && l.local
 }
-
-// Aggregates reports whether this daemon speaks for its region about a key.
-func (e *Engine) Aggregates(k crdt.Key) bool { return e.mine(k) }
-
-// Aggregator returns who speaks for the region about a key, 0 for nobody.
-func (e *Engine) Aggregator(k crdt.Key) crdt.Incarnation { return e.teams[0].aggregator(k) }

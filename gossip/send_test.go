@@ -32,7 +32,7 @@ func TestQuietAndUrgent(t *testing.T) {
 			r := newRig(Config{Quiet: 4 * time.Second}, "a", "a", "b", "b")
 			r.run(3 * time.Second)
 			k := 0
-			for !r.of("a2").mine(testKey(k)) || !r.of("b2").mine(testKey(k)) {
+			for !r.of("a2").Aggregates(testKey(k)) || !r.of("b2").Aggregates(testKey(k)) {
 				k++
 			}
 			r.of("a1").Add(r.mono(r.of("a1")), testKey(k), epoch, minute, 9, c.left)
@@ -117,8 +117,8 @@ func TestWindowOfUnacknowledgedCells(t *testing.T) {
 		}
 	}
 	r.run(300 * time.Millisecond)
-	if sent != window*frame {
-		t.Errorf("%d cells on their way, want %d", sent, window*frame)
+	if sent != maxInflight*frame {
+		t.Errorf("%d cells on their way, want %d", sent, maxInflight*frame)
 	}
 	r.run(20 * time.Second)
 	if resent := r.of("a1").count(Resent); resent < 4 || resent > 10 {
@@ -216,7 +216,7 @@ func TestWhatGrewBeforeASweepIsToldByTheAggregator(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.run(time.Second)
-		if r.total("a2", k) != 9 || r.total("a3", k) != 0 || !r.of("a3").link(r.of("a2").self.ID).whole {
+		if r.total("a2", k) != 9 || r.total("a3", k) != 0 || !r.of("a3").links.find(r.of("a2").self.ID).whole {
 			t.Fatalf("a2 knows %d, a3 %d", r.total("a2", k), r.total("a3", k))
 		}
 		if dies {
@@ -304,7 +304,7 @@ func TestAggregators(t *testing.T) {
 	winner := func(k int) string {
 		name := ""
 		for m := range r.up {
-			if m.mine(testKey(k)) {
+			if m.Aggregates(testKey(k)) {
 				name += m.name
 			}
 		}

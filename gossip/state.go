@@ -6,31 +6,31 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// none is the index of no cell and no key.
+// none is an index that no cell and no key has.
 const none = int32(-1)
 
-// cell is one cell at rest. Invariants: Value only grows; version is 0 only for
-// a cell that was never published. What the walks over changes and chains read
-// lies together, from the cell's name to its key.
+// cell is one cell in memory. Its Value only grows. Its version is 0 only if it
+// was never published. The fields that walks over changes and chains read lie
+// together, from the cell's name to its key.
 type cell struct {
 	Cell
-	version    uint64           // of its last change, in the order of the changes list
-	from       crdt.Incarnation // the peer that told its value, 0 for an own cell
+	version    uint64           // of its last change, in the order of the list of changes
+	source     crdt.Incarnation // the peer that sent its value, 0 for an own cell
 	prev, next int32            // in the list of changes
 	back, fwd  int32            // in the chain of its key
 	key        int32            // index of its key
-	waiting    bool
+	delayed    bool
 	used       bool
 
-	// since is when the oldest increment of its latest version came.
+	// since is when the oldest increment of its latest version was counted.
 	since time.Duration
-	// sent is what of Value.P was in the latest message about it.
+	// sent is the part of Value.P in the latest message with it.
 	sent uint64
 	growth
-	told     time.Duration    // when its value came
-	via      crdt.Incarnation // the peer by whose messages its growth is judged
-	waitBack int32            // in the list of those that wait
-	waitNext int32
+	received  time.Duration    // when its value was received
+	via       crdt.Incarnation // the peer whose messages give its slope
+	delayBack int32            // in the list of delayed increments
+	delayNext int32
 }
 
 // keyEntry is a key that has cells.
@@ -39,14 +39,14 @@ type keyEntry struct {
 	first int32 // of its chain
 	cells int32
 	rated int32 // cells of it that are extrapolated
-	// aggregator is who sums the key up for our region, as of the
-	// arranged-th time that the region's work was shared out.
+	// aggregator is that of the key in the own region, as of a version of
+	// roles.
 	aggregator crdt.Incarnation
-	arranged   uint64
+	roles      uint64
 }
 
-// state holds the cells. It never forgets one before its time; when it is
-// full, new ones are refused. It is not safe for concurrent use.
+// state holds the cells. It never drops one before its end; when it is full, it
+// refuses new ones. It is not safe for concurrent use.
 type state struct {
 	seed  uint64 // of the hashes
 	byID  index  // of cells
@@ -59,12 +59,12 @@ type state struct {
 	max      int
 
 	version    uint64
-	head, tail int32 // changes, versions ascending
-	waitHead   int32 // increments that wait, the longest first
-	waitTail   int32
+	head, tail int32 // list of changes, versions ascending
+	delayHead  int32 // list of delayed increments, the oldest first
+	delayTail  int32
 
 	digests map[crdt.Incarnation]*[buckets]crdt.Digest
-	hand    int // next cell to look at for expiry
+	hand    int // next cell to check for expiry
 }
 
 // maxCellsOfKey bounds the cells of one key: the stamps of a sliding log on
@@ -73,23 +73,23 @@ const maxCellsOfKey = 16_384
 
 func newState(max int, seed uint64) state {
 	return state{
-		max: max, seed: seed, head: none, tail: none, waitHead: none, waitTail: none,
+		max: max, seed: seed, head: none, tail: none, delayHead: none, delayTail: none,
 		digests: map[crdt.Incarnation]*[buckets]crdt.Digest{},
 	}
 }
 
-// find returns a cell's index, none when there is none.
+// find returns the index of a cell, or none.
 func (s *state) find(id CellID) int32 {
 	return s.byID.find(s.hash(&id), func(i int32) bool { return s.cells[i].CellID == id })
 }
 
-// keyOf returns a key's index, none when it has no cells.
+// keyOf returns the index of a key, or none if it has no cells.
 func (s *state) keyOf(k crdt.Key) int32 {
 	return s.byKey.find(s.hashKey(k), func(i int32) bool { return s.keys[i].key == k })
 }
 
-// add makes an empty cell. It returns none when there is no room.
-func (s *state) add(id CellID, span CellMeta) int32 {
+// add makes an empty cell. It returns none if there is no room.
+func (s *state) add(id CellID, meta CellMeta) int32 {
 	k := s.keyOf(id.Key)
 	if s.byID.count >= s.max || k != none && s.keys[k].cells >= maxCellsOfKey {
 		return none
@@ -102,8 +102,8 @@ func (s *state) add(id CellID, span CellMeta) int32 {
 	i := take(&s.cells, &s.freeCell)
 	e := &s.keys[k]
 	s.cells[i] = cell{
-		Cell: Cell{CellID: id, CellMeta: span}, key: k, used: true,
-		prev: none, next: none, back: none, fwd: e.first, waitBack: none, waitNext: none,
+		Cell: Cell{CellID: id, CellMeta: meta}, key: k, used: true,
+		prev: none, next: none, back: none, fwd: e.first, delayBack: none, delayNext: none,
 	}
 	if e.first != none {
 		s.cells[e.first].back = i
@@ -126,12 +126,12 @@ func take[T any](slab *[]T, free *[]int32) int32 {
 	return int32(len(*slab) - 1)
 }
 
-// drop forgets a cell.
+// drop removes a cell.
 func (s *state) drop(i int32) {
 	c := &s.cells[i]
 	s.digest(c, c.Value, crdt.PN{})
 	s.unlist(i)
-	s.unwait(i)
+	s.undelay(i)
 	s.setRate(i, 0)
 	e := &s.keys[c.key]
 	if c.back != none {
@@ -158,9 +158,8 @@ func (s *state) set(i int32, v crdt.PN) {
 	c.Value = v
 }
 
-// expire drops cells whose label is over at now, of up to budget that it
-// looks at, round and round. floor is the instant, in Unix milliseconds,
-// before whose coming to an end a cell is dropped.
+// expire checks the next budget cells, in turn, and drops those that end at floor
+// (Unix milliseconds) or earlier.
 func (s *state) expire(floor int64, budget int) {
 	for range min(budget, len(s.cells)) {
 		if s.hand >= len(s.cells) {
@@ -176,10 +175,10 @@ func (s *state) expire(floor int64, budget int) {
 // touch gives a cell a new version and moves it to the end of the changes.
 func (s *state) touch(i int32, now time.Duration) {
 	c := &s.cells[i]
-	if !c.waiting {
+	if !c.delayed {
 		c.since = now
 	}
-	s.unwait(i)
+	s.undelay(i)
 	s.unlist(i)
 	s.version++
 	c.version = s.version
@@ -192,6 +191,7 @@ func (s *state) touch(i int32, now time.Duration) {
 	s.tail = i
 }
 
+// unlist removes a cell from the list of changes.
 func (s *state) unlist(i int32) {
 	c := &s.cells[i]
 	if c.version == 0 {
@@ -210,42 +210,66 @@ func (s *state) unlist(i int32) {
 	c.prev, c.next, c.version = none, none, 0
 }
 
-// wait keeps a cell's increment back.
-func (s *state) wait(i int32, now time.Duration) {
+// delay delays the increment of a cell.
+func (s *state) delay(i int32, now time.Duration) {
 	c := &s.cells[i]
-	if c.waiting {
+	if c.delayed {
 		return
 	}
 	c.since = now
-	c.waiting, c.waitBack, c.waitNext = true, s.waitTail, none
-	if s.waitTail != none {
-		s.cells[s.waitTail].waitNext = i
+	c.delayed, c.delayBack, c.delayNext = true, s.delayTail, none
+	if s.delayTail != none {
+		s.cells[s.delayTail].delayNext = i
 	} else {
-		s.waitHead = i
+		s.delayHead = i
 	}
-	s.waitTail = i
+	s.delayTail = i
 }
 
-func (s *state) unwait(i int32) {
+// undelay removes a cell from the list of delayed increments.
+func (s *state) undelay(i int32) {
 	c := &s.cells[i]
-	if !c.waiting {
+	if !c.delayed {
 		return
 	}
-	if c.waitBack != none {
-		s.cells[c.waitBack].waitNext = c.waitNext
+	if c.delayBack != none {
+		s.cells[c.delayBack].delayNext = c.delayNext
 	} else {
-		s.waitHead = c.waitNext
+		s.delayHead = c.delayNext
 	}
-	if c.waitNext != none {
-		s.cells[c.waitNext].waitBack = c.waitBack
+	if c.delayNext != none {
+		s.cells[c.delayNext].delayBack = c.delayBack
 	} else {
-		s.waitTail = c.waitBack
+		s.delayTail = c.delayBack
 	}
-	c.waiting, c.waitBack, c.waitNext = false, none, none
+	c.delayed, c.delayBack, c.delayNext = false, none, none
 }
 
-// after returns the first change later than a version. hint is where it may
-// be looked for first: the cell that had that version.
+// release publishes the increments that were delayed for at least quiet.
+func (s *state) release(now, quiet time.Duration) {
+	for range 1 << 16 {
+		i := s.delayHead
+		if i == none || now-s.cells[i].since < quiet {
+			return
+		}
+		s.touch(i, now)
+	}
+}
+
+// releaseDigested publishes the delayed increments of cells that are about to be
+// compared: digests do not cover delayed increments.
+func (s *state) releaseDigested(now time.Duration) {
+	for i := s.delayHead; i != none; {
+		next := s.cells[i].delayNext
+		if s.cells[i].digested() {
+			s.touch(i, now)
+		}
+		i = next
+	}
+}
+
+// after returns the first change later than a version. hint is the cell that
+// probably has that version.
 func (s *state) after(version uint64, hint int32) int32 {
 	if version == 0 {
 		return s.head

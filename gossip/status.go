@@ -7,36 +7,36 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// Link is what is known of a peer.
+// Link is the state of the connection to a peer.
 type Link struct {
 	Peer Peer
-	// Age is how old the view of the peer is by nonce echo, which needs no
-	// common clock: all it had counted and sent then is known. -1 when it
-	// was never heard.
+	// Age is the staleness of the view of the peer by nonce echo, without a
+	// common clock: everything it had counted and sent then is known. It is -1
+	// before the first message.
 	Age time.Duration
-	// Unsent is Age and, beside it, how long the oldest increment had waited
-	// that its latest message did not cover. -1 likewise.
+	// Unsent is Age plus the time that the oldest increment without a message
+	// had been delayed, -1 likewise.
 	Unsent time.Duration
 	// RTT is the round trip, smoothed from below, -1 for unknown.
 	RTT time.Duration
-	// Acked is what the peer has of our versions, Head our latest, and
-	// Contiguous what we have of the peer's.
+	// Acked is the version that the peer acknowledged, Head the latest version,
+	// and Contiguous the version of the peer that was received without gaps.
 	Acked, Head, Contiguous uint64
-	// Silent: nothing came for three lags.
+	// Silent: no message arrived for three lags.
 	Silent bool
-	// Rules is the hash of its rules, 0 while nothing was heard.
+	// Rules is the hash of the peer's rules, 0 before the first message.
 	Rules uint64
-	// Differs: its rules are not ours.
+	// Differs: its rules differ from those in force here.
 	Differs bool
 }
 
-// Links describes the peers, by their IDs.
+// Links returns the state of the connections to all peers, by their IDs.
 func (e *Engine) Links(now time.Duration) []Link {
 	out := make([]Link, 0, len(e.links))
 	for _, l := range e.links {
 		d := Link{
 			Peer: l.peer, Age: -1, Unsent: -1, RTT: l.rtt, Acked: l.acked,
-			Head: l.base + e.state.version, Contiguous: l.contig, Silent: l.silent, Rules: l.rules, Differs: l.differs,
+			Head: l.base + e.state.version, Contiguous: l.contiguous, Silent: l.silent, Rules: l.rules, Differs: l.differs,
 		}
 		if l.echoed != 0 {
 			d.Age, d.Unsent = l.age(now)-l.unsent, l.age(now)
@@ -46,7 +46,7 @@ func (e *Engine) Links(now time.Duration) []Link {
 	return out
 }
 
-// Cells returns the cells that matter at an instant of the label clock, in
+// Cells returns the cells that have not ended at wall (Unix milliseconds), in
 // their order.
 func (e *Engine) Cells(wall int64) []Cell {
 	var out []Cell
@@ -59,19 +59,9 @@ func (e *Engine) Cells(wall int64) []Cell {
 	return out
 }
 
-// Due reports whether any message is.
-func (e *Engine) Due(now time.Duration) bool {
-	for _, l := range e.links {
-		if e.dueAt(l) <= now {
-			return true
-		}
-	}
-	return false
-}
-
 // RTT returns the round trip to a peer, -1 for unknown.
 func (e *Engine) RTT(id crdt.Incarnation) time.Duration {
-	if l := e.link(id); l != nil {
+	if l := e.links.find(id); l != nil {
 		return l.rtt
 	}
 	return -1

@@ -2,21 +2,22 @@ package gossip
 
 import "time"
 
-// growth is what a cell's count was seen to do, on its writer's monotonic
-// clock: the slope by which it is extrapolated until more is heard.
+// growth is the observed growth of a cell's count, by its writer's monotonic
+// clock. It gives the slope that extrapolates the count until it is received
+// again.
 type growth struct {
 	refP  uint64        // the count at ref
 	ref   time.Duration // the writer's clock then, 0 for unknown
-	slope uint32        // hits a second
+	slope uint32        // hits per second
 }
 
-// ratedFrom is the growth in one step from which a slope is believed: a hit or
-// two between messages say nothing of what comes next.
-const ratedFrom = 4
+// minGain is the least growth in one step that gives a slope: one or two hits
+// between messages predict nothing.
+const minGain = 4
 
-// observe takes in that the count was p at the writer's instant at. start is
-// the earliest instant the growth can have begun at: the start of the label
-// or the message before. Slopes are taken over a whole interval at least.
+// observe records the count p at the writer's time at. start is the earliest
+// time the growth can have begun: the start of the window or the message before.
+// A slope covers at least one interval.
 func (g *growth) observe(p uint64, start, at, interval time.Duration) {
 	if g.ref == 0 {
 		g.refP, g.ref = 0, max(start, 1)
@@ -32,21 +33,21 @@ func (g *growth) observe(p uint64, start, at, interval time.Duration) {
 	g.refP, g.ref = p, at
 }
 
-// slope is gain over a time in hits a second, 0 when it is too little to say.
+// slope returns a gain over a time in hits per second, 0 below minGain.
 func slope(gain uint64, over time.Duration) uint32 {
-	if gain < ratedFrom || over <= 0 {
+	if gain < minGain || over <= 0 {
 		return 0
 	}
 	ms := uint64(max(1, over.Milliseconds()))
 	return uint32(min(min(gain, 1<<40)*1000/ms, 1<<32-1))
 }
 
-// extrapolated is what a slope makes of a time, in hits.
+// extrapolated returns the hits of a slope over a time.
 func extrapolated(slope uint32, over time.Duration) uint64 {
 	return uint64(slope) * uint64(max(0, over.Milliseconds())) / 1000
 }
 
-// setRate changes by how much a cell is extrapolated.
+// setRate sets the rate by which a cell is extrapolated.
 func (s *state) setRate(i int32, rate uint32) {
 	c := &s.cells[i]
 	switch e := &s.keys[c.key]; {
@@ -58,9 +59,8 @@ func (s *state) setRate(i int32, rate uint32) {
 	c.Rate = rate
 }
 
-// unrateSums ends the extrapolation of all regions' sums, until their growth is
-// heard of again.
-func (s *state) unrateSums() {
+// clearSumRates ends the extrapolation of all sums until a new rate arrives.
+func (s *state) clearSumRates() {
 	for i := range s.cells {
 		if c := &s.cells[i]; c.used && c.Kind == RegionSum && c.Rate > 0 {
 			s.setRate(int32(i), 0)

@@ -1,0 +1,86 @@
+package gossip
+
+import (
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/sat"
+)
+
+// of visits the cells of a key, in no order.
+func (s *state) of(k crdt.Key, visit func(i int32, c *cell)) {
+	at := s.keyOf(k)
+	if at == none {
+		return
+	}
+	for i := s.keys[at].first; i != none; i = s.cells[i].fwd {
+		visit(i, &s.cells[i])
+	}
+}
+
+// counts visits the cells of a key that count hits at a daemon of the region:
+// neither cells about rights, nor the sum of the region.
+func (s *state) counts(k crdt.Key, region crdt.Incarnation, visit func(*cell)) {
+	s.of(k, func(_ int32, c *cell) {
+		if c.Kind == Daemon || c.Kind == RegionSum && c.Incarnation != region {
+			visit(c)
+		}
+	})
+}
+
+// sum returns the hits that the daemons of the own region counted for a key and
+// window, and the description of the sum.
+func (s *state) sum(k crdt.Key, window int64) (v crdt.Sum, meta CellMeta) {
+	s.of(k, func(_ int32, c *cell) {
+		if c.Kind != Daemon || c.Window != window {
+			return
+		}
+		v.P, v.N = sat.Add(v.P, c.Value.P), sat.Add(v.N, c.Value.N)
+		carry, regional := max(meta.Carry, c.Carry), meta.Regional || c.Regional
+		meta = c.CellMeta
+		meta.Carry, meta.Regional = carry, regional
+	})
+	return v, meta
+}
+
+// ensure returns the cell of a name and makes it if there is none; none if there
+// is no room.
+func (s *state) ensure(id CellID, meta CellMeta) int32 {
+	i := s.find(id)
+	if i == none {
+		return s.add(id, meta)
+	}
+	c := &s.cells[i]
+	c.Carry = max(c.Carry, meta.Carry)
+	return i
+}
+
+// keep makes some cells of a key count for carry milliseconds after their
+// windows.
+func (s *state) keep(k crdt.Key, carry int64, now time.Duration, some func(*cell) bool) {
+	s.of(k, func(i int32, c *cell) {
+		if c.Carry < carry && some(c) {
+			c.Carry = carry
+			s.touch(i, now)
+		}
+	})
+}
+
+// resend gives a cell a new version. For the sum of the own region, it is one of
+// the cells of the sum.
+func (s *state) resend(now time.Duration, id CellID, region crdt.Incarnation) {
+	if i := s.find(id); i != none && id.Incarnation != region {
+		s.touch(i, now)
+		return
+	}
+	at := s.keyOf(id.Key)
+	if id.Kind != RegionSum || id.Incarnation != region || at == none {
+		return
+	}
+	for i := s.keys[at].first; i != none; i = s.cells[i].fwd {
+		if c := &s.cells[i]; c.Kind == Daemon && c.Window == id.Window {
+			s.touch(i, now)
+			return
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package gossip
+
+import (
+	"time"
+
+	"github.com/georld/rld/crdt"
+)
+
+// restoration finds the counts of the own region that only other regions still
+// have: those of a region all of whose daemons restarted. It compares the sums
+// that other regions send back, once the daemons of the region had the time to
+// exchange their cells. All daemons of the region may write the lost counts: they
+// only grow, to the same value.
+type restoration struct {
+	lost    crdt.Incarnation // under which lost counts are kept
+	checks  []check
+	changes []Change
+}
+
+// check is a sum of the own region to compare at a time.
+type check struct {
+	id CellID
+	at time.Duration
+}
+
+// maxChecks bounds the pending checks; counts beyond it are not restored.
+const maxChecks = 1 << 20
+
+// check remembers a sum that another region sent.
+func (r *restoration) check(id CellID, at time.Duration) {
+	if len(r.checks) < maxChecks {
+		r.checks = append(r.checks, check{id, at})
+	}
+}
+
+// restore makes the due checks. It returns the restored hits by check.
+func (r *restoration) restore(s *state, now, kept time.Duration) (gains []uint64) {
+	n := 0
+	for n < len(r.checks) && r.checks[n].at <= now {
+		if gain := r.restoreOne(s, r.checks[n].id, now, kept); gain > 0 {
+			gains = append(gains, gain)
+		}
+		n++
+	}
+	if n > 0 {
+		r.checks = append(r.checks[:0], r.checks[n:]...)
+	}
+	return gains
+}
+
+func (r *restoration) restoreOne(s *state, id CellID, now, kept time.Duration) (gain uint64) {
+	sent := s.find(id)
+	if sent == none {
+		return 0
+	}
+	v := s.cells[sent].Value
+	known, meta := s.sum(id.Key, id.Window)
+	if carry := s.cells[sent].Carry; carry > meta.Carry {
+		s.keep(id.Key, carry, kept, func(c *cell) bool { return c.Kind == Daemon && c.Window == id.Window })
+	}
+	if v.P <= known.P {
+		return 0
+	}
+	lost := CellID{Key: id.Key, Window: id.Window, Kind: Daemon, Incarnation: r.lost}
+	i := s.find(lost)
+	if i == none {
+		if i = s.add(lost, s.cells[sent].CellMeta); i == none {
+			return 0
+		}
+	}
+	was := s.cells[i].Value
+	gain = v.P - known.P
+	is := crdt.PN{P: was.P + gain, N: was.N + (v.N - min(v.N, known.N))}
+	is.N = min(is.N, is.P)
+	s.set(i, is)
+	s.touch(i, now)
+	c := &s.cells[i]
+	r.changes = append(r.changes, Change{Key: c.Key, Window: c.Window, Span: c.CellMeta, Gain: gain, Less: is.N - was.N})
+	return gain
+}
+
+// Restored returns the changes by restored counts since the last call.
+func (e *Engine) Restored() []Change {
+	out := e.restoration.changes
+	e.restoration.changes = nil
+	return out
+}

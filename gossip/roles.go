@@ -1,0 +1,111 @@
+package gossip
+
+import (
+	"slices"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/rendezvous"
+)
+
+// members are the daemons of a region that share its work.
+type members struct {
+	region      string
+	incarnation crdt.Incarnation
+	ids         []crdt.Incarnation // ascending
+	names       []uint64           // hashes, parallel to ids
+}
+
+// add adds a daemon.
+func (m *members) add(id crdt.Incarnation, name string) {
+	i, _ := slices.BinarySearch(m.ids, id)
+	m.ids = slices.Insert(m.ids, i, id)
+	m.names = slices.Insert(m.names, i, rendezvous.Hash(name))
+}
+
+// aggregator returns the daemon that sums a key for the region, 0 without
+// members: the one with the greatest hash of name and key (rendezvous hashing,
+// Thaler and Ravishankar, 1998), so that the loss of one moves only its keys.
+func (m *members) aggregator(k crdt.Key) crdt.Incarnation {
+	var best uint64
+	winner := crdt.Incarnation(0)
+	for i, name := range m.names {
+		if h := rendezvous.Mix(name ^ k.Hi ^ rendezvous.Mix(k.Lo)); h > best || winner == 0 {
+			best, winner = h, m.ids[i]
+		}
+	}
+	return winner
+}
+
+// roles assigns the keys of each region to aggregators.
+type roles struct {
+	self    Peer
+	regions []members // the own region first
+	version uint64    // changes with every assignment
+	active  int       // daemons that share the work, of all regions
+}
+
+// assign assigns the work anew. ready reports whether this daemon takes part.
+// With last it takes part if no other daemon of the region does.
+func (r *roles) assign(ls links, ready, last bool) {
+	r.version++
+	r.regions = []members{{region: r.self.Region, incarnation: RegionIncarnation(r.self.Region)}}
+	if ready {
+		r.regions[0].add(r.self.ID, r.self.Name)
+	}
+	r.active = 1
+	for _, l := range ls {
+		l.region = r.place(l.peer.Region)
+		if l.ready {
+			r.regions[l.region].add(l.peer.ID, l.peer.Name)
+			r.active++
+		}
+	}
+	if last && len(r.regions[0].ids) == 0 {
+		r.regions[0].add(r.self.ID, r.self.Name)
+	}
+}
+
+// place returns the index of a region and adds the region if it is new.
+func (r *roles) place(region string) int {
+	i := slices.IndexFunc(r.regions, func(m members) bool { return m.region == region })
+	if i < 0 {
+		i = len(r.regions)
+		r.regions = append(r.regions, members{region: region, incarnation: RegionIncarnation(region)})
+	}
+	return i
+}
+
+// own returns the aggregator of a key in the own region, 0 for none.
+func (r *roles) own(k crdt.Key) crdt.Incarnation { return r.regions[0].aggregator(k) }
+
+// cached is own for a key with cells.
+func (r *roles) cached(k *keyEntry) crdt.Incarnation {
+	if k.roles != r.version {
+		k.aggregator, k.roles = r.own(k.key), r.version
+	}
+	return k.aggregator
+}
+
+// receives reports whether the peer is the aggregator of a key in its region.
+func (r *roles) receives(l *link, k crdt.Key) bool {
+	return r.regions[l.region].aggregator(k) == l.peer.ID
+}
+
+// sameMembers reports whether a region has the same members in both.
+func sameMembers(was, is []members, region string) bool {
+	find := func(all []members) []crdt.Incarnation {
+		for i := range all {
+			if all[i].region == region {
+				return all[i].ids
+			}
+		}
+		return nil
+	}
+	return slices.Equal(find(was), find(is))
+}
+
+// Aggregates reports whether this daemon is the aggregator of a key.
+func (e *Engine) Aggregates(k crdt.Key) bool { return e.roles.own(k) == e.self.ID }
+
+// Aggregator returns the aggregator of a key in the own region, 0 for none.
+func (e *Engine) Aggregator(k crdt.Key) crdt.Incarnation { return e.roles.own(k) }

@@ -1,0 +1,82 @@
+package gossip
+
+import (
+	"slices"
+	"time"
+
+	"github.com/georld/rld/crdt"
+)
+
+// measure updates the slope of cell i from a message of its writer. Only the
+// peer that a cell is received through (via) gives it a slope, and its complete
+// messages end the slope. Clocks of peers differ, so another via starts anew.
+func (l *link) measure(s *state, ls links, m *Message, i int32, was crdt.PN) {
+	c := &s.cells[i]
+	firstHand := c.Kind == Daemon && c.Incarnation == l.peer.ID || c.Kind == RegionSum && !l.local
+	if !firstHand {
+		if c.via != l.peer.ID && ls.find(c.via) == nil {
+			c.via = l.peer.ID
+			s.setRate(i, 0)
+		}
+		return
+	}
+	at := time.Duration(m.Nonce) * time.Microsecond
+	if c.via != l.peer.ID && was.P > 0 {
+		c.via, c.growth = l.peer.ID, growth{refP: c.Value.P, ref: max(at, 1)}
+		s.setRate(i, 0)
+		return
+	}
+	c.via = l.peer.ID
+	start := at - time.Duration(max(0, m.Stamp.Millis()-c.Window))*time.Millisecond
+	if l.receivedAt >= 0 {
+		start = max(start, l.sentAt)
+	}
+	c.observe(c.Value.P, start, at, l.interval())
+	l.rate(s, i, c.slope)
+}
+
+// rate sets the slope of a cell and remembers the cell.
+func (l *link) rate(s *state, i int32, slope uint32) {
+	if s.cells[i].Rate == 0 && slope > 0 {
+		l.rated = append(l.rated, i)
+		if len(l.rated) > len(s.cells) { // some are listed twice
+			slices.Sort(l.rated)
+			l.rated = slices.Compact(l.rated)
+		}
+	}
+	s.setRate(i, slope)
+}
+
+// settleRates lowers the slopes of cells that a complete message did not
+// contain: they did not grow. Cells whose forwarded slope ends are sent again.
+func (l *link) settleRates(s *state, now time.Duration) {
+	kept := l.rated[:0]
+	for _, i := range l.rated {
+		c := &s.cells[i]
+		if !c.used || c.via != l.peer.ID || c.Rate == 0 {
+			continue
+		}
+		c.observe(c.Value.P, c.ref, l.sentAt, l.interval())
+		s.setRate(i, c.slope)
+		if c.Rate == 0 && c.Kind == RegionSum {
+			s.touch(i, now)
+		}
+		if c.Rate > 0 {
+			kept = append(kept, i)
+		}
+	}
+	l.rated = kept
+}
+
+// clearRates ends the extrapolation of the peer's cells. Cells with a forwarded
+// slope are sent again.
+func (l *link) clearRates(s *state, now time.Duration) {
+	for _, i := range l.rated {
+		if c := &s.cells[i]; c.used && c.via == l.peer.ID && c.Rate > 0 {
+			s.setRate(i, 0)
+			if c.Kind == RegionSum {
+				s.touch(i, now)
+			}
+		}
+	}
+}
