@@ -102,7 +102,7 @@ func (c collected) Register(x prometheus.Collector) error {
 // family is a metric as a scrape shows it.
 type family struct {
 	kind, help string
-	labels     []string
+	by         []string
 	values     [][2]string // label and value, of all series
 }
 
@@ -128,7 +128,7 @@ func exported(t *testing.T, o telemetry.Options) map[string]*family {
 		}
 		x := &family{kind: strings.ToLower(f.GetType().String()), help: f.GetHelp()}
 		for _, l := range f.GetMetric()[0].GetLabel() {
-			x.labels = append(x.labels, "`"+l.GetName()+"`")
+			x.by = append(x.by, "`"+l.GetName()+"`")
 		}
 		for _, m := range f.GetMetric() {
 			for _, l := range m.GetLabel() {
@@ -182,7 +182,7 @@ func TestMetrics(t *testing.T) {
 	}
 	p := readPage(t, "docs/metrics.md")
 	settle(t, p, generate(t, p, parts))
-	checkLabels(t, p, all)
+	checkLegend(t, p, all)
 }
 
 func metricTable(all map[string]*family, names []string) string {
@@ -190,15 +190,15 @@ func metricTable(all map[string]*family, names []string) string {
 	b.WriteString("| metric | type | labels | meaning |\n|---|---|---|---|\n")
 	for _, name := range names {
 		f := all[name]
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", name, f.kind, strings.Join(f.labels, " "),
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", name, f.kind, strings.Join(f.by, " "),
 			strings.ReplaceAll(f.help, "|", `\|`))
 	}
 	return b.String()
 }
 
-// checkLabels fails for a label, and for a value of a label with a fixed set of
-// values, that the page does not name. Values x come from the fake daemon.
-func checkLabels(t *testing.T, p page, all map[string]*family) {
+// checkLegend fails for a label, and for a value of a label with a fixed set of
+// values, that the page does not explain. Values x come from the fake daemon.
+func checkLegend(t *testing.T, p page, all map[string]*family) {
 	t.Helper()
 	open := []string{"domain", "rule", "region", "owner", "hash", "version", "goversion", "kind"}
 	_, legend, _ := strings.Cut(p.text, "## Labels")
