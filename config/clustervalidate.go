@@ -215,6 +215,6 @@ func (v *validator) weights(c *Config) {
 			"list it with its weight, too", c.Region)
 	case sum < uint64(all-weightSlack) || sum > uint64(all+weightSlack):
 		v.fault("regions", "have weights of %s together: 100%%, give or take %s",
-			percent(rules.PPM(min(sum, uint64(^rules.PPM(0))))), percent(weightSlack))
+			rules.PPM(min(sum, uint64(^rules.PPM(0)))).String(), weightSlack.String())
 	}
 }

@@ -72,7 +72,7 @@ func regionsText(regions []Region) string {
 	for i, r := range regions {
 		b := body{Peers: r.Peers, Added: r.Added}
 		if r.Weight != 0 {
-			b.Weight = percent(r.Weight)
+			b.Weight = r.Weight.String()
 		}
 		text, err := json.Marshal(b)
 		if err != nil {
@@ -91,7 +91,7 @@ func regionsDatum(regions []Region) datum {
 			body = append(body, pair{key: "peers", datum: textsDatum(r.Peers)})
 		}
 		if r.Weight != 0 {
-			body = append(body, pair{key: "weight", datum: textDatum(percent(r.Weight))})
+			body = append(body, pair{key: "weight", datum: textDatum(r.Weight.String())})
 		}
 		if r.Added {
 			body = append(body, pair{key: "added", datum: datum{text: "true", bare: true}})
@@ -99,9 +99,4 @@ func regionsDatum(regions []Region) datum {
 		pairs[i] = pair{key: r.Name, datum: mapDatum(body...)}
 	}
 	return mapDatum(pairs...)
-}
-
-// percent returns a share as a percentage: 34%.
-func percent(p rules.PPM) string {
-	return strconv.FormatFloat(float64(p)/float64(rules.Percent), 'f', -1, 64) + "%"
 }

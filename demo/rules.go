@@ -178,7 +178,7 @@ func limitsText(all []Rule) string {
 		fmt.Fprintf(&b, "%srate_limit: {name: %s, unit: second, unit_multiplier: %d, requests_per_unit: %d",
 			indent, r.Name, r.Window, r.Limit)
 		if r.HasBudget {
-			fmt.Fprintf(&b, ", overage_budget: %s", percent(r.Budget))
+			fmt.Fprintf(&b, ", overage_budget: %s", r.Budget.String())
 		}
 		if r.Strict {
 			b.WriteString(", consistency: strict")
@@ -189,11 +189,6 @@ func limitsText(all []Rule) string {
 		b.WriteString("}\n")
 	}
 	return b.String()
-}
-
-// percent writes a share as people do.
-func percent(p rules.PPM) string {
-	return trimZeros(fmt.Sprintf("%.4f", float64(p)/float64(rules.Percent))) + "%"
 }
 
 func trimZeros(s string) string { return strings.TrimRight(strings.TrimRight(s, "0"), ".") }

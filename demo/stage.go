@@ -182,7 +182,7 @@ func (s *show) budget(c Command) (string, error) {
 	r := s.cluster.limits.Rules()[rule]
 	return fmt.Sprintf("%s has overage_budget %s on all daemons: from the next window on they hold rights to %d hits\n"+
 		"between them and admit no more, whatever is cut; without it the worst case is %d%% over",
-		c.Rule, percent(c.Share), r.Most(), others*100), nil
+		c.Rule, c.Share.String(), r.Most(), others*100), nil
 }
 
 // status is all there is to know, in few lines: they are shown below a table.
@@ -207,7 +207,7 @@ func (s *show) status() string {
 		}
 		fmt.Fprintf(&b, "%s %d/%ds", r.Name, r.Limit, r.Window)
 		if r.HasBudget {
-			fmt.Fprintf(&b, " budget %s (at most %d)", percent(r.Budget), r.Most())
+			fmt.Fprintf(&b, " budget %s (at most %d)", r.Budget.String(), r.Most())
 		}
 		if r.Strict {
 			b.WriteString(" strict")

@@ -69,10 +69,10 @@ func describeLimit(l *rules.Limit) []string {
 	when(l.Placement != rules.Auto, "placement %s", l.Placement)
 	when(l.Placement == rules.Auto && l.Placed != rules.Auto, "placement %s%s", l.Placed, bySizeOr(l))
 	when(l.Home != "", "home %s", plainLine(l.Home))
-	when(l.HasBudget, "overage_budget %s", percent(l.Budget))
+	when(l.HasBudget, "overage_budget %s", l.Budget.String())
 	when(l.Weights != nil, "weights %s", describeWeights(l.Weights))
 	when(l.OnFailure == rules.Allow, "on_failure allow")
-	when(l.OnFailure == rules.Share, "on_failure share %s", percent(l.ReserveShare))
+	when(l.OnFailure == rules.Share, "on_failure share %s", l.ReserveShare.String())
 	when(l.CarryDebt, "carry_debt")
 	when(l.ChargeDenied, "charge_denied")
 	when(l.Shadow, "shadow_mode")
@@ -105,15 +105,9 @@ func describeRate(l *rules.Limit) string {
 func describeWeights(weights []rules.Weight) string {
 	parts := make([]string, len(weights))
 	for i, w := range weights {
-		parts[i] = plainLine(w.Region) + ": " + percent(w.Share)
+		parts[i] = plainLine(w.Region) + ": " + w.Share.String()
 	}
 	return "{" + strings.Join(parts, ", ") + "}"
-}
-
-// percent returns parts per million as a percentage without needless zeros.
-func percent(p rules.PPM) string {
-	s := fmt.Sprintf("%d.%04d", p/rules.Percent, p%rules.Percent)
-	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".") + "%"
 }
 
 // describeValue renders metadata with its keys sorted.

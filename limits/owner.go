@@ -112,7 +112,7 @@ func (b *builder) checkReserves() {
 		amounts += fmt.Sprintf(" and a burst of %d", out.Burst)
 	}
 	b.Errorf(at, reserveHint(out, regions)+fromDefaults(own, b.defaults.onFailure),
-		"on_failure share %s of %s is %s", percent(out.ReserveShare), amounts, fault)
+		"on_failure share %s of %s is %s", out.ReserveShare.String(), amounts, fault)
 }
 
 // reserveHint returns the share that works for a limit, and the limit that
@@ -130,7 +130,7 @@ func reserveHint(out *rules.Limit, regions int) string {
 		if least < out.ReserveShare {
 			share = "smaller share,"
 		}
-		hints = append(hints, "write a "+share+" of at least "+percent(least))
+		hints = append(hints, "write a "+share+" of at least "+least.String())
 	}
 	if out.ReserveShare < rules.Whole {
 		least := ceil(whole, uint64(out.ReserveShare))

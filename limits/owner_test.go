@@ -21,7 +21,7 @@ func TestReserveHints(t *testing.T) {
 		o := Options{Regions: []string{"a", "b", "c", "d", "e", "f"}[:regions]}
 		requests := rapid.IntRange(1, 40).Draw(t, "requests")
 		burst := rapid.IntRange(0, 40).Draw(t, "burst") // 0: no bucket
-		share := percent(rules.PPM(rapid.SampledFrom([]int{1, 999, 20_000, 250_000, 333_333, 500_000, 990_000, 1_000_000}).Draw(t, "share")))
+		share := rules.PPM(rapid.SampledFrom([]int{1, 999, 20_000, 250_000, 333_333, 500_000, 990_000, 1_000_000}).Draw(t, "share")).String()
 		read := func(requests, burst int, share string) (*rules.Limit, string) {
 			more := ""
 			if burst > 0 {

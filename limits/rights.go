@@ -72,9 +72,9 @@ func (b *builder) setBudget() {
 		b.Errorf(budget.at.Pos, "write 0%, drop it, or make it consistency: eventual"+b.consistencyOrigin(),
 			"an overage_budget with consistency %s, whose point is that there is none", out.Consistency)
 	case !exact && budget.v > most:
-		b.Errorf(budget.at.Pos, "write at most "+percent(most)+", or leave overage_budget out for a limit that is only estimated",
+		b.Errorf(budget.at.Pos, "write at most "+most.String()+", or leave overage_budget out for a limit that is only estimated",
 			"an overage_budget of %s: %d regions that each admit the whole limit are %s over, so more bounds nothing",
-			percent(budget.v), len(b.options.Regions), percent(most))
+			budget.v.String(), len(b.options.Regions), most.String())
 	}
 	out.Budget, out.HasBudget = budget.v, budget.at != nil
 }

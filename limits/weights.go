@@ -82,7 +82,7 @@ func (l *loader) complete(n *yamlpos.Node, weights []rules.Weight) bool {
 	}
 	if sum != uint64(rules.Whole) {
 		l.Errorf(n.Pos, "make them sum to exactly 100%", "weights that sum to %s",
-			percent(rules.PPM(min(sum, uint64(^rules.PPM(0))))))
+			rules.PPM(min(sum, uint64(^rules.PPM(0)))).String())
 		return false
 	}
 	return true

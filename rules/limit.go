@@ -1,5 +1,10 @@
 package rules
 
+import (
+	"fmt"
+	"strings"
+)
+
 // Algorithm says how a limit counts.
 type Algorithm uint8
 
@@ -120,6 +125,16 @@ type PPM uint32
 
 // Percent is one percent.
 const Percent PPM = 10_000
+
+// String returns the share as a percentage without needless zeros: "7%",
+// "0.05%".
+func (p PPM) String() string {
+	s := fmt.Sprintf("%d.%04d", uint32(p/Percent), uint32(p%Percent))
+	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".") + "%"
+}
+
+// Ratio returns the share as a fraction of one.
+func (p PPM) Ratio() float64 { return float64(p) / float64(Whole) }
 
 // Limit is one limit as written, every default filled in. It is immutable
 // once it is part of a Set and may be read by any number of goroutines.

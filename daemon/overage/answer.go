@@ -127,11 +127,11 @@ func (f *ruleLog) subject() overage.Rule {
 	case l.Consistency == rules.Partition:
 		r.Mode = overage.Partition
 	default:
-		r.HasBudget, r.Budget = true, overage.PPM(l.Budget)
+		r.HasBudget, r.Budget = true, rules.PPM(l.Budget)
 	}
 	for _, w := range l.Weights {
 		if i := slices.Index(f.regions, w.Region); i >= 0 && !f.regional {
-			r.Pins = append(r.Pins, overage.Pin{Region: i, Share: overage.PPM(w.Share)})
+			r.Pins = append(r.Pins, overage.Pin{Region: i, Share: rules.PPM(w.Share)})
 		}
 	}
 	return r
@@ -230,7 +230,7 @@ func (m *Monitor) report(f *ruleLog, out *api.RuleBudget, subject overage.Rule, 
 	m.setLinks(f)
 	want := overage.DefaultTarget
 	if target >= 0 {
-		want = overage.PPM(target * float64(rules.Whole))
+		want = rules.PPM(target * float64(rules.Whole))
 	}
 	p, err := f.history.Report(subject, want)
 	if err != nil { // a limit of 0
@@ -270,7 +270,7 @@ func sentence(s string) string {
 }
 
 // advise returns the budget that meets a target of false denials.
-func advise(f *ruleLog, subject overage.Rule, target overage.PPM) *api.Advice {
+func advise(f *ruleLog, subject overage.Rule, target rules.PPM) *api.Advice {
 	a := &api.Advice{Target: target.Ratio()}
 	if len(subject.Regions) == 1 {
 		a.Problem = "the limit counts in one region, and demand is known by region only: " +

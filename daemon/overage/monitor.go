@@ -20,7 +20,6 @@ import (
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/quota/epoch"
-	"github.com/georld/rld/quota/overage"
 	"github.com/georld/rld/rules"
 )
 
@@ -191,19 +190,19 @@ func (m *Monitor) currentViews(at node.Instant) []view {
 
 // weights returns the shares of the regions in the rights of a rule, all 0 for a
 // rule without rights.
-func (m *Monitor) weights(r *ruleLog) []overage.PPM {
-	out := make([]overage.PPM, len(r.regions))
+func (m *Monitor) weights(r *ruleLog) []rules.PPM {
+	out := make([]rules.PPM, len(r.regions))
 	if !r.gated {
 		return out
 	}
 	if r.regional {
-		out[0] = overage.PPM(rules.Whole)
+		out[0] = rules.PPM(rules.Whole)
 		return out
 	}
-	sum, most := overage.PPM(0), 0
+	sum, most := rules.PPM(0), 0
 	for _, w := range m.Agent.Weights(r.id) {
 		if i := slices.Index(r.regions, w.Name); i >= 0 {
-			out[i] = overage.PPM(min(w.Weight, uint64(rules.Whole)))
+			out[i] = rules.PPM(min(w.Weight, uint64(rules.Whole)))
 			sum += out[i]
 		}
 	}
@@ -214,8 +213,8 @@ func (m *Monitor) weights(r *ruleLog) []overage.PPM {
 	}
 	// The greatest share includes the remainder of rounding and the shares of
 	// retired regions.
-	if sum > 0 && sum <= overage.PPM(rules.Whole) {
-		out[most] += overage.PPM(rules.Whole) - sum
+	if sum > 0 && sum <= rules.PPM(rules.Whole) {
+		out[most] += rules.PPM(rules.Whole) - sum
 	}
 	return out
 }

@@ -53,9 +53,9 @@ type window struct {
 	peaks         []overage.Peaks
 	surges        []uint64
 	rolled        bool // peaks and surges are of the whole window
-	weights       []overage.PPM
+	weights       []rules.PPM
 	gated         bool
-	budget        overage.PPM
+	budget        rules.PPM
 	ageMs, rttMs  int64
 }
 
@@ -245,11 +245,11 @@ func (f *ruleLog) open(m *Monitor, b *BusyKey, now int64) *window {
 }
 
 // budgetOf returns the budget that rights enforce: 0 for consistency partition.
-func budgetOf(l *rules.Limit) overage.PPM {
+func budgetOf(l *rules.Limit) rules.PPM {
 	if l.Consistency != rules.Eventual {
 		return 0
 	}
-	return overage.PPM(l.Budget)
+	return rules.PPM(l.Budget)
 }
 
 // measure replaces the envelopes if the ages or the round trips changed.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/georld/rld/quota/epoch"
 	"github.com/georld/rld/quota/overage"
+	"github.com/georld/rld/rules"
 )
 
 // balance turns the demand of the regions into rows. The leaders of all
@@ -104,7 +105,7 @@ func (o *Agent) arrange() bool {
 func (o *Agent) weigh(top *epoch.EntryView, withDemand bool) []epoch.RuleShares {
 	b, d := &o.balance, &o.demand
 	n := len(b.regions)
-	hits, current := make([]uint64, n), make([]overage.PPM, n)
+	hits, current := make([]uint64, n), make([]rules.PPM, n)
 	var rows []epoch.RuleShares
 	for r := range o.rules {
 		rule := &o.rules[r]
@@ -121,7 +122,7 @@ func (o *Agent) weigh(top *epoch.EntryView, withDemand bool) []epoch.RuleShares 
 		}
 		amounts, hasRow := top.Epoch.SharesOf(rule.ID)
 		for j, i := range b.regions {
-			current[j] = overage.PPM(top.Epoch.AmountOf(rule.ID, o.ids[i]))
+			current[j] = rules.PPM(top.Epoch.AmountOf(rule.ID, o.ids[i]))
 		}
 		next := o.ask(r, withDemand, hits, current)
 		if next == nil {
@@ -140,7 +141,7 @@ func (o *Agent) weigh(top *epoch.EntryView, withDemand bool) []epoch.RuleShares 
 }
 
 // ask returns the weights that a rule is to have, nil for those it has.
-func (o *Agent) ask(r int, withDemand bool, hits []uint64, current []overage.PPM) []overage.PPM {
+func (o *Agent) ask(r int, withDemand bool, hits []uint64, current []rules.PPM) []rules.PPM {
 	b := &o.balance
 	fresh := b.rules[r] == nil
 	if fresh {
@@ -164,13 +165,13 @@ func (o *Agent) ask(r int, withDemand bool, hits []uint64, current []overage.PPM
 const smoothWindows = 12
 
 // alpha is how much of the way smoothed demand goes to that of a period.
-func (o *Agent) alpha(rule *Rule) overage.PPM {
+func (o *Agent) alpha(rule *Rule) rules.PPM {
 	most := overage.DefaultRebalance(len(o.balance.regions)).Alpha
 	if rule.Window <= 0 {
 		return most
 	}
 	periods := smoothWindows*uint64(rule.Window)/uint64(o.cfg.Period) + 1
-	return max(1, min(most, overage.PPM(epoch.Whole/periods)))
+	return max(1, min(most, rules.PPM(epoch.Whole/periods)))
 }
 
 // rebalancer returns that of a rule: without its pins where they do not fit
@@ -182,7 +183,7 @@ func (o *Agent) rebalancer(rule *Rule) *overage.Rebalancer {
 	for _, p := range rule.Pins {
 		i := o.regionIndex(p.Region)
 		if j := slices.Index(b.regions, i); i >= 0 && j >= 0 {
-			cfg.Pins = append(cfg.Pins, overage.Pin{Region: j, Share: overage.PPM(p.Share)})
+			cfg.Pins = append(cfg.Pins, overage.Pin{Region: j, Share: rules.PPM(p.Share)})
 		}
 	}
 	made, err := overage.NewRebalancer(cfg)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/georld/rld/rules"
 )
 
 // ErrNoTraffic says that advice needs a window with traffic first.
@@ -11,14 +13,14 @@ var ErrNoTraffic = errors.New("no window with traffic was seen yet: ask again wh
 
 // Advice is a setting to paste, and what it leads to.
 type Advice struct {
-	YAML         string  // lines of rate_limit, without indentation
-	Budget       PPM     // the smallest that meets the target
-	Bound        Overage // worst case with it, in every execution
-	Predicted    Overage // expected where the limit is crossed; never above Bound
-	FalseDenials float64 // expected with it: with donations when these are in time
-	Static       float64 // the same if nothing were donated
-	Transfers    bool    // the target needs donations
-	Text         string  // what the setting leads to, in a sentence or two
+	YAML         string    // lines of rate_limit, without indentation
+	Budget       rules.PPM // the smallest that meets the target
+	Bound        Overage   // worst case with it, in every execution
+	Predicted    Overage   // expected where the limit is crossed; never above Bound
+	FalseDenials float64   // expected with it: with donations when these are in time
+	Static       float64   // the same if nothing were donated
+	Transfers    bool      // the target needs donations
+	Text         string    // what the setting leads to, in a sentence or two
 }
 
 // Advise finds the smallest budget that keeps false denials to target, a part
@@ -27,7 +29,7 @@ type Advice struct {
 // there is anything to go by, and with an error that says what would help when
 // no budget is enough, or the present one was measured to do worse than it
 // should.
-func Advise(h *History, r Rule, target PPM) (Advice, error) {
+func Advise(h *History, r Rule, target rules.PPM) (Advice, error) {
 	p, err := h.Report(r, target)
 	if err != nil {
 		return Advice{}, err

@@ -1,6 +1,10 @@
 package overage
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/georld/rld/rules"
+)
 
 // replay is a history made ready for the question what another budget would
 // have done: the demand of each window, and the weights it was met with.
@@ -14,7 +18,7 @@ type replayed struct {
 	limit   uint64
 	demand  []uint64 // by region
 	surge   []uint64 // by region: what a round trip brings beyond what the one before did
-	weights []PPM
+	weights []rules.PPM
 }
 
 // newReplay reads a history under the pins of r. Windows without weights get
@@ -31,7 +35,7 @@ func newReplay(h *History, r *Rule) replay {
 			limit:   limitOf(w, r),
 			demand:  make([]uint64, h.regions),
 			surge:   make([]uint64, h.regions),
-			weights: make([]PPM, h.regions),
+			weights: make([]rules.PPM, h.regions),
 		}
 		known, total := false, uint64(0)
 		for i := range w.Regions {
@@ -60,7 +64,7 @@ func newReplay(h *History, r *Rule) replay {
 // a round trip later: it lacks only what arrives beyond that. This takes the
 // moment at which rights run out for one like any other of the window, and is
 // hopeful where donors keep back what others lack.
-func (p *replay) falseDenials(b PPM) (static, donated float64) {
+func (p *replay) falseDenials(b rules.PPM) (static, donated float64) {
 	if p.wanted == 0 {
 		return 0, 0
 	}
@@ -73,7 +77,7 @@ func (p *replay) falseDenials(b PPM) (static, donated float64) {
 }
 
 // missing returns how many hits of a window are denied falsely.
-func (x *replayed) missing(b PPM) (static, donated uint64) {
+func (x *replayed) missing(b rules.PPM) (static, donated uint64) {
 	all := rights(x.limit, b)
 	total, admitted, late := uint64(0), uint64(0), uint64(0)
 	for i, d := range x.demand {
@@ -94,7 +98,7 @@ func (x *replayed) missing(b PPM) (static, donated uint64) {
 // remainders would give a hit more here and there, but with them a region may
 // lose a hit when the budget grows (the Alabama paradox), and then a larger
 // budget could look worse.
-func share(all uint64, w PPM) uint64 {
+func share(all uint64, w rules.PPM) uint64 {
 	hi, lo := bits.Mul64(all, uint64(min(w, whole)))
 	part, _ := bits.Div64(hi, lo, whole) // all is below 2^43: hi is 0.
 	return part
@@ -103,7 +107,7 @@ func share(all uint64, w PPM) uint64 {
 // guess follows what a rebalancer would have done.
 type guess struct {
 	r       *Rebalancer
-	weights []PPM
+	weights []rules.PPM
 	startMs int64
 	demand  []uint64 // of the label so far
 	begun   bool
@@ -145,16 +149,16 @@ const (
 )
 
 // step returns the budget number k.
-func step(k int) PPM {
+func step(k int) rules.PPM {
 	if k <= fineSteps {
-		return PPM(k) * fineStep
+		return rules.PPM(k) * fineStep
 	}
-	return fineSteps*fineStep + PPM(k-fineSteps)*percent
+	return fineSteps*fineStep + rules.PPM(k-fineSteps)*percent
 }
 
 // steps returns the number of the greatest budget of r regions.
 func steps(regions int) int {
-	largest := PPM(regions-1) * whole
+	largest := rules.PPM(regions-1) * whole
 	if largest == 0 {
 		return 0
 	}
@@ -164,7 +168,7 @@ func steps(regions int) int {
 // smallest returns the smallest of the budgets tried under which the false
 // denials, by donations or without, are at most target; false when even the
 // greatest is not enough.
-func (p *replay) smallest(regions int, target PPM, donations bool) (PPM, bool) {
+func (p *replay) smallest(regions int, target rules.PPM, donations bool) (rules.PPM, bool) {
 	meets := func(k int) bool {
 		static, donated := p.falseDenials(step(k))
 		if donations {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/georld/rld/rules"
 	"pgregory.net/rapid"
 )
 
@@ -16,7 +17,7 @@ func someHistory(n func(lo, hi int) int) (*History, Rule) {
 		Name: "r", Limit: uint64(n(1, 5000)), WindowMs: int64(n(1, 100)) * 1000, HasBudget: n(0, 1) == 1,
 		Regions: regionNames(regions), Mode: Mode(n(0, 1)), Entity: n(0, 1) == 1,
 	}
-	r.Budget = PPM(n(0, (regions-1)*whole))
+	r.Budget = rules.PPM(n(0, (regions-1)*whole))
 	h, err := NewHistory(regions, n(1, 20))
 	if err != nil {
 		panic(err)
@@ -80,17 +81,17 @@ func TestFalseDenialsFall(t *testing.T) {
 func TestSharesGrowWithTheBudget(t *testing.T) {
 	for _, planted := range []struct {
 		name   string
-		split  func(all uint64, weights []PPM) []uint64
+		split  func(all uint64, weights []rules.PPM) []uint64
 		caught bool
 	}{
-		{"rounded down", func(all uint64, weights []PPM) []uint64 {
+		{"rounded down", func(all uint64, weights []rules.PPM) []uint64 {
 			parts := make([]uint64, len(weights))
 			for i, w := range weights {
 				parts[i] = share(all, w)
 			}
 			return parts
 		}, false},
-		{"largest remainder", func(all uint64, weights []PPM) []uint64 {
+		{"largest remainder", func(all uint64, weights []rules.PPM) []uint64 {
 			raw := make([]uint64, len(weights))
 			for i, w := range weights {
 				raw[i] = uint64(w)
@@ -129,8 +130,8 @@ func TestSharesGrowWithTheBudget(t *testing.T) {
 }
 
 // checkSmallest holds the answer of a search to what it promises.
-func checkSmallest(p *replay, regions int, target PPM, donations bool, got PPM, ok bool) error {
-	denied := func(b PPM) float64 {
+func checkSmallest(p *replay, regions int, target rules.PPM, donations bool, got rules.PPM, ok bool) error {
+	denied := func(b rules.PPM) float64 {
 		static, donated := p.falseDenials(b)
 		if donations {
 			return donated
@@ -138,7 +139,7 @@ func checkSmallest(p *replay, regions int, target PPM, donations bool, got PPM, 
 		return static
 	}
 	if !ok {
-		if d := denied(PPM(regions-1) * whole); d <= target.Ratio() {
+		if d := denied(rules.PPM(regions-1) * whole); d <= target.Ratio() {
 			return fmt.Errorf("no budget for %v, but the greatest denies only %g", target, d)
 		}
 		return nil
@@ -159,7 +160,7 @@ func TestSmallest(t *testing.T) {
 		n := func(lo, hi int) int { return rapid.IntRange(lo, hi).Draw(t, "n") }
 		h, r := someHistory(n)
 		p := newReplay(h, &r)
-		target, donations := PPM(n(0, 1)*n(0, whole)), n(0, 1) == 1
+		target, donations := rules.PPM(n(0, 1)*n(0, whole)), n(0, 1) == 1
 		got, ok := p.smallest(h.regions, target, donations)
 		if err := checkSmallest(&p, h.regions, target, donations, got, ok); err != nil {
 			t.Fatal(err)
@@ -169,19 +170,21 @@ func TestSmallest(t *testing.T) {
 
 // TestSmallestPlanted shows that the promise is worth checking.
 func TestSmallestPlanted(t *testing.T) {
-	type search func(p *replay, regions int, target PPM) (PPM, bool)
-	ours := func(p *replay, regions int, target PPM) (PPM, bool) { return p.smallest(regions, target, false) }
+	type search func(p *replay, regions int, target rules.PPM) (rules.PPM, bool)
+	ours := func(p *replay, regions int, target rules.PPM) (rules.PPM, bool) {
+		return p.smallest(regions, target, false)
+	}
 	for _, planted := range []struct {
 		name   string
 		search search
 		caught bool
 	}{
 		{"ours", ours, false},
-		{"a step less", func(p *replay, regions int, target PPM) (PPM, bool) {
+		{"a step less", func(p *replay, regions int, target rules.PPM) (rules.PPM, bool) {
 			b, ok := ours(p, regions, target)
 			return b - min(b, fineStep), ok
 		}, true},
-		{"a step more", func(p *replay, regions int, target PPM) (PPM, bool) {
+		{"a step more", func(p *replay, regions int, target rules.PPM) (rules.PPM, bool) {
 			b, ok := ours(p, regions, target)
 			for k := range steps(regions) {
 				if step(k) == b {
@@ -190,8 +193,8 @@ func TestSmallestPlanted(t *testing.T) {
 			}
 			return b, ok
 		}, true},
-		{"gives up", func(p *replay, regions int, target PPM) (PPM, bool) { return 0, false }, true},
-		{"by donations that never come", func(p *replay, regions int, target PPM) (PPM, bool) {
+		{"gives up", func(p *replay, regions int, target rules.PPM) (rules.PPM, bool) { return 0, false }, true},
+		{"by donations that never come", func(p *replay, regions int, target rules.PPM) (rules.PPM, bool) {
 			return p.smallest(regions, target, true)
 		}, true},
 	} {
@@ -201,7 +204,7 @@ func TestSmallestPlanted(t *testing.T) {
 		for range 300 {
 			h, r := someHistory(n)
 			p := newReplay(h, &r)
-			target := PPM(n(0, 100_000))
+			target := rules.PPM(n(0, 100_000))
 			got, ok := planted.search(&p, h.regions, target)
 			if checkSmallest(&p, h.regions, target, false, got, ok) != nil {
 				caught++
@@ -217,9 +220,9 @@ func TestSmallestPlanted(t *testing.T) {
 // TestReplayByHand follows one window on paper: L = 100, weights 60, 30 and
 // 10 %, demand 40, 50 and 5.
 func TestReplayByHand(t *testing.T) {
-	x := replayed{limit: 100, demand: []uint64{40, 50, 5}, surge: []uint64{9, 8, 7}, weights: []PPM{600_000, 300_000, 100_000}}
+	x := replayed{limit: 100, demand: []uint64{40, 50, 5}, surge: []uint64{9, 8, 7}, weights: []rules.PPM{600_000, 300_000, 100_000}}
 	for _, c := range []struct {
-		b               PPM
+		b               rules.PPM
 		static, donated uint64
 	}{
 		{0, 20, 8},            // The second has 30 of 50.
@@ -240,7 +243,7 @@ func TestReplayByHand(t *testing.T) {
 }
 
 func TestSteps(t *testing.T) {
-	if got := []PPM{step(0), step(1), step(20), step(21), step(steps(3))}; fmt.Sprint(got) != "[0% 0.1% 2% 3% 200%]" {
+	if got := []rules.PPM{step(0), step(1), step(20), step(21), step(steps(3))}; fmt.Sprint(got) != "[0% 0.1% 2% 3% 200%]" {
 		t.Errorf("steps are %v", got)
 	}
 	if steps(1) != 0 {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/georld/rld/rules"
 )
 
 // scene is a rule with a history of equal windows.
@@ -16,7 +18,7 @@ type scene struct {
 	demand  []uint64 // a window, by region
 	denied  []uint64 // part of it denied by the rights gate
 	peak    []uint64 // in any interval of the view age
-	weights []PPM
+	weights []rules.PPM
 	age     int64
 	rtt     int64
 }
@@ -72,7 +74,7 @@ func org() scene {
 		rule: Rule{Name: "edge: org", Limit: 6000, WindowMs: 60_000, HasBudget: true, Budget: 10 * percent,
 			Regions: regionNames(3)},
 		windows: 240, demand: []uint64{3240, 1620, 540}, peak: []uint64{40, 22, 9},
-		weights: []PPM{560_000, 305_000, 135_000}, age: 530, rtt: 160,
+		weights: []rules.PPM{560_000, 305_000, 135_000}, age: 530, rtt: 160,
 	}
 }
 
@@ -108,7 +110,7 @@ var scenes = []struct {
 	}},
 	{"no budget is enough", func(s *scene) {
 		s.rule.Pins = []Pin{{1, 20_000}}
-		s.weights = []PPM{800_000, 20_000, 180_000}
+		s.weights = []rules.PPM{800_000, 20_000, 180_000}
 		s.demand, s.peak, s.denied = []uint64{2400, 2400, 600}, []uint64{50, 50, 7}, []uint64{0, 2200, 0}
 		s.rule.WindowMs = 1000
 	}},

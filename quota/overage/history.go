@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/georld/rld/rules"
 )
 
 // MaxWindows is how many windows a history may keep.
@@ -19,7 +21,7 @@ type Window struct {
 	Regions []Traffic
 	Crossed bool // what all regions were offered came to more than the limit
 	Gated   bool // the rights gate was in force, with this budget:
-	Budget  PPM
+	Budget  rules.PPM
 
 	// The lengths of the intervals that the figures of Traffic are over, by
 	// two envelopes: the greatest view age, and the greatest round trip of a
@@ -38,7 +40,7 @@ type Traffic struct {
 	SurgeRTT   uint64 // Surge of the intervals of RTTMs
 	AtCrossing uint64 // arrivals in the last AgeMs before the limit was crossed
 
-	Weight PPM // in force. Sums to 1,000,000 over the regions; all 0: no rights were split
+	Weight rules.PPM // in force. Sums to 1,000,000 over the regions; all 0: no rights were split
 }
 
 // Demand is what the region was offered.
@@ -91,7 +93,7 @@ func (h *History) Add(w Window) error {
 	case w.Limit > MaxLimit:
 		return fmt.Errorf("a window with a limit of %d, want at most %d", w.Limit, uint64(MaxLimit))
 	case w.Gated && w.Budget > MaxRegions*whole:
-		return fmt.Errorf("a window with a budget of %v, want at most %v", w.Budget, PPM(MaxRegions*whole))
+		return fmt.Errorf("a window with a budget of %v, want at most %v", w.Budget, rules.PPM(MaxRegions*whole))
 	case w.AgeMs < 1 || w.RTTMs < 1 || w.AgeMs > maxEnvelopeMs || w.RTTMs > maxEnvelopeMs:
 		return fmt.Errorf("a window with peaks over %d and %d ms, want 1 to %d", w.AgeMs, w.RTTMs, maxEnvelopeMs)
 	case h.count > 0 && w.StartMs < h.at(h.count-1).StartMs:

@@ -3,6 +3,8 @@ package overage
 import (
 	"fmt"
 	"strings"
+
+	"github.com/georld/rld/rules"
 )
 
 // Option is what suits a rule, the cheapest that meets its target first. A
@@ -146,9 +148,9 @@ func remedies(p *Report) []string {
 
 // ceilPPM rounds a fraction up to a share that is easy to write: at least a
 // hundredth of a percent.
-func ceilPPM(f float64) PPM {
+func ceilPPM(f float64) rules.PPM {
 	const unit = percent / 100
-	n := PPM(min(max(f, 0), 1) * whole / unit)
+	n := rules.PPM(min(max(f, 0), 1) * whole / unit)
 	for (n * unit).Ratio() < f {
 		n++
 	}

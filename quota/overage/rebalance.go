@@ -3,6 +3,8 @@ package overage
 import (
 	"fmt"
 	"slices"
+
+	"github.com/georld/rld/rules"
 )
 
 // RebalanceConfig says how weights follow demand. All shares are in parts per
@@ -12,19 +14,19 @@ type RebalanceConfig struct {
 
 	// Alpha is, at least, how much of the way the smoothed demand goes to the latest
 	// demand in one period, 1 to 1,000,000. Smaller follows slower.
-	Alpha PPM
+	Alpha rules.PPM
 	// Equal is the part of the rights that is split equally, whatever the
 	// demand: a region that was silent starts a burst with it. Weights that
 	// only chase the last burst are worse than equal ones where bursts are
 	// unpredictable.
-	Equal PPM
+	Equal rules.PPM
 	// Hysteresis is by how much of itself a weight must be wrong before a
 	// change is worth an epoch. A quarter of it is enough when the same
 	// region was wrong in the same direction for persistence periods.
-	Hysteresis PPM
+	Hysteresis rules.PPM
 	// Step is the most that changes hands in one epoch. What changes hands
 	// is nobody's until all regions have acknowledged the epoch.
-	Step PPM
+	Step rules.PPM
 	// Evidence is how many hits are gathered before they say anything: the
 	// shares of a few hits are noise. Until then a period changes nothing.
 	Evidence uint64
@@ -94,7 +96,7 @@ func validatePins(pins []Pin, regions int) error {
 }
 
 // shown is a sum of shares for a message: it does not wrap around.
-func shown(sum uint64) PPM { return PPM(min(sum, 1<<32-1)) }
+func shown(sum uint64) rules.PPM { return rules.PPM(min(sum, 1<<32-1)) }
 
 // Rebalancer turns the demand of the regions into weights, period by period.
 // It is deterministic: two of them that saw the same demand and weights say
@@ -138,7 +140,7 @@ func NewRebalancer(cfg RebalanceConfig) (*Rebalancer, error) {
 // period; while an epoch is unsettled, drop what it returns. Where the sum of
 // current is not 1,000,000, or pins are not as configured, the weights that
 // put this right are returned whatever the demand.
-func (r *Rebalancer) Propose(demand []uint64, current []PPM) ([]PPM, error) {
+func (r *Rebalancer) Propose(demand []uint64, current []rules.PPM) ([]rules.PPM, error) {
 	if len(demand) != r.cfg.Regions || len(current) != r.cfg.Regions {
 		return nil, fmt.Errorf("demand of %d regions and weights of %d, want %d of each",
 			len(demand), len(current), r.cfg.Regions)
@@ -158,7 +160,7 @@ func (r *Rebalancer) Propose(demand []uint64, current []PPM) ([]PPM, error) {
 }
 
 // Target returns the weights that steady demand like the present one leads to.
-func (r *Rebalancer) Target() []PPM { return toPPM(r.target()) }
+func (r *Rebalancer) Target() []rules.PPM { return toPPM(r.target()) }
 
 // observe smooths the demand gathered; false when it is too little.
 func (r *Rebalancer) observe(demand []uint64) bool {
@@ -203,7 +205,7 @@ func (r *Rebalancer) target() []uint64 {
 // base returns the weights to start from: current, or where the pins of
 // current are not those of the configuration, current with these put in and
 // the others scaled to fit.
-func (r *Rebalancer) base(current []PPM) (now []uint64, repinned bool) {
+func (r *Rebalancer) base(current []rules.PPM) (now []uint64, repinned bool) {
 	now = make([]uint64, len(current))
 	sum := uint64(0)
 	for i, w := range current {
@@ -288,10 +290,10 @@ func (r *Rebalancer) pinIn(weights []uint64) []uint64 {
 }
 
 // toPPM converts weights that sum to a million.
-func toPPM(weights []uint64) []PPM {
-	out := make([]PPM, len(weights))
+func toPPM(weights []uint64) []rules.PPM {
+	out := make([]rules.PPM, len(weights))
 	for i, w := range weights {
-		out[i] = PPM(w)
+		out[i] = rules.PPM(w)
 	}
 	return out
 }

@@ -7,14 +7,15 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/georld/rld/rules"
 	"pgregory.net/rapid"
 )
 
 // proposer is what the laws are about: one period of a fresh rebalancer.
-type proposer func(cfg RebalanceConfig, demand []uint64, current []PPM) []PPM
+type proposer func(cfg RebalanceConfig, demand []uint64, current []rules.PPM) []rules.PPM
 
 // ours is the proposer under test.
-func ours(cfg RebalanceConfig, demand []uint64, current []PPM) []PPM {
+func ours(cfg RebalanceConfig, demand []uint64, current []rules.PPM) []rules.PPM {
 	r, err := NewRebalancer(cfg)
 	if err != nil {
 		panic(err)
@@ -28,7 +29,7 @@ func ours(cfg RebalanceConfig, demand []uint64, current []PPM) []PPM {
 
 // checkProposal holds one proposal to the laws: exact sum, pins as set, the
 // floor of equal shares, a bounded step.
-func checkProposal(cfg RebalanceConfig, current, next []PPM) error {
+func checkProposal(cfg RebalanceConfig, current, next []rules.PPM) error {
 	if next == nil {
 		return nil
 	}
@@ -71,14 +72,14 @@ func checkProposal(cfg RebalanceConfig, current, next []PPM) error {
 // someConfig draws a configuration, with pins in half of the cases.
 func someConfig(n func(lo, hi int) int) RebalanceConfig {
 	cfg := RebalanceConfig{
-		Regions: n(1, 8), Alpha: PPM(n(100_000, whole)), Equal: PPM(n(0, whole)),
-		Hysteresis: PPM(n(0, 300_000)), Step: PPM(n(percent, whole)),
+		Regions: n(1, 8), Alpha: rules.PPM(n(100_000, whole)), Equal: rules.PPM(n(0, whole)),
+		Hysteresis: rules.PPM(n(0, 300_000)), Step: rules.PPM(n(percent, whole)),
 	}
 	left := whole - 1
 	for i := range n(0, 1) * n(0, cfg.Regions-1) {
 		share := n(0, left)
 		left -= share
-		cfg.Pins = append(cfg.Pins, Pin{i, PPM(share)})
+		cfg.Pins = append(cfg.Pins, Pin{i, rules.PPM(share)})
 	}
 	return cfg
 }
@@ -93,7 +94,7 @@ func someDemand(n func(lo, hi int) int, regions int) []uint64 {
 }
 
 // someWeights draws weights that sum to a million, at the floor or above.
-func someWeights(n func(lo, hi int) int, regions int) []PPM {
+func someWeights(n func(lo, hi int) int, regions int) []rules.PPM {
 	raw := make([]uint64, regions)
 	for i := range raw {
 		raw[i] = uint64(n(0, 1000))
@@ -125,17 +126,23 @@ func TestProposalsPlanted(t *testing.T) {
 		caught  bool
 	}{
 		{"ours", ours, false},
-		{"shares rounded down", func(cfg RebalanceConfig, d []uint64, c []PPM) []PPM {
+		{"shares rounded down", func(cfg RebalanceConfig, d []uint64, c []rules.PPM) []rules.PPM {
 			next := ours(cfg, d, c)
 			for i := range next {
 				next[i] = next[i] / 7 * 7
 			}
 			return next
 		}, true},
-		{"pins forgotten", func(cfg RebalanceConfig, d []uint64, c []PPM) []PPM { return ours(unpinned(cfg), d, c) }, true},
-		{"no floor", func(cfg RebalanceConfig, d []uint64, c []PPM) []PPM { cfg.Equal = 0; return ours(cfg, d, c) }, true},
-		{"no bound of the step", func(cfg RebalanceConfig, d []uint64, c []PPM) []PPM { cfg.Step = whole; return ours(cfg, d, c) }, true},
-		{"always an epoch", func(cfg RebalanceConfig, d []uint64, c []PPM) []PPM {
+		{"pins forgotten", func(cfg RebalanceConfig, d []uint64, c []rules.PPM) []rules.PPM { return ours(unpinned(cfg), d, c) }, true},
+		{"no floor", func(cfg RebalanceConfig, d []uint64, c []rules.PPM) []rules.PPM {
+			cfg.Equal = 0
+			return ours(cfg, d, c)
+		}, true},
+		{"no bound of the step", func(cfg RebalanceConfig, d []uint64, c []rules.PPM) []rules.PPM {
+			cfg.Step = whole
+			return ours(cfg, d, c)
+		}, true},
+		{"always an epoch", func(cfg RebalanceConfig, d []uint64, c []rules.PPM) []rules.PPM {
 			if next := ours(cfg, d, c); next != nil {
 				return next
 			}
@@ -166,7 +173,7 @@ func TestConvergence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := func(lo, hi int) int { return rapid.IntRange(lo, hi).Draw(t, "n") }
 		cfg := DefaultRebalance(n(2, 6))
-		cfg.Alpha, cfg.Evidence = PPM(n(200_000, whole)), 0
+		cfg.Alpha, cfg.Evidence = rules.PPM(n(200_000, whole)), 0
 		demand, current := someDemand(n, cfg.Regions), someWeights(n, cfg.Regions)
 		r, err := NewRebalancer(cfg)
 		if err != nil {
@@ -240,24 +247,24 @@ func TestNoise(t *testing.T) {
 func TestProposeCases(t *testing.T) {
 	all := DefaultRebalance(3)
 	all.Alpha, all.Evidence = whole, 0
-	third := []PPM{333_334, 333_333, 333_333}
+	third := []rules.PPM{333_334, 333_333, 333_333}
 	pinned := all
 	pinned.Pins = []Pin{{0, 500_000}}
 	for _, c := range []struct {
 		name    string
 		cfg     RebalanceConfig
 		demand  []uint64
-		current []PPM
-		want    []PPM
+		current []rules.PPM
+		want    []rules.PPM
 	}{
 		{"balanced", all, []uint64{5, 5, 5}, third, nil},
-		{"no demand", all, []uint64{0, 0, 0}, []PPM{600_000, 200_000, 200_000}, nil},
+		{"no demand", all, []uint64{0, 0, 0}, []rules.PPM{600_000, 200_000, 200_000}, nil},
 		{"below the hysteresis", all, []uint64{105, 100, 100}, third, nil},
-		{"to the target", all, []uint64{50, 30, 20}, third, []PPM{475_000, 305_000, 220_000}},
-		{"a step only", all, []uint64{1, 0, 0}, third, []PPM{583_331, 208_335, 208_334}},
-		{"ties to the first", all, []uint64{7, 7, 7}, []PPM{500_000, 300_000, 200_000}, third},
-		{"pinned at once", pinned, []uint64{0, 0, 0}, third, []PPM{500_000, 250_000, 250_000}},
-		{"pinned stays", pinned, []uint64{9, 3, 1}, []PPM{500_000, 250_000, 250_000}, []PPM{500_000, 356_250, 143_750}},
+		{"to the target", all, []uint64{50, 30, 20}, third, []rules.PPM{475_000, 305_000, 220_000}},
+		{"a step only", all, []uint64{1, 0, 0}, third, []rules.PPM{583_331, 208_335, 208_334}},
+		{"ties to the first", all, []uint64{7, 7, 7}, []rules.PPM{500_000, 300_000, 200_000}, third},
+		{"pinned at once", pinned, []uint64{0, 0, 0}, third, []rules.PPM{500_000, 250_000, 250_000}},
+		{"pinned stays", pinned, []uint64{9, 3, 1}, []rules.PPM{500_000, 250_000, 250_000}, []rules.PPM{500_000, 356_250, 143_750}},
 	} {
 		got := ours(c.cfg, c.demand, c.current)
 		if !slices.Equal(got, c.want) {
@@ -294,14 +301,14 @@ func TestRebalanceRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Propose([]uint64{1}, []PPM{whole}); err == nil {
+	if _, err := r.Propose([]uint64{1}, []rules.PPM{whole}); err == nil {
 		t.Error("demand of one region of three was taken")
 	}
 }
 
 func BenchmarkPropose(b *testing.B) {
 	r, _ := NewRebalancer(DefaultRebalance(3))
-	demand, current := []uint64{3600, 1800, 600}, []PPM{333_334, 333_333, 333_333}
+	demand, current := []uint64{3600, 1800, 600}, []rules.PPM{333_334, 333_333, 333_333}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := r.Propose(demand, current); err != nil {

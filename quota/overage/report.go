@@ -4,19 +4,20 @@ import (
 	"fmt"
 
 	"github.com/georld/rld/internal/sat"
+	"github.com/georld/rld/rules"
 )
 
 // DefaultTarget is the part of requests that may be denied falsely when
 // nobody asked for another.
-const DefaultTarget PPM = percent / 10
+const DefaultTarget rules.PPM = percent / 10
 
 // Report says how a rule is doing. Ratios are fractions of one: overages of
 // the limit, denials of the hits that a perfect limiter would have admitted.
 type Report struct {
 	Rule    Rule
-	Target  PPM  // false denials wanted
-	Windows int  // how many windows the figures come from
-	Enough  bool // there was a window with traffic
+	Target  rules.PPM // false denials wanted
+	Windows int       // how many windows the figures come from
+	Enough  bool      // there was a window with traffic
 
 	// The worst case.
 	Bounded    bool    // the rights gate holds: Bound is true in every execution
@@ -45,9 +46,9 @@ type Report struct {
 
 	// The smallest budgets that meet the target, the greatest that can be
 	// written where none does.
-	Smallest        PPM // with donations where these are in time, else without
+	Smallest        rules.PPM // with donations where these are in time, else without
 	SmallestMeets   bool
-	SmallestStatic  PPM // without donations
+	SmallestStatic  rules.PPM // without donations
 	StaticMeets     bool
 	Least           float64 // false denials under the greatest budget
 	TransfersInTime bool    // a window is at least eight round trips long
@@ -62,7 +63,7 @@ type Report struct {
 
 // Report measures a rule against the windows kept. The rule must be valid and
 // have as many regions as the history.
-func (h *History) Report(r Rule, target PPM) (Report, error) {
+func (h *History) Report(r Rule, target rules.PPM) (Report, error) {
 	if err := r.Validate(); err != nil {
 		return Report{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/georld/rld/rules"
 	"pgregory.net/rapid"
 )
 
@@ -110,7 +111,7 @@ func TestReports(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := func(lo, hi int) int { return rapid.IntRange(lo, hi).Draw(t, "n") }
 		h, r := someHistory(n)
-		target := PPM(n(0, 200_000))
+		target := rules.PPM(n(0, 200_000))
 		p, err := h.Report(r, target)
 		if err != nil {
 			t.Fatal(err)
@@ -247,7 +248,7 @@ func TestText(t *testing.T) {
 		{pct(0.1234), "12.3%"}, {pct(0.9999), "100%"}, {pct(15.5), "1,550%"}, {pct(2), "200%"},
 		{grouped(6600), "6,600"}, {grouped(999), "999"}, {grouped(1234567), "1,234,567"},
 		{length(530), "530 ms"}, {length(1280), "1.28 s"}, {length(60_000), "60 s"}, {length(300_000), "5 min"}, {length(86_400_000), "24 h"},
-		{PPM(70_000).String(), "7%"}, {PPM(1000).String(), "0.1%"}, {PPM(0).String(), "0%"}, {PPM(1_355_001).String(), "135.5001%"},
+		{rules.PPM(70_000).String(), "7%"}, {rules.PPM(1000).String(), "0.1%"}, {rules.PPM(0).String(), "0%"}, {rules.PPM(1_355_001).String(), "135.5001%"},
 		{ceilPPM(0.0111).String(), "1.11%"}, {ceilPPM(0.011101).String(), "1.12%"}, {ceilPPM(0).String(), "0%"},
 	} {
 		if c.got != c.want {

@@ -3,30 +3,14 @@ package overage
 import (
 	"fmt"
 	"slices"
-)
 
-// PPM is a share in parts per million: 10,000 are one percent.
-type PPM uint32
+	"github.com/georld/rld/rules"
+)
 
 const (
 	percent = 10_000
 	whole   = 1_000_000
 )
-
-// String returns the share as the limits language writes it: "7%", "0.05%".
-func (p PPM) String() string {
-	s := fmt.Sprintf("%d.%04d", p/percent, p%percent)
-	for s[len(s)-1] == '0' {
-		s = s[:len(s)-1]
-	}
-	if s[len(s)-1] == '.' {
-		s = s[:len(s)-1]
-	}
-	return s + "%"
-}
-
-// Ratio returns the share as a fraction of one.
-func (p PPM) Ratio() float64 { return float64(p) / whole }
 
 // Mode says how the regions share a limit.
 type Mode uint8
@@ -58,12 +42,12 @@ const (
 // Rule is what a report needs to know of a limit. The zero value is not
 // valid; see Validate.
 type Rule struct {
-	Name      string // as the operator knows it, for sentences
-	Limit     uint64 // hits a window, 1 to MaxLimit
-	WindowMs  int64  // length of a window, at least 1
-	Mode      Mode   // how regions share the limit
-	HasBudget bool   // Eventual only: false leaves the estimate gate alone
-	Budget    PPM    // 0 to (regions-1) x 100 %, of one region what its daemons may exceed; unused without HasBudget
+	Name      string    // as the operator knows it, for sentences
+	Limit     uint64    // hits a window, 1 to MaxLimit
+	WindowMs  int64     // length of a window, at least 1
+	Mode      Mode      // how regions share the limit
+	HasBudget bool      // Eventual only: false leaves the estimate gate alone
+	Budget    rules.PPM // 0 to (regions-1) x 100 %, of one region what its daemons may exceed; unused without HasBudget
 	Placement Placement
 	Open      bool     // Strict only: what the home cannot decide passes
 	Entity    bool     // the keys of the rule are users or the like, not one aggregate
@@ -74,7 +58,7 @@ type Rule struct {
 // Pin is a weight that the operator set: the share of a region by its index.
 type Pin struct {
 	Region int
-	Share  PPM
+	Share  rules.PPM
 }
 
 // Validate returns an error that says what is wrong and what would be right.
@@ -91,7 +75,7 @@ func (r *Rule) Validate() error {
 	case r.Placement > Owner:
 		return fmt.Errorf("rule %q has placement %d, want spread, region or home", r.Name, r.Placement)
 	case r.Mode == Eventual && r.HasBudget && r.Budget > mostBudget:
-		return fmt.Errorf("rule %q has an overage budget of %v, want at most %v", r.Name, r.Budget, PPM(mostBudget))
+		return fmt.Errorf("rule %q has an overage budget of %v, want at most %v", r.Name, r.Budget, rules.PPM(mostBudget))
 	case r.Mode == Eventual && r.HasBudget && len(r.Regions) > 1 && r.Budget > r.largest():
 		return fmt.Errorf("rule %q has an overage budget of %v, want 0%% to %v: %d regions without any "+
 			"budget never exceed that",
@@ -109,10 +93,10 @@ func (r *Rule) Validate() error {
 }
 
 // largest is the overage that regions without a budget cannot exceed.
-func (r *Rule) largest() PPM { return PPM(len(r.Regions)-1) * whole }
+func (r *Rule) largest() rules.PPM { return rules.PPM(len(r.Regions)-1) * whole }
 
 // gated returns the budget that rights hold; false without one.
-func (r *Rule) gated() (PPM, bool) {
+func (r *Rule) gated() (rules.PPM, bool) {
 	switch r.Mode {
 	case Partition:
 		return 0, true
@@ -132,4 +116,4 @@ func (r *Rule) holders() string {
 
 // rights is the sum of all rights of a window under budget b, rounded down.
 // limit is at most MaxLimit and b at most MaxRegions x whole: no overflow.
-func rights(limit uint64, b PPM) uint64 { return limit * (whole + uint64(b)) / whole }
+func rights(limit uint64, b rules.PPM) uint64 { return limit * (whole + uint64(b)) / whole }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/georld/rld/rules"
 )
 
 // near reports whether two fractions are within a factor or within points.
@@ -87,7 +89,7 @@ func TestFalseDenialsOfShares(t *testing.T) {
 	} {
 		x := world{3, 60_000, 500, 6000, 100}
 		h, _ := x.run(t, 7, 400, c.shape)
-		report := func(b PPM, pins []Pin) Report {
+		report := func(b rules.PPM, pins []Pin) Report {
 			p, err := h.Report(Rule{Name: "t", Limit: 6000, WindowMs: 60_000, HasBudget: true, Budget: b,
 				Regions: regionNames(3), Pins: pins}, DefaultTarget)
 			if err != nil {
