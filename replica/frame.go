@@ -114,10 +114,10 @@ func (in *Inbound) Deliver(to Receiver) error {
 }
 
 // CountFrames encodes the counts that shards send, which it sorts: messages to
-// one peer share a frame if they fit. buffer returns memory for a frame, or nil.
-// send gets each frame and its messages; the frame is nil for a message that
-// does not fit even alone. A message that is lost is sent again, because it is
-// not acknowledged.
+// one peer share a frame if they fit. buffer returns memory for a frame, or
+// nil. send gets each frame and its messages; the frame is nil for a message
+// that does not fit even alone. A message that is lost is sent again, because
+// it is not acknowledged.
 func CountFrames(out []gossip.Message, buffer func() []byte, send func(msgs []gossip.Message, frame []byte)) {
 	slices.SortStableFunc(out, func(a, b gossip.Message) int {
 		return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.Shard, b.Shard))

@@ -24,9 +24,9 @@ const (
 	perTick = 10
 )
 
-// Outbox holds the messages about strict keys that wait for a frame. Messages to
-// a busy peer are merged into its next frame: one is made already, its stream
-// has no room, or it got perTick frames in this millisecond.
+// Outbox holds the messages about strict keys that wait for a frame. Messages
+// to a busy peer are merged into its next frame: one is made already, its
+// stream has no room, or it got perTick frames in this millisecond.
 type Outbox struct {
 	boxes   map[crdt.Incarnation]*box
 	paused  time.Duration // when the first box goes on, never for none
@@ -85,9 +85,9 @@ func (o *Outbox) box(of crdt.Incarnation) *box {
 	return b
 }
 
-// Next returns the next message to a daemon. The caller sends it and calls Done.
-// It returns false when there is none, or none before Ready.Flush names the
-// daemon.
+// Next returns the next message to a daemon. The caller sends it and calls
+// Done. It returns false when there is none, or none before Ready.Flush names
+// the daemon.
 func (o *Outbox) Next(at time.Duration, to crdt.Incarnation) (sticky.Message, bool) {
 	b := o.boxes[to]
 	switch {

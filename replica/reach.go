@@ -53,9 +53,9 @@ type path struct {
 	seen         interval
 }
 
-// interval holds which outcomes a closed breaker has counted of one interval: at
-// most one success and one failure. One stall that a thousand calls of a hot key
-// wait for is one failure.
+// interval holds which outcomes a closed breaker has counted of one interval:
+// at most one success and one failure. One stall that a thousand calls of a hot
+// key wait for is one failure.
 type interval struct {
 	number  time.Duration
 	ok, bad bool
@@ -136,8 +136,8 @@ func (r *Reach) open(at time.Duration, owner crdt.Incarnation) bool {
 	return p == nil || p.breaker.Passes(at)
 }
 
-// claim lets a call through to an owner, or not. The outcome of the call goes to
-// done, unless it has none.
+// claim lets a call through to an owner, or not. The outcome of the call goes
+// to done, unless it has none.
 func (r *Reach) claim(at time.Duration, owner crdt.Incarnation) bool {
 	if owner == r.cfg.Self { // not over the network
 		return true
@@ -200,8 +200,8 @@ type Circuit struct {
 	Region, Name string
 	Owner        crdt.Incarnation
 	State        breaker.State
-	// Changed reports that the state was another one before, and For how long it
-	// is the present one.
+	// Changed reports that the state was another one before, and For how long
+	// it is the present one.
 	Changed bool
 	For     time.Duration
 	// Calls and Failed count the calls in the window of the breaker.
@@ -268,9 +268,9 @@ func (v *Routes) Reach(now func() time.Duration, owner crdt.Incarnation) (wait t
 // ErrOther rejects a message for another incarnation.
 var ErrOther = errors.New("message for another incarnation")
 
-// Admit reports whether a message about strict keys may be delivered. It returns
-// an error for one that is for another process. Before the peers are known every
-// message is dropped: its sender is unknown and sends again.
+// Admit reports whether a message about strict keys may be delivered. It
+// returns an error for one that is for another process. Before the peers are
+// known every message is dropped: its sender is unknown and sends again.
 func (v *Routes) Admit(m *sticky.Message) (bool, error) {
 	if m.To != v.self {
 		return false, ErrOther

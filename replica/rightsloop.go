@@ -23,8 +23,8 @@ type RightsLoop struct {
 	counted time.Duration // when the next count is due
 }
 
-// CountDue reports whether the driver must report the hits that rules were asked
-// for to Agent.Demand, before the next Turn.
+// CountDue reports whether the driver must report the hits that rules were
+// asked for to Agent.Demand, before the next Turn.
 func (l *RightsLoop) CountDue(at time.Duration) bool {
 	if at < l.counted {
 		return false

@@ -30,8 +30,8 @@ func Route(self crdt.Incarnation, out []sticky.Message, take func(*sticky.Messag
 }
 
 // Recipients returns the parts of a process that a message about strict keys is
-// for: the shards of its keys, as a bit set, and the acceptor. Each part ignores
-// the items that are not for it.
+// for: the shards of its keys, as a bit set, and the acceptor. Each part
+// ignores the items that are not for it.
 func Recipients(m *sticky.Message, shards int) (set uint64, acceptor bool) {
 	shard := func(k crdt.Key) uint64 { return 1 << node.ShardOf(k, shards) }
 	for i := range m.Requests {

@@ -9,8 +9,8 @@ import (
 
 const (
 	// maxRounds bounds how often a call requests leases: from the owner, from
-	// the owner of the regional reserve, and from each again when a window ended
-	// meanwhile.
+	// the owner of the regional reserve, and from each again when a window
+	// ended meanwhile.
 	maxRounds = 8
 	// noOwner is node.Hit.Failed when no owner is left to ask.
 	noOwner = 2
@@ -27,15 +27,15 @@ const (
 	// Probe: the driver probes the call again, at the same instant, and calls
 	// Waiters.Next.
 	Probe
-	// Request: the driver requests leases at the shards that Next returned, then
-	// calls Waiters.Requested. The call waits until Answered returns it or
+	// Request: the driver requests leases at the shards that Next returned,
+	// then calls Waiters.Requested. The call waits until Answered returns it or
 	// Ready.Late contains it; then the driver probes it and calls Next.
 	Request
 )
 
-// StrictCall is the retry loop of one call: over the owner of each key, then the
-// regional reserve, until the call is decided. The driver may keep one and use
-// it again after Waiters.End.
+// StrictCall is the retry loop of one call: over the owner of each key, then
+// the regional reserve, until the call is decided. The driver may keep one and
+// use it again after Waiters.End.
 type StrictCall struct {
 	// Tag is the driver's. The machine keeps it.
 	Tag any
@@ -68,8 +68,8 @@ func (c *StrictCall) Start(call *node.Call) { c.call = call }
 func (c *StrictCall) Ticket() uint64 { return c.ticket }
 
 // Next decides how a call goes on that was just probed at the nodes of all its
-// shards, and returns the shards of a Request as a bit set. The caller holds the
-// locks of the shards until it has done what Next returned.
+// shards, and returns the shards of a Request as a bit set. The caller holds
+// the locks of the shards until it has done what Next returned.
 func (w *Waiters) Next(at time.Duration, c *StrictCall) (Action, uint64) {
 	if c.asked {
 		c.asked = false

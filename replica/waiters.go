@@ -19,8 +19,8 @@ const (
 )
 
 // Waiters is the table of the calls that wait for leases, by ticket. A call
-// waits until all shards that it requested leases at have answered, or until its
-// time is up.
+// waits until all shards that it requested leases at have answered, or until
+// its time is up.
 type Waiters struct {
 	shards int
 	reach  *Reach
