@@ -20,9 +20,9 @@ import (
 	"github.com/georld/rld/sticky/route"
 )
 
-// acceptorLoop runs a replica.AcceptorLoop with a journal on disk. Messages that
-// arrive during a write go into the next write. It is safe for concurrent use
-// and not locked while it writes.
+// acceptorLoop runs a replica.AcceptorLoop with a journal on disk. Messages
+// that arrive during a write go into the next write. It is safe for concurrent
+// use and not locked while it writes.
 type acceptorLoop struct {
 	log  *slog.Logger
 	view atomic.Pointer[route.Routing]

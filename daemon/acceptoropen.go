@@ -152,8 +152,8 @@ func (d *daemon) openAcceptor() error {
 	})
 }
 
-// genesis returns the first layout: the regions that exist from the beginning with
-// their weights, and the strict voters of the own one.
+// genesis returns the first layout: the regions that exist from the beginning
+// with their weights, and the strict voters of the own one.
 func (d *daemon) genesis(set *rules.Set) route.Layout {
 	c := &d.cfg
 	l := route.Layout{Number: 1}

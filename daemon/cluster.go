@@ -21,9 +21,9 @@ import (
 	"github.com/georld/rld/sticky"
 )
 
-// cluster makes an engine one of many: membership in its region, streams to
-// all daemons of all regions, and the replicator between them. It takes what
-// peers say; nothing that a peer does makes a decision wait.
+// cluster makes an engine part of a cluster: membership in its region, streams
+// to the daemons of all regions, and the replicator. It receives the messages
+// of peers. No peer can make a decision wait.
 type cluster struct {
 	engine *Engine
 	agent  *rightsLoop // nil for a daemon that holds no rights
@@ -38,10 +38,10 @@ type cluster struct {
 
 	mu   sync.Mutex // guards dir and open, and that ready and leaving change together
 	dir  *directory
-	open bool // the engine is told of its peers
+	open bool // the engine knows its peers
 
 	news  chan struct{} // holds a token when dir or open changed
-	peers []gossip.Peer // what the engine was told last, of settle alone
+	peers []gossip.Peer // of the engine, as settle last set them; of settle alone
 
 	regions []string // that are configured, the own one included
 	ready   atomic.Bool
@@ -53,7 +53,7 @@ type cluster struct {
 	background sync.WaitGroup
 }
 
-// clusterConfig is what a cluster is made with.
+// clusterConfig configures a cluster.
 type clusterConfig struct {
 	engine   *Engine
 	agent    *rightsLoop // or nil
@@ -138,13 +138,14 @@ func until(ctx context.Context, atMost time.Duration, done func() bool) bool {
 	return true
 }
 
-// begin tells the engine of its peers once they are known, and says that the
-// daemon is ready when each of the region was heard whole: before that it
-// takes no share of work. Both waits are bounded, and no other region counts.
+// begin passes the peers to the engine once they are known. It makes the daemon
+// ready when the engine has the counts of all daemons of the region. Before
+// that the daemon has no share of the work. Both waits are bounded, and neither
+// is for another region.
 func (c *cluster) begin(ctx context.Context) {
 	joined := func() bool { return c.swim.Joined() && c.nameHeldBy() == "" && c.abreast() }
 	if !until(ctx, c.wait, joined) && ctx.Err() == nil {
-		if c.nameHeldBy() != "" { // who has said so
+		if c.nameHeldBy() != "" { // which is logged already
 			until(ctx, forever, joined)
 		} else {
 			c.log.Warn("no other daemon of the region answers: going on alone until one does", "region", c.self.Region)
@@ -170,9 +171,9 @@ func (c *cluster) serve() bool {
 	return true
 }
 
-// abreast reports whether the directory has what the membership knows of the
-// region. It is told a little later, and an engine that were told before that
-// would take itself for alone, and be ready at once.
+// abreast reports whether the directory has the members of the region that
+// membership knows. It gets them a little later. An engine that got its peers
+// before would consider itself alone, and be ready at once.
 func (c *cluster) abreast() bool {
 	members := c.swim.Members()
 	c.mu.Lock()
@@ -180,9 +181,9 @@ func (c *cluster) abreast() bool {
 	return slices.Equal(members, c.dir.own)
 }
 
-// nameHeldBy returns the address of another daemon that lives under this one's
-// name, "" for none. Until that one is gone this daemon is unknown to all, and
-// what it admits is.
+// nameHeldBy returns the address of another live daemon with the name of this
+// one, "" for none. Until that daemon is gone, no peer knows this one or the
+// hits that it admits.
 func (c *cluster) nameHeldBy() string { return c.swim.Stats().HeldBy }
 
 // unready returns why the daemon takes no share, nil when it does.
@@ -196,7 +197,7 @@ func (c *cluster) unready() error {
 	return nil
 }
 
-// hello is what the daemon says of itself to whom it meets.
+// hello returns how the daemon introduces itself to a peer.
 func (c *cluster) hello() link.Hello {
 	m := c.self
 	m.Ready = c.unready() == nil
@@ -209,7 +210,7 @@ func (c *cluster) changed(own []gossip.Member) {
 	c.host.SendMembers(own)
 }
 
-// update changes what is known of who is there.
+// update changes the directory.
 func (c *cluster) update(change func(*directory)) {
 	c.mu.Lock()
 	change(c.dir)
@@ -220,11 +221,12 @@ func (c *cluster) update(change func(*directory)) {
 	}
 }
 
-// refusedEvery is the time between two looks at who is refused.
+// refusedEvery is the time between two checks of which peers refuse a stream.
 const refusedEvery = time.Second
 
-// settle tells streams and engine of changes until ctx ends. It is a goroutine
-// of its own, so that membership and streams can report without waiting.
+// settle passes changes of the directory to streams and engine until ctx ends.
+// It has a goroutine of its own, so membership and streams can report changes
+// without waiting.
 func (c *cluster) settle(ctx context.Context) {
 	t := time.NewTicker(refusedEvery)
 	defer t.Stop()
@@ -249,9 +251,9 @@ func (c *cluster) settle(ctx context.Context) {
 	}
 }
 
-// willing leaves out the members that no stream comes about with, since one of
-// the two refuses the other: nothing can be told to them, so they have no share
-// of the work. The log and the metrics say who they are.
+// willing drops the members that no stream can connect to because one of the
+// two daemons refuses the other. No counts reach them, so they get no share of
+// the work. The log and the metrics name them.
 func (c *cluster) willing(members []gossip.Member) []gossip.Member {
 	refused := map[string]bool{}
 	for _, s := range c.host.Streams() {
@@ -263,7 +265,7 @@ func (c *cluster) willing(members []gossip.Member) []gossip.Member {
 	return slices.DeleteFunc(members, func(m gossip.Member) bool { return refused[m.Addr] && m.ID != c.self.ID })
 }
 
-// tell tells the engine of its peers, where that changed.
+// tell sets the peers of the engine if they changed.
 func (c *cluster) tell(members []gossip.Member) {
 	peers := make([]gossip.Peer, len(members))
 	for i := range members {
@@ -293,17 +295,17 @@ func (c *cluster) name(id crdt.Incarnation) string {
 	return id.String()
 }
 
-// Connected takes in who answers at an address. See link.Handler.
+// Connected adds the daemon that answers at an address. See link.Handler.
 func (c *cluster) Connected(addr string, h link.Hello) {
 	c.update(func(d *directory) { d.meet(addr, h) })
 }
 
-// Disconnected takes in that nobody answers there any more. See link.Handler.
+// Disconnected removes the daemon at an address. See link.Handler.
 func (c *cluster) Disconnected(addr string, _ link.Hello, _ error) {
 	c.update(func(d *directory) { d.lose(addr) })
 }
 
-// Members takes in what a daemon says of its region. See link.Handler.
+// Members sets the members of another daemon's region. See link.Handler.
 func (c *cluster) Members(from link.Hello, members []gossip.Member) {
 	c.update(func(d *directory) { d.hear(from, members) })
 }
@@ -341,8 +343,8 @@ func (c *cluster) StepStrict(m *sticky.Message) error {
 }
 
 // introduce adds the sender of a rejected frame to the directory if it is an
-// unknown daemon of another region. So regions connect when only one of them has
-// the address of the other.
+// unknown daemon of another region. So regions connect when only one of them
+// has the address of the other.
 func (c *cluster) introduce(from link.Hello, err error) {
 	var unknown *gossip.UnknownSenderError
 	if !errors.As(err, &unknown) || from.Member.Region == c.self.Region {
@@ -363,11 +365,11 @@ func (c *cluster) all() []gossip.Member {
 	return c.dir.members()
 }
 
-// leaveWait bounds each step of a departure: until the others know, and until
-// they have what was counted here.
+// leaveWait bounds each step of a departure: until the peers know of it, and
+// until they have the last counts.
 const leaveWait = 2 * time.Second
 
-// retire makes the daemon take no share any more, and says so.
+// retire announces that the daemon has no share of the work any more.
 func (c *cluster) retire() {
 	c.mu.Lock()
 	c.ready.Store(false)
@@ -375,12 +377,12 @@ func (c *cluster) retire() {
 	c.swim.SetReady(false)
 	c.mu.Unlock()
 	c.engine.Leave()
-	c.update(func(*directory) { c.open = true }) // whom else could it tell what it counted?
+	c.update(func(*directory) { c.open = true }) // without peers it could send its counts to none
 }
 
-// leave hands over what was counted, to the own region and to the others, and
-// goes. Who does not take it in time, being cut off or leaving too, does not
-// keep it.
+// leave sends the last counts to the own region and to the others, and ends. A
+// peer that does not acknowledge them in time, because it is partitioned or
+// leaves too, does not keep them.
 func (c *cluster) leave() {
 	all := c.engine.heads(c.engine.Now())
 	flushed := func() bool { return c.engine.flushed(c.engine.Now(), all) }

@@ -45,9 +45,9 @@ type EngineConfig struct {
 // Engine is a Node split by key over shards, each with a mutex. It is safe for
 // concurrent use. A decision waits for nothing but the locks of its shards, and
 // for the owners of strict keys. Shards are locked in ascending order, so two
-// calls cannot block each other. They stay locked from the last probe to the last
-// charge, so a call with several descriptors is atomic. None is locked while a
-// call waits for an owner.
+// calls cannot block each other. They stay locked from the last probe to the
+// last charge, so a call with several descriptors is atomic. None is locked
+// while a call waits for an owner.
 type Engine struct {
 	front  atomic.Pointer[node.Matcher]
 	hasher node.Hasher
@@ -63,8 +63,8 @@ type Engine struct {
 	unmatched     atomic.Uint64
 
 	strict *strict // nil where no owner is asked
-	// sampled gets decided calls with a descriptor in the sample that nodes keep
-	// of the keys with most hits. It must not wait. It may be nil.
+	// sampled gets decided calls with a descriptor in the sample that nodes
+	// keep of the keys with most hits. It must not wait. It may be nil.
 	sampled func(c *node.Call, hits []node.Hit)
 }
 
@@ -154,16 +154,16 @@ func (e *Engine) Check(ctx context.Context, c *node.Call) error {
 	return e.strict.wait(ctx, t)
 }
 
-// TryCheck is Check for a call that waits for no owner. It returns false, and has
-// charged nothing, for a call that must wait.
+// TryCheck is Check for a call that waits for no owner. It returns false, and
+// has charged nothing, for a call that must wait.
 func (e *Engine) TryCheck(c *node.Call) (decided bool, err error) {
 	var t attempt
 	err = e.open(c, &t)
 	return err != nil || e.try(e.Now(), &t), err
 }
 
-// CheckAt is Check at an instant of the caller. It never waits: a call that would
-// have to ask an owner is decided as if the owner did not answer.
+// CheckAt is Check at an instant of the caller. It never waits: a call that
+// would have to ask an owner is decided as if the owner did not answer.
 func (e *Engine) CheckAt(at node.Instant, c *node.Call) error {
 	var t attempt
 	err := e.open(c, &t)
@@ -223,7 +223,8 @@ func (e *Engine) tryLocked(at node.Instant, t *attempt, after *afterUnlock) bool
 	return true
 }
 
-// probe probes a call at its shards, which are locked, and joins their verdicts.
+// probe probes a call at its shards, which are locked, and joins their
+// verdicts.
 func (e *Engine) probe(at node.Instant, t *attempt) {
 	for m := t.touched; m != 0; m &= m - 1 {
 		e.shards[bits.TrailingZeros64(m)].node.Probe(at, t.hits, t.call.Statuses)
@@ -265,8 +266,8 @@ type afterUnlock struct {
 	messages []sticky.Message
 }
 
-// collect adds the messages of a shard, which is locked, and wakes the calls that
-// it has answered.
+// collect adds the messages of a shard, which is locked, and wakes the calls
+// that it has answered.
 func (a *afterUnlock) collect(at node.Instant, s *strict, shard int, n *node.Node) {
 	if !n.HasLeaseReady() {
 		return
@@ -343,8 +344,8 @@ func (e *Engine) unlock(set uint64) {
 	}
 }
 
-// Tick lets expired keys go, a bounded number a shard. The daemon calls it
-// each tickInterval where it is alone; else the replicator does, shard by shard.
+// Tick lets expired keys go, a bounded number a shard. The daemon calls it each
+// tickInterval where it is alone; else the replicator does, shard by shard.
 func (e *Engine) Tick(at node.Instant) {
 	for _, s := range e.shards {
 		s.lock()
@@ -381,11 +382,11 @@ func (e *Engine) Unmatched() (known, unknown uint64) {
 	return e.unmatched.Load(), e.unknownDomain.Load()
 }
 
-// RuleHits is what was asked of a rule so far.
+// RuleHits is the number of hits that calls asked of a rule so far.
 type RuleHits struct{ Rule, Hits uint64 }
 
-// Offered returns what was asked of each rule that has rights, by the name that
-// daemons call it among each other.
+// Offered returns the hits that calls asked of each rule with rights, by the
+// shared name of the rule.
 func (e *Engine) Offered() []RuleHits {
 	e.reload.Lock()
 	defer e.reload.Unlock()

@@ -22,20 +22,20 @@ type eventLog struct {
 	said    map[eventKey]time.Duration
 }
 
-// eventKey is what is said once in a while at most.
+// eventKey identifies events of which one line is logged in a while.
 type eventKey struct {
 	kind gossip.EventKind
 	peer crdt.Incarnation
 }
 
 const (
-	// eventQuiet is for how long the same is not said again.
+	// eventQuiet is the least time between two lines of one eventKey.
 	eventQuiet = 10 * time.Second
-	// maxSaid bounds what is remembered of that.
+	// maxSaid bounds the keys that are remembered for that.
 	maxSaid = 1_024
 )
 
-// eventWords is what is said of the kinds that are worth a line.
+// eventWords are the lines of the kinds that are logged.
 var eventWords = map[gossip.EventKind]struct {
 	level slog.Level
 	text  string
@@ -68,7 +68,7 @@ func ofShard(k gossip.EventKind) bool {
 	return false
 }
 
-// take takes in the events of a shard.
+// take counts and logs the events of a shard.
 func (l *eventLog) take(shard int, events []gossip.Event) {
 	for _, e := range events {
 		own := ofShard(e.Kind)
@@ -98,7 +98,7 @@ func (l *eventLog) say(e gossip.Event) {
 	}
 	l.said[key] = e.At
 	if e.Kind == gossip.PeerSilent && l.leaving() {
-		return // they have been told that this one goes
+		return // they know that this daemon leaves
 	}
 	attrs := []any{"event", e.Kind.String()}
 	if e.Peer != 0 {

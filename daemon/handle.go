@@ -12,7 +12,7 @@ import (
 // errKilled is why a daemon ends that was killed by its handle.
 var errKilled = errors.New("killed")
 
-// Handle is a hold on a running daemon, for those who embed it. It is safe for
+// Handle controls a running daemon for a program that embeds it. It is safe for
 // concurrent use, also after the daemon has ended.
 type Handle struct {
 	d *daemon
@@ -58,8 +58,8 @@ func (h *Handle) Members() []gossip.Member {
 	return h.d.cluster.all()
 }
 
-// Budget says how far rules may go over their limits and how far they went, empty
-// for a daemon alone.
+// Budget reports how far rules may exceed their limits and how far they did. It
+// is empty for a daemon alone.
 func (h *Handle) Budget(q api.BudgetQuery) (api.BudgetAnswer, error) {
 	if h.d.monitor == nil {
 		return api.BudgetAnswer{Alone: true}, nil
@@ -70,8 +70,8 @@ func (h *Handle) Budget(q api.BudgetQuery) (api.BudgetAnswer, error) {
 // Links returns how old the daemon's view of each peer is.
 func (h *Handle) Links() []node.Link { return h.d.engine.Links(h.d.engine.Now()) }
 
-// Kill ends the daemon at once, as if its process had been killed: nothing is
-// drained, handed over or said to anybody. Run returns.
+// Kill ends the daemon at once, like a kill of its process: it drains nothing,
+// sends no last counts and does not announce that it leaves. Run returns.
 func (h *Handle) Kill() { h.d.kill(errKilled) }
 
 // budget answers a question about budgets.

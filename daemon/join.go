@@ -124,9 +124,8 @@ func (d *daemon) joinCluster(e *edges) error {
 	return err
 }
 
-// swimKeys returns the keys of membership: those of the file, or one that
-// follows from the secret. A daemon without a secret has nobody to tell
-// secrets to.
+// swimKeys returns the keys of membership: those of the file, or one derived
+// from the secret. A daemon without a secret has none.
 func (d *daemon) swimKeys() ([][]byte, error) {
 	if path := d.cfg.Swim.KeysFile; path != "" {
 		keys, warnings, err := config.ReadKeys(path)

@@ -8,9 +8,9 @@ import (
 	"github.com/georld/rld/node"
 )
 
-// CheckRefundable is Check. It fills to with a receipt a descriptor, and returns
-// it: what Refund takes to give back what was charged for the descriptor. One
-// without hits gives nothing back.
+// CheckRefundable is Check. It fills to with a refund token a descriptor, and
+// returns it. Refund uses a token to give back hits that were charged for the
+// descriptor. A token without hits gives nothing back.
 func (e *Engine) CheckRefundable(
 	ctx context.Context, c *node.Call, to []node.Receipt,
 ) ([]node.Receipt, error) {
@@ -45,8 +45,8 @@ func (e *Engine) openRefundable(c *node.Call, to []node.Receipt) (attempt, error
 	return t, nil
 }
 
-// Refund gives back up to hits of what a receipt of this engine says. See
-// node.Node.Refund: that no receipt is handed in twice is up to the caller.
+// Refund gives back up to hits of the hits of a refund token of this engine.
+// See node.Node.Refund: the caller must not use a token twice.
 func (e *Engine) Refund(r *node.Receipt, hits uint64) node.Refunded {
 	return e.refundAt(e.Now(), r, hits)
 }

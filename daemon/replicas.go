@@ -17,8 +17,8 @@ func (e *Engine) Incarnation() crdt.Incarnation { return e.shards[0].node.Incarn
 // Shards returns into how many parts the keys are split.
 func (e *Engine) Shards() int { return len(e.shards) }
 
-// expedite makes the replicator send the messages of some shards soon. It neither
-// waits nor allocates.
+// expedite makes the replicator send the messages of some shards soon. It
+// neither waits nor allocates.
 func (e *Engine) expedite(shards uint64) {
 	if e.expedited.Or(shards)&shards == shards {
 		return // they are expedited already
@@ -29,7 +29,7 @@ func (e *Engine) expedite(shards uint64) {
 	}
 }
 
-// Peers tells all shards which incarnations are live, of all regions.
+// Peers sets the live incarnations of all regions at all shards.
 func (e *Engine) Peers(at node.Instant, peers []gossip.Peer) {
 	for _, s := range e.shards {
 		s.lock()
@@ -38,8 +38,8 @@ func (e *Engine) Peers(at node.Instant, peers []gossip.Peer) {
 	}
 }
 
-// Step takes in the message of a peer's shard. See node.Node.Step; a message
-// for a shard that is not there is refused as misplaced.
+// Step merges the message of a peer's shard. See node.Node.Step. A message for
+// a shard that does not exist is rejected as misplaced.
 func (e *Engine) Step(at node.Instant, m *gossip.Message) error {
 	if m.Shards != len(e.shards) || m.Shard < 0 || m.Shard >= len(e.shards) {
 		return &gossip.ShardsError{Theirs: m.Shards, Ours: len(e.shards)}
@@ -54,7 +54,7 @@ func (e *Engine) Step(at node.Instant, m *gossip.Message) error {
 	return err
 }
 
-// turn ticks a shard and returns what it wants done.
+// turn runs the timers of a shard and returns its messages and events.
 func (e *Engine) turn(at node.Instant, shard int) node.Ready {
 	var after afterUnlock
 	ready := e.turnLocked(at, shard, &after)
@@ -102,8 +102,8 @@ func (e *Engine) Leave() {
 	e.perform(&after)
 }
 
-// Links describes the peers, by their IDs: of what the shards know of one the
-// oldest and the least.
+// Links describes the peers, by their IDs: of the views of all shards the
+// oldest, with the least acknowledged.
 func (e *Engine) Links(at node.Instant) []node.Link {
 	var all []node.Link
 	for i := range e.shards {
@@ -161,11 +161,11 @@ func older(a, b time.Duration) time.Duration {
 	return max(a, b)
 }
 
-// heads is what there was to tell each peer at an instant, by shard: what comes
-// later does not count.
+// heads holds, by shard, the latest version for each peer at an instant. Later
+// versions do not count.
 type heads []map[crdt.Incarnation]uint64
 
-// heads returns what there is to tell the peers now.
+// heads returns the latest versions for the peers.
 func (e *Engine) heads(at node.Instant) heads {
 	all := make(heads, len(e.shards))
 	for i := range e.shards {
@@ -177,8 +177,8 @@ func (e *Engine) heads(at node.Instant) heads {
 	return all
 }
 
-// flushed reports whether the peers that are still there and were heard not
-// long ago have acknowledged as much.
+// flushed reports whether all peers that are still live and not silent have
+// acknowledged these versions.
 func (e *Engine) flushed(at node.Instant, h heads) bool {
 	for i := range e.shards {
 		for _, l := range e.linksOf(at, i) {

@@ -23,8 +23,9 @@ import (
 )
 
 // rightsLoop runs a replica.RightsLoop with a file on disk, and answers the
-// shards. It is safe for concurrent use. Shards call it while they are locked, so
-// it never locks one while it is locked, and it is not locked while it writes.
+// shards. It is safe for concurrent use. Shards call it while they are locked,
+// so it never locks one while it is locked, and it is not locked while it
+// writes.
 type rightsLoop struct {
 	log     *slog.Logger
 	file    string
@@ -42,7 +43,8 @@ type rightsLoop struct {
 // rightsFile is the record of the rights agent, in its folder.
 const rightsFile = "rights.rld"
 
-// openAgent opens the rights agent of a daemon, none for one that holds no rights.
+// openAgent opens the rights agent of a daemon, none for one that holds no
+// rights.
 func (d *daemon) openAgent() error {
 	c := &d.cfg
 	if c.Region == "" || c.Rights.Dir == "" {
@@ -232,8 +234,8 @@ func lockFolder(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// replaceFile replaces a file atomically: after a crash it has the former content
-// or the new one, and after replaceFile returned the new one.
+// replaceFile replaces a file atomically: after a crash it has the former
+// content or the new one, and after replaceFile returned the new one.
 func replaceFile(path string, data []byte) error {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, filepath.Base(path)+".*")

@@ -20,8 +20,8 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// strict drives the replica.Process of a daemon: it locks the machine, keeps its
-// timer, sends its frames and blocks the calls that wait. It is safe for
+// strict drives the replica.Process of a daemon: it locks the machine, keeps
+// its timer, sends its frames and blocks the calls that wait. It is safe for
 // concurrent use. Shards call it while they are locked, so it never locks one
 // while it holds the machine.
 type strict struct {
@@ -165,8 +165,8 @@ func (s *strict) deliver(out []sticky.Message) {
 	replica.Route(s.cfg.Self, out, s.step, s.post)
 }
 
-// step hands a message to its recipients and returns what the shards answer. The
-// acceptor answers from its own goroutine.
+// step hands a message to its recipients and returns the answers of the shards.
+// The acceptor answers from its own goroutine.
 func (s *strict) step(m *sticky.Message) []sticky.Message {
 	var after afterUnlock
 	set, acceptor := replica.Recipients(m, s.cfg.Shards)

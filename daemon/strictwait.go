@@ -135,8 +135,8 @@ func (s *strict) abandon(t *attempt, w *waiter) {
 	s.engine.perform(&after)
 }
 
-// cancel frees what the shards of a call, which are locked, set aside for it and
-// did not charge.
+// cancel frees the rights that the shards of a call, which are locked, set
+// aside for it and did not charge.
 func (s *strict) cancel(at node.Instant, t *attempt, w *waiter, after *afterUnlock) {
 	if w.Ticket() == 0 {
 		return

@@ -14,10 +14,10 @@ import (
 )
 
 // AcceptorLoop drives the acceptor of a process. After each input the driver
-// calls Turn and does what it returns: it sends the messages, appends the
-// records of Store to the log with one sync, and then calls Stored. Inputs that
-// come during the sync go into the next one. Messages that depend on a record
-// come after it, from Stored.
+// calls Turn and carries out the quorum.Ready that it returns: it sends the
+// messages, appends the records of Store to the log with one sync, and then
+// calls Stored. Inputs that come during the sync go into the next one. Messages
+// that depend on a record come after it, from Stored.
 type AcceptorLoop struct {
 	Acceptor *quorum.Acceptor
 }
@@ -36,14 +36,14 @@ func (l *AcceptorLoop) Peers(at time.Duration, self crdt.Incarnation, live []gos
 	l.Acceptor.Peers(at, self, all)
 }
 
-// Turn runs the timers that are due and returns what the driver must do.
+// Turn runs the timers that are due and returns the work of the driver.
 func (l *AcceptorLoop) Turn(at time.Duration, now hlc.Timestamp) quorum.Ready {
 	l.Acceptor.Tick(at, now.Millis())
 	return l.ready(at, now)
 }
 
-// Stored notes that the log holds what Store returned, or why it does not. It
-// returns what the driver must do next.
+// Stored notes that the log holds the entries of Store, or the error of the
+// sync. It returns the next work of the driver.
 func (l *AcceptorLoop) Stored(at time.Duration, now hlc.Timestamp, err error) quorum.Ready {
 	if err != nil {
 		l.Acceptor.Failed(err)

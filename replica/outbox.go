@@ -38,7 +38,7 @@ type Outbox struct {
 type box struct {
 	queue []sticky.Message // that could not be merged, bounded by maxQueued
 	items int
-	busy  bool          // a driver sends what is in the queue, or will
+	busy  bool          // a driver sends the queue, or will
 	due   time.Duration // when it goes on, 0: now
 	tries int
 	// tick is the begin of the millisecond of the latest frame, and frames how

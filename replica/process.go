@@ -45,7 +45,7 @@ func New(c Config) *Process {
 	return &Process{Waiters: newWaiters(c.Shards, reach), Reach: reach, Outbox: newOutbox()}
 }
 
-// Ready is what a driver must do after a Tick.
+// Ready is the work of a driver after a Tick.
 type Ready struct {
 	// Late are calls that waited long enough. Each goes on with Waiters.Next.
 	Late []*StrictCall

@@ -14,9 +14,9 @@ import (
 const countEvery = time.Second
 
 // RightsLoop drives the rights agent of a process. After each input the driver
-// calls Turn and does what it returns: it sends the messages, stores the record
-// and then calls Stored. Messages that depend on a record come after it, from
-// Stored.
+// calls Turn and carries out the agent.Ready that it returns: it sends the
+// messages, stores the record and then calls Stored. Messages that depend on a
+// record come after it, from Stored.
 type RightsLoop struct {
 	Agent *agent.Agent
 
@@ -33,14 +33,14 @@ func (l *RightsLoop) CountDue(at time.Duration) bool {
 	return true
 }
 
-// Turn runs the timers that are due and returns what the driver must do.
+// Turn runs the timers that are due and returns the work of the driver.
 func (l *RightsLoop) Turn(at time.Duration, now hlc.Timestamp) agent.Ready {
 	l.Agent.Tick(at, now)
 	return l.ready(at)
 }
 
-// Stored notes that the disk holds the record of Store, or why it does not. It
-// returns what the driver must do next.
+// Stored notes that the disk holds the record of Store, or the error of the
+// write. It returns the next work of the driver.
 func (l *RightsLoop) Stored(at time.Duration, err error) agent.Ready {
 	if err != nil {
 		l.Agent.Failed(err)

@@ -16,7 +16,7 @@ const (
 	noOwner = 2
 )
 
-// Action is what a driver does next with a call that it has probed.
+// Action is the next step of a driver with a call that it has probed.
 type Action uint8
 
 // The actions.

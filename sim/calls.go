@@ -113,7 +113,7 @@ func (w *World) goOn(a *pendingCall) {
 	}
 }
 
-// account records the decision on the call and tells the auditors.
+// account records the decision on a call and passes it to the auditors.
 func (w *World) account(a *pendingCall, at node.Instant) {
 	d, c := a.daemon, a.call
 	w.trace.decision(d, c)

@@ -16,8 +16,8 @@ import (
 // Daemon is one daemon of the cluster: a machine with a clock, and the process
 // on it while it is up.
 type Daemon struct {
-	// Name is what it is called now; a restart may have given it another.
-	// Region is its region's.
+	// Name is the present name; a restart may change it. Region is the name of
+	// its region.
 	Name, Region string
 	// Index is its place in World.Daemons, RegionIndex that of its region in
 	// World.Regions.
@@ -34,7 +34,7 @@ type Daemon struct {
 	starts       int           // processes so far
 	member       int32         // the incarnation in World.members
 	incarnations []crdt.Incarnation
-	known        []int32         // incarnations it was told of, ascending, itself among them
+	known        []int32         // incarnations it knows, ascending, itself among them
 	set          int             // rule set in force, in World.sets
 	wakes        []time.Duration // monotonic, one a node, then otherWakes
 	waking       time.Duration   // virtual time of the first evWake under way
@@ -64,14 +64,14 @@ const never = time.Duration(math.MaxInt64)
 // kernel's buffers are full.
 const maxInbox = 1_024
 
-// Instant returns what the daemon's two clocks show at a virtual time: the
-// monotonic one since its process started.
+// Instant returns the readings of the daemon's two clocks at a virtual time.
+// The monotonic one starts with the process.
 func (d *Daemon) Instant(now time.Duration) node.Instant {
 	return node.Instant{Mono: now - d.started, Wall: d.clock.read(now)}
 }
 
-// Incarnations returns the incarnations it runs now, one a shard; nil when down. They
-// are not the caller's to change.
+// Incarnations returns the incarnations it runs now, one a shard; nil when
+// down. They are not the caller's to change.
 func (d *Daemon) Incarnations() []crdt.Incarnation {
 	if !d.Up {
 		return nil
@@ -176,7 +176,7 @@ func (w *World) crash(d *Daemon) {
 func (w *World) rename(d *Daemon, yes bool) {
 	if yes && !d.Up {
 		d.Name = fmt.Sprintf("%s-r%d", d.owner, d.starts)
-		d.disk = disk{} // what is stored is of the name
+		d.disk = disk{} // the storage belongs to the name
 	}
 }
 

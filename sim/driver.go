@@ -140,7 +140,7 @@ func (w *World) receive(d *Daemon, f flight) {
 		w.traffic.Unreadable++
 	default:
 		r := receiver{world: w, daemon: d}
-		_ = in.Deliver(&r) // the parts count what they reject
+		_ = in.Deliver(&r) // the parts count the messages that they reject
 		if r.touched != 0 {
 			w.drain(d, r.touched)
 		}
@@ -193,7 +193,7 @@ func (r *receiver) StepStrict(m *sticky.Message) error {
 	return err
 }
 
-// stepped tells the auditors of an input to a daemon.
+// stepped passes an input of a daemon to the auditors.
 func (w *World) stepped(d *Daemon, m *gossip.Message, err error) {
 	for _, a := range w.auditors {
 		a.Stepped(w, d, m, err)

@@ -2,7 +2,7 @@ package sim
 
 import "time"
 
-// eventKind says what an event does.
+// eventKind is the kind of an event.
 type eventKind uint8
 
 const (

@@ -23,8 +23,8 @@ type change struct {
 	about    int32
 }
 
-// join makes a new process a member: it is told who is there, and the others
-// are told of it in time.
+// join makes a new process a member: it learns its peers at once, and they
+// learn of it after a while.
 func (w *World) join(d *Daemon) {
 	d.member = int32(len(w.members))
 	w.members = append(w.members, incarnation{daemon: d.Index, name: d.Name, incarnations: d.incarnations, up: true})
@@ -59,7 +59,7 @@ func (w *World) notify(o *Daemon, about int32, after time.Duration) {
 	w.events.push(at, evMember, w.changes.put(change{o.Index, o.member, about}))
 }
 
-// learn brings news to a process: what is true by now counts, so that news out
+// learn brings a change to a process. The present state counts, so changes out
 // of order end well.
 func (w *World) learn(c change) {
 	o := w.daemons[c.observer]
@@ -71,8 +71,8 @@ func (w *World) learn(c change) {
 	}
 }
 
-// update corrects what a process knows of one incarnation and reports whether
-// it knew something else.
+// update corrects the view that a process has of one incarnation, and reports
+// whether it was wrong.
 func (w *World) update(o *Daemon, about int32) bool {
 	at, knew := slices.BinarySearch(o.known, about)
 	is := w.isMember(o, about)
@@ -102,8 +102,8 @@ func (w *World) isMember(o *Daemon, about int32) bool {
 	return since == notCut || w.now-since < w.cfg.Members.Leave
 }
 
-// tell hands a process the members it knows, but for those that a fault keeps
-// from it.
+// tell sets the peers of a process to the members that it knows, without those
+// that a fault hides from it.
 func (w *World) tell(d *Daemon) {
 	at := d.Instant(w.now)
 	for s, n := range d.Nodes {
@@ -163,8 +163,8 @@ func (w *World) suffers(d *Daemon, k FaultKind) bool {
 	return false
 }
 
-// resyncMembers tells the processes that a fault of membership is about what
-// they are to know, now that it began or ended.
+// resyncMembers sets the peers of the processes that a fault of membership
+// affects, after it began or ended.
 func (w *World) resyncMembers(f *Fault) {
 	for _, d := range w.daemons {
 		if !d.Up || !d.in(f.From) || w.suffers(d, LateMembers) {

@@ -27,7 +27,7 @@ type flight struct {
 	mangled  bool
 }
 
-// Traffic is what the network carried.
+// Traffic counts the frames of the network.
 type Traffic struct {
 	Frames     uint64 `json:"frames"` // sent
 	Bytes      uint64 `json:"bytes"`  // sent
@@ -44,8 +44,8 @@ type Traffic struct {
 	// refused.
 	Unsendable uint64 `json:"unsendable"`
 	Unreadable uint64 `json:"unreadable"`
-	// Rights are the frames between offices, RightsBytes what is in them; both
-	// are among Frames and Bytes.
+	// Rights counts the frames between rights agents, RightsBytes their bytes.
+	// Both are included in Frames and Bytes.
 	Rights      uint64 `json:"rights,omitempty"`
 	RightsBytes uint64 `json:"rights_bytes,omitempty"`
 	// Strict are those about strict keys, likewise.

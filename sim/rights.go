@@ -14,8 +14,8 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// Allotments is how daemons share out rights, see agent.Config. A field of 0 is the
-// default there, and a DaemonHorizon below 0 is none.
+// Allotments is how daemons share out rights, see agent.Config. A field of 0 is
+// the default there, and a DaemonHorizon below 0 is none.
 type Rights struct {
 	Period, DaemonHorizon time.Duration
 	Interval, WANInterval time.Duration
@@ -25,7 +25,7 @@ type Rights struct {
 	Weights []uint64
 }
 
-// cluster is the fingerprint of the cluster in what is stored.
+// cluster is the fingerprint of the cluster in stored records.
 const cluster = 0x51eed
 
 // agentOf returns the configuration of a daemon's rights agent.
@@ -49,7 +49,7 @@ func (c *Config) agentOf(region int, name string) agent.Config {
 	return out
 }
 
-// validateRights returns what is wrong with how rights are shared out.
+// validateRights returns an error for a bad configuration of rights.
 func (c *Config) validateRights() error {
 	if !c.Policy.hasRights() || !c.anyRights() {
 		return nil
@@ -80,7 +80,8 @@ func (w *World) openAgent(d *Daemon) (node.Allotments, error) {
 		}
 		start = agent.Start{Record: record}
 	case d.ran == d.Name && !w.cfg.mutation.forgetful:
-		// The operator knows exactly up to which window it may have used rights.
+		// The operator knows exactly up to which window it may have used
+		// rights.
 		start = agent.Start{Generation: uint64(d.starts) + 1, Fence: max(1, d.usedWindow)}
 	}
 	a, err := agent.New(w.cfg.agentOf(d.RegionIndex, d.Name), start)
@@ -135,7 +136,7 @@ func (w *World) turnAgent(d *Daemon) {
 	w.serveAgent(d, d.agent.Turn(at.Mono, d.time(w.now)))
 }
 
-// serveAgent does what a rights agent returned.
+// serveAgent carries out the work that a rights agent returned.
 func (w *World) serveAgent(d *Daemon, r agent.Ready) {
 	if r.Store != nil {
 		w.writeRecord(d, r.Store)

@@ -149,7 +149,7 @@ func (w *World) collect(d *Daemon, shard int) []sticky.Message {
 	return ready.Messages
 }
 
-// said tells the auditors of messages before they are sent.
+// said passes messages to the auditors before they are sent.
 func (w *World) said(d *Daemon, out []sticky.Message) {
 	for i := range out {
 		for _, a := range w.auditors {
@@ -191,7 +191,7 @@ func (w *World) flush(d *Daemon, to crdt.Incarnation) {
 }
 
 // stepStrict hands a message about strict keys to its recipients, or the
-// messages that a mutation makes of it. It returns what the nodes answer.
+// messages that a mutation makes of it. It returns the answers of the nodes.
 func (w *World) stepStrict(d *Daemon, m *sticky.Message) []sticky.Message {
 	all := []*sticky.Message{m}
 	if w.cfg.mutation.strict != nil {
@@ -217,7 +217,7 @@ func (w *World) stepStrict(d *Daemon, m *sticky.Message) []sticky.Message {
 	return answers
 }
 
-// heeded tells the auditors of an input to a node about strict keys.
+// heeded passes an input of a node about strict keys to the auditors.
 func (w *World) heeded(d *Daemon, shard int, m *sticky.Message) {
 	for _, a := range w.auditors {
 		if h, ok := a.(Heeder); ok {

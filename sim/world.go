@@ -85,7 +85,7 @@ type World struct {
 	writes      pool[write]
 	base        int64  // wall time of virtual time 0, Unix ns
 	healed      bool   // the liveness phase has begun
-	pending     string // what it waits for
+	pending     string // the condition that it waits for
 	failed      error  // what ends the run early
 	doing       event  // for the report of a panic
 }
@@ -151,14 +151,14 @@ func (w *World) Daemons() []*Daemon { return w.daemons }
 // Regions returns the names of the regions.
 func (w *World) Regions() []string { return w.regions }
 
-// Config returns what the run was made of. It is not to be changed.
+// Config returns the configuration of the run. The caller must not change it.
 func (w *World) Config() *Config { return w.cfg }
 
 // Rules returns the newest rule set, which not every daemon may have in force
 // yet.
 func (w *World) Rules() *rules.Set { return w.sets[w.newest()].set }
 
-// Traffic returns what the network carried so far.
+// Traffic returns the counts of the network so far.
 func (w *World) Traffic() Traffic { return w.traffic }
 
 func (w *World) newest() int { return len(w.sets) - 1 }
@@ -191,7 +191,7 @@ func (w *World) happens(p rules.PPM) bool {
 	return p > 0 && rules.PPM(w.net.Uint32N(uint32(100*rules.Percent))) < p
 }
 
-// prepare schedules what a run begins with.
+// prepare schedules the first events of a run.
 func (w *World) prepare() {
 	g := w.cfg.Node.Gossip.WithDefaults()
 	for i := range w.daemons {
@@ -277,7 +277,7 @@ func (w *World) adopt(a adoption) {
 	w.drain(d, allShards)
 }
 
-// String says where a run is, for messages.
+// String describes the time and the progress of a run, for messages.
 func (w *World) String() string {
 	return fmt.Sprintf("%s, seed %d, at %v after %d events", w.cfg.Name, w.cfg.Seed, w.now, w.count)
 }
