@@ -10,6 +10,9 @@ import (
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"
+	"github.com/georld/rld/sim/audit"
+	"github.com/georld/rld/sim/load"
+	"github.com/georld/rld/sim/scenario"
 )
 
 // trial is one scenario for the demo and for the simulator: clients ask for a
@@ -83,7 +86,7 @@ func (x *trial) config(t *testing.T, began time.Time, seed uint64) *sim.Config {
 	if set == nil {
 		t.Fatal(found)
 	}
-	cfg, err := sim.ReplayConfig(x.trace(began), set, sim.ReplayOptions{Regions: o.Regions, Daemons: o.Daemons})
+	cfg, err := scenario.Replay(x.trace(began), set, o.Regions, o.Daemons)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,8 +117,8 @@ func simLink(l Link) sim.Link {
 }
 
 // trace is what the clients ask for, looked at as often as the demo does.
-func (x *trial) trace(began time.Time) *sim.Trace {
-	out := &sim.Trace{Start: began.UnixNano(), Regions: x.options.Regions}
+func (x *trial) trace(began time.Time) *load.Trace {
+	out := &load.Trace{Start: began.UnixNano(), Regions: x.options.Regions}
 	type name struct{ rule, key int }
 	known := make(map[name]int32)
 	clients := x.clients()
@@ -128,9 +131,9 @@ func (x *trial) trace(began time.Time) *sim.Trace {
 			if !ok {
 				key = int32(len(out.Keys))
 				known[n] = key
-				out.Keys = append(out.Keys, sim.TraceKey{Domain: Domain, Descriptors: [][]rules.Entry{a.entries()}})
+				out.Keys = append(out.Keys, load.TraceKey{Domain: Domain, Descriptors: [][]rules.Entry{a.entries()}})
 			}
-			out.Entries = append(out.Entries, sim.TraceEntry{At: now, Region: int32(a.Region), Key: key, Hits: 1})
+			out.Entries = append(out.Entries, load.TraceEntry{At: now, Region: int32(a.Region), Key: key, Hits: 1})
 		}
 	}
 	return out
@@ -166,7 +169,7 @@ func (x *trial) window(width time.Duration, began time.Time, at time.Duration) i
 // foretell runs the simulator.
 func (x *trial) foretell(t *testing.T, cfg *sim.Config) *outcome {
 	t.Helper()
-	r, err := sim.Run(cfg, sim.Options{Series: true, Auditors: []string{"overage"}})
+	r, err := sim.Run(cfg, sim.Options{Series: true, Auditors: audit.Only("overage")})
 	if err != nil {
 		t.Fatal(err)
 	}

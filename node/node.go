@@ -77,6 +77,10 @@ func (n *Node) Incarnation() crdt.Incarnation { return n.incarnation }
 // Time returns the hybrid logical clock, as messages carry it.
 func (n *Node) Time(at Instant) hlc.Timestamp { return n.clock.Now(at) }
 
+// Millis returns the reading of the clock that windows are cut from, in Unix
+// milliseconds. It uses up no stamp.
+func (n *Node) Millis(at Instant) int64 { return n.millis(at) }
+
 // Take probes, decides and charges hits that all belong to this node.
 func (n *Node) Take(at Instant, h []Hit, out []Status) Decision {
 	n.Probe(at, h, out)

@@ -14,7 +14,7 @@ func TestAuditorsPassACleanRun(t *testing.T) {
 	for _, shards := range []int{1, 4} {
 		cfg := small(t)
 		cfg.Shards = shards
-		r, err := Run(cfg, Options{})
+		r, err := Run(cfg, Options{Auditors: TestAuditors()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,13 +28,12 @@ func TestAuditorsPassACleanRun(t *testing.T) {
 
 // An auditor alone keeps the books that it shares with the others.
 func TestAuditorsWorkAlone(t *testing.T) {
-	all, err := Run(small(t), Options{})
+	all, err := Run(small(t), Options{Auditors: TestAuditors()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range auditors(small(t)) {
-		want := all.Auditors[i]
-		alone, err := Run(small(t), Options{Auditors: []string{want.Name}})
+	for i, want := range all.Auditors[:len(all.Auditors)-2] { // without frames and expectations
+		alone, err := Run(small(t), Options{Auditors: TestAuditors(want.Name)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,18 +41,18 @@ func TestAuditorsWorkAlone(t *testing.T) {
 			t.Errorf("%s alone: trace %s, with all others %s", want.Name, alone.TraceHash, all.TraceHash)
 		}
 		if got := alone.Auditors[0]; got != want {
-			t.Errorf("alone %+v, with the others %+v", got, want)
+			t.Errorf("%d: alone %+v, with the others %+v", i, got, want)
 		}
 	}
 }
 
 // Nobody watching changes nothing.
 func TestAuditorsChangeNothing(t *testing.T) {
-	with, err := Run(small(t), Options{})
+	with, err := Run(small(t), Options{Auditors: TestAuditors()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	without, err := Run(small(t), Options{Auditors: []string{}})
+	without, err := Run(small(t), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,68 +99,85 @@ func TestMessagesAuditorCatches(t *testing.T) {
 				to = r.w.daemons[2]
 			}
 			m := r.message(from, to)
-			r.tell(to, m)
+			r.show(to, m)
 			r.clean("messages")
 			c.change(r, m)
-			r.tell(to, m)
+			r.show(to, m)
 			r.caught("messages")
 		})
 	}
 }
 
-// A view that is older than its replica says is found where ages are compared.
-func TestMessagesAuditorCatchesAnUnderstatedAge(t *testing.T) {
+// A view that is older than its replica states is found.
+func TestViewsAuditorCatchesAnUnderstatedAge(t *testing.T) {
 	r := newRig(t, small(t), time.Second)
-	d := r.w.daemons[0]
-	a := r.auditor("messages").(*messagesAuditor)
-	a.links(r.w, d, 0)
-	r.clean("messages")
-	for _, e := range r.books().hearing.ears {
-		e.sent -= time.Hour
+	from, to := r.w.daemons[0], r.w.daemons[1]
+	r.clean("views")
+	r.pass(time.Second)
+	m := r.message(to, from) // states to answer a message of this instant
+	m.Echo = uint64(from.Instant(r.w.now).Mono.Microseconds())
+	if err := from.Nodes[0].Step(from.Instant(r.w.now), m); err != nil {
+		t.Fatal(err)
 	}
-	a.links(r.w, d, 0)
-	r.caught("messages")
+	m.Complete = false
+	for range 64 {
+		r.show(from, m)
+	}
+	r.caught("views")
 }
 
 func TestClockAuditorCatches(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		plant func(r *rig, from, to *Daemon)
+		input func(r *rig, from, to *Daemon)
 	}{
 		{"a stamp an hour ahead", func(r *rig, from, to *Daemon) {
 			m := r.message(from, to)
 			m.Stamp = hlc.New(m.Stamp.Millis()+3_600_000, 0)
-			r.tell(to, m)
+			r.show(to, m)
 		}},
 		{"a stamp that goes back", func(r *rig, from, to *Daemon) {
-			r.tell(to, r.message(from, to))
+			r.show(to, r.message(from, to))
 			r.pass(time.Second)
 			m := r.message(from, to)
 			m.Stamp = hlc.New(m.Stamp.Millis()-1_500, 0)
-			r.tell(to, m)
+			r.show(to, m)
 		}},
-		{"a stamp not above one that was taken", func(r *rig, from, to *Daemon) {
+		{"a stamp not above one that was accepted", func(r *rig, from, to *Daemon) {
 			ahead := r.message(from, to)
 			ahead.Stamp = hlc.New(ahead.Stamp.Millis()+200, 0)
-			r.tell(to, ahead)
+			r.step(to, ahead)
 			r.pass(time.Millisecond)
-			r.tell(from, r.message(to, from))
+			r.show(from, r.message(to, from))
+		}},
+		{"a stamp that is not followed", func(r *rig, from, to *Daemon) {
+			ahead := r.message(from, to)
+			ahead.Stamp = hlc.New(ahead.Stamp.Millis()+200, 0)
+			r.show(to, ahead)
 		}},
 		{"a window an hour ahead", func(r *rig, from, _ *Daemon) {
-			r.books().clocks.of(from, 0).ceiling -= int64(time.Hour)
-			r.decide(from, quietKey, true)
+			d := r.decision(from, quietKey, true)
+			d.Clock += int64(time.Hour / time.Millisecond)
+			r.w.auditors.decided(d)
 		}},
 		{"a window that comes again", func(r *rig, from, _ *Daemon) {
+			d := r.decision(from, quietKey, true)
+			d.Clock++
+			r.w.auditors.decided(d)
 			r.decide(from, quietKey, true)
-			r.auditor("hlc").(*clockAuditor).windows[from.Index][0] += 10_000
-			r.decide(from, quietKey, true)
+		}},
+		{"a window far behind", func(r *rig, from, _ *Daemon) {
+			r.pass(time.Second)
+			d := r.decision(from, quietKey, true)
+			d.Clock -= 500
+			r.w.auditors.decided(d)
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, small(t), time.Second)
 			r.decide(r.w.daemons[0], quietKey, true)
 			r.clean("hlc")
-			c.plant(r, r.w.daemons[0], r.w.daemons[1])
+			c.input(r, r.w.daemons[0], r.w.daemons[1])
 			r.caught("hlc")
 		})
 	}
@@ -170,38 +186,36 @@ func TestClockAuditorCatches(t *testing.T) {
 func TestBoundsAuditorCatches(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		plant func(r *rig, from, to *Daemon)
+		input func(r *rig, from, to *Daemon)
 	}{
 		{"too many cells", func(r *rig, from, to *Daemon) {
 			m := r.message(from, to)
 			for i := range gossip.DefaultFrameCells + 1 {
 				m.Cells = append(m.Cells, r.cell(crdt.Key{Lo: uint64(i)}, m.From, 1))
 			}
-			r.tell(to, m)
+			r.show(to, m)
 		}},
 		{"too many refusals", func(r *rig, from, to *Daemon) {
 			m := r.message(from, to)
-			m.Refused = make([]gossip.Refusal, mostRefusals+1)
-			r.tell(to, m)
+			m.Refused = make([]gossip.Refusal, 1_025)
+			r.show(to, m)
 		}},
 		{"too many messages", func(r *rig, from, to *Daemon) {
 			for range 1_000 {
 				r.pass(100 * time.Microsecond)
-				r.tell(to, r.message(from, to))
+				r.show(to, r.message(from, to))
 			}
 		}},
 		{"too many events", func(r *rig, from, _ *Daemon) {
-			for range mostEvents + 1 {
-				for _, a := range r.w.auditors {
-					a.Happened(r.w, from, gossip.Event{Kind: gossip.Resent})
-				}
+			for range 1_025 {
+				r.w.auditors.happened(from, gossip.Event{Kind: gossip.Resent})
 			}
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, small(t), time.Second)
 			r.clean("bounds")
-			c.plant(r, r.w.daemons[0], r.w.daemons[1])
+			c.input(r, r.w.daemons[0], r.w.daemons[1])
 			r.caught("bounds")
 		})
 	}
@@ -222,7 +236,10 @@ func TestOverageAuditorCatchesWhatWasKnown(t *testing.T) {
 	}
 	r.clean("overage")
 	r.pass(10 * time.Millisecond)
-	r.tell(other, r.message(one, other))
+	m := r.message(one, other)
+	m.Cells = []gossip.Cell{r.cell(quietKey, m.From, uint64(limit))}
+	m.Hi++
+	r.step(other, m)
 	r.decide(other, quietKey, true)
 	r.caught("overage")
 }
@@ -258,45 +275,29 @@ func TestProgressAuditorCatches(t *testing.T) {
 	r.caught("progress")
 }
 
-func TestInventedAuditorCatches(t *testing.T) {
-	r := newRig(t, small(t), time.Second)
-	from, to := r.w.daemons[0], r.w.daemons[1]
-	for range 3 {
-		r.decide(from, quietKey, true)
+// A replica that holds more of a process than was counted there is found.
+func TestCellsAuditorCatchesInventedCounts(t *testing.T) {
+	for _, extra := range []uint64{0, 1} {
+		r := newRig(t, minute(t), time.Second)
+		from, to := r.w.daemons[0], r.w.daemons[1]
+		for range 3 {
+			r.decide(from, quietKey, true)
+		}
+		m := r.message(from, to)
+		m.Cells = []gossip.Cell{r.cell(quietKey, m.From, 3+extra)}
+		m.Hi++
+		r.step(to, m)
+		r.look(from, to)
+		if extra == 0 {
+			r.clean("cells")
+		} else {
+			r.caught("cells")
+		}
 	}
-	m := r.message(from, to)
-	m.Cells = []gossip.Cell{r.cell(quietKey, m.From, 3)}
-	m.Hi++
-	r.step(to, m)
-	r.clean("invented")
-	r.pass(time.Millisecond)
-	again := r.message(from, to)
-	again.Cells = []gossip.Cell{r.cell(quietKey, m.From, 4)}
-	again.Hi++
-	r.step(to, again)
-	r.caught("invented")
 }
 
-// A daemon says that it told all, its peer acknowledges, and a count is not
-// there.
-func TestLostAuditorCatches(t *testing.T) {
-	r := newRig(t, small(t), time.Second)
-	from, to := r.w.daemons[0], r.w.daemons[1]
-	r.step(to, r.message(from, to))
-	r.clean("lost")
-	r.decide(from, quietKey, true)
-	r.pass(time.Millisecond)
-	m := r.message(from, to)
-	m.Hi++
-	r.step(to, m)
-	r.pass(time.Millisecond)
-	r.step(to, r.message(from, to))
-	r.caught("lost")
-}
-
-// A restarted process that counts on under the slot it had has lost what was
-// counted there.
-func TestLostAuditorCatchesAReusedIncarnation(t *testing.T) {
+// minute is small with windows that last for the run.
+func minute(t *testing.T) *Config {
 	cfg := small(t)
 	cfg.Rules = parsed(t, `
 domain: edge
@@ -304,47 +305,80 @@ descriptors:
   - key: user
     rate_limit: {unit: minute, requests_per_unit: 2000}
 `)
+	return cfg
+}
+
+// A region may count hits once more each time that it restores, and no more
+// than that: not twice for what it restores at one instant, nor for what another
+// region does.
+func TestCellsAuditorFollowsRestoredCounts(t *testing.T) {
+	for _, extra := range []uint64{0, 1} {
+		r := newRig(t, minute(t), time.Second)
+		from, to := r.w.daemons[0], r.w.daemons[1]
+		for range 3 {
+			r.decide(from, quietKey, true)
+		}
+		restore := func(d *Daemon) {
+			r.w.auditors.happened(d, gossip.Event{Kind: gossip.CountsRestored, Amount: 3})
+		}
+		restore(from)
+		r.pass(time.Millisecond)
+		restore(from)
+		restore(to) // of the same region, at the same instant
+		r.pass(time.Millisecond)
+		restore(r.w.daemons[2]) // of another one
+		m := r.message(from, to)
+		m.Cells = []gossip.Cell{r.cell(quietKey, gossip.LostIncarnation(from.Region), 9+extra)}
+		m.Hi++
+		r.step(to, m)
+		r.look(from, to)
+		if extra == 0 {
+			r.clean("cells")
+		} else {
+			r.caught("cells")
+		}
+	}
+}
+
+// A daemon that states to know all of a peer, and lacks a count of it, is found.
+func TestCellsAuditorCatchesLostCounts(t *testing.T) {
+	r := newRig(t, minute(t), time.Second)
+	from, to := r.w.daemons[0], r.w.daemons[1]
+	r.look(from, to)
+	r.clean("cells")
+	r.decide(from, quietKey, true)
+	r.w.runUntil(r.w.now + time.Second) // the daemon itself knows of no such hit
+	r.look(from, to)
+	r.caught("cells")
+}
+
+// A cell of a live window that is less than before is found.
+func TestCellsAuditorCatchesCellsThatShrink(t *testing.T) {
+	r := newRig(t, minute(t), time.Second)
+	from, to := r.w.daemons[0], r.w.daemons[1]
+	r.look(from, to)
+	r.clean("cells")
+	nodes := to.Nodes
+	to.Nodes = r.w.daemons[2].Nodes // of another region
+	r.look(from, to)
+	to.Nodes = nodes
+	r.caught("cells")
+}
+
+// A restarted process that counts on under the slot it had has lost what was
+// counted there.
+func TestCellsAuditorCatchesAReusedIncarnation(t *testing.T) {
+	cfg := minute(t)
 	cfg.Faults = []Fault{{Kind: Crash, At: 2 * time.Second, For: 100 * time.Millisecond, From: []string{"eu-0"}}}
 	for _, reused := range []bool{false, true} {
 		cfg.mutation.reuseIncarnation = reused
-		r, err := Run(cfg, Options{Auditors: []string{"lost"}})
+		r, err := Run(cfg, Options{Auditors: TestAuditors("cells")})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if a := r.Auditors[0]; a.Checks == 0 || a.Violations > 0 != reused {
 			t.Errorf("slot reused %v: %+v", reused, a)
 		}
-	}
-}
-
-func TestGrowthAuditorCatches(t *testing.T) {
-	for _, name := range []string{"a cell that went", "a cell that shrank"} {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(t, small(t), time.Second)
-			from, to := r.w.daemons[0], r.w.daemons[1]
-			r.decide(from, quietKey, true)
-			c := r.cell(quietKey, from.Incarnations()[0], 1)
-			m := r.message(from, to)
-			m.Cells = []gossip.Cell{c}
-			m.Hi++
-			r.step(to, m)
-			r.pass(time.Millisecond)
-			r.step(to, r.message(from, to))
-			r.clean("growth")
-			last := r.books().looking.last[looked{writer: r.books().writers.of(to).index}]
-			for i := range last {
-				if last[i].CellID != c.CellID {
-					continue
-				}
-				last[i].Value.P++
-				if name == "a cell that went" {
-					last[i].Key.Lo++
-				}
-			}
-			r.pass(time.Millisecond)
-			r.step(to, r.message(from, to))
-			r.caught("growth")
-		})
 	}
 }
 
@@ -369,7 +403,7 @@ func TestConvergenceAuditorCatches(t *testing.T) {
 			if !r.w.settle() {
 				t.Fatal(r.w.pending)
 			}
-			r.auditor("convergence").Ended(r.w, true)
+			r.auditor("convergence").Ended(true)
 			r.clean("convergence")
 			from, to := r.w.daemons[0], r.w.daemons[c.at]
 			m := r.message(from, to)
@@ -378,24 +412,53 @@ func TestConvergenceAuditorCatches(t *testing.T) {
 			if err := to.Nodes[0].Step(to.Instant(r.w.now), m); err != nil {
 				t.Fatal(err)
 			}
-			r.auditor("convergence").Ended(r.w, true)
+			r.auditor("convergence").Ended(true)
 			r.caught("convergence")
 		})
 	}
 }
 
-// A region's sum that falls short of its daemons is found even where all of
-// the other region agree.
-func TestConvergenceAuditorCatchesAShortSum(t *testing.T) {
-	cfg := small(t)
+// A count that all replicas of a region lack alike is found.
+func TestConvergenceAuditorCatchesWhatAllLack(t *testing.T) {
+	cfg := minute(t)
 	r := newRig(t, cfg, cfg.Duration)
 	if !r.w.settle() {
 		t.Fatal(r.w.pending)
 	}
-	a := r.auditor("convergence").(*convergenceAuditor)
-	want := []gossip.Cell{r.cell(quietKey, 0, 7)}
-	has := r.cell(quietKey, gossip.RegionIncarnation("eu"), 6)
-	has.Kind = gossip.RegionSum
-	a.sums(r.w, r.w.daemons[2], "eu", want, []gossip.Cell{has})
+	r.auditor("convergence").Ended(true)
+	r.clean("convergence")
+	r.decide(r.w.daemons[0], quietKey, true)
+	r.auditor("convergence").Ended(true)
+	r.caught("convergence")
+}
+
+// A region's sum that falls short of its daemons is found even where all of the
+// other region agree.
+func TestConvergenceAuditorCatchesAShortSum(t *testing.T) {
+	cfg := minute(t)
+	cfg.Regions[1].Daemons = 1
+	r := newRig(t, cfg, cfg.Duration)
+	if !r.w.settle() {
+		t.Fatal(r.w.pending)
+	}
+	from := r.w.daemons[0]
+	cell := r.cell(quietKey, from.Incarnations()[0], 7)
+	for _, to := range r.w.daemons[:2] {
+		m := r.message(r.w.daemons[1-to.Index], to)
+		m.Cells = []gossip.Cell{cell}
+		m.Hi++
+		if err := to.Nodes[0].Step(to.Instant(r.w.now), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	far := r.w.daemons[2]
+	m := r.message(from, far)
+	cell.Kind, cell.Incarnation, cell.Value.P = gossip.RegionSum, gossip.RegionIncarnation("eu"), 6
+	m.Cells = []gossip.Cell{cell}
+	m.Hi++
+	if err := far.Nodes[0].Step(far.Instant(r.w.now), m); err != nil {
+		t.Fatal(err)
+	}
+	r.auditor("convergence").Ended(true)
 	r.caught("convergence")
 }

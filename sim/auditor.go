@@ -1,46 +1,180 @@
 package sim
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky"
 )
 
-// Auditor watches a run with knowledge that no replica has. It must not change
-// what it is shown, nor draw on the run's randomness.
-type Auditor interface {
-	// Name is the auditor's name in results: "overage".
-	Name() string
-	// Decided is called for each descriptor of each decision.
-	Decided(w *World, d *Decided)
-	// Stepped is called after each input to a daemon: a message, a tick, a
-	// change of members. m is the message or nil, err what Step returned.
-	Stepped(w *World, d *Daemon, m *gossip.Message, err error)
+// Auditor checks one promise of the cluster from outside, with knowledge that
+// no replica has. Each hook may be nil. A hook must not change its arguments,
+// nor draw on the randomness of the run: a run is the same without auditors.
+type Auditor struct {
+	// Found is the account so far. An auditor without a name reports none; it
+	// keeps data that other auditors share.
+	Found Audit
+	// Decided is called for each descriptor of each decision. The argument is
+	// reused after the call.
+	Decided func(*Decided)
+	// Stepped is called after each input to a daemon: a message with the error
+	// that Step returned, or nil for a tick or a change of members.
+	Stepped func(d *Daemon, m *gossip.Message, err error)
 	// Happened is called for each event of a replica.
-	Happened(w *World, d *Daemon, e gossip.Event)
-	// Restarted is called when a daemon came up with a new node; Down when
-	// it crashed or was lost, before its node is dropped.
-	Restarted(w *World, d *Daemon)
-	Down(w *World, d *Daemon)
-	// Ended is called once at the end: after the liveness phase on a healed
-	// core where the run has one (healed), else after the last event.
-	Ended(w *World, healed bool)
-	// Report returns what was found.
-	Report() Audit
+	Happened func(d *Daemon, e gossip.Event)
+	// Restarted is called when a daemon has new nodes, Down before the nodes
+	// of a crashed daemon are dropped.
+	Restarted, Down func(d *Daemon)
+	// Allotted is called for each answer of a rights agent.
+	Allotted func(*Allotted)
+	// Sent is called for each message about strict keys before it is sent,
+	// those of a daemon to itself included.
+	Sent func(d *Daemon, m *sticky.Message)
+	// Ended is called once at the end of a run. settled reports whether the
+	// liveness phase ended with agreement.
+	Ended func(settled bool)
+	// Sample is called with each new row of the series. The last Overage and
+	// Bound of each rule are 0 and the hook's to set.
+	Sample func(*Series)
+	// Fill completes the result, before Found is read.
+	Fill func(*Result)
+}
+
+// Pass counts n checks that found nothing.
+func (a *Auditor) Pass(n uint64) { a.Found.Checks += n }
+
+// Fail counts a violation found at a virtual time. Only the first is
+// described.
+func (a *Auditor) Fail(at time.Duration, format string, args ...any) {
+	a.Found.Checks++
+	a.Found.Violations++
+	if a.Found.First == "" {
+		a.Found.First = fmt.Sprintf("at %v: ", at) + fmt.Sprintf(format, args...)
+	}
 }
 
 // Decided is one descriptor of one decision.
 type Decided struct {
 	At      time.Duration // virtual
 	Instant node.Instant  // as the daemon's clocks read
+	// Clock is the clock that the daemon's windows are cut from, Unix ms.
+	Clock   int64
 	Daemon  *Daemon
 	Key     crdt.Key
 	Rule    *rules.Rule
 	Limit   *rules.Limit
 	Hits    uint64
-	Allowed bool        // the whole call's decision: hits were admitted
+	Allowed bool        // of the whole call: hits were admitted
 	Status  node.Status // of the descriptor
+}
+
+// Allotted is an answer of a rights agent: the rights a process starts a
+// window with.
+type Allotted struct {
+	Daemon  *Daemon
+	Process int // number of the process, unique in a run
+	Rule    uint64
+	Window  int64 // start, Unix ms
+	// Region is the region that the limit is of alone, -1 for the world.
+	Region int
+	// ByRegion is true for an answer about a region's whole allotment, which
+	// all its daemons share.
+	ByRegion bool
+	// Total is the sum of all rights of the window, Amount the answer.
+	Total, Amount uint64
+}
+
+// watchers are the auditors of a run.
+type watchers []*Auditor
+
+func (all watchers) decided(d *Decided) {
+	for _, a := range all {
+		if a.Decided != nil {
+			a.Decided(d)
+		}
+	}
+}
+
+func (all watchers) stepped(d *Daemon, m *gossip.Message, err error) {
+	for _, a := range all {
+		if a.Stepped != nil {
+			a.Stepped(d, m, err)
+		}
+	}
+}
+
+func (all watchers) happened(d *Daemon, e gossip.Event) {
+	for _, a := range all {
+		if a.Happened != nil {
+			a.Happened(d, e)
+		}
+	}
+}
+
+func (all watchers) restarted(d *Daemon) {
+	for _, a := range all {
+		if a.Restarted != nil {
+			a.Restarted(d)
+		}
+	}
+}
+
+func (all watchers) down(d *Daemon) {
+	for _, a := range all {
+		if a.Down != nil {
+			a.Down(d)
+		}
+	}
+}
+
+func (all watchers) allotted(o *Allotted) {
+	for _, a := range all {
+		if a.Allotted != nil {
+			a.Allotted(o)
+		}
+	}
+}
+
+func (all watchers) sent(d *Daemon, m *sticky.Message) {
+	for _, a := range all {
+		if a.Sent != nil {
+			a.Sent(d, m)
+		}
+	}
+}
+
+func (all watchers) ended(settled bool) {
+	for _, a := range all {
+		if a.Ended != nil {
+			a.Ended(settled)
+		}
+	}
+}
+
+func (all watchers) sample(s *Series) {
+	for _, a := range all {
+		if a.Sample != nil {
+			a.Sample(s)
+		}
+	}
+}
+
+// report completes a result and returns what the auditors found.
+func (all watchers) report(r *Result) []Audit {
+	for _, a := range all {
+		if a.Fill != nil {
+			a.Fill(r)
+		}
+	}
+	var out []Audit
+	for _, a := range all {
+		if a.Found.Name != "" {
+			out = append(out, a.Found)
+		}
+	}
+	return out
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sim/load"
 )
 
 // standard is three regions of three daemons, a thousand keys by Zipf's law and
@@ -19,9 +20,9 @@ descriptors:
   - key: user
     rate_limit: {unit: minute, requests_per_unit: 600}
 `)
-	cfg.Workloads = []Workload{{
+	cfg.Workloads = []load.Workload{{
 		Name: "users", Domain: "edge", Rate: 1000, Keys: 1000, Zipf: 1,
-		Descriptors: [][]rules.Entry{{{Key: "user", Value: Drawn}}},
+		Descriptors: [][]rules.Entry{{{Key: "user", Value: load.Drawn}}},
 	}}
 	return &cfg
 }
@@ -33,7 +34,7 @@ func BenchmarkStandard(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		o    Options
-	}{{"audited", Options{}}, {"plain", Options{Auditors: []string{}}}} {
+	}{{"audited", Options{Auditors: TestAuditors()}}, {"plain", Options{}}} {
 		b.Run(c.name, func(b *testing.B) {
 			cfg := standard(b, time.Minute)
 			events := uint64(0)
@@ -46,16 +47,5 @@ func BenchmarkStandard(b *testing.B) {
 			}
 			b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
 		})
-	}
-}
-
-// BenchmarkSwarm plays swarm runs as they come.
-func BenchmarkSwarm(b *testing.B) {
-	seed := uint64(1000)
-	for b.Loop() {
-		if _, err := Run(Draw(seed), Options{}); err != nil {
-			b.Fatal(err)
-		}
-		seed++
 	}
 }

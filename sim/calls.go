@@ -32,10 +32,10 @@ func (w *World) newCall() *node.Call {
 
 // ask sends a call to a daemon, as an edge does.
 func (w *World) ask(d *Daemon, c *node.Call, from attempt) error {
-	if err := w.sets[d.set].front.Resolve(c); err != nil {
+	if err := w.sets[d.Set].front.Resolve(c); err != nil {
 		return err
 	}
-	a := &pendingCall{call: c, from: from, daemon: d, member: d.member, set: d.set, since: w.now}
+	a := &pendingCall{call: c, from: from, daemon: d, member: d.member, set: d.Set, since: w.now}
 	a.Tag = a
 	a.Start(c)
 	w.decide(a)
@@ -58,7 +58,6 @@ func (w *World) decide(a *pendingCall) {
 			break
 		}
 		if do == replica.Request {
-			each(touched, func(s int) { w.heeded(d, s, nil) })
 			each(shards, func(s int) { d.Nodes[s].RequestLease(at, hits, c.Statuses, a.Ticket()) })
 			d.process.Waiters.Requested(at.Mono, &a.StrictCall)
 			w.drain(d, shards)
@@ -137,11 +136,9 @@ func (w *World) account(a *pendingCall, at node.Instant) {
 		}
 		w.decided = Decided{
 			At: w.now, Instant: at, Daemon: d, Key: hits[i].Key, Rule: st.Rule, Limit: st.Limit,
-			Hits: hits[i].N, Allowed: c.Decision.Allowed, Status: *st,
+			Clock: d.Nodes[node.ShardOf(hits[i].Key, len(d.Nodes))].Millis(at), Hits: hits[i].N, Allowed: c.Decision.Allowed, Status: *st,
 		}
-		for _, a := range w.auditors {
-			a.Decided(w, &w.decided)
-		}
+		w.auditors.decided(&w.decided)
 	}
 	w.tallies.decision(asked, c.Decision.Allowed)
 }

@@ -2,25 +2,24 @@ package sim
 
 import (
 	"fmt"
-	"math"
+	"slices"
 	"time"
 
 	"github.com/georld/rld/sticky/route"
 
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sim/load"
 	"github.com/georld/rld/sticky"
 )
 
 // Bounds on a run. They keep a scenario from costing more than a machine has.
 const (
-	MaxRegions   = 16
+	MaxRegions   = load.MaxRegions
 	MaxDaemons   = 512 // of all regions together
 	MaxWorkloads = 64
 	MaxFaults    = 10_000
-	MaxDuration  = 30 * 24 * time.Hour
-	MaxRate      = 1_000_000 // requests a second of a workload
-	MaxNames     = 1_000_000 // values of keys of a workload
+	MaxDuration  = load.MaxDuration
 )
 
 // Config is a run: who is there, what they are asked, and what goes wrong.
@@ -53,18 +52,20 @@ type Config struct {
 	Rights Rights
 	// Strict is how keys are counted at homes, where rules have them so.
 	Strict Strict
-	// Grid, when it is not nil, has the run be one of many policies, patterns
-	// and sizes: the first rule's budget, regions and links are those of the
-	// configuration, and workloads and faults are not used.
-	Grid *PolicyGrid
+	// Grid, when it is not nil, plays many runs in place of one: see package
+	// grid.
+	Grid interface {
+		Validate() error
+		Run(cfg *Config, o Options) (*Result, error)
+	}
 	// Members is how fast news of daemons travel.
 	Members Members
 	Network Network
 	// Rules is the rule set in force at the start.
 	Rules     *rules.Set
-	Workloads []Workload
+	Workloads []load.Workload
 	// Trace is played beside the workloads when it is not nil.
-	Trace *Trace
+	Trace *load.Trace
 	// Epoch is the wall time of virtual time 0 in Unix nanoseconds, 0 for
 	// 2026-01-01, a boundary of every window up to a day.
 	Epoch  int64
@@ -101,6 +102,9 @@ type Region struct {
 	Name    string
 	Daemons int
 }
+
+// Daemon returns the configured name of one of its daemons.
+func (r *Region) Daemon(index int) string { return daemonName(r.Name, index) }
 
 // Members is how long it takes until a daemon learns who is there. Each
 // daemon learns for itself, up to Spread later than the times say.
@@ -212,7 +216,7 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("sim: unknown policy %d", c.Policy)
 	}
 	if c.Grid != nil {
-		if err := c.Grid.validate(); err != nil {
+		if err := c.Grid.Validate(); err != nil {
 			return err
 		}
 	}
@@ -226,7 +230,7 @@ func (c *Config) Validate() error {
 		return err
 	}
 	for i := range c.Workloads {
-		if err := c.Workloads[i].validate(); err != nil {
+		if err := c.Workloads[i].Validate(); err != nil {
 			return fmt.Errorf("sim: workload %d: %w", i, err)
 		}
 	}
@@ -289,22 +293,10 @@ func (c *Config) validateFaults() error {
 }
 
 // knows reports whether a name is a region's or a daemon's.
-func (c *Config) knows(place string) bool {
-	for _, r := range c.Regions {
-		if r.Name == place {
-			return true
-		}
-		for i := range r.Daemons {
-			if daemonName(r.Name, i) == place {
-				return true
-			}
-		}
-	}
-	return false
-}
+func (c *Config) knows(place string) bool { return slices.Contains(c.Places(), place) }
 
-// places lists the names of all regions and daemons.
-func (c *Config) places() []string {
+// Places lists the names of all regions and daemons.
+func (c *Config) Places() []string {
 	var names []string
 	for _, r := range c.Regions {
 		names = append(names, r.Name)
@@ -318,12 +310,7 @@ func (c *Config) places() []string {
 }
 
 // lag is how old a view across regions is at most when nothing goes wrong.
-func (c *Config) lag() time.Duration {
+func (c *Config) Lag() time.Duration {
 	g := c.Node.Gossip.WithDefaults()
 	return 2*g.Interval + g.WANInterval + g.Quiet + 2*c.Network.Region.Delay + c.Network.Across.Delay
-}
-
-// ppm is the nearest share of a fraction of 1.
-func ppm(f float64) rules.PPM {
-	return rules.PPM(math.Round(min(max(f, 0), 1) * float64(100*rules.Percent)))
 }

@@ -27,6 +27,8 @@ type Daemon struct {
 	Up, Paused bool
 	// Nodes holds one node a shard, nil when down.
 	Nodes []*node.Node
+	// Set is the number of the rule set in force, in World.Sets.
+	Set int
 
 	owner        string // the name it has in the configuration
 	clock        wallClock
@@ -35,7 +37,6 @@ type Daemon struct {
 	member       int32         // the incarnation in World.members
 	incarnations []crdt.Incarnation
 	known        []int32         // incarnations it knows, ascending, itself among them
-	set          int             // rule set in force, in World.sets
 	wakes        []time.Duration // monotonic, one a node, then otherWakes
 	waking       time.Duration   // virtual time of the first evWake under way
 	inbox        []int32         // flights that arrived during a pause
@@ -79,6 +80,9 @@ func (d *Daemon) Incarnations() []crdt.Incarnation {
 	return d.incarnations
 }
 
+// Process returns the number of the process that it runs, unique in a run.
+func (d *Daemon) Process() int { return int(d.member) }
+
 // start runs a new process on a machine that is down.
 func (w *World) start(d *Daemon) error {
 	if d.Up || d.downs > 0 {
@@ -117,18 +121,16 @@ func (w *World) start(d *Daemon) error {
 	}
 	d.starts++
 	d.Up, d.Paused, d.started = true, false, w.now
-	d.set = w.newest()
+	d.Set = w.newest()
 	d.wakes = slices.Repeat([]time.Duration{never}, w.cfg.Shards+otherWakes)
 	d.waking = never
 	d.known, d.inbox = nil, nil
 	at := d.Instant(w.now)
 	for _, n := range d.Nodes {
-		n.SetRules(at, w.sets[d.set].set)
+		n.SetRules(at, w.sets[d.Set].set)
 	}
 	w.agentRules(d)
-	for _, a := range w.auditors {
-		a.Restarted(w, d)
-	}
+	w.auditors.restarted(d)
 	w.join(d)
 	return nil
 }
@@ -152,9 +154,7 @@ func (w *World) crash(d *Daemon) {
 	if !d.Up {
 		return
 	}
-	for _, a := range w.auditors {
-		a.Down(w, d)
-	}
+	w.auditors.down(d)
 	for _, n := range d.Nodes {
 		w.ended.Add(n.Stats())
 		w.endedStrict.Add(n.LeaseStats())

@@ -195,18 +195,14 @@ func (r *receiver) StepStrict(m *sticky.Message) error {
 
 // stepped passes an input of a daemon to the auditors.
 func (w *World) stepped(d *Daemon, m *gossip.Message, err error) {
-	for _, a := range w.auditors {
-		a.Stepped(w, d, m, err)
-	}
+	w.auditors.stepped(d, m, err)
 }
 
 // happened notes an event of a node.
 func (w *World) happened(d *Daemon, e gossip.Event) {
 	w.seen[e.Kind]++
 	w.trace.happened(d, e)
-	for _, a := range w.auditors {
-		a.Happened(w, d, e)
-	}
+	w.auditors.happened(d, e)
 }
 
 // embellish makes gifts greater on their way: a planted bug.

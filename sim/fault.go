@@ -46,17 +46,24 @@ const (
 	// Zombie stops the processes of From, which all others take for dead, for the
 	// first half of its time. Then they go on, and are still taken for dead.
 	Zombie
-	// Relayout has a daemon of From propose another layout of homes, which is
+	// LayoutChange has a daemon of From propose another layout of homes, which is
 	// drawn.
-	Relayout
-
-	faultKinds = iota
+	LayoutChange
 )
 
 var faultNames = [...]string{
 	"crash", "cut", "pause", "clock_step", "clock_drift", "degrade",
 	"miss_members", "keep_members", "late_members", "new_rules",
-	"amnesia", "suspect", "zombie", "relayout",
+	"amnesia", "suspect", "zombie", "layout_change",
+}
+
+// FaultKinds lists all kinds.
+func FaultKinds() []FaultKind {
+	all := make([]FaultKind, len(faultNames))
+	for i := range all {
+		all[i] = FaultKind(i)
+	}
+	return all
 }
 
 // String returns the word that scenarios use.
@@ -117,7 +124,7 @@ func (f *Fault) String() string {
 		return from + " take " + everywhere(f.To) + " for dead by turns"
 	case Zombie:
 		return from + " paused and taken for dead"
-	case Relayout:
+	case LayoutChange:
 		return from + " proposes a layout"
 	}
 	return "unknown fault"
@@ -171,8 +178,8 @@ func (w *World) begin(i int) {
 		}
 	case Suspect:
 		w.suspect(i)
-	case Relayout:
-		w.relayout(f)
+	case LayoutChange:
+		w.changeLayout(f)
 	case ClockStep:
 		w.stepClocks(f, f.Offset)
 	case ClockDrift:
@@ -184,7 +191,7 @@ func (w *World) begin(i int) {
 	case MissMembers, KeepMembers, LateMembers:
 		w.resyncMembers(f)
 	}
-	if f.For > 0 && f.Kind != NewRules && f.Kind != Relayout {
+	if f.For > 0 && f.Kind != NewRules && f.Kind != LayoutChange {
 		w.events.push(w.now+f.For, evRecover, int32(i))
 	}
 }
@@ -222,7 +229,7 @@ func (w *World) end(i int) {
 		w.relink()
 	case MissMembers, KeepMembers, LateMembers:
 		w.resyncMembers(f)
-	case NewRules, Relayout: // stay in force
+	case NewRules, LayoutChange: // stay in force
 	}
 }
 

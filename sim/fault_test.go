@@ -196,7 +196,7 @@ func TestNewRules(t *testing.T) {
 	adopted := func(w *World) string {
 		n := 0
 		for _, d := range w.daemons {
-			if d.Up && d.set == w.newest() {
+			if d.Up && d.Set == w.newest() {
 				n++
 			}
 		}
@@ -231,7 +231,7 @@ func TestHealing(t *testing.T) {
 	)
 	cfg.Regions = append(cfg.Regions, Region{"ap", 1}, Region{"sa", 1})
 	cfg.Outside = []Outside{{"ap", Lost}, {"sa", Deaf}}
-	w, r, err := run(cfg, Options{Auditors: []string{}})
+	w, r, err := run(cfg, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

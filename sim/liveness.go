@@ -30,9 +30,6 @@ const (
 	Mute                     // the core hears nothing from it
 )
 
-// outsideWords are what scenarios call them.
-var outsideWords = []string{"lost", "deaf", "mute"}
-
 // settleStep is how often the core is looked at.
 const settleStep = 250 * time.Millisecond
 
@@ -100,7 +97,7 @@ func (w *World) outside(region string) *Outside {
 }
 
 // core lists the daemons that have to agree, by region.
-func (w *World) core() [][]*Daemon {
+func (w *World) Core() [][]*Daemon {
 	core := make([][]*Daemon, 0, len(w.local))
 	for r, local := range w.local {
 		if w.outside(w.regions[r]) != nil {
@@ -123,7 +120,7 @@ func (w *World) core() [][]*Daemon {
 // replica is ready, every peer acknowledged all there is, all of a region have
 // the same cells, and other regions have its sums.
 func (w *World) Pending() string {
-	core := w.core()
+	core := w.Core()
 	if reason := w.pendingLinks(core); reason != "" {
 		return reason
 	}
@@ -144,7 +141,7 @@ func (w *World) pendingLinks(core [][]*Daemon) string {
 	}
 	// A clock far ahead makes labels that others refuse until their time has
 	// come, and rightly so: nothing can be said of acknowledgements then.
-	low, high := w.readings(core)
+	low, high := w.Clocks(core)
 	most := cmp.Or(w.cfg.Node.Clock.MaxOffset, hlc.DefaultMaxOffset)
 	apart := time.Duration(high-low)*time.Millisecond > most
 	for _, d := range all {
@@ -176,8 +173,8 @@ func (w *World) pendingLinks(core [][]*Daemon) string {
 
 // pendingCells compares what one shard of the core's daemons holds.
 func (w *World) pendingCells(core [][]*Daemon, shard int) string {
-	low, high := w.readings(core)
-	moved := w.rescoped()
+	low, high := w.Clocks(core)
+	moved := w.Rescoped()
 	sums := make([]map[windowOf]uint64, len(core)) // of each region, by its own daemons
 	states := make([][]gossip.Cell, len(core))
 	for r, local := range core {
@@ -207,7 +204,7 @@ func (w *World) pendingCells(core [][]*Daemon, shard int) string {
 
 // readings returns the least and the greatest of the core's hybrid clocks, in
 // Unix milliseconds, as their messages showed them.
-func (w *World) readings(core [][]*Daemon) (low, high int64) {
+func (w *World) Clocks(core [][]*Daemon) (low, high int64) {
 	for _, d := range slices.Concat(core...) {
 		at := d.stamp.Millis() + (w.now - d.stampAt).Milliseconds()
 		if low == 0 || at < low {
@@ -236,7 +233,7 @@ type windowOf struct {
 
 // rescoped returns the rules whose counts stayed in their regions at some time
 // and did not at another: other regions need not know of them.
-func (w *World) rescoped() map[uint64]bool {
+func (w *World) Rescoped() map[uint64]bool {
 	was, moved := make(map[uint64]rules.Scope), make(map[uint64]bool)
 	for i := range w.sets {
 		for _, r := range w.sets[i].set.Rules() {

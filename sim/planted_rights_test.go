@@ -8,6 +8,7 @@ import (
 	"github.com/georld/rld/quota"
 	epochs "github.com/georld/rld/quota/epoch"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sim/load"
 )
 
 // hard is a cluster of two regions of three daemons that are asked for much
@@ -18,9 +19,9 @@ func hard(t testing.TB, limit string) *Config {
 	cfg.Regions = []Region{{"eu", 3}, {"us", 3}}
 	cfg.Rules = parsed(t, "domain: edge\ndescriptors:\n  - key: org\n    rate_limit: {"+limit+"}\n")
 	cfg.Rights.Period = 5 * time.Second
-	cfg.Workloads = []Workload{{
+	cfg.Workloads = []load.Workload{{
 		Name: "orgs", Domain: "edge", Rate: 300, Keys: 2,
-		Descriptors: [][]rules.Entry{{{Key: "org", Value: Drawn}}},
+		Descriptors: [][]rules.Entry{{{Key: "org", Value: load.Drawn}}},
 	}}
 	return &cfg
 }
@@ -48,6 +49,9 @@ func holds(f func(w *World, d *Daemon) baseFunc) func(*World, *Daemon, node.Allo
 func share(w *World, d *Daemon, total uint64, among int) uint64 {
 	return total / uint64(len(w.regions)*max(1, among))
 }
+
+// rightsAuditors are those that see rights.
+var rightsAuditors = []string{"rights", "admitted"}
 
 // Schedules that broke earlier designs of rights: ours holds, and with the bug
 // that they were made for an auditor says so.
@@ -177,7 +181,7 @@ func TestPlantedRights(t *testing.T) {
 			world: func(cfg *Config) {
 				l := &cfg.Workloads[0]
 				l.Keys, l.Pinned = 1, true
-				l.Pulse = &Pulse{Every: 5 * time.Second, Within: 200 * time.Millisecond, Requests: 200}
+				l.Pulse = &load.Pulse{Every: 5 * time.Second, Within: 200 * time.Millisecond, Requests: 200}
 			},
 			bug:    func(cfg *Config) { cfg.mutation.generous = true },
 			caught: "admitted",
@@ -186,7 +190,7 @@ func TestPlantedRights(t *testing.T) {
 			name: "a share of a sliding window rises at once", limit: "algorithm: sliding_window, " + fixed,
 			world: func(cfg *Config) {
 				cfg.Duration, cfg.mutation.noEstimate, cfg.mutation.hasty = 40*time.Second, true, true
-				cfg.Workloads[0].Moving = &Moving{Every: 20 * time.Second, Share: 1}
+				cfg.Workloads[0].Moving = &load.Moving{Every: 20 * time.Second, Share: 1}
 			},
 			bug: func(cfg *Config) {
 				cfg.mutation.rights = holds(func(*World, *Daemon) baseFunc {
@@ -204,7 +208,7 @@ func TestPlantedRights(t *testing.T) {
 			if c.world != nil {
 				c.world(cfg)
 			}
-			r, err := Run(cfg, Options{Auditors: gridAuditors})
+			r, err := Run(cfg, Options{Auditors: TestAuditors(rightsAuditors...)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -212,7 +216,7 @@ func TestPlantedRights(t *testing.T) {
 				t.Errorf("without the bug: %+v", violated(r))
 			}
 			c.bug(cfg)
-			if r, err = Run(cfg, Options{Auditors: gridAuditors}); err != nil {
+			if r, err = Run(cfg, Options{Auditors: TestAuditors(rightsAuditors...)}); err != nil {
 				t.Fatal(err)
 			}
 			found := ""
@@ -258,7 +262,7 @@ func TestSlowBucketDoesNotStarve(t *testing.T) {
 				}
 			})
 		}
-		r, err := Run(cfg, Options{})
+		r, err := Run(cfg, Options{Auditors: TestAuditors()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -286,7 +290,7 @@ func TestBudgetHoldsWhileALimitChanges(t *testing.T) {
 			Rules: parsed(t, "domain: edge\ndescriptors:\n  - key: org\n    rate_limit: {unit: second, unit_multiplier: 5, "+
 				"requests_per_unit: "+to+", overage_budget: 10%}\n"),
 		}}
-		r, err := Run(cfg, Options{})
+		r, err := Run(cfg, Options{Auditors: TestAuditors()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -304,7 +308,7 @@ func TestRightsSurviveAClockThatLeaps(t *testing.T) {
 		{Kind: ClockStep, At: 4 * time.Second, For: 7 * time.Second, Offset: time.Hour, From: []string{"eu"}},
 		{Kind: Crash, At: 9 * time.Second, For: 20 * time.Millisecond, From: []string{"eu-1"}},
 	}
-	r, err := Run(cfg, Options{Auditors: gridAuditors})
+	r, err := Run(cfg, Options{Auditors: TestAuditors(rightsAuditors...)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +324,7 @@ func TestDonationsOverBadLinks(t *testing.T) {
 	for _, l := range []*Link{&cfg.Network.Region, &cfg.Network.Across} {
 		l.Loss, l.Duplicate, l.Reorder = 30*rules.Percent, 30*rules.Percent, 30*rules.Percent
 	}
-	r, err := RunTwice(cfg, Options{})
+	r, err := RunTwice(cfg, Options{Auditors: TestAuditors()})
 	if err != nil {
 		t.Fatal(err)
 	}

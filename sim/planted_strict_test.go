@@ -11,6 +11,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sim/load"
 	"github.com/georld/rld/sticky"
 )
 
@@ -22,9 +23,9 @@ func homed(t testing.TB, limit string) *Config {
 	cfg.Regions = []Region{{"eu", 3}, {"us", 3}}
 	cfg.Members = Members{Join: 100 * time.Millisecond, Leave: 300 * time.Millisecond, Spread: 50 * time.Millisecond}
 	cfg.Rules = parsed(t, "domain: edge\ndescriptors:\n  - key: org\n    rate_limit: {"+limit+"}\n")
-	cfg.Workloads = []Workload{{
+	cfg.Workloads = []load.Workload{{
 		Name: "orgs", Domain: "edge", Rate: 300, Keys: 2,
-		Descriptors: [][]rules.Entry{{{Key: "org", Value: Drawn}}},
+		Descriptors: [][]rules.Entry{{{Key: "org", Value: load.Drawn}}},
 	}}
 	return &cfg
 }
@@ -187,7 +188,7 @@ func TestPlantedStrict(t *testing.T) {
 			name:  "what is returned counts twice",
 			limit: "unit: second, unit_multiplier: 3, requests_per_unit: 900, consistency: strict, home: eu",
 			world: func(cfg *Config) {
-				cfg.Workloads[0].Bursts = &Bursts{On: 200 * time.Millisecond, Off: 400 * time.Millisecond}
+				cfg.Workloads[0].Bursts = &load.Bursts{On: 200 * time.Millisecond, Off: 400 * time.Millisecond}
 				cfg.Workloads[0].Rate, cfg.Workloads[0].Keys = 2_000, 1
 			},
 			bug: func(cfg *Config) { cfg.mutation.strict = refundTwice() }, caught: "admitted",
@@ -248,7 +249,7 @@ func TestPlantedStrict(t *testing.T) {
 			if c.world != nil {
 				c.world(cfg)
 			}
-			r, err := Run(cfg, Options{Auditors: strictAuditors})
+			r, err := Run(cfg, Options{Auditors: TestAuditors(strictAuditors...)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -256,7 +257,7 @@ func TestPlantedStrict(t *testing.T) {
 				t.Errorf("without the bug: %d admitted, %+v", r.Admitted, violated(r))
 			}
 			c.bug(cfg)
-			if r, err = Run(cfg, Options{Auditors: strictAuditors}); err != nil {
+			if r, err = Run(cfg, Options{Auditors: TestAuditors(strictAuditors...)}); err != nil {
 				t.Fatal(err)
 			}
 			found := make(map[string]string)

@@ -63,22 +63,22 @@ func PolicyNamed(word string) (Policy, error) {
 }
 
 // hasRights reports whether a gate of rights decides under the policy.
-func (p Policy) hasRights() bool { return p != Naive && p != Extrapolated }
+func (p Policy) HasRights() bool { return p != Naive && p != Extrapolated }
 
 // gates are those that do not decide under the policy.
 func (p Policy) gates() node.Ablation {
-	return node.Ablation{NoRights: !p.hasRights(), NoTransfers: p == Capped || p == Static}
+	return node.Ablation{NoRights: !p.HasRights(), NoTransfers: p == Capped || p == Static}
 }
 
 // plain reports whether rights sum to the bare limit, whatever its budget.
-func (p Policy) plain() bool { return p == Partitioned || p == Static }
+func (p Policy) Plain() bool { return p == Partitioned || p == Static }
 
 // rebalances reports whether shares follow demand.
-func (p Policy) rebalances() bool { return p.hasRights() && p != Static }
+func (p Policy) rebalances() bool { return p.HasRights() && p != Static }
 
 // total is what all rights of one label of a limit sum to.
-func (p Policy) total(l *rules.Limit) uint64 {
-	if p.plain() {
+func (p Policy) Total(l *rules.Limit) uint64 {
+	if p.Plain() {
 		return uint64(l.Requests)
 	}
 	return l.Total()
@@ -88,7 +88,7 @@ func (p Policy) total(l *rules.Limit) uint64 {
 // or the limit's part without the budget. It is exact where the amount is a
 // limit with its budget, rounded down.
 func (p Policy) portion(amount uint64, l *rules.Limit) uint64 {
-	if !p.plain() || !l.HasBudget || l.Consistency != rules.Eventual {
+	if !p.Plain() || !l.HasBudget || l.Consistency != rules.Eventual {
 		return amount
 	}
 	return sat.MulDivUp(amount, uint64(rules.Whole), uint64(rules.Whole)+uint64(l.Budget))
@@ -106,7 +106,7 @@ func (c *Config) sets() []*rules.Set {
 }
 
 // anyRights reports whether some rule of some set of the run has rights.
-func (c *Config) anyRights() bool {
+func (c *Config) HasRights() bool {
 	for _, set := range c.sets() {
 		for _, r := range set.Rules() {
 			if r.Limit != nil && r.Limit.HasRights() {

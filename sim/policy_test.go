@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sim/load"
 )
 
 // A policy without budgets gives out exactly the limit, whatever the budget
@@ -19,11 +20,11 @@ func TestPortionIsTheLimit(t *testing.T) {
 		}
 		for _, p := range Policies() {
 			got, want := p.portion(l.Total(), &l), l.Total()
-			if p.plain() {
+			if p.Plain() {
 				want = uint64(l.Requests)
 			}
-			if got != want || p.total(&l) != want {
-				rt.Fatalf("%v of %+v: portion %d, total %d, want %d", p, l, got, p.total(&l), want)
+			if got != want || p.Total(&l) != want {
+				rt.Fatalf("%v of %+v: portion %d, total %d, want %d", p, l, got, p.Total(&l), want)
 			}
 		}
 	})
@@ -35,15 +36,7 @@ func TestPolicyNames(t *testing.T) {
 			t.Errorf("%v: %v, %v", p, got, err)
 		}
 	}
-	for _, p := range Patterns() {
-		if got, err := PatternNamed(p.String()); got != p || err != nil {
-			t.Errorf("%v: %v, %v", p, got, err)
-		}
-	}
 	if _, err := PolicyNamed("strict"); err == nil || !strings.Contains(err.Error(), "budgeted, naive") {
-		t.Errorf("%v: want it to list all", err)
-	}
-	if _, err := PatternNamed(""); err == nil || !strings.Contains(err.Error(), "syncburst") {
 		t.Errorf("%v: want it to list all", err)
 	}
 }
@@ -57,8 +50,8 @@ func TestPoliciesSideBySide(t *testing.T) {
 		cfg.Workloads = append(cfg.Workloads, cfg.Workloads[0])
 		cfg.Workloads[0].Rate, cfg.Workloads[0].Regions = 50, []float64{9, 1}
 		cfg.Workloads[1].Hot = 1
-		cfg.Workloads[1].Pulse = &Pulse{Every: cfg.Duration / 4, Within: 20_000_000, Requests: 200}
-		r, err := RunTwice(cfg, Options{})
+		cfg.Workloads[1].Pulse = &load.Pulse{Every: cfg.Duration / 4, Within: 20_000_000, Requests: 200}
+		r, err := RunTwice(cfg, Options{Auditors: TestAuditors()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,14 +59,14 @@ func TestPoliciesSideBySide(t *testing.T) {
 			t.Errorf("%v: %+v", p, violated(r))
 		}
 		e := r.Exceeded()
-		if p.hasRights() != (e.Windows == 0) {
+		if p.HasRights() != (e.Windows == 0) {
 			t.Errorf("%v: exceeded in %d labels, by %g", p, e.Windows, e.Worst)
 		}
 		if r.Rights == nil || r.Rights.Policy != p.String() {
 			t.Fatalf("%v: rights %+v", p, r.Rights)
 		}
 		gives := p == Budgeted || p == Partitioned
-		if gives != (r.Rights.Given > 0) || p.hasRights() != (r.Rights.ByRights+r.Rights.ByBoth > 0) {
+		if gives != (r.Rights.Given > 0) || p.HasRights() != (r.Rights.ByRights+r.Rights.ByBoth > 0) {
 			t.Errorf("%v: %+v", p, *r.Rights)
 		}
 	}

@@ -1,6 +1,9 @@
 package sim
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Result is what a run found out, the --json of rld sim run. Ratios are
 // fractions of 1.
@@ -38,8 +41,8 @@ type Result struct {
 	// are none.
 	Strict *StrictResult `json:"strict,omitempty"`
 
-	// Grid is the table of a run that was many, see PolicyGrid.
-	Grid []GridCellResult `json:"grid,omitempty"`
+	// Grid is the table of a run that was many, see package grid.
+	Grid []GridCell `json:"grid,omitempty"`
 
 	// Series is for the report: samples over virtual time.
 	Series *Series `json:"series,omitempty"`
@@ -90,6 +93,51 @@ type RightsResult struct {
 	PerDecision float64 `json:"transfers_per_decision"`
 	// Epochs counts those that were proposed.
 	Epochs uint64 `json:"epochs"`
+}
+
+// GridCell is what came of one policy under one pattern at one size.
+// Ratios are fractions of 1: of the limit, and false denials of what could have
+// been admitted, the limit or all that was asked for.
+type GridCell struct {
+	WindowSeconds float64 `json:"window_seconds"`
+	LagSeconds    float64 `json:"lag_seconds"`
+	Pattern       string  `json:"pattern"`
+	Policy        string  `json:"policy"`
+	Windows       int     `json:"windows"`
+	OverageMean   float64 `json:"overage_mean"`
+	OverageWorst  float64 `json:"overage_worst"`
+	FalseDenial   float64 `json:"false_denial_mean"`
+	// Exceeded counts the windows above what the rights sum to; the naive and
+	// the extrapolated policies have none, and are held to the budget.
+	Exceeded uint64 `json:"exceeded"`
+	// Donations is the messages about donations for a decision.
+	Donations float64 `json:"transfers"`
+	// Design is what a small simulation found that the policies were designed
+	// with, nil where it played no such cell.
+	Design *GridDesign `json:"design,omitempty"`
+}
+
+// GridDesign is the figures of a cell in the simulation of the design.
+type GridDesign struct {
+	OverageMean  float64 `json:"overage_mean"`
+	OverageWorst float64 `json:"overage_worst"`
+	FalseDenial  float64 `json:"false_denial_mean"`
+}
+
+// Exceeded is how often a run admitted more than all rights sum to.
+type Exceeded struct {
+	Windows uint64  // of keys
+	Worst   float64 // by how much at worst, as a ratio of what was allowed
+}
+
+// Exceeded sums up all rules.
+func (r *Result) Exceeded() Exceeded {
+	var e Exceeded
+	for i := range r.Rules {
+		e.Windows += r.Rules[i].Exceeded
+		e.Worst = max(e.Worst, r.Rules[i].ExceededWorst)
+	}
+	return e
 }
 
 // Audit is what one auditor found.
@@ -170,3 +218,42 @@ func (r *Result) Code() int {
 
 // seconds is a virtual time as results carry it.
 func seconds(d time.Duration) float64 { return d.Seconds() }
+
+// Include adds the sums of a run to those of a grid.
+func (r *Result) Include(o *Result) {
+	r.VirtualSeconds += o.VirtualSeconds
+	r.Events += o.Events
+	r.Decisions += o.Decisions
+	r.Admitted += o.Admitted
+	r.Denied += o.Denied
+	r.Degraded += o.Degraded
+	r.Unanswered += o.Unanswered
+	r.Traffic.include(&o.Traffic)
+	for name, n := range o.Seen {
+		r.Seen[name] += n
+	}
+	for _, a := range o.Auditors {
+		i := slices.IndexFunc(r.Auditors, func(b Audit) bool { return a.Name == b.Name })
+		if i < 0 {
+			r.Auditors = append(r.Auditors, a)
+			continue
+		}
+		b := &r.Auditors[i]
+		b.Checks += a.Checks
+		b.Violations += a.Violations
+		if b.First == "" {
+			b.First = a.First
+		}
+	}
+}
+
+func (t *Traffic) include(o *Traffic) {
+	for _, f := range []struct{ to, from *uint64 }{
+		{&t.Frames, &o.Frames}, {&t.Bytes, &o.Bytes}, {&t.Lost, &o.Lost}, {&t.Duplicated, &o.Duplicated},
+		{&t.Mangled, &o.Mangled}, {&t.Refused, &o.Refused}, {&t.Accepted, &o.Accepted},
+		{&t.Rights, &o.Rights}, {&t.RightsBytes, &o.RightsBytes},
+		{&t.Overflowed, &o.Overflowed}, {&t.Unsendable, &o.Unsendable}, {&t.Unreadable, &o.Unreadable},
+	} {
+		*f.to += *f.from
+	}
+}

@@ -51,7 +51,7 @@ func (c *Config) agentOf(region int, name string) agent.Config {
 
 // validateRights returns an error for a bad configuration of rights.
 func (c *Config) validateRights() error {
-	if !c.Policy.hasRights() || !c.anyRights() {
+	if !c.Policy.HasRights() || !c.HasRights() {
 		return nil
 	}
 	if n := len(c.Rights.Weights); n != 0 && n != len(c.Regions) {
@@ -93,7 +93,7 @@ func (w *World) openAgent(d *Daemon) (node.Allotments, error) {
 	if w.cfg.mutation.rights != nil {
 		held = w.cfg.mutation.rights(w, d, held)
 	}
-	return &witness{w, d, int32(len(w.members)), held}, nil
+	return &tappedAllotments{held, w, d, len(w.members)}, nil
 }
 
 // agentRules sets the rules in force at a rights agent.
@@ -101,7 +101,7 @@ func (w *World) agentRules(d *Daemon) {
 	if d.agent == nil {
 		return
 	}
-	list := replica.RightsRules(w.sets[d.set].set)
+	list := replica.RightsRules(w.sets[d.Set].set)
 	for i := range list {
 		if !w.cfg.Policy.rebalances() {
 			list[i].Pins = nil

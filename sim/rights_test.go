@@ -13,7 +13,7 @@ import (
 func TestCrashBeforeASync(t *testing.T) {
 	cfg := hard(t, fixed)
 	w := newWorld(cfg)
-	w.audit(Options{})
+	w.auditors = TestAuditors()(w)
 	w.prepare()
 	d := w.daemons[0]
 	for w.writes.len() == 0 || w.writes.items[0].daemon != d.Index {
@@ -53,13 +53,47 @@ func TestCrashBeforeASync(t *testing.T) {
 	}
 	w.runUntil(cfg.Duration)
 	for _, a := range w.auditors {
-		if r := a.Report(); r.Violations > 0 {
+		if r := a.Found; r.Violations > 0 {
 			t.Errorf("%+v", r)
 		}
 	}
 	if d.agent == nil || string(d.disk.record) == before {
 		t.Error("the new process stored nothing")
 	}
+}
+
+// allotmentSums are the greatest allotments of each process in each window.
+type allotmentSums map[ruleWindow]*allotmentSum
+
+// ruleWindow names a window of a rule.
+type ruleWindow struct {
+	rule   uint64
+	window int64
+}
+
+type allotmentSum struct {
+	amounts map[int]uint64 // by process
+	total   uint64
+}
+
+func (s *allotmentSum) sum() uint64 {
+	n := uint64(0)
+	for _, amount := range s.amounts {
+		n += amount
+	}
+	return n
+}
+
+// beside adds the sums to all auditors.
+func (a allotmentSums) beside(w *World) []*Auditor {
+	return append(TestAuditors()(w), &Auditor{Allotted: func(o *Allotted) {
+		k := ruleWindow{o.Rule, o.Window}
+		if a[k] == nil {
+			a[k] = &allotmentSum{amounts: make(map[int]uint64)}
+		}
+		a[k].total = max(a[k].total, o.Total)
+		a[k].amounts[o.Process] = max(a[k].amounts[o.Process], o.Amount)
+	}})
 }
 
 // After each way to lose a process its daemon holds rights again in the end,
@@ -75,7 +109,8 @@ func TestSharesComeBack(t *testing.T) {
 		cfg.Rights.DaemonHorizon = 5 * time.Second
 		f.At, f.For, f.From = 10*time.Second, time.Second, []string{"us-1"}
 		cfg.Faults = []Fault{f}
-		w, r, err := run(cfg, Options{})
+		held := make(allotmentSums)
+		r, err := Run(cfg, Options{Auditors: held.beside})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,9 +119,9 @@ func TestSharesComeBack(t *testing.T) {
 		}
 		window := (epoch + int64(55*time.Second)) / int64(time.Millisecond)
 		sum, total, up := uint64(0), uint64(0), 0
-		for k, row := range w.holdings.rows {
-			if k.window == window && k.total == 0 {
-				sum, total, up = row.sum, row.total, len(row.lives)
+		for k, row := range held {
+			if k.window == window {
+				sum, total, up = row.sum(), row.total, len(row.amounts)
 			}
 		}
 		if total != 220 || sum < 220-6 || up != 6 {
@@ -103,7 +138,8 @@ func TestACutOffRegionKeepsItsShare(t *testing.T) {
 	cfg := hard(t, fixed)
 	cfg.Duration = 90 * time.Second
 	cfg.Faults = []Fault{{Kind: Cut, At: 8 * time.Second, For: 80 * time.Second, From: []string{"eu"}}}
-	w, r, err := run(cfg, Options{})
+	held := make(allotmentSums)
+	r, err := Run(cfg, Options{Auditors: held.beside})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,9 +147,9 @@ func TestACutOffRegionKeepsItsShare(t *testing.T) {
 		t.Errorf("%+v", violated(r))
 	}
 	for window := 20 * time.Second; window < 80*time.Second; window += 5 * time.Second {
-		for k, row := range w.holdings.rows {
-			if k.total == 0 && k.window == (epoch+int64(window))/int64(time.Millisecond) && row.sum < 220-6 {
-				t.Errorf("at %v %d of 220 are held", window, row.sum)
+		for k, row := range held {
+			if k.window == (epoch+int64(window))/int64(time.Millisecond) && row.sum() < 220-6 {
+				t.Errorf("at %v %d of 220 are held", window, row.sum())
 			}
 		}
 	}
@@ -127,7 +163,8 @@ func TestADeadDaemonsShareComesBack(t *testing.T) {
 		cfg := hard(t, fixed)
 		cfg.Duration, cfg.Rights.DaemonHorizon = 70*time.Second, horizon
 		cfg.Faults = []Fault{{Kind: Crash, At: crash, From: []string{"eu-1"}}}
-		w, r, err := run(cfg, Options{})
+		held := make(allotmentSums)
+		r, err := Run(cfg, Options{Auditors: held.beside})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,9 +172,9 @@ func TestADeadDaemonsShareComesBack(t *testing.T) {
 			t.Errorf("horizon %v: %+v", horizon, violated(r))
 		}
 		for window := crash + horizon; window < cfg.Duration-time.Second; window += 5 * time.Second {
-			k := holdingKey{rule: node.SharedRule(cfg.Rules.Rules()[0]), window: (epoch + int64(window)) / int64(time.Millisecond), region: -1}
-			row := w.holdings.rows[k]
-			if row == nil || row.sum < 220-6 || len(row.lives) != 5 {
+			k := ruleWindow{node.SharedRule(cfg.Rules.Rules()[0]), (epoch + int64(window)) / int64(time.Millisecond)}
+			row := held[k]
+			if row == nil || row.sum() < 220-6 || len(row.amounts) != 5 {
 				t.Errorf("horizon %v: of the label at %v is held: %+v", horizon, window, row)
 			}
 		}

@@ -20,7 +20,7 @@ func (w *World) agentEvents(seen map[string]uint64) {
 
 // rightsResult sums up what became of rights, nil where no rule has any.
 func (w *World) rightsResult() *RightsResult {
-	if !w.cfg.anyRights() {
+	if !w.cfg.HasRights() {
 		return nil
 	}
 	sum := w.ended

@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"time"
 
 	"github.com/georld/rld/gossip"
@@ -11,9 +10,9 @@ import (
 
 // Options is what a run is to find out beside its result.
 type Options struct {
-	// Auditors lists the auditors by name; nil is all of them, an empty list
-	// none.
-	Auditors []string
+	// Auditors returns the auditors of a world before it starts, nil for none.
+	// audit.All returns all there are.
+	Auditors func(*World) []*Auditor
 	// Series fills in Result.Series.
 	Series bool
 	// Wall reads a monotonic clock of the caller's, for Result.WallSeconds
@@ -59,7 +58,7 @@ func Run(cfg *Config, o Options) (result *Result, err error) {
 		return nil, err
 	}
 	if cfg.Grid != nil {
-		return runGrid(cfg, o)
+		return cfg.Grid.Run(cfg, o)
 	}
 	_, result, err = run(cfg, o)
 	return result, err
@@ -86,8 +85,9 @@ func RunTwice(cfg *Config, o Options) (*Result, error) {
 	return first, nil
 }
 
-// run is Run, and returns the world at its end too.
-func run(cfg *Config, o Options) (w *World, r *Result, err error) {
+// run is Run, and returns the world at its end too. rigs change the world before
+// it starts.
+func run(cfg *Config, o Options, rigs ...func(*World)) (w *World, r *Result, err error) {
 	if err = cfg.Validate(); err != nil {
 		return nil, nil, err
 	}
@@ -96,7 +96,12 @@ func run(cfg *Config, o Options) (w *World, r *Result, err error) {
 		start = o.Wall()
 	}
 	w = newWorld(cfg)
-	w.audit(o)
+	if o.Auditors != nil {
+		w.auditors = o.Auditors(w)
+	}
+	for _, rig := range rigs {
+		rig(w)
+	}
 	w.series.on = o.Series
 	if r, err = guarded(w, w.play); err != nil {
 		return w, nil, err
@@ -129,19 +134,8 @@ func (w *World) play() *Result {
 	if w.failed != nil {
 		return nil
 	}
-	for _, a := range w.auditors {
-		a.Ended(w, healed)
-	}
+	w.auditors.ended(healed)
 	return w.result()
-}
-
-// audit installs the auditors that were asked for.
-func (w *World) audit(o Options) {
-	for _, a := range auditors(w.cfg) {
-		if o.Auditors == nil || slices.Contains(o.Auditors, a.Name()) {
-			w.auditors = append(w.auditors, a)
-		}
-	}
 }
 
 // result puts together what the run found.
@@ -178,14 +172,7 @@ func (w *World) result() *Result {
 	}
 	r.Traffic = w.traffic
 	r.Pending = w.pending
-	for _, a := range w.auditors {
-		if f, ok := a.(Filler); ok {
-			f.Fill(r)
-		}
-	}
-	for _, a := range w.auditors {
-		r.Auditors = append(r.Auditors, a.Report())
-	}
+	r.Auditors = w.auditors.report(r)
 	r.Auditors = append(r.Auditors, w.traffic.audit(), w.cfg.Expect.audit(w, r))
 	r.TraceHash = w.trace.sum()
 	return r

@@ -7,19 +7,6 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Sampler is an Auditor that has something to say in the series. Sample is
-// called with each new row; the last value of each rule's Overage and Bound is
-// 0 and its to set. Rules has the same order for a run.
-type Sampler interface {
-	Sample(s *Series)
-}
-
-// Filler is an Auditor that has something to say in the result, when all else
-// of it is there.
-type Filler interface {
-	Fill(r *Result)
-}
-
 // seriesRows is about how many rows a run has, seriesRules the most rules.
 const (
 	seriesRows  = 300
@@ -108,9 +95,5 @@ func (r *recorder) sample(w *World) {
 		clear(t.stepAdmitted)
 		t.stepDenied = 0
 	}
-	for _, a := range w.auditors {
-		if f, ok := a.(Sampler); ok {
-			f.Sample(s)
-		}
-	}
+	w.auditors.sample(s)
 }

@@ -39,7 +39,7 @@ func (w *World) openAcceptor(d *Daemon) error {
 	if !w.owners {
 		return nil
 	}
-	cfg := quorum.Config{Region: d.Region, Name: d.Name, Genesis: w.cfg.firstLayout()}
+	cfg := quorum.Config{Region: d.Region, Name: d.Name, Genesis: w.cfg.FirstLayout()}
 	if w.cfg.mutation.genesis != nil {
 		w.cfg.mutation.genesis(d, &cfg.Genesis)
 	}
@@ -152,11 +152,7 @@ func (w *World) collect(d *Daemon, shard int) []sticky.Message {
 // said passes messages to the auditors before they are sent.
 func (w *World) said(d *Daemon, out []sticky.Message) {
 	for i := range out {
-		for _, a := range w.auditors {
-			if l, ok := a.(Listener); ok {
-				l.Said(w, d, &out[i])
-			}
-		}
+		w.auditors.sent(d, &out[i])
 	}
 }
 
@@ -203,7 +199,6 @@ func (w *World) stepStrict(d *Daemon, m *sticky.Message) []sticky.Message {
 		set, acceptor := replica.Recipients(m, len(d.Nodes))
 		each(set, func(s int) {
 			w.rejected += uint64(d.Nodes[s].StepLease(at, m))
-			w.heeded(d, s, m)
 			answers = append(answers, w.collect(d, s)...)
 		})
 		if acceptor { // a rejected message is an event of the acceptor
@@ -215,13 +210,4 @@ func (w *World) stepStrict(d *Daemon, m *sticky.Message) []sticky.Message {
 		}
 	}
 	return answers
-}
-
-// heeded passes an input of a node about strict keys to the auditors.
-func (w *World) heeded(d *Daemon, shard int, m *sticky.Message) {
-	for _, a := range w.auditors {
-		if h, ok := a.(Heeder); ok {
-			h.Heeded(w, d, shard, m)
-		}
-	}
 }

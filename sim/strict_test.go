@@ -25,7 +25,7 @@ func TestDeniedKeyIsQuiet(t *testing.T) {
 	}
 	cfg := flooded(t, "unit: hour, requests_per_unit: 10, consistency: strict, home: eu")
 	w := newWorld(cfg)
-	w.audit(Options{Auditors: strictAuditors})
+	w.auditors = TestAuditors(strictAuditors...)(w)
 	w.prepare()
 	w.runUntil(2 * time.Second)
 	before := w.strict.out
@@ -37,7 +37,7 @@ func TestDeniedKeyIsQuiet(t *testing.T) {
 		t.Errorf("%d asks a second for %d decisions, want at most 100", asks, decided)
 	}
 	for _, a := range w.auditors {
-		if r := a.Report(); r.Violations > 0 {
+		if r := a.Found; r.Violations > 0 {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -55,7 +55,7 @@ func TestStrictHoldsWhileALimitChanges(t *testing.T) {
 			{Kind: Crash, At: 4 * time.Second, For: time.Second, From: []string{"eu-0"}},
 			{Kind: Crash, At: 5 * time.Second, For: time.Second, From: []string{"eu-1"}},
 		}
-		r, err := RunTwice(cfg, Options{Auditors: strictAuditors})
+		r, err := RunTwice(cfg, Options{Auditors: TestAuditors(strictAuditors...)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestCallsThatWaitEnd(t *testing.T) {
 		{Kind: Crash, At: 4 * time.Second, For: 100 * time.Millisecond, From: []string{"us-0"}},
 		{Kind: Pause, At: 5 * time.Second, For: 500 * time.Millisecond, From: []string{"us-1"}},
 	}
-	w, r, err := run(cfg, Options{Auditors: strictAuditors})
+	w, r, err := run(cfg, Options{Auditors: TestAuditors(strictAuditors...)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,8 +66,8 @@ func (s *Strict) validate() error {
 	return nil
 }
 
-// firstLayout is the layout that all daemons start with.
-func (c *Config) firstLayout() route.Layout {
+// FirstLayout returns the layout that all daemons start with.
+func (c *Config) FirstLayout() route.Layout {
 	l := route.Layout{Number: 1}
 	for i := range c.Regions {
 		n := c.Regions[i].Daemons
@@ -110,10 +110,10 @@ func (c *Config) ownersConfig() lease.Config {
 	return lease.Config{Headroom: s.Headroom, Prefetch: uint64(max(s.Prefetch, 0))}
 }
 
-// parseLimits compiles limits for the cluster. Where some of them say that their
+// ParseLimits compiles limits for the cluster. Where some of them say that their
 // rights sit at homes, the rights of all are placed as the size of the cluster has
 // it; otherwise every daemon holds a part of all of them.
-func (c *Config) parseLimits(file limits.File) (*rules.Set, yamlpos.Diagnostics) {
+func (c *Config) ParseLimits(file limits.File) (*rules.Set, yamlpos.Diagnostics) {
 	files, o := []limits.File{file}, limits.Options{}
 	set, diags := limits.Parse(files, o)
 	placed := func(r *rules.Rule) bool {

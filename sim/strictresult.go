@@ -7,6 +7,7 @@ import (
 	"github.com/georld/rld/sticky/quorum"
 
 	"github.com/georld/rld/internal/breaker"
+	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
 )
@@ -129,8 +130,8 @@ func (w *World) seatEvents(seen map[string]uint64) {
 }
 
 // anyOwners reports whether some rule of some set of the run is counted at homes.
-func (c *Config) anyOwners() bool {
-	if !c.Policy.hasRights() {
+func (c *Config) HasOwners() bool {
+	if !c.Policy.HasRights() {
 		return false
 	}
 	homed := func(r *rules.Rule) bool { return r.Limit != nil && r.Limit.Homed() }
@@ -143,3 +144,6 @@ func (c *Config) anyOwners() bool {
 	}
 	return false
 }
+
+// unreached reports whether an answer was given without the owner of a key.
+func unreached(d node.Degraded) bool { return d == node.OwnerUnreachable || d == node.CircuitOpen }

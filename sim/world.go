@@ -53,20 +53,20 @@ type World struct {
 	outbox  []gossip.Message
 
 	sets      []ruleSet
+	plainSets []*rules.Set // the same without what is made of them
 	adoptions pool[adoption]
 	adopted   bool // some daemon took another rule set in force,
 	adoptedAt time.Duration
 	active    []int        // faults in force
 	risen     map[int]bool // faults whose zombies went on
 
-	load    load
+	load    clients
 	calls   []*node.Call // not in use
 	woken   pool[*pendingCall]
 	decided Decided
 
 	net, chaos  *rand.Rand
-	auditors    []Auditor
-	holdings    holdings
+	auditors    watchers
 	rights      bool // daemons take part in epochs
 	owners      bool // and some keys have owners
 	strict      strictTally
@@ -107,9 +107,10 @@ func newWorld(cfg *Config) *World {
 		net:   rand.New(rand.NewPCG(cfg.Seed, streamNetwork)),
 		chaos: rand.New(rand.NewPCG(cfg.Seed, streamFaults)),
 		trace: newTrace(), base: cmp.Or(cfg.Epoch, epoch),
-		rights: cfg.Policy.hasRights() && cfg.anyRights(), owners: cfg.anyOwners(),
+		rights: cfg.Policy.HasRights() && cfg.HasRights(), owners: cfg.HasOwners(),
 		risen: make(map[int]bool),
 	}
+	w.load.pick = nthAnswering
 	for r, region := range cfg.Regions {
 		w.regions = append(w.regions, region.Name)
 		w.local = append(w.local, nil)
@@ -158,8 +159,17 @@ func (w *World) Config() *Config { return w.cfg }
 // yet.
 func (w *World) Rules() *rules.Set { return w.sets[w.newest()].set }
 
-// Traffic returns the counts of the network so far.
-func (w *World) Traffic() Traffic { return w.traffic }
+// Sets returns the rule sets of the run so far, the newest last. They are not
+// the caller's to change.
+func (w *World) Sets() []*rules.Set {
+	return w.plainSets
+}
+
+// Adopted returns when a daemon last adopted another rule set, false for never.
+func (w *World) Adopted() (time.Duration, bool) { return w.adoptedAt, w.adopted }
+
+// Faulty reports whether any fault is in force.
+func (w *World) Faulty() bool { return len(w.active) > 0 }
 
 func (w *World) newest() int { return len(w.sets) - 1 }
 
@@ -178,7 +188,7 @@ func (w *World) addRules(set *rules.Set) int {
 		}
 		s.tally = append(s.tally, i)
 	}
-	w.sets = append(w.sets, s)
+	w.sets, w.plainSets = append(w.sets, s), append(w.plainSets, set)
 	return w.newest()
 }
 
@@ -262,13 +272,13 @@ func (w *World) happen(e event) {
 // adopt lets a daemon take a rule set in force.
 func (w *World) adopt(a adoption) {
 	d := w.daemons[a.daemon]
-	if !d.Up || a.set < d.set {
+	if !d.Up || a.set < d.Set {
 		return
 	}
-	if d.set != a.set {
+	if d.Set != a.set {
 		w.adopted, w.adoptedAt = true, w.now
 	}
-	d.set = a.set
+	d.Set = a.set
 	at := d.Instant(w.now)
 	for _, n := range d.Nodes {
 		n.SetRules(at, w.sets[a.set].set)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/georld/rld/sim"
+	"github.com/georld/rld/sim/scenario"
 )
 
 func newSim(p process) *cobra.Command {
@@ -49,8 +50,10 @@ func newSimList(p process) *cobra.Command {
 			var b strings.Builder
 			t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
 			fmt.Fprintln(t, "SCENARIO\tWHAT IT SHOWS")
-			for _, s := range sim.Scenarios() {
-				fmt.Fprintf(t, "%s\t%s\n", s.Name, s.Title)
+			for _, name := range scenario.Names() {
+				if cfg, ok := scenario.Builtin(name); ok {
+					fmt.Fprintf(t, "%s\t%s\n", name, cfg.Title)
+				}
 			}
 			// The writer below is a strings.Builder: nothing can fail.
 			_ = t.Flush()
@@ -68,7 +71,7 @@ func newSimShow(p process) *cobra.Command {
 		Example: "  rld sim show region-loss > mine.yaml",
 		Args:    oneScenario,
 		RunE: func(_ *cobra.Command, args []string) error {
-			source, ok := sim.BuiltinSource(args[0])
+			source, ok := scenario.Source(args[0])
 			if !ok {
 				return exitWith(exitNoneOf, unknownScenario(args[0]))
 			}

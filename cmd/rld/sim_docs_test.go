@@ -9,6 +9,8 @@ import (
 
 	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/sim"
+	"github.com/georld/rld/sim/audit"
+	"github.com/georld/rld/sim/scenario"
 )
 
 func simulationGuide(t *testing.T) string {
@@ -40,11 +42,11 @@ func TestGuideScenario(t *testing.T) {
 	if !found {
 		t.Fatal("no scenario in the guide")
 	}
-	cfg, err := sim.ParseScenario("guide.yaml", []byte(text))
+	cfg, err := scenario.Parse("guide.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := sim.Run(cfg, sim.Options{Series: true})
+	r, err := sim.Run(cfg, sim.Options{Series: true, Auditors: audit.All})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +104,7 @@ func TestGuideFields(t *testing.T) {
 		"outside":  "outside: {eu: " + nonesuch + "}" + rest + clients,
 		"shape":    "links: {region: {shape: " + nonesuch + "}}" + rest + clients,
 	} {
-		_, err := sim.ParseScenario("x.yaml", []byte(text))
+		_, err := scenario.Parse("x.yaml", []byte(text))
 		if err == nil {
 			t.Errorf("%s: a field that does not exist was taken", what)
 			continue
@@ -123,16 +125,13 @@ func TestGuideFields(t *testing.T) {
 // TestGuideScenarios holds each scenario that rld brings to a title and to a
 // name that no other is mistaken for.
 func TestGuideScenarios(t *testing.T) {
-	var names []string
-	for _, s := range sim.Scenarios() {
-		names = append(names, s.Name)
-	}
-	for _, s := range sim.Scenarios() {
-		if s.Title == "" {
-			t.Errorf("%s has no title", s.Name)
+	names := scenario.Names()
+	for _, name := range names {
+		if cfg, ok := scenario.Builtin(name); !ok || cfg.Title == "" {
+			t.Errorf("%s has no title", name)
 		}
-		if closest := suggest.Closest(s.Name, names); closest != s.Name {
-			t.Errorf("%s: the closest name is %q", s.Name, closest)
+		if closest := suggest.Closest(name, names); closest != name {
+			t.Errorf("%s: the closest name is %q", name, closest)
 		}
 	}
 }

@@ -12,6 +12,9 @@ import (
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"
+	"github.com/georld/rld/sim/audit"
+	"github.com/georld/rld/sim/load"
+	"github.com/georld/rld/sim/scenario"
 )
 
 // replayOptions is what `rld sim replay` is told.
@@ -70,18 +73,19 @@ func (o *replayOptions) run(p process, path string) error {
 	if err != nil {
 		return exitWith(exitNoneOf, err)
 	}
-	data, err := readBounded(path, sim.MaxTraceBytes)
+	data, err := readBounded(path, load.MaxTraceBytes)
 	if err != nil {
 		return exitWith(exitNoneOf, err)
 	}
-	trace, err := sim.ParseTrace(path, data)
+	trace, err := load.ParseTrace(path, data)
 	if err != nil {
 		return exitWith(exitNoneOf, err)
 	}
-	r, err := sim.Replay(trace, set, sim.ReplayOptions{
-		Regions: o.regions, Daemons: o.daemons,
-		Options: sim.Options{Series: o.out.wanted(), Wall: stopwatch()},
-	})
+	cfg, err := scenario.Replay(trace, set, o.regions, o.daemons)
+	if err != nil {
+		return simFailure(p, err, o.command(path))
+	}
+	r, err := sim.Run(cfg, sim.Options{Auditors: audit.All, Series: o.out.wanted(), Wall: stopwatch()})
 	if err != nil {
 		return simFailure(p, err, o.command(path))
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/sim"
+	"github.com/georld/rld/sim/audit"
+	"github.com/georld/rld/sim/scenario"
 )
 
 // maxScenarioBytes is the largest file that is read as a scenario.
@@ -32,7 +34,7 @@ func newSimRun(p process) *cobra.Command {
 			if err := out.check(); err != nil {
 				return err
 			}
-			cfg, err := scenario(p, args[0])
+			cfg, err := findScenario(p, args[0])
 			if err != nil {
 				return exitWith(exitNoneOf, err)
 			}
@@ -40,7 +42,7 @@ func newSimRun(p process) *cobra.Command {
 				cfg.Seed = seed
 			}
 			again := fmt.Sprintf("rld sim run %s --seed %d", shellWord(args[0]), cfg.Seed)
-			r, err := sim.Run(cfg, sim.Options{Series: out.wanted(), Wall: stopwatch()})
+			r, err := sim.Run(cfg, sim.Options{Auditors: audit.All, Series: out.wanted(), Wall: stopwatch()})
 			if err != nil {
 				return simFailure(p, err, again)
 			}
@@ -67,11 +69,11 @@ func oneScenario(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// scenario is the one that a name or a file stands for. A name wins over a
+// findScenario returns the scenario of a name or a file. A name wins over a
 // file of the same name, which ./NAME is. The faults of a file go to standard
 // error, like those of a compiler.
-func scenario(p process, name string) (*sim.Config, error) {
-	if cfg, ok := sim.Builtin(name); ok {
+func findScenario(p process, name string) (*sim.Config, error) {
+	if cfg, ok := scenario.Builtin(name); ok {
 		return cfg, nil
 	}
 	data, err := readBounded(name, maxScenarioBytes)
@@ -81,7 +83,7 @@ func scenario(p process, name string) (*sim.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := sim.ParseScenario(name, data)
+	cfg, err := scenario.Parse(name, data)
 	if err != nil {
 		fmt.Fprintln(p.err, err)
 		return nil, errors.New("this scenario cannot be run")
@@ -90,10 +92,7 @@ func scenario(p process, name string) (*sim.Config, error) {
 }
 
 func unknownScenario(name string) error {
-	var names []string
-	for _, s := range sim.Scenarios() {
-		names = append(names, s.Name)
-	}
+	names := scenario.Names()
 	meant := ""
 	if closest := suggest.Closest(name, names); closest != "" {
 		meant = fmt.Sprintf("did you mean %s? ", closest)

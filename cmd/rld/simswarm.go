@@ -15,7 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/georld/rld/sim"
+	"github.com/georld/rld/sim/audit"
 	"github.com/georld/rld/sim/report"
+	swarms "github.com/georld/rld/sim/swarm"
 )
 
 // swarmOptions is what `rld sim swarm` is told.
@@ -103,7 +105,7 @@ func (o *swarmOptions) check(runsGiven bool) error {
 // for.
 func (o *swarmOptions) draw() (*sim.Config, error) {
 	if o.policy == "" {
-		return sim.Draw(o.seed), nil
+		return swarms.Draw(o.seed), nil
 	}
 	if o.runs != 1 {
 		return nil, errors.New("--policy is about one run: say --runs 1")
@@ -112,7 +114,7 @@ func (o *swarmOptions) draw() (*sim.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--policy: %w", err)
 	}
-	return sim.DrawUnder(o.seed, p), nil
+	return swarms.DrawUnder(o.seed, p), nil
 }
 
 // policyNames lists the words of --policy.
@@ -134,7 +136,7 @@ func (o *swarmOptions) one(p process) error {
 	if o.policy != "" {
 		again += " --policy " + o.policy
 	}
-	r, err := sim.RunTwice(cfg, sim.Options{Series: o.out.wanted(), Wall: stopwatch()})
+	r, err := sim.RunTwice(cfg, sim.Options{Auditors: audit.All, Series: o.out.wanted(), Wall: stopwatch()})
 	if err != nil {
 		return simFailure(p, err, again)
 	}
@@ -179,7 +181,7 @@ func newSwarm(o swarmOptions, p process) *swarm {
 // playTwice runs the cluster of a seed; that it does the same both times is
 // checked.
 func playTwice(seed uint64) (*sim.Result, error) {
-	return sim.RunTwice(sim.Draw(seed), sim.Options{Wall: stopwatch()})
+	return sim.RunTwice(swarms.Draw(seed), sim.Options{Auditors: audit.All, Wall: stopwatch()})
 }
 
 // run returns when all seeds are done, or those that had begun when something
@@ -227,7 +229,7 @@ func (s *swarm) work(ctx context.Context, outcomes chan<- outcome) {
 
 // naively plays a seed by merged counts alone, if it has rights.
 func naively(seed uint64) (*sim.Exceeded, error) {
-	e, any, err := sim.Naively(seed)
+	e, any, err := swarms.Naively(seed)
 	if err != nil || !any {
 		return nil, err
 	}

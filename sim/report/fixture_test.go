@@ -46,7 +46,7 @@ func regionLoss() *sim.Result {
 			WaitMaxMs: 184.75, Messages: 9921, PerDecision: 0.2473, Asks: 4309, Grants: 4211, Raises: 707, Votes: 694,
 			AsksPerSecond: 91, Syncs: 388, Takeovers: 17, Layouts: 2, UnderRatio: 0.0114,
 		},
-		Grid: []sim.GridCellResult{
+		Grid: []sim.GridCell{
 			{
 				WindowSeconds: 60, LagSeconds: 0.5, Pattern: "attack20", Policy: "naive", Windows: 6,
 				OverageMean: 0.1163, OverageWorst: 0.1238, Exceeded: 5,

@@ -17,11 +17,11 @@ type gridSize struct {
 // gridRow is a policy, with a cell for each pattern.
 type gridRow struct {
 	Policy string
-	Cells  []sim.GridCellResult
+	Cells  []sim.GridCell
 }
 
 // sizes puts the cells of a grid in tables, in the order in which they come.
-func sizes(all []sim.GridCellResult) []gridSize {
+func sizes(all []sim.GridCell) []gridSize {
 	var out []gridSize
 	for _, c := range all {
 		s := slices.IndexFunc(out, func(s gridSize) bool { return s.Window == c.WindowSeconds && s.Lag == c.LagSeconds })

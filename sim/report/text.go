@@ -53,7 +53,7 @@ func ruleTable(b *strings.Builder, all []sim.RuleResult) {
 // gridTable writes a block for each size, a row a policy and a column a pattern:
 // mean and worst overage, and behind the bar the mean false denials. A second
 // row has what the design expected of it.
-func gridTable(b *strings.Builder, all []sim.GridCellResult) {
+func gridTable(b *strings.Builder, all []sim.GridCell) {
 	for _, size := range sizes(all) {
 		fmt.Fprintf(b, "Windows of %s s, views %s s old: overage mean/worst | false denials\n",
 			short(size.Window), short(size.Lag))

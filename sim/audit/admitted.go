@@ -1,0 +1,256 @@
+package audit
+
+import (
+	"math"
+	"time"
+
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sim"
+)
+
+// admittedAuditor holds what the world admits, under limits with rights or with
+// owners, against the sum of all rights: L(1+b), or L where a limit is
+// partitioned or strict. No fault excuses more, but for what on_failure: allow
+// admits.
+//
+//	fixed_window    all admitted in a window
+//	sliding_window  the weighted count at the clock of the replica; one that is
+//	                s behind gives the window before a weight of s/W more
+//	sliding_log     the stamps of any interval as long as the window; shorter by
+//	                s where owners grant them
+//	buckets         (1+b)(B + rT + r step + 2rs) over any time T
+//
+// s is how far window clocks stood apart at most so far. While rule sets change
+// the greatest limit in force anywhere counts. Left out are rules that had no
+// rights, or another grid, in one of them, and keys that a replica reported to
+// have no room for.
+//
+// Under a policy without rights it counts how often the same was exceeded,
+// which is then no violation.
+type admittedAuditor struct {
+	finding
+	policy sim.Policy
+	found  []*exceeded // in the order in which they came
+	byRule map[rules.ID]*exceeded
+}
+
+// spent is what the auditor keeps of a counter.
+type spent struct {
+	known    bool
+	window   int64
+	oldest   int // rule set that was in force somewhere when the window began
+	before   int // the same of the window before
+	exceeded bool
+	meter    meter // of a bucket
+}
+
+// exceeded is how often a rule admitted more than its rights sum to.
+type exceeded struct {
+	name    string
+	windows uint64
+	worst   float64 // as a ratio of the total
+	allowed float64 // b
+}
+
+func admitted(a *sim.Auditor, t *truth) {
+	x := &admittedAuditor{finding: finding{a, t}, policy: t.world.Config().Policy, byRule: make(map[rules.ID]*exceeded)}
+	a.Decided, a.Fill = x.decided, x.fill
+}
+
+func (a *admittedAuditor) decided(d *sim.Decided) {
+	e, l := &a.entry, d.Limit
+	if !a.checkable(d) || e.window == nil || d.Rule == nil || !bounded(l) || e.free > 0 {
+		return
+	}
+	k := a.spentOf(l)
+	total, ok := a.total(d, k)
+	if !ok || e.uncertain(l) && !l.Homed() || e.counter.rescoped {
+		return
+	}
+	s := a.rule(d)
+	if e.admitted == 0 {
+		return
+	}
+	used, bound := a.used(d, k, total)
+	if used <= bound*(1+1e-12) {
+		a.Pass(1)
+		return
+	}
+	if !k.exceeded {
+		k.exceeded = true
+		s.windows++
+	}
+	s.worst = max(s.worst, used/max(1, bound)-1)
+	a.check(!a.policy.HasRights(), "%s admitted %d hits of %s (%v) in %d: %.6g of at most %.6g; its rights sum to %.6g, clocks are %v apart",
+		d.Daemon.Name, e.admitted, s.name, l.Algorithm, e.window.start, used, bound, total, a.skew())
+}
+
+// spentOf returns what is kept of the counter of a decision, brought up to its
+// window.
+func (a *admittedAuditor) spentOf(l *rules.Limit) *spent {
+	k, start := &a.entry.counter.spent, a.entry.window.start
+	if !k.known { // any set so far may have counted it without rights before
+		*k = spent{known: true, window: math.MinInt64}
+	}
+	if quota.Of(l).Stamped() { // its stamps count for a window
+		start -= start % l.Window()
+	}
+	if start > k.window {
+		k.window, k.before, k.oldest, k.exceeded = start, k.oldest, a.oldestSet(), false
+	}
+	return k
+}
+
+// oldestSet returns the number of the oldest rule set in force anywhere.
+func (a *admittedAuditor) oldestSet() int {
+	oldest := len(a.world.Sets()) - 1
+	for _, d := range a.world.Daemons() {
+		if d.Up {
+			oldest = min(oldest, d.Set)
+		}
+	}
+	return oldest
+}
+
+// total returns the greatest sum of rights of a window under the sets that may
+// be in force somewhere; false when some of them bound it otherwise.
+func (a *admittedAuditor) total(d *sim.Decided, k *spent) (total float64, ok bool) {
+	from := min(k.oldest, k.before)
+	if quota.Of(d.Limit).Drains() {
+		from = 0
+	}
+	for _, set := range a.world.Sets()[from:] {
+		r := set.Find(d.Rule.ID)
+		if r == nil || r.Limit == nil || !bounded(r.Limit) || !alike(r.Limit, d.Limit) || r.Limit.Shadow {
+			return 0, false
+		}
+		total = max(total, float64(a.totalOf(r.Limit)))
+		k.meter.widen(r.Limit, a.policy)
+	}
+	return total, true
+}
+
+// totalOf returns the sum of all rights of a window. A policy changes what
+// regions and daemons hold, not what the owner of a key has.
+func (a *admittedAuditor) totalOf(l *rules.Limit) uint64 {
+	if owned(l) {
+		return l.Total()
+	}
+	return a.policy.Total(l)
+}
+
+// owned reports whether one daemon grants all rights of a limit, or of the limit
+// that each region has.
+func owned(l *rules.Limit) bool {
+	return l.Homed() && (l.Scope == rules.Region || !l.HomeInRegion())
+}
+
+// bounded reports whether rights bound what is admitted under a limit.
+func bounded(l *rules.Limit) bool { return l.HasRights() || l.Homed() }
+
+// alike reports whether two limits divide the same rights, but for their number.
+func alike(a, b *rules.Limit) bool {
+	return a.Grid() == b.Grid() && a.Scope == b.Scope && a.Homed() == b.Homed() &&
+		(!a.Homed() || a.HomeInRegion() == b.HomeInRegion() && a.OnFailure == b.OnFailure && a.ReserveShare == b.ReserveShare)
+}
+
+// used returns what of the total is used with a decision, and the most that may
+// be.
+func (a *admittedAuditor) used(d *sim.Decided, k *spent, total float64) (used, bound float64) {
+	e, l := &a.entry, d.Limit
+	switch {
+	case quota.Of(l).Drains():
+		step := time.Duration(quota.Of(l).Step()) * time.Millisecond
+		return k.meter.add(d.At, e.admitted), k.meter.bound(step, a.skew())
+	case quota.Of(l).Stamped() && l.Homed():
+		return e.counter.densest(e.window.start, max(0, l.Window()-a.skew().Milliseconds())), total
+	case quota.Of(l).Stamped():
+		return e.counter.densest(e.window.start, l.Window()), total
+	}
+	used, bound = float64(e.window.admitted-e.window.free), total
+	if prev := e.prev(l); prev != nil {
+		left, hits := float64(e.window.start+l.Window()-e.now), float64(prev.admitted-prev.free)
+		used += hits * left / float64(l.Window())
+		bound += hits * min(1, float64(a.skew().Milliseconds())/float64(l.Window()))
+	}
+	return used, bound
+}
+
+// densest returns the most that was admitted under the stamps of an interval
+// that is as long as a window and holds a stamp.
+func (c *counter) densest(stamp, length int64) float64 {
+	last, _ := c.search(stamp + length)
+	first := last
+	sum, most := uint64(0), uint64(0)
+	for i := last - 1; i >= 0 && c.windows[i].start > stamp-length; i-- {
+		first = i
+	}
+	low := first
+	for i := first; i < last; i++ {
+		sum += c.windows[i].admitted - c.windows[i].free
+		for c.windows[low].start <= c.windows[i].start-length {
+			sum -= c.windows[low].admitted - c.windows[low].free
+			low++
+		}
+		most = max(most, sum)
+	}
+	return float64(most)
+}
+
+// meter finds the worst time of a bucket. It drains at the rate that the world
+// may have and fills with what is admitted, so its level is the most by which
+// any time up to now exceeds its share of the rate.
+type meter struct {
+	level, rate, room float64 // hits, hits per ns, hits
+	at                time.Duration
+}
+
+// widen makes room for what a limit allows.
+func (m *meter) widen(l *rules.Limit, p sim.Policy) {
+	if !quota.Of(l).Drains() {
+		return
+	}
+	share := 1.0
+	if (!p.Plain() || owned(l)) && l.HasBudget && l.Consistency == rules.Eventual {
+		share += float64(l.Budget) / float64(rules.Whole)
+	}
+	m.rate = max(m.rate, share*float64(l.Requests)/float64(l.Window()*int64(time.Millisecond)))
+	m.room = max(m.room, share*float64(l.Burst))
+}
+
+// add drains the meter up to a time, fills it and returns its level.
+func (m *meter) add(at time.Duration, hits uint64) float64 {
+	m.level = max(0, m.level-m.rate*float64(at-m.at)) + float64(hits)
+	m.at = at
+	return m.level
+}
+
+// bound returns the highest level that is allowed.
+func (m *meter) bound(step, skew time.Duration) float64 {
+	return m.room + m.rate*float64(step+2*skew)
+}
+
+// rule returns what was found of a rule.
+func (a *admittedAuditor) rule(d *sim.Decided) *exceeded {
+	s := a.byRule[d.Rule.ID]
+	if s == nil {
+		s = &exceeded{name: sim.RuleName(d.Rule)}
+		a.byRule[d.Rule.ID] = s
+		a.found = append(a.found, s)
+	}
+	if l := d.Limit; l.Requests > 0 {
+		s.allowed = max(s.allowed, float64(a.totalOf(l))/float64(l.Requests)-1)
+	}
+	return s
+}
+
+func (a *admittedAuditor) fill(r *sim.Result) {
+	for _, s := range a.found {
+		for i := range r.Rules {
+			if row := &r.Rules[i]; row.Rule == s.name {
+				row.Budget, row.Exceeded, row.ExceededWorst = s.allowed, s.windows, s.worst
+			}
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package audit
+
+import (
+	"slices"
+	"time"
+
+	"github.com/georld/rld/sim"
+)
+
+// All returns the auditors of a world, for sim.Options.
+func All(w *sim.World) []*sim.Auditor { return build(w, nil) }
+
+// Only returns a function like All for the auditors of some names.
+func Only(names ...string) func(w *sim.World) []*sim.Auditor {
+	return func(w *sim.World) []*sim.Auditor { return build(w, names) }
+}
+
+// build returns the auditors of the names, all for nil. The first one keeps the
+// ground truth that the others share, and reports nothing.
+func build(w *sim.World, names []string) []*sim.Auditor {
+	t := newTruth(w)
+	hasRights, hasOwners := w.Config().HasRights(), w.Config().HasOwners()
+	all := []*sim.Auditor{t.auditor()}
+	for _, a := range []struct {
+		name  string
+		build func(*sim.Auditor, *truth)
+		runs  bool
+	}{
+		{"messages", messages, true},
+		{"views", views, true},
+		{"hlc", clocks, true},
+		{"bounds", bounds, true},
+		{"overage", overage, true},
+		{"denials", denials, true},
+		{"progress", progress, true},
+		{"cells", cells, true},
+		{"convergence", convergence, true},
+		{"rights", rights, hasRights},
+		{"admitted", admitted, hasRights || hasOwners},
+		{"strict", strict, hasOwners},
+	} {
+		if a.runs && (names == nil || slices.Contains(names, a.name)) {
+			auditor := &sim.Auditor{Found: sim.Audit{Name: a.name}}
+			a.build(auditor, t)
+			all = append(all, auditor)
+		}
+	}
+	return all
+}
+
+// finding is an auditor at work: what all of them need to report.
+type finding struct {
+	*sim.Auditor
+	*truth
+}
+
+// check counts a check, and describes it where it failed.
+func (f *finding) check(ok bool, format string, args ...any) bool {
+	if ok {
+		f.Pass(1)
+	} else {
+		f.Fail(f.world.Now(), format, args...)
+	}
+	return ok
+}
+
+// unknown is the time of what never happened.
+const unknown = time.Duration(-1 << 63)

@@ -1,0 +1,122 @@
+package audit
+
+import (
+	"time"
+
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/sim"
+	"github.com/georld/rld/wire"
+)
+
+// boundAuditor checks that everything has a limit: the size and number of
+// messages to a peer, the keys and cells of a daemon, and the events between
+// two inputs.
+type boundAuditor struct {
+	finding
+	events []int // by Daemon.Index, since its latest input
+	rates  map[direction]*rate
+	count  uint64
+	frame  []byte
+}
+
+// rate counts messages in a second of the sender's clock.
+type rate struct {
+	second, last, seen uint64
+}
+
+// The bounds that have no setting, and the number of inputs from one
+// measurement to the next.
+const (
+	maxRefusals  = 1_024
+	maxBuckets   = 65_536
+	maxEvents    = 1_024
+	measureEvery = 64
+)
+
+// The most bytes of a message beside its cells.
+const (
+	headBytes    = 512
+	refusalBytes = 48
+	digestBytes  = 16
+)
+
+func bounds(a *sim.Auditor, t *truth) {
+	b := &boundAuditor{finding: finding{a, t}, events: make([]int, len(t.up)), rates: make(map[direction]*rate)}
+	a.Decided = func(d *sim.Decided) { b.input(d.Daemon) }
+	a.Stepped, a.Happened = b.stepped, b.happened
+}
+
+// input notes an input to a daemon, and sometimes measures what it holds.
+func (a *boundAuditor) input(d *sim.Daemon) bool {
+	a.events[d.Index] = 0
+	a.count++
+	if a.count%measureEvery != 0 {
+		return false
+	}
+	keys, cells, n := 0, 0, len(d.Nodes)
+	for _, shard := range d.Nodes {
+		s := shard.Stats()
+		keys, cells = keys+s.LiveKeys, cells+s.Cells
+	}
+	most := max(n, a.world.Config().Node.MaxKeys)
+	a.check(keys <= most, "%s holds %d keys, at most %d", d.Name, keys, most)
+	most = max(n, a.gossip.MaxCells)
+	a.check(cells <= most, "%s holds %d cells, at most %d", d.Name, cells, most)
+	return true
+}
+
+func (a *boundAuditor) happened(d *sim.Daemon, _ gossip.Event) {
+	if a.events[d.Index]++; a.events[d.Index] == maxEvents*len(d.Nodes)+1 {
+		a.check(false, "%s had %d events of one input", d.Name, a.events[d.Index])
+	}
+}
+
+func (a *boundAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
+	measure := a.input(d)
+	from, to := (*process)(nil), a.up[d.Index]
+	if m != nil {
+		from = a.byIncarnation[m.From]
+	}
+	if m == nil || err != nil || from == nil || to == nil {
+		return
+	}
+	a.check(len(m.Cells) <= a.gossip.FrameCells, "%s sent %d cells in a message, at most %d",
+		from.name(), len(m.Cells), a.gossip.FrameCells)
+	a.check(len(m.Refused) <= maxRefusals && len(m.Repair) <= maxBuckets && len(m.Digests) <= maxBuckets &&
+		len(m.Staleness) <= len(a.world.Regions()), "%s listed %d refusals, %d buckets, %d digests and %d regions",
+		from.name(), len(m.Refused), len(m.Repair), len(m.Digests), len(m.Staleness))
+	a.pace(direction{to.index, from.index, m.Shard}, m)
+	if measure {
+		a.measure(m)
+	}
+}
+
+// pace checks how many messages a peer gets in a second.
+func (a *boundAuditor) pace(k direction, m *gossip.Message) {
+	r := a.rates[k]
+	if r == nil {
+		r = &rate{}
+		a.rates[k] = r
+	}
+	if m.Nonce <= r.last {
+		return // a duplicate, or late
+	}
+	r.last = m.Nonce
+	if second := m.Nonce / 1_000_000; second != r.second {
+		r.second, r.seen = second, 0
+	}
+	r.seen++
+	most := uint64(time.Second/a.gossip.MinGap + time.Second/min(a.gossip.Interval, a.gossip.WANInterval) + 2)
+	a.check(r.seen <= most, "%v sent %v %d messages in a second, at most %d", m.From, m.To, r.seen, most)
+}
+
+// measure checks the length of a message as it travels.
+func (a *boundAuditor) measure(m *gossip.Message) {
+	frame, err := wire.Encode(a.frame[:0], []gossip.Message{*m})
+	if !a.check(err == nil, "%v sent a message that cannot be encoded: %v", m.From, err) {
+		return
+	}
+	a.frame = frame
+	most := a.gossip.FrameBytes + headBytes + refusalBytes*len(m.Refused) + digestBytes*len(m.Digests)
+	a.check(len(frame) <= most, "%v sent %d cells in %d bytes, at most %d", m.From, len(m.Cells), len(frame), most)
+}

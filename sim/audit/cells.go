@@ -1,0 +1,211 @@
+package audit
+
+import (
+	"slices"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/sim"
+)
+
+// cellAuditor compares the cells of a replica with the ground truth now and
+// then: the more cells there are, the more seldom.
+//
+//   - It holds of each process, and of each region, no more than was counted
+//     there. What a region restores of incarnations that it took for lost may
+//     count once more for each time that it restores.
+//   - It holds all that it counted itself, and of a regional peer all that was
+//     counted up to the age that it states for its view.
+//   - From one look to the next no cell of a live window shrinks or goes.
+type cellAuditor struct {
+	finding
+	wait    int // inputs until the next look
+	regions map[crdt.Incarnation]int
+	lost    map[crdt.Incarnation]int
+	last    map[place][]gossip.Cell // the latest look
+	refused map[[2]int]bool         // pairs of processes of which one refused cells of the other
+}
+
+// place is a shard of a process.
+type place struct{ process, shard int }
+
+// leastWait is the least number of inputs from one look to the next.
+const leastWait = 64
+
+func cells(a *sim.Auditor, t *truth) {
+	c := &cellAuditor{
+		finding: finding{a, t}, regions: make(map[crdt.Incarnation]int), lost: make(map[crdt.Incarnation]int),
+		last: make(map[place][]gossip.Cell), refused: make(map[[2]int]bool),
+	}
+	for i, r := range t.world.Regions() {
+		c.regions[gossip.RegionIncarnation(r)], c.lost[gossip.LostIncarnation(r)] = i, i
+	}
+	a.Stepped, a.Happened = c.stepped, c.happened
+}
+
+func (a *cellAuditor) happened(d *sim.Daemon, e gossip.Event) {
+	to, from := a.up[d.Index], a.byIncarnation[e.Peer]
+	if e.Kind == gossip.CellRefused && to != nil && from != nil {
+		a.refused[[2]int{to.index, from.index}] = true
+	}
+}
+
+func (a *cellAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
+	a.wait--
+	p := a.up[d.Index]
+	if a.wait > 0 || m == nil || err != nil || p == nil {
+		return
+	}
+	held := d.Nodes[m.Shard].Cells(d.Instant(a.world.Now()))
+	a.wait = max(leastWait, 2*(len(held)+len(a.all)))
+	a.look(p, m.Shard, held)
+}
+
+// look checks the cells that a process holds in a shard.
+func (a *cellAuditor) look(p *process, shard int, held []gossip.Cell) {
+	for i := range held {
+		c := &held[i]
+		if most, known := a.most(c); known {
+			a.check(c.Value.P <= most && c.Value.N <= c.Value.P, "%s holds %v, and %d were counted", p.name(), *c, most)
+		}
+	}
+	k := place{p.index, shard}
+	a.compare(p, a.last[k], held, a.world.Now().Milliseconds()+p.ahead[shard])
+	a.last[k] = held
+	if !a.noRoom {
+		a.least(p, shard, held)
+	}
+}
+
+// most returns the most that a cell may hold, false when that is not known.
+func (a *cellAuditor) most(c *gossip.Cell) (uint64, bool) {
+	if !c.Kind.Counts() {
+		return 0, false // rights
+	}
+	region, sum := a.regions[c.Incarnation]
+	sum = sum && c.Kind == gossip.RegionSum
+	if !sum {
+		region, sum = a.lost[c.Incarnation]
+		sum = sum && c.Kind == gossip.Daemon
+	}
+	if sum {
+		n, known := a.charged(c, region, nil)
+		return n * (1 + a.restored[region].times), known
+	}
+	p := a.byIncarnation[c.Incarnation]
+	if p == nil || c.Kind != gossip.Daemon {
+		return 0, true // of nobody
+	}
+	return a.charged(c, p.region, p)
+}
+
+// charged returns what the processes of a region, or only one of them, counted
+// in the window of a cell, under any scope; false when that is not known.
+func (t *truth) charged(cell *gossip.Cell, region int, only *process) (uint64, bool) {
+	n, found := uint64(0), false
+	add := func(domain int) {
+		c := t.counters[counterKey{cell.Key, domain}]
+		if c == nil {
+			return
+		}
+		if w := c.window(cell.Window); w != nil {
+			found = true
+			for i := range w.counts {
+				if p := t.processes[w.counts[i].process]; p.region == region && (only == nil || only == p) {
+					n += w.counts[i].charged
+				}
+			}
+		}
+	}
+	add(everywhere)
+	add(region)
+	if t.rescopes {
+		for _, d := range t.world.Daemons() {
+			if d.RegionIndex == region {
+				add(sim.MaxRegions + d.Index)
+			}
+		}
+	}
+	return n, found || cell.End(cell.Window) > t.forgotten
+}
+
+// compare checks that no cell of a live window shrank or went.
+func (a *cellAuditor) compare(p *process, was, is []gossip.Cell, now int64) {
+	for i := range was {
+		old := &was[i]
+		for len(is) > 0 && is[0].Compare(old.CellID) < 0 {
+			is = is[1:]
+		}
+		if old.End(old.Window) > now {
+			there := len(is) > 0 && is[0].CellID == old.CellID
+			a.check(there && grew(old, &is[0]), "%s held %v, of a window that lives until %d, and then less",
+				p.name(), *old, old.End(old.Window))
+		}
+	}
+}
+
+// grew reports whether a cell is at least what it was.
+func grew(was, is *gossip.Cell) bool {
+	if is.Carry < was.Carry {
+		return false
+	}
+	if is.Kind == gossip.RegionSum {
+		return crdt.Sum(is.Value).Compare(crdt.Sum(was.Value)) >= 0
+	}
+	return is.Value.P >= was.Value.P && is.Value.N >= was.Value.N
+}
+
+// least checks that a process holds what it counted, and what it states to know
+// of its regional peers.
+func (a *cellAuditor) least(p *process, shard int, held []gossip.Cell) {
+	now := a.world.Now()
+	until := make([]time.Duration, len(a.processes))
+	for i := range until {
+		until[i] = unknown
+	}
+	until[p.index] = now + 1
+	for _, l := range p.daemon.Nodes[shard].Links(p.daemon.Instant(now)) {
+		o := a.byIncarnation[l.Peer.ID]
+		if o != nil && o.region == p.region && l.Unsent >= 0 && !a.refused[[2]int{p.index, o.index}] {
+			until[o.index] = now - l.Unsent
+		}
+	}
+	// What is over for the fastest clock may be gone where it was counted.
+	fastest := now.Milliseconds() + a.truth.most
+	for _, c := range a.all {
+		if c.rescoped || node.ShardOf(c.key, len(p.daemon.Nodes)) != shard || c.domain != everywhere && c.domain != p.region {
+			continue
+		}
+		for _, w := range c.windows {
+			if w.least <= fastest || w.unsure {
+				continue
+			}
+			for i := range w.counts {
+				if k := &w.counts[i]; until[k.process] != unknown {
+					a.hold(p, a.processes[k.process], c, w, k.before(until[k.process]), held)
+				}
+			}
+		}
+	}
+}
+
+// hold checks that a process holds at least so much of another one's count.
+func (a *cellAuditor) hold(p, of *process, c *counter, w *window, least uint64, held []gossip.Cell) {
+	if least == 0 {
+		return
+	}
+	id := gossip.CellID{Key: c.key, Window: w.start, Kind: gossip.Daemon, Incarnation: of.incarnation}
+	has := valueOf(held, id).P
+	a.check(has >= least, "%s holds %d of %v, and states to know %d that %s counted", p.name(), has, gossip.Cell{CellID: id}, least, of.name())
+}
+
+// valueOf returns the value of a cell, 0 for none. The cells are in order.
+func valueOf(cells []gossip.Cell, id gossip.CellID) crdt.PN {
+	i, ok := slices.BinarySearchFunc(cells, id, func(c gossip.Cell, id gossip.CellID) int { return c.Compare(id) })
+	if !ok {
+		return crdt.PN{}
+	}
+	return cells[i].Value
+}

@@ -1,0 +1,181 @@
+package audit
+
+import (
+	"math"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/sim"
+)
+
+// clockAuditor holds replicas to the laws of hybrid clocks, by the stamps of
+// their messages and the clocks of their decisions.
+//
+//   - The stamps of a process grow with its monotonic clock, and so does the
+//     clock of its decisions.
+//   - A stamp that is not far ahead is followed: later stamps are greater.
+//   - No stamp and no decision is more than max_offset ahead of the highest
+//     wall clock that the daemon had so far, carried on at the monotonic rate.
+//     So a peer that is an hour ahead moves no window.
+//   - A decision is not behind a wall clock that does not leap.
+//
+// The shards of a daemon have clocks of their own, and messages carry the
+// greatest of them: the first two laws are checked for stamps where there is
+// one shard.
+type clockAuditor struct {
+	finding
+	stamps map[crdt.Incarnation]*stamps
+	walls  []wall    // by Daemon.Index
+	last   [][]int64 // by Daemon.Index and shard: clock of the latest decision
+}
+
+// stamps are the latest of a process.
+type stamps struct {
+	nonce    uint64
+	stamp    hlc.Timestamp
+	accepted []acceptedStamp // ascending in both fields
+}
+
+// acceptedStamp is a stamp that a process followed at a monotonic time, µs.
+type acceptedStamp struct {
+	mono  uint64
+	stamp hlc.Timestamp
+}
+
+// wall is the wall clock of a process, as the difference to its monotonic one.
+type wall struct {
+	latest, most int64 // ns
+	leapt        bool  // it moved ahead by so much that it may not be believed
+}
+
+// maxAccepted bounds the stamps that are remembered of a process. clockSlack is
+// for rounding to milliseconds and for full counters, in ms.
+const (
+	maxAccepted = 128
+	clockSlack  = 2
+)
+
+func clocks(a *sim.Auditor, t *truth) {
+	c := &clockAuditor{
+		finding: finding{a, t}, stamps: make(map[crdt.Incarnation]*stamps),
+		walls: make([]wall, len(t.up)), last: make([][]int64, len(t.up)),
+	}
+	a.Restarted, a.Stepped, a.Decided = c.restarted, c.stepped, c.decided
+}
+
+func (a *clockAuditor) restarted(d *sim.Daemon) {
+	offset := a.offset(d)
+	a.walls[d.Index], a.last[d.Index] = wall{latest: offset, most: offset}, make([]int64, len(d.Nodes))
+}
+
+func (a *clockAuditor) offset(d *sim.Daemon) int64 {
+	at := d.Instant(a.world.Now())
+	return at.Wall - int64(at.Mono)
+}
+
+// read notes the wall clock of a daemon.
+func (a *clockAuditor) read(d *sim.Daemon) *wall {
+	w, offset := &a.walls[d.Index], a.offset(d)
+	w.leapt = w.leapt || offset-w.latest > int64(a.maxOffset)/4
+	w.latest, w.most = offset, max(w.most, offset)
+	return w
+}
+
+// ceiling returns the highest clock that is allowed at a monotonic time, Unix ms.
+func (a *clockAuditor) ceiling(d *sim.Daemon, mono time.Duration) int64 {
+	return (a.walls[d.Index].most+int64(mono)+int64(a.maxOffset))/int64(time.Millisecond) + clockSlack
+}
+
+func (a *clockAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
+	w := a.read(d)
+	if m == nil || err != nil {
+		return
+	}
+	from, to := a.byIncarnation[m.From], a.up[d.Index]
+	if from == nil || to == nil {
+		return
+	}
+	if len(d.Nodes) == 1 {
+		a.order(from, m)
+		at := d.Instant(a.world.Now())
+		clock := to.ahead[m.Shard] + a.world.Now().Milliseconds()
+		if clock >= m.Stamp.Millis() {
+			a.of(to.incarnation).accept(acceptedStamp{uint64(at.Mono.Microseconds()), m.Stamp})
+		} else {
+			near := at.Wall/int64(time.Millisecond) + a.maxOffset.Milliseconds() - clockSlack
+			a.check(w.leapt || m.Stamp.Millis() > near, "%s did not follow stamp %v, and its clocks show %d and %d",
+				d.Name, m.Stamp, clock, at.Wall)
+		}
+	}
+	if from == a.up[from.daemon.Index] {
+		most := a.ceiling(from.daemon, time.Duration(m.Nonce)*time.Microsecond)
+		a.check(m.Stamp.Millis() <= most, "%s sent stamp %v, and its clocks allow %d", from.name(), m.Stamp, most)
+	}
+}
+
+func (a *clockAuditor) of(incarnation crdt.Incarnation) *stamps {
+	s := a.stamps[incarnation]
+	if s == nil {
+		s = &stamps{}
+		a.stamps[incarnation] = s
+	}
+	return s
+}
+
+// order checks a stamp against those before it.
+func (a *clockAuditor) order(from *process, m *gossip.Message) {
+	s := a.of(from.incarnation)
+	for i := len(s.accepted) - 1; i >= 0; i-- {
+		if s.accepted[i].mono < m.Nonce {
+			a.check(m.Stamp > s.accepted[i].stamp, "%s sent stamp %v after it had accepted %v",
+				from.name(), m.Stamp, s.accepted[i].stamp)
+			break
+		}
+	}
+	before, same := m.Nonce < s.nonce, m.Nonce == s.nonce
+	a.check(same || before == (m.Stamp < s.stamp) && m.Stamp != s.stamp, "%s sent stamp %v at %d and %v at %d",
+		from.name(), m.Stamp, m.Nonce, s.stamp, s.nonce)
+	if m.Nonce > s.nonce {
+		s.nonce, s.stamp = m.Nonce, m.Stamp
+	}
+}
+
+func (s *stamps) accept(t acceptedStamp) {
+	if n := len(s.accepted); n == 0 || s.accepted[n-1].stamp < t.stamp && s.accepted[n-1].mono <= t.mono {
+		if n == maxAccepted {
+			s.accepted = s.accepted[:copy(s.accepted, s.accepted[maxAccepted/2:])]
+		}
+		s.accepted = append(s.accepted, t)
+	}
+}
+
+// decided checks the clock of a decision, and the window that it shows.
+func (a *clockAuditor) decided(d *sim.Decided) {
+	w, e := a.read(d.Daemon), &a.entry
+	if e.process == nil || d.Limit == nil {
+		return
+	}
+	last := &a.last[d.Daemon.Index][e.shard]
+	most := a.ceiling(d.Daemon, d.Instant.Mono)
+	switch {
+	case !a.check(e.now >= *last, "%s decided at %d of its clock after %d", d.Daemon.Name, e.now, *last):
+	case !a.check(e.now <= most, "%s decided at %d of its clock, and its wall clocks allow %d", d.Daemon.Name, e.now, most):
+	case !a.check(w.leapt || e.now+clockSlack >= d.Instant.Wall/int64(time.Millisecond),
+		"%s decided at %d of its clock, behind its wall clock at %d", d.Daemon.Name, e.now, d.Instant.Wall):
+	case showsWindow(d):
+		end := e.now + d.Status.Reset.Milliseconds()
+		off := end % d.Limit.Window()
+		a.check(min(off, d.Limit.Window()-off) <= clockSlack, "%s decided at %d of its clock and stated that its window ends at %d",
+			d.Daemon.Name, e.now, end)
+	}
+	*last = max(*last, e.now)
+}
+
+// showsWindow reports whether a decision states when its window ends. That of a
+// key with an owner states the owner's window.
+func showsWindow(d *sim.Decided) bool {
+	return !d.Limit.Homed() && quota.Of(d.Limit).Windowed() && d.Status.Reset > 0 && d.Status.Reset < math.MaxInt64
+}

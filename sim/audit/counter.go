@@ -1,0 +1,411 @@
+package audit
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sim"
+)
+
+// The ground truth is swept when sweepAfter windows were opened since the last
+// sweep. A window is kept for keepWindows ms beyond its end.
+const (
+	sweepAfter  = 4_096
+	keepWindows = 20_000
+)
+
+// counterKey names a counter: a key, and the domain that shares its counts.
+type counterKey struct {
+	key crdt.Key
+	// domain is everywhere for scope global, the index of a region, or the
+	// index of a daemon after all regions.
+	domain int
+}
+
+const everywhere = -1
+
+// counter is the ground truth of one key.
+type counter struct {
+	counterKey
+	rule    *rules.Rule // of its latest decision
+	windows []*window   // by start
+	// unsure is true after a replica had no room for the key, rescoped when the
+	// key was counted under other scopes too.
+	unsure, rescoped bool
+	bucket           bucket  // of a bucket
+	spent            spent   // of its rights
+	log              summary // of a log, whose cells are no windows
+	logStart         int64
+}
+
+// window is the ground truth of one window of a counter: of a log or a bucket,
+// of one cell interval.
+type window struct {
+	start int64 // Unix ms
+	// end is from when on no replica uses the window, least from when on those
+	// with the shortest of the rules that charged it do not.
+	end, least int64
+	limit      uint64
+	charged    uint64
+	admitted   uint64
+	free       uint64 // of those admitted, without an owner
+	requested  uint64
+	counts     []count // by process, in the order in which they came
+	unsure     bool    // hits may be counted elsewhere, or nowhere
+	summary    summary
+}
+
+// count is what one process counted in a window.
+type count struct {
+	process           int
+	charged, admitted uint64
+	steps             []step
+}
+
+// step is the sum of charges up to a time, that of the latest charge.
+type step struct {
+	at  time.Duration
+	sum uint64
+}
+
+// summary is what the overage auditor found of a window.
+type summary struct {
+	any         bool // hits were admitted
+	reached     bool // as many as the limit
+	over, bound float64
+}
+
+// domainOf returns the domain of a limit's counter at a daemon.
+func domainOf(l *rules.Limit, d *sim.Daemon) int {
+	switch l.Scope {
+	case rules.Region:
+		return d.RegionIndex
+	case rules.NodeLocal:
+		return sim.MaxRegions + d.Index
+	}
+	return everywhere
+}
+
+// intervalOf returns the start and length of the cell interval that hits are
+// counted in, and for how long beyond its end it is used.
+func intervalOf(l *rules.Limit, now int64) (start, length, carry int64) {
+	length = l.Window()
+	if quota.Of(l).Drains() || quota.Of(l).Stamped() {
+		return quota.Of(l).Shared(&quota.Cell{}, now)
+	}
+	if quota.Of(l).Weighted() {
+		carry = length
+	}
+	return now - now%length, length, carry
+}
+
+// enter adds the latest decision to its counter.
+func (t *truth) enter(d *sim.Decided) {
+	e := &t.entry
+	k := counterKey{d.Key, domainOf(d.Limit, d.Daemon)}
+	c := t.counters[k]
+	if c == nil {
+		c = &counter{counterKey: k, bucket: bucket{at: d.At}}
+		t.counters[k] = c
+		t.all = append(t.all, c)
+	}
+	c.rule = d.Rule
+	if t.rescopes {
+		t.rescope(c, d.Limit.Scope)
+	}
+	start, length, carry := intervalOf(d.Limit, e.now)
+	end := start + length + carry
+	unsure := t.unsure(d.Status.Degraded)
+	w := c.window(start)
+	if w == nil {
+		c.unsure = c.unsure || unsure
+		if e.charged == 0 && quota.Of(d.Limit).Stamped() {
+			e.counter = c // a window for each denial would be many
+			return
+		}
+		w = t.open(c, start, end)
+	}
+	w.limit = max(w.limit, quota.Of(d.Limit).Capacity())
+	w.end, w.least = max(w.end, end), min(w.least, end)
+	w.unsure = w.unsure || unsure
+	c.unsure = c.unsure || w.unsure
+	e.counter, e.window, e.before = c, w, w.charged
+	w.free += e.free
+	w.requested += d.Hits
+	if e.charged > 0 {
+		w.add(e.process.index, d.At, e.charged, e.admitted)
+	}
+}
+
+// unsure reports whether an answer shows that its hits may not have been
+// counted under their key. An answer about a clock or an owner hides whether
+// there was room.
+func (t *truth) unsure(d node.Degraded) bool {
+	return d == node.KeysFull || d == node.CellsFull || (d == node.ClockOff || ownerless(d)) && t.cramped
+}
+
+// uncertain reports whether the counts of a decision are not certain, because a
+// replica had no room.
+func (e *entry) uncertain(l *rules.Limit) bool {
+	if quota.Of(l).Resets() && e.window != nil {
+		return e.window.unsure
+	}
+	return e.counter.unsure
+}
+
+// rescope marks all counters of a key that is counted under a scope other than
+// the first.
+func (t *truth) rescope(c *counter, scope rules.Scope) {
+	first, ok := t.scopes[c.key]
+	if !ok {
+		t.scopes[c.key] = scope
+	}
+	if !ok || first == scope || c.rescoped {
+		return
+	}
+	for _, o := range t.all {
+		o.rescoped = o.rescoped || o.key == c.key
+	}
+}
+
+// window returns the window of a start, nil for none.
+func (c *counter) window(start int64) *window {
+	for i := len(c.windows) - 1; i >= max(0, len(c.windows)-4); i-- {
+		if c.windows[i].start == start {
+			return c.windows[i]
+		}
+	}
+	if i, ok := c.search(start); ok {
+		return c.windows[i]
+	}
+	return nil
+}
+
+func (c *counter) search(start int64) (int, bool) {
+	return slices.BinarySearchFunc(c.windows, start, func(w *window, start int64) int {
+		return int(max(-1, min(1, w.start-start)))
+	})
+}
+
+// open adds a window to a counter.
+func (t *truth) open(c *counter, start, end int64) *window {
+	t.opened++
+	w := &window{}
+	if n := len(t.free); n > 0 {
+		w = t.free[n-1]
+		t.free = t.free[:n-1]
+	}
+	*w = window{start: start, end: end, least: end, counts: w.counts[:0]}
+	i, _ := c.search(start)
+	c.windows = slices.Insert(c.windows, i, w)
+	return w
+}
+
+func (w *window) add(process int, at time.Duration, charged, admitted uint64) {
+	w.charged += charged
+	w.admitted += admitted
+	c := w.count(process)
+	if c == nil {
+		n := len(w.counts)
+		w.counts = slices.Grow(w.counts, 1)[:n+1]
+		c = &w.counts[n]
+		*c = count{process: process, steps: c.steps[:0]}
+	}
+	c.charged += charged
+	c.admitted += admitted
+	c.steps = append(c.steps, step{at, c.charged})
+}
+
+// count returns what a process counted in the window, nil for nothing.
+func (w *window) count(process int) *count {
+	for i := range w.counts {
+		if w.counts[i].process == process {
+			return &w.counts[i]
+		}
+	}
+	return nil
+}
+
+// before returns the sum of charges before a time.
+func (c *count) before(at time.Duration) uint64 {
+	i, _ := slices.BinarySearchFunc(c.steps, at, func(s step, at time.Duration) int {
+		if s.at < at {
+			return -1
+		}
+		return 1
+	})
+	if i == 0 {
+		return 0
+	}
+	return c.steps[i-1].sum
+}
+
+// steepest returns the greatest rate, in hits per nanosecond, that the count
+// showed over an interval or longer, as seen with a delay.
+func (c *count) steepest(now, delay, interval time.Duration) float64 {
+	best := 0.0
+	for i := len(c.steps) - 1; i >= 0; i-- {
+		hits := c.charged
+		if i > 0 {
+			hits -= c.steps[i-1].sum
+		}
+		over := max(interval, now-c.steps[i].at-delay)
+		best = max(best, float64(hits)/float64(over))
+		if float64(c.charged)/float64(over) <= best {
+			break // no earlier start can be steeper
+		}
+	}
+	return best
+}
+
+// sweep drops windows that no replica uses any more, by the slowest clock.
+func (t *truth) sweep(slowest int64) {
+	t.opened = 0
+	kept := t.all[:0]
+	for _, c := range t.all {
+		n := 0
+		for n < len(c.windows) && c.windows[n].end+keepWindows < slowest {
+			w := c.windows[n]
+			t.close(c, w)
+			t.forgotten = max(t.forgotten, w.end)
+			t.free = append(t.free, w)
+			n++
+		}
+		c.windows = slices.Delete(c.windows, 0, n)
+		if len(c.windows) == 0 {
+			t.close(c, &window{summary: c.log})
+			delete(t.counters, c.counterKey)
+		} else {
+			kept = append(kept, c)
+		}
+	}
+	clear(t.all[len(kept):])
+	t.all = kept
+}
+
+// close reports a window that is dropped.
+func (t *truth) close(c *counter, w *window) {
+	for _, f := range t.closed {
+		f(c, w)
+	}
+}
+
+// closeAll reports all windows that are left, at the end of a run.
+func (t *truth) closeAll(f func(*counter, *window)) {
+	for _, c := range t.all {
+		for _, w := range c.windows {
+			f(c, w)
+		}
+		f(c, &window{summary: c.log})
+	}
+}
+
+// usage is the part of a limit that the whole world had used at a decision, in
+// hits, by the clock of the replica that decided.
+type usage struct {
+	// before is charged before the decision, admitted is admitted with it.
+	before, admitted float64
+	// mixed is true while replicas have different limits of a bucket in force.
+	mixed bool
+}
+
+// bucket is the level of one bucket of the whole world.
+type bucket struct {
+	level      float64 // hits
+	at         time.Duration
+	rate       float64 // hits per ns
+	burst      uint32
+	fill       time.Duration // to fill an empty one
+	mixedUntil time.Duration
+	first      map[int]time.Duration // when each process first decided on it
+}
+
+// use fills in the usage of the latest decision.
+func (t *truth) use(d *sim.Decided) {
+	e := &t.entry
+	u, l := &e.usage, d.Limit
+	switch {
+	case quota.Of(l).Drains():
+		t.useBucket(d)
+		return
+	case quota.Of(l).Stamped():
+		for _, w := range e.counter.within(e.now, l) {
+			u.before += float64(w.charged)
+			u.admitted += float64(w.admitted)
+		}
+		u.before -= float64(e.charged)
+		return
+	}
+	u.before, u.admitted = float64(e.before), float64(e.window.admitted)
+	if prev := e.prev(l); prev != nil {
+		u.before += e.weight(l, prev.charged)
+		u.admitted += e.weight(l, prev.admitted)
+	}
+}
+
+// within returns the stamps of a log in the window that ends now.
+func (c *counter) within(now int64, l *rules.Limit) []*window {
+	i := len(c.windows)
+	for i > 0 && c.windows[i-1].start > now-l.Window() {
+		i--
+	}
+	return c.windows[i:]
+}
+
+// prev returns the window before, where it counts by weight.
+func (e *entry) prev(l *rules.Limit) *window {
+	if !quota.Of(l).Weighted() {
+		return nil
+	}
+	return e.counter.window(e.window.start - l.Window())
+}
+
+// weight returns the weighted count of the window before, rounded up.
+func (e *entry) weight(l *rules.Limit, hits uint64) float64 {
+	left := float64(e.window.start + l.Window() - e.now)
+	return math.Ceil(float64(hits) * left / float64(l.Window()))
+}
+
+// useBucket drains the bucket of the world and charges it.
+func (t *truth) useBucket(d *sim.Decided) {
+	e, l := &t.entry, d.Limit
+	b := &e.counter.bucket
+	rate := float64(l.Requests) / float64(l.Window()*int64(time.Millisecond))
+	fill := time.Duration(0)
+	if rate > 0 {
+		fill = time.Duration(min(float64(l.Burst)/rate, float64(sim.MaxDuration)))
+	}
+	// A replica may have drained it at another rate before it had these rules.
+	changed, ever := t.world.Adopted()
+	if ever && d.At < changed+2*fill+5*time.Second || b.burst != 0 && (b.rate != rate || b.burst != l.Burst) {
+		b.mixedUntil = d.At + 2*fill + 5*time.Second
+	}
+	b.level = max(0, b.level-rate*float64(d.At-b.at))
+	b.at, b.rate, b.burst, b.fill = d.At, rate, l.Burst, fill
+	if b.first == nil {
+		b.first = make(map[int]time.Duration)
+	}
+	if _, ok := b.first[e.process.index]; !ok {
+		b.first[e.process.index] = d.At
+	}
+	e.usage = usage{before: math.Ceil(b.level), mixed: d.At < b.mixedUntil}
+	b.level += float64(e.charged)
+	e.usage.admitted = b.level
+}
+
+// learning reports whether a replica may hold more of a bucket for used than is,
+// because it first decided on it lately: it cannot know when in a cell interval
+// the hits of others came, until these have drained.
+func (e *entry) learning(d *sim.Decided) bool {
+	if !quota.Of(d.Limit).Drains() {
+		return false
+	}
+	_, length, _ := intervalOf(d.Limit, e.now)
+	b := &e.counter.bucket
+	return d.At-b.first[e.process.index] <= time.Duration(length)*time.Millisecond+b.fill
+}

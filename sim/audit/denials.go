@@ -1,0 +1,163 @@
+package audit
+
+import (
+	"math"
+	"time"
+
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/sim"
+)
+
+// denialAuditor checks that a denial has a reason in the ground truth: the hits
+// that were counted, and what may be extrapolated of others: a rate that they
+// showed in the window, for as long as views of them are old. Where nobody else
+// counted, nothing but the counts is a reason.
+//
+//   - A bucket may take late hits as if they came when they arrived: it stands
+//     higher by its rate times the greatest age of views so far, and by as much
+//     as the replica's clock lost.
+//   - A log keeps hits of a clock that is ahead for longer.
+//   - A replica that first decides on a bucket does not know when the hits of
+//     others came (see entry.learning).
+//   - A region that restored counts may count them twice.
+//
+// Left out are denials by rights and by owners, degraded answers, rules that
+// carry a debt, and keys whose scope changed. The overage auditor counts the
+// denials that complete knowledge would have avoided.
+type denialAuditor struct {
+	finding
+	ages   []time.Duration // of views, by pair of regions
+	agesAt time.Duration
+	late   time.Duration // the greatest of all so far
+}
+
+func denials(a *sim.Auditor, t *truth) {
+	n := len(t.world.Regions())
+	d := &denialAuditor{finding: finding{a, t}, agesAt: unknown, ages: make([]time.Duration, n*n)}
+	a.Decided = d.decided
+}
+
+func (a *denialAuditor) decided(d *sim.Decided) {
+	e, l := &a.entry, d.Limit
+	if !d.Status.Over || !a.checkable(d) || d.Status.Degraded != node.NotDegraded || l.CarryDebt {
+		return
+	}
+	used, limit := e.usage.before+float64(d.Hits), float64(quota.Of(l).Capacity())
+	excused := a.homed(l) || e.usage.mixed || e.counter.rescoped || e.uncertain(l)
+	if used > limit || excused || d.Status.Gate&node.RightsGate != 0 || a.anyRestored() {
+		a.Pass(1)
+		return
+	}
+	extra := a.slack(d) + 1 // for what is rounded up
+	if used+extra <= limit && !a.naive {
+		extra += a.extrapolated(d)
+	}
+	a.check(used+extra > limit, "%s denied %d hits of %s (%v), with %.6g of %.6g used in the world and at most %.6g to be estimated",
+		d.Daemon.Name, d.Hits, sim.RuleName(d.Rule), l.Algorithm, e.usage.before, limit, extra)
+}
+
+// slack returns how much more a replica may hold for used than was, because
+// hits are late or clocks differ.
+func (a *denialAuditor) slack(d *sim.Decided) float64 {
+	e, l := &a.entry, d.Limit
+	switch {
+	case quota.Of(l).Drains():
+		if e.learning(d) {
+			return math.Inf(1)
+		}
+		a.look()
+		return e.counter.bucket.rate*(float64(a.late)+float64(a.skew())) + 1
+	case quota.Of(l).Stamped():
+		n, from := 0.0, e.now-l.Window()-a.skew().Milliseconds()-1
+		for _, w := range e.counter.windows {
+			if w.start > from && w.start <= e.now-l.Window() {
+				n += float64(w.charged)
+			}
+		}
+		return n
+	}
+	return 0
+}
+
+// extrapolated returns the most that a replica may have estimated others to
+// have counted in the window since its views of them.
+func (a *denialAuditor) extrapolated(d *sim.Decided) float64 {
+	e := &a.entry
+	if e.window == nil || quota.Of(d.Limit).Stamped() {
+		return 0
+	}
+	a.look()
+	sum := 0.0
+	for i := range e.window.counts {
+		c := &e.window.counts[i]
+		if c.process == e.process.index {
+			continue
+		}
+		region, interval := a.processes[c.process].region, a.gossip.Interval
+		if region != e.process.region {
+			interval = a.gossip.WANInterval
+		}
+		age := a.age(e.process.region, region)
+		if age == math.MaxInt64 {
+			return math.Inf(1)
+		}
+		age += interval
+		sum += min(c.steepest(d.At, age+a.late, interval)*float64(age), float64(quota.Of(d.Limit).Capacity()))
+	}
+	return sum
+}
+
+// look reads the ages of all views, once an instant: of each pair of regions the
+// greatest. It is the greatest duration while a process was never heard.
+func (a *denialAuditor) look() {
+	now, n := a.world.Now(), len(a.world.Regions())
+	if a.agesAt == now {
+		return
+	}
+	a.agesAt = now
+	clear(a.ages)
+	for _, p := range a.up {
+		if p == nil {
+			continue
+		}
+		for _, node := range p.daemon.Nodes {
+			for _, l := range node.Links(p.daemon.Instant(now)) {
+				o := a.byIncarnation[l.Peer.ID]
+				if o == nil {
+					continue
+				}
+				age := time.Duration(math.MaxInt64)
+				if l.Unsent >= 0 {
+					age = l.Unsent + max(0, l.RTT)
+				}
+				pair := &a.ages[p.region*n+o.region]
+				*pair = max(*pair, age)
+			}
+		}
+	}
+	for to := range n {
+		for from := range n {
+			if age := a.age(to, from); age != math.MaxInt64 {
+				a.late = max(a.late, 2*age)
+			}
+		}
+	}
+}
+
+// age returns how old counts of a region may be in another one: across regions
+// they take three hops.
+func (a *denialAuditor) age(to, from int) time.Duration {
+	n := len(a.world.Regions())
+	if to == from {
+		return a.ages[to*n+to]
+	}
+	sum := time.Duration(0)
+	for _, hop := range []time.Duration{a.ages[to*n+to], a.ages[to*n+from], a.ages[from*n+from]} {
+		if hop == math.MaxInt64 {
+			return hop
+		}
+		sum += hop
+	}
+	return sum
+}

@@ -1,0 +1,95 @@
+package audit
+
+import (
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sim"
+)
+
+// messageAuditor checks the messages that replicas accepted. The sender is or
+// was a process, and sent the message before it arrived. The cells are in
+// order, consistent, and the sender's to send. Cells of a region or a daemon do
+// not leave it.
+type messageAuditor struct {
+	finding
+	regions []crdt.Incarnation // of the regions' sums
+}
+
+func messages(a *sim.Auditor, t *truth) {
+	m := &messageAuditor{finding: finding{a, t}}
+	for _, r := range t.world.Regions() {
+		m.regions = append(m.regions, gossip.RegionIncarnation(r))
+	}
+	a.Stepped = m.stepped
+}
+
+func (a *messageAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
+	if m == nil || err != nil {
+		return
+	}
+	from := a.byIncarnation[m.From]
+	if !a.check(from != nil, "%s accepted a message of %v, which never started", d.Name, m.From) {
+		return
+	}
+	if !a.check(from.sentAt(m.Nonce) <= a.world.Now(), "%s accepted a message of %s that was sent at %v",
+		d.Name, from.name(), from.sentAt(m.Nonce)) {
+		return
+	}
+	for i := range m.Cells {
+		if fault := a.fault(d, from, m, i); fault != "" {
+			a.check(false, "in a message of %s to %s %v %s", from.name(), d.Name, m.Cells[i], fault)
+			return // the first one is enough
+		}
+	}
+	a.Pass(1)
+}
+
+// fault returns what is wrong with a cell, "" for nothing.
+func (a *messageAuditor) fault(d *sim.Daemon, from *process, m *gossip.Message, i int) string {
+	c, across := &m.Cells[i], from.region != d.RegionIndex
+	switch {
+	case i > 0 && m.Cells[i-1].Compare(c.CellID) >= 0:
+		return "is out of order"
+	case c.Value.N > c.Value.P || c.WindowLength < 1 || c.Carry < 0:
+		return "is inconsistent"
+	case c.Kind == gossip.Given && c.Incarnation != m.To:
+		return "is a transfer to another process"
+	case c.Kind == gossip.Given && across && !c.Regional:
+		return ""
+	case c.Kind == gossip.Transferred && c.Incarnation != m.From || c.Kind > gossip.MaxKind:
+		return "is not the sender's to send"
+	case across && (c.Kind != gossip.RegionSum || c.Regional):
+		return "left its region"
+	case across && c.Incarnation != a.regions[from.region] && c.Incarnation != a.regions[d.RegionIndex]:
+		return "is of a third region"
+	case a.nodeLocal(c):
+		return "is of a daemon alone"
+	}
+	return ""
+}
+
+// nodeLocal reports whether the rule of a cell had scope node in every set.
+func (a *messageAuditor) nodeLocal(c *gossip.Cell) bool {
+	found := false
+	for _, set := range a.world.Sets() {
+		if r := sharedRule(set, c.Rule); r != nil {
+			if r.Limit.Scope != rules.NodeLocal {
+				return false
+			}
+			found = true
+		}
+	}
+	return found
+}
+
+// sharedRule returns the rule that cells name by a number, nil for none.
+func sharedRule(set *rules.Set, id uint64) *rules.Rule {
+	for _, r := range set.Rules() {
+		if r.Limit != nil && node.SharedRule(r) == id {
+			return r
+		}
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+package audit
+
+import (
+	"math"
+
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/sat"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sim"
+)
+
+// overageAuditor holds admissions against Theorem 1: when a replica admits, the
+// world is over the limit by no more than the counts of others that the replica
+// does not hold. What it holds is read from the replica itself.
+//
+//	fixed_window    all admitted in the window; at most R'-1 limits over, R'
+//	                being the processes that admitted
+//	sliding_window  the weighted count at the replica's clock
+//	sliding_log     the stamps in the window before the replica's clock
+//	buckets         the level of one bucket of the world, which drains in true
+//	                time, and the level that the replica states
+//
+// Left out are shadow rules, overrides, answers that report a lack of room, and
+// keys with an owner. A rule that charges denied hits is held to what it
+// admitted; a bucket that forgives such charges is left out.
+type overageAuditor struct {
+	finding
+	byRule map[rules.ID]*ruleOverage
+	rules  []*ruleOverage // in the order in which they came
+}
+
+// ruleOverage is what was found of one rule.
+type ruleOverage struct {
+	name                string
+	windows             uint64
+	reached             uint64
+	worst, bound        float64 // of the worst window, as ratios of the limit
+	sum                 float64 // of the windows that reached the limit
+	requested, falsely  uint64  // hits; those denied without need
+	stepOver, stepBound float64
+}
+
+func overage(a *sim.Auditor, t *truth) {
+	o := &overageAuditor{finding: finding{a, t}, byRule: make(map[rules.ID]*ruleOverage)}
+	t.closed = append(t.closed, o.close)
+	a.Decided, a.Sample, a.Fill = o.decided, o.sample, o.fill
+}
+
+func (a *overageAuditor) rule(r *rules.Rule) *ruleOverage {
+	s := a.byRule[r.ID]
+	if s == nil {
+		s = &ruleOverage{name: sim.RuleName(r)}
+		a.byRule[r.ID] = s
+		a.rules = append(a.rules, s)
+	}
+	return s
+}
+
+// decided checks an admission, and counts denials without need.
+func (a *overageAuditor) decided(d *sim.Decided) {
+	e, l := &a.entry, d.Limit
+	if !a.checkable(d) || d.Rule == nil {
+		return
+	}
+	s := a.rule(d.Rule)
+	s.requested += d.Hits
+	if d.Status.Over && !l.CarryDebt && e.usage.before+float64(d.Hits) <= float64(quota.Of(l).Capacity()) {
+		s.falsely += d.Hits
+	}
+	if e.admitted == 0 {
+		return
+	}
+	a.summary(s, d).any = true
+	forgiving := quota.Of(l).Drains() && l.ChargeDenied && !l.CarryDebt
+	if e.uncertain(l) || forgiving || e.usage.mixed || a.homed(l) {
+		return
+	}
+	limit := float64(quota.Of(l).Capacity())
+	over := e.usage.admitted - limit
+	if over < 0 {
+		a.Pass(1)
+		return
+	}
+	bound := a.unheld(d)
+	a.check(over <= bound, "%s admitted %d hits of %s in %d: %.6g over a limit of %.6g, and it lacks counts of %.6g",
+		d.Daemon.Name, e.admitted, s.name, e.window.start, over, limit, bound)
+	a.note(s, d, bound)
+}
+
+// unheld returns how many of the hits in use the deciding replica does not hold.
+func (a *overageAuditor) unheld(d *sim.Decided) float64 {
+	e, l := &a.entry, d.Limit
+	x := d.Daemon.Nodes[e.shard].Explain(d.Instant, &node.Hit{Key: d.Key, Rule: d.Rule, Limit: l, N: d.Hits})
+	lacks := func(w *window) uint64 { return lacking(w, e.process, d.Daemon.Region, l.Scope, x.Cells) }
+	switch {
+	case quota.Of(l).Drains():
+		return max(0, e.usage.admitted-float64(x.Used)) + 1 // for what is rounded
+	case quota.Of(l).Stamped():
+		n := uint64(0)
+		for _, w := range e.counter.within(e.now, l) {
+			if w.start <= e.now-l.Window()+clockSlack {
+				n += w.charged // it may have left the window
+			} else {
+				n += lacks(w)
+			}
+		}
+		return float64(n)
+	}
+	n := float64(lacks(e.window))
+	if prev := e.prev(l); prev != nil {
+		n += e.weight(l, lacks(prev))
+	}
+	if quota.Of(l).Resets() {
+		admitting := 0
+		for i := range e.window.counts {
+			if e.window.counts[i].admitted > 0 {
+				admitting++
+			}
+		}
+		n = min(n, float64(admitting-1)*float64(e.window.limit))
+	}
+	return n
+}
+
+// lacking returns how much more others counted in a window than a process holds
+// of them in its cells.
+func lacking(w *window, by *process, region string, scope rules.Scope, cells []gossip.Cell) uint64 {
+	others, held := w.charged, uint64(0)
+	if own := w.count(by.index); own != nil {
+		others -= own.charged
+	}
+	if scope == rules.NodeLocal {
+		return others // counts of a daemon alone die with its process
+	}
+	sum := gossip.RegionIncarnation(region)
+	for i := range cells {
+		c := &cells[i]
+		if c.Window == w.start && c.Kind.Counts() && c.Incarnation != by.incarnation && c.Incarnation != sum {
+			held = sat.Add(held, c.Value.P)
+		}
+	}
+	return others - min(others, held)
+}
+
+// summary returns that of the window of a decision. The stamps of a log are
+// taken together by windows.
+func (a *overageAuditor) summary(s *ruleOverage, d *sim.Decided) *summary {
+	e := &a.entry
+	if !quota.Of(d.Limit).Stamped() {
+		return &e.window.summary
+	}
+	start := e.now - e.now%d.Limit.Window()
+	if c := e.counter; c.logStart != start {
+		s.add(&c.log)
+		c.logStart, c.log = start, summary{}
+	}
+	return &e.counter.log
+}
+
+// note keeps the worst of a window.
+func (a *overageAuditor) note(s *ruleOverage, d *sim.Decided, bound float64) {
+	e := &a.entry
+	limit := float64(e.window.limit)
+	if limit == 0 {
+		return
+	}
+	w := a.summary(s, d)
+	w.reached = true
+	ratio, allowed := max(0, e.usage.admitted-limit)/limit, bound/limit
+	if ratio >= w.over {
+		w.over, w.bound = ratio, allowed
+	}
+	if ratio >= s.stepOver {
+		s.stepOver, s.stepBound = ratio, allowed
+	}
+}
+
+// close adds a window that is over.
+func (a *overageAuditor) close(c *counter, w *window) {
+	if c.rule != nil {
+		a.rule(c.rule).add(&w.summary)
+	}
+}
+
+func (s *ruleOverage) add(w *summary) {
+	if !w.any {
+		return
+	}
+	s.windows++
+	if !w.reached {
+		return
+	}
+	s.reached++
+	s.sum += w.over
+	if w.over > s.worst || w.over == s.worst && w.bound > s.bound {
+		s.worst, s.bound = w.over, w.bound
+	}
+}
+
+// sample fills in the worst of the step that ends.
+func (a *overageAuditor) sample(out *sim.Series) {
+	for _, s := range a.rules {
+		for i := range out.Rules {
+			if row := &out.Rules[i]; row.Rule == s.name && len(row.Overage) > 0 {
+				row.Overage[len(row.Overage)-1], row.Bound[len(row.Bound)-1] = s.stepOver, s.stepBound
+			}
+		}
+		s.stepOver, s.stepBound = 0, 0
+	}
+}
+
+// fill adds the windows that are left and completes the rules of a result.
+func (a *overageAuditor) fill(r *sim.Result) {
+	a.closeAll(a.close)
+	for _, s := range a.rules {
+		for i := range r.Rules {
+			row := &r.Rules[i]
+			if row.Rule != s.name {
+				continue
+			}
+			row.Windows, row.OverageRatioMax, row.Bound = s.windows, s.worst, min(s.bound, math.MaxFloat64)
+			if s.reached > 0 {
+				row.OverageRatioMean = s.sum / float64(s.reached)
+			}
+			if s.requested > 0 {
+				row.FalseDenialRatio = float64(s.falsely) / float64(s.requested)
+			}
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package audit
+
+import (
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/sat"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sim"
+)
+
+// rightsAuditor checks that rights are conserved. The allotments of all
+// processes that ever ran, dead ones included, sum to at most the total of a
+// window. No process uses more than its allotment, with the transfers that it
+// received and without those that it gave. Transfers are read from messages.
+type rightsAuditor struct {
+	finding
+	rows  map[allotmentKey]*allotments
+	swept int // rows when they were last swept
+	given map[transferKey]uint64
+	moved map[accountKey]*moved
+}
+
+// allotmentKey names the rights of a window. total tells apart answers about one
+// window in several units, as a bucket has them; 0 is all of it together.
+type allotmentKey struct {
+	rule     uint64
+	window   int64
+	region   int
+	byRegion bool
+	total    uint64
+}
+
+// allotments are the greatest answers about a window, by process or region.
+type allotments struct {
+	holders  []holder
+	sum      uint64
+	total    uint64
+	answered time.Duration
+}
+
+type holder struct {
+	id     int
+	amount uint64
+}
+
+// transferKey names what one process gave another of a key's window.
+type transferKey struct {
+	key      crdt.Key
+	window   int64
+	from, to crdt.Incarnation
+}
+
+// accountKey names a process's account of a key's window.
+type accountKey struct {
+	key         crdt.Key
+	window      int64
+	incarnation crdt.Incarnation
+}
+
+// moved is what a process gave and received.
+type moved struct {
+	given, received uint64
+	end             int64
+}
+
+// Rows without an answer for keepRows are dropped, when there are sweepRows.
+const (
+	keepRows  = time.Hour
+	sweepRows = 1 << 16
+)
+
+func rights(a *sim.Auditor, t *truth) {
+	r := &rightsAuditor{
+		finding: finding{a, t}, rows: make(map[allotmentKey]*allotments),
+		given: make(map[transferKey]uint64), moved: make(map[accountKey]*moved),
+	}
+	a.Allotted, a.Stepped, a.Decided = r.allotted, r.stepped, r.decided
+}
+
+func (a *rightsAuditor) allotted(o *sim.Allotted) {
+	k := allotmentKey{o.Rule, o.Window, o.Region, o.ByRegion, o.Total}
+	id := o.Process
+	if o.ByRegion {
+		k.region, id = 0, o.Region
+	} else {
+		a.note(k, id, o)
+		k.total = 0
+	}
+	a.note(k, id, o)
+}
+
+// note keeps an answer, and checks the sum when it is the holder's greatest.
+func (a *rightsAuditor) note(k allotmentKey, id int, o *sim.Allotted) {
+	row := a.rows[k]
+	if row == nil {
+		row = &allotments{}
+		a.rows[k] = row
+		a.sweepRows()
+	}
+	row.answered, row.total = a.world.Now(), max(row.total, o.Total)
+	h := row.of(id)
+	if h == nil {
+		row.holders = append(row.holders, holder{id: id})
+		h = &row.holders[len(row.holders)-1]
+	}
+	if o.Amount <= h.amount {
+		return
+	}
+	row.sum = sat.Add(row.sum, o.Amount-h.amount)
+	h.amount = o.Amount
+	a.check(row.sum <= row.total, "the allotment of %s in window %d makes %d of %d", o.Daemon.Name, o.Window, row.sum, row.total)
+}
+
+func (r *allotments) of(id int) *holder {
+	for i := range r.holders {
+		if r.holders[i].id == id {
+			return &r.holders[i]
+		}
+	}
+	return nil
+}
+
+func (a *rightsAuditor) sweepRows() {
+	if len(a.rows) < max(sweepRows, 2*a.swept) {
+		return
+	}
+	for k, row := range a.rows {
+		if a.world.Now()-row.answered > keepRows {
+			delete(a.rows, k)
+		}
+	}
+	a.swept = len(a.rows)
+}
+
+// stepped reads the transfers of a message.
+func (a *rightsAuditor) stepped(_ *sim.Daemon, m *gossip.Message, err error) {
+	if m == nil || err != nil {
+		return
+	}
+	for i := range m.Cells {
+		if c := &m.Cells[i]; c.Kind == gossip.Given && c.Incarnation == m.To {
+			a.transfer(c, m.From)
+		}
+	}
+}
+
+func (a *rightsAuditor) transfer(c *gossip.Cell, from crdt.Incarnation) {
+	k := transferKey{c.Key, c.Window, from, c.Incarnation}
+	more := c.Value.P - min(c.Value.P, a.given[k])
+	if more == 0 {
+		return
+	}
+	if len(a.given) > sweepAfter {
+		a.sweepTransfers(a.slowest())
+	}
+	a.given[k] = c.Value.P
+	end := c.CellMeta.End(c.Window)
+	donor, requester := a.account(accountKey{c.Key, c.Window, from}, end), a.account(accountKey{c.Key, c.Window, c.Incarnation}, end)
+	donor.given = sat.Add(donor.given, more)
+	requester.received = sat.Add(requester.received, more)
+}
+
+func (a *rightsAuditor) account(k accountKey, end int64) *moved {
+	m := a.moved[k]
+	if m == nil {
+		m = &moved{}
+		a.moved[k] = m
+	}
+	m.end = max(m.end, end)
+	return m
+}
+
+// sweepTransfers drops windows that are over by every clock.
+func (a *rightsAuditor) sweepTransfers(slowest int64) {
+	for k, m := range a.moved {
+		if m.end+keepWindows < slowest {
+			delete(a.moved, k)
+		}
+	}
+	for k := range a.given {
+		if a.moved[accountKey{k.key, k.window, k.to}] == nil {
+			delete(a.given, k)
+		}
+	}
+}
+
+// decided checks the rights that a process used of a window.
+func (a *rightsAuditor) decided(d *sim.Decided) {
+	e, l := &a.entry, d.Limit
+	if !a.world.Config().Policy.HasRights() || !a.checkable(d) || e.window == nil || e.admitted == 0 || !l.HasRights() ||
+		l.Homed() || d.Rule == nil || e.counter.unsure || !quota.Of(l).Windowed() {
+		return
+	}
+	k := allotmentKey{rule: node.SharedRule(d.Rule), window: e.window.start, region: -1}
+	if l.Scope == rules.Region {
+		k.region = d.Daemon.RegionIndex
+	}
+	allotment := uint64(0)
+	if row := a.rows[k]; row != nil {
+		if h := row.of(d.Daemon.Process()); h != nil {
+			allotment = h.amount
+		}
+	}
+	used, given, received := a.part(d.Key, e.window, e.process)
+	spent := float64(used) + float64(given)
+	if prev := e.prev(l); prev != nil {
+		u, g, r := a.part(d.Key, prev, e.process)
+		net := u + g - min(u+g, r)
+		left := float64(e.window.start + l.Window() - e.now)
+		spent += float64(net) * left / float64(l.Window())
+	}
+	a.check(spent <= (float64(allotment)+float64(received))*(1+1e-12),
+		"%s used %.6g of %s in window %d (%d admitted, %d given): its allotment is %d and it received %d",
+		d.Daemon.Name, spent, sim.RuleName(d.Rule), e.window.start, used, given, allotment, received)
+}
+
+// part returns what a process admitted in a window, gave and received of it.
+func (a *rightsAuditor) part(k crdt.Key, w *window, p *process) (used, given, received uint64) {
+	if c := w.count(p.index); c != nil {
+		used = c.admitted
+	}
+	if m := a.moved[accountKey{k, w.start, p.incarnation}]; m != nil {
+		given, received = m.given, m.received
+	}
+	return used, given, received
+}

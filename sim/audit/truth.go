@@ -1,0 +1,253 @@
+package audit
+
+import (
+	"cmp"
+	"math"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sim"
+)
+
+// truth is the ground truth of a run: which process counted what, when, under
+// which window. It is kept for as long as a replica may hold the counts.
+type truth struct {
+	world     *sim.World
+	gossip    gossip.Config
+	maxOffset time.Duration
+	naive     bool // counts alone decide, without extrapolation
+	owners    bool // keys of strict limits have owners
+
+	processes     []*process // in the order in which they started
+	byIncarnation map[crdt.Incarnation]*process
+	up            []*process // by Daemon.Index, nil when down
+
+	counters map[counterKey]*counter
+	all      []*counter // in the order in which they came
+	free     []*window
+	opened   int // windows since the last sweep
+	// forgotten is the end of the latest window that was dropped, Unix ms.
+	forgotten int64
+	// closed is called for each window that is dropped.
+	closed []func(*counter, *window)
+	// cramped is true where replicas may lack room for keys or cells, rescopes
+	// where the scope of a rule may change.
+	cramped, rescopes bool
+	scopes            map[crdt.Key]rules.Scope // first one of each key
+
+	// least and most are how far window clocks were ahead of virtual time, ms.
+	least, most int64
+	noRoom      bool      // a replica refused cells for want of room
+	restored    []restore // by region
+
+	entry entry
+}
+
+// process is one run of a daemon, which counts under one incarnation.
+type process struct {
+	index       int
+	incarnation crdt.Incarnation
+	daemon      *sim.Daemon
+	region      int
+	born        time.Duration // where its monotonic clock was 0
+	up          bool
+	ahead       []int64 // by shard: its latest clock minus virtual time, ms
+}
+
+// restore is how often a region restored counts of lost incarnations, and when
+// it last did. Restores at one instant go back to the same counts.
+type restore struct {
+	times uint64
+	last  time.Duration
+}
+
+// entry is the latest decision with its place in the ground truth.
+type entry struct {
+	process *process
+	shard   int
+	now     int64 // clock of the daemon, Unix ms
+	counter *counter
+	window  *window
+	before  uint64 // charged in the window before this
+	// charged is the hits counted, admitted those within the limit: fewer in
+	// shadow mode and with charge_denied. free is admitted without an owner.
+	charged, admitted, free uint64
+	usage                   usage
+}
+
+// fewKeys is the number of keys that every daemon has room for.
+const fewKeys = 1_000
+
+func newTruth(w *sim.World) *truth {
+	cfg := w.Config()
+	t := &truth{
+		world: w, gossip: cfg.Node.Gossip.WithDefaults(), naive: cfg.Node.Naive || cfg.Policy == sim.Naive,
+		maxOffset: cmp.Or(cfg.Node.Clock.MaxOffset, hlc.DefaultMaxOffset), owners: cfg.HasOwners(),
+		byIncarnation: make(map[crdt.Incarnation]*process), up: make([]*process, len(w.Daemons())),
+		counters: make(map[counterKey]*counter), scopes: make(map[crdt.Key]rules.Scope), forgotten: math.MinInt64,
+		least: math.MaxInt64, most: math.MinInt64, restored: make([]restore, len(w.Regions())),
+	}
+	t.cramped = t.gossip.MaxCells < gossip.DefaultMaxCells || cfg.Node.MaxKeys < fewKeys
+	for i := range cfg.Faults {
+		t.rescopes = t.rescopes || cfg.Faults[i].Kind == sim.NewRules
+	}
+	return t
+}
+
+// auditor returns the hooks that keep the ground truth.
+func (t *truth) auditor() *sim.Auditor {
+	return &sim.Auditor{Decided: t.decided, Stepped: t.stepped, Happened: t.happened, Restarted: t.restarted, Down: t.down}
+}
+
+// restarted adds a process. One that reuses the incarnation of an earlier one
+// is the same process in the ground truth.
+func (t *truth) restarted(d *sim.Daemon) {
+	incarnation := d.Incarnations()[0]
+	p := t.byIncarnation[incarnation]
+	if p == nil {
+		p = &process{index: len(t.processes), incarnation: incarnation, daemon: d, region: d.RegionIndex}
+		t.processes = append(t.processes, p)
+		t.byIncarnation[incarnation] = p
+	}
+	now, at := t.world.Now(), d.Instant(t.world.Now())
+	p.born, p.up = now-at.Mono, true
+	p.ahead = make([]int64, len(d.Nodes))
+	t.up[d.Index] = p
+	for s, n := range d.Nodes { // the rules were set at this instant
+		t.clock(p, s, n.Millis(at))
+	}
+}
+
+func (t *truth) down(d *sim.Daemon) {
+	if p := t.up[d.Index]; p != nil {
+		p.up = false
+	}
+	t.up[d.Index] = nil
+}
+
+// clock notes a reading of a window clock at the current virtual time.
+func (t *truth) clock(p *process, shard int, millis int64) {
+	ahead := millis - t.world.Now().Milliseconds()
+	p.ahead[shard] = ahead
+	t.least, t.most = min(t.least, ahead), max(t.most, ahead)
+}
+
+// skew returns how far window clocks stood apart at most so far.
+func (t *truth) skew() time.Duration { return time.Duration(max(0, t.most-t.least)) * time.Millisecond }
+
+// clocks returns the least and the greatest lead of the window clocks of
+// processes that are up over virtual time, in ms.
+func (t *truth) clocks() (low, high int64) {
+	low, high = math.MaxInt64, math.MinInt64
+	for _, p := range t.up {
+		if p == nil {
+			continue
+		}
+		for _, ahead := range p.ahead {
+			low, high = min(low, ahead), max(high, ahead)
+		}
+	}
+	return low, high
+}
+
+// spread returns how far the window clocks stand apart now.
+func (t *truth) spread() time.Duration {
+	low, high := t.clocks()
+	if low > high {
+		return 0
+	}
+	return time.Duration(high-low) * time.Millisecond
+}
+
+// slowest returns the least window clock of the processes that are up, Unix ms.
+func (t *truth) slowest() int64 {
+	low, high := t.clocks()
+	if low > high {
+		return math.MaxInt64
+	}
+	return low + t.world.Now().Milliseconds()
+}
+
+// sentAt returns the virtual time of a monotonic reading, in microseconds.
+func (p *process) sentAt(nonce uint64) time.Duration {
+	return p.born + time.Duration(nonce)*time.Microsecond
+}
+
+// stepped reads the clock after a message. After a tick nothing is read: a
+// reading could move a clock that is about to adopt a leap.
+func (t *truth) stepped(d *sim.Daemon, m *gossip.Message, _ error) {
+	if p := t.up[d.Index]; p != nil && m != nil {
+		t.clock(p, m.Shard, d.Nodes[m.Shard].Millis(d.Instant(t.world.Now())))
+	}
+}
+
+func (t *truth) happened(d *sim.Daemon, e gossip.Event) {
+	switch e.Kind {
+	case gossip.CellRefused:
+		t.noRoom = t.noRoom || e.Reason == gossip.NoRoom
+	case gossip.CountsRestored:
+		r := &t.restored[d.RegionIndex]
+		if now := t.world.Now(); r.times == 0 || r.last != now {
+			r.times, r.last = r.times+1, now
+		}
+	}
+}
+
+// anyRestored reports whether any region counted again what it took for lost.
+func (t *truth) anyRestored() bool {
+	for i := range t.restored {
+		if t.restored[i].times > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// decided enters a decision.
+func (t *truth) decided(d *sim.Decided) {
+	p := t.up[d.Daemon.Index]
+	e := &t.entry
+	*e = entry{process: p, shard: node.ShardOf(d.Key, len(d.Daemon.Nodes)), now: d.Clock}
+	if p == nil {
+		return
+	}
+	t.clock(p, e.shard, d.Clock)
+	if d.Limit == nil || d.Rule != nil && d.Rule.Limit != d.Limit {
+		return // an override, which the windows of the rule do not show
+	}
+	if l := d.Limit; l.ChargeDenied || d.Allowed && (!d.Status.Over || l.Shadow) {
+		e.charged = d.Hits
+	}
+	if d.Allowed && !d.Status.Over {
+		e.admitted = d.Hits
+	}
+	// A daemon without room for a key reports only that.
+	if why := d.Status.Degraded; d.Limit.OnFailure == rules.Allow && (ownerless(why) || why == node.KeysFull) {
+		e.free = e.admitted
+	}
+	t.enter(d)
+	t.use(d)
+	if t.opened > sweepAfter {
+		t.sweep(t.slowest())
+	}
+}
+
+// checkable reports whether the latest decision is of a limit that denies by
+// its own count, and is in the ground truth.
+func (t *truth) checkable(d *sim.Decided) bool {
+	l := d.Limit
+	return t.entry.counter != nil && l != nil && !l.Shadow && !l.Unlimited
+}
+
+// homed reports whether owners decide the hits of a limit.
+func (t *truth) homed(l *rules.Limit) bool { return t.owners && l.Homed() }
+
+// ownerless reports whether an answer was given without the owner of a key.
+func ownerless(d node.Degraded) bool { return d == node.OwnerUnreachable || d == node.CircuitOpen }
+
+// name returns the name of a process in descriptions.
+func (p *process) name() string { return p.daemon.Name }

@@ -1,0 +1,290 @@
+package explore
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/node"
+)
+
+// owner names the writer of a slot.
+func (e *explorer) owner(s crdt.Incarnation) string {
+	if d, life, ok := e.processOf(s); ok {
+		if life > 0 {
+			return fmt.Sprintf("%s, restart %d", e.names[d], life)
+		}
+		return e.names[d]
+	}
+	for d := range e.names {
+		if gossip.RegionIncarnation(e.regions[d]) == s {
+			return "region " + e.regions[d]
+		}
+		if gossip.LostIncarnation(e.regions[d]) == s {
+			return "what region " + e.regions[d] + " lost"
+		}
+	}
+	return s.String()
+}
+
+// checkHistory checks what an input did to one daemon.
+func (e *explorer) checkHistory(was, is *history) error {
+	name := e.names[is.daemon]
+	if is.in.kind != inStart {
+		for _, f := range was.facts {
+			if e.over(f.window, e.now(is.in.tick)) {
+				continue
+			}
+			if now, _ := is.knows(f.kind, f.incarnation, f.window); now < f.hits {
+				return e.violated("%s knew %d of %s and now %d", name, f.hits, e.owner(f.incarnation), now)
+			}
+		}
+	}
+	own := e.incarnationOf(is.daemon, is.cast[is.daemon])
+	for _, b := range is.books {
+		if now, _ := is.knows(gossip.Daemon, b.incarnation, b.window); b.incarnation == own && now != b.hits && !e.over(b.window, e.now(is.in.tick)) {
+			return e.violated("%s counted %d itself and knows %d of them", name, b.hits, now)
+		}
+	}
+	if err := e.checkRow(is); err != nil {
+		return err
+	}
+	if is.in.kind == inAsk {
+		return e.checkVerdict(was, is)
+	}
+	return nil
+}
+
+// over reports whether a label is, so that its cells may be gone.
+func (e *explorer) over(window int64, now time.Duration) bool {
+	return !e.scope.fold().Drains() && e.millis(now) >= window+e.width()
+}
+
+// checkVerdict checks a decision against what was known.
+func (e *explorer) checkVerdict(was, is *history) error {
+	now := e.now(is.in.tick)
+	known := e.used(now, func(window int64) uint64 { return e.known(was, window) })
+	limit := uint64(e.scope.Limit)
+	switch {
+	case !is.asked.allowed && is.asked.gate&node.RightsGate == 0 && known+1 <= limit:
+		return e.violated("%s denied a hit although it knew %d of %d", e.names[is.daemon], known, limit)
+	case is.asked.allowed && known+1 > limit+e.minted(now):
+		return e.violated("%s admitted a hit although it knew %d of %d", e.names[is.daemon], known, limit)
+	case is.asked.allowed:
+		e.out.Admitted++
+	default:
+		e.out.Denied++
+	}
+	return nil
+}
+
+// used is how much of the limit is in use by the counts of labels:
+// of a bucket all hits since the start, of which minted have come back.
+func (e *explorer) used(now time.Duration, count func(window int64) uint64) uint64 {
+	window, width := e.windowAt(now), e.width()
+	n := count(window)
+	if e.scope.fold().Weighted() {
+		left := uint64(window + width - e.millis(now))
+		n += (count(window-width)*left + uint64(width) - 1) / uint64(width)
+	}
+	return n
+}
+
+// minted is the most tokens that a bucket can have minted since the start.
+func (e *explorer) minted(now time.Duration) uint64 {
+	if !e.scope.fold().Drains() {
+		return 0
+	}
+	ms := uint64((now - e.now(warmTicks)) / time.Millisecond)
+	return (ms*uint64(e.scope.Limit) + uint64(e.width()) - 1) / uint64(e.width())
+}
+
+// knows returns what a daemon knows of a slot.
+func (h *history) knows(k gossip.Kind, s crdt.Incarnation, window int64) (uint64, bool) {
+	for i := range h.facts {
+		if f := &h.facts[i]; f.kind == k && f.incarnation == s && f.window == window {
+			return f.hits, true
+		}
+	}
+	return 0, false
+}
+
+// known is all that a daemon knows of a label.
+func (e *explorer) known(h *history, window int64) uint64 {
+	sum := uint64(0)
+	own := gossip.RegionIncarnation(e.regions[h.daemon])
+	for i := range h.facts {
+		if f := &h.facts[i]; f.window == window && f.kind.Counts() && (f.kind == gossip.Daemon || f.incarnation != own) {
+			sum += f.hits
+		}
+	}
+	return sum
+}
+
+// truth returns what was counted under a label where it matters: by a slot,
+// in a region, or anywhere.
+func (e *explorer) truth(m *moment, window int64, matters func(daemon int, s crdt.Incarnation) bool) uint64 {
+	sum := uint64(0)
+	for d := range e.names {
+		for _, b := range e.histories[m.at[d]].books {
+			if b.window == window && matters(d, b.incarnation) {
+				sum += b.hits
+			}
+		}
+	}
+	return sum
+}
+
+func anywhere(int, crdt.Incarnation) bool { return true }
+
+// check checks a state of the cluster.
+func (e *explorer) check(m *moment) error {
+	for d := range e.names {
+		h := &e.histories[m.at[d]]
+		for i := range h.facts {
+			if err := e.checkFact(m, h, &h.facts[i]); err != nil {
+				return err
+			}
+		}
+		if err := e.checkTotals(m, h); err != nil {
+			return err
+		}
+	}
+	if len(e.path) == 0 {
+		return nil
+	}
+	switch a := e.path[len(e.path)-1]; a.kind {
+	case actAsk:
+		return e.checkOverage(m, int(a.arg))
+	case actDeliver:
+		return e.checkClaims(m, e.frames[a.arg].to)
+	}
+	return nil
+}
+
+// checkFact checks that nothing is invented.
+func (e *explorer) checkFact(m *moment, h *history, f *fact) error {
+	if !f.kind.Counts() {
+		return e.checkGift(m, h, f)
+	}
+	most := e.truth(m, f.window, func(d int, s crdt.Incarnation) bool {
+		switch f.incarnation {
+		case gossip.RegionIncarnation(e.regions[d]):
+			return true
+		case gossip.LostIncarnation(e.regions[d]):
+			return s != e.incarnationOf(d, e.histories[m.at[d]].cast[d])
+		}
+		return s == f.incarnation
+	})
+	if f.hits > most {
+		return e.violated("%s knows %d of %s, which counted %d", e.names[h.daemon], f.hits, e.owner(f.incarnation), most)
+	}
+	return nil
+}
+
+// checkTotals checks that no daemon knows of more than there is.
+func (e *explorer) checkTotals(m *moment, h *history) error {
+	for i := range h.facts {
+		window := h.facts[i].window
+		if i > 0 && h.facts[i-1].window == window {
+			continue
+		}
+		if known, all := e.known(h, window), e.truth(m, window, anywhere); known > all {
+			return e.violated("%s knows %d hits of %d", e.names[h.daemon], known, all)
+		}
+	}
+	return nil
+}
+
+// checkOverage checks what the latest decision brought about: Theorem 1, and
+// the cap of a limit for each writer.
+func (e *explorer) checkOverage(m *moment, daemon int) error {
+	h := &e.histories[m.at[daemon]]
+	if !h.asked.allowed {
+		return nil
+	}
+	now := e.now(h.in.tick)
+	limit := uint64(e.scope.Limit) + e.minted(now)
+	total := e.used(now, func(window int64) uint64 { return e.truth(m, window, anywhere) })
+	known := e.used(now, func(window int64) uint64 { return e.known(h, window) })
+	if total > limit+(total-known) {
+		return e.violated("%d hits of %d passed, and %s knew %d of them", total, limit, e.names[daemon], known)
+	}
+	writers := uint64(0)
+	for d := range e.names {
+		for _, b := range e.histories[m.at[d]].books {
+			if b.window == h.asked.window {
+				writers++
+			}
+		}
+	}
+	inWindow := e.truth(m, h.asked.window, anywhere)
+	if inWindow > limit*writers {
+		return e.violated("%d hits passed %d writers with a limit of %d", inWindow, writers, limit)
+	}
+	if rights := e.total(); e.scope.Rights && (inWindow > rights || total > rights) {
+		return e.violated("%d hits passed, %d of one label, and all rights are %d", total, inWindow, rights)
+	}
+	if total > limit {
+		e.out.Overage = max(e.out.Overage, total-limit)
+		e.out.Cap = max(e.out.Cap, limit*(writers-1))
+	}
+	return nil
+}
+
+// checkClaims checks that what a link says about its age is so.
+func (e *explorer) checkClaims(m *moment, daemon int) error {
+	h := &e.histories[m.at[daemon]]
+	for _, c := range h.ages {
+		for d := range e.names {
+			other := &e.histories[m.at[d]]
+			if d == daemon || e.incarnationOf(d, other.cast[d]) != c.peer {
+				continue
+			}
+			kind, incarnation := gossip.Daemon, c.peer
+			if e.regions[d] != e.regions[daemon] {
+				if e.alone(d) && e.alone(daemon) {
+					kind, incarnation = gossip.RegionSum, gossip.RegionIncarnation(e.regions[d])
+				} else {
+					continue // it told sums, of which others may have told parts
+				}
+			}
+			if err := e.checkClaim(m, h, c, kind, incarnation); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// alone reports whether a daemon is the only one of its region.
+func (e *explorer) alone(daemon int) bool {
+	n := 0
+	for _, r := range e.regions {
+		if r == e.regions[daemon] {
+			n++
+		}
+	}
+	return n == 1
+}
+
+func (e *explorer) checkClaim(m *moment, h *history, c ageClaim, kind gossip.Kind, incarnation crdt.Incarnation) error {
+	for d := range e.names {
+		for i := m.at[d]; i != noHistory; i = e.histories[i].parent {
+			o := &e.histories[i]
+			if e.now(o.in.tick) >= c.until {
+				continue
+			}
+			for _, b := range o.books {
+				known, _ := h.knows(kind, incarnation, b.window)
+				if b.incarnation == c.peer && known < b.hits && !e.over(b.window, e.now(h.in.tick)) {
+					return e.violated("%s claims to know what %s counted before %v, and knows %d of %d",
+						e.names[h.daemon], e.owner(c.peer), c.until, known, b.hits)
+				}
+			}
+			break
+		}
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+package explore
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/rules"
+)
+
+// The bounds of a scope. What is beyond them takes longer than anybody waits.
+const (
+	maxScopeDaemons  = 4
+	maxScopeRestarts = 3
+	maxScopeDepth    = 24
+	maxScopeStates   = 5_000_000
+)
+
+// Scope is a cluster small enough that everything that can happen to it within
+// a number of steps is tried. The daemons ask for one key. A step is a request
+// at a daemon, a frame that arrives, a restart of a daemon, which has a new
+// slot and forgot everything, a daemon that hears of one, or a tick: time
+// passes and every daemon sends what is due.
+//
+// The network keeps every frame that was ever sent and may deliver each of
+// them twice, in any order. So a frame that is lost is one that is not
+// delivered, one that is late one that is delivered later, and a duplicate one
+// that is delivered again: none of them needs a step of its own.
+type Scope struct {
+	Name string
+	// Regions holds the number of daemons of each region.
+	Regions   []int
+	Algorithm rules.Algorithm
+	// Limit is how many requests pass in Seconds.
+	Limit, Seconds uint32
+	// Rights gives the daemons equal shares of rights, which sum to the limit
+	// and Budget percent more. A restarted daemon holds none of the label that
+	// the process before it may have used. Of windows only.
+	Rights bool
+	Budget uint32
+	// Depth is how many steps are tried. Heal is up to which depth the cluster
+	// is healed after each step, to see it agree.
+	Depth, Heal int
+	// Restarts bounds the restarts of a run.
+	Restarts int
+	// Tick is the time between two ticks, 0 for the interval of gossip.
+	Tick time.Duration
+	// Roll is in how many ticks after the start the window ends, 0 for not at
+	// all.
+	Roll int
+
+	plant scopePlant
+}
+
+// scopePlant is bugs that tests put in, to see them found.
+type scopePlant struct {
+	reuseIncarnation bool                    // a restarted daemon counts under the slot it had
+	noFence          bool                    // a restarted daemon holds its share again
+	mangle           func(m *gossip.Message) // changes a message as it is sent
+}
+
+// Explored is what Explore found.
+type Explored struct {
+	Scope Scope
+	// States are the different states that were reached, Transitions the steps
+	// that were tried from them, and Histories the different states of one
+	// daemon, by all that happened to it.
+	States, Transitions, Histories uint64
+	// Healed are the runs that were healed, each state twice: with all frames
+	// that were on their way, and with none of them.
+	Healed uint64
+	// Admitted and Denied count the different decisions of one daemon.
+	Admitted, Denied uint64
+	// Overage is the most hits that passed beyond the limit in any state, and
+	// Cap the bound on it: the limit for each writer but one.
+	Overage, Cap uint64
+	// Given is the most rights that one process gave others in any state.
+	Given uint64
+	// Seen counts the events of the replicas by name.
+	Seen map[string]uint64
+	// Violation says what was found, "" for nothing, and Trace by which steps.
+	Violation string
+	Trace     []string
+}
+
+// Explore tries all that can happen within a scope, on the very nodes and
+// frames of the daemon. After each step it checks that
+//
+//   - no replica counts more of any slot than was counted there;
+//   - what a replica counted itself is there, and nothing it knew is gone;
+//   - what is admitted fits what the replica knew, and so is over the limit by
+//     no more than what was unknown to it (Theorem 1), and by no more than the
+//     limit for each further writer; what is denied does not fit what is known;
+//   - what passes fits the rights of the world, and what a process used and gave
+//     away those that it holds and was given; nobody was given more than was
+//     charged for it;
+//   - a replica knows all that a peer had counted by the age its link claims.
+//
+// When it is healed, a cluster must agree on all that was counted, but for
+// what only a daemon knew that forgot it.
+//
+// Two states are taken for one when each daemon went through the same in the
+// same order, so that none can tell them apart. The error is a scope that
+// cannot be explored.
+func Explore(s Scope) (*Explored, error) {
+	e, err := newExplorer(s)
+	if err != nil {
+		return nil, err
+	}
+	start, err := e.warmUp()
+	if err == nil {
+		err = e.visit(start, 0)
+	}
+	if err != nil && err != errViolated {
+		return nil, err
+	}
+	e.out.Histories = uint64(len(e.histories))
+	return &e.out, nil
+}
+
+func (s *Scope) validate() error {
+	n := 0
+	for _, d := range s.Regions {
+		if d < 1 {
+			return fmt.Errorf("sim: scope %s: a region of %d daemons, want at least one", s.Name, d)
+		}
+		n += d
+	}
+	switch {
+	case n < 1 || n > maxScopeDaemons:
+		return fmt.Errorf("sim: scope %s: %d daemons, want 1 to %d", s.Name, n, maxScopeDaemons)
+	case s.Limit < 1 || s.Limit >= 1000 || s.Seconds < 1 || s.Seconds > 3600:
+		return fmt.Errorf("sim: scope %s: limit of %d in %d seconds, want 1 to 999 in 1 to 3600", s.Name, s.Limit, s.Seconds)
+	case s.Depth < 1 || s.Depth > maxScopeDepth || s.Heal > s.Depth:
+		return fmt.Errorf("sim: scope %s: depth %d, healed to %d: want 1 to %d, and no more", s.Name, s.Depth, s.Heal, maxScopeDepth)
+	case s.Tick != 0 && s.Tick < 10*time.Millisecond || s.Tick > time.Second:
+		return fmt.Errorf("sim: scope %s: ticks of %v, want 10ms to 1s", s.Name, s.Tick)
+	case s.Roll < 0 || s.Roll > maxScopeDepth:
+		return fmt.Errorf("sim: scope %s: a window that ends in %d ticks, want 0 to %d", s.Name, s.Roll, maxScopeDepth)
+	case s.Restarts < 0 || s.Restarts > maxScopeRestarts:
+		return fmt.Errorf("sim: scope %s: %d restarts, want 0 to %d", s.Name, s.Restarts, maxScopeRestarts)
+	case s.Rights && s.fold().Drains() || s.Budget > 1000 || s.Budget > 0 && !s.Rights:
+		return fmt.Errorf("sim: scope %s: rights of %v with a budget of %d %%, want those of windows, and 0 to 1000",
+			s.Name, s.Algorithm, s.Budget)
+	case s.fold().Stamped() || s.fold().Delays():
+		return fmt.Errorf("sim: scope %s: %v, want fixed_window, sliding_window or token_bucket", s.Name, s.Algorithm)
+	}
+	return nil
+}
+
+// fold returns the fold of the scope's limit.
+func (s *Scope) fold() quota.Fold { return quota.Of(&rules.Limit{Algorithm: s.Algorithm}) }
+
+// FormatExplored writes a table, one scope a line. took is how long each was
+// explored, nil for unknown.
+func FormatExplored(w io.Writer, all []*Explored, took []time.Duration) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "scope\tdaemons\tlimit\tdepth\tstates\ttransitions\thistories\thealed to\thealed\tadmitted\tdenied\tgiven\tover\tcap\ttime\tfound\t")
+	for i, x := range all {
+		found, time := "nothing", "-"
+		if x.Violation != "" {
+			found = x.Violation
+		}
+		if i < len(took) {
+			time = fmt.Sprintf("%.1fs", took[i].Seconds())
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d/%ds\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t\n",
+			x.Scope.Name, x.Scope.daemons(), x.Scope.Limit, x.Scope.Seconds, x.Scope.Depth, x.States, x.Transitions,
+			x.Histories, x.Scope.Heal, x.Healed, x.Admitted, x.Denied, x.Given, x.Overage, x.Cap, time, found)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, x := range all {
+		if x.Violation == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "\n%s: %s\n  %s\n", x.Scope.Name, x.Violation, strings.Join(x.Trace, "\n  ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// daemons writes the regions as "2+1".
+func (s *Scope) daemons() string {
+	var parts []string
+	for _, n := range s.Regions {
+		parts = append(parts, fmt.Sprint(n))
+	}
+	return strings.Join(parts, "+")
+}
+
+// Scopes returns those that are explored by default. deeper adds as many steps
+// to each.
+func Scopes(deeper int) []Scope {
+	fixed, sliding, bucket := rules.FixedWindow, rules.SlidingWindow, rules.TokenBucket
+	all := []Scope{
+		{Name: "pair", Regions: []int{2}, Algorithm: fixed, Limit: 2, Seconds: 60, Depth: 8, Heal: 5, Restarts: 1},
+		{Name: "pair-roll", Regions: []int{2}, Algorithm: fixed, Limit: 1, Seconds: 10, Depth: 8, Heal: 5, Roll: 2},
+		{Name: "pair-urgent", Regions: []int{2}, Algorithm: fixed, Limit: 4, Seconds: 60, Depth: 8, Heal: 5, Tick: 50 * time.Millisecond},
+		{Name: "pair-sliding", Regions: []int{2}, Algorithm: sliding, Limit: 3, Seconds: 10, Depth: 8, Heal: 5, Roll: 3},
+		{Name: "pair-bucket", Regions: []int{2}, Algorithm: bucket, Limit: 2, Seconds: 1, Depth: 8, Heal: 5},
+		{Name: "three", Regions: []int{3}, Algorithm: fixed, Limit: 2, Seconds: 60, Depth: 6, Heal: 4, Restarts: 1},
+		{Name: "three-sliding", Regions: []int{3}, Algorithm: sliding, Limit: 1, Seconds: 10, Depth: 6, Heal: 4, Roll: 2},
+		{Name: "regions", Regions: []int{1, 1}, Algorithm: fixed, Limit: 3, Seconds: 60, Depth: 7, Heal: 5, Restarts: 1},
+		{Name: "regions-bucket", Regions: []int{1, 1}, Algorithm: bucket, Limit: 4, Seconds: 1, Depth: 7, Heal: 5},
+		{Name: "two-and-one", Regions: []int{2, 1}, Algorithm: fixed, Limit: 2, Seconds: 60, Depth: 6, Heal: 4, Restarts: 1},
+		{Name: "two-and-one-roll", Regions: []int{2, 1}, Algorithm: sliding, Limit: 4, Seconds: 10, Depth: 6, Heal: 4, Roll: 2},
+		{Name: "pair-rights", Regions: []int{2}, Algorithm: fixed, Limit: 4, Seconds: 60, Rights: true, Budget: 50, Depth: 7, Heal: 4, Restarts: 1},
+		{Name: "pair-rights-roll", Regions: []int{2}, Algorithm: sliding, Limit: 4, Seconds: 10, Rights: true, Depth: 7, Heal: 4, Roll: 3},
+		{Name: "three-rights", Regions: []int{3}, Algorithm: fixed, Limit: 4, Seconds: 60, Rights: true, Depth: 6, Heal: 3},
+		{Name: "regions-rights", Regions: []int{1, 1}, Algorithm: fixed, Limit: 4, Seconds: 60, Rights: true, Budget: 50, Depth: 7, Heal: 4, Restarts: 1},
+	}
+	for i := range all {
+		all[i].Depth += deeper
+		all[i].Heal += deeper
+	}
+	return all
+}

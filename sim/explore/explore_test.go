@@ -1,0 +1,158 @@
+package explore
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/rules"
+)
+
+// Everything that can happen to a few daemons within some steps is tried, and
+// nothing is found. The table is printed with -v; -short tries one step less.
+func TestExploreSmallScopes(t *testing.T) {
+	deeper := 0
+	if testing.Short() {
+		deeper = -1
+	}
+	scopes := Scopes(deeper)
+	all, took := make([]*Explored, len(scopes)), make([]time.Duration, len(scopes))
+	t.Run("scopes", func(t *testing.T) { // returns when all are done
+		for i, s := range scopes {
+			t.Run(s.Name, func(t *testing.T) {
+				t.Parallel()
+				start := time.Now()
+				x, err := Explore(s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all[i], took[i] = x, time.Since(start)
+				if x.Violation != "" {
+					t.Errorf("%s\n  %s", x.Violation, strings.Join(x.Trace, "\n  "))
+				}
+				if x.Admitted == 0 || x.Denied == 0 || x.Healed == 0 || x.Overage == 0 && !s.Rights || x.Given == 0 && s.Rights {
+					t.Errorf("admitted %d, denied %d, healed %d, went over by %d, gave %d: it puts nothing to the test",
+						x.Admitted, x.Denied, x.Healed, x.Overage, x.Given)
+				}
+			})
+		}
+	})
+	if t.Failed() {
+		return
+	}
+	var b strings.Builder
+	if err := FormatExplored(&b, all, took); err != nil {
+		t.Fatal(err)
+	}
+	t.Log("\n" + b.String())
+}
+
+// An exploration is the same each time, and of no more than was asked for.
+func TestExploreIsDeterministic(t *testing.T) {
+	s := Scope{Name: "twice", Regions: []int{1, 1}, Limit: 2, Seconds: 60, Depth: 5, Heal: 3, Restarts: 1}
+	var tables [2]strings.Builder
+	for i := range tables {
+		x, err := Explore(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := FormatExplored(&tables[i], []*Explored{x}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, b := tables[0].String(), tables[1].String(); a != b {
+		t.Errorf("first\n%s\nthen\n%s", a, b)
+	}
+}
+
+// Bugs that are put in are found, each by what it breaks.
+func TestExploreFindsPlantedBugs(t *testing.T) {
+	pair := Scope{Regions: []int{2}, Limit: 2, Seconds: 60, Depth: 1, Heal: 1}
+	region := Scope{Regions: []int{1, 1}, Limit: 2, Seconds: 60, Depth: 1, Heal: 1}
+	rights := Scope{Regions: []int{2}, Limit: 4, Seconds: 60, Depth: 1, Heal: 1, Rights: true}
+	fewRights := Scope{Regions: []int{2}, Limit: 2, Seconds: 60, Depth: 1, Heal: 1, Rights: true}
+	for _, c := range []struct {
+		name  string
+		scope Scope
+		plant scopePlant
+		heal  int
+		want  string // part of what is found
+	}{
+		{"a frame claims versions that it does not hold", pair, scopePlant{mangle: func(m *gossip.Message) {
+			m.Hi += 2
+		}}, 5, "and a2 []"},
+		{"a frame leaves out its cells", pair, scopePlant{mangle: func(m *gossip.Message) {
+			m.Cells = nil
+		}}, 5, "and a2 []"},
+		{"the same, and nothing is ever healed", pair, scopePlant{mangle: func(m *gossip.Message) {
+			m.Cells = nil
+		}}, 0, "claims to know"},
+		{"a cell is acknowledged that never came", pair, scopePlant{mangle: func(m *gossip.Message) {
+			m.Ack++
+		}}, 5, "and a2 []"},
+		{"a count is told twice", region, scopePlant{mangle: func(m *gossip.Message) {
+			for i := range m.Cells {
+				m.Cells[i].Value.P *= 2
+			}
+		}}, 0, "which counted"},
+		{"a gift is greater than what was charged", rights, scopePlant{mangle: func(m *gossip.Message) {
+			for i := range m.Cells {
+				if m.Cells[i].Kind == gossip.Given {
+					m.Cells[i].Value.P++
+				}
+			}
+		}}, 0, "was charged"},
+		{"a restarted daemon holds its share again", fewRights, scopePlant{noFence: true}, 0, "all rights are 2"},
+		{"a restarted daemon counts under the slot it had", pair, scopePlant{reuseIncarnation: true}, 5, "itself"},
+		{"a daemon says it heard what was not sent yet", pair, scopePlant{mangle: func(m *gossip.Message) {
+			m.Echo, m.Held = m.Echo+uint64(2*gossip.DefaultInterval/time.Microsecond), 0
+		}}, 5, "claims to know"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := c.scope
+			s.Name, s.plant = "planted", c.plant
+			if c.plant.reuseIncarnation || c.plant.noFence {
+				s.Restarts = 1
+			}
+			for ; s.Depth <= 7; s.Depth++ {
+				s.Heal = min(s.Depth, c.heal)
+				x, err := Explore(s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if x.Violation == "" {
+					continue
+				}
+				if !strings.Contains(x.Violation, c.want) {
+					t.Fatalf("found %q after %v, want it to say %q", x.Violation, x.Trace, c.want)
+				}
+				t.Logf("after %d states: %s\n  %s", x.States, x.Violation, strings.Join(x.Trace, "\n  "))
+				return
+			}
+			t.Error("nothing was found")
+		})
+	}
+}
+
+// A scope out of its bounds says what is wrong.
+func TestExploreRefusesScopes(t *testing.T) {
+	good := Scope{Name: "s", Regions: []int{1}, Limit: 1, Seconds: 1, Depth: 1}
+	for want, change := range map[string]func(*Scope){
+		"want at least one":      func(s *Scope) { s.Regions = []int{1, 0} },
+		"want 1 to 4":            func(s *Scope) { s.Regions = []int{3, 2} },
+		"limit of 0":             func(s *Scope) { s.Limit = 0 },
+		"healed to 3":            func(s *Scope) { s.Heal = 3 },
+		"restarts, want 0":       func(s *Scope) { s.Restarts = 9 },
+		"want fixed_window":      func(s *Scope) { s.Algorithm = rules.SlidingLog },
+		"want those of windows":  func(s *Scope) { s.Rights, s.Algorithm = true, rules.TokenBucket },
+		"a budget of 10 %":       func(s *Scope) { s.Budget = 10 },
+		"ticks of -1ns, want 10": func(s *Scope) { s.Tick = -1 },
+	} {
+		s := good
+		change(&s)
+		if _, err := Explore(s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error with %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package explore
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/wire"
+)
+
+// healRounds is within how many ticks a healed cluster must agree: what was
+// lost is sent again after the patience of a link, and what a region forgot
+// comes back when it is ready.
+const healRounds = 60
+
+// settleRounds is for how many ticks a cluster is looked at in which a daemon
+// restarted: what comes back late must not be counted twice.
+const settleRounds = 24
+
+// recovery is a cluster whose network is whole from now on.
+type recovery struct {
+	e            *explorer
+	procs        []*process
+	now          time.Duration
+	incarnations []crdt.Incarnation
+	cells        [][]gossip.Cell
+}
+
+// heal makes everything right again from a moment on, once with the frames
+// that were on their way and once without, and checks that the cluster agrees.
+func (e *explorer) heal(m *moment) error {
+	for _, lost := range []bool{false, true} {
+		if lost && len(m.net) == 0 {
+			continue
+		}
+		e.out.Healed++
+		h := &recovery{e: e, now: e.now(m.tick)}
+		is := e.castNow(m)
+		for d := range e.names {
+			h.procs = append(h.procs, e.replay(m.at[d]))
+			h.incarnations = append(h.incarnations, e.incarnationOf(d, is[d]))
+		}
+		if !lost {
+			for _, f := range m.net {
+				h.deliver(e.frames[f.frame].bytes)
+			}
+		}
+		for d, p := range h.procs {
+			if e.histories[m.at[d]].cast != is {
+				p.node.Peers(e.instant(p, h.now), e.peers(is))
+				p.node.Ready()
+			}
+		}
+		if why := h.settle(m, is != cast{}); why != "" {
+			how := "all that was on its way arrived"
+			if lost {
+				how = "all that was on its way was lost"
+			}
+			return e.violated("healed, %s: %s", how, why)
+		}
+	}
+	return nil
+}
+
+// settle lets the cluster run until it agrees; it returns why it does not.
+func (h *recovery) settle(m *moment, restarted bool) (why string) {
+	for i := range healRounds {
+		h.round()
+		if restarted && i < settleRounds {
+			continue
+		}
+		if why = h.disagrees(m, restarted); why == "" {
+			return ""
+		}
+	}
+	return why
+}
+
+// round lets a tick pass; what is sent arrives.
+func (h *recovery) round() {
+	h.now += gossip.DefaultInterval
+	var sent [][]byte
+	for _, p := range h.procs {
+		p.node.Tick(h.e.instant(p, h.now))
+		for _, m := range p.node.Ready().Messages {
+			if h.e.scope.plant.mangle != nil {
+				h.e.scope.plant.mangle(&m)
+			}
+			if b, err := wire.Encode(nil, []gossip.Message{m}); err == nil {
+				sent = append(sent, b)
+			}
+		}
+	}
+	for _, b := range sent {
+		h.deliver(b)
+	}
+}
+
+// deliver hands a frame to the process that it is for, if that is there.
+func (h *recovery) deliver(frame []byte) {
+	msgs, err := wire.Decode(frame)
+	if err != nil {
+		return
+	}
+	if d := slices.Index(h.incarnations, msgs[0].To); d >= 0 {
+		p := h.procs[d]
+		_ = p.node.Step(h.e.instant(p, h.now), &msgs[0]) // of a process that is gone
+		p.node.Ready()
+	}
+}
+
+// disagrees compares the daemons with each other and with what was counted.
+func (h *recovery) disagrees(m *moment, restarted bool) string {
+	e := h.e
+	h.cells = h.cells[:0]
+	for d, p := range h.procs {
+		own := gossip.RegionIncarnation(e.regions[d])
+		h.cells = append(h.cells, slices.DeleteFunc(p.node.Cells(e.instant(p, h.now)), func(c gossip.Cell) bool {
+			return c.Kind == gossip.RegionSum && c.Incarnation == own || !c.Kind.Counts()
+		}))
+	}
+	for d := range h.procs[1:] {
+		if e.regions[d] != e.regions[d+1] {
+			continue
+		}
+		same := func(a, b gossip.Cell) bool {
+			return a.CellID == b.CellID && a.CellMeta == b.CellMeta && a.Value == b.Value
+		}
+		if !slices.EqualFunc(h.cells[d], h.cells[d+1], same) {
+			return fmt.Sprintf("%s holds %v and %s %v", e.names[d], h.cells[d], e.names[d+1], h.cells[d+1])
+		}
+	}
+	for _, window := range h.windows(m) {
+		for d := range h.procs {
+			if why := h.compare(m, d, window, restarted); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
+}
+
+// windows lists those that are not over.
+func (h *recovery) windows(m *moment) []int64 {
+	var out []int64
+	for d := range h.procs {
+		for _, b := range h.e.histories[m.at[d]].books {
+			if !h.e.over(b.window, h.now) && !slices.Contains(out, b.window) {
+				out = append(out, b.window)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// compare compares what one daemon knows of a label with what was counted:
+// all that processes that are there counted, all that anybody knew before, and
+// nothing more. What nobody who is there was told of is gone.
+func (h *recovery) compare(m *moment, d int, window int64, restarted bool) string {
+	e := h.e
+	known := h.known(d, window)
+	all := e.truth(m, window, anywhere)
+	live := e.truth(m, window, func(_ int, s crdt.Incarnation) bool { return slices.Contains(h.incarnations, s) })
+	before := uint64(0)
+	for o := range h.procs {
+		before = max(before, e.known(&e.histories[m.at[o]], window))
+		if n := h.known(o, window); n != known {
+			return fmt.Sprintf("%s knows %d hits and %s %d", e.names[d], known, e.names[o], n)
+		}
+	}
+	switch least := max(live, before); {
+	case known > all:
+		return fmt.Sprintf("%s knows %d hits of %d", e.names[d], known, all)
+	case !restarted && known < all:
+		return fmt.Sprintf("%s knows %d hits of %d", e.names[d], known, all)
+	case known < least:
+		return fmt.Sprintf("%s knows %d hits, and %d were known before or are of daemons that are there", e.names[d], known, least)
+	}
+	return ""
+}
+
+func (h *recovery) known(d int, window int64) uint64 {
+	sum := uint64(0)
+	for _, c := range h.cells[d] {
+		if c.Window == window || h.e.scope.fold().Drains() {
+			sum += c.Value.P - c.Value.N
+		}
+	}
+	return sum
+}

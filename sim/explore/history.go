@@ -1,0 +1,451 @@
+package explore
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/limits"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/wire"
+)
+
+// inputKind is what can happen to one daemon.
+type inputKind uint8
+
+const (
+	inStart inputKind = iota // a new process; arg is the cast
+	inCast                   // it is told who is there; arg is the cast
+	inTick
+	inAsk
+	inFrame // arg is the frame
+)
+
+// input is one thing that happens to a daemon at a tick.
+type input struct {
+	kind inputKind
+	tick int16
+	arg  int32
+}
+
+// cast says which process of each daemon is the live one.
+type cast [maxScopeDaemons]uint8
+
+// noHistory comes before the first process.
+const noHistory = int32(-1)
+
+// history is a state of a daemon: all that happened to it, the last of it
+// being in. What is known of it does not change any more.
+type history struct {
+	parent int32
+	in     input
+	daemon int
+	cast   cast // as the daemon was told; its own process among them
+	sent   []int32
+	facts  []fact     // what it knows, in the order of cells
+	books  []tallied  // what its processes counted
+	asked  verdict    // of inAsk
+	ages   []ageClaim // of its links
+
+	// live is the process, when it is at hand. The next input takes it away;
+	// for another one the process is made again from the start.
+	live *process
+}
+
+// fact is what a daemon knows of a slot under a label.
+type fact struct {
+	kind        gossip.Kind
+	incarnation crdt.Incarnation
+	window      int64
+	hits        uint64
+}
+
+// tallied is what a process counted under a label.
+type tallied struct {
+	incarnation crdt.Incarnation
+	window      int64
+	hits        uint64
+}
+
+// ageClaim is that all that a peer counted before a virtual time is known.
+type ageClaim struct {
+	peer  crdt.Incarnation
+	until time.Duration
+}
+
+// verdict is a decision and what was known before it.
+type verdict struct {
+	allowed bool
+	window  int64
+	gate    node.Gate
+}
+
+// process is a running daemon.
+type process struct {
+	node  *node.Node
+	start time.Duration
+}
+
+// explorer explores a scope.
+type explorer struct {
+	scope        Scope
+	regions      []string // of each daemon
+	names        []string
+	incarnations [][maxScopeRestarts + 1]crdt.Incarnation // of the processes of each daemon
+	tick         time.Duration
+	base         int64 // wall time of tick 0, Unix nanoseconds
+	set          *rules.Set
+	front        *node.Matcher
+	call         node.Call
+
+	histories []history
+	steps     map[transition]int32
+	kept      []int32 // histories whose process may be at hand, round and round
+	hand      int     // the place of the one kept longest
+	casts     []cast
+	frames    []sentFrame
+	byBytes   map[string]int32
+	seen      map[[maxScopeDaemons]int32]struct{}
+	path      []action
+	out       Explored
+}
+
+// maxKept bounds the processes that are at hand.
+const maxKept = 1_024
+
+// transition is what leads from one history to the next.
+type transition struct {
+	from int32
+	in   input
+}
+
+// sentFrame is a frame that was sent.
+type sentFrame struct {
+	from, to int // daemons
+	bytes    []byte
+}
+
+// errViolated ends an exploration that found something.
+var errViolated = errors.New("sim: exploration found a violation")
+
+func newExplorer(s Scope) (*explorer, error) {
+	if err := s.validate(); err != nil {
+		return nil, err
+	}
+	e := &explorer{
+		scope: s, tick: s.Tick, steps: map[transition]int32{}, byBytes: map[string]int32{},
+		seen: map[[maxScopeDaemons]int32]struct{}{},
+		kept: slices.Repeat([]int32{noHistory}, maxKept),
+		out:  Explored{Scope: s, Seen: map[string]uint64{}},
+	}
+	if e.tick == 0 {
+		e.tick = gossip.DefaultInterval
+	}
+	for r, n := range s.Regions {
+		for i := range n {
+			e.regions = append(e.regions, string(rune('a'+r)))
+			e.names = append(e.names, fmt.Sprintf("%c%d", 'a'+r, i+1))
+			var incarnations [maxScopeRestarts + 1]crdt.Incarnation
+			for life := range incarnations {
+				incarnations[life] = crdt.Incarnation(e.rng(len(e.incarnations), uint8(life)).Uint64())
+			}
+			e.incarnations = append(e.incarnations, incarnations)
+		}
+	}
+	yaml := fmt.Sprintf("domain: d\ndescriptors:\n  - {key: k, rate_limit: "+
+		"{unit: second, unit_multiplier: %d, requests_per_unit: %d, algorithm: %v%s}}\n", s.Seconds, s.Limit, s.Algorithm, s.mode())
+	set, found := limits.Parse([]limits.File{{Name: "scope", Data: []byte(yaml)}}, limits.Options{})
+	if err := found.Err(); err != nil {
+		return nil, fmt.Errorf("sim: scope %s: %w", s.Name, err)
+	}
+	e.set, e.front = set, node.NewMatcher(set, node.NewHasher([node.SecretBytes]byte{1}), node.MatcherOptions{})
+	return e, nil
+}
+
+// now is the virtual time of a tick.
+func (e *explorer) now(tick int16) time.Duration {
+	warm := min(tick, warmTicks)
+	return time.Duration(warm)*gossip.DefaultInterval + time.Duration(tick-warm)*e.tick
+}
+
+// instant is what the clocks of a daemon show at a virtual time. Monotonic
+// clocks have nothing to do with each other.
+func (e *explorer) instant(p *process, now time.Duration) node.Instant {
+	return node.Instant{Mono: now - p.start, Wall: e.base + int64(now)}
+}
+
+// millis is the wall clock at a virtual time.
+func (e *explorer) millis(now time.Duration) int64 {
+	return (e.base + int64(now)) / int64(time.Millisecond)
+}
+
+// castOf returns the number of a cast.
+func (e *explorer) castOf(c cast) int32 {
+	if i := slices.Index(e.casts, c); i >= 0 {
+		return int32(i)
+	}
+	e.casts = append(e.casts, c)
+	return int32(len(e.casts) - 1)
+}
+
+// rng draws the slot of a process, the same in each exploration.
+func (e *explorer) rng(daemon int, life uint8) *rand.Rand {
+	if e.scope.plant.reuseIncarnation {
+		life = 0
+	}
+	return rand.New(rand.NewPCG(uint64(daemon)+1, uint64(life)+1))
+}
+
+// incarnationOf returns the slot of a process.
+func (e *explorer) incarnationOf(daemon int, life uint8) crdt.Incarnation {
+	return e.incarnations[daemon][life]
+}
+
+// processOf returns which process has a slot, as the daemon's n-th restart.
+func (e *explorer) processOf(s crdt.Incarnation) (daemon int, restarts uint8, ok bool) {
+	for d := range e.incarnations {
+		for life, incarnation := range e.incarnations[d] {
+			if incarnation == s {
+				return d, uint8(life), true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
+// after returns the history that an input leads to.
+func (e *explorer) after(from int32, daemon int, in input) (int32, error) {
+	key := transition{from, in}
+	if from != noHistory {
+		if to, ok := e.steps[key]; ok {
+			return to, nil
+		}
+	}
+	p := e.process(from)
+	next := history{parent: from, in: in, daemon: daemon}
+	if from != noHistory {
+		was := &e.histories[from]
+		next.cast, next.books, next.ages = was.cast, was.books, was.ages
+		was.live = nil
+	}
+	p, refused, err := e.feed(p, daemon, in, &next)
+	if err != nil {
+		return 0, err
+	}
+	if refused {
+		return e.refused(key, p, &next)
+	}
+	to := int32(len(e.histories))
+	e.histories = append(e.histories, next)
+	e.keep(to, p)
+	if from != noHistory {
+		e.steps[key] = to
+		err = e.checkHistory(&e.histories[from], &e.histories[to])
+	}
+	return to, err
+}
+
+// refused takes in that a message was refused: nothing may have come of it, so
+// that the daemon is where it was.
+func (e *explorer) refused(key transition, p *process, next *history) (int32, error) {
+	was := &e.histories[key.from]
+	e.keep(key.from, p)
+	if !slices.Equal(was.facts, next.facts) || !slices.Equal(was.ages, next.ages) || len(next.sent) > 0 {
+		return 0, e.violated("%s took something in of a message that it refused", e.names[next.daemon])
+	}
+	e.steps[key] = key.from
+	return key.from, nil
+}
+
+// keep keeps the process of a history at hand, in the place of another one.
+func (e *explorer) keep(at int32, p *process) {
+	place := &e.kept[e.hand]
+	e.hand = (e.hand + 1) % maxKept
+	if *place != noHistory {
+		e.histories[*place].live = nil
+	}
+	*place = at
+	e.histories[at].live = p
+}
+
+// process returns the process of a history: the one at hand, or one that
+// everything happened to once more.
+func (e *explorer) process(at int32) *process {
+	if at == noHistory {
+		return nil
+	}
+	if p := e.histories[at].live; p != nil {
+		return p
+	}
+	return e.replay(at)
+}
+
+// replay makes the process of a history from the start.
+func (e *explorer) replay(at int32) *process {
+	var inputs []input
+	for i := at; i != noHistory; i = e.histories[i].parent {
+		inputs = append(inputs, e.histories[i].in)
+	}
+	var p *process
+	for _, in := range slices.Backward(inputs) {
+		p, _, _ = e.feed(p, e.histories[at].daemon, in, nil) // as before, without an error
+	}
+	return p
+}
+
+// feed hands an input to a process and notes what came of it in h, unless that
+// is nil. refused says that it was a message that Step refused.
+func (e *explorer) feed(p *process, daemon int, in input, h *history) (_ *process, refused bool, err error) {
+	if in.kind == inStart {
+		if p, err = e.start(daemon, in); err != nil {
+			return nil, false, err
+		}
+	}
+	now := e.now(in.tick)
+	at := e.instant(p, now)
+	switch in.kind {
+	case inStart, inCast:
+		p.node.Peers(at, e.peers(e.casts[in.arg]))
+		if h != nil {
+			h.cast = e.casts[in.arg]
+		}
+	case inTick:
+		p.node.Tick(at)
+	case inAsk:
+		err = e.ask(p, at, h)
+	case inFrame:
+		var msgs []gossip.Message
+		if msgs, err = wire.Decode(e.frames[in.arg].bytes); err == nil {
+			refused = p.node.Step(at, &msgs[0]) != nil
+		}
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	ready := p.node.Ready()
+	if h == nil {
+		return p, refused, nil
+	}
+	for _, ev := range ready.Events {
+		e.out.Seen[ev.Kind.String()]++
+	}
+	if err := e.send(daemon, ready.Messages, h); err != nil {
+		return nil, false, err
+	}
+	e.look(p, now, h)
+	return p, refused, nil
+}
+
+func (e *explorer) start(daemon int, in input) (*process, error) {
+	cfg := node.Default()
+	cfg.Region, cfg.Name, cfg.MaxKeys = e.regions[daemon], e.names[daemon], 16
+	cfg.Gossip = gossip.Config{WANInterval: gossip.DefaultInterval, ReadyWithin: 5 * gossip.DefaultInterval, MaxCells: 1_024}
+	if e.scope.Rights {
+		cfg.Allotments = e.sharesOf(daemon, e.casts[in.arg][daemon], e.now(in.tick))
+	}
+	n, err := node.New(cfg, e.rng(daemon, e.casts[in.arg][daemon]))
+	if err != nil {
+		return nil, err
+	}
+	p := &process{node: n, start: e.now(in.tick) - time.Duration(1+daemon)*time.Second}
+	n.SetRules(e.instant(p, e.now(in.tick)), e.set)
+	return p, nil
+}
+
+func (e *explorer) peers(c cast) []gossip.Peer {
+	var out []gossip.Peer
+	for d := range e.names {
+		out = append(out, gossip.Peer{ID: e.incarnationOf(d, c[d]), Name: e.names[d], Region: e.regions[d]})
+	}
+	return out
+}
+
+// ask makes a request and enters it into the books.
+func (e *explorer) ask(p *process, at node.Instant, h *history) error {
+	c := &e.call
+	c.Reset()
+	c.Domain = "d"
+	c.Descriptors = append(c.Descriptors, rules.Descriptor{Hits: 1, Entries: []rules.Entry{{Key: "k", Value: "v"}}})
+	if err := e.front.Resolve(c); err != nil {
+		return err
+	}
+	p.node.Probe(at, c.Hits(), c.Statuses)
+	e.front.Decide(c)
+	p.node.Charge(at, c.Hits(), c.Statuses)
+	if h == nil {
+		return nil
+	}
+	h.asked = verdict{allowed: c.Decision.Allowed, window: e.windowAt(e.now(h.in.tick)), gate: c.Statuses[0].Gate}
+	if !h.asked.allowed {
+		return nil
+	}
+	incarnation := p.node.Incarnation()
+	h.books = slices.Clone(h.books)
+	i := slices.IndexFunc(h.books, func(b tallied) bool { return b.incarnation == incarnation && b.window == h.asked.window })
+	if i < 0 {
+		i, h.books = len(h.books), append(h.books, tallied{incarnation: incarnation, window: h.asked.window})
+	}
+	h.books[i].hits++
+	return nil
+}
+
+// windowAt is the label that counts at a virtual time: the window's, and for a
+// bucket one for all.
+func (e *explorer) windowAt(now time.Duration) int64 {
+	if e.scope.fold().Drains() {
+		return 0
+	}
+	return e.millis(now) - e.millis(now)%e.width()
+}
+
+// width is the length of a window in milliseconds.
+func (e *explorer) width() int64 { return int64(e.scope.Seconds) * 1000 }
+
+// send puts messages on the network.
+func (e *explorer) send(from int, msgs []gossip.Message, h *history) error {
+	for i := range msgs {
+		m := &msgs[i]
+		if e.scope.plant.mangle != nil {
+			e.scope.plant.mangle(m)
+		}
+		to, _, ok := e.processOf(m.To)
+		if !ok {
+			return e.violated("%s sent a message to nobody", e.names[from])
+		}
+		bytes, err := wire.Encode(nil, msgs[i:i+1])
+		if err != nil {
+			return err
+		}
+		n, known := e.byBytes[string(bytes)]
+		if !known {
+			n = int32(len(e.frames))
+			e.frames = append(e.frames, sentFrame{from, to, bytes})
+			e.byBytes[string(bytes)] = n
+		}
+		h.sent = append(h.sent, n)
+	}
+	return nil
+}
+
+// look notes what a process knows.
+func (e *explorer) look(p *process, now time.Duration, h *history) {
+	at := e.instant(p, now)
+	for _, c := range p.node.Cells(at) {
+		window := c.Window
+		if e.scope.fold().Drains() {
+			window = 0
+		}
+		h.facts = append(h.facts, fact{c.Kind, c.Incarnation, window, c.Value.P - c.Value.N})
+	}
+	h.ages = nil
+	for _, l := range p.node.Links(at) {
+		if l.Age >= 0 {
+			h.ages = append(h.ages, ageClaim{l.Peer.ID, now - l.Unsent})
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package explore
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/node"
+	epochs "github.com/georld/rld/quota/epoch"
+)
+
+// mode is what the rule of a scope says of rights.
+func (s *Scope) mode() string {
+	switch {
+	case !s.Rights:
+		return ""
+	case s.Budget == 0:
+		return ", consistency: partition"
+	}
+	return fmt.Sprintf(", overage_budget: %d%%", s.Budget)
+}
+
+// total is what all rights of a label sum to.
+func (e *explorer) total() uint64 { return uint64(e.scope.Limit) * uint64(100+e.scope.Budget) / 100 }
+
+// shares are the rights of a process: equal parts of a region's, which are equal
+// parts of the world's. Of labels up to the fence it holds nothing.
+type shares struct {
+	regions, region uint64 // how many, and which
+	daemons, daemon uint64 // of the region
+	fence           int64
+	unfenced        bool
+}
+
+var _ node.Allotments = (*shares)(nil)
+
+// sharesOf returns those of a process that starts.
+func (e *explorer) sharesOf(daemon int, life uint8, now time.Duration) *shares {
+	s := &shares{unfenced: life == 0 || e.scope.plant.noFence, fence: e.millis(now)}
+	s.regions = uint64(len(e.scope.Regions))
+	for d := range e.names {
+		if e.regions[d] != e.regions[daemon] {
+			continue
+		}
+		if d < daemon {
+			s.daemon++
+		}
+		s.daemons++
+	}
+	s.region = uint64(e.regions[daemon][0] - 'a')
+	return s
+}
+
+// part is that of the k-th of n; the parts sum to the whole.
+func part(whole, n, k uint64) uint64 { return (whole + n - 1 - k) / n }
+
+// Version implements node.Allotments.
+func (s *shares) Version() uint64 { return 1 }
+
+// Allotment implements node.Allotments.
+func (s *shares) Allotment(_, total uint64, x, _ int64, _ bool) (uint64, epochs.Reason) {
+	if !s.unfenced && x <= s.fence {
+		return 0, epochs.ReasonFenced
+	}
+	return part(part(total, s.regions, s.region), s.daemons, s.daemon), epochs.ReasonEpoch
+}
+
+// PartOf implements node.Allotments: what one might hold is close to what it does.
+func (s *shares) PartOf(_ string, _, total uint64, _, _ int64, _ bool) uint64 {
+	return part(part(total, s.regions, s.region), s.daemons, 0)
+}
+
+// RegionPart implements node.Allotments.
+func (s *shares) RegionPart(region string, _, total uint64, _, _ int64) uint64 {
+	return part(total, s.regions, uint64(region[0]-'a'))
+}
+
+// checkRow checks that a process used and gave no more than it holds and was
+// given.
+func (e *explorer) checkRow(h *history) error {
+	if !e.scope.Rights {
+		return nil
+	}
+	now := e.now(h.in.tick)
+	window, life := e.windowAt(now), h.cast[h.daemon]
+	own := e.incarnationOf(h.daemon, life)
+	given, received := uint64(0), uint64(0)
+	for i := range h.facts {
+		switch f := &h.facts[i]; {
+		case f.window != window:
+		case f.kind == gossip.Given:
+			given += f.hits
+		case f.kind == gossip.Received:
+			received += f.hits
+		}
+	}
+	used := uint64(0)
+	for _, b := range h.books {
+		if b.incarnation == own && b.window == window {
+			used = b.hits
+		}
+	}
+	e.out.Given = max(e.out.Given, given)
+	base, _ := e.sharesOf(h.daemon, life, e.now(e.startOf(h))).Allotment(0, e.total(), window, 0, false)
+	if used+given > base+received {
+		return e.violated("%s admitted %d and gave %d of %d that it holds and %d that it was given",
+			e.names[h.daemon], used, given, base, received)
+	}
+	return nil
+}
+
+// startOf is the tick at which the process of a history started.
+func (e *explorer) startOf(h *history) int16 {
+	for h.in.kind != inStart {
+		h = &e.histories[h.parent]
+	}
+	return h.in.tick
+}
+
+// checkGift checks that somebody was given no more than was charged to who gave
+// it.
+func (e *explorer) checkGift(m *moment, h *history, f *fact) error {
+	if f.kind != gossip.Received {
+		return nil
+	}
+	giver, life, ok := e.processOf(f.incarnation)
+	if !ok {
+		return e.violated("%s was given rights by %v, which never was there", e.names[h.daemon], f.incarnation)
+	}
+	own := e.incarnationOf(h.daemon, h.cast[h.daemon])
+	for i := m.at[giver]; i != noHistory; i = e.histories[i].parent {
+		o := &e.histories[i]
+		if o.cast[giver] != life {
+			continue // of a later process
+		}
+		charged, _ := o.knows(gossip.Given, own, f.window)
+		if f.hits > charged && !e.over(f.window, e.now(o.in.tick)) {
+			return e.violated("%s was given %d rights by %s, which was charged %d",
+				e.names[h.daemon], f.hits, e.owner(f.incarnation), charged)
+		}
+		return nil
+	}
+	return nil
+}
+
+// RegionAllotment implements node.Allotments.
+func (s *shares) RegionAllotment(_, total uint64, x, _ int64) (uint64, epochs.Reason) {
+	if !s.unfenced && x <= s.fence {
+		return 0, epochs.ReasonFenced
+	}
+	return part(total, s.regions, s.region), epochs.ReasonEpoch
+}

@@ -1,0 +1,90 @@
+package swarm
+
+import (
+	"github.com/georld/rld/sim"
+	"time"
+)
+
+// faults draws which kinds of faults a run has at all, how much of each, and
+// when and where.
+func (d *draw) faults() {
+	likely := 0.3
+	if d.tame {
+		likely = 0.1
+	}
+	for _, kind := range sim.FaultKinds() {
+		if !d.chance(likely) {
+			continue
+		}
+		for range 1 + d.IntN(4) {
+			d.cfg.Faults = append(d.cfg.Faults, d.fault(kind))
+		}
+	}
+}
+
+func (d *draw) fault(kind sim.FaultKind) sim.Fault {
+	c := &d.cfg
+	f := sim.Fault{Kind: kind, At: d.time(0, c.Duration-1), For: d.time(time.Millisecond, c.Duration)}
+	if d.chance(0.1) {
+		f.For = 0
+	}
+	f.From = d.somewhere()
+	switch kind {
+	case sim.Crash, sim.Amnesia:
+		f.For = d.wild(time.Millisecond, c.Duration)
+		f.Rename, f.Stay = d.chance(0.2), d.chance(0.1)
+	case sim.Cut:
+		f.To, f.OneWay = d.somewhere(), d.chance(0.5)
+	case sim.Pause:
+		f.For = d.wild(time.Millisecond, 3*time.Second)
+	case sim.ClockStep:
+		f.Offset = d.wild(time.Millisecond, 2*time.Hour)
+		if d.chance(0.5) {
+			f.Offset = -f.Offset
+		}
+	case sim.ClockDrift:
+		f.PPM = int64(d.between(-20_000, 20_000))
+	case sim.Degrade:
+		f.To, f.OneWay = d.somewhere(), d.chance(0.5)
+		f.Link = sim.Link{Delay: d.wild(time.Millisecond, 2*time.Second), Jitter: d.wild(time.Millisecond, time.Second)}
+		d.spoil(&f.Link, 0.5)
+	case sim.MissMembers:
+		f.To = d.somewhere()
+	case sim.NewRules:
+		keys := d.keys
+		f.Rules = d.rules()
+		d.keys = keys
+	case sim.Suspect:
+		f.To = d.somewhere()
+		if d.chance(0.7) {
+			f.To = nil
+		}
+	case sim.Zombie:
+		f.For = d.wild(20*time.Millisecond, 6*time.Second)
+	case sim.KeepMembers, sim.LateMembers, sim.LayoutChange: // nothing more to say
+	}
+	return f
+}
+
+// somewhere draws one place, or now and then several.
+func (d *draw) somewhere() []string {
+	all := d.cfg.Places()
+	places := []string{all[d.IntN(len(all))]}
+	for d.chance(0.2) {
+		places = append(places, all[d.IntN(len(all))])
+	}
+	return places
+}
+
+// outside leaves regions out of the core, now and then, and always fewer than
+// half of them.
+func (d *draw) outside() {
+	n := len(d.cfg.Regions)
+	if n < 3 || !d.chance(0.3) {
+		return
+	}
+	for _, i := range d.Perm(n)[:d.between(1, (n-1)/2)] {
+		o := sim.Outside{Region: d.cfg.Regions[i].Name, State: sim.OutsideState(d.IntN(3))}
+		d.cfg.Outside = append(d.cfg.Outside, o)
+	}
+}

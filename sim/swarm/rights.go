@@ -1,0 +1,108 @@
+package swarm
+
+import (
+	"fmt"
+	"github.com/georld/rld/sim"
+	"github.com/georld/rld/sim/audit"
+	"time"
+)
+
+// budgets draws whether rules have rights, which half of the runs do, and how
+// daemons share them out. Such runs are longer, so that epochs come and go, and
+// their links worse: up to 40 % of the frames are lost, and a frame may take as
+// long as a window.
+func (d *draw) budgets() {
+	if !d.chance(0.5) {
+		return
+	}
+	c := &d.cfg
+	d.rights = true
+	if d.chance(0.5) {
+		c.Policy = sim.Partitioned
+	}
+	if d.chance(0.3) {
+		c.Duration = d.time(8*time.Second, 25*time.Second)
+	}
+	r := &c.Rights
+	r.Period = 5 * time.Second
+	r.DaemonHorizon = d.wild(time.Second, 30*time.Second)
+	if d.chance(0.3) {
+		r.DaemonHorizon = -1
+	}
+	r.Ahead = d.time(time.Second, 5*time.Second)
+	if d.chance(0.5) {
+		r.Interval, r.WANInterval = d.time(20*time.Millisecond, time.Second), d.time(50*time.Millisecond, 2*time.Second)
+	}
+	if d.chance(0.3) {
+		for range c.Regions {
+			r.Weights = append(r.Weights, uint64(d.between(0, 5)))
+		}
+	}
+	for _, l := range []*sim.Link{&c.Network.Region, &c.Network.Across} {
+		if d.chance(0.3) {
+			l.Loss = share(0.4 * d.Float64())
+		}
+	}
+	if d.chance(0.3) {
+		c.Network.Across.Delay = d.time(time.Second, 6*time.Second)
+	}
+}
+
+// rightsOf draws what rights a limit of a scope has.
+func (d *draw) rightsOf(scope string) []string {
+	var f []string
+	switch {
+	case d.chance(0.2):
+		return nil
+	case d.chance(0.25):
+		f = append(f, "consistency: partition")
+	default:
+		budgets := []int{0, 1, 10, 10, 10, 50, 100, 300}
+		b := budgets[d.IntN(len(budgets))]
+		if n := len(d.cfg.Regions); d.strict && n > 1 { // more would be refused where regions are known
+			b = min(b, 100*(n-1))
+		}
+		f = append(f, fmt.Sprintf("overage_budget: %d%%", b))
+	}
+	if scope == "global" && d.chance(0.1) {
+		f = append(f, "weights: {"+d.pins()+"}")
+	}
+	return f
+}
+
+// pins draws the shares of all regions.
+func (d *draw) pins() string {
+	text, left := "", 100
+	last := len(d.cfg.Regions) - 1
+	for _, r := range d.cfg.Regions[:last] {
+		share := d.between(0, left)
+		text += fmt.Sprintf("%s: %d%%, ", r.Name, share)
+		left -= share
+	}
+	text += fmt.Sprintf("%s: %d%%", d.cfg.Regions[last].Name, left)
+	return text
+}
+
+// DrawUnder is Draw with another policy for the limits that have rights: the
+// same cluster, load and faults under another gate.
+func DrawUnder(seed uint64, p sim.Policy) *sim.Config {
+	c := Draw(seed)
+	c.Policy = p
+	return c
+}
+
+// Naively plays the swarm run of a seed under the naive policy and returns how
+// often it exceeded the sum of all rights; false when the run has no limit with
+// rights.
+func Naively(seed uint64) (e sim.Exceeded, any bool, err error) {
+	cfg := DrawUnder(seed, sim.Naive)
+	if !cfg.HasRights() {
+		return e, false, nil
+	}
+	cfg.Settle = 0
+	r, err := sim.Run(cfg, sim.Options{Auditors: audit.Only("admitted")})
+	if err != nil {
+		return e, true, err
+	}
+	return r.Exceeded(), true, nil
+}

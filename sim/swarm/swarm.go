@@ -1,0 +1,280 @@
+package swarm
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/georld/rld/limits"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sim"
+	"github.com/georld/rld/sim/load"
+)
+
+// streamDraw is the stream that swarm runs are drawn from.
+const streamDraw = uint64(1) << 62
+
+// draw draws one swarm run.
+type draw struct {
+	*rand.Rand
+	cfg    sim.Config
+	keys   []string // of the rules' descriptors
+	rights bool     // rules have rights
+	strict bool     // some are counted at homes
+	tame   bool     // and these are reached most of the time
+}
+
+// Draw returns the swarm run of a seed: everything about it is drawn, and most
+// of it wild. It is always valid, and the same for ever for one seed and one
+// version of this package.
+func Draw(seed uint64) *sim.Config {
+	d := &draw{Rand: rand.New(rand.NewPCG(seed, streamDraw)), cfg: sim.Default()}
+	c := &d.cfg
+	c.Name, c.Seed = "swarm", seed
+	c.Title = fmt.Sprintf("Swarm run %d", seed)
+	c.Duration = d.time(2*time.Second, 12*time.Second)
+	d.cluster()
+	d.gossip()
+	d.clocks()
+	d.network()
+	d.budgets()
+	d.owners()
+	c.Rules = d.rules()
+	d.workloads()
+	d.press()
+	d.faults()
+	d.strictFaults()
+	d.outside()
+	// All intervals that agreement may take, several times over: acknowledging,
+	// repairing, and being told everything anew.
+	g := c.Node.Gossip.WithDefaults()
+	// With no room for all cells there is no state to agree on.
+	if c.Node.Gossip.MaxCells == 0 {
+		c.Settle = 20*time.Second + 2*c.Members.Leave + 10*c.Lag() + 3*g.DigestEvery + 2*g.ReadyWithin
+	} else {
+		c.Settle = 0
+	}
+	return c
+}
+
+// share returns a fraction of 1 in parts per million.
+func share(f float64) rules.PPM {
+	return rules.PPM(math.Round(min(max(f, 0), 1) * float64(100*rules.Percent)))
+}
+
+// chance is true with a probability.
+func (d *draw) chance(p float64) bool { return d.Float64() < p }
+
+// time draws a duration, uniformly.
+func (d *draw) time(low, high time.Duration) time.Duration {
+	return low + time.Duration(d.Int64N(int64(high-low)+1))
+}
+
+// between draws a whole number, both ends included.
+func (d *draw) between(low, high int) int { return low + d.IntN(high-low+1) }
+
+// wild draws a duration over orders of magnitude: as likely between 1 and 10
+// of a unit as between 10 and 100.
+func (d *draw) wild(low, high time.Duration) time.Duration {
+	f := float64(low)
+	for f < float64(high) && d.chance(0.6) {
+		f *= 1 + 4*d.Float64()
+	}
+	return min(time.Duration(f), high)
+}
+
+func (d *draw) cluster() {
+	c := &d.cfg
+	c.Regions = nil
+	for i := range d.between(1, 4) {
+		c.Regions = append(c.Regions, sim.Region{Name: string(rune('a' + i)), Daemons: d.between(1, 4)})
+	}
+	c.Shards = 1 << d.IntN(3)
+	c.Node.MaxKeys = 100_000
+	if d.chance(0.15) {
+		c.Node.MaxKeys = d.between(1, 50)
+	}
+	c.Node.Naive = d.chance(0.25)
+	c.Members = sim.Members{
+		Join: d.wild(time.Millisecond, time.Second), Leave: d.wild(10*time.Millisecond, 3*time.Second),
+		Spread: d.wild(time.Millisecond, time.Second),
+	}
+}
+
+func (d *draw) gossip() {
+	g := &d.cfg.Node.Gossip
+	if d.chance(0.7) {
+		g.Interval = d.wild(10*time.Millisecond, time.Second).Round(time.Millisecond)
+	}
+	if d.chance(0.7) {
+		g.WANInterval = d.wild(20*time.Millisecond, 2*time.Second).Round(time.Millisecond)
+	}
+	if d.chance(0.3) {
+		g.MinGap = min(d.wild(time.Millisecond, 100*time.Millisecond), g.WithDefaults().Interval)
+	}
+	if d.chance(0.4) {
+		g.Quiet = d.wild(100*time.Millisecond, 5*time.Second)
+	}
+	if d.chance(0.2) {
+		g.FrameCells = d.between(1, 20)
+	}
+	if d.chance(0.2) {
+		g.FrameBytes = d.between(1<<10, 4<<10)
+	}
+	if d.chance(0.1) {
+		g.MaxCells = d.between(1, 400)
+	}
+	if d.chance(0.3) {
+		g.ReadyWithin = d.wild(10*time.Millisecond, 5*time.Second)
+	}
+	if d.chance(0.3) {
+		g.Grace = d.time(100*time.Millisecond, 20*time.Second)
+	}
+	if d.chance(0.3) {
+		g.DigestEvery = d.time(time.Second, 5*time.Second)
+	}
+}
+
+func (d *draw) clocks() {
+	c := &d.cfg.Node.Clock
+	if d.chance(0.3) {
+		c.MaxOffset = d.wild(time.Millisecond, 10*time.Second).Truncate(time.Millisecond)
+	}
+	if d.chance(0.2) {
+		c.SlewDivisor = int64(d.between(2, 1_000))
+	}
+}
+
+func (d *draw) network() {
+	n := &d.cfg.Network
+	n.Region.Delay = d.wild(50*time.Microsecond, 20*time.Millisecond)
+	n.Region.Jitter = d.wild(10*time.Microsecond, 20*time.Millisecond)
+	n.Across.Delay = d.wild(time.Millisecond, time.Second)
+	n.Across.Jitter = d.wild(100*time.Microsecond, 300*time.Millisecond)
+	d.spoil(&n.Region, 0.3)
+	d.spoil(&n.Across, 0.4)
+}
+
+// spoil lets a link lose, repeat, reorder and damage frames, each as likely.
+func (d *draw) spoil(l *sim.Link, p float64) {
+	l.Uniform = d.chance(0.3)
+	for _, s := range []*rules.PPM{&l.Loss, &l.Duplicate, &l.Reorder, &l.Corrupt, &l.Truncate} {
+		if d.chance(p) {
+			*s = share(0.4 * d.Float64() * d.Float64())
+		}
+	}
+	if d.chance(p / 3) {
+		l.Bandwidth = int64(d.between(2_000, 200_000))
+	}
+}
+
+// rules draws 1 to 6 limits in the limits language.
+func (d *draw) rules() *rules.Set {
+	d.keys = nil
+	var b strings.Builder
+	b.WriteString("domain: edge\ndescriptors:\n")
+	for i := range d.between(1, 6) {
+		key := string(rune('p' + i))
+		d.keys = append(d.keys, key)
+		fmt.Fprintf(&b, "  - key: %s\n    rate_limit: {%s}\n", key, d.limit())
+	}
+	return mustParse(&d.cfg, b.String())
+}
+
+func (d *draw) limit() string {
+	algorithm := rules.Algorithms()[d.IntN(len(rules.Algorithms()))]
+	requests := d.between(1, 200)
+	bucket := strings.HasSuffix(algorithm, "_bucket")
+	if !bucket && d.chance(0.1) {
+		requests = 0
+	}
+	f := []string{
+		"unit: second", "algorithm: " + algorithm, fmt.Sprintf("requests_per_unit: %d", requests),
+		fmt.Sprintf("unit_multiplier: %d", d.between(1, 6)),
+	}
+	if d.chance(0.1) {
+		f[0] = "unit: hour"
+	}
+	least := requests
+	if bucket {
+		burst := d.between(1, 100)
+		least = min(least, burst)
+		f = append(f, fmt.Sprintf("burst: %d", burst))
+	}
+	scope := "global"
+	if d.chance(0.3) {
+		scope = []string{"region", "node"}[d.IntN(2)]
+		f = append(f, "scope: "+scope)
+	}
+	homed := d.strict && scope != "node" && d.chance(0.6)
+	switch {
+	case homed:
+		return strings.Join(append(f, d.ownerOf(scope, least)...), ", ")
+	case d.rights && scope != "node":
+		f = append(f, d.rightsOf(scope)...)
+	}
+	if strings.HasSuffix(algorithm, "_window") && d.chance(0.2) {
+		f = append(f, "carry_debt: true")
+	}
+	if d.chance(0.1) {
+		f = append(f, "charge_denied: true")
+	}
+	return strings.Join(f, ", ")
+}
+
+// mustParse compiles limits of our own making.
+func mustParse(c *sim.Config, text string) *rules.Set {
+	set, diags := c.ParseLimits(limits.File{Name: "drawn", Data: []byte(text)})
+	if err := diags.Err(); err != nil {
+		panic(fmt.Sprintf("sim: drawn limits: %v", err))
+	}
+	return set
+}
+
+func (d *draw) workloads() {
+	for range d.between(1, 3) {
+		d.cfg.Workloads = append(d.cfg.Workloads, d.workload())
+	}
+}
+
+func (d *draw) workload() load.Workload {
+	l := load.Workload{
+		Domain: "edge", Hits: 1, Keys: d.between(1, 20), Zipf: 2 * d.Float64(),
+		Rate: float64(d.between(5, 120)), Failover: d.chance(0.5),
+	}
+	for _, i := range d.Perm(len(d.keys))[:d.between(1, min(3, len(d.keys)))] {
+		l.Descriptors = append(l.Descriptors, []rules.Entry{{Key: d.keys[i], Value: load.Drawn}})
+	}
+	if d.chance(0.2) {
+		l.Hits = uint64(d.between(1, 10))
+	}
+	if d.chance(0.3) {
+		for range d.cfg.Regions {
+			l.Regions = append(l.Regions, d.Float64())
+		}
+	}
+	if d.chance(0.2) {
+		l.Hot = d.Float64()
+	}
+	l.NewKeys = d.chance(0.1)
+	switch d.IntN(5) {
+	case 0:
+		l.Bursts = &load.Bursts{On: d.time(50*time.Millisecond, 2*time.Second), Off: d.time(0, 3*time.Second)}
+	case 1:
+		l.Pulse = &load.Pulse{
+			Every: d.time(500*time.Millisecond, 4*time.Second), Within: d.wild(time.Millisecond, time.Second),
+			Requests: d.between(1, 60),
+		}
+	case 2:
+		l.Moving = &load.Moving{Every: d.time(300*time.Millisecond, 4*time.Second), Share: d.Float64()}
+	}
+	if d.chance(0.3) {
+		l.Retry = &load.Retry{Attempts: d.between(1, 4), Jitter: 2 * d.Float64()}
+		if d.chance(0.5) {
+			l.Retry.Backoff = d.time(time.Millisecond, time.Second)
+		}
+	}
+	return l
+}

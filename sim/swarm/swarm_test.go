@@ -1,0 +1,50 @@
+package swarm
+
+import (
+	"testing"
+
+	"github.com/georld/rld/sim"
+	"github.com/georld/rld/sim/audit"
+)
+
+// TestSwarm plays swarm runs, each twice. Those in which limits have rights are
+// played under the naive rule too, which must not always keep to them: else they
+// would put nothing to the test.
+func TestSwarm(t *testing.T) {
+	runs := uint64(60)
+	exceeded := 0
+	if testing.Short() {
+		runs = 20
+	}
+	for seed := range runs {
+		r, err := sim.RunTwice(Draw(seed), sim.Options{Auditors: audit.All})
+		if err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+			continue
+		}
+		if r.Code() != sim.ExitFine {
+			t.Errorf("rld sim swarm --runs 1 --seed %d: exit %d, pending %q, %v", seed, r.Code(), r.Pending, r.Auditors)
+		}
+		e, _, err := Naively(seed)
+		if err != nil {
+			t.Error(err)
+		}
+		if e.Windows > 0 {
+			exceeded++
+		}
+	}
+	if exceeded == 0 {
+		t.Error("the naive rule never exceeded what rights sum to")
+	}
+}
+
+// BenchmarkSwarm plays swarm runs as they come.
+func BenchmarkSwarm(b *testing.B) {
+	seed := uint64(1000)
+	for b.Loop() {
+		if _, err := sim.Run(Draw(seed), sim.Options{Auditors: audit.All}); err != nil {
+			b.Fatal(err)
+		}
+		seed++
+	}
+}
