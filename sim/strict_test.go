@@ -101,7 +101,7 @@ func TestBreakersOpenAndClose(t *testing.T) {
 	cfg.Strict.Breaker = breaker.Config{Calls: 4, Window: time.Second, Open: time.Second}
 	cfg.Faults = []Fault{{Kind: Cut, At: time.Second, For: 6 * time.Second, From: []string{"eu"}, To: []string{"us"}}}
 	w := newWorld(cfg)
-	w.audit(Options{Auditors: strictAuditors})
+	w.auditors = TestAuditors(strictAuditors...)(w)
 	w.prepare()
 	w.runUntil(3500 * time.Millisecond)
 	before := w.strict.out

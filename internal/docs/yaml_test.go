@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/georld/rld/config"
-	"github.com/georld/rld/sim"
+	"github.com/georld/rld/sim/scenario"
 )
 
 // TestYAMLBlocks reads every YAML block of the pages as what it is: a scenario
@@ -18,7 +18,7 @@ func TestYAMLBlocks(t *testing.T) {
 			text := block[1]
 			switch {
 			case strings.Contains(text, "workloads:"):
-				if _, err := sim.ParseScenario(p.name, []byte(text)); err != nil {
+				if _, err := scenario.Parse(p.name, []byte(text)); err != nil {
 					t.Errorf("%s: %v\n%s", p.name, err, text)
 				}
 			case strings.Contains(text, "\ndescriptors:"):
