@@ -89,8 +89,9 @@ lint: ## gofmt, vet, staticcheck, generated code and go.mod are as they must be
 	go mod tidy -diff
 	go -C $(TOOLS) mod tidy -diff
 
-generate: ## generate the Go code of proto/
+generate: ## generate the Go code of proto/ and the tables of docs/
 	go generate ./proto/...
+	go test ./internal/docs -run 'Settings|Limits|Metrics|API|Architecture' -rewrite
 
 clean: ## remove what the targets above leave behind
 	rm -rf bin coverage.out coverage.html

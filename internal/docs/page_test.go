@@ -73,7 +73,7 @@ func settle(t *testing.T, p page, want string) {
 		}
 		return
 	}
-	t.Errorf("%s is out of date: run go test ./internal/docs -rewrite (-page +code):\n%s",
+	t.Errorf("%s is out of date: run make generate, then read the diff (-page +code):\n%s",
 		p.name, cmp.Diff(strings.Split(p.text, "\n"), strings.Split(want, "\n")))
 }
 
