@@ -8,27 +8,26 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// ErrNoTraffic says that advice needs a window with traffic first.
+// ErrNoTraffic is returned before any window with traffic was seen.
 var ErrNoTraffic = errors.New("no window with traffic was seen yet: ask again when there was")
 
-// Advice is a setting to paste, and what it leads to.
+// Advice is a setting to paste, and its effect.
 type Advice struct {
 	YAML         string    // lines of rate_limit, without indentation
 	Budget       rules.PPM // the smallest that meets the target
 	Bound        Overage   // worst case with it, in every execution
 	Predicted    Overage   // expected where the limit is crossed; never above Bound
-	FalseDenials float64   // expected with it: with donations when these are in time
-	Static       float64   // the same if nothing were donated
-	Transfers    bool      // the target needs donations
-	Text         string    // what the setting leads to, in a sentence or two
+	FalseDenials float64   // expected with it: with transfers if these are in time
+	Static       float64   // the same without transfers
+	Transfers    bool      // the target needs transfers
+	Text         string    // the effect, in a sentence or two
 }
 
-// Advise finds the smallest budget that keeps false denials to target, a part
-// of the hits that the limit has room for. The present budget is kept when it
-// is smaller than that and was seen to be enough. It fails with ErrNoTraffic before
-// there is anything to go by, and with an error that says what would help when
-// no budget is enough, or the present one was measured to do worse than it
-// should.
+// Advise returns the smallest budget that keeps false denials to target, a
+// fraction of the hits that fit the limit. A smaller present budget is kept if
+// it was measured to be enough. The error is ErrNoTraffic before there is any
+// traffic. Otherwise it names remedies: if no budget is enough, or if the
+// present one was measured to deny more than it should.
 func Advise(h *History, r Rule, target rules.PPM) (Advice, error) {
 	p, err := h.Report(r, target)
 	if err != nil {
@@ -45,7 +44,7 @@ func Advise(h *History, r Rule, target rules.PPM) (Advice, error) {
 		return atOwner(&p), nil
 	case !p.SmallestMeets:
 		return Advice{}, fmt.Errorf("rule %q: no overage_budget up to %v keeps false denials to %v, the "+
-			"best is %s in %s; what would: %s",
+			"best is %s in %s. Remedies: %s",
 			r.Name, r.largest(), target, pct(p.Least), lately(p.Windows), strings.Join(remedies(&p), "; or "))
 	case float64(rights(r.Limit, p.Smallest))/float64(h.regions) < fewHits && h.regions > 1:
 		return atOwner(&p), nil
@@ -68,7 +67,7 @@ func Advise(h *History, r Rule, target rules.PPM) (Advice, error) {
 	a.Text = fmt.Sprintf("In %s it %s denied %s falsely; %s.",
 		lately(p.Windows), how, pct(a.FalseDenials), a.overages(&p))
 	if a.Transfers {
-		a.Text += fmt.Sprintf(" It relies on donations; shares alone would deny %s.", pct(a.Static))
+		a.Text += fmt.Sprintf(" It relies on transfers; shares alone would deny %s.", pct(a.Static))
 	}
 	switch p.Recommended {
 	case OneOwner:
@@ -79,16 +78,17 @@ func Advise(h *History, r Rule, target rules.PPM) (Advice, error) {
 	return a, nil
 }
 
-// atOwner advises a limit whose rights are not split: no budget is needed.
+// atOwner returns the advice for a limit whose rights are not split: no budget
+// is needed.
 func atOwner(p *Report) Advice {
 	a := Advice{YAML: "overage_budget: 0%\nplacement: owner"}
 	a.bound(p)
-	a.Text = fmt.Sprintf("One home decides, so nothing is denied falsely; %s. Requests from elsewhere "+
+	a.Text = fmt.Sprintf("One owner decides, so nothing is denied falsely; %s. Requests from elsewhere "+
 		"wait for %s.", a.overages(p), waits(p))
 	return a
 }
 
-// bound fills in the overages of the budget.
+// bound sets the overages of the budget.
 func (a *Advice) bound(p *Report) {
 	a.Bound = over(float64(rights(p.Rule.Limit, a.Budget)-p.Rule.Limit), p.Rule.Limit)
 	a.Predicted = p.Predicted
@@ -97,7 +97,7 @@ func (a *Advice) bound(p *Report) {
 	}
 }
 
-// overages says what to expect, and at worst.
+// overages describes the expected and the worst overage.
 func (a *Advice) overages(p *Report) string {
 	switch {
 	case a.Bound.Hits == 0:

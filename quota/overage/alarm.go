@@ -6,27 +6,27 @@ import (
 	"github.com/georld/rld/internal/sat"
 )
 
-// AlarmKind says what an alarm is about.
+// AlarmKind is the kind of an alarm.
 type AlarmKind uint8
 
 // The kinds of alarm.
 const (
-	// CapProtects: the overage expected of the counts alone is above the
-	// budget. The rights gate is what holds the bound now.
+	// CapProtects: the expected overage of the estimate gate alone is above the
+	// budget. The rights gate holds the bound now.
 	CapProtects AlarmKind = iota
 	// Stranded: a region ran out of rights while the limit had room.
 	Stranded
-	// Deaf: a region heard nothing from another for three times the usual
-	// age. It decides by its own rights and the last counts.
-	Deaf
-	// BoundBroken: more was admitted than the rights allow. An operator's word was
-	// not true, or this is a fault of rld or of what was measured.
+	// StaleView: a region received nothing from another one for three times the
+	// usual age. It decides by its own rights and the last counts.
+	StaleView
+	// BoundBroken: more was admitted than the rights allow. An operator gave a
+	// wrong assurance, or this is a fault of rld or of the measurement.
 	BoundBroken
 )
 
-var alarmNames = [...]string{"cap protects", "stranded rights", "deaf region", "bound broken"}
+var alarmNames = [...]string{"cap protects", "stranded rights", "stale view", "bound broken"}
 
-// String returns a name for people.
+// String returns the name in reports.
 func (k AlarmKind) String() string {
 	if int(k) >= len(alarmNames) {
 		return "unknown"
@@ -34,25 +34,25 @@ func (k AlarmKind) String() string {
 	return alarmNames[k]
 }
 
-// Alarm is something an operator should know of now.
+// Alarm is a condition that needs the operator's attention now.
 type Alarm struct {
 	Kind AlarmKind
 	Text string
 }
 
-// maxAlarms bounds the alarms of one report: of many deaf links, the first.
+// maxAlarms bounds the alarms of one report: of many stale views, the first.
 const maxAlarms = 8
 
-// alarms looks at the latest label and the ages of now, and for broken bounds
-// at all windows kept.
+// alarms checks the latest window, the present ages and, for broken bounds, all
+// kept windows.
 func (h *History) alarms(p *Report) []Alarm {
 	if p.Rule.Mode == Strict {
-		return nil // a home holds it, whatever is heard
+		return nil // the owner enforces it, however old the views are
 	}
 	var list []Alarm
 	if hits, all := h.excess(&p.Rule); hits > 0 {
 		list = append(list, Alarm{BoundBroken, fmt.Sprintf("%s hits more than the rights of %s were "+
-			"admitted in a window: rights.first_start or a retire was said that was not true, or this is a "+
+			"admitted in a window: rights.first_start or a retirement was asserted wrongly, or this is a "+
 			"fault of rld to report",
 			grouped(float64(hits)), grouped(float64(all)))})
 	}
@@ -75,7 +75,7 @@ func (h *History) alarms(p *Report) []Alarm {
 	for i := range h.regions {
 		for j := range h.regions {
 			if l := h.link(i, j); l.AgeP99Ms > 0 && l.AgeNowMs > 3*l.AgeP99Ms && len(list) < maxAlarms {
-				list = append(list, Alarm{Deaf, fmt.Sprintf("%s has not heard from %s for %s, usually %s: %s",
+				list = append(list, Alarm{StaleView, fmt.Sprintf("%s has received nothing from %s for %s, usually %s: %s",
 					p.Rule.Regions[i], p.Rule.Regions[j], length(l.AgeNowMs), length(l.AgeP99Ms), remains)})
 			}
 		}
@@ -83,8 +83,8 @@ func (h *History) alarms(p *Report) []Alarm {
 	return list
 }
 
-// excess returns by how many hits a window went beyond its rights, and these
-// rights: of the worst window, 0 when all kept to them.
+// excess returns the hits of the worst window beyond its rights, and these
+// rights; 0 if all windows kept to them.
 func (h *History) excess(r *Rule) (hits, all uint64) {
 	for k := range h.count {
 		w := h.at(k)
@@ -99,7 +99,7 @@ func (h *History) excess(r *Rule) (hits, all uint64) {
 	return hits, all
 }
 
-// strandedNow sums the stranded hits of the latest label.
+// strandedNow returns the stranded hits of the latest window.
 func (h *History) strandedNow() uint64 {
 	if h.count == 0 {
 		return 0

@@ -7,10 +7,10 @@ import (
 )
 
 // apportion splits total in proportion to weights by largest remainder
-// (Hamilton's method): everyone gets the whole part of his quota, and what is
-// left goes one each to the largest fractions, ties to the lower index. The
-// parts sum to total exactly. Weights that are all zero count as equal.
-// The sum of weights must fit in 63 bits.
+// (Hamilton's method): each part is rounded down, and the remaining units go
+// one each to the largest fractions, ties to the lower index. The parts sum to
+// total exactly. Weights that are all zero count as equal. The sum of the
+// weights must fit in 63 bits.
 func apportion(total uint64, weights []uint64) []uint64 {
 	parts := make([]uint64, len(weights))
 	if len(weights) == 0 {

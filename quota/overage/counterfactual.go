@@ -6,8 +6,8 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// replay is a history made ready for the question what another budget would
-// have done: the demand of each window, and the weights it was met with.
+// replay is a history prepared to evaluate other budgets: the demand of each
+// window, and the weights of that time.
 type replay struct {
 	windows []replayed
 	wanted  float64 // hits that a perfect limiter would have admitted
@@ -17,14 +17,13 @@ type replay struct {
 type replayed struct {
 	limit   uint64
 	demand  []uint64 // by region
-	surge   []uint64 // by region: what a round trip brings beyond what the one before did
+	surge   []uint64 // by region: arrivals of a round trip beyond those of the one before
 	weights []rules.PPM
 }
 
-// newReplay reads a history under the pins of r. Windows without weights get
-// those that a rebalancer would have come to by then from the demand before
-// them, one period a label, so that a rule without a budget can be advised
-// too.
+// newReplay prepares a history under the pins of r. Windows without weights get
+// those that a rebalancer would have derived by then from the demand before
+// them, one period per window. So a rule without a budget can be advised too.
 func newReplay(h *History, r *Rule) replay {
 	p := replay{windows: make([]replayed, 0, h.count)}
 	guess := newGuess(h.regions, r.Pins)
@@ -55,29 +54,29 @@ func newReplay(h *History, r *Rule) replay {
 }
 
 // falseDenials returns the false denials under static shares of L(1+b) and
-// under shares with donations, as fractions of the hits that a perfect limiter
+// under shares with transfers, as fractions of the hits that a perfect limiter
 // would have admitted. Neither grows with b.
 //
-// Static shares: region i admits min(demand, share), and what is then missing
-// from min(total demand, L) was denied falsely. With donations a region asks
-// ahead for as much as a round trip needs at its present rate, and is served
-// a round trip later: it lacks only what arrives beyond that. This takes the
-// moment at which rights run out for one like any other of the window, and is
-// hopeful where donors keep back what others lack.
-func (p *replay) falseDenials(b rules.PPM) (static, donated float64) {
+// With static shares, region i admits min(demand, share). The shortfall of
+// their sum from min(total demand, L) was denied falsely. With transfers, a
+// region requests ahead the hits of one round trip at its present rate, and
+// receives them a round trip later: it lacks only the arrivals beyond that.
+// This treats the moment at which rights run out like any other of the window,
+// and is optimistic if donors keep back rights that others lack.
+func (p *replay) falseDenials(b rules.PPM) (static, transferred float64) {
 	if p.wanted == 0 {
 		return 0, 0
 	}
 	for k := range p.windows {
 		s, d := p.windows[k].missing(b)
 		static += float64(s)
-		donated += float64(d)
+		transferred += float64(d)
 	}
-	return static / p.wanted, donated / p.wanted
+	return static / p.wanted, transferred / p.wanted
 }
 
-// missing returns how many hits of a window are denied falsely.
-func (x *replayed) missing(b rules.PPM) (static, donated uint64) {
+// missing returns the hits of a window that are denied falsely.
+func (x *replayed) missing(b rules.PPM) (static, transferred uint64) {
 	all := rights(x.limit, b)
 	total, admitted, late := uint64(0), uint64(0), uint64(0)
 	for i, d := range x.demand {
@@ -94,22 +93,22 @@ func (x *replayed) missing(b rules.PPM) (static, donated uint64) {
 	return wanted - admitted, min(wanted-admitted, late)
 }
 
-// share is the part of the rights that a weight gives, rounded down. Largest
-// remainders would give a hit more here and there, but with them a region may
-// lose a hit when the budget grows (the Alabama paradox), and then a larger
-// budget could look worse.
+// share returns the part of the rights that a weight gives, rounded down.
+// Largest remainders would give a hit more here and there, but with them a
+// region may lose a hit when the budget grows (the Alabama paradox), so that a
+// larger budget could look worse.
 func share(all uint64, w rules.PPM) uint64 {
 	hi, lo := bits.Mul64(all, uint64(min(w, whole)))
 	part, _ := bits.Div64(hi, lo, whole) // all is below 2^43: hi is 0.
 	return part
 }
 
-// guess follows what a rebalancer would have done.
+// guess is the rebalancer's past as it would have been.
 type guess struct {
 	r       *Rebalancer
 	weights []rules.PPM
 	startMs int64
-	demand  []uint64 // of the label so far
+	demand  []uint64 // of the window so far
 	begun   bool
 }
 
@@ -124,7 +123,7 @@ func newGuess(regions int, pins []Pin) *guess {
 	return &guess{r: r, weights: r.Target(), demand: make([]uint64, regions)}
 }
 
-// open begins a label, and closes the one before when it is another.
+// open begins a window, and closes the previous one if it is another.
 func (g *guess) open(startMs int64) {
 	if g.begun && startMs != g.startMs {
 		if next, err := g.r.Propose(g.demand, g.weights); err == nil && next != nil {
@@ -141,14 +140,14 @@ func (g *guess) add(demand []uint64) {
 	}
 }
 
-// The budgets that are tried: tenths of a percent up to 2 %, then whole
-// percents, as an operator would write them.
+// The budgets to try: tenths of a percent up to 2 %, then whole percents, as an
+// operator would write them.
 const (
 	fineSteps = 20
 	fineStep  = percent / 10
 )
 
-// step returns the budget number k.
+// step returns budget number k.
 func step(k int) rules.PPM {
 	if k <= fineSteps {
 		return rules.PPM(k) * fineStep
@@ -165,14 +164,14 @@ func steps(regions int) int {
 	return fineSteps + int(largest-fineSteps*fineStep)/percent
 }
 
-// smallest returns the smallest of the budgets tried under which the false
-// denials, by donations or without, are at most target; false when even the
+// smallest returns the smallest of these budgets under which the false denials,
+// with transfers or without, are at most target. It returns false if even the
 // greatest is not enough.
-func (p *replay) smallest(regions int, target rules.PPM, donations bool) (rules.PPM, bool) {
+func (p *replay) smallest(regions int, target rules.PPM, transfers bool) (rules.PPM, bool) {
 	meets := func(k int) bool {
-		static, donated := p.falseDenials(step(k))
-		if donations {
-			return donated <= target.Ratio()
+		static, transferred := p.falseDenials(step(k))
+		if transfers {
+			return transferred <= target.Ratio()
 		}
 		return static <= target.Ratio()
 	}

@@ -64,22 +64,22 @@ func TestFalseDenialsFall(t *testing.T) {
 		n := func(lo, hi int) int { return rapid.IntRange(lo, hi).Draw(t, "n") }
 		h, r := someHistory(n)
 		p := newReplay(h, &r)
-		static, donated := 1.0, 1.0
+		static, transferred := 1.0, 1.0
 		for k := range steps(len(r.Regions)) + 1 {
 			s, d := p.falseDenials(step(k))
-			if s > static || d > donated || d > s || d < 0 {
-				t.Fatalf("at %v: %g and with donations %g, before %g and %g", step(k), s, d, static, donated)
+			if s > static || d > transferred || d > s || d < 0 {
+				t.Fatalf("at %v: %g and with transfers %g, before %g and %g", step(k), s, d, static, transferred)
 			}
-			static, donated = s, d
+			static, transferred = s, d
 		}
 	})
 }
 
-// TestSharesGrowWithTheBudget: no region loses by a larger budget. The planted
+// TestSharesGrowWithTheBudget: no region loses by a larger budget. The mutated
 // variant splits by largest remainder, where a region may (the Alabama
 // paradox); this is why a replay rounds shares down.
 func TestSharesGrowWithTheBudget(t *testing.T) {
-	for _, planted := range []struct {
+	for _, mutation := range []struct {
 		name   string
 		split  func(all uint64, weights []rules.PPM) []uint64
 		caught bool
@@ -107,14 +107,14 @@ func TestSharesGrowWithTheBudget(t *testing.T) {
 			before := make([]uint64, len(weights))
 			lost := false
 			for all := range uint64(60) {
-				parts := planted.split(all, weights)
+				parts := mutation.split(all, weights)
 				sum := uint64(0)
 				for i, part := range parts {
 					lost = lost || part < before[i]
 					sum += part
 				}
 				if sum > all {
-					t.Fatalf("%s: %v of %d is %v", planted.name, weights, all, parts)
+					t.Fatalf("%s: %v of %d is %v", mutation.name, weights, all, parts)
 				}
 				before = parts
 			}
@@ -122,19 +122,18 @@ func TestSharesGrowWithTheBudget(t *testing.T) {
 				caught++
 			}
 		}
-		t.Logf("%-18s caught in %3d of 300 cases", planted.name, caught)
-		if (caught > 0) != planted.caught {
-			t.Errorf("%s: caught in %d cases", planted.name, caught)
+		if (caught > 0) != mutation.caught {
+			t.Errorf("%s: caught in %d cases", mutation.name, caught)
 		}
 	}
 }
 
 // checkSmallest holds the answer of a search to what it promises.
-func checkSmallest(p *replay, regions int, target rules.PPM, donations bool, got rules.PPM, ok bool) error {
+func checkSmallest(p *replay, regions int, target rules.PPM, transfers bool, got rules.PPM, ok bool) error {
 	denied := func(b rules.PPM) float64 {
-		static, donated := p.falseDenials(b)
-		if donations {
-			return donated
+		static, transferred := p.falseDenials(b)
+		if transfers {
+			return transferred
 		}
 		return static
 	}
@@ -160,21 +159,21 @@ func TestSmallest(t *testing.T) {
 		n := func(lo, hi int) int { return rapid.IntRange(lo, hi).Draw(t, "n") }
 		h, r := someHistory(n)
 		p := newReplay(h, &r)
-		target, donations := rules.PPM(n(0, 1)*n(0, whole)), n(0, 1) == 1
-		got, ok := p.smallest(h.regions, target, donations)
-		if err := checkSmallest(&p, h.regions, target, donations, got, ok); err != nil {
+		target, transfers := rules.PPM(n(0, 1)*n(0, whole)), n(0, 1) == 1
+		got, ok := p.smallest(h.regions, target, transfers)
+		if err := checkSmallest(&p, h.regions, target, transfers, got, ok); err != nil {
 			t.Fatal(err)
 		}
 	})
 }
 
-// TestSmallestPlanted shows that the promise is worth checking.
-func TestSmallestPlanted(t *testing.T) {
+// TestSmallestMutations shows that the promise is worth checking.
+func TestSmallestMutations(t *testing.T) {
 	type search func(p *replay, regions int, target rules.PPM) (rules.PPM, bool)
 	ours := func(p *replay, regions int, target rules.PPM) (rules.PPM, bool) {
 		return p.smallest(regions, target, false)
 	}
-	for _, planted := range []struct {
+	for _, mutation := range []struct {
 		name   string
 		search search
 		caught bool
@@ -194,7 +193,7 @@ func TestSmallestPlanted(t *testing.T) {
 			return b, ok
 		}, true},
 		{"gives up", func(p *replay, regions int, target rules.PPM) (rules.PPM, bool) { return 0, false }, true},
-		{"by donations that never come", func(p *replay, regions int, target rules.PPM) (rules.PPM, bool) {
+		{"by transfers that never come", func(p *replay, regions int, target rules.PPM) (rules.PPM, bool) {
 			return p.smallest(regions, target, true)
 		}, true},
 	} {
@@ -205,14 +204,13 @@ func TestSmallestPlanted(t *testing.T) {
 			h, r := someHistory(n)
 			p := newReplay(h, &r)
 			target := rules.PPM(n(0, 100_000))
-			got, ok := planted.search(&p, h.regions, target)
+			got, ok := mutation.search(&p, h.regions, target)
 			if checkSmallest(&p, h.regions, target, false, got, ok) != nil {
 				caught++
 			}
 		}
-		t.Logf("%-28s caught in %3d of 300 cases", planted.name, caught)
-		if (caught > 0) != planted.caught {
-			t.Errorf("%s: caught in %d cases", planted.name, caught)
+		if (caught > 0) != mutation.caught {
+			t.Errorf("%s: caught in %d cases", mutation.name, caught)
 		}
 	}
 }
@@ -222,8 +220,8 @@ func TestSmallestPlanted(t *testing.T) {
 func TestReplayByHand(t *testing.T) {
 	x := replayed{limit: 100, demand: []uint64{40, 50, 5}, surge: []uint64{9, 8, 7}, weights: []rules.PPM{600_000, 300_000, 100_000}}
 	for _, c := range []struct {
-		b               rules.PPM
-		static, donated uint64
+		b                   rules.PPM
+		static, transferred uint64
 	}{
 		{0, 20, 8},            // The second has 30 of 50.
 		{10 * percent, 17, 8}, // 33 of 50.
@@ -232,8 +230,8 @@ func TestReplayByHand(t *testing.T) {
 		{200 * percent, 0, 0}, // As much as three regions can have.
 		{66 * percent, 1, 1},  // 49.8, rounded down.
 	} {
-		if s, d := x.missing(c.b); s != c.static || d != c.donated {
-			t.Errorf("at %v: %d and %d are missing, want %d and %d", c.b, s, d, c.static, c.donated)
+		if s, d := x.missing(c.b); s != c.static || d != c.transferred {
+			t.Errorf("at %v: %d and %d are missing, want %d and %d", c.b, s, d, c.static, c.transferred)
 		}
 	}
 	x.demand = []uint64{90, 50, 5} // Over the limit: 45 of it nobody was promised.

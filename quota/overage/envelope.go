@@ -5,22 +5,22 @@ import (
 	"math"
 )
 
-// An envelope looks at its interval through envelopeSteps slots.
+// An envelope divides its interval into envelopeSteps slots.
 const (
 	envelopeSteps = 16
 	maxEnvelopeMs = 86_400_000
 	maxSlot       = 1 << 50 // hits: a sum of all slots stays far from overflow
 )
 
-// Envelope finds the most arrivals in any interval of one length, as they
-// stream in: the arrival envelope of a region. Its memory is constant. What
-// it says is never too low, and for smooth traffic a sixteenth too high: time
-// is cut into sixteenths of the interval, of which an interval touches at
-// most seventeen. Not safe for concurrent use.
+// Envelope measures the most arrivals in any interval of one length, as they
+// stream in: the arrival envelope of a region. Its memory is constant. The
+// result is never too low. For smooth traffic it is a sixteenth too high, since
+// time is cut into sixteenths of the interval, and an interval touches up to
+// seventeen of them. It is not safe for concurrent use.
 type Envelope struct {
 	lengthMs int64
 	slotMs   int64
-	slots    [ringSlots]uint64 // by slot number, modulo
+	slots    [ringSlots]uint64 // by slot number, modulo ringSlots
 	slot     int64             // number of the newest
 	started  bool
 	recent   uint64    // sum of the newest envelopeSteps+1 slots
@@ -38,10 +38,10 @@ const ringSlots = 2*envelopeSteps + 1
 type Peaks struct {
 	Max uint64 // in the busiest interval
 	P99 uint64 // in 99 of 100 intervals no more than this
-	// Surge is by how much more arrive in the interval after an arrival than
-	// in the interval before it, on average over the arrivals and rounded up.
-	// Who orders as much as the last interval brought, and is served an
-	// interval later, is short by this.
+	// Surge is the number of arrivals in the interval after an arrival beyond
+	// those in the interval before it, on average over the arrivals and rounded
+	// up. A requester that asks for as much as the last interval brought, and
+	// is served an interval later, lacks this much.
 	Surge uint64
 }
 
@@ -56,8 +56,8 @@ func NewEnvelope(lengthMs int64) (*Envelope, error) {
 // LengthMs returns the length of the intervals in milliseconds.
 func (e *Envelope) LengthMs() int64 { return e.lengthMs }
 
-// Add counts n arrivals at an instant in milliseconds. An instant before the
-// latest one counts as that, so that arrivals are never lost.
+// Add counts n arrivals at a time in milliseconds. A time before the latest one
+// counts as the latest, so arrivals are never lost.
 func (e *Envelope) Add(atMs int64, n uint64) {
 	e.advance(atMs)
 	at := e.ago(0)
@@ -67,15 +67,15 @@ func (e *Envelope) Add(atMs int64, n uint64) {
 	e.peak = max(e.peak, e.recent)
 }
 
-// Recent returns at most how many arrived in the interval that ends now.
+// Recent returns an upper bound of the arrivals in the interval that ends now.
 func (e *Envelope) Recent(atMs int64) uint64 {
 	e.advance(atMs)
 	return e.recent
 }
 
-// Roll returns the peaks since the last Roll, and starts a new window: an
-// interval never reaches across its start, as the counts of two windows do
-// not add up.
+// Roll returns the peaks since the last Roll and starts a new window. An
+// interval never reaches across its start, since the counts of two windows are
+// not added.
 func (e *Envelope) Roll(atMs int64) Peaks {
 	e.advance(atMs)
 	e.seen.add(e.recent, 1) // The newest slot, perhaps the only one.
@@ -91,8 +91,8 @@ func (e *Envelope) Roll(atMs int64) Peaks {
 	return p
 }
 
-// advance moves to the slot of an instant and empties those passed over. A
-// sleep of any length costs no more than one round of the ring.
+// advance moves to the slot of a time and empties the slots in between. It
+// costs at most one round of the ring.
 func (e *Envelope) advance(atMs int64) {
 	to := atMs / e.slotMs
 	if atMs%e.slotMs < 0 {
@@ -112,8 +112,9 @@ func (e *Envelope) advance(atMs int64) {
 	}
 }
 
-// push ends the newest slot and begins the next. The slot one interval ago
-// then has both its intervals complete: the surge after its arrivals is known.
+// push ends the newest slot and begins the next one. The slot one interval ago
+// then has both its intervals complete, so the surge after its arrivals is
+// known.
 func (e *Envelope) push() {
 	middle := *e.ago(envelopeSteps)
 	if after := e.recent - middle; after > e.prior {
@@ -127,7 +128,7 @@ func (e *Envelope) push() {
 	e.slot++
 }
 
-// ago returns the slot that began so many slots before the newest.
+// ago returns the slot that began a number of slots before the newest.
 func (e *Envelope) ago(slots int64) *uint64 {
 	i := (e.slot%ringSlots - slots + ringSlots) % ringSlots
 	if i < 0 {

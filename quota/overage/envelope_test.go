@@ -117,10 +117,10 @@ func surge(events []event, ms int64) uint64 {
 	return uint64(math.Ceil(sum / arrived))
 }
 
-// TestEnvelopePlanted: counting by whole intervals instead of sliding ones, or
-// by sixteen slots instead of the seventeen that an interval touches, is too
+// TestEnvelopeMutations: counting by whole intervals instead of sliding ones,
+// or by sixteen slots instead of the seventeen that an interval touches, is too
 // low, and the law says so.
-func TestEnvelopePlanted(t *testing.T) {
+func TestEnvelopeMutations(t *testing.T) {
 	slots := func(events []event, slot int64, wide int) uint64 {
 		sums := make(map[int64]uint64)
 		most := uint64(0)
@@ -133,7 +133,7 @@ func TestEnvelopePlanted(t *testing.T) {
 		}
 		return most
 	}
-	for _, planted := range []struct {
+	for _, mutation := range []struct {
 		name   string
 		peak   func(events []event, ms int64) uint64
 		caught bool
@@ -147,13 +147,12 @@ func TestEnvelopePlanted(t *testing.T) {
 		caught := 0
 		for range 500 {
 			events := someEvents(n)
-			if ms := int64(16 * n(1, 60)); !envelopeHolds(events, ms, planted.peak(events, ms)) {
+			if ms := int64(16 * n(1, 60)); !envelopeHolds(events, ms, mutation.peak(events, ms)) {
 				caught++
 			}
 		}
-		t.Logf("%-16s caught in %3d of 500 cases", planted.name, caught)
-		if (caught > 0) != planted.caught {
-			t.Errorf("%s: caught in %d cases", planted.name, caught)
+		if (caught > 0) != mutation.caught {
+			t.Errorf("%s: caught in %d cases", mutation.name, caught)
 		}
 	}
 }

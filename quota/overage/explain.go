@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Explain says in three sentences what the worst case of a rule is, why, and
-// which knob changes it. Every figure in it is one of the report's.
+// Explain describes the worst case of a rule, the reason for it, and the
+// setting that changes it, in three sentences. Every figure in them is one of
+// the report's.
 func Explain(p Report) [3]string {
 	if p.Rule.Mode == Strict {
 		return explainStrict(&p)
@@ -14,21 +15,21 @@ func Explain(p Report) [3]string {
 	return [3]string{worstCase(&p), why(&p), knob(&p)}
 }
 
-// worstCase is true in every execution.
+// worstCase describes the bound that holds in every execution.
 func worstCase(p *Report) string {
 	limit := float64(p.Rule.Limit)
 	window := length(p.Rule.WindowMs)
 	switch {
 	case p.Bounded && p.Bound.Hits == 0:
 		return fmt.Sprintf("No window of %s ever admits more than the limit of %s hits, whatever is "+
-			"late, lost or cut off.",
+			"late, lost or partitioned.",
 			window, grouped(limit))
 	case p.Bounded:
 		return fmt.Sprintf("At worst all %s together admit %s hits in a window of %s, %s over the "+
-			"limit of %s, whatever is late, lost or cut off.",
+			"limit of %s, whatever is late, lost or partitioned.",
 			p.Rule.holders(), grouped(limit+p.Bound.Hits), window, pct(p.Bound.Ratio), grouped(limit))
 	case len(p.Rule.Regions) == 1:
-		return fmt.Sprintf("At worst each daemon of the region that hears none of the others admits the "+
+		return fmt.Sprintf("At worst each daemon of the region that receives nothing from the others admits the "+
 			"limit of %s hits in a window of %s: without a budget only their number bounds it.",
 			grouped(limit), window)
 	default:
@@ -39,16 +40,16 @@ func worstCase(p *Report) string {
 	}
 }
 
-// why names the mechanism, and what the traffic made of it.
+// why describes the mechanism, and its effect on the traffic.
 func why(p *Report) string {
 	if !p.Enough {
-		return "No traffic was seen yet, so this is the bound and says nothing about what to expect."
+		return "No traffic was seen yet, so this is the bound and no forecast."
 	}
 	if len(p.Rule.Regions) == 1 {
 		if p.Bounded {
 			return "There is one region, which holds all rights, and its daemons hold a part each."
 		}
-		return "There is one region, whose daemons tell each other what they count."
+		return "There is one region, whose daemons send each other their counts."
 	}
 	seen := "nothing over was seen"
 	if p.AchievedWorst.Hits > 0 {
@@ -68,7 +69,7 @@ func why(p *Report) string {
 		length(p.AgeMs), lately(p.Windows), pct(p.WorstNaive.Ratio), typical, seen)
 }
 
-// knob says which setting moves the worst case, and to where.
+// knob describes the setting that moves the worst case, and its effect.
 func knob(p *Report) string {
 	b, bounded := p.Rule.gated()
 	name := "overage_budget moves it"
@@ -85,14 +86,14 @@ func knob(p *Report) string {
 	case p.Recommended == NoBudget:
 		return "An overage_budget would move it but is better left unset: " + lowerFirst(p.Reason, p.Rule.Regions)
 	case p.Recommended == Inspect:
-		return fmt.Sprintf("%s, but is not what is wrong: %s", name, lowerFirst(p.Reason, p.Rule.Regions))
+		return fmt.Sprintf("%s, but is not the cause: %s", name, lowerFirst(p.Reason, p.Rule.Regions))
 	case !p.Enough || len(p.Rule.Regions) == 1:
 		return name + ": a smaller one is a tighter bound, and denies more while others have rights left."
 	case !bounded && p.SmallestMeets:
 		return fmt.Sprintf("%s: %v is the smallest that keeps false denials to %v, and is then a bound "+
 			"in every execution.", name, p.Smallest, p.Target)
 	case !bounded:
-		return fmt.Sprintf("%s, but none up to %v keeps false denials to %v; what would: %s.",
+		return fmt.Sprintf("%s, but none up to %v keeps false denials to %v. Remedies: %s.",
 			name, p.Rule.largest(), p.Target, strings.Join(remedies(p), "; or "))
 	case b == 0 && p.SmallestMeets && p.Smallest == 0:
 		return fmt.Sprintf("%s: %v %s, within the %v wanted, and no bound is tighter.", name, b, p.cost(), p.Target)
@@ -100,7 +101,7 @@ func knob(p *Report) string {
 		return fmt.Sprintf("%s: %v %s, within the %v wanted, and a smaller one would deny more.",
 			name, b, p.cost(), p.Target)
 	case !p.SmallestMeets:
-		return fmt.Sprintf("%s: %v %s, and none up to %v keeps to %v; what would: %s.",
+		return fmt.Sprintf("%s: %v %s, and none up to %v keeps to %v. Remedies: %s.",
 			name, b, p.cost(), p.Rule.largest(), p.Target, strings.Join(remedies(p), "; or "))
 	case p.Smallest > b:
 		return fmt.Sprintf("%s: %v %s, and %v is the smallest that keeps to %v.",
@@ -112,8 +113,8 @@ func knob(p *Report) string {
 	}
 }
 
-// cost says what the present budget denied falsely, or would have where it
-// was not in force for long.
+// cost describes the false denials of the present budget: measured, or replayed
+// if it was not in force for long.
 func (p *Report) cost() string {
 	if p.Gated >= enoughMeasured {
 		return fmt.Sprintf("denied %s falsely in %s", pct(p.FalseDenials), lately(p.Gated))
@@ -121,8 +122,8 @@ func (p *Report) cost() string {
 	return fmt.Sprintf("would have denied %s falsely in %s", pct(p.expected()), lately(p.Windows))
 }
 
-// lowerFirst puts a sentence after a colon: its first letter becomes small,
-// unless it begins with the name of a region.
+// lowerFirst makes a sentence continue after a colon: its first letter becomes
+// lower case, unless it begins with the name of a region.
 func lowerFirst(s string, regions []string) string {
 	for _, r := range regions {
 		if strings.HasPrefix(s, r) {

@@ -87,7 +87,7 @@ var scenes = []struct {
 	{"a budget that is too small", func(s *scene) {
 		s.demand, s.denied, s.peak = []uint64{540, 4320, 540}, []uint64{0, 2300, 0}, []uint64{9, 60, 9}
 	}},
-	{"shares alone would be wrong, but donations help", func(s *scene) {
+	{"shares alone would be wrong, but transfers help", func(s *scene) {
 		s.demand, s.denied, s.peak = []uint64{540, 4320, 540}, []uint64{0, 1, 0}, []uint64{9, 40, 9}
 	}},
 	{"rights that are not where they are needed", func(s *scene) { s.denied = []uint64{300, 0, 0} }},

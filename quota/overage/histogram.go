@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// A histogram has subBuckets buckets an octave, so a quantile is at most an
-// eighth too high. What is beyond maxSample counts as that.
+// A histogram has subBuckets buckets per octave, so a quantile is at most an
+// eighth too high. Samples beyond maxSample count as maxSample.
 const (
 	subBits    = 3
 	subBuckets = 1 << subBits
@@ -14,9 +14,9 @@ const (
 	bucketsAll = (32-subBits)*subBuckets + subBuckets
 )
 
-// Histogram keeps how often values were seen, in constant memory (1 KiB) and
-// with a relative error of an eighth. The zero value is empty. It suits view
-// ages in milliseconds as well as arrivals. Not safe for concurrent use.
+// Histogram counts values in constant memory (1 KiB) and with a relative error
+// of an eighth: view ages in milliseconds, or arrivals. The zero value is
+// empty. It is not safe for concurrent use.
 type Histogram struct {
 	counts [bucketsAll]uint32 // stick at their maximum
 	total  uint64
@@ -26,7 +26,7 @@ type Histogram struct {
 // Add counts one sample.
 func (h *Histogram) Add(v uint64) { h.add(v, 1) }
 
-// add counts a sample seen times over.
+// add counts a sample that occurred times times.
 func (h *Histogram) add(v, times uint64) {
 	v = min(v, maxSample)
 	c := &h.counts[bucketOf(v)]
@@ -39,8 +39,8 @@ func (h *Histogram) add(v, times uint64) {
 }
 
 // Quantile returns a value that at least the fraction q of the samples do not
-// exceed, 0 when there are none: the upper end of a bucket, and never more
-// than the greatest sample. q is clamped to 0..1.
+// exceed, 0 without samples: the upper end of a bucket, and at most the
+// greatest sample. q is clamped to 0..1.
 func (h *Histogram) Quantile(q float64) uint64 {
 	if h.total == 0 {
 		return 0
@@ -57,8 +57,8 @@ func (h *Histogram) Quantile(q float64) uint64 {
 	return h.max
 }
 
-// bucketOf returns the bucket of v: values below subBuckets have their own,
-// those above share one with their leading bits.
+// bucketOf returns the bucket of v. Values below subBuckets have their own
+// bucket, others share one with all values of the same leading bits.
 func bucketOf(v uint64) int {
 	if v < subBuckets {
 		return int(v)

@@ -8,31 +8,31 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// MaxWindows is how many windows a history may keep.
+// MaxWindows is the maximum number of windows of a history.
 const MaxWindows = 4096
 
-// Window is what one key of a rule saw in one label, in all regions. Of a
-// rule with many keys, add the windows of the busiest ones: keys that stay
-// far below their limit are never denied, so what a report says of these is
-// the worst of the rule.
+// Window is the traffic of one key of a rule in one window, in all regions. For
+// a rule with many keys, add the windows of the busiest ones. Keys far below
+// their limit are never denied, so a report on the busiest keys is the worst
+// case of the rule.
 type Window struct {
-	StartMs int64  // of the label; windows are added in its order
+	StartMs int64  // windows are added in this order
 	Limit   uint64 // in force in the window, 1 to MaxLimit; 0 stands for the rule's
 	Regions []Traffic
-	Crossed bool // what all regions were offered came to more than the limit
+	Crossed bool // the demand of all regions exceeded the limit
 	Gated   bool // the rights gate was in force, with this budget:
 	Budget  rules.PPM
 
-	// The lengths of the intervals that the figures of Traffic are over, by
-	// two envelopes: the greatest view age, and the greatest round trip of a
-	// request for rights. 1 ms to a day.
+	// The lengths of the intervals of Traffic's figures, from two envelopes:
+	// the greatest view age, and the greatest round trip of a request for
+	// rights. 1 ms to a day.
 	AgeMs, RTTMs int64
 }
 
 // Traffic is the part of one region in a window. Counts are hits.
 type Traffic struct {
 	Admitted       uint64
-	DeniedRights   uint64 // by the rights gate, the estimate gate would have passed them
+	DeniedRights   uint64 // by the rights gate alone
 	DeniedEstimate uint64 // by the estimate gate
 	Stranded       uint64 // part of DeniedRights: the estimate was below 0.9 of the limit
 
@@ -43,28 +43,29 @@ type Traffic struct {
 	Weight rules.PPM // in force. Sums to 1,000,000 over the regions; all 0: no rights were split
 }
 
-// Demand is what the region was offered.
+// Demand returns the hits that were offered to the region.
 func (t *Traffic) Demand() uint64 {
 	return clip(clip(t.Admitted) + clip(t.DeniedRights) + clip(t.DeniedEstimate))
 }
 
-// clip keeps counts so small that a sum over regions cannot overflow.
+// clip bounds a count so that a sum over regions cannot overflow.
 func clip(n uint64) uint64 { return min(n, 1<<50) }
 
-// Link is what one region measured of another, in milliseconds: the age of
-// its view, and the round trip of a message. All 0: nothing was measured.
+// Link is the measurement of one region by another, in milliseconds: the age of
+// the view, and the round trip of a message. All fields are 0 without a
+// measurement.
 type Link struct {
 	AgeP50Ms, AgeP99Ms, AgeMaxMs int64
 	AgeNowMs                     int64
 	RTTMs                        int64
 }
 
-// History keeps the last windows of one rule and the state of its links, in
-// bounded memory. Not safe for concurrent use.
+// History holds the last windows of one rule and the state of its links, in
+// bounded memory. It is not safe for concurrent use.
 type History struct {
 	regions int
 	windows []Window // a ring
-	next    int      // where the next goes
+	next    int      // index of the next one
 	count   int
 	links   []Link // [viewer x regions + viewed]
 
@@ -72,7 +73,7 @@ type History struct {
 }
 
 // NewHistory returns an empty history of up to windows windows, 1 to
-// MaxWindows, of 1 to MaxRegions regions. It takes about 100 bytes a window
+// MaxWindows, of 1 to MaxRegions regions. It needs about 100 bytes per window
 // and region.
 func NewHistory(regions, windows int) (*History, error) {
 	if regions < 1 || regions > MaxRegions {
@@ -84,8 +85,8 @@ func NewHistory(regions, windows int) (*History, error) {
 	return &History{regions: regions, windows: make([]Window, windows), links: make([]Link, regions*regions)}, nil
 }
 
-// Add keeps a window and forgets the oldest when there is no room. It copies
-// w.Regions. A window that contradicts itself is refused.
+// Add adds a window, and drops the oldest one if there is no room. It copies
+// w.Regions. It returns an error for a window that contradicts itself.
 func (h *History) Add(w Window) error {
 	switch {
 	case len(w.Regions) != h.regions:
@@ -121,10 +122,10 @@ func (h *History) Add(w Window) error {
 	return nil
 }
 
-// maxLinkMs is the longest time of a link that is told apart: 34 years.
+// maxLinkMs is the longest time of a link: 34 years.
 const maxLinkMs = 1 << 40
 
-// SetLink says what region viewer now measures of region viewed.
+// SetLink sets the present measurement of region viewed by region viewer.
 func (h *History) SetLink(viewer, viewed int, l Link) error {
 	if viewer < 0 || viewed < 0 || viewer >= h.regions || viewed >= h.regions || viewer == viewed {
 		return fmt.Errorf("a link from region %d to %d, want two different ones of 0 to %d",
@@ -141,22 +142,22 @@ func (h *History) SetLink(viewer, viewed int, l Link) error {
 	return nil
 }
 
-// SetKeys says how many keys of the rule were seen lately, and how many of
-// these in more than one region.
+// SetKeys sets the number of keys of the rule that were seen lately, and of
+// those that were seen in more than one region.
 func (h *History) SetKeys(seen, shared uint64) { h.keys, h.shared = seen, min(seen, shared) }
 
-// Windows returns how many windows are kept.
+// Windows returns the number of windows.
 func (h *History) Windows() int { return h.count }
 
-// at returns the window number i, counted from the oldest.
+// at returns window number i, counted from the oldest.
 func (h *History) at(i int) *Window {
 	return &h.windows[(h.next-h.count+i+len(h.windows))%len(h.windows)]
 }
 
-// link returns what viewer measures of viewed.
+// link returns the measurement of viewed by viewer.
 func (h *History) link(viewer, viewed int) Link { return h.links[viewer*h.regions+viewed] }
 
-// longest returns the greatest of one of the times of all links.
+// longest returns the maximum of one of the times over all links.
 func (h *History) longest(of func(Link) int64) int64 {
 	ms := int64(0)
 	for _, l := range h.links {
@@ -165,7 +166,7 @@ func (h *History) longest(of func(Link) int64) int64 {
 	return ms
 }
 
-// limitOf returns the limit that was in force in a window of rule r.
+// limitOf returns the limit in force in a window of rule r.
 func limitOf(w *Window, r *Rule) uint64 {
 	if w.Limit == 0 {
 		return r.Limit
@@ -173,7 +174,7 @@ func limitOf(w *Window, r *Rule) uint64 {
 	return w.Limit
 }
 
-// demandOf sums the demand of all regions.
+// demandOf returns the demand of all regions.
 func demandOf(w *Window) uint64 {
 	sum := uint64(0)
 	for i := range w.Regions {
@@ -182,7 +183,7 @@ func demandOf(w *Window) uint64 {
 	return sum
 }
 
-// admittedOf sums what all regions admitted.
+// admittedOf returns the admitted hits of all regions.
 func admittedOf(w *Window) uint64 {
 	sum := uint64(0)
 	for i := range w.Regions {

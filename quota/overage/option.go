@@ -7,28 +7,28 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Option is what suits a rule, the cheapest that meets its target first. A
-// window of unacknowledged credit, which elsewhere comes between Transfers and
-// OneOwner, is not offered: its bound holds only as long as all agree who is a
-// member.
+// Option is a recommendation for a rule. The cheapest one that meets the target
+// is chosen, in this order. A window of unacknowledged rights, which elsewhere
+// comes between Transfers and OneOwner, is not offered: its bound holds only
+// while all daemons agree on the membership.
 type Option uint8
 
 // The options.
 const (
 	Wait         Option = iota // nothing was measured yet
 	NoBudget                   // the estimate alone suits the rule
-	StaticShares               // (a) shares of the budget that follow demand
-	Transfers                  // (b) and what one region lacks, others give
-	OneOwner                   // (d) do not split the limit: one home decides
+	StaticShares               // (a) shares of the rights that follow demand
+	Transfers                  // (b) and transfers to regions that run short
+	OneOwner                   // (d) do not split the limit: one owner decides
 	OtherBudget                // (e) another budget, the smallest that meets the target, if any
-	Inspect                    // the budget should be enough, but was measured not to be
+	Inspect                    // the budget should be enough, but denies too much
 )
 
 var optionNames = [...]string{
-	"wait", "no budget", "static shares", "shares and donations", "one home", "another budget", "inspect",
+	"wait", "no budget", "static shares", "shares and transfers", "one owner", "another budget", "inspect",
 }
 
-// String returns a name for people.
+// String returns the name in reports.
 func (o Option) String() string {
 	if int(o) >= len(optionNames) {
 		return "unknown"
@@ -37,21 +37,21 @@ func (o Option) String() string {
 }
 
 const (
-	fewHits      = 10  // a region with a smaller share of the rights cannot split it
-	dominates    = 0.9 // a region with this part of the demand may as well be the home
+	fewHits      = 10  // a region with fewer rights cannot split them
+	dominates    = 0.9 // a region with this part of the demand may as well own the limit
 	rarelyShared = 0.1 // keys of users are in more than one region at most this often
 )
 
-// recommend picks the option for a measured report, and says why.
+// recommend returns the option for a measured report, and the reason for it.
 func recommend(p *Report) (Option, string) {
 	b, bounded := p.Rule.gated()
 	n := len(p.Rule.Regions)
 	tooFew := float64(rights(p.Rule.Limit, b))/float64(n) < fewHits
 	switch {
 	case p.Rule.Mode == Strict:
-		return OneOwner, "A strict limit has one home, and no budget."
+		return OneOwner, "A strict limit has one owner, and no budget."
 	case p.Rule.Placement == Owner:
-		return OneOwner, "One home decides for the world: rights are never split, and requests from " +
+		return OneOwner, "One owner decides for the world: rights are never split, and requests from " +
 			"elsewhere wait for " + waits(p) + "."
 	case n == 1:
 		return StaticShares, "There is one region, which holds all rights of the limit."
@@ -66,7 +66,7 @@ func recommend(p *Report) (Option, string) {
 			pct(p.SharedKeys), plural(n, "region"))
 	case p.surprising():
 		return Inspect, fmt.Sprintf("It denied %s falsely in %s, where its demand and weights explain "+
-			"%s: rights are not where they are needed, so look at donations, at daemons without a share "+
+			"%s: rights are not where they are needed, so look at transfers, at daemons without a share "+
 			"and at links before the budget.",
 			pct(p.FalseDenials), lately(p.Gated), pct(p.expected()))
 	case bounded && p.Static <= p.Target.Ratio():
@@ -74,11 +74,11 @@ func recommend(p *Report) (Option, string) {
 			"denied %s falsely.",
 			lately(p.Windows), pct(p.Static))
 	case bounded && p.TransfersInTime && p.Transferred <= p.Target.Ratio():
-		return Transfers, fmt.Sprintf("Shares alone would have denied %s falsely in %s, and donations "+
+		return Transfers, fmt.Sprintf("Shares alone would have denied %s falsely in %s, and transfers "+
 			"leave %s: they take a round trip of %s in a window of %s.",
 			pct(p.Static), lately(p.Windows), pct(p.Transferred), length(p.RTTMs), length(p.Rule.WindowMs))
 	case p.measured():
-		return Transfers, fmt.Sprintf("Donations keep it to %s of false denials, measured in %s; shares "+
+		return Transfers, fmt.Sprintf("Transfers keep it to %s of false denials, measured in %s; shares "+
 			"alone would have denied %s.",
 			pct(p.FalseDenials), lately(p.Gated), pct(p.Static))
 	case p.DominantShare >= dominates:
@@ -91,28 +91,28 @@ func recommend(p *Report) (Option, string) {
 		return OtherBudget, fmt.Sprintf("A budget of %v %s; %v is the smallest that keeps to %v.",
 			b, p.cost(), p.Smallest, p.Target)
 	default:
-		return OtherBudget, fmt.Sprintf("No budget keeps false denials to %v, the best is %s; what would: %s.",
+		return OtherBudget, fmt.Sprintf("No budget keeps false denials to %v, the best is %s. Remedies: %s.",
 			p.Target, pct(p.Least), strings.Join(remedies(p), "; or "))
 	}
 }
 
-// enoughMeasured is how many windows make a measurement count more than what
-// the replay says.
+// enoughMeasured is the number of windows from which a measurement overrides
+// the replay.
 const enoughMeasured = 10
 
-// measured reports whether the present budget was seen to meet the target.
+// measured reports whether the present budget was measured to meet the target.
 func (p *Report) measured() bool {
 	return p.Gated >= enoughMeasured && p.FalseDenials <= p.Target.Ratio()
 }
 
-// surprising reports whether the present budget was measured to miss the
-// target although the replay has it meet it.
+// surprising reports whether the present budget was measured to miss the target
+// although the replay meets it.
 func (p *Report) surprising() bool {
 	return p.Gated >= enoughMeasured && p.FalseDenials > p.Target.Ratio() && p.expected() <= p.Target.Ratio()
 }
 
-// expected is what the budget of the rule would deny falsely: with donations
-// where these are in time.
+// expected returns the false denials that the replay has for the budget of the
+// rule: with transfers if these are in time.
 func (p *Report) expected() float64 {
 	if p.TransfersInTime {
 		return p.Transferred
@@ -120,7 +120,7 @@ func (p *Report) expected() float64 {
 	return p.Static
 }
 
-// waits names how long a request waits for a home elsewhere.
+// waits returns the time that a request waits for an owner in another region.
 func waits(p *Report) string {
 	if p.RTTMs == 0 {
 		return "a round trip"
@@ -128,7 +128,7 @@ func waits(p *Report) string {
 	return "a round trip of up to " + length(p.RTTMs)
 }
 
-// remedies lists what helps a rule whose target no budget meets.
+// remedies lists remedies for a rule whose target no budget meets.
 func remedies(p *Report) []string {
 	list := []string{fmt.Sprintf("a target of %v", ceilPPM(p.Least))}
 	owner := "placement: owner, which splits no rights and lets requests from elsewhere wait for " + waits(p)
@@ -137,7 +137,7 @@ func remedies(p *Report) []string {
 	}
 	list = append(list, owner)
 	if !p.TransfersInTime {
-		list = append(list, fmt.Sprintf("a window of at least %s, eight round trips, so that donations "+
+		list = append(list, fmt.Sprintf("a window of at least %s, eight round trips, so that transfers "+
 			"are in time", length(8*p.RTTMs)))
 	}
 	if len(p.Rule.Pins) > 0 {
@@ -146,8 +146,8 @@ func remedies(p *Report) []string {
 	return append(list, fmt.Sprintf("no overage_budget, and a worst case of %s over", pct(p.Rule.largest().Ratio())))
 }
 
-// ceilPPM rounds a fraction up to a share that is easy to write: at least a
-// hundredth of a percent.
+// ceilPPM rounds a fraction up to a share that is easy to write: to hundredths
+// of a percent.
 func ceilPPM(f float64) rules.PPM {
 	const unit = percent / 100
 	n := rules.PPM(min(max(f, 0), 1) * whole / unit)

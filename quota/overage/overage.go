@@ -1,6 +1,6 @@
 package overage
 
-// Overage is an amount over the limit: in hits, and as a part of the limit.
+// Overage is an amount over the limit: in hits, and as a fraction of the limit.
 type Overage struct {
 	Hits  float64
 	Ratio float64
@@ -16,20 +16,11 @@ func worse(a, b Overage) Overage {
 
 func over(hits float64, limit uint64) Overage { return Overage{hits, hits / float64(limit)} }
 
-// Predict returns the overage that the estimate of counts alone is expected
-// to have when traffic of these rates, in hits a second, crosses the limit of
-// a window: what all regions but one admit while the view of that one ages.
-// It is never more than the demand beyond the limit, nor than what the other
-// regions may admit at all. age returns the milliseconds by which the view of
-// region i of region j is old.
-func Predict(limit uint64, windowMs int64, rates []float64, age func(i, j int) float64) Overage {
-	demand := 0.0
-	for _, r := range rates {
-		demand += r * float64(windowMs) / 1000
-	}
-	return predict(limit, rates, demand, age)
-}
-
+// predict returns the expected overage of the estimate gate alone if traffic of
+// these rates, in hits per second, crosses the limit of a window: the hits that
+// all regions but one admit while the view of that one ages. It is at most the
+// demand beyond the limit, and at most the total that the other regions may
+// admit. age returns the age of region i's view of region j in milliseconds.
 func predict(limit uint64, rates []float64, demand float64, age func(i, j int) float64) Overage {
 	l := float64(limit)
 	if limit == 0 || demand <= l {
@@ -39,8 +30,8 @@ func predict(limit uint64, rates []float64, demand float64, age func(i, j int) f
 	return over(min(worst, demand-l, l*float64(len(rates)-1)), limit)
 }
 
-// worstView returns the most that a region does not know of: the maximum over
-// i of the sum over all other j.
+// worstView returns the greatest number of hits that one region is unaware of:
+// the maximum over i of the sum over all other j.
 func worstView(regions int, unknown func(i, j int) float64) float64 {
 	worst := 0.0
 	for i := range regions {
@@ -55,8 +46,8 @@ func worstView(regions int, unknown func(i, j int) float64) float64 {
 	return worst
 }
 
-// atCrossing returns the overage expected of one window of h that crossed its
-// limit, with the traffic before the crossing and the ages of pick.
+// atCrossing returns the expected overage of one window of h that crossed its
+// limit, with the traffic before the crossing and the ages that pick selects.
 func (h *History) atCrossing(w *Window, limit uint64, pick func(Link) int64) Overage {
 	rates := make([]float64, h.regions)
 	for i := range w.Regions {
@@ -65,9 +56,9 @@ func (h *History) atCrossing(w *Window, limit uint64, pick func(Link) int64) Ove
 	return predict(limit, rates, float64(demandOf(w)), func(i, j int) float64 { return float64(pick(h.link(i, j))) })
 }
 
-// worstNaive returns the worst case of the estimate gate alone with the
-// traffic of the windows kept: at the worst moment of each other region, all
-// at once. ages is the greatest view age.
+// worstNaive returns the worst case of the estimate gate alone with the traffic
+// of the kept windows: all other regions at their worst moment at once. ages is
+// the greatest view age in milliseconds.
 func (h *History) worstNaive(r *Rule, ageMs int64) Overage {
 	peaks := make([]float64, h.regions)
 	for k := range h.count {
@@ -79,7 +70,7 @@ func (h *History) worstNaive(r *Rule, ageMs int64) Overage {
 	return capped(r, worstView(h.regions, func(_, j int) float64 { return min(peaks[j], float64(r.Limit)) }))
 }
 
-// likelyNaive is worstNaive for 99 of 100 windows, in 99 of 100 intervals of
+// likelyNaive is worstNaive for 99 of 100 windows, and 99 of 100 intervals in
 // each.
 func (h *History) likelyNaive(r *Rule, ageMs int64) Overage {
 	worst := make([]float64, 0, h.count)
@@ -93,14 +84,14 @@ func (h *History) likelyNaive(r *Rule, ageMs int64) Overage {
 }
 
 // within bounds the arrivals of region i of w in any interval of ageMs by the
-// peak over w.AgeMs. A longer interval is covered by several of these, and no
-// interval of a window holds more than the window.
+// peak over w.AgeMs. Several such intervals cover a longer one, and no interval
+// of a window holds more than the window.
 func within(w *Window, i int, ageMs int64, peak uint64) float64 {
 	covers := (max(ageMs, 1) + w.AgeMs - 1) / w.AgeMs
 	return min(float64(peak)*float64(covers), float64(w.Regions[i].Demand()))
 }
 
-// capped is an overage that regions without budget can have at all.
+// capped limits an overage to the most that regions without a budget can reach.
 func capped(r *Rule, hits float64) Overage {
 	return over(min(hits, float64(r.Limit)*float64(len(r.Regions)-1)), r.Limit)
 }

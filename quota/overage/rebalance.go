@@ -7,44 +7,45 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// RebalanceConfig says how weights follow demand. All shares are in parts per
-// million.
+// RebalanceConfig controls how weights follow demand. All shares are in parts
+// per million.
 type RebalanceConfig struct {
 	Regions int // 1 to MaxRegions
 
-	// Alpha is, at least, how much of the way the smoothed demand goes to the latest
-	// demand in one period, 1 to 1,000,000. Smaller follows slower.
+	// Alpha is the least part of the way that the smoothed demand moves to the
+	// latest demand in one period, 1 to 1,000,000. A smaller one follows
+	// slower.
 	Alpha rules.PPM
 	// Equal is the part of the rights that is split equally, whatever the
-	// demand: a region that was silent starts a burst with it. Weights that
-	// only chase the last burst are worse than equal ones where bursts are
-	// unpredictable.
+	// demand: the start of a burst in a silent region. If bursts are
+	// unpredictable, weights that only follow the last burst are worse than
+	// equal ones.
 	Equal rules.PPM
-	// Hysteresis is by how much of itself a weight must be wrong before a
-	// change is worth an epoch. A quarter of it is enough when the same
-	// region was wrong in the same direction for persistence periods.
+	// Hysteresis is the relative error of a weight from which a change is worth
+	// an epoch. A quarter of it is enough if the same region had an error in
+	// the same direction for persistence periods.
 	Hysteresis rules.PPM
-	// Step is the most that changes hands in one epoch. What changes hands
-	// is nobody's until all regions have acknowledged the epoch.
+	// Step is the most that moves between regions in one epoch. A moving share
+	// is unusable until all regions have acknowledged the epoch.
 	Step rules.PPM
-	// Evidence is how many hits are gathered before they say anything: the
-	// shares of a few hits are noise. Until then a period changes nothing.
+	// Evidence is the number of hits to gather before weights change: the
+	// shares of a few hits are noise.
 	Evidence uint64
-	// Pins are weights the operator set. They apply at once; the other
+	// Pins are the weights that the operator set. They apply at once; the other
 	// regions share the rest.
 	Pins []Pin
 }
 
-// persistence is how many periods a small error lasts before it is no noise.
+// persistence is the number of periods after which a small error is not noise.
 const persistence = 8
 
-// billion is the unit of the smoothed demand: finer than a weight, so that
-// smoothing does not get stuck short of the demand.
+// billion is the unit of the smoothed demand. It is finer than a weight, so
+// that smoothing reaches the demand.
 const billion = 1_000_000_000
 
-// DefaultRebalance returns the configuration that suits most rules: half the
-// way each period, 15 % equal shares, 10 % hysteresis, steps of at most 25 %,
-// and 500 hits to go by.
+// DefaultRebalance returns the configuration for most rules: half the way per
+// period, 15 % equal shares, 10 % hysteresis, steps of at most 25 %, and 500
+// hits of evidence.
 func DefaultRebalance(regions int) RebalanceConfig {
 	return RebalanceConfig{
 		Regions: regions, Alpha: 50 * percent, Equal: 15 * percent, Hysteresis: 10 * percent, Step: 25 * percent,
@@ -52,7 +53,7 @@ func DefaultRebalance(regions int) RebalanceConfig {
 	}
 }
 
-// Validate returns an error that says what is wrong and what would be right.
+// Validate returns an error with the fault and a valid value.
 func (c *RebalanceConfig) Validate() error {
 	switch {
 	case c.Regions < 1 || c.Regions > MaxRegions:
@@ -69,7 +70,7 @@ func (c *RebalanceConfig) Validate() error {
 	return validatePins(c.Pins, c.Regions)
 }
 
-// validatePins checks that pinned weights leave a share for everybody else.
+// validatePins checks that pinned weights leave a share for all other regions.
 func validatePins(pins []Pin, regions int) error {
 	seen, sum := uint64(0), uint64(0)
 	for _, p := range pins {
@@ -95,16 +96,16 @@ func validatePins(pins []Pin, regions int) error {
 	return nil
 }
 
-// shown is a sum of shares for a message: it does not wrap around.
+// shown converts a sum of shares for a message, without overflow.
 func shown(sum uint64) rules.PPM { return rules.PPM(min(sum, 1<<32-1)) }
 
-// Rebalancer turns the demand of the regions into weights, period by period.
-// It is deterministic: two of them that saw the same demand and weights say
-// the same. Not safe for concurrent use.
+// Rebalancer derives weights from the demand of the regions, period by period.
+// It is deterministic: two of them with the same inputs return the same
+// weights. It is not safe for concurrent use.
 type Rebalancer struct {
 	cfg    RebalanceConfig
 	pinned []bool
-	rest   uint64   // what the pins leave, in parts per million
+	rest   uint64   // the part without pins, in parts per million
 	free   int      // regions that are not pinned
 	gather []uint64 // their demand since it was last smoothed, 0 for pinned
 	smooth []uint64 // their demand shares in parts of a billion, 0 for pinned
@@ -134,21 +135,21 @@ func NewRebalancer(cfg RebalanceConfig) (*Rebalancer, error) {
 	return r, nil
 }
 
-// Propose takes the demand of each region in the last period, admitted plus
-// denied hits, and the weights of the latest epoch. It returns weights that
-// sum to 1,000,000, or nil when a change is not worth an epoch. Call it every
-// period; while an epoch is unsettled, drop what it returns. Where the sum of
-// current is not 1,000,000, or pins are not as configured, the weights that
-// put this right are returned whatever the demand.
+// Propose returns new weights that sum to 1,000,000, or nil if a change is not
+// worth an epoch. demand is the admitted and denied hits of each region in the
+// last period, current the weights of the latest epoch. Call it every period,
+// and drop the result while an epoch is unsettled. If current does not sum to
+// 1,000,000, or has other pins than the configuration, Propose returns
+// corrected weights whatever the demand.
 func (r *Rebalancer) Propose(demand []uint64, current []rules.PPM) ([]rules.PPM, error) {
 	if len(demand) != r.cfg.Regions || len(current) != r.cfg.Regions {
 		return nil, fmt.Errorf("demand of %d regions and weights of %d, want %d of each",
 			len(demand), len(current), r.cfg.Regions)
 	}
-	heard := r.observe(demand)
+	enough := r.observe(demand)
 	now, repinned := r.base(current)
 	target := r.target()
-	if !repinned && (!heard || !r.worth(now, target)) {
+	if !repinned && (!enough || !r.worth(now, target)) {
 		return nil, nil
 	}
 	next := toPPM(r.bounded(now, target))
@@ -162,21 +163,21 @@ func (r *Rebalancer) Propose(demand []uint64, current []rules.PPM) ([]rules.PPM,
 // Target returns the weights that steady demand like the present one leads to.
 func (r *Rebalancer) Target() []rules.PPM { return toPPM(r.target()) }
 
-// observe smooths the demand gathered; false when it is too little.
+// observe smooths the gathered demand; false if it is too little.
 func (r *Rebalancer) observe(demand []uint64) bool {
 	const most = 1 << 56 // The sum over MaxRegions cannot overflow.
-	heard := uint64(0)
+	gathered := uint64(0)
 	for i, d := range demand {
 		if !r.pinned[i] {
 			r.gather[i] = min(r.gather[i]+min(d, most), most)
-			heard += r.gather[i]
+			gathered += r.gather[i]
 		}
 	}
-	if heard < max(r.cfg.Evidence, 1) {
+	if gathered < max(r.cfg.Evidence, 1) {
 		return false
 	}
-	// At first all demands count alike: so slow smoothing does not begin by
-	// believing for long that demand is equal.
+	// At first all periods count alike, so that slow smoothing does not keep
+	// the initial equal demand for long.
 	r.seen = min(r.seen+1, whole)
 	alpha := max(uint64(r.cfg.Alpha), whole/r.seen)
 	for i, s := range r.split(billion, r.gather) {
@@ -186,8 +187,8 @@ func (r *Rebalancer) observe(demand []uint64) bool {
 	return true
 }
 
-// target mixes smoothed demand with equal shares. Smoothing the demand and
-// then mixing gives what smoothing the weights would: the mix is linear.
+// target mixes smoothed demand with equal shares. The mix is linear, so
+// smoothing the demand before it equals smoothing the weights after it.
 func (r *Rebalancer) target() []uint64 {
 	sum := uint64(0)
 	for _, s := range r.smooth {
@@ -202,9 +203,9 @@ func (r *Rebalancer) target() []uint64 {
 	return r.pinIn(r.split(r.rest, mixed))
 }
 
-// base returns the weights to start from: current, or where the pins of
-// current are not those of the configuration, current with these put in and
-// the others scaled to fit.
+// base returns the weights to start from: current, or, if its pins are not
+// those of the configuration, current with these pins and the others scaled to
+// fit.
 func (r *Rebalancer) base(current []rules.PPM) (now []uint64, repinned bool) {
 	now = make([]uint64, len(current))
 	sum := uint64(0)
@@ -222,7 +223,7 @@ func (r *Rebalancer) base(current []rules.PPM) (now []uint64, repinned bool) {
 	return now, repinned
 }
 
-// worth reports whether a weight is wrong enough, or for long enough.
+// worth reports whether a weight is wrong by enough, or for long enough.
 func (r *Rebalancer) worth(now, target []uint64) bool {
 	worst, upward, err := -1, false, uint64(0) // The error is relative, in parts per million.
 	for i := range now {
@@ -245,7 +246,7 @@ func (r *Rebalancer) worth(now, target []uint64) bool {
 	return err >= uint64(r.cfg.Hysteresis) || r.leant >= persistence
 }
 
-// bounded goes from now towards target, and lets at most Step change hands.
+// bounded moves from now towards target, by Step at most.
 func (r *Rebalancer) bounded(now, target []uint64) []uint64 {
 	moves := uint64(0)
 	for i := range now {
@@ -263,8 +264,7 @@ func (r *Rebalancer) bounded(now, target []uint64) []uint64 {
 	return r.pinIn(r.split(r.rest, between))
 }
 
-// split apportions total among the regions that are not pinned; pinned ones
-// get 0.
+// split apportions total among the regions without pins; the others get 0.
 func (r *Rebalancer) split(total uint64, weights []uint64) []uint64 {
 	free := make([]uint64, 0, r.free)
 	for i, w := range weights {
@@ -281,7 +281,7 @@ func (r *Rebalancer) split(total uint64, weights []uint64) []uint64 {
 	return parts
 }
 
-// pinIn puts the pinned weights where split left zeros.
+// pinIn sets the pinned weights, which split left at 0.
 func (r *Rebalancer) pinIn(weights []uint64) []uint64 {
 	for _, p := range r.cfg.Pins {
 		weights[p.Region] = uint64(p.Share)

@@ -117,10 +117,10 @@ func TestProposals(t *testing.T) {
 	})
 }
 
-// TestProposalsPlanted shows that the laws find what they are there for.
-func TestProposalsPlanted(t *testing.T) {
+// TestProposalsMutations shows that the laws find what they are there for.
+func TestProposalsMutations(t *testing.T) {
 	unpinned := func(cfg RebalanceConfig) RebalanceConfig { cfg.Pins = nil; return cfg }
-	for _, planted := range []struct {
+	for _, mutation := range []struct {
 		name    string
 		propose proposer
 		caught  bool
@@ -156,13 +156,12 @@ func TestProposalsPlanted(t *testing.T) {
 		for range cases {
 			cfg := someConfig(n)
 			demand, current := someDemand(n, cfg.Regions), someWeights(n, cfg.Regions)
-			if checkProposal(cfg, current, planted.propose(cfg, demand, current)) != nil {
+			if checkProposal(cfg, current, mutation.propose(cfg, demand, current)) != nil {
 				caught++
 			}
 		}
-		t.Logf("%-22s caught in %4d of %d cases", planted.name, caught, cases)
-		if (caught > 0) != planted.caught {
-			t.Errorf("%s: caught in %d cases", planted.name, caught)
+		if (caught > 0) != mutation.caught {
+			t.Errorf("%s: caught in %d cases", mutation.name, caught)
 		}
 	}
 }
@@ -233,8 +232,6 @@ func TestNoise(t *testing.T) {
 		rates[k/100%3] = 4800
 		return rates
 	})
-	t.Logf("epochs in 1000 periods: %d for steady demand, %d for a few hits a period, %d when the hot region moves every 100",
-		still, few, moving)
 	if still > 10 || few > 10 {
 		t.Errorf("steady demand made %d and %d epochs, want at most 10", still, few)
 	}

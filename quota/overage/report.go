@@ -7,16 +7,16 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// DefaultTarget is the part of requests that may be denied falsely when
-// nobody asked for another.
+// DefaultTarget is the default target of false denials, as a part of all
+// requests.
 const DefaultTarget rules.PPM = percent / 10
 
-// Report says how a rule is doing. Ratios are fractions of one: overages of
-// the limit, denials of the hits that a perfect limiter would have admitted.
+// Report is the state of a rule. Ratios are fractions of one: overages of the
+// limit, denials of the hits that a perfect limiter would have admitted.
 type Report struct {
 	Rule    Rule
 	Target  rules.PPM // false denials wanted
-	Windows int       // how many windows the figures come from
+	Windows int       // number of windows behind the figures
 	Enough  bool      // there was a window with traffic
 
 	// The worst case.
@@ -27,28 +27,28 @@ type Report struct {
 	AgeMs      int64   // greatest view age that these figures allow for
 	RTTMs      int64   // greatest round trip
 
-	// What is expected of the estimate gate, and what happened.
+	// The expected overage of the estimate gate, and the measured one.
 	Predicted     Overage // mean over the windows that crossed the limit, median ages
-	PredictedNow  Overage // with the traffic of the latest label and the ages of now
+	PredictedNow  Overage // with the traffic of the latest window and the present ages
 	Crossings     int
-	Achieved      Overage // in the latest label, of its worst key
+	Achieved      Overage // in the latest window, of its worst key
 	AchievedWorst Overage // in all windows kept
-	Headroom      float64 // part of what may be admitted at most that was never used; of L without a budget
+	Headroom      float64 // part of the bound (without a budget: of the limit) that was never used
 
 	// Denials. The first three are measured in the windows that ran under the
 	// present budget of the rule.
-	Gated         int     // how many these are
+	Gated         int     // their number
 	FalseDenials  float64 // by the rights gate, though the window ended below the limit
-	BudgetDenials float64 // the same, though it ended below what the budget allows
+	BudgetDenials float64 // the same, though it ended within the budget
 	Stranded      uint64  // hits denied while the estimate was below 0.9 of the limit
 	Static        float64 // replayed: static shares under the budget of the rule
-	Transferred   float64 // replayed: with donations
+	Transferred   float64 // replayed: with transfers
 
-	// The smallest budgets that meet the target, the greatest that can be
-	// written where none does.
-	Smallest        rules.PPM // with donations where these are in time, else without
+	// The smallest budgets that meet the target; if none does, the greatest
+	// that can be written.
+	Smallest        rules.PPM // with transfers if these are in time, else without
 	SmallestMeets   bool
-	SmallestStatic  rules.PPM // without donations
+	SmallestStatic  rules.PPM // without transfers
 	StaticMeets     bool
 	Least           float64 // false denials under the greatest budget
 	TransfersInTime bool    // a window is at least eight round trips long
@@ -61,7 +61,7 @@ type Report struct {
 	Alarms          []Alarm
 }
 
-// Report measures a rule against the windows kept. The rule must be valid and
+// Report measures a rule against the kept windows. The rule must be valid and
 // have as many regions as the history.
 func (h *History) Report(r Rule, target rules.PPM) (Report, error) {
 	if err := r.Validate(); err != nil {
@@ -89,7 +89,7 @@ func (h *History) Report(r Rule, target rules.PPM) (Report, error) {
 	return p, nil
 }
 
-// reportOverage fills in how far the world went, and could have gone.
+// reportOverage sets the overages of the report.
 func (h *History) reportOverage(p *Report) {
 	r := &p.Rule
 	b, bounded := r.gated()
@@ -102,7 +102,7 @@ func (h *History) reportOverage(p *Report) {
 	}
 	p.WorstNaive = h.worstNaive(r, p.AgeMs)
 	p.NaiveP99 = h.likelyNaive(r, p.AgeMs)
-	fullest := 0.0 // The greatest part of what a window may admit.
+	fullest := 0.0 // the greatest part of its limit that a window admitted
 	for k := range h.count {
 		w := h.at(k)
 		limit := limitOf(w, r)
@@ -132,7 +132,7 @@ func (h *History) reportOverage(p *Report) {
 	p.Headroom = max(0, 1-fullest*float64(r.Limit)/float64(most))
 }
 
-// reportDenials fills in what the rights gate cost, and would have cost.
+// reportDenials sets the cost of the rights gate, measured and replayed.
 func (h *History) reportDenials(p *Report) {
 	r := &p.Rule
 	b, bounded := r.gated()
@@ -168,7 +168,7 @@ func (h *History) reportDenials(p *Report) {
 	}
 	if r.Placement == Owner {
 		p.Smallest, p.SmallestMeets, p.SmallestStatic, p.StaticMeets = 0, true, 0, true
-		return // One holder: no rights are left elsewhere.
+		return // one owner: no rights remain elsewhere
 	}
 	past := newReplay(h, r)
 	if bounded {
@@ -176,10 +176,10 @@ func (h *History) reportDenials(p *Report) {
 	}
 	p.SmallestStatic, p.StaticMeets = past.smallest(h.regions, p.Target, false)
 	p.Smallest, p.SmallestMeets = p.SmallestStatic, p.StaticMeets
-	least, donated := past.falseDenials(r.largest())
+	least, withTransfers := past.falseDenials(r.largest())
 	p.Least = least
 	if p.TransfersInTime {
-		p.Least = donated
+		p.Least = withTransfers
 		p.Smallest, p.SmallestMeets = past.smallest(h.regions, p.Target, true)
 	}
 }

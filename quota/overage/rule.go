@@ -12,45 +12,45 @@ const (
 	whole   = 1_000_000
 )
 
-// Mode says how the regions share a limit.
+// Mode is how the regions share a limit.
 type Mode uint8
 
 // The modes.
 const (
 	Eventual  Mode = iota // by estimate, and by rights when the rule has a budget
 	Partition             // by rights that sum to the limit: a budget of zero
-	Strict                // they do not: the key's home counts for all
+	Strict                // they do not: the owner of the key counts for all
 )
 
-// Placement says who holds the rights of a window.
+// Placement is where the rights of a window are.
 type Placement uint8
 
 // The placements.
 const (
-	Spread    Placement = iota // every daemon a part of its region's
+	Spread    Placement = iota // every daemon has a part of its region's
 	PerRegion                  // one daemon in each region
 	Owner                      // one daemon of the world
 )
 
-// The bounds of what a rule may be.
+// The bounds of a rule.
 const (
 	MaxRegions = 64
 	MaxLimit   = 1 << 36 // hits; a limit and its budget are then exact in 64 bits
 	mostBudget = (MaxRegions - 1) * whole
 )
 
-// Rule is what a report needs to know of a limit. The zero value is not
-// valid; see Validate.
+// Rule describes a limit for a report. The zero value is not valid; see
+// Validate.
 type Rule struct {
-	Name      string    // as the operator knows it, for sentences
-	Limit     uint64    // hits a window, 1 to MaxLimit
+	Name      string    // as in the limits file, for sentences
+	Limit     uint64    // hits per window, 1 to MaxLimit
 	WindowMs  int64     // length of a window, at least 1
 	Mode      Mode      // how regions share the limit
 	HasBudget bool      // Eventual only: false leaves the estimate gate alone
 	Budget    rules.PPM // 0 to (regions-1) x 100 %, of one region what its daemons may exceed; unused without HasBudget
 	Placement Placement
-	Open      bool     // Strict only: what the home cannot decide passes
-	Entity    bool     // the keys of the rule are users or the like, not one aggregate
+	Open      bool     // Strict only: hits pass while the owner is unreachable
+	Entity    bool     // one key per user or the like, not one aggregate
 	Regions   []string // names; Traffic and Link are by index into it
 	Pins      []Pin    // weights that the operator set
 }
@@ -61,7 +61,7 @@ type Pin struct {
 	Share  rules.PPM
 }
 
-// Validate returns an error that says what is wrong and what would be right.
+// Validate returns an error with the fault and a valid value.
 func (r *Rule) Validate() error {
 	switch {
 	case len(r.Regions) == 0 || len(r.Regions) > MaxRegions:
@@ -73,7 +73,7 @@ func (r *Rule) Validate() error {
 	case r.Mode > Strict:
 		return fmt.Errorf("rule %q has mode %d, want eventual, partition or strict", r.Name, r.Mode)
 	case r.Placement > Owner:
-		return fmt.Errorf("rule %q has placement %d, want spread, region or home", r.Name, r.Placement)
+		return fmt.Errorf("rule %q has placement %d, want spread, region or owner", r.Name, r.Placement)
 	case r.Mode == Eventual && r.HasBudget && r.Budget > mostBudget:
 		return fmt.Errorf("rule %q has an overage budget of %v, want at most %v", r.Name, r.Budget, rules.PPM(mostBudget))
 	case r.Mode == Eventual && r.HasBudget && len(r.Regions) > 1 && r.Budget > r.largest():
@@ -92,10 +92,10 @@ func (r *Rule) Validate() error {
 	return nil
 }
 
-// largest is the overage that regions without a budget cannot exceed.
+// largest returns the overage that regions without a budget cannot exceed.
 func (r *Rule) largest() rules.PPM { return rules.PPM(len(r.Regions)-1) * whole }
 
-// gated returns the budget that rights hold; false without one.
+// gated returns the budget that the rights gate enforces, false without one.
 func (r *Rule) gated() (rules.PPM, bool) {
 	switch r.Mode {
 	case Partition:
@@ -106,7 +106,7 @@ func (r *Rule) gated() (rules.PPM, bool) {
 	return r.Budget, r.HasBudget
 }
 
-// holders names those who share the rights.
+// holders returns the word for the participants that share the rights.
 func (r *Rule) holders() string {
 	if len(r.Regions) == 1 {
 		return "daemons"
@@ -114,6 +114,7 @@ func (r *Rule) holders() string {
 	return "regions"
 }
 
-// rights is the sum of all rights of a window under budget b, rounded down.
-// limit is at most MaxLimit and b at most MaxRegions x whole: no overflow.
+// rights returns the sum of all rights of a window under budget b, rounded
+// down. limit is at most MaxLimit and b at most MaxRegions x whole, so nothing
+// overflows.
 func rights(limit uint64, b rules.PPM) uint64 { return limit * (whole + uint64(b)) / whole }

@@ -17,8 +17,6 @@ func near(got, want, factor, points float64) bool {
 // a simulation of the estimate gate alone. The last two columns were measured
 // elsewhere, by a simulator of single events with 1 % of loss.
 func TestOverageOfCounts(t *testing.T) {
-	t.Logf("%2s %5s %5s %5s | %7s %7s | %7s %7s %7s | %7s %7s", "R", "W", "lag", "k",
-		"thumb", "formula", "predict", "mean", "max", "before", "max")
 	for n, c := range []struct {
 		regions      int
 		window, lag  float64
@@ -45,10 +43,8 @@ func TestOverageOfCounts(t *testing.T) {
 		for _, o := range overage {
 			mean += o / float64(len(overage))
 		}
-		closed := Predict(rule.Limit, rule.WindowMs, slices.Repeat([]float64{c.k * 6000 / c.window / float64(c.regions)}, c.regions),
+		closed := predictAt(rule.Limit, rule.WindowMs, slices.Repeat([]float64{c.k * 6000 / c.window / float64(c.regions)}, c.regions),
 			func(int, int) float64 { return c.lag * 1000 }).Ratio
-		t.Logf("%2d %5g %5g %5g | %6.1f%% %6.1f%% | %6.1f%% %6.1f%% %6.1f%% | %6.1f%% %6.1f%%", c.regions, c.window, c.lag, c.k,
-			100*c.lag/c.window, 100*closed, 100*p.Predicted.Ratio, 100*mean, 100*most, 100*c.before, 100*c.most)
 		if !near(closed, c.formula, 1.01, 0.0005) {
 			t.Errorf("R=%d k=%g: the closed form gives %.4f, want %.4f", c.regions, c.k, closed, c.formula)
 		}
@@ -72,16 +68,14 @@ func TestOverageOfCounts(t *testing.T) {
 // TestFalseDenialsOfShares replays shares with a budget of 10 % and of 0 over
 // demand of three patterns, with weights that follow it, and equal shares
 // without a budget. The figures before are those of a simulator of single
-// events; those of donations are the policy of package donate with one daemon
+// events; those of transfers are the policy of package donate with one daemon
 // a region.
 func TestFalseDenialsOfShares(t *testing.T) {
 	equal := []Pin{{0, 333_334}, {1, 333_333}, {2, 333_333}}
-	t.Logf("%-9s | %7s %7s | %7s %7s | %7s %7s | %7s %7s | %7s %7s", "W=60 .5", "10%", "before", "0%", "before",
-		"equal", "before", "donated", "before", "b alone", "b don.")
 	for _, c := range []struct {
-		name                       string
-		shape                      shape
-		ten, zero, static, donated float64
+		name                           string
+		shape                          shape
+		ten, zero, static, transferred float64
 	}{
 		{"bursty1.2", bursty(1.2, 0.05, .6, .3, .1), 0.086, 0.112, 0.225, 0},
 		{"solo", solo(), 0.682, 0.708, 0.609, 0.20},
@@ -98,18 +92,25 @@ func TestFalseDenialsOfShares(t *testing.T) {
 			return p
 		}
 		ten, zero, static := report(10*percent, nil), report(0, nil), report(0, equal)
-		t.Logf("%-9s | %6.1f%% %6.1f%% | %6.1f%% %6.1f%% | %6.1f%% %6.1f%% | %6.1f%% %6.1f%% | %7v %7v", c.name, 100*ten.Static, 100*c.ten,
-			100*zero.Static, 100*c.zero, 100*static.Static, 100*c.static, 100*ten.Transferred, 100*c.donated, ten.SmallestStatic, ten.Smallest)
 		for _, f := range []struct {
 			name      string
 			got, want float64
 		}{
 			{"10 %", ten.Static, c.ten}, {"0 %", zero.Static, c.zero},
-			{"equal shares", static.Static, c.static}, {"donations", ten.Transferred, c.donated},
+			{"equal shares", static.Static, c.static}, {"transfers", ten.Transferred, c.transferred},
 		} {
 			if !near(f.got, f.want, 1.5, 0.02) {
 				t.Errorf("%s, %s: %.3f denied falsely, want about %.3f", c.name, f.name, f.got, f.want)
 			}
 		}
 	}
+}
+
+// predictAt is predict for a demand of whole windows at these rates.
+func predictAt(limit uint64, windowMs int64, rates []float64, age func(i, j int) float64) Overage {
+	demand := 0.0
+	for _, r := range rates {
+		demand += r * float64(windowMs) / 1000
+	}
+	return predict(limit, rates, demand, age)
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// pct writes a fraction as a percentage with about three digits: "0.08%".
+// pct formats a fraction as a percentage with about three digits: "0.08%".
 func pct(f float64) string {
 	p := f * 100
 	switch {
@@ -23,10 +23,10 @@ func pct(f float64) string {
 	}
 }
 
-// trim drops the zeros that end a fraction.
+// trim removes trailing zeros of a fraction.
 func trim(s string) string { return strings.TrimRight(strings.TrimRight(s, "0"), ".") }
 
-// grouped writes a number rounded to whole, with commas.
+// grouped formats a number rounded to an integer, with commas.
 func grouped(f float64) string {
 	s := strconv.FormatFloat(math.Round(f), 'f', 0, 64)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -35,7 +35,7 @@ func grouped(f float64) string {
 	return s
 }
 
-// length writes milliseconds in the largest unit that keeps them readable.
+// length formats milliseconds in the largest readable unit.
 func length(ms int64) string {
 	f := float64(ms)
 	switch {
@@ -50,7 +50,7 @@ func length(ms int64) string {
 	}
 }
 
-// plural writes a count with its noun.
+// plural formats a count with its noun.
 func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -58,7 +58,7 @@ func plural(n int, noun string) string {
 	return grouped(float64(n)) + " " + noun + "s"
 }
 
-// lately names the windows that figures come from.
+// lately names the windows behind a figure.
 func lately(windows int) string {
 	if windows == 1 {
 		return "the last window"
