@@ -55,10 +55,7 @@ func newAcceptorLoop(log *slog.Logger) *acceptorLoop {
 
 // expedite makes the loop take a turn soon.
 func (n *acceptorLoop) expedite() {
-	select {
-	case n.news <- struct{}{}:
-	default:
-	}
+	notify(n.news)
 }
 
 // with runs do on the machine, unless it is not open yet, and publishes the
@@ -105,18 +102,7 @@ func (n *acceptorLoop) fault() string {
 
 // run takes turns until ctx ends.
 func (n *acceptorLoop) run(ctx context.Context, s *strict) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-n.news:
-		case <-timer.C:
-		}
-		wake := n.turn(s)
-		timer.Reset(max(leastSleep, wake-s.now()))
-	}
+	takeTurns(ctx, s.engine, n.news, func() time.Duration { return n.turn(s) })
 }
 
 // turn does the work that is due, and returns when the next turn is.

@@ -215,10 +215,7 @@ func (c *cluster) update(change func(*directory)) {
 	c.mu.Lock()
 	change(c.dir)
 	c.mu.Unlock()
-	select {
-	case c.news <- struct{}{}:
-	default:
-	}
+	notify(c.news)
 }
 
 // refusedEvery is the time between two checks of which peers refuse a stream.

@@ -23,10 +23,7 @@ func (e *Engine) expedite(shards uint64) {
 	if e.expedited.Or(shards)&shards == shards {
 		return // they are expedited already
 	}
-	select {
-	case e.news <- struct{}{}:
-	default:
-	}
+	notify(e.news)
 }
 
 // Peers sets the live incarnations of all regions at all shards.

@@ -30,20 +30,34 @@ const leastSleep = time.Millisecond
 // run serves the shards until ctx ends.
 func (r *replicator) run(ctx context.Context) {
 	r.wakes = make([]time.Duration, r.engine.Shards())
+	takeTurns(ctx, r.engine, r.engine.news, func() time.Duration {
+		r.turn(r.engine.Now(), r.engine.expedited.Swap(0))
+		return slices.Min(r.wakes)
+	})
+}
+
+// takeTurns calls turn at once, after each token in news, and at the monotonic
+// instant that the turn before returned, until ctx ends.
+func takeTurns(ctx context.Context, e *Engine, news <-chan struct{}, turn func() time.Duration) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		expedited := uint64(0)
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.engine.news:
-			expedited = r.engine.expedited.Swap(0)
+		case <-news:
 		case <-timer.C:
 		}
-		at := r.engine.Now()
-		r.turn(at, expedited)
-		timer.Reset(max(slices.Min(r.wakes)-r.engine.Now().Mono, leastSleep))
+		wake := turn()
+		timer.Reset(max(leastSleep, wake-e.Now().Mono))
+	}
+}
+
+// notify puts a token into a channel that holds one, unless it is there.
+func notify(news chan<- struct{}) {
+	select {
+	case news <- struct{}{}:
+	default:
 	}
 }
 

@@ -139,26 +139,12 @@ func (f *rightsLoop) with(do func(*replica.RightsLoop)) {
 // do runs by on the agent and makes the loop take a turn soon.
 func (f *rightsLoop) do(by func(*agent.Agent)) {
 	f.with(func(l *replica.RightsLoop) { by(l.Agent) })
-	select {
-	case f.news <- struct{}{}:
-	default:
-	}
+	notify(f.news)
 }
 
 // run takes turns until ctx ends. send hands a frame to a peer's queue.
 func (f *rightsLoop) run(ctx context.Context, e *Engine, send func(crdt.Incarnation, []byte) bool) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-f.news:
-		case <-timer.C:
-		}
-		wake := f.turn(e.Now(), e, send)
-		timer.Reset(max(leastSleep, wake-e.Now().Mono))
-	}
+	takeTurns(ctx, e, f.news, func() time.Duration { return f.turn(e.Now(), e, send) })
 }
 
 // turn does the work that is due, and returns when the next turn is.

@@ -14,6 +14,9 @@ import (
 	"github.com/georld/rld/rules"
 )
 
+// TestStrictCut partitions the region of an owner: the others answer by on_failure,
+// first after the deadline, and at once when the breaker is open. It half-opens and
+// closes after the partition.
 func TestStrictCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := strictRules(t, rules.Node{Key: "login", Limit: perMinute(1_000, rules.Deny)})
@@ -57,6 +60,8 @@ func TestStrictCut(t *testing.T) {
 	})
 }
 
+// TestStrictReserve gives a region that cannot reach the owner its regional reserve,
+// and no more.
 func TestStrictReserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := perMinute(40, rules.Share)
@@ -87,6 +92,8 @@ func TestStrictReserve(t *testing.T) {
 	})
 }
 
+// TestStrictDisks restarts strict voters with their disk, without it, and with a
+// damaged one.
 func TestStrictDisks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(6, rules.Deny)}), "us")
@@ -151,6 +158,7 @@ func remove(t *testing.T, path string) {
 	}
 }
 
+// damage changes a byte in the middle of a file.
 func damage(t *testing.T, path string) {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -163,6 +171,8 @@ func damage(t *testing.T, path string) {
 	}
 }
 
+// TestStrictLayout puts other strict voters in force while a key is in use: they vote
+// once they have a snapshot of the former ones, and the limit holds throughout.
 func TestStrictLayout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStrictWorld(t, 5, strictRules(t, rules.Node{Key: "login", Limit: perMinute(20, rules.Deny)}), "us")
@@ -189,7 +199,7 @@ func TestStrictLayout(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.stricts["us-0"].acceptor.expedite()
-		took := w.within(20*time.Second, "the next layout is in force", func() bool {
+		w.within(20*time.Second, "the next layout is in force", func() bool {
 			s := w.status(w.residents[4])
 			return s.Number == 2 && w.status(w.residents[2]).Number == 2 && w.status(w.residents[3]).Number == 2
 		})
@@ -200,7 +210,6 @@ func TestStrictLayout(t *testing.T) {
 		ask(60)
 		time.Sleep(time.Second)
 		ask(20)
-		t.Logf("in force after %v, %d of 20 passed", took, passed)
 		if passed > 20 || passed < 12 {
 			t.Errorf("%d passed, want 20, less what the former home had marked or granted", passed)
 		}

@@ -15,10 +15,7 @@ type waiter struct {
 
 // wake wakes a call that waits. The machine is locked.
 func wake(c *replica.StrictCall) {
-	select {
-	case c.Tag.(*waiter).woken <- struct{}{}:
-	default:
-	}
+	notify(c.Tag.(*waiter).woken)
 }
 
 // answered wakes the calls for which a shard had the last answer.

@@ -32,7 +32,6 @@ func TestDeniedKeyIsQuiet(t *testing.T) {
 	w.runUntil(7 * time.Second)
 	after := w.strict.out
 	asks, decided := (after.Asks-before.Asks)/5, after.Decisions-before.Decisions
-	t.Logf("%d asks a second, %d decisions, %d of them at once", asks, decided, after.Local-before.Local)
 	if asks > 100 || decided < 90_000 {
 		t.Errorf("%d asks a second for %d decisions, want at most 100", asks, decided)
 	}
