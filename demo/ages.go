@@ -60,7 +60,7 @@ func (a *ages) run(ctx context.Context) {
 	}
 }
 
-// look takes in how old the views of running daemons are of each other.
+// look samples the ages of the views that running daemons have of each other.
 func (a *ages) look() {
 	running := make(map[crdt.Incarnation]*instance)
 	for _, i := range a.cluster.all {
@@ -91,9 +91,9 @@ func (a *ages) look() {
 	}
 }
 
-// take returns the greatest age since the last call of what the daemons of the
-// region of the row know of those of the region of the column, with what these
-// had not sent, -1 where nothing was heard.
+// take returns the greatest age since the last call of the views that the
+// daemons of the row's region have of the column's region, unsent increments
+// included, or -1 without a view.
 func (a *ages) take() [][]time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -4,9 +4,9 @@ package demo
 
 import "testing"
 
-// TestABudgetHoldsThroughACut has three times the usual traffic on a rule with a
-// budget of 2 %, and a region cut off meanwhile: no window ever goes beyond it, the
-// region goes on with its share, and so do the others.
+// TestABudgetHoldsThroughACut has three times the usual traffic on a rule with
+// a budget of 2 %, and a region cut off meanwhile: no window ever goes beyond
+// it, the region goes on with its share, and so do the others.
 func TestABudgetHoldsThroughACut(t *testing.T) {
 	o, out := small(t, "sleep 1; budget spread 2%; surge spread 3x; sleep 11; cut eu-west; sleep 22; heal; sleep 12; quit")
 	o.Daemons, o.WAN, o.Traffic = 3, Global, 500

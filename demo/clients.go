@@ -17,7 +17,7 @@ import (
 
 // The clients' bounds.
 const (
-	askTick    = 2 * time.Millisecond // between two looks at who asks
+	askTick    = 2 * time.Millisecond // between two reads of the schedule
 	askLimit   = 2 * time.Second      // for one answer
 	askQueue   = 4_096                // asks that wait for a daemon
 	askWorkers = 4                    // asks under way at a daemon

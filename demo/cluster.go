@@ -116,7 +116,8 @@ const (
 	demoDrain = time.Second
 	// demoRejoin is how often daemons look for lost ones of their region.
 	demoRejoin = 2 * time.Second
-	// demoPoll is how often limits are looked at that nobody said are new.
+	// demoPoll is the interval at which daemons look for changed limits without
+	// a notice.
 	demoPoll = time.Minute
 )
 
@@ -129,8 +130,8 @@ func (o *Options) base(limits string) config.Config {
 	return cfg
 }
 
-// start starts all daemons, the first before the others, so that its error is
-// the one that is told when its ports are taken.
+// start starts all daemons, the first one before the others, so that its error
+// is returned when its ports are in use.
 func (c *cluster) start() error {
 	if err := c.all[0].start(); err != nil {
 		return err
@@ -176,7 +177,7 @@ type sight struct {
 	of     int  // daemons that run
 	sees   int  // of them those that it takes for members, itself too
 	ghosts int  // members that do not run any more
-	heard  int  // of the others those it has heard from
+	heard  int  // of the others, those with a view
 	ready  bool // it takes its share
 }
 

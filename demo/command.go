@@ -12,7 +12,7 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Verb is what a command does.
+// Verb is the kind of a command.
 type Verb string
 
 // The verbs.
@@ -58,7 +58,7 @@ const (
 	maxLimit   = 10_000_000
 )
 
-// form is how a command is written and what it is for.
+// form is the syntax of a command and its purpose.
 type form struct {
 	verb        Verb
 	args, about string
@@ -84,7 +84,7 @@ var forms = [...]form{
 // aliases are other names that people type.
 var aliases = map[string]Verb{"?": Help, "exit": Quit, "q": Quit}
 
-// HelpLines says what commands there are, one a line.
+// HelpLines lists the commands, one per line.
 func HelpLines() []string {
 	out := make([]string, 0, len(forms))
 	for _, f := range forms {
@@ -101,8 +101,8 @@ clients   surge RULE 10x
 limits    limit RULE 500, budget RULE 2%, budget RULE off
 else      status, sleep 10s, help, quit; or several: cut eu-west; sleep 5; heal`
 
-// Parse reads a command. A line that is empty or a comment (# ...) is none:
-// the verb is "". An error says in one line what would be right.
+// Parse parses a command. An empty line or a comment (# ...) has the verb "".
+// The error is one line and states the correct form.
 func Parse(line string, n Names) (Command, error) {
 	text, _, _ := strings.Cut(line, "#")
 	words := strings.Fields(text)
@@ -247,7 +247,7 @@ func named(what, name string, known []string) (string, error) {
 	return "", unknown(what, name, known)
 }
 
-// unknown says what names there are, and which is nearly this one.
+// unknown lists the valid names, and suggests the one nearest to this name.
 func unknown(what, name string, known []string) error {
 	meant := ""
 	if closest := suggest.Closest(name, known); closest != "" {
@@ -260,7 +260,7 @@ func unknown(what, name string, known []string) error {
 	return fmt.Errorf("there is no %s %q%s: say %s", what, clip(name), meant, all)
 }
 
-// clip keeps what is quoted in a message on the line.
+// clip shortens quoted input so that a message stays on one line.
 func clip(s string) string {
 	if r := []rune(s); len(r) > 30 {
 		return string(r[:30]) + "…"

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Ledger is the demo's own account of what was admitted, by rule, key, window
-// and region. It is safe for concurrent use.
+// Ledger is the demo's account of the admitted hits, by rule, key, window and
+// region. It is safe for concurrent use.
 type Ledger struct {
 	regions int
 
@@ -21,12 +21,12 @@ type ruleAccount struct {
 	keys             []keyAccount
 	admitted, denied uint64
 	worst            float64
-	// most is what the fullest window admitted so far, of mostOf that it might;
-	// full is how many windows admitted all that they might.
+	// most is the count of the fullest window so far, mostOf its limit; full is
+	// the number of windows that admitted their whole limit.
 	most, mostOf uint64
 	full         int
-	// bounded is the first window that began under the present budget, 0 without
-	// one; sinceThen is the worst overage from it on.
+	// bounded is the first window that began under the present budget, 0
+	// without one; sinceThen is the worst overage from it on.
 	bounded   int64
 	sinceThen float64
 }
@@ -35,22 +35,22 @@ type ruleAccount struct {
 // one before, for late answers, and the next, for clocks that are ahead.
 const windowsKept = 3
 
-// keyAccount is the latest windows of one key, in no order. One with label 0
+// keyAccount is the latest windows of one key, in no order. One with window 0
 // is free.
 type keyAccount [windowsKept]windowAccount
 
 // windowAccount is one window of a key.
 type windowAccount struct {
 	window int64
-	// limit is the greatest limit that was in force in the window: nobody who
-	// admitted by it was wrong.
+	// limit is the greatest limit in force in the window: a daemon may have
+	// admitted by any of them.
 	limit uint64
 	by    []uint64 // admitted, by region
 	total uint64
 }
 
-// over returns the overage: what was admitted beyond the limit, as a share of
-// it, 0 for none.
+// over returns the overage: the hits beyond the limit as a share of the limit,
+// or 0.
 func (w *windowAccount) over() float64 {
 	if w.total <= w.limit || w.limit == 0 {
 		return 0
@@ -78,7 +78,7 @@ func WindowAt(at time.Time, left, period time.Duration) int64 {
 	return (end+width/2)/width - 1
 }
 
-// Admit counts an ask that passed, in the window of a label.
+// Admit counts an ask that passed, in the window of a window.
 func (l *Ledger) Admit(a Ask, window int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +109,8 @@ func (l *Ledger) Deny(a Ask) {
 	l.mu.Unlock()
 }
 
-// SetBudget tells that a rule has another budget from now on, or none.
+// SetBudget records that a rule has another overage budget from now on, or
+// none.
 func (l *Ledger) SetBudget(rule int, has bool, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,10 +159,10 @@ func (r *ruleAccount) window(key int, window int64, regions int) *windowAccount 
 	return oldest
 }
 
-// RuleRow is what a rule looks like now.
+// RuleRow is the state of a rule.
 type RuleRow struct {
-	// Key is the key whose running window is fullest, Admitted what it was
-	// granted in it by region, Total over all of them, Limit what it may be.
+	// Key is the key with the fullest running window, Admitted its admitted
+	// hits by region, Total their sum, Limit its limit.
 	Key      int
 	Limit    uint64
 	Admitted []uint64
@@ -169,18 +170,18 @@ type RuleRow struct {
 	// Over is the greatest overage of a running window of any key, Worst that
 	// of any window since the start, as shares of the limit.
 	Over, Worst float64
-	// SinceBudget is the worst overage of the windows that began under the present
-	// budget, 0 without one.
+	// SinceBudget is the worst overage of the windows that began under the
+	// present budget, 0 without one.
 	SinceBudget float64
-	// Most is what the fullest window of any key admitted since the start, of MostOf
-	// that it might; Full is how many windows of keys admitted that much.
+	// Most is the count of the fullest window of any key since the start,
+	// MostOf its limit; Full is the number of windows of keys that reached it.
 	Most, MostOf uint64
 	Full         int
 	// Passed and Denied count the asks of all keys since the start.
 	Passed, Denied uint64
 }
 
-// Rows returns what the rules look like at an instant.
+// Rows returns the state of all rules at an instant.
 func (l *Ledger) Rows(now time.Time) []RuleRow {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// The bounds of a direction of a connection: what is under way is at most
-// laneChunks of chunkBytes each. A writer beyond it waits, as it does for a
+// The bounds of one direction of a connection: at most directionChunks chunks
+// of chunkBytes each are in transit. A writer beyond it waits, as it does for a
 // full send buffer.
 const (
-	chunkBytes = 16 << 10
-	laneChunks = 256
+	chunkBytes      = 16 << 10
+	directionChunks = 256
 )
 
-// line is a connection between two regions: near is its end at the one who
-// dialed, far the connection of the machine. The ends are only closed by what
-// arrives there, so that nobody learns across a cut that the other has gone.
+// line is a connection between two regions: near is the end of the dialing
+// side, far the real connection. Only data that arrives closes the ends, so
+// that neither side learns of a close across a partition.
 type line struct {
 	wan       *WAN
 	path      *path
@@ -31,7 +31,7 @@ type line struct {
 	failed bool
 }
 
-// chunk is what was read at one end, and when it is due at the other.
+// chunk is a read of one end, and the time at which it is due at the other.
 type chunk struct {
 	data []byte
 	due  time.Time
@@ -56,13 +56,13 @@ func (w *WAN) join(p *path, far net.Conn) (net.Conn, error) {
 
 // run carries both directions until both ends are closed.
 func (l *line) run() {
-	var lanes sync.WaitGroup
+	var directions sync.WaitGroup
 	for _, way := range [][2]net.Conn{{l.near, l.far}, {l.far, l.near}} {
-		queue := make(chan chunk, laneChunks)
-		lanes.Go(func() { l.take(way[0], queue) })
-		lanes.Go(func() { l.deliver(way[1], queue) })
+		queue := make(chan chunk, directionChunks)
+		directions.Go(func() { l.take(way[0], queue) })
+		directions.Go(func() { l.deliver(way[1], queue) })
 	}
-	lanes.Wait()
+	directions.Wait()
 	l.fail(net.ErrClosed)
 	l.wan.mu.Lock()
 	delete(l.wan.lines, l)
@@ -91,9 +91,9 @@ func (l *line) take(from net.Conn, queue chan<- chunk) {
 	}
 }
 
-// deliver hands what is due to the other end, and closes it after the last.
-// An end that takes no more is told nothing more: that it is closed goes the
-// other way, in its own time.
+// deliver writes due chunks to the other end, and closes it after the last one.
+// An end that fails receives nothing more; its close travels in the other
+// direction with its own delay.
 func (l *line) deliver(to net.Conn, queue <-chan chunk) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -119,7 +119,7 @@ func (l *line) deliver(to net.Conn, queue <-chan chunk) {
 			taken = err == nil
 		}
 		if c.last {
-			to.Close() // what an end says of being closed helps nobody
+			to.Close() // an error of Close has no consequence
 			return
 		}
 	}
@@ -140,7 +140,7 @@ func (l *line) hold() error {
 		case <-turned:
 			cut, turned = l.wan.state(l.path)
 		case <-given.C:
-			// The other side hears nothing of it.
+			// The other side is not notified.
 			l.give(fmt.Errorf("no acknowledgement within %s: %w", holdLimit, ErrCut))
 		case <-l.done:
 			return net.ErrClosed
@@ -178,8 +178,9 @@ func (l *line) fail(err error) {
 	}
 }
 
-// end is what the one who dialed holds: the addresses of the real connection,
-// and a reason instead of a plain end where a cut broke it.
+// end is the connection of the dialing side. It has the addresses of the real
+// connection, and returns a reason instead of io.EOF where a partition broke
+// it.
 type end struct {
 	net.Conn
 	line *line

@@ -94,35 +94,35 @@ func (m *marks) run(ctx context.Context) {
 // settling is for how long nothing is measured after a change.
 const settling = 5 * time.Second
 
-// disturb tells that the network or who lives in it changes: for a while
-// nothing is measured but a heal.
+// disturb records a change of the network or of the daemons: for a while
+// nothing but a heal is measured.
 func (m *marks) disturb(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.calm = now.Add(settling)
 }
 
-// cut tells that regions are cut off: the heal before it is measured no more.
+// cut records a partition: the heal before it is no longer measured.
 func (m *marks) cut(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.calm, m.heal = now.Add(never), nil
 }
 
-// healed tells that all cuts have ended.
+// healed records that all partitions have ended.
 func (m *marks) healed(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.calm, m.heal = now.Add(settling), &heal{began: now}
 }
 
-// convergence returns how long the daemons took to agree after the last heal,
-// -1 when there was none that came to its end, and whether one is under way.
+// convergence returns the time that the daemons took to agree after the last
+// heal, -1 without a completed one, and whether one is under way.
 //
-// They agree when every running daemon knows all that each of the others had
-// counted when the cuts ended: each counts one hit right after that, and tells
-// its counts in the order of their last change, so that who knows the hit
-// knows what was counted before.
+// They agree when every running daemon has all counts that each of the others
+// had when the partitions ended. Each daemon counts one hit right after that
+// and sends its counts in the order of their last change, so a daemon with that
+// hit has all counts before it.
 func (m *marks) convergence() (took time.Duration, underWay bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -193,7 +193,7 @@ func (m *marks) make(from *instance, now time.Time, heal bool) {
 	}
 }
 
-// left asks a daemon what it grants a key, after so many hits.
+// left returns how many hits a daemon still grants a key, after so many hits.
 func (m *marks) left(r *incarnation, key string, hits uint64) uint64 {
 	c := &m.call
 	c.Reset()
@@ -207,7 +207,8 @@ func (m *marks) left(r *incarnation, key string, hits uint64) uint64 {
 	return c.Statuses[0].Remaining
 }
 
-// lookLocked asks who knows the open marks by now.
+// lookLocked asks the daemons for their counts of the open probes. The caller
+// holds the lock.
 func (m *marks) lookLocked(now time.Time) {
 	m.open = slices.DeleteFunc(m.open, func(k *mark) bool {
 		if k.from.killed.Load() || k.from.over() || !k.heal && now.Sub(k.at) > markWait {

@@ -11,7 +11,7 @@ import (
 	"github.com/georld/rld/config"
 )
 
-// Options is what a demo is run with.
+// Options configures a demo.
 type Options struct {
 	// Regions is their names, 1 to 6, Daemons how many run in each, 1 to 9;
 	// together at most 24.
@@ -21,11 +21,12 @@ type Options struct {
 	WAN Profile
 	// Traffic is how often the clients ask, a second, up to 50,000.
 	Traffic int
-	// For is how long the clients ask before everything is stopped, 0 for
-	// until somebody says so.
+	// For is how long the clients send calls before the demo stops; 0 runs
+	// until quit.
 	For time.Duration
-	// Seed draws who asks when, and how the network varies. Daemons and the
-	// machine are not drawn, so two runs are alike and not the same.
+	// Seed seeds the schedule of the calls and the variation of the network.
+	// The timing of daemons and machine is real, so two runs are similar and
+	// not equal.
 	Seed uint64
 	// GRPC, HTTP and Admin are the addresses of the first daemon; port 0
 	// takes a free one. The others get free ones.
@@ -37,8 +38,8 @@ type Options struct {
 	// end the demo. A read that is under way when the demo ends is left to
 	// the caller.
 	In io.Reader
-	// Out takes what is to be seen: the live table when Size is given, a JSON
-	// object a second when JSON is set, and lines otherwise.
+	// Out receives the output: the live table when Size is set, one JSON object
+	// per second when JSON is set, and lines otherwise.
 	Out io.Writer
 	// Err takes the banner when JSON is set; nil discards it.
 	Err io.Writer
@@ -49,9 +50,9 @@ type Options struct {
 
 	// Program is how calls to paste begin; "" is rld.
 	Program string
-	// Version is what the daemons say they are.
+	// Version is the version string of the daemons.
 	Version string
-	// Log takes what the daemons log; nil discards it.
+	// Log receives the daemons' log; nil discards it.
 	Log *slog.Logger
 }
 
@@ -63,8 +64,8 @@ const (
 	maxTraffic = 50_000
 )
 
-// Default returns the options of a demo that was told nothing: three regions
-// of three daemons, on the addresses of a daemon alone.
+// Default returns the default options: three regions of three daemons, on the
+// addresses of a single daemon.
 func Default() Options {
 	c := config.Default()
 	return Options{
@@ -73,8 +74,8 @@ func Default() Options {
 	}
 }
 
-// Validate returns what is wrong with the options, nil when nothing is. What
-// is wrong with a name of a region or an address is found later, by Run.
+// Validate returns an error that lists all faults of the options, or nil. Run
+// checks region names and addresses.
 func (o *Options) Validate() error {
 	if n := len(o.Regions); n < 1 || n > maxRegions {
 		return fmt.Errorf("%d regions: say 1 to %d, such as us-east,eu-west", n, maxRegions)
@@ -104,5 +105,6 @@ func (o *Options) Validate() error {
 	return o.WAN.Set(string(o.WAN))
 }
 
-// Names returns what the commands of a demo with these options may name.
+// Names returns the names that the commands of a demo with these options
+// accept.
 func (o *Options) Names() Names { return names(o.Regions, o.Daemons, NewRules(o.Traffic)) }

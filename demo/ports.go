@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// The ports that daemons get, but for those of the first. They lie below those
-// that systems give to who dials, so that a daemon that was killed finds its
-// own again.
+// The range of the daemons' ports, except those of the first daemon. It lies
+// below the ephemeral ports of common systems, so that a restarted daemon finds
+// its ports free.
 const (
 	firstPort = 20_000
 	lastPort  = 31_999

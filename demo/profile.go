@@ -43,7 +43,7 @@ var globalDelays = map[[2]string]time.Duration{
 const (
 	// sameContinent is between two regions whose names begin alike.
 	sameContinent = 30 * time.Millisecond
-	// elsewhere is between regions whose names say nothing of a place.
+	// elsewhere is the delay between regions with unknown names.
 	elsewhere = 80 * time.Millisecond
 	// globalLoss is the share of chunks that are lost on the way.
 	globalLoss = 0.0005
@@ -87,5 +87,5 @@ func (p *Profile) Set(s string) error {
 	return fmt.Errorf("say %s, %s or %s", Global, Fast, None)
 }
 
-// Type is what the help calls the value.
+// Type is the name of the value in the help.
 func (p *Profile) Type() string { return "profile" }

@@ -18,23 +18,24 @@ type Report struct {
 	Daemons DaemonsReport `json:"daemons"`
 	// WAN is the network between the regions.
 	WAN WANReport `json:"wan"`
-	// Rules is what was admitted against the limits.
+	// Rules holds the admitted hits of each rule beside its limit.
 	Rules []RuleReport `json:"rules"`
-	// Staleness is how old what is known is, for each two regions, at most
-	// since the report before; Ages is that of all views since the start,
-	// without what had not been sent.
+	// Staleness is the greatest age of the views of each pair of regions since
+	// the report before; Ages holds the ages of all views since the start,
+	// without unsent increments.
 	Staleness []StalenessReport `json:"staleness"`
 	Ages      Spans             `json:"age_seconds"`
 	// KnownAfter is after how long a count was known elsewhere, while nothing
 	// was cut, killed or started.
 	KnownAfter Spans `json:"known_after_seconds"`
-	// Convergence is how long the daemons took to agree after the last heal,
-	// null before one; Converging says that one is under way.
+	// Convergence is the time that the daemons took to agree after the last
+	// heal, null before one; Converging is true while one is under way.
 	Convergence *float64 `json:"convergence_seconds"`
 	Converging  bool     `json:"converging"`
 	// Worst is the worst overage of each rule by its name; only in the last.
 	Worst map[string]float64 `json:"worst_overage_ratio,omitempty"`
-	// Notes is what happened since the report before, and what commands said.
+	// Notes lists the events and the replies to commands since the report
+	// before.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -52,8 +53,8 @@ type TrafficReport struct {
 	Left     uint64 `json:"omitted"`
 }
 
-// DaemonsReport is who runs, and how many of those the daemons that run see,
-// themselves too.
+// DaemonsReport counts the running daemons, and the members that they see,
+// themselves included.
 type DaemonsReport struct {
 	Of       int `json:"of"`
 	Up       int `json:"up"`
@@ -64,15 +65,15 @@ type DaemonsReport struct {
 	Ghosts int `json:"ghosts"`
 }
 
-// WANReport is the network. A part is regions that hear each other.
+// WANReport is the network. A part is a set of regions that reach each other.
 type WANReport struct {
 	Profile string      `json:"profile"`
 	Parts   [][]string  `json:"parts"`
 	Cuts    [][2]string `json:"cuts"`
 }
 
-// RuleReport is one rule: the running window of that of its keys which was
-// granted most, and what it comes to since the start.
+// RuleReport is one rule: the running window of its fullest key, and the totals
+// since the start.
 type RuleReport struct {
 	Rule     string            `json:"rule"`
 	Key      string            `json:"key"`
@@ -83,15 +84,16 @@ type RuleReport struct {
 	Total    uint64            `json:"total"`
 	Over     float64           `json:"overage_ratio"`
 	Worst    float64           `json:"worst_overage_ratio"`
-	// Bound is what the overage cannot exceed: the budget, and without one what
-	// regions come to that each admit a whole limit. SinceBudget is the worst
-	// overage of the windows that began under the present budget, null without.
+	// Bound is the greatest possible overage: the budget, or without one the
+	// overage when each region admits a whole limit. SinceBudget is the worst
+	// overage of the windows that began under the present budget, null without
+	// one.
 	Bound       float64  `json:"overage_bound_ratio"`
 	Budget      *float64 `json:"overage_budget_ratio"`
 	SinceBudget *float64 `json:"worst_since_budget_ratio"`
-	// Strict says that a rule never admits more, whatever is cut or killed. Most is
-	// what the fullest window of any key admitted since the start, of MostOf that it
-	// might; Full is how many windows of keys admitted all that they might.
+	// Strict is true for a rule that never exceeds its limit, whatever fails.
+	// Most is the count of the fullest window of any key since the start,
+	// MostOf its limit; Full is the number of windows of keys that reached it.
 	Strict bool   `json:"strict"`
 	Most   uint64 `json:"most_in_a_window"`
 	MostOf uint64 `json:"most_of"`
@@ -100,8 +102,7 @@ type RuleReport struct {
 	Denied uint64 `json:"denied_since_start"`
 }
 
-// shown is the worst overage that people are told of: since the budget, where
-// there is one.
+// shown is the worst overage to display: since the budget, where there is one.
 func (r *RuleReport) shown() float64 {
 	if r.SinceBudget != nil {
 		return *r.SinceBudget
@@ -109,7 +110,7 @@ func (r *RuleReport) shown() float64 {
 	return r.Worst
 }
 
-// fullest says what the fullest window of a strict rule came to, such as "5 of 5".
+// fullest describes the fullest window of a strict rule, such as "5 of 5".
 func (r *RuleReport) fullest() string { return fmt.Sprintf("%d of %d", r.Most, r.MostOf) }
 
 // windowName is what people call a window.
@@ -140,8 +141,8 @@ type RegionAmount struct {
 	Amount uint64
 }
 
-// StalenessReport is how old what In knows of Of is at most, -1 when nothing
-// was ever heard or nobody runs there.
+// StalenessReport is the greatest age of the view that In has of Of, -1 without
+// a view or without a running daemon.
 type StalenessReport struct {
 	In      string  `json:"in"`
 	Of      string  `json:"of"`

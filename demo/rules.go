@@ -17,13 +17,13 @@ import (
 // Domain is the domain of the demo's limits.
 const Domain = "demo"
 
-// Rule is one limit of the demo. All count in fixed windows, so that what was
-// admitted in one can be held against the limit without any estimate.
+// Rule is one limit of the demo. All use fixed windows, so that the count of a
+// window compares with the limit without an estimate.
 type Rule struct {
 	// Name is what commands and tables call it.
 	Name string
-	// Entries is what the limits file matches, left to right. An entry
-	// without a value stands for all its values, each with a count of its own.
+	// Entries lists the entries that the limits file matches, left to right. An
+	// entry without a value matches any value, each with its own count.
 	Entries []rules.Entry
 	// Limit is how many hits a window takes, Window how many seconds it has.
 	Limit  uint32
@@ -31,8 +31,8 @@ type Rule struct {
 	// Budget is its overage_budget, where HasBudget.
 	Budget    rules.PPM
 	HasBudget bool
-	// Strict says that it is of consistency strict: never a hit too many. Home is
-	// then the home region of all its keys, "" for one of each key's own.
+	// Strict selects consistency strict. Home is then the home region of all
+	// its keys, or "" for one computed per key.
 	Strict bool
 	Home   string
 }
@@ -48,8 +48,8 @@ func (r *Rule) Period() time.Duration { return time.Duration(r.Window) * time.Se
 
 // The rules of the demo, by their place in Rules.
 const (
-	steady = iota // users who stay below their limit, each in one region
-	spread        // one user who comes from all regions at once, too often
+	steady = iota // users below their limit, each in one region
+	spread        // one user over the limit, in all regions at once
 	burst         // everybody at once, now and then
 	login         // logins that are tried much too often, at all daemons
 	ruleCount
@@ -138,7 +138,8 @@ func (f *limitsFile) change(name string, to func(*Rule)) error {
 	return nil
 }
 
-// check returns why the daemons would refuse the rules, of which one was changed.
+// check returns why the daemons would refuse the rules, of which one was
+// changed.
 func (f *limitsFile) check(name string) error {
 	_, found := limits.Parse([]limits.File{{Name: f.path, Data: []byte(limitsText(f.rules))}}, f.options)
 	for i := range found {

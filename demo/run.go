@@ -29,10 +29,10 @@ type show struct {
 	failed   atomic.Int64 // commands of the script
 }
 
-// Run runs a demo until ctx ends, its time is over or a command says quit, and
-// stops all of it. It returns an error when it could not start or stop in
-// order, and when a command of the script failed. Nothing is left behind but a
-// read of Options.In that is under way.
+// Run runs a demo until ctx ends, its time is over or a command stops it, and
+// stops all of it. It returns an error when it cannot start or stop, and when a
+// command of the script fails. It leaves nothing behind but a pending read of
+// Options.In.
 func Run(ctx context.Context, o Options) error { return run(ctx, o, NewRules(o.Traffic)) }
 
 // run is Run with limits.
@@ -55,7 +55,7 @@ func run(ctx context.Context, o Options, all []Rule) error {
 	if err != nil {
 		return err
 	}
-	// The network goes last: daemons that stop have something to say.
+	// The network closes last: daemons send messages while they stop.
 	defer s.wan.Close()
 	defer s.clients.close()
 	if err := s.cluster.start(); err != nil {
@@ -66,7 +66,7 @@ func run(ctx context.Context, o Options, all []Rule) error {
 		s.view.say(fmt.Sprintf("all daemons know each other after %.1f s; the clients begin", formed.Seconds()))
 	}
 	s.play(ctx)
-	s.wan.Heal() // so that nobody waits for who cannot answer
+	s.wan.Heal() // so that no call waits for a stopped daemon
 	err = s.cluster.stop()
 	if n := s.failed.Load(); n > 0 {
 		err = errors.Join(err, fmt.Errorf("%d commands of the script failed", n))
@@ -117,8 +117,8 @@ func (s *show) form(ctx context.Context) time.Duration {
 	return 0
 }
 
-// play lets the clients ask and reports on it until it is over, and tells what
-// it came to.
+// play runs the clients and reports until the demo is over, then reports the
+// summary.
 func (s *show) play(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -163,7 +163,7 @@ func (s *show) play(ctx context.Context) {
 	s.last(last)
 }
 
-// last tells what the demo came to.
+// last reports the summary of the demo.
 func (s *show) last(so rate) {
 	r := s.report(time.Now())
 	r.Done, r.Traffic.PerSecond = true, so.perSecond
@@ -189,17 +189,16 @@ func (p *rate) of(r *Report) float64 {
 	return p.perSecond
 }
 
-// view is how a demo is shown. Implementations are safe for concurrent use. An
-// output that fails is not written to any more: the demo goes on without
-// anybody who looks.
+// view displays a demo. Implementations are safe for concurrent use. After a
+// failed write they stop writing, and the demo continues without output.
 type view interface {
-	// banner is told where the daemons are, once.
+	// banner shows the addresses of the daemons, once.
 	banner(text string)
 	// report is called each second or more often.
 	report(r *Report)
-	// say is told what a command answers, or what happened.
+	// say shows a command's reply, or an event.
 	say(text string)
-	// last is told what it all came to, once, and ends the view.
+	// last shows the summary, once, and ends the view.
 	last(r *Report)
 }
 

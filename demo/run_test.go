@@ -155,8 +155,8 @@ func TestOptionsAreValidated(t *testing.T) {
 	}
 }
 
-// TestABudgetThatDaemonsWouldRefuseIsNotWritten: too few rights for each daemon,
-// or more than bounds anything.
+// TestABudgetThatDaemonsWouldRefuseIsNotWritten: too few rights for each
+// daemon, or more than bounds anything.
 func TestABudgetThatDaemonsWouldRefuseIsNotWritten(t *testing.T) {
 	f, err := newLimitsFile(t.TempDir(), NewRules(500), []string{"us-east", "eu-west", "ap-south"}, 3)
 	if err != nil {

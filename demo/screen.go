@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// What a terminal is told.
+// The control sequences of a terminal.
 const (
 	escSave    = "\x1b7"
 	escBack    = "\x1b8"
@@ -28,9 +28,9 @@ const (
 	defaultRows = 24
 )
 
-// screen shows the table at the top of a terminal, in place, and what is typed
-// and said below it, where the lines scroll. Editing a line is left to the
-// terminal.
+// screen shows the table at the top of a terminal, in place, and input and
+// messages below it, in a scrolling area. The terminal itself edits the input
+// line.
 type screen struct {
 	size func() (rows int, ok bool)
 

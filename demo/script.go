@@ -8,9 +8,9 @@ import (
 // maxCommands bounds a script.
 const maxCommands = 10_000
 
-// ReadScript reads commands that are separated by semicolons or lines; # begins
-// a comment that goes to the end of the line. name is what errors call the
-// script; they say which line, and what would be right.
+// ReadScript reads commands separated by semicolons or newlines; # begins a
+// comment that ends with the line. name is the script's name in errors, which
+// give the line and the correct form.
 func ReadScript(name, text string, n Names) ([]Command, error) {
 	var out []Command
 	for i, line := range strings.Split(text, "\n") {

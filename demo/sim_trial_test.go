@@ -59,8 +59,8 @@ func (x *trial) next(now time.Time) time.Time {
 	return began
 }
 
-// rules returns the limits of the trial: those of the demo, and logins counted as
-// the others are, in windows of 20 s. That a strict limit is kept needs no
+// rules returns the limits of the trial: those of the demo, and logins counted
+// as the others are, in windows of 20 s. That a strict limit is kept needs no
 // comparison, and tells of nothing.
 func (x *trial) rules() []Rule {
 	all := NewRules(x.options.Traffic)

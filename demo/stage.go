@@ -25,8 +25,9 @@ func (s *show) script(ctx context.Context) {
 // maxLine bounds a line of input.
 const maxLine = 4 << 10
 
-// input runs what is typed, until the input or the demo ends. Its end, or a
-// line that is too long, ends the input and not the demo.
+// input runs the commands of the input, until the input or the demo ends. The
+// end of the input, or a line that is too long, ends the input and not the
+// demo.
 func (s *show) input(ctx context.Context) {
 	known := s.o.Names()
 	lines := bufio.NewScanner(s.o.In)
@@ -72,7 +73,7 @@ func (s *show) do(ctx context.Context, c Command) error {
 	return err
 }
 
-// act changes what a command says and returns what there is to say of it.
+// act runs a command and returns its reply.
 func (s *show) act(c Command) (string, error) {
 	now := time.Now()
 	switch c.Verb {
@@ -225,7 +226,7 @@ func (s *show) status() string {
 	return strings.TrimRight(b.String(), " \n")
 }
 
-// state is the ports of a daemon, or what is wrong with it.
+// state is the ports of a daemon, or its fault.
 func state(i *instance) string {
 	r := i.live()
 	if r == nil {
@@ -255,7 +256,7 @@ func (s *show) addresses() string {
 	return b.String()
 }
 
-// banner says where the daemons are, and what to try.
+// banner lists the daemons' addresses and example commands.
 func (s *show) banner() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rld demo: %d regions of %d daemons, network %s, %d asks a second\n\n",

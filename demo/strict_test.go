@@ -17,14 +17,15 @@ import (
 const (
 	// loginWindow is the window of logins here.
 	loginWindow = 2 * time.Second
-	// backWithin is how long after a home's death its keys may be without service.
+	// backWithin is how long after an owner's death its keys may be without
+	// service.
 	backWithin = 6 * time.Second
 )
 
-// TestAStrictLimitHoldsWhileOwnersDie plays the script of testdata with logins at 5
-// in 2 s instead of a minute, so that many windows are seen, and all of their homes
-// in us-east, where daemons die. By the demo's own account, over all regions, no
-// window of any login ever has more than 5.
+// TestAStrictLimitHoldsWhileOwnersDie plays the script of testdata with logins
+// at 5 in 2 s instead of a minute, so that many windows are seen, and all of
+// their owners in us-east, where daemons die. By the demo's own account, over
+// all regions, no window of any login ever has more than 5.
 func TestAStrictLimitHoldsWhileOwnersDie(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "strict.txt"))
 	if err != nil {
@@ -129,8 +130,8 @@ func (p *play) run(o Options, all []Rule) {
 	running.Wait()
 }
 
-// expect notes that a command must not end the service for long: the death of one
-// daemon when no other one is dead, and the end of all deaths and cuts.
+// expect notes that a command must not end the service for long: the death of
+// one daemon when no other one is dead, and the end of all deaths and cuts.
 func (p *play) expect(c Command) {
 	down := 0
 	for _, i := range p.s.cluster.all {

@@ -112,8 +112,8 @@ func (r *Report) ruleLines(regions []string) []string {
 	return out
 }
 
-// worstText is the worst overage, and of a strict rule, which has none, what its
-// fullest window came to, where that fits.
+// worstText is the worst overage, and of a strict rule, which has none, what
+// its fullest window came to, where that fits.
 func (r *RuleReport) worstText() string {
 	if text := r.fullest(); r.Strict && r.shown() == 0 && len(text) < worstWidth {
 		return text
@@ -162,7 +162,7 @@ func (r *Report) knownLine() string {
 		s += fmt.Sprintf(" in its region in %.2f s (p99 %.2f)", q.P50, q.P99)
 	}
 	if q := k.Across; q.Samples > 0 {
-		s += fmt.Sprintf(", abroad in %.2f s (p99 %.2f)", q.P50, q.P99)
+		s += fmt.Sprintf(", across regions in %.2f s (p99 %.2f)", q.P50, q.P99)
 	}
 	return s
 }
@@ -216,8 +216,8 @@ func count(n uint64) string {
 	return fmt.Sprintf("%dM", min(n/1_000_000, 99_999))
 }
 
-// shorten keeps a name within a width, and its last letter: the end of a
-// region's name says which of several.
+// shorten shortens a name to a width but keeps its last letter: the end of a
+// region's name often distinguishes it from others.
 func shorten(s string, width int) string {
 	n := utf8.RuneCountInString(s)
 	if n <= width || width < 3 {

@@ -8,7 +8,7 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Who the clients are.
+// The kinds of clients.
 const (
 	steadyUsers = 60
 	spreadUser  = "everywhere"
@@ -48,7 +48,7 @@ func (a Ask) entries() []rules.Entry {
 	return []rules.Entry{{Key: "path", Value: "/login"}, {Key: "account", Value: keyName(a.Rule, a.Key)}}
 }
 
-// keyName returns what a key of a rule is called.
+// keyName returns the text of a rule's key.
 func keyName(rule, key int) string {
 	switch rule {
 	case steady:
@@ -72,8 +72,8 @@ func keysOf(rule int) int {
 	return 1
 }
 
-// Traffic draws who asks when. The same seed draws the same asks at the same
-// times, whatever is answered. It is not safe for concurrent use.
+// Traffic draws the calls of all clients. The same seed draws the same calls at
+// the same times, whatever the answers. It is not safe for concurrent use.
 type Traffic struct {
 	regions int
 	streams [ruleCount]stream
@@ -142,8 +142,8 @@ func (t *Traffic) Due(now time.Duration, into []Ask) (asks []Ask, left int) {
 	return asks, left
 }
 
-// streamTime is what the clock of a rule's stream shows: that of the bursts
-// stands still between them.
+// streamTime returns the clock of a rule's stream; that of a burst stream
+// stands still between bursts.
 func streamTime(rule int, now time.Duration) time.Duration {
 	if rule != burst {
 		return now

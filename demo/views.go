@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// lineView prints a line for each report and each thing that is said.
+// lineView prints a line for each report and each message.
 type lineView struct {
 	mu  sync.Mutex
 	out writer
@@ -25,7 +25,7 @@ func (v *lineView) report(r *Report)   { v.print(Plain(r)) }
 func (v *lineView) say(text string)    { v.print("* " + strings.ReplaceAll(text, "\n", "\n  ")) }
 func (v *lineView) last(r *Report)     { v.print(Summary(r)) }
 
-// maxNotes bounds what is said between two reports.
+// maxNotes bounds the messages between two reports.
 const maxNotes = 100
 
 // jsonView prints each report as a JSON object on a line of its own.
@@ -64,7 +64,7 @@ func (v *jsonView) report(r *Report) {
 
 func (v *jsonView) last(r *Report) { v.report(r) }
 
-// Summary is what a demo came to, for people.
+// Summary returns the result of a demo as text.
 func Summary(r *Report) string {
 	var b strings.Builder
 	t := &r.Traffic

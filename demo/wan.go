@@ -17,8 +17,8 @@ type Link struct {
 	// Delay is the time that bytes take one way, Jitter the most that is
 	// added to it at random.
 	Delay, Jitter time.Duration
-	// Loss is the share of chunks that have to be sent again, 0 to 1: they,
-	// and what was written after them, come one retransmission later.
+	// Loss is the share of chunks that are sent again, 0 to 1: such a chunk and
+	// all later ones arrive one retransmission later.
 	Loss float64
 }
 
@@ -31,7 +31,7 @@ const (
 	// holdGrace is for how long a connection may be held and still go on, as
 	// one does that has not backed off far.
 	holdGrace = time.Second
-	// retransmit is what a loss costs beside a round trip.
+	// retransmit is the cost of a loss beside a round trip.
 	retransmit = 200 * time.Millisecond
 )
 
@@ -60,8 +60,8 @@ type path struct {
 	turned chan struct{}
 }
 
-// NewWAN returns a network of regions that are joined as link says, which is
-// asked once for each two. Jitter and loss are drawn from seed.
+// NewWAN returns a network of regions. It calls link once for each pair to join
+// them. Jitter and loss are drawn from seed.
 func NewWAN(regions []string, link func(a, b string) Link, seed uint64) *WAN {
 	w := &WAN{
 		closed: make(chan struct{}),
@@ -86,9 +86,9 @@ func between(a, b string) [2]string {
 	return [2]string{a, b}
 }
 
-// Listen listens on a TCP address of the machine for a region. Who dials that
-// address from another region is as far away as the regions are. The address
-// belongs to the region for good, so that it can be listened on again.
+// Listen listens on a TCP address of the machine for a region. Dials to that
+// address from another region get that region's delay. The address belongs to
+// the region for good, so that a restarted daemon can listen again.
 func (w *WAN) Listen(region, addr string) (net.Listener, error) {
 	lis, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -196,8 +196,8 @@ func (w *WAN) delayLocked(p *path) time.Duration {
 	return d
 }
 
-// SetDelay changes how far two regions are apart, for what is written from now
-// on. It reports false for regions that are not joined.
+// SetDelay changes the delay between two regions for later writes. It returns
+// false for regions that are not joined.
 func (w *WAN) SetDelay(a, b string, d time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -220,9 +220,8 @@ func (w *WAN) Delay(a, b string) time.Duration {
 	return 0
 }
 
-// Cut cuts two regions off from each other, both ways: what is under way and
-// what is written from now on is held, and dials find nobody. It reports
-// whether they were joined before.
+// Cut separates two regions in both directions: data in transit and later
+// writes are held, and dials fail. It reports whether they were joined before.
 func (w *WAN) Cut(a, b string) bool { return w.turn(a, b, true) }
 
 // Heal ends all cuts and returns how many there were. Connections that were
@@ -253,8 +252,8 @@ func (w *WAN) turn(a, b string, cut bool) bool {
 	return true
 }
 
-// Parts returns the regions by who can still hear whom, perhaps by way of
-// others: one part when nothing is cut.
+// Parts returns the sets of regions that reach each other, directly or through
+// others: one set without a partition.
 func (w *WAN) Parts() [][]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -52,7 +52,7 @@ func TestExamples(t *testing.T) {
 }
 
 // They do in a cluster too: what has rights has enough of them, or is granted
-// them by a home.
+// them by an owner.
 func TestExamplesOfACluster(t *testing.T) {
 	set, found := limits.Parse(exampleFiles(t), limits.Options{
 		Replicated: true, Regions: []string{"us", "eu", "ap"}, Daemons: 30, DaemonsOfRegion: 10, Replicas: 3,

@@ -1,5 +1,5 @@
-// Package server holds what the edges share: the engine they ask and the
-// settings they answer by. The edges are its folders: rls (Envoy), api
+// Package server holds the parts that the edges share: the engine that decides
+// and the settings of answers. The edges are its folders: rls (Envoy), api
 // (native gRPC), web (HTTP) and admin.
 package server
 
@@ -15,10 +15,10 @@ import (
 // Engine decides calls. Implementations are safe for concurrent use.
 type Engine interface {
 	// Check decides c and fills in c.Statuses and c.Decision. It waits for
-	// nothing but the homes of limits that have one: at most until they have had
-	// the time that the settings give them, and not beyond ctx, whose error it
-	// returns then. It returns a *node.InputError for a malformed call. Nothing
-	// is charged where it returns an error.
+	// nothing but the owners of limits that have one: at most until they have
+	// had the time that the settings give them, and not beyond ctx, whose error
+	// it returns then. It returns a *node.InputError for a malformed call.
+	// Nothing is charged where it returns an error.
 	Check(ctx context.Context, c *node.Call) error
 	// Rules returns the rules in force.
 	Rules() *rules.Set
@@ -35,11 +35,11 @@ const (
 	EdgeHTTP   Edge = "http"
 )
 
-// Recorder is told what the edges did. Implementations are safe for
+// Recorder receives the events of the edges. Implementations are safe for
 // concurrent use and neither wait nor allocate.
 type Recorder interface {
 	// Decided is called once a decision (on a stream once a frame, and once for
-	// each question that waited for a home) with the time from the parsed
+	// each question that waited for an owner) with the time from the parsed
 	// question to the answer.
 	Decided(e Edge, took time.Duration)
 	// Malformed is called once a question that was refused unread.
@@ -57,8 +57,8 @@ func (NoRecorder) Malformed(Edge) {}
 
 // Settings is how the edges answer.
 type Settings struct {
-	// Shadow makes every call pass; the statuses keep what they would have
-	// been (upstream's SHADOW_MODE).
+	// Shadow admits every call; the statuses keep their enforced outcome
+	// (upstream's SHADOW_MODE).
 	Shadow bool
 	// Headers makes the RLS edge return rate limit headers (upstream's
 	// LIMIT_RESPONSE_HEADERS_ENABLED) under the names below.

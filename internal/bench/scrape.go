@@ -166,7 +166,7 @@ func (s *served) ownerOf(ctx context.Context, key string, user int) (string, err
 	}
 	if len(answer.Descriptors) != 1 || answer.Descriptors[0].StrictKey == nil ||
 		answer.Descriptors[0].StrictKey.Owner == nil {
-		return "", s.failed(fmt.Errorf("%s=%s has no home: %s", key, userName(user), body))
+		return "", s.failed(fmt.Errorf("%s=%s has no owner: %s", key, userName(user), body))
 	}
 	return answer.Descriptors[0].StrictKey.Owner.Name, nil
 }

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Daemons are killed in the middle of what they write and start again, one after
-// the other and then with their promises lost, under three times the load that
-// the limit has room for. No window goes beyond the budget.
+// Daemons are killed in the middle of what they write and start again, one
+// after the other and then with their promises lost, under three times the load
+// that the limit has room for. No window goes beyond the budget.
 func TestBudgetHoldsWhenDaemonsDie(t *testing.T) {
 	c := newCluster(t, loopback{}, 3, "us", "eu", "ap")
 	tr := c.traffic(20, aim{bounded, "dying", 1})
@@ -50,8 +50,8 @@ func (tr *traffic) fills(rule string, limit int, atMost time.Duration) {
 	})
 }
 
-// keptTo fails the test unless no window of a rule admitted more than total, and
-// one at least reached its limit.
+// keptTo fails the test unless no window of a rule admitted more than total,
+// and one at least reached its limit.
 func (tr *traffic) keptTo(rule string, limit, total int) {
 	t := tr.cluster.t
 	t.Helper()

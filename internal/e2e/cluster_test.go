@@ -67,7 +67,7 @@ func (c *cluster) end() {
 		c.watch.stop()
 	}
 	for _, d := range c.daemons {
-		if _, life, _ := d.now(); life > 0 && d.gone() {
+		if _, run, _ := d.now(); run > 0 && d.gone() {
 			c.t.Errorf("%s ended by itself: %v", d.name, d.cmd.ProcessState)
 		}
 	}

@@ -50,8 +50,8 @@ func newDaemon(c *cluster, i int, name string, at []string) *daemon {
 
 // replica returns who the daemon is now.
 func (d *daemon) replica() Replica {
-	_, life, _ := d.now()
-	return Replica{d.region, d.name, life}
+	_, run, _ := d.now()
+	return Replica{d.region, d.name, run}
 }
 
 // get asks the admin listener.
@@ -76,20 +76,20 @@ func (d *daemon) get(path string, answer any) error {
 // incarnation returns the slot that the daemon counts under in this life, ""
 // while it does not say.
 func (d *daemon) incarnation() string {
-	_, life, _ := d.now()
+	_, run, _ := d.now()
 	d.idMu.Lock()
 	defer d.idMu.Unlock()
-	if d.ids[life] != "" {
-		return d.ids[life]
+	if d.ids[run] != "" {
+		return d.ids[run]
 	}
 	var a api.MembersAnswer
 	if d.get("/members", &a) != nil {
 		return ""
 	}
 	if i := slices.IndexFunc(a.Members, func(m api.Member) bool { return m.Self }); i >= 0 {
-		d.ids[life] = a.Members[i].Incarnation
+		d.ids[run] = a.Members[i].Incarnation
 	}
-	return d.ids[life]
+	return d.ids[run]
 }
 
 // ready returns why the daemon is not ready, "" when it is.

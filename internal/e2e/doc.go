@@ -1,17 +1,19 @@
-// Package e2e holds the tests of real rld processes: clusters of them on
-// loopback and in network namespaces, under load, while daemons are killed,
-// frozen, restarted and cut off. They need the build tag e2e:
+// Package e2e holds the tests of real rld processes: clusters on loopback and
+// in network namespaces, under load, with daemons that are killed, frozen,
+// restarted and partitioned. They need the build tag e2e:
 //
 //	go test -tags e2e -count=1 -timeout 10m -v ./internal/e2e
 //
-// Every test audits what was admitted: for each key and window its total is at
-// most the limit and what the daemons could not yet know of each other, which
-// is computed from when each hit was admitted and how old views were. See
-// Ledger.Unseen. That arithmetic has tests of its own, without the tag.
+// Every test audits the admitted hits: the total of each key and window is at
+// most the limit plus the hits that the daemons could not yet know of each
+// other. The test computes that allowance from the time of each hit and the
+// ages of the views, see Ledger.Unseen. Tests without the tag cover that
+// arithmetic.
 //
-// The tests of partitions make their own network namespaces. They need Linux,
-// root, and the programs ip and nft, and are skipped with a word without them.
+// The tests of partitions create their own network namespaces. They need Linux,
+// root, and the programs ip and nft, and are skipped with a message without
+// them.
 //
-// When a test fails, it prints the ends of the daemons' logs and keeps them
-// whole. All daemons end with the test, also when it is killed.
+// A failing test prints the ends of the daemons' logs and keeps the whole logs.
+// All daemons end with the test, even when it is killed.
 package e2e

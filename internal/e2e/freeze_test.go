@@ -33,7 +33,7 @@ func TestFrozenDaemonDelaysNobody(t *testing.T) {
 	out := c.list(5*time.Second, mates, others)
 	time.Sleep(time.Until(froze.Add(slices * slice)))
 	c.list(quietEnd, others, others)
-	outAbroad := time.Since(froze)
+	outRemote := time.Since(froze)
 	c.together(around, 5*time.Second)
 
 	around = c.apart(Replica{Region: victim.region}) // until it sums them up again
@@ -45,7 +45,7 @@ func TestFrozenDaemonDelaysNobody(t *testing.T) {
 	tr.stop()
 
 	t.Logf("froze %s: out of its region's lists after %s, of all after %s; went on: whole again after %s",
-		victim.name, seconds(out), seconds(outAbroad), seconds(healed))
+		victim.name, seconds(out), seconds(outRemote), seconds(healed))
 	before, after := tr.p99s(others, begin, slices), tr.p99s(others, thawed, slices)
 	sameSpeed(t, tr.p99s(others, froze, slices), append(before, after...))
 	tr.served(victim)

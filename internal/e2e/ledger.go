@@ -10,8 +10,8 @@ import (
 // Replica is one incarnation of a daemon.
 type Replica struct {
 	Region, Name string
-	// Life is 1 for the first process of that name, 2 for the next.
-	Life int
+	// Run is 1 for the first process of that name, 2 for the next.
+	Run int
 }
 
 // matches reports whether r is what pattern names: fields that are zero in
@@ -19,7 +19,7 @@ type Replica struct {
 func (r Replica) matches(pattern Replica) bool {
 	return (pattern.Region == "" || pattern.Region == r.Region) &&
 		(pattern.Name == "" || pattern.Name == r.Name) &&
-		(pattern.Life == 0 || pattern.Life == r.Life)
+		(pattern.Run == 0 || pattern.Run == r.Run)
 }
 
 // Hit is one admitted hit: it was counted between the two times.
@@ -28,7 +28,7 @@ type Hit struct {
 	Sent, Answered time.Time
 }
 
-// Window is what a limit counts in: one key for the time of one label.
+// Window names one key in one window.
 type Window struct {
 	Rule, Value string
 	Ends        time.Time
@@ -87,13 +87,13 @@ func (l *Ledger) Latest(w Window, by Replica) time.Time {
 	return last
 }
 
-// Gap is a time in which some replicas and all others told each other nothing:
-// a death, a freeze, a cut.
+// Gap is a period in which some replicas and all others exchanged nothing: a
+// death, a freeze, a partition.
 type Gap struct {
-	// Of is who was apart. See Replica.matches.
+	// Of selects the separated replicas. See Replica.matches.
 	Of Replica
-	// Since is the time up to which what was counted on one side is known on
-	// the other. Until is when views were fresh again; zero is never.
+	// Since is the time up to which the counts of one side are known on the
+	// other. Until is the time at which views are fresh again; zero is never.
 	Since, Until time.Time
 }
 
@@ -102,7 +102,7 @@ func (g Gap) separates(a, b Replica, t time.Time) bool {
 	return a.matches(g.Of) != b.matches(g.Of) && t.After(g.Since) && (g.Until.IsZero() || t.Before(g.Until))
 }
 
-// Views says what replicas know of each other.
+// Views holds the ages of the views that replicas have of each other.
 type Views struct {
 	// Near is how old a replica's view of another of its region is at most,
 	// Far that of one of another region, in any of their own counters.
@@ -126,15 +126,15 @@ func (v *Views) knownUntil(of, at Replica, t time.Time) time.Time {
 	return known
 }
 
-// Unseen returns by how many hits the window may be above its limit: what all
-// others had admitted, when the last hit was, that its replica could not know
-// of. This is Theorem 1 of the design. A replica admits only what fits beside
-// all that it knows, so at the last hit the limit holds for what is known
-// there, and nothing comes after it. Only hits of replicas that match count;
-// an empty pattern is all of them.
+// Unseen returns by how many hits the window may exceed its limit: the hits
+// admitted by others, up to the last hit, that the replica of the last hit
+// could not know of.
 //
-// A hit was counted at some time between question and answer, so several may
-// have been the last: the worst of them counts.
+// A replica admits only hits that fit beside all counts it has, so at the last
+// hit the limit holds for the counts known there, and nothing is admitted after
+// it. Only hits of replicas that match count; an empty pattern matches all. A
+// hit was counted at some time between question and answer, so several may have
+// been the last: the worst of them counts.
 func (l *Ledger) Unseen(w Window, by Replica, v *Views) int {
 	var hits []Hit
 	var latest time.Time // by then the last hit had not been counted

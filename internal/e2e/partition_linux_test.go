@@ -58,9 +58,9 @@ func cutOff(t *testing.T, d direction) {
 	after.audit()
 }
 
-// A region is cut off for longer than any horizon under three times the load that
-// the limit has room for, and no window of either side, of both together, goes
-// beyond the budget.
+// A region is cut off for longer than any horizon under three times the load
+// that the limit has room for, and no window of either side, of both together,
+// goes beyond the budget.
 func TestBudgetHoldsInACut(t *testing.T) {
 	n := newNamespaces(t, "us", "eu", "ap")
 	c := newCluster(t, n, 3, n.regions...)

@@ -59,7 +59,7 @@ type process struct {
 
 	mu    sync.Mutex // guards what follows
 	state state
-	life  int
+	run   int
 	began time.Time
 	cmd   *exec.Cmd
 	ended chan struct{} // closed when cmd is gone
@@ -86,7 +86,7 @@ func (p *process) start(t testing.TB) {
 		t.Fatalf("starting %v: %v", p.argv, err)
 	}
 	p.cmd, p.ended, p.state, p.began = cmd, ended, up, time.Now()
-	p.life++
+	p.run++
 	go func() {
 		_ = cmd.Wait() // who asked for the end knows how it was
 		close(ended)
@@ -108,7 +108,7 @@ func environ() []string {
 func (p *process) now() (state, int, time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.state, p.life, p.began
+	return p.state, p.run, p.began
 }
 
 // become notes what is about to be done, before it is: from then on nothing
@@ -159,8 +159,8 @@ func (p *process) signal(t testing.TB, s state, sig syscall.Signal) *exec.Cmd {
 
 // end kills the process if it lives, for cleanup: also a frozen one.
 func (p *process) end() {
-	s, life, _ := p.now()
-	if life == 0 || s == down {
+	s, run, _ := p.now()
+	if run == 0 || s == down {
 		return
 	}
 	_ = p.become(down).Process.Kill() // it may have ended by itself

@@ -34,11 +34,12 @@ const (
 	strictLimit = 20
 )
 
-// The strict limits whose home region is strictOwner, of clusters with that region.
+// The strict limits whose home region is strictOwner, of clusters with that
+// region.
 const (
 	strictOwner = "eu"
 	// open keys are never used up: there is service, or not. allowed ones pass
-	// without their home.
+	// without their owner.
 	open      = "open"
 	allowed   = "allowed"
 	openLimit = 10_000_000
@@ -88,7 +89,8 @@ var homedLimits = fmt.Sprintf(`
       {unit: second, unit_multiplier: 3, requests_per_unit: %[3]d, consistency: strict, home: %[4]s, on_failure: {share: 30%%}}
 `, openLimit, onceLimit, sharedLimit, strictOwner)
 
-// circuitOpen is for how long a circuit stays open, so that it is seen to close.
+// circuitOpen is for how long a circuit stays open, so that it is seen to
+// close.
 const circuitOpen = 3 * time.Second
 
 // addresses is where a daemon listens.

@@ -13,14 +13,15 @@ import (
 )
 
 const (
-	// backWithin is how long after the death of a home its keys may be refused.
+	// backWithin is how long after the death of an owner its keys may be
+	// refused.
 	backWithin = 6 * time.Second
 	// strictHeadroom is by how many hits of a key a takeover may fall short.
 	strictHeadroom = 20
 )
 
-// The home of keys is killed under load: soon after another daemon of the region
-// is home, which counts as used what the dead one may have used.
+// The owner of keys is killed under load: soon after another daemon of the
+// region is owner, which counts as used what the dead one may have used.
 func TestStrictOwnerThatIsKilled(t *testing.T) {
 	c := newCluster(t, loopback{}, 3, "us", "eu", "ap")
 	victim := c.daemon("eu-1")
@@ -51,8 +52,8 @@ func TestStrictOwnerThatIsKilled(t *testing.T) {
 	t.Log(tr.failures(open))
 }
 
-// homed returns n names of keys of a rule that a daemon is home of: of the keys
-// NAME-0.
+// homed returns n names of keys of a rule that a daemon is owner of: of the
+// keys NAME-0.
 func (c *cluster) homed(owner *daemon, rule string, n int) []string {
 	c.t.Helper()
 	var out []string
@@ -75,8 +76,8 @@ func (c *cluster) homed(owner *daemon, rule string, n int) []string {
 	return out
 }
 
-// ownerOf returns the name of the daemon that a key is at home at, as this one sees
-// it.
+// ownerOf returns the name of the daemon that a key is at home at, as this one
+// sees it.
 func (d *daemon) ownerOf(rule, value string) (string, error) {
 	var a api.ExplainAnswer
 	q := url.Values{"domain": {domain}, "d": {rule + ":" + value}}
@@ -90,7 +91,7 @@ func (d *daemon) ownerOf(rule, value string) (string, error) {
 }
 
 // outage returns the longest time in which any daemon but those named answered
-// nothing of a key of a rule by the word of its home, between two times.
+// nothing of a key of a rule by the word of its owner, between two times.
 func (tr *traffic) outage(rule string, from, to time.Time, but ...*daemon) time.Duration {
 	type view struct{ at, value string }
 	good := map[view][]time.Time{}
@@ -122,7 +123,7 @@ func (tr *traffic) outage(rule string, from, to time.Time, but ...*daemon) time.
 	return worst
 }
 
-// failures says how many answers of a rule were given without its home.
+// failures says how many answers of a rule were given without its owner.
 func (tr *traffic) failures(rule string) string {
 	all, without := 0, map[string]int{}
 	for _, x := range tr.took {
@@ -136,8 +137,8 @@ func (tr *traffic) failures(rule string) string {
 	return fmt.Sprintf("of %d answers of %s keys without the word of a home: %v", all, rule, without)
 }
 
-// usedOnce fails the test unless each key of the rule that is used up once was: all
-// but a chunk for the home that died, and the calls that it took with it.
+// usedOnce fails the test unless each key of the rule that is used up once was:
+// all but a chunk for the owner that died, and the calls that it took with it.
 func (tr *traffic) usedOnce(killed time.Time) {
 	t := tr.cluster.t
 	t.Helper()

@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// forwardWithin is how long beyond the round trip a call waits for a home of another
-	// region: strict.forward_margin, and the machine.
+	// forwardWithin is how long beyond the round trip a call waits for an owner
+	// of another region: strict.forward_margin, and the machine.
 	forwardWithin = 100*time.Millisecond + 60*time.Millisecond
-	// openWithin is by how much longer than a local answer one may take that a home
-	// is not asked for any more.
+	// openWithin is by how much longer than a local answer one may take that an
+	// owner is not asked for any more.
 	openWithin = time.Millisecond
 )
 
-// The region of the home is cut off: the others answer by on_failure, late at first
-// and then at once, and ask again after the cut.
-func TestStrictHomeRegionThatIsCutOff(t *testing.T) {
+// The region of the owner is cut off: the others answer by on_failure, late at
+// first and then at once, and ask again after the cut.
+func TestStrictHomeRegionPartitioned(t *testing.T) {
 	n := newNamespaces(t, "us", "eu", "ap")
 	c := newCluster(t, n, 3, n.regions...)
 	tr := c.traffic(30, aim{strict, "cut", 6}, aim{shared, "cut", 1})
@@ -59,7 +59,7 @@ func TestStrictHomeRegionThatIsCutOff(t *testing.T) {
 		strictOwner, slowest, seconds(back), seconds(closed))
 	tr.served()
 	tr.keptTo(strict, strictLimit, strictLimit)
-	tr.keptTo(shared, sharedLimit-sharedReserve, sharedLimit) // the home's own region seldom needs its floor
+	tr.keptTo(shared, sharedLimit-sharedReserve, sharedLimit) // the owner's own region seldom needs its floor
 	tr.floored(began.Add(time.Second), healed)
 }
 
@@ -79,8 +79,8 @@ func (d *daemon) farthest(t testing.TB, region string) time.Duration {
 	return time.Duration(trip * float64(time.Second))
 }
 
-// opens asks for keys of a home that is cut off until its circuit is open, and
-// returns how long the slowest answer took, which must be within a time.
+// opens asks for keys of an owner that is cut off until its circuit is open,
+// and returns how long the slowest answer took, which must be within a time.
 func (c *cluster) opens(asker *daemon, within time.Duration) time.Duration {
 	t := c.t
 	t.Helper()
@@ -108,8 +108,8 @@ func (c *cluster) opens(asker *daemon, within time.Duration) time.Duration {
 	return 0
 }
 
-// atOnce compares answers by an open circuit with local ones, one after the other.
-// A machine that is busy with something else may take three tries.
+// atOnce compares answers by an open circuit with local ones, one after the
+// other. A machine that is busy with something else may take three tries.
 func (c *cluster) atOnce(asker *daemon) {
 	t := c.t
 	t.Helper()
@@ -192,8 +192,8 @@ func (d *daemon) closed() string {
 	return ""
 }
 
-// floored fails the test unless the regions without the home kept to their floors,
-// and had them, in windows that were all in the cut.
+// floored fails the test unless the regions without the owner kept to their
+// floors, and had them, in windows that were all in the cut.
 func (tr *traffic) floored(began, healed time.Time) {
 	t := tr.cluster.t
 	t.Helper()

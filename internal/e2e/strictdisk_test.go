@@ -21,7 +21,7 @@ const strictJournal = "strict.rld"
 // not vote before all others have told them what they hold.
 func TestStrictReplicasThatForget(t *testing.T) {
 	c := newCluster(t, loopback{}, 3, "us")
-	keeper, hurt, mate := c.daemon("us-0"), c.daemon("us-1"), c.daemon("us-2")
+	acceptor, hurt, mate := c.daemon("us-0"), c.daemon("us-1"), c.daemon("us-2")
 	tr := c.traffic(50, aim{strict, "kept", 4})
 	c.votes(patience, c.daemons...)
 	time.Sleep(time.Second)
@@ -42,7 +42,7 @@ func TestStrictReplicasThatForget(t *testing.T) {
 		mate.kill(t)
 		hurt.start(t)
 		c.within(patience, "word of what is lost", func() string { return hurt.logs(loss.said) })
-		c.list(patience, []*daemon{keeper, hurt}, []*daemon{keeper, hurt})
+		c.list(patience, []*daemon{acceptor, hurt}, []*daemon{acceptor, hurt})
 		// One of three votes, so nothing is admitted.
 		for range 10 {
 			if on, err := hurt.metric("rld_strict_voting"); err != nil || on != 0 {
@@ -68,11 +68,12 @@ func TestStrictReplicasThatForget(t *testing.T) {
 		})
 		t.Logf("%s: %q; voting again %s after the last other one was started", hurt.name, loss.said, seconds(again))
 	}
-	// What it votes for now counts: with it alone beside another there is service.
+	// What it votes for now counts: with it alone beside another there is
+	// service.
 	mate.kill(t)
 	time.Sleep(lengths[strict]) // until nothing is left of what was granted before
 	before := tr.admitted(strict)
-	c.within(backWithin, "strict keys with "+keeper.name+" and "+hurt.name, func() string {
+	c.within(backWithin, "strict keys with "+acceptor.name+" and "+hurt.name, func() string {
 		if tr.admitted(strict) == before {
 			return "none are admitted"
 		}

@@ -10,9 +10,10 @@ import (
 	"time"
 )
 
-// The replicas of a region are replaced one by one and all at once, under load, and
-// the former ones die: never a hit too many, and there is service all the time but
-// for moments. What a command gets wrong is refused in words, and changes nothing.
+// The replicas of a region are replaced one by one and all at once, under load,
+// and the former ones die: never a hit too many, and there is service all the
+// time but for moments. What a command gets wrong is refused in words, and
+// changes nothing.
 func TestStrictReplicasThatChange(t *testing.T) {
 	c := newCluster(t, loopback{}, 4, "us", "ap")
 	at, other := c.daemon("ap-0"), c.daemon("us-1") // layouts are put in at the first replica of all
@@ -86,8 +87,8 @@ func (d *daemon) layout(t testing.TB) float64 {
 	return n
 }
 
-// rld runs a command of rld against the daemon, and returns its exit code and all
-// that it printed.
+// rld runs a command of rld against the daemon, and returns its exit code and
+// all that it printed.
 func (d *daemon) rld(t testing.TB, args string) (code int, out string) {
 	t.Helper()
 	cmd := exec.Command(binary, append(strings.Fields(args), "--admin", d.at.admin)...)

@@ -233,7 +233,7 @@ func (l *Ledger) list(w Window) string {
 	var b strings.Builder
 	for _, h := range hits {
 		fmt.Fprintf(&b, "  %s answered by %s (life %d) after %v\n", h.Answered.UTC().Format("15:04:05.000"), h.By.Name,
-			h.By.Life, h.Answered.Sub(h.Sent))
+			h.By.Run, h.Answered.Sub(h.Sent))
 	}
 	return b.String()
 }

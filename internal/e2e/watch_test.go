@@ -58,7 +58,7 @@ func (w *watch) stop() {
 
 // look takes in how old one daemon's views are.
 func (w *watch) look(d *daemon) {
-	s, life, began := d.now()
+	s, run, began := d.now()
 	if s != up || d.ready() != "" {
 		return // it is given no calls
 	}
@@ -88,7 +88,7 @@ func (w *watch) look(d *daemon) {
 			seen.far = max(seen.far, age)
 		}
 	}
-	if s, l, _ := d.now(); s != up || l != life {
+	if s, l, _ := d.now(); s != up || l != run {
 		return
 	}
 	w.mu.Lock()

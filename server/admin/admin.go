@@ -1,9 +1,9 @@
 // Package admin is the listener for operators of a daemon: metrics, health, the
 // rules in force, the state of the cluster, explanations of decisions, and
-// profiles. It shows keys of requests as hashes, and their texts only to its own
-// machine. It changes nothing but rights and layouts, by commands that it also
-// accepts only from its own machine. It is still meant for loopback or a trusted
-// network: a profile costs processor time.
+// profiles. It shows keys of requests as hashes, and their texts only to its
+// own machine. It changes nothing but rights and layouts, by commands that it
+// also accepts only from its own machine. It is still meant for loopback or a
+// trusted network: a profile costs processor time.
 package admin
 
 import (
@@ -18,8 +18,8 @@ import (
 )
 
 // Options are the sources of the pages. Any number of goroutines call the
-// functions, one call for each request. They must not block, except for Explain.
-// The pages only read the results.
+// functions, one call for each request. They must not block, except for
+// Explain. The pages only read the results.
 type Options struct {
 	// Metrics serves /metrics. Required.
 	Metrics http.Handler
@@ -29,8 +29,8 @@ type Options struct {
 	// Rules returns the rules in force as text, for /rlconfig. Required.
 	Rules func() string
 	// Members returns the live members of all regions, including the daemon
-	// itself. Netcheck returns the connection to each peer. Both may return them
-	// in any order. Nil for a daemon alone.
+	// itself. Netcheck returns the connection to each peer. Both may return
+	// them in any order. Nil for a daemon alone.
 	Members  func() []api.Member
 	Netcheck func() []api.PeerCheck
 	// Budget answers /v1/budget. It fails only for an unknown rule. Nil for a
@@ -38,12 +38,13 @@ type Options struct {
 	Budget func(api.BudgetQuery) (api.BudgetAnswer, error)
 	// Command executes a command about rights. Nil for a daemon without rights.
 	Command func(c api.Command, name string) (api.CommandAnswer, error)
-	// Explain answers /v1/explain and charges nothing. It may ask the owner of a
-	// key and wait for it until ctx ends. It fails only for an invalid query.
+	// Explain answers /v1/explain and charges nothing. It may ask the owner of
+	// a key and wait for it until ctx ends. It fails only for an invalid query.
 	Explain func(ctx context.Context, q api.ExplainQuery) (api.ExplainAnswer, error)
 	// Status answers /v1/status.
 	Status func() api.StatusAnswer
-	// Top answers /v1/top. It may return more keys than requested, in any order.
+	// Top answers /v1/top. It may return more keys than requested, in any
+	// order.
 	Top func(q api.TopQuery) api.TopAnswer
 	// Strict answers /v1/strict. Nil for a daemon alone.
 	Strict func() api.StrictAnswer

@@ -98,8 +98,8 @@ func TestExplainReadsQuestions(t *testing.T) {
 	}
 }
 
-// TestNothingIsMissingFromJSON: what a daemon leaves out is an empty list, so that
-// programs need not look for it.
+// TestNothingIsMissingFromJSON: what a daemon leaves out is an empty list, so
+// that programs need not look for it.
 func TestNothingIsMissingFromJSON(t *testing.T) {
 	o := options()
 	o.Explain = func(context.Context, api.ExplainQuery) (api.ExplainAnswer, error) {
@@ -129,7 +129,8 @@ func TestNothingIsMissingFromJSON(t *testing.T) {
 	}
 }
 
-// TestADaemonThatDoesNotSay: without a function there is an answer that says so.
+// TestADaemonThatDoesNotSay: without a function there is an answer that says
+// so.
 func TestADaemonThatDoesNotSay(t *testing.T) {
 	o := options()
 	o.Explain, o.Status, o.Top = nil, nil, nil

@@ -64,8 +64,8 @@ func TestTopRanks(t *testing.T) {
 	}
 }
 
-// TestTextsOfKeysStayHere: who is on another machine, or shows pages in a browser,
-// is told hashes alone.
+// TestTextsOfKeysStayHere: who is on another machine, or shows pages in a
+// browser, is told hashes alone.
 func TestTextsOfKeysStayHere(t *testing.T) {
 	o := options()
 	o.Top = func(api.TopQuery) api.TopAnswer {

@@ -2,11 +2,10 @@
 // time (Check), or pipelined on a stream (CheckStream), where questions and
 // answers share frames and a check costs a fraction of a call.
 //
-// Hits that were admitted and not used are given back by Refund. A question
-// that says refundable is answered with a token a descriptor: what was charged
-// and where, sealed with a key that this process alone has. It is good once, at
-// the daemon that charged, for as long as the hits weigh anything; a restart
-// forgets key and charges alike, and the hits stay counted. What was refunded is
-// remembered until then, for a bounded number of tokens; beyond that Refund
-// refuses, and nothing is lost.
+// Refund returns admitted hits that were not used. A refundable question gets a
+// refund token per descriptor: the receipt of the charge, sealed with a key of
+// this process. A token is valid once, at the daemon that charged, while the
+// hits count; a restart forgets key and charges alike, and the hits stay
+// counted. Refunded tokens are remembered until then, up to a bounded number;
+// beyond that Refund fails, and nothing is lost.
 package api

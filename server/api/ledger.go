@@ -15,14 +15,15 @@ import (
 const maxRefunded = 1 << 20
 
 // refundGrace is for how long a refund is remembered beyond that, in
-// milliseconds: the clock that labels are cut from may be behind.
+// milliseconds: the clock that windows are cut from may be behind.
 const refundGrace = int64(time.Minute / time.Millisecond)
 
-// ledger sees to it that a token is refunded once. It is safe for concurrent
-// use. The zero value with a bound is ready.
+// ledger ensures that a token is refunded once. It is safe for concurrent use.
+// The zero value with a bound is ready.
 //
-// What it forgets is over, by the same clock that it judges tokens by, and that
-// clock never goes back: so no token counts twice, whatever clocks do.
+// It forgets only expired tokens, by the same clock that judges tokens, and
+// that clock never goes back: so no token counts twice, whatever wall clocks
+// do.
 type ledger struct {
 	max int // refunds that are remembered at a time
 
@@ -32,7 +33,7 @@ type ledger struct {
 	ends ends
 }
 
-// entry says what a ledger made of a refund.
+// entry is the outcome of entering a token.
 type entry uint8
 
 const (
@@ -42,8 +43,8 @@ const (
 	full                 // no room to remember it: it must not be done
 )
 
-// enter writes a token's number down. until is when its hits weigh nothing any
-// more, now what the wall clock says, both in Unix milliseconds.
+// enter records a token's number. until is when its hits stop counting, now the
+// wall clock, both in Unix milliseconds.
 func (g *ledger) enter(number uint64, until, now int64) entry {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -20,7 +20,7 @@ const outboxBytes = 32 << 10
 // other, what waits is always one frame, whatever number of frames it answers.
 //
 // Methods are the sender's unless they name the reader. put, fail and paid are
-// also for those that answer questions which wait for a home. None but put
+// also for those that answer questions which wait for an owner. None but put
 // waits.
 type outbox struct {
 	mu      sync.Mutex
@@ -31,7 +31,7 @@ type outbox struct {
 
 	pending *[]byte // nil when nothing waits
 	busy    bool    // the reader is deciding a frame
-	owed    int     // questions that wait for a home
+	owed    int     // questions that wait for an owner
 	shut    bool    // nobody sends anymore
 	ended   bool    // the reader has ended, for this reason:
 	err     error
@@ -96,7 +96,7 @@ func (o *outbox) owe() {
 	o.mu.Unlock()
 }
 
-// paid says that such a question was answered, or will not be.
+// paid records that such a question was answered, or never will be.
 func (o *outbox) paid() {
 	o.mu.Lock()
 	o.owed--
@@ -146,7 +146,7 @@ func (o *outbox) draining() bool {
 }
 
 // take returns what waits, nil for nothing. last is true when there is
-// nothing and never will be: no question waits for a home, and the reader has
+// nothing and never will be: no question waits for an owner, and the reader has
 // ended, for the reason err, or decides no more frames.
 func (o *outbox) take() (answers *[]byte, last bool, err error) {
 	o.mu.Lock()
@@ -159,7 +159,7 @@ func (o *outbox) take() (answers *[]byte, last bool, err error) {
 	return nil, o.owed == 0 && (o.ended || !o.busy && o.draining()), o.err
 }
 
-// abandon says that nobody sends anymore and lets the reader go.
+// abandon records that the sender has ended, and wakes the reader.
 func (o *outbox) abandon() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -48,7 +48,7 @@ func (q *question) start() {
 	q.id, q.hits, q.refundable, q.receipts = 0, 0, false, q.receipts[:0]
 }
 
-// ReadMessage reads a CheckRequest. What is wrong with it shows in finish.
+// ReadMessage reads a CheckRequest. finish returns its faults.
 func (q *question) ReadMessage(text string) {
 	s := message.Scan(text)
 	for s.Next() {
@@ -70,7 +70,8 @@ func (q *question) ReadMessage(text string) {
 	q.failMalformed(&s)
 }
 
-// finish returns what is wrong with the question, nil when it can be decided.
+// finish returns the first fault of the question, or nil when it can be
+// decided.
 func (q *question) finish() error { return q.draft.Finish(max(q.hits, 1)) }
 
 func (q *question) readDescriptor(text string) {

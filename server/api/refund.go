@@ -14,20 +14,20 @@ import (
 	"github.com/georld/rld/server/message"
 )
 
-// Engine decides calls, and takes back what was charged for them.
-// Implementations are safe for concurrent use.
+// Engine decides calls and refunds their charges. Implementations are safe for
+// concurrent use.
 type Engine interface {
 	server.Engine
 	// CheckRefundable is Check. It fills to with a receipt a descriptor and
 	// returns it; one without hits is none.
 	CheckRefundable(ctx context.Context, c *node.Call, to []node.Receipt) ([]node.Receipt, error)
 	// TryCheck and TryCheckRefundable are the same for a call that waits for no
-	// home. They return false, and have charged nothing, for one that has to:
+	// owner. They return false, and have charged nothing, for one that has to:
 	// then it is for Check or CheckRefundable.
 	TryCheck(c *node.Call) (decided bool, err error)
 	TryCheckRefundable(c *node.Call, to []node.Receipt) (receipts []node.Receipt, decided bool, err error)
-	// Refund gives back up to hits of what a receipt of this engine says. That
-	// no receipt is handed in twice is up to the caller.
+	// Refund returns up to hits of a receipt of this engine to its window. The
+	// caller ensures that a receipt is used once.
 	Refund(r *node.Receipt, hits uint64) node.Refunded
 	// Incarnation is the incarnation that charges.
 	Incarnation() crdt.Incarnation
@@ -56,7 +56,7 @@ type refundCall struct {
 	err   error
 }
 
-// ReadMessage reads a RefundRequest. What is wrong with it shows in refund.
+// ReadMessage reads a RefundRequest. refund returns its faults.
 func (g *refundCall) ReadMessage(text string) {
 	s := message.Scan(text)
 	for s.Next() {
@@ -84,7 +84,7 @@ func refund(
 	return s.refund(g)
 }
 
-// refund gives back what a request names, once.
+// refund returns the hits of a request's token, once.
 func (s *Service) refund(g *refundCall) (any, error) {
 	t, st := s.redeem(g)
 	if st != nil {
@@ -139,7 +139,8 @@ func (s *Service) redeem(g *refundCall) (t token, _ *status.Status) {
 	return t, nil
 }
 
-// elsewhere says who charged the hits that were to be refunded here.
+// elsewhere describes the daemon that charged the hits of a token that was sent
+// here.
 func elsewhere(incarnation crdt.Incarnation, name string) string {
 	if name == "" {
 		return fmt.Sprintf("the hits were charged by incarnation %v, which is no live daemon known here: "+

@@ -155,7 +155,7 @@ func (s *Service) try(q *question) (decided bool, err error) {
 	return decided, err
 }
 
-// statusOf returns how a caller is told why a question was not answered.
+// statusOf returns the gRPC status of a question that was not answered.
 func statusOf(err error) *status.Status {
 	var input *node.InputError
 	if errors.As(err, &input) || errors.Is(err, errMalformed) {

@@ -23,7 +23,7 @@ const MaxChecks = 1_024
 // keepAnswer bounds the memory an idle stream keeps for its next answer.
 const keepAnswer = 4 << 10
 
-// maxWaiting is how many questions of a stream may wait for the homes of their
+// maxWaiting is how many questions of a stream may wait for the owners of their
 // limits while the next ones are decided. With one more that waits the reader
 // waits, too.
 const maxWaiting = 256
@@ -105,7 +105,7 @@ type panicked struct {
 	stack []byte
 }
 
-// Error tells the panic and where it happened.
+// Error describes the panic and its place.
 func (p *panicked) Error() string { return fmt.Sprintf("%v\n%s", p.value, p.stack) }
 
 // reader reads and decides the frames of a stream.
@@ -115,7 +115,7 @@ type reader struct {
 	out     *outbox
 	answer  []byte        // reused
 	waited  time.Duration // for room in the outbox, of the frame being decided
-	waiting chan struct{} // a token a question that waits for a home
+	waiting chan struct{} // a token a question that waits for an owner
 }
 
 // run reads until the client has no more questions, the stream ends, or the
@@ -154,8 +154,8 @@ func (r *reader) read() error {
 
 // decide answers the questions of a frame in their order, but for those that
 // wait for a home: their answers come when they are there. It returns an error
-// when the frame cannot be taken apart or has too many; the questions before are
-// answered.
+// when the frame cannot be taken apart or has too many; the questions before
+// are answered.
 func (r *reader) decide(text string) error {
 	s := r.service
 	start, n := time.Now(), 0
@@ -213,7 +213,7 @@ func (s *Service) appendReply(b []byte, q *question, err error) []byte {
 	return message.Close(b, at)
 }
 
-// later has a question wait for its homes beside the ones after it. It takes
+// later has a question wait for its owners beside the ones after it. It takes
 // over the question, and returns false when too many wait.
 func (r *reader) later(q *question, start time.Time) bool {
 	select {

@@ -14,8 +14,8 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// token is what a caller hands back to have hits refunded: a receipt, of which
-// incarnation it is, and its number there.
+// token is the content of a refund token: a receipt, the incarnation that
+// issued it, and its number there.
 type token struct {
 	incarnation crdt.Incarnation
 	number      uint64
@@ -66,7 +66,8 @@ func (s sealer) seal(b []byte) (seal [sealBytes]byte) {
 	return seal
 }
 
-// errForged is of a token that says it is of this incarnation, and is not.
+// errForged is the error for a token that names this incarnation without its
+// seal.
 var errForged = errors.New("refund token was not issued by this daemon: send one as an answer of Check carried it")
 
 // readToken reads a token whose seal is still to be checked: only the process

@@ -17,8 +17,8 @@ import (
 	"github.com/georld/rld/server/api"
 )
 
-// far returns an engine that waits for a home, for a time, where the value of a
-// question begins with far.
+// far returns an engine that waits for an owner, for a time, where the value of
+// a question begins with far.
 func far(home time.Duration) *engine {
 	e := answers(node.Status{})
 	e.waiting = func(c *node.Call) bool { return strings.HasPrefix(c.Descriptors[0].Entries[0].Value, "far") }
@@ -37,8 +37,8 @@ func far(home time.Duration) *engine {
 }
 
 // TestWaitingQuestionsHoldUpNobody puts questions that wait among those that do
-// not: these are answered at once and in order, the others when their homes have
-// answered, all at the same time.
+// not: these are answered at once and in order, the others when their owners
+// have answered, all at the same time.
 func TestWaitingQuestionsHoldUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := newRecorder()
@@ -78,7 +78,8 @@ func refundable(id uint64, value string) *rldv1.CheckRequest {
 	return q
 }
 
-// TestTooManyWait shows that the reader waits when as many questions wait as may.
+// TestTooManyWait shows that the reader waits when as many questions wait as
+// may.
 func TestTooManyWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := api.New(far(time.Minute), server.DefaultSettings(), nil)
@@ -128,7 +129,7 @@ func TestDrainAnswersWhatWaits(t *testing.T) {
 	})
 }
 
-// TestWaitingEndsWithTheStream leaves nobody behind that waits for a home.
+// TestWaitingEndsWithTheStream leaves nobody behind that waits for an owner.
 func TestWaitingEndsWithTheStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := api.New(far(time.Hour), server.DefaultSettings(), nil)

@@ -41,8 +41,8 @@ type Host struct {
 	drain    context.CancelFunc
 }
 
-// New returns a host of services. It says that it is not serving until
-// SetServing, and answers calls all the same.
+// New returns a host of services. Its health is NOT_SERVING until SetServing;
+// it answers calls all the same.
 func New(o Options, services ...Service) *Host {
 	h := &Host{health: health.NewServer(), services: services}
 	h.draining, h.drain = context.WithCancel(context.Background())
@@ -65,8 +65,8 @@ func New(o Options, services ...Service) *Host {
 	return h
 }
 
-// SetServing says what the health of all services is. It does nothing once
-// the host drains.
+// SetServing sets the health of all services. It does nothing once the host
+// drains.
 func (h *Host) SetServing(serving bool) {
 	st := healthpb.HealthCheckResponse_NOT_SERVING
 	if serving {
@@ -88,10 +88,10 @@ func (h *Host) Serve(lis net.Listener) error {
 	return fmt.Errorf("gRPC on %s: %w", lis.Addr(), err)
 }
 
-// Drain stops gently: it says that nothing is served, takes no more
-// connections and calls, lets calls in flight end, and ends streams once what
-// they have read is answered. When ctx ends first, the rest is cut off and
-// its error returned. No handler runs anymore when it returns.
+// Drain stops gracefully: health turns NOT_SERVING, new connections and calls
+// are refused, calls in flight end, and streams end once their received
+// questions are answered. When ctx ends first, Drain closes the rest and
+// returns its error. No handler runs when it returns.
 func (h *Host) Drain(ctx context.Context) error {
 	h.closeDown()
 	done := make(chan struct{})
@@ -119,7 +119,7 @@ func (h *Host) Stop() {
 	h.wait()
 }
 
-// closeDown tells everybody that the end has begun.
+// closeDown signals the start of the drain.
 func (h *Host) closeDown() {
 	h.health.Shutdown()
 	h.drain()

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// Options is what a Host can be told. See DefaultOptions.
+// Options configures a Host. See DefaultOptions.
 type Options struct {
 	// Credentials secure the connections; nil is plain text.
 	Credentials credentials.TransportCredentials
@@ -26,8 +26,9 @@ type Options struct {
 	// MaxStreams bounds the calls in flight on one connection. A client waits
 	// with more.
 	MaxStreams uint32
-	// ConnectionAge and ConnectionGrace bound the life of a connection: after
-	// the age its client is told to reconnect, after age and grace it is cut.
+	// ConnectionAge and ConnectionGrace bound the lifetime of a connection:
+	// after the age its client is asked to reconnect, after age and grace it is
+	// closed.
 	ConnectionAge, ConnectionGrace time.Duration
 	// HandshakeTimeout bounds how long a new connection may take to become one.
 	HandshakeTimeout time.Duration
@@ -55,8 +56,8 @@ func DefaultOptions() Options {
 const (
 	// maxHeaderBytes bounds the headers of a call.
 	maxHeaderBytes = 64 << 10
-	// streamWindow and connWindow are how many bytes a client may send ahead
-	// of what was read, so that they bound what a connection can make us hold.
+	// streamWindow and connWindow are the bytes that a client may send ahead of
+	// our reads, so they bound the memory of a connection.
 	streamWindow = 256 << 10
 	connWindow   = 1 << 20
 	// A connection without traffic is probed after probeAfter and cut when

@@ -25,8 +25,9 @@ func AppendBool(b []byte, tag uint64, v bool) []byte {
 	return append(appendVarint(b, tag), 1)
 }
 
-// AppendText appends a Len field; "" is the default and left out. What is not
-// valid UTF-8 becomes U+FFFD, since a reader would refuse the whole message.
+// AppendText appends a Len field; "" is the default and left out. Bytes that
+// are not valid UTF-8 become U+FFFD, since a reader would refuse the whole
+// message.
 func AppendText(b []byte, tag uint64, s string) []byte {
 	if s == "" {
 		return b
@@ -50,8 +51,8 @@ func AppendDuration(b []byte, tag uint64, d time.Duration) []byte {
 	return Close(b, at)
 }
 
-// Open starts a message in a Len field. What is appended until Close is
-// called with the same position is the message.
+// Open starts a message in a Len field. Bytes appended until Close with the
+// same position are the message.
 func Open(b []byte, tag uint64) (_ []byte, at int) {
 	b = append(appendVarint(b, tag), 0)
 	return b, len(b)

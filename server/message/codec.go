@@ -9,8 +9,8 @@ import (
 )
 
 // Reader is a message that reads itself. ReadMessage owns text and returns no
-// error: what is wrong is for the handler to tell the caller, in its own
-// words and with its own status code.
+// error: the handler reports faults to the caller with its own text and status
+// code.
 type Reader interface{ ReadMessage(text string) }
 
 // Encoded is a message that is bytes already. It is sent once; its memory is

@@ -1,9 +1,8 @@
 // Package message reads and writes the protobuf messages of the gRPC edges
-// without reflection and almost without garbage, and keeps a malformed
-// question in the hands of the edge, which can say what is wrong with it,
-// where generated code can only fail.
+// without reflection and almost without garbage. A malformed question reaches
+// the edge, which reports its fault, where generated code can only fail.
 //
-// Scanner and the Append functions know the wire format and nothing of any
+// Scanner and the Append functions implement the wire format and know no
 // message; Draft collects a call within the bounds of package node; Codec
-// brings both to gRPC and leaves all other messages to the protobuf codec.
+// connects both with gRPC and leaves all other messages to the protobuf codec.
 package message

@@ -63,14 +63,14 @@ func (d *Draft) forget() {
 	d.first, d.descriptors, d.excess, d.err = 0, 0, 0, nil
 }
 
-// Fail notes what is wrong with the call; the first fault stays.
+// Fail records a fault of the call; the first one stays.
 func (d *Draft) Fail(err error) {
 	if d.err == nil {
 		d.err = err
 	}
 }
 
-// FailHere notes what is wrong with the open descriptor.
+// FailHere records a fault of the open descriptor.
 func (d *Draft) FailHere(problem string) {
 	d.Fail(&node.InputError{Descriptor: d.Index(), Entry: -1, Problem: problem})
 }
@@ -113,7 +113,7 @@ func (d *Draft) Entry(text string) {
 	d.entries = append(d.entries, e)
 }
 
-// Hits says that the open descriptor has hits of its own.
+// Hits records that the open descriptor has hits of its own.
 func (d *Draft) Hits(n uint64) {
 	last := len(d.own) - 1
 	d.own[last] = true
@@ -132,8 +132,8 @@ func (d *Draft) Close() {
 	}
 }
 
-// Finish gives hits to every descriptor that has none of its own and returns
-// what was wrong with the call, nil when it may be decided.
+// Finish gives hits to every descriptor without hits of its own and returns the
+// first fault of the call, or nil when it can be decided.
 func (d *Draft) Finish(hits uint64) error {
 	if d.err != nil {
 		return d.err

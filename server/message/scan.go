@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Wire types of the tags that a Scanner tells apart. A tag is
-// number<<3 | wire type.
+// Wire types of the tags that a Scanner distinguishes. A tag is number<<3 |
+// wire type.
 const (
 	Varint  = 0
 	Fixed64 = 1
@@ -49,7 +49,7 @@ type Scanner struct {
 func Scan(text string) Scanner { return Scanner{rest: text} }
 
 // Next moves to the next field. It returns false at the end and at the first
-// fault; Err tells which.
+// fault; Err distinguishes them.
 func (s *Scanner) Next() bool {
 	if s.rest == "" || s.err != nil {
 		return false

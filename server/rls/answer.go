@@ -34,10 +34,10 @@ const (
 	codeOver = uint64(ratelimitv3.RateLimitResponse_OVER_LIMIT)
 )
 
-// responseBytes is about what a response needs for each descriptor.
+// responseBytes is the approximate size of a response per descriptor.
 const responseBytes = 64
 
-// unlimitedRemaining is what the remaining of an unlimited rule reads as.
+// unlimitedRemaining is the remaining of an unlimited rule in an answer.
 const unlimitedRemaining = math.MaxUint32
 
 // appendResponse appends the answer to a decided question.

@@ -21,8 +21,8 @@ const (
 	headerValue = 2<<3 | message.Len
 )
 
-// appendHeaders appends response_headers_to_add. denied is what the caller is
-// told, so false under the global shadow mode.
+// appendHeaders appends response_headers_to_add. denied is the outcome that the
+// caller receives, so it is false under the global shadow mode.
 func (s *Service) appendHeaders(b []byte, c *node.Call, denied bool) []byte {
 	if s.settings.Headers {
 		if st := reported(c); st != nil {
@@ -51,9 +51,9 @@ func (s *Service) appendHeaders(b []byte, c *node.Call, denied bool) []byte {
 	return b
 }
 
-// reported returns the status that the rate limit headers tell of: the last
-// one over a limit that is no quota, else the one with the least remaining,
-// the first on a tie; nil when nothing has a limit.
+// reported returns the status for the rate limit headers: the last one over a
+// limit that is no quota, else the one with the least remaining, the first on a
+// tie; nil when no status has a limit.
 func reported(c *node.Call) *node.Status {
 	var least *node.Status
 	over := false

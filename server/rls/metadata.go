@@ -85,8 +85,7 @@ func overrideText(o rules.Override) string {
 	return "requests_per_unit:" + strconv.FormatUint(uint64(o.Requests), 10) + " " + unit
 }
 
-// merge adds to the fields of into those it lacks, map by map: what is there
-// stays.
+// merge adds the missing fields to into, map by map; present values stay.
 func merge(into, from map[string]*structpb.Value) {
 	for name, v := range from {
 		have, ok := into[name]

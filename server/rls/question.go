@@ -45,7 +45,7 @@ func (q *question) start() {
 	q.hits = 0
 }
 
-// ReadMessage reads a RateLimitRequest. What is wrong with it shows in finish.
+// ReadMessage reads a RateLimitRequest. finish returns its faults.
 func (q *question) ReadMessage(text string) {
 	s := message.Scan(text)
 	for s.Next() {
@@ -61,7 +61,8 @@ func (q *question) ReadMessage(text string) {
 	q.failMalformed(&s)
 }
 
-// finish returns what is wrong with the question, nil when it can be decided.
+// finish returns the first fault of the question, or nil when it can be
+// decided.
 func (q *question) finish() error {
 	return q.draft.Finish(uint64(max(q.hits, 1)))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// form is what the body of a decision looks like.
+// form is the layout of a decision's body.
 type form uint8
 
 const (

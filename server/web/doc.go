@@ -1,9 +1,9 @@
-// Package web is the HTTP edge of rld: a check that a gateway or a script can
-// ask with nothing but a URL.
+// Package web is the HTTP edge of rld: a gateway or a script checks a request
+// with nothing but a URL.
 //
 //	GET|HEAD|POST /v1/check           one call, all descriptors or none
 //	GET|HEAD      /api/v1/rate_limit  the same through a mapping of parameters
-//	any           /json               Envoy's RLS in JSON, as upstream has it
+//	any           /json               Envoy's RLS in JSON, as upstream
 //	any           /healthcheck        "OK" while the daemon is ready
 //
 // # The question
@@ -25,18 +25,18 @@
 // and asks for no hit: a limit that is used up to the last one still passes
 // it, with 0 remaining. In a body only a descriptor's own hits of 0 mean that:
 // the hits of a CheckRequest are 1 when they are 0 or absent, since a message
-// does not tell the one from the other.
+// does not distinguish the two.
 //
 // # The answer
 //
 // 200 passes; 429, or the deny_status asked for, refuses. A refusal is data:
-// 400 to 415 mean that the question was malformed and 503 that rld itself
-// could not decide, so that a caller's fail-open rule is unambiguous. Who needs
-// to tell a deny_status of one of these numbers apart reads Ratelimit, which
-// only decisions carry, or the member error. One decision is a 503, too,
-// whatever the deny_status: where a limit is held by a home that cannot be
-// asked, and its on_failure refuses. It carries "allowed": false, and callers
-// that must fail closed heed that.
+// 400 to 415 mean that the question was malformed and 503 that rld itself could
+// not decide, so that a caller's fail-open rule is unambiguous. A caller that
+// uses one of these numbers as deny_status reads Ratelimit, which only
+// decisions carry, or the member error. One decision is a 503, too, whatever
+// the deny_status: when the owner of a strict key does not answer and
+// on_failure denies. It carries "allowed": false; callers that must fail closed
+// check it.
 //
 // Every answer carries Cache-Control: no-store. Decisions carry
 //
@@ -45,7 +45,7 @@
 //	Retry-After                   on every refusal: whole seconds, at least 1;
 //	                              for hits that never fit until the reset
 //	X-RateLimit-Status            "disabled" in shadow mode, else "degraded"
-//	                              when an answer is less than exact
+//	                              when an answer is degraded
 //	X-RateLimit-Delay-Ms          how long to hold a passed request back
 //	X-RateLimit-Limit, -Remaining, -Reset, -Window, -Policy
 //	                              on request, for the most binding descriptor
@@ -60,6 +60,6 @@
 // allowed, the same members of the limit that refused, retry_after (seconds),
 // violated-policies and documentation_url; on /v1/check with the statuses too.
 // retry_after is that of the header. For hits that are more than the limit ever
-// holds the message says so, and their status has no retry_after.
+// holds the message states it, and their status has no retry_after.
 // Every other error is a problem with error and message alone.
 package web

@@ -66,7 +66,7 @@ func (j *document) bool(name string, v bool) {
 	j.b = strconv.AppendBool(j.b, v)
 }
 
-// appendString appends s as JSON. What is not UTF-8 becomes U+FFFD.
+// appendString appends s as JSON. Invalid UTF-8 becomes U+FFFD.
 func appendString(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')

@@ -52,7 +52,7 @@ func envoyStatus(resp *ratelimit.RateLimitResponse) int {
 	return http.StatusInternalServerError
 }
 
-// envoyProblem tells the errors that blame the request from the rest.
+// envoyProblem separates faults of the request from failures of rld.
 func envoyProblem(err error) *problem {
 	var input *node.InputError
 	if errors.As(err, &input) {

@@ -41,7 +41,7 @@ func (h *handler) exchange() *exchange {
 	return x
 }
 
-// release takes an exchange back and forgets what the request said.
+// release returns an exchange to the pool without the request's data.
 func (h *handler) release(x *exchange) {
 	server.FreeCall(x.call)
 	x.call, x.id = nil, 0

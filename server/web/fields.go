@@ -13,7 +13,7 @@ type fields struct {
 	ends  []int // end of each value in text
 }
 
-// end makes what was appended to text since the last end the value of name.
+// end makes the text appended since the last end the value of name.
 func (f *fields) end(name string) {
 	f.names = append(f.names, name)
 	f.ends = append(f.ends, len(f.text))

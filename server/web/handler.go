@@ -83,7 +83,7 @@ func (h *handler) rateLimit(w http.ResponseWriter, r *http.Request) {
 	h.decide(w, r, x, rateLimitForm)
 }
 
-// decide asks the engine and writes what it says.
+// decide asks the engine and writes its decision.
 func (h *handler) decide(w http.ResponseWriter, r *http.Request, x *exchange, f form) {
 	start := h.opts.Now()
 	err := x.call.CheckText()
@@ -103,8 +103,8 @@ func (h *handler) decide(w http.ResponseWriter, r *http.Request, x *exchange, f 
 	send(w, r, v.status, x.body)
 }
 
-// send writes an answer whose headers are set. The length is set by hand so
-// that HEAD tells it too.
+// send writes an answer whose headers are set. It sets the length so that HEAD
+// has it too.
 func send(w http.ResponseWriter, r *http.Request, status int, body []byte) {
 	w.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
 	w.WriteHeader(status)

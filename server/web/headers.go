@@ -104,10 +104,10 @@ func policy(s *node.Status) policyItem {
 	}
 }
 
-// serviceLimit tells what is left and until when. Where the hits did not fit
-// that is until they would: by the draft, Retry-After must not come before
-// the end of the effective window. Hits that never fit have no such time, and
-// other hits have what is left until the reset.
+// serviceLimit returns the remaining hits and the end of their window. Where
+// the hits did not fit, it is the time at which they would: by the draft,
+// Retry-After must not come before the end of the effective window. Hits that
+// never fit have no such time; the remaining ones last until the reset.
 func serviceLimit(s *node.Status) limitItem {
 	effective := seconds(s.Reset)
 	if s.Over && !s.Never {

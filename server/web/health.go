@@ -3,8 +3,8 @@ package web
 import "net/http"
 
 // health serves /healthcheck in upstream's form, any method: 200 "OK", else
-// 500. Unlike upstream's it tells the truth: it is OK while the daemon is
-// ready and not draining.
+// 500. Unlike upstream's, it is OK only while the daemon is ready and not
+// draining.
 func (h *handler) health(w http.ResponseWriter, r *http.Request) {
 	if !h.opts.Ready() {
 		writeProblem(w, r, &problem{http.StatusInternalServerError, codeNotReady, "not ready, or draining"})

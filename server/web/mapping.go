@@ -7,7 +7,7 @@ import (
 	"github.com/georld/rld/node"
 )
 
-// Mapping says what /api/v1/rate_limit makes of its parameters.
+// Mapping maps the parameters of /api/v1/rate_limit to descriptors.
 type Mapping struct {
 	// Domain of every call.
 	Domain string `yaml:"domain" json:"domain"`
@@ -27,8 +27,8 @@ type MappedEntry struct {
 	// missing; "" means none.
 	Fallback string `yaml:"fallback,omitempty" json:"fallback,omitempty"`
 	// FallbackKey is the key of the entry then; "" means the name of the
-	// fallback. Keeping the keys apart keeps a user who is named like an
-	// address from using up that address's limit.
+	// fallback. A separate key prevents a user with the name of an address from
+	// using up that address's limit.
 	FallbackKey string `yaml:"fallback_key,omitempty" json:"fallback_key,omitempty"`
 }
 

@@ -12,7 +12,7 @@ import (
 // would have to escape.
 func (v *verdict) appendMessage(b []byte) []byte {
 	if v.closed {
-		b = append(b, "the home of this limit cannot be asked, and nobody else may let calls pass (on_failure); retry in "...)
+		b = append(b, "the owner of this strict key does not answer, and on_failure denies the call; retry in "...)
 		return append(strconv.AppendUint(b, v.retryAfter, 10), 's')
 	}
 	if s := v.limited(); s != nil && v.never {
@@ -48,7 +48,7 @@ func appendNever(b []byte, hits, size uint64) []byte {
 	return append(strconv.AppendUint(b, size, 10), "; ask for fewer"...)
 }
 
-// hits is what the binding descriptor asked for.
+// hits is the number of hits of the binding descriptor.
 func (v *verdict) hits() uint64 {
 	if v.binding >= len(v.x.call.Descriptors) {
 		return 0
@@ -56,7 +56,7 @@ func (v *verdict) hits() uint64 {
 	return v.x.call.Descriptors[v.binding].Hits
 }
 
-// appendUse says how much of a limit is used, in the terms of its algorithm.
+// appendUse describes the used part of a limit, in the terms of its algorithm.
 func appendUse(b []byte, s *node.Status) []byte {
 	size := quota.Of(s.Limit).Capacity()
 	used := size - min(s.Remaining, size)

@@ -14,19 +14,19 @@ import (
 // and Unimplemented blames the request; any other one means that rld failed.
 type RLS func(context.Context, *ratelimit.RateLimitRequest) (*ratelimit.RateLimitResponse, error)
 
-// Options is what the HTTP edge needs. All of it is read only after New.
+// Options configures the HTTP edge. It is read only after New.
 type Options struct {
 	// Engine decides. Required.
 	Engine server.Engine
 	// RLS answers /json; nil leaves that path out.
 	RLS RLS
-	// Recorder is told of each decision; nil records nothing. It is not told
-	// of /json, which RLS accounts for, save for bodies that RLS never saw.
+	// Recorder receives each decision; nil records nothing. RLS records /json,
+	// except for bodies that never reach it.
 	Recorder server.Recorder
 	// Settings is how to answer. Its Shadow, LegacyHeaders and
 	// DocumentationURL are used here.
 	Settings server.Settings
-	// Ready says whether the daemon serves and is not draining; it must not
+	// Ready reports whether the daemon serves and is not draining; it must not
 	// block. Nil means always.
 	Ready func() bool
 	// Mapping is what /api/v1/rate_limit makes of its parameters. It must

@@ -24,7 +24,8 @@ func reserved(name string) bool {
 	return false
 }
 
-// params is the state of reading a query: what was seen, and what it costs.
+// params is the state of reading a query: the parameters seen so far, and the
+// cost.
 type params struct {
 	ask  *ask
 	hits uint64

@@ -17,7 +17,7 @@ import (
 	"github.com/georld/rld/server"
 )
 
-// maxBodyFault bounds what is repeated of a fault in a body, in bytes: it may
+// maxBodyFault bounds the repeated text of a body's fault, in bytes: it may
 // quote a name or a value of any length.
 const maxBodyFault = 256
 
@@ -96,8 +96,8 @@ func article(name string) string {
 	return "a"
 }
 
-// readAnswerParams reads the query beside a body, which may only say how to
-// answer.
+// readAnswerParams reads the query beside a body, which may only set the form
+// of the answer.
 func (x *exchange) readAnswerParams(raw string) error {
 	if err := checkLength(raw); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (x *exchange) readRequest(req *rldv1.CheckRequest) error {
 	return nil
 }
 
-// override converts a limit override, or says what is wrong with it.
+// override converts a limit override, or returns its fault.
 func override(o *rldv1.Override) (limit rules.Override, problem string) {
 	if o == nil {
 		return rules.Override{}, ""

@@ -11,8 +11,8 @@ import (
 // Field is a header field of an answer.
 type Field struct{ Name, Value string }
 
-// Preview returns the status and the header fields, in their order, that /v1/check
-// answers a decided call with at an instant.
+// Preview returns the status and the header fields, in their order, that
+// /v1/check answers a decided call with at an instant.
 func Preview(c *node.Call, s *server.Settings, now time.Time) (status int, header []Field) {
 	x := &exchange{call: c, ask: ask{denyStatus: http.StatusTooManyRequests, legacy: s.LegacyHeaders}}
 	v := judge(x, s, now)

@@ -25,8 +25,8 @@ const (
 // maxQuote bounds how much of a request a message repeats, in bytes.
 const maxQuote = 64
 
-// problem is an answer that is no decision. As an error it is what the
-// readers of requests return.
+// problem is an answer without a decision. The readers of requests return it as
+// an error.
 type problem struct {
 	status  int
 	code    string
@@ -48,8 +48,9 @@ func quote(s string) string {
 	return strconv.QuoteToASCII(s)
 }
 
-// asProblem says whom an error blames: a *problem speaks for itself, a
-// *node.InputError blames the request, and any other means that rld failed.
+// asProblem maps an error to a problem: a *problem is itself, a
+// *node.InputError is a fault of the request, and any other is a failure of
+// rld.
 func asProblem(err error) *problem {
 	var p *problem
 	if errors.As(err, &p) {

@@ -7,8 +7,8 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// readQuery makes a call of the query of /v1/check. What it adds is bounded
-// by the length of the query and by the bounds of package node.
+// readQuery reads the query of /v1/check into a call. Its memory is bounded by
+// the length of the query and by the bounds of package node.
 func (x *exchange) readQuery(raw string) error {
 	if err := checkLength(raw); err != nil {
 		return err

@@ -58,9 +58,9 @@ func appendSFInteger(b []byte, n uint64) []byte {
 }
 
 // appendSFString appends s as a String, which can hold printable ASCII alone.
-// Quotes and backslashes are escaped. All other bytes, and '%' so that the
-// name can be told from them, are percent-encoded: no name can end a field or
-// start another one. What is longer than maxNameBytes is cut off.
+// Quotes and backslashes are escaped. All other bytes, and '%' so that the name
+// stays unambiguous, are percent-encoded: no name can end a field or start
+// another one. Text beyond maxNameBytes is cut off.
 func appendSFString(b []byte, s string) []byte {
 	const hex = "0123456789ABCDEF"
 	b = append(b, '"')

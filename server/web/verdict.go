@@ -8,25 +8,25 @@ import (
 	"github.com/georld/rld/server"
 )
 
-// verdict is a decided call as HTTP tells it. It is valid as long as the
-// exchange it was judged from.
+// verdict is the HTTP form of a decided call. It is valid as long as its
+// exchange.
 type verdict struct {
 	x        *exchange
 	settings *server.Settings
 	now      time.Time
 
 	status  int  // of the answer
-	allowed bool // true in shadow mode, whatever the limits say
+	allowed bool // true in shadow mode, whatever the decision
 
 	// binding is the index of the descriptor the caller should mind most:
 	// one that makes the call never pass, else the one that refused, else the
 	// one with the least left; -1 when nothing limits the call.
 	binding int
-	// never says that waiting does not help a refused call: its hits are more
+	// never is true when waiting does not help a denied call: its hits are more
 	// than the binding limit ever holds.
 	never bool
-	// closed says that a call was refused since homes of its limits could not be
-	// asked, and nothing else refuses it: to the caller rld has failed.
+	// closed is true when a call was denied because owners of its limits did
+	// not answer, and nothing else denies it: to the caller rld has failed.
 	closed bool
 	// retryAfter is set on a refusal: whole seconds, at least 1.
 	retryAfter uint64
@@ -68,8 +68,8 @@ func judge(x *exchange, s *server.Settings, now time.Time) verdict {
 	return v
 }
 
-// failedClosed reports whether all that refuses a call refuses it since a home
-// could not be asked (on_failure: deny).
+// failedClosed reports whether all that refuses a call refuses it since an
+// owner could not be asked (on_failure: deny).
 func failedClosed(statuses []node.Status) bool {
 	closed := false
 	for i := range statuses {
@@ -208,7 +208,7 @@ func (v *verdict) limited() *node.Status {
 // no rule matches, as in the native API.
 const overrideName = "override"
 
-// displayName is what the limit of a status is called in headers.
+// displayName is the name of a status's limit in headers.
 func displayName(s *node.Status) string {
 	if s.Rule == nil {
 		return overrideName
