@@ -135,19 +135,19 @@ var hostilities = []hostility{
 			frame[0]--
 			m.send(victim, frame)
 		},
-		says:   []string{"peer dropped for rubbish", "us/mallory", "frame of version 0, want 1"},
+		says:   []string{"peer dropped for a protocol error", "us/mallory", "frame of version 0, want 1"},
 		counts: framesRefused("version"),
 	},
 	{
 		name:   "a frame of 1 GiB",
 		attack: func(w *world, victim *resident) { w.announce(victim, 1<<30) },
-		says:   []string{"peer dropped for rubbish", "mars/mallory", "1073741824 vs. "},
+		says:   []string{"peer dropped for a protocol error", "mars/mallory", "1073741824 vs. "},
 		counts: framesRefused(link.ReasonSize),
 	},
 	{
 		name:   "not a frame",
 		attack: func(w *world, victim *resident) { w.accepted("us", victim).send(victim, []byte("\x01what is this")) },
-		says:   []string{"peer dropped for rubbish", "us/mallory", "frame of 13 bytes, want at least 37"},
+		says:   []string{"peer dropped for a protocol error", "us/mallory", "frame of 13 bytes, want at least 37"},
 		counts: framesRefused("format"),
 	},
 	{
@@ -161,7 +161,7 @@ var hostilities = []hostility{
 			}
 			m.send(victim, m.frame(victim, cells...))
 		},
-		says:   []string{"peer dropped for rubbish", "us/mallory", "5000 cells in a message, want at most 4096"},
+		says:   []string{"peer dropped for a protocol error", "us/mallory", "5000 cells in a message, want at most 4096"},
 		counts: framesRefused("size"),
 	},
 	{
@@ -196,7 +196,7 @@ var hostilities = []hostility{
 			cell.Incarnation, cell.Value = m.hello.Member.ID, crdt.PN{P: 50, N: 50}
 			m.send(victim, forged(m.frame(victim, cell), "refunded more than it admitted"))
 		},
-		says:   []string{"peer dropped for rubbish", "us/mallory", "a daemon refunded more than it admitted"},
+		says:   []string{"peer dropped for a protocol error", "us/mallory", "a daemon refunded more than it admitted"},
 		counts: framesRefused("format"),
 	},
 	{
@@ -262,7 +262,7 @@ var hostilities = []hostility{
 			msg.From = w.residents[1].self.ID
 			m.send(victim, m.encode(msg))
 		},
-		says:   []string{"peer dropped for rubbish", "us/mallory", "want its own, 0000000000000bad"},
+		says:   []string{"peer dropped for a protocol error", "us/mallory", "want its own, 0000000000000bad"},
 		counts: framesRefused("foreign_sender"),
 	},
 }

@@ -49,14 +49,14 @@ func TestStrictHostileFrames(t *testing.T) {
 		hello := link.Hello{Member: peer.cluster.self}
 		stranger := link.Hello{Member: gossip.Member{Peer: gossip.Peer{ID: 77, Name: "mallory", Region: "us"}}}
 
-		var rubbish *link.ProtocolError
+		var bad *link.ProtocolError
 		good := forge(peer.cluster.self.ID, func(*sticky.Message) {})
 		for what, frame := range map[string][]byte{
 			"cut":             good[:len(good)-1],
 			"a foreign voice": forge(owner.cluster.self.ID, func(*sticky.Message) {}),
 		} {
-			if err := owner.cluster.Frame(hello, frame); !errors.As(err, &rubbish) {
-				t.Errorf("%s: %v, want rubbish", what, err)
+			if err := owner.cluster.Frame(hello, frame); !errors.As(err, &bad) {
+				t.Errorf("%s: %v, want bad", what, err)
 			}
 		}
 		elsewhere := forge(hello.Member.ID, func(m *sticky.Message) { m.To = 4711 })
@@ -94,7 +94,7 @@ func TestStrictHostileFrames(t *testing.T) {
 				m.Accepts[0].Ballot.Owner = self
 			})},
 		} {
-			if err := owner.cluster.Frame(frame.from, frame.data); errors.As(err, &rubbish) {
+			if err := owner.cluster.Frame(frame.from, frame.data); errors.As(err, &bad) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}

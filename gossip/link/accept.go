@@ -16,29 +16,30 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// tellEach is the least time between two lists on one stream.
-const tellEach = 100 * time.Millisecond
+// membersInterval is the least time between two lists on one stream.
+const membersInterval = 100 * time.Millisecond
 
-// acceptor is the service that peers call.
+// acceptor is the gRPC service that peers call.
 type acceptor struct {
 	rldv1.UnimplementedPeersServer
 	host *Host
 }
 
 // accepted is one stream of a peer. Three goroutines serve it: one receives,
-// one tells, and the handler of the call waits for its end, so that nothing
-// that is stuck can keep it alive.
+// one sends members, and the handler of the call waits for the end, so that no
+// blocked operation keeps the stream alive.
 type accepted struct {
-	host   *Host
-	stream grpc.BidiStreamingServer[rldv1.PeerItem, rldv1.PeerItem]
-	remote string
-	ctx    context.Context // done when the stream has ended
-	end    context.CancelCauseFunc
-	tell   chan struct{} // holds something when there may be a new list
-	buffer []byte        // of unpacked frames
-	counts streamCounts
+	host       *Host
+	stream     grpc.BidiStreamingServer[rldv1.PeerItem, rldv1.PeerItem]
+	remote     string
+	ctx        context.Context // done when the stream has ended
+	end        context.CancelCauseFunc
+	newMembers chan struct{} // holds a value when there may be a new list
+	buffer     []byte        // of unpacked frames
+	counts     streamCounts
 
-	// Set when it comes among Host.accepted, and not changed while it is.
+	// Set when the stream enters Host.accepted, and immutable while it is
+	// there.
 	hello Hello
 	since time.Time
 }
@@ -46,12 +47,12 @@ type accepted struct {
 // Exchange serves a stream until it ends.
 func (s *acceptor) Exchange(stream grpc.BidiStreamingServer[rldv1.PeerItem, rldv1.PeerItem]) error {
 	h := s.host
-	a := &accepted{host: h, stream: stream, tell: make(chan struct{}, 1)}
+	a := &accepted{host: h, stream: stream, newMembers: make(chan struct{}, 1)}
 	if p, ok := peer.FromContext(stream.Context()); ok {
 		a.remote = p.Addr.String()
 	}
 	// Not a child of the stream's context: gRPC ends that one before receiving
-	// returns why.
+	// returns the reason.
 	a.ctx, a.end = context.WithCancelCause(context.WithoutCancel(stream.Context()))
 	defer a.end(nil)
 	stream.SetTrailer(noReason())
@@ -69,7 +70,7 @@ func (s *acceptor) Exchange(stream grpc.BidiStreamingServer[rldv1.PeerItem, rldv
 	return a.farewell(context.Cause(a.ctx), h.leave(a))
 }
 
-// enter makes room for a stream that has not said hello yet.
+// enter reserves room for a stream without a hello.
 func (h *Host) enter() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,9 +81,10 @@ func (h *Host) enter() bool {
 	return true
 }
 
-// admit makes a stream the one of a peer that said hello. Others of the same address that
-// belong to a former incarnation end, and so does the oldest of an incarnation
-// that has too many. It reports false when the stream has ended meanwhile.
+// admit makes a stream that of a peer with a hello. It ends other streams of
+// the same address that belong to a former incarnation, and the oldest stream
+// of an incarnation that has too many. It returns false when the stream has
+// ended meanwhile.
 func (h *Host) admit(a *accepted, hello Hello) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -111,7 +113,7 @@ func (h *Host) admit(a *accepted, hello Hello) bool {
 	return true
 }
 
-// leave gives back the room of a stream that has ended. It reports whether the
+// leave frees the room of a stream that has ended. It reports whether the
 // stream was admitted.
 func (h *Host) leave(a *accepted) bool {
 	h.mu.Lock()
@@ -124,20 +126,21 @@ func (h *Host) leave(a *accepted) bool {
 	return false
 }
 
-// receive takes the hello and the frames, and returns why the stream ended.
+// receive reads the hello and the frames, and returns the reason why the stream
+// ended.
 func (a *accepted) receive(timer *time.Timer) error {
 	if err := a.welcome(); err != nil {
 		return err
 	}
 	timer.Stop()
-	a.host.wg.Go(a.keepTelling)
+	a.host.wg.Go(a.sendMembers)
 	limit := newLimiter(time.Now())
 	for {
 		var it item
 		if err := a.stream.RecvMsg(&it); err != nil {
 			return a.broken(err)
 		}
-		err := a.take(&it, limit)
+		err := a.receiveFrame(&it, limit)
 		it.free()
 		if err != nil {
 			return err
@@ -158,10 +161,10 @@ func (a *accepted) welcome() error {
 	if no := refuse(own, h.config.Fingerprint, &theirs, err, a.remote, ""); no != nil {
 		return no
 	}
-	if left := h.wrong.left(penaltyKeys(a.remote, theirs.hello), time.Now()); left > 0 {
+	if left := h.penalties.remaining(penaltyKeys(a.remote, theirs.hello), time.Now()); left > 0 {
 		return &Refused{
-			Reason: ReasonPenalty, who: theirs.hello.String(),
-			Text: fmt.Sprintf("%s refuses %s: it sent rubbish and has to wait another %v",
+			Reason: ReasonPenalty, peer: theirs.hello.String(),
+			Text: fmt.Sprintf("%s refuses %s: it made a protocol error and has to wait another %v",
 				own, theirs.hello, left.Round(time.Millisecond)),
 		}
 	}
@@ -176,15 +179,15 @@ func (a *accepted) welcome() error {
 	return a.stream.SendMsg(&item{kind: kindHello, body: body})
 }
 
-// take hands one frame to the handler.
-func (a *accepted) take(it *item, limit *limiter) error {
+// receiveFrame passes one frame to the handler.
+func (a *accepted) receiveFrame(it *item, limit *limiter) error {
 	if it.fault != nil {
-		return protocolErrors(ReasonItem, "%w", it.fault)
+		return protocolError(ReasonItem, "%w", it.fault)
 	}
 	a.counts.received.add(len(it.body))
 	a.host.counts.received.add(len(it.body))
 	if it.kind != kindFrame && it.kind != kindPacked {
-		return protocolErrors(ReasonItem, "a %s from a dialer, want frames", it.kind)
+		return protocolError(ReasonItem, "a %s from a dialer, want frames", it.kind)
 	}
 	if err := limit.frame(len(it.body), time.Now()); err != nil {
 		return err
@@ -197,9 +200,9 @@ func (a *accepted) take(it *item, limit *limiter) error {
 		}
 	}
 	if len(frame) > wire.MaxFrameBytes {
-		return protocolErrors(ReasonSize, "frame of %d bytes, want at most %d", len(frame), wire.MaxFrameBytes)
+		return protocolError(ReasonSize, "frame of %d bytes, want at most %d", len(frame), wire.MaxFrameBytes)
 	}
-	err := a.host.shielded(func() error { return a.host.config.Handler.Frame(a.hello, frame) })
+	err := a.host.callHandler(func() error { return a.host.config.Handler.Frame(a.hello, frame) })
 	var bad *ProtocolError
 	if errors.As(err, &bad) {
 		return err
@@ -210,11 +213,11 @@ func (a *accepted) take(it *item, limit *limiter) error {
 	return nil
 }
 
-// unpack returns a frame in memory that is used again for the next one.
+// unpack returns a frame in memory that the next call reuses.
 func (a *accepted) unpack(body []byte, limit *limiter) ([]byte, error) {
 	frame, err := a.host.packer.unpack(body, a.buffer)
 	if err != nil {
-		return nil, protocolErrors(ReasonPacked, "%w", err)
+		return nil, protocolError(ReasonPacked, "%w", err)
 	}
 	if cap(frame) <= maxKept {
 		a.buffer = frame
@@ -222,55 +225,55 @@ func (a *accepted) unpack(body []byte, limit *limiter) ([]byte, error) {
 	return frame, limit.more(len(frame), time.Now())
 }
 
-// broken returns what an error of receiving means.
+// broken converts an error of receiving.
 func (a *accepted) broken(err error) error {
 	if status.Code(err) == codes.ResourceExhausted {
-		return protocolErrors(ReasonSize, "%s", printable(status.Convert(err).Message()))
+		return protocolError(ReasonSize, "%s", printable(status.Convert(err).Message()))
 	}
 	return err
 }
 
-// tellSoon has the newest list sent.
-func (a *accepted) tellSoon() {
+// announceMembers triggers sending the newest list.
+func (a *accepted) announceMembers() {
 	select {
-	case a.tell <- struct{}{}:
+	case a.newMembers <- struct{}{}:
 	default:
 	}
 }
 
-// keepTelling sends the list of this daemon's region whenever it is new.
-func (a *accepted) keepTelling() {
+// sendMembers sends the list of this daemon's region whenever it is new.
+func (a *accepted) sendMembers() {
 	stuck := time.AfterFunc(writeWithin, func() { a.end(ErrStuck) })
 	stuck.Stop()
 	var last *[]byte
 	for {
-		if list := a.host.telling.Load(); list != last {
+		if list := a.host.members.Load(); list != last {
 			last = list
 			stuck.Reset(writeWithin)
 			err := a.stream.SendMsg(&item{kind: kindMembers, body: *list})
 			stuck.Stop()
 			if err != nil {
-				// The stream has ended, and receive says why.
+				// The stream has ended, and receive returns the reason.
 				return
 			}
 			a.counts.sent.add(len(*list))
 			a.host.counts.sent.add(len(*list))
 		}
 		select {
-		case <-time.After(tellEach):
+		case <-time.After(membersInterval):
 		case <-a.ctx.Done():
 			return
 		}
 		select {
-		case <-a.tell:
+		case <-a.newMembers:
 		case <-a.ctx.Done():
 			return
 		}
 	}
 }
 
-// farewell counts and names why the stream ended, and returns the status of
-// the call. Only a peer that was admitted has said who it is.
+// farewell counts and logs the reason why the stream ended, and returns the
+// status of the call. Only a peer that was admitted is known by name.
 func (a *accepted) farewell(err error, admitted bool) error {
 	h := a.host
 	who := hostOf(a.remote)
@@ -281,19 +284,19 @@ func (a *accepted) farewell(err error, admitted bool) error {
 	var bad *ProtocolError
 	switch {
 	case errors.As(err, &refused):
-		h.refusedPeer(refused, a.remote)
+		h.countRefused(refused, a.remote)
 	case errors.As(err, &bad):
 		var wait time.Duration
 		if admitted {
-			wait = h.wrong.add(penaltyKeys(a.remote, a.hello), time.Now())
+			wait = h.penalties.add(penaltyKeys(a.remote, a.hello), time.Now())
 		}
 		h.counts.protocolErrors.add(bad.Reason)
-		h.say("peer dropped for rubbish", who, bad.Reason,
+		h.warn("peer dropped for a protocol error", who, bad.Reason,
 			"peer", who, "remote", a.remote, "reason", bad.Reason, "error", bad.Err, "wait", wait)
 	case errors.Is(err, errReplaced):
-		h.say("stream of a peer ended", who, reasonReplaced, "peer", who, "remote", a.remote, "error", err)
+		h.warn("stream of a peer ended", who, reasonReplaced, "peer", who, "remote", a.remote, "error", err)
 	case errors.Is(err, ErrStuck):
-		h.say("stream of a peer ended", who, "stuck", "peer", who, "remote", a.remote, "error", err)
+		h.warn("stream of a peer ended", who, "stuck", "peer", who, "remote", a.remote, "error", err)
 	case errors.Is(err, io.EOF):
 		return nil
 	}
@@ -302,12 +305,12 @@ func (a *accepted) farewell(err error, admitted bool) error {
 	return st
 }
 
-// refusedPeer counts and names a refusal of something that came in.
-func (h *Host) refusedPeer(r *Refused, remote string) {
-	who := r.who
+// countRefused counts and logs the refusal of an incoming connection or stream.
+func (h *Host) countRefused(r *Refused, remote string) {
+	who := r.peer
 	if who == "" {
 		who = hostOf(remote)
 	}
 	h.counts.refused.add(r.Reason)
-	h.say("peer refused", who, r.Reason, "peer", who, "remote", remote, "reason", r.Reason, "error", r)
+	h.warn("peer refused", who, r.Reason, "peer", who, "remote", remote, "reason", r.Reason, "error", r)
 }

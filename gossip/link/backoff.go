@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// How long a target waits before it is dialed again.
+// The time before a target is dialed again.
 const (
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = 5 * time.Second
-	// stableAfter is how long a stream must have been up for the next one to
-	// be dialed soon.
+	// stableAfter is the time after which a lost stream is dialed again with
+	// minBackoff.
 	stableAfter = 10 * time.Second
 )
 
@@ -18,9 +18,9 @@ const (
 // ready.
 type backoff struct{ most time.Duration }
 
-// next returns the next wait: at random, from minBackoff to a bound that
-// doubles up to maxBackoff, so that not all peers of a restarted daemon come
-// at once.
+// next returns the next wait: random between minBackoff and a bound that
+// doubles up to maxBackoff, so that the peers of a restarted daemon do not dial
+// at the same time.
 func (b *backoff) next() time.Duration {
 	b.most = min(maxBackoff, max(2*minBackoff, 2*b.most))
 	return minBackoff + rand.N(b.most-minBackoff+1)
@@ -29,5 +29,5 @@ func (b *backoff) next() time.Duration {
 // reset makes the next wait short.
 func (b *backoff) reset() { b.most = 0 }
 
-// longest makes the next wait one of the long ones.
+// longest makes the next wait up to maxBackoff.
 func (b *backoff) longest() { b.most = maxBackoff }

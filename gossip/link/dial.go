@@ -20,7 +20,7 @@ import (
 type peerStream = grpc.BidiStreamingClient[rldv1.PeerItem, rldv1.PeerItem]
 
 // attempt dials the target once and holds the stream until it ends. It returns
-// how long the stream was up and why it is not anymore.
+// how long the stream was up and the reason why it ended.
 func (t *target) attempt() (up time.Duration, err error) {
 	ctx, cancel := context.WithCancelCause(t.ctx)
 	defer cancel(nil)
@@ -32,31 +32,32 @@ func (t *target) attempt() (up time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
-	// What is below gRPC goes first: a frozen peer would hold up a goodbye.
+	// The connection below gRPC is closed first: a frozen peer would delay an
+	// orderly end.
 	defer conn.Close()
 	defer line.hangUp()
 
 	stream, hello, err := t.handshake(ctx, conn)
 	if err != nil {
-		return 0, t.whyNot(ctx, line, err)
+		return 0, t.handshakeError(ctx, line, err)
 	}
 	if !timer.Stop() {
 		return 0, errHandshake
 	}
 	start := time.Now()
 	out := newOutbox(t, hello)
-	t.met(out)
+	t.connected(out)
 	t.host.wg.Go(func() { t.keepPriority(ctx, out) })
 	err = t.hold(ctx, cancel, stream, out)
-	t.lost(out, err)
+	t.disconnected(out, err)
 	return time.Since(start), err
 }
 
-// connect returns a connection that is not yet made.
+// connect returns a connection that is established on first use.
 func (t *target) connect(line *line) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///peer",
 		grpc.WithContextDialer(line.connect),
-		grpc.WithTransportCredentials(clientDoor(t.host.config.Client, line)),
+		grpc.WithTransportCredentials(clientCredentials(t.host.config.Client, line)),
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithDisableRetry(),
@@ -85,8 +86,8 @@ func (t *target) handshake(ctx context.Context, conn *grpc.ClientConn) (peerStre
 	if err != nil {
 		return nil, Hello{}, err
 	}
-	// An error of sending is only that the stream has ended; why is for
-	// receiving to say.
+	// An error of sending only means that the stream has ended; receiving
+	// returns the reason.
 	_ = stream.SendMsg(&item{kind: kindHello, body: body})
 	var it item
 	if err := stream.RecvMsg(&it); err != nil {
@@ -111,9 +112,9 @@ func greetingOf(it *item) (greeting, error) {
 	return decodeGreeting(it.body)
 }
 
-// whyNot returns why a handshake failed: what is known best.
-func (t *target) whyNot(ctx context.Context, line *line, err error) error {
-	fault := line.why()
+// handshakeError returns the most specific reason why a handshake failed.
+func (t *target) handshakeError(ctx context.Context, line *line, err error) error {
+	fault := line.cause()
 	var refused *Refused
 	switch {
 	case errors.As(err, &refused):
@@ -128,15 +129,15 @@ func (t *target) whyNot(ctx context.Context, line *line, err error) error {
 	return errors.New(printable(status.Convert(err).Message()))
 }
 
-// ended returns why a stream ended on which receiving failed with err.
+// ended returns the reason of a stream's end when receiving failed with err.
 func (t *target) ended(stream peerStream, err error) error {
 	if status.Code(err) == codes.ResourceExhausted && len(stream.Trailer()) == 0 {
-		return protocolErrors(ReasonSize, "%s", printable(status.Convert(err).Message()))
+		return protocolError(ReasonSize, "%s", printable(status.Convert(err).Message()))
 	}
-	return turnedAway(err, stream.Trailer())
+	return peerError(err, stream.Trailer())
 }
 
-// hold sends and receives until the stream ends, and returns why.
+// hold sends and receives until the stream ends, and returns the reason.
 func (t *target) hold(
 	ctx context.Context, cancel context.CancelCauseFunc, stream peerStream, out *outbox,
 ) error {
@@ -169,9 +170,9 @@ func (t *target) write(
 			stuck.Reset(writeWithin)
 			err := stream.SendMsg(&it)
 			stuck.Stop()
-			out.taken(frame)
+			out.sent(frame)
 			if err != nil {
-				// The stream has ended, and listen says why.
+				// The stream has ended, and listen returns the reason.
 				<-ctx.Done()
 				return
 			}
@@ -181,7 +182,7 @@ func (t *target) write(
 	}
 }
 
-// listen receives the lists of the peer until the stream ends.
+// listen receives the lists of members until the stream ends.
 func (t *target) listen(stream peerStream, from Hello) error {
 	rate := newBucket(listsPerSecond, time.Now())
 	for {
@@ -189,37 +190,37 @@ func (t *target) listen(stream peerStream, from Hello) error {
 		if err := stream.RecvMsg(&it); err != nil {
 			return t.ended(stream, err)
 		}
-		if err := t.heard(&it, from, &rate); err != nil {
+		if err := t.receiveMembers(&it, from, &rate); err != nil {
 			return err
 		}
 	}
 }
 
-// heard takes one item of a peer.
-func (t *target) heard(it *item, from Hello, rate *bucket) error {
+// receiveMembers handles one item of a peer.
+func (t *target) receiveMembers(it *item, from Hello, rate *bucket) error {
 	defer it.free()
 	if it.fault != nil {
-		return protocolErrors(ReasonItem, "%w", it.fault)
+		return protocolError(ReasonItem, "%w", it.fault)
 	}
 	t.counts.received.add(len(it.body))
 	t.host.counts.received.add(len(it.body))
 	if it.kind != kindMembers {
-		return protocolErrors(ReasonItem, "a %s from an acceptor, want members", it.kind)
+		return protocolError(ReasonItem, "a %s from an acceptor, want members", it.kind)
 	}
 	if !rate.take(1, time.Now()) {
-		return protocolErrors(ReasonRate, "more than %d lists of members a second", listsPerSecond)
+		return protocolError(ReasonRate, "more than %d lists of members a second", listsPerSecond)
 	}
 	members, err := decodeMembers(it.body, from.Member.Region)
 	if err != nil {
-		return protocolErrors(ReasonMembers, "%w", err)
+		return protocolError(ReasonMembers, "%w", err)
 	}
-	return t.host.shielded(func() error {
+	return t.host.callHandler(func() error {
 		t.host.config.Handler.Members(from, members)
 		return nil
 	})
 }
 
-// line is what is below gRPC in one attempt.
+// line is the connections below gRPC of one attempt.
 type line struct {
 	addr string
 	dial func(ctx context.Context) (net.Conn, error)
@@ -227,14 +228,14 @@ type line struct {
 	mu    sync.Mutex
 	conns []net.Conn
 	over  bool
-	fault error // why no handshake is possible, when gRPC cannot say it well
+	fault error // the reason why a handshake fails, where gRPC reports it badly
 }
 
-// connect is what gRPC dials with.
+// connect is the dialer of gRPC.
 func (l *line) connect(ctx context.Context, _ string) (net.Conn, error) {
 	conn, err := l.dial(ctx)
 	if err != nil {
-		l.blame(err)
+		l.setFault(err)
 		return nil, err
 	}
 	l.mu.Lock()
@@ -247,7 +248,7 @@ func (l *line) connect(ctx context.Context, _ string) (net.Conn, error) {
 	return conn, nil
 }
 
-// hangUp closes what was dialed.
+// hangUp closes all connections.
 func (l *line) hangUp() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -257,8 +258,8 @@ func (l *line) hangUp() {
 	}
 }
 
-// blame keeps the first reason.
-func (l *line) blame(err error) {
+// setFault keeps the first reason.
+func (l *line) setFault(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.fault == nil {
@@ -266,7 +267,7 @@ func (l *line) blame(err error) {
 	}
 }
 
-func (l *line) why() error {
+func (l *line) cause() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.fault

@@ -1,30 +1,32 @@
-// Package link holds the streams between daemons: it carries frames as bytes
-// and knows nothing of what is in them.
+// Package link holds the streams between daemons. It carries frames as bytes
+// and does not interpret them.
 //
-// # Two streams a pair
+// # Streams
 //
-// Each daemon dials each peer and sends its frames on the stream it dialed, so
-// a pair of daemons has two streams, one each way. On the way back a stream
-// carries the list of the live members of the acceptor's region, by which the
-// daemons of other regions learn whom to dial (proto/rld/v1/link.proto).
+// Each daemon dials each peer and sends its frames on the stream that it
+// dialed, so a pair of daemons has two bulk streams, one in each direction. In
+// the opposite direction a stream carries the live members of the acceptor's
+// region. From this list the daemons of other regions learn the addresses to
+// dial (proto/rld/v1/link.proto). Beside a bulk stream, daemons of one region
+// have a priority stream for short frames with a call waiting for them.
 //
-// # Who is let in
+// # Admission
 //
-// TLS is mutual and says that the other end belongs to the cluster (see TLS).
-// Then both ends say hello, and a stream is refused when they speak different
-// versions, hash keys with different secrets, split keys into different
-// numbers of shards, are one daemon, or when another region answers than was
-// dialed. The fingerprint of the secret guards against mistakes, not against
-// thieves: it is told to whoever answers. Different rules are let in, and a
-// warning says so.
+// TLS is mutual and proves that the other end belongs to the cluster (see TLS).
+// Then both ends send a hello. A stream is refused when the ends speak
+// different versions, hash keys with different secrets, split keys into
+// different numbers of shards, are the same daemon, or when another region
+// answers than was dialed. The fingerprint of the secret protects against
+// misconfiguration, not against attackers: every peer receives it. Peers with
+// different rules are admitted with a warning.
 //
-// # What a peer can do to this daemon
+// # Protection from peers
 //
 // A peer that does not read, is frozen or is gone costs a bounded queue: Send
-// never waits, and what does not fit is dropped, for the protocol sends it
-// again. A stream on which nothing moves is ended and dialed anew. What a peer
-// sends is bounded in size and rate before it is looked at; rubbish drops the
-// stream, is counted and named, and its sender waits ever longer before it is
-// let in again. Each stream has goroutines of its own, so that no peer waits
-// for another.
+// never waits, and frames that do not fit are dropped, since the protocol sends
+// their content again. A stream without progress is ended and dialed anew.
+// Frames are bounded in size and rate before they are decoded. A protocol error
+// drops the stream, is counted and logged, and its sender must wait longer each
+// time before it is admitted again. Each stream has its own goroutines, so that
+// no peer waits for another.
 package link

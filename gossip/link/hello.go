@@ -16,10 +16,10 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// Version is the version of the protocol of streams. Both ends must speak it.
+// Version is the version of the stream protocol. Both ends must use it.
 const Version = 1
 
-// The bounds of what a daemon says of itself and of others, in bytes.
+// Bounds of a hello and of a member, in bytes.
 const (
 	maxHello = 4 << 10
 	maxName  = 128 // of a daemon, and of a region
@@ -27,22 +27,22 @@ const (
 	maxBuild = 128
 )
 
-// Hello is what a daemon says of itself at the handshake.
+// Hello is the announcement of a daemon at the handshake.
 type Hello struct {
 	Member gossip.Member
-	// Shards is into how many parts it splits the keys, 1 to 64; equal in the
-	// whole cluster.
+	// Shards is the number of shards of its keys, 1 to 64, equal in the whole
+	// cluster.
 	Shards int
 	// Rules is the hash of its rules.
 	Rules uint64
 }
 
-// String names the daemon in logs.
+// String returns the daemon's name for logs.
 func (h Hello) String() string {
 	return fmt.Sprintf("%s/%s (%s)", h.Member.Region, h.Member.Name, h.Member.Addr)
 }
 
-// greeting is a hello as it travels.
+// greeting is the content of a PeerHello.
 type greeting struct {
 	protocol    uint32
 	fingerprint []byte
@@ -60,8 +60,8 @@ func (g *greeting) encode() ([]byte, error) {
 	})
 }
 
-// decodeGreeting reads the hello of a peer. Of a hello of another version only
-// the version is set. The error says what is malformed.
+// decodeGreeting decodes the hello of a peer. Of a hello of another version it
+// sets only the version.
 func decodeGreeting(b []byte) (greeting, error) {
 	if len(b) > maxHello {
 		return greeting{}, fmt.Errorf("hello of %d bytes, want at most %d", len(b), maxHello)
@@ -92,7 +92,7 @@ func decodeGreeting(b []byte) (greeting, error) {
 	return g, nil
 }
 
-// protocolOf returns the version that a hello names, whatever else it holds.
+// protocolOf returns the version of a hello, independent of its other fields.
 func protocolOf(b []byte) (uint32, error) {
 	protocol := uint64(0)
 	for len(b) > 0 {
@@ -130,7 +130,7 @@ func memberOf(p *rldv1.PeerMember) gossip.Member {
 	}
 }
 
-// checkMember says what is wrong with a member that a peer told us of.
+// checkMember returns an error for a member that a peer may not send.
 func checkMember(m *gossip.Member) error {
 	if m.ID == 0 {
 		return fmt.Errorf("member without an id")
@@ -154,8 +154,7 @@ func checkMember(m *gossip.Member) error {
 	return nil
 }
 
-// checkText holds s to bounds of its length, and to what may be printed on a
-// terminal.
+// checkText checks the length of s, in bytes, and that it is printable.
 func checkText(what, s string, least, most int) error {
 	if len(s) < least || len(s) > most {
 		return fmt.Errorf("%s of %d bytes, want %d to %d", what, len(s), least, most)

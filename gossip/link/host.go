@@ -20,14 +20,14 @@ import (
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 )
 
-// How long things may take on a stream.
+// Timeouts of a stream.
 const (
 	// handshakeWithin bounds connecting, TLS and the hellos.
 	handshakeWithin = 10 * time.Second
-	// writeWithin bounds how long a write may make no progress.
+	// writeWithin bounds the time without progress of a write.
 	writeWithin = 5 * time.Second
-	// keepaliveAfter is how long a connection is silent before the peer is
-	// asked whether it lives; it has keepaliveWithin to answer.
+	// keepaliveAfter is the silence after which a connection is pinged; the
+	// peer has keepaliveWithin to answer.
 	keepaliveAfter  = 10 * time.Second
 	keepaliveWithin = 5 * time.Second
 	// idleAfter ends connections without a stream.
@@ -39,20 +39,21 @@ const (
 	maxTargets     = gossip.MaxPeers
 	maxAccepted    = gossip.MaxPeers
 	maxConnections = maxAccepted + 256
-	maxHeaders     = 16 << 10 // bytes of the headers of a call
-	// streamWindow is how many bytes may be on their way. A window that follows the
-	// bandwidth is measured with pings, which a call that waits for its home pays for.
+	maxHeaders     = 16 << 10 // of the headers of a call, in bytes
+	// streamWindow is the flow control window of a stream, in bytes. gRPC would
+	// measure a dynamic one with pings, which delay calls that wait for an
+	// owner.
 	streamWindow = 512 << 10
-	// streamsEach is how many streams one incarnation may have here: it may
-	// know this daemon by several addresses.
+	// streamsEach bounds the streams of one incarnation: it may dial this
+	// daemon under several addresses.
 	streamsEach = 4
 )
 
-// Why a stream ended that nobody refused.
+// The reasons why streams end that no end refused.
 var (
 	// ErrClosed ends the streams of a Host that is closed.
 	ErrClosed = errors.New("this daemon is closing its streams")
-	// ErrDropped ends the stream of a target that is not one anymore.
+	// ErrDropped ends the stream of a former target.
 	ErrDropped = errors.New("it is not a peer anymore")
 	// ErrStuck ends a stream whose peer does not read.
 	ErrStuck = fmt.Errorf("nothing could be written for %v: the peer is frozen or too slow", writeWithin)
@@ -61,69 +62,71 @@ var (
 	errReplaced  = errors.New("another incarnation or stream took its place")
 )
 
-// Config is what a Host is made of. Self and Handler are mandatory.
+// Config configures a Host. Self and Handler are mandatory.
 type Config struct {
-	// Self says what this daemon is; read at each handshake, by several
-	// goroutines.
+	// Self returns the hello of this daemon. It is called at each handshake, by
+	// several goroutines.
 	Self func() Hello
-	// Fingerprint tells cluster secrets apart; it gives nothing away of them.
+	// Fingerprint identifies the cluster secret without revealing it.
 	Fingerprint [fingerprintSize]byte
-	// Server and Client are for accepted and dialed streams, nil for plain
-	// ones: that plain is allowed here is for the caller to check. See TLS.
+	// Server and Client configure TLS for accepted and dialed streams; nil for
+	// plain ones. The caller decides whether plain streams are allowed. See
+	// TLS.
 	Server, Client *tls.Config
-	// Dial connects to an address, nil for TCP. It must heed ctx.
+	// Dial connects to an address; nil for TCP. It must honor ctx.
 	Dial    func(ctx context.Context, addr string) (net.Conn, error)
 	Handler Handler
-	// Log gets one line for each peer and reason in a while; nil for none.
+	// Log receives one line for each peer and reason a minute; nil for none.
 	Log *slog.Logger
 }
 
-// Handler is told what comes over the streams. Calls of one stream come one
-// at a time and in order, those of several streams at once. A call holds up
-// its own stream only. It may call any method of the Host but Close.
+// Handler receives the frames and events of the streams. Calls of one stream
+// are sequential and in order, calls of several streams concurrent. A call
+// blocks only its own stream. It may call any method of the Host except Close.
 type Handler interface {
-	// Frame takes a frame of an accepted stream, which is valid until it
-	// returns and must not be changed. An error that is a *Rubbish drops the
-	// stream; others are counted only.
+	// Frame handles a frame of an accepted stream. The frame is valid until
+	// Frame returns and must not be changed. A *ProtocolError as the error
+	// drops the stream; other errors are only counted.
 	Frame(from Hello, frame []byte) error
-	// Connected says that an outgoing stream is up: h lives at addr. Send to it
-	// works from now on.
+	// Connected reports that an outgoing stream to addr is up. Send to h works
+	// from now on.
 	Connected(addr string, h Hello)
-	// Disconnected says that an outgoing stream ended. It follows each Connected.
+	// Disconnected reports that an outgoing stream ended. It follows each
+	// Connected.
 	Disconnected(addr string, h Hello, err error)
-	// Members is the live members of from's region with ascending ids, from
-	// between Connected and Disconnected of an outgoing stream. The list is the handler's.
+	// Members receives the live members of from's region with ascending ids,
+	// between Connected and Disconnected of an outgoing stream. The handler
+	// owns the list.
 	Members(from Hello, members []gossip.Member)
 }
 
-// Host is the end of all streams in one daemon. It is safe for concurrent
-// use.
+// Host holds all streams of one daemon. It is safe for concurrent use.
 type Host struct {
-	config     Config
-	priorities bool // over TCP: beside each stream in the region there is a lane
-	log        *slog.Logger
-	server     *grpc.Server
-	packer     *packer
-	counts     counts
-	notices    notices
-	wrong      penalties
-	rulesOf    rulesOf
+	config       Config
+	usePriority  bool // over TCP: streams within the region have a priority stream
+	log          *slog.Logger
+	server       *grpc.Server
+	packer       *packer
+	counts       counts
+	notices      notices
+	penalties    penalties
+	ruleWarnings ruleWarnings
 
-	ctx   context.Context // done when Close has begun
+	ctx   context.Context // done once Close has begun
 	close context.CancelCauseFunc
-	wg    sync.WaitGroup // all goroutines but those of gRPC
+	wg    sync.WaitGroup // all goroutines except those of gRPC
 
-	telling atomic.Pointer[[]byte] // the list of Tell, encoded; nil: none yet
+	members atomic.Pointer[[]byte] // the list of SendMembers, encoded; nil before the first
 
 	mu       sync.Mutex
 	closed   bool
 	targets  map[string]*target     // by address
-	ending   map[string]*target     // that were targets, until they are gone
-	accepted map[*accepted]struct{} // that said hello
-	waiting  int                    // streams that did not yet
+	ending   map[string]*target     // former targets that have not ended yet
+	accepted map[*accepted]struct{} // streams after their hello
+	waiting  int                    // the number of streams before their hello
 
 	routes sync.RWMutex
-	route  map[crdt.Incarnation][]*outbox // the streams that are up; the first is used
+	route  map[crdt.Incarnation][]*outbox // the streams that are up; the first one is used
 }
 
 // New returns a Host that neither listens nor dials yet.
@@ -136,21 +139,21 @@ func New(c Config) *Host {
 		}
 	}
 	h := &Host{
-		config:     c,
-		priorities: priorities,
-		log:        c.Log,
-		packer:     newPacker(),
-		targets:    make(map[string]*target),
-		ending:     make(map[string]*target),
-		accepted:   make(map[*accepted]struct{}),
-		route:      make(map[crdt.Incarnation][]*outbox),
+		config:      c,
+		usePriority: priorities,
+		log:         c.Log,
+		packer:      newPacker(),
+		targets:     make(map[string]*target),
+		ending:      make(map[string]*target),
+		accepted:    make(map[*accepted]struct{}),
+		route:       make(map[crdt.Incarnation][]*outbox),
 	}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
 	h.ctx, h.close = context.WithCancelCause(context.Background())
 	h.server = grpc.NewServer(
-		grpc.Creds(serverDoor(h)),
+		grpc.Creds(serverCredentials(h)),
 		grpc.ForceServerCodecV2(codec{}),
 		grpc.MaxConcurrentStreams(streamsEach),
 		grpc.MaxRecvMsgSize(maxItem),
@@ -168,7 +171,7 @@ func New(c Config) *Host {
 	return h
 }
 
-// Serve accepts streams on a listener until Close, then it returns nil. It
+// Serve accepts streams on a listener until Close and then returns nil. It
 // closes the listener. It may be called for several listeners.
 func (h *Host) Serve(lis net.Listener) error {
 	err := h.server.Serve(&listener{Listener: lis, host: h})
@@ -178,11 +181,11 @@ func (h *Host) Serve(lis net.Listener) error {
 	return fmt.Errorf("peers on %s: %w", lis.Addr(), err)
 }
 
-// Send puts a frame into the queue of the stream to an incarnation. It never
-// waits. It takes over frame, which must not be changed anymore. False says
-// that it will not be sent: there is no stream, its queue is full, or frame is
-// empty or beyond the bound; the protocol sends it again. True promises
-// nothing.
+// Send queues a frame on the stream to an incarnation. It never waits. It takes
+// ownership of the frame, which must not be changed any more. It returns false
+// when the frame will not be sent: there is no stream, its queue is full, or
+// the frame is empty or too large. The protocol then sends the content again.
+// True does not promise delivery.
 func (h *Host) Send(to crdt.Incarnation, frame []byte) bool {
 	h.routes.RLock()
 	var out *outbox
@@ -201,26 +204,25 @@ func (h *Host) Send(to crdt.Incarnation, frame []byte) bool {
 	return true
 }
 
-// SendMembers says who lives in this daemon's region, itself included. Every
-// accepted stream is told, now and when it begins. Only the newest list
-// counts. It reads members only and keeps nothing of it.
+// SendMembers sends the live members of this daemon's region, itself included,
+// on every accepted stream, now and when one begins. Only the newest list
+// counts. It reads members and keeps no part of it.
 func (h *Host) SendMembers(members []gossip.Member) {
 	body, left := encodeMembers(members)
-	if left > 0 && h.notices.due("tell", time.Now(), noticeEach) {
-		h.log.Error("members of the own region cannot be told to peers",
+	if left > 0 && h.notices.due("members", time.Now(), noticeEach) {
+		h.log.Error("members of the own region cannot be sent to peers",
 			"left_out", left, "want", fmt.Sprintf("valid members, at most %d", maxMembers))
 	}
-	h.telling.Store(&body)
+	h.members.Store(&body)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for a := range h.accepted {
-		a.tellSoon()
+		a.announceMembers()
 	}
 }
 
-// Close ends everything at once. No goroutine of the Host runs anymore when it
-// returns, and the Handler is not called anymore. It must not be called by the
-// Handler.
+// Close ends all streams at once. When it returns, no goroutine of the Host
+// runs and the Handler is not called any more. The Handler must not call it.
 func (h *Host) Close() {
 	h.mu.Lock()
 	h.closed = true
@@ -231,7 +233,7 @@ func (h *Host) Close() {
 	h.packer.close()
 }
 
-// addRoute lets Send use a stream.
+// addRoute makes a stream available to Send.
 func (h *Host) addRoute(o *outbox) {
 	h.routes.Lock()
 	defer h.routes.Unlock()
@@ -239,7 +241,7 @@ func (h *Host) addRoute(o *outbox) {
 	h.route[id] = append(h.route[id], o)
 }
 
-// dropRoute takes it back.
+// dropRoute removes a stream from Send.
 func (h *Host) dropRoute(o *outbox) {
 	h.routes.Lock()
 	defer h.routes.Unlock()
@@ -257,13 +259,13 @@ func (h *Host) dropRoute(o *outbox) {
 	h.route[id] = rest
 }
 
-// shielded calls the handler. A panic becomes rubbish: what a peer sends must
-// not end the daemon.
-func (h *Host) shielded(call func() error) (err error) {
+// callHandler calls the handler. A panic becomes a protocol error: a frame of a
+// peer must not end the daemon.
+func (h *Host) callHandler(call func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			h.log.Error("panic over what a peer sent", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			err = protocolErrors(ReasonPanic, "the handler panicked: %v", p)
+			err = protocolError(ReasonPanic, "the handler panicked: %v", p)
 		}
 	}()
 	return call()

@@ -10,11 +10,11 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// maxItem bounds a message of a stream, in bytes. A longer one is refused when
-// its length is announced, before any of it is kept.
+// maxItem bounds a message of a stream, in bytes. A longer one is rejected by
+// its announced length, before any of it is stored.
 const maxItem = wire.MaxFrameBytes + 1<<10
 
-// kind is which field of a PeerItem is set, by its number.
+// kind is the number of the field of a PeerItem that is set.
 type kind protowire.Number
 
 // The kinds of items.
@@ -25,7 +25,7 @@ const (
 	kindMembers kind = 4
 )
 
-// String names the kind as the proto file does.
+// String returns the name of the field in the proto file.
 func (k kind) String() string {
 	switch k {
 	case kindHello:
@@ -40,16 +40,16 @@ func (k kind) String() string {
 	return fmt.Sprintf("field %d", int(k))
 }
 
-// item is a PeerItem. Frames pass through it without being copied, but for
-// putting together what arrived in several parts.
+// item is a PeerItem. Its body is not copied, except when it arrived in several
+// parts.
 type item struct {
 	kind   kind
 	body   []byte     // of the one field
-	memory mem.Buffer // what body is a part of; nil: memory of its own
-	fault  error      // what is wrong with an item that was received
+	memory mem.Buffer // the buffer that holds body; nil for memory of its own
+	fault  error      // of an item that was received and is malformed
 }
 
-// free gives back the memory of a received item. Its body is gone then.
+// free releases the memory of a received item, and with it the body.
 func (it *item) free() {
 	if it.memory != nil {
 		it.memory.Free()
@@ -62,10 +62,10 @@ type codec struct{}
 
 var _ encoding.CodecV2 = codec{}
 
-// Name returns "proto": the bytes are those of a PeerItem.
+// Name returns "proto", since the bytes are those of a PeerItem.
 func (codec) Name() string { return "proto" }
 
-// Marshal returns the bytes of an *item. They are its body, not a copy.
+// Marshal returns the bytes of an *item. The body is not copied.
 func (codec) Marshal(v any) (mem.BufferSlice, error) {
 	it, ok := v.(*item)
 	if !ok {
@@ -81,8 +81,8 @@ func (codec) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.SliceBuffer(head), body}, nil
 }
 
-// Unmarshal fills in an *item. What is wrong goes into its fault, so that a
-// stream can tell rubbish from a failure.
+// Unmarshal fills in an *item. A malformed one gets a fault, so that a stream
+// can distinguish protocol errors from failures.
 func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 	it, ok := v.(*item)
 	if !ok {

@@ -67,7 +67,7 @@ func TestTell(t *testing.T) {
 			b.SendMembers([]gossip.Member{b.hello.Member})
 			b.SendMembers([]gossip.Member{second, b.hello.Member, second})
 		}
-		time.Sleep(2 * tellEach)
+		time.Sleep(2 * membersInterval)
 		synctest.Wait()
 		if diff := cmp.Diff([]gossip.Member{b.hello.Member, second}, a.list(2)); diff != "" {
 			t.Error(diff)
@@ -78,7 +78,7 @@ func TestTell(t *testing.T) {
 		bad := second
 		bad.Addr = "nowhere"
 		b.SendMembers([]gossip.Member{b.hello.Member, bad})
-		time.Sleep(2 * tellEach)
+		time.Sleep(2 * membersInterval)
 		if diff := cmp.Diff([]gossip.Member{b.hello.Member}, a.list(2)); diff != "" {
 			t.Error(diff)
 		}

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// listener bounds the connections of a Host. One too many is closed at once,
-// so that the backlog does not fill with those that wait.
+// listener bounds the connections of a Host. It closes further ones at once, so
+// that the backlog does not fill with waiting ones.
 type listener struct {
 	net.Listener
 	host *Host
@@ -27,14 +27,14 @@ func (l *listener) Accept() (net.Conn, error) {
 		l.open.Add(-1)
 		remote := conn.RemoteAddr().String()
 		conn.Close()
-		l.host.refusedPeer(&Refused{
+		l.host.countRefused(&Refused{
 			Reason: ReasonConnections,
 			Text:   l.host.config.Self().String() + " has no room for another connection",
 		}, remote)
 	}
 }
 
-// countedConn is a connection that counts until it is closed.
+// countedConn is a connection that counts as open until it is closed.
 type countedConn struct {
 	net.Conn
 	closed func()

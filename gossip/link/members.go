@@ -15,8 +15,9 @@ import (
 // maxMembers bounds the list of a region's members.
 const maxMembers = gossip.MaxPeers
 
-// encodeMembers returns a region's list as it travels: by id, each once, and
-// none that a peer would not take. It also returns how many were left out.
+// encodeMembers returns the PeerMembers of a region: ascending by id, each
+// member once, without those that a peer would reject. It also returns the
+// number of members left out.
 func encodeMembers(members []gossip.Member) (body []byte, left int) {
 	sorted := slices.Clone(members)
 	slices.SortFunc(sorted, func(a, b gossip.Member) int { return cmp.Compare(a.ID, b.ID) })
@@ -39,8 +40,8 @@ func encodeMembers(members []gossip.Member) (body []byte, left int) {
 	return body, left
 }
 
-// decodeMembers reads the list of the members of a region. It allocates for
-// no more members than it takes.
+// decodeMembers decodes the members of a region. It allocates only for the
+// members that it accepts.
 func decodeMembers(b []byte, region string) ([]gossip.Member, error) {
 	var members []gossip.Member
 	for len(b) > 0 {
@@ -68,7 +69,7 @@ func decodeMembers(b []byte, region string) ([]gossip.Member, error) {
 	return members, nil
 }
 
-// maxMember bounds one member, with room for fields that are not known yet.
+// maxMember bounds one member in bytes, with room for fields of later versions.
 const maxMember = 2 << 10
 
 func decodeMember(b []byte, region string) (gossip.Member, error) {

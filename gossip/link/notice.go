@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// How often one thing is said of one peer.
+// The time between two log lines with the same key.
 const (
 	noticeEach = time.Minute
-	noticeRare = time.Hour // of what may be as meant
+	noticeRare = time.Hour // for conditions that may be intended
 	maxNotices = 1_024
 )
 
-// notices keeps the log short: one line for each peer and reason in a while.
-// When it knows too many peers to tell them apart, it says nothing of new ones.
+// notices limits the log to one line for each key, such as a peer and a reason,
+// in a given time. With too many keys it suppresses new ones.
 type notices struct {
 	mu    sync.Mutex
 	until map[string]time.Time
 }
 
-// due reports whether what key stands for is to be said now.
+// due reports whether the line with this key is due.
 func (n *notices) due(key string, now time.Time, each time.Duration) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -6,17 +6,17 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// The bounds of what waits for a stream.
+// Bounds of the queue of a stream.
 const (
 	queueFrames = 64
 	queueBytes  = wire.MaxFrameBytes
 )
 
-// outbox is the queue of one outgoing stream. Frames of a stream that ended
-// are not kept for the next one: they would be old news.
+// outbox is the queue of one outgoing stream. It is dropped with its stream,
+// since its frames would be outdated on the next one.
 type outbox struct {
 	target   *target
-	hello    Hello    // who is at the other end
+	hello    Hello    // of the other end
 	priority priority // beside the stream
 
 	frames chan []byte
@@ -27,7 +27,8 @@ func newOutbox(t *target, h Hello) *outbox {
 	return &outbox{target: t, hello: h, frames: make(chan []byte, queueFrames)}
 }
 
-// put takes over a frame and reports whether there was room. It never waits.
+// put queues a frame, takes ownership of it, and reports whether there was
+// room. It never waits.
 func (o *outbox) put(frame []byte) bool {
 	size := int64(len(frame))
 	if size == 0 || size > wire.MaxFrameBytes {
@@ -46,15 +47,15 @@ func (o *outbox) put(frame []byte) bool {
 	}
 }
 
-// taken says that a frame has left the queue.
-func (o *outbox) taken(frame []byte) { o.bytes.Add(-int64(len(frame))) }
+// sent frees the room of a frame that has left the queue.
+func (o *outbox) sent(frame []byte) { o.bytes.Add(-int64(len(frame))) }
 
-// rest empties the queue and returns how many frames were in it.
-func (o *outbox) rest() int {
+// drain empties the queue and returns the number of frames in it.
+func (o *outbox) drain() int {
 	for n := 0; ; n++ {
 		select {
 		case frame := <-o.frames:
-			o.taken(frame)
+			o.sent(frame)
 		default:
 			return n
 		}

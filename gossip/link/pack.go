@@ -10,24 +10,24 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// minPacked is the size from which on a frame is worth packing, in bytes.
+// minPacked is the size of the smallest frame that is compressed, in bytes.
 const minPacked = 256
 
-// maxKept is the capacity above which a stream does not keep its buffer.
+// maxKept is the capacity of the largest buffer that a stream keeps, in bytes.
 const maxKept = 256 << 10
 
-// packer compresses the frames of streams across regions, and unpacks those of
-// others. A frame is packed by itself, so that a lost stream loses no state.
-// It belongs to a Host and not to gRPC's table of compressors, which is one
-// for the process: the servers for clients would take zstd too. It is safe for
-// concurrent use and has no goroutines.
+// packer compresses the frames of streams across regions, and decompresses
+// those of peers. Each frame is compressed by itself, so that a lost stream
+// loses no state. A packer belongs to a Host and is not registered with gRPC,
+// whose compressors are global: the servers for clients would accept zstd too.
+// It is safe for concurrent use and has no goroutines.
 type packer struct {
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
 }
 
-// newPacker returns a packer. Its memory is bounded: a few encoders and
-// decoders, whatever the number of streams.
+// newPacker returns a packer. Its memory is bounded by a few encoders and
+// decoders, independent of the number of streams.
 func newPacker() *packer {
 	priorities := max(2, min(4, runtime.GOMAXPROCS(0)))
 	encoder, err := zstd.NewWriter(nil,
@@ -51,10 +51,10 @@ func newPacker() *packer {
 	return &packer{encoder: encoder, decoder: decoder}
 }
 
-// close frees what the packer holds. Nothing may be packed afterwards.
+// close releases the memory of the packer, which must not be used afterwards.
 func (p *packer) close() { p.decoder.Close() }
 
-// pack returns the item that carries frame: packed when that is shorter.
+// pack returns the item of a frame, compressed when that is shorter.
 func (p *packer) pack(frame []byte) item {
 	plain := item{kind: kindFrame, body: frame}
 	if len(frame) < minPacked {
@@ -71,7 +71,7 @@ func (p *packer) pack(frame []byte) item {
 	return item{kind: kindPacked, body: packed, memory: mem.NewBuffer(buffer, pool)}
 }
 
-// unpack returns the frame that body holds, in memory of buffer if it fits.
+// unpack returns the frame of a compressed body, in buffer if it fits.
 func (p *packer) unpack(body, buffer []byte) ([]byte, error) {
 	frame, err := p.decoder.DecodeAll(body, buffer[:0])
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// How long the sender of rubbish is kept out: doubled each time, and forgotten
-// when it has behaved for a while.
+// The penalty for a protocol error: it doubles each time, and is forgotten
+// after a while without one.
 const (
 	minPenalty    = time.Second
 	maxPenalty    = time.Minute
@@ -15,9 +15,9 @@ const (
 	maxPenalties  = 1_024
 )
 
-// penalties remembers who sent rubbish: the machine it came from together with
-// the address, and with the incarnation, that the sender named. So a peer
-// cannot have another one kept out that lives elsewhere.
+// penalties holds the peers with a penalty: by remote host together with the
+// address, and by remote host together with the incarnation, that the peer
+// announced. So a peer cannot exclude a peer on another host.
 type penalties struct {
 	mu sync.Mutex
 	of map[string]penalty
@@ -28,13 +28,13 @@ type penalty struct {
 	until time.Time
 }
 
-// penaltyKeys returns under what a peer is remembered.
+// penaltyKeys returns the keys of a peer in penalties.
 func penaltyKeys(remote string, h Hello) [2]string {
 	host := hostOf(remote)
 	return [2]string{host + " " + h.Member.Addr, host + " " + h.Member.ID.String()}
 }
 
-// hostOf returns remote without its port, which is another for each connection.
+// hostOf returns remote without its port, which differs for each connection.
 func hostOf(remote string) string {
 	if host, _, err := net.SplitHostPort(remote); err == nil {
 		return host
@@ -42,7 +42,7 @@ func hostOf(remote string) string {
 	return remote
 }
 
-// add keeps a peer out from now on, and returns for how long.
+// add starts the next penalty of a peer and returns its length.
 func (p *penalties) add(keys [2]string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,8 +62,8 @@ func (p *penalties) add(keys [2]string, now time.Time) time.Duration {
 	return wait
 }
 
-// left returns how long a peer still has to wait.
-func (p *penalties) left(keys [2]string, now time.Time) time.Duration {
+// remaining returns the rest of a peer's penalty, 0 for none.
+func (p *penalties) remaining(keys [2]string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var left time.Duration
@@ -73,7 +73,7 @@ func (p *penalties) left(keys [2]string, now time.Time) time.Duration {
 	return left
 }
 
-// makeRoomLocked forgets what is over, or else the one that is over first.
+// makeRoomLocked removes forgotten penalties, or else the one that ends first.
 func (p *penalties) makeRoomLocked(now time.Time) {
 	if len(p.of) < maxPenalties {
 		return

@@ -2,16 +2,15 @@ package link
 
 import "time"
 
-// What an accepted stream may send. A daemon sends some 10 frames a second to
-// a peer, up to a hundred when keys are near their limits, and up to one for each
-// call about a strict key; beyond 10,000 of these share frames.
+// Bounds of an accepted stream. A daemon sends some 10 frames a second to a
+// peer, up to a hundred when keys are near their limits, and up to one for each
+// call about a strict key; beyond 10,000 calls a second they share frames.
 const (
 	framesPerSecond = 20_000
 	bytesPerSecond  = 64 << 20
-	// listsPerSecond is what an acceptor may send back; it sends 10 at most.
+	// listsPerSecond bounds the lists of an acceptor, which sends at most 10.
 	listsPerSecond = 50
-	// rateBurst is how many seconds' worth may come at once, as after a
-	// pause of this process.
+	// rateBurst is the burst of a rate in seconds, for pauses of this process.
 	rateBurst = 2
 )
 
@@ -26,7 +25,7 @@ func newBucket(rate float64, now time.Time) bucket {
 	return bucket{rate: rate, level: rate * rateBurst, last: now}
 }
 
-// take reports whether n may pass at now.
+// take reports whether n may pass at now, and charges it.
 func (b *bucket) take(n float64, now time.Time) bool {
 	b.level = min(b.rate*rateBurst, b.level+now.Sub(b.last).Seconds()*b.rate)
 	b.last = now
@@ -37,25 +36,25 @@ func (b *bucket) take(n float64, now time.Time) bool {
 	return true
 }
 
-// limiter holds one stream to its rates.
+// limiter bounds the rates of one stream.
 type limiter struct{ frames, bytes bucket }
 
 func newLimiter(now time.Time) *limiter {
 	return &limiter{frames: newBucket(framesPerSecond, now), bytes: newBucket(bytesPerSecond, now)}
 }
 
-// frame returns an error when a frame of a size is more than may pass.
+// frame charges a frame of a size, and returns an error beyond the rates.
 func (l *limiter) frame(size int, now time.Time) error {
 	if !l.frames.take(1, now) {
-		return protocolErrors(ReasonRate, "more than %d frames a second", framesPerSecond)
+		return protocolError(ReasonRate, "more than %d frames a second", framesPerSecond)
 	}
 	return l.more(size, now)
 }
 
-// more returns an error when further bytes are more than may pass.
+// more charges further bytes, and returns an error beyond the rate.
 func (l *limiter) more(size int, now time.Time) error {
 	if !l.bytes.take(float64(size), now) {
-		return protocolErrors(ReasonRate, "more than %d MiB a second", bytesPerSecond>>20)
+		return protocolError(ReasonRate, "more than %d MiB a second", bytesPerSecond>>20)
 	}
 	return nil
 }

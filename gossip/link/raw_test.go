@@ -68,7 +68,7 @@ func end(stream peerStream) error {
 			if err == io.EOF {
 				return err
 			}
-			return turnedAway(err, stream.Trailer())
+			return peerError(err, stream.Trailer())
 		}
 		it.free()
 	}

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Why a stream is refused.
+// The reasons why a stream is refused.
 const (
 	ReasonVersion     = "version"     // another version of the protocol
 	ReasonSecret      = "secret"      // another cluster secret
@@ -20,77 +20,80 @@ const (
 	ReasonShards      = "shards"      // another number of shards
 	ReasonSelf        = "self"        // this daemon itself
 	ReasonHello       = "hello"       // a hello that is malformed, or none
-	ReasonPenalty     = "penalty"     // it sent rubbish and has to wait
+	ReasonPenalty     = "penalty"     // it made a protocol error and has to wait
 	ReasonFull        = "full"        // no room for another stream
 	ReasonTLS         = "tls"         // no TLS, or a certificate that is not trusted
 	ReasonConnections = "connections" // no room for another connection
 )
 
-// Why a stream is dropped. A Handler has reasons of its own, too.
+// The reasons of protocol errors. A Handler has reasons of its own, too.
 const (
 	ReasonSize    = "size"    // a message beyond the bound
 	ReasonRate    = "rate"    // more than a peer may send
-	ReasonItem    = "item"    // not what belongs on a stream at this point
+	ReasonItem    = "item"    // an item that may not be sent on a stream at this point
 	ReasonPacked  = "packed"  // a packed frame that cannot be unpacked
 	ReasonMembers = "members" // a list of members that is not valid
-	ReasonPanic   = "panic"   // the handler panicked over it
+	ReasonPanic   = "panic"   // the handler panicked
 )
 
 // reasonReplaced ends a stream whose address has another incarnation now.
 const reasonReplaced = "replaced"
 
-// reasonOther is a reason of a peer that is unknown here.
+// reasonOther replaces an unknown reason of a peer.
 const reasonOther = "other"
 
 // fingerprintSize is the size of Config.Fingerprint, in bytes.
 const fingerprintSize = 16
 
-// maxText bounds what is kept of the words of a peer, in bytes.
+// maxText bounds the text of a peer that is kept, in bytes.
 const maxText = 512
 
-// reasonTrailer is the trailer of a status that holds the reason.
+// reasonTrailer is the trailer of a status with the reason.
 const reasonTrailer = "rld-reason"
 
 // Refused is the refusal of a stream.
 type Refused struct {
 	Reason string // one of those above
-	Text   string // who refuses whom, why, and what would be right
-	There  bool   // the peer has refused this daemon
-	who    string // says who is refused, "" when nobody knows
+	Text   string // both ends, the reason and its remedy
+	ByPeer bool   // the peer has refused this daemon
+	peer   string // the name of the refused peer, "" when it is not known
 }
 
 // Error returns the text.
 func (r *Refused) Error() string { return r.Text }
 
-// ProtocolError is what no peer may send. A Handler that returns it has the stream
-// dropped, and the peer counted, named and kept out for a while.
+// ProtocolError is the error of a message that no peer may send. When a Handler
+// returns one, the stream is dropped, and the peer is counted, logged and
+// excluded for a while.
 type ProtocolError struct {
 	Reason string // a short word, for a metric
-	Err    error  // what is wrong
+	Err    error  // the error itself
 }
 
-// Error names the reason and what is wrong.
-func (r *ProtocolError) Error() string { return fmt.Sprintf("rubbish (%s): %v", r.Reason, r.Err) }
+// Error returns the reason and the error.
+func (r *ProtocolError) Error() string {
+	return fmt.Sprintf("protocol error (%s): %v", r.Reason, r.Err)
+}
 
-// Unwrap returns what is wrong.
+// Unwrap returns the error.
 func (r *ProtocolError) Unwrap() error { return r.Err }
 
-func protocolErrors(reason, format string, args ...any) error {
+func protocolError(reason, format string, args ...any) error {
 	return &ProtocolError{Reason: reason, Err: fmt.Errorf(format, args...)}
 }
 
-// refuse returns nil when own accepts the greeting of a peer, or why not. An
-// error is what decodeGreeting said. Who is the peer's address; want is the
-// region it should be in, "" for any.
-func refuse(own Hello, fingerprint [fingerprintSize]byte, g *greeting, malformed error, who, want string) *Refused {
+// refuse returns nil when own accepts the greeting of a peer, or else the
+// refusal. malformed is the error of decodeGreeting. peer is the address of the
+// peer, and want the region where it should be, "" for any.
+func refuse(own Hello, fingerprint [fingerprintSize]byte, g *greeting, malformed error, peer, want string) *Refused {
 	known := ""
 	if malformed == nil && g.protocol == Version {
 		known = g.hello.String()
-		who = known
+		peer = known
 	}
 	no := func(reason, format string, args ...any) *Refused {
-		text := fmt.Sprintf("%s refuses %s: ", own, who) + fmt.Sprintf(format, args...)
-		return &Refused{Reason: reason, Text: text, who: known}
+		text := fmt.Sprintf("%s refuses %s: ", own, peer) + fmt.Sprintf(format, args...)
+		return &Refused{Reason: reason, Text: text, peer: known}
 	}
 	theirs := &g.hello.Member
 	switch {
@@ -114,8 +117,8 @@ func refuse(own Hello, fingerprint [fingerprintSize]byte, g *greeting, malformed
 	return nil
 }
 
-// statusOf returns how the end of an accepted stream is told to its dialer:
-// a status, and the trailer that goes with it.
+// statusOf returns the status and the trailer that report the end of an
+// accepted stream to its dialer.
 func statusOf(err error) (metadata.MD, error) {
 	reason, code := "", codes.Unavailable
 	var refused *Refused
@@ -136,13 +139,13 @@ func statusOf(err error) (metadata.MD, error) {
 	return metadata.Pairs(reasonTrailer, reason), status.Error(code, err.Error())
 }
 
-// noReason is the trailer of a stream from its beginning, for when gRPC ends
-// the stream by itself.
+// noReason is the initial trailer of a stream, in case gRPC ends the stream by
+// itself.
 func noReason() metadata.MD { return metadata.Pairs(reasonTrailer, "") }
 
-// turnedAway returns what a peer's status means: a *Refused when it gives a
-// reason, else its words. Both are bounded, as they come from a peer.
-func turnedAway(err error, trailer metadata.MD) error {
+// peerError converts the status of a peer: to a *Refused when it has a reason,
+// else to its text. Both are bounded.
+func peerError(err error, trailer metadata.MD) error {
 	text := printable(status.Convert(err).Message())
 	reason := ""
 	if all := trailer.Get(reasonTrailer); len(all) > 0 {
@@ -159,10 +162,10 @@ func turnedAway(err error, trailer metadata.MD) error {
 	default:
 		reason = reasonOther
 	}
-	return &Refused{Reason: reason, Text: text, There: true}
+	return &Refused{Reason: reason, Text: text, ByPeer: true}
 }
 
-// printable returns the first bytes of text, fit to be shown.
+// printable returns the first bytes of text in printable form.
 func printable(text string) string {
 	if len(text) > maxText {
 		text = text[:maxText] + "..."

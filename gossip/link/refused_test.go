@@ -90,7 +90,7 @@ func TestOutgoingRefused(t *testing.T) {
 				synctest.Wait()
 				var refused *Refused
 				s := a.outgoing("b:7947")
-				if !errors.As(s.Err, &refused) || refused.Reason != c.reason || refused.There ||
+				if !errors.As(s.Err, &refused) || refused.Reason != c.reason || refused.ByPeer ||
 					!strings.Contains(refused.Text, c.text) {
 					t.Fatalf("stream %+v, want it refused for %s: %s", s, c.reason, c.text)
 				}
@@ -117,13 +117,13 @@ func TestBothSidesSayWhy(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		var refused *Refused
-		if err := a.outgoing(b.addr).Err; !errors.As(err, &refused) || refused.Reason != ReasonSecret || !refused.There {
+		if err := a.outgoing(b.addr).Err; !errors.As(err, &refused) || refused.Reason != ReasonSecret || !refused.ByPeer {
 			t.Errorf("a knows %v", err)
 		}
 		if a.Stats().RejectedPeers[ReasonSecret] == 0 || b.Stats().Refused[ReasonSecret] == 0 {
 			t.Errorf("stats of a %+v, of b %+v", a.Stats(), b.Stats())
 		}
-		if a.lines("a peer refuses this daemon", "us/b (b:7947) refuses eu/a (a:7947)") != 1 {
+		if a.lines("a peer rejects this daemon", "us/b (b:7947) refuses eu/a (a:7947)") != 1 {
 			t.Errorf("log of a: %s", a.log)
 		}
 		if b.lines("peer refused", "us/b (b:7947) refuses eu/a (a:7947)") != 1 {

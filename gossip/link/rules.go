@@ -8,26 +8,26 @@ import (
 	"github.com/georld/rld/gossip"
 )
 
-// rulesOf remembers of which peers it was said that their rules differ.
-type rulesOf struct {
-	mu   sync.Mutex
-	said map[crdt.Incarnation][2]uint64 // theirs and ours
+// ruleWarnings remembers the warnings about peers with other rules.
+type ruleWarnings struct {
+	mu       sync.Mutex
+	reported map[crdt.Incarnation][2]uint64 // theirs and ours
 }
 
-// warn reports whether it is to be said now.
-func (r *rulesOf) warn(peer crdt.Incarnation, theirs, ours uint64) bool {
+// warn reports whether the warning is due.
+func (r *ruleWarnings) warn(peer crdt.Incarnation, theirs, ours uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	pair := [2]uint64{theirs, ours}
-	if r.said[peer] == pair {
+	if r.reported[peer] == pair {
 		return false
 	}
-	if r.said == nil || len(r.said) >= gossip.MaxPeers {
-		r.said = make(map[crdt.Incarnation][2]uint64)
+	if r.reported == nil || len(r.reported) >= gossip.MaxPeers {
+		r.reported = make(map[crdt.Incarnation][2]uint64)
 	}
-	r.said[peer] = pair
+	r.reported[peer] = pair
 	return true
 }
 
-// hex shows a hash of rules.
+// hex returns a hash of rules for messages.
 func hex(hash uint64) string { return fmt.Sprintf("%016x", hash) }

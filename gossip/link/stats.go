@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// State is what a stream is doing.
+// State is the state of a stream.
 type State string
 
 // The states of a stream. An accepted one is always up.
@@ -18,19 +18,19 @@ const (
 	StateWaiting    State = "waiting" // to be dialed again
 )
 
-// Traffic is what went one way. A frame that was packed counts with its packed
-// size; what TLS, HTTP/2 and TCP add is not in it. A list of members counts as
-// a frame.
+// Traffic counts one direction. A compressed frame counts with its compressed
+// size; the overhead of TLS, HTTP/2 and TCP is not included. A list of members
+// counts as a frame.
 type Traffic struct{ Frames, Bytes uint64 }
 
 // Stream describes a target or an accepted stream.
 type Stream struct {
-	// Incoming says that the peer has dialed it.
+	// Incoming is true when the peer dialed the stream.
 	Incoming bool
-	// Addr is what is dialed; of an accepted stream, where its peer says that
-	// it takes streams.
+	// Addr is the dialed address; of an accepted stream, the address that its
+	// peer announced for streams.
 	Addr string
-	// Remote is where an accepted stream comes from.
+	// Remote is the remote address of an accepted stream.
 	Remote string
 	// Region and WAN are those of the target.
 	Region string
@@ -38,42 +38,45 @@ type Stream struct {
 
 	State State
 	Since time.Time // of the state
-	// Hello is who is at the other end, or was there last: zero when nobody
-	// ever was.
+	// Hello is that of the current peer or of the last one, zero before the
+	// first.
 	Hello Hello
 
-	// Sent and Received are since the target is one, over all its streams.
+	// Sent and Received count all streams of the target.
 	Sent, Received Traffic
-	// Dropped is frames that were not sent: the queue was full, or the stream
-	// ended before.
+	// Dropped counts frames that were not sent: the queue was full, or the
+	// stream ended before.
 	Dropped uint64
-	// Queued is frames in the queue now.
+	// Queued is the number of frames in the queue.
 	Queued int
-	// Attempts is how often the target was dialed.
+	// Attempts counts the dials of the target.
 	Attempts uint64
-	// Err is why there was no stream at last, and ErrAt when; nil when never.
+	// Err is the latest reason for having no stream, and ErrAt its time; nil
+	// when there was none.
 	Err   error
 	ErrAt time.Time
 }
 
-// Stats is totals since the Host was made, but for streams, which are those of
-// now. The maps are the caller's.
+// Stats holds totals since New, and the current numbers of streams. The caller
+// owns the maps.
 type Stats struct {
 	Outgoing, Accepted int
 	Sent, Received     Traffic
-	// Dropped is frames that were not sent.
+	// Dropped counts frames that were not sent.
 	Dropped uint64
-	// Refused is handshakes that this daemon refused, by reason; RejectedPeers
-	// is the refusals and drops of its own streams by peers.
+	// Refused counts the handshakes that this daemon refused, by reason.
+	// RejectedPeers counts the peers that refused or dropped streams of this
+	// daemon, by reason.
 	Refused, RejectedPeers map[string]uint64
-	// ProtocolErrors is streams that were dropped for what came over them, by reason.
+	// ProtocolErrors counts the streams that were dropped for one, by reason.
 	ProtocolErrors map[string]uint64
-	// Faulty is frames that the handler refused without dropping the stream.
+	// Faulty counts frames that the handler rejected without dropping the
+	// stream.
 	Faulty uint64
 }
 
-// Streams describes every target, by address, and then every accepted stream,
-// by address and age.
+// Streams describes all targets, sorted by address, and then all accepted
+// streams, sorted by address and age.
 func (h *Host) Streams() []Stream {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -125,25 +128,25 @@ func (h *Host) Stats() Stats {
 		Outgoing: int(c.outgoing.Load()), Accepted: accepted,
 		Sent: c.sent.read(), Received: c.received.read(),
 		Dropped: c.dropped.Load(), Faulty: c.faulty.Load(),
-		Refused: c.refused.read(), RejectedPeers: c.turnedAway.read(), ProtocolErrors: c.protocolErrors.read(),
+		Refused: c.refused.read(), RejectedPeers: c.rejectedPeers.read(), ProtocolErrors: c.protocolErrors.read(),
 	}
 }
 
-// counts is the totals of a Host.
+// counts holds the totals of a Host.
 type counts struct {
 	streamCounts
-	outgoing                            atomic.Int64
-	faulty                              atomic.Uint64
-	refused, turnedAway, protocolErrors reasons
+	outgoing                               atomic.Int64
+	faulty                                 atomic.Uint64
+	refused, rejectedPeers, protocolErrors reasons
 }
 
-// streamCounts is the totals of a target or an accepted stream.
+// streamCounts holds the totals of a target or an accepted stream.
 type streamCounts struct {
 	sent, received counter
 	dropped        atomic.Uint64
 }
 
-// counter counts what goes one way.
+// counter counts one direction.
 type counter struct{ frames, bytes atomic.Uint64 }
 
 func (c *counter) add(size int) {
@@ -153,7 +156,7 @@ func (c *counter) add(size int) {
 
 func (c *counter) read() Traffic { return Traffic{Frames: c.frames.Load(), Bytes: c.bytes.Load()} }
 
-// maxReasons bounds the reasons told apart, as a Handler may make up its own.
+// maxReasons bounds the distinct reasons, since a Handler may have its own.
 const maxReasons = 64
 
 // reasons counts by reason.

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Target is an outgoing stream to hold.
+// Target is an outgoing stream to maintain.
 type Target struct {
-	// Addr is what to dial, host:port.
+	// Addr is the address to dial, host:port.
 	Addr string
-	// Region is whom to expect there, "" for any.
+	// Region is the expected region of the peer, "" for any.
 	Region string
-	// WAN packs the frames with zstd.
+	// WAN compresses the frames with zstd.
 	WAN bool
 }
 
@@ -24,7 +24,7 @@ type target struct {
 	host   *Host
 	ctx    context.Context
 	stop   context.CancelCauseFunc
-	after  *target       // the former one of the address: wait for its end
+	after  *target       // the former target of the address, which must end first
 	done   chan struct{} // closed when this one has ended
 	counts streamCounts
 
@@ -38,9 +38,9 @@ type target struct {
 	errAt time.Time
 }
 
-// Targets says which outgoing streams to hold, by their addresses. Streams to
-// others are ended. Of several with one address the last counts; beyond the
-// bound of 4,096, those that come last are left out. It does not wait.
+// Targets sets the outgoing streams to maintain, by their addresses. Streams to
+// other addresses end. Of several targets with one address the last counts;
+// targets beyond 4,096 are ignored. It does not wait.
 func (h *Host) Targets(all []Target) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -113,7 +113,7 @@ func (t *target) run() {
 	}
 }
 
-// leave is the last thing a target does.
+// leave releases the address and signals the end of the target.
 func (t *target) leave() {
 	t.stop(nil)
 	t.host.mu.Lock()
@@ -134,8 +134,8 @@ func (t *target) become(s State) {
 	}
 }
 
-// met notes that the stream is up.
-func (t *target) met(out *outbox) {
+// connected registers the stream as up.
+func (t *target) connected(out *outbox) {
 	t.mu.Lock()
 	t.hello, t.out, t.state, t.since = out.hello, out, StateUp, time.Now()
 	t.mu.Unlock()
@@ -143,19 +143,19 @@ func (t *target) met(out *outbox) {
 	t.host.addRoute(out)
 	t.host.log.Info("stream to a peer is up", "peer", out.hello.String(), "addr", t.Addr,
 		"incarnation", out.hello.Member.ID.String(), "build", out.hello.Member.Build)
-	t.warnOfRules(out.hello)
+	t.warnRules(out.hello)
 	t.host.config.Handler.Connected(t.Addr, out.hello)
 }
 
-// lost notes that it is not anymore.
-func (t *target) lost(out *outbox, err error) {
+// disconnected removes a stream that was up.
+func (t *target) disconnected(out *outbox, err error) {
 	t.host.dropRoute(out)
 	t.host.counts.outgoing.Add(-1)
 	t.mu.Lock()
 	t.out, t.state, t.since = nil, StateWaiting, time.Now()
 	t.err, t.errAt = err, t.since
 	t.mu.Unlock()
-	if n := uint64(out.rest()); n > 0 {
+	if n := uint64(out.drain()); n > 0 {
 		t.counts.dropped.Add(n)
 		t.host.counts.dropped.Add(n)
 	}
@@ -165,20 +165,20 @@ func (t *target) lost(out *outbox, err error) {
 	t.host.config.Handler.Disconnected(t.Addr, out.hello, err)
 }
 
-// warnOfRules says that a peer has other rules, once for each incarnation and
-// its rules. It is no reason to refuse: a reload does not reach all at once.
-func (t *target) warnOfRules(h Hello) {
+// warnRules warns of a peer with other rules, once for each incarnation and its
+// rules. The peer is not refused: a reload does not reach all daemons at once.
+func (t *target) warnRules(h Hello) {
 	own := t.host.config.Self().Rules
 	if h.Rules == own {
 		return
 	}
-	if t.host.rulesOf.warn(h.Member.ID, h.Rules, own) {
+	if t.host.ruleWarnings.warn(h.Member.ID, h.Rules, own) {
 		t.host.log.Warn("a peer has other rules: limits that differ are enforced by each on its own",
 			"peer", h.String(), "rules", hex(h.Rules), "own", hex(own))
 	}
 }
 
-// failed counts and names why there is no stream.
+// failed counts and logs the reason for having no stream.
 func (t *target) failed(err error) {
 	t.mu.Lock()
 	t.err, t.errAt = err, time.Now()
@@ -187,22 +187,22 @@ func (t *target) failed(err error) {
 	var refused *Refused
 	var bad *ProtocolError
 	switch {
-	case errors.As(err, &refused) && refused.There:
-		h.counts.turnedAway.add(refused.Reason)
-		h.say("a peer refuses this daemon", t.Addr, refused.Reason, "addr", t.Addr, "reason", refused.Reason, "error", err)
+	case errors.As(err, &refused) && refused.ByPeer:
+		h.counts.rejectedPeers.add(refused.Reason)
+		h.warn("a peer rejects this daemon", t.Addr, refused.Reason, "addr", t.Addr, "reason", refused.Reason, "error", err)
 	case errors.As(err, &refused):
 		h.counts.refused.add(refused.Reason)
-		h.say("peer refused", t.Addr, refused.Reason, "addr", t.Addr, "reason", refused.Reason, "error", err)
+		h.warn("peer refused", t.Addr, refused.Reason, "addr", t.Addr, "reason", refused.Reason, "error", err)
 	case errors.As(err, &bad):
 		h.counts.protocolErrors.add(bad.Reason)
-		h.say("peer dropped for rubbish", t.Addr, bad.Reason, "addr", t.Addr, "reason", bad.Reason, "error", err)
+		h.warn("peer dropped for a protocol error", t.Addr, bad.Reason, "addr", t.Addr, "reason", bad.Reason, "error", err)
 	default:
-		h.say("no stream to a peer", t.Addr, "lost", "addr", t.Addr, "error", err)
+		h.warn("no stream to a peer", t.Addr, "lost", "addr", t.Addr, "error", err)
 	}
 }
 
-// say writes one warning for each peer and reason in a while.
-func (h *Host) say(what, peer, reason string, args ...any) {
+// warn logs one warning for each peer and reason a minute.
+func (h *Host) warn(what, peer, reason string, args ...any) {
 	each := noticeEach
 	if slices.Contains([]string{ReasonSelf, reasonReplaced}, reason) {
 		each = noticeRare

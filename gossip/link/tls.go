@@ -18,8 +18,8 @@ const maxPEM = 1 << 20
 
 // TLS returns the configurations of both ends of streams, from PEM files: the
 // certificate chain and the key of this daemon, and the authorities of the
-// cluster. What is wrong with files that change later goes to the default
-// logger; see Certificates to name another.
+// cluster. Faults of files that change later are logged to the default logger;
+// see LoadCertificates to use another.
 func TLS(cert, key, ca string) (server, client *tls.Config, err error) {
 	c, err := LoadCertificates(cert, key, ca, slog.Default())
 	if err != nil {
@@ -28,27 +28,28 @@ func TLS(cert, key, ca string) (server, client *tls.Config, err error) {
 	return c.Server(), c.Client(), nil
 }
 
-// Certificates is what a daemon proves that it belongs to the cluster with,
-// and by what it knows the others. The files are read again at each
-// handshake: new ones are in force for all streams from then on, and when they
-// are broken the former ones stay in force. It is safe for concurrent use.
+// Certificates holds the certificate of the daemon and the authorities of the
+// cluster. The files are read again at each handshake: changed ones apply to
+// all streams from then on, and while they are invalid the former ones apply.
+// It is safe for concurrent use.
 type Certificates struct {
 	files [3]string // certificate, key, authorities
 	log   *slog.Logger
 
 	mu    sync.Mutex
-	tried [3][]byte // what was read last, good or bad
+	tried [3][]byte // the last content, valid or not
 	good  *identity
-	err   error // what is wrong with what was read last
+	err   error // the fault of the last content
 }
 
-// identity is a certificate and the authorities to hold others to.
+// identity is a certificate and the authorities to verify peers with.
 type identity struct {
 	cert tls.Certificate
 	ca   *x509.CertPool
 }
 
-// LoadCertificates reads the files. The error names the file that is wrong.
+// LoadCertificates reads the files. The error names the invalid file. The
+// logger receives later faults and changes.
 func LoadCertificates(cert, key, ca string, log *slog.Logger) (*Certificates, error) {
 	c := &Certificates{files: [3]string{cert, key, ca}, log: log}
 	c.mu.Lock()
@@ -60,15 +61,15 @@ func LoadCertificates(cert, key, ca string, log *slog.Logger) (*Certificates, er
 	return c, nil
 }
 
-// Err returns what is wrong with the files as they were read last, nil when
-// they are in force.
+// Err returns the fault of the files when they were last read, nil when they
+// are valid.
 func (c *Certificates) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// current reads the files again and returns what is in force.
+// current reads the files again and returns the identity in force.
 func (c *Certificates) current() *identity {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +86,7 @@ func (c *Certificates) current() *identity {
 	return c.good
 }
 
-// reloadLocked reads the files, and reports whether anything is new.
+// reloadLocked reads the files and reports whether anything changed.
 func (c *Certificates) reloadLocked() bool {
 	var read [3][]byte
 	for i, name := range c.files {
@@ -129,9 +130,8 @@ func readPEM(name string) ([]byte, error) {
 	return b, nil
 }
 
-// parseIdentity reads the three files and holds them to each other: a
-// certificate that the own authorities do not vouch for would be refused by
-// every peer.
+// parseIdentity parses the three files and verifies the certificate with the
+// authorities: every peer would refuse one that they did not sign.
 func parseIdentity(files [3]string, read [3][]byte) (*identity, error) {
 	cert, err := tls.X509KeyPair(read[0], read[1])
 	if err != nil {
@@ -166,10 +166,10 @@ func certificatesOf(cert tls.Certificate) ([]*x509.Certificate, error) {
 	return chain, nil
 }
 
-// verify holds a chain to the authorities. Names are not looked at, at either
-// end: addresses of daemons come from membership and change, so a certificate
-// cannot name them, and the authorities are the cluster's own, so whoever
-// has a certificate of theirs belongs to it.
+// verify verifies a chain with the authorities. Names are not verified at
+// either end: addresses of daemons come from the membership and change, so a
+// certificate cannot name them, and the authorities are the cluster's own, so
+// that every holder of their certificates belongs to it.
 func (id *identity) verify(chain []*x509.Certificate, role x509.ExtKeyUsage) error {
 	if len(chain) == 0 {
 		return errors.New("no certificate")
@@ -205,8 +205,8 @@ func (c *Certificates) Client() *tls.Config {
 	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		return &c.current().cert, nil
 	}
-	// This turns off the check of names, and of the chain with it: that is
-	// done below.
+	// This disables the verification of names and of the chain; the chain is
+	// verified below.
 	config.InsecureSkipVerify = true
 	config.VerifyConnection = func(s tls.ConnectionState) error {
 		if err := c.current().verify(s.PeerCertificates, x509.ExtKeyUsageServerAuth); err != nil {
@@ -217,8 +217,9 @@ func (c *Certificates) Client() *tls.Config {
 	return config
 }
 
-// common is what both ends share. There are no session tickets: streams are
-// long, and a resumed session would outlive a change of the authorities.
+// common returns the common configuration of both ends. There are no session
+// tickets: streams are long, and a resumed session would outlive a change of
+// the authorities.
 func common() *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,

@@ -136,8 +136,8 @@ func TestNoTrust(t *testing.T) {
 	own := ca.issue(t, t.TempDir(), "own", nil)
 	foreign := other.issue(t, t.TempDir(), "foreign", nil)
 	// One that trusts the cluster, and is not trusted by it.
-	stranger := foreign
-	stranger.ca = own.ca
+	untrusted := foreign
+	untrusted.ca = own.ca
 	for _, c := range []struct {
 		name             string
 		dialer, acceptor func(t *testing.T) func(*Config)
@@ -151,7 +151,7 @@ func TestNoTrust(t *testing.T) {
 			"b:7947: TLS: failed to verify certificate: x509: certificate signed by unknown authority", "remote error: tls: bad certificate", true, false,
 		},
 		{
-			"stranger", unchecked(stranger), with(own),
+			"untrusted", unchecked(untrusted), with(own),
 			"b:7947: TLS: remote error: tls", "failed to verify certificate: x509: certificate signed by unknown authority", true, true,
 		},
 		{
@@ -188,7 +188,7 @@ func TestNoTrust(t *testing.T) {
 					t.Errorf("the dialer knows %v, want %s", err, c.dialerKnows)
 				}
 				if ok := errors.As(err, &refused); ok != c.refused ||
-					ok && (refused.Reason != ReasonTLS || refused.There != c.there) {
+					ok && (refused.Reason != ReasonTLS || refused.ByPeer != c.there) {
 					t.Errorf("the dialer has %#v, want refused %t, there %t", err, c.refused, c.there)
 				}
 				if got := a.lines(c.dialerKnows); got > 1 || got == 0 && !c.there {
@@ -282,7 +282,7 @@ func TestReload(t *testing.T) {
 	other := newAuthority(t, "another").issue(t, t.TempDir(), "other", nil)
 	for what, broken := range map[string]func() error{
 		"another key": func() error { return copyFile(other.key, f.key) },
-		"no PEM":      func() error { return os.WriteFile(f.cert, []byte("rubbish"), 0o600) },
+		"no PEM":      func() error { return os.WriteFile(f.cert, []byte("invalid"), 0o600) },
 		"no file":     func() error { return os.Remove(f.ca) },
 		"other CA":    func() error { return copyFile(other.ca, f.ca) },
 	} {

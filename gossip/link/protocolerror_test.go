@@ -24,7 +24,7 @@ func TestProtocolError(t *testing.T) {
 		good := n.start(t, helloOf(3, "eu", "good"), nil)
 		a.judge = func(_ Hello, frame []byte) error {
 			switch string(frame) {
-			case "rubbish":
+			case "invalid":
 				return fmt.Errorf("frame: %w", &ProtocolError{Reason: "slot", Err: errors.New("a slot it does not own")})
 			case "late":
 				return errors.New("too late")
@@ -37,7 +37,7 @@ func TestProtocolError(t *testing.T) {
 		good.Targets([]Target{to(a)})
 		synctest.Wait()
 		bad.Send(1, []byte("late"))
-		bad.Send(1, []byte("rubbish"))
+		bad.Send(1, []byte("invalid"))
 		bad.Send(1, []byte("not looked at"))
 		good.Send(1, []byte("fine"))
 		synctest.Wait()
@@ -48,7 +48,7 @@ func TestProtocolError(t *testing.T) {
 		if got := a.lines("peer dropped", "eu/bad (bad:7947)", "reason=slot", "a slot it does not own"); got != 1 {
 			t.Errorf("log: %s", a.log)
 		}
-		if got := fmt.Sprint(a.got(2), a.got(3)); got != "[late rubbish] [fine]" {
+		if got := fmt.Sprint(a.got(2), a.got(3)); got != "[late invalid] [fine]" {
 			t.Errorf("frames %s", got)
 		}
 		if bad.Stats().RejectedPeers[reasonOther] != 1 {
@@ -142,7 +142,7 @@ func TestProtocolErrorFromAnAcceptor(t *testing.T) {
 	}{
 		{"frame", ReasonItem, []item{{kind: kindFrame, body: []byte("x")}}},
 		{"members of another region", ReasonMembers, []item{{kind: kindMembers, body: foreign}}},
-		{"not members", ReasonMembers, []item{{kind: kindMembers, body: []byte("rubbish")}}},
+		{"not members", ReasonMembers, []item{{kind: kindMembers, body: []byte("invalid")}}},
 		{"too many lists", ReasonRate, repeat(item{kind: kindMembers, body: own}, rateBurst*listsPerSecond+1)},
 		{"long", ReasonSize, []item{{kind: kindMembers, body: make([]byte, maxItem)}}},
 	} {
@@ -209,7 +209,7 @@ func TestPenalties(t *testing.T) {
 			t.Errorf("penalty %v, want %v", got, want)
 		}
 		now = now.Add(want)
-		if left := p.left(keys, now); left > 0 {
+		if left := p.remaining(keys, now); left > 0 {
 			t.Errorf("%v left after the penalty", left)
 		}
 		want = min(maxPenalty, 2*want)
@@ -219,7 +219,7 @@ func TestPenalties(t *testing.T) {
 		t.Errorf("penalty %v after good behavior, want %v", got, minPenalty)
 	}
 	other := penaltyKeys("10.0.0.2:5000", helloOf(2, "eu", "b"))
-	if left := p.left(other, now); left > 0 {
+	if left := p.remaining(other, now); left > 0 {
 		t.Error("a peer has another one kept out that lives elsewhere")
 	}
 	for i := range 3 * maxPenalties {

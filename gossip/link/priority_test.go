@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// laned are two daemons of a region over TCP, of which a has a stream and a lane to b.
-type laned struct {
+// priorityPair are two daemons of a region over TCP, of which a has a stream and a lane to b.
+type priorityPair struct {
 	a, b    *daemon
 	addr    string
 	arrived chan string
 }
 
-func newLaned(t *testing.T, secure func(name string) func(*Config)) *laned {
+func newPriorityPair(t *testing.T, secure func(name string) func(*Config)) *priorityPair {
 	t.Helper()
 	n := newNetwork()
 	overTCP := func(name string) func(*Config) {
@@ -27,12 +27,12 @@ func newLaned(t *testing.T, secure func(name string) func(*Config)) *laned {
 			c.Dial = nil
 		}
 	}
-	l := &laned{a: n.start(t, helloOf(1, "eu", "a"), overTCP("a")), arrived: make(chan string, 100)}
+	l := &priorityPair{a: n.start(t, helloOf(1, "eu", "a"), overTCP("a")), arrived: make(chan string, 100)}
 	l.b = n.start(t, helloOf(2, "eu", "b"), overTCP("b"))
 	l.b.mu.Lock()
 	l.b.judge = func(_ Hello, frame []byte) error {
-		if string(frame) == "rubbish" {
-			return &ProtocolError{Reason: "format", Err: errors.New("rubbish")}
+		if string(frame) == "invalid" {
+			return &ProtocolError{Reason: "format", Err: errors.New("invalid")}
 		}
 		l.arrived <- string(frame)
 		return nil
@@ -52,12 +52,12 @@ func newLaned(t *testing.T, secure func(name string) func(*Config)) *laned {
 		}
 	})
 	l.a.Targets([]Target{{Addr: l.addr, Region: "eu"}})
-	l.within(t, "a lane", func() bool { return l.priority() })
+	l.within(t, "a priority stream", func() bool { return l.priority() })
 	return l
 }
 
 // priority reports whether a has a lane to b.
-func (l *laned) priority() bool {
+func (l *priorityPair) priority() bool {
 	l.a.routes.RLock()
 	defer l.a.routes.RUnlock()
 	all := l.a.route[2]
@@ -69,7 +69,7 @@ func (l *laned) priority() bool {
 	return all[0].priority.conn != nil
 }
 
-func (l *laned) within(t *testing.T, what string, done func() bool) {
+func (l *priorityPair) within(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -87,9 +87,9 @@ func TestPriority(t *testing.T) {
 		"tls":   func(name string) func(*Config) { return secured(t, ca.issue(t, t.TempDir(), name, nil)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLaned(t, secure)
+			l := newPriorityPair(t, secure)
 			// The second one is too long for a lane, and takes the stream.
-			for _, frame := range []string{"soon", strings.Repeat("x", maxLaned+1), "again"} {
+			for _, frame := range []string{"soon", strings.Repeat("x", maxPriorityFrame+1), "again"} {
 				if !l.a.SendNow(2, []byte(frame)) {
 					t.Fatalf("a frame of %d bytes was not sent", len(frame))
 				}
@@ -98,10 +98,10 @@ func TestPriority(t *testing.T) {
 				}
 			}
 			// ProtocolErrors costs the lane and its stream, as it does there.
-			l.a.SendNow(2, []byte("rubbish"))
-			l.within(t, "the end of stream and lane", func() bool { return !l.priority() && l.b.Stats().Accepted == 0 })
+			l.a.SendNow(2, []byte("invalid"))
+			l.within(t, "the end of both streams", func() bool { return !l.priority() && l.b.Stats().Accepted == 0 })
 			if l.b.Stats().ProtocolErrors["format"] == 0 {
-				t.Errorf("the rubbish is not counted: %+v", l.b.Stats().ProtocolErrors)
+				t.Errorf("the protocol error is not counted: %+v", l.b.Stats().ProtocolErrors)
 			}
 		})
 	}
@@ -109,8 +109,8 @@ func TestPriority(t *testing.T) {
 
 // Whoever opens a lane that is none gets no answer, and nothing of what it says
 // comes to the handler.
-func TestPriorityOfAStranger(t *testing.T) {
-	l := newLaned(t, plainly)
+func TestPriorityOfUnknownPeer(t *testing.T) {
+	l := newPriorityPair(t, plainly)
 	hello := func(change func(*greeting)) []byte {
 		g := greeting{protocol: Version, fingerprint: make([]byte, fingerprintSize), hello: helloOf(1, "eu", "a")}
 		change(&g)

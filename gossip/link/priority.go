@@ -16,28 +16,29 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// A lane is a second connection beside a stream, for short frames that somebody
-// waits for: who sends writes to it, and who receives reads from it, without the
-// queues and goroutines of gRPC in between, each of which costs about as much as the
-// network of a region. What it cannot take goes over the stream. A lane lives no
-// longer than its stream, and is between daemons of one region only.
+// A priority stream is a second connection beside a bulk stream, for short
+// frames with a call waiting for them. The sender writes to the connection and
+// the receiver reads from it directly, without the queues and goroutines of
+// gRPC, each of which costs about as much as a round trip within a region.
+// Other frames use the bulk stream. A priority stream ends with its bulk stream
+// and connects daemons of one region only.
 
 const (
-	// priorityProto is what ends of a lane with TLS agree on, and priorityMagic what a plain
-	// one begins with: gRPC begins with "PRI".
-	priorityProto = "rld-lane/1"
+	// priorityProto is the ALPN protocol of a priority stream with TLS.
+	// priorityMagic begins a plain one: gRPC begins with "PRI".
+	priorityProto = "rld-priority/1"
 	priorityMagic = "RLD1"
-	// maxLaned bounds a frame of a lane in bytes.
-	maxLaned = 16 << 10
-	// priorityWithin bounds how long a frame may take to be written. A peer that
-	// takes longer loses its lane. The deadline is moved when half of it is over: to
-	// move it wakes the poller, which costs more than the write.
-	priorityWithin = 100 * time.Millisecond
-	// priorityAgain is the time between two attempts.
-	priorityAgain = 2 * time.Second
+	// maxPriorityFrame bounds a frame on a priority stream, in bytes.
+	maxPriorityFrame = 16 << 10
+	// priorityWriteTimeout bounds the time to write a frame. A slower peer
+	// loses its priority stream. The deadline is moved once half of it is over:
+	// moving it wakes the poller, which costs more than the write.
+	priorityWriteTimeout = 100 * time.Millisecond
+	// priorityRetry is the time between two attempts to connect.
+	priorityRetry = 2 * time.Second
 )
 
-// priority is the sender's end.
+// priority is the sending end of a priority stream.
 type priority struct {
 	mu    sync.Mutex
 	conn  net.Conn // nil when there is none
@@ -45,9 +46,9 @@ type priority struct {
 	buf   []byte
 }
 
-// send writes a frame, and reports whether it did.
+// send writes a frame and reports whether it succeeded.
 func (l *priority) send(frame []byte) bool {
-	if len(frame) == 0 || len(frame) > maxLaned {
+	if len(frame) == 0 || len(frame) > maxPriorityFrame {
 		return false
 	}
 	l.mu.Lock()
@@ -57,15 +58,15 @@ func (l *priority) send(frame []byte) bool {
 	}
 	l.buf = append(binary.LittleEndian.AppendUint32(l.buf[:0], uint32(len(frame))), frame...)
 	var err error
-	if now := time.Now(); l.until.Sub(now) < priorityWithin/2 {
-		l.until = now.Add(priorityWithin)
+	if now := time.Now(); l.until.Sub(now) < priorityWriteTimeout/2 {
+		l.until = now.Add(priorityWriteTimeout)
 		err = l.conn.SetWriteDeadline(l.until)
 	}
 	if err == nil {
 		_, err = l.conn.Write(l.buf)
 	}
 	if err != nil {
-		l.conn.Close() // whoever holds it will notice
+		l.conn.Close() // keepPriority notices it
 		l.conn = nil
 	}
 	return err == nil
@@ -77,8 +78,8 @@ func (l *priority) use(conn net.Conn) {
 	l.conn, l.until = conn, time.Time{}
 }
 
-// SendNow is Send for a frame that somebody waits for. It may take as long as a
-// write into the socket does.
+// SendNow is Send for a frame with a call waiting for it. It may block for as
+// long as a write to the socket does.
 func (h *Host) SendNow(to crdt.Incarnation, frame []byte) bool {
 	h.routes.RLock()
 	var out *outbox
@@ -97,28 +98,29 @@ func (h *Host) SendNow(to crdt.Incarnation, frame []byte) bool {
 	return h.Send(to, frame)
 }
 
-// keepPriority holds a lane beside a stream that is up, until ctx is done.
+// keepPriority maintains a priority stream beside a bulk stream until ctx is
+// done.
 func (t *target) keepPriority(ctx context.Context, out *outbox) {
-	if t.WAN || !t.host.priorities {
+	if t.WAN || !t.host.usePriority {
 		return
 	}
 	for ctx.Err() == nil {
 		if conn, err := t.dialPriority(ctx, out.hello); err == nil {
 			out.priority.use(conn)
 			stop := context.AfterFunc(ctx, func() { conn.Close() })
-			_, _ = io.Copy(io.Discard, io.LimitReader(conn, 1)) // nothing comes: it ends with the connection
+			_, _ = io.Copy(io.Discard, io.LimitReader(conn, 1)) // the peer sends nothing: this returns when the connection ends
 			stop()
 			out.priority.use(nil)
 			conn.Close()
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(priorityAgain):
+		case <-time.After(priorityRetry):
 		}
 	}
 }
 
-// dialPriority connects, says hello, and waits until it is taken.
+// dialPriority connects, sends a hello and waits until it is accepted.
 func (t *target) dialPriority(ctx context.Context, to Hello) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeWithin)
 	defer cancel()
@@ -156,7 +158,7 @@ func (t *target) greetPriority(ctx context.Context, raw net.Conn, to Hello) (net
 	if _, err := conn.Write(first); err != nil {
 		return nil, err
 	}
-	var id [8]byte // of who answers, so that a successor at the address gets no lane of another's stream
+	var id [8]byte // the answering incarnation, which must be that of the bulk stream
 	if _, err := io.ReadFull(conn, id[:]); err != nil {
 		return nil, err
 	}
@@ -166,9 +168,9 @@ func (t *target) greetPriority(ctx context.Context, raw net.Conn, to Hello) (net
 	return conn, nil
 }
 
-// takePriority takes over an accepted connection that is a lane. The error tells gRPC
-// that it has no part in it.
-func (d *door) takePriority(conn net.Conn) error {
+// acceptPriority serves an accepted connection as a priority stream. The error
+// makes gRPC leave the connection alone.
+func (d *peerCredentials) acceptPriority(conn net.Conn) error {
 	h := d.host
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -186,25 +188,25 @@ func (d *door) takePriority(conn net.Conn) error {
 	return credentials.ErrConnDispatched
 }
 
-// servePriority hands the frames of a lane to the handler. It belongs to the stream of
-// the same incarnation, which must be there: what is wrong with a frame ends both.
+// servePriority passes the frames of a priority stream to the handler. The bulk
+// stream of the same incarnation must exist. A protocol error ends both.
 func (h *Host) servePriority(conn net.Conn) error {
 	if err := conn.SetDeadline(time.Now().Add(handshakeWithin)); err != nil {
 		return err
 	}
-	body, err := readLaned(conn, nil, maxHello)
+	body, err := readPriorityFrame(conn, nil, maxHello)
 	if err != nil {
 		return err
 	}
 	theirs, err := decodeGreeting(body)
 	own := h.config.Self()
 	if no := refuse(own, h.config.Fingerprint, &theirs, err, conn.RemoteAddr().String(), ""); no != nil {
-		h.refusedPeer(no, conn.RemoteAddr().String())
+		h.countRefused(no, conn.RemoteAddr().String())
 		return no
 	}
 	a := h.streamOf(theirs.hello.Member.ID)
 	if a == nil {
-		return errors.New("a lane without a stream")
+		return errors.New("a priority stream without a bulk stream")
 	}
 	stop := context.AfterFunc(a.ctx, func() { conn.Close() })
 	defer stop()
@@ -214,17 +216,17 @@ func (h *Host) servePriority(conn net.Conn) error {
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return err
 	}
-	return h.receiveLaned(a, conn)
+	return h.receivePriority(a, conn)
 }
 
-func (h *Host) receiveLaned(a *accepted, conn net.Conn) error {
+func (h *Host) receivePriority(a *accepted, conn net.Conn) error {
 	limit := newLimiter(time.Now())
 	in := make([]byte, 0, 1<<10)
 	r := &priorityReader{conn: conn}
 	for {
-		frame, err := readLaned(r, in, maxLaned)
+		frame, err := readPriorityFrame(r, in, maxPriorityFrame)
 		if err != nil {
-			return nil // it has ended
+			return nil // the connection has ended
 		}
 		in = frame[:0]
 		a.counts.received.add(len(frame))
@@ -233,7 +235,7 @@ func (h *Host) receiveLaned(a *accepted, conn net.Conn) error {
 			a.end(err)
 			return err
 		}
-		err = h.shielded(func() error { return h.config.Handler.Frame(a.hello, frame) })
+		err = h.callHandler(func() error { return h.config.Handler.Frame(a.hello, frame) })
 		var bad *ProtocolError
 		if errors.As(err, &bad) {
 			a.end(err)
@@ -245,7 +247,7 @@ func (h *Host) receiveLaned(a *accepted, conn net.Conn) error {
 	}
 }
 
-// streamOf returns a stream of an incarnation that was accepted, nil for none.
+// streamOf returns an accepted stream of an incarnation, nil for none.
 func (h *Host) streamOf(id crdt.Incarnation) *accepted {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -257,15 +259,15 @@ func (h *Host) streamOf(id crdt.Incarnation) *accepted {
 	return nil
 }
 
-// readLaned reads a frame into memory of buf if it fits.
-func readLaned(r io.Reader, buf []byte, most int) ([]byte, error) {
+// readPriorityFrame reads a frame into buf if it fits, else into new memory.
+func readPriorityFrame(r io.Reader, buf []byte, most int) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return nil, err
 	}
 	n := int(binary.LittleEndian.Uint32(head[:]))
 	if n <= 0 || n > most {
-		return nil, fmt.Errorf("frame of %d bytes in a lane, want 1 to %d", n, most)
+		return nil, fmt.Errorf("frame of %d bytes on a priority stream, want 1 to %d", n, most)
 	}
 	if cap(buf) < n {
 		buf = make([]byte, n)
@@ -275,14 +277,14 @@ func readLaned(r io.Reader, buf []byte, most int) ([]byte, error) {
 	return buf, err
 }
 
-// priorityReader reads as much as there is at once.
+// priorityReader buffers a connection: one read returns all bytes at hand.
 type priorityReader struct {
 	conn       net.Conn
 	buf        [4 << 10]byte
 	from, upTo int
 }
 
-// Read reads.
+// Read implements io.Reader.
 func (r *priorityReader) Read(b []byte) (int, error) {
 	if r.from == r.upTo {
 		n, err := r.conn.Read(r.buf[:])
@@ -296,14 +298,14 @@ func (r *priorityReader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// opened is a plain connection whose first byte was read to see what it is.
-type opened struct {
+// prefixedConn is a plain connection whose first bytes were already read.
+type prefixedConn struct {
 	net.Conn
 	first []byte
 }
 
-// Read returns the first byte once, and what comes after it.
-func (c *opened) Read(b []byte) (int, error) {
+// Read returns the first bytes once, and then the rest.
+func (c *prefixedConn) Read(b []byte) (int, error) {
 	if len(c.first) == 0 || len(b) == 0 {
 		return c.Conn.Read(b)
 	}
@@ -315,18 +317,18 @@ func (c *opened) Read(b []byte) (int, error) {
 	return n + more, err
 }
 
-// opensPriority reports whether a plain connection is a lane, and what gRPC is to read
-// from when it is not.
-func opensPriority(raw net.Conn) (net.Conn, bool) {
+// detectPriority reports whether a plain connection is a priority stream. If
+// not, gRPC must read from the returned connection.
+func detectPriority(raw net.Conn) (net.Conn, bool) {
 	var b [len(priorityMagic)]byte
 	if n, err := raw.Read(b[:1]); n == 0 || err != nil {
-		return raw, false // gRPC will meet the same
+		return raw, false // gRPC will get the same error
 	}
 	if b[0] != priorityMagic[0] {
-		return &opened{Conn: raw, first: b[:1]}, false
+		return &prefixedConn{Conn: raw, first: b[:1]}, false
 	}
 	if _, err := io.ReadFull(raw, b[1:]); err != nil || string(b[:]) != priorityMagic {
-		return &opened{Conn: raw, first: b[:]}, false
+		return &prefixedConn{Conn: raw, first: b[:]}, false
 	}
 	return raw, true
 }
