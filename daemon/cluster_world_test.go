@@ -28,7 +28,7 @@ const oneWay = 80 * time.Millisecond
 type world struct {
 	t      *testing.T
 	fabric *fabric
-	swims  *swim.MemoryNetwork
+	swims  *swim.FakeNetwork
 	rules  *rules.Set
 	limit  uint64 // of each user, a minute
 	gossip gossip.Config
@@ -74,7 +74,7 @@ func (w *world) start() {
 func emptyWorld(t *testing.T, limit uint32, daemons int, regions ...string) *world {
 	t.Helper()
 	w := &world{
-		t: t, swims: swim.NewMemoryNetwork(), rules: worldRules(t, limit), limit: uint64(limit),
+		t: t, swims: swim.NewFakeNetwork(), rules: worldRules(t, limit), limit: uint64(limit),
 		admitted: map[int64]uint64{},
 	}
 	w.fabric = newFabric(func(from, to string) time.Duration {

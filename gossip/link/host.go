@@ -17,6 +17,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/loglimit"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 )
 
@@ -108,7 +109,7 @@ type Host struct {
 	server       *grpc.Server
 	packer       *packer
 	counts       counts
-	notices      notices
+	notices      loglimit.Limiter
 	penalties    penalties
 	ruleWarnings ruleWarnings
 
@@ -209,7 +210,7 @@ func (h *Host) Send(to crdt.Incarnation, frame []byte) bool {
 // counts. It reads members and keeps no part of it.
 func (h *Host) SendMembers(members []gossip.Member) {
 	body, left := encodeMembers(members)
-	if left > 0 && h.notices.due("members", time.Now(), noticeEach) {
+	if left > 0 && h.notices.Due("members", time.Now(), noticeEach) {
 		h.log.Error("members of the own region cannot be sent to peers",
 			"left_out", left, "want", fmt.Sprintf("valid members, at most %d", maxMembers))
 	}

@@ -82,7 +82,7 @@ func TestTell(t *testing.T) {
 		if diff := cmp.Diff([]gossip.Member{b.hello.Member}, a.list(2)); diff != "" {
 			t.Error(diff)
 		}
-		if b.lines("cannot be told", "left_out=1") != 1 {
+		if b.lines("cannot be sent", "left_out=1") != 1 {
 			t.Errorf("nothing says that a member was left out: %s", b.log)
 		}
 	})

@@ -231,23 +231,6 @@ func TestPenalties(t *testing.T) {
 	}
 }
 
-func TestNoticesAreBounded(t *testing.T) {
-	var n notices
-	now := time.Unix(0, 0)
-	said := 0
-	for i := range 3 * maxNotices {
-		if n.due(fmt.Sprint(i), now, noticeEach) {
-			said++
-		}
-	}
-	if said != maxNotices || len(n.until) != maxNotices {
-		t.Errorf("%d of %d said, %d kept", said, 3*maxNotices, len(n.until))
-	}
-	if n.due("0", now.Add(noticeEach-1), noticeEach) || !n.due("0", now.Add(noticeEach), noticeEach) {
-		t.Error("a notice is not said once a minute")
-	}
-}
-
 func TestReasonsAreBounded(t *testing.T) {
 	var r reasons
 	for i := range 1000 {

@@ -56,7 +56,7 @@ func (h *Host) Targets(all []Target) {
 		}
 		want[t.Addr] = t
 	}
-	if left > 0 && h.notices.due("targets", time.Now(), noticeEach) {
+	if left > 0 && h.notices.Due("targets", time.Now(), noticeEach) {
 		h.log.Error("there are too many peers to hold streams to", "left_out", left, "want", maxTargets)
 	}
 	for addr, t := range h.targets {
@@ -207,7 +207,7 @@ func (h *Host) warn(what, peer, reason string, args ...any) {
 	if slices.Contains([]string{ReasonSelf, reasonReplaced}, reason) {
 		each = noticeRare
 	}
-	if h.ctx.Err() == nil && h.notices.due(what+" "+peer+" "+reason, time.Now(), each) {
+	if h.ctx.Err() == nil && h.notices.Due(what+" "+peer+" "+reason, time.Now(), each) {
 		h.log.Warn(what, args...)
 	}
 }

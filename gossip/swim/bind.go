@@ -10,8 +10,8 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// create opens the transport and makes the list of this daemon alone. If it
-// fails it has shut the transport down.
+// create opens the transport and creates a list with this daemon alone. On an
+// error it shuts the transport down.
 func (s *Swim) create() error {
 	inner := s.cfg.Transport
 	var bind *net.TCPAddr
@@ -26,7 +26,7 @@ func (s *Swim) create() error {
 		if bind.IP.Equal(net.IPv6unspecified) && s.cfg.Advertise == "" {
 			return fmt.Errorf("swim: bind %s is every address: advertise must say which one others reach", bind)
 		}
-		t, err := listen(bind, s.journal)
+		t, err := listen(bind, s.logs)
 		if err != nil {
 			return err
 		}
@@ -40,14 +40,14 @@ func (s *Swim) create() error {
 	g := newGuard(inner, encrypted, &s.roster.mute)
 	err := s.createOn(g, bind)
 	if err != nil {
-		s.journal.closed.Store(true)
+		s.logs.closed.Store(true)
 		err = errors.Join(err, g.Shutdown())
 	}
 	return err
 }
 
 func (s *Swim) createOn(g *guard, bind *net.TCPAddr) error {
-	mc := tuned(s.cfg, s.roster, g, s.ring, s.journal)
+	mc := tuned(s.cfg, s.roster, g, s.ring, s.logs)
 	if s.cfg.Advertise != "" {
 		at, err := net.ResolveTCPAddr("tcp", s.cfg.Advertise)
 		if err == nil && (at.IP == nil || at.IP.IsUnspecified() || at.Port == 0) {
@@ -90,9 +90,9 @@ func (s *Swim) mine(a netip.AddrPort) bool {
 	})
 }
 
-// listen opens UDP and TCP on one port of bind, which is an IP address and a
-// port; 0 takes one that is free for both.
-func listen(bind *net.TCPAddr, j *journal) (*memberlist.NetTransport, error) {
+// listen opens UDP and TCP on one port of bind, an IP address and a port. Port
+// 0 selects one that is free for both.
+func listen(bind *net.TCPAddr, j *logAdapter) (*memberlist.NetTransport, error) {
 	tries := 1
 	if bind.Port == 0 {
 		tries = 10 // the port that TCP got may be in use over UDP

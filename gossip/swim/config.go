@@ -8,46 +8,47 @@ import (
 	"github.com/georld/rld/gossip"
 )
 
-// Config is what a daemon takes part with. Self and Bind or Transport are
-// needed.
+// Config configures a member. Self, and Bind or Transport, are mandatory.
 type Config struct {
-	// Self is what others learn of this daemon: ID, Name, Region, Addr (of its
-	// streams) and Build; Ready is where SetReady starts from. Name is 1 to
-	// 128 bytes, Region to 64, Addr host:port to 255, Build 0 to 64.
+	// Self describes this daemon to the others: ID, Name, Region, Addr (of its
+	// streams) and Build. Ready is the initial value of SetReady. Name has 1 to
+	// 128 bytes, Region up to 64, Addr as host:port up to 255, Build up to 64.
 	Self gossip.Member
-	// Bind is where the membership listens, over UDP and TCP, host:port; port
-	// 0 takes a free one. Not looked at if there is a Transport.
+	// Bind is the listening address of the membership, over UDP and TCP,
+	// host:port. Port 0 selects a free one. It is ignored with a Transport.
 	Bind string
-	// Advertise is where others reach it, host:port; "" is the bound address,
-	// or a private address of this machine if that is 0.0.0.0.
+	// Advertise is the address for the other members, host:port. With "" it is
+	// the bound address, or a private address of this machine if that is
+	// 0.0.0.0.
 	Advertise string
-	// Keys are 16, 24 or 32 bytes each, at most 8. The first encrypts, all
-	// decrypt. Nil leaves everything readable, and is for tests.
+	// Keys have 16, 24 or 32 bytes each, at most 8. The first encrypts, all
+	// decrypt. Nil disables encryption, for tests.
 	Keys [][]byte
-	// Seeds are those to join, host:port. A DNS name stands for all of its
-	// addresses and is looked up each time. The own address does no harm.
+	// Seeds are the addresses to join, host:port. A DNS name means all of its
+	// addresses and is resolved each time. The own address is allowed.
 	Seeds []string
 	// Interval is the time between two rounds of gossip, 10 ms to 10 s; 0 is
 	// 100 ms.
 	Interval time.Duration
-	// Rejoin is the time between two looks at whether all seeds are members,
-	// 100 ms to 1 h, give or take 20 %; 0 is 15 s. While there is nobody else
-	// it begins at a second and doubles.
+	// Rejoin is the time between two checks that all seeds are members, 100 ms
+	// to 1 h, varied by 20 %; 0 is 15 s. Without other members it begins at a
+	// second and doubles.
 	Rejoin time.Duration
 	// Transport carries packets and streams; nil is UDP and TCP on Bind. Start
-	// takes it over, and shuts it down if it fails.
+	// takes ownership of it, and shuts it down on an error.
 	Transport Transport
-	// Changed, if not nil, gets the whole list, this daemon included, sorted by ID,
-	// each time it has changed: one call at a time, of changes that come fast
-	// only the last. The list is the callee's. It is called by a goroutine of
-	// its own, maybe before Start has returned, and must not call Leave or
-	// Close. Leave ends it; no call is under way when Close has returned.
+	// Changed, if not nil, receives the whole list, this daemon included,
+	// sorted by ID, after each change. Calls are sequential; of fast changes
+	// only the last one is reported. The callee owns the list. Changed runs in
+	// its own goroutine, possibly before Start has returned, and must not call
+	// Leave or Close. There are no calls after Leave, and none is running when
+	// Close has returned.
 	Changed func([]gossip.Member)
-	// Log takes what happens; nil discards it.
+	// Log receives the events; nil discards them.
 	Log *slog.Logger
 }
 
-// check returns an error that names the first setting at fault.
+// check returns an error that names the first invalid setting.
 func (c Config) check() error {
 	if err := checkText("name", c.Self.Name, 1, maxName); err != nil {
 		return fmt.Errorf("swim: %w", err)

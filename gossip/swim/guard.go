@@ -14,31 +14,31 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// Transport carries the packets and streams of the membership. It is one of
-// memberlist's, by another name, for those who may not import that.
+// Transport carries the packets and streams of the membership. It names
+// memberlist's type for packages that may not import memberlist.
 type Transport = memberlist.NodeAwareTransport
 
-// The bounds of what others may make a daemon hold. memberlist alone takes
-// 20 MiB from each of any number of strangers before it looks for a key.
+// Bounds of incoming streams. memberlist alone reads 20 MiB from each of any
+// number of unknown senders before it tries a key.
 const (
-	maxInbound     = 64      // streams that others opened
+	maxInbound     = 64      // incoming streams
 	maxStreamBytes = 4 << 20 // of one such stream: a list of maxMembers fits
 )
 
-// errClosed is the answer of a transport that was shut down.
+// errClosed is the error of a transport after Shutdown.
 var errClosed = errors.New("swim: closed")
 
-// guard is a transport that bounds the streams others open and forgets none,
-// so that whoever waits for one is let go when the transport is shut down. It
-// also keeps from memberlist what would make it panic.
+// guard is a transport that bounds incoming streams and closes all streams at
+// Shutdown, so that no reader blocks afterwards. It also withholds input from
+// memberlist that would make it panic.
 type guard struct {
 	Transport
-	refused *refusals // nil: plain, nothing is looked at
+	refused *refusals // nil: no encryption, and no checks
 	packets chan *memberlist.Packet
 	streams chan net.Conn
 	closing chan struct{} // closed when the shutdown begins
 	stop    chan struct{} // closed when the inner transport is shut down
-	mute    *atomic.Bool  // while true nobody hears of us or is heard
+	mute    *atomic.Bool  // while true, packets and incoming streams are dropped
 	pumped  sync.WaitGroup
 
 	mu      sync.Mutex
@@ -47,9 +47,9 @@ type guard struct {
 	inbound int
 }
 
-// newGuard takes over inner; Shutdown shuts it down too. With refused, which
-// counts what is kept out, everything must be encrypted. While mute is true
-// only streams that this side opens go through.
+// newGuard takes ownership of inner, which Shutdown shuts down too. With
+// refused, which counts refusals, everything must be encrypted. While mute is
+// true only outgoing streams pass.
 func newGuard(inner Transport, refused *refusals, mute *atomic.Bool) *guard {
 	g := &guard{
 		mute:      mute,
@@ -66,14 +66,14 @@ func newGuard(inner Transport, refused *refusals, mute *atomic.Bool) *guard {
 	return g
 }
 
-// PacketCh hands out the packets that arrived.
+// PacketCh returns the incoming packets.
 func (g *guard) PacketCh() <-chan *memberlist.Packet { return g.packets }
 
-// StreamCh hands out the streams that others opened.
+// StreamCh returns the incoming streams.
 func (g *guard) StreamCh() <-chan net.Conn { return g.streams }
 
-// pumpPackets moves packets from the inner transport to memberlist. While the
-// inner one shuts down they are taken from it and dropped.
+// pumpPackets moves packets from the inner transport to memberlist. During
+// Shutdown it drops them.
 func (g *guard) pumpPackets() {
 	for {
 		select {
@@ -82,7 +82,7 @@ func (g *guard) pumpPackets() {
 				continue
 			}
 			if g.refused != nil && len(p.Buf) > 0 && p.Buf[0] == paddedCipher {
-				g.refused.stranger(p.From.String())
+				g.refused.wrongKeyFrom(p.From.String())
 				continue
 			}
 			select {
@@ -95,7 +95,7 @@ func (g *guard) pumpPackets() {
 	}
 }
 
-// pumpStreams does the same with streams.
+// pumpStreams moves streams likewise.
 func (g *guard) pumpStreams() {
 	for {
 		select {
@@ -119,7 +119,7 @@ func (g *guard) pumpStreams() {
 	}
 }
 
-// hold keeps track of c until it is closed, or closes it.
+// hold tracks c until it is closed, or closes it.
 func (g *guard) hold(c net.Conn, inbound bool) (net.Conn, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -131,7 +131,7 @@ func (g *guard) hold(c net.Conn, inbound bool) (net.Conn, error) {
 		c.Close()
 		return nil, fmt.Errorf("swim: %d streams are open already", g.inbound)
 	}
-	in := bufio.NewReader(io.LimitReader(c, maxStreamBytes)) // not less than memberlist reads at once
+	in := bufio.NewReader(io.LimitReader(c, maxStreamBytes)) // the buffer is at least as large as one read of memberlist
 	conn := &guardedConn{Conn: c, guard: g, inbound: inbound, in: in, checked: g.refused == nil}
 	g.open[conn] = struct{}{}
 	if inbound {
@@ -152,7 +152,7 @@ func (g *guard) release(c *guardedConn) {
 	}
 }
 
-// DialTimeout opens a stream; it is closed at the latest by Shutdown.
+// DialTimeout opens a stream. Shutdown closes it at the latest.
 func (g *guard) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
 	return g.DialAddressTimeout(memberlist.Address{Addr: addr}, timeout)
 }
@@ -191,8 +191,8 @@ func (g *guard) isClosed() bool {
 	return g.closed
 }
 
-// FinalAdvertiseAddr is that of the inner transport, with IPv4 addresses in
-// their short form: memberlist compares bytes.
+// FinalAdvertiseAddr returns that of the inner transport, with IPv4 addresses
+// in their short form: memberlist compares bytes.
 func (g *guard) FinalAdvertiseAddr(ip string, port int) (net.IP, int, error) {
 	at, n, err := g.Transport.FinalAdvertiseAddr(ip, port)
 	if short := at.To4(); short != nil {
@@ -224,31 +224,31 @@ func (g *guard) Shutdown() error {
 	return err
 }
 
-// The head of an encrypted stream: a type, the length of the rest (big endian)
-// and the version of the cipher.
+// The header of an encrypted stream: a type, the length of the rest (big
+// endian) and the version of the cipher.
 const (
 	cipherHead   = 6
 	cipherType   = 10
-	cipherEmpty  = 29 // length of nothing at all, with nonce and tag
-	paddedCipher = 0  // the version of old: it pads
+	cipherEmpty  = 29 // the length of an empty message, with nonce and tag
+	paddedCipher = 0  // a former version, with padding
 )
 
-// errNoMember is what memberlist sees of a stream that no member would send.
-// It panics on a message without content, and on one whose padding is wrong;
-// both can be told before they are decrypted.
-var errNoMember = errors.New("not what a member sends")
+// errNotMember is the error of a stream that no member would send. memberlist
+// panics on a message without content, and on one with wrong padding; both are
+// detected before decryption.
+var errNotMember = errors.New("not what a member sends")
 
-// guardedConn is a stream that its guard knows.
+// guardedConn is a stream that a guard tracks.
 type guardedConn struct {
 	net.Conn
 	guard   *guard
 	inbound bool
-	in      *bufio.Reader // what was sent, up to maxStreamBytes
-	checked bool          // the head was looked at
+	in      *bufio.Reader // the input, up to maxStreamBytes
+	checked bool          // the header was checked
 }
 
-// Read ends the stream after maxStreamBytes, and returns an error if no member
-// would begin like this.
+// Read ends the stream after maxStreamBytes, and returns an error for a header
+// that no member would send.
 func (c *guardedConn) Read(b []byte) (int, error) {
 	if !c.checked {
 		if err := c.check(); err != nil {
@@ -259,8 +259,7 @@ func (c *guardedConn) Read(b []byte) (int, error) {
 	return c.in.Read(b)
 }
 
-// check looks at the head. A stream of another type is left to memberlist,
-// which knows what to say of it.
+// check checks the header. memberlist handles streams of other types.
 func (c *guardedConn) check() error {
 	head, err := c.in.Peek(1)
 	if err != nil || head[0] != cipherType {
@@ -270,7 +269,7 @@ func (c *guardedConn) check() error {
 		return err
 	}
 	if binary.BigEndian.Uint32(head[1:]) <= cipherEmpty || head[cipherHead-1] == paddedCipher {
-		return errNoMember
+		return errNotMember
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func TestSilentStreams(t *testing.T) {
 		}
 		defer stranger.Shutdown()
 		var conns []net.Conn
-		for range maxInbound + memoryStreams {
+		for range maxInbound + fakeStreams {
 			c, err := stranger.DialTimeout(host(1), time.Second)
 			if err != nil {
 				t.Fatal(err)

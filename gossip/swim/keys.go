@@ -9,10 +9,11 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// maxKeys bounds the keyring: each packet of a stranger is tried with all.
+// maxKeys bounds the keyring, since each packet of an unknown sender is tried
+// with all keys.
 const maxKeys = 8
 
-// newKeyring returns nil for no keys: plain.
+// newKeyring returns the ring of the keys, nil for no keys.
 func newKeyring(keys [][]byte) (*memberlist.Keyring, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -47,11 +48,12 @@ func cloneKeys(keys [][]byte) [][]byte {
 	return out
 }
 
-// replaceKeys makes ring hold keys in their order. The keys stay the caller's.
+// replaceKeys replaces the keys of ring, in this order. The caller keeps
+// ownership of keys.
 //
-// RemoveKey moves the keys behind the removed one in the slice that GetKeys
-// has handed out, while a packet may be being tried with it. So the keys that
-// go are first moved to the end, where nothing is behind them.
+// RemoveKey moves the keys behind the removed one in the slice that GetKeys has
+// returned, while a packet may be being tried with it. So the keys to remove
+// are first moved to the end, where no key is behind them.
 func replaceKeys(ring *memberlist.Keyring, keys [][]byte) error {
 	if err := checkKeys(keys); err != nil {
 		return err
@@ -62,7 +64,7 @@ func replaceKeys(ring *memberlist.Keyring, keys [][]byte) error {
 			return err
 		}
 	}
-	for _, k := range slices.Backward(keys) { // the last one used is the first
+	for _, k := range slices.Backward(keys) { // the key that is used last is the first one
 		if err := ring.UseKey(k); err != nil {
 			return err
 		}

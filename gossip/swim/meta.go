@@ -13,8 +13,8 @@ import (
 	"github.com/georld/rld/gossip"
 )
 
-// The bounds of what a daemon says of itself, in bytes. Together they stay
-// below the 512 that memberlist allows for metadata.
+// Bounds of a daemon's metadata, in bytes. Together they stay below the 512
+// that memberlist allows.
 const (
 	maxName   = 128 // travels beside the metadata
 	maxRegion = 64
@@ -23,21 +23,20 @@ const (
 )
 
 // metaVersion is the first byte of the metadata. A later release may append
-// fields, which this one ignores; one that changes the meaning of those that
-// are here needs another version, and daemons of both refuse each other.
+// fields, which this one ignores. A release that changes the meaning of present
+// fields needs another version, and daemons of both versions refuse each other.
 const metaVersion = 1
 
 // The flags of the metadata, the second byte. Unknown ones are ignored.
 const (
-	flagReady  = 1 << iota // takes its share of work
-	flagAsking             // asks who holds its name: not a member yet
+	flagReady  = 1 << iota // accepts its share of work
+	flagAsking             // asks for the holder of its name, and is no member yet
 )
 
-// metaFixed is the length of version, flags and slot.
+// metaFixed is the length of version, flags and incarnation.
 const metaFixed = 2 + 8
 
-// meta is what a daemon says of itself beside its name and its membership
-// address.
+// meta describes a daemon beside its name and its membership address.
 type meta struct {
 	id            crdt.Incarnation
 	ready, asking bool
@@ -46,8 +45,8 @@ type meta struct {
 	build         string
 }
 
-// append adds the encoding of m to b: version, flags, slot (big endian), and
-// region, addr and build with a byte of length each. m must be valid.
+// append appends the encoding of m to b: version, flags, incarnation (big
+// endian), and region, addr and build with a length byte each. m must be valid.
 func (m meta) append(b []byte) []byte {
 	var flags byte
 	if m.ready {
@@ -65,7 +64,7 @@ func (m meta) append(b []byte) []byte {
 	return b
 }
 
-// decodeMeta reads what append wrote. It takes any input, and what it returns
+// decodeMeta decodes the output of append. It accepts any input, and a result
 // without an error is valid.
 func decodeMeta(b []byte) (meta, error) {
 	if len(b) == 0 {
@@ -97,7 +96,7 @@ func decodeMeta(b []byte) (meta, error) {
 	return m, nil
 }
 
-// check returns an error that names the first field that is out of bounds.
+// check returns an error that names the first field out of bounds.
 func (m meta) check() error {
 	if m.id == 0 {
 		return errors.New("slot 0 names no incarnation")
@@ -121,8 +120,8 @@ func (m meta) check() error {
 	return nil
 }
 
-// checkText holds what ends up in logs and tables to printable text of least
-// to most bytes.
+// checkText checks that a text of logs and tables is printable and has least to
+// most bytes.
 func checkText(what, s string, least, most int) error {
 	if len(s) < least || len(s) > most {
 		return fmt.Errorf("%s of %d bytes, must be %d to %d", what, len(s), least, most)
@@ -138,7 +137,7 @@ func checkText(what, s string, least, most int) error {
 	return nil
 }
 
-// member joins a name with what its daemon said of itself.
+// member returns the member of a name and its metadata.
 func (m meta) member(name string) gossip.Member {
 	return gossip.Member{
 		Peer:  gossip.Peer{ID: m.id, Name: name, Region: m.region, Ready: m.ready},
@@ -147,7 +146,7 @@ func (m meta) member(name string) gossip.Member {
 	}
 }
 
-// metaOf is the reverse of member, for the daemon itself.
+// metaOf returns the metadata of this daemon, the reverse of member.
 func metaOf(m gossip.Member) meta {
 	return meta{id: m.ID, ready: m.Ready, region: m.Region, addr: m.Addr, build: m.Build}
 }

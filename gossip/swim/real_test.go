@@ -124,7 +124,7 @@ func TestStartRefuses(t *testing.T) {
 
 // A transport that was handed over is free again after a start that failed.
 func TestStartReleases(t *testing.T) {
-	n := NewMemoryNetwork()
+	n := NewFakeNetwork()
 	for _, change := range []func(*Config){
 		func(c *Config) { c.Self.Name = "" },
 		func(c *Config) { c.Advertise = "0.0.0.0:1" },

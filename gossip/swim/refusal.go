@@ -5,28 +5,29 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/georld/rld/internal/loglimit"
 )
 
-// Refusals counts what was kept out of the membership list, by reason. Each
-// refusal counts, and one that is tried again counts again; the log names each
-// reason and culprit at most once in ten minutes.
+// Refusals counts the refusals of members, by reason. Repeated ones count
+// again. The log has one line for each reason and source in ten minutes.
 type Refusals struct {
-	// WrongKey counts packets and streams that no key of this daemon opens,
+	// WrongKey counts packets and streams that no key of this daemon decrypts,
 	// and seeds that answered so.
 	WrongKey uint64
-	// WrongRegion counts words of daemons of another region.
+	// WrongRegion counts messages of daemons of another region.
 	WrongRegion uint64
-	// NameTaken counts words of a daemon under the name of another that
-	// lives, this one included.
+	// NameTaken counts messages of a daemon under the name of another live one,
+	// this daemon included.
 	NameTaken uint64
-	// BadMetadata counts words of daemons that say of themselves what this
-	// release does not understand or what is out of bounds.
+	// BadMetadata counts messages with metadata that is out of bounds or that
+	// this release cannot decode.
 	BadMetadata uint64
-	// Full counts daemons refused because the list holds as many as it may.
+	// Full counts daemons refused because the list is full.
 	Full uint64
 }
 
-// reason is why something was refused.
+// reason is the reason of a refusal.
 type reason int
 
 const (
@@ -46,29 +47,29 @@ var reasonText = [reasons]string{
 	full:        "membership refused: the list is full",
 }
 
-// refusals counts and logs refusals. Its methods may be called by any
-// goroutine and do not block.
+// refusals counts and logs refusals. It is safe for concurrent use and does not
+// block.
 type refusals struct {
 	log    *slog.Logger
-	said   limiter
+	logged loglimit.Limiter
 	mu     sync.Mutex
 	counts [reasons]uint64
 }
 
-// add counts one refusal and logs it if the culprit, one of a few words that
-// tell it from others, was not logged for this reason lately.
+// add counts one refusal and logs it if the source was not logged for this
+// reason lately.
 func (r *refusals) add(why reason, culprit string, attrs ...any) {
 	r.mu.Lock()
 	r.counts[why]++
 	r.mu.Unlock()
-	if r.said.allow(reasonText[why]+culprit, 10*time.Minute) {
+	if r.logged.Due(reasonText[why]+culprit, time.Now(), 10*time.Minute) {
 		r.log.Warn(reasonText[why], attrs...)
 	}
 }
 
-// stranger refuses a packet or stream from addr that no key opens. Ports are
-// made up for each stream, so the host is the culprit.
-func (r *refusals) stranger(addr string) {
+// wrongKeyFrom refuses a packet or stream from addr that no key decrypts. The
+// host is the source, since ports differ for each stream.
+func (r *refusals) wrongKeyFrom(addr string) {
 	if host, _, err := net.SplitHostPort(addr); err == nil {
 		addr = host
 	}
@@ -82,40 +83,4 @@ func (r *refusals) snapshot() Refusals {
 		WrongKey: r.counts[wrongKey], WrongRegion: r.counts[wrongRegion], NameTaken: r.counts[nameTaken],
 		BadMetadata: r.counts[badMetadata], Full: r.counts[full],
 	}
-}
-
-// maxSaid bounds what a limiter remembers. What does not fit is not logged, so
-// that one who makes up names or addresses cannot flood the log.
-const maxSaid = 128
-
-// limiter says which log lines were written lately. Zero is ready to use.
-type limiter struct {
-	mu    sync.Mutex
-	until map[string]time.Time
-}
-
-// allow reports whether a line may be written, and if so bars it for the time
-// given.
-func (l *limiter) allow(line string, bar time.Duration) bool {
-	now := time.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if now.Before(l.until[line]) {
-		return false
-	}
-	if len(l.until) >= maxSaid {
-		for k, t := range l.until {
-			if !now.Before(t) {
-				delete(l.until, k)
-			}
-		}
-		if len(l.until) >= maxSaid {
-			return false
-		}
-	}
-	if l.until == nil {
-		l.until = map[string]time.Time{}
-	}
-	l.until[line] = now.Add(bar)
-	return true
 }

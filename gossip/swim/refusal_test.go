@@ -218,7 +218,7 @@ func (r *rig) rude(i int, name string, meta []byte) *memberlist.Memberlist {
 	c := memberlist.DefaultLANConfig()
 	c.Name, c.SecretKey, c.Delegate = name, keyA, rude{meta}
 	c.Transport = newGuard(tr, nil, new(atomic.Bool))
-	c.Logger = (&journal{log: slog.New(slog.DiscardHandler), refused: &refusals{log: slog.New(slog.DiscardHandler)}}).logger()
+	c.Logger = (&logAdapter{log: slog.New(slog.DiscardHandler), refused: &refusals{log: slog.New(slog.DiscardHandler)}}).logger()
 	list, err := memberlist.Create(c)
 	if err != nil {
 		r.t.Fatal(err)
@@ -289,23 +289,4 @@ func TestFull(t *testing.T) {
 	if got := r.refused.snapshot().Full; got == 0 {
 		t.Error("not counted")
 	}
-}
-
-func TestLimiter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var l limiter
-		if !l.allow("a", time.Minute) || l.allow("a", time.Minute) || !l.allow("b", time.Minute) {
-			t.Error("a line is written once")
-		}
-		time.Sleep(time.Minute)
-		if !l.allow("a", time.Minute) {
-			t.Error("and again after a while")
-		}
-		for i := range 10 * maxSaid {
-			l.allow(fmt.Sprint(i), time.Minute)
-		}
-		if len(l.until) > maxSaid {
-			t.Errorf("%d lines remembered", len(l.until))
-		}
-	})
 }

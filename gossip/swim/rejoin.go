@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	firstRetry   = time.Second            // while there is nobody else; doubles up to Config.Rejoin
-	refusedRetry = 2 * time.Second        // while another holds the name
-	patience     = 500 * time.Millisecond // with slower seeds, once one has said who holds the name
-	sayWait      = time.Millisecond       // memberlist sends what it was told by itself
-	sayTries     = 100                    // contradictions are rare
+	firstRetry    = time.Second            // without other members; doubles up to Config.Rejoin
+	refusedRetry  = 2 * time.Second        // while another holds the name
+	patience      = 500 * time.Millisecond // for slower seeds, once one has named the holder
+	updateTimeout = time.Millisecond       // memberlist sends updates by itself
+	updateTries   = 100                    // contradictions are rare
 )
 
-// errAsking keeps lists apart while a daemon does not hold its name.
+// errAsking keeps the lists separate while a daemon does not hold its name.
 var errAsking = errors.New("asking who holds the name")
 
-// rejoin asks the seeds again and again until Leave or Close.
+// rejoin contacts the seeds periodically until Leave or Close.
 func (s *Swim) rejoin() {
 	retry := firstRetry
 	timer := time.NewTimer(0)
@@ -48,14 +48,14 @@ func (s *Swim) rejoin() {
 	}
 }
 
-// jitter spreads d over 80 to 120 %, so that daemons that started together do
-// not ask together.
+// jitter varies d between 80 and 120 %, so that daemons that started together
+// do not act together.
 func jitter(d time.Duration) time.Duration {
 	return d*4/5 + rand.N(d*2/5+1)
 }
 
-// round asks the seeds that are no members, if there are any. Without the name
-// it first asks for that.
+// round contacts the seeds that are no members, if there are any. Without its
+// name the daemon first claims it.
 func (s *Swim) round() {
 	seeds := resolveSeeds(s.ctx, s.cfg.Seeds, s.mine)
 	s.alone.Store(seeds.alone())
@@ -84,16 +84,16 @@ func (s *Swim) round() {
 		return
 	}
 	s.failed.Add(1)
-	if s.quiet.allow("failed", 10*time.Minute) {
+	if s.logged.Due("failed", time.Now(), 10*time.Minute) {
 		s.log.Info("no seed of the region answered", "error", err)
 	}
 }
 
-// claim takes the name of this daemon unless one of the seeds knows of another
-// that holds it. Where no seed answers nobody can, and the name is taken.
+// claim gives this daemon its name unless a seed knows of another holder. If no
+// seed answers, the daemon gets its name.
 func (s *Swim) claim(addrs []string) (answered int, err error) {
 	s.roster.ask()
-	s.say() // that it only asks
+	s.announceAndWait() // announce that it only asks
 	answered, err = s.ask(addrs, patience)
 	if s.ctx.Err() != nil {
 		return answered, err
@@ -103,13 +103,13 @@ func (s *Swim) claim(addrs []string) (answered int, err error) {
 		s.roster.taken(s.cfg.Self.Name, c.holder, s.roster.ownAddress())
 		return answered, err
 	}
-	s.say()
+	s.announceAndWait()
 	return answered, err
 }
 
-// ask exchanges lists with all addrs, some at a time, and returns how many
-// answered and why the others did not. With patience it does not wait longer
-// than that for the rest once one has answered.
+// ask exchanges lists with all addrs, some at a time, and returns the number of
+// answers and the errors of the others. With patience it waits no longer than
+// that for the rest once one has answered.
 func (s *Swim) ask(addrs []string, patience time.Duration) (answered int, err error) {
 	results := make(chan error, len(addrs))
 	for _, part := range split(addrs, askedAtOnce) {
@@ -141,7 +141,7 @@ func (s *Swim) ask(addrs []string, patience time.Duration) (answered int, err er
 	return answered, errors.Join(errs...)
 }
 
-// split deals addrs into at most n parts.
+// split distributes addrs over at most n parts.
 func split(addrs []string, n int) [][]string {
 	parts := make([][]string, min(n, len(addrs)))
 	for i, a := range addrs {
@@ -165,38 +165,38 @@ func (s *Swim) askOne(addr string) error {
 	return fmt.Errorf("seed at %s: %w", addr, err)
 }
 
-// say has others told what is new of this daemon, and returns when those who
-// ask it hear it.
-func (s *Swim) say() {
+// announceAndWait announces the current metadata of this daemon, and returns
+// when exchanges of lists include it.
+func (s *Swim) announceAndWait() {
 	done := make(chan struct{})
 	select {
-	case s.sayNow <- done:
+	case s.announceNow <- done:
 		<-done
 	case <-s.ctx.Done():
 	}
 }
 
-// again is after how long what is new of this daemon is said once more. Where
-// several words are under way, memberlist's queue may drop one before anybody
-// was told: two of one length can end up under one number. Lists are exchanged
-// only each Config.Rejoin.
-var again = [...]time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second, 5 * time.Second}
+// announceAgain holds the times after which new metadata is announced again.
+// With several updates in flight, memberlist's queue may drop one before it was
+// sent: two of equal length can get one number. Lists are exchanged only each
+// Config.Rejoin.
+var announceAgain = [...]time.Duration{300 * time.Millisecond, time.Second, 3 * time.Second, 5 * time.Second}
 
-// announce hands memberlist what is new of this daemon: one at a time, or an
-// older word could come after a newer one.
+// announce passes new metadata to memberlist, one at a time, so that an older
+// one cannot follow a newer one.
 func (s *Swim) announce() {
 	timer := time.NewTimer(0)
 	timer.Stop()
 	defer timer.Stop()
-	for left := again[:0]; ; {
+	for left := announceAgain[:0]; ; {
 		var done chan struct{}
 		select {
 		case <-s.ctx.Done():
 			return
-		case <-s.said:
-			left = again[:]
-		case done = <-s.sayNow:
-			left = again[:]
+		case <-s.changedMeta:
+			left = announceAgain[:]
+		case done = <-s.announceNow:
+			left = announceAgain[:]
 		case <-timer.C:
 		}
 		s.update()
@@ -210,20 +210,20 @@ func (s *Swim) announce() {
 	}
 }
 
-// update has memberlist tell what is true of this daemon now. A contradiction
-// that it makes at the same moment may carry the older word and win: then the
-// newer one is said again.
+// update makes memberlist announce the current metadata. A contradiction that
+// memberlist sends at the same moment may carry older metadata and win: then
+// update announces again.
 func (s *Swim) update() {
-	for range sayTries {
-		// The error would be that nobody was told yet.
-		if _ = s.list.UpdateNode(sayWait); s.roster.isTold() || s.ctx.Err() != nil {
+	for range updateTries {
+		// The error would be that no member was reached yet.
+		if _ = s.list.UpdateNode(updateTimeout); s.roster.isAnnounced() || s.ctx.Err() != nil {
 			return
 		}
 	}
 }
 
-// tell calls Changed, and logs who has come and gone.
-func (s *Swim) tell() {
+// report calls Changed, and logs members that joined and left.
+func (s *Swim) report() {
 	last := s.roster.members()
 	for {
 		select {

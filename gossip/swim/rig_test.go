@@ -21,11 +21,11 @@ var (
 // rig is some daemons of one memory network, in a bubble.
 type rig struct {
 	t           *testing.T
-	net         *MemoryNetwork
+	net         *FakeNetwork
 	incarnation crdt.Incarnation // the last one given
 }
 
-func newRig(t *testing.T) *rig { return &rig{t: t, net: NewMemoryNetwork()} }
+func newRig(t *testing.T) *rig { return &rig{t: t, net: NewFakeNetwork()} }
 
 // host is the address of the i-th host.
 func host(i int) string { return fmt.Sprintf("10.0.0.%d:7946", i) }

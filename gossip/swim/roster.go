@@ -19,24 +19,24 @@ import (
 // maxMembers bounds the list, the daemon itself included.
 const maxMembers = 1000
 
-// roster is the membership list, kept by what memberlist calls it with. Those
-// calls come under memberlist's lock: they do not wait, and the list is handed
-// on elsewhere.
+// roster is the membership list, filled by the callbacks of memberlist. They
+// run under memberlist's lock, so they do not block, and another goroutine
+// reports the list.
 type roster struct {
 	name, region string
 	refused      *refusals
-	changed      chan struct{} // one signal is enough for any number of changes
+	changed      chan struct{} // one signal covers any number of changes
 	probes       probes
-	// mute keeps a daemon that lost its name from answering to it: the others
-	// then forget it, and take the one that holds the name.
+	// mute silences a daemon that lost its name: the others then forget it and
+	// accept the holder of the name.
 	mute atomic.Bool
 
-	mu    sync.Mutex
-	self  meta
-	told  []byte            // of self, as memberlist tells it
-	at    string            // membership address; "" until memberlist has said it
-	alive map[string]living // the others, by name
-	claim claim
+	mu        sync.Mutex
+	self      meta
+	announced []byte            // the metadata of self that memberlist announces
+	at        string            // membership address; "" until memberlist has set it
+	alive     map[string]living // the others, by name
+	claim     claim
 }
 
 // living is a member and its membership address.
@@ -45,15 +45,15 @@ type living struct {
 	at string
 }
 
-// claim is how far this daemon has come in taking its name.
+// claim is the state of this daemon's claim of its name.
 type claim struct {
-	held   bool   // the name is ours; until then nobody is listened to
-	holder string // membership address of who held it after the last round
-	heard  string // the same in the round that is under way
+	held   bool   // this daemon holds the name; until then other members are ignored
+	holder string // membership address of the holder after the last round
+	found  string // the same in the current round
 }
 
-// newRoster returns a list of self alone, which holds its name at once if
-// there is nobody to ask.
+// newRoster returns a list with self alone. It holds its name at once if there
+// are no seeds to ask.
 func newRoster(self gossip.Member, held bool, r *refusals) *roster {
 	return &roster{
 		name: self.Name, region: self.Region, refused: r,
@@ -65,7 +65,7 @@ func newRoster(self gossip.Member, held bool, r *refusals) *roster {
 	}
 }
 
-// members returns the list, sorted.
+// members returns the list, sorted by ID.
 func (r *roster) members() []gossip.Member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,14 +92,14 @@ func (r *roster) addresses() map[string]bool {
 	return out
 }
 
-// others returns how many members there are beside this daemon.
+// others returns the number of other members.
 func (r *roster) others() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.alive)
 }
 
-// setReady reports whether that is news.
+// setReady reports whether the value changed.
 func (r *roster) setReady(ready bool) bool {
 	r.mu.Lock()
 	news := r.self.ready != ready
@@ -111,32 +111,33 @@ func (r *roster) setReady(ready bool) bool {
 	return news
 }
 
-// setAt takes the address that memberlist tells others.
+// setAt sets the address that memberlist announces.
 func (r *roster) setAt(at string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.at = at
 }
 
-// ask begins a round of questions after who holds the name.
+// ask begins a round of asking for the holder of the name.
 func (r *roster) ask() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.claim.heard = ""
+	r.claim.found = ""
 }
 
-// take takes the name unless a holder was heard of since ask.
+// take claims the name unless a holder was found since ask.
 func (r *roster) take() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.claim.held, r.claim.holder = r.claim.heard == "", r.claim.heard
+	r.claim.held, r.claim.holder = r.claim.found == "", r.claim.found
 	if r.claim.held {
 		r.mute.Store(false)
 	}
 	return r.claim.held
 }
 
-// standing returns whether the name is ours, and else who holds it, if known.
+// standing returns whether this daemon holds its name, and otherwise the
+// holder, if known.
 func (r *roster) standing() claim {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +151,7 @@ func (r *roster) signal() {
 	}
 }
 
-// NodeMeta is what memberlist tells others of this daemon.
+// NodeMeta returns the metadata of this daemon for memberlist.
 func (r *roster) NodeMeta(int) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,16 +160,16 @@ func (r *roster) NodeMeta(int) []byte {
 	return m.append(nil)
 }
 
-// isTold reports whether memberlist tells others what is true of this daemon.
-func (r *roster) isTold() bool {
+// isAnnounced reports whether memberlist announces the current metadata.
+func (r *roster) isAnnounced() bool {
 	want := r.NodeMeta(0)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return bytes.Equal(r.told, want)
+	return bytes.Equal(r.announced, want)
 }
 
-// NotifyMsg, GetBroadcasts, LocalState and MergeRemoteState are memberlist's
-// ways to carry more than membership. They carry nothing here.
+// NotifyMsg, GetBroadcasts, LocalState and MergeRemoteState would carry other
+// data than the membership. They carry none here.
 func (*roster) NotifyMsg([]byte) {}
 
 // GetBroadcasts returns nothing.
@@ -180,20 +181,20 @@ func (*roster) LocalState(bool) []byte { return nil }
 // MergeRemoteState does nothing.
 func (*roster) MergeRemoteState([]byte, bool) {}
 
-// NotifyJoin is called when a member has come, or come back.
+// NotifyJoin is called when a member has joined or returned.
 func (r *roster) NotifyJoin(n *memberlist.Node) { r.put(n) }
 
-// NotifyUpdate is called when a member says something new of itself.
+// NotifyUpdate is called when the metadata of a member changed.
 func (r *roster) NotifyUpdate(n *memberlist.Node) { r.put(n) }
 
 func (r *roster) put(n *memberlist.Node) {
 	if n.Name == r.name {
 		r.mu.Lock()
-		r.told = slices.Clone(n.Meta)
+		r.announced = slices.Clone(n.Meta)
 		r.mu.Unlock()
 		return
 	}
-	m, err := decodeMeta(n.Meta) // a copy: nothing of n is kept
+	m, err := decodeMeta(n.Meta) // a copy: no part of n is kept
 	if err != nil {
 		return
 	}
@@ -203,7 +204,7 @@ func (r *roster) put(n *memberlist.Node) {
 	r.signal()
 }
 
-// NotifyLeave is called when a member has left or is held for dead.
+// NotifyLeave is called when a member has left or counts as dead.
 func (r *roster) NotifyLeave(n *memberlist.Node) {
 	r.probes.gone()
 	r.mu.Lock()
@@ -212,12 +213,12 @@ func (r *roster) NotifyLeave(n *memberlist.Node) {
 	r.signal()
 }
 
-// NotifyAlive is asked about every word of a living daemon, old or new. An
+// NotifyAlive is called for every message about a live daemon, old or new. An
 // error keeps it out of the list.
 func (r *roster) NotifyAlive(n *memberlist.Node) error {
 	at := addressOf(n)
 	if n.Name == r.name && (r.ownAddress() == "" || at == r.ownAddress()) {
-		return nil // this daemon, or one before it that memberlist contradicts
+		return nil // this daemon, or a former incarnation that memberlist contradicts
 	}
 	if err := checkText("name", n.Name, 1, maxName); err != nil {
 		return r.malformed("", at, err)
@@ -236,13 +237,13 @@ func (r *roster) NotifyAlive(n *memberlist.Node) error {
 	return r.admit(n.Name, at, m.asking)
 }
 
-// malformed refuses who says what this release does not understand.
+// malformed refuses a daemon whose metadata this release cannot decode.
 func (r *roster) malformed(name, at string, err error) error {
 	r.refused.add(badMetadata, at, "name", name, "at", at, "error", err)
 	return err
 }
 
-// admit decides on a daemon of this region.
+// admit decides about a daemon of this region.
 func (r *roster) admit(name, at string, asking bool) error {
 	r.mu.Lock()
 	held, now := r.claim.held, len(r.alive)
@@ -271,17 +272,17 @@ func (r *roster) taken(name, holder, other string) {
 	r.refused.add(nameTaken, name+" "+other, "name", name, "held by", holder, "claimed by", other)
 }
 
-// NotifyConflict is called when a living daemon claims the name of another at
-// another address. memberlist keeps the one it has.
+// NotifyConflict is called when a live daemon claims the name of another at
+// another address. memberlist keeps the present one.
 func (r *roster) NotifyConflict(existing, other *memberlist.Node) {
 	r.taken(existing.Name, addressOf(existing), addressOf(other))
 }
 
-// NotifyMerge is shown the list of a daemon that is asked, or asks, to join.
-// Here a daemon learns that another lives under its name. The newcomer gives
-// way, which does not hold the name yet. Two that both hold it took it while
-// they could not see each other: then one that is alone gives way to one that
-// has company, and else the one with the greater slot.
+// NotifyMerge receives the list of a daemon that joins, or that this one joins.
+// Here a daemon learns that another has its name. The newcomer, which does not
+// hold the name yet, yields. Two daemons that both hold it got it while they
+// were partitioned: then one without other members yields to one that has some,
+// and otherwise the one with the greater incarnation.
 func (r *roster) NotifyMerge(peers []*memberlist.Node) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -294,7 +295,7 @@ func (r *roster) NotifyMerge(peers []*memberlist.Node) error {
 			continue
 		}
 		if !r.claim.held {
-			r.claim.heard = addressOf(n)
+			r.claim.found = addressOf(n)
 		} else if r.yields(peers, m) {
 			r.claim = claim{holder: addressOf(n)}
 			r.mute.Store(true)
@@ -306,8 +307,8 @@ func (r *roster) NotifyMerge(peers []*memberlist.Node) error {
 	return nil
 }
 
-// yields reports whether this daemon gives its name up to another that holds
-// it as well. Both come to the same conclusion.
+// yields reports whether this daemon yields its name to another holder. Both
+// come to the same result.
 func (r *roster) yields(peers []*memberlist.Node, other meta) bool {
 	alone, otherAlone := len(r.alive) == 0, !company(peers, r.region, r.name)
 	if alone != otherAlone {
@@ -316,8 +317,8 @@ func (r *roster) yields(peers []*memberlist.Node, other meta) bool {
 	return other.id < r.self.id
 }
 
-// company reports whether somebody of the region other than name lives among
-// peers.
+// company reports whether peers include a live daemon of the region other than
+// name.
 func company(peers []*memberlist.Node, region, name string) bool {
 	return slices.ContainsFunc(peers, func(n *memberlist.Node) bool {
 		m, err := decodeMeta(n.Meta)
@@ -335,7 +336,7 @@ func (r *roster) ownAddress() string {
 	return r.at
 }
 
-// addressOf is where the membership of n listens.
+// addressOf returns the membership address of n.
 func addressOf(n *memberlist.Node) string { return joinAddr(n.Addr, int(n.Port)) }
 
 func joinAddr(ip net.IP, port int) string {

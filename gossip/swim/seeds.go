@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// The bounds of one round of asking.
+// Bounds of one round of asking.
 const (
-	maxAsked       = 16 // addresses, of those that are no members; by lot if there are more
+	maxAsked       = 16 // addresses of non-members, random ones if there are more
 	maxResolved    = maxMembers
 	askedAtOnce    = 8
 	resolveTimeout = 3 * time.Second
 )
 
-// seedList is what the seeds stand for at one time.
+// seedList is the result of resolving the seeds.
 type seedList struct {
-	at  []string // addresses of others, without repeats
-	own bool     // this daemon's address was among them
+	at  []string // addresses of other daemons, without duplicates
+	own bool     // this daemon's address is among them
 	err error    // of seeds that could not be resolved
 }
 
-// resolveSeeds looks all seeds up. mine says which addresses are this
+// resolveSeeds resolves all seeds. mine reports whether an address is this
 // daemon's.
 func resolveSeeds(ctx context.Context, seeds []string, mine func(netip.AddrPort) bool) seedList {
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
@@ -56,7 +56,7 @@ func resolveSeeds(ctx context.Context, seeds []string, mine func(netip.AddrPort)
 	return out
 }
 
-// resolve returns all addresses that one seed stands for.
+// resolve returns all addresses of one seed.
 func resolve(ctx context.Context, seed string) ([]netip.AddrPort, error) {
 	host, service, err := net.SplitHostPort(seed)
 	if err != nil {
@@ -79,7 +79,7 @@ func resolve(ctx context.Context, seed string) ([]netip.AddrPort, error) {
 	return out, nil
 }
 
-// checkSeeds refuses what could never be resolved.
+// checkSeeds rejects seeds that can never be resolved.
 func checkSeeds(seeds []string) error {
 	for _, s := range seeds {
 		host, service, err := net.SplitHostPort(s)
@@ -93,13 +93,13 @@ func checkSeeds(seeds []string) error {
 	return nil
 }
 
-// missing returns the addresses that are to be asked: those of no member, in
-// random order and no more than are asked in one round.
+// missing returns the addresses to contact: those of no member, in random order
+// and at most those of one round.
 func (l seedList) missing(members map[string]bool) []string {
 	out := slices.DeleteFunc(slices.Clone(l.at), func(a string) bool { return members[a] })
 	rand.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
 	return out[:min(len(out), maxAsked)]
 }
 
-// alone reports whether the seeds are this daemon and nobody else.
+// alone reports whether the seeds are this daemon and no other.
 func (l seedList) alone() bool { return l.own && len(l.at) == 0 && l.err == nil }

@@ -14,24 +14,25 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/loglimit"
 )
 
-// Stats counts since Start.
+// Stats holds counts since Start.
 type Stats struct {
 	// Members is the length of the list, this daemon included.
 	Members int
-	// Rejoins counts the rounds in which seeds were asked because they were
-	// no members; RejoinFailures those in which none of them answered.
+	// Rejoins counts the rounds that contacted seeds because they were no
+	// members, RejoinFailures those without any answer.
 	Rejoins, RejoinFailures uint64
 	// HeldBy is the membership address of the daemon that holds this one's
-	// name; "" while this one holds it. Nobody knows of a daemon without a
-	// name, and it asks again every two seconds.
+	// name; "" while this one holds it. A daemon without its name is unknown to
+	// the others and asks again every two seconds.
 	HeldBy string
-	// Refused is what was kept out.
+	// Refused counts refusals.
 	Refused Refusals
 }
 
-// Swim is a running member. Its methods may be called by any goroutine.
+// Swim is a running member. It is safe for concurrent use.
 type Swim struct {
 	cfg     Config
 	log     *slog.Logger
@@ -40,27 +41,27 @@ type Swim struct {
 	ring    *memberlist.Keyring // nil: plain
 	roster  *roster
 	refused *refusals
-	journal *journal
+	logs    *logAdapter
 
-	keysMu sync.Mutex // one rotation at a time
+	keysMu sync.Mutex // serializes rotations
 
-	said    chan struct{}      // something new is to be said of this daemon
-	sayNow  chan chan struct{} // the same; closes what it gets when it is said
-	rejoins atomic.Uint64
-	failed  atomic.Uint64
-	alone   atomic.Bool // at the last look the seeds were this daemon only
-	quiet   limiter     // of the log lines about seeds
+	changedMeta chan struct{}      // the metadata of this daemon changed
+	announceNow chan chan struct{} // the same; closes the received channel once it is announced
+	rejoins     atomic.Uint64
+	failed      atomic.Uint64
+	alone       atomic.Bool      // at the last check the seeds were this daemon only
+	logged      loglimit.Limiter // lines about seeds
 
 	ctx     context.Context // ends with Leave or Close
 	stop    context.CancelFunc
 	running sync.WaitGroup
-	ending  chan struct{} // holds the right to leave or close; no mutex, as both sleep
+	ending  chan struct{} // a semaphore for Leave and Close; no mutex, as both sleep
 	left    atomic.Bool
 	closed  atomic.Bool
 }
 
-// Start listens and joins in the background, the first try at once. An error
-// names the setting that is at fault, or why it could not listen.
+// Start listens and joins in the background, with the first attempt at once.
+// The error names the invalid setting, or the reason why it cannot listen.
 func Start(c Config) (*Swim, error) {
 	s, err := prepare(c)
 	if err != nil {
@@ -72,13 +73,13 @@ func Start(c Config) (*Swim, error) {
 	if err := s.create(); err != nil {
 		return nil, err
 	}
-	s.running.Go(s.tell)
+	s.running.Go(s.report)
 	s.running.Go(s.announce)
 	s.running.Go(s.rejoin)
 	return s, nil
 }
 
-// prepare checks the settings and fills in those that were left out.
+// prepare checks the settings and fills in defaults.
 func prepare(c Config) (*Swim, error) {
 	c.Interval = cmp.Or(c.Interval, 100*time.Millisecond)
 	c.Rejoin = cmp.Or(c.Rejoin, 15*time.Second)
@@ -93,40 +94,40 @@ func prepare(c Config) (*Swim, error) {
 	if err != nil {
 		return nil, fmt.Errorf("swim: %w", err)
 	}
-	c.Keys = nil // the ring has them
+	c.Keys = nil // now in the ring
 
 	r := &refusals{log: c.Log}
 	s := &Swim{
 		cfg: c, log: c.Log, ring: ring, refused: r,
-		journal: &journal{log: c.Log, refused: r},
-		roster:  newRoster(c.Self, len(c.Seeds) == 0, r),
-		said:    make(chan struct{}, 1),
-		sayNow:  make(chan chan struct{}),
-		ending:  make(chan struct{}, 1),
+		logs:        &logAdapter{log: c.Log, refused: r},
+		roster:      newRoster(c.Self, len(c.Seeds) == 0, r),
+		changedMeta: make(chan struct{}, 1),
+		announceNow: make(chan chan struct{}),
+		ending:      make(chan struct{}, 1),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s, nil
 }
 
-// Members returns the living, this daemon included, sorted by ID. The list is
-// the caller's.
+// Members returns the live members, this daemon included, sorted by ID. The
+// caller owns the list.
 func (s *Swim) Members() []gossip.Member { return s.roster.members() }
 
-// SetReady says whether this daemon takes its share of work. Others learn it
-// within some rounds of gossip.
+// SetReady sets whether this daemon accepts its share of work. The others learn
+// it within some rounds of gossip.
 func (s *Swim) SetReady(ready bool) {
 	if !s.roster.setReady(ready) {
 		return
 	}
 	select {
-	case s.said <- struct{}{}:
+	case s.changedMeta <- struct{}{}:
 	default:
 	}
 }
 
-// SetKeys replaces the keys: the first encrypts, all decrypt, those not listed
-// are gone. To rotate without losing a member, give all daemons the new key as
-// the second, then as the first, then alone. On an error nothing has changed.
+// SetKeys replaces the keys: the first encrypts, all decrypt. To rotate without
+// losing a member, give all daemons the new key as the second, then as the
+// first, then alone. On an error nothing has changed.
 func (s *Swim) SetKeys(keys [][]byte) error {
 	if s.ring == nil {
 		return errors.New("swim: started without keys; encryption begins at a start, in all daemons")
@@ -139,9 +140,9 @@ func (s *Swim) SetKeys(keys [][]byte) error {
 	return nil
 }
 
-// Joined reports whether the list means something: this daemon holds its name
-// and has seen others, or there are no others to be seen, because there are no
-// seeds or they are this daemon.
+// Joined reports whether the list is meaningful: this daemon holds its name and
+// has seen others, or there are no others, because there are no seeds or they
+// are this daemon.
 func (s *Swim) Joined() bool {
 	if s.left.Load() || s.closed.Load() || !s.roster.standing().held {
 		return false
@@ -149,7 +150,7 @@ func (s *Swim) Joined() bool {
 	return len(s.cfg.Seeds) == 0 || s.alone.Load() || s.roster.others() > 0
 }
 
-// Addr is where the membership listens, host:port.
+// Addr returns the listening address of the membership, host:port.
 func (s *Swim) Addr() string { return s.addr }
 
 // Stats returns the counts.
@@ -163,10 +164,10 @@ func (s *Swim) Stats() Stats {
 	}
 }
 
-// Leave says goodbye and waits until that was sent on, for at most timeout. It
-// goes on answering others until Close, so that they do not miss it. An error
-// says that the goodbye may not have been heard: the others then find out by
-// themselves.
+// Leave announces the departure and waits until it was forwarded, at most for
+// the timeout. It continues to answer until Close, so that the others do not
+// miss it. On an error the others may not have received it, and then detect the
+// departure by themselves.
 func (s *Swim) Leave(timeout time.Duration) error {
 	s.ending <- struct{}{}
 	defer func() { <-s.ending }()
@@ -183,11 +184,11 @@ func (s *Swim) Leave(timeout time.Duration) error {
 	return nil
 }
 
-// Close ends the membership without a goodbye: the others find it dead within
-// five seconds. Packets and streams end at once. Goroutines are gone when it
-// returns, a quarter of a second later where there were others, and a second
-// later where a probe of one was not answered. It waits for a Leave that is
-// under way.
+// Close ends the membership without an announcement: the others detect it
+// within five seconds. Packets and streams end at once. When it returns the
+// goroutines have ended, which takes a quarter of a second where there were
+// others, and a second where a probe of one was not answered. It waits for a
+// running Leave.
 func (s *Swim) Close() error {
 	s.ending <- struct{}{}
 	defer func() { <-s.ending }()
@@ -195,7 +196,7 @@ func (s *Swim) Close() error {
 		return nil
 	}
 	s.stop()
-	s.journal.closed.Store(true)
+	s.logs.closed.Store(true)
 	others := s.roster.others()
 	err := s.list.Shutdown()
 	wait := s.roster.probes.pending(time.Now(), others)

@@ -19,25 +19,25 @@ const (
 	probeInterval = 500 * time.Millisecond
 	probeTimeout  = 200 * time.Millisecond
 	suspicionMult = 4
-	// maxUnwell is how many times slower a daemon probes that doubts its own
-	// health. It bounds how long a probe outlives its daemon.
+	// maxUnwell is the factor by which a daemon that doubts its own health
+	// probes slower. It bounds how long a probe outlives its daemon.
 	maxUnwell = 2
 )
 
 const (
-	// reclaimAfter is how long after the death of a daemon its name may live
-	// at another address. It may be short because nobody claims a name
-	// without asking.
+	// reclaimAfter is the time after the death of a daemon until its name may
+	// be used at another address. It may be short because a daemon asks before
+	// it claims a name.
 	reclaimAfter = 10 * time.Millisecond
-	// forgetAfter is how long dead daemons are told that they are dead, so
-	// that they can contradict, and remembered.
+	// forgetAfter is how long dead daemons are remembered and informed, so that
+	// they can contradict.
 	forgetAfter = 30 * time.Second
 	// streamTimeout bounds opening a stream and each exchange of lists.
 	streamTimeout = 3 * time.Second
 )
 
 // tuned returns memberlist's settings for one region.
-func tuned(c Config, r *roster, t Transport, ring *memberlist.Keyring, j *journal) *memberlist.Config {
+func tuned(c Config, r *roster, t Transport, ring *memberlist.Keyring, j *logAdapter) *memberlist.Config {
 	m := memberlist.DefaultLANConfig()
 	m.Name = c.Self.Name
 	m.Transport = t

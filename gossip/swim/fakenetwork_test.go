@@ -9,7 +9,7 @@ import (
 
 func TestMemoryNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := NewMemoryNetwork()
+		n := NewFakeNetwork()
 		for _, addr := range []string{"", "h:1", "10.0.0.1", "10.0.0.1:0", "0.0.0.0:1"} {
 			if _, err := n.Transport(addr); err == nil {
 				t.Errorf("took %q", addr)
@@ -63,7 +63,7 @@ func TestMemoryNetwork(t *testing.T) {
 		if !arrives(a, a, host(1)) {
 			t.Error("a host does not hear itself")
 		}
-		for range 2 * memoryPackets {
+		for range 2 * fakePackets {
 			a.WriteTo([]byte("x"), host(2)) // does not wait
 		}
 		b.Shutdown()
@@ -77,7 +77,7 @@ func TestMemoryNetwork(t *testing.T) {
 // What was lost on a stream is not skipped over.
 func TestMemoryStreamCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := NewMemoryNetwork()
+		n := NewFakeNetwork()
 		a, b := memoryHost(t, n, 1), memoryHost(t, n, 2)
 		near, err := a.DialTimeout(host(2), time.Second)
 		if err != nil {
@@ -105,7 +105,7 @@ func TestMemoryStreamCut(t *testing.T) {
 	})
 }
 
-func memoryHost(t *testing.T, n *MemoryNetwork, i int) Transport {
+func memoryHost(t *testing.T, n *FakeNetwork, i int) Transport {
 	t.Helper()
 	tr, err := n.Transport(host(i))
 	if err != nil {

@@ -1,0 +1,260 @@
+package swim
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// Bounds of the queues of a host. Further packets are lost, further streams
+// refused, as in a real network.
+const (
+	fakePackets = 512
+	fakeStreams = 64
+)
+
+// FakeNetwork is a network between daemons of one process, for tests: packets
+// arrive in order and at once, streams are net.Pipe, and links can be cut. It
+// works in a testing/synctest bubble, since it blocks only on channels and
+// timers. Its methods are safe for concurrent use.
+type FakeNetwork struct {
+	mu    sync.Mutex
+	hosts map[string]*fakeTransport
+	cut   map[link]struct{}
+	apart map[string]struct{} // cut from all other hosts
+}
+
+// link is one direction between two addresses.
+type link struct{ from, to string }
+
+// NewFakeNetwork returns a network without hosts.
+func NewFakeNetwork() *FakeNetwork {
+	return &FakeNetwork{
+		hosts: map[string]*fakeTransport{},
+		cut:   map[link]struct{}{},
+		apart: map[string]struct{}{},
+	}
+}
+
+// Transport returns the host at addr, a unique IP address and port. The address
+// is free again once the host is shut down.
+func (n *FakeNetwork) Transport(addr string) (Transport, error) {
+	at, err := netip.ParseAddrPort(addr)
+	if err != nil || at.Port() == 0 || at.Addr().IsUnspecified() {
+		return nil, fmt.Errorf("swim: fake network: %q is not the address and port of one host, as 10.0.0.1:7946 is", addr)
+	}
+	t := &fakeTransport{
+		network: n, at: at,
+		packets: make(chan *memberlist.Packet, fakePackets),
+		streams: make(chan net.Conn, fakeStreams),
+		done:    make(chan struct{}),
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, ok := n.hosts[at.String()]; ok {
+		return nil, fmt.Errorf("swim: fake network: %s is in use", at)
+	}
+	n.hosts[at.String()] = t
+	return t, nil
+}
+
+// Cut drops the traffic between a and b, on open streams too.
+func (n *FakeNetwork) Cut(a, b string) {
+	n.CutOneWay(a, b)
+	n.CutOneWay(b, a)
+}
+
+// CutOneWay drops the traffic in one direction.
+func (n *FakeNetwork) CutOneWay(from, to string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.cut[link{from, to}] = struct{}{}
+}
+
+// CutAll drops the traffic between addr and all other hosts.
+func (n *FakeNetwork) CutAll(addr string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.apart[addr] = struct{}{}
+}
+
+// Heal ends all cuts. A stream that lost bytes stays silent.
+func (n *FakeNetwork) Heal() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	clear(n.cut)
+	clear(n.apart)
+}
+
+// loses reports whether traffic in one direction is dropped. mu is held.
+func (n *FakeNetwork) loses(from, to string) bool {
+	if from == to {
+		return false
+	}
+	_, cut := n.cut[link{from, to}]
+	_, a := n.apart[from]
+	_, b := n.apart[to]
+	return cut || a || b
+}
+
+// passes reports whether traffic in one direction arrives.
+func (n *FakeNetwork) passes(from, to string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !n.loses(from, to)
+}
+
+// fakeTransport is one host of a FakeNetwork.
+type fakeTransport struct {
+	network *FakeNetwork
+	at      netip.AddrPort
+	packets chan *memberlist.Packet
+	streams chan net.Conn
+	done    chan struct{} // closed when the host is shut down and removed
+}
+
+// FinalAdvertiseAddr returns the given address, or else that of the host.
+func (t *fakeTransport) FinalAdvertiseAddr(ip string, port int) (net.IP, int, error) {
+	if ip == "" {
+		return t.at.Addr().AsSlice(), int(t.at.Port()), nil
+	}
+	addr, err := netip.ParseAddr(ip)
+	if err != nil {
+		return nil, 0, fmt.Errorf("swim: fake network: advertise: %w", err)
+	}
+	return addr.AsSlice(), port, nil
+}
+
+// WriteTo sends a packet. It is lost when the queue of the receiver is full or
+// there is no receiver.
+func (t *fakeTransport) WriteTo(b []byte, addr string) (time.Time, error) {
+	n := t.network
+	now := time.Now()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	host, ok := n.hosts[addr]
+	if !ok || n.loses(t.at.String(), addr) {
+		return now, nil
+	}
+	select {
+	case host.packets <- &memberlist.Packet{Buf: bytes.Clone(b), From: net.UDPAddrFromAddrPort(t.at), Timestamp: now}:
+	default:
+	}
+	return now, nil
+}
+
+// WriteToAddress is WriteTo; names are ignored.
+func (t *fakeTransport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
+	return t.WriteTo(b, a.Addr)
+}
+
+// PacketCh returns the incoming packets.
+func (t *fakeTransport) PacketCh() <-chan *memberlist.Packet { return t.packets }
+
+// StreamCh returns the incoming streams.
+func (t *fakeTransport) StreamCh() <-chan net.Conn { return t.streams }
+
+// DialTimeout opens a stream at once. Without a host at addr it fails at once,
+// and over a cut link after the timeout.
+func (t *fakeTransport) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
+	conn, err := t.connect(addr)
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return conn, err
+	}
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil, err
+	case <-t.done:
+		return nil, dialError(addr, net.ErrClosed)
+	}
+}
+
+// DialAddressTimeout is DialTimeout; names are ignored.
+func (t *fakeTransport) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
+	return t.DialTimeout(a.Addr, timeout)
+}
+
+func (t *fakeTransport) connect(addr string) (net.Conn, error) {
+	n, own := t.network, t.at.String()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.loses(own, addr) || n.loses(addr, own) {
+		return nil, dialError(addr, os.ErrDeadlineExceeded)
+	}
+	host, ok := n.hosts[addr]
+	if !ok {
+		return nil, dialError(addr, errors.New("connection refused"))
+	}
+	near, far := net.Pipe()
+	select {
+	case host.streams <- &fakeConn{Conn: far, network: n, from: host.at, to: t.at}:
+		return &fakeConn{Conn: near, network: n, from: t.at, to: host.at}, nil
+	default:
+		return nil, dialError(addr, errors.New("connection refused"))
+	}
+}
+
+// dialError returns an error like that of package net, whose type memberlist
+// checks.
+func dialError(addr string, err error) error {
+	return &net.OpError{Op: "dial", Net: "tcp", Err: fmt.Errorf("%s: %w", addr, err)}
+}
+
+// Shutdown removes the host. Streams that were accepted stay open until their
+// users close them.
+func (t *fakeTransport) Shutdown() error {
+	n := t.network
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.hosts[t.at.String()] != t {
+		return nil
+	}
+	delete(n.hosts, t.at.String())
+	close(t.done)
+	for {
+		select {
+		case c := <-t.streams:
+			c.Close()
+		default:
+			return nil
+		}
+	}
+}
+
+// fakeConn is one end of a stream.
+type fakeConn struct {
+	net.Conn
+	network  *FakeNetwork
+	from, to netip.AddrPort
+
+	mu   sync.Mutex
+	lost bool // bytes were lost, so the rest of the stream is dropped too
+}
+
+// Write sends b. While the link is cut it drops b and the rest of the stream.
+func (c *fakeConn) Write(b []byte) (int, error) {
+	passes := c.network.passes(c.from.String(), c.to.String())
+	c.mu.Lock()
+	c.lost = c.lost || !passes
+	lost := c.lost
+	c.mu.Unlock()
+	if lost {
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
+
+// LocalAddr returns the address of this end's host.
+func (c *fakeConn) LocalAddr() net.Addr { return net.TCPAddrFromAddrPort(c.from) }
+
+// RemoteAddr returns the address of the other end's host.
+func (c *fakeConn) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.to) }
