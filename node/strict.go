@@ -67,9 +67,9 @@ func (n *Node) reportStrict(h *Hit, st *Status) {
 	}
 }
 
-// RequestLease requests the rights that the hits of a call wait for: those whose
-// status has Wait. It must follow a Probe of the same hits at the same instant
-// in which no other hit is refused. The rights are set aside for the ticket,
+// RequestLease requests the rights that the hits of a call wait for: those
+// whose status has Wait. It must follow a Probe of the same hits at the same
+// instant in which no other hit is refused. The rights are set aside for the ticket,
 // which is the caller's number for the call and not 0, until the hits are
 // charged or the lease is canceled. The caller probes again with Hit.Ticket
 // when LeaseReady returns the ticket, or with one more in Hit.Failed after

@@ -133,7 +133,7 @@ func (t *Table) byTicket(e *entry, h *Hit, a *Answer, l *rules.Limit) Verdict {
 	case w.state == denied:
 		a.entry, a.origin = e, fromTicket
 		return Denied
-	case !h.looks() && need > w.hits, !t.usable(e, w, l):
+	case !h.looks() && need > w.hits, !e.usable(w, l, t.at.Millis):
 		e.release(w)
 		w.state, w.request, w.byOwner = waiting, 0, false // its window has ended: it asks again
 		return undecided

@@ -150,6 +150,9 @@ func (w *world) charge(c *call) {
 }
 
 func (w *world) account(c *call) {
+	if w.decided != nil {
+		w.decided(c)
+	}
 	for i, h := range c.hits {
 		switch {
 		case !c.allowed && c.answers[i].Verdict == Failed:

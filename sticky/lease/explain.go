@@ -74,7 +74,7 @@ func (t *Table) Explain(at Now, key crdt.Key, r *rules.Rule, reserve bool) *Expl
 	}
 	id := idOf(entryKey(key, reserve), r, reserve)
 	probe := entry{id: id, rule: r.ID, reserve: reserve}
-	out := &Explanation{Key: id.key, Limit: *l, Watermarks: t.watermarksKey(&probe)}
+	out := &Explanation{Key: id.key, Limit: *l, Watermarks: probe.watermarksKey(t.env.Region)}
 	var v *route.Routing
 	if out.Owner, v = t.ownerOf(id.key, r.ID, probe.regional()); v != nil {
 		out.Pinned = !probe.regional() && v.Pinned(uint64(r.ID))
@@ -82,7 +82,7 @@ func (t *Table) Explain(at Now, key crdt.Key, r *rules.Rule, reserve bool) *Expl
 	}
 	e := t.entries[id]
 	if e != nil && e.lease.answered > 0 {
-		out.Lease = t.explainLease(&e.lease, l)
+		out.Lease = e.lease.explain(l, t.at)
 	}
 	if e != nil && e.owner != nil && out.Owner.Self {
 		out.Owned = e.owner.explain(l, t.at.Millis)
@@ -90,17 +90,17 @@ func (t *Table) Explain(at Now, key crdt.Key, r *rules.Rule, reserve bool) *Expl
 	return out
 }
 
-func (t *Table) explainLease(x *lease, l *rules.Limit) *LeaseState {
+func (x *lease) explain(l *rules.Limit, at Now) *LeaseState {
 	out := &LeaseState{
-		Window: x.window, Until: x.until, Used: x.used, Left: x.left(l, t.at.Millis), Requesting: len(x.requests) > 0,
+		Window: x.window, Until: x.until, Used: x.used, Left: x.left(l, at.Millis), Requesting: len(x.requests) > 0,
 	}
 	for _, s := range x.sources {
 		out.Granted = sat.Add(out.Granted, s.total)
 		out.Returned = sat.Add(out.Returned, s.returned)
 		out.From, out.Round = s.owner, s.round
 	}
-	if x.denies(x.denied, t.at.Mono) {
-		out.Denied, out.DeniedFor = x.denied, x.deniedUntil-t.at.Mono
+	if x.denies(x.denied, at.Mono) {
+		out.Denied, out.DeniedFor = x.denied, x.deniedUntil-at.Mono
 	}
 	return out
 }

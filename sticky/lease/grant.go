@@ -1,6 +1,8 @@
 package lease
 
 import (
+	"time"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
@@ -21,7 +23,7 @@ func (t *Table) onGrant(from crdt.Incarnation, g *sticky.LeaseGrant) bool {
 	}
 	t.activate(e)
 	x := &e.lease
-	t.settle(x, g.ID)
+	x.settle(t.at.Mono, g.ID)
 	if g.Reason != sticky.NoReason {
 		t.unanswered(e, r, g)
 		return true
@@ -43,14 +45,14 @@ func (t *Table) onGrant(from crdt.Incarnation, g *sticky.LeaseGrant) bool {
 }
 
 // settle ends a request that was answered, and those before it.
-func (t *Table) settle(x *lease, id uint64) {
+func (x *lease) settle(mono time.Duration, id uint64) {
 	kept := x.requests[:0]
 	for _, q := range x.requests {
 		switch {
 		case q.id > id:
 			kept = append(kept, q)
 		case q.id == id:
-			trip := t.at.Mono - q.at
+			trip := mono - q.at
 			if x.roundTrip == 0 {
 				x.roundTrip = trip
 			}

@@ -47,16 +47,16 @@ func (t *Table) limit(r *rules.Rule, reserve bool) *rules.Limit {
 		return &x.reserve
 	}
 	if r.Limit.HasRights() && r.Limit.HomeInRegion() && r.Limit.Scope != rules.Region && t.env.Allotments != nil {
-		t.refresh(x, r)
+		x.refresh(r, t.at.Millis, t.env.Allotments)
 	}
 	return &x.owner
 }
 
 // refresh raises the limit of a rule whose rights stay in each region to the
 // largest allotment that the region has had in this window.
-func (t *Table) refresh(x *ruleLimits, r *rules.Rule) {
-	window, carry := quota.Of(r.Limit).RightsWindow(t.at.Millis)
-	version := t.env.Allotments.Version()
+func (x *ruleLimits) refresh(r *rules.Rule, now int64, a Allotments) {
+	window, carry := quota.Of(r.Limit).RightsWindow(now)
+	version := a.Version()
 	if x.window == window && x.version == version {
 		return
 	}
@@ -65,7 +65,7 @@ func (t *Table) refresh(x *ruleLimits, r *rules.Rule) {
 	}
 	x.window, x.version = window, version
 	allotment := func(total uint64) uint32 {
-		n, _ := t.env.Allotments.RegionAllotment(r.Shared(), total, window, carry)
+		n, _ := a.RegionAllotment(r.Shared(), total, window, carry)
 		return uint32(min(n, math.MaxUint32))
 	}
 	x.owner.Requests = max(x.owner.Requests, allotment(r.Limit.Total()))

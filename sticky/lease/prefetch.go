@@ -26,32 +26,34 @@ const (
 )
 
 // extra returns how many rights are used in two round trips and extraFor.
-func (t *Table) extra(x *lease) uint64 { return x.burst.within(t.at.Mono, 2*x.roundTrip+extraFor) }
+func (x *lease) extra(mono time.Duration) uint64 { return x.burst.within(mono, 2*x.roundTrip+extraFor) }
 
 // prefetch returns how many rights are worth keeping: as many as are used in
 // prefetchInterval or a shorter window, without those of the call at hand, at
-// most Config.Prefetch. Fewer than a call uses are worth nothing.
-func (t *Table) prefetch(x *lease, l *rules.Limit) uint64 {
-	if !quota.Of(l).Resets() || t.leaving {
+// most most. Fewer than a call uses are worth nothing.
+func (x *lease) prefetch(l *rules.Limit, mono time.Duration, most uint64) uint64 {
+	if !quota.Of(l).Resets() {
 		return 0
 	}
-	n := min(x.calls.recent(t.at.Mono, prefetchInterval), 1<<32)
+	n := min(x.calls.recent(mono, prefetchInterval), 1<<32)
 	if w, interval := uint64(l.Window()), uint64(prefetchInterval.Milliseconds()); w < interval {
 		n = n * w / interval
 	}
-	if n = min(n-min(n, x.lastCall), t.cfg.Prefetch); n < x.lastCall {
+	if n = min(n-min(n, x.lastCall), most); n < x.lastCall {
 		return 0
 	}
 	return n
 }
 
 // kept returns how many unused rights are not returned.
-func (t *Table) kept(x *lease, l *rules.Limit) uint64 { return min(t.prefetch(x, l), x.keep) }
+func (t *Table) kept(x *lease, l *rules.Limit) uint64 {
+	return min(x.prefetch(l, t.at.Mono, t.cfg.Prefetch), x.keep)
+}
 
 // runsOut reports whether the rights left hardly last until a grant can arrive,
 // or, of prefetched ones, not for another call.
 func (t *Table) runsOut(x *lease, l *rules.Limit) bool {
 	left := x.left(l, t.at.Millis)
 	return left < x.burst.within(t.at.Mono, x.roundTrip+extraFor/2) ||
-		x.prefetched && left < max(x.lastCall, 1) && t.prefetch(x, l) > 0
+		x.prefetched && left < max(x.lastCall, 1) && x.prefetch(l, t.at.Mono, t.cfg.Prefetch) > 0
 }

@@ -29,21 +29,21 @@ func (t *Table) Report(h *Hit, a *Answer) quota.Report {
 	if a.origin == fromOwner && e.owner != nil {
 		return e.owner.account.Report(l, t.at.Millis, over)
 	}
-	return t.lastReport(&e.lease, h, a, l)
+	return e.lease.lastReport(h, a, l, t.at)
 }
 
 // lastReport returns the owner's last report, and the rights left of its
 // grants.
-func (t *Table) lastReport(x *lease, h *Hit, a *Answer, l *rules.Limit) quota.Report {
+func (x *lease) lastReport(h *Hit, a *Answer, l *rules.Limit, at Now) quota.Report {
 	if x.answered == 0 {
 		return quota.Report{}
 	}
-	rep, age := x.report, t.at.Mono-x.answered
-	left := x.left(l, t.at.Millis)
+	rep, age := x.report, at.Mono-x.answered
+	left := x.left(l, at.Millis)
 	rep.Reset = max(0, rep.Reset-age.Milliseconds())
 	switch {
 	case a.Over():
-		rep.Retry = max(1, (x.deniedUntil - t.at.Mono).Milliseconds(), rep.Retry-age.Milliseconds())
+		rep.Retry = max(1, (x.deniedUntil - at.Mono).Milliseconds(), rep.Retry-age.Milliseconds())
 	case h.looks() || age < 2*prefetchInterval:
 		rep.Remaining = sat.Add(left, rep.Remaining)
 	default: // others may have used the rest since

@@ -34,7 +34,7 @@ func (t *Table) request(e *entry, r *rules.Rule) bool {
 	}
 	within, open := t.env.Owners.Reach(owner.Incarnation)
 	x := &e.lease
-	t.dropLost(x, owner.Incarnation, within)
+	x.dropLost(t.at.Mono, owner.Incarnation, within)
 	if len(x.requests) >= maxRequests || !x.mayRequest(t.at.Mono) {
 		return true // the next request covers the waiters
 	}
@@ -42,7 +42,7 @@ func (t *Table) request(e *entry, r *rules.Rule) bool {
 	if !open && want == 0 && !looks {
 		return false // the breaker let calls pass that wait, and no others
 	}
-	extra, prefetch := t.extra(x), t.prefetch(x, l)
+	extra, prefetch := x.extra(t.at.Mono), x.prefetch(l, t.at.Mono, t.cfg.Prefetch)
 	prefetch -= min(prefetch, x.left(l, t.at.Millis))
 	if want == 0 && !looks {
 		if extra+prefetch == 0 || !t.runsOut(x, l) || len(x.requests) > 0 || t.at.Mono-x.aheadAt < max(x.roundTrip, leastAhead) {
@@ -93,14 +93,14 @@ func (t *Table) state(e *entry, l *rules.Limit, to crdt.Incarnation) sticky.Leas
 
 // dropLost forgets requests that were not answered in time, or that another
 // daemon than the owner got; 0 stands for any owner.
-func (t *Table) dropLost(x *lease, owner crdt.Incarnation, within time.Duration) {
+func (x *lease) dropLost(mono time.Duration, owner crdt.Incarnation, within time.Duration) {
 	timeout := within
 	if x.roundTrip > 0 {
 		timeout = min(timeout, max(leastTimeout, 2*x.roundTrip+10*time.Millisecond))
 	}
 	kept := x.requests[:0]
 	for _, q := range x.requests {
-		if t.at.Mono-q.at < timeout && (owner == 0 || owner == q.owner) {
+		if mono-q.at < timeout && (owner == 0 || owner == q.owner) {
 			kept = append(kept, q)
 		}
 	}

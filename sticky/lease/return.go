@@ -80,7 +80,7 @@ func (t *Table) trim(e *entry) {
 // Leave returns the rights of all leases, since the daemon is about to stop.
 // From here on none are kept.
 func (t *Table) Leave(at Now) {
-	t.at, t.leaving = at, true
+	t.at, t.cfg.Prefetch = at, 0
 	for _, e := range t.all {
 		if r := t.ruleOf(e); r != nil && e.lease.left(r.Limit, at.Millis) > 0 {
 			t.giveBack(e, r.Limit, 0)

@@ -88,7 +88,6 @@ type Table struct {
 	answered  []uint64 // tickets
 	requestID uint64   // of the latest request
 	terms     uint64   // of the latest proposer
-	leaving   bool     // return all rights, and keep none
 	stats     Stats
 }
 

@@ -35,7 +35,7 @@ func (t *Table) tick(e *entry, v *route.Routing) bool {
 	if len(e.waiters) > 0 {
 		t.request(e, r)
 	} else if len(x.requests) > 0 {
-		t.dropLost(x, 0, maxWithin)
+		x.dropLost(t.at.Mono, 0, maxWithin)
 	}
 	waits := len(e.waiters) > 0 || len(x.requests) > 0
 	idle := t.at.Mono-x.usedAt >= returnAfter

@@ -82,8 +82,7 @@ func (t *Table) answer(w *waiter, s waitState) {
 }
 
 // usable reports whether the rights set aside for a waiter can still be used.
-func (t *Table) usable(e *entry, w *waiter, l *rules.Limit) bool {
-	now := t.at.Millis
+func (e *entry) usable(w *waiter, l *rules.Limit, now int64) bool {
 	if !w.byOwner {
 		return w.window == e.lease.window && (w.hits == 0 || w.hits <= e.lease.held(l, now))
 	}
@@ -146,7 +145,7 @@ func (t *Table) Cancel(at Now, h *Hit, ticket uint64) {
 		}
 		unused := w.state == granted && w.hits > 0
 		e.remove(ticket)
-		if x := &e.lease; unused && len(e.waiters) == 0 && len(x.requests) == 0 && t.extra(x) == 0 {
+		if x := &e.lease; unused && len(e.waiters) == 0 && len(x.requests) == 0 && x.extra(t.at.Mono) == 0 {
 			t.giveBack(e, h.Rule.Limit, t.kept(x, h.Rule.Limit))
 		}
 	}

@@ -34,9 +34,9 @@ func WatermarksKey(key crdt.Key, region string) crdt.Key {
 // watermarksKey returns the key of an entry's watermarks. Those of a regional
 // reserve have the same key in all regions, so that consumption counts which
 // moves with a layout.
-func (t *Table) watermarksKey(e *entry) crdt.Key {
+func (e *entry) watermarksKey(region string) crdt.Key {
 	if e.id.perRegion {
-		return WatermarksKey(e.id.key, t.env.Region)
+		return WatermarksKey(e.id.key, region)
 	}
 	return e.id.key
 }
@@ -58,15 +58,16 @@ func (o *owner) watermark(window int64) uint64 {
 	return 0
 }
 
-// headroom returns how many hits the watermark should be ahead of consumption.
-func (t *Table) headroom(o *owner, l *rules.Limit) uint64 {
+// headroom returns how many hits the watermark should be ahead of consumption;
+// least is Config.Headroom.
+func (o *owner) headroom(l *rules.Limit, mono time.Duration, least uint64) uint64 {
 	capacity := quota.Of(l).Capacity()
-	most := max(t.cfg.Headroom, capacity/20)
-	fast := o.burst.within(t.at.Mono, headroomFor)
+	most := max(least, capacity/20)
+	fast := o.burst.within(mono, headroomFor)
 	if quota.Of(l).Stamped() {
 		return min(most, fast) // each of its steps has a watermark of its own
 	}
-	return min(most, max(fast, min(t.cfg.Headroom, capacity/50)))
+	return min(most, max(fast, min(least, capacity/50)))
 }
 
 // advance advances the watermark for local rights that are used now and remote
@@ -88,7 +89,7 @@ func (t *Table) advanceAhead(e *entry, l *rules.Limit, v *route.Routing) {
 	if o.proposer.Busy() || o.burst.within(t.at.Mono, advanceFor) == 0 {
 		return
 	}
-	if headroom := t.headroom(o, l); headroom > 1 && o.room(l, now, now) < headroom/2 && o.left(l, now, now) > headroom/2 {
+	if headroom := o.headroom(l, t.at.Mono, t.cfg.Headroom); headroom > 1 && o.room(l, now, now) < headroom/2 && o.left(l, now, now) > headroom/2 {
 		t.propose(e, l, v, 0, 0, 0)
 	}
 }
@@ -97,7 +98,7 @@ func (t *Table) advanceAhead(e *entry, l *rules.Limit, v *route.Routing) {
 // lack them.
 func (t *Table) propose(e *entry, l *rules.Limit, v *route.Routing, local, remote uint64, until int64) {
 	o, now, f := e.owner, t.at.Millis, quota.Of(l)
-	headroom, account := t.headroom(o, l), o.account
+	headroom, account := o.headroom(l, t.at.Mono, t.cfg.Headroom), o.account
 	if f.Drains() {
 		account = o.accountUntil(l, now, until)
 	}
@@ -142,7 +143,7 @@ func (t *Table) sendAccepts(e *entry, v *route.Routing) {
 	if !e.homed(v) {
 		return
 	}
-	key := t.watermarksKey(e)
+	key := e.watermarksKey(t.env.Region)
 	e.owner.proposer.Accepts(t.at.Mono, v, func(to crdt.Incarnation, a sticky.Accept) {
 		a.Key = key
 		m := t.to(to)
@@ -155,7 +156,7 @@ func (t *Table) sendAccepts(e *entry, v *route.Routing) {
 // Accept of this table.
 func (t *Table) accepted(from crdt.Incarnation, a *sticky.Accepted) bool {
 	e, v := t.proposing[a.Ballot.Term], t.env.Owners.Routing()
-	if e == nil || v == nil || t.watermarksKey(e) != a.Key ||
+	if e == nil || v == nil || e.watermarksKey(t.env.Region) != a.Key ||
 		!slices.ContainsFunc(v.Voters(), func(s route.Voter) bool { return s.ID == a.Voter && s.Incarnation == from }) {
 		return false
 	}

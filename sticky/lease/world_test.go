@@ -40,6 +40,10 @@ type world struct {
 	maxKeys    int               // 0 for the default
 	allotments func() Allotments // nil for none
 	charged    func(c *call)     // called after each admitted call
+	decided    func(c *call)     // called after each call
+	// link returns the delay of a message and whether it is lost; nil draws
+	// both.
+	link func(from *daemon, m *sticky.Message) (delay time.Duration, lost bool)
 
 	allowed, denied, failed, waited int
 }
@@ -85,10 +89,14 @@ type flight struct {
 const epochMillis = int64(1_700_000_040_000)
 
 func newWorld(t testing.TB, seed uint64, yaml string, sizes ...int) *world {
-	w := &world{
-		t: t, rng: rand.New(rand.NewPCG(seed, 5)), regions: len(sizes),
-		hits: map[crdt.Key][]admitted{}, limits: map[crdt.Key]*rules.Limit{},
-	}
+	w := &world{t: t}
+	w.init(seed, yaml, sizes...)
+	return w
+}
+
+func (w *world) init(seed uint64, yaml string, sizes ...int) {
+	w.rng, w.regions = rand.New(rand.NewPCG(seed, 5)), len(sizes)
+	w.hits, w.limits = map[crdt.Key][]admitted{}, map[crdt.Key]*rules.Limit{}
 	for i, n := range sizes {
 		for j := range n {
 			region := string(rune('a' + i))
@@ -103,7 +111,6 @@ func newWorld(t testing.TB, seed uint64, yaml string, sizes ...int) *world {
 		w.start(d, true)
 	}
 	w.members()
-	return w
 }
 
 // parse reads limits for the daemons of the world.
@@ -254,12 +261,17 @@ func (w *world) drain(d *daemon) {
 }
 
 func (w *world) send(d *daemon, m sticky.Message) {
+	if w.link != nil {
+		if delay, lost := w.link(d, &m); !lost && m.To != d.id {
+			w.flight = append(w.flight, flight{w.now + delay, m})
+		}
+	}
 	if m.To == d.id {
 		m.From = d.id
 		w.receive(d, &m)
 		return
 	}
-	if w.rng.Float64() < w.loss {
+	if w.link != nil || w.rng.Float64() < w.loss {
 		return
 	}
 	w.flight = append(w.flight, flight{w.arrival(), m})
