@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/georld/rld/limits"
@@ -30,59 +31,50 @@ type Reading struct {
 // not times, so that files that are exchanged behind a symbolic link (as
 // Kubernetes does with a ConfigMap) are seen and a mere touch is not.
 type Watcher struct {
-	path   string
-	names  Names
-	reload chan struct{}
-	last   fingerprint // of the Reading that was last handed on
+	path     string
+	names    Names
+	onChange func(Reading)
+
+	mu   sync.Mutex  // held during onChange
+	last fingerprint // of the last Reading passed to onChange
 }
 
-// NewWatcher returns a watcher of Files(path, names) whose caller knows the
-// files it already has.
-func NewWatcher(path string, names Names, have []limits.File) *Watcher {
-	return &Watcher{
-		path:   path,
-		names:  names,
-		reload: make(chan struct{}, 1),
-		last:   Reading{Files: have}.fingerprint(),
-	}
+// NewWatcher returns a watcher of Files(path, names) whose caller already has
+// some files. It calls onChange, one call at a time, with each Reading that
+// differs from the last one, valid or not, and with each error once.
+func NewWatcher(path string, names Names, have []limits.File, onChange func(Reading)) *Watcher {
+	return &Watcher{path: path, names: names, onChange: onChange, last: Reading{Files: have}.fingerprint()}
 }
 
-// Reload makes Run look at once and hand on what it reads even if nothing
-// changed. It does not wait and may be called at any time by any goroutine;
-// calls while one is pending are one.
-func (w *Watcher) Reload() {
-	select {
-	case w.reload <- struct{}{}:
-	default:
-	}
-}
+// Reload reads the files now and calls onChange even if nothing changed. It
+// returns after onChange. Any goroutine may call it.
+func (w *Watcher) Reload() { w.look(context.Background(), settleTime, true) }
 
-// Run looks at the files once every poll until ctx ends and calls onChange,
-// one call at a time, with each Reading that differs from the last: good or
-// bad content alike, and each error once. It is to be called once.
-func (w *Watcher) Run(ctx context.Context, poll time.Duration, onChange func(Reading)) {
+// Run reads the files once every poll until ctx ends.
+func (w *Watcher) Run(ctx context.Context, poll time.Duration) {
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
 	for {
-		asked := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-		case <-w.reload:
-			asked = true
+			w.look(ctx, min(poll, settleTime), false)
 		}
-		r, f := w.read()
-		if f != w.last {
-			r, f = w.settle(ctx, min(poll, settleTime), r, f)
-		}
-		if ctx.Err() != nil {
-			return
-		}
-		if f != w.last || asked {
-			w.last = f
-			onChange(r)
-		}
+	}
+}
+
+// look reads the files and calls onChange if they changed, or always.
+func (w *Watcher) look(ctx context.Context, wait time.Duration, always bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r, f := w.read()
+	if f != w.last {
+		r, f = w.settle(ctx, wait, r, f)
+	}
+	if ctx.Err() == nil && (f != w.last || always) {
+		w.last = f
+		w.onChange(r)
 	}
 }
 

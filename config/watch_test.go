@@ -32,10 +32,11 @@ func watch(t *testing.T, step func(w *watched)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &watched{t: t, dir: dir, w: NewWatcher(dir, NamesYAML, have)}
+		w := &watched{t: t, dir: dir}
+		w.w = NewWatcher(dir, NamesYAML, have, w.note)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go w.w.Run(ctx, time.Second, w.note)
+		go w.w.Run(ctx, time.Second)
 		synctest.Wait()
 		step(w)
 		cancel()
@@ -158,13 +159,14 @@ func TestReloadLooksAtOnce(t *testing.T) {
 	})
 }
 
-func TestReloadNeverWaits(t *testing.T) {
-	w := NewWatcher(t.TempDir(), NamesYAML, nil)
+func TestReloadWithoutRun(t *testing.T) {
+	n := 0
+	w := NewWatcher(t.TempDir(), NamesYAML, nil, func(Reading) { n++ })
 	for range 3 {
 		w.Reload()
 	}
-	if n := len(w.reload); n != 1 {
-		t.Errorf("three calls that nobody took are %d, want one", n)
+	if n != 3 {
+		t.Errorf("%d readings of three reloads", n)
 	}
 }
 
@@ -197,11 +199,11 @@ func TestWatcherSeesAConfigMapSwap(t *testing.T) {
 func TestWatcherStopsWhileItSettles(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		w := NewWatcher(dir, NamesYAML, nil)
+		w := NewWatcher(dir, NamesYAML, nil, func(r Reading) { t.Errorf("got %v", r) })
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
-			w.Run(ctx, time.Second, func(r Reading) { t.Errorf("handed on %v", r) })
+			w.Run(ctx, time.Second)
 			close(done)
 		}()
 		time.Sleep(time.Second + settleTime/2)

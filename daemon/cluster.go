@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/daemon/report"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/gossip/link"
 	"github.com/georld/rld/gossip/swim"
@@ -21,60 +22,59 @@ import (
 	"github.com/georld/rld/sticky"
 )
 
-// cluster makes an engine part of a cluster: membership in its region, streams
-// to the daemons of all regions, and the replicator. It receives the messages
-// of peers. No peer can make a decision wait.
+// cluster connects an engine to its peers: the membership of its region, the
+// streams to all daemons of all regions, and the replicator. No decision waits for
+// a peer here. It is safe for concurrent use.
 type cluster struct {
 	engine *Engine
-	agent  *rightsLoop // nil for a daemon that holds no rights
+	agent  *rightsLoop // nil for a daemon without rights
 	strict *strict     // likewise
 	log    *slog.Logger
 	self   gossip.Member
-	wait   time.Duration // longest time to wait for the others at start
+	wait   time.Duration // longest wait for the region at start
 
 	swim *swim.Swim
 	host *link.Host
 	lis  net.Listener
 
-	mu   sync.Mutex // guards dir and open, and that ready and leaving change together
-	dir  *directory
-	open bool // the engine knows its peers
+	mu    sync.Mutex // guards dir, open and since; ready and leaving change under it
+	dir   *directory
+	open  bool                           // the engine gets its peers
+	since map[crdt.Incarnation]time.Time // when live daemons were first seen
 
 	news  chan struct{} // holds a token when dir or open changed
-	peers []gossip.Peer // of the engine, as settle last set them; of settle alone
+	peers []gossip.Peer // of the engine; belongs to settle
 
-	regions []string // that are configured, the own one included
+	regions []string // all configured ones
 	ready   atomic.Bool
 	leaving atomic.Bool
 	events  eventLog
-	status  *status
 
 	stop       context.CancelFunc
 	background sync.WaitGroup
 }
 
-// clusterConfig configures a cluster.
+// clusterConfig is the configuration of a cluster.
 type clusterConfig struct {
 	engine   *Engine
 	agent    *rightsLoop // or nil
 	strict   *strict     // likewise
 	log      *slog.Logger
-	self     gossip.Member // Addr is filled in
-	lis      net.Listener  // for streams; the cluster closes it
+	self     gossip.Member
+	lis      net.Listener // for streams; the cluster closes it
 	contacts map[string][]string
 	wait     time.Duration
-	swim     swim.Config // Self, Changed and Log are filled in
-	link     link.Config // Self, Handler and Log are filled in
+	swim     swim.Config // startCluster sets Self, Changed and Log
+	link     link.Config // startCluster sets Self, Handler and Log
 }
 
-// startCluster begins to look for the others. The daemon may decide meanwhile.
+// startCluster starts to connect to peers. The daemon may decide meanwhile.
 func startCluster(cc clusterConfig) (*cluster, error) {
 	c := &cluster{
 		engine: cc.engine, agent: cc.agent, strict: cc.strict, log: cc.log, self: cc.self, wait: cc.wait, lis: cc.lis,
-		dir: newDirectory(cc.self, cc.contacts), news: make(chan struct{}, 1),
+		dir: newDirectory(cc.self, cc.contacts), news: make(chan struct{}, 1), since: map[crdt.Incarnation]time.Time{},
 	}
 	c.events = eventLog{log: cc.log, name: c.name, leaving: c.leaving.Load}
-	c.status = newStatus(c)
 	c.regions = slices.Sorted(maps.Keys(cc.contacts))
 	if !slices.Contains(c.regions, c.self.Region) {
 		c.regions = append(c.regions, c.self.Region)
@@ -92,10 +92,10 @@ func startCluster(cc clusterConfig) (*cluster, error) {
 	c.stop = stop
 	c.background.Go(func() {
 		if err := c.host.Serve(c.lis); err != nil {
-			c.log.Error("peers cannot reach this daemon any more", "error", err)
+			c.log.Error("the peer listener failed: peers cannot connect any more", "error", err)
 		}
 	})
-	r := &replicator{engine: c.engine, send: c.host.Send, happened: c.events.take}
+	r := &replicator{engine: c.engine, send: c.host.Send, happened: c.events.add}
 	c.background.Go(func() { r.run(ctx) })
 	if c.agent != nil {
 		c.background.Go(func() { c.agent.run(ctx, c.engine, c.host.Send) })
@@ -108,22 +108,21 @@ func startCluster(cc clusterConfig) (*cluster, error) {
 	}
 	c.background.Go(func() { c.begin(ctx) })
 	c.background.Go(func() { c.settle(ctx) })
-	c.background.Go(func() { c.status.watch(ctx.Done()) })
 	c.update(func(*directory) {})
 	return c, nil
 }
 
-// lookEvery is the time between two looks at whether something came about.
-const lookEvery = 20 * time.Millisecond
+// pollEvery is the interval of until.
+const pollEvery = 20 * time.Millisecond
 
-// forever is longer than any process lives.
+// forever is longer than any process runs.
 const forever = 100 * 365 * 24 * time.Hour
 
-// until waits until done holds, for at most a time. It returns false when that
-// has passed or ctx ended.
+// until polls until done returns true. It returns false after atMost, or when ctx
+// ends.
 func until(ctx context.Context, atMost time.Duration, done func() bool) bool {
 	deadline := time.Now().Add(atMost)
-	t := time.NewTicker(lookEvery)
+	t := time.NewTicker(pollEvery)
 	defer t.Stop()
 	for !done() {
 		if !time.Now().Before(deadline) {
@@ -138,28 +137,27 @@ func until(ctx context.Context, atMost time.Duration, done func() bool) bool {
 	return true
 }
 
-// begin passes the peers to the engine once they are known. It makes the daemon
-// ready when the engine has the counts of all daemons of the region. Before
-// that the daemon has no share of the work. Both waits are bounded, and neither
-// is for another region.
+// begin gives the engine its peers once they are known, and makes the daemon ready
+// once the engine has synchronized with the region. Before that the daemon does no
+// share of the work. Both waits are bounded, and other regions do not matter.
 func (c *cluster) begin(ctx context.Context) {
-	joined := func() bool { return c.swim.Joined() && c.nameHeldBy() == "" && c.abreast() }
+	joined := func() bool { return c.swim.Joined() && c.nameHeldBy() == "" && c.caughtUp() }
 	if !until(ctx, c.wait, joined) && ctx.Err() == nil {
-		if c.nameHeldBy() != "" { // which is logged already
+		if c.nameHeldBy() != "" { // membership has logged it
 			until(ctx, forever, joined)
 		} else {
-			c.log.Warn("no other daemon of the region answers: going on alone until one does", "region", c.self.Region)
+			c.log.Warn("no other daemon of the region answers: continuing alone until one does", "region", c.self.Region)
 		}
 	}
 	c.update(func(*directory) { c.open = true })
-	// The engine has a bound of its own for this wait.
+	// The engine bounds this wait itself.
 	if !until(ctx, forever, c.engine.Synced) || !c.serve() {
 		return
 	}
-	c.log.Info("ready: heard the daemons of the region", "region", c.self.Region, "daemons", len(c.swim.Members()))
+	c.log.Info("ready: synchronized with the daemons of the region", "region", c.self.Region, "daemons", len(c.swim.Members()))
 }
 
-// serve makes the daemon take its share, unless it is leaving.
+// serve makes the daemon ready, unless it is leaving.
 func (c *cluster) serve() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,46 +169,45 @@ func (c *cluster) serve() bool {
 	return true
 }
 
-// abreast reports whether the directory has the members of the region that
-// membership knows. It gets them a little later. An engine that got its peers
-// before would consider itself alone, and be ready at once.
-func (c *cluster) abreast() bool {
+// caughtUp reports whether the directory has the members of the region. They
+// arrive a little after they joined, and an engine without them would be ready at
+// once.
+func (c *cluster) caughtUp() bool {
 	members := c.swim.Members()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Equal(members, c.dir.own)
 }
 
-// nameHeldBy returns the address of another live daemon with the name of this
-// one, "" for none. Until that daemon is gone, no peer knows this one or the
-// hits that it admits.
+// nameHeldBy returns the address of another live daemon with the name of this one,
+// "" for none. Until that one stops, no peer knows this daemon or its counts.
 func (c *cluster) nameHeldBy() string { return c.swim.Stats().HeldBy }
 
-// unready returns why the daemon takes no share, nil when it does.
+// unready returns why the daemon is not ready, nil if it is.
 func (c *cluster) unready() error {
 	if addr := c.nameHeldBy(); addr != "" {
-		return fmt.Errorf("another daemon is called %s too, at %s: give each a name of its own", c.self.Name, addr)
+		return fmt.Errorf("another daemon has the name %s too, at %s: give each daemon a name of its own", c.self.Name, addr)
 	}
 	if !c.ready.Load() {
-		return errors.New("waiting to hear the daemons of the region")
+		return errors.New("synchronizing with the daemons of the region")
 	}
 	return nil
 }
 
-// hello returns how the daemon introduces itself to a peer.
+// hello returns the handshake of the daemon.
 func (c *cluster) hello() link.Hello {
 	m := c.self
 	m.Ready = c.unready() == nil
 	return link.Hello{Member: m, Shards: c.engine.Shards(), Rules: c.engine.Rules().Hash()}
 }
 
-// changed takes over the live members of the region.
+// changed sets the live members of the region.
 func (c *cluster) changed(own []gossip.Member) {
 	c.update(func(d *directory) { d.own = own })
 	c.host.SendMembers(own)
 }
 
-// update changes the directory.
+// update changes the directory and wakes settle.
 func (c *cluster) update(change func(*directory)) {
 	c.mu.Lock()
 	change(c.dir)
@@ -218,12 +215,11 @@ func (c *cluster) update(change func(*directory)) {
 	notify(c.news)
 }
 
-// refusedEvery is the time between two checks of which peers refuse a stream.
+// refusedEvery is the interval at which settle looks for refused streams.
 const refusedEvery = time.Second
 
-// settle passes changes of the directory to streams and engine until ctx ends.
-// It has a goroutine of its own, so membership and streams can report changes
-// without waiting.
+// settle passes changes of the directory to streams and engine until ctx ends. It
+// has a goroutine of its own, so that membership and streams never wait for it.
 func (c *cluster) settle(ctx context.Context) {
 	t := time.NewTicker(refusedEvery)
 	defer t.Stop()
@@ -234,23 +230,34 @@ func (c *cluster) settle(ctx context.Context) {
 		case <-c.news:
 		case <-t.C:
 		}
-		if c.leaving.Load() && c.peers != nil { // the others forget this daemon one by one
+		if c.leaving.Load() && c.peers != nil { // peers forget this daemon one by one
 			continue
 		}
 		c.mu.Lock()
 		targets, members, open := c.dir.targets(), c.dir.members(), c.open
+		c.noteSince(members)
 		c.mu.Unlock()
 		c.host.Targets(targets)
-		c.status.see(members)
 		if open {
-			c.tell(c.willing(members))
+			c.setPeers(c.willing(members))
 		}
 	}
 }
 
-// willing drops the members that no stream can connect to because one of the
-// two daemons refuses the other. No counts reach them, so they get no share of
-// the work. The log and the metrics name them.
+// noteSince keeps when live daemons were first seen. The caller holds c.mu.
+func (c *cluster) noteSince(live []gossip.Member) {
+	was := c.since
+	c.since = make(map[crdt.Incarnation]time.Time, len(live))
+	for _, m := range live {
+		if c.since[m.ID] = was[m.ID]; was[m.ID].IsZero() {
+			c.since[m.ID] = time.Now().UTC()
+		}
+	}
+}
+
+// willing removes the members whose handshake fails, because one side refuses the
+// other. They cannot receive messages, so they get no share of the work. The log
+// and the metrics name them.
 func (c *cluster) willing(members []gossip.Member) []gossip.Member {
 	refused := map[string]bool{}
 	for _, s := range c.host.Streams() {
@@ -262,8 +269,8 @@ func (c *cluster) willing(members []gossip.Member) []gossip.Member {
 	return slices.DeleteFunc(members, func(m gossip.Member) bool { return refused[m.Addr] && m.ID != c.self.ID })
 }
 
-// tell sets the peers of the engine if they changed.
-func (c *cluster) tell(members []gossip.Member) {
+// setPeers sets the peers of the engine and of its parts, if they changed.
+func (c *cluster) setPeers(members []gossip.Member) {
 	peers := make([]gossip.Peer, len(members))
 	for i := range members {
 		peers[i] = members[i].Peer
@@ -279,10 +286,10 @@ func (c *cluster) tell(members []gossip.Member) {
 	if c.strict != nil {
 		c.strict.peers(c.engine.Now(), c.self.ID, peers)
 	}
-	c.engine.expedite(1<<c.engine.Shards() - 1) // 1<<64 is 0, and less 1 all of them
+	c.engine.expedite(1<<c.engine.Shards() - 1) // all shards, since 1<<64 is 0
 }
 
-// name returns how logs call an incarnation.
+// name returns the name of an incarnation for logs.
 func (c *cluster) name(id crdt.Incarnation) string {
 	for _, m := range c.all() {
 		if m.ID == id {
@@ -292,22 +299,22 @@ func (c *cluster) name(id crdt.Incarnation) string {
 	return id.String()
 }
 
-// Connected adds the daemon that answers at an address. See link.Handler.
+// Connected is part of link.Handler.
 func (c *cluster) Connected(addr string, h link.Hello) {
-	c.update(func(d *directory) { d.meet(addr, h) })
+	c.update(func(d *directory) { d.connected(addr, h) })
 }
 
-// Disconnected removes the daemon at an address. See link.Handler.
+// Disconnected is part of link.Handler.
 func (c *cluster) Disconnected(addr string, _ link.Hello, _ error) {
-	c.update(func(d *directory) { d.lose(addr) })
+	c.update(func(d *directory) { d.disconnected(addr) })
 }
 
-// Members sets the members of another daemon's region. See link.Handler.
+// Members is part of link.Handler.
 func (c *cluster) Members(from link.Hello, members []gossip.Member) {
-	c.update(func(d *directory) { d.hear(from, members) })
+	c.update(func(d *directory) { d.setMembers(from, members) })
 }
 
-// Frame handles a frame of a peer. See link.Handler.
+// Frame is part of link.Handler.
 func (c *cluster) Frame(from link.Hello, frame []byte) error {
 	in, err := replica.Decode(from.Member.ID, frame)
 	if bad := (*replica.FrameError)(nil); errors.As(err, &bad) {
@@ -340,8 +347,8 @@ func (c *cluster) StepStrict(m *sticky.Message) error {
 }
 
 // introduce adds the sender of a rejected frame to the directory if it is an
-// unknown daemon of another region. So regions connect when only one of them
-// has the address of the other.
+// unknown daemon of another region. So regions connect when only one of them has
+// the address of the other.
 func (c *cluster) introduce(from link.Hello, err error) {
 	var unknown *gossip.UnknownSenderError
 	if !errors.As(err, &unknown) || from.Member.Region == c.self.Region {
@@ -362,11 +369,11 @@ func (c *cluster) all() []gossip.Member {
 	return c.dir.members()
 }
 
-// leaveWait bounds each step of a departure: until the peers know of it, and
-// until they have the last counts.
+// leaveWait bounds each step of a departure: the last acknowledgements, and the
+// announcement.
 const leaveWait = 2 * time.Second
 
-// retire announces that the daemon has no share of the work any more.
+// retire makes the daemon unready and announces it.
 func (c *cluster) retire() {
 	c.mu.Lock()
 	c.ready.Store(false)
@@ -374,12 +381,12 @@ func (c *cluster) retire() {
 	c.swim.SetReady(false)
 	c.mu.Unlock()
 	c.engine.Leave()
-	c.update(func(*directory) { c.open = true }) // without peers it could send its counts to none
+	c.update(func(*directory) { c.open = true }) // so that peers get the last counts
 }
 
-// leave sends the last counts to the own region and to the others, and ends. A
-// peer that does not acknowledge them in time, because it is partitioned or
-// leaves too, does not keep them.
+// leave sends the last counts to all peers and leaves the membership. A peer that
+// does not acknowledge them in time, because it is partitioned or leaves too, does
+// not delay it further.
 func (c *cluster) leave() {
 	all := c.engine.heads(c.engine.Now())
 	flushed := func() bool { return c.engine.flushed(c.engine.Now(), all) }
@@ -387,7 +394,7 @@ func (c *cluster) leave() {
 		c.log.Warn("not all peers have acknowledged the last counts: they may admit as much again", "waited", leaveWait)
 	}
 	if err := c.swim.Leave(leaveWait); err != nil {
-		c.log.Info("nobody took note of the departure: the others will find out", "error", err)
+		c.log.Info("no member acknowledged the departure: they will detect it", "error", err)
 	}
 	c.close()
 }
@@ -395,13 +402,31 @@ func (c *cluster) leave() {
 // close ends everything at once.
 func (c *cluster) close() {
 	c.stop()
-	_ = c.swim.Close() // it has nothing to lose
+	_ = c.swim.Close() // no state is lost
 	c.host.Close()
 	c.lis.Close()
 	c.background.Wait()
 }
 
+// clusterState is the report.Cluster of a cluster.
+type clusterState struct{ c *cluster }
+
+func (s clusterState) Members() []gossip.Member { return s.c.all() }
+
+func (s clusterState) Since(id crdt.Incarnation) time.Time {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	return s.c.since[id]
+}
+
+func (s clusterState) Regions() []string               { return s.c.regions }
+func (s clusterState) Ready() bool                     { return s.c.ready.Load() }
+func (s clusterState) Streams() []link.Stream          { return s.c.host.Streams() }
+func (s clusterState) Stats() (link.Stats, swim.Stats) { return s.c.host.Stats(), s.c.swim.Stats() }
+func (s clusterState) Events() map[string]uint64       { return s.c.events.counted() }
+
 var (
+	_ report.Cluster   = clusterState{}
 	_ link.Handler     = (*cluster)(nil)
 	_ replica.Receiver = (*cluster)(nil)
 )

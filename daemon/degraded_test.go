@@ -5,18 +5,18 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/georld/rld/daemon/report"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 )
 
-// plainLog logs without times.
+// plainLog returns a logger without times.
 func plainLog(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -28,37 +28,7 @@ func plainLog(w io.Writer) *slog.Logger {
 	}))
 }
 
-// A degradation is said once and so is its end, however many answers it
-// touches; another one is another story.
-func TestDegradedLog(t *testing.T) {
-	var out strings.Builder
-	d := newDegradedLog(plainLog(&out))
-	var s node.Stats
-	s.LiveKeys, s.MaxKeys = 1_000, 1_000
-	const (
-		begins = "level=WARN msg=\"1000 of 1000 keys are tracked: new keys share overflow counters " +
-			"and may be refused falsely; raise --max-keys\" reason=keys_full\n"
-		ends = "level=INFO msg=\"answers are exact again\" reason=keys_full degraded=%d\n"
-	)
-	for _, step := range []struct {
-		second int
-		counts uint64
-		want   string
-	}{
-		{0, 0, ""}, {1, 3, begins}, {2, 4, ""}, {11, 4, ""}, {11, 5, ""}, // grows just in time
-		{20, 5, ""}, {21, 5, fmt.Sprintf(ends, 5)}, {22, 5, ""}, {40, 5, ""},
-		{41, 6, begins}, {51, 6, fmt.Sprintf(ends, 1)}, {70, 6, ""},
-	} {
-		out.Reset()
-		s.Degraded[node.KeysFull] = step.counts
-		d.look(time.Duration(step.second)*time.Second, s)
-		if diff := cmp.Diff(step.want, out.String()); diff != "" {
-			t.Errorf("second %d (-want +got):\n%s", step.second, diff)
-		}
-	}
-}
-
-// The daemon looks by itself, and each reason has a story of its own.
+// TestDegradationIsLogged runs the report of an engine that becomes degraded.
 func TestDegradationIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out lockedBuffer
@@ -75,8 +45,7 @@ func TestDegradationIsLogged(t *testing.T) {
 		e.SetRules(set, node.MatcherOptions{})
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		d := &daemon{engine: e, log: plainLog(&out)}
-		go d.tick(ctx)
+		go newReport(e, report.Config{Log: plainLog(&out)}).Run(ctx)
 		for i := range 50 {
 			c := &node.Call{Domain: "edge", Descriptors: []rules.Descriptor{
 				{Entries: []rules.Entry{{Key: "user", Value: fmt.Sprint(i % 5)}}, Hits: 1},
@@ -90,8 +59,8 @@ func TestDegradationIsLogged(t *testing.T) {
 		stop()
 		synctest.Wait()
 		want := "level=WARN msg=\"1 of 1 keys are tracked: new keys share overflow counters " +
-			"and may be refused falsely; raise --max-keys\" reason=keys_full\n" +
-			"level=INFO msg=\"answers are exact again\" reason=keys_full degraded=40\n"
+			"and may be denied falsely; raise --max-keys\" reason=keys_full\n" +
+			"level=INFO msg=\"decisions are exact again\" reason=keys_full degraded=40\n"
 		if diff := cmp.Diff(want, out.String()); diff != "" {
 			t.Errorf("log (-want +got):\n%s", diff)
 		}

@@ -10,30 +10,30 @@ import (
 	"github.com/georld/rld/gossip/link"
 )
 
-// directory knows the live daemons of all regions: those of its own region by
-// membership, those of another by what daemons of that region say. A region
-// that nobody is heard of any more keeps its last daemons: they are called on
-// until somebody answers. It is not safe for concurrent use.
+// directory holds the live daemons of all regions: those of its own region from
+// membership, those of another region from the lists that daemons of it send. A
+// region without any connection keeps its last daemons, which are dialed until one
+// answers. It is not safe for concurrent use.
 type directory struct {
 	self     gossip.Member
-	own      []gossip.Member     // live members of the region, with self
-	contacts map[string][]string // configured addresses by region
-	met      map[string]link.Hello
+	own      []gossip.Member       // live members of the region, with self
+	contacts map[string][]string   // configured addresses by region
+	met      map[string]link.Hello // connected peers by address
 	regions  map[string]*remote
-	// ready is what daemons of the region say of themselves, as long as they
-	// answer: sooner and surer than what membership carries.
+	// ready is the readiness of connected daemons of the region, which is more
+	// recent than that of membership.
 	ready map[crdt.Incarnation]bool
 }
 
 // remote is another region.
 type remote struct {
-	lists map[crdt.Incarnation][]gossip.Member // what its daemons say, by who says it
-	last  []gossip.Member                      // what held when somebody was heard last
-	// introduced is addresses of daemons that called us.
+	lists map[crdt.Incarnation][]gossip.Member // by the daemon that sent it
+	last  []gossip.Member                      // the last daemons while any was connected
+	// introduced are addresses of unknown daemons that connected to this one.
 	introduced []string
 }
 
-// maxRegions and maxIntroduced bound what is learned from others.
+// Bounds of the directory.
 const (
 	maxRegions    = 64
 	maxIntroduced = 64
@@ -47,7 +47,7 @@ func newDirectory(self gossip.Member, contacts map[string][]string) *directory {
 	}
 }
 
-// region returns another region, nil for our own, or when there are too many.
+// region returns another region, nil for the own one or if there are too many.
 func (d *directory) region(name string) *remote {
 	if name == d.self.Region {
 		return nil
@@ -60,10 +60,10 @@ func (d *directory) region(name string) *remote {
 	return r
 }
 
-// meet notes who answered at an address: it is of that region, whatever was
-// said of it before, and need not be remembered for having called.
-func (d *directory) meet(addr string, h link.Hello) {
-	d.lose(addr)
+// connected adds the daemon that answers at an address. Its region is that of the
+// handshake.
+func (d *directory) connected(addr string, h link.Hello) {
+	d.disconnected(addr)
 	d.met[addr] = h
 	d.forget(addr, h.Member.Region)
 	if h.Member.Region == d.self.Region {
@@ -74,13 +74,13 @@ func (d *directory) meet(addr string, h link.Hello) {
 		return
 	}
 	r.introduced = slices.DeleteFunc(r.introduced, func(a string) bool { return a == addr })
-	if r.lists[h.Member.ID] == nil { // or else it answers elsewhere too
+	if r.lists[h.Member.ID] == nil { // else it answers at another address too
 		r.lists[h.Member.ID] = []gossip.Member{h.Member}
 		r.settle()
 	}
 }
 
-// forget takes an address out of all other regions than the one that it is of.
+// forget removes an address from all regions except one.
 func (d *directory) forget(addr, region string) {
 	for name, r := range d.regions {
 		if name == region {
@@ -94,8 +94,8 @@ func (d *directory) forget(addr, region string) {
 	}
 }
 
-// lose notes that nobody answers at an address any more.
-func (d *directory) lose(addr string) {
+// disconnected removes the daemon that answered at an address.
+func (d *directory) disconnected(addr string) {
 	h, ok := d.met[addr]
 	if !ok {
 		return
@@ -103,7 +103,7 @@ func (d *directory) lose(addr string) {
 	delete(d.met, addr)
 	for _, other := range d.met {
 		if other.Member.ID == h.Member.ID {
-			return // it still answers at another
+			return // it still answers at another address
 		}
 	}
 	delete(d.ready, h.Member.ID)
@@ -113,10 +113,10 @@ func (d *directory) lose(addr string) {
 	}
 }
 
-// hear takes over what a daemon of another region says of its members. Only
-// those of its own region count, and itself. Of what one of our own region says
-// only it itself counts: the others are membership's.
-func (d *directory) hear(from link.Hello, members []gossip.Member) {
+// setMembers sets the list that a daemon of another region sent of its region. Of
+// a list of a daemon of the own region only the entry of the sender counts:
+// membership has the others.
+func (d *directory) setMembers(from link.Hello, members []gossip.Member) {
 	if _, answers := d.ready[from.Member.ID]; answers {
 		for _, m := range members {
 			if m.ID == from.Member.ID {
@@ -127,14 +127,14 @@ func (d *directory) hear(from link.Hello, members []gossip.Member) {
 	}
 	r := d.region(from.Member.Region)
 	if r == nil || r.lists[from.Member.ID] == nil {
-		return // of whom we did not call
+		return // not connected to it
 	}
 	list := []gossip.Member{from.Member}
 	for _, m := range members {
 		switch {
 		case m.Region != from.Member.Region:
 		case m.ID == from.Member.ID:
-			list[0].Ready = m.Ready // since it said hello
+			list[0].Ready = m.Ready // newer than the handshake
 		case len(list) < gossip.MaxPeers:
 			list = append(list, m)
 		}
@@ -143,8 +143,8 @@ func (d *directory) hear(from link.Hello, members []gossip.Member) {
 	r.settle()
 }
 
-// introduce notes the address of a daemon of another region that called us
-// and that nobody told us of. It reports whether that is news.
+// introduce adds the address of an unknown daemon of another region. It reports
+// whether it was unknown.
 func (d *directory) introduce(m gossip.Member) bool {
 	if _, answered := d.met[m.Addr]; m.Addr == "" || answered {
 		return false
@@ -161,8 +161,8 @@ func (d *directory) introduce(m gossip.Member) bool {
 	return true
 }
 
-// settle finds out who lives in the region, as long as anybody of it is heard.
-// Of two incarnations of one name the one that answers itself counts.
+// settle sets the live daemons of a region from the lists, if there are any. Of
+// two incarnations of one name the connected one counts.
 func (r *remote) settle() {
 	if len(r.lists) == 0 {
 		return
@@ -181,7 +181,7 @@ func (r *remote) settle() {
 		}
 	}
 	r.last = slices.SortedFunc(maps.Values(byID), byIdentity)
-	if len(r.last) > maxRemote { // those who answer themselves come first
+	if len(r.last) > maxRemote { // connected ones come first
 		slices.SortStableFunc(r.last, func(a, b gossip.Member) int {
 			return cmp.Compare(btoi(r.lists[a.ID] == nil), btoi(r.lists[b.ID] == nil))
 		})
@@ -214,8 +214,8 @@ func (d *directory) members() []gossip.Member {
 	return slices.CompactFunc(all, func(a, b gossip.Member) bool { return a.ID == b.ID })
 }
 
-// targets returns whom to call, by address: the daemons of the region, and in
-// the others those who are known, who are configured and who called us.
+// targets returns the addresses to dial: the daemons of the region, and in other
+// regions the known, the configured and the introduced ones.
 func (d *directory) targets() []link.Target {
 	byAddr := map[string]link.Target{}
 	add := func(addr, region string) {
@@ -232,7 +232,7 @@ func (d *directory) targets() []link.Target {
 			add(m.Addr, name)
 		}
 	}
-	for addr, h := range d.met { // who answered has said where it is
+	for addr, h := range d.met { // its handshake names its region
 		if _, wanted := byAddr[addr]; wanted {
 			add(addr, h.Member.Region)
 		}

@@ -57,26 +57,26 @@ func TestDirectory(t *testing.T) {
 	d.own = []gossip.Member{member(1, "us-1"), member(2, "us-2")}
 	step("another of the region", "us-1#1 us-2#2", "eu-1 us-2")
 
-	d.hear(says(3, "eu-1"), []gossip.Member{member(4, "eu-2")})
+	d.setMembers(says(3, "eu-1"), []gossip.Member{member(4, "eu-2")})
 	step("a list of whom we did not call", "us-1#1 us-2#2", "eu-1 us-2")
 
-	d.meet("eu-1", says(3, "eu-1"))
+	d.connected("eu-1", says(3, "eu-1"))
 	step("a contact answers", "eu-1#3 us-1#1 us-2#2", "eu-1 us-2")
 
-	d.hear(says(3, "eu-1"), []gossip.Member{member(3, "eu-1"), member(4, "eu-2"), member(9, "ap-1"), member(8, "us-9")})
+	d.setMembers(says(3, "eu-1"), []gossip.Member{member(3, "eu-1"), member(4, "eu-2"), member(9, "ap-1"), member(8, "us-9")})
 	step("it tells of its region and of others", "eu-1#3 eu-2#4 us-1#1 us-2#2", "eu-1 eu-2 us-2")
 
-	d.meet("eu-2", says(5, "eu-2"))
+	d.connected("eu-2", says(5, "eu-2"))
 	step("a newer incarnation answers itself", "eu-1#3 eu-2#5 us-1#1 us-2#2", "eu-1 eu-2 us-2")
 
-	d.hear(says(5, "eu-2"), []gossip.Member{member(3, "eu-1"), member(5, "eu-2"), member(6, "eu-3")})
-	d.lose("eu-1")
+	d.setMembers(says(5, "eu-2"), []gossip.Member{member(3, "eu-1"), member(5, "eu-2"), member(6, "eu-3")})
+	d.disconnected("eu-1")
 	step("what one said goes with it, others know it still", "eu-1#3 eu-2#5 eu-3#6 us-1#1 us-2#2", "eu-1 eu-2 eu-3 us-2")
 
-	d.lose("eu-2")
+	d.disconnected("eu-2")
 	step("a region that is lost is kept and called", "eu-1#3 eu-2#5 eu-3#6 us-1#1 us-2#2", "eu-1 eu-2 eu-3 us-2")
 
-	d.meet("eu-1", says(7, "eu-1"))
+	d.connected("eu-1", says(7, "eu-1"))
 	step("it comes back with one daemon", "eu-1#7 us-1#1 us-2#2", "eu-1 us-2")
 
 	if !d.introduce(member(10, "ap-1")) || d.introduce(member(10, "ap-1")) || d.introduce(member(11, "us-3")) {
@@ -104,10 +104,10 @@ func TestDirectoryIsBounded(t *testing.T) {
 // A daemon says hello before it is ready, and its stream outlives that.
 func TestDirectoryTakesOverThatADaemonBecameReady(t *testing.T) {
 	d := newDirectory(member(1, "us-1"), nil)
-	d.meet("eu-1", says(2, "eu-1"))
+	d.connected("eu-1", says(2, "eu-1"))
 	now := member(2, "eu-1")
 	now.Ready = true
-	d.hear(says(2, "eu-1"), []gossip.Member{now})
+	d.setMembers(says(2, "eu-1"), []gossip.Member{now})
 	if got := d.members()[1]; !got.Ready {
 		t.Errorf("%v is not ready, though it says so", got)
 	}
@@ -120,10 +120,10 @@ func TestDirectoryForgetsWhatWasWrong(t *testing.T) {
 	typo := member(2, "eu-1")
 	typo.Region = "eu-wset"
 	d.introduce(typo)
-	d.meet("eu-1", link.Hello{Member: typo})
-	d.lose("eu-1")
+	d.connected("eu-1", link.Hello{Member: typo})
+	d.disconnected("eu-1")
 	d.introduce(member(3, "eu-1"))
-	d.meet("eu-1", says(3, "eu-1"))
+	d.connected("eu-1", says(3, "eu-1"))
 	if len(d.regions) != 1 || names(d) != "eu-1#3 us-1#1" {
 		t.Errorf("regions %v, members %s", d.regions, names(d))
 	}
@@ -136,8 +136,8 @@ func TestDirectoryForgetsWhatWasWrong(t *testing.T) {
 	for i := range uint64(40) {
 		pod := member(100+i, fmt.Sprint("eu-pod", i))
 		d.introduce(pod)
-		d.meet(pod.Addr, link.Hello{Member: pod})
-		d.lose(pod.Addr)
+		d.connected(pod.Addr, link.Hello{Member: pod})
+		d.disconnected(pod.Addr)
 	}
 	if got := addrs(d); got != "eu-1" {
 		t.Errorf("targets %s after 40 that came and went", got)
@@ -148,14 +148,14 @@ func TestDirectoryForgetsWhatWasWrong(t *testing.T) {
 // one.
 func TestDirectoryOfADaemonAtTwoAddresses(t *testing.T) {
 	d := newDirectory(member(1, "us-1"), map[string][]string{"eu": {"balancer"}})
-	d.meet("balancer", says(2, "eu-1"))
-	d.hear(says(2, "eu-1"), []gossip.Member{member(2, "eu-1"), member(3, "eu-2")})
-	d.meet("eu-1", says(2, "eu-1"))
+	d.connected("balancer", says(2, "eu-1"))
+	d.setMembers(says(2, "eu-1"), []gossip.Member{member(2, "eu-1"), member(3, "eu-2")})
+	d.connected("eu-1", says(2, "eu-1"))
 	if got := names(d); got != "eu-1#2 eu-2#3 us-1#1" {
 		t.Errorf("members %s when it answers at another address", got)
 	}
-	d.lose("balancer")
-	d.hear(says(2, "eu-1"), []gossip.Member{member(2, "eu-1")})
+	d.disconnected("balancer")
+	d.setMembers(says(2, "eu-1"), []gossip.Member{member(2, "eu-1")})
 	if got := names(d); got != "eu-1#2 us-1#1" {
 		t.Errorf("members %s, without eu-2 said over the other stream", got)
 	}
@@ -175,13 +175,13 @@ func TestDirectoryOfOwnRegion(t *testing.T) {
 	yes := member(2, "us-2")
 	yes.Ready = true
 	ready("before it answers", false)
-	d.meet("us-2", says(2, "us-2"))
-	d.hear(says(2, "us-2"), []gossip.Member{member(1, "us-1"), yes})
+	d.connected("us-2", says(2, "us-2"))
+	d.setMembers(says(2, "us-2"), []gossip.Member{member(1, "us-1"), yes})
 	ready("it says that it is", true)
-	d.lose("us-2")
+	d.disconnected("us-2")
 	ready("after it answered", false)
 	d.own[1].Ready = true
 	ready("by membership", true)
-	d.meet("us-2", says(2, "us-2"))
+	d.connected("us-2", says(2, "us-2"))
 	ready("it says that it is not", false)
 }

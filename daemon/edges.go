@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/daemon/report"
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/admin"
@@ -151,18 +152,17 @@ func (d *daemon) makeServers(e *edges) {
 		Rules:   func() string { return limits.Describe(d.engine.Rules()) },
 		Version: d.version,
 	}
-	o.Explain, o.Status, o.Top = d.explain, d.overview, d.top
+	o.Explain, o.Status, o.Top = d.report.Explain, d.report.Status, d.report.Top
 	if d.cfg.Region != "" {
-		o.Strict = d.strictPage
-		o.Members = func() []adminapi.Member { return d.cluster.status.members() }
-		o.Netcheck = func() []adminapi.PeerCheck { return d.cluster.status.netcheck() }
-		o.Budget = d.budget
+		o.Strict, o.Members, o.Netcheck, o.Budget = d.report.StrictPage, d.report.Members, d.report.Netcheck, d.budget
 	}
 	if d.agent != nil {
-		o.Command = d.agent.command
+		o.Command = func(c adminapi.Command, name string) (adminapi.CommandAnswer, error) {
+			return report.RightsCommand(d.agent.do, d.log, c, name)
+		}
 	}
 	if d.strict != nil {
-		o.Layout = d.changeLayout
+		o.Layout = d.report.Layout
 	}
 	e.admin = admin.NewServer(admin.New(o))
 	errorLog := slog.NewLogLogger(d.log.Handler(), slog.LevelWarn)

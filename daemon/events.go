@@ -10,55 +10,54 @@ import (
 	"github.com/georld/rld/gossip"
 )
 
-// eventLog counts what happens to the shards of a replica, and logs what
-// people should know of it. take belongs to one goroutine; the counts may be
-// read by any.
+// eventLog counts the events of replication and logs the important ones. One
+// goroutine calls add; any may read the counts.
 type eventLog struct {
 	log  *slog.Logger
-	name func(crdt.Incarnation) string // of an incarnation, for people
-	// leaving reports whether this daemon is about to go.
+	name func(crdt.Incarnation) string // of a peer
+	// leaving reports whether this daemon is leaving the cluster.
 	leaving func() bool
-	counts  [64]atomic.Uint64 // by kind
-	said    map[eventKey]time.Duration
+	counts  [64]atomic.Uint64          // by kind
+	logged  map[eventKey]time.Duration // when
 }
 
-// eventKey identifies events of which one line is logged in a while.
+// eventKey identifies events that are logged only once in eventQuiet.
 type eventKey struct {
 	kind gossip.EventKind
 	peer crdt.Incarnation
 }
 
 const (
-	// eventQuiet is the least time between two lines of one eventKey.
+	// eventQuiet is the least time between two equal lines of the log.
 	eventQuiet = 10 * time.Second
-	// maxSaid bounds the keys that are remembered for that.
-	maxSaid = 1_024
+	// maxLogged bounds the remembered lines.
+	maxLogged = 1_024
 )
 
-// eventWords are the lines of the kinds that are logged.
-var eventWords = map[gossip.EventKind]struct {
+// eventTexts are the log messages of the logged kinds.
+var eventTexts = map[gossip.EventKind]struct {
 	level slog.Level
 	text  string
 }{
-	gossip.PeerJoined:     {slog.LevelDebug, "a peer is there"},
-	gossip.PeerLeft:       {slog.LevelDebug, "a peer is gone"},
-	gossip.PeerSilent:     {slog.LevelWarn, "a peer is silent: what it admits is not seen"},
-	gossip.PeerResponding: {slog.LevelInfo, "a silent peer is heard again"},
+	gossip.PeerJoined:     {slog.LevelDebug, "a peer joined"},
+	gossip.PeerLeft:       {slog.LevelDebug, "a peer left"},
+	gossip.PeerSilent:     {slog.LevelWarn, "a peer is silent: its counts are unknown"},
+	gossip.PeerResponding: {slog.LevelInfo, "a silent peer responds again"},
 	gossip.DriftRejected:  {slog.LevelWarn, "a peer's clock is too far ahead and is not followed"},
-	gossip.ClockOutlier:   {slog.LevelError, "this daemon's clock is off by most others': correct it"},
-	gossip.ClockAgrees:    {slog.LevelInfo, "this daemon's clock agrees with the others again"},
+	gossip.ClockOutlier:   {slog.LevelError, "the clock of this daemon differs from most other clocks: correct it"},
+	gossip.ClockAgrees:    {slog.LevelInfo, "the clock of this daemon agrees with the others again"},
 	gossip.JumpHeld:       {slog.LevelWarn, "the wall clock jumped ahead and is not followed until others do"},
 	gossip.JumpAdopted:    {slog.LevelInfo, "the jump of the wall clock is followed"},
-	gossip.CellRefused:    {slog.LevelWarn, "counts of a peer are refused"},
-	gossip.CellForged:     {slog.LevelWarn, "a peer tells counts that it cannot know: ignored"},
+	gossip.CellRefused:    {slog.LevelWarn, "counts of a peer are rejected"},
+	gossip.CellForged:     {slog.LevelWarn, "a peer sends counts that it cannot know: they are ignored"},
 	gossip.RulesDiverged:  {slog.LevelWarn, "a peer has other rules"},
 	gossip.RulesAgree:     {slog.LevelInfo, "a peer has the same rules again"},
 	gossip.CountsRestored: {slog.LevelInfo,
-		"other regions remembered counts that no daemon of this region knew"},
+		"counts were restored from other regions"},
 }
 
-// ofShard reports whether a kind is of each shard's own cells; all others are
-// of the daemon, and every shard has them.
+// ofShard reports whether a kind concerns the cells of one shard. All shards report
+// the other kinds, which concern the daemon.
 func ofShard(k gossip.EventKind) bool {
 	switch k {
 	case gossip.CellRefused, gossip.CellStale, gossip.CellForged, gossip.RefusalReceived,
@@ -68,8 +67,8 @@ func ofShard(k gossip.EventKind) bool {
 	return false
 }
 
-// take counts and logs the events of a shard.
-func (l *eventLog) take(shard int, events []gossip.Event) {
+// add counts and logs the events of a shard.
+func (l *eventLog) add(shard int, events []gossip.Event) {
 	for _, e := range events {
 		own := ofShard(e.Kind)
 		if !own && shard != 0 || int(e.Kind) >= len(l.counts) {
@@ -80,25 +79,25 @@ func (l *eventLog) take(shard int, events []gossip.Event) {
 		} else {
 			l.counts[e.Kind].Add(1)
 		}
-		l.say(e)
+		l.write(e)
 	}
 }
 
-func (l *eventLog) say(e gossip.Event) {
-	words, ok := eventWords[e.Kind]
+func (l *eventLog) write(e gossip.Event) {
+	words, ok := eventTexts[e.Kind]
 	if !ok {
 		return
 	}
 	key := eventKey{e.Kind, e.Peer}
-	if last, ok := l.said[key]; ok && e.At-last < eventQuiet {
+	if last, ok := l.logged[key]; ok && e.At-last < eventQuiet {
 		return
 	}
-	if l.said == nil || len(l.said) >= maxSaid {
-		l.said = map[eventKey]time.Duration{}
+	if l.logged == nil || len(l.logged) >= maxLogged {
+		l.logged = map[eventKey]time.Duration{}
 	}
-	l.said[key] = e.At
+	l.logged[key] = e.At
 	if e.Kind == gossip.PeerSilent && l.leaving() {
-		return // they know that this daemon leaves
+		return // peers stop sending to a leaving daemon
 	}
 	attrs := []any{"event", e.Kind.String()}
 	if e.Peer != 0 {
@@ -113,7 +112,7 @@ func (l *eventLog) say(e gossip.Event) {
 	l.log.Log(context.Background(), words.level, words.text, attrs...)
 }
 
-// counted returns how often each kind happened, by name.
+// counted returns the number of events of each kind, by name.
 func (l *eventLog) counted() map[string]uint64 {
 	out := make(map[string]uint64)
 	for _, k := range gossip.EventKinds() {

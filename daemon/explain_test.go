@@ -2,7 +2,9 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,20 +14,33 @@ import (
 
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/daemon/overage"
+	"github.com/georld/rld/daemon/report"
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server/admin/api"
 	"github.com/georld/rld/server/web"
 )
 
-// aloneWith is a daemon without a region, and without edges.
+// aloneWith returns a daemon without a region and without edges.
 func aloneWith(t *testing.T, all ...rules.Node) *daemon {
 	t.Helper()
 	e := newEngineOf(t, 4, all...)
-	return &daemon{cfg: config.Default(), engine: e, limits: &limitsSource{}, recent: newRecentState(e, time.Now)}
+	return &daemon{cfg: config.Default(), engine: e, report: newReport(e, report.Config{})}
 }
 
-// asked is a question about descriptors, each KEY=VALUE,KEY=VALUE.
+// newReport returns the report of an engine, as a daemon without edges has it.
+func newReport(e *Engine, c report.Config) *report.Report {
+	c.Engine, c.Wall, c.LimitsFault = e, time.Now, func() string { return "" }
+	c.Ready = func() error { return errors.New("starting") }
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	c.Settings = (&daemon{cfg: config.Default()}).settings()
+	return report.New(c)
+}
+
+// asked returns a query of descriptors, each KEY=VALUE,KEY=VALUE.
 func asked(hits uint64, descriptors ...string) api.ExplainQuery {
 	q := api.ExplainQuery{Domain: "edge", Hits: hits}
 	for _, text := range descriptors {
@@ -41,22 +56,22 @@ func asked(hits uint64, descriptors ...string) api.ExplainQuery {
 
 func (d *daemon) mustExplain(t *testing.T, q api.ExplainQuery) api.ExplainAnswer {
 	t.Helper()
-	a, err := d.explain(context.Background(), q)
+	a, err := d.report.Explain(context.Background(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a
 }
 
-// told is what a call is told over HTTP.
-type told struct {
+// answer is an answer over HTTP.
+type answer struct {
 	Status  int
 	Headers []api.Header
 }
 
-// TestExplainForetells asks what a call would get, twice, and then makes it: what was
-// told of the second is what the call gets, of every algorithm, until it is refused.
-func TestExplainForetells(t *testing.T) {
+// TestExplainPredicts explains a call twice and then makes it, with every algorithm,
+// until calls are denied. The call gets the second explanation.
+func TestExplainPredicts(t *testing.T) {
 	limit := func(a rules.Algorithm, burst uint32) *rules.Limit {
 		return &rules.Limit{Algorithm: a, Unit: rules.Minute, Multiplier: 1, Requests: 5, Burst: burst}
 	}
@@ -68,13 +83,13 @@ func TestExplainForetells(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := aloneWith(t, rules.Node{Key: "user", Limit: l})
-				refused := 0
+				denied := 0
 				for i := range 12 {
 					time.Sleep(700 * time.Millisecond)
 					q := asked(uint64(1+i%2), "user=a")
-					before, told1 := d.mustExplain(t, q), told{}
+					before, got := d.mustExplain(t, q), answer{}
 					if again := d.mustExplain(t, q); cmp.Diff(again, before) != "" {
-						t.Fatalf("hit %d: asked again: %s", i, cmp.Diff(again, before))
+						t.Fatalf("hit %d: explained again: %s", i, cmp.Diff(again, before))
 					}
 					c := &node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(q.Hits, "user", "a")}}
 					if err := d.engine.Check(context.Background(), c); err != nil {
@@ -82,34 +97,34 @@ func TestExplainForetells(t *testing.T) {
 					}
 					s := d.settings()
 					var fields []web.Field
-					told1.Status, fields = web.Preview(c, &s, time.Now())
+					got.Status, fields = web.Preview(c, &s, time.Now())
 					for _, f := range fields {
-						told1.Headers = append(told1.Headers, api.Header(f))
+						got.Headers = append(got.Headers, api.Header(f))
 					}
-					if diff := cmp.Diff(told1, told{before.HTTPStatus, before.Headers}); diff != "" {
-						t.Errorf("hit %d: the call gets -, and was told +:\n%s", i, diff)
+					if diff := cmp.Diff(got, answer{before.HTTPStatus, before.Headers}); diff != "" {
+						t.Errorf("hit %d (-answer +explanation):\n%s", i, diff)
 					}
 					v := before.Descriptors[0].Verdict
 					if v.Allowed != c.Decision.Allowed || v.Remaining != c.Statuses[0].Remaining || before.Allowed != v.Allowed {
-						t.Errorf("hit %d: told %+v, gets %+v", i, v, c.Statuses[0])
+						t.Errorf("hit %d: explained %+v, got %+v", i, v, c.Statuses[0])
 					}
 					if !v.Allowed {
-						refused++
+						denied++
 						if before.RefusedBy != "user" || before.Descriptors[0].Estimate.Passes {
-							t.Errorf("hit %d: refused by %q, %+v", i, before.RefusedBy, before.Descriptors[0].Estimate)
+							t.Errorf("hit %d: denied by %q, %+v", i, before.RefusedBy, before.Descriptors[0].Estimate)
 						}
 					}
 				}
-				if refused == 0 {
-					t.Error("nothing was refused")
+				if denied == 0 {
+					t.Error("no hit was denied")
 				}
 			})
 		})
 	}
 }
 
-// TestExplainCountsNothing: what is explained is in no tally, no sketch and no count
-// of what no rule matches.
+// TestExplainCountsNothing: explanations change no tally, no sketch and no count of
+// unmatched descriptors.
 func TestExplainCountsNothing(t *testing.T) {
 	d := aloneWith(t, rules.Node{Key: "user", Limit: &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: 5}})
 	for range 10 {
@@ -124,13 +139,15 @@ func TestExplainCountsNothing(t *testing.T) {
 	if k := d.engine.Hottest(); len(k) > 0 {
 		t.Errorf("hot: %v", k)
 	}
-	if u := d.recent.count().counts; u[ruleKey{"edge", "user"}] > 0 {
-		t.Errorf("refused: %v", u)
-	}
+	d.engine.Tallies(func(domain, rule string, got quota.Tally) {
+		if got != (quota.Tally{}) {
+			t.Errorf("%s: %+v", rule, got)
+		}
+	})
 }
 
-// TestExplainSeveral: descriptors on one counter add up, and a call that one of them
-// refuses leaves all as they are.
+// TestExplainSeveral: descriptors of one counter add up, and a call that one of them
+// denies changes none.
 func TestExplainSeveral(t *testing.T) {
 	hour := func(n uint32) *rules.Limit { return &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: n} }
 	d := aloneWith(t, rules.Node{Key: "user", Limit: hour(5)}, rules.Node{Key: "org", Limit: hour(1)},
@@ -149,68 +166,29 @@ func TestExplainSeveral(t *testing.T) {
 	}
 	a = d.mustExplain(t, asked(2, "user=a", "org=b"))
 	if a.Allowed || a.RefusedBy != "org" || a.Descriptors[0].Verdict.Remaining != 5 || !a.Descriptors[1].Verdict.Never {
-		t.Errorf("refused: %+v, %+v and %+v", a, a.Descriptors[0].Verdict, a.Descriptors[1].Verdict)
+		t.Errorf("denied: %+v, %+v and %+v", a, a.Descriptors[0].Verdict, a.Descriptors[1].Verdict)
 	}
 	for _, q := range []api.ExplainQuery{{Hits: 1}, {Domain: "edge", Hits: 1}, asked(1, "user=\xff")} {
-		if a, err := d.explain(context.Background(), q); err == nil {
+		if a, err := d.report.Explain(context.Background(), q); err == nil {
 			t.Errorf("%+v is explained: %+v", q, a)
 		}
 	}
 }
 
-func TestWhyNoRule(t *testing.T) {
-	hour := &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: 5}
-	set, err := rules.NewSet([]rules.DomainNode{{Name: "edge", Children: []rules.Node{
-		{Key: "tier", Value: "premium", Children: []rules.Node{{Key: "user_id", Limit: hour}}},
-		{Key: "tier", Value: "free", Limit: hour},
-		{Key: "path", Value: "/api/*", Children: []rules.Node{{Key: "method", Value: "GET", Limit: hour}}},
-		{Key: "path", Children: []rules.Node{{Key: "ip", Limit: hour}}},
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tc := range []struct{ domain, asked, why, closest string }{
-		{"egde", "tier=free", `no domain is called "egde"`, "edge"},
-		{"other", "tier=free", `no domain is called "other"`, ""},
-		{"edge", "teir=free", `no rule begins with "teir"`, "tier"},
-		{"edge", "x=1", `no rule begins with "x"`, ""},
-		{"edge", "tier=fere", `no rule has "tier" of the value "fere"`, "free"},
-		{"edge", "tier=gold", `no rule has "tier" of the value "gold"`, ""},
-		{"edge", "tier=premium,userid=4", `no rule goes on after "tier=premium" with "userid"`, "user_id"},
-		{"edge", "tier=free,user_id=4", `no rule goes on after "tier=free"`, ""},
-		{"edge", "path=/api/x,ip=1", `no rule goes on after "path=/api/x" with "ip"`, ""}, // no way back
-		{"edge", "path=/api/x,method=PUT", `no rule has "method" of the value "PUT"`, ""},
-		{"edge", "tier=" + strings.Repeat("x", 100), `no rule has "tier" of the value "` + strings.Repeat("x", 64) + `"...`, ""},
-	} {
-		var entries []rules.Entry
-		for _, e := range asked(1, tc.asked).Descriptors[0].Entries {
-			entries = append(entries, rules.Entry(e))
-		}
-		if d := set.Domain(tc.domain); d != nil && d.Match(entries) != nil {
-			t.Errorf("%s matches", tc.asked)
-		}
-		if why, closest := whyNoRule(set, tc.domain, entries); why != tc.why || closest != tc.closest {
-			t.Errorf("%s: %s (%q), want %s (%q)", tc.asked, why, closest, tc.why, tc.closest)
-		}
-	}
-	if why, _ := whyNoRule(set, "edge", nil); why != "the descriptor has no entry" {
-		t.Error(why)
-	}
-}
-
-// operator makes the daemon of a resident, without edges.
+// operator returns the daemon of a resident, without edges.
 func (w *strictWorld) operator(r *resident) *daemon {
 	c := config.Default()
 	c.Region, c.Name = r.region, r.name
 	e := r.cluster.engine
-	return &daemon{
-		cfg: c, engine: e, cluster: r.cluster, strict: w.stricts[r.name], limits: &limitsSource{}, log: e.strict.log,
-		recent: newRecentState(e, time.Now), monitor: overage.New(overage.Config{Engine: e, Region: r.region, Regions: w.regions}),
-	}
+	m := overage.New(overage.Config{Engine: e, Region: r.region, Regions: w.regions})
+	return &daemon{cfg: c, engine: e, cluster: r.cluster, strict: w.stricts[r.name], report: newReport(e, report.Config{
+		Cluster: clusterState{r.cluster}, Strict: w.stricts[r.name], WorstRule: m.WorstRule,
+		Region: r.region, Name: r.name, MaxKeys: c.MaxKeys, Log: e.strict.log,
+	})}
 }
 
-// TestExplainStrict asks daemons about a key whose home another one is: before, while
-// and after its region is cut off. Nothing is charged by asking.
+// TestExplainStrict explains a key of another owner before and during a partition of
+// its region. Explanations charge nothing.
 func TestExplainStrict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(5, rules.Deny)}), "us", "eu")
@@ -231,7 +209,7 @@ func TestExplainStrict(t *testing.T) {
 				}
 			}
 			if !us.check(descriptor(1, "login", user)).Decision.Allowed {
-				t.Fatal("refused")
+				t.Fatal("denied")
 			}
 		}
 		time.Sleep(time.Second)
@@ -248,10 +226,10 @@ func TestExplainStrict(t *testing.T) {
 		if l := at.StrictKey; !l.Self || l.Source != api.SourceOwner || *l.Watermark.Consumed != 2 || *l.Watermark.Limit != 5 ||
 			*l.Watermark.Watermark < 2 || l.Ballot.Round == 0 || len(l.Leases) != 1 ||
 			l.Leases[0].Lessee.Name != us.name || l.Leases[0].Granted-l.Leases[0].Returned != 2 {
-			t.Errorf("at home: %+v, %+v", l, l.Watermark)
+			t.Errorf("at the owner: %+v, %+v", l, l.Watermark)
 		}
 		if c := at.Counts; c[1].Hits != 2 || *c[1].StalenessSeconds <= 0 {
-			t.Errorf("counts at home: %+v", c)
+			t.Errorf("counts at the owner: %+v", c)
 		}
 
 		w.isolate("eu")
@@ -260,14 +238,14 @@ func TestExplainStrict(t *testing.T) {
 		x = a.Descriptors[0]
 		if a.Allowed || a.HTTPStatus != 503 || x.Verdict.Degraded != "owner_unreachable" || x.StrictKey.Reachable ||
 			!strings.HasPrefix(x.StrictKey.WhyNot, "it has not answered within ") || x.Counts[0].StalenessSeconds == nil || *x.Counts[0].StalenessSeconds < 1 {
-			t.Errorf("cut: %+v, %+v, %+v", a, x.StrictKey, x.Verdict)
+			t.Errorf("partitioned: %+v, %+v, %+v", a, x.StrictKey, x.Verdict)
 		}
-		// One that is given up before the home has had its time is answered all the same.
+		// A canceled explanation is answered too.
 		short, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 		begin := time.Now()
-		a, err := d.explain(short, q)
+		a, err := d.report.Explain(short, q)
 		if cancel(); err != nil || a.Descriptors[0].Verdict.Degraded != "owner_unreachable" || time.Since(begin) > 10*time.Millisecond {
-			t.Errorf("given up: %+v after %v, %v", a.Descriptors, time.Since(begin), err)
+			t.Errorf("canceled: %+v after %v, %v", a.Descriptors, time.Since(begin), err)
 		}
 		for range 12 {
 			us.check(descriptor(1, "login", user))
@@ -276,22 +254,22 @@ func TestExplainStrict(t *testing.T) {
 		if x.Verdict.Degraded != "circuit_breaker_open" || x.StrictKey.WhyNot != "its circuit breaker is open" || x.StrictKey.Breaker.State != api.BreakerOpen {
 			t.Errorf("open: %+v, %+v", x.StrictKey, x.Verdict)
 		}
-		w.checkCutStatus(d)
+		w.checkPartitionedStatus(d)
 	})
 }
 
-// checkCutStatus looks at what is said while eu is cut off from us.
-func (w *strictWorld) checkCutStatus(d *daemon) {
+// checkPartitionedStatus checks the status of us during a partition from eu.
+func (w *strictWorld) checkPartitionedStatus(d *daemon) {
 	w.t.Helper()
-	s := d.overview()
+	s := d.report.Status()
 	if len(s.Regions) != 2 || !s.Regions[0].Partitioned || s.Regions[0].PartitionedSince == nil || s.Regions[1].Partitioned || len(s.Regions[1].Members) != 3 {
 		w.t.Errorf("regions: %+v", s.Regions)
 	}
 	if since := time.Since(*s.Regions[0].PartitionedSince); since < 2*time.Second || since > time.Minute {
-		w.t.Errorf("cut since %v", since)
+		w.t.Errorf("partitioned since %v", since)
 	}
 	if len(s.Breakers) != 1 || s.Breakers[0].State != api.BreakerOpen || s.Breakers[0].Owner.Region != "eu" || s.Breakers[0].Since == nil {
-		w.t.Errorf("circuits: %+v", s.Breakers)
+		w.t.Errorf("circuit breakers: %+v", s.Breakers)
 	}
 	if s.Strict == nil || s.Strict.Layout != 1 || s.Strict.Next != nil || s.Strict.Acceptor == nil || !s.Strict.Acceptor.Voting {
 		w.t.Errorf("strict: %+v", s.Strict)

@@ -9,11 +9,11 @@ import (
 	"github.com/georld/rld/telemetry"
 )
 
-// errKilled is why a daemon ends that was killed by its handle.
+// errKilled is the cause of the end of a daemon after Kill.
 var errKilled = errors.New("killed")
 
-// Handle controls a running daemon for a program that embeds it. It is safe for
-// concurrent use, also after the daemon has ended.
+// Handle controls a running daemon. It is safe for concurrent use, also after the
+// daemon has ended.
 type Handle struct {
 	d *daemon
 	e *edges
@@ -22,13 +22,13 @@ type Handle struct {
 // GRPC returns the bound address of the gRPC listener.
 func (h *Handle) GRPC() string { return h.e.grpcAddr() }
 
-// HTTP returns that of the HTTP listener.
+// HTTP returns the bound address of the HTTP listener.
 func (h *Handle) HTTP() string { return h.e.httpAddr() }
 
-// Admin returns that of the admin listener.
+// Admin returns the bound address of the admin listener.
 func (h *Handle) Admin() string { return h.e.adminAddr() }
 
-// Peer returns that of the listener for peers, "" for a daemon alone.
+// Peer returns the bound address of the peer listener, "" for a daemon alone.
 func (h *Handle) Peer() string {
 	if h.e.peerLis == nil {
 		return ""
@@ -44,13 +44,13 @@ func (h *Handle) Swim() string {
 	return h.d.cluster.swim.Addr()
 }
 
-// Engine returns the engine that decides.
+// Engine returns the engine of the daemon.
 func (h *Handle) Engine() *Engine { return h.d.engine }
 
 // Ready returns why the daemon is not ready, nil when it is.
 func (h *Handle) Ready() error { return h.d.ready() }
 
-// Members returns the live daemons of all regions as this one knows them.
+// Members returns the live daemons of all regions that this one knows.
 func (h *Handle) Members() []gossip.Member {
 	if h.d.cluster == nil {
 		return nil
@@ -58,8 +58,8 @@ func (h *Handle) Members() []gossip.Member {
 	return h.d.cluster.all()
 }
 
-// Budget reports how far rules may exceed their limits and how far they did. It
-// is empty for a daemon alone.
+// Budget answers a query about overage budgets, with an empty answer of a daemon
+// alone.
 func (h *Handle) Budget(q api.BudgetQuery) (api.BudgetAnswer, error) {
 	if h.d.monitor == nil {
 		return api.BudgetAnswer{Alone: true}, nil
@@ -67,29 +67,31 @@ func (h *Handle) Budget(q api.BudgetQuery) (api.BudgetAnswer, error) {
 	return h.d.budget(q)
 }
 
-// Links returns how old the daemon's view of each peer is.
+// Links describes the view of each peer.
 func (h *Handle) Links() []node.Link { return h.d.engine.Links(h.d.engine.Now()) }
 
-// Kill ends the daemon at once, like a kill of its process: it drains nothing,
-// sends no last counts and does not announce that it leaves. Run returns.
-func (h *Handle) Kill() { h.d.kill(errKilled) }
-
-// budget answers a question about budgets.
-func (d *daemon) budget(q api.BudgetQuery) (api.BudgetAnswer, error) {
-	out, err := d.monitor.Answer(q)
-	out.Daemon = d.cfg.Name
-	return out, err
-}
-
-// ClusterStats returns the numbers of the cluster as this daemon sees it. See
-// telemetry.Cluster. Only a daemon with a region has any.
-func (d *daemon) ClusterStats() telemetry.ClusterStats { return d.cluster.status.ClusterStats() }
-
-// ClusterStats returns the numbers of the cluster as this daemon sees it, zero
-// for a daemon alone.
+// ClusterStats returns the metrics of the cluster, zero for a daemon alone.
 func (h *Handle) ClusterStats() telemetry.ClusterStats {
 	if h.d.cluster == nil {
 		return telemetry.ClusterStats{}
 	}
-	return h.d.ClusterStats()
+	return h.d.report.ClusterStats()
+}
+
+// Reload reads the membership keys and the limits again (SIGHUP). It returns when
+// they are in force or refused, which the log reports.
+func (h *Handle) Reload() {
+	h.d.rotateKeys()
+	h.d.limits.reload()
+}
+
+// Kill ends the daemon at once, like the end of its process: it drains nothing
+// and sends nothing. Run returns.
+func (h *Handle) Kill() { h.d.kill(errKilled) }
+
+// budget answers a query about overage budgets.
+func (d *daemon) budget(q api.BudgetQuery) (api.BudgetAnswer, error) {
+	out, err := d.monitor.Answer(q)
+	out.Daemon = d.cfg.Name
+	return out, err
 }

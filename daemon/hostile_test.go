@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"github.com/georld/rld/daemon/report"
 	"math"
 	"slices"
 	"strings"
@@ -172,7 +173,7 @@ var hostilities = []hostility{
 			cell.Incarnation, cell.Window = m.hello.Member.ID, year3000
 			m.tells(victim, cell)
 		},
-		says:   []string{"counts of a peer are refused", "us/mallory", "too far ahead"},
+		says:   []string{"counts of a peer are rejected", "us/mallory", "too far ahead"},
 		counts: events(gossip.CellRefused),
 	},
 	{
@@ -207,7 +208,7 @@ var hostilities = []hostility{
 			cell.Kind, cell.Incarnation, cell.Value = gossip.RegionSum, gossip.RegionIncarnation("mars"), crdt.PN{P: 1, N: 50}
 			m.tells(victim, cell)
 		},
-		says:   []string{"a peer tells counts that it cannot know: ignored", "mars/mallory"},
+		says:   []string{"a peer sends counts that it cannot know: they are ignored", "mars/mallory"},
 		counts: events(gossip.CellForged),
 	},
 	{
@@ -218,7 +219,7 @@ var hostilities = []hostility{
 			cell.Incarnation, cell.Value = m.hello.Member.ID, crdt.PN{P: math.MaxUint64}
 			m.tells(victim, cell)
 		},
-		says:   []string{"a peer tells counts that it cannot know: ignored", "us/mallory"},
+		says:   []string{"a peer sends counts that it cannot know: they are ignored", "us/mallory"},
 		counts: events(gossip.CellForged),
 	},
 	{
@@ -229,7 +230,7 @@ var hostilities = []hostility{
 			cell.Value.P = 500
 			m.tells(victim, cell)
 		},
-		says:   []string{"a peer tells counts that it cannot know: ignored", "us/mallory"},
+		says:   []string{"a peer sends counts that it cannot know: they are ignored", "us/mallory"},
 		counts: events(gossip.CellForged),
 	},
 	{
@@ -240,7 +241,7 @@ var hostilities = []hostility{
 			cell.Value.P = 500
 			m.tells(victim, cell)
 		},
-		says:   []string{"a peer tells counts that it cannot know: ignored", "mars/mallory"},
+		says:   []string{"a peer sends counts that it cannot know: they are ignored", "mars/mallory"},
 		counts: events(gossip.CellForged),
 	},
 	{
@@ -251,7 +252,7 @@ var hostilities = []hostility{
 			cell.Kind, cell.Incarnation, cell.Value = gossip.RegionSum, gossip.RegionIncarnation("eu"), crdt.PN{P: 500}
 			m.tells(victim, cell)
 		},
-		says:   []string{"a peer tells counts that it cannot know: ignored", "mars/mallory"},
+		says:   []string{"a peer sends counts that it cannot know: they are ignored", "mars/mallory"},
 		counts: events(gossip.CellForged),
 	},
 	{
@@ -325,7 +326,7 @@ func (h *hostility) run(t *testing.T) {
 	h.attack(w, victim)
 	time.Sleep(3 * time.Second)
 
-	stats := victim.status.ClusterStats()
+	stats := newReport(victim.engine, report.Config{Cluster: clusterState{victim.cluster}, Region: victim.region}).ClusterStats()
 	if h.counts(&stats) == 0 {
 		t.Errorf("not counted: %+v", stats)
 	}

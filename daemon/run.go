@@ -18,53 +18,52 @@ import (
 
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/daemon/overage"
+	"github.com/georld/rld/daemon/report"
 	"github.com/georld/rld/gossip/swim"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
 	"github.com/georld/rld/telemetry"
 )
 
-// Options is what a daemon is run with.
+// Options are the arguments of Run.
 type Options struct {
 	// Config must have passed Validate.
 	Config config.Config
-	// LimitsFrom says who gave the path of the limits, for messages; "" when
-	// nobody did.
+	// LimitsFrom is the origin of the path of the limits, for errors; "" if it
+	// is not set.
 	LimitsFrom config.Origin
-	// Log takes what happens; nil discards it.
+	// Log receives the log. Nil discards it.
 	Log *slog.Logger
-	// Out takes the banner: where the daemon listens, and calls to paste.
+	// Out receives the banner: the addresses of the daemon and example calls.
 	// Nil discards it.
 	Out io.Writer
-	// Program is the command that started the daemon, for calls to paste;
+	// Program is the command that started the daemon, for the example calls;
 	// "" is rld.
 	Program string
-	// Version is shown by the admin edge and in metrics.
+	// Version is shown on the admin listener and in metrics.
 	Version string
-	// Reload makes the daemon read its limits and its membership keys again at
-	// once (SIGHUP). Nil leaves the limits to the poll.
-	Reload <-chan struct{}
-	// Secret replaces the secret file.
+	// Secret replaces the content of the secret file.
 	Secret []byte
-	// Wall reads the wall clock; nil is that of the system.
+	// Wall reads the wall clock. Nil uses the clock of the system.
 	Wall func() time.Time
-	// Net is how peers are reached; the zero value is the network.
+	// Net is the network to peers. The zero value uses the system's.
 	Net Net
 	// Started is called once, when the daemon answers calls.
 	Started func(*Handle)
 }
 
-// Net is how a daemon reaches its peers, for tests and demonstrations.
+// Net is the network to peers, for tests and demonstrations.
 type Net struct {
 	// Listen opens the listener for streams of peers.
 	Listen func(addr string) (net.Listener, error)
 	// Dial connects to a peer.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
-	// Swim carries membership; its owner closes it.
+	// Swim carries membership. Its owner closes it.
 	Swim swim.Transport
 }
 
-// tickInterval is the time between two ticks of the engine.
+// tickInterval is the time between two ticks of the engine of a daemon alone.
 const tickInterval = 100 * time.Millisecond
 
 // daemon is one running daemon.
@@ -76,19 +75,18 @@ type daemon struct {
 	program    string
 	version    string
 
-	secret  []byte // what the cluster has in common; nil without
+	secret  []byte // shared by the cluster; nil without one
 	wall    func() time.Time
 	net     Net
 	started func(*Handle)
 
 	engine   *Engine
-	agent    *rightsLoop      // nil for a daemon that holds no rights
+	agent    *rightsLoop      // nil for a daemon without rights
 	strict   *strict          // likewise
 	cluster  *cluster         // nil for a daemon alone
 	monitor  *overage.Monitor // likewise
+	report   *report.Report
 	limits   *limitsSource
-	recent   *recentState
-	texts    texts
 	metrics  *telemetry.Metrics
 	registry *prometheus.Registry
 	state    atomic.Int32 // starting, serving, draining
@@ -102,11 +100,11 @@ const (
 	draining
 )
 
-// Run serves until ctx ends, then drains: it says that it is not serving,
-// takes no more calls, and waits for those in flight up to Config.Drain. It
-// returns nil after an orderly stop, and an error when it could not start,
-// when a listener failed, or when calls had to be cut off. All goroutines and
-// listeners are gone when it returns.
+// Run serves until ctx ends, then drains: it reports that it is not serving,
+// accepts no more calls, and waits up to Config.Drain for the pending ones. It
+// returns nil after an orderly stop, and an error if the daemon could not start,
+// if a listener failed, or if calls were cut off. All goroutines and listeners
+// have ended when it returns.
 func Run(ctx context.Context, o Options) error {
 	d := &daemon{
 		cfg: o.Config, limitsFrom: o.LimitsFrom, log: o.Log, out: o.Out,
@@ -127,10 +125,10 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	return d.serve(ctx, e, o.Reload)
+	return d.serve(ctx, e)
 }
 
-// build makes everything that does not listen.
+// build makes all parts except the listeners.
 func (d *daemon) build() error {
 	if d.cfg.Region != "" {
 		var err error
@@ -147,32 +145,52 @@ func (d *daemon) build() error {
 	}
 	d.registry = prometheus.NewRegistry()
 	o := telemetry.Options{Engine: d.engine, Version: d.version}
+	rc := report.Config{
+		Engine: d.engine, Region: d.cfg.Region, Name: d.cfg.Name, Version: d.version,
+		MaxKeys: d.cfg.MaxKeys, HotThreshold: d.cfg.HotKey.Threshold, Settings: d.settings(),
+		Ready: d.ready, LimitsFault: func() string { return d.limits.fault() }, Wall: d.now, Log: d.log,
+	}
 	if d.cfg.Region != "" {
-		c := overage.Config{
-			Engine: d.engine, Region: d.cfg.Region, Regions: d.cfg.RegionNames(), Shadow: d.cfg.Shadow,
-		}
-		if d.agent != nil {
-			c.Agent = d.agent
-		}
-		d.monitor = overage.New(c)
-		o.Cluster, o.Budgets = d, d.monitor
+		d.monitor = newMonitor(d.engine, d.agent, &d.cfg)
+		o.Budgets, rc.WorstRule = d.monitor, d.monitor.WorstRule
 	}
 	if d.strict != nil {
-		o.Strict = d.strict
+		o.Strict, rc.Strict = d.strict, d.strict
 	}
-	d.metrics, err = telemetry.New(d.registry, o)
-	if err != nil {
+	d.report = report.New(rc)
+	d.engine.sampled = d.report.Sampled
+	if d.cfg.Region != "" {
+		o.Cluster = d.report
+	}
+	if d.metrics, err = telemetry.New(d.registry, o); err != nil {
 		return err
 	}
 	if d.strict != nil {
 		d.strict.observe = d.metrics.Waited
 	}
-	d.limits, d.recent = newLimitsSource(d), newRecentState(d.engine, d.now)
-	d.engine.sampled = d.texts.note
-	if err := d.limits.loadFirst(); err != nil {
+	d.limits = newLimitsSource(&d.cfg, d.log, d.metrics, d.setRules)
+	if err := d.limits.loadFirst(d.limitsFrom); err != nil {
 		return err
 	}
 	return d.openAcceptor()
+}
+
+// newMonitor returns the overage monitor of a daemon. agent may be nil.
+func newMonitor(e *Engine, agent *rightsLoop, c *config.Config) *overage.Monitor {
+	mc := overage.Config{Engine: e, Region: c.Region, Regions: c.RegionNames(), Shadow: c.Shadow}
+	if agent != nil {
+		mc.Agent = agent
+	}
+	return overage.New(mc)
+}
+
+// setRules puts rules in force.
+func (d *daemon) setRules(set *rules.Set) {
+	if d.agent != nil {
+		d.agent.rules(set)
+	}
+	d.engine.SetRules(set, node.MatcherOptions{AllQuotas: d.cfg.QuotaAll, ChargeDenied: d.cfg.Limits.ChargeDenied})
+	d.report.WarnHomes(set)
 }
 
 func (d *daemon) engineConfig() (EngineConfig, error) {
@@ -198,7 +216,7 @@ func (d *daemon) engineConfig() (EngineConfig, error) {
 	return ec, nil
 }
 
-// readSecret reads the secret file, if there is one and nothing replaces it.
+// readSecret reads the secret file, if one is set and Options.Secret is not.
 func (d *daemon) readSecret() error {
 	if d.cfg.Cluster.SecretFile == "" || d.secret != nil {
 		return nil
@@ -222,28 +240,28 @@ func (d *daemon) now() time.Time {
 	return time.Now()
 }
 
-// derive returns what the secret is for one purpose: nothing that is used for
-// one tells anything of another.
+// derive returns the secret for one purpose. It reveals nothing about the secret
+// for another one.
 func (d *daemon) derive(purpose string) [sha256.Size]byte {
 	return sha256.Sum256(append([]byte("rld "+purpose+"\x00"), d.secret...))
 }
 
-// serve runs everything until ctx ends or a listener fails, and stops it in
-// the reverse order.
-func (d *daemon) serve(ctx context.Context, e *edges, reload <-chan struct{}) error {
+// serve runs everything until ctx ends or a listener fails, and stops it in the
+// reverse order.
+func (d *daemon) serve(ctx context.Context, e *edges) error {
 	ctx, kill := context.WithCancelCause(ctx)
 	d.kill = kill
 	if d.cfg.Region != "" {
 		if err := d.joinCluster(e); err != nil {
 			return errors.Join(err, e.close())
 		}
+		d.report.Cluster = clusterState{d.cluster}
 	}
-	// What runs beside the edges ends after them.
+	// The background ends after the edges.
 	behind, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
-	background.Go(func() { d.tick(behind) })
-	background.Go(func() { d.recent.run(behind) })
-	background.Go(func() { d.reload(behind, reload) })
+	background.Go(func() { d.report.Run(behind) })
+	background.Go(func() { d.limits.watch(behind) })
 	if d.monitor != nil {
 		background.Go(func() { d.monitor.Run(behind) })
 	}
@@ -251,6 +269,7 @@ func (d *daemon) serve(ctx context.Context, e *edges, reload <-chan struct{}) er
 
 	d.state.Store(serving)
 	if d.cluster == nil {
+		background.Go(func() { d.tick(behind) })
 		e.grpc.SetServing(true)
 	} else {
 		background.Go(func() { d.serveWhenReady(behind, e) })
@@ -266,7 +285,7 @@ func (d *daemon) serve(ctx context.Context, e *edges, reload <-chan struct{}) er
 	case err = <-failed:
 		d.log.Error("a listener failed, stopping", "error", err)
 	}
-	d.state.Store(draining) // before it is said
+	d.state.Store(draining) // before peers and clients notice
 	if errors.Is(context.Cause(ctx), errKilled) {
 		err = d.cutOff(e)
 	} else {
@@ -280,8 +299,8 @@ func (d *daemon) serve(ctx context.Context, e *edges, reload <-chan struct{}) er
 	return err
 }
 
-// serveWhenReady says whether the daemon serves: it may lose its name after it
-// was ready.
+// serveWhenReady keeps the gRPC health status equal to ready. A daemon may lose
+// its name after it was ready.
 func (d *daemon) serveWhenReady(ctx context.Context, e *edges) {
 	for up := d.ready() == nil; ; up = !up {
 		e.grpc.SetServing(up)
@@ -292,33 +311,9 @@ func (d *daemon) serveWhenReady(ctx context.Context, e *edges) {
 	}
 }
 
-// reload passes on that files are to be read again.
-func (d *daemon) reload(ctx context.Context, asked <-chan struct{}) {
-	again := make(chan struct{})
-	var watching sync.WaitGroup
-	watching.Go(func() { d.limits.watch(ctx, again) })
-	defer watching.Wait()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case _, ok := <-asked:
-			if !ok {
-				asked = nil
-				continue
-			}
-		}
-		d.rotateKeys()
-		select {
-		case again <- struct{}{}:
-		case <-ctx.Done():
-		}
-	}
-}
-
-// stop drains the edges, hands over what was counted, and leaves.
+// stop drains the edges, sends the last counts to peers, and leaves the cluster.
 func (d *daemon) stop(e *edges) error {
-	d.log.Info("stopping", "waiting at most", d.cfg.Drain)
+	d.log.Info("stopping", "wait at most", d.cfg.Drain)
 	if d.cluster == nil {
 		return e.stop(d.cfg.Drain)
 	}
@@ -328,7 +323,7 @@ func (d *daemon) stop(e *edges) error {
 	return err
 }
 
-// cutOff ends everything at once, as if the process had been killed.
+// cutOff ends everything at once, like the end of the process.
 func (d *daemon) cutOff(e *edges) error {
 	err := e.close()
 	if d.cluster != nil {
@@ -337,28 +332,22 @@ func (d *daemon) cutOff(e *edges) error {
 	return err
 }
 
-// tick lets expired keys go and says what is degraded, until ctx ends.
+// tick runs the timers of the engine of a daemon alone until ctx ends. In a
+// cluster the replicator does.
 func (d *daemon) tick(ctx context.Context) {
 	t := time.NewTicker(tickInterval)
 	defer t.Stop()
-	look := time.NewTicker(degradedInterval)
-	defer look.Stop()
-	degraded := newDegradedLog(d.log)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
-			if d.cluster == nil { // its replicator does
-				d.engine.Tick(d.engine.Now())
-			}
-		case <-look.C:
-			degraded.look(d.engine.Now().Mono, d.engine.Stats())
+			d.engine.Tick(d.engine.Now())
 		}
 	}
 }
 
-// ready says why the daemon does not take calls, or nil when it does.
+// ready returns why the daemon does not accept calls, nil if it does.
 func (d *daemon) ready() error {
 	switch d.state.Load() {
 	case serving:
@@ -372,18 +361,18 @@ func (d *daemon) ready() error {
 	return errors.New("starting")
 }
 
-// banner prints where the daemon listens and calls to paste.
+// banner prints the addresses of the daemon and example calls.
 func (d *daemon) banner(e *edges) {
-	b := &banner{
-		program: d.program, version: d.version, edges: e, exposed: d.cfg.Exposed(),
-		limits: d.limits.describe(), rules: d.engine.Rules(),
+	b := &report.Banner{
+		Program: d.program, Version: d.version, Exposed: d.cfg.Exposed(), Limits: d.cfg.Limits.Path, Rules: d.engine.Rules(),
+		GRPC: e.grpcAddr(), UDS: e.udsPath(), HTTP: e.httpAddr(), Admin: e.adminAddr(),
 	}
 	if d.cluster != nil {
-		b.region, b.name, b.swim = d.cfg.Region, d.cfg.Name, d.cluster.swim.Addr()
+		b.Region, b.Name, b.Peer, b.Swim = d.cfg.Region, d.cfg.Name, e.peerLis.Addr().String(), d.cluster.swim.Addr()
 	}
-	if _, err := io.WriteString(d.out, b.text()); err != nil {
+	if _, err := io.WriteString(d.out, b.Text()); err != nil {
 		d.log.Warn("the banner could not be printed", "error", err)
 	}
-	d.log.Info("serving", "grpc", e.grpcAddr(), "http", e.httpAddr(), "admin", e.adminAddr(),
-		"rules", len(d.engine.Rules().Rules()), "version", d.version)
+	d.log.Info("serving", "grpc", b.GRPC, "http", b.HTTP, "admin", b.Admin,
+		"rules", len(b.Rules.Rules()), "version", d.version)
 }

@@ -38,11 +38,10 @@ descriptors:
 // running is a daemon under test, on ports of its own.
 type running struct {
 	*daemon
-	edges  *edges
-	stop   context.CancelFunc
-	reload chan struct{}
-	done   chan error
-	log    *lockedBuffer
+	edges *edges
+	stop  context.CancelFunc
+	done  chan error
+	log   *lockedBuffer
 }
 
 // lockedBuffer collects a log.
@@ -77,7 +76,7 @@ func testConfig(t *testing.T, limits string) config.Config {
 
 func startDaemon(t *testing.T, c config.Config) *running {
 	t.Helper()
-	r := &running{reload: make(chan struct{}), done: make(chan error, 1), log: &lockedBuffer{}}
+	r := &running{done: make(chan error, 1), log: &lockedBuffer{}}
 	r.daemon = &daemon{cfg: c, log: slog.New(slog.NewTextHandler(r.log, nil)), out: io.Discard, version: "test"}
 	if err := r.build(); err != nil {
 		t.Fatal(err)
@@ -88,7 +87,7 @@ func startDaemon(t *testing.T, c config.Config) *running {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.edges, r.stop = e, cancel
-	go func() { r.done <- r.serve(ctx, e, r.reload) }()
+	go func() { r.done <- r.serve(ctx, e) }()
 	t.Cleanup(func() {
 		cancel()
 		<-r.done
@@ -227,7 +226,7 @@ func TestReload(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := strings.Count(r.log.String(), logged)
-		r.reload <- struct{}{}
+		(&Handle{r.daemon, r.edges}).Reload()
 		await(t, logged, func() bool { return strings.Count(r.log.String(), logged) > n })
 	}
 	if got := remaining(); got != 9 {
@@ -237,7 +236,7 @@ func TestReload(t *testing.T) {
 	if got := remaining(); got != 18 {
 		t.Fatalf("%d remain after the limit was raised to 20, want 18", got)
 	}
-	write("domain: edge\ndescriptors:\n  - {key: user, rate_limit: {unit: yaer}}\n", "the limits are refused")
+	write("domain: edge\ndescriptors:\n  - {key: user, rate_limit: {unit: yaer}}\n", "the limits are invalid")
 	if got := remaining(); got != 17 {
 		t.Fatalf("%d remain after a broken file, want 17", got)
 	}
@@ -264,7 +263,7 @@ func TestReloadOfShareThreshold(t *testing.T) {
 		if err := os.WriteFile(c.Limits.Path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		r.reload <- struct{}{}
+		(&Handle{r.daemon, r.edges}).Reload()
 		await(t, logged, func() bool { return strings.Count(r.log.String(), logged) > n })
 	}
 }

@@ -109,8 +109,8 @@ func (s *strict) logChange(c *replica.PathChange) {
 	}
 }
 
-// circuits describes the paths to the owners.
-func (s *strict) circuits() (all []replica.Circuit) {
+// Circuits describes the paths to the owners.
+func (s *strict) Circuits() (all []replica.Circuit) {
 	s.with(func(p *replica.Process) { all = p.Reach.Circuits(s.now()) })
 	return all
 }

@@ -44,7 +44,7 @@ func TestStrictCut(t *testing.T) {
 		if c.Decision.Allowed || c.Statuses[0].Degraded != node.CircuitOpen || took != 0 {
 			t.Errorf("after %v: %+v, want circuit_breaker_open at once", took, c.Statuses[0])
 		}
-		if got := w.stricts[eu.name].circuits(); len(got) == 0 || got[len(got)-1].State != breaker.Open {
+		if got := w.stricts[eu.name].Circuits(); len(got) == 0 || got[len(got)-1].State != breaker.Open {
 			t.Errorf("circuits %+v, want one that is open", got)
 		}
 		w.heal()

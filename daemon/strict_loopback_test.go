@@ -35,7 +35,7 @@ func startRegion(t *testing.T, limits string, names ...string) []*running {
 		c.Peer.Addr, c.Swim.Addr, c.Swim.Seeds = "127.0.0.1:0", "127.0.0.1:0", seeds
 		c.Rights.Dir, c.Rights.FirstStart, c.Rights.Daemons = t.TempDir(), true, names
 		c.Strict.ForwardTimeout = 2 * time.Second // the machine may be busy
-		r := &running{reload: make(chan struct{}), done: make(chan error, 1), log: &lockedBuffer{}}
+		r := &running{done: make(chan error, 1), log: &lockedBuffer{}}
 		r.daemon = &daemon{
 			cfg: c, log: slog.New(slog.NewTextHandler(r.log, nil)), out: io.Discard, version: "test",
 			secret: []byte("the secret of a region under test"),
@@ -49,7 +49,7 @@ func startRegion(t *testing.T, limits string, names ...string) []*running {
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		r.edges, r.stop = e, cancel
-		go func() { r.done <- r.serve(ctx, e, r.reload) }()
+		go func() { r.done <- r.serve(ctx, e) }()
 		t.Cleanup(func() {
 			cancel()
 			<-r.done

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -308,13 +307,4 @@ func TestStrictPrefetch(t *testing.T) {
 			t.Errorf("%d of %d were decided without asking, want 4 of 5", s.Local, s.Local+s.Waited)
 		}
 	})
-}
-
-// TestStrictDegradedText names on_failure where an owner could not be reached.
-func TestStrictDegradedText(t *testing.T) {
-	for _, reason := range []node.Degraded{node.OwnerUnreachable, node.CircuitOpen} {
-		if text := degradation(reason, node.Stats{}); !strings.Contains(text, "on_failure") {
-			t.Errorf("%v: %q", reason, text)
-		}
-	}
 }

@@ -41,6 +41,17 @@ func (s *strict) StrictStats() telemetry.StrictStats {
 	return out
 }
 
+// Acceptor is part of report.Strict.
+func (s *strict) Acceptor(do func(*quorum.Acceptor)) { s.acceptor.do(do) }
+
+// Expedite is part of report.Strict.
+func (s *strict) Expedite() { s.acceptor.expedite() }
+
+// Journal is part of report.Strict.
+func (s *strict) Journal() (bytes int64, fault string) {
+	return s.acceptor.counts.size.Load(), s.acceptor.fault()
+}
+
 // status describes the acceptor, the zero value before it is open.
 func (n *acceptorLoop) status() (out quorum.Status) {
 	n.do(func(r *quorum.Acceptor) { out = r.Status() })

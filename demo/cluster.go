@@ -217,12 +217,13 @@ func (c *cluster) setLimits(rule string, to func(*Rule)) error {
 	if err := c.limits.change(rule, to); err != nil {
 		return err
 	}
+	var reloads sync.WaitGroup
 	for _, i := range c.all {
-		select {
-		case i.reload <- struct{}{}:
-		default: // one is waiting already
+		if r := i.live(); r != nil {
+			reloads.Go(r.handle.Reload)
 		}
 	}
+	reloads.Wait()
 	want := c.limits.Rules()
 	for deadline := time.Now().Add(reloadLimit); ; time.Sleep(reloadLook) {
 		late := c.behind(want)

@@ -20,7 +20,6 @@ type instance struct {
 	place        int // in cluster.all
 	home         int // place of the region
 	opts         daemon.Options
-	reload       chan struct{}
 	skew         atomic.Int64 // of the wall clock, ns
 
 	order sync.Mutex                  // one start or stop at a time
@@ -38,9 +37,9 @@ type incarnation struct {
 
 // newInstance returns a daemon that is not started. wan carries its streams.
 func newInstance(cfg config.Config, secret []byte, wan *WAN, o *Options) *instance {
-	i := &instance{name: cfg.Name, region: cfg.Region, reload: make(chan struct{}, 1)}
+	i := &instance{name: cfg.Name, region: cfg.Region}
 	i.opts = daemon.Options{
-		Config: cfg, Log: o.Log.With("daemon", cfg.Name), Out: io.Discard, Version: o.Version, Secret: secret, Reload: i.reload,
+		Config: cfg, Log: o.Log.With("daemon", cfg.Name), Out: io.Discard, Version: o.Version, Secret: secret,
 		Wall: func() time.Time { return time.Now().Add(time.Duration(i.skew.Load())) },
 		Net: daemon.Net{
 			Listen: func(addr string) (net.Listener, error) { return wan.Listen(cfg.Region, addr) },

@@ -31,7 +31,7 @@ func budgetTable(a *api.BudgetAnswer) string {
 	// The writer below is a strings.Builder: nothing can fail.
 	_ = t.Flush()
 	if a.Omitted > 0 {
-		fmt.Fprintf(&b, "and %d more that are not followed\n", a.Omitted)
+		fmt.Fprintf(&b, "and %d more that are not observed\n", a.Omitted)
 	}
 	b.WriteString("\n" + sharesTable(a) + viewsLine(a) + rightsText(a) + alarmLines(a))
 	return b.String()
@@ -72,7 +72,7 @@ func sharesTable(a *api.BudgetAnswer) string {
 func viewsLine(a *api.BudgetAnswer) string {
 	var parts []string
 	for _, v := range a.Views {
-		age := "nothing heard"
+		age := "no data"
 		if v.StalenessSeconds != nil {
 			age = secondsShown(v.StalenessSeconds)
 		}
@@ -81,23 +81,23 @@ func viewsLine(a *api.BudgetAnswer) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Age of what %s knows of each region: %s.\n", printable(a.Daemon), strings.Join(parts, ", "))
+	return fmt.Sprintf("Staleness of each region at %s: %s.\n", printable(a.Daemon), strings.Join(parts, ", "))
 }
 
 // rightsText says how the daemon comes to hold rights, and what is not settled.
 func rightsText(a *api.BudgetAnswer) string {
 	r := a.Rights
 	if r == nil {
-		return "It holds no rights: rights.dir is not set, and rules that need them are refused.\n"
+		return "It holds no rights: rights.dir is not set, and rules that need them are invalid.\n"
 	}
 	var b strings.Builder
 	if r.Holds {
-		b.WriteString("It holds rights of its own.\n")
+		b.WriteString("It has an allotment of rights.\n")
 	} else {
-		fmt.Fprintf(&b, "It holds NO rights of its own: %s.\n", printable(r.WhyNot))
+		fmt.Fprintf(&b, "It has NO allotment of rights: %s.\n", printable(r.WhyNot))
 	}
 	if r.StoreFault != "" {
-		fmt.Fprintf(&b, "What it promises cannot be stored: %s.\n", shortened(printable(r.StoreFault)))
+		fmt.Fprintf(&b, "It cannot store its promises: %s.\n", shortened(printable(r.StoreFault)))
 	}
 	b.WriteString(epochLines("regions", a.At, r.Regions) + epochLines("daemons of "+printable(a.Region), a.At, r.Daemons))
 	return b.String()
@@ -178,7 +178,7 @@ func explainText(a *api.BudgetAnswer) string {
 			b.WriteString(printable(s) + "\n")
 		}
 		if r.Shadow {
-			b.WriteString("It is in shadow mode: it refuses nothing, and nothing bounds it. The above holds without that.\n")
+			b.WriteString("It is in shadow mode: it denies nothing, and nothing bounds it. The above applies without shadow mode.\n")
 		}
 		b.WriteString(holdingText(a, r))
 		for _, text := range r.Alarms {

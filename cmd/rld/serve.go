@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -62,8 +63,12 @@ func serve(ctx context.Context, p process, s config.Sources) error {
 		os.Exit(code)
 	})
 	defer stopped()
-	reload, reloaded := reloadSignals()
-	defer reloaded()
+	var running atomic.Pointer[daemon.Handle]
+	defer onSignal(func(os.Signal) {
+		if h := running.Load(); h != nil {
+			h.Reload()
+		}
+	}, syscall.SIGHUP)()
 	return exitWith(exitNo, daemon.Run(ctx, daemon.Options{
 		Config:     loaded.Config,
 		LimitsFrom: loaded.Origin("limits.path"),
@@ -71,7 +76,7 @@ func serve(ctx context.Context, p process, s config.Sources) error {
 		Out:        p.out,
 		Program:    p.program,
 		Version:    version(),
-		Reload:     reload,
+		Started:    running.Store,
 	}))
 }
 

@@ -45,15 +45,3 @@ func stopSignals(parent context.Context, exit func(code int)) (ctx context.Conte
 		cancel()
 	}
 }
-
-// reloadSignals returns a channel that gets a value after SIGHUP; signals that
-// come faster than they are taken are one.
-func reloadSignals() (reload <-chan struct{}, done func()) {
-	out := make(chan struct{}, 1)
-	return out, onSignal(func(os.Signal) {
-		select {
-		case out <- struct{}{}:
-		default:
-		}
-	}, syscall.SIGHUP)
-}

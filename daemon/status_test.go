@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server/admin/api"
 )
 
@@ -56,8 +58,7 @@ func TestPagesOfADaemonAlone(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	for range 100 {
-		call := callOf(&api.ExplainQuery{Domain: "edge", Hits: 1, Descriptors: asked(1, "user=a").Descriptors})
-		call.Peek = false
+		call := &node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(1, "user", "a")}}
 		if err := r.engine.Check(context.Background(), call); err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package daemon
+package report
 
 import (
 	"fmt"
@@ -15,10 +15,10 @@ import (
 	"github.com/georld/rld/server/admin/api"
 )
 
-// keyText is a key as people see it.
+// keyText formats the hash of a key.
 func keyText(k crdt.Key) string { return fmt.Sprintf("%016x%016x", k.Hi, k.Lo) }
 
-// ruleRef says where a rule is, nil for none.
+// ruleRef returns the position of a rule, nil for none.
 func ruleRef(r *rules.Rule) *api.RuleRef {
 	if r == nil {
 		return nil
@@ -30,7 +30,7 @@ func ruleRef(r *rules.Rule) *api.RuleRef {
 	return out
 }
 
-// whyNoLimit says why nothing limits what a rule matches.
+// whyNoLimit returns why no limit applies to a rule that matched.
 func whyNoLimit(st *node.Status) api.WhyNoLimit {
 	switch {
 	case st.Unlimited:
@@ -64,7 +64,7 @@ func limitInForce(st *node.Status) *api.LimitInForce {
 	return out
 }
 
-// onFailureText is what a strict limit answers without its home.
+// onFailureText returns on_failure as in the limits language.
 func onFailureText(l *rules.Limit) string {
 	switch l.OnFailure {
 	case rules.Allow:
@@ -75,15 +75,15 @@ func onFailureText(l *rules.Limit) string {
 	return "deny"
 }
 
-// whyNoRule says why no rule of a set matches a descriptor, and what was perhaps
-// meant, "" for nothing.
+// whyNoRule returns why no rule of a set matches a descriptor, and the most
+// similar name, "" if none is similar.
 func whyNoRule(set *rules.Set, domain string, entries []rules.Entry) (why, closest string) {
 	if set.Domain(domain) == nil {
 		all := set.Domains()
 		if len(all) == 0 {
 			return "there are no rules", ""
 		}
-		return fmt.Sprintf("no domain is called %s", excerpt(domain)), suggest.Closest(domain, all)
+		return fmt.Sprintf("there is no domain %s", excerpt(domain)), suggest.Closest(domain, all)
 	}
 	var paths [][]step
 	for _, r := range set.Rules() {
@@ -95,7 +95,7 @@ func whyNoRule(set *rules.Set, domain string, entries []rules.Entry) (why, close
 		return "the descriptor has no entry", ""
 	}
 	for i, e := range entries {
-		next := taken(paths, i, e)
+		next := matching(paths, i, e)
 		if len(next) == 0 {
 			return noStep(paths, entries[:i], e)
 		}
@@ -104,7 +104,7 @@ func whyNoRule(set *rules.Set, domain string, entries []rules.Entry) (why, close
 	return "no rule ends" + after(entries), ""
 }
 
-// noStep says why no rule goes on with an entry after others.
+// noStep returns why no rule continues with an entry after others.
 func noStep(paths [][]step, before []rules.Entry, e rules.Entry) (why, closest string) {
 	var keys, values []string
 	for _, p := range paths {
@@ -123,17 +123,17 @@ func noStep(paths [][]step, before []rules.Entry, e rules.Entry) (why, closest s
 	}
 	switch {
 	case len(keys) == 0:
-		return "no rule goes on" + after(before), ""
+		return "no rule continues" + after(before), ""
 	case len(values) == 0 && len(before) == 0:
 		return "no rule begins with " + excerpt(e.Key), suggest.Closest(e.Key, sorted(keys))
 	case len(values) == 0:
-		return "no rule goes on" + after(before) + " with " + excerpt(e.Key), suggest.Closest(e.Key, sorted(keys))
+		return "no rule continues" + after(before) + " with " + excerpt(e.Key), suggest.Closest(e.Key, sorted(keys))
 	}
-	return fmt.Sprintf("no rule has %s of the value %s", excerpt(e.Key), excerpt(e.Value)),
+	return fmt.Sprintf("no rule has %s with the value %s", excerpt(e.Key), excerpt(e.Value)),
 		suggest.Closest(e.Value, sorted(values))
 }
 
-// after names what comes before, for sentences.
+// after names the last of the entries before, for sentences.
 func after(entries []rules.Entry) string {
 	if len(entries) == 0 {
 		return ""
@@ -142,7 +142,7 @@ func after(entries []rules.Entry) string {
 	return " after " + excerpt(last.Key+"="+last.Value)
 }
 
-// excerpt repeats a piece of a question, quoted and cut.
+// excerpt quotes text of a query, shortened to 64 bytes.
 func excerpt(s string) string {
 	const most = 64
 	if len(s) > most {
@@ -154,11 +154,11 @@ func excerpt(s string) string {
 // step is one part of a rule's path.
 type step struct {
 	key, value string
-	any        bool // whatever the value
+	any        bool // matches every value
 }
 
-// stepsOf takes a path apart. It is for people: a value that holds " > " is taken
-// apart in the wrong place.
+// stepsOf splits a path. A value that contains " > " is split too, which only makes
+// hints worse.
 func stepsOf(path string) []step {
 	var out []step
 	for part := range strings.SplitSeq(path, " > ") {
@@ -168,10 +168,10 @@ func stepsOf(path string) []step {
 	return out
 }
 
-// taken returns the paths that go on with an entry at a level, as rules.Domain
-// matches: those with its value, else those of the first pattern that it fits, else
-// those that take any. There is no way back from there.
-func taken(paths [][]step, level int, e rules.Entry) [][]step {
+// matching returns the paths that match an entry at a level, as rules.Domain does:
+// those with its value, else those of the first pattern that matches, else those
+// that match every value.
+func matching(paths [][]step, level int, e rules.Entry) [][]step {
 	var exact, fits, any [][]step
 	for _, p := range paths {
 		if level >= len(p) || p[level].key != e.Key {

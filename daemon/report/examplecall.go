@@ -1,4 +1,4 @@
-package daemon
+package report
 
 import (
 	"net/url"
@@ -10,21 +10,21 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// sample is a call to paste that meets a limit.
-type sample struct {
+// exampleCall is a call that meets a limit, for the banner.
+type exampleCall struct {
 	domain  string
 	entries []rules.Entry
 }
 
-// exampleCall meets a limit of the embedded examples.
-var exampleCall = [...]rules.Entry{{Key: "tier", Value: "free"}, {Key: "user_id", Value: "abc"},
+// embeddedCall meets a limit of the embedded examples.
+var embeddedCall = [...]rules.Entry{{Key: "tier", Value: "free"}, {Key: "user_id", Value: "abc"},
 	{Key: "endpoint", Value: "/login"}}
 
-// newSample returns a call that meets a limit of the set: the one of the
-// examples where it does, else one for the first rule that has a limit. It is
-// false when no call that fits on a line meets any.
-func newSample(set *rules.Set) (sample, bool) {
-	s := sample{"edge", exampleCall[:]}
+// newExampleCall returns a call that meets a limit of the set: the one of the
+// examples if it does, else one for the first rule with a limit. It returns false
+// if no call that fits on a line meets a limit.
+func newExampleCall(set *rules.Set) (exampleCall, bool) {
+	s := exampleCall{"edge", embeddedCall[:]}
 	if s.meetsLimit(set) {
 		return s, true
 	}
@@ -32,18 +32,17 @@ func newSample(set *rules.Set) (sample, bool) {
 		if !limited(r) {
 			continue
 		}
-		if s := sampleOf(r); s.pastes() && s.meetsLimit(set) {
+		if s := callFor(r); s.pastes() && s.meetsLimit(set) {
 			return s, true
 		}
 	}
-	return sample{}, false
+	return exampleCall{}, false
 }
 
-// sampleOf fills in what a rule leaves open. The path is for people, and a
-// value that holds " > " is taken apart in the wrong place, so that the caller
-// asks whether the call meets a limit.
-func sampleOf(r *rules.Rule) sample {
-	s := sample{domain: r.Domain}
+// callFor returns a call for a rule, with values where the rule has none. It may
+// not match: a value that contains " > " is split in the wrong place.
+func callFor(r *rules.Rule) exampleCall {
+	s := exampleCall{domain: r.Domain}
 	for part := range strings.SplitSeq(r.Path, " > ") {
 		key, value, ok := strings.Cut(part, "=")
 		if !ok {
@@ -56,14 +55,14 @@ func sampleOf(r *rules.Rule) sample {
 
 func limited(r *rules.Rule) bool { return r != nil && r.Limit != nil && !r.Limit.Unlimited }
 
-func (s sample) meetsLimit(set *rules.Set) bool {
+func (s exampleCall) meetsLimit(set *rules.Set) bool {
 	d := set.Domain(s.domain)
 	return d != nil && limited(d.Match(s.entries))
 }
 
-// pastes reports whether the call can be written on a line of a shell. A key
-// with a dash in front would be a flag.
-func (s sample) pastes() bool {
+// pastes reports whether the call fits on a line of a shell. A key that starts with
+// a dash would be a flag.
+func (s exampleCall) pastes() bool {
 	plain := func(text string) bool {
 		return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
 	}
@@ -73,8 +72,8 @@ func (s sample) pastes() bool {
 		})
 }
 
-// query is the call as the query of /v1/check.
-func (s sample) query() string {
+// query returns the call as the query of /v1/check.
+func (s exampleCall) query() string {
 	pairs := make([]string, len(s.entries))
 	between, join, prefix := "=", "&", ""
 	if slices.ContainsFunc(s.entries, reservedParam) {
@@ -95,12 +94,12 @@ func reservedParam(e rules.Entry) bool {
 	return false
 }
 
-// escapeQuery escapes what a query or quotes of a shell take for their own.
-// Slashes are plain there, and read better so.
+// escapeQuery escapes the special characters of queries and of shell quotes.
+// Slashes need no escape.
 func escapeQuery(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "%2F", "/") }
 
-// arguments is the call as arguments of rld check.
-func (s sample) arguments() string {
+// arguments returns the call as the arguments of rld check.
+func (s exampleCall) arguments() string {
 	words := []string{"--domain", shellQuote(s.domain)}
 	for _, e := range s.entries {
 		words = append(words, shellQuote(e.Key+"="+e.Value))
@@ -108,7 +107,7 @@ func (s sample) arguments() string {
 	return strings.Join(words, " ")
 }
 
-// shellQuote returns a word as a POSIX shell reads it.
+// shellQuote quotes a word for a POSIX shell.
 func shellQuote(s string) string {
 	plain := func(r rune) bool {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' ||

@@ -1,0 +1,68 @@
+package daemon
+
+import (
+	"context"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
+)
+
+// Peek decides a call without charging or counting it, and returns its hits and
+// the rules it met. It asks owners as Check does. If ctx ends before they answer,
+// it decides as if they did not.
+func (e *Engine) Peek(ctx context.Context, c *node.Call) ([]node.Hit, *rules.Set, error) {
+	t := attempt{front: e.front.Load(), call: c}
+	if err := t.front.Resolve(c); err != nil {
+		return nil, nil, err
+	}
+	t.hits = c.Hits()
+	for i := range t.hits {
+		if t.hits[i].Limit != nil {
+			t.touched |= 1 << node.ShardOf(t.hits[i].Key, len(e.shards))
+		}
+	}
+	if !e.try(e.Now(), &t) && e.strict.wait(ctx, t) != nil {
+		for i := range t.hits {
+			t.hits[i].Ticket, t.hits[i].Failed = 0, 0
+		}
+		e.strict.giveUp(e.Now(), &t)
+	}
+	return t.hits, t.front.Rules(), nil
+}
+
+// Explain returns the state of the key of a hit, the peers as its shard knows
+// them, and the time of windows in Unix milliseconds.
+func (e *Engine) Explain(h *node.Hit) (node.Explained, []node.Link, int64) {
+	s := e.shards[node.ShardOf(h.Key, len(e.shards))]
+	at := e.Now()
+	s.lock()
+	defer s.mu.Unlock()
+	return s.node.Explain(at, h), s.node.Links(at), s.node.Time(at).Millis()
+}
+
+// Stamps returns the latest known clock reading of each peer and of this daemon.
+func (e *Engine) Stamps() map[crdt.Incarnation]hlc.Timestamp {
+	out := map[crdt.Incarnation]hlc.Timestamp{e.Incarnation(): e.Time(e.Now())}
+	for _, s := range e.shards {
+		s.lock()
+		for id, stamp := range s.node.Stamps() {
+			out[id] = max(out[id], stamp)
+		}
+		s.mu.Unlock()
+	}
+	return out
+}
+
+// Hottest returns the keys with most requested or denied hits, shard by shard.
+func (e *Engine) Hottest() []node.HotKey {
+	var all []node.HotKey
+	at := e.Now()
+	for _, s := range e.shards {
+		s.lock()
+		all = append(all, s.node.Hottest(at)...)
+		s.mu.Unlock()
+	}
+	return all
+}

@@ -1,0 +1,79 @@
+package report
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/georld/rld/rules"
+)
+
+// Banner is the text that a daemon prints when it serves.
+type Banner struct {
+	Program string // the command that started the daemon, for example calls
+	Version string
+	// GRPC, HTTP and Admin are the addresses of the listeners; UDS is the path
+	// of the Unix socket, "" for none.
+	GRPC, UDS, HTTP, Admin string
+	// Region and Name identify the daemon, Peer and Swim are its addresses for
+	// peers and membership. "" for a daemon alone.
+	Region, Name, Peer, Swim string
+	// Exposed are the listeners that others can reach without TLS or login.
+	Exposed []string
+	// Limits is the path of the limits, "" for the embedded examples.
+	Limits string
+	Rules  *rules.Set
+}
+
+// Text returns the banner.
+func (b *Banner) Text() string {
+	var s strings.Builder
+	limits := b.Limits
+	if limits == "" {
+		limits = "the embedded examples"
+	}
+	fmt.Fprintf(&s, "rld %s: %s in %s from %s\n\n", b.Version,
+		plural(len(b.Rules.Rules()), "rule"), plural(len(b.Rules.Domains()), "domain"), limits)
+	fmt.Fprintf(&s, "  gRPC   %s   Envoy RLS v3, rld.v1.RateLimiter, health, reflection\n", b.GRPC)
+	if b.UDS != "" {
+		fmt.Fprintf(&s, "  gRPC   unix:%s\n", b.UDS)
+	}
+	fmt.Fprintf(&s, "  HTTP   %s   /v1/check, /api/v1/rate_limit, /json, /healthcheck\n", b.HTTP)
+	fmt.Fprintf(&s, "  admin  %s   /metrics, /healthz, /readyz, /rlconfig, /debug/pprof\n", b.Admin)
+	if b.Region != "" {
+		fmt.Fprintf(&s, "  peers  %s   %s of region %s; see rld members, rld netcheck\n", b.Peer, b.Name, b.Region)
+		fmt.Fprintf(&s, "  swim   %s   membership of the region\n", b.Swim)
+	}
+	s.WriteString("\n")
+	for _, l := range b.Exposed {
+		fmt.Fprintf(&s, "  WARNING: %s is open to every client that can reach it, without TLS or login.\n", l)
+	}
+	if len(b.Exposed) > 0 {
+		s.WriteString("\n")
+	}
+	if call, ok := newExampleCall(b.Rules); ok {
+		s.WriteString("Try it:\n\n")
+		fmt.Fprintf(&s, "  curl -i 'http://%s/v1/check?%s'\n", reachable(b.HTTP), call.query())
+		fmt.Fprintf(&s, "  %s check --addr %s %s\n\n",
+			shellQuote(b.Program), shellQuote(reachable(b.GRPC)), call.arguments())
+	}
+	return s.String()
+}
+
+// reachable returns the address of a listener on its own machine. A listener on
+// all addresses is reachable over IPv4, even if it is on [::].
+func reachable(addr string) string {
+	at, err := netip.ParseAddrPort(addr)
+	if err != nil || !at.Addr().IsUnspecified() {
+		return addr
+	}
+	return net.JoinHostPort("127.0.0.1", fmt.Sprint(at.Port()))
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,80 @@
+package report
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/server/admin/api"
+)
+
+// degradedQuiet is how long no decision may be degraded for a degradation to
+// end.
+const degradedQuiet = 10 * time.Second
+
+// degradedLog follows the degradations, by reason.
+type degradedLog [len(node.Stats{}.Degraded)]struct {
+	counted uint64        // at the last sample
+	before  uint64        // when the degradation began
+	grew    time.Duration // when the count last grew
+	since   time.Time     // when the degradation began; zero if there is none
+}
+
+// sampleDegraded follows the degradations, and logs once when one begins and
+// once when it ends.
+func (r *Report) sampleDegraded() node.Stats {
+	stats, at := r.Engine.Stats(), r.Engine.Now().Mono
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, reason := range node.DegradedReasons() {
+		n, d := stats.Degraded[reason], &r.degraded[reason]
+		switch {
+		case n != d.counted && d.since.IsZero():
+			d.since, d.before, d.grew = r.Wall().UTC(), d.counted, at
+			r.Log.Warn(degradation(reason, stats), "reason", reason.String())
+		case n != d.counted:
+			d.grew = at
+		case !d.since.IsZero() && at-d.grew >= degradedQuiet:
+			d.since = time.Time{}
+			r.Log.Info("decisions are exact again", "reason", reason.String(), "degraded", n-d.before)
+		}
+		d.counted = n
+	}
+	return stats
+}
+
+// degradations returns the current degradations.
+func (r *Report) degradations() []api.DegradedState {
+	stats := r.sampleDegraded()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []api.DegradedState
+	for _, reason := range node.DegradedReasons() {
+		if d := &r.degraded[reason]; !d.since.IsZero() {
+			out = append(out, api.DegradedState{
+				Reason: reason.String(), Since: new(d.since), Answers: d.counted - d.before, Text: degradation(reason, stats),
+			})
+		}
+	}
+	return out
+}
+
+// degradation describes a reason and the remedy.
+func degradation(reason node.Degraded, s node.Stats) string {
+	switch reason {
+	case node.KeysFull:
+		return fmt.Sprintf("%d of %d keys are tracked: new keys share overflow counters "+
+			"and may be denied falsely; raise --max-keys", s.LiveKeys, s.MaxKeys)
+	case node.NoRights:
+		return "this daemon has no allotment: for limits with a budget it admits only transferred rights; " +
+			"rld budget gives the reason"
+	case node.OwnerUnreachable:
+		return "owners of strict keys do not answer: on_failure applies; rld status lists them"
+	case node.CircuitOpen:
+		return "circuit breakers to owners of strict keys are open: on_failure applies at once; rld status lists them"
+	case node.CellsFull:
+		return "a sliding_log has more hits than it can tell apart: some count longer than they should; " +
+			"lower the limit or use sliding_window"
+	}
+	return "decisions are degraded"
+}

@@ -1,0 +1,90 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/server/admin/api"
+)
+
+// Status answers /v1/status.
+func (r *Report) Status() api.StatusAnswer {
+	out := api.StatusAnswer{
+		Alone: r.Cluster == nil, Daemon: r.daemonState(), Denied: r.mostDenied(), Degraded: r.degradations(),
+	}
+	if r.Cluster == nil {
+		return out
+	}
+	links, live := r.Engine.Links(r.Engine.Now()), r.Cluster.Members()
+	for _, name := range r.newExplainer().regions {
+		out.Regions = append(out.Regions, r.region(name, live, links))
+	}
+	for _, off := range r.Engine.Offsets() {
+		if far := off.Abs().Seconds(); out.Daemon.PeerOffsetSeconds == nil || far > *out.Daemon.PeerOffsetSeconds {
+			out.Daemon.PeerOffsetSeconds = &far
+		}
+	}
+	out.Worst = r.WorstRule()
+	if r.Strict != nil {
+		for _, c := range r.Strict.Circuits() {
+			if b := r.breaker(&c); b.State != api.BreakerClosed || b.Calls > 0 {
+				out.Breakers = append(out.Breakers, b)
+			}
+		}
+		out.Strict = r.strictState(live)
+	}
+	return out
+}
+
+// daemonState describes this daemon.
+func (r *Report) daemonState() api.DaemonState {
+	stats, set := r.Engine.Stats(), r.Engine.Rules()
+	out := api.DaemonState{
+		DaemonRef: r.self(), Version: r.Version, UptimeSeconds: r.Engine.Now().Mono.Seconds(), Shadow: r.Settings.Shadow,
+		LiveKeys: stats.LiveKeys, MaxKeys: stats.MaxKeys, OverflowKeys: stats.OverflowKeys,
+		ClockOffsetSeconds: time.Duration(stats.ClockOffset).Seconds(),
+		Rules:              api.RulesHash(set.Hash()), RuleCount: len(set.Rules()), LimitsFault: r.LimitsFault(),
+	}
+	err := r.Ready()
+	if out.Ready = err == nil; err != nil {
+		out.WhyNot = err.Error()
+	}
+	return out
+}
+
+// region describes a region by its live daemons and the views of them.
+func (r *Report) region(name string, live []gossip.Member, links []node.Link) api.RegionState {
+	out := api.RegionState{Region: name, Self: name == r.Region, Partitioned: name != r.Region}
+	views := byPeer(links)
+	latest := time.Duration(-1) // the youngest view
+	for _, m := range live {
+		if m.Region != name {
+			continue
+		}
+		state := api.MemberState{Name: m.Name, Incarnation: m.ID.String(), Ready: m.Ready, Self: m.ID == r.Engine.Incarnation()}
+		if state.Self {
+			state.Ready = r.Cluster.Ready()
+		}
+		if l := views[m.ID]; l != nil && l.Age >= 0 {
+			state.StalenessSeconds = api.Seconds(l.Age)
+			if latest < 0 || l.Age < latest {
+				latest = l.Age
+			}
+			if out.StalenessSeconds == nil || *state.StalenessSeconds > *out.StalenessSeconds {
+				out.StalenessSeconds = state.StalenessSeconds
+			}
+			out.Partitioned = out.Partitioned && l.Silent
+		}
+		out.Members = append(out.Members, state)
+	}
+	slices.SortFunc(out.Members, func(a, b api.MemberState) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Incarnation, b.Incarnation))
+	})
+	if out.Partitioned && latest >= 0 {
+		out.PartitionedSince = new(r.Wall().Add(-latest).UTC())
+	}
+	return out
+}
