@@ -11,7 +11,7 @@
 //
 //   - A new window is a new cell. A count only grows until its window can no
 //     longer matter; then the cell is dropped. Nothing is reset in place, since
-//     a reset and an old count that arrives late cannot be told apart.
+//     a reset and an old count that arrives late cannot be distinguished.
 //   - A restart is a new incarnation. A daemon that lost its counts must not
 //     write lower numbers where its peers hold higher ones: those would mask
 //     everything it counts until it has passed them.

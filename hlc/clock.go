@@ -7,68 +7,68 @@ import (
 	"github.com/georld/rld/internal/sat"
 )
 
-// Clock makes the timestamps of one daemon and the wall part its labels are
-// cut from. It reads no time itself, each call is handed an Instant. It
-// allocates nothing after NewClock, except the error of a refused peer.
-// A Clock is not safe for concurrent use.
+// Clock makes the timestamps of one daemon and the time that its windows are
+// cut from. It reads no time; each call gets an Instant. It allocates nothing
+// after NewClock, except the error for a rejected peer. A Clock is not safe for
+// concurrent use.
 //
-// Instants should come in the order they were taken. One that is older by its
-// monotonic part than one seen before (two goroutines met out of order) counts
+// Instants should come in the order they were taken. An Instant whose monotonic
+// part is older than an earlier one (two goroutines overtook each other) counts
 // as no time passed.
 type Clock struct {
 	maxOffset int64 // milliseconds
 	slew      int64 // line loses 1/slew of the monotonic time
 
-	// line runs from here: the last point where reading and wall met.
+	// line starts here: the last point where reading and wall met.
 	anchorMono, anchorWall int64
 
-	// reading is the physical reading, ns. Invariants: it never decreases,
+	// reading is the physical reading in ns. Invariants: it never decreases,
 	// and it is at least every wall reading seen.
 	reading int64
-	// mono and wall are of the latest Instant, ns, never negative.
+	// mono and wall are those of the latest Instant, in ns, never negative.
 	mono, wall int64
 
 	hold  bool  // see HoldJumps
-	adopt bool  // the next Instant ends what is held
-	held  int64 // ns by which wall is behind what was read
+	adopt bool  // the next Instant adopts the held jump
+	held  int64 // ns of a jump that wall leaves out
 
 	last    Timestamp // greatest stamp made or observed
 	started bool
 	steps   Steps
 }
 
-// NewClock returns a clock that has seen no Instant. The first one it is handed
-// sets the physical reading. A field of cfg that Validate refuses takes the
-// nearest value in range; call Validate first to hear of it.
+// NewClock returns a clock without an Instant. The first one sets the physical
+// reading. Fields of cfg that are out of range take the nearest valid value;
+// call Validate first to report them.
 func NewClock(cfg Config) *Clock {
 	cfg = cfg.clamp()
 	return &Clock{maxOffset: cfg.MaxOffset.Milliseconds(), slew: cfg.SlewDivisor}
 }
 
-// Now returns a stamp greater than all stamps this clock made or observed
-// before. It is for stamps of events; labels come from Millis.
+// Now returns a stamp greater than all stamps that this clock made or observed.
+// Use it for events; windows are cut from Millis.
 func (c *Clock) Now(at Instant) Timestamp {
 	c.advance(at)
-	// The counter starts at 0 in a new millisecond; within one, and while an
-	// observed stamp is ahead, it counts on, carrying when it is full.
+	// The counter starts at 0 in a new millisecond. Within one, and while an
+	// observed stamp is ahead, it continues and carries when it is full.
 	c.last = max(c.last.Next(), New(c.readingMillis(), 0))
 	return c.last
 }
 
-// Millis returns the wall part that labels are cut from, in Unix milliseconds:
-// the physical reading, or the latest stamp where that is ahead. It never
-// decreases and uses up no stamp. It is on the path of every decision: a few
-// nanoseconds, no allocation.
+// Millis returns the time that windows are cut from, in Unix milliseconds: the
+// physical reading, or the latest stamp if that is ahead. It never decreases
+// and uses up no stamp. Every decision calls it: it takes a few nanoseconds and
+// allocates nothing.
 func (c *Clock) Millis(at Instant) int64 {
 	c.advance(at)
 	return max(c.last.Millis(), c.readingMillis())
 }
 
-// Observe takes in the stamp of a peer, so that every later stamp of this
-// clock is greater. A stamp more than MaxOffset ahead of the physical reading
-// is refused with a *DriftError and moves nothing; the counts that came with
-// it may still be merged, they do not depend on clocks. A stamp from the past
-// is nothing to report.
+// Observe notes the stamp of a peer. Every later stamp of this clock is
+// greater. If the stamp is more than MaxOffset ahead of the physical reading,
+// Observe returns a *DriftError and changes nothing. The counts of that message
+// may still be merged, since they do not depend on clocks. A stamp from the
+// past changes nothing either.
 func (c *Clock) Observe(at Instant, remote Timestamp) error {
 	c.advance(at)
 	if remote <= c.last {
@@ -88,15 +88,15 @@ func (c *Clock) Observe(at Instant, remote Timestamp) error {
 // Last returns the greatest stamp made or observed so far, 0 for none.
 func (c *Clock) Last() Timestamp { return c.last }
 
-// Offset returns how far the physical reading stands ahead of the wall clock,
-// as of the latest Instant; it is never negative. It is what is left of a step
-// back, or microseconds of jitter.
+// Offset returns the lead of the physical reading over the wall clock, as of
+// the latest Instant. It is never negative. It is the rest of a step back, or
+// microseconds of jitter.
 func (c *Clock) Offset() time.Duration { return time.Duration(c.reading - c.wall) }
 
 // Steps returns the steps of the wall clock seen so far.
 func (c *Clock) Steps() Steps { return c.steps }
 
-// String describes the clock for people.
+// String describes the clock for logs.
 func (c *Clock) String() string {
 	return fmt.Sprintf("last %v, reading %d ms, offset %v, %v", c.last, c.readingMillis(), c.Offset(), c.steps)
 }
@@ -135,15 +135,16 @@ func (c *Clock) advance(at Instant) {
 	c.reading = line
 }
 
-// meet sets the reading to the wall and lets line start here.
+// meet sets the reading to the wall and starts line here.
 func (c *Clock) meet() {
 	c.reading = c.wall
 	c.anchorMono, c.anchorWall = c.mono, c.wall
 }
 
-// late takes in an Instant from before the latest one. It is no sign of a step
-// back. A wall ahead of the reading still counts: should the monotonic clock
-// of a platform ever go back for good, the wall alone keeps labels rolling.
+// late handles an Instant from before the latest one. It is no sign of a step
+// back. A wall reading ahead of the present one still counts: if the monotonic
+// clock of a platform ever goes back for good, the wall clock alone keeps
+// windows advancing.
 func (c *Clock) late(wall int64) {
 	if leaps := wall-c.reading > c.maxOffset*int64(time.Millisecond); wall > c.reading && !(c.hold && leaps) {
 		c.wall = wall

@@ -16,31 +16,31 @@ const (
 	MaxSlewDivisor     = 10_000
 )
 
-// Config is what a Clock is made of. A field left 0 takes its default.
+// Config configures a Clock. A field of 0 takes its default.
 type Config struct {
-	// MaxOffset is how far a peer's stamp may be ahead of the physical
-	// reading and still be observed. Whole milliseconds, MinMaxOffset to
+	// MaxOffset is the maximum lead of a peer's stamp over the physical reading
+	// with which it is observed. Whole milliseconds, MinMaxOffset to
 	// MaxMaxOffset, default DefaultMaxOffset. It must be the same on all
-	// daemons. Greater values tolerate worse wall clocks; smaller ones
-	// bound tighter how early a fast clock can end a window for everybody.
+	// daemons. Greater values tolerate worse wall clocks; smaller ones bound
+	// more tightly how early a fast clock can end the windows of all daemons.
 	MaxOffset time.Duration
-	// SlewDivisor says how fast an offset is paid back after the wall clock
-	// stepped back: while the reading is ahead of the wall it loses
-	// 1/SlewDivisor of the monotonic time, so an offset is gone after
-	// offset * SlewDivisor. MinSlewDivisor to MaxSlewDivisor, default
+	// SlewDivisor sets the speed at which an offset shrinks after the wall
+	// clock stepped back. While the reading is ahead of the wall, it loses
+	// 1/SlewDivisor of the monotonic time, so an offset is gone after offset *
+	// SlewDivisor. MinSlewDivisor to MaxSlewDivisor, default
 	// DefaultSlewDivisor.
 	//
-	// The default of 1/20 repays 250 ms within 5 s and an hour within 20
-	// hours. Until then a window lasts 1/19 longer in real time and its
-	// limit is so much tighter: the safe direction, and less than what
-	// anybody sizes a limit to. A faster slew makes the error greater, a
-	// slower one makes it last. It has to stay well above what a wall clock
-	// may lose on the monotonic one (500 parts in a million for NTP, 1/2000).
+	// With the default of 1/20, 250 ms take 5 s and an hour takes 20 hours.
+	// Until then a window lasts 1/19 longer in real time, and its limit is
+	// tighter by that: the safe direction, and less than the margin of any real
+	// limit. A faster slew makes the error greater, a slower one makes it last.
+	// It must stay well above the drift between a wall clock and the monotonic
+	// one (500 parts per million for NTP, 1/2000).
 	SlewDivisor int64
 }
 
-// Validate returns an error for the first field out of its range. A field of
-// 0 is in range: it stands for its default.
+// Validate returns an error for the first field out of its range. A field of 0
+// is in range: it stands for its default.
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	if c.MaxOffset < MinMaxOffset || c.MaxOffset > MaxMaxOffset {
@@ -65,7 +65,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// clamp brings each field to the nearest value that Validate accepts.
+// clamp moves each field to the nearest value that Validate accepts.
 func (c Config) clamp() Config {
 	c = c.withDefaults()
 	c.MaxOffset = min(max(c.MaxOffset, MinMaxOffset), MaxMaxOffset).Truncate(time.Millisecond)

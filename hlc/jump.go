@@ -6,20 +6,22 @@ import (
 	"github.com/georld/rld/internal/sat"
 )
 
-// HoldJumps sets whether a wall clock that leaps ahead of the monotonic one by
-// more than MaxOffset is believed at once (false, the default, for a daemon
-// alone), or held back until AdoptJump (true): one clock that runs away must
-// not end a window for everybody, and labels that were left behind for it
-// would come again when it is set back.
+// HoldJumps sets whether a jump of the wall clock ahead of the monotonic one by
+// more than MaxOffset is adopted at once (false, the default, for a daemon
+// without peers), or held back until AdoptJump (true). One clock that runs away
+// must not end the windows of all daemons, and windows skipped because of it
+// would repeat when it is set back.
 func (c *Clock) HoldJumps(hold bool) { c.hold = hold }
 
-// Held returns by how much the wall clock is held back, 0 for not.
+// Held returns the size of the jump that is held back, 0 for none.
 func (c *Clock) Held() time.Duration { return time.Duration(c.held) }
 
-// AdoptJump believes what is held back. The next Instant moves the reading.
+// AdoptJump adopts the jump that is held back. The next Instant moves the
+// reading.
 func (c *Clock) AdoptJump() { c.adopt = c.held > 0 }
 
-// withhold returns the wall part of an Instant without what is held back.
+// withhold returns the wall part of an Instant without the jump that is held
+// back.
 func (c *Clock) withhold(mono, wall int64) int64 {
 	if c.adopt {
 		c.adopt, c.held = false, 0

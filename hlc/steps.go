@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Steps counts the steps of the wall clock: changes against the monotonic
-// clock that are too large to be jitter or drift. A driver that keeps the last
-// value and compares has an event for its log and metrics.
+// Steps counts the steps of the wall clock: changes against the monotonic clock
+// that are too large for jitter or drift. A driver compares it with its last
+// value to log an event.
 type Steps struct {
 	Forward, Backward               uint64
 	LargestForward, LargestBackward time.Duration
@@ -16,18 +16,18 @@ type Steps struct {
 // A change of the wall clock against the monotonic one between two Instants
 // counts as a step above stepFloor + elapsed/stepDrift.
 //
-// The floor lies far above the time between the two readings of an Instant and
+// The floor is far above the time between the two readings of an Instant and
 // far below an offset that matters to a window. The drift part is for systems
 // whose monotonic clock is not steered along with the wall clock (on Linux it
-// is): NTP steers by at most 500 parts in a million, a quartz is off by less
+// is): NTP steers by at most 500 parts per million, a quartz is off by less
 // than 100, and 1/1000 leaves room for both.
 const (
 	stepFloor = int64(10 * time.Millisecond)
 	stepDrift = 1_000
 )
 
-// note counts a step when wall is too far from what was expected of it after
-// elapsed ns. No argument is negative.
+// note counts a step if wall is too far from the expected reading after elapsed
+// ns. No argument is negative.
 func (s *Steps) note(wall, expected, elapsed int64) {
 	off := wall - expected
 	if off <= stepFloor && off >= -stepFloor {
@@ -44,7 +44,7 @@ func (s *Steps) note(wall, expected, elapsed int64) {
 	}
 }
 
-// String describes the steps for people.
+// String describes the steps for logs.
 func (s Steps) String() string {
 	return fmt.Sprintf("steps forward %d (largest %v), backward %d (largest %v)",
 		s.Forward, s.LargestForward, s.Backward, s.LargestBackward)

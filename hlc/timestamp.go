@@ -9,15 +9,14 @@ import (
 )
 
 // Timestamp is a hybrid logical timestamp: Unix milliseconds in the upper 48
-// bits, a counter of the stamps within that millisecond in the lower 16. It is
-// ordered as the integer it is. The zero value is before every stamp of a
-// clock.
+// bits, and a counter of the stamps within that millisecond in the lower 16. It
+// is ordered as an integer. The zero value is before every stamp of a clock.
 type Timestamp uint64
 
 const counterBits = 16
 
 const (
-	// MaxMillis is the last millisecond a Timestamp can hold, in the year 10889.
+	// MaxMillis is the last millisecond of a Timestamp, in the year 10889.
 	MaxMillis = 1<<(64-counterBits) - 1
 	// MaxTimestamp is the greatest Timestamp. No clock comes near it: an
 	// Instant ends in 2262.
@@ -31,8 +30,8 @@ func New(millis int64, counter uint16) Timestamp {
 	return Timestamp(millis)<<counterBits | Timestamp(counter)
 }
 
-// Parse reads what String wrote and nothing else: the two numbers in decimal
-// without sign or leading zeros, so that a stamp has one text.
+// Parse parses the result of String and nothing else: the two numbers in
+// decimal without sign or leading zeros. So a stamp has one text.
 func Parse(s string) (Timestamp, error) {
 	millis, counter, found := strings.Cut(s, ".")
 	if !found {
@@ -63,7 +62,7 @@ func (t Timestamp) Millis() int64 { return int64(t >> counterBits) }
 // Counter returns the number of the stamp within its millisecond.
 func (t Timestamp) Counter() uint16 { return uint16(t) }
 
-// Compare returns -1 when t is before u, 1 when it is after, 0 when equal.
+// Compare returns -1 if t is before u, 1 if it is after, 0 if they are equal.
 func (t Timestamp) Compare(u Timestamp) int {
 	switch {
 	case t < u:
@@ -77,8 +76,8 @@ func (t Timestamp) Compare(u Timestamp) int {
 // Before reports whether t is smaller than u.
 func (t Timestamp) Before(u Timestamp) bool { return t < u }
 
-// Next returns the smallest timestamp above t. A full counter carries into
-// the milliseconds. Above MaxTimestamp there is none; it is returned again.
+// Next returns the smallest timestamp above t. A full counter carries into the
+// milliseconds. MaxTimestamp returns itself.
 func (t Timestamp) Next() Timestamp {
 	if t == MaxTimestamp {
 		return t
@@ -86,8 +85,8 @@ func (t Timestamp) Next() Timestamp {
 	return t + 1
 }
 
-// Sub returns the milliseconds from u to t as a Duration, counters left out.
-// What does not fit a Duration saturates.
+// Sub returns the milliseconds from u to t as a Duration, without counters. A
+// result that does not fit saturates.
 func (t Timestamp) Sub(u Timestamp) time.Duration {
 	const limit = math.MaxInt64 / int64(time.Millisecond)
 	ms := t.Millis() - u.Millis()
@@ -97,14 +96,14 @@ func (t Timestamp) Sub(u Timestamp) time.Duration {
 // String returns milliseconds and counter in decimal: "1700000000000.5".
 func (t Timestamp) String() string { return string(t.append(nil)) }
 
-// AppendText appends what String returns to b. It never fails.
+// AppendText appends the result of String to b. It never fails.
 func (t Timestamp) AppendText(b []byte) ([]byte, error) { return t.append(b), nil }
 
-// MarshalText returns what String returns, so that JSON carries a stamp as
+// MarshalText returns the result of String, so that JSON carries a stamp as
 // text: as a number it would lose its last bits in most readers.
 func (t Timestamp) MarshalText() ([]byte, error) { return t.append(nil), nil }
 
-// UnmarshalText is Parse; t is left alone on an error.
+// UnmarshalText is Parse. After an error t is unchanged.
 func (t *Timestamp) UnmarshalText(b []byte) error {
 	u, err := Parse(string(b))
 	if err != nil {

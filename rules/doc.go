@@ -1,4 +1,5 @@
-// Package rules holds limits and the descriptor tree they hang on, and finds
-// the rule that a request ends at. It knows no YAML: package limits turns
-// files into a Set.
+// Package rules defines limits and the tree of descriptors that they belong to.
+// A Set finds the rule of a request: the entry of the tree at which its
+// descriptor ends. The package reads no files; package limits turns YAML into a
+// Set. All values are immutable once they are part of a Set.
 package rules

@@ -6,9 +6,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Hash identifies what a set says: sets of the same rules in the same order,
-// with the same limits, have the same hash on every daemon. Where a rule was
-// written and its metadata do not take part.
+// Hash returns a fingerprint of the rules: sets of the same rules in the same
+// order, with the same limits, have the same hash on every daemon. Positions
+// and metadata of rules do not take part.
 func (s *Set) Hash() uint64 {
 	var b []byte
 	for _, r := range s.rules {

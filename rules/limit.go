@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Algorithm says how a limit counts.
+// Algorithm is the way in which a limit counts. Package quota reads counts by
+// it; no other package depends on it.
 type Algorithm uint8
 
 // The five algorithms. The zero value is the default of the limits language.
@@ -25,15 +26,16 @@ func (a Algorithm) String() string { return name(algorithmNames[:], int(a)) }
 // Bucket reports whether the algorithm has a burst: token_bucket, leaky_bucket.
 func (a Algorithm) Bucket() bool { return a == TokenBucket || a == LeakyBucket }
 
-// Algorithms lists the names of the limits language, in the order of the constants.
+// Algorithms returns the names of the limits language, in the order of the
+// constants.
 func Algorithms() []string { return algorithmNames[:] }
 
-// Unit is the unit of time a limit is written in. Windows are multiples of it
-// since the Unix epoch: a week starts on a Thursday, a month has 30 days and a
-// year 365, as upstream has it.
+// Unit is the unit of time of a limit. Windows start at multiples of it since
+// the Unix epoch: a week starts on a Thursday, a month has 30 days and a year
+// 365, as upstream has it.
 type Unit uint8
 
-// The units; NoUnit is the zero value and means that none was given.
+// The units. NoUnit, the zero value, means that none was given.
 const (
 	NoUnit Unit = iota
 	Second
@@ -62,10 +64,10 @@ func (u Unit) Millis() int64 {
 	return unitMillis[u]
 }
 
-// Units lists the names of the limits language from the shortest up.
+// Units returns the names of the limits language, shortest first.
 func Units() []string { return unitNames[1:] }
 
-// Scope says how far the counters of a limit travel.
+// Scope is the set of daemons that count a limit together.
 type Scope uint8
 
 // The scopes; Global is the default.
@@ -75,7 +77,7 @@ const (
 	NodeLocal
 )
 
-// Consistency is the corner of the triangle the operator picked.
+// Consistency is the guarantee that the operator chose.
 type Consistency uint8
 
 // The consistencies; Eventual is the default.
@@ -90,10 +92,10 @@ var consistencyNames = [...]string{"eventual", "partition", "strict"}
 // String returns the name the limits language uses.
 func (c Consistency) String() string { return name(consistencyNames[:], int(c)) }
 
-// Placement says where the rights of a limit sit.
+// Placement is where the rights of a limit are.
 type Placement uint8
 
-// The placements; Auto picks by size.
+// The placements. Auto chooses by size.
 const (
 	Auto Placement = iota
 	Spread
@@ -106,11 +108,11 @@ var placementNames = [...]string{"auto", "spread", "region", "owner"}
 // String returns the name the limits language uses.
 func (p Placement) String() string { return name(placementNames[:], int(p)) }
 
-// Placements lists the names of the limits language, in the order of the
+// Placements returns the names of the limits language, in the order of the
 // constants.
 func Placements() []string { return placementNames[:] }
 
-// OnFailure is what a strict limit answers when its home cannot be reached.
+// OnFailure is the answer of a strict limit while its owner is unreachable.
 type OnFailure uint8
 
 // The answers; Deny is the default.
@@ -136,54 +138,53 @@ func (p PPM) String() string {
 // Ratio returns the share as a fraction of one.
 func (p PPM) Ratio() float64 { return float64(p) / float64(Whole) }
 
-// Limit is one limit as written, every default filled in. It is immutable
-// once it is part of a Set and may be read by any number of goroutines.
+// Limit is one limit with every default filled in. It is immutable once it is
+// part of a Set, and safe for concurrent use.
 type Limit struct {
 	Algorithm  Algorithm
 	Unit       Unit
 	Multiplier uint32 // >= 1: the window is Multiplier units long
-	Requests   uint32 // hits a window; 0 refuses everything
+	Requests   uint32 // hits per window; 0 denies everything
 	Burst      uint32 // buckets only: tokens of a full bucket, or length of the queue
-	Unlimited  bool   // passes everything, counts nothing; all but Name and Replaces is unused
+	Unlimited  bool   // admits everything, counts nothing; only Name and Replaces are used
 
 	Name     string   // returned to the caller; need not be unique
-	Replaces []string // names of the limits this one drops when both match in one call
+	Replaces []string // names of limits that this one drops if both match in one call
 
-	Shadow       bool // counts, never refuses
-	Quota        bool // refuses only when all quotas of the call are over
-	CarryDebt    bool // what went over is paid back in the next window
-	ChargeDenied bool // refused hits are charged too
+	Shadow       bool // counts, never denies
+	Quota        bool // denies only if all quotas of the call are over
+	CarryDebt    bool // the excess is paid back in the next window
+	ChargeDenied bool // denied hits are charged too
 
 	Scope       Scope
 	Consistency Consistency
 	Placement   Placement // as written
-	// Placed is where the rights sit, Placement with Auto resolved by size, and
-	// Owner for a strict limit; PerRegion instead for one of the region, and
-	// Spread where one daemon would have none to grant to. It is Auto for a limit
-	// without rights that is not strict, and where the size of the cluster was
-	// not known to who read the limit. It is no part of a set's hash.
+	// Placed is the resolved Placement: Auto chosen by size, Owner for a strict
+	// limit, PerRegion instead for one with regional scope, and Spread if one
+	// daemon would have none to lease to. It is Auto for a limit without rights
+	// that is not strict, and if the reader of the limit did not know the size
+	// of the cluster. It is no part of a set's hash.
 	Placed    Placement
 	Budget    PPM  // overage budget in parts per million of the limit
 	HasBudget bool // false: estimate only
-	// Weights pins the regions' shares in the rights, sorted by region; nil:
-	// they follow demand. They sum to Whole.
+	// Weights sets the regions' shares in the rights, sorted by region. They
+	// sum to Whole. Nil: the shares follow demand.
 	Weights      []Weight
 	OnFailure    OnFailure
 	ReserveShare PPM // OnFailure == Share only
-	// Owner is the region that the limit's keys are at home in, "" for one that
-	// the cluster picks by the key.
+	// Home is the home region of the limit's keys, "" to choose one per key.
 	Home string
 }
 
 // Window returns the length of the window in milliseconds: unit x multiplier.
 func (l *Limit) Window() int64 { return l.Unit.Millis() * int64(l.Multiplier) }
 
-// Grid identifies what the counters of a limit are laid out on: the shape of
-// the fold and the length of the window. Limits on one grid share a key's
-// counters, so that a change of number, name, budget or mode keeps them and a
-// change of window or of the kind of fold starts empty. Windows that carry
-// debt are a kind of their own: under a limit that does not, an override say,
-// what is owed would be lost. Never 0.
+// Grid returns a fingerprint of the layout of a limit's counters: the kind of
+// fold and the length of the window. Limits on one grid share a key's counters.
+// So a change of number, name, budget or mode keeps them, and a change of
+// window or kind starts empty. Windows with carry_debt are a kind of their own:
+// a limit without it, an override for example, would lose the debt. Grid is
+// never 0.
 func (l *Limit) Grid() uint64 {
 	shape := uint64(0) // fixed and sliding windows fold the same cells
 	switch {

@@ -1,18 +1,18 @@
 package rules
 
-// Weight pins the share of a region in the rights of a limit.
+// Weight sets the share of a region in the rights of a limit.
 type Weight struct {
 	Region string
 	Share  PPM
 }
 
-// Whole is the share of everything: the weights of a limit sum to it.
+// Whole is the sum of the weights of a limit.
 const Whole = 100 * Percent
 
-// HasRights reports whether a gate of rights bounds what the world admits
-// under the limit: an eventual limit with a budget, or a partitioned one. A
-// strict limit is counted at its home, a limit of one daemon and one that
-// passes everything need no rights.
+// HasRights reports whether a rights gate bounds the hits that the world admits
+// under the limit: if it is eventual with a budget, or partitioned. The owner
+// counts a strict limit. A limit of one daemon, and one without a limit, need
+// no rights.
 func (l *Limit) HasRights() bool {
 	switch {
 	case l.Unlimited, l.Scope == NodeLocal:
@@ -24,8 +24,8 @@ func (l *Limit) HasRights() bool {
 	}
 }
 
-// Total returns the hits that all rights of one label may sum to: the limit
-// and its budget, rounded down. Without a budget it is the limit.
+// Total returns the sum of all rights of one window: the limit with its budget,
+// rounded down. Without a budget it is the limit.
 func (l *Limit) Total() uint64 { return l.withBudget(l.Requests) }
 
 // TotalBurst is Total for the burst of a bucket; 0 for other algorithms.

@@ -9,14 +9,14 @@ import (
 // Entry is one key and value of a descriptor.
 type Entry struct{ Key, Value string }
 
-// Descriptor is one question of a call: its entries, left to right, and how
-// many hits it stands for.
+// Descriptor is one question of a call: its entries, left to right, and its
+// hits.
 type Descriptor struct {
 	Entries []Entry
-	// Hits to charge; 0 is a peek, which charges nothing. Edges fill in
+	// Hits is the number of hits to charge. 0 charges nothing. Edges fill in
 	// their default of 1.
 	Hits uint64
-	// Override is used instead of the configured limit when its Unit is set.
+	// Override replaces the configured limit if its Unit is set.
 	Override Override
 }
 
@@ -26,12 +26,12 @@ type Override struct {
 	Unit     Unit
 }
 
-// ID identifies a rule by what it matches: hash(domain, path of keys and
-// values). It is the same on every daemon and across reloads.
+// ID identifies a rule by the descriptors that it matches: hash(domain, path of
+// keys and values). It is the same on every daemon and across reloads.
 type ID uint64
 
-// Position is where a rule was written, for messages. The zero value means
-// that it was made by hand.
+// Position is the place of a rule in its file, for messages. The zero value
+// means that the rule was made by code.
 type Position struct {
 	File         string
 	Line, Column int
@@ -42,23 +42,23 @@ func (p Position) String() string {
 	return p.File + ":" + strconv.Itoa(p.Line) + ":" + strconv.Itoa(p.Column)
 }
 
-// Rule is one entry of the descriptor tree that a request can end at.
-// It is immutable once it is part of a Set.
+// Rule is one entry of the descriptor tree at which a request can end. It is
+// immutable once it is part of a Set.
 type Rule struct {
 	ID ID
 	// Index is the rule's position in Set.Rules.
 	Index  int
 	Domain string
-	// Path is the rule for people: "tier=premium > user_id".
+	// Path is the readable form of the entries: "tier=premium > user_id".
 	Path string
-	// Limit is nil for an entry that whitelists what it matches.
+	// Limit is nil for an entry that whitelists the requests it matches.
 	Limit *Limit
-	// Patterns holds, per entry of the path, the pattern that takes the
-	// place of the request's value in the counter key (share_threshold), or
-	// "". It is nil when no entry has one.
+	// Patterns holds, per entry of the path, the pattern that replaces the
+	// request's value in the counter key (share_threshold), or "". It is nil if
+	// no entry has one.
 	Patterns []string
-	// Entity is true when the path has a key-only or wildcard entry without
-	// share_threshold: each value has a counter of its own.
+	// Entity is true if the path has a key-only or wildcard entry without
+	// share_threshold: each value has its own counter.
 	Entity bool
 	// Metadata is the rule's metadata as plain YAML values (map[string]any,
 	// []any, string, bool, int64, uint64, float64, nil), or nil. Read only.
@@ -70,8 +70,8 @@ type Rule struct {
 // the rule has the same ID and counts on the same grid. The rule has a limit.
 func (r *Rule) Shared() uint64 { return uint64(r.ID) ^ r.Limit.Grid()*0x9e3779b97f4a7c15 }
 
-// Display returns what a caller is told the rule's name is: the limit's name
-// where it has one, else its path.
+// Display returns the rule's name in answers: the limit's name if it has one,
+// else its path.
 func (r *Rule) Display() string {
 	if r.Limit != nil && r.Limit.Name != "" {
 		return r.Limit.Name
@@ -79,8 +79,8 @@ func (r *Rule) Display() string {
 	return r.Path
 }
 
-// pathID hashes a domain and a path of keys and values, length-prefixed so
-// that no two paths collide by concatenation.
+// pathID hashes a domain and a path of keys and values, each with its length,
+// so that concatenation cannot make two paths collide.
 func pathID(domain string, path []Entry) ID {
 	b := make([]byte, 0, 128)
 	b = appendText(b, domain)

@@ -1,8 +1,8 @@
 package rules
 
-// table is a map from text for the few names that most levels have: up to
-// scanned of them are compared one by one, which is faster than hashing.
-// The zero value is empty.
+// table is a map from text for the few names that most levels have. It compares
+// up to scanned of them one by one, which is faster than hashing. The zero
+// value is empty.
 type table[V any] struct {
 	names  []string
 	values []V
@@ -11,7 +11,7 @@ type table[V any] struct {
 
 const scanned = 8
 
-// get returns the value of a name and whether it has one.
+// get returns the value of a name, false without one.
 func (t *table[V]) get(name string) (v V, ok bool) {
 	if t.index != nil {
 		if i, found := t.index[name]; found {
@@ -27,7 +27,7 @@ func (t *table[V]) get(name string) (v V, ok bool) {
 	return v, false
 }
 
-// put adds a name that is not there.
+// put adds a name that is not in the table.
 func (t *table[V]) put(name string, v V) {
 	t.names, t.values = append(t.names, name), append(t.values, v)
 	if t.index != nil {

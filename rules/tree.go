@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Node is one descriptor of the limits language, the input of NewSet. An
-// empty Value is key-only, a Value that holds '*' is a wildcard.
+// Node is one descriptor of the limits language, the input of NewSet. An empty
+// Value is key-only. A Value with '*' is a wildcard.
 type Node struct {
 	Key, Value     string
 	Limit          *Limit
@@ -23,8 +23,8 @@ type DomainNode struct {
 	Children []Node
 }
 
-// Set is all rules of all domains, compiled for matching. It is immutable and
-// safe for concurrent use.
+// Set holds all rules of all domains, compiled for matching. It is immutable
+// and safe for concurrent use.
 type Set struct {
 	domains table[*Domain]
 	rules   []*Rule
@@ -37,8 +37,8 @@ type Domain struct {
 	root level
 }
 
-// level is what a request entry is matched against, by key, since no entry of
-// another key can ever match it.
+// level is one level of the tree, by key: an entry of another key never
+// matches.
 type level struct{ keys table[*keyLevel] }
 
 type keyLevel struct {
@@ -52,17 +52,16 @@ type wildcard struct {
 	branch  *branch
 }
 
-// branch is a compiled Node. rule is set for every node: a node without a
-// limit whitelists a request that ends there.
+// branch is a compiled Node. Every branch has a rule: a node without a limit
+// whitelists a request that ends there.
 type branch struct {
 	rule *Rule
 	next level
 }
 
-// NewSet compiles domains. It returns an error for what no file of the limits
-// language may hold: an empty or repeated domain, an empty key, two equal
-// entries on one level. Package limits finds the same faults first, with
-// their positions.
+// NewSet compiles domains. It returns an error for an empty or repeated domain,
+// an empty key, or two equal entries on one level. Package limits finds these
+// faults first, with their positions.
 func NewSet(domains []DomainNode) (*Set, error) {
 	s := &Set{byID: make(map[ID]*Rule)}
 	for _, d := range domains {
@@ -82,7 +81,7 @@ func NewSet(domains []DomainNode) (*Set, error) {
 	return s, nil
 }
 
-// Domain returns the tree of a domain, or nil when no rule names it.
+// Domain returns the tree of a domain, nil if no rule has it.
 func (s *Set) Domain(name string) *Domain {
 	d, _ := s.domains.get(name)
 	return d
@@ -101,11 +100,11 @@ func (s *Set) Domains() []string {
 	return names
 }
 
-// Match returns the rule that entries end at, or nil. At each level the exact
-// value is tried first, then the wildcards in file order, then the key-only
-// entry; what matched is final, there is no way back; and the rule must be as
-// deep as the request is long. It does not allocate and costs the depth of
-// the tree plus the wildcards of the levels passed.
+// Match returns the rule that entries end at, or nil. At each level it tries
+// the exact value first, then the wildcards in file order, then the key-only
+// entry. A match is final; there is no backtracking. The rule must be as deep
+// as the request is long. It does not allocate, and costs the depth of the tree
+// plus the wildcards of its levels.
 func (d *Domain) Match(entries []Entry) *Rule {
 	at := &d.root
 	var b *branch
@@ -139,8 +138,8 @@ func (l *level) find(e *Entry) *branch {
 }
 
 // Matches reports whether pattern, in which each '*' stands for zero or more
-// characters, covers the whole of s. Parts are taken leftmost first, which is
-// enough when '*' is the only wildcard.
+// characters, covers all of s. It matches the parts leftmost first, which is
+// enough if '*' is the only wildcard.
 func Matches(pattern, s string) bool {
 	star := strings.IndexByte(pattern, '*')
 	if star < 0 {
@@ -163,7 +162,7 @@ func Matches(pattern, s string) bool {
 	}
 }
 
-// compiler carries the path from the root while a tree is compiled.
+// compiler holds the path from the root while a tree is compiled.
 type compiler struct {
 	set    *Set
 	domain string
@@ -231,9 +230,9 @@ func (c *compiler) rule(n *Node) *Rule {
 	return r
 }
 
-// put files b under a value of its key; false when the value is taken. A
-// wildcard is also its own exact value: the text "x*" in a request means the
-// entry x*, whatever other wildcard stands before it.
+// put adds b under a value of its key; false if the value is taken. A wildcard
+// is also its own exact value: the text "x*" in a request means the entry x*,
+// whatever other wildcard precedes it.
 func (k *keyLevel) put(value string, b *branch) bool {
 	if value == "" {
 		if k.any != nil {

@@ -22,7 +22,7 @@ func newBudget(p process) *cobra.Command {
 		Long: "Ask a running daemon how far the limits that daemons count together may be exceeded, and\n" +
 			"how far they were: what is expected of counts alone, what was achieved now and at worst\n" +
 			"within an hour, and the bound. A rule with an overage_budget, and one of consistency\n" +
-			"partition, is bounded by rights, whatever is late, lost or cut off; any other by the\n" +
+			"partition, is bounded by rights, whatever is late, lost or partitioned; any other by the\n" +
 			"number of regions alone. Below the rules: who holds which part of the rights, and how\n" +
 			"old what is known of each region is. The exit code is 0 when there is an answer and 2\n" +
 			"when there is none.",

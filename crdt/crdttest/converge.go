@@ -6,28 +6,28 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Counter describes a replicated counter to Converge. Its Lattice must have
+// Counter describes a replicated counter for Converge. Its Lattice must have
 // deltas, and the zero value of T must be the empty counter.
 type Counter[T any] struct {
 	Lattice[T]
-	// Add counts n more at the replica of a writer. Writers are told apart
-	// by their number.
+	// Add counts n more at the replica of a writer. Writers are numbered.
 	Add func(replica *T, writer, n uint64)
-	// Refund takes back n of what the writer added before, never more. Nil
-	// if the counter cannot.
+	// Refund subtracts n from the writer's earlier additions, never more than
+	// they sum to. Nil if the counter has no refunds.
 	Refund func(replica *T, writer, n uint64)
-	// Value returns what the counter stands at.
+	// Value returns the count.
 	Value func(*T) uint64
 }
 
-// Converge lets up to six replicas count at random and send each other what
-// the other was not yet known to have, over a network that loses, repeats and
-// reorders messages and acknowledgements. It fails t when a replica
+// Converge lets up to six replicas count at random and send each other the part
+// of their state that the other is not known to have, over a network that
+// loses, repeats and reorders messages and acknowledgements. It fails t if a
+// replica
 //
-//   - counts anything that was never added,
-//   - forgets anything it added itself, or
-//   - once every message gets through, differs from the sum of all additions
-//     less all refunds, or has still something to send.
+//   - counts a hit that was never added,
+//   - forgets a hit that it added itself, or
+//   - once every message arrives, differs from the sum of all additions less all
+//     refunds, or still has something to send.
 func Converge[T any](t rapid.TB, c Counter[T]) {
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
@@ -44,18 +44,18 @@ func Converge[T any](t rapid.TB, c Counter[T]) {
 	})
 }
 
-// world is some replicas, the messages between them, and the truth.
+// world is the replicas, the messages between them, and the ground truth.
 type world[T any] struct {
 	c        Counter[T]
 	replicas []replica[T]
 	flying   []message[T]
-	events   []string // that may happen; one named twice happens twice as often
+	events   []string // possible ones; one listed twice happens twice as often
 }
 
 type replica[T any] struct {
 	state           T
-	known           []T    // by peer: what it has acknowledged
-	added, refunded uint64 // the truth about this writer
+	known           []T    // by peer: its acknowledged state
+	added, refunded uint64 // the ground truth of this writer
 }
 
 type message[T any] struct {
@@ -104,7 +104,7 @@ func (w *world[T]) event(t *rapid.T) {
 	}
 }
 
-// pick calls do with a message in flight, any of them: the network reorders.
+// pick calls do with any message in flight: the network reorders.
 func (w *world[T]) pick(t *rapid.T, do func(k int)) {
 	if len(w.flying) > 0 {
 		do(rapid.IntRange(0, len(w.flying)-1).Draw(t, "message"))
@@ -123,7 +123,8 @@ func (w *world[T]) copyOf(k int) message[T] {
 	return m
 }
 
-// send puts a message in flight that holds what the peer is not known to have.
+// send puts a message in flight with the part of the state that the peer is not
+// known to have.
 func (w *world[T]) send(from, to int) {
 	r := &w.replicas[from]
 	if from != to {
@@ -131,8 +132,8 @@ func (w *world[T]) send(from, to int) {
 	}
 }
 
-// deliver hands a message over. A delta is answered with an acknowledgement
-// that carries the delta back, into what the sender knows of its peer.
+// deliver delivers a message. The answer to a delta is an acknowledgement with
+// the same delta, which the sender joins into the known state of its peer.
 func (w *world[T]) deliver(m message[T]) {
 	r := &w.replicas[m.to]
 	if m.ack {
@@ -143,7 +144,7 @@ func (w *world[T]) deliver(m message[T]) {
 	w.flying = append(w.flying, message[T]{from: m.to, to: m.from, delta: m.delta, ack: true})
 }
 
-// audit compares each replica with what really happened so far.
+// audit compares each replica with the ground truth so far.
 func (w *world[T]) audit() error {
 	total := uint64(0)
 	for i := range w.replicas {
@@ -164,8 +165,8 @@ func (w *world[T]) audit() error {
 	return nil
 }
 
-// settle delivers all that is in flight, then two rounds of deltas between
-// all, and compares every replica with the truth.
+// settle delivers all messages in flight, then two rounds of deltas between all
+// replicas, and compares every replica with the ground truth.
 func (w *world[T]) settle() error {
 	w.drain()
 	for range 2 {

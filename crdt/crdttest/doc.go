@@ -1,8 +1,9 @@
-// Package crdttest holds what every replicated value must keep to, as tests to
-// call: Laws for the join alone, Converge for replicas that exchange deltas
-// over a network that loses, repeats and reorders.
+// Package crdttest tests replicated values. Laws checks the join alone.
+// Converge checks replicas that exchange deltas over a network that loses,
+// repeats and reorders messages.
 //
-// The two find different faults. A join may keep every law and still forget:
-// the maximum of one scalar that all replicas add to is a flawless lattice, and
-// loses every concurrent addition. Only a truth to compare with shows that.
+// The two find different faults. A join may keep every law and still forget.
+// The maximum of one scalar that all replicas add to is a correct lattice, and
+// loses every concurrent addition. Only a comparison with the ground truth
+// shows that.
 package crdttest

@@ -2,49 +2,50 @@ package crdttest
 
 import "fmt"
 
-// Lattice describes a replicated value to the tests. Functions take pointers
-// so that values may be large or hold their memory; only Join may change one,
-// and only its first.
+// Lattice describes a replicated value for the tests. Its functions take
+// pointers, so that values may be large or own memory. Only Join may change a
+// value, and only its first argument.
 type Lattice[T any] struct {
 	// Join makes *into the least value that covers both and reports whether
 	// that changed it. It must not keep memory of *from.
 	Join func(into, from *T) (changed bool)
 	// Covers reports whether b is at most a in the order of the lattice. It
-	// must not be written in terms of Join, whose order it checks.
+	// must not use Join, whose order it checks.
 	Covers func(a, b *T) bool
 	// Equal reports whether a and b are the same value.
 	Equal func(a, b *T) bool
-	// Clone returns a copy with memory of its own.
+	// Clone returns a copy with its own memory.
 	Clone func(*T) T
 	// Show describes a value in failures.
 	Show func(*T) string
 
-	// Delta returns what since lacks of have. Nil if there are no deltas.
+	// Delta returns the part of have that since lacks. Nil if there are no
+	// deltas.
 	Delta func(have, since *T) T
-	// Digest returns a fingerprint: equal for equal values, and different
-	// for the values of a test. Nil if there is none.
+	// Digest returns a fingerprint: equal for equal values, different for
+	// different values of a test. Nil if there is none.
 	Digest func(*T) uint64
-	// Selective says that a join is one of its two arguments, never a
-	// mixture. True of a lattice in which any two values compare.
+	// Selective is set if a join is always one of its two arguments, never a
+	// mixture. This holds if any two values of the lattice are comparable.
 	Selective bool
 }
 
 // Violation is a law that three values break.
 type Violation struct {
-	Law    string // what should hold, x y z being the values
+	Law    string // in terms of x, y and z, the values
 	Values [3]string
 	Got    string
 }
 
-// Error names the law, the values and what was found instead.
+// Error contains the law, the values and the result.
 func (v *Violation) Error() string {
 	return fmt.Sprintf("law broken: %s\nx: %s\ny: %s\nz: %s\ngot: %s",
 		v.Law, v.Values[0], v.Values[1], v.Values[2], v.Got)
 }
 
-// Check holds three values to every law, each law in all orders of the values
-// that matter to it. The values are not changed. The error is a *Violation of
-// the first law that does not hold.
+// Check applies every law to three values, in all orders of the values that
+// matter to it. It does not change the values. The error is a *Violation of the
+// first law that does not hold.
 func Check[T any](l Lattice[T], x, y, z T) error {
 	c := checker[T]{l: l, values: [3]string{l.Show(&x), l.Show(&y), l.Show(&z)}}
 	for _, law := range c.laws() {
@@ -55,7 +56,7 @@ func Check[T any](l Lattice[T], x, y, z T) error {
 	return nil
 }
 
-// checker holds what the laws share.
+// checker is the common state of the laws.
 type checker[T any] struct {
 	l      Lattice[T]
 	values [3]string
@@ -77,7 +78,7 @@ func (c *checker[T]) laws() []law[T] {
 	return all
 }
 
-// join returns the join and leaves its arguments alone.
+// join returns the join and does not change its arguments.
 func (c *checker[T]) join(x, y *T) *T {
 	into := c.l.Clone(x)
 	c.l.Join(&into, y)

@@ -3,8 +3,8 @@ package crdttest
 import "pgregory.net/rapid"
 
 // Laws checks the laws of a lattice on values drawn from gen. It fails t with
-// the law and the smallest values that break it. Draw from few slots and small
-// numbers: laws break where values collide.
+// the law and the smallest values that break it. gen should draw from few
+// writers and small numbers: laws break where values collide.
 func Laws[T any](t rapid.TB, l Lattice[T], gen *rapid.Generator[T]) {
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
@@ -15,8 +15,8 @@ func Laws[T any](t rapid.TB, l Lattice[T], gen *rapid.Generator[T]) {
 	})
 }
 
-// argument: a join leaves its second argument alone, then and whenever the
-// result or the argument is joined further.
+// argument: a join does not change its second argument, neither then nor when
+// the result or the argument is joined further.
 func (c *checker[T]) argument(x, y, z *T) error {
 	const law = "a join neither changes nor keeps its argument"
 	into, from := c.l.Clone(x), c.l.Clone(y)
@@ -55,7 +55,7 @@ func (c *checker[T]) inflationary(x, y, _ *T) error {
 	return nil
 }
 
-// least: the join is no greater than needed, and the order is that of the join.
+// least: the join is no greater than needed, and its order is that of Covers.
 func (c *checker[T]) least(x, y, z *T) error {
 	both := c.join(x, y)
 	if c.l.Covers(z, x) && c.l.Covers(z, y) && !c.l.Covers(z, both) {

@@ -351,7 +351,7 @@ descriptors:
 		!strings.HasPrefix(login.Explanation[0], "No window of 60 s ever admits more than the limit of 5 hits") {
 		t.Errorf("strict: %+v", login)
 	}
-	if open.Bound != nil || open.Bounded || !strings.Contains(open.Explanation[0], "on_failure: allow lets all pass") {
+	if open.Bound != nil || open.Bounded || !strings.Contains(open.Explanation[0], "on_failure: allow admits every hit") {
 		t.Errorf("with on_failure: allow: %+v", open)
 	}
 	if shadow.Bound != nil || shadow.Bounded {
