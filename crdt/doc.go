@@ -15,9 +15,10 @@
 //   - A restart is a new incarnation. A daemon that lost its counts must not
 //     write lower numbers where its peers hold higher ones: those would mask
 //     everything it counts until it has passed them.
-//   - A cell has a single writer. So two values of a cell are two moments of one
-//     history, the greater one is the later, and the maximum loses nothing. With
-//     two writers in one cell, the hits of the smaller count would be lost.
+//   - A cell has a single writer. So two values of a cell are two moments of
+//     one history, the greater one is the later, and the maximum loses nothing.
+//     With two writers in one cell, the hits of the smaller count would be
+//     lost.
 //
 // # The lattices
 //

@@ -18,12 +18,12 @@
 // monotonic rate less 1/SlewDivisor. Three properties follow.
 //
 //   - While the wall clock behaves, reading and wall are the same number. Wall
-//     readings that jitter by microseconds, or that run a little slower than the
-//     monotonic clock, hold the reading up only while the jitter lasts: line
-//     falls behind every wall clock that loses less than 1/SlewDivisor.
+//     readings that jitter by microseconds, or that run a little slower than
+//     the monotonic clock, hold the reading up only while the jitter lasts:
+//     line falls behind every wall clock that loses less than 1/SlewDivisor.
 //   - When the wall clock steps back, the reading continues along line: windows
-//     keep advancing and never repeat. Offset is the lead of the reading over the
-//     wall. The two meet again after Offset * SlewDivisor.
+//     keep advancing and never repeat. Offset is the lead of the reading over
+//     the wall. The two meet again after Offset * SlewDivisor.
 //   - When the wall clock steps forward, the reading follows at once, unless
 //     HoldJumps is set. Steps counts it for the driver to report.
 //

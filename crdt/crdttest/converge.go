@@ -26,8 +26,8 @@ type Counter[T any] struct {
 //
 //   - counts a hit that was never added,
 //   - forgets a hit that it added itself, or
-//   - once every message arrives, differs from the sum of all additions less all
-//     refunds, or still has something to send.
+//   - once every message arrives, differs from the sum of all additions less
+//     all refunds, or still has something to send.
 func Converge[T any](t rapid.TB, c Counter[T]) {
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,10 +12,10 @@ import (
 	"github.com/georld/rld/crdt/crdttest"
 )
 
-// The tests here plant faults and want them found. rapid would file each, and
+// Mutations must be found here. rapid would file each, and
 // look for the smallest form of each for up to half a minute.
 func TestMain(m *testing.M) {
-	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.shrinktime": "50ms"} {
+	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.shrinktime": "50ms", "rapid.seed": "1"} {
 		if err := flag.Set(name, value); err != nil {
 			panic(err)
 		}
@@ -99,16 +99,16 @@ func lww() crdttest.Lattice[pair] {
 	return l
 }
 
-// TestLawsOfPairs plants a fault in a correct lattice, one law at a time.
+// TestLawsOfPairs mutates a correct lattice, one law at a time.
 func TestLawsOfPairs(t *testing.T) {
 	gen := rapid.Custom(func(t *rapid.T) pair {
 		n := rapid.Uint64Range(0, 3)
 		return pair{n.Draw(t, "a"), n.Draw(t, "b")}
 	})
 	tests := []struct {
-		name  string
-		plant func() crdttest.Lattice[pair]
-		want  string // the law that breaks, "" for none
+		name   string
+		mutate func() crdttest.Lattice[pair]
+		want   string // the law that breaks, "" for none
 	}{
 		{"correct", pairs, ""},
 		{"last writer wins", lww, ""},
@@ -219,7 +219,7 @@ func TestLawsOfPairs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			wantFailure(t, tt.want, func(t rapid.TB) { crdttest.Laws(t, tt.plant(), gen) })
+			wantFailure(t, tt.want, func(t rapid.TB) { crdttest.Laws(t, tt.mutate(), gen) })
 		})
 	}
 }
@@ -316,13 +316,13 @@ func TestLawsOfVectors(t *testing.T) {
 	})
 }
 
-// TestConverge plants what has been shipped: each of these keeps the laws of a
-// join or nearly, and counts wrong.
+// TestConverge applies mutations that real systems have shipped: each keeps the
+// laws of a join or nearly, and counts wrong.
 func TestConverge(t *testing.T) {
 	tests := []struct {
-		name  string
-		plant func() crdttest.Counter[vector]
-		want  string // what is found, "" for nothing
+		name   string
+		mutate func() crdttest.Counter[vector]
+		want   string // what is found, "" for nothing
 	}{
 		{"a slot a writer", vectors, ""},
 		// A scalar merged by maximum: "added" in Patrol's bucket.
@@ -391,7 +391,7 @@ func TestConverge(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			wantFailure(t, tt.want, func(t rapid.TB) { crdttest.Converge(t, tt.plant()) })
+			wantFailure(t, tt.want, func(t rapid.TB) { crdttest.Converge(t, tt.mutate()) })
 		})
 	}
 }

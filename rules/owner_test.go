@@ -50,7 +50,7 @@ func TestReserves(t *testing.T) {
 	shared := func(n, burst uint32, share rules.PPM) rules.Limit {
 		return rules.Limit{Consistency: rules.Strict, Requests: n, Burst: burst, OnFailure: rules.Share, ReserveShare: share}
 	}
-	type split struct{ home, homeBurst, reserve, reserveBurst uint32 }
+	type split struct{ home, ownerBurst, reserve, reserveBurst uint32 }
 	for _, tc := range []struct {
 		name    string
 		l       rules.Limit
