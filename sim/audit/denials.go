@@ -16,7 +16,8 @@ import (
 //
 //   - A bucket may take late hits as if they came when they arrived: it stands
 //     higher by its rate times the greatest age of views so far, and by as much
-//     as the replica's clock lost.
+//     as the replica's clock lost. A process that restarts learns counts that are
+//     as old as its peers.
 //   - A log keeps hits of a clock that is ahead for longer.
 //   - A replica that first decides on a bucket does not know when the hits of
 //     others came (see entry.learning).
@@ -36,6 +37,13 @@ func denials(a *sim.Auditor, t *truth) {
 	n := len(t.world.Regions())
 	d := &denialAuditor{finding: finding{a, t}, agesAt: unknown, ages: make([]time.Duration, n*n)}
 	a.Decided = d.decided
+	started := make([]bool, len(t.up))
+	a.Restarted = func(o *sim.Daemon) {
+		if started[o.Index] {
+			d.late = max(d.late, 2*(t.world.Now()+time.Minute))
+		}
+		started[o.Index] = true
+	}
 }
 
 func (a *denialAuditor) decided(d *sim.Decided) {
