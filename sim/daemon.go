@@ -93,11 +93,11 @@ func (w *World) start(d *Daemon) error {
 		stream = 0
 	}
 	d.Nodes, d.incarnations = nil, nil
-	rights, err := w.openAgent(d)
+	rights, err := d.openAgent(w)
 	if err != nil {
 		return err
 	}
-	if err = w.openAcceptor(d); err != nil {
+	if err = d.openAcceptor(w); err != nil {
 		return err
 	}
 	for s := range w.cfg.Shards {
@@ -117,7 +117,7 @@ func (w *World) start(d *Daemon) error {
 		d.incarnations = append(d.incarnations, n.Incarnation())
 	}
 	if w.owners {
-		d.process = w.newProcess(d)
+		d.process = d.newProcess(w)
 	}
 	d.starts++
 	d.Up, d.Paused, d.started = true, false, w.now
@@ -129,9 +129,9 @@ func (w *World) start(d *Daemon) error {
 	for _, n := range d.Nodes {
 		n.SetRules(at, w.sets[d.Set].set)
 	}
-	w.agentRules(d)
+	d.agentRules(w)
 	w.auditors.restarted(d)
-	w.join(d)
+	w.membership.join(w, d)
 	return nil
 }
 
@@ -160,7 +160,7 @@ func (w *World) crash(d *Daemon) {
 		w.endedStrict.Add(n.LeaseStats())
 	}
 	for _, i := range d.inbox {
-		w.drop(w.flights.take(i))
+		w.network.drop(w.network.flights.take(i))
 	}
 	if d.process != nil {
 		w.load.Unanswered += uint64(d.process.Waiters.Len()) // the connections end with it
@@ -168,8 +168,8 @@ func (w *World) crash(d *Daemon) {
 	d.Up, d.Paused, d.Nodes, d.inbox = false, false, nil, nil
 	d.agent, d.process, d.acceptor = nil, nil, nil
 	w.undefer(d)
-	w.tear(d)
-	w.leave(d)
+	d.tear(w)
+	w.membership.leave(w, d)
 }
 
 // rename gives a daemon that will start another name and address.
@@ -206,7 +206,7 @@ func (w *World) resume(d *Daemon) {
 	waiting := d.inbox
 	d.inbox = nil
 	for _, i := range waiting {
-		w.receive(d, w.flights.take(i))
+		w.receive(d, w.network.flights.take(i))
 	}
 	d.waking = w.now
 	w.events.push(w.now, evWake, int32(d.Index))

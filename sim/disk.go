@@ -31,17 +31,17 @@ const (
 )
 
 // writeRecord replaces the record of a rights agent, which takes a while.
-func (w *World) writeRecord(d *Daemon, s *agent.Stored) {
+func (d *Daemon) writeRecord(w *World, s *agent.Stored) {
 	data := wire.EncodeStored(cluster, d.Name, s)
-	at := w.now + w.between(0, maxSync)
+	at := w.now + w.faults.between(0, maxSync)
 	w.events.push(at, evStored, w.writes.put(write{daemon: d.Index, member: d.member, record: data}))
 }
 
 // writeLog appends to the log of an acceptor, which takes a while.
-func (w *World) writeLog(d *Daemon, entries [][]byte) {
+func (d *Daemon) writeLog(w *World, entries [][]byte) {
 	d.logging = entries
 	w.strict.out.Syncs++
-	at := w.now + w.between(0, w.cfg.Strict.withDefaults().Sync)
+	at := w.now + w.faults.between(0, w.cfg.Strict.withDefaults().Sync)
 	w.events.push(at, evStored, w.writes.put(write{daemon: d.Index, member: d.member, entries: entries}))
 }
 
@@ -69,10 +69,10 @@ func (w *World) stored(i int32) {
 		d.defers(evStored, w.writes.put(x))
 		return
 	case x.entries != nil:
-		w.serveAcceptor(d, d.acceptor.Stored(at, d.time(w.now), nil))
+		d.serveAcceptor(w, d.acceptor.Stored(at, d.time(w.now), nil))
 		return
 	default:
-		w.serveAgent(d, d.agent.Stored(at, nil))
+		d.serveAgent(w, d.agent.Stored(at, nil))
 		return
 	}
 	x.synced = true
@@ -84,9 +84,9 @@ const maxLog = 5_000
 
 // tear ends the write to the log of a process that crashes: some of the entries
 // arrive, the first ones.
-func (w *World) tear(d *Daemon) {
+func (d *Daemon) tear(w *World) {
 	if n := len(d.logging); n > 0 {
-		d.disk.log = append(d.disk.log, d.logging[:w.chaos.IntN(n+1)]...)
+		d.disk.log = append(d.disk.log, d.logging[:w.faults.rng.IntN(n+1)]...)
 	}
 	d.logging = nil
 }

@@ -50,10 +50,10 @@ func (w *World) drain(d *Daemon, touched uint64) {
 	var strict []sticky.Message
 	for s := range d.Nodes {
 		if touched&(1<<s) != 0 {
-			strict = append(strict, w.collect(d, s)...)
+			strict = append(strict, d.collect(w, s)...)
 		}
 	}
-	w.route(d, strict)
+	d.route(w, strict)
 }
 
 // sleep schedules the next wake of a daemon, unless an earlier one is scheduled
@@ -89,9 +89,9 @@ func (w *World) wake(d *Daemon, at time.Duration) {
 			w.stepped(d, nil, nil)
 		}
 	}
-	for i, turn := range [otherWakes]func(*Daemon){w.turnAgent, w.turnAcceptor, w.turnProcess} {
+	for i, turn := range [otherWakes]func(*World){d.turnAgent, d.turnAcceptor, d.turnProcess} {
 		if d.wakes[len(d.Nodes)+i] <= now.Mono {
-			turn(d)
+			turn(w)
 		}
 	}
 	if touched == 0 {
@@ -106,22 +106,22 @@ func (w *World) post(d *Daemon, out []gossip.Message) {
 	if w.cfg.mutation.generous {
 		embellish(out)
 	}
-	replica.CountFrames(out, w.buffer, func(msgs []gossip.Message, frame []byte) {
+	replica.CountFrames(out, w.network.buffer, func(msgs []gossip.Message, frame []byte) {
 		if s := msgs[0].Stamp; s > d.stamp {
 			d.stamp, d.stampAt = s, w.now
 		}
-		to, known := w.addressOf[msgs[0].To]
+		to, known := w.membership.byAddress[msgs[0].To]
 		switch {
 		case !known: // a peer that a fault made up has no address
 			return
 		case frame == nil:
-			w.traffic.Unsendable++
+			w.network.traffic.Unsendable++
 			return
 		case slices.ContainsFunc(msgs, func(m gossip.Message) bool { return donates(&m) }):
 			w.donations++
 		}
-		if m := &w.members[to]; m.daemon != d.Index {
-			w.send(d.Index, m.daemon, m.name, frame)
+		if m := &w.membership.all[to]; m.daemon != d.Index {
+			w.network.send(w, d.Index, m.daemon, m.name, frame)
 		}
 	})
 }
@@ -129,15 +129,15 @@ func (w *World) post(d *Daemon, out []gossip.Message) {
 // receive hands a frame to a daemon that runs.
 func (w *World) receive(d *Daemon, f flight) {
 	w.trace.bytes(f.frame)
-	in, err := replica.Decode(w.members[f.sender].incarnations[0], f.frame)
-	w.drop(f)
+	in, err := replica.Decode(w.membership.all[f.sender].incarnations[0], f.frame)
+	w.network.drop(f)
 	switch {
 	case f.mangled && err != nil:
-		w.traffic.Refused++
+		w.network.traffic.Refused++
 	case f.mangled: // it must have been rejected
-		w.traffic.Accepted++
+		w.network.traffic.Accepted++
 	case err != nil:
-		w.traffic.Unreadable++
+		w.network.traffic.Unreadable++
 	default:
 		r := receiver{world: w, daemon: d}
 		_ = in.Deliver(&r) // the parts count the messages that they reject
@@ -160,7 +160,7 @@ var _ replica.Receiver = (*receiver)(nil)
 func (r *receiver) StepCounts(m *gossip.Message) error {
 	w, d := r.world, r.daemon
 	if m.Shard < 0 || m.Shard >= len(d.Nodes) {
-		w.traffic.Unreadable++
+		w.network.traffic.Unreadable++
 		return fmt.Errorf("message for shard %d of %d", m.Shard, len(d.Nodes))
 	}
 	err := d.Nodes[m.Shard].Step(d.Instant(w.now), m)
@@ -176,7 +176,7 @@ func (r *receiver) StepRights(m *agent.Message) error {
 		return nil
 	}
 	err := d.agent.Agent.Receive(d.Instant(w.now).Mono, d.time(w.now).Millis(), m)
-	w.turnAgent(d)
+	d.turnAgent(w)
 	return err
 }
 
@@ -188,7 +188,7 @@ func (r *receiver) StepStrict(m *sticky.Message) error {
 	}
 	ok, err := d.process.Reach.Routes().Admit(m)
 	if ok {
-		w.route(d, w.stepStrict(d, m))
+		d.route(w, d.stepStrict(w, m))
 	}
 	return err
 }

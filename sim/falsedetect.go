@@ -8,13 +8,13 @@ const suspectAgain = 400 * time.Millisecond
 
 // suspect draws whom the daemons of a fault take for dead, or lets those of a
 // zombie go on.
-func (w *World) suspect(i int) {
+func (a *faults) suspect(w *World, i int) {
 	f := &w.cfg.Faults[i]
-	if !w.inForce(i) {
+	if !a.inForce(i) {
 		return
 	}
 	if f.Kind == Zombie {
-		w.rise(i)
+		a.rise(w, i)
 		return
 	}
 	for _, d := range w.daemons {
@@ -23,39 +23,39 @@ func (w *World) suspect(i int) {
 		}
 		d.suspects = make([]bool, len(w.daemons))
 		for o := range d.suspects {
-			d.suspects[o] = w.daemons[o].in(f.To) && w.chaos.IntN(2) == 0
+			d.suspects[o] = w.daemons[o].in(f.To) && a.rng.IntN(2) == 0
 		}
 		if d.Up {
-			w.tell(d)
+			w.membership.tell(w, d)
 		}
 	}
-	w.events.push(w.now+w.between(suspectAgain/4, 2*suspectAgain), evSuspect, int32(i))
+	w.events.push(w.now+a.between(suspectAgain/4, 2*suspectAgain), evSuspect, int32(i))
 }
 
 // rise lets the zombies of fault i go on, once.
-func (w *World) rise(i int) {
-	if !w.risen[i] {
-		w.risen[i] = true
-		w.unpause(&w.cfg.Faults[i])
+func (a *faults) rise(w *World, i int) {
+	if !a.risen[i] {
+		a.risen[i] = true
+		a.unpause(w, &w.cfg.Faults[i])
 	}
 }
 
 // trust ends what suspect began.
-func (w *World) trust(f *Fault) {
+func (a *faults) trust(w *World, f *Fault) {
 	for _, d := range w.daemons {
 		if d.in(f.From) {
 			d.suspects = nil
 			if d.Up {
-				w.tell(d)
+				w.membership.tell(w, d)
 			}
 		}
 	}
 }
 
 // inForce reports whether fault i is.
-func (w *World) inForce(i int) bool {
-	for _, a := range w.active {
-		if a == i {
+func (a *faults) inForce(i int) bool {
+	for _, n := range a.active {
+		if n == i {
 			return true
 		}
 	}
@@ -63,10 +63,10 @@ func (w *World) inForce(i int) bool {
 }
 
 // resyncAll tells every process anew who is there.
-func (w *World) resyncAll() {
+func (p *membership) resyncAll(w *World) {
 	for _, d := range w.daemons {
 		if d.Up {
-			w.tell(d)
+			p.tell(w, d)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -152,10 +153,17 @@ func (d *Daemon) in(places []string) bool {
 // daemonName is the name a daemon of a region starts with.
 func daemonName(region string, index int) string { return fmt.Sprintf("%s-%d", region, index) }
 
+// faults are those in force, and the randomness that they draw from.
+type faults struct {
+	active []int        // numbers of faults in Config.Faults
+	risen  map[int]bool // those whose zombies continued
+	rng    *rand.Rand
+}
+
 // begin lets fault i happen.
-func (w *World) begin(i int) {
+func (a *faults) begin(w *World, i int) {
 	f := &w.cfg.Faults[i]
-	w.active = append(w.active, i)
+	a.active = append(a.active, i)
 	switch f.Kind {
 	case Crash, Amnesia:
 		for _, d := range w.daemons {
@@ -168,28 +176,28 @@ func (w *World) begin(i int) {
 			}
 		}
 	case Pause:
-		w.pause(f)
+		a.pause(w, f)
 	case Zombie:
-		w.pause(f)
-		w.risen[i] = false
-		w.resyncAll()
+		a.pause(w, f)
+		a.risen[i] = false
+		w.membership.resyncAll(w)
 		if f.For > 0 {
 			w.events.push(w.now+f.For/2, evSuspect, int32(i))
 		}
 	case Suspect:
-		w.suspect(i)
+		a.suspect(w, i)
 	case LayoutChange:
-		w.changeLayout(f)
+		a.changeLayout(w, f)
 	case ClockStep:
-		w.stepClocks(f, f.Offset)
+		a.stepClocks(w, f, f.Offset)
 	case ClockDrift:
-		w.driftClocks(f, f.PPM)
+		a.driftClocks(w, f, f.PPM)
 	case NewRules:
-		w.changeRules(f)
+		a.changeRules(w, f)
 	case Cut, Degrade:
-		w.relink()
+		w.network.relink(w)
 	case MissMembers, KeepMembers, LateMembers:
-		w.resyncMembers(f)
+		w.membership.resyncMembers(w, f)
 	}
 	if f.For > 0 && f.Kind != NewRules && f.Kind != LayoutChange {
 		w.events.push(w.now+f.For, evRecover, int32(i))
@@ -197,43 +205,43 @@ func (w *World) begin(i int) {
 }
 
 // end takes fault i back.
-func (w *World) end(i int) {
+func (a *faults) end(w *World, i int) {
 	f := &w.cfg.Faults[i]
-	at := slices.Index(w.active, i)
+	at := slices.Index(a.active, i)
 	if at < 0 {
 		return
 	}
-	w.active = slices.Delete(w.active, at, at+1)
+	a.active = slices.Delete(a.active, at, at+1)
 	switch f.Kind {
 	case Crash, Amnesia:
 		for _, d := range w.daemons {
 			if d.in(f.From) {
 				if d.downs--; d.downs == 0 {
 					w.rename(d, f.Rename)
-					w.events.push(w.now+w.between(0, w.cfg.Members.Spread), evStart, int32(d.Index))
+					w.events.push(w.now+a.between(0, w.cfg.Members.Spread), evStart, int32(d.Index))
 				}
 			}
 		}
 	case Pause:
-		w.unpause(f)
+		a.unpause(w, f)
 	case Zombie:
-		w.rise(i)
-		w.resyncAll()
+		a.rise(w, i)
+		w.membership.resyncAll(w)
 	case Suspect:
-		w.trust(f)
+		a.trust(w, f)
 	case ClockStep:
-		w.stepClocks(f, -f.Offset)
+		a.stepClocks(w, f, -f.Offset)
 	case ClockDrift:
-		w.driftClocks(f, 0)
+		a.driftClocks(w, f, 0)
 	case Cut, Degrade:
-		w.relink()
+		w.network.relink(w)
 	case MissMembers, KeepMembers, LateMembers:
-		w.resyncMembers(f)
+		w.membership.resyncMembers(w, f)
 	case NewRules, LayoutChange: // stay in force
 	}
 }
 
-func (w *World) pause(f *Fault) {
+func (a *faults) pause(w *World, f *Fault) {
 	for _, d := range w.daemons {
 		if d.in(f.From) {
 			d.pauses++
@@ -242,7 +250,7 @@ func (w *World) pause(f *Fault) {
 	}
 }
 
-func (w *World) unpause(f *Fault) {
+func (a *faults) unpause(w *World, f *Fault) {
 	for _, d := range w.daemons {
 		if d.in(f.From) {
 			if d.pauses--; d.pauses == 0 {
@@ -252,7 +260,7 @@ func (w *World) unpause(f *Fault) {
 	}
 }
 
-func (w *World) stepClocks(f *Fault, by time.Duration) {
+func (a *faults) stepClocks(w *World, f *Fault, by time.Duration) {
 	for _, d := range w.daemons {
 		if d.in(f.From) {
 			d.clock.step(w.now, by)
@@ -260,7 +268,7 @@ func (w *World) stepClocks(f *Fault, by time.Duration) {
 	}
 }
 
-func (w *World) driftClocks(f *Fault, ppm int64) {
+func (a *faults) driftClocks(w *World, f *Fault, ppm int64) {
 	for _, d := range w.daemons {
 		if d.in(f.From) {
 			d.clock.drift(w.now, ppm)
@@ -269,17 +277,17 @@ func (w *World) driftClocks(f *Fault, ppm int64) {
 }
 
 // changeRules lets each daemon take the new set in force at a time of its own.
-func (w *World) changeRules(f *Fault) {
+func (a *faults) changeRules(w *World, f *Fault) {
 	set := w.addRules(f.Rules)
 	for _, d := range w.daemons {
-		w.events.push(w.now+w.between(0, f.For), evRules, w.adoptions.put(adoption{d.Index, set}))
+		w.events.push(w.now+a.between(0, f.For), evRules, w.adoptions.put(adoption{d.Index, set}))
 	}
 }
 
-// between draws a time of the stream of faults.
-func (w *World) between(low, high time.Duration) time.Duration {
+// between draws a time.
+func (a *faults) between(low, high time.Duration) time.Duration {
 	if high <= low {
 		return low
 	}
-	return low + time.Duration(w.chaos.Int64N(int64(high-low)))
+	return low + time.Duration(a.rng.Int64N(int64(high-low)))
 }

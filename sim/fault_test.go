@@ -41,8 +41,8 @@ func peers(daemon int) func(w *World) string {
 		var names []string
 		for _, l := range d.Nodes[0].Links(d.Instant(w.now)) {
 			name := l.Peer.Name
-			for i, m := range w.members[:w.addressOf[l.Peer.ID]] {
-				if m.daemon == w.members[w.addressOf[l.Peer.ID]].daemon && i >= 0 {
+			for i, m := range w.membership.all[:w.membership.byAddress[l.Peer.ID]] {
+				if m.daemon == w.membership.all[w.membership.byAddress[l.Peer.ID]].daemon && i >= 0 {
 					name += "'"
 				}
 			}

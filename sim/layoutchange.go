@@ -9,7 +9,7 @@ import (
 
 // changeLayout has a daemon propose another layout: other replicas of a region, other
 // weights or another pin. Whether it takes effect is for the replicas to say.
-func (w *World) changeLayout(f *Fault) {
+func (a *faults) changeLayout(w *World, f *Fault) {
 	var able []*Daemon
 	for _, d := range w.daemons {
 		if d.Up && !d.Paused && d.acceptor != nil && d.in(f.From) {
@@ -19,32 +19,32 @@ func (w *World) changeLayout(f *Fault) {
 	if len(able) == 0 {
 		return
 	}
-	d := able[w.chaos.IntN(len(able))]
+	d := able[a.rng.IntN(len(able))]
 	next := d.acceptor.Acceptor.Layout()
-	region := &next.Regions[w.chaos.IntN(len(next.Regions))]
-	switch w.chaos.IntN(4) {
+	region := &next.Regions[a.rng.IntN(len(next.Regions))]
+	switch a.rng.IntN(4) {
 	case 0:
-		region.Weight = uint32(w.chaos.IntN(4))
+		region.Weight = uint32(a.rng.IntN(4))
 	case 1:
-		w.repin(&next, region.Name)
+		a.repin(w, &next, region.Name)
 	default:
-		region.Replicas = w.drawReplicas(region.Name)
+		region.Replicas = a.drawReplicas(w, region.Name)
 	}
 	_ = d.acceptor.Acceptor.Propose(next) // what is not possible now does not happen
-	w.turnAcceptor(d)
+	d.turnAcceptor(w)
 }
 
 // drawReplicas draws some of a region's daemons, an odd number of them where it
 // has more than two.
-func (w *World) drawReplicas(region string) []string {
+func (a *faults) drawReplicas(w *World, region string) []string {
 	var all []string
 	for _, d := range w.daemons {
 		if d.Region == region {
 			all = append(all, d.Name)
 		}
 	}
-	w.chaos.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	n := min(1+w.chaos.IntN(len(all)), route.MaxReplicas)
+	a.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	n := min(1+a.rng.IntN(len(all)), route.MaxReplicas)
 	if n > 2 && n%2 == 0 {
 		n--
 	}
@@ -54,7 +54,7 @@ func (w *World) drawReplicas(region string) []string {
 }
 
 // repin pins a rule that homes count to a region.
-func (w *World) repin(l *route.Layout, region string) {
+func (a *faults) repin(w *World, l *route.Layout, region string) {
 	for _, r := range w.Rules().Rules() {
 		if r.Limit == nil || !r.Limit.Homed() {
 			continue

@@ -54,9 +54,9 @@ func (w *World) settle() bool {
 // heal stops the load and takes back all faults, but for what is to stay.
 func (w *World) heal() {
 	w.load.stopped, w.healed = true, true
-	for _, i := range slices.Clone(w.active) {
+	for _, i := range slices.Clone(w.faults.active) {
 		if f := &w.cfg.Faults[i]; !f.crashes() || !f.Stay {
-			w.end(i)
+			w.faults.end(w, i)
 		}
 	}
 	for _, o := range w.cfg.Outside {
@@ -71,7 +71,7 @@ func (w *World) heal() {
 		d.clock.right(w.now, w.base)
 		w.adopt(adoption{d.Index, w.newest()})
 	}
-	w.relink()
+	w.network.relink(w)
 }
 
 // healed is a link without faults.

@@ -16,6 +16,13 @@ type incarnation struct {
 	up           bool
 }
 
+// membership is who is there, and news of it on their way to the processes.
+type membership struct {
+	all       []incarnation // in the order in which they started
+	byAddress map[crdt.Incarnation]int32
+	changes   pool[change]
+}
+
 // change is news of one incarnation on its way to one process.
 type change struct {
 	observer int
@@ -25,58 +32,58 @@ type change struct {
 
 // join makes a new process a member: it learns its peers at once, and they
 // learn of it after a while.
-func (w *World) join(d *Daemon) {
-	d.member = int32(len(w.members))
-	w.members = append(w.members, incarnation{daemon: d.Index, name: d.Name, incarnations: d.incarnations, up: true})
-	w.addressOf[d.incarnations[0]] = d.member
-	for i := range w.members {
-		if w.isMember(d, int32(i)) {
+func (p *membership) join(w *World, d *Daemon) {
+	d.member = int32(len(p.all))
+	p.all = append(p.all, incarnation{daemon: d.Index, name: d.Name, incarnations: d.incarnations, up: true})
+	p.byAddress[d.incarnations[0]] = d.member
+	for i := range p.all {
+		if p.isMember(w, d, int32(i)) {
 			d.known = append(d.known, int32(i))
 		}
 	}
-	w.tell(d)
-	w.announce(d.member, w.cfg.Members.Join)
+	p.tell(w, d)
+	p.announce(w, d.member, w.cfg.Members.Join)
 }
 
 // leave takes a process that ended out of the members.
-func (w *World) leave(d *Daemon) {
-	w.members[d.member].up = false
-	w.announce(d.member, w.cfg.Members.Leave)
+func (p *membership) leave(w *World, d *Daemon) {
+	p.all[d.member].up = false
+	p.announce(w, d.member, w.cfg.Members.Leave)
 }
 
 // announce sends news of an incarnation to every other process.
-func (w *World) announce(about int32, after time.Duration) {
+func (p *membership) announce(w *World, about int32, after time.Duration) {
 	for _, o := range w.daemons {
 		if o.Up && o.member != about {
-			w.notify(o, about, after)
+			p.notify(w, o, about, after)
 		}
 	}
 }
 
 // notify lets a process look after a while whether an incarnation is there.
-func (w *World) notify(o *Daemon, about int32, after time.Duration) {
-	at := w.now + after + w.between(0, w.cfg.Members.Spread)
-	w.events.push(at, evMember, w.changes.put(change{o.Index, o.member, about}))
+func (p *membership) notify(w *World, o *Daemon, about int32, after time.Duration) {
+	at := w.now + after + w.faults.between(0, w.cfg.Members.Spread)
+	w.events.push(at, evMember, p.changes.put(change{o.Index, o.member, about}))
 }
 
 // learn brings a change to a process. The present state counts, so changes out
 // of order end well.
-func (w *World) learn(c change) {
+func (p *membership) learn(w *World, c change) {
 	o := w.daemons[c.observer]
-	if !o.Up || o.member != c.process || w.suffers(o, LateMembers) {
+	if !o.Up || o.member != c.process || w.faults.suffers(w, o, LateMembers) {
 		return
 	}
-	if w.update(o, c.about) {
-		w.tell(o)
+	if p.update(w, o, c.about) {
+		p.tell(w, o)
 	}
 }
 
 // update corrects the view that a process has of one incarnation, and reports
 // whether it was wrong.
-func (w *World) update(o *Daemon, about int32) bool {
+func (p *membership) update(w *World, o *Daemon, about int32) bool {
 	at, knew := slices.BinarySearch(o.known, about)
-	is := w.isMember(o, about)
-	if is == knew || !is && w.suffers(o, KeepMembers) {
+	is := p.isMember(w, o, about)
+	if is == knew || !is && w.faults.suffers(w, o, KeepMembers) {
 		return false
 	}
 	if is {
@@ -90,44 +97,44 @@ func (w *World) update(o *Daemon, about int32) bool {
 // isMember reports whether membership counts an incarnation as there, seen
 // from a process: not when it ended, nor when it was cut off within the region
 // for long.
-func (w *World) isMember(o *Daemon, about int32) bool {
-	m := &w.members[about]
+func (p *membership) isMember(w *World, o *Daemon, about int32) bool {
+	m := &p.all[about]
 	if !m.up || about == o.member {
 		return m.up
 	}
 	if w.daemons[m.daemon].Region != o.Region {
 		return true
 	}
-	since := max(w.link(m.daemon, o.Index).cutSince, w.link(o.Index, m.daemon).cutSince)
+	since := max(w.network.link(m.daemon, o.Index).cutSince, w.network.link(o.Index, m.daemon).cutSince)
 	return since == notCut || w.now-since < w.cfg.Members.Leave
 }
 
 // tell sets the peers of a process to the members that it knows, without those
 // that a fault hides from it.
-func (w *World) tell(d *Daemon) {
+func (p *membership) tell(w *World, d *Daemon) {
 	at := d.Instant(w.now)
 	for s, n := range d.Nodes {
 		list := make([]gossip.Peer, 0, len(d.known))
 		for _, i := range d.known {
-			if m := &w.members[i]; i == d.member || !w.misses(d, m) {
+			if m := &p.all[i]; i == d.member || !p.misses(w, d, m) {
 				list = append(list, gossip.Peer{
-					ID: m.incarnations[s], Name: m.name, Region: w.daemons[m.daemon].Region, Ready: w.ready(i),
+					ID: m.incarnations[s], Name: m.name, Region: w.daemons[m.daemon].Region, Ready: p.ready(w, i),
 				})
 			}
 		}
 		n.Peers(at, list)
 		w.stepped(d, nil, nil)
 		if s == 0 {
-			w.agentPeers(d, list)
-			w.strictPeers(d, list)
+			d.agentPeers(w, list)
+			d.strictPeers(w, list)
 		}
 	}
 	w.drain(d, allShards)
 }
 
 // ready reports whether an incarnation takes its share, as membership has it.
-func (w *World) ready(i int32) bool {
-	d := w.daemons[w.members[i].daemon]
+func (p *membership) ready(w *World, i int32) bool {
+	d := w.daemons[p.all[i].daemon]
 	if !d.Up || d.member != i {
 		return true // gone, and nobody noticed
 	}
@@ -140,8 +147,8 @@ func (w *World) ready(i int32) bool {
 }
 
 // misses reports whether a fault keeps an incarnation from a process.
-func (w *World) misses(d *Daemon, m *incarnation) bool {
-	for _, i := range w.active {
+func (p *membership) misses(w *World, d *Daemon, m *incarnation) bool {
+	for _, i := range w.faults.active {
 		f := &w.cfg.Faults[i]
 		if f.Kind == MissMembers && d.in(f.From) && w.daemons[m.daemon].in(f.To) {
 			return true
@@ -154,8 +161,8 @@ func (w *World) misses(d *Daemon, m *incarnation) bool {
 }
 
 // suffers reports whether a fault of a kind is in force at a daemon.
-func (w *World) suffers(d *Daemon, k FaultKind) bool {
-	for _, i := range w.active {
+func (a *faults) suffers(w *World, d *Daemon, k FaultKind) bool {
+	for _, i := range w.faults.active {
 		if f := &w.cfg.Faults[i]; f.Kind == k && d.in(f.From) {
 			return true
 		}
@@ -165,14 +172,14 @@ func (w *World) suffers(d *Daemon, k FaultKind) bool {
 
 // resyncMembers sets the peers of the processes that a fault of membership
 // affects, after it began or ended.
-func (w *World) resyncMembers(f *Fault) {
+func (p *membership) resyncMembers(w *World, f *Fault) {
 	for _, d := range w.daemons {
-		if !d.Up || !d.in(f.From) || w.suffers(d, LateMembers) {
+		if !d.Up || !d.in(f.From) || w.faults.suffers(w, d, LateMembers) {
 			continue
 		}
-		for i := range w.members {
-			w.update(d, int32(i))
+		for i := range p.all {
+			p.update(w, d, int32(i))
 		}
-		w.tell(d)
+		p.tell(w, d)
 	}
 }

@@ -2,8 +2,11 @@ package sim
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/georld/rld/rules"
 )
 
 // link is one direction between two daemons.
@@ -53,21 +56,37 @@ type Traffic struct {
 	StrictBytes uint64 `json:"strict_bytes,omitempty"`
 }
 
-func (w *World) link(from, to int) *link { return &w.links[from*len(w.daemons)+to] }
+// network is the links between daemons and the frames on their way.
+type network struct {
+	daemons int
+	links   []link // by sender and receiver
+	flights pool[flight]
+	buffers [][]byte // of frames that are gone
+	traffic Traffic
+	rng     *rand.Rand
+}
+
+func (n *network) link(from, to int) *link { return &n.links[from*n.daemons+to] }
+
+// happens draws an event of a probability. It draws nothing for a probability
+// of 0.
+func (n *network) happens(p rules.PPM) bool {
+	return p > 0 && rules.PPM(n.rng.Uint32N(uint32(100*rules.Percent))) < p
+}
 
 // relink works out the quality of every link after a change.
-func (w *World) relink() {
+func (n *network) relink(w *World) {
 	for _, from := range w.daemons {
 		for _, to := range w.daemons {
 			if from != to {
-				w.relinkOne(from, to)
+				n.relinkOne(w, from, to)
 			}
 		}
 	}
 }
 
-func (w *World) relinkOne(from, to *Daemon) {
-	l := w.link(from.Index, to.Index)
+func (n *network) relinkOne(w *World, from, to *Daemon) {
+	l := n.link(from.Index, to.Index)
 	l.Link = w.cfg.Network.Across
 	if from.Region == to.Region {
 		l.Link = w.cfg.Network.Region
@@ -81,7 +100,7 @@ func (w *World) relinkOne(from, to *Daemon) {
 		l.Link = l.Link.healed()
 	}
 	cut := w.severed(from, to)
-	for _, i := range w.active {
+	for _, i := range w.faults.active {
 		switch f := &w.cfg.Faults[i]; {
 		case f.Kind == Cut:
 			cut = cut || f.between(from, to)
@@ -89,7 +108,7 @@ func (w *World) relinkOne(from, to *Daemon) {
 			l.Link = f.Link
 		}
 	}
-	w.setCut(from, to, cut)
+	n.setCut(w, from, to, cut)
 }
 
 // is reports whether a place names the daemon.
@@ -112,8 +131,8 @@ func (f *Fault) leads(from, to *Daemon) bool {
 }
 
 // setCut cuts or heals a link; membership of the region will notice.
-func (w *World) setCut(from, to *Daemon, cut bool) {
-	l := w.link(from.Index, to.Index)
+func (n *network) setCut(w *World, from, to *Daemon, cut bool) {
+	l := n.link(from.Index, to.Index)
 	if cut == (l.cutSince != notCut) {
 		return
 	}
@@ -126,121 +145,124 @@ func (w *World) setCut(from, to *Daemon, cut bool) {
 	if from.Region != to.Region || !from.Up || !to.Up {
 		return
 	}
-	w.notify(to, from.member, after)
-	w.notify(from, to.member, after)
+	w.membership.notify(w, to, from.member, after)
+	w.membership.notify(w, from, to.member, after)
 }
 
 // Connected reports whether messages pass in that direction now: both are up
 // and nothing cuts the way.
 func (w *World) Connected(from, to *Daemon) bool {
-	return from.Up && to.Up && (from == to || w.link(from.Index, to.Index).cutSince == notCut)
+	return from.Up && to.Up && (from == to || w.network.link(from.Index, to.Index).cutSince == notCut)
 }
 
 // send puts a frame on a link. The frame is the network's from now on.
-func (w *World) send(from, to int, name string, frame []byte) {
-	w.traffic.Frames++
-	w.traffic.Bytes += uint64(len(frame))
-	l := w.link(from, to)
+func (n *network) send(w *World, from, to int, name string, frame []byte) {
+	n.traffic.Frames++
+	n.traffic.Bytes += uint64(len(frame))
+	l := n.link(from, to)
 	f := flight{int32(from), int32(to), w.daemons[from].member, name, frame, false}
-	if l.cutSince != notCut || w.happens(l.Loss) {
-		w.traffic.Lost++
-		w.drop(f)
+	if l.cutSince != notCut || n.happens(l.Loss) {
+		n.traffic.Lost++
+		n.drop(f)
 		return
 	}
 	sent := w.now
 	if l.Bandwidth > 0 {
 		sent = max(sent, l.busy)
 		if sent-w.now > maxQueue {
-			w.traffic.Overflowed++
-			w.drop(f)
+			n.traffic.Overflowed++
+			n.drop(f)
 			return
 		}
 		sent += time.Duration(int64(len(frame)) * int64(time.Second) / l.Bandwidth)
 		l.busy = sent
 	}
-	if w.happens(l.Duplicate) {
-		w.traffic.Duplicated++
+	if n.happens(l.Duplicate) {
+		n.traffic.Duplicated++
 		again := f
-		again.frame = append(w.buffer(), frame...)
-		w.fly(sent+w.latency(l), again)
+		again.frame = append(n.buffer(), frame...)
+		n.fly(w, sent+n.latency(l), again)
 	}
-	f.mangled = w.mangle(&f.frame, l)
-	at := sent + w.latency(l)
-	if !w.happens(l.Reorder) {
+	f.mangled = n.mangle(w, &f.frame, l)
+	at := sent + n.latency(l)
+	if !n.happens(l.Reorder) {
 		at = max(at, l.last)
 		l.last = at
 	}
-	w.fly(at, f)
+	n.fly(w, at, f)
 }
 
-func (w *World) fly(at time.Duration, f flight) { w.events.push(at, evDeliver, w.flights.put(f)) }
+func (n *network) fly(w *World, at time.Duration, f flight) {
+	w.events.push(at, evDeliver, n.flights.put(f))
+}
 
 // drop ends a flight and keeps its memory.
-func (w *World) drop(f flight) { w.buffers = append(w.buffers, f.frame[:0]) }
+func (n *network) drop(f flight) { n.buffers = append(n.buffers, f.frame[:0]) }
 
 // buffer returns an empty frame.
-func (w *World) buffer() []byte {
-	if n := len(w.buffers); n > 0 {
-		b := w.buffers[n-1]
-		w.buffers = w.buffers[:n-1]
-		return b
+func (n *network) buffer() []byte {
+	last := len(n.buffers) - 1
+	if last < 0 {
+		return nil
 	}
-	return nil
+	b := n.buffers[last]
+	n.buffers = n.buffers[:last]
+	return b
 }
 
 // latency draws how long a frame takes.
-func (w *World) latency(l *link) time.Duration {
+func (n *network) latency(l *link) time.Duration {
 	if l.Jitter == 0 {
 		return l.Delay
 	}
 	if l.Uniform {
-		return l.Delay + time.Duration(w.net.Int64N(int64(l.Jitter)+1))
+		return l.Delay + time.Duration(n.rng.Int64N(int64(l.Jitter)+1))
 	}
 	// Far out in the tail nothing new happens; the bound keeps a run finite.
-	return l.Delay + time.Duration(min(w.net.ExpFloat64(), 20)*float64(l.Jitter))
+	return l.Delay + time.Duration(min(n.rng.ExpFloat64(), 20)*float64(l.Jitter))
 }
 
 // mangle damages a frame as the link does and reports whether it did.
-func (w *World) mangle(frame *[]byte, l *link) bool {
+func (n *network) mangle(w *World, frame *[]byte, l *link) bool {
 	b := *frame
 	if len(b) == 0 {
 		return false
 	}
-	if w.happens(l.Truncate) {
-		*frame = b[:w.net.IntN(len(b))]
-		w.traffic.Mangled++
+	if n.happens(l.Truncate) {
+		*frame = b[:n.rng.IntN(len(b))]
+		n.traffic.Mangled++
 		return true
 	}
-	if !w.happens(l.Corrupt) {
+	if !n.happens(l.Corrupt) {
 		return false
 	}
 	whole := slices.Clone(b)
-	for range 1 + w.net.IntN(8) {
-		bit := w.net.IntN(8 * len(b))
+	for range 1 + n.rng.IntN(8) {
+		bit := n.rng.IntN(8 * len(b))
 		b[bit/8] ^= 1 << (bit % 8)
 	}
 	if slices.Equal(whole, b) { // the flips undid each other
 		return false
 	}
-	w.traffic.Mangled++
+	n.traffic.Mangled++
 	return true
 }
 
 // arrive hands a frame to its daemon. It is for an address, so that a process
 // started there since gets it; nobody listens at an address that was given up.
-func (w *World) arrive(i int32) {
-	f := &w.flights.items[i]
+func (n *network) arrive(w *World, i int32) {
+	f := &n.flights.items[i]
 	d := w.daemons[f.to]
 	switch {
-	case !d.Up || d.Name != f.name || w.link(int(f.from), int(f.to)).cutSince != notCut:
-		w.traffic.Lost++
-		w.drop(w.flights.take(i))
+	case !d.Up || d.Name != f.name || n.link(int(f.from), int(f.to)).cutSince != notCut:
+		n.traffic.Lost++
+		n.drop(n.flights.take(i))
 	case d.Paused && len(d.inbox) >= maxInbox:
-		w.traffic.Overflowed++
-		w.drop(w.flights.take(i))
+		n.traffic.Overflowed++
+		n.drop(n.flights.take(i))
 	case d.Paused:
 		d.inbox = append(d.inbox, i)
 	default:
-		w.receive(d, w.flights.take(i))
+		w.receive(d, n.flights.take(i))
 	}
 }

@@ -26,12 +26,12 @@ func sent(w *World, n, size int, gap time.Duration) (at []time.Duration, numbers
 		w.now = time.Duration(i) * gap
 		frame := make([]byte, size)
 		frame[0] = byte(i)
-		w.send(0, 1, "us-0", frame)
+		w.network.send(w, 0, 1, "us-0", frame)
 	}
 	for w.events.len() > 0 {
 		e := w.events.pop()
 		at = append(at, e.at)
-		numbers = append(numbers, w.flights.take(e.arg).frame[0])
+		numbers = append(numbers, w.network.flights.take(e.arg).frame[0])
 	}
 	return at, numbers
 }
@@ -50,8 +50,8 @@ func TestLinkWithoutFaults(t *testing.T) {
 			t.Fatalf("frame %d took %v, less than the delay", i, took)
 		}
 	}
-	if w.traffic.Bytes != 5_000 || w.traffic.Frames != 100 {
-		t.Errorf("counted %+v", w.traffic)
+	if w.network.traffic.Bytes != 5_000 || w.network.traffic.Frames != 100 {
+		t.Errorf("counted %+v", w.network.traffic)
 	}
 }
 
@@ -103,8 +103,8 @@ func TestLinkQueues(t *testing.T) {
 		}
 	}
 	// The sixth finds five seconds of frames before it, the next ones more.
-	if len(at) != 6 || w.traffic.Overflowed != 4 {
-		t.Errorf("%d arrive, %d were lost in the queue", len(at), w.traffic.Overflowed)
+	if len(at) != 6 || w.network.traffic.Overflowed != 4 {
+		t.Errorf("%d arrive, %d were lost in the queue", len(at), w.network.traffic.Overflowed)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestMangleChangesFrames(t *testing.T) {
 		frame := make([]byte, 1+rng.IntN(40))
 		before := string(frame)
 		l := &link{Link: Link{Corrupt: 50 * rules.Percent, Truncate: 50 * rules.Percent}}
-		if changed := w.mangle(&frame, l); changed != (string(frame) != before) {
+		if changed := w.network.mangle(w, &frame, l); changed != (string(frame) != before) {
 			t.Fatalf("reported %t, %x became %x", changed, before, frame)
 		}
 	}

@@ -237,7 +237,7 @@ func TestPlantedRights(t *testing.T) {
 func (w *World) believed(d *Daemon) int {
 	n := 0
 	for _, i := range d.known {
-		if w.daemons[w.members[i].daemon].Region == d.Region {
+		if w.daemons[w.membership.all[i].daemon].Region == d.Region {
 			n++
 		}
 	}

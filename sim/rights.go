@@ -67,7 +67,7 @@ func (c *Config) validateRights() error {
 
 // openAgent recovers the rights agent of a process that starts. It returns the
 // shares that its nodes see, nil where no rule has rights.
-func (w *World) openAgent(d *Daemon) (node.Allotments, error) {
+func (d *Daemon) openAgent(w *World) (node.Allotments, error) {
 	if !w.rights {
 		return nil, nil
 	}
@@ -93,11 +93,11 @@ func (w *World) openAgent(d *Daemon) (node.Allotments, error) {
 	if w.cfg.mutation.rights != nil {
 		held = w.cfg.mutation.rights(w, d, held)
 	}
-	return &tappedAllotments{held, w, d, len(w.members)}, nil
+	return &tappedAllotments{held, w, d, len(w.membership.all)}, nil
 }
 
 // agentRules sets the rules in force at a rights agent.
-func (w *World) agentRules(d *Daemon) {
+func (d *Daemon) agentRules(w *World) {
 	if d.agent == nil {
 		return
 	}
@@ -114,15 +114,15 @@ func (w *World) agentRules(d *Daemon) {
 }
 
 // agentPeers sets the live daemons, as a process knows them.
-func (w *World) agentPeers(d *Daemon, list []gossip.Peer) {
+func (d *Daemon) agentPeers(w *World, list []gossip.Peer) {
 	if d.agent != nil {
 		d.agent.Agent.Peers(d.Instant(w.now).Mono, d.incarnations[0], list)
-		w.turnAgent(d)
+		d.turnAgent(w)
 	}
 }
 
 // turnAgent does the work of a rights agent that is due.
-func (w *World) turnAgent(d *Daemon) {
+func (d *Daemon) turnAgent(w *World) {
 	at := d.Instant(w.now)
 	if d.agent.CountDue(at.Mono) && w.cfg.Policy.rebalances() {
 		demand := map[uint64]uint64{}
@@ -133,13 +133,13 @@ func (w *World) turnAgent(d *Daemon) {
 			d.agent.Agent.Demand(rule, demand[rule])
 		}
 	}
-	w.serveAgent(d, d.agent.Turn(at.Mono, d.time(w.now)))
+	d.serveAgent(w, d.agent.Turn(at.Mono, d.time(w.now)))
 }
 
 // serveAgent carries out the work that a rights agent returned.
-func (w *World) serveAgent(d *Daemon, r agent.Ready) {
+func (d *Daemon) serveAgent(w *World, r agent.Ready) {
 	if r.Store != nil {
-		w.writeRecord(d, r.Store)
+		d.writeRecord(w, r.Store)
 	}
 	for i := range r.Events {
 		w.agents[r.Events[i].Kind]++
@@ -147,26 +147,26 @@ func (w *World) serveAgent(d *Daemon, r agent.Ready) {
 		w.trace.maybeFlush()
 	}
 	for i := range r.Messages {
-		w.postRights(d, &r.Messages[i])
+		d.postRights(w, &r.Messages[i])
 	}
 	d.wakes[len(d.Nodes)+agentWake] = r.Wake
 	w.sleep(d)
 }
 
 // postRights sends a message of a rights agent.
-func (w *World) postRights(d *Daemon, m *agent.Message) {
-	to, known := w.addressOf[m.To]
+func (d *Daemon) postRights(w *World, m *agent.Message) {
+	to, known := w.membership.byAddress[m.To]
 	if !known {
 		return // as in post
 	}
-	frame, err := wire.EncodeRights(w.buffer(), m)
+	frame, err := wire.EncodeRights(w.network.buffer(), m)
 	if err != nil || len(frame) > wire.MaxFrameBytes {
-		w.traffic.Unsendable++
+		w.network.traffic.Unsendable++
 		return
 	}
-	if is := &w.members[to]; is.daemon != d.Index {
-		w.traffic.Rights++
-		w.traffic.RightsBytes += uint64(len(frame))
-		w.send(d.Index, is.daemon, is.name, frame)
+	if is := &w.membership.all[to]; is.daemon != d.Index {
+		w.network.traffic.Rights++
+		w.network.traffic.RightsBytes += uint64(len(frame))
+		w.network.send(w, d.Index, is.daemon, is.name, frame)
 	}
 }

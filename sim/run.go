@@ -156,7 +156,7 @@ func (w *World) result() *Result {
 		})
 	}
 	if t.decisions > 0 {
-		r.BytesPerDecision = float64(w.traffic.Bytes) / float64(t.decisions)
+		r.BytesPerDecision = float64(w.network.traffic.Bytes) / float64(t.decisions)
 	}
 	for _, k := range gossip.EventKinds() {
 		if w.seen[k] > 0 {
@@ -170,10 +170,10 @@ func (w *World) result() *Result {
 	if w.series.on {
 		r.Series = &w.series.out
 	}
-	r.Traffic = w.traffic
+	r.Traffic = w.network.traffic
 	r.Pending = w.pending
 	r.Auditors = w.auditors.report(r)
-	r.Auditors = append(r.Auditors, w.traffic.audit(), w.cfg.Expect.audit(w, r))
+	r.Auditors = append(r.Auditors, w.network.traffic.audit(), w.cfg.Expect.audit(w, r))
 	r.TraceHash = w.trace.sum()
 	return r
 }

@@ -137,7 +137,7 @@ func TestIncarnationReuse(t *testing.T) {
 			t.Fatal(err)
 		}
 		var incarnations []string
-		for _, m := range w.members {
+		for _, m := range w.membership.all {
 			if m.daemon == 0 {
 				incarnations = append(incarnations, m.incarnations[0].String())
 			}

@@ -35,7 +35,7 @@ func (o *owners) mono() time.Duration { return o.world.now - o.daemon.started }
 
 // openAcceptor recovers the acceptor of a process that starts, where keys have
 // owners.
-func (w *World) openAcceptor(d *Daemon) error {
+func (d *Daemon) openAcceptor(w *World) error {
 	if !w.owners {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (w *World) openAcceptor(d *Daemon) error {
 	if w.cfg.mutation.genesis != nil {
 		w.cfg.mutation.genesis(d, &cfg.Genesis)
 	}
-	start := w.startOf(d)
+	start := d.startOf(w)
 	if start.Stored != nil && w.cfg.mutation.reconfigured {
 		start.Stored.Layout = cfg.Genesis
 	}
@@ -57,7 +57,7 @@ func (w *World) openAcceptor(d *Daemon) error {
 
 // startOf reads the log of a machine. A daemon that ran before under its name
 // must have one: an empty log, or one that cannot be read, is a lost disk.
-func (w *World) startOf(d *Daemon) quorum.Start {
+func (d *Daemon) startOf(w *World) quorum.Start {
 	if len(d.disk.log) == 0 && (d.votedAs != d.Name || w.cfg.mutation.forgetful) {
 		return quorum.Start{First: true}
 	}
@@ -72,7 +72,7 @@ func (w *World) startOf(d *Daemon) quorum.Start {
 }
 
 // newProcess returns the process machine of a daemon whose nodes are made.
-func (w *World) newProcess(d *Daemon) *replica.Process {
+func (d *Daemon) newProcess(w *World) *replica.Process {
 	s := w.cfg.Strict.withDefaults()
 	return replica.New(replica.Config{
 		Self: d.incarnations[0], Region: d.Region, Shards: len(d.Nodes),
@@ -82,25 +82,25 @@ func (w *World) newProcess(d *Daemon) *replica.Process {
 
 // strictPeers sets the live daemons, as a process knows them, where keys have
 // owners.
-func (w *World) strictPeers(d *Daemon, list []gossip.Peer) {
+func (d *Daemon) strictPeers(w *World, list []gossip.Peer) {
 	if !w.owners {
 		return
 	}
 	at := d.Instant(w.now).Mono
 	d.process.Reach.Peers(at, list)
 	d.acceptor.Peers(at, d.incarnations[0], list)
-	w.turnAcceptor(d)
+	d.turnAcceptor(w)
 }
 
 // turnProcess runs the timers of the process machine that are due.
-func (w *World) turnProcess(d *Daemon) {
+func (d *Daemon) turnProcess(w *World) {
 	at := d.Instant(w.now)
 	r := d.process.Tick(at.Mono)
 	for _, c := range r.Late {
 		w.goOn(c.Tag.(*pendingCall))
 	}
 	for _, to := range r.Flush {
-		w.flush(d, to)
+		d.flush(w, to)
 	}
 	if r.Measure {
 		d.process.Reach.Measure(d.Nodes[0].Links(at))
@@ -112,83 +112,83 @@ func (w *World) turnProcess(d *Daemon) {
 }
 
 // turnAcceptor does the work of an acceptor that is due.
-func (w *World) turnAcceptor(d *Daemon) {
-	w.serveAcceptor(d, d.acceptor.Turn(d.Instant(w.now).Mono, d.time(w.now)))
+func (d *Daemon) turnAcceptor(w *World) {
+	d.serveAcceptor(w, d.acceptor.Turn(d.Instant(w.now).Mono, d.time(w.now)))
 }
 
 // serveAcceptor does what an acceptor returned.
-func (w *World) serveAcceptor(d *Daemon, r quorum.Ready) {
+func (d *Daemon) serveAcceptor(w *World, r quorum.Ready) {
 	for i := range r.Events {
 		w.seats[r.Events[i].Kind]++
 		w.trace.word(uint64(d.Index)<<32 | uint64(r.Events[i].Kind))
 		w.trace.maybeFlush()
 	}
 	d.wakes[len(d.Nodes)+acceptorWake] = r.Wake
-	w.said(d, r.Messages)
-	w.route(d, r.Messages)
+	d.said(w, r.Messages)
+	d.route(w, r.Messages)
 	switch {
 	case len(r.Store) == 0:
 	case w.cfg.mutation.early && len(d.disk.log) > 0:
-		w.serveAcceptor(d, d.acceptor.Stored(d.Instant(w.now).Mono, d.time(w.now), nil))
+		d.serveAcceptor(w, d.acceptor.Stored(d.Instant(w.now).Mono, d.time(w.now), nil))
 	default:
-		w.writeLog(d, replica.Records(r.Store))
+		d.writeLog(w, replica.Records(r.Store))
 	}
 	w.sleep(d)
 }
 
 // collect returns the messages of a node about strict keys, and wakes the calls
 // that it has answered.
-func (w *World) collect(d *Daemon, shard int) []sticky.Message {
+func (d *Daemon) collect(w *World, shard int) []sticky.Message {
 	ready := d.Nodes[shard].LeaseReady(d.Instant(w.now))
 	for _, ticket := range ready.Answered {
 		if c := d.process.Waiters.Answered(ticket, shard); c != nil {
 			w.events.push(w.now, evCall, w.woken.put(c.Tag.(*pendingCall)))
 		}
 	}
-	w.said(d, ready.Messages)
+	d.said(w, ready.Messages)
 	return ready.Messages
 }
 
 // said passes messages to the auditors before they are sent.
-func (w *World) said(d *Daemon, out []sticky.Message) {
+func (d *Daemon) said(w *World, out []sticky.Message) {
 	for i := range out {
 		w.auditors.sent(d, &out[i])
 	}
 }
 
 // route sends the messages of a process about strict keys on their way.
-func (w *World) route(d *Daemon, out []sticky.Message) {
+func (d *Daemon) route(w *World, out []sticky.Message) {
 	replica.Route(d.incarnations[0], out, func(m *sticky.Message) []sticky.Message {
-		return w.stepStrict(d, m)
+		return d.stepStrict(w, m)
 	}, func(m sticky.Message) {
 		if d.process.Outbox.Post(m) {
-			w.flush(d, m.To)
+			d.flush(w, m.To)
 		}
 	})
 }
 
 // flush sends what waits for a peer.
-func (w *World) flush(d *Daemon, to crdt.Incarnation) {
+func (d *Daemon) flush(w *World, to crdt.Incarnation) {
 	at, o := d.Instant(w.now).Mono, d.process.Outbox
 	for m, ok := o.Next(at, to); ok; m, ok = o.Next(at, to) {
-		frame, err := wire.EncodeStrict(w.buffer(), &m)
+		frame, err := wire.EncodeStrict(w.network.buffer(), &m)
 		if o.Done(at, &m, err == nil, err); err != nil {
-			w.traffic.Unsendable++
+			w.network.traffic.Unsendable++
 			continue
 		}
-		if i, known := w.addressOf[to]; known && w.members[i].daemon != d.Index {
-			is := &w.members[i]
-			w.traffic.Strict++
-			w.traffic.StrictBytes += uint64(len(frame))
+		if i, known := w.membership.byAddress[to]; known && w.membership.all[i].daemon != d.Index {
+			is := &w.membership.all[i]
+			w.network.traffic.Strict++
+			w.network.traffic.StrictBytes += uint64(len(frame))
 			w.strict.sent(w.now, is.daemon, &m)
-			w.send(d.Index, is.daemon, is.name, frame)
+			w.network.send(w, d.Index, is.daemon, is.name, frame)
 		}
 	}
 }
 
 // stepStrict hands a message about strict keys to its recipients, or the
 // messages that a mutation makes of it. It returns the answers of the nodes.
-func (w *World) stepStrict(d *Daemon, m *sticky.Message) []sticky.Message {
+func (d *Daemon) stepStrict(w *World, m *sticky.Message) []sticky.Message {
 	all := []*sticky.Message{m}
 	if w.cfg.mutation.strict != nil {
 		all = w.cfg.mutation.strict(w, d, m)
@@ -199,11 +199,11 @@ func (w *World) stepStrict(d *Daemon, m *sticky.Message) []sticky.Message {
 		set, acceptor := replica.Recipients(m, len(d.Nodes))
 		each(set, func(s int) {
 			w.rejected += uint64(d.Nodes[s].StepLease(at, m))
-			answers = append(answers, w.collect(d, s)...)
+			answers = append(answers, d.collect(w, s)...)
 		})
 		if acceptor { // a rejected message is an event of the acceptor
 			_ = d.acceptor.Receive(at.Mono, d.time(w.now), m)
-			w.turnAcceptor(d)
+			d.turnAcceptor(w)
 		}
 		if set != 0 {
 			w.drain(d, set)

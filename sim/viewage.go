@@ -46,8 +46,8 @@ func (v *views) sample(w *World) {
 		}
 		at := d.Instant(w.now)
 		for _, l := range d.Nodes[0].Links(at) {
-			i, known := w.addressOf[l.Peer.ID]
-			if l.Age < 0 || !known || !w.members[i].up {
+			i, known := w.membership.byAddress[l.Peer.ID]
+			if l.Age < 0 || !known || !w.membership.all[i].up {
 				continue
 			}
 			if l.Peer.Region == d.Region {

@@ -42,30 +42,22 @@ type World struct {
 	regions []string
 	local   [][]*Daemon // by region
 
-	members   []incarnation
-	addressOf map[crdt.Incarnation]int32 // incarnation of a slot
-	changes   pool[change]
-
-	links   []link
-	flights pool[flight]
-	buffers [][]byte
-	traffic Traffic
-	outbox  []gossip.Message
+	membership membership
+	network    network
+	faults     faults
+	outbox     []gossip.Message
 
 	sets      []ruleSet
 	plainSets []*rules.Set // the same without what is made of them
 	adoptions pool[adoption]
 	adopted   bool // some daemon took another rule set in force,
 	adoptedAt time.Duration
-	active    []int        // faults in force
-	risen     map[int]bool // faults whose zombies went on
 
 	load    clients
 	calls   []*node.Call // not in use
 	woken   pool[*pendingCall]
 	decided Decided
 
-	net, chaos  *rand.Rand
 	auditors    watchers
 	rights      bool // daemons take part in epochs
 	owners      bool // and some keys have owners
@@ -103,12 +95,12 @@ type adoption struct{ daemon, set int }
 // newWorld returns the world of a configuration before anything happened.
 func newWorld(cfg *Config) *World {
 	w := &World{
-		cfg: cfg, now: -warmUp, addressOf: make(map[crdt.Incarnation]int32),
-		net:   rand.New(rand.NewPCG(cfg.Seed, streamNetwork)),
-		chaos: rand.New(rand.NewPCG(cfg.Seed, streamFaults)),
-		trace: newTrace(), base: cmp.Or(cfg.Epoch, epoch),
+		cfg: cfg, now: -warmUp,
+		membership: membership{byAddress: make(map[crdt.Incarnation]int32)},
+		network:    network{rng: rand.New(rand.NewPCG(cfg.Seed, streamNetwork))},
+		faults:     faults{rng: rand.New(rand.NewPCG(cfg.Seed, streamFaults)), risen: make(map[int]bool)},
+		trace:      newTrace(), base: cmp.Or(cfg.Epoch, epoch),
 		rights: cfg.Policy.HasRights() && cfg.HasRights(), owners: cfg.HasOwners(),
-		risen: make(map[int]bool),
 	}
 	w.load.pick = nthAnswering
 	for r, region := range cfg.Regions {
@@ -124,11 +116,12 @@ func newWorld(cfg *Config) *World {
 			w.local[r] = append(w.local[r], d)
 		}
 	}
-	w.links = make([]link, len(w.daemons)*len(w.daemons))
-	for i := range w.links {
-		w.links[i].cutSince = notCut
+	w.network.daemons = len(w.daemons)
+	w.network.links = make([]link, len(w.daemons)*len(w.daemons))
+	for i := range w.network.links {
+		w.network.links[i].cutSince = notCut
 	}
-	w.relink()
+	w.network.relink(w)
 	w.tallies.regions = len(cfg.Regions)
 	w.addRules(cfg.Rules)
 	for i := range cfg.Faults {
@@ -169,7 +162,7 @@ func (w *World) Sets() []*rules.Set {
 func (w *World) Adopted() (time.Duration, bool) { return w.adoptedAt, w.adopted }
 
 // Faulty reports whether any fault is in force.
-func (w *World) Faulty() bool { return len(w.active) > 0 }
+func (w *World) Faulty() bool { return len(w.faults.active) > 0 }
 
 func (w *World) newest() int { return len(w.sets) - 1 }
 
@@ -195,18 +188,12 @@ func (w *World) addRules(set *rules.Set) int {
 // secret is the cluster's: the same in every run, so that keys are too.
 var secret = [node.SecretBytes]byte{'s', 'i', 'm'}
 
-// happens draws whether something of a probability comes about; it draws
-// nothing when that is certain not to.
-func (w *World) happens(p rules.PPM) bool {
-	return p > 0 && rules.PPM(w.net.Uint32N(uint32(100*rules.Percent))) < p
-}
-
 // prepare schedules the first events of a run.
 func (w *World) prepare() {
 	g := w.cfg.Node.Gossip.WithDefaults()
 	for i := range w.daemons {
 		// Not all at once: their intervals would stay in step for ever.
-		w.events.push(w.now+w.between(0, g.Interval), evStart, int32(i))
+		w.events.push(w.now+w.faults.between(0, g.Interval), evStart, int32(i))
 	}
 	for i := range w.cfg.Faults {
 		w.events.push(w.cfg.Faults[i].At, evFault, int32(i))
@@ -233,7 +220,7 @@ func (w *World) runUntil(end time.Duration) {
 func (w *World) happen(e event) {
 	switch e.kind {
 	case evDeliver:
-		w.arrive(e.arg)
+		w.network.arrive(w, e.arg)
 	case evWake:
 		w.wake(w.daemons[e.arg], e.at)
 	case evArrival:
@@ -241,13 +228,13 @@ func (w *World) happen(e event) {
 	case evRetry:
 		w.load.retry(w, e.arg)
 	case evMember:
-		w.learn(w.changes.take(e.arg))
+		w.membership.learn(w, w.membership.changes.take(e.arg))
 	case evFault:
 		if !w.healed {
-			w.begin(int(e.arg))
+			w.faults.begin(w, int(e.arg))
 		}
 	case evRecover:
-		w.end(int(e.arg))
+		w.faults.end(w, int(e.arg))
 	case evStart:
 		if err := w.start(w.daemons[e.arg]); err != nil {
 			w.failed = err
@@ -265,7 +252,7 @@ func (w *World) happen(e event) {
 	case evCall:
 		w.goOn(w.woken.take(e.arg))
 	case evSuspect:
-		w.suspect(int(e.arg))
+		w.faults.suspect(w, int(e.arg))
 	}
 }
 
@@ -283,7 +270,7 @@ func (w *World) adopt(a adoption) {
 	for _, n := range d.Nodes {
 		n.SetRules(at, w.sets[a.set].set)
 	}
-	w.agentRules(d)
+	d.agentRules(w)
 	w.drain(d, allShards)
 }
 
