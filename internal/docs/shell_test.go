@@ -136,6 +136,19 @@ func complete(t *testing.T, command string) bool {
 	return err == nil && len(out) == 0
 }
 
+// readyFunction waits until the daemon on the documented addresses is ready, and
+// until its cluster, if it has one, is connected and its strict voters vote.
+const readyFunction = `last=
+ready() {
+	for i in {1..300}; do
+		curl -sf "http://$RLD_ADMIN_ADDR/readyz" && rld netcheck && ! rld strict status | grep -q '^!' && return
+		sleep 0.1
+	done >/dev/null 2>&1
+	echo the daemon is not ready
+	return 1
+}
+`
+
 // runPage runs the commands of a page in one shell.
 func runPage(t *testing.T, p page, commands []string, excepted []*exception, program string) {
 	t.Helper()
@@ -147,8 +160,7 @@ func runPage(t *testing.T, p page, commands []string, excepted []*exception, pro
 		}
 	}
 	var script strings.Builder
-	script.WriteString("last=\nready() { for i in {1..150}; do curl -sf http://" + at["127.0.0.1:6070"] +
-		"/readyz >/dev/null && return; sleep 0.1; done; echo the daemon is not ready; return 1; }\n")
+	script.WriteString(readyFunction)
 	for i, command := range commands {
 		want, how := "0", ""
 		if e := exceptionOf(p, command, excepted); e != nil {
