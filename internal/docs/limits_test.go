@@ -273,3 +273,28 @@ func meaning(all []*rules.Rule) []string {
 	}
 	return out
 }
+
+// TestPrecedence holds the section on how a descriptor finds its rule to its
+// example.
+func TestPrecedence(t *testing.T) {
+	for _, block := range yamlBlock.FindAllStringSubmatch(readPage(t, "docs/limits.md").text, -1) {
+		if !strings.HasPrefix(block[1], "domain: precedence\n") {
+			continue
+		}
+		set, found := limits.Parse([]limits.File{{Name: "x.yaml", Data: []byte(block[1])}}, cluster)
+		if set == nil {
+			t.Fatal(found)
+		}
+		for value, want := range map[string]uint32{"/a": 1, "/ab": 2, "/a/b": 2, "/b": 3, "": 3} {
+			r := set.Domain("precedence").Match([]rules.Entry{{Key: "path", Value: value}})
+			if r == nil || r.Limit.Requests != want {
+				t.Errorf("path=%s meets %+v, want the limit of %d", value, r, want)
+			}
+		}
+		if r := set.Domain("precedence").Match([]rules.Entry{{Key: "path", Value: "/a"}, {Key: "ip"}}); r != nil {
+			t.Errorf("a descriptor of two entries meets %s", r.Path)
+		}
+		return
+	}
+	t.Error("docs/limits.md: the example is gone")
+}
