@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/georld/rld/quota/epoch"
@@ -12,45 +13,46 @@ import (
 // Region is a configured region.
 type Region struct {
 	Name string
-	// Weight is its part of every rule's rights at the genesis, relative to
-	// those of the others; all 0 counts as equal.
+	// Weight is its share of every rule's rights at the genesis, relative to
+	// those of the others; all 0 means equal.
 	Weight uint64
-	// Added says that it came after the first start of the others: it is not
-	// in the genesis, and holds 0 until it is returned (ReturnRegion).
+	// Added marks a region that was added after the first start of the others:
+	// it is not in the genesis, and holds 0 until ReturnRegion.
 	Added bool
 }
 
-// Config says who an office is and how fast it goes. Regions, their weights,
-// Daemons and DaemonHorizon must be the same wherever they are used for a first
-// start, for ever: they are the genesis, and those who start from another one
-// refuse each other's messages. Daemons that are added later are not in Daemons
-// and join; regions that are added later are marked.
+// Config is the configuration of an agent. Regions, their weights, Daemons and
+// DaemonHorizon are the genesis. They must be the same for every first start,
+// forever; daemons with a different genesis reject each other's messages. Daemons
+// that are added later are not in Daemons and join; regions that are added later
+// are marked.
 type Config struct {
-	// Region and Name are this daemon's; the name is the same over restarts.
+	// Region and Name are those of this daemon; the name is the same across
+	// restarts.
 	Region, Name string
 	// Regions are all configured regions, 1 to 64: the genesis of regions.
 	Regions []Region
 	// Daemons are the names of the region's daemons at its first start, at
 	// most 256: the genesis of the region's daemons, with equal weights.
 	Daemons []string
-	// DaemonHorizon is after how long the share of a dead daemon falls to the
-	// others of a region of three and more, and a daemon that hears too few
-	// of them holds nothing. 0 or less is off; DefaultDaemonHorizon suits most.
-	// At most a day.
+	// DaemonHorizon is how long after its last message the share of a dead
+	// daemon is reclaimed in a region of three or more daemons. A daemon that
+	// reaches too few of them holds nothing after this time. 0 or less disables
+	// it; DefaultDaemonHorizon suits most. At most a day.
 	DaemonHorizon time.Duration
-	// Period is the time between two looks at the demand, 5 s to 10 min,
-	// default 10 s. A longer one follows slower and costs less.
+	// Period is the time between two evaluations of the demand, 5 s to 10 min,
+	// default 10 s. A longer one adapts more slowly and costs less.
 	Period time.Duration
-	// Interval is the time between two messages to a daemon of the region
-	// when nothing changed, default 250 ms; WANInterval that to another
-	// region, default 500 ms. 10 ms to 10 s.
+	// Interval is the time between two messages without changes to a regional
+	// peer, default 250 ms; WANInterval that to another region, default 500
+	// ms. 10 ms to 10 s.
 	Interval, WANInterval time.Duration
-	// Ahead is how far the stored record reaches ahead of the clock, 1 s to a
-	// minute, default 5 s: the labels that a restart may cost.
+	// Ahead is how far the stored record is ahead of the clock, 1 s to a
+	// minute, default 5 s: a restarted daemon cannot use these windows.
 	Ahead time.Duration
 }
 
-// DefaultDaemonHorizon is the horizon of daemons where nobody says otherwise.
+// DefaultDaemonHorizon is the default horizon of daemons.
 const DefaultDaemonHorizon = 30 * time.Second
 
 // maxDaemons bounds the daemons of the genesis.
@@ -59,7 +61,7 @@ const maxDaemons = epoch.MaxMembers
 // maxName bounds the name of a region or a daemon, in bytes.
 const maxName = 255
 
-// WithDefaults fills in what was left out, but for DaemonHorizon.
+// WithDefaults returns c with defaults for fields of 0, except DaemonHorizon.
 func (c Config) WithDefaults() Config {
 	set := func(d *time.Duration, def time.Duration) {
 		if *d == 0 {
@@ -73,8 +75,8 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Validate returns what is wrong with the configuration, with its defaults
-// filled in, and what would be right.
+// Validate returns an error for the first invalid field, with valid values.
+// Fields of 0 have their defaults.
 func (c Config) Validate() error {
 	c = c.WithDefaults()
 	if c.Name == "" || len(c.Name) > maxName {
@@ -142,7 +144,7 @@ func (c Config) validateNames() error {
 }
 
 // genesis returns the first epoch of the regions: their weights in parts per
-// million, rounded down, and what that leaves to the first by ID.
+// million, rounded down. The first by ID also gets the rest.
 func (c Config) genesis() (epoch.Epoch, error) {
 	sum, n := uint64(0), uint64(0)
 	for _, r := range c.Regions {
@@ -167,6 +169,12 @@ func (c Config) genesis() (epoch.Epoch, error) {
 	return g, err
 }
 
+// regionIndex returns the place of a region among the configured ones, -1 for
+// none.
+func (c *Config) regionIndex(name string) int {
+	return slices.IndexFunc(c.Regions, func(r Region) bool { return r.Name == name })
+}
+
 // daemons returns the first epoch of the region's daemons.
 func (c Config) daemons() (epoch.Epoch, error) {
 	if len(c.Daemons) == 0 {
@@ -179,11 +187,11 @@ func (c Config) daemons() (epoch.Epoch, error) {
 	return epoch.Genesis(c.horizon(), members)
 }
 
-// horizon returns that of the daemons' epochs, in milliseconds.
+// horizon returns the horizon of the daemons' epochs in milliseconds.
 func (c Config) horizon() int64 { return max(c.DaemonHorizon, 0).Milliseconds() }
 
-// Pin is a weight that the operator set: the part of a rule's total that a
-// region has, in parts per million.
+// Pin is a weight set by the operator: the share of a rule's total of a region,
+// in parts per million.
 type Pin struct {
 	Region string
 	Share  uint32
@@ -191,18 +199,18 @@ type Pin struct {
 
 // Rule is a rule with rights.
 type Rule struct {
-	// ID is what its counters are known by on all daemons.
+	// ID identifies its counters on all daemons.
 	ID uint64
-	// Pins are the weights set for it; the other regions share the rest.
+	// Pins are the weights set for it. The other regions share the rest.
 	Pins []Pin
-	// Window is the length of its window: demand is smoothed over smoothWindows
-	// of them, so that weights do not chase bursts within one. 0 is short.
+	// Window is the window length. Demand is smoothed over several windows, so
+	// that weights do not follow bursts within one. 0 means short.
 	Window time.Duration
-	// Lookback is how far back a label that is asked for may start, less its
-	// carry: the width of the label, the carry and the grace together. It
-	// decides how long epochs are kept. 0 is two minutes.
+	// Lookback is how long ago a window in use may have started, plus its carry:
+	// the sum of window length, carry and grace. It decides how long epochs are
+	// kept. 0 means two minutes.
 	Lookback time.Duration
 }
 
-// MaxRules bounds the rules of an office.
+// MaxRules bounds the rules of an agent.
 const MaxRules = epoch.MaxRules

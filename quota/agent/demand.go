@@ -5,25 +5,25 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/georld/rld/internal/rendezvous"
 )
 
-// demand is what was asked for, period by period. Periods are those of the
-// label clock, so all daemons number them alike.
+// demand counts the offered hits by period. Periods are those of the window
+// clock, so all daemons number them alike.
 type demand struct {
+	cfg          *Config
+	own          int      // place of this region among the configured ones
 	ids          []uint64 // the rules, ascending
-	totals, last []uint64 // of this daemon: now, and when the period began
+	totals, last []uint64 // of this daemon: now, and at the start of the period
 
-	period uint64 // the number of the one that runs: it was closed with it
-	closed time.Duration
-	rows   []Demand // of this daemon in the last one
+	period uint64        // the number of the current one
+	closed time.Duration // when the last one ended
+	rows   []Demand      // of this daemon in the last one
 	// regions are the latest known sums, by configured region.
-	regions []told
+	regions []periodDemand
 }
 
-// told is the demand of a region in a period.
-type told struct {
+// periodDemand is the demand of a daemon or a region in a period.
+type periodDemand struct {
 	period uint64
 	rows   []Demand
 }
@@ -31,60 +31,60 @@ type told struct {
 // sumWithin is how long a leader waits for the demand of its region's daemons.
 const sumWithin = time.Second
 
-func newDemand(regions int) demand { return demand{regions: make([]told, regions)} }
-
-// rules takes over the rules, and keeps what was counted for those that stay.
-func (d *demand) rules(rules []Rule) {
-	next := demand{period: d.period, closed: d.closed, rows: d.rows, regions: d.regions}
+// setRules sets the rules and keeps the counts of those that remain.
+func (d *demand) setRules(rules []Rule) {
+	ids, totals, last := d.ids, d.totals, d.last
+	d.ids, d.totals, d.last = nil, nil, nil
 	for _, r := range rules {
-		total, last := uint64(0), uint64(0)
-		if i, ok := slices.BinarySearch(d.ids, r.ID); ok {
-			total, last = d.totals[i], d.last[i]
+		d.ids, d.totals, d.last = append(d.ids, r.ID), append(d.totals, 0), append(d.last, 0)
+		if i, ok := slices.BinarySearch(ids, r.ID); ok {
+			n := len(d.ids) - 1
+			d.totals[n], d.last[n] = totals[i], last[i]
 		}
-		next.ids = append(next.ids, r.ID)
-		next.totals, next.last = append(next.totals, total), append(next.last, last)
 	}
-	*d = next
 }
 
+// count sets the hits offered to this daemon for a rule since its start.
 func (d *demand) count(rule, total uint64) {
 	if i, ok := slices.BinarySearch(d.ids, rule); ok {
 		d.totals[i] = max(d.totals[i], total)
 	}
 }
 
-// closePeriod notes what was asked for when a period ends, and sums it up for
-// the region.
-func (o *Agent) closePeriod() {
-	d := &o.demand
-	k := uint64(max(o.now, 0)) / uint64(o.cfg.Period.Milliseconds())
-	if k > d.period {
+// number returns the number of the period at now (Unix milliseconds).
+func (d *demand) number(now int64) uint64 {
+	return uint64(max(now, 0)) / uint64(d.cfg.Period.Milliseconds())
+}
+
+// closePeriod notes the demand of this daemon when a period ends and, with
+// leading, sums the demand of the region. It reports whether anything changed.
+func (d *demand) closePeriod(at time.Duration, now int64, leading bool, ls links) (changed bool) {
+	if k := d.number(now); k > d.period {
 		first := d.period == 0
-		d.period, d.closed, d.rows = k, o.at, nil
+		d.period, d.closed, d.rows = k, at, nil
 		for i, id := range d.ids {
 			if hits := d.totals[i] - d.last[i]; hits > 0 && !first {
 				d.rows = append(d.rows, Demand{id, hits})
 			}
 			d.last[i] = d.totals[i]
 		}
-		o.changes++
+		changed = true
 	}
-	own := &d.regions[o.own]
-	if !o.leading || own.period >= d.period {
-		return
+	own := &d.regions[d.own]
+	if !leading || own.period >= d.period {
+		return changed
 	}
-	for _, l := range o.links {
-		if l.local && l.ready && o.hears(l) && l.period < d.period && o.at-d.closed < sumWithin {
-			return
+	for _, l := range ls {
+		if l.local && l.ready && l.alive(at) && l.demand.period < d.period && at-d.closed < sumWithin {
+			return changed
 		}
 	}
-	own.period, own.rows = d.period, o.sum()
-	o.changes++
+	own.period, own.rows = d.period, d.sum(ls)
+	return true
 }
 
-// sum adds up the demand of the region's daemons in the last period.
-func (o *Agent) sum() []Demand {
-	d := &o.demand
+// sum returns the demand of the region's daemons in the last period.
+func (d *demand) sum(ls links) []Demand {
 	hits := make([]uint64, len(d.ids))
 	add := func(rows []Demand) {
 		for _, r := range rows {
@@ -94,9 +94,9 @@ func (o *Agent) sum() []Demand {
 		}
 	}
 	add(d.rows)
-	for _, l := range o.links {
-		if l.local && l.period == d.period {
-			add(l.rows)
+	for _, l := range ls {
+		if l.local && l.demand.period == d.period {
+			add(l.demand.rows)
 		}
 	}
 	var rows []Demand
@@ -117,71 +117,44 @@ func hitsOf(rows []Demand, rule uint64) uint64 {
 	return rows[i].Hits
 }
 
-// regionIndex returns the place of a region among the configured, -1 for none.
-func (o *Agent) regionIndex(name string) int {
-	return slices.IndexFunc(o.cfg.Regions, func(r Region) bool { return r.Name == name })
+// latest returns the known demand of a peer, or of its region; nil for a region
+// that is not configured.
+func (d *demand) latest(l *link) *periodDemand {
+	if l.local {
+		return &l.demand
+	}
+	if i := d.cfg.regionIndex(l.peer.Region); i >= 0 {
+		return &d.regions[i]
+	}
+	return nil
 }
 
-// takeDemand keeps the newest demand of a daemon or a region.
-func (o *Agent) takeDemand(l *link, m *Message) {
+// take records newer demand of a peer. It returns an error for a period far from
+// the current one.
+func (d *demand) take(l *link, m *Message, now int64) error {
 	if m.Period == 0 {
-		return
+		return nil
 	}
-	running := uint64(max(o.now, 0)) / uint64(o.cfg.Period.Milliseconds())
-	if m.Period > running+1 || m.Period+3 < running {
-		o.event(Refused, l.peer.Name, fmt.Sprintf("demand of period %d: want about %d: do the daemons have "+
-			"one period, and the clocks one time?", m.Period, running))
-		return
+	current := d.number(now)
+	if m.Period > current+1 || m.Period+3 < current {
+		return fmt.Errorf("demand of period %d: want about %d: do the daemons have "+
+			"one period, and the clocks one time?", m.Period, current)
 	}
-	if l.local {
-		if m.Period > l.period {
-			l.period, l.rows = m.Period, m.Demand
-		}
-		return
+	if known := d.latest(l); known != nil && m.Period > known.period {
+		*known = periodDemand{m.Period, m.Demand}
 	}
-	i := o.regionIndex(l.peer.Region)
-	if i >= 0 && m.Period > o.demand.regions[i].period {
-		o.demand.regions[i] = told{m.Period, m.Demand}
-	}
+	return nil
 }
 
-// heardOf returns the period up to which the peer's demand is known.
-func (o *Agent) heardOf(l *link) uint64 {
-	if l.local {
-		return l.period
-	}
-	if i := o.regionIndex(l.peer.Region); i >= 0 {
-		return o.demand.regions[i].period
-	}
-	return 0
-}
-
-// fillDemand adds this daemon's demand for the leader of the region, or the
-// region's for another region.
-func (o *Agent) fillDemand(l *link, m *Message) bool {
-	d := &o.demand
-	period, rows := d.period, d.rows
+// toSend returns the demand to send to a peer: that of this daemon for the leader
+// of the region, or that of the region for another region. It returns ok false
+// for none.
+func (d *demand) toSend(at time.Duration, l *link, leading bool, ls links) (out periodDemand, ok bool) {
+	out = periodDemand{d.period, d.rows}
 	if !l.local {
-		period, rows = d.regions[o.own].period, d.regions[o.own].rows
-	} else if o.leading || !o.leader(l) {
-		return false
+		out = d.regions[d.own]
+	} else if leading || !l.ready || !l.alive(at) || !ls.leads(at, l.peer.Name, true) {
+		return out, false
 	}
-	if period == 0 || l.heard >= period || l.heardAt < 0 || !o.wants(l, rendezvous.Mix(period)) {
-		return false
-	}
-	m.Period, m.Demand = period, rows
-	return true
-}
-
-// leader reports whether the peer leads this region as far as is known.
-func (o *Agent) leader(l *link) bool {
-	if !l.ready || !o.hears(l) {
-		return false
-	}
-	for _, other := range o.links {
-		if other.local && other.ready && o.hears(other) && other.peer.Name < l.peer.Name {
-			return false
-		}
-	}
-	return true
+	return out, out.period != 0 && l.period < out.period && l.receivedAt >= 0
 }

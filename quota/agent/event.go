@@ -6,27 +6,28 @@ import (
 	"github.com/georld/rld/internal/rendezvous"
 )
 
-// EventKind is what an Event is about.
+// EventKind is the kind of an Event.
 type EventKind uint8
 
 // The kinds of events.
 const (
-	// Proposed: this daemon proposed an epoch. Text says of what.
+	// Proposed: this daemon proposed an epoch. Text describes it.
 	Proposed EventKind = iota
-	// Settled: an epoch came into force here. Text names it.
+	// Settled: an epoch came into force here. Text is its ID.
 	Settled
-	// Refused: a message or an item of Peer was not taken. Text says why.
+	// Refused: a message or an item of Peer was rejected. Text is the reason.
 	Refused
 	// StoreFailed: the record could not be stored. Text is the error.
 	StoreFailed
-	// StoreMended: it could be stored again.
+	// StoreMended: the record could be stored again.
 	StoreMended
-	// BecameReady: the daemon has learned what others of its region know.
+	// BecameReady: the daemon has learned the epochs of its region.
 	BecameReady
-	// Leading, Following: the daemon speaks for its region now, or no more.
+	// Leading, Following: the daemon became the leader of its region, or is
+	// the leader no more.
 	Leading
 	Following
-	// PinsUnfit: a rule's pins do not fit the regions there are. Text says why.
+	// PinsUnfit: a rule's pins do not fit the regions. Text is the reason.
 	PinsUnfit
 )
 
@@ -40,11 +41,11 @@ func (k EventKind) String() string {
 	return names[k]
 }
 
-// Event is something that happened to an office, for logs and metrics.
+// Event is something that happened in an agent, for logs and metrics.
 type Event struct {
 	At   time.Duration
 	Kind EventKind
-	// Peer is the name of the daemon it came from, empty for this one.
+	// Peer is the name of the daemon that caused it, empty for this one.
 	Peer string
 	Text string
 }
@@ -55,21 +56,30 @@ const maxEvents = 256
 // refuseEvery is the least time between two events of the same refusal.
 const refuseEvery = 10 * time.Second
 
-func (o *Agent) event(kind EventKind, peer, text string) {
+// eventLog holds the events since the last call of Ready.
+type eventLog struct {
+	at      time.Duration // of the current call
+	events  []Event
+	dropped uint64
+	refused map[uint64]time.Duration // when each refusal was added last
+}
+
+// add adds an event.
+func (l *eventLog) add(kind EventKind, peer, text string) {
 	if kind == Refused {
 		key := rendezvous.Hash(peer, text)
-		if at, told := o.refused[key]; told && o.at-at < refuseEvery {
-			o.dropped++
+		if at, known := l.refused[key]; known && l.at-at < refuseEvery {
+			l.dropped++
 			return
 		}
-		if len(o.refused) >= maxEvents {
-			clear(o.refused)
+		if l.refused == nil || len(l.refused) >= maxEvents {
+			l.refused = map[uint64]time.Duration{}
 		}
-		o.refused[key] = o.at
+		l.refused[key] = l.at
 	}
-	if len(o.events) < maxEvents {
-		o.events = append(o.events, Event{o.at, kind, peer, text})
+	if len(l.events) < maxEvents {
+		l.events = append(l.events, Event{l.at, kind, peer, text})
 	} else {
-		o.dropped++
+		l.dropped++
 	}
 }

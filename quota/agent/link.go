@@ -11,141 +11,158 @@ import (
 	"github.com/georld/rld/quota/epoch"
 )
 
-// link is what is known of a peer, and what it was sent.
+// link is the state of a peer and of the messages to it.
 type link struct {
-	peer    gossip.Peer
-	local   bool
-	joined  time.Duration
-	due     time.Duration // when it is sent a message whatever there is to say
-	heardAt time.Duration // -1 before
-	looked  uint64        // Office.changes as of the last message
+	cfg        *Config
+	peer       gossip.Peer
+	local      bool // a regional peer
+	due        time.Duration
+	receivedAt time.Duration // of its latest message, -1 before
+	revision   uint64        // Agent.changes as of the last message to it
 
-	// What its newest message said.
-	stamp  hlc.Timestamp
-	member uint64
-	fence  int64
-	ready  bool
-	tables [2]said
-	voted  []uint64
-	grant  *epoch.Extension // to be told
-	heard  uint64           // the period up to which it has our demand
-	period uint64           // of its demand
-	rows   []Demand
+	// From its newest message.
+	stamp     hlc.Timestamp
+	member    uint64
+	fence     int64
+	ready     bool
+	tables    [2]known
+	votes     []uint64         // fingerprints of the votes it has
+	extension *epoch.Extension // to send
+	period    uint64           // the latest period of our demand that it has
+	demand    periodDemand     // its own
 
 	sent map[print]sending
 }
 
-// said is what a peer said of one table.
-type said struct {
+// known is the content of a peer's table.
+type known struct {
 	base, settled epoch.ID
 	has           []uint64
 }
 
-// sending is an item on its way.
+// sending is an item under way.
 type sending struct {
 	at    time.Duration
 	times uint
 }
 
-// origin is where an item came from that this daemon did not make.
-type origin struct {
-	at      time.Duration
-	foreign bool // from another region
+// links are the peers by incarnation.
+type links []*link
+
+// find returns the link of an incarnation, nil for none.
+func (ls links) find(id crdt.Incarnation) *link {
+	i, ok := slices.BinarySearchFunc(ls, id, func(l *link, id crdt.Incarnation) int { return cmp.Compare(l.peer.ID, id) })
+	if !ok {
+		return nil
+	}
+	return ls[i]
 }
 
-// How long an item of others is held back from those who probably get it from
-// where it came from, inside a region and across.
+// interval returns the time between two messages without news.
+func (l *link) interval() time.Duration {
+	if l.local {
+		return l.cfg.Interval
+	}
+	return l.cfg.WANInterval
+}
+
+// alive reports whether a message of the peer arrived lately.
+func (l *link) alive(at time.Duration) bool {
+	silence := 4*l.cfg.Interval + time.Second
+	if !l.local {
+		silence = 4*l.cfg.WANInterval + 2*time.Second
+	}
+	return l.receivedAt >= 0 && at-l.receivedAt <= silence
+}
+
+// leads reports whether a daemon of the own region, by its name and readiness,
+// is the leader: no other one that is ready and alive has a lower name. A daemon
+// that is not ready leads only if none is.
+func (ls links) leads(at time.Duration, name string, ready bool) bool {
+	for _, l := range ls {
+		if l.local && l.ready && l.alive(at) && (!ready || l.peer.Name < name) {
+			return false
+		}
+	}
+	return true
+}
+
+// addressed reports whether a peer of another region receives messages: the one
+// with the lowest name there, those that send messages, and all while none does.
+func (ls links) addressed(at time.Duration, l *link) bool {
+	if l.alive(at) {
+		return true
+	}
+	lowest, quiet := true, true
+	for _, other := range ls {
+		if other.peer.Region != l.peer.Region {
+			continue
+		}
+		lowest = lowest && l.peer.Name <= other.peer.Name
+		quiet = quiet && !other.alive(at)
+	}
+	return lowest || quiet
+}
+
+// origin is the source of an item that another daemon made.
+type origin struct {
+	at     time.Duration
+	remote bool // from another region
+}
+
+// How long an item is not sent to peers that probably receive it from its source,
+// inside a region and across regions.
 const (
 	holdLocal  = 500 * time.Millisecond
 	holdAcross = 2 * time.Second
 )
 
-// maxOrigins bounds the origins that are kept.
+// maxOrigins bounds the remembered origins.
 const maxOrigins = 1 << 14
 
-// link returns the link of an incarnation, nil for none.
-func (o *Agent) link(id crdt.Incarnation) *link {
-	i, ok := slices.BinarySearchFunc(o.links, id, func(l *link, id crdt.Incarnation) int { return cmp.Compare(l.peer.ID, id) })
-	if !ok {
-		return nil
+// origins are the sources of items.
+type origins map[print]origin
+
+// note notes the source of a new item.
+func (o origins) note(at time.Duration, p print, l *link) {
+	if len(o) >= maxOrigins {
+		clear(o)
 	}
-	return o.links[i]
+	o[p] = origin{at, !l.local}
 }
 
-// silence is after how long without a message a peer does not count as heard.
-func (o *Agent) silence(l *link) time.Duration {
-	if l.local {
-		return 4*o.cfg.Interval + time.Second
+// held reports whether an item is not yet sent to a peer.
+func (o origins) held(at time.Duration, p print, l *link) bool {
+	from, ok := o[p]
+	hold := time.Duration(0)
+	switch {
+	case !ok:
+		return false
+	case l.local && !from.remote:
+		hold = holdLocal
+	case !l.local && from.remote:
+		hold = holdAcross
 	}
-	return 4*o.cfg.WANInterval + 2*time.Second
+	return at < from.at+hold
 }
 
-// hears reports whether the peer was heard lately.
-func (o *Agent) hears(l *link) bool { return l.heardAt >= 0 && o.at-l.heardAt <= o.silence(l) }
-
-// leads reports whether this daemon speaks for its region: no other that is
-// ready and heard has a lower name. One that is not ready speaks only where
-// none is.
-func (o *Agent) leads() bool {
-	for _, l := range o.links {
-		if l.local && l.ready && o.hears(l) && (!o.ready || l.peer.Name < o.cfg.Name) {
-			return false
-		}
-	}
-	return true
-}
-
-// addressed reports whether a peer of another region is to be told: the one
-// with the lowest name there, those who speak to us, and all while none does.
-func (o *Agent) addressed(l *link) bool {
-	if l.heardAt >= 0 && o.hears(l) {
-		return true
-	}
-	lowest, quiet := true, true
-	for _, other := range o.links {
-		if other.peer.Region != l.peer.Region {
-			continue
-		}
-		lowest = lowest && l.peer.Name <= other.peer.Name
-		quiet = quiet && !o.hears(other)
-	}
-	return lowest || quiet
-}
-
-// wants reports whether an item of fingerprint p, which the peer lacks, is to
-// be sent now, and notes that it is.
-func (o *Agent) wants(l *link, p print) bool {
-	if from, ok := o.origins[p]; ok {
-		hold := time.Duration(0)
-		switch {
-		case l.local && !from.foreign:
-			hold = holdLocal
-		case !l.local && from.foreign:
-			hold = holdAcross
-		}
-		if o.at < from.at+hold {
-			return false
-		}
+// send reports whether to send the peer an item that it lacks, and notes that it
+// is sent. Repetitions are spaced by doubling pauses.
+func (l *link) send(at time.Duration, o origins, p print) bool {
+	if o.held(at, p, l) {
+		return false
 	}
 	s := l.sent[p]
-	first := 4 * o.cfg.Interval
+	first := 4 * l.cfg.Interval
 	if !l.local {
-		first = 3 * o.cfg.WANInterval
+		first = 3 * l.cfg.WANInterval
 	}
-	if s.times > 0 && o.at < s.at+first<<min(s.times-1, 5) {
+	if s.times > 0 && at < s.at+first<<min(s.times-1, 5) {
 		return false
 	}
 	if len(l.sent) >= maxOrigins {
 		clear(l.sent)
 	}
-	l.sent[p] = sending{o.at, s.times + 1}
+	l.sent[p] = sending{at, s.times + 1}
 	return true
-}
-
-// from notes where a new item came from.
-func (o *Agent) from(p print, l *link) {
-	if len(o.origins) >= maxOrigins {
-		clear(o.origins)
-	}
-	o.origins[p] = origin{o.at, !l.local}
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -8,90 +9,91 @@ import (
 	"github.com/georld/rld/quota/epoch"
 )
 
-// members follows who lives in the region.
+// members follows the live participants of the region's epochs.
 type members struct {
-	// seen is when each participant was live last.
+	member uint64 // this daemon
+	fence  int64
+	local  *epoch.Table
+	// seen is when each participant was alive last.
 	seen map[uint64]time.Duration
-	// differs is since when the live ones are not those of the newest epoch,
-	// -1 while they are.
+	// differs is since when the live ones differ from the newest epoch, -1
+	// while they do not.
 	differs time.Duration
 }
 
 const (
 	// joinAfter is how long a change must last before it is proposed.
 	joinAfter = time.Second
-	// dropAfter is how long a daemon must be gone. As its share comes back a
-	// horizon after it was granted a label last, nothing is lost by waiting,
-	// and a quick restart costs no epoch.
+	// dropAfter is how long a daemon must be silent before an epoch leaves it
+	// out. Its share is reclaimed a horizon after its last extension, so the
+	// wait costs nothing, and a quick restart needs no epoch.
 	dropAfter = 5 * time.Second
 	// proposeEvery is the least time between two epochs of a table.
 	proposeEvery = 2 * time.Second
 )
 
 // proposeDaemons proposes an epoch of the region's daemons, with equal weights,
-// when those who are live are others than those of the newest one.
-func (o *Agent) proposeDaemons() {
-	live := o.live()
-	if !o.leading || !o.ready || o.at < o.resting[1] {
-		o.members.differs = -1
+// if the live ones differ from the newest epoch.
+func (a *Agent) proposeDaemons() {
+	m := &a.members
+	live := m.live(a.at, a.ready, a.links)
+	if !a.leading || !a.ready || a.at < a.resting[daemonTable] {
+		m.differs = -1
 		return
 	}
-	top := newest(o.local)
-	want, retired := o.wanted(live)
+	top := newest(a.local)
+	want, retired := m.next(a.at, a.started, live, a.links)
 	same := len(want) == len(top.Epoch.Members)
 	for _, id := range want {
 		same = same && top.Epoch.Has(id)
 	}
-	if same && !barren(o.local) {
-		o.members.differs = -1
+	if same && !barren(a.local) {
+		m.differs = -1
 		return
 	}
-	if o.members.differs < 0 {
-		o.members.differs = o.at
+	if m.differs < 0 {
+		m.differs = a.at
 	}
-	if o.at-o.members.differs < joinAfter || o.age(top.Epoch.ID) < proposeEvery || !o.remembers(want) {
+	if a.at-m.differs < joinAfter || age(a.now, top.Epoch.ID) < proposeEvery || !m.remembers(want) {
 		return
 	}
-	e := epoch.Epoch{Horizon: o.cfg.horizon(), Retired: retired}
+	e := epoch.Epoch{Horizon: a.cfg.horizon(), Retired: retired}
 	for _, id := range want {
 		e.Members = append(e.Members, epoch.Member{ID: id, Amount: 1})
 	}
-	o.tryPropose(1, e, fmt.Sprintf("%d daemons instead of %d", len(want), len(top.Epoch.Members)))
-	o.members.differs = -1
+	a.tryPropose(daemonTable, e, fmt.Sprintf("%d daemons instead of %d", len(want), len(top.Epoch.Members)))
+	m.differs = -1
 }
 
-// live returns the participants of the region that are ready and were heard
-// lately, ascending, and notes when.
-func (o *Agent) live() []uint64 {
-	if o.members.seen == nil {
-		o.members.seen, o.members.differs = map[uint64]time.Duration{}, -1
-	}
+// live returns the participants that are ready and alive, ascending, and notes
+// the time.
+func (m *members) live(at time.Duration, ready bool, ls links) []uint64 {
 	var live []uint64
-	if o.ready {
-		live = append(live, o.member)
+	if ready {
+		live = append(live, m.member)
 	}
-	for _, l := range o.links {
-		if l.local && l.ready && o.hears(l) {
+	for _, l := range ls {
+		if l.local && l.ready && l.alive(at) {
 			live = append(live, l.member)
 		}
 	}
 	slices.Sort(live)
 	live = slices.Compact(live)
-	if len(o.members.seen) > 4*epoch.MaxMembers {
-		clear(o.members.seen)
+	if len(m.seen) > 4*epoch.MaxMembers {
+		clear(m.seen)
 	}
 	for _, id := range live {
-		o.members.seen[id] = o.at
+		m.seen[id] = at
 	}
 	return live
 }
 
-// wanted returns who the next epoch is to name, ascending: the live, and the
-// dead where nothing could be taken back from them. retired are those that
-// came back without their memory, and those an operator retired while that is
-// not settled.
-func (o *Agent) wanted(live []uint64) (want []uint64, retired []epoch.Retirement) {
-	top := newest(o.local)
+// next returns the members of the next epoch, ascending: the live participants,
+// and the dead ones whose shares cannot be reclaimed. retired are participants
+// that restarted without their record, and those in an unsettled retirement by
+// an operator.
+func (m *members) next(at, started time.Duration, live []uint64, ls links) (want []uint64, retired []epoch.Retirement) {
+	top := newest(m.local)
 	want = slices.Clone(live)
 	if !top.Settled {
 		for _, r := range top.Epoch.Retired {
@@ -101,65 +103,60 @@ func (o *Agent) wanted(live []uint64) (want []uint64, retired []epoch.Retirement
 		}
 	}
 	var dead []uint64
-	for _, m := range top.Epoch.Members {
-		if slices.Contains(live, m.ID) {
+	for _, member := range top.Epoch.Members {
+		if slices.Contains(live, member.ID) {
 			continue
 		}
-		if fence, ok := o.replaced(m.ID); ok {
-			retired = append(retired, epoch.Retirement{ID: m.ID, From: fence + 1})
+		if fence, ok := m.replaced(at, member.ID, ls); ok {
+			retired = append(retired, epoch.Retirement{ID: member.ID, From: fence + 1})
 			continue
 		}
-		dead = append(dead, m.ID)
+		dead = append(dead, member.ID)
 	}
-	if !o.reclaimable(live, retired) {
+	if !m.reclaimable(live, retired) {
 		want = append(want, dead...)
 		dead = nil
 	}
 	for _, id := range dead {
-		seen, ok := o.members.seen[id]
-		if gone := o.at - max(seen, o.started); !ok && o.at-o.started < dropAfter || ok && gone < dropAfter {
+		seen, ok := m.seen[id]
+		if gone := at - max(seen, started); !ok && at-started < dropAfter || ok && gone < dropAfter {
 			want = append(want, id)
 		}
 	}
 	slices.Sort(want)
-	slices.SortFunc(retired, func(a, b epoch.Retirement) int {
-		if a.ID < b.ID {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(retired, func(a, b epoch.Retirement) int { return cmp.Compare(a.ID, b.ID) })
 	return want[:min(len(want), epoch.MaxMembers)], slices.CompactFunc(retired, func(a, b epoch.Retirement) bool {
 		return a.ID == b.ID
 	})
 }
 
-// replaced reports whether a participant is an earlier life of a live daemon
-// that lost its memory, and the last label it may have used.
-func (o *Agent) replaced(id uint64) (fence int64, ok bool) {
-	if o.fence != 0 && sameName(id, o.member) && id != o.member {
-		return o.fence, true
+// replaced reports whether a participant is a former generation of a live daemon
+// that lost its record, and returns the last window that it may have used.
+func (m *members) replaced(at time.Duration, id uint64, ls links) (fence int64, ok bool) {
+	if m.fence != 0 && sameName(id, m.member) && id != m.member {
+		return m.fence, true
 	}
-	for _, l := range o.links {
-		if l.local && l.ready && l.fence != 0 && sameName(id, l.member) && id != l.member && o.hears(l) {
+	for _, l := range ls {
+		if l.local && l.ready && l.fence != 0 && sameName(id, l.member) && id != l.member && l.alive(at) {
 			return l.fence, true
 		}
 	}
 	return 0, false
 }
 
-// reclaimable reports whether the shares of the dead can be taken back without
-// them: of every epoch that may be in force at most a third are dead.
-func (o *Agent) reclaimable(live []uint64, retired []epoch.Retirement) bool {
-	settled := settledID(o.local)
-	for i := range o.local.Len() {
-		k := o.local.At(i)
+// reclaimable reports whether the shares of dead participants can be reclaimed:
+// at most a third of every epoch that may be in force is dead.
+func (m *members) reclaimable(live []uint64, retired []epoch.Retirement) bool {
+	settled := settledID(m.local)
+	for i := range m.local.Len() {
+		k := m.local.At(i)
 		if k.Epoch.ID.Before(settled) {
 			continue
 		}
 		dead, n := 0, len(k.Epoch.Members)
-		for _, m := range k.Epoch.Members {
-			if !slices.Contains(live, m.ID) && !slices.ContainsFunc(retired, func(r epoch.Retirement) bool {
-				return r.ID == m.ID
+		for _, member := range k.Epoch.Members {
+			if !slices.Contains(live, member.ID) && !slices.ContainsFunc(retired, func(r epoch.Retirement) bool {
+				return r.ID == member.ID
 			}) {
 				dead++
 			}
@@ -171,9 +168,9 @@ func (o *Agent) reclaimable(live []uint64, retired []epoch.Retirement) bool {
 	return true
 }
 
-// remembers reports whether one of those named is in the settled epoch: it
-// knows what the region promised, and those who join learn it from it.
-func (o *Agent) remembers(want []uint64) bool {
-	s, _ := o.local.Settled()
+// remembers reports whether one of the participants is in the settled epoch: it
+// knows the promises of the region, and joining daemons learn them from it.
+func (m *members) remembers(want []uint64) bool {
+	s, _ := m.local.Settled()
 	return slices.ContainsFunc(want, s.Has)
 }

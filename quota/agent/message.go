@@ -8,9 +8,9 @@ import (
 	"github.com/georld/rld/quota/epoch"
 )
 
-// Message is what one incarnation tells another. It belongs to who receives
-// it, but for what the epochs and acknowledgements in it hold: that must not
-// be modified.
+// Message is a message from one incarnation to another. It belongs to the
+// receiver, except for the content of its epochs and acknowledgements, which must
+// not be modified.
 type Message struct {
 	// From and To are incarnations; Region and Name are the sender's.
 	From, To     crdt.Incarnation
@@ -19,48 +19,47 @@ type Message struct {
 	Stamp hlc.Timestamp
 	// Member is the sender as a participant of its region's epochs.
 	Member uint64
-	// Fence is, of a daemon that lost its memory, the last label (Unix
-	// milliseconds) that it may have used before; 0 of any other.
+	// Fence is the last window, in Unix milliseconds, that a daemon may have
+	// used before it lost its record; 0 if it did not lose it.
 	Fence int64
-	// Genesis are the fingerprints of the genesis of regions and of the
+	// Genesis are the fingerprints of the genesis of the regions and of the
 	// daemons of the sender's region.
 	Genesis [2]uint64
-	// Ready says that the sender has learned what others of its region know.
+	// Ready reports whether the sender has learned the epochs of its region.
 	Ready bool
 
-	// Regions is about the regions' epochs. Daemons is about those of the
-	// region's daemons, empty across regions, and Votes are the votes of these.
+	// Regions is about the epochs of regions. Daemons is about those of the
+	// region's daemons, and Votes are the votes of these; both are empty across
+	// regions.
 	Regions, Daemons Section
 	Votes            []epoch.Vote
 	// HasVotes are the fingerprints of the votes the sender has, ascending.
 	HasVotes []uint64
-	// Extension answers the receiver's sign of life, nil for none.
+	// Extension extends the receiver's horizon, nil for none.
 	Extension *epoch.Extension
 
-	// Period is the number of the period that Demand is of, 0 for no news:
-	// within a region that of the sender, across regions that of its region.
+	// Period is the number of the period of Demand, 0 for none. Within a region
+	// it is the demand of the sender, across regions that of its region.
 	Period uint64
 	Demand []Demand
-	// Heard is the period up to which the sender has the receiver's demand.
+	// Heard is the latest period of the receiver's demand at the sender.
 	Heard uint64
 }
 
-// Section is what a message says about one table.
+// Section is the part of a message about one table.
 type Section struct {
-	// Base and Settled are the oldest epoch the sender knows and the greatest
-	// that is settled there.
+	// Base and Settled are the sender's oldest and greatest settled epoch.
 	Base, Settled epoch.ID
-	// Has are the fingerprints of the items the sender has above its base,
-	// ascending.
+	// Has are the fingerprints of the sender's items above its base, ascending.
 	Has []uint64
-	// Claim tells of the sender's base that it is settled, nil for nothing.
+	// Claim states that the sender's base is settled, nil for none.
 	Claim *epoch.Claim
 	// Epochs and Acks are items that the receiver lacks.
 	Epochs []epoch.Epoch
 	Acks   []epoch.Ack
 }
 
-// Demand is how many hits a rule was asked for in a period, admitted and
+// Demand is the number of hits offered for a rule in a period, admitted and
 // denied.
 type Demand struct {
 	Rule, Hits uint64
@@ -73,11 +72,11 @@ const (
 	// MaxItems bounds the epochs of a section; the acknowledgements, and the
 	// votes, are at most MaxItems times epoch.MaxMembers.
 	MaxItems = epoch.MaxEpochs
-	// fillBytes is about how much a message is filled with items.
+	// fillBytes is the approximate size of the items of a message.
 	fillBytes = 1 << 20
 )
 
-// Validate returns what is wrong with the message on its own, or nil.
+// Validate returns an error if the message is malformed.
 func (m *Message) Validate() error {
 	if err := m.validate(); err != nil {
 		return fmt.Errorf("message of %s: %w", m.From, err)
@@ -151,14 +150,14 @@ func (s *Section) validate() error {
 	return s.Claim.Base.Validate()
 }
 
-// Empty reports whether the section says nothing.
+// Empty reports whether the section has no content.
 func (s *Section) Empty() bool {
 	return s.Base == epoch.ID{} && s.Settled == epoch.ID{} && len(s.Has) == 0 &&
 		s.Claim == nil && len(s.Epochs) == 0 && len(s.Acks) == 0
 }
 
-// unsorted returns the place of the first number that is not above the one
-// before it, 0 for none.
+// unsorted returns the place of the first number that is not above its
+// predecessor, 0 for none.
 func unsorted(numbers []uint64) int {
 	for i := 1; i < len(numbers); i++ {
 		if numbers[i-1] >= numbers[i] {

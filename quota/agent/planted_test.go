@@ -38,7 +38,7 @@ func TestPlanted(t *testing.T) {
 // move proposes that region a gives all it has of the first rule to b.
 func move(r *rig, p *proc) {
 	top := newest(p.region0())
-	e := p.successor(&top)
+	e := successor(&top)
 	amounts := make([]uint32, len(e.Members))
 	for i, m := range e.Members {
 		if m.ID == regionID("b") {
@@ -48,7 +48,7 @@ func move(r *rig, p *proc) {
 		}
 	}
 	e.Rules = []epoch.RuleShares{{Rule: r.asked[0].id, Shares: amounts}}
-	if err := p.propose(0, e, "as the test says"); err != nil {
+	if err := p.propose(regionTable, e, "as the test says"); err != nil {
 		r.t.Fatal(err)
 	}
 }

@@ -3,62 +3,66 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/georld/rld/quota/epoch"
 )
 
-// Refusals of Receive that a caller may tell apart.
+// Errors of Receive for errors.Is.
 var (
-	// ErrNotPeer is for a message of who is not among the peers, or is
-	// another than membership says.
-	ErrNotPeer = errors.New("of a stranger")
-	// ErrGenesis is for a message of who started from another configuration.
+	// ErrNotPeer is for a message from a daemon that is not among the peers,
+	// or that differs from its membership.
+	ErrNotPeer = errors.New("sender is not a peer")
+	// ErrGenesis is for a message from a daemon with another configuration at
+	// its first start.
 	ErrGenesis = errors.New("started from other regions, weights, daemons or another horizon")
 )
 
-// farAhead is how far ahead of the clock an epoch may have been proposed.
-// Those beyond would stand above all to come.
+// farAhead is how far ahead of the clock an epoch may have been proposed. Those
+// beyond it would stand above all later ones.
 const farAhead = int64(time.Minute / time.Millisecond)
 
-// Receive takes in a message. now is the label clock in Unix milliseconds. The
-// error says what is wrong with the message as a whole, of which nothing was
-// then taken; what is wrong with an item is an Event.
-func (o *Agent) Receive(at time.Duration, now int64, m *Message) error {
-	o.at, o.now = at, now
-	l, err := o.sender(m)
+// Receive merges a message. now is the window clock in Unix milliseconds. After
+// an error nothing was merged. A rejected item is an Event.
+func (a *Agent) Receive(at time.Duration, now int64, m *Message) error {
+	a.clock(at)
+	a.now = now
+	l, err := a.sender(m)
 	if err != nil {
-		o.event(Refused, m.Name, err.Error())
+		a.log.add(Refused, m.Name, err.Error())
 		return fmt.Errorf("rights: %w", err)
 	}
-	l.heardAt = at
+	l.receivedAt = at
 	if m.Stamp >= l.stamp {
 		l.stamp, l.ready, l.member, l.fence = m.Stamp, m.Ready, m.Member, m.Fence
-		l.voted = m.HasVotes
-		l.heard = max(l.heard, m.Heard)
+		l.votes = m.HasVotes
+		l.period = max(l.period, m.Heard)
 		for i, s := range []*Section{&m.Regions, &m.Daemons} {
-			l.tables[i] = said{s.Base, s.Settled, s.Has}
+			l.tables[i] = known{s.Base, s.Settled, s.Has}
 		}
-		l.looked = 0
+		l.revision = 0
 	}
-	o.takeSection(l, o.region, 0, &m.Regions)
+	a.takeSection(l, regionTable, &m.Regions)
 	if l.local {
-		o.takeSection(l, o.local, 1, &m.Daemons)
-		o.takeVotes(l, m)
-		o.takeGrant(l, m)
+		a.takeSection(l, daemonTable, &m.Daemons)
+		a.takeVotes(l, m)
+		a.takeExtension(l, m)
 	}
-	o.takeDemand(l, m)
-	o.catchUp(l)
-	o.advance()
+	if err := a.demand.take(l, m, now); err != nil {
+		a.log.add(Refused, l.peer.Name, err.Error())
+	}
+	a.catchUp(l)
+	a.advance()
 	return nil
 }
 
-// sender returns the link of who sent the message, or why it is refused.
-func (o *Agent) sender(m *Message) (*link, error) {
-	if m.To != o.self {
-		return nil, fmt.Errorf("message for %s: want one for %s", m.To, o.self)
+// sender returns the link of the sender, or an error if the message is rejected.
+func (a *Agent) sender(m *Message) (*link, error) {
+	if m.To != a.self {
+		return nil, fmt.Errorf("message for %s: want one for %s", m.To, a.self)
 	}
-	l := o.link(m.From)
+	l := a.links.find(m.From)
 	if l == nil {
 		return nil, fmt.Errorf("message of %s: %w: want a live peer", m.From, ErrNotPeer)
 	}
@@ -73,179 +77,173 @@ func (o *Agent) sender(m *Message) (*link, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	if m.Genesis[0] != o.genesis[0] || l.local && m.Genesis[1] != o.genesis[1] {
+	if m.Genesis[0] != a.genesis[0] || l.local && m.Genesis[1] != a.genesis[1] {
 		return nil, fmt.Errorf("message of %q: it %w than this daemon: want the same everywhere, for ever",
 			m.Name, ErrGenesis)
 	}
 	if !l.local && (!m.Daemons.Empty() || len(m.Votes) > 0 || m.Extension != nil) {
-		return nil, fmt.Errorf("message of %q in %q: it tells of daemons across regions", m.Name, m.Region)
+		return nil, fmt.Errorf("message of %q in %q: want nothing about daemons across regions", m.Name, m.Region)
 	}
 	return l, nil
 }
 
-// tableName is what a table is called in events.
-func tableName(table int) string { return [...]string{"regions", "daemons"}[table] }
-
-// refuse notes that an item was not taken, but for what is only late.
-func (o *Agent) refuse(l *link, table int, err error) {
+// refuse adds an event for a rejected item, except for late ones.
+func (a *Agent) refuse(l *link, table int, err error) {
 	if err != nil && !errors.Is(err, epoch.ErrStale) && !errors.Is(err, epoch.ErrUnknown) {
-		o.event(Refused, l.peer.Name, fmt.Sprintf("%s: %v", tableName(table), err))
+		a.log.add(Refused, l.peer.Name, fmt.Sprintf("%s: %v", tableNames[table], err))
 	}
 }
 
-// takeSection takes in what is said of one table.
-func (o *Agent) takeSection(l *link, t *epoch.Table, table int, s *Section) {
+// takeSection merges the section of one table.
+func (a *Agent) takeSection(l *link, table int, s *Section) {
+	t := a.table(table)
 	if c := s.Claim; c != nil {
-		err := o.plausible(table, &c.Base)
+		err := plausible(table, &c.Base, a.now)
 		if err == nil {
 			err = t.TakeClaim(*c)
 		}
-		o.refuse(l, table, err)
+		a.refuse(l, table, err)
 	}
 	for i := range s.Epochs {
 		e := &s.Epochs[i]
 		if t.Knows(e.ID) {
 			continue
 		}
-		err := o.plausible(table, e)
+		err := plausible(table, e, a.now)
 		if err == nil {
 			err = t.Learn(*e)
 		}
 		if err != nil {
-			o.refuse(l, table, err)
+			a.refuse(l, table, err)
 			continue
 		}
-		o.from(itemPrint(printEpoch, uint64(table), e.ID, 0), l)
-		o.changes++
+		a.origins.note(a.at, itemPrint(printEpoch, uint64(table), e.ID, 0), l)
+		a.changes++
 	}
 	for i := range s.Acks {
-		o.takeAck(l, t, table, &s.Acks[i])
+		a.takeAck(l, table, &s.Acks[i])
 	}
 }
 
-func (o *Agent) takeAck(l *link, t *epoch.Table, table int, a *epoch.Ack) {
-	if a.By == t.Owner() && table == 1 {
-		return // only this daemon makes them
-	}
-	if a.By == l.member && table == 1 && !sameName(a.By, memberID(l.peer.Name, 0)) {
+// takeAck records an acknowledgement that is not known yet. Only this daemon
+// makes its own.
+func (a *Agent) takeAck(l *link, table int, ack *epoch.Ack) {
+	t := a.table(table)
+	if ack.By == t.Owner() && table == daemonTable {
 		return
 	}
 	for i := range t.Len() {
 		k := t.At(i)
-		if k.Epoch.ID == a.ID && hasAck(&k, a.By) {
+		if k.Epoch.ID == ack.ID && hasAck(&k, ack.By) {
 			return
 		}
 	}
-	if err := t.TakeAck(*a); err != nil {
-		o.refuse(l, table, err)
+	if err := t.TakeAck(*ack); err != nil {
+		a.refuse(l, table, err)
 		return
 	}
-	o.from(itemPrint(printAck, uint64(table), a.ID, a.By), l)
-	o.changes++
+	a.origins.note(a.at, itemPrint(printAck, uint64(table), ack.ID, ack.By), l)
+	a.changes++
 }
 
-// plausible returns what is wrong with an epoch here that is right on its own.
-func (o *Agent) plausible(table int, e *epoch.Epoch) error {
+// plausible returns an error for a well-formed epoch that no agent proposes at
+// now, in Unix milliseconds.
+func plausible(table int, e *epoch.Epoch, now int64) error {
 	switch {
-	case e.ID.Stamp.Millis() > o.now+farAhead:
-		return fmt.Errorf("epoch %s of the future: want it proposed at most %d ms after %d", e.ID, farAhead, o.now)
-	case table == 0 && e.Horizon != 0:
+	case e.ID.Stamp.Millis() > now+farAhead:
+		return fmt.Errorf("epoch %s of the future: want it proposed at most %d ms after %d", e.ID, farAhead, now)
+	case table == regionTable && e.Horizon != 0:
 		return fmt.Errorf("epoch %s with a horizon of %d ms: want none among regions", e.ID, e.Horizon)
-	case table == 0 && e.Total() > epoch.Whole:
+	case table == regionTable && e.Total() > epoch.Whole:
 		return fmt.Errorf("epoch %s of %d in all: want at most %d", e.ID, e.Total(), epoch.Whole)
-	case table == 1 && len(e.Rules) > 0:
-		return fmt.Errorf("epoch %s with %d rows: want none among daemons", e.ID, len(e.Rules))
+	case table == daemonTable && len(e.Rules) > 0:
+		return fmt.Errorf("epoch %s with shares of %d rules: want none among daemons", e.ID, len(e.Rules))
 	}
 	return nil
 }
 
-// takeVotes keeps votes for epochs that are known.
-func (o *Agent) takeVotes(l *link, m *Message) {
+// takeVotes records votes for known epochs.
+func (a *Agent) takeVotes(l *link, m *Message) {
 	for _, v := range m.Votes {
 		switch {
-		case v.Daemon == o.member || v.Ack.By != o.ids[o.own]:
-			if v.Ack.By != o.ids[o.own] {
-				o.refuse(l, 0, fmt.Errorf("vote of %016x for another region", v.Daemon))
-			}
-		case !o.region.At(0).Epoch.ID.Before(v.Ack.ID) || !o.region.Knows(v.Ack.ID):
-		case o.addVote(v):
-			o.from(itemPrint(printVote, 0, v.Ack.ID, v.Daemon), l)
+		case v.Ack.By != a.ids[a.own]:
+			a.refuse(l, regionTable, fmt.Errorf("vote of %016x for another region", v.Daemon))
+		case v.Daemon == a.member:
+		case !a.region.At(0).Epoch.ID.Before(v.Ack.ID) || !a.region.Knows(v.Ack.ID):
+		case a.addVote(v):
+			a.origins.note(a.at, itemPrint(printVote, 0, v.Ack.ID, v.Daemon), l)
 		}
 	}
 }
 
-func (o *Agent) takeGrant(l *link, m *Message) {
-	if g, ok := o.local.ExtendHorizon(m.Member, o.now); ok {
-		l.grant = &g
+// takeExtension extends the horizon of the sender, and records the extension of
+// the own horizon.
+func (a *Agent) takeExtension(l *link, m *Message) {
+	if x, ok := a.local.ExtendHorizon(m.Member, a.now); ok {
+		l.extension = &x
 	}
-	if m.Extension == nil || m.Extension.To != o.member {
+	if m.Extension == nil || m.Extension.To != a.member {
 		return
 	}
-	if m.Extension.By != m.Member {
-		o.refuse(l, 1, fmt.Errorf("grant of %016x told by %016x: want its own", m.Extension.By, m.Member))
+	err := fmt.Errorf("horizon extension by %016x from %016x: want its own", m.Extension.By, m.Member)
+	if m.Extension.By == m.Member {
+		err = a.local.TakeExtension(*m.Extension)
+	}
+	if err != nil {
+		a.refuse(l, daemonTable, err)
 		return
 	}
-	if err := o.local.TakeExtension(*m.Extension); err != nil {
-		o.refuse(l, 1, err)
-		return
-	}
-	o.unblock()
+	a.unblock()
 }
 
-// catchUp looks whether the daemon has learned all that the peer said it has.
-// With a ready one of its region that makes it ready.
-func (o *Agent) catchUp(l *link) {
-	if !l.ready || o.ready && !o.listening || !o.caughtUp(l, 0) {
+// catchUp checks whether the daemon has learned all items of a peer that is
+// ready. With a regional peer that makes it ready.
+func (a *Agent) catchUp(l *link) {
+	if !l.ready || a.ready && !a.learning.active || !a.caughtUp(l, regionTable) {
 		return
 	}
 	if !l.local {
-		o.abroad = true
-	} else if o.caughtUp(l, 1) {
-		o.owner, o.abroad = true, true
-		if !o.ready {
-			o.becomeReady()
+		a.learning.remote = true
+	} else if a.caughtUp(l, daemonTable) {
+		a.learning.regional, a.learning.remote = true, true
+		if !a.ready {
+			a.becomeReady()
 		}
 	}
-	o.listen()
+	a.endLearning()
 }
 
-// caughtUp reports whether the daemon has all of a table that the peer said it
-// has.
-func (o *Agent) caughtUp(l *link, table int) bool {
-	if settledID(o.table(table)).Before(l.tables[table].settled) {
+// caughtUp reports whether the daemon has all items of a peer's table.
+func (a *Agent) caughtUp(l *link, table int) bool {
+	if settledID(a.table(table)).Before(l.tables[table].settled) {
 		return false
 	}
-	has := o.standing(table).has
-	for _, p := range l.tables[table].has {
-		if !contains(has, p) {
-			return false
-		}
-	}
-	return true
+	has := a.content(table).has
+	return !slices.ContainsFunc(l.tables[table].has, func(p print) bool { return !contains(has, p) })
 }
 
-// listenFor is how long a restarted daemon holds nothing while nobody tells it
-// what happened since.
-const listenFor = 5 * time.Second
+// learnFor is how long a restarted daemon holds nothing while it receives no
+// epochs.
+const learnFor = 5 * time.Second
 
-// listen ends the listening of a restarted daemon when it has heard its region
-// and another one, as far as there are any, or for long enough. It may have
-// been retired while it was down.
-func (o *Agent) listen() {
-	if !o.listening {
+// endLearning ends the learning of a restarted daemon once it has the epochs of
+// its region and of another one, as far as there are any, or after learnFor. It
+// may have been retired while it was down.
+func (a *Agent) endLearning() {
+	if !a.learning.active {
 		return
 	}
-	s, _ := o.local.Settled()
-	owner := o.owner || len(s.Members) == 1 && s.Has(o.member)
-	abroad := o.abroad || len(o.cfg.Regions) == 1
-	if owner && abroad || o.started >= 0 && o.at-o.started >= listenFor {
-		o.listening = false
-		o.version++
+	s, _ := a.local.Settled()
+	regional := a.learning.regional || len(s.Members) == 1 && s.Has(a.member)
+	remote := a.learning.remote || len(a.cfg.Regions) == 1
+	if regional && remote || a.started >= 0 && a.at-a.started >= learnFor {
+		a.learning.active = false
+		a.version++
 	}
 }
 
-func (o *Agent) becomeReady() {
-	o.ready = true
-	o.changes++
-	o.event(BecameReady, "", "")
+func (a *Agent) becomeReady() {
+	a.ready = true
+	a.changes++
+	a.log.add(BecameReady, "", "")
 }

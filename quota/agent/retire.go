@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -9,60 +10,59 @@ import (
 	"github.com/georld/rld/quota/epoch"
 )
 
-// retireAhead is how far ahead of the clock the first label is that a retired
-// participant is said not to use: the clocks of the others differ by less.
+// retireAhead is how far ahead of the clock the first window is that a retired
+// participant does not use. Clocks differ by less.
 const retireAhead = 10_000 // milliseconds
 
-// RetireRegion shares what a region has among the others, in proportion, by an
-// epoch that does not wait for it. It is the operator's word that no daemon of
-// the region admits anything under a label that starts ten seconds from now or
-// later: all are stopped, and start again only where they hear another region,
-// from which they learn of this before they hold anything.
-// Nothing checks it: a region that is only cut off goes on with its share, and
-// the bound does not hold while it does.
-func (o *Agent) RetireRegion(name string) error {
-	i, err := o.command(name)
+// RetireRegion divides the share of a region among the others, in proportion, by
+// an epoch that does not wait for it. It is the operator's statement that no
+// daemon of the region admits anything in a window that starts ten seconds from
+// now or later: all are stopped, and start again only with a connection to
+// another region, so that they learn of the epoch before they hold anything.
+// Nothing checks this. A region that is only partitioned goes on using its share,
+// and the bound does not hold meanwhile.
+func (a *Agent) RetireRegion(name string) error {
+	i, err := a.command(name)
 	if err != nil {
 		return fmt.Errorf("retire region %q: %w", name, err)
 	}
-	if i == o.own {
-		return fmt.Errorf("retire region %q: it is the region of this daemon: say it to one of another", name)
+	if i == a.own {
+		return fmt.Errorf("retire region %q: it is the region of this daemon: use a daemon of another region", name)
 	}
-	top := newest(o.region)
-	id := o.ids[i]
+	top := newest(a.region)
+	id := a.ids[i]
 	if !top.Epoch.Has(id) {
 		return fmt.Errorf("retire region %q: it is retired already, by epoch %s", name, top.Epoch.ID)
 	}
 	if len(top.Epoch.Members) == 1 {
 		return fmt.Errorf("retire region %q: it is the only one left", name)
 	}
-	e := o.successor(&top)
+	e := successor(&top)
 	k := slices.IndexFunc(e.Members, func(m epoch.Member) bool { return m.ID == id })
 	e.Members = slices.Delete(e.Members, k, k+1)
 	share := make([]uint64, len(e.Members))
 	for j, m := range e.Members {
 		share[j] = m.Amount
 	}
-	for j, a := range scaled(share, epoch.Whole) {
-		e.Members[j].Amount = a
+	for j, amount := range scaled(share, epoch.Whole) {
+		e.Members[j].Amount = amount
 	}
-	for j, row := range e.Rules {
-		e.Rules[j].Shares = reshared(slices.Delete(slices.Clone(row.Shares), k, k+1), epoch.Whole)
+	for j, r := range e.Rules {
+		e.Rules[j].Shares = reshared(slices.Delete(slices.Clone(r.Shares), k, k+1), epoch.Whole)
 	}
-	e.Retired = retire(e.Retired, epoch.Retirement{ID: id, From: o.now + retireAhead})
-	return o.propose(0, e, fmt.Sprintf("region %q retired", name))
+	e.Retired = retire(e.Retired, epoch.Retirement{ID: id, From: a.now + retireAhead})
+	return a.propose(regionTable, e, fmt.Sprintf("region %q retired", name))
 }
 
-// ReturnRegion gives a retired region its part again: that of one among equals,
-// which the others give up in proportion. It holds it once all have
-// acknowledged that.
-func (o *Agent) ReturnRegion(name string) error {
-	i, err := o.command(name)
+// ReturnRegion returns a share to a retired region: an equal one, taken from the
+// others in proportion. The region holds it once all have acknowledged the epoch.
+func (a *Agent) ReturnRegion(name string) error {
+	i, err := a.command(name)
 	if err != nil {
 		return fmt.Errorf("return region %q: %w", name, err)
 	}
-	top := newest(o.region)
-	id := o.ids[i]
+	top := newest(a.region)
+	id := a.ids[i]
 	if top.Epoch.Has(id) {
 		return fmt.Errorf("return region %q: it is not retired", name)
 	}
@@ -73,48 +73,48 @@ func (o *Agent) ReturnRegion(name string) error {
 	if len(top.Epoch.Members) == epoch.MaxMembers {
 		return fmt.Errorf("return region %q: there are %d already", name, epoch.MaxMembers)
 	}
-	e := o.successor(&top)
+	e := successor(&top)
 	part := uint64(epoch.Whole / (len(e.Members) + 1))
 	share := make([]uint64, len(e.Members))
 	for j, m := range e.Members {
 		share[j] = m.Amount
 	}
-	for j, a := range scaled(share, epoch.Whole-part) {
-		e.Members[j].Amount = a
+	for j, amount := range scaled(share, epoch.Whole-part) {
+		e.Members[j].Amount = amount
 	}
 	k := slices.IndexFunc(e.Members, func(m epoch.Member) bool { return m.ID > id })
 	if k < 0 {
 		k = len(e.Members)
 	}
 	e.Members = slices.Insert(e.Members, k, epoch.Member{ID: id, Amount: part})
-	for j, row := range e.Rules {
-		e.Rules[j].Shares = slices.Insert(reshared(row.Shares, epoch.Whole-part), k, uint32(part))
+	for j, r := range e.Rules {
+		e.Rules[j].Shares = slices.Insert(reshared(r.Shares, epoch.Whole-part), k, uint32(part))
 	}
 	e.Retired = slices.DeleteFunc(e.Retired, func(r epoch.Retirement) bool { return r.ID == id })
-	return o.propose(0, e, fmt.Sprintf("region %q returned", name))
+	return a.propose(regionTable, e, fmt.Sprintf("region %q returned", name))
 }
 
-// RetireDaemon shares what a dead daemon of this region has among the others
-// by an epoch that does not wait for it: that is needed where the region has
-// too few daemons for a horizon. As for RetireRegion, it is the operator's word
-// that the daemon admits nothing from ten seconds from now on; it may start
-// again while one that knows of this lives, from which it hears before it
-// holds anything.
-func (o *Agent) RetireDaemon(name string) error {
-	if err := o.commandable(); err != nil {
+// RetireDaemon divides the share of a dead daemon of this region among the others
+// by an epoch that does not wait for it. It is needed where the region has too
+// few daemons for a horizon. As for RetireRegion, it is the operator's statement
+// that the daemon admits nothing from ten seconds from now on. The daemon may
+// start again while a peer with the epoch is alive: it learns of the epoch before
+// it holds anything.
+func (a *Agent) RetireDaemon(name string) error {
+	if err := a.commandable(); err != nil {
 		return fmt.Errorf("retire daemon %q: %w", name, err)
 	}
-	if name == o.cfg.Name {
-		return fmt.Errorf("retire daemon %q: it is this daemon: say it to another of region %q",
-			name, o.cfg.Region)
+	if name == a.cfg.Name {
+		return fmt.Errorf("retire daemon %q: it is this daemon: use another daemon of region %q",
+			name, a.cfg.Region)
 	}
-	for _, l := range o.links {
-		if l.local && l.peer.Name == name && o.hears(l) {
-			return fmt.Errorf("retire daemon %q: it lives: stop it first", name)
+	for _, l := range a.links {
+		if l.local && l.peer.Name == name && l.alive(a.at) {
+			return fmt.Errorf("retire daemon %q: it is alive: stop it first", name)
 		}
 	}
-	top := newest(o.local)
-	e := epoch.Epoch{Horizon: o.cfg.horizon()}
+	top := newest(a.local)
+	e := epoch.Epoch{Horizon: a.cfg.horizon()}
 	if !top.Settled {
 		e.Retired = slices.Clone(top.Epoch.Retired)
 	}
@@ -122,7 +122,7 @@ func (o *Agent) RetireDaemon(name string) error {
 	found := false
 	for _, m := range top.Epoch.Members {
 		if sameName(m.ID, memberID(name, 0)) {
-			e.Retired = retire(e.Retired, epoch.Retirement{ID: m.ID, From: o.now + retireAhead})
+			e.Retired = retire(e.Retired, epoch.Retirement{ID: m.ID, From: a.now + retireAhead})
 			found = true
 			continue
 		}
@@ -131,38 +131,38 @@ func (o *Agent) RetireDaemon(name string) error {
 	}
 	if !found {
 		return fmt.Errorf("retire daemon %q: it holds nothing in region %q: it is retired, unknown, or "+
-			"of another region, where it is to be said", name, o.cfg.Region)
+			"of another region: use a daemon of that region", name, a.cfg.Region)
 	}
-	if !o.remembers(left) {
-		return fmt.Errorf("retire daemon %q: none of those left was in the settled epoch, so none knows "+
-			"what the region promised: retire the region and return it", name)
+	if !a.members.remembers(left) {
+		return fmt.Errorf("retire daemon %q: none of the others was in the settled epoch, so none knows "+
+			"the promises of the region: retire the region and return it", name)
 	}
-	return o.propose(1, e, fmt.Sprintf("daemon %q retired", name))
+	return a.propose(daemonTable, e, fmt.Sprintf("daemon %q retired", name))
 }
 
-// command returns the place of the region a command is about, or why it cannot
-// be given now.
-func (o *Agent) command(region string) (int, error) {
-	i := o.regionIndex(region)
+// command returns the place of the region of a command, or an error if commands
+// are not possible now.
+func (a *Agent) command(region string) (int, error) {
+	i := a.cfg.regionIndex(region)
 	if i < 0 {
-		names := make([]string, len(o.cfg.Regions))
-		for j, r := range o.cfg.Regions {
+		names := make([]string, len(a.cfg.Regions))
+		for j, r := range a.cfg.Regions {
 			names[j] = r.Name
 		}
 		return 0, fmt.Errorf("unknown region: want one of %q", names)
 	}
-	return i, o.commandable()
+	return i, a.commandable()
 }
 
-func (o *Agent) commandable() error {
-	if o.stamp == 0 || o.self == 0 || !o.ready {
-		return errors.New("this daemon has not learned yet what the others know: try again in a moment, " +
-			"or at another")
+func (a *Agent) commandable() error {
+	if a.stamp == 0 || a.self == 0 || !a.ready {
+		return errors.New("this daemon has not learned the epochs of its region yet: try again in a moment, " +
+			"or use another daemon")
 	}
 	return nil
 }
 
-// retire adds a retirement, each participant once.
+// retire adds a retirement. It keeps one for each participant.
 func retire(all []epoch.Retirement, r epoch.Retirement) []epoch.Retirement {
 	for i := range all {
 		if all[i].ID == r.ID {
@@ -171,17 +171,12 @@ func retire(all []epoch.Retirement, r epoch.Retirement) []epoch.Retirement {
 		}
 	}
 	all = append(all, r)
-	slices.SortFunc(all, func(a, b epoch.Retirement) int {
-		if a.ID < b.ID {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b epoch.Retirement) int { return cmp.Compare(a.ID, b.ID) })
 	return all
 }
 
-// scaled returns amounts in proportion that sum to total, equal ones where all
-// are 0. What rounding leaves goes to the first. Shares are at most 2^32.
+// scaled returns amounts in proportion that sum to total, or equal ones if all
+// are 0. The first also gets the rest of the rounding. Amounts are at most 2^32.
 func scaled(amounts []uint64, total uint64) []uint64 {
 	sum, out, left := uint64(0), make([]uint64, len(amounts)), total
 	for _, a := range amounts {
@@ -200,7 +195,7 @@ func scaled(amounts []uint64, total uint64) []uint64 {
 	return out
 }
 
-// reshared is scaled for a row.
+// reshared is scaled for the shares of a rule.
 func reshared(amounts []uint32, total uint64) []uint32 {
 	wide := make([]uint64, len(amounts))
 	for i, a := range amounts {

@@ -150,7 +150,7 @@ func (r *rig) join(region string) *proc {
 }
 
 func (r *rig) start(p *proc, s Start) {
-	o, err := newAgent(r.config(p), s, r.flaw)
+	o, err := newAgent(r.config(p), s)
 	if err != nil {
 		r.t.Fatalf("start %s: %v", p.name, err)
 	}
@@ -241,13 +241,18 @@ func (r *rig) turn(p *proc, peers []gossip.Peer) {
 	}
 	if p.writing != nil && r.at >= p.written {
 		p.disk, p.writing = p.writing, nil
-		p.Stored()
+		if r.flaw&flawEarly == 0 {
+			p.Stored()
+		}
 	}
 	r.ready(p)
 }
 
 func (r *rig) ready(p *proc) {
 	for {
+		if r.flaw&flawSpeak != 0 {
+			speak(p.Agent)
+		}
 		out := p.Ready(r.at)
 		p.events = append(p.events, out.Events...)
 		for _, m := range out.Messages {
@@ -259,7 +264,10 @@ func (r *rig) ready(p *proc) {
 		switch {
 		case r.slow != nil && r.slow(p) > 0:
 			p.writing, p.written = out.Store, r.at+r.slow(p)
-			return
+			if r.flaw&flawEarly == 0 {
+				return
+			}
+			p.Stored()
 		case r.failing != nil && r.failing(p) || r.chance(r.broken):
 			p.Failed(errors.New("no space left on device"))
 		case r.chance(r.slowDisk):
@@ -280,6 +288,9 @@ func (r *rig) send(p *proc, m Message) {
 		return
 	}
 	to := r.daemons[i]
+	if r.flaw&flawUnheld != 0 {
+		unheld(&m)
+	}
 	if r.mangle != nil {
 		r.mangle(&m)
 	}

@@ -8,121 +8,118 @@ import (
 	"github.com/georld/rld/quota/epoch"
 )
 
-// Status is what an office can tell people.
+// Status is the state of an agent for status pages.
 type Status struct {
 	Region, Daemon string
 	Ready, Leading bool
-	// Failing is the error of storing, empty while it works.
+	// Failing is the error of the latest store, empty after a success.
 	Failing string
-	// Holds says whether this daemon holds base rights of a label that starts
-	// now; Reason says why not.
+	// Holds reports whether this daemon holds rights in a window that starts
+	// now. Otherwise Reason is the reason.
 	Holds  bool
 	Reason epoch.Reason
-	// StoredUntil is the last label (Unix milliseconds) that the stored record
-	// covers. ExtendedUntil is the last one that enough others of the region have
-	// granted, where they must (Horizon is on and the region has three or
-	// more); -1 where they need not.
+	// StoredUntil is the last window, in Unix milliseconds, that the stored
+	// record covers. ExtendedUntil is the last one that enough regional peers
+	// have extended the horizon to; -1 where none is needed, without a horizon
+	// or in a region of fewer than three daemons.
 	StoredUntil, ExtendedUntil int64
 	Horizon                    time.Duration
 	// Regions and Daemons are the two tables, from the settled epoch on.
 	Regions, Daemons []EpochStatus
-	// Peers are the others of the region.
+	// Peers are the regional peers.
 	Peers []PeerStatus
 }
 
-// EpochStatus is one epoch.
+// EpochStatus is the state of one epoch.
 type EpochStatus struct {
 	ID      string
 	Settled bool
-	// Since is when it was proposed (0 for the genesis), and From the first
-	// label it is settled for (0 for all); Unix milliseconds.
+	// Since is the time of its proposal (0 for the genesis), and From the first
+	// window it is settled for (0 for all), in Unix milliseconds.
 	Since, From int64
-	// Members, and all other names, are in the order of the names.
+	// Members, and all other names, are ordered by name.
 	Members []MemberStatus
-	// Missing are the names of those who have not acknowledged it.
+	// Missing are the members that have not acknowledged it.
 	Missing []string
-	// NoVote are, of a regions' epoch that this region has not acknowledged,
-	// the daemons whose vote is not here.
+	// NoVote are the daemons without a known vote for an epoch of regions that
+	// this region has not acknowledged.
 	NoVote []string
 	Rules  int
 }
 
-// MemberStatus is a region and its weight for rules without a row, in parts
+// MemberStatus is a region and its weight for rules without own shares, in parts
 // per million, or a daemon and its weight.
 type MemberStatus struct {
 	Name   string
 	Weight uint64
 }
 
-// PeerStatus is another daemon of the region.
+// PeerStatus is the state of another daemon of the region.
 type PeerStatus struct {
 	Name string
-	// Heard is how long ago, -1 for never.
+	// Heard is the time since its latest message, -1 for none.
 	Heard time.Duration
 	Ready bool
 }
 
-// Status returns what is known now.
-func (o *Agent) Status() Status {
+// Status returns the current state.
+func (a *Agent) Status() Status {
 	s := Status{
-		Region: o.cfg.Region, Daemon: o.cfg.Name, Ready: o.ready, Leading: o.leading,
-		StoredUntil:   min(o.region.Bounds().Window, o.local.Bounds().Window),
-		ExtendedUntil: -1, Horizon: max(o.cfg.DaemonHorizon, 0),
-		Regions: o.epochs(0), Daemons: o.epochs(1),
+		Region: a.cfg.Region, Daemon: a.cfg.Name, Ready: a.ready, Leading: a.leading,
+		StoredUntil:   min(a.region.Bounds().Window, a.local.Bounds().Window),
+		ExtendedUntil: -1, Horizon: max(a.cfg.DaemonHorizon, 0),
+		Regions: a.epochs(regionTable), Daemons: a.epochs(daemonTable),
 	}
-	if o.disk.failing != nil {
-		s.Failing = o.disk.failing.Error()
+	if a.disk.failing != nil {
+		s.Failing = a.disk.failing.Error()
 	}
-	if until, ok := o.local.ExtendedUntil(); ok {
+	if until, ok := a.local.ExtendedUntil(); ok {
 		s.ExtendedUntil = max(until, 0)
 	}
-	blocked := o.blocked
-	_, s.Reason = o.Allotment(0, epoch.Whole, o.now, 0, false)
-	o.blocked = blocked
+	blocked := a.blocked
+	_, s.Reason = a.Allotment(0, epoch.Whole, a.now, 0, false)
+	a.blocked = blocked
 	s.Holds = s.Reason == epoch.ReasonEpoch
-	for _, l := range o.links {
+	for _, l := range a.links {
 		if !l.local {
 			continue
 		}
 		p := PeerStatus{Name: l.peer.Name, Heard: -1, Ready: l.ready}
-		if l.heardAt >= 0 {
-			p.Heard = o.at - l.heardAt
+		if l.receivedAt >= 0 {
+			p.Heard = a.at - l.receivedAt
 		}
 		s.Peers = append(s.Peers, p)
 	}
 	return s
 }
 
-// Weights returns the parts per million of a rule's total that the regions
-// have by the newest settled epoch, by name of region.
-func (o *Agent) Weights(rule uint64) []MemberStatus {
-	e, _ := o.region.Settled()
+// Weights returns the shares of a rule's total by the newest settled epoch, in
+// parts per million, by name of region.
+func (a *Agent) Weights(rule uint64) []MemberStatus {
+	e, _ := a.region.Settled()
 	var out []MemberStatus
-	for i, r := range o.cfg.Regions {
-		if e.Has(o.ids[i]) {
-			out = append(out, MemberStatus{r.Name, e.AmountOf(rule, o.ids[i])})
+	for i, r := range a.cfg.Regions {
+		if e.Has(a.ids[i]) {
+			out = append(out, MemberStatus{r.Name, e.AmountOf(rule, a.ids[i])})
 		}
 	}
 	return out
 }
 
-func (o *Agent) epochs(table int) []EpochStatus {
-	t := o.table(table)
+// epochs returns the state of the epochs of a table, from the settled one on.
+func (a *Agent) epochs(table int) []EpochStatus {
+	t := a.table(table)
 	settled := settledID(t)
 	var out []EpochStatus
 	for i := range t.Len() {
 		if k := t.At(i); !k.Epoch.ID.Before(settled) {
-			out = append(out, o.describe(table, &k))
+			out = append(out, a.describe(table, &k))
 		}
 	}
 	return out
 }
 
-func (o *Agent) describe(table int, k *epoch.EntryView) EpochStatus {
-	name := o.regionName
-	if table == 1 {
-		name = o.daemonName
-	}
+func (a *Agent) describe(table int, k *epoch.EntryView) EpochStatus {
 	s := EpochStatus{ID: k.Epoch.ID.String(), Settled: k.Settled, Rules: len(k.Epoch.Rules)}
 	if k.Epoch.ID != (epoch.ID{}) {
 		s.Since = k.Epoch.ID.Stamp.Millis()
@@ -131,25 +128,21 @@ func (o *Agent) describe(table int, k *epoch.EntryView) EpochStatus {
 		}
 	}
 	for _, m := range k.Epoch.Members {
-		s.Members = append(s.Members, MemberStatus{name(m.ID), m.Amount})
+		s.Members = append(s.Members, MemberStatus{a.names.of(table, m.ID), m.Amount})
 		if !k.Settled && !hasAck(k, m.ID) {
-			s.Missing = append(s.Missing, name(m.ID))
+			s.Missing = append(s.Missing, a.names.of(table, m.ID))
 		}
 	}
 	slices.SortFunc(s.Members, func(a, b MemberStatus) int { return cmp.Compare(a.Name, b.Name) })
 	slices.Sort(s.Missing)
-	if table == 1 || k.Settled || hasAck(k, o.ids[o.own]) {
+	if table == daemonTable || k.Settled || hasAck(k, a.ids[a.own]) {
 		return s
 	}
-	votes := o.votesOf(k.Epoch.ID)
-	daemons, _ := o.local.Settled()
+	votes := a.votes.of(k.Epoch.ID)
+	daemons, _ := a.local.Settled()
 	for _, m := range daemons.Members {
-		voted := false
-		for _, v := range votes {
-			voted = voted || v.Daemon == m.ID
-		}
-		if !voted {
-			s.NoVote = append(s.NoVote, o.daemonName(m.ID))
+		if !slices.ContainsFunc(votes, func(v epoch.Vote) bool { return v.Daemon == m.ID }) {
+			s.NoVote = append(s.NoVote, a.names.of(daemonTable, m.ID))
 		}
 	}
 	slices.Sort(s.NoVote)

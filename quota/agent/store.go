@@ -6,20 +6,20 @@ import (
 	"github.com/georld/rld/quota/epoch"
 )
 
-// disk is what is stored, what is being stored, and what waits for it.
+// disk is the state of the durable record: stored, being stored, or waiting.
 type disk struct {
-	// flight is what Ready asked to store, nil for nothing; flown are the
-	// votes in it.
+	// flight is the record that Ready returned to store, nil for none; flown
+	// are the votes in it.
 	flight *Stored
 	flown  []epoch.Vote
-	// votes and promised are what was promised since: it must be stored before
-	// anything that depends on it leaves.
+	// votes and promised are the promises since: they must be stored before
+	// anything that depends on them is sent.
 	votes    []epoch.Vote
 	promised bool
-	// dirty asks for a store for another reason.
+	// dirty requests a store for another reason.
 	dirty bool
-	// failing is the last error, nil when the last store succeeded; retry is
-	// when to try again.
+	// failing is the latest error, nil after a success; retry is the time of
+	// the next attempt.
 	failing error
 	retry   time.Duration
 }
@@ -27,29 +27,24 @@ type disk struct {
 // retryStore is the time between two attempts to store.
 const retryStore = time.Second
 
-// holding reports whether promises are not on disk yet: nothing leaves until
-// they are, as what is settled here may rest on them.
-func (o *Agent) holding() bool {
-	if o.broken&flawEarly != 0 {
-		return false
-	}
-	return o.disk.promised || o.disk.flight != nil && o.disk.flown != nil
-}
+// holding reports whether promises are not stored yet. Nothing is sent until
+// they are, since settled epochs may depend on them.
+func (d *disk) holding() bool { return d.promised || d.flight != nil && d.flown != nil }
 
-// toStore returns what must be stored now, nil for nothing.
-func (o *Agent) toStore() *Stored {
-	d := &o.disk
-	if d.flight != nil || o.stamp == 0 || d.failing != nil && o.at < d.retry {
+// toStore returns the record to store now, nil for none.
+func (a *Agent) toStore() *Stored {
+	d := &a.disk
+	if d.flight != nil || a.stamp == 0 || d.failing != nil && a.at < d.retry {
 		return nil
 	}
-	ahead := o.cfg.Ahead.Milliseconds()
-	reach := min(o.region.Bounds().Window, o.local.Bounds().Window)
-	if !d.promised && !d.dirty && reach-ahead/2 > o.now {
+	ahead := a.cfg.Ahead.Milliseconds()
+	stored := min(a.region.Bounds().Window, a.local.Bounds().Window)
+	if !d.promised && !d.dirty && stored-ahead/2 > a.now {
 		return nil
 	}
 	s := &Stored{
-		Region: o.region.Extend(o.now + ahead), Local: o.local.Extend(o.now + ahead),
-		Genesis: o.genesis, Fence: o.fence,
+		Region: a.region.Extend(a.now + ahead), Local: a.local.Extend(a.now + ahead),
+		Genesis: a.genesis, Fence: a.fence,
 	}
 	d.flight, d.flown = s, d.votes
 	if d.promised && d.flown == nil {
@@ -59,9 +54,9 @@ func (o *Agent) toStore() *Stored {
 	return s
 }
 
-// Stored says that what Ready asked to store last is on disk.
-func (o *Agent) Stored() {
-	d := &o.disk
+// Stored reports that the latest record of Ready is stored and synced.
+func (a *Agent) Stored() {
+	d := &a.disk
 	if d.flight == nil {
 		return
 	}
@@ -69,34 +64,34 @@ func (o *Agent) Stored() {
 	d.flight, d.flown = nil, nil
 	if d.failing != nil {
 		d.failing = nil
-		o.event(StoreMended, "", "")
+		a.log.add(StoreMended, "", "")
 	}
-	o.region.Stored(s.Region)
-	o.local.Stored(s.Local)
+	a.region.Stored(s.Region)
+	a.local.Stored(s.Local)
 	for _, v := range votes {
-		o.addVote(v)
+		a.addVote(v)
 	}
-	o.unblock()
-	o.changes++
-	o.advance()
+	a.unblock()
+	a.changes++
+	a.advance()
 }
 
-// Failed says that it could not be stored. What the last record allows goes on
-// to hold, for at most Config.Ahead; no further promise is made, and none that
-// was made leaves, until a later store succeeds. Ready asks for one every
-// second. While promises wait, the daemon is silent, and the others may take it
-// for dead.
-func (o *Agent) Failed(err error) {
-	d := &o.disk
+// Failed reports that the record could not be stored. The rights under the last
+// stored record remain valid for at most Config.Ahead. The agent makes no
+// further promise, and sends none, until a later store succeeds; Ready requests
+// one every second. While promises wait the daemon is silent, and peers may
+// treat it as dead.
+func (a *Agent) Failed(err error) {
+	d := &a.disk
 	if d.flight == nil {
 		return
 	}
 	d.votes = append(d.flown, d.votes...)
 	d.promised = d.promised || d.flown != nil
 	d.flight, d.flown, d.dirty = nil, nil, true
-	d.retry = o.at + retryStore
+	d.retry = a.at + retryStore
 	if d.failing == nil {
-		o.event(StoreFailed, "", err.Error())
+		a.log.add(StoreFailed, "", err.Error())
 	}
 	d.failing = err
 }

@@ -8,87 +8,88 @@ import (
 	"github.com/georld/rld/quota/epoch"
 )
 
-// readyAlone is how long a daemon that may hold something waits for others of
-// its region before it counts as ready without them.
+// readyAlone is how long a daemon that holds a share waits for regional peers
+// before it becomes ready without them.
 const readyAlone = time.Second
 
-// Tick does what time calls for. stamp is a new one of the hybrid logical
-// clock.
-func (o *Agent) Tick(at time.Duration, stamp hlc.Timestamp) {
-	if o.started < 0 {
-		o.started, o.balance.since = at, at
+// Tick runs timers. stamp is a new stamp of the hybrid logical clock.
+func (a *Agent) Tick(at time.Duration, stamp hlc.Timestamp) {
+	if a.started < 0 {
+		a.started, a.balance.since = at, at
 	}
-	o.at, o.now, o.stamp = at, stamp.Millis(), max(o.stamp, stamp)
-	if !o.ready && at-o.started >= readyAlone && o.mayStand() {
-		o.becomeReady()
+	a.clock(at)
+	a.now, a.stamp = stamp.Millis(), max(a.stamp, stamp)
+	if !a.ready && at-a.started >= readyAlone && a.mayStand() {
+		a.becomeReady()
 	}
-	o.listen()
-	if leads := o.leads(); leads != o.leading {
-		o.leading = leads
-		o.changes++
+	a.endLearning()
+	if leads := a.links.leads(at, a.cfg.Name, a.ready); leads != a.leading {
+		a.leading = leads
+		a.changes++
 		kind := Following
 		if leads {
 			kind = Leading
 		}
-		o.event(kind, "", o.cfg.Region)
+		a.log.add(kind, "", a.cfg.Region)
 	}
-	o.closePeriod()
-	o.proposeDaemons()
-	o.rebalance()
-	o.advance()
+	if a.demand.closePeriod(at, a.now, a.leading, a.links) {
+		a.changes++
+	}
+	a.proposeDaemons()
+	a.rebalance()
+	a.advance()
 }
 
-// mayStand reports whether the daemon may be ready without having heard
-// another: it is stored and, as far as it knows, in the epochs.
-func (o *Agent) mayStand() bool {
-	e, _ := o.local.Settled()
-	return e.Has(o.member) && o.local.Bounds().Window >= o.now
+// mayStand reports whether the daemon may become ready without a message of a
+// peer: its record is stored, and it is in the settled epoch.
+func (a *Agent) mayStand() bool {
+	e, _ := a.local.Settled()
+	return e.Has(a.member) && a.local.Bounds().Window >= a.now
 }
 
-// propose makes an epoch of a table known here, from where it spreads.
-func (o *Agent) propose(table int, e epoch.Epoch, text string) error {
-	t := o.table(table)
-	stamp := o.stamp
+// propose adds a new epoch to a table, which distributes it.
+func (a *Agent) propose(table int, e epoch.Epoch, text string) error {
+	t := a.table(table)
+	stamp := a.stamp
 	if top := newest(t).Epoch.ID.Stamp; stamp <= top {
 		stamp = top.Next()
 	}
-	s, _ := t.Settled()
-	e.ID, e.Pred = epoch.ID{Stamp: stamp, Proposer: uint64(o.self)}, s.ID
-	err := o.plausible(table, &e)
+	e.ID, e.Pred = epoch.ID{Stamp: stamp, Proposer: uint64(a.self)}, settledID(t)
+	err := plausible(table, &e, a.now)
 	if err == nil {
 		err = t.Learn(e)
 	}
 	if err != nil {
-		return fmt.Errorf("propose an epoch of %s: %w", tableName(table), err)
+		return fmt.Errorf("propose an epoch of %s: %w", tableNames[table], err)
 	}
-	o.changes++
-	o.event(Proposed, "", fmt.Sprintf("%s: epoch %s: %s", tableName(table), e.ID, text))
+	a.changes++
+	a.log.add(Proposed, "", fmt.Sprintf("%s: epoch %s: %s", tableNames[table], e.ID, text))
 	return nil
 }
 
-// retryPropose is how long a table is left alone after a proposal was refused.
+// retryPropose is the pause of a table after a refused proposal.
 const retryPropose = 5 * time.Second
 
-// tryPropose is propose for what is tried again anyway.
-func (o *Agent) tryPropose(table int, e epoch.Epoch, text string) {
-	if err := o.propose(table, e, text); err != nil {
-		o.event(Refused, "", err.Error())
-		o.resting[table] = o.at + retryPropose
+// tryPropose proposes an epoch that is proposed again after an error.
+func (a *Agent) tryPropose(table int, e epoch.Epoch, text string) {
+	if err := a.propose(table, e, text); err != nil {
+		a.log.add(Refused, "", err.Error())
+		a.resting[table] = a.at + retryPropose
 	}
 }
 
 // barren reports whether the newest epoch of a table can never be settled,
-// because another was settled after its proposer looked.
+// because another one was settled after its proposal.
 func barren(t *epoch.Table) bool {
 	k := newest(t)
 	return !k.Settled && k.Epoch.Pred.Before(settledID(t))
 }
 
-// age returns how long ago an epoch was proposed, by the label clock; of the
-// genesis it is long.
-func (o *Agent) age(id epoch.ID) time.Duration {
+// age returns the time since the proposal of an epoch by the window clock; that
+// of the genesis is long.
+func age(now int64, id epoch.ID) time.Duration {
 	if id == (epoch.ID{}) {
 		return time.Hour
 	}
-	return time.Duration(o.now-id.Stamp.Millis()) * time.Millisecond
+	return time.Duration(now-id.Stamp.Millis()) * time.Millisecond
 }

@@ -1,0 +1,149 @@
+package agent
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/georld/rld/quota/epoch"
+)
+
+// maxVotes bounds the kept votes.
+const maxVotes = epoch.MaxEpochs * epoch.MaxMembers
+
+// votes are the known votes of the region's daemons, by epoch and daemon.
+type votes []epoch.Vote
+
+// add adds the first vote of a daemon for an epoch, and reports whether it is
+// new.
+func (v *votes) add(vote epoch.Vote) bool {
+	i, ok := slices.BinarySearchFunc(*v, vote, func(a, b epoch.Vote) int {
+		return cmp.Or(a.Ack.ID.Compare(b.Ack.ID), cmp.Compare(a.Daemon, b.Daemon))
+	})
+	if ok || len(*v) >= maxVotes {
+		return false
+	}
+	*v = slices.Insert(*v, i, vote)
+	return true
+}
+
+// of returns the votes for an epoch.
+func (v votes) of(id epoch.ID) []epoch.Vote {
+	find := func(id epoch.ID, after int) int {
+		i, _ := slices.BinarySearchFunc(v, id, func(v epoch.Vote, id epoch.ID) int {
+			return cmp.Or(v.Ack.ID.Compare(id), after)
+		})
+		return i
+	}
+	return v[find(id, 1):find(id, -1)]
+}
+
+// addVote adds a vote and reports whether it is new.
+func (a *Agent) addVote(v epoch.Vote) bool {
+	if !a.votes.add(v) {
+		return false
+	}
+	a.changes++
+	return true
+}
+
+// acknowledge acknowledges all pending epochs, unless promises are being stored:
+// so one record holds many promises.
+func (a *Agent) acknowledge() {
+	d := &a.disk
+	if d.flight != nil || d.failing != nil || a.stamp == 0 {
+		return
+	}
+	for _, id := range a.local.Pending() {
+		if _, _, err := a.local.Acknowledge(id, a.now, dependencies(a.region)); err != nil {
+			a.log.add(Refused, "", err.Error())
+			break
+		}
+		d.promised = true
+	}
+	for _, id := range a.region.Pending() {
+		ack, _, err := a.region.Acknowledge(id, a.now, nil)
+		if err != nil {
+			a.log.add(Refused, "", err.Error())
+			break
+		}
+		d.promised = true
+		d.votes = append(d.votes, epoch.Vote{Daemon: a.member, Ack: ack, Locals: a.local.Acknowledged()})
+	}
+}
+
+// dependencies returns the acknowledged epochs of regions, for an
+// acknowledgement in the table of daemons.
+func dependencies(region *epoch.Table) []epoch.Dependency {
+	ids := region.Acknowledged()
+	held := make([]epoch.Dependency, len(ids))
+	for i, id := range ids {
+		held[i] = epoch.Dependency{Table: regionalKey, ID: id}
+	}
+	return held
+}
+
+// compose makes the region's acknowledgements from the known votes.
+func (a *Agent) compose() {
+	for i := 1; i < a.region.Len(); i++ {
+		k := a.region.At(i)
+		if hasAck(&k, a.ids[a.own]) {
+			continue
+		}
+		votes := a.votes.of(k.Epoch.ID)
+		if len(votes) == 0 || len(votes) > epoch.MaxExtended {
+			continue
+		}
+		ack, ok, err := epoch.Compose(a.local, votes)
+		if err == nil && ok {
+			err = a.region.TakeAck(ack)
+		}
+		switch {
+		case err != nil:
+			a.log.add(Refused, "", err.Error())
+		case ok:
+			a.changes++
+		}
+	}
+}
+
+// hasAck reports whether an epoch is acknowledged by a participant.
+func hasAck(k *epoch.EntryView, by uint64) bool {
+	_, ok := slices.BinarySearchFunc(k.Acks, by, func(a epoch.Ack, by uint64) int { return cmp.Compare(a.By, by) })
+	return ok
+}
+
+// keptEpochs is how many epochs a table keeps for windows in use. The table
+// remembers the owner's amounts of pruned epochs, so more are needed only by
+// peers without the latest epochs, and every record contains all of them.
+const keptEpochs = 4
+
+// defaultLookback is how old the windows in use are without a longer
+// Rule.Lookback, and an addition to that, in milliseconds.
+const defaultLookback = 120_000
+
+// forget prunes epochs that no window needs, with their votes and dependencies.
+func (a *Agent) forget() {
+	lookback := int64(0)
+	for i := range a.cache.rules {
+		lookback = max(lookback, a.cache.rules[i].Lookback.Milliseconds())
+	}
+	oldest := a.now - lookback - defaultLookback
+	for _, t := range []*epoch.Table{a.region, a.local} {
+		if t.Len() == 1 {
+			continue
+		}
+		t.Prune(oldest)
+		for i := t.Len() - keptEpochs; i > 0; i-- {
+			if k := t.At(i); k.Settled {
+				t.Prune(k.From)
+				break
+			}
+		}
+	}
+	base := a.region.At(0).Epoch.ID
+	if base != a.compacted {
+		a.compacted = base
+		a.local.CompactHeld(regionalKey, base)
+		a.votes = slices.DeleteFunc(a.votes, func(v epoch.Vote) bool { return !base.Before(v.Ack.ID) })
+	}
+}
