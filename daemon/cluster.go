@@ -23,8 +23,8 @@ import (
 )
 
 // cluster connects an engine to its peers: the membership of its region, the
-// streams to all daemons of all regions, and the replicator. No decision waits for
-// a peer here. It is safe for concurrent use.
+// streams to all daemons of all regions, and the replicator. No decision waits
+// for a peer here. It is safe for concurrent use.
 type cluster struct {
 	engine *Engine
 	agent  *rightsLoop // nil for a daemon without rights
@@ -118,8 +118,8 @@ const pollEvery = 20 * time.Millisecond
 // forever is longer than any process runs.
 const forever = 100 * 365 * 24 * time.Hour
 
-// until polls until done returns true. It returns false after atMost, or when ctx
-// ends.
+// until polls until done returns true. It returns false after atMost, or when
+// ctx ends.
 func until(ctx context.Context, atMost time.Duration, done func() bool) bool {
 	deadline := time.Now().Add(atMost)
 	t := time.NewTicker(pollEvery)
@@ -137,9 +137,10 @@ func until(ctx context.Context, atMost time.Duration, done func() bool) bool {
 	return true
 }
 
-// begin gives the engine its peers once they are known, and makes the daemon ready
-// once the engine has synchronized with the region. Before that the daemon does no
-// share of the work. Both waits are bounded, and other regions do not matter.
+// begin gives the engine its peers once they are known, and makes the daemon
+// ready once the engine has synchronized with the region. Before that the
+// daemon does no share of the work. Both waits are bounded, and other regions
+// do not matter.
 func (c *cluster) begin(ctx context.Context) {
 	joined := func() bool { return c.swim.Joined() && c.nameHeldBy() == "" && c.caughtUp() }
 	if !until(ctx, c.wait, joined) && ctx.Err() == nil {
@@ -170,8 +171,8 @@ func (c *cluster) serve() bool {
 }
 
 // caughtUp reports whether the directory has the members of the region. They
-// arrive a little after they joined, and an engine without them would be ready at
-// once.
+// arrive a little after they joined, and an engine without them would be ready
+// at once.
 func (c *cluster) caughtUp() bool {
 	members := c.swim.Members()
 	c.mu.Lock()
@@ -179,8 +180,9 @@ func (c *cluster) caughtUp() bool {
 	return slices.Equal(members, c.dir.own)
 }
 
-// nameHeldBy returns the address of another live daemon with the name of this one,
-// "" for none. Until that one stops, no peer knows this daemon or its counts.
+// nameHeldBy returns the address of another live daemon with the name of this
+// one, "" for none. Until that one stops, no peer knows this daemon or its
+// counts.
 func (c *cluster) nameHeldBy() string { return c.swim.Stats().HeldBy }
 
 // unready returns why the daemon is not ready, nil if it is.
@@ -218,8 +220,9 @@ func (c *cluster) update(change func(*directory)) {
 // refusedEvery is the interval at which settle looks for refused streams.
 const refusedEvery = time.Second
 
-// settle passes changes of the directory to streams and engine until ctx ends. It
-// has a goroutine of its own, so that membership and streams never wait for it.
+// settle passes changes of the directory to streams and engine until ctx ends.
+// It has a goroutine of its own, so that membership and streams never wait for
+// it.
 func (c *cluster) settle(ctx context.Context) {
 	t := time.NewTicker(refusedEvery)
 	defer t.Stop()
@@ -255,9 +258,9 @@ func (c *cluster) noteSince(live []gossip.Member) {
 	}
 }
 
-// willing removes the members whose handshake fails, because one side refuses the
-// other. They cannot receive messages, so they get no share of the work. The log
-// and the metrics name them.
+// willing removes the members whose handshake fails, because one side refuses
+// the other. They cannot receive messages, so they get no share of the work.
+// The log and the metrics name them.
 func (c *cluster) willing(members []gossip.Member) []gossip.Member {
 	refused := map[string]bool{}
 	for _, s := range c.host.Streams() {
@@ -347,8 +350,8 @@ func (c *cluster) StepStrict(m *sticky.Message) error {
 }
 
 // introduce adds the sender of a rejected frame to the directory if it is an
-// unknown daemon of another region. So regions connect when only one of them has
-// the address of the other.
+// unknown daemon of another region. So regions connect when only one of them
+// has the address of the other.
 func (c *cluster) introduce(from link.Hello, err error) {
 	var unknown *gossip.UnknownSenderError
 	if !errors.As(err, &unknown) || from.Member.Region == c.self.Region {
@@ -384,9 +387,9 @@ func (c *cluster) retire() {
 	c.update(func(*directory) { c.open = true }) // so that peers get the last counts
 }
 
-// leave sends the last counts to all peers and leaves the membership. A peer that
-// does not acknowledge them in time, because it is partitioned or leaves too, does
-// not delay it further.
+// leave sends the last counts to all peers and leaves the membership. A peer
+// that does not acknowledge them in time, because it is partitioned or leaves
+// too, does not delay it further.
 func (c *cluster) leave() {
 	all := c.engine.heads(c.engine.Now())
 	flushed := func() bool { return c.engine.flushed(c.engine.Now(), all) }

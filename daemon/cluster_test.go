@@ -43,9 +43,9 @@ func whenShort(short, whole int) int {
 	return whole
 }
 
-// TestClusterJoins starts nine daemons (short: six) of three regions, of which each was told
-// of one daemon of each other region: all become ready and meet, and what one
-// counts the others know soon.
+// TestClusterJoins starts nine daemons (short: six) of three regions, of which
+// each was told of one daemon of each other region: all become ready and meet,
+// and what one counts the others know soon.
 func TestClusterJoins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1_000, whenShort(2, 3), "us", "eu", "ap")
@@ -194,8 +194,8 @@ func TestClusterCutInsideARegion(t *testing.T) {
 }
 
 // TestClusterRollingRestart restarts nine daemons one after the other (short:
-// two of six) under load. Each is another incarnation then, and what the former ones counted
-// under labels that live is kept by the others.
+// two of six) under load. Each is another incarnation then, and what the former
+// ones counted under labels that live is kept by the others.
 func TestClusterRollingRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const each = 90 * time.Millisecond

@@ -33,7 +33,8 @@ type world struct {
 	limit  uint64 // of each user, a minute
 	gossip gossip.Config
 	mend   func(*resident, *clusterConfig) // what is special of a daemon; nil: nothing
-	// engine is what is special of its engine, and then of its cluster; nil: nothing
+	// engine is what is special of its engine, and then of its cluster; nil:
+	// nothing
 	engine    func(*resident, *EngineConfig, *slog.Logger) func(*clusterConfig)
 	residents []*resident
 	turn      int              // who is asked next

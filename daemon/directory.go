@@ -12,8 +12,8 @@ import (
 
 // directory holds the live daemons of all regions: those of its own region from
 // membership, those of another region from the lists that daemons of it send. A
-// region without any connection keeps its last daemons, which are dialed until one
-// answers. It is not safe for concurrent use.
+// region without any connection keeps its last daemons, which are dialed until
+// one answers. It is not safe for concurrent use.
 type directory struct {
 	self     gossip.Member
 	own      []gossip.Member       // live members of the region, with self
@@ -60,8 +60,8 @@ func (d *directory) region(name string) *remote {
 	return r
 }
 
-// connected adds the daemon that answers at an address. Its region is that of the
-// handshake.
+// connected adds the daemon that answers at an address. Its region is that of
+// the handshake.
 func (d *directory) connected(addr string, h link.Hello) {
 	d.disconnected(addr)
 	d.met[addr] = h
@@ -113,8 +113,8 @@ func (d *directory) disconnected(addr string) {
 	}
 }
 
-// setMembers sets the list that a daemon of another region sent of its region. Of
-// a list of a daemon of the own region only the entry of the sender counts:
+// setMembers sets the list that a daemon of another region sent of its region.
+// Of a list of a daemon of the own region only the entry of the sender counts:
 // membership has the others.
 func (d *directory) setMembers(from link.Hello, members []gossip.Member) {
 	if _, answers := d.ready[from.Member.ID]; answers {
@@ -214,8 +214,8 @@ func (d *directory) members() []gossip.Member {
 	return slices.CompactFunc(all, func(a, b gossip.Member) bool { return a.ID == b.ID })
 }
 
-// targets returns the addresses to dial: the daemons of the region, and in other
-// regions the known, the configured and the introduced ones.
+// targets returns the addresses to dial: the daemons of the region, and in
+// other regions the known, the configured and the introduced ones.
 func (d *directory) targets() []link.Target {
 	byAddr := map[string]link.Target{}
 	add := func(addr, region string) {

@@ -26,7 +26,7 @@ import (
 	"github.com/georld/rld/telemetry"
 )
 
-// edges is the ways in: listeners that are open, and servers for them.
+// edges are the open listeners of a daemon and their servers.
 type edges struct {
 	grpc              *grpchost.Host
 	grpcLis, udsLis   net.Listener // udsLis is nil without a unix socket
@@ -36,8 +36,8 @@ type edges struct {
 	serving           sync.WaitGroup
 }
 
-// listen opens every listener, or none: an address that is taken is found
-// before anybody is told that the daemon serves.
+// listen opens all listeners or none, so a daemon never announces that it
+// serves while an address is in use.
 func (d *daemon) listen() (*edges, error) {
 	e := &edges{}
 	var open []net.Listener
@@ -73,8 +73,8 @@ func (d *daemon) listen() (*edges, error) {
 	return e, nil
 }
 
-// network is what an address is listened on. Under plain tcp, 0.0.0.0 would be
-// every IPv6 address too.
+// network returns the network of an address. With plain tcp, 0.0.0.0 would
+// include all IPv6 addresses.
 func network(addr string) string {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -95,15 +95,15 @@ func listen(network, addr string) (net.Listener, error) {
 	return net.Listen(network, addr)
 }
 
-// errNoSocket is of a path that something else than a socket is at.
+// errNoSocket is the error of a path that exists and is not a socket.
 var errNoSocket = errors.New("exists and is not a socket: remove it or give another path")
 
-// removeStaleSocket removes a socket that nobody answers on: one that a
-// killed daemon left behind. It never removes anything but a socket.
+// removeStaleSocket removes a socket that a killed daemon left, which no
+// process answers on. It removes nothing else.
 func removeStaleSocket(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {
-		return nil // nothing there, or nothing that we may see: net.Listen says so
+		return nil // missing or unreadable: net.Listen reports it
 	}
 	if info.Mode()&os.ModeSocket == 0 {
 		return errNoSocket
@@ -112,11 +112,11 @@ func removeStaleSocket(path string) error {
 		c.Close()
 		return nil
 	}
-	os.Remove(path) // what remains is reported by net.Listen
+	os.Remove(path) // net.Listen reports a failure
 	return nil
 }
 
-// listenProblem says what is wrong with an address in one line.
+// listenProblem returns the fault of an address in one line.
 func listenProblem(err error, addr, flag string) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -131,7 +131,7 @@ func listenProblem(err error, addr, flag string) error {
 	return fmt.Errorf("%s: %w (%s)", addr, err, flag)
 }
 
-// makeServers makes the servers of the edges around the engine.
+// makeServers makes the servers of the listeners.
 func (d *daemon) makeServers(e *edges) {
 	s := d.settings()
 	rlsEdge := rls.New(d.engine, s, d.metrics)
@@ -180,7 +180,7 @@ func (d *daemon) settings() server.Settings {
 	}
 }
 
-// start serves every listener and returns where the first failure comes.
+// start serves every listener. The channel gets the failures.
 func (e *edges) start() <-chan error {
 	failed := make(chan error, 4)
 	run := func(serve func() error) {
@@ -199,9 +199,9 @@ func (e *edges) start() <-chan error {
 	return failed
 }
 
-// stop drains the edges that decide, side by side, then the admin edge, so
-// that readiness and metrics can be read to the end. It takes at most wait,
-// and cuts off what is left.
+// stop drains the edges that decide calls concurrently, then the admin
+// listener, so that readiness and metrics stay available to the end. After wait
+// it cuts off the remaining calls.
 func (e *edges) stop(wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
@@ -210,7 +210,7 @@ func (e *edges) stop(wait time.Duration) error {
 	both.Go(func() { grpcErr = e.grpc.Drain(ctx) })
 	both.Go(func() { webErr = shutdown(ctx, e.web) })
 	both.Wait()
-	// A scrape or profile under way is not worth waiting for.
+	// Scrapes and profiles need not complete.
 	adminCtx, cancelAdmin := context.WithTimeout(context.Background(), time.Second)
 	defer cancelAdmin()
 	if err := e.admin.Shutdown(adminCtx); err != nil {
@@ -220,13 +220,13 @@ func (e *edges) stop(wait time.Duration) error {
 	return errors.Join(grpcErr, webErr)
 }
 
-// close cuts off everything at once.
+// close cuts off all calls at once.
 func (e *edges) close() error {
 	e.grpc.Stop()
 	err := errors.Join(e.web.Close(), e.admin.Close())
 	for _, lis := range []net.Listener{e.grpcLis, e.udsLis, e.httpLis, e.adminLis, e.peerLis} {
 		if lis != nil {
-			lis.Close() // twice does no harm
+			lis.Close() // may be closed already
 		}
 	}
 	e.serving.Wait()

@@ -10,8 +10,8 @@ import (
 )
 
 // Peek decides a call without charging or counting it, and returns its hits and
-// the rules it met. It asks owners as Check does. If ctx ends before they answer,
-// it decides as if they did not.
+// the rules it met. It asks owners as Check does. If ctx ends before they
+// answer, it decides as if they did not.
 func (e *Engine) Peek(ctx context.Context, c *node.Call) ([]node.Hit, *rules.Set, error) {
 	t := attempt{front: e.front.Load(), call: c}
 	if err := t.front.Resolve(c); err != nil {
@@ -42,7 +42,8 @@ func (e *Engine) Explain(h *node.Hit) (node.Explained, []node.Link, int64) {
 	return s.node.Explain(at, h), s.node.Links(at), s.node.Time(at).Millis()
 }
 
-// Stamps returns the latest known clock reading of each peer and of this daemon.
+// Stamps returns the latest known clock reading of each peer and of this
+// daemon.
 func (e *Engine) Stamps() map[crdt.Incarnation]hlc.Timestamp {
 	out := map[crdt.Incarnation]hlc.Timestamp{e.Incarnation(): e.Time(e.Now())}
 	for _, s := range e.shards {

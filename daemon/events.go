@@ -56,8 +56,8 @@ var eventTexts = map[gossip.EventKind]struct {
 		"counts were restored from other regions"},
 }
 
-// ofShard reports whether a kind concerns the cells of one shard. All shards report
-// the other kinds, which concern the daemon.
+// ofShard reports whether a kind concerns the cells of one shard. All shards
+// report the other kinds, which concern the daemon.
 func ofShard(k gossip.EventKind) bool {
 	switch k {
 	case gossip.CellRefused, gossip.CellStale, gossip.CellForged, gossip.RefusalReceived,

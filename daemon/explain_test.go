@@ -69,8 +69,8 @@ type answer struct {
 	Headers []api.Header
 }
 
-// TestExplainPredicts explains a call twice and then makes it, with every algorithm,
-// until calls are denied. The call gets the second explanation.
+// TestExplainPredicts explains a call twice and then makes it, with every
+// algorithm, until calls are denied. The call gets the second explanation.
 func TestExplainPredicts(t *testing.T) {
 	limit := func(a rules.Algorithm, burst uint32) *rules.Limit {
 		return &rules.Limit{Algorithm: a, Unit: rules.Minute, Multiplier: 1, Requests: 5, Burst: burst}
@@ -123,8 +123,8 @@ func TestExplainPredicts(t *testing.T) {
 	}
 }
 
-// TestExplainCountsNothing: explanations change no tally, no sketch and no count of
-// unmatched descriptors.
+// TestExplainCountsNothing: explanations change no tally, no sketch and no
+// count of unmatched descriptors.
 func TestExplainCountsNothing(t *testing.T) {
 	d := aloneWith(t, rules.Node{Key: "user", Limit: &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: 5}})
 	for range 10 {
@@ -146,8 +146,8 @@ func TestExplainCountsNothing(t *testing.T) {
 	})
 }
 
-// TestExplainSeveral: descriptors of one counter add up, and a call that one of them
-// denies changes none.
+// TestExplainSeveral: descriptors of one counter add up, and a call that one of
+// them denies changes none.
 func TestExplainSeveral(t *testing.T) {
 	hour := func(n uint32) *rules.Limit { return &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: n} }
 	d := aloneWith(t, rules.Node{Key: "user", Limit: hour(5)}, rules.Node{Key: "org", Limit: hour(1)},
@@ -187,8 +187,8 @@ func (w *strictWorld) operator(r *resident) *daemon {
 	})}
 }
 
-// TestExplainStrict explains a key of another owner before and during a partition of
-// its region. Explanations charge nothing.
+// TestExplainStrict explains a key of another owner before and during a
+// partition of its region. Explanations charge nothing.
 func TestExplainStrict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(5, rules.Deny)}), "us", "eu")

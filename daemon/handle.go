@@ -12,8 +12,8 @@ import (
 // errKilled is the cause of the end of a daemon after Kill.
 var errKilled = errors.New("killed")
 
-// Handle controls a running daemon. It is safe for concurrent use, also after the
-// daemon has ended.
+// Handle controls a running daemon. It is safe for concurrent use, also after
+// the daemon has ended.
 type Handle struct {
 	d *daemon
 	e *edges
@@ -58,8 +58,8 @@ func (h *Handle) Members() []gossip.Member {
 	return h.d.cluster.all()
 }
 
-// Budget answers a query about overage budgets, with an empty answer of a daemon
-// alone.
+// Budget answers a query about overage budgets, with an empty answer of a
+// daemon alone.
 func (h *Handle) Budget(q api.BudgetQuery) (api.BudgetAnswer, error) {
 	if h.d.monitor == nil {
 		return api.BudgetAnswer{Alone: true}, nil
@@ -78,8 +78,8 @@ func (h *Handle) ClusterStats() telemetry.ClusterStats {
 	return h.d.report.ClusterStats()
 }
 
-// Reload reads the membership keys and the limits again (SIGHUP). It returns when
-// they are in force or refused, which the log reports.
+// Reload reads the membership keys and the limits again (SIGHUP). It returns
+// when they are in force or refused, which the log reports.
 func (h *Handle) Reload() {
 	h.d.rotateKeys()
 	h.d.limits.reload()

@@ -129,8 +129,8 @@ func otherFiles(found yamlpos.Diagnostics, c *config.Limits) error {
 	return nil
 }
 
-// warnResets logs the rules whose counters start empty, because their grid or the
-// sharing of their counters changed.
+// warnResets logs the rules whose counters start empty, because their grid or
+// the sharing of their counters changed.
 func (s *limitsSource) warnResets(was, is *rules.Set) {
 	counted := func(r *rules.Rule) bool { return r.Limit != nil && !r.Limit.Unlimited }
 	old := make(map[rules.ID]*rules.Rule)
@@ -173,7 +173,8 @@ func (s *limitsSource) reload() {
 	s.watcher.Reload()
 }
 
-// changed applies a new state of the files. The watcher calls it once at a time.
+// changed applies a new state of the files. The watcher calls it once at a
+// time.
 func (s *limitsSource) changed(r config.Reading) {
 	err := r.Err
 	if err == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// TestMostDenied: the status names the rule with the most recent denials and its
-// rate, until denials end.
+// TestMostDenied: the status names the rule with the most recent denials and
+// its rate, until denials end.
 func TestMostDenied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hour := &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: 1}

@@ -99,7 +99,8 @@ func TestAgentFile(t *testing.T) {
 		t.Errorf("%s is still there: %v", cut, err)
 	}
 
-	// Without the file, and without the word that it never ran, it holds nothing.
+	// Without the file, and without the word that it never ran, it holds
+	// nothing.
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}

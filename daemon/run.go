@@ -102,9 +102,9 @@ const (
 
 // Run serves until ctx ends, then drains: it reports that it is not serving,
 // accepts no more calls, and waits up to Config.Drain for the pending ones. It
-// returns nil after an orderly stop, and an error if the daemon could not start,
-// if a listener failed, or if calls were cut off. All goroutines and listeners
-// have ended when it returns.
+// returns nil after an orderly stop, and an error if the daemon could not
+// start, if a listener failed, or if calls were cut off. All goroutines and
+// listeners have ended when it returns.
 func Run(ctx context.Context, o Options) error {
 	d := &daemon{
 		cfg: o.Config, limitsFrom: o.LimitsFrom, log: o.Log, out: o.Out,
@@ -190,7 +190,7 @@ func (d *daemon) setRules(set *rules.Set) {
 		d.agent.rules(set)
 	}
 	d.engine.SetRules(set, node.MatcherOptions{AllQuotas: d.cfg.QuotaAll, ChargeDenied: d.cfg.Limits.ChargeDenied})
-	d.report.WarnHomes(set)
+	d.report.WarnPins(set)
 }
 
 func (d *daemon) engineConfig() (EngineConfig, error) {
@@ -240,8 +240,8 @@ func (d *daemon) now() time.Time {
 	return time.Now()
 }
 
-// derive returns the secret for one purpose. It reveals nothing about the secret
-// for another one.
+// derive returns the secret for one purpose. It reveals nothing about the
+// secret for another one.
 func (d *daemon) derive(purpose string) [sha256.Size]byte {
 	return sha256.Sum256(append([]byte("rld "+purpose+"\x00"), d.secret...))
 }
@@ -311,7 +311,8 @@ func (d *daemon) serveWhenReady(ctx context.Context, e *edges) {
 	}
 }
 
-// stop drains the edges, sends the last counts to peers, and leaves the cluster.
+// stop drains the edges, sends the last counts to peers, and leaves the
+// cluster.
 func (d *daemon) stop(e *edges) error {
 	d.log.Info("stopping", "wait at most", d.cfg.Drain)
 	if d.cluster == nil {

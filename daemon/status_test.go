@@ -33,8 +33,8 @@ func (r *running) page(t *testing.T, path string, status int, into any) {
 	}
 }
 
-// TestPagesOfADaemonAlone asks a daemon without a region for all pages, and for what
-// it has nothing of.
+// TestPagesOfADaemonAlone asks a daemon without a region for all pages, and for
+// what it has nothing of.
 func TestPagesOfADaemonAlone(t *testing.T) {
 	c := testConfig(t, oneRule)
 	r := startDaemon(t, c)
@@ -48,7 +48,7 @@ func TestPagesOfADaemonAlone(t *testing.T) {
 	r.page(t, "/v1/explain?domain=edge", http.StatusBadRequest, nil)
 	r.page(t, "/v1/explain?d=user:a", http.StatusBadRequest, nil)
 
-	if said, status := r.command(t, "/v1/strict/unset-home", `{"rule":"user"}`); status != http.StatusConflict {
+	if said, status := r.command(t, "/v1/strict/unpin", `{"rule":"user"}`); status != http.StatusConflict {
 		t.Errorf("a layout of a daemon alone: %d: %s", status, said)
 	}
 	var s api.StatusAnswer

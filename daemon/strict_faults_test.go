@@ -14,9 +14,9 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// TestStrictCut partitions the region of an owner: the others answer by on_failure,
-// first after the deadline, and at once when the breaker is open. It half-opens and
-// closes after the partition.
+// TestStrictCut partitions the region of an owner: the others answer by
+// on_failure, first after the deadline, and at once when the breaker is open.
+// It half-opens and closes after the partition.
 func TestStrictCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := strictRules(t, rules.Node{Key: "login", Limit: perMinute(1_000, rules.Deny)})
@@ -60,8 +60,8 @@ func TestStrictCut(t *testing.T) {
 	})
 }
 
-// TestStrictReserve gives a region that cannot reach the owner its regional reserve,
-// and no more.
+// TestStrictReserve gives a region that cannot reach the owner its regional
+// reserve, and no more.
 func TestStrictReserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := perMinute(40, rules.Share)
@@ -92,8 +92,8 @@ func TestStrictReserve(t *testing.T) {
 	})
 }
 
-// TestStrictDisks restarts strict voters with their disk, without it, and with a
-// damaged one.
+// TestStrictDisks restarts strict voters with their disk, without it, and with
+// a damaged one.
 func TestStrictDisks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(6, rules.Deny)}), "us")
@@ -171,8 +171,9 @@ func damage(t *testing.T, path string) {
 	}
 }
 
-// TestStrictLayout puts other strict voters in force while a key is in use: they vote
-// once they have a snapshot of the former ones, and the limit holds throughout.
+// TestStrictLayout puts other strict voters in force while a key is in use:
+// they vote once they have a snapshot of the former ones, and the limit holds
+// throughout.
 func TestStrictLayout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStrictWorld(t, 5, strictRules(t, rules.Node{Key: "login", Limit: perMinute(20, rules.Deny)}), "us")

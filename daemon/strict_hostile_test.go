@@ -17,8 +17,8 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// TestStrictHostileFrames hands a daemon what no daemon of its region would send:
-// it is refused and counted, and the limit still holds.
+// TestStrictHostileFrames hands a daemon what no daemon of its region would
+// send: it is refused and counted, and the limit still holds.
 func TestStrictHostileFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(5, rules.Deny)}), "us", "eu")

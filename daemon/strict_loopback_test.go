@@ -23,8 +23,8 @@ descriptors:
     rate_limit: {unit: hour, requests_per_unit: 1000}
 `
 
-// startRegion starts daemons of one region on loopback, each with a folder of its
-// own, and ends them with the test.
+// startRegion starts daemons of one region on loopback, each with a folder of
+// its own, and ends them with the test.
 func startRegion(t *testing.T, limits string, names ...string) []*running {
 	t.Helper()
 	var all []*running
@@ -71,8 +71,8 @@ func startRegion(t *testing.T, limits string, names ...string) []*running {
 }
 
 // TestStrictRegion asks three real daemons over all of their edges: five logins
-// pass in a minute, and what they did is in the metrics. Where no majority lives
-// calls fail closed, and HTTP says 503.
+// pass in a minute, and what they did is in the metrics. Where no majority
+// lives calls fail closed, and HTTP says 503.
 func TestStrictRegion(t *testing.T) {
 	all := startRegion(t, strictLimits, "us-0", "us-1", "us-2")
 	if into := time.Now().Second(); into > 50 {
@@ -141,8 +141,8 @@ func fetch(t *testing.T, url string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// TestStrictStream asks many questions in frames of one stream: all are answered,
-// those that wait for a home too.
+// TestStrictStream asks many questions in frames of one stream: all are
+// answered, those that wait for a home too.
 func TestStrictStream(t *testing.T) {
 	all := startRegion(t, strictLimits, "us-0", "us-1", "us-2")
 	stream, err := rldv1.NewRateLimiterClient(dial(t, all[1].edges.grpcAddr())).CheckStream(t.Context())

@@ -14,8 +14,8 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// TestStrictForward calls every daemon of one region with hits of one key: exactly
-// the limit passes, at whichever daemon.
+// TestStrictForward calls every daemon of one region with hits of one key:
+// exactly the limit passes, at whichever daemon.
 func TestStrictForward(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(5, rules.Deny)}), "us")
@@ -39,8 +39,8 @@ func TestStrictForward(t *testing.T) {
 	})
 }
 
-// hammer calls daemons with hits of a user from several goroutines each, until it
-// is stopped, and counts the admitted ones by minute.
+// hammer calls daemons with hits of a user from several goroutines each, until
+// it is stopped, and counts the admitted ones by minute.
 type hammer struct {
 	mu     sync.Mutex
 	passed map[int64]int
@@ -70,8 +70,8 @@ func (w *strictWorld) hammer(key, who string, clients int, every time.Duration) 
 	return h
 }
 
-// ask makes one call. An admitted one counts for its minute, unless the minute ended
-// meanwhile. The clocks of all daemons are the same here.
+// ask makes one call. An admitted one counts for its minute, unless the minute
+// ended meanwhile. The clocks of all daemons are the same here.
 func (h *hammer) ask(e *Engine, key, who string) {
 	c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(1, key, who)}}
 	begin := time.Now().Unix() / 60
@@ -104,9 +104,9 @@ func (h *hammer) in(at time.Time) int {
 	return h.passed[at.Unix()/60]
 }
 
-// TestStrictWorld hammers nine daemons of three regions with one key while owners are
-// killed and started and a region is partitioned: never more than the limit passes
-// in a minute, and all of it while nothing is wrong.
+// TestStrictWorld hammers nine daemons of three regions with one key while
+// owners are killed and started and a region is partitioned: never more than
+// the limit passes in a minute, and all of it while nothing is wrong.
 func TestStrictWorld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStrictWorld(t, whenShort(2, 3), strictRules(t, rules.Node{Key: "login", Limit: perMinute(5, rules.Deny)}),
@@ -137,8 +137,8 @@ func TestStrictWorld(t *testing.T) {
 	})
 }
 
-// TestStrictOwnerKilled kills the owner of a key: another strict voter takes over
-// within seconds, and counts the hits that may have been admitted.
+// TestStrictOwnerKilled kills the owner of a key: another strict voter takes
+// over within seconds, and counts the hits that may have been admitted.
 func TestStrictOwnerKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(20, rules.Deny)}), "us")
@@ -174,8 +174,8 @@ func TestStrictOwnerKilled(t *testing.T) {
 	})
 }
 
-// TestStrictMixed makes calls with two descriptors, one of which is denied: they use
-// nothing of the other one.
+// TestStrictMixed makes calls with two descriptors, one of which is denied:
+// they use nothing of the other one.
 func TestStrictMixed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStrictWorld(t, 3, strictRules(t,
@@ -220,8 +220,8 @@ func TestStrictMixed(t *testing.T) {
 	})
 }
 
-// TestStrictImpatient has callers that go away before the owner answers: the rights
-// set aside for them are freed, and no call is left behind.
+// TestStrictImpatient has callers that go away before the owner answers: the
+// rights set aside for them are freed, and no call is left behind.
 func TestStrictImpatient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := perMinute(5, rules.Deny)
@@ -254,8 +254,8 @@ func TestStrictImpatient(t *testing.T) {
 	})
 }
 
-// TestStrictCrowd has more calls at once than streams have room for frames: the owner
-// answers all of them.
+// TestStrictCrowd has more calls at once than streams have room for frames: the
+// owner answers all of them.
 func TestStrictCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(5, rules.Deny)}), "us")
@@ -284,8 +284,8 @@ func TestStrictCrowd(t *testing.T) {
 	})
 }
 
-// TestStrictPrefetch has one daemon use a key fast: most hits are decided without a
-// request.
+// TestStrictPrefetch has one daemon use a key fast: most hits are decided
+// without a request.
 func TestStrictPrefetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(100_000, rules.Deny)}), "us")

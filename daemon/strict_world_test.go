@@ -144,7 +144,8 @@ func (w *strictWorld) status(r *resident) quorum.Status {
 	return s
 }
 
-// ownerOf returns the daemon that is home of a user's key, as another one sees it.
+// ownerOf returns the daemon that is home of a user's key, as another one sees
+// it.
 func (w *strictWorld) ownerOf(r *resident, key, who string) *resident {
 	w.t.Helper()
 	c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(1, key, who)}}

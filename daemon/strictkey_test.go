@@ -9,8 +9,8 @@ import (
 	"github.com/georld/rld/server/admin/api"
 )
 
-// TestExplainWatermarks asks the home of a key and another replica for what they know of
-// it, of each kind of mark.
+// TestExplainWatermarks asks the home of a key and another replica for what
+// they know of it, of each kind of mark.
 func TestExplainWatermarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := func(a rules.Algorithm, burst uint32) *rules.Limit {

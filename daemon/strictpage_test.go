@@ -19,7 +19,8 @@ func layoutsRules(t *testing.T) *rules.Set {
 		rules.Node{Key: "user", Limit: &rules.Limit{Unit: rules.Minute, Multiplier: 1, Requests: 5}})
 }
 
-// TestLayoutIsChanged changes who is home, at one daemon, and sees all go by it.
+// TestLayoutIsChanged changes who is home, at one daemon, and sees all go by
+// it.
 func TestLayoutIsChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStrictWorld(t, 4, layoutsRules(t), "us", "eu")
@@ -34,7 +35,7 @@ func TestLayoutIsChanged(t *testing.T) {
 			t.Errorf("at first: %+v", s)
 		}
 		w.refusals(d)
-		a, err := d.report.Layout(api.SetHome, api.LayoutRequest{Rule: "login", Region: "eu", DryRun: true})
+		a, err := d.report.Layout(api.PinRule, api.LayoutRequest{Rule: "login", Region: "eu", DryRun: true})
 		if err != nil || a.Before != 1 || a.After != 2 || !a.DryRun || len(a.Changes) != 1 ||
 			a.Changes[0] != "home region of edge: login: eu, was by the hash of each key" {
 			t.Errorf("dry run: %+v, %v", a, err)
@@ -47,9 +48,9 @@ func TestLayoutIsChanged(t *testing.T) {
 			q       api.LayoutRequest
 			changes string
 		}{
-			{api.SetHome, api.LayoutRequest{Rule: "login", Region: "eu"}, "home region of edge: login: eu, was by the hash of each key"},
-			{api.SetHome, api.LayoutRequest{Rule: "edge: pay", Region: "eu"}, "home region of edge: pay: eu, was us"},
-			{api.UnsetHome, api.LayoutRequest{Rule: "login"}, "home region of edge: login: by the hash of each key, was eu"},
+			{api.PinRule, api.LayoutRequest{Rule: "login", Region: "eu"}, "home region of edge: login: eu, was by the hash of each key"},
+			{api.PinRule, api.LayoutRequest{Rule: "edge: pay", Region: "eu"}, "home region of edge: pay: eu, was us"},
+			{api.UnpinRule, api.LayoutRequest{Rule: "login"}, "home region of edge: login: by the hash of each key, was eu"},
 			{api.SetVoters, api.LayoutRequest{Voters: []string{"eu-3", "eu-1", "eu-0"}, Region: "eu"},
 				"voters of eu: eu-0, eu-1, eu-3, were eu-0, eu-1, eu-2"},
 			{api.SetVoters, api.LayoutRequest{Voters: []string{"us-0"}, Region: "us"}, "voters of us: us-0, were us-0, us-1, us-2"},
@@ -69,7 +70,7 @@ func TestLayoutIsChanged(t *testing.T) {
 		}
 		s := d.report.StrictPage().Strict
 		if len(s.Warnings) != 2 || !strings.HasPrefix(s.Warnings[0], "us has 1 voter: ") ||
-			s.Warnings[1] != "the limits have home: us for edge: pay, but it is pinned to eu: rld strict home set pay us changes it" {
+			s.Warnings[1] != "the limits have the home region us for edge: pay, but it is pinned to eu: rld strict pin pay us changes it" {
 			t.Errorf("warnings: %q", s.Warnings)
 		}
 		if x := w.operator(w.in("us")[1]).report.StrictPage().Strict; x.Acceptor != nil {
@@ -92,12 +93,12 @@ func (w *strictWorld) refusals(d *daemon) {
 		{api.SetVoters, api.LayoutRequest{Voters: []string{"us-0", "us-0", "us-2"}}, `"us-0" is given twice`},
 		{api.SetVoters, api.LayoutRequest{Voters: []string{"us-2", "us-1", "us-0"}}, "layout 1 is the same: there is nothing to change"},
 		{api.SetVoters, api.LayoutRequest{Voters: []string{"ap-0"}, Region: "ap"}, `there is no region "ap" in the layout: want one of eu, us`},
-		{api.SetHome, api.LayoutRequest{Rule: "login", Region: "ue"}, `there is no region "ue" in the layout: want one of eu, us`},
-		{api.SetHome, api.LayoutRequest{Rule: "lgoin", Region: "eu"}, `(did you mean "login"?)`},
-		{api.SetHome, api.LayoutRequest{Rule: "user", Region: "eu"}, `"user" has no home region: only limits that are strict or of placement owner do`},
-		{api.SetHome, api.LayoutRequest{Rule: "pay", Region: "us"}, "layout 1 is the same: there is nothing to change"},
-		{api.UnsetHome, api.LayoutRequest{Rule: "login"}, "layout 1 is the same: there is nothing to change"},
-		{api.UnsetHome, api.LayoutRequest{Rule: "00000000000000aa"}, `there is no rule "00000000000000aa"`},
+		{api.PinRule, api.LayoutRequest{Rule: "login", Region: "ue"}, `there is no region "ue" in the layout: want one of eu, us`},
+		{api.PinRule, api.LayoutRequest{Rule: "lgoin", Region: "eu"}, `(did you mean "login"?)`},
+		{api.PinRule, api.LayoutRequest{Rule: "user", Region: "eu"}, `"user" has no home region: only limits that are strict or of placement owner do`},
+		{api.PinRule, api.LayoutRequest{Rule: "pay", Region: "us"}, "layout 1 is the same: there is nothing to change"},
+		{api.UnpinRule, api.LayoutRequest{Rule: "login"}, "layout 1 is the same: there is nothing to change"},
+		{api.UnpinRule, api.LayoutRequest{Rule: "00000000000000aa"}, `there is no rule "00000000000000aa"`},
 	} {
 		for _, dry := range []bool{true, false} {
 			asked := d
@@ -114,8 +115,9 @@ func (w *strictWorld) refusals(d *daemon) {
 	}
 }
 
-// TestLayoutWaits: a pending layout lists the missing voters, the pin of a removed
-// rule can be removed, and a daemon that cannot reach a region changes nothing.
+// TestLayoutWaits: a pending layout lists the missing voters, the pin of a
+// removed rule can be removed, and a daemon that cannot reach a region changes
+// nothing.
 func TestLayoutWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStrictWorld(t, 3, layoutsRules(t), "us", "eu")
@@ -130,7 +132,7 @@ func TestLayoutWaits(t *testing.T) {
 		w.kill(w.in("us")[1])
 		w.kill(w.in("us")[2])
 		time.Sleep(5 * time.Second)
-		_, err := d.report.Layout(api.UnsetHome, api.LayoutRequest{Rule: id})
+		_, err := d.report.Layout(api.UnpinRule, api.LayoutRequest{Rule: id})
 		if err == nil || !strings.Contains(err.Error(), "1 of the 3 voters of us are reachable, want at least 2") {
 			t.Errorf("without a majority: %v", err)
 		}
@@ -148,22 +150,22 @@ func TestLayoutWaits(t *testing.T) {
 		w.in("us")[1].start()
 		w.in("us")[2].start()
 		w.within(60*time.Second, "whole again", func() bool {
-			a, err := d.report.Layout(api.UnsetHome, api.LayoutRequest{Rule: id, DryRun: true})
+			a, err := d.report.Layout(api.UnpinRule, api.LayoutRequest{Rule: id, DryRun: true})
 			return err == nil && a.After == 2
 		})
 		w.isolate("eu")
 		time.Sleep(3 * time.Second)
-		_, err = d.report.Layout(api.UnsetHome, api.LayoutRequest{Rule: id})
+		_, err = d.report.Layout(api.UnpinRule, api.LayoutRequest{Rule: id})
 		if err == nil || !strings.Contains(err.Error(), "0 of the 3 voters of eu are reachable, want at least 2") {
 			t.Errorf("in a partition: %v", err)
 		}
 		w.heal()
-		if _, err = d.report.Layout(api.UnsetHome, api.LayoutRequest{Rule: id}); err == nil {
+		if _, err = d.report.Layout(api.UnpinRule, api.LayoutRequest{Rule: id}); err == nil {
 			t.Error("any daemon proposes layouts")
 		}
 		first := w.operator(w.in("eu")[0])
 		w.within(60*time.Second, "the pin can be removed", func() bool {
-			_, err = first.report.Layout(api.UnsetHome, api.LayoutRequest{Rule: id})
+			_, err = first.report.Layout(api.UnpinRule, api.LayoutRequest{Rule: id})
 			return err == nil
 		})
 		w.within(20*time.Second, "layout 2 is in force", func() bool {

@@ -10,7 +10,8 @@ import (
 	"github.com/georld/rld/server/admin/api"
 )
 
-// TestTop compares the hottest keys of a daemon with those that calls requested.
+// TestTop compares the hottest keys of a daemon with those that calls
+// requested.
 func TestTop(t *testing.T) {
 	d := aloneWith(t, rules.Node{Key: "user", Limit: &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: 100}},
 		rules.Node{Key: "never", Limit: &rules.Limit{Unit: rules.Hour, Multiplier: 1, Name: "closed"}})

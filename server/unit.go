@@ -9,8 +9,8 @@ const (
 	UnitsWithoutWeek = "SECOND, MINUTE, HOUR, DAY, MONTH, YEAR"
 )
 
-// UnitProblem says, in the same words on every edge, what is wrong with the
-// unit of a limit override: it is missing, 0, or none of the known ones.
+// UnitProblem returns the fault of the unit of a limit override, in the same
+// words on every edge: it is missing, 0, or unknown.
 func UnitProblem(unit int32, known string) string {
 	if unit == 0 {
 		return "limit override without a unit; want one of " + known

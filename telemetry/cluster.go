@@ -13,9 +13,9 @@ import (
 	"github.com/georld/rld/node"
 )
 
-// Cluster returns the state of replication, once a scrape, so that the values of
-// a scrape are consistent. Implementations are safe for concurrent use and do
-// not wait for peers.
+// Cluster returns the state of replication, once a scrape, so that the values
+// of a scrape are consistent. Implementations are safe for concurrent use and
+// do not wait for peers.
 type Cluster interface {
 	ClusterStats() ClusterStats
 }

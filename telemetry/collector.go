@@ -62,7 +62,8 @@ func put[N int | int64 | uint64](w *writer, name string, n N, labels ...string) 
 	w.float(name, float64(n), labels...)
 }
 
-// known writes a duration in seconds, unless it is negative, which means unknown.
+// known writes a duration in seconds, unless it is negative, which means
+// unknown.
 func (w *writer) known(name string, d time.Duration, labels ...string) {
 	if d >= 0 {
 		w.float(name, d.Seconds(), labels...)

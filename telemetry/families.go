@@ -28,8 +28,8 @@ type Group struct {
 	Families []Family
 }
 
-// Groups returns all metric families of rld, without those of the Go runtime and
-// of the process. The documentation of the metrics is generated from it.
+// Groups returns all metric families of rld, without those of the Go runtime
+// and of the process. The documentation of the metrics is generated from it.
 func Groups() []Group {
 	return []Group{
 		{"Every daemon", slices.Concat(daemonFamilies, engineFamilies)},

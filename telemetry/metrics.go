@@ -32,8 +32,9 @@ type Options struct {
 	Version string
 }
 
-// Metrics are the metrics of one daemon. They implement server.Recorder. Methods
-// are safe for concurrent use; Decided and Malformed neither wait nor allocate.
+// Metrics are the metrics of one daemon. They implement server.Recorder.
+// Methods are safe for concurrent use; Decided and Malformed neither wait nor
+// allocate.
 type Metrics struct {
 	reloads    *prometheus.CounterVec
 	lastReload prometheus.Gauge
@@ -57,8 +58,8 @@ const (
 	resultError   = "error"
 )
 
-// New makes the metrics and registers them. The error lists the metrics that reg
-// refuses, which happens only if it has others of the same names.
+// New makes the metrics and registers them. The error lists the metrics that
+// reg refuses, which happens only if it has others of the same names.
 func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 	r := registry{Registerer: reg, families: map[string]Family{waitFamily.Name: waitFamily}}
 	for _, f := range daemonFamilies {

@@ -100,8 +100,8 @@ rld_decisions_total{domain="edge",outcome="shadowed",rule="tier=free"} 0
 `, "rld_decisions_total", "rld_config_rules")
 }
 
-// TestTalliesAddUp has tallies of several shards, of two rules with one path, and
-// of no rule.
+// TestTalliesAddUp has tallies of several shards, of two rules with one path,
+// and of no rule.
 func TestTalliesAddUp(t *testing.T) {
 	e := &engine{tallies: []tally{
 		{"edge", "tier=free", quota.Tally{

@@ -27,14 +27,7 @@ func newStrict(p process) *cobra.Command {
 		RunE:  noCommand,
 	}
 	voters.AddCommand(newVotersSet(p))
-	home := &cobra.Command{
-		Use:   "home",
-		Short: "Change the home region of a rule",
-		Args:  cobra.ArbitraryArgs,
-		RunE:  noCommand,
-	}
-	home.AddCommand(newHomeSet(p), newHomeUnset(p))
-	cmd.AddCommand(newStrictStatus(p), voters, home)
+	cmd.AddCommand(newStrictStatus(p), voters, newPin(p), newUnpin(p))
 	return cmd
 }
 
@@ -118,36 +111,36 @@ func newVotersSet(p process) *cobra.Command {
 	return cmd
 }
 
-func newHomeSet(p process) *cobra.Command {
+func newPin(p process) *cobra.Command {
 	var c layoutChange
 	cmd := &cobra.Command{
-		Use:   "set RULE REGION",
+		Use:   "pin RULE REGION",
 		Short: "Give a rule a home region of its own",
 		Long: "Give all keys of a rule one home region instead of one by the hash of each key. RULE is\n" +
 			"the name of a limit or its path, as for rld budget. The owner follows from the layout\n" +
 			"alone, so a change in the limits files does not move keys." + layoutLong,
-		Example: "  rld strict home set login us-east",
+		Example: "  rld strict pin login us-east",
 		Args:    exactly("RULE", "REGION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.request.Rule, c.request.Region = args[0], args[1]
-			return c.run(cmd, p, api.SetHome)
+			return c.run(cmd, p, api.PinRule)
 		},
 	}
 	c.addFlags(cmd)
 	return cmd
 }
 
-func newHomeUnset(p process) *cobra.Command {
+func newUnpin(p process) *cobra.Command {
 	var c layoutChange
 	cmd := &cobra.Command{
-		Use:     "unset RULE",
+		Use:     "unpin RULE",
 		Short:   "Remove the home region of a rule",
 		Long:    "Let the hash of each key of a rule choose its home region." + layoutLong,
-		Example: "  rld strict home unset login",
+		Example: "  rld strict unpin login",
 		Args:    exactly("RULE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.request.Rule = args[0]
-			return c.run(cmd, p, api.UnsetHome)
+			return c.run(cmd, p, api.UnpinRule)
 		},
 	}
 	c.addFlags(cmd)

@@ -167,9 +167,9 @@ func (f *ruleLog) bounded() bool {
 	return !f.shadow && (f.gated || f.strict() && f.rule.Limit.OnFailure != rules.Allow)
 }
 
-// bound returns the worst case: the budget, or one limit for each further region
-// or daemon that may be partitioned. It is nil if nothing is denied, or nothing
-// while an owner is unreachable.
+// bound returns the worst case: the budget, or one limit for each further
+// region or daemon that may be partitioned. It is nil if nothing is denied, or
+// nothing while an owner is unreachable.
 func (m *Monitor) bound(f *ruleLog, members int) *float64 {
 	switch {
 	case f.shadow || f.strict() && !f.bounded():
@@ -292,10 +292,10 @@ func advise(f *ruleLog, subject overage.Rule, target rules.PPM) *api.Advice {
 	return a
 }
 
-// setLinks sets the staleness between regions in the history of a rule. Only the
-// views of this daemon are known. The views of other regions of this one are
-// assumed to be as old; the views between two other regions as old as the older
-// one.
+// setLinks sets the staleness between regions in the history of a rule. Only
+// the views of this daemon are known. The views of other regions of this one
+// are assumed to be as old; the views between two other regions as old as the
+// older one.
 func (m *Monitor) setLinks(f *ruleLog) {
 	if f.regional {
 		return

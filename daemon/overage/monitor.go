@@ -188,8 +188,8 @@ func (m *Monitor) currentViews(at node.Instant) []view {
 	return all
 }
 
-// weights returns the shares of the regions in the rights of a rule, all 0 for a
-// rule without rights.
+// weights returns the shares of the regions in the rights of a rule, all 0 for
+// a rule without rights.
 func (m *Monitor) weights(r *ruleLog) []rules.PPM {
 	out := make([]rules.PPM, len(r.regions))
 	if !r.gated {

@@ -136,8 +136,8 @@ descriptors:
     rate_limit: {name: orgs, unit: minute, requests_per_unit: 100, overage_budget: 10%}
 `
 
-// TestRuleWithABudget observes a rule with rights in some windows: its overage, its
-// false denials, and the weights of the regions.
+// TestRuleWithABudget observes a rule with rights in some windows: its overage,
+// its false denials, and the weights of the regions.
 func TestRuleWithABudget(t *testing.T) {
 	set := parse(t, budgeted)
 	m, _ := newFixture(t, set)

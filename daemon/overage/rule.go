@@ -93,7 +93,8 @@ func (f *ruleLog) setRule(r *rules.Rule, rights, shadow bool, now int64) {
 	if was == nil || sameBound(was.Limit, r.Limit) {
 		return
 	}
-	// Current windows keep the greatest limit, but do not count for the overage.
+	// Current windows keep the greatest limit, but do not count for the
+	// overage.
 	f.minutes, f.since = [60]minute{}, now+reloadMs
 	for i := range f.windows {
 		f.windows[i].gated = false
@@ -173,8 +174,8 @@ func (f *ruleLog) record(l *window, now int64) {
 	at.over = max(at.over, l.over())
 }
 
-// achieved returns the overage of the current window and the greatest of the last
-// hour, nil if counts include denied hits.
+// achieved returns the overage of the current window and the greatest of the
+// last hour, nil if counts include denied hits.
 func (f *ruleLog) achieved(now int64) (run, worst *float64) {
 	if f.rule.Limit.ChargeDenied {
 		return nil, nil
@@ -270,8 +271,8 @@ func (f *ruleLog) measure(m *Monitor) {
 	}
 }
 
-// interval rounds milliseconds up to a tenth of a second times a power of two, so
-// that envelopes seldom change.
+// interval rounds milliseconds up to a tenth of a second times a power of two,
+// so that envelopes seldom change.
 func interval(ms int64) int64 {
 	if ms <= leastAgeMs {
 		return leastAgeMs

@@ -64,7 +64,8 @@ func TestDegradedLog(t *testing.T) {
 	}
 }
 
-// TestStrictDegradations: the texts name the setting that applies without an owner.
+// TestStrictDegradations: the texts name the setting that applies without an
+// owner.
 func TestStrictDegradations(t *testing.T) {
 	for _, reason := range []node.Degraded{node.OwnerUnreachable, node.CircuitOpen} {
 		if text := degradation(reason, node.Stats{}); !strings.Contains(text, "on_failure") {

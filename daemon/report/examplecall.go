@@ -21,8 +21,8 @@ var embeddedCall = [...]rules.Entry{{Key: "tier", Value: "free"}, {Key: "user_id
 	{Key: "endpoint", Value: "/login"}}
 
 // newExampleCall returns a call that meets a limit of the set: the one of the
-// examples if it does, else one for the first rule with a limit. It returns false
-// if no call that fits on a line meets a limit.
+// examples if it does, else one for the first rule with a limit. It returns
+// false if no call that fits on a line meets a limit.
 func newExampleCall(set *rules.Set) (exampleCall, bool) {
 	s := exampleCall{"edge", embeddedCall[:]}
 	if s.meetsLimit(set) {
@@ -39,8 +39,8 @@ func newExampleCall(set *rules.Set) (exampleCall, bool) {
 	return exampleCall{}, false
 }
 
-// callFor returns a call for a rule, with values where the rule has none. It may
-// not match: a value that contains " > " is split in the wrong place.
+// callFor returns a call for a rule, with values where the rule has none. It
+// may not match: a value that contains " > " is split in the wrong place.
 func callFor(r *rules.Rule) exampleCall {
 	s := exampleCall{domain: r.Domain}
 	for part := range strings.SplitSeq(r.Path, " > ") {
@@ -60,8 +60,8 @@ func (s exampleCall) meetsLimit(set *rules.Set) bool {
 	return d != nil && limited(d.Match(s.entries))
 }
 
-// pastes reports whether the call fits on a line of a shell. A key that starts with
-// a dash would be a flag.
+// pastes reports whether the call fits on a line of a shell. A key that starts
+// with a dash would be a flag.
 func (s exampleCall) pastes() bool {
 	plain := func(text string) bool {
 		return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })

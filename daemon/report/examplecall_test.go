@@ -22,8 +22,8 @@ func parseRules(t *testing.T, text string) *rules.Set {
 
 const limit = "rate_limit: {unit: hour, requests_per_unit: 5}"
 
-// TestExampleCalls: calls meet a limit of the rules, and mean the same to curl, to a
-// shell and to the rules.
+// TestExampleCalls: calls meet a limit of the rules, and mean the same to curl,
+// to a shell and to the rules.
 func TestExampleCalls(t *testing.T) {
 	for _, tc := range []struct{ name, limits, query, arguments string }{
 		{"the embedded examples", "{domain: edge, descriptors: [{key: a, " + limit + "}, " +

@@ -149,8 +149,8 @@ func hitsUpTo(h []node.Hit, i int) uint64 {
 	return sum
 }
 
-// charge sets the status of an admitted call to the one after a charge. window is
-// the start of the current window, now the time in Unix milliseconds.
+// charge sets the status of an admitted call to the one after a charge. window
+// is the start of the current window, now the time in Unix milliseconds.
 func charge(st *node.Status, hits uint64, window, now int64) {
 	l := st.Limit
 	if st.Over && !l.Shadow || st.Gate == node.FailureGate {
@@ -194,8 +194,8 @@ func verdictOf(st *node.Status) *api.Verdict {
 	return v
 }
 
-// rightsGate describes the rights account of this daemon, nil for a limit without
-// rights.
+// rightsGate describes the rights account of this daemon, nil for a limit
+// without rights.
 func rightsGate(r *node.ExplainedRights, st *node.Status) *api.RightsGate {
 	if r == nil {
 		return nil

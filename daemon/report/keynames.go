@@ -10,9 +10,9 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// keyNames is a bounded cache of the descriptors of hot keys, with second-chance
-// replacement. It is safe for concurrent use. Decisions do not wait for it: add
-// drops names while another goroutine holds the lock.
+// keyNames is a bounded cache of the descriptors of hot keys, with
+// second-chance replacement. It is safe for concurrent use. Decisions do not
+// wait for it: add drops names while another goroutine holds the lock.
 type keyNames struct {
 	mu   sync.Mutex
 	at   map[crdt.Key]int32 // index in all
@@ -33,8 +33,8 @@ const (
 	maxNameBytes = 256
 )
 
-// add keeps the descriptors of a decided call whose keys are in the sample of hot
-// keys. It allocates only for a new one.
+// add keeps the descriptors of a decided call whose keys are in the sample of
+// hot keys. It allocates only for a new one.
 func (n *keyNames) add(c *node.Call, hits []node.Hit) {
 	for i := range c.Statuses {
 		if c.Statuses[i].Sampled {
@@ -92,8 +92,8 @@ func (n *keyNames) of(keys []node.HotKey) map[crdt.Key]keyName {
 	return out
 }
 
-// descriptorText returns key=value,key=value, shortened to maxNameBytes, with the
-// pattern instead of a value that shares its counter.
+// descriptorText returns key=value,key=value, shortened to maxNameBytes, with
+// the pattern instead of a value that shares its counter.
 func descriptorText(st *node.Status, d *rules.Descriptor) string {
 	var b strings.Builder
 	for i, e := range d.Entries {

@@ -119,7 +119,7 @@ func (r *Report) next(was route.Layout, c api.LayoutCommand, q *api.LayoutReques
 		}
 		return route.Change{Region: region, Replicas: q.Voters}.Of(was)
 	}
-	if c == api.SetHome {
+	if c == api.PinRule {
 		if err := knownRegion(&was, q.Region); err != nil {
 			return was, err
 		}
@@ -130,7 +130,7 @@ func (r *Report) next(was route.Layout, c api.LayoutCommand, q *api.LayoutReques
 	}
 	next := was.Clone()
 	next.Pins = slices.DeleteFunc(next.Pins, func(p route.Pin) bool { return slices.Contains(ids, p.Rule) })
-	if c == api.SetHome {
+	if c == api.PinRule {
 		for _, id := range ids {
 			next.Pins = append(next.Pins, route.Pin{Rule: id, Region: q.Region})
 		}
@@ -139,8 +139,8 @@ func (r *Report) next(was route.Layout, c api.LayoutCommand, q *api.LayoutReques
 	return next, nil
 }
 
-// knownRegion returns an error that lists the regions of a layout unless name is
-// one of them.
+// knownRegion returns an error that lists the regions of a layout unless name
+// is one of them.
 func knownRegion(l *route.Layout, name string) error {
 	var all []string
 	for _, r := range l.Regions {
@@ -156,8 +156,8 @@ func knownRegion(l *route.Layout, name string) error {
 	return err
 }
 
-// pinnable returns the rules of a name, see overage.Names. A pin of a rule that is
-// not in the limits any more is removed by its ID.
+// pinnable returns the rules of a name, see overage.Names. A pin of a rule that
+// is not in the limits any more is removed by its ID.
 func (r *Report) pinnable(l *route.Layout, c api.LayoutCommand, text string) ([]uint64, error) {
 	var ids []uint64
 	var names []string
@@ -166,7 +166,7 @@ func (r *Report) pinnable(l *route.Layout, c api.LayoutCommand, text string) ([]
 		if rule.Limit == nil || rule.Limit.Unlimited {
 			continue
 		}
-		own, homed := overage.Names(rule), hasHomeRegion(rule)
+		own, homed := overage.Names(rule), canPin(rule)
 		if slices.Contains(own, text) {
 			if found = true; homed {
 				ids = append(ids, uint64(rule.ID))
@@ -176,7 +176,7 @@ func (r *Report) pinnable(l *route.Layout, c api.LayoutCommand, text string) ([]
 			names = append(names, own...)
 		}
 	}
-	if id, err := strconv.ParseUint(text, 16, 64); c == api.UnsetHome && !found && err == nil && len(text) == 16 {
+	if id, err := strconv.ParseUint(text, 16, 64); c == api.UnpinRule && !found && err == nil && len(text) == 16 {
 		if _, is := pinned(l)[id]; is {
 			return []uint64{id}, nil
 		}
@@ -190,9 +190,8 @@ func (r *Report) pinnable(l *route.Layout, c api.LayoutCommand, text string) ([]
 	return nil, overage.UnknownRule(text, names)
 }
 
-// hasHomeRegion reports whether one region of the cluster owns each key of a
-// rule.
-func hasHomeRegion(r *rules.Rule) bool { return r.Limit.Homed() && !r.Limit.HomeInRegion() }
+// canPin reports whether one region of the cluster owns each key of a rule.
+func canPin(r *rules.Rule) bool { return r.Limit.Homed() && !r.Limit.HomeInRegion() }
 
 // differences describes the differences between two layouts.
 func (r *Report) differences(was, next *route.Layout) []string {
@@ -228,26 +227,26 @@ func (r *Report) pinName(id uint64) string {
 	return fmt.Sprintf("%016x, which is not in the limits of this daemon", id)
 }
 
-// WarnHomes logs the rules of a set whose home region differs from the layout in
-// force, which only commands change. It logs nothing before there is a layout: the
-// first one has the home regions of the limits.
-func (r *Report) WarnHomes(set *rules.Set) {
+// WarnPins logs the rules of a set whose home region differs from the layout
+// in force, which only commands change. It logs nothing before there is a
+// layout: the first one has the home regions of the limits.
+func (r *Report) WarnPins(set *rules.Set) {
 	if r.Strict == nil {
 		return
 	}
 	var pins map[uint64]string // nil before there is a layout
 	r.Strict.Acceptor(func(a *quorum.Acceptor) { pins = pinned(new(a.Layout())) })
 	for _, rule := range set.Rules() {
-		if pins == nil || rule.Limit == nil || !hasHomeRegion(rule) || rule.Limit.Home == pins[uint64(rule.ID)] {
+		if pins == nil || rule.Limit == nil || !canPin(rule) || rule.Limit.Home == pins[uint64(rule.ID)] {
 			continue
 		}
 		is := cmp.Or(pins[uint64(rule.ID)], "none")
-		do := fmt.Sprintf("rld strict home set %q %s", overage.RuleName(rule), rule.Limit.Home)
+		do := fmt.Sprintf("rld strict pin %q %s", overage.RuleName(rule), rule.Limit.Home)
 		if rule.Limit.Home == "" {
-			do = fmt.Sprintf("rld strict home unset %q, or write home: %s", overage.RuleName(rule), is)
+			do = fmt.Sprintf("rld strict unpin %q, or set the home region %s in the limits", overage.RuleName(rule), is)
 		}
 		r.Log.Warn("the home region of a rule differs from the layout in force, which only commands change",
-			"event", "home_region_differs", "domain", rule.Domain, "rule", rule.Path, "at", rule.Pos.String(),
+			"event", "pin_differs", "domain", rule.Domain, "rule", rule.Path, "at", rule.Pos.String(),
 			"limits", cmp.Or(rule.Limit.Home, "none"), "in_force", is, "hint", do)
 	}
 }

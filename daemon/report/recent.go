@@ -61,8 +61,8 @@ func (r *Report) mostDenied() *api.RuleUse {
 	return out
 }
 
-// inForce returns the latest layout that was seen in force, given whether layout
-// number is in force now.
+// inForce returns the latest layout that was seen in force, given whether
+// layout number is in force now.
 func (r *Report) inForce(number uint64, is bool) uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -25,8 +25,8 @@ func (r *Report) StrictPage() api.StrictAnswer {
 // daemonName is the region and the name of a daemon.
 type daemonName struct{ region, name string }
 
-// voters counts the voters of a region: all, those that are live and not silent,
-// and those that vote under the latest layout.
+// voters counts the voters of a region: all, those that are live and not
+// silent, and those that vote under the latest layout.
 type voters struct{ all, reachable, voting int }
 
 func (v voters) majority() int { return v.all/2 + 1 }
@@ -150,9 +150,9 @@ func warningsOf(region string, n voters) []string {
 	return nil
 }
 
-// setLayout sets the layout in force: the latest one under which a majority of the
-// voters of each region voted when this daemon looked. waiting are the regions
-// without such a majority.
+// setLayout sets the layout in force: the latest one under which a majority of
+// the voters of each region voted when this daemon looked. waiting are the
+// regions without such a majority.
 func (r *Report) setLayout(out *api.StrictState, s *quorum.Status, waiting map[string]bool) {
 	number := s.Layout.Number
 	if out.Layout = r.inForce(number, len(waiting) == 0); out.Layout >= number {
@@ -248,7 +248,7 @@ func (r *Report) misplaced(l *route.Layout) []string {
 		if region := pins[uint64(rule.ID)]; region != "" {
 			is = "it is pinned to " + region
 		}
-		out = append(out, fmt.Sprintf("the limits have home: %s for %s, but %s: rld strict home set %s %s changes it",
+		out = append(out, fmt.Sprintf("the limits have the home region %s for %s, but %s: rld strict pin %s %s changes it",
 			rule.Limit.Home, overage.RuleName(rule), is, shellQuote(rule.Path), rule.Limit.Home))
 	}
 	return out

@@ -157,8 +157,8 @@ type step struct {
 	any        bool // matches every value
 }
 
-// stepsOf splits a path. A value that contains " > " is split too, which only makes
-// hints worse.
+// stepsOf splits a path. A value that contains " > " is split too, which only
+// makes hints worse.
 func stepsOf(path string) []step {
 	var out []step
 	for part := range strings.SplitSeq(path, " > ") {
@@ -168,9 +168,9 @@ func stepsOf(path string) []step {
 	return out
 }
 
-// matching returns the paths that match an entry at a level, as rules.Domain does:
-// those with its value, else those of the first pattern that matches, else those
-// that match every value.
+// matching returns the paths that match an entry at a level, as rules.Domain
+// does: those with its value, else those of the first pattern that matches,
+// else those that match every value.
 func matching(paths [][]step, level int, e rules.Entry) [][]step {
 	var exact, fits, any [][]step
 	for _, p := range paths {

@@ -30,8 +30,8 @@ func TestStrictReplicasThatChange(t *testing.T) {
 		{"voters set us-0 us-1 us-9 --region us", "us-9"},
 		{"voters set us-0 us-1 ap-0 --region us", "ap-0"},
 		{"voters set us-0 us-1 us-2 --region eu", "eu"},
-		{"home set strickt us", "strict"},
-		{"home set strict eu", "eu"},
+		{"pin strickt us", "strict"},
+		{"pin strict eu", "eu"},
 	} {
 		if code, out := at.rld(t, "strict "+wrong.args); code != 1 || !strings.Contains(out, wrong.says) {
 			t.Errorf("rld strict %s: exit code %d, want 1 and a word of %q:\n%s", wrong.args, code, wrong.says, out)
@@ -46,10 +46,10 @@ func TestStrictReplicasThatChange(t *testing.T) {
 	}
 	for _, args := range []string{
 		"voters set us-1 us-2 us-3 --region us",
-		"home set strict us",
+		"pin strict us",
 		"voters set us-3 --region us",
 		"voters set us-0 us-2 us-3 --region us",
-		"home unset strict",
+		"unpin strict",
 	} {
 		step := time.Now()
 		code, out := at.rld(t, "strict "+args)

@@ -64,7 +64,7 @@ type page struct {
 //
 //	/              the index
 //	/metrics       Prometheus metrics
-//	/healthz       200 while the process lives
+//	/healthz       200 while the process runs
 //	/readyz        200 while it answers calls, else 503 with the reason
 //	/rlconfig      the rules in force
 //	/members       an api.MembersAnswer
@@ -83,7 +83,7 @@ type page struct {
 func New(o Options) http.Handler {
 	pages := []page{
 		{"/metrics", "Prometheus metrics", o.Metrics.ServeHTTP},
-		{"/healthz", "200 while the process lives", healthz},
+		{"/healthz", "200 while the process runs", healthz},
 		{"/readyz", "200 while it answers calls, else 503 with the reason", readyz(o.Ready)},
 		{"/rlconfig", "the rules in force", func(w http.ResponseWriter, _ *http.Request) {
 			text(w, http.StatusOK, o.Rules())

@@ -61,7 +61,7 @@ func checkLayout(c api.LayoutCommand, q *api.LayoutRequest) error {
 	voters := c == api.SetVoters
 	switch {
 	case voters != (len(q.Voters) > 0), voters == (q.Rule != ""),
-		c == api.UnsetHome && q.Region != "", c == api.SetHome && q.Region == "":
+		c == api.UnpinRule && q.Region != "", c == api.PinRule && q.Region == "":
 		return fmt.Errorf("want %s", c.Body())
 	case len(q.Rule) > maxRuleText:
 		return fmt.Errorf("a rule of %d bytes, want at most %d", len(q.Rule), maxRuleText)

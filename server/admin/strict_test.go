@@ -38,17 +38,17 @@ func TestLayoutCommands(t *testing.T) {
 			&call{api.SetVoters, api.LayoutRequest{Voters: []string{"a"}, Region: "us", DryRun: true}}},
 		{"set-voters", `{"voters": ["a", "b"]}`, 409, "want an odd number",
 			&call{api.SetVoters, api.LayoutRequest{Voters: []string{"a", "b"}}}},
-		{"set-home", `{"rule": "login", "region": "us"}`, 200, `"layout_before": 3`,
-			&call{api.SetHome, api.LayoutRequest{Rule: "login", Region: "us"}}},
-		{"unset-home", `{"rule": "login"}`, 200, "", &call{api.UnsetHome, api.LayoutRequest{Rule: "login"}}},
+		{"pin", `{"rule": "login", "region": "us"}`, 200, `"layout_before": 3`,
+			&call{api.PinRule, api.LayoutRequest{Rule: "login", Region: "us"}}},
+		{"unpin", `{"rule": "login"}`, 200, "", &call{api.UnpinRule, api.LayoutRequest{Rule: "login"}}},
 		{"set-voters", `{}`, 400, `want {\"voters\"`, nil},
 		{"set-voters", `{"voters": ["a"], "rule": "login"}`, 400, `want {\"voters\"`, nil},
-		{"set-home", `{"rule": "login"}`, 400, `want {\"rule\": \"...\", \"region\"`, nil},
-		{"set-home", `{"region": "us"}`, 400, `want {\"rule\"`, nil},
-		{"unset-home", `{"rule": "login", "region": "us"}`, 400, `want {\"rule\": \"...\"}`, nil},
-		{"unset-home", `{"rule": "login"} {}`, 400, "nothing after it", nil},
-		{"unset-home", `{"rule": "` + strings.Repeat("x", 5_000) + `"}`, 400, "at most 4096", nil},
-		{"set-home", `{"rule": "` + strings.Repeat("x", 20_000) + `"}`, 400, "too large", nil},
+		{"pin", `{"rule": "login"}`, 400, `want {\"rule\": \"...\", \"region\"`, nil},
+		{"pin", `{"region": "us"}`, 400, `want {\"rule\"`, nil},
+		{"unpin", `{"rule": "login", "region": "us"}`, 400, `want {\"rule\": \"...\"}`, nil},
+		{"unpin", `{"rule": "login"} {}`, 400, "nothing after it", nil},
+		{"unpin", `{"rule": "` + strings.Repeat("x", 5_000) + `"}`, 400, "at most 4096", nil},
+		{"pin", `{"rule": "` + strings.Repeat("x", 20_000) + `"}`, 400, "too large", nil},
 		{"set-world", `{}`, 404, "", nil},
 	} {
 		done = nil
@@ -84,7 +84,7 @@ func TestLayoutsAreChangedFromHereAlone(t *testing.T) {
 			t.Errorf("GET of %s: got %d %s", c, w.Code, w.Body)
 		}
 	}
-	w := post(admin.New(options()), "/v1/strict/unset-home", `{"rule": "login"}`)
+	w := post(admin.New(options()), "/v1/strict/unpin", `{"rule": "login"}`)
 	if w.Code != 409 || !strings.Contains(w.Body.String(), "does not serve strict keys") {
 		t.Errorf("a daemon alone: got %d %s", w.Code, w.Body)
 	}

@@ -129,7 +129,7 @@ type RegionView struct {
 // Advice is the setting that meets a target of false denials.
 type Advice struct {
 	Target float64 `json:"target_ratio"`
-	// YAML is the text for rate_limit, "" if Problem says why there is none.
+	// YAML is the text for rate_limit, "" if Problem gives the reason for none.
 	YAML         string  `json:"yaml"`
 	Text         string  `json:"text"`
 	Budget       float64 `json:"overage_budget_ratio"`

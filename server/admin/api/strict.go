@@ -103,19 +103,19 @@ type LayoutCommand string
 // The commands.
 const (
 	SetVoters LayoutCommand = "set-voters"
-	SetHome   LayoutCommand = "set-home"
-	UnsetHome LayoutCommand = "unset-home"
+	PinRule   LayoutCommand = "pin"
+	UnpinRule LayoutCommand = "unpin"
 )
 
 // LayoutCommands lists the commands.
-func LayoutCommands() []LayoutCommand { return []LayoutCommand{SetVoters, SetHome, UnsetHome} }
+func LayoutCommands() []LayoutCommand { return []LayoutCommand{SetVoters, PinRule, UnpinRule} }
 
 // Body returns an example of the body of the command.
 func (c LayoutCommand) Body() string {
 	switch c {
 	case SetVoters:
 		return `{"voters": ["...", "...", "..."], "region": "..."}`
-	case SetHome:
+	case PinRule:
 		return `{"rule": "...", "region": "..."}`
 	}
 	return `{"rule": "..."}`
@@ -127,7 +127,7 @@ type LayoutRequest struct {
 	// Region of "" is that of the daemon that answers.
 	Voters []string `json:"voters,omitempty"`
 	// Rule is the path of a rule or the name of its limit, as in BudgetQuery,
-	// for the other commands. Region is the home region for SetHome.
+	// for the other commands. Region is the home region for PinRule.
 	Rule   string `json:"rule,omitempty"`
 	Region string `json:"region,omitempty"`
 	// DryRun requests a check of the change without making it.
