@@ -55,55 +55,60 @@ func (g Gate) String() string {
 	return names[g]
 }
 
-// held caches the latest allotment of a rule's window.
-type held struct {
-	limit   *rules.Limit
-	window  int64
-	version uint64
-	base    quota.Allotment
+// rightsGate holds the allotments of this daemon.
+type rightsGate struct {
+	source Allotments // nil without rights
+	cached []cached   // one per rule
 }
 
-// bounded reports whether the rights gate applies to a hit. It applies to limits
-// of rules, not to those that come with a request.
+// cached is the latest allotment of a rule's window.
+type cached struct {
+	limit     *rules.Limit
+	window    int64
+	version   uint64
+	allotment quota.Allotment
+}
+
+// allotment returns the allotment of this daemon in the window of now, without
+// transfers.
+func (g *rightsGate) allotment(in *ruleset, r *rules.Rule, now int64) quota.Allotment {
+	f := quota.Of(r.Limit)
+	x, carry := f.RightsWindow(now)
+	i, version := in.index(r), g.source.Version()
+	if i >= 0 {
+		if c := &g.cached[i]; c.limit == r.Limit && c.window == x && c.version == version {
+			return c.allotment
+		}
+	}
+	name, regional := SharedRule(r), f.Scope == rules.Region
+	a := f.AllRights()
+	a.Amount, _ = g.source.Allotment(name, a.Amount, x, carry, regional)
+	if a.Rate > 0 {
+		a.Rate, _ = g.source.Allotment(name, a.Rate, x, carry, regional)
+	}
+	if i >= 0 {
+		g.cached[i] = cached{r.Limit, x, version, a}
+	}
+	return a
+}
+
+// bounded reports whether the rights gate applies to a hit. It applies to
+// limits of rules, not to those that come with a request.
 func (n *Node) bounded(h *Hit) bool {
 	return n.cfg.Allotments != nil && n.replica != nil && !n.cfg.Ablation.NoRights &&
 		h.Rule != nil && h.Limit == h.Rule.Limit && h.Limit.HasRights() && !n.homed(h)
 }
 
-// base returns the allotment of this daemon in the window of now, without
-// transfers.
-func (n *Node) base(r *rules.Rule, now int64) quota.Allotment {
-	l := r.Limit
-	x, carry := quota.Of(l).RightsWindow(now)
-	i := n.rules.index(r)
-	version := n.cfg.Allotments.Version()
-	if i >= 0 {
-		if c := &n.held[i]; c.limit == l && c.window == x && c.version == version {
-			return c.base
-		}
-	}
-	name, regional := SharedRule(r), l.Scope == rules.Region
-	b := quota.Of(l).AllRights()
-	b.Amount, _ = n.cfg.Allotments.Allotment(name, b.Amount, x, carry, regional)
-	if b.Rate > 0 {
-		b.Rate, _ = n.cfg.Allotments.Allotment(name, b.Rate, x, carry, regional)
-	}
-	if i >= 0 {
-		n.held[i] = held{l, x, version, b}
-	}
-	return b
-}
-
-// accountFrom is the fraction 1/accountFrom of an allotment from which on a key has
-// an account, so that its rates are known before its rights run short.
+// accountFrom is the fraction 1/accountFrom of an allotment from which on a key
+// has an account, so that its rates are known before its rights run short.
 const accountFrom = 8
 
-// allow reports whether the rights of this daemon cover a hit. used is the known
-// use of the key by all daemons. It is at least the use of this daemon, except
-// for buckets, whose meters drain at their own rates. So a key that is far from
-// its limit and without transfers needs no account.
+// allow reports whether the rights of this daemon cover a hit. used is the
+// known use of the key by all daemons. It is at least the use of this daemon,
+// except for buckets, whose meters drain at their own rates. So a key that is
+// far from its limit and without transfers needs no account.
 func (n *Node) allow(h *Hit, st *Status, used uint64, now int64) bool {
-	base := n.base(h.Rule, now)
+	base := n.gate.allotment(&n.rules, h.Rule, now)
 	need := sat.Add(sat.Add(st.ahead, h.N), used)
 	if !quota.Of(h.Limit).Drains() && need <= base.Amount/accountFrom && n.keys.accountAt(h, st.ref) == nil {
 		st.rights = base.Amount - used
@@ -111,17 +116,18 @@ func (n *Node) allow(h *Hit, st *Status, used uint64, now int64) bool {
 	}
 	r := n.accountOf(h, st.ref, now)
 	if r == nil {
-		st.rights = n.leftShared(h, st.ref, base, used, now)
+		st.rights = n.keys.leftShared(h, st.ref, base, used, now)
 		return sat.Add(st.ahead, h.N) <= st.rights
 	}
 	st.account, st.rights = r, r.Left(h.Limit, base, now)
 	return sat.Add(st.ahead, h.N) <= st.rights
 }
 
-// leftShared returns the rights left to a key that shares its counter with other
-// keys: all its use counts as use by this daemon. A bucket's counter has an
-// account nevertheless, since its meter drains at the rate of the whole bucket.
-func (n *Node) leftShared(h *Hit, at ref, base quota.Allotment, used uint64, now int64) uint64 {
+// leftShared returns the rights left to a key that shares its counter with
+// other keys: all its use counts as use by this daemon. A bucket's counter has
+// an account nevertheless, since its meter drains at the rate of the whole
+// bucket.
+func (s *keys) leftShared(h *Hit, at ref, base quota.Allotment, used uint64, now int64) uint64 {
 	if !quota.Of(h.Limit).Drains() {
 		return base.Amount - min(base.Amount, used)
 	}
@@ -131,7 +137,7 @@ func (n *Node) leftShared(h *Hit, at ref, base quota.Allotment, used uint64, now
 	case heir:
 		at = ref{where: inOverflow, index: at.from}
 	}
-	if r := n.keys.accountAt(h, at); r != nil {
+	if r := s.accountAt(h, at); r != nil {
 		return r.Left(h.Limit, base, now)
 	}
 	return 0 // the use is not known

@@ -62,13 +62,13 @@ func (n *Node) Explain(at Instant, h *Hit) Explained {
 }
 
 func (n *Node) explainRights(h *Hit, where ref, used uint64, now int64) *ExplainedRights {
-	l, base := h.Limit, n.base(h.Rule, now)
+	l, base := h.Limit, n.gate.allotment(&n.rules, h.Rule, now)
 	x, carry := quota.Of(l).RightsWindow(now)
 	out := &ExplainedRights{Window: x, Allotment: quota.Of(l).Hits(base.Amount)}
 	_, out.Why = n.cfg.Allotments.Allotment(SharedRule(h.Rule), l.Total(), x, carry, l.Scope == rules.Region)
 	moved := n.replica.engine.Rights(h.Key, x)
 	out.Received, out.Given = moved.Received, moved.Given
-	out.Left = n.leftShared(h, where, base, used, now)
+	out.Left = n.keys.leftShared(h, where, base, used, now)
 	if r := n.keys.accountAt(h, where); r != nil {
 		out.Left = r.Left(l, base, now)
 	}

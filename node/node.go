@@ -28,7 +28,7 @@ type Node struct {
 	now   int64   // the clock's milliseconds at at
 	keys  keys
 	rules ruleset
-	held  []held // one per rule
+	gate  rightsGate
 	stats outcomes
 	top   topKeys
 
@@ -59,13 +59,14 @@ func New(cfg Config, rng *rand.Rand) (*Node, error) {
 			max: cfg.MaxKeys, shard: cfg.Shard, shards: cfg.Shards, accounts: cfg.Allotments != nil,
 		},
 		rules: newRuleset(set),
+		gate:  rightsGate{source: cfg.Allotments},
 		stats: outcomes{tallies: make([]quota.Tally, 1), near: cfg.NearLimit},
 	}
 	if cfg.Region != "" {
 		n.cfg.Gossip.HashSeed = rng.Uint64()
 		n.replica = newReplica(n.cfg, n.incarnation)
 		n.clock.HoldJumps(true)
-		n.leases = n.newLeases()
+		n.leases = newLeases(&n.cfg, n.replica, &n.keys, n.rules.set, n.incarnation)
 	}
 	return n, nil
 }
@@ -111,7 +112,7 @@ func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 			}
 		}
 		if st.homed = n.homed(&h[i]); st.homed {
-			n.judgeStrict(&h[i], st)
+			st.judgeStrict(n.leases, n.leaseNow(), &h[i])
 		} else {
 			n.pass(&h[i], cell, log, st, now)
 		}
@@ -133,7 +134,7 @@ func (n *Node) pass(h *Hit, c *quota.Cell, log *quota.Log, st *Status, now int64
 	}
 	if st.bounded && !n.allow(h, st, used, now) {
 		st.Gate |= RightsGate
-		if st.Degraded == NotDegraded && h.Limit.Total() > 0 && n.base(h.Rule, now).Amount == 0 {
+		if st.Degraded == NotDegraded && h.Limit.Total() > 0 && n.gate.allotment(&n.rules, h.Rule, now).Amount == 0 {
 			st.Degraded = NoRights
 		}
 	}
@@ -216,7 +217,7 @@ func (n *Node) report(h *Hit, now int64, st *Status) {
 		asked = sat.Add(h.N, st.ahead)
 	}
 	if st.homed {
-		n.reportStrict(h, st)
+		st.reportStrict(n.leases, h)
 		return
 	}
 	cell, log := n.keys.cell(st.ref)
@@ -233,7 +234,7 @@ func (n *Node) report(h *Hit, now int64, st *Status) {
 
 // reportRights limits a report to the rights of this daemon.
 func (n *Node) reportRights(h *Hit, now int64, st *Status) {
-	base := n.base(h.Rule, now)
+	base := n.gate.allotment(&n.rules, h.Rule, now)
 	if st.account != nil {
 		st.rights = st.account.Left(h.Limit, base, now)
 	} else if st.charge {

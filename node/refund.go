@@ -2,6 +2,7 @@ package node
 
 import (
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky/lease"
@@ -78,9 +79,13 @@ func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 	}
 	hits = min(hits, r.Hits)
 	i := n.keys.live.find(r.Key)
+	var eng *gossip.Engine
+	if n.replica != nil {
+		eng = n.replica.engine
+	}
 	switch {
-	case !r.Alone && n.replica != nil:
-		hits = n.replica.engine.Refund(n.at.Mono, r.Key, r.Window, hits)
+	case !r.Alone && eng != nil:
+		hits = eng.Refund(n.at.Mono, r.Key, r.Window, hits)
 	case i < 0: // the charge has drained, or the key was dropped
 		return Refunded{Expired: true}
 	}
@@ -88,12 +93,12 @@ func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 		return Refunded{Hits: hits}
 	}
 	e := n.keys.live.at(i)
-	n.withdraw(e, l, r.Window, hits, now)
+	n.keys.withdraw(eng, e, l, r.Window, hits, now)
 	h := Hit{Key: r.Key, Limit: l, Rule: rule}
 	if n.homed(&h) {
 		n.leases.Refund(n.leaseNow(), &lease.Hit{Key: r.Key, Rule: rule}, r.Window, hits)
 	} else if a := n.keys.sides.account(e.extra); a != nil && n.bounded(&h) {
-		a.Left(l, n.base(rule, now), now) // moves it to the window of now
+		a.Left(l, n.gate.allotment(&n.rules, rule, now), now) // moves it to the window of now
 		a.Return(l, r.Window, hits)
 	}
 	return Refunded{Hits: hits}
@@ -102,11 +107,12 @@ func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 // withdraw subtracts hits from an entry that were refunded here or elsewhere.
 // The count of a window never falls below the replicated hits, in whatever
 // order refunds arrive: the rights gate relies on a count far below the limit.
-func (n *Node) withdraw(e *entry, l *rules.Limit, window int64, hits uint64, now int64) {
+// eng is nil if the node replicates nothing.
+func (s *keys) withdraw(eng *gossip.Engine, e *entry, l *rules.Limit, window int64, hits uint64, now int64) {
 	f := quota.Of(l)
-	if f.Windowed() && n.replica != nil && l.Scope != rules.NodeLocal {
-		held, known := f.Held(&e.cell, window), n.replica.engine.Total(e.key, window)
+	if f.Windowed() && eng != nil && l.Scope != rules.NodeLocal {
+		held, known := f.Held(&e.cell, window), eng.Total(e.key, window)
 		hits = min(hits, held-min(held, known))
 	}
-	f.Withdraw(&e.cell, n.keys.sides.log(e.extra), now, window, hits)
+	f.Withdraw(&e.cell, s.sides.log(e.extra), now, window, hits)
 }

@@ -96,8 +96,13 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 			continue
 		}
 		if at := n.keys.live.find(c.Key); at >= 0 {
-			e := n.keys.live.at(at)
-			n.mergeOne(e, l, c, now)
+			e, f := n.keys.live.at(at), quota.Of(l)
+			f.Merge(&e.cell, n.keys.logOf(e, f), now, c.Window, c.Gain)
+			if c.Less > 0 {
+				n.keys.withdraw(n.replica.engine, e, l, c.Window, c.Less, now)
+			}
+			e.keepUntil(max(f.Expires(&e.cell), c.Span.End(c.Window)))
+			n.busiest.charged(n.rules.set, e, l, c.Window, now)
 			if n.cfg.Allotments != nil {
 				n.review(e, n.rules.shared[c.Span.Rule], now)
 			}
@@ -108,16 +113,6 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 			n.busiest.changed(&n.rules, n.replica.engine, c)
 		}
 	}
-}
-
-func (n *Node) mergeOne(e *entry, l *rules.Limit, c *gossip.Change, now int64) {
-	f := quota.Of(l)
-	f.Merge(&e.cell, n.keys.logOf(e, f), now, c.Window, c.Gain)
-	if c.Less > 0 {
-		n.withdraw(e, l, c.Window, c.Less, now)
-	}
-	e.keepUntil(max(f.Expires(&e.cell), c.Span.End(c.Window)))
-	n.busiest.charged(n.rules.set, e, l, c.Window, now)
 }
 
 // elsewhere estimates the hits on a key that other daemons admitted since their

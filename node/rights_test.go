@@ -71,7 +71,7 @@ func (c *cluster) rightsOf(t testing.TB, d *daemon, text string) string {
 	c.resolve(t, &call, text)
 	h, at := &call.Hits()[0], d.instant(c.now)
 	now := d.node.millis(at)
-	base := d.node.base(h.Rule, now)
+	base := d.node.gate.allotment(&d.node.rules, h.Rule, now)
 	left := base.Amount
 	if i := d.node.keys.live.find(h.Key); i >= 0 {
 		left = d.node.accountOf(h, ref{where: inLive, index: i}, now).Left(h.Limit, base, now)

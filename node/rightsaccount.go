@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/quota/transfer"
@@ -17,8 +18,8 @@ type account struct {
 	transfers transfer.Key
 }
 
-// accountOf returns the account of a hit's key and makes it if there is none; nil
-// for a key without a counter of its own. A new account starts from the
+// accountOf returns the account of a hit's key and makes it if there is none;
+// nil for a key without a counter of its own. A new account starts from the
 // replicated cells, which hold all use before.
 func (n *Node) accountOf(h *Hit, at ref, now int64) *account {
 	if at.where != inLive {
@@ -37,7 +38,7 @@ func (n *Node) accountOf(h *Hit, at ref, now int64) *account {
 	if e.inherited() {
 		return nil
 	}
-	a := n.newAccount(h, now)
+	a := newAccount(h, n.replica.engine, n.gate.allotment(&n.rules, h.Rule, now), now, n.at.Mono.Milliseconds())
 	n.keys.sides.of(e).account = a
 	return a
 }
@@ -54,10 +55,8 @@ func (s *keys) accountAt(h *Hit, at ref) *account {
 }
 
 // newAccount makes the account of a hit's key from the replicated cells.
-func (n *Node) newAccount(h *Hit, now int64) *account {
-	ms := n.at.Mono.Milliseconds()
-	a := &account{grid: h.Limit.Grid(), transfers: transfer.New(ms, 0, 0, 0)}
-	l, eng, base := h.Limit, n.replica.engine, n.base(h.Rule, now)
+func newAccount(h *Hit, eng *gossip.Engine, base quota.Allotment, now, mono int64) *account {
+	l, a := h.Limit, &account{grid: h.Limit.Grid(), transfers: transfer.New(mono, 0, 0, 0)}
 	if quota.Of(l).Windowed() {
 		a.Left(l, base, now) // moves it to the window of now
 		for _, window := range [...]int64{a.Window - l.Window(), a.Window} {
@@ -65,8 +64,9 @@ func (n *Node) newAccount(h *Hit, now int64) *account {
 			a.Recall(l, base, now, window, window, sat.Add(own.P, moved.Given))
 			a.Return(l, window, sat.Add(own.N, moved.Received))
 			if window == a.Window {
-				// The bound keeps hits that came slowly from passing for a burst.
-				a.transfers = transfer.New(ms, window, moved.Given, min(own.Net(), base.Amount/accountFrom))
+				// The bound keeps hits that came slowly from passing for a
+				// burst.
+				a.transfers = transfer.New(mono, window, moved.Given, min(own.Net(), base.Amount/accountFrom))
 			}
 		}
 		return a
@@ -84,10 +84,10 @@ func (n *Node) newAccount(h *Hit, now int64) *account {
 	return a
 }
 
-// spend counts a charged hit in the account of its key, if there is one. It does
-// so also where the rights gate does not apply, since the gate may apply again
-// before the window ends. An account made for another hit of the call is found
-// again.
+// spend counts a charged hit in the account of its key, if there is one. It
+// does so also where the rights gate does not apply, since the gate may apply
+// again before the window ends. An account made for another hit of the call is
+// found again.
 func (n *Node) spend(h *Hit, now int64, st *Status) {
 	a := st.account
 	if a == nil {
@@ -103,7 +103,7 @@ func (n *Node) spend(h *Hit, now int64, st *Status) {
 		a.Spend(h.Limit, quota.Allotment{}, now, h.N) // windows and logs do not drain
 		return
 	}
-	base, hits := n.base(h.Rule, now), h.N
+	base, hits := n.gate.allotment(&n.rules, h.Rule, now), h.N
 	if st.Over && !h.Limit.CarryDebt {
 		hits = min(hits, a.Left(h.Limit, base, now)) // beyond that the bucket forgives
 	}

@@ -107,7 +107,7 @@ func (n *Node) SetRules(at Instant, set *rules.Set) {
 	n.stats.setRules(n.rules.set, set)
 	n.keys.live.reindex(n.rules.set, set, now)
 	n.keys.overflow.reindex(n.rules.set, set, now)
-	n.rules, n.held = newRuleset(set), make([]held, len(set.Rules()))
+	n.rules, n.gate.cached = newRuleset(set), make([]cached, len(set.Rules()))
 	if n.replica != nil {
 		n.replica.refoldAll(&n.keys, set, now)
 	}

@@ -1,20 +1,22 @@
 package node
 
 import (
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/lease"
 )
 
-// newLeases returns the table of a node, nil if it has no owners.
-func (n *Node) newLeases() *lease.Table {
-	if n.cfg.Owners == nil {
+// newLeases returns the lease table of a node, nil without owners.
+func newLeases(cfg *Config, r *replica, s *keys, set *rules.Set, self crdt.Incarnation) *lease.Table {
+	if cfg.Owners == nil {
 		return nil
 	}
-	t := lease.New(n.cfg.Strict, lease.Env{
-		Self: n.incarnation, Region: n.cfg.Region, MaxKeys: n.cfg.MaxKeys, MaxOffset: n.cfg.maxOffset(),
-		Owners: n.cfg.Owners, Allotments: n.cfg.Allotments, Live: n.replica.engine.Live, Holds: n.keys.owns,
+	t := lease.New(cfg.Strict, lease.Env{
+		Self: self, Region: cfg.Region, MaxKeys: cfg.MaxKeys, MaxOffset: cfg.maxOffset(),
+		Owners: cfg.Owners, Allotments: cfg.Allotments, Live: r.engine.Live, Holds: s.owns,
 	})
-	t.SetRules(n.rules.set)
+	t.SetRules(set)
 	return t
 }
 
@@ -34,9 +36,9 @@ func leaseHit(h *Hit, st *Status) lease.Hit {
 }
 
 // judgeStrict decides a hit by the lease table.
-func (n *Node) judgeStrict(h *Hit, st *Status) {
+func (st *Status) judgeStrict(t *lease.Table, now lease.Now, h *Hit) {
 	x, a := leaseHit(h, st), &st.lease
-	n.leases.Probe(n.leaseNow(), &x, a)
+	t.Probe(now, &x, a)
 	st.Gate, st.account, st.bounded = NoGate, nil, false
 	st.Over, st.Wait, st.Owner, st.Within = a.Over(), a.Verdict == lease.Pending, a.Owner, a.Within
 	switch a.Verdict {
@@ -53,26 +55,26 @@ func (n *Node) judgeStrict(h *Hit, st *Status) {
 	}
 }
 
-// reportStrict writes the report on a strict hit into its status.
-func (n *Node) reportStrict(h *Hit, st *Status) {
+// reportStrict completes the status of a strict hit.
+func (st *Status) reportStrict(t *lease.Table, h *Hit) {
 	x := leaseHit(h, st)
-	r := n.leases.Report(&x, &st.lease)
+	r := t.Report(&x, &st.lease)
 	st.Remaining, st.Reset, st.Retry, st.Never = r.Remaining, duration(r.Reset), 0, false
 	if st.Over {
 		st.Retry, st.Never = duration(r.Retry), r.Never
 	}
-	st.room = 1 << 40 // no other daemon decides by the count: it is not urgent
+	st.room = 1 << 40 // no other daemon decides by the count, so nothing is expedited
 	if !st.passed {
 		st.Delay = 0
 	}
 }
 
 // RequestLease requests the rights that the hits of a call wait for: those
-// whose status has Wait. It must follow a Probe of the same hits at the same
-// instant in which no other hit is refused. The rights are set aside for the ticket,
-// which is the caller's number for the call and not 0, until the hits are
-// charged or the lease is canceled. The caller probes again with Hit.Ticket
-// when LeaseReady returns the ticket, or with one more in Hit.Failed after
+// whose status has Wait. It must follow a Probe for the same hits and Instant
+// that denied no other hit. The rights are set aside for the ticket, which is
+// the caller's number for the call and not 0, until the hits are charged or
+// CancelLease is called. The caller probes again with Hit.Ticket when
+// LeaseReady returns the ticket, or with one more in Hit.Failed after
 // Status.Within.
 func (n *Node) RequestLease(at Instant, h []Hit, out []Status, ticket uint64) {
 	n.millis(at)
@@ -85,6 +87,8 @@ func (n *Node) RequestLease(at Instant, h []Hit, out []Status, ticket uint64) {
 	}
 }
 
+// CancelLease releases the rights that are set aside for a ticket, and its
+// requests.
 func (n *Node) CancelLease(at Instant, h []Hit, ticket uint64) {
 	n.millis(at)
 	for i := range h {

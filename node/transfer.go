@@ -33,7 +33,7 @@ type transferCall struct {
 // transferCall reads the state of an account for its transfers.
 func (n *Node) transferCall(h *Hit, a *account, now int64) transferCall {
 	l, eng := h.Limit, n.replica.engine
-	c := transferCall{hit: *h, account: a, allotment: n.base(h.Rule, now)}
+	c := transferCall{hit: *h, account: a, allotment: n.gate.allotment(&n.rules, h.Rule, now)}
 	rights := a.Left(l, c.allotment, now) // moves the account to the window of now
 	kind := transfer.Aggregate
 	if h.Rule.Entity {
