@@ -5,19 +5,20 @@ import (
 	"time"
 )
 
-// Checked is what Check found.
+// Checked is the result of Check.
 type Checked struct {
-	// Loaded holds what could be taken over. It is valid only without faults.
+	// Loaded holds the valid settings. It is valid as a whole only without
+	// faults.
 	Loaded
-	// Faults is everything that is wrong, empty when a daemon would start with
-	// these settings as far as limits and free ports let it.
+	// Faults lists all faults. It is empty when a daemon would start with these
+	// settings, provided that the limits are valid and the ports are free.
 	Faults Faults
 }
 
-// Check gathers the settings as Load does and also reads the files of secrets,
-// keys and certificates that they name. What is wrong with a file is a fault
-// of its setting. The time now is what certificates are held against. The
-// error says why the settings file itself cannot be read.
+// Check reads the settings as Load does, and also the files of secrets, keys
+// and certificates that they name. A fault of a file is a fault of its setting.
+// Certificates are verified at the time now. The error is that of reading the
+// settings file itself.
 func Check(s Sources, now time.Time) (*Checked, error) {
 	l, path, err := gather(s)
 	if err != nil {
@@ -28,8 +29,7 @@ func Check(s Sources, now time.Time) (*Checked, error) {
 	return &Checked{Loaded: l.loaded(path), Faults: l.faults}, nil
 }
 
-// files reads what the settings name, but for settings that have a fault
-// already.
+// files reads the files of settings without a fault.
 func (l *loader) files(now time.Time) {
 	known := make(map[string]bool)
 	for _, f := range l.faults {
@@ -56,7 +56,8 @@ func (l *loader) files(now time.Time) {
 	}
 }
 
-// inFile takes over what is said of a file, each error "SETTING: PROBLEM".
+// inFile adds the result of checking a file, where each error is "SETTING:
+// PROBLEM".
 func (l *loader) inFile(warnings []string, err error) {
 	l.warnings = append(l.warnings, warnings...)
 	for _, e := range each(err) {

@@ -10,11 +10,11 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Cluster is what the daemons of one cluster have in common.
+// Cluster holds the settings that all daemons of a cluster share.
 type Cluster struct {
-	// SecretFile holds the secret that keys are hashed with; "" draws one at
-	// start, which is right for a daemon alone. All daemons of a cluster need
-	// the same one. See ReadSecret.
+	// SecretFile holds the secret that hashes keys; "" generates one at start,
+	// for a daemon alone. All daemons of a cluster need the same one. See
+	// ReadSecret.
 	SecretFile string
 }
 
@@ -25,23 +25,23 @@ type Peer struct {
 	// Advertise is the host:port that other daemons dial, "" for Addr as it
 	// is bound.
 	Advertise string
-	// TLS is for both ends of a stream.
+	// TLS applies to both ends of a stream.
 	TLS TLS
 }
 
-// TLS names the files of mutual TLS between daemons, in PEM: all three, or
-// none for plain streams. They are read again when they change. See Check.
+// TLS names the files of mutual TLS between daemons, in PEM: all three, or none
+// for plain streams. They are read again at each handshake. See Check.
 type TLS struct {
-	// Cert is the daemon's own certificate with what it is signed by, Key its
-	// private key, CA what other daemons' certificates must be signed by.
+	// Cert is the daemon's certificate with its chain, Key its private key, CA
+	// the authorities that sign the certificates of all daemons.
 	Cert, Key, CA string
 }
 
 // On reports whether streams are encrypted.
 func (t TLS) On() bool { return t != TLS{} }
 
-// Swim is the membership of the daemons of one region. It is encrypted with
-// the keys of KeysFile or else with one made from the cluster's secret.
+// Swim is the membership of the daemons of one region. It is encrypted with the
+// keys of KeysFile, or else with one derived from the cluster's secret.
 type Swim struct {
 	// Addr is host:port, for UDP and TCP; port 0 takes a free one.
 	Addr string
@@ -49,45 +49,45 @@ type Swim struct {
 	// is bound.
 	Advertise string
 	// Seeds are addresses of daemons of the region, host:port, at most 256. A
-	// DNS name stands for all its addresses; the daemon's own is harmless.
+	// DNS name means all its addresses. The daemon's own address is allowed.
 	Seeds []string
-	// Rejoin is the time between two tries to reach seeds and members that
-	// were lost, 100 ms to 10 min; it varies by a fifth.
+	// Rejoin is the time between two attempts to reach lost seeds and members,
+	// 100 ms to 10 min, varied by a fifth.
 	Rejoin time.Duration
-	// KeysFile holds the keys, "" for one made from the cluster's secret. See
-	// ReadKeys.
+	// KeysFile holds the keys, "" for one derived from the cluster's secret.
+	// See ReadKeys.
 	KeysFile string
 }
 
-// Region is one region of the cluster and how it is reached.
+// Region is one region of the cluster and the addresses of its daemons.
 type Region struct {
 	// Name is 1 to 63 letters, digits, dots, underscores and dashes.
 	Name string
-	// Peers are addresses of some of its daemons' streams, host:port, at most
-	// 64; the others are learned from them. Those of the own region are not
-	// dialed, so that all daemons may be given one list.
+	// Peers are stream addresses of some of its daemons, host:port, at most 64;
+	// these report the others. Those of the own region are not dialed, so that
+	// all daemons may have the same list.
 	Peers []string
-	// Weight is the share of each limit that the region starts with, 0 when
-	// not given. All regions but added ones have one, and together all of it,
-	// or none has.
+	// Weight is the initial share of each limit, 0 when not given. Either all
+	// regions but added ones have a weight, and these sum to 100 %, or none
+	// has.
 	Weight rules.PPM
-	// Added says that the region came after the first start of the others: it
-	// holds no rights until it is given some (`rld region return`).
+	// Added is true for a region that joined after the first start of the
+	// others: it holds no rights until it is given some (`rld region return`).
 	Added bool
 }
 
-// Gossip is how counts are told to other daemons. See gossip.Config.
+// Gossip configures the replication of counts. See gossip.Config.
 type Gossip struct {
 	// Interval is the time between two messages to a daemon of the region, 10
 	// ms to 10 s.
 	Interval time.Duration
-	// WANInterval is the same across regions, 10 ms to 1 min.
+	// WANInterval is the same for daemons of other regions, 10 ms to 1 min.
 	WANInterval time.Duration
 	// Quiet is how long counts far from their limits may wait before they are
 	// sent, up to 1 min; 0 for no longer than the interval.
 	Quiet time.Duration
-	// ReadyWithin is how long a new daemon waits at most to hear the others
-	// of its region before it is ready, 1 ms to 1 min.
+	// ReadyWithin is how long a new daemon waits for the others of its region
+	// before it is ready, 1 ms to 1 min.
 	ReadyWithin time.Duration
 }
 
@@ -103,18 +103,18 @@ func defaultGossip() Gossip {
 	}
 }
 
-// DaemonName returns the name of the daemon: Name or, without it, that of the
-// host. It is an error if the host's cannot be had or cannot be a daemon's.
+// DaemonName returns the name of the daemon: Name or else the host name. It
+// returns an error if there is no host name or it is not valid.
 func (c *Config) DaemonName() (string, error) {
 	if c.Name != "" {
 		return c.Name, nil
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return "", fmt.Errorf("name: not given, and the host has none (%w): say --name", err)
+		return "", fmt.Errorf("name: not given, and the host has none (%w): give --name", err)
 	}
 	if err := checkName(host); err != nil {
-		return "", fmt.Errorf("name: not given, and that of the host does not do: %w: say --name", err)
+		return "", fmt.Errorf("name: not given, and the host name is not valid: %w: give --name", err)
 	}
 	return host, nil
 }
@@ -122,7 +122,7 @@ func (c *Config) DaemonName() (string, error) {
 // maxName is the length of the longest name of a region or a daemon.
 const maxName = 63
 
-// checkName returns what is wrong with the name of a region or a daemon.
+// checkName returns an error for an invalid name of a region or a daemon.
 func checkName(s string) error {
 	if s == "" {
 		return errors.New("a name is empty")

@@ -9,18 +9,18 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Bounds on what a cluster is made of.
+// Bounds of a cluster.
 const (
 	maxSeeds   = 256
 	maxRegions = 64
 	maxPeers   = 64 // of a region, as configured
 )
 
-// weightSlack is how far from all of it the weights of the regions may be
-// together: three times 33.3 % is meant as a third each.
+// weightSlack is the allowed difference between the sum of all weights and 100
+// %: three times 33.3 % means a third each.
 const weightSlack = rules.Percent / 10
 
-// newSecret is how a secret is made.
+// newSecret is a command that generates a secret.
 const newSecret = "head -c 32 /dev/urandom | base64 > secret"
 
 func (v *validator) cluster(c *Config) {
@@ -43,27 +43,27 @@ func (v *validator) cluster(c *Config) {
 	v.between("gossip.interval", g.Interval, 10*time.Millisecond, 10*time.Second)
 	v.between("gossip.wan_interval", g.WANInterval, 10*time.Millisecond, time.Minute)
 	v.between("gossip.quiet", g.Quiet, 0, time.Minute)
-	// The engine takes 0 for its default.
+	// The engine replaces 0 by its default.
 	v.between("gossip.ready_within", g.ReadyWithin, time.Millisecond, time.Minute)
 	v.rights(&c.Rights)
 	v.strict(c)
 	v.number("hot_key.threshold", c.HotKey.Threshold, 0, maxHotKey)
 }
 
-// alone refuses what a daemon without a region would ignore: who wrote it
-// believes that the daemon is part of a cluster.
+// alone rejects settings without effect in a daemon without a region: their
+// author expects the daemon to be part of a cluster.
 func (v *validator) alone(c *Config) {
 	mine, none := *c, Default()
 	usual := clusterFields(&none)
 	for i, f := range clusterFields(&mine) {
 		if inCluster(f.name) && f.get() != usual[i].get() {
-			v.fault(f.name, "does nothing without a region: say --region (RLD_REGION) for a daemon of a cluster, "+
+			v.fault(f.name, "has no effect without a region: give --region (RLD_REGION) for a daemon of a cluster, "+
 				"or leave this out")
 		}
 	}
 }
 
-// inCluster reports whether a setting is one that a daemon alone ignores.
+// inCluster reports whether a setting has no effect for a daemon alone.
 func inCluster(name string) bool {
 	return slices.ContainsFunc(ofCluster, func(s string) bool {
 		return name == s || strings.HasSuffix(s, ".") && strings.HasPrefix(name, s)
@@ -76,25 +76,25 @@ func (v *validator) named(field, name string) {
 	}
 }
 
-// secret asks for a secret where there is another daemon to share it with.
+// secret requires a secret where there is another daemon to share it with.
 func (v *validator) secret(c *Config) {
 	if c.Cluster.SecretFile != "" {
 		return
 	}
 	other := slices.IndexFunc(c.Regions, func(r Region) bool { return r.Name != c.Region && len(r.Peers) > 0 })
-	asks := "swim.seeds"
+	needs := "swim.seeds"
 	switch {
 	case len(c.Swim.Seeds) > 0:
 	case other >= 0:
-		asks = "regions." + c.Regions[other].Name + ".peers"
+		needs = "regions." + c.Regions[other].Name + ".peers"
 	default:
 		return
 	}
-	v.faultFor("cluster.secret_file", asks, "is missing: the daemons of a cluster need one secret, which keys "+
-		"are hashed with; make one with %s and give each daemon its path", newSecret)
+	v.faultFor("cluster.secret_file", needs, "is missing: the daemons of a cluster need one secret, which hashes "+
+		"keys; make one with %s and give each daemon its path", newSecret)
 }
 
-// advertised checks that other daemons can dial what is listened on.
+// advertised checks that other daemons can dial the listening address.
 func (v *validator) advertised(field, addr, advertiseField, advertise string) {
 	if advertise != "" {
 		if _, _, err := splitDial(advertise); err != nil {
@@ -104,7 +104,7 @@ func (v *validator) advertised(field, addr, advertiseField, advertise string) {
 	}
 	host, port, err := splitAddr(addr)
 	if err == nil && unspecified(host) {
-		v.fault(field, "%q is all addresses of this machine: say with %s which one other daemons dial, "+
+		v.fault(field, "%q is all addresses of this machine: give the one for other daemons as %s, "+
 			"such as 10.0.0.1:%s", addr, advertiseField, port)
 	}
 }
@@ -151,7 +151,7 @@ func (v *validator) regions(c *Config) {
 		if err := checkName(r.Name); err != nil {
 			v.fault("regions", "%s", err)
 		} else if names[r.Name] {
-			v.fault(field, "is there twice")
+			v.fault(field, "is given twice")
 		}
 		names[r.Name] = true
 		v.peers(c, r, taken)
@@ -167,7 +167,7 @@ func (v *validator) peers(c *Config, r *Region, taken map[string]string) {
 			len(r.Peers), maxPeers)
 		return
 	}
-	plain := false // said once a region
+	plain := false // reported once a region
 	for i, p := range r.Peers {
 		at := fmt.Sprintf("%s[%d]", field, i)
 		host, _, err := splitDial(p)
@@ -182,13 +182,14 @@ func (v *validator) peers(c *Config, r *Region, taken map[string]string) {
 		taken[p] = r.Name
 		if r.Name != c.Region && !plain && !loopback(host) && !c.Peer.TLS.On() && !c.Insecure {
 			plain = true
-			v.fault(at, "%q is on another machine and would be told everything in plain text: give peer.tls.cert, "+
-				"peer.tls.key and peer.tls.ca, or say --insecure (RLD_INSECURE=true) where the network is trusted", p)
+			v.fault(at, "%q is on another machine, and the stream would be in plain text: give peer.tls.cert, "+
+				"peer.tls.key and peer.tls.ca, or set --insecure (RLD_INSECURE=true) where the network is trusted", p)
 		}
 	}
 }
 
-// weights checks that all regions have one, the own one too, or none has.
+// weights checks that all regions, including the own one, have a weight, or
+// none has.
 func (v *validator) weights(c *Config) {
 	var sum uint64
 	var missing []string

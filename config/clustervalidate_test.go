@@ -117,7 +117,7 @@ func TestRefusedClusters(t *testing.T) {
 		{"peer.addr", "is not host:port", func(c *Config) { c.Peer.Addr = "7070" }},
 		{"peer.addr", "without TLS: give peer.tls.cert", func(c *Config) { c.Peer.Addr = "10.0.0.1:7070" }},
 		{"peer.addr", "is taken by http.addr", func(c *Config) { c.Peer.Addr = c.HTTP.Addr }},
-		{"peer.addr", "say with peer.advertise which one", func(c *Config) { withTLS(c); c.Peer.Addr = "[::]:7070" }},
+		{"peer.addr", "give the one for other daemons as peer.advertise", func(c *Config) { withTLS(c); c.Peer.Addr = "[::]:7070" }},
 		{"peer.advertise", "is not host:port", func(c *Config) { c.Peer.Advertise = "10.0.0.1" }},
 		{"peer.advertise", "no port that can be dialed", func(c *Config) { c.Peer.Advertise = "10.0.0.1:0" }},
 		{"peer.advertise", "no address that others can dial", func(c *Config) { c.Peer.Advertise = "0.0.0.0:7070" }},
@@ -125,7 +125,7 @@ func TestRefusedClusters(t *testing.T) {
 		{"swim.addr", "is no port", func(c *Config) { c.Swim.Addr = "127.0.0.1:http" }},
 		{"swim.addr", "nothing encrypts it: give cluster.secret_file or swim.keys_file",
 			func(c *Config) { *c = Default(); c.Region, c.Swim.Addr = "us", "10.0.0.1:7946" }},
-		{"swim.addr", "say with swim.advertise", func(c *Config) { c.Swim.Addr = ":7946" }},
+		{"swim.addr", "give the one for other daemons as swim.advertise", func(c *Config) { c.Swim.Addr = ":7946" }},
 		{"swim.addr", "is taken by peer.addr", func(c *Config) { c.Swim.Addr = c.Peer.Addr }},
 		{"swim.advertise", "is not host:port", func(c *Config) { c.Swim.Advertise = "a b:1" }},
 		{"swim.seeds[1]", `"seed" is not host:port`, func(c *Config) { c.Swim.Seeds = []string{"seed:1", "seed"} }},
@@ -154,23 +154,23 @@ func TestRefusedClusters(t *testing.T) {
 		{"gossip.wan_interval", "10ms to 1m", func(c *Config) { c.Gossip.WANInterval = time.Hour }},
 		{"gossip.quiet", "0s to 1m", func(c *Config) { c.Gossip.Quiet = -1 }},
 		{"gossip.ready_within", "1ms to 1m", func(c *Config) { c.Gossip.ReadyWithin = 0 }},
-		{"rights.first_start", "nothing without rights.dir", func(c *Config) { c.Rights.FirstStart = true }},
-		{"rights.daemons", "nothing without rights.dir", func(c *Config) { c.Rights.Daemons = []string{"us-0"} }},
+		{"rights.first_start", "no effect without rights.dir", func(c *Config) { c.Rights.FirstStart = true }},
+		{"rights.daemons", "no effect without rights.dir", func(c *Config) { c.Rights.Daemons = []string{"us-0"} }},
 		{"rights.daemons", "such as us-0,us-1,us-2", func(c *Config) { c.Rights.Dir = "rights" }},
 		{"rights.daemons", "257 names: at most 256", func(c *Config) {
 			withRights(c)
 			c.Rights.Daemons = make([]string, 257)
 		}},
-		{"rights.daemons[1]", `"us-0" is there twice`, func(c *Config) { withRights(c); c.Rights.Daemons[1] = "us-0" }},
+		{"rights.daemons[1]", `"us-0" is given twice`, func(c *Config) { withRights(c); c.Rights.Daemons[1] = "us-0" }},
 		{"rights.daemons[1]", "is empty", func(c *Config) { withRights(c); c.Rights.Daemons[1] = "" }},
 		{"rights.daemons[0]", "is no name", func(c *Config) { withRights(c); c.Rights.Daemons[0] = "us/0" }},
 		{"rights.daemon_horizon", "5s to 1h, or off", func(c *Config) { c.Rights.DaemonHorizon = 5*time.Second - 1 }},
 		{"rights.daemon_horizon", "5s to 1h, or off", func(c *Config) { c.Rights.DaemonHorizon = time.Hour + 1 }},
 		{"rights.daemon_horizon", "5s to 1h, or off", func(c *Config) { c.Rights.DaemonHorizon = -1 }},
-		{"rights.region_horizon", "only off is offered: a region that is cut off keeps its share",
+		{"rights.region_horizon", "only off is supported: an unreachable region keeps its share",
 			func(c *Config) { c.Rights.RegionHorizon = time.Hour }},
 		{"rights.period", "5s to 10m", func(c *Config) { c.Rights.Period = time.Second }},
-		{"strict.replicas", "does nothing without rights.dir", func(c *Config) { c.Strict.Replicas = []string{"us-0"} }},
+		{"strict.replicas", "has no effect without rights.dir", func(c *Config) { c.Strict.Replicas = []string{"us-0"} }},
 		{"strict.replicas", "2 names: name an odd number", func(c *Config) {
 			withRights(c)
 			c.Rights.Daemons = append(c.Rights.Daemons, "us-2")
@@ -180,7 +180,7 @@ func TestRefusedClusters(t *testing.T) {
 			withRights(c)
 			c.Strict.Replicas = []string{"us-7"}
 		}},
-		{"strict.replicas[2]", `"us-0" is there twice`, func(c *Config) {
+		{"strict.replicas[2]", `"us-0" is given twice`, func(c *Config) {
 			withRights(c)
 			c.Strict.Replicas = []string{"us-0", "us-1", "us-0"}
 		}},
@@ -219,7 +219,7 @@ func TestRegionlessSettingsAreRefused(t *testing.T) {
 	faults, _ := c.Validate().(Faults)
 	got := make(map[string]bool)
 	for _, f := range faults {
-		got[f.Field] = strings.Contains(f.Problem, "does nothing without a region: say --region (RLD_REGION)")
+		got[f.Field] = strings.Contains(f.Problem, "has no effect without a region: give --region (RLD_REGION)")
 	}
 	for _, f := range Fields() {
 		if f.Group == "Cluster" && !got[f.Name] && f.Name != "region" && f.Name != "cluster.secret_file" {
@@ -267,7 +267,7 @@ func TestDaemonName(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	c.Name = ""
-	if got, err := c.DaemonName(); err == nil && got == "" || err != nil && !strings.HasSuffix(err.Error(), "say --name") {
+	if got, err := c.DaemonName(); err == nil && got == "" || err != nil && !strings.HasSuffix(err.Error(), "give --name") {
 		t.Errorf("got %q, %v", got, err)
 	}
 }

@@ -1,6 +1,6 @@
-// Package config holds the settings of a daemon: one struct, where each value
-// came from, and the files that limits are read from. It finds and watches
-// files; what they mean is for package limits to say.
+// Package config holds the settings of a daemon: one struct, the source of each
+// value, and the files of limits. It finds and watches files; package limits
+// interprets them.
 package config
 
 import (
@@ -10,32 +10,33 @@ import (
 	"github.com/georld/rld/server/web"
 )
 
-// Config is every setting of `rld serve`. Default returns a valid one, Load
-// fills one in from flags, environment and file, Validate names its faults.
-// It is a plain value without pointers into anything live.
+// Config holds all settings of `rld serve`. Default returns a valid one, Load
+// fills one in from flags, environment and file, and Validate returns its
+// faults. It is a plain value without pointers to live state.
 type Config struct {
 	GRPC  GRPC
 	HTTP  HTTP
 	Admin Admin
 
-	// Insecure lets a listener off loopback answer without TLS, and streams to
-	// other daemons leave the machine without it. Otherwise they are refused.
+	// Insecure allows listeners, and streams to other daemons, without TLS on
+	// other addresses than loopback. Otherwise they are refused.
 	Insecure bool
 
 	Limits Limits
 
-	// MaxKeys is how many live keys are tracked, 1 to 100,000,000. Beyond it
-	// new keys share the overflow counters of their rule: they may be denied
-	// falsely, and no tracked key is forgotten. A key costs about 75 bytes.
+	// MaxKeys is the number of live keys that are tracked, 1 to 100,000,000.
+	// Further keys share the overflow counters of their rule: they may be
+	// denied falsely, and no tracked key is forgotten. A key costs about 75
+	// bytes.
 	MaxKeys int
-	// Shards is into how many parts the keys are split, each with a lock of
-	// its own: a power of two up to 64; 0 picks by max_keys.
+	// Shards is the number of parts of the keys, each with its own lock: a
+	// power of two up to 64; 0 derives it from MaxKeys.
 	Shards int
 
-	// Region is the region the daemon lives in; "" is a daemon alone, for
-	// which Name, Peer, Swim, Regions, Gossip, Rights, Strict and HotKey mean
-	// nothing and must be left at their defaults. Name is the daemon's name, of its own in the cluster;
-	// "" takes that of the host. Both are 1 to 63 letters, digits, dots,
+	// Region is the region of the daemon; "" is a daemon alone, for which Name,
+	// Peer, Swim, Regions, Gossip, Rights, Strict and HotKey have no effect and
+	// must keep their defaults. Name is the daemon's name, unique in the
+	// cluster; "" is the host name. Both have 1 to 63 letters, digits, dots,
 	// underscores and dashes.
 	Region, Name string
 
@@ -51,17 +52,17 @@ type Config struct {
 	HotKey  HotKey
 	Clock   Clock
 
-	// Shadow passes every call; statuses keep what they would have been.
+	// Shadow admits every call; its statuses report the decisions.
 	Shadow bool
-	// QuotaAll takes every descriptor for a quota, also one that no rule
-	// matches: a call is refused only when all its descriptors are over.
+	// QuotaAll treats every descriptor as a quota, also one without a rule: a
+	// call is denied only when all its descriptors are over their limit.
 	QuotaAll bool
 
 	RLS RLS
 	Log Log
 
-	// Drain is how long a stopping daemon waits for the calls in flight
-	// before it ends them, 0 to 10 minutes.
+	// Drain is how long a stopping daemon waits for running calls, 0 to 10
+	// minutes. Then it ends them.
 	Drain time.Duration
 }
 
@@ -69,12 +70,11 @@ type Config struct {
 type GRPC struct {
 	// Addr is host:port; port 0 takes a free one.
 	Addr string
-	// UDS is the path of a unix socket to answer on as well, "" for none.
+	// UDS is the path of a unix socket to serve on as well, "" for none.
 	UDS string
-	// MaxConnectionAge is after how long a connection is told to go away, so
-	// that clients spread over new daemons: 1 s or more, 0 for never.
-	// MaxConnectionAgeGrace is how long its calls may take to end, 1 s or
-	// more.
+	// MaxConnectionAge is the age at which a connection is closed gracefully,
+	// so that clients spread over new daemons: 1 s or more, 0 for never.
+	// MaxConnectionAgeGrace is the time for its calls to end, 1 s or more.
 	MaxConnectionAge, MaxConnectionAgeGrace time.Duration
 }
 
@@ -82,17 +82,16 @@ type GRPC struct {
 type HTTP struct {
 	// Addr is host:port; port 0 takes a free one.
 	Addr string
-	// Headers is which rate limit headers every answer carries.
+	// Headers selects the rate limit headers of every response.
 	Headers HeaderStyle
 	// DocumentationURL goes into the body of a denial, "" for none. It is an
 	// absolute http or https URL.
 	DocumentationURL string
-	// RateLimitAPI says how the parameters of /api/v1/rate_limit become
-	// descriptors.
+	// RateLimitAPI maps the parameters of /api/v1/rate_limit to descriptors.
 	RateLimitAPI web.Mapping
 }
 
-// HeaderStyle is which rate limit headers the HTTP edge adds.
+// HeaderStyle selects the rate limit headers of HTTP responses.
 type HeaderStyle string
 
 // The header styles.
@@ -109,54 +108,54 @@ type Admin struct {
 	Addr string
 }
 
-// Limits is where limits come from and how they are read.
+// Limits configures the source of the limits.
 type Limits struct {
-	// Path is a file or a folder of limits; "" loads the embedded examples.
+	// Path is a file or a folder of limits; "" selects the embedded examples.
 	Path string
-	// Names is which files of a folder hold limits.
+	// Names selects the files of a folder.
 	Names Names
-	// Poll is the time between two looks at the files, 100 ms to 1 h.
+	// Poll is the time between two checks of the files, 100 ms to 1 h.
 	Poll time.Duration
-	// MergeDomains lets several files hold rules of one domain.
+	// MergeDomains allows rules of one domain in several files.
 	MergeDomains bool
-	// ChargeDenied charges refused hits too, for every rule, as upstream
-	// does. A rule's own charge_denied says it for that rule alone.
+	// ChargeDenied charges denied hits too, as envoyproxy/ratelimit does, for
+	// every rule without a charge_denied of its own.
 	ChargeDenied bool
-	// NearRatio is the share of a limit from which on hits are counted as
-	// near it in the metrics, above 0 and at most 1,000,000 (all of it). It
-	// decides nothing.
+	// NearRatio is the part of a limit above which metrics count hits as near
+	// the limit, above 0 and at most 1,000,000 (all of it). It changes no
+	// decision.
 	NearRatio rules.PPM
 }
 
-// Clock is how far clocks are trusted.
+// Clock configures the trust in clocks.
 type Clock struct {
-	// MaxOffset is how far ahead another daemon's clock may be and still move
-	// ours, 1 ms to 10 s.
+	// MaxOffset is how far ahead the clock of another daemon may be and still
+	// advance this daemon's, 1 ms to 10 s.
 	MaxOffset time.Duration
 }
 
-// RLS is what the Envoy edge adds to its answers.
+// RLS configures the responses of the Envoy edge.
 type RLS struct {
-	// Headers returns rate limit headers under the three names below, which
-	// are HTTP field names.
+	// Headers returns rate limit headers under the three names below, which are
+	// HTTP field names.
 	Headers                                   bool
 	LimitHeader, RemainingHeader, ResetHeader string
 	// DynamicMetadata returns the request and the metadata of its rules.
 	DynamicMetadata bool
 }
 
-// Log is what is logged, to standard error.
+// Log configures the log on standard error.
 type Log struct {
-	// Level is the least severe level that is logged.
+	// Level is the lowest severity that is logged.
 	Level LogLevel
-	// Format is one line of text or one JSON object an event.
+	// Format is one line of text or one JSON object for each event.
 	Format LogFormat
 }
 
 // LogLevel is a severity.
 type LogLevel string
 
-// The levels, least severe first.
+// The levels, in ascending order.
 const (
 	LevelDebug LogLevel = "debug"
 	LevelInfo  LogLevel = "info"
@@ -173,8 +172,8 @@ const (
 	FormatJSON LogFormat = "json"
 )
 
-// Default returns the settings of a daemon that was told nothing: everything
-// on loopback, the embedded example limits.
+// Default returns the settings of a daemon without any source of settings: all
+// listeners on loopback, and the embedded example limits.
 func Default() Config {
 	return Config{
 		GRPC: GRPC{

@@ -12,7 +12,7 @@ import (
 // datum is a value to print: a text, a bare word, a list or a map.
 type datum struct {
 	text  string
-	bare  bool // text is a number or a truth value
+	bare  bool // text is a number or a boolean
 	list  []datum
 	pairs []pair
 	form  datumForm

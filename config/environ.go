@@ -16,9 +16,9 @@ const (
 	configVariable = "RLD_CONFIG"
 )
 
-// parseEnviron returns the variables that are set to something. The links
-// that Kubernetes puts into every container for the services around it are
-// left out: those of services named grpc, redis or rld would look like ours.
+// parseEnviron returns the variables that are not empty, without the links that
+// Kubernetes adds to every container for the services around it: those of
+// services named grpc, redis or rld would look like settings.
 func parseEnviron(environ []string) map[string]string {
 	env := make(map[string]string, len(environ))
 	for _, e := range environ {
@@ -40,7 +40,7 @@ func serviceLink(name, value string) bool {
 	return linkName.MatchString(name) || strings.HasSuffix(name, "_PORT") && linkValue.MatchString(value)
 }
 
-// environ takes the RLD_* variables over and warns of those it does not know.
+// environ applies the RLD_* variables and warns of unknown ones.
 func (l *loader) environ(env map[string]string) {
 	byEnv := make(map[string]*field)
 	known := []string{configVariable}

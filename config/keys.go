@@ -13,13 +13,13 @@ const (
 	maxSwimKeys      = 8
 )
 
-// ReadKeys reads the keys of the membership: one a line in base64, each 16, 24
-// or 32 bytes long. What follows a # is a comment, and empty lines do not
-// count. The first key encrypts, all of them decrypt: to rotate, add the new
-// key below on all daemons, then move it up on all, then take the old one out.
+// ReadKeys reads the keys of the membership: one a line in base64, each of 16,
+// 24 or 32 bytes. A # begins a comment, and empty lines are ignored. The first
+// key encrypts, all of them decrypt. To rotate, add the new key below on all
+// daemons, then move it up on all, then remove the old one.
 //
-// Files are trusted as ReadSecret trusts them, with the same warnings. Errors
-// name file and line and show nothing of a key.
+// The permissions of the file are checked as by ReadSecret. Errors name file
+// and line and do not contain keys.
 func ReadKeys(path string) (keys [][]byte, warnings []string, err error) {
 	data, warnings, err := readPrivate(keysSetting, path, maxSwimKeysBytes)
 	if err != nil {
@@ -63,7 +63,7 @@ func parseKeys(path, data string) (keys [][]byte, err error) {
 	return keys, nil
 }
 
-// decodeKey returns a key, or what is wrong with it and what would be right.
+// decodeKey returns a key, or the fault and its remedy.
 func decodeKey(text string) (key []byte, problem string) {
 	const right = "such as from head -c 32 /dev/urandom | base64"
 	key, err := base64.StdEncoding.Strict().DecodeString(text)

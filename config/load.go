@@ -53,7 +53,7 @@ func (l *Loaded) Settings() []Setting {
 	return out
 }
 
-// Origin returns where a setting came from, by its name in the file.
+// Origin returns the source of a setting, by its name in the file.
 func (l *Loaded) Origin(name string) Origin {
 	if o, ok := l.origins[name]; ok {
 		return o

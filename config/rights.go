@@ -9,31 +9,32 @@ import (
 	"time"
 )
 
-// Rights is what a daemon of a cluster needs to hold rights, by which limits
-// with an overage_budget and those of consistency partition and strict are
-// bounded.
+// Rights holds the settings of rights, which bound limits with an
+// overage_budget and those of consistency partition and strict.
 type Rights struct {
-	// Dir is the folder of the file with what the daemon promised to others. It
-	// must outlive restarts, and be no other daemon's. "" is for a daemon that
-	// holds no rights: rules that need them are refused. It asks for Daemons.
+	// Dir is the folder of the daemon's durable state: its acknowledgements and
+	// promises. It must outlive restarts and belong to one daemon. With "" the
+	// daemon holds no rights, and rules that need them are rejected. With a
+	// folder Daemons is mandatory.
 	Dir string
-	// FirstStart is the operator's word that no daemon of this name was ever in
-	// this cluster. It counts where Dir holds no file; a daemon that has
-	// neither holds no rights until all others have told it what it promised.
-	// Left true for a daemon that loses its disk, it breaks the bound.
+	// FirstStart declares that no daemon of this name was ever in this cluster.
+	// It counts only where Dir holds no state; a daemon without either holds no
+	// rights until all others have reported its promises. If it stays set for a
+	// daemon that loses its disk, the bound does not hold.
 	FirstStart bool
-	// Daemons are the names of the daemons that the region began with, at most
-	// 256, the same at all of them and for good: who comes later is not added.
+	// Daemons are the names of the first daemons of the region, at most 256,
+	// the same at all of them. The list never changes: later daemons are not
+	// added.
 	Daemons []string
-	// DaemonHorizon is how long a daemon may use its rights without hearing
-	// from the region, and so how soon the others take over those of one that
-	// died: 5 s to 1 h; 0 for for ever. It has no effect among fewer than three
-	// daemons.
+	// DaemonHorizon is how long a daemon may use its rights without contact to
+	// the region, and so the time after which the others take over the rights
+	// of an unreachable one: 5 s to 1 h; 0 for never. It has no effect with
+	// fewer than three daemons.
 	DaemonHorizon time.Duration
-	// RegionHorizon is the same for a region; only 0 is offered.
+	// RegionHorizon is the same for a region; only 0 is supported.
 	RegionHorizon time.Duration
-	// Period is the time between two looks at whether the regions' shares
-	// should follow demand, 5 s to 10 min.
+	// Period is the time between two adjustments of the regions' shares to
+	// demand, 5 s to 10 min.
 	Period time.Duration
 }
 
@@ -41,11 +42,11 @@ func defaultRights() Rights {
 	return Rights{DaemonHorizon: 30 * time.Second, Period: 10 * time.Second}
 }
 
-// maxDaemons bounds the daemons that a region begins with.
+// maxDaemons bounds the first daemons of a region.
 const maxDaemons = 256
 
-// NoRights returns why the daemon can neither hold rights nor be home of a key,
-// and what would be right, "" when it can. A daemon without a region needs nothing for them.
+// NoRights returns "" where the daemon can hold rights and own keys, which is
+// always so without a region. Otherwise it returns the reason and its remedy.
 func (c *Config) NoRights() string {
 	if c.Region == "" || c.Rights.Dir != "" {
 		return ""
@@ -54,8 +55,8 @@ func (c *Config) NoRights() string {
 		"give rights.dir (--rights-dir, RLD_RIGHTS_DIR)"
 }
 
-// RegionNames returns the names of all regions of the cluster, the own one
-// among them, sorted; nil for a daemon without a region.
+// RegionNames returns the names of all regions of the cluster, including the
+// own one, sorted; nil for a daemon without a region.
 func (c *Config) RegionNames() []string {
 	if c.Region == "" {
 		return nil
@@ -71,27 +72,27 @@ func (c *Config) RegionNames() []string {
 func (v *validator) rights(r *Rights) {
 	switch {
 	case r.Dir == "" && len(r.Daemons) > 0:
-		v.fault("rights.daemons", "does nothing without rights.dir, the folder that rights need")
+		v.fault("rights.daemons", "has no effect without rights.dir, the folder that rights need")
 	case r.Dir != "" && len(r.Daemons) == 0:
-		v.faultFor("rights.daemons", "rights.dir", "is missing: name the daemons that the region began with, "+
+		v.faultFor("rights.daemons", "rights.dir", "is missing: name the first daemons of the region, "+
 			"the same at each of them, such as us-0,us-1,us-2")
 	}
 	if r.Dir == "" && r.FirstStart {
-		v.fault("rights.first_start", "does nothing without rights.dir, the folder that rights need")
+		v.fault("rights.first_start", "has no effect without rights.dir, the folder that rights need")
 	}
 	v.daemons(r.Daemons)
 	if r.DaemonHorizon != 0 && (r.DaemonHorizon < 5*time.Second || r.DaemonHorizon > time.Hour) {
 		v.fault("rights.daemon_horizon", "%s is out of range: 5s to 1h, or off", shortDuration(r.DaemonHorizon))
 	}
 	if r.RegionHorizon != 0 {
-		v.fault("rights.region_horizon", "%s: only off is offered: a region that is cut off keeps its share for as long "+
-			"as that lasts, and rld region retire NAME gives the share of one that is dead to the others",
+		v.fault("rights.region_horizon", "%s: only off is supported: an unreachable region keeps its share, "+
+			"and rld region retire NAME gives the share of a dead one to the others",
 			shortDuration(r.RegionHorizon))
 	}
 	v.between("rights.period", r.Period, 5*time.Second, 10*time.Minute)
 }
 
-// daemons checks names that must be the same everywhere.
+// daemons checks the names of the first daemons.
 func (v *validator) daemons(list []string) {
 	const field = "rights.daemons"
 	if len(list) > maxDaemons {
@@ -103,13 +104,13 @@ func (v *validator) daemons(list []string) {
 		if err := checkName(name); err != nil {
 			v.fault(at, "%s", err)
 		} else if slices.Contains(list[:i], name) {
-			v.fault(at, "%q is there twice", name)
+			v.fault(at, "%q is given twice", name)
 		}
 	}
 }
 
-// Check reports whether the folder can hold the file. Warnings are for the log.
-// Each error is "rights.dir: PROBLEM".
+// Check reports whether the folder is usable. Warnings are for the log. Each
+// error is "rights.dir: PROBLEM".
 func (r *Rights) Check() (warnings []string, err error) {
 	if r.Dir == "" {
 		return nil, nil
@@ -125,7 +126,7 @@ func (r *Rights) Check() (warnings []string, err error) {
 	}
 	if r.FirstStart {
 		warnings = append(warnings, "rights.first_start is for the first start alone: "+
-			"take it out once the daemon has run, for with the folder lost it would break the bound")
+			"remove it once the daemon has run: if the folder is lost, the bound would not hold")
 	}
 	return warnings, nil
 }

@@ -51,7 +51,7 @@ func TestRightsFolder(t *testing.T) {
 	}{
 		{Rights{}, "", ""},
 		{Rights{Dir: dir}, "", ""},
-		{Rights{Dir: dir, FirstStart: true}, "take it out once the daemon has run", ""},
+		{Rights{Dir: dir, FirstStart: true}, "remove it once the daemon has run", ""},
 		{Rights{Dir: file}, "", "rights.dir: " + file + ": is a file, not a folder"},
 		{Rights{Dir: filepath.Join(dir, "none")}, "", "no such folder: make it, on a disk that outlives restarts"},
 		{Rights{Dir: filepath.Join(file, "below")}, "", "rights.dir: " + file + "/below: not a directory"},

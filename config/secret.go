@@ -12,11 +12,10 @@ const (
 	maxSecretBytes = 4 << 10
 )
 
-// ReadSecret reads a cluster secret: the bytes of the file as they are, but
-// for one line end at its end, which editors and echo leave there. It must be
-// 16 to 4096 bytes long and not one byte repeated. A file that others may write is
-// refused, since who chooses the secret can aim at the counters of others;
-// one that others may read is warned of.
+// ReadSecret reads a cluster secret: the bytes of the file without one line end
+// at its end. It must have 16 to 4096 bytes that are not all equal. A file that
+// others can write is rejected, since with a chosen secret they could collide
+// with the counters of others. A file that others can read gives a warning.
 func ReadSecret(path string) (secret []byte, warnings []string, err error) {
 	const setting = "cluster.secret_file"
 	data, warnings, err := readPrivate(setting, path, maxSecretBytes+2)
@@ -35,8 +34,8 @@ func ReadSecret(path string) (secret []byte, warnings []string, err error) {
 	return data, warnings, nil
 }
 
-// readPrivate reads a file that is for this daemon's eyes. It is an error if
-// others may write it, and a warning if everybody may read it.
+// readPrivate reads a file for this daemon only. It returns an error if others
+// can write it, and a warning if everyone can read it.
 func readPrivate(setting, path string, limit int64) (data []byte, warnings []string, err error) {
 	data, err = readRegular(path, limit)
 	if err != nil {

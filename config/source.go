@@ -14,15 +14,15 @@ import (
 	"github.com/georld/rld/limits"
 )
 
-// Bounds on what is read as limits. They are far above what operators write
-// and keep a wrong path from filling the memory.
+// Bounds on the files of limits. They are far above real ones and keep a wrong
+// path from filling the memory.
 const (
 	MaxFiles      = 1_000    // files of a folder
 	MaxTotalBytes = 64 << 20 // bytes of all files
 	maxVisited    = 20_000   // names looked at in a folder
 )
 
-// Names is which files of a folder hold limits.
+// Names selects the files of a folder that hold limits.
 type Names string
 
 // The kinds of names. Names that begin with two dots never count: Kubernetes
@@ -32,21 +32,21 @@ const (
 	// NamesYAML is *.yaml and *.yml, without files and folders whose name
 	// begins with a dot.
 	NamesYAML Names = "yaml"
-	// NamesVisible is every file, without those whose name begins with a dot
-	// (upstream with RUNTIME_IGNOREDOTFILES=true).
+	// NamesVisible is every file whose name does not begin with a dot
+	// (envoyproxy/ratelimit with RUNTIME_IGNOREDOTFILES=true).
 	NamesVisible Names = "visible"
-	// NamesAll is every file (upstream).
+	// NamesAll is every file (envoyproxy/ratelimit).
 	NamesAll Names = "all"
 )
 
-// Files reads the limits at path: the file itself, whatever its name, or the
-// files of a folder and the folders in it, in the order of their names.
-// Symbolic links to files are followed, those to folders are not. Files of a
-// folder that do not count are named in one warning.
+// Files reads the limits at path: the file itself, with any name, or the files
+// of a folder and the folders in it, in the order of their names. Symbolic
+// links to files are followed, those to folders are not. One warning names the
+// files of a folder that do not count.
 //
-// It is an error if there is nothing to read or if a file cannot be read, is
-// no regular file, or is beyond the bounds above. Each file's Name is path,
-// or path joined with the file's place in the folder.
+// It returns an error if there is nothing to read or if a file cannot be read,
+// is no regular file, or exceeds the bounds above. Each file's Name is path, or
+// path joined with the file's path in the folder.
 func Files(path string, names Names) (files []limits.File, warnings []string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -145,13 +145,13 @@ func (r *reader) warnings() []string {
 }
 
 // readRegular reads a regular file of at most limit bytes. It opens without
-// blocking, since to open a pipe is to wait for its writer.
+// blocking, since opening a pipe waits for its writer.
 func readRegular(path string, limit int64) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, pathProblem(path, err)
 	}
-	defer f.Close() // opened to read: closing loses nothing
+	defer f.Close() // opened for reading: an error of closing has no effect
 	info, err := f.Stat()
 	if err != nil {
 		return nil, pathProblem(path, err)
@@ -169,8 +169,8 @@ func readRegular(path string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// YAMLName reports whether a file of this name, or at this path, counts under
-// NamesYAML for what it ends in.
+// YAMLName reports whether a file of this name or path counts under NamesYAML
+// by its extension.
 func YAMLName(name string) bool {
 	ext := filepath.Ext(name)
 	return ext == ".yaml" || ext == ".yml"

@@ -10,53 +10,55 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Strict is how limits are decided that one daemon, the home of a key, holds
-// for others: strict ones, and those whose rights are too few to spread.
+// Strict holds the settings of limits whose keys have owners: strict ones, and
+// those with too few rights to spread.
 type Strict struct {
-	// Replicas are the names of the daemons of the region that hold what homes
-	// have used, a majority of them each hit: 1, 3, 5, 7 or 9 of Rights.Daemons,
-	// or both of two; nil for the first three of these by name. It counts at the
-	// first start; from then on it is changed by command.
+	// Replicas are the names of the region's strict voters, of which a majority
+	// stores the consumption of each key: 1, 3, 5, 7 or 9 of Rights.Daemons, or
+	// both of two; nil for the first three of these by name. It counts at the
+	// first start; later changes are made by command.
 	Replicas []string
-	// Headroom is how many hits of a key a home has them hold ahead, 1 to 10,000.
-	// So many fewer may be admitted in a window in which the home dies, and the
-	// disks are written to the less often the more they are.
+	// Headroom is the number of hits of a key that the voters store in advance,
+	// 1 to 10,000. A window in which the owner fails may admit as many fewer;
+	// more headroom means fewer disk writes.
 	Headroom int
-	// Prefetch is how many rights to a key a daemon that is asked for it now and then
-	// keeps, 0 to 1,000, where they are a small part of what is left.
+	// Prefetch is the number of hits that a daemon leases ahead for a key in
+	// regular use, 0 to 1,000, as far as they are a small part of the rest of
+	// the limit; 0 disables this.
 	Prefetch int
-	// ForwardTimeout is how long a call waits for a home of its own region, 5
-	// ms to 5 s. For one of another region it is the round trip and
+	// ForwardTimeout is how long a call waits for an owner of its own region, 5
+	// ms to 5 s. For an owner of another region it waits for the round trip and
 	// ForwardMargin, 5 ms to 5 s too.
 	ForwardTimeout, ForwardMargin time.Duration
 	Breaker                       Breaker
 }
 
-// Breaker is when a daemon stops asking another one that is home and does not
-// answer, and goes by on_failure at once.
+// Breaker configures the circuit breaker of an owner. While it is open,
+// on_failure applies at once.
 type Breaker struct {
-	// Errors is the share of asks in Window that failed, above 0 and at most all
-	// of them; it means nothing below Calls of them, 1 to 1,000,000.
+	// Errors is the part of failed lease requests in Window that opens the
+	// breaker, above 0 and at most all of them. With fewer than Calls requests,
+	// 1 to 1,000,000, it stays closed.
 	Errors rules.PPM
-	// Window is the time that asks are counted over, 1 s to 10 min.
+	// Window is the time over which requests are counted, 1 s to 10 min.
 	Window time.Duration
 	Calls  int
-	// Open is how long none is sent; then one is, and its answer ends this. 1 s
-	// to 1 h.
+	// Open is the time until an open breaker sends one request, 1 s to 1 h. A
+	// grant closes it.
 	Open time.Duration
 }
 
-// HotKey is when a key is asked for so often that it is treated apart.
+// HotKey configures the treatment of hot keys.
 type HotKey struct {
-	// Threshold is the hits a second at this daemon from which on homes grant
-	// more of the key at once, and its counts are told to others at once: up to
-	// 1,000,000,000; 0 for never.
+	// Threshold is the hits a second at this daemon that make a key hot: owners
+	// grant larger leases of it, and its counts are sent to peers at once. Up
+	// to 1,000,000,000; 0 for never.
 	Threshold int
 }
 
 // Bounds on the settings of strict keys.
 const (
-	// fewReplicas is how many replicas there are unless they are named.
+	// fewReplicas is the number of strict voters unless they are named.
 	fewReplicas     = 3
 	maxHeadroom     = 10_000
 	maxPrefetch     = 1_000
@@ -73,10 +75,9 @@ func defaultStrict() Strict {
 
 func defaultHotKey() HotKey { return HotKey{Threshold: 10_000} }
 
-// StrictReplicas returns the names of the daemons of the own region that hold
-// what homes have used, sorted: those that were named, else the first three of
-// Rights.Daemons, all of them where there are fewer. It is nil for a daemon
-// that holds no rights.
+// StrictReplicas returns the names of the own region's strict voters, sorted:
+// the configured ones, else the first three of Rights.Daemons, or all of fewer.
+// It is nil for a daemon without rights.
 func (c *Config) StrictReplicas() []string {
 	if c.Region == "" || c.Rights.Dir == "" {
 		return nil
@@ -107,28 +108,28 @@ func (v *validator) strict(c *Config) {
 	v.between("strict.breaker.open", b.Open, time.Second, time.Hour)
 }
 
-// replicas checks names of which a majority must be able to tell.
+// replicas checks the names of the strict voters.
 func (v *validator) replicas(list []string, r *Rights) {
 	const field = "strict.replicas"
 	switch n := len(list); {
 	case n == 0:
 		return
 	case r.Dir == "":
-		v.fault(field, "does nothing without rights.dir, the folder that replicas need")
+		v.fault(field, "has no effect without rights.dir, the folder that strict voters need")
 		return
 	case n > route.MaxReplicas:
 		v.fault(field, "%d names: at most %d", n, route.MaxReplicas)
 		return
 	case n == 2 && len(r.Daemons) == 2:
-		// Both of a region of two: more cannot be had.
+		// Both daemons of a region of two.
 	case n%2 == 0:
-		v.fault(field, "%d names: name an odd number, for of %d no more may be down than of %d", n, n, n-1)
+		v.fault(field, "%d names: name an odd number; of %d no more may be down than of %d", n, n, n-1)
 	}
 	for i, name := range list {
 		at := fmt.Sprintf("%s[%d]", field, i)
 		switch {
 		case slices.Contains(list[:i], name):
-			v.fault(at, "%q is there twice", name)
+			v.fault(at, "%q is given twice", name)
 		case len(r.Daemons) > 0 && !slices.Contains(r.Daemons, name):
 			v.fault(at, "%s is none of rights.daemons: %s", excerpt(name), listNames(r.Daemons))
 		}

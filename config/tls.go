@@ -12,10 +12,10 @@ import (
 // maxPEMBytes bounds a file of certificates or a key.
 const maxPEMBytes = 1 << 20
 
-// Check reads the files, as a daemon does at start, and returns what is wrong
-// with them as errors.Join has it. Warnings are about what other daemons would
-// refuse at the time now, such as a certificate that has expired, and about a
-// key that others can read. It returns nothing where t is not on.
+// Check reads the files as a daemon does at start, and returns their faults as
+// a joined error. Warnings are about certificates that other daemons would
+// refuse at the time now, such as expired ones, and about a key that others can
+// read. It returns nothing where t is not on.
 func (t TLS) Check(now time.Time) (warnings []string, err error) {
 	if !t.On() {
 		return nil, nil
@@ -51,8 +51,8 @@ func readPEM(setting, path string) ([]byte, error) {
 	return data, nil
 }
 
-// untrusted says why a daemon with the same CA would refuse the certificate,
-// as a server's or as a client's.
+// untrusted returns the reason why a daemon with the same CA would refuse the
+// certificate of a server or of a client, "" for none.
 func (t TLS) untrusted(pair tls.Certificate, pool *x509.CertPool, now time.Time) []string {
 	between := x509.NewCertPool()
 	for _, der := range pair.Certificate[1:] {

@@ -11,13 +11,13 @@ import (
 )
 
 // The settings of envoyproxy/ratelimit, which reads them from the environment
-// alone. Those that make sense without a store mean the same here, so that
-// switching is a change of address, with three differences: listeners stay on
-// loopback unless a host is given, a unix socket is answered on beside TCP
-// and not instead of it, and what would be a weaker daemon than the operator
-// asked for is refused.
+// only. Those that apply without a store have the same effect here, so that a
+// migration only changes the address, with three differences: listeners stay on
+// loopback unless a host is given, a unix socket is served beside TCP and not
+// instead of it, and settings that rld would implement less securely are
+// rejected.
 
-// upstreamSame maps variables to settings that take their value as it is.
+// upstreamSame maps variables to the settings that have the same values.
 var upstreamSame = map[string]string{
 	"GRPC_UDS":                       "grpc.uds",
 	"GRPC_MAX_CONNECTION_AGE":        "grpc.max_connection_age",
@@ -34,13 +34,13 @@ var upstreamSame = map[string]string{
 	"QUOTA_MODE":                     "quota_all",
 }
 
-// upstreamLevels maps upstream's levels to ours where the names differ.
+// upstreamLevels maps log levels with other names.
 var upstreamLevels = map[string]string{
 	"trace": "debug", "warning": "warn", "fatal": "error", "panic": "error",
 }
 
-// upstream takes upstream's variables over. ownPath says that a stronger source
-// names the limits, so that RUNTIME_* is not asked which files count.
+// upstream applies the variables of envoyproxy/ratelimit. With ownPath a
+// stronger source names the limits, so RUNTIME_* is ignored.
 func (l *loader) upstream(env map[string]string, ownPath bool) {
 	for _, name := range slices.Sorted(maps.Keys(upstreamSame)) {
 		if v := env[name]; v != "" {
@@ -63,8 +63,8 @@ func (l *loader) upstream(env map[string]string, ownPath bool) {
 	l.upstreamUnused(env)
 }
 
-// upstreamLast takes over the one variable of upstream that wins over ours:
-// it asks for less charging than RLD_CHARGE_DENIED does.
+// upstreamLast applies the one variable that overrides an RLD_ variable: it
+// requests less charging than RLD_CHARGE_DENIED does.
 func (l *loader) upstreamLast(env map[string]string) {
 	const name = "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT"
 	if l.upstreamBool(env, name) {
@@ -72,7 +72,7 @@ func (l *loader) upstreamLast(env map[string]string) {
 	}
 }
 
-// upstreamBool reads a variable that is no setting of ours by itself.
+// upstreamBool reads a variable that does not correspond to one setting.
 func (l *loader) upstreamBool(env map[string]string, name string) bool {
 	v := env[name]
 	if v == "" {
@@ -86,13 +86,13 @@ func (l *loader) upstreamBool(env map[string]string, name string) bool {
 	return b
 }
 
-// upstreamAddr puts a host and a port, of which either may be missing, over
-// those of an address.
+// upstreamAddr replaces the host and the port of an address, each only where
+// its variable is set.
 func (l *loader) upstreamAddr(field string, addr *string, env map[string]string, hostVar, portVar string) {
 	var names []string
 	host, port, err := net.SplitHostPort(*addr)
 	if err != nil {
-		return // a bad one in the file, which Validate reports
+		return // an invalid one in the file, which Validate reports
 	}
 	if v := env[hostVar]; v != "" {
 		names, host = append(names, hostVar), strings.Trim(v, "[]")
@@ -109,9 +109,9 @@ func (l *loader) upstreamAddr(field string, addr *string, env map[string]string,
 	}
 }
 
-// upstreamRuntime composes the folder of limits as upstream does, where every
-// file counts whatever its name. RUNTIME_WATCH_ROOT chooses what upstream
-// watches; contents are compared here, which sees both.
+// upstreamRuntime composes the folder of limits as envoyproxy/ratelimit does,
+// where every file counts. RUNTIME_WATCH_ROOT selects the watched folder there;
+// rld compares contents, which covers both.
 func (l *loader) upstreamRuntime(env map[string]string) {
 	l.upstreamBool(env, "RUNTIME_WATCH_ROOT")
 	ignoreDotfiles := l.upstreamBool(env, "RUNTIME_IGNOREDOTFILES")
@@ -138,7 +138,7 @@ func (l *loader) upstreamRuntime(env map[string]string) {
 	l.set("limits.names", string(kind), from)
 }
 
-// upstreamRefused refuses what rld would do less safely than it was told to.
+// upstreamRefused rejects settings that rld would implement less securely.
 func (l *loader) upstreamRefused(env map[string]string) {
 	refuse := func(from Origin, problem string) {
 		l.faults = append(l.faults, &Fault{Problem: problem, Origin: from})
@@ -163,11 +163,11 @@ func (l *loader) upstreamRefused(env map[string]string) {
 	}
 	if v := env["CONFIG_TYPE"]; v != "" && v != "FILE" {
 		refuse(fromEnv("CONFIG_TYPE"), fmt.Sprintf("%q is no source of limits that rld has: "+
-			"unset it or say FILE, and give the limits as files", v))
+			"unset it or set it to FILE, and give the limits as files", v))
 	}
 }
 
-// storePrefixes begin the names of settings of the store that rld does not
+// storePrefixes begin the names of settings of the store, which rld does not
 // have.
 var storePrefixes = []string{
 	"REDIS_", "MEMCACHE_", "BACKEND_TYPE", "CACHE_KEY_PREFIX", "EXPIRATION_JITTER_MAX_SECONDS",
@@ -199,7 +199,7 @@ func (l *loader) upstreamUnused(env map[string]string) {
 	}
 }
 
-// isOn reports whether a switch that rld does not have is said to be on.
+// isOn reports whether a boolean variable is true.
 func isOn(v string) bool {
 	on, err := strconv.ParseBool(v)
 	return err == nil && on

@@ -12,14 +12,14 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Bounds that Validate holds the settings to.
+// Bounds of settings.
 const (
 	maxMaxKeys   = 100_000_000
 	maxShards    = 64
 	maxSocketLen = 107 // bytes of a unix socket's path
 )
 
-// Validate returns Faults that name every field at fault, or nil.
+// Validate returns Faults with every invalid field, or nil.
 func (c *Config) Validate() error {
 	var v validator
 	v.listeners(c)
@@ -46,14 +46,14 @@ func (c *Config) Exposed() []string {
 	return out
 }
 
-// listener is an address that the daemon answers on.
+// listener is a listening address of the daemon.
 type listener struct {
 	field, addr string
 	encrypted   bool
-	lacks       string // what is wrong with it in plain text, and what would be right
+	lacks       string // the fault of plain text there, and its remedy
 }
 
-// listeners are those that are open: a daemon alone answers no other one.
+// listeners returns the open listeners. A daemon alone has none for peers.
 func (c *Config) listeners() []listener {
 	const noTLS = "and rld has no TLS there: use a loopback address such as 127.0.0.1:PORT"
 	out := []listener{
@@ -71,8 +71,8 @@ func (c *Config) listeners() []listener {
 			"and nothing encrypts it: give cluster.secret_file or swim.keys_file"})
 }
 
-// loopback reports whether host is reachable from this machine alone. A name
-// but localhost is taken for one that is not.
+// loopback reports whether only this machine can reach host. Of names, only
+// localhost counts.
 func loopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
@@ -88,7 +88,7 @@ func (v *validator) fault(field, format string, args ...any) {
 	v.faults = append(v.faults, &Fault{Field: field, Problem: fmt.Sprintf(format, args...)})
 }
 
-// faultFor is fault for a setting that another one asks for or rules out.
+// faultFor is fault for a setting that another one requires or excludes.
 func (v *validator) faultFor(field, needs, format string, args ...any) {
 	v.fault(field, format, args...)
 	v.faults[len(v.faults)-1].needs = needs
@@ -103,7 +103,7 @@ func (v *validator) listeners(c *Config) {
 			continue
 		}
 		if !c.Insecure && !l.encrypted && !loopback(host) {
-			v.fault(l.field, "%q is reachable from other machines %s, or say --insecure (RLD_INSECURE=true) "+
+			v.fault(l.field, "%q is reachable from other machines %s, or set --insecure (RLD_INSECURE=true) "+
 				"where the network is trusted", l.addr, strings.ReplaceAll(l.lacks, "PORT", port))
 		}
 		if other, ok := taken[l.addr]; ok && port != "0" {
@@ -121,7 +121,7 @@ func (v *validator) listeners(c *Config) {
 	v.between("grpc.max_connection_age_grace", g.MaxConnectionAgeGrace, time.Second, 0)
 }
 
-// splitAddr takes host:port apart. The error says what would be right.
+// splitAddr splits host:port. The error names a correct form.
 func splitAddr(addr string) (host, port string, err error) {
 	host, port, err = net.SplitHostPort(addr)
 	if err != nil {
@@ -140,7 +140,7 @@ func checkPort(port string) error {
 	return nil
 }
 
-// between checks a duration; most 0 means without a bound above.
+// between checks a duration; most 0 means no upper bound.
 func (v *validator) between(field string, d, least, most time.Duration) {
 	switch {
 	case most == 0 && d < least:
@@ -157,7 +157,7 @@ func (v *validator) number(field string, n, least, most int) {
 	}
 }
 
-// oneOf checks a word that did not come through the parser of a source.
+// oneOf checks a word that no source has parsed.
 func oneOf[T ~string](v *validator, field string, got T, allowed ...T) {
 	for _, a := range allowed {
 		if got == a {
@@ -230,7 +230,7 @@ func (v *validator) process(c *Config) {
 	v.between("drain", c.Drain, 0, 10*time.Minute)
 }
 
-// each takes a joined error apart.
+// each returns the parts of a joined error.
 func each(err error) []error {
 	if err == nil {
 		return nil

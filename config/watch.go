@@ -12,24 +12,23 @@ import (
 )
 
 const (
-	// settleTime is how long changed files must stay the same before they
-	// count: a reader may come in the middle of a write or of the exchange
-	// of a ConfigMap's version.
+	// settleTime is how long changed files must be unchanged before they count:
+	// a read may occur in the middle of a write or of an update of a ConfigMap.
 	settleTime  = 100 * time.Millisecond
 	settleTries = 10
 )
 
-// Reading is what the files of limits were at one time: the files with
-// warnings, or an error that says why they could not be read.
+// Reading is the content of the files of limits at one time: the files with
+// warnings, or the error of reading them.
 type Reading struct {
 	Files    []limits.File
 	Warnings []string
 	Err      error
 }
 
-// Watcher looks for changes of the files of limits. It compares contents and
-// not times, so that files that are exchanged behind a symbolic link (as
-// Kubernetes does with a ConfigMap) are seen and a mere touch is not.
+// Watcher detects changes of the files of limits. It compares contents and not
+// times, so that it detects files that are replaced behind a symbolic link (as
+// Kubernetes does with a ConfigMap) and ignores a mere touch.
 type Watcher struct {
 	path     string
 	names    Names
@@ -107,11 +106,11 @@ func (w *Watcher) settle(
 	return r, r.fingerprint()
 }
 
-// fingerprint stands for the content of a Reading.
+// fingerprint identifies the content of a Reading.
 type fingerprint [sha256.Size]byte
 
-// fingerprint covers names and contents, or the error. Lengths go first so
-// that no two readings are the same by concatenation.
+// fingerprint covers names and contents, or the error. Lengths precede them, so
+// that no two readings are equal by concatenation.
 func (r Reading) fingerprint() fingerprint {
 	h := sha256.New()
 	put := func(b []byte) {
