@@ -130,12 +130,6 @@ func (r *Reach) Measure(links []node.Link) {
 	}
 }
 
-// open reports whether an owner may be asked.
-func (r *Reach) open(at time.Duration, owner crdt.Incarnation) bool {
-	p := r.paths[owner]
-	return p == nil || p.breaker.Passes(at)
-}
-
 // claim lets a call through to an owner, or not. The outcome of the call goes
 // to done, unless it has none.
 func (r *Reach) claim(at time.Duration, owner crdt.Incarnation) bool {

@@ -84,8 +84,6 @@ func (w *Waiters) Next(at time.Duration, c *StrictCall) (Action, uint64) {
 	case c.NoWait || c.ticket == 0 && !w.add(c) || c.rounds >= maxRounds:
 		c.giveUp()
 		return Probe, 0
-	case !w.reachable(at, c):
-		return Probe, 0
 	}
 	c.rounds++
 	return Request, w.expect(at, c)
@@ -157,26 +155,21 @@ func (w *Waiters) done(at time.Duration, c *StrictCall, owner crdt.Incarnation, 
 	w.reach.done(at, owner, ok)
 }
 
-// failAll makes all owners fail that a call still waits for. It reports whether
-// there is one.
+// failAll leaves the descriptors that wait one owner less. The next one has a
+// time of its own. It reports whether a descriptor waits.
 func (c *StrictCall) failAll() bool {
-	failed := false
+	failed, hits := false, c.call.Hits()
 	for i := range c.call.Statuses {
-		if c.call.Statuses[i].Wait {
-			c.fail(i)
-			failed = true
+		st := &c.call.Statuses[i]
+		if !st.Wait {
+			continue
 		}
+		if hits[i].Failed++; unreached(st) {
+			hits[i].Failed = noOwner
+		}
+		failed, c.until = true, 0
 	}
 	return failed
-}
-
-// fail leaves a descriptor one owner less. The next one has a time of its own.
-func (c *StrictCall) fail(i int) {
-	h := &c.call.Hits()[i]
-	if h.Failed++; unreached(&c.call.Statuses[i]) {
-		h.Failed = noOwner
-	}
-	c.until = 0
 }
 
 // giveUp leaves the descriptors that wait no owner.
@@ -186,20 +179,6 @@ func (c *StrictCall) giveUp() {
 			c.call.Hits()[i].Failed = noOwner
 		}
 	}
-}
-
-// reachable reports whether the owners that a call waits for may be asked. A
-// descriptor fails whose owner may not.
-func (w *Waiters) reachable(at time.Duration, c *StrictCall) bool {
-	all := true
-	for i := range c.call.Statuses {
-		st := &c.call.Statuses[i]
-		if st.Wait && !c.waitsFor(st.Owner) && !w.reach.open(at, st.Owner) {
-			c.fail(i)
-			all = false
-		}
-	}
-	return all
 }
 
 // waitsFor reports whether a descriptor of a call waits for an owner already.
