@@ -14,7 +14,8 @@ import (
 	"github.com/georld/rld/quota/epoch"
 )
 
-// agentOf returns a daemon of a region of one that is about to open its office.
+// agentOf returns a daemon, alone in its region, before it opens its rights
+// agent.
 func agentOf(dir, secret string) *daemon {
 	d := &daemon{cfg: config.Default(), log: slog.New(slog.DiscardHandler), secret: []byte(secret)}
 	d.cfg.Region, d.cfg.Name = "eu", "eu-0"
@@ -23,8 +24,8 @@ func agentOf(dir, secret string) *daemon {
 	return d
 }
 
-// serveAgent lets an office store what it promises, and returns what it then
-// holds of a hundred.
+// serveAgent lets a rights agent take a turn, and returns its rights of a
+// hundred then.
 func serveAgent(t *testing.T, d *daemon) (uint64, epoch.Reason) {
 	t.Helper()
 	e, err := NewEngine(EngineConfig{MaxKeys: 100, Node: testNode(d.cfg.Region, d.cfg.Name)})
@@ -36,7 +37,7 @@ func serveAgent(t *testing.T, d *daemon) (uint64, epoch.Reason) {
 	return d.agent.Allotment(1, 100, x+1000, 0, false)
 }
 
-// What a daemon promised outlives it, and is nobody else's.
+// TestAgentFile keeps the record of a rights agent, for its daemon alone.
 func TestAgentFile(t *testing.T) {
 	dir := t.TempDir()
 	open := func(secret string, change func(*daemon)) (*daemon, error) {
@@ -52,7 +53,7 @@ func TestAgentFile(t *testing.T) {
 		d, err := open(secret, change)
 		d.closeAgent()
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want an error that says %q", what, err, want)
+			t.Errorf("%s: %v, want an error with %q", what, err, want)
 		}
 	}
 
@@ -83,7 +84,7 @@ func TestAgentFile(t *testing.T) {
 		refused("a "+what+" file", rightsFile, "one", unchanged)
 	}
 
-	// What a write that was cut short left behind does not matter, and goes.
+	// The rest of a write that was cut short does not matter, and is removed.
 	if err := os.WriteFile(file, good, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -99,8 +100,7 @@ func TestAgentFile(t *testing.T) {
 		t.Errorf("%s is still there: %v", cut, err)
 	}
 
-	// Without the file, and without the word that it never ran, it holds
-	// nothing.
+	// Without the file, and without rights.first_start, it holds nothing.
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestAgentFile(t *testing.T) {
 	}
 }
 
-// A folder that cannot be written is found out at the start.
+// TestAgentFolder refuses a folder that cannot be written at the start.
 func TestAgentFolder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

@@ -28,11 +28,11 @@ func TestStrictCut(t *testing.T) {
 		if c := eu.check(descriptor(1, "login", "bob")); !c.Decision.Allowed {
 			t.Fatalf("%+v", c.Statuses[0])
 		}
-		time.Sleep(time.Second) // what is left of a batch goes back
+		time.Sleep(time.Second) // an unused lease is returned
 		w.isolate("us")
-		asked := func(who string) (*node.Call, time.Duration) {
+		asked := func(user string) (*node.Call, time.Duration) {
 			begin := time.Now()
-			return eu.check(descriptor(1, "login", who)), time.Since(begin)
+			return eu.check(descriptor(1, "login", user)), time.Since(begin)
 		}
 		c, took := asked("bob")
 		if c.Decision.Allowed || c.Statuses[0].Degraded != node.OwnerUnreachable || took < 200*time.Millisecond || took > 300*time.Millisecond {
@@ -48,13 +48,13 @@ func TestStrictCut(t *testing.T) {
 			t.Errorf("circuits %+v, want one that is open", got)
 		}
 		w.heal()
-		w.within(90*time.Second, "the home is asked again", func() bool {
-			c, _ := asked("eve") // of whom no answer has been on its way since the cut
+		w.within(90*time.Second, "the owner is asked again", func() bool {
+			c, _ := asked("eve") // no answer for her is on its way since the partition
 			return c.Decision.Allowed && c.Statuses[0].Degraded == node.NotDegraded
 		})
 		for _, event := range []string{"circuit_breaker_open", "circuit_breaker_half_open", "circuit_breaker_closed"} {
 			if len(eu.lines(event)) == 0 {
-				t.Errorf("the log does not say %s", event)
+				t.Errorf("the log lacks %s", event)
 			}
 		}
 	})
@@ -79,10 +79,10 @@ func TestStrictReserve(t *testing.T) {
 		}
 		w.isolate("us")
 		eu, ap, us := count("eu", 30), count("ap", 30), count("us", 60)
-		time.Sleep(time.Second) // what was granted and not used comes back
+		time.Sleep(time.Second) // unused leases are returned
 		c := w.in("eu")[0].check(descriptor(20, "login", "bob"))
 		if st := c.Statuses[0]; st.Degraded == node.NotDegraded || st.Gate != node.OwnerGate {
-			t.Errorf("a floor that is used up says %+v", st)
+			t.Errorf("a regional reserve that is used up: %+v", st)
 		}
 		eu, ap, us = eu+count("eu", 30), ap+count("ap", 30), us+count("us", 60)
 		floor, rest := int(l.ReserveLimit(3).Requests), int(l.OwnerLimit(3).Requests)
@@ -121,7 +121,7 @@ func TestStrictDisks(t *testing.T) {
 		}
 		restart(first, func() { remove(t, w.journalOf(first)) })
 		if len(first.lines("does not vote")) == 0 {
-			t.Error("nothing is said of a lost disk")
+			t.Error("a lost disk is not logged")
 		}
 		w.within(5*time.Second, "it has copied", w.voting)
 		if s := w.status(first); s.Generation == 0 || s.Ledgers != 1 {
@@ -130,7 +130,7 @@ func TestStrictDisks(t *testing.T) {
 		life := w.status(first).Generation
 		restart(first, func() { damage(t, w.journalOf(first)) })
 		if len(first.lines("journal_damaged", "ERROR")) == 0 {
-			t.Error("nothing is said of a damaged disk")
+			t.Error("a damaged disk is not logged")
 		}
 		w.within(5*time.Second, "it has copied", w.voting)
 		if s := w.status(first); s.Generation <= life || s.Ledgers != 1 {
@@ -206,13 +206,13 @@ func TestStrictLayout(t *testing.T) {
 		})
 		owner := w.ownerOf(w.residents[0], "login", "bob")
 		if owner.name < "us-2" {
-			t.Errorf("%s is home, and no replica any more", owner.name)
+			t.Errorf("%s is the owner, and no strict voter any more", owner.name)
 		}
 		ask(60)
 		time.Sleep(time.Second)
 		ask(20)
 		if passed > 20 || passed < 12 {
-			t.Errorf("%d passed, want 20, less what the former home had marked or granted", passed)
+			t.Errorf("%d passed, want 20, less the headroom and leases of the former owner", passed)
 		}
 	})
 }

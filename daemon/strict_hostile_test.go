@@ -17,8 +17,8 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// TestStrictHostileFrames hands a daemon what no daemon of its region would
-// send: it is refused and counted, and the limit still holds.
+// TestStrictHostileFrames sends a daemon frames that no daemon of its region
+// sends: they are rejected and counted, and the limit still holds.
 func TestStrictHostileFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(5, rules.Deny)}), "us", "eu")
@@ -47,16 +47,16 @@ func TestStrictHostileFrames(t *testing.T) {
 			return frame
 		}
 		hello := link.Hello{Member: peer.cluster.self}
-		stranger := link.Hello{Member: gossip.Member{Peer: gossip.Peer{ID: 77, Name: "mallory", Region: "us"}}}
+		unknown := link.Hello{Member: gossip.Member{Peer: gossip.Peer{ID: 77, Name: "mallory", Region: "us"}}}
 
 		var bad *link.ProtocolError
 		good := forge(peer.cluster.self.ID, func(*sticky.Message) {})
 		for what, frame := range map[string][]byte{
-			"cut":             good[:len(good)-1],
-			"a foreign voice": forge(owner.cluster.self.ID, func(*sticky.Message) {}),
+			"cut":              good[:len(good)-1],
+			"a foreign sender": forge(owner.cluster.self.ID, func(*sticky.Message) {}),
 		} {
 			if err := owner.cluster.Frame(hello, frame); !errors.As(err, &bad) {
-				t.Errorf("%s: %v, want bad", what, err)
+				t.Errorf("%s: %v, want a protocol error", what, err)
 			}
 		}
 		elsewhere := forge(hello.Member.ID, func(m *sticky.Message) { m.To = 4711 })
@@ -64,14 +64,14 @@ func TestStrictHostileFrames(t *testing.T) {
 			t.Errorf("for another incarnation: %v", err)
 		}
 
-		strange := w.stricts[owner.name].engine.StrictStats().Rejected
+		before := w.stricts[owner.name].engine.StrictStats().Rejected
 		refused := w.stricts[owner.name].acceptor.counts.rejected.Load()
 		ask := func(holder crdt.Incarnation, want uint64) func(*sticky.Message) {
 			return func(m *sticky.Message) {
 				m.Requests = []sticky.LeaseRequest{{ID: 1 << 40, Lessee: holder, Key: key, Rule: rule, Window: window, Want: want, Need: want}}
 			}
 		}
-		raise := func(m *sticky.Message) {
+		accept := func(m *sticky.Message) {
 			m.Accepts = []sticky.Accept{{
 				Key: key, Ballot: sticky.Ballot{Round: 9, Owner: m.From, Term: 1}, Seq: 1,
 				Watermarks: sticky.Watermarks{{Window: window, Amount: 5, End: window + 60_000}},
@@ -81,16 +81,16 @@ func TestStrictHostileFrames(t *testing.T) {
 			from link.Hello
 			data []byte
 		}{
-			"an ask in another's name": {hello, forge(hello.Member.ID, ask(4711, 5))},
+			"a request in another's name": {hello, forge(hello.Member.ID, ask(4711, 5))},
 			"a grant to itself": {hello, forge(hello.Member.ID, func(m *sticky.Message) {
 				m.Grants = []sticky.LeaseGrant{{ID: 1, Owner: self, Key: key, Rule: rule, Window: window, Until: window + 60_000, Total: 1_000}}
 			})},
-			"a vote of nobody": {stranger, forge(77, func(m *sticky.Message) {
+			"accepted by an unknown daemon": {unknown, forge(77, func(m *sticky.Message) {
 				m.Accepted = []sticky.Accepted{{Key: crdt.Key{Hi: 1}, Voter: 5, OK: true}}
 			})},
-			"a raise of a stranger": {stranger, forge(77, raise)},
-			"a raise under another's ballot": {hello, forge(hello.Member.ID, func(m *sticky.Message) {
-				raise(m)
+			"an accept of an unknown daemon": {unknown, forge(77, accept)},
+			"an accept under another's ballot": {hello, forge(hello.Member.ID, func(m *sticky.Message) {
+				accept(m)
 				m.Accepts[0].Ballot.Owner = self
 			})},
 		} {
@@ -98,11 +98,11 @@ func TestStrictHostileFrames(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		if n := w.stricts[owner.name].engine.StrictStats().Rejected - strange; n != 3 {
-			t.Errorf("%d items of strangers were counted, want 3", n)
+		if n := w.stricts[owner.name].engine.StrictStats().Rejected - before; n != 3 {
+			t.Errorf("%d items were rejected by shards, want 3", n)
 		}
 		if n := w.stricts[owner.name].acceptor.counts.rejected.Load() - refused; n != 2 {
-			t.Errorf("%d raises of strangers were refused, want 2", n)
+			t.Errorf("%d accepts were rejected, want 2", n)
 		}
 		passed := 1
 		for i := range 18 {
@@ -126,7 +126,7 @@ func otherIn(w *strictWorld, than *resident, region string) *resident {
 	panic("no other daemon in " + region)
 }
 
-// TestStrictTooMany goes by on_failure where too many calls wait.
+// TestStrictTooMany decides by on_failure when too many calls wait.
 func TestStrictTooMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStrictWorld(t, 1, strictRules(t, rules.Node{Key: "login", Limit: perMinute(5, rules.Deny)}), "us")
@@ -149,7 +149,7 @@ func TestStrictTooMany(t *testing.T) {
 		})
 		c := w.residents[0].check(descriptor(1, "login", "bob"))
 		if c.Decision.Allowed || c.Statuses[0].Degraded != node.OwnerUnreachable || s.StrictStats().Unqueued != 2 {
-			t.Errorf("%+v, %d turned away", c.Statuses[0], s.StrictStats().Unqueued)
+			t.Errorf("%+v, %d refused", c.Statuses[0], s.StrictStats().Unqueued)
 		}
 		s.with(func(p *replica.Process) {
 			for _, x := range all {
@@ -192,7 +192,7 @@ func TestStrictTryCheck(t *testing.T) {
 		if got := e.Refund(&to[0], 1); got.Hits != 1 {
 			t.Errorf("refund: %+v", got)
 		}
-		w.within(2*time.Second, "what was given back can be used", func() bool {
+		w.within(2*time.Second, "the refunded hit can be used", func() bool {
 			return owner.check(descriptor(1, "login", "bob")).Decision.Allowed
 		})
 	})

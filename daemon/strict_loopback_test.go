@@ -71,8 +71,8 @@ func startRegion(t *testing.T, limits string, names ...string) []*running {
 }
 
 // TestStrictRegion asks three real daemons over all of their edges: five logins
-// pass in a minute, and what they did is in the metrics. Where no majority
-// lives calls fail closed, and HTTP says 503.
+// pass in a minute, and the metrics count them. Without a majority calls fail
+// closed, and HTTP answers 503.
 func TestStrictRegion(t *testing.T) {
 	all := startRegion(t, strictLimits, "us-0", "us-1", "us-2")
 	if into := time.Now().Second(); into > 50 {
@@ -117,13 +117,13 @@ func TestStrictRegion(t *testing.T) {
 			strings.Contains(body, `"allowed":false`)
 	})
 	if status, _ := fetch(t, "http://"+all[0].edges.httpAddr()+"/v1/check?domain=edge&user=eve"); status != http.StatusOK {
-		t.Errorf("a limit without a home answers %d", status)
+		t.Errorf("a limit without an owner answers %d", status)
 	}
 }
 
-func login(who string) *rldv1.CheckRequest {
+func login(user string) *rldv1.CheckRequest {
 	return &rldv1.CheckRequest{Domain: "edge", Descriptors: []*rldv1.Descriptor{{
-		Entries: []*rldv1.Entry{{Key: "login", Value: who}},
+		Entries: []*rldv1.Entry{{Key: "login", Value: user}},
 	}}}
 }
 
@@ -142,7 +142,7 @@ func fetch(t *testing.T, url string) (int, string) {
 }
 
 // TestStrictStream asks many questions in frames of one stream: all are
-// answered, those that wait for a home too.
+// answered, those that wait for an owner too.
 func TestStrictStream(t *testing.T) {
 	all := startRegion(t, strictLimits, "us-0", "us-1", "us-2")
 	stream, err := rldv1.NewRateLimiterClient(dial(t, all[1].edges.grpcAddr())).CheckStream(t.Context())
@@ -165,7 +165,7 @@ func TestStrictStream(t *testing.T) {
 				return
 			}
 		}
-		_ = stream.CloseSend() // the other end says what is wrong
+		_ = stream.CloseSend() // Recv returns the error
 	}()
 	seen := map[uint64]bool{}
 	for {

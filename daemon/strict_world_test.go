@@ -28,13 +28,13 @@ type strictWorld struct {
 	disks   map[string]string // folders, by daemon
 	stricts map[string]*strict
 	regions []string
-	// layout is the first one's regions, but for the replicas of each.
-	replicas int
-	breaker  breaker.Config
-	engines  engineSet
+	// voters is the number of strict voters of each region.
+	voters  int
+	breaker breaker.Config
+	engines engineSet
 }
 
-// engineSet is the engines that run, by daemon, for those who ask from other
+// engineSet holds the engines that run, by daemon, for callers in other
 // goroutines.
 type engineSet struct {
 	mu sync.Mutex
@@ -79,7 +79,7 @@ func newStrictWorld(t *testing.T, daemons int, set *rules.Set, regions ...string
 	t.Helper()
 	w := &strictWorld{
 		world: emptyWorld(t, 1, daemons, regions...), disks: map[string]string{}, stricts: map[string]*strict{},
-		regions: slices.Sorted(slices.Values(regions)), replicas: min(daemons, 3),
+		regions: slices.Sorted(slices.Values(regions)), voters: min(daemons, 3),
 	}
 	w.rules = set
 	w.engine = w.serveStrict
@@ -87,8 +87,8 @@ func newStrictWorld(t *testing.T, daemons int, set *rules.Set, regions ...string
 		w.disks[r.name] = t.TempDir()
 	}
 	w.start()
-	w.within(10*time.Second, "all are ready and hear all", w.whole)
-	w.within(10*time.Second, "all replicas vote", w.voting)
+	w.within(10*time.Second, "all are ready and in contact", w.whole)
+	w.within(10*time.Second, "all strict voters vote", w.voting)
 	return w
 }
 
@@ -106,7 +106,7 @@ func (w *strictWorld) serveStrict(r *resident, ec *EngineConfig, log *slog.Logge
 		for _, name := range w.regions {
 			region := route.Region{Name: name, Weight: 1}
 			if name == r.region {
-				for i := range w.replicas {
+				for i := range w.voters {
 					region.Replicas = append(region.Replicas, fmt.Sprintf("%s-%d", name, i))
 				}
 			}
@@ -126,7 +126,7 @@ func (w *strictWorld) serveStrict(r *resident, ec *EngineConfig, log *slog.Logge
 	}
 }
 
-// voting reports whether all replicas that run vote.
+// voting reports whether all strict voters that run vote.
 func (w *strictWorld) voting() bool {
 	for _, r := range w.alive() {
 		s := w.status(r)
@@ -137,18 +137,17 @@ func (w *strictWorld) voting() bool {
 	return true
 }
 
-// status describes a daemon's replica.
+// status describes a daemon's acceptor.
 func (w *strictWorld) status(r *resident) quorum.Status {
 	var s quorum.Status
 	w.stricts[r.name].acceptor.do(func(x *quorum.Acceptor) { s = x.Status() })
 	return s
 }
 
-// ownerOf returns the daemon that is home of a user's key, as another one sees
-// it.
-func (w *strictWorld) ownerOf(r *resident, key, who string) *resident {
+// ownerOf returns the daemon that owns a user's key in the view of another one.
+func (w *strictWorld) ownerOf(r *resident, key, user string) *resident {
 	w.t.Helper()
-	c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(1, key, who)}}
+	c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(1, key, user)}}
 	var x attempt
 	err := r.cluster.engine.open(&c, &x)
 	if err != nil {
@@ -157,7 +156,7 @@ func (w *strictWorld) ownerOf(r *resident, key, who string) *resident {
 	h := w.stricts[r.name].Routing().Owner(x.hits[0].Key, uint64(x.hits[0].Rule.ID), x.hits[0].Limit.HomeInRegion())
 	i := slices.IndexFunc(w.residents, func(o *resident) bool { return o.name == h.Name })
 	if i < 0 {
-		w.t.Fatalf("%s/%s is home of %s at %s: %s", key, who, h.Name, r.name, w.describe())
+		w.t.Fatalf("%s/%s is owned by %s at %s: %s", key, user, h.Name, r.name, w.describe())
 	}
 	return w.residents[i]
 }
@@ -179,12 +178,12 @@ func (w *strictWorld) kill(r *resident) {
 	w.stricts[r.name].acceptor.close()
 }
 
-// journalOf is the file of a daemon's replica.
+// journalOf returns the journal file of a daemon.
 func (w *strictWorld) journalOf(r *resident) string {
 	return filepath.Join(w.disks[r.name], journalFile)
 }
 
-// closeDisks lets go of all journals that are open.
+// closeDisks closes all journals that are open.
 func (w *strictWorld) closeDisks() {
 	for _, r := range w.residents {
 		w.kill(r)

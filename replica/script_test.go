@@ -203,6 +203,9 @@ func (x *rig) round(c *rigCall) {
 			var asked []string
 			for i := range c.call.Statuses {
 				if st := &c.call.Statuses[i]; st.Wait {
+					if ticket := c.call.Hits()[i].Ticket; ticket != c.Ticket() || ticket == 0 {
+						x.printf("%s: a hit has ticket %d of %d", c.name, ticket, c.Ticket())
+					}
 					c.answer[i] = ""
 					asked = append(asked, x.name(st.Owner))
 				}

@@ -155,8 +155,8 @@ func TestACutOffRegionKeepsItsShare(t *testing.T) {
 	}
 }
 
-// A dead daemon's share is back from the first label that starts a horizon after
-// its crash, where at most a third of the region's daemons are dead.
+// A dead daemon's share is back from the first label that starts a horizon
+// after its crash, where at most a third of the region's daemons are dead.
 func TestADeadDaemonsShareComesBack(t *testing.T) {
 	const crash = 10 * time.Second
 	for _, horizon := range []time.Duration{10 * time.Second, 30 * time.Second} {
@@ -181,7 +181,7 @@ func TestADeadDaemonsShareComesBack(t *testing.T) {
 	}
 }
 
-// What is said about rights in a configuration is checked before a run.
+// TestRightsAreValidated checks the configuration of rights before a run.
 func TestRightsAreValidated(t *testing.T) {
 	for want, change := range map[string]func(*Rights){
 		"period of 1s":           func(r *Rights) { r.Period = time.Second },

@@ -8,8 +8,8 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// flooded is a strict key that daemons of three regions are asked for 20,000 times
-// a second.
+// flooded is a strict key that daemons of three regions are asked for 20,000
+// times a second.
 func flooded(t testing.TB, limit string) *Config {
 	cfg := homed(t, limit)
 	cfg.Regions = []Region{{"eu", 3}, {"us", 3}, {"ap", 3}}
@@ -17,8 +17,8 @@ func flooded(t testing.TB, limit string) *Config {
 	return cfg
 }
 
-// What is denied is denied from memory: a flood of calls for a key of which nothing
-// is left puts next to no asks on its home.
+// TestDeniedKeyIsQuiet floods a key of which nothing is left: the calls are
+// denied from memory, and the owner gets next to no requests.
 func TestDeniedKeyIsQuiet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes 140,000 decisions")
@@ -42,8 +42,9 @@ func TestDeniedKeyIsQuiet(t *testing.T) {
 	}
 }
 
-// Limits that change while homes have granted of them: the greatest that is in
-// force anywhere bounds a label, under every algorithm.
+// TestStrictHoldsWhileALimitChanges changes limits while leases of them are
+// out: the greatest limit in force anywhere bounds a window, under every
+// algorithm.
 func TestStrictHoldsWhileALimitChanges(t *testing.T) {
 	for _, algorithm := range rules.Algorithms() {
 		limit := "unit: second, unit_multiplier: 3, consistency: strict, home: eu, algorithm: " + algorithm + ", requests_per_unit: "
@@ -64,8 +65,8 @@ func TestStrictHoldsWhileALimitChanges(t *testing.T) {
 	}
 }
 
-// A call that waits is answered when its home has died, and one at a daemon that
-// dies is not answered at all.
+// TestCallsThatWaitEnd crashes owners, and daemons with calls that wait: a call
+// is answered when its owner has died, and not when its own daemon has.
 func TestCallsThatWaitEnd(t *testing.T) {
 	cfg := homed(t, strictFixed)
 	cfg.Faults = []Fault{
@@ -92,9 +93,9 @@ func TestCallsThatWaitEnd(t *testing.T) {
 	}
 }
 
-// A daemon stops asking the owners in a region that it cannot reach, probes them
-// after a while, and asks them again after the network partition. Meanwhile its
-// calls are decided at once.
+// TestBreakersOpenAndClose partitions the region of the owners: the other
+// daemons stop asking them, probe them after a while, and ask them again after
+// the partition. Meanwhile their calls are decided at once.
 func TestBreakersOpenAndClose(t *testing.T) {
 	cfg := homed(t, strictFixed)
 	cfg.Strict.Breaker = breaker.Config{Calls: 4, Window: time.Second, Open: time.Second}
@@ -122,5 +123,23 @@ func TestBreakersOpenAndClose(t *testing.T) {
 	}
 	if d := w.daemons[3]; d.process.Waiters.Len() > 50 {
 		t.Errorf("%d calls wait", d.process.Waiters.Len())
+	}
+}
+
+// TestStrictWithoutFaults has owners answer calls in about a round trip, also of
+// several shards and where windows end meanwhile.
+func TestStrictWithoutFaults(t *testing.T) {
+	cfg := homed(t, "unit: second, unit_multiplier: 1, requests_per_unit: 60, consistency: strict, home: eu")
+	cfg.Shards, cfg.Workloads[0].Keys, cfg.Strict.Sync = 4, 40, 5*time.Millisecond
+	r, err := Run(cfg, Options{Auditors: TestAuditors(strictAuditors...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Code() != ExitFine {
+		t.Errorf("%+v", violated(r))
+	}
+	s := r.Strict
+	if s.Waited < 2_500 || s.WaitP50Ms > 20 || s.WaitMaxMs > 200 || s.Failed > 80 {
+		t.Errorf("%+v", s)
 	}
 }
