@@ -44,8 +44,8 @@ func (k Kind) String() string {
 	return names[k]
 }
 
-// CellID identifies one cell of the replicated state. Kind is part of it, so that
-// an incarnation of a daemon is never confused with that of a region.
+// CellID identifies one cell of the replicated state. Kind is part of it, so
+// that an incarnation of a daemon is never confused with that of a region.
 type CellID struct {
 	Key         crdt.Key
 	Window      int64 // start of the window, Unix milliseconds
@@ -104,8 +104,8 @@ type CellMeta struct {
 	Regional bool
 }
 
-// End returns the instant in Unix milliseconds from which a cell of the window no
-// longer counts by a correct clock.
+// End returns the instant in Unix milliseconds from which a cell of the window
+// no longer counts by a correct clock.
 func (s CellMeta) End(window int64) int64 {
 	return sat.AddInt(sat.AddInt(window, s.WindowLength), s.Carry)
 }

@@ -43,8 +43,8 @@ func (s *state) sum(k crdt.Key, window int64) (v crdt.Sum, meta CellMeta) {
 	return v, meta
 }
 
-// ensure returns the cell of a name and makes it if there is none; none if there
-// is no room.
+// ensure returns the cell of a name and makes it if there is none; none if
+// there is no room.
 func (s *state) ensure(id CellID, meta CellMeta) int32 {
 	i := s.find(id)
 	if i == none {
@@ -66,8 +66,8 @@ func (s *state) keep(k crdt.Key, carry int64, now time.Duration, some func(*cell
 	})
 }
 
-// resend gives a cell a new version. For the sum of the own region, it is one of
-// the cells of the sum.
+// resend gives a cell a new version. For the sum of the own region, it is one
+// of the cells of the sum.
 func (s *state) resend(now time.Duration, id CellID, region crdt.Incarnation) {
 	if i := s.find(id); i != none && id.Incarnation != region {
 		s.touch(i, now)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Config is the configuration of an Engine. A field of 0 has its default, except
-// for Quiet, which 0 disables.
+// Config is the configuration of an Engine. A field of 0 has its default,
+// except for Quiet, which 0 disables.
 type Config struct {
 	// Interval is the time between two messages to a regional peer, 10 ms to
 	// 10 s, default DefaultInterval. The staleness of a view is up to one
@@ -23,8 +23,8 @@ type Config struct {
 	// and increases the staleness of keys far from their limits. Increments
 	// near a limit are sent without delay.
 	Quiet time.Duration
-	// MaxCells bounds the cells in memory, default DefaultMaxCells. Cells beyond
-	// it are refused; for own cells the decision is degraded.
+	// MaxCells bounds the cells in memory, default DefaultMaxCells. Cells
+	// beyond it are refused; for own cells the decision is degraded.
 	MaxCells int
 	// FrameCells and FrameBytes bound a message, defaults DefaultFrameCells
 	// and DefaultFrameBytes. The rest follows in the next message.

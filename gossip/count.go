@@ -13,10 +13,10 @@ func (e *Engine) ownID(k crdt.Key, window int64) CellID {
 	return CellID{Key: k, Window: window, Kind: Daemon, Incarnation: e.self.ID}
 }
 
-// Add counts n hits of a key and window under the daemon's own incarnation. left
-// is how many more hits fit the limit as far as known: increments that could
-// affect other daemons are expedited. It returns false if there is no room for
-// the cell; then no other daemon learns of the hits.
+// Add counts n hits of a key and window under the daemon's own incarnation.
+// left is how many more hits fit the limit as far as known: increments that
+// could affect other daemons are expedited. It returns false if there is no
+// room for the cell; then no other daemon learns of the hits.
 func (e *Engine) Add(now time.Duration, k crdt.Key, window int64, meta CellMeta, n, left uint64) bool {
 	i := e.state.ensure(e.ownID(k, window), meta)
 	if i == none {
@@ -115,8 +115,8 @@ func (e *Engine) Windows(k crdt.Key, yield func(window, end int64, n uint64)) {
 }
 
 // Extrapolated returns how many hits others are estimated to have counted for a
-// key in windows from on since their cells were received. It follows a slope for
-// at most three lags and at most longest, the time since the start of the
+// key in windows from on since their cells were received. It follows a slope
+// for at most three lags and at most longest, the time since the start of the
 // window, and no cell beyond limit.
 func (e *Engine) Extrapolated(now, longest time.Duration, k crdt.Key, from int64, limit uint64) uint64 {
 	at := e.state.keyOf(k)

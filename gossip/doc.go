@@ -16,10 +16,10 @@
 // the order of their versions. A message covers the versions (Lo, Hi]. The
 // receiver acknowledges Hi once it has everything up to Lo. Cells without an
 // acknowledgement in time are sent again with their current values: there is no
-// buffer of deltas. A refused cell is listed in the reply and gets a new version
-// later. A peer that is new, or that lost its state, receives a resync. docs/adr
-// 0007, 0008 and 0009 describe cells, versions and the counts that a region
-// lost.
+// buffer of deltas. A refused cell is listed in the reply and gets a new
+// version later. A peer that is new, or that lost its state, receives a resync.
+// docs/adr 0007, 0008 and 0009 describe cells, versions and the counts that a
+// region lost.
 //
 // # Staleness
 //
@@ -30,9 +30,9 @@
 // # Parts
 //
 // Engine combines the parts: state holds the cells, their changes, digests and
-// slopes; link is the connection to one peer; roles assigns keys to aggregators;
-// scope selects the cells that a peer receives; restoration finds the counts
-// that a region lost.
+// slopes; link is the connection to one peer; roles assigns keys to
+// aggregators; scope selects the cells that a peer receives; restoration finds
+// the counts that a region lost.
 //
 // # Invariants
 //

@@ -204,8 +204,8 @@ func TestSlopeEndsWithItsAggregator(t *testing.T) {
 	}
 }
 
-// Membership drops a peer right after a burst, for a while, as it does in a cut:
-// who handed its slope on says that it is over.
+// Membership drops a peer right after a burst, for a while, as it does in a
+// cut: who handed its slope on says that it is over.
 func TestSlopeEndsWithItsPeer(t *testing.T) {
 	r := newRig(Config{}, "a", "a", "b")
 	r.run(3 * time.Second)

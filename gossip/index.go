@@ -11,26 +11,26 @@ import (
 //
 // Hashes are seeded, so that no peer can make names collide.
 type index struct {
-	slots []indexSlot // length is a power of two, at least a quarter is empty
-	count int
+	entries []indexEntry // length is a power of two, at least a quarter is empty
+	count   int
 }
 
-// indexSlot holds a hash, and the number plus one or 0 for an empty slot.
-type indexSlot struct {
+// indexEntry holds a hash, and the number plus one or 0 for an empty slot.
+type indexEntry struct {
 	hash   uint32
 	number int32
 }
 
-const minIndexSlots = 16
+const minIndexEntries = 16
 
 // find returns the number with a hash for which same is true, or none.
 func (x *index) find(hash uint32, same func(int32) bool) int32 {
 	if x.count == 0 {
 		return none
 	}
-	mask := uint32(len(x.slots) - 1)
-	for i := hash & mask; x.slots[i].number != 0; i = (i + 1) & mask {
-		if s := x.slots[i]; s.hash == hash && same(s.number-1) {
+	mask := uint32(len(x.entries) - 1)
+	for i := hash & mask; x.entries[i].number != 0; i = (i + 1) & mask {
+		if s := x.entries[i]; s.hash == hash && same(s.number-1) {
 			return s.number - 1
 		}
 	}
@@ -39,44 +39,44 @@ func (x *index) find(hash uint32, same func(int32) bool) int32 {
 
 // add adds a number that is not there.
 func (x *index) add(hash uint32, number int32) {
-	if 4*(x.count+1) > 3*len(x.slots) {
-		old := x.slots
-		x.slots = make([]indexSlot, max(minIndexSlots, 2*len(old)))
+	if 4*(x.count+1) > 3*len(x.entries) {
+		old := x.entries
+		x.entries = make([]indexEntry, max(minIndexEntries, 2*len(old)))
 		for _, s := range old {
 			if s.number != 0 {
 				x.put(s)
 			}
 		}
 	}
-	x.put(indexSlot{hash, number + 1})
+	x.put(indexEntry{hash, number + 1})
 	x.count++
 }
 
-func (x *index) put(s indexSlot) {
-	mask := uint32(len(x.slots) - 1)
+func (x *index) put(s indexEntry) {
+	mask := uint32(len(x.entries) - 1)
 	i := s.hash & mask
-	for x.slots[i].number != 0 {
+	for x.entries[i].number != 0 {
 		i = (i + 1) & mask
 	}
-	x.slots[i] = s
+	x.entries[i] = s
 }
 
 // remove removes a number that is there, and moves up those behind it so that
 // no chain is broken (Knuth, TAOCP 3, 6.4, algorithm R).
 func (x *index) remove(hash uint32, number int32) {
-	mask := uint32(len(x.slots) - 1)
+	mask := uint32(len(x.entries) - 1)
 	i := hash & mask
-	for x.slots[i].number != number+1 {
+	for x.entries[i].number != number+1 {
 		i = (i + 1) & mask
 	}
-	for j := (i + 1) & mask; x.slots[j].number != 0; j = (j + 1) & mask {
+	for j := (i + 1) & mask; x.entries[j].number != 0; j = (j + 1) & mask {
 		// j may fill the hole unless its first slot lies behind the hole.
-		if (j-x.slots[j].hash)&mask >= (j-i)&mask {
-			x.slots[i] = x.slots[j]
+		if (j-x.entries[j].hash)&mask >= (j-i)&mask {
+			x.entries[i] = x.entries[j]
 			i = j
 		}
 	}
-	x.slots[i] = indexSlot{}
+	x.entries[i] = indexEntry{}
 	x.count--
 }
 

@@ -35,9 +35,9 @@ func TestLaws(t *testing.T) {
 // world is a rig and what truly happened in it.
 type world struct {
 	*rig
-	truth map[CellID]uint64             // by the slots that counted, also dead ones
-	seen  map[CellID]map[string]crdt.PN // by daemon, what it was seen to hold
-	homes map[crdt.Incarnation]string   // the regions of all slots
+	truth  map[CellID]uint64             // by the slots that counted, also dead ones
+	seen   map[CellID]map[string]crdt.PN // by daemon, what it was seen to hold
+	places map[crdt.Incarnation]string   // the regions of all slots
 }
 
 func drawWorld(t *rapid.T) *world {
@@ -52,7 +52,7 @@ func drawWorld(t *rapid.T) *world {
 	}
 	return &world{
 		rig: newRig(cfg, regions...), truth: map[CellID]uint64{},
-		seen: map[CellID]map[string]crdt.PN{}, homes: map[crdt.Incarnation]string{},
+		seen: map[CellID]map[string]crdt.PN{}, places: map[crdt.Incarnation]string{},
 	}
 }
 
@@ -138,12 +138,12 @@ func (w *world) known(region string, k crdt.Key, window int64) uint64 {
 	return sum
 }
 
-func (w *world) regionOf(incarnation crdt.Incarnation) string { return w.homes[incarnation] }
+func (w *world) regionOf(incarnation crdt.Incarnation) string { return w.places[incarnation] }
 
 // check holds what is true at every moment.
 func (w *world) check(t *rapid.T) {
 	for m := range w.up {
-		w.homes[m.self.ID] = m.region
+		w.places[m.self.ID] = m.region
 		for _, c := range m.Cells(w.wall(m)) {
 			w.checkCell(t, m, c)
 		}

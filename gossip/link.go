@@ -122,11 +122,12 @@ func (l *link) dueAt() time.Duration {
 // pending reports whether there is anything expedited.
 func (l *link) pending() bool { return len(l.expedited) > 0 || len(l.rights) > 0 }
 
-// maxExpedited bounds the expedited cells of a link; more wait for the interval.
+// maxExpedited bounds the expedited cells of a link; more wait for the
+// interval.
 const maxExpedited = 256
 
-// expedite makes the link send a cell without waiting, and reports whether it is
-// new.
+// expedite makes the link send a cell without waiting, and reports whether it
+// is new.
 func (l *link) expedite(i int32) bool {
 	if len(l.expedited) >= maxExpedited || slices.Contains(l.expedited, i) {
 		return false
@@ -222,8 +223,9 @@ func (l *link) refuse(id CellID, r Reason) bool {
 }
 
 // starting reports whether the peer may have just started. Its shards become
-// ready one after the other but share frames, and so one header: a frame without
-// the later shards announces it ready, and the next one must not revoke that.
+// ready one after the other but share frames, and so one header: a frame
+// without the later shards announces it ready, and the next one must not revoke
+// that.
 func (l *link) starting(now time.Duration) bool { return now-l.joined < 2*l.cfg.ReadyWithin }
 
 // age returns the proven staleness of the view of the peer, by nonce echo; -1
@@ -279,8 +281,8 @@ func (l *link) measureRTT(now time.Duration, m *Message) {
 }
 
 // maySend reports whether the peer may send a cell. No peer writes the cells of
-// this daemon, self. Another region sends sums only: its own, or those it has of
-// this region.
+// this daemon, self. Another region sends sums only: its own, or those it has
+// of this region.
 func (l *link) maySend(c *Cell, self, region crdt.Incarnation) bool {
 	if c.WindowLength < 1 || c.Carry < 0 || c.Value.N > c.Value.P || c.Value.P > crdt.Max {
 		return false
@@ -356,8 +358,8 @@ func (ls links) staleness(now time.Duration) []Staleness {
 	return out
 }
 
-// current reports whether all regional peers sent all of their cells and are not
-// silent.
+// current reports whether all regional peers sent all of their cells and are
+// not silent.
 func (ls links) current(now time.Duration) bool {
 	for _, l := range ls {
 		if _, ok := l.view(now); l.local && !(l.whole && ok) {

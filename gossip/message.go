@@ -35,9 +35,9 @@ type Header struct {
 	Nonce, Echo, Held uint64
 }
 
-// Unite gives the messages of one daemon's shards to one peer one header for one
-// frame. Each shard has its own view of the peer. The oldest echo is true for
-// all of them; a newer one would confirm messages that some shard did not
+// Unite gives the messages of one daemon's shards to one peer one header for
+// one frame. Each shard has its own view of the peer. The oldest echo is true
+// for all of them; a newer one would confirm messages that some shard did not
 // receive. msgs is not empty.
 func Unite(msgs []Message) {
 	h := msgs[0].Header
@@ -58,8 +58,8 @@ func Unite(msgs []Message) {
 // Part is the part of one shard. Versions are those of the sender's shard; they
 // grow with each change of one of its cells.
 type Part struct {
-	// Cells holds the cells for To that changed in the versions (Lo, Hi], in the
-	// order of Compare.
+	// Cells holds the cells for To that changed in the versions (Lo, Hi], in
+	// the order of Compare.
 	Lo, Hi uint64
 	Cells  []Cell
 	// Complete reports whether Hi is the sender's latest version. Delayed

@@ -11,7 +11,7 @@ import (
 // slope it saw for three lags, as if the complete messages that came since said
 // nothing. What is expected beyond what was counted, in percent of the limit:
 // of ours no more than a lag's worth, and nothing three lags later.
-func TestPlantedPeerStops(t *testing.T) {
+func TestMutationPeerStops(t *testing.T) {
 	for _, c := range []struct {
 		lag          time.Duration
 		ours, broken uint64

@@ -45,10 +45,11 @@ func (e *ShardsError) Error() string {
 	return fmt.Sprintf("gossip: peer splits its keys over %d shards and not %d", e.Theirs, e.Ours)
 }
 
-// Receive merges a message. wall is the window clock in Unix milliseconds, ahead
-// the milliseconds by which a peer's clock may be ahead of it, rules the hash of
-// the rules in force. The changes are valid until the next call. After an error,
-// ErrMisplaced, an *UnknownSenderError or a *ShardsError, nothing was merged.
+// Receive merges a message. wall is the window clock in Unix milliseconds,
+// ahead the milliseconds by which a peer's clock may be ahead of it, rules the
+// hash of the rules in force. The changes are valid until the next call. After
+// an error, ErrMisplaced, an *UnknownSenderError or a *ShardsError, nothing was
+// merged.
 func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *Message) ([]Change, error) {
 	if m.Shards != e.shards {
 		return nil, &ShardsError{m.Shards, e.shards}
@@ -235,8 +236,8 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, i int32, in 
 	}
 }
 
-// forward expedites a received cell to the peers that this daemon forwards it to
-// as the aggregator of its key.
+// forward expedites a received cell to the peers that this daemon forwards it
+// to as the aggregator of its key.
 func (e *Engine) forward(from *link, i int32) {
 	c := &e.state.cells[i]
 	if !e.Aggregates(c.Key) {

@@ -219,8 +219,8 @@ func TestToldKeysAreSpread(t *testing.T) {
 	}
 }
 
-// A rule that needs a count for longer than the one before makes all keep it for
-// as long, also those who are not asked for its key.
+// A rule that needs a count for longer than the one before makes all keep it
+// for as long, also those who are not asked for its key.
 func TestKeptLongerIsTold(t *testing.T) {
 	r := newRig(Config{}, "a", "a", "b", "b")
 	r.run(time.Second)

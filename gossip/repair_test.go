@@ -83,8 +83,8 @@ func TestLostRegionIsReadBack(t *testing.T) {
 	}
 }
 
-// A region that restarted keeps what it counts for as long as others do, who were
-// told so by the incarnations before: or they hold what it has not.
+// A region that restarted keeps what it counts for as long as others do, who
+// were told so by the incarnations before: or they hold what it has not.
 func TestRestartedRegionKeepsAsLong(t *testing.T) {
 	r := newRig(Config{}, "a", "b")
 	r.run(time.Second)

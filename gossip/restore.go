@@ -9,8 +9,8 @@ import (
 // restoration finds the counts of the own region that only other regions still
 // have: those of a region all of whose daemons restarted. It compares the sums
 // that other regions send back, once the daemons of the region had the time to
-// exchange their cells. All daemons of the region may write the lost counts: they
-// only grow, to the same value.
+// exchange their cells. All daemons of the region may write the lost counts:
+// they only grow, to the same value.
 type restoration struct {
 	lost    crdt.Incarnation // under which lost counts are kept
 	checks  []check

@@ -21,8 +21,8 @@ const (
 	maxRetries = 4_096
 )
 
-// add remembers a refused cell. It returns known if it was remembered already: a
-// refusal is listed in each message until that is echoed. It returns full
+// add remembers a refused cell. It returns known if it was remembered already:
+// a refusal is listed in each message until that is echoed. It returns full
 // without room.
 func (r *retries) add(now time.Duration, id CellID) (known, full bool) {
 	if _, known := r.known[id]; known {

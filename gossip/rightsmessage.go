@@ -26,7 +26,8 @@ const (
 )
 
 // RightsMessage is a message about the rights to a key in a window. It is sent
-// once and never acknowledged: the sender sends another one if it has no effect.
+// once and never acknowledged: the sender sends another one if it has no
+// effect.
 type RightsMessage struct {
 	Kind   RightsMessageKind
 	Key    crdt.Key

@@ -38,8 +38,8 @@ func (e *Engine) Messages(now time.Duration, stamp hlc.Timestamp, rules uint64) 
 	return out
 }
 
-// maxInflight bounds the cells on their way to a peer that acknowledges nothing,
-// in frames.
+// maxInflight bounds the cells on their way to a peer that acknowledges
+// nothing, in frames.
 const maxInflight = 8
 
 // message returns the message of a link: either the expedited cells or all

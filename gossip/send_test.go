@@ -151,8 +151,8 @@ func TestResyncAfterTheTeamChanged(t *testing.T) {
 	}
 }
 
-// What is to be told again because the team changed is not taken for told when a
-// message is acknowledged that was sent before, and taken for lost.
+// What is to be told again because the team changed is not taken for told when
+// a message is acknowledged that was sent before, and taken for lost.
 func TestResyncBeforeALateMessage(t *testing.T) {
 	r := newRig(Config{}, "a", "a", "a", "a")
 	r.run(3 * time.Second)
@@ -162,8 +162,8 @@ func TestResyncBeforeALateMessage(t *testing.T) {
 	r.add("a4", k, 9)
 	r.run(300 * time.Millisecond)
 
-	// Only a1 knows, and leaves it to a3, which does not hear it, to tell a2. Of
-	// what a1 says a2 hears the second message before the first.
+	// Only a1 knows, and leaves it to a3, which does not hear it, to tell a2.
+	// Of what a1 says a2 hears the second message before the first.
 	var late []Message
 	r.sending = func(m *member, msg *Message) {
 		if m.name == "a1" && msg.To == r.of("a2").self.ID {
@@ -198,7 +198,7 @@ func TestResyncBeforeALateMessage(t *testing.T) {
 
 // A cell of somebody gone grows at a daemon that is about to sweep: the key's
 // aggregator tells it, or, when it dies before, whoever has it.
-func TestWhatGrewBeforeASweepIsToldByTheAggregator(t *testing.T) {
+func TestWhatGrewBeforeAResyncIsToldByTheAggregator(t *testing.T) {
 	for _, dies := range []bool{false, true} {
 		r := newRig(Config{}, "a", "a", "a")
 		r.run(3 * time.Second)

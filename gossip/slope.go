@@ -16,8 +16,8 @@ type growth struct {
 const minGain = 4
 
 // observe records the count p at the writer's time at. start is the earliest
-// time the growth can have begun: the start of the window or the message before.
-// A slope covers at least one interval.
+// time the growth can have begun: the start of the window or the message
+// before. A slope covers at least one interval.
 func (g *growth) observe(p uint64, start, at, interval time.Duration) {
 	if g.ref == 0 {
 		g.refP, g.ref = 0, max(start, 1)

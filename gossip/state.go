@@ -158,8 +158,8 @@ func (s *state) set(i int32, v crdt.PN) {
 	c.Value = v
 }
 
-// expire checks the next budget cells, in turn, and drops those that end at floor
-// (Unix milliseconds) or earlier.
+// expire checks the next budget cells, in turn, and drops those that end at
+// floor (Unix milliseconds) or earlier.
 func (s *state) expire(floor int64, budget int) {
 	for range min(budget, len(s.cells)) {
 		if s.hand >= len(s.cells) {
@@ -256,8 +256,8 @@ func (s *state) release(now, quiet time.Duration) {
 	}
 }
 
-// releaseDigested publishes the delayed increments of cells that are about to be
-// compared: digests do not cover delayed increments.
+// releaseDigested publishes the delayed increments of cells that are about to
+// be compared: digests do not cover delayed increments.
 func (s *state) releaseDigested(now time.Duration) {
 	for i := s.delayHead; i != none; {
 		next := s.cells[i].delayNext

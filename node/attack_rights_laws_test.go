@@ -16,7 +16,8 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// wavering are rights that go up and down within a label, at most those of shares.
+// wavering are rights that go up and down within a label, at most those of
+// shares.
 type wavering struct {
 	*shares
 	d       *daemon

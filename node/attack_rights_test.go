@@ -229,7 +229,8 @@ func TestAttackBudgetOffAndOn(t *testing.T) {
 	}
 }
 
-// A7: a call that was matched before a reload leaves the base of its rule behind.
+// A7: a call that was matched before a reload leaves the base of its rule
+// behind.
 func TestAttackHeldOfOldRule(t *testing.T) {
 	const regional = "unit: minute, unit_multiplier: 10, requests_per_unit: 100, overage_budget: 0%, scope: region"
 	c := rightsCluster(t, regional, "a1", "b1")

@@ -81,7 +81,8 @@ func (c *cluster) rightsOf(t testing.TB, d *daemon, text string) string {
 	return fmt.Sprintf("%d left of %d, gave %d, was given %d\n", left, base.Amount, moved.Given, moved.Received)
 }
 
-// A daemon that holds nothing says so when it refuses, and not when it is given.
+// A daemon that holds nothing says so when it refuses, and not when it is
+// given.
 func TestNoRightsIsDegraded(t *testing.T) {
 	c := &cluster{delay: time.Millisecond, wan: 40 * time.Millisecond, rights: true, cuts: map[[2]string]bool{}}
 	for _, n := range []string{"a1", "a2"} {

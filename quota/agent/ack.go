@@ -46,8 +46,8 @@ func (a *Agent) addVote(v epoch.Vote) bool {
 	return true
 }
 
-// acknowledge acknowledges all pending epochs, unless promises are being stored:
-// so one record holds many promises.
+// acknowledge acknowledges all pending epochs, unless promises are being
+// stored: so one record holds many promises.
 func (a *Agent) acknowledge() {
 	d := &a.disk
 	if d.flight != nil || d.failing != nil || a.stamp == 0 {

@@ -86,8 +86,8 @@ type Stored struct {
 	Fence int64
 }
 
-// Start is the initial state of an agent: exactly one of a record, a first start,
-// and a start after the loss of the record.
+// Start is the initial state of an agent: exactly one of a record, a first
+// start, and a start after the loss of the record.
 type Start struct {
 	// Record is the latest stored record, nil for none.
 	Record *Stored
@@ -221,8 +221,8 @@ func (a *Agent) Rules(rules []Rule) {
 	a.balance.setRules(rules, a.at)
 }
 
-// Demand sets the hits offered for a rule since this daemon started, admitted and
-// denied. Rules that are not among Rules are ignored.
+// Demand sets the hits offered for a rule since this daemon started, admitted
+// and denied. Rules that are not among Rules are ignored.
 func (a *Agent) Demand(rule, total uint64) { a.demand.count(rule, total) }
 
 // Peers sets the live incarnations of all regions, with or without this daemon.

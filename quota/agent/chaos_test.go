@@ -18,13 +18,13 @@ type chaos struct {
 	lapses bool
 }
 
-func newChaos(t *testing.T, seed uint64, broken flaw) *chaos {
+func newChaos(t *testing.T, seed uint64, broken mutation) *chaos {
 	r := newRig(t, seed)
 	c := &chaos{rig: r, lapses: true}
 	sizes := []int{1 + r.rng.IntN(3), 1 + r.rng.IntN(3), 1 + r.rng.IntN(3)}
 	*r = *newRig(t, seed, sizes...)
-	r.flaw = broken
-	if broken&flawAmnesiac != 0 {
+	r.mutation = broken
+	if broken&mutationAmnesiac != 0 {
 		r.forget = func(p *proc) { r.start(p, Start{First: true}) }
 	}
 	r.loss, r.twice = []int{0, 5, 20, 40}[r.rng.IntN(4)], []int{0, 10}[r.rng.IntN(2)]
@@ -194,18 +194,18 @@ func TestChaosHeals(t *testing.T) {
 	}
 }
 
-// TestChaosFindsFlaws: see TestPlanted for those that chance hardly finds.
-func TestChaosFindsFlaws(t *testing.T) {
+// TestChaosFindsMutations: see TestPlanted for those that chance hardly finds.
+func TestChaosFindsMutations(t *testing.T) {
 	for _, tt := range []struct {
-		name string
-		flaw flaw
+		name     string
+		mutation mutation
 	}{
-		{"one daemon speaks for its region", flawSpeak},
-		{"memory lost, taken for a first start", flawAmnesiac},
+		{"one daemon speaks for its region", mutationSpeak},
+		{"memory lost, taken for a first start", mutationAmnesiac},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for seed := range uint64(300) {
-				c := newChaos(t, seed, tt.flaw)
+				c := newChaos(t, seed, tt.mutation)
 				c.play(60 * time.Second)
 				if len(c.log) > 0 {
 					return

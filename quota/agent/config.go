@@ -23,9 +23,9 @@ type Region struct {
 
 // Config is the configuration of an agent. Regions, their weights, Daemons and
 // DaemonHorizon are the genesis. They must be the same for every first start,
-// forever; daemons with a different genesis reject each other's messages. Daemons
-// that are added later are not in Daemons and join; regions that are added later
-// are marked.
+// forever; daemons with a different genesis reject each other's messages.
+// Daemons that are added later are not in Daemons and join; regions that are
+// added later are marked.
 type Config struct {
 	// Region and Name are those of this daemon; the name is the same across
 	// restarts.
@@ -206,9 +206,9 @@ type Rule struct {
 	// Window is the window length. Demand is smoothed over several windows, so
 	// that weights do not follow bursts within one. 0 means short.
 	Window time.Duration
-	// Lookback is how long ago a window in use may have started, plus its carry:
-	// the sum of window length, carry and grace. It decides how long epochs are
-	// kept. 0 means two minutes.
+	// Lookback is how long ago a window in use may have started, plus its
+	// carry: the sum of window length, carry and grace. It decides how long
+	// epochs are kept. 0 means two minutes.
 	Lookback time.Duration
 }
 

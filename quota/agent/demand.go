@@ -129,8 +129,8 @@ func (d *demand) latest(l *link) *periodDemand {
 	return nil
 }
 
-// take records newer demand of a peer. It returns an error for a period far from
-// the current one.
+// take records newer demand of a peer. It returns an error for a period far
+// from the current one.
 func (d *demand) take(l *link, m *Message, now int64) error {
 	if m.Period == 0 {
 		return nil
@@ -146,9 +146,9 @@ func (d *demand) take(l *link, m *Message, now int64) error {
 	return nil
 }
 
-// toSend returns the demand to send to a peer: that of this daemon for the leader
-// of the region, or that of the region for another region. It returns ok false
-// for none.
+// toSend returns the demand to send to a peer: that of this daemon for the
+// leader of the region, or that of the region for another region. It returns ok
+// false for none.
 func (d *demand) toSend(at time.Duration, l *link, leading bool, ls links) (out periodDemand, ok bool) {
 	out = periodDemand{d.period, d.rows}
 	if !l.local {

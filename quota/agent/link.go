@@ -76,8 +76,8 @@ func (l *link) alive(at time.Duration) bool {
 }
 
 // leads reports whether a daemon of the own region, by its name and readiness,
-// is the leader: no other one that is ready and alive has a lower name. A daemon
-// that is not ready leads only if none is.
+// is the leader: no other one that is ready and alive has a lower name. A
+// daemon that is not ready leads only if none is.
 func (ls links) leads(at time.Duration, name string, ready bool) bool {
 	for _, l := range ls {
 		if l.local && l.ready && l.alive(at) && (!ready || l.peer.Name < name) {
@@ -88,7 +88,8 @@ func (ls links) leads(at time.Duration, name string, ready bool) bool {
 }
 
 // addressed reports whether a peer of another region receives messages: the one
-// with the lowest name there, those that send messages, and all while none does.
+// with the lowest name there, those that send messages, and all while none
+// does.
 func (ls links) addressed(at time.Duration, l *link) bool {
 	if l.alive(at) {
 		return true
@@ -110,8 +111,8 @@ type origin struct {
 	remote bool // from another region
 }
 
-// How long an item is not sent to peers that probably receive it from its source,
-// inside a region and across regions.
+// How long an item is not sent to peers that probably receive it from its
+// source, inside a region and across regions.
 const (
 	holdLocal  = 500 * time.Millisecond
 	holdAcross = 2 * time.Second
@@ -146,8 +147,8 @@ func (o origins) held(at time.Duration, p print, l *link) bool {
 	return at < from.at+hold
 }
 
-// send reports whether to send the peer an item that it lacks, and notes that it
-// is sent. Repetitions are spaced by doubling pauses.
+// send reports whether to send the peer an item that it lacks, and notes that
+// it is sent. Repetitions are spaced by doubling pauses.
 func (l *link) send(at time.Duration, o origins, p print) bool {
 	if o.held(at, p, l) {
 		return false

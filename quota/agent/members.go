@@ -130,8 +130,9 @@ func (m *members) next(at, started time.Duration, live []uint64, ls links) (want
 	})
 }
 
-// replaced reports whether a participant is a former generation of a live daemon
-// that lost its record, and returns the last window that it may have used.
+// replaced reports whether a participant is a former generation of a live
+// daemon that lost its record, and returns the last window that it may have
+// used.
 func (m *members) replaced(at time.Duration, id uint64, ls links) (fence int64, ok bool) {
 	if m.fence != 0 && sameName(id, m.member) && id != m.member {
 		return m.fence, true

@@ -9,8 +9,8 @@ import (
 )
 
 // Message is a message from one incarnation to another. It belongs to the
-// receiver, except for the content of its epochs and acknowledgements, which must
-// not be modified.
+// receiver, except for the content of its epochs and acknowledgements, which
+// must not be modified.
 type Message struct {
 	// From and To are incarnations; Region and Name are the sender's.
 	From, To     crdt.Incarnation

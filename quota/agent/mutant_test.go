@@ -6,15 +6,15 @@ import (
 	"github.com/georld/rld/quota/epoch"
 )
 
-// flaw is a broken rule of the rig: its disks, messages and daemons behave as if
-// agents broke the rule.
-type flaw uint8
+// mutation is a broken rule of the rig: its disks, messages and daemons behave
+// as if agents broke the rule.
+type mutation uint8
 
 const (
-	flawEarly    flaw = 1 << iota // disks report records as stored before they are
-	flawSpeak                     // one daemon's vote is enough for its region
-	flawUnheld                    // acknowledgements among daemons carry no dependencies
-	flawAmnesiac                  // a daemon that lost its record keeps its identity
+	mutationEarly    mutation = 1 << iota // disks report records as stored before they are
+	mutationSpeak                         // one daemon's vote is enough for its region
+	mutationUnheld                        // acknowledgements among daemons carry no dependencies
+	mutationAmnesiac                      // a daemon that lost its record keeps its identity
 )
 
 // speak makes the region's acknowledgements from the first vote for each epoch.

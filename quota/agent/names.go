@@ -46,8 +46,8 @@ func itemPrint(kind, table uint64, id epoch.ID, by uint64) print {
 // demandPrint returns the fingerprint of the demand of a period.
 func demandPrint(period uint64) print { return rendezvous.Mix(period) }
 
-// genesisPrint returns the fingerprint of a genesis. Daemons with different ones
-// reject each other's messages.
+// genesisPrint returns the fingerprint of a genesis. Daemons with different
+// ones reject each other's messages.
 func genesisPrint(e epoch.Epoch) uint64 {
 	h := rendezvous.Mix(uint64(e.Horizon) + 1)
 	for _, m := range e.Members {

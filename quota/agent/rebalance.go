@@ -11,8 +11,8 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// balance computes shares of rules from the demand of the regions. The leaders of
-// all regions compute alike; that of the first region by name proposes.
+// balance computes shares of rules from the demand of the regions. The leaders
+// of all regions compute alike; that of the first region by name proposes.
 type balance struct {
 	cfg    *Config
 	ids    []uint64 // of the configured regions
@@ -83,8 +83,8 @@ func (a *Agent) rebalance() {
 	}
 }
 
-// ready reports whether the demand of the last period is complete, once for each
-// period. Regions that send none in time keep their weights.
+// ready reports whether the demand of the last period is complete, once for
+// each period. Regions that send none in time keep their weights.
 func (b *balance) ready(at time.Duration) bool {
 	d := b.demand
 	if b.done >= d.period || d.period == 0 {
@@ -102,8 +102,8 @@ func (b *balance) ready(at time.Duration) bool {
 	return true
 }
 
-// arrange makes the rebalancers for the regions of the newest epoch, and reports
-// whether this region is among them.
+// arrange makes the rebalancers for the regions of the newest epoch, and
+// reports whether this region is among them.
 func (b *balance) arrange(top *epoch.EntryView) bool {
 	var regions []int
 	for i, id := range b.ids {

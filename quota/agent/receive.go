@@ -57,7 +57,8 @@ func (a *Agent) Receive(at time.Duration, now int64, m *Message) error {
 	return nil
 }
 
-// sender returns the link of the sender, or an error if the message is rejected.
+// sender returns the link of the sender, or an error if the message is
+// rejected.
 func (a *Agent) sender(m *Message) (*link, error) {
 	if m.To != a.self {
 		return nil, fmt.Errorf("message for %s: want one for %s", m.To, a.self)

@@ -253,8 +253,8 @@ func (r *rig) base2(p *proc, x int64) uint64 {
 	return base
 }
 
-// TestStrangersPeers: odd lists of peers do no harm.
-func TestStrangersPeers(t *testing.T) {
+// TestUnknownPeers: odd lists of peers do no harm.
+func TestUnknownPeers(t *testing.T) {
 	r, a, _, _ := pair(t)
 	a.Peers(r.at, a.self, []gossip.Peer{
 		{}, {ID: a.self, Name: "x"}, {ID: 5, Name: "a1", Region: "a"}, {ID: 6, Name: "n", Region: "nowhere"},

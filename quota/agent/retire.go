@@ -14,13 +14,13 @@ import (
 // participant does not use. Clocks differ by less.
 const retireAhead = 10_000 // milliseconds
 
-// RetireRegion divides the share of a region among the others, in proportion, by
-// an epoch that does not wait for it. It is the operator's statement that no
+// RetireRegion divides the share of a region among the others, in proportion,
+// by an epoch that does not wait for it. It is the operator's statement that no
 // daemon of the region admits anything in a window that starts ten seconds from
 // now or later: all are stopped, and start again only with a connection to
 // another region, so that they learn of the epoch before they hold anything.
-// Nothing checks this. A region that is only partitioned goes on using its share,
-// and the bound does not hold meanwhile.
+// Nothing checks this. A region that is only partitioned goes on using its
+// share, and the bound does not hold meanwhile.
 func (a *Agent) RetireRegion(name string) error {
 	i, err := a.command(name)
 	if err != nil {
@@ -54,8 +54,9 @@ func (a *Agent) RetireRegion(name string) error {
 	return a.propose(regionTable, e, fmt.Sprintf("region %q retired", name))
 }
 
-// ReturnRegion returns a share to a retired region: an equal one, taken from the
-// others in proportion. The region holds it once all have acknowledged the epoch.
+// ReturnRegion returns a share to a retired region: an equal one, taken from
+// the others in proportion. The region holds it once all have acknowledged the
+// epoch.
 func (a *Agent) ReturnRegion(name string) error {
 	i, err := a.command(name)
 	if err != nil {
@@ -94,12 +95,12 @@ func (a *Agent) ReturnRegion(name string) error {
 	return a.propose(regionTable, e, fmt.Sprintf("region %q returned", name))
 }
 
-// RetireDaemon divides the share of a dead daemon of this region among the others
-// by an epoch that does not wait for it. It is needed where the region has too
-// few daemons for a horizon. As for RetireRegion, it is the operator's statement
-// that the daemon admits nothing from ten seconds from now on. The daemon may
-// start again while a peer with the epoch is alive: it learns of the epoch before
-// it holds anything.
+// RetireDaemon divides the share of a dead daemon of this region among the
+// others by an epoch that does not wait for it. It is needed where the region
+// has too few daemons for a horizon. As for RetireRegion, it is the operator's
+// statement that the daemon admits nothing from ten seconds from now on. The
+// daemon may start again while a peer with the epoch is alive: it learns of the
+// epoch before it holds anything.
 func (a *Agent) RetireDaemon(name string) error {
 	if err := a.commandable(); err != nil {
 		return fmt.Errorf("retire daemon %q: %w", name, err)
@@ -176,7 +177,8 @@ func retire(all []epoch.Retirement, r epoch.Retirement) []epoch.Retirement {
 }
 
 // scaled returns amounts in proportion that sum to total, or equal ones if all
-// are 0. The first also gets the rest of the rounding. Amounts are at most 2^32.
+// are 0. The first also gets the rest of the rounding. Amounts are at most
+// 2^32.
 func scaled(amounts []uint64, total uint64) []uint64 {
 	sum, out, left := uint64(0), make([]uint64, len(amounts)), total
 	for _, a := range amounts {

@@ -50,7 +50,7 @@ type rig struct {
 	slow             func(p *proc) time.Duration // that a store takes
 	failing          func(p *proc) bool
 	mangle           func(m *Message) // changes what is sent
-	flaw             flaw
+	mutation         mutation
 
 	used  map[window]map[crdt.Incarnation]uint64 // the greatest answer by life
 	bytes [2]int                                 // sent inside regions and across
@@ -241,7 +241,7 @@ func (r *rig) turn(p *proc, peers []gossip.Peer) {
 	}
 	if p.writing != nil && r.at >= p.written {
 		p.disk, p.writing = p.writing, nil
-		if r.flaw&flawEarly == 0 {
+		if r.mutation&mutationEarly == 0 {
 			p.Stored()
 		}
 	}
@@ -250,7 +250,7 @@ func (r *rig) turn(p *proc, peers []gossip.Peer) {
 
 func (r *rig) ready(p *proc) {
 	for {
-		if r.flaw&flawSpeak != 0 {
+		if r.mutation&mutationSpeak != 0 {
 			speak(p.Agent)
 		}
 		out := p.Ready(r.at)
@@ -264,7 +264,7 @@ func (r *rig) ready(p *proc) {
 		switch {
 		case r.slow != nil && r.slow(p) > 0:
 			p.writing, p.written = out.Store, r.at+r.slow(p)
-			if r.flaw&flawEarly == 0 {
+			if r.mutation&mutationEarly == 0 {
 				return
 			}
 			p.Stored()
@@ -288,7 +288,7 @@ func (r *rig) send(p *proc, m Message) {
 		return
 	}
 	to := r.daemons[i]
-	if r.flaw&flawUnheld != 0 {
+	if r.mutation&mutationUnheld != 0 {
 		unheld(&m)
 	}
 	if r.mangle != nil {

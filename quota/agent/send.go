@@ -7,9 +7,9 @@ import (
 	"github.com/georld/rld/quota/epoch"
 )
 
-// Ready is the work for the driver: store Store, if there is one, and call Stored
-// or Failed; send Messages, in any order; log Events. No message depends on
-// Store. Wake is the latest time to call Tick and Ready again.
+// Ready is the work for the driver: store Store, if there is one, and call
+// Stored or Failed; send Messages, in any order; log Events. No message depends
+// on Store. Wake is the latest time to call Tick and Ready again.
 type Ready struct {
 	Store    *Stored
 	Messages []Message
@@ -91,8 +91,8 @@ func (a *Agent) fill(l *link, m *Message) (news bool) {
 	return news
 }
 
-// content describes the content of a table: its oldest and settled epoch, and the
-// fingerprints of its items.
+// content describes the content of a table: its oldest and settled epoch, and
+// the fingerprints of its items.
 type content struct {
 	changes       uint64
 	base, settled epoch.ID
@@ -128,8 +128,8 @@ func (a *Agent) content(table int) *content {
 	return s
 }
 
-// fillSection describes the content of a table, and adds the items that the peer
-// lacks once it has described its own.
+// fillSection describes the content of a table, and adds the items that the
+// peer lacks once it has described its own.
 func (a *Agent) fillSection(l *link, table int, s *Section, room *int) (news bool) {
 	own := a.content(table)
 	s.Base, s.Settled, s.Has = own.base, own.settled, own.has

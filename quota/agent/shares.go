@@ -96,9 +96,10 @@ func (a *Agent) Allotment(rule, total uint64, x, carry int64, regional bool) (ui
 	return allotment, reason
 }
 
-// RegionAllotment returns the part of a rule's total that this region holds as a
-// whole in the window that starts at x: Allotment splits it among the daemons.
-// The owner of a key in the region may keep the greatest result for a window.
+// RegionAllotment returns the part of a rule's total that this region holds as
+// a whole in the window that starts at x: Allotment splits it among the
+// daemons. The owner of a key in the region may keep the greatest result for a
+// window.
 func (a *Agent) RegionAllotment(rule, total uint64, x, carry int64) (uint64, epoch.Reason) {
 	if a.learning.active {
 		return 0, epoch.ReasonWaiting
@@ -113,8 +114,8 @@ func (a *Agent) RegionAllotment(rule, total uint64, x, carry int64) (uint64, epo
 // Version changes whenever a result of Allotment may have changed.
 func (a *Agent) Version() uint64 { return a.version }
 
-// PartOf returns the estimated allotment of another daemon of the region. Use it
-// to choose a donor of rights, not to use rights.
+// PartOf returns the estimated allotment of another daemon of the region. Use
+// it to choose a donor of rights, not to use rights.
 func (a *Agent) PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64 {
 	if !regional {
 		total = a.region.Believed(rule, a.ids[a.own], total, x, carry)

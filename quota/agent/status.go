@@ -47,8 +47,8 @@ type EpochStatus struct {
 	Rules  int
 }
 
-// MemberStatus is a region and its weight for rules without own shares, in parts
-// per million, or a daemon and its weight.
+// MemberStatus is a region and its weight for rules without own shares, in
+// parts per million, or a daemon and its weight.
 type MemberStatus struct {
 	Name   string
 	Weight uint64

@@ -32,33 +32,33 @@ type daemon struct {
 }
 
 type realm struct {
-	name    string
-	genesis Epoch
-	regions []Epoch          // proposals
-	homes   map[uint64]Epoch // by region: the daemons it starts with
-	joiners map[uint64]uint64
-	locals  []Epoch // proposals of region 1
-	clock   int64
-	crashes int
-	plant   unionPlant
-	silent  uint64 // a daemon whose clock stands: the operator who retires it is right
+	name     string
+	genesis  Epoch
+	regions  []Epoch          // proposals
+	starting map[uint64]Epoch // by region: the daemons it starts with
+	joiners  map[uint64]uint64
+	locals   []Epoch // proposals of region 1
+	clock    int64
+	crashes  int
+	mutation unionMutation
+	silent   uint64 // a daemon whose clock stands: the operator who retires it is right
 }
 
-type unionPlant int
+type unionMutation int
 
 const (
-	unionNone        unionPlant = iota
-	unionOneVote                // one daemon acknowledges for its region
-	unionNoTables               // a joiner does not learn what the others hold
-	unionNoUnsettled            // unsettled epochs of daemons are ignored
-	unionOwnVote                // a daemon's own vote counts as its region's word
-	unionNoChain                // an epoch does not ask for what its predecessor asked for
+	unionNone        unionMutation = iota
+	unionOneVote                   // one daemon acknowledges for its region
+	unionNoTables                  // a joiner does not learn what the others hold
+	unionNoUnsettled               // unsettled epochs of daemons are ignored
+	unionOwnVote                   // a daemon's own vote counts as its region's word
+	unionNoChain                   // an epoch does not ask for what its predecessor asked for
 )
 
 func newUnion(r *realm) *union {
 	u := &union{realm: r, crashes: r.crashes}
 	for _, m := range r.genesis.Members {
-		for _, d := range r.homes[m.ID].Members {
+		for _, d := range r.starting[m.ID].Members {
 			u.join(m.ID, d.ID)
 		}
 	}
@@ -76,7 +76,7 @@ func (u *union) join(region, id uint64) {
 	if err != nil {
 		panic(err)
 	}
-	lt, err := New(id, u.homes[region])
+	lt, err := New(id, u.starting[region])
 	if err != nil {
 		panic(err)
 	}
@@ -168,7 +168,7 @@ func (u *union) compose(i, p int) (Ack, bool) {
 	var votes []Vote
 	for _, v := range u.votes {
 		if v.Ack.ID == u.regions[p].ID && v.Ack.By == d.region.owner {
-			if u.plant == unionNoUnsettled {
+			if u.mutation == unionNoUnsettled {
 				v.Locals = nil
 			}
 			votes = append(votes, v)
@@ -177,7 +177,7 @@ func (u *union) compose(i, p int) (Ack, bool) {
 	if len(votes) == 0 {
 		return Ack{}, false
 	}
-	if u.plant == unionOneVote {
+	if u.mutation == unionOneVote {
 		return votes[0].Ack, true
 	}
 	a, ok, err := Compose(d.local, votes)
@@ -223,7 +223,7 @@ func (u *union) do(act string) {
 		for _, id := range d.region.Acknowledged() {
 			held = append(held, Dependency{Table: 7, ID: id})
 		}
-		if u.plant == unionNoTables {
+		if u.mutation == unionNoTables {
 			held = nil
 		}
 		a, r, err := d.local.Acknowledge(u.realm.locals[n].ID, d.now, held)
@@ -253,7 +253,7 @@ func (u *union) do(act string) {
 	default:
 		panic("action " + act)
 	}
-	if u.plant == unionNoChain {
+	if u.mutation == unionNoChain {
 		for _, d := range u.daemons {
 			unchain(d.local)
 		}
@@ -362,22 +362,22 @@ func realms() []*realm {
 	start := genesis(0, 1, 6, 2, 6)
 	return []*realm{
 		{name: "two daemons", genesis: start, regions: regions[:1], clock: 2, crashes: 1,
-			homes: map[uint64]Epoch{1: genesis(0, 11, 1, 12, 1), 2: genesis(0, 21, 1)}},
+			starting: map[uint64]Epoch{1: genesis(0, 11, 1, 12, 1), 2: genesis(0, 21, 1)}},
 		{name: "one joins", genesis: start, regions: regions[:1], clock: 2, crashes: 1,
-			homes:   map[uint64]Epoch{1: genesis(0, 11, 1), 2: genesis(0, 21, 1)},
-			joiners: map[uint64]uint64{1: 12},
-			locals:  []Epoch{{ID: at(1), Members: amounts(11, 1, 12, 1)}}},
+			starting: map[uint64]Epoch{1: genesis(0, 11, 1), 2: genesis(0, 21, 1)},
+			joiners:  map[uint64]uint64{1: 12},
+			locals:   []Epoch{{ID: at(1), Members: amounts(11, 1, 12, 1)}}},
 		{name: "one joins, one leaves", genesis: start, regions: regions, clock: 3, crashes: 1,
-			homes:   map[uint64]Epoch{1: genesis(0, 11, 1, 12, 1), 2: genesis(0, 21, 1)},
-			joiners: map[uint64]uint64{1: 13},
+			starting: map[uint64]Epoch{1: genesis(0, 11, 1, 12, 1), 2: genesis(0, 21, 1)},
+			joiners:  map[uint64]uint64{1: 13},
 			locals: []Epoch{
 				{ID: at(1), Members: amounts(11, 1, 12, 1, 13, 1)},
 				{ID: at(2), Pred: at(1), Members: amounts(11, 1, 13, 1)},
 				{ID: at(3), Members: amounts(12, 1)},
 			}},
 		{name: "one joins and stays alone", genesis: start, regions: regions[:1], clock: 2, crashes: 0,
-			homes:   map[uint64]Epoch{1: genesis(0, 11, 1), 2: genesis(0, 21, 1)},
-			joiners: map[uint64]uint64{1: 12}, silent: 11,
+			starting: map[uint64]Epoch{1: genesis(0, 11, 1), 2: genesis(0, 21, 1)},
+			joiners:  map[uint64]uint64{1: 12}, silent: 11,
 			locals: []Epoch{
 				{ID: at(1), Members: amounts(11, 1, 12, 1)},
 				{ID: at(2), Pred: at(1), Members: amounts(12, 1), Retired: []Retirement{{11, 1}}},
@@ -428,13 +428,13 @@ func TestExploreUnion(t *testing.T) {
 	}
 }
 
-func TestPlantedUnion(t *testing.T) {
+func TestMutationsOfUnion(t *testing.T) {
 	one, joins, alone := realms()[0], realms()[1], realms()[3]
 	tests := []struct {
-		name   string
-		realm  *realm
-		plant  unionPlant
-		script string
+		name     string
+		realm    *realm
+		mutation unionMutation
+		script   string
 	}{
 		{"one daemon acknowledges for its region", one, unionOneVote, `
 			learn 0 0; vote 0 0; learn 2 0; vote 2 0; compose 0 0; compose 2 0
@@ -458,7 +458,7 @@ func TestPlantedUnion(t *testing.T) {
 			if sum, bound := playUnion(t, &r, tt.script); sum > bound {
 				t.Errorf("with the rule: %d of %d", sum, bound)
 			}
-			r.plant = tt.plant
+			r.mutation = tt.mutation
 			sum, bound := playUnion(t, &r, tt.script)
 			if sum <= bound {
 				t.Fatalf("the planted schedule reaches %d of %d: want more", sum, bound)
@@ -485,7 +485,7 @@ func playUnion(t *testing.T, r *realm, script string) (sum, bound uint64) {
 		act = strings.TrimSpace(act)
 		if slices.Contains(u.actions(), act) {
 			u.do(act)
-		} else if r.plant != unionNone && act != "" {
+		} else if r.mutation != unionNone && act != "" {
 			t.Fatalf("%q is not possible here: %q", act, u.actions())
 		}
 	}

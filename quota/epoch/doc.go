@@ -12,16 +12,16 @@
 // participant may propose one; there is no leader, and an epoch that not all
 // members acknowledge raises no share.
 //
-//   - Acknowledge, in ascending order only. An acknowledgement is the promise to
-//     respect the epoch in every window not used yet. It is stored before it is
-//     sent, and lists earlier promises.
+//   - Acknowledge, in ascending order only. An acknowledgement is the promise
+//     to respect the epoch in every window not used yet. It is stored before it
+//     is sent, and lists earlier promises.
 //   - Settle. An epoch is settled for a window if its predecessor is, all its
-//     members have acknowledged it for that window, and no participant it leaves
-//     out can use an older epoch there: neither the predecessor, nor an epoch
-//     that an acknowledging member had acknowledged before.
+//     members have acknowledged it for that window, and no participant it
+//     leaves out can use an older epoch there: neither the predecessor, nor an
+//     epoch that an acknowledging member had acknowledged before.
 //   - The min rule. A share is the least amount of all known epochs from the
-//     greatest settled one upward. So a decrease takes effect immediately, and an
-//     increase waits for proof that all others have decreased. This is the
+//     greatest settled one upward. So a decrease takes effect immediately, and
+//     an increase waits for proof that all others have decreased. This is the
 //     demarcation protocol of Barbara and Garcia-Molina (1994), used to divide
 //     escrow rights. An increase also waits for as long as the history of an
 //     algorithm reaches back.

@@ -141,11 +141,12 @@ func (e Epoch) Total() uint64 {
 
 // Split returns the participant's part of amount when the members share it with
 // their amounts as weights. It is monotone in amount, and the parts sum to at
-// most amount. With equal weights they sum to exactly amount: the member of rank
-// k of n gets floor((amount + n-1-k) / n). Otherwise each part is rounded down,
-// which leaves less than one unit per member unused. Rounding by the largest
-// remainder would use these units, but it is not monotone: participants with
-// different amounts could then hold more together than the greatest amount.
+// most amount. With equal weights they sum to exactly amount: the member of
+// rank k of n gets floor((amount + n-1-k) / n). Otherwise each part is rounded
+// down, which leaves less than one unit per member unused. Rounding by the
+// largest remainder would use these units, but it is not monotone: participants
+// with different amounts could then hold more together than the greatest
+// amount.
 func (e Epoch) Split(amount, id uint64) uint64 {
 	k, ok := e.rank(id)
 	if !ok || e.Members[k].Amount == 0 {
@@ -191,10 +192,10 @@ func (e Epoch) equal(o Epoch) bool {
 		slices.EqualFunc(e.Rules, o.Rules, RuleShares.equal)
 }
 
-// extensionsNeeded returns how many of the n members, with the user itself, must
-// have extended the user's horizon to a window before it may use its rights
-// there; 0 without a horizon. A third allows the others to reclaim the shares of
-// up to a third of members that die together. Any two sets of
+// extensionsNeeded returns how many of the n members, with the user itself,
+// must have extended the user's horizon to a window before it may use its
+// rights there; 0 without a horizon. A third allows the others to reclaim the
+// shares of up to a third of members that die together. Any two sets of
 // n-extensionsNeeded(n)+1 members, enough to reclaim a share, still have a
 // member in common.
 func (e Epoch) extensionsNeeded() int {

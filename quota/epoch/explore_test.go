@@ -174,8 +174,9 @@ func scopes() []*setup {
 	}
 }
 
-// TestExplore visits every state of the small worlds. Those of more than
-// 60,000 states are cut short, except with EPOCH_LONG=1: that takes two minutes. So for TestExploreUnion.
+// TestExplore visits every state of the small worlds. Those of more than 60,000
+// states are cut short, except with EPOCH_LONG=1: that takes two minutes. So
+// for TestExploreUnion.
 func TestExplore(t *testing.T) {
 	limit := 60_000
 	switch {
@@ -304,20 +305,20 @@ func TestWanderFinds(t *testing.T) {
 		t.Skip("seconds of random runs")
 	}
 	tests := []struct {
-		name  string
-		plant plant
+		name     string
+		mutation mutation
 	}{
-		{"latest epoch known", plantLatest},
-		{"raise without carry", plantRaiseNow},
-		{"from the current label", plantCurrent},
-		{"amnesia", plantAmnesia},
-		{"restart without a fence", plantNoFence},
+		{"latest epoch known", mutationLatest},
+		{"raise without carry", mutationRaiseNow},
+		{"from the current label", mutationCurrent},
+		{"amnesia", mutationAmnesia},
+		{"restart without a fence", mutationNoFence},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			for seed := range uint64(2000) {
 				s := randomSetup(seed)
-				s.plant = tt.plant
+				s.mutation = tt.mutation
 				if _, _, bad := wander(s, seed, 300); bad != nil {
 					return
 				}

@@ -20,9 +20,9 @@ type Extension struct {
 }
 
 // ExtendHorizon answers a message of another participant at the instant now
-// (Unix milliseconds, the owner's hybrid clock). It returns ok false if there is
-// nothing to extend: no known epoch with a horizon names the participant, or the
-// stored record does not cover the extension (see Extend).
+// (Unix milliseconds, the owner's hybrid clock). It returns ok false if there
+// is nothing to extend: no known epoch with a horizon names the participant, or
+// the stored record does not cover the extension (see Extend).
 func (t *Table) ExtendHorizon(to uint64, now int64) (x Extension, ok bool) {
 	if to == t.owner || now > t.durable.Window {
 		return Extension{}, false

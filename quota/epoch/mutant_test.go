@@ -6,21 +6,21 @@ import (
 	"github.com/georld/rld/internal/sat"
 )
 
-// flaw is a broken rule of Table. The functions below give a table the results
-// that it would have with the broken rule, beside the real code.
-type flaw uint8
+// mutant is a broken rule of Table. The functions below give a table the
+// results that it would have with the broken rule, beside the real code.
+type mutant uint8
 
 const (
-	flawNoInherit   flaw = 1 << iota // the first window of the predecessor is not inherited
-	flawLowestOnly                   // extensions are checked under the settled epoch only
-	flawEasyReclaim                  // the acknowledgement of one member is enough to reclaim a share
-	flawNoReports                    // epochs listed by acknowledgements are ignored
-	flawEasyUse                      // the own extension is enough
+	mutantNoInherit   mutant = 1 << iota // the first window of the predecessor is not inherited
+	mutantLowestOnly                     // extensions are checked under the settled epoch only
+	mutantEasyReclaim                    // the acknowledgement of one member is enough to reclaim a share
+	mutantNoReports                      // epochs listed by acknowledgements are ignored
+	mutantEasyUse                        // the own extension is enough
 )
 
 // resettle settles the epochs of a table by the broken rule.
-func resettle(t *Table, broken flaw) {
-	if broken&(flawNoInherit|flawEasyReclaim|flawNoReports) == 0 {
+func resettle(t *Table, broken mutant) {
+	if broken&(mutantNoInherit|mutantEasyReclaim|mutantNoReports) == 0 {
 		return
 	}
 	for i := 1; i < len(t.entries); i++ {
@@ -35,13 +35,13 @@ func resettle(t *Table, broken flaw) {
 }
 
 // brokenFrom is Table.settledFrom with a broken rule.
-func brokenFrom(t *Table, e *entry, broken flaw) int64 {
+func brokenFrom(t *Table, e *entry, broken mutant) int64 {
 	p, ok := t.find(e.Pred)
 	if !ok || t.entries[p].from == never {
 		return never
 	}
 	from := t.entries[p].from
-	if broken&flawNoInherit != 0 {
+	if broken&mutantNoInherit != 0 {
 		from = always
 	}
 	for _, m := range e.Members {
@@ -52,7 +52,7 @@ func brokenFrom(t *Table, e *entry, broken flaw) int64 {
 		from = max(from, a.From)
 	}
 	from = max(from, brokenCovered(e, &t.entries[p], broken))
-	if broken&flawNoReports != 0 {
+	if broken&mutantNoReports != 0 {
 		return from
 	}
 	for _, a := range e.acks {
@@ -68,8 +68,8 @@ func brokenFrom(t *Table, e *entry, broken flaw) int64 {
 }
 
 // brokenCovered is covered with a broken rule.
-func brokenCovered(e, older *entry, broken flaw) int64 {
-	if broken&flawEasyReclaim == 0 || older.extensionsNeeded() == 0 {
+func brokenCovered(e, older *entry, broken mutant) int64 {
+	if broken&mutantEasyReclaim == 0 || older.extensionsNeeded() == 0 {
 		return covered(e, older)
 	}
 	from := int64(always)
@@ -94,9 +94,9 @@ func brokenCovered(e, older *entry, broken flaw) int64 {
 }
 
 // usable returns the table that answers for the broken rule.
-func usable(t *Table, x, carry int64, broken flaw) *Table {
+func usable(t *Table, x, carry int64, broken mutant) *Table {
 	_, reason := t.lowest(x, carry)
-	if reason != ReasonAlone || broken&(flawEasyUse|flawLowestOnly) == 0 {
+	if reason != ReasonAlone || broken&(mutantEasyUse|mutantLowestOnly) == 0 {
 		return t
 	}
 	c := t.clone()
@@ -109,7 +109,7 @@ func usable(t *Table, x, carry int64, broken flaw) *Table {
 		}
 	}
 	lo, _ := c.lowest(x, carry)
-	if broken&flawLowestOnly != 0 && !t.extended(&t.entries[max(lo, 0)], x) {
+	if broken&mutantLowestOnly != 0 && !t.extended(&t.entries[max(lo, 0)], x) {
 		return t
 	}
 	return c

@@ -18,8 +18,8 @@ type Bounds struct {
 }
 
 // Record is the durable state of a participant: its promises, and bounds of the
-// windows it used and the horizons it extended. Its caller stores it as a whole,
-// in place of the former one, and syncs it.
+// windows it used and the horizons it extended. Its caller stores it as a
+// whole, in place of the former one, and syncs it.
 type Record struct {
 	Owner    uint64
 	Regional bool // made by NewRegional
@@ -74,8 +74,8 @@ func (t *Table) Extend(window int64) Record {
 	return r
 }
 
-// Stored puts the bounds of a record of this table in force, after it was stored
-// and synced. Call it for every record, also for those of Acknowledge.
+// Stored puts the bounds of a record of this table in force, after it was
+// stored and synced. Call it for every record, also for those of Acknowledge.
 func (t *Table) Stored(r Record) {
 	for i := range t.entries {
 		e := &t.entries[i]
@@ -88,8 +88,8 @@ func (t *Table) Stored(r Record) {
 }
 
 // Restore returns the table of a participant from its latest stored record, by
-// the same owner. The owner cannot use the windows up to the record's bound. Its
-// acknowledgements can be sent again; acknowledgements of others must be
+// the same owner. The owner cannot use the windows up to the record's bound.
+// Its acknowledgements can be sent again; acknowledgements of others must be
 // received again.
 func Restore(owner uint64, r Record) (*Table, error) {
 	t, err := restore(owner, r)

@@ -28,7 +28,8 @@ func (r RuleShares) equal(o RuleShares) bool {
 	return r.Rule == o.Rule && slices.Equal(r.Shares, o.Shares)
 }
 
-// validateRules checks the shares of rules. sum is that of the members' amounts.
+// validateRules checks the shares of rules. sum is that of the members'
+// amounts.
 func (e Epoch) validateRules(sum uint64) error {
 	if len(e.Rules) == 0 {
 		return nil

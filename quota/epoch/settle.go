@@ -59,9 +59,9 @@ func (t *Table) settledFrom(e *entry) int64 {
 }
 
 // covered returns the first window from which every member of the older epoch
-// that uses its rights respects e. A member has acknowledged e; or it is outside
-// e, and either an operator retired it, or too few members of the older epoch
-// are left to extend its horizon.
+// that uses its rights respects e. A member has acknowledged e; or it is
+// outside e, and either an operator retired it, or too few members of the older
+// epoch are left to extend its horizon.
 func covered(e, older *entry) int64 {
 	from := int64(always)
 	for _, k := range older.Members {
@@ -80,10 +80,10 @@ func covered(e, older *entry) int64 {
 	return from
 }
 
-// beyondHorizon returns the first window in which the participant cannot use the
-// older epoch. It needs g extensions of the n members, with itself. It has too
-// few where n-g+1 of the others never extended its horizon to the window and
-// have acknowledged e: those extend it under older epochs no more.
+// beyondHorizon returns the first window in which the participant cannot use
+// the older epoch. It needs g extensions of the n members, with itself. It has
+// too few where n-g+1 of the others never extended its horizon to the window
+// and have acknowledged e: those extend it under older epochs no more.
 func beyondHorizon(e, older *entry, id uint64) int64 {
 	g := older.extensionsNeeded()
 	if g == 0 {

@@ -47,20 +47,20 @@ func (r Reason) String() string {
 // independent windows, the window length for a sliding window; not negative.
 // Share allocates nothing.
 //
-// The least epoch that counts is the greatest one settled for x-carry: an amount
-// it moves from one participant to another was gone in all windows whose use
-// still counts in x, before the other participant gets it. All known epochs
+// The least epoch that counts is the greatest one settled for x-carry: an
+// amount it moves from one participant to another was gone in all windows whose
+// use still counts in x, before the other participant gets it. All known epochs
 // above it count too. The result is the least amount, and each epoch that names
 // the owner needs enough horizon extensions.
 //
 // The result for one window may increase (acknowledgements arrive) and decrease
-// (an epoch is learned). The caller may follow it in both directions or keep the
-// greatest result: the sum over all participants of their greatest results is
-// bounded too. Proof: let E be the greatest least epoch of all results for the
-// window. Every participant that acknowledged E did so before its first call for
-// the window, so each of its results respects E. The other participants can use
-// no rights in the window. A fence covers restarts: a run of the owner gets 0 in
-// windows that an earlier run may have used.
+// (an epoch is learned). The caller may follow it in both directions or keep
+// the greatest result: the sum over all participants of their greatest results
+// is bounded too. Proof: let E be the greatest least epoch of all results for
+// the window. Every participant that acknowledged E did so before its first
+// call for the window, so each of its results respects E. The other
+// participants can use no rights in the window. A fence covers restarts: a run
+// of the owner gets 0 in windows that an earlier run may have used.
 func (t *Table) Share(rule uint64, x, carry int64) (uint64, Reason) {
 	lo, reason := t.lowest(x, carry)
 	if reason != ReasonEpoch {

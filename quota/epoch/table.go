@@ -100,9 +100,9 @@ func New(owner uint64, genesis Epoch) (*Table, error) {
 	return t, nil
 }
 
-// NewRegional is New for the table that a daemon keeps of its region, the owner.
-// Its acknowledgements are Votes. TakeAck accepts the composed acknowledgements
-// of the owner.
+// NewRegional is New for the table that a daemon keeps of its region, the
+// owner. Its acknowledgements are Votes. TakeAck accepts the composed
+// acknowledgements of the owner.
 func NewRegional(region uint64, genesis Epoch) (*Table, error) {
 	t, err := New(region, genesis)
 	if err != nil {
@@ -196,8 +196,8 @@ func (t *Table) add(e Epoch) error {
 	return nil
 }
 
-// evict drops the lowest epoch below id without any promise, and reports whether
-// there was one.
+// evict drops the lowest epoch below id without any promise, and reports
+// whether there was one.
 func (t *Table) evict(id ID) bool {
 	for i := 1; i < len(t.entries) && t.entries[i].ID.Before(id); i++ {
 		if !t.entries[i].mine && t.entries[i].from == never {
@@ -330,8 +330,9 @@ func (t *Table) named(id uint64) bool {
 //
 // An epoch may be dropped once a greater one is settled for all later windows:
 // it is then below the least epoch of every later share. Its first window is
-// part of that of the settled one. The owner's amounts remain for older windows,
-// as lesser amounts where many epochs were pruned, and as 0 after a restart.
+// part of that of the settled one. The owner's amounts remain for older
+// windows, as lesser amounts where many epochs were pruned, and as 0 after a
+// restart.
 func (t *Table) Prune(oldest int64) int {
 	for i := len(t.entries) - 1; i > 0; i-- {
 		if t.entries[i].from > oldest {

@@ -19,8 +19,8 @@ type EntryView struct {
 // Len returns how many epochs the table keeps.
 func (t *Table) Len() int { return len(t.entries) }
 
-// At returns the epoch at place i, from 0, ascending by ID. The first is settled
-// for all windows still in use.
+// At returns the epoch at place i, from 0, ascending by ID. The first is
+// settled for all windows still in use.
 func (t *Table) At(i int) EntryView {
 	e := &t.entries[i]
 	return EntryView{Epoch: e.Epoch, From: e.from, Settled: e.from != never, Mine: e.mine, Acks: e.acks}

@@ -49,26 +49,26 @@ type setup struct {
 	// takers are those who may hear acknowledgements, holders those who may
 	// hear grants; all if empty. The others have no share to gain by them.
 	takers, holders []uint64
-	plant           plant
-	broken          flaw
+	mutation        mutation
+	broken          mutant
 }
 
-// plant is a rule the driver breaks.
-type plant int
+// mutation is a rule the driver breaks.
+type mutation int
 
 const (
-	plantNone        plant = iota
-	plantLatest            // use the latest epoch known
-	plantSchedule          // use the latest epoch known whose activation has come
-	plantRaiseNow          // no carry in the raise, though history reaches back
-	plantLimit             // shares of different limits
-	plantCurrent           // an acknowledgement holds from the current label on
-	plantLower             // a lower epoch acknowledged after a higher one
-	plantAmnesia           // a lost record is taken for a first start
-	plantNoFence           // a restart uses labels of the run before
-	plantFreeGrants        // grants count for every epoch
-	plantForgetGrant       // grants forgotten by a restart
-	plantLie               // the operator retires one who lives
+	mutationNone        mutation = iota
+	mutationLatest               // use the latest epoch known
+	mutationSchedule             // use the latest epoch known whose activation has come
+	mutationRaiseNow             // no carry in the raise, though history reaches back
+	mutationLimit                // shares of different limits
+	mutationCurrent              // an acknowledgement holds from the current label on
+	mutationLower                // a lower epoch acknowledged after a higher one
+	mutationAmnesia              // a lost record is taken for a first start
+	mutationNoFence              // a restart uses labels of the run before
+	mutationFreeGrants           // grants count for every epoch
+	mutationForgetGrant          // grants forgotten by a restart
+	mutationLie                  // the operator retires one who lives
 )
 
 func newWorld(s *setup) *world {
@@ -144,7 +144,7 @@ func (w *world) actions() []string {
 		if w.crashes > 0 {
 			add("crash %d", i)
 		}
-		if w.lapses > 0 && w.plant == plantAmnesia {
+		if w.lapses > 0 && w.mutation == mutationAmnesia {
 			add("lapse %d", i)
 		}
 		if w.kills > 0 && w.alive() > len(w.tables)-w.kills {
@@ -219,7 +219,7 @@ func (w *world) alive() int {
 func (w *world) mayLearn(e Epoch) bool {
 	for _, r := range e.Retired {
 		for i, t := range w.tables {
-			if t.owner == r.ID && w.plant != plantLie && (!w.dead[i] || w.now[i] >= r.From) {
+			if t.owner == r.ID && w.mutation != mutationLie && (!w.dead[i] || w.now[i] >= r.From) {
 				return false
 			}
 		}
@@ -231,7 +231,7 @@ func (w *world) mayAck(t *Table, e *entry) bool {
 	if e.mine {
 		return false
 	}
-	if w.plant == plantLower {
+	if w.mutation == mutationLower {
 		top := t.top
 		t.top = ID{}
 		defer func() { t.top = top }()
@@ -260,12 +260,12 @@ func (w *world) do(act string) {
 		must(t.Learn(w.proposals[n]))
 	case "ack":
 		w.learnRiding(t, w.proposals[n].ID)
-		if w.plant == plantLower {
+		if w.mutation == mutationLower {
 			t.top = ID{}
 		}
 		a, r, err := t.Acknowledge(w.proposals[n].ID, w.now[i], nil)
 		must(err)
-		if w.plant == plantCurrent {
+		if w.mutation == mutationCurrent {
 			a.From--
 			j, _ := t.find(a.ID)
 			t.entries[j].own = a
@@ -289,7 +289,7 @@ func (w *world) do(act string) {
 		must(t.TakeAck(a))
 	case "grant", "send":
 		g, _ := t.ExtendHorizon(w.tables[n].owner, w.now[i])
-		if w.plant == plantFreeGrants {
+		if w.mutation == mutationFreeGrants {
 			g.Under = ID{}
 		}
 		if verb == "send" {
@@ -325,20 +325,20 @@ func (w *world) crash(i int) {
 	if err != nil {
 		panic(err)
 	}
-	switch w.plant {
-	case plantNoFence:
+	switch w.mutation {
+	case mutationNoFence:
 		t.fence = always
-	case plantForgetGrant:
+	case mutationForgetGrant:
 		t.floor = always
 	}
 	w.tables[i] = t
-	if w.now[i] > 0 && w.plant != plantNoFence {
+	if w.now[i] > 0 && w.mutation != mutationNoFence {
 		w.now[i]--
 	}
 }
 
-// lapse restarts a participant without its record as if it started for the first
-// time.
+// lapse restarts a participant without its record as if it started for the
+// first time.
 func (w *world) lapse(i int) {
 	w.endRun(i)
 	w.lapses--
@@ -386,20 +386,20 @@ func (w *world) observe() {
 // share is the answer of the real code, or that of a planted variant.
 func (w *world) share(t *Table, x int64) uint64 {
 	last := &t.entries
-	switch w.plant {
-	case plantLatest:
+	switch w.mutation {
+	case mutationLatest:
 		return (*last)[len(*last)-1].Amount(t.owner)
-	case plantSchedule: // an epoch is active from the label of its stamp + 1 on
+	case mutationSchedule: // an epoch is active from the label of its stamp + 1 on
 		for i := len(*last) - 1; i > 0; i-- {
 			if (*last)[i].ID.Stamp.Millis()+1 <= x {
 				return (*last)[i].Amount(t.owner)
 			}
 		}
 		return (*last)[0].Amount(t.owner)
-	case plantLimit: // weights by the min rule, the limit as each knows it
+	case mutationLimit: // weights by the min rule, the limit as each knows it
 		s, _ := t.Share(0, x, w.carry)
 		return s * (*last)[len(*last)-1].Total() / w.genesis.Total()
-	case plantRaiseNow:
+	case mutationRaiseNow:
 		s, _ := t.Share(0, x, 0)
 		return s
 	}

@@ -93,7 +93,7 @@ func (w *world) hit(r int) {
 		}
 	}
 	w.ask(id)
-	w.hungry(r, id)
+	w.short(r, id)
 }
 
 func (w *world) breach(format string, args ...any) {
@@ -208,7 +208,8 @@ func (w *world) audit() {
 	}
 }
 
-// transfer takes in a gift; an aggregator hands on what came from another region.
+// transfer takes in a gift; an aggregator hands on what came from another
+// region.
 func (w *world) transfer(e *event) {
 	n := w.credit(e.to, e.from, e.v)
 	r := w.region(e.to)
@@ -249,8 +250,8 @@ func (w *world) summed(r int) (g Region, used uint64) {
 	return g, used
 }
 
-// hungry publishes the hunger of a region, if id speaks for it.
-func (w *world) hungry(r, id int) {
+// short publishes the hunger of a region, if id speaks for it.
+func (w *world) short(r, id int) {
 	if w.variant == none || id != w.aggregator(r) {
 		return
 	}
@@ -312,7 +313,7 @@ func (w *world) collect(e *event) {
 func (w *world) push(id int) {
 	w.at(event{at: w.now + pushGap, kind: evPush, to: id})
 	w.ask(id)
-	w.hungry(w.region(id), id)
+	w.short(w.region(id), id)
 	if w.daemons == 1 {
 		return
 	}
@@ -339,7 +340,7 @@ func (w *world) pushed(e *event) {
 			w.merge(to, e.from, e.snap.given[to])
 		}
 	}
-	w.hungry(r, w.aggregator(r))
+	w.short(r, w.aggregator(r))
 }
 
 // merge takes in a donor's cumulative gift from gossip.

@@ -44,11 +44,11 @@
 //
 //   - The last ten ticks include the current one. Regions use Rate, which
 //     detects a burst within one or two ticks.
-//   - A peer is expected to transfer all its rights but one, or all of them to a
-//     requester without rights. Among equals the next by id is asked.
-//   - A refusal or a missing reply is remembered for half a second, or until the
-//     peer is believed to have received rights; at most four are remembered. Most
-//     requests fail when the whole region is near its end.
+//   - A peer is expected to transfer all its rights but one, or all of them to
+//     a requester without rights. Among equals the next by id is asked.
+//   - A refusal or a missing reply is remembered for half a second, or until
+//     the peer is believed to have received rights; at most four are
+//     remembered. Most requests fail when the whole region is near its end.
 //   - Only donors without traffic transfer their last right.
 //   - The need of an aggregate key is 5/4 of its rate over the rest of the
 //     window, within the limit. Requesting just the expected demand costs a

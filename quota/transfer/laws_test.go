@@ -111,11 +111,11 @@ func TestRatesSaturate(t *testing.T) {
 }
 
 // giveLaw says what is wrong with a gift.
-func giveLaw(o DonorState, a Request, last bool, gift uint64) error {
-	if gift > o.Rights {
-		return fmt.Errorf("gives %d of %d", gift, o.Rights)
+func giveLaw(o DonorState, a Request, last bool, hits uint64) error {
+	if hits > o.Rights {
+		return fmt.Errorf("gives %d of %d", hits, o.Rights)
 	}
-	kept := o.Rights - gift
+	kept := o.Rights - hits
 	if o.Second == 0 && o.Recent == 0 {
 		switch {
 		case last && a.Rights == 0 && kept != 0:
@@ -125,7 +125,7 @@ func giveLaw(o DonorState, a Request, last bool, gift uint64) error {
 		}
 		return nil
 	}
-	if gift == 0 {
+	if hits == 0 {
 		return nil
 	}
 	his := max(a.Second, 1)
@@ -137,8 +137,8 @@ func giveLaw(o DonorState, a Request, last bool, gift uint64) error {
 	if _, odd := bitsAdd(o.Second, his); !over && !odd && whole(kept).Cmp(fair) < 0 {
 		return fmt.Errorf("keeps %d of the fair %d", kept, fair)
 	}
-	if eight := new(big.Int).Mul(whole(gift), big.NewInt(8)); !over && eight.Cmp(sum(o.Rights, a.Rights)) < 0 {
-		return fmt.Errorf("crumb of %d", gift)
+	if eight := new(big.Int).Mul(whole(hits), big.NewInt(8)); !over && eight.Cmp(sum(o.Rights, a.Rights)) < 0 {
+		return fmt.Errorf("crumb of %d", hits)
 	}
 	return nil
 }
@@ -164,11 +164,11 @@ func TestLastCallsAreApart(t *testing.T) {
 		for range 30 {
 			now += rapid.Int64Range(0, 30).Draw(t, "gap")
 			o := DonorState{Rights: rapid.Uint64Range(0, 3).Draw(t, "rights")}
-			gift := g.Transfer(now, o, Request{})
-			if err := giveLaw(o, Request{}, now-was >= lastCallMS, gift); err != nil {
+			hits := g.Transfer(now, o, Request{})
+			if err := giveLaw(o, Request{}, now-was >= lastCallMS, hits); err != nil {
 				t.Fatalf("%d ms after the last call: %v", now-was, err)
 			}
-			if gift == o.Rights && gift > 0 {
+			if hits == o.Rights && hits > 0 {
 				was = now
 			}
 		}
@@ -199,8 +199,8 @@ func TestAsksAreBounded(t *testing.T) {
 			w := Need{Kind(rapid.IntRange(0, 1).Draw(t, "kind")), rapid.Uint64Range(0, 4).Draw(t, "recent"),
 				rapid.Uint64Range(0, 4).Draw(t, "rights"), amount(t, "held"), amount(t, "limit"), amount(t, "estimate")}
 			if out != 0 && rapid.Bool().Draw(t, "answered") {
-				gift := rapid.Uint64Range(0, 2).Draw(t, "gift")
-				if a.Answer(now, out, gift); gift == 0 {
+				hits := rapid.Uint64Range(0, 2).Draw(t, "gift")
+				if a.Answer(now, out, hits); hits == 0 {
 					vain = append(vain, now)
 				}
 				out = 0

@@ -85,8 +85,8 @@ func TestShortage(t *testing.T) {
 	})
 }
 
-// Shortage is told at once and then no more for a round trip and two ticks, unless
-// the need doubles.
+// Shortage is told at once and then no more for a round trip and two ticks,
+// unless the need doubles.
 func TestShortageIsAnnouncedOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		terms := Policy{WindowMS: 60_000, DelayMS: rapid.Int64Range(-1, 500).Draw(t, "delay")}
@@ -114,8 +114,8 @@ func TestShortageIsAnnouncedOnce(t *testing.T) {
 	})
 }
 
-// Where all donors know all spares, gifts cover the need as far as spares go, and
-// each exceeds its part by less than one.
+// Where all donors know all spares, gifts cover the need as far as spares go,
+// and each exceeds its part by less than one.
 func TestTransfersCoverTheNeed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spares := rapid.SliceOfN(rapid.Uint64Range(0, 1<<60), 1, 8).Draw(t, "spares")
@@ -179,7 +179,7 @@ func TestCollectRichestFirst(t *testing.T) {
 // A split gives out all but what rounding leaves, nobody more than his part.
 func TestSplitByRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		gift := amount(t, "gift")
+		hits := amount(t, "gift")
 		rates := make([]uint64, rapid.IntRange(0, 8).Draw(t, "rates"))
 		var total uint64
 		fits := true
@@ -189,20 +189,20 @@ func TestSplitByRate(t *testing.T) {
 			total += rates[i]
 		}
 		out := make([]uint64, len(rates))
-		rest := Split(gift, rates, out)
+		rest := Split(hits, rates, out)
 		got, busy := whole(rest), false
 		for i, n := range out {
 			got.Add(got, whole(n))
 			busy = busy || rates[i] > 0
-			if fits && total > 0 && whole(n).Cmp(exact(whole(gift), whole(rates[i]), whole(total), false)) != 0 {
-				t.Fatalf("rate %d of %d gets %d of %d", rates[i], total, n, gift)
+			if fits && total > 0 && whole(n).Cmp(exact(whole(hits), whole(rates[i]), whole(total), false)) != 0 {
+				t.Fatalf("rate %d of %d gets %d of %d", rates[i], total, n, hits)
 			}
 		}
-		if got.Cmp(whole(gift)) != 0 {
-			t.Fatalf("%d came, %d were handed on or kept", gift, got)
+		if got.Cmp(whole(hits)) != 0 {
+			t.Fatalf("%d came, %d were handed on or kept", hits, got)
 		}
-		if busy && rest >= uint64(len(rates)) || !busy && rest != gift {
-			t.Fatalf("keeps %d of %d", rest, gift)
+		if busy && rest >= uint64(len(rates)) || !busy && rest != hits {
+			t.Fatalf("keeps %d of %d", rest, hits)
 		}
 	})
 }

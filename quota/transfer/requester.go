@@ -82,8 +82,9 @@ func (q *Requester) Ready(now int64, n Need) bool {
 // Pick returns the peer to request rights of now, and notes the request. It
 // returns ok false if there is none, and then a pause begins. It picks the peer
 // that is believed to have most rights to transfer; among equals the first
-// after self by id, so that daemons in need do not all ask the same peer. Silent
-// peers are skipped. A request without a reply in time counts as refused.
+// after self by id, so that daemons in need do not all ask the same peer.
+// Silent peers are skipped. A request without a reply in time counts as
+// refused.
 func (q *Requester) Pick(now int64, n Need, self crdt.Incarnation, peers []Peer) (id crdt.Incarnation, ok bool) {
 	if !q.Ready(now, n) {
 		return 0, false

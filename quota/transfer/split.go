@@ -9,9 +9,9 @@ import (
 // Collect decides how an amount is collected from the daemons of a region. It
 // sets out[i] to the part of the daemon with rows[i]; the parts sum to amount,
 // or to less where the daemons have less. The daemon with most rights comes
-// first and transfers all it can, for few transfers; equals come in the order of
-// rows. A daemon keeps the hits of its last second and at least one right. out
-// has at least the length of rows; its first len(rows) elements are
+// first and transfers all it can, for few transfers; equals come in the order
+// of rows. A daemon keeps the hits of its last second and at least one right.
+// out has at least the length of rows; its first len(rows) elements are
 // overwritten.
 func Collect(amount uint64, rows []DonorState, out []uint64) {
 	out = out[:min(len(out), len(rows))]

@@ -81,9 +81,9 @@ func (r row) setups(daemons int, short bool) []setup {
 	return []setup{s, pinned}
 }
 
-// Totals never pass the bound, false denials and messages stay near those of the
-// table. Repeat a line by its setup: the same setup gives the same run. Another
-// seed is other traffic: bursts in windows of 10 s then lose 3 to 7 %.
+// Totals never pass the bound, false denials and messages stay near those of
+// the table. Repeat a line by its setup: the same setup gives the same run.
+// Another seed is other traffic: bursts in windows of 10 s then lose 3 to 7 %.
 func TestTable(t *testing.T) {
 	t.Logf("%-34s | false denials %%, N=1, 3, 10: sprayed/pinned (table) | over | messages/decision", "")
 	for _, r := range table {
@@ -154,7 +154,7 @@ func find(s setup, seeds int, failed func(result) bool) (result, bool) {
 
 // Each planted fault is found by the check that is there for it, and the sound
 // policy passes the same check in the same runs.
-func TestPlantedFaultsAreFound(t *testing.T) {
+func TestMutatedFaultsAreFound(t *testing.T) {
 	base := setup{daemons: 3, windowMS: 60_000, lagMS: 500, wanMS: 500, limit: 6000, budget: ten, windows: 2, seed: 1}
 	broken := func(r result) bool { return r.broken != "" }
 	for _, c := range []struct {

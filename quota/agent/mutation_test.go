@@ -8,21 +8,21 @@ import (
 	"github.com/georld/rld/quota/epoch"
 )
 
-// TestPlanted plays schedules that chance hardly finds, with the rule in force
-// and without.
-func TestPlanted(t *testing.T) {
+// TestMutations plays schedules that chance hardly finds, with the rule in
+// force and without.
+func TestMutations(t *testing.T) {
 	for _, tt := range []struct {
-		name string
-		flaw flaw
-		play func(r *rig)
+		name     string
+		mutation mutation
+		play     func(r *rig)
 	}{
-		{"promises told before they are stored", flawEarly, crashBeforeStore},
-		{"those who let a daemon in do not say what they hold", flawUnheld, joinWithoutTables},
+		{"promises told before they are stored", mutationEarly, crashBeforeStore},
+		{"those who let a daemon in do not say what they hold", mutationUnheld, joinWithoutTables},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			for _, broken := range []flaw{0, tt.flaw} {
+			for _, broken := range []mutation{0, tt.mutation} {
 				r := newRig(t, 1, 1, 1, 1)
-				r.flaw = broken
+				r.mutation = broken
 				r.boot()
 				r.run(3 * time.Second)
 				tt.play(r)

@@ -11,8 +11,8 @@ import (
 )
 
 // These schedules broke earlier designs (theory.md 2.5 and 3.3) or break what
-// is near at hand. Each is played against the engine and against an engine
-// with the broken rule, and must tell them apart.
+// is near at hand. Each is played against the engine and against an engine with
+// the broken rule, and must tell them apart.
 //
 //	schedule                        the broken rule                           its outcome
 //	NewestFirst                     newest change first, all acknowledged     5 of 8 cells are lost
@@ -32,8 +32,8 @@ import (
 // Those that need a clock or a limit are in node: a leap of the wall clock, and
 // a peer that is an hour ahead.
 
-// planted plays a schedule on both variants. The outcomes must be these.
-func planted[T comparable](t *testing.T, play func(broken bool) T, ours, broken T) {
+// mutation plays a schedule on both variants. The outcomes must be these.
+func mutation[T comparable](t *testing.T, play func(broken bool) T, ours, broken T) {
 	t.Helper()
 	if got := play(false); got != ours {
 		t.Errorf("ours comes to %v, want %v", got, ours)
@@ -43,9 +43,9 @@ func planted[T comparable](t *testing.T, play func(broken bool) T, ours, broken 
 	}
 }
 
-func TestPlantedNewestFirst(t *testing.T) {
+func TestMutationNewestFirst(t *testing.T) {
 	const cells = 8
-	planted(t, func(broken bool) int {
+	mutation(t, func(broken bool) int {
 		r := newRig(Config{FrameCells: 3}, "a", "a")
 		a1, a2 := r.of("a1"), r.of("a2")
 		r.run(time.Second)
@@ -90,8 +90,8 @@ func newestFirst(e *Engine, m *Message) {
 // unlisted is the broken rule of a receiver that acknowledges what it refused.
 func unlisted(_ *member, m *Message) { m.Refused = nil }
 
-func TestPlantedRefusedTooFarAhead(t *testing.T) {
-	planted(t, func(broken bool) uint64 {
+func TestMutationRefusedTooFarAhead(t *testing.T) {
+	mutation(t, func(broken bool) uint64 {
 		r := newRig(Config{}, "a", "a")
 		if broken {
 			r.sending = unlisted
@@ -109,8 +109,8 @@ func TestPlantedRefusedTooFarAhead(t *testing.T) {
 	}, 10, 0)
 }
 
-func TestPlantedRefusedNoRoom(t *testing.T) {
-	planted(t, func(broken bool) uint64 {
+func TestMutationRefusedNoRoom(t *testing.T) {
+	mutation(t, func(broken bool) uint64 {
 		r := newRig(Config{MaxCells: 4}, "a", "a")
 		if broken {
 			r.sending = unlisted
@@ -130,8 +130,8 @@ func TestPlantedRefusedNoRoom(t *testing.T) {
 	}, 10, 0)
 }
 
-func TestPlantedLostFrame(t *testing.T) {
-	planted(t, func(broken bool) uint64 {
+func TestMutationLostFrame(t *testing.T) {
+	mutation(t, func(broken bool) uint64 {
 		r := newRig(Config{}, "a", "a")
 		if broken {
 			r.taking = func(m *member, msg *Message) { msg.Ack = m.links.find(msg.From).sent }
@@ -147,8 +147,8 @@ func TestPlantedLostFrame(t *testing.T) {
 }
 
 // A message comes, its acknowledgement does not, and it is sent again.
-func TestPlantedLostAck(t *testing.T) {
-	planted(t, func(broken bool) uint64 {
+func TestMutationLostAck(t *testing.T) {
+	mutation(t, func(broken bool) uint64 {
 		r := newRig(Config{}, "a", "a")
 		if broken {
 			sendIncrements(r)
@@ -202,8 +202,8 @@ func sendIncrements(r *rig) {
 }
 
 // One aggregator has heard of 100 hits, another of 50 that were refunded.
-func TestPlantedSumsByElement(t *testing.T) {
-	planted(t, func(broken bool) uint64 {
+func TestMutationSumsByElement(t *testing.T) {
+	mutation(t, func(broken bool) uint64 {
 		r := newRig(Config{}, "a", "a", "b")
 		b := r.of("b1")
 		if broken {
@@ -231,8 +231,8 @@ func TestPlantedSumsByElement(t *testing.T) {
 
 // a2 restarts and would sum up a key. It hears nobody, a3 alone knows the hits
 // of a1, and b holds a greater sum than a2's.
-func TestPlantedAggregatorBeforeSweep(t *testing.T) {
-	planted(t, func(broken bool) uint64 {
+func TestMutationAggregatorBeforeResync(t *testing.T) {
+	mutation(t, func(broken bool) uint64 {
 		r := newRig(Config{}, "a", "a", "a", "b")
 		r.run(3 * time.Second)
 		k := r.keyOf("a2")
@@ -254,8 +254,8 @@ func TestPlantedAggregatorBeforeSweep(t *testing.T) {
 	}, 15, 10)
 }
 
-func TestPlantedDroppedIncarnation(t *testing.T) {
-	planted(t, func(broken bool) uint64 {
+func TestMutationDroppedIncarnation(t *testing.T) {
+	mutation(t, func(broken bool) uint64 {
 		r := newRig(Config{}, "a", "a", "b")
 		r.run(3 * time.Second)
 		r.add("a1", 1, 10)
@@ -273,8 +273,8 @@ func TestPlantedDroppedIncarnation(t *testing.T) {
 }
 
 // A window ends and the next one begins in the same cell.
-func TestPlantedResetInPlace(t *testing.T) {
-	planted(t, func(broken bool) uint64 {
+func TestMutationResetInPlace(t *testing.T) {
+	mutation(t, func(broken bool) uint64 {
 		r := newRig(Config{}, "a", "a")
 		r.run(time.Second)
 		r.add("a1", 1, 10)
@@ -291,8 +291,8 @@ func TestPlantedResetInPlace(t *testing.T) {
 	}, 3, 10)
 }
 
-func TestPlantedReusedIncarnation(t *testing.T) {
-	planted(t, func(broken bool) uint64 {
+func TestMutationReusedIncarnation(t *testing.T) {
+	mutation(t, func(broken bool) uint64 {
 		r := newRig(Config{}, "a", "a")
 		r.run(time.Second)
 		r.add("a1", 1, 10)
@@ -313,9 +313,9 @@ func TestPlantedReusedIncarnation(t *testing.T) {
 }
 
 // Each seed is run twice; a leak of map order shows as two traces.
-func TestPlantedMapOrder(t *testing.T) {
+func TestMutationMapOrder(t *testing.T) {
 	for seed := range uint64(20) {
-		planted(t, func(broken bool) bool {
+		mutation(t, func(broken bool) bool {
 			once, twice := trace(seed, broken), trace(seed, broken)
 			return once == twice
 		}, true, false)
@@ -351,8 +351,8 @@ func trace(seed uint64, mapOrder bool) uint64 {
 
 // a1 loses sight of a2 and finds it again, after it had told a2 everything
 // twice: a2 still acknowledges the versions of the first telling.
-func TestPlantedStaleAckAfterRejoin(t *testing.T) {
-	planted(t, func(broken bool) uint64 {
+func TestMutationStaleAckAfterRejoin(t *testing.T) {
+	mutation(t, func(broken bool) uint64 {
 		r := newRig(Config{FrameCells: 1}, "a", "a", "a")
 		a1, a2, a3 := r.of("a1"), r.of("a2"), r.of("a3")
 		for i := range 5 {
