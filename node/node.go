@@ -107,7 +107,7 @@ func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 		cell, log := n.keys.cell(st.ref)
 		if n.replica != nil {
 			st.elsewhere = n.elsewhere(&h[i], cell, st.ref)
-			if n.replica.clocks.outlier && st.Degraded == NotDegraded && h[i].Limit.Scope != rules.NodeLocal {
+			if n.replica.clocks.Outlier() && st.Degraded == NotDegraded && h[i].Limit.Scope != rules.NodeLocal {
 				st.Degraded = ClockOff
 			}
 		}

@@ -2,8 +2,6 @@ package node
 
 import (
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -17,7 +15,7 @@ import (
 // replica is the state of a node that replicates its counts.
 type replica struct {
 	engine *gossip.Engine
-	clocks peerClocks
+	clocks gossip.Clocks
 	view   transferView  // scratch of transferCall
 	counts []quota.Known // scratch of known
 }
@@ -26,7 +24,7 @@ func newReplica(cfg Config, incarnation crdt.Incarnation) *replica {
 	self := gossip.Peer{ID: incarnation, Name: cfg.Name, Region: cfg.Region}
 	return &replica{
 		engine: gossip.New(cfg.Gossip, self, cfg.Shard, cfg.Shards),
-		clocks: peerClocks{of: map[crdt.Incarnation]peerClock{}, maxOffset: cfg.maxOffset()},
+		clocks: gossip.NewClocks(time.Duration(cfg.maxOffset()) * time.Millisecond),
 	}
 }
 
@@ -38,9 +36,7 @@ func (n *Node) Peers(at Instant, peers []gossip.Peer) {
 	}
 	n.millis(at)
 	n.replica.engine.Peers(at.Mono, peers)
-	maps.DeleteFunc(n.replica.clocks.of, func(id crdt.Incarnation, _ peerClock) bool {
-		return !slices.ContainsFunc(peers, func(p gossip.Peer) bool { return p.ID == id })
-	})
+	n.replica.clocks.Keep(peers)
 }
 
 // ErrAlone is returned by Step of a node that replicates nothing.
@@ -54,7 +50,7 @@ func (n *Node) Step(at Instant, m *gossip.Message) error {
 		return ErrAlone
 	}
 	now, eng := n.millis(at), n.replica.engine
-	changes, err := eng.Receive(at.Mono, now, n.replica.clocks.maxOffset, n.rules.hash, m)
+	changes, err := eng.Receive(at.Mono, now, n.replica.clocks.MaxOffset(), n.rules.hash, m)
 	if err != nil {
 		kind := gossip.MessageMisplaced
 		if unknown := (*gossip.UnknownSenderError)(nil); errors.As(err, &unknown) {
@@ -63,7 +59,7 @@ func (n *Node) Step(at Instant, m *gossip.Message) error {
 		eng.Report(gossip.Event{At: at.Mono, Kind: kind, Peer: m.From, Amount: 1})
 		return err
 	}
-	n.replica.clocks.observe(at, now, &n.clock, eng, m)
+	n.replica.clocks.Observe(at, now, &n.clock, eng, m)
 	n.at, n.now = Instant{}, 0 // the clock may have moved
 	n.merge(at, changes)
 	if n.cfg.Allotments != nil && len(m.RightsMessages) > 0 {
@@ -166,7 +162,7 @@ func (n *Node) Tick(at Instant) {
 	if r := n.replica; r != nil {
 		r.engine.Tick(at.Mono, now)
 		n.merge(at, r.engine.Restored())
-		r.clocks.tick(at.Mono, &n.clock, r.engine)
+		r.clocks.Tick(at.Mono, &n.clock, r.engine)
 	}
 	if at.Mono-n.swept >= sweepEvery {
 		n.swept = at.Mono
@@ -230,6 +226,23 @@ func (n *Node) Leave(at Instant) {
 
 // Link is the state of the stream to a peer.
 type Link = gossip.Link
+
+// Offsets returns the known leads of the peers' clocks over this one, to within
+// half a round trip.
+func (n *Node) Offsets() map[crdt.Incarnation]time.Duration {
+	if n.replica == nil {
+		return nil
+	}
+	return n.replica.clocks.Offsets()
+}
+
+// Stamps returns the latest stamp received from each peer.
+func (n *Node) Stamps() map[crdt.Incarnation]hlc.Timestamp {
+	if n.replica == nil {
+		return nil
+	}
+	return n.replica.clocks.Stamps()
+}
 
 // Links describes the peers, by their IDs.
 func (n *Node) Links(at Instant) []Link {

@@ -1,0 +1,143 @@
+package gossip
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/hlc"
+)
+
+// Clocks compares the clock of this daemon with those of its peers. It is not
+// safe for concurrent use.
+type Clocks struct {
+	peers     map[crdt.Incarnation]peerClock
+	maxOffset int64 // milliseconds
+	outlier   bool  // most peers contradict this clock
+	held      bool  // a jump of this clock is held back
+}
+
+// peerClock is the known offset of a peer's clock: it is ahead of this one by
+// low to high milliseconds. The difference is the travel time of a message.
+type peerClock struct {
+	low, high int64
+	rejected  bool
+	stamp     hlc.Timestamp // the latest one received
+}
+
+// NewClocks returns the clocks of no peers. maxOffset is that of the clock.
+func NewClocks(maxOffset time.Duration) Clocks {
+	return Clocks{peers: map[crdt.Incarnation]peerClock{}, maxOffset: maxOffset.Milliseconds()}
+}
+
+// Keep drops the clocks of all but some peers.
+func (c *Clocks) Keep(peers []Peer) {
+	maps.DeleteFunc(c.peers, func(id crdt.Incarnation, _ peerClock) bool {
+		return !slices.ContainsFunc(peers, func(p Peer) bool { return p.ID == id })
+	})
+}
+
+// Outlier reports whether more than half of the peers contradict this clock.
+func (c *Clocks) Outlier() bool { return c.outlier }
+
+// MaxOffset returns the maximum offset in milliseconds.
+func (c *Clocks) MaxOffset() int64 { return c.maxOffset }
+
+// Observe notes the stamp of a message and moves the clock to it, unless it is
+// too far ahead. It reports a rejected clock to e, once until it is accepted
+// again. now is the clock's time in Unix milliseconds.
+func (c *Clocks) Observe(at hlc.Instant, now int64, clock *hlc.Clock, e *Engine, m *Message) {
+	was := c.peers[m.From]
+	off := m.Stamp.Millis() - now
+	is := peerClock{low: off, high: math.MaxInt64, stamp: max(was.stamp, m.Stamp)}
+	if trip := e.RTT(m.From); trip >= 0 {
+		is.high = off + trip.Milliseconds()
+	}
+	if err := clock.Observe(at, m.Stamp); err != nil {
+		is.rejected = true
+		if !was.rejected {
+			e.event(at.Mono, DriftRejected, m.From, 0, uint64(max(0, off)))
+		}
+	}
+	c.peers[m.From] = is
+}
+
+// Tick checks the clock against those of the peers, and reports changes to e. A
+// jump of the wall clock is adopted if a majority has it too, and at once
+// without peers. A clock that more than half of the cluster contradicts is an
+// outlier.
+func (c *Clocks) Tick(now time.Duration, clock *hlc.Clock, e *Engine) {
+	c.checkJump(now, clock, e)
+	limit := c.maxOffset * 4 / 5
+	var ahead, behind []int64
+	for _, p := range c.peers {
+		if p.low > limit {
+			ahead = append(ahead, p.low)
+		}
+		if p.high < -limit {
+			behind = append(behind, -p.high)
+		}
+	}
+	off := ahead
+	if len(behind) > len(ahead) {
+		off = behind
+	}
+	outlier := 2*len(off) > len(c.peers)+1
+	if outlier == c.outlier {
+		return
+	}
+	if c.outlier = outlier; !outlier {
+		e.event(now, ClockAgrees, 0, 0, 0)
+		return
+	}
+	slices.Sort(off)
+	e.event(now, ClockOutlier, 0, 0, uint64(off[len(off)/2]))
+}
+
+// checkJump decides on a jump of the wall clock that is held back.
+func (c *Clocks) checkJump(now time.Duration, clock *hlc.Clock, e *Engine) {
+	jump := clock.Held()
+	if jump == 0 {
+		c.held = false
+		return
+	}
+	with := 0
+	for _, p := range c.peers {
+		if p.high != math.MaxInt64 && p.high > jump.Milliseconds()/2 {
+			with++
+		}
+	}
+	amount := uint64(jump.Milliseconds())
+	switch {
+	case 2*with > len(c.peers) || len(c.peers) == 0:
+		clock.AdoptJump()
+		c.held = false
+		e.event(now, JumpAdopted, 0, 0, amount)
+	case !c.held:
+		c.held = true
+		e.event(now, JumpHeld, 0, 0, amount)
+	}
+}
+
+// Offsets returns the known leads of the peers' clocks over this one, to within
+// half a round trip.
+func (c *Clocks) Offsets() map[crdt.Incarnation]time.Duration {
+	out := make(map[crdt.Incarnation]time.Duration, len(c.peers))
+	for id, p := range c.peers {
+		if p.high != math.MaxInt64 {
+			out[id] = time.Duration(p.low+p.high) * time.Millisecond / 2
+		}
+	}
+	return out
+}
+
+// Stamps returns the latest stamp received from each peer.
+func (c *Clocks) Stamps() map[crdt.Incarnation]hlc.Timestamp {
+	out := make(map[crdt.Incarnation]hlc.Timestamp, len(c.peers))
+	for id, p := range c.peers {
+		out[id] = p.stamp
+	}
+	return out
+}
