@@ -114,7 +114,7 @@ func TestAttackNoRoomAfterGift(t *testing.T) {
 	var call Call
 	c.resolve(t, &call, "k=v")
 	n := a2.node
-	n.keys.live.at(n.keys.live.find(call.Hits()[0].Key)).due |= 1
+	n.keys.live.At(n.keys.live.Find(call.Hits()[0].Key)).Inherit()
 	got += c.grant(t, a2, "k=v", 200)
 	if got > 100 {
 		t.Errorf("%d admitted, want at most 100", got)

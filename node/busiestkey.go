@@ -4,6 +4,7 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/quota"
+	"github.com/georld/rld/quota/keytable"
 	"github.com/georld/rld/rules"
 )
 
@@ -98,22 +99,22 @@ func (s *leader) see(k crdt.Key, count uint64) {
 // charged notes that hits were charged to an entry, or merged into a window of
 // it. An entry that started from an overflow counter counts many keys and is
 // ignored.
-func (b *busiestKeys) charged(set *rules.Set, e *entry, l *rules.Limit, window, now int64) {
-	if e.rule < 0 || e.inherited() {
+func (b *busiestKeys) charged(set *rules.Set, e *keytable.Entry, l *rules.Limit, window, now int64) {
+	if e.Rule < 0 || e.Inherited() {
 		return
 	}
 	b.fit(set)
-	s, f := &b.rules[e.rule], quota.Of(l)
+	s, f := &b.rules[e.Rule], quota.Of(l)
 	switch {
 	case s.length == 0:
 	case f.Drains():
-		s.see(e.key, now-now%s.length, f.Used(&e.cell, nil, now))
+		s.see(e.Key, now-now%s.length, f.Used(&e.Cell, nil, now))
 	case f.Stamped():
-		s.see(e.key, now-now%s.length, e.cell.Count)
-	case window == e.cell.Window-s.length:
-		s.see(e.key, window, e.cell.Prev)
+		s.see(e.Key, now-now%s.length, e.Cell.Count)
+	case window == e.Cell.Window-s.length:
+		s.see(e.Key, window, e.Cell.Prev)
 	default:
-		s.see(e.key, e.cell.Window, e.cell.Count)
+		s.see(e.Key, e.Cell.Window, e.Cell.Count)
 	}
 }
 

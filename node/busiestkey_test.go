@@ -85,7 +85,8 @@ func TestBusiestKeyIsTheOneWithMostHits(t *testing.T) {
 	wantBusiest(t, c.busiest(t, "b1"), "user 9 of 12 over 0 b=3 a=6", "bucket 6 of 20 over 0 b=7 a=0")
 	wantBusiest(t, c.busiest(t, "a1"), "user 9 of 12 over 0 a=6 b=3", "log 2 of 10 over 0")
 
-	// A key that nobody asks for here is known too, and the label before for a while.
+	// A key that nobody asks for here is known too, and the label before for a
+	// while.
 	c.pass(time.Minute - c.now%time.Minute)
 	c.askTimes(t, "b1", "user=far", 2)
 	c.pass(time.Second)
@@ -124,12 +125,12 @@ func TestBusiestCostsNoAllocation(t *testing.T) {
 	n := c.find(t, "a1").node
 	var call Call
 	c.resolve(t, &call, "user=x")
-	i := n.keys.live.find(call.Hits()[0].Key)
-	e, l := n.keys.live.at(i), c.set.Rules()[0].Limit
+	i := n.keys.live.Find(call.Hits()[0].Key)
+	e, l := n.keys.live.At(i), c.set.Rules()[0].Limit
 	got := testing.AllocsPerRun(100, func() {
-		e.cell.Count++
-		n.busiest.charged(n.rules.set, e, l, e.cell.Window, n.now)
-		n.busiest.charged(n.rules.set, e, l, e.cell.Window-l.Window(), n.now)
+		e.Cell.Count++
+		n.busiest.charged(n.rules.set, e, l, e.Cell.Window, n.now)
+		n.busiest.charged(n.rules.set, e, l, e.Cell.Window-l.Window(), n.now)
 	})
 	if got != 0 {
 		t.Errorf("%v allocations", got)
@@ -146,7 +147,7 @@ func BenchmarkBusiest(b *testing.B) {
 			var call Call
 			c.resolve(b, &call, name+"=x")
 			h := &call.Hits()[0]
-			e := n.keys.live.at(n.keys.live.find(h.Key))
+			e := n.keys.live.At(n.keys.live.Find(h.Key))
 			b.ReportAllocs()
 			for b.Loop() {
 				n.busiest.charged(n.rules.set, e, h.Limit, n.now, n.now)

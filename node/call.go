@@ -67,9 +67,9 @@ type Status struct {
 	// Never is set when Over: the hits are more than the limit ever holds, so
 	// that waiting does not help.
 	Never bool
-	// Wait says that the hits are for a home to decide that has not been asked, or
-	// has not answered: Owner is its incarnation and Within how long it is worth
-	// waiting for. Over is false then, and means nothing. See Node.Seek.
+	// Wait says that the hits are for a home to decide that has not been asked,
+	// or has not answered: Owner is its incarnation and Within how long it is
+	// worth waiting for. Over is false then, and means nothing. See Node.Seek.
 	Wait bool
 	// Sampled says that the hits are in the sample that Node.Hottest knows.
 	Sampled bool
@@ -85,9 +85,9 @@ type Status struct {
 	homed   bool // likewise: a home grants the rights
 
 	// Remaining is what may still pass after the hits of the call up to this
-	// descriptor's, rounded down and never optimistic. A refused call leaves
-	// it as it is, so it may exceed 0 beside Over when fewer hits would fit. Of what
-	// a home elsewhere decides it is as that said, up to ten seconds ago.
+	// descriptor's, rounded down and never optimistic. A refused call leaves it
+	// as it is, so it may exceed 0 beside Over when fewer hits would fit. Of
+	// what a home elsewhere decides it is as that said, up to ten seconds ago.
 	Remaining uint64
 	// Reset is the time until the whole limit is available again if nothing
 	// more is admitted (fixed windows: until the window ends).

@@ -5,6 +5,7 @@ import (
 
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/quota/keytable"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky/lease"
 )
@@ -63,8 +64,8 @@ func (c Config) validate() error {
 	if c.MaxKeys < 1 {
 		return fmt.Errorf("max keys %d, want at least 1", c.MaxKeys)
 	}
-	if c.MaxKeys > maxEntries-chunkSize {
-		return fmt.Errorf("max keys %d per shard, at most %d; use more shards", c.MaxKeys, maxEntries-chunkSize)
+	if c.MaxKeys > keytable.MaxEntries-keytable.ChunkSize {
+		return fmt.Errorf("max keys %d per shard, at most %d; use more shards", c.MaxKeys, keytable.MaxEntries-keytable.ChunkSize)
 	}
 	if err := c.Gossip.Validate(); err != nil {
 		return err

@@ -15,8 +15,8 @@ type Explained struct {
 	Window int64
 	// Cells are the counts of daemons of the region, and of other regions.
 	Cells []gossip.Cell
-	// Used is what is in use of Capacity as far as is known here, Elsewhere what
-	// others are estimated to have been granted since they were heard.
+	// Used is what is in use of Capacity as far as is known here, Elsewhere
+	// what others are estimated to have been granted since they were heard.
 	Used, Elsewhere, Capacity uint64
 	// Allotments is nil for a limit that holds none here.
 	Rights *ExplainedRights
@@ -39,7 +39,7 @@ func (n *Node) Explain(at Instant, h *Hit) Explained {
 	x := Explained{Capacity: quota.Of(h.Limit).Capacity()}
 	x.Window, _ = quota.Of(h.Limit).RightsWindow(now)
 	where := ref{where: nowhere}
-	if i := n.keys.live.find(h.Key); i >= 0 {
+	if i := n.keys.live.Find(h.Key); i >= 0 {
 		where = ref{where: inLive, index: i}
 	}
 	cell, log := n.keys.cell(where)

@@ -3,15 +3,16 @@ package node
 import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/quota"
+	"github.com/georld/rld/quota/keytable"
 	"github.com/georld/rld/quota/transfer"
 )
 
 // keys holds the counters of one shard: an entry per live key, and overflow
 // counters for the keys beyond the limit.
 type keys struct {
-	live     store // at most max entries
-	overflow store // one entry per rule and grid
-	filter   overflowFilter
+	live     keytable.Table // at most max entries
+	overflow keytable.Table // one entry per rule and grid
+	filter   keytable.Filter
 	sides    sideTable
 	max      int
 	promised int   // new keys that the latest Probe found room for
@@ -25,62 +26,62 @@ type keys struct {
 // owns reports whether a key belongs to the shard.
 func (s *keys) owns(k crdt.Key) bool { return ShardOf(k, s.shards) == s.shard }
 
-func (s *keys) entry(at ref) *entry {
+func (s *keys) entry(at ref) *keytable.Entry {
 	if at.where == inOverflow {
-		return s.overflow.at(at.index)
+		return s.overflow.At(at.index)
 	}
-	return s.live.at(at.index)
+	return s.live.At(at.index)
 }
 
-// cell returns the cell and log to decide a hit by. Those of a key without hits
+// Cell returns the cell and log to decide a hit by. Those of a key without hits
 // are empty and must not be written.
 func (s *keys) cell(at ref) (*quota.Cell, *quota.Log) {
-	var e *entry
+	var e *keytable.Entry
 	switch at.where {
 	case nowhere, unborn:
 		return &s.zero, nil
 	case heir:
-		e = s.overflow.at(at.from)
+		e = s.overflow.At(at.from)
 	default:
 		e = s.entry(at)
 	}
-	return &e.cell, s.sides.log(e.extra)
+	return &e.Cell, s.sides.log(e.Extra)
 }
 
 // logOf returns the log of an entry, which is made if the fold needs one.
-func (s *keys) logOf(e *entry, f quota.Fold) *quota.Log {
+func (s *keys) logOf(e *keytable.Entry, f quota.Fold) *quota.Log {
 	if f.Stamped() {
 		return &s.sides.of(e).log
 	}
-	return s.sides.log(e.extra)
+	return s.sides.log(e.Extra)
 }
 
 // roomFor reports whether one more key may be tracked, after expired keys have
 // been dropped.
 func (s *keys) roomFor(now int64) bool {
-	return s.live.len()+s.promised < s.max || s.sweep(now, sweepOnInsert) > 0
+	return s.live.Len()+s.promised < s.max || s.sweep(now, sweepOnInsert) > 0
 }
 
 // touch prepares an entry for a decision: it is not swept for a new key of the
 // same call, and a bucket moves to the rate of its limit. touch reports whether
 // the entry holds counts of other keys.
-func (s *keys) touch(e *entry, h *Hit, now int64) bool {
-	if e.expires() <= now {
-		e.due = uint64(now+1) << 1
+func (s *keys) touch(e *keytable.Entry, h *Hit, now int64) bool {
+	if e.Expires() <= now {
+		e.Restart(now + 1)
 	}
-	if f := quota.Of(h.Limit); f.Adopt(&e.cell, now) {
-		e.keepUntil(f.Expires(&e.cell))
+	if f := quota.Of(h.Limit); f.Adopt(&e.Cell, now) {
+		e.KeepUntil(f.Expires(&e.Cell))
 	}
-	return e.inherited()
+	return e.Inherited()
 }
 
 // locateNew returns the start of a new key with room: no hits, or a copy of
 // its rule's overflow counter if that may hold hits of the key. The copy is an
 // upper bound, so no hit is forgotten.
 func (s *keys) locateNew(h *Hit, i int, now int64) ref {
-	if s.overflow.len() > 0 && s.filter.has(h.Key) {
-		if at := s.overflow.find(overflowKey(h)); at >= 0 && s.overflow.at(at).expires() > now {
-			s.touch(s.overflow.at(at), h, now)
+	if s.overflow.Len() > 0 && s.filter.Has(h.Key) {
+		if at := s.overflow.Find(overflowKey(h)); at >= 0 && s.overflow.At(at).Expires() > now {
+			s.touch(s.overflow.At(at), h, now)
 			return ref{heir, int32(i), at}
 		}
 	}
@@ -90,8 +91,8 @@ func (s *keys) locateNew(h *Hit, i int, now int64) ref {
 // locateOverflow returns the overflow counter of hit i.
 func (s *keys) locateOverflow(h []Hit, out []Status, i int, now int64) ref {
 	k := overflowKey(&h[i])
-	if at := s.overflow.find(k); at >= 0 {
-		s.touch(s.overflow.at(at), &h[i], now)
+	if at := s.overflow.Find(k); at >= 0 {
+		s.touch(s.overflow.At(at), &h[i], now)
 		return ref{where: inOverflow, index: at}
 	}
 	for j := range h[:i] {
@@ -109,21 +110,21 @@ func (s *keys) locateOverflow(h []Hit, out []Status, i int, now int64) ref {
 func (s *keys) make(h *Hit, at ref, mono int64) ref {
 	switch at.where {
 	case nowhere, heir:
-		i := s.live.find(h.Key)
+		i := s.live.Find(h.Key)
 		if i < 0 {
-			i = s.live.insert(h.Key)
+			i = s.live.Insert(h.Key)
 			if at.where == heir {
-				s.inherit(s.live.at(i), s.overflow.at(at.from), mono)
+				s.inherit(s.live.At(i), s.overflow.At(at.from), mono)
 			}
 		}
 		return ref{where: inLive, index: i}
 	case unborn:
 		k := overflowKey(h)
-		i := s.overflow.find(k)
+		i := s.overflow.Find(k)
 		if i < 0 {
-			i = s.overflow.insert(k)
+			i = s.overflow.Insert(k)
 			if s.accounts && quota.Of(h.Limit).Drains() {
-				s.sides.of(s.overflow.at(i)).account = &account{grid: h.Limit.Grid()}
+				s.sides.of(s.overflow.At(i)).account = &account{grid: h.Limit.Grid()}
 			}
 		}
 		return ref{where: inOverflow, index: i}
@@ -132,13 +133,14 @@ func (s *keys) make(h *Hit, at ref, mono int64) ref {
 }
 
 // inherit makes a new entry start as a copy of an overflow counter.
-func (s *keys) inherit(e, from *entry, mono int64) {
-	e.cell = from.cell
-	e.due = uint64(from.expires())<<1 | 1
-	if from.extra >= 0 {
+func (s *keys) inherit(e, from *keytable.Entry, mono int64) {
+	e.Cell = from.Cell
+	e.KeepUntil(from.Expires())
+	e.Inherit()
+	if from.Extra >= 0 {
 		to := s.sides.of(e)
-		to.log.CopyFrom(s.sides.log(from.extra))
-		if a := s.sides.account(from.extra); a != nil {
+		to.log.CopyFrom(s.sides.log(from.Extra))
+		if a := s.sides.account(from.Extra); a != nil {
 			to.account = &account{Account: a.Account, grid: a.grid, transfers: transfer.New(mono, 0, 0, 0)}
 		}
 	}
@@ -156,11 +158,11 @@ const maxDrops = 512
 // expired ones and returns their number.
 func (s *keys) sweep(now int64, budget int32) int {
 	dropped := 0
-	for range min(budget, s.live.used) {
+	for range min(budget, s.live.Used()) {
 		if dropped == maxDrops {
 			break
 		}
-		if s.hand >= s.live.used {
+		if s.hand >= s.live.Used() {
 			s.hand = 0
 		}
 		if s.expire(&s.live, s.hand, now) {
@@ -173,21 +175,21 @@ func (s *keys) sweep(now int64, budget int32) int {
 
 // sweepOverflow drops all expired overflow counters.
 func (s *keys) sweepOverflow(now int64) {
-	for i := range s.overflow.used {
+	for i := range s.overflow.Used() {
 		s.expire(&s.overflow, i, now)
 	}
-	if s.overflow.len() == 0 {
-		s.filter.clear()
+	if s.overflow.Len() == 0 {
+		s.filter.Clear()
 	}
 }
 
 // expire drops an entry if it has expired.
-func (s *keys) expire(from *store, i int32, now int64) bool {
-	e := from.at(i)
-	if e.rule == free || e.expires() > now {
+func (s *keys) expire(from *keytable.Table, i int32, now int64) bool {
+	e := from.At(i)
+	if e.Rule == keytable.Free || e.Expires() > now {
 		return false
 	}
-	s.sides.put(e.extra)
-	from.remove(i)
+	s.sides.put(e.Extra)
+	from.Remove(i)
 	return true
 }

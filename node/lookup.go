@@ -14,13 +14,13 @@ import (
 func (n *Node) locate(h []Hit, out []Status, i int, now int64) {
 	hit, st := &h[i], &out[i]
 	st.Degraded = NotDegraded
-	if at := n.keys.live.find(hit.Key); at >= 0 {
+	if at := n.keys.live.Find(hit.Key); at >= 0 {
 		st.ref = ref{where: inLive, index: at}
-		if n.keys.touch(n.keys.live.at(at), hit, now) {
+		if n.keys.touch(n.keys.live.At(at), hit, now) {
 			st.Degraded = KeysFull
 		}
 		if n.replica != nil {
-			n.replica.follow(&n.keys, n.keys.live.at(at), hit, now)
+			n.replica.follow(&n.keys, n.keys.live.At(at), hit, now)
 		}
 		return
 	}
@@ -35,7 +35,7 @@ func (n *Node) locate(h []Hit, out []Status, i int, now int64) {
 		st.ref, st.Degraded = n.keys.locateOverflow(h, out, i, now), KeysFull
 	case n.replica != nil && n.replica.engine.Has(hit.Key):
 		st.ref = n.learn(hit, now)
-		if n.keys.live.at(st.ref.index).inherited() {
+		if n.keys.live.At(st.ref.index).Inherited() {
 			st.Degraded = KeysFull
 		}
 	default:

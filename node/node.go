@@ -9,6 +9,7 @@ import (
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
+	"github.com/georld/rld/quota/keytable"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky/lease"
 )
@@ -55,7 +56,7 @@ func New(cfg Config, rng *rand.Rand) (*Node, error) {
 	n := &Node{
 		cfg: cfg, incarnation: crdt.Incarnation(rng.Uint64()), clock: *hlc.NewClock(cfg.Clock),
 		keys: keys{
-			live: newStore(cfg.Shard * chunkSize / cfg.Shards), overflow: newStore(0),
+			live: keytable.New(cfg.Shard * keytable.ChunkSize / cfg.Shards), overflow: keytable.New(0),
 			max: cfg.MaxKeys, shard: cfg.Shard, shards: cfg.Shards, accounts: cfg.Allotments != nil,
 		},
 		rules: newRuleset(set),
@@ -184,12 +185,12 @@ func (n *Node) charge(h *Hit, now int64, st *Status) {
 	st.ref = n.keys.make(h, st.ref, n.at.Mono.Milliseconds())
 	e, f := n.keys.entry(st.ref), quota.Of(h.Limit)
 	if st.ref.where == inOverflow {
-		n.keys.filter.add(h.Key)
+		n.keys.filter.Add(h.Key)
 	}
-	if !f.Charge(&e.cell, n.keys.logOf(e, f), now, h.N) {
+	if !f.Charge(&e.Cell, n.keys.logOf(e, f), now, h.N) {
 		st.Degraded = CellsFull
 	}
-	e.keepUntil(f.Expires(&e.cell))
+	e.KeepUntil(f.Expires(&e.Cell))
 	if st.homed {
 		x := leaseHit(h, st)
 		n.leases.Spend(&x, &st.lease)
@@ -197,9 +198,9 @@ func (n *Node) charge(h *Hit, now int64, st *Status) {
 		n.spend(h, now, st)
 	}
 	if st.bounded {
-		e.keepUntil(now + f.RefillTime())
+		e.KeepUntil(now + f.RefillTime())
 	}
-	e.rule = n.rules.counted(h.Rule, h.Limit)
+	e.Rule = n.rules.counted(h.Rule, h.Limit)
 	if st.ref.where == inLive && n.replica != nil {
 		n.busiest.charged(n.rules.set, e, h.Limit, now, now)
 	}
@@ -208,7 +209,7 @@ func (n *Node) charge(h *Hit, now int64, st *Status) {
 // report completes the status of a hit beside the verdict.
 func (n *Node) report(h *Hit, now int64, st *Status) {
 	if !st.ref.exists() {
-		if at := n.keys.live.find(h.Key); at >= 0 { // made for an earlier hit of the call
+		if at := n.keys.live.Find(h.Key); at >= 0 { // made for an earlier hit of the call
 			st.ref = ref{where: inLive, index: at}
 		}
 	}

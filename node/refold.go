@@ -3,6 +3,7 @@ package node
 import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/quota"
+	"github.com/georld/rld/quota/keytable"
 	"github.com/georld/rld/rules"
 )
 
@@ -19,61 +20,61 @@ func (r *replica) known(k crdt.Key) []quota.Known {
 
 // follow moves the cell of a window to the window of now, with the replicated
 // hits of that window.
-func (r *replica) follow(k *keys, e *entry, h *Hit, now int64) {
-	if e.rule < 0 {
+func (r *replica) follow(k *keys, e *keytable.Entry, h *Hit, now int64) {
+	if e.Rule < 0 {
 		r.refold(k, e, h.Limit, now)
 	}
 	f := quota.Of(h.Limit)
-	if !f.Windowed() || !f.Rolled(&e.cell, now) || !r.engine.Has(h.Key) {
+	if !f.Windowed() || !f.Rolled(&e.Cell, now) || !r.engine.Has(h.Key) {
 		return
 	}
-	f.Roll(&e.cell, now)
-	f.Relearn(&e.cell, nil, now, r.known(h.Key))
-	e.keepUntil(f.Expires(&e.cell))
+	f.Roll(&e.Cell, now)
+	f.Relearn(&e.Cell, nil, now, r.known(h.Key))
+	e.KeepUntil(f.Expires(&e.Cell))
 }
 
 // refold raises an entry to the hits that arrived while its rule was not in
 // force here.
-func (r *replica) refold(k *keys, e *entry, l *rules.Limit, now int64) {
-	if f := quota.Of(l); !e.inherited() && r.engine.Has(e.key) {
-		f.Relearn(&e.cell, k.logOf(e, f), now, r.known(e.key))
+func (r *replica) refold(k *keys, e *keytable.Entry, l *rules.Limit, now int64) {
+	if f := quota.Of(l); !e.Inherited() && r.engine.Has(e.Key) {
+		f.Relearn(&e.Cell, k.logOf(e, f), now, r.known(e.Key))
 	}
 }
 
 // refoldAll refolds all entries of rules in force.
 func (r *replica) refoldAll(k *keys, set *rules.Set, now int64) {
-	for i := range k.live.used {
-		e := k.live.at(i)
-		if e.rule < 0 {
+	for i := range k.live.Used() {
+		e := k.live.At(i)
+		if e.Rule < 0 {
 			continue
 		}
-		l := set.Rules()[e.rule].Limit
+		l := set.Rules()[e.Rule].Limit
 		r.refold(k, e, l, now)
 		if quota.Of(l).Weighted() { // the limit may have been a fixed window before
-			r.engine.Keep(e.key, l.Window())
-			if a := k.sides.account(e.extra); a != nil {
-				e.keepUntil(a.Window + 2*l.Window())
+			r.engine.Keep(e.Key, l.Window())
+			if a := k.sides.account(e.Extra); a != nil {
+				e.KeepUntil(a.Window + 2*l.Window())
 			}
 		}
-		e.keepUntil(quota.Of(l).Expires(&e.cell))
+		e.KeepUntil(quota.Of(l).Expires(&e.Cell))
 	}
 }
 
 // learn makes an entry for a key that other daemons counted, and this one did
 // not, or only in an overflow counter.
 func (n *Node) learn(h *Hit, now int64) ref {
-	i := n.keys.live.insert(h.Key)
-	e, f := n.keys.live.at(i), quota.Of(h.Limit)
+	i := n.keys.live.Insert(h.Key)
+	e, f := n.keys.live.At(i), quota.Of(h.Limit)
 	if from := n.keys.locateNew(h, 0, now); from.where == heir {
-		n.keys.inherit(e, n.keys.overflow.at(from.from), n.at.Mono.Milliseconds())
+		n.keys.inherit(e, n.keys.overflow.At(from.from), n.at.Mono.Milliseconds())
 	}
-	e.rule = n.rules.counted(h.Rule, h.Limit)
+	e.Rule = n.rules.counted(h.Rule, h.Limit)
 	known := n.replica.known(h.Key)
-	f.Learn(&e.cell, n.keys.logOf(e, f), now, known)
-	until := max(now+1, f.Expires(&e.cell))
+	f.Learn(&e.Cell, n.keys.logOf(e, f), now, known)
+	until := max(now+1, f.Expires(&e.Cell))
 	for _, k := range known {
 		until = max(until, k.End)
 	}
-	e.keepUntil(until)
+	e.KeepUntil(until)
 	return ref{where: inLive, index: i}
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/quota"
+	"github.com/georld/rld/quota/keytable"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky/lease"
 )
@@ -47,13 +48,13 @@ func (n *Node) Receipts(at Instant, h []Hit, out []Status, to []Receipt) {
 			!st.charge || !st.passed || st.ref.where != inLive {
 			continue
 		}
-		e := n.keys.live.at(st.ref.index)
-		if e.inherited() {
+		e := n.keys.live.At(st.ref.index)
+		if e.Inherited() {
 			continue
 		}
 		f := quota.Of(h[i].Limit)
 		r := Receipt{Key: h[i].Key, Hits: h[i].N, Alone: n.replica == nil || f.Scope == rules.NodeLocal}
-		r.Window, r.Length, _ = f.Shared(&e.cell, now)
+		r.Window, r.Length, _ = f.Shared(&e.Cell, now)
 		r.Until = f.RefundEnd(r.Window)
 		if h[i].Rule != nil && h[i].Limit == h[i].Rule.Limit {
 			r.ID, r.Rule = h[i].Rule.ID, SharedRule(h[i].Rule)
@@ -78,7 +79,7 @@ func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 		return Refunded{Expired: true}
 	}
 	hits = min(hits, r.Hits)
-	i := n.keys.live.find(r.Key)
+	i := n.keys.live.Find(r.Key)
 	var eng *gossip.Engine
 	if n.replica != nil {
 		eng = n.replica.engine
@@ -92,12 +93,12 @@ func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 	if i < 0 || hits == 0 {
 		return Refunded{Hits: hits}
 	}
-	e := n.keys.live.at(i)
+	e := n.keys.live.At(i)
 	n.keys.withdraw(eng, e, l, r.Window, hits, now)
 	h := Hit{Key: r.Key, Limit: l, Rule: rule}
 	if n.homed(&h) {
 		n.leases.Refund(n.leaseNow(), &lease.Hit{Key: r.Key, Rule: rule}, r.Window, hits)
-	} else if a := n.keys.sides.account(e.extra); a != nil && n.bounded(&h) {
+	} else if a := n.keys.sides.account(e.Extra); a != nil && n.bounded(&h) {
 		a.Left(l, n.gate.allotment(&n.rules, rule, now), now) // moves it to the window of now
 		a.Return(l, r.Window, hits)
 	}
@@ -108,11 +109,11 @@ func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 // The count of a window never falls below the replicated hits, in whatever
 // order refunds arrive: the rights gate relies on a count far below the limit.
 // eng is nil if the node replicates nothing.
-func (s *keys) withdraw(eng *gossip.Engine, e *entry, l *rules.Limit, window int64, hits uint64, now int64) {
+func (s *keys) withdraw(eng *gossip.Engine, e *keytable.Entry, l *rules.Limit, window int64, hits uint64, now int64) {
 	f := quota.Of(l)
 	if f.Windowed() && eng != nil && l.Scope != rules.NodeLocal {
-		held, known := f.Held(&e.cell, window), eng.Total(e.key, window)
+		held, known := f.Held(&e.Cell, window), eng.Total(e.Key, window)
 		hits = min(hits, held-min(held, known))
 	}
-	f.Withdraw(&e.cell, s.sides.log(e.extra), now, window, hits)
+	f.Withdraw(&e.Cell, s.sides.log(e.Extra), now, window, hits)
 }

@@ -47,8 +47,8 @@ func (c *cluster) remaining(t testing.TB, name, text string) uint64 {
 	return call.Statuses[0].Remaining
 }
 
-// What is given back anywhere may pass again, here at once and elsewhere when it
-// is heard of, in this region and others.
+// What is given back anywhere may pass again, here at once and elsewhere when
+// it is heard of, in this region and others.
 func TestRefundsAreHeardOf(t *testing.T) {
 	for _, algorithm := range []string{"fixed_window", "sliding_window", "sliding_log", "token_bucket", "leaky_bucket"} {
 		t.Run(algorithm, func(t *testing.T) {
@@ -294,10 +294,10 @@ func (w *half) use(t *testing.T, n int) (all []*slip) {
 
 func (w *half) refund(s *slip) { w.d.node.Refund(w.d.instant(w.c.now), &s.receipt, 1) }
 
-// What two daemons of another region say of its sum may have more hits and fewer
-// refunds, and then more again. However often that is said, no count falls below
-// what is known: a daemon that took its own hits for refunded would admit more
-// than its rights.
+// What two daemons of another region say of its sum may have more hits and
+// fewer refunds, and then more again. However often that is said, no count
+// falls below what is known: a daemon that took its own hits for refunded would
+// admit more than its rights.
 func TestRefundsOfSumsTakeNoOthersHits(t *testing.T) {
 	c := newCluster(t, "{unit: hour, requests_per_unit: 100, consistency: partition}", "a1", "b1")
 	a1, b1 := c.find(t, "a1"), c.find(t, "b1")
@@ -320,7 +320,7 @@ func TestRefundsOfSumsTakeNoOthersHits(t *testing.T) {
 			}
 		}
 		known := a1.node.replica.engine.Total(id.Key, id.Window)
-		if held := a1.node.keys.live.at(a1.node.keys.live.find(id.Key)).cell.Count; held < known || known != 5+1+i {
+		if held := a1.node.keys.live.At(a1.node.keys.live.Find(id.Key)).Cell.Count; held < known || known != 5+1+i {
 			t.Fatalf("round %d: %d hits count, %d are known, want %d", i, held, known, 6+i)
 		}
 	}

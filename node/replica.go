@@ -91,13 +91,13 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 			n.replica.engine.Report(gossip.Event{At: at.Mono, Kind: gossip.RuleUnknown, Amount: 1})
 			continue
 		}
-		if at := n.keys.live.find(c.Key); at >= 0 {
-			e, f := n.keys.live.at(at), quota.Of(l)
-			f.Merge(&e.cell, n.keys.logOf(e, f), now, c.Window, c.Gain)
+		if at := n.keys.live.Find(c.Key); at >= 0 {
+			e, f := n.keys.live.At(at), quota.Of(l)
+			f.Merge(&e.Cell, n.keys.logOf(e, f), now, c.Window, c.Gain)
 			if c.Less > 0 {
 				n.keys.withdraw(n.replica.engine, e, l, c.Window, c.Less, now)
 			}
-			e.keepUntil(max(f.Expires(&e.cell), c.Span.End(c.Window)))
+			e.KeepUntil(max(f.Expires(&e.Cell), c.Span.End(c.Window)))
 			n.busiest.charged(n.rules.set, e, l, c.Window, now)
 			if n.cfg.Allotments != nil {
 				n.review(e, n.rules.shared[c.Span.Rule], now)
@@ -130,17 +130,17 @@ func (n *Node) share(h *Hit, now int64, st *Status) {
 	if n.replica == nil || h.Limit.Scope == rules.NodeLocal || st.ref.where != inLive {
 		return
 	}
-	e := n.keys.live.at(st.ref.index)
-	window, length, carry := quota.Of(h.Limit).Shared(&e.cell, now)
+	e := n.keys.live.At(st.ref.index)
+	window, length, carry := quota.Of(h.Limit).Shared(&e.Cell, now)
 	span := gossip.CellMeta{WindowLength: length, Carry: carry, Regional: h.Limit.Scope == rules.Region}
 	if h.Rule != nil && h.Limit == h.Rule.Limit {
 		span.Rule = SharedRule(h.Rule)
 	}
 	// A replicated cell that was folded must not be folded into a new entry
 	// again.
-	e.keepUntil(span.End(window))
+	e.KeepUntil(span.End(window))
 	if !n.replica.engine.Add(n.at.Mono, h.Key, window, span, h.N, st.room) {
-		e.due |= 1 // the replicated cells lack a part of the used rights
+		e.Inherit() // the replicated cells lack a part of the used rights
 		if st.Degraded == NotDegraded {
 			st.Degraded = CellsFull
 		}
@@ -166,7 +166,7 @@ func (n *Node) Tick(at Instant) {
 	}
 	if at.Mono-n.swept >= sweepEvery {
 		n.swept = at.Mono
-		n.keys.sweep(now, max(n.keys.live.used/64, sweepAtLeast))
+		n.keys.sweep(now, max(n.keys.live.Used()/64, sweepAtLeast))
 	}
 	if n.leases != nil {
 		n.leases.Tick(n.leaseNow())

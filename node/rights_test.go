@@ -73,7 +73,7 @@ func (c *cluster) rightsOf(t testing.TB, d *daemon, text string) string {
 	now := d.node.millis(at)
 	base := d.node.gate.allotment(&d.node.rules, h.Rule, now)
 	left := base.Amount
-	if i := d.node.keys.live.find(h.Key); i >= 0 {
+	if i := d.node.keys.live.Find(h.Key); i >= 0 {
 		left = d.node.accountOf(h, ref{where: inLive, index: i}, now).Left(h.Limit, base, now)
 	}
 	x, _ := quota.Of(h.Limit).RightsWindow(now)

@@ -14,8 +14,8 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// scriptEpoch is where scripts start: 2026-01-01T00:00:00Z, the start of a window
-// of every unit up to a day.
+// scriptEpoch is where scripts start: 2026-01-01T00:00:00Z, the start of a
+// window of every unit up to a day.
 const scriptEpoch = int64(1_767_225_600_000)
 
 // TestScripts replays testdata/single. The commands:

@@ -5,6 +5,7 @@ import (
 
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/quota"
+	"github.com/georld/rld/quota/keytable"
 	"github.com/georld/rld/rules"
 )
 
@@ -105,8 +106,8 @@ func sameGrid(a, b *rules.Limit) bool {
 func (n *Node) SetRules(at Instant, set *rules.Set) {
 	now := n.millis(at)
 	n.stats.setRules(n.rules.set, set)
-	n.keys.live.reindex(n.rules.set, set, now)
-	n.keys.overflow.reindex(n.rules.set, set, now)
+	reindex(&n.keys.live, n.rules.set, set, now)
+	reindex(&n.keys.overflow, n.rules.set, set, now)
 	n.rules, n.gate.cached = newRuleset(set), make([]cached, len(set.Rules()))
 	if n.replica != nil {
 		n.replica.refoldAll(&n.keys, set, now)
@@ -119,21 +120,21 @@ func (n *Node) SetRules(at Instant, set *rules.Set) {
 // reindex moves the entries to the rules that are in force from now on. A rule
 // that became slower must keep its keys for longer than before. An entry whose
 // rule is gone or counts on another grid now is left to expire.
-func (s *store) reindex(was, is *rules.Set, now int64) {
-	for i := range s.used {
-		e := s.at(i)
-		if e.rule < 0 {
+func reindex(t *keytable.Table, was, is *rules.Set, now int64) {
+	for i := range t.Used() {
+		e := t.At(i)
+		if e.Rule < 0 {
 			continue
 		}
-		old := was.Rules()[e.rule]
+		old := was.Rules()[e.Rule]
 		r := is.Find(old.ID)
 		if r == nil || !sameGrid(old.Limit, r.Limit) {
-			e.rule = -1
+			e.Rule = -1
 			continue
 		}
-		e.rule = int32(r.Index)
+		e.Rule = int32(r.Index)
 		f := quota.Of(r.Limit)
-		f.Adopt(&e.cell, now)
-		e.keepUntil(f.Expires(&e.cell))
+		f.Adopt(&e.Cell, now)
+		e.KeepUntil(f.Expires(&e.Cell))
 	}
 }

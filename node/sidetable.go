@@ -1,6 +1,9 @@
 package node
 
-import "github.com/georld/rld/quota"
+import (
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/quota/keytable"
+)
 
 // side is the part of an entry that few entries have: the stamps of a log, and
 // the rights account of a key near its limit.
@@ -33,11 +36,11 @@ func (t *sideTable) account(i int32) *account {
 
 // of returns the side of an entry and makes it if there is none. It is valid
 // until the next take.
-func (t *sideTable) of(e *entry) *side {
-	if e.extra < 0 {
-		e.extra = t.take()
+func (t *sideTable) of(e *keytable.Entry) *side {
+	if e.Extra < 0 {
+		e.Extra = t.take()
 	}
-	return &t.all[e.extra]
+	return &t.all[e.Extra]
 }
 
 // take returns the number of an empty side.

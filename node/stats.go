@@ -51,7 +51,7 @@ func (s *Stats) Add(o Stats) {
 func (n *Node) Stats() Stats {
 	steps := n.clock.Steps()
 	s := Stats{
-		LiveKeys: n.keys.live.len(), MaxKeys: n.keys.max, OverflowKeys: n.keys.overflow.len(),
+		LiveKeys: n.keys.live.Len(), MaxKeys: n.keys.max, OverflowKeys: n.keys.overflow.Len(),
 		Degraded: n.stats.degraded, Refusals: n.stats.refusals, TransferStats: n.transfers,
 		ClockOffset:  int64(n.clock.Offset()),
 		ClockForward: uint64(steps.Forward), ClockBackward: uint64(steps.Backward),

@@ -5,6 +5,7 @@ import (
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
+	"github.com/georld/rld/quota/keytable"
 	"github.com/georld/rld/quota/transfer"
 	"github.com/georld/rld/rules"
 )
@@ -103,12 +104,12 @@ func (n *Node) offer(h *Hit, a *account, now int64, estimate uint64) {
 
 // review lets the aggregator of a key check whether its region runs short,
 // after counts of another daemon arrived.
-func (n *Node) review(e *entry, rule *rules.Rule, now int64) {
-	a := n.keys.sides.account(e.extra)
-	if a == nil || rule == nil || a.grid != rule.Limit.Grid() || !n.replica.engine.Aggregates(e.key) {
+func (n *Node) review(e *keytable.Entry, rule *rules.Rule, now int64) {
+	a := n.keys.sides.account(e.Extra)
+	if a == nil || rule == nil || a.grid != rule.Limit.Grid() || !n.replica.engine.Aggregates(e.Key) {
 		return
 	}
-	h := Hit{Key: e.key, Limit: rule.Limit, Rule: rule}
+	h := Hit{Key: e.Key, Limit: rule.Limit, Rule: rule}
 	if !n.bounded(&h) || !transferable(&n.cfg, h.Limit) {
 		return
 	}
@@ -118,9 +119,9 @@ func (n *Node) review(e *entry, rule *rules.Rule, now int64) {
 }
 
 // estimate returns the estimated hits of all daemons on a key.
-func (n *Node) estimate(h *Hit, e *entry, now int64) uint64 {
-	at := ref{where: inLive, index: n.keys.live.find(e.key)}
-	return sat.Add(quota.Of(h.Limit).Used(&e.cell, nil, now), n.elsewhere(h, &e.cell, at))
+func (n *Node) estimate(h *Hit, e *keytable.Entry, now int64) uint64 {
+	at := ref{where: inLive, index: n.keys.live.Find(e.Key)}
+	return sat.Add(quota.Of(h.Limit).Used(&e.Cell, nil, now), n.elsewhere(h, &e.Cell, at))
 }
 
 // stepRights handles the rights messages of a peer.
@@ -148,7 +149,7 @@ func (r *replica) sender(id crdt.Incarnation) transfer.Sender {
 // makes both if there are none: a daemon without traffic has most rights to
 // transfer. The entry is nil for a rule that is not in force here, for another
 // window than the current one, and without room for the key.
-func (n *Node) transferCallOf(m *gossip.RightsMessage, now int64) (transferCall, *entry) {
+func (n *Node) transferCallOf(m *gossip.RightsMessage, now int64) (transferCall, *keytable.Entry) {
 	rule := n.rules.shared[m.Rule]
 	if rule == nil {
 		return transferCall{}, nil
@@ -158,9 +159,9 @@ func (n *Node) transferCallOf(m *gossip.RightsMessage, now int64) (transferCall,
 	if !n.bounded(&h) || !transferable(&n.cfg, h.Limit) || x != m.Window || !n.keys.owns(m.Key) {
 		return transferCall{}, nil
 	}
-	at := ref{where: inLive, index: n.keys.live.find(m.Key)}
+	at := ref{where: inLive, index: n.keys.live.Find(m.Key)}
 	if at.index >= 0 {
-		if a := n.keys.sides.account(n.keys.live.at(at.index).extra); a != nil && a.grid != h.Limit.Grid() {
+		if a := n.keys.sides.account(n.keys.live.At(at.index).Extra); a != nil && a.grid != h.Limit.Grid() {
 			return transferCall{}, nil // the key counts under another rule
 		}
 	}
@@ -215,8 +216,8 @@ func (n *Node) give(c *transferCall, to crdt.Incarnation, hits uint64, now int64
 	c.in.Rights -= hits
 	n.transfers.Given += hits
 	// The entry must outlive the transferred rights.
-	if i := n.keys.live.find(c.hit.Key); i >= 0 {
-		n.keys.live.at(i).keepUntil(meta.End(c.in.Window))
+	if i := n.keys.live.Find(c.hit.Key); i >= 0 {
+		n.keys.live.At(i).KeepUntil(meta.End(c.in.Window))
 	}
 	return true
 }
@@ -224,13 +225,13 @@ func (n *Node) give(c *transferCall, to crdt.Incarnation, hits uint64, now int64
 // received adds rights that another daemon transferred to this one.
 func (n *Node) received(c *gossip.Change, now int64) {
 	n.transfers.Received += c.Transfer
-	i := n.keys.live.find(c.Key)
+	i := n.keys.live.Find(c.Key)
 	if i < 0 {
 		return // a later account starts from the cells
 	}
-	e := n.keys.live.at(i)
-	e.keepUntil(c.Span.End(c.Window))
-	a, rule := n.keys.sides.account(e.extra), n.rules.shared[c.Span.Rule]
+	e := n.keys.live.At(i)
+	e.KeepUntil(c.Span.End(c.Window))
+	a, rule := n.keys.sides.account(e.Extra), n.rules.shared[c.Span.Rule]
 	if a == nil || rule == nil || a.grid != rule.Limit.Grid() {
 		return
 	}

@@ -1,4 +1,4 @@
-package node
+package keytable
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ import (
 // The store equals a map, also when keys share all the bits that it hashes by.
 func TestStoreEqualsAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := newStore(rapid.IntRange(0, 9).Draw(t, "skip"))
+		s := New(rapid.IntRange(0, 9).Draw(t, "skip"))
 		model := map[crdt.Key]int32{}
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			k := crdt.Key{
@@ -22,22 +22,22 @@ func TestStoreEqualsAMap(t *testing.T) {
 			if !known {
 				i = -1
 			}
-			if got := s.find(k); got != i {
+			if got := s.Find(k); got != i {
 				t.Fatalf("find %v: %d, want %d", k, got, i)
 			}
 			switch {
 			case !known:
-				model[k] = s.insert(k)
+				model[k] = s.Insert(k)
 			case rapid.Bool().Draw(t, "remove"):
-				s.remove(i)
+				s.Remove(i)
 				delete(model, k)
 			}
-			if s.len() != len(model) {
-				t.Fatalf("%d keys, want %d", s.len(), len(model))
+			if s.Len() != len(model) {
+				t.Fatalf("%d keys, want %d", s.Len(), len(model))
 			}
 		}
 		for k, i := range model {
-			if s.find(k) != i || s.at(i).key != k {
+			if s.Find(k) != i || s.At(i).Key != k {
 				t.Fatalf("key %v is lost", k)
 			}
 		}

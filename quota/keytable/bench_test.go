@@ -1,4 +1,4 @@
-package node
+package keytable
 
 import (
 	"math/rand/v2"
@@ -17,14 +17,14 @@ func BenchmarkLookup(b *testing.B) {
 		r := rand.NewPCG(uint64(i), 7)
 		return crdt.Key{Hi: r.Uint64(), Lo: r.Uint64()}
 	}
-	s := newStore(0)
+	s := New(0)
 	for i := range n {
-		s.insert(key(i))
+		s.Insert(key(i))
 	}
 	var sum int64
 	b.Run("index", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			sum += s.at(s.find(key(i * 7919 % n))).cell.Window
+			sum += s.At(s.Find(key(i * 7919 % n))).Cell.Window
 		}
 		b.ReportMetric(float64(4*len(s.index.slots))/n, "B/key")
 	})
@@ -36,7 +36,7 @@ func BenchmarkLookup(b *testing.B) {
 	perKey := float64(heap()-before) / n
 	b.Run("map", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			sum += s.at(m[key(i*7919%n)]).cell.Window
+			sum += s.At(m[key(i*7919%n)]).Cell.Window
 		}
 		b.ReportMetric(perKey, "B/key")
 	})
