@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// fabric is a network of streams in memory, as TCP is to daemons: with a delay
-// between each two hosts, and ways that can be cut. What is sent over a cut way
-// waits until it heals, as TCP would repeat it: connections, bytes and ends.
-// All that waits in it waits on channels and timers, so that it works in a
-// bubble of synctest. It is safe for concurrent use.
+// fabric is a network of streams in memory that behaves like TCP: with a delay
+// between each two hosts, and paths that can be partitioned. Data on a
+// partitioned path waits until it heals, like the retransmissions of TCP. All
+// waits use channels and timers, so it works in a synctest bubble. It is safe
+// for concurrent use.
 type fabric struct {
 	delay func(from, to string) time.Duration // between hosts, one way
 
@@ -22,7 +22,7 @@ type fabric struct {
 	lists   map[string]*fabricListener // by address
 	cuts    map[[2]string]bool         // from host to host
 	changed chan struct{}              // closed when cuts changes
-	port    int                        // the last one that a dialer got
+	port    int                        // of the last dialer
 }
 
 func newFabric(delay func(from, to string) time.Duration) *fabric {
@@ -32,7 +32,7 @@ func newFabric(delay func(from, to string) time.Duration) *fabric {
 	}
 }
 
-// hostPart is addr without its port.
+// hostPart returns addr without its port.
 func hostPart(addr string) string {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -41,12 +41,12 @@ func hostPart(addr string) string {
 	return host
 }
 
-// cut cuts the ways between two hosts.
+// cut partitions two hosts.
 func (f *fabric) cut(a, b string) {
 	f.change(func() { f.cuts[[2]string{a, b}], f.cuts[[2]string{b, a}] = true, true })
 }
 
-// heal ends all cuts.
+// heal ends all partitions.
 func (f *fabric) heal() { f.change(func() { clear(f.cuts) }) }
 
 func (f *fabric) change(what func()) {
@@ -57,17 +57,18 @@ func (f *fabric) change(what func()) {
 	f.changed = make(chan struct{})
 }
 
-// way returns whether the way is cut, and what is closed when that changes.
+// way returns whether a path is partitioned, and a channel that is closed when
+// that changes.
 func (f *fabric) way(from, to string) (cut bool, changed <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.cuts[[2]string{from, to}], f.changed
 }
 
-// errStopped is why travel gave up.
+// errStopped is the error of a travel that was stopped.
 var errStopped = errors.New("nobody waits for it any more")
 
-// travel returns when what was sent at an instant has arrived.
+// travel returns when data that was sent at an instant has arrived.
 func (f *fabric) travel(stop <-chan struct{}, from, to string, sent time.Time) error {
 	for {
 		cut, changed := f.way(from, to)
@@ -94,7 +95,7 @@ func (f *fabric) travel(stop <-chan struct{}, from, to string, sent time.Time) e
 	}
 }
 
-// fabricListener takes the connections to an address.
+// fabricListener accepts the connections to an address.
 type fabricListener struct {
 	fabric *fabric
 	addr   fabricAddr
@@ -103,16 +104,16 @@ type fabricListener struct {
 	once   sync.Once
 }
 
-// fabricAddr is host:port.
+// fabricAddr is an address, host:port.
 type fabricAddr string
 
-// Network returns "tcp", as which it passes.
+// Network returns "tcp".
 func (fabricAddr) Network() string { return "tcp" }
 
 // String returns host:port.
 func (a fabricAddr) String() string { return string(a) }
 
-// listen opens an address that nobody has.
+// listen opens a free address.
 func (f *fabric) listen(addr string) (net.Listener, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -148,7 +149,7 @@ func (l *fabricListener) Close() error {
 // Addr returns the address.
 func (l *fabricListener) Addr() net.Addr { return l.addr }
 
-// dialer returns what a host dials with.
+// dialer returns the dial function of a host.
 func (f *fabric) dialer(host string) func(ctx context.Context, addr string) (net.Conn, error) {
 	return func(ctx context.Context, addr string) (net.Conn, error) { return f.dial(ctx, host, addr) }
 }
@@ -184,7 +185,7 @@ func (f *fabric) dial(ctx context.Context, from, addr string) (net.Conn, error) 
 	return nil, err
 }
 
-// pair makes both ends of a connection.
+// pair returns both ends of a connection.
 func (f *fabric) pair(local, remote fabricAddr) (near, far net.Conn) {
 	nearApp, nearWire := net.Pipe()
 	farApp, farWire := net.Pipe()
@@ -195,7 +196,7 @@ func (f *fabric) pair(local, remote fabricAddr) (near, far net.Conn) {
 	return &fabricConn{nearApp, local, remote}, &fabricConn{farApp, remote, local}
 }
 
-// fabricConn is what one side has of a connection.
+// fabricConn is one side of a connection.
 type fabricConn struct {
 	net.Conn
 	local, remote fabricAddr
@@ -204,7 +205,7 @@ type fabricConn struct {
 // LocalAddr returns the address of this side.
 func (c *fabricConn) LocalAddr() net.Addr { return c.local }
 
-// RemoteAddr returns that of the other.
+// RemoteAddr returns the address of the other side.
 func (c *fabricConn) RemoteAddr() net.Addr { return c.remote }
 
 // fabricEnd is the inner end of a side.
@@ -214,14 +215,14 @@ type fabricEnd struct {
 	gone chan struct{} // closed when the side has closed the connection
 }
 
-// parcel is what was written at once.
+// parcel is the data of one write.
 type parcel struct {
 	data []byte
 	sent time.Time
 }
 
-// onTheWay is how many parcels of a connection travel at once; the next waits,
-// as for the window of TCP.
+// onTheWay bounds the parcels of a connection in transit, like the window of
+// TCP.
 const onTheWay = 64
 
 // carry moves bytes from one side to the other until one of them has closed.
@@ -244,7 +245,7 @@ func (f *fabric) carry(from, to *fabricEnd) {
 	}
 }
 
-// deliver hands out what carry took in, and at last the end.
+// deliver passes on the data of carry, and at last the end.
 func (f *fabric) deliver(from, to *fabricEnd, parcels <-chan parcel) {
 	defer to.Close()
 	for p := range parcels {
@@ -255,7 +256,7 @@ func (f *fabric) deliver(from, to *fabricEnd, parcels <-chan parcel) {
 			break
 		}
 	}
-	// Of what came before, nothing is on the way any more.
+	// No earlier data is in transit any more.
 	select {
 	case <-to.gone:
 		from.Close() // a reset

@@ -16,15 +16,15 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// worldShards is into how many parts the daemons of a world split the keys.
+// worldShards is the number of shards of the daemons of a world.
 const worldShards = 2
 
 // oneWay is the delay between two regions of a world.
 const oneWay = 80 * time.Millisecond
 
-// world is daemons of several regions, each an engine with its cluster: all of
-// a daemon but its edges, over networks in memory. It belongs to one goroutine,
-// and lives in a bubble.
+// world holds daemons of several regions, each an engine with its cluster, over
+// networks in memory. Only the edges are missing. It belongs to one goroutine,
+// in a synctest bubble.
 type world struct {
 	t      *testing.T
 	fabric *fabric
@@ -32,17 +32,17 @@ type world struct {
 	rules  *rules.Set
 	limit  uint64 // of each user, a minute
 	gossip gossip.Config
-	mend   func(*resident, *clusterConfig) // what is special of a daemon; nil: nothing
-	// engine is what is special of its engine, and then of its cluster; nil:
-	// nothing
+	mend   func(*resident, *clusterConfig) // changes the configuration of a cluster; may be nil
+	// engine changes the configuration of an engine, and then of its cluster;
+	// may be nil.
 	engine    func(*resident, *EngineConfig, *slog.Logger) func(*clusterConfig)
 	residents []*resident
-	turn      int              // who is asked next
+	turn      int              // index of the next daemon to call
 	started   uint64           // incarnations
-	admitted  map[int64]uint64 // of the user that is audited, by minute
+	admitted  map[int64]uint64 // of the audited user, by minute
 }
 
-// resident is a daemon of a world through all of its incarnations.
+// resident is a daemon of a world across its incarnations.
 type resident struct {
 	world        *world
 	region, name string
@@ -50,7 +50,7 @@ type resident struct {
 	seeds        []string
 	contacts     map[string][]string
 	log          *lockedBuffer
-	logged       int // bytes of it that lines does not look at
+	logged       int // bytes of the log that lines skips
 	*cluster         // nil while it is down
 }
 
@@ -70,8 +70,8 @@ func (w *world) start() {
 	}
 }
 
-// emptyWorld has daemons that are not started. Each is told of all of its
-// region, and of one daemon of each other region.
+// emptyWorld returns a world of daemons that are not started. Each has the
+// addresses of its region and of one daemon of each other region.
 func emptyWorld(t *testing.T, limit uint32, daemons int, regions ...string) *world {
 	t.Helper()
 	w := &world{
@@ -123,14 +123,14 @@ func worldRules(t *testing.T, n uint32) *rules.Set {
 	return set
 }
 
-// region is what the addresses of a region's hosts have in common.
+// region returns the common prefix of the addresses of a region.
 func region(host string) string { return strings.Join(strings.Split(host, ".")[:2], ".") }
 
 // Addresses of a resident.
 func (r *resident) peerAddr() string { return r.ip + ":7947" }
 func (r *resident) swimAddr() string { return r.ip + ":7946" }
 
-// start begins another incarnation.
+// start starts another incarnation.
 func (r *resident) start() {
 	w := r.world
 	w.t.Helper()
@@ -176,7 +176,7 @@ func (r *resident) start() {
 
 var swimKey = []byte("0123456789abcdef")
 
-// kill ends a daemon as kill -9 would, or does nothing when it is down.
+// kill ends a daemon like kill -9. It does nothing if the daemon is down.
 func (r *resident) kill() {
 	if r.cluster != nil {
 		r.close()
@@ -184,7 +184,7 @@ func (r *resident) kill() {
 	}
 }
 
-// quit ends a daemon in order, while the others are asked each so often.
+// quit stops a daemon in order, while the others are called at an interval.
 func (r *resident) quit(each time.Duration) {
 	w := r.world
 	w.t.Helper()
@@ -208,23 +208,23 @@ func (r *resident) quit(each time.Duration) {
 	r.cluster = nil
 }
 
-// alive lists the residents that run.
+// alive returns the running residents.
 func (w *world) alive() []*resident {
 	return slices.DeleteFunc(slices.Clone(w.residents), func(r *resident) bool { return r.cluster == nil })
 }
 
-// in lists the residents of a region.
+// in returns the residents of a region.
 func (w *world) in(region string) []*resident {
 	return slices.DeleteFunc(slices.Clone(w.residents), func(r *resident) bool { return r.region != region })
 }
 
-// cut cuts the ways between one daemon and another.
+// cut partitions one daemon from another.
 func (w *world) cut(a, b *resident) {
 	w.fabric.cut(a.ip, b.ip)
 	w.swims.Cut(a.swimAddr(), b.swimAddr())
 }
 
-// isolate cuts the ways between a region and all others.
+// isolate partitions a region from all others.
 func (w *world) isolate(region string) {
 	for _, a := range w.residents {
 		for _, b := range w.residents {
@@ -235,14 +235,14 @@ func (w *world) isolate(region string) {
 	}
 }
 
-// heal ends all cuts.
+// heal ends all partitions.
 func (w *world) heal() {
 	w.fabric.heal()
 	w.swims.Heal()
 }
 
-// within waits until something holds, and fails the test when that takes
-// longer. It returns how long it took.
+// within waits until done returns true, and fails the test if that takes longer
+// than a limit. It returns how long it took.
 func (w *world) within(limit time.Duration, what string, holds func() bool) time.Duration {
 	w.t.Helper()
 	begin := time.Now()
@@ -255,7 +255,7 @@ func (w *world) within(limit time.Duration, what string, holds func() bool) time
 	return time.Since(begin)
 }
 
-// describe says what daemons know of each other, for failures.
+// describe returns the views of all daemons, for failures.
 func (w *world) describe() string {
 	var b strings.Builder
 	for _, r := range w.alive() {
@@ -271,8 +271,8 @@ func (w *world) describe() string {
 	return b.String()
 }
 
-// whole reports whether all that run are ready, know exactly each other and
-// hear each other.
+// whole reports whether all running daemons are ready and connected to exactly
+// each other.
 func (w *world) whole() bool {
 	live := w.alive()
 	for _, r := range live {
@@ -283,8 +283,7 @@ func (w *world) whole() bool {
 	return true
 }
 
-// hears reports whether a daemon knows exactly some daemons, ready ones, and
-// hears all of them.
+// hears reports whether a daemon is connected to exactly some ready daemons.
 func hears(r *resident, all []*resident) bool {
 	members := r.all()
 	if len(members) != len(all) {
@@ -303,8 +302,8 @@ func hears(r *resident, all []*resident) bool {
 	return !slices.ContainsFunc(links, func(l node.Link) bool { return l.Silent || l.Age < 0 || l.Age > 2*time.Second })
 }
 
-// hits asks a daemon for n hits of a user or tenant and reports whether they
-// were admitted.
+// hits requests n hits of a user or tenant and reports whether they were
+// admitted.
 func (r *resident) hits(n uint64, key, who string) bool {
 	r.world.t.Helper()
 	c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(n, key, who)}}
@@ -314,8 +313,8 @@ func (r *resident) hits(n uint64, key, who string) bool {
 	return c.Decision.Allowed
 }
 
-// remaining returns what a daemon would leave of the limit of a user or
-// tenant, and charges nothing.
+// remaining returns the remaining hits of a user or tenant at a daemon. It
+// charges nothing.
 func (r *resident) remaining(key, who string) uint64 {
 	r.world.t.Helper()
 	c := node.Call{Domain: "edge", Peek: true, Descriptors: []rules.Descriptor{descriptor(0, key, who)}}
@@ -325,16 +324,16 @@ func (r *resident) remaining(key, who string) uint64 {
 	return c.Statuses[0].Remaining
 }
 
-// agree reports whether all that run leave as much of a limit.
+// agree reports whether all running daemons have the same remaining hits.
 func (w *world) agree(key, who string, want uint64) bool {
 	return !slices.ContainsFunc(w.alive(), func(r *resident) bool { return r.remaining(key, who) != want })
 }
 
-// audited is the user whose hits are audited.
+// audited is the audited user.
 const audited = "audited"
 
-// load has one daemon after the other asked for a hit of the audited user, if
-// it is ready, for a while; each is asked each so often.
+// load calls one ready daemon after the other with a hit of the audited user
+// for a while, each at an interval.
 func (w *world) load(length, each time.Duration) {
 	w.t.Helper()
 	for end := time.Now().Add(length); time.Now().Before(end); {
@@ -342,7 +341,7 @@ func (w *world) load(length, each time.Duration) {
 	}
 }
 
-// underLoad is load until something holds, which must not take longer than a
+// underLoad calls daemons as load does until done returns true, at most for a
 // limit.
 func (w *world) underLoad(limit, each time.Duration, what string, holds func() bool) {
 	w.t.Helper()
@@ -352,7 +351,7 @@ func (w *world) underLoad(limit, each time.Duration, what string, holds func() b
 	})
 }
 
-// next asks the next daemon, notes what was admitted, and waits for the turn of
+// next calls the next daemon, counts an admitted hit, and waits for the turn of
 // the one after it.
 func (w *world) next(each time.Duration) {
 	w.t.Helper()
@@ -364,22 +363,18 @@ func (w *world) next(each time.Duration) {
 	time.Sleep(each / time.Duration(len(w.residents)))
 }
 
-// audit holds the hits that were admitted in each minute from one to another
-// to a bound.
+// audit compares the admitted hits of each minute of a range with a bound.
 func (w *world) audit(what string, from, to time.Time, bound uint64) {
 	w.t.Helper()
-	worst := uint64(0)
 	for minute := from.Unix() / 60; minute <= to.Unix()/60; minute++ {
 		n := w.admitted[minute]
-		worst = max(worst, n)
 		if n > bound {
 			w.t.Errorf("%s: %d admitted in minute %d, bound %d, limit %d", what, n, minute, bound, w.limit)
 		}
 	}
-	w.t.Logf("%s: at most %d a minute were admitted, bound %d, limit %d", what, worst, bound, w.limit)
 }
 
-// lines returns the lines of a daemon's log that hold all words.
+// lines returns the lines of a log that contain all words.
 func (r *resident) lines(words ...string) []string {
 	var out []string
 next:
@@ -394,7 +389,7 @@ next:
 	return out
 }
 
-// knows reports whether a daemon has another among the live ones.
+// knows reports whether a daemon has another one in its list of live daemons.
 func (r *resident) knows(name string) bool {
 	return slices.ContainsFunc(r.all(), func(m gossip.Member) bool { return m.Name == name })
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/georld/rld/gossip/link"
 )
 
-// member is a daemon whose address is its name, and whose region is its name's
-// first part: us-1 lives in us.
+// member returns a daemon whose address is its name, and whose region is the
+// first part of its name.
 func member(id uint64, name string) gossip.Member {
 	region, _, _ := strings.Cut(name, "-")
 	return gossip.Member{Peer: gossip.Peer{ID: crdt.Incarnation(id), Name: name, Region: region}, Addr: name}
@@ -40,7 +40,7 @@ func addrs(d *directory) string {
 	return strings.Join(out, " ")
 }
 
-// TestDirectory follows one daemon's view of who is there.
+// TestDirectory follows the directory of one daemon.
 func TestDirectory(t *testing.T) {
 	d := newDirectory(member(1, "us-1"), map[string][]string{"eu": {"eu-1"}})
 	step := func(what, wantNames, wantAddrs string) {
@@ -85,7 +85,7 @@ func TestDirectory(t *testing.T) {
 	step("a caller is called back", "eu-1#7 us-1#1 us-2#2", "ap-1 eu-1 us-2")
 }
 
-// TestDirectoryIsBounded: whatever daemons say, what is remembered is bounded.
+// TestDirectoryIsBounded: the directory stays bounded for any input of peers.
 func TestDirectoryIsBounded(t *testing.T) {
 	d := newDirectory(member(1, "us-1"), nil)
 	for i := range uint64(1_000) {
@@ -101,7 +101,7 @@ func TestDirectoryIsBounded(t *testing.T) {
 	}
 }
 
-// A daemon says hello before it is ready, and its stream outlives that.
+// A daemon connects before it is ready, and its stream stays up.
 func TestDirectoryTakesOverThatADaemonBecameReady(t *testing.T) {
 	d := newDirectory(member(1, "us-1"), nil)
 	d.connected("eu-1", says(2, "eu-1"))
@@ -113,8 +113,8 @@ func TestDirectoryTakesOverThatADaemonBecameReady(t *testing.T) {
 	}
 }
 
-// Who answers decides of which region an address is, and a caller that has
-// answered is remembered by what it and its colleagues say alone.
+// The daemon that answers decides the region of an address. An introduced
+// daemon that has answered is known by the lists of its region only.
 func TestDirectoryForgetsWhatWasWrong(t *testing.T) {
 	d := newDirectory(member(1, "us-1"), nil)
 	typo := member(2, "eu-1")
@@ -144,8 +144,7 @@ func TestDirectoryForgetsWhatWasWrong(t *testing.T) {
 	}
 }
 
-// A daemon that is reached by two addresses is heard as long as it answers at
-// one.
+// A daemon with two addresses stays connected while it answers at one.
 func TestDirectoryOfADaemonAtTwoAddresses(t *testing.T) {
 	d := newDirectory(member(1, "us-1"), map[string][]string{"eu": {"balancer"}})
 	d.connected("balancer", says(2, "eu-1"))
@@ -161,8 +160,8 @@ func TestDirectoryOfADaemonAtTwoAddresses(t *testing.T) {
 	}
 }
 
-// What a daemon of the region says of itself counts more than what membership
-// has heard, as long as it answers.
+// The readiness that a connected daemon of the region reports takes precedence
+// over that of membership.
 func TestDirectoryOfOwnRegion(t *testing.T) {
 	d := newDirectory(member(1, "us-1"), nil)
 	d.own = []gossip.Member{member(1, "us-1"), member(2, "us-2")}

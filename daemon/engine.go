@@ -19,23 +19,22 @@ import (
 	"github.com/georld/rld/sticky"
 )
 
-// EngineConfig is what an Engine is made with.
+// EngineConfig is the configuration of an Engine.
 type EngineConfig struct {
-	// Node is the configuration of every shard; Shard, Shards and MaxKeys
-	// are filled in from the fields below.
+	// Node is the configuration of every shard. NewEngine sets Shard, Shards
+	// and MaxKeys.
 	Node node.Config
-	// Shards splits the keys, a power of two up to node.MaxShards; 0 picks
-	// by MaxKeys.
+	// Shards is the number of shards, a power of two up to node.MaxShards; 0
+	// chooses it by MaxKeys.
 	Shards int
-	// MaxKeys bounds the live keys of all shards together. It is split
-	// evenly, and a shard that is full shares overflow counters although
-	// others may have room.
+	// MaxKeys bounds the live keys of all shards together. It is split evenly:
+	// a full shard uses overflow counters even if others have room.
 	MaxKeys int
-	// Secret keys the hash of descriptors.
+	// Secret is the key of the hash of descriptors.
 	Secret [node.SecretBytes]byte
-	// Seed draws the incarnation, under which all shards count.
+	// Seed is the seed of the incarnation of all shards.
 	Seed [2]uint64
-	// Wall reads the wall clock; nil is that of the system.
+	// Wall reads the wall clock. Nil uses the clock of the system.
 	Wall func() time.Time
 
 	// strict is Node.Owners, nil for none.
@@ -76,11 +75,11 @@ type shard struct {
 	_    [112]byte
 }
 
-// keysPerShard is how many keys a shard should at least be allowed: with few,
-// an uneven split would fill one long before the others.
+// keysPerShard is the least bound on the keys of a shard: with a lower one an
+// uneven split would fill one shard long before the others.
 const keysPerShard = 4_096
 
-// shards returns into how many parts the keys are split.
+// shards returns the number of shards.
 func (c *EngineConfig) shards() int {
 	if c.Shards != 0 {
 		return c.Shards
@@ -88,8 +87,8 @@ func (c *EngineConfig) shards() int {
 	return 1 << min(6, max(0, bits.Len(uint(max(1, c.MaxKeys)/keysPerShard))-1))
 }
 
-// NewEngine returns an engine without rules: every call is of an unknown
-// domain and passes.
+// NewEngine returns an engine without rules: it admits every call, of an
+// unknown domain.
 func NewEngine(c EngineConfig) (*Engine, error) {
 	count := c.shards()
 	if count < 1 {
@@ -119,8 +118,7 @@ func NewEngine(c EngineConfig) (*Engine, error) {
 	return e, nil
 }
 
-// SetRules puts a set of rules in force for the calls that come after it.
-// Counters are kept.
+// SetRules puts a set of rules in force for later calls. Counters stay.
 func (e *Engine) SetRules(set *rules.Set, o node.MatcherOptions) {
 	e.reload.Lock()
 	defer e.reload.Unlock()
@@ -291,8 +289,8 @@ func (e *Engine) perform(a *afterUnlock) {
 	}
 }
 
-// touched returns the shards of a call as a bit set, and counts what no rule
-// matches.
+// touched returns the shards of a call as a bit set, and counts its unmatched
+// descriptors.
 func (e *Engine) touched(c *node.Call, f *node.Matcher, hits []node.Hit) uint64 {
 	var set, unmatched uint64
 	for i := range hits {
@@ -327,8 +325,8 @@ func (e *Engine) lock(set uint64) {
 // shard.
 const lockTries = 200
 
-// lock takes the shard. It is held for less time than a Mutex spins before it
-// looks again, so lock looks more often before it leaves the wait to Mutex.
+// lock locks the shard. The lock is held for less time than a Mutex spins
+// before it looks again, so lock polls before it waits in Mutex.
 func (s *shard) lock() {
 	for range lockTries {
 		if s.mu.TryLock() {
@@ -344,8 +342,9 @@ func (e *Engine) unlock(set uint64) {
 	}
 }
 
-// Tick lets expired keys go, a bounded number a shard. The daemon calls it each
-// tickInterval where it is alone; else the replicator does, shard by shard.
+// Tick removes expired keys, a bounded number a shard. The daemon calls it each
+// tickInterval if it is alone; in a cluster the replicator runs the timers of
+// each shard.
 func (e *Engine) Tick(at node.Instant) {
 	for _, s := range e.shards {
 		s.lock()
@@ -354,7 +353,7 @@ func (e *Engine) Tick(at node.Instant) {
 	}
 }
 
-// Stats returns the sum over the shards; the clock's offset is the largest.
+// Stats returns the sum over the shards, with the largest clock offset.
 func (e *Engine) Stats() node.Stats {
 	var sum node.Stats
 	for _, s := range e.shards {
@@ -365,7 +364,7 @@ func (e *Engine) Stats() node.Stats {
 	return sum
 }
 
-// StrictStats returns what all shards did about strict keys.
+// StrictStats returns the sum over the shards.
 func (e *Engine) StrictStats() lease.Stats {
 	var sum lease.Stats
 	for _, s := range e.shards {
@@ -376,8 +375,8 @@ func (e *Engine) StrictStats() lease.Stats {
 	return sum
 }
 
-// Unmatched returns how many descriptors no rule matched: those of domains
-// that have rules, and those of domains that have none.
+// Unmatched returns the number of descriptors without a rule, in domains with
+// rules and in domains without any.
 func (e *Engine) Unmatched() (known, unknown uint64) {
 	return e.unmatched.Load(), e.unknownDomain.Load()
 }
@@ -414,9 +413,9 @@ func (e *Engine) Time(at node.Instant) hlc.Timestamp {
 	return s.node.Time(at)
 }
 
-// Tallies calls yield for each rule in force and once, with empty names, for
-// overrides on descriptors that no rule matches. It waits for a reload that is
-// under way, so that no count is seen to fall.
+// Tallies calls yield for each rule in force, and once with empty names for
+// overrides on descriptors without a rule. It waits for a running reload, so
+// that no count falls.
 func (e *Engine) Tallies(yield func(domain, rule string, t quota.Tally)) {
 	e.reload.Lock()
 	defer e.reload.Unlock()

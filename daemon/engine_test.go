@@ -31,7 +31,7 @@ func descriptor(hits uint64, key, value string) rules.Descriptor {
 	return rules.Descriptor{Hits: hits, Entries: []rules.Entry{{Key: key, Value: value}}}
 }
 
-// herd runs one function on many goroutines at once.
+// herd runs one function in many goroutines at once.
 func herd(n int, f func(i int)) {
 	var ready, done sync.WaitGroup
 	start := make(chan struct{})
@@ -48,9 +48,9 @@ func herd(n int, f func(i int)) {
 	done.Wait()
 }
 
-// A hundred goroutines ask for the same key at one frozen instant, for each
-// algorithm and number of shards: exactly the limit passes. The instants lie
-// at the start, in the middle and at the end of a window and of a step.
+// A hundred goroutines call with the same key at one frozen instant, for each
+// algorithm and number of shards: exactly the limit is admitted. The instants
+// are at the start, in the middle and at the end of a window and of a step.
 func TestExactlyTheLimitPasses(t *testing.T) {
 	for _, algorithm := range []rules.Algorithm{
 		rules.FixedWindow, rules.SlidingWindow, rules.SlidingLog, rules.TokenBucket, rules.LeakyBucket,
@@ -86,8 +86,8 @@ func newEngineOf(t *testing.T, shards int, children ...rules.Node) *Engine {
 	return sized
 }
 
-// admit lets a hundred goroutines ask for 2,000 hits of one user, beside a
-// descriptor of another that keeps further shards busy.
+// admit lets a hundred goroutines request 2,000 hits of one user, together with
+// a descriptor of another that keeps further shards busy.
 func admit(t *testing.T, e *Engine, at node.Instant, user string) int64 {
 	var passed atomic.Int64
 	herd(100, func(i int) {
@@ -108,8 +108,8 @@ func admit(t *testing.T, e *Engine, at node.Instant, user string) int64 {
 	return passed.Load()
 }
 
-// Calls over several keys in every order neither deadlock nor charge a parent
-// for a child that is refused.
+// Calls with several keys in every order neither deadlock nor charge a parent
+// for a denied child.
 func TestConcurrentCallsAreAllOrNothing(t *testing.T) {
 	minute := func(n uint32) *rules.Limit { return &rules.Limit{Unit: rules.Minute, Multiplier: 1, Requests: n} }
 	e := newEngineOf(t, 64,
@@ -153,7 +153,7 @@ func TestConcurrentCallsAreAllOrNothing(t *testing.T) {
 	}
 }
 
-// Reloads while calls are under way lose no count.
+// Reloads during calls lose no count.
 func TestReloadUnderLoad(t *testing.T) {
 	limit := func(n uint32) rules.Node {
 		return rules.Node{Key: "user", Limit: &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: n}}
@@ -188,8 +188,8 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 }
 
-// While a reload is on its way through the shards, a bucket in a shard that it
-// has not reached is not read at its new rate.
+// During a reload a shard does not read its buckets at the new rate before the
+// reload reaches it.
 func TestReloadUnderWayHandsOutNothing(t *testing.T) {
 	bucket := func(perHour uint32) rules.Node {
 		return rules.Node{Key: "user", Limit: &rules.Limit{
@@ -217,7 +217,7 @@ func TestReloadUnderWayHandsOutNothing(t *testing.T) {
 		t.Fatalf("%d of a burst of 100 passed", got)
 	}
 	later := node.Instant{Mono: time.Hour, Wall: at.Wall + int64(time.Hour)}
-	e.shards[0].mu.Lock() // the reload waits here, with the new rules in front
+	e.shards[0].mu.Lock() // the reload waits here, and the matcher has the new rules
 	reloaded := make(chan struct{})
 	go func() {
 		e.SetRules(faster.Rules(), node.MatcherOptions{})
@@ -233,8 +233,8 @@ func TestReloadUnderWayHandsOutNothing(t *testing.T) {
 	<-reloaded
 }
 
-// A count never falls, whenever it is read: a fall would be taken for a
-// restart and all of it counted again.
+// Counts never fall: Prometheus would take a fall for a restart and count
+// everything again.
 func TestTalliesNeverFall(t *testing.T) {
 	e := newEngineOf(t, 64, rules.Node{Key: "user", Limit: &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: 1 << 30}})
 	other := newEngineOf(t, 1, rules.Node{Key: "user", Limit: &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: 1 << 29}})

@@ -17,16 +17,17 @@ import (
 	"github.com/georld/rld/replica"
 )
 
-// cellsPerKey is for how many replicated cells a daemon has room, on average
-// over the keys that it may track: one for each daemon of its region and each
-// other region that counts hits of the key.
+// cellsPerKey is the room for replicated cells for each tracked key on average:
+// one for each daemon of the region and each other region that counts hits of
+// the key.
 const cellsPerKey = 8
 
-// frameCells bounds the cells of a message of one shard: it is built while the
-// shard is held, and decisions wait that long.
+// frameCells bounds the cells of a message of one shard. The shard is locked
+// while it builds one, and decisions wait.
 const frameCells = 512
 
-// replicate makes an engine one of a region's, unless the daemon is alone.
+// replicate adds replication to the configuration of an engine, unless the
+// daemon is alone.
 func (d *daemon) replicate(ec *EngineConfig) error {
 	c := &d.cfg
 	if c.Region == "" {
@@ -78,7 +79,7 @@ func (d *daemon) listenPeers(to *net.Listener) error {
 	return nil
 }
 
-// joinCluster begins to be one of many.
+// joinCluster connects the daemon to its cluster.
 func (d *daemon) joinCluster(e *edges) error {
 	c := &d.cfg
 	keys, err := d.swimKeys()
@@ -141,7 +142,7 @@ func (d *daemon) swimKeys() ([][]byte, error) {
 	return [][]byte{key[:]}, nil
 }
 
-// rotateKeys takes over the keys of membership as they are now.
+// rotateKeys sets the current keys of membership.
 func (d *daemon) rotateKeys() {
 	if d.cluster == nil || d.cfg.Swim.KeysFile == "" {
 		return
@@ -151,7 +152,7 @@ func (d *daemon) rotateKeys() {
 		err = d.cluster.swim.SetKeys(keys)
 	}
 	if err != nil {
-		d.log.Error("the membership keys are refused, the old ones stay", "error", err)
+		d.log.Error("the membership keys are invalid, the former ones stay in force", "error", err)
 		return
 	}
 	d.log.Info("membership keys are in force", "keys", len(keys))

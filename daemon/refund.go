@@ -22,7 +22,7 @@ func (e *Engine) CheckRefundable(
 	return t.receipts, err
 }
 
-// TryCheckRefundable is CheckRefundable for a call that waits for no home. See
+// TryCheckRefundable is CheckRefundable for a call that waits for no owner. See
 // TryCheck.
 func (e *Engine) TryCheckRefundable(
 	c *node.Call, to []node.Receipt,
@@ -31,7 +31,7 @@ func (e *Engine) TryCheckRefundable(
 	return t.receipts, err != nil || e.try(e.Now(), &t), err
 }
 
-// openRefundable is open for a call whose receipts go into to.
+// openRefundable is open for a call whose refund tokens go into to.
 func (e *Engine) openRefundable(c *node.Call, to []node.Receipt) (attempt, error) {
 	var t attempt
 	err := e.open(c, &t)
@@ -39,7 +39,7 @@ func (e *Engine) openRefundable(c *node.Call, to []node.Receipt) (attempt, error
 		t.receipts = to[:0]
 		return t, err
 	}
-	// Not nil, with whatever length: somebody asks.
+	// Not nil even if empty: the caller wants refund tokens.
 	t.receipts = slices.Grow(to[:0], max(1, len(t.hits)))[:len(t.hits)]
 	clear(t.receipts)
 	return t, nil
@@ -58,8 +58,8 @@ func (e *Engine) refundAt(at node.Instant, r *node.Receipt, hits uint64) node.Re
 	return s.node.Refund(at, r, hits)
 }
 
-// Whose returns the name and region of the live daemon that an incarnation is
-// of, "" for one that is not known here.
+// Whose returns the name and region of the live daemon with an incarnation, ""
+// for an unknown one.
 func (e *Engine) Whose(incarnation crdt.Incarnation) string {
 	for _, l := range e.linksOf(e.Now(), 0) {
 		if l.Peer.ID == incarnation {

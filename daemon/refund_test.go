@@ -22,8 +22,8 @@ descriptors:
     rate_limit: {unit: hour, requests_per_unit: 5, algorithm: sliding_window}
 `
 
-// A caller of a daemon gives back what it did not use, once, and to that daemon
-// as it runs.
+// TestRefundAtADaemon: a caller gives unused hits back once, to the same run of
+// a daemon.
 func TestRefundAtADaemon(t *testing.T) {
 	c := testConfig(t, fiveAnHour)
 	r := startDaemon(t, c)
@@ -51,7 +51,7 @@ func TestRefundAtADaemon(t *testing.T) {
 		}
 	}
 	if admitted != 3 {
-		t.Errorf("%d admitted of what was given back, want 3", admitted)
+		t.Errorf("%d refunded hits admitted, want 3", admitted)
 	}
 	if err := r.wait(); err != nil {
 		t.Fatal(err)
@@ -62,8 +62,8 @@ func TestRefundAtADaemon(t *testing.T) {
 	}
 }
 
-// Whatever is asked and given back at the same time, no more than the limit is
-// charged and not given back, and in the end exactly the limit fits.
+// Under concurrent calls and refunds the net charge never exceeds the limit,
+// and in the end exactly the limit fits.
 func TestConcurrentRefunds(t *testing.T) {
 	for _, algorithm := range []rules.Algorithm{rules.FixedWindow, rules.SlidingWindow, rules.SlidingLog, rules.TokenBucket} {
 		l := &rules.Limit{Algorithm: algorithm, Unit: rules.Hour, Multiplier: 1, Requests: 100, Burst: 100}
@@ -98,7 +98,7 @@ func TestConcurrentRefunds(t *testing.T) {
 				if (i+j)%3 == 0 && len(mine) > 0 {
 					r := mine[len(mine)-1]
 					mine = mine[:len(mine)-1]
-					net.Add(-1) // before it is, so that net is never too high
+					net.Add(-1) // before the refund, so that net is never too high
 					if got := e.refundAt(at, &r, 1); got.Hits != 1 {
 						t.Errorf("refund: %+v", got)
 					}
@@ -124,11 +124,12 @@ func TestConcurrentRefunds(t *testing.T) {
 	}
 }
 
-// A refund at one daemon is known to all, and another can say whose it is.
+// A refund at one daemon propagates to all, and another daemon can name the
+// owner of the token.
 func TestClusterRefund(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 100, 2, "us", "eu")
-		w.within(10*time.Second, "all are ready and hear all", w.whole)
+		w.within(10*time.Second, "all are ready and connected", w.whole)
 		untilInto(5 * time.Second)
 		us, eu := w.in("us"), w.in("eu")
 		c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(10, "user", "u")}}
@@ -157,7 +158,7 @@ func TestClusterRefund(t *testing.T) {
 	})
 }
 
-// Receipts cost a call no memory of its own.
+// Refund tokens need no memory of their own in a call.
 func TestReceiptsDoNotAllocate(t *testing.T) {
 	e := newEngine(t, 1_000, rules.Node{Key: "user", Limit: &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: 1 << 30}})
 	var c node.Call

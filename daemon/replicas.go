@@ -14,7 +14,7 @@ import (
 // Incarnation returns the incarnation under which the engine counts.
 func (e *Engine) Incarnation() crdt.Incarnation { return e.shards[0].node.Incarnation() }
 
-// Shards returns into how many parts the keys are split.
+// Shards returns the number of shards.
 func (e *Engine) Shards() int { return len(e.shards) }
 
 // expedite makes the replicator send the messages of some shards soon. It
@@ -70,7 +70,7 @@ func (e *Engine) turnLocked(at node.Instant, shard int, after *afterUnlock) node
 	return s.node.Ready()
 }
 
-// Synced reports whether all shards take their share of the region's work.
+// Synced reports whether all shards do their share of the work of the region.
 func (e *Engine) Synced() bool {
 	for _, s := range e.shards {
 		s.lock()
@@ -83,7 +83,7 @@ func (e *Engine) Synced() bool {
 	return true
 }
 
-// Leave makes all shards take no share any more, and look at what to send.
+// Leave makes all shards give up their share of the work and send soon.
 func (e *Engine) Leave() {
 	at := e.Now()
 	var after afterUnlock
@@ -114,8 +114,8 @@ func (e *Engine) Links(at node.Instant) []node.Link {
 	return all
 }
 
-// Offsets returns by how much the peers' clocks are ahead; see
-// node.Node.Offsets. Any shard knows.
+// Offsets returns the leads of the clocks of peers; see node.Node.Offsets. All
+// shards have the same.
 func (e *Engine) Offsets() map[crdt.Incarnation]time.Duration {
 	s := e.shards[0]
 	s.lock()
@@ -123,8 +123,7 @@ func (e *Engine) Offsets() map[crdt.Incarnation]time.Duration {
 	return s.node.Offsets()
 }
 
-// worst joins two descriptions of peers. A peer that came or went between them
-// is left out.
+// worst joins two descriptions of the peers. It drops a peer that only one has.
 func worst(a, b []node.Link) []node.Link {
 	out := a[:0]
 	for i, j := 0, 0; i < len(a) && j < len(b); {
@@ -150,7 +149,7 @@ func worst(a, b []node.Link) []node.Link {
 	return out
 }
 
-// older returns the greater of two ages, of which -1 is never.
+// older returns the greater of two ages, where -1 means never.
 func older(a, b time.Duration) time.Duration {
 	if a < 0 || b < 0 {
 		return -1

@@ -15,8 +15,8 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// rig is engines of several regions whose replicators hand frames to each
-// other: all of a daemon but its sockets.
+// rig holds engines of several regions whose replicators exchange frames. Only
+// the sockets are missing.
 type rig struct {
 	tb      testing.TB
 	engines map[crdt.Incarnation]*Engine
@@ -26,7 +26,7 @@ type rig struct {
 	cut     map[crdt.Incarnation]bool
 }
 
-// newRig starts an engine of each region that is named, until ctx ends.
+// newRig starts an engine in each of the regions until ctx ends.
 func newRig(ctx context.Context, tb testing.TB, wg *sync.WaitGroup, set *rules.Set, regions ...string) *rig {
 	r := &rig{tb: tb, engines: map[crdt.Incarnation]*Engine{}, cut: map[crdt.Incarnation]bool{}}
 	var peers []gossip.Peer
@@ -51,7 +51,7 @@ func newRig(ctx context.Context, tb testing.TB, wg *sync.WaitGroup, set *rules.S
 	return r
 }
 
-// deliver hands a frame to whom it is for, at once.
+// deliver passes a frame to its receiver at once.
 func (r *rig) deliver(to crdt.Incarnation, frame []byte) bool {
 	msgs, err := wire.Decode(frame)
 	if err != nil {
@@ -74,7 +74,8 @@ func (r *rig) deliver(to crdt.Incarnation, frame []byte) bool {
 	return true
 }
 
-// ask charges one hit of a user and returns what remains, -1 for a denial.
+// ask charges one hit of a user and returns the remaining hits, -1 for a
+// denial.
 func ask(tb testing.TB, e *Engine, user string) int64 {
 	c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(1, "user", user)}}
 	if err := e.Check(context.Background(), &c); err != nil {
@@ -97,9 +98,8 @@ func userRule(tb testing.TB, n uint32) *rules.Set {
 	return set
 }
 
-// TestReplicatorsAgree: what one daemon counts the others know within two
-// intervals in the region and soon in the other, of every shard; near the limit
-// sooner than that.
+// TestReplicatorsAgree: counts of every shard propagate within two intervals in
+// the region and soon to the other one, and sooner near the limit.
 func TestReplicatorsAgree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -128,19 +128,19 @@ func TestReplicatorsAgree(t *testing.T) {
 				t.Errorf("user %d in the other region: %d remain, want 97", i, got)
 			}
 		}
-		time.Sleep(time.Second) // until the first region knows that as well
+		time.Sleep(time.Second) // until the count is in the first region
 		for range 95 {
 			ask(t, r.order[0], "0")
 		}
 		time.Sleep(30 * time.Millisecond)
-		// Two hits are left; the slope by which the key grew may forbid them.
+		// Two hits remain; the slope of the key may deny them.
 		if got := ask(t, r.order[1], "0"); got > 1 {
 			t.Errorf("near the limit: %d remain after 30 ms", got)
 		}
 	})
 }
 
-// TestLeavingIsFlushed: a daemon that leaves knows when the others have all.
+// TestLeavingIsFlushed: a leaving daemon knows when the others have all counts.
 func TestLeavingIsFlushed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -164,14 +164,14 @@ func TestLeavingIsFlushed(t *testing.T) {
 		clear(r.cut)
 		r.mu.Unlock()
 		time.Sleep(2 * time.Second)
-		ask(t, a, "y") // later than what is waited for
+		ask(t, a, "y") // not waited for
 		if !a.flushed(a.Now(), all) {
 			t.Error("not flushed in two seconds")
 		}
 	})
 }
 
-// TestShardsMustAgree: a message of another split is refused.
+// TestShardsMustAgree: a message of another number of shards is rejected.
 func TestShardsMustAgree(t *testing.T) {
 	e := newEngine(t, 10)
 	for _, m := range []gossip.Message{{Shards: 2}, {Shards: e.Shards(), Shard: e.Shards()}, {Shards: e.Shards(), Shard: -1}} {

@@ -35,7 +35,7 @@ descriptors:
     rate_limit: {unit: hour, requests_per_unit: 4000000000}
 `
 
-// running is a daemon under test, on ports of its own.
+// running is a daemon on ports of its own.
 type running struct {
 	*daemon
 	edges *edges
@@ -137,8 +137,8 @@ func (r *running) charged() uint64 {
 	return sum
 }
 
-// A stop under load loses no call: whatever was charged was answered, on
-// every edge, and the rest was told so.
+// A stop under load loses no call: every charged call was answered, on every
+// edge, and every other one got an error.
 func TestStopUnderLoadLosesNoCall(t *testing.T) {
 	r := startDaemon(t, testConfig(t, oneRule))
 	var answered atomic.Uint64
@@ -205,11 +205,11 @@ func httpLoad(addr, user string, answered *atomic.Uint64) {
 	}
 }
 
-// A changed file is put in force, counters are kept; a broken one is refused
-// whole and the old rules stay, which the metrics say.
+// A changed file comes into force and counters stay. An invalid one changes
+// nothing, which the metrics report.
 func TestReload(t *testing.T) {
 	c := testConfig(t, "domain: edge\ndescriptors:\n  - {key: user, rate_limit: {unit: year, requests_per_unit: 10}}\n")
-	c.Limits.Poll = time.Hour // only when asked
+	c.Limits.Poll = time.Hour // only by Reload
 	r := startDaemon(t, c)
 	client := rldv1.NewRateLimiterClient(dial(t, r.edges.grpcAddr()))
 	remaining := func() uint64 {
@@ -241,7 +241,7 @@ func TestReload(t *testing.T) {
 		t.Fatalf("%d remain after a broken file, want 17", got)
 	}
 	if page := get(t, r.edges.adminAddr(), "/metrics"); !strings.Contains(page, "rld_config_stale 1\n") {
-		t.Fatal("the metrics do not say that the files are refused")
+		t.Fatal("the metrics do not report invalid limits")
 	}
 	write("domain: edge\ndescriptors:\n  - {key: user, rate_limit: {unit: day, requests_per_unit: 20}}\n",
 		"its counters start empty")
@@ -250,12 +250,12 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// Who shares a counter is part of the counter.
+// A share_threshold is part of a counter.
 func TestReloadOfShareThreshold(t *testing.T) {
 	const file = "domain: edge\ndescriptors:\n  - {key: user, value: \"*\"%s, " +
 		"rate_limit: {unit: year, requests_per_unit: 20}}\n"
 	c := testConfig(t, fmt.Sprintf(file, ""))
-	c.Limits.Poll = time.Hour // only when asked
+	c.Limits.Poll = time.Hour // only by Reload
 	r := startDaemon(t, c)
 	for _, text := range []string{fmt.Sprintf(file, ", share_threshold: true"), fmt.Sprintf(file, "")} {
 		const logged = "the share_threshold of a rule changed: its counters start empty"
@@ -268,9 +268,9 @@ func TestReloadOfShareThreshold(t *testing.T) {
 	}
 }
 
-// What is no limits in a folder where every file counts is told how to leave
-// it out; a file that was named is only told what is wrong in it.
-func TestStrangersInAFolder(t *testing.T) {
+// The error about an invalid file of a folder explains how to exclude it; the
+// error about a named file does not.
+func TestOtherFilesInAFolder(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"limits.yaml": oneRule, "README": "- read me"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -329,8 +329,8 @@ func get(t *testing.T, addr, path string) string {
 	return string(body)
 }
 
-// The unix socket of a daemon that was killed is taken over; one that a
-// daemon answers on, and a file that is no socket, are not.
+// The socket of a killed daemon is replaced. A socket that a daemon answers on,
+// and a file that is not a socket, are not.
 func TestUnixSocket(t *testing.T) {
 	c := testConfig(t, oneRule)
 	c.GRPC.UDS = filepath.Join(t.TempDir(), "rld.sock")
@@ -372,8 +372,8 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
-// Run without limits of its own serves the embedded examples, and what it
-// prints can be pasted.
+// Run without limits serves the embedded examples, and the printed examples
+// work.
 func TestBannerCallsWork(t *testing.T) {
 	c := config.Default()
 	c.GRPC.Addr, c.HTTP.Addr, c.Admin.Addr = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
@@ -393,7 +393,7 @@ func TestBannerCallsWork(t *testing.T) {
 	}
 }
 
-// Every listener that cannot be opened is named, and none stays open.
+// The error names every listener that cannot be opened, and none stays open.
 func TestTakenPorts(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

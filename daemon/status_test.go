@@ -14,7 +14,7 @@ import (
 	"github.com/georld/rld/server/admin/api"
 )
 
-// page asks a daemon's admin listener.
+// page requests a page of the admin listener.
 func (r *running) page(t *testing.T, path string, status int, into any) {
 	t.Helper()
 	resp, err := http.Get("http://" + r.edges.adminAddr() + path)
@@ -33,8 +33,8 @@ func (r *running) page(t *testing.T, path string, status int, into any) {
 	}
 }
 
-// TestPagesOfADaemonAlone asks a daemon without a region for all pages, and for
-// what it has nothing of.
+// TestPagesOfADaemonAlone requests all pages of a daemon without a region,
+// including those that it does not serve.
 func TestPagesOfADaemonAlone(t *testing.T) {
 	c := testConfig(t, oneRule)
 	r := startDaemon(t, c)
@@ -89,7 +89,7 @@ func TestPagesOfADaemonAlone(t *testing.T) {
 	})
 }
 
-// command sends a body and returns the answer and its status.
+// command posts a body and returns the answer and its status.
 func (r *running) command(t *testing.T, path, body string) (string, int) {
 	t.Helper()
 	q, err := http.NewRequest(http.MethodPost, "http://"+r.edges.adminAddr()+path, strings.NewReader(body))

@@ -9,8 +9,8 @@ import (
 	"github.com/georld/rld/server/admin/api"
 )
 
-// TestExplainWatermarks asks the home of a key and another replica for what
-// they know of it, of each kind of mark.
+// TestExplainWatermarks explains a key at its owner and at another voter, for
+// each kind of watermark.
 func TestExplainWatermarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		of := func(a rules.Algorithm, burst uint32) *rules.Limit {
@@ -33,7 +33,7 @@ func TestExplainWatermarks(t *testing.T) {
 			}
 			for range 3 {
 				if !owner.check(descriptor(1, key, "a")).Decision.Allowed {
-					t.Fatalf("%s: refused", key)
+					t.Fatalf("%s: denied", key)
 				}
 			}
 			time.Sleep(100 * time.Millisecond)
@@ -42,20 +42,20 @@ func TestExplainWatermarks(t *testing.T) {
 			m := l.Watermark
 			if l.Source != api.SourceOwner || *m.Consumed != 3 || *m.Watermark < 3 || *m.Watermark > 10 || *m.Limit != 10 ||
 				(m.Window != nil) != windowed || (m.Drained != nil) != (key == "bucket") {
-				t.Errorf("%s at home: %+v", key, m)
+				t.Errorf("%s at the owner: %+v", key, m)
 			}
 			l = w.operator(other).mustExplain(t, asked(1, key+"=a")).Descriptors[0].StrictKey
 			m = l.Watermark
 			if l.Self || l.Source != api.SourceAcceptor || l.Ballot.Owner.Name != owner.name || l.Ballot.Round == 0 ||
 				m.Consumed != nil || *m.Limit != 10 || (m.Window != nil) != windowed || (m.Drained != nil) != (key == "bucket") {
-				t.Fatalf("%s at a replica: %+v, %+v", key, l, m)
+				t.Fatalf("%s at a voter: %+v, %+v", key, l, m)
 			}
 			if key == "bucket" {
 				if left := time.Until(*m.Drained); left < 17*time.Second || left > time.Minute {
 					t.Errorf("drained in %v", left)
 				}
 			} else if *m.Watermark < 3 || *m.Watermark > 10 {
-				t.Errorf("%s at a replica: %d are marked", key, *m.Watermark)
+				t.Errorf("%s at a voter: the watermark is %d", key, *m.Watermark)
 			}
 		}
 	})

@@ -11,7 +11,7 @@ import (
 	"github.com/georld/rld/server/admin/api"
 )
 
-// layoutsRules are limits that pins can be about, and others.
+// layoutsRules are limits that can be pinned, and others.
 func layoutsRules(t *testing.T) *rules.Set {
 	login, pay := perMinute(5, rules.Deny), perMinute(5, rules.Deny)
 	login.Name, pay.Home = "login", "us"
@@ -19,8 +19,8 @@ func layoutsRules(t *testing.T) *rules.Set {
 		rules.Node{Key: "user", Limit: &rules.Limit{Unit: rules.Minute, Multiplier: 1, Requests: 5}})
 }
 
-// TestLayoutIsChanged changes who is home, at one daemon, and sees all go by
-// it.
+// TestLayoutIsChanged changes pins and voters at one daemon, and waits until
+// all daemons have the layout.
 func TestLayoutIsChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStrictWorld(t, 4, layoutsRules(t), "us", "eu")

@@ -103,13 +103,13 @@ func TestNotReady(t *testing.T) {
 			t.Errorf("readyz with %v: got %d %q, want %d %q", tc.why, w.Code, w.Body, tc.status, tc.body)
 		}
 		if w := get(h, "GET", "/healthz"); w.Code != http.StatusOK {
-			t.Errorf("healthz with %v: got %d, a process that lives is healthy", tc.why, w.Code)
+			t.Errorf("healthz with %v: got %d, want 200", tc.why, w.Code)
 		}
 	}
 }
 
-// The default mux belongs to the whole process: who serves it by chance must
-// not serve our pages.
+// TestNothingOnTheDefaultMux: the default mux belongs to the whole process and
+// must not serve our pages.
 func TestNothingOnTheDefaultMux(t *testing.T) {
 	admin.New(options())
 	if w := get(http.DefaultServeMux, "GET", "/rlconfig"); w.Code != http.StatusNotFound {

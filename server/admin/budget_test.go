@@ -12,7 +12,7 @@ import (
 	"github.com/georld/rld/server/admin/api"
 )
 
-// budgetOptions answers with one rule and notes what was asked.
+// budgetOptions answers with one rule and keeps the query.
 func budgetOptions(asked *api.BudgetQuery) admin.Options {
 	o := options()
 	o.Budget = func(q api.BudgetQuery) (api.BudgetAnswer, error) {
@@ -58,13 +58,13 @@ func TestBudgetPage(t *testing.T) {
 	w := get(admin.New(options()), "GET", "/v1/budget")
 	var alone api.BudgetAnswer
 	if err := json.Unmarshal(w.Body.Bytes(), &alone); err != nil || !alone.Alone || alone.Rules == nil {
-		t.Errorf("a daemon alone says %s: %v", w.Body, err)
+		t.Errorf("a daemon alone answers %s: %v", w.Body, err)
 	}
 }
 
-// TestCommandsAreTakenFromHereAlone: of what may come over a network nothing is
-// done but what a program of this machine says.
-func TestCommandsAreTakenFromHereAlone(t *testing.T) {
+// TestRemoteCommandsAreRefused: only programs of this machine may send
+// commands.
+func TestRemoteCommandsAreRefused(t *testing.T) {
 	const body = `{"name": "eu-west"}`
 	good := func() *http.Request {
 		r := httptest.NewRequest("POST", "/v1/rights/retire-region", strings.NewReader(body))
@@ -94,7 +94,7 @@ func TestCommandsAreTakenFromHereAlone(t *testing.T) {
 		{"IPv6", text(body), 200, `"id": "e7"`, "retire-daemon eu-west"},
 		{"from afar", with(func(r *http.Request) { r.RemoteAddr = "10.0.0.9:5000" }), 403, "only from the machine of the daemon", ""},
 		{"from nowhere", with(func(r *http.Request) { r.RemoteAddr = "@" }), 403, "only from the machine of the daemon", ""},
-		{"by a name of somebody else", with(func(r *http.Request) { r.Host = "evil.example:6070" }), 403, "evil.example", ""},
+		{"under another host name", with(func(r *http.Request) { r.Host = "evil.example:6070" }), 403, "evil.example", ""},
 		{"from a page", with(func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }), 403, "browsers", ""},
 		{"from a browser", with(func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-origin") }), 403, "browsers", ""},
 		{"of a form", with(func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }), 400, "application/json", ""},
@@ -103,7 +103,7 @@ func TestCommandsAreTakenFromHereAlone(t *testing.T) {
 		{"empty", text(""), 400, `want {\"name\": \"...\"}`, ""},
 		{"without a name", text(`{"name": ""}`), 400, "the name is empty", ""},
 		{"with more than a name", text(`{"name": "a", "now": true}`), 400, "unknown field", ""},
-		{"with more behind it", text(body + body), 400, "nothing after it", ""},
+		{"with trailing data", text(body + body), 400, "nothing after it", ""},
 		{"too long", text(`{"name": "` + strings.Repeat("x", 5_000) + `"}`), 400, "too large", ""},
 		{"refused", text(`{"name": "us-0"}`), 409, "it lives", ""},
 	} {

@@ -16,10 +16,10 @@ import (
 	"github.com/georld/rld/server/admin/api"
 )
 
-// stamp is when an answer was given, the one thing in it that no test knows.
+// stamp matches the time of an answer, which no test can know.
 var stamp = regexp.MustCompile(`"at": "([^"]+)"`)
 
-// ask returns the body of a page with its stamp taken out, which it checks.
+// ask checks the time of an answer and returns the body without it.
 func ask(t *testing.T, o admin.Options, path string) string {
 	t.Helper()
 	before := time.Now()
@@ -39,7 +39,7 @@ func ask(t *testing.T, o admin.Options, path string) string {
 	return stamp.ReplaceAllString(w.Body.String(), `"at": "AT"`)
 }
 
-func TestADaemonAloneSaysSo(t *testing.T) {
+func TestDaemonAlone(t *testing.T) {
 	for path, want := range map[string]string{
 		"/members":  `{"at":"AT","alone":true,"members":[]}`,
 		"/netcheck": `{"at":"AT","alone":true,"peers":[]}`,
@@ -50,7 +50,7 @@ func TestADaemonAloneSaysSo(t *testing.T) {
 	}
 }
 
-func TestNobodyElseIsAnEmptyList(t *testing.T) {
+func TestEmptyLists(t *testing.T) {
 	o := options()
 	o.Members = func() []api.Member { return nil }
 	o.Netcheck = func() []api.PeerCheck { return nil }
@@ -64,7 +64,7 @@ func TestNobodyElseIsAnEmptyList(t *testing.T) {
 	}
 }
 
-// compact takes the blanks out of JSON whose strings hold none.
+// compact removes the blanks of JSON whose strings have none.
 func compact(s string) string { return strings.Join(strings.Fields(s), "") }
 
 func TestMembers(t *testing.T) {
@@ -216,8 +216,8 @@ func TestClusterPagesChangeNothing(t *testing.T) {
 	}
 }
 
-// One list may be handed to any number of requests at a time.
-func TestOneListForManyRequests(t *testing.T) {
+// TestConcurrentRequests: concurrent requests may share one list.
+func TestConcurrentRequests(t *testing.T) {
 	o := options()
 	given := []api.PeerCheck{{Name: "b", RTTSeconds: new(math.NaN())}, {Name: "a"}}
 	o.Netcheck = func() []api.PeerCheck { return given }

@@ -36,7 +36,7 @@ func post(h http.Handler, path, body string, change ...func(*http.Request)) *htt
 	return w
 }
 
-func TestExplainReadsQuestions(t *testing.T) {
+func TestExplainQueries(t *testing.T) {
 	var asked *api.ExplainQuery
 	o := options()
 	o.Explain = func(_ context.Context, q api.ExplainQuery) (api.ExplainAnswer, error) {
@@ -89,7 +89,7 @@ func TestExplainReadsQuestions(t *testing.T) {
 			t.Errorf("%s: got %d %s, want %d with %s", tc.name, w.Code, w.Body, tc.status, tc.says)
 		}
 		if diff := cmp.Diff(tc.asked, asked); diff != "" {
-			t.Errorf("%s asks for something else (-want +got):\n%s", tc.name, diff)
+			t.Errorf("query of %s (-want +got):\n%s", tc.name, diff)
 		}
 	}
 	form := post(h, "/v1/explain", `{"domain":"edge"}`, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") })
@@ -98,9 +98,8 @@ func TestExplainReadsQuestions(t *testing.T) {
 	}
 }
 
-// TestNothingIsMissingFromJSON: what a daemon leaves out is an empty list, so
-// that programs need not look for it.
-func TestNothingIsMissingFromJSON(t *testing.T) {
+// TestNilListsAreEmpty: nil lists are empty ones in JSON, at every depth.
+func TestNilListsAreEmpty(t *testing.T) {
 	o := options()
 	o.Explain = func(context.Context, api.ExplainQuery) (api.ExplainAnswer, error) {
 		return api.ExplainAnswer{Descriptors: []api.Explained{{StrictKey: &api.StrictKey{}, Reserve: &api.StrictKey{}}}}, nil
@@ -129,9 +128,8 @@ func TestNothingIsMissingFromJSON(t *testing.T) {
 	}
 }
 
-// TestADaemonThatDoesNotSay: without a function there is an answer that says
-// so.
-func TestADaemonThatDoesNotSay(t *testing.T) {
+// TestUnsupportedPages: a page without a function answers 501.
+func TestUnsupportedPages(t *testing.T) {
 	o := options()
 	o.Explain, o.Status, o.Top = nil, nil, nil
 	h := admin.New(o)

@@ -11,8 +11,9 @@ import (
 	"github.com/georld/rld/server/admin/api"
 )
 
-// TestOneNumberDoesNotCostTheStatus: what JSON cannot carry is not known.
-func TestOneNumberDoesNotCostTheStatus(t *testing.T) {
+// TestUnencodableNumbersAreUnknown: a number that JSON cannot carry becomes
+// null.
+func TestUnencodableNumbersAreUnknown(t *testing.T) {
 	nan := math.NaN()
 	given := api.StatusAnswer{
 		Daemon:  api.DaemonState{DaemonRef: api.DaemonRef{Region: "us", Name: "us-0"}, PeerOffsetSeconds: &nan},
@@ -28,7 +29,7 @@ func TestOneNumberDoesNotCostTheStatus(t *testing.T) {
 		t.Fatalf("%v: %d %s", err, w.Code, w.Body)
 	}
 	if got.At.IsZero() {
-		t.Error("it does not say when")
+		t.Error("the answer has no time")
 	}
 	want := api.StatusAnswer{
 		At: got.At, Daemon: api.DaemonState{DaemonRef: given.Daemon.DaemonRef},

@@ -60,8 +60,8 @@ func TestLayoutCommands(t *testing.T) {
 	}
 }
 
-// TestLayoutsAreChangedFromHereAlone: see TestCommandsAreTakenFromHereAlone.
-func TestLayoutsAreChangedFromHereAlone(t *testing.T) {
+// TestRemoteLayoutCommandsAreRefused: see TestRemoteCommandsAreRefused.
+func TestRemoteLayoutCommandsAreRefused(t *testing.T) {
 	done := false
 	o := options()
 	o.Layout = func(api.LayoutCommand, api.LayoutRequest) (api.LayoutAnswer, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/georld/rld/server/admin/api"
 )
 
-// topAsked sends a question of /v1/top from an address.
+// topAsked requests /v1/top from an address.
 func topAsked(o admin.Options, query, from string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("GET", "/v1/top"+query, nil)
 	r.RemoteAddr, r.Host = from, "127.0.0.1:6070"
@@ -52,7 +52,7 @@ func TestTopRanks(t *testing.T) {
 		for _, k := range got.Keys {
 			keys += k.Key
 			if k.Text != "" || k.Share != nil {
-				t.Errorf("%s tells %+v", tc.query, k)
+				t.Errorf("%s reveals %+v", tc.query, k)
 			}
 		}
 		if keys != tc.keys || asked != tc.asked || got.By != tc.asked.By {
@@ -64,9 +64,9 @@ func TestTopRanks(t *testing.T) {
 	}
 }
 
-// TestTextsOfKeysStayHere: who is on another machine, or shows pages in a
-// browser, is told hashes alone.
-func TestTextsOfKeysStayHere(t *testing.T) {
+// TestRemoteClientsGetHashes: clients on other machines and browsers get no
+// texts of keys.
+func TestRemoteClientsGetHashes(t *testing.T) {
 	o := options()
 	o.Top = func(api.TopQuery) api.TopAnswer {
 		return api.TopAnswer{Keys: []api.TopKey{{Key: "a", Text: "user=alice"}}}
@@ -92,11 +92,11 @@ func TestTextsOfKeysStayHere(t *testing.T) {
 	w := httptest.NewRecorder()
 	admin.New(o).ServeHTTP(w, r)
 	if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "texts of keys are not shown") {
-		t.Errorf("by a name of somebody else: got %d %s", w.Code, w.Body)
+		t.Errorf("under another host name: got %d %s", w.Code, w.Body)
 	}
 }
 
-func TestTopRefusesNonsense(t *testing.T) {
+func TestInvalidTopQueries(t *testing.T) {
 	for query, says := range map[string]string{
 		"?by=size":     `by: unknown order \"size\": want hits or denied`,
 		"?n=0":         `n: \"0\" is not a number from 1 to 100`,

@@ -23,7 +23,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
-	_ "google.golang.org/grpc/encoding/proto" // the codec of hellos made by hand
+	_ "google.golang.org/grpc/encoding/proto" // the codec of handmade handshakes
 
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/gossip/link"
@@ -35,9 +35,9 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// mallory is a daemon that the test makes do what it may not, on the real
-// streams and the real membership. It takes no share of the work.
-type mallory struct {
+// intruder is a daemon that sends invalid input over real streams and real
+// membership. It does no share of the work.
+type intruder struct {
 	w     *world
 	ip    string
 	hello link.Hello
@@ -46,13 +46,14 @@ type mallory struct {
 	nonce uint64
 }
 
-// Frame, Met, Lost and Members make it a link.Handler that does nothing.
-func (*mallory) Frame(link.Hello, []byte) error         { return nil }
-func (*mallory) Connected(string, link.Hello)           {}
-func (*mallory) Disconnected(string, link.Hello, error) {}
-func (*mallory) Members(link.Hello, []gossip.Member)    {}
+// Frame, Connected, Disconnected and Members make it a link.Handler that does
+// nothing.
+func (*intruder) Frame(link.Hello, []byte) error         { return nil }
+func (*intruder) Connected(string, link.Hello)           {}
+func (*intruder) Disconnected(string, link.Hello, error) {}
+func (*intruder) Members(link.Hello, []gossip.Member)    {}
 
-// ipIn is a host of a region, or of none of the world's.
+// ipIn returns a free host of a region, or of no region of the world.
 func (w *world) ipIn(region string) string {
 	if near := w.in(region); len(near) > 0 {
 		return strings.TrimSuffix(near[0].ip, "1") + "9"
@@ -60,12 +61,12 @@ func (w *world) ipIn(region string) string {
 	return "10.9.0.9"
 }
 
-// intrude starts a mallory that calls all daemons, and is in the membership
-// when its region is one of theirs. mend makes it different; nil: a correct
-// daemon.
-func (w *world) intrude(region string, mend func(*link.Config, *swim.Config)) *mallory {
+// intrude starts an intruder that dials all daemons, and joins the membership
+// of its region if the world has it. mend changes its configuration; nil keeps
+// a correct one.
+func (w *world) intrude(region string, mend func(*link.Config, *swim.Config)) *intruder {
 	w.t.Helper()
-	m := &mallory{w: w, ip: w.ipIn(region)}
+	m := &intruder{w: w, ip: w.ipIn(region)}
 	m.hello = link.Hello{
 		Member: gossip.Member{
 			Peer: gossip.Peer{ID: 0xbad, Name: "mallory", Region: region}, Addr: m.ip + ":7947", Build: "test",
@@ -85,8 +86,8 @@ func (w *world) intrude(region string, mend func(*link.Config, *swim.Config)) *m
 	return m
 }
 
-// stream serves streams, and calls all daemons.
-func (m *mallory) stream(c link.Config) {
+// stream serves streams and dials all daemons.
+func (m *intruder) stream(c link.Config) {
 	w := m.w
 	m.host = link.New(c)
 	lis, err := w.fabric.listen(m.hello.Member.Addr)
@@ -106,8 +107,8 @@ func (m *mallory) stream(c link.Config) {
 	m.host.Targets(targets)
 }
 
-// join takes part in the membership.
-func (m *mallory) join(c swim.Config) {
+// join joins the membership.
+func (m *intruder) join(c swim.Config) {
 	w := m.w
 	var err error
 	if c.Transport, err = w.swims.Transport(m.ip + ":7946"); err != nil {
@@ -119,19 +120,19 @@ func (m *mallory) join(c swim.Config) {
 	w.t.Cleanup(func() { _ = m.swim.Close() })
 }
 
-// accepted is a mallory that a daemon takes for a peer.
-func (w *world) accepted(region string, victim *resident) *mallory {
+// accepted returns an intruder that a daemon accepts as a peer.
+func (w *world) accepted(region string, victim *resident) *intruder {
 	w.t.Helper()
 	m := w.intrude(region, nil)
-	w.within(10*time.Second, "mallory is taken for a peer", func() bool {
-		m.send(victim, m.frame(victim)) // a daemon of another region becomes known by calling
+	w.within(10*time.Second, "the intruder is a peer", func() bool {
+		m.send(victim, m.frame(victim)) // a frame introduces a daemon of another region
 		return victim.knows("mallory")
 	})
 	return m
 }
 
-// message is a correct one to a daemon, with cells of one shard.
-func (m *mallory) message(to *resident, cells ...gossip.Cell) gossip.Message {
+// message returns a correct message with cells of one shard.
+func (m *intruder) message(to *resident, cells ...gossip.Cell) gossip.Message {
 	m.nonce++
 	shard := 0
 	if len(cells) > 0 {
@@ -144,12 +145,12 @@ func (m *mallory) message(to *resident, cells ...gossip.Cell) gossip.Message {
 	}
 }
 
-// frame is a correct one with a message.
-func (m *mallory) frame(to *resident, cells ...gossip.Cell) []byte {
+// frame returns a correct frame with a message.
+func (m *intruder) frame(to *resident, cells ...gossip.Cell) []byte {
 	return m.encode(m.message(to, cells...))
 }
 
-func (m *mallory) encode(msg gossip.Message) []byte {
+func (m *intruder) encode(msg gossip.Message) []byte {
 	m.w.t.Helper()
 	frame, err := wire.Encode(nil, []gossip.Message{msg})
 	if err != nil {
@@ -159,12 +160,12 @@ func (m *mallory) encode(msg gossip.Message) []byte {
 }
 
 // send sends a frame once there is a stream.
-func (m *mallory) send(to *resident, frame []byte) {
+func (m *intruder) send(to *resident, frame []byte) {
 	m.w.t.Helper()
-	m.w.within(10*time.Second, "mallory has a stream", func() bool { return m.host.Send(to.self.ID, bytes.Clone(frame)) })
+	m.w.within(10*time.Second, "the intruder has a stream", func() bool { return m.host.Send(to.self.ID, bytes.Clone(frame)) })
 }
 
-// cellOf has a daemon count a hit of a user, and returns the cell of it.
+// cellOf returns the cell of a hit of a user that a daemon counts.
 func (r *resident) cellOf(user string) gossip.Cell {
 	t := r.world.t
 	t.Helper()
@@ -186,8 +187,8 @@ func (r *resident) cellOf(user string) gossip.Cell {
 	return gossip.Cell{}
 }
 
-// forged returns the frame that differs from a correct one in one byte and is
-// refused for a reason, which no encoder would write.
+// forged returns a frame that differs from a correct one in one byte and is
+// rejected for a reason. No encoder writes it.
 func forged(frame []byte, reason string) []byte {
 	for i := range frame {
 		for b := range 256 {
@@ -202,8 +203,8 @@ func forged(frame []byte, reason string) []byte {
 	return nil
 }
 
-// greet says hello to a daemon as a peer of another release would, and returns
-// how it was answered.
+// greet sends a handshake, as a peer of another release would, and returns the
+// error.
 func (w *world) greet(to *resident, hello *rldv1.PeerHello) error {
 	w.t.Helper()
 	conn, err := grpc.NewClient("passthrough:///peer",
@@ -228,8 +229,8 @@ func (w *world) greet(to *resident, hello *rldv1.PeerHello) error {
 	return err
 }
 
-// announce says a correct hello, and announces a message of a size of which
-// nothing follows. It returns when the daemon has ended the stream.
+// announce sends a correct handshake and the header of a message of a size
+// without the message. It returns when the daemon has ended the stream.
 func (w *world) announce(to *resident, size uint32) {
 	w.t.Helper()
 	item := &rldv1.PeerItem{Item: &rldv1.PeerItem_Hello{Hello: w.helloOf("mars", "mallory")}}
@@ -246,7 +247,7 @@ func (w *world) announce(to *resident, size uint32) {
 		return w.fabric.dial(ctx, "10.9.0.9", to.peerAddr())
 	}}
 	defer transport.CloseIdleConnections()
-	more, end := io.Pipe() // nothing more comes, and no end
+	more, end := io.Pipe() // sends nothing more, and no end
 	defer end.Close()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
 	defer cancel()
@@ -267,7 +268,7 @@ func (w *world) announce(to *resident, size uint32) {
 	}
 }
 
-// helloOf is a correct hello of a daemon of this world.
+// helloOf returns a correct handshake of a daemon of this world.
 func (w *world) helloOf(region, name string) *rldv1.PeerHello {
 	return &rldv1.PeerHello{
 		Protocol: link.Version, SecretFingerprint: make([]byte, 16), Shards: worldShards, Rules: w.rules.Hash(),
@@ -275,7 +276,7 @@ func (w *world) helloOf(region, name string) *rldv1.PeerHello {
 	}
 }
 
-// double starts a daemon under the name of another.
+// double starts a second daemon with the name of another.
 func (w *world) double() {
 	w.t.Helper()
 	holder := w.residents[1]
@@ -288,7 +289,7 @@ func (w *world) double() {
 		w.t.Errorf("a second %s is ready:\n%s", d.name, d.log)
 	}
 	if len(d.lines("level=WARN", "name taken", "name="+d.name)) != 1 {
-		w.t.Errorf("the second %s does not say why it stays out:\n%s", d.name, d.log)
+		w.t.Errorf("the second %s does not log why it stays out:\n%s", d.name, d.log)
 	}
 	for _, r := range w.residents {
 		if members := r.all(); len(members) != len(w.residents) {
@@ -304,15 +305,14 @@ func (w *world) certify() {
 	w.mend = func(_ *resident, cc *clusterConfig) { cc.link.Server, cc.link.Client = server, client }
 }
 
-// certificate returns both ends of TLS with a certificate of an authority that
-// has issued no other.
+// certificate returns both ends of TLS with a certificate of a new authority.
 func (w *world) certificate() (server, client *tls.Config) {
 	w.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	// It is its own authority.
+	// The certificate is its own authority.
 	of := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,

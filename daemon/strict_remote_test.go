@@ -9,8 +9,8 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// TestStrictRemote asks a home of another region, far away, for more than there
-// is: its denials arrive in time, and no circuit opens.
+// TestStrictRemote requests more than the limit from an owner of a distant
+// region. Its denials arrive in time, and no circuit breaker opens.
 func TestStrictRemote(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := perMinute(5, rules.Deny)

@@ -17,9 +17,9 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// TestStrictHostileFrames sends a daemon frames that no daemon of its region
+// TestStrictProtocolErrors sends a daemon frames that no daemon of its region
 // sends: they are rejected and counted, and the limit still holds.
-func TestStrictHostileFrames(t *testing.T) {
+func TestStrictProtocolErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(5, rules.Deny)}), "us", "eu")
 		defer w.closeDisks()
