@@ -162,7 +162,7 @@ func (r *Report) knownLine() string {
 		s += fmt.Sprintf(" in its region in %.2f s (p99 %.2f)", q.P50, q.P99)
 	}
 	if q := k.Across; q.Samples > 0 {
-		s += fmt.Sprintf(", across regions in %.2f s (p99 %.2f)", q.P50, q.P99)
+		s += fmt.Sprintf(", elsewhere in %.2f s (p99 %.2f)", q.P50, q.P99)
 	}
 	return s
 }
