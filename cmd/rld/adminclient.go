@@ -19,7 +19,7 @@ import (
 	"github.com/georld/rld/server/admin/api"
 )
 
-// adminClient asks the admin listener of a daemon, as its flags say.
+// adminClient queries the admin listener that its flags select.
 type adminClient struct {
 	addr    string
 	timeout time.Duration
@@ -64,8 +64,8 @@ func (a *adminClient) settle(cmd *cobra.Command, environ []string) error {
 	return nil
 }
 
-// get reads the page at path, which is JSON, into an answer. The error says in
-// one line what to do.
+// get reads the JSON page at path into an answer. The error is one line and
+// names the next step.
 func (a *adminClient) get(ctx context.Context, path string, answer any) error {
 	return a.ask(ctx, url.URL{Path: path}, nil, answer)
 }
@@ -97,7 +97,7 @@ func (a *adminClient) ask(ctx context.Context, page url.URL, body, answer any) e
 	return nil
 }
 
-// fetch returns what the page says, at most a byte more than may be.
+// fetch returns the body of the page, at most one byte more than the bound.
 func (a *adminClient) fetch(ctx context.Context, page url.URL, body any) (status int, text []byte, err error) {
 	page.Scheme, page.Host = "http", a.addr
 	method, content := http.MethodGet, io.Reader(http.NoBody)
@@ -131,7 +131,7 @@ func (a *adminClient) fetch(ctx context.Context, page url.URL, body any) (status
 	return answer.StatusCode, text, err
 }
 
-// explain says why there is no answer and what to do.
+// explain returns the cause of a missing answer, and the next step.
 func (a *adminClient) explain(err error) error {
 	var op *net.OpError
 	switch {
@@ -151,7 +151,7 @@ func (a *adminClient) notRLD(path string, why error) error {
 		a.addr, path, shortened(printable(why.Error())))
 }
 
-// firstLine is what an answer says that is no data.
+// firstLine returns the first line of an answer that is not JSON.
 func firstLine(body []byte) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
 	if line == "" {

@@ -124,7 +124,7 @@ func askBudget(ctx context.Context, a *adminClient, q url.Values) (*api.BudgetAn
 	return &answer, err
 }
 
-// printBudget writes an answer as the flags say.
+// printBudget writes an answer in the selected format.
 func printBudget(p process, a *adminClient, answer *api.BudgetAnswer, err error,
 	text func(*api.BudgetAnswer) string) error {
 	if err != nil {
@@ -141,7 +141,7 @@ func printBudget(p process, a *adminClient, answer *api.BudgetAnswer, err error,
 	return exitWith(exitNoneOf, err)
 }
 
-// noAdvice is the error that says why there is no advice, nil when there is some.
+// noAdvice returns the cause of missing advice as an error, or nil.
 func noAdvice(answer *api.BudgetAnswer) error {
 	var problems []string
 	for i := range answer.Rules {

@@ -37,8 +37,8 @@ func budgetTable(a *api.BudgetAnswer) string {
 	return b.String()
 }
 
-// sharesTable shows who has which part of the rights of each rule, and of the others
-// who admitted how much, where somebody did.
+// sharesTable shows the share of each region in the rights of each rule and,
+// for rules without rights, the hits that each region admitted.
 func sharesTable(a *api.BudgetAnswer) string {
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
@@ -68,7 +68,7 @@ func sharesTable(a *api.BudgetAnswer) string {
 	return b.String() + "\n"
 }
 
-// viewsLine says how old what is known of the regions is.
+// viewsLine shows the staleness of each region's view.
 func viewsLine(a *api.BudgetAnswer) string {
 	var parts []string
 	for _, v := range a.Views {
@@ -84,7 +84,8 @@ func viewsLine(a *api.BudgetAnswer) string {
 	return fmt.Sprintf("Staleness of each region at %s: %s.\n", printable(a.Daemon), strings.Join(parts, ", "))
 }
 
-// rightsText says how the daemon comes to hold rights, and what is not settled.
+// rightsText describes the source of the daemon's rights, and the epochs that
+// are not settled.
 func rightsText(a *api.BudgetAnswer) string {
 	r := a.Rights
 	if r == nil {
@@ -130,7 +131,7 @@ func epochLines(what string, at time.Time, all []api.EpochState) string {
 	return b.String()
 }
 
-// members lists who is in an epoch and with which part.
+// members lists the members of an epoch with their shares.
 func members(all []api.EpochMember) []string {
 	sum := 0.0
 	for _, m := range all {
@@ -188,7 +189,7 @@ func explainText(a *api.BudgetAnswer) string {
 	return b.String()
 }
 
-// holdingText says who holds the rights of a rule.
+// holdingText describes the holders of a rule's rights.
 func holdingText(a *api.BudgetAnswer, r *api.RuleBudget) string {
 	if r.Budget == nil {
 		return ""
@@ -222,7 +223,7 @@ func adviceText(a *api.BudgetAnswer) string {
 	return b.String()
 }
 
-// ruleText is what a rule is called: the name of its limit, else its path.
+// ruleText is the name of a rule's limit, or else its path.
 func ruleText(r *api.RuleBudget) string {
 	if r.Name != "" {
 		return printable(r.Name)

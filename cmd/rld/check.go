@@ -20,7 +20,7 @@ import (
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 )
 
-// checkOptions is what `rld check` is told.
+// checkOptions holds the flags of `rld check`.
 type checkOptions struct {
 	addr        string
 	timeout     time.Duration
@@ -174,7 +174,7 @@ func (o *checkOptions) ask(ctx context.Context, q *rldv1.CheckRequest) (*rldv1.C
 	return answer, nil
 }
 
-// explain says in one line why there is no answer and what to do.
+// explain returns the cause of a missing answer and the next step, in one line.
 func (o *checkOptions) explain(err error) error {
 	s := status.Convert(err)
 	switch s.Code() {
@@ -191,8 +191,8 @@ func (o *checkOptions) explain(err error) error {
 	return fmt.Errorf("the daemon at %s failed: %s (%s)", o.addr, s.Message(), s.Code())
 }
 
-// innermost is what was wrong in the end, of gRPC's account of an attempt to
-// connect: `connection error: desc = "transport: ... connection refused"`.
+// innermost returns the last cause in gRPC's description of a failed
+// connection: `connection error: desc = "transport: ... connection refused"`.
 func innermost(message string) string {
 	if i := strings.LastIndex(message, ": "); i >= 0 {
 		message = message[i+2:]

@@ -54,7 +54,7 @@ func checkConfig(p process, s config.Sources, now time.Time) error {
 	return nil
 }
 
-// configReport is what is to be said of settings.
+// configReport is the result of checking settings.
 type configReport struct {
 	*config.Checked
 	limits *limitsReport // nil where there are none to be read
@@ -70,7 +70,7 @@ func (r *configReport) faultIn(section string) bool {
 	return false
 }
 
-// faults counts what a daemon would refuse.
+// faults counts the settings that a daemon would refuse.
 func (r *configReport) faults() int {
 	n := len(r.Faults)
 	switch {
@@ -149,7 +149,7 @@ func (r *configReport) cluster() string {
 	}
 	name, err := c.DaemonName()
 	if err != nil {
-		name = "?" // a fault, which is said
+		name = "?" // a fault, reported above
 	}
 	regions, peers := 0, 0
 	for _, other := range c.Regions {

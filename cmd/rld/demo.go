@@ -15,7 +15,7 @@ import (
 // maxDemoScript is the largest file of commands that is read.
 const maxDemoScript = 1 << 20
 
-// demoInput is what `rld demo` is told beside demo.Options.
+// demoInput holds the flags of `rld demo` that are not in demo.Options.
 type demoInput struct {
 	commands string // -e
 	file     string // --script

@@ -61,8 +61,9 @@ func onePath(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// limitsConfig is how a daemon would read path. Of the environment only what
-// says whether domains merge counts: it is the limits that are asked about.
+// limitsConfig returns the settings with which a daemon reads path. From the
+// environment it takes only the merging of domains, since the command checks
+// limits alone.
 func limitsConfig(environ []string, path string, merge bool) (config.Limits, error) {
 	s := config.Sources{Flags: map[string]string{"limits": path}}
 	for _, e := range environ {
@@ -81,7 +82,7 @@ func limitsConfig(environ []string, path string, merge bool) (config.Limits, err
 	return loaded.Config.Limits, nil
 }
 
-// limitsReport is what is to be said of limits.
+// limitsReport is the result of checking limits.
 type limitsReport struct {
 	OK    bool `json:"ok"`
 	Files int  `json:"files"`

@@ -18,7 +18,7 @@ const (
 	exitNoneOf = 2 // wrong usage, or no answer to be had
 )
 
-// process is what a command sees of the process it runs in.
+// process is the part of the process that commands see.
 type process struct {
 	out, err io.Writer
 	environ  []string
@@ -57,7 +57,7 @@ func run(args []string, p process) int {
 // usage, found before a command began.
 type exitError struct {
 	code int
-	err  error // nil when the command has said what there is to say
+	err  error // nil when the command has printed the error
 }
 
 func (e *exitError) Error() string {

@@ -14,7 +14,7 @@ import (
 	"github.com/georld/rld/server/admin/api"
 )
 
-// alone is what there is to say of a daemon without a region.
+// alone is the message of a daemon without a region.
 const alone = "This daemon is alone: it has no region and shares no counters.\n"
 
 func newMembers(p process) *cobra.Command {
@@ -55,8 +55,8 @@ func runMembers(ctx context.Context, p process, a *adminClient) error {
 	return exitWith(exitNoneOf, err)
 }
 
-// membersTable shows an answer to people: a row a member, and what is to be
-// said of their rules.
+// membersTable shows an answer as text: a row per member, and whether their
+// rules agree.
 func membersTable(a *api.MembersAnswer) string {
 	if a.Alone {
 		return alone
@@ -86,7 +86,7 @@ func memberNote(m *api.Member) string {
 	return "-"
 }
 
-// rulesLine says whether all members have the rules of the one that was asked.
+// rulesLine reports whether all members have the rules of the queried daemon.
 func rulesLine(members []api.Member) string {
 	var differ, unknown []string
 	for i := range members {

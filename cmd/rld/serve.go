@@ -46,9 +46,8 @@ func newServe(p process) *cobra.Command {
 
 // serve runs a daemon until a signal ends it.
 func serve(ctx context.Context, p process, s config.Sources) error {
-	// Whoever reads our log or banner may go away. Go would end the process
-	// for it, and what serves a cluster must not die of a closed pager: lines
-	// that nobody can read are lost.
+	// The reader of our log or banner may go away. Go would end the process
+	// then, and a daemon must not die of a closed pager: unread lines are lost.
 	signal.Ignore(syscall.SIGPIPE)
 	loaded, err := config.Load(s)
 	if err != nil {

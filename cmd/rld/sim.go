@@ -32,9 +32,9 @@ func newSim(p process) *cobra.Command {
 	return cmd
 }
 
-// collectSeldom lets the heap grow to five times what is in use, unless the
-// environment says otherwise: a run uses some tens of megabytes, and to collect
-// at each doubling takes a tenth of its time.
+// collectSeldom lets the heap grow to five times the live memory, unless the
+// environment sets it: a run uses some tens of megabytes, and collecting at
+// each doubling takes a tenth of its time.
 func collectSeldom(environ []string) {
 	if !slices.ContainsFunc(environ, func(e string) bool { return strings.HasPrefix(e, "GOGC=") }) {
 		debug.SetGCPercent(400)
@@ -81,14 +81,15 @@ func newSimShow(p process) *cobra.Command {
 	}
 }
 
-// stopwatch returns a function that says how long ago stopwatch was called:
-// the simulator itself reads no clock.
+// stopwatch returns a function that returns the time since stopwatch was
+// called: the simulator itself reads no clock.
 func stopwatch() func() time.Duration {
 	began := time.Now()
 	return func() time.Duration { return time.Since(began) }
 }
 
-// simFailure says why a run has no result and returns what to exit with.
+// simFailure prints the cause of a run without a result and returns the exit
+// code.
 func simFailure(p process, err error, again string) error {
 	var crash *sim.CrashError
 	var two *sim.DivergenceError

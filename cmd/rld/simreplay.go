@@ -17,7 +17,7 @@ import (
 	"github.com/georld/rld/sim/scenario"
 )
 
-// replayOptions is what `rld sim replay` is told.
+// replayOptions holds the flags of `rld sim replay`.
 type replayOptions struct {
 	limits  string
 	merge   bool
@@ -95,8 +95,7 @@ func (o *replayOptions) run(p process, path string) error {
 	return simVerdict(r)
 }
 
-// set reads the limits as a daemon does; what is wrong with them goes to
-// standard error.
+// set reads the limits as a daemon does; diagnostics go to standard error.
 func (o *replayOptions) set(p process) (*rules.Set, error) {
 	c, err := limitsConfig(p.environ, o.limits, o.merge)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/georld/rld/server/admin/api"
 )
 
-// topOptions is what `rld top` is told.
+// topOptions holds the flags of `rld top`.
 type topOptions struct {
 	client adminClient
 	by     string

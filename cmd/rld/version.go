@@ -19,7 +19,7 @@ func newVersion(p process) *cobra.Command {
 	}
 }
 
-// versionLine is what is printed of the version.
+// versionLine is the version as printed.
 func versionLine() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
