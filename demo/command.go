@@ -115,7 +115,7 @@ func Parse(line string, n Names) (Command, error) {
 	}
 	args := words[1:]
 	if len(args) < f.least || len(args) > f.most {
-		return Command{}, fmt.Errorf("%s takes %s: say %s", f.verb, countOf(f), f.usage())
+		return Command{}, fmt.Errorf("%s takes %s: use %s", f.verb, countOf(f), f.usage())
 	}
 	c := Command{Verb: f.verb}
 	if err := c.read(args, n); err != nil {
@@ -207,13 +207,13 @@ func (c *Command) amount(text string) error {
 	case Surge:
 		x, err := strconv.ParseFloat(strings.TrimSuffix(strings.ToLower(text), "x"), 64)
 		if err != nil || math.IsNaN(x) || x < 0 || x > maxFactor {
-			return fmt.Errorf("the factor %q is none from 0x to %dx: say 10x", clip(text), maxFactor)
+			return fmt.Errorf("the factor %q is none from 0x to %dx: use 10x", clip(text), maxFactor)
 		}
 		c.Factor = x
 	case SetTo:
 		v, err := strconv.ParseUint(strings.ReplaceAll(text, ",", ""), 10, 32)
 		if err != nil || v < 1 || v > maxLimit {
-			return fmt.Errorf("the limit %q is no number from 1 to %d: say 500", clip(text), maxLimit)
+			return fmt.Errorf("the limit %q is no number from 1 to %d: use 500", clip(text), maxLimit)
 		}
 		c.Limit = uint32(v)
 	case Budget:
@@ -223,7 +223,7 @@ func (c *Command) amount(text string) error {
 		number, ok := strings.CutSuffix(text, "%")
 		v, err := strconv.ParseFloat(number, 64)
 		if !ok || err != nil || math.IsNaN(v) || v < 0 || v > 100 {
-			return fmt.Errorf("the budget %q is no share from 0%% to 100%%: say 2%%, or off", clip(text))
+			return fmt.Errorf("the budget %q is no share from 0%% to 100%%: use 2%%, or off", clip(text))
 		}
 		c.Share = rules.PPM(math.Round(v * float64(rules.Percent)))
 	}
@@ -233,7 +233,7 @@ func (c *Command) amount(text string) error {
 func span(what, text string, low, high time.Duration, like string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d < low || d > high {
-		return 0, fmt.Errorf("%s %q is no time from %s to %s: say %s", what, clip(text), low, high, like)
+		return 0, fmt.Errorf("%s %q is no time from %s to %s: use %s", what, clip(text), low, high, like)
 	}
 	return d, nil
 }
@@ -257,7 +257,7 @@ func unknown(what, name string, known []string) error {
 	if i := strings.LastIndex(all, ", "); i >= 0 {
 		all = all[:i] + " or " + all[i+2:]
 	}
-	return fmt.Errorf("there is no %s %q%s: say %s", what, clip(name), meant, all)
+	return fmt.Errorf("there is no %s %q%s: use %s", what, clip(name), meant, all)
 }
 
 // clip shortens quoted input so that a message stays on one line.

@@ -78,11 +78,11 @@ func Default() Options {
 // checks region names and addresses.
 func (o *Options) Validate() error {
 	if n := len(o.Regions); n < 1 || n > maxRegions {
-		return fmt.Errorf("%d regions: say 1 to %d, such as us-east,eu-west", n, maxRegions)
+		return fmt.Errorf("%d regions: use 1 to %d, such as us-east,eu-west", n, maxRegions)
 	}
 	for i, a := range o.Regions {
 		if strings.TrimSpace(a) == "" || strings.ContainsAny(a, " \t;#") {
-			return fmt.Errorf("%q is no name of a region: say one such as us-east", a)
+			return fmt.Errorf("%q is no name of a region: use one such as us-east", a)
 		}
 		for _, b := range o.Regions[:i] {
 			if strings.EqualFold(a, b) {
@@ -91,16 +91,16 @@ func (o *Options) Validate() error {
 		}
 	}
 	if o.Daemons < 1 || o.Daemons > maxDaemons {
-		return fmt.Errorf("%d daemons a region: say 1 to %d", o.Daemons, maxDaemons)
+		return fmt.Errorf("%d daemons a region: use 1 to %d", o.Daemons, maxDaemons)
 	}
 	if all := o.Daemons * len(o.Regions); all > maxAll {
 		return fmt.Errorf("%d daemons in all: at most %d fit into one process", all, maxAll)
 	}
 	if o.Traffic < 0 || o.Traffic > maxTraffic {
-		return fmt.Errorf("%d asks a second: say 0 to %d", o.Traffic, maxTraffic)
+		return fmt.Errorf("%d asks a second: use 0 to %d", o.Traffic, maxTraffic)
 	}
 	if o.For < 0 {
-		return errors.New("the time is negative: say 60s, or 0s for until it is stopped")
+		return errors.New("the time is negative: use 60s, or 0s for until it is stopped")
 	}
 	return o.WAN.Set(string(o.WAN))
 }

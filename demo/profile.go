@@ -84,7 +84,7 @@ func (p *Profile) Set(s string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("say %s, %s or %s", Global, Fast, None)
+	return fmt.Errorf("use %s, %s or %s", Global, Fast, None)
 }
 
 // Type is the name of the value in the help.

@@ -132,7 +132,7 @@ func (s *show) cut(c Command, now time.Time) (string, error) {
 		}
 	}
 	if cut == 0 {
-		return "", fmt.Errorf("%s is cut off already: say heal to end it", c.A)
+		return "", fmt.Errorf("%s is cut off already: use heal to end it", c.A)
 	}
 	s.marks.cut(now)
 	if c.B != "" {

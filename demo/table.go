@@ -68,7 +68,7 @@ func (r *Report) title() string {
 func (r *Report) network() string {
 	w := &r.WAN
 	if len(w.Cuts) == 0 {
-		return fmt.Sprintf("network %s, nothing cut: each limit holds, but for what is under way", w.Profile)
+		return fmt.Sprintf("network %s, not partitioned: limits hold, except for hits in transit", w.Profile)
 	}
 	var parts []string
 	for _, p := range w.Parts {
@@ -81,7 +81,7 @@ func (r *Report) network() string {
 		}
 		return "CUT between " + strings.Join(cuts, ", ")
 	}
-	return fmt.Sprintf("CUT in %d, what is only estimated can go %s over: %s", len(w.Parts), share(w.bound()), strings.Join(parts, " | "))
+	return fmt.Sprintf("CUT in %d, rules without rights can go %s over: %s", len(w.Parts), share(w.bound()), strings.Join(parts, " | "))
 }
 
 // bound is the overage that the parts of a network can come to: each of them
@@ -128,13 +128,9 @@ func (r *Report) staleLines(regions []string) []string {
 		ages[[2]string{s.In, s.Of}] = s.Seconds
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-*s", 2*widest, "AGE OF WHAT IS KNOWN OF")
-	for i, name := range regions {
-		w := width
-		if i == 0 {
-			w-- // the heading is a letter wider
-		}
-		fmt.Fprintf(&b, "%*s", w, shorten(name, width-2))
+	fmt.Fprintf(&b, "%-*s", 2*widest, "AGE OF THE VIEW OF")
+	for _, name := range regions {
+		fmt.Fprintf(&b, "%*s", width, shorten(name, width-2))
 	}
 	out := []string{b.String()}
 	for _, in := range regions {
@@ -155,14 +151,14 @@ func (r *Report) staleLines(regions []string) []string {
 func (r *Report) knownLine() string {
 	k := &r.KnownAfter
 	if k.InRegion.Samples+k.Across.Samples == 0 {
-		return "a count is known: not measured yet"
+		return "propagation: not measured yet"
 	}
-	s := "a count is known"
+	s := "propagation"
 	if q := k.InRegion; q.Samples > 0 {
-		s += fmt.Sprintf(" in its region in %.2f s (p99 %.2f)", q.P50, q.P99)
+		s += fmt.Sprintf(" in the region %.2f s (p99 %.2f)", q.P50, q.P99)
 	}
 	if q := k.Across; q.Samples > 0 {
-		s += fmt.Sprintf(", elsewhere in %.2f s (p99 %.2f)", q.P50, q.P99)
+		s += fmt.Sprintf(", across regions %.2f s (p99 %.2f)", q.P50, q.P99)
 	}
 	return s
 }
@@ -170,13 +166,13 @@ func (r *Report) knownLine() string {
 func (r *Report) healLine() string {
 	switch {
 	case r.Converging:
-		return "healed: not all daemons know all counts yet"
+		return "healed: counts still converge"
 	case r.Convergence != nil:
-		return fmt.Sprintf("after the last heal all daemons knew all counts in %.2f s", *r.Convergence)
+		return fmt.Sprintf("counts converged %.2f s after the last heal", *r.Convergence)
 	case len(r.WAN.Cuts) > 0:
-		return "say heal to end the cut"
+		return "use heal to end the cut"
 	}
-	return "say help for what can be done, such as cut and heal"
+	return "use help for the commands, such as cut and heal"
 }
 
 // regionWidth returns how wide a column of each of n regions may be.

@@ -88,7 +88,7 @@ func Summary(r *Report) string {
 	}
 	text += "\n" + r.knownLine()
 	if r.Convergence != nil {
-		text += fmt.Sprintf("\nafter the last heal all daemons knew all counts in %.2f s", *r.Convergence)
+		text += fmt.Sprintf("\ncounts converged %.2f s after the last heal", *r.Convergence)
 	}
 	return text
 }

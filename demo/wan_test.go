@@ -276,7 +276,7 @@ func TestProfiles(t *testing.T) {
 		}
 	}
 	var p Profile
-	if err := p.Set("gobal"); err == nil || err.Error() != "say global, fast or none" {
+	if err := p.Set("gobal"); err == nil || err.Error() != "use global, fast or none" {
 		t.Errorf("got %v", err)
 	}
 }

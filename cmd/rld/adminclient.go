@@ -59,7 +59,7 @@ func (a *adminClient) settle(cmd *cobra.Command, environ []string) error {
 		return fmt.Errorf("%s: %q is not host:port such as %s", origin, a.addr, config.Default().Admin.Addr)
 	}
 	if a.timeout <= 0 {
-		return fmt.Errorf("--timeout %s leaves no time: say 2s", a.timeout)
+		return fmt.Errorf("--timeout %s leaves no time: use 2s", a.timeout)
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (a *adminClient) ask(ctx context.Context, page url.URL, body, answer any) e
 		return errors.New(shortened(printable(failure.Error)))
 	case status == http.StatusNotFound:
 		return fmt.Errorf("%s has no %s: it is not the admin address of a daemon, or of an older one; "+
-			"say another with --admin", a.addr, path)
+			"set another with --admin", a.addr, path)
 	case status != http.StatusOK:
 		return fmt.Errorf("%s answers %d to %s: %s", a.addr, status, path, firstLine(text))
 	case len(text) > maxAdminAnswer:
@@ -139,15 +139,15 @@ func (a *adminClient) explain(err error) error {
 		return fmt.Errorf("no answer from %s in %s: is it a daemon's admin address?", a.addr, a.timeout)
 	case errors.As(err, &op) && op.Op == "dial":
 		return fmt.Errorf("cannot reach a daemon at %s: start one with rld serve, "+
-			"or say where its admin listener is with --admin (%s)", a.addr, printable(innermost(op.Error())))
+			"or set the address of its admin listener with --admin (%s)", a.addr, printable(innermost(op.Error())))
 	}
-	return fmt.Errorf("%s does not answer as a daemon's admin listener does: say where that is with --admin (%s)",
+	return fmt.Errorf("%s does not answer as a daemon's admin listener does: set its address with --admin (%s)",
 		a.addr, shortened(printable(err.Error())))
 }
 
 // notRLD is for an answer that is none of a daemon's.
 func (a *adminClient) notRLD(path string, why error) error {
-	return fmt.Errorf("the answer of %s to %s is not that of a daemon: say where one is with --admin (%s)",
+	return fmt.Errorf("the answer of %s to %s is not that of a daemon: set its address with --admin (%s)",
 		a.addr, path, shortened(printable(why.Error())))
 }
 

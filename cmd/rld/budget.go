@@ -108,7 +108,7 @@ func newBudgetAdvise(p process) *cobra.Command {
 
 func oneRule(_ *cobra.Command, args []string) error {
 	if len(args) != 1 || strings.TrimSpace(args[0]) == "" {
-		return fmt.Errorf("%d rules given, say one, by the name of its limit or by its path", len(args))
+		return fmt.Errorf("%d rules given, want one, by the name of its limit or by its path", len(args))
 	}
 	return nil
 }

@@ -67,13 +67,13 @@ func newCheck(p process) *cobra.Command {
 // question makes a request of the arguments. Its error is one of usage.
 func (o *checkOptions) question(args []string) (*rldv1.CheckRequest, error) {
 	if o.domain == "" {
-		return nil, errors.New("no domain: say --domain DOMAIN, as in the file of limits")
+		return nil, errors.New("no domain: use --domain DOMAIN, as in the file of limits")
 	}
 	if o.hits == 0 {
-		return nil, errors.New("--hits 0 asks for nothing: say --peek to ask without a charge")
+		return nil, errors.New("--hits 0 asks for nothing: use --peek to ask without a charge")
 	}
 	if o.timeout <= 0 {
-		return nil, fmt.Errorf("--timeout %s leaves no time: say 2s", o.timeout)
+		return nil, fmt.Errorf("--timeout %s leaves no time: use 2s", o.timeout)
 	}
 	if !utf8.ValidString(o.domain) {
 		return nil, fmt.Errorf("the domain %+q is not UTF-8", o.domain)
@@ -90,7 +90,7 @@ func (o *checkOptions) question(args []string) (*rldv1.CheckRequest, error) {
 		all = append(all, strings.Split(d, ","))
 	}
 	if len(all) == 0 {
-		return nil, errors.New("nothing to ask about: say KEY=VALUE, as in the file of limits")
+		return nil, errors.New("nothing to ask about: use KEY=VALUE, as in the file of limits")
 	}
 	for _, entries := range all {
 		d := &rldv1.Descriptor{}
@@ -158,7 +158,7 @@ func (o *checkOptions) run(ctx context.Context, p process, q *rldv1.CheckRequest
 func (o *checkOptions) ask(ctx context.Context, q *rldv1.CheckRequest) (*rldv1.CheckResponse, error) {
 	conn, err := grpc.NewClient(o.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
-		return nil, fmt.Errorf("%q is no address of a daemon: say host:port or unix:PATH: %w", o.addr, err)
+		return nil, fmt.Errorf("%q is no address of a daemon: use host:port or unix:PATH: %w", o.addr, err)
 	}
 	defer conn.Close() // one question, and it is answered
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
@@ -180,11 +180,11 @@ func (o *checkOptions) explain(err error) error {
 	switch s.Code() {
 	case codes.Unavailable:
 		return fmt.Errorf("cannot reach a daemon at %s: start one with rld serve, "+
-			"or say where it is with --addr (%s)", o.addr, innermost(s.Message()))
+			"or set its address with --addr (%s)", o.addr, innermost(s.Message()))
 	case codes.DeadlineExceeded:
 		return fmt.Errorf("no answer from %s in %s: is it a daemon's gRPC address?", o.addr, o.timeout)
 	case codes.Unimplemented:
-		return fmt.Errorf("%s speaks gRPC and is no rld daemon: say where one is with --addr", o.addr)
+		return fmt.Errorf("%s speaks gRPC and is no rld daemon: set its address with --addr", o.addr)
 	case codes.InvalidArgument:
 		return fmt.Errorf("the daemon cannot read the question: %s", s.Message())
 	}

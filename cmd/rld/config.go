@@ -47,7 +47,7 @@ func newConfigPrint(p process) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&o.Effective, "effective", false, "all settings, not only those that differ from their default")
-	cmd.Flags().BoolVar(&o.Origins, "show-origin", false, "say of each setting where it came from")
+	cmd.Flags().BoolVar(&o.Origins, "show-origin", false, "print the source of each setting")
 	cmd.Flags().VarP(&form, "output", "o", "form of the settings: yaml or json")
 	settings.add(cmd, false)
 	return cmd
@@ -90,7 +90,7 @@ func (f *settingsForm) Set(s string) error {
 		*f = v
 		return nil
 	}
-	return fmt.Errorf("say %s or %s", formYAML, formSettingsJSON)
+	return fmt.Errorf("use %s or %s", formYAML, formSettingsJSON)
 }
 
 // Type is the name of the value in the help.

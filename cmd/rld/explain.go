@@ -32,7 +32,7 @@ func newExplain(p process) *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.hits == 0 {
-				return errors.New("--hits 0 asks for nothing: say how many hits are to be explained")
+				return errors.New("--hits 0 asks for nothing: use 1 or more")
 			}
 			if err := a.settle(cmd, p.environ); err != nil {
 				return err

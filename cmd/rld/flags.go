@@ -45,7 +45,7 @@ func (f *outputForm) Set(s string) error {
 		*f = v
 		return nil
 	}
-	return fmt.Errorf("say %s or %s", formTable, formJSON)
+	return fmt.Errorf("use %s or %s", formTable, formJSON)
 }
 
 // Type is the name of the value in the help.

@@ -53,10 +53,10 @@ func newLimitsCheck(p process) *cobra.Command {
 
 func onePath(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("%d paths given, say one file or folder of limits", len(args))
+		return fmt.Errorf("%d paths given, want one file or folder of limits", len(args))
 	}
 	if args[0] == "" {
-		return errors.New("the path is empty, say a file or folder of limits")
+		return errors.New("the path is empty, use a file or folder of limits")
 	}
 	return nil
 }

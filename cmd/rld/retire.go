@@ -48,7 +48,7 @@ func newRightsCommand(p process, what api.Command, cmd *cobra.Command) *cobra.Co
 		"it was refused or there is no answer."
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 || args[0] == "" {
-			return fmt.Errorf("%d names given, say one", len(args))
+			return fmt.Errorf("%d names given, want one", len(args))
 		}
 		return nil
 	}

@@ -123,9 +123,9 @@ func TestSwarmOptions(t *testing.T) {
 		o    swarmOptions
 		want string
 	}{
-		{swarmOptions{runs: 0, jobs: 1}, "--runs 0 runs nothing: say 1 or more"},
-		{swarmOptions{runs: 1, jobs: 0}, "--jobs 0: say 1 to 1024"},
-		{swarmOptions{runs: 1, jobs: 1, limit: -1}, "--for -1ns: say a time such as 1h"},
+		{swarmOptions{runs: 0, jobs: 1}, "--runs 0 runs nothing: use 1 or more"},
+		{swarmOptions{runs: 1, jobs: 0}, "--jobs 0: use 1 to 1024"},
+		{swarmOptions{runs: 1, jobs: 1, limit: -1}, "--for -1ns: use a time such as 1h"},
 	} {
 		if err := tc.o.check(true); err == nil || err.Error() != tc.want {
 			t.Errorf("%+v: %v, want %s", tc.o, err, tc.want)

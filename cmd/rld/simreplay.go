@@ -57,13 +57,13 @@ func (o *replayOptions) flags(f *pflag.FlagSet) {
 func (o *replayOptions) check(args []string) error {
 	switch {
 	case len(args) != 1:
-		return fmt.Errorf("%d traces given, say one file", len(args))
+		return fmt.Errorf("%d traces given, want one file", len(args))
 	case args[0] == "":
-		return errors.New("the path is empty, say a file with a trace")
+		return errors.New("the path is empty, use a file with a trace")
 	case o.limits == "":
-		return errors.New("no limits: say --limits PATH, a file or a folder")
+		return errors.New("no limits: use --limits PATH, a file or a folder")
 	case o.daemons < 1 || o.daemons > sim.MaxDaemons:
-		return fmt.Errorf("--daemons %d: say 1 to %d", o.daemons, sim.MaxDaemons)
+		return fmt.Errorf("--daemons %d: use 1 to %d", o.daemons, sim.MaxDaemons)
 	}
 	return o.out.check()
 }

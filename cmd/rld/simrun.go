@@ -61,10 +61,10 @@ func newSimRun(p process) *cobra.Command {
 
 func oneScenario(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("%d scenarios given, say one of rld sim list, or a file", len(args))
+		return fmt.Errorf("%d scenarios given, want one of rld sim list, or a file", len(args))
 	}
 	if args[0] == "" {
-		return errors.New("the name is empty, say one of rld sim list, or a file")
+		return errors.New("the name is empty, want one of rld sim list, or a file")
 	}
 	return nil
 }

@@ -83,13 +83,13 @@ func (o *swarmOptions) check(runsGiven bool) error {
 	}
 	switch {
 	case o.runs == 0:
-		return errors.New("--runs 0 runs nothing: say 1 or more")
+		return errors.New("--runs 0 runs nothing: use 1 or more")
 	case o.jobs < 1 || o.jobs > 1024:
-		return fmt.Errorf("--jobs %d: say 1 to 1024", o.jobs)
+		return fmt.Errorf("--jobs %d: use 1 to 1024", o.jobs)
 	case o.limit < 0:
-		return fmt.Errorf("--for %s: say a time such as 1h", o.limit)
+		return fmt.Errorf("--for %s: use a time such as 1h", o.limit)
 	case o.out.wanted() && o.runs != 1:
-		return errors.New("--json and --report are about one run: say --runs 1")
+		return errors.New("--json and --report are about one run: use --runs 1")
 	}
 	if err := o.out.check(); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (o *swarmOptions) draw() (*sim.Config, error) {
 		return swarms.Draw(o.seed), nil
 	}
 	if o.runs != 1 {
-		return nil, errors.New("--policy is about one run: say --runs 1")
+		return nil, errors.New("--policy is about one run: use --runs 1")
 	}
 	p, err := sim.PolicyNamed(o.policy)
 	if err != nil {

@@ -71,7 +71,7 @@ func (o *topOptions) settle(cmd *cobra.Command, environ []string) error {
 	case o.n < 1 || o.n > api.MaxTop:
 		return fmt.Errorf("-n %d: want 1 to %d", o.n, api.MaxTop)
 	case o.every < shortest:
-		return fmt.Errorf("--every %s is too often: say %s or more", o.every, shortest)
+		return fmt.Errorf("--every %s is too often: use %s or more", o.every, shortest)
 	}
 	return o.client.settle(cmd, environ)
 }

@@ -76,7 +76,7 @@ func (m *mapper) read(raw string, x *exchange) error {
 		m.addDescriptor(x, d, values, p.hits)
 	}
 	if len(x.call.Descriptors) == 0 {
-		return badRequest("nothing to limit by: say at least one of %s", strings.Join(m.params, ", "))
+		return badRequest("nothing to limit by: use at least one of %s", strings.Join(m.params, ", "))
 	}
 	return nil
 }

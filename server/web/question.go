@@ -56,11 +56,11 @@ func (x *exchange) readParam(p *params, name, raw string) error {
 // finishQuery checks what only shows at the end, and fills in the hits.
 func (x *exchange) finishQuery(p *params) error {
 	if x.call.Domain == "" {
-		return badRequest("parameter domain is missing: say domain=NAME")
+		return badRequest("parameter domain is missing: use domain=NAME")
 	}
 	if len(x.call.Descriptors) == 0 {
 		if len(x.entries) == 0 {
-			return badRequest("no descriptor: say d=key:value,key:value, or key=value for a single one")
+			return badRequest("no descriptor: use d=key:value,key:value, or key=value for a single one")
 		}
 		x.addDescriptor(0, 0, rules.Override{})
 	}
@@ -100,7 +100,7 @@ func (x *exchange) readDescriptor(raw string) error {
 	case at == node.MaxDescriptors:
 		return badRequest("more than %d descriptors; ask in several calls", node.MaxDescriptors)
 	case raw == "":
-		return badRequest("parameter d, descriptor %d: it is empty; say d=key:value", at)
+		return badRequest("parameter d, descriptor %d: it is empty; use d=key:value", at)
 	}
 	for more := true; more; {
 		var text string
@@ -124,7 +124,7 @@ func (x *exchange) readDescriptor(raw string) error {
 func readEntry(raw string) (rules.Entry, error) {
 	rawKey, rawValue, ok := strings.Cut(raw, ":")
 	if !ok {
-		return rules.Entry{}, badRequest("%s has no ':'; say key:value, and %%2C for a comma in a value",
+		return rules.Entry{}, badRequest("%s has no ':'; use key:value, and %%2C for a comma in a value",
 			quote(raw))
 	}
 	key, err := unescape(rawKey)
