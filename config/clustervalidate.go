@@ -212,7 +212,7 @@ func (v *validator) weights(c *Config) {
 			v.fault("regions."+name, "has no weight, and others have: give all regions one, or none")
 		}
 	case !own:
-		v.fault("regions", "have weights, and %s, where this daemon lives, is not among them: "+
+		v.fault("regions", "have weights, and %s, the region of this daemon, is not among them: "+
 			"list it with its weight, too", c.Region)
 	case sum < uint64(all-weightSlack) || sum > uint64(all+weightSlack):
 		v.fault("regions", "have weights of %s together: 100%%, give or take %s",

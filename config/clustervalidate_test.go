@@ -145,7 +145,7 @@ func TestRefusedClusters(t *testing.T) {
 			c.Regions[1].Peers = []string{"10.0.0.1:1", "10.0.0.1:2"}
 		}},
 		{"regions.eu", "give all regions one, or none", func(c *Config) { c.Regions[1].Weight = 0 }},
-		{"regions", "us, where this daemon lives, is not among them",
+		{"regions", "us, the region of this daemon, is not among them",
 			func(c *Config) { c.Regions = c.Regions[1:]; c.Regions[0].Weight = 70 * rules.Percent }},
 		{"regions", "of 99.8999% together: 100%, give or take 0.1%", func(c *Config) { c.Regions[0].Weight = 398_999 }},
 		{"regions", "of 100.1001% together", func(c *Config) { c.Regions[0].Weight = 401_001 }},

@@ -5,7 +5,7 @@ import (
 	"hash/crc32"
 )
 
-// The header of a file: where its fields start, and its size but for the name.
+// The offsets of the file header's fields, and its size without the name.
 const (
 	magic   = "rldjrnl\n"
 	version = 1
@@ -18,7 +18,7 @@ const (
 	headSize     = 36
 )
 
-// The head of a batch: where its fields start, and its size. A mark follows the
+// The offsets of the batch header's fields, and its size. A mark follows the
 // records, too.
 const (
 	mark = 0xe1
@@ -29,13 +29,13 @@ const (
 	batchHead    = 17
 	batchSize    = 21
 
-	// leastBatch is the size of one without records.
+	// leastBatch is the size of a batch without records.
 	leastBatch = batchSize + 1
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// appendHeader appends the header of a file that was begun with some size.
+// appendHeader appends the header of a file with an initial size.
 func appendHeader(b []byte, owner Owner, begun int64) []byte {
 	at := len(b)
 	b = append(b, make([]byte, headSize)...)
@@ -50,8 +50,9 @@ func appendHeader(b []byte, owner Owner, begun int64) []byte {
 	return b
 }
 
-// openBatch appends the room for the head of a batch, appendRecord a record,
-// and closeBatch makes it the batch of that number, which starts at at.
+// openBatch reserves the room for the header of a batch, appendRecord appends a
+// record, and closeBatch completes the batch with this number that starts at
+// at.
 
 func openBatch(b []byte) []byte { return append(b, make([]byte, batchSize)...) }
 
@@ -69,14 +70,14 @@ func closeBatch(b []byte, at int, number uint64) []byte {
 	return append(b, mark)
 }
 
-// head is the head of a batch.
+// head is the header of a batch.
 type head struct {
 	length   int
 	number   uint64
 	checksum uint32
 }
 
-// headAt returns the head of the batch that starts at at, if there is one.
+// headAt returns the header of the batch that starts at at, if there is one.
 func headAt(data []byte, at int) (head, bool) {
 	if len(data)-at < batchSize || data[at] != mark {
 		return head{}, false
@@ -92,8 +93,8 @@ func headAt(data []byte, at int) (head, bool) {
 	}, true
 }
 
-// splitRecords appends the records of a batch to to, and reports whether that
-// is what they are. They share memory with b.
+// splitRecords appends the records of a batch to to, and reports whether the
+// batch consists of records. They share memory with b.
 func splitRecords(to [][]byte, b []byte) ([][]byte, bool) {
 	for len(b) > 0 {
 		size, n := binary.Uvarint(b)

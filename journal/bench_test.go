@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// BenchmarkAppend measures appends that are on disk, and records, of the size of
-// one ledger's.
+// BenchmarkAppend measures appends that are on disk, and records, of the size
+// of one ledger's.
 func BenchmarkAppend(b *testing.B) {
 	for _, n := range []int{1, 20, 200} {
 		b.Run(fmt.Sprintf("%d records", n), func(b *testing.B) {

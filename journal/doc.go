@@ -1,26 +1,25 @@
-// Package journal keeps records on disk, in the order in which they were
-// appended, so that none is lost that Append has returned for.
+// Package journal stores records on disk in the order in which they were
+// appended. No record is lost once Append has returned for it.
 //
-// A journal is one file: a header, which names whose it is, and batches, one
-// for each Append. Header and batches have checksums, and batches are numbered.
-// So the two things that may be wrong with a file when it is opened can be told
-// apart. The last batch may be torn, which is when the process or the machine
-// ended while it was being written: nobody has been told that it is stored, and
-// it is cut off. All else is damage, of which a journal says where it is and
-// lets go of nothing.
+// A journal is one file: a header with its owner, and batches, one for each
+// Append. Header and batches have checksums, and batches are numbered. This
+// distinguishes the two faults that a file can have when it is opened. The last
+// batch may be torn: the process or the machine ended during its write, Append
+// did not return for it, and it is cut off. Everything else is damage, which is
+// reported with its position and never cut off.
 //
-// A batch is torn when it is cut short, or when all that it has in some sector
-// of 512 bytes is zero, which is what a file system shows of a sector that was
-// never written, and when no batch follows it: the next one is written only
-// after it is on disk. A batch begins and ends with a byte that is not zero, so
-// that none looks like that by itself.
+// A batch is torn when it is cut short, or when all of it in some sector of 512
+// bytes is zero, as file systems show a sector that was never written, and when
+// no batch follows it: the next one is written only after it is on disk. A
+// batch begins and ends with a byte that is not zero, so that no complete one
+// looks torn.
 //
 // In bytes, little-endian, the header is
 //
 //	8  magic, "rldjrnl" and a line feed
 //	4  version, now 1
 //	4  CRC-32C of the rest of the header
-//	8  size of the file when it was begun: of what is before, nothing is torn
+//	8  initial size of the file: no byte before it is torn
 //	8  fingerprint of the cluster
 //	4  length of the daemon's name
 //	   the name

@@ -11,30 +11,30 @@ import (
 	"sync/atomic"
 )
 
-// The bounds of a journal.
+// Bounds of a journal.
 const (
-	// MaxBytes bounds the file, and so what Open reads.
+	// MaxBytes bounds the file, and so the bytes that Open reads.
 	MaxBytes = 512 << 20
 	// MaxRecordBytes bounds a record.
 	MaxRecordBytes = 4 << 20
 	// MaxNameBytes bounds the name of an owner.
 	MaxNameBytes = 1 << 10
-	// CompactBytes is the size up to which a rewrite is not worth it.
+	// CompactBytes is the size below which a rewrite has no benefit.
 	CompactBytes = 4 << 20
 
-	// maxBatch is how many bytes of records one batch holds before the next one
-	// is begun.
+	// maxBatch bounds the records of one batch, in bytes; further ones begin a
+	// new batch.
 	maxBatch = 1 << 20
 )
 
-// Owner is whose journal it is.
+// Owner identifies the owner of a journal.
 type Owner struct {
 	Cluster uint64 // fingerprint
 	Name    string // of the daemon, at most MaxNameBytes
 }
 
-// Journal is a log of records on disk. Its owner is one goroutine: only Size
-// and ShouldCompact may be called by others at the same time.
+// Journal is a log of records on disk. One goroutine owns it: others may only
+// call Size and ShouldCompact at the same time.
 type Journal struct {
 	path  string
 	owner Owner
@@ -43,23 +43,23 @@ type Journal struct {
 	file   *os.File
 	number uint64 // of the next batch
 	buffer []byte // room for one batch
-	failed error  // the first failure, after which nothing is taken
+	failed error  // the first failure, after which every write is refused
 
 	size  atomic.Int64
-	begun atomic.Int64 // the size when the file was begun
+	begun atomic.Int64 // the initial size of the file
 
 	maxBytes, compactBytes int64
 	sync                   func(*os.File) error
 }
 
-// Open opens the journal of that name in a folder, begins one when there is
-// none, and returns what it kept. What is kept is written to a new file first:
-// after a sync that failed, what a file shows may be in memory only. While it
-// is open nobody else can open it.
+// Open opens the journal of that name in a folder, creates one when there is
+// none, and returns its content. It first copies the content to a new file:
+// after a failed sync, a file may show content that is only in memory. No other
+// process can open the journal meanwhile.
 //
 // The error is a *DamagedError when the file was changed since it was written,
-// a *ForeignError when it is not the owner's, or what kept it from being read
-// or written. Then the file is as it was.
+// a *ForeignError when it belongs to another owner, or that of reading or
+// writing. The file is then unchanged.
 func Open(dir, name string, owner Owner) (*Journal, *Contents, error) {
 	j, err := prepare(dir, name, owner)
 	if err != nil {
@@ -75,11 +75,11 @@ func Open(dir, name string, owner Owner) (*Journal, *Contents, error) {
 	return j, c, nil
 }
 
-// Begin begins a journal with records, whatever there is. A file that is there,
-// damaged or not, is kept with ".former" after its name, in the place of one
-// that was kept before. Who begins a journal anew has lost its memory; records
-// must say so, for whatever ends the process, there is either the former
-// content or records.
+// Begin creates a journal with records, whatever exists. An existing file,
+// damaged or not, is kept with the suffix ".former", in place of an older one.
+// The owner of a new journal has lost its memory, and the records must state
+// that: however the process ends, the journal holds either the former content
+// or the records.
 func Begin(dir, name string, owner Owner, records iter.Seq[[]byte]) (*Journal, error) {
 	j, err := prepare(dir, name, owner)
 	if err != nil {
@@ -94,7 +94,7 @@ func Begin(dir, name string, owner Owner, records iter.Seq[[]byte]) (*Journal, e
 	return j, nil
 }
 
-// prepare makes the folder when it is not there, and locks the journal.
+// prepare creates the folder when necessary, and locks the journal.
 func prepare(dir, name string, owner Owner) (*Journal, error) {
 	if len(owner.Name) > MaxNameBytes {
 		return nil, fmt.Errorf("journal: name of %d bytes, want at most %d", len(owner.Name), MaxNameBytes)
@@ -137,13 +137,13 @@ func (j *Journal) recover() (*Contents, error) {
 	return parse(j.path, data, j.owner)
 }
 
-// Append stores records after those there are. When it returns without an
-// error they are on disk. What ends the process before leaves as many of the
-// first ones as happen to be there. It keeps none of them.
+// Append stores records after the existing ones. When it returns without an
+// error they are on disk. If the process ends before, an arbitrary number of
+// the first ones is. It keeps no reference to them.
 //
-// On ErrFull, and when a record is too large, none is stored. On any other
-// error it is not known how many are, and the journal takes no more until it is
-// opened again: the error is a *FailedError then and from there on.
+// On ErrFull, and when a record is too large, none is stored. After any other
+// error the number stored is unknown, and the journal refuses writes until it
+// is opened again: the error is a *FailedError then and from there on.
 func (j *Journal) Append(records [][]byte) error {
 	if j.failed != nil {
 		return j.failed
@@ -153,7 +153,7 @@ func (j *Journal) Append(records [][]byte) error {
 		if len(r) > MaxRecordBytes {
 			return fmt.Errorf("journal: record %d has %d bytes, want at most %d", i, len(r), MaxRecordBytes)
 		}
-		// Each might be the last of its batch.
+		// Each may be the last of its batch.
 		need += int64(len(r)) + 5 + leastBatch
 	}
 	if need += j.size.Load(); need > j.maxBytes {
@@ -205,12 +205,12 @@ func (j *Journal) ShouldCompact() bool {
 	return size > j.compactBytes && size/2 >= j.begun.Load()
 }
 
-// Rewrite replaces all that is stored by records. Whatever ends the process,
-// what is there after is all that was or all of records, and once it returns
-// the latter. It keeps none of them.
+// Rewrite replaces the content by records. However the process ends, the
+// journal holds either the former content or all records, and once Rewrite
+// returns the latter. It keeps no reference to them.
 //
-// On ErrFull, and on an error that is no *FailedError, the journal is as it
-// was and goes on.
+// On ErrFull, and on an error that is no *FailedError, the journal is unchanged
+// and usable.
 func (j *Journal) Rewrite(records iter.Seq[[]byte]) error {
 	if j.failed != nil {
 		return j.failed
@@ -218,8 +218,7 @@ func (j *Journal) Rewrite(records iter.Seq[[]byte]) error {
 	return j.replace(records)
 }
 
-// Close lets others open the journal. It is an error to use it after, but not
-// to close it again.
+// Close unlocks the journal. Other methods fail after it; Close does not.
 func (j *Journal) Close() error {
 	if errors.Is(j.failed, ErrClosed) {
 		return nil

@@ -16,8 +16,8 @@ import (
 const childFolder = "RLD_JOURNAL_TEST_FOLDER"
 
 // TestChild is what the child process of TestKill does: it appends ascending
-// numbers, some at a time, and says up to which they are stored. Now and then it
-// rewrites all of them. On its own it only says that it is not a child.
+// numbers, some at a time, and says up to which they are stored. Now and then
+// it rewrites all of them. On its own it only says that it is not a child.
 func TestChild(t *testing.T) {
 	dir := os.Getenv(childFolder)
 	if dir == "" {

@@ -7,5 +7,6 @@ import (
 	"syscall"
 )
 
-// lockFile takes an exclusive lock without waiting. It goes with the process.
+// lockFile acquires an exclusive lock without waiting. It ends with the
+// process.
 func lockFile(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }

@@ -7,25 +7,26 @@ import (
 	"hash/crc32"
 )
 
-// Contents is what a journal kept.
+// Contents is the content of a journal.
 type Contents struct {
-	// Records are all records in order. They are the caller's.
+	// Records are all records in order. The caller owns them.
 	Records [][]byte
-	// New says that nothing has ever been stored: there was no file, or one
+	// New is true when no record was ever stored: there was no file, or one
 	// without records.
 	New bool
-	// Cut is the batch that was torn, nil for none.
+	// Cut is the batch that was torn and cut off, nil for none.
 	Cut *Cut
 }
 
-// Cut says what was cut off the end of a file: Append had not returned for it.
+// Cut describes the bytes cut off the end of a file: Append had not returned
+// for them.
 type Cut struct {
 	Offset, Bytes int64
 	Why           string
 }
 
-// parse returns what a file kept. Its records share memory with data. The error
-// is a *ForeignError or a *DamagedError.
+// parse returns the content of a file. Its records share memory with data. The
+// error is a *ForeignError or a *DamagedError.
 func parse(file string, data []byte, owner Owner) (*Contents, error) {
 	begun, at, err := parseHeader(file, data, owner)
 	if err != nil {
@@ -56,8 +57,8 @@ func parse(file string, data []byte, owner Owner) (*Contents, error) {
 	return c, nil
 }
 
-// parseHeader returns the size that the file was begun with, and where its
-// batches start.
+// parseHeader returns the initial size of the file and the position of its
+// first batch.
 func parseHeader(file string, data []byte, owner Owner) (int64, int, error) {
 	damaged := func(format string, args ...any) (int64, int, error) {
 		return 0, 0, &DamagedError{File: file, What: fmt.Sprintf(format, args...)}
@@ -97,8 +98,8 @@ func parseHeader(file string, data []byte, owner Owner) (int64, int, error) {
 	return int64(binary.LittleEndian.Uint64(h[headBegun:])), int(size), nil
 }
 
-// batch takes in the records of the batch that starts at at, and returns where
-// it ends, or what is wrong with it, with none of its records taken in.
+// batch appends the records of the batch at at, and returns its end. On a fault
+// it returns that and appends none.
 func (c *Contents) batch(data []byte, at int, number uint64) (int, string) {
 	h, ok := headAt(data, at)
 	switch {
@@ -128,8 +129,8 @@ func (c *Contents) batch(data []byte, at int, number uint64) (int, string) {
 	return end + 1, ""
 }
 
-// torn reports whether the write of the batch of a number, which starts at at,
-// can have been cut short: it is, or a sector of it was never written.
+// torn reports whether the write of the batch with this number at at may be
+// incomplete: it is cut short, or a sector of it was never written.
 func torn(data []byte, at int, number uint64) bool {
 	h, ok := headAt(data, at)
 	switch {
@@ -142,10 +143,10 @@ func torn(data []byte, at int, number uint64) bool {
 	return end > len(data) || missing(data, at+batchSize, end)
 }
 
-// sectorBytes is what a disk writes whole or not at all.
+// sectorBytes is the unit that a disk writes completely or not at all.
 const sectorBytes = 512
 
-// missing reports whether all that [from, to) has in some sector is zero.
+// missing reports whether all bytes of [from, to) in some sector are zero.
 func missing(data []byte, from, to int) bool {
 	for from < to {
 		end := min(to, (from/sectorBytes+1)*sectorBytes)
@@ -157,8 +158,8 @@ func missing(data []byte, from, to int) bool {
 	return false
 }
 
-// later returns where a batch after that of a number starts, -1 when there is
-// none after at.
+// later returns the position of a batch after at with a greater number, -1 for
+// none.
 func later(data []byte, at int, number uint64) int {
 	for at++; ; at++ {
 		next := bytes.IndexByte(data[at:], mark)

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 )
 
-// replace puts a new file with records in the place of the one there is.
+// replace replaces the file by a new one with records.
 func (j *Journal) replace(records iter.Seq[[]byte]) error {
-	path := j.path + ".new" // the lock is for it, too: one that was left behind is overwritten
+	path := j.path + ".new" // covered by the lock too; a leftover one is overwritten
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
@@ -27,13 +27,13 @@ func (j *Journal) replace(records iter.Seq[[]byte]) error {
 		return errors.Join(fmt.Errorf("journal: the former content stays: %w", err), f.Close(), os.Remove(path))
 	}
 	if j.file != nil {
-		_ = j.file.Close() // all that matters of it is in the new one
+		_ = j.file.Close() // its content is in the new one
 	}
 	j.file, j.number = f, number
 	j.size.Store(size)
 	j.begun.Store(size)
 	if err := syncFolder(filepath.Dir(j.path)); err != nil {
-		return j.fail(err) // either file may be there after a crash
+		return j.fail(err) // after a crash either file may exist
 	}
 	return nil
 }
@@ -80,12 +80,13 @@ func (j *Journal) fill(f *os.File, records iter.Seq[[]byte]) (int64, uint64, err
 	if !flush() {
 		return 0, 0, err
 	}
-	// Only now is it known how much of the file is never torn.
+	// The initial size, before which no byte is torn, is known only now.
 	_, err = f.WriteAt(appendHeader(nil, j.owner, size), 0)
 	return size, number, err
 }
 
-// keepFormer gives the file a second name, which stays when it is replaced.
+// keepFormer gives the file a second name, which stays when the file is
+// replaced.
 func (j *Journal) keepFormer() error {
 	former := j.path + ".former"
 	if err := os.Remove(former); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -97,7 +98,7 @@ func (j *Journal) keepFormer() error {
 	return nil
 }
 
-// syncFolder makes what a folder lists durable.
+// syncFolder makes the entries of a folder durable.
 func syncFolder(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {

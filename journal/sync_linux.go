@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// syncData waits until what was written is on disk, with its length but
-// without the times of the file, which costs a second write.
+// syncData waits until the written bytes and the length of the file are on
+// disk. The times of the file would cost a second write.
 func syncData(f *os.File) error {
 	for {
 		err := syscall.Fdatasync(int(f.Fd()))

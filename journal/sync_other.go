@@ -4,5 +4,5 @@ package journal
 
 import "os"
 
-// syncData waits until what was written is on disk.
+// syncData waits until the written bytes are on disk.
 func syncData(f *os.File) error { return f.Sync() }

@@ -68,7 +68,7 @@ func describeLimit(l *rules.Limit) []string {
 	when(l.Consistency != rules.Eventual, "consistency %s", l.Consistency)
 	when(l.Placement != rules.Auto, "placement %s", l.Placement)
 	when(l.Placement == rules.Auto && l.Placed != rules.Auto, "placement %s%s", l.Placed, bySizeOr(l))
-	when(l.Home != "", "home %s", plainLine(l.Home))
+	when(l.Home != "", "home region %s", plainLine(l.Home))
 	when(l.HasBudget, "overage_budget %s", l.Budget.String())
 	when(l.Weights != nil, "weights %s", describeWeights(l.Weights))
 	when(l.OnFailure == rules.Allow, "on_failure allow")

@@ -9,7 +9,8 @@ import (
 )
 
 // Bounds on the files that Parse accepts. They are far above any limits written
-// by hand, and keep a hostile or generated file from costing more than its size.
+// by hand, and keep a hostile or generated file from costing more than its
+// size.
 const (
 	// MaxFileBytes is the size of the longest file.
 	MaxFileBytes = 4 << 20
@@ -36,9 +37,9 @@ const (
 	shortWindowMillis = 20 * 250
 )
 
-// File is one file of limits: its name, for messages, and its content, either as
-// Data or as the Root of a document that was parsed before. Parse keeps nothing
-// of it after it has returned.
+// File is one file of limits: its name, for messages, and its content, either
+// as Data or as the Root of a document that was parsed before. Parse keeps
+// nothing of it after it has returned.
 type File struct {
 	Name string
 	Data []byte

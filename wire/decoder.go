@@ -11,24 +11,25 @@ import (
 	"github.com/georld/rld/gossip"
 )
 
-// decoder reads one frame. It keeps the first fault and stops there.
+// decoder decodes one frame of counts. It keeps the first fault and stops
+// there.
 type decoder struct {
-	head gossip.Message // what the messages have in common
+	head gossip.Message // the common fields of the messages
 	base int64
 
 	incarnations table[crdt.Incarnation]
 	metas        table[gossip.CellMeta]
-	latest       []int64 // for each meta the label of its latest cell, or of the first to come
-	met          int     // incarnations that parts have named, of incarnations
-	spent        int     // metas that cells have named, of metas
+	latest       []int64 // for each meta the window of its latest cell, or of the first to come
+	met          int     // the number of incarnations that parts have referred to
+	spent        int     // the number of metas that cells have referred to
 	cells        int
 	denied       int // refusals
 
-	part int // number of the part at hand, -1 outside
+	part int // number of the current part, -1 outside
 	err  error
 }
 
-// fail keeps a fault, unless it has one.
+// fail keeps the first fault.
 func (d *decoder) fail(format string, args ...any) {
 	if d.err != nil {
 		return
@@ -46,7 +47,7 @@ func (d *decoder) exceed(what string, got, limit int) {
 	}
 }
 
-// frame reads all after the envelope. It returns nothing of use after a fault.
+// frame decodes the payload of a frame. After a fault it returns nil.
 func (d *decoder) frame(payload []byte) []gossip.Message {
 	if d.head.From == d.head.To {
 		d.fail("it is from %v to itself", d.head.From)
@@ -154,7 +155,8 @@ func (d *decoder) messages(parts [][]byte) []gossip.Message {
 	return msgs
 }
 
-// readPart reads into m what one shard says. before is the message before it.
+// readPart decodes the part of one shard into m. before is the message before
+// it.
 func (d *decoder) readPart(r reader, before, m *gossip.Message) {
 	skipped := r.uint(partSkipped)
 	if skipped >= uint64(m.Shards-before.Shard-1) {
@@ -253,7 +255,8 @@ func (d *decoder) readRepair(r *reader, m *gossip.Message) {
 	r.ends(&repair)
 }
 
-// bucket returns the bucket so far from after, and moves after behind it.
+// bucket returns the bucket at a distance from after, and sets after to the one
+// behind it.
 func (r *reader) bucket(after *uint64, distance uint64) uint16 {
 	if distance > math.MaxUint16-min(*after, math.MaxUint16) || *after > math.MaxUint16 {
 		r.fail("bucket beyond %d", math.MaxUint16)
@@ -272,7 +275,8 @@ func (r *reader) duration(ms uint64) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// incarnation returns the incarnation of a number. Numbers are first named in their order.
+// incarnation returns the incarnation of a number. Numbers are first used in
+// ascending order.
 func (d *decoder) incarnation(n uint64) crdt.Incarnation {
 	switch {
 	case n == 0:

@@ -12,8 +12,8 @@ import (
 // keySize is the size of a key in bytes.
 const keySize = 16
 
-// owner reads whose cells follow: kind and incarnation, which must be above those of
-// the cell before, if there is one.
+// owner decodes kind and incarnation of the cells that follow. They must be
+// above those of the cell before, if there is one.
 func (d *decoder) owner(r *reader, kindField, incarnationField tag, first bool, before gossip.CellID) gossip.CellID {
 	kind := r.uint(kindField)
 	if kind > uint64(gossip.MaxKind) {
@@ -27,7 +27,7 @@ func (d *decoder) owner(r *reader, kindField, incarnationField tag, first bool, 
 	return id
 }
 
-// readCells reads the cells of one incarnation and appends them to m.
+// readCells decodes the cells of one incarnation and appends them to m.
 func (d *decoder) readCells(r reader, m *gossip.Message) {
 	var before gossip.CellID
 	if n := len(m.Cells); n > 0 {
@@ -81,10 +81,10 @@ func (d *decoder) readCells(r reader, m *gossip.Message) {
 	}
 }
 
-// columns is what a incarnation's cells consist of besides their keys.
+// columns holds the columns of an incarnation's cells beside their keys.
 type columns struct{ more, metas, windows, admitted, refunded, rates column }
 
-// keyCells reads the next cells, all of one key.
+// keyCells decodes the next cells, all of one key.
 func (d *decoder) keyCells(r *reader, in *columns, id gossip.CellID, cells []gossip.Cell) {
 	for i := range cells {
 		n, distance := in.metas.next(), in.windows.next()
@@ -94,7 +94,7 @@ func (d *decoder) keyCells(r *reader, in *columns, id gossip.CellID, cells []gos
 				return
 			}
 			if d.spent++; distance != 0 {
-				r.fail("first label of meta %d is not the one that the meta names", n)
+				r.fail("first window of meta %d is not that of the meta", n)
 			}
 		}
 		d.latest[n] += unzigzag(distance)
@@ -107,7 +107,7 @@ func (d *decoder) keyCells(r *reader, in *columns, id gossip.CellID, cells []gos
 		case rate > math.MaxUint32:
 			r.fail("rate of %d, want at most %d", rate, uint32(math.MaxUint32))
 		case i > 0 && c.Window <= cells[i-1].Window:
-			r.fail("labels of a key are not ascending at %d", c.Window)
+			r.fail("windows of a key are not ascending at %d", c.Window)
 		}
 		if fault := cellFault(c); fault != "" {
 			r.fail("cell %v: %s", c, fault)
@@ -116,7 +116,7 @@ func (d *decoder) keyCells(r *reader, in *columns, id gossip.CellID, cells []gos
 	}
 }
 
-// readRefused reads the refusals of one incarnation and appends them to m.
+// readRefused decodes the refusals of one incarnation and appends them to m.
 func (d *decoder) readRefused(r reader, m *gossip.Message) {
 	var before gossip.CellID
 	if n := len(m.Refused); n > 0 {

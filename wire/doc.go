@@ -1,20 +1,23 @@
-// Package wire turns messages between daemons into bytes and back.
+// Package wire encodes and decodes the messages between daemons. There are
+// three kinds of frames, recognized by their first byte: counts, messages about
+// epochs of rights, and messages about strict keys.
 //
-// A frame is an envelope of fixed size and one protobuf message, PeerFrame of
-// proto/rld/v1/peer.proto, which describes both. It holds what all shards of
-// one daemon have to say to another at one instant, what they have in common
-// once.
+// Messages go through generated protobuf code (rights.proto and strict.proto of
+// proto/rld/v1) unless a measurement says otherwise. It does for counts: a
+// frame holds thousands of cells, the generated code would copy every column
+// and allocate every list, and it accepts several encodings of one frame.
+// Counts are therefore encoded by hand, straight from and into the messages of
+// package gossip. The decision and its numbers are in
+// docs/adr/0020-one-codec-per-message.md.
 //
-// The encoding is canonical: a list of messages has one frame, and Decode
-// refuses every other. So equal states are equal bytes, and whoever encodes
-// what was decoded gets the frame back. For the same reason an unknown field
-// is refused; what a later version adds has another version number.
+// A frame of counts is an envelope of fixed size and one protobuf message,
+// PeerFrame of peer.proto in this folder, which describes both. It holds the
+// messages of all shards of one daemon at one instant, with their common fields
+// once. Cells are written in columns, incarnations and metas once a frame; a
+// cell costs its key and about three bytes.
 //
-// Cells are written in columns, incarnations and metas once a frame; a cell in company
-// costs its key and some three bytes. Fields are written and read by hand,
-// straight from and into the messages: the generated code takes many forms of
-// one frame, and needs a copy of it. The tests hold both to each other.
-//
-// What is said about rights and about strict keys travels in frames of its own,
-// told apart by their first byte: see rights.proto and strict.proto there.
+// This encoding is canonical: a list of messages has exactly one frame, and
+// Decode rejects all others. So equal states are equal bytes, and encoding a
+// decoded list returns the same frame. For the same reason unknown fields are
+// rejected; an extension needs another version number.
 package wire

@@ -8,26 +8,26 @@ import (
 	"github.com/georld/rld/gossip"
 )
 
-// encoder writes one frame. Tables are written after what names their rows,
-// and lengths before what they are of by moving it, so that messages are
-// walked once.
+// encoder encodes one frame of counts. It writes tables after the parts that
+// refer to their rows, and inserts lengths before their content by moving it,
+// so that it walks the messages once.
 type encoder struct {
 	b []byte
 
 	from, to     crdt.Incarnation
-	incarnations table[crdt.Incarnation] // but for those two
+	incarnations table[crdt.Incarnation] // without sender and receiver
 	metas        table[gossip.CellMeta]
 	windows      []metaWindows // of the metas
-	base         int64         // what the first label of a meta is relative to
+	base         int64         // the base of the first window of a meta
 
-	numbers, distances []uint64 // columns to be
+	numbers, distances []uint64 // columns under construction
 	cells, refused     int
 }
 
-// metaWindows is the labels of the first and the latest cell with a meta.
+// metaWindows holds the windows of the first and the latest cell with a meta.
 type metaWindows struct{ first, latest int64 }
 
-// frame writes all after the envelope.
+// frame encodes the payload of a frame.
 func (e *encoder) frame(msgs []gossip.Message) error {
 	if err := checkFrame(msgs); err != nil {
 		return err
@@ -90,7 +90,7 @@ func checkFrame(msgs []gossip.Message) error {
 	return nil
 }
 
-// part writes what one shard says. before is the message before it in the
+// part encodes the part of one shard. before is the message before it in the
 // frame.
 func (e *encoder) part(before, m *gossip.Message) error {
 	if err := checkPart(m); err != nil {
@@ -122,7 +122,7 @@ func (e *encoder) part(before, m *gossip.Message) error {
 	return nil
 }
 
-// checkPart returns an error unless what is not a cell of m can be sent.
+// checkPart returns an error unless the fields of m beside its cells are valid.
 func checkPart(m *gossip.Message) error {
 	switch {
 	case m.Lo > m.Hi:
@@ -196,7 +196,7 @@ func (e *encoder) digests(digests []gossip.BucketDigest) {
 	e.close(at)
 }
 
-// repair writes the buckets in order, each once.
+// repair encodes the buckets in order, each once.
 func (e *encoder) repair(buckets []uint16) {
 	if !slices.IsSorted(buckets) {
 		buckets = slices.Sorted(slices.Values(buckets))
@@ -213,7 +213,7 @@ func (e *encoder) repair(buckets []uint16) {
 	e.required(partRepair, e.numbers)
 }
 
-// incarnation returns the number of a incarnation in the frame.
+// incarnation returns the number of an incarnation in the frame.
 func (e *encoder) incarnation(s crdt.Incarnation) uint64 {
 	switch s {
 	case e.from:

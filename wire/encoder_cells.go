@@ -91,7 +91,7 @@ func (e *encoder) cellKeys(cells []gossip.Cell) {
 	e.numbers = more
 }
 
-// cellWindows writes the metas and labels.
+// cellWindows encodes the metas and windows.
 func (e *encoder) cellWindows(cells []gossip.Cell) {
 	metas, distances := e.numbers[:0], slices.Grow(e.distances[:0], len(cells))
 	n := -1 // number of the meta of the cell before
@@ -147,7 +147,7 @@ func (e *encoder) allRefused(m *gossip.Message) error {
 	return nil
 }
 
-// latest returns the refusals in order, of several of one cell the last.
+// latest returns the refusals in order; of several of one cell only the last.
 func latest(refused []gossip.Refusal) []gossip.Refusal {
 	compare := func(a, b gossip.Refusal) int { return a.CellID.Compare(b.CellID) }
 	ascending := true
@@ -158,7 +158,7 @@ func latest(refused []gossip.Refusal) []gossip.Refusal {
 		return refused
 	}
 	refused = slices.Clone(refused)
-	slices.Reverse(refused) // the last comes first, and stays
+	slices.Reverse(refused) // the last comes first and is kept
 	slices.SortStableFunc(refused, compare)
 	return slices.CompactFunc(refused, func(a, b gossip.Refusal) bool { return a.CellID == b.CellID })
 }

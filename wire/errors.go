@@ -2,42 +2,42 @@ package wire
 
 import "fmt"
 
-// VersionError is the refusal of a frame in another version of the encoding.
+// VersionError is the error of a frame in another version of the encoding.
 type VersionError struct{ Got, Want byte }
 
-// Error names both versions.
+// Error returns both versions.
 func (e *VersionError) Error() string {
 	return fmt.Sprintf("wire: frame of version %d, want %d, the only one known here", e.Got, e.Want)
 }
 
-// SizeError is the refusal of a frame with too many of something. Who encodes
-// must send the messages in more than one frame.
+// SizeError is the error of a frame that exceeds a bound. The sender must split
+// its messages over several frames.
 type SizeError struct {
 	What     string // "bytes", "cells"
 	Got, Max int
 }
 
-// Error names the number and the bound.
+// Error returns the number and the bound.
 func (e *SizeError) Error() string {
 	return fmt.Sprintf("wire: frame of %d %s, want at most %d", e.Got, e.What, e.Max)
 }
 
-// ChecksumError is the refusal of a frame that was cut or changed on its way.
+// ChecksumError is the error of a frame that was cut or changed on its way.
 type ChecksumError struct {
 	Got  uint32 // of the bytes
-	Want uint32 // named by the frame
+	Want uint32 // in the frame
 }
 
-// Error names both checksums.
+// Error returns both checksums.
 func (e *ChecksumError) Error() string {
 	return fmt.Sprintf("wire: frame with checksum %08x, want %08x: it was cut or changed on its way",
 		e.Got, e.Want)
 }
 
-// FormatError is the refusal of a frame that is not the encoding of messages,
-// or of messages that have none.
+// FormatError is the error of a frame that is not the encoding of messages, or
+// of messages that have none.
 type FormatError struct {
-	// What says where it is, what is wrong and what would be right.
+	// What is the position, the fault and a correct form.
 	What string
 }
 

@@ -12,23 +12,23 @@ import (
 // Version is the version of the encoding, the first byte of every frame.
 const Version = 1
 
-// The bounds of a frame.
+// Bounds of a frame.
 const (
 	// MaxFrameBytes bounds the frame.
 	MaxFrameBytes = 4 << 20
-	// MaxFrameCells bounds the cells of all parts together, and so the
-	// refused ones.
+	// MaxFrameCells bounds the cells of all parts together, and likewise the
+	// refusals.
 	MaxFrameCells = 1 << 16
 	// MaxShards bounds the shards of a daemon, and so the parts.
 	MaxShards = 64
-	// MaxViews bounds the regions of which a part tells the age.
+	// MaxViews bounds the regions whose staleness a part reports.
 	MaxViews = gossip.MaxPeers
 )
 
-// The envelope: where its fields start, and its size.
+// The offsets of the envelope's fields, and its size.
 const (
 	atChecksum   = 1
-	atChecked    = 5 // what the checksum is of
+	atChecked    = 5 // the first byte that the checksum covers
 	atFrom       = 5
 	atTo         = 13
 	atStamp      = 21
@@ -38,20 +38,19 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Encode appends the frame that holds msgs to dst and returns the extended
-// slice. msgs is at least one message; they have the same From, To, Shards and
-// Header, and ascending numbers of shards. Encode only reads them and keeps
-// nothing.
+// Encode appends the frame of msgs to dst and returns the extended slice. There
+// is at least one message; all have the same From, To, Shards and Header, and
+// ascending shard numbers. Encode only reads them and keeps no part of them.
 //
-// Durations travel in whole milliseconds, rounded up, so that nothing looks
-// younger than it is. Cells, refusals and buckets to repair may come in any
-// order, and arrive in that of Compare. No cell may come twice; of several
-// refusals of one cell the last arrives, and each bucket once. Regions and
-// digests must be ascending.
+// Durations are rounded up to whole milliseconds, so that no view looks fresher
+// than it is. Cells, refusals and buckets to repair may be in any order, and
+// are decoded in that of Compare. No cell may occur twice; of several refusals
+// of one cell the last is sent, and each bucket once. Regions and digests must
+// ascend.
 //
-// On an error dst is returned as it was: a *SizeError when the messages exceed
-// the bounds of a frame and need several (Fit), a *FormatError when a message is
-// not valid and can never be sent.
+// On an error it returns dst as it was: a *SizeError when the messages exceed
+// the bounds of a frame and must be split (Fit), a *FormatError when a message
+// is not valid and can never be sent.
 func Encode(dst []byte, msgs []gossip.Message) ([]byte, error) {
 	e := encoder{b: append(dst, make([]byte, envelopeSize)...)}
 	if err := e.frame(msgs); err != nil {
@@ -71,11 +70,11 @@ func Encode(dst []byte, msgs []gossip.Message) ([]byte, error) {
 	return e.b, nil
 }
 
-// Fit returns how many of the first messages fit one frame whatever they hold,
-// but at least 1: the caller encodes those, and goes on with the rest. All
-// messages of daemons of a few shards fit; it is the sweeps of many that do
-// not. A message that an engine has bounded fits alone, unless its cells have
-// next to nothing in common.
+// Fit returns how many of the first messages fit one frame whatever their
+// content, but at least 1: the caller encodes those and continues with the
+// rest. The messages of daemons with a few shards always fit; only resyncs of
+// many shards do not. A message that an engine has bounded fits alone, unless
+// its cells have almost nothing in common.
 func Fit(msgs []gossip.Message) int {
 	bytes, cells, refused := envelopeSize+64, 0, 0
 	for i := range msgs {
@@ -91,8 +90,8 @@ func Fit(msgs []gossip.Message) int {
 	return len(msgs)
 }
 
-// The most bytes that something can take in a frame, with its share of the
-// tables and of what is around it.
+// The maximum bytes of an item in a frame, including its share of the tables
+// and tags.
 const (
 	maxPart          = 128
 	maxCell          = 160
@@ -103,14 +102,14 @@ const (
 	maxRightsMessage = 112
 )
 
-// Decode returns the messages of a frame, at least one. They share nothing
-// with it nor with each other. Empty lists come back nil.
+// Decode returns the messages of a frame, at least one. They share no memory
+// with the frame nor with each other. Empty lists are nil.
 //
-// It takes what Encode makes and nothing else. The error is a *VersionError
-// for a frame of another version, a *SizeError for one beyond the bounds, a
-// *ChecksumError for one that was cut or changed, and a *FormatError for
-// anything else. What it allocates is bounded by the length of the frame: at
-// most some 250 bytes for each of it.
+// It accepts exactly the output of Encode. The error is a *VersionError for a
+// frame of another version, a *SizeError for one beyond the bounds, a
+// *ChecksumError for one that was cut or changed, and a *FormatError otherwise.
+// The memory that it allocates is at most some 250 bytes for each byte of the
+// frame.
 func Decode(frame []byte) ([]gossip.Message, error) {
 	switch {
 	case len(frame) > MaxFrameBytes:

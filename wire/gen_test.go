@@ -12,8 +12,8 @@ import (
 	"github.com/georld/rld/hlc"
 )
 
-// The generators draw from small domains, so that incarnations, keys and metas meet,
-// and now and then from all there is.
+// The generators draw from small domains, so that incarnations, keys and metas
+// meet, and now and then from all there is.
 
 func genWord() *rapid.Generator[uint64] {
 	return rapid.OneOf(rapid.Uint64Range(0, 4), rapid.Uint64Range(0, 1<<20), rapid.Uint64())

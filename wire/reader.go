@@ -2,9 +2,9 @@ package wire
 
 import "encoding/binary"
 
-// reader reads the fields of one protobuf message in the one order and form in
-// which they may come. After the first fault, which it hands to its decoder,
-// it finds nothing more.
+// reader decodes the fields of one protobuf message in their canonical order
+// and form. After the first fault, which it reports to its decoder, it finds no
+// further fields.
 type reader struct {
 	d *decoder
 	b []byte
@@ -15,7 +15,7 @@ func (r *reader) fail(format string, args ...any) {
 	r.b = nil
 }
 
-// next reports whether the next field is t, and moves to its value.
+// next reports whether the next field is t, and if so advances to its value.
 func (r *reader) next(t tag) bool {
 	if len(r.b) == 0 || r.b[0] != byte(t) {
 		return false
@@ -24,15 +24,15 @@ func (r *reader) next(t tag) bool {
 	return true
 }
 
-// end fails unless all fields were read. Who reads them asks in the order of
-// their numbers, so what is left is unknown or out of place.
+// end fails unless all fields were read. Fields are read in the order of their
+// numbers, so a remaining one is unknown or out of place.
 func (r *reader) end() {
 	if len(r.b) > 0 {
 		r.fail("field %d of type %d is unknown or out of place", r.b[0]>>3, r.b[0]&7)
 	}
 }
 
-// uint returns the value of a field, 0 when it is left out.
+// uint returns the value of a field, 0 when it is absent.
 func (r *reader) uint(t tag) uint64 {
 	if !r.next(t) {
 		return 0
@@ -52,7 +52,7 @@ func (r *reader) flag(t tag) bool {
 	return v == 1
 }
 
-// varint consumes a number. A fault leaves nothing to read and returns 0.
+// varint reads a number. After a fault no bytes remain, and it returns 0.
 func (r *reader) varint() uint64 {
 	v, n := uvarint(r.b)
 	if n == 0 {
@@ -63,7 +63,7 @@ func (r *reader) varint() uint64 {
 	return v
 }
 
-// word consumes 8 bytes.
+// word reads 8 bytes.
 func (r *reader) word() uint64 {
 	if len(r.b) < 8 {
 		r.fail("word of %d bytes, want 8", len(r.b))
@@ -74,8 +74,8 @@ func (r *reader) word() uint64 {
 	return v
 }
 
-// content returns what a field with a length holds, not nil unless the field
-// is left out.
+// content returns the content of a field with a length, nil only when the field
+// is absent.
 func (r *reader) content(t tag) []byte {
 	if !r.next(t) {
 		return nil
@@ -90,8 +90,8 @@ func (r *reader) content(t tag) []byte {
 	return content
 }
 
-// rows returns the content of a field that holds rows of the same size, how
-// many there are. It is nil when the field is left out.
+// rows returns the content of a field of rows with the same size, and their
+// number; nil when the field is absent.
 func (r *reader) rows(t tag, size int) ([]byte, int) {
 	content := r.content(t)
 	if content != nil && (len(content) == 0 || len(content)%size != 0) {
@@ -107,16 +107,16 @@ func (r *reader) column(t tag) column {
 	return column{b: content, left: content == nil, field: t}
 }
 
-// column is numbers that are read in step with others.
+// column is a list of numbers that is read in step with others.
 type column struct {
 	b     []byte
 	field tag
-	left  bool // the field is left out: each number is 0
+	left  bool // the field is absent: each number is 0
 	bad   bool
 	any   uint64 // all numbers read, or-ed
 }
 
-// count returns how many numbers there are to read.
+// count returns the number of remaining numbers.
 func (c *column) count() int {
 	n := 0
 	for _, b := range c.b {
@@ -153,7 +153,7 @@ func (c *column) long() uint64 {
 	return v
 }
 
-// ends fails unless c was read to its end and was needed.
+// ends fails unless c was read completely and was necessary.
 func (r *reader) ends(c *column) {
 	switch {
 	case c.bad || len(c.b) > 0:

@@ -19,8 +19,8 @@ func IsRights(frame []byte) bool { return len(frame) > 0 && frame[0] == RightsVe
 // slice. It only reads the message and keeps no part of it. Equal messages have
 // equal frames on all daemons of one build.
 //
-// On an error it returns dst as it was: a *SizeError when the frame would exceed
-// MaxFrameBytes, a *FormatError when the message is not valid.
+// On an error it returns dst as it was: a *SizeError when the frame would
+// exceed MaxFrameBytes, a *FormatError when the message is not valid.
 func EncodeRights(dst []byte, m *agent.Message) ([]byte, error) {
 	if err := m.Validate(); err != nil {
 		return dst, malformed("%v", err)

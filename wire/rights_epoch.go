@@ -6,7 +6,7 @@ import (
 	"github.com/georld/rld/quota/epoch"
 )
 
-// What package epoch has, to and from its encoding.
+// Conversions of the types of package epoch.
 
 func rightsID(id epoch.ID) *rldv1.RightsID {
 	if id == (epoch.ID{}) {
@@ -60,7 +60,7 @@ func epochOf(e *rldv1.RightsEpoch) (epoch.Epoch, error) {
 	out := epoch.Epoch{ID: idOf(e.Id), Pred: idOf(e.Pred), Horizon: e.HorizonMs}
 	n := len(e.Members)
 	if len(e.Amounts) != n || len(e.RetiredFromMs) != len(e.Retired) || len(e.Shares) != n*len(e.Rules) {
-		return out, malformed("epoch of %d members with %d amounts, %d retired with %d labels, "+
+		return out, malformed("epoch of %d members with %d amounts, %d retired with %d windows, "+
 			"%d rules with %d amounts: want one each", n, len(e.Amounts), len(e.Retired), len(e.RetiredFromMs),
 			len(e.Rules), len(e.Shares))
 	}
@@ -90,7 +90,7 @@ func rightsAck(a *epoch.Ack) *rldv1.RightsAck {
 
 func ackOf(a *rldv1.RightsAck) (epoch.Ack, error) {
 	if a == nil || len(a.HorizonIds) != len(a.HorizonUntilMs) {
-		return epoch.Ack{}, malformed("acknowledgement with %d participants and %d labels: want one each",
+		return epoch.Ack{}, malformed("acknowledgement with %d participants and %d windows: want one each",
 			len(a.GetHorizonIds()), len(a.GetHorizonUntilMs()))
 	}
 	out := epoch.Ack{

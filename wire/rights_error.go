@@ -2,27 +2,28 @@ package wire
 
 import "fmt"
 
-// StoredKind says what is wrong with a file of rights.
+// StoredKind is the kind of fault of a file of rights.
 type StoredKind uint8
 
 // The kinds.
 const (
-	// Truncated: it was not written to its end.
+	// Truncated: the file was not written to its end.
 	Truncated StoredKind = iota
-	// Damaged: it was changed since it was written.
+	// Damaged: the file was changed since it was written.
 	Damaged
-	// Foreign: it is of another cluster, daemon or release, or no such file.
+	// Foreign: the file belongs to another cluster, daemon or release, or is
+	// none.
 	Foreign
 )
 
-// StoredError is the refusal of a file of rights. What it kept is lost to this
-// daemon.
+// StoredError is the error of an invalid file of rights. Its content is lost to
+// this daemon.
 type StoredError struct {
 	Kind StoredKind
 	What string
 }
 
-// Error says what is wrong and what would be right.
+// Error returns the fault and its remedy.
 func (e *StoredError) Error() string {
 	switch e.Kind {
 	case Truncated:

@@ -11,7 +11,7 @@ import (
 	"github.com/georld/rld/quota/epoch"
 )
 
-// The head of the file: where its fields start, and its size.
+// The offsets of the header's fields, and its size.
 const (
 	storedMagic   = "rldright"
 	storedVersion = 1
@@ -24,16 +24,16 @@ const (
 	storedHead       = 32
 )
 
-// EncodeStored returns the bytes of the file that keeps what a daemon must not
-// forget. cluster is the fingerprint of the cluster and name the daemon's:
-// DecodeStored refuses the file of another.
+// EncodeStored returns the bytes of the file with the daemon's durable state.
+// cluster is the fingerprint of the cluster and name the daemon's name:
+// DecodeStored rejects the file of another.
 func EncodeStored(cluster uint64, name string, s *agent.Stored) []byte {
 	payload, err := proto.MarshalOptions{Deterministic: true}.Marshal(&rldv1.RightsFile{
 		Region: rightsRecord(&s.Region), Local: rightsRecord(&s.Local),
 		Genesis: s.Genesis[:], FenceMs: s.Fence,
 	})
 	if err != nil {
-		payload = nil // not possible: the file has no text that might be invalid
+		payload = nil // impossible: the file has no text that might be invalid
 	}
 	b := make([]byte, storedHead, storedHead+len(name)+len(payload))
 	copy(b, storedMagic)
@@ -46,9 +46,8 @@ func EncodeStored(cluster uint64, name string, s *agent.Stored) []byte {
 	return b
 }
 
-// DecodeStored returns what the file of the daemon of this name in this cluster
-// keeps. The error is a *StoredError, which says what is wrong with the file
-// and what would be right.
+// DecodeStored returns the durable state in the file of the daemon of this name
+// in this cluster. The error is a *StoredError.
 func DecodeStored(data []byte, cluster uint64, name string) (*agent.Stored, error) {
 	payload, err := storedPayload(data, cluster, name)
 	if err != nil {
@@ -71,7 +70,7 @@ func DecodeStored(data []byte, cluster uint64, name string) (*agent.Stored, erro
 	return s, nil
 }
 
-// storedPayload checks the head of the file and returns what follows it.
+// storedPayload checks the header of the file and returns the bytes behind it.
 func storedPayload(data []byte, cluster uint64, name string) ([]byte, error) {
 	n := len(data)
 	if n < storedHead {

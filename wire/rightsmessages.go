@@ -6,7 +6,7 @@ import (
 	"github.com/georld/rld/gossip"
 )
 
-// rightsMessages writes what is said once.
+// rightsMessages encodes the messages about transfers of rights.
 func (e *encoder) rightsMessages(m *gossip.Message) error {
 	if len(m.RightsMessages) > gossip.MaxRightsMessages {
 		return &SizeError{What: "rightsMessages", Got: len(m.RightsMessages), Max: gossip.MaxRightsMessages}
@@ -37,7 +37,7 @@ func (e *encoder) rightsMessages(m *gossip.Message) error {
 	return nil
 }
 
-// readRightsMessages reads what is said once.
+// readRightsMessages decodes the messages about transfers of rights.
 func (d *decoder) readRightsMessages(r *reader, m *gossip.Message) {
 	for content := r.content(partRightsMessages); content != nil; content = r.content(partRightsMessages) {
 		if len(m.RightsMessages) == gossip.MaxRightsMessages {

@@ -18,8 +18,8 @@ func IsStrict(frame []byte) bool { return len(frame) > 0 && frame[0] == StrictVe
 // slice. It only reads the message and keeps no part of it.
 //
 // On an error it returns dst as it was: a *SizeError when a list of the message
-// is too long or the frame would exceed MaxFrameBytes, so that it must be split,
-// and a *FormatError when the message is not valid.
+// is too long or the frame would exceed MaxFrameBytes, so that it must be
+// split, and a *FormatError when the message is not valid.
 func EncodeStrict(dst []byte, m *sticky.Message) ([]byte, error) {
 	if err := checkStrict(m); err != nil {
 		return dst, err
@@ -33,8 +33,8 @@ func EncodeStrict(dst []byte, m *sticky.Message) ([]byte, error) {
 // checks its content and its sender.
 //
 // The error is a *VersionError, a *SizeError, a *ChecksumError for a frame that
-// was cut or changed, or a *FormatError. The memory that it allocates is at most
-// some 200 bytes for each byte of the frame.
+// was cut or changed, or a *FormatError. The memory that it allocates is at
+// most some 200 bytes for each byte of the frame.
 func DecodeStrict(frame []byte) (*sticky.Message, error) {
 	var f rldv1.StrictFrame
 	if err := unseal(frame, StrictVersion, &f); err != nil {

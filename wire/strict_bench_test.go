@@ -81,8 +81,8 @@ func TestStrictAllocations(t *testing.T) {
 	}
 }
 
-// TestStrictAllocationBounded decodes the frames that need most memory for their
-// length.
+// TestStrictAllocationBounded decodes the frames that need most memory for
+// their length.
 func TestStrictAllocationBounded(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -2,20 +2,20 @@ package wire
 
 import "slices"
 
-// table numbers values in the order in which they are first met.
+// table numbers values in the order of their first use.
 type table[V comparable] struct {
 	values []V
-	index  map[V]int // nil while a walk is faster
+	index  map[V]int // nil while a linear search is faster
 }
 
-// maxWalk is how many values a table holds before it is indexed, and firstRoom
-// for how many it has room from the start.
+// maxWalk is the number of values that a table searches linearly, and firstRoom
+// its initial capacity.
 const (
 	maxWalk   = 16
 	firstRoom = 4
 )
 
-// number returns the number of v and whether it is met for the first time.
+// number returns the number of v and whether this is its first use.
 func (t *table[V]) number(v V) (int, bool) {
 	if t.index != nil {
 		if i, ok := t.index[v]; ok {

@@ -7,7 +7,8 @@ import (
 	"github.com/georld/rld/gossip"
 )
 
-// Both directions hold values to the same rules: what is encoded is decoded.
+// Encoder and decoder check values by the same rules: each encoded frame can be
+// decoded.
 
 // maxMillis is the longest duration in whole milliseconds.
 const maxMillis = math.MaxInt64 / int64(time.Millisecond)
@@ -21,7 +22,7 @@ func millis(d time.Duration) uint64 {
 	return uint64(ms)
 }
 
-// cellFault returns what is wrong with the numbers of a cell, "" for nothing.
+// cellFault returns the fault of a cell's numbers, "" for none.
 func cellFault(c *gossip.Cell) string {
 	switch {
 	case c.WindowLength < 1:

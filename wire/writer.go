@@ -8,7 +8,7 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// The fields of protobuf as an encoder writes them. What is 0 is left out.
+// The fields of protobuf, written by an encoder. Zero fields are left out.
 
 func (e *encoder) uint(t tag, v uint64) {
 	if v != 0 {
@@ -22,14 +22,14 @@ func (e *encoder) flag(t tag, v bool) {
 	}
 }
 
-// open starts a field that has a length. close takes what it returns.
+// open starts a field with a length and returns the argument of close.
 func (e *encoder) open(t tag) int {
 	e.b = append(e.b, byte(t), 0)
 	return len(e.b)
 }
 
-// close ends the field that open started: it writes the length, for which it
-// moves the content when that needs more than the one byte left for it.
+// close ends the field that open started: it inserts the length, and moves the
+// content when that needs more than the one byte reserved for it.
 func (e *encoder) close(at int) {
 	size := len(e.b) - at
 	if extra := varintSize(uint64(size)) - 1; extra > 0 {

@@ -30,7 +30,7 @@ func TestFiles(t *testing.T) {
 
 // What is wrong with the files is found. Each case changes one text in one of
 // them, or in all.
-func TestFilesPlanted(t *testing.T) {
+func TestFilesMutated(t *testing.T) {
 	const us, eu, all = "us-east-1.yaml", "eu-west-1.yaml", "*.yaml"
 	for _, tc := range []struct{ name, file, old, by, want string }{
 		{"nothing", us, "", "", ""},
@@ -78,7 +78,7 @@ func TestFilesPlanted(t *testing.T) {
 		{"base names a region", baseFile, "shards", "region: us-east-1\nshards", "base.yaml: names a region"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			dir := planted(t, tc.file, tc.old, tc.by)
+			dir := mutated(t, tc.file, tc.old, tc.by)
 			found := check(dir)
 			if tc.want == "" && len(found) == 0 {
 				return
@@ -90,9 +90,9 @@ func TestFilesPlanted(t *testing.T) {
 	}
 }
 
-// planted returns a copy of the files in which one text is another one in all
+// mutated returns a copy of the files in which one text is another one in all
 // files that match a pattern.
-func planted(t *testing.T, pattern, old, by string) (dir string) {
+func mutated(t *testing.T, pattern, old, by string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	names, err := filepath.Glob("*.yaml")

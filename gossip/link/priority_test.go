@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// priorityPair are two daemons of a region over TCP, of which a has a stream and a lane to b.
+// priorityPair are two daemons of a region over TCP, of which a has a stream
+// and a lane to b.
 type priorityPair struct {
 	a, b    *daemon
 	addr    string

@@ -16,7 +16,8 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// TestProtocolError has one of two peers send what the handler takes for rubbish.
+// TestProtocolError has one of two peers send what the handler takes for
+// rubbish.
 func TestProtocolError(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		a := n.start(t, helloOf(1, "eu", "a"), nil)
@@ -131,8 +132,8 @@ func TestProtocolErrorOnTheWire(t *testing.T) {
 	}
 }
 
-// TestProtocolErrorFromAnAcceptor has the other end of an outgoing stream send what
-// it may not.
+// TestProtocolErrorFromAnAcceptor has the other end of an outgoing stream send
+// what it may not.
 func TestProtocolErrorFromAnAcceptor(t *testing.T) {
 	foreign, _ := encodeMembers([]gossip.Member{helloOf(9, "ap", "x").Member})
 	own, _ := encodeMembers([]gossip.Member{helloOf(2, "us", "b").Member})

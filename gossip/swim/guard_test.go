@@ -13,21 +13,21 @@ import (
 	"time"
 )
 
-// Strangers that open streams and say nothing keep nobody out for longer than
+// Outsiders that open streams and say nothing keep nobody out for longer than
 // one stream may take.
 func TestSilentStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		a := r.start(r.config("d1", 1, hosts(2)...))
 		time.Sleep(time.Second)
-		stranger, err := r.net.Transport(host(9))
+		outsider, err := r.net.Transport(host(9))
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer stranger.Shutdown()
+		defer outsider.Shutdown()
 		var conns []net.Conn
 		for range maxInbound + fakeStreams {
-			c, err := stranger.DialTimeout(host(1), time.Second)
+			c, err := outsider.DialTimeout(host(1), time.Second)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,17 +49,17 @@ func TestSilentStreams(t *testing.T) {
 
 func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
-// A stranger cannot make a daemon hold more of one stream than a list needs.
+// A outsider cannot make a daemon hold more of one stream than a list needs.
 func TestEndlessStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		a := r.start(r.config("d1", 1))
-		stranger, err := r.net.Transport(host(9))
+		outsider, err := r.net.Transport(host(9))
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer stranger.Shutdown()
-		c, err := stranger.DialTimeout(host(1), time.Second)
+		defer outsider.Shutdown()
+		c, err := outsider.DialTimeout(host(1), time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,13 +27,13 @@ func TestWrongKey(t *testing.T) {
 				r.within(5*time.Second, "join", func() bool { return agree(2, a, b) })
 				c = r.config("d3", 3, hosts(2)...)
 				c.Keys, c.Log = keys, slog.New(&outside)
-				stranger := r.start(c)
+				outsider := r.start(c)
 				time.Sleep(9 * time.Minute)
-				if !agree(2, a, b) || !agree(1, stranger) || stranger.Joined() {
-					t.Errorf("let in: %v, %v", a.Members(), stranger.Members())
+				if !agree(2, a, b) || !agree(1, outsider) || outsider.Joined() {
+					t.Errorf("let in: %v, %v", a.Members(), outsider.Members())
 				}
-				if a.Stats().Refused.WrongKey == 0 || stranger.Stats().Refused.WrongKey == 0 {
-					t.Errorf("not counted: %+v, %+v", a.Stats(), stranger.Stats())
+				if a.Stats().Refused.WrongKey == 0 || outsider.Stats().Refused.WrongKey == 0 {
+					t.Errorf("not counted: %+v, %+v", a.Stats(), outsider.Stats())
 				}
 				if got := inside.with("wrong key", "10.0.0.3"); len(got) != 1 {
 					t.Errorf("inside: %q", inside.with("WARN"))
@@ -57,13 +57,13 @@ func TestWrongRegion(t *testing.T) {
 		r.within(5*time.Second, "join", func() bool { return agree(2, a, b) })
 		c = r.config("d3", 3, host(1))
 		c.Self.Region, c.Log = "eu-west", slog.New(&outside)
-		stranger := r.start(c)
+		outsider := r.start(c)
 		time.Sleep(9 * time.Minute)
-		if !agree(2, a, b) || !agree(1, stranger) || stranger.Joined() {
-			t.Errorf("let in: %v, %v", a.Members(), stranger.Members())
+		if !agree(2, a, b) || !agree(1, outsider) || outsider.Joined() {
+			t.Errorf("let in: %v, %v", a.Members(), outsider.Members())
 		}
-		if a.Stats().Refused.WrongRegion == 0 || stranger.Stats().Refused.WrongRegion == 0 {
-			t.Errorf("not counted: %+v, %+v", a.Stats(), stranger.Stats())
+		if a.Stats().Refused.WrongRegion == 0 || outsider.Stats().Refused.WrongRegion == 0 {
+			t.Errorf("not counted: %+v, %+v", a.Stats(), outsider.Stats())
 		}
 		if got := inside.with("WARN"); len(got) != 1 || !strings.Contains(got[0], "wrong region name=d3") {
 			t.Errorf("inside: %q", got)
@@ -248,13 +248,13 @@ func TestBadMetadata(t *testing.T) {
 				a := r.start(c)
 				b := r.start(r.config("d2", 2, hosts(2)...))
 				r.within(5*time.Second, "join", func() bool { return agree(2, a, b) })
-				called := "stranger"
+				called := "outsider"
 				if name == "name" {
 					called = strings.Repeat("x", maxName) + "\n"
 				}
-				stranger := r.rude(3, called, bad)
+				outsider := r.rude(3, called, bad)
 				for range 5 {
-					if _, err := stranger.Join([]string{host(1)}); err != nil {
+					if _, err := outsider.Join([]string{host(1)}); err != nil {
 						t.Fatal(err)
 					}
 					time.Sleep(time.Minute)

@@ -287,7 +287,7 @@ func (r *roster) NotifyMerge(peers []*memberlist.Node) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, n := range peers {
-		if n.Name != r.name || addressOf(n) == r.at || !lives(n) {
+		if n.Name != r.name || addressOf(n) == r.at || !alive(n) {
 			continue
 		}
 		m, err := decodeMeta(n.Meta)
@@ -322,11 +322,11 @@ func (r *roster) yields(peers []*memberlist.Node, other meta) bool {
 func company(peers []*memberlist.Node, region, name string) bool {
 	return slices.ContainsFunc(peers, func(n *memberlist.Node) bool {
 		m, err := decodeMeta(n.Meta)
-		return n.Name != name && lives(n) && err == nil && m.region == region && !m.asking
+		return n.Name != name && alive(n) && err == nil && m.region == region && !m.asking
 	})
 }
 
-func lives(n *memberlist.Node) bool {
+func alive(n *memberlist.Node) bool {
 	return n.State == memberlist.StateAlive || n.State == memberlist.StateSuspect
 }
 

@@ -6,15 +6,15 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// Failure detection. A dead daemon of a region of n is out after at most
+// Failure detection. A dead daemon of a region of n is removed after at most
 //
-//	2(n-1) - 1 probes of one other daemon until it is its turn, 3 at n = 3,
-//	less the more there are who probe it: about 1 from n = 10 on
-//	+ 1 probe that fails, at twice the interval if that daemon feels unwell
+//	2(n-1) - 1 probes of one other daemon until it is its turn: 3 at n = 3,
+//	and fewer with more daemons that probe it, about 1 from n = 10 on
+//	+ 1 probe that fails, at twice the interval if the prober is unwell
 //	+ suspicionMult x max(1, log10 n) intervals
 //
-// which is 4.5 s at n = 3 and below 5 s up to n = 30. The time between
-// suspicion and death is what a slow daemon has to contradict.
+// This is 4.5 s at n = 3 and below 5 s up to n = 30. Between suspicion and
+// removal a slow daemon can contradict.
 const (
 	probeInterval = 500 * time.Millisecond
 	probeTimeout  = 200 * time.Millisecond
