@@ -42,6 +42,7 @@ func TestShell(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, p := range pages(t) {
+		checkSpans(t, p, program)
 		commands := shellCommands(t, p)
 		for _, c := range commands {
 			if e := exceptionOf(p, c, excepted); e != nil {
@@ -59,6 +60,30 @@ func TestShell(t *testing.T) {
 	for _, e := range excepted {
 		if !e.used {
 			t.Errorf("testdata/shell.txt: %s has no command that begins with %s", e.page, e.command)
+		}
+	}
+}
+
+var (
+	rldSpan      = regexp.MustCompile("`(?:bin/)?rld((?: [a-z]+)+)")
+	groupCommand = regexp.MustCompile(`(?s)Usage:\n  rld((?: [a-z]+)*).*Available Commands:`)
+)
+
+// checkSpans fails for a command that a text names between backquotes and that
+// rld does not have.
+func checkSpans(t *testing.T, p page, program string) {
+	t.Helper()
+	seen := make(map[string]bool)
+	for _, found := range rldSpan.FindAllStringSubmatch(p.text, -1) {
+		words := strings.Fields(found[1])
+		if seen[found[1]] {
+			continue
+		}
+		seen[found[1]] = true
+		out, err := exec.Command(program, append(words, "--help")...).CombinedOutput()
+		group := groupCommand.FindSubmatch(out)
+		if err != nil || group != nil && len(strings.Fields(string(group[1]))) < len(words) {
+			t.Errorf("%s: there is no command rld%s", p.name, found[1])
 		}
 	}
 }
