@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// extrapolated is what a daemon thinks that others counted of a key's minute
-// beside what it knows.
+// extrapolated returns the hits of a key's minute that a daemon estimates
+// beside those it knows.
 func (r *rig) extrapolated(name string, k int, limit uint64) uint64 {
 	return r.of(name).Extrapolated(r.mono(r.of(name)), time.Hour, testKey(k), epoch, limit)
 }
@@ -90,7 +90,7 @@ func TestExtrapolationEnds(t *testing.T) {
 	r.lost = nil
 	r.load(4*time.Second, "b1", 1, 5)
 	r.crash(r.of("b1"))
-	r.run(DefaultInterval + step) // it may be another who told a1 how old the view is
+	r.run(DefaultInterval + step) // the latest message may be from another peer
 	if got := r.extrapolated("a1", 1, ample); got != 0 {
 		t.Errorf("%d more are expected of a peer that is gone", got)
 	}
@@ -112,8 +112,8 @@ func TestNoNewsEndsExtrapolation(t *testing.T) {
 	}
 }
 
-// A new label starts without a slope, and its first one is not taken over time
-// before it.
+// A new window starts without a slope, and its first slope covers no time
+// before the window.
 func TestExtrapolationStartsWithTheWindow(t *testing.T) {
 	r := newRig(Config{}, "a", "a")
 	r.now = time.Duration(minute.WindowLength)*time.Millisecond - 3*time.Second
@@ -136,7 +136,7 @@ func TestExtrapolationStartsWithTheWindow(t *testing.T) {
 	}
 }
 
-// A hit now and then says nothing of what comes next.
+// Single hits predict nothing.
 func TestFewHitsAreNoSlope(t *testing.T) {
 	r := newRig(Config{}, "a", "a")
 	r.run(time.Second)
@@ -149,8 +149,8 @@ func TestFewHitsAreNoSlope(t *testing.T) {
 	}
 }
 
-// A sibling tells a count of a live daemon before that one does. The slope
-// stays that daemon's, and falls when it has no more to say.
+// A peer sends the count of a live daemon before that daemon does. The slope
+// remains that of the daemon, and ends with its next complete message.
 func TestSecondHandNewsLeavesTheSlope(t *testing.T) {
 	r := newRig(Config{}, "a", "a", "a")
 	r.load(2*time.Second, "a1", 1, 5)
@@ -158,7 +158,7 @@ func TestSecondHandNewsLeavesTheSlope(t *testing.T) {
 	r.load(200*time.Millisecond, "a1", 1, 5)
 	r.run(DefaultInterval)
 	a2 := r.of("a2")
-	r.of("a3").Peers(r.mono(r.of("a3")), []Peer{r.of("a3").self}) // a3 forgets all, and tells all
+	r.of("a3").Peers(r.mono(r.of("a3")), []Peer{r.of("a3").self}) // a3 loses its state, and sends all cells
 	r.meet()
 	r.run(200 * time.Millisecond)
 	if got, want := r.total("a2", 1), r.total("a3", 1); got != want {
@@ -176,8 +176,8 @@ func TestSecondHandNewsLeavesTheSlope(t *testing.T) {
 	}
 }
 
-// The daemon that handed a slope on sums up the key no longer when the other
-// region stops: it is not the one to say so.
+// The daemon that forwarded a slope is no longer the aggregator when the other
+// region stops: another daemon ends the slope.
 func TestSlopeEndsWithItsAggregator(t *testing.T) {
 	r := newRig(Config{}, "a", "a", "a", "b")
 	r.run(3 * time.Second)
@@ -204,8 +204,8 @@ func TestSlopeEndsWithItsAggregator(t *testing.T) {
 	}
 }
 
-// Membership drops a peer right after a burst, for a while, as it does in a
-// cut: who handed its slope on says that it is over.
+// Membership drops a peer right after a burst, for a while, as in a network
+// partition: the aggregator ends the forwarded slope.
 func TestSlopeEndsWithItsPeer(t *testing.T) {
 	r := newRig(Config{}, "a", "a", "b")
 	r.run(3 * time.Second)

@@ -12,9 +12,9 @@ import (
 )
 
 // TestLaws drives engines of one or two regions through a network that loses,
-// repeats and reorders, with frames of a few cells, clocks that refuse labels
-// and restarts, and then heals it. Until then nothing may be invented and no
-// bound broken; after it everybody knows what everybody counted.
+// duplicates and reorders messages, with frames of a few cells, clocks that
+// refuse windows, and restarts; then it heals the network. Before that no count
+// is invented and no bound exceeded. After it all daemons know all counts.
 func TestLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
@@ -35,9 +35,9 @@ func TestLaws(t *testing.T) {
 // world is a rig and what truly happened in it.
 type world struct {
 	*rig
-	truth  map[CellID]uint64             // by the slots that counted, also dead ones
-	seen   map[CellID]map[string]crdt.PN // by daemon, what it was seen to hold
-	places map[crdt.Incarnation]string   // the regions of all slots
+	truth  map[CellID]uint64             // by the incarnations that counted, dead ones too
+	seen   map[CellID]map[string]crdt.PN // by daemon, the greatest value observed there
+	places map[crdt.Incarnation]string   // the region of each incarnation
 }
 
 func drawWorld(t *rapid.T) *world {
@@ -60,7 +60,7 @@ func (w *world) draw(t *rapid.T) *member {
 	return w.members[rapid.IntRange(0, len(w.members)-1).Draw(t, "daemon")]
 }
 
-// add counts hits now, or in a label that the others refuse for now.
+// add counts hits now, or in a window that the others refuse for now.
 func (w *world) add(t *rapid.T) {
 	m, i := w.draw(t), rapid.IntRange(0, 7).Draw(t, "key")
 	k, span, window := testKey(i), minute, epoch
@@ -140,7 +140,7 @@ func (w *world) known(region string, k crdt.Key, window int64) uint64 {
 
 func (w *world) regionOf(incarnation crdt.Incarnation) string { return w.places[incarnation] }
 
-// check holds what is true at every moment.
+// check checks the properties that hold at every time.
 func (w *world) check(t *rapid.T) {
 	for m := range w.up {
 		w.places[m.self.ID] = m.region
@@ -218,8 +218,8 @@ func (w *world) checkFrames(t *rapid.T) {
 	}
 }
 
-// heal lets the network work again for long enough, the label of the refused
-// included, and demands that all know the same and all of it.
+// heal lets the network work for long enough, until the refused window is
+// accepted too, and checks that all daemons know all counts.
 func (w *world) heal(t *rapid.T) {
 	w.flight = nil
 	w.run(20 * time.Second)
@@ -269,7 +269,7 @@ func (w *world) complete(t *rapid.T, m *member) {
 			sum, _ := o.state.sum(c.Key, c.Window)
 			at := m.state.find(CellID{c.Key, c.Window, RegionSum, o.Engine.region})
 			if sum == (crdt.Sum{}) {
-				continue // nobody there knows what this daemon remembers
+				continue // no daemon there knows the counts that this one remembers
 			}
 			if at == none || crdt.Sum(m.state.cells[at].Value) != sum {
 				t.Fatalf("%s lacks the sum %v of %s under %v", m.name, sum, o.region, c)

@@ -10,9 +10,9 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// These schedules broke earlier designs (theory.md 2.5 and 3.3) or break what
-// is near at hand. Each is played against the engine and against an engine with
-// the broken rule, and must tell them apart.
+// These schedules broke earlier designs or break likely mistakes. Each is
+// played against the engine and against an engine with the broken rule, and
+// must distinguish the two.
 //
 //	schedule                        the broken rule                           its outcome
 //	NewestFirst                     newest change first, all acknowledged     5 of 8 cells are lost
@@ -21,15 +21,15 @@ import (
 //	LostAck                         increments are sent instead of counts     the hits count twice
 //	SumsByElement                   P and N of sums are joined each           net 50 of 100
 //	PeerStops                       no news is no news                        phantom hits of 3 lags
-//	AggregatorBeforeSweep           a new aggregator publishes at once        later hits are masked
-//	DroppedSlot                     a sum leaves out dead incarnations        later hits are masked
+//	AggregatorBeforeResync          a new aggregator publishes at once        later hits are masked
+//	DroppedIncarnation              a sum leaves out dead incarnations        later hits are masked
 //	ResetInPlace                    a window's cell is reset in place         the old window is counted
-//	ReusedSlot                      a restart counts under its old slot       hits are masked
+//	ReusedIncarnation               a restart keeps its incarnation           hits are masked
 //	MapOrder                        frames in map order                       two runs of a seed differ
 //	StaleAckAfterRejoin             versions start anew for a peer that       counts are lost
 //	                                membership dropped and added again
 //
-// Those that need a clock or a limit are in node: a leap of the wall clock, and
+// Those that need a clock or a limit are in node: a jump of the wall clock, and
 // a peer that is an hour ahead.
 
 // mutation plays a schedule on both variants. The outcomes must be these.
@@ -87,7 +87,7 @@ func newestFirst(e *Engine, m *Message) {
 	l.sent, l.cursor = m.Hi, none
 }
 
-// unlisted is the broken rule of a receiver that acknowledges what it refused.
+// unlisted is the broken rule of a receiver that acknowledges refused cells.
 func unlisted(_ *member, m *Message) { m.Refused = nil }
 
 func TestMutationRefusedTooFarAhead(t *testing.T) {
@@ -97,7 +97,7 @@ func TestMutationRefusedTooFarAhead(t *testing.T) {
 			r.sending = unlisted
 		}
 		r.run(time.Second)
-		// The label of a1 is more than a label and the clocks' offset ahead.
+		// The window of a1 is more than a window and the clocks' offset ahead.
 		window := epoch + 3*minute.WindowLength
 		r.of("a1").Add(r.mono(r.of("a1")), testKey(1), window, minute, 10, ample)
 		r.run(3 * time.Second)
@@ -168,8 +168,8 @@ func TestMutationLostAck(t *testing.T) {
 	}, 15, 25)
 }
 
-// sendIncrements makes a1 send what was added since the latest acknowledgement
-// and a2 add it up: counts as operations and not as states.
+// sendIncrements makes a1 send the increments since the latest acknowledgement
+// and a2 add them up: counts as operations and not as states.
 func sendIncrements(r *rig) {
 	acked := map[CellID]uint64{}
 	sent := map[uint64]map[CellID]uint64{} // by Hi
@@ -201,7 +201,7 @@ func sendIncrements(r *rig) {
 	}
 }
 
-// One aggregator has heard of 100 hits, another of 50 that were refunded.
+// One aggregator knows of 100 hits, another of 50 that were refunded.
 func TestMutationSumsByElement(t *testing.T) {
 	mutation(t, func(broken bool) uint64 {
 		r := newRig(Config{}, "a", "a", "b")
@@ -229,8 +229,8 @@ func TestMutationSumsByElement(t *testing.T) {
 	}, 100, 50)
 }
 
-// a2 restarts and would sum up a key. It hears nobody, a3 alone knows the hits
-// of a1, and b holds a greater sum than a2's.
+// a2 restarts and would be the aggregator of a key. It receives nothing, only
+// a3 knows the hits of a1, and b has a greater sum than a2's.
 func TestMutationAggregatorBeforeResync(t *testing.T) {
 	mutation(t, func(broken bool) uint64 {
 		r := newRig(Config{}, "a", "a", "a", "b")
@@ -243,7 +243,7 @@ func TestMutationAggregatorBeforeResync(t *testing.T) {
 		}
 		r.crash(r.of("a1"))
 		if broken {
-			r.cfg.ReadyWithin = 1 // is ready without having heard anybody
+			r.cfg.ReadyWithin = 1 // is ready without any message
 		}
 		r.restart(r.of("a2"))
 		r.lost = func(_, to *member) bool { return to.name == "a2" }
@@ -349,8 +349,8 @@ func trace(seed uint64, mapOrder bool) uint64 {
 	return h.Sum64()
 }
 
-// a1 loses sight of a2 and finds it again, after it had told a2 everything
-// twice: a2 still acknowledges the versions of the first telling.
+// a1 drops a2 and adds it again, after two resyncs of a2: a2 still acknowledges
+// the versions of the first one.
 func TestMutationStaleAckAfterRejoin(t *testing.T) {
 	mutation(t, func(broken bool) uint64 {
 		r := newRig(Config{FrameCells: 1}, "a", "a", "a")
@@ -359,7 +359,7 @@ func TestMutationStaleAckAfterRejoin(t *testing.T) {
 			r.add("a1", i, 1)
 		}
 		r.run(3 * time.Second)
-		r.crash(a3) // the team changes, and all are told again
+		r.crash(a3) // the members change, and all peers receive a resync
 		r.run(3 * time.Second)
 		a1.Peers(r.mono(a1), []Peer{a1.self})
 		for i := range 5 {

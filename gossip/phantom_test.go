@@ -7,10 +7,10 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// Two regions stop under a heavy attack. The broken estimate goes on with the
-// slope it saw for three lags, as if the complete messages that came since said
-// nothing. What is expected beyond what was counted, in percent of the limit:
-// of ours no more than a lag's worth, and nothing three lags later.
+// Two regions stop under heavy load. The broken estimate follows the last slope
+// for three lags and ignores later complete messages. The estimate beyond the
+// counts, in percent of the limit, is at most that of one lag, and 0 after
+// three lags.
 func TestMutationPeerStops(t *testing.T) {
 	for _, c := range []struct {
 		lag          time.Duration
@@ -33,14 +33,14 @@ func TestMutationPeerStops(t *testing.T) {
 	}
 }
 
-// phantom lets b and c count 1,000 hits a second each and stop. It returns the
-// most that a expects beyond what they counted within three lags, and what it
-// expects then, in percent of a limit of 6,000.
+// phantom lets b and c count 1,000 hits per second each and stop. It returns
+// the greatest estimate of a beyond their counts within three lags, and the
+// estimate after that, in percent of a limit of 6,000.
 func phantom(lag time.Duration, broken bool) (worst, after uint64) {
 	r := newRig(Config{WANInterval: lag}, "a", "b", "c")
 	s := &stubborn{rig: r, seen: map[crdt.Incarnation]sighting{}, lag: lag}
 	r.taking = s.watch
-	for r.now < 8*lag { // the last hits are told as they are counted
+	for r.now < 8*lag { // the last hits are sent as they are counted
 		r.add("b1", 1, 5)
 		r.add("c1", 1, 5)
 		r.run(step)
@@ -57,15 +57,15 @@ func phantom(lag time.Duration, broken bool) (worst, after uint64) {
 	return worst / 60, after / 60
 }
 
-// stubborn extrapolates what a1 hears by the two latest messages about a slot,
-// for three lags.
+// stubborn extrapolates the counts that a1 receives from the two latest
+// messages about an incarnation, for three lags.
 type stubborn struct {
 	*rig
 	lag  time.Duration
 	seen map[crdt.Incarnation]sighting
 }
 
-// sighting is what a message said of a slot.
+// sighting is the count of an incarnation in a message.
 type sighting struct {
 	p           uint64
 	sent, came  time.Duration // by the clocks of the sender and the rig

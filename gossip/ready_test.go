@@ -16,8 +16,9 @@ func busyWith(m, of *member) bool {
 }
 
 // A daemon restarts, and one of its shards is ready long before another one:
-// every second frame holds both. Whoever heard that it is ready goes on to
-// think so, or teams differ, and all is told again, for as long as that takes.
+// every second frame holds both. A peer that received its readiness must keep
+// it. Otherwise the members of regions differ, and resyncs repeat for as long
+// as that takes.
 func TestSlowShardTakesNothingBack(t *testing.T) {
 	r := newRig(Config{}, "a", "a", "b")
 	a2 := r.of("a2")
@@ -54,13 +55,12 @@ func TestSlowShardTakesNothingBack(t *testing.T) {
 	}
 }
 
-// A daemon that leaves soon after its start is believed at once when the
-// membership says so, and by its messages alone as soon as it can be no shard
-// that is slow to start.
+// The leaving of a daemon soon after its start counts immediately if membership
+// reports it. By messages alone it counts once no shard can be slow to start.
 func TestLeavingSoonAfterTheStart(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		member bool // the membership says so
+		member bool // membership reports it
 		within time.Duration
 	}{
 		{"said by the membership", true, 100 * time.Millisecond},

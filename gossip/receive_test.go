@@ -9,7 +9,7 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// say hands a1 a message of a peer that tells cells.
+// say passes a1 a message of a peer with cells.
 func say(r *rig, from crdt.Incarnation, nonce uint64, cells ...Cell) error {
 	return r.hand(Message{
 		From: from, To: r.of("a1").self.ID, Shards: 1, Header: Header{Nonce: nonce, Rules: 7},
@@ -17,8 +17,7 @@ func say(r *rig, from crdt.Incarnation, nonce uint64, cells ...Cell) error {
 	})
 }
 
-// Nobody may write a slot that is not theirs to tell; the rest of the message
-// counts.
+// No peer may send cells of other writers; the rest of the message counts.
 func TestForgedIncarnations(t *testing.T) {
 	good := func(kind Kind, incarnation crdt.Incarnation) Cell {
 		return Cell{CellID: CellID{testKey(1), epoch, kind, incarnation}, CellMeta: minute, Value: crdt.PN{P: 5}}
@@ -64,7 +63,7 @@ func TestForgedIncarnations(t *testing.T) {
 	}
 }
 
-// Messages that are not for us, or of nobody we know, change nothing.
+// Messages for others, or from unknown senders, change nothing.
 func TestRefusedMessages(t *testing.T) {
 	r := newRig(Config{}, "a", "a")
 	a1, a2 := r.of("a1"), r.of("a2")
@@ -101,7 +100,7 @@ func TestRefusedMessages(t *testing.T) {
 	}
 }
 
-// A message says what was gained over what was known, once.
+// A change holds the gain over the known count, once.
 func TestChangesAreWhatWasGained(t *testing.T) {
 	r := newRig(Config{}, "a", "a")
 	a1 := r.of("a1")
@@ -126,8 +125,8 @@ func TestChangesAreWhatWasGained(t *testing.T) {
 	}
 }
 
-// A cell counts from when its label may have begun on the fastest clock that
-// is followed, and until its end, its carry and the grace have passed.
+// A cell counts from the start of its window on the fastest clock that is
+// followed, until its end, its carry and the grace have passed.
 func TestWindowsInTime(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -151,7 +150,7 @@ func TestWindowsInTime(t *testing.T) {
 	}
 }
 
-// Rules that differ are said once, and once that they agree again.
+// Different rules are reported once, and once more when they agree again.
 func TestRulesDiverge(t *testing.T) {
 	r := newRig(Config{}, "a", "a")
 	a1, other := r.of("a1"), uint64(8)
@@ -168,7 +167,7 @@ func TestRulesDiverge(t *testing.T) {
 	}
 }
 
-// A daemon decides before it is told of anybody.
+// A daemon decides before it has any peers.
 func TestCountsBeforePeersAreKnown(t *testing.T) {
 	e := New(Config{}, Peer{ID: 1, Name: "a1", Region: "a"}, 0, 1)
 	for range 3 {
@@ -179,8 +178,7 @@ func TestCountsBeforePeersAreKnown(t *testing.T) {
 	}
 }
 
-// A peer may ask for more than there is to repair, and again and again: all of
-// it is done once.
+// A peer may request too many repairs, again and again: each is done once.
 func TestRepairIsBounded(t *testing.T) {
 	r := newRig(Config{}, "a", "a")
 	a1, a2 := r.of("a1"), r.of("a2")
@@ -219,8 +217,8 @@ func TestToldKeysAreSpread(t *testing.T) {
 	}
 }
 
-// A rule that needs a count for longer than the one before makes all keep it
-// for as long, also those who are not asked for its key.
+// A rule that needs a count for longer than the former one makes all daemons
+// keep it for as long, also those without traffic for the key.
 func TestKeptLongerIsTold(t *testing.T) {
 	r := newRig(Config{}, "a", "a", "b", "b")
 	r.run(time.Second)

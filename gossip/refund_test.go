@@ -37,7 +37,7 @@ func TestRefundIsBoundedByWhatWasCounted(t *testing.T) {
 }
 
 // A refund reaches the daemons of the region, and other regions as part of the
-// region's sum, by whomever that is told; each learns of it once.
+// region's sum, through any daemon; each learns of it once.
 func TestRefundsReachAll(t *testing.T) {
 	for _, quiet := range []time.Duration{0, time.Second} {
 		r := newRig(Config{Quiet: quiet}, "a", "a", "a", "b", "b")
@@ -100,9 +100,9 @@ func (w *refunds) refund(t *rapid.T) {
 	w.speak(m)
 }
 
-// check holds that nobody knows of refunds that were not made, that no net
-// count is below what its writer made it at some time, and that refunds of
-// daemons are never forgotten.
+// check checks that no daemon knows of refunds that were not made, that no net
+// count is below each net count that its writer ever had, and that refunds of
+// daemons are never lost.
 func (w *refunds) check(t *rapid.T) {
 	before := map[CellID]map[string]crdt.PN{}
 	for id, held := range w.seen {
@@ -153,9 +153,9 @@ func TestRefundLaws(t *testing.T) {
 	})
 }
 
-// A region's sum may come with more hits and fewer refunds than were known, as
-// two of its daemons know it: what a daemon is told in changes adds up to what
-// it knows all the same.
+// A region's sum may arrive with more hits and fewer refunds than were known,
+// from another daemon of the region. The changes still add up to the known
+// count.
 func TestChangesOfSumsAddUp(t *testing.T) {
 	r := newRig(Config{}, "a", "b")
 	net := uint64(0)

@@ -7,8 +7,8 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// A cell of a long label that a receiver lost part of is noticed by its bucket
-// and told again; of a short one it is not worth the trouble.
+// A receiver lost a part of a cell of a long window. Its bucket detects that,
+// and the cell is sent again. For a short window that is not worth the cost.
 func TestDifferingBucketIsRepaired(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -53,8 +53,8 @@ func TestDigestsCoverWhatWaits(t *testing.T) {
 	}
 }
 
-// The only daemon of a region restarts: what it had counted is known elsewhere,
-// and counts again.
+// The only daemon of a region restarts: its counts are known elsewhere, and
+// count again.
 func TestLostRegionIsReadBack(t *testing.T) {
 	r := newRig(Config{}, "a", "b")
 	r.run(time.Second)
@@ -83,8 +83,8 @@ func TestLostRegionIsReadBack(t *testing.T) {
 	}
 }
 
-// A region that restarted keeps what it counts for as long as others do, who
-// were told so by the incarnations before: or they hold what it has not.
+// A restarted region keeps its counts for as long as others do, which learned
+// the carry from former incarnations. Otherwise they have counts that it lacks.
 func TestRestartedRegionKeepsAsLong(t *testing.T) {
 	r := newRig(Config{}, "a", "b")
 	r.run(time.Second)
@@ -103,10 +103,10 @@ func TestRestartedRegionKeepsAsLong(t *testing.T) {
 	}
 }
 
-// Two daemons of a region that the membership keeps apart hear of each other by
-// way of a third, which goes again and again: what one counted the other takes
-// for forgotten, and then the sum that holds it twice. Each time it counts once
-// more, never less than once and never doubled.
+// Two daemons of a region that membership keeps apart are connected through a
+// third one, which leaves again and again. Each counts the hits of the other as
+// lost, and then receives the sum that contains them twice. Each time the hits
+// count once more, never less than once and never doubled.
 func TestRestoredAgainCountsOnceMore(t *testing.T) {
 	r := newRig(Config{}, "a", "a", "a", "b")
 	a1, a2, a3 := r.of("a1"), r.of("a2"), r.of("a3")
@@ -178,8 +178,8 @@ func TestRefusalsAreBounded(t *testing.T) {
 	}
 }
 
-// An engine never holds more cells than it may: own hits beyond are said to be
-// unknown to others.
+// An engine never has more cells than its bound: it reports own hits beyond it
+// as unknown to others.
 func TestMaxCells(t *testing.T) {
 	r := newRig(Config{MaxCells: 3}, "a")
 	for i := range 3 {

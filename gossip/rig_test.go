@@ -11,10 +11,10 @@ import (
 	"github.com/georld/rld/hlc"
 )
 
-// epoch is where the tests' label clock starts: a whole day.
+// epoch is the start of the tests' window clock: a whole day.
 const epoch = int64(1_767_225_600_000)
 
-// A minute's label, and an hour's, which takes part in digests.
+// A window of a minute, and one of an hour, which is part of digests.
 var (
 	minute = CellMeta{Rule: 1, WindowLength: 60_000}
 	hour   = CellMeta{Rule: 2, WindowLength: 3_600_000}
@@ -28,8 +28,8 @@ func testKey(i int) crdt.Key {
 	return crdt.Key{Hi: rendezvous.Mix(uint64(2*i + 1)), Lo: rendezvous.Mix(uint64(2*i + 2))}
 }
 
-// rig is engines and the messages on their way. Time passes and messages move
-// only as the test says.
+// rig holds engines and the messages under way. Time passes and messages move
+// only as the test requests.
 type rig struct {
 	cfg     Config
 	now     time.Duration // since the start
@@ -37,10 +37,10 @@ type rig struct {
 	flight  []Message
 	born    crdt.Incarnation
 
-	// lost says which messages run loses.
+	// lost selects the messages that run loses.
 	lost func(from, to *member) bool
-	// sending and taking are how a broken variant differs from ours: what it
-	// makes of a message before it leaves, and before it is taken in.
+	// sending and taking are the differences of a broken variant: they change a
+	// message before it is sent, and before it is received.
 	sending, taking func(m *member, msg *Message)
 }
 
@@ -48,14 +48,14 @@ type rig struct {
 type member struct {
 	*Engine
 	name, region string
-	skew         int64         // by how many milliseconds its label clock is ahead
+	skew         int64         // the milliseconds by which its window clock is ahead
 	ahead        time.Duration // by how much its monotonic clock is
 	down         bool
 	seen         []Event
 }
 
-// newRig starts a daemon for each region named, a1, a2, b1 and so on, and
-// tells all of all.
+// newRig starts a daemon for each region named, a1, a2, b1 and so on, and sets
+// all as peers of all.
 func newRig(cfg Config, regions ...string) *rig {
 	r := &rig{cfg: cfg, now: time.Second}
 	for _, region := range regions {
@@ -65,7 +65,7 @@ func newRig(cfg Config, regions ...string) *rig {
 	return r
 }
 
-// join adds a daemon that nobody was told of yet.
+// join adds a daemon that is no peer yet.
 func (r *rig) join(region string) *member {
 	n := 1
 	for _, m := range r.members {
@@ -80,26 +80,26 @@ func (r *rig) join(region string) *member {
 	return m
 }
 
-// start gives a daemon a new engine under a slot.
+// start gives a daemon a new engine with an incarnation.
 func (r *rig) start(m *member, incarnation crdt.Incarnation) {
 	m.ahead = time.Duration(rendezvous.Mix(uint64(incarnation))%1_000) * time.Minute
 	m.Engine, m.down = New(r.cfg, Peer{ID: incarnation, Name: m.name, Region: m.region}, 0, 1), false
 }
 
-// restart starts a daemon again under a slot that nobody had before.
+// restart starts a daemon again with a new incarnation.
 func (r *rig) restart(m *member) {
 	r.born++
 	r.start(m, r.born)
 	r.meet()
 }
 
-// crash ends a daemon, and tells the others.
+// crash stops a daemon, and updates the peers of the others.
 func (r *rig) crash(m *member) {
 	m.down = true
 	r.meet()
 }
 
-// meet tells all daemons who is up.
+// meet sets the running daemons as peers of all.
 func (r *rig) meet() {
 	var peers []Peer
 	for m := range r.up {
@@ -123,7 +123,7 @@ func (r *rig) of(name string) *member {
 	return r.members[slices.IndexFunc(r.members, func(m *member) bool { return m.name == name })]
 }
 
-// holder returns the live daemon of a slot, nil for none.
+// holder returns the running daemon of an incarnation, nil for none.
 func (r *rig) holder(incarnation crdt.Incarnation) *member {
 	for m := range r.up {
 		if m.self.ID == incarnation {
@@ -136,7 +136,7 @@ func (r *rig) holder(incarnation crdt.Incarnation) *member {
 // mono is a daemon's monotonic clock.
 func (r *rig) mono(m *member) time.Duration { return r.now + m.ahead }
 
-// wall is a daemon's label clock.
+// wall returns a daemon's window clock.
 func (r *rig) wall(m *member) int64 { return epoch + r.now.Milliseconds() + m.skew }
 
 // add counts n hits of a key's minute at a daemon.
@@ -144,11 +144,10 @@ func (r *rig) add(name string, k, n int) bool {
 	return r.of(name).Add(r.mono(r.of(name)), testKey(k), epoch, minute, uint64(n), ample)
 }
 
-// total is what a daemon knows of a key's minute.
+// total returns a daemon's count of a key's minute.
 func (r *rig) total(name string, k int) uint64 { return r.of(name).Total(testKey(k), epoch) }
 
-// tick lets a daemon do what time calls for, and puts what it has to say on its
-// way.
+// tick runs a daemon's timers, and puts its messages under way.
 func (r *rig) tick(m *member) {
 	m.Tick(r.mono(m), r.wall(m))
 	r.speak(m)
@@ -189,8 +188,8 @@ func (r *rig) hand(msg Message) error {
 // step is how finely run cuts time, and how long a message is on its way.
 const step = 5 * time.Millisecond
 
-// run lets time pass on a network that delivers in order, but for what is
-// lost.
+// run lets time pass on a network that delivers in order, except for lost
+// messages.
 func (r *rig) run(d time.Duration) {
 	for end := r.now + d; r.now < end; {
 		r.now += step
@@ -221,7 +220,7 @@ func (m *member) count(kind EventKind) int {
 	return n
 }
 
-// keyOf returns the first key whose sums a daemon tells for its region.
+// keyOf returns the first key that a daemon is the aggregator of.
 func (r *rig) keyOf(name string) int {
 	m := r.of(name)
 	for i := range 1_000 {
@@ -232,8 +231,8 @@ func (r *rig) keyOf(name string) int {
 	panic("no key of " + name)
 }
 
-// cells describes what a daemon holds, without what others say of its own
-// region, which is no count.
+// cells returns the cells of a daemon without the sums of its own region, which
+// count nothing.
 func (r *rig) cells(m *member) []Cell {
 	return slices.DeleteFunc(m.Cells(r.wall(m)), func(c Cell) bool { return c.Incarnation == m.Engine.region })
 }

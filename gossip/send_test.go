@@ -44,7 +44,7 @@ func TestQuietAndUrgent(t *testing.T) {
 	}
 }
 
-// A label that is soon over does not wait.
+// A window that ends soon is not delayed.
 func TestShortWindowsAreNotKeptBack(t *testing.T) {
 	r := newRig(Config{Quiet: 8 * time.Second}, "a", "a")
 	r.run(time.Second)
@@ -55,7 +55,7 @@ func TestShortWindowsAreNotKeptBack(t *testing.T) {
 	}
 }
 
-// A view is said to be as old as the oldest increment that waits.
+// The staleness of a view is at least the age of the oldest delayed increment.
 func TestUnsentIsTold(t *testing.T) {
 	for _, peer := range []string{"a", "b"} {
 		r := newRig(Config{Quiet: 5 * time.Second}, "a", peer)
@@ -133,7 +133,8 @@ func TestWindowOfUnacknowledgedCells(t *testing.T) {
 	}
 }
 
-// Who sums up a key dies before it told anybody; who does so next tells it.
+// The aggregator of a key dies before it sent a sum; the next aggregator sends
+// it.
 func TestResyncAfterTheTeamChanged(t *testing.T) {
 	r := newRig(Config{}, "a", "a", "a", "b")
 	r.run(3 * time.Second)
@@ -151,8 +152,8 @@ func TestResyncAfterTheTeamChanged(t *testing.T) {
 	}
 }
 
-// What is to be told again because the team changed is not taken for told when
-// a message is acknowledged that was sent before, and taken for lost.
+// Cells of a resync after a change of members are not considered sent when a
+// former message is acknowledged that was considered lost.
 func TestResyncBeforeALateMessage(t *testing.T) {
 	r := newRig(Config{}, "a", "a", "a", "a")
 	r.run(3 * time.Second)
@@ -162,8 +163,8 @@ func TestResyncBeforeALateMessage(t *testing.T) {
 	r.add("a4", k, 9)
 	r.run(300 * time.Millisecond)
 
-	// Only a1 knows, and leaves it to a3, which does not hear it, to tell a2.
-	// Of what a1 says a2 hears the second message before the first.
+	// Only a1 has a cell, and leaves it to a3, which does not receive it, to
+	// send it to a2. a2 receives the second message of a1 before the first.
 	var late []Message
 	r.sending = func(m *member, msg *Message) {
 		if m.name == "a1" && msg.To == r.of("a2").self.ID {
@@ -185,7 +186,7 @@ func TestResyncBeforeALateMessage(t *testing.T) {
 	if err := r.hand(late[0]); err != nil {
 		t.Fatal(err)
 	}
-	r.run(DefaultInterval + 2*step) // a1 hears that this was taken, a2 nothing
+	r.run(DefaultInterval + 2*step) // a1 receives the acknowledgement, a2 nothing
 	if r.total("a1", k) != 9 || r.total("a2", k) != 0 {
 		t.Fatal("a2 heard of it")
 	}
@@ -196,8 +197,8 @@ func TestResyncBeforeALateMessage(t *testing.T) {
 	}
 }
 
-// A cell of somebody gone grows at a daemon that is about to sweep: the key's
-// aggregator tells it, or, when it dies before, whoever has it.
+// A cell of a former daemon grows at a daemon that is about to resync: the
+// key's aggregator sends it or, when that one dies before, any daemon with it.
 func TestWhatGrewBeforeAResyncIsToldByTheAggregator(t *testing.T) {
 	for _, dies := range []bool{false, true} {
 		r := newRig(Config{}, "a", "a", "a")
@@ -230,8 +231,8 @@ func TestWhatGrewBeforeAResyncIsToldByTheAggregator(t *testing.T) {
 	}
 }
 
-// A daemon dies when one of its siblings had heard its latest hits: the others
-// hear of them from that one.
+// A daemon dies after one of its regional peers received its latest hits: the
+// others receive them from that one.
 func TestLastWordsSpread(t *testing.T) {
 	for _, heard := range []string{"a2", "a3", "a4"} {
 		r := newRig(Config{}, "a", "a", "a", "a", "b")
@@ -249,7 +250,7 @@ func TestLastWordsSpread(t *testing.T) {
 	}
 }
 
-// A label that must not leave its region does not, in a sweep either.
+// Cells of scope region do not leave their region, in a resync either.
 func TestRegionalCellsStay(t *testing.T) {
 	r := newRig(Config{}, "a", "a", "b")
 	r.sending = func(m *member, msg *Message) {
@@ -271,8 +272,8 @@ func TestRegionalCellsStay(t *testing.T) {
 	}
 }
 
-// A new daemon takes no share before it has heard its region whole, unless it
-// hears nothing for so long.
+// A new daemon takes no share before it received all cells of its region,
+// unless it receives nothing for long.
 func TestReadiness(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -329,8 +330,8 @@ func TestAggregators(t *testing.T) {
 	}
 }
 
-// Who leaves hands over what waits, and what it still counts; and the only
-// daemon of a region to the other regions, since nobody else can.
+// A leaving daemon sends delayed increments and later counts; the only daemon
+// of a region sends them to the other regions too.
 func TestLeavingTellsAll(t *testing.T) {
 	for _, regions := range [][]string{{"a", "a"}, {"a", "b"}, {"a", "a", "b"}} {
 		r := newRig(Config{Quiet: time.Minute}, regions...)

@@ -16,7 +16,7 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// wavering are rights that go up and down within a label, at most those of
+// wavering are rights that go up and down within a window, at most those of
 // shares.
 type wavering struct {
 	*shares
@@ -36,7 +36,7 @@ func (w *wavering) Allotment(rule, total uint64, x, carry int64, regional bool) 
 	return b * w.least / 4, why
 }
 
-// storm is a cluster that is harmed at random, and what was admitted.
+// storm is a cluster with random faults, and the admitted hits.
 type storm struct {
 	*cluster
 	r        *rapid.T
@@ -48,7 +48,7 @@ type storm struct {
 	limit    stormRule // the newest
 	limits   map[*daemon]stormRule
 	fronts   map[*daemon][2]*Matcher     // that in force, and the one before
-	fixed    int64                       // the last label in which a daemon had fixed windows
+	fixed    int64                       // the last window in which a daemon had fixed windows
 	bound    map[int64]uint64            // by start of the window
 	admitted map[string]map[int64]uint64 // by key and start of the window
 	events   map[string][]*stormHit      // by key, in the order of time
@@ -111,7 +111,7 @@ func (s *storm) reload(t testing.TB, d *daemon) {
 	s.fronts[d], s.limits[d] = [2]*Matcher{s.front, s.fronts[d][0]}, s.limit
 }
 
-// note takes in what bounds the labels around one.
+// note updates the bounds of the windows around one.
 func (s *storm) note(window int64) {
 	for _, l := range s.limits {
 		for _, x := range []int64{window - rightsWindow, window, window + rightsWindow} {
@@ -135,12 +135,12 @@ func (s *storm) noteRule(window int64, l *rules.Limit) {
 // rule makes a rule the newest one.
 func (s *storm) rule(t testing.TB) {
 	all := s.daemons
-	s.daemons = nil // they hear of it later
+	s.daemons = nil // they receive it later
 	s.putRule(t, s.limit.String())
 	s.daemons = all
 }
 
-// call asks for some descriptors at once.
+// call decides some descriptors at a time.
 func (s *storm) call(t testing.TB, d *daemon) {
 	var call Call
 	call.Domain = "d"
@@ -372,7 +372,7 @@ func (s *storm) harm(t *testing.T, bends bool) {
 	}
 }
 
-// forge makes a daemon hear notes that make no sense.
+// forge sends a daemon invalid rights messages.
 func (s *storm) forge(d, from *daemon) {
 	if d.node == nil || from.node == nil || d == from {
 		return

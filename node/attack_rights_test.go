@@ -32,7 +32,7 @@ func (c *cluster) putRule(t testing.TB, rule string) {
 	c.put(t, "domain: d\ndescriptors:\n  - key: k\n    rate_limit: {"+rule+"}\n")
 }
 
-// admit asks a daemon n times for one hit and returns how many it admitted.
+// grant sends a daemon n calls of one hit and returns how many it admitted.
 func (c *cluster) grant(t testing.TB, d *daemon, text string, n int) (admitted uint64) {
 	t.Helper()
 	var call Call
@@ -47,8 +47,8 @@ func (c *cluster) grant(t testing.TB, d *daemon, text string, n int) (admitted u
 
 const fixed100 = "unit: minute, unit_multiplier: 10, requests_per_unit: 100, overage_budget: 0%"
 
-// A1: what was given away counts also for a key that is far from its limit. The
-// asker's hits before its restart were never told.
+// Given rights count also for a key that is far from its limit. The requester's
+// hits before its restart were never sent.
 func TestAttackShortcutAfterGift(t *testing.T) {
 	c := rightsCluster(t, fixed100, "a1", "a2")
 	a1, a2 := c.daemons[0], c.daemons[1]
@@ -60,8 +60,8 @@ func TestAttackShortcutAfterGift(t *testing.T) {
 	c.pass(time.Second)
 	c.start(t, a1)
 	c.pass(3 * time.Second)
-	got += c.grant(t, a1, "k=v", 1) // it holds nothing, and asks
-	c.pass(20 * time.Millisecond)   // the gift comes
+	got += c.grant(t, a1, "k=v", 1) // it holds nothing, and requests rights
+	c.pass(20 * time.Millisecond)   // the transfer arrives
 	t.Log(c.rightsOf(t, a1, "k=v"), c.rightsOf(t, a2, "k=v"))
 	c.cuts[[2]string{"a1", "a2"}] = true
 	got += c.grant(t, a1, "k=v", 200)
@@ -139,7 +139,7 @@ func TestAttackBucketOverflow(t *testing.T) {
 	got, from := uint64(0), c.now
 	for range 600 { // a minute
 		for _, d := range c.daemons {
-			c.grant(t, d, "k=first", 1) // stays live
+			c.grant(t, d, "k=first", 1) // keeps its entry
 			got += c.grant(t, d, "k=v", 3)
 		}
 		c.pass(100 * time.Millisecond)
@@ -182,7 +182,7 @@ func TestAttackNoteOfUnlimited(t *testing.T) {
 			}()
 		}
 	}
-	// A gift under the unlimited rule for a key that has a row.
+	// A transfer under the unlimited rule for a key that has an account.
 	c.grant(t, c.daemons[0], "k=v", 50)
 	var call Call
 	c.resolve(t, &call, "k=v")
@@ -208,13 +208,13 @@ func TestAttackNoteOfUnlimited(t *testing.T) {
 	}
 }
 
-// A6: a budget is switched off and on again within a label.
+// A budget is disabled and enabled again within a window.
 func TestAttackBudgetOffAndOn(t *testing.T) {
 	c := rightsCluster(t, fixed100, "a1", "b1")
 	c.cuts[[2]string{"a", "b"}], c.cuts[[2]string{"b", "a"}] = true, true
 	got := uint64(0)
 	for _, d := range c.daemons {
-		got += c.grant(t, d, "k=v", 30) // makes rows
+		got += c.grant(t, d, "k=v", 30) // makes accounts
 	}
 	c.putRule(t, "unit: minute, unit_multiplier: 10, requests_per_unit: 100")
 	for _, d := range c.daemons {
@@ -286,8 +286,8 @@ func TestAttackNoteOfOtherRule(t *testing.T) {
 	}
 }
 
-// A9: refused hits that a bucket charges (charge_denied) are forgiven by its
-// meter, and not by its row.
+// Denied hits that a bucket charges (charge_denied) are forgiven by its meter,
+// and not by its account.
 func TestAttackBucketDebtOfRow(t *testing.T) {
 	c := rightsCluster(t, "unit: minute, requests_per_unit: 600, burst: 60, algorithm: token_bucket, overage_budget: 0%, charge_denied: true", "a1", "b1")
 	a1, got := c.daemons[0], uint64(0)

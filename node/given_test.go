@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Rights that were given away are gone, also for a key whose count is far from
-// the limit: the donor has not heard yet what the others admitted.
+// Given rights are gone, also for a key whose count is far from the limit: the
+// donor has not received the others' counts yet.
 func TestGivenRightsAreGone(t *testing.T) {
 	c := &cluster{delay: time.Millisecond, wan: 5 * time.Millisecond, rights: true, cuts: map[[2]string]bool{}}
 	for _, n := range []string{"a1", "a2", "b1", "c1"} {

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// asker asks a cluster and keeps what was admitted of one key.
+// asker sends hits to a cluster and keeps the admitted hits of one key.
 type asker struct {
 	c        *cluster
 	call     Call
@@ -32,7 +32,7 @@ func (a *asker) ask(t testing.TB, d *daemon, times int) {
 func (a *asker) worst(sliding bool) (most float64) {
 	for window, n := range a.admitted {
 		sum := float64(n)
-		if sliding { // as the label ends: the least that must hold of the one before
+		if sliding { // at the end of the window: the least that must count of the one before
 			sum = max(sum, float64(a.admitted[window-rightsWindow]))
 		}
 		most = max(most, sum)
@@ -40,8 +40,8 @@ func (a *asker) worst(sliding bool) (most float64) {
 	return most
 }
 
-// Whatever is lost, repeated, late, cut off or restarted, no label admits more
-// than the limit and its budget.
+// For any loss, duplication, delay, partition and restart, no window admits
+// more than the limit and its budget.
 func TestRightsHold(t *testing.T) {
 	for _, algorithm := range []string{"fixed_window", "sliding_window", "token_bucket", "sliding_log"} {
 		t.Run(algorithm, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/georld/rld/quota/epoch"
 )
 
-// shares are rights in equal parts that nobody changes. A process holds nothing
-// of labels that one before it may have used.
+// shares are constant rights in equal parts. A process holds nothing in windows
+// that a former one may have used.
 type shares struct {
 	c      *cluster
 	region string
@@ -64,7 +64,7 @@ func (s *shares) part(total uint64, regional bool) uint64 {
 	return total / n
 }
 
-// rightsOf prints what a daemon has of the rights to a key.
+// rightsOf prints the rights of a daemon to a key.
 func (c *cluster) rightsOf(t testing.TB, d *daemon, text string) string {
 	t.Helper()
 	var call Call
@@ -81,8 +81,8 @@ func (c *cluster) rightsOf(t testing.TB, d *daemon, text string) string {
 	return fmt.Sprintf("%d left of %d, gave %d, was given %d\n", left, base.Amount, moved.Given, moved.Received)
 }
 
-// A daemon that holds nothing says so when it refuses, and not when it is
-// given.
+// The denial of a daemon without rights is degraded, and no more after it
+// received some.
 func TestNoRightsIsDegraded(t *testing.T) {
 	c := &cluster{delay: time.Millisecond, wan: 40 * time.Millisecond, rights: true, cuts: map[[2]string]bool{}}
 	for _, n := range []string{"a1", "a2"} {
@@ -94,13 +94,13 @@ func TestNoRightsIsDegraded(t *testing.T) {
 	c.put(t, "domain: d\ndescriptors:\n  - {key: k, rate_limit: {unit: minute, requests_per_unit: 100, consistency: partition}}\n")
 	a1, call := c.find(t, "a1"), Call{}
 	a1.node = nil
-	c.start(t, a1) // what it may have used before is lost to it
+	c.start(t, a1) // its use before is lost to it
 	c.ask(t, a1, &call, "k=v")
 	if st := &call.Statuses[0]; !st.Over || st.Gate != RightsGate || st.Degraded != NoRights {
 		t.Errorf("after a restart: over %v by %v, degraded %q, want it refused for want of rights", st.Over, st.Gate, st.Degraded)
 	}
 	c.pass(time.Second)
-	c.ask(t, a1, &call, "k=v") // by now it knows whom to ask
+	c.ask(t, a1, &call, "k=v") // by now it has peers
 	c.pass(time.Second)
 	c.ask(t, a1, &call, "k=v")
 	if st := &call.Statuses[0]; st.Over || st.Degraded != NotDegraded {

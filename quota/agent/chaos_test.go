@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// chaos makes a cluster of the seed's choice and harms it for a while; heal
-// ends the harm, and what is down starts again.
+// chaos is a random cluster with random faults for a while; heal ends the
+// faults and starts stopped daemons.
 type chaos struct {
 	*rig
 	cuts []string // "a>b": nothing goes from a region or daemon to another
@@ -82,8 +82,8 @@ func (c *chaos) harm() string {
 	case n < 16 && len(c.daemons) < 12:
 		return "join " + c.join(p.region).name
 	case n < 18 && p.up && !q.up && q.region == p.region:
-		// The word of an operator who is right: it stays down until all is
-		// well, so that it hears of this first.
+		// The operator is right: the daemon stays stopped until all is healed,
+		// so that it learns of this first.
 		if err := p.RetireDaemon(q.name); err == nil {
 			q.barred = never
 			return "retire " + q.name
@@ -122,7 +122,7 @@ func (c *chaos) play(d time.Duration) {
 // never is when those that were retired start again, if nothing heals.
 const never = time.Duration(1 << 62)
 
-// heal mends all and starts what is down.
+// heal ends the faults and starts stopped daemons.
 func (c *chaos) heal() {
 	c.cuts, c.loss, c.slowDisk, c.broken = nil, 0, 0, 0
 	c.history = append(c.history, fmt.Sprintf("%v heal", c.at))

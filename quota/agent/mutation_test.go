@@ -55,8 +55,8 @@ func move(r *rig, p *proc) {
 
 func (o *Agent) region0() *epoch.Table { return o.region }
 
-// crashBeforeStore: a promises to give its share away, and dies while that is
-// on its way to the disk. What is on the disk knows nothing of it.
+// crashBeforeStore: a promises to give its share away, and crashes while the
+// promise is being stored. The stored record does not contain it.
 func crashBeforeStore(r *rig) {
 	a := r.find("a1")
 	r.slow = func(p *proc) time.Duration {
@@ -76,8 +76,8 @@ func crashBeforeStore(r *rig) {
 	r.run(20 * time.Second)
 }
 
-// joinWithoutTables: a1 lets another daemon in after it promised to give the
-// region's share away; what the other is told of that is lost.
+// joinWithoutTables: a1 admits another daemon after it promised to give the
+// region's share away; messages about that promise to the new daemon are lost.
 func joinWithoutTables(r *rig) {
 	p := r.join("a")
 	r.until(2*time.Second, "ready", func() bool { return p.Agent.ready })

@@ -137,7 +137,7 @@ func TestMessageRefused(t *testing.T) {
 	}
 }
 
-// TestItemsRefused: what is wrong with an item is said, and changes nothing.
+// TestItemsRefused: a malformed item causes an event, and changes nothing.
 func TestItemsRefused(t *testing.T) {
 	r, a, near, far := pair(t)
 	top, _ := a.region0().Settled()

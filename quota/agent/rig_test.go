@@ -14,21 +14,21 @@ import (
 	"github.com/georld/rld/quota/epoch"
 )
 
-// dawn is where the tests' label clock starts, in Unix milliseconds.
+// dawn is the start of the tests' window clock, in Unix milliseconds.
 const dawn = int64(1_767_225_600_000)
 
 // step is how far virtual time goes at once.
 const step = 10 * time.Millisecond
 
-// asked is a rule as the tests ask for it.
+// asked is a rule whose allotments the tests check.
 type asked struct {
 	id           uint64
 	total        uint64
 	width, carry int64 // ms
 }
 
-// rig is offices, their disks, and the messages on their way. Time passes and
-// messages move only as a test and its seed say.
+// rig holds agents, their disks, and the messages under way. Time passes and
+// messages move only as a test and its seed decide.
 type rig struct {
 	t       *testing.T
 	rng     *rand.Rand
@@ -39,7 +39,7 @@ type rig struct {
 	born    crdt.Incarnation
 	asked   []asked
 	rules   []Rule
-	// demand is what a daemon is asked for in a second, by rule.
+	// demand returns the hits offered to a daemon per second, by rule.
 	demand func(p *proc, rule uint64) uint64
 
 	// Of the network and the disks.
@@ -49,10 +49,10 @@ type rig struct {
 	slowDisk, broken int                         // percent of stores that take 50 ms, that fail
 	slow             func(p *proc) time.Duration // that a store takes
 	failing          func(p *proc) bool
-	mangle           func(m *Message) // changes what is sent
+	mangle           func(m *Message) // changes a message before it is sent
 	mutation         mutation
 
-	used  map[window]map[crdt.Incarnation]uint64 // the greatest answer by life
+	used  map[window]map[crdt.Incarnation]uint64 // the greatest allotment by incarnation
 	bytes [2]int                                 // sent inside regions and across
 	sent  [2]int
 	size  func(m *Message) int
@@ -62,7 +62,7 @@ type rig struct {
 	history []string
 }
 
-// window is a rule's label.
+// window is a window of a rule.
 type window struct {
 	rule  int
 	start int64
@@ -84,7 +84,7 @@ type proc struct {
 	hits         map[uint64]uint64
 	events       []Event
 	forgotten    bool
-	barred       time.Duration // it may not start before: an operator said so
+	barred       time.Duration // an operator retired it: it must not start before
 }
 
 type parcel struct {
@@ -181,7 +181,7 @@ func (r *rig) restart(p *proc, lost bool) {
 		r.forget(p)
 		return
 	}
-	// Its clock may be stepped back by at most what the fence allows for.
+	// Its clock may step back by at most the margin of the fence.
 	r.start(p, Start{Generation: uint64(r.stamp(p)), Fence: r.now(p) + 1000})
 }
 
@@ -200,7 +200,7 @@ func (r *rig) stamp(p *proc) hlc.Timestamp {
 	return p.last
 }
 
-// peers are who a daemon takes for live: the dead for two seconds more.
+// peers are the live daemons by membership: the dead for two seconds more.
 func (r *rig) peers() []gossip.Peer {
 	var out []gossip.Peer
 	for _, p := range r.daemons {
@@ -337,8 +337,9 @@ func (r *rig) deliver() {
 	}
 }
 
-// observe asks every daemon for the labels its clock has reached, and checks
-// that all lives together never got more than there is.
+// observe reads the allotments of every daemon for the windows its clock has
+// reached, and checks that all incarnations together never got more than the
+// total.
 func (r *rig) observe() {
 	for _, p := range r.daemons {
 		if !p.up {
@@ -396,7 +397,7 @@ func (r *rig) safe() {
 	}
 }
 
-// held is what all hold together of the labels that start now.
+// held returns the sum of all allotments in windows that start now.
 func (r *rig) held(rule int) uint64 {
 	sum := uint64(0)
 	for _, p := range r.daemons {
@@ -427,7 +428,7 @@ func (r *rig) until(d time.Duration, what string, ok func() bool) time.Duration 
 	return r.at - from
 }
 
-// whole says that all of every rule is held, but for what rounding leaves.
+// whole reports whether the total of every rule is held, except for rounding.
 func (r *rig) whole() bool {
 	for i, a := range r.asked {
 		if r.held(i)+uint64(2*len(r.cfg.Regions)) < a.total {
@@ -437,7 +438,7 @@ func (r *rig) whole() bool {
 	return true
 }
 
-// dump shows what the daemons know.
+// dump logs the state of the daemons.
 func (r *rig) dump() {
 	for _, p := range r.daemons {
 		if !p.up {

@@ -10,9 +10,9 @@ func byRegion(shares map[string]uint64) func(p *proc, rule uint64) uint64 {
 	return func(p *proc, rule uint64) uint64 { return shares[p.region] }
 }
 
-// TestCutRegion: a region that is cut off keeps its share for as long as that
-// lasts, nobody rebalances meanwhile, and after the heal the shares reach
-// their target within a period and two seconds.
+// TestCutRegion: a partitioned region keeps its share meanwhile, no share
+// moves, and after the heal the shares reach their target within a period and
+// two seconds.
 func TestCutRegion(t *testing.T) {
 	r := newRig(t, 1, 2, 2, 2)
 	shares := map[string]uint64{"a": 1000, "b": 1000, "c": 1000}
@@ -39,8 +39,8 @@ func TestCutRegion(t *testing.T) {
 	r.safe()
 }
 
-// TestLongWindow: a label that is long keeps what it began with, although the
-// demand moves and the epochs of then are forgotten.
+// TestLongWindow: a long window keeps its initial rights, although the demand
+// moves and its epochs are pruned.
 func TestLongWindow(t *testing.T) {
 	r := newRig(t, 1, 1, 1, 1)
 	shares := map[string]uint64{"a": 1000, "b": 1000, "c": 1000}
@@ -51,7 +51,7 @@ func TestLongWindow(t *testing.T) {
 	x := dawn + r.at.Milliseconds() - 1000
 	a := r.find("a1")
 	was, _ := a.Allotment(14, 100_000, x, 0, false)
-	late := r.find("b1") // asks for the label only later
+	late := r.find("b1") // reads its allotment of the window only later
 	for i := range 16 {
 		shares["a"], shares["b"], shares["c"] = 100, 100, 100
 		shares[string(rune('a'+i%3))] = 5000
@@ -109,7 +109,7 @@ func TestPins(t *testing.T) {
 	r.safe()
 }
 
-// TestUnfitPins: pins that leave nothing to others are said and left out.
+// TestUnfitPins: pins that leave nothing to others are reported and ignored.
 func TestUnfitPins(t *testing.T) {
 	r := newRig(t, 1, 1, 1, 1)
 	r.rules[0].Pins = []Pin{{Region: "a", Share: 1_000_000}, {Region: "b", Share: 1}}

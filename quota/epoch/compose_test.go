@@ -49,10 +49,10 @@ type unionMutation int
 const (
 	unionNone        unionMutation = iota
 	unionOneVote                   // one daemon acknowledges for its region
-	unionNoTables                  // a joiner does not learn what the others hold
+	unionNoTables                  // a joining daemon does not learn the dependencies of the others
 	unionNoUnsettled               // unsettled epochs of daemons are ignored
-	unionOwnVote                   // a daemon's own vote counts as its region's word
-	unionNoChain                   // an epoch does not ask for what its predecessor asked for
+	unionOwnVote                   // a daemon's own vote counts as the acknowledgement of its region
+	unionNoChain                   // an epoch does not need the dependencies of its predecessor
 )
 
 func newUnion(r *realm) *union {
@@ -477,7 +477,7 @@ func TestMutationsOfUnion(t *testing.T) {
 	}
 }
 
-// playUnion does what of a script is possible.
+// playUnion performs the possible actions of a script.
 func playUnion(t *testing.T, r *realm, script string) (sum, bound uint64) {
 	t.Helper()
 	u := newUnion(r)

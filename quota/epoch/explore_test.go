@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// found is a violation: what was done, and what the label came to.
+// found is a violation: the actions, and the sum of the shares of the window.
 type found struct {
 	path       []string
 	x          int64
@@ -76,8 +76,8 @@ func explore[S state[S]](w S, limit int) (states int, all bool, bad *found) {
 	return len(seen), true, bad
 }
 
-// wander takes random actions until none is left or steps are done, and
-// returns how many it took, whether somebody used more than the genesis alone
+// wander performs random actions until none is left or steps are done. It
+// returns how many, whether any participant used more than the genesis alone
 // allows, and the worst violation.
 func wander(s *setup, seed uint64, steps int) (taken int, raised bool, bad *found) {
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -203,8 +203,8 @@ func TestExplore(t *testing.T) {
 }
 
 // randomSetup draws a world of up to six participants and four proposals:
-// chains and siblings, joiners and leavers, with and without horizons,
-// restarts, losses of memory, deaths, pruning and late grants.
+// chains and branches, participants that join and leave, with and without
+// horizons, restarts, lost records, deaths, pruning and late extensions.
 func randomSetup(seed uint64) *setup {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	n := 2 + rng.IntN(5)

@@ -73,9 +73,9 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// TestMutationsLower is the schedule for what neither search finds in its time:
-// 1 and 3 acknowledge an epoch and then a lower one, of which their first word
-// could not tell.
+// TestMutationsLower is the schedule for a mutation that neither search finds
+// in its time: 1 and 3 acknowledge an epoch and then a lower one, which their
+// first acknowledgement could not list.
 func TestMutationsLower(t *testing.T) {
 	s := &setup{
 		genesis: genesis(0, 1, 4, 3, 0), joiners: []uint64{2}, clock: 1, ride: true,

@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPast: a table that prunes answers for every label what one that does not
-// prune answers, or less.
+// TestPast: the shares of a table that prunes are those of a table that does
+// not prune, or less.
 func TestPast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := Epoch{Members: amounts(1, 500_000, 2, 500_000)}

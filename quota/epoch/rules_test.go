@@ -37,8 +37,8 @@ func TestRowsValidate(t *testing.T) {
 	}
 }
 
-// TestBaseOf: rows decide how much, and nothing but that: a raise waits for
-// all, a lowering does not, rule by rule.
+// TestBaseOf: shares of rules decide the amount and nothing else: an increase
+// waits for all, a decrease does not, rule by rule.
 func TestBaseOf(t *testing.T) {
 	g, err := Genesis(0, amounts(1, 500_000, 2, 500_000))
 	if err != nil {

@@ -34,7 +34,7 @@ func (t *Table) clone() *Table {
 	return &c
 }
 
-// key identifies the state; what was sent counts as a set.
+// key identifies the state; sent items count as a set.
 func (w *world) key() [16]byte {
 	b := make([]byte, 0, 512)
 	for i, t := range w.tables {

@@ -66,9 +66,9 @@ func wantShare(t testing.TB, tb *Table, x, carry int64, want uint64, wantWhy Rea
 	}
 }
 
-// TestMove is the life of one epoch: it lowers at once, raises when all have
-// acknowledged, one carry later where history reaches back, and the older
-// epoch is pruned when no label needs it.
+// TestMove follows one epoch: it decreases immediately, increases when all have
+// acknowledged, one carry later where history reaches back, and the older epoch
+// is pruned when no window needs it.
 func TestMove(t *testing.T) {
 	g := genesis(0, 1, 50, 2, 50)
 	a, b := mustNew(t, 1, g), mustNew(t, 2, g)
@@ -95,7 +95,7 @@ func TestMove(t *testing.T) {
 	if n := a.Prune(1701); n != 1 {
 		t.Errorf("pruned %d, want 1", n)
 	}
-	wantShare(t, a, 1700, 0, 50, ReasonEpoch) // what the pruned left
+	wantShare(t, a, 1700, 0, 50, ReasonEpoch) // the amounts of the pruned epoch
 	wantShare(t, a, 1701, 0, 80, ReasonEpoch)
 	if err := a.Learn(Epoch{ID: at(3), Members: amounts(1, 100)}); !errors.Is(err, ErrStale) {
 		t.Errorf("a replayed stale epoch: %v, want ErrStale", err)
@@ -137,8 +137,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestReclaim is a death with a horizon: the share of the dead comes back with
-// the first label after all it was ever granted, and not one earlier.
+// TestReclaim is a death with a horizon: the share of the dead participant is
+// usable from the first window after its farthest horizon, and not before.
 func TestReclaim(t *testing.T) {
 	g := genesis(30_000, 1, 10, 2, 10, 3, 10)
 	a, b := mustNew(t, 1, g), mustNew(t, 2, g)
@@ -160,7 +160,7 @@ func TestReclaim(t *testing.T) {
 	}
 }
 
-// TestRetire shows what an operator's word does where there is no horizon.
+// TestRetire shows the effect of an operator's retirement without a horizon.
 func TestRetire(t *testing.T) {
 	g := genesis(0, 1, 10, 2, 10, 3, 10)
 	a, b := mustNew(t, 1, g), mustNew(t, 2, g)
@@ -231,8 +231,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestBounds floods a table: it keeps its limits, and the operator's word
-// still gets through when a dead participant has stopped all else.
+// TestBounds floods a table: it keeps its bounds, and a retirement is still
+// possible when a dead participant has stopped all else.
 func TestBounds(t *testing.T) {
 	g := genesis(30_000, 1, 10, 2, 10, 3, 10)
 	tb := mustNew(t, 1, g)

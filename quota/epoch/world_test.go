@@ -7,12 +7,12 @@ import (
 	"github.com/georld/rld/hlc"
 )
 
-// A world is a few participants on the real Table, and all that was ever sent
-// between them: what was sent stays, may be delivered at any time, in any
-// order, once, often or never. Every participant has its own clock, which only
-// tick moves, so any skew is covered; the labels are 1 ms wide. After each
-// step every participant asks for every label its clock has reached: nobody
-// can use more in any execution.
+// A world is a few participants on the real Table, and all items ever sent
+// between them: each may be delivered at any time, in any order, once, often or
+// never. Every participant has its own clock, which only tick moves, so any
+// skew is covered; windows are 1 ms long. After each step every participant
+// reads its share of every window its clock has reached: no execution uses
+// more.
 type world struct {
 	*setup
 	tables []*Table
@@ -21,15 +21,15 @@ type world struct {
 	dead   []bool
 	grants []Extension // all ever given; those not delivered at once may come late
 	acks   []Ack
-	// cur is the greatest answer of the present run by participant and label,
-	// past the sum of those of the runs before it.
+	// cur is the greatest share of the current run by participant and window,
+	// past the sum of those of former runs.
 	cur, past [][]uint64
-	star      []ID // by label: the greatest least-epoch of any answer
+	star      []ID // by window: the greatest least epoch of any share
 	crashes   int
 	lapses    int
 }
 
-// setup is what a world starts from and what may happen in it.
+// setup is the start of a world and its possible actions.
 type setup struct {
 	name      string
 	large     bool // too many states for every run of the tests
@@ -42,12 +42,12 @@ type setup struct {
 	lapses    int // losses of the record
 	kills     int // deaths
 	prune     bool
-	late      bool // grants may be delivered late
+	late      bool // extensions may be delivered late
 	// ride lets epochs travel with what refers to them only. Knowing an epoch
 	// without acknowledging it or counting on it makes no share greater.
 	ride bool
-	// takers are those who may hear acknowledgements, holders those who may
-	// hear grants; all if empty. The others have no share to gain by them.
+	// takers receive acknowledgements, holders receive extensions; all
+	// participants if empty. The others cannot gain a share by them.
 	takers, holders []uint64
 	mutation        mutation
 	broken          mutant
@@ -62,13 +62,13 @@ const (
 	mutationSchedule             // use the latest epoch known whose activation has come
 	mutationRaiseNow             // no carry in the raise, though history reaches back
 	mutationLimit                // shares of different limits
-	mutationCurrent              // an acknowledgement holds from the current label on
+	mutationCurrent              // an acknowledgement holds from the current window on
 	mutationLower                // a lower epoch acknowledged after a higher one
 	mutationAmnesia              // a lost record is taken for a first start
-	mutationNoFence              // a restart uses labels of the run before
-	mutationFreeGrants           // grants count for every epoch
-	mutationForgetGrant          // grants forgotten by a restart
-	mutationLie                  // the operator retires one who lives
+	mutationNoFence              // a restart uses windows of the former run
+	mutationFreeGrants           // extensions count for every epoch
+	mutationForgetGrant          // extensions forgotten by a restart
+	mutationLie                  // the operator retires a live participant
 )
 
 func newWorld(s *setup) *world {
@@ -179,7 +179,7 @@ func (w *world) learnRiding(t *Table, id ID) {
 func (w *world) grantActions(i int, add func(string, ...any)) {
 	t := w.tables[i]
 	for j, u := range w.tables {
-		// A grant that reaches past the last clock is as good as any.
+		// An extension beyond the last clock is as good as any.
 		if j == i || !allowed(w.holders, u.owner) || w.genesis.Horizon == 0 {
 			continue
 		}
@@ -215,7 +215,7 @@ func (w *world) alive() int {
 	return n
 }
 
-// mayLearn keeps back what the operator has no reason to say yet.
+// mayLearn delays epochs that the operator cannot propose yet.
 func (w *world) mayLearn(e Epoch) bool {
 	for _, r := range e.Retired {
 		for i, t := range w.tables {
@@ -361,7 +361,7 @@ func (w *world) endRun(i int) {
 	}
 }
 
-// observe asks for every share there is.
+// observe reads every share.
 func (w *world) observe() {
 	for i, t := range w.tables {
 		if w.dead[i] {
@@ -383,13 +383,13 @@ func (w *world) observe() {
 	}
 }
 
-// share is the answer of the real code, or that of a planted variant.
+// share returns the share of the real code, or of a mutation.
 func (w *world) share(t *Table, x int64) uint64 {
 	last := &t.entries
 	switch w.mutation {
 	case mutationLatest:
 		return (*last)[len(*last)-1].Amount(t.owner)
-	case mutationSchedule: // an epoch is active from the label of its stamp + 1 on
+	case mutationSchedule: // an epoch is active from the window of its stamp + 1 on
 		for i := len(*last) - 1; i > 0; i-- {
 			if (*last)[i].ID.Stamp.Millis()+1 <= x {
 				return (*last)[i].Amount(t.owner)
@@ -407,9 +407,9 @@ func (w *world) share(t *Table, x int64) uint64 {
 	return s
 }
 
-// worst returns the label whose shares stand worst, their sum and its bound.
-// Where history reaches back, what counts of a participant is its greatest
-// share of all labels that show in x.
+// worst returns the window with the worst sum of shares, the sum and its bound.
+// Where history reaches back, a participant counts with its greatest share of
+// all windows that count in x.
 func (w *world) worst() (x int64, sum, bound uint64) {
 	bound = 1
 	for y := int64(0); y <= w.clock; y++ {

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// What the daemons of a world do.
+// The actions of the daemons of a world.
 
 func (w *world) ms() int64 { return w.now / 1000 }
 
@@ -44,7 +44,7 @@ func (w *world) handle(e *event) {
 		return
 	}
 	if e.window != w.window {
-		return // Rights are those of a label.
+		return // Rights belong to a window.
 	}
 	switch e.kind {
 	case evPushed:
@@ -73,7 +73,7 @@ func (w *world) handle(e *event) {
 	}
 }
 
-// hit is one request to a region: two gates, then perhaps an ask.
+// hit is one request to a region: two gates, then perhaps a transfer request.
 func (w *world) hit(r int) {
 	w.at(event{at: w.source[r].next(w.now), kind: evHit, to: r})
 	rank := w.daemons - 1
@@ -102,8 +102,9 @@ func (w *world) breach(format string, args ...any) {
 	}
 }
 
-// estimate is the estimate gate's count: own, siblings as merged, regions as
-// merged and extrapolated for at most three lags.
+// estimate is the count of the estimate gate: own hits, those of regional peers
+// as merged, and those of regions as merged and extrapolated for at most three
+// lags.
 func (w *world) estimate(id int) uint64 {
 	d, r := &w.daemon[id], w.region(id)
 	sum := d.used
@@ -121,7 +122,7 @@ func (w *world) estimate(id int) uint64 {
 	return sum
 }
 
-// ask asks a sibling for rights if the policy says so.
+// ask requests rights of a regional peer if the policy does.
 func (w *world) ask(id int) {
 	d := &w.daemon[id]
 	if w.variant == none || w.daemons == 1 {
@@ -146,7 +147,7 @@ func (w *world) ask(id int) {
 	}
 }
 
-// give answers an ask.
+// give replies to a request.
 func (w *world) give(e *event) {
 	d := &w.daemon[e.to]
 	v := &d.views[e.from%w.daemons]
@@ -159,7 +160,7 @@ func (w *world) give(e *event) {
 	})
 }
 
-// charge takes n from the donor's row.
+// charge charges n to the donor's account.
 func (w *world) charge(from, to int, n uint64) {
 	d := &w.daemon[from]
 	if w.variant != uncharged && n > w.rights(from) {
@@ -170,7 +171,7 @@ func (w *world) charge(from, to int, n uint64) {
 	d.sent = nil
 }
 
-// transferTo gives n rights to a daemon that has not asked.
+// transferTo transfers n rights to a daemon without a request.
 func (w *world) transferTo(from, to int, n uint64) {
 	e := event{kind: evTransfer, from: from, to: to}
 	if w.variant == uncharged && w.region(from) != w.region(to) {
@@ -184,7 +185,7 @@ func (w *world) transferTo(from, to int, n uint64) {
 	w.send(e)
 }
 
-// credit merges what a donor has given in all.
+// credit merges the total that a donor has given.
 func (w *world) credit(to, from int, given uint64) (gain uint64) {
 	d := &w.daemon[to]
 	if given <= d.got[from] {
@@ -208,8 +209,7 @@ func (w *world) audit() {
 	}
 }
 
-// transfer takes in a gift; an aggregator hands on what came from another
-// region.
+// transfer receives rights; an aggregator splits those from another region.
 func (w *world) transfer(e *event) {
 	n := w.credit(e.to, e.from, e.v)
 	r := w.region(e.to)
@@ -250,7 +250,7 @@ func (w *world) summed(r int) (g Region, used uint64) {
 	return g, used
 }
 
-// short publishes the hunger of a region, if id speaks for it.
+// short announces the shortage of a region, if id is its aggregator.
 func (w *world) short(r, id int) {
 	if w.variant == none || id != w.aggregator(r) {
 		return
@@ -271,7 +271,7 @@ func (w *world) short(r, id int) {
 	}
 }
 
-// spare is what a region can do without.
+// spare returns the spare rights of a region.
 func (w *world) spare(g Region) uint64 {
 	if w.variant == floorless { // The heuristic that lost: all but one's current traffic.
 		return sat.Sub(g.Available, g.Offered/10)
@@ -279,7 +279,7 @@ func (w *world) spare(g Region) uint64 {
 	return w.terms().Spare(w.left(), g)
 }
 
-// collect is the answer of a region to another's hunger.
+// collect is the reply of a region to another's shortage.
 func (w *world) collect(e *event) {
 	g, _ := w.summed(e.to)
 	mine := w.spare(g)
@@ -309,7 +309,7 @@ func (w *world) collect(e *event) {
 	}
 }
 
-// push tells the siblings a daemon's row and looks whether to ask.
+// push sends a daemon's account to its regional peers and checks its need.
 func (w *world) push(id int) {
 	w.at(event{at: w.now + pushGap, kind: evPush, to: id})
 	w.ask(id)
@@ -322,7 +322,7 @@ func (w *world) push(id int) {
 	w.deliver(event{kind: evPushed, from: id, to: id, snap: &v}, 0)
 }
 
-// row is a copy of what a daemon has given, for messages.
+// row returns a copy of the rights a daemon has given, for messages.
 func (w *world) row(id int) []uint64 {
 	d := &w.daemon[id]
 	if d.sent == nil {
@@ -331,7 +331,7 @@ func (w *world) row(id int) []uint64 {
 	return d.sent
 }
 
-// pushed merges a sibling's row in all daemons of the region.
+// pushed merges a peer's account in all daemons of the region.
 func (w *world) pushed(e *event) {
 	r := w.region(e.from)
 	for k := range w.daemons {
@@ -343,7 +343,7 @@ func (w *world) pushed(e *event) {
 	w.short(r, w.aggregator(r))
 }
 
-// merge takes in a donor's cumulative gift from gossip.
+// merge merges the total that a donor has given, from gossip.
 func (w *world) merge(to, from int, given uint64) {
 	if d := &w.daemon[to]; w.variant == twice && given > d.heard[from] {
 		d.held += given - d.heard[from]
@@ -369,7 +369,7 @@ func (w *world) publish(r int) {
 	}
 }
 
-// framed takes in a region's frame.
+// framed merges a region's frame.
 func (w *world) framed(e *event) {
 	v, f := &w.remotes[e.to][e.from], e.frame
 	for k, row := range f.given {

@@ -65,7 +65,7 @@ func whole(n uint64) *big.Int { return new(big.Int).SetUint64(n) }
 
 func sum(a, b uint64) *big.Int { return new(big.Int).Add(whole(a), whole(b)) }
 
-// Rates tell what a list of all hits tells.
+// Rates agree with a list of all hits.
 func TestRatesAreThoseOfTheHits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var r Rates
@@ -110,7 +110,7 @@ func TestRatesSaturate(t *testing.T) {
 	}
 }
 
-// giveLaw says what is wrong with a gift.
+// giveLaw returns an error for a wrong transfer.
 func giveLaw(o DonorState, a Request, last bool, hits uint64) error {
 	if hits > o.Rights {
 		return fmt.Errorf("gives %d of %d", hits, o.Rights)
@@ -175,8 +175,8 @@ func TestLastCallsAreApart(t *testing.T) {
 	})
 }
 
-// An asker has one ask outstanding, asks only who is believed to give, the one
-// believed to give most, and few in vain.
+// A requester has one request outstanding. It requests only of peers that are
+// believed to transfer, of the one with most rights, and rarely in vain.
 func TestAsksAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var a Requester
@@ -188,7 +188,7 @@ func TestAsksAreBounded(t *testing.T) {
 		for range 120 {
 			now += rapid.Int64Range(0, 25).Draw(t, "gap")
 			for i := range peers {
-				if fixed { // Nobody is believed to have got anything.
+				if fixed { // No peer is believed to have received rights.
 					peers[i] = Peer{ID: crdt.Incarnation(i), Held: uint64(i)}
 					continue
 				}
@@ -235,7 +235,7 @@ func TestAsksAreBounded(t *testing.T) {
 	})
 }
 
-// askLaw says what is wrong with asking a sibling.
+// askLaw returns an error for a wrong request.
 func askLaw(w Need, to crdt.Incarnation, peers []Peer) error {
 	if w.Recent == 0 {
 		return fmt.Errorf("a silent daemon asks")
@@ -263,7 +263,8 @@ func askLaw(w Need, to crdt.Incarnation, peers []Peer) error {
 	return nil
 }
 
-// Without refusals the richest sibling is asked, among equals the next by id.
+// Without refusals the peer with most rights is chosen, among equals the next
+// by id.
 func TestAsksTheRichest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		peers := make([]Peer, rapid.IntRange(1, 9).Draw(t, "siblings"))
@@ -303,7 +304,8 @@ func TestAsksTheRichest(t *testing.T) {
 	})
 }
 
-// A refusal stands until the sibling is believed richer or time has passed.
+// A refusal stands until the peer is believed to have received rights or time
+// has passed.
 func TestRefusalsAreRemembered(t *testing.T) {
 	w := Need{Recent: 1, Limit: 100}
 	one := func(held uint64) []Peer { return []Peer{{ID: 7, Held: held}} }

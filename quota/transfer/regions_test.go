@@ -11,7 +11,7 @@ import (
 	"github.com/georld/rld/internal/sat"
 )
 
-// spareLaw says what is wrong with a region's spare.
+// spareLaw returns an error for wrong spare rights of a region.
 func spareLaw(t Policy, left int64, r Region, spare uint64) error {
 	if t.WindowMS <= 0 || new(big.Int).Mul(big.NewInt(max(t.DelayMS, 0)), big.NewInt(8)).Cmp(big.NewInt(t.WindowMS)) > 0 {
 		if spare > 0 {
@@ -85,8 +85,8 @@ func TestShortage(t *testing.T) {
 	})
 }
 
-// Shortage is told at once and then no more for a round trip and two ticks,
-// unless the need doubles.
+// A shortage is announced immediately, and then not for a round trip and two
+// ticks, unless the need doubles.
 func TestShortageIsAnnouncedOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		terms := Policy{WindowMS: 60_000, DelayMS: rapid.Int64Range(-1, 500).Draw(t, "delay")}
@@ -114,8 +114,8 @@ func TestShortageIsAnnouncedOnce(t *testing.T) {
 	})
 }
 
-// Where all donors know all spares, gifts cover the need as far as spares go,
-// and each exceeds its part by less than one.
+// Where all donors know all spare rights, the transfers cover the need as far
+// as these suffice, and each exceeds its part by less than one.
 func TestTransfersCoverTheNeed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spares := rapid.SliceOfN(rapid.Uint64Range(0, 1<<60), 1, 8).Draw(t, "spares")
@@ -147,7 +147,8 @@ func TestTransfersCoverTheNeed(t *testing.T) {
 	}
 }
 
-// Collecting takes from the richest, all they can give, and no more than asked.
+// Collecting starts with the daemons with most rights, all that they can
+// transfer, and collects at most the amount.
 func TestCollectRichestFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := make([]DonorState, rapid.IntRange(0, 8).Draw(t, "rows"))
@@ -176,7 +177,8 @@ func TestCollectRichestFirst(t *testing.T) {
 	})
 }
 
-// A split gives out all but what rounding leaves, nobody more than his part.
+// A split gives out all but the rest of the rounding, and no daemon more than
+// its part.
 func TestSplitByRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hits := amount(t, "gift")

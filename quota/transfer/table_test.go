@@ -6,9 +6,9 @@ import (
 )
 
 // A row is one line of the table that the policy was chosen by: mean false
-// denials in percent with 1, 3 and 10 daemons a region, the worse of traffic
-// sprayed over them and pinned to one, at a window and a way between regions.
-// Counts are half a second old on average.
+// denials in percent with 1, 3 and 10 daemons per region, the worse of traffic
+// sprayed over them and pinned to one, at a window length and a delay between
+// regions. Counts are half a second old on average.
 type row struct {
 	seconds, wan int64 // Window in seconds; one way in milliseconds.
 	budget       Budget
@@ -17,10 +17,10 @@ type row struct {
 	why          string // Why ours is allowed to differ.
 }
 
-// stranded is why a hard partition of a minute loses more to bursts than was
-// found before: where a burst ends in the middle of the window it has been
-// refused what the silent regions keep as their floor. Without any floor ours
-// would be 0.1 % (and solo worse). It hangs on when bursts end.
+// stranded is the reason that a hard partition of a minute denies more of
+// bursts than an earlier policy: a burst that ends in the middle of the window
+// was denied the reserve of the silent regions. Without any reserve the result
+// would be 0.1 % (and solo worse). It depends on the ends of bursts.
 const stranded = "floors left behind by bursts that end early"
 
 const ten = million / 10
@@ -55,7 +55,7 @@ var table = []row{
 	{10, 80, 0, "solo", [3]float64{45, 53, 53}, ""},
 }
 
-// setups returns what is run for a row at its nth size.
+// setups returns the runs for a row at its nth size.
 func (r row) setups(daemons int, short bool) []setup {
 	s := setup{
 		daemons: daemons, windowMS: r.seconds * 1000, lagMS: 500, wanMS: r.wan, limit: 6000,
@@ -152,8 +152,8 @@ func find(s setup, seeds int, failed func(result) bool) (result, bool) {
 	return r, false
 }
 
-// Each planted fault is found by the check that is there for it, and the sound
-// policy passes the same check in the same runs.
+// Each mutation is found by its check, and the sound policy passes the same
+// check in the same runs.
 func TestMutatedFaultsAreFound(t *testing.T) {
 	base := setup{daemons: 3, windowMS: 60_000, lagMS: 500, wanMS: 500, limit: 6000, budget: ten, windows: 2, seed: 1}
 	broken := func(r result) bool { return r.broken != "" }

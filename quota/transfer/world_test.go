@@ -18,11 +18,12 @@ const (
 	loss    = 0.01
 )
 
-// setup says what is simulated. The same setup gives the same run.
+// setup is the configuration of a simulation. The same setup gives the same
+// run.
 type setup struct {
 	daemons  int // A region.
 	windowMS int64
-	lagMS    int64 // Mean age of what a region knows of another.
+	lagMS    int64 // Mean staleness of a region's view of another.
 	wanMS    int64 // One way of a donation between regions.
 	limit    uint64
 	budget   Budget
@@ -32,11 +33,11 @@ type setup struct {
 	windows  int
 	seed     uint64
 	variant  variant
-	cut      bool    // The last region hears and says nothing in windows 1 to 3.
+	cut      bool    // The last region is partitioned in windows 1 to 3.
 	loss     float64 // More than the usual, of all messages.
 }
 
-// variant plants a fault or takes the donations away.
+// variant is a mutation, or disables transfers.
 type variant string
 
 const (
@@ -102,13 +103,13 @@ func (e *event) before(o *event) bool {
 	return e.at < o.at || e.at == o.at && e.seq < o.seq
 }
 
-// snap is what a daemon tells its siblings: its row.
+// snap is the account of a daemon, as sent to its regional peers.
 type snap struct {
 	held, used, recent, second uint64
 	given                      []uint64
 }
 
-// frame is what a region tells the others.
+// frame is the state of a region, as sent to other regions.
 type frame struct {
 	taken  int64
 	used   uint64
@@ -116,7 +117,7 @@ type frame struct {
 	given  [][]uint64 // By daemon of the region.
 }
 
-// daemon is one daemon's state of the key in the running label.
+// daemon is one daemon's state of the key in the current window.
 type daemon struct {
 	held, used uint64
 	given      []uint64 // Cumulative, by receiver.
@@ -125,10 +126,10 @@ type daemon struct {
 	rates      Rates
 	asker      Requester
 	giver      Donor
-	views      []snap // What it believes of its siblings, itself unused.
+	views      []snap // Its view of its regional peers; its own is unused.
 }
 
-// remote is what a region believes of another.
+// remote is a region's view of another.
 type remote struct {
 	taken  int64
 	used   uint64
@@ -203,7 +204,7 @@ func (s setup) run() result {
 	}
 }
 
-// open starts a label: everybody has the base of it.
+// open starts a window: all daemons get their allotments.
 func (w *world) open() {
 	w.demand, w.admitted = 0, 0
 	start := w.window * w.windowMS * 1000
@@ -228,7 +229,7 @@ func (w *world) open() {
 	}
 }
 
-// close takes the figures of a label.
+// close adds the results of a window.
 func (w *world) close() {
 	want := min(w.demand, w.limit)
 	if want > w.admitted {
@@ -390,7 +391,7 @@ func newSource(s setup, region int) source {
 			}
 			return start + s.lagMS*200, float64(s.limit) / float64(s.lagMS*200)
 		}
-	case "relay": // One region bursts; the others do while their gifts are on the way.
+	case "relay": // One region bursts; the others do while their transfers are under way.
 		piece := 0
 		src.plan = func(*rand.Rand) (int64, float64) {
 			start, length := int64(piece/2)*window+window/2, s.wanMS*3000
