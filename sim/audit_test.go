@@ -309,8 +309,8 @@ descriptors:
 }
 
 // A region may count hits once more each time that it restores, and no more
-// than that: not twice for what it restores at one instant, nor for what another
-// region does.
+// than that: not twice for what it restores at one instant, nor for what
+// another region does.
 func TestCellsAuditorFollowsRestoredCounts(t *testing.T) {
 	for _, extra := range []uint64{0, 1} {
 		r := newRig(t, minute(t), time.Second)
@@ -340,7 +340,8 @@ func TestCellsAuditorFollowsRestoredCounts(t *testing.T) {
 	}
 }
 
-// A daemon that states to know all of a peer, and lacks a count of it, is found.
+// A daemon that states to know all of a peer, and lacks a count of it, is
+// found.
 func TestCellsAuditorCatchesLostCounts(t *testing.T) {
 	r := newRig(t, minute(t), time.Second)
 	from, to := r.w.daemons[0], r.w.daemons[1]

@@ -163,7 +163,7 @@ func (all watchers) sample(s *Series) {
 	}
 }
 
-// report completes a result and returns what the auditors found.
+// report completes a result and returns the findings of the auditors.
 func (all watchers) report(r *Result) []Audit {
 	for _, a := range all {
 		if a.Fill != nil {

@@ -181,8 +181,8 @@ func (w *World) pick(region int, failover bool) *Daemon {
 	return w.pickFor(region, &load.Workload{Failover: failover}, 0)
 }
 
-// answering returns the daemons of a region of whom some answer, or those of
-// the next such region; nil for none.
+// answering returns the daemons of a region if some of them answer, else those
+// of the next such region; nil for none.
 func (w *World) answering(region int, failover bool) []*Daemon {
 	for i := range w.local {
 		local := w.local[(region+i)%len(w.local)]

@@ -2,21 +2,20 @@ package sim
 
 import "time"
 
-// epoch is the wall time of virtual time 0 in Unix nanoseconds unless a run
-// says another: 2026-01-01.
+// epoch is the default wall time of virtual time 0, in Unix nanoseconds:
+// 2026-01-01.
 const epoch = int64(1_767_225_600) * int64(time.Second)
 
-// wallClock is what a machine's wall clock shows over virtual time: it runs
-// from a point at a rate, and a fault moves either. It outlives the processes
-// of its machine.
+// wallClock is the wall clock of a machine over virtual time. It runs from a
+// point at a rate, and a fault moves either. It outlives the processes of its
+// machine.
 type wallClock struct {
 	from  time.Duration // where it was last bent
-	shown int64         // what it showed there, Unix ns
+	shown int64         // reading there, Unix ns
 	ppm   int64         // how much faster than time it runs, parts per million
 }
 
-// read returns what the clock shows, Unix ns, at a time not before the last
-// bend.
+// read returns the reading at a time not before the last bend, in Unix ns.
 func (c *wallClock) read(now time.Duration) int64 {
 	ran := int64(now - c.from)
 	// In two parts: ran * ppm overflows after some hours of great drifts.

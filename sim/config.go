@@ -22,12 +22,12 @@ const (
 	MaxDuration  = load.MaxDuration
 )
 
-// Config is a run: who is there, what they are asked, and what goes wrong.
-// Default returns one to start from, Validate says what is out of range, and a
-// run does not change it.
+// Config describes a run: its cluster, load, faults and claims. Default returns
+// one to start from. Validate returns an error for the first field out of its
+// range. A run does not change its Config.
 type Config struct {
-	// Name names the run in results, Title is one line about it and
-	// Description what it shows.
+	// Name names the run in results. Title describes it in one line,
+	// Description in several.
 	Name, Title, Description string
 	// Seed draws everything that is random.
 	Seed uint64
@@ -106,8 +106,8 @@ type Region struct {
 // Daemon returns the configured name of one of its daemons.
 func (r *Region) Daemon(index int) string { return daemonName(r.Name, index) }
 
-// Members is how long it takes until a daemon learns who is there. Each
-// daemon learns for itself, up to Spread later than the times say.
+// Members is how long a daemon needs to learn of a change of the live daemons.
+// Each daemon learns at its own time, up to Spread later.
 type Members struct {
 	Join   time.Duration // that a daemon came up or can be reached again
 	Leave  time.Duration // that one is gone, or cut off within its region

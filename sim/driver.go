@@ -117,8 +117,8 @@ func (w *World) post(d *Daemon, out []gossip.Message) {
 		case frame == nil:
 			w.network.traffic.Unsendable++
 			return
-		case slices.ContainsFunc(msgs, func(m gossip.Message) bool { return donates(&m) }):
-			w.donations++
+		case slices.ContainsFunc(msgs, func(m gossip.Message) bool { return transfers(&m) }):
+			w.transfers++
 		}
 		if m := &w.membership.all[to]; m.daemon != d.Index {
 			w.network.send(w, d.Index, m.daemon, m.name, frame)

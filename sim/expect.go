@@ -8,8 +8,8 @@ import (
 	"github.com/georld/rld/gossip"
 )
 
-// Expect is what a scenario claims. What does not hold fails the run as an
-// auditor would. A nil bound claims nothing.
+// Expect is the claims of a scenario. A claim that does not hold fails the run
+// like a violation. A nil bound claims nothing.
 type Expect struct {
 	// The most and the least that any rule may have of these.
 	OverageMax, OverageMean, FalseDenial *float64
@@ -25,10 +25,10 @@ type Expect struct {
 	// were answered less than exactly.
 	Admitted, Denied, Degraded *uint64
 	// LocalRatio is the least share of the decisions of homes that were made at
-	// once, UnderRatio the most that strict windows may have missed, AsksPerSecond
-	// the most asks that a daemon may have got in a second.
+	// once, UnderRatio the most that strict windows may have missed,
+	// RequestsPerSecond the most asks that a daemon may have got in a second.
 	LocalRatio, UnderRatio *float64
-	AsksPerSecond          *uint64
+	RequestsPerSecond      *uint64
 	// Seen lists events of the replicas that must have happened, NotSeen
 	// those that must not.
 	Seen, NotSeen []gossip.EventKind
@@ -84,13 +84,13 @@ func (x *Expect) checkStrict(e *expectation, r *StrictResult) {
 		r = &StrictResult{}
 	}
 	if x.LocalRatio != nil {
-		e.check(r.LocalRatio >= *x.LocalRatio, "%.4g of the decisions of homes were local, expected at least %.4g",
+		e.check(r.LocalRatio >= *x.LocalRatio, "%.4g of the decisions of strict keys were local, expected at least %.4g",
 			r.LocalRatio, *x.LocalRatio)
 	}
 	atMost(e, "missed by strict windows", r.UnderRatio, x.UnderRatio, "")
-	if x.AsksPerSecond != nil {
-		e.check(r.AsksPerSecond <= *x.AsksPerSecond, "%d asks at one daemon in a second, expected at most %d",
-			r.AsksPerSecond, *x.AsksPerSecond)
+	if x.RequestsPerSecond != nil {
+		e.check(r.RequestsPerSecond <= *x.RequestsPerSecond, "%d requests at one daemon in a second, expected at most %d",
+			r.RequestsPerSecond, *x.RequestsPerSecond)
 	}
 }
 

@@ -2,12 +2,12 @@ package sim
 
 import "time"
 
-// suspectAgain is after how long on average a fault draws anew whom it takes
-// for dead.
+// suspectAgain is the mean time between two draws of the daemons that a fault
+// declares dead.
 const suspectAgain = 400 * time.Millisecond
 
-// suspect draws whom the daemons of a fault take for dead, or lets those of a
-// zombie go on.
+// suspect draws the peers that the daemons of a fault believe to be dead, or
+// lets the processes of a zombie continue.
 func (a *faults) suspect(w *World, i int) {
 	f := &w.cfg.Faults[i]
 	if !a.inForce(i) {
@@ -62,7 +62,7 @@ func (a *faults) inForce(i int) bool {
 	return false
 }
 
-// resyncAll tells every process anew who is there.
+// resyncAll sets the peers of every process anew.
 func (p *membership) resyncAll(w *World) {
 	for _, d := range w.daemons {
 		if d.Up {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -8,16 +9,17 @@ import (
 	"time"
 
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky/route"
 )
 
-// FaultKind says what goes wrong.
+// FaultKind is a kind of fault.
 type FaultKind uint8
 
 // The faults.
 const (
 	// Crash ends the processes of From; For later they start again, with
-	// nothing but their disks and names (or other names, see Rename). A whole region lost is
-	// a crash of the region.
+	// nothing but their disks and names (or other names, see Rename). A whole
+	// region lost is a crash of the region.
 	Crash FaultKind = iota
 	// Cut lets nothing pass from From to To, nor back unless OneWay.
 	Cut
@@ -31,11 +33,11 @@ const (
 	// Degrade gives the links from From to To, and back unless OneWay, other
 	// qualities.
 	Degrade
-	// MissMembers leaves the daemons To out of what From is told of members.
+	// MissMembers hides the daemons To from the daemons From.
 	MissMembers
-	// KeepMembers keeps in what From is told all who were members since.
+	// KeepMembers hides from From that daemons left.
 	KeepMembers
-	// LateMembers tells From of changes only when it is over.
+	// LateMembers delays all changes of members at From until it is over.
 	LateMembers
 	// NewRules puts Rules in force, on one daemon after the other within For.
 	NewRules
@@ -44,11 +46,12 @@ const (
 	// Suspect has the daemons of From take others of To for dead that are not:
 	// each half of the time, drawn anew again and again.
 	Suspect
-	// Zombie stops the processes of From, which all others take for dead, for the
-	// first half of its time. Then they go on, and are still taken for dead.
+	// Zombie stops the processes of From, which all others take for dead, for
+	// the first half of its time. Then they go on, and are still taken for
+	// dead.
 	Zombie
-	// LayoutChange has a daemon of From propose another layout of homes, which is
-	// drawn.
+	// LayoutChange has a daemon of From propose another layout of homes, which
+	// is drawn.
 	LayoutChange
 )
 
@@ -91,7 +94,7 @@ type Fault struct {
 	Rules  *rules.Set    // NewRules
 }
 
-// String says what happens, for the time axis of a report.
+// String describes the fault, for the time axis of a report.
 func (f *Fault) String() string {
 	from, to := everywhere(f.From), everywhere(f.To)
 	way := " and back"
@@ -290,4 +293,65 @@ func (a *faults) between(low, high time.Duration) time.Duration {
 		return low
 	}
 	return low + time.Duration(a.rng.Int64N(int64(high-low)))
+}
+
+// changeLayout has a daemon propose another layout: other voters of a region,
+// other weights or another home region. The voters decide whether it takes
+// effect.
+func (a *faults) changeLayout(w *World, f *Fault) {
+	var able []*Daemon
+	for _, d := range w.daemons {
+		if d.Up && !d.Paused && d.acceptor != nil && d.in(f.From) {
+			able = append(able, d)
+		}
+	}
+	if len(able) == 0 {
+		return
+	}
+	d := able[a.rng.IntN(len(able))]
+	next := d.acceptor.Acceptor.Layout()
+	region := &next.Regions[a.rng.IntN(len(next.Regions))]
+	switch a.rng.IntN(4) {
+	case 0:
+		region.Weight = uint32(a.rng.IntN(4))
+	case 1:
+		a.repin(w, &next, region.Name)
+	default:
+		region.Replicas = a.drawReplicas(w, region.Name)
+	}
+	_ = d.acceptor.Acceptor.Propose(next) // an impossible change is dropped
+	d.turnAcceptor(w)
+}
+
+// drawReplicas draws some of a region's daemons, an odd number of them where it
+// has more than two.
+func (a *faults) drawReplicas(w *World, region string) []string {
+	var all []string
+	for _, d := range w.daemons {
+		if d.Region == region {
+			all = append(all, d.Name)
+		}
+	}
+	a.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	n := min(1+a.rng.IntN(len(all)), route.MaxReplicas)
+	if n > 2 && n%2 == 0 {
+		n--
+	}
+	all = all[:n]
+	slices.Sort(all)
+	return all
+}
+
+// repin pins a rule that homes count to a region.
+func (a *faults) repin(w *World, l *route.Layout, region string) {
+	for _, r := range w.Rules().Rules() {
+		if r.Limit == nil || !r.Limit.Homed() {
+			continue
+		}
+		id := uint64(r.ID)
+		l.Pins = slices.DeleteFunc(slices.Clone(l.Pins), func(p route.Pin) bool { return p.Rule == id })
+		l.Pins = append(l.Pins, route.Pin{Rule: id, Region: region})
+		slices.SortFunc(l.Pins, func(a, b route.Pin) int { return cmp.Compare(a.Rule, b.Rule) })
+		return
+	}
 }

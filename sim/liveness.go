@@ -26,16 +26,16 @@ type OutsideState uint8
 // The states.
 const (
 	Lost OutsideState = iota // all its daemons are down
-	Deaf                     // it hears nothing from the core
-	Mute                     // the core hears nothing from it
+	Deaf                     // it receives nothing from the core
+	Mute                     // the core receives nothing from it
 )
 
 // settleStep is how often the core is looked at.
 const settleStep = 250 * time.Millisecond
 
-// settle is the liveness phase: load stops, the core is healed, all other
-// faults become permanent, and the replicas of the core must come to agree
-// within Settle. It reports whether they did; Pending says why not.
+// settle runs the liveness phase: load stops, the core is healed, all other
+// faults become permanent, and the replicas of the core must agree within
+// Settle. It returns false if they did not; Pending describes the reason.
 func (w *World) settle() bool {
 	if w.cfg.Settle == 0 || w.failed != nil {
 		return false
@@ -51,7 +51,7 @@ func (w *World) settle() bool {
 	return false
 }
 
-// heal stops the load and takes back all faults, but for what is to stay.
+// heal stops the load and ends all faults that are not permanent.
 func (w *World) heal() {
 	w.load.stopped, w.healed = true, true
 	for _, i := range slices.Clone(w.faults.active) {
@@ -116,9 +116,10 @@ func (w *World) Core() [][]*Daemon {
 	return core
 }
 
-// Pending says what keeps the core from agreeing, "" when it agrees: every
-// replica is ready, every peer acknowledged all there is, all of a region have
-// the same cells, and other regions have its sums.
+// Pending returns the reason why the core does not agree yet, "" when it does.
+// The core agrees when every replica is ready, every peer acknowledged all
+// changes, all daemons of a region hold the same cells, and other regions hold
+// its sums.
 func (w *World) Pending() string {
 	core := w.Core()
 	if reason := w.pendingLinks(core); reason != "" {
@@ -132,15 +133,15 @@ func (w *World) Pending() string {
 	return ""
 }
 
-// pendingLinks looks at what the replicas themselves know to be missing.
+// pendingLinks checks the states that the replicas know of each other.
 func (w *World) pendingLinks(core [][]*Daemon) string {
 	all := slices.Concat(core...)
 	in := make(map[crdt.Incarnation]*Daemon)
 	for _, d := range all {
 		in[d.incarnations[0]] = d
 	}
-	// A clock far ahead makes labels that others refuse until their time has
-	// come, and rightly so: nothing can be said of acknowledgements then.
+	// A clock far ahead makes windows that others rightly refuse until their
+	// time has come, so acknowledgements prove nothing then.
 	low, high := w.Clocks(core)
 	most := cmp.Or(w.cfg.Node.Clock.MaxOffset, hlc.DefaultMaxOffset)
 	apart := time.Duration(high-low)*time.Millisecond > most
@@ -215,10 +216,9 @@ func (w *World) Clocks(core [][]*Daemon) (low, high int64) {
 	return low, high
 }
 
-// shared leaves out the cells that not every daemon of the core has to hold:
-// those of labels that are over by one's clock or too far ahead by another's,
-// those about rights, and what a daemon remembers of its own region's sum by
-// others.
+// shared leaves out the cells that not every daemon of the core must hold:
+// those of windows that are over by one clock or too far ahead by another,
+// those about rights, and a daemon's view of the sum of its own region.
 func shared(cells []gossip.Cell, own crdt.Incarnation, low, high int64) []gossip.Cell {
 	return slices.DeleteFunc(cells, func(c gossip.Cell) bool {
 		return !c.Kind.Counts() || c.End(c.Window) <= high || c.Window > low || c.Kind == gossip.RegionSum && c.Incarnation == own

@@ -16,7 +16,8 @@ type incarnation struct {
 	up           bool
 }
 
-// membership is who is there, and news of it on their way to the processes.
+// membership is the processes of the run, and news of them on the way to
+// others.
 type membership struct {
 	all       []incarnation // in the order in which they started
 	byAddress map[crdt.Incarnation]int32

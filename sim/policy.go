@@ -9,8 +9,8 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Policy says what keeps the world to the limits that have rights, so that
-// runs of one kind can stand side by side. Other limits are as ever.
+// Policy is the mechanism that holds the limits with rights, so that runs of
+// one kind can stand side by side. Other limits are not affected.
 type Policy uint8
 
 // The policies.
@@ -84,7 +84,7 @@ func (p Policy) Total(l *rules.Limit) uint64 {
 	return l.Total()
 }
 
-// portion is what of an amount that a node asked for is given out: all of it,
+// portion returns the part of an amount that the policy gives out: all of it,
 // or the limit's part without the budget. It is exact where the amount is a
 // limit with its budget, rounded down.
 func (p Policy) portion(amount uint64, l *rules.Limit) uint64 {

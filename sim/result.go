@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Result is what a run found out, the --json of rld sim run. Ratios are
+// Result is the outcome of a run, the --json of rld sim run. Ratios are
 // fractions of 1.
 type Result struct {
 	Scenario       string  `json:"scenario"`
@@ -18,8 +18,8 @@ type Result struct {
 	Decisions      uint64  `json:"decisions"`
 	Admitted       uint64  `json:"admitted"` // hits
 	Denied         uint64  `json:"denied"`   // hits
-	// Degraded counts the descriptors that were answered less than exactly,
-	// and said so; Unanswered the requests for which no daemon was up.
+	// Degraded counts the descriptors with a degraded answer, Unanswered the
+	// requests for which no daemon was up.
 	Degraded   uint64 `json:"degraded"`
 	Unanswered uint64 `json:"unanswered"`
 
@@ -30,7 +30,7 @@ type Result struct {
 	Traffic          Traffic      `json:"traffic"`
 	// Seen counts the events of the replicas by name: what this run reached.
 	Seen map[string]uint64 `json:"seen"`
-	// Pending says why the liveness phase is not done; "" when it is.
+	// Pending is the reason why the liveness phase is not done, "" when it is.
 	Pending   string `json:"pending,omitempty"`
 	TraceHash string `json:"trace_hash"` // 16 hexadecimal digits
 
@@ -68,10 +68,10 @@ type RuleResult struct {
 	// FalseDenialRatio is the share of the hits asked for that were refused
 	// although the world had admitted less than the limit.
 	FalseDenialRatio float64 `json:"false_denial_ratio"`
-	// Budget is by how much all rights of a label are above the limit, as a
-	// ratio of it. Exceeded counts the labels of keys that admitted more than
-	// that all the same, which no policy with rights may do, and ExceededWorst
-	// is by how much more at worst, as a ratio of what was allowed.
+	// Budget is the excess of all rights of a window over the limit, as a ratio
+	// of it. Exceeded counts the windows of keys that admitted more than all
+	// rights, which no policy with rights may do. ExceededWorst is the greatest
+	// excess, as a ratio of all rights.
 	Budget        float64 `json:"budget,omitempty"`
 	Exceeded      uint64  `json:"exceeded,omitempty"`
 	ExceededWorst float64 `json:"exceeded_worst,omitempty"`
@@ -80,16 +80,17 @@ type RuleResult struct {
 // RightsResult is what became of rights in a run.
 type RightsResult struct {
 	Policy string `json:"policy"`
-	// Descriptors that gates refused: the estimate alone, the rights alone, both.
+	// Descriptors that gates refused: the estimate alone, the rights alone,
+	// both.
 	ByEstimate uint64 `json:"denied_by_estimate"`
 	ByRights   uint64 `json:"denied_by_rights"`
 	ByBoth     uint64 `json:"denied_by_both"`
 	// Hits of rights that daemons gave each other.
 	Given    uint64 `json:"given"`
 	Received uint64 `json:"received"`
-	// Donations counts messages sent because rights were asked for or given;
+	// Transfers counts messages sent because rights were asked for or given;
 	// PerDecision is that for a decision.
-	Donations   uint64  `json:"transfers"`
+	Transfers   uint64  `json:"transfers"`
 	PerDecision float64 `json:"transfers_per_decision"`
 	// Epochs counts those that were proposed.
 	Epochs uint64 `json:"epochs"`
@@ -107,12 +108,12 @@ type GridCell struct {
 	OverageMean   float64 `json:"overage_mean"`
 	OverageWorst  float64 `json:"overage_worst"`
 	FalseDenial   float64 `json:"false_denial_mean"`
-	// Exceeded counts the windows above what the rights sum to; the naive and
+	// Exceeded counts the windows above the sum of all rights. The naive and
 	// the extrapolated policies have none, and are held to the budget.
 	Exceeded uint64 `json:"exceeded"`
-	// Donations is the messages about donations for a decision.
-	Donations float64 `json:"transfers"`
-	// Design is what a small simulation found that the policies were designed
+	// Transfers is the messages about donations for a decision.
+	Transfers float64 `json:"transfers"`
+	// Design is the figures of the simulation that the policies were designed
 	// with, nil where it played no such cell.
 	Design *GridDesign `json:"design,omitempty"`
 }
@@ -127,7 +128,7 @@ type GridDesign struct {
 // Exceeded is how often a run admitted more than all rights sum to.
 type Exceeded struct {
 	Windows uint64  // of keys
-	Worst   float64 // by how much at worst, as a ratio of what was allowed
+	Worst   float64 // the greatest excess, as a ratio of all rights
 }
 
 // Exceeded sums up all rules.
@@ -195,7 +196,7 @@ type FaultRecord struct {
 	Text string  `json:"text"`
 }
 
-// Exit codes of rld sim by what a run found.
+// Exit codes of rld sim by the outcome of a run.
 const (
 	ExitFine        = 0
 	ExitCrash       = 3

@@ -8,7 +8,7 @@ import (
 	"github.com/georld/rld/gossip"
 )
 
-// Options is what a run is to find out beside its result.
+// Options selects the findings of a run beside its result.
 type Options struct {
 	// Auditors returns the auditors of a world before it starts, nil for none.
 	// audit.All returns all there are.
@@ -25,12 +25,12 @@ type CrashError struct {
 	Name  string // of the run
 	Seed  uint64
 	At    time.Duration // virtual
-	Event string        // what was happening
+	Event string        // kind of event
 	Value any           // of the panic
 	Stack []byte
 }
 
-// Error says where it happened; the stack is in the field.
+// Error describes the place of the panic; the stack is in the field.
 func (e *CrashError) Error() string {
 	return fmt.Sprintf("sim: %s, seed %d: crash at %v, %s: %v", e.Name, e.Seed, e.At, e.Event, e.Value)
 }
@@ -40,7 +40,7 @@ type DivergenceError struct {
 	Name          string
 	Seed          uint64
 	First, Second string // trace hashes
-	// Events of both runs, which tell roughly how far apart they are.
+	// Events of both runs, a rough measure of how far apart they are.
 	FirstEvents, SecondEvents uint64
 }
 
@@ -51,8 +51,8 @@ func (e *DivergenceError) Error() string {
 }
 
 // Run plays a configuration from its start to its end. The result is complete
-// whatever the run found; what it calls for is Result.Code. An error is a
-// configuration that cannot be run, or a *CrashError.
+// whatever the findings; Result.Code returns their exit code. An error is an
+// invalid configuration, or a *CrashError.
 func Run(cfg *Config, o Options) (result *Result, err error) {
 	if err = cfg.Validate(); err != nil {
 		return nil, err
@@ -85,8 +85,8 @@ func RunTwice(cfg *Config, o Options) (*Result, error) {
 	return first, nil
 }
 
-// run is Run, and returns the world at its end too. rigs change the world before
-// it starts.
+// run is Run, and returns the world at its end too. rigs change the world
+// before it starts.
 func run(cfg *Config, o Options, rigs ...func(*World)) (w *World, r *Result, err error) {
 	if err = cfg.Validate(); err != nil {
 		return nil, nil, err
@@ -138,7 +138,7 @@ func (w *World) play() *Result {
 	return w.result()
 }
 
-// result puts together what the run found.
+// result puts the findings of the run together.
 func (w *World) result() *Result {
 	t := &w.tallies
 	r := &Result{
@@ -164,7 +164,7 @@ func (w *World) result() *Result {
 		}
 	}
 	w.agentEvents(r.Seen)
-	w.seatEvents(r.Seen)
+	w.acceptorEvents(r.Seen)
 	r.Rights = w.rightsResult()
 	r.Strict = w.strictResult()
 	if w.series.on {

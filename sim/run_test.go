@@ -124,8 +124,8 @@ func TestCrashIsReported(t *testing.T) {
 	}
 }
 
-// TestIncarnationReuse: a planted bug is in force when it is asked for: a restarted
-// daemon has the slot it had, and otherwise another.
+// TestIncarnationReuse: a planted bug is in force when it is asked for: a
+// restarted daemon has the slot it had, and otherwise another.
 func TestIncarnationReuse(t *testing.T) {
 	for _, reuse := range []bool{false, true} {
 		cfg := small(t)

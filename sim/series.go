@@ -51,7 +51,8 @@ func stepOf(total time.Duration) time.Duration {
 	}
 }
 
-// capacity is what a limit admits a label, or at once from a full bucket.
+// capacity returns the hits that a limit admits in a window, or at once from a
+// full bucket.
 func capacity(l *rules.Limit) uint64 {
 	if quota.Of(l).Drains() {
 		return uint64(l.Burst)

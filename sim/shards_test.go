@@ -59,7 +59,8 @@ func sameAcrossShards(t *testing.T, cfg *Config) {
 	}
 }
 
-// sameCells compares counts; for how long they matter is each replica's to know.
+// sameCells compares counts; for how long they matter is each replica's to
+// know.
 func sameCells(a, b []gossip.Cell) bool {
 	if len(a) != len(b) {
 		return false

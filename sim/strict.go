@@ -119,7 +119,7 @@ func (d *Daemon) turnAcceptor(w *World) {
 // serveAcceptor does what an acceptor returned.
 func (d *Daemon) serveAcceptor(w *World, r quorum.Ready) {
 	for i := range r.Events {
-		w.seats[r.Events[i].Kind]++
+		w.acceptors[r.Events[i].Kind]++
 		w.trace.word(uint64(d.Index)<<32 | uint64(r.Events[i].Kind))
 		w.trace.maybeFlush()
 	}

@@ -31,7 +31,7 @@ func TestDeniedKeyIsQuiet(t *testing.T) {
 	before := w.strict.out
 	w.runUntil(7 * time.Second)
 	after := w.strict.out
-	asks, decided := (after.Asks-before.Asks)/5, after.Decisions-before.Decisions
+	asks, decided := (after.Requests-before.Requests)/5, after.Decisions-before.Decisions
 	if asks > 100 || decided < 90_000 {
 		t.Errorf("%d asks a second for %d decisions, want at most 100", asks, decided)
 	}
@@ -117,7 +117,7 @@ func TestBreakersOpenAndClose(t *testing.T) {
 		t.Errorf("%d calls failed after the network partition", failed)
 	}
 	seen := make(map[string]uint64)
-	w.seatEvents(seen)
+	w.acceptorEvents(seen)
 	if seen["breaker_open"] < 3 || seen["breaker_half_open"] < seen["breaker_open"] || seen["breaker_closed"] == 0 {
 		t.Errorf("%v", seen)
 	}

@@ -24,8 +24,8 @@ type Strict struct {
 	Replicas int
 	// Headroom is how many hits homes have held ahead of need, default 20.
 	Headroom uint64
-	// Prefetch is how many rights to a key daemons keep that are asked for it now and
-	// then, default 16, below 0 for none.
+	// Prefetch is how many rights to a key daemons keep that are asked for it
+	// now and then, default 16, below 0 for none.
 	Prefetch int
 	// Forward is how long a call waits for a home in its region, default 50 ms,
 	// and Margin how much longer than a round trip for one elsewhere, default
@@ -57,9 +57,9 @@ func (s *Strict) validate() error {
 	case s.Replicas < 0 || s.Replicas > route.MaxReplicas:
 		return fmt.Errorf("sim: %d replicas of a region: want at most %d", s.Replicas, route.MaxReplicas)
 	case s.Headroom > 1_000_000:
-		return fmt.Errorf("sim: chunks of %d hits: want at most 1,000,000", s.Headroom)
+		return fmt.Errorf("sim: headroom of %d hits: want at most 1,000,000", s.Headroom)
 	case s.Prefetch > 1_000_000:
-		return fmt.Errorf("sim: stock of %d rights: want at most 1,000,000", s.Prefetch)
+		return fmt.Errorf("sim: prefetch of %d rights: want at most 1,000,000", s.Prefetch)
 	case s.Forward < 0 || s.Margin < 0 || s.Sync < 0 || max(s.Forward, s.Margin, s.Sync) > time.Minute:
 		return fmt.Errorf("sim: waits of %v and %v, syncs of %v: want 0 to a minute", s.Forward, s.Margin, s.Sync)
 	}
@@ -110,9 +110,9 @@ func (c *Config) ownersConfig() lease.Config {
 	return lease.Config{Headroom: s.Headroom, Prefetch: uint64(max(s.Prefetch, 0))}
 }
 
-// ParseLimits compiles limits for the cluster. Where some of them say that their
-// rights sit at homes, the rights of all are placed as the size of the cluster has
-// it; otherwise every daemon holds a part of all of them.
+// ParseLimits compiles limits for the cluster. If some of them place their
+// rights at owners or regions, the rights of all are placed by the size of the
+// cluster. Else every daemon holds a part of all of them.
 func (c *Config) ParseLimits(file limits.File) (*rules.Set, yamlpos.Diagnostics) {
 	files, o := []limits.File{file}, limits.Options{}
 	set, diags := limits.Parse(files, o)

@@ -15,7 +15,8 @@ import (
 // StrictResult is what became of keys that are counted at homes.
 type StrictResult struct {
 	// Decisions counts the descriptors that homes decide, and Local those that
-	// were decided at once: by the home itself, or by rights it had given before.
+	// were decided at once: by the home itself, or by rights it had given
+	// before.
 	Decisions  uint64  `json:"decisions"`
 	Local      uint64  `json:"local"`
 	LocalRatio float64 `json:"local_ratio"`
@@ -26,22 +27,23 @@ type StrictResult struct {
 	WaitP50Ms float64 `json:"wait_p50_ms"`
 	WaitP99Ms float64 `json:"wait_p99_ms"`
 	WaitMaxMs float64 `json:"wait_max_ms"`
-	// Messages counts those between daemons, PerDecision is that for a decision.
+	// Messages counts those between daemons, PerDecision is that for a
+	// decision.
 	Messages    uint64  `json:"messages"`
 	PerDecision float64 `json:"messages_per_decision"`
-	Asks        uint64  `json:"requests"`
+	Requests    uint64  `json:"requests"`
 	Grants      uint64  `json:"grants"`
-	Raises      uint64  `json:"accepts"`
-	Votes       uint64  `json:"votes"`
-	// AsksPerSecond is the most that one daemon got in a second.
-	AsksPerSecond uint64 `json:"requests_per_second"`
-	// Syncs counts those of journals, Takeovers the homes that learned that another
-	// one had prevailed, and Layouts the layouts after the first.
+	Accepts     uint64  `json:"accepts"`
+	Accepted    uint64  `json:"accepted"`
+	// RequestsPerSecond is the most that one daemon got in a second.
+	RequestsPerSecond uint64 `json:"requests_per_second"`
+	// Syncs counts those of journals, Takeovers the homes that learned that
+	// another one had prevailed, and Layouts the layouts after the first.
 	Syncs     uint64 `json:"syncs"`
 	Takeovers uint64 `json:"takeovers"`
 	Layouts   uint64 `json:"layouts"`
-	// UnderRatio is the share of the hits that could have been admitted by fixed
-	// windows and were not.
+	// UnderRatio is the share of the hits that could have been admitted by
+	// fixed windows and were not.
 	UnderRatio float64 `json:"under_ratio"`
 }
 
@@ -57,15 +59,15 @@ type strictTally struct {
 // sent counts a message between daemons.
 func (t *strictTally) sent(now time.Duration, to int, m *sticky.Message) {
 	t.out.Messages++
-	t.out.Asks += uint64(len(m.Requests))
+	t.out.Requests += uint64(len(m.Requests))
 	t.out.Grants += uint64(len(m.Grants))
-	t.out.Raises += uint64(len(m.Accepts))
-	t.out.Votes += uint64(len(m.Accepted))
+	t.out.Accepts += uint64(len(m.Accepts))
+	t.out.Accepted += uint64(len(m.Accepted))
 	if second := now.Truncate(time.Second); t.counted == nil || second != t.second {
 		t.second, t.counted = second, make(map[int]uint64)
 	}
 	t.counted[to] += uint64(len(m.Requests))
-	t.out.AsksPerSecond = max(t.out.AsksPerSecond, t.counted[to])
+	t.out.RequestsPerSecond = max(t.out.RequestsPerSecond, t.counted[to])
 }
 
 // decided counts the descriptors of a call that homes decide.
@@ -90,7 +92,8 @@ func (t *strictTally) decided(now time.Duration, a *pendingCall) {
 	}
 }
 
-// strictResult sums up what became of keys with homes, nil where there are none.
+// strictResult sums up what became of keys with homes, nil where there are
+// none.
 func (w *World) strictResult() *StrictResult {
 	if !w.owners {
 		return nil
@@ -115,9 +118,9 @@ func (w *World) strictResult() *StrictResult {
 	return &r
 }
 
-// seatEvents adds the events of acceptors and breakers to Result.Seen.
-func (w *World) seatEvents(seen map[string]uint64) {
-	for k, n := range w.seats {
+// acceptorEvents adds the events of acceptors and breakers to Result.Seen.
+func (w *World) acceptorEvents(seen map[string]uint64) {
+	for k, n := range w.acceptors {
 		if n > 0 {
 			seen["strict_"+strings.ReplaceAll(quorum.EventKind(k).String(), " ", "_")] = n
 		}
@@ -129,7 +132,8 @@ func (w *World) seatEvents(seen map[string]uint64) {
 	}
 }
 
-// anyOwners reports whether some rule of some set of the run is counted at homes.
+// anyOwners reports whether some rule of some set of the run is counted at
+// homes.
 func (c *Config) HasOwners() bool {
 	if !c.Policy.HasRights() {
 		return false

@@ -67,7 +67,7 @@ func (t *trace) happened(d *Daemon, e gossip.Event) {
 	t.maybeFlush()
 }
 
-// decision hashes what a daemon answered.
+// decision hashes the answer of a daemon.
 func (t *trace) decision(d *Daemon, c *node.Call) {
 	t.word(uint64(d.Index)<<32 | uint64(uint32(c.Decision.Refused)))
 	t.flag(c.Decision.Allowed)

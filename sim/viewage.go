@@ -63,7 +63,7 @@ func (v *views) sample(w *World) {
 	v.next(w, w.now-w.now%v.step+v.step)
 }
 
-// staleness returns what was found, in milliseconds.
+// staleness returns the ages in milliseconds.
 func (v *views) staleness() Staleness {
 	return Staleness{
 		RegionP50Ms: millis(v.region.quantile(0.50)), RegionP99Ms: millis(v.region.quantile(0.99)),

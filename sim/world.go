@@ -48,7 +48,7 @@ type World struct {
 	outbox     []gossip.Message
 
 	sets      []ruleSet
-	plainSets []*rules.Set // the same without what is made of them
+	plainSets []*rules.Set // the same sets alone, for auditors
 	adoptions pool[adoption]
 	adopted   bool // some daemon took another rule set in force,
 	adoptedAt time.Duration
@@ -68,12 +68,12 @@ type World struct {
 	series      recorder
 	seen        [256]uint64 // events of the replicas by kind
 	agents      [256]uint64 // events of the rights agents by kind
-	seats       [256]uint64 // events of the acceptors by kind
+	acceptors   [256]uint64 // events of the acceptors by kind
 	breakers    [3]uint64   // transitions of breakers by the state that they went to
 	rejected    uint64      // items about strict keys that nodes refused
 	ended       node.Stats  // of processes that are gone
 	endedStrict lease.Stats // likewise
-	donations   uint64      // messages about them
+	transfers   uint64      // messages about them
 	writes      pool[write]
 	base        int64  // wall time of virtual time 0, Unix ns
 	healed      bool   // the liveness phase has begun

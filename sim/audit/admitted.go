@@ -9,10 +9,10 @@ import (
 	"github.com/georld/rld/sim"
 )
 
-// admittedAuditor holds what the world admits, under limits with rights or with
-// owners, against the sum of all rights: L(1+b), or L where a limit is
-// partitioned or strict. No fault excuses more, but for what on_failure: allow
-// admits.
+// admittedAuditor compares the hits that the world admits, under limits with
+// rights or with owners, with the sum of all rights: L(1+b), or L where a limit
+// is partitioned or strict. No fault excuses more, but for what on_failure:
+// allow admits.
 //
 //	fixed_window    all admitted in a window
 //	sliding_window  the weighted count at the clock of the replica; one that is
@@ -27,7 +27,7 @@ import (
 // have no room for.
 //
 // Under a policy without rights it counts how often the same was exceeded,
-// which is then no violation.
+// which is no violation there.
 type admittedAuditor struct {
 	finding
 	policy sim.Policy
@@ -35,7 +35,7 @@ type admittedAuditor struct {
 	byRule map[rules.ID]*exceeded
 }
 
-// spent is what the auditor keeps of a counter.
+// spent is the auditor's account of a counter.
 type spent struct {
 	known    bool
 	window   int64
@@ -86,8 +86,8 @@ func (a *admittedAuditor) decided(d *sim.Decided) {
 		d.Daemon.Name, e.admitted, s.name, l.Algorithm, e.window.start, used, bound, total, a.skew())
 }
 
-// spentOf returns what is kept of the counter of a decision, brought up to its
-// window.
+// spentOf returns the account of the counter of the latest decision, brought up
+// to its window.
 func (a *admittedAuditor) spentOf(l *rules.Limit) *spent {
 	k, start := &a.entry.counter.spent, a.entry.window.start
 	if !k.known { // any set so far may have counted it without rights before
@@ -131,8 +131,8 @@ func (a *admittedAuditor) total(d *sim.Decided, k *spent) (total float64, ok boo
 	return total, true
 }
 
-// totalOf returns the sum of all rights of a window. A policy changes what
-// regions and daemons hold, not what the owner of a key has.
+// totalOf returns the sum of all rights of a window. A policy changes the
+// rights of regions and daemons, not those of a key's owner.
 func (a *admittedAuditor) totalOf(l *rules.Limit) uint64 {
 	if owned(l) {
 		return l.Total()
@@ -140,22 +140,23 @@ func (a *admittedAuditor) totalOf(l *rules.Limit) uint64 {
 	return a.policy.Total(l)
 }
 
-// owned reports whether one daemon grants all rights of a limit, or of the limit
-// that each region has.
+// owned reports whether one daemon grants all rights of a limit, or of the
+// limit that each region has.
 func owned(l *rules.Limit) bool {
 	return l.Homed() && (l.Scope == rules.Region || !l.HomeInRegion())
 }
 
-// bounded reports whether rights bound what is admitted under a limit.
+// bounded reports whether rights bound the hits admitted under a limit.
 func bounded(l *rules.Limit) bool { return l.HasRights() || l.Homed() }
 
-// alike reports whether two limits divide the same rights, but for their number.
+// alike reports whether two limits divide the same rights, but for their
+// number.
 func alike(a, b *rules.Limit) bool {
 	return a.Grid() == b.Grid() && a.Scope == b.Scope && a.Homed() == b.Homed() &&
 		(!a.Homed() || a.HomeInRegion() == b.HomeInRegion() && a.OnFailure == b.OnFailure && a.ReserveShare == b.ReserveShare)
 }
 
-// used returns what of the total is used with a decision, and the most that may
+// used returns the rights used with the latest decision, and the most that may
 // be.
 func (a *admittedAuditor) used(d *sim.Decided, k *spent, total float64) (used, bound float64) {
 	e, l := &a.entry, d.Limit
@@ -199,14 +200,14 @@ func (c *counter) densest(stamp, length int64) float64 {
 }
 
 // meter finds the worst time of a bucket. It drains at the rate that the world
-// may have and fills with what is admitted, so its level is the most by which
-// any time up to now exceeds its share of the rate.
+// may have and fills with admitted hits, so its level is the most by which any
+// time up to now exceeds its share of the rate.
 type meter struct {
 	level, rate, room float64 // hits, hits per ns, hits
 	at                time.Duration
 }
 
-// widen makes room for what a limit allows.
+// widen raises rate and room to those that a limit allows.
 func (m *meter) widen(l *rules.Limit, p sim.Policy) {
 	if !quota.Of(l).Drains() {
 		return
@@ -231,7 +232,7 @@ func (m *meter) bound(step, skew time.Duration) float64 {
 	return m.room + m.rate*float64(step+2*skew)
 }
 
-// rule returns what was found of a rule.
+// rule returns the findings about the rule of a decision.
 func (a *admittedAuditor) rule(d *sim.Decided) *exceeded {
 	s := a.byRule[d.Rule.ID]
 	if s == nil {

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The meter of a bucket is as high as the worst time up to now exceeds its share
-// of the rate.
+// The meter of a bucket is as high as the worst time up to now exceeds its
+// share of the rate.
 func TestMeterFindsTheWorstTime(t *testing.T) {
 	type admission struct {
 		at   time.Duration

@@ -46,7 +46,8 @@ func bounds(a *sim.Auditor, t *truth) {
 	a.Stepped, a.Happened = b.stepped, b.happened
 }
 
-// input notes an input to a daemon, and sometimes measures what it holds.
+// input notes an input to a daemon. Every measureEvery inputs it counts the
+// keys and cells of the daemon, and returns true.
 func (a *boundAuditor) input(d *sim.Daemon) bool {
 	a.events[d.Index] = 0
 	a.count++

@@ -14,10 +14,10 @@ import (
 // then: the more cells there are, the more seldom.
 //
 //   - It holds of each process, and of each region, no more than was counted
-//     there. What a region restores of incarnations that it took for lost may
-//     count once more for each time that it restores.
-//   - It holds all that it counted itself, and of a regional peer all that was
-//     counted up to the age that it states for its view.
+//     there. Counts that a region restores of lost incarnations may count once
+//     more for each time that it restores.
+//   - It holds all its own counts, and those of a regional peer up to the age
+//     that it states for its view.
 //   - From one look to the next no cell of a live window shrinks or goes.
 type cellAuditor struct {
 	finding
@@ -101,8 +101,9 @@ func (a *cellAuditor) most(c *gossip.Cell) (uint64, bool) {
 	return a.charged(c, p.region, p)
 }
 
-// charged returns what the processes of a region, or only one of them, counted
-// in the window of a cell, under any scope; false when that is not known.
+// charged returns the hits that the processes of a region, or only one of them,
+// counted in the window of a cell, under any scope. It returns false when the
+// ground truth has dropped the window.
 func (t *truth) charged(cell *gossip.Cell, region int, only *process) (uint64, bool) {
 	n, found := uint64(0), false
 	add := func(domain int) {
@@ -140,13 +141,13 @@ func (a *cellAuditor) compare(p *process, was, is []gossip.Cell, now int64) {
 		}
 		if old.End(old.Window) > now {
 			there := len(is) > 0 && is[0].CellID == old.CellID
-			a.check(there && grew(old, &is[0]), "%s held %v, of a window that lives until %d, and then less",
+			a.check(there && grew(old, &is[0]), "%s held %v, of a window that ends at %d, and then less",
 				p.name(), *old, old.End(old.Window))
 		}
 	}
 }
 
-// grew reports whether a cell is at least what it was.
+// grew reports whether a cell is at least its former value.
 func grew(was, is *gossip.Cell) bool {
 	if is.Carry < was.Carry {
 		return false
@@ -157,8 +158,8 @@ func grew(was, is *gossip.Cell) bool {
 	return is.Value.P >= was.Value.P && is.Value.N >= was.Value.N
 }
 
-// least checks that a process holds what it counted, and what it states to know
-// of its regional peers.
+// least checks that a process holds its own counts, and those of its regional
+// peers up to the age that it states.
 func (a *cellAuditor) least(p *process, shard int, held []gossip.Cell) {
 	now := a.world.Now()
 	until := make([]time.Duration, len(a.processes))
@@ -172,7 +173,7 @@ func (a *cellAuditor) least(p *process, shard int, held []gossip.Cell) {
 			until[o.index] = now - l.Unsent
 		}
 	}
-	// What is over for the fastest clock may be gone where it was counted.
+	// Where a window is over by the fastest clock, its cells may be gone.
 	fastest := now.Milliseconds() + a.truth.most
 	for _, c := range a.all {
 		if c.rescoped || node.ShardOf(c.key, len(p.daemon.Nodes)) != shard || c.domain != everywhere && c.domain != p.region {

@@ -84,7 +84,8 @@ func (a *clockAuditor) read(d *sim.Daemon) *wall {
 	return w
 }
 
-// ceiling returns the highest clock that is allowed at a monotonic time, Unix ms.
+// ceiling returns the highest clock that is allowed at a monotonic time, Unix
+// ms.
 func (a *clockAuditor) ceiling(d *sim.Daemon, mono time.Duration) int64 {
 	return (a.walls[d.Index].most+int64(mono)+int64(a.maxOffset))/int64(time.Millisecond) + clockSlack
 }

@@ -52,8 +52,9 @@ func (a *convergenceAuditor) ended(settled bool) {
 	}
 }
 
-// state returns what a daemon holds in all shards and others must hold too: of
-// windows that began by the slowest clock and are not over by the fastest.
+// state returns the cells of a daemon, in all shards, that every daemon of its
+// region must hold: those of windows that began by the slowest clock and are
+// not over by the fastest.
 func (a *convergenceAuditor) state(d *sim.Daemon, low, high int64) []gossip.Cell {
 	own := gossip.RegionIncarnation(d.Region)
 	var all []gossip.Cell
@@ -61,8 +62,8 @@ func (a *convergenceAuditor) state(d *sim.Daemon, low, high int64) []gossip.Cell
 		for _, c := range n.Cells(d.Instant(a.world.Now())) {
 			r := sharedRule(a.world.Rules(), c.Rule)
 			alone := r != nil && r.Limit.Scope == rules.NodeLocal
-			lives := c.Window <= low && c.End(c.Window) > high
-			if lives && c.Kind.Counts() && (c.Kind == gossip.Daemon || c.Incarnation != own) && !alone {
+			runs := c.Window <= low && c.End(c.Window) > high
+			if runs && c.Kind.Counts() && (c.Kind == gossip.Daemon || c.Incarnation != own) && !alone {
 				c.Rate = 0 // a measurement
 				all = append(all, c)
 			}
@@ -110,7 +111,7 @@ func (a *convergenceAuditor) complete(local []*sim.Daemon, state []gossip.Cell, 
 	}
 }
 
-// sumsOf adds up what the daemons of a region counted, but for what must not
+// sumsOf adds up the counts of a region's daemons, without those that must not
 // leave it.
 func sumsOf(state []gossip.Cell) []gossip.Cell {
 	var sums []gossip.Cell
@@ -132,7 +133,8 @@ func sumsOf(state []gossip.Cell) []gossip.Cell {
 	return out
 }
 
-// sums compares what a daemon holds of another region with the sums there.
+// sums compares the sums of another region that a daemon holds with the true
+// ones.
 func (a *convergenceAuditor) sums(d *sim.Daemon, region string, sums, state []gossip.Cell) {
 	moved := a.world.Rescoped()
 	for _, want := range sums {

@@ -73,7 +73,7 @@ type step struct {
 	sum uint64
 }
 
-// summary is what the overage auditor found of a window.
+// summary is the overage auditor's finding about a window.
 type summary struct {
 	any         bool // hits were admitted
 	reached     bool // as many as the limit
@@ -221,7 +221,7 @@ func (w *window) add(process int, at time.Duration, charged, admitted uint64) {
 	c.steps = append(c.steps, step{at, c.charged})
 }
 
-// count returns what a process counted in the window, nil for nothing.
+// count returns the count of a process in the window, nil for none.
 func (w *window) count(process int) *count {
 	for i := range w.counts {
 		if w.counts[i].process == process {
@@ -398,9 +398,9 @@ func (t *truth) useBucket(d *sim.Decided) {
 	e.usage.admitted = b.level
 }
 
-// learning reports whether a replica may hold more of a bucket for used than is,
-// because it first decided on it lately: it cannot know when in a cell interval
-// the hits of others came, until these have drained.
+// learning reports whether a replica may hold more of a bucket for used than
+// is, because it first decided on it lately: it cannot know when in a cell
+// interval the hits of others came, until these have drained.
 func (e *entry) learning(d *sim.Decided) bool {
 	if !quota.Of(d.Limit).Drains() {
 		return false

@@ -57,7 +57,7 @@ func (a *denialAuditor) decided(d *sim.Decided) {
 		a.Pass(1)
 		return
 	}
-	extra := a.slack(d) + 1 // for what is rounded up
+	extra := a.slack(d) + 1 // for rounding
 	if used+extra <= limit && !a.naive {
 		extra += a.extrapolated(d)
 	}
@@ -116,8 +116,9 @@ func (a *denialAuditor) extrapolated(d *sim.Decided) float64 {
 	return sum
 }
 
-// look reads the ages of all views, once an instant: of each pair of regions the
-// greatest. It is the greatest duration while a process was never heard.
+// look reads the ages of all views, once per instant, and keeps the greatest of
+// each pair of regions. An age is the greatest duration while a process has no
+// view of another.
 func (a *denialAuditor) look() {
 	now, n := a.world.Now(), len(a.world.Regions())
 	if a.agesAt == now {

@@ -46,7 +46,7 @@ func (a *messageAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 	a.Pass(1)
 }
 
-// fault returns what is wrong with a cell, "" for nothing.
+// fault returns the fault of a cell, "" for none.
 func (a *messageAuditor) fault(d *sim.Daemon, from *process, m *gossip.Message, i int) string {
 	c, across := &m.Cells[i], from.region != d.RegionIndex
 	switch {

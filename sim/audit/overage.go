@@ -13,7 +13,7 @@ import (
 
 // overageAuditor holds admissions against Theorem 1: when a replica admits, the
 // world is over the limit by no more than the counts of others that the replica
-// does not hold. What it holds is read from the replica itself.
+// does not hold. The auditor reads the counts of a replica from the replica.
 //
 //	fixed_window    all admitted in the window; at most R'-1 limits over, R'
 //	                being the processes that admitted
@@ -31,7 +31,7 @@ type overageAuditor struct {
 	rules  []*ruleOverage // in the order in which they came
 }
 
-// ruleOverage is what was found of one rule.
+// ruleOverage is the finding about one rule.
 type ruleOverage struct {
 	name                string
 	windows             uint64
@@ -89,14 +89,15 @@ func (a *overageAuditor) decided(d *sim.Decided) {
 	a.note(s, d, bound)
 }
 
-// unheld returns how many of the hits in use the deciding replica does not hold.
+// unheld returns how many of the hits in use the deciding replica does not
+// hold.
 func (a *overageAuditor) unheld(d *sim.Decided) float64 {
 	e, l := &a.entry, d.Limit
 	x := d.Daemon.Nodes[e.shard].Explain(d.Instant, &node.Hit{Key: d.Key, Rule: d.Rule, Limit: l, N: d.Hits})
 	lacks := func(w *window) uint64 { return lacking(w, e.process, d.Daemon.Region, l.Scope, x.Cells) }
 	switch {
 	case quota.Of(l).Drains():
-		return max(0, e.usage.admitted-float64(x.Used)) + 1 // for what is rounded
+		return max(0, e.usage.admitted-float64(x.Used)) + 1 // for rounding
 	case quota.Of(l).Stamped():
 		n := uint64(0)
 		for _, w := range e.counter.within(e.now, l) {

@@ -23,8 +23,8 @@ type progressAuditor struct {
 }
 
 // lookAgain is for how long the cluster is taken as it was. manyLags is how
-// many lags counts may take to reach everybody, and littleOf the part of a limit
-// that is little in that time.
+// many lags counts may take to reach everybody, and littleOf the part of a
+// limit that is little in that time.
 const (
 	lookAgain = 100 * time.Millisecond
 	manyLags  = 10
@@ -98,16 +98,16 @@ func (a *progressAuditor) decided(d *sim.Decided) {
 	a.Pass(1)
 }
 
-// excused reports whether the ground truth does not show what the replica
-// counts. A bucket that always gets more than it mints never shows a replica
-// that joined late that it took too much for used (ADR 7).
+// excused reports whether the ground truth does not show the counts of the
+// replica. A bucket that always gets more than it mints never shows a replica
+// that joined late that it counted too much as used (ADR 7).
 func (a *progressAuditor) excused(d *sim.Decided) bool {
 	e, l := &a.entry, d.Limit
 	joined := quota.Of(l).Drains() && a.starts[d.Daemon] > 1
 	return a.homed(l) || joined || e.learning(d) || a.anyRestored() || e.usage.mixed || e.counter.rescoped || e.uncertain(l)
 }
 
-// lately returns what was charged in the last while before a decision.
+// lately returns the hits charged in the last while before a decision.
 func (e *entry) lately(d *sim.Decided, while time.Duration) uint64 {
 	n, c := uint64(0), e.counter
 	for i := len(c.windows) - 1; i >= 0; i-- {

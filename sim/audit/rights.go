@@ -24,8 +24,9 @@ type rightsAuditor struct {
 	moved map[accountKey]*moved
 }
 
-// allotmentKey names the rights of a window. total tells apart answers about one
-// window in several units, as a bucket has them; 0 is all of it together.
+// allotmentKey names the rights of a window. total separates answers about
+// one window in several units, as a bucket has them. A total of 0 stands for
+// all of them together.
 type allotmentKey struct {
 	rule     uint64
 	window   int64
@@ -61,7 +62,7 @@ type accountKey struct {
 	incarnation crdt.Incarnation
 }
 
-// moved is what a process gave and received.
+// moved is the rights that a process gave and received.
 type moved struct {
 	given, received uint64
 	end             int64
@@ -218,7 +219,8 @@ func (a *rightsAuditor) decided(d *sim.Decided) {
 		d.Daemon.Name, spent, sim.RuleName(d.Rule), e.window.start, used, given, allotment, received)
 }
 
-// part returns what a process admitted in a window, gave and received of it.
+// part returns the hits that a process admitted in a window, and the rights
+// that it gave and received.
 func (a *rightsAuditor) part(k crdt.Key, w *window, p *process) (used, given, received uint64) {
 	if c := w.count(p.index); c != nil {
 		used = c.admitted

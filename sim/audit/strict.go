@@ -10,10 +10,10 @@ import (
 	"github.com/georld/rld/sticky"
 )
 
-// strictAuditor checks what owners promise, by the messages that they send: the
-// leases of all owners of a window, those that were returned left out, sum to no
-// more than the limit, whoever takes over. A call that still waits is not
-// admitted.
+// strictAuditor checks the promise of owners, by the messages that they send:
+// the leases of all owners of a window, without those that were returned, sum
+// to no more than the limit, also when another owner takes over. A call that
+// still waits is not admitted.
 type strictAuditor struct {
 	finding
 	windows map[leaseKey]*leases
@@ -73,7 +73,7 @@ func (a *strictAuditor) sent(d *sim.Daemon, m *sticky.Message) {
 	}
 }
 
-// returned notes what a lessee returns.
+// returned notes the rights that a lessee returns.
 func (a *strictAuditor) returned(r *sticky.LeaseRequest) {
 	if r.Owner == 0 {
 		return
@@ -121,7 +121,8 @@ func (a *strictAuditor) grant(d *sim.Daemon, lessee crdt.Incarnation, g *sticky.
 	for _, o := range w.to {
 		sum += o.total - min(o.total, o.returned)
 	}
-	// A regional reserve may be of another limit than the rest, while limits change.
+	// A regional reserve may be of another limit than the rest, while limits
+	// change.
 	a.check(sum <= w.limit || len(a.world.Sets()) > 1, "%s granted %d of %d in window %d of %v", d.Name, sum, w.limit, g.Window, g.Key)
 }
 

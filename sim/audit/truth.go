@@ -197,7 +197,7 @@ func (t *truth) happened(d *sim.Daemon, e gossip.Event) {
 	}
 }
 
-// anyRestored reports whether any region counted again what it took for lost.
+// anyRestored reports whether any region counted lost counts again.
 func (t *truth) anyRestored() bool {
 	for i := range t.restored {
 		if t.restored[i].times > 0 {

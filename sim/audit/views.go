@@ -59,7 +59,7 @@ func (a *viewAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 	}
 }
 
-// links checks what a replica states of all its peers.
+// links checks the stated ages of a replica's views of all its peers.
 func (a *viewAuditor) links(d *sim.Daemon, to *process, shard int) {
 	now := a.world.Now()
 	for _, l := range d.Nodes[shard].Links(d.Instant(now)) {

@@ -9,11 +9,11 @@ import (
 	"github.com/georld/rld/node"
 )
 
-// owner names the writer of a slot.
+// owner names the writer of a incarnation.
 func (e *explorer) owner(s crdt.Incarnation) string {
-	if d, life, ok := e.processOf(s); ok {
-		if life > 0 {
-			return fmt.Sprintf("%s, restart %d", e.names[d], life)
+	if d, run, ok := e.processOf(s); ok {
+		if run > 0 {
+			return fmt.Sprintf("%s, restart %d", e.names[d], run)
 		}
 		return e.names[d]
 	}
@@ -42,7 +42,7 @@ func (e *explorer) checkHistory(was, is *history) error {
 		}
 	}
 	own := e.incarnationOf(is.daemon, is.cast[is.daemon])
-	for _, b := range is.books {
+	for _, b := range is.counted {
 		if now, _ := is.knows(gossip.Daemon, b.incarnation, b.window); b.incarnation == own && now != b.hits && !e.over(b.window, e.now(is.in.tick)) {
 			return e.violated("%s counted %d itself and knows %d of them", name, b.hits, now)
 		}
@@ -56,12 +56,12 @@ func (e *explorer) checkHistory(was, is *history) error {
 	return nil
 }
 
-// over reports whether a label is, so that its cells may be gone.
+// over reports whether a window is, so that its cells may be gone.
 func (e *explorer) over(window int64, now time.Duration) bool {
 	return !e.scope.fold().Drains() && e.millis(now) >= window+e.width()
 }
 
-// checkVerdict checks a decision against what was known.
+// checkVerdict checks a decision against the counts that the daemon held.
 func (e *explorer) checkVerdict(was, is *history) error {
 	now := e.now(is.in.tick)
 	known := e.used(now, func(window int64) uint64 { return e.known(was, window) })
@@ -79,7 +79,7 @@ func (e *explorer) checkVerdict(was, is *history) error {
 	return nil
 }
 
-// used is how much of the limit is in use by the counts of labels:
+// used is how much of the limit is in use by the counts of windows:
 // of a bucket all hits since the start, of which minted have come back.
 func (e *explorer) used(now time.Duration, count func(window int64) uint64) uint64 {
 	window, width := e.windowAt(now), e.width()
@@ -100,7 +100,7 @@ func (e *explorer) minted(now time.Duration) uint64 {
 	return (ms*uint64(e.scope.Limit) + uint64(e.width()) - 1) / uint64(e.width())
 }
 
-// knows returns what a daemon knows of a slot.
+// knows returns the count of an incarnation that a daemon holds.
 func (h *history) knows(k gossip.Kind, s crdt.Incarnation, window int64) (uint64, bool) {
 	for i := range h.facts {
 		if f := &h.facts[i]; f.kind == k && f.incarnation == s && f.window == window {
@@ -110,7 +110,7 @@ func (h *history) knows(k gossip.Kind, s crdt.Incarnation, window int64) (uint64
 	return 0, false
 }
 
-// known is all that a daemon knows of a label.
+// known is all that a daemon knows of a window.
 func (e *explorer) known(h *history, window int64) uint64 {
 	sum := uint64(0)
 	own := gossip.RegionIncarnation(e.regions[h.daemon])
@@ -122,12 +122,12 @@ func (e *explorer) known(h *history, window int64) uint64 {
 	return sum
 }
 
-// truth returns what was counted under a label where it matters: by a slot,
-// in a region, or anywhere.
+// truth returns the hits counted in a window where a filter matches: by an
+// incarnation, in a region, or anywhere.
 func (e *explorer) truth(m *moment, window int64, matters func(daemon int, s crdt.Incarnation) bool) uint64 {
 	sum := uint64(0)
 	for d := range e.names {
-		for _, b := range e.histories[m.at[d]].books {
+		for _, b := range e.histories[m.at[d]].counted {
 			if b.window == window && matters(d, b.incarnation) {
 				sum += b.hits
 			}
@@ -166,7 +166,7 @@ func (e *explorer) check(m *moment) error {
 // checkFact checks that nothing is invented.
 func (e *explorer) checkFact(m *moment, h *history, f *fact) error {
 	if !f.kind.Counts() {
-		return e.checkGift(m, h, f)
+		return e.checkTransfer(m, h, f)
 	}
 	most := e.truth(m, f.window, func(d int, s crdt.Incarnation) bool {
 		switch f.incarnation {
@@ -197,8 +197,8 @@ func (e *explorer) checkTotals(m *moment, h *history) error {
 	return nil
 }
 
-// checkOverage checks what the latest decision brought about: Theorem 1, and
-// the cap of a limit for each writer.
+// checkOverage checks the effect of the latest decision against Theorem 1, and
+// against the cap of one limit per further process.
 func (e *explorer) checkOverage(m *moment, daemon int) error {
 	h := &e.histories[m.at[daemon]]
 	if !h.asked.allowed {
@@ -213,7 +213,7 @@ func (e *explorer) checkOverage(m *moment, daemon int) error {
 	}
 	writers := uint64(0)
 	for d := range e.names {
-		for _, b := range e.histories[m.at[d]].books {
+		for _, b := range e.histories[m.at[d]].counted {
 			if b.window == h.asked.window {
 				writers++
 			}
@@ -224,7 +224,7 @@ func (e *explorer) checkOverage(m *moment, daemon int) error {
 		return e.violated("%d hits passed %d writers with a limit of %d", inWindow, writers, limit)
 	}
 	if rights := e.total(); e.scope.Rights && (inWindow > rights || total > rights) {
-		return e.violated("%d hits passed, %d of one label, and all rights are %d", total, inWindow, rights)
+		return e.violated("%d hits passed, %d of one window, and all rights are %d", total, inWindow, rights)
 	}
 	if total > limit {
 		e.out.Overage = max(e.out.Overage, total-limit)
@@ -233,7 +233,7 @@ func (e *explorer) checkOverage(m *moment, daemon int) error {
 	return nil
 }
 
-// checkClaims checks that what a link says about its age is so.
+// checkClaims checks the ages that the links of a daemon state.
 func (e *explorer) checkClaims(m *moment, daemon int) error {
 	h := &e.histories[m.at[daemon]]
 	for _, c := range h.ages {
@@ -247,7 +247,7 @@ func (e *explorer) checkClaims(m *moment, daemon int) error {
 				if e.alone(d) && e.alone(daemon) {
 					kind, incarnation = gossip.RegionSum, gossip.RegionIncarnation(e.regions[d])
 				} else {
-					continue // it told sums, of which others may have told parts
+					continue // it sent sums, and others may have sent parts of them
 				}
 			}
 			if err := e.checkClaim(m, h, c, kind, incarnation); err != nil {
@@ -276,7 +276,7 @@ func (e *explorer) checkClaim(m *moment, h *history, c ageClaim, kind gossip.Kin
 			if e.now(o.in.tick) >= c.until {
 				continue
 			}
-			for _, b := range o.books {
+			for _, b := range o.counted {
 				known, _ := h.knows(kind, incarnation, b.window)
 				if b.incarnation == c.peer && known < b.hits && !e.over(b.window, e.now(h.in.tick)) {
 					return e.violated("%s claims to know what %s counted before %v, and knows %d of %d",

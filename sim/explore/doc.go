@@ -2,7 +2,7 @@
 // steps. It is a rig: only its tests run it.
 //
 // Explore searches the states of a Scope depth first, on the nodes and frames
-// that a daemon runs. A state is the history of each daemon; two orders of
-// events that no daemon can tell apart are one state. Each state is checked, and
-// healed to see that the daemons come to agree.
+// that a daemon runs. A state is the history of each daemon. Two orders of
+// events are one state if no daemon can distinguish them. Each state is
+// checked, and then healed to see that the daemons agree.
 package explore

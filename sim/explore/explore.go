@@ -12,7 +12,7 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// The bounds of a scope. What is beyond them takes longer than anybody waits.
+// The bounds of a scope. Beyond them an exploration takes too long.
 const (
 	maxScopeDaemons  = 4
 	maxScopeRestarts = 3
@@ -20,16 +20,16 @@ const (
 	maxScopeStates   = 5_000_000
 )
 
-// Scope is a cluster small enough that everything that can happen to it within
-// a number of steps is tried. The daemons ask for one key. A step is a request
-// at a daemon, a frame that arrives, a restart of a daemon, which has a new
-// slot and forgot everything, a daemon that hears of one, or a tick: time
-// passes and every daemon sends what is due.
+// Scope is a cluster small enough to try everything that can happen to it
+// within a number of steps. The daemons decide calls for one key. A step is a
+// call at a daemon, a frame that arrives, a restart of a daemon, which loses
+// its memory and gets a new incarnation, a daemon that learns of a restart, or
+// a tick: time passes and every daemon sends the messages that are due.
 //
-// The network keeps every frame that was ever sent and may deliver each of
-// them twice, in any order. So a frame that is lost is one that is not
-// delivered, one that is late one that is delivered later, and a duplicate one
-// that is delivered again: none of them needs a step of its own.
+// The network keeps every frame and may deliver each of them twice, in any
+// order. So a lost frame is one that is not delivered, a late frame is
+// delivered later, and a duplicate is delivered again. None of them needs a
+// step of its own.
 type Scope struct {
 	Name string
 	// Regions holds the number of daemons of each region.
@@ -38,7 +38,7 @@ type Scope struct {
 	// Limit is how many requests pass in Seconds.
 	Limit, Seconds uint32
 	// Rights gives the daemons equal shares of rights, which sum to the limit
-	// and Budget percent more. A restarted daemon holds none of the label that
+	// and Budget percent more. A restarted daemon holds none of the window that
 	// the process before it may have used. Of windows only.
 	Rights bool
 	Budget uint32
@@ -53,12 +53,12 @@ type Scope struct {
 	// all.
 	Roll int
 
-	plant scopePlant
+	mutation mutation
 }
 
-// scopePlant is bugs that tests put in, to see them found.
-type scopePlant struct {
-	reuseIncarnation bool                    // a restarted daemon counts under the slot it had
+// mutation is bugs that tests put in, to see them found.
+type mutation struct {
+	reuseIncarnation bool                    // a restarted daemon counts under the incarnation it had
 	noFence          bool                    // a restarted daemon holds its share again
 	mangle           func(m *gossip.Message) // changes a message as it is sent
 }
@@ -82,30 +82,30 @@ type Explored struct {
 	Given uint64
 	// Seen counts the events of the replicas by name.
 	Seen map[string]uint64
-	// Violation says what was found, "" for nothing, and Trace by which steps.
+	// Violation describes the first violation, "" for none. Trace lists the
+	// steps that lead to it.
 	Violation string
 	Trace     []string
 }
 
-// Explore tries all that can happen within a scope, on the very nodes and
-// frames of the daemon. After each step it checks that
+// Explore tries all that can happen within a scope, on the nodes and frames of
+// the daemon. After each step it checks that
 //
-//   - no replica counts more of any slot than was counted there;
-//   - what a replica counted itself is there, and nothing it knew is gone;
-//   - what is admitted fits what the replica knew, and so is over the limit by
-//     no more than what was unknown to it (Theorem 1), and by no more than the
-//     limit for each further writer; what is denied does not fit what is known;
-//   - what passes fits the rights of the world, and what a process used and gave
-//     away those that it holds and was given; nobody was given more than was
-//     charged for it;
-//   - a replica knows all that a peer had counted by the age its link claims.
+//   - no replica counts more of any incarnation than was counted there;
+//   - a replica holds its own counts, and none of its counts shrinks;
+//   - an admission fits the counts that the replica holds. So the world is over
+//     the limit by no more than the counts that it lacks (Theorem 1), and by no
+//     more than the limit for each further process. A denial does not fit;
+//   - the admitted hits fit the rights of the world, and the hits and transfers
+//     of a process its allotment and the transfers that it received. No process
+//     receives more than its donor was charged;
+//   - a replica holds all that a peer had counted by the age its link states.
 //
-// When it is healed, a cluster must agree on all that was counted, but for
-// what only a daemon knew that forgot it.
+// A healed cluster must agree on all that was counted, but for counts that only
+// a process held which lost its memory.
 //
-// Two states are taken for one when each daemon went through the same in the
-// same order, so that none can tell them apart. The error is a scope that
-// cannot be explored.
+// Two states are one if each daemon went through the same events in the same
+// order. The error is a scope that cannot be explored.
 func Explore(s Scope) (*Explored, error) {
 	e, err := newExplorer(s)
 	if err != nil {

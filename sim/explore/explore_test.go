@@ -67,52 +67,52 @@ func TestExploreIsDeterministic(t *testing.T) {
 }
 
 // Bugs that are put in are found, each by what it breaks.
-func TestExploreFindsPlantedBugs(t *testing.T) {
+func TestExploreFindsMutations(t *testing.T) {
 	pair := Scope{Regions: []int{2}, Limit: 2, Seconds: 60, Depth: 1, Heal: 1}
 	region := Scope{Regions: []int{1, 1}, Limit: 2, Seconds: 60, Depth: 1, Heal: 1}
 	rights := Scope{Regions: []int{2}, Limit: 4, Seconds: 60, Depth: 1, Heal: 1, Rights: true}
 	fewRights := Scope{Regions: []int{2}, Limit: 2, Seconds: 60, Depth: 1, Heal: 1, Rights: true}
 	for _, c := range []struct {
-		name  string
-		scope Scope
-		plant scopePlant
-		heal  int
-		want  string // part of what is found
+		name     string
+		scope    Scope
+		mutation mutation
+		heal     int
+		want     string // part of what is found
 	}{
-		{"a frame claims versions that it does not hold", pair, scopePlant{mangle: func(m *gossip.Message) {
+		{"a frame claims versions that it does not hold", pair, mutation{mangle: func(m *gossip.Message) {
 			m.Hi += 2
 		}}, 5, "and a2 []"},
-		{"a frame leaves out its cells", pair, scopePlant{mangle: func(m *gossip.Message) {
+		{"a frame leaves out its cells", pair, mutation{mangle: func(m *gossip.Message) {
 			m.Cells = nil
 		}}, 5, "and a2 []"},
-		{"the same, and nothing is ever healed", pair, scopePlant{mangle: func(m *gossip.Message) {
+		{"the same, and nothing is ever healed", pair, mutation{mangle: func(m *gossip.Message) {
 			m.Cells = nil
 		}}, 0, "claims to know"},
-		{"a cell is acknowledged that never came", pair, scopePlant{mangle: func(m *gossip.Message) {
+		{"a cell is acknowledged that never came", pair, mutation{mangle: func(m *gossip.Message) {
 			m.Ack++
 		}}, 5, "and a2 []"},
-		{"a count is told twice", region, scopePlant{mangle: func(m *gossip.Message) {
+		{"a count is told twice", region, mutation{mangle: func(m *gossip.Message) {
 			for i := range m.Cells {
 				m.Cells[i].Value.P *= 2
 			}
 		}}, 0, "which counted"},
-		{"a gift is greater than what was charged", rights, scopePlant{mangle: func(m *gossip.Message) {
+		{"a gift is greater than what was charged", rights, mutation{mangle: func(m *gossip.Message) {
 			for i := range m.Cells {
 				if m.Cells[i].Kind == gossip.Given {
 					m.Cells[i].Value.P++
 				}
 			}
 		}}, 0, "was charged"},
-		{"a restarted daemon holds its share again", fewRights, scopePlant{noFence: true}, 0, "all rights are 2"},
-		{"a restarted daemon counts under the slot it had", pair, scopePlant{reuseIncarnation: true}, 5, "itself"},
-		{"a daemon says it heard what was not sent yet", pair, scopePlant{mangle: func(m *gossip.Message) {
+		{"a restarted daemon holds its share again", fewRights, mutation{noFence: true}, 0, "all rights are 2"},
+		{"a restarted daemon counts under the incarnation it had", pair, mutation{reuseIncarnation: true}, 5, "itself"},
+		{"a daemon says it heard what was not sent yet", pair, mutation{mangle: func(m *gossip.Message) {
 			m.Echo, m.Held = m.Echo+uint64(2*gossip.DefaultInterval/time.Microsecond), 0
 		}}, 5, "claims to know"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := c.scope
-			s.Name, s.plant = "planted", c.plant
-			if c.plant.reuseIncarnation || c.plant.noFence {
+			s.Name, s.mutation = "planted", c.mutation
+			if c.mutation.reuseIncarnation || c.mutation.noFence {
 				s.Restarts = 1
 			}
 			for ; s.Depth <= 7; s.Depth++ {

@@ -10,9 +10,9 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// healRounds is within how many ticks a healed cluster must agree: what was
-// lost is sent again after the patience of a link, and what a region forgot
-// comes back when it is ready.
+// healRounds is within how many ticks a healed cluster must agree: lost
+// messages are resent after the patience of a link, and a region's lost counts
+// come back when it is ready.
 const healRounds = 60
 
 // settleRounds is for how many ticks a cluster is looked at in which a daemon
@@ -78,15 +78,15 @@ func (h *recovery) settle(m *moment, restarted bool) (why string) {
 	return why
 }
 
-// round lets a tick pass; what is sent arrives.
+// round lets a tick pass and delivers all messages.
 func (h *recovery) round() {
 	h.now += gossip.DefaultInterval
 	var sent [][]byte
 	for _, p := range h.procs {
 		p.node.Tick(h.e.instant(p, h.now))
 		for _, m := range p.node.Ready().Messages {
-			if h.e.scope.plant.mangle != nil {
-				h.e.scope.plant.mangle(&m)
+			if h.e.scope.mutation.mangle != nil {
+				h.e.scope.mutation.mangle(&m)
 			}
 			if b, err := wire.Encode(nil, []gossip.Message{m}); err == nil {
 				sent = append(sent, b)
@@ -111,7 +111,7 @@ func (h *recovery) deliver(frame []byte) {
 	}
 }
 
-// disagrees compares the daemons with each other and with what was counted.
+// disagrees compares the daemons with each other and with the ground truth.
 func (h *recovery) disagrees(m *moment, restarted bool) string {
 	e := h.e
 	h.cells = h.cells[:0]
@@ -146,7 +146,7 @@ func (h *recovery) disagrees(m *moment, restarted bool) string {
 func (h *recovery) windows(m *moment) []int64 {
 	var out []int64
 	for d := range h.procs {
-		for _, b := range h.e.histories[m.at[d]].books {
+		for _, b := range h.e.histories[m.at[d]].counted {
 			if !h.e.over(b.window, h.now) && !slices.Contains(out, b.window) {
 				out = append(out, b.window)
 			}
@@ -156,9 +156,10 @@ func (h *recovery) windows(m *moment) []int64 {
 	return out
 }
 
-// compare compares what one daemon knows of a label with what was counted:
-// all that processes that are there counted, all that anybody knew before, and
-// nothing more. What nobody who is there was told of is gone.
+// compare compares the counts of a window that one daemon holds with the ground
+// truth. A daemon must hold all counts of live processes and all counts that
+// any daemon held before, and no more. Counts that no live daemon received are
+// gone.
 func (h *recovery) compare(m *moment, d int, window int64, restarted bool) string {
 	e := h.e
 	known := h.known(d, window)

@@ -20,7 +20,7 @@ type inputKind uint8
 
 const (
 	inStart inputKind = iota // a new process; arg is the cast
-	inCast                   // it is told who is there; arg is the cast
+	inCast                   // it learns the live processes; arg is the cast
 	inTick
 	inAsk
 	inFrame // arg is the frame
@@ -33,31 +33,31 @@ type input struct {
 	arg  int32
 }
 
-// cast says which process of each daemon is the live one.
+// cast is the live process of each daemon.
 type cast [maxScopeDaemons]uint8
 
 // noHistory comes before the first process.
 const noHistory = int32(-1)
 
-// history is a state of a daemon: all that happened to it, the last of it
-// being in. What is known of it does not change any more.
+// history is a state of a daemon: all that happened to it, the last of it being
+// in. A history is immutable.
 type history struct {
-	parent int32
-	in     input
-	daemon int
-	cast   cast // as the daemon was told; its own process among them
-	sent   []int32
-	facts  []fact     // what it knows, in the order of cells
-	books  []tallied  // what its processes counted
-	asked  verdict    // of inAsk
-	ages   []ageClaim // of its links
+	parent  int32
+	in      input
+	daemon  int
+	cast    cast // as the daemon knows it; its own process among them
+	sent    []int32
+	facts   []fact     // the counts that it holds, in the order of cells
+	counted []tallied  // what its processes counted
+	asked   verdict    // of inAsk
+	ages    []ageClaim // of its links
 
 	// live is the process, when it is at hand. The next input takes it away;
 	// for another one the process is made again from the start.
 	live *process
 }
 
-// fact is what a daemon knows of a slot under a label.
+// fact is a count of an incarnation in a window that a daemon holds.
 type fact struct {
 	kind        gossip.Kind
 	incarnation crdt.Incarnation
@@ -65,7 +65,7 @@ type fact struct {
 	hits        uint64
 }
 
-// tallied is what a process counted under a label.
+// tallied is the count of a process in a window.
 type tallied struct {
 	incarnation crdt.Incarnation
 	window      int64
@@ -78,7 +78,7 @@ type ageClaim struct {
 	until time.Duration
 }
 
-// verdict is a decision and what was known before it.
+// verdict is a decision and the counts held before it.
 type verdict struct {
 	allowed bool
 	window  int64
@@ -151,8 +151,8 @@ func newExplorer(s Scope) (*explorer, error) {
 			e.regions = append(e.regions, string(rune('a'+r)))
 			e.names = append(e.names, fmt.Sprintf("%c%d", 'a'+r, i+1))
 			var incarnations [maxScopeRestarts + 1]crdt.Incarnation
-			for life := range incarnations {
-				incarnations[life] = crdt.Incarnation(e.rng(len(e.incarnations), uint8(life)).Uint64())
+			for run := range incarnations {
+				incarnations[run] = crdt.Incarnation(e.rng(len(e.incarnations), uint8(run)).Uint64())
 			}
 			e.incarnations = append(e.incarnations, incarnations)
 		}
@@ -173,8 +173,8 @@ func (e *explorer) now(tick int16) time.Duration {
 	return time.Duration(warm)*gossip.DefaultInterval + time.Duration(tick-warm)*e.tick
 }
 
-// instant is what the clocks of a daemon show at a virtual time. Monotonic
-// clocks have nothing to do with each other.
+// instant returns the readings of a daemon's clocks at a virtual time.
+// Monotonic clocks of different daemons are unrelated.
 func (e *explorer) instant(p *process, now time.Duration) node.Instant {
 	return node.Instant{Mono: now - p.start, Wall: e.base + int64(now)}
 }
@@ -193,25 +193,26 @@ func (e *explorer) castOf(c cast) int32 {
 	return int32(len(e.casts) - 1)
 }
 
-// rng draws the slot of a process, the same in each exploration.
-func (e *explorer) rng(daemon int, life uint8) *rand.Rand {
-	if e.scope.plant.reuseIncarnation {
-		life = 0
+// rng draws the incarnation of a process, the same in each exploration.
+func (e *explorer) rng(daemon int, run uint8) *rand.Rand {
+	if e.scope.mutation.reuseIncarnation {
+		run = 0
 	}
-	return rand.New(rand.NewPCG(uint64(daemon)+1, uint64(life)+1))
+	return rand.New(rand.NewPCG(uint64(daemon)+1, uint64(run)+1))
 }
 
-// incarnationOf returns the slot of a process.
-func (e *explorer) incarnationOf(daemon int, life uint8) crdt.Incarnation {
-	return e.incarnations[daemon][life]
+// incarnationOf returns the incarnation of a process.
+func (e *explorer) incarnationOf(daemon int, run uint8) crdt.Incarnation {
+	return e.incarnations[daemon][run]
 }
 
-// processOf returns which process has a slot, as the daemon's n-th restart.
+// processOf returns which process has a incarnation, as the daemon's n-th
+// restart.
 func (e *explorer) processOf(s crdt.Incarnation) (daemon int, restarts uint8, ok bool) {
 	for d := range e.incarnations {
-		for life, incarnation := range e.incarnations[d] {
+		for run, incarnation := range e.incarnations[d] {
 			if incarnation == s {
-				return d, uint8(life), true
+				return d, uint8(run), true
 			}
 		}
 	}
@@ -230,7 +231,7 @@ func (e *explorer) after(from int32, daemon int, in input) (int32, error) {
 	next := history{parent: from, in: in, daemon: daemon}
 	if from != noHistory {
 		was := &e.histories[from]
-		next.cast, next.books, next.ages = was.cast, was.books, was.ages
+		next.cast, next.counted, next.ages = was.cast, was.counted, was.ages
 		was.live = nil
 	}
 	p, refused, err := e.feed(p, daemon, in, &next)
@@ -250,8 +251,8 @@ func (e *explorer) after(from int32, daemon int, in input) (int32, error) {
 	return to, err
 }
 
-// refused takes in that a message was refused: nothing may have come of it, so
-// that the daemon is where it was.
+// refused checks that a rejected message changed nothing, and leaves the daemon
+// in its former state.
 func (e *explorer) refused(key transition, p *process, next *history) (int32, error) {
 	was := &e.histories[key.from]
 	e.keep(key.from, p)
@@ -298,8 +299,8 @@ func (e *explorer) replay(at int32) *process {
 	return p
 }
 
-// feed hands an input to a process and notes what came of it in h, unless that
-// is nil. refused says that it was a message that Step refused.
+// feed hands an input to a process and records the effects in h, unless h is
+// nil. refused is true for a message that Step rejected.
 func (e *explorer) feed(p *process, daemon int, in input, h *history) (_ *process, refused bool, err error) {
 	if in.kind == inStart {
 		if p, err = e.start(daemon, in); err != nil {
@@ -365,7 +366,7 @@ func (e *explorer) peers(c cast) []gossip.Peer {
 	return out
 }
 
-// ask makes a request and enters it into the books.
+// ask makes a request and enters it into the counted.
 func (e *explorer) ask(p *process, at node.Instant, h *history) error {
 	c := &e.call
 	c.Reset()
@@ -385,16 +386,16 @@ func (e *explorer) ask(p *process, at node.Instant, h *history) error {
 		return nil
 	}
 	incarnation := p.node.Incarnation()
-	h.books = slices.Clone(h.books)
-	i := slices.IndexFunc(h.books, func(b tallied) bool { return b.incarnation == incarnation && b.window == h.asked.window })
+	h.counted = slices.Clone(h.counted)
+	i := slices.IndexFunc(h.counted, func(b tallied) bool { return b.incarnation == incarnation && b.window == h.asked.window })
 	if i < 0 {
-		i, h.books = len(h.books), append(h.books, tallied{incarnation: incarnation, window: h.asked.window})
+		i, h.counted = len(h.counted), append(h.counted, tallied{incarnation: incarnation, window: h.asked.window})
 	}
-	h.books[i].hits++
+	h.counted[i].hits++
 	return nil
 }
 
-// windowAt is the label that counts at a virtual time: the window's, and for a
+// windowAt is the window that counts at a virtual time: the window's, and for a
 // bucket one for all.
 func (e *explorer) windowAt(now time.Duration) int64 {
 	if e.scope.fold().Drains() {
@@ -410,8 +411,8 @@ func (e *explorer) width() int64 { return int64(e.scope.Seconds) * 1000 }
 func (e *explorer) send(from int, msgs []gossip.Message, h *history) error {
 	for i := range msgs {
 		m := &msgs[i]
-		if e.scope.plant.mangle != nil {
-			e.scope.plant.mangle(m)
+		if e.scope.mutation.mangle != nil {
+			e.scope.mutation.mangle(m)
 		}
 		to, _, ok := e.processOf(m.To)
 		if !ok {
@@ -432,7 +433,7 @@ func (e *explorer) send(from int, msgs []gossip.Message, h *history) error {
 	return nil
 }
 
-// look notes what a process knows.
+// look records the counts that a process holds.
 func (e *explorer) look(p *process, now time.Duration, h *history) {
 	at := e.instant(p, now)
 	for _, c := range p.node.Cells(at) {

@@ -9,7 +9,7 @@ import (
 	epochs "github.com/georld/rld/quota/epoch"
 )
 
-// mode is what the rule of a scope says of rights.
+// mode returns the rights of a scope in the words of the limits language.
 func (s *Scope) mode() string {
 	switch {
 	case !s.Rights:
@@ -20,11 +20,11 @@ func (s *Scope) mode() string {
 	return fmt.Sprintf(", overage_budget: %d%%", s.Budget)
 }
 
-// total is what all rights of a label sum to.
+// total is what all rights of a window sum to.
 func (e *explorer) total() uint64 { return uint64(e.scope.Limit) * uint64(100+e.scope.Budget) / 100 }
 
-// shares are the rights of a process: equal parts of a region's, which are equal
-// parts of the world's. Of labels up to the fence it holds nothing.
+// shares are the rights of a process: equal parts of a region's, which are
+// equal parts of the world's. Of windows up to the fence it holds nothing.
 type shares struct {
 	regions, region uint64 // how many, and which
 	daemons, daemon uint64 // of the region
@@ -35,8 +35,8 @@ type shares struct {
 var _ node.Allotments = (*shares)(nil)
 
 // sharesOf returns those of a process that starts.
-func (e *explorer) sharesOf(daemon int, life uint8, now time.Duration) *shares {
-	s := &shares{unfenced: life == 0 || e.scope.plant.noFence, fence: e.millis(now)}
+func (e *explorer) sharesOf(daemon int, run uint8, now time.Duration) *shares {
+	s := &shares{unfenced: run == 0 || e.scope.mutation.noFence, fence: e.millis(now)}
 	s.regions = uint64(len(e.scope.Regions))
 	for d := range e.names {
 		if e.regions[d] != e.regions[daemon] {
@@ -65,7 +65,8 @@ func (s *shares) Allotment(_, total uint64, x, _ int64, _ bool) (uint64, epochs.
 	return part(part(total, s.regions, s.region), s.daemons, s.daemon), epochs.ReasonEpoch
 }
 
-// PartOf implements node.Allotments: what one might hold is close to what it does.
+// PartOf implements node.Allotments. It returns the share that a peer would
+// have.
 func (s *shares) PartOf(_ string, _, total uint64, _, _ int64, _ bool) uint64 {
 	return part(part(total, s.regions, s.region), s.daemons, 0)
 }
@@ -82,8 +83,8 @@ func (e *explorer) checkRow(h *history) error {
 		return nil
 	}
 	now := e.now(h.in.tick)
-	window, life := e.windowAt(now), h.cast[h.daemon]
-	own := e.incarnationOf(h.daemon, life)
+	window, run := e.windowAt(now), h.cast[h.daemon]
+	own := e.incarnationOf(h.daemon, run)
 	given, received := uint64(0), uint64(0)
 	for i := range h.facts {
 		switch f := &h.facts[i]; {
@@ -95,13 +96,13 @@ func (e *explorer) checkRow(h *history) error {
 		}
 	}
 	used := uint64(0)
-	for _, b := range h.books {
+	for _, b := range h.counted {
 		if b.incarnation == own && b.window == window {
 			used = b.hits
 		}
 	}
 	e.out.Given = max(e.out.Given, given)
-	base, _ := e.sharesOf(h.daemon, life, e.now(e.startOf(h))).Allotment(0, e.total(), window, 0, false)
+	base, _ := e.sharesOf(h.daemon, run, e.now(e.startOf(h))).Allotment(0, e.total(), window, 0, false)
 	if used+given > base+received {
 		return e.violated("%s admitted %d and gave %d of %d that it holds and %d that it was given",
 			e.names[h.daemon], used, given, base, received)
@@ -117,20 +118,20 @@ func (e *explorer) startOf(h *history) int16 {
 	return h.in.tick
 }
 
-// checkGift checks that somebody was given no more than was charged to who gave
-// it.
-func (e *explorer) checkGift(m *moment, h *history, f *fact) error {
+// checkTransfer checks that no process received more than its donor was
+// charged.
+func (e *explorer) checkTransfer(m *moment, h *history, f *fact) error {
 	if f.kind != gossip.Received {
 		return nil
 	}
-	giver, life, ok := e.processOf(f.incarnation)
+	giver, run, ok := e.processOf(f.incarnation)
 	if !ok {
 		return e.violated("%s was given rights by %v, which never was there", e.names[h.daemon], f.incarnation)
 	}
 	own := e.incarnationOf(h.daemon, h.cast[h.daemon])
 	for i := m.at[giver]; i != noHistory; i = e.histories[i].parent {
 		o := &e.histories[i]
-		if o.cast[giver] != life {
+		if o.cast[giver] != run {
 			continue // of a later process
 		}
 		charged, _ := o.knows(gossip.Given, own, f.window)

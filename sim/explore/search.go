@@ -41,8 +41,8 @@ type action struct {
 	arg  int32
 }
 
-// warmUp starts the daemons and lets them get to know each other. What they
-// sent meanwhile has arrived.
+// warmUp starts the daemons and lets them discover each other. All their
+// messages arrive.
 func (e *explorer) warmUp() (m moment, err error) {
 	e.base = wallBase
 	if e.scope.Roll > 0 {
@@ -193,7 +193,7 @@ func (e *explorer) apply(m moment, a action) (moment, error) {
 	return m, nil
 }
 
-// sentBy adds to the network what a daemon sent last.
+// sentBy adds the latest messages of a daemon to the network.
 func (e *explorer) sentBy(net []flying, h int32) []flying {
 	sent := e.histories[h].sent
 	if len(sent) == 0 {
@@ -206,7 +206,7 @@ func (e *explorer) sentBy(net []flying, h int32) []flying {
 	return net
 }
 
-// violated ends the exploration with what was found.
+// violated ends the exploration with a violation.
 func (e *explorer) violated(format string, args ...any) error {
 	e.out.Violation = fmt.Sprintf(format, args...)
 	for _, a := range e.path {

@@ -6,11 +6,11 @@ import (
 	"github.com/georld/rld/sim"
 )
 
-// policyDesigns holds what the simulation of the design found, in percent: mean
-// and worst overage, and false denials, by pattern in the order of Patterns.
-// Three regions of one daemon, a budget of 10 %, 1 % of the messages lost. False
-// denials of bursts under budgeted and partition are those of its later
-// donation policy, which is the one that is used.
+// policyDesigns holds the figures of the simulation of the design, in percent:
+// mean and worst overage, and false denials, by pattern in the order of
+// Patterns. Three regions of one daemon, a budget of 10 %, 1 % of the messages
+// lost. False denials of bursts under budgeted and partition are those of its
+// later transfer policy, which is the one in use.
 var policyDesigns = []struct {
 	window, lag time.Duration
 	policy      sim.Policy
@@ -69,7 +69,7 @@ var policyDesigns = []struct {
 		{0, 0, 18.4}, {0, 0, 0.1}, {0, 0, 29.4}, {0, 0, 0.1}, {0, 0, 60.6}, {0, 0, 38.3}}},
 }
 
-// designFor returns what the design has for a cell, nil for nothing.
+// designFor returns the figures of the design for a cell, nil for none.
 func designFor(size Size, pattern Pattern, p sim.Policy) *sim.GridDesign {
 	for i := range policyDesigns {
 		if d := &policyDesigns[i]; d.window == size.Window && d.lag == size.Lag && d.policy == p {

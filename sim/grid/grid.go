@@ -23,8 +23,8 @@ type Grid struct {
 	Patterns []Pattern
 	Sizes    []Size
 	// Windows of a minute are played under each; of shorter windows more, of an
-	// attack half as many, and of bursts three times. Before them comes the time in which shares
-	// come to follow demand, which is not measured.
+	// attack half as many, and of bursts three times. Before them comes the
+	// time in which shares come to follow demand, which is not measured.
 	Windows int
 }
 
@@ -115,12 +115,13 @@ func (g *Grid) play(base *sim.Config, size Size, pattern Pattern, p sim.Policy, 
 		}
 	}
 	if r.Rights != nil {
-		cell.Donations = r.Rights.PerDecision
+		cell.Transfers = r.Rights.PerDecision
 	}
 	return cell, r, nil
 }
 
-// gridTotal is what a window may have: without rights, the budget.
+// gridTotal returns the hits that a window may have: the sum of all rights, or
+// the budget under a policy without rights.
 func gridTotal(p sim.Policy, l *rules.Limit) uint64 {
 	if p.HasRights() {
 		return p.Total(l)

@@ -76,8 +76,8 @@ const (
 	burstyCycle   = 2500 * time.Millisecond
 )
 
-// workload is the load of a pattern on a key of a size. What the first of the
-// scenario's workloads says of where calls come to is as it says.
+// workload returns the load of a pattern on a key. The daemons that calls go to
+// are those of the first workload of the scenario.
 func (p Pattern) workload(size Size, regions int, base []load.Workload) load.Workload {
 	l := load.Workload{Name: p.String(), Domain: "grid", Hits: 1, Keys: 1}
 	l.Descriptors = [][]rules.Entry{{{Key: "org", Value: "acme"}}}

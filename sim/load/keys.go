@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// keys is what a workload draws its keys from.
+// keys draws the keys of a workload.
 type keys struct {
 	work  *Workload
 	names []string

@@ -29,7 +29,7 @@ type Source struct {
 	on      bool            // of bursts
 	turns   time.Duration   // when that changes
 	pulse   time.Duration   // when the next pulse begins
-	common  *rand.Rand      // draws what a pulse has in common in all regions
+	common  *rand.Rand      // draws the properties that a pulse shares in all regions
 	at      []time.Duration // requests of the pulse under way, latest first
 }
 
@@ -59,7 +59,7 @@ func (l *Workload) Sources(number, regions int, seed uint64) []*Source {
 // Draw returns the number of the key that the next call is for.
 func (s *Source) Draw() int { return s.keys.draw(s.rng) }
 
-// Descriptors appends what a call for a key asks for to out.
+// Descriptors appends the descriptors of a call for a key to out.
 func (s *Source) Descriptors(out []rules.Descriptor, key int) []rules.Descriptor {
 	return s.Work.Call(out, s.keys.name(key), max(1, s.Work.Hits))
 }
@@ -157,8 +157,8 @@ func (s *Source) nextPulse() bool {
 // maxMissed bounds the pulses in a row that come in other regions.
 const maxMissed = 10_000
 
-// Wait returns how long a client waits before it comes again; false when that would
-// not help it.
+// Wait returns how long a client waits before it comes again; false when that
+// would not help it.
 func (s *Source) Wait(statuses []node.Status) (time.Duration, bool) {
 	wait := s.Work.Retry.Backoff
 	if wait == 0 {

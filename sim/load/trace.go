@@ -20,8 +20,8 @@ import (
 // Trace is recorded traffic, in the order of its times. Its texts are kept
 // once.
 type Trace struct {
-	// Start is the wall time of the first entry in Unix nanoseconds when the
-	// recording says it, else 0.
+	// Start is the wall time of the first entry in Unix nanoseconds, 0 when the
+	// recording has relative times.
 	Start   int64
 	Entries []TraceEntry
 	Regions []string   // as first met
@@ -36,7 +36,7 @@ type TraceEntry struct {
 	Hits   uint64
 }
 
-// TraceKey is what a call asked for.
+// TraceKey is the key of a recorded call.
 type TraceKey struct {
 	Domain      string // "" for the only one of the limits
 	Descriptors [][]rules.Entry
@@ -201,7 +201,7 @@ func (p *traceReader) time(record []string) (int64, error) {
 	return int64(whole)*int64(time.Second) + int64(math.Round(fraction*1e6))*int64(time.Microsecond), nil
 }
 
-// key reads what a line asks for.
+// key reads the key of a line.
 func (p *traceReader) key(record []string) (int32, error) {
 	text, i := p.field(record, 2)
 	domain, j := p.field(record, 4)

@@ -27,8 +27,8 @@ const Drawn = "*"
 type Workload struct {
 	Name   string
 	Domain string
-	// Descriptors is what a call asks for, at least one. The value Drawn of an
-	// entry is replaced by the key drawn for the call.
+	// Descriptors holds the descriptors of a call, at least one. The value
+	// Drawn of an entry is replaced by the key drawn for the call.
 	Descriptors [][]rules.Entry
 	// Hits is how much one call asks for, default 1.
 	Hits uint64
@@ -78,9 +78,9 @@ type Moving struct {
 	Share float64
 }
 
-// Retry is clients that try again when they are refused, up to Attempts times:
-// after what they were told (Retry-After), or after Backoff when it is not 0.
-// Jitter spreads them over as large a share of that time beyond it.
+// Retry is clients that retry when they are denied, up to Attempts times: after
+// the Retry-After of the answer, or after Backoff when it is not 0. Jitter
+// spreads them over as large a share of that time beyond it.
 type Retry struct {
 	Attempts int
 	Backoff  time.Duration

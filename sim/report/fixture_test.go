@@ -38,13 +38,13 @@ func regionLoss() *sim.Result {
 			Strict: 9922, StrictBytes: 811333,
 		},
 		Rights: &sim.RightsResult{
-			Policy: "naive", ByEstimate: 811, ByRights: 812, ByBoth: 813, Given: 4201, Received: 4202, Donations: 977,
+			Policy: "naive", ByEstimate: 811, ByRights: 812, ByBoth: 813, Given: 4201, Received: 4202, Transfers: 977,
 			PerDecision: 0.0016, Epochs: 14,
 		},
 		Strict: &sim.StrictResult{
 			Decisions: 40123, Local: 36017, LocalRatio: 0.8977, Failed: 211, Waited: 4106, WaitP50Ms: 1.25, WaitP99Ms: 83.5,
-			WaitMaxMs: 184.75, Messages: 9921, PerDecision: 0.2473, Asks: 4309, Grants: 4211, Raises: 707, Votes: 694,
-			AsksPerSecond: 91, Syncs: 388, Takeovers: 17, Layouts: 2, UnderRatio: 0.0114,
+			WaitMaxMs: 184.75, Messages: 9921, PerDecision: 0.2473, Requests: 4309, Grants: 4211, Accepts: 707, Accepted: 694,
+			RequestsPerSecond: 91, Syncs: 388, Takeovers: 17, Layouts: 2, UnderRatio: 0.0114,
 		},
 		Grid: []sim.GridCell{
 			{
@@ -54,7 +54,7 @@ func regionLoss() *sim.Result {
 			},
 			{
 				WindowSeconds: 60, LagSeconds: 0.5, Pattern: "solo", Policy: "naive", Windows: 12, FalseDenial: 0.0311,
-				Donations: 0.12,
+				Transfers: 0.12,
 			},
 			{
 				WindowSeconds: 60, LagSeconds: 0.5, Pattern: "attack20", Policy: "cap", Windows: 6,

@@ -26,7 +26,7 @@ var (
 	uplotLicense string
 )
 
-// page is what the template is given.
+// page is the data of the template.
 type page struct {
 	*sim.Result
 	Command string
@@ -43,10 +43,9 @@ type page struct {
 	LibraryLicense string
 }
 
-// HTML writes the page of a result. command is what runs the same again, ""
-// when there is nothing to say. Every number on the page is one of the
-// result, which the page carries as JSON in the element with the id result;
-// tables are there without JavaScript, charts are not.
+// HTML writes the page of a result. command runs the same again, "" for none.
+// Every number on the page is one of the result, which the page carries as JSON
+// in the element with the id result. Tables need no JavaScript, charts do.
 func HTML(w io.Writer, r *sim.Result, command string) error {
 	data, err := json.Marshal(r) // escapes what could end a script
 	if err != nil {

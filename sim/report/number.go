@@ -56,8 +56,8 @@ func commas(digits string) string {
 	return sign + b.String()
 }
 
-// Ratio is a fraction of 1 in percent: "4.2%". What is not nothing is not shown
-// as 0.
+// Ratio formats a fraction of 1 in percent: "4.2%". A ratio above 0 is never
+// shown as 0.
 func Ratio(f float64) string {
 	percent := f * 100
 	if percent > 0 && percent < 0.01 {

@@ -50,9 +50,9 @@ func ruleTable(b *strings.Builder, all []sim.RuleResult) {
 	_ = t.Flush() // into a strings.Builder: nothing can fail
 }
 
-// gridTable writes a block for each size, a row a policy and a column a pattern:
-// mean and worst overage, and behind the bar the mean false denials. A second
-// row has what the design expected of it.
+// gridTable writes a block for each size, a row for each policy and a column
+// for each pattern: mean and worst overage, and behind the bar the mean false
+// denials. A second row has the figures of the design.
 func gridTable(b *strings.Builder, all []sim.GridCell) {
 	for _, size := range sizes(all) {
 		fmt.Fprintf(b, "Windows of %s s, views %s s old: overage mean/worst | false denials\n",
@@ -133,20 +133,21 @@ func rest(b *strings.Builder, r *sim.Result) {
 	_ = t.Flush() // as above
 }
 
-// strict writes what became of keys that are counted at homes.
+// strict writes the figures of strict keys.
 func strict(t io.Writer, x *sim.StrictResult) {
-	fmt.Fprintf(t, "homes\t%s decided, %s of them at once, %s without a home; missed %s of what windows could admit\n",
+	fmt.Fprintf(t, "strict keys\t%s decisions, %s of them at once, %s without an owner; missed %s of what windows could admit\n",
 		Count(x.Decisions), Ratio(x.LocalRatio), Count(x.Failed), Ratio(x.UnderRatio))
 	fmt.Fprintf(t, "\t%s waited: p50 %s, p99 %s, at most %s\n", Plural(x.Waited, "call"), Millis(x.WaitP50Ms),
 		Millis(x.WaitP99Ms), Millis(x.WaitMaxMs))
 	fmt.Fprintf(t, "\t%s messages a decision: %s, %s, %s, %s; at most %s a second at one daemon\n", short(x.PerDecision),
-		Plural(x.Asks, "ask"), Plural(x.Grants, "grant"), Plural(x.Raises, "raise"), Plural(x.Votes, "vote"),
-		Plural(x.AsksPerSecond, "ask"))
-	fmt.Fprintf(t, "\t%s lost to another home, %s, %s\n", Plural(x.Takeovers, "ballot"),
+		Plural(x.Requests, "request"), Plural(x.Grants, "grant"), Plural(x.Accepts, "accept"), Plural(x.Accepted, "reply"),
+		Plural(x.RequestsPerSecond, "request"))
+	fmt.Fprintf(t, "\t%s lost to another owner, %s, %s\n", Plural(x.Takeovers, "ballot"),
 		Plural(x.Layouts, "change")+" of layout", Plural(x.Syncs, "sync"))
 }
 
-// closing writes the verdict, what was found, and how to see it again.
+// closing writes the verdict, the violations, and the command that repeats the
+// run.
 func closing(b *strings.Builder, r *sim.Result, command string) {
 	b.WriteString("\n" + plain(judge(r).Text) + "\n")
 	for _, a := range r.Auditors {

@@ -8,13 +8,13 @@ import (
 	"github.com/georld/rld/sim"
 )
 
-// Bounds on what is drawn. The tables and the JSON have everything.
+// Bounds on the charts. The tables and the JSON have everything.
 const (
 	maxCharts = 12  // rules with charts of their own
 	maxFaults = 200 // rows of the time line
 )
 
-// verdict is what a run came to.
+// verdict is the outcome of a run.
 type verdict struct {
 	Kind string // fine, liveness or correctness: a class of the style sheet
 	Text string
@@ -49,8 +49,9 @@ type chart struct {
 	Rule   string
 	Limit  float64
 	Window float64 // seconds, that Limit is for
-	// Alone says that one key was asked for at a time, so that its limit can be
-	// drawn beside what the rule admitted. Else the limit is of each of many.
+	// Alone is true where one key was requested at a time, so that its limit
+	// can be drawn beside the hits that the rule admitted. Else the limit is of
+	// each of many.
 	Alone  bool
 	Result *sim.RuleResult
 }

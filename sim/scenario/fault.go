@@ -140,7 +140,7 @@ func (s *scenario) expect(n *yamlpos.Node) {
 		field{"degraded", count(&x.Degraded, "degraded")},
 		field{"local_ratio", claim(&x.LocalRatio, "local_ratio")},
 		field{"under_ratio", claim(&x.UnderRatio, "under_ratio")},
-		field{"asks_per_second", count(&x.AsksPerSecond, "asks_per_second")},
+		field{"requests_per_second", count(&x.RequestsPerSecond, "requests_per_second")},
 		field{"seen", func(v *yamlpos.Node) { x.Seen = s.kinds(v) }},
 		field{"not_seen", func(v *yamlpos.Node) { x.NotSeen = s.kinds(v) }},
 	)

@@ -9,7 +9,8 @@ import (
 	"github.com/georld/rld/sim/load"
 )
 
-// grid reads a grid of policies. What it leaves out is all of them.
+// grid reads a grid of policies. Fields that are left out stand for all of
+// them.
 func (s *scenario) grid(n *yamlpos.Node) {
 	g := &grid.Grid{Policies: sim.Policies(), Patterns: grid.Patterns(), Windows: 12}
 	s.cfg.Grid = g

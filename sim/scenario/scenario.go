@@ -32,9 +32,9 @@ type scenario struct {
 	nextNode         *yamlpos.Node
 }
 
-// Parse reads a scenario: the YAML of docs/simulation.md. What a field
-// does not say is as in Default. The error renders every fault with file,
-// line, column and what would be right.
+// Parse reads a scenario: the YAML of docs/simulation.md. Fields that are left
+// out are as in sim.Default. The error lists every fault with file, line,
+// column and a correction.
 func Parse(file string, data []byte) (*sim.Config, error) {
 	s := scenario{cfg: sim.Default()}
 	s.cfg.Name, _, _ = strings.Cut(file[strings.LastIndexByte(file, '/')+1:], ".")
@@ -91,7 +91,7 @@ func (s *scenario) read() {
 		s.next = s.limitsOf(s.nextNode)
 	}
 	if s.Failed() {
-		return // what follows refers to what was read so far
+		return // later fields refer to these
 	}
 	s.dependent()
 }

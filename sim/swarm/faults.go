@@ -61,7 +61,7 @@ func (d *draw) fault(kind sim.FaultKind) sim.Fault {
 		}
 	case sim.Zombie:
 		f.For = d.wild(20*time.Millisecond, 6*time.Second)
-	case sim.KeepMembers, sim.LateMembers, sim.LayoutChange: // nothing more to say
+	case sim.KeepMembers, sim.LateMembers, sim.LayoutChange: // no further fields
 	}
 	return f
 }

@@ -8,11 +8,12 @@ import (
 	"github.com/georld/rld/sim"
 )
 
-// owners draws whether keys are counted at homes, which half of the runs do, and
-// what goes wrong with them: beside all else, or in some alone, so that homes are
-// reached most of the time and much is asked of few keys. Homes that die again and again, go
-// on after all others took them for dead, or are taken for dead half of the time;
-// replicas that lose their disks, one or most of them; layouts that change.
+// owners draws whether keys are counted at homes, which half of the runs do,
+// and what goes wrong with them: beside all else, or in some alone, so that
+// homes are reached most of the time and much is asked of few keys. Homes that
+// die again and again, go on after all others took them for dead, or are taken
+// for dead half of the time; replicas that lose their disks, one or most of
+// them; layouts that change.
 func (d *draw) owners() {
 	if !d.chance(0.5) {
 		return
@@ -40,15 +41,15 @@ func (d *draw) owners() {
 		c.Network.Region = sim.Link{Delay: d.wild(50*time.Microsecond, 2*time.Millisecond), Jitter: d.wild(10*time.Microsecond, time.Millisecond)}
 		c.Network.Across = sim.Link{Delay: d.wild(time.Millisecond, 80*time.Millisecond), Jitter: d.wild(100*time.Microsecond, 10*time.Millisecond)}
 	}
-	if d.chance(0.5) { // links that lose and delay asks and grants, and say them twice
+	if d.chance(0.5) { // links that lose, delay and duplicate requests and grants
 		for _, l := range []*sim.Link{&c.Network.Region, &c.Network.Across} {
 			l.Loss, l.Duplicate, l.Reorder = share(0.3*d.Float64()), share(0.5*d.Float64()), share(0.5*d.Float64())
 		}
 	}
 }
 
-// ownerOf draws how a limit of a scope is counted at homes. least is the smaller
-// of its requests and its burst.
+// ownerOf draws how a limit of a scope is counted at homes. least is the
+// smaller of its requests and its burst.
 func (d *draw) ownerOf(scope string, least int) []string {
 	var f []string
 	if d.rights && scope == "global" && d.chance(0.4) {

@@ -47,8 +47,8 @@ func Draw(seed uint64) *sim.Config {
 	d.faults()
 	d.strictFaults()
 	d.outside()
-	// All intervals that agreement may take, several times over: acknowledging,
-	// repairing, and being told everything anew.
+	// All intervals that agreement may take, several times over:
+	// acknowledgements, repairs, and resyncs.
 	g := c.Node.Gossip.WithDefaults()
 	// With no room for all cells there is no state to agree on.
 	if c.Node.Gossip.MaxCells == 0 {

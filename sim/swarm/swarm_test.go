@@ -8,8 +8,8 @@ import (
 )
 
 // TestSwarm plays swarm runs, each twice. Those in which limits have rights are
-// played under the naive rule too, which must not always keep to them: else they
-// would put nothing to the test.
+// played under the naive rule too, which must not always keep to them: else
+// they would put nothing to the test.
 func TestSwarm(t *testing.T) {
 	runs := uint64(60)
 	exceeded := 0

@@ -15,8 +15,8 @@ import (
 	"github.com/georld/rld/sticky"
 )
 
-// homed is a cluster of two regions, one of which is home to a limit that is asked
-// for much more than it has.
+// homed is a cluster of two regions, one of which is home to a limit that is
+// asked for much more than it has.
 func homed(t testing.TB, limit string) *Config {
 	cfg := Default()
 	cfg.Name, cfg.Duration, cfg.Settle = "homed", 12*time.Second, 0
@@ -109,10 +109,10 @@ func oneVote(_ *World, d *Daemon, m *sticky.Message) []*sticky.Message {
 	}
 	out.Accepted = nil
 	all := []*sticky.Message{&out}
-	for _, seat := range d.acceptor.Acceptor.Routing().Voters() {
-		forged := sticky.Message{From: seat.Incarnation, To: m.To, Stamp: m.Stamp, Number: m.Number}
+	for _, voter := range d.acceptor.Acceptor.Routing().Voters() {
+		forged := sticky.Message{From: voter.Incarnation, To: m.To, Stamp: m.Stamp, Number: m.Number}
 		for _, v := range m.Accepted {
-			v.Voter = seat.ID
+			v.Voter = voter.ID
 			forged.Accepted = append(forged.Accepted, v)
 		}
 		all = append(all, &forged)
@@ -139,9 +139,9 @@ func blindTakeover() tamper {
 	}
 }
 
-// Schedules that broke other designs of strict keys, and bugs of ours: our homes
-// hold, and with the bug an auditor says so.
-func TestPlantedStrict(t *testing.T) {
+// Schedules that broke other designs of strict keys, and bugs of ours: our
+// homes hold, and with the bug an auditor says so.
+func TestStrictMutations(t *testing.T) {
 	crashes := func(cfg *Config) {
 		for at := time.Second; at < cfg.Duration; at += 1500 * time.Millisecond {
 			i := int(at/(1500*time.Millisecond)) % 3
@@ -196,8 +196,9 @@ func TestPlantedStrict(t *testing.T) {
 		{
 			name: "a replica that lost its disk votes",
 			world: func(cfg *Config) {
-				// Watermarks of one label are with eu-0 and eu-1 alone. Then the one is down
-				// and the other has forgotten, and eu-2 is back.
+				// Watermarks of one label are with eu-0 and eu-1 alone. Then
+				// the one is down and the other has forgotten, and eu-2 is
+				// back.
 				cfg.Rules = parsed(t, "domain: edge\ndescriptors:\n  - key: org\n    rate_limit: {"+
 					"unit: hour, requests_per_unit: 200, consistency: strict, home: eu}\n")
 				cfg.Faults = []Fault{

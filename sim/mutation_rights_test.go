@@ -55,7 +55,7 @@ var rightsAuditors = []string{"rights", "admitted"}
 
 // Schedules that broke earlier designs of rights: ours holds, and with the bug
 // that they were made for an auditor says so.
-func TestPlantedRights(t *testing.T) {
+func TestRightsMutations(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		limit  string
@@ -318,7 +318,7 @@ func TestRightsSurviveAClockThatLeaps(t *testing.T) {
 }
 
 // Notes about rights are lost, repeated and late, and the books still balance.
-func TestDonationsOverBadLinks(t *testing.T) {
+func TestTransfersOverBadLinks(t *testing.T) {
 	cfg := hard(t, fixed)
 	cfg.Workloads[0].Pinned, cfg.Workloads[0].Rate = true, 60
 	for _, l := range []*Link{&cfg.Network.Region, &cfg.Network.Across} {
