@@ -155,6 +155,16 @@ func (w *World) Connected(from, to *Daemon) bool {
 	return from.Up && to.Up && (from == to || w.network.link(from.Index, to.Index).cutSince == notCut)
 }
 
+// priorityQueue is the longest queue of a line at which a stream has room for a
+// frame about strict keys.
+const priorityQueue = 20 * time.Millisecond
+
+// room reports whether a stream has room for a frame about strict keys.
+func (n *network) room(now time.Duration, from, to int) bool {
+	l := n.link(from, to)
+	return l.Bandwidth == 0 || l.busy-now <= priorityQueue
+}
+
 // send puts a frame on a link. The frame is the network's from now on.
 func (n *network) send(w *World, from, to int, name string, frame []byte) {
 	n.traffic.Frames++

@@ -167,17 +167,21 @@ func (d *Daemon) route(w *World, out []sticky.Message) {
 	})
 }
 
-// flush sends what waits for a peer.
+// flush sends the messages that wait for a peer. Those to an unknown address or
+// to an earlier process of the daemon itself are lost.
 func (d *Daemon) flush(w *World, to crdt.Incarnation) {
 	at, o := d.Instant(w.now).Mono, d.process.Outbox
+	i, known := w.membership.byAddress[to]
 	for m, ok := o.Next(at, to); ok; m, ok = o.Next(at, to) {
 		frame, err := wire.EncodeStrict(w.network.buffer(), &m)
-		if o.Done(at, &m, err == nil, err); err != nil {
+		is := &w.membership.all[i]
+		lost := !known || is.daemon == d.Index
+		sent := err == nil && (lost || w.network.room(w.now, d.Index, is.daemon))
+		o.Done(at, &m, sent, err)
+		switch {
+		case err != nil:
 			w.network.traffic.Unsendable++
-			continue
-		}
-		if i, known := w.membership.byAddress[to]; known && w.membership.all[i].daemon != d.Index {
-			is := &w.membership.all[i]
+		case sent && !lost:
 			w.network.traffic.Strict++
 			w.network.traffic.StrictBytes += uint64(len(frame))
 			w.strict.sent(w.now, is.daemon, &m)

@@ -143,3 +143,26 @@ func TestStrictWithoutFaults(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// TestSlowStreams has streams without room for a frame now and then: their
+// messages are merged and offered again, and most calls are still answered.
+func TestSlowStreams(t *testing.T) {
+	cfg := homed(t, "unit: second, unit_multiplier: 1, requests_per_unit: 60, consistency: strict, home: eu")
+	cfg.Workloads[0].Keys, cfg.Strict.Sync = 40, 5*time.Millisecond
+	cfg.Network.Across.Bandwidth = 9000
+	w, r, err := run(cfg, Options{Auditors: TestAuditors(strictAuditors...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Code() != ExitFine {
+		t.Errorf("%+v", violated(r))
+	}
+	dropped := uint64(0)
+	for _, d := range w.daemons {
+		dropped += d.process.Outbox.Dropped()
+	}
+	s := r.Strict
+	if dropped == 0 || dropped > 100 || s.Failed > 200 || s.WaitMaxMs > 350 {
+		t.Errorf("%d items were dropped; %+v", dropped, s)
+	}
+}
