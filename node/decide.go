@@ -1,21 +1,19 @@
 package node
 
-// Policy is how the verdicts of a call are joined.
+// Policy controls how the verdicts of a call are combined.
 type Policy struct {
-	// AllQuotas makes every descriptor a quota, also those that nothing
-	// limits (upstream's QUOTA_MODE).
+	// AllQuotas makes every descriptor a quota, also those that nothing limits
+	// (upstream's QUOTA_MODE).
 	AllQuotas bool
-	// Peek charges and tallies nothing: the answer is what the call would
-	// get.
+	// Peek charges and tallies nothing.
 	Peek bool
 }
 
-// Decide joins the verdicts of a call and marks what is to be charged. A call
-// is refused when a limit that is no quota is over, or when there are quotas
-// and all of them are. A refused call charges nothing but charge_denied
-// rules. A call that passes charges every descriptor that fits, and shadow
-// rules also when they are over. A quota in shadow mode is one that is never
-// over, as upstream has it.
+// Decide combines the verdicts of a call and marks the hits to charge. A call
+// is denied if a limit that is no quota is over, or if there are quotas and all
+// of them are over. A denied call charges only charge_denied rules. An allowed
+// call charges every descriptor that fits, and shadow rules also if they are
+// over. A quota in shadow mode is never over, as upstream has it.
 func Decide(out []Status, p Policy) Decision {
 	quotas, quotasOver := 0, 0
 	limit, quota := -1, -1 // first of each kind that refuses

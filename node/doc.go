@@ -1,12 +1,29 @@
-// Package node is one replica without I/O: it glues the engines together and
-// is the seam that the daemon and the simulator share. Time, randomness and
-// (with the next release) the network are arguments; there is no lock, no
-// goroutine and no logger in it.
+// Package node is one replica of the counters, without I/O. It connects the
+// folds of quota, the replication of gossip, rights, and the leases of strict
+// keys. The daemon and the simulator both drive it. Time, randomness and
+// messages are arguments and results; there is no lock, goroutine or logger.
 //
-// A question goes three steps. A Front finds the rule of each descriptor and
-// hashes its key, once, whatever the number of shards; each Node probes the
-// hits it owns; Decide joins the verdicts and says what to charge; each Node
-// charges it. One Node holds all keys (Config.Shards = 1), or the driver
-// splits them over a power of two of Nodes by key and locks those a call
-// touches, in ascending order, around both steps.
+// # A call
+//
+// A call takes four steps:
+//
+//  1. A Matcher finds the rule of each descriptor and hashes its key, once for
+//     all shards. The result is a Hit per descriptor.
+//  2. Node.Probe decides each hit, and charges nothing. A hit passes two gates.
+//     The estimate gate compares the known and the extrapolated usage with the
+//     limit. The rights gate applies to limits with rights and admits only the
+//     hits that this daemon's rights cover. The owner of a strict key decides
+//     instead of the gates.
+//  3. Decide combines the verdicts of the call and marks the hits to charge.
+//  4. Node.Charge charges them and completes the statuses.
+//
+// One Node holds all keys, or the driver splits them over a power of two of
+// Nodes by ShardOf. It then locks the shards of a call, in ascending order,
+// around the last three steps.
+//
+// # Replication
+//
+// A Node with a region is one of many. Peers, Step and Tick are its inputs, and
+// Ready returns its messages and events. LeaseReady returns those about strict
+// keys, which StepLease handles.
 package node

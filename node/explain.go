@@ -9,19 +9,20 @@ import (
 	"github.com/georld/rld/sticky/lease"
 )
 
-// Explained is what a node knows of one key, for people.
+// Explained is a node's view of one key, for the operator.
 type Explained struct {
-	// Window is the start of the label that runs, in Unix milliseconds.
+	// Window is the start of the current window, in Unix milliseconds.
 	Window int64
-	// Cells are the counts of daemons of the region, and of other regions.
+	// Cells are the counts of daemons of the region, and those of other
+	// regions.
 	Cells []gossip.Cell
-	// Used is what is in use of Capacity as far as is known here, Elsewhere
-	// what others are estimated to have been granted since they were heard.
+	// Used is the known usage of Capacity. Elsewhere is the estimated hits that
+	// other daemons admitted since their latest messages. All are in hits.
 	Used, Elsewhere, Capacity uint64
-	// Allotments is nil for a limit that holds none here.
+	// Rights is nil for a limit without rights here.
 	Rights *ExplainedRights
-	// Ledger is of the key, Reserve of what its region falls back to; nil where
-	// there is none.
+	// Ledger is the lease of the key, Reserve that of its regional reserve; nil
+	// without one.
 	Ledger, Reserve *lease.Explanation
 }
 
@@ -32,7 +33,7 @@ type ExplainedRights struct {
 	Why                                    epoch.Reason
 }
 
-// Explain says what is known of a hit's key. It charges nothing, changes no
+// Explain returns the view of a hit's key. It charges nothing, changes no
 // answer, and is not for the decision path.
 func (n *Node) Explain(at Instant, h *Hit) Explained {
 	now := n.millis(at)

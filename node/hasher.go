@@ -12,8 +12,8 @@ import (
 // SecretBytes is the length of a Hasher's secret.
 const SecretBytes = 16
 
-// Hasher turns descriptors into keys: SipHash-128 under a secret, so that
-// counters hold no text and nobody can aim at another's.
+// Hasher turns descriptors into keys: SipHash-128 under a secret. So counters
+// hold no text, and nobody without the secret can choose a key's hash.
 type Hasher struct{ k0, k1 uint64 }
 
 // NewHasher returns the hasher of a secret.
@@ -22,8 +22,8 @@ func NewHasher(secret [SecretBytes]byte) Hasher {
 }
 
 // Key returns the counter key of a descriptor in a domain on a grid, and the
-// buffer it used, for the next call. patterns, when not nil, is as long as
-// entries; a pattern that is not empty takes the place of its entry's value.
+// buffer it used, for the next call. patterns is nil or as long as entries. A
+// pattern that is not empty replaces its entry's value.
 func (h Hasher) Key(
 	buf []byte, domain string, entries []rules.Entry, patterns []string, grid uint64,
 ) (crdt.Key, []byte) {
@@ -32,10 +32,10 @@ func (h Hasher) Key(
 	return crdt.Key{Hi: hi, Lo: lo}, buf
 }
 
-// appendKey appends the canonical encoding of a counter: the grid, the
-// domain, and each key and value, every text behind its length and a pattern
-// marked as one. No two counters have the same encoding, and none is the
-// prefix of another.
+// appendKey appends the canonical encoding of a counter: the grid, the domain,
+// and each key and value, every text after its length, with a flag for
+// patterns. No two counters have the same encoding, and none is the prefix of
+// another.
 func appendKey(b []byte, domain string, entries []rules.Entry, patterns []string, grid uint64) []byte {
 	b = binary.LittleEndian.AppendUint64(b, grid)
 	b = binary.AppendUvarint(b, uint64(len(entries)))
@@ -51,7 +51,7 @@ func appendKey(b []byte, domain string, entries []rules.Entry, patterns []string
 	return b
 }
 
-func appendText(b []byte, s string, watermark uint64) []byte {
-	b = binary.AppendUvarint(b, uint64(len(s))<<1|watermark)
+func appendText(b []byte, s string, flag uint64) []byte {
+	b = binary.AppendUvarint(b, uint64(len(s))<<1|flag)
 	return append(b, s...)
 }

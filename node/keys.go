@@ -69,7 +69,7 @@ func (s *keys) touch(e *keytable.Entry, h *Hit, now int64) bool {
 	if e.Expires() <= now {
 		e.Restart(now + 1)
 	}
-	if f := quota.Of(h.Limit); f.Adopt(&e.Cell, now) {
+	if f := quota.Of(h.Limit); f.Drains() && f.Adopt(&e.Cell, now) {
 		e.KeepUntil(f.Expires(&e.Cell))
 	}
 	return e.Inherited()

@@ -6,25 +6,25 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Matcher finds the rules and counters of a call, above the shards. It is
-// immutable and safe for concurrent use: a reload makes another.
+// Matcher finds the rules and counters of a call, before the shards. It is
+// immutable and safe for concurrent use. A reload makes another one.
 type Matcher struct {
 	set    *rules.Set
 	hasher Hasher
 	opt    MatcherOptions
 }
 
-// MatcherOptions is what the operator set for all calls.
+// MatcherOptions are the operator's settings for all calls.
 type MatcherOptions struct {
 	// AllQuotas is Policy.AllQuotas.
 	AllQuotas bool
-	// ChargeDenied makes overrides charge refused hits, as rules do by
-	// their own setting.
+	// ChargeDenied makes overrides charge denied hits, as rules do by their own
+	// setting.
 	ChargeDenied bool
 }
 
-// NewMatcher returns a front for a set of rules. The secret of the hasher must
-// stay the same for counters to be found again.
+// NewMatcher returns a matcher for a set of rules. The secret of the hasher
+// must stay the same for counters to be found again.
 func NewMatcher(set *rules.Set, h Hasher, o MatcherOptions) *Matcher {
 	return &Matcher{set: set, hasher: h, opt: o}
 }
@@ -33,7 +33,7 @@ func NewMatcher(set *rules.Set, h Hasher, o MatcherOptions) *Matcher {
 func (f *Matcher) Rules() *rules.Set { return f.set }
 
 // Resolve matches the descriptors of a call, applies overrides and replaces,
-// and hashes the keys of what is limited. It returns an *InputError for a
+// and hashes the keys of limited ones. It returns an *InputError for a
 // malformed call. It does not allocate once the call has its memory.
 func (f *Matcher) Resolve(c *Call) error {
 	if err := validate(c); err != nil {
@@ -70,8 +70,8 @@ func (f *Matcher) Resolve(c *Call) error {
 	return nil
 }
 
-// match fills in the status of descriptor i and returns the rule whose
-// replaces count: none for an override.
+// match sets the status of descriptor i and returns the rule whose replaces
+// count: none for an override.
 func (f *Matcher) match(domain *rules.Domain, c *Call, i int) *rules.Rule {
 	d, st := &c.Descriptors[i], &c.Statuses[i]
 	st.Rule = domain.Match(d.Entries)
@@ -113,8 +113,8 @@ func (c *Call) dropReplaced() {
 	}
 }
 
-// ownLimit is the configured limit of descriptor i, nil when it has none or
-// an override stands in for it.
+// ownLimit returns the configured limit of descriptor i, nil if it has none or
+// an override replaces it.
 func (c *Call) ownLimit(i int) *rules.Limit {
 	r := c.Statuses[i].Rule
 	if r == nil || c.Descriptors[i].Override.Unit != rules.NoUnit {
@@ -123,8 +123,8 @@ func (c *Call) ownLimit(i int) *rules.Limit {
 	return r.Limit
 }
 
-// patterns returns what stands in for values in the counter key. An override
-// counts the descriptor it came with, not what its rule pools.
+// patterns returns the patterns that replace values in the counter key. An
+// override counts the descriptor that it came with, not the pool of its rule.
 func patterns(st *Status, d *rules.Descriptor) []string {
 	if st.Rule == nil || d.Override.Unit != rules.NoUnit {
 		return nil
@@ -132,10 +132,10 @@ func patterns(st *Status, d *rules.Descriptor) []string {
 	return st.Rule.Patterns
 }
 
-// Hits returns the hits of a resolved call, one a descriptor.
+// Hits returns the hits of a resolved call, one per descriptor.
 func (c *Call) Hits() []Hit { return c.hits }
 
-// Decide joins the verdicts on a call once its hits are probed.
+// Decide combines the verdicts on a call once its hits are probed.
 func (f *Matcher) Decide(c *Call) {
 	c.Decision = Decide(c.Statuses, Policy{AllQuotas: f.opt.AllQuotas, Peek: c.Peek})
 }

@@ -118,8 +118,8 @@ func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 			n.pass(&h[i], cell, log, st, now)
 		}
 		st.Delay = 0
-		if !st.Over {
-			st.Delay = duration(quota.Of(h[i].Limit).Delay(cell, now, st.ahead))
+		if f := quota.Of(h[i].Limit); f.Delays() && !st.Over {
+			st.Delay = duration(f.Delay(cell, now, st.ahead))
 		}
 	}
 }

@@ -7,23 +7,22 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Bounds on one call. They are far above what gateways send and bound what a
-// hostile one costs: a quarter of a millisecond for as many new keys.
+// Bounds on one call. They are far above real calls and bound the cost of a
+// hostile one: a quarter of a millisecond for as many new keys.
 const (
 	MaxDescriptors = 256   // descriptors of a call
 	MaxEntries     = 32    // entries of a descriptor
 	MaxTextBytes   = 4_096 // bytes of a domain, a key or a value
 )
 
-// InputError says what is wrong with a call and where. The call was not
-// looked at any further and nothing was charged.
+// InputError is the fault of a call and its place. Nothing was charged.
 type InputError struct {
-	Descriptor int // index, -1 when the fault is not in a descriptor
+	Descriptor int // index, -1 if the fault is not in a descriptor
 	Entry      int // index in the descriptor, -1 likewise
 	Problem    string
 }
 
-// Error names the descriptor and entry, counted from 0 as in the request.
+// Error contains the descriptor and entry, counted from 0 as in the request.
 func (e *InputError) Error() string {
 	switch {
 	case e.Descriptor < 0:
@@ -77,8 +76,8 @@ func validateDescriptor(i int, d *rules.Descriptor) error {
 }
 
 // CheckText returns an *InputError for the first text of the call that is not
-// UTF-8. A counter is as good under any bytes, so that a check does not look;
-// edges refuse such a call, since callers and logs could not show it.
+// UTF-8. Any bytes make a valid counter, so a check does not look for this.
+// Edges reject such a call, since callers and logs could not show it.
 func (c *Call) CheckText() error {
 	if !utf8.ValidString(c.Domain) {
 		return &InputError{-1, -1, "domain " + textProblem(c.Domain)}
@@ -97,7 +96,7 @@ func (c *Call) CheckText() error {
 	return nil
 }
 
-// textProblem says what is wrong with a text that is too long or not UTF-8.
+// textProblem describes a text that is too long or not UTF-8.
 func textProblem(s string) string {
 	if len(s) > MaxTextBytes {
 		return fmt.Sprintf("is %d bytes long, at most %d", len(s), MaxTextBytes)
