@@ -109,18 +109,18 @@ const accountFrom = 8
 // far from its limit and without transfers needs no account.
 func (n *Node) allow(h *Hit, st *Status, used uint64, now int64) bool {
 	base := n.gate.allotment(&n.rules, h.Rule, now)
-	need := sat.Add(sat.Add(st.ahead, h.N), used)
-	if !quota.Of(h.Limit).Drains() && need <= base.Amount/accountFrom && n.keys.accountAt(h, st.ref) == nil {
-		st.rights = base.Amount - used
+	need := sat.Add(sat.Add(st.probed.ahead, h.N), used)
+	if !quota.Of(h.Limit).Drains() && need <= base.Amount/accountFrom && n.keys.accountAt(h, st.probed.ref) == nil {
+		st.probed.rights = base.Amount - used
 		return true
 	}
-	r := n.accountOf(h, st.ref, now)
+	r := n.accountOf(h, st.probed.ref, now)
 	if r == nil {
-		st.rights = n.keys.leftShared(h, st.ref, base, used, now)
-		return sat.Add(st.ahead, h.N) <= st.rights
+		st.probed.rights = n.keys.leftShared(h, st.probed.ref, base, used, now)
+		return sat.Add(st.probed.ahead, h.N) <= st.probed.rights
 	}
-	st.account, st.rights = r, r.Left(h.Limit, base, now)
-	return sat.Add(st.ahead, h.N) <= st.rights
+	st.probed.account, st.probed.rights = r, r.Left(h.Limit, base, now)
+	return sat.Add(st.probed.ahead, h.N) <= st.probed.rights
 }
 
 // leftShared returns the rights left to a key that shares its counter with

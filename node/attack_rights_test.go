@@ -49,7 +49,7 @@ const fixed100 = "unit: minute, unit_multiplier: 10, requests_per_unit: 100, ove
 
 // Given rights count also for a key that is far from its limit. The requester's
 // hits before its restart were never sent.
-func TestAttackShortcutAfterGift(t *testing.T) {
+func TestShortcutAfterTransfer(t *testing.T) {
 	c := rightsCluster(t, fixed100, "a1", "a2")
 	a1, a2 := c.daemons[0], c.daemons[1]
 	c.cuts[[2]string{"a1", "a2"}] = true
@@ -103,7 +103,7 @@ func TestAttackSameNewKeyTwice(t *testing.T) {
 }
 
 // A3: no room for the own cell after rights were given.
-func TestAttackNoRoomAfterGift(t *testing.T) {
+func TestNoRoomAfterTransfer(t *testing.T) {
 	c := rightsCluster(t, fixed100, "a1", "a2")
 	a1, a2 := c.daemons[0], c.daemons[1]
 	got := c.grant(t, a1, "k=v", 40)

@@ -132,7 +132,7 @@ func (b *busiestKeys) changed(s *ruleset, eng *gossip.Engine, c *gossip.Change) 
 
 // refused notes a denied hit. rule is the index of its rule, -1 for none.
 func (b *busiestKeys) refused(set *rules.Set, h *Hit, st *Status, rule int32) {
-	if rule < 0 || h.Limit.Shadow && st.passed {
+	if rule < 0 || h.Limit.Shadow && st.decided.passed {
 		return
 	}
 	b.fit(set)
@@ -144,7 +144,7 @@ func (b *busiestKeys) refused(set *rules.Set, h *Hit, st *Status, rule int32) {
 		s.denied.Estimate += hits
 	default:
 		s.denied.Rights += hits
-		if st.room > quota.Of(h.Limit).Capacity()/10 {
+		if st.probed.room > quota.Of(h.Limit).Capacity()/10 {
 			s.denied.Stranded += hits
 		}
 	}

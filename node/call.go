@@ -79,12 +79,6 @@ type Status struct {
 	// Degraded is the reason for an answer that is less than exact.
 	Degraded Degraded
 
-	charge  bool // set by Decide
-	passed  bool // likewise: the call is allowed
-	peek    bool // likewise: nothing is tallied
-	bounded bool // set by Probe: the rights gate applies
-	homed   bool // likewise: a home grants the rights
-
 	// Remaining is the hits that still fit after those of the call up to this
 	// descriptor, rounded down and never optimistic. A denied call leaves it
 	// unchanged, so it may exceed 0 beside Over if fewer hits would fit. For a
@@ -104,14 +98,28 @@ type Status struct {
 	Owner  crdt.Incarnation
 	Within time.Duration
 
-	ref   ref    // set by Probe
-	ahead uint64 // likewise: hits of the call that go first on the counter
-	// likewise: hits that others are estimated to have been granted
-	elsewhere uint64
+	probed  probed
+	decided decided
+}
+
+// probed is the result of Probe for a hit, for use by Charge.
+type probed struct {
+	ref       ref
+	ahead     uint64       // hits of the call that go first on the counter
+	elsewhere uint64       // estimated hits of other daemons
+	bounded   bool         // the rights gate applies
+	homed     bool         // the key has an owner, which decides
+	account   *account     // nil if the hit has none or needs none
+	rights    uint64       // rights left, if bounded
+	lease     lease.Answer // if homed
 	room      uint64       // set by Charge: hits that still fit the estimate
-	account   *account     // set by Probe; nil if the hit has none or needs none
-	rights    uint64       // likewise: that are left, when bounded
-	lease     lease.Answer // likewise, when homed
+}
+
+// decided is the result of Decide for a hit, for use by Charge.
+type decided struct {
+	charge bool // charge the hit
+	passed bool // the call is allowed
+	peek   bool // count nothing
 }
 
 // Refuses reports whether the status denies the call: it is over the limit, and

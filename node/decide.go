@@ -46,9 +46,9 @@ func Decide(out []Status, p Policy) Decision {
 	for i := range out {
 		st := &out[i]
 		if l := st.Limit; l != nil {
-			st.charge = !p.Peek && (l.ChargeDenied || d.Allowed && (!st.Over || l.Shadow))
-			st.passed = d.Allowed
-			st.peek = p.Peek
+			st.decided.charge = !p.Peek && (l.ChargeDenied || d.Allowed && (!st.Over || l.Shadow))
+			st.decided.passed = d.Allowed
+			st.decided.peek = p.Peek
 		}
 	}
 	return d

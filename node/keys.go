@@ -96,9 +96,9 @@ func (s *keys) locateOverflow(h []Hit, out []Status, i int, now int64) ref {
 		return ref{where: inOverflow, index: at}
 	}
 	for j := range h[:i] {
-		missing := h[j].Limit != nil && s.owns(h[j].Key) && out[j].ref.where == unborn
+		missing := h[j].Limit != nil && s.owns(h[j].Key) && out[j].probed.ref.where == unborn
 		if missing && overflowKey(&h[j]) == k {
-			return out[j].ref
+			return out[j].probed.ref
 		}
 	}
 	return ref{where: unborn, index: int32(i)}

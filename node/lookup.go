@@ -15,7 +15,7 @@ func (n *Node) locate(h []Hit, out []Status, i int, now int64) {
 	hit, st := &h[i], &out[i]
 	st.Degraded = NotDegraded
 	if at := n.keys.live.Find(hit.Key); at >= 0 {
-		st.ref = ref{where: inLive, index: at}
+		st.probed.ref = ref{where: inLive, index: at}
 		if n.keys.touch(n.keys.live.At(at), hit, now) {
 			st.Degraded = KeysFull
 		}
@@ -26,22 +26,22 @@ func (n *Node) locate(h []Hit, out []Status, i int, now int64) {
 	}
 	for j := range h[:i] {
 		if h[j].Limit != nil && h[j].Key == hit.Key {
-			st.ref, st.Degraded = out[j].ref, out[j].Degraded
+			st.probed.ref, st.Degraded = out[j].probed.ref, out[j].Degraded
 			return
 		}
 	}
 	switch {
 	case !n.keys.roomFor(now):
-		st.ref, st.Degraded = n.keys.locateOverflow(h, out, i, now), KeysFull
+		st.probed.ref, st.Degraded = n.keys.locateOverflow(h, out, i, now), KeysFull
 	case n.replica != nil && n.replica.engine.Has(hit.Key):
-		st.ref = n.learn(hit, now)
-		if n.keys.live.At(st.ref.index).Inherited() {
+		st.probed.ref = n.learn(hit, now)
+		if n.keys.live.At(st.probed.ref.index).Inherited() {
 			st.Degraded = KeysFull
 		}
 	default:
 		n.keys.promised++
-		st.ref = n.keys.locateNew(hit, i, now)
-		if st.ref.where == heir {
+		st.probed.ref = n.keys.locateNew(hit, i, now)
+		if st.probed.ref.where == heir {
 			st.Degraded = KeysFull
 		}
 	}
@@ -53,7 +53,7 @@ func (s *keys) ahead(h []Hit, out []Status, k crdt.Key, at ref) uint64 {
 	sum := uint64(0)
 	for j := range h {
 		// A key that was new to the first of its hits may have an entry by now.
-		if h[j].Limit == nil || out[j].ref != at && h[j].Key != k || !s.owns(h[j].Key) {
+		if h[j].Limit == nil || out[j].probed.ref != at && h[j].Key != k || !s.owns(h[j].Key) {
 			continue
 		}
 		if out[j].Over && !h[j].Limit.Shadow && !h[j].Limit.ChargeDenied {

@@ -104,22 +104,22 @@ func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 		}
 		n.locate(h, out, i, now)
 		st := &out[i]
-		st.ahead = n.keys.ahead(h[:i], out, h[i].Key, st.ref)
-		cell, log := n.keys.cell(st.ref)
+		st.probed.ahead = n.keys.ahead(h[:i], out, h[i].Key, st.probed.ref)
+		cell, log := n.keys.cell(st.probed.ref)
 		if n.replica != nil {
-			st.elsewhere = n.elsewhere(&h[i], cell, st.ref)
+			st.probed.elsewhere = n.elsewhere(&h[i], cell, st.probed.ref)
 			if n.replica.clocks.Outlier() && st.Degraded == NotDegraded && h[i].Limit.Scope != rules.NodeLocal {
 				st.Degraded = ClockOff
 			}
 		}
-		if st.homed = n.homed(&h[i]); st.homed {
+		if st.probed.homed = n.homed(&h[i]); st.probed.homed {
 			st.judgeStrict(n.leases, n.leaseNow(), &h[i])
 		} else {
 			n.pass(&h[i], cell, log, st, now)
 		}
 		st.Delay = 0
 		if f := quota.Of(h[i].Limit); f.Delays() && !st.Over {
-			st.Delay = duration(f.Delay(cell, now, st.ahead))
+			st.Delay = duration(f.Delay(cell, now, st.probed.ahead))
 		}
 	}
 }
@@ -128,12 +128,12 @@ func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 func (n *Node) pass(h *Hit, c *quota.Cell, log *quota.Log, st *Status, now int64) {
 	f := quota.Of(h.Limit)
 	used := f.Used(c, log, now)
-	taken := sat.Add(sat.Add(sat.Add(used, st.elsewhere), st.ahead), h.N)
-	st.Gate, st.account, st.bounded = NoGate, nil, n.bounded(h)
-	if taken > f.Capacity() && !(st.bounded && n.cfg.Ablation.NoEstimate) {
+	taken := sat.Add(sat.Add(sat.Add(used, st.probed.elsewhere), st.probed.ahead), h.N)
+	st.Gate, st.probed.account, st.probed.bounded = NoGate, nil, n.bounded(h)
+	if taken > f.Capacity() && !(st.probed.bounded && n.cfg.Ablation.NoEstimate) {
 		st.Gate = EstimateGate
 	}
-	if st.bounded && !n.allow(h, st, used, now) {
+	if st.probed.bounded && !n.allow(h, st, used, now) {
 		st.Gate |= RightsGate
 		if st.Degraded == NotDegraded && h.Limit.Total() > 0 && n.gate.allotment(&n.rules, h.Rule, now).Amount == 0 {
 			st.Degraded = NoRights
@@ -152,25 +152,25 @@ func (n *Node) Charge(at Instant, h []Hit, out []Status) {
 			continue
 		}
 		st := &out[i]
-		charged := st.charge && h[i].N > 0
+		charged := st.decided.charge && h[i].N > 0
 		if charged {
 			n.charge(&h[i], now, st)
 		}
 		n.report(&h[i], now, st)
-		if n.top.unsampled--; n.top.unsampled <= 0 && !st.peek &&
-			n.top.watch(&h[i], st, n.at.Mono, n.cfg.HotThreshold) && !st.homed {
-			st.room = 0 // peers that lack counts of a hot key get them at once
+		if n.top.unsampled--; n.top.unsampled <= 0 && !st.decided.peek &&
+			n.top.watch(&h[i], st, n.at.Mono, n.cfg.HotThreshold) && !st.probed.homed {
+			st.probed.room = 0 // peers that lack counts of a hot key get them at once
 		}
 		if charged {
 			n.share(&h[i], now, st)
 		}
-		if st.peek {
+		if st.decided.peek {
 			continue
 		}
-		if st.account != nil {
-			cell, log := n.keys.cell(st.ref)
+		if st.probed.account != nil {
+			cell, log := n.keys.cell(st.probed.ref)
 			used := quota.Of(h[i].Limit).Used(cell, log, now)
-			n.offer(&h[i], st.account, now, sat.Add(used, st.elsewhere))
+			n.offer(&h[i], st.probed.account, now, sat.Add(used, st.probed.elsewhere))
 		}
 		rule := n.rules.index(h[i].Rule)
 		n.stats.count(&h[i], st, rule)
@@ -182,53 +182,53 @@ func (n *Node) Charge(at Instant, h []Hit, out []Status) {
 
 // charge adds a hit to its cell, which is made for a new key.
 func (n *Node) charge(h *Hit, now int64, st *Status) {
-	st.ref = n.keys.make(h, st.ref, n.at.Mono.Milliseconds())
-	e, f := n.keys.entry(st.ref), quota.Of(h.Limit)
-	if st.ref.where == inOverflow {
+	st.probed.ref = n.keys.make(h, st.probed.ref, n.at.Mono.Milliseconds())
+	e, f := n.keys.entry(st.probed.ref), quota.Of(h.Limit)
+	if st.probed.ref.where == inOverflow {
 		n.keys.filter.Add(h.Key)
 	}
 	if !f.Charge(&e.Cell, n.keys.logOf(e, f), now, h.N) {
 		st.Degraded = CellsFull
 	}
 	e.KeepUntil(f.Expires(&e.Cell))
-	if st.homed {
+	if st.probed.homed {
 		x := leaseHit(h, st)
-		n.leases.Spend(&x, &st.lease)
+		n.leases.Spend(&x, &st.probed.lease)
 	} else {
 		n.spend(h, now, st)
 	}
-	if st.bounded {
+	if st.probed.bounded {
 		e.KeepUntil(now + f.RefillTime())
 	}
 	e.Rule = n.rules.counted(h.Rule, h.Limit)
-	if st.ref.where == inLive && n.replica != nil {
+	if st.probed.ref.where == inLive && n.replica != nil {
 		n.busiest.charged(n.rules.set, e, h.Limit, now, now)
 	}
 }
 
 // report completes the status of a hit beside the verdict.
 func (n *Node) report(h *Hit, now int64, st *Status) {
-	if !st.ref.exists() {
+	if !st.probed.ref.exists() {
 		if at := n.keys.live.Find(h.Key); at >= 0 { // made for an earlier hit of the call
-			st.ref = ref{where: inLive, index: at}
+			st.probed.ref = ref{where: inLive, index: at}
 		}
 	}
 	asked := uint64(0)
 	if st.Over {
-		asked = sat.Add(h.N, st.ahead)
+		asked = sat.Add(h.N, st.probed.ahead)
 	}
-	if st.homed {
+	if st.probed.homed {
 		st.reportStrict(n.leases, h)
 		return
 	}
-	cell, log := n.keys.cell(st.ref)
-	r := quota.Of(h.Limit).Describe(cell, log, now, st.elsewhere, asked)
+	cell, log := n.keys.cell(st.probed.ref)
+	r := quota.Of(h.Limit).Describe(cell, log, now, st.probed.elsewhere, asked)
 	st.Remaining, st.Reset, st.Retry, st.Never = r.Remaining, duration(r.Reset), duration(r.Retry), r.Never
-	st.room = st.Remaining
-	if st.bounded {
+	st.probed.room = st.Remaining
+	if st.probed.bounded {
 		n.reportRights(h, now, st)
 	}
-	if !st.passed {
+	if !st.decided.passed {
 		st.Delay = 0
 	}
 }
@@ -236,18 +236,18 @@ func (n *Node) report(h *Hit, now int64, st *Status) {
 // reportRights limits a report to the rights of this daemon.
 func (n *Node) reportRights(h *Hit, now int64, st *Status) {
 	base := n.gate.allotment(&n.rules, h.Rule, now)
-	if st.account != nil {
-		st.rights = st.account.Left(h.Limit, base, now)
-	} else if st.charge {
-		st.rights -= min(st.rights, h.N)
+	if st.probed.account != nil {
+		st.probed.rights = st.probed.account.Left(h.Limit, base, now)
+	} else if st.decided.charge {
+		st.probed.rights -= min(st.probed.rights, h.N)
 	}
-	st.Remaining = min(st.Remaining, st.rights)
+	st.Remaining = min(st.Remaining, st.probed.rights)
 	if st.Gate&RightsGate == 0 || st.Never {
 		return
 	}
 	wait := h.Limit.Window()
-	if st.account != nil {
-		wait = st.account.Wait(h.Limit, base, now, sat.Add(h.N, st.ahead))
+	if st.probed.account != nil {
+		wait = st.probed.account.Wait(h.Limit, base, now, sat.Add(h.N, st.probed.ahead))
 	}
 	st.Retry = max(st.Retry, duration(wait))
 }

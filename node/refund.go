@@ -44,11 +44,11 @@ func (n *Node) Receipts(at Instant, h []Hit, out []Status, to []Receipt) {
 	now := n.millis(at)
 	for i := range h {
 		st := &out[i]
-		if h[i].Limit == nil || !n.keys.owns(h[i].Key) || h[i].N == 0 || st.homed && !st.lease.Granted() ||
-			!st.charge || !st.passed || st.ref.where != inLive {
+		if h[i].Limit == nil || !n.keys.owns(h[i].Key) || h[i].N == 0 || st.probed.homed && !st.probed.lease.Granted() ||
+			!st.decided.charge || !st.decided.passed || st.probed.ref.where != inLive {
 			continue
 		}
-		e := n.keys.live.At(st.ref.index)
+		e := n.keys.live.At(st.probed.ref.index)
 		if e.Inherited() {
 			continue
 		}

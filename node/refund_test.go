@@ -234,8 +234,8 @@ func TestRefundReturnsRights(t *testing.T) {
 //	schedule  the broken rule                                 used, of 5
 //	Twice     a receipt is handed in as often as it comes     6: it gave back another's hits
 //	NextLabel a refund counts in the label that it comes in   6: likewise
-func TestPlantedRefundTwice(t *testing.T) {
-	planted(t, func(broken bool) int {
+func TestMutationRefundTwice(t *testing.T) {
+	mutated(t, func(broken bool) int {
 		w := halves(t)
 		slips := w.use(t, 10)
 		w.refund(slips[0])
@@ -246,8 +246,8 @@ func TestPlantedRefundTwice(t *testing.T) {
 	}, 5, 6)
 }
 
-func TestPlantedRefundInTheNextWindow(t *testing.T) {
-	planted(t, func(broken bool) int {
+func TestMutationRefundInTheNextWindow(t *testing.T) {
+	mutated(t, func(broken bool) int {
 		w := halves(t)
 		old := w.use(t, 10)[0]
 		w.c.pass(time.Minute)

@@ -127,10 +127,10 @@ func (n *Node) elsewhere(h *Hit, c *quota.Cell, at ref) uint64 {
 
 // share replicates a charged hit.
 func (n *Node) share(h *Hit, now int64, st *Status) {
-	if n.replica == nil || h.Limit.Scope == rules.NodeLocal || st.ref.where != inLive {
+	if n.replica == nil || h.Limit.Scope == rules.NodeLocal || st.probed.ref.where != inLive {
 		return
 	}
-	e := n.keys.live.At(st.ref.index)
+	e := n.keys.live.At(st.probed.ref.index)
 	window, length, carry := quota.Of(h.Limit).Shared(&e.Cell, now)
 	span := gossip.CellMeta{WindowLength: length, Carry: carry, Regional: h.Limit.Scope == rules.Region}
 	if h.Rule != nil && h.Limit == h.Rule.Limit {
@@ -139,7 +139,7 @@ func (n *Node) share(h *Hit, now int64, st *Status) {
 	// A replicated cell that was folded must not be folded into a new entry
 	// again.
 	e.KeepUntil(span.End(window))
-	if !n.replica.engine.Add(n.at.Mono, h.Key, window, span, h.N, st.room) {
+	if !n.replica.engine.Add(n.at.Mono, h.Key, window, span, h.N, st.probed.room) {
 		e.Inherit() // the replicated cells lack a part of the used rights
 		if st.Degraded == NotDegraded {
 			st.Degraded = CellsFull

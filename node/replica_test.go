@@ -20,7 +20,7 @@ import (
 //	Leap          a leap ahead is believed at once                 20: the next label is fresh
 //	PeerAhead     any peer's clock is adopted                      20: the next label is fresh
 //	SameSlot      a restart counts under the slot it had           16: nobody tells it its own hits
-func planted(t *testing.T, play func(broken bool) int, ours, broken int) {
+func mutated(t *testing.T, play func(broken bool) int, ours, broken int) {
 	t.Helper()
 	if got := play(false); got != ours {
 		t.Errorf("ours admits %d, want %d", got, ours)
@@ -61,8 +61,8 @@ func (c *cluster) admit(t *testing.T, name string, n int) int {
 const tenAMinute = "{unit: minute, requests_per_unit: 10}"
 
 // The wall clock of a daemon leaps, labels are collected, and it is set back.
-func TestPlantedLeapAndBack(t *testing.T) {
-	planted(t, func(broken bool) int {
+func TestMutationLeapAndBack(t *testing.T) {
+	mutated(t, func(broken bool) int {
 		c := newCluster(t, tenAMinute, "a1", "a2")
 		a1 := c.find(t, "a1")
 		pass := func(d time.Duration) {
@@ -81,8 +81,8 @@ func TestPlantedLeapAndBack(t *testing.T) {
 	}, 10, 20)
 }
 
-func TestPlantedLeap(t *testing.T) {
-	planted(t, func(broken bool) int {
+func TestMutationLeap(t *testing.T) {
+	mutated(t, func(broken bool) int {
 		c := newCluster(t, tenAMinute, "a1", "a2", "a3")
 		a1 := c.find(t, "a1")
 		if broken {
@@ -96,8 +96,8 @@ func TestPlantedLeap(t *testing.T) {
 }
 
 // A daemon starts nearly an hour ahead of all others.
-func TestPlantedPeerAhead(t *testing.T) {
-	planted(t, func(broken bool) int {
+func TestMutationPeerAhead(t *testing.T) {
+	mutated(t, func(broken bool) int {
 		c := newCluster(t, tenAMinute, "a1", "a2", "a3")
 		if a1 := c.find(t, "a1"); broken {
 			a1.node.clock = *hlc.NewClock(hlc.Config{MaxOffset: time.Hour})
@@ -112,8 +112,8 @@ func TestPlantedPeerAhead(t *testing.T) {
 	}, 10, 20)
 }
 
-func TestPlantedSameIncarnation(t *testing.T) {
-	planted(t, func(broken bool) int {
+func TestMutationSameIncarnation(t *testing.T) {
+	mutated(t, func(broken bool) int {
 		c := newCluster(t, "{unit: hour, requests_per_unit: 10}", "a1", "a2")
 		admitted := c.admit(t, "a1", 6)
 		c.pass(time.Second)

@@ -89,15 +89,15 @@ func newAccount(h *Hit, eng *gossip.Engine, base quota.Allotment, now, mono int6
 // again before the window ends. An account made for another hit of the call is
 // found again.
 func (n *Node) spend(h *Hit, now int64, st *Status) {
-	a := st.account
+	a := st.probed.account
 	if a == nil {
-		a = n.keys.accountAt(h, st.ref)
+		a = n.keys.accountAt(h, st.probed.ref)
 	}
 	if a == nil {
 		return
 	}
-	if st.bounded {
-		st.account = a
+	if st.probed.bounded {
+		st.probed.account = a
 	}
 	if h.Rule == nil || !quota.Of(h.Limit).Drains() {
 		a.Spend(h.Limit, quota.Allotment{}, now, h.N) // windows and logs do not drain

@@ -116,21 +116,21 @@ func (o *outcomes) count(h *Hit, st *Status, rule int32) {
 	}
 	t.Offer(h.N)
 	if st.Gate == RightsGate {
-		t.Ungranted(h.Limit, st.room, h.N)
+		t.Ungranted(h.Limit, st.probed.room, h.N)
 	}
 	switch {
-	case st.Over && h.Limit.Shadow && st.passed:
+	case st.Over && h.Limit.Shadow && st.decided.passed:
 		t.Shadowed++
 		t.Refused(h.N)
 	case st.Over:
 		t.Denied++
 		t.Refused(h.N)
-	case st.passed:
+	case st.decided.passed:
 		t.Allowed++
 		t.Fitted(h.Limit, st.Remaining, h.N, o.near)
 	default: // it fits, but another descriptor denied the call
 		t.Denied++
-		if st.charge {
+		if st.decided.charge {
 			t.Fitted(h.Limit, st.Remaining, h.N, o.near)
 		}
 	}

@@ -31,15 +31,15 @@ func (n *Node) leaseNow() lease.Now { return lease.Now{Mono: n.at.Mono, Millis: 
 // leaseHit returns a hit as the lease table gets it.
 func leaseHit(h *Hit, st *Status) lease.Hit {
 	return lease.Hit{
-		Key: h.Key, Rule: h.Rule, N: h.N, Ahead: st.ahead, Peek: h.Peek, Ticket: h.Ticket, Failed: h.Failed,
+		Key: h.Key, Rule: h.Rule, N: h.N, Ahead: st.probed.ahead, Peek: h.Peek, Ticket: h.Ticket, Failed: h.Failed,
 	}
 }
 
 // judgeStrict decides a hit by the lease table.
 func (st *Status) judgeStrict(t *lease.Table, now lease.Now, h *Hit) {
-	x, a := leaseHit(h, st), &st.lease
+	x, a := leaseHit(h, st), &st.probed.lease
 	t.Probe(now, &x, a)
-	st.Gate, st.account, st.bounded = NoGate, nil, false
+	st.Gate, st.probed.account, st.probed.bounded = NoGate, nil, false
 	st.Over, st.Wait, st.Owner, st.Within = a.Over(), a.Verdict == lease.Pending, a.Owner, a.Within
 	switch a.Verdict {
 	case lease.Denied:
@@ -58,13 +58,13 @@ func (st *Status) judgeStrict(t *lease.Table, now lease.Now, h *Hit) {
 // reportStrict completes the status of a strict hit.
 func (st *Status) reportStrict(t *lease.Table, h *Hit) {
 	x := leaseHit(h, st)
-	r := t.Report(&x, &st.lease)
+	r := t.Report(&x, &st.probed.lease)
 	st.Remaining, st.Reset, st.Retry, st.Never = r.Remaining, duration(r.Reset), 0, false
 	if st.Over {
 		st.Retry, st.Never = duration(r.Retry), r.Never
 	}
-	st.room = 1 << 40 // no other daemon decides by the count, so nothing is expedited
-	if !st.passed {
+	st.probed.room = 1 << 40 // no other daemon decides by the count, so nothing is expedited
+	if !st.decided.passed {
 		st.Delay = 0
 	}
 }
@@ -83,7 +83,7 @@ func (n *Node) RequestLease(at Instant, h []Hit, out []Status, ticket uint64) {
 			continue
 		}
 		x := leaseHit(&h[i], &out[i])
-		n.leases.Request(n.leaseNow(), &x, &out[i].lease, ticket)
+		n.leases.Request(n.leaseNow(), &x, &out[i].probed.lease, ticket)
 	}
 }
 

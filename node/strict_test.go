@@ -176,7 +176,7 @@ func TestStrictRefund(t *testing.T) {
 			t.Fatalf("%+v", st)
 		}
 		r := receipt(c)
-		if want := c.Statuses[0].lease.Granted(); (r.Hits > 0) != want {
+		if want := c.Statuses[0].probed.lease.Granted(); (r.Hits > 0) != want {
 			t.Errorf("receipt %+v of a call with rights: %v", r, want)
 		}
 	}
