@@ -62,7 +62,6 @@ func TestShortcutAfterTransfer(t *testing.T) {
 	c.pass(3 * time.Second)
 	got += c.grant(t, a1, "k=v", 1) // it holds nothing, and requests rights
 	c.pass(20 * time.Millisecond)   // the transfer arrives
-	t.Log(c.rightsOf(t, a1, "k=v"), c.rightsOf(t, a2, "k=v"))
 	c.cuts[[2]string{"a1", "a2"}] = true
 	got += c.grant(t, a1, "k=v", 200)
 	got += c.grant(t, a2, "k=v", 200)

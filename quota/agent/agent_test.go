@@ -30,14 +30,12 @@ func TestDeadDaemon(t *testing.T) {
 	dead := r.find("a2")
 	r.crash(dead)
 	took := r.until(32*time.Second, "share of the dead", r.whole)
-	t.Logf("back after %v", took)
 	if took < 29*time.Second {
 		t.Errorf("back after %v: the dead may hold 30 s", took)
 	}
 	r.safe()
 	r.restart(dead, false)
-	took = r.until(10*time.Second, "returned", func() bool { return r.base(dead, 0) > 1000 && r.whole() })
-	t.Logf("returned after %v", took)
+	r.until(10*time.Second, "returned", func() bool { return r.base(dead, 0) > 1000 && r.whole() })
 	r.safe()
 }
 
@@ -46,8 +44,7 @@ func TestJoiner(t *testing.T) {
 	r.boot()
 	r.run(5 * time.Second)
 	p := r.join("a")
-	took := r.until(10*time.Second, "joined", func() bool { return r.base(p, 0) > 1000 && r.whole() })
-	t.Logf("joined after %v", took)
+	r.until(10*time.Second, "joined", func() bool { return r.base(p, 0) > 1000 && r.whole() })
 	r.safe()
 	q := r.join("a")
 	r.until(10*time.Second, "joined", func() bool { return r.base(q, 0) > 1000 && r.whole() })
@@ -66,8 +63,7 @@ func TestForgetful(t *testing.T) {
 	if _, why := p.Allotment(11, 100, r.now(p), 0, false); why == epoch.ReasonEpoch {
 		t.Error("holds something right after it lost its memory")
 	}
-	took := r.until(15*time.Second, "rejoined", func() bool { return r.base(p, 0) > 1000 && r.whole() })
-	t.Logf("rejoined after %v", took)
+	r.until(15*time.Second, "rejoined", func() bool { return r.base(p, 0) > 1000 && r.whole() })
 	r.safe()
 }
 
@@ -106,8 +102,7 @@ func TestRetireRegion(t *testing.T) {
 	if err := r.find("a2").RetireRegion("c"); err != nil {
 		t.Fatal(err)
 	}
-	took := r.until(15*time.Second, "retired", r.whole)
-	t.Logf("retired after %v", took)
+	r.until(15*time.Second, "retired", r.whole)
 	r.safe()
 	if err := r.find("b1").RetireRegion("c"); err == nil {
 		t.Error("retired twice")
@@ -121,8 +116,7 @@ func TestRetireRegion(t *testing.T) {
 	if err := r.find("b1").ReturnRegion("c"); err != nil {
 		t.Fatal(err)
 	}
-	took = r.until(5*time.Second, "returned", func() bool { return r.base(r.find("c1"), 0) > 1000 && r.whole() })
-	t.Logf("returned after %v", took)
+	r.until(5*time.Second, "returned", func() bool { return r.base(r.find("c1"), 0) > 1000 && r.whole() })
 	r.safe()
 }
 

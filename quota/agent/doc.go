@@ -1,6 +1,6 @@
 // Package agent implements the rights agent, a daemon's part in the epochs of
 // package epoch. It decides which part of every window the daemon may use on
-// its own, and what the daemon must promise, store and send, so that all
+// its own. It also makes, stores and sends the daemon's promises, so that all
 // daemons of all regions together never use more than the total.
 //
 // An Agent has two tables. In the regional table, the participants are the

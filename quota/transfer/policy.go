@@ -12,11 +12,11 @@ type Budget uint64
 // million is a Budget of 100 %.
 const million Budget = 1_000_000
 
-// Kind is what the keys of a rule stand for.
+// Kind is the kind of callers that share the keys of a rule.
 type Kind uint8
 
 // The kinds of keys. All regions hit an aggregate key at once. An entity key
-// stands for one caller, who usually stays in one region, so its rights move
+// stands for one caller, which usually stays in one region, so its rights move
 // earlier and less of them stays behind.
 const (
 	Aggregate Kind = iota

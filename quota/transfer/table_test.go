@@ -1,7 +1,6 @@
 package transfer
 
 import (
-	"fmt"
 	"testing"
 )
 
@@ -85,27 +84,22 @@ func (r row) setups(daemons int, short bool) []setup {
 // the table. Repeat a line by its setup: the same setup gives the same run.
 // Another seed is other traffic: bursts in windows of 10 s then lose 3 to 7 %.
 func TestTable(t *testing.T) {
-	t.Logf("%-34s | false denials %%, N=1, 3, 10: sprayed/pinned (table) | over | messages/decision", "")
 	for _, r := range table {
 		if testing.Short() && (r.budget == 0 || r.wan != 500 || r.pattern != "bursty1.2" && r.pattern != "moving0.8") {
 			continue
 		}
-		line, over, most := "", 0., 0.
 		for i, daemons := range []int{1, 3, 10} {
-			worst, cells := 0., ""
+			worst := 0.
 			for _, s := range r.setups(daemons, testing.Short()) {
 				res := s.run()
 				if res.broken != "" {
 					t.Error(res.broken)
 				}
 				worst = max(worst, res.under*100)
-				over, most = max(over, res.over*100), max(most, res.perDecision())
-				cells += fmt.Sprintf("/%.2f", res.under*100)
 				if r.budget > 0 && res.perDecision() > .2 {
 					t.Errorf("%v: %.3f messages a decision", s, res.perDecision())
 				}
 			}
-			line += fmt.Sprintf("  %-13s(%4.1f)", cells[1:], r.want[i])
 			allowed := max(1.5*r.want[i], r.want[i]+.3)
 			if testing.Short() {
 				allowed += 1 // Of few windows a single bad one weighs much.
@@ -117,8 +111,6 @@ func TestTable(t *testing.T) {
 				t.Errorf("%v: %.2f %% false denials, the table has %.1f", r.setups(daemons, testing.Short())[0], worst, r.want[i])
 			}
 		}
-		t.Logf("%2d s, %3d ms, b=%2d%%, %-10s |%s | %4.1f | %.3f %s",
-			r.seconds, r.wan, r.budget*100/million, r.pattern, line, over, most, r.why)
 	}
 }
 
@@ -132,7 +124,6 @@ func TestUserInOneRegion(t *testing.T) {
 		}
 		for _, s.pinned = range []bool{false, true} {
 			r := s.run()
-			t.Logf("%v: %.2f %% false denials, %.3f messages a decision", s, r.under*100, r.perDecision())
 			if r.under > .1 || r.broken != "" {
 				t.Errorf("%v: %.2f %% false denials %s", s, r.under*100, r.broken)
 			}
@@ -182,7 +173,6 @@ func TestMutatedFaultsAreFound(t *testing.T) {
 		if !bad {
 			t.Errorf("%v: not found by %q: %+v", s, c.check, r)
 		}
-		t.Logf("%v: %q: %.1f %% false denials, %.3f messages a decision %s", s, c.check, r.under*100, r.perDecision(), r.broken)
 	}
 }
 
