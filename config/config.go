@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/web"
 )
 
@@ -175,6 +176,7 @@ const (
 // Default returns the settings of a daemon without any source of settings: all
 // listeners on loopback, and the embedded example limits.
 func Default() Config {
+	answers := server.DefaultSettings()
 	return Config{
 		GRPC: GRPC{
 			Addr:                  "127.0.0.1:8081",
@@ -193,9 +195,7 @@ func Default() Config {
 		HotKey:  defaultHotKey(),
 		Clock:   Clock{MaxOffset: 250 * time.Millisecond},
 		RLS: RLS{
-			LimitHeader:     "RateLimit-Limit",
-			RemainingHeader: "RateLimit-Remaining",
-			ResetHeader:     "RateLimit-Reset",
+			LimitHeader: answers.LimitHeader, RemainingHeader: answers.RemainingHeader, ResetHeader: answers.ResetHeader,
 		},
 		Log:   Log{Level: LevelInfo, Format: FormatText},
 		Drain: 10 * time.Second,

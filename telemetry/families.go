@@ -1,7 +1,5 @@
 package telemetry
 
-import "slices"
-
 // Kind is the type of a metric family.
 type Kind string
 
@@ -19,24 +17,6 @@ type Family struct {
 	Labels []string
 	// Help is the text of the HELP line.
 	Help string
-}
-
-// Group is the families that a kind of daemon exports.
-type Group struct {
-	// Title is the condition under which a daemon exports them.
-	Title    string
-	Families []Family
-}
-
-// Groups returns all metric families of rld, without those of the Go runtime
-// and of the process. The documentation of the metrics is generated from it.
-func Groups() []Group {
-	return []Group{
-		{"Every daemon", slices.Concat(daemonFamilies, engineFamilies)},
-		{"Daemons with a region: replication", clusterFamilies},
-		{"Daemons with a region: overage and rights", budgetFamilies},
-		{"Daemons with rights.dir: strict keys", append(slices.Clone(strictFamilies), waitFamily)},
-	}
 }
 
 // daemonFamilies are updated as things happen.

@@ -1,7 +1,7 @@
 // Package telemetry exports the state of a daemon as Prometheus metrics. The
 // caller provides the registry. No label ever holds text of a request: domains
 // and rules come from the configuration, edges and reasons are fixed sets, and
-// regions are bounded. Groups describes all metrics.
+// regions are bounded. families.go describes all metrics.
 package telemetry
 
 import (
