@@ -30,9 +30,6 @@ func (r *Acceptor) accept(m *sticky.Message, accept *sticky.Accept) {
 
 // mayVote returns why the replica does not vote under the layout of a number.
 func (r *Acceptor) mayVote(number uint64) sticky.Reason {
-	if r.broken&flawOpen != 0 && r.meta.Voting && number == r.layout.Number {
-		return sticky.NoReason
-	}
 	if number != r.newest().Number {
 		return sticky.OtherLayout
 	}
@@ -61,12 +58,12 @@ func (r *Acceptor) hold(accept *sticky.Accept, v *sticky.Accepted) {
 	ended, watermarks := max(l.ended, r.meta.Ended), l.watermarks
 	v.Promised, v.Held = l.ballot, watermarks.Since(ended)
 	older := accept.Ballot.Less(l.ballot)
-	if older && r.broken&flawOlder == 0 {
+	if older {
 		v.Reason = sticky.Outvoted
 		return
 	}
 	over := r.now - 2*r.cfg.MaxOffset.Milliseconds()
-	if !older && !accept.Ballot.SameProposer(l.ballot) && r.broken&flawBlank == 0 {
+	if !older && !accept.Ballot.SameProposer(l.ballot) {
 		for _, x := range watermarks.Since(ended) {
 			switch known := accept.Known.Amount(x.Window); {
 			case known >= x.Amount:

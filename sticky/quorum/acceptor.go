@@ -48,7 +48,6 @@ type Acceptor struct {
 	events []Event
 	since  map[uint64]time.Duration // of refusals, when told last
 	stats  Stats
-	broken flaw
 }
 
 // ledger is what is held of one ledger. Its marks are never changed in place.
@@ -65,19 +64,6 @@ type batch struct {
 	entries  []Entry
 	messages []sticky.Message
 }
-
-// flaw is a rule that a test breaks, to see it found.
-type flaw uint16
-
-const (
-	flawEarly   flaw = 1 << iota // votes before the store
-	flawOlder                    // takes older ballots
-	flawAmnesia                  // votes at once after a loss of memory
-	flawFew                      // copies from a majority only after a loss of memory
-	flawBlank                    // a takeover need not know the marks
-	flawOpen                     // answers a copy without a seal
-	flawPromise                  // what is copied keeps its promise
-)
 
 // Ready is what a driver must do, in any order.
 type Ready struct {
@@ -236,16 +222,10 @@ func (r *Acceptor) Ready(at time.Duration) Ready {
 	var out Ready
 	if r.flight == nil {
 		b := r.take()
-		switch {
-		case len(b.entries) == 0:
+		if len(b.entries) == 0 {
 			r.ready = append(r.ready, b.messages...)
-		case r.broken&flawEarly != 0:
-			r.ready = append(r.ready, b.messages...)
-			b.messages = nil
-			fallthrough
-		default:
-			r.flight = b
-			out.Store = b.entries
+		} else {
+			r.flight, out.Store = b, b.entries
 		}
 	}
 	out.Messages, r.ready = r.ready, nil

@@ -27,7 +27,7 @@ func (w *world) clone() *world {
 func (w *world) own(i int) *machine {
 	m := w.daemons[i]
 	n := *m
-	n.old = slices.Clip(m.old)
+	n.old, n.unsaved = slices.Clip(m.old), slices.Clip(m.unsaved)
 	n.r = m.r.clone()
 	n.disk = cloneStored(m.disk)
 	n.proposer.cast = slices.Clone(m.proposer.cast)

@@ -44,8 +44,6 @@ type Proposer struct {
 	generations route.Generations // what they told
 	sent        time.Duration
 	tries       int
-
-	blind bool // for tests: lives do not matter
 }
 
 // want is what a home wants held.
@@ -109,7 +107,7 @@ func (k *Proposer) Busy() bool { return k.busy }
 // The end of a label is always the same, or grows with its amount.
 func (k *Proposer) Want(self crdt.Incarnation, now int64, consumed, watermarks sticky.Watermarks) {
 	if k.ballot.Owner != self {
-		*k = Proposer{Term: k.Term, ballot: sticky.Ballot{Round: 1, Owner: self, Term: k.Term}, ended: k.ended, blind: k.blind}
+		*k = Proposer{Term: k.Term, ballot: sticky.Ballot{Round: 1, Owner: self, Term: k.Term}, ended: k.ended}
 	}
 	if len(watermarks) > sticky.MaxWatermarks {
 		watermarks, _ = watermarks.Latest(sticky.MaxWatermarks)
@@ -302,5 +300,5 @@ func (k *Proposer) voted(voter uint64) *cast {
 // counts reports whether a vote is not of an earlier life of its replica than
 // another vote knows: that replica may have forgotten what it voted for.
 func (k *Proposer) counts(c *cast) bool {
-	return k.blind || c.generation >= k.generations.Of(c.voter)
+	return c.generation >= k.generations.Of(c.voter)
 }

@@ -54,10 +54,6 @@ func (r *Acceptor) copy() {
 		r.copying = nil
 		return
 	}
-	if r.broken&flawAmnesia != 0 && r.next == nil {
-		r.finish()
-		return
-	}
 	if r.copying == nil || r.copying.number != target.Number {
 		r.copying = r.newCopying(target)
 	}
@@ -123,9 +119,6 @@ func (c *copying) enough(r *Acceptor, target *route.Layout) bool {
 			if c.sources[i].done {
 				done++
 			}
-		}
-		if r.broken&flawFew != 0 {
-			return done+1 >= route.Majority(len(c.sources)+1)
 		}
 		return done > 0 && done == len(c.sources)
 	}
@@ -364,7 +357,7 @@ func (r *Acceptor) join(rec *sticky.Record) {
 	if top.Less(low) {
 		low, top = top, low
 	}
-	if top.Owner != 0 && !low.SameProposer(top) && r.broken&flawPromise == 0 {
+	if top.Owner != 0 && !low.SameProposer(top) {
 		top = sticky.Ballot{Round: top.Round + 1}
 	}
 	ended := max(l.ended, rec.Ended)

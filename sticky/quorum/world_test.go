@@ -29,10 +29,7 @@ type setup struct {
 	async    bool
 	change   []int // replicas of layout 2, which the first daemon proposes
 	late     bool  // homes consume step by step, not all at once
-	broken   flaw
-	blind    bool // keepers do not look at lives
-	half     bool // half of the replicas is a majority
-	oneTerm  bool // keepers have all the same term
+	mutation mutation
 	large    bool // too many states for every run of the tests
 }
 
@@ -77,6 +74,7 @@ type machine struct {
 	at          time.Duration
 	r           *Acceptor
 	disk        *Stored
+	unsaved     []Entry // answered and not on disk, by a mutation
 	proposer    Proposer
 	terms       uint64
 	counted     uint64 // what the home counts as consumed
@@ -138,8 +136,7 @@ func (w *world) start(m *machine, start Start) {
 	if err != nil {
 		panic(err)
 	}
-	r.broken = w.s.broken
-	m.r, m.at = r, 0
+	m.r, m.at, m.unsaved = r, 0, nil
 	if start.Stored == nil {
 		m.disk = &Stored{}
 	}
@@ -149,10 +146,10 @@ func (w *world) start(m *machine, start Start) {
 
 func (w *world) newProposer(m *machine) {
 	m.terms++
-	if w.s.oneTerm {
+	if w.s.mutated(oneTerm) {
 		m.terms = 1
 	}
-	m.proposer = Proposer{Term: m.terms, blind: w.s.blind}
+	m.proposer = Proposer{Term: m.terms}
 }
 
 // meet tells all daemons who lives. Former incarnations are taken for alive, but
@@ -176,7 +173,7 @@ func (w *world) meet() {
 // halve gives a daemon a view in which it is the only voter: of two, half is a
 // majority then.
 func (w *world) halve(m *machine) {
-	if w.s.half {
+	if w.s.mutated(halfIsMajority) {
 		l := w.s.genesis()
 		l.Regions[0].Replicas = []string{m.name}
 		m.r.view = route.New(&l, "r", m.name, m.incarnation, m.r.live)
@@ -189,10 +186,16 @@ func (w *world) settle(m *machine) {
 		rd := m.r.Ready(m.at)
 		w.halve(m)
 		for i := range rd.Messages {
+			w.mutateSent(&rd.Messages[i])
 			w.post(&rd.Messages[i])
 		}
 		if rd.Store == nil {
 			return
+		}
+		if w.s.mutated(answersEarly) && w.running {
+			m.unsaved = append(m.unsaved, rd.Store...)
+			m.r.Stored()
+			continue
 		}
 		if w.s.async && w.running {
 			return // until the action "stored"
@@ -204,11 +207,16 @@ func (w *world) settle(m *machine) {
 
 // write puts the store under way on the disk.
 func (w *world) write(m *machine) {
-	for _, e := range m.r.flight.entries {
+	entries := m.unsaved
+	if m.r.flight != nil {
+		entries = append(entries, m.r.flight.entries...)
+	}
+	for _, e := range entries {
 		if err := m.disk.Apply(e); err != nil {
 			panic(err)
 		}
 	}
+	m.unsaved = nil
 	m.r.Stored()
 }
 
@@ -277,7 +285,7 @@ func (w *world) matters(m *sticky.Message) bool {
 	switch {
 	case len(m.Accepted) == 1:
 		return to.proposer.awaits(m.Accepted[0].Ballot, m.Accepted[0].Seq)
-	case len(m.Accepts) == 1 && w.s.broken == 0:
+	case len(m.Accepts) == 1 && w.s.mutation == 0:
 		// One that is outvoted for good matters to who waits for the answer.
 		r, l := &m.Accepts[0], to.r.records[theKey]
 		return l == nil || !r.Ballot.Less(l.ballot) || from != nil && from.proposer.awaits(r.Ballot, r.Seq)
@@ -311,7 +319,7 @@ func (w *world) actions() []string {
 	var acts []string
 	for i := range w.daemons {
 		m, name := w.daemons[i], daemonName(i)
-		if m.r.flight != nil {
+		if m.r.flight != nil || m.unsaved != nil {
 			acts = append(acts, "stored "+name)
 		}
 		if slices.Contains(w.s.owners, i) {
@@ -422,15 +430,15 @@ func (w *world) restart(m *machine, lose bool) {
 		w.left.lose--
 		w.generations++
 		start = Start{Generation: w.generations}
+		if w.s.mutated(forgetsLoss) {
+			start = Start{First: true}
+		}
 	} else {
 		w.left.crash--
 		m.disk = cloneStored(m.disk)
 		start.Stored = cloneStored(m.disk)
 	}
 	w.start(m, start)
-	if lose && w.s.broken&flawAmnesia != 0 {
-		m.r.meta.Generation, m.r.meta.Generations = 0, nil
-	}
 	w.settle(m)
 	if m.r.flight != nil {
 		w.write(m) // a start without a store is another crash
@@ -458,12 +466,16 @@ func (w *world) deliver(l *letter) {
 	m := w.own(slices.Index(w.daemons, w.recipient(&l.m)))
 	if len(l.m.Accepted) == 0 {
 		c := l.m
-		_ = m.r.Receive(m.at, theNow, &c)
+		w.receive(m, &c)
 		w.halve(m)
 		w.settle(m)
 		return
 	}
-	switch m.proposer.Accepted(&l.m.Accepted[0], m.r.Routing()) {
+	vote := l.m.Accepted[0]
+	if w.s.mutated(ignoresGenerations) {
+		vote.Generations = nil
+	}
+	switch m.proposer.Accepted(&vote, m.r.Routing()) {
 	case Chosen:
 		if !w.s.late {
 			held := min(m.proposer.Held().Amount(theWindow), w.s.limit)
