@@ -25,7 +25,7 @@ import (
 type Sketch struct {
 	second    int64 // the number of the one at hand
 	now       int64 // the latest instant told, in milliseconds
-	at, prior saver
+	at, prior counter
 }
 
 // HotKey is a key that is asked for often.
@@ -46,7 +46,7 @@ const period = 1_000
 // MaxHotKeys.
 func New(capacity int) *Sketch {
 	capacity = min(max(capacity, 1), MaxCapacity)
-	return &Sketch{at: newSaver(capacity), prior: newSaver(capacity)}
+	return &Sketch{at: newCounter(capacity), prior: newCounter(capacity)}
 }
 
 // Add counts hits of a key. at is in milliseconds of a clock that does not go
@@ -68,7 +68,7 @@ func (h *Sketch) Rate(key crdt.Key, at int64) uint64 {
 func (h *Sketch) Above(threshold uint64, at int64) []Entry {
 	h.advance(at)
 	var out []Entry
-	for _, s := range [...]*saver{&h.at, &h.prior} {
+	for _, s := range [...]*counter{&h.at, &h.prior} {
 		for i := range s.heap {
 			key := s.heap[i].key
 			if s == &h.prior && h.at.find(key) >= 0 {
@@ -116,43 +116,43 @@ func (h *Sketch) advance(at int64) {
 // number.
 const maxCount = 1 << 52
 
-// saver counts the keys of one second. What it has no room for takes the place
+// counter counts the keys of one second. What it has no room for takes the place
 // of the key with the lowest count, and goes on from there.
-type saver struct {
-	heap  []saved  // by count, the lowest first
+type counter struct {
+	heap  []counted  // by count, the lowest first
 	table []uint16 // by hash: 1 + where in heap, 0 for nothing
 	shift int
 }
 
-type saved struct {
+type counted struct {
 	key         crdt.Key
 	count       uint64 // at most so many hits were its
 	over        uint64 // of them so many may have been of others
-	incarnation uint32 // in table
+	slot uint32 // in table
 }
 
-func newSaver(capacity int) saver {
+func newCounter(capacity int) counter {
 	n := bits.Len(uint(4*capacity - 1)) // a quarter full at most, so that it is quick
-	return saver{heap: make([]saved, 0, capacity), table: make([]uint16, 1<<n), shift: 64 - n}
+	return counter{heap: make([]counted, 0, capacity), table: make([]uint16, 1<<n), shift: 64 - n}
 }
 
-func (s *saver) clear() {
+func (s *counter) clear() {
 	for i := range s.heap {
-		s.table[s.heap[i].incarnation] = 0
+		s.table[s.heap[i].slot] = 0
 	}
 	s.heap = s.heap[:0]
 }
 
 // owner returns where in the table the search for a key begins.
-func (s *saver) owner(key crdt.Key) uint32 {
+func (s *counter) start(key crdt.Key) uint32 {
 	return uint32((key.Hi ^ bits.RotateLeft64(key.Lo, 32)) * 0x9e3779b97f4a7c15 >> s.shift)
 }
 
 // find returns where in the heap a key is, -1 when it is not.
-func (s *saver) find(key crdt.Key) int {
+func (s *counter) find(key crdt.Key) int {
 	mask := uint32(len(s.table) - 1)
-	for incarnation := s.owner(key); s.table[incarnation] != 0; incarnation = (incarnation + 1) & mask {
-		if i := int(s.table[incarnation]) - 1; s.heap[i].key == key {
+	for slot := s.start(key); s.table[slot] != 0; slot = (slot + 1) & mask {
+		if i := int(s.table[slot]) - 1; s.heap[i].key == key {
 			return i
 		}
 	}
@@ -160,7 +160,7 @@ func (s *saver) find(key crdt.Key) int {
 }
 
 // bounds returns at least and at most how many hits were counted of a key.
-func (s *saver) bounds(key crdt.Key) (least, most uint64) {
+func (s *counter) bounds(key crdt.Key) (least, most uint64) {
 	if i := s.find(key); i >= 0 {
 		return s.heap[i].count - s.heap[i].over, s.heap[i].count
 	}
@@ -170,18 +170,18 @@ func (s *saver) bounds(key crdt.Key) (least, most uint64) {
 	return 0, s.heap[0].count
 }
 
-func (s *saver) add(key crdt.Key, hits uint64) {
+func (s *counter) add(key crdt.Key, hits uint64) {
 	i := s.find(key)
 	switch {
 	case i >= 0:
 	case len(s.heap) < cap(s.heap):
 		i = len(s.heap)
-		s.heap = append(s.heap, saved{key: key})
+		s.heap = append(s.heap, counted{key: key})
 		s.insert(i)
 		i = s.up(i)
 	default:
 		i = 0
-		s.remove(s.heap[0].incarnation)
+		s.remove(s.heap[0].slot)
 		s.heap[0].key, s.heap[0].over = key, s.heap[0].count
 		s.insert(0)
 	}
@@ -191,44 +191,44 @@ func (s *saver) add(key crdt.Key, hits uint64) {
 }
 
 // insert puts the key at i of the heap into the table.
-func (s *saver) insert(i int) {
+func (s *counter) insert(i int) {
 	mask := uint32(len(s.table) - 1)
-	incarnation := s.owner(s.heap[i].key)
-	for s.table[incarnation] != 0 {
-		incarnation = (incarnation + 1) & mask
+	slot := s.start(s.heap[i].key)
+	for s.table[slot] != 0 {
+		slot = (slot + 1) & mask
 	}
-	s.put(i, incarnation)
+	s.put(i, slot)
 }
 
-func (s *saver) put(i int, incarnation uint32) {
-	s.table[incarnation] = uint16(i + 1)
-	s.heap[i].incarnation = incarnation
+func (s *counter) put(i int, slot uint32) {
+	s.table[slot] = uint16(i + 1)
+	s.heap[i].slot = slot
 }
 
 // remove takes what is in a slot out of the table, and moves what was put after
 // it for want of that slot.
-func (s *saver) remove(incarnation uint32) {
+func (s *counter) remove(slot uint32) {
 	mask := uint32(len(s.table) - 1)
-	s.table[incarnation] = 0
-	for next := (incarnation + 1) & mask; s.table[next] != 0; next = (next + 1) & mask {
+	s.table[slot] = 0
+	for next := (slot + 1) & mask; s.table[next] != 0; next = (next + 1) & mask {
 		i := int(s.table[next]) - 1
-		if (next-s.owner(s.heap[i].key))&mask >= (next-incarnation)&mask {
+		if (next-s.start(s.heap[i].key))&mask >= (next-slot)&mask {
 			s.table[next] = 0
-			s.put(i, incarnation)
-			incarnation = next
+			s.put(i, slot)
+			slot = next
 		}
 	}
 }
 
-func (s *saver) swap(i, j int) {
+func (s *counter) swap(i, j int) {
 	s.heap[i], s.heap[j] = s.heap[j], s.heap[i]
-	s.put(i, s.heap[i].incarnation)
-	s.put(j, s.heap[j].incarnation)
+	s.put(i, s.heap[i].slot)
+	s.put(j, s.heap[j].slot)
 }
 
 // up moves what is at i to its place, when that is not further down, and returns
 // the place.
-func (s *saver) up(i int) int {
+func (s *counter) up(i int) int {
 	for i > 0 {
 		parent := (i - 1) / 2
 		if s.heap[parent].count <= s.heap[i].count {
@@ -241,7 +241,7 @@ func (s *saver) up(i int) int {
 }
 
 // down moves what is at i to its place, when that is not further up.
-func (s *saver) down(i int) {
+func (s *counter) down(i int) {
 	for {
 		least := i
 		for child := 2*i + 1; child <= 2*i+2 && child < len(s.heap); child++ {

@@ -187,7 +187,7 @@ func (t *Table) byOwner(e *entry, h *Hit, a *Answer, v *route.Routing, l *rules.
 			a.entry = nil
 		}
 	}
-	if v.Live() < v.Majority() || !v.Seated() {
+	if v.Live() < v.Majority() || !v.IsVoter() {
 		return Failed // no majority can store a watermark
 	}
 	return Pending

@@ -83,7 +83,7 @@ func (t *Table) onRequest(from crdt.Incarnation, q *sticky.LeaseRequest) bool {
 	}
 	owner, v := t.ownerOf(q.Key, r.ID, q.Reserve || r.Limit.HomeInRegion())
 	switch {
-	case v == nil || q.Hops > 0 && !v.Seated() || !owner.Self && q.Hops == 0 && (!owner.Own || owner.Incarnation == 0):
+	case v == nil || q.Hops > 0 && !v.IsVoter() || !owner.Self && q.Hops == 0 && (!owner.Own || owner.Incarnation == 0):
 		t.refuse(q, sticky.NotOwner)
 		return true
 	case !owner.Self && q.Hops == 0:

@@ -24,19 +24,19 @@ type Acceptor struct {
 	cfg  Config
 	self crdt.Incarnation
 	live route.Peers // sorted, among them this daemon
-	view *route.Routing
+	routing *route.Routing
 
 	meta    Meta
 	layout  route.Layout  // the one in force
 	next    *route.Layout // the one that follows, while what it needs is copied
 	records map[crdt.Key]*ledger
-	page    []crdt.Key // all keys, ascending, for those who copy; see pages
-	paged   time.Duration
+	order    []crdt.Key // all keys, ascending, for those who copy; see pages
+	orderedAt   time.Duration
 
 	copying *copying
-	heard   map[crdt.Incarnation]hearing
-	told    map[crdt.Incarnation]telling
-	tell    bool // all are to be told anew
+	reports   map[crdt.Incarnation]report
+	announced    map[crdt.Incarnation]announcement
+	announceAll    bool // all are to be told anew
 
 	at     time.Duration
 	now    int64
@@ -46,7 +46,7 @@ type Acceptor struct {
 	failed error
 
 	events []Event
-	since  map[uint64]time.Duration // of refusals, when told last
+	rejectedAt  map[uint64]time.Duration // of refusals, when told last
 	stats  Stats
 }
 
@@ -86,8 +86,8 @@ func NewAcceptor(cfg Config, start Start) (*Acceptor, error) {
 		return nil, fmt.Errorf("sticky: %w", err)
 	}
 	r := &Acceptor{
-		cfg: cfg, records: map[crdt.Key]*ledger{}, heard: map[crdt.Incarnation]hearing{},
-		told: map[crdt.Incarnation]telling{}, since: map[uint64]time.Duration{},
+		cfg: cfg, records: map[crdt.Key]*ledger{}, reports: map[crdt.Incarnation]report{},
+		announced: map[crdt.Incarnation]announcement{}, rejectedAt: map[uint64]time.Duration{},
 	}
 	switch {
 	case start.Stored != nil:
@@ -134,7 +134,7 @@ func (r *Acceptor) load(s *Stored) error {
 }
 
 // Routing returns who is home now.
-func (r *Acceptor) Routing() *route.Routing { return r.view }
+func (r *Acceptor) Routing() *route.Routing { return r.routing }
 
 // newest returns the layout that daemons are to go by: also while the replica
 // still copies for it, and cannot vote.
@@ -145,8 +145,8 @@ func (r *Acceptor) newest() *route.Layout {
 	return &r.layout
 }
 
-// seated reports whether l names this daemon a replica.
-func (r *Acceptor) seated(l *route.Layout) bool {
+// isVoter reports whether l names this daemon a replica.
+func (r *Acceptor) isVoter(l *route.Layout) bool {
 	return slices.Contains(l.VotersOf(r.cfg.Region), r.cfg.Name)
 }
 
@@ -155,7 +155,7 @@ func (r *Acceptor) voting() (bool, string) {
 	switch {
 	case r.failed != nil:
 		return false, "its log failed: " + r.failed.Error()
-	case !r.seated(r.newest()):
+	case !r.isVoter(r.newest()):
 		return false, "the layout does not name it"
 	case r.next != nil:
 		return false, "it copies from the replicas of the layout before"
@@ -187,21 +187,21 @@ func (r *Acceptor) Peers(at time.Duration, self crdt.Incarnation, peers []route.
 		return
 	}
 	r.self, r.live = self, live
-	for id := range r.told {
+	for id := range r.announced {
 		if r.live.Get(id).ID == 0 {
-			delete(r.told, id)
+			delete(r.announced, id)
 		}
 	}
-	for id := range r.heard {
+	for id := range r.reports {
 		if r.live.Get(id).ID == 0 {
-			delete(r.heard, id)
+			delete(r.reports, id)
 		}
 	}
 	r.rebuild()
 }
 
 func (r *Acceptor) rebuild() {
-	r.view = route.New(r.newest(), r.cfg.Region, r.cfg.Name, r.self, r.live)
+	r.routing = route.New(r.newest(), r.cfg.Region, r.cfg.Name, r.self, r.live)
 }
 
 // Tick lets time pass. now is the label clock in Unix milliseconds.
@@ -209,8 +209,8 @@ func (r *Acceptor) Tick(at time.Duration, now int64) {
 	r.at, r.now = max(r.at, at), now
 	r.prune()
 	r.copy()
-	if r.page != nil && r.at-r.paged > pagesFor {
-		r.page = nil
+	if r.order != nil && r.at-r.orderedAt > orderFor {
+		r.order = nil
 	}
 }
 
@@ -221,7 +221,7 @@ func (r *Acceptor) Ready(at time.Duration) Ready {
 	r.gossip()
 	var out Ready
 	if r.flight == nil {
-		b := r.take()
+		b := r.closeBatch()
 		if len(b.entries) == 0 {
 			r.ready = append(r.ready, b.messages...)
 		} else {
@@ -234,9 +234,9 @@ func (r *Acceptor) Ready(at time.Duration) Ready {
 	return out
 }
 
-// take closes the batch: the records that changed, as they are now, and after
+// closeBatch closes the batch: the records that changed, as they are now, and after
 // them what rests on them.
-func (r *Acceptor) take() *batch {
+func (r *Acceptor) closeBatch() *batch {
 	b := r.batch
 	r.batch = batch{}
 	if r.failed != nil {
@@ -323,7 +323,7 @@ func (r *Acceptor) wake() time.Duration {
 	at := r.at + pruneEvery
 	for _, p := range r.live {
 		if p.ID != r.self {
-			at = min(at, r.told[p.ID].at+tellEvery)
+			at = min(at, r.announced[p.ID].at+announceEvery)
 		}
 	}
 	if r.copying != nil {

@@ -167,8 +167,8 @@ func TestReplicaStoreFails(t *testing.T) {
 	g.expect("event", rd.Events[0].Kind, StoreFailed)
 	g.expect("vote", g.accept(2, 1, 2, nil, g.watermark(60, 1)).Reason, sticky.NotVoting)
 	st := g.r.Status()
-	if st.Voting || !strings.Contains(st.Why, "disk full") {
-		t.Errorf("voting %v, %q: want the error", st.Voting, st.Why)
+	if st.Voting || !strings.Contains(st.Reason, "disk full") {
+		t.Errorf("voting %v, %q: want the error", st.Voting, st.Reason)
 	}
 	if err := g.r.Propose(g.r.Layout()); err == nil {
 		t.Error("a layout is taken without a log")
@@ -274,8 +274,8 @@ func TestReplicaRefuses(t *testing.T) {
 		if err := g.receive(c.m); err == nil {
 			t.Errorf("%s: taken", c.what)
 		}
-		if n := g.r.Status().Stats.Refused[c.want]; n != 1 {
-			t.Errorf("%s: %d refused as %s, want 1: %v", c.what, n, c.want, g.r.Status().Stats.Refused)
+		if n := g.r.Status().Stats.Rejected[c.want]; n != 1 {
+			t.Errorf("%s: %d refused as %s, want 1: %v", c.what, n, c.want, g.r.Status().Stats.Rejected)
 		}
 	}
 }
@@ -395,8 +395,8 @@ func TestReplicaLone(t *testing.T) {
 		r.Stored()
 	}
 	st := r.Status()
-	if st.Voting || !strings.Contains(st.Why, "no other replica") || !st.Lone {
-		t.Errorf("voting %v, %q, lone %v", st.Voting, st.Why, st.Lone)
+	if st.Voting || !strings.Contains(st.Reason, "no other replica") || !st.Lone {
+		t.Errorf("voting %v, %q, lone %v", st.Voting, st.Reason, st.Lone)
 	}
 }
 

@@ -45,8 +45,8 @@ type Event struct {
 const (
 	// maxEvents bounds the events between two calls of Ready; more are counted.
 	maxEvents = 256
-	// refuseEvery is the least time between two events of the same refusal.
-	refuseEvery = 10 * time.Second
+	// rejectEvery is the least time between two events of the same refusal.
+	rejectEvery = 10 * time.Second
 )
 
 func (r *Acceptor) event(kind EventKind, peer, text string) {

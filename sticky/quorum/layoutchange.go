@@ -43,7 +43,7 @@ func (r *Acceptor) following(l route.Layout) (route.Layout, error) {
 	switch {
 	case r.failed != nil:
 		return l, fmt.Errorf("the log failed: %w", r.failed)
-	case r.next != nil && r.seated(r.next):
+	case r.next != nil && r.isVoter(r.next):
 		return l, fmt.Errorf("layout %d is not in force here yet: wait until it is", r.next.Number)
 	}
 	next := l.Clone()
@@ -63,18 +63,18 @@ func (r *Acceptor) following(l route.Layout) (route.Layout, error) {
 		n := &next.Regions[i]
 		if o := cur.Region(n.Name); o != nil && !o.Retired() {
 			n.Former = o.Replicas
-			errs = append(errs, r.mayLeave(o))
+			errs = append(errs, r.checkFormer(o))
 		} else {
 			n.Former = nil
 		}
-		errs = append(errs, r.mayEnter(n))
+		errs = append(errs, r.checkNext(n))
 	}
 	errs = append(errs, next.Validate())
 	return next, errors.Join(errs...)
 }
 
-// mayLeave returns why the replicas of a region cannot hand over yet.
-func (r *Acceptor) mayLeave(o *route.Region) error {
+// checkFormer returns why the replicas of a region cannot hand over yet.
+func (r *Acceptor) checkFormer(o *route.Region) error {
 	if len(o.Replicas) == 0 {
 		return fmt.Errorf("the replicas of region %q are not known: a daemon of it must be heard first", o.Name)
 	}
@@ -96,13 +96,13 @@ func (r *Acceptor) votes(region, name string) bool {
 		ok, _ := r.voting()
 		return ok
 	}
-	h, ok := r.heard[r.live.Find(region, name).ID]
+	h, ok := r.reports[r.live.Find(region, name).ID]
 	return ok && h.voting && h.number == r.newest().Number && r.at-h.at < fresh
 }
 
-// mayEnter fills in the lives of a region's next replicas, and returns what is
+// checkNext fills in the lives of a region's next replicas, and returns what is
 // wrong with these.
-func (r *Acceptor) mayEnter(n *route.Region) error {
+func (r *Acceptor) checkNext(n *route.Region) error {
 	if n.Retired() {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (r *Acceptor) mayEnter(n *route.Region) error {
 	}
 	n.Generations = nil
 	for _, name := range n.Replicas {
-		generation, err := r.generationNow(n, name)
+		generation, err := r.storeNumber(n, name)
 		if err != nil {
 			return err
 		}
@@ -123,13 +123,13 @@ func (r *Acceptor) mayEnter(n *route.Region) error {
 	return nil
 }
 
-// generationNow returns the life that a replica of a region says it lives, or, of one
+// storeNumber returns the life that a replica of a region says it lives, or, of one
 // that is dead and was a replica before, the one it had then.
-func (r *Acceptor) generationNow(n *route.Region, name string) (uint64, error) {
+func (r *Acceptor) storeNumber(n *route.Region, name string) (uint64, error) {
 	if n.Name == r.cfg.Region && name == r.cfg.Name {
 		return r.meta.Generation, nil
 	}
-	if h, ok := r.heard[r.live.Find(n.Name, name).ID]; ok {
+	if h, ok := r.reports[r.live.Find(n.Name, name).ID]; ok {
 		return h.generation, nil
 	}
 	if slices.Contains(n.Former, name) {

@@ -144,7 +144,7 @@ func TestChange(t *testing.T) {
 		}
 	}
 	v := w.all[4].Routing()
-	if v.Number() != 2 || v.Owner(key, 7, false).Region != "s" || !v.Seated() || len(v.Voters()) != 3 {
+	if v.Number() != 2 || v.Owner(key, 7, false).Region != "s" || !v.IsVoter() || len(v.Voters()) != 3 {
 		t.Errorf("view of layout %d, seats %v", v.Number(), v.Voters())
 	}
 	w.down = nil
@@ -195,7 +195,7 @@ func TestChangeConflict(t *testing.T) {
 	}
 	voters := map[string]int{}
 	for _, r := range w.all[:5] {
-		conflicts += r.stats.Refused[Conflict]
+		conflicts += r.stats.Rejected[Conflict]
 		if ok, _ := r.voting(); ok && r.layout.Number == 2 {
 			voters[strings.Join(r.layout.VotersOf("r"), "")]++
 		}

@@ -9,24 +9,24 @@ import (
 	"github.com/georld/rld/sticky/route"
 )
 
-// hearing is what a peer last said of itself.
-type hearing struct {
+// report is what a peer last said of itself.
+type report struct {
 	number, generation uint64
 	voting             bool
 	at                 time.Duration
 }
 
-// telling is when a peer was told of the layout last.
-type telling struct {
+// announcement is when a peer was told of the layout last.
+type announcement struct {
 	at    time.Duration
 	again bool // it seems not to know
 }
 
-// tellEvery is the time between two messages about the layout to a peer when
+// announceEvery is the time between two messages about the layout to a peer when
 // nothing changed. fresh is for how long a peer's word on itself counts.
 const (
-	tellEvery = 10 * time.Second
-	fresh     = 3 * tellEvery
+	announceEvery = 10 * time.Second
+	fresh     = 3 * announceEvery
 )
 
 // gossip tells peers of the layout: at first sight, when something changed, and
@@ -37,50 +37,50 @@ func (r *Acceptor) gossip() {
 		if p.ID == r.self {
 			continue
 		}
-		last, ever := r.told[p.ID]
-		if ever && !r.tell && !last.again && r.at-last.at < tellEvery {
+		last, ever := r.announced[p.ID]
+		if ever && !r.announceAll && !last.again && r.at-last.at < announceEvery {
 			continue
 		}
-		r.told[p.ID] = telling{at: r.at}
+		r.announced[p.ID] = announcement{at: r.at}
 		m := r.to(p.ID)
 		m.Layouts = append(m.Layouts[:0], r.newest().Clone())
 		m.Voting, m.Generation = voting, r.meta.Generation
 	}
-	r.tell = false
+	r.announceAll = false
 }
 
-// hear takes in what a peer says of the layout.
-func (r *Acceptor) hear(from route.Peer, m *sticky.Message, l *route.Layout) error {
+// onLayout takes in what a peer says of the layout.
+func (r *Acceptor) onLayout(from route.Peer, m *sticky.Message, l *route.Layout) error {
 	if err := l.Validate(); err != nil || l.Number != m.Number {
 		if err == nil {
 			err = fmt.Errorf("layout %d in a message of number %d: want the same", l.Number, m.Number)
 		}
-		return r.refuse(BadLayout, from, fmt.Errorf("layout of %q: %w", from.Name, err))
+		return r.reject(BadLayout, from, fmt.Errorf("layout of %q: %w", from.Name, err))
 	}
 	if from.ID == r.self {
 		return nil
 	}
-	r.heard[from.ID] = hearing{l.Number, m.Generation, m.Voting, r.at}
+	r.reports[from.ID] = report{l.Number, m.Generation, m.Voting, r.at}
 	mine := r.newest()
 	switch {
 	case l.Number < mine.Number:
-		t := r.told[from.ID]
+		t := r.announced[from.ID]
 		t.again = true
-		r.told[from.ID] = t
+		r.announced[from.ID] = t
 	case l.Number > mine.Number:
 		r.adopt(l)
 		r.event(Changed, from.Name, fmt.Sprintf("layout %d", l.Number))
 	case !mine.Agrees(l):
-		return r.refuse(Conflict, from, fmt.Errorf("layout %d of %q says something else than this daemon's: want one change at a time, and the same configuration everywhere",
+		return r.reject(Conflict, from, fmt.Errorf("layout %d of %q says something else than this daemon's: want one change at a time, and the same configuration everywhere",
 			l.Number, from.Name))
 	case l.Number == 1:
-		r.learn(from, l)
+		r.learnVoters(from, l)
 	}
 	return nil
 }
 
-// learn takes over who are the replicas of the sender's region.
-func (r *Acceptor) learn(from route.Peer, l *route.Layout) {
+// learnVoters takes over who are the replicas of the sender's region.
+func (r *Acceptor) learnVoters(from route.Peer, l *route.Layout) {
 	theirs, mine := l.Region(from.Region), r.newest().Region(from.Region)
 	if theirs == nil || mine == nil || len(mine.Replicas) > 0 || len(theirs.Replicas) == 0 {
 		return
@@ -88,12 +88,12 @@ func (r *Acceptor) learn(from route.Peer, l *route.Layout) {
 	mine.Replicas = slices.Clone(theirs.Replicas)
 	r.putLayout()
 	r.rebuild()
-	r.tell = true
+	r.announceAll = true
 }
 
 // complete reports whether the replica holds all that the layout in force asks
 // of it: what it answers to copies for the next one is then all there is.
-func (r *Acceptor) complete() bool { return r.meta.Voting && r.seated(&r.layout) }
+func (r *Acceptor) complete() bool { return r.meta.Voting && r.isVoter(&r.layout) }
 
 // adopt goes by a later layout from here on. Whoever voted under the one before
 // it seals that, by storing the new one; whoever is a replica of the new one
@@ -105,7 +105,7 @@ func (r *Acceptor) adopt(l *route.Layout) {
 		r.meta.Voting = false
 		r.putMeta() // first: it must not pass for a seal of the layout before l
 	}
-	if sealing || r.seated(l) {
+	if sealing || r.isVoter(l) {
 		r.next = &next
 		r.putNext()
 	} else {
@@ -116,6 +116,6 @@ func (r *Acceptor) adopt(l *route.Layout) {
 		r.event(Sealed, "", fmt.Sprintf("layout %d", r.layout.Number))
 	}
 	r.copying = nil
-	r.tell = true
+	r.announceAll = true
 	r.rebuild()
 }

@@ -43,7 +43,7 @@ func (r *Acceptor) clone() *Acceptor {
 		n := *l
 		c.records[k] = &n
 	}
-	c.heard, c.told, c.since = cloneMap(r.heard), cloneMap(r.told), cloneMap(r.since)
+	c.reports, c.announced, c.rejectedAt = cloneMap(r.reports), cloneMap(r.announced), cloneMap(r.rejectedAt)
 	c.batch = r.batch.clone()
 	if r.flight != nil {
 		f := r.flight.clone()
@@ -204,7 +204,7 @@ func (r *Acceptor) print(n func(uint64), flag func(bool), text func(string)) {
 			s := &c.sources[i]
 			flag(s.done)
 			n(s.generation)
-			flag(s.ever)
+			flag(s.requested)
 			text(generationsText(s.generations))
 		}
 	}

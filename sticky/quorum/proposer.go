@@ -207,7 +207,7 @@ func (k *Proposer) Accepted(vote *sticky.Accepted, v *route.Routing) Outcome {
 	if vote.Generations.Validate() != nil || vote.Held.Validate() != nil {
 		return Pending
 	}
-	k.take(vote)
+	k.record(vote)
 	ok, open, outvoted, ended := 0, 0, 0, 0
 	for _, s := range v.Voters() {
 		c := k.voted(s.ID)
@@ -240,8 +240,8 @@ func (k *Proposer) Accepted(vote *sticky.Accepted, v *route.Routing) Outcome {
 	return Stuck
 }
 
-// take notes a vote, and what it tells of others.
-func (k *Proposer) take(vote *sticky.Accepted) {
+// record notes a vote, and what it tells of others.
+func (k *Proposer) record(vote *sticky.Accepted) {
 	for _, l := range vote.Generations {
 		k.generations = k.generations.With(l.Voter, l.Generation)
 	}

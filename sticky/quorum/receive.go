@@ -54,8 +54,8 @@ type Stats struct {
 	// Votes are the raises that it holds, Refusals those it refused, by Why.
 	Votes    uint64
 	Refusals [sticky.MaxReason + 1]uint64
-	// Refused counts what made no sense, by Refusal.
-	Refused [nRejections]uint64
+	// Rejected counts what made no sense, by Refusal.
+	Rejected [nRejections]uint64
 	// Events that there was no room for.
 	Dropped uint64
 }
@@ -68,10 +68,10 @@ func (r *Acceptor) Receive(at time.Duration, now int64, m *sticky.Message) error
 	r.at, r.now = max(r.at, at), now
 	from := r.live.Get(m.From)
 	if from.ID == 0 || m.To != r.self {
-		return r.refuse(UnknownPeer, from, fmt.Errorf("message of %s for %s: want one of a live peer for %s", m.From, m.To, r.self))
+		return r.reject(UnknownPeer, from, fmt.Errorf("message of %s for %s: want one of a live peer for %s", m.From, m.To, r.self))
 	}
 	if len(m.Accepts) > sticky.MaxItems || len(m.SnapshotRequests) > sticky.MaxItems || len(m.SnapshotChunks) > sticky.MaxSnapshotChunks || len(m.Layouts) > sticky.MaxLayouts {
-		return r.refuse(TooMany, from, fmt.Errorf("message of %q: %d raises, %d copies, %d pages, %d layouts: want at most %d, %d, %d, %d",
+		return r.reject(TooMany, from, fmt.Errorf("message of %q: %d raises, %d copies, %d pages, %d layouts: want at most %d, %d, %d, %d",
 			from.Name, len(m.Accepts), len(m.SnapshotRequests), len(m.SnapshotChunks), len(m.Layouts), sticky.MaxItems, sticky.MaxItems, sticky.MaxSnapshotChunks, sticky.MaxLayouts))
 	}
 	var first error
@@ -81,41 +81,41 @@ func (r *Acceptor) Receive(at time.Duration, now int64, m *sticky.Message) error
 		}
 	}
 	for i := range m.Layouts {
-		note(r.hear(from, m, &m.Layouts[i]))
+		note(r.onLayout(from, m, &m.Layouts[i]))
 	}
 	for i := range m.Accepts {
-		note(r.takeAccept(from, m, &m.Accepts[i]))
+		note(r.onAccept(from, m, &m.Accepts[i]))
 	}
 	for i := range m.SnapshotRequests {
-		note(r.takeCopy(from, m, &m.SnapshotRequests[i]))
+		note(r.onSnapshotRequest(from, m, &m.SnapshotRequests[i]))
 	}
 	for i := range m.SnapshotChunks {
-		note(r.takePage(from, &m.SnapshotChunks[i]))
+		note(r.onSnapshotChunk(from, &m.SnapshotChunks[i]))
 	}
 	return first
 }
 
-func (r *Acceptor) takeAccept(from route.Peer, m *sticky.Message, accept *sticky.Accept) error {
+func (r *Acceptor) onAccept(from route.Peer, m *sticky.Message, accept *sticky.Accept) error {
 	if from.Region != r.cfg.Region {
-		return r.refuse(OtherRegion, from, fmt.Errorf("raise of %q in %q: want one of %q", from.Name, from.Region, r.cfg.Region))
+		return r.reject(OtherRegion, from, fmt.Errorf("raise of %q in %q: want one of %q", from.Name, from.Region, r.cfg.Region))
 	}
 	if f := validateAccept(accept, m.From); f != NoRejection {
-		return r.refuse(f, from, fmt.Errorf("raise of %q: ballot %d of %s, %d marks: want its own ballot and 1 to %d marks in order",
+		return r.reject(f, from, fmt.Errorf("raise of %q: ballot %d of %s, %d marks: want its own ballot and 1 to %d marks in order",
 			from.Name, accept.Ballot.Round, accept.Ballot.Owner, len(accept.Watermarks), sticky.MaxWatermarks))
 	}
 	r.accept(m, accept)
 	return nil
 }
 
-// refuse counts what was not taken, and tells of it now and then.
-func (r *Acceptor) refuse(f Rejection, from route.Peer, err error) error {
-	r.stats.Refused[f]++
+// reject counts what was not taken, and tells of it now and then.
+func (r *Acceptor) reject(f Rejection, from route.Peer, err error) error {
+	r.stats.Rejected[f]++
 	key := rendezvous.Hash(from.Name, f.String())
-	if at, told := r.since[key]; !told || r.at-at >= refuseEvery {
-		if len(r.since) >= maxEvents {
-			clear(r.since)
+	if at, told := r.rejectedAt[key]; !told || r.at-at >= rejectEvery {
+		if len(r.rejectedAt) >= maxEvents {
+			clear(r.rejectedAt)
 		}
-		r.since[key] = r.at
+		r.rejectedAt[key] = r.at
 		r.event(Rejected, from.Name, err.Error())
 	}
 	return fmt.Errorf("sticky: %w", err)

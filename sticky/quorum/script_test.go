@@ -66,7 +66,7 @@ func (w *world) script(t *testing.T, d *datadriven.TestData) string {
 		return w.scriptDeliver(d.Cmd, strings.Join(words, " "))
 	case "again":
 		m := w.own(int(words[0][0] - 'a'))
-		m.at += 2 * copyAgain
+		m.at += 2 * requestAgain
 		w.settle(m)
 		w.accept(m)
 	case "show":

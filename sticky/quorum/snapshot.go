@@ -34,23 +34,23 @@ type source struct {
 	begun, done  bool
 	generation   uint64
 	generations  route.Generations // what it told
-	asked        time.Duration
-	ever         bool // asked at all
+	requestedAt        time.Duration
+	requested         bool // asked at all
 }
 
 const (
-	// copyAgain is after how long a page is asked for again.
-	copyAgain = 250 * time.Millisecond
-	// pagesFor is for how long the order of keys is kept for who copies.
-	pagesFor = time.Minute
-	// pageWatermarks bounds the marks of a page.
-	pageWatermarks = 4_096
+	// requestAgain is after how long a page is asked for again.
+	requestAgain = 250 * time.Millisecond
+	// orderFor is for how long the order of keys is kept for who copies.
+	orderFor = time.Minute
+	// chunkWatermarks bounds the marks of a page.
+	chunkWatermarks = 4_096
 )
 
 // copy goes on with what must be copied before the replica may vote.
 func (r *Acceptor) copy() {
 	target := r.newest()
-	if r.failed != nil || !r.seated(target) || r.next == nil && r.meta.Voting {
+	if r.failed != nil || !r.isVoter(target) || r.next == nil && r.meta.Voting {
 		r.copying = nil
 		return
 	}
@@ -65,16 +65,16 @@ func (r *Acceptor) copy() {
 	for i := range c.sources {
 		s := &c.sources[i]
 		p := r.live.Find(s.region, s.name)
-		if s.done || p.ID == 0 || s.ever && r.at-s.asked < copyAgain {
+		if s.done || p.ID == 0 || s.requested && r.at-s.requestedAt < requestAgain {
 			continue
 		}
-		s.ask(r, p.ID)
+		s.request(r, p.ID)
 	}
 }
 
-// ask asks a source for its next page.
-func (s *source) ask(r *Acceptor, id crdt.Incarnation) {
-	s.asked, s.ever = r.at, true
+// request asks a source for its next page.
+func (s *source) request(r *Acceptor, id crdt.Incarnation) {
+	s.requestedAt, s.requested = r.at, true
 	m := r.to(id)
 	m.Layouts = append(m.Layouts[:0], r.newest().Clone())
 	m.Voting, m.Generation = false, r.meta.Generation
@@ -158,14 +158,14 @@ func (c *copying) consistent(region string) int {
 }
 
 func (s *source) restart() {
-	*s = source{region: s.region, name: s.name, voter: s.voter, asked: s.asked, ever: s.ever}
+	*s = source{region: s.region, name: s.name, voter: s.voter, requestedAt: s.requestedAt, requested: s.requested}
 }
 
 func (c *copying) wake(at time.Duration) time.Duration {
-	due := at + copyAgain
+	due := at + requestAgain
 	for i := range c.sources {
-		if s := &c.sources[i]; !s.done && s.asked+copyAgain > at {
-			due = min(due, s.asked+copyAgain)
+		if s := &c.sources[i]; !s.done && s.requestedAt+requestAgain > at {
+			due = min(due, s.requestedAt+requestAgain)
 		}
 	}
 	return due
@@ -180,18 +180,18 @@ func (r *Acceptor) finish() {
 	r.copying = nil
 	r.meta.Voting = true
 	r.putMeta() // after the layout, and after all that was copied
-	r.tell = true
+	r.announceAll = true
 	r.event(Voting, "", fmt.Sprintf("layout %d", r.layout.Number))
 	r.rebuild()
 }
 
-// takeCopy answers a replica that copies.
+// onSnapshotRequest answers a replica that copies.
 //
 // It copies for the layout that is beside the copy: two that were proposed at
 // once have one number, and no replica seals for both.
-func (r *Acceptor) takeCopy(from route.Peer, m *sticky.Message, c *sticky.SnapshotRequest) error {
+func (r *Acceptor) onSnapshotRequest(from route.Peer, m *sticky.Message, c *sticky.SnapshotRequest) error {
 	if c.Voter != route.NameHash(from.Name) || from.ID == r.self {
-		return r.refuse(BadSnapshotRequest, from, fmt.Errorf("copy of %q for replica %016x: want its own", from.Name, c.Voter))
+		return r.reject(BadSnapshotRequest, from, fmt.Errorf("copy of %q for replica %016x: want its own", from.Name, c.Voter))
 	}
 	p := sticky.SnapshotChunk{Voter: route.NameHash(r.cfg.Name), Number: c.Number, After: c.After, Begin: c.Begin}
 	target := r.newest()
@@ -199,14 +199,14 @@ func (r *Acceptor) takeCopy(from route.Peer, m *sticky.Message, c *sticky.Snapsh
 	case c.Number != target.Number, len(m.Layouts) != 1, m.Number != c.Number, !target.Agrees(&m.Layouts[0]):
 		p.Reason = sticky.OtherLayout
 	case !slices.Contains(target.VotersOf(from.Region), from.Name):
-		return r.refuse(BadSnapshotRequest, from, fmt.Errorf("copy of %q in %q: layout %d does not name it a replica", from.Name, from.Region, c.Number))
+		return r.reject(BadSnapshotRequest, from, fmt.Errorf("copy of %q in %q: layout %d does not name it a replica", from.Name, from.Region, c.Number))
 	case r.failed != nil, !r.complete(), r.next != nil && r.layout.Number != c.Number-1:
 		p.Reason = sticky.NotVoting
 	default:
 		if from.Region == r.cfg.Region {
 			r.noteGeneration(c.Voter, c.Generation)
 		}
-		r.fill(&p)
+		r.fillChunk(&p)
 	}
 	out := r.to(from.ID)
 	if len(out.SnapshotChunks) == sticky.MaxSnapshotChunks {
@@ -244,45 +244,45 @@ func (r *Acceptor) concerns(voter uint64) bool {
 	return voter == route.NameHash(r.cfg.Name)
 }
 
-// fill fills a page with the records that follow. The order of keys may be older
+// fillChunk fills a page with the records that follow. The order of keys may be older
 // than some records: those came after the copier's life or the seal was noted,
 // and do not concern it.
-func (r *Acceptor) fill(p *sticky.SnapshotChunk) {
-	if r.page == nil || p.Begin {
-		r.page = r.keys()
+func (r *Acceptor) fillChunk(p *sticky.SnapshotChunk) {
+	if r.order == nil || p.Begin {
+		r.order = r.keys()
 	}
-	r.paged = r.at
+	r.orderedAt = r.at
 	i := 0
 	if !p.Begin {
-		i = sort.Search(len(r.page), func(i int) bool { return compareKeys(r.page[i], p.After) > 0 })
+		i = sort.Search(len(r.order), func(i int) bool { return compareKeys(r.order[i], p.After) > 0 })
 	}
 	watermarks := 0
-	for ; i < len(r.page) && len(p.Records) < sticky.MaxRecords && watermarks < pageWatermarks; i++ {
-		if l := r.records[r.page[i]]; l != nil {
-			p.Records = append(p.Records, sticky.Record{Key: r.page[i], Ballot: l.ballot, Watermarks: l.watermarks, Ended: l.ended})
+	for ; i < len(r.order) && len(p.Records) < sticky.MaxRecords && watermarks < chunkWatermarks; i++ {
+		if l := r.records[r.order[i]]; l != nil {
+			p.Records = append(p.Records, sticky.Record{Key: r.order[i], Ballot: l.ballot, Watermarks: l.watermarks, Ended: l.ended})
 			watermarks += len(l.watermarks)
 		}
 	}
-	p.Last = i == len(r.page)
+	p.Last = i == len(r.order)
 	p.Ended, p.Generations = r.meta.Ended, r.meta.Generations
 }
 
-// takePage takes in what another replica holds.
-func (r *Acceptor) takePage(from route.Peer, p *sticky.SnapshotChunk) error {
+// onSnapshotChunk takes in what another replica holds.
+func (r *Acceptor) onSnapshotChunk(from route.Peer, p *sticky.SnapshotChunk) error {
 	c := r.copying
 	if c == nil || p.Number != c.number {
 		return nil // of an earlier try
 	}
 	i := slices.IndexFunc(c.sources, func(s source) bool { return s.region == from.Region && s.name == from.Name })
 	if i < 0 || p.Voter != route.NameHash(from.Name) {
-		return r.refuse(BadSnapshotChunk, from, fmt.Errorf("page of %q in %q: it was not asked", from.Name, from.Region))
+		return r.reject(BadSnapshotChunk, from, fmt.Errorf("page of %q in %q: it was not asked", from.Name, from.Region))
 	}
 	s := &c.sources[i]
 	if s.done || p.Reason != sticky.NoReason || p.Begin == s.begun || p.After != s.after {
 		return nil // late or not yet; it is asked again
 	}
 	if err := validateChunk(p); err != nil {
-		return r.refuse(BadSnapshotChunk, from, fmt.Errorf("page of %q: %w", from.Name, err))
+		return r.reject(BadSnapshotChunk, from, fmt.Errorf("page of %q: %w", from.Name, err))
 	}
 	if generation := p.Generations.Of(s.voter); s.begun && generation != s.generation {
 		s.restart()
@@ -291,10 +291,10 @@ func (r *Acceptor) takePage(from route.Peer, p *sticky.SnapshotChunk) error {
 		s.generation, s.generations = generation, p.Generations
 	}
 	if len(r.records)+len(p.Records) > 2*r.cfg.MaxLedgers+sticky.MaxRecords {
-		return r.refuse(NoRoom, from, fmt.Errorf("page of %q: no room for more than %d ledgers: want more room to copy", from.Name, 2*r.cfg.MaxLedgers))
+		return r.reject(NoRoom, from, fmt.Errorf("page of %q: no room for more than %d ledgers: want more room to copy", from.Name, 2*r.cfg.MaxLedgers))
 	}
 	r.merge(from, p)
-	s.begun, s.ever = true, false // the next page at once
+	s.begun, s.requested = true, false // the next page at once
 	if n := len(p.Records); n > 0 {
 		s.after = p.Records[n-1].Key
 	}

@@ -13,9 +13,9 @@ type Status struct {
 	Layout route.Layout
 	Number uint64
 	Voters []VoterStatus
-	// Voting says that the replica votes, Why else why not.
+	// Voting says that the replica votes, Reason else why not.
 	Voting bool
-	Why    string
+	Reason    string
 	// Lone says that the loss of one replica of the region leaves no majority.
 	Lone       bool
 	Generation uint64
@@ -39,10 +39,10 @@ func (r *Acceptor) Status() Status {
 	s := Status{
 		Layout: r.newest().Clone(), Generation: r.meta.Generation, Ledgers: len(r.records), Ended: r.meta.Ended, Stats: r.stats,
 	}
-	if s.Voting, s.Why = r.voting(); s.Voting {
+	if s.Voting, s.Reason = r.voting(); s.Voting {
 		s.Number = r.layout.Number
 	}
-	for _, voter := range r.view.Voters() {
+	for _, voter := range r.routing.Voters() {
 		s.Voters = append(s.Voters, VoterStatus{voter.Name, voter.Incarnation, r.votes(r.cfg.Region, voter.Name)})
 	}
 	s.Lone = len(s.Voters) < 3
@@ -62,7 +62,7 @@ func (r *Acceptor) Record(key crdt.Key) (sticky.Record, bool) {
 // Votes reports whether a replica of any region said of late that it votes under
 // the layout that daemons go by; known is false when nothing was heard of it.
 func (r *Acceptor) Votes(region, name string) (votes, known bool) {
-	h, heard := r.heard[r.live.Find(region, name).ID]
+	h, heard := r.reports[r.live.Find(region, name).ID]
 	self := region == r.cfg.Region && name == r.cfg.Name
 	return r.votes(region, name), self || heard && r.at-h.at < fresh
 }

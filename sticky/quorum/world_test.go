@@ -176,7 +176,7 @@ func (w *world) halve(m *machine) {
 	if w.s.mutated(halfIsMajority) {
 		l := w.s.genesis()
 		l.Regions[0].Replicas = []string{m.name}
-		m.r.view = route.New(&l, "r", m.name, m.incarnation, m.r.live)
+		m.r.routing = route.New(&l, "r", m.name, m.incarnation, m.r.live)
 	}
 }
 
@@ -395,7 +395,7 @@ func (w *world) perform(act string) {
 		w.accept(m)
 	case "again":
 		w.left.pokes--
-		m.at += 2 * copyAgain
+		m.at += 2 * requestAgain
 		w.settle(m)
 	case "forget":
 		w.left.rebirth--

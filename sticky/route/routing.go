@@ -32,16 +32,16 @@ type Routing struct {
 	number  uint64
 	self    crdt.Incarnation
 	own     int // index of the own region in areas, which always has it
-	areas   []area
-	drawing []int // areas that keys are drawn to, by weight
+	regions   []regionOwners
+	weighted []int // areas that keys are drawn to, by weight
 	equal   bool  // all of these weigh the same
 	pins    map[uint64]int
 	voters  []Voter
-	seated  bool
+	isVoter  bool
 }
 
-// area is a region as a home for keys.
-type area struct {
+// regionOwners is a region as a home for keys.
+type regionOwners struct {
 	name   string
 	hash   uint64
 	weight uint64
@@ -60,7 +60,7 @@ type daemon struct {
 // Owner returns the home of a ledger: in the region that the rule is pinned to or
 // that the key is drawn to, or in the own region when regional is set.
 func (v *Routing) Owner(key crdt.Key, rule uint64, regional bool) Owner {
-	if len(v.areas) == 0 {
+	if len(v.regions) == 0 {
 		return Owner{}
 	}
 	word := rendezvous.Fold(key)
@@ -68,10 +68,10 @@ func (v *Routing) Owner(key crdt.Key, rule uint64, regional bool) Owner {
 	if !regional {
 		var pinned bool
 		if i, pinned = v.pins[rule]; !pinned {
-			i = v.drawn(word)
+			i = v.homeOf(word)
 		}
 	}
-	a := &v.areas[i]
+	a := &v.regions[i]
 	h := Owner{Region: a.name, Own: i == v.own}
 	most := uint64(0)
 	for j := range a.owners {
@@ -86,41 +86,41 @@ func (v *Routing) Owner(key crdt.Key, rule uint64, regional bool) Owner {
 
 // Candidate reports whether a daemon could be home of a ledger if others died.
 func (v *Routing) Candidate(key crdt.Key, rule uint64, regional bool, of crdt.Incarnation) bool {
-	if len(v.areas) == 0 || of == 0 {
+	if len(v.regions) == 0 || of == 0 {
 		return false
 	}
 	i := v.own
 	if !regional {
 		var pinned bool
 		if i, pinned = v.pins[rule]; !pinned {
-			i = v.drawn(rendezvous.Fold(key))
+			i = v.homeOf(rendezvous.Fold(key))
 		}
 	}
-	return slices.ContainsFunc(v.areas[i].owners, func(d daemon) bool { return d.incarnation == of })
+	return slices.ContainsFunc(v.regions[i].owners, func(d daemon) bool { return d.incarnation == of })
 }
 
-// drawn returns the region that a key is drawn to: by weighted rendezvous, so
+// homeOf returns the region that a key is drawn to: by weighted rendezvous, so
 // that a change of one weight moves only what must move.
-func (v *Routing) drawn(word uint64) int {
-	if len(v.drawing) == 0 {
+func (v *Routing) homeOf(word uint64) int {
+	if len(v.weighted) == 0 {
 		return v.own
 	}
-	best := v.drawing[0]
+	best := v.weighted[0]
 	if v.equal {
-		most := rendezvous.Draw(word, v.areas[best].hash)
-		for _, i := range v.drawing[1:] {
-			if u := rendezvous.Draw(word, v.areas[i].hash); u > most {
+		most := rendezvous.Draw(word, v.regions[best].hash)
+		for _, i := range v.weighted[1:] {
+			if u := rendezvous.Draw(word, v.regions[i].hash); u > most {
 				best, most = i, u
 			}
 		}
 		return best
 	}
-	least := rendezvous.Rarity(rendezvous.Draw(word, v.areas[best].hash))
-	for _, i := range v.drawing[1:] {
-		r := rendezvous.Rarity(rendezvous.Draw(word, v.areas[i].hash))
+	least := rendezvous.Rarity(rendezvous.Draw(word, v.regions[best].hash))
+	for _, i := range v.weighted[1:] {
+		r := rendezvous.Rarity(rendezvous.Draw(word, v.regions[i].hash))
 		// r/weight < least/weight of the best, without dividing
-		ahi, alo := bits.Mul64(r, v.areas[best].weight)
-		bhi, blo := bits.Mul64(least, v.areas[i].weight)
+		ahi, alo := bits.Mul64(r, v.regions[best].weight)
+		bhi, blo := bits.Mul64(least, v.regions[i].weight)
 		if ahi < bhi || ahi == bhi && alo < blo {
 			best, least = i, r
 		}
@@ -150,8 +150,8 @@ func (v *Routing) Majority() int {
 	return Majority(len(v.voters))
 }
 
-// Seated reports whether this daemon is one of the seats.
-func (v *Routing) Seated() bool { return v.seated }
+// IsVoter reports whether this daemon is one of the seats.
+func (v *Routing) IsVoter() bool { return v.isVoter }
 
 // Number returns the number of the layout.
 func (v *Routing) Number() uint64 { return v.number }
@@ -165,15 +165,15 @@ func New(l *Layout, region, name string, self crdt.Incarnation, live Peers) *Rou
 		if r.Name == region {
 			v.own = i
 		}
-		v.areas = append(v.areas, newArea(r, live))
+		v.regions = append(v.regions, newRegionOwners(r, live))
 		if r.Weight > 0 {
-			v.drawing = append(v.drawing, i)
-			v.equal = v.equal && r.Weight == l.Regions[v.drawing[0]].Weight
+			v.weighted = append(v.weighted, i)
+			v.equal = v.equal && r.Weight == l.Regions[v.weighted[0]].Weight
 		}
 	}
 	if v.own < 0 {
-		v.own = len(v.areas)
-		v.areas = append(v.areas, newArea(&Region{Name: region}, live))
+		v.own = len(v.regions)
+		v.regions = append(v.regions, newRegionOwners(&Region{Name: region}, live))
 	}
 	for _, p := range l.Pins {
 		for i := range l.Regions {
@@ -185,13 +185,13 @@ func New(l *Layout, region, name string, self crdt.Incarnation, live Peers) *Rou
 	for _, n := range l.VotersOf(region) {
 		d := live.Find(region, n)
 		v.voters = append(v.voters, Voter{ID: NameHash(n), Name: n, Incarnation: d.ID})
-		v.seated = v.seated || n == name
+		v.isVoter = v.isVoter || n == name
 	}
 	return v
 }
 
-func newArea(r *Region, live Peers) area {
-	a := area{name: r.Name, hash: rendezvous.Hash("region", r.Name), weight: uint64(r.Weight)}
+func newRegionOwners(r *Region, live Peers) regionOwners {
+	a := regionOwners{name: r.Name, hash: rendezvous.Hash("region", r.Name), weight: uint64(r.Weight)}
 	var ready, alive, all []daemon
 	take := func(name string, p Peer) {
 		d := daemon{name, NameHash(name), p.ID}
@@ -232,4 +232,4 @@ func (v *Routing) Pinned(rule uint64) bool {
 
 // Regions returns how many regions the layout has: floors are shares of them, and
 // so the same for all who go by it.
-func (v *Routing) Regions() int { return len(v.areas) }
+func (v *Routing) Regions() int { return len(v.regions) }

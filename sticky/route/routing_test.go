@@ -173,10 +173,10 @@ func TestViewVoters(t *testing.T) {
 	live.Sort()
 	v := New(l, "eu", "eu1", 7, live)
 	want := []Voter{{NameHash("eu1"), "eu1", 7}, {NameHash("eu2"), "eu2", 8}, {NameHash("eu3"), "eu3", 0}}
-	if !slices.Equal(v.Voters(), want) || v.Majority() != 2 || v.Live() != 2 || !v.Seated() || v.Number() != 1 {
-		t.Errorf("seats %+v, majority %d of %d live, seated %v, layout %d", v.Voters(), v.Majority(), v.Live(), v.Seated(), v.Number())
+	if !slices.Equal(v.Voters(), want) || v.Majority() != 2 || v.Live() != 2 || !v.IsVoter() || v.Number() != 1 {
+		t.Errorf("seats %+v, majority %d of %d live, seated %v, layout %d", v.Voters(), v.Majority(), v.Live(), v.IsVoter(), v.Number())
 	}
-	if v := New(l, "eu", "eu9", 5, live); v.Seated() {
+	if v := New(l, "eu", "eu9", 5, live); v.IsVoter() {
 		t.Error("eu9 is seated: want replicas only")
 	}
 }
