@@ -116,7 +116,7 @@ func TestStrictDisks(t *testing.T) {
 		ask()
 		first := w.residents[0]
 		restart(first, func() {})
-		if s := w.status(first); !s.Voting || s.Ledgers != 1 || s.Generation != 0 {
+		if s := w.status(first); !s.Voting || s.Keys != 1 || s.Generation != 0 {
 			t.Errorf("with its disk: %+v", s)
 		}
 		restart(first, func() { remove(t, w.journalOf(first)) })
@@ -124,7 +124,7 @@ func TestStrictDisks(t *testing.T) {
 			t.Error("a lost disk is not logged")
 		}
 		w.within(5*time.Second, "it has copied", w.voting)
-		if s := w.status(first); s.Generation == 0 || s.Ledgers != 1 {
+		if s := w.status(first); s.Generation == 0 || s.Keys != 1 {
 			t.Errorf("without its disk: %+v", s)
 		}
 		life := w.status(first).Generation
@@ -133,7 +133,7 @@ func TestStrictDisks(t *testing.T) {
 			t.Error("a damaged disk is not logged")
 		}
 		w.within(5*time.Second, "it has copied", w.voting)
-		if s := w.status(first); s.Generation <= life || s.Ledgers != 1 {
+		if s := w.status(first); s.Generation <= life || s.Keys != 1 {
 			t.Errorf("with a damaged disk: %+v", s)
 		}
 		ask()

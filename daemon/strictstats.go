@@ -15,7 +15,7 @@ func (s *strict) StrictStats() telemetry.StrictStats {
 	n, status := s.acceptor, s.acceptor.status()
 	out := telemetry.StrictStats{
 		Node: s.engine.StrictStats(), Layout: status.Layout.Number,
-		Voter: s.Routing().IsVoter(), Voting: status.Voting, Keys: status.Ledgers,
+		Voter: s.Routing().IsVoter(), Voting: status.Voting, Keys: status.Keys,
 		Replies: map[string]uint64{"accepted": status.Stats.Votes}, Transitions: map[string]uint64{},
 		Journal: telemetry.Journal{
 			Bytes: n.counts.size.Load(), Writes: n.counts.writes.Load(), Entries: n.counts.entries.Load(),

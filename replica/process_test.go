@@ -405,7 +405,7 @@ func TestAcceptorStoresBeforeItSends(t *testing.T) {
 			t.Fatalf("the %s recovers %+v, %v", name, stored, err)
 		}
 		again, _ := acceptorOf(t, quorum.Start{Stored: stored})
-		if status := again.Acceptor.Status(); !status.Voting || status.Ledgers != 1 {
+		if status := again.Acceptor.Status(); !status.Voting || status.Keys != 1 {
 			t.Errorf("the %s: %+v", name, status)
 		}
 	}

@@ -7,7 +7,7 @@ type Ballot struct {
 	Round uint64 // at most MaxRound
 	Owner crdt.Incarnation
 	// Term counts the proposers that Owner has started, so that a proposer
-	// which forgot a key and starts again is told apart from the earlier one.
+	// which forgot a key and starts again differs from the earlier one.
 	Term uint64
 }
 

@@ -33,7 +33,7 @@
 //     when ended watermarks are forgotten.
 //
 // The watermark is the high-water mark of a sequence, as in TiDB's timestamp
-// oracle; ballots are those of Paxos (Lamport, "Paxos made simple", 2001), and a
-// change of voters seals the old layout as in Vertical Paxos (Lamport, Malkhi
+// oracle. Ballots are those of Paxos (Lamport, "Paxos made simple", 2001), and
+// a change of voters seals the old layout as in Vertical Paxos (Lamport, Malkhi
 // and Zhou, 2009).
 package sticky

@@ -39,7 +39,7 @@ type SnapshotChunk struct {
 // Record is the state of one key at an acceptor.
 type Record struct {
 	Key        crdt.Key
-	Ballot     Ballot // promised; Owner is 0 when a snapshot raised it
+	Ballot     Ballot // promised; Owner is 0 if a snapshot advanced it
 	Watermarks Watermarks
 	// Ended is the instant before which ended watermarks of this key were
 	// forgotten, in Unix milliseconds. Accepts of them are refused.

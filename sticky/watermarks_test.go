@@ -17,8 +17,8 @@ func drawWatermarks(t *rapid.T, name string) Watermarks {
 	return m
 }
 
-// TestWatermarksLaws holds marks to the laws of a join semilattice, and what else
-// relies on them.
+// TestWatermarksLaws holds marks to the laws of a join semilattice, and what
+// else relies on them.
 func TestWatermarksLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := drawWatermarks(t, "a"), drawWatermarks(t, "b"), drawWatermarks(t, "c")

@@ -69,7 +69,7 @@ func (r *Report) strictState(live []gossip.Member) *api.StrictState {
 				x.Voting, x.WhyNot = nil, fmt.Sprintf("silent for %v", age.Round(time.Second))
 			}
 			if x.Self {
-				x.WhyNot = status.Why
+				x.WhyNot = status.Reason
 			}
 			if x.Live && !isSilent {
 				n.reachable++
@@ -191,7 +191,7 @@ func (r *Report) setAcceptor(out *api.StrictState, s *quorum.Status) {
 	}
 	bytes, fault := r.Strict.Journal()
 	out.Acceptor = &api.AcceptorState{
-		Voting: s.Voting, WhyNot: s.Why, Keys: s.Ledgers, JournalFault: fault, JournalBytes: uint64(max(0, bytes)),
+		Voting: s.Voting, WhyNot: s.Reason, Keys: s.Keys, JournalFault: fault, JournalBytes: uint64(max(0, bytes)),
 	}
 	if s.Generation > 0 && s.Generation < 1<<52 { // the time of the loss, in Unix milliseconds
 		out.Acceptor.DiskLost = new(time.UnixMilli(int64(s.Generation)).UTC())

@@ -10,22 +10,21 @@ package breaker
 
 import "time"
 
-// BreakerConfig says when a breaker opens. A field of 0 has its default.
+// Config is when a breaker opens and closes. A field of 0 has its default.
 type Config struct {
 	// Errors is the share of failed calls at which it opens, in millionths.
 	Errors uint32
 	// Window is the time over which calls are counted, in tenths of it.
 	Window time.Duration
-	// Calls is how many there must be in Window for their share to mean anything.
+	// Calls is the least number of calls in Window at which it opens.
 	Calls uint32
-	// Open is how long it stays open before it lets one call through.
+	// Open is how long it stays open before it lets one probe through.
 	Open time.Duration
-	// Probe is how long that one may take. One that has not been done then is
-	// forgotten, and the next call may pass.
+	// Probe is how long the probe may take. After that the next call may pass.
 	Probe time.Duration
 }
 
-// DefaultBreaker returns the defaults.
+// Default returns the defaults.
 func Default() Config {
 	return Config{
 		Errors: whole / 2, Window: 10 * time.Second, Calls: 10, Open: time.Minute, Probe: 10 * time.Second,
@@ -35,7 +34,7 @@ func Default() Config {
 // whole is all calls, in millionths.
 const whole = 1_000_000
 
-// BreakerState is what a breaker does with calls.
+// State is the state of a breaker.
 type State uint8
 
 // The states.
@@ -47,7 +46,7 @@ const (
 
 var stateNames = [...]string{"closed", "half_open", "open"}
 
-// String returns the name that logs and metrics carry.
+// String returns the name in logs and metrics.
 func (s State) String() string {
 	if int(s) >= len(stateNames) {
 		return "unknown"
@@ -59,28 +58,29 @@ func (s State) String() string {
 type Transition struct {
 	At       time.Duration
 	From, To State
-	// Calls and Failures are those of the window, when the breaker opened for
-	// them; the one probe, when it opened or closed for that.
+	// Calls and Failures are those of the window if the breaker opened for
+	// them, or of the one probe if it opened or closed for that.
 	Calls, Failures uint32
 }
 
 const (
 	buckets = 10
-	// maxTransitions bounds those that nobody has polled: the oldest go.
+	// maxTransitions bounds the transitions that were not polled. The oldest
+	// ones are dropped.
 	maxTransitions = 8
 )
 
-// Breaker keeps calls from a home that does not answer. It is told the time
-// since some start, which does not decrease, and takes one that does for the
-// latest it knows. It is not safe for concurrent use, and never allocates.
+// Breaker keeps calls from a daemon that does not answer. Each method gets the
+// time since some start; an earlier time than the latest counts as the latest.
+// It is not safe for concurrent use, and never allocates.
 //
-// Each call that Allow lets through is to be followed by one Done. What is done
-// while the breaker is half open is taken for the outcome of the probe, and what
-// is done while it is open is of calls from before and does not count.
+// Each call that Allow admits must be followed by one Done. In the half-open
+// state Done is the outcome of the probe. In the open state it belongs to an
+// earlier call and does not count.
 type Breaker struct {
 	cfg   Config
 	state State
-	now   time.Duration // the latest told
+	now   time.Duration // the latest time
 	since time.Duration // of the state
 
 	probing bool
@@ -94,7 +94,7 @@ type Breaker struct {
 	pending int
 }
 
-// NewBreaker returns a closed breaker.
+// New returns a closed breaker.
 func New(c Config) *Breaker {
 	d := Default()
 	if c.Errors == 0 {
@@ -115,8 +115,8 @@ func New(c Config) *Breaker {
 	return &Breaker{cfg: c}
 }
 
-// Allow reports whether a call may pass. Of a breaker that is half open the
-// first one that may is the probe.
+// Allow reports whether a call may pass. The first call that passes a half-open
+// breaker is the probe.
 func (b *Breaker) Allow(at time.Duration) bool {
 	if !b.Passes(at) {
 		return false
@@ -127,7 +127,7 @@ func (b *Breaker) Allow(at time.Duration) bool {
 	return true
 }
 
-// Passes reports what Allow would, and claims nothing.
+// Passes reports the result of Allow without starting a probe.
 func (b *Breaker) Passes(at time.Duration) bool {
 	switch b.advance(at); b.state {
 	case Closed:
@@ -138,7 +138,7 @@ func (b *Breaker) Passes(at time.Duration) bool {
 	return false
 }
 
-// Done tells the outcome of a call that Allow let through.
+// Done records the outcome of a call that Allow admitted.
 func (b *Breaker) Done(at time.Duration, ok bool) {
 	b.advance(at)
 	switch {
@@ -165,14 +165,13 @@ func (b *Breaker) Opens() time.Duration {
 	return b.since
 }
 
-// State returns the state, and since when it has it.
+// State returns the state and when it began.
 func (b *Breaker) State(at time.Duration) (State, time.Duration) {
 	b.advance(at)
 	return b.state, b.since
 }
 
-// Counts returns the calls of the window that were done, and how many of them
-// failed.
+// Counts returns the finished calls of the window, and how many of them failed.
 func (b *Breaker) Counts(at time.Duration) (calls, failures uint32) {
 	b.advance(at)
 	for i := range b.calls {
@@ -182,8 +181,8 @@ func (b *Breaker) Counts(at time.Duration) (calls, failures uint32) {
 	return calls, failures
 }
 
-// Poll returns the oldest change of the state that it has not returned, false
-// for none. Beyond eight the oldest are forgotten.
+// Poll returns the oldest transition that it has not returned, false if there
+// is none.
 func (b *Breaker) Poll() (Transition, bool) {
 	if b.pending == 0 {
 		return Transition{}, false
@@ -194,7 +193,7 @@ func (b *Breaker) Poll() (Transition, bool) {
 	return t, true
 }
 
-// advance lets time pass.
+// advance advances the clock, the window and the timers.
 func (b *Breaker) advance(at time.Duration) {
 	b.now = max(b.now, at)
 	width := max(b.cfg.Window/buckets, 1)
@@ -215,7 +214,8 @@ func (b *Breaker) advance(at time.Duration) {
 	}
 }
 
-// count takes in the outcome of a call, and opens for too many that failed.
+// count counts the outcome of a call, and opens the breaker for too many
+// failures.
 func (b *Breaker) count(ok bool) {
 	i := b.bucket % buckets
 	b.calls[i] = addSat32(b.calls[i], 1)

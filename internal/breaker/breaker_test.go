@@ -134,8 +134,9 @@ func TestBreakerOpens(t *testing.T) {
 	})
 }
 
-// TestBreakerGenerations draws any history, and holds what passes to what may: of a
-// breaker that is open nothing, of one half open one call per probe's time.
+// TestBreakerGenerations draws any history, and holds what passes to what may:
+// of a breaker that is open nothing, of one half open one call per probe's
+// time.
 func TestBreakerGenerations(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := breaker.Config{Window: time.Second, Calls: 3, Open: 5 * time.Second, Probe: 2 * time.Second}

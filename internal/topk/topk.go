@@ -11,53 +11,50 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// TopK finds the keys that are asked for most often, in memory that does not
-// depend on how many keys there are (Space-Saving: Metwally, Agrawal, El Abbadi
-// 2005). It is not safe for concurrent use. Only Above allocates.
+// Sketch finds the most frequent keys in memory that does not depend on the
+// number of keys. It is not safe for concurrent use. Only Above allocates.
 //
-// It counts by the second, the one at hand and the one before. In a second in
-// which W was added in all, what it counts of a key is at least what was added
-// less W/capacity, and never more. So none is found that is not asked for as
-// often as is said, and every one is found that exceeds a threshold by
-// W/capacity. The rate at an instant is what was counted in the second at hand
-// and, of the second before, the part that the last 1,000 ms still overlap, as
-// if its hits were spread evenly.
+// It counts by the second, the current and the former one. If W hits were added
+// in a second, its count of a key is at most the true count, and less by at
+// most W/capacity. So every key it returns is as frequent as reported, and it
+// returns every key that exceeds a threshold by W/capacity. The rate at an
+// instant is the count of the current second and, of the former one, the part
+// that the last 1,000 ms overlap, as if its hits were spread evenly.
 type Sketch struct {
 	second    int64 // the number of the one at hand
-	now       int64 // the latest instant told, in milliseconds
+	now       int64 // the latest instant, in milliseconds
 	at, prior counter
 }
 
-// HotKey is a key that is asked for often.
+// Entry is a frequent key.
 type Entry struct {
 	Key crdt.Key
-	// Rate is the hits a second that it has at least, and Over how many more they
+	// Rate is the least number of hits per second, and Over how many more they
 	// may be.
 	Rate, Over uint64
 }
 
-// MaxHotKeys bounds the capacity of a TopK.
+// MaxCapacity bounds the capacity of a Sketch.
 const MaxCapacity = 4_096
 
-// hotPeriod is a second, in milliseconds.
+// period is a second, in milliseconds.
 const period = 1_000
 
-// NewTopK returns one that keeps count of so many keys, at least 1 and at most
-// MaxHotKeys.
+// New returns a sketch that counts so many keys, from 1 to MaxCapacity.
 func New(capacity int) *Sketch {
 	capacity = min(max(capacity, 1), MaxCapacity)
 	return &Sketch{at: newCounter(capacity), prior: newCounter(capacity)}
 }
 
-// Add counts hits of a key. at is in milliseconds of a clock that does not go
-// back, from 0; an instant before the latest is taken for that.
+// Add counts hits of a key. at is in milliseconds from the start of some clock;
+// an earlier instant than the latest counts as the latest.
 func (h *Sketch) Add(key crdt.Key, hits uint64, at int64) {
 	if h.advance(at); hits > 0 {
 		h.at.add(key, hits)
 	}
 }
 
-// Rate returns the hits a second of a key: at least so many they are.
+// Rate returns the least number of hits per second of a key.
 func (h *Sketch) Rate(key crdt.Key, at int64) uint64 {
 	h.advance(at)
 	return h.rate(key).Rate
@@ -85,7 +82,7 @@ func (h *Sketch) Above(threshold uint64, at int64) []Entry {
 	return out
 }
 
-// rate returns what is known of a key at the latest instant.
+// rate returns the rate of a key at the latest instant.
 func (h *Sketch) rate(key crdt.Key) Entry {
 	least, most := h.at.bounds(key)
 	priorLeast, priorMost := h.prior.bounds(key)
@@ -95,7 +92,7 @@ func (h *Sketch) rate(key crdt.Key) Entry {
 	return Entry{Key: key, Rate: least, Over: most - least}
 }
 
-// advance moves on to the second of an instant.
+// advance moves to the second of an instant.
 func (h *Sketch) advance(at int64) {
 	h.now = max(h.now, at)
 	switch second := h.now / period; second - h.second {
@@ -112,23 +109,23 @@ func (h *Sketch) advance(at int64) {
 	}
 }
 
-// maxHotCount is where counts end, so that a thousand times two of them is a
-// number.
+// maxCount bounds counts, so that a thousand times two of them does not
+// overflow.
 const maxCount = 1 << 52
 
-// counter counts the keys of one second. What it has no room for takes the place
-// of the key with the lowest count, and goes on from there.
+// counter counts the keys of one second. A key without room replaces the key
+// with the lowest count, and starts from that count.
 type counter struct {
-	heap  []counted  // by count, the lowest first
-	table []uint16 // by hash: 1 + where in heap, 0 for nothing
+	heap  []counted // by count, the lowest first
+	table []uint16  // by hash: 1 + where in heap, 0 for nothing
 	shift int
 }
 
 type counted struct {
-	key         crdt.Key
-	count       uint64 // at most so many hits were its
-	over        uint64 // of them so many may have been of others
-	slot uint32 // in table
+	key   crdt.Key
+	count uint64 // at most so many hits were its
+	over  uint64 // of them so many may have been of others
+	slot  uint32 // in table
 }
 
 func newCounter(capacity int) counter {
@@ -143,12 +140,12 @@ func (s *counter) clear() {
 	s.heap = s.heap[:0]
 }
 
-// owner returns where in the table the search for a key begins.
+// start returns the slot of the table at which the search for a key begins.
 func (s *counter) start(key crdt.Key) uint32 {
 	return uint32((key.Hi ^ bits.RotateLeft64(key.Lo, 32)) * 0x9e3779b97f4a7c15 >> s.shift)
 }
 
-// find returns where in the heap a key is, -1 when it is not.
+// find returns the index of a key in the heap, -1 if it has none.
 func (s *counter) find(key crdt.Key) int {
 	mask := uint32(len(s.table) - 1)
 	for slot := s.start(key); s.table[slot] != 0; slot = (slot + 1) & mask {
@@ -159,7 +156,7 @@ func (s *counter) find(key crdt.Key) int {
 	return -1
 }
 
-// bounds returns at least and at most how many hits were counted of a key.
+// bounds returns the least and the greatest number of hits that a key can have.
 func (s *counter) bounds(key crdt.Key) (least, most uint64) {
 	if i := s.find(key); i >= 0 {
 		return s.heap[i].count - s.heap[i].over, s.heap[i].count
@@ -190,7 +187,7 @@ func (s *counter) add(key crdt.Key, hits uint64) {
 	s.down(i)
 }
 
-// insert puts the key at i of the heap into the table.
+// insert puts the key at index i of the heap into the table.
 func (s *counter) insert(i int) {
 	mask := uint32(len(s.table) - 1)
 	slot := s.start(s.heap[i].key)
@@ -205,8 +202,8 @@ func (s *counter) put(i int, slot uint32) {
 	s.heap[i].slot = slot
 }
 
-// remove takes what is in a slot out of the table, and moves what was put after
-// it for want of that slot.
+// remove empties a slot of the table, and moves the keys after it that belong
+// there.
 func (s *counter) remove(slot uint32) {
 	mask := uint32(len(s.table) - 1)
 	s.table[slot] = 0
@@ -226,8 +223,7 @@ func (s *counter) swap(i, j int) {
 	s.put(j, s.heap[j].slot)
 }
 
-// up moves what is at i to its place, when that is not further down, and returns
-// the place.
+// up moves an entry up the heap to its place, and returns the place.
 func (s *counter) up(i int) int {
 	for i > 0 {
 		parent := (i - 1) / 2
@@ -240,7 +236,7 @@ func (s *counter) up(i int) int {
 	return i
 }
 
-// down moves what is at i to its place, when that is not further up.
+// down moves an entry down the heap to its place.
 func (s *counter) down(i int) {
 	for {
 		least := i

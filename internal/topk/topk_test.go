@@ -36,10 +36,10 @@ func (e *exactly) rate(key crdt.Key, capacity uint64, at int64) (rate, off uint6
 	return rate, off
 }
 
-// TestHotAgainstExact: what a Hot says of a key is never more than the truth,
+// TestSketchAgainstExact: what a Hot says of a key is never more than the truth,
 // and less by no more than its bound; and it names whoever is above a threshold
 // by that.
-func TestHotAgainstExact(t *testing.T) {
+func TestSketchAgainstExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		capacity := rapid.SampledFrom([]int{1, 2, 3, 8, 20}).Draw(t, "capacity")
 		h := topk.New(capacity)
@@ -90,9 +90,9 @@ func TestHotAgainstExact(t *testing.T) {
 	})
 }
 
-// TestHotAmongMany: one hot key among a hundred thousand others is found, and
+// TestSketchAmongMany: one hot key among a hundred thousand others is found, and
 // nothing else is.
-func TestHotAmongMany(t *testing.T) {
+func TestSketchAmongMany(t *testing.T) {
 	h := topk.New(128)
 	rng := rand.New(rand.NewPCG(1, 2))
 	hot := crdt.Key{Hi: 1, Lo: 2}
@@ -114,7 +114,7 @@ func TestHotAmongMany(t *testing.T) {
 	}
 }
 
-func TestHotCorners(t *testing.T) {
+func TestSketchCorners(t *testing.T) {
 	for _, capacity := range []int{-1, 0, 1, topk.MaxCapacity, 1 << 40} {
 		h := topk.New(capacity)
 		key := crdt.Key{Hi: 3}
@@ -138,7 +138,7 @@ func TestHotCorners(t *testing.T) {
 	}
 }
 
-func TestHotAllocatesNothing(t *testing.T) {
+func TestSketchAllocatesNothing(t *testing.T) {
 	h := topk.New(128)
 	n, at := uint64(0), int64(0)
 	if allocs := testing.AllocsPerRun(20_000, func() {
@@ -152,7 +152,7 @@ func TestHotAllocatesNothing(t *testing.T) {
 	}
 }
 
-func BenchmarkHotAdd(b *testing.B) {
+func BenchmarkSketchAdd(b *testing.B) {
 	for _, keys := range []uint64{1, 100, 100_000} {
 		b.Run(map[uint64]string{1: "one key", 100: "100 keys", 100_000: "100,000 keys"}[keys], func(b *testing.B) {
 			h := topk.New(128)

@@ -34,7 +34,8 @@ func TestLimitIsUsedUp(t *testing.T) {
 			w.ask(w.daemons[i%len(w.daemons)], descriptor(key, "x", 1))
 			w.pass(15 * time.Millisecond)
 		}
-		// In the 0.6 s the buckets refill 6 and 12, of which grants may hold some.
+		// In the 0.6 s the buckets refill 6 and 12, of which grants may hold
+		// some.
 		want := map[string]int{"fixed": 7, "sliding": 9, "log": 8, "bucket": 12, "leaky": 17, "share": 6}[key]
 		if w.allowed < want*8/10 || w.allowed > want {
 			t.Errorf("%s: %d allowed, want %d", key, w.allowed, want)
@@ -46,8 +47,8 @@ func TestLimitIsUsedUp(t *testing.T) {
 	}
 }
 
-// TestHotKeyIsServedLocally checks that most calls on a hot key do not wait, and
-// that its window is used up except for unused leases at its end.
+// TestHotKeyIsServedLocally checks that most calls on a hot key do not wait,
+// and that its window is used up except for unused leases at its end.
 func TestHotKeyIsServedLocally(t *testing.T) {
 	w := newWorld(t, 2, strictRules, 3, 3)
 	for range 900 {

@@ -48,8 +48,8 @@ type queued struct {
 const (
 	maxQueued   = 1_024
 	maxGrantees = 4_096
-	// queueTimeout is how long a request waits for a watermark. Its lessee waits
-	// no longer.
+	// queueTimeout is how long a request waits for a watermark. Its lessee
+	// waits no longer.
 	queueTimeout = 500 * time.Millisecond
 	// leastUsable is how long grants of logs and buckets stay usable at least,
 	// in milliseconds.

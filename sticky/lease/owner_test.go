@@ -59,8 +59,9 @@ func (w *world) propose(d *daemon, change func(l *route.Layout)) {
 	w.pass(2 * time.Second)
 }
 
-// TestLayoutChangeAndRegionalLimits checks that a change of layout, which merges
-// the watermarks of all regions, leaves the limits of each region as they are.
+// TestLayoutChangeAndRegionalLimits checks that a change of layout, which
+// merges the watermarks of all regions, leaves the limits of each region as
+// they are.
 func TestLayoutChangeAndRegionalLimits(t *testing.T) {
 	w := newWorld(t, 1, `
 domain: d

@@ -115,8 +115,8 @@ func TestRequestsWithoutPrefetch(t *testing.T) {
 	}
 }
 
-// TestPrefetchOfShortWindow checks that no more rights are kept than are used in
-// one window, with which they end.
+// TestPrefetchOfShortWindow checks that no more rights are kept than are used
+// in one window, with which they end.
 func TestPrefetchOfShortWindow(t *testing.T) {
 	w, d, _ := prefetchWorld(t, "short")
 	for range 30 {

@@ -16,13 +16,13 @@ const (
 	// trimAfter is how long a lease must be unused for prefetched rights to be
 	// returned that the current rate does not need.
 	trimAfter = time.Second
-	// returnResends is how often a return is sent again, prefetchInterval apart:
-	// returns are not acknowledged.
+	// returnResends is how often a return is sent again, prefetchInterval
+	// apart: returns are not acknowledged.
 	returnResends = 2
 )
 
-// giveBack returns the rights left to the owner, except keep of them. Rights that
-// another daemon granted can only be used here.
+// giveBack returns the rights left to the owner, except keep of them. Rights
+// that another daemon granted can only be used here.
 func (t *Table) giveBack(e *entry, l *rules.Limit, keep uint64) {
 	x := &e.lease
 	owner, _ := t.ownerOf(e.id.key, e.rule, e.reserve || l.HomeInRegion())

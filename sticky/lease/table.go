@@ -16,8 +16,8 @@ type Config struct {
 	// consumption, or a twentieth of the limit where that is more and as many
 	// hits come in 50 ms.
 	Headroom uint64
-	// Prefetch is the most rights that a lessee keeps of a rarely requested key,
-	// 0 for none.
+	// Prefetch is the most rights that a lessee keeps of a rarely requested
+	// key, 0 for none.
 	Prefetch uint64
 }
 

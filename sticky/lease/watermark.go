@@ -102,7 +102,7 @@ func (t *Table) propose(e *entry, l *rules.Limit, v *route.Routing, local, remot
 	if f.Drains() {
 		account = o.accountUntil(l, now, until)
 	}
-	mark := func(at int64, lack uint64) sticky.Watermark {
+	next := func(at int64, lack uint64) sticky.Watermark {
 		n := min(sat.Add(sat.Add(lack, o.reserved), headroom), account.Left(l, f.Full(), now))
 		m := sticky.Watermark(account.Watermark(l, now, at, n))
 		if f.Drains() {
@@ -113,16 +113,16 @@ func (t *Table) propose(e *entry, l *rules.Limit, v *route.Routing, local, remot
 	}
 	var want sticky.Watermarks
 	if f.Stamped() {
-		want = sticky.Watermarks{mark(now, local)}
+		want = sticky.Watermarks{next(now, local)}
 		if remote > 0 {
-			if m := mark(spentAt(l, now, until), remote); m.Window != want[0].Window {
+			if m := next(spentAt(l, now, until), remote); m.Window != want[0].Window {
 				want = append(want, m)
 			} else {
-				want[0] = mark(now, sat.Add(local, remote))
+				want[0] = next(now, sat.Add(local, remote))
 			}
 		}
 	} else {
-		want = sticky.Watermarks{mark(now, sat.Add(local, remote))}
+		want = sticky.Watermarks{next(now, sat.Add(local, remote))}
 	}
 	if !o.proposer.Busy() {
 		o.proposed = t.at.Mono

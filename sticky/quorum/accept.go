@@ -9,7 +9,7 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// accept answers a home that wants marks held.
+// accept answers an Accept.
 func (r *Acceptor) accept(m *sticky.Message, accept *sticky.Accept) {
 	v := sticky.Accepted{
 		Key: accept.Key, Ballot: accept.Ballot, Seq: accept.Seq,
@@ -28,7 +28,8 @@ func (r *Acceptor) accept(m *sticky.Message, accept *sticky.Accept) {
 	out.Accepted = append(out.Accepted, v)
 }
 
-// mayVote returns why the replica does not vote under the layout of a number.
+// mayVote returns the reason why the acceptor does not vote under a layout,
+// NoReason if it does.
 func (r *Acceptor) mayVote(number uint64) sticky.Reason {
 	if number != r.newest().Number {
 		return sticky.OtherLayout
@@ -39,21 +40,21 @@ func (r *Acceptor) mayVote(number uint64) sticky.Reason {
 	return sticky.NoReason
 }
 
-// hold takes the marks of a raise in, or says in the vote why not.
+// hold accepts watermarks, or sets the reason in v.
 //
-// A ballot below the one promised is refused. The first ballot of a keeper is
-// taken only when its home knows all marks that are held, since somebody may
-// have consumed up to them. What is held under a keeper's own earlier ballot, it
-// knows. Watermarks that are over on this replica's clock need not be known: they
-// are ended for good instead, whoever comes.
+// A ballot below the promised one is refused. The first ballot of a proposer is
+// accepted only if its owner knows all watermarks held here, since another
+// owner may have consumed up to them; a proposer knows those accepted under its
+// own ballots. Watermarks that have ended on this voter's clock need not be
+// known. They end for good instead: later Accepts of them are refused.
 func (r *Acceptor) hold(accept *sticky.Accept, v *sticky.Accepted) {
 	l := r.records[accept.Key]
 	if l == nil {
-		if len(r.records) >= r.cfg.MaxLedgers {
+		if len(r.records) >= r.cfg.MaxKeys {
 			v.Reason = sticky.Full
 			return
 		}
-		l = &ledger{}
+		l = &keyState{}
 	}
 	ended, watermarks := max(l.ended, r.meta.Ended), l.watermarks
 	v.Promised, v.Held = l.ballot, watermarks.Since(ended)
@@ -101,7 +102,8 @@ func (r *Acceptor) hold(accept *sticky.Accept, v *sticky.Accepted) {
 	r.put(accept.Key, l)
 }
 
-// validate returns what is wrong with a raise of a sender, NoRefusal for nothing.
+// validateAccept returns why an Accept of a sender is rejected, NoRejection if
+// it is not.
 func validateAccept(accept *sticky.Accept, from crdt.Incarnation) Rejection {
 	switch b := accept.Ballot; {
 	case b.Owner != from || b.Owner == 0 || b.Round == 0 || b.Round > sticky.MaxRound:
@@ -112,15 +114,15 @@ func validateAccept(accept *sticky.Accept, from crdt.Incarnation) Rejection {
 	return NoRejection
 }
 
-// The pace of forgetting.
+// The pace at which ended watermarks are forgotten.
 const (
 	pruneEvery = time.Minute
-	// pruneLag is how long after their end marks are forgotten, beside twice the
-	// greatest offset of clocks, in milliseconds.
+	// pruneLag is how long after their end watermarks are forgotten, beside
+	// twice the greatest offset of clocks, in milliseconds.
 	pruneLag = 60_000
 )
 
-// prune forgets marks that ended long ago. Ledgers without any go.
+// prune forgets watermarks that ended long ago, and keys without any.
 func (r *Acceptor) prune() {
 	to := r.now - 2*r.cfg.MaxOffset.Milliseconds() - pruneLag
 	if to-r.meta.Ended < pruneEvery.Milliseconds() || r.failed != nil {

@@ -12,31 +12,31 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// Acceptor is a daemon's part in the sets of replicas: what it promised homes,
-// and the layout it goes by. Every daemon has one; it holds marks while the
-// layout names it. A home raises the marks of its own replica like those of
-// others, through Receive.
+// Acceptor is a daemon's part in the strict voters of its region: the ballots
+// it promised, the watermarks it accepted, and the layout in force. Every
+// daemon has one; it votes while the layout names the daemon. An owner sends
+// Accepts to its own acceptor like to others, through Receive.
 //
-// What Ready says is to be stored goes to the log in that order and is synced;
-// then the driver calls Stored, or Failed. Messages that rest on it come with a
-// later Ready. A Acceptor is not safe for concurrent use; its views are.
+// The driver appends Ready.Store to the log in order, syncs it, and then calls
+// Stored or Failed. Messages that depend on the store come with a later Ready.
+// An Acceptor is not safe for concurrent use; its Routing is.
 type Acceptor struct {
-	cfg  Config
-	self crdt.Incarnation
-	live route.Peers // sorted, among them this daemon
+	cfg     Config
+	self    crdt.Incarnation
+	live    route.Peers // sorted, among them this daemon
 	routing *route.Routing
 
-	meta    Meta
-	layout  route.Layout  // the one in force
-	next    *route.Layout // the one that follows, while what it needs is copied
-	records map[crdt.Key]*ledger
-	order    []crdt.Key // all keys, ascending, for those who copy; see pages
-	orderedAt   time.Duration
+	meta      Meta
+	layout    route.Layout  // the one in force
+	next      *route.Layout // the one that follows, while it is copied for
+	records   map[crdt.Key]*keyState
+	order     []crdt.Key // all keys, ascending, for snapshot chunks
+	orderedAt time.Duration
 
-	copying *copying
-	reports   map[crdt.Incarnation]report
-	announced    map[crdt.Incarnation]announcement
-	announceAll    bool // all are to be told anew
+	copying     *copying
+	reports     map[crdt.Incarnation]report
+	announced   map[crdt.Incarnation]announcement
+	announceAll bool // announce the layout to all peers
 
 	at     time.Duration
 	now    int64
@@ -45,48 +45,48 @@ type Acceptor struct {
 	ready  []sticky.Message // to be sent now
 	failed error
 
-	events []Event
-	rejectedAt  map[uint64]time.Duration // of refusals, when told last
-	stats  Stats
+	events     []Event
+	rejectedAt map[uint64]time.Duration // by sender and rejection
+	stats      Stats
 }
 
-// ledger is what is held of one ledger. Its marks are never changed in place.
-type ledger struct {
+// keyState is the state of one key. Its watermarks are never changed in place.
+type keyState struct {
 	ballot     sticky.Ballot
 	watermarks sticky.Watermarks
 	ended      int64
 	dirty      bool // it is in the batch
 }
 
-// batch is what goes into one store, and the messages that wait for it.
+// batch is the entries of one store, and the messages that wait for it.
 type batch struct {
 	dirty    []crdt.Key
 	entries  []Entry
 	messages []sticky.Message
 }
 
-// Ready is what a driver must do, in any order.
+// Ready is the work of a driver, in any order.
 type Ready struct {
-	// Store is to be appended to the log and synced. Until Stored or Failed is
-	// called there is no other.
+	// Store is to be appended to the log and synced. No other Store comes
+	// before Stored or Failed.
 	Store []Entry
-	// Messages are to be sent; their Stamp is the driver's to fill in.
+	// Messages are to be sent; the driver fills in their Stamp.
 	Messages []sticky.Message
 	Events   []Event
-	// Wake is when to call Tick and Ready again at the latest.
+	// Wake is the latest time for the next Tick and Ready.
 	Wake time.Duration
 }
 
-// NewAcceptor returns the replica that starts with what was stored. It takes the
-// records of start over. The error says what is wrong with the configuration
-// or with what was stored.
+// NewAcceptor returns an acceptor with the state on disk. It owns the records
+// of start from here on. The error describes the field of the configuration or
+// of the stored state that is not valid, and the valid values.
 func NewAcceptor(cfg Config, start Start) (*Acceptor, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("sticky: %w", err)
 	}
 	r := &Acceptor{
-		cfg: cfg, records: map[crdt.Key]*ledger{}, reports: map[crdt.Incarnation]report{},
+		cfg: cfg, records: map[crdt.Key]*keyState{}, reports: map[crdt.Incarnation]report{},
 		announced: map[crdt.Incarnation]announcement{}, rejectedAt: map[uint64]time.Duration{},
 	}
 	switch {
@@ -99,19 +99,19 @@ func NewAcceptor(cfg Config, start Start) (*Acceptor, error) {
 		r.putMeta()
 		r.putLayout()
 	case start.Generation == 0:
-		return nil, fmt.Errorf("sticky: life 0 after a loss of memory: want a number above those before")
+		return nil, fmt.Errorf("sticky: store number 0 after the loss of a disk: want a number above those before")
 	default:
 		r.layout, r.meta.Generation = cfg.Genesis.Clone(), start.Generation
 		r.meta.Generations = route.Generations(nil).With(route.NameHash(cfg.Name), start.Generation)
 		r.putMeta() // first: without it the rest would pass for a first start
 		r.putLayout()
-		r.event(LostDisk, "", "copies what the other replicas hold before it votes")
+		r.event(LostDisk, "", "copies the state of the other voters before it votes")
 	}
 	r.rebuild()
 	return r, nil
 }
 
-// load takes over what was stored.
+// load restores the stored state.
 func (r *Acceptor) load(s *Stored) error {
 	if err := s.Validate(); err != nil {
 		return err
@@ -128,16 +128,16 @@ func (r *Acceptor) load(s *Stored) error {
 		r.event(Disagreed, "", "the first layout is stored and differs from the configured one: the stored one is in force")
 	}
 	for _, rec := range s.Records {
-		r.records[rec.Key] = &ledger{ballot: rec.Ballot, watermarks: rec.Watermarks, ended: rec.Ended}
+		r.records[rec.Key] = &keyState{ballot: rec.Ballot, watermarks: rec.Watermarks, ended: rec.Ended}
 	}
 	return nil
 }
 
-// Routing returns who is home now.
+// Routing returns the owners of keys by the layout and the live peers.
 func (r *Acceptor) Routing() *route.Routing { return r.routing }
 
-// newest returns the layout that daemons are to go by: also while the replica
-// still copies for it, and cannot vote.
+// newest returns the layout that daemons use, even while the acceptor still
+// copies for it and cannot vote.
 func (r *Acceptor) newest() *route.Layout {
 	if r.next != nil {
 		return r.next
@@ -145,12 +145,12 @@ func (r *Acceptor) newest() *route.Layout {
 	return &r.layout
 }
 
-// isVoter reports whether l names this daemon a replica.
+// isVoter reports whether l names this daemon a strict voter.
 func (r *Acceptor) isVoter(l *route.Layout) bool {
 	return slices.Contains(l.VotersOf(r.cfg.Region), r.cfg.Name)
 }
 
-// voting reports whether the replica votes, and else why not.
+// voting reports whether the acceptor votes, or the reason why not.
 func (r *Acceptor) voting() (bool, string) {
 	switch {
 	case r.failed != nil:
@@ -158,17 +158,17 @@ func (r *Acceptor) voting() (bool, string) {
 	case !r.isVoter(r.newest()):
 		return false, "the layout does not name it"
 	case r.next != nil:
-		return false, "it copies from the replicas of the layout before"
+		return false, "it copies from the voters of the layout before"
 	case !r.meta.Voting && len(r.layout.VotersOf(r.cfg.Region)) == 1:
-		return false, "it lost its memory, and there is no other replica to copy from"
+		return false, "it lost its disk, and there is no other voter to copy from"
 	case !r.meta.Voting:
-		return false, "it lost its memory, and copies from all other replicas"
+		return false, "it lost its disk, and copies from all other voters"
 	}
 	return true, ""
 }
 
-// Peers says who lives, in all regions. Who is not among them is a stranger. The
-// daemon itself, self, counts as ready unless it is among them and is not.
+// Peers sets the live daemons of all regions. Messages of others are rejected.
+// The daemon itself, self, is ready unless peers lists it as not ready.
 func (r *Acceptor) Peers(at time.Duration, self crdt.Incarnation, peers []route.Peer) {
 	r.at = max(r.at, at)
 	live := make(route.Peers, 0, len(peers)+1)
@@ -204,7 +204,7 @@ func (r *Acceptor) rebuild() {
 	r.routing = route.New(r.newest(), r.cfg.Region, r.cfg.Name, r.self, r.live)
 }
 
-// Tick lets time pass. now is the label clock in Unix milliseconds.
+// Tick advances time. now is the clock of windows, in Unix milliseconds.
 func (r *Acceptor) Tick(at time.Duration, now int64) {
 	r.at, r.now = max(r.at, at), now
 	r.prune()
@@ -214,7 +214,7 @@ func (r *Acceptor) Tick(at time.Duration, now int64) {
 	}
 }
 
-// Ready returns what is to be done now.
+// Ready returns the work since the last call.
 func (r *Acceptor) Ready(at time.Duration) Ready {
 	r.at = max(r.at, at)
 	r.copy()
@@ -234,8 +234,8 @@ func (r *Acceptor) Ready(at time.Duration) Ready {
 	return out
 }
 
-// closeBatch closes the batch: the records that changed, as they are now, and after
-// them what rests on them.
+// closeBatch returns the batch and starts another one. Records that changed
+// come first, in their state now, since the other entries depend on them.
 func (r *Acceptor) closeBatch() *batch {
 	b := r.batch
 	r.batch = batch{}
@@ -254,7 +254,7 @@ func (r *Acceptor) closeBatch() *batch {
 	return &b
 }
 
-// Stored says that what Ready asked to store is on disk.
+// Stored reports that the entries of the last Ready.Store are on disk.
 func (r *Acceptor) Stored() {
 	if r.flight == nil {
 		return
@@ -263,9 +263,9 @@ func (r *Acceptor) Stored() {
 	r.flight = nil
 }
 
-// Failed says that it is not, or that nobody knows. The replica does not vote
-// again before a restart, as what its log holds is not what it has in memory;
-// the home that was about to rest on it asks the others.
+// Failed reports that the entries are not on disk, or may not be. The acceptor
+// does not vote again before a restart, since its log and its memory differ. An
+// owner then gets its majority from the other voters.
 func (r *Acceptor) Failed(err error) {
 	if r.failed == nil {
 		r.failed = err
@@ -277,8 +277,8 @@ func (r *Acceptor) Failed(err error) {
 	}
 }
 
-// put notes that a ledger is to be stored.
-func (r *Acceptor) put(key crdt.Key, l *ledger) {
+// put adds a key to the records to store.
+func (r *Acceptor) put(key crdt.Key, l *keyState) {
 	if !l.dirty {
 		l.dirty = true
 		r.batch.dirty = append(r.batch.dirty, key)
@@ -302,8 +302,8 @@ func (r *Acceptor) putMeta() {
 	r.batch.entries = append(r.batch.entries, Entry{Meta: &m})
 }
 
-// to returns a message to a peer with room for one more item, of those that
-// wait for what was received so far to be stored.
+// to returns a message to a peer with room for one more item. It is sent once
+// all that was received before it is stored.
 func (r *Acceptor) to(id crdt.Incarnation) *sticky.Message {
 	out := r.batch.messages
 	for i := len(out) - 1; i >= 0; i-- {
@@ -318,7 +318,7 @@ func (r *Acceptor) to(id crdt.Incarnation) *sticky.Message {
 	return &r.batch.messages[len(out)]
 }
 
-// wake returns when something is due next.
+// wake returns when the next timer is due.
 func (r *Acceptor) wake() time.Duration {
 	at := r.at + pruneEvery
 	for _, p := range r.live {
@@ -332,8 +332,8 @@ func (r *Acceptor) wake() time.Duration {
 	return max(at, r.at+time.Millisecond)
 }
 
-// Snapshot yields entries that together say all that is stored, records by key.
-// What was received since the last store is among them.
+// Snapshot yields entries that together restore the whole state, records by
+// key, including changes since the last store.
 func (r *Acceptor) Snapshot(yield func(Entry)) {
 	for _, key := range r.keys() {
 		l := r.records[key]
@@ -348,7 +348,7 @@ func (r *Acceptor) Snapshot(yield func(Entry)) {
 	}
 }
 
-// keys returns the keys of all ledgers, ascending.
+// keys returns all keys, ascending.
 func (r *Acceptor) keys() []crdt.Key {
 	keys := make([]crdt.Key, 0, len(r.records))
 	for k := range r.records {

@@ -17,8 +17,8 @@ import (
 
 const testNow = int64(1_800_000_000_000)
 
-// rig is replica a of a, b and c in region r, slots 1 to 3. Daemon d, slot 4, is
-// of the region and no replica; x, slot 5, is the one of region s.
+// rig is replica a of a, b and c in region r, slots 1 to 3. Daemon d, slot 4,
+// is of the region and no replica; x, slot 5, is the one of region s.
 type rig struct {
 	t   *testing.T
 	r   *Acceptor
@@ -28,7 +28,7 @@ type rig struct {
 }
 
 func rigConfig() Config {
-	return Config{Region: "r", Name: "a", MaxLedgers: 3, Genesis: route.Layout{Number: 1, Regions: []route.Region{
+	return Config{Region: "r", Name: "a", MaxKeys: 3, Genesis: route.Layout{Number: 1, Regions: []route.Region{
 		{Name: "r", Weight: 1, Replicas: []string{"a", "b", "c"}}, {Name: "s", Weight: 1},
 	}}}
 }
@@ -109,7 +109,7 @@ func (g *rig) expect(what string, got, want any) {
 	}
 }
 
-func TestReplicaVotes(t *testing.T) {
+func TestAcceptorVotes(t *testing.T) {
 	g := newRig(t, Start{First: true})
 	g.expect("first", g.accept(2, 5, 1, nil, g.watermark(60, 20)).OK, true)
 	g.expect("more", g.accept(2, 5, 1, nil, g.watermark(60, 40)).OK, true)
@@ -125,14 +125,14 @@ func TestReplicaVotes(t *testing.T) {
 	g.expect("no room", g.accept(2, 1, 4, nil, g.watermark(60, 1)).Reason, sticky.Full)
 	g.expect("room for those held", g.accept(2, 1, 3, nil, g.watermark(60, 2)).OK, true)
 	st := g.r.Status()
-	g.expect("ledgers", st.Ledgers, 3)
+	g.expect("ledgers", st.Keys, 3)
 	g.expect("votes", st.Stats.Votes, uint64(6))
 	g.expect("refusals", st.Stats.Refusals[sticky.Outvoted], uint64(3))
 }
 
-// TestReplicaGroupCommit shows that what comes during a store goes into the next
-// one together, and that no vote leaves before its marks are stored.
-func TestReplicaGroupCommit(t *testing.T) {
+// TestReplicaGroupCommit shows that what comes during a store goes into the
+// next one together, and that no vote leaves before its marks are stored.
+func TestAcceptorGroupCommit(t *testing.T) {
 	g := newRig(t, Start{First: true})
 	send := func(key uint64) {
 		if err := g.receive(sticky.Message{From: 2, Accepts: []sticky.Accept{{Key: crdt.Key{Lo: key}, Ballot: sticky.Ballot{Round: 1, Owner: 2, Term: 1}, Seq: 1, Watermarks: g.watermark(60, key)}}}); err != nil {
@@ -157,7 +157,7 @@ func TestReplicaGroupCommit(t *testing.T) {
 	g.expect("votes", len(third.Messages[0].Accepted), 3)
 }
 
-func TestReplicaStoreFails(t *testing.T) {
+func TestAcceptorStoreFails(t *testing.T) {
 	g := newRig(t, Start{First: true})
 	_ = g.receive(sticky.Message{From: 2, Accepts: []sticky.Accept{{Ballot: sticky.Ballot{Round: 1, Owner: 2, Term: 1}, Seq: 1, Watermarks: g.watermark(60, 1)}}})
 	g.r.Ready(0)
@@ -175,7 +175,7 @@ func TestReplicaStoreFails(t *testing.T) {
 	}
 }
 
-func TestReplicaEnded(t *testing.T) {
+func TestAcceptorEnded(t *testing.T) {
 	g := newRig(t, Start{First: true})
 	g.accept(2, 1, 1, nil, g.watermark(10, 20))
 	g.accept(2, 1, 2, nil, g.watermark(500, 20))
@@ -190,7 +190,7 @@ func TestReplicaEnded(t *testing.T) {
 
 	g.now += 3 * 60_000
 	g.r.Tick(g.at, g.now)
-	g.expect("ledgers", g.r.Status().Ledgers, 1)
+	g.expect("ledgers", g.r.Status().Keys, 1)
 	g.expect("for all ledgers", g.accept(4, 9, 7, nil, g.watermark(60, 1)).Reason, sticky.Ended)
 	var s Stored
 	for _, e := range g.log {
@@ -204,9 +204,9 @@ func TestReplicaEnded(t *testing.T) {
 	again.expect("after a restart", again.accept(4, 9, 7, nil, again.watermark(60, 1)).Reason, sticky.Ended)
 }
 
-// TestReplicaManyWatermarks shows that marks which are over make room for new ones,
-// and others do not.
-func TestReplicaManyWatermarks(t *testing.T) {
+// TestReplicaManyWatermarks shows that marks which are over make room for new
+// ones, and others do not.
+func TestAcceptorManyWatermarks(t *testing.T) {
 	g := newRig(t, Start{First: true})
 	var m sticky.Watermarks
 	for i := range int64(sticky.MaxWatermarks) {
@@ -221,7 +221,7 @@ func TestReplicaManyWatermarks(t *testing.T) {
 	g.expect("marks", len(rec.Watermarks), sticky.MaxWatermarks)
 }
 
-func TestReplicaRefuses(t *testing.T) {
+func TestAcceptorRefuses(t *testing.T) {
 	good := func() sticky.Accept {
 		return sticky.Accept{Ballot: sticky.Ballot{Round: 1, Owner: 2, Term: 1}, Seq: 1, Watermarks: sticky.Watermarks{{Window: 1, Amount: 1, End: testNow + 1_000}}}
 	}
@@ -280,7 +280,7 @@ func TestReplicaRefuses(t *testing.T) {
 	}
 }
 
-func TestReplicaOtherNumbers(t *testing.T) {
+func TestAcceptorOtherNumbers(t *testing.T) {
 	g := newRig(t, Start{First: true})
 	m := sticky.Message{From: 2, Number: 7, Accepts: []sticky.Accept{{Ballot: sticky.Ballot{Round: 1, Owner: 2, Term: 1}, Seq: 1, Watermarks: g.watermark(60, 1)}}}
 	if err := g.receive(m); err != nil {
@@ -296,7 +296,7 @@ func TestReplicaOtherNumbers(t *testing.T) {
 }
 
 // TestReplicaPages shows that a replica takes no page but the one it asked for.
-func TestReplicaPages(t *testing.T) {
+func TestAcceptorPages(t *testing.T) {
 	g := newRig(t, Start{Generation: 9})
 	page := func(name string, change func(*sticky.SnapshotChunk)) {
 		p := sticky.SnapshotChunk{Voter: route.NameHash(name), Number: 1, Begin: true, Last: true}
@@ -325,7 +325,7 @@ func TestReplicaPages(t *testing.T) {
 		page("b", bad)
 	}
 	page("d", func(*sticky.SnapshotChunk) {})
-	g.expect("taken", g.r.Status().Ledgers, 0)
+	g.expect("taken", g.r.Status().Keys, 0)
 	page("b", func(p *sticky.SnapshotChunk) { p.Records, p.Last = []sticky.Record{k(1)}, false })
 	page("b", func(p *sticky.SnapshotChunk) {
 		p.Begin, p.After, p.Records = false, crdt.Key{Lo: 1}, []sticky.Record{k(2)}
@@ -333,25 +333,25 @@ func TestReplicaPages(t *testing.T) {
 	page("b", func(p *sticky.SnapshotChunk) {
 		p.Begin, p.After, p.Records = false, crdt.Key{Lo: 1}, []sticky.Record{k(3)}
 	})
-	g.expect("ledgers", g.r.Status().Ledgers, 2)
+	g.expect("ledgers", g.r.Status().Keys, 2)
 	g.expect("votes", g.r.Status().Voting, false)
 	page("c", func(p *sticky.SnapshotChunk) { p.Ended = 55 })
 	g.expect("votes", g.r.Status().Voting, true)
 	g.expect("ended", g.r.Status().Ended, int64(55))
-	g.expect("life", g.r.Status().Generation, uint64(9))
+	g.expect("store number", g.r.Status().Generation, uint64(9))
 }
 
 // TestReplicaPaging copies more than a page holds between two replicas.
-func TestReplicaPaging(t *testing.T) {
+func TestAcceptorPaging(t *testing.T) {
 	cfg := rigConfig()
-	cfg.MaxLedgers = 10_000
+	cfg.MaxKeys = 10_000
 	from, err := NewAcceptor(cfg, Start{First: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	const n = 2_500
 	for i := range uint64(n) {
-		from.records[crdt.Key{Hi: rendezvous.Mix(i), Lo: i}] = &ledger{ballot: sticky.Ballot{Round: 1, Owner: 2, Term: 1}, watermarks: sticky.Watermarks{{Window: 1, Amount: i, End: testNow}, {Window: 2, Amount: i, End: testNow}}}
+		from.records[crdt.Key{Hi: rendezvous.Mix(i), Lo: i}] = &keyState{ballot: sticky.Ballot{Round: 1, Owner: 2, Term: 1}, watermarks: sticky.Watermarks{{Window: 1, Amount: i, End: testNow}, {Window: 2, Amount: i, End: testNow}}}
 	}
 	cfg.Name = "b"
 	to, err := NewAcceptor(cfg, Start{Generation: 1})
@@ -381,8 +381,8 @@ func TestReplicaPaging(t *testing.T) {
 }
 
 // TestReplicaLone shows that a replica without others never votes again once it
-// lost its memory.
-func TestReplicaLone(t *testing.T) {
+// lost its disk.
+func TestAcceptorLone(t *testing.T) {
 	cfg := rigConfig()
 	cfg.Genesis.Regions[0].Replicas = []string{"a"}
 	r, err := NewAcceptor(cfg, Start{Generation: 4})
@@ -395,20 +395,20 @@ func TestReplicaLone(t *testing.T) {
 		r.Stored()
 	}
 	st := r.Status()
-	if st.Voting || !strings.Contains(st.Reason, "no other replica") || !st.Lone {
+	if st.Voting || !strings.Contains(st.Reason, "no other voter") || !st.Lone {
 		t.Errorf("voting %v, %q, lone %v", st.Voting, st.Reason, st.Lone)
 	}
 }
 
-func TestNewReplicaErrors(t *testing.T) {
+func TestNewAcceptorErrors(t *testing.T) {
 	for what, change := range map[string]func(*Config, *Start){
-		"no name": func(c *Config, _ *Start) { c.Name = "" },
-		"number":  func(c *Config, _ *Start) { c.Genesis.Number = 2 },
-		"region":  func(c *Config, _ *Start) { c.Region = "mars" },
-		"even":    func(c *Config, _ *Start) { c.Genesis.Regions[0].Replicas = []string{"a", "b", "c", "d"} },
-		"offset":  func(c *Config, _ *Start) { c.MaxOffset = -1 },
-		"ledgers": func(c *Config, _ *Start) { c.MaxLedgers = -1 },
-		"life 0":  func(_ *Config, s *Start) { s.First = false },
+		"no name":        func(c *Config, _ *Start) { c.Name = "" },
+		"number":         func(c *Config, _ *Start) { c.Genesis.Number = 2 },
+		"region":         func(c *Config, _ *Start) { c.Region = "mars" },
+		"even":           func(c *Config, _ *Start) { c.Genesis.Regions[0].Replicas = []string{"a", "b", "c", "d"} },
+		"offset":         func(c *Config, _ *Start) { c.MaxOffset = -1 },
+		"ledgers":        func(c *Config, _ *Start) { c.MaxKeys = -1 },
+		"store number 0": func(_ *Config, s *Start) { s.First = false },
 		"record": func(_ *Config, s *Start) {
 			s.Stored = &Stored{Records: []sticky.Record{{Watermarks: make(sticky.Watermarks, sticky.MaxWatermarks+1)}}}
 		},
@@ -436,7 +436,7 @@ func TestStoredPrefix(t *testing.T) {
 		}
 		again := newRig(t, Start{Stored: &s})
 		if st := again.r.Status(); st.Voting || n > 0 && st.Generation != 3 {
-			t.Errorf("after %d entries: voting %v, life %d", n, st.Voting, st.Generation)
+			t.Errorf("after %d entries: voting %v, store number %d", n, st.Voting, st.Generation)
 		}
 	}
 	for _, e := range []Entry{{}, {Meta: &Meta{}, Record: &sticky.Record{}}, {Layout: &route.Layout{}}, {Next: &route.Layout{}},

@@ -7,39 +7,40 @@ import (
 	"github.com/georld/rld/sticky/route"
 )
 
-// Config says who a replica is.
+// Config is the identity and the bounds of an acceptor.
 type Config struct {
-	// Region and Name are this daemon's; the name is the same over restarts.
+	// Region and Name are this daemon's. The name is the same across restarts.
 	Region, Name string
-	// Genesis is the first layout, of which the other regions' replicas may be
-	// left out. It must be the same wherever it is used for a first start; what
-	// is stored goes before it.
+	// Genesis is the first layout, in which the voters of other regions may be
+	// left out. It must be the same at all daemons. A stored layout takes
+	// precedence.
 	Genesis route.Layout
-	// MaxLedgers bounds the ledgers that are held, default 1,000,000, at about
-	// 200 bytes each in memory. Raises of more are refused.
-	MaxLedgers int
-	// MaxOffset is how far the clocks of two daemons may be apart, default
-	// 500 ms. Only what is forgotten when depends on it, and no count.
+	// MaxKeys bounds the keys, default 1,000,000, at about 200 bytes each in
+	// memory. Accepts of more are refused.
+	MaxKeys int
+	// MaxOffset is how far the clocks of two daemons may be apart, default 500
+	// ms. It delays forgetting; no count depends on it.
 	MaxOffset time.Duration
 }
 
-// DefaultMaxLedgers is the bound on ledgers where nobody says otherwise.
-const DefaultMaxLedgers = 1_000_000
+// DefaultMaxKeys is the default of Config.MaxKeys.
+const DefaultMaxKeys = 1_000_000
 
-// Start is what a daemon finds when it starts.
+// Start is the state that a daemon starts with.
 type Start struct {
-	// Stored is what it stored, nil when there is nothing.
+	// Stored is the state on disk, nil if there is none.
 	Stored *Stored
-	// First says that there is nothing because the daemon never ran in this
-	// region under this name. To say so of one that lost its disk breaks the
-	// promise of strict keys.
+	// First reports that there is none because the daemon never ran in this
+	// region under this name. If it is set for a daemon that lost its disk,
+	// limits of strict keys may be exceeded.
 	First bool
-	// Generation is, without Stored and First, the number of the new life: above all
-	// before, as Unix milliseconds are.
+	// Generation is the new store number of a daemon without Stored and First.
+	// It must be above all earlier ones, as Unix milliseconds are.
 	Generation uint64
 }
 
-// Validate returns what is wrong with the configuration, and what would be right.
+// Validate returns an error that names the first field that is not valid, and
+// its valid values.
 func (c *Config) Validate() error {
 	if c.Name == "" || len(c.Name) > route.MaxName {
 		return fmt.Errorf("daemon name of %d bytes: want 1 to %d", len(c.Name), route.MaxName)
@@ -53,8 +54,8 @@ func (c *Config) Validate() error {
 	if c.Genesis.Region(c.Region) == nil {
 		return fmt.Errorf("region %q is not in the layout: add it there", c.Region)
 	}
-	if c.MaxLedgers < 0 {
-		return fmt.Errorf("room for %d ledgers: want 1 and more", c.MaxLedgers)
+	if c.MaxKeys < 0 {
+		return fmt.Errorf("room for %d keys: want 1 and more", c.MaxKeys)
 	}
 	if c.MaxOffset < 0 || c.MaxOffset > time.Hour {
 		return fmt.Errorf("clocks %v apart: want 0, which is the default, to an hour", c.MaxOffset)
@@ -63,8 +64,8 @@ func (c *Config) Validate() error {
 }
 
 func (c Config) withDefaults() Config {
-	if c.MaxLedgers == 0 {
-		c.MaxLedgers = DefaultMaxLedgers
+	if c.MaxKeys == 0 {
+		c.MaxKeys = DefaultMaxKeys
 	}
 	if c.MaxOffset == 0 {
 		c.MaxOffset = 500 * time.Millisecond

@@ -28,7 +28,7 @@
 //   - An accepted watermark stays stored until its window has ended everywhere.
 //   - An acceptor that lost its disk does not vote until it has copied the
 //     state of all other voters (snapshot requests and chunks), and its earlier
-//     votes no longer count: its store number tells them apart.
+//     votes no longer count: its store number distinguishes them.
 //   - A change of layout seals the old one first: a voter of the new layout
 //     votes only after it has copied from a majority of the old voters of
 //     every region.

@@ -2,50 +2,52 @@ package quorum
 
 import "time"
 
-// EventKind is what an Event is about.
+// EventKind is the kind of an Event.
 type EventKind uint8
 
 // The kinds of events.
 const (
-	// LostDisk: the replica has nothing stored and is not new.
+	// LostDisk: the acceptor has no stored state and is not new.
 	LostDisk EventKind = iota
-	// Voting: the replica has copied what it needs, and votes. Text says under
-	// which layout.
+	// Voting: the acceptor has copied the state it needs, and votes. Text names
+	// the layout.
 	Voting
-	// Sealed: it never votes again under the layout that was in force.
+	// Sealed: it never votes again under the layout in Text.
 	Sealed
-	// Changed: daemons go by another layout. Text says by which.
+	// Changed: the layout in Text is in force.
 	Changed
-	// Disagreed: somebody says something else of a layout. Text says what.
+	// Disagreed: the stored layout differs from the configured one. Text
+	// describes the difference.
 	Disagreed
-	// Refused: something of Peer was not taken. Text says why.
+	// Rejected: an item of Peer was rejected. Text is the error.
 	Rejected
-	// StoreFailed: the log failed; the replica does not vote any more.
+	// StoreFailed: the log failed. The acceptor does not vote any more.
 	StoreFailed
 )
 
 // String returns the kind for logs.
 func (k EventKind) String() string {
-	names := [...]string{"lost memory", "voting", "sealed", "layout changed", "layouts disagree", "refused", "store failed"}
+	names := [...]string{"lost disk", "voting", "sealed", "layout changed", "layouts disagree", "rejected", "store failed"}
 	if int(k) >= len(names) {
 		return "unknown"
 	}
 	return names[k]
 }
 
-// Event is something that happened to a replica, for logs and metrics.
+// Event is something that happened to an acceptor, for logs and metrics.
 type Event struct {
 	At   time.Duration
 	Kind EventKind
-	// Peer is the name of the daemon it came from, empty for this one.
+	// Peer is the name of the daemon that caused it, empty for this one.
 	Peer string
 	Text string
 }
 
 const (
-	// maxEvents bounds the events between two calls of Ready; more are counted.
+	// maxEvents bounds the events between two calls of Ready. Stats.Dropped
+	// counts those beyond it.
 	maxEvents = 256
-	// rejectEvery is the least time between two events of the same refusal.
+	// rejectEvery is the least time between two events of the same rejection.
 	rejectEvery = 10 * time.Second
 )
 

@@ -63,7 +63,8 @@ func explore(w *world, limit int) (states int, all bool, bad *found) {
 }
 
 // wander takes random actions until none is left or steps are done. Most
-// messages arrive once. The path that it returns can be done again step by step.
+// messages arrive once. The path that it returns can be done again step by
+// step.
 func wander(s *setup, seed uint64, steps int) (w *world, bad *found) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	w = newWorld(s)
@@ -114,8 +115,8 @@ func scopes() []*setup {
 	}
 }
 
-// TestExplore shows that in small worlds no order of events admits one too many.
-// Large ones are cut short, but with STICKY_LONG=1; -short cuts all.
+// TestExplore shows that in small worlds no order of events admits one too
+// many. Large ones are cut short, but with STICKY_LONG=1; -short cuts all.
 func TestExplore(t *testing.T) {
 	total := 0
 	for _, s := range scopes() {

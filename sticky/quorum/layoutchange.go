@@ -9,15 +9,14 @@ import (
 	"github.com/georld/rld/sticky/route"
 )
 
-// Layout returns the layout that daemons go by. It must not be changed.
+// Layout returns a copy of the layout that daemons use.
 func (r *Acceptor) Layout() route.Layout { return r.newest().Clone() }
 
 // Propose puts the next layout in force: the regions with their weights and
-// replicas, and the pins of l. The rest is filled in. The error says what is
-// wrong with it, or what must come first: the replicas of a majority of every
-// region must vote under the layout in force, and those of every region must be
-// known. Only one change may be under way; two at once, at two daemons, leave
-// the regions without votes.
+// voters, and the pins of l. The other fields are filled in. It fails if a
+// majority of every region's voters is not known to vote under the layout in
+// force, or if the voters of a region are not known. Only one change may be
+// under way: two at once, at two daemons, leave regions without votes.
 func (r *Acceptor) Propose(l route.Layout) error {
 	next, err := r.Following(l)
 	if err != nil {
@@ -28,8 +27,8 @@ func (r *Acceptor) Propose(l route.Layout) error {
 	return nil
 }
 
-// Following returns the layout that Propose would put in force, or its error. It
-// changes nothing.
+// Following returns the layout that Propose would put in force, or its error.
+// It changes nothing.
 func (r *Acceptor) Following(l route.Layout) (route.Layout, error) {
 	next, err := r.following(l)
 	if err != nil {
@@ -73,10 +72,11 @@ func (r *Acceptor) following(l route.Layout) (route.Layout, error) {
 	return next, errors.Join(errs...)
 }
 
-// checkFormer returns why the replicas of a region cannot hand over yet.
+// checkFormer returns the reason why the voters of a region cannot hand over
+// yet, nil if they can.
 func (r *Acceptor) checkFormer(o *route.Region) error {
 	if len(o.Replicas) == 0 {
-		return fmt.Errorf("the replicas of region %q are not known: a daemon of it must be heard first", o.Name)
+		return fmt.Errorf("the voters of region %q are not known: one of its daemons must connect first", o.Name)
 	}
 	n := 0
 	for _, name := range o.Replicas {
@@ -85,12 +85,13 @@ func (r *Acceptor) checkFormer(o *route.Region) error {
 		}
 	}
 	if need := route.Majority(len(o.Replicas)); n < need {
-		return fmt.Errorf("%d of the %d replicas of region %q are known to vote: want at least %d", n, len(o.Replicas), o.Name, need)
+		return fmt.Errorf("%d of the %d voters of region %q are known to vote: want at least %d", n, len(o.Replicas), o.Name, need)
 	}
 	return nil
 }
 
-// votes reports whether a replica lately said that it votes under the newest layout.
+// votes reports whether a voter recently reported that it votes under the
+// newest layout.
 func (r *Acceptor) votes(region, name string) bool {
 	if region == r.cfg.Region && name == r.cfg.Name {
 		ok, _ := r.voting()
@@ -100,17 +101,17 @@ func (r *Acceptor) votes(region, name string) bool {
 	return ok && h.voting && h.number == r.newest().Number && r.at-h.at < fresh
 }
 
-// checkNext fills in the lives of a region's next replicas, and returns what is
-// wrong with these.
+// checkNext fills in the store numbers of a region's next voters. It returns an
+// error if these cannot become voters.
 func (r *Acceptor) checkNext(n *route.Region) error {
 	if n.Retired() {
 		return nil
 	}
 	if len(n.Replicas) == 0 {
-		return fmt.Errorf("no replicas for region %q: want some", n.Name)
+		return fmt.Errorf("no voters for region %q: want some", n.Name)
 	}
 	if len(n.Replicas) == 2 && r.daemons(n.Name) > 2 {
-		return fmt.Errorf("2 replicas of the %d daemons of region %q: want an odd number", r.daemons(n.Name), n.Name)
+		return fmt.Errorf("2 voters of the %d daemons of region %q: want an odd number", r.daemons(n.Name), n.Name)
 	}
 	n.Generations = nil
 	for _, name := range n.Replicas {
@@ -123,8 +124,8 @@ func (r *Acceptor) checkNext(n *route.Region) error {
 	return nil
 }
 
-// storeNumber returns the life that a replica of a region says it lives, or, of one
-// that is dead and was a replica before, the one it had then.
+// storeNumber returns the store number that a voter reported, or, for a dead
+// one that has been a voter, the number it had then.
 func (r *Acceptor) storeNumber(n *route.Region, name string) (uint64, error) {
 	if n.Name == r.cfg.Region && name == r.cfg.Name {
 		return r.meta.Generation, nil
@@ -135,7 +136,7 @@ func (r *Acceptor) storeNumber(n *route.Region, name string) (uint64, error) {
 	if slices.Contains(n.Former, name) {
 		return r.newest().Generation(n.Name, name), nil
 	}
-	return 0, fmt.Errorf("replica %q of region %q was not heard of: start it first", name, n.Name)
+	return 0, fmt.Errorf("voter %q of region %q is not known: start it first", name, n.Name)
 }
 
 // daemons counts the live daemons of a region by name.

@@ -107,16 +107,16 @@ func TestChange(t *testing.T) {
 	}
 	key := crdt.Key{Hi: 5}
 	for _, i := range []int{0, 1} { // the majority that held it
-		w.all[i].records[key] = &ledger{ballot: sticky.Ballot{Round: 4, Owner: 1, Term: 1}, watermarks: sticky.Watermarks{{Window: 1, Amount: 10 + uint64(i), End: testNow + 1000}}}
+		w.all[i].records[key] = &keyState{ballot: sticky.Ballot{Round: 4, Owner: 1, Term: 1}, watermarks: sticky.Watermarks{{Window: 1, Amount: 10 + uint64(i), End: testNow + 1000}}}
 	}
 	badChanges(t, w.all[3].Layout())
-	for what, set := range map[string][]string{"was not heard": {"c", "d", "nobody"}, "odd": {"c", "d"}} {
+	for what, set := range map[string][]string{"is not known": {"c", "d", "nobody"}, "odd": {"c", "d"}} {
 		l, err := route.Change{Region: "r", Replicas: set}.Of(w.all[3].Layout())
 		if err == nil {
 			err = w.all[3].Propose(l)
 		}
 		if err == nil || !strings.Contains(err.Error(), what) {
-			t.Errorf("%q: %v, want one that says %q", set, err, what)
+			t.Errorf("%q: %v, want one with %q", set, err, what)
 		}
 	}
 	l, err := route.Change{Region: "r", Replicas: []string{"e", "c", "d"}}.Of(w.all[3].Layout())
@@ -166,8 +166,8 @@ func badChanges(t *testing.T, l route.Layout) {
 	}
 }
 
-// TestChangeConflict proposes two layouts at once: whoever sealed for one copies
-// to nobody for the other.
+// TestChangeConflict proposes two layouts at once: whoever sealed for one
+// copies to nobody for the other.
 func TestChangeConflict(t *testing.T) {
 	w := newTown(t)
 	w.run(5)

@@ -9,28 +9,28 @@ import (
 	"github.com/georld/rld/sticky/route"
 )
 
-// report is what a peer last said of itself.
+// report is the last state that a peer reported of itself.
 type report struct {
 	number, generation uint64
 	voting             bool
 	at                 time.Duration
 }
 
-// announcement is when a peer was told of the layout last.
+// announcement is the last time that the layout was sent to a peer.
 type announcement struct {
 	at    time.Duration
 	again bool // it seems not to know
 }
 
-// announceEvery is the time between two messages about the layout to a peer when
-// nothing changed. fresh is for how long a peer's word on itself counts.
+// announceEvery is the time between two messages with the layout to a peer
+// while nothing changes. fresh is how long a peer's report counts.
 const (
 	announceEvery = 10 * time.Second
-	fresh     = 3 * announceEvery
+	fresh         = 3 * announceEvery
 )
 
-// gossip tells peers of the layout: at first sight, when something changed, and
-// now and then.
+// gossip sends peers the layout: when they appear, when something changed, and
+// every announceEvery.
 func (r *Acceptor) gossip() {
 	voting, _ := r.voting()
 	for _, p := range r.live {
@@ -49,7 +49,8 @@ func (r *Acceptor) gossip() {
 	r.announceAll = false
 }
 
-// onLayout takes in what a peer says of the layout.
+// onLayout handles the layout of a peer: a later one replaces ours, an earlier
+// one makes us announce ours.
 func (r *Acceptor) onLayout(from route.Peer, m *sticky.Message, l *route.Layout) error {
 	if err := l.Validate(); err != nil || l.Number != m.Number {
 		if err == nil {
@@ -79,7 +80,7 @@ func (r *Acceptor) onLayout(from route.Peer, m *sticky.Message, l *route.Layout)
 	return nil
 }
 
-// learnVoters takes over who are the replicas of the sender's region.
+// learnVoters adopts the voters of the sender's region, if they are not known.
 func (r *Acceptor) learnVoters(from route.Peer, l *route.Layout) {
 	theirs, mine := l.Region(from.Region), r.newest().Region(from.Region)
 	if theirs == nil || mine == nil || len(mine.Replicas) > 0 || len(theirs.Replicas) == 0 {
@@ -91,13 +92,13 @@ func (r *Acceptor) learnVoters(from route.Peer, l *route.Layout) {
 	r.announceAll = true
 }
 
-// complete reports whether the replica holds all that the layout in force asks
-// of it: what it answers to copies for the next one is then all there is.
+// complete reports whether the acceptor has all state of the layout in force,
+// so that its snapshot for the next one is complete.
 func (r *Acceptor) complete() bool { return r.meta.Voting && r.isVoter(&r.layout) }
 
-// adopt goes by a later layout from here on. Whoever voted under the one before
-// it seals that, by storing the new one; whoever is a replica of the new one
-// votes when it has copied what it needs. Who is neither only goes by it.
+// adopt puts a later layout in force. A voter under the layout before it seals
+// that one by storing the new one. A voter of the new layout votes once it has
+// copied the state it needs.
 func (r *Acceptor) adopt(l *route.Layout) {
 	next := l.Clone()
 	sealing := r.next == nil && r.complete() && l.Number == r.layout.Number+1

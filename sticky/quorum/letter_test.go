@@ -10,29 +10,29 @@ import (
 	"github.com/georld/rld/sticky/route"
 )
 
-// describe says all that matters of a message.
+// describe returns the text of a message with all that affects its effect.
 func describe(m *sticky.Message) string {
 	head := fmt.Sprintf("%d>%d n%d ", m.From, m.To, m.Number)
 	switch {
 	case len(m.Accepts) == 1:
 		r := &m.Accepts[0]
-		return head + fmt.Sprintf("raise %s #%d to %s knowing %s", ballotText(r.Ballot), r.Seq, amounts(r.Watermarks), amounts(r.Known))
+		return head + fmt.Sprintf("accept %s #%d up to %s knowing %s", ballotText(r.Ballot), r.Seq, amounts(r.Watermarks), amounts(r.Known))
 	case len(m.Accepted) == 1:
 		v := &m.Accepted[0]
 		if v.OK {
-			return head + fmt.Sprintf("vote %s #%d yes %v", ballotText(v.Ballot), v.Seq, generationsText(v.Generations))
+			return head + fmt.Sprintf("accepted %s #%d yes %v", ballotText(v.Ballot), v.Seq, generationsText(v.Generations))
 		}
-		return head + fmt.Sprintf("vote %s #%d no %s: %s %s %v", ballotText(v.Ballot), v.Seq, v.Reason, ballotText(v.Promised), amounts(v.Held), generationsText(v.Generations))
+		return head + fmt.Sprintf("accepted %s #%d no %s: %s %s %v", ballotText(v.Ballot), v.Seq, v.Reason, ballotText(v.Promised), amounts(v.Held), generationsText(v.Generations))
 	case len(m.SnapshotRequests) == 1:
-		return head + fmt.Sprintf("copy of life %d for %d", m.SnapshotRequests[0].Generation, m.SnapshotRequests[0].Number)
+		return head + fmt.Sprintf("snapshot request of store %d for %d", m.SnapshotRequests[0].Generation, m.SnapshotRequests[0].Number)
 	case len(m.Layouts) == 1:
 		return head + fmt.Sprintf("layout %d", m.Number)
 	}
 	p := &m.SnapshotChunks[0]
 	if p.Reason != sticky.NoReason {
-		return head + fmt.Sprintf("page for %d: %s", p.Number, p.Reason)
+		return head + fmt.Sprintf("chunk for %d: %s", p.Number, p.Reason)
 	}
-	text := head + fmt.Sprintf("page for %d %v", p.Number, generationsText(p.Generations))
+	text := head + fmt.Sprintf("chunk for %d %v", p.Number, generationsText(p.Generations))
 	for _, r := range p.Records {
 		text += fmt.Sprintf(" %s %s", ballotText(r.Ballot), amounts(r.Watermarks))
 	}

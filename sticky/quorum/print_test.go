@@ -38,7 +38,7 @@ func (w *world) own(i int) *machine {
 
 func (r *Acceptor) clone() *Acceptor {
 	c := *r
-	c.records = make(map[crdt.Key]*ledger, len(r.records))
+	c.records = make(map[crdt.Key]*keyState, len(r.records))
 	for k, l := range r.records {
 		n := *l
 		c.records[k] = &n

@@ -10,101 +10,102 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// Proposer is a home's hold on one ledger, in memory: its ballot, and the marks
-// that a majority of the region's replicas holds under it. A home consumes
-// nothing beyond Held. It asks for more with Want, sends what Accepts says, and
-// takes the answers in with Accepted.
+// Proposer is an owner's hold on one key, in memory: its ballot, and the
+// watermarks that a majority of the region's voters has stored under it. An
+// owner consumes only below Held. It asks for more with Want, sends the
+// messages of Accepts, and passes the answers to Accepted.
 //
-// When a keeper has lost its ballot, the home counts Known as consumed before
-// it wants anything again; so it does with a keeper that is new and learns what
-// others had marked. A restarted home has a new slot and empty keepers. After
-// a change of layout what is held stays held, since whoever takes over copied
-// it; what is wanted next is raised at the new replicas.
+// After the ballot is Lost, the owner counts Known as consumed before it calls
+// Want again; so it does when a new proposer learns the watermarks of others. A
+// restarted owner has another incarnation and empty proposers. A change of
+// layout does not affect Held, since the new voters copied it; the next Want
+// goes to them.
 //
-// The zero value with a Term is ready to use. It is not safe for concurrent use.
+// The zero value with a Term is ready to use. It is not safe for concurrent
+// use.
 type Proposer struct {
-	// Term is the number of the keeper among all that this incarnation of the
-	// daemon ever began, from 1: two of one ledger must never have the same.
+	// Term numbers all proposers that this incarnation of the daemon ever
+	// started, from 1. Two proposers of one key must never share it.
 	Term uint64
 
-	number uint64 // of the layout that the raise in flight goes by
+	number uint64 // of the layout of the attempt under way
 	ballot sticky.Ballot
 	lost   bool   // the ballot is of no use any more
-	top    uint64 // the highest round that was heard of
+	top    uint64 // the highest round of any ballot received
 	seq    uint64
 	held   sticky.Watermarks
 	known  sticky.Watermarks
-	ended  int64 // marks that ended before are no longer wanted
+	ended  int64 // watermarks that ended before are not wanted any more
 
 	flight      want // in flight, of seq
 	busy        bool
 	next        want // wanted next
 	queued      bool
 	cast        []cast            // the votes of seq
-	generations route.Generations // what they told
+	generations route.Generations // that they reported
 	sent        time.Duration
 	tries       int
 }
 
-// want is what a home wants held.
+// want is the watermarks of one attempt, and the consumption known with it.
 type want struct{ known, watermarks sticky.Watermarks }
 
-// cast is what a replica last said of the raise in flight.
+// cast is a voter's last answer to the attempt under way.
 type cast struct {
 	voter, generation uint64
-	why               sticky.Reason // NoWhy: it holds the marks
+	why               sticky.Reason // NoReason: it stored the watermarks
 }
 
-// Outcome is what a vote came to.
+// Outcome is the effect of an Accepted.
 type Outcome uint8
 
 // The outcomes.
 const (
 	// Pending: nothing changed.
 	Pending Outcome = iota
-	// Accepted2: Held grew.
+	// Chosen: a majority stored the watermarks, and Held grew.
 	Chosen
-	// Lost: nothing more is held under this ballot. Known, which what was held
-	// is part of, must be counted as consumed before the next Want, which takes a
-	// higher ballot.
+	// Lost: the ballot was outvoted and holds nothing any more. Known, which
+	// includes the former Held, must be counted as consumed before the next
+	// Want, which takes a higher ballot.
 	Lost
-	// Stuck: so many replicas cannot vote that there is no majority, or the
-	// marks have ended. Unless these have, the raise goes on for a while.
+	// Stuck: too many voters cannot vote, or the watermarks have ended. In the
+	// first case the attempt goes on for a while.
 	Stuck
 )
 
-// The pace of raises.
+// The pace of attempts.
 const (
-	// AcceptAgain is the time between two attempts at replicas without a vote.
+	// AcceptAgain is the time between two messages to voters without an answer.
 	AcceptAgain = 50 * time.Millisecond
-	// giveUp is after how many attempts a raise is dropped. Who still wants it
-	// says so again.
+	// giveUp is the number of messages after which an attempt is dropped. An
+	// owner that still needs it calls Want again.
 	giveUp = 20
-	// knownFor is for how long marks are known after their end, in
-	// milliseconds: about as long as replicas may hold them.
+	// knownFor is how long watermarks are known after their end, in
+	// milliseconds: about as long as voters hold them.
 	knownFor = 5 * 60_000
 )
 
-// Held returns the marks that a majority holds under the ballot. They must not
-// be changed.
+// Held returns the watermarks that a majority has stored under the ballot. They
+// must not be changed.
 func (k *Proposer) Held() sticky.Watermarks { return k.held }
 
-// Known returns what others marked, as far as refusals told, and after Lost all
-// that was held. They must not be changed.
+// Known returns the watermarks of others, as far as refusals reported them, and
+// after Lost all that was held. They must not be changed.
 func (k *Proposer) Known() sticky.Watermarks { return k.known }
 
 // Ballot returns the ballot, the zero value before the first Want.
 func (k *Proposer) Ballot() sticky.Ballot { return k.ballot }
 
-// Busy reports whether a raise is in flight.
+// Busy reports whether an attempt is under way.
 func (k *Proposer) Busy() bool { return k.busy }
 
-// Want says what is to be held. consumed is all that the home counts as
-// consumed, by itself and by others; marks are what it wants to go up to. A
-// raise in flight goes on, and the last want follows it. Watermarks that ended
-// before now, in Unix milliseconds, are left out, and never wanted again.
+// Want requests watermarks. consumed is all that the owner counts as consumed,
+// by itself and by others. An attempt under way goes on, and the last Want
+// follows it. Watermarks that ended before now, in Unix milliseconds, are left
+// out for good.
 //
-// The end of a label is always the same, or grows with its amount.
+// The end of a window is always the same, or grows with its amount.
 func (k *Proposer) Want(self crdt.Incarnation, now int64, consumed, watermarks sticky.Watermarks) {
 	if k.ballot.Owner != self {
 		*k = Proposer{Term: k.Term, ballot: sticky.Ballot{Round: 1, Owner: self, Term: k.Term}, ended: k.ended}
@@ -134,7 +135,7 @@ func (k *Proposer) Want(self crdt.Incarnation, now int64, consumed, watermarks s
 	k.begin(w)
 }
 
-// prune forgets what ended before now.
+// prune forgets watermarks that ended before now.
 func (k *Proposer) prune(now int64, watermarks sticky.Watermarks) {
 	for _, m := range [...]sticky.Watermarks{k.held, k.flight.watermarks, watermarks} {
 		if first := m.FirstEnd(); len(m) > 0 && first < now {
@@ -149,16 +150,16 @@ func (k *Proposer) prune(now int64, watermarks sticky.Watermarks) {
 	k.known = k.known.Since(now - knownFor)
 }
 
-// begin sends a raise on its way, with the next call of Accepts.
+// begin starts an attempt. The next call of Accepts sends it.
 func (k *Proposer) begin(w want) {
 	k.seq++
 	k.flight, k.busy, k.queued = w, true, false
 	k.cast, k.generations, k.tries = k.cast[:0], nil, 0
 }
 
-// Accepts calls to for each message that is due: at once to all replicas that
-// live, and each AcceptAgain to those that have not voted for the raise. The key
-// is the caller's to fill in; the marks are never changed again.
+// Accepts calls to for each message that is due: at once for all live voters,
+// and every AcceptAgain for those that have not answered. The caller fills in
+// the key. The watermarks are never changed again.
 func (k *Proposer) Accepts(at time.Duration, v *route.Routing, to func(crdt.Incarnation, sticky.Accept)) {
 	if !k.busy {
 		return
@@ -190,7 +191,7 @@ func (k *Proposer) Accepts(at time.Duration, v *route.Routing, to func(crdt.Inca
 	}
 }
 
-// Due returns when Accepts has something to send next, and whether it has.
+// Due returns when Accepts has messages to send next, and whether it has any.
 func (k *Proposer) Due() (time.Duration, bool) {
 	if k.tries == 0 {
 		return 0, k.busy
@@ -198,7 +199,7 @@ func (k *Proposer) Due() (time.Duration, bool) {
 	return k.sent + AcceptAgain, k.busy
 }
 
-// Accepted takes in a replica's answer.
+// Accepted handles a voter's answer.
 func (k *Proposer) Accepted(vote *sticky.Accepted, v *route.Routing) Outcome {
 	if !k.busy || vote.Ballot != k.ballot || vote.Seq != k.seq || k.number != v.Number() ||
 		!slices.ContainsFunc(v.Voters(), func(s route.Voter) bool { return s.ID == vote.Voter }) {
@@ -240,7 +241,7 @@ func (k *Proposer) Accepted(vote *sticky.Accepted, v *route.Routing) Outcome {
 	return Stuck
 }
 
-// record notes a vote, and what it tells of others.
+// record records an answer, and the watermarks and store numbers in it.
 func (k *Proposer) record(vote *sticky.Accepted) {
 	for _, l := range vote.Generations {
 		k.generations = k.generations.With(l.Voter, l.Generation)
@@ -266,7 +267,7 @@ func (k *Proposer) record(vote *sticky.Accepted) {
 	}
 }
 
-// lose gives the ballot up, and what was held with it.
+// lose gives up the ballot and the watermarks held under it.
 func (k *Proposer) lose() {
 	k.known, _ = k.known.Join(k.held).Latest(sticky.MaxWatermarks)
 	k.top = max(k.top, k.ballot.Round)
@@ -274,7 +275,7 @@ func (k *Proposer) lose() {
 	k.flight = want{}
 }
 
-// end ends the raise in flight; what is queued follows.
+// end ends the attempt under way and starts the queued one.
 func (k *Proposer) end() {
 	k.busy, k.flight = false, want{}
 	if !k.queued {
@@ -297,8 +298,8 @@ func (k *Proposer) voted(voter uint64) *cast {
 	return nil
 }
 
-// counts reports whether a vote is not of an earlier life of its replica than
-// another vote knows: that replica may have forgotten what it voted for.
+// counts reports whether no other answer has a later store number of the voter,
+// which may have forgotten its vote then.
 func (k *Proposer) counts(c *cast) bool {
 	return c.generation >= k.generations.Of(c.voter)
 }

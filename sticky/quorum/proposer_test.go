@@ -159,11 +159,11 @@ func TestProposerGenerations(t *testing.T) {
 	b.want(0, 20)
 	b.accepts(0)
 	c := route.NameHash("c")
-	b.expect("life 0 of c", b.vote(2, nil), Pending)
-	b.expect("b knows of life 2", b.vote(1, func(v *sticky.Accepted) { v.Generations = route.Generations{{Voter: c, Generation: 2}} }), Pending)
+	b.expect("store number 0 of c", b.vote(2, nil), Pending)
+	b.expect("b knows store number 2", b.vote(1, func(v *sticky.Accepted) { v.Generations = route.Generations{{Voter: c, Generation: 2}} }), Pending)
 	b.expect("again to a and c", b.accepts(AcceptAgain), "1:20 3:20 ")
-	b.expect("life 1 of c", b.vote(2, func(v *sticky.Accepted) { v.Generations = route.Generations{{Voter: c, Generation: 1}} }), Pending)
-	b.expect("life 2 of c", b.vote(2, func(v *sticky.Accepted) { v.Generations = route.Generations{{Voter: c, Generation: 2}} }), Chosen)
+	b.expect("store number 1 of c", b.vote(2, func(v *sticky.Accepted) { v.Generations = route.Generations{{Voter: c, Generation: 1}} }), Pending)
+	b.expect("store number 2 of c", b.vote(2, func(v *sticky.Accepted) { v.Generations = route.Generations{{Voter: c, Generation: 2}} }), Chosen)
 }
 
 func TestProposerLayout(t *testing.T) {

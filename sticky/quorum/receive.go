@@ -9,29 +9,32 @@ import (
 	"github.com/georld/rld/sticky/route"
 )
 
-// Refusal is why something received was not taken.
+// Rejection is why an item of a message was rejected.
 type Rejection uint8
 
-// The refusals.
+// The rejections.
 const (
 	NoRejection Rejection = iota
-	// Stranger: the sender is not among the peers, or the message is for another.
+	// UnknownPeer: the sender is not a live peer, or the message is for another
+	// daemon.
 	UnknownPeer
-	// OtherRegion: raises of a daemon of another region.
+	// OtherRegion: an Accept of a daemon of another region.
 	OtherRegion
-	// BadBallot: a ballot that is not the sender's, or beyond all bounds.
+	// BadBallot: a ballot that is not the sender's, or beyond the bounds.
 	BadBallot
-	// BadWatermarks: marks too many, out of order or none at all.
+	// BadWatermarks: too many watermarks, none, or out of order.
 	BadWatermarks
-	// BadLayout: a layout that makes no sense.
+	// BadLayout: a layout that Validate refuses.
 	BadLayout
-	// Conflict: a layout that says something else under the same number.
+	// Conflict: a different layout with the same number.
 	Conflict
-	// BadSnapshotRequest: a copy of who is no replica, or for another replica.
+	// BadSnapshotRequest: a request of a daemon that is no voter, or in the
+	// name of another one.
 	BadSnapshotRequest
-	// BadSnapshotChunk: a page that was not asked for, or with records that make no sense.
+	// BadSnapshotChunk: a chunk that was not requested, or with records that
+	// are not valid.
 	BadSnapshotChunk
-	// NoRoom: more records than the replica has room for.
+	// NoRoom: more records than the acceptor has room for.
 	NoRoom
 	// TooMany: more items than a message may have.
 	TooMany
@@ -41,7 +44,7 @@ const (
 
 var rejectionNames = [...]string{"", "unknown_peer", "other_region", "bad_ballot", "bad_watermarks", "bad_layout", "conflict", "bad_snapshot_request", "bad_snapshot_chunk", "no_room", "too_many"}
 
-// String returns the name that logs and metrics carry.
+// String returns the name in logs and metrics.
 func (f Rejection) String() string {
 	if int(f) >= len(rejectionNames) {
 		return "unknown"
@@ -49,21 +52,22 @@ func (f Rejection) String() string {
 	return rejectionNames[f]
 }
 
-// Stats counts what a replica did since its start.
+// Stats counts the work of an acceptor since its start.
 type Stats struct {
-	// Votes are the raises that it holds, Refusals those it refused, by Why.
+	// Votes counts the Accepts that were stored, Refusals those refused, by
+	// reason.
 	Votes    uint64
 	Refusals [sticky.MaxReason + 1]uint64
-	// Rejected counts what made no sense, by Refusal.
+	// Rejected counts rejected items, by Rejection.
 	Rejected [nRejections]uint64
-	// Events that there was no room for.
+	// Dropped counts events without room.
 	Dropped uint64
 }
 
-// Receive takes in the raises, copies, pages and layouts of a message; the rest
-// is not the replica's. now is the label clock in Unix milliseconds. The error
-// says what was refused first; whatever else made sense was taken. Messages of
-// this daemon to itself are taken too.
+// Receive handles the Accepts, snapshot requests, snapshot chunks and layouts
+// of a message. now is the clock of windows in Unix milliseconds. The error
+// describes the first rejected item; the other items are handled. Messages of
+// this daemon to itself are valid.
 func (r *Acceptor) Receive(at time.Duration, now int64, m *sticky.Message) error {
 	r.at, r.now = max(r.at, at), now
 	from := r.live.Get(m.From)
@@ -71,7 +75,7 @@ func (r *Acceptor) Receive(at time.Duration, now int64, m *sticky.Message) error
 		return r.reject(UnknownPeer, from, fmt.Errorf("message of %s for %s: want one of a live peer for %s", m.From, m.To, r.self))
 	}
 	if len(m.Accepts) > sticky.MaxItems || len(m.SnapshotRequests) > sticky.MaxItems || len(m.SnapshotChunks) > sticky.MaxSnapshotChunks || len(m.Layouts) > sticky.MaxLayouts {
-		return r.reject(TooMany, from, fmt.Errorf("message of %q: %d raises, %d copies, %d pages, %d layouts: want at most %d, %d, %d, %d",
+		return r.reject(TooMany, from, fmt.Errorf("message of %q: %d accepts, %d snapshot requests, %d snapshot chunks, %d layouts: want at most %d, %d, %d, %d",
 			from.Name, len(m.Accepts), len(m.SnapshotRequests), len(m.SnapshotChunks), len(m.Layouts), sticky.MaxItems, sticky.MaxItems, sticky.MaxSnapshotChunks, sticky.MaxLayouts))
 	}
 	var first error
@@ -97,17 +101,18 @@ func (r *Acceptor) Receive(at time.Duration, now int64, m *sticky.Message) error
 
 func (r *Acceptor) onAccept(from route.Peer, m *sticky.Message, accept *sticky.Accept) error {
 	if from.Region != r.cfg.Region {
-		return r.reject(OtherRegion, from, fmt.Errorf("raise of %q in %q: want one of %q", from.Name, from.Region, r.cfg.Region))
+		return r.reject(OtherRegion, from, fmt.Errorf("accept of %q in %q: want one of %q", from.Name, from.Region, r.cfg.Region))
 	}
 	if f := validateAccept(accept, m.From); f != NoRejection {
-		return r.reject(f, from, fmt.Errorf("raise of %q: ballot %d of %s, %d marks: want its own ballot and 1 to %d marks in order",
+		return r.reject(f, from, fmt.Errorf("accept of %q: ballot %d of %s, %d watermarks: want its own ballot and 1 to %d watermarks in order",
 			from.Name, accept.Ballot.Round, accept.Ballot.Owner, len(accept.Watermarks), sticky.MaxWatermarks))
 	}
 	r.accept(m, accept)
 	return nil
 }
 
-// reject counts what was not taken, and tells of it now and then.
+// reject counts a rejected item. It adds an event unless there was one for the
+// same rejection in the last rejectEvery.
 func (r *Acceptor) reject(f Rejection, from route.Peer, err error) error {
 	r.stats.Rejected[f]++
 	key := rendezvous.Hash(from.Name, f.String())

@@ -128,7 +128,7 @@ func (w *world) tell(l *letter) string {
 	switch {
 	case len(m.Accepts) == 1:
 		r := &m.Accepts[0]
-		return head + fmt.Sprintf("raise to %s, ballot %s, knowing %s", amounts(r.Watermarks), w.ballotName(r.Ballot), amounts(r.Known))
+		return head + fmt.Sprintf("accept up to %s, ballot %s, knowing %s", amounts(r.Watermarks), w.ballotName(r.Ballot), amounts(r.Known))
 	case len(m.Accepted) == 1 && m.Accepted[0].OK:
 		v := &m.Accepted[0]
 		return head + strings.TrimSpace(fmt.Sprintf("yes, ballot %s %s", w.ballotName(v.Ballot), generationsText(v.Generations)))
@@ -136,11 +136,11 @@ func (w *world) tell(l *letter) string {
 		v := &m.Accepted[0]
 		return head + strings.TrimSpace(fmt.Sprintf("no, %s: ballot %s holds %s %s", v.Reason, w.ballotName(v.Promised), amounts(v.Held), generationsText(v.Generations)))
 	case len(m.SnapshotRequests) == 1:
-		return head + fmt.Sprintf("copy, for life %d", m.SnapshotRequests[0].Generation)
+		return head + fmt.Sprintf("snapshot request, store number %d", m.SnapshotRequests[0].Generation)
 	case len(m.SnapshotChunks) == 1 && m.SnapshotChunks[0].Reason != sticky.NoReason:
-		return head + "no page, " + m.SnapshotChunks[0].Reason.String()
+		return head + "no chunk, " + m.SnapshotChunks[0].Reason.String()
 	case len(m.SnapshotChunks) == 1:
-		text := head + "page:"
+		text := head + "chunk:"
 		for _, r := range m.SnapshotChunks[0].Records {
 			text += fmt.Sprintf(" ballot %s holds %s", w.ballotName(r.Ballot), amounts(r.Watermarks))
 		}
@@ -149,7 +149,8 @@ func (w *world) tell(l *letter) string {
 	return head + l.text
 }
 
-// nameOf returns the name of an incarnation: the first a, the second a', and so on.
+// nameOf returns the name of an incarnation: the first a, the second a', and so
+// on.
 func (w *world) nameOf(id crdt.Incarnation) string {
 	for _, m := range w.daemons {
 		for i, old := range append(slices.Clone(m.old), m.incarnation) {
@@ -170,12 +171,12 @@ func (w *world) show() string {
 	out := ""
 	for _, m := range w.daemons {
 		if b := m.proposer.Ballot(); b.Round > 0 {
-			out += fmt.Sprintf("home %s: ballot %s, holds %s, counts %d as consumed\n",
+			out += fmt.Sprintf("owner %s: ballot %s, holds %s, counts %d as consumed\n",
 				w.nameOf(m.incarnation), w.ballotName(b), amounts(m.proposer.Held()), m.counted)
 		}
 	}
 	for _, m := range w.daemons {
-		out += fmt.Sprintf("replica %s:", m.name)
+		out += fmt.Sprintf("voter %s:", m.name)
 		if l := m.r.records[theKey]; l != nil {
 			out += fmt.Sprintf(" ballot %s holds %s", w.ballotName(l.ballot), amounts(l.watermarks))
 		} else {

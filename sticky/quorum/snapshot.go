@@ -12,42 +12,43 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// copying is a replica's way to a vote: what it copies, and from whom.
+// copying is an acceptor's way to a vote: the voters it copies from, and how
+// far it got.
 //
-// A replica of a new layout copies from a majority of each region's replicas of
-// the layout before, all of which have sealed that. Any majority that once held
-// marks has one in common with them. A replica that lost its memory after it
-// may have voted copies from all others: any majority it was part of had
-// another member, and from here on that member's votes tell of its new life,
-// beside which its earlier votes do not count.
+// A voter of a new layout copies from a majority of each region's former
+// voters, all of which have sealed the former layout. Any majority that ever
+// stored a watermark has a voter in common with them. A voter that lost its
+// disk after it may have voted copies from all others: any majority that it was
+// part of had another member, whose answers report the new store number from
+// here on, beside which its earlier votes do not count.
 type copying struct {
 	number  uint64 // of the layout
 	all     bool
 	sources []source
 }
 
-// source is a replica that is copied from.
+// source is a voter to copy from.
 type source struct {
 	region, name string
 	voter        uint64
 	after        crdt.Key
 	begun, done  bool
 	generation   uint64
-	generations  route.Generations // what it told
-	requestedAt        time.Duration
-	requested         bool // asked at all
+	generations  route.Generations // that it reported
+	requestedAt  time.Duration
+	requested    bool // asked at all
 }
 
 const (
-	// requestAgain is after how long a page is asked for again.
+	// requestAgain is the time after which a chunk is requested again.
 	requestAgain = 250 * time.Millisecond
-	// orderFor is for how long the order of keys is kept for who copies.
+	// orderFor is how long the order of keys is kept for voters that copy.
 	orderFor = time.Minute
-	// chunkWatermarks bounds the marks of a page.
+	// chunkWatermarks bounds the watermarks of a chunk.
 	chunkWatermarks = 4_096
 )
 
-// copy goes on with what must be copied before the replica may vote.
+// copy requests the chunks that must be copied before the acceptor may vote.
 func (r *Acceptor) copy() {
 	target := r.newest()
 	if r.failed != nil || !r.isVoter(target) || r.next == nil && r.meta.Voting {
@@ -72,7 +73,7 @@ func (r *Acceptor) copy() {
 	}
 }
 
-// request asks a source for its next page.
+// request requests the next chunk of a source.
 func (s *source) request(r *Acceptor, id crdt.Incarnation) {
 	s.requestedAt, s.requested = r.at, true
 	m := r.to(id)
@@ -110,8 +111,8 @@ func (r *Acceptor) newCopying(target *route.Layout) *copying {
 	return c
 }
 
-// enough reports whether all that is needed was copied. A source of an earlier
-// life than another one knows is asked again.
+// enough reports whether all needed state was copied. A source that lost its
+// disk since then, by the report of another one, is copied again.
 func (c *copying) enough(r *Acceptor, target *route.Layout) bool {
 	if c.all {
 		done := 0
@@ -131,8 +132,8 @@ func (c *copying) enough(r *Acceptor, target *route.Layout) bool {
 	return true
 }
 
-// consistent counts the sources of a region that are done, and sends those back
-// to their start that lost their memory since.
+// consistent counts the sources of a region that are done. It restarts those
+// that lost their disk since they were copied.
 func (c *copying) consistent(region string) int {
 	var generations route.Generations
 	for i := range c.sources {
@@ -171,7 +172,7 @@ func (c *copying) wake(at time.Duration) time.Duration {
 	return due
 }
 
-// finish begins to vote.
+// finish starts to vote.
 func (r *Acceptor) finish() {
 	if r.next != nil {
 		r.layout, r.next = *r.next, nil
@@ -185,13 +186,13 @@ func (r *Acceptor) finish() {
 	r.rebuild()
 }
 
-// onSnapshotRequest answers a replica that copies.
+// onSnapshotRequest answers a voter that copies.
 //
-// It copies for the layout that is beside the copy: two that were proposed at
-// once have one number, and no replica seals for both.
+// The copy is for the layout in the same message: of two layouts proposed at
+// once, which have the same number, each voter seals for one only.
 func (r *Acceptor) onSnapshotRequest(from route.Peer, m *sticky.Message, c *sticky.SnapshotRequest) error {
 	if c.Voter != route.NameHash(from.Name) || from.ID == r.self {
-		return r.reject(BadSnapshotRequest, from, fmt.Errorf("copy of %q for replica %016x: want its own", from.Name, c.Voter))
+		return r.reject(BadSnapshotRequest, from, fmt.Errorf("snapshot request of %q for voter %016x: want its own", from.Name, c.Voter))
 	}
 	p := sticky.SnapshotChunk{Voter: route.NameHash(r.cfg.Name), Number: c.Number, After: c.After, Begin: c.Begin}
 	target := r.newest()
@@ -199,7 +200,7 @@ func (r *Acceptor) onSnapshotRequest(from route.Peer, m *sticky.Message, c *stic
 	case c.Number != target.Number, len(m.Layouts) != 1, m.Number != c.Number, !target.Agrees(&m.Layouts[0]):
 		p.Reason = sticky.OtherLayout
 	case !slices.Contains(target.VotersOf(from.Region), from.Name):
-		return r.reject(BadSnapshotRequest, from, fmt.Errorf("copy of %q in %q: layout %d does not name it a replica", from.Name, from.Region, c.Number))
+		return r.reject(BadSnapshotRequest, from, fmt.Errorf("snapshot request of %q in %q: layout %d does not name it a voter", from.Name, from.Region, c.Number))
 	case r.failed != nil, !r.complete(), r.next != nil && r.layout.Number != c.Number-1:
 		p.Reason = sticky.NotVoting
 	default:
@@ -216,8 +217,8 @@ func (r *Acceptor) onSnapshotRequest(from route.Peer, m *sticky.Message, c *stic
 	return nil
 }
 
-// noteGeneration notes that a replica lost its memory. It is stored before the answer
-// leaves, as is all that was received before.
+// noteGeneration records that a voter lost its disk. It is stored before the
+// answer is sent, as is all that was received before.
 func (r *Acceptor) noteGeneration(voter, generation uint64) {
 	generations := r.meta.Generations.With(voter, generation)
 	if generations.Full() {
@@ -229,8 +230,8 @@ func (r *Acceptor) noteGeneration(voter, generation uint64) {
 	}
 }
 
-// concerns reports whether a voter is a replica of the region's, of the layout
-// in force, the one before or the next.
+// concerns reports whether a voter is one of the region's in the layout in
+// force, the one before or the next.
 func (r *Acceptor) concerns(voter uint64) bool {
 	for _, l := range [...]*route.Layout{&r.layout, r.newest()} {
 		if region := l.Region(r.cfg.Region); region != nil {
@@ -244,9 +245,9 @@ func (r *Acceptor) concerns(voter uint64) bool {
 	return voter == route.NameHash(r.cfg.Name)
 }
 
-// fillChunk fills a page with the records that follow. The order of keys may be older
-// than some records: those came after the copier's life or the seal was noted,
-// and do not concern it.
+// fillChunk fills a chunk with the next records. The order of keys may be older
+// than some records. Those were stored after the requester's store number or
+// the seal was, and do not concern it.
 func (r *Acceptor) fillChunk(p *sticky.SnapshotChunk) {
 	if r.order == nil || p.Begin {
 		r.order = r.keys()
@@ -267,7 +268,7 @@ func (r *Acceptor) fillChunk(p *sticky.SnapshotChunk) {
 	p.Ended, p.Generations = r.meta.Ended, r.meta.Generations
 }
 
-// onSnapshotChunk takes in what another replica holds.
+// onSnapshotChunk merges the records of another voter.
 func (r *Acceptor) onSnapshotChunk(from route.Peer, p *sticky.SnapshotChunk) error {
 	c := r.copying
 	if c == nil || p.Number != c.number {
@@ -275,14 +276,14 @@ func (r *Acceptor) onSnapshotChunk(from route.Peer, p *sticky.SnapshotChunk) err
 	}
 	i := slices.IndexFunc(c.sources, func(s source) bool { return s.region == from.Region && s.name == from.Name })
 	if i < 0 || p.Voter != route.NameHash(from.Name) {
-		return r.reject(BadSnapshotChunk, from, fmt.Errorf("page of %q in %q: it was not asked", from.Name, from.Region))
+		return r.reject(BadSnapshotChunk, from, fmt.Errorf("snapshot chunk of %q in %q: not requested", from.Name, from.Region))
 	}
 	s := &c.sources[i]
 	if s.done || p.Reason != sticky.NoReason || p.Begin == s.begun || p.After != s.after {
 		return nil // late or not yet; it is asked again
 	}
 	if err := validateChunk(p); err != nil {
-		return r.reject(BadSnapshotChunk, from, fmt.Errorf("page of %q: %w", from.Name, err))
+		return r.reject(BadSnapshotChunk, from, fmt.Errorf("snapshot chunk of %q: %w", from.Name, err))
 	}
 	if generation := p.Generations.Of(s.voter); s.begun && generation != s.generation {
 		s.restart()
@@ -290,8 +291,8 @@ func (r *Acceptor) onSnapshotChunk(from route.Peer, p *sticky.SnapshotChunk) err
 	} else {
 		s.generation, s.generations = generation, p.Generations
 	}
-	if len(r.records)+len(p.Records) > 2*r.cfg.MaxLedgers+sticky.MaxRecords {
-		return r.reject(NoRoom, from, fmt.Errorf("page of %q: no room for more than %d ledgers: want more room to copy", from.Name, 2*r.cfg.MaxLedgers))
+	if len(r.records)+len(p.Records) > 2*r.cfg.MaxKeys+sticky.MaxRecords {
+		return r.reject(NoRoom, from, fmt.Errorf("snapshot chunk of %q: no room for more than %d keys: want more room to copy", from.Name, 2*r.cfg.MaxKeys))
 	}
 	r.merge(from, p)
 	s.begun, s.requested = true, false // the next page at once
@@ -320,13 +321,13 @@ func validateChunk(p *sticky.SnapshotChunk) error {
 			after = p.Records[i-1].Key
 		}
 		if (i > 0 || !p.Begin) && compareKeys(rec.Key, after) <= 0 {
-			return fmt.Errorf("record out of order: want ascending keys after that of the page before")
+			return fmt.Errorf("record out of order: want ascending keys after those of the chunk before")
 		}
 	}
 	return p.Generations.Validate()
 }
 
-// merge joins what a page holds with what is held here.
+// merge merges a chunk into the state.
 func (r *Acceptor) merge(from route.Peer, p *sticky.SnapshotChunk) {
 	if from.Region == r.cfg.Region {
 		for _, l := range p.Generations {
@@ -342,13 +343,14 @@ func (r *Acceptor) merge(from route.Peer, p *sticky.SnapshotChunk) {
 	}
 }
 
-// join takes over a copied record. Watermarks that were held for two keepers are
-// known to neither, even when the amounts are the same: then nobody is promised
-// anything, and who comes next must show, by a higher ballot, what it knows.
+// join merges a copied record. Watermarks that were stored for two proposers
+// are known to neither, even if the amounts are equal. The record then promises
+// no ballot of theirs: the next proposer must know the watermarks and take a
+// higher ballot.
 func (r *Acceptor) join(rec *sticky.Record) {
 	l := r.records[rec.Key]
 	if l == nil {
-		l = &ledger{ballot: rec.Ballot, watermarks: rec.Watermarks, ended: rec.Ended}
+		l = &keyState{ballot: rec.Ballot, watermarks: rec.Watermarks, ended: rec.Ended}
 		r.records[rec.Key] = l
 		r.put(rec.Key, l)
 		return

@@ -6,38 +6,38 @@ import (
 	"github.com/georld/rld/sticky/route"
 )
 
-// Status is a replica as people see it.
+// Status is the state of an acceptor for operators.
 type Status struct {
-	// Layout is the one that daemons go by; Number the one the replica votes
-	// under, 0 when it does not.
+	// Layout is the layout that daemons use. Number is that of the layout the
+	// acceptor votes under, 0 if it does not vote.
 	Layout route.Layout
 	Number uint64
 	Voters []VoterStatus
-	// Voting says that the replica votes, Reason else why not.
+	// Voting reports whether the acceptor votes; Reason is why not.
 	Voting bool
-	Reason    string
-	// Lone says that the loss of one replica of the region leaves no majority.
+	Reason string
+	// Lone reports that the loss of one voter leaves the region no majority.
 	Lone       bool
 	Generation uint64
-	Ledgers    int
-	// Ended is the instant before which ended marks are forgotten, in Unix
+	Keys       int
+	// Ended is the instant before which ended watermarks are forgotten, in Unix
 	// milliseconds.
 	Ended int64
 	Stats Stats
 }
 
-// VoterStatus is a replica of the own region.
+// VoterStatus is a strict voter of the own region.
 type VoterStatus struct {
 	Name        string
 	Incarnation crdt.Incarnation // 0 when it is not live
-	// Voting is what it said last.
+	// Voting is its last report.
 	Voting bool
 }
 
-// Status returns how the replica is.
+// Status returns the state of the acceptor.
 func (r *Acceptor) Status() Status {
 	s := Status{
-		Layout: r.newest().Clone(), Generation: r.meta.Generation, Ledgers: len(r.records), Ended: r.meta.Ended, Stats: r.stats,
+		Layout: r.newest().Clone(), Generation: r.meta.Generation, Keys: len(r.records), Ended: r.meta.Ended, Stats: r.stats,
 	}
 	if s.Voting, s.Reason = r.voting(); s.Voting {
 		s.Number = r.layout.Number
@@ -49,8 +49,7 @@ func (r *Acceptor) Status() Status {
 	return s
 }
 
-// Record returns what is held of a ledger, and whether anything is: for
-// operators.
+// Record returns the record of a key for operators, and whether there is one.
 func (r *Acceptor) Record(key crdt.Key) (sticky.Record, bool) {
 	l := r.records[key]
 	if l == nil {
@@ -59,8 +58,8 @@ func (r *Acceptor) Record(key crdt.Key) (sticky.Record, bool) {
 	return sticky.Record{Key: key, Ballot: l.ballot, Watermarks: l.watermarks, Ended: l.ended}, true
 }
 
-// Votes reports whether a replica of any region said of late that it votes under
-// the layout that daemons go by; known is false when nothing was heard of it.
+// Votes reports whether a voter of any region recently reported that it votes
+// under the layout that daemons use. known is false without a recent report.
 func (r *Acceptor) Votes(region, name string) (votes, known bool) {
 	h, heard := r.reports[r.live.Find(region, name).ID]
 	self := region == r.cfg.Region && name == r.cfg.Name

@@ -42,9 +42,9 @@ type Stored struct {
 	index map[crdt.Key]int // of Records by key, while entries are applied
 }
 
-// Apply adds an entry of the log, in the order in which entries were stored.
-// The records come in no order. The error says what is wrong with the entry;
-// then the log is not to be trusted.
+// Apply adds an entry of the log; entries come in the order in which they were
+// stored. The records are in no order afterwards. After an error the log cannot
+// be trusted.
 func (s *Stored) Apply(e Entry) error {
 	set := 0
 	for _, is := range [...]bool{e.Record != nil, e.Layout != nil, e.Next != nil, e.Meta != nil} {
@@ -100,8 +100,8 @@ func (s *Stored) applyRecord(rec sticky.Record) error {
 	return nil
 }
 
-// Validate returns what is wrong with what was stored. The layout may be
-// missing: a log that ended after the first entry.
+// Validate returns an error for a state that no acceptor can have stored. The
+// layout may be missing: the log ended after its first entry.
 func (s *Stored) Validate() error {
 	if s.Layout.Number > 0 {
 		if err := s.Layout.Validate(); err != nil {
@@ -136,7 +136,7 @@ func validateNext(l, next *route.Layout) error {
 
 func (m *Meta) validate() error {
 	if m.Ended < 0 {
-		return errors.New("instant of the ended marks before 1970: want one after")
+		return errors.New("instant of the ended watermarks before 1970: want one after")
 	}
 	return m.Generations.Validate()
 }

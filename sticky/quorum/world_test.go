@@ -152,8 +152,8 @@ func (w *world) newProposer(m *machine) {
 	m.proposer = Proposer{Term: m.terms}
 }
 
-// meet tells all daemons who lives. Former incarnations are taken for alive, but
-// not for those to talk to.
+// meet tells all daemons who lives. Former incarnations are taken for alive,
+// but not for those to talk to.
 func (w *world) meet() {
 	var peers []route.Peer
 	for _, m := range w.daemons {

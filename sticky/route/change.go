@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Change names new replicas of one region.
+// Change replaces the strict voters of one region.
 type Change struct {
 	Region   string
 	Replicas []string // in any order
 }
 
-// Of returns l with the change made, for Propose.
+// Of returns l with the change, for Acceptor.Propose.
 func (c Change) Of(l Layout) (Layout, error) {
 	next := l.Clone()
 	r := next.Region(c.Region)
@@ -21,7 +21,7 @@ func (c Change) Of(l Layout) (Layout, error) {
 	r.Replicas = slices.Clone(c.Replicas)
 	slices.Sort(r.Replicas)
 	if len(r.Replicas) == 0 {
-		return l, fmt.Errorf("sticky: no replicas for region %q: want at least one", c.Region)
+		return l, fmt.Errorf("sticky: no voters for region %q: want at least one", c.Region)
 	}
 	if err := validateSet(r.Replicas); err != nil {
 		return l, fmt.Errorf("sticky: region %q: %w", c.Region, err)

@@ -47,8 +47,8 @@ type Pin struct {
 	Region string
 }
 
-// Validate returns what is wrong with a layout that came from elsewhere, and
-// what would be right.
+// Validate returns an error that names the first field of a layout that is not
+// valid, and its valid values.
 func (l *Layout) Validate() error {
 	if l.Number == 0 {
 		return fmt.Errorf("layout 0: want numbers from 1")
@@ -100,33 +100,33 @@ func (r *Region) validate() error {
 	return r.Generations.Validate()
 }
 
-// validateSet returns what is wrong with a replica set. None at all is one
-// that was not heard of.
+// validateSet returns an error for a set of voters that is not valid. An empty
+// set is one that is not known.
 func validateSet(names []string) error {
 	if n := len(names); n > MaxReplicas || n > 2 && n%2 == 0 {
-		return fmt.Errorf("%d replicas: want an odd number up to %d, or both daemons of a region of two", n, MaxReplicas)
+		return fmt.Errorf("%d voters: want an odd number up to %d, or both daemons of a region of two", n, MaxReplicas)
 	}
 	hashes := make([]uint64, 0, MaxReplicas)
 	for i, name := range names {
 		if name == "" || len(name) > MaxName {
-			return fmt.Errorf("replica name of %d bytes: want 1 to %d", len(name), MaxName)
+			return fmt.Errorf("voter name of %d bytes: want 1 to %d", len(name), MaxName)
 		}
 		if i > 0 && names[i-1] >= name {
-			return fmt.Errorf("replica %q after %q: want each once, in the order of names", name, names[i-1])
+			return fmt.Errorf("voter %q after %q: want each once, in the order of names", name, names[i-1])
 		}
 		h := NameHash(name)
 		if slices.Contains(hashes, h) {
-			return fmt.Errorf("replica %q cannot be told from another by its hash: rename it", name)
+			return fmt.Errorf("voter %q has the hash of another one: rename it", name)
 		}
 		hashes = append(hashes, h)
 	}
 	return nil
 }
 
-// gone reports whether nothing is at home in a region any more.
+// Retired reports whether no keys have their home in the region any more.
 func (r *Region) Retired() bool { return r.Weight == 0 && len(r.Replicas) == 0 }
 
-// region returns the region of that name, nil when there is none.
+// Region returns the region of a name, nil if there is none.
 func (l *Layout) Region(name string) *Region {
 	i, ok := slices.BinarySearchFunc(l.Regions, name, func(r Region, n string) int {
 		return cmp.Compare(r.Name, n)
@@ -137,7 +137,7 @@ func (l *Layout) Region(name string) *Region {
 	return &l.Regions[i]
 }
 
-// replicas returns the replica set of a region.
+// VotersOf returns the names of a region's strict voters.
 func (l *Layout) VotersOf(region string) []string {
 	if r := l.Region(region); r != nil {
 		return r.Replicas
@@ -145,14 +145,14 @@ func (l *Layout) VotersOf(region string) []string {
 	return nil
 }
 
-// Clone returns a copy that shares no regions and no pins; the names and lives
-// of a region are never changed in place and may be shared.
+// Clone returns a copy with regions and pins of its own. It shares the names
+// and store numbers of regions, which are never changed in place.
 func (l *Layout) Clone() Layout {
 	return Layout{Number: l.Number, Regions: slices.Clone(l.Regions), Pins: slices.Clone(l.Pins)}
 }
 
-// agrees reports whether two layouts of one number say the same, but for
-// replica sets that one of them has not heard of.
+// Agrees reports whether two layouts of one number are the same, except for
+// voters that one of them does not know.
 func (l *Layout) Agrees(o *Layout) bool {
 	if len(l.Regions) != len(o.Regions) || !slices.Equal(l.Pins, o.Pins) {
 		return false
@@ -173,7 +173,8 @@ func (l *Layout) Agrees(o *Layout) bool {
 	return true
 }
 
-// generation returns the life that a replica of a region had when the layout was made.
+// Generation returns the store number that a voter had when the layout was
+// made.
 func (l *Layout) Generation(region, name string) uint64 {
 	if r := l.Region(region); r != nil {
 		return r.Generations.Of(NameHash(name))
@@ -181,5 +182,6 @@ func (l *Layout) Generation(region, name string) uint64 {
 	return 0
 }
 
-// majority returns how many of n replicas any two groups of have one in common.
+// Majority returns the least size of groups of n voters of which any two have a
+// voter in common.
 func Majority(n int) int { return n/2 + 1 }

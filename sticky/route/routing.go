@@ -9,7 +9,7 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// Owner is where a key is at home.
+// Owner is the owner of a key.
 type Owner struct {
 	Region      string
 	Name        string           // of the daemon, "" when none is known
@@ -18,36 +18,36 @@ type Owner struct {
 	Own         bool             // the region is this daemon's own
 }
 
-// Voter is a replica of this daemon's region.
+// Voter is a strict voter of this daemon's region.
 type Voter struct {
 	ID          uint64 // NameHash of the name
 	Name        string
 	Incarnation crdt.Incarnation // 0 when it is not live
 }
 
-// Routing says who is home of what, by one layout and one set of live daemons. It
-// never changes and is safe for concurrent use; Replica.Routing returns a new one
-// when something did. The zero value knows of nobody.
+// Routing maps keys to their owners by one layout and one set of live daemons.
+// It is immutable and safe for concurrent use; Acceptor.Routing returns another
+// one after a change. The zero value knows no owners.
 type Routing struct {
-	number  uint64
-	self    crdt.Incarnation
-	own     int // index of the own region in areas, which always has it
-	regions   []regionOwners
+	number   uint64
+	self     crdt.Incarnation
+	own      int // index of the own region in areas, which always has it
+	regions  []regionOwners
 	weighted []int // areas that keys are drawn to, by weight
-	equal   bool  // all of these weigh the same
-	pins    map[uint64]int
-	voters  []Voter
+	equal    bool  // all of these weigh the same
+	pins     map[uint64]int
+	voters   []Voter
 	isVoter  bool
 }
 
-// regionOwners is a region as a home for keys.
+// regionOwners is a region that can be the home of keys.
 type regionOwners struct {
 	name   string
 	hash   uint64
 	weight uint64
-	// owners are those of its daemons that may be home now: of the replicas, or
-	// of all when these are not known, the live and ready ones; without any, the
-	// live ones; without any, all.
+	// owners are the daemons of the region that can own keys: the live and
+	// ready voters; if there are none, the live ones; else all. If the voters
+	// are not known, all daemons of the region count as voters.
 	owners []daemon
 }
 
@@ -57,8 +57,8 @@ type daemon struct {
 	incarnation crdt.Incarnation
 }
 
-// Owner returns the home of a ledger: in the region that the rule is pinned to or
-// that the key is drawn to, or in the own region when regional is set.
+// Owner returns the owner of a key: in the own region if regional is set, else
+// in the region that the rule is pinned to or that the key draws.
 func (v *Routing) Owner(key crdt.Key, rule uint64, regional bool) Owner {
 	if len(v.regions) == 0 {
 		return Owner{}
@@ -68,7 +68,7 @@ func (v *Routing) Owner(key crdt.Key, rule uint64, regional bool) Owner {
 	if !regional {
 		var pinned bool
 		if i, pinned = v.pins[rule]; !pinned {
-			i = v.homeOf(word)
+			i = v.drawRegion(word)
 		}
 	}
 	a := &v.regions[i]
@@ -84,7 +84,8 @@ func (v *Routing) Owner(key crdt.Key, rule uint64, regional bool) Owner {
 	return h
 }
 
-// Candidate reports whether a daemon could be home of a ledger if others died.
+// Candidate reports whether a daemon would be the owner of a key if others
+// died.
 func (v *Routing) Candidate(key crdt.Key, rule uint64, regional bool, of crdt.Incarnation) bool {
 	if len(v.regions) == 0 || of == 0 {
 		return false
@@ -93,15 +94,15 @@ func (v *Routing) Candidate(key crdt.Key, rule uint64, regional bool, of crdt.In
 	if !regional {
 		var pinned bool
 		if i, pinned = v.pins[rule]; !pinned {
-			i = v.homeOf(rendezvous.Fold(key))
+			i = v.drawRegion(rendezvous.Fold(key))
 		}
 	}
 	return slices.ContainsFunc(v.regions[i].owners, func(d daemon) bool { return d.incarnation == of })
 }
 
-// homeOf returns the region that a key is drawn to: by weighted rendezvous, so
-// that a change of one weight moves only what must move.
-func (v *Routing) homeOf(word uint64) int {
+// drawRegion returns the region that a key draws by weighted rendezvous, so
+// that a change of one weight moves only the keys that must move.
+func (v *Routing) drawRegion(word uint64) int {
 	if len(v.weighted) == 0 {
 		return v.own
 	}
@@ -128,12 +129,12 @@ func (v *Routing) homeOf(word uint64) int {
 	return best
 }
 
-// Voters returns the replica set of the own region, by name; it must not be
-// changed. It is empty when the region has none.
+// Voters returns the strict voters of the own region, by name. The slice must
+// not be changed.
 func (v *Routing) Voters() []Voter { return v.voters }
 
-// Live returns how many of the seats are live: below Majority nothing can be
-// raised.
+// Live returns the number of live voters. Below Majority no watermark can be
+// stored.
 func (v *Routing) Live() int {
 	n := 0
 	for _, s := range v.voters {
@@ -144,20 +145,20 @@ func (v *Routing) Live() int {
 	return n
 }
 
-// Majority returns how many of the seats a raise needs: more than half of all,
-// the dead included.
+// Majority returns how many voters must store a watermark: more than half of
+// all, the dead included.
 func (v *Routing) Majority() int {
 	return Majority(len(v.voters))
 }
 
-// IsVoter reports whether this daemon is one of the seats.
+// IsVoter reports whether this daemon is a strict voter.
 func (v *Routing) IsVoter() bool { return v.isVoter }
 
 // Number returns the number of the layout.
 func (v *Routing) Number() uint64 { return v.number }
 
-// newView builds the view of a daemon of region by a layout and the live
-// daemons, among them itself.
+// New returns the routing of a daemon by a layout and the live daemons, which
+// include it.
 func New(l *Layout, region, name string, self crdt.Incarnation, live Peers) *Routing {
 	v := &Routing{number: l.Number, self: self, own: -1, equal: true, pins: make(map[uint64]int, len(l.Pins))}
 	for i := range l.Regions {
@@ -224,12 +225,12 @@ func newRegionOwners(r *Region, live Peers) regionOwners {
 	return a
 }
 
-// Pinned reports whether the layout names the home region of a rule.
+// Pinned reports whether the layout pins a rule to a region.
 func (v *Routing) Pinned(rule uint64) bool {
 	_, ok := v.pins[rule]
 	return ok
 }
 
-// Regions returns how many regions the layout has: floors are shares of them, and
-// so the same for all who go by it.
+// Regions returns the number of regions in the layout. Regional reserves are
+// shares of it, and so the same at all daemons with the layout.
 func (v *Routing) Regions() int { return len(v.regions) }

@@ -41,9 +41,9 @@ func keysOf(n int) []crdt.Key {
 	return keys
 }
 
-// TestViewWeights shows that regions get keys in proportion to their weights,
+// TestRoutingWeights checks that regions get keys in proportion to their weights,
 // and that another weight moves keys to or from that region only.
-func TestViewWeights(t *testing.T) {
+func TestRoutingWeights(t *testing.T) {
 	const n = 100_000
 	keys := keysOf(n)
 	for _, weights := range [][]uint32{{1, 1, 1}, {1, 2, 7}, {0, 1, 1000}, {1 << 30, 1 << 29, 1}} {
@@ -72,9 +72,9 @@ func TestViewWeights(t *testing.T) {
 	}
 }
 
-// TestViewGolden pins what keys are drawn to: all daemons of all versions and
-// architectures must agree.
-func TestViewGolden(t *testing.T) {
+// TestRoutingGolden pins the owners of some keys: all daemons of all versions and
+// architectures must agree on them.
+func TestRoutingGolden(t *testing.T) {
 	l := threeRegions(1, 2, 3)
 	v := New(l, "eu", "eu1", 4, allLive(l))
 	got := ""
@@ -88,7 +88,7 @@ func TestViewGolden(t *testing.T) {
 
 const golden = "us1 us2 eu3 eu1 eu3 asia1 us3 eu2 eu2 us1 us2 eu2 us3 eu2 us1 us3 "
 
-func TestViewOwners(t *testing.T) {
+func TestRoutingOwners(t *testing.T) {
 	l := threeRegions(1, 1, 1)
 	l.Regions[0].Replicas = nil // of asia nothing was heard
 	l.Pins = []Pin{{Rule: 9, Region: "us"}}
@@ -149,8 +149,8 @@ func TestViewOwners(t *testing.T) {
 	}
 }
 
-// TestViewTakeover shows that a death moves only the keys of who died.
-func TestViewTakeover(t *testing.T) {
+// TestRoutingTakeover checks that a death moves only the dead daemon's keys.
+func TestRoutingTakeover(t *testing.T) {
 	l := threeRegions(1, 1, 1)
 	all := allLive(l)
 	before := New(l, "eu", "eu1", 4, all)
@@ -163,7 +163,7 @@ func TestViewTakeover(t *testing.T) {
 	}
 }
 
-func TestViewVoters(t *testing.T) {
+func TestRoutingVoters(t *testing.T) {
 	l := threeRegions(1, 1, 1)
 	live := Peers{
 		{ID: 7, Name: "eu1", Region: "eu", Ready: true},
