@@ -20,10 +20,11 @@ func TestAdmittedAuditorCatches(t *testing.T) {
 		cfg.Workloads[0].Keys = 1
 		cfg.Workloads[0].Pulse = &load.Pulse{Every: 6 * time.Second, Within: 20 * time.Millisecond, Requests: 200}
 		for _, gate := range []bool{true, false} {
+			m := &mutation{}
 			if !gate {
-				cfg.mutation.rights = func(*World, *Daemon, node.Allotments) node.Allotments { return plenty{} }
+				m.rights = func(*World, *Daemon, node.Allotments) node.Allotments { return plenty{} }
 			}
-			r, err := Run(cfg, Options{Auditors: TestAuditors("admitted")})
+			_, r, err := run(cfg, Options{Auditors: TestAuditors("admitted")}, m.rig)
 			if err != nil {
 				t.Fatal(err)
 			}

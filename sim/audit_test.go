@@ -366,19 +366,19 @@ func TestCellsAuditorCatchesCellsThatShrink(t *testing.T) {
 	r.caught("cells")
 }
 
-// A restarted process that counts on under the slot it had has lost what was
-// counted there.
+// A restarted process that counts under its former incarnation has lost the
+// counts of the former process.
 func TestCellsAuditorCatchesAReusedIncarnation(t *testing.T) {
 	cfg := minute(t)
 	cfg.Faults = []Fault{{Kind: Crash, At: 2 * time.Second, For: 100 * time.Millisecond, From: []string{"eu-0"}}}
 	for _, reused := range []bool{false, true} {
-		cfg.mutation.reuseIncarnation = reused
-		r, err := Run(cfg, Options{Auditors: TestAuditors("cells")})
+		m := &mutation{reuseIncarnation: reused}
+		_, r, err := run(cfg, Options{Auditors: TestAuditors("cells")}, m.rig)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if a := r.Auditors[0]; a.Checks == 0 || a.Violations > 0 != reused {
-			t.Errorf("slot reused %v: %+v", reused, a)
+			t.Errorf("incarnation reused %v: %+v", reused, a)
 		}
 	}
 }

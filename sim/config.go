@@ -5,12 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/georld/rld/sticky/route"
-
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim/load"
-	"github.com/georld/rld/sticky"
 )
 
 // Bounds on a run. They keep a scenario from costing more than a machine has.
@@ -73,28 +70,6 @@ type Config struct {
 	// Outside names regions that do not take part in the liveness phase.
 	Outside []Outside
 	Expect  Expect
-
-	mutation mutation
-}
-
-// mutation is bugs that tests put in, to see them caught.
-type mutation struct {
-	reuseIncarnation bool // a restarted daemon counts under the slot it had
-	mapOrder         bool // the order of a map decides which daemon is asked
-	forgetful        bool // who lost its disk says that it never ran before
-	oneRecord        bool // of what is to be stored only the first record ever is
-	generous         bool // gifts are greater than what was charged for them
-	noEstimate       bool // the gate of rights decides alone
-	hasty            bool // weights follow the demand of the last periods
-	early            bool // replicas say that they have stored before they have
-	// genesis changes the first layout that a daemon is configured with, and
-	// reconfigured has that go before what it stored.
-	genesis      func(d *Daemon, l *route.Layout)
-	reconfigured bool
-	// strict says what a daemon hears instead of a message about strict keys.
-	strict func(w *World, d *Daemon, m *sticky.Message) []*sticky.Message
-	// rights returns other rights than those of the office, where not nil.
-	rights func(w *World, d *Daemon, agent node.Allotments) node.Allotments
 }
 
 // Region is a region and how many daemons it has.

@@ -89,9 +89,6 @@ func (w *World) start(d *Daemon) error {
 		return nil
 	}
 	stream := uint64(d.starts)
-	if w.cfg.mutation.reuseIncarnation {
-		stream = 0
-	}
 	d.Nodes, d.incarnations = nil, nil
 	rights, err := d.openAgent(w)
 	if err != nil {
@@ -142,7 +139,7 @@ func (w *World) nodeConfig(d *Daemon, shard int) node.Config {
 	c.Shard, c.Shards, c.Region, c.Name = shard, n, d.Region, d.Name
 	c.Naive = c.Naive || w.cfg.Policy == Naive
 	c.Ablation = w.cfg.Policy.gates()
-	c.Ablation.NoEstimate = w.cfg.mutation.noEstimate
+	c.Ablation.NoEstimate = w.cfg.Node.Ablation.NoEstimate
 	c.MaxKeys = max(1, (c.MaxKeys+n-1-shard)/n)
 	c.Gossip = c.Gossip.WithDefaults()
 	c.Gossip.MaxCells = max(1, (c.Gossip.MaxCells+n-1-shard)/n)

@@ -61,9 +61,7 @@ func (w *World) stored(i int32) {
 			d.disk.log = d.acceptor.Snapshot()
 		}
 	case !x.synced:
-		if d.disk.record == nil || !w.cfg.mutation.oneRecord {
-			d.disk.record = x.record
-		}
+		d.disk.record = x.record
 		ack = ackSync
 	case d.Paused:
 		d.defers(evStored, w.writes.put(x))

@@ -41,7 +41,7 @@ func (w *World) drain(d *Daemon, touched uint64) {
 		d.wakes[s] = r.Wake
 	}
 	w.sleep(d)
-	w.post(d, out)
+	w.steps.post(d, out)
 	clear(out)
 	w.outbox = out[:0]
 	if !w.owners {
@@ -103,9 +103,6 @@ func (w *World) wake(d *Daemon, at time.Duration) {
 
 // post sends the counts of a daemon's shards.
 func (w *World) post(d *Daemon, out []gossip.Message) {
-	if w.cfg.mutation.generous {
-		embellish(out)
-	}
 	replica.CountFrames(out, w.network.buffer, func(msgs []gossip.Message, frame []byte) {
 		if s := msgs[0].Stamp; s > d.stamp {
 			d.stamp, d.stampAt = s, w.now
@@ -188,7 +185,7 @@ func (r *receiver) StepStrict(m *sticky.Message) error {
 	}
 	ok, err := d.process.Reach.Routes().Admit(m)
 	if ok {
-		d.route(w, d.stepStrict(w, m))
+		d.route(w, w.steps.strict(d, m))
 	}
 	return err
 }
@@ -203,15 +200,4 @@ func (w *World) happened(d *Daemon, e gossip.Event) {
 	w.seen[e.Kind]++
 	w.trace.happened(d, e)
 	w.auditors.happened(d, e)
-}
-
-// embellish makes gifts greater on their way: a planted bug.
-func embellish(msgs []gossip.Message) {
-	for i := range msgs {
-		for j := range msgs[i].Cells {
-			if c := &msgs[i].Cells[j]; c.Kind == gossip.Given {
-				c.Value.P += 20
-			}
-		}
-	}
 }

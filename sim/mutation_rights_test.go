@@ -59,14 +59,14 @@ func TestRightsMutations(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		limit  string
-		world  func(cfg *Config)
-		bug    func(cfg *Config)
+		world  func(cfg *Config, m *mutation)
+		bug    func(cfg *Config, m *mutation)
 		caught string
 	}{
 		{
 			name: "more is held than there is", limit: fixed,
-			bug: func(cfg *Config) {
-				cfg.mutation.rights = holds(func(*World, *Daemon) baseFunc {
+			bug: func(cfg *Config, m *mutation) {
+				m.rights = holds(func(*World, *Daemon) baseFunc {
 					return func(r node.Allotments, rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
 						n, why := r.Allotment(rule, total, x, carry, regional)
 						return n + (n+3)/4, why
@@ -77,11 +77,11 @@ func TestRightsMutations(t *testing.T) {
 		},
 		{
 			name: "a restart holds its share again", limit: fixed,
-			world: func(cfg *Config) {
+			world: func(cfg *Config, m *mutation) {
 				cfg.Faults = []Fault{{Kind: Crash, At: 12 * time.Second, For: 50 * time.Millisecond, From: []string{"eu-0"}}}
 			},
-			bug: func(cfg *Config) {
-				cfg.mutation.rights = holds(func(w *World, d *Daemon) baseFunc {
+			bug: func(cfg *Config, m *mutation) {
+				m.rights = holds(func(w *World, d *Daemon) baseFunc {
 					return func(_ node.Allotments, _, total uint64, _, _ int64, _ bool) (uint64, epochs.Reason) {
 						return share(w, d, total, 3), epochs.ReasonEpoch
 					}
@@ -91,13 +91,13 @@ func TestRightsMutations(t *testing.T) {
 		},
 		{
 			name: "a joiner holds a share before an epoch names it", limit: fixed,
-			world: func(cfg *Config) {
+			world: func(cfg *Config, m *mutation) {
 				cfg.Faults = []Fault{{
 					Kind: Crash, At: 12 * time.Second, For: 50 * time.Millisecond, From: []string{"eu-0"}, Rename: true,
 				}}
 			},
-			bug: func(cfg *Config) {
-				cfg.mutation.rights = holds(func(w *World, d *Daemon) baseFunc {
+			bug: func(cfg *Config, m *mutation) {
+				m.rights = holds(func(w *World, d *Daemon) baseFunc {
 					return func(r node.Allotments, rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
 						if d.Name != d.owner {
 							return share(w, d, total, 3), epochs.ReasonEpoch
@@ -110,30 +110,30 @@ func TestRightsMutations(t *testing.T) {
 		},
 		{
 			name: "who loses its disk says that it never ran", limit: fixed,
-			world: func(cfg *Config) {
+			world: func(cfg *Config, m *mutation) {
 				cfg.Faults = []Fault{{Kind: Amnesia, At: 12 * time.Second, For: 50 * time.Millisecond, From: []string{"eu-0"}}}
 			},
-			bug:    func(cfg *Config) { cfg.mutation.forgetful = true },
+			bug:    func(cfg *Config, m *mutation) { m.forgetful = true },
 			caught: "rights",
 		},
 		{
 			name: "a record is not stored before it counts", limit: fixed,
-			world: func(cfg *Config) {
+			world: func(cfg *Config, m *mutation) {
 				cfg.Faults = []Fault{{Kind: Crash, At: 12 * time.Second, For: 50 * time.Millisecond, From: []string{"eu-0"}}}
 			},
-			bug:    func(cfg *Config) { cfg.mutation.oneRecord = true },
+			bug:    func(cfg *Config, m *mutation) { m.oneRecord = true },
 			caught: "rights",
 		},
 		{
 			name: "a restart after a step back goes by its clock", limit: fixed,
-			world: func(cfg *Config) {
+			world: func(cfg *Config, m *mutation) {
 				cfg.Faults = []Fault{
 					{Kind: ClockStep, At: 11 * time.Second, Offset: -15 * time.Second, From: []string{"eu-0"}},
 					{Kind: Crash, At: 12 * time.Second, For: 50 * time.Millisecond, From: []string{"eu-0"}},
 				}
 			},
-			bug: func(cfg *Config) {
-				cfg.mutation.rights = holds(func(w *World, d *Daemon) baseFunc {
+			bug: func(cfg *Config, m *mutation) {
+				m.rights = holds(func(w *World, d *Daemon) baseFunc {
 					fence := d.Instant(w.now).Wall / int64(time.Millisecond)
 					if d.starts == 0 {
 						fence = 0
@@ -150,14 +150,14 @@ func TestRightsMutations(t *testing.T) {
 		},
 		{
 			name: "who takes others for dead takes their shares", limit: fixed,
-			world: func(cfg *Config) {
+			world: func(cfg *Config, m *mutation) {
 				cfg.Members.Leave = time.Second
 				cfg.Faults = []Fault{{
 					Kind: Cut, At: 6 * time.Second, For: 8 * time.Second, From: []string{"eu-0"}, To: []string{"eu-1", "eu-2"},
 				}}
 			},
-			bug: func(cfg *Config) {
-				cfg.mutation.rights = holds(func(w *World, d *Daemon) baseFunc {
+			bug: func(cfg *Config, m *mutation) {
+				m.rights = holds(func(w *World, d *Daemon) baseFunc {
 					return func(_ node.Allotments, _, total uint64, _, _ int64, _ bool) (uint64, epochs.Reason) {
 						return share(w, d, total, w.believed(d)), epochs.ReasonEpoch
 					}
@@ -167,8 +167,8 @@ func TestRightsMutations(t *testing.T) {
 		},
 		{
 			name: "each daemon uses what its region holds", limit: fixed,
-			bug: func(cfg *Config) {
-				cfg.mutation.rights = holds(func(w *World, d *Daemon) baseFunc {
+			bug: func(cfg *Config, m *mutation) {
+				m.rights = holds(func(w *World, d *Daemon) baseFunc {
 					return func(r node.Allotments, rule, total uint64, x, carry int64, _ bool) (uint64, epochs.Reason) {
 						return r.RegionPart(d.Region, rule, total, x, carry), epochs.ReasonEpoch
 					}
@@ -178,22 +178,22 @@ func TestRightsMutations(t *testing.T) {
 		},
 		{
 			name: "a gift is not charged in full", limit: fixed,
-			world: func(cfg *Config) {
+			world: func(cfg *Config, m *mutation) {
 				l := &cfg.Workloads[0]
 				l.Keys, l.Pinned = 1, true
 				l.Pulse = &load.Pulse{Every: 5 * time.Second, Within: 200 * time.Millisecond, Requests: 200}
 			},
-			bug:    func(cfg *Config) { cfg.mutation.generous = true },
+			bug:    func(cfg *Config, m *mutation) { m.generous = true },
 			caught: "admitted",
 		},
 		{
 			name: "a share of a sliding window rises at once", limit: "algorithm: sliding_window, " + fixed,
-			world: func(cfg *Config) {
-				cfg.Duration, cfg.mutation.noEstimate, cfg.mutation.hasty = 40*time.Second, true, true
+			world: func(cfg *Config, m *mutation) {
+				cfg.Duration, cfg.Node.Ablation.NoEstimate, m.hasty = 40*time.Second, true, true
 				cfg.Workloads[0].Moving = &load.Moving{Every: 20 * time.Second, Share: 1}
 			},
-			bug: func(cfg *Config) {
-				cfg.mutation.rights = holds(func(*World, *Daemon) baseFunc {
+			bug: func(cfg *Config, m *mutation) {
+				m.rights = holds(func(*World, *Daemon) baseFunc {
 					return func(r node.Allotments, rule, total uint64, x, _ int64, regional bool) (uint64, epochs.Reason) {
 						return r.Allotment(rule, total, x, 0, regional)
 					}
@@ -204,19 +204,19 @@ func TestRightsMutations(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			cfg := hard(t, c.limit)
+			cfg, m := hard(t, c.limit), &mutation{}
 			if c.world != nil {
-				c.world(cfg)
+				c.world(cfg, m)
 			}
-			r, err := Run(cfg, Options{Auditors: TestAuditors(rightsAuditors...)})
+			_, r, err := run(cfg, Options{Auditors: TestAuditors(rightsAuditors...)}, m.rig)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if r.Code() != ExitFine {
 				t.Errorf("without the bug: %+v", violated(r))
 			}
-			c.bug(cfg)
-			if r, err = Run(cfg, Options{Auditors: TestAuditors(rightsAuditors...)}); err != nil {
+			c.bug(cfg, m)
+			if _, r, err = run(cfg, Options{Auditors: TestAuditors(rightsAuditors...)}, m.rig); err != nil {
 				t.Fatal(err)
 			}
 			found := ""
@@ -228,7 +228,6 @@ func TestRightsMutations(t *testing.T) {
 			if found == "" {
 				t.Errorf("auditor %s does not find the bug; others: %+v", c.caught, violated(r))
 			}
-			t.Log(found)
 		})
 	}
 }
@@ -253,16 +252,17 @@ func TestSlowBucketDoesNotStarve(t *testing.T) {
 	admitted := func(whole bool) uint64 {
 		cfg := hard(t, "algorithm: token_bucket, unit: minute, requests_per_unit: 50, burst: 30, consistency: partition")
 		cfg.Duration, cfg.Workloads[0].Keys, cfg.Workloads[0].Rate = 10*time.Minute, 1, 6
+		m := &mutation{}
 		if whole {
 			token := quota.Tokens(1)
-			cfg.mutation.rights = holds(func(*World, *Daemon) baseFunc {
+			m.rights = holds(func(*World, *Daemon) baseFunc {
 				return func(r node.Allotments, rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
 					n, why := r.Allotment(rule, total, x, carry, regional)
 					return n / token * token, why
 				}
 			})
 		}
-		r, err := Run(cfg, Options{Auditors: TestAuditors()})
+		_, r, err := run(cfg, Options{Auditors: TestAuditors()}, m.rig)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -142,7 +142,7 @@ func blindTakeover() tamper {
 // Schedules that broke other designs of strict keys, and bugs of ours: our
 // homes hold, and with the bug an auditor says so.
 func TestStrictMutations(t *testing.T) {
-	crashes := func(cfg *Config) {
+	crashes := func(cfg *Config, m *mutation) {
 		for at := time.Second; at < cfg.Duration; at += 1500 * time.Millisecond {
 			i := int(at/(1500*time.Millisecond)) % 3
 			cfg.Faults = append(cfg.Faults, Fault{
@@ -150,52 +150,52 @@ func TestStrictMutations(t *testing.T) {
 			})
 		}
 	}
-	blackout := func(region string) func(cfg *Config) {
-		return func(cfg *Config) {
+	blackout := func(region string) func(cfg *Config, m *mutation) {
+		return func(cfg *Config, m *mutation) {
 			for at := 1500 * time.Millisecond; at < cfg.Duration; at += 1500 * time.Millisecond {
 				cfg.Faults = append(cfg.Faults, Fault{Kind: Crash, At: at, For: 20 * time.Millisecond, From: []string{region}})
 			}
 			cfg.Members.Spread = time.Millisecond
 		}
 	}
-	early := func(cfg *Config) { cfg.mutation.early = true }
+	early := func(cfg *Config, m *mutation) { m.early = true }
 	for i, c := range []struct {
 		name   string
 		limit  string
-		world  func(cfg *Config)
-		bug    func(cfg *Config)
+		world  func(cfg *Config, m *mutation)
+		bug    func(cfg *Config, m *mutation)
 		caught string
 	}{
 		{
 			name: "a home grants more than a majority holds", world: crashes,
-			bug: func(cfg *Config) { cfg.mutation.strict = oneVote }, caught: "strict",
+			bug: func(cfg *Config, m *mutation) { m.strict = oneVote }, caught: "strict",
 		},
 		{
 			name: "who takes over ignores what is marked", world: crashes,
-			bug: func(cfg *Config) { cfg.mutation.strict = blindTakeover() }, caught: "admitted strict",
+			bug: func(cfg *Config, m *mutation) { m.strict = blindTakeover() }, caught: "admitted strict",
 		},
 		{
 			name: "replicas vote before they have stored", limit: strictLong, world: blackout("eu"), bug: early, caught: "admitted",
 		},
 		{
-			name: "grants are added up", bug: func(cfg *Config) { cfg.mutation.strict = addGrants() }, caught: "admitted",
+			name: "grants are added up", bug: func(cfg *Config, m *mutation) { m.strict = addGrants() }, caught: "admitted",
 		},
 		{
-			name: "credit is used after its label", bug: func(cfg *Config) { cfg.mutation.strict = carryGrants(3_000) },
+			name: "credit is used after its label", bug: func(cfg *Config, m *mutation) { m.strict = carryGrants(3_000) },
 			caught: "admitted",
 		},
 		{
 			name:  "what is returned counts twice",
 			limit: "unit: second, unit_multiplier: 3, requests_per_unit: 900, consistency: strict, home: eu",
-			world: func(cfg *Config) {
+			world: func(cfg *Config, m *mutation) {
 				cfg.Workloads[0].Bursts = &load.Bursts{On: 200 * time.Millisecond, Off: 400 * time.Millisecond}
 				cfg.Workloads[0].Rate, cfg.Workloads[0].Keys = 2_000, 1
 			},
-			bug: func(cfg *Config) { cfg.mutation.strict = refundTwice() }, caught: "admitted",
+			bug: func(cfg *Config, m *mutation) { m.strict = refundTwice() }, caught: "admitted",
 		},
 		{
 			name: "a replica that lost its disk votes",
-			world: func(cfg *Config) {
+			world: func(cfg *Config, m *mutation) {
 				// Watermarks of one label are with eu-0 and eu-1 alone. Then
 				// the one is down and the other has forgotten, and eu-2 is
 				// back.
@@ -207,11 +207,11 @@ func TestStrictMutations(t *testing.T) {
 					{Kind: Amnesia, At: 4 * time.Second, For: 100 * time.Millisecond, From: []string{"eu-1"}},
 				}
 			},
-			bug: func(cfg *Config) { cfg.mutation.forgetful = true }, caught: "admitted",
+			bug: func(cfg *Config, m *mutation) { m.forgetful = true }, caught: "admitted",
 		},
 		{
 			name: "the replica set is changed by configuration",
-			world: func(cfg *Config) {
+			world: func(cfg *Config, m *mutation) {
 				cfg.Regions[0].Daemons = 6
 				cfg.Workloads[0].Keys, cfg.Workloads[0].Rate = 4, 900
 				for _, d := range []string{"eu-3", "eu-4", "eu-5", "us-1", "us-2"} { // the others go on as they were
@@ -219,19 +219,19 @@ func TestStrictMutations(t *testing.T) {
 						Kind: Crash, At: 2 * time.Second, For: 100 * time.Millisecond, From: []string{d},
 					})
 				}
-				cfg.mutation.genesis = func(d *Daemon, l *route.Layout) {
+				m.genesis = func(d *Daemon, l *route.Layout) {
 					if d.starts > 0 {
 						l.Regions[0].Replicas = []string{"eu-3", "eu-4", "eu-5"}
 					}
 				}
 			},
-			bug: func(cfg *Config) { cfg.mutation.reconfigured = true }, caught: "admitted",
+			bug: func(cfg *Config, m *mutation) { m.reconfigured = true }, caught: "admitted",
 		},
 		{
 			name:  "who holds the floor of a region restarts",
 			limit: strictLong + ", on_failure: {share: 50%}",
-			world: func(cfg *Config) {
-				blackout("us")(cfg)
+			world: func(cfg *Config, m *mutation) {
+				blackout("us")(cfg, m)
 				cfg.Faults = append(cfg.Faults, Fault{Kind: Cut, At: 100 * time.Millisecond, From: []string{"us"}, To: []string{"eu"}})
 			},
 			bug: early, caught: "admitted",
@@ -246,19 +246,19 @@ func TestStrictMutations(t *testing.T) {
 			if limit == "" {
 				limit = strictFixed
 			}
-			cfg := homed(t, limit)
+			cfg, m := homed(t, limit), &mutation{}
 			if c.world != nil {
-				c.world(cfg)
+				c.world(cfg, m)
 			}
-			r, err := Run(cfg, Options{Auditors: TestAuditors(strictAuditors...)})
+			_, r, err := run(cfg, Options{Auditors: TestAuditors(strictAuditors...)}, m.rig)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if r.Code() != ExitFine || r.Admitted == 0 {
 				t.Errorf("without the bug: %d admitted, %+v", r.Admitted, violated(r))
 			}
-			c.bug(cfg)
-			if r, err = Run(cfg, Options{Auditors: TestAuditors(strictAuditors...)}); err != nil {
+			c.bug(cfg, m)
+			if _, r, err = run(cfg, Options{Auditors: TestAuditors(strictAuditors...)}, m.rig); err != nil {
 				t.Fatal(err)
 			}
 			found := make(map[string]string)

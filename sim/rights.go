@@ -80,7 +80,7 @@ func (d *Daemon) openAgent(w *World) (node.Allotments, error) {
 			return nil, fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
 		}
 		start = agent.Start{Record: record}
-	case d.ran == d.Name && !w.cfg.mutation.forgetful:
+	case d.ran == d.Name:
 		// The operator knows exactly up to which window it may have used
 		// rights.
 		start = agent.Start{Generation: uint64(d.starts) + 1, Fence: max(1, d.usedWindow)}
@@ -90,11 +90,7 @@ func (d *Daemon) openAgent(w *World) (node.Allotments, error) {
 		return nil, fmt.Errorf("sim: %s: %w", d.Name, err)
 	}
 	d.ran, d.agent = d.Name, &replica.RightsLoop{Agent: a}
-	held := node.Allotments(a)
-	if w.cfg.mutation.rights != nil {
-		held = w.cfg.mutation.rights(w, d, held)
-	}
-	return &tappedAllotments{held, w, d, len(w.membership.all)}, nil
+	return &tappedAllotments{w.steps.allotments(d, a), w, d, len(w.membership.all)}, nil
 }
 
 // agentRules sets the rules in force at a rights agent.
@@ -107,11 +103,8 @@ func (d *Daemon) agentRules(w *World) {
 		if !w.cfg.Policy.rebalances() {
 			list[i].Pins = nil
 		}
-		if w.cfg.mutation.hasty {
-			list[i].Window = 0
-		}
 	}
-	d.agent.Agent.Rules(list)
+	d.agent.Agent.Rules(w.steps.agentRules(list))
 }
 
 // agentPeers sets the live daemons, as a process knows them.

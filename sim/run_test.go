@@ -124,15 +124,15 @@ func TestCrashIsReported(t *testing.T) {
 	}
 }
 
-// TestIncarnationReuse: a planted bug is in force when it is asked for: a
-// restarted daemon has the slot it had, and otherwise another.
+// TestIncarnationReuse checks that a mutation is in force when it is requested: a
+// restarted daemon has its former incarnation, and otherwise another.
 func TestIncarnationReuse(t *testing.T) {
 	for _, reuse := range []bool{false, true} {
 		cfg := small(t)
 		cfg.Settle = 0
-		cfg.mutation.reuseIncarnation = reuse
+		m := &mutation{reuseIncarnation: reuse}
 		cfg.Faults = []Fault{{Kind: Crash, At: time.Second, For: time.Second, From: []string{"eu-0"}}}
-		w, _, err := run(cfg, Options{})
+		w, _, err := run(cfg, Options{}, m.rig)
 		if err != nil {
 			t.Fatal(err)
 		}

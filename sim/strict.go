@@ -39,15 +39,8 @@ func (d *Daemon) openAcceptor(w *World) error {
 	if !w.owners {
 		return nil
 	}
-	cfg := quorum.Config{Region: d.Region, Name: d.Name, Genesis: w.cfg.FirstLayout()}
-	if w.cfg.mutation.genesis != nil {
-		w.cfg.mutation.genesis(d, &cfg.Genesis)
-	}
-	start := d.startOf(w)
-	if start.Stored != nil && w.cfg.mutation.reconfigured {
-		start.Stored.Layout = cfg.Genesis
-	}
-	a, err := quorum.NewAcceptor(cfg, start)
+	cfg := quorum.Config{Region: d.Region, Name: d.Name, Genesis: w.steps.genesis(d)}
+	a, err := quorum.NewAcceptor(cfg, w.steps.recover(d))
 	if err != nil {
 		return fmt.Errorf("sim: %s: %w", d.Name, err)
 	}
@@ -58,15 +51,12 @@ func (d *Daemon) openAcceptor(w *World) error {
 // startOf reads the log of a machine. A daemon that ran before under its name
 // must have one: an empty log, or one that cannot be read, is a lost disk.
 func (d *Daemon) startOf(w *World) quorum.Start {
-	if len(d.disk.log) == 0 && (d.votedAs != d.Name || w.cfg.mutation.forgetful) {
+	if len(d.disk.log) == 0 && d.votedAs != d.Name {
 		return quorum.Start{First: true}
 	}
 	stored, err := replica.Recover(d.disk.log)
-	switch {
-	case len(d.disk.log) > 0 && err == nil:
+	if len(d.disk.log) > 0 && err == nil {
 		return quorum.Start{Stored: stored}
-	case w.cfg.mutation.forgetful:
-		return quorum.Start{First: true}
 	}
 	return quorum.Start{Generation: uint64(d.starts) + 1}
 }
@@ -126,12 +116,8 @@ func (d *Daemon) serveAcceptor(w *World, r quorum.Ready) {
 	d.wakes[len(d.Nodes)+acceptorWake] = r.Wake
 	d.said(w, r.Messages)
 	d.route(w, r.Messages)
-	switch {
-	case len(r.Store) == 0:
-	case w.cfg.mutation.early && len(d.disk.log) > 0:
-		d.serveAcceptor(w, d.acceptor.Stored(d.Instant(w.now).Mono, d.time(w.now), nil))
-	default:
-		d.writeLog(w, replica.Records(r.Store))
+	if len(r.Store) > 0 {
+		w.steps.writeLog(d, replica.Records(r.Store))
 	}
 	w.sleep(d)
 }
@@ -159,7 +145,7 @@ func (d *Daemon) said(w *World, out []sticky.Message) {
 // route sends the messages of a process about strict keys on their way.
 func (d *Daemon) route(w *World, out []sticky.Message) {
 	replica.Route(d.incarnations[0], out, func(m *sticky.Message) []sticky.Message {
-		return d.stepStrict(w, m)
+		return w.steps.strict(d, m)
 	}, func(m sticky.Message) {
 		if d.process.Outbox.Post(m) {
 			d.flush(w, m.To)
@@ -190,28 +176,22 @@ func (d *Daemon) flush(w *World, to crdt.Incarnation) {
 	}
 }
 
-// stepStrict hands a message about strict keys to its recipients, or the
-// messages that a mutation makes of it. It returns the answers of the nodes.
+// stepStrict hands a message about strict keys to its recipients. It returns the
+// answers of the nodes.
 func (d *Daemon) stepStrict(w *World, m *sticky.Message) []sticky.Message {
-	all := []*sticky.Message{m}
-	if w.cfg.mutation.strict != nil {
-		all = w.cfg.mutation.strict(w, d, m)
-	}
 	var answers []sticky.Message
 	at := d.Instant(w.now)
-	for _, m := range all {
-		set, acceptor := replica.Recipients(m, len(d.Nodes))
-		each(set, func(s int) {
-			w.rejected += uint64(d.Nodes[s].StepLease(at, m))
-			answers = append(answers, d.collect(w, s)...)
-		})
-		if acceptor { // a rejected message is an event of the acceptor
-			_ = d.acceptor.Receive(at.Mono, d.time(w.now), m)
-			d.turnAcceptor(w)
-		}
-		if set != 0 {
-			w.drain(d, set)
-		}
+	set, acceptor := replica.Recipients(m, len(d.Nodes))
+	each(set, func(s int) {
+		w.rejected += uint64(d.Nodes[s].StepLease(at, m))
+		answers = append(answers, d.collect(w, s)...)
+	})
+	if acceptor { // a rejected message is an event of the acceptor
+		_ = d.acceptor.Receive(at.Mono, d.time(w.now), m)
+		d.turnAcceptor(w)
+	}
+	if set != 0 {
+		w.drain(d, set)
 	}
 	return answers
 }

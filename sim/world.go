@@ -53,6 +53,7 @@ type World struct {
 	adopted   bool // some daemon took another rule set in force,
 	adoptedAt time.Duration
 
+	steps   steps
 	load    clients
 	calls   []*node.Call // not in use
 	woken   pool[*pendingCall]
@@ -103,6 +104,7 @@ func newWorld(cfg *Config) *World {
 		rights: cfg.Policy.HasRights() && cfg.HasRights(), owners: cfg.HasOwners(),
 	}
 	w.load.pick = nthAnswering
+	w.steps = w.plainSteps()
 	for r, region := range cfg.Regions {
 		w.regions = append(w.regions, region.Name)
 		w.local = append(w.local, nil)
