@@ -20,16 +20,7 @@ func (e *Engine) Due(now time.Duration) bool {
 // hybrid logical clock, rules the hash of its rules.
 func (e *Engine) Messages(now time.Duration, stamp hlc.Timestamp, rules uint64) []Message {
 	e.expedited = false
-	due := 0
-	for _, l := range e.links {
-		if l.dueAt() <= now {
-			due++
-		}
-	}
-	if due == 0 {
-		return nil
-	}
-	out := make([]Message, 0, due)
+	var out []Message
 	for _, l := range e.links {
 		if l.dueAt() <= now {
 			out = append(out, e.message(now, l, stamp, rules))

@@ -70,8 +70,8 @@ func TestShortcutAfterTransfer(t *testing.T) {
 	}
 }
 
-// A2: one new key twice in a call.
-func TestAttackSameNewKeyTwice(t *testing.T) {
+// A new key twice in one call uses its rights once for each hit.
+func TestNewKeyTwiceInACall(t *testing.T) {
 	c := rightsCluster(t, fixed100, "a1", "b1")
 	for _, n := range [][]uint64{{50, 50}, {40, 40}, {20, 10, 30, 30}, {50, 0, 50}} {
 		var call Call
@@ -101,7 +101,7 @@ func TestAttackSameNewKeyTwice(t *testing.T) {
 	}
 }
 
-// A3: no room for the own cell after rights were given.
+// There is no room for the own cell after rights were given.
 func TestNoRoomAfterTransfer(t *testing.T) {
 	c := rightsCluster(t, fixed100, "a1", "a2")
 	a1, a2 := c.daemons[0], c.daemons[1]
@@ -120,8 +120,8 @@ func TestNoRoomAfterTransfer(t *testing.T) {
 	}
 }
 
-// A4: keys of a bucket that share the overflow counter.
-func TestAttackBucketOverflow(t *testing.T) {
+// Keys of a bucket that share the overflow counter share its rights.
+func TestBucketRightsInOverflowCounter(t *testing.T) {
 	c := &cluster{delay: time.Millisecond, wan: time.Millisecond, rights: true, cuts: map[[2]string]bool{}}
 	for _, n := range []string{"a1", "b1", "c1"} {
 		d := &daemon{name: n, region: n[:1]}
@@ -149,8 +149,8 @@ func TestAttackBucketOverflow(t *testing.T) {
 	}
 }
 
-// A5: a note or a cell about a rule that passes everything.
-func TestAttackNoteOfUnlimited(t *testing.T) {
+// A rights message or a cell about an unlimited rule is ignored.
+func TestRightsMessageOfUnlimitedRule(t *testing.T) {
 	c := &cluster{delay: time.Millisecond, rights: true, cuts: map[[2]string]bool{}}
 	c.daemons = []*daemon{{name: "a1", region: "a"}, {name: "a2", region: "a"}}
 	for _, d := range c.daemons {
@@ -208,7 +208,7 @@ func TestAttackNoteOfUnlimited(t *testing.T) {
 }
 
 // A budget is disabled and enabled again within a window.
-func TestAttackBudgetOffAndOn(t *testing.T) {
+func TestBudgetOffAndOn(t *testing.T) {
 	c := rightsCluster(t, fixed100, "a1", "b1")
 	c.cuts[[2]string{"a", "b"}], c.cuts[[2]string{"b", "a"}] = true, true
 	got := uint64(0)
@@ -228,9 +228,9 @@ func TestAttackBudgetOffAndOn(t *testing.T) {
 	}
 }
 
-// A7: a call that was matched before a reload leaves the base of its rule
-// behind.
-func TestAttackHeldOfOldRule(t *testing.T) {
+// A call that was matched before a reload must not cache the allotment of its
+// former rule.
+func TestAllotmentOfFormerRule(t *testing.T) {
 	const regional = "unit: minute, unit_multiplier: 10, requests_per_unit: 100, overage_budget: 0%, scope: region"
 	c := rightsCluster(t, regional, "a1", "b1")
 	var calls [2]Call
@@ -254,8 +254,8 @@ func TestAttackHeldOfOldRule(t *testing.T) {
 	}
 }
 
-// A8: a note about a key under a rule of another grid.
-func TestAttackNoteOfOtherRule(t *testing.T) {
+// A rights message about a key under a rule of another grid is ignored.
+func TestRightsMessageOfOtherRule(t *testing.T) {
 	c := &cluster{delay: time.Millisecond, rights: true, cuts: map[[2]string]bool{}}
 	c.daemons = []*daemon{{name: "a1", region: "a"}, {name: "b1", region: "b"}}
 	for _, d := range c.daemons {
@@ -287,7 +287,7 @@ func TestAttackNoteOfOtherRule(t *testing.T) {
 
 // Denied hits that a bucket charges (charge_denied) are forgiven by its meter,
 // and not by its account.
-func TestAttackBucketDebtOfRow(t *testing.T) {
+func TestBucketDebtInAccount(t *testing.T) {
 	c := rightsCluster(t, "unit: minute, requests_per_unit: 600, burst: 60, algorithm: token_bucket, overage_budget: 0%, charge_denied: true", "a1", "b1")
 	a1, got := c.daemons[0], uint64(0)
 	c.grant(t, a1, "k=v", 20_000)

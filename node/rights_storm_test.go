@@ -252,7 +252,7 @@ func (s *storm) checkEvents(k string) {
 	}
 }
 
-func TestAttackStorm(t *testing.T) {
+func TestRightsStorm(t *testing.T) {
 	for _, algorithm := range []string{"fixed_window", "sliding_window", "token_bucket", "leaky_bucket", "sliding_log"} {
 		t.Run(algorithm, func(t *testing.T) {
 			rapid.Check(t, func(r *rapid.T) { attackStorm(t, r, algorithm) })
