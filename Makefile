@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 
 # Time for each fuzz target.
 FUZZTIME ?= 5s
-# How long make sim looks for a seed that fails.
+# How long make sim searches for a seed that fails.
 SIMTIME ?= 1h
 # How often make race runs each test.
 COUNT ?= 5
@@ -14,7 +14,7 @@ RLS_DIR ?= ../shared/rls
 
 # The tools live in a module of their own and never touch our requirements.
 TOOLS := internal/tools
-# What explores much: in short under the race detector.
+# Packages that explore many states: short under the race detector.
 LONG := ./sim ./daemon ./quota/epoch ./quota/transfer ./quota/agent ./sticky/quorum
 STATICCHECK := go tool -modfile=$(TOOLS)/go.mod staticcheck
 
@@ -32,13 +32,13 @@ build: ## build bin/rld
 test: lint ## all checks, then all tests under the race detector
 	go -C $(TOOLS) test ./...
 	$(TOOLS)/race $$(go list ./... | grep -vE '/(sim|daemon|quota/epoch|quota/transfer|quota/agent|sticky/quorum)$$')
-	@echo "What explores much or takes hours of virtual time: in short under the race detector, whole without."
+	@echo "Packages that explore many states or take hours of virtual time: short under the race detector, complete without."
 	$(TOOLS)/race -short $(LONG)
 	go test $(LONG)
 
-e2e: e2e-cluster ## real daemons: clusters that are harmed, then the Envoy RLS cases of RLS_DIR
+e2e: e2e-cluster ## real daemons under faults, then the Envoy RLS cases of RLS_DIR
 	@if [[ ! -f "$(RLS_DIR)/cases.json" ]]; then \
-		echo "e2e: left out: there are no Envoy RLS cases in $(RLS_DIR); name their folder with RLS_DIR=..."; \
+		echo "e2e: skipped: there are no Envoy RLS cases in $(RLS_DIR); name their folder with RLS_DIR=..."; \
 		exit 0; \
 	fi; \
 	tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; \
@@ -49,16 +49,16 @@ e2e: e2e-cluster ## real daemons: clusters that are harmed, then the Envoy RLS c
 	export PATH="$$tmp/bin:$$PATH"; cd "$$tmp/rls"; \
 	listen='--grpc-addr 127.0.0.1:{grpc_port} --http-addr 127.0.0.1:{http_port} --admin-addr 127.0.0.1:{debug_port}'; \
 	replay() { rlsrunner -start "rld serve --limits {dir} $$listen" -check 'rld limits check {dir}' "$$@"; }; \
-	echo "e2e: the cases as rld answers by default"; \
+	echo "e2e: the cases with the default settings"; \
 	replay -skip-tags quirk,denied-hits-count; \
-	echo "e2e: the cases of upstream's charging, with RLD_CHARGE_DENIED=true"; \
+	echo "e2e: the cases of charging as upstream does, with RLD_CHARGE_DENIED=true"; \
 	RLD_CHARGE_DENIED=true replay -tags denied-hits-count
 
 .PHONY: e2e-cluster
 e2e-cluster:
-	@echo "e2e: clusters under load: killed, frozen, restarted and, as root, cut off"
+	@echo "e2e: clusters under load: killed, frozen, restarted and, as root, partitioned"
 	go test -tags e2e -count=1 -timeout 10m -v ./internal/e2e
-	@echo "e2e: the demo and the simulator play the same trial; budgets hold in a cut, strict limits while homes die"
+	@echo "e2e: the demo and the simulator agree; budgets hold in a network partition, strict limits while owners die"
 	go test -tags e2e -count=1 -timeout 8m -v -run 'Simulator|Budget|Strict' ./demo
 
 race: ## run every test COUNT times under the race detector
@@ -79,7 +79,7 @@ fuzz: ## run every fuzz target for FUZZTIME
 bench: ## measure rld and print the table of its numbers
 	go run ./internal/bench
 
-lint: ## gofmt, vet, staticcheck, generated code and go.mod are as they must be
+lint: ## check gofmt, vet, staticcheck, generated code and go.mod
 	@echo "gofmt -l ."; files=$$("$$(go env GOROOT)/bin/gofmt" -l .); \
 	if [[ -n "$$files" ]]; then echo "not gofmt-ed; run gofmt -w on:" >&2; echo "$$files" >&2; exit 1; fi
 	go vet -tags e2e ./...
@@ -93,6 +93,6 @@ generate: ## generate the Go code of proto/ and the tables of docs/
 	go generate ./proto/...
 	go test ./internal/docs -run 'Settings|Limits|Metrics|API|Architecture' -rewrite
 
-clean: ## remove what the targets above leave behind
+clean: ## remove the files that the targets above create
 	rm -rf bin coverage.out coverage.html
 	find . -name '*.test' -type f -delete
