@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -164,5 +165,47 @@ func TestSlowStreams(t *testing.T) {
 	s := r.Strict
 	if dropped == 0 || dropped > 100 || s.Failed > 200 || s.WaitMaxMs > 350 {
 		t.Errorf("%d items were dropped; %+v", dropped, s)
+	}
+}
+
+// TestAcceptorRecoversItsLog restarts a strict voter: it has all records again
+// that it had answered for.
+func TestAcceptorRecoversItsLog(t *testing.T) {
+	cfg := homed(t, strictLong)
+	cfg.Workloads[0].Keys = 40
+	w := newWorld(cfg)
+	w.prepare()
+	w.runUntil(4 * time.Second)
+	d := w.daemons[0]
+	before := d.acceptor.Acceptor.Status()
+	w.crash(d)
+	if err := w.start(d); err != nil {
+		t.Fatal(err)
+	}
+	after := d.acceptor.Acceptor.Status()
+	if before.Ledgers < 30 || after.Ledgers < before.Ledgers || !after.Voting || after.Layout.Number != 1 {
+		t.Errorf("%+v, and %+v before", after, before)
+	}
+}
+
+// TestForeignFrames rejects frames that claim another sender than their stream.
+func TestForeignFrames(t *testing.T) {
+	w := newWorld(homed(t, strictFixed))
+	w.prepare()
+	w.runUntil(time.Second)
+	frames := 0
+	for _, f := range w.network.flights.items {
+		if f.frame == nil {
+			continue
+		}
+		f.sender, f.frame = 1-min(f.sender, 1), slices.Clone(f.frame)
+		before := w.network.traffic.Unreadable
+		if w.receive(w.daemons[f.to], f); w.network.traffic.Unreadable != before+1 {
+			t.Errorf("a frame of daemon %d was received in the name of another", f.from)
+		}
+		frames++
+	}
+	if frames == 0 {
+		t.Error("no frame was on its way")
 	}
 }
