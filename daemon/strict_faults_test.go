@@ -85,9 +85,9 @@ func TestStrictReserve(t *testing.T) {
 			t.Errorf("a regional reserve that is used up: %+v", st)
 		}
 		eu, ap, us = eu+count("eu", 30), ap+count("ap", 30), us+count("us", 60)
-		floor, rest := int(l.ReserveLimit(3).Requests), int(l.OwnerLimit(3).Requests)
-		if eu != floor || ap != floor || us != rest || floor == 0 || rest+2*floor > 40 {
-			t.Errorf("%d, %d and %d passed in eu, ap and us, want %d, %d and %d", eu, ap, us, floor, floor, rest)
+		reserve, rest := int(l.ReserveLimit(3).Requests), int(l.OwnerLimit(3).Requests)
+		if eu != reserve || ap != reserve || us != rest || reserve == 0 || rest+2*reserve > 40 {
+			t.Errorf("%d, %d and %d passed in eu, ap and us, want %d, %d and %d", eu, ap, us, reserve, reserve, rest)
 		}
 	})
 }
@@ -127,13 +127,13 @@ func TestStrictDisks(t *testing.T) {
 		if s := w.status(first); s.Generation == 0 || s.Keys != 1 {
 			t.Errorf("without its disk: %+v", s)
 		}
-		life := w.status(first).Generation
+		generation := w.status(first).Generation
 		restart(first, func() { damage(t, w.journalOf(first)) })
 		if len(first.lines("journal_damaged", "ERROR")) == 0 {
 			t.Error("a damaged disk is not logged")
 		}
 		w.within(5*time.Second, "it has copied", w.voting)
-		if s := w.status(first); s.Generation <= life || s.Keys != 1 {
+		if s := w.status(first); s.Generation <= generation || s.Keys != 1 {
 			t.Errorf("with a damaged disk: %+v", s)
 		}
 		ask()

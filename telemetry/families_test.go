@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// TestFamiliesAreExported compares the tables of families with the families of a
-// daemon that exports everything.
+// TestFamiliesAreExported compares the tables of families with the families of
+// a daemon that exports everything.
 func TestFamiliesAreExported(t *testing.T) {
 	want := map[string]Family{}
 	for _, f := range slices.Concat(daemonFamilies, engineFamilies, clusterFamilies, budgetFamilies, strictFamilies, []Family{waitFamily}) {
