@@ -120,6 +120,16 @@ type Cell struct {
 	CellID
 }
 
+// join returns the value that covers this cell and another one of the same name:
+// the lexicographically greater one of sums, and the maximum of each number
+// otherwise.
+func (c *Cell) join(o *Cell) crdt.PN {
+	if c.Kind == RegionSum {
+		return crdt.PN(crdt.Sum(c.Value).Join(crdt.Sum(o.Value)))
+	}
+	return c.Value.Join(o.Value)
+}
+
 // String describes the cell for status pages.
 func (c Cell) String() string {
 	return fmt.Sprintf("%016x%016x@%d %s %v: %v", c.Key.Hi, c.Key.Lo, c.Window, c.Kind, c.Incarnation, c.Value)

@@ -203,10 +203,7 @@ func (e *Engine) merge(now time.Duration, l *link, m *Message, at int, floor, ne
 func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, i int32, in *Cell) {
 	c := &e.state.cells[i]
 	was := c.Value
-	is := was.Join(in.Value)
-	if c.Kind == RegionSum {
-		is = crdt.PN(crdt.Sum(was).Join(crdt.Sum(in.Value)))
-	}
+	is := c.join(in)
 	longer := in.Carry > c.Carry
 	c.Carry = max(c.Carry, in.Carry)
 	if c.Kind == RegionSum && l.local && is == in.Value && e.roles.own(c.Key) == l.peer.ID {

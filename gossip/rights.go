@@ -39,7 +39,7 @@ func (e *Engine) mergeRights(now time.Duration, l *link, i int32, in *Cell) {
 	c := &e.state.cells[i]
 	was := c.Value
 	c.Carry = max(c.Carry, in.Carry)
-	is := was.Join(in.Value)
+	is := c.join(in)
 	if is == was {
 		return
 	}
