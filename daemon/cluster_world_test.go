@@ -12,6 +12,7 @@ import (
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/gossip/link"
 	"github.com/georld/rld/gossip/swim"
+	"github.com/georld/rld/internal/fakenet"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 )
@@ -28,7 +29,7 @@ const oneWay = 80 * time.Millisecond
 type world struct {
 	t      *testing.T
 	fabric *fabric
-	swims  *swim.FakeNetwork
+	swims  *fakenet.Network
 	rules  *rules.Set
 	limit  uint64 // of each user, a minute
 	gossip gossip.Config
@@ -75,7 +76,7 @@ func (w *world) start() {
 func emptyWorld(t *testing.T, limit uint32, daemons int, regions ...string) *world {
 	t.Helper()
 	w := &world{
-		t: t, swims: swim.NewFakeNetwork(), rules: worldRules(t, limit), limit: uint64(limit),
+		t: t, swims: fakenet.New(), rules: worldRules(t, limit), limit: uint64(limit),
 		admitted: map[int64]uint64{},
 	}
 	w.fabric = newFabric(func(from, to string) time.Duration {

@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"hash/crc32"
 	"io"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -335,8 +336,9 @@ func (w *world) certificate() (server, client *tls.Config) {
 			w.t.Fatal(err)
 		}
 	}
-	if server, client, err = link.TLS(certPath, keyPath, certPath); err != nil {
+	c, err := link.LoadCertificates(certPath, keyPath, certPath, slog.Default())
+	if err != nil {
 		w.t.Fatal(err)
 	}
-	return server, client
+	return c.Server(), c.Client()
 }

@@ -57,12 +57,9 @@ func rightsFrame(m *agent.Message) *rldv1.RightsFrame {
 	if !m.Daemons.Empty() {
 		f.Daemons = rightsSection(&m.Daemons)
 	}
-	for i := range m.Votes {
-		v := &m.Votes[i]
-		f.Votes = append(f.Votes, &rldv1.RightsVote{
-			Daemon: v.Daemon, Ack: rightsAck(&v.Ack), Locals: rightsIDs(v.Locals),
-		})
-	}
+	f.Votes = listOf(m.Votes, func(v *epoch.Vote) *rldv1.RightsVote {
+		return &rldv1.RightsVote{Daemon: v.Daemon, Ack: rightsAck(&v.Ack), Locals: rightsIDs(v.Locals)}
+	})
 	if g := m.Extension; g != nil {
 		f.Extension = &rldv1.RightsExtension{By: g.By, To: g.To, Under: rightsID(g.Under), UntilMs: g.Until}
 	}
@@ -80,12 +77,7 @@ func rightsSection(s *agent.Section) *rldv1.RightsSection {
 			Base: rightsEpoch(&c.Base), FromMs: c.From, Held: rightsHeld(c.Held),
 		}
 	}
-	for i := range s.Epochs {
-		out.Epochs = append(out.Epochs, rightsEpoch(&s.Epochs[i]))
-	}
-	for i := range s.Acks {
-		out.Acks = append(out.Acks, rightsAck(&s.Acks[i]))
-	}
+	out.Epochs, out.Acks = listOf(s.Epochs, rightsEpoch), listOf(s.Acks, rightsAck)
 	return out
 }
 
@@ -134,19 +126,7 @@ func sectionOf(s *rldv1.RightsSection) (agent.Section, error) {
 		}
 		out.Claim = &epoch.Claim{Base: base, From: c.FromMs, Held: heldOf(c.Held)}
 	}
-	for _, e := range s.Epochs {
-		is, err := epochOf(e)
-		if err != nil {
-			return out, err
-		}
-		out.Epochs = append(out.Epochs, is)
-	}
-	for _, a := range s.Acks {
-		is, err := ackOf(a)
-		if err != nil {
-			return out, err
-		}
-		out.Acks = append(out.Acks, is)
-	}
-	return out, nil
+	var err error
+	out.Epochs, out.Acks, err = epochsAndAcks(s.Epochs, s.Acks)
+	return out, err
 }

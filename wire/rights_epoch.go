@@ -21,20 +21,12 @@ func idOf(id *rldv1.RightsID) epoch.ID {
 
 // rightsIDs encodes the genesis as an ID of zeros: a list has no absent items.
 func rightsIDs(ids []epoch.ID) []*rldv1.RightsID {
-	var out []*rldv1.RightsID
-	for _, id := range ids {
-		out = append(out, &rldv1.RightsID{Stamp: uint64(id.Stamp), Proposer: id.Proposer})
-	}
-	return out
+	return listOf(ids, func(id *epoch.ID) *rldv1.RightsID {
+		return &rldv1.RightsID{Stamp: uint64(id.Stamp), Proposer: id.Proposer}
+	})
 }
 
-func idsOf(ids []*rldv1.RightsID) []epoch.ID {
-	var out []epoch.ID
-	for _, id := range ids {
-		out = append(out, idOf(id))
-	}
-	return out
-}
+func idsOf(ids []*rldv1.RightsID) []epoch.ID { return fromList(ids, idOf) }
 
 func rightsEpoch(e *epoch.Epoch) *rldv1.RightsEpoch {
 	out := &rldv1.RightsEpoch{Id: rightsID(e.ID), Pred: rightsID(e.Pred), HorizonMs: e.Horizon}
@@ -104,17 +96,32 @@ func ackOf(a *rldv1.RightsAck) (epoch.Ack, error) {
 }
 
 func rightsHeld(held []epoch.Dependency) []*rldv1.RightsDependency {
-	var out []*rldv1.RightsDependency
-	for _, h := range held {
-		out = append(out, &rldv1.RightsDependency{Table: h.Table, Id: rightsID(h.ID)})
-	}
-	return out
+	return listOf(held, func(d *epoch.Dependency) *rldv1.RightsDependency {
+		return &rldv1.RightsDependency{Table: d.Table, Id: rightsID(d.ID)}
+	})
 }
 
 func heldOf(held []*rldv1.RightsDependency) []epoch.Dependency {
-	var out []epoch.Dependency
-	for _, h := range held {
-		out = append(out, epoch.Dependency{Table: h.Table, ID: idOf(h.Id)})
+	return fromList(held, func(h *rldv1.RightsDependency) epoch.Dependency {
+		return epoch.Dependency{Table: h.Table, ID: idOf(h.Id)}
+	})
+}
+
+// epochsAndAcks decodes the two lists that sections and records share.
+func epochsAndAcks(es []*rldv1.RightsEpoch, as []*rldv1.RightsAck) (epochs []epoch.Epoch, acks []epoch.Ack, err error) {
+	for _, e := range es {
+		is, err := epochOf(e)
+		if err != nil {
+			return nil, nil, err
+		}
+		epochs = append(epochs, is)
 	}
-	return out
+	for _, a := range as {
+		is, err := ackOf(a)
+		if err != nil {
+			return nil, nil, err
+		}
+		acks = append(acks, is)
+	}
+	return epochs, acks, nil
 }

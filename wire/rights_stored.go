@@ -114,12 +114,7 @@ func rightsRecord(r *epoch.Record) *rldv1.RightsRecord {
 		BaseFromMs: r.BaseFrom, BaseHeld: rightsHeld(r.BaseHeld), Mine: rightsIDs(r.Mine),
 		Top: rightsID(r.Top), Pruned: rightsID(r.Pruned), WindowMs: r.Bounds.Window, HorizonMs: r.Bounds.Horizon,
 	}
-	for i := range r.Epochs {
-		out.Epochs = append(out.Epochs, rightsEpoch(&r.Epochs[i]))
-	}
-	for i := range r.Acks {
-		out.Acks = append(out.Acks, rightsAck(&r.Acks[i]))
-	}
+	out.Epochs, out.Acks = listOf(r.Epochs, rightsEpoch), listOf(r.Acks, rightsAck)
 	return out
 }
 
@@ -136,19 +131,8 @@ func recordOf(r *rldv1.RightsRecord) (epoch.Record, error) {
 	if out.Base, err = epochOf(r.Base); err != nil {
 		return out, err
 	}
-	for _, e := range r.Epochs {
-		is, err := epochOf(e)
-		if err != nil {
-			return out, err
-		}
-		out.Epochs = append(out.Epochs, is)
-	}
-	for _, a := range r.Acks {
-		is, err := ackOf(a)
-		if err != nil {
-			return out, err
-		}
-		out.Acks = append(out.Acks, is)
+	if out.Epochs, out.Acks, err = epochsAndAcks(r.Epochs, r.Acks); err != nil {
+		return out, err
 	}
 	return out, nil
 }

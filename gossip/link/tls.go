@@ -16,18 +16,6 @@ import (
 // maxPEM bounds a file of certificates or keys, in bytes.
 const maxPEM = 1 << 20
 
-// TLS returns the configurations of both ends of streams, from PEM files: the
-// certificate chain and the key of this daemon, and the authorities of the
-// cluster. Faults of files that change later are logged to the default logger;
-// see LoadCertificates to use another.
-func TLS(cert, key, ca string) (server, client *tls.Config, err error) {
-	c, err := LoadCertificates(cert, key, ca, slog.Default())
-	if err != nil {
-		return nil, nil, err
-	}
-	return c.Server(), c.Client(), nil
-}
-
 // Certificates holds the certificate of the daemon and the authorities of the
 // cluster. The files are read again at each handshake: changed ones apply to
 // all streams from then on, and while they are invalid the former ones apply.
@@ -59,14 +47,6 @@ func LoadCertificates(cert, key, ca string, log *slog.Logger) (*Certificates, er
 		return nil, c.err
 	}
 	return c, nil
-}
-
-// Err returns the fault of the files when they were last read, nil when they
-// are valid.
-func (c *Certificates) Err() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
 }
 
 // current reads the files again and returns the identity in force.

@@ -104,11 +104,11 @@ func write(t *testing.T, name, kind string, der []byte) {
 // secured has a daemon use files.
 func secured(t *testing.T, f issued) func(*Config) {
 	t.Helper()
-	server, client, err := TLS(f.cert, f.key, f.ca)
+	certs, err := LoadCertificates(f.cert, f.key, f.ca, slog.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func(c *Config) { c.Server, c.Client = server, client }
+	return func(c *Config) { c.Server, c.Client = certs.Server(), certs.Client() }
 }
 
 func TestTLS(t *testing.T) {
@@ -297,13 +297,13 @@ func TestReload(t *testing.T) {
 				t.Errorf("%s: certificate of %q, want the last good one", what, got)
 			}
 		}
-		if n := strings.Count(log.String(), "broken: the former ones stay in force"); n != 1 || c.Err() == nil {
-			t.Errorf("%s: %d lines, error %v: %s", what, n, c.Err(), &log)
+		if n := strings.Count(log.String(), "broken: the former ones stay in force"); n != 1 || c.err == nil {
+			t.Errorf("%s: %d lines, error %v: %s", what, n, c.err, &log)
 		}
 	}
 	ca.issue(t, dir, "third", nil)
-	if got := name(); got != "third" || c.Err() != nil {
-		t.Errorf("certificate of %q, error %v", got, c.Err())
+	if got := name(); got != "third" || c.err != nil {
+		t.Errorf("certificate of %q, error %v", got, c.err)
 	}
 }
 
@@ -363,7 +363,7 @@ func TestBadCertificates(t *testing.T) {
 		if c.swap != nil {
 			c.swap(&f)
 		}
-		if _, _, err := TLS(f.cert, f.key, f.ca); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := LoadCertificates(f.cert, f.key, f.ca, slog.Default()); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q", name, err, c.want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/fakenet"
 )
 
 func realConfig(name string, incarnation crdt.Incarnation, bind string, seeds ...string) Config {
@@ -124,7 +125,7 @@ func TestStartRefuses(t *testing.T) {
 
 // A transport that was handed over is free again after a start that failed.
 func TestStartReleases(t *testing.T) {
-	n := NewFakeNetwork()
+	n := fakenet.New()
 	for _, change := range []func(*Config){
 		func(c *Config) { c.Self.Name = "" },
 		func(c *Config) { c.Advertise = "0.0.0.0:1" },

@@ -11,6 +11,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/fakenet"
 )
 
 var (
@@ -21,11 +22,11 @@ var (
 // rig is some daemons of one memory network, in a bubble.
 type rig struct {
 	t           *testing.T
-	net         *FakeNetwork
+	net         *fakenet.Network
 	incarnation crdt.Incarnation // the last one given
 }
 
-func newRig(t *testing.T) *rig { return &rig{t: t, net: NewFakeNetwork()} }
+func newRig(t *testing.T) *rig { return &rig{t: t, net: fakenet.New()} }
 
 // host is the address of the i-th host.
 func host(i int) string { return fmt.Sprintf("10.0.0.%d:7946", i) }

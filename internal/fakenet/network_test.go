@@ -1,25 +1,30 @@
-package swim
+package fakenet
 
 import (
+	"errors"
+	"fmt"
 	"io"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hashicorp/memberlist"
 )
 
-func TestMemoryNetwork(t *testing.T) {
+func TestNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := NewFakeNetwork()
+		n := New()
 		for _, addr := range []string{"", "h:1", "10.0.0.1", "10.0.0.1:0", "0.0.0.0:1"} {
 			if _, err := n.Transport(addr); err == nil {
 				t.Errorf("took %q", addr)
 			}
 		}
-		a, b := memoryHost(t, n, 1), memoryHost(t, n, 2)
+		a, b := newHost(t, n, 1), newHost(t, n, 2)
 		if _, err := n.Transport(host(1)); err == nil {
 			t.Error("one address for two")
 		}
-		arrives := func(from, to Transport, addr string) bool {
+		arrives := func(from, to memberlist.NodeAwareTransport, addr string) bool {
 			from.WriteTo([]byte("x"), addr)
 			select {
 			case <-to.PacketCh():
@@ -63,22 +68,22 @@ func TestMemoryNetwork(t *testing.T) {
 		if !arrives(a, a, host(1)) {
 			t.Error("a host does not hear itself")
 		}
-		for range 2 * fakePackets {
+		for range 2 * maxPackets {
 			a.WriteTo([]byte("x"), host(2)) // does not wait
 		}
 		b.Shutdown()
 		if _, err := a.DialTimeout(host(2), time.Minute); err == nil || isTimeout(err) {
 			t.Errorf("nobody is there: %v", err)
 		}
-		memoryHost(t, n, 2) // free again
+		newHost(t, n, 2) // free again
 	})
 }
 
 // What was lost on a stream is not skipped over.
-func TestMemoryStreamCut(t *testing.T) {
+func TestStreamCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := NewFakeNetwork()
-		a, b := memoryHost(t, n, 1), memoryHost(t, n, 2)
+		n := New()
+		a, b := newHost(t, n, 1), newHost(t, n, 2)
 		near, err := a.DialTimeout(host(2), time.Second)
 		if err != nil {
 			t.Fatal(err)
@@ -105,7 +110,11 @@ func TestMemoryStreamCut(t *testing.T) {
 	})
 }
 
-func memoryHost(t *testing.T, n *FakeNetwork, i int) Transport {
+func host(i int) string { return fmt.Sprintf("10.0.0.%d:7946", i) }
+
+func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
+
+func newHost(t *testing.T, n *Network, i int) memberlist.NodeAwareTransport {
 	t.Helper()
 	tr, err := n.Transport(host(i))
 	if err != nil {

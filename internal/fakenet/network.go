@@ -1,4 +1,6 @@
-package swim
+// Package fakenet is a network between daemons of one process, for tests of the
+// membership and of daemons.
+package fakenet
 
 import (
 	"bytes"
@@ -16,17 +18,17 @@ import (
 // Bounds of the queues of a host. Further packets are lost, further streams
 // refused, as in a real network.
 const (
-	fakePackets = 512
-	fakeStreams = 64
+	maxPackets = 512
+	maxStreams = 64
 )
 
-// FakeNetwork is a network between daemons of one process, for tests: packets
+// Network is a network between daemons of one process: packets
 // arrive in order and at once, streams are net.Pipe, and links can be cut. It
 // works in a testing/synctest bubble, since it blocks only on channels and
 // timers. Its methods are safe for concurrent use.
-type FakeNetwork struct {
+type Network struct {
 	mu    sync.Mutex
-	hosts map[string]*fakeTransport
+	hosts map[string]*transport
 	cut   map[link]struct{}
 	apart map[string]struct{} // cut from all other hosts
 }
@@ -34,10 +36,10 @@ type FakeNetwork struct {
 // link is one direction between two addresses.
 type link struct{ from, to string }
 
-// NewFakeNetwork returns a network without hosts.
-func NewFakeNetwork() *FakeNetwork {
-	return &FakeNetwork{
-		hosts: map[string]*fakeTransport{},
+// New returns a network without hosts.
+func New() *Network {
+	return &Network{
+		hosts: map[string]*transport{},
 		cut:   map[link]struct{}{},
 		apart: map[string]struct{}{},
 	}
@@ -45,48 +47,48 @@ func NewFakeNetwork() *FakeNetwork {
 
 // Transport returns the host at addr, a unique IP address and port. The address
 // is free again once the host is shut down.
-func (n *FakeNetwork) Transport(addr string) (Transport, error) {
+func (n *Network) Transport(addr string) (memberlist.NodeAwareTransport, error) {
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil || at.Port() == 0 || at.Addr().IsUnspecified() {
-		return nil, fmt.Errorf("swim: fake network: %q is not the address and port of one host, as 10.0.0.1:7946 is", addr)
+		return nil, fmt.Errorf("fakenet: %q is not the address and port of one host, as 10.0.0.1:7946 is", addr)
 	}
-	t := &fakeTransport{
+	t := &transport{
 		network: n, at: at,
-		packets: make(chan *memberlist.Packet, fakePackets),
-		streams: make(chan net.Conn, fakeStreams),
+		packets: make(chan *memberlist.Packet, maxPackets),
+		streams: make(chan net.Conn, maxStreams),
 		done:    make(chan struct{}),
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if _, ok := n.hosts[at.String()]; ok {
-		return nil, fmt.Errorf("swim: fake network: %s is in use", at)
+		return nil, fmt.Errorf("fakenet: %s is in use", at)
 	}
 	n.hosts[at.String()] = t
 	return t, nil
 }
 
 // Cut drops the traffic between a and b, on open streams too.
-func (n *FakeNetwork) Cut(a, b string) {
+func (n *Network) Cut(a, b string) {
 	n.CutOneWay(a, b)
 	n.CutOneWay(b, a)
 }
 
 // CutOneWay drops the traffic in one direction.
-func (n *FakeNetwork) CutOneWay(from, to string) {
+func (n *Network) CutOneWay(from, to string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.cut[link{from, to}] = struct{}{}
 }
 
 // CutAll drops the traffic between addr and all other hosts.
-func (n *FakeNetwork) CutAll(addr string) {
+func (n *Network) CutAll(addr string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.apart[addr] = struct{}{}
 }
 
 // Heal ends all cuts. A stream that lost bytes stays silent.
-func (n *FakeNetwork) Heal() {
+func (n *Network) Heal() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	clear(n.cut)
@@ -94,7 +96,7 @@ func (n *FakeNetwork) Heal() {
 }
 
 // loses reports whether traffic in one direction is dropped. mu is held.
-func (n *FakeNetwork) loses(from, to string) bool {
+func (n *Network) loses(from, to string) bool {
 	if from == to {
 		return false
 	}
@@ -105,15 +107,15 @@ func (n *FakeNetwork) loses(from, to string) bool {
 }
 
 // passes reports whether traffic in one direction arrives.
-func (n *FakeNetwork) passes(from, to string) bool {
+func (n *Network) passes(from, to string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return !n.loses(from, to)
 }
 
-// fakeTransport is one host of a FakeNetwork.
-type fakeTransport struct {
-	network *FakeNetwork
+// transport is one host of a Network.
+type transport struct {
+	network *Network
 	at      netip.AddrPort
 	packets chan *memberlist.Packet
 	streams chan net.Conn
@@ -121,20 +123,20 @@ type fakeTransport struct {
 }
 
 // FinalAdvertiseAddr returns the given address, or else that of the host.
-func (t *fakeTransport) FinalAdvertiseAddr(ip string, port int) (net.IP, int, error) {
+func (t *transport) FinalAdvertiseAddr(ip string, port int) (net.IP, int, error) {
 	if ip == "" {
 		return t.at.Addr().AsSlice(), int(t.at.Port()), nil
 	}
 	addr, err := netip.ParseAddr(ip)
 	if err != nil {
-		return nil, 0, fmt.Errorf("swim: fake network: advertise: %w", err)
+		return nil, 0, fmt.Errorf("fakenet: advertise: %w", err)
 	}
 	return addr.AsSlice(), port, nil
 }
 
 // WriteTo sends a packet. It is lost when the queue of the receiver is full or
 // there is no receiver.
-func (t *fakeTransport) WriteTo(b []byte, addr string) (time.Time, error) {
+func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
 	n := t.network
 	now := time.Now()
 	n.mu.Lock()
@@ -151,19 +153,19 @@ func (t *fakeTransport) WriteTo(b []byte, addr string) (time.Time, error) {
 }
 
 // WriteToAddress is WriteTo; names are ignored.
-func (t *fakeTransport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
+func (t *transport) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
 	return t.WriteTo(b, a.Addr)
 }
 
 // PacketCh returns the incoming packets.
-func (t *fakeTransport) PacketCh() <-chan *memberlist.Packet { return t.packets }
+func (t *transport) PacketCh() <-chan *memberlist.Packet { return t.packets }
 
 // StreamCh returns the incoming streams.
-func (t *fakeTransport) StreamCh() <-chan net.Conn { return t.streams }
+func (t *transport) StreamCh() <-chan net.Conn { return t.streams }
 
 // DialTimeout opens a stream at once. Without a host at addr it fails at once,
 // and over a cut link after the timeout.
-func (t *fakeTransport) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
+func (t *transport) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
 	conn, err := t.connect(addr)
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return conn, err
@@ -179,11 +181,11 @@ func (t *fakeTransport) DialTimeout(addr string, timeout time.Duration) (net.Con
 }
 
 // DialAddressTimeout is DialTimeout; names are ignored.
-func (t *fakeTransport) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
+func (t *transport) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
 	return t.DialTimeout(a.Addr, timeout)
 }
 
-func (t *fakeTransport) connect(addr string) (net.Conn, error) {
+func (t *transport) connect(addr string) (net.Conn, error) {
 	n, own := t.network, t.at.String()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -196,8 +198,8 @@ func (t *fakeTransport) connect(addr string) (net.Conn, error) {
 	}
 	near, far := net.Pipe()
 	select {
-	case host.streams <- &fakeConn{Conn: far, network: n, from: host.at, to: t.at}:
-		return &fakeConn{Conn: near, network: n, from: t.at, to: host.at}, nil
+	case host.streams <- &conn{Conn: far, network: n, from: host.at, to: t.at}:
+		return &conn{Conn: near, network: n, from: t.at, to: host.at}, nil
 	default:
 		return nil, dialError(addr, errors.New("connection refused"))
 	}
@@ -211,7 +213,7 @@ func dialError(addr string, err error) error {
 
 // Shutdown removes the host. Streams that were accepted stay open until their
 // users close them.
-func (t *fakeTransport) Shutdown() error {
+func (t *transport) Shutdown() error {
 	n := t.network
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -230,10 +232,10 @@ func (t *fakeTransport) Shutdown() error {
 	}
 }
 
-// fakeConn is one end of a stream.
-type fakeConn struct {
+// conn is one end of a stream.
+type conn struct {
 	net.Conn
-	network  *FakeNetwork
+	network  *Network
 	from, to netip.AddrPort
 
 	mu   sync.Mutex
@@ -241,7 +243,7 @@ type fakeConn struct {
 }
 
 // Write sends b. While the link is cut it drops b and the rest of the stream.
-func (c *fakeConn) Write(b []byte) (int, error) {
+func (c *conn) Write(b []byte) (int, error) {
 	passes := c.network.passes(c.from.String(), c.to.String())
 	c.mu.Lock()
 	c.lost = c.lost || !passes
@@ -254,7 +256,7 @@ func (c *fakeConn) Write(b []byte) (int, error) {
 }
 
 // LocalAddr returns the address of this end's host.
-func (c *fakeConn) LocalAddr() net.Addr { return net.TCPAddrFromAddrPort(c.from) }
+func (c *conn) LocalAddr() net.Addr { return net.TCPAddrFromAddrPort(c.from) }
 
 // RemoteAddr returns the address of the other end's host.
-func (c *fakeConn) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.to) }
+func (c *conn) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(c.to) }
