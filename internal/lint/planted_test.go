@@ -65,7 +65,7 @@ var planted = []plant{
 			"server/rls/metrics.go": "package rls\n\nimport \"github.com/prometheus/client_golang/prometheus\"\n",
 		},
 		want: []string{
-			"daemon/swim.go:4: exclusive: import of github.com/hashicorp/memberlist: only gossip/swim may",
+			"daemon/swim.go:4: exclusive: import of github.com/hashicorp/memberlist: only gossip/swim, internal/fakenet may",
 			"daemon/swim.go:5: exclusive: import of google.golang.org/protobuf/proto: only wire, server/...",
 			"server/rls/metrics.go:3: exclusive: import of github.com/prometheus/client_golang/prometheus",
 		},
