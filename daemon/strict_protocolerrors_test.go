@@ -35,7 +35,7 @@ func TestStrictProtocolErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		key, rule := x.hits[0].Key, node.SharedRule(x.hits[0].Rule)
+		key, rule := x.hits[0].Key, x.hits[0].Rule.Shared()
 		window := time.Now().Truncate(time.Minute).UnixMilli()
 		forge := func(from crdt.Incarnation, change func(*sticky.Message)) []byte {
 			m := sticky.Message{From: from, To: self, Number: 1, Stamp: hlc.Timestamp(0)}

@@ -8,7 +8,7 @@ import (
 )
 
 // Allotments returns rights from the agreed epochs. All results are parts of
-// total, in its unit. rule is SharedRule, x the start of the window in Unix
+// total, in its unit. rule is its shared name, x the start of the window in Unix
 // milliseconds, and carry how far the algorithm's history reaches back from x,
 // in milliseconds. With regional, total is that of the region alone. Callers
 // hold the lock of a shard, so implementations must not wait for one.
@@ -80,7 +80,7 @@ func (g *rightsGate) allotment(in *ruleset, r *rules.Rule, now int64) quota.Allo
 			return c.allotment
 		}
 	}
-	name, regional := SharedRule(r), f.Scope == rules.Region
+	name, regional := r.Shared(), f.Scope == rules.Region
 	a := f.AllRights()
 	a.Amount, _ = g.source.Allotment(name, a.Amount, x, carry, regional)
 	if a.Rate > 0 {

@@ -110,7 +110,7 @@ descriptors:
 			}
 			now := d.node.millis(d.instant(c.now))
 			window := sig.Draw(r, "label")
-			span := gossip.CellMeta{Rule: SharedRule(rule), WindowLength: sig.Draw(r, "width"), Carry: sig.Draw(r, "carry"), Regional: rapid.Bool().Draw(r, "regional")}
+			span := gossip.CellMeta{Rule: rule.Shared(), WindowLength: sig.Draw(r, "width"), Carry: sig.Draw(r, "carry"), Regional: rapid.Bool().Draw(r, "regional")}
 			if !rule.Limit.Unlimited && rapid.Bool().Draw(r, "good") {
 				window, span.Carry = quota.Of(rule.Limit).RightsWindow(now)
 				span.WindowLength = rule.Limit.Window()
@@ -122,7 +122,7 @@ descriptors:
 				CellID:   gossip.CellID{Key: k, Window: window, Kind: gossip.Kind(rapid.IntRange(0, 5).Draw(r, "kind")), Incarnation: to},
 				CellMeta: span, Value: crdt.PN{P: num.Draw(r, "P"), N: num.Draw(r, "N")}, Rate: uint32(num.Draw(r, "rate")),
 			}}
-			m.RightsMessages = []gossip.RightsMessage{{Kind: gossip.RightsMessageKind(rapid.IntRange(0, 7).Draw(r, "note")), Key: k, Rule: SharedRule(rule), Window: window,
+			m.RightsMessages = []gossip.RightsMessage{{Kind: gossip.RightsMessageKind(rapid.IntRange(0, 7).Draw(r, "note")), Key: k, Rule: rule.Shared(), Window: window,
 				Rights: num.Draw(r, "rights"), Second: num.Draw(r, "second"), Need: num.Draw(r, "need"), For: to}}
 			if p := panics(func() { _ = d.node.Step(d.instant(c.now), &m); c.drain(d) }); p != "" {
 				r.Fatalf("%s: %+v", p, m)

@@ -66,7 +66,7 @@ func (n *Node) explainRights(h *Hit, where ref, used uint64, now int64) *Explain
 	l, base := h.Limit, n.gate.allotment(&n.rules, h.Rule, now)
 	x, carry := quota.Of(l).RightsWindow(now)
 	out := &ExplainedRights{Window: x, Allotment: quota.Of(l).Hits(base.Amount)}
-	_, out.Why = n.cfg.Allotments.Allotment(SharedRule(h.Rule), l.Total(), x, carry, l.Scope == rules.Region)
+	_, out.Why = n.cfg.Allotments.Allotment(h.Rule.Shared(), l.Total(), x, carry, l.Scope == rules.Region)
 	moved := n.replica.engine.Rights(h.Key, x)
 	out.Received, out.Given = moved.Received, moved.Given
 	out.Left = n.keys.leftShared(h, where, base, used, now)

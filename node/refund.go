@@ -14,7 +14,7 @@ import (
 // issued it, and once; the driver ensures both.
 type Receipt struct {
 	Key crdt.Key
-	// ID is that of the rule, 0 for an override. Rule is its SharedRule.
+	// ID is that of the rule, 0 for an override. Rule is its shared name.
 	ID   rules.ID
 	Rule uint64
 	// Window is the start of the window that the hits were counted in, Length
@@ -57,7 +57,7 @@ func (n *Node) Receipts(at Instant, h []Hit, out []Status, to []Receipt) {
 		r.Window, r.Length, _ = f.Shared(&e.Cell, now)
 		r.Until = f.RefundEnd(r.Window)
 		if h[i].Rule != nil && h[i].Limit == h[i].Rule.Limit {
-			r.ID, r.Rule = h[i].Rule.ID, SharedRule(h[i].Rule)
+			r.ID, r.Rule = h[i].Rule.ID, h[i].Rule.Shared()
 		}
 		to[i] = r
 	}

@@ -134,7 +134,7 @@ func (n *Node) share(h *Hit, now int64, st *Status) {
 	window, length, carry := quota.Of(h.Limit).Shared(&e.Cell, now)
 	span := gossip.CellMeta{WindowLength: length, Carry: carry, Regional: h.Limit.Scope == rules.Region}
 	if h.Rule != nil && h.Limit == h.Rule.Limit {
-		span.Rule = SharedRule(h.Rule)
+		span.Rule = h.Rule.Shared()
 	}
 	// A replicated cell that was folded must not be folded into a new entry
 	// again.

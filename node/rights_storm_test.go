@@ -389,7 +389,7 @@ func (s *storm) forge(d, from *daemon) {
 	for range rapid.IntRange(1, 5).Draw(s.r, "notes") {
 		to := s.pick()
 		n := gossip.RightsMessage{
-			Kind: gossip.RightsMessageKind(rapid.IntRange(0, 7).Draw(s.r, "kind")), Key: h.Key, Rule: SharedRule(h.Rule),
+			Kind: gossip.RightsMessageKind(rapid.IntRange(0, 7).Draw(s.r, "kind")), Key: h.Key, Rule: h.Rule.Shared(),
 			Window: x + rapid.SampledFrom([]int64{0, 0, 0, -rightsWindow, rightsWindow}).Draw(s.r, "label"),
 			Rights: any("rights"), Second: any("second"), Need: any("need"), For: crdt.Incarnation(any("for")),
 		}

@@ -159,7 +159,7 @@ func TestRightsMessageOfUnlimitedRule(t *testing.T) {
 	c.put(t, "domain: d\ndescriptors:\n  - key: k\n    rate_limit: {"+fixed100+"}\n  - key: free\n    rate_limit: {unlimited: true}\n")
 	for _, r := range c.set.Rules() {
 		for kind := gossip.TransferRequest; kind <= gossip.MaxRightsMessage; kind++ {
-			n := gossip.RightsMessage{Kind: kind, Key: crdt.Key{Hi: 1, Lo: 2}, Rule: SharedRule(r), Rights: math.MaxUint64, Second: math.MaxUint64, Need: math.MaxUint64, For: c.daemons[1].node.Incarnation()}
+			n := gossip.RightsMessage{Kind: kind, Key: crdt.Key{Hi: 1, Lo: 2}, Rule: r.Shared(), Rights: math.MaxUint64, Second: math.MaxUint64, Need: math.MaxUint64, For: c.daemons[1].node.Incarnation()}
 			a1, a2 := c.daemons[0].node, c.daemons[1].node
 			n.Window, _ = func() (int64, int64) {
 				if r.Limit.Unlimited {
@@ -195,7 +195,7 @@ func TestRightsMessageOfUnlimitedRule(t *testing.T) {
 	now := a1.millis(c.daemons[0].instant(c.now))
 	m := gossip.Message{From: a2.Incarnation(), To: a1.Incarnation(), Shards: 1, Part: gossip.Part{Cells: []gossip.Cell{{
 		CellID:   gossip.CellID{Key: call.Hits()[0].Key, Window: now - now%600_000, Kind: gossip.Given, Incarnation: a1.Incarnation()},
-		CellMeta: gossip.CellMeta{Rule: SharedRule(free), WindowLength: 600_000}, Value: crdt.PN{P: 1},
+		CellMeta: gossip.CellMeta{Rule: free.Shared(), WindowLength: 600_000}, Value: crdt.PN{P: 1},
 	}}}}
 	defer func() {
 		if p := recover(); p != nil {
@@ -274,7 +274,7 @@ func TestRightsMessageOfOtherRule(t *testing.T) {
 			continue
 		}
 		m := gossip.Message{From: b1.node.Incarnation(), To: a1.node.Incarnation(), Shards: 1, Part: gossip.Part{RightsMessages: []gossip.RightsMessage{{
-			Kind: gossip.TransferRefusal, Key: call.Hits()[0].Key, Rule: SharedRule(r), Window: now - now%1000}}}}
+			Kind: gossip.TransferRefusal, Key: call.Hits()[0].Key, Rule: r.Shared(), Window: now - now%1000}}}}
 		if err := a1.node.Step(a1.instant(c.now), &m); err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 type ruleset struct {
 	set      *rules.Set
 	hash     uint64
-	shared   map[uint64]*rules.Rule // by SharedRule
+	shared   map[uint64]*rules.Rule // by shared name
 	override rules.Limit            // scratch of limitOf
 }
 
@@ -21,15 +21,11 @@ func newRuleset(set *rules.Set) ruleset {
 	r := ruleset{set: set, hash: set.Hash(), shared: map[uint64]*rules.Rule{}}
 	for _, rule := range set.Rules() {
 		if rule.Limit != nil && !rule.Limit.Unlimited {
-			r.shared[SharedRule(rule)] = rule
+			r.shared[rule.Shared()] = rule
 		}
 	}
 	return r
 }
-
-// SharedRule returns the name of a rule in messages and tokens. It includes the
-// grid of its limit, so that counts are never folded on another grid.
-func SharedRule(r *rules.Rule) uint64 { return uint64(r.ID) ^ r.Limit.Grid()*0x9e3779b97f4a7c15 }
 
 // index returns the index of a rule in force, -1 for none. A call that was
 // matched just before a reload has a rule of the previous set, which is found
@@ -78,7 +74,7 @@ func (s *ruleset) limitOfReceipt(r *Receipt) (*rules.Limit, *rules.Rule) {
 		return overrideLimit(&s.override, r.Length), nil
 	}
 	rule := s.set.Find(r.ID)
-	if rule == nil || rule.Limit == nil || SharedRule(rule) != r.Rule {
+	if rule == nil || rule.Limit == nil || rule.Shared() != r.Rule {
 		return nil, nil
 	}
 	return rule.Limit, rule

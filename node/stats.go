@@ -72,12 +72,12 @@ func (n *Node) Tallies(yield func(*rules.Rule, quota.Tally)) {
 	yield(nil, n.stats.tallies[len(all)])
 }
 
-// Offered calls yield for each rule in force with rights, by its SharedRule,
+// Offered calls yield for each rule in force with rights, by its shared name,
 // with the hits that were asked for so far.
 func (n *Node) Offered(yield func(rule, hits uint64)) {
 	for i, r := range n.rules.set.Rules() {
 		if r.Limit != nil && r.Limit.HasRights() {
-			yield(SharedRule(r), n.stats.tallies[i].Offered)
+			yield(r.Shared(), n.stats.tallies[i].Offered)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func (v *transferView) Peers() []transfer.Peer {
 	v.known, v.peers = v.engine.RegionalPeers(v.known[:0], v.hit.Key, v.window), v.peers[:0]
 	for i := range v.known {
 		p := &v.known[i]
-		held := v.allotments.PartOf(p.Name, SharedRule(v.hit.Rule), l.Total(), x, carry, l.Scope == rules.Region)
+		held := v.allotments.PartOf(p.Name, v.hit.Rule.Shared(), l.Total(), x, carry, l.Scope == rules.Region)
 		held = sat.Add(held, p.Received)
 		v.peers = append(v.peers, transfer.Peer{
 			ID: p.ID, Held: held - min(held, p.Given), Used: p.Used, Rate: p.Rate, Silent: p.Silent,
@@ -87,7 +87,7 @@ func (v *transferView) Regions() []gossip.RemoteRegion {
 // Allotment returns the rights that a region starts the window with.
 func (v *transferView) Allotment(region string) uint64 {
 	x, carry := quota.Of(v.hit.Limit).RightsWindow(v.window)
-	return v.allotments.RegionPart(region, SharedRule(v.hit.Rule), v.hit.Limit.Total(), x, carry)
+	return v.allotments.RegionPart(region, v.hit.Rule.Shared(), v.hit.Limit.Total(), x, carry)
 }
 
 // offer counts hits offered to a key near its limit, and requests rights if
@@ -190,7 +190,7 @@ func (n *Node) transfer(c *transferCall, out transfer.Output, from crdt.Incarnat
 	}
 	for i := range out.Messages {
 		m := &out.Messages[i]
-		m.Key, m.Rule = c.hit.Key, SharedRule(c.hit.Rule)
+		m.Key, m.Rule = c.hit.Key, c.hit.Rule.Shared()
 		if n.replica.engine.Send(m.To, m.RightsMessage) {
 			n.transfers.Messages++
 		}
@@ -206,7 +206,7 @@ func (n *Node) give(c *transferCall, to crdt.Incarnation, hits uint64, now int64
 	l := c.hit.Limit
 	_, carry := quota.Of(l).RightsWindow(n.now)
 	meta := gossip.CellMeta{
-		Rule: SharedRule(c.hit.Rule), WindowLength: l.Window(), Carry: carry, Regional: l.Scope == rules.Region,
+		Rule: c.hit.Rule.Shared(), WindowLength: l.Window(), Carry: carry, Regional: l.Scope == rules.Region,
 	}
 	if !n.replica.engine.Give(n.at.Mono, c.hit.Key, c.in.Window, meta, to, hits) {
 		return false

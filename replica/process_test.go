@@ -9,7 +9,6 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
-	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
@@ -481,7 +480,7 @@ func TestRightsRules(t *testing.T) {
 	}
 	r := all[0]
 	if r.Window != time.Minute || r.Lookback != 3*time.Minute || len(r.Pins) != 1 || r.Pins[0] != (agent.Pin{Region: "us", Share: 7}) ||
-		r.ID != node.SharedRule(set.Rules()[0]) {
+		r.ID != set.Rules()[0].Shared() {
 		t.Errorf("%+v", r)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/georld/rld/hlc"
-	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/rules"
 )
@@ -64,7 +63,7 @@ func RightsRules(set *rules.Set) []agent.Rule {
 			continue
 		}
 		window := time.Duration(r.Limit.Window()) * time.Millisecond
-		rule := agent.Rule{ID: node.SharedRule(r), Lookback: 2*window + time.Minute, Window: window}
+		rule := agent.Rule{ID: r.Shared(), Lookback: 2*window + time.Minute, Window: window}
 		for _, w := range r.Limit.Weights {
 			rule.Pins = append(rule.Pins, agent.Pin{Region: w.Region, Share: uint32(w.Share)})
 		}

@@ -59,7 +59,7 @@ func (w *World) portion(rule, total uint64) uint64 {
 	}
 	for i := w.newest(); i >= 0; i-- {
 		for _, r := range w.sets[i].set.Rules() {
-			if r.Limit != nil && node.SharedRule(r) == rule {
+			if r.Limit != nil && r.Shared() == rule {
 				return w.cfg.Policy.portion(total, r.Limit)
 			}
 		}

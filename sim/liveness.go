@@ -9,7 +9,6 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
-	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 )
 
@@ -240,7 +239,7 @@ func (w *World) Rescoped() map[uint64]bool {
 			if r.Limit == nil {
 				continue
 			}
-			name := node.SharedRule(r)
+			name := r.Shared()
 			scope, seen := was[name]
 			moved[name] = moved[name] || seen && scope != r.Limit.Scope
 			was[name] = r.Limit.Scope

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/georld/rld/node"
 )
 
 // A record counts when it is on the disk: a crash before that leaves the one
@@ -172,7 +170,7 @@ func TestADeadDaemonsShareComesBack(t *testing.T) {
 			t.Errorf("horizon %v: %+v", horizon, violated(r))
 		}
 		for window := crash + horizon; window < cfg.Duration-time.Second; window += 5 * time.Second {
-			k := ruleWindow{node.SharedRule(cfg.Rules.Rules()[0]), (epoch + int64(window)) / int64(time.Millisecond)}
+			k := ruleWindow{cfg.Rules.Rules()[0].Shared(), (epoch + int64(window)) / int64(time.Millisecond)}
 			row := held[k]
 			if row == nil || row.sum() < 220-6 || len(row.amounts) != 5 {
 				t.Errorf("horizon %v: of the label at %v is held: %+v", horizon, window, row)

@@ -1,6 +1,7 @@
 package sticky
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -38,20 +39,6 @@ func (m Watermarks) Amount(window int64) uint64 {
 		return m[i].Amount
 	}
 	return 0
-}
-
-// Covers reports whether no amount of o is above that of m. Ends do not matter.
-func (m Watermarks) Covers(o Watermarks) bool {
-	i := 0
-	for _, x := range o {
-		for i < len(m) && m[i].Window < x.Window {
-			i++
-		}
-		if x.Amount > 0 && (i == len(m) || m[i].Window != x.Window || m[i].Amount < x.Amount) {
-			return false
-		}
-	}
-	return true
 }
 
 // Join returns the least upper bound of m and o. It may return m or o itself,
@@ -134,13 +121,5 @@ func (m Watermarks) FirstEnd() int64 {
 }
 
 func (m Watermarks) find(window int64) (int, bool) {
-	return slices.BinarySearchFunc(m, window, func(x Watermark, l int64) int {
-		switch {
-		case x.Window < l:
-			return -1
-		case x.Window > l:
-			return 1
-		}
-		return 0
-	})
+	return slices.BinarySearchFunc(m, window, func(x Watermark, w int64) int { return cmp.Compare(x.Window, w) })
 }

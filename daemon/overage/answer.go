@@ -93,7 +93,7 @@ func (m *Monitor) daemons(at node.Instant) int {
 	return n
 }
 
-// tallies returns the outcomes of rules, by node.SharedRule.
+// tallies returns the outcomes of rules, by shared name.
 func (m *Monitor) tallies() map[uint64]quota.Tally {
 	type name struct{ domain, rule string }
 	sums := make(map[name]quota.Tally)
@@ -104,7 +104,7 @@ func (m *Monitor) tallies() map[uint64]quota.Tally {
 	out := make(map[uint64]quota.Tally)
 	for _, r := range m.Engine.Rules().Rules() {
 		if r.Limit != nil && r.Limit.Window() > 0 {
-			out[node.SharedRule(r)] = sums[name{r.Domain, r.Path}]
+			out[r.Shared()] = sums[name{r.Domain, r.Path}]
 		}
 	}
 	return out

@@ -141,7 +141,7 @@ func (m *Monitor) setRules(set *rules.Set, now int64) {
 	windows := min(maxHistory, max(minHistory, allWindows/max(1, len(picked))))
 	m.set, m.rules, m.byIndex = set, nil, make([]*ruleLog, len(set.Rules()))
 	for _, rule := range picked {
-		r := known[node.SharedRule(rule)]
+		r := known[rule.Shared()]
 		if r == nil {
 			r = m.newRuleLog(rule, windows)
 		}

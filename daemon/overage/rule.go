@@ -14,7 +14,7 @@ import (
 // ruleLog is the history of one rule.
 type ruleLog struct {
 	rule     *rules.Rule
-	id       uint64 // node.SharedRule
+	id       uint64 // shared name
 	regional bool
 	gated    bool     // has rights
 	shadow   bool     // denies nothing
@@ -74,7 +74,7 @@ const (
 )
 
 func (m *Monitor) newRuleLog(r *rules.Rule, windows int) *ruleLog {
-	f := &ruleLog{id: node.SharedRule(r), regions: m.Regions, regional: r.Limit.Scope == rules.Region}
+	f := &ruleLog{id: r.Shared(), regions: m.Regions, regional: r.Limit.Scope == rules.Region}
 	if f.regional {
 		f.regions = []string{m.Region}
 	}

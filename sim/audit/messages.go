@@ -3,7 +3,6 @@ package audit
 import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
-	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"
 )
@@ -87,7 +86,7 @@ func (a *messageAuditor) nodeLocal(c *gossip.Cell) bool {
 // sharedRule returns the rule that cells name by a number, nil for none.
 func sharedRule(set *rules.Set, id uint64) *rules.Rule {
 	for _, r := range set.Rules() {
-		if r.Limit != nil && node.SharedRule(r) == id {
+		if r.Limit != nil && r.Shared() == id {
 			return r
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/internal/sat"
-	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"
@@ -196,7 +195,7 @@ func (a *rightsAuditor) decided(d *sim.Decided) {
 		l.Homed() || d.Rule == nil || e.counter.unsure || !quota.Of(l).Windowed() {
 		return
 	}
-	k := allotmentKey{rule: node.SharedRule(d.Rule), window: e.window.start, region: -1}
+	k := allotmentKey{rule: d.Rule.Shared(), window: e.window.start, region: -1}
 	if l.Scope == rules.Region {
 		k.region = d.Daemon.RegionIndex
 	}

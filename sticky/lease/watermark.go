@@ -49,14 +49,7 @@ func (e *entry) homed(v *route.Routing) bool {
 }
 
 // watermark returns the amount that a majority stored for a window.
-func (o *owner) watermark(window int64) uint64 {
-	for _, m := range o.proposer.Held() {
-		if m.Window == window {
-			return m.Amount
-		}
-	}
-	return 0
-}
+func (o *owner) watermark(window int64) uint64 { return o.proposer.Held().Amount(window) }
 
 // headroom returns how many hits the watermark should be ahead of consumption;
 // least is Config.Headroom.

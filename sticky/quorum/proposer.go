@@ -191,14 +191,6 @@ func (k *Proposer) Accepts(at time.Duration, v *route.Routing, to func(crdt.Inca
 	}
 }
 
-// Due returns when Accepts has messages to send next, and whether it has any.
-func (k *Proposer) Due() (time.Duration, bool) {
-	if k.tries == 0 {
-		return 0, k.busy
-	}
-	return k.sent + AcceptAgain, k.busy
-}
-
 // Accepted handles a voter's answer.
 func (k *Proposer) Accepted(vote *sticky.Accepted, v *route.Routing) Outcome {
 	if !k.busy || vote.Ballot != k.ballot || vote.Seq != k.seq || k.number != v.Number() ||
