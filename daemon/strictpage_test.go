@@ -87,9 +87,9 @@ func (w *strictWorld) refusals(d *daemon) {
 		q       api.LayoutRequest
 		says    string
 	}{
-		{api.SetVoters, api.LayoutRequest{Voters: []string{"us-0", "us-1"}}, `2 replicas of the 4 daemons of region "us": want an odd number`},
-		{api.SetVoters, api.LayoutRequest{Voters: []string{"us-0", "us-1", "us-2", "us-3"}}, `region "us": 4 replicas: want an odd number up to 9`},
-		{api.SetVoters, api.LayoutRequest{Voters: []string{"us-0", "us-9", "us-2"}}, `replica "us-9" of region "us" was not heard of: start it first`},
+		{api.SetVoters, api.LayoutRequest{Voters: []string{"us-0", "us-1"}}, `2 voters of the 4 daemons of region "us": want an odd number`},
+		{api.SetVoters, api.LayoutRequest{Voters: []string{"us-0", "us-1", "us-2", "us-3"}}, `region "us": 4 voters: want an odd number up to 9`},
+		{api.SetVoters, api.LayoutRequest{Voters: []string{"us-0", "us-9", "us-2"}}, `voter "us-9" of region "us" is not known: start it first`},
 		{api.SetVoters, api.LayoutRequest{Voters: []string{"us-0", "us-0", "us-2"}}, `"us-0" is given twice`},
 		{api.SetVoters, api.LayoutRequest{Voters: []string{"us-2", "us-1", "us-0"}}, "layout 1 is the same: there is nothing to change"},
 		{api.SetVoters, api.LayoutRequest{Voters: []string{"ap-0"}, Region: "ap"}, `there is no region "ap" in the layout: want one of eu, us`},
