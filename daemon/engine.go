@@ -31,7 +31,7 @@ type EngineConfig struct {
 	// a full shard uses overflow counters even if others have room.
 	MaxKeys int
 	// Secret is the key of the hash of descriptors.
-	Secret [node.SecretBytes]byte
+	Secret [rules.SecretBytes]byte
 	// Seed is the seed of the incarnation of all shards.
 	Seed [2]uint64
 	// Wall reads the wall clock. Nil uses the clock of the system.
@@ -49,7 +49,7 @@ type EngineConfig struct {
 // while a call waits for an owner.
 type Engine struct {
 	front  atomic.Pointer[node.Matcher]
-	hasher node.Hasher
+	hasher rules.Hasher
 	shards []*shard
 	start  time.Time
 	wall   func() time.Time
@@ -94,7 +94,7 @@ func NewEngine(c EngineConfig) (*Engine, error) {
 	if count < 1 {
 		return nil, fmt.Errorf("%d shards, want a power of two from 1 to %d, or 0", count, node.MaxShards)
 	}
-	e := &Engine{hasher: node.NewHasher(c.Secret), start: time.Now(), wall: c.Wall, news: make(chan struct{}, 1)}
+	e := &Engine{hasher: rules.NewHasher(c.Secret), start: time.Now(), wall: c.Wall, news: make(chan struct{}, 1)}
 	for i := range count {
 		nc := c.Node
 		nc.Shard, nc.Shards = i, count

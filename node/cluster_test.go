@@ -213,7 +213,7 @@ func (c *cluster) put(t testing.TB, yaml string) {
 		t.Fatal(err)
 	}
 	c.set = set
-	c.front = NewMatcher(set, NewHasher([SecretBytes]byte{1}), MatcherOptions{})
+	c.front = NewMatcher(set, rules.NewHasher([rules.SecretBytes]byte{1}), MatcherOptions{})
 	for _, d := range c.daemons {
 		if d.node != nil {
 			d.node.SetRules(d.instant(c.now), set)

@@ -10,7 +10,7 @@ import (
 // immutable and safe for concurrent use. A reload makes another one.
 type Matcher struct {
 	set    *rules.Set
-	hasher Hasher
+	hasher rules.Hasher
 	opt    MatcherOptions
 }
 
@@ -25,7 +25,7 @@ type MatcherOptions struct {
 
 // NewMatcher returns a matcher for a set of rules. The secret of the hasher
 // must stay the same for counters to be found again.
-func NewMatcher(set *rules.Set, h Hasher, o MatcherOptions) *Matcher {
+func NewMatcher(set *rules.Set, h rules.Hasher, o MatcherOptions) *Matcher {
 	return &Matcher{set: set, hasher: h, opt: o}
 }
 

@@ -63,7 +63,7 @@ func (r *rig) put(t testing.TB, yaml string) {
 	if err := found.Err(); err != nil {
 		t.Fatal(err)
 	}
-	r.front = NewMatcher(set, NewHasher([SecretBytes]byte{1}), MatcherOptions{})
+	r.front = NewMatcher(set, rules.NewHasher([rules.SecretBytes]byte{1}), MatcherOptions{})
 	r.node.SetRules(r.instant(), set)
 }
 

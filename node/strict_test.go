@@ -45,7 +45,7 @@ func newStrictPair(t *testing.T, yaml string) *strictPair {
 	if err := found.Err(); err != nil {
 		t.Fatal(err)
 	}
-	p.matcher = NewMatcher(set, NewHasher([SecretBytes]byte{1}), MatcherOptions{})
+	p.matcher = NewMatcher(set, rules.NewHasher([rules.SecretBytes]byte{1}), MatcherOptions{})
 	cfg := Default()
 	cfg.Region = "r"
 	cfg.Strict.Headroom = 20

@@ -73,7 +73,7 @@ func newRig(t *testing.T) *rig {
 	}
 	x := &rig{
 		ids: map[string]crdt.Incarnation{}, shut: map[crdt.Incarnation]bool{}, calls: map[string]*rigCall{},
-		front: node.NewMatcher(set, node.NewHasher([node.SecretBytes]byte{}), node.MatcherOptions{}),
+		front: node.NewMatcher(set, rules.NewHasher([rules.SecretBytes]byte{}), node.MatcherOptions{}),
 	}
 	x.p = New(Config{
 		Self: x.id("us-0"), Region: "us", Shards: 64, ForwardTimeout: 50 * time.Millisecond, ForwardMargin: 100 * time.Millisecond,

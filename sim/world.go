@@ -175,7 +175,7 @@ func (w *World) addRules(set *rules.Set) int {
 			return i
 		}
 	}
-	s := ruleSet{set: set, front: node.NewMatcher(set, node.NewHasher(secret), node.MatcherOptions{})}
+	s := ruleSet{set: set, front: node.NewMatcher(set, rules.NewHasher(secret), node.MatcherOptions{})}
 	for _, r := range set.Rules() {
 		i := w.tallies.place(r)
 		if i >= 0 {
@@ -188,7 +188,7 @@ func (w *World) addRules(set *rules.Set) int {
 }
 
 // secret is the cluster's: the same in every run, so that keys are too.
-var secret = [node.SecretBytes]byte{'s', 'i', 'm'}
+var secret = [rules.SecretBytes]byte{'s', 'i', 'm'}
 
 // prepare schedules the first events of a run.
 func (w *World) prepare() {

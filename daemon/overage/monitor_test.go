@@ -85,7 +85,7 @@ func newEngine(t testing.TB, set *rules.Set, a node.Allotments) *engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &engine{Node: n, set: set, started: time.Now(), matcher: node.NewMatcher(set, node.NewHasher([node.SecretBytes]byte{}), node.MatcherOptions{})}
+	e := &engine{Node: n, set: set, started: time.Now(), matcher: node.NewMatcher(set, rules.NewHasher([rules.SecretBytes]byte{}), node.MatcherOptions{})}
 	n.SetRules(e.Now(), set)
 	return e
 }

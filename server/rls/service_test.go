@@ -177,7 +177,7 @@ func TestHostileRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &front{node.NewMatcher(set, node.NewHasher([node.SecretBytes]byte{}), node.MatcherOptions{})}
+	f := &front{node.NewMatcher(set, rules.NewHasher([rules.SecretBytes]byte{}), node.MatcherOptions{})}
 	h := newHandler(rls.New(f, server.DefaultSettings(), nil))
 	broken := string(marshal(t, request(descriptor("a", "b"), descriptor("k", "vaXue"))))
 	for _, tt := range []struct{ name, asked, want string }{

@@ -163,7 +163,7 @@ func newExplorer(s Scope) (*explorer, error) {
 	if err := found.Err(); err != nil {
 		return nil, fmt.Errorf("sim: scope %s: %w", s.Name, err)
 	}
-	e.set, e.front = set, node.NewMatcher(set, node.NewHasher([node.SecretBytes]byte{1}), node.MatcherOptions{})
+	e.set, e.front = set, node.NewMatcher(set, rules.NewHasher([rules.SecretBytes]byte{1}), node.MatcherOptions{})
 	return e, nil
 }
 

@@ -1,19 +1,17 @@
-package node
+package rules
 
 import (
 	"encoding/binary"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/georld/rld/rules"
 )
 
-// counter is what a key names.
+// counter is the decoded form of a key.
 type counter struct {
 	grid    uint64
 	domain  string
-	entries []rules.Entry
+	entries []Entry
 	pooled  []bool
 }
 
@@ -33,7 +31,7 @@ func decodeKey(b []byte) (counter, []byte) {
 	for range n {
 		k, _ := text()
 		v, pooled := text()
-		c.entries, c.pooled = append(c.entries, rules.Entry{Key: k, Value: v}), append(c.pooled, pooled)
+		c.entries, c.pooled = append(c.entries, Entry{Key: k, Value: v}), append(c.pooled, pooled)
 	}
 	return c, b
 }
@@ -47,7 +45,7 @@ func FuzzKey(f *testing.F) {
 	f.Add("d", "k", "v_l_w", "", "", uint64(2), true)
 	f.Add("d", "", "\x00\x01", "\xff", "*", ^uint64(0), true)
 	f.Fuzz(func(t *testing.T, domain, k1, v1, k2, v2 string, grid uint64, pooled bool) {
-		entries := []rules.Entry{{Key: k1, Value: v1}, {Key: k2, Value: v2}}
+		entries := []Entry{{Key: k1, Value: v1}, {Key: k2, Value: v2}}
 		var patterns []string
 		want := counter{grid: grid, domain: domain, entries: entries, pooled: []bool{false, false}}
 		if pooled && v2 != "" {

@@ -1,4 +1,4 @@
-package node
+package rules
 
 import (
 	"encoding/binary"
@@ -6,7 +6,6 @@ import (
 	"github.com/dchest/siphash"
 
 	"github.com/georld/rld/crdt"
-	"github.com/georld/rld/rules"
 )
 
 // SecretBytes is the length of a Hasher's secret.
@@ -25,7 +24,7 @@ func NewHasher(secret [SecretBytes]byte) Hasher {
 // buffer it used, for the next call. patterns is nil or as long as entries. A
 // pattern that is not empty replaces its entry's value.
 func (h Hasher) Key(
-	buf []byte, domain string, entries []rules.Entry, patterns []string, grid uint64,
+	buf []byte, domain string, entries []Entry, patterns []string, grid uint64,
 ) (crdt.Key, []byte) {
 	buf = appendKey(buf, domain, entries, patterns, grid)
 	hi, lo := siphash.Hash128(h.k0, h.k1, buf)
@@ -36,22 +35,22 @@ func (h Hasher) Key(
 // and each key and value, every text after its length, with a flag for
 // patterns. No two counters have the same encoding, and none is the prefix of
 // another.
-func appendKey(b []byte, domain string, entries []rules.Entry, patterns []string, grid uint64) []byte {
+func appendKey(b []byte, domain string, entries []Entry, patterns []string, grid uint64) []byte {
 	b = binary.LittleEndian.AppendUint64(b, grid)
 	b = binary.AppendUvarint(b, uint64(len(entries)))
-	b = appendText(b, domain, 0)
+	b = appendKeyText(b, domain, 0)
 	for i := range entries {
-		b = appendText(b, entries[i].Key, 0)
+		b = appendKeyText(b, entries[i].Key, 0)
 		if i < len(patterns) && patterns[i] != "" {
-			b = appendText(b, patterns[i], 1)
+			b = appendKeyText(b, patterns[i], 1)
 		} else {
-			b = appendText(b, entries[i].Value, 0)
+			b = appendKeyText(b, entries[i].Value, 0)
 		}
 	}
 	return b
 }
 
-func appendText(b []byte, s string, flag uint64) []byte {
+func appendKeyText(b []byte, s string, flag uint64) []byte {
 	b = binary.AppendUvarint(b, uint64(len(s))<<1|flag)
 	return append(b, s...)
 }
