@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math/bits"
 	"slices"
 
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota/epoch"
 )
 
@@ -40,16 +40,10 @@ func (a *Agent) RetireRegion(name string) error {
 	e := successor(&top)
 	k := slices.IndexFunc(e.Members, func(m epoch.Member) bool { return m.ID == id })
 	e.Members = slices.Delete(e.Members, k, k+1)
-	share := make([]uint64, len(e.Members))
-	for j, m := range e.Members {
-		share[j] = m.Amount
-	}
-	for j, amount := range scaled(share, epoch.Whole) {
-		e.Members[j].Amount = amount
-	}
 	for j, r := range e.Rules {
-		e.Rules[j].Shares = reshared(slices.Delete(slices.Clone(r.Shares), k, k+1), epoch.Whole)
+		e.Rules[j].Shares = slices.Delete(slices.Clone(r.Shares), k, k+1)
 	}
+	rescale(&e, epoch.Whole)
 	e.Retired = retire(e.Retired, epoch.Retirement{ID: id, From: a.now + retireAhead})
 	return a.propose(regionTable, e, fmt.Sprintf("region %q retired", name))
 }
@@ -76,22 +70,12 @@ func (a *Agent) ReturnRegion(name string) error {
 	}
 	e := successor(&top)
 	part := uint64(epoch.Whole / (len(e.Members) + 1))
-	share := make([]uint64, len(e.Members))
-	for j, m := range e.Members {
-		share[j] = m.Amount
-	}
-	for j, amount := range scaled(share, epoch.Whole-part) {
-		e.Members[j].Amount = amount
-	}
-	k := slices.IndexFunc(e.Members, func(m epoch.Member) bool { return m.ID > id })
-	if k < 0 {
-		k = len(e.Members)
-	}
+	rescale(&e, epoch.Whole-part)
+	k, _ := slices.BinarySearchFunc(e.Members, id, func(m epoch.Member, id uint64) int { return cmp.Compare(m.ID, id) })
 	e.Members = slices.Insert(e.Members, k, epoch.Member{ID: id, Amount: part})
 	for j, r := range e.Rules {
-		e.Rules[j].Shares = slices.Insert(reshared(r.Shares, epoch.Whole-part), k, uint32(part))
+		e.Rules[j].Shares = slices.Insert(r.Shares, k, uint32(part))
 	}
-	e.Retired = slices.DeleteFunc(e.Retired, func(r epoch.Retirement) bool { return r.ID == id })
 	return a.propose(regionTable, e, fmt.Sprintf("region %q returned", name))
 }
 
@@ -176,36 +160,37 @@ func retire(all []epoch.Retirement, r epoch.Retirement) []epoch.Retirement {
 	return all
 }
 
+// rescale scales the amounts and the shares of all rules of an epoch to a
+// total. It replaces the slices of shares.
+func rescale(e *epoch.Epoch, total uint64) {
+	amounts := make([]uint64, len(e.Members))
+	for i, m := range e.Members {
+		amounts[i] = m.Amount
+	}
+	for i, amount := range scaled(amounts, total) {
+		e.Members[i].Amount = amount
+	}
+	for i, r := range e.Rules {
+		e.Rules[i].Shares = scaled(r.Shares, total)
+	}
+}
+
 // scaled returns amounts in proportion that sum to total, or equal ones if all
 // are 0. The first also gets the rest of the rounding. Amounts are at most
 // 2^32.
-func scaled(amounts []uint64, total uint64) []uint64 {
-	sum, out, left := uint64(0), make([]uint64, len(amounts)), total
+func scaled[T uint32 | uint64](amounts []T, total uint64) []T {
+	sum, out, left := uint64(0), make([]T, len(amounts)), total
 	for _, a := range amounts {
-		sum += a
+		sum += uint64(a)
 	}
 	for i, a := range amounts {
-		if sum == 0 {
-			out[i] = total / uint64(len(amounts))
-		} else {
-			hi, lo := bits.Mul64(total, a)
-			out[i], _ = bits.Div64(hi, lo, sum) // a <= sum, so it fits
+		part := total / uint64(len(amounts))
+		if sum > 0 {
+			part = sat.MulDiv(total, uint64(a), sum)
 		}
-		left -= out[i]
+		out[i] = T(part)
+		left -= part
 	}
-	out[0] += left
-	return out
-}
-
-// reshared is scaled for the shares of a rule.
-func reshared(amounts []uint32, total uint64) []uint32 {
-	wide := make([]uint64, len(amounts))
-	for i, a := range amounts {
-		wide[i] = uint64(a)
-	}
-	out := make([]uint32, len(amounts))
-	for i, a := range scaled(wide, total) {
-		out[i] = uint32(a)
-	}
+	out[0] += T(left)
 	return out
 }

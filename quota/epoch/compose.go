@@ -3,6 +3,8 @@ package epoch
 import (
 	"fmt"
 	"slices"
+
+	"github.com/georld/rld/internal/sat"
 )
 
 // A region is a participant of the epochs of regions and consists of daemons,
@@ -130,7 +132,7 @@ func regionShare(region, local *Table, key, rule, total uint64, x, carry int64) 
 	if !region.keeps(local.entries[max(lo, 0)].held, key) {
 		return 0, 0, ReasonUnlearned
 	}
-	return partPPM(total, ppm), lo, ReasonEpoch
+	return sat.MulDiv(total, ppm, Whole), lo, ReasonEpoch
 }
 
 // DaemonShare returns the daemon's part, by local, of the part of total that

@@ -7,6 +7,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"github.com/georld/rld/internal/sat"
 )
 
 const (
@@ -165,9 +167,7 @@ func (e Epoch) Split(amount, id uint64) uint64 {
 		}
 		return part
 	}
-	hi, lo := bits.Mul64(amount, w)
-	part, _ := bits.Div64(hi, lo, total) // w <= total, so it fits
-	return part
+	return sat.MulDiv(amount, w, total)
 }
 
 func (e Epoch) rank(id uint64) (int, bool) {

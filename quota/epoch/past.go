@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
+
+	"github.com/georld/rld/internal/sat"
 )
 
 // maxPast bounds the pruned epochs that are kept. Beyond it, neighbors are
@@ -111,9 +113,7 @@ func (p *past) amountOf(rule uint64) uint64 {
 
 // split returns the owner's part of amount, rounded down.
 func (p *past) split(amount uint64) uint64 {
-	hi, lo := bits.Mul64(amount, p.weight)
-	part, _ := bits.Div64(hi, lo, p.total) // fits, since weight <= total
-	return part
+	return sat.MulDiv(amount, p.weight, p.total)
 }
 
 // pastPlace returns the place of the latest pruned epoch that was settled for

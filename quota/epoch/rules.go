@@ -3,8 +3,9 @@ package epoch
 import (
 	"cmp"
 	"fmt"
-	"math/bits"
 	"slices"
+
+	"github.com/georld/rld/internal/sat"
 )
 
 const (
@@ -86,13 +87,6 @@ func (e *Epoch) AmountOf(rule, id uint64) uint64 {
 	return e.Members[k].Amount
 }
 
-// partPPM returns floor(total * ppm / Whole). ppm is at most Whole.
-func partPPM(total, ppm uint64) uint64 {
-	hi, lo := bits.Mul64(total, ppm)
-	part, _ := bits.Div64(hi, lo, Whole) // fits, since ppm <= Whole
-	return part
-}
-
 // Believed returns the part of total that a participant holds as far as this
 // table knows; the participant itself may know better. Use it to choose a donor
 // of rights, not to use rights.
@@ -101,7 +95,7 @@ func (t *Table) Believed(rule, id, total uint64, x, carry int64) uint64 {
 	for i := t.settledBy(earlier(x, carry)); i < len(t.entries); i++ {
 		least = min(least, t.entries[i].AmountOf(rule, id))
 	}
-	return partPPM(total, least)
+	return sat.MulDiv(total, least, Whole)
 }
 
 // BelievedPart is Believed for a table with weights: see Part.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/georld/rld/internal/sat"
 	"pgregory.net/rapid"
 )
 
@@ -111,13 +112,13 @@ func TestBaseOf(t *testing.T) {
 func TestPartPPM(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		total, ppm := rapid.Uint64().Draw(t, "total"), rapid.Uint64Range(0, Whole).Draw(t, "ppm")
-		got := partPPM(total, ppm)
+		got := sat.MulDiv(total, ppm, Whole)
 		hi, lo := bits.Mul64(total, ppm)
 		back, rest := bits.Mul64(got, Whole)
 		if back > hi || back == hi && rest > lo {
 			t.Fatalf("%d ppm of %d: %d is too much", ppm, total, got)
 		}
-		if other := partPPM(total, Whole-ppm); got+other > total || total-got-other > 1 {
+		if other := sat.MulDiv(total, Whole-ppm, Whole); got+other > total || total-got-other > 1 {
 			t.Fatalf("%d and %d of %d", got, other, total)
 		}
 	})
