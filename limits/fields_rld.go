@@ -102,7 +102,7 @@ func (l *loader) region(out *string) yamlpos.Reader {
 	return func(n *yamlpos.Node, name string) bool {
 		ok := l.Text(out)(n, name)
 		if ok && *out == "" {
-			l.Errorf(n.Pos, "name a region, or drop it", "home: without a region")
+			l.Errorf(n.Pos, "name a region, or drop it", "home region without a name")
 		}
 		return ok && *out != ""
 	}

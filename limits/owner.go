@@ -21,8 +21,8 @@ func strict(out *rules.Limit) bool {
 	return out.Consistency == rules.Strict && out.Scope != rules.NodeLocal
 }
 
-// setHomeRegion sets the home region.
-func (b *builder) setHomeRegion() {
+// pinRegion sets the home region of the keys.
+func (b *builder) pinRegion() {
 	out, home := b.out, b.own.home
 	if home.at == nil {
 		return
@@ -31,15 +31,15 @@ func (b *builder) setHomeRegion() {
 	switch at := home.at.Pos; {
 	case out.Scope != rules.Global:
 		b.Errorf(at, "drop one of the two"+b.scopeOrigin(),
-			"home: with scope %s, under which the regions share nothing", scopeNames[out.Scope])
+			"home region with scope %s, under which the regions share nothing", scopeNames[out.Scope])
 	case !owned && out.HasRights():
 		b.Errorf(at, "add placement: owner, or drop it"+b.placementOrigin(),
-			"home: with placement %s, where not one daemon holds all rights of a key", out.Placement)
+			"home region with placement %s, where not one daemon holds all rights of a key", out.Placement)
 	case !owned:
 		b.Errorf(at, "make it consistency: strict, or drop it"+b.consistencyOrigin(),
-			"home: with consistency %s, where no daemon decides for the others", out.Consistency)
+			"home region with consistency %s, where no daemon decides for the others", out.Consistency)
 	case !b.options.knows(home.v):
-		b.Errorf(at, b.options.regionHint(home.v), "home: in %s, which is no region of the cluster", yamlpos.Quote(home.v))
+		b.Errorf(at, b.options.regionHint(home.v), "home region %s, which is no region of the cluster", yamlpos.Quote(home.v))
 	default:
 		out.Home = home.v
 	}

@@ -20,7 +20,7 @@ func (b *builder) rights() {
 	b.setBudget()
 	b.setPlacement()
 	b.setWeights()
-	b.setHomeRegion()
+	b.pinRegion()
 	if !out.HasRights() && !strict(out) {
 		return
 	}

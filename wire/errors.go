@@ -37,7 +37,7 @@ func (e *ChecksumError) Error() string {
 // FormatError is the error of a frame that is not the encoding of messages, or
 // of messages that have none.
 type FormatError struct {
-	// What is the position, the fault and a correct form.
+	// What holds the position, the fault and a correct form.
 	What string
 }
 

@@ -12,9 +12,9 @@
 //
 // # Admission
 //
-// TLS is mutual and proves that the other end belongs to the cluster (see Certificates).
-// Then both ends send a hello. A stream is refused when the ends speak
-// different versions, hash keys with different secrets, split keys into
+// TLS is mutual and proves that the other end belongs to the cluster (see
+// Certificates). Then both ends send a hello. A stream is refused when the ends
+// speak different versions, hash keys with different secrets, split keys into
 // different numbers of shards, are the same daemon, or when another region
 // answers than was dialed. The fingerprint of the secret protects against
 // misconfiguration, not against attackers: every peer receives it. Peers with

@@ -1,6 +1,6 @@
-// Package yamlpos reads YAML into nodes with positions, and reports
-// faults with file, line, column, the offending line and a hint. The limits, the settings and the scenarios of the simulator are read
-// with it.
+// Package yamlpos reads YAML into nodes with positions, and reports faults with
+// file, line, column, the offending line and a hint. The limits, the settings
+// and the scenarios of the simulator are read with it.
 //
 // Parse turns the one document of a file into a tree of Nodes. A Collector
 // makes Readers, which read one value into one variable, check its type and
