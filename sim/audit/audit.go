@@ -54,15 +54,16 @@ type finding struct {
 	*truth
 }
 
-// check counts a check, and describes it where it failed.
-func (f *finding) check(ok bool, format string, args ...any) bool {
-	if ok {
+// ok counts a check that held, and returns whether it did. fail counts and
+// describes one that did not; its arguments are made only then.
+func (f *finding) ok(held bool) bool {
+	if held {
 		f.Pass(1)
-	} else {
-		f.Fail(f.world.Now(), format, args...)
 	}
-	return ok
+	return held
 }
+
+func (f *finding) fail(format string, args ...any) { f.Fail(f.world.Now(), format, args...) }
 
 // unknown is the time of what never happened.
 const unknown = time.Duration(-1 << 63)

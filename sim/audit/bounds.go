@@ -60,15 +60,19 @@ func (a *boundAuditor) input(d *sim.Daemon) bool {
 		keys, cells = keys+s.LiveKeys, cells+s.Cells
 	}
 	most := max(n, a.world.Config().Node.MaxKeys)
-	a.check(keys <= most, "%s holds %d keys, at most %d", d.Name, keys, most)
+	if !a.ok(keys <= most) {
+		a.fail("%s holds %d keys, at most %d", d.Name, keys, most)
+	}
 	most = max(n, a.gossip.MaxCells)
-	a.check(cells <= most, "%s holds %d cells, at most %d", d.Name, cells, most)
+	if !a.ok(cells <= most) {
+		a.fail("%s holds %d cells, at most %d", d.Name, cells, most)
+	}
 	return true
 }
 
 func (a *boundAuditor) happened(d *sim.Daemon, _ gossip.Event) {
 	if a.events[d.Index]++; a.events[d.Index] == maxEvents*len(d.Nodes)+1 {
-		a.check(false, "%s had %d events of one input", d.Name, a.events[d.Index])
+		a.fail("%s had %d events of one input", d.Name, a.events[d.Index])
 	}
 }
 
@@ -81,11 +85,14 @@ func (a *boundAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 	if m == nil || err != nil || from == nil || to == nil {
 		return
 	}
-	a.check(len(m.Cells) <= a.gossip.FrameCells, "%s sent %d cells in a message, at most %d",
-		from.name(), len(m.Cells), a.gossip.FrameCells)
-	a.check(len(m.Refused) <= maxRefusals && len(m.Repair) <= maxBuckets && len(m.Digests) <= maxBuckets &&
-		len(m.Staleness) <= len(a.world.Regions()), "%s listed %d refusals, %d buckets, %d digests and %d regions",
-		from.name(), len(m.Refused), len(m.Repair), len(m.Digests), len(m.Staleness))
+	if !a.ok(len(m.Cells) <= a.gossip.FrameCells) {
+		a.fail("%s sent %d cells in a message, at most %d",
+			from.name(), len(m.Cells), a.gossip.FrameCells)
+	}
+	if !a.ok(len(m.Refused) <= maxRefusals && len(m.Repair) <= maxBuckets && len(m.Digests) <= maxBuckets && len(m.Staleness) <= len(a.world.Regions())) {
+		a.fail("%s listed %d refusals, %d buckets, %d digests and %d regions",
+			from.name(), len(m.Refused), len(m.Repair), len(m.Digests), len(m.Staleness))
+	}
 	a.pace(direction{to.index, from.index, m.Shard}, m)
 	if measure {
 		a.measure(m)
@@ -108,16 +115,21 @@ func (a *boundAuditor) pace(k direction, m *gossip.Message) {
 	}
 	r.seen++
 	most := uint64(time.Second/a.gossip.MinGap + time.Second/min(a.gossip.Interval, a.gossip.WANInterval) + 2)
-	a.check(r.seen <= most, "%v sent %v %d messages in a second, at most %d", m.From, m.To, r.seen, most)
+	if !a.ok(r.seen <= most) {
+		a.fail("%v sent %v %d messages in a second, at most %d", m.From, m.To, r.seen, most)
+	}
 }
 
 // measure checks the length of a message as it travels.
 func (a *boundAuditor) measure(m *gossip.Message) {
 	frame, err := wire.Encode(a.frame[:0], []gossip.Message{*m})
-	if !a.check(err == nil, "%v sent a message that cannot be encoded: %v", m.From, err) {
+	if !a.ok(err == nil) {
+		a.fail("%v sent a message that cannot be encoded: %v", m.From, err)
 		return
 	}
 	a.frame = frame
 	most := a.gossip.FrameBytes + headBytes + refusalBytes*len(m.Refused) + digestBytes*len(m.Digests)
-	a.check(len(frame) <= most, "%v sent %d cells in %d bytes, at most %d", m.From, len(m.Cells), len(frame), most)
+	if !a.ok(len(frame) <= most) {
+		a.fail("%v sent %d cells in %d bytes, at most %d", m.From, len(m.Cells), len(frame), most)
+	}
 }

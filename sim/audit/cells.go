@@ -68,7 +68,9 @@ func (a *cellAuditor) look(p *process, shard int, held []gossip.Cell) {
 	for i := range held {
 		c := &held[i]
 		if most, known := a.most(c); known {
-			a.check(c.Value.P <= most && c.Value.N <= c.Value.P, "%s holds %v, and %d were counted", p.name(), *c, most)
+			if !a.ok(c.Value.P <= most && c.Value.N <= c.Value.P) {
+				a.fail("%s holds %v, and %d were counted", p.name(), *c, most)
+			}
 		}
 	}
 	k := place{p.index, shard}
@@ -141,8 +143,10 @@ func (a *cellAuditor) compare(p *process, was, is []gossip.Cell, now int64) {
 		}
 		if old.End(old.Window) > now {
 			there := len(is) > 0 && is[0].CellID == old.CellID
-			a.check(there && grew(old, &is[0]), "%s held %v, of a window that ends at %d, and then less",
-				p.name(), *old, old.End(old.Window))
+			if !a.ok(there && grew(old, &is[0])) {
+				a.fail("%s held %v, of a window that ends at %d, and then less",
+					p.name(), *old, old.End(old.Window))
+			}
 		}
 	}
 }
@@ -199,7 +203,9 @@ func (a *cellAuditor) hold(p, of *process, c *counter, w *window, least uint64, 
 	}
 	id := gossip.CellID{Key: c.key, Window: w.start, Kind: gossip.Daemon, Incarnation: of.incarnation}
 	has := valueOf(held, id).P
-	a.check(has >= least, "%s holds %d of %v, and states to know %d that %s counted", p.name(), has, gossip.Cell{CellID: id}, least, of.name())
+	if !a.ok(has >= least) {
+		a.fail("%s holds %d of %v, and states to know %d that %s counted", p.name(), has, gossip.Cell{CellID: id}, least, of.name())
+	}
 }
 
 // valueOf returns the value of a cell, 0 for none. The cells are in order.

@@ -107,13 +107,17 @@ func (a *clockAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 			a.of(to.incarnation).accept(acceptedStamp{uint64(at.Mono.Microseconds()), m.Stamp})
 		} else {
 			near := at.Wall/int64(time.Millisecond) + a.maxOffset.Milliseconds() - clockSlack
-			a.check(w.leapt || m.Stamp.Millis() > near, "%s did not follow stamp %v, and its clocks show %d and %d",
-				d.Name, m.Stamp, clock, at.Wall)
+			if !a.ok(w.leapt || m.Stamp.Millis() > near) {
+				a.fail("%s did not follow stamp %v, and its clocks show %d and %d",
+					d.Name, m.Stamp, clock, at.Wall)
+			}
 		}
 	}
 	if from == a.up[from.daemon.Index] {
 		most := a.ceiling(from.daemon, time.Duration(m.Nonce)*time.Microsecond)
-		a.check(m.Stamp.Millis() <= most, "%s sent stamp %v, and its clocks allow %d", from.name(), m.Stamp, most)
+		if !a.ok(m.Stamp.Millis() <= most) {
+			a.fail("%s sent stamp %v, and its clocks allow %d", from.name(), m.Stamp, most)
+		}
 	}
 }
 
@@ -131,14 +135,18 @@ func (a *clockAuditor) order(from *process, m *gossip.Message) {
 	s := a.of(from.incarnation)
 	for i := len(s.accepted) - 1; i >= 0; i-- {
 		if s.accepted[i].mono < m.Nonce {
-			a.check(m.Stamp > s.accepted[i].stamp, "%s sent stamp %v after it had accepted %v",
-				from.name(), m.Stamp, s.accepted[i].stamp)
+			if !a.ok(m.Stamp > s.accepted[i].stamp) {
+				a.fail("%s sent stamp %v after it had accepted %v",
+					from.name(), m.Stamp, s.accepted[i].stamp)
+			}
 			break
 		}
 	}
 	before, same := m.Nonce < s.nonce, m.Nonce == s.nonce
-	a.check(same || before == (m.Stamp < s.stamp) && m.Stamp != s.stamp, "%s sent stamp %v at %d and %v at %d",
-		from.name(), m.Stamp, m.Nonce, s.stamp, s.nonce)
+	if !a.ok(same || before == (m.Stamp < s.stamp) && m.Stamp != s.stamp) {
+		a.fail("%s sent stamp %v at %d and %v at %d",
+			from.name(), m.Stamp, m.Nonce, s.stamp, s.nonce)
+	}
 	if m.Nonce > s.nonce {
 		s.nonce, s.stamp = m.Nonce, m.Stamp
 	}
@@ -161,16 +169,20 @@ func (a *clockAuditor) decided(d *sim.Decided) {
 	}
 	last := &a.last[d.Daemon.Index][e.shard]
 	most := a.ceiling(d.Daemon, d.Instant.Mono)
+	name := d.Daemon.Name
 	switch {
-	case !a.check(e.now >= *last, "%s decided at %d of its clock after %d", d.Daemon.Name, e.now, *last):
-	case !a.check(e.now <= most, "%s decided at %d of its clock, and its wall clocks allow %d", d.Daemon.Name, e.now, most):
-	case !a.check(w.leapt || e.now+clockSlack >= d.Instant.Wall/int64(time.Millisecond),
-		"%s decided at %d of its clock, behind its wall clock at %d", d.Daemon.Name, e.now, d.Instant.Wall):
+	case !a.ok(e.now >= *last):
+		a.fail("%s decided at %d of its clock after %d", name, e.now, *last)
+	case !a.ok(e.now <= most):
+		a.fail("%s decided at %d of its clock, and its wall clocks allow %d", name, e.now, most)
+	case !a.ok(w.leapt || e.now+clockSlack >= d.Instant.Wall/int64(time.Millisecond)):
+		a.fail("%s decided at %d of its clock, behind its wall clock at %d", name, e.now, d.Instant.Wall)
 	case showsWindow(d):
 		end := e.now + d.Status.Reset.Milliseconds()
 		off := end % d.Limit.Window()
-		a.check(min(off, d.Limit.Window()-off) <= clockSlack, "%s decided at %d of its clock and stated that its window ends at %d",
-			d.Daemon.Name, e.now, end)
+		if !a.ok(min(off, d.Limit.Window()-off) <= clockSlack) {
+			a.fail("%s decided at %d of its clock and stated that its window ends at %d", name, e.now, end)
+		}
 	}
 	*last = max(*last, e.now)
 }

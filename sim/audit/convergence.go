@@ -77,11 +77,13 @@ func (a *convergenceAuditor) state(d *sim.Daemon, low, high int64) []gossip.Cell
 func (a *convergenceAuditor) same(d, o *sim.Daemon, is, other []gossip.Cell) {
 	for i := range min(len(is), len(other)) {
 		if is[i] != other[i] {
-			a.check(false, "%s holds %v and %s holds %v", d.Name, is[i], o.Name, other[i])
+			a.fail("%s holds %v and %s holds %v", d.Name, is[i], o.Name, other[i])
 			return
 		}
 	}
-	a.check(len(is) == len(other), "%s holds %d cells and %s %d", d.Name, len(is), o.Name, len(other))
+	if !a.ok(len(is) == len(other)) {
+		a.fail("%s holds %d cells and %s %d", d.Name, len(is), o.Name, len(other))
+	}
 }
 
 // complete checks that a state has all that the processes of a region counted.
@@ -102,8 +104,9 @@ func (a *convergenceAuditor) complete(local []*sim.Daemon, state []gossip.Cell, 
 				}
 				id := gossip.CellID{Key: c.key, Window: w.start, Kind: gossip.Daemon, Incarnation: p.incarnation}
 				has := valueOf(state, id).P
-				if !a.check(has == w.counts[i].charged, "%s holds %d of %v, which %s counted as %d",
-					local[0].Name, has, gossip.Cell{CellID: id}, p.name(), w.counts[i].charged) {
+				if !a.ok(has == w.counts[i].charged) {
+					a.fail("%s holds %d of %v, which %s counted as %d",
+						local[0].Name, has, gossip.Cell{CellID: id}, p.name(), w.counts[i].charged)
 					return
 				}
 			}
@@ -144,7 +147,7 @@ func (a *convergenceAuditor) sums(d *sim.Daemon, region string, sums, state []go
 		id := want.CellID
 		id.Kind, id.Incarnation = gossip.RegionSum, gossip.RegionIncarnation(region)
 		if has := valueOf(state, id); has != want.Value {
-			a.check(false, "%s holds %v of region %s, whose daemons hold %v", d.Name, has, region, want)
+			a.fail("%s holds %v of region %s, whose daemons hold %v", d.Name, has, region, want)
 			return
 		}
 	}

@@ -233,12 +233,10 @@ func (w *window) count(process int) *count {
 
 // before returns the sum of charges before a time.
 func (c *count) before(at time.Duration) uint64 {
-	i, _ := slices.BinarySearchFunc(c.steps, at, func(s step, at time.Duration) int {
-		if s.at < at {
-			return -1
-		}
-		return 1
-	})
+	i := len(c.steps)
+	for i > 0 && c.steps[i-1].at >= at { // mostly a recent time
+		i--
+	}
 	if i == 0 {
 		return 0
 	}

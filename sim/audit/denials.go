@@ -61,8 +61,10 @@ func (a *denialAuditor) decided(d *sim.Decided) {
 	if used+extra <= limit && !a.naive {
 		extra += a.extrapolated(d)
 	}
-	a.check(used+extra > limit, "%s denied %d hits of %s (%v), with %.6g of %.6g used in the world and at most %.6g to be estimated",
-		d.Daemon.Name, d.Hits, sim.RuleName(d.Rule), l.Algorithm, e.usage.before, limit, extra)
+	if !a.ok(used+extra > limit) {
+		a.fail("%s denied %d hits of %s (%v), with %.6g of %.6g used in the world and at most %.6g to be estimated",
+			d.Daemon.Name, d.Hits, sim.RuleName(d.Rule), l.Algorithm, e.usage.before, limit, extra)
+	}
 }
 
 // slack returns how much more a replica may hold for used than was, because

@@ -29,16 +29,17 @@ func (a *messageAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 		return
 	}
 	from := a.byIncarnation[m.From]
-	if !a.check(from != nil, "%s accepted a message of %v, which never started", d.Name, m.From) {
+	if !a.ok(from != nil) {
+		a.fail("%s accepted a message of %v, which never started", d.Name, m.From)
 		return
 	}
-	if !a.check(from.sentAt(m.Nonce) <= a.world.Now(), "%s accepted a message of %s that was sent at %v",
-		d.Name, from.name(), from.sentAt(m.Nonce)) {
+	if !a.ok(from.sentAt(m.Nonce) <= a.world.Now()) {
+		a.fail("%s accepted a message of %s that was sent at %v", d.Name, from.name(), from.sentAt(m.Nonce))
 		return
 	}
 	for i := range m.Cells {
 		if fault := a.fault(d, from, m, i); fault != "" {
-			a.check(false, "in a message of %s to %s %v %s", from.name(), d.Name, m.Cells[i], fault)
+			a.fail("in a message of %s to %s %v %s", from.name(), d.Name, m.Cells[i], fault)
 			return // the first one is enough
 		}
 	}

@@ -91,7 +91,7 @@ func (a *progressAuditor) decided(d *sim.Decided) {
 		return
 	}
 	if d.Status.Over && d.Status.Gate&node.RightsGate == 0 {
-		a.check(false, "%s denied %d hits of %s, with %.6g of %d used, in a cluster that was whole for %v",
+		a.fail("%s denied %d hits of %s, with %.6g of %d used, in a cluster that was whole for %v",
 			d.Daemon.Name, d.Hits, sim.RuleName(d.Rule), e.usage.before, limit, d.At-a.since)
 		return
 	}
@@ -129,7 +129,9 @@ func (a *progressAuditor) ended(settled bool) {
 	for _, local := range a.world.Core() {
 		for _, d := range local {
 			for s, n := range d.Nodes {
-				a.check(n.Synced(), "%s, shard %d, is not synced in the end", d.Name, s)
+				if !a.ok(n.Synced()) {
+					a.fail("%s, shard %d, is not synced in the end", d.Name, s)
+				}
 			}
 		}
 	}

@@ -112,7 +112,9 @@ func (a *rightsAuditor) note(k allotmentKey, id int, o *sim.Allotted) {
 	}
 	row.sum = sat.Add(row.sum, o.Amount-h.amount)
 	h.amount = o.Amount
-	a.check(row.sum <= row.total, "the allotment of %s in window %d makes %d of %d", o.Daemon.Name, o.Window, row.sum, row.total)
+	if !a.ok(row.sum <= row.total) {
+		a.fail("the allotment of %s in window %d makes %d of %d", o.Daemon.Name, o.Window, row.sum, row.total)
+	}
 }
 
 func (r *allotments) of(id int) *holder {
@@ -213,9 +215,10 @@ func (a *rightsAuditor) decided(d *sim.Decided) {
 		left := float64(e.window.start + l.Window() - e.now)
 		spent += float64(net) * left / float64(l.Window())
 	}
-	a.check(spent <= (float64(allotment)+float64(received))*(1+1e-12),
-		"%s used %.6g of %s in window %d (%d admitted, %d given): its allotment is %d and it received %d",
-		d.Daemon.Name, spent, sim.RuleName(d.Rule), e.window.start, used, given, allotment, received)
+	if !a.ok(spent <= (float64(allotment)+float64(received))*(1+1e-12)) {
+		a.fail("%s used %.6g of %s in window %d (%d admitted, %d given): its allotment is %d and it received %d",
+			d.Daemon.Name, spent, sim.RuleName(d.Rule), e.window.start, used, given, allotment, received)
+	}
 }
 
 // part returns the hits that a process admitted in a window, and the rights

@@ -53,7 +53,9 @@ func (a *strictAuditor) decided(d *sim.Decided) {
 	if !d.Limit.Homed() || d.Rule == nil || d.Rule.Limit != d.Limit {
 		return
 	}
-	a.check(!d.Status.Wait || !d.Allowed, "%s admitted %s, which waits for %v", d.Daemon.Name, sim.RuleName(d.Rule), d.Status.Owner)
+	if !a.ok(!d.Status.Wait || !d.Allowed) {
+		a.fail("%s admitted %s, which waits for %v", d.Daemon.Name, sim.RuleName(d.Rule), d.Status.Owner)
+	}
 }
 
 func (a *strictAuditor) sent(d *sim.Daemon, m *sticky.Message) {
@@ -123,7 +125,9 @@ func (a *strictAuditor) grant(d *sim.Daemon, lessee crdt.Incarnation, g *sticky.
 	}
 	// A regional reserve may be of another limit than the rest, while limits
 	// change.
-	a.check(sum <= w.limit || len(a.world.Sets()) > 1, "%s granted %d of %d in window %d of %v", d.Name, sum, w.limit, g.Window, g.Key)
+	if !a.ok(sum <= w.limit || len(a.world.Sets()) > 1) {
+		a.fail("%s granted %d of %d in window %d of %v", d.Name, sum, w.limit, g.Window, g.Key)
+	}
 }
 
 // limitOf returns the limit that a grant is of, the greatest of those in force

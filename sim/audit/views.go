@@ -68,12 +68,13 @@ func (a *viewAuditor) links(d *sim.Daemon, to *process, shard int) {
 			continue
 		}
 		v := a.views[direction{to.index, from.index, shard}]
-		if !a.check(v != nil && v.until != unknown, "%s states that its view of %s is %v old, and never had a complete message",
-			d.Name, l.Peer.Name, l.Age) {
+		if !a.ok(v != nil && v.until != unknown) {
+			a.fail("%s states that its view of %s is %v old, and never had a complete message", d.Name, l.Peer.Name, l.Age)
 			continue
 		}
-		a.check(l.Age >= now-v.sent && l.Unsent >= now-v.until,
-			"%s states that its view of %s is %v old, increments %v; it is %v and %v",
-			d.Name, l.Peer.Name, l.Age, l.Unsent, now-v.sent, now-v.until)
+		if !a.ok(l.Age >= now-v.sent && l.Unsent >= now-v.until) {
+			a.fail("%s states that its view of %s is %v old, increments %v; it is %v and %v",
+				d.Name, l.Peer.Name, l.Age, l.Unsent, now-v.sent, now-v.until)
+		}
 	}
 }
