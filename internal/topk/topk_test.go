@@ -36,9 +36,9 @@ func (e *exactly) rate(key crdt.Key, capacity uint64, at int64) (rate, off uint6
 	return rate, off
 }
 
-// TestSketchAgainstExact: what a Hot says of a key is never more than the truth,
-// and less by no more than its bound; and it names whoever is above a threshold
-// by that.
+// TestSketchAgainstExact: what a Hot says of a key is never more than the
+// truth, and less by no more than its bound; and it names whoever is above a
+// threshold by that.
 func TestSketchAgainstExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		capacity := rapid.SampledFrom([]int{1, 2, 3, 8, 20}).Draw(t, "capacity")
@@ -90,8 +90,8 @@ func TestSketchAgainstExact(t *testing.T) {
 	})
 }
 
-// TestSketchAmongMany: one hot key among a hundred thousand others is found, and
-// nothing else is.
+// TestSketchAmongMany: one hot key among a hundred thousand others is found,
+// and nothing else is.
 func TestSketchAmongMany(t *testing.T) {
 	h := topk.New(128)
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -11,11 +11,11 @@ import (
 //
 //   - Extra rights serve a key that is requested all the time until the next
 //     grant can arrive. They go back when the hits end.
-//   - Prefetched rights serve a key that is requested from time to time, so that
-//     most calls need no round trip. They are a small part of the rights left, so
-//     that hardly anybody is denied for them, and of fixed windows only: those
-//     of a bucket cannot be returned, and those of a log or sliding window count
-//     for a window after they end.
+//   - Prefetched rights serve a key that is requested from time to time, so
+//     that most calls need no round trip. They are a small part of the rights
+//     left, so that hardly anybody is denied for them, and of fixed windows
+//     only: those of a bucket cannot be returned, and those of a log or sliding
+//     window count for a window after they end.
 
 const (
 	// extraFor is how long extra rights last beyond two round trips.

@@ -17,8 +17,9 @@ import (
 
 const testNow = int64(1_800_000_000_000)
 
-// rig is replica a of a, b and c in region r, slots 1 to 3. Daemon d, slot 4,
-// is of the region and no replica; x, slot 5, is the one of region s.
+// rig is voter a of a, b and c in region r, incarnations 1 to 3. Daemon d,
+// incarnation 4, is of the region and no voter; x, incarnation 5, is the one of
+// region s.
 type rig struct {
 	t   *testing.T
 	r   *Acceptor
@@ -97,7 +98,7 @@ func (g *rig) accept(owner crdt.Incarnation, round, key uint64, known, watermark
 	return sticky.Accepted{}
 }
 
-// watermark marks the label that ends in so many seconds.
+// watermark is the watermark of the window that ends in so many seconds.
 func (g *rig) watermark(ends int64, amount uint64) sticky.Watermarks {
 	return sticky.Watermarks{{Window: ends, Amount: amount, End: testNow + ends*1_000}}
 }
@@ -130,8 +131,8 @@ func TestAcceptorVotes(t *testing.T) {
 	g.expect("refusals", st.Stats.Refusals[sticky.Outvoted], uint64(3))
 }
 
-// TestReplicaGroupCommit shows that what comes during a store goes into the
-// next one together, and that no vote leaves before its marks are stored.
+// TestAcceptorGroupCommit checks that what comes during a store goes into the
+// next one together, and that no vote leaves before its watermarks are stored.
 func TestAcceptorGroupCommit(t *testing.T) {
 	g := newRig(t, Start{First: true})
 	send := func(key uint64) {
@@ -180,7 +181,7 @@ func TestAcceptorEnded(t *testing.T) {
 	g.accept(2, 1, 1, nil, g.watermark(10, 20))
 	g.accept(2, 1, 2, nil, g.watermark(500, 20))
 	g.expect("known", g.accept(3, 2, 1, nil, g.watermark(60, 1)).Reason, sticky.Outvoted)
-	// Window 10 is over on this replica's clock: it need not be known any more,
+	// Window 10 is over on this voter's clock: it need not be known any more,
 	// and nobody gets it again.
 	g.now += 12_000
 	g.expect("over", g.accept(3, 2, 1, nil, g.watermark(60, 1)).OK, true)
@@ -204,8 +205,8 @@ func TestAcceptorEnded(t *testing.T) {
 	again.expect("after a restart", again.accept(4, 9, 7, nil, again.watermark(60, 1)).Reason, sticky.Ended)
 }
 
-// TestReplicaManyWatermarks shows that marks which are over make room for new
-// ones, and others do not.
+// TestAcceptorManyWatermarks checks that watermarks which are over make room
+// for new ones, and others do not.
 func TestAcceptorManyWatermarks(t *testing.T) {
 	g := newRig(t, Start{First: true})
 	var m sticky.Watermarks
@@ -295,7 +296,8 @@ func TestAcceptorOtherNumbers(t *testing.T) {
 	g.expect("a copy without its layout", g.ready()[0].SnapshotChunks[0].Reason, sticky.OtherLayout)
 }
 
-// TestReplicaPages shows that a replica takes no page but the one it asked for.
+// TestAcceptorPages checks that a voter merges no chunk but the one it
+// requested.
 func TestAcceptorPages(t *testing.T) {
 	g := newRig(t, Start{Generation: 9})
 	page := func(name string, change func(*sticky.SnapshotChunk)) {
@@ -341,7 +343,7 @@ func TestAcceptorPages(t *testing.T) {
 	g.expect("store number", g.r.Status().Generation, uint64(9))
 }
 
-// TestReplicaPaging copies more than a page holds between two replicas.
+// TestAcceptorPaging copies more than a chunk holds between two voters.
 func TestAcceptorPaging(t *testing.T) {
 	cfg := rigConfig()
 	cfg.MaxKeys = 10_000
@@ -380,7 +382,7 @@ func TestAcceptorPaging(t *testing.T) {
 	}
 }
 
-// TestReplicaLone shows that a replica without others never votes again once it
+// TestAcceptorLone checks that a voter without others never votes again once it
 // lost its disk.
 func TestAcceptorLone(t *testing.T) {
 	cfg := rigConfig()
@@ -423,7 +425,7 @@ func TestNewAcceptorErrors(t *testing.T) {
 	}
 }
 
-// TestStoredPrefix cuts the log of a replica that starts without memory after
+// TestStoredPrefix cuts the log of a voter that starts without memory after
 // each entry: what is left never votes, and never passes for a first start.
 func TestStoredPrefix(t *testing.T) {
 	g := newRig(t, Start{Generation: 3})
@@ -447,7 +449,7 @@ func TestStoredPrefix(t *testing.T) {
 	}
 }
 
-// TestSnapshot shows that a snapshot and the log say the same.
+// TestSnapshot checks that a snapshot and the log say the same.
 func TestSnapshot(t *testing.T) {
 	g := newRig(t, Start{First: true})
 	for i := range uint64(3) {

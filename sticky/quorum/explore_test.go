@@ -115,7 +115,7 @@ func scopes() []*setup {
 	}
 }
 
-// TestExplore shows that in small worlds no order of events admits one too
+// TestExplore checks that in small worlds no order of events admits one too
 // many. Large ones are cut short, but with STICKY_LONG=1; -short cuts all.
 func TestExplore(t *testing.T) {
 	total := 0

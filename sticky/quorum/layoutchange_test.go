@@ -12,7 +12,7 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// town is real replicas with real gossip: a to e of region r, x to z of s.
+// town is real voters with real gossip: a to e of region r, x to z of s.
 type town struct {
 	t     *testing.T
 	at    time.Duration
@@ -85,7 +85,7 @@ func (w *town) voting() string {
 	return out
 }
 
-// TestChange moves the replicas of one region, with a ledger held by the former
+// TestChange moves the voters of one region, with a key held by the former
 // ones, and shows who votes when.
 func TestChange(t *testing.T) {
 	w := newTown(t)

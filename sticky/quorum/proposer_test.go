@@ -12,7 +12,8 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// bench is a keeper at daemon a of three replicas a, b and c, slots 1 to 3.
+// bench is a proposer at daemon a of three voters a, b and c, incarnations 1 to
+// 3.
 type bench struct {
 	t    *testing.T
 	k    Proposer
@@ -24,7 +25,7 @@ func newBench(t *testing.T) *bench {
 	return &bench{t: t, k: Proposer{Term: 1}, view: threeVoters(1, 1, 2, 3)}
 }
 
-// threeVoters is the view of a, whose region has replicas of these slots.
+// threeVoters is the view of a, whose region has voters of these incarnations.
 func threeVoters(number uint64, incarnations ...crdt.Incarnation) *route.Routing {
 	l := &route.Layout{Number: number, Regions: []route.Region{{Name: "r", Weight: 1, Replicas: []string{"a", "b", "c"}}}}
 	var live route.Peers
@@ -40,7 +41,7 @@ func hits(n uint64) sticky.Watermarks { return sticky.Watermarks{{Window: 100, A
 
 func (b *bench) want(consumed, to uint64) { b.k.Want(1, 500, hits(consumed), hits(to)) }
 
-// accepts returns whom the keeper sends to at an instant.
+// accepts returns the recipients of the proposer at an instant.
 func (b *bench) accepts(at time.Duration) string {
 	b.sent = map[crdt.Incarnation]sticky.Accept{}
 	b.k.Accepts(at, b.view, func(id crdt.Incarnation, r sticky.Accept) { b.sent[id] = r })
@@ -204,7 +205,7 @@ func TestProposerEnded(t *testing.T) {
 	b.expect("as another incarnation", b.k.Ballot(), sticky.Ballot{Round: 1, Owner: 7, Term: 1})
 }
 
-// TestProposerBadVotes shows that no vote makes a keeper panic or grow.
+// TestProposerBadVotes checks that no vote makes a proposer panic or grow.
 func TestProposerBadVotes(t *testing.T) {
 	b := newBench(t)
 	b.want(0, 20)

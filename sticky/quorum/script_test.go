@@ -14,19 +14,19 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// TestScripts replays testdata: a region of three replicas a, b and c and one
-// ledger. Stores and messages take their time. The commands:
+// TestScripts replays testdata: a region of three voters a, b and c and one
+// key. Stores and messages take their time. The commands:
 //
-//	want D N           home D, which counts what it counts as consumed, wants
-//	                   marks up to N
-//	consume D N        home D consumes N more: refused beyond what is held
+//	want D N           owner D wants a watermark of N, and knows the
+//	                   consumption that it counts
+//	consume D N        owner D consumes N more: refused beyond what is held
 //	deliver [TEXT]     delivers the messages whose text has TEXT in it, in the
 //	                   order they were sent, and prints what came of it
 //	drop [TEXT]        loses them
 //	stored D           the store that D asked for is on disk
 //	crash D, lose D    D dies and starts again, with its disk or without
 //	again D            D sends again what was not answered
-//	show               prints what homes hold, and what replicas do
+//	show               prints the watermarks of owners and voters
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		w := newWorld(&setup{daemon: 3, owners: []int{0, 1, 2}, limit: 1000, async: true, late: true, crash: 9, lose: 9, pokes: 99})
@@ -166,7 +166,7 @@ func (w *world) ballotName(b sticky.Ballot) string {
 	return fmt.Sprintf("%d of %s", b.Round, w.nameOf(b.Owner))
 }
 
-// show prints what homes hold and replicas do.
+// show prints the watermarks of owners and voters.
 func (w *world) show() string {
 	out := ""
 	for _, m := range w.daemons {

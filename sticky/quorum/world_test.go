@@ -16,19 +16,19 @@ import (
 type setup struct {
 	name     string
 	daemon   int   // daemons of the region, named a, b, c ...
-	set      []int // the replicas of the first layout; nil: all
-	owners   []int // daemons that want to be home
+	set      []int // the voters of the first layout; nil: all
+	owners   []int // daemons that become owners
 	limit    uint64
 	headroom uint64
-	wants    int   // per home and incarnation
+	wants    int   // per owner and incarnation
 	crash    int   // crashes, after which the daemon starts again
 	lose     int   // crashes that cost the disk
 	mortal   []int // who crashes or loses a disk; nil: any
 	pokes    int   // messages sent again
-	rebirth  int   // keepers forgotten by a home that lives on
+	rebirth  int   // proposers forgotten by an owner that goes on
 	async    bool
-	change   []int // replicas of layout 2, which the first daemon proposes
-	late     bool  // homes consume step by step, not all at once
+	change   []int // voters of layout 2, which the first daemon proposes
+	late     bool  // owners consume step by step, not all at once
 	mutation mutation
 	large    bool // too many states for every run of the tests
 }
@@ -66,7 +66,7 @@ func sumOf(b []byte) sum {
 	return sum{rendezvous.Mix(h[0]), h[1]}
 }
 
-// machine is a daemon: a replica, its disk, and the home of the one key.
+// machine is a daemon: a voter, its disk, and the owner of the one key.
 type machine struct {
 	name        string
 	incarnation crdt.Incarnation
@@ -77,7 +77,7 @@ type machine struct {
 	unsaved     []Entry // answered and not on disk, by a mutation
 	proposer    Proposer
 	terms       uint64
-	counted     uint64 // what the home counts as consumed
+	counted     uint64 // consumption that the owner counts
 	wants       int
 	sum         sum // of all this, once it was asked for
 	summed      bool
@@ -152,8 +152,8 @@ func (w *world) newProposer(m *machine) {
 	m.proposer = Proposer{Term: m.terms}
 }
 
-// meet tells all daemons who lives. Former incarnations are taken for alive,
-// but not for those to talk to.
+// meet updates the live peers of all daemons. Former incarnations count as
+// live, but not for those to talk to.
 func (w *world) meet() {
 	var peers []route.Peer
 	for _, m := range w.daemons {
@@ -180,7 +180,7 @@ func (w *world) halve(m *machine) {
 	}
 }
 
-// settle does what a replica asks for, but for a store when those take time.
+// settle does the work of an acceptor, except for a store that takes time.
 func (w *world) settle(m *machine) {
 	for range 10 {
 		rd := m.r.Ready(m.at)
@@ -416,7 +416,7 @@ func (m *machine) watermarks(amount uint64) sticky.Watermarks {
 	return sticky.Watermarks{{Window: theWindow, Amount: amount, End: theEnd}}
 }
 
-// accept sends what a keeper has to send, to its own replica too.
+// accept sends a proposer's Accepts, to its own acceptor too.
 func (w *world) accept(m *machine) {
 	m.proposer.Accepts(m.at, m.r.Routing(), func(to crdt.Incarnation, r sticky.Accept) {
 		r.Key = theKey

@@ -41,8 +41,8 @@ func keysOf(n int) []crdt.Key {
 	return keys
 }
 
-// TestRoutingWeights checks that regions get keys in proportion to their weights,
-// and that another weight moves keys to or from that region only.
+// TestRoutingWeights checks that regions get keys in proportion to their
+// weights, and that another weight moves keys to or from that region only.
 func TestRoutingWeights(t *testing.T) {
 	const n = 100_000
 	keys := keysOf(n)
@@ -72,8 +72,8 @@ func TestRoutingWeights(t *testing.T) {
 	}
 }
 
-// TestRoutingGolden pins the owners of some keys: all daemons of all versions and
-// architectures must agree on them.
+// TestRoutingGolden pins the owners of some keys: all daemons of all versions
+// and architectures must agree on them.
 func TestRoutingGolden(t *testing.T) {
 	l := threeRegions(1, 2, 3)
 	v := New(l, "eu", "eu1", 4, allLive(l))
