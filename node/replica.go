@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -24,7 +25,7 @@ func newReplica(cfg Config, incarnation crdt.Incarnation) *replica {
 	self := gossip.Peer{ID: incarnation, Name: cfg.Name, Region: cfg.Region}
 	return &replica{
 		engine: gossip.New(cfg.Gossip, self, cfg.Shard, cfg.Shards),
-		clocks: gossip.NewClocks(time.Duration(cfg.maxOffset()) * time.Millisecond),
+		clocks: gossip.NewClocks(cmp.Or(cfg.Clock.MaxOffset, hlc.DefaultMaxOffset)),
 	}
 }
 
@@ -66,13 +67,6 @@ func (n *Node) Step(at Instant, m *gossip.Message) error {
 		n.stepRights(m.From, m.RightsMessages, n.millis(at))
 	}
 	return nil
-}
-
-func (c *Config) maxOffset() int64 {
-	if c.Clock.MaxOffset == 0 {
-		return hlc.DefaultMaxOffset.Milliseconds()
-	}
-	return c.Clock.MaxOffset.Milliseconds()
 }
 
 // merge adds the counts of other daemons to the cells of decisions.

@@ -13,7 +13,7 @@ func newLeases(cfg *Config, r *replica, s *keys, set *rules.Set, self crdt.Incar
 		return nil
 	}
 	t := lease.New(cfg.Strict, lease.Env{
-		Self: self, Region: cfg.Region, MaxKeys: cfg.MaxKeys, MaxOffset: cfg.maxOffset(),
+		Self: self, Region: cfg.Region, MaxKeys: cfg.MaxKeys, MaxOffset: r.clocks.MaxOffset(),
 		Owners: cfg.Owners, Allotments: cfg.Allotments, Live: r.engine.Live, Holds: s.owns,
 	})
 	t.SetRules(set)

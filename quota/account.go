@@ -35,10 +35,6 @@ type Allotment struct {
 	Rate uint64
 }
 
-// Tokens turns hits of a bucket into the unit of Allotment: so that a share of
-// a few hits is not rounded to none.
-func Tokens(hits uint64) uint64 { return micro(hits) }
-
 // RightsWindow returns the start of the window whose allotment bounds hits at
 // now, and how far the history of the fold reaches back from it, in
 // milliseconds. Windows have their own windows. Buckets and logs have no common

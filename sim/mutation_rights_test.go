@@ -254,7 +254,7 @@ func TestSlowBucketDoesNotStarve(t *testing.T) {
 		cfg.Duration, cfg.Workloads[0].Keys, cfg.Workloads[0].Rate = 10*time.Minute, 1, 6
 		m := &mutation{}
 		if whole {
-			token := quota.Tokens(1)
+			token := quota.Of(&rules.Limit{Algorithm: rules.TokenBucket, Requests: 1, Burst: 1}).AllRights().Rate
 			m.rights = holds(func(*World, *Daemon) baseFunc {
 				return func(r node.Allotments, rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
 					n, why := r.Allotment(rule, total, x, carry, regional)
