@@ -122,34 +122,14 @@ func (c *client) bare(ctx context.Context, j job) (result, error) {
 	return r, took.summarize(&r)
 }
 
-// relays is two of them, of which the first passes things on to the second.
-type relays struct {
-	all    []*child
-	target string // of the first
-}
-
-func startRelays(ctx context.Context, dir string) (*relays, error) {
-	r := &relays{}
+// startRelays starts two relays, of which the second passes on to the first,
+// and adds their ends to a cleanup. It returns the address of the second.
+func startRelays(ctx context.Context, dir string, relays *cleanup) (target string) {
 	for range 2 {
-		c, err := startRole(ctx, roleRelay, dir)
-		if err != nil {
-			return nil, errors.Join(err, r.stop())
-		}
-		r.all = append(r.all, c)
-		if _, err := fmt.Fprintln(c.in, r.target); err != nil {
-			return nil, errors.Join(c.failed(err), r.stop())
-		}
-		if r.target, err = c.readLine(); err != nil {
-			return nil, errors.Join(err, r.stop())
-		}
+		c := must(startRole(ctx, roleRelay, dir))
+		relays.add(c.stop)
+		must(fmt.Fprintln(c.in, target))
+		target = must(c.readLine())
 	}
-	return r, nil
-}
-
-func (r *relays) stop() error {
-	var errs []error
-	for _, c := range r.all {
-		errs = append(errs, c.stop())
-	}
-	return errors.Join(errs...)
+	return target
 }

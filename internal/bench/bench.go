@@ -2,31 +2,31 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"time"
 )
 
-// bench is one run: its options and what lines have in common.
+// bench is one run: its options and what lines have in common. Its cleanup
+// stops the processes and removes the scratch folder.
 type bench struct {
 	options
+	cleanup
 	progress io.Writer
-	dir      string // scratch, removed by close
+	dir      string // scratch
+	rldPath  string // built when the first line needs it
 
-	peers     *peers // started when the first line needs them
-	peersErr  error
-	region    *region // likewise
-	regionErr error
-	elsewhere *elsewhere // measured by the first line of three
-	batches   *batches   // likewise
-	cuts      *cuts      // likewise
-	rldPath   string     // built when the first line needs it
+	// Each is started or measured by the first line that needs it.
+	peers     memo[*peers]
+	region    memo[*region]
+	elsewhere memo[*elsewhere]
+	batches   memo[*batches]
+	cuts      memo[*cuts]
 }
 
-// measure takes the figures of one line.
-type measure func(ctx context.Context, b *bench) (outcome, error)
+// measure takes the figures of one line. It fails by check.
+type measure func(ctx context.Context, b *bench) outcome
 
 // line is something that rld promises.
 type line struct {
@@ -122,19 +122,9 @@ func newBench(o options, progress io.Writer) (*bench, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scratch folder: %w", err)
 	}
-	return &bench{options: o, progress: progress, dir: dir, rldPath: o.binary}, nil
-}
-
-// close stops the peers and removes the scratch folder.
-func (b *bench) close() error {
-	var errs []error
-	if b.peers != nil {
-		errs = append(errs, b.peers.stop())
-	}
-	if b.region != nil {
-		errs = append(errs, b.region.stop())
-	}
-	return errors.Join(append(errs, os.RemoveAll(b.dir))...)
+	b := &bench{options: o, progress: progress, dir: dir, rldPath: o.binary}
+	b.cleanup.add(func() error { return os.RemoveAll(dir) })
+	return b, nil
 }
 
 // rounds is how many rounds a line takes that wants n.
@@ -154,7 +144,8 @@ func (b *bench) measure(ctx context.Context) []row {
 			continue
 		}
 		fmt.Fprintf(b.progress, "%s: %s\n", l.Name, l.What)
-		o, err := l.measure(ctx, b)
+		var o outcome
+		err := catch(func() { o = l.measure(ctx, b) })
 		rows = append(rows, newRow(&l, o, err))
 		if ctx.Err() != nil {
 			break

@@ -45,28 +45,26 @@ func TestRolesAsProcesses(t *testing.T) {
 
 func TestRelaysPassOn(t *testing.T) {
 	dir := t.TempDir()
-	r, err := startRelays(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	relays := &cleanup{}
+	target := startRelays(t.Context(), dir, relays)
 	client, err := startRole(t.Context(), roleClient, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, pass := range []bool{false, true} {
-		res, err := ask(client, job{Kind: kindBare, Target: r.target, Pass: pass, Rate: 1_000, Length: short})
+		res, err := ask(client, job{Kind: kindBare, Target: target, Pass: pass, Rate: 1_000, Length: short})
 		if err != nil || res.Checks == 0 {
 			t.Errorf("pass %v: %+v, error %v; want exchanges", pass, res, err)
 		}
 	}
-	if err := r.all[0].stop(); err != nil { // the end of the way
+	if err := relays.steps[0](); err != nil { // the end of the way
 		t.Error(err)
 	}
-	r.all = r.all[1:]
-	if _, err := ask(client, job{Kind: kindBare, Target: r.target, Pass: true, Rate: 1_000, Length: short}); err == nil {
+	relays.steps = relays.steps[1:]
+	if _, err := ask(client, job{Kind: kindBare, Target: target, Pass: true, Rate: 1_000, Length: short}); err == nil {
 		t.Error("something was passed on to nobody")
 	}
-	if err := errors.Join(client.stop(), r.stop()); err != nil {
+	if err := errors.Join(client.stop(), relays.stop()); err != nil {
 		t.Error(err)
 	}
 }
@@ -143,7 +141,7 @@ func TestScratchIsRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.close(); err != nil {
+	if err := b.stop(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(b.dir); !errors.Is(err, os.ErrNotExist) {

@@ -25,82 +25,43 @@ const (
 // measureDurable compares the decisions a second of an owner about its strict
 // keys, of which a majority of three has watermarks on disk, with those of the
 // same daemon about keys that it counts in memory.
-func measureDurable(ctx context.Context, b *bench) (outcome, error) {
-	r, err := b.strict(ctx)
-	if err != nil {
-		return outcome{}, err
-	}
+func measureDurable(ctx context.Context, b *bench) outcome {
+	r := b.strict(ctx)
 	keys := durableKeys
 	if b.quick {
 		keys /= 10
 	}
-	found, err := r.usersOf(ctx, durableKey, keys, 0, true)
-	if err != nil {
-		return outcome{}, err
-	}
-	ask := asked{durableKey, found}
-	if err := r.fill(ask, keys, 0); err != nil {
-		return outcome{}, err
-	}
+	ask := asked{durableKey, r.usersOf(ctx, durableKey, keys, 0, true)}
+	r.fill(ask, keys, 0)
 	strict := job{Kind: kindStream, Ask: ask, Flight: durableFlight, Frame: hotFrame, Length: b.load / rateTurns}
 	local := strict
 	local.Ask = asked{}
-	before, err := scrape(ctx, r.daemons)
-	if err != nil {
-		return outcome{}, err
-	}
+	before := scrape(ctx, r.daemons...)
 	decided := 0.0
-	readings, err := interleave(ctx, b.rounds(3), rateTurns,
-		func() (float64, error) {
-			res, err := r.ask(strict)
+	readings := interleave(ctx, b.rounds(3), rateTurns,
+		func() float64 {
+			res := r.ask(strict)
 			decided += float64(res.Checks)
-			return res.rate(), err
+			return res.rate()
 		},
-		func() (float64, error) {
-			res, err := r.ask(local)
-			return res.rate(), err
-		},
+		r.rate(local),
 	)
-	if err != nil {
-		return outcome{}, err
-	}
-	if err := b.sawMarks(ctx, r, before, decided, float64(keys)); err != nil {
-		return outcome{}, err
-	}
-	return compare(perSecond, median, readings, "counted in memory"), nil
+	b.sawWatermarks(before, scrape(ctx, r.daemons...), decided, float64(keys))
+	return compare(perSecond, median, readings, "counted in memory")
 }
 
-// sawMarks fails unless a majority wrote watermarks for so many decisions about
-// so many keys: no raise is for much more than a chunk.
-func (b *bench) sawMarks(ctx context.Context, r *region, before []sample, decisions, keys float64) error {
-	after, err := scrape(ctx, r.daemons)
-	if err != nil {
-		return err
-	}
+// sawWatermarks fails unless the owner, whose samples come first, and others
+// wrote watermarks for so many decisions about so many keys: no watermark
+// ascends by much more than the headroom.
+func (b *bench) sawWatermarks(before, after []sample, decisions, keys float64) {
 	least := (decisions/strictHeadroom - keys) / 2
-	if err := b.noneFailed(before[0], after[0], decisions); err != nil {
-		return err
+	b.noneFailed(before[:1], after[:1], decisions)
+	writes, entries := grown(before[:1], after[:1], journalWrites), grown(before[:1], after[:1], journalEntries)
+	if writes < 1 || entries < least {
+		check(fmt.Errorf("%.0f writes of %.0f watermarks for %.0f decisions: not all of them were durable",
+			writes, entries, decisions))
 	}
-	for i := range r.daemons {
-		entries, err := grown(before[i], after[i], journalEntries)
-		if err != nil {
-			return err
-		}
-		writes, err := grown(before[i], after[i], journalWrites)
-		if err != nil {
-			return err
-		}
-		if i == 0 && (writes < 1 || entries < least) {
-			return fmt.Errorf("%.0f writes of %.0f watermarks for %.0f decisions: not all of them were durable",
-				writes, entries, decisions)
-		}
+	if grown(before[1:], after[1:], journalEntries) < least {
+		check(errors.New("the owner alone wrote watermarks: no majority did"))
 	}
-	others, err := grownAll(before[1:], after[1:], journalEntries)
-	if err != nil {
-		return err
-	}
-	if others < least {
-		return errors.New("the owner alone wrote watermarks: no majority did")
-	}
-	return nil
 }

@@ -148,7 +148,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	rows := b.measure(ctx)
 	// Children of a run that was broken off were killed.
-	if err := b.close(); err != nil && ctx.Err() == nil {
+	if err := b.stop(); err != nil && ctx.Err() == nil {
 		fmt.Fprintf(stderr, "bench: cleaning up: %v\n", err)
 	}
 	if len(rows) == 0 {

@@ -2,9 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"time"
-
-	hdr "github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // Load over the network.
@@ -24,95 +25,64 @@ const (
 
 // measureUnary compares the calls a second at 64 in flight with those of the
 // no-op: the median of the ratios of the rounds.
-func measureUnary(ctx context.Context, b *bench) (outcome, error) {
-	mine, other, err := b.beside(ctx, job{Kind: kindClosed, Flight: flight, Length: b.load / rateTurns})
-	if err != nil {
-		return outcome{}, err
-	}
-	readings, err := interleave(ctx, b.rounds(7), rateTurns, b.peers.rate(mine), b.peers.rate(other))
-	if err != nil {
-		return outcome{}, err
-	}
+func measureUnary(ctx context.Context, b *bench) outcome {
+	p, mine, other := b.beside(ctx, job{Kind: kindClosed, Flight: flight, Length: b.load / rateTurns})
+	readings := interleave(ctx, b.rounds(7), rateTurns, p.rate(mine), p.rate(other))
 	o := compare(perSecond, median, readings, "no-op gRPC server; median of ratios")
 	o.Ratio = median(ratios(readings[0], readings[1]))
-	return o, nil
+	return o
 }
 
 // measureOneInFlight measures a call while nothing else happens.
-func measureOneInFlight(ctx context.Context, b *bench) (outcome, error) {
-	readings, err := b.p99s(ctx, b.rounds(5), job{Kind: kindClosed, Flight: 1})
-	if err != nil {
-		return outcome{}, err
-	}
-	return compare(nanoseconds, least, readings, "no-op gRPC server"), nil
+func measureOneInFlight(ctx context.Context, b *bench) outcome {
+	readings := b.p99s(ctx, b.rounds(5), job{Kind: kindClosed, Flight: 1})
+	return compare(nanoseconds, least, readings, "no-op gRPC server")
 }
 
 // measureOpenLoop measures calls at planned instants. Medians are compared:
 // what disturbs the machine now and then makes single rounds many times as
 // slow.
-func measureOpenLoop(ctx context.Context, b *bench) (outcome, error) {
-	readings, err := b.p99s(ctx, b.rounds(11), job{Kind: kindOpen, Rate: openRate})
-	if err != nil {
-		return outcome{}, err
-	}
-	return compare(nanoseconds, median, readings, "no-op gRPC server"), nil
+func measureOpenLoop(ctx context.Context, b *bench) outcome {
+	readings := b.p99s(ctx, b.rounds(11), job{Kind: kindOpen, Rate: openRate})
+	return compare(nanoseconds, median, readings, "no-op gRPC server")
 }
 
 // beside returns a job for rld and for the no-op, which are up and warm.
-func (b *bench) beside(ctx context.Context, j job) (mine, other job, err error) {
-	p, err := b.network(ctx)
-	if err != nil {
-		return j, j, err
-	}
+func (b *bench) beside(ctx context.Context, j job) (p *peers, mine, other job) {
+	p = b.network(ctx)
 	mine, other = j, j
 	mine.Target, other.Target = p.rld.grpc, p.noopAddr
-	return mine, other, p.warm(b, mine, other)
+	p.warm(b, mine, other)
+	return p, mine, other
 }
 
 // p99s does a job on rld and on the no-op in turns, and returns the 99th
 // percentile of the calls of each round.
-func (b *bench) p99s(ctx context.Context, rounds int, j job) ([][]float64, error) {
+func (b *bench) p99s(ctx context.Context, rounds int, j job) [][]float64 {
 	j.Length = b.load / latencyTurns
 	j.Warm = j.Length / 10
-	mine, other, err := b.beside(ctx, j)
-	if err != nil {
-		return nil, err
-	}
+	p, mine, other := b.beside(ctx, j)
 	readings := make([][]float64, 2)
 	for range rounds {
-		took := [2]*hdr.Histogram{newHistogram(), newHistogram()}
-		_, err := alternate(ctx, latencyTurns, b.peers.collect(mine, took[0]), b.peers.collect(other, took[1]))
-		if err != nil {
-			return nil, err
-		}
-		for i, h := range took {
+		for i, h := range p.latencies(ctx, mine, other) {
 			readings[i] = append(readings[i], float64(h.ValueAtQuantile(99)))
 		}
 	}
-	return readings, nil
+	return readings
 }
 
 // measureStream compares the checks a second on streams with the calls a
 // second of RLS, by the same client of the same rld.
 func measureStream(frame int) measure {
-	return func(ctx context.Context, b *bench) (outcome, error) {
-		p, err := b.network(ctx)
-		if err != nil {
-			return outcome{}, err
-		}
+	return func(ctx context.Context, b *bench) outcome {
+		p := b.network(ctx)
 		stream := job{
 			Kind: kindStream, Target: p.rld.grpc, Flight: streamFlight, Frame: frame,
 			Length: b.load / rateTurns,
 		}
 		unary := job{Kind: kindClosed, Target: p.rld.grpc, Flight: flight, Length: b.load / rateTurns}
-		if err := p.warm(b, stream, unary); err != nil {
-			return outcome{}, err
-		}
-		readings, err := interleave(ctx, b.rounds(5), rateTurns, p.rate(stream), p.rate(unary))
-		if err != nil {
-			return outcome{}, err
-		}
-		return compare(perSecond, most, readings, "RLS unary"), nil
+		p.warm(b, stream, unary)
+		return compare(perSecond, most, interleave(ctx, b.rounds(5), rateTurns, p.rate(stream), p.rate(unary)), "RLS unary")
 	}
 }
 
@@ -124,4 +94,60 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-time.After(d):
 		return nil
 	}
+}
+
+// The rule of the network benchmarks: it never denies.
+const (
+	benchDomain   = "bench"
+	benchKey      = "user"
+	benchRequests = 4_000_000_000
+)
+
+// benchLimits returns that rule as a limits file.
+func benchLimits() string {
+	return fmt.Sprintf(`domain: %s
+descriptors:
+  - key: %s
+    rate_limit: {unit: hour, requests_per_unit: %d}
+`, benchDomain, benchKey, benchRequests)
+}
+
+// file writes a file in the scratch folder and returns its path.
+func (b *bench) file(name, text string) string {
+	path := filepath.Join(b.dir, name)
+	check(os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// sizeSlack is by how many bytes the answers of the two servers may differ:
+// numbers of the moment are longer or shorter.
+const sizeSlack = 8
+
+// peers is the processes of the lines over the network.
+type peers struct {
+	setup
+	rld      *served
+	noopAddr string // where the no-op listens
+}
+
+// network returns the peers, which the first line that needs them starts. Both
+// servers must answer the same.
+func (b *bench) network(ctx context.Context) *peers {
+	return b.peers.get(func() *peers {
+		p := &peers{}
+		b.cleanup.add(p.stop)
+		p.rld = b.serve(ctx, b.file("bench.yaml", benchLimits()))
+		p.add(p.rld.grpc, p.rld.child)
+		noop := must(startRole(ctx, roleNoop, b.dir))
+		p.cleanup.add(noop.stop)
+		p.noopAddr = must(noop.readLine())
+		p.servers[p.noopAddr] = noop
+		p.startClient(ctx, b.dir)
+		mine := p.ask(job{Kind: kindProbe, Target: p.rld.grpc}).Bytes
+		other := p.ask(job{Kind: kindProbe, Target: p.noopAddr}).Bytes
+		if d := mine - other; d < -sizeSlack || d > sizeSlack {
+			check(fmt.Errorf("rld answers %d bytes and the no-op %d: not the same message", mine, other))
+		}
+		return p
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -50,9 +51,8 @@ func strictLimits() string {
 // region is three daemons of one region that serve strict keys, and a client.
 // The first daemon is the one that is measured, unless another is named.
 type region struct {
+	setup
 	daemons []*served
-	client  *child
-	dir     string // on a disk, removed by stop
 }
 
 // daemonName returns the name of a daemon of the region.
@@ -68,39 +68,19 @@ func prefetchOf(i int) string {
 
 // strict returns the region. It starts for the first line that needs it, and
 // again when an earlier line left it in a bad state.
-func (b *bench) strict(ctx context.Context) (*region, error) {
-	if b.region != nil && b.regionErr == nil {
-		well, err := b.region.well(ctx)
-		if err == nil && !well {
-			err = b.region.stop()
-			b.region = nil
-		}
-		if err != nil {
-			return nil, err
-		}
+func (b *bench) strict(ctx context.Context) *region {
+	if r := b.region.value; r != nil && !r.well(ctx) {
+		b.region = memo[*region]{}
+		check(r.stop())
 	}
-	if b.region == nil && b.regionErr == nil {
-		b.region = &region{}
-		b.regionErr = b.startRegion(ctx, b.region)
-	}
-	return b.region, b.regionErr
+	return b.region.get(func() *region { return b.startRegion(ctx) })
 }
 
 // well reports whether every daemon asks every owner, and all know each other.
-func (r *region) well(ctx context.Context) (bool, error) {
-	for _, s := range r.daemons {
-		m, err := s.scrape(ctx)
-		if err != nil {
-			return false, err
-		}
-		if len(m.openCircuits()) > 0 {
-			return false, nil
-		}
-		if n, err := s.membersReady(ctx); err != nil || n != daemonsOfRegion {
-			return false, err
-		}
-	}
-	return true, nil
+func (r *region) well(ctx context.Context) bool {
+	return !slices.ContainsFunc(r.daemons, func(s *served) bool {
+		return len(scrape(ctx, s)[0].openCircuits()) > 0 || s.membersReady(ctx) != daemonsOfRegion
+	})
 }
 
 // diskFolder makes a folder in the working directory, which must be on a disk:
@@ -120,107 +100,80 @@ func diskFolder() (string, error) {
 }
 
 // secretFile writes a cluster's secret.
-func (b *bench) secretFile() (string, error) {
+func (b *bench) secretFile() string {
 	secret := base64.StdEncoding.EncodeToString([]byte("a secret of thirty-two bytes 1234"))
-	file := filepath.Join(b.dir, "secret")
-	if err := os.WriteFile(file, []byte(secret), 0o600); err != nil {
-		return "", fmt.Errorf("secret: %w", err)
-	}
-	return file, nil
+	return b.file("secret", secret)
 }
 
 // startRegion starts the processes and waits until every daemon votes.
-func (b *bench) startRegion(ctx context.Context, r *region) error {
-	limits := filepath.Join(b.dir, "strict.yaml")
-	if err := os.WriteFile(limits, []byte(strictLimits()), 0o600); err != nil {
-		return fmt.Errorf("limits to serve: %w", err)
-	}
-	secret, err := b.secretFile()
-	if err != nil {
-		return err
-	}
-	if r.dir, err = diskFolder(); err != nil {
-		return err
-	}
+func (b *bench) startRegion(ctx context.Context) *region {
+	limits := b.file("strict.yaml", strictLimits())
+	r := &region{}
+	b.cleanup.add(r.stop)
 	var names []string
 	for i := range daemonsOfRegion {
 		names = append(names, daemonName(i))
 	}
+	disk := r.disk()
+	var seeds []string
 	for i, name := range names {
-		dir := filepath.Join(r.dir, name)
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			return fmt.Errorf("folder of %s: %w", name, err)
-		}
-		args := []string{
-			"--region", neighborRegions[0], "--name", name, "--cluster-secret-file", secret,
-			"--peer-addr", "127.0.0.1:0", "--swim-addr", "127.0.0.1:0",
-			"--strict-prefetch", prefetchOf(i), "--rights-dir", dir, "--rights-first-start", "--rights-daemons", strings.Join(names, ","),
-		}
-		if len(r.daemons) > 0 {
-			args = append(args, "--swim-seeds", r.daemons[0].swim)
-		}
-		s, err := b.serve(ctx, limits, args...)
-		if err != nil {
-			return err
-		}
+		s := b.serveStrict(ctx, r, limits, neighborRegions[0], name, disk, append(seeds,
+			"--strict-prefetch", prefetchOf(i), "--rights-daemons", strings.Join(names, ","))...)
 		r.daemons = append(r.daemons, s)
+		seeds = []string{"--swim-seeds", r.daemons[0].swim}
 	}
-	if r.client, err = startRole(ctx, roleClient, b.dir); err != nil {
-		return err
-	}
-	return r.settle(ctx)
+	r.startClient(ctx, b.dir)
+	r.settle(ctx)
+	return r
+}
+
+// disk makes a folder on a disk for the daemons, which stop removes.
+func (r *region) disk() string {
+	dir := must(diskFolder())
+	r.cleanup.add(func() error { return os.RemoveAll(dir) })
+	return dir
+}
+
+// serveStrict starts a daemon that keeps its rights in a folder of disk.
+func (b *bench) serveStrict(ctx context.Context, r *region, limits, region, name, disk string, more ...string) *served {
+	dir := filepath.Join(disk, name)
+	check(os.Mkdir(dir, 0o700))
+	s := b.serveMember(ctx, limits, region, name, append(more, "--rights-dir", dir, "--rights-first-start")...)
+	r.add(s.grpc, s.child)
+	return s
 }
 
 // settle waits until every daemon votes and knows all of them to be ready.
-func (r *region) settle(ctx context.Context) error {
+func (r *region) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
 	defer cancel()
 	for _, s := range r.daemons {
-		for {
-			m, err := s.scrape(ctx)
-			if err != nil {
-				return err
-			}
-			known, err := s.membersReady(ctx)
-			if err != nil {
-				return err
-			}
-			if m.values["rld_strict_voting"] == 1 && known == daemonsOfRegion {
-				break
-			}
+		for scrape(ctx, s)[0]["rld_strict_voting"] != 1 || s.membersReady(ctx) != daemonsOfRegion {
 			if err := sleep(ctx, 10*readyPoll); err != nil {
-				return s.failed(fmt.Errorf("it has no part in strict keys after %v: %w", readyWait, err))
+				check(s.failed(fmt.Errorf("it has no part in strict keys after %v: %w", readyWait, err)))
 			}
 		}
 	}
-	return nil
 }
 
 // usersOf returns n users whose key of a rule is owned by a daemon, or is not.
-func (r *region) usersOf(ctx context.Context, key string, n, at int, here bool) ([]int, error) {
+func (r *region) usersOf(ctx context.Context, key string, n, at int, here bool) []int {
 	var all []int
 	for u := 0; len(all) < n; u++ {
-		owner, err := r.daemons[0].ownerOf(ctx, key, u)
-		if err != nil {
-			return nil, err
-		}
-		if (owner == daemonName(at)) == here {
+		if (r.daemons[0].ownerOf(ctx, key, u) == daemonName(at)) == here {
 			all = append(all, u)
 		}
 		if u > 20*n+100 {
-			return nil, fmt.Errorf("%d of %d keys have the owner that is wanted: owners are not spread", len(all), u)
+			check(fmt.Errorf("%d of %d keys have the owner that is wanted: owners are not spread", len(all), u))
 		}
 	}
-	return all, nil
+	return all
 }
 
 // others returns the daemons that are not the owner of a user's key of a rule,
 // and the owner.
-func (r *region) others(ctx context.Context, key string, user int) (others []*served, owner *served, err error) {
-	name, err := r.daemons[0].ownerOf(ctx, key, user)
-	if err != nil {
-		return nil, nil, err
-	}
+func (r *region) others(ctx context.Context, key string, user int) (others []*served, owner *served) {
+	name := r.daemons[0].ownerOf(ctx, key, user)
 	for i, s := range r.daemons {
 		if daemonName(i) == name {
 			owner = s
@@ -229,66 +182,9 @@ func (r *region) others(ctx context.Context, key string, user int) (others []*se
 		}
 	}
 	if owner == nil {
-		return nil, nil, fmt.Errorf("the owner of %s=%s is %q, none of ours", key, userName(user), name)
+		check(fmt.Errorf("the owner of %s=%s is %q, none of ours", key, userName(user), name))
 	}
-	return others, owner, nil
-}
-
-// ask has the client do a job with the first daemon, or the one that it names.
-func (r *region) ask(j job) (result, error) {
-	if j.Target == "" {
-		j.Target = r.daemons[0].grpc
-	}
-	res, err := ask(r.client, j)
-	if err != nil {
-		for _, s := range r.daemons {
-			if s.grpc == j.Target {
-				return res, s.failed(err)
-			}
-		}
-	}
-	return res, err
-}
-
-// scrape reads the metrics of some daemons.
-func scrape(ctx context.Context, all []*served) ([]sample, error) {
-	var out []sample
-	for _, s := range all {
-		m, err := s.scrape(ctx)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, m)
-	}
-	return out, nil
-}
-
-// grownAll is grown over several daemons.
-func grownAll(before, after []sample, names ...string) (float64, error) {
-	sum := 0.0
-	for i := range before {
-		n, err := grown(before[i], after[i], names...)
-		if err != nil {
-			return 0, err
-		}
-		sum += n
-	}
-	return sum, nil
-}
-
-// stop ends the processes and removes their files.
-func (r *region) stop() error {
-	var errs []error
-	if r.client != nil {
-		errs = append(errs, r.client.stop())
-	}
-	for _, s := range r.daemons {
-		errs = append(errs, s.stop())
-	}
-	if r.dir != "" {
-		errs = append(errs, os.RemoveAll(r.dir))
-	}
-	return errors.Join(errs...)
+	return others, owner
 }
 
 // quiet is how long daemons are left alone before their metrics are read for

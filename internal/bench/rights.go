@@ -29,43 +29,30 @@ func (allRights) RegionPart(_ string, _, total uint64, _, _ int64) uint64 { retu
 
 // measureRights measures the cost of the rights gate in a decision on a key
 // that is near its limit, so that its rights are counted. Both sides replicate.
-func measureRights(ctx context.Context, b *bench) (outcome, error) {
+func measureRights(ctx context.Context, b *bench) outcome {
 	const keys, near = 1_000, worldLimit / 8 * 5
 	cfg := node.Default()
 	cfg.Region, cfg.Name = "bench", "bench-0"
-	alone, err := buildWorld(keys, near, cfg, rules.Limit{})
-	if err != nil {
-		return outcome{}, err
-	}
+	alone := buildWorld(keys, near, cfg, rules.Limit{})
 	cfg.Allotments = allRights{}
-	both, err := buildWorld(keys, near, cfg, rules.Limit{HasBudget: true})
-	if err != nil {
-		return outcome{}, err
-	}
-	if err := noAllocations(both); err != nil {
-		return outcome{}, err
-	}
+	both := buildWorld(keys, near, cfg, rules.Limit{HasBudget: true})
+	noAllocations(both)
 	runtime.GC()
-	readings, err := alternate(ctx, b.rounds(7),
-		func() (float64, error) { return both.decide(b.loop, 1) },
-		func() (float64, error) { return alone.decide(b.loop, 1) },
+	readings := alternate(ctx, b.rounds(7),
+		func() float64 { return both.decide(b.loop, 1) },
+		func() float64 { return alone.decide(b.loop, 1) },
 	)
-	if err != nil {
-		return outcome{}, err
-	}
-	return compare(nanoseconds, least, readings, "the estimate alone"), nil
+	return compare(nanoseconds, least, readings, "the estimate alone")
 }
 
-// noAllocations fails a world whose decisions leave something to the collector.
-func noAllocations(w *world) error {
+// noAllocations fails for a world whose decisions leave objects to the
+// collector.
+func noAllocations(w *world) {
 	a := w.asker(1)
 	defer w.leave(a)
-	if err := a.random(w.keys, allocRun/10); err != nil {
-		return err
+	a.random(w.keys, allocRun/10)
+	n := mallocs(func() { a.random(w.keys, allocRun/10) })
+	if n > allocRun/1_000_000 {
+		check(fmt.Errorf("%g allocations in %d decisions by both gates, want none", n, allocRun/10))
 	}
-	n, err := mallocs(func() error { return a.random(w.keys, allocRun/10) })
-	if err == nil && n > allocRun/1_000_000 {
-		err = fmt.Errorf("%g allocations in %d decisions by both gates, want none", n, allocRun/10)
-	}
-	return err
 }

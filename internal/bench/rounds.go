@@ -6,49 +6,36 @@ import (
 )
 
 // side measures one side of a comparison once.
-type side func() (float64, error)
+type side func() float64
 
 // alternate measures every side once a round and returns the readings, one
 // slice a side, in the order of the rounds. The order of the sides turns each
 // round, so that neither always goes first.
-func alternate(ctx context.Context, rounds int, sides ...side) ([][]float64, error) {
+func alternate(ctx context.Context, rounds int, sides ...side) [][]float64 {
 	readings := make([][]float64, len(sides))
-	order := make([]int, len(sides))
-	for i := range order {
-		order[i] = i
-	}
+	order := numbered(len(sides))
 	for range rounds {
 		for _, i := range order {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			v, err := sides[i]()
-			if err != nil {
-				return nil, err
-			}
-			readings[i] = append(readings[i], v)
+			check(ctx.Err())
+			readings[i] = append(readings[i], sides[i]())
 		}
 		slices.Reverse(order)
 	}
-	return readings, nil
+	return readings
 }
 
 // interleave is alternate with rounds that are cut into short turns: the
 // sides take a turn each, again and again, and the reading of a round is the
 // mean of its turns. What disturbs the machine for longer than a turn so
 // disturbs all sides alike.
-func interleave(ctx context.Context, rounds, turns int, sides ...side) ([][]float64, error) {
+func interleave(ctx context.Context, rounds, turns int, sides ...side) [][]float64 {
 	readings := make([][]float64, len(sides))
 	for range rounds {
-		parts, err := alternate(ctx, turns, sides...)
-		if err != nil {
-			return nil, err
-		}
-		for i, p := range parts {
+		for i, p := range alternate(ctx, turns, sides...) {
 			readings[i] = append(readings[i], mean(p))
 		}
 	}
-	return readings, nil
+	return readings
 }
 
 // mean needs one value at least.

@@ -11,15 +11,12 @@ import (
 func TestAlternateTurnsTheOrderEachRound(t *testing.T) {
 	var order string
 	say := func(s string, v float64) side {
-		return func() (float64, error) {
+		return func() float64 {
 			order += s
-			return v, nil
+			return v
 		}
 	}
-	got, err := alternate(t.Context(), 3, say("a", 1), say("b", 2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := alternate(t.Context(), 3, say("a", 1), say("b", 2))
 	if order != "abbaab" {
 		t.Errorf("order %q, want abbaab", order)
 	}
@@ -31,16 +28,13 @@ func TestAlternateTurnsTheOrderEachRound(t *testing.T) {
 func TestInterleaveTakesTheMeanOfTheTurns(t *testing.T) {
 	var order string
 	count := func(s string, v float64) side {
-		return func() (float64, error) {
+		return func() float64 {
 			order += s
 			v++
-			return v, nil
+			return v
 		}
 	}
-	got, err := interleave(t.Context(), 2, 2, count("a", 0), count("b", 10))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := interleave(t.Context(), 2, 2, count("a", 0), count("b", 10))
 	if order != "abbaabba" {
 		t.Errorf("order %q, want abbaabba", order)
 	}
@@ -52,13 +46,22 @@ func TestInterleaveTakesTheMeanOfTheTurns(t *testing.T) {
 func TestAlternateStops(t *testing.T) {
 	fault := errors.New("broken")
 	calls := 0
-	_, err := alternate(t.Context(), 3, func() (float64, error) { calls++; return 0, fault })
+	measure := func(ctx context.Context, after func()) error {
+		return catch(func() {
+			alternate(ctx, 3, func() float64 {
+				calls++
+				after()
+				return 0
+			})
+		})
+	}
+	err := measure(t.Context(), func() { check(fault) })
 	if !errors.Is(err, fault) || calls != 1 {
 		t.Errorf("error %v after %d calls, want %v after one", err, calls, fault)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	calls = 0
-	_, err = alternate(ctx, 3, func() (float64, error) { calls++; cancel(); return 0, nil })
+	err = measure(ctx, cancel)
 	if !errors.Is(err, context.Canceled) || calls != 1 {
 		t.Errorf("error %v after %d calls, want it to stop with its context after one", err, calls)
 	}
@@ -104,5 +107,23 @@ func TestCompare(t *testing.T) {
 	}
 	if d := cmp.Diff([]float64{6, 2.5, 2.5}, ratios(readings[0], readings[1])); d != "" {
 		t.Errorf("ratios (-want +got):\n%s", d)
+	}
+}
+
+func TestFinishKeepsBothErrors(t *testing.T) {
+	first, second := errors.New("measuring"), errors.New("stopping")
+	stop := func() error { return second }
+	err := catch(func() {
+		defer finish(stop)
+		check(first)
+	})
+	if !errors.Is(err, first) || !errors.Is(err, second) {
+		t.Errorf("error %v, want both", err)
+	}
+	if err := catch(func() { defer finish(stop) }); err != second {
+		t.Errorf("error %v, want that of stopping", err)
+	}
+	if err := catch(func() { defer finish(func() error { return nil }) }); err != nil {
+		t.Errorf("error %v, want none", err)
 	}
 }

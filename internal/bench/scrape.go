@@ -22,44 +22,51 @@ const maxPage = 16 << 20
 func (s *served) page(ctx context.Context, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.admin+path, nil)
-	if err != nil {
-		return nil, s.failed(err)
-	}
+	req := must(http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.admin+path, nil))
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, s.failed(err)
+		return nil, err
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxPage))
-	switch {
-	case err != nil:
-		return nil, s.failed(fmt.Errorf("%s: %w", path, err))
-	case resp.StatusCode != http.StatusOK:
-		return nil, s.failed(fmt.Errorf("%s: %s: %s", path, resp.Status, strings.TrimSpace(string(body))))
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", path, resp.Status, strings.TrimSpace(string(body)))
 	}
-	return body, nil
+	return body, err
+}
+
+// read decodes the JSON of a path of a daemon's admin listener.
+func read[T any](ctx context.Context, s *served, path string) (answer T) {
+	body, err := s.page(ctx, path)
+	if err == nil {
+		err = json.Unmarshal(body, &answer)
+	}
+	if err != nil {
+		check(s.failed(fmt.Errorf("%s: %w", path, err)))
+	}
+	return answer
 }
 
 // sample is the values of a daemon's metrics at one instant, by name and labels
 // as they are printed.
-type sample struct {
-	at     time.Time
-	values map[string]float64
-}
+type sample map[string]float64
 
-// scrape reads the metrics of a daemon.
-func (s *served) scrape(ctx context.Context) (sample, error) {
-	body, err := s.page(ctx, "/metrics")
-	if err != nil {
-		return sample{}, err
+// scrape reads the metrics of some daemons.
+func scrape(ctx context.Context, all ...*served) []sample {
+	var out []sample
+	for _, s := range all {
+		body, err := s.page(ctx, "/metrics")
+		if err != nil {
+			check(s.failed(err))
+		}
+		out = append(out, parseMetrics(string(body)))
 	}
-	return sample{time.Now(), parseMetrics(string(body))}, nil
+	return out
 }
 
 // parseMetrics reads the lines `name{label="value"} 1.5` of a page of metrics.
-func parseMetrics(page string) map[string]float64 {
-	values := make(map[string]float64)
+func parseMetrics(page string) sample {
+	values := make(sample)
 	for line := range strings.Lines(page) {
 		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' {
@@ -76,20 +83,10 @@ func parseMetrics(page string) map[string]float64 {
 	return values
 }
 
-// get returns a value. A daemon that does not know the metric is an error, so
-// that nothing is read as 0 that goes by another name.
-func (m sample) get(name string) (float64, error) {
-	v, ok := m.values[name]
-	if !ok {
-		return 0, fmt.Errorf("no metric %s", name)
-	}
-	return v, nil
-}
-
 // openCircuits returns the metrics of the circuits that are not closed, sorted.
 func (m sample) openCircuits() []string {
 	var open []string
-	for name, v := range m.values {
+	for name, v := range m {
 		if v != 0 && strings.HasPrefix(name, "rld_circuit_breaker_state{") {
 			open = append(open, name)
 		}
@@ -98,75 +95,53 @@ func (m sample) openCircuits() []string {
 	return open
 }
 
-// grown returns by how much values grew, together, from one sample to a later
-// one.
-func grown(before, after sample, names ...string) (float64, error) {
+// grown returns by how much values grew, together, from samples of some daemons
+// to later ones. It fails for a metric that a daemon does not have, so that no
+// misspelled name reads as 0.
+func grown(before, after []sample, names ...string) float64 {
 	sum := 0.0
-	for _, name := range names {
-		was, err := before.get(name)
-		if err != nil {
-			return 0, err
+	for i := range before {
+		for _, name := range names {
+			was, had := before[i][name]
+			is, has := after[i][name]
+			if !had || !has {
+				check(fmt.Errorf("no metric %s", name))
+			}
+			sum += is - was
 		}
-		is, err := after.get(name)
-		if err != nil {
-			return 0, err
-		}
-		sum += is - was
 	}
-	return sum, nil
+	return sum
 }
 
 // membersReady returns how many ready daemons a daemon knows, with itself.
-func (s *served) membersReady(ctx context.Context) (int, error) {
-	body, err := s.page(ctx, "/members")
-	if err != nil {
-		return 0, err
-	}
-	var answer api.MembersAnswer
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return 0, s.failed(fmt.Errorf("members: %w", err))
-	}
+func (s *served) membersReady(ctx context.Context) int {
 	n := 0
-	for _, m := range answer.Members {
+	for _, m := range read[api.MembersAnswer](ctx, s, "/members").Members {
 		if m.Ready {
 			n++
 		}
 	}
-	return n, nil
+	return n
 }
 
 // tripTo asks a daemon for the round trip to another one.
-func (s *served) tripTo(ctx context.Context, name string) (time.Duration, error) {
-	body, err := s.page(ctx, "/netcheck")
-	if err != nil {
-		return 0, err
-	}
-	var answer api.NetcheckAnswer
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return 0, s.failed(fmt.Errorf("netcheck: %w", err))
-	}
-	for _, p := range answer.Peers {
+func (s *served) tripTo(ctx context.Context, name string) time.Duration {
+	for _, p := range read[api.NetcheckAnswer](ctx, s, "/netcheck").Peers {
 		if p.Name == name && p.RTTSeconds != nil {
-			return time.Duration(*p.RTTSeconds * float64(time.Second)), nil
+			return time.Duration(*p.RTTSeconds * float64(time.Second))
 		}
 	}
-	return 0, fmt.Errorf("the round trip to %s is not known", name)
+	check(fmt.Errorf("the round trip to %s is not known", name))
+	return 0
 }
 
 // ownerOf asks a daemon which one owns a user's key: its name.
-func (s *served) ownerOf(ctx context.Context, key string, user int) (string, error) {
+func (s *served) ownerOf(ctx context.Context, key string, user int) string {
 	q := url.Values{"domain": {benchDomain}, "d": {key + ":" + userName(user)}}
-	body, err := s.page(ctx, "/v1/explain?"+q.Encode())
-	if err != nil {
-		return "", err
-	}
-	var answer api.ExplainAnswer
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return "", s.failed(fmt.Errorf("explanation: %w", err))
-	}
+	answer := read[api.ExplainAnswer](ctx, s, "/v1/explain?"+q.Encode())
 	if len(answer.Descriptors) != 1 || answer.Descriptors[0].StrictKey == nil ||
 		answer.Descriptors[0].StrictKey.Owner == nil {
-		return "", s.failed(fmt.Errorf("%s=%s has no owner: %s", key, userName(user), body))
+		check(s.failed(fmt.Errorf("%s=%s has no owner: %+v", key, userName(user), answer)))
 	}
-	return answer.Descriptors[0].StrictKey.Owner.Name, nil
+	return answer.Descriptors[0].StrictKey.Owner.Name
 }

@@ -16,9 +16,8 @@ import (
 // served is a running rld.
 type served struct {
 	*child
-	grpc, admin string // addresses
-	peers, swim string // of a daemon with a region
-	clustered   bool
+	grpc, admin string        // addresses
+	peers, swim string        // of a daemon with a region
 	ready       time.Duration // from its start to the first 200 of /readyz
 }
 
@@ -30,75 +29,60 @@ const readyPoll = 2 * time.Millisecond
 
 // rld returns the path of the binary to measure, which is built as users
 // build it when none was named.
-func (b *bench) rld(ctx context.Context) (string, error) {
+func (b *bench) rld(ctx context.Context) string {
 	if b.rldPath != "" {
-		return filepath.Abs(b.rldPath)
+		return must(filepath.Abs(b.rldPath))
 	}
 	path := filepath.Join(b.dir, "rld")
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "github.com/georld/rld/cmd/rld")
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building rld (outside the repository, name a binary with -rld): %w\n%s", err, out)
+		check(fmt.Errorf("building rld (outside the repository, name a binary with -rld): %w\n%s", err, out))
 	}
 	b.rldPath = path
-	return path, nil
+	return path
 }
 
 // serve starts rld on a file or folder of limits and free ports, and returns
 // when it is ready.
-func (b *bench) serve(ctx context.Context, limits string, more ...string) (*served, error) {
-	path, err := b.rld(ctx)
-	if err != nil {
-		return nil, err
-	}
-	start := time.Now()
+func (b *bench) serve(ctx context.Context, limits string, more ...string) *served {
+	path, start := b.rld(ctx), time.Now()
 	args := []string{"serve", "--limits", limits,
 		"--grpc-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"}
-	c, err := startChild(ctx, "rld serve", b.dir, path, append(args, more...)...)
-	if err != nil {
-		return nil, err
-	}
-	s := &served{child: c, clustered: slices.Contains(more, "--region")}
-	if err := s.await(ctx, start); err != nil {
+	s := &served{child: must(startChild(ctx, "rld serve", b.dir, path, append(args, more...)...))}
+	if err := s.await(ctx, start, slices.Contains(more, "--region")); err != nil {
 		// The exit status and the standard error explain more than the missing
 		// output.
-		if ended := c.stop(); ended != nil {
-			return nil, ended
-		}
-		return nil, err
+		check(s.stop())
+		check(err)
 	}
-	return s, nil
+	return s
 }
 
-// await reads the addresses from the banner and waits until /readyz answers
-// 200.
-func (s *served) await(ctx context.Context, start time.Time) error {
+// serveMember starts rld as a daemon of a region, with the scratch folder's
+// secret.
+func (b *bench) serveMember(ctx context.Context, limits, region, name string, more ...string) *served {
+	return b.serve(ctx, limits, append(more, "--region", region, "--name", name, "--cluster-secret-file", b.secretFile(),
+		"--peer-addr", "127.0.0.1:0", "--swim-addr", "127.0.0.1:0")...)
+}
+
+// await reads the addresses from the banner, in a region also those of peers,
+// and waits until /readyz answers 200.
+func (s *served) await(ctx context.Context, start time.Time, region bool) error {
 	defer s.killAfter(readyWait)()
-	for s.grpc == "" || s.admin == "" {
+	for s.grpc == "" || s.admin == "" || region && s.swim == "" {
 		line, err := s.readLine()
 		if err != nil {
 			return err
 		}
-		if what, addr, ok := listener(line); ok {
-			switch what {
-			case "gRPC":
-				s.grpc = addr
-			case "admin":
-				s.admin = addr
-			}
-		}
-	}
-	if s.clustered {
-		for s.swim == "" {
-			line, err := s.readLine()
-			if err != nil {
-				return err
-			}
-			switch what, addr, _ := listener(line); what {
-			case "peers":
-				s.peers = addr
-			case "swim":
-				s.swim = addr
-			}
+		switch what, addr, _ := listener(line); what {
+		case "gRPC":
+			s.grpc = addr
+		case "admin":
+			s.admin = addr
+		case "peers":
+			s.peers = addr
+		case "swim":
+			s.swim = addr
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyWait)

@@ -43,90 +43,51 @@ func manyRules() []limits.File {
 }
 
 // manyLimits writes the files of manyRules into a folder and returns it.
-func (b *bench) manyLimits() (string, error) {
+func (b *bench) manyLimits() string {
 	dir := filepath.Join(b.dir, "many")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("limits to start with: %w", err)
-	}
+	check(os.MkdirAll(dir, 0o700))
 	for _, f := range manyRules() {
-		if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o600); err != nil {
-			return "", fmt.Errorf("limits to start with: %w", err)
-		}
+		check(os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o600))
 	}
-	return dir, nil
+	return dir
 }
 
 // measureStart measures the time from the start of the process to its first 200
 // of /readyz, beside the time of `rld version`.
-func measureStart(ctx context.Context, b *bench) (outcome, error) {
-	dir, err := b.manyLimits()
-	if err != nil {
-		return outcome{}, err
-	}
-	// Built before the first round, not in it.
-	path, err := b.rld(ctx)
-	if err != nil {
-		return outcome{}, err
-	}
-	readings, err := alternate(ctx, b.rounds(5),
-		func() (float64, error) {
-			s, err := b.serve(ctx, dir)
-			if err != nil {
-				return 0, err
-			}
-			return float64(s.ready), s.stop()
+func measureStart(ctx context.Context, b *bench) outcome {
+	dir := b.manyLimits()
+	path := b.rld(ctx) // Built before the first round, not in it.
+	readings := alternate(ctx, b.rounds(5),
+		func() float64 {
+			s := b.serve(ctx, dir)
+			check(s.stop())
+			return float64(s.ready)
 		},
-		func() (float64, error) {
+		func() float64 {
 			start := time.Now()
-			c, err := startChild(ctx, "rld version", b.dir, path, "version")
-			if err != nil {
-				return 0, err
-			}
-			_, err = io.Copy(io.Discard, c.out)
+			c := must(startChild(ctx, "rld version", b.dir, path, "version"))
+			_, err := io.Copy(io.Discard, c.out)
 			took := time.Since(start)
-			return float64(took), errors.Join(err, c.cmd.Wait())
+			check(errors.Join(err, c.cmd.Wait()))
+			return float64(took)
 		},
 	)
-	if err != nil {
-		return outcome{}, err
-	}
-	return compare(nanoseconds, least, readings, "rld version"), nil
+	return compare(nanoseconds, least, readings, "rld version")
 }
 
 // measureRSS measures the memory of a daemon that has done nothing for a
 // while, beside a no-op gRPC server that has done nothing either.
-func measureRSS(ctx context.Context, b *bench) (_ outcome, err error) {
-	dir, err := b.manyLimits()
-	if err != nil {
-		return outcome{}, err
-	}
-	s, err := b.serve(ctx, dir)
-	if err != nil {
-		return outcome{}, err
-	}
-	defer func() { err = errors.Join(err, s.stop()) }()
-	noop, err := startRole(ctx, roleNoop, b.dir)
-	if err != nil {
-		return outcome{}, err
-	}
-	defer func() { err = errors.Join(err, noop.stop()) }()
-	if _, err := noop.readLine(); err != nil {
-		return outcome{}, err
-	}
-	if err := sleep(ctx, b.rest); err != nil {
-		return outcome{}, err
-	}
-	mine, err := residentBytes(s.cmd.Process.Pid)
-	if err != nil {
-		return outcome{}, err
-	}
-	other, err := residentBytes(noop.cmd.Process.Pid)
-	if err != nil {
-		return outcome{}, err
-	}
+func measureRSS(ctx context.Context, b *bench) outcome {
+	s := b.serve(ctx, b.manyLimits())
+	defer finish(s.stop)
+	noop := must(startRole(ctx, roleNoop, b.dir))
+	defer finish(noop.stop)
+	must(noop.readLine())
+	check(sleep(ctx, b.rest))
+	mine, other := must(residentBytes(s.cmd.Process.Pid)), must(residentBytes(noop.cmd.Process.Pid))
 	return outcome{
 		Measured: mine, Beside: other, BesideWhat: "no-op gRPC server", Unit: memory, Ratio: mine / other,
-	}, nil
+	}
 }
 
 // residentBytes returns the resident memory of a process from /proc, in bytes.

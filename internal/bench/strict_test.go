@@ -109,17 +109,17 @@ x_total{how="c"} 1e+06
 y 0.5
 z NaN-ish
 `
-	want := map[string]float64{`x_total{how="a b"}`: 3, `x_total{how="c"}`: 1e6, "y": 0.5}
+	want := sample{`x_total{how="a b"}`: 3, `x_total{how="c"}`: 1e6, "y": 0.5}
 	got := parseMetrics(page)
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("metrics (-want +got):\n%s", d)
 	}
-	before := sample{values: map[string]float64{"y": 0.25, `x_total{how="c"}`: 1}}
-	if v, err := grown(before, sample{values: got}, "y", `x_total{how="c"}`); err != nil || v != 999_999.25 {
-		t.Errorf("grew by %v, error %v; want 999,999.25", v, err)
+	before := []sample{{"y": 0.25, `x_total{how="c"}`: 1}}
+	if v := grown(before, []sample{got}, "y", `x_total{how="c"}`); v != 999_999.25 {
+		t.Errorf("grew by %v, want 999,999.25", v)
 	}
-	if v, err := grown(before, sample{values: got}, "y", "w"); err == nil {
-		t.Errorf("a metric that is not there grew by %v, want an error", v)
+	if err := catch(func() { grown(before, []sample{got}, "y", "w") }); err == nil {
+		t.Error("a metric that is not there grew, want an error")
 	}
 }
 

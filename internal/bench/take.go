@@ -16,40 +16,35 @@ const allocRun = 1_000_000
 
 // timed calls do, which makes n decisions, until d has passed, and returns
 // the nanoseconds a decision.
-func timed(d time.Duration, do func(n int) error) (float64, error) {
+func timed(d time.Duration, do func(n int)) float64 {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	start := time.Now()
 	for n := batch; ; n += batch {
-		if err := do(batch); err != nil {
-			return 0, err
-		}
+		do(batch)
 		if took := time.Since(start); took >= d {
-			return float64(took) / float64(n), nil
+			return float64(took) / float64(n)
 		}
 	}
 }
 
 // random asks n random users.
-func (a *asker) random(keys, n int) error {
+func (a *asker) random(keys, n int) {
 	for range n {
-		if err := a.ask(a.rng.IntN(keys)); err != nil {
-			return err
-		}
+		a.ask(a.rng.IntN(keys))
 	}
-	return nil
 }
 
 // decide returns the nanoseconds a decision on one core.
-func (w *world) decide(d time.Duration, seed uint64) (float64, error) {
+func (w *world) decide(d time.Duration, seed uint64) float64 {
 	a := w.asker(seed)
 	defer w.leave(a)
-	return timed(d, func(n int) error { return a.random(w.keys, n) })
+	return timed(d, func(n int) { a.random(w.keys, n) })
 }
 
 // decideTogether returns the decisions a second of goroutines that each have
 // a thread of their own.
-func (w *world) decideTogether(d time.Duration, goroutines int) (float64, error) {
+func (w *world) decideTogether(d time.Duration, goroutines int) float64 {
 	askers := make([]*asker, goroutines)
 	rates := make([]float64, goroutines)
 	errs := make([]error, goroutines)
@@ -57,9 +52,9 @@ func (w *world) decideTogether(d time.Duration, goroutines int) (float64, error)
 	for i := range askers {
 		askers[i] = w.asker(uint64(i + 1))
 		all.Go(func() {
-			var ns float64
-			ns, errs[i] = timed(d, func(n int) error { return askers[i].random(w.keys, n) })
-			rates[i] = float64(time.Second) / ns
+			errs[i] = catch(func() {
+				rates[i] = float64(time.Second) / timed(d, func(n int) { askers[i].random(w.keys, n) })
+			})
 		})
 	}
 	all.Wait()
@@ -68,94 +63,70 @@ func (w *world) decideTogether(d time.Duration, goroutines int) (float64, error)
 		w.leave(a)
 		sum += rates[i]
 	}
-	return sum, errors.Join(errs...)
+	return must(sum, errors.Join(errs...))
 }
 
 // reads returns the nanoseconds that a hash and a read of the map take.
-func (b *bare) reads(d time.Duration) (float64, error) {
-	return timed(d, func(n int) error {
+func (b *bare) reads(d time.Duration) float64 {
+	return timed(d, func(n int) {
 		for range n {
 			b.read(b.rng.IntN(len(b.counts)))
 		}
-		return nil
 	})
 }
 
 // measureTake measures a decision of random keys on one core.
 func measureTake(keys int) measure {
-	return func(ctx context.Context, b *bench) (outcome, error) {
-		w, err := newWorld(keys)
-		if err != nil {
-			return outcome{}, err
-		}
-		other := newBare(keys)
+	return func(ctx context.Context, b *bench) outcome {
+		w, other := newWorld(keys), newBare(keys)
 		runtime.GC()
-		readings, err := alternate(ctx, b.rounds(5),
-			func() (float64, error) { return w.decide(b.loop, 1) },
-			func() (float64, error) { return other.reads(b.loop) },
+		readings := alternate(ctx, b.rounds(5),
+			func() float64 { return w.decide(b.loop, 1) },
+			func() float64 { return other.reads(b.loop) },
 		)
-		if err != nil {
-			return outcome{}, err
-		}
-		return compare(nanoseconds, least, readings, "hash + one map read"), nil
+		return compare(nanoseconds, least, readings, "hash + one map read")
 	}
 }
 
 // measureCores measures how two cores share a million keys.
-func measureCores(ctx context.Context, b *bench) (outcome, error) {
-	w, err := newWorld(1_000_000)
-	if err != nil {
-		return outcome{}, err
-	}
+func measureCores(ctx context.Context, b *bench) outcome {
+	w := newWorld(1_000_000)
 	runtime.GC()
-	readings, err := alternate(ctx, b.rounds(5),
-		func() (float64, error) { return w.decideTogether(b.loop, 2) },
-		func() (float64, error) { return w.decideTogether(b.loop, 1) },
+	readings := alternate(ctx, b.rounds(5),
+		func() float64 { return w.decideTogether(b.loop, 2) },
+		func() float64 { return w.decideTogether(b.loop, 1) },
 	)
-	if err != nil {
-		return outcome{}, err
-	}
-	return compare(perSecond, most, readings, "one core"), nil
+	return compare(perSecond, most, readings, "one core")
 }
 
 // measureAllocs counts what deciding on live keys leaves to the collector.
-func measureAllocs(ctx context.Context, b *bench) (outcome, error) {
-	w, err := newWorld(1_000_000)
-	if err != nil {
-		return outcome{}, err
-	}
-	other := newBare(1_000)
+func measureAllocs(ctx context.Context, b *bench) outcome {
+	w, other := newWorld(1_000_000), newBare(1_000)
 	a := w.asker(1)
-	if err := a.ask(0); err != nil { // The first call makes the memory of all.
-		return outcome{}, err
-	}
-	readings, err := alternate(ctx, b.rounds(5),
-		func() (float64, error) {
-			return mallocs(func() error { return a.random(w.keys, allocRun) })
+	a.ask(0) // The first call makes the memory of all.
+	readings := alternate(ctx, b.rounds(5),
+		func() float64 {
+			return mallocs(func() { a.random(w.keys, allocRun) })
 		},
-		func() (float64, error) {
-			return mallocs(func() error {
+		func() float64 {
+			return mallocs(func() {
 				for i := range allocRun {
 					other.read(i % len(other.counts))
 				}
-				return nil
 			})
 		},
 	)
-	if err != nil {
-		return outcome{}, err
-	}
-	return compare(allocations, least, readings, "hash + one map read"), nil
+	return compare(allocations, least, readings, "hash + one map read")
 }
 
 // mallocs returns how many objects f allocated. Nothing else may run: other
 // goroutines would be counted.
-func mallocs(f func() error) (float64, error) {
+func mallocs(f func()) float64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	err := f()
+	f()
 	runtime.ReadMemStats(&after)
-	return float64(after.Mallocs - before.Mallocs), err
+	return float64(after.Mallocs - before.Mallocs)
 }
 
 // memorySizes are the numbers of keys to measure: tables that double are
@@ -164,36 +135,27 @@ var memorySizes = [...]int{800_000, 1_000_000, 1_200_000}
 
 // measureMemory measures how the heap grows by a live key, the worst of the
 // sizes.
-func measureMemory(ctx context.Context, _ *bench) (outcome, error) {
+func measureMemory(ctx context.Context, _ *bench) outcome {
 	worst := outcome{Unit: memory, BesideWhat: "map of hash to count"}
 	for _, keys := range memorySizes {
-		if err := ctx.Err(); err != nil {
-			return outcome{}, err
-		}
-		world, err := heapGrowth(func() (any, error) { return newWorld(keys) })
-		if err != nil {
-			return outcome{}, err
-		}
-		other, err := heapGrowth(func() (any, error) { return newBare(keys), nil })
-		if err != nil {
-			return outcome{}, err
-		}
-		if a := float64(world) / float64(keys); a > worst.Measured {
-			worst.Measured, worst.Beside = a, float64(other)/float64(keys)
-			worst.Ratio = worst.Measured / worst.Beside
+		check(ctx.Err())
+		mine := heapGrowth(func() any { return newWorld(keys) }) / float64(keys)
+		other := heapGrowth(func() any { return newBare(keys) }) / float64(keys)
+		if mine > worst.Measured {
+			worst.Measured, worst.Beside, worst.Ratio = mine, other, mine/other
 		}
 	}
-	return worst, nil
+	return worst
 }
 
 // heapGrowth returns by how many bytes the live heap is larger with what build
 // returns: all of it, an empty engine included.
-func heapGrowth(build func() (any, error)) (int64, error) {
+func heapGrowth(build func() any) float64 {
 	before := liveHeap()
-	made, err := build()
+	made := build()
 	after := liveHeap()
 	runtime.KeepAlive(made)
-	return after - before, err
+	return float64(after - before)
 }
 
 // liveHeap returns the bytes of reachable objects. A second collection frees

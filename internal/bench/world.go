@@ -35,7 +35,7 @@ type world struct {
 // newWorld returns a world whose users 0 to keys-1 have been charged once.
 // Keys are bounded well above that: shards fill unevenly, and none may be
 // full.
-func newWorld(keys int) (*world, error) {
+func newWorld(keys int) *world {
 	return buildWorld(keys, 1, node.Default(), rules.Limit{})
 }
 
@@ -45,32 +45,24 @@ const worldLimit = 4_000_000_000
 // buildWorld returns a world of nodes with the given configuration. Each user
 // has been charged `first` hits. limit holds the fields of the rule other than
 // its amount and unit.
-func buildWorld(keys int, first uint64, cfg node.Config, limit rules.Limit) (*world, error) {
+func buildWorld(keys int, first uint64, cfg node.Config, limit rules.Limit) *world {
 	limit.Unit, limit.Multiplier, limit.Requests = rules.Hour, 1, worldLimit
-	set, err := rules.NewSet([]rules.DomainNode{{Name: worldDomain, Children: []rules.Node{{
+	set := must(rules.NewSet([]rules.DomainNode{{Name: worldDomain, Children: []rules.Node{{
 		Key: worldKey, Limit: &limit,
-	}}}})
-	if err != nil {
-		return nil, fmt.Errorf("rules of the world: %w", err)
-	}
-	e, err := daemon.NewEngine(daemon.EngineConfig{Node: cfg, MaxKeys: max(1_000_000, 2*keys)})
-	if err != nil {
-		return nil, fmt.Errorf("engine of the world: %w", err)
-	}
+	}}}}))
+	e := must(daemon.NewEngine(daemon.EngineConfig{Node: cfg, MaxKeys: max(1_000_000, 2*keys)}))
 	e.SetRules(set, node.MatcherOptions{})
 	w := &world{engine: e, keys: keys}
 	a := w.asker(0)
 	a.call.Descriptors[0].Hits = first
 	for i := range keys {
-		if err := a.ask(i); err != nil {
-			return nil, err
-		}
+		a.ask(i)
 	}
 	w.leave(a)
 	if live := e.Stats().LiveKeys; live != keys {
-		return nil, fmt.Errorf("%d keys are live, want %d", live, keys)
+		check(fmt.Errorf("%d keys are live, want %d", live, keys))
 	}
-	return w, nil
+	return w
 }
 
 // asker asks a world for one user at a time, from memory of its own and at
@@ -96,19 +88,16 @@ func (w *world) asker(seed uint64) *asker {
 // leave lets the next asker start where a is, so that time never goes back.
 func (w *world) leave(a *asker) { w.clock = max(w.clock, a.at.Mono) }
 
-// ask takes one hit of user i. The error is one of the engine, or that the
-// hit was refused.
-func (a *asker) ask(i int) error {
+// ask takes one hit of user i. It fails when the engine does, and when the hit
+// is denied.
+func (a *asker) ask(i int) {
 	a.call.Descriptors[0].Entries[0] = rules.Entry{Key: worldKey, Value: a.name.user(i)}
 	a.at.Mono += worldStep
 	a.at.Wall += int64(worldStep)
-	if err := a.engine.CheckAt(a.at, &a.call); err != nil {
-		return fmt.Errorf("deciding: %w", err)
-	}
+	check(a.engine.CheckAt(a.at, &a.call))
 	if !a.call.Decision.Allowed {
-		return fmt.Errorf("user %d was refused under a limit that nobody reaches", i)
+		check(fmt.Errorf("user %d was denied under a limit that nobody reaches", i))
 	}
-	return nil
 }
 
 // name is the memory of a user's name. Names that lie ready in memory would
