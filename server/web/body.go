@@ -1,13 +1,23 @@
 package web
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"net/http"
-	"strconv"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
+)
+
+// Media types of the bodies.
+const (
+	jsonType    = "application/json"
+	problemType = "application/problem+json"
 )
 
 // form is the layout of a decision's body.
@@ -27,184 +37,190 @@ const (
 	exceededTitle = "Request cannot be satisfied as assigned quota has been exceeded"
 )
 
-// appendBody appends the body of a decision.
-func (v *verdict) appendBody(b []byte, f form) []byte {
-	j := document{b}
-	j.open()
-	switch {
-	case !v.allowed:
-		v.appendDenial(&j)
-	case f == checkForm:
-		if v.x.id != 0 {
-			j.text("id", strconv.FormatUint(v.x.id, 10))
-		}
-		j.bool("allowed", true)
-		j.text("code", "ALLOWED")
-	default:
-		j.bool("allowed", true)
-		v.appendBinding(&j)
-		appendDegraded(&j, v.degraded)
-	}
-	if f == checkForm {
-		j.openList("statuses")
-		for i := range v.x.call.Statuses {
-			appendStatus(&j, &v.x.call.Statuses[i])
-		}
-		j.closeList()
-	}
-	j.close()
-	return append(j.b, '\n')
+// answerBody is the body of a decision. Its members are written in this order.
+type answerBody struct {
+	*problem
+	ID      uint64 `json:"id,string,omitempty"`
+	Allowed bool   `json:"allowed"`
+	Verdict string `json:"code,omitempty"`
+	*bindingBody
+	RetryAfter uint64 `json:"retry_after,omitempty"`
+	degradedBody
+	Violated         []string     `json:"violated-policies,omitzero"`
+	DocumentationURL string       `json:"documentation_url,omitempty"`
+	Statuses         []statusBody `json:"statuses,omitzero"`
 }
 
-// appendDenial appends the members of a refusal's problem.
-func (v *verdict) appendDenial(j *document) {
-	if v.closed {
-		j.text("type", "about:blank")
-		j.text("title", http.StatusText(v.status))
-		j.uint("status", uint64(v.status))
-		j.text("error", codeUnavailable)
-	} else {
-		j.text("type", exceededType)
-		j.text("title", exceededTitle)
-		j.uint("status", uint64(v.status))
-		j.text("error", codeExceeded)
+// bindingBody is the limit that binds a call. Times are in seconds.
+type bindingBody struct {
+	Rule       string  `json:"rule"`
+	Limit      uint32  `json:"limit"`
+	Window     uint64  `json:"window"`
+	Burst      *uint32 `json:"burst,omitempty"` // of buckets alone
+	Remaining  uint64  `json:"remaining"`
+	Reset      int64   `json:"reset"`
+	ResetAfter uint64  `json:"reset_after"`
+	DelayMs    uint64  `json:"delay_ms,omitempty"`
+}
+
+// degradedBody is the reason why an answer is less than exact, if it is.
+type degradedBody struct {
+	Degraded bool   `json:"degraded,omitempty"`
+	Reason   string `json:"degraded_reason,omitempty"`
+}
+
+// statusBody is the JSON form of rld.v1.Status. Members with the default value
+// are left out, as in any JSON form of a message, but not the remaining of a
+// limit. Durations are those of protobuf's JSON.
+type statusBody struct {
+	Code       string     `json:"code"`
+	Rule       string     `json:"rule,omitempty"`
+	Limit      *limitBody `json:"limit,omitempty"`
+	Remaining  *uint64    `json:"remaining,omitempty"`
+	ResetAfter string     `json:"reset_after,omitempty"`
+	Mode       string     `json:"mode,omitempty"`
+	RetryAfter string     `json:"retry_after,omitempty"`
+	Delay      string     `json:"delay,omitempty"`
+	degradedBody
+	Unlimited bool `json:"unlimited,omitempty"`
+}
+
+// limitBody is the JSON form of rld.v1.Limit.
+type limitBody struct {
+	Requests   uint32  `json:"requests_per_unit"`
+	Unit       string  `json:"unit"`
+	Multiplier uint32  `json:"unit_multiplier"`
+	Algorithm  string  `json:"algorithm"`
+	Burst      *uint32 `json:"burst,omitempty"` // of buckets alone
+	Name       string  `json:"name,omitempty"`
+}
+
+// encode returns a body as a line of JSON.
+func encode(body any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(body); err != nil {
+		panic(err) // the bodies hold nothing that JSON cannot
 	}
-	j.name("message")
-	j.b = append(v.appendMessage(append(j.b, '"')), '"')
-	if v.x.id != 0 {
-		j.text("id", strconv.FormatUint(v.x.id, 10))
-	}
-	j.bool("allowed", false)
-	v.appendBinding(j)
-	j.uint("retry_after", v.retryAfter)
-	appendDegraded(j, v.degraded)
-	if v.closed {
-		return // no policy was violated, as far as anybody knows
-	}
-	j.openList("violated-policies")
-	statuses := v.x.call.Statuses
-	for i := range statuses {
-		if violates(&statuses[i]) && !namedBefore(statuses, i) {
-			j.item(displayName(&statuses[i]))
+	return b.Bytes()
+}
+
+// body returns the body of a decision.
+func (v *verdict) body(f form) answerBody {
+	a := answerBody{ID: v.x.id, Allowed: v.allowed}
+	if f == checkForm {
+		a.Statuses = []statusBody{}
+		for i := range v.x.call.Statuses {
+			a.Statuses = append(a.Statuses, newStatusBody(&v.x.call.Statuses[i]))
+		}
+		if v.allowed {
+			a.Verdict = "ALLOWED"
+			return a
 		}
 	}
-	j.closeList()
-	if url := v.settings.DocumentationURL; url != "" {
-		j.text("documentation_url", url)
+	a.bindingBody, a.degradedBody = v.bindingBody(), newDegradedBody(v.degraded)
+	if v.allowed {
+		return a
 	}
+	a.RetryAfter = v.retryAfter
+	if v.closed { // no policy was violated, as far as anybody knows
+		a.problem = newProblem(v.status, codeUnavailable, "%s", v.message())
+		return a
+	}
+	a.problem = &problem{
+		Type: exceededType, Title: exceededTitle, Status: v.status, Code: codeExceeded, Message: v.message(),
+	}
+	a.Violated, a.DocumentationURL = violated(v.x.call.Statuses), v.settings.DocumentationURL
+	return a
+}
+
+// violated returns the names of the limits that refuse a call, each once.
+func violated(statuses []node.Status) []string {
+	names := []string{}
+	for i := range statuses {
+		if name := displayName(&statuses[i]); violates(&statuses[i]) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // violates reports whether a status is one of the reasons of a refusal.
 func violates(s *node.Status) bool { return s.Limit != nil && s.Refuses() }
 
-// namedBefore reports whether one of the reasons before status i has its name.
-func namedBefore(statuses []node.Status, i int) bool {
-	name := displayName(&statuses[i])
-	for k := range statuses[:i] {
-		if violates(&statuses[k]) && displayName(&statuses[k]) == name {
-			return true
-		}
-	}
-	return false
-}
-
-// appendBinding appends the binding limit; nothing when there is none.
-func (v *verdict) appendBinding(j *document) {
+// bindingBody returns the binding limit, nil when there is none.
+func (v *verdict) bindingBody() *bindingBody {
 	s := v.limited()
 	if s == nil {
-		return
+		return nil
 	}
-	j.text("rule", rulePath(s))
-	j.uint("limit", uint64(s.Limit.Requests))
-	j.uint("window", windowSeconds(s))
-	if quota.Of(s.Limit).Drains() {
-		j.uint("burst", uint64(s.Limit.Burst))
-	}
-	j.uint("remaining", s.Remaining)
-	j.int("reset", v.resetAt(s))
-	j.uint("reset_after", seconds(s.Reset))
-	if v.delay > 0 {
-		j.uint("delay_ms", millis(v.delay))
+	return &bindingBody{
+		Rule: rulePath(s), Limit: s.Limit.Requests, Window: windowSeconds(s), Burst: burst(s.Limit),
+		Remaining: s.Remaining, Reset: v.resetAt(s), ResetAfter: seconds(s.Reset), DelayMs: millis(v.delay),
 	}
 }
 
-// appendDegraded appends why an answer is less than exact, if it is.
-func appendDegraded(j *document, d node.Degraded) {
-	if d != node.NotDegraded {
-		j.bool("degraded", true)
-		j.text("degraded_reason", d.String())
+// burst returns the burst of a bucket, nil for other limits.
+func burst(l *rules.Limit) *uint32 {
+	if quota.Of(l).Drains() {
+		return &l.Burst
 	}
+	return nil
 }
 
-// appendStatus appends the JSON form of rld.v1.Status. Members with the
-// default value are left out, as in any JSON form of a message, but not the
-// remaining of a limit.
-func appendStatus(j *document, s *node.Status) {
-	j.open()
-	if s.Limit != nil && s.Refuses() {
-		j.text("code", "DENIED")
-	} else {
-		j.text("code", "ALLOWED")
-	}
+func newDegradedBody(d node.Degraded) degradedBody {
+	return degradedBody{Degraded: d != node.NotDegraded, Reason: d.String()}
+}
+
+func newStatusBody(s *node.Status) statusBody {
+	b := statusBody{Code: "ALLOWED", degradedBody: newDegradedBody(s.Degraded), Unlimited: s.Unlimited}
 	if s.Rule != nil {
-		j.text("rule", s.Rule.Path)
-	}
-	if s.Limit != nil {
-		appendLimit(j, s.Limit)
-		j.uint("remaining", s.Remaining)
-		appendDuration(j, "reset_after", s.Reset)
-		appendMode(j, s.Limit)
-	}
-	if s.Limit != nil && s.Refuses() && !s.Never {
-		appendDuration(j, "retry_after", s.Retry)
+		b.Rule = s.Rule.Path
 	}
 	if s.Delay > 0 {
-		appendDuration(j, "delay", s.Delay)
+		b.Delay = durationText(s.Delay)
 	}
-	appendDegraded(j, s.Degraded)
-	if s.Unlimited {
-		j.bool("unlimited", true)
+	l := s.Limit
+	if l == nil {
+		return b
 	}
-	j.close()
-}
-
-func appendLimit(j *document, l *rules.Limit) {
-	j.openObject("limit")
-	j.uint("requests_per_unit", uint64(l.Requests))
-	j.name("unit")
-	j.b = append(j.b, '"')
-	for _, c := range []byte(l.Unit.String()) {
-		j.b = append(j.b, c&^0x20) // the proto enum's names are upper-case
+	b.Limit = &limitBody{
+		Requests: l.Requests, Unit: strings.ToUpper(l.Unit.String()), Multiplier: l.Multiplier,
+		Algorithm: l.Algorithm.String(), Burst: burst(l), Name: l.Name,
 	}
-	j.b = append(j.b, '"')
-	j.uint("unit_multiplier", uint64(l.Multiplier))
-	j.text("algorithm", l.Algorithm.String())
-	if quota.Of(l).Drains() {
-		j.uint("burst", uint64(l.Burst))
-	}
-	if l.Name != "" {
-		j.text("name", l.Name)
-	}
-	j.close()
-}
-
-func appendMode(j *document, l *rules.Limit) {
+	b.Remaining, b.ResetAfter = &s.Remaining, durationText(s.Reset)
 	switch {
 	case l.Shadow:
-		j.text("mode", "SHADOW")
+		b.Mode = "SHADOW"
 	case l.Quota:
-		j.text("mode", "QUOTA")
+		b.Mode = "QUOTA"
 	}
+	if s.Refuses() {
+		b.Code = "DENIED"
+		if !s.Never {
+			b.RetryAfter = durationText(s.Retry)
+		}
+	}
+	return b
 }
 
-// appendDuration appends a google.protobuf.Duration: decimal seconds and "s",
-// to the millisecond, rounded up.
-func appendDuration(j *document, name string, d time.Duration) {
-	j.name(name)
+// durationText returns a google.protobuf.Duration in JSON: decimal seconds and
+// "s", to the millisecond, rounded up.
+func durationText(d time.Duration) string {
 	ms := millis(d)
-	j.b = strconv.AppendUint(append(j.b, '"'), ms/1_000, 10)
-	if ms %= 1_000; ms > 0 {
-		j.b = append(j.b, '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10))
+	if ms%1_000 == 0 {
+		return fmt.Sprintf("%ds", ms/1_000)
 	}
-	j.b = append(j.b, 's', '"')
+	return fmt.Sprintf("%d.%03ds", ms/1_000, ms%1_000)
+}
+
+// send writes an answer whose other headers are set. It sets the length so that
+// HEAD has it too.
+func send(w http.ResponseWriter, r *http.Request, status int, body []byte) {
+	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // an error means that the caller has gone
+	}
 }

@@ -61,9 +61,9 @@ func envoyProblem(err error) *problem {
 	if s, ok := status.FromError(err); ok {
 		switch s.Code() {
 		case codes.Unknown, codes.InvalidArgument, codes.Unimplemented:
-			return &problem{http.StatusBadRequest, codeInvalid, s.Message()}
+			return newProblem(http.StatusBadRequest, codeInvalid, "%s", s.Message())
 		}
-		return &problem{http.StatusServiceUnavailable, codeUnavailable, "rld cannot decide: " + s.Message()}
+		return newProblem(http.StatusServiceUnavailable, codeUnavailable, "rld cannot decide: %s", s.Message())
 	}
 	return asProblem(err)
 }

@@ -2,8 +2,6 @@ package web
 
 import (
 	"net/http"
-	"strconv"
-	"sync"
 
 	"github.com/georld/rld/server"
 )
@@ -16,22 +14,16 @@ const (
 	healthPath    = "/healthcheck"
 )
 
-// handler serves all paths. It is immutable but for its pool and safe for
-// concurrent use.
+// handler serves all paths. It is immutable and safe for concurrent use.
 type handler struct {
-	opts      Options
-	mapper    *mapper
-	exchanges sync.Pool // of *exchange
+	opts   Options
+	mapper *mapper
 }
 
 // New returns the HTTP edge. It is safe for concurrent use.
 func New(o Options) http.Handler {
 	o = o.withDefaults()
-	return &handler{
-		opts:      o,
-		mapper:    newMapper(o.Mapping),
-		exchanges: sync.Pool{New: func() any { return new(exchange) }},
-	}
+	return &handler{opts: o, mapper: newMapper(o.Mapping)}
 }
 
 // ServeHTTP routes by the exact path: no redirects and no cleaning, since the
@@ -60,7 +52,7 @@ func (h *handler) check(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x := h.exchange()
-	defer h.release(x)
+	defer server.FreeCall(x.call)
 	if err := x.readCheck(w, r); err != nil {
 		h.fail(w, r, err)
 		return
@@ -75,7 +67,7 @@ func (h *handler) rateLimit(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x := h.exchange()
-	defer h.release(x)
+	defer server.FreeCall(x.call)
 	if err := h.mapper.read(r.URL.RawQuery, x); err != nil {
 		h.fail(w, r, err)
 		return
@@ -97,18 +89,8 @@ func (h *handler) decide(w http.ResponseWriter, r *http.Request, x *exchange, f 
 	}
 	h.opts.Recorder.Decided(server.EdgeHTTP, now.Sub(start))
 	v := judge(x, &h.opts.Settings, now)
-	v.appendFields(&x.fields)
-	x.fields.publish(w.Header())
-	x.body = v.appendBody(x.body, f)
-	send(w, r, v.status, x.body)
-}
-
-// send writes an answer whose headers are set. It sets the length so that HEAD
-// has it too.
-func send(w http.ResponseWriter, r *http.Request, status int, body []byte) {
-	w.Header()["Content-Length"] = []string{strconv.Itoa(len(body))}
-	w.WriteHeader(status)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // an error means that the caller has gone
+	for _, field := range v.fields() {
+		w.Header().Set(field.Name, field.Value)
 	}
+	send(w, r, v.status, encode(v.body(f)))
 }

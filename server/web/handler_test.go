@@ -67,7 +67,7 @@ func TestConcurrentCallersGetTheirOwnAnswers(t *testing.T) {
 
 // The body of a 200 is a CheckResponse to any reader of protobuf's JSON.
 func TestBodyIsCheckResponse(t *testing.T) {
-	x := newExchange()
+	x := testExchange()
 	x.id = 7
 	bucket := &rules.Limit{
 		Algorithm: rules.LeakyBucket, Requests: 5, Unit: rules.Week, Multiplier: 2, Burst: 9,
@@ -85,7 +85,7 @@ func TestBodyIsCheckResponse(t *testing.T) {
 	}
 	x.call.Decision = node.Decision{Allowed: true, Refused: -1}
 	v := judge(x, &server.Settings{}, startOfScripts())
-	body := v.appendBody(nil, checkForm)
+	body := encode(v.body(checkForm))
 	want := &rldv1.CheckResponse{Id: 7, Code: rldv1.Code_ALLOWED, Statuses: []*rldv1.Status{
 		{
 			Code: rldv1.Code_ALLOWED, Rule: "a > b=*", Remaining: 3, Mode: rldv1.Mode_QUOTA,

@@ -1,49 +1,63 @@
 package web
 
 import (
-	"strconv"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/georld/rld/node"
 )
 
-// appendFields sets the header fields of a decision.
-func (v *verdict) appendFields(f *fields) {
-	f.set("Cache-Control", "no-store")
+// Field is a header field of an answer. Names are in the canonical form of
+// net/http; the wire does not care.
+type Field struct{ Name, Value string }
+
+// fields returns the header fields of a decision.
+func (v *verdict) fields() []Field {
+	out := []Field{{"Cache-Control", "no-store"}}
+	add := func(name string, value any) { out = append(out, Field{name, fmt.Sprint(value)}) }
 	if v.allowed {
-		f.set("Content-Type", jsonType)
+		add("Content-Type", jsonType)
 	} else {
-		f.set("Content-Type", problemType)
-		f.text = strconv.AppendUint(f.text, v.retryAfter, 10)
-		f.end("Retry-After")
+		add("Content-Type", problemType)
+		add("Retry-After", v.retryAfter)
 	}
-	v.appendRateLimit(f)
-	if v.x.ask.legacy {
-		v.appendLegacy(f)
+	if policies, limits := v.rateLimit(); len(policies) > 0 {
+		add("Ratelimit-Policy", strings.Join(policies, ", "))
+		add("Ratelimit", strings.Join(limits, ", "))
+	}
+	if s := v.limited(); s != nil && v.x.legacy {
+		add("X-Ratelimit-Limit", s.Limit.Requests)
+		add("X-Ratelimit-Remaining", s.Remaining)
+		add("X-Ratelimit-Reset", v.resetAt(s))
+		add("X-Ratelimit-Window", windowSeconds(s))
+		add("X-Ratelimit-Policy", fmt.Sprintf("%d;w=%d", s.Limit.Requests, windowSeconds(s)))
 	}
 	switch {
 	case v.settings.Shadow:
-		f.set("X-Ratelimit-Status", "disabled")
+		add("X-Ratelimit-Status", "disabled")
 	case v.degraded != node.NotDegraded:
-		f.set("X-Ratelimit-Status", "degraded")
+		add("X-Ratelimit-Status", "degraded")
 	}
 	if v.delay > 0 {
-		f.text = strconv.AppendUint(f.text, millis(v.delay), 10)
-		f.end("X-Ratelimit-Delay-Ms")
+		add("X-Ratelimit-Delay-Ms", millis(v.delay))
 	}
+	return out
 }
 
-// appendRateLimit sets RateLimit-Policy and RateLimit, an item for each name
-// of a limit. Of more than maxItems the first are listed, and the binding one
-// in any case.
-func (v *verdict) appendRateLimit(f *fields) {
+// rateLimit returns the items of RateLimit-Policy and RateLimit, one for each
+// name of a limit. Of more than maxItems the first are listed, and the binding
+// one in any case.
+func (v *verdict) rateLimit() (policies, limits []string) {
 	statuses := v.x.call.Statuses
-	var space [maxItems]int
-	items := space[:0]
+	var items []int
 	for i := range statuses {
 		if statuses[i].Limit == nil {
 			continue
 		}
-		at := v.listed(items, i)
+		// To the caller of a list, a name is one limit.
+		name := displayName(&statuses[i])
+		at := slices.IndexFunc(items, func(k int) bool { return displayName(&statuses[k]) == name })
 		switch {
 		case at >= 0:
 			if v.binds(i, items[at]) {
@@ -55,32 +69,12 @@ func (v *verdict) appendRateLimit(f *fields) {
 			items[maxItems-1] = i
 		}
 	}
-	if len(items) == 0 {
-		return
-	}
-	start := len(f.text)
 	for _, i := range items {
-		f.text = appendPolicyItem(f.text, start, policy(&statuses[i]))
+		s := &statuses[i]
+		policies = append(policies, policyItem(displayName(s), uint64(s.Limit.Requests), windowSeconds(s)))
+		limits = append(limits, limitItem(displayName(s), s.Remaining, effective(s)))
 	}
-	f.end("Ratelimit-Policy")
-	start = len(f.text)
-	for _, i := range items {
-		f.text = appendLimitItem(f.text, start, serviceLimit(&statuses[i]))
-	}
-	f.end("Ratelimit")
-}
-
-// listed returns where items has a status with the name of status i, -1 when
-// it has none: to the caller of a list, a name is one limit.
-func (v *verdict) listed(items []int, i int) int {
-	statuses := v.x.call.Statuses
-	name := displayName(&statuses[i])
-	for at, k := range items {
-		if displayName(&statuses[k]) == name {
-			return at
-		}
-	}
-	return -1
+	return policies, limits
 }
 
 // binds reports whether status i binds the call more than status k: the
@@ -96,45 +90,17 @@ func (v *verdict) binds(i, k int) bool {
 	return tighter(a, b)
 }
 
-func policy(s *node.Status) policyItem {
-	return policyItem{
-		Name:   displayName(s),
-		Quota:  uint64(s.Limit.Requests),
-		Window: windowSeconds(s),
-	}
-}
-
-// serviceLimit returns the remaining hits and the end of their window. Where
-// the hits did not fit, it is the time at which they would: by the draft,
-// Retry-After must not come before the end of the effective window. Hits that
-// never fit have no such time; the remaining ones last until the reset.
-func serviceLimit(s *node.Status) limitItem {
-	effective := seconds(s.Reset)
+// effective returns the end of the window that the remaining hits last for, in
+// seconds. Where the hits did not fit, it is the time at which they would: by
+// the draft, Retry-After must not come before the end of the effective window.
+// Hits that never fit have no such time; the remaining ones last until the
+// reset.
+func effective(s *node.Status) uint64 {
 	if s.Over && !s.Never {
-		effective = max(1, seconds(s.Retry))
+		return max(1, seconds(s.Retry))
 	}
-	return limitItem{Name: displayName(s), Remaining: s.Remaining, Effective: effective}
+	return seconds(s.Reset)
 }
 
 // windowSeconds is the length of the window; units are whole seconds.
 func windowSeconds(s *node.Status) uint64 { return uint64(s.Limit.Window()) / 1_000 }
-
-// appendLegacy sets the X-RateLimit-* of the binding descriptor.
-func (v *verdict) appendLegacy(f *fields) {
-	s := v.limited()
-	if s == nil {
-		return
-	}
-	f.text = strconv.AppendUint(f.text, uint64(s.Limit.Requests), 10)
-	f.end("X-Ratelimit-Limit")
-	f.text = strconv.AppendUint(f.text, s.Remaining, 10)
-	f.end("X-Ratelimit-Remaining")
-	f.text = strconv.AppendInt(f.text, v.resetAt(s), 10)
-	f.end("X-Ratelimit-Reset")
-	f.text = strconv.AppendUint(f.text, windowSeconds(s), 10)
-	f.end("X-Ratelimit-Window")
-	f.text = strconv.AppendUint(f.text, uint64(s.Limit.Requests), 10)
-	f.text = append(f.text, ";w="...)
-	f.text = strconv.AppendUint(f.text, windowSeconds(s), 10)
-	f.end("X-Ratelimit-Policy")
-}

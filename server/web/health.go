@@ -7,7 +7,7 @@ import "net/http"
 // draining.
 func (h *handler) health(w http.ResponseWriter, r *http.Request) {
 	if !h.opts.Ready() {
-		writeProblem(w, r, &problem{http.StatusInternalServerError, codeNotReady, "not ready, or draining"})
+		writeProblem(w, r, newProblem(http.StatusInternalServerError, codeNotReady, "not ready, or draining"))
 		return
 	}
 	header := w.Header()

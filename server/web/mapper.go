@@ -53,27 +53,14 @@ func (m *mapper) source(param, key string) source {
 
 // read makes a call of the query of /api/v1/rate_limit.
 func (m *mapper) read(raw string, x *exchange) error {
-	if err := checkLength(raw); err != nil {
+	values := make([]string, len(m.params))
+	err := readPairs(raw, func(name, value string) error { return m.readParam(&x.params, values, name, value) })
+	if err != nil {
 		return err
 	}
-	p := params{ask: &x.ask, hits: 1}
-	values := make([]string, len(m.params))
-	for walk := (pairs{raw}); ; {
-		rawName, value, ok := walk.next()
-		if !ok {
-			break
-		}
-		name, err := decodeName(rawName)
-		if err != nil {
-			return err
-		}
-		if err := m.readParam(&p, values, name, value); err != nil {
-			return err
-		}
-	}
-	x.call.Domain, x.call.Peek = m.domain, p.peek
+	x.call.Domain, x.call.Peek = m.domain, x.peek
 	for _, d := range m.descriptors {
-		m.addDescriptor(x, d, values, p.hits)
+		m.addDescriptor(x, d, values)
 	}
 	if len(x.call.Descriptors) == 0 {
 		return badRequest("nothing to limit by: use at least one of %s", strings.Join(m.params, ", "))
@@ -82,10 +69,7 @@ func (m *mapper) read(raw string, x *exchange) error {
 }
 
 func (m *mapper) readParam(p *params, values []string, name, raw string) error {
-	if known, err := p.question(name, raw); known {
-		return err
-	}
-	if known, err := p.answer(name, raw); known {
+	if known, err := p.read(name, raw); known {
 		return err
 	}
 	at := slices.Index(m.params, name)
@@ -105,17 +89,17 @@ func (m *mapper) readParam(p *params, values []string, name, raw string) error {
 }
 
 // addDescriptor adds the entries of d that have a value.
-func (m *mapper) addDescriptor(x *exchange, d []mappedEntry, values []string, hits uint64) {
-	start := len(x.entries)
+func (m *mapper) addDescriptor(x *exchange, d []mappedEntry, values []string) {
+	var entries []rules.Entry
 	for _, e := range d {
 		for _, s := range e.sources {
 			if v := values[s.param]; v != "" {
-				x.entries = append(x.entries, rules.Entry{Key: s.key, Value: v})
+				entries = append(entries, rules.Entry{Key: s.key, Value: v})
 				break
 			}
 		}
 	}
-	if len(x.entries) > start {
-		x.addDescriptor(start, hits, rules.Override{})
+	if len(entries) > 0 {
+		x.addDescriptor(entries, x.hits, rules.Override{})
 	}
 }

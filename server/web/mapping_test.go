@@ -76,7 +76,7 @@ func TestMappingOfItsOwn(t *testing.T) {
 		{"org=o+1", [][]rules.Entry{{{Key: "org", Value: "o 1"}}}},
 	}
 	for _, tt := range tests {
-		x := newExchange()
+		x := testExchange()
 		if err := m.read(tt.raw, x); err != nil {
 			t.Errorf("%s: %v", tt.raw, err)
 			continue

@@ -2,7 +2,6 @@ package web
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -34,12 +33,12 @@ func (x *exchange) readCheck(w http.ResponseWriter, r *http.Request) error {
 	if len(body) == 0 {
 		return x.readQuery(r.URL.RawQuery)
 	}
-	if err := x.readAnswerParams(r.URL.RawQuery); err != nil {
+	if err := readPairs(r.URL.RawQuery, x.readAnswerParam); err != nil {
 		return err
 	}
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != jsonType {
-		return &problem{http.StatusUnsupportedMediaType, codeMediaType, fmt.Sprintf(
-			"a body of type %s; send a rld.v1.CheckRequest as %s", quote(r.Header.Get("Content-Type")), jsonType)}
+		return newProblem(http.StatusUnsupportedMediaType, codeMediaType,
+			"a body of type %s; send a rld.v1.CheckRequest as %s", quote(r.Header.Get("Content-Type")), jsonType)
 	}
 	var req rldv1.CheckRequest
 	if err := decodeBody(body, &req); err != nil {
@@ -50,26 +49,16 @@ func (x *exchange) readCheck(w http.ResponseWriter, r *http.Request) error {
 
 // readBody reads a body of at most MaxBodyBytes.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if r.ContentLength == 0 {
-		return nil, nil
-	}
-	if r.ContentLength > MaxBodyBytes {
-		return nil, bodyTooLarge()
-	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBodyBytes))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, bodyTooLarge()
+		return nil, newProblem(http.StatusRequestEntityTooLarge, codeTooLarge,
+			"the body is longer than %d bytes", MaxBodyBytes)
 	case err != nil:
 		return nil, badRequest("the body ended early: %v", err)
 	}
 	return body, nil
-}
-
-func bodyTooLarge() error {
-	return &problem{http.StatusRequestEntityTooLarge, codeTooLarge, fmt.Sprintf(
-		"the body is longer than %d bytes", MaxBodyBytes)}
 }
 
 // decodeBody decodes the JSON form of a message and refuses unknown fields.
@@ -84,43 +73,22 @@ func decodeBody(body []byte, m proto.Message) error {
 	if len(text) > maxBodyFault {
 		text = text[:maxBodyFault] + "..."
 	}
-	name := string(m.ProtoReflect().Descriptor().FullName())
-	return badRequest("the body is not %s %s in JSON: %s", article(name), name, text)
-}
-
-// article returns the indefinite article of the name of a message.
-func article(name string) string {
-	if name != "" && strings.ContainsRune("aeiou", rune(name[0])) {
-		return "an"
+	name, article := string(m.ProtoReflect().Descriptor().FullName()), "a"
+	if strings.ContainsRune("aeiou", rune(name[0])) {
+		article = "an"
 	}
-	return "a"
+	return badRequest("the body is not %s %s in JSON: %s", article, name, text)
 }
 
-// readAnswerParams reads the query beside a body, which may only set the form
+// readAnswerParam reads a parameter beside a body, which may only set the form
 // of the answer.
-func (x *exchange) readAnswerParams(raw string) error {
-	if err := checkLength(raw); err != nil {
-		return err
+func (x *exchange) readAnswerParam(name, raw string) error {
+	if !forAnswer(name) {
+		return badRequest("parameter %s beside a body: the question is either in the body or in the query; "+
+			"only deny_status and headers go with both", quote(name))
 	}
-	p := params{ask: &x.ask}
-	for walk := (pairs{raw}); ; {
-		rawName, value, ok := walk.next()
-		if !ok {
-			return nil
-		}
-		name, err := decodeName(rawName)
-		if err != nil {
-			return err
-		}
-		known, err := p.answer(name, value)
-		if err != nil {
-			return err
-		}
-		if !known {
-			return badRequest("parameter %s beside a body: the question is either in the body or in the query; "+
-				"only deny_status and headers go with both", quote(name))
-		}
-	}
+	_, err := x.params.read(name, raw)
+	return err
 }
 
 // readRequest makes a call of a native request.
@@ -138,18 +106,18 @@ func (x *exchange) readRequest(req *rldv1.CheckRequest) error {
 		if problem != "" {
 			return badRequest("descriptor %d: %s", i, problem)
 		}
-		start := len(x.entries)
+		var entries []rules.Entry
 		for j, e := range d.GetEntries() {
 			if e.GetKey() == "" {
 				return badRequest("descriptor %d, entry %d: the key is empty", i, j)
 			}
-			x.entries = append(x.entries, rules.Entry{Key: e.GetKey(), Value: e.GetValue()})
+			entries = append(entries, rules.Entry{Key: e.GetKey(), Value: e.GetValue()})
 		}
 		own := hits
 		if d.Hits != nil {
 			own = d.GetHits()
 		}
-		x.addDescriptor(start, own, limit)
+		x.addDescriptor(entries, own, limit)
 	}
 	return nil
 }

@@ -25,19 +25,29 @@ const (
 // maxQuote bounds how much of a request a message repeats, in bytes.
 const maxQuote = 64
 
-// problem is an answer without a decision. The readers of requests return it as
-// an error.
+// problem is the body of an answer without a decision, and the head of a
+// refusal. The readers of requests return it as an error.
 type problem struct {
-	status  int
-	code    string
-	message string
+	Type    string   `json:"type"`
+	Title   string   `json:"title"`
+	Status  int      `json:"status"`
+	Code    string   `json:"error"`
+	Message string   `json:"message"`
+	Paths   []string `json:"paths,omitempty"` // those there are, where one is not
 }
 
-func (p *problem) Error() string { return p.message }
+func newProblem(status int, code, format string, args ...any) *problem {
+	return &problem{
+		Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code,
+		Message: fmt.Sprintf(format, args...),
+	}
+}
+
+func (p *problem) Error() string { return p.Message }
 
 // badRequest returns a *problem with status 400.
 func badRequest(format string, args ...any) error {
-	return &problem{http.StatusBadRequest, codeInvalid, fmt.Sprintf(format, args...)}
+	return newProblem(http.StatusBadRequest, codeInvalid, format, args...)
 }
 
 // quote repeats a piece of a request in a message: quoted, printable and cut.
@@ -58,15 +68,15 @@ func asProblem(err error) *problem {
 	}
 	var input *node.InputError
 	if errors.As(err, &input) {
-		return &problem{http.StatusBadRequest, codeInvalid, input.Error()}
+		return newProblem(http.StatusBadRequest, codeInvalid, "%v", input)
 	}
-	return &problem{http.StatusServiceUnavailable, codeUnavailable, "rld cannot decide: " + err.Error()}
+	return newProblem(http.StatusServiceUnavailable, codeUnavailable, "rld cannot decide: %v", err)
 }
 
 // fail answers a question that got no decision.
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := asProblem(err)
-	if p.status < http.StatusInternalServerError {
+	if p.Status < http.StatusInternalServerError {
 		h.opts.Recorder.Malformed(server.EdgeHTTP)
 	}
 	writeProblem(w, r, p)
@@ -74,48 +84,25 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 func (h *handler) notAllowed(w http.ResponseWriter, r *http.Request, allow string) {
 	w.Header().Set("Allow", allow)
-	writeProblem(w, r, &problem{
-		http.StatusMethodNotAllowed, codeMethod, r.URL.Path + " takes " + allow + ", not " + quote(r.Method),
-	})
+	writeProblem(w, r, newProblem(http.StatusMethodNotAllowed, codeMethod,
+		"%s takes %s, not %s", r.URL.Path, allow, quote(r.Method)))
 }
 
 func (h *handler) notFound(w http.ResponseWriter, r *http.Request) {
-	p := &problem{http.StatusNotFound, codeNotFound, "no such path: " + quote(r.URL.Path)}
-	j := p.open()
-	j.openList("paths")
-	j.item(checkPath)
-	j.item(rateLimitPath)
-	if h.opts.RLS != nil {
-		j.item(jsonPath)
+	p := newProblem(http.StatusNotFound, codeNotFound, "no such path: %s", quote(r.URL.Path))
+	p.Paths = []string{checkPath, rateLimitPath, jsonPath, healthPath}
+	if h.opts.RLS == nil {
+		p.Paths = []string{checkPath, rateLimitPath, healthPath}
 	}
-	j.item(healthPath)
-	j.closeList()
-	p.send(w, r, &j)
+	writeProblem(w, r, p)
 }
 
 func writeProblem(w http.ResponseWriter, r *http.Request, p *problem) {
-	j := p.open()
-	p.send(w, r, &j)
-}
-
-func (p *problem) open() document {
-	var j document
-	j.open()
-	j.text("type", "about:blank")
-	j.text("title", http.StatusText(p.status))
-	j.uint("status", uint64(p.status))
-	j.text("error", p.code)
-	j.text("message", p.message)
-	return j
-}
-
-func (p *problem) send(w http.ResponseWriter, r *http.Request, j *document) {
-	j.close()
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("Content-Type", problemType)
-	if p.status == http.StatusServiceUnavailable {
+	if p.Status == http.StatusServiceUnavailable {
 		header.Set("Retry-After", "1")
 	}
-	send(w, r, p.status, append(j.b, '\n'))
+	send(w, r, p.Status, encode(p))
 }

@@ -1,70 +1,44 @@
 package web
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 )
 
-// pairs walks a query before it is percent-decoded. The order of parameters
-// matters here, which is why url.ParseQuery would not do.
-type pairs struct{ rest string }
-
-// next returns the next name and value as written, skipping empty pairs. A
-// pair without '=' has an empty value.
-func (p *pairs) next() (name, value string, ok bool) {
-	for p.rest != "" {
-		var pair string
-		pair, p.rest, _ = strings.Cut(p.rest, "&")
-		if pair != "" {
-			name, value, _ = strings.Cut(pair, "=")
-			return name, value, true
+// readPairs calls read with each name, decoded, and value, as written, of a
+// query. It skips empty pairs; a pair without '=' has an empty value. The order
+// of parameters matters here, which is why url.ParseQuery would not do. The
+// first error ends the query.
+func readPairs(raw string, read func(name, value string) error) error {
+	if len(raw) > MaxQueryBytes {
+		return newProblem(http.StatusRequestURITooLong, codeTooLarge,
+			"the query is %d bytes long, at most %d; larger calls go into the body of a POST", len(raw), MaxQueryBytes)
+	}
+	for pair := range strings.SplitSeq(raw, "&") {
+		if pair == "" {
+			continue
+		}
+		rawName, value, _ := strings.Cut(pair, "=")
+		name, err := unescape(rawName)
+		if err != nil {
+			return badRequest("the parameter name %s: %v", quote(rawName), err)
+		}
+		if err := read(name, value); err != nil {
+			return err
 		}
 	}
-	return "", "", false
+	return nil
 }
 
-// unescape decodes percent-escapes, and '+' as a space. It allocates only
-// when there is something to decode.
+// unescape decodes percent-escapes, and '+' as a space.
 func unescape(s string) (string, error) {
-	at := strings.IndexAny(s, "%+")
-	if at < 0 {
-		return s, nil
+	text, err := url.QueryUnescape(s)
+	var escape url.EscapeError
+	if errors.As(err, &escape) {
+		return "", fmt.Errorf("%q is not a percent-escape; a percent sign is written %%25", string(escape))
 	}
-	b := make([]byte, at, len(s))
-	copy(b, s)
-	for i := at; i < len(s); i++ {
-		switch {
-		case s[i] == '+':
-			b = append(b, ' ')
-		case s[i] != '%':
-			b = append(b, s[i])
-		case i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]):
-			b = append(b, unhex(s[i+1])<<4|unhex(s[i+2]))
-			i += 2
-		default:
-			return "", fmt.Errorf("%q is not a percent-escape; a percent sign is written %%25", s[i:min(i+3, len(s))])
-		}
-	}
-	return string(b), nil
-}
-
-func isHex(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
-}
-
-func unhex(c byte) byte {
-	if c <= '9' {
-		return c - '0'
-	}
-	return c | 0x20 - 'a' + 10
-}
-
-// checkLength refuses a query that is too long to be looked at.
-func checkLength(raw string) error {
-	if len(raw) <= MaxQueryBytes {
-		return nil
-	}
-	return &problem{http.StatusRequestURITooLong, codeTooLarge, fmt.Sprintf(
-		"the query is %d bytes long, at most %d; larger calls go into the body of a POST", len(raw), MaxQueryBytes)}
+	return text, err
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/georld/rld/server"
 )
 
-// newExchange returns an exchange outside of any handler.
-func newExchange() *exchange { return &exchange{call: server.NewCall(), ask: ask{denyStatus: 429}} }
+// testExchange returns an exchange outside of any handler.
+func testExchange() *exchange { return newExchange(server.NewCall(), &server.Settings{}) }
 
 // question is what a query says, to be compared.
 type question struct {
@@ -23,7 +23,7 @@ type question struct {
 }
 
 func read(raw string) (question, *exchange, error) {
-	x := newExchange()
+	x := testExchange()
 	err := x.readQuery(raw)
 	return question{x.call.Domain, x.call.Descriptors}, x, err
 }
@@ -59,8 +59,8 @@ func FuzzQuery(f *testing.F) {
 		q, x, err := read(raw)
 		checkBounds(t, raw, x)
 		if err != nil {
-			if p := asProblem(err); p.status < 400 || p.status > 499 || len(p.message) > 16*maxQuote {
-				t.Fatalf("%q: status %d, message of %d bytes", raw, p.status, len(p.message))
+			if p := asProblem(err); p.Status < 400 || p.Status > 499 || len(p.Message) > 16*maxQuote {
+				t.Fatalf("%q: status %d, message of %d bytes", raw, p.Status, len(p.Message))
 			}
 			return
 		}

@@ -10,102 +10,75 @@ import (
 // readQuery reads the query of /v1/check into a call. Its memory is bounded by
 // the length of the query and by the bounds of package node.
 func (x *exchange) readQuery(raw string) error {
-	if err := checkLength(raw); err != nil {
-		return err
-	}
-	p := params{ask: &x.ask, hits: 1}
-	for walk := (pairs{raw}); ; {
-		rawName, value, ok := walk.next()
-		if !ok {
-			break
-		}
-		name, err := decodeName(rawName)
-		if err != nil {
+	var loose []rules.Entry // the parameters that are not reserved
+	err := readPairs(raw, func(name, value string) (err error) {
+		known, err := x.params.read(name, value)
+		switch {
+		case known:
 			return err
-		}
-		if err := x.readParam(&p, name, value); err != nil {
+		case name == paramDomain:
+			x.call.Domain, err = x.value(name, value)
+			if err == nil && x.call.Domain == "" {
+				err = badRequest("parameter domain is empty")
+			}
 			return err
+		case name == paramDescriptor && len(loose) > 0:
+			return mixed(loose[0].Key)
+		case name == paramDescriptor:
+			return x.readDescriptor(value)
 		}
-	}
-	return x.finishQuery(&p)
-}
-
-// readParam reads one parameter. Until finishQuery, x.entries without a
-// descriptor are those of the parameters that are not reserved.
-func (x *exchange) readParam(p *params, name, raw string) error {
-	if known, err := p.question(name, raw); known {
+		loose, err = x.readLoose(loose, name, value)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	if known, err := p.answer(name, raw); known {
-		return err
-	}
-	switch name {
-	case paramDomain:
-		value, err := p.value(name, raw)
-		if err == nil && value == "" {
-			err = badRequest("parameter domain is empty")
-		}
-		x.call.Domain = value
-		return err
-	case paramDescriptor:
-		return x.readDescriptor(raw)
-	}
-	return x.readLoose(name, raw)
-}
-
-// finishQuery checks what only shows at the end, and fills in the hits.
-func (x *exchange) finishQuery(p *params) error {
 	if x.call.Domain == "" {
 		return badRequest("parameter domain is missing: use domain=NAME")
 	}
-	if len(x.call.Descriptors) == 0 {
-		if len(x.entries) == 0 {
-			return badRequest("no descriptor: use d=key:value,key:value, or key=value for a single one")
-		}
-		x.addDescriptor(0, 0, rules.Override{})
+	if len(loose) > 0 {
+		x.addDescriptor(loose, 0, rules.Override{})
 	}
-	x.call.Peek = p.peek
+	if len(x.call.Descriptors) == 0 {
+		return badRequest("no descriptor: use d=key:value,key:value, or key=value for a single one")
+	}
+	x.call.Peek = x.peek
 	for i := range x.call.Descriptors {
-		x.call.Descriptors[i].Hits = p.hits
+		x.call.Descriptors[i].Hits = x.hits
 	}
 	return nil
 }
 
-// readLoose adds a parameter as an entry of the only descriptor.
-func (x *exchange) readLoose(name, raw string) error {
+// readLoose adds a parameter to the entries of the only descriptor.
+func (x *exchange) readLoose(entries []rules.Entry, name, raw string) ([]rules.Entry, error) {
 	switch {
 	case len(x.call.Descriptors) > 0:
-		return mixed(name)
+		return nil, mixed(name)
 	case name == "":
-		return badRequest("the parameter with the value %s has no name", quote(raw))
-	case len(x.entries) == node.MaxEntries:
-		return badRequest("parameter %s: more than %d entries in the descriptor", quote(name), node.MaxEntries)
+		return nil, badRequest("the parameter with the value %s has no name", quote(raw))
+	case len(entries) == node.MaxEntries:
+		return nil, badRequest("parameter %s: more than %d entries in the descriptor", quote(name), node.MaxEntries)
 	}
 	value, err := unescape(raw)
 	if err != nil {
-		return badRequest("parameter %s: %v", quote(name), err)
+		return nil, badRequest("parameter %s: %v", quote(name), err)
 	}
-	x.entries = append(x.entries, rules.Entry{Key: name, Value: value})
-	return nil
+	return append(entries, rules.Entry{Key: name, Value: value}), nil
 }
 
 // readDescriptor adds the descriptor key:value,key:value. It is split before
 // it is decoded.
 func (x *exchange) readDescriptor(raw string) error {
 	at := len(x.call.Descriptors)
-	start := len(x.entries)
 	switch {
-	case at == 0 && start > 0:
-		return mixed(x.entries[0].Key)
 	case at == node.MaxDescriptors:
 		return badRequest("more than %d descriptors; ask in several calls", node.MaxDescriptors)
 	case raw == "":
 		return badRequest("parameter d, descriptor %d: it is empty; use d=key:value", at)
 	}
-	for more := true; more; {
-		var text string
-		text, raw, more = strings.Cut(raw, ",")
-		n := len(x.entries) - start
+	var entries []rules.Entry
+	for text := range strings.SplitSeq(raw, ",") {
+		n := len(entries)
 		if n == node.MaxEntries {
 			return badRequest("parameter d, descriptor %d: more than %d entries", at, node.MaxEntries)
 		}
@@ -113,9 +86,9 @@ func (x *exchange) readDescriptor(raw string) error {
 		if err != nil {
 			return badRequest("parameter d, descriptor %d, entry %d: %v", at, n, err)
 		}
-		x.entries = append(x.entries, e)
+		entries = append(entries, e)
 	}
-	x.addDescriptor(start, 0, rules.Override{})
+	x.addDescriptor(entries, 0, rules.Override{})
 	return nil
 }
 

@@ -1,6 +1,9 @@
 package web
 
-import "strconv"
+import (
+	"fmt"
+	"strings"
+)
 
 // This file alone knows draft-ietf-httpapi-ratelimit-headers-11 and the part
 // of Structured Fields (RFC 9651) it needs.
@@ -15,75 +18,37 @@ const (
 	maxItems     = 24
 )
 
-// policyItem is one item of RateLimit-Policy: at most Quota hits in Window.
-type policyItem struct {
-	Name   string
-	Quota  uint64
-	Window uint64 // seconds; 0 is written as 1, the shortest the draft has
+// policyItem returns an item of RateLimit-Policy, at most quota hits in a
+// window of seconds: "name";q=100;w=60. A window of 0 is written as 1, the
+// shortest the draft has.
+func policyItem(name string, quota, window uint64) string {
+	return fmt.Sprintf("%s;q=%d;w=%d", sfString(name), min(quota, maxSFInteger), min(max(window, 1), maxSFInteger))
 }
 
-// appendPolicyItem appends an item to a RateLimit-Policy list that starts at
-// start in b: "name";q=100;w=60.
-func appendPolicyItem(b []byte, start int, p policyItem) []byte {
-	b = appendSFString(appendSFComma(b, start), p.Name)
-	b = appendSFInteger(append(b, ";q="...), p.Quota)
-	return appendSFInteger(append(b, ";w="...), max(p.Window, 1))
+// limitItem returns an item of RateLimit, the remaining hits for the next
+// effective seconds: "name";r=42;t=17.
+func limitItem(name string, remaining, effective uint64) string {
+	return fmt.Sprintf("%s;r=%d;t=%d", sfString(name), min(remaining, maxSFInteger), min(effective, maxSFInteger))
 }
 
-// limitItem is one item of RateLimit: Remaining hits for the next Effective
-// seconds.
-type limitItem struct {
-	Name      string
-	Remaining uint64
-	Effective uint64 // seconds
-}
-
-// appendLimitItem appends an item to a RateLimit list that starts at start in
-// b: "name";r=42;t=17.
-func appendLimitItem(b []byte, start int, l limitItem) []byte {
-	b = appendSFString(appendSFComma(b, start), l.Name)
-	b = appendSFInteger(append(b, ";r="...), l.Remaining)
-	return appendSFInteger(append(b, ";t="...), l.Effective)
-}
-
-func appendSFComma(b []byte, start int) []byte {
-	if len(b) > start {
-		return append(b, ", "...)
-	}
-	return b
-}
-
-func appendSFInteger(b []byte, n uint64) []byte {
-	return strconv.AppendUint(b, min(n, maxSFInteger), 10)
-}
-
-// appendSFString appends s as a String, which can hold printable ASCII alone.
-// Quotes and backslashes are escaped. All other bytes, and '%' so that the name
-// stays unambiguous, are percent-encoded: no name can end a field or start
-// another one. Text beyond maxNameBytes is cut off.
-func appendSFString(b []byte, s string) []byte {
-	const hex = "0123456789ABCDEF"
-	b = append(b, '"')
-	room := maxNameBytes
+// sfString returns s as a String, which can hold printable ASCII alone. Quotes
+// and backslashes are escaped. All other bytes, and '%' so that the name stays
+// unambiguous, are percent-encoded: no name can end a field or start another
+// one. Text beyond maxNameBytes is cut off.
+func sfString(s string) string {
+	var b strings.Builder
 	for i := range len(s) {
-		c := s[i]
-		switch {
+		piece := s[i : i+1]
+		switch c := s[i]; {
 		case c == '"' || c == '\\':
-			if room -= 2; room < 0 {
-				return append(b, '"')
-			}
-			b = append(b, '\\', c)
+			piece = `\` + piece
 		case c < ' ' || c > '~' || c == '%':
-			if room -= 3; room < 0 {
-				return append(b, '"')
-			}
-			b = append(b, '%', hex[c>>4], hex[c&15])
-		default:
-			if room--; room < 0 {
-				return append(b, '"')
-			}
-			b = append(b, c)
+			piece = fmt.Sprintf("%%%02X", c)
 		}
+		if b.Len()+len(piece) > maxNameBytes {
+			break
+		}
+		b.WriteString(piece)
 	}
-	return append(b, '"')
+	return `"` + b.String() + `"`
 }

@@ -56,7 +56,7 @@ func judge(x *exchange, s *server.Settings, now time.Time) verdict {
 		v.binding = c.Decision.Refused
 	}
 	if !v.allowed {
-		v.status = x.ask.denyStatus
+		v.status = x.denyStatus
 		if v.closed = failedClosed(c.Statuses); v.closed {
 			v.status = http.StatusServiceUnavailable
 		}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,7 +82,7 @@ func TestNever(t *testing.T) {
 
 // Of many descriptors some are listed, among them the one that refused.
 func TestManyDescriptorsKeepHeadersShort(t *testing.T) {
-	x := newExchange()
+	x := testExchange()
 	for i := range node.MaxDescriptors {
 		l := &rules.Limit{Requests: 1, Unit: rules.Second, Multiplier: 1}
 		r := &rules.Rule{Path: fmt.Sprintf("rule %d", i), Limit: l}
@@ -90,27 +91,25 @@ func TestManyDescriptorsKeepHeadersShort(t *testing.T) {
 	x.call.Statuses[200].Over = true
 	x.call.Decision = node.Decision{Refused: 200}
 	v := judge(x, &server.Settings{}, startOfScripts())
-	v.appendRateLimit(&x.fields)
-	h := make(map[string][]string)
-	x.fields.publish(h)
+	policies, _ := v.rateLimit()
+	got := strings.Join(policies, ", ")
 	want := ""
 	for i := range maxItems - 1 {
 		want += fmt.Sprintf(`"rule %d";q=1;w=1, `, i)
 	}
-	if want += `"rule 200";q=1;w=1`; h["Ratelimit-Policy"][0] != want {
-		t.Errorf("got  %s\nwant %s", h["Ratelimit-Policy"][0], want)
+	if want += `"rule 200";q=1;w=1`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
 // An engine that breaks its contract makes no panic.
 func TestJudgeOfNonsense(t *testing.T) {
 	for _, refused := range []int{-1, 0, 1, 7} {
-		x := newExchange()
+		x := testExchange()
 		x.call.Statuses = []node.Status{{}}
 		x.call.Decision = node.Decision{Refused: refused}
 		v := judge(x, &server.Settings{}, startOfScripts())
-		v.appendFields(&x.fields)
-		if b := v.appendBody(nil, checkForm); v.allowed || v.retryAfter != 1 || len(b) == 0 {
+		if b := append(encode(v.fields()), encode(v.body(checkForm))...); v.allowed || v.retryAfter != 1 || len(b) == 0 {
 			t.Errorf("refused %d: %s", refused, b)
 		}
 	}
