@@ -33,10 +33,10 @@ func TestAPI(t *testing.T) {
 		names []string
 	}{
 		{"parameter", reservedParameters(t)},
-		{"header", inSource(t, "server/web", `\.(?:set|end|Set)\("([A-Z][A-Za-z-]+)"`)},
+		{"header", inSource(t, "server/web", `(?:add|\.Set)\("([A-Z][A-Za-z-]+)"`)},
 		{"header", inSource(t, "server/rls", `header[A-Z][a-z]+ += "([a-z-]+)"`)},
 		{"error code", inSource(t, "server/web", `code[A-Z][A-Za-z]+ += "([a-z_]+)"`)},
-		{"member", inSource(t, "server/web", `(?:j\.(?:text|uint|int|bool|name|openObject|openList)\(|appendDuration\(j, )"([a-z_-]+)"`)},
+		{"member", inSource(t, "server/web", "`json:\"([a-z_-]+)")},
 		{"path", inSource(t, "server/web", `[a-zA-Z]+Path += "([a-z0-9_/]+)"`)},
 		{"admin path", inSource(t, "server/admin", `\{"(/[a-z0-9/]+)", "`)},
 		{"reason", degradedReasons()},

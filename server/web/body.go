@@ -218,7 +218,7 @@ func durationText(d time.Duration) string {
 // send writes an answer whose other headers are set. It sets the length so that
 // HEAD has it too.
 func send(w http.ResponseWriter, r *http.Request, status int, body []byte) {
-	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+	w.Header()["Content-Length"] = []string{fmt.Sprint(len(body))}
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(body) // an error means that the caller has gone
