@@ -17,8 +17,10 @@ TOOLS := internal/tools
 # Packages that explore many states: short under the race detector.
 LONG := ./sim ./daemon ./quota/epoch ./quota/transfer ./quota/agent ./sticky/quorum
 STATICCHECK := go tool -modfile=$(TOOLS)/go.mod staticcheck
+GOFUMPT := go tool -modfile=$(TOOLS)/go.mod gofumpt
+GOIMPORTS := go tool -modfile=$(TOOLS)/go.mod goimports -local github.com/georld/rld
 
-.PHONY: help run build test e2e race sim fuzz bench lint generate clean
+.PHONY: help run build test e2e race sim fuzz bench lint format generate clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,15 +81,19 @@ fuzz: ## run every fuzz target for FUZZTIME
 bench: ## measure rld and print the table of its numbers
 	go run ./internal/bench
 
-lint: ## check gofmt, vet, staticcheck, generated code and go.mod
-	@echo "gofmt -l ."; files=$$("$$(go env GOROOT)/bin/gofmt" -l .); \
-	if [[ -n "$$files" ]]; then echo "not gofmt-ed; run gofmt -w on:" >&2; echo "$$files" >&2; exit 1; fi
+lint: ## check format, vet, staticcheck, generated code and go.mod
+	@echo "gofumpt -l, goimports -l"; go=$$(find . -name '*.go' ! -name '*.pb.go'); \
+	files=$$($(GOFUMPT) -l $$go; $(GOIMPORTS) -l $$go); \
+	if [[ -n "$$files" ]]; then echo "not formatted; run make format for:" >&2; echo "$$files" >&2; exit 1; fi
 	go vet -tags e2e ./...
 	go -C $(TOOLS) vet ./...
 	$(STATICCHECK) -tags e2e ./...
 	go run -C $(TOOLS) ./protogen -check
 	go mod tidy -diff
 	go -C $(TOOLS) mod tidy -diff
+
+format: ## format the Go code
+	@go=$$(find . -name '*.go' ! -name '*.pb.go'); $(GOFUMPT) -w $$go; $(GOIMPORTS) -w $$go
 
 generate: ## generate the Go code of proto/ and the tables of docs/
 	go generate ./proto/...

@@ -1,6 +1,6 @@
 // Package lint holds the rules of this repository that no compiler and no
-// linter knows: which package may import which, what a pure package must not
-// do, and a few habits of style. The policy is one text, policy.txt; a test
-// checks the repository against it, and another plants a violation of every
-// rule to show that it is caught.
+// linter knows: the layers of packages, the purity of the core, the words of
+// the project and a few habits of style and size. policy.txt is the table of
+// layers, words.txt the list of words. One test checks the repository; another
+// adds a violation of each rule to a clean tree and expects its finding.
 package lint

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The rules about who imports whom.
+// The rules about imports.
 const (
 	ruleTable     = "table"     // every package is in the policy, and the reverse
 	ruleLayers    = "layers"    // imports go down only

@@ -130,7 +130,7 @@ func (p *policy) addExclusive(words []string, why string) error {
 	return nil
 }
 
-// objection says why e, or a test of e, may not import to; "" if it may.
+// objection returns why e, or a test of e, may not import to, or "" if it may.
 func (e *entry) objection(to *entry, test bool) string {
 	switch {
 	case slices.Contains(e.plus, to.pkg), test && slices.Contains(e.tests, to.pkg):
@@ -148,7 +148,7 @@ func (e *entry) objection(to *entry, test bool) string {
 	return ""
 }
 
-// allows says whether pkg may import the module.
+// allows reports whether pkg may import the module.
 func (x *exclusive) allows(pkg string) bool {
 	return slices.ContainsFunc(x.pkgs, func(pattern string) bool {
 		folder, below := strings.CutSuffix(pattern, "/...")
@@ -156,7 +156,7 @@ func (x *exclusive) allows(pkg string) bool {
 	})
 }
 
-// within says whether the slash-separated name is prefix or below it.
+// within reports whether the slash-separated name is prefix or below it.
 func within(name, prefix string) bool {
 	return name == prefix || strings.HasPrefix(name, prefix+"/")
 }

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// The rules about what pure packages do. Tests may do as they like.
+// The rules about pure packages. Tests are exempt.
 const (
 	rulePure  = "pure"
 	ruleFloat = "float"
 )
 
-// impure lists what a pure package must not use of the packages it may import.
+// impure lists the names that a pure package must not use, by package.
 var impure = map[string][]string{
 	"time": {
 		"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", // Clock.
@@ -23,8 +23,8 @@ var impure = map[string][]string{
 	"iter": {"Pull", "Pull2"}, // Coroutines.
 }
 
-// seeded lists what a pure package may use of math/rand/v2; the rest draws
-// from the global source.
+// seeded lists the names of math/rand/v2 that a pure package may use; the rest
+// draws from the global source.
 var seeded = []string{"New", "NewPCG", "NewChaCha8", "NewZipf", "Rand", "Source", "PCG", "ChaCha8", "Zipf"}
 
 // inexact lists the functions and methods that return floats without saying so

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// The habits of style that are rules.
+// The rules about style.
 const (
 	ruleDoc    = "doc"    // every package has one package comment
-	ruleName   = "name"   // a package is called what it holds
+	ruleName   = "name"   // a package is named after its content
 	ruleLength = "length" // a file is one noun
 	ruleInit   = "init"   // nothing happens before main
 	ruleNolint = "nolint" // a silenced check has a reason
@@ -20,7 +20,7 @@ const (
 // maxLines is the length of the longest file that is not generated.
 const maxLines = 500
 
-// vague lists the names that say nothing about what a package holds.
+// vague lists package names without a meaning.
 var vague = []string{"util", "utils", "common", "helper", "helpers", "misc", "shared", "types"}
 
 // A comment that silences a check, and the form that it must have.
@@ -74,7 +74,7 @@ func (c *checker) checkPackage(files []*file) {
 	first := code[0]
 	name := first.syntax.Name.Name
 	if slices.Contains(vague, name) || slices.Contains(vague, path.Base(first.pkg)) {
-		c.report(first, first.syntax.Name.Pos(), ruleName, "package %s: call it what it holds", name)
+		c.report(first, first.syntax.Name.Pos(), ruleName, "package %s: name it after its content", name)
 	}
 	var documented *file
 	for _, f := range code {

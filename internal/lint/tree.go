@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/parser"
+	"go/scanner"
 	"go/token"
 	"io/fs"
 	"os"
@@ -36,12 +37,58 @@ type file struct {
 	test      bool
 	generated bool
 	lines     int
+	code      int // lines that hold code
+	comments  int // lines that hold comments alone
+	src       []string
 	syntax    *ast.File
+}
+
+// tabs returns how many tabs the line, counted from 1, begins with.
+func (f *file) tabs(line int) int {
+	text := f.src[line-1]
+	return len(text) - len(strings.TrimLeft(text, "\t"))
+}
+
+// alone reports whether the line, counted from 1, holds a comment alone.
+func (f *file) alone(line int) bool {
+	return strings.HasPrefix(strings.TrimLeft(f.src[line-1], "\t"), "//")
+}
+
+// count returns how many lines of src hold code, and how many comments alone.
+func count(src []byte) (code, comments int) {
+	fset := token.NewFileSet()
+	at := fset.AddFile("", fset.Base(), len(src))
+	var s scanner.Scanner
+	s.Init(at, src, nil, scanner.ScanComments)
+	isCode, isComment := make(map[int]bool), make(map[int]bool)
+	for {
+		pos, tok, lit := s.Scan()
+		if tok == token.EOF {
+			break
+		}
+		if tok == token.SEMICOLON && lit == "\n" {
+			continue
+		}
+		set := isCode
+		if tok == token.COMMENT {
+			set = isComment
+		}
+		for i := range strings.Count(lit, "\n") + 1 {
+			set[at.Line(pos)+i] = true
+		}
+	}
+	for line := range isComment {
+		if !isCode[line] {
+			comments++
+		}
+	}
+	return len(isCode), comments
 }
 
 // checker collects findings about one tree.
 type checker struct {
 	policy   *policy
+	words    map[string][]word
 	module   string
 	fset     *token.FileSet
 	files    []*file // by package and name
@@ -49,7 +96,7 @@ type checker struct {
 }
 
 // Check holds the Go files below root, the folder of a go.mod, to the policy
-// and returns what it finds by file and line. Folders called testdata and
+// and returns the findings by file and line. Folders called testdata and
 // those that the go command ignores are left out; nested modules are not. An
 // error means that the tree could not be read or does not parse.
 func Check(root string) ([]Finding, error) {
@@ -57,7 +104,11 @@ func Check(root string) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &checker{policy: p, fset: token.NewFileSet()}
+	words, err := parseWords(wordsText)
+	if err != nil {
+		return nil, err
+	}
+	c := &checker{policy: p, words: words, fset: token.NewFileSet()}
 	if c.module, err = moduleOf(root); err != nil {
 		return nil, err
 	}
@@ -78,8 +129,11 @@ func Check(root string) ([]Finding, error) {
 		c.checkPurity(f)
 		c.checkStyle(f)
 		c.checkFold(f)
+		c.checkWords(f)
 	}
 	c.checkPackages()
+	c.checkComments()
+	c.checkShape()
 	slices.SortStableFunc(c.findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
@@ -125,7 +179,11 @@ func (c *checker) visit(root, name string, d fs.DirEntry) error {
 	if err != nil {
 		return err
 	}
+	code, comments := count(src)
 	c.files = append(c.files, &file{
+		code:      code,
+		comments:  comments,
+		src:       strings.Split(string(src), "\n"),
 		name:      rel,
 		pkg:       path.Dir(rel),
 		test:      strings.HasSuffix(base, "_test.go"),

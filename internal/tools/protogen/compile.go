@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/types/pluginpb"
 )
 
-// compile reads every .proto file below root and returns what a plugin is
-// asked: the files to generate, sorted, and all descriptors they need, each
+// compile reads every .proto file below root and returns the request to a
+// plugin: the files to generate, sorted, and all descriptors they need, each
 // after its imports.
 func compile(ctx context.Context, root string) (*pluginpb.CodeGeneratorRequest, error) {
 	names, err := find(root, ".proto")

@@ -1,7 +1,7 @@
 // Command protogen generates the Go code of every .proto file below a folder,
-// or checks that the committed code is what it would generate. It compiles
-// the files itself, so that no protoc is needed, and runs the plugins at the
-// versions this module names.
+// or checks that the committed code is current. It compiles the files itself,
+// so that no protoc is needed, and runs the plugins at the versions that this
+// module names.
 //
 // Usage, from anywhere in the repository:
 //
@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// run generates below root, or compares with what is there when check is set.
+// run generates below root, or compares with the files there when check is set.
 func run(ctx context.Context, log io.Writer, root string, check bool) error {
 	req, err := compile(ctx, root)
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 // generatedSuffix is how the plugins end the names of their files.
 const generatedSuffix = ".pb.go"
 
-// staleFile is a file whose content on disk is not what was generated.
+// staleFile is a file whose content on disk differs from the generated one.
 type staleFile struct {
 	path    string // slash-separated, relative to the root
-	fault   string // what is wrong with the file on disk
-	content string // what it must be
+	fault   string // describes the file on disk
+	content string // the generated one
 	remove  bool   // nothing generates it: it must not be there
 }
 

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -10,15 +11,15 @@ import (
 	"testing"
 )
 
-// plant is a tree with one kind of violation.
-type plant struct {
+// mutation is a tree with one kind of violation.
+type mutation struct {
 	name  string
 	files map[string]string // added to a clean tree
 	want  []string          // "file:line: rule: part of the text", in order
 }
 
-// planted has at least one plant of every rule.
-var planted = []plant{
+// mutations has at least one tree for every rule.
+var mutations = []mutation{
 	{
 		name:  "upward import",
 		files: map[string]string{"quota/up.go": "package quota\n\nimport \"example.org/m/node\"\n"},
@@ -200,7 +201,7 @@ func seconds(d interface{ Seconds() int }) int { return d.Seconds() }
 		},
 	},
 	{
-		name:  "a name that says nothing",
+		name:  "a name without a meaning",
 		files: map[string]string{"daemon/doc.go": "// Package util has everything.\npackage util\n"},
 		want:  []string{"daemon/doc.go:2: name: package util"},
 	},
@@ -276,6 +277,93 @@ var e = 1 //lint:ignore U1000 kept for the example
 			"daemon/quiet.go:6: nolint: name the check and say why",
 		},
 	},
+	{
+		name: "a word that is not used, in names and texts",
+		files: map[string]string{
+			"daemon/parley.go": "package daemon\n\nfunc keeperOf(officeName string) {}\n\n" +
+				"var text = \"the home of the key\"\n\nvar ok = \"the home region of the key\"\n",
+			"daemon/ok_test.go": "package daemon\n\nvar text = \"abroad\"\n\nfunc TestNotary() {}\n",
+			"telemetry/ok.go":   "package telemetry\n\nvar labels = 1\n",
+		},
+		want: []string{
+			"daemon/ok_test.go:5: word: TestNotary: not \"notary\" but acceptor",
+			"daemon/parley.go:1: word: parley: not \"parley\" but",
+			"daemon/parley.go:3: word: keeperOf: not \"keeper\" but proposer",
+			"daemon/parley.go:3: word: officeName: not \"office\" but rights agent",
+			"daemon/parley.go:5: word: text \"the home of the key\": not \"home\" but owner",
+		},
+	},
+	{
+		name: "comments that are not plain technical English",
+		files: map[string]string{
+			"quota/odd.go":      "package quota\n\n// A tells what B said to whom.\n\n// C hears it.\n\n// D takes in E.\n\n// F is what the G is.\n",
+			"quota/odd_test.go": "package quota\n\n// A test may say so.\n",
+		},
+		want: []string{
+			"quota/odd.go:3: dialect: not \"tells\" but report",
+			"quota/odd.go:5: dialect: not \"hears\" but receive",
+			"quota/odd.go:7: dialect: not \"takes in\" but merge",
+			"quota/odd.go:9: dialect: not \"what the\" but the noun",
+		},
+	},
+	{
+		name: "wide comments; directives, code and links may be wide",
+		files: map[string]string{
+			"quota/wide.go": "package quota\n\n// " + strings.Repeat("wide ", 16) + "\n\n// " + strings.Repeat("x", 90) + "\n\n" +
+				"//go:generate " + strings.Repeat("wide ", 16) + "\n\nvar a = 1 // " + strings.Repeat("wide ", 16) + "\n\n// " +
+				strings.Repeat("full ", 14) + "full\n\nfunc f() {\n\t// " + strings.Repeat("full ", 14) + "full\n}\n",
+		},
+		want: []string{
+			"quota/wide.go:3: wrap: comment of 83 columns",
+			"quota/wide.go:14: wrap: comment of 81 columns",
+		},
+	},
+	{
+		name: "a type, a folder and a door that are too large",
+		files: merged(
+			map[string]string{"sticky/names.go": "package sticky\n" + repeated("\ntype T%d int\n", maxNames["sticky"]+1)},
+			map[string]string{"daemon/methods.go": "package daemon\n\ntype t int\n" + repeated("\nfunc (*t) m%d() {}\n", maxMethods+1)},
+			folder("daemon/f%02d.go", maxFiles),
+		),
+		want: []string{
+			"daemon/f29.go:1: files: daemon has more than 30 files",
+			"daemon/methods.go:125: methods: daemon/t has more than 60 methods",
+			"sticky/names.go:183: names: sticky and its subfolders export more than 90 names",
+		},
+	},
+	{
+		name:  "too few comments",
+		files: map[string]string{"quota/bare.go": "package quota\n" + repeated("\nvar v%d int\n", 240)},
+		want:  []string{"internal/lint/policy.txt:1: share: too few comments"},
+	},
+}
+
+// repeated returns the format with each number below n, one after the other.
+func repeated(format string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, i)
+	}
+	return b.String()
+}
+
+// folder returns n files with one comment each.
+func folder(format string, n int) map[string]string {
+	files := make(map[string]string)
+	for i := range n {
+		name := fmt.Sprintf(format, i)
+		files[name] = "package " + path.Dir(name) + "\n\n// This file has a comment.\n"
+	}
+	return files
+}
+
+// merged returns the files of all maps.
+func merged(all ...map[string]string) map[string]string {
+	files := make(map[string]string)
+	for _, m := range all {
+		maps.Copy(files, m)
+	}
+	return files
 }
 
 // cleanTree returns a tree that has every package of the policy and no fault.
@@ -332,12 +420,13 @@ func wantFindings(t *testing.T, got []Finding, want []string) {
 	}
 }
 
-// TestPlanted shows that each violation is found where it is, and nothing else.
-func TestPlanted(t *testing.T) {
+// TestMutations shows that each violation is found at its place, and nothing
+// else.
+func TestMutations(t *testing.T) {
 	clean := cleanTree(t)
 	wantFindings(t, checkTree(t, clean), nil)
 	var caught []string
-	for _, p := range planted {
+	for _, p := range mutations {
 		t.Run(p.name, func(t *testing.T) {
 			findings := checkTree(t, clean, p.files)
 			wantFindings(t, findings, p.want)
@@ -349,15 +438,16 @@ func TestPlanted(t *testing.T) {
 	for _, rule := range []string{
 		ruleTable, ruleLayers, ruleExclusive, rulePure, ruleFloat,
 		ruleDoc, ruleName, ruleLength, ruleInit, ruleNolint, ruleFold,
+		ruleWord, ruleDialect, ruleWrap, ruleShare, ruleMethods, ruleFiles, ruleNames,
 	} {
 		if !slices.Contains(caught, rule) {
-			t.Errorf("no plant is caught by the rule %s", rule)
+			t.Errorf("no mutation is caught by the rule %s", rule)
 		}
 	}
 }
 
-// TestPlantedInTable shows that the policy itself may not go stale.
-func TestPlantedInTable(t *testing.T) {
+// TestMutationsOfTheTable shows that the policy itself may not go stale.
+func TestMutationsOfTheTable(t *testing.T) {
 	files := cleanTree(t)
 	delete(files, "daemon/doc.go")
 	files["console/console.go"] = "// Package console has come.\npackage console\n"
