@@ -88,46 +88,46 @@ func drawConfig(t *rapid.T) Config {
 
 type drawer struct{ t *rapid.T }
 
-func (d drawer) other(label string) bool { return rapid.Bool().Draw(d.t, label) }
+func (d drawer) other(name string) bool { return rapid.Bool().Draw(d.t, name) }
 
 // text is "" or anything without the one byte that no path holds.
-func (d drawer) text(label string) string {
-	if !d.other(label) {
+func (d drawer) text(name string) string {
+	if !d.other(name) {
 		return ""
 	}
 	odd := []string{"null", "~", "true", "no", "012", "1e3", "- a", "a: b", "# c", "\u2028\x7f\u0085\ufeff", "\xf0\x9f\xa6\x86", "\U000e0001",
 		" ", "\n", `"`, "'", "\\", "{}", "[", "&a", "*a", "!!str", "%", "@", "`", "|", "a\tb", "\r\n", "\x01", "\ufffe", "."}
-	s := rapid.OneOf(rapid.SampledFrom(odd), rapid.StringN(1, 20, 60)).Draw(d.t, label)
+	s := rapid.OneOf(rapid.SampledFrom(odd), rapid.StringN(1, 20, 60)).Draw(d.t, name)
 	return strings.ReplaceAll(s, "\x00", "")
 }
 
-func (d drawer) duration(label string, usual, least, most time.Duration) time.Duration {
-	if !d.other(label) {
+func (d drawer) duration(name string, usual, least, most time.Duration) time.Duration {
+	if !d.other(name) {
 		return usual
 	}
-	return time.Duration(rapid.Int64Range(int64(least), int64(most)).Draw(d.t, label))
+	return time.Duration(rapid.Int64Range(int64(least), int64(most)).Draw(d.t, name))
 }
 
-func (d drawer) addr(label, usual string) string {
-	if !d.other(label) {
+func (d drawer) addr(name, usual string) string {
+	if !d.other(name) {
 		return usual
 	}
-	return d.host(label) + ":0"
+	return d.host(name) + ":0"
 }
 
-func (d drawer) host(label string) string {
-	return rapid.SampledFrom([]string{"127.0.0.1", "[::1]", "localhost", "127.1.2.3"}).Draw(d.t, label)
+func (d drawer) host(name string) string {
+	return rapid.SampledFrom([]string{"127.0.0.1", "[::1]", "localhost", "127.1.2.3"}).Draw(d.t, name)
 }
 
-func (d drawer) name(label string) string {
+func (d drawer) name(name string) string {
 	return rapid.OneOf(rapid.StringMatching("[A-Za-z0-9][A-Za-z0-9._-]{0,62}"),
-		rapid.SampledFrom([]string{"no", "null", "1", "0x1", "1e3", "true", "y", "2024-01-01"})).Draw(d.t, label)
+		rapid.SampledFrom([]string{"no", "null", "1", "0x1", "1e3", "true", "y", "2024-01-01"})).Draw(d.t, name)
 }
 
-func (d drawer) addrs(label string, port int) []string {
+func (d drawer) addrs(name string, port int) []string {
 	var out []string
-	for i := range rapid.IntRange(0, 3).Draw(d.t, label) {
-		out = append(out, fmt.Sprintf("%s:%d", d.host(label), port+i))
+	for i := range rapid.IntRange(0, 3).Draw(d.t, name) {
+		out = append(out, fmt.Sprintf("%s:%d", d.host(name), port+i))
 	}
 	return out
 }

@@ -32,7 +32,7 @@ type rightsLoop struct {
 	cluster uint64 // fingerprint
 	name    string
 
-	lock    *os.File // locks the folder for the life of the process
+	lock    *os.File // locks the folder while the process runs
 	version atomic.Uint64
 	news    chan struct{} // holds a token when a turn is due
 

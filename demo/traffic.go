@@ -155,7 +155,7 @@ func (t *Traffic) draw(rule int, rng *rand.Rand) Ask {
 	a := Ask{Rule: rule}
 	a.Key = rng.IntN(keysOf(rule))
 	if rule == steady {
-		a.Region = a.Key % t.regions // at home
+		a.Region = a.Key % t.regions // owned
 	} else {
 		a.Region = rng.IntN(t.regions)
 	}

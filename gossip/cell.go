@@ -120,9 +120,9 @@ type Cell struct {
 	CellID
 }
 
-// join returns the value that covers this cell and another one of the same name:
-// the lexicographically greater one of sums, and the maximum of each number
-// otherwise.
+// join returns the value that covers this cell and another one of the same
+// name: the lexicographically greater one of sums, and the maximum of each
+// number otherwise.
 func (c *Cell) join(o *Cell) crdt.PN {
 	if c.Kind == RegionSum {
 		return crdt.PN(crdt.Sum(c.Value).Join(crdt.Sum(o.Value)))

@@ -12,8 +12,8 @@ import (
 	"github.com/georld/rld/crdt/crdttest"
 )
 
-// cellLattice returns the lattice of the cells that an engine keeps, by name. Its
-// join is the merge of a message.
+// cellLattice returns the lattice of the cells that an engine keeps, by name.
+// Its join is the merge of a message.
 func cellLattice() crdttest.Lattice[map[CellID]Cell] {
 	covers := func(a, b Cell) bool {
 		if b.Kind == RegionSum {

@@ -32,7 +32,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// BenchmarkMillis is the cost a decision pays for its label: with the wall in
+// BenchmarkMillis is the cost a decision pays for its window: with the wall in
 // step, with jitter between the two readings, and after a step back.
 func BenchmarkMillis(b *testing.B) {
 	cases := []struct {

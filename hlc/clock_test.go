@@ -333,7 +333,7 @@ func TestLateInstant(t *testing.T) {
 	if *c != before {
 		t.Errorf("a late Instant changed the clock\nfrom %v\nto   %v", &before, c)
 	}
-	// A monotonic clock that starts over: the wall keeps the labels rolling.
+	// A monotonic clock that starts over: the wall keeps the windows rolling.
 	for i := range int64(10) {
 		wall := noon + i*int64(time.Second)
 		if got := c.Millis(Instant{Mono: time.Duration(i), Wall: wall}); got != wall/int64(time.Millisecond) {

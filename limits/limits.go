@@ -63,7 +63,7 @@ type Options struct {
 	Alone bool
 
 	// Regions are the names of all regions of the cluster, including the own
-	// one; nil when they are not known. Then the regions of weights and home,
+	// one; nil when they are not known. Then the regions of weights and home:,
 	// the regional reserves and the greatest overage_budget are not checked.
 	Regions []string
 	// Daemons and DaemonsOfRegion are the numbers of daemons that share the

@@ -14,7 +14,7 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// A10: a fixed window becomes a sliding one; what was used in the label before
+// A10: a fixed window becomes a sliding one; what was used in the window before
 // still weighs.
 func TestAttackFixedBecomesSliding(t *testing.T) {
 	c := rightsCluster(t, fixed100, "a1", "b1", "c1", "d1")

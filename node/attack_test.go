@@ -170,7 +170,7 @@ func TestBucketsChangeTheirRateInTime(t *testing.T) {
 	}
 }
 
-// An override that shares a rule's counter neither shortens its life nor
+// An override that shares a rule's counter neither shortens its window nor
 // wipes what is owed.
 func TestOverridesKeepTheRulesCounter(t *testing.T) {
 	big := rules.Override{Requests: 1_000, Unit: rules.Minute}

@@ -85,7 +85,7 @@ func TestBusiestKeyIsTheOneWithMostHits(t *testing.T) {
 	wantBusiest(t, c.busiest(t, "b1"), "user 9 of 12 over 0 b=3 a=6", "bucket 6 of 20 over 0 b=7 a=0")
 	wantBusiest(t, c.busiest(t, "a1"), "user 9 of 12 over 0 a=6 b=3", "log 2 of 10 over 0")
 
-	// A key that nobody asks for here is known too, and the label before for a
+	// A key that nobody asks for here is known too, and the window before for a
 	// while.
 	c.pass(time.Minute - c.now%time.Minute)
 	c.askTimes(t, "b1", "user=far", 2)

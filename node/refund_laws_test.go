@@ -9,7 +9,7 @@ import (
 )
 
 // Whatever is given back when and by whom, and whatever is lost, repeated,
-// late, cut off or restarted: no label admits more than the limit and its
+// late, cut off or restarted: no window admits more than the limit and its
 // budget beyond what was given back, and refunds leave no bound weaker.
 func TestRightsHoldWithRefunds(t *testing.T) {
 	for _, algorithm := range []string{"fixed_window", "sliding_window", "token_bucket", "sliding_log"} {

@@ -182,7 +182,7 @@ func testKeyOf(c *cluster, t testing.TB) crdt.Key {
 	return call.Hits()[0].Key
 }
 
-// The rights that a refund returns are those of the label that they were used
+// The rights that a refund returns are those of the window that they were used
 // in, and no others: a row that was made before or is made after says the same.
 func TestRefundReturnsRights(t *testing.T) {
 	for _, algorithm := range []string{"fixed_window", "sliding_window", "sliding_log", "token_bucket"} {
@@ -228,12 +228,12 @@ func TestRefundReturnsRights(t *testing.T) {
 }
 
 // These schedules break the limit of 10, of which a1 has the rights to 5, where
-// a refund is applied carelessly. How many hits a1 uses in a label tells ours
+// a refund is applied carelessly. How many hits a1 uses in a window tells ours
 // from the broken rule:
 //
 //	schedule  the broken rule                                 used, of 5
 //	Twice     a receipt is handed in as often as it comes     6: it gave back another's hits
-//	NextLabel a refund counts in the label that it comes in   6: likewise
+//	NextLabel a refund counts in the window that it comes in   6: likewise
 func TestMutationRefundTwice(t *testing.T) {
 	mutated(t, func(broken bool) int {
 		w := halves(t)

@@ -16,9 +16,9 @@ import (
 // are in gossip.
 //
 //	schedule      the broken rule                                  admitted of 10
-//	LeapAndBack   labels are cut from the wall clock as it is      20: an old label comes again
-//	Leap          a leap ahead is believed at once                 20: the next label is fresh
-//	PeerAhead     any peer's clock is adopted                      20: the next label is fresh
+//	LeapAndBack   windows are cut from the wall clock as it is      20: an old window comes again
+//	Leap          a leap ahead is believed at once                 20: the next window is fresh
+//	PeerAhead     any peer's clock is adopted                      20: the next window is fresh
 //	SameSlot      a restart counts under the slot it had           16: nobody tells it its own hits
 func mutated(t *testing.T, play func(broken bool) int, ours, broken int) {
 	t.Helper()
@@ -60,7 +60,7 @@ func (c *cluster) admit(t *testing.T, name string, n int) int {
 
 const tenAMinute = "{unit: minute, requests_per_unit: 10}"
 
-// The wall clock of a daemon leaps, labels are collected, and it is set back.
+// The wall clock of a daemon leaps, windows are collected, and it is set back.
 func TestMutationLeapAndBack(t *testing.T) {
 	mutated(t, func(broken bool) int {
 		c := newCluster(t, tenAMinute, "a1", "a2")

@@ -20,9 +20,9 @@ import (
 // one before. For buckets it is a meter of the usage that drains at the
 // daemon's own rate. For logs it holds the daemon's own stamps.
 type Account struct {
-	Window             int64  // windows: start of the label; buckets: when the meter was read
+	Window             int64  // windows: start of the window; buckets: when the meter was read
 	Used, Back         uint64 // buckets: Used is micro-tokens in use
-	PrevUsed, PrevBack uint64 // windows: of the label before; buckets: PrevUsed is the rate drained at
+	PrevUsed, PrevBack uint64 // windows: of the window before; buckets: PrevUsed is the rate drained at
 	stamps             Cell   // logs
 	log                Log
 }

@@ -29,7 +29,7 @@ func (f Fold) RefundEnd(window int64) int64 {
 // Refundable reports whether hits that were counted in a window can be refunded
 // at now.
 func (f Fold) Refundable(now, window int64) bool {
-	if f.Algorithm.Bucket() { // a limit of another rate may cut labels otherwise
+	if f.Algorithm.Bucket() { // a limit of another rate may cut windows otherwise
 		is, _, _ := f.Shared(&Cell{}, now)
 		return window == is
 	}

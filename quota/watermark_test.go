@@ -8,7 +8,7 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// ownerLimit draws a limit that a home may keep.
+// ownerLimit draws a limit that an owner may keep.
 func ownerLimit(t *rapid.T) *rules.Limit {
 	l := &rules.Limit{
 		Algorithm:  rules.Algorithm(rapid.IntRange(0, 4).Draw(t, "algorithm")),
@@ -21,8 +21,8 @@ func ownerLimit(t *rapid.T) *rules.Limit {
 	return l
 }
 
-// Who takes over from the marks of a home never finds more left than that home
-// had, whatever it spent within them and when.
+// Who takes over from the marks of an owner never finds more left than that
+// owner had, whatever it spent within them and when.
 func TestWatermarksHoldWhatWasSpent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := ownerLimit(t)
@@ -62,7 +62,7 @@ func TestWatermarksHoldWhatWasSpent(t *testing.T) {
 	})
 }
 
-// Within its marks alone a home spends no more of a window than is marked.
+// Within its marks alone an owner spends no more of a window than is marked.
 func TestRoomEndsAtTheWatermark(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := ownerLimit(t)

@@ -233,16 +233,16 @@ func (x *rig) probe(c *rigCall) {
 }
 
 func (x *rig) probeOne(h *node.Hit, st *node.Status, owners [2]crdt.Incarnation, answer string) {
-	for stage := range owners {
+	for step := range owners {
 		switch {
-		case owners[stage] == 0 || int(h.Failed) > stage:
+		case owners[step] == 0 || int(h.Failed) > step:
 		case answer == "grant":
 			return
 		case answer == "deny":
 			st.Over, st.Gate = true, node.OwnerGate
 			return
 		case answer != "fail":
-			st.Owner = owners[stage]
+			st.Owner = owners[step]
 			var open bool
 			if st.Within, open = x.p.Reach.Routes().Reach(func() time.Duration { return x.at }, st.Owner); open {
 				st.Wait = true

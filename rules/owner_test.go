@@ -9,8 +9,8 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// TestHomed states which limits are decided by what a home grants, and how far
-// from it a home is.
+// TestHomed states which limits are decided by what an owner grants, and how
+// far from it an owner is.
 func TestHomed(t *testing.T) {
 	budget := func(p rules.Placement) rules.Limit { return rules.Limit{HasBudget: true, Placed: p} }
 	strict := func(s rules.Scope) rules.Limit {
@@ -45,7 +45,7 @@ func TestHomed(t *testing.T) {
 	}
 }
 
-// TestReserves states how a limit is split between its home and the others.
+// TestReserves states how a limit is split between its owner and the others.
 func TestReserves(t *testing.T) {
 	shared := func(n, burst uint32, share rules.PPM) rules.Limit {
 		return rules.Limit{Consistency: rules.Strict, Requests: n, Burst: burst, OnFailure: rules.Share, ReserveShare: share}
@@ -77,8 +77,8 @@ func TestReserves(t *testing.T) {
 	}
 }
 
-// TestReservesNeverExceed checks that what the home and all floors may admit is
-// never more than the limit with its budget, and that all else of a limit is
+// TestReservesNeverExceed checks that what the owner and all reserves may admit
+// is never more than the limit with its budget, and that all else of a limit is
 // that of its ledgers.
 func TestReservesNeverExceed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -33,7 +33,7 @@ func TestHasRights(t *testing.T) {
 	}
 }
 
-// TestTotal compares the rights of a label with L(1+b) in whole numbers of any
+// TestTotal compares the rights of a window with L(1+b) in whole numbers of any
 // size.
 func TestTotal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -63,8 +63,8 @@ func TestTotal(t *testing.T) {
 	}
 }
 
-// TestHashOfWeights checks that pinned weights and homes are part of what a set
-// says, and where the rights were placed is not.
+// TestHashOfWeights checks that pinned weights and owners are part of what a
+// set says, and where the rights were placed is not.
 func TestHashOfWeights(t *testing.T) {
 	hash := func(l rules.Limit) uint64 {
 		l.Unit, l.Multiplier = rules.Minute, 1

@@ -26,7 +26,7 @@ func TestAuditorsPassACleanRun(t *testing.T) {
 	}
 }
 
-// An auditor alone keeps the books that it shares with the others.
+// An auditor alone keeps the ground truth that it shares with the others.
 func TestAuditorsWorkAlone(t *testing.T) {
 	all, err := Run(small(t), Options{Auditors: TestAuditors()})
 	if err != nil {

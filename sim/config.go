@@ -47,7 +47,7 @@ type Config struct {
 	Policy Policy
 	// Allotments is how daemons share out rights, where rules have them.
 	Rights Rights
-	// Strict is how keys are counted at homes, where rules have them so.
+	// Strict is how keys are counted at owners, where rules have them so.
 	Strict Strict
 	// Grid, when it is not nil, plays many runs in place of one: see package
 	// grid.

@@ -24,8 +24,8 @@ type Expect struct {
 	// The least hits admitted and denied over the run, and descriptors that
 	// were answered less than exactly.
 	Admitted, Denied, Degraded *uint64
-	// LocalRatio is the least share of the decisions of homes that were made at
-	// once, UnderRatio the most that strict windows may have missed,
+	// LocalRatio is the least share of the decisions of owners that were made
+	// at once, UnderRatio the most that strict windows may have missed,
 	// RequestsPerSecond the most asks that a daemon may have got in a second.
 	LocalRatio, UnderRatio *float64
 	RequestsPerSecond      *uint64

@@ -50,7 +50,7 @@ const (
 	// the first half of its time. Then they go on, and are still taken for
 	// dead.
 	Zombie
-	// LayoutChange has a daemon of From propose another layout of homes, which
+	// LayoutChange has a daemon of From propose another layout of owners, which
 	// is drawn.
 	LayoutChange
 )
@@ -342,7 +342,7 @@ func (a *faults) drawReplicas(w *World, region string) []string {
 	return all
 }
 
-// repin pins a rule that homes count to a region.
+// repin pins a rule that owners count to a region.
 func (a *faults) repin(w *World, l *route.Layout, region string) {
 	for _, r := range w.Rules().Rules() {
 		if r.Limit == nil || !r.Limit.Homed() {

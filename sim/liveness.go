@@ -224,7 +224,7 @@ func shared(cells []gossip.Cell, own crdt.Incarnation, low, high int64) []gossip
 	})
 }
 
-// windowOf names a label of a key.
+// windowOf names a window of a key.
 type windowOf struct {
 	key    crdt.Key
 	window int64

@@ -28,7 +28,7 @@ func hard(t testing.TB, limit string) *Config {
 
 const fixed = "unit: second, unit_multiplier: 5, requests_per_unit: 200, overage_budget: 10%"
 
-// altered are an office's rights with another answer for what it holds.
+// altered are a rights agent's rights with another answer for what it holds.
 type altered struct {
 	node.Allotments
 	base func(inner node.Allotments, rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason)
@@ -280,8 +280,8 @@ func TestSlowBucketDoesNotStarve(t *testing.T) {
 	}
 }
 
-// While a limit changes, the greatest that is in force anywhere bounds a label,
-// and afterwards the new one.
+// While a limit changes, the greatest that is in force anywhere bounds a
+// window, and afterwards the new one.
 func TestBudgetHoldsWhileALimitChanges(t *testing.T) {
 	for _, to := range []string{"40", "900"} {
 		cfg := hard(t, fixed)
@@ -301,7 +301,7 @@ func TestBudgetHoldsWhileALimitChanges(t *testing.T) {
 }
 
 // A wall clock that steps ahead by an hour and back does not bring rights of a
-// label that was used.
+// window that was used.
 func TestRightsSurviveAClockThatLeaps(t *testing.T) {
 	cfg := hard(t, fixed)
 	cfg.Faults = []Fault{
@@ -317,7 +317,8 @@ func TestRightsSurviveAClockThatLeaps(t *testing.T) {
 	}
 }
 
-// Notes about rights are lost, repeated and late, and the books still balance.
+// Notes about rights are lost, repeated and late, and rights are still
+// conserved.
 func TestTransfersOverBadLinks(t *testing.T) {
 	cfg := hard(t, fixed)
 	cfg.Workloads[0].Pinned, cfg.Workloads[0].Rate = true, 60

@@ -15,7 +15,7 @@ import (
 	"github.com/georld/rld/sticky"
 )
 
-// homed is a cluster of two regions, one of which is home to a limit that is
+// homed is a cluster of two regions, one of which is owner to a limit that is
 // asked for much more than it has.
 func homed(t testing.TB, limit string) *Config {
 	cfg := Default()
@@ -30,7 +30,7 @@ func homed(t testing.TB, limit string) *Config {
 	return &cfg
 }
 
-// strictAuditors are those that hold homes to account.
+// strictAuditors are those that hold owners to account.
 var strictAuditors = []string{"admitted", "strict"}
 
 const strictFixed = "unit: second, unit_multiplier: 3, requests_per_unit: 200, consistency: strict, home: eu"
@@ -40,7 +40,7 @@ const strictLong = "unit: second, unit_multiplier: 6, requests_per_unit: 200, co
 // tamper changes messages about strict keys as they arrive.
 type tamper = func(w *World, d *Daemon, m *sticky.Message) []*sticky.Message
 
-// credited names what a holder has of a home's grants.
+// credited names what a holder has of an owner's grants.
 type credited struct {
 	holder, owner crdt.Incarnation
 	key           crdt.Key
@@ -57,7 +57,8 @@ func addGrants() tamper {
 	})
 }
 
-// carryGrants has holders take what they were granted of a label into the next.
+// carryGrants has holders take what they were granted of a window into the
+// next.
 func carryGrants(window int64) tamper {
 	totals := make(map[credited]uint64)
 	return onGrants(func(d *Daemon, g *sticky.LeaseGrant) {
@@ -82,7 +83,7 @@ func onGrants(change func(d *Daemon, g *sticky.LeaseGrant)) tamper {
 	}
 }
 
-// refundTwice has homes take back twice what holders return.
+// refundTwice has owners take back twice what holders return.
 func refundTwice() tamper {
 	totals := make(map[credited]uint64)
 	return func(_ *World, d *Daemon, m *sticky.Message) []*sticky.Message {
@@ -100,7 +101,7 @@ func refundTwice() tamper {
 	}
 }
 
-// oneVote has homes take the vote of one replica for that of all, and has no
+// oneVote has owners take the vote of one replica for that of all, and has no
 // other replica hear of a raise.
 func oneVote(_ *World, d *Daemon, m *sticky.Message) []*sticky.Message {
 	out := *m
@@ -120,7 +121,7 @@ func oneVote(_ *World, d *Daemon, m *sticky.Message) []*sticky.Message {
 	return all
 }
 
-// blindTakeover has replicas vote for homes that do not know what they hold.
+// blindTakeover has replicas vote for owners that do not know what they hold.
 func blindTakeover() tamper {
 	held := make(map[crdt.Key]sticky.Watermarks)
 	return func(_ *World, _ *Daemon, m *sticky.Message) []*sticky.Message {
@@ -140,7 +141,7 @@ func blindTakeover() tamper {
 }
 
 // Schedules that broke other designs of strict keys, and bugs of ours: our
-// homes hold, and with the bug an auditor says so.
+// owners hold, and with the bug an auditor says so.
 func TestStrictMutations(t *testing.T) {
 	crashes := func(cfg *Config, m *mutation) {
 		for at := time.Second; at < cfg.Duration; at += 1500 * time.Millisecond {
@@ -196,7 +197,7 @@ func TestStrictMutations(t *testing.T) {
 		{
 			name: "a replica that lost its disk votes",
 			world: func(cfg *Config, m *mutation) {
-				// Watermarks of one label are with eu-0 and eu-1 alone. Then
+				// Watermarks of one window are with eu-0 and eu-1 alone. Then
 				// the one is down and the other has forgotten, and eu-2 is
 				// back.
 				cfg.Rules = parsed(t, "domain: edge\ndescriptors:\n  - key: org\n    rate_limit: {"+

@@ -16,17 +16,17 @@ type Policy uint8
 // The policies.
 const (
 	// Budgeted is the rules as they are written: both gates, rights that sum
-	// to L(1+b), or to L for a partitioned limit, and donations.
+	// to L(1+b), or to L for a partitioned limit, and transfers.
 	Budgeted Policy = iota
 	// Naive has neither rights nor extrapolation: merged counts decide.
 	Naive
 	// Extrapolated has the estimate gate alone.
 	Extrapolated
-	// Capped has both gates and no donations: a share is a cap.
+	// Capped has both gates and no transfers: a share is a cap.
 	Capped
-	// Partitioned has rights that sum to L, and donations.
+	// Partitioned has rights that sum to L, and transfers.
 	Partitioned
-	// Static has equal shares of L: no donations, and nothing is rebalanced.
+	// Static has equal shares of L: no transfers, and nothing is rebalanced.
 	Static
 
 	policyKinds = iota
@@ -76,7 +76,7 @@ func (p Policy) Plain() bool { return p == Partitioned || p == Static }
 // rebalances reports whether shares follow demand.
 func (p Policy) rebalances() bool { return p.HasRights() && p != Static }
 
-// total is what all rights of one label of a limit sum to.
+// total is what all rights of one window of a limit sum to.
 func (p Policy) Total(l *rules.Limit) uint64 {
 	if p.Plain() {
 		return uint64(l.Requests)

@@ -37,7 +37,7 @@ type Result struct {
 	// Rights is what became of rights, nil where no rule has any.
 	Rights *RightsResult `json:"rights,omitempty"`
 
-	// Strict is what became of keys that are counted at homes, nil where there
+	// Strict is what became of keys that are counted at owners, nil where there
 	// are none.
 	Strict *StrictResult `json:"strict,omitempty"`
 
@@ -48,7 +48,7 @@ type Result struct {
 	Series *Series `json:"series,omitempty"`
 }
 
-// RuleResult is what became of one rule. Overage is over all its keys' labels
+// RuleResult is what became of one rule. Overage is over all its keys' windows
 // in which anything was admitted.
 type RuleResult struct {
 	Rule      string `json:"rule"` // domain and path
@@ -57,12 +57,12 @@ type RuleResult struct {
 	Admitted  uint64 `json:"admitted"` // hits
 	Denied    uint64 `json:"denied"`   // hits
 	Windows   uint64 `json:"windows"`
-	// OverageRatioMax is the worst label's (admitted - limit) / limit, 0 when
-	// none went over; OverageRatioMean is over the labels that reached the
+	// OverageRatioMax is the worst window's (admitted - limit) / limit, 0 when
+	// none went over; OverageRatioMean is over the windows that reached the
 	// limit.
 	OverageRatioMax  float64 `json:"overage_ratio_max"`
 	OverageRatioMean float64 `json:"overage_ratio_mean"`
-	// Bound is Theorem 1's for the worst label, as a ratio of the limit,
+	// Bound is Theorem 1's for the worst window, as a ratio of the limit,
 	// computed from the recorded arrivals and ages.
 	Bound float64 `json:"bound"`
 	// FalseDenialRatio is the share of the hits asked for that were refused
@@ -111,7 +111,7 @@ type GridCell struct {
 	// Exceeded counts the windows above the sum of all rights. The naive and
 	// the extrapolated policies have none, and are held to the budget.
 	Exceeded uint64 `json:"exceeded"`
-	// Transfers is the messages about donations for a decision.
+	// Transfers is the messages about transfers for a decision.
 	Transfers float64 `json:"transfers"`
 	// Design is the figures of the simulation that the policies were designed
 	// with, nil where it played no such cell.
@@ -176,14 +176,14 @@ type Series struct {
 // RuleSeries is one rule over time.
 type RuleSeries struct {
 	Rule  string  `json:"rule"`
-	Limit float64 `json:"limit"` // of the busiest key, hits a label
+	Limit float64 `json:"limit"` // of the busiest key, hits a window
 	// WindowSeconds is the time in which as much as Limit comes back: the
 	// window, or what an empty bucket takes to be full; 0 when it never is.
 	WindowSeconds float64 `json:"window_seconds"`
 	// Admitted is, per region, the hits admitted in each step.
 	Admitted [][]float64 `json:"admitted"`
 	Denied   []float64   `json:"denied"`
-	// Overage is the worst (admitted - limit) / limit of the labels running
+	// Overage is the worst (admitted - limit) / limit of the windows running
 	// or ended in the step, Bound what Theorem 1 allows for it.
 	Overage []float64 `json:"overage"`
 	Bound   []float64 `json:"bound"`

@@ -165,7 +165,7 @@ func (d *Daemon) postRights(w *World, m *agent.Message) {
 	}
 }
 
-// agentEvents names what happened to offices, for Result.Seen.
+// agentEvents names what happened to rights agents, for Result.Seen.
 func (w *World) agentEvents(seen map[string]uint64) {
 	for k, n := range w.agents {
 		if n > 0 {
@@ -196,7 +196,7 @@ func (w *World) rightsResult() *RightsResult {
 	return r
 }
 
-// donates reports whether a message is sent because of a donation.
+// transfers reports whether a message is sent because of a transfer.
 func transfers(m *gossip.Message) bool {
 	return m.Expedited && (len(m.RightsMessages) > 0 ||
 		slices.ContainsFunc(m.Cells, func(c gossip.Cell) bool { return c.Kind == gossip.Given }))

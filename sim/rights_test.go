@@ -153,7 +153,7 @@ func TestACutOffRegionKeepsItsShare(t *testing.T) {
 	}
 }
 
-// A dead daemon's share is back from the first label that starts a horizon
+// A dead daemon's share is back from the first window that starts a horizon
 // after its crash, where at most a third of the region's daemons are dead.
 func TestADeadDaemonsShareComesBack(t *testing.T) {
 	const crash = 10 * time.Second

@@ -124,8 +124,8 @@ func TestCrashIsReported(t *testing.T) {
 	}
 }
 
-// TestIncarnationReuse checks that a mutation is in force when it is requested: a
-// restarted daemon has its former incarnation, and otherwise another.
+// TestIncarnationReuse checks that a mutation is in force when it is requested:
+// a restarted daemon has its former incarnation, and otherwise another.
 func TestIncarnationReuse(t *testing.T) {
 	for _, reuse := range []bool{false, true} {
 		cfg := small(t)

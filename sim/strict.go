@@ -176,8 +176,8 @@ func (d *Daemon) flush(w *World, to crdt.Incarnation) {
 	}
 }
 
-// stepStrict hands a message about strict keys to its recipients. It returns the
-// answers of the nodes.
+// stepStrict hands a message about strict keys to its recipients. It returns
+// the answers of the nodes.
 func (d *Daemon) stepStrict(w *World, m *sticky.Message) []sticky.Message {
 	var answers []sticky.Message
 	at := d.Instant(w.now)

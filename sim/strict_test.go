@@ -127,8 +127,8 @@ func TestBreakersOpenAndClose(t *testing.T) {
 	}
 }
 
-// TestStrictWithoutFaults has owners answer calls in about a round trip, also of
-// several shards and where windows end meanwhile.
+// TestStrictWithoutFaults has owners answer calls in about a round trip, also
+// of several shards and where windows end meanwhile.
 func TestStrictWithoutFaults(t *testing.T) {
 	cfg := homed(t, "unit: second, unit_multiplier: 1, requests_per_unit: 60, consistency: strict, home: eu")
 	cfg.Shards, cfg.Workloads[0].Keys, cfg.Strict.Sync = 4, 40, 5*time.Millisecond

@@ -16,24 +16,24 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Strict is how keys are counted at homes. A field of 0 is the default.
+// Strict is how keys are counted at owners. A field of 0 is the default.
 type Strict struct {
-	// Replicas is how many daemons of each region hold what its homes may have
+	// Replicas is how many daemons of each region hold what its owners may have
 	// consumed, odd, or both of a region of two: the first ones. Default three,
 	// or as many as there can be.
 	Replicas int
-	// Headroom is how many hits homes have held ahead of need, default 20.
+	// Headroom is how many hits owners have held ahead of need, default 20.
 	Headroom uint64
 	// Prefetch is how many rights to a key daemons keep that are asked for it
 	// now and then, default 16, below 0 for none.
 	Prefetch int
-	// Forward is how long a call waits for a home in its region, default 50 ms,
-	// and Margin how much longer than a round trip for one elsewhere, default
-	// 100 ms.
+	// Forward is how long a call waits for an owner in its region, default 50
+	// ms, and Margin how much longer than a round trip for one elsewhere,
+	// default 100 ms.
 	Forward, Margin time.Duration
 	// Sync is the longest that a disk takes to sync a journal, default 20 ms.
 	Sync time.Duration
-	// Breaker is when a daemon stops asking a home that does not answer.
+	// Breaker is when a daemon stops asking an owner that does not answer.
 	Breaker breaker.Config
 }
 
@@ -104,7 +104,7 @@ func firstReplicas(r *Region, n int) []string {
 	return names
 }
 
-// ownersConfig is how nodes count at homes.
+// ownersConfig is how nodes count at owners.
 func (c *Config) ownersConfig() lease.Config {
 	s := c.Strict.withDefaults()
 	return lease.Config{Headroom: s.Headroom, Prefetch: uint64(max(s.Prefetch, 0))}

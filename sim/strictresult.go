@@ -12,10 +12,10 @@ import (
 	"github.com/georld/rld/sticky"
 )
 
-// StrictResult is what became of keys that are counted at homes.
+// StrictResult is what became of keys that are counted at owners.
 type StrictResult struct {
-	// Decisions counts the descriptors that homes decide, and Local those that
-	// were decided at once: by the home itself, or by rights it had given
+	// Decisions counts the descriptors that owners decide, and Local those that
+	// were decided at once: by the owner itself, or by rights it had given
 	// before.
 	Decisions  uint64  `json:"decisions"`
 	Local      uint64  `json:"local"`
@@ -37,7 +37,7 @@ type StrictResult struct {
 	Accepted    uint64  `json:"accepted"`
 	// RequestsPerSecond is the most that one daemon got in a second.
 	RequestsPerSecond uint64 `json:"requests_per_second"`
-	// Syncs counts those of journals, Takeovers the homes that learned that
+	// Syncs counts those of journals, Takeovers the owners that learned that
 	// another one had prevailed, and Layouts the layouts after the first.
 	Syncs     uint64 `json:"syncs"`
 	Takeovers uint64 `json:"takeovers"`
@@ -70,7 +70,7 @@ func (t *strictTally) sent(now time.Duration, to int, m *sticky.Message) {
 	t.out.RequestsPerSecond = max(t.out.RequestsPerSecond, t.counted[to])
 }
 
-// decided counts the descriptors of a call that homes decide.
+// decided counts the descriptors of a call that owners decide.
 func (t *strictTally) decided(now time.Duration, a *pendingCall) {
 	for i := range a.call.Statuses {
 		st := &a.call.Statuses[i]
@@ -92,7 +92,7 @@ func (t *strictTally) decided(now time.Duration, a *pendingCall) {
 	}
 }
 
-// strictResult sums up what became of keys with homes, nil where there are
+// strictResult sums up what became of keys with owners, nil where there are
 // none.
 func (w *World) strictResult() *StrictResult {
 	if !w.owners {
@@ -133,7 +133,7 @@ func (w *World) acceptorEvents(seen map[string]uint64) {
 }
 
 // anyOwners reports whether some rule of some set of the run is counted at
-// homes.
+// owners.
 func (c *Config) HasOwners() bool {
 	if !c.Policy.HasRights() {
 		return false

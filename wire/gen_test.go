@@ -191,5 +191,5 @@ func genMessages() *rapid.Generator[[]gossip.Message] {
 	})
 }
 
-// now is the clock of most messages, and the middle of most labels.
+// now is the clock of most messages, and the middle of most windows.
 var now = hlc.New(1_800_000_000_000, 3)

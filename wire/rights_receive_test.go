@@ -10,8 +10,9 @@ import (
 	"github.com/georld/rld/quota/agent"
 )
 
-// FuzzRightsReceive hands an office whatever a peer's frame may hold, as if it
-// were from that peer: it may refuse it or believe it, but goes on working.
+// FuzzRightsReceive hands a rights agent whatever a peer's frame may hold, as
+// if it were from that peer: it may refuse it or believe it, but goes on
+// working.
 func FuzzRightsReceive(f *testing.F) {
 	gen := rapid.Custom(genRights)
 	for seed := range 8 {

@@ -11,8 +11,8 @@ import (
 	"github.com/georld/rld/quota/agent"
 )
 
-// rightsWorld is one office in each of three regions, with their messages as
-// frames, 80 ms between them.
+// rightsWorld is one rights agent in each of three regions, with their messages
+// as frames, 80 ms between them.
 type rightsWorld struct {
 	t      testing.TB
 	at     time.Duration

@@ -11,9 +11,9 @@ import (
 	"github.com/georld/rld/server/admin/api"
 )
 
-// budgetHandler is the admin listener of a daemon with three rules: one bounded,
-// one estimated, one in shadow mode of a region; an epoch is pending. Of login
-// there is advice up to 1 % of false denials, of others none.
+// budgetHandler is the admin listener of a daemon with three rules: one
+// bounded, one estimated, one in shadow mode of a region; an epoch is pending.
+// Of login there is advice up to 1 % of false denials, of others none.
 func budgetHandler() http.Handler {
 	return admin.New(admin.Options{
 		Metrics: http.NotFoundHandler(),
@@ -105,7 +105,8 @@ func TestPercentOf(t *testing.T) {
 	}
 }
 
-// TestBudgetTableOfHardlyAnything: what a daemon does not know is no reason to fail.
+// TestBudgetTableOfHardlyAnything: what a daemon does not know is no reason to
+// fail.
 func TestBudgetTableOfHardlyAnything(t *testing.T) {
 	for _, a := range []api.BudgetAnswer{
 		{},

@@ -12,8 +12,8 @@ import (
 	"github.com/georld/rld/server/admin/api"
 )
 
-// budgetTable shows an answer to people: a row a rule, then the regions, then the
-// agreements on rights.
+// budgetTable shows an answer to people: a row a rule, then the regions, then
+// the agreements on rights.
 func budgetTable(a *api.BudgetAnswer) string {
 	var b strings.Builder
 	if len(a.Rules) == 0 {
@@ -207,7 +207,8 @@ func holdingText(a *api.BudgetAnswer, r *api.RuleBudget) string {
 	return text + ".\n"
 }
 
-// adviceText is what rld budget advise prints: what to paste goes first, as it is.
+// adviceText is what rld budget advise prints: what to paste goes first, as it
+// is.
 func adviceText(a *api.BudgetAnswer) string {
 	var b strings.Builder
 	for i := range a.Rules {

@@ -22,7 +22,7 @@ func newExplain(p process) *cobra.Command {
 		Use:   "explain --domain DOMAIN KEY=VALUE...",
 		Short: "Say what a request would get from a running daemon, and why",
 		Long: "Ask a running daemon what a request would get that came now, and all that leads to it: the\n" +
-			"rule and where it is written, the home of the key and whether it can be reached, what each\n" +
+			"rule and where it is written, the owner of the key and whether it can be reached, what each\n" +
 			"region is known to have admitted and how old that is, the rights, what both gates say, and\n" +
 			"the headers of the answer. Nothing is charged. The KEY=VALUE arguments and --descriptor are\n" +
 			"those of rld check. The exit code is 0 when there is an answer, whatever it says, and 2\n" +

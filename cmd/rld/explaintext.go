@@ -109,7 +109,8 @@ func noLimitText(why api.WhyNoLimit) string {
 	return string(why)
 }
 
-// limitInForce is a limit in few words: "5/1m fixed_window, strict, placement owner".
+// limitInForce is a limit in few words: "5/1m fixed_window, strict, placement
+// owner".
 func limitInForce(l *api.LimitInForce) string {
 	parts := []string{
 		windowText(&api.RuleBudget{Limit: l.Requests, WindowSeconds: l.WindowSeconds}) + " " + l.Algorithm,

@@ -98,9 +98,9 @@ func changeText(a *api.LayoutAnswer) string {
 // awaitEvery is the time between two polls.
 const awaitEvery = 200 * time.Millisecond
 
-// await polls until the layout is in force. After the timeout it returns an error
-// that lists the missing voters. It repeats polls that fail, since daemons come and
-// go while a layout changes.
+// await polls until the layout is in force. After the timeout it returns an
+// error that lists the missing voters. It repeats polls that fail, since
+// daemons come and go while a layout changes.
 func (c *layoutChange) await(ctx context.Context, r *layoutReport) error {
 	ctx, cancel := context.WithTimeout(ctx, c.wait)
 	defer cancel()

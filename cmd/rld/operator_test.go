@@ -19,10 +19,10 @@ import (
 	"github.com/georld/rld/server/admin/api"
 )
 
-// TestOperatorScripts runs testdata/operator: rld explain, status, top and strict.
-// A script has, beside testscript's own commands, exits, which is that of
-// TestScripts for rld alone and starts no process, and the addresses of admin
-// listeners: those of TestClusterScripts that speak HTTP, and
+// TestOperatorScripts runs testdata/operator: rld explain, status, top and
+// strict. A script has, beside testscript's own commands, exits, which is that
+// of TestScripts for rld alone and starts no process, and the addresses of
+// admin listeners: those of TestClusterScripts that speak HTTP, and
 //
 //	$STRICT  a daemon of three regions with strict keys, and all that can be wrong
 //	$WELL    one in which nothing is
@@ -70,11 +70,11 @@ var (
 	red = daemonOfRegion("ap-south", "\x1b[31mred", "00000000000000c1")
 )
 
-// later is as far from the time of an answer as the test runs fast: scripts match it
-// by its digits before the point.
+// later is as far from the time of an answer as the test runs fast: scripts
+// match it by its digits before the point.
 func later(d time.Duration) *time.Time { return earlier(-d) }
 
-// strictHandler is us-0, which is not home of login. It takes commands about
+// strictHandler is us-0, which does not own login. It takes commands about
 // us-east, which are in force at the third look; those about eu-west never are.
 func strictHandler() http.Handler {
 	l := &layouts{state: troubledStrict()}
@@ -210,8 +210,8 @@ func topKeys(reveals bool) func(api.TopQuery) api.TopAnswer {
 	}
 }
 
-// explainedStrict knows a strict rule, endpoint, an unlimited one, staff, and none
-// else.
+// explainedStrict knows a strict rule, endpoint, an unlimited one, staff, and
+// none else.
 func explainedStrict(_ context.Context, q api.ExplainQuery) (api.ExplainAnswer, error) {
 	if q.Domain == "bad" {
 		return api.ExplainAnswer{}, errors.New("domain is bad")
@@ -233,7 +233,7 @@ func explainedStrict(_ context.Context, q api.ExplainQuery) (api.ExplainAnswer, 
 }
 
 func strictExplained() *api.Explained {
-	label := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
+	window := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
 	return &api.Explained{
 		Rule: &api.RuleRef{Path: "endpoint=/login > user", Name: "login", File: "limits.yaml", Line: 12},
 		Limit: &api.LimitInForce{Requests: 5, WindowSeconds: 60, Algorithm: "fixed_window", Consistency: "strict",
@@ -244,12 +244,12 @@ func strictExplained() *api.Explained {
 			{Region: "us-east", Hits: 2, StalenessSeconds: new(0.0)},
 		},
 		Estimate: &api.EstimateGate{Counted: 5, Extrapolated: 1, Capacity: 5},
-		Rights:   &api.RightsGate{Window: &label, Received: 2, Given: 1, Used: 1, WhyNot: "left out of an epoch"},
+		Rights:   &api.RightsGate{Window: &window, Received: 2, Given: 1, Used: 1, WhyNot: "left out of an epoch"},
 		StrictKey: &api.StrictKey{
 			Layout: 3, Region: "us-east", Pinned: true, Owner: &us1, WhyNot: "the circuit breaker is open",
 			Breaker: &api.Breaker{Owner: us1, State: api.BreakerOpen, Since: earlier(12 * time.Second), Calls: 50, Errors: 40},
 			Source:  api.SourceAcceptor, Ballot: &api.BallotState{Round: 7, Owner: us1},
-			Watermark: &api.WatermarkState{Window: &label, Watermark: new(uint64(5)), Consumed: new(uint64(4)), Limit: new(uint64(5))},
+			Watermark: &api.WatermarkState{Window: &window, Watermark: new(uint64(5)), Consumed: new(uint64(4)), Limit: new(uint64(5))},
 			Leases:    []api.GrantedLease{{Lessee: us0, Granted: 3, Returned: 1}, {Lessee: red, Granted: 1}}, Omitted: 2,
 			Lease: &api.Lease{Granted: 3, Used: 2, Returned: 1, Until: later(time.Hour), Requested: true, Denied: new(uint64(1)),
 				DeniedUntil: earlier(time.Second)},
@@ -260,7 +260,7 @@ func strictExplained() *api.Explained {
 	}
 }
 
-// explainedWell is a bucket with a budget and nobody home.
+// explainedWell is a bucket with a budget and no owner.
 func explainedWell(_ context.Context, q api.ExplainQuery) (api.ExplainAnswer, error) {
 	return api.ExplainAnswer{Domain: q.Domain, Hits: q.Hits, Allowed: true, Descriptors: []api.Explained{{
 		Rule: &api.RuleRef{Path: "user"}, Key: strings.Repeat("0", 32),
@@ -329,8 +329,8 @@ func TestAwaitTimesOutInAPoll(t *testing.T) {
 	}
 }
 
-// TestTopWatchesUntilInterrupted: an interrupt is no failure, a daemon that is gone
-// is one.
+// TestTopWatchesUntilInterrupted: an interrupt is no failure, a daemon that is
+// gone is one.
 func TestTopWatchesUntilInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()

@@ -31,7 +31,8 @@ func (l lines) strictKey(prefix string, at time.Time, g *api.StrictKey) {
 	}
 }
 
-// ownerText names the owner, the layout that chose it, and why it is unreachable.
+// ownerText names the owner, the layout that chose it, and why it is
+// unreachable.
 func ownerText(g *api.StrictKey) string {
 	by := fmt.Sprintf("by layout %d", g.Layout)
 	if g.Pinned {
@@ -67,7 +68,8 @@ func sourceText(s api.KeySource) string {
 	return ""
 }
 
-// breakerText returns the state of a circuit breaker, as in "open for 12s, 40 of 50 calls failed".
+// breakerText returns the state of a circuit breaker, as in "open for 12s, 40
+// of 50 calls failed".
 func breakerText(at time.Time, c *api.Breaker) string {
 	text := strings.ReplaceAll(string(c.State), "_", " ")
 	if c.Since != nil {

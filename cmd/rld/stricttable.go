@@ -9,8 +9,8 @@ import (
 	"github.com/georld/rld/server/admin/api"
 )
 
-// strictTable formats an answer: the layout, a row for each voter, the pins, and
-// the acceptor of the daemon.
+// strictTable formats an answer: the layout, a row for each voter, the pins,
+// and the acceptor of the daemon.
 func strictTable(a *api.StrictAnswer) string {
 	s := a.Strict
 	switch {

@@ -369,7 +369,7 @@ func TestConverge(t *testing.T) {
 		}, "settled replica"},
 		// The count is right, and no two replicas hold the same.
 		{"keeps something to itself", func() crdttest.Counter[vector] {
-			const own = 6 // past the slots of all writers
+			const own = 6 // past the incarnations of all writers
 			c := vectors()
 			add, covers, delta, value := c.Add, c.Covers, c.Delta, c.Value
 			shared := func(v *vector) *vector { s := (*v)[:min(len(*v), own)]; return &s }

@@ -12,7 +12,7 @@ import (
 )
 
 // priorityPair are two daemons of a region over TCP, of which a has a stream
-// and a lane to b.
+// and a priority stream to b.
 type priorityPair struct {
 	a, b    *daemon
 	addr    string
@@ -57,7 +57,7 @@ func newPriorityPair(t *testing.T, secure func(name string) func(*Config)) *prio
 	return l
 }
 
-// priority reports whether a has a lane to b.
+// priority reports whether a has a priority stream to b.
 func (l *priorityPair) priority() bool {
 	l.a.routes.RLock()
 	defer l.a.routes.RUnlock()
@@ -89,7 +89,8 @@ func TestPriority(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newPriorityPair(t, secure)
-			// The second one is too long for a lane, and takes the stream.
+			// The second one is too long for a priority stream, and takes the
+			// stream.
 			for _, frame := range []string{"soon", strings.Repeat("x", maxPriorityFrame+1), "again"} {
 				if !l.a.SendNow(2, []byte(frame)) {
 					t.Fatalf("a frame of %d bytes was not sent", len(frame))
@@ -98,7 +99,8 @@ func TestPriority(t *testing.T) {
 					t.Errorf("a frame of %d bytes arrived, want %d", len(got), len(frame))
 				}
 			}
-			// ProtocolErrors costs the lane and its stream, as it does there.
+			// ProtocolErrors costs the priority stream and the bulk stream, as
+			// it does there.
 			l.a.SendNow(2, []byte("invalid"))
 			l.within(t, "the end of both streams", func() bool { return !l.priority() && l.b.Stats().Accepted == 0 })
 			if l.b.Stats().ProtocolErrors["format"] == 0 {
@@ -108,8 +110,8 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// Whoever opens a lane that is none gets no answer, and nothing of what it says
-// comes to the handler.
+// Whoever opens a priority stream that is none gets no answer, and nothing of
+// what it says comes to the handler.
 func TestPriorityOfUnknownPeer(t *testing.T) {
 	l := newPriorityPair(t, plainly)
 	hello := func(change func(*greeting)) []byte {
@@ -140,7 +142,7 @@ func TestPriorityOfUnknownPeer(t *testing.T) {
 		}
 		conn.Close()
 	}
-	// The lane of a member still works.
+	// The priority stream of a member still works.
 	if !l.a.SendNow(2, []byte("mine")) {
 		t.Error("a frame was not sent")
 	}

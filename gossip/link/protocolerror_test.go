@@ -17,7 +17,7 @@ import (
 )
 
 // TestProtocolError has one of two peers send what the handler takes for
-// rubbish.
+// protocol error.
 func TestProtocolError(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		a := n.start(t, helloOf(1, "eu", "a"), nil)

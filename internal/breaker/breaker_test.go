@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestBreaker tells one life of a breaker, step by step: at which second, what
+// TestBreaker follows one breaker, step by step: at which second, what
 // happens, and what it says after.
 func TestBreaker(t *testing.T) {
 	b := breaker.New(breaker.Config{})

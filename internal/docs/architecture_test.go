@@ -16,7 +16,8 @@ import (
 )
 
 // TestArchitecture generates the table of layers from the policy of
-// internal/lint and the comments of the packages, and holds the page to packages and types that exist.
+// internal/lint and the comments of the packages, and holds the page to
+// packages and types that exist.
 func TestArchitecture(t *testing.T) {
 	p := readPage(t, "docs/architecture.md")
 	text := generate(t, p, map[string]func() string{"layers": func() string { return layerTable(t) }})

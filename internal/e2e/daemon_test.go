@@ -29,7 +29,7 @@ type daemon struct {
 	web          *http.Client
 
 	idMu sync.Mutex
-	ids  map[int]string // incarnation by life
+	ids  map[int]string // incarnation by run
 }
 
 // newDaemon makes a daemon of region i that listens at five addresses.
@@ -73,8 +73,8 @@ func (d *daemon) get(path string, answer any) error {
 	return json.Unmarshal(body, answer)
 }
 
-// incarnation returns the slot that the daemon counts under in this life, ""
-// while it does not say.
+// incarnation returns the incarnation that the daemon counts under in this run,
+// "" while it does not say.
 func (d *daemon) incarnation() string {
 	_, run, _ := d.now()
 	d.idMu.Lock()

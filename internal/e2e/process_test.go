@@ -52,10 +52,10 @@ const (
 	frozen
 )
 
-// process is a daemon's process: one life after another.
+// process is a daemon's process: one run after another.
 type process struct {
 	argv []string
-	log  string // file that all lives append to
+	log  string // file that all runs append to
 
 	mu    sync.Mutex // guards what follows
 	state state
@@ -65,7 +65,7 @@ type process struct {
 	ended chan struct{} // closed when cmd is gone
 }
 
-// start begins a new life.
+// start begins a new run.
 func (p *process) start(t testing.TB) {
 	t.Helper()
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -104,7 +104,7 @@ func environ() []string {
 	return kept
 }
 
-// now returns the state, the life, and when that began.
+// now returns the state, the run, and its start.
 func (p *process) now() (state, int, time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -76,7 +76,7 @@ func (c *cluster) homed(owner *daemon, rule string, n int) []string {
 	return out
 }
 
-// ownerOf returns the name of the daemon that a key is at home at, as this one
+// ownerOf returns the name of the daemon that owns a key, as this one
 // sees it.
 func (d *daemon) ownerOf(rule, value string) (string, error) {
 	var a api.ExplainAnswer

@@ -281,7 +281,7 @@ var e = 1 //lint:ignore U1000 kept for the example
 		name: "a word that is not used, in names and texts",
 		files: map[string]string{
 			"daemon/parley.go": "package daemon\n\nfunc keeperOf(officeName string) {}\n\n" +
-				"var text = \"the home of the key\"\n\nvar ok = \"the home region of the key\"\n",
+				"// A sibling is one.\nvar text = \"the home of the key\"\n\nvar ok = \"the home region of the key\"\n",
 			"daemon/ok_test.go": "package daemon\n\nvar text = \"abroad\"\n\nfunc TestNotary() {}\n",
 			"telemetry/ok.go":   "package telemetry\n\nvar labels = 1\n",
 		},
@@ -290,7 +290,8 @@ var e = 1 //lint:ignore U1000 kept for the example
 			"daemon/parley.go:1: word: parley: not \"parley\" but",
 			"daemon/parley.go:3: word: keeperOf: not \"keeper\" but proposer",
 			"daemon/parley.go:3: word: officeName: not \"office\" but rights agent",
-			"daemon/parley.go:5: word: text \"the home of the key\": not \"home\" but owner",
+			"daemon/parley.go:5: word: text \"A sibling is one.\": not \"sibling\" but regional peer",
+			"daemon/parley.go:6: word: text \"the home of the key\": not \"home\" but owner",
 		},
 	},
 	{
@@ -332,9 +333,12 @@ var e = 1 //lint:ignore U1000 kept for the example
 		},
 	},
 	{
-		name:  "too few comments",
-		files: map[string]string{"quota/bare.go": "package quota\n" + repeated("\nvar v%d int\n", 240)},
-		want:  []string{"internal/lint/policy.txt:1: share: too few comments"},
+		name: "too few comments",
+		files: map[string]string{
+			"quota/bare.go":  "package quota\n" + repeated("\nvar v%d int\n", 240),
+			"quota/plain.go": "package quota\n" + repeated("\nvar v%d int\n", 240),
+		},
+		want: []string{"internal/lint/policy.txt:1: share: too few comments"},
 	},
 }
 

@@ -80,10 +80,12 @@ func (w word) covers(pkg string) bool {
 	return slices.ContainsFunc(w.in, match) && !slices.ContainsFunc(w.out, match)
 }
 
-// allowsName reports whether identifier is one of the exceptions.
-func (w word) allowsName(identifier string) bool {
+// allows reports whether one of the exceptions covers name, an identifier or a
+// text, or appears as a phrase in its lower-case words.
+func (w word) allows(name, words string) bool {
 	return slices.ContainsFunc(w.except, func(e string) bool {
-		return slices.Contains(strings.Fields(e), identifier)
+		identifier, exact := strings.CutPrefix(e, "=")
+		return exact && name == identifier || !exact && strings.Contains(words, e)
 	})
 }
 
@@ -115,6 +117,9 @@ func (c *checker) checkWords(f *file) {
 	}
 	base := strings.TrimSuffix(path.Base(f.name), ".go")
 	c.checkName(f, f.syntax.Package, strings.TrimSuffix(base, "_test"))
+	for _, group := range f.syntax.Comments {
+		c.checkText(f, group.Pos(), group.Text())
+	}
 	var visit func(n ast.Node) bool
 	visit = func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -139,9 +144,10 @@ func (c *checker) checkWords(f *file) {
 
 // checkName reports banned words of an identifier.
 func (c *checker) checkName(f *file, pos token.Pos, name string) {
-	for _, part := range camelWords(name) {
+	parts := camelWords(name)
+	for _, part := range parts {
 		for _, w := range c.words[part] {
-			if w.name && w.covers(f.pkg) && !w.allowsName(name) {
+			if w.name && w.covers(f.pkg) && !w.allows(name, strings.Join(parts, " ")) {
 				c.report(f, pos, ruleWord, "%s: not %q but %s", name, part, w.use)
 			}
 		}
@@ -153,16 +159,9 @@ func (c *checker) checkText(f *file, pos token.Pos, text string) {
 	lower := strings.ToLower(text)
 	for part := range strings.FieldsFuncSeq(lower, func(r rune) bool { return !unicode.IsLetter(r) }) {
 		for _, w := range c.words[part] {
-			if w.text && w.covers(f.pkg) && !w.allowsText(lower) && !w.allowsName(text) {
-				c.report(f, pos, ruleWord, "text %.60q: not %q but %s", text, part, w.use)
+			if w.text && w.covers(f.pkg) && !w.allows(text, strings.Join(strings.Fields(lower), " ")) {
+				c.report(f, pos, ruleWord, "text %.60q: not %q but %s", strings.TrimSpace(text), part, w.use)
 			}
 		}
 	}
-}
-
-// allowsText reports whether a lower-case text has one of the phrases.
-func (w word) allowsText(text string) bool {
-	return slices.ContainsFunc(w.except, func(e string) bool {
-		return strings.Contains(text, strings.ToLower(e))
-	})
 }

@@ -68,7 +68,7 @@ func TestOverageOfCounts(t *testing.T) {
 // TestFalseDenialsOfShares replays shares with a budget of 10 % and of 0 over
 // demand of three patterns, with weights that follow it, and equal shares
 // without a budget. The figures before are those of a simulator of single
-// events; those of transfers are the policy of package donate with one daemon
+// events; those of transfers are the policy of package transfer with one daemon
 // a region.
 func TestFalseDenialsOfShares(t *testing.T) {
 	equal := []Pin{{0, 333_334}, {1, 333_333}, {2, 333_333}}

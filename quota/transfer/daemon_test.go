@@ -54,7 +54,7 @@ func (w *world) handle(e *event) {
 	case evAsk:
 		w.give(e)
 	case evAnswer:
-		w.credit(e.to, e.from, e.v)
+		w.receive(e.to, e.from, e.v)
 		d := &w.daemon[e.to]
 		v := &d.views[e.from%w.daemons]
 		v.held = v.used + e.snap.held
@@ -185,8 +185,8 @@ func (w *world) transferTo(from, to int, n uint64) {
 	w.send(e)
 }
 
-// credit merges the total that a donor has given.
-func (w *world) credit(to, from int, given uint64) (gain uint64) {
+// receive merges the total that a donor has given.
+func (w *world) receive(to, from int, given uint64) (gain uint64) {
 	d := &w.daemon[to]
 	if given <= d.got[from] {
 		return 0
@@ -211,7 +211,7 @@ func (w *world) audit() {
 
 // transfer receives rights; an aggregator splits those from another region.
 func (w *world) transfer(e *event) {
-	n := w.credit(e.to, e.from, e.v)
+	n := w.receive(e.to, e.from, e.v)
 	r := w.region(e.to)
 	if e.to != w.aggregator(r) || r == w.region(e.from) || n == 0 || w.daemons == 1 {
 		return
@@ -351,7 +351,7 @@ func (w *world) merge(to, from int, given uint64) {
 		w.audit()
 		return
 	}
-	w.credit(to, from, given)
+	w.receive(to, from, given)
 }
 
 // publish sends a region's frame to the others.

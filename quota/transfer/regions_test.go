@@ -61,7 +61,7 @@ func TestSpareLeavesTheFloor(t *testing.T) {
 	})
 }
 
-// A hungry region would run dry within a round trip and two ticks, or has used
+// A short region would run dry within a round trip and two ticks, or has used
 // half as an entity's; it needs no more than the limit leaves.
 func TestShortage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -7,7 +7,7 @@ import (
 
 // A world is a small deterministic event simulation: regions of daemons that
 // hold one key under fixed windows, with the rights gate, a plain estimate gate
-// and the donations of this package as messages that are late and get lost.
+// and the transfers of this package as messages that are late and get lost.
 
 const regions = 3
 
@@ -24,7 +24,7 @@ type setup struct {
 	daemons  int // A region.
 	windowMS int64
 	lagMS    int64 // Mean staleness of a region's view of another.
-	wanMS    int64 // One way of a donation between regions.
+	wanMS    int64 // One way of a transfer between regions.
 	limit    uint64
 	budget   Budget
 	kind     Kind
@@ -63,7 +63,7 @@ type result struct {
 	under     float64 // Mean over windows of (min(D, L) - A) / min(D, L).
 	over      float64 // Worst (A - L) / L.
 	decisions uint64
-	messages  uint64 // Of donations.
+	messages  uint64 // Of transfers.
 	broken    string // The first breach of the bound.
 }
 
@@ -274,7 +274,7 @@ func (w *world) pop() event {
 	}
 }
 
-// send is a message of a donation.
+// send is a message of a transfer.
 func (w *world) send(e event) {
 	w.res.messages++
 	w.deliver(e, w.wanMS)
@@ -436,5 +436,5 @@ func newSource(s setup, region int) source {
 }
 
 // burst is the mean length of a burst in windows. With equal shares and no
-// donations and no budget, bursty1.2 then loses a quarter (21 to 26 % by seed).
+// transfers and no budget, bursty1.2 then loses a quarter (21 to 26 % by seed).
 const burst = .2

@@ -111,7 +111,7 @@ func rest(b *strings.Builder, r *sim.Result) {
 		for i := range r.Rules {
 			if e := &r.Rules[i]; e.Exceeded > 0 {
 				fmt.Fprintf(t, "\t%s went over its budget of %s in %s, by %s at worst\n", plain(e.Rule),
-					Ratio(e.Budget), Plural(e.Exceeded, "label"), Ratio(e.ExceededWorst))
+					Ratio(e.Budget), Plural(e.Exceeded, "window"), Ratio(e.ExceededWorst))
 			}
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// strict reads how keys are counted at homes.
+// strict reads how keys are counted at owners.
 func (s *scenario) strict(n *yamlpos.Node) {
 	t := &s.cfg.Strict
 	s.fields(

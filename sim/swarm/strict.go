@@ -8,12 +8,12 @@ import (
 	"github.com/georld/rld/sim"
 )
 
-// owners draws whether keys are counted at homes, which half of the runs do,
+// owners draws whether keys are counted at owners, which half of the runs do,
 // and what goes wrong with them: beside all else, or in some alone, so that
-// homes are reached most of the time and much is asked of few keys. Homes that
-// die again and again, go on after all others took them for dead, or are taken
-// for dead half of the time; replicas that lose their disks, one or most of
-// them; layouts that change.
+// owners are reached most of the time and much is asked of few keys. Owners
+// that die again and again, go on after all others took them for dead, or are
+// taken for dead half of the time; replicas that lose their disks, one or most
+// of them; layouts that change.
 func (d *draw) owners() {
 	if !d.chance(0.5) {
 		return
@@ -48,7 +48,7 @@ func (d *draw) owners() {
 	}
 }
 
-// ownerOf draws how a limit of a scope is counted at homes. least is the
+// ownerOf draws how a limit of a scope is counted at owners. least is the
 // smaller of its requests and its burst.
 func (d *draw) ownerOf(scope string, least int) []string {
 	var f []string
@@ -72,7 +72,7 @@ func (d *draw) ownerOf(scope string, least int) []string {
 	return f
 }
 
-// press lets clients of homes ask for few keys and often.
+// press lets clients of owners ask for few keys and often.
 func (d *draw) press() {
 	if !d.tame {
 		return
@@ -83,7 +83,7 @@ func (d *draw) press() {
 	}
 }
 
-// strictFaults draws what goes wrong with homes.
+// strictFaults draws what goes wrong with owners.
 func (d *draw) strictFaults() {
 	if !d.strict {
 		return

@@ -22,7 +22,7 @@ type draw struct {
 	cfg    sim.Config
 	keys   []string // of the rules' descriptors
 	rights bool     // rules have rights
-	strict bool     // some are counted at homes
+	strict bool     // some are counted at owners
 	tame   bool     // and these are reached most of the time
 }
 

@@ -99,14 +99,14 @@ func (a *Answer) Granted() bool { return a.entry != nil }
 func (t *Table) Probe(at Now, h *Hit, a *Answer) {
 	t.at = at
 	*a = Answer{}
-	for stage := range uint8(2) {
-		a.reserve = stage > 0
+	for step := range uint8(2) {
+		a.reserve = step > 0
 		l := t.limit(h.Rule, a.reserve)
 		if l == nil {
 			break
 		}
 		e := t.find(h.Key, h.Rule, a.reserve)
-		if a.Verdict = t.byTicket(e, h, a, l); a.Verdict == undecided && h.Failed <= stage {
+		if a.Verdict = t.byTicket(e, h, a, l); a.Verdict == undecided && h.Failed <= step {
 			a.Verdict = t.byEntry(e, h, a, l)
 		}
 		if a.Verdict != Failed && a.Verdict != undecided {

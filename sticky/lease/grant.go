@@ -75,7 +75,7 @@ func (t *Table) merge(e *entry, l *rules.Limit, g *sticky.LeaseGrant) bool {
 		return false
 	}
 	if g.Window > x.window {
-		t.giveBack(e, l, 0)
+		t.returnLeft(e, l, 0)
 		for i := range e.waiters {
 			if w := &e.waiters[i]; w.state == granted && !w.byOwner {
 				w.state, w.request = waiting, 0

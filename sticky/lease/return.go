@@ -21,9 +21,9 @@ const (
 	returnResends = 2
 )
 
-// giveBack returns the rights left to the owner, except keep of them. Rights
+// returnLeft returns the rights left to the owner, except keep of them. Rights
 // that another daemon granted can only be used here.
-func (t *Table) giveBack(e *entry, l *rules.Limit, keep uint64) {
+func (t *Table) returnLeft(e *entry, l *rules.Limit, keep uint64) {
 	x := &e.lease
 	owner, _ := t.ownerOf(e.id.key, e.rule, e.reserve || l.HomeInRegion())
 	if quota.Of(l).Drains() || owner.Incarnation == 0 {
@@ -63,7 +63,7 @@ func (t *Table) trim(e *entry) {
 		return
 	}
 	if keep := t.kept(x, r.Limit); x.left(r.Limit, t.at.Millis) > keep {
-		t.giveBack(e, r.Limit, keep)
+		t.returnLeft(e, r.Limit, keep)
 		return
 	}
 	if x.resends == 0 || mono-x.returnedAt < prefetchInterval {
@@ -83,7 +83,7 @@ func (t *Table) Leave(at Now) {
 	t.at, t.cfg.Prefetch = at, 0
 	for _, e := range t.all {
 		if r := t.ruleOf(e); r != nil && e.lease.left(r.Limit, at.Millis) > 0 {
-			t.giveBack(e, r.Limit, 0)
+			t.returnLeft(e, r.Limit, 0)
 		}
 	}
 }

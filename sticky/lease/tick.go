@@ -40,7 +40,7 @@ func (t *Table) tick(e *entry, v *route.Routing) bool {
 	waits := len(e.waiters) > 0 || len(x.requests) > 0
 	idle := t.at.Mono-x.usedAt >= returnAfter
 	if keep := t.kept(x, r.Limit); !waits && idle && x.left(r.Limit, t.at.Millis) > keep {
-		t.giveBack(e, r.Limit, keep)
+		t.returnLeft(e, r.Limit, keep)
 	}
 	proposing := e.owner != nil && (len(e.owner.queue) > 0 || e.owner.proposer.Busy())
 	return waits || proposing || !idle && t.at.Millis < x.until

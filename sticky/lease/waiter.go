@@ -146,7 +146,7 @@ func (t *Table) Cancel(at Now, h *Hit, ticket uint64) {
 		unused := w.state == granted && w.hits > 0
 		e.remove(ticket)
 		if x := &e.lease; unused && len(e.waiters) == 0 && len(x.requests) == 0 && x.extra(t.at.Mono) == 0 {
-			t.giveBack(e, h.Rule.Limit, t.kept(x, h.Rule.Limit))
+			t.returnLeft(e, h.Rule.Limit, t.kept(x, h.Rule.Limit))
 		}
 	}
 }

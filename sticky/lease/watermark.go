@@ -41,7 +41,7 @@ func (e *entry) watermarksKey(region string) crdt.Key {
 	return e.id.key
 }
 
-// homed reports whether the region is the home of an entry by a routing. The
+// homed reports whether the region is the owner of an entry by a routing. The
 // next layout may have moved it to another region, whose voters copied the
 // watermarks of these and nothing that came after.
 func (e *entry) homed(v *route.Routing) bool {

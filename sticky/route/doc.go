@@ -1,6 +1,6 @@
 // Package route maps strict keys to their owners.
 //
-// A Layout lists the regions that can be the home of keys, with weights, pins
+// A Layout lists the regions that can be the owner of keys, with weights, pins
 // of rules to regions, and the strict voters of each region. A Routing combines
 // one layout with the live daemons:
 //

@@ -25,10 +25,10 @@ type Layout struct {
 	Pins    []Pin    // by rule
 }
 
-// Region is a region that can be the home of keys.
+// Region is a region that can be the owner of keys.
 type Region struct {
 	Name string
-	// Weight is proportional to the number of keys that have their home here.
+	// Weight is proportional to the number of keys that have their owner here.
 	Weight uint32
 	// Replicas are the names of the region's strict voters, sorted. Those of
 	// another region may be empty: not known yet.
@@ -123,7 +123,7 @@ func validateSet(names []string) error {
 	return nil
 }
 
-// Retired reports whether no keys have their home in the region any more.
+// Retired reports whether no keys have their owner in the region any more.
 func (r *Region) Retired() bool { return r.Weight == 0 && len(r.Replicas) == 0 }
 
 // Region returns the region of a name, nil if there is none.

@@ -40,7 +40,7 @@ type Routing struct {
 	isVoter  bool
 }
 
-// regionOwners is a region that can be the home of keys.
+// regionOwners is a region that can be the owner of keys.
 type regionOwners struct {
 	name   string
 	hash   uint64
