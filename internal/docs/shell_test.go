@@ -161,7 +161,7 @@ func complete(t *testing.T, command string) bool {
 	return err == nil && len(out) == 0
 }
 
-// readyFunction waits until the daemon on the documented addresses is ready, and
+// readyFunction waits until the daemon on the documented addresses is ready and
 // until its cluster, if it has one, is connected and its strict voters vote.
 const readyFunction = `last=
 ready() {

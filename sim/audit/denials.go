@@ -15,9 +15,9 @@ import (
 // counted, nothing but the counts is a reason.
 //
 //   - A bucket may take late hits as if they came when they arrived: it stands
-//     higher by its rate times the greatest age of views so far, and by as much
-//     as the replica's clock lost. A process that restarts learns counts that are
-//     as old as its peers.
+//     higher by its rate times the greatest age of views so far, and by as
+//     much as the replica's clock lost. A process that restarts learns counts
+//     that are as old as its peers.
 //   - A log keeps hits of a clock that is ahead for longer.
 //   - A replica that first decides on a bucket does not know when the hits of
 //     others came (see entry.learning).

@@ -1,8 +1,6 @@
 package grid
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/georld/rld/rules"
@@ -50,17 +48,6 @@ func Patterns() []Pattern {
 		all[i] = Pattern(i)
 	}
 	return all
-}
-
-// PatternNamed returns the pattern of a word, and an error that lists all for
-// one that is none.
-func PatternNamed(word string) (Pattern, error) {
-	for _, p := range Patterns() {
-		if p.String() == word {
-			return p, nil
-		}
-	}
-	return 0, fmt.Errorf("pattern %q: want %s", word, strings.Join(patternNames[:], ", "))
 }
 
 // The loads of smooth and attack, in multiples of the limit.
