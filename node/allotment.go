@@ -10,8 +10,8 @@ import (
 // Allotments returns rights from the agreed epochs. All results are parts of
 // total, in its unit. rule is its shared name, x the start of the window in
 // Unix milliseconds, and carry how far the algorithm's history reaches back
-// from x, in milliseconds. With regional, total is that of the region alone. Callers
-// hold the lock of a shard, so implementations must not wait for one.
+// from x, in milliseconds. With regional, total is that of the region alone.
+// Callers hold the lock of a shard, so implementations must not wait for one.
 type Allotments interface {
 	// Version changes whenever a result of Allotment may have changed.
 	Version() uint64
