@@ -140,7 +140,7 @@ func (d *daemon) openAcceptor() error {
 	if d.strict == nil {
 		return nil
 	}
-	c := &d.cfg
+	c := &d.Config
 	sum := d.derive("strict keys of a cluster")
 	return d.strict.acceptor.open(acceptorConfig{
 		quorum: quorum.Config{
@@ -155,7 +155,7 @@ func (d *daemon) openAcceptor() error {
 // genesis returns the first layout: the regions that exist from the beginning
 // with their weights, and the strict voters of the own one.
 func (d *daemon) genesis(set *rules.Set) route.Layout {
-	c := &d.cfg
+	c := &d.Config
 	l := route.Layout{Number: 1}
 	for _, name := range c.RegionNames() {
 		r := route.Region{Name: name, Weight: 1}

@@ -26,16 +26,9 @@ import (
 // streams to all daemons of all regions, and the replicator. No decision waits
 // for a peer here. It is safe for concurrent use.
 type cluster struct {
-	engine *Engine
-	agent  *rightsLoop // nil for a daemon without rights
-	strict *strict     // likewise
-	log    *slog.Logger
-	self   gossip.Member
-	wait   time.Duration // longest wait for the region at start
-
+	clusterConfig
 	swim *swim.Swim
 	host *link.Host
-	lis  net.Listener
 
 	mu    sync.Mutex // guards dir, open and since; ready and leaving change under it
 	dir   *directory
@@ -57,34 +50,35 @@ type cluster struct {
 // clusterConfig is the configuration of a cluster.
 type clusterConfig struct {
 	engine   *Engine
-	agent    *rightsLoop // or nil
+	agent    *rightsLoop // nil for a daemon without rights
 	strict   *strict     // likewise
 	log      *slog.Logger
 	self     gossip.Member
 	lis      net.Listener // for streams; the cluster closes it
 	contacts map[string][]string
-	wait     time.Duration
-	swim     swim.Config // startCluster sets Self, Changed and Log
-	link     link.Config // startCluster sets Self, Handler and Log
+	wait     time.Duration // longest wait for the region at start
+	// startCluster sets Self, Log, and Changed or Handler of these.
+	membership swim.Config
+	streams    link.Config
 }
 
 // startCluster starts to connect to peers. The daemon may decide meanwhile.
 func startCluster(cc clusterConfig) (*cluster, error) {
 	c := &cluster{
-		engine: cc.engine, agent: cc.agent, strict: cc.strict, log: cc.log, self: cc.self, wait: cc.wait, lis: cc.lis,
-		dir: newDirectory(cc.self, cc.contacts), news: make(chan struct{}, 1), since: map[crdt.Incarnation]time.Time{},
+		clusterConfig: cc, dir: newDirectory(cc.self, cc.contacts), news: make(chan struct{}, 1),
+		since: map[crdt.Incarnation]time.Time{},
 	}
 	c.events = eventLog{log: cc.log, name: c.name, leaving: c.leaving.Load}
 	c.regions = slices.Sorted(maps.Keys(cc.contacts))
 	if !slices.Contains(c.regions, c.self.Region) {
 		c.regions = append(c.regions, c.self.Region)
 	}
-	cc.link.Self, cc.link.Handler, cc.link.Log = c.hello, c, cc.log
-	c.host = link.New(cc.link)
+	cc.streams.Self, cc.streams.Handler, cc.streams.Log = c.hello, c, cc.log
+	c.host = link.New(cc.streams)
 
-	cc.swim.Self, cc.swim.Changed, cc.swim.Log = cc.self, c.changed, cc.log
+	cc.membership.Self, cc.membership.Changed, cc.membership.Log = cc.self, c.changed, cc.log
 	var err error
-	if c.swim, err = swim.Start(cc.swim); err != nil {
+	if c.swim, err = swim.Start(cc.membership); err != nil {
 		c.host.Close()
 		return nil, fmt.Errorf("membership: %w", err)
 	}

@@ -162,9 +162,9 @@ func (r *resident) start() {
 		self: gossip.Member{
 			Peer: gossip.Peer{ID: e.Incarnation(), Name: r.name, Region: r.region}, Addr: r.peerAddr(), Build: "test",
 		},
-		wait: gossip.DefaultReadyWithin,
-		swim: swim.Config{Keys: [][]byte{swimKey}, Seeds: r.seeds, Transport: transport},
-		link: link.Config{Dial: w.fabric.dialer(r.ip)},
+		wait:       gossip.DefaultReadyWithin,
+		membership: swim.Config{Keys: [][]byte{swimKey}, Seeds: r.seeds, Transport: transport},
+		streams:    link.Config{Dial: w.fabric.dialer(r.ip)},
 	}
 	join(&cc)
 	if w.mend != nil {

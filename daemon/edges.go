@@ -50,18 +50,18 @@ func (d *daemon) listen() (*edges, error) {
 		return nil
 	}
 	err := errors.Join(
-		add(&e.grpcLis, network(d.cfg.GRPC.Addr), d.cfg.GRPC.Addr, "gRPC", "--grpc-addr"),
-		add(&e.httpLis, network(d.cfg.HTTP.Addr), d.cfg.HTTP.Addr, "HTTP", "--http-addr"),
-		add(&e.adminLis, network(d.cfg.Admin.Addr), d.cfg.Admin.Addr, "admin", "--admin-addr"),
+		add(&e.grpcLis, network(d.Config.GRPC.Addr), d.Config.GRPC.Addr, "gRPC", "--grpc-addr"),
+		add(&e.httpLis, network(d.Config.HTTP.Addr), d.Config.HTTP.Addr, "HTTP", "--http-addr"),
+		add(&e.adminLis, network(d.Config.Admin.Addr), d.Config.Admin.Addr, "admin", "--admin-addr"),
 	)
-	if err == nil && d.cfg.Region != "" {
+	if err == nil && d.Config.Region != "" {
 		err = d.listenPeers(&e.peerLis)
 	}
 	if err == nil && e.peerLis != nil {
 		open = append(open, e.peerLis)
 	}
-	if err == nil && d.cfg.GRPC.UDS != "" {
-		err = add(&e.udsLis, "unix", d.cfg.GRPC.UDS, "gRPC unix socket", "--grpc-uds")
+	if err == nil && d.Config.GRPC.UDS != "" {
+		err = add(&e.udsLis, "unix", d.Config.GRPC.UDS, "gRPC unix socket", "--grpc-uds")
 	}
 	if err != nil {
 		for _, lis := range open {
@@ -136,41 +136,41 @@ func (d *daemon) makeServers(e *edges) {
 	s := d.settings()
 	rlsEdge := rls.New(d.engine, s, d.metrics)
 	host := grpchost.DefaultOptions()
-	host.Log = d.log
+	host.Log = d.Log
 	host.Panicked = d.metrics.Panicked
-	host.ConnectionAge, host.ConnectionGrace = d.cfg.GRPC.MaxConnectionAge, d.cfg.GRPC.MaxConnectionAgeGrace
+	host.ConnectionAge, host.ConnectionGrace = d.Config.GRPC.MaxConnectionAge, d.Config.GRPC.MaxConnectionAgeGrace
 	e.grpc = grpchost.New(host, rlsEdge, api.New(d.engine, s, d.metrics))
 
 	e.web = web.NewServer(web.New(web.Options{
 		Engine: d.engine, RLS: rlsEdge.ShouldRateLimit, Recorder: d.metrics, Settings: s,
 		Ready:   func() bool { return d.ready() == nil },
-		Mapping: d.cfg.HTTP.RateLimitAPI,
+		Mapping: d.Config.HTTP.RateLimitAPI,
 	}))
 	o := admin.Options{
 		Metrics: telemetry.Handler(d.registry),
 		Ready:   d.ready,
 		Rules:   func() string { return limits.Describe(d.engine.Rules()) },
-		Version: d.version,
+		Version: d.Version,
 	}
 	o.Explain, o.Status, o.Top = d.report.Explain, d.report.Status, d.report.Top
-	if d.cfg.Region != "" {
+	if d.Config.Region != "" {
 		o.Strict, o.Members, o.Netcheck, o.Budget = d.report.StrictPage, d.report.Members, d.report.Netcheck, d.budget
 	}
 	if d.agent != nil {
 		o.Command = func(c adminapi.Command, name string) (adminapi.CommandAnswer, error) {
-			return report.RightsCommand(d.agent.do, d.log, c, name)
+			return report.RightsCommand(d.agent.do, d.Log, c, name)
 		}
 	}
 	if d.strict != nil {
 		o.Layout = d.report.Layout
 	}
 	e.admin = admin.NewServer(admin.New(o))
-	errorLog := slog.NewLogLogger(d.log.Handler(), slog.LevelWarn)
+	errorLog := slog.NewLogLogger(d.Log.Handler(), slog.LevelWarn)
 	e.web.ErrorLog, e.admin.ErrorLog = errorLog, errorLog
 }
 
 func (d *daemon) settings() server.Settings {
-	c := &d.cfg
+	c := &d.Config
 	return server.Settings{
 		Shadow:  c.Shadow,
 		Headers: c.RLS.Headers, DynamicMetadata: c.RLS.DynamicMetadata,

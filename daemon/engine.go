@@ -123,11 +123,7 @@ func (e *Engine) SetRules(set *rules.Set, o node.MatcherOptions) {
 	e.reload.Lock()
 	defer e.reload.Unlock()
 	e.front.Store(node.NewMatcher(set, e.hasher, o))
-	for _, s := range e.shards {
-		s.mu.Lock()
-		s.node.SetRules(e.Now(), set)
-		s.mu.Unlock()
-	}
+	e.visit(func(_ int, n *node.Node) { n.SetRules(e.Now(), set) })
 }
 
 // Rules returns the set in force.
@@ -342,36 +338,39 @@ func (e *Engine) unlock(set uint64) {
 	}
 }
 
+// visit calls do with each shard in turn while the shard is locked.
+func (e *Engine) visit(do func(i int, n *node.Node)) {
+	for i := range e.shards {
+		e.in(i, func(n *node.Node) { do(i, n) })
+	}
+}
+
+// in calls do with one shard while the shard is locked.
+func (e *Engine) in(shard int, do func(*node.Node)) {
+	s := e.shards[shard]
+	s.lock()
+	defer s.mu.Unlock()
+	do(s.node)
+}
+
 // Tick removes expired keys, a bounded number a shard. The daemon calls it each
 // tickInterval if it is alone; in a cluster the replicator runs the timers of
 // each shard.
 func (e *Engine) Tick(at node.Instant) {
-	for _, s := range e.shards {
-		s.lock()
-		s.node.Tick(at)
-		s.mu.Unlock()
-	}
+	e.visit(func(_ int, n *node.Node) { n.Tick(at) })
 }
 
 // Stats returns the sum over the shards, with the largest clock offset.
 func (e *Engine) Stats() node.Stats {
 	var sum node.Stats
-	for _, s := range e.shards {
-		s.mu.Lock()
-		sum.Add(s.node.Stats())
-		s.mu.Unlock()
-	}
+	e.visit(func(_ int, n *node.Node) { sum.Add(n.Stats()) })
 	return sum
 }
 
 // StrictStats returns the sum over the shards.
 func (e *Engine) StrictStats() lease.Stats {
 	var sum lease.Stats
-	for _, s := range e.shards {
-		s.mu.Lock()
-		sum.Add(s.node.LeaseStats())
-		s.mu.Unlock()
-	}
+	e.visit(func(_ int, n *node.Node) { sum.Add(n.LeaseStats()) })
 	return sum
 }
 
@@ -390,27 +389,23 @@ func (e *Engine) Offered() []RuleHits {
 	e.reload.Lock()
 	defer e.reload.Unlock()
 	var all []RuleHits
-	for i, s := range e.shards {
+	e.visit(func(i int, n *node.Node) {
 		at := 0
-		s.mu.Lock()
-		s.node.Offered(func(rule, hits uint64) {
+		n.Offered(func(rule, hits uint64) {
 			if i == 0 {
 				all = append(all, RuleHits{Rule: rule})
 			}
 			all[at].Hits += hits
 			at++
 		})
-		s.mu.Unlock()
-	}
+	})
 	return all
 }
 
 // Time returns the hybrid logical clock.
-func (e *Engine) Time(at node.Instant) hlc.Timestamp {
-	s := e.shards[0]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.node.Time(at)
+func (e *Engine) Time(at node.Instant) (now hlc.Timestamp) {
+	e.in(0, func(n *node.Node) { now = n.Time(at) })
+	return now
 }
 
 // Tallies calls yield for each rule in force, and once with empty names for
@@ -421,18 +416,16 @@ func (e *Engine) Tallies(yield func(domain, rule string, t quota.Tally)) {
 	defer e.reload.Unlock()
 	var all []*rules.Rule
 	var sums []quota.Tally
-	for i, s := range e.shards {
+	e.visit(func(i int, n *node.Node) {
 		at := 0
-		s.mu.Lock()
-		s.node.Tallies(func(r *rules.Rule, t quota.Tally) {
+		n.Tallies(func(r *rules.Rule, t quota.Tally) {
 			if i == 0 {
 				all, sums = append(all, r), append(sums, quota.Tally{})
 			}
 			sums[at] = sums[at].Plus(t)
 			at++
 		})
-		s.mu.Unlock()
-	}
+	})
 	for i, r := range all {
 		if r == nil {
 			yield("", "", sums[i])

@@ -34,25 +34,23 @@ func (e *Engine) Peek(ctx context.Context, c *node.Call) ([]node.Hit, *rules.Set
 
 // Explain returns the state of the key of a hit, the peers as its shard knows
 // them, and the time of windows in Unix milliseconds.
-func (e *Engine) Explain(h *node.Hit) (node.Explained, []node.Link, int64) {
-	s := e.shards[node.ShardOf(h.Key, len(e.shards))]
+func (e *Engine) Explain(h *node.Hit) (out node.Explained, links []node.Link, now int64) {
 	at := e.Now()
-	s.lock()
-	defer s.mu.Unlock()
-	return s.node.Explain(at, h), s.node.Links(at), s.node.Time(at).Millis()
+	e.in(node.ShardOf(h.Key, len(e.shards)), func(n *node.Node) {
+		out, links, now = n.Explain(at, h), n.Links(at), n.Time(at).Millis()
+	})
+	return out, links, now
 }
 
 // Stamps returns the latest known clock reading of each peer and of this
 // daemon.
 func (e *Engine) Stamps() map[crdt.Incarnation]hlc.Timestamp {
 	out := map[crdt.Incarnation]hlc.Timestamp{e.Incarnation(): e.Time(e.Now())}
-	for _, s := range e.shards {
-		s.lock()
-		for id, stamp := range s.node.Stamps() {
+	e.visit(func(_ int, n *node.Node) {
+		for id, stamp := range n.Stamps() {
 			out[id] = max(out[id], stamp)
 		}
-		s.mu.Unlock()
-	}
+	})
 	return out
 }
 
@@ -60,10 +58,6 @@ func (e *Engine) Stamps() map[crdt.Incarnation]hlc.Timestamp {
 func (e *Engine) Hottest() []node.HotKey {
 	var all []node.HotKey
 	at := e.Now()
-	for _, s := range e.shards {
-		s.lock()
-		all = append(all, s.node.Hottest(at)...)
-		s.mu.Unlock()
-	}
+	e.visit(func(_ int, n *node.Node) { all = append(all, n.Hottest(at)...) })
 	return all
 }

@@ -26,7 +26,7 @@ import (
 func aloneWith(t *testing.T, all ...rules.Node) *daemon {
 	t.Helper()
 	e := newEngineOf(t, 4, all...)
-	return &daemon{cfg: config.Default(), engine: e, report: newReport(e, report.Config{})}
+	return &daemon{Options: Options{Config: config.Default()}, engine: e, report: newReport(e, report.Config{})}
 }
 
 // newReport returns the report of an engine, as a daemon without edges has it.
@@ -36,7 +36,7 @@ func newReport(e *Engine, c report.Config) *report.Report {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	c.Settings = (&daemon{cfg: config.Default()}).settings()
+	c.Settings = (&daemon{Options: Options{Config: config.Default()}}).settings()
 	return report.New(c)
 }
 
@@ -181,7 +181,7 @@ func (w *strictWorld) operator(r *resident) *daemon {
 	c.Region, c.Name = r.region, r.name
 	e := r.cluster.engine
 	m := overage.New(overage.Config{Engine: e, Region: r.region, Regions: w.regions})
-	return &daemon{cfg: c, engine: e, cluster: r.cluster, strict: w.stricts[r.name], report: newReport(e, report.Config{
+	return &daemon{Options: Options{Config: c}, engine: e, cluster: r.cluster, strict: w.stricts[r.name], report: newReport(e, report.Config{
 		Cluster: clusterState{r.cluster}, Strict: w.stricts[r.name], WorstRule: m.WorstRule,
 		Region: r.region, Name: r.name, MaxKeys: c.MaxKeys, Log: e.strict.log,
 	})}

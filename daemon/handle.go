@@ -92,6 +92,6 @@ func (h *Handle) Kill() { h.d.kill(errKilled) }
 // budget answers a query about overage budgets.
 func (d *daemon) budget(q api.BudgetQuery) (api.BudgetAnswer, error) {
 	out, err := d.monitor.Answer(q)
-	out.Daemon = d.cfg.Name
+	out.Daemon = d.Config.Name
 	return out, err
 }

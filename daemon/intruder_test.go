@@ -303,7 +303,7 @@ func (w *world) double() {
 func (w *world) certify() {
 	w.t.Helper()
 	server, client := w.certificate()
-	w.mend = func(_ *resident, cc *clusterConfig) { cc.link.Server, cc.link.Client = server, client }
+	w.mend = func(_ *resident, cc *clusterConfig) { cc.streams.Server, cc.streams.Client = server, client }
 }
 
 // certificate returns both ends of TLS with a certificate of a new authority.

@@ -29,7 +29,7 @@ const frameCells = 512
 // replicate adds replication to the configuration of an engine, unless the
 // daemon is alone.
 func (d *daemon) replicate(ec *EngineConfig) error {
-	c := &d.cfg
+	c := &d.Config
 	if c.Region == "" {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (d *daemon) replicate(ec *EngineConfig) error {
 	}
 	if d.agent != nil {
 		ec.Node.Allotments = d.agent
-		d.strict = newStrict(strictSettings(c), newAcceptorLoop(d.log), d.log)
+		d.strict = newStrict(strictSettings(c), newAcceptorLoop(d.Log), d.Log)
 		ec.strict = d.strict
 		ec.Node.Owners = d.strict
 		ec.Node.Strict = lease.Config{Headroom: uint64(c.Strict.Headroom), Prefetch: uint64(c.Strict.Prefetch)}
@@ -66,8 +66,8 @@ func strictSettings(c *config.Config) replica.Config {
 
 // listenPeers opens the listener for streams.
 func (d *daemon) listenPeers(to *net.Listener) error {
-	addr := d.cfg.Peer.Addr
-	open := d.net.Listen
+	addr := d.Config.Peer.Addr
+	open := d.Net.Listen
 	if open == nil {
 		open = func(addr string) (net.Listener, error) { return listen(network(addr), addr) }
 	}
@@ -81,22 +81,22 @@ func (d *daemon) listenPeers(to *net.Listener) error {
 
 // joinCluster connects the daemon to its cluster.
 func (d *daemon) joinCluster(e *edges) error {
-	c := &d.cfg
+	c := &d.Config
 	keys, err := d.swimKeys()
 	if err != nil {
 		return err
 	}
 	cc := clusterConfig{
-		engine: d.engine, agent: d.agent, strict: d.strict, log: d.log, lis: e.peerLis, wait: c.Gossip.ReadyWithin,
+		engine: d.engine, agent: d.agent, strict: d.strict, log: d.Log, lis: e.peerLis, wait: c.Gossip.ReadyWithin,
 		self: gossip.Member{
 			Peer:  gossip.Peer{ID: d.engine.Incarnation(), Name: c.Name, Region: c.Region},
 			Addr:  cmp.Or(c.Peer.Advertise, e.peerLis.Addr().String()),
-			Build: d.version,
+			Build: d.Version,
 		},
 		contacts: map[string][]string{},
-		swim: swim.Config{
+		membership: swim.Config{
 			Bind: c.Swim.Addr, Advertise: c.Swim.Advertise, Keys: keys, Seeds: c.Swim.Seeds,
-			Interval: c.Gossip.Interval, Rejoin: c.Swim.Rejoin, Transport: d.net.Swim,
+			Interval: c.Gossip.Interval, Rejoin: c.Swim.Rejoin, Transport: d.Net.Swim,
 		},
 	}
 	for _, r := range c.Regions {
@@ -105,21 +105,21 @@ func (d *daemon) joinCluster(e *edges) error {
 		}
 	}
 	sum := d.derive("fingerprint")
-	copy(cc.link.Fingerprint[:], sum[:])
-	cc.link.Dial = d.net.Dial
+	copy(cc.streams.Fingerprint[:], sum[:])
+	cc.streams.Dial = d.Net.Dial
 	if t := c.Peer.TLS; t.On() {
 		warnings, err := t.Check(time.Now())
 		if err != nil {
 			return err
 		}
 		for _, w := range warnings {
-			d.log.Warn(w)
+			d.Log.Warn(w)
 		}
-		certs, err := link.LoadCertificates(t.Cert, t.Key, t.CA, d.log)
+		certs, err := link.LoadCertificates(t.Cert, t.Key, t.CA, d.Log)
 		if err != nil {
 			return fmt.Errorf("peer TLS: %w", err)
 		}
-		cc.link.Server, cc.link.Client = certs.Server(), certs.Client()
+		cc.streams.Server, cc.streams.Client = certs.Server(), certs.Client()
 	}
 	d.cluster, err = startCluster(cc)
 	return err
@@ -128,14 +128,14 @@ func (d *daemon) joinCluster(e *edges) error {
 // swimKeys returns the keys of membership: those of the file, or one derived
 // from the secret. A daemon without a secret has none.
 func (d *daemon) swimKeys() ([][]byte, error) {
-	if path := d.cfg.Swim.KeysFile; path != "" {
+	if path := d.Config.Swim.KeysFile; path != "" {
 		keys, warnings, err := config.ReadKeys(path)
 		for _, w := range warnings {
-			d.log.Warn(w)
+			d.Log.Warn(w)
 		}
 		return keys, err
 	}
-	if d.secret == nil {
+	if d.Secret == nil {
 		return nil, nil
 	}
 	key := d.derive("membership key")
@@ -144,7 +144,7 @@ func (d *daemon) swimKeys() ([][]byte, error) {
 
 // rotateKeys sets the current keys of membership.
 func (d *daemon) rotateKeys() {
-	if d.cluster == nil || d.cfg.Swim.KeysFile == "" {
+	if d.cluster == nil || d.Config.Swim.KeysFile == "" {
 		return
 	}
 	keys, err := d.swimKeys()
@@ -152,8 +152,8 @@ func (d *daemon) rotateKeys() {
 		err = d.cluster.swim.SetKeys(keys)
 	}
 	if err != nil {
-		d.log.Error("the membership keys are invalid, the former ones stay in force", "error", err)
+		d.Log.Error("the membership keys are invalid, the former ones stay in force", "error", err)
 		return
 	}
-	d.log.Info("membership keys are in force", "keys", len(keys))
+	d.Log.Info("membership keys are in force", "keys", len(keys))
 }

@@ -51,11 +51,9 @@ func (e *Engine) Refund(r *node.Receipt, hits uint64) node.Refunded {
 	return e.refundAt(e.Now(), r, hits)
 }
 
-func (e *Engine) refundAt(at node.Instant, r *node.Receipt, hits uint64) node.Refunded {
-	s := e.shards[node.ShardOf(r.Key, len(e.shards))]
-	s.lock()
-	defer s.mu.Unlock()
-	return s.node.Refund(at, r, hits)
+func (e *Engine) refundAt(at node.Instant, r *node.Receipt, hits uint64) (out node.Refunded) {
+	e.in(node.ShardOf(r.Key, len(e.shards)), func(n *node.Node) { out = n.Refund(at, r, hits) })
+	return out
 }
 
 // Whose returns the name and region of the live daemon with an incarnation, ""

@@ -28,11 +28,7 @@ func (e *Engine) expedite(shards uint64) {
 
 // Peers sets the live incarnations of all regions at all shards.
 func (e *Engine) Peers(at node.Instant, peers []gossip.Peer) {
-	for _, s := range e.shards {
-		s.lock()
-		s.node.Peers(at, peers)
-		s.mu.Unlock()
-	}
+	e.visit(func(_ int, n *node.Node) { n.Peers(at, peers) })
 }
 
 // Step merges the message of a peer's shard. See node.Node.Step. A message for
@@ -52,50 +48,37 @@ func (e *Engine) Step(at node.Instant, m *gossip.Message) error {
 }
 
 // turn runs the timers of a shard and returns its messages and events.
-func (e *Engine) turn(at node.Instant, shard int) node.Ready {
+func (e *Engine) turn(at node.Instant, shard int) (ready node.Ready) {
 	var after afterUnlock
-	ready := e.turnLocked(at, shard, &after)
+	e.in(shard, func(n *node.Node) {
+		n.Tick(at)
+		if e.strict != nil {
+			after.collect(at, e.strict, shard, n)
+		}
+		ready = n.Ready()
+	})
 	e.perform(&after)
 	return ready
 }
 
-func (e *Engine) turnLocked(at node.Instant, shard int, after *afterUnlock) node.Ready {
-	s := e.shards[shard]
-	s.lock()
-	defer s.mu.Unlock()
-	s.node.Tick(at)
-	if e.strict != nil {
-		after.collect(at, e.strict, shard, s.node)
-	}
-	return s.node.Ready()
-}
-
 // Synced reports whether all shards do their share of the work of the region.
 func (e *Engine) Synced() bool {
-	for _, s := range e.shards {
-		s.lock()
-		synced := s.node.Synced()
-		s.mu.Unlock()
-		if !synced {
-			return false
-		}
-	}
-	return true
+	synced := true
+	e.visit(func(_ int, n *node.Node) { synced = synced && n.Synced() })
+	return synced
 }
 
 // Leave makes all shards give up their share of the work and send soon.
 func (e *Engine) Leave() {
 	at := e.Now()
 	var after afterUnlock
-	for i, s := range e.shards {
-		s.lock()
-		s.node.Leave(at)
+	e.visit(func(i int, n *node.Node) {
+		n.Leave(at)
 		if e.strict != nil {
-			after.collect(at, e.strict, i, s.node)
+			after.collect(at, e.strict, i, n)
 		}
-		s.mu.Unlock()
 		after.expedite |= 1 << i
-	}
+	})
 	e.perform(&after)
 }
 
@@ -116,11 +99,9 @@ func (e *Engine) Links(at node.Instant) []node.Link {
 
 // Offsets returns the leads of the clocks of peers; see node.Node.Offsets. All
 // shards have the same.
-func (e *Engine) Offsets() map[crdt.Incarnation]time.Duration {
-	s := e.shards[0]
-	s.lock()
-	defer s.mu.Unlock()
-	return s.node.Offsets()
+func (e *Engine) Offsets() (offsets map[crdt.Incarnation]time.Duration) {
+	e.in(0, func(n *node.Node) { offsets = n.Offsets() })
+	return offsets
 }
 
 // worst joins two descriptions of the peers. It drops a peer that only one has.
@@ -186,11 +167,9 @@ func (e *Engine) flushed(at node.Instant, h heads) bool {
 	return true
 }
 
-func (e *Engine) linksOf(at node.Instant, shard int) []node.Link {
-	s := e.shards[shard]
-	s.lock()
-	defer s.mu.Unlock()
-	return s.node.Links(at)
+func (e *Engine) linksOf(at node.Instant, shard int) (links []node.Link) {
+	e.in(shard, func(n *node.Node) { links = n.Links(at) })
+	return links
 }
 
 // each visits the shards of a bit set in ascending order.
@@ -208,15 +187,11 @@ func (e *Engine) BusyKeys(at node.Instant, set *rules.Set, to *overage.BusyKeys)
 	if e.Rules() != set {
 		return
 	}
-	for i, s := range e.shards {
-		s.lock()
-		s.node.Busiest(at, func(k *node.Busy) { to.Add(k, i) })
-		s.mu.Unlock()
-	}
+	e.visit(func(i int, n *node.Node) {
+		n.Busiest(at, func(k *node.Busy) { to.Add(k, i) })
+	})
 	to.Admitted(func(hits []node.RegionHits, k *overage.BusyKey) []node.RegionHits {
-		s := e.shards[k.Shard]
-		s.lock()
-		defer s.mu.Unlock()
-		return s.node.Admitted(hits, &k.Busy)
+		e.in(k.Shard, func(n *node.Node) { hits = n.Admitted(hits, &k.Busy) })
+		return hits
 	})
 }

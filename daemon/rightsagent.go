@@ -46,7 +46,7 @@ const rightsFile = "rights.rld"
 // openAgent opens the rights agent of a daemon, none for one that holds no
 // rights.
 func (d *daemon) openAgent() error {
-	c := &d.cfg
+	c := &d.Config
 	if c.Region == "" || c.Rights.Dir == "" {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (d *daemon) openAgent() error {
 	}
 	sum := d.derive("rights of a cluster")
 	d.agent = &rightsLoop{
-		log: d.log, file: filepath.Join(c.Rights.Dir, rightsFile), name: c.Region + "/" + c.Name,
+		log: d.Log, file: filepath.Join(c.Rights.Dir, rightsFile), name: c.Region + "/" + c.Name,
 		cluster: leading(sum[:]), news: make(chan struct{}, 1), lock: lock,
 	}
 	d.agent.loop.Agent, err = d.newAgent()
@@ -75,7 +75,7 @@ func (d *daemon) closeAgent() {
 
 // newAgent returns the agent as its record has it.
 func (d *daemon) newAgent() (*agent.Agent, error) {
-	c, f := &d.cfg, d.agent
+	c, f := &d.Config, d.agent
 	start, err := f.start(c.Rights.FirstStart, d.now().Add(2*c.Clock.MaxOffset))
 	if err != nil {
 		return nil, err

@@ -17,10 +17,10 @@ import (
 // agentOf returns a daemon, alone in its region, before it opens its rights
 // agent.
 func agentOf(dir, secret string) *daemon {
-	d := &daemon{cfg: config.Default(), log: slog.New(slog.DiscardHandler), secret: []byte(secret)}
-	d.cfg.Region, d.cfg.Name = "eu", "eu-0"
-	d.cfg.Regions = []config.Region{{Name: "eu"}}
-	d.cfg.Rights.Dir, d.cfg.Rights.FirstStart, d.cfg.Rights.Daemons = dir, true, []string{"eu-0"}
+	d := &daemon{Options: Options{Config: config.Default(), Log: slog.New(slog.DiscardHandler), Secret: []byte(secret)}}
+	d.Config.Region, d.Config.Name = "eu", "eu-0"
+	d.Config.Regions = []config.Region{{Name: "eu"}}
+	d.Config.Rights.Dir, d.Config.Rights.FirstStart, d.Config.Rights.Daemons = dir, true, []string{"eu-0"}
 	return d
 }
 
@@ -28,7 +28,7 @@ func agentOf(dir, secret string) *daemon {
 // hundred then.
 func serveAgent(t *testing.T, d *daemon) (uint64, epoch.Reason) {
 	t.Helper()
-	e, err := NewEngine(EngineConfig{MaxKeys: 100, Node: testNode(d.cfg.Region, d.cfg.Name)})
+	e, err := NewEngine(EngineConfig{MaxKeys: 100, Node: testNode(d.Config.Region, d.Config.Name)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestAgentFile(t *testing.T) {
 	d.closeAgent()
 
 	refused("another cluster's file", "cluster", "other", unchanged)
-	refused("another daemon's file", "eu-1", "one", func(d *daemon) { d.cfg.Name = "eu-1" })
+	refused("another daemon's file", "eu-1", "one", func(d *daemon) { d.Config.Name = "eu-1" })
 
 	file := filepath.Join(dir, rightsFile)
 	good, err := os.ReadFile(file)
@@ -104,7 +104,7 @@ func TestAgentFile(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	if d, err = open("one", func(d *daemon) { d.cfg.Rights.FirstStart = false }); err != nil {
+	if d, err = open("one", func(d *daemon) { d.Config.Rights.FirstStart = false }); err != nil {
 		t.Fatal(err)
 	}
 	if n, why := serveAgent(t, d); n != 0 {
@@ -119,7 +119,7 @@ func TestAgentFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := agentOf(filepath.Join(file, "folder"), "one")
-	if err := Run(context.Background(), Options{Config: d.cfg, Secret: d.secret}); err == nil ||
+	if err := Run(context.Background(), Options{Config: d.Config, Secret: d.Secret}); err == nil ||
 		!strings.Contains(err.Error(), "rights.dir") {
 		t.Errorf("%v, want an error that names rights.dir", err)
 	}

@@ -68,17 +68,7 @@ const tickInterval = 100 * time.Millisecond
 
 // daemon is one running daemon.
 type daemon struct {
-	cfg        config.Config
-	limitsFrom config.Origin
-	log        *slog.Logger
-	out        io.Writer
-	program    string
-	version    string
-
-	secret  []byte // shared by the cluster; nil without one
-	wall    func() time.Time
-	net     Net
-	started func(*Handle)
+	Options // Secret is nil for a daemon without one
 
 	engine   *Engine
 	agent    *rightsLoop      // nil for a daemon without rights
@@ -106,16 +96,13 @@ const (
 // start, if a listener failed, or if calls were cut off. All goroutines and
 // listeners have ended when it returns.
 func Run(ctx context.Context, o Options) error {
-	d := &daemon{
-		cfg: o.Config, limitsFrom: o.LimitsFrom, log: o.Log, out: o.Out,
-		program: cmp.Or(o.Program, "rld"), version: o.Version,
-		secret: o.Secret, wall: o.Wall, net: o.Net, started: o.Started,
+	d := &daemon{Options: o}
+	d.Program = cmp.Or(o.Program, "rld")
+	if d.Log == nil {
+		d.Log = slog.New(slog.DiscardHandler)
 	}
-	if d.log == nil {
-		d.log = slog.New(slog.DiscardHandler)
-	}
-	if d.out == nil {
-		d.out = io.Discard
+	if d.Out == nil {
+		d.Out = io.Discard
 	}
 	defer d.closeAgent()
 	if err := d.build(); err != nil {
@@ -130,9 +117,9 @@ func Run(ctx context.Context, o Options) error {
 
 // build makes all parts except the listeners.
 func (d *daemon) build() error {
-	if d.cfg.Region != "" {
+	if d.Config.Region != "" {
 		var err error
-		if d.cfg.Name, err = d.cfg.DaemonName(); err != nil {
+		if d.Config.Name, err = d.Config.DaemonName(); err != nil {
 			return err
 		}
 	}
@@ -144,14 +131,14 @@ func (d *daemon) build() error {
 		return err
 	}
 	d.registry = prometheus.NewRegistry()
-	o := telemetry.Options{Engine: d.engine, Version: d.version}
+	o := telemetry.Options{Engine: d.engine, Version: d.Version}
 	rc := report.Config{
-		Engine: d.engine, Region: d.cfg.Region, Name: d.cfg.Name, Version: d.version,
-		MaxKeys: d.cfg.MaxKeys, HotThreshold: d.cfg.HotKey.Threshold, Settings: d.settings(),
-		Ready: d.ready, LimitsFault: func() string { return d.limits.fault() }, Wall: d.now, Log: d.log,
+		Engine: d.engine, Region: d.Config.Region, Name: d.Config.Name, Version: d.Version,
+		MaxKeys: d.Config.MaxKeys, HotThreshold: d.Config.HotKey.Threshold, Settings: d.settings(),
+		Ready: d.ready, LimitsFault: func() string { return d.limits.fault() }, Wall: d.now, Log: d.Log,
 	}
-	if d.cfg.Region != "" {
-		d.monitor = newMonitor(d.engine, d.agent, &d.cfg)
+	if d.Config.Region != "" {
+		d.monitor = newMonitor(d.engine, d.agent, &d.Config)
 		o.Budgets, rc.WorstRule = d.monitor, d.monitor.WorstRule
 	}
 	if d.strict != nil {
@@ -159,7 +146,7 @@ func (d *daemon) build() error {
 	}
 	d.report = report.New(rc)
 	d.engine.sampled = d.report.Sampled
-	if d.cfg.Region != "" {
+	if d.Config.Region != "" {
 		o.Cluster = d.report
 	}
 	if d.metrics, err = telemetry.New(d.registry, o); err != nil {
@@ -168,8 +155,8 @@ func (d *daemon) build() error {
 	if d.strict != nil {
 		d.strict.observe = d.metrics.Waited
 	}
-	d.limits = newLimitsSource(&d.cfg, d.log, d.metrics, d.setRules)
-	if err := d.limits.loadFirst(d.limitsFrom); err != nil {
+	d.limits = newLimitsSource(&d.Config, d.Log, d.metrics, d.setRules)
+	if err := d.limits.loadFirst(d.LimitsFrom); err != nil {
 		return err
 	}
 	return d.openAcceptor()
@@ -189,15 +176,15 @@ func (d *daemon) setRules(set *rules.Set) {
 	if d.agent != nil {
 		d.agent.rules(set)
 	}
-	d.engine.SetRules(set, node.MatcherOptions{AllQuotas: d.cfg.QuotaAll, ChargeDenied: d.cfg.Limits.ChargeDenied})
+	d.engine.SetRules(set, node.MatcherOptions{AllQuotas: d.Config.QuotaAll, ChargeDenied: d.Config.Limits.ChargeDenied})
 	d.report.WarnPins(set)
 }
 
 func (d *daemon) engineConfig() (EngineConfig, error) {
 	nc := node.Default()
-	nc.NearLimit = d.cfg.Limits.NearRatio
-	nc.Clock = hlc.Config{MaxOffset: d.cfg.Clock.MaxOffset}
-	ec := EngineConfig{Node: nc, Shards: d.cfg.Shards, MaxKeys: d.cfg.MaxKeys, Wall: d.wall}
+	nc.NearLimit = d.Config.Limits.NearRatio
+	nc.Clock = hlc.Config{MaxOffset: d.Config.Clock.MaxOffset}
+	ec := EngineConfig{Node: nc, Shards: d.Config.Shards, MaxKeys: d.Config.MaxKeys, Wall: d.Wall}
 	if err := d.readSecret(); err != nil {
 		return ec, err
 	}
@@ -207,7 +194,7 @@ func (d *daemon) engineConfig() (EngineConfig, error) {
 	var seed [16]byte
 	rand.Read(seed[:]) // never fails
 	ec.Seed = [2]uint64{binary.LittleEndian.Uint64(seed[:8]), binary.LittleEndian.Uint64(seed[8:])}
-	if d.secret == nil {
+	if d.Secret == nil {
 		rand.Read(ec.Secret[:])
 		return ec, nil
 	}
@@ -218,24 +205,24 @@ func (d *daemon) engineConfig() (EngineConfig, error) {
 
 // readSecret reads the secret file, if one is set and Options.Secret is not.
 func (d *daemon) readSecret() error {
-	if d.cfg.Cluster.SecretFile == "" || d.secret != nil {
+	if d.Config.Cluster.SecretFile == "" || d.Secret != nil {
 		return nil
 	}
-	secret, warnings, err := config.ReadSecret(d.cfg.Cluster.SecretFile)
+	secret, warnings, err := config.ReadSecret(d.Config.Cluster.SecretFile)
 	if err != nil {
 		return err
 	}
 	for _, w := range warnings {
-		d.log.Warn(w)
+		d.Log.Warn(w)
 	}
-	d.secret = secret
+	d.Secret = secret
 	return nil
 }
 
 // now reads the wall clock.
 func (d *daemon) now() time.Time {
-	if d.wall != nil {
-		return d.wall()
+	if d.Wall != nil {
+		return d.Wall()
 	}
 	return time.Now()
 }
@@ -243,7 +230,7 @@ func (d *daemon) now() time.Time {
 // derive returns the secret for one purpose. It reveals nothing about the
 // secret for another one.
 func (d *daemon) derive(purpose string) [sha256.Size]byte {
-	return sha256.Sum256(append([]byte("rld "+purpose+"\x00"), d.secret...))
+	return sha256.Sum256(append([]byte("rld "+purpose+"\x00"), d.Secret...))
 }
 
 // serve runs everything until ctx ends or a listener fails, and stops it in the
@@ -251,7 +238,7 @@ func (d *daemon) derive(purpose string) [sha256.Size]byte {
 func (d *daemon) serve(ctx context.Context, e *edges) error {
 	ctx, kill := context.WithCancelCause(ctx)
 	d.kill = kill
-	if d.cfg.Region != "" {
+	if d.Config.Region != "" {
 		if err := d.joinCluster(e); err != nil {
 			return errors.Join(err, e.close())
 		}
@@ -275,15 +262,15 @@ func (d *daemon) serve(ctx context.Context, e *edges) error {
 		background.Go(func() { d.serveWhenReady(behind, e) })
 	}
 	d.banner(e)
-	if d.started != nil {
-		d.started(&Handle{d, e})
+	if d.Started != nil {
+		d.Started(&Handle{d, e})
 	}
 
 	var err error
 	select {
 	case <-ctx.Done():
 	case err = <-failed:
-		d.log.Error("a listener failed, stopping", "error", err)
+		d.Log.Error("a listener failed, stopping", "error", err)
 	}
 	d.state.Store(draining) // before peers and clients notice
 	if errors.Is(context.Cause(ctx), errKilled) {
@@ -294,7 +281,7 @@ func (d *daemon) serve(ctx context.Context, e *edges) error {
 	cancel()
 	background.Wait()
 	if err == nil {
-		d.log.Info("stopped")
+		d.Log.Info("stopped")
 	}
 	return err
 }
@@ -314,12 +301,12 @@ func (d *daemon) serveWhenReady(ctx context.Context, e *edges) {
 // stop drains the edges, sends the last counts to peers, and leaves the
 // cluster.
 func (d *daemon) stop(e *edges) error {
-	d.log.Info("stopping", "wait at most", d.cfg.Drain)
+	d.Log.Info("stopping", "wait at most", d.Config.Drain)
 	if d.cluster == nil {
-		return e.stop(d.cfg.Drain)
+		return e.stop(d.Config.Drain)
 	}
 	d.cluster.retire()
-	err := e.stop(d.cfg.Drain)
+	err := e.stop(d.Config.Drain)
 	d.cluster.leave()
 	return err
 }
@@ -365,15 +352,15 @@ func (d *daemon) ready() error {
 // banner prints the addresses of the daemon and example calls.
 func (d *daemon) banner(e *edges) {
 	b := &report.Banner{
-		Program: d.program, Version: d.version, Exposed: d.cfg.Exposed(), Limits: d.cfg.Limits.Path, Rules: d.engine.Rules(),
+		Program: d.Program, Version: d.Version, Exposed: d.Config.Exposed(), Limits: d.Config.Limits.Path, Rules: d.engine.Rules(),
 		GRPC: e.grpcAddr(), UDS: e.udsPath(), HTTP: e.httpAddr(), Admin: e.adminAddr(),
 	}
 	if d.cluster != nil {
-		b.Region, b.Name, b.Peer, b.Swim = d.cfg.Region, d.cfg.Name, e.peerLis.Addr().String(), d.cluster.swim.Addr()
+		b.Region, b.Name, b.Peer, b.Swim = d.Config.Region, d.Config.Name, e.peerLis.Addr().String(), d.cluster.swim.Addr()
 	}
-	if _, err := io.WriteString(d.out, b.Text()); err != nil {
-		d.log.Warn("the banner could not be printed", "error", err)
+	if _, err := io.WriteString(d.Out, b.Text()); err != nil {
+		d.Log.Warn("the banner could not be printed", "error", err)
 	}
-	d.log.Info("serving", "grpc", b.GRPC, "http", b.HTTP, "admin", b.Admin,
-		"rules", len(b.Rules.Rules()), "version", d.version)
+	d.Log.Info("serving", "grpc", b.GRPC, "http", b.HTTP, "admin", b.Admin,
+		"rules", len(b.Rules.Rules()), "version", d.Version)
 }

@@ -77,7 +77,7 @@ func testConfig(t *testing.T, limits string) config.Config {
 func startDaemon(t *testing.T, c config.Config) *running {
 	t.Helper()
 	r := &running{done: make(chan error, 1), log: &lockedBuffer{}}
-	r.daemon = &daemon{cfg: c, log: slog.New(slog.NewTextHandler(r.log, nil)), out: io.Discard, version: "test"}
+	r.daemon = &daemon{Options: Options{Config: c, Log: slog.New(slog.NewTextHandler(r.log, nil)), Out: io.Discard, Version: "test"}}
 	if err := r.build(); err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func TestOtherFilesInAFolder(t *testing.T) {
 	} {
 		c := testConfig(t, oneRule)
 		c.Limits.Path, c.Limits.Names = tc.path, tc.names
-		err := (&daemon{cfg: c, log: slog.New(slog.DiscardHandler)}).build()
+		err := (&daemon{Options: Options{Config: c, Log: slog.New(slog.DiscardHandler)}}).build()
 		switch text := fmt.Sprint(err); {
 		case (err == nil) != (tc.err == ""):
 			t.Errorf("%s, %s: %v", tc.path, tc.names, err)
@@ -347,7 +347,7 @@ func TestUnixSocket(t *testing.T) {
 	if err != nil || resp.GetStatus() != healthpb.HealthCheckResponse_SERVING {
 		t.Fatalf("health over the socket: %v, %v", resp, err)
 	}
-	second := &daemon{cfg: c, log: r.daemon.log, out: io.Discard}
+	second := &daemon{Options: Options{Config: c, Log: r.daemon.Log, Out: io.Discard}}
 	if err := second.build(); err != nil {
 		t.Fatal(err)
 	}

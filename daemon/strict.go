@@ -172,14 +172,13 @@ func (s *strict) step(m *sticky.Message) []sticky.Message {
 	set, acceptor := replica.Recipients(m, s.cfg.Shards)
 	at := s.engine.Now()
 	each(set, func(i int) {
-		sh := s.engine.shards[i]
-		sh.lock()
-		defer sh.mu.Unlock()
-		sh.node.StepLease(at, m)
-		after.collect(at, s, i, sh.node)
-		if sh.node.Expedited() {
-			after.expedite |= 1 << i
-		}
+		s.engine.in(i, func(n *node.Node) {
+			n.StepLease(at, m)
+			after.collect(at, s, i, n)
+			if n.Expedited() {
+				after.expedite |= 1 << i
+			}
+		})
 	})
 	if acceptor {
 		s.acceptor.receive(s.engine, m)

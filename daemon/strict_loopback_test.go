@@ -36,10 +36,10 @@ func startRegion(t *testing.T, limits string, names ...string) []*running {
 		c.Rights.Dir, c.Rights.FirstStart, c.Rights.Daemons = t.TempDir(), true, names
 		c.Strict.ForwardTimeout = 2 * time.Second // the machine may be busy
 		r := &running{done: make(chan error, 1), log: &lockedBuffer{}}
-		r.daemon = &daemon{
-			cfg: c, log: slog.New(slog.NewTextHandler(r.log, nil)), out: io.Discard, version: "test",
-			secret: []byte("the secret of a region under test"),
-		}
+		r.daemon = &daemon{Options: Options{
+			Config: c, Log: slog.New(slog.NewTextHandler(r.log, nil)), Out: io.Discard, Version: "test",
+			Secret: []byte("the secret of a region under test"),
+		}}
 		if err := r.build(); err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +196,7 @@ func TestStrictBadJournal(t *testing.T) {
 	c.Rights.Dir, c.Rights.FirstStart, c.Rights.Daemons = t.TempDir(), true, []string{"us-0"}
 	start := func(secret string) (*daemon, string, error) {
 		var log bytes.Buffer
-		d := &daemon{cfg: c, log: slog.New(slog.NewTextHandler(&log, nil)), out: io.Discard, secret: []byte(secret)}
+		d := &daemon{Options: Options{Config: c, Log: slog.New(slog.NewTextHandler(&log, nil)), Out: io.Discard, Secret: []byte(secret)}}
 		err := d.build()
 		d.closeAgent()
 		return d, log.String(), err

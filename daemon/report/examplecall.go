@@ -43,7 +43,7 @@ func newExampleCall(set *rules.Set) (exampleCall, bool) {
 // may not match: a value that contains " > " is split in the wrong place.
 func callFor(r *rules.Rule) exampleCall {
 	s := exampleCall{domain: r.Domain}
-	for part := range strings.SplitSeq(r.Path, " > ") {
+	for part := range strings.SplitSeq(r.Path, separator) {
 		key, value, ok := strings.Cut(part, "=")
 		if !ok {
 			value = "abc"

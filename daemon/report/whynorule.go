@@ -75,46 +75,49 @@ func onFailureText(l *rules.Limit) string {
 	return "deny"
 }
 
+// separator stands between the steps of a rule's path. A value that contains it
+// is split too, which only makes hints worse.
+const separator = " > "
+
 // whyNoRule returns why no rule of a set matches a descriptor, and the most
 // similar name, "" if none is similar.
 func whyNoRule(set *rules.Set, domain string, entries []rules.Entry) (why, closest string) {
-	if set.Domain(domain) == nil {
+	d := set.Domain(domain)
+	if d == nil {
 		all := set.Domains()
 		if len(all) == 0 {
 			return "there are no rules", ""
 		}
 		return fmt.Sprintf("there is no domain %s", excerpt(domain)), suggest.Closest(domain, all)
 	}
-	var paths [][]step
-	for _, r := range set.Rules() {
-		if r.Domain == domain {
-			paths = append(paths, stepsOf(r.Path))
-		}
-	}
 	if len(entries) == 0 {
 		return "the descriptor has no entry", ""
 	}
 	for i, e := range entries {
-		next := matching(paths, i, e)
-		if len(next) == 0 {
-			return noStep(paths, entries[:i], e)
+		if d.Match(entries[:i+1]) == nil {
+			return noStep(set, d, entries[:i], e)
 		}
-		paths = next
 	}
 	return "no rule ends" + after(entries), ""
 }
 
-// noStep returns why no rule continues with an entry after others.
-func noStep(paths [][]step, before []rules.Entry, e rules.Entry) (why, closest string) {
+// noStep returns why no rule that matches the entries before also matches e,
+// and the most similar key or value, "" if none is similar.
+func noStep(set *rules.Set, d *rules.Domain, before []rules.Entry, e rules.Entry) (why, closest string) {
+	path := ""
+	if len(before) > 0 {
+		path = d.Match(before).Path + separator
+	}
 	var keys, values []string
-	for _, p := range paths {
-		if len(p) <= len(before) {
+	for _, r := range set.Rules() {
+		step, below := strings.CutPrefix(r.Path, path)
+		if r.Domain != d.Name || !below || strings.Contains(step, separator) {
 			continue
 		}
-		s := p[len(before)]
-		keys = append(keys, s.key)
-		if s.key == e.Key {
-			values = append(values, s.value)
+		key, value, _ := strings.Cut(step, "=")
+		keys = append(keys, key)
+		if key == e.Key {
+			values = append(values, value)
 		}
 	}
 	sorted := func(all []string) []string {
@@ -149,48 +152,4 @@ func excerpt(s string) string {
 		return strconv.Quote(s[:most]) + "..."
 	}
 	return strconv.Quote(s)
-}
-
-// step is one part of a rule's path.
-type step struct {
-	key, value string
-	any        bool // matches every value
-}
-
-// stepsOf splits a path. A value that contains " > " is split too, which only
-// makes hints worse.
-func stepsOf(path string) []step {
-	var out []step
-	for part := range strings.SplitSeq(path, " > ") {
-		key, value, has := strings.Cut(part, "=")
-		out = append(out, step{key, value, !has})
-	}
-	return out
-}
-
-// matching returns the paths that match an entry at a level, as rules.Domain
-// does: those with its value, else those of the first pattern that matches,
-// else those that match every value.
-func matching(paths [][]step, level int, e rules.Entry) [][]step {
-	var exact, fits, any [][]step
-	for _, p := range paths {
-		if level >= len(p) || p[level].key != e.Key {
-			continue
-		}
-		switch s := p[level]; {
-		case s.any:
-			any = append(any, p)
-		case s.value == e.Value:
-			exact = append(exact, p)
-		case rules.Matches(s.value, e.Value) && (len(fits) == 0 || fits[0][level] == s):
-			fits = append(fits, p)
-		}
-	}
-	switch {
-	case len(exact) > 0:
-		return exact
-	case len(fits) > 0:
-		return fits
-	}
-	return any
 }
