@@ -18,9 +18,9 @@ type ages struct {
 	cluster *cluster
 	rng     *rand.Rand // of run alone
 
-	mu        sync.Mutex
-	worst     [][]time.Duration // since they were taken last
-	near, far durations
+	mu    sync.Mutex
+	worst map[[2]int]time.Duration // by regions, since they were taken last
+	all   durations
 }
 
 // agesEvery is the time between two looks, on average.
@@ -29,20 +29,8 @@ const agesEvery = 40 * time.Millisecond
 func newAges(c *cluster, seed uint64) *ages {
 	return &ages{
 		cluster: c, rng: rand.New(rand.NewPCG(seed, streamAges)),
-		worst: unknownAges(len(c.regions)), near: newDurations(), far: newDurations(),
+		worst: make(map[[2]int]time.Duration), all: newDurations(),
 	}
-}
-
-// unknownAges is a table of -1, which stands for never.
-func unknownAges(regions int) [][]time.Duration {
-	out := make([][]time.Duration, regions)
-	for i := range out {
-		out[i] = make([]time.Duration, regions)
-		for j := range out[i] {
-			out[i][j] = -1
-		}
-	}
-	return out
 }
 
 // run looks until ctx ends.
@@ -80,53 +68,57 @@ func (a *ages) look() {
 			if of == nil || l.Age < 0 {
 				continue
 			}
-			to := &a.far
-			if of.home == i.home {
-				to = &a.near
-			}
-			to.add(l.Age)
-			worst := &a.worst[i.home][of.home]
-			*worst = max(*worst, l.Age, l.Unsent)
+			a.all.add(l.Age, of.home == i.home)
+			pair := [2]int{i.home, of.home}
+			a.worst[pair] = max(a.worst[pair], l.Age, l.Unsent)
 		}
 	}
 }
 
 // take returns the greatest age since the last call of the views that the
-// daemons of the row's region have of the column's region, unsent increments
-// included, or -1 without a view.
-func (a *ages) take() [][]time.Duration {
+// daemons of the first region have of the second region, unsent increments
+// included. A pair without a view has no entry.
+func (a *ages) take() map[[2]int]time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	out := a.worst
-	a.worst = unknownAges(len(a.cluster.regions))
+	a.worst = make(map[[2]int]time.Duration)
 	return out
 }
 
 // known returns the ages since the start of views in a region and across
 // regions, whatever was cut.
-func (a *ages) known() (near, far Quantiles) {
+func (a *ages) known() Spans {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.near.quantiles(), a.far.quantiles()
+	return a.all.spans()
 }
 
-// durations counts times, to the hundredth part, up to longestCounted.
-type durations struct{ h *hdrhistogram.Histogram }
+// durations counts times in a region and across regions, to the hundredth part,
+// up to longestCounted.
+type durations struct{ near, far *hdrhistogram.Histogram }
 
 const longestCounted = time.Hour
 
 func newDurations() durations {
-	return durations{hdrhistogram.New(1, longestCounted.Microseconds(), 2)}
+	h := func() *hdrhistogram.Histogram { return hdrhistogram.New(1, longestCounted.Microseconds(), 2) }
+	return durations{h(), h()}
 }
 
-func (d *durations) add(t time.Duration) {
-	// Within the range nothing can fail.
-	_ = d.h.RecordValue(min(max(t, 0), longestCounted).Microseconds())
-}
-
-func (d *durations) quantiles() Quantiles {
-	at := func(q float64) float64 {
-		return seconds(time.Duration(d.h.ValueAtQuantile(q)) * time.Microsecond)
+func (d *durations) add(t time.Duration, near bool) {
+	h := d.far
+	if near {
+		h = d.near
 	}
-	return Quantiles{Samples: d.h.TotalCount(), P50: at(50), P99: at(99)}
+	// Within the range nothing can fail.
+	_ = h.RecordValue(min(max(t, 0), longestCounted).Microseconds())
+}
+
+func (d *durations) spans() Spans { return Spans{quantiles(d.near), quantiles(d.far)} }
+
+func quantiles(h *hdrhistogram.Histogram) Quantiles {
+	at := func(q float64) float64 {
+		return seconds(time.Duration(h.ValueAtQuantile(q)) * time.Microsecond)
+	}
+	return Quantiles{Samples: h.TotalCount(), P50: at(50), P99: at(99)}
 }

@@ -29,8 +29,8 @@ const (
 type clients struct {
 	cluster *cluster
 	ledger  *Ledger
-	periods []time.Duration // of the rules
-	queues  []chan Ask      // by place of the daemon
+	rules   []Rule
+	queues  []chan Ask // by place of the daemon
 	stubs   []rldv1.RateLimiterClient
 	conns   []*grpc.ClientConn
 	routes  *rand.Rand // of run alone
@@ -52,10 +52,7 @@ type askCounts struct {
 
 func newClients(c *cluster, t *Traffic, l *Ledger, all []Rule, seed uint64) (*clients, error) {
 	s := &clients{
-		cluster: c, ledger: l, traffic: t, routes: rand.New(rand.NewPCG(seed, streamRoutes)),
-	}
-	for i := range all {
-		s.periods = append(s.periods, all[i].Period())
+		cluster: c, ledger: l, rules: all, traffic: t, routes: rand.New(rand.NewPCG(seed, streamRoutes)),
 	}
 	quick := backoff.DefaultConfig
 	quick.BaseDelay, quick.MaxDelay = 50*time.Millisecond, time.Second
@@ -171,10 +168,9 @@ func (s *clients) work(ctx context.Context, place int) {
 // neighbor returns another running daemon of the same region, -1 when there is
 // none.
 func (s *clients) neighbor(place int) int {
-	i := slices.IndexFunc(s.cluster.all, func(i *instance) bool {
+	return slices.IndexFunc(s.cluster.all, func(i *instance) bool {
 		return i.place != place && i.home == s.cluster.all[place].home && i.live() != nil
 	})
-	return i
 }
 
 // ask asks a daemon and enters the answer into the ledger. It reports whether
@@ -183,7 +179,7 @@ func (s *clients) ask(ctx context.Context, place int, a Ask) bool {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	q := &rldv1.CheckRequest{Domain: Domain, Descriptors: []*rldv1.Descriptor{{}}}
-	for _, e := range a.entries() {
+	for _, e := range s.rules[a.Rule].entries(keyName(a.Rule, a.Key)) {
 		q.Descriptors[0].Entries = append(q.Descriptors[0].Entries, &rldv1.Entry{Key: e.Key, Value: e.Value})
 	}
 	answer, err := s.stubs[place].Check(ctx, q)
@@ -193,7 +189,7 @@ func (s *clients) ask(ctx context.Context, place int, a Ask) bool {
 	switch answer.GetCode() {
 	case rldv1.Code_ALLOWED:
 		left := answer.GetStatuses()[0].GetResetAfter().AsDuration()
-		s.ledger.Admit(a, WindowAt(time.Now(), left, s.periods[a.Rule]))
+		s.ledger.Admit(a, WindowAt(time.Now(), left, s.rules[a.Rule].Period()))
 	case rldv1.Code_DENIED:
 		s.ledger.Deny(a)
 	default:

@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -155,50 +154,72 @@ func countOf(f form) string {
 }
 
 // read reads the arguments of a verb, whose number is right.
-func (c *Command) read(args []string, n Names) (err error) {
+func (c *Command) read(args []string, n Names) error {
+	r := &reader{args: args}
 	switch c.Verb {
-	case Cut:
-		if c.A, err = named("region", args[0], n.Regions); err == nil && len(args) == 2 {
-			c.B, err = named("region", args[1], n.Regions)
+	case Cut, Latency:
+		c.A = r.name("region", n.Regions)
+		if c.Verb == Latency || len(args) == 2 {
+			c.B = r.name("region", n.Regions)
 		}
-		return errors.Join(err, c.different())
-	case Kill, Start:
-		c.Daemon, err = named("daemon", args[0], n.Daemons)
-	case Latency:
-		if c.A, err = named("region", args[0], n.Regions); err != nil {
-			return err
+		if c.A != "" && c.A == c.B {
+			r.err = fmt.Errorf("%s twice: name two regions", c.A)
 		}
-		if c.B, err = named("region", args[1], n.Regions); err != nil {
-			return err
-		}
-		if err = c.different(); err != nil {
-			return err
-		}
-		c.Time, err = span("the latency", args[2], 0, maxLatency, "300ms")
+	case Kill, Start, Skew:
+		c.Daemon = r.name("daemon", n.Daemons)
 	case Surge, SetTo, Budget:
-		if c.Rule, err = named("rule", args[0], n.Rules); err != nil {
-			return err
+		if c.Rule = r.name("rule", n.Rules); r.err == nil {
+			r.err = c.amount(r.next())
 		}
-		err = c.amount(args[1])
+	}
+	switch c.Verb {
+	case Latency:
+		c.Time = r.time("the latency", 0, maxLatency, "300ms")
 	case Skew:
-		if c.Daemon, err = named("daemon", args[0], n.Daemons); err != nil {
-			return err
-		}
-		c.Time, err = span("the skew", args[1], -maxSkew, maxSkew, "2s or -2s")
+		c.Time = r.time("the skew", -maxSkew, maxSkew, "2s or -2s")
 	case Sleep:
 		if seconds, bad := strconv.ParseFloat(args[0], 64); bad == nil {
 			args[0] = strconv.FormatFloat(seconds, 'f', -1, 64) + "s"
 		}
-		c.Time, err = span("the time", args[0], 0, maxSleep, "10s")
+		c.Time = r.time("the time", 0, maxSleep, "10s")
 	}
-	return err
+	return r.err
 }
 
-func (c *Command) different() error {
-	if c.A != "" && c.A == c.B {
-		return fmt.Errorf("%s twice: name two regions", c.A)
+// reader reads the arguments of a command in order, up to the first error.
+type reader struct {
+	args []string
+	err  error
+}
+
+func (r *reader) next() string {
+	arg := r.args[0]
+	r.args = r.args[1:]
+	return arg
+}
+
+// name reads one of the known names.
+func (r *reader) name(what string, known []string) string {
+	arg := r.next()
+	for _, k := range known {
+		if strings.EqualFold(k, arg) {
+			return k
+		}
 	}
-	return nil
+	if r.err == nil {
+		r.err = unknown(what, arg, known)
+	}
+	return ""
+}
+
+// time reads a time between low and high.
+func (r *reader) time(what string, low, high time.Duration, like string) time.Duration {
+	text := r.next()
+	d, err := time.ParseDuration(text)
+	if r.err == nil && (err != nil || d < low || d > high) {
+		r.err = fmt.Errorf("%s %q is no time from %s to %s: use %s", what, clip(text), low, high, like)
+	}
+	return d
 }
 
 // amount reads the number after a rule.
@@ -228,23 +249,6 @@ func (c *Command) amount(text string) error {
 		c.Share = rules.PPM(math.Round(v * float64(rules.Percent)))
 	}
 	return nil
-}
-
-func span(what, text string, low, high time.Duration, like string) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
-	if err != nil || d < low || d > high {
-		return 0, fmt.Errorf("%s %q is no time from %s to %s: use %s", what, clip(text), low, high, like)
-	}
-	return d, nil
-}
-
-func named(what, name string, known []string) (string, error) {
-	for _, k := range known {
-		if strings.EqualFold(k, name) {
-			return k, nil
-		}
-	}
-	return "", unknown(what, name, known)
 }
 
 // unknown lists the valid names, and suggests the one nearest to this name.

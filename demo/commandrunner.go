@@ -17,7 +17,7 @@ func (s *show) script(ctx context.Context) {
 		}
 		if err := s.do(ctx, c); err != nil {
 			s.failed.Add(1)
-			s.view.say(err.Error())
+			s.note(err.Error())
 		}
 	}
 }
@@ -35,20 +35,20 @@ func (s *show) input(ctx context.Context) {
 	for lines.Scan() && ctx.Err() == nil {
 		commands, err := ReadScript("input", lines.Text(), known)
 		if err != nil {
-			s.view.say(strings.TrimPrefix(err.Error(), "input:1: "))
+			s.note(strings.TrimPrefix(err.Error(), "input:1: "))
 			continue
 		}
 		if len(commands) == 0 {
-			s.view.say("")
+			s.note("")
 		}
 		for _, c := range commands {
 			if err := s.do(ctx, c); err != nil {
-				s.view.say(err.Error())
+				s.note(err.Error())
 			}
 		}
 	}
 	if err := lines.Err(); err != nil && ctx.Err() == nil {
-		s.view.say("no more commands are read: " + err.Error())
+		s.note("no more commands are read: " + err.Error())
 	}
 }
 
@@ -68,7 +68,7 @@ func (s *show) do(ctx context.Context, c Command) error {
 	}
 	answer, err := s.act(c)
 	if err == nil && answer != "" {
-		s.view.say(answer)
+		s.note(answer)
 	}
 	return err
 }
@@ -82,7 +82,7 @@ func (s *show) act(c Command) (string, error) {
 	case Help:
 		return helpText, nil
 	case Quit:
-		s.quitOnce.Do(func() { close(s.quit) })
+		s.quit()
 		return "", nil
 	case Cut:
 		return s.cut(c, now)

@@ -16,19 +16,13 @@ type Ledger struct {
 
 // ruleAccount is what became of one rule.
 type ruleAccount struct {
-	period           time.Duration
-	limit            uint64
-	keys             []keyAccount
-	admitted, denied uint64
-	worst            float64
-	// most is the count of the fullest window so far, mostOf its limit; full is
-	// the number of windows that admitted their whole limit.
-	most, mostOf uint64
-	full         int
+	period time.Duration
+	limit  uint64
+	keys   []keyAccount
+	totals RuleTotals
 	// bounded is the first window that began under the present budget, 0
-	// without one; sinceThen is the worst overage from it on.
-	bounded   int64
-	sinceThen float64
+	// without one.
+	bounded int64
 }
 
 // windowsKept is how many windows of a key are kept: the one that runs, the
@@ -83,29 +77,30 @@ func (l *Ledger) Admit(a Ask, window int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := &l.rules[a.Rule]
-	r.admitted++
+	t := &r.totals
+	t.Passed++
 	w := r.window(a.Key, window, l.regions)
 	if w == nil {
 		return
 	}
 	w.by[a.Region]++
 	w.total++
-	r.worst = max(r.worst, w.over())
-	if r.mostOf == 0 || w.total*r.mostOf > r.most*w.limit {
-		r.most, r.mostOf = w.total, w.limit
+	t.Worst = max(t.Worst, w.over())
+	if t.MostOf == 0 || w.total*t.MostOf > t.Most*w.limit {
+		t.Most, t.MostOf = w.total, w.limit
 	}
 	if w.total == w.limit {
-		r.full++
+		t.Full++
 	}
 	if r.bounded > 0 && window >= r.bounded {
-		r.sinceThen = max(r.sinceThen, w.over())
+		t.SinceBudget = max(t.SinceBudget, w.over())
 	}
 }
 
 // Deny counts an ask that was refused.
 func (l *Ledger) Deny(a Ask) {
 	l.mu.Lock()
-	l.rules[a.Rule].denied++
+	l.rules[a.Rule].totals.Denied++
 	l.mu.Unlock()
 }
 
@@ -115,7 +110,7 @@ func (l *Ledger) SetBudget(rule int, has bool, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := &l.rules[rule]
-	r.bounded, r.sinceThen = 0, 0
+	r.bounded, r.totals.SinceBudget = 0, 0
 	if has {
 		r.bounded = r.windowAt(now) + 1
 	}
@@ -163,22 +158,31 @@ func (r *ruleAccount) window(key int, window int64, regions int) *windowAccount 
 type RuleRow struct {
 	// Key is the key with the fullest running window, Admitted its admitted
 	// hits by region, Total their sum, Limit its limit.
-	Key      int
-	Limit    uint64
-	Admitted []uint64
-	Total    uint64
-	// Over is the greatest overage of a running window of any key, Worst that
-	// of any window since the start, as shares of the limit.
-	Over, Worst float64
+	Key      int      `json:"-"`
+	Limit    uint64   `json:"limit"`
+	Admitted []uint64 `json:"-"`
+	Total    uint64   `json:"total"`
+	// Over is the greatest overage of a running window of any key, as a share
+	// of the limit.
+	Over float64 `json:"overage_ratio"`
+	RuleTotals
+}
+
+// RuleTotals is the state of a rule over all keys and windows since the start.
+type RuleTotals struct {
+	// Worst is the greatest overage of a window, as a share of the limit.
+	Worst float64 `json:"worst_overage_ratio"`
 	// SinceBudget is the worst overage of the windows that began under the
 	// present budget, 0 without one.
-	SinceBudget float64
-	// Most is the count of the fullest window of any key since the start,
-	// MostOf its limit; Full is the number of windows of keys that reached it.
-	Most, MostOf uint64
-	Full         int
-	// Passed and Denied count the asks of all keys since the start.
-	Passed, Denied uint64
+	SinceBudget float64 `json:"-"`
+	// Most is the count of the fullest window of any key, MostOf its limit;
+	// Full is the number of windows of keys that reached it.
+	Most   uint64 `json:"most_in_a_window"`
+	MostOf uint64 `json:"most_of"`
+	Full   int    `json:"full_windows"`
+	// Passed and Denied count the asks of all keys.
+	Passed uint64 `json:"passed_since_start"`
+	Denied uint64 `json:"denied_since_start"`
 }
 
 // Rows returns the state of all rules at an instant.
@@ -189,9 +193,7 @@ func (l *Ledger) Rows(now time.Time) []RuleRow {
 	for i := range l.rules {
 		r := &l.rules[i]
 		row := &out[i]
-		*row = RuleRow{Limit: r.limit, Admitted: make([]uint64, l.regions),
-			Worst: r.worst, SinceBudget: r.sinceThen, Most: r.most, MostOf: r.mostOf, Full: r.full,
-			Passed: r.admitted, Denied: r.denied}
+		*row = RuleRow{Limit: r.limit, Admitted: make([]uint64, l.regions), RuleTotals: r.totals}
 		for k := range r.keys {
 			for j := range r.keys[k] {
 				w := &r.keys[k][j]

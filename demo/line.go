@@ -1,11 +1,14 @@
 package demo
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,11 +27,9 @@ type line struct {
 	wan       *WAN
 	path      *path
 	near, far net.Conn
-	done      chan struct{} // closed when both ends are
-
-	mu     sync.Mutex
-	cause  error // why it broke, nil as long as it did not
-	failed bool
+	ctx       context.Context // when it ends, both ends close
+	end       context.CancelFunc
+	cause     atomic.Pointer[error] // why a partition broke it
 }
 
 // chunk is a read of one end, and the time at which it is due at the other.
@@ -41,21 +42,26 @@ type chunk struct {
 // join puts the distance of a path in front of a connection.
 func (w *WAN) join(p *path, far net.Conn) (net.Conn, error) {
 	out, near := net.Pipe()
-	l := &line{wan: w, path: p, near: near, far: far, done: make(chan struct{})}
+	l := &line{wan: w, path: p, near: near, far: far}
+	l.ctx, l.end = context.WithCancel(w.ctx)
 	w.mu.Lock()
-	if w.ended {
-		w.mu.Unlock()
+	defer w.mu.Unlock()
+	if w.ctx.Err() != nil {
+		l.end()
 		return nil, errors.Join(net.ErrClosed, far.Close())
 	}
-	w.lines[l] = struct{}{}
 	// Under the lock, so that Close waits for it.
 	w.wait.Go(l.run)
-	w.mu.Unlock()
 	return &end{Conn: out, line: l}, nil
 }
 
 // run carries both directions until both ends are closed.
 func (l *line) run() {
+	l.wan.wait.Go(func() {
+		<-l.ctx.Done()
+		l.near.Close()
+		l.far.Close()
+	})
 	var directions sync.WaitGroup
 	for _, way := range [][2]net.Conn{{l.near, l.far}, {l.far, l.near}} {
 		queue := make(chan chunk, directionChunks)
@@ -63,10 +69,7 @@ func (l *line) run() {
 		directions.Go(func() { l.deliver(way[1], queue) })
 	}
 	directions.Wait()
-	l.fail(net.ErrClosed)
-	l.wan.mu.Lock()
-	delete(l.wan.lines, l)
-	l.wan.mu.Unlock()
+	l.end()
 }
 
 // take reads one end until it is closed.
@@ -79,10 +82,10 @@ func (l *line) take(from net.Conn, queue chan<- chunk) {
 		if at := time.Now().Add(l.wan.delay(l.path)); at.After(due) {
 			due = at
 		}
-		c := chunk{due: due, last: err != nil, data: append([]byte(nil), buf[:n]...)}
+		c := chunk{due: due, last: err != nil, data: bytes.Clone(buf[:n])}
 		select {
 		case queue <- c:
-		case <-l.done:
+		case <-l.ctx.Done():
 			return
 		}
 		if c.last {
@@ -101,17 +104,17 @@ func (l *line) deliver(to net.Conn, queue <-chan chunk) {
 		var c chunk
 		select {
 		case c = <-queue:
-		case <-l.done:
+		case <-l.ctx.Done():
 			return
 		}
 		timer.Reset(time.Until(c.due))
 		select {
 		case <-timer.C:
-		case <-l.done:
+		case <-l.ctx.Done():
 			return
 		}
 		if err := l.hold(); err != nil {
-			l.fail(err)
+			l.end()
 			return
 		}
 		if taken && len(c.data) > 0 {
@@ -128,54 +131,18 @@ func (l *line) deliver(to net.Conn, queue <-chan chunk) {
 // hold waits as long as the path is cut. It returns an error when the
 // connection is not to go on.
 func (l *line) hold() error {
-	cut, turned := l.wan.state(l.path)
-	if !cut {
-		return nil
-	}
 	began := time.Now()
-	given := time.NewTimer(holdLimit)
-	defer given.Stop()
-	for cut {
-		select {
-		case <-turned:
-			cut, turned = l.wan.state(l.path)
-		case <-given.C:
-			// The other side is not notified.
-			l.give(fmt.Errorf("no acknowledgement within %s: %w", holdLimit, ErrCut))
-		case <-l.done:
-			return net.ErrClosed
-		}
-	}
-	if held := time.Since(began); held > holdGrace {
-		return fmt.Errorf("reset after %s: %w", held.Round(time.Millisecond), ErrCut)
-	}
-	return nil
-}
-
-// give closes the near end alone.
-func (l *line) give(err error) {
-	l.mu.Lock()
-	if l.cause == nil {
-		l.cause = err
-	}
-	l.mu.Unlock()
-	l.near.Close()
-}
-
-// fail closes both ends.
-func (l *line) fail(err error) {
-	l.mu.Lock()
-	first := !l.failed
-	l.failed = true
-	if l.cause == nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, io.ErrClosedPipe) {
-		l.cause = err
-	}
-	l.mu.Unlock()
-	if first {
-		close(l.done)
+	err := l.wan.awaitHeal(l.ctx, l.path, holdLimit)
+	if errors.Is(err, ErrCut) { // The other side is not notified.
+		l.cause.CompareAndSwap(nil, &err)
 		l.near.Close()
-		l.far.Close()
+		err = l.wan.awaitHeal(l.ctx, l.path, never)
 	}
+	if held := time.Since(began); err == nil && held > holdGrace {
+		err = fmt.Errorf("reset after %s: %w", held.Round(time.Millisecond), ErrCut)
+		l.cause.CompareAndSwap(nil, &err)
+	}
+	return err
 }
 
 // end is the connection of the dialing side. It has the addresses of the real
@@ -205,13 +172,10 @@ func (e *end) Write(b []byte) (int, error) {
 }
 
 func (e *end) why(err error) error {
-	if err == nil || !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe) {
-		return err
-	}
-	e.line.mu.Lock()
-	defer e.line.mu.Unlock()
-	if e.line.cause != nil {
-		return e.line.cause
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) {
+		if cause := e.line.cause.Load(); cause != nil {
+			return *cause
+		}
 	}
 	return err
 }

@@ -40,8 +40,7 @@ type marks struct {
 	made   int
 	open   []*mark
 	calm   time.Time // marks made before then are of times of change
-	near   durations // time until known in the region
-	far    durations // and in others
+	times  durations // until known
 	heal   *heal
 	latest time.Duration // of the last heal that came to its end, -1 before
 }
@@ -64,8 +63,7 @@ type heal struct {
 }
 
 func newMarks(c *cluster, seed uint64) *marks {
-	return &marks{cluster: c, rng: rand.New(rand.NewPCG(seed, streamMarks)), latest: -1,
-		near: newDurations(), far: newDurations()}
+	return &marks{cluster: c, rng: rand.New(rand.NewPCG(seed, streamMarks)), latest: -1, times: newDurations()}
 }
 
 // run measures until ctx ends.
@@ -131,10 +129,10 @@ func (m *marks) convergence() (took time.Duration, underWay bool) {
 
 // known returns after how long a count was known to daemons of the same region
 // and of others, in times in which nothing was cut, killed or started.
-func (m *marks) known() (near, far Quantiles) {
+func (m *marks) known() Spans {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.near.quantiles(), m.far.quantiles()
+	return m.times.spans()
 }
 
 // watchHeal makes the marks of a heal, and makes them again when their window
@@ -230,11 +228,7 @@ func (m *marks) seen(k *mark, i *instance) bool {
 		return false
 	}
 	if !k.heal && k.at.After(m.calm) && m.heal == nil {
-		to := &m.far
-		if i.home == k.owner {
-			to = &m.near
-		}
-		to.add(time.Since(k.at))
+		m.times.add(time.Since(k.at), i.home == k.owner)
 	}
 	return true
 }

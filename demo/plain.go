@@ -34,7 +34,7 @@ func Plain(r *Report) string {
 				if j > 0 {
 					b.WriteString(", ")
 				}
-				fmt.Fprintf(&b, "%s %d", a.Region, a.Amount)
+				fmt.Fprintf(&b, "%s %d", r.Regions[j], a)
 			}
 			b.WriteString(")")
 		}

@@ -10,6 +10,8 @@ import (
 // Report is all there is to see at one instant, and a line of --json. Times
 // are in seconds, shares in parts of 1.
 type Report struct {
+	// Regions lists the regions in order.
+	Regions []string `json:"-"`
 	// Seconds is for how long the clients have asked.
 	Seconds float64 `json:"seconds"`
 	// Done marks the last report.
@@ -77,13 +79,9 @@ type WANReport struct {
 type RuleReport struct {
 	Rule     string            `json:"rule"`
 	Key      string            `json:"key"`
-	Limit    uint64            `json:"limit"`
 	Window   int               `json:"window_seconds"`
-	Admitted []RegionAmount    `json:"-"`
 	ByRegion map[string]uint64 `json:"admitted"`
-	Total    uint64            `json:"total"`
-	Over     float64           `json:"overage_ratio"`
-	Worst    float64           `json:"worst_overage_ratio"`
+	RuleRow
 	// Bound is the greatest possible overage: the budget, or without one the
 	// overage when each region admits a whole limit. SinceBudget is the worst
 	// overage of the windows that began under the present budget, null without
@@ -92,14 +90,7 @@ type RuleReport struct {
 	Budget      *float64 `json:"overage_budget_ratio"`
 	SinceBudget *float64 `json:"worst_since_budget_ratio"`
 	// Strict is true for a rule that never exceeds its limit, whatever fails.
-	// Most is the count of the fullest window of any key since the start,
-	// MostOf its limit; Full is the number of windows of keys that reached it.
-	Strict bool   `json:"strict"`
-	Most   uint64 `json:"most_in_a_window"`
-	MostOf uint64 `json:"most_of"`
-	Full   int    `json:"full_windows"`
-	Passed uint64 `json:"passed_since_start"`
-	Denied uint64 `json:"denied_since_start"`
+	Strict bool `json:"strict"`
 }
 
 // shown is the worst overage to display: since the budget, where there is one.
@@ -135,12 +126,6 @@ func (r *RuleReport) boundText() string {
 	return text
 }
 
-// RegionAmount is what one region admitted.
-type RegionAmount struct {
-	Region string
-	Amount uint64
-}
-
 // StalenessReport is the greatest age of the view that In has of Of, -1 without
 // a view or without a running daemon.
 type StalenessReport struct {
@@ -174,7 +159,7 @@ func seconds(d time.Duration) float64 {
 // report looks at everything. Notes and the rate since the report before are
 // for the caller to add.
 func (s *show) report(now time.Time) *Report {
-	r := &Report{Seconds: seconds(now.Sub(s.began))}
+	r := &Report{Regions: s.o.Regions, Seconds: seconds(now.Sub(s.began))}
 	r.Traffic = TrafficReport{
 		Asked: s.clients.counts.asked.Load(), Failed: s.clients.counts.failed.Load(),
 		Unserved: s.clients.counts.unserved.Load(), Left: s.clients.counts.left.Load(),
@@ -182,19 +167,20 @@ func (s *show) report(now time.Time) *Report {
 	r.Daemons = s.daemons()
 	r.WAN = WANReport{Profile: string(s.o.WAN), Parts: s.wan.Parts(), Cuts: s.wan.Cuts()}
 	s.addRules(r, now)
-	for i, ages := range s.ages.take() {
-		for j, age := range ages {
-			if i != j || s.o.Daemons > 1 {
-				r.Staleness = append(r.Staleness, StalenessReport{s.o.Regions[i], s.o.Regions[j], seconds(age)})
+	ages := s.ages.take()
+	for i, in := range s.o.Regions {
+		for j, of := range s.o.Regions {
+			if age, ok := ages[[2]int{i, j}]; ok {
+				r.Staleness = append(r.Staleness, StalenessReport{in, of, seconds(age)})
+			} else if i != j || s.o.Daemons > 1 {
+				r.Staleness = append(r.Staleness, StalenessReport{in, of, -1})
 			}
 		}
 	}
-	r.Ages.InRegion, r.Ages.Across = s.ages.known()
-	r.KnownAfter.InRegion, r.KnownAfter.Across = s.marks.known()
+	r.Ages, r.KnownAfter = s.ages.known(), s.marks.known()
 	took, underWay := s.marks.convergence()
 	if took >= 0 {
-		v := seconds(took)
-		r.Convergence = &v
+		r.Convergence = new(seconds(took))
 	}
 	r.Converging = underWay
 	return r
@@ -223,10 +209,8 @@ func (s *show) addRules(r *Report, now time.Time) {
 			continue
 		}
 		rule := RuleReport{
-			Rule: all[i].Name, Key: keyName(i, row.Key), Limit: row.Limit, Window: all[i].Window,
-			ByRegion: make(map[string]uint64), Total: row.Total, Over: row.Over, Worst: row.Worst,
-			Strict: all[i].Strict, Most: row.Most, MostOf: row.MostOf, Full: row.Full,
-			Passed: row.Passed, Denied: row.Denied,
+			Rule: all[i].Name, Key: keyName(i, row.Key), Window: all[i].Window, Strict: all[i].Strict,
+			ByRegion: make(map[string]uint64), RuleRow: row,
 		}
 		if rule.MostOf == 0 {
 			rule.MostOf = rule.Limit
@@ -239,7 +223,6 @@ func (s *show) addRules(r *Report, now time.Time) {
 			rule.Bound, rule.Budget, rule.SinceBudget = share, &share, &row.SinceBudget
 		}
 		for j, n := range row.Admitted {
-			rule.Admitted = append(rule.Admitted, RegionAmount{s.o.Regions[j], n})
 			rule.ByRegion[s.o.Regions[j]] = n
 		}
 		r.Rules = append(r.Rules, rule)

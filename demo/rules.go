@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,6 +42,16 @@ type Rule struct {
 func (r *Rule) Most() uint64 {
 	l := rules.Limit{Requests: r.Limit, Budget: r.Budget, HasBudget: r.HasBudget}
 	return l.Total()
+}
+
+// entries returns the descriptor of a key: the value of each entry that matches
+// any is the key's name.
+func (r *Rule) entries(key string) []rules.Entry {
+	out := slices.Clone(r.Entries)
+	for i := range out {
+		out[i].Value = cmp.Or(out[i].Value, key)
+	}
+	return out
 }
 
 // Period is the window as a time.

@@ -20,13 +20,14 @@ type show struct {
 	clients *clients
 	marks   *marks
 	ages    *ages
-	view    view
 
-	began    time.Time
-	quit     chan struct{}
-	quitOnce sync.Once
-	order    sync.Mutex   // one command at a time
-	failed   atomic.Int64 // commands of the script
+	began  time.Time
+	quit   context.CancelFunc // ends play
+	order  sync.Mutex         // one command at a time
+	failed atomic.Int64       // commands of the script
+
+	viewLock sync.Mutex // guards view
+	view     view
 }
 
 // Run runs a demo until ctx ends, its time is over or a command stops it, and
@@ -61,9 +62,9 @@ func run(ctx context.Context, o Options, all []Rule) error {
 	if err := s.cluster.start(); err != nil {
 		return errors.Join(err, s.cluster.stop())
 	}
-	s.view.banner(s.banner())
+	s.show(func(v view) { v.banner(s.banner()) })
 	if formed := s.form(ctx); formed > 0 {
-		s.view.say(fmt.Sprintf("all daemons know each other after %.1f s; the clients begin", formed.Seconds()))
+		s.note(fmt.Sprintf("all daemons know each other after %.1f s; the clients begin", formed.Seconds()))
 	}
 	s.play(ctx)
 	s.wan.Heal() // so that no call waits for a stopped daemon
@@ -75,7 +76,7 @@ func run(ctx context.Context, o Options, all []Rule) error {
 }
 
 func newShow(o *Options, all []Rule, folder string) (*show, error) {
-	s := &show{o: o, quit: make(chan struct{}), wan: NewWAN(o.Regions, o.WAN.Link, o.Seed)}
+	s := &show{o: o, wan: NewWAN(o.Regions, o.WAN.Link, o.Seed)}
 	limits, err := newLimitsFile(folder, all, o.Regions, o.Daemons)
 	if err != nil {
 		return nil, err
@@ -120,8 +121,12 @@ func (s *show) form(ctx context.Context) time.Duration {
 // play runs the clients and reports until the demo is over, then reports the
 // summary.
 func (s *show) play(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, s.quit = context.WithCancel(ctx)
+	defer s.quit()
+	if s.o.For > 0 {
+		ctx, s.quit = context.WithTimeout(ctx, s.o.For)
+		defer s.quit()
+	}
 	var running sync.WaitGroup
 	s.began = time.Now()
 	running.Go(func() { s.clients.run(ctx) })
@@ -131,12 +136,6 @@ func (s *show) play(ctx context.Context) {
 	if s.o.In != nil {
 		go s.input(ctx) // ends with In, which may be never
 	}
-	var over <-chan time.Time
-	if s.o.For > 0 {
-		timer := time.NewTimer(s.o.For)
-		defer timer.Stop()
-		over = timer.C
-	}
 	var last rate
 	every := showEvery
 	if s.o.Size != nil && !s.o.JSON {
@@ -144,21 +143,15 @@ func (s *show) play(ctx context.Context) {
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	for done := false; !done; {
+	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-			done = true
-		case <-s.quit:
-			done = true
-		case <-over:
-			done = true
 		case now := <-tick.C:
 			r := s.report(now)
 			r.Traffic.PerSecond = last.of(r)
-			s.view.report(r)
+			s.show(func(v view) { v.report(r) })
 		}
 	}
-	cancel()
 	running.Wait()
 	s.last(last)
 }
@@ -171,7 +164,7 @@ func (s *show) last(so rate) {
 	for i := range r.Rules {
 		r.Worst[r.Rules[i].Rule] = r.Rules[i].Worst
 	}
-	s.view.last(r)
+	s.show(func(v view) { v.last(r) })
 }
 
 // rate is how often the clients ask, looked at once a second.
@@ -189,8 +182,18 @@ func (p *rate) of(r *Report) float64 {
 	return p.perSecond
 }
 
-// view displays a demo. Implementations are safe for concurrent use. After a
-// failed write they stop writing, and the demo continues without output.
+// show calls f with the view, one call at a time.
+func (s *show) show(f func(view)) {
+	s.viewLock.Lock()
+	defer s.viewLock.Unlock()
+	f(s.view)
+}
+
+// note shows a command's reply, or an event.
+func (s *show) note(text string) { s.show(func(v view) { v.say(text) }) }
+
+// view displays a demo. It is not safe for concurrent use. After a failed write
+// it stops writing, and the demo continues without output.
 type view interface {
 	// banner shows the addresses of the daemons, once.
 	banner(text string)

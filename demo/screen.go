@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 )
 
 // The control sequences of a terminal.
@@ -32,9 +31,7 @@ const (
 // messages below it, in a scrolling area. The terminal itself edits the input
 // line.
 type screen struct {
-	size func() (rows int, ok bool)
-
-	mu     sync.Mutex
+	size   func() (rows int, ok bool)
 	out    writer
 	rows   int // of the terminal, 0 before the table was drawn
 	height int // of the table as it is drawn
@@ -45,14 +42,10 @@ func newScreen(out io.Writer, size func() (int, bool)) *screen {
 }
 
 func (s *screen) banner(text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.out.write(text + "\n")
 }
 
 func (s *screen) say(text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.rows == 0 {
 		s.out.write(text + "\n")
 		return
@@ -61,8 +54,6 @@ func (s *screen) say(text string) {
 }
 
 func (s *screen) report(r *Report) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	table := Table(r)
 	rows, ok := s.size()
 	if !ok || rows <= 0 {
@@ -102,8 +93,6 @@ func style(i int, line string, r *Report) string {
 }
 
 func (s *screen) last(r *Report) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.rows > 0 {
 		s.out.write(fmt.Sprintf("%s\x1b[%d;1H\r\n", escNoScope, s.rows))
 		s.rows = 0

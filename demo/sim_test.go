@@ -166,7 +166,8 @@ func (x *trial) busy(t *testing.T, c *clients, began time.Time) {
 func (x *trial) counted(t *testing.T, s *show, began time.Time) *outcome {
 	t.Helper()
 	out := x.newOutcome(began)
-	out.near, out.far = s.ages.known()
+	ages := s.ages.known()
+	out.near, out.far = ages.InRegion, ages.Across
 	s.ledger.mu.Lock()
 	defer s.ledger.mu.Unlock()
 	for i := range ruleCount {

@@ -121,7 +121,7 @@ func (x *trial) trace(began time.Time) *load.Trace {
 	out := &load.Trace{Start: began.UnixNano(), Regions: x.options.Regions}
 	type name struct{ rule, key int }
 	known := make(map[name]int32)
-	clients := x.clients()
+	clients, all := x.clients(), NewRules(x.options.Traffic)
 	var asks []Ask
 	for now := time.Duration(0); now < x.lasts; now += askTick {
 		asks, _ = clients.Due(now, asks)
@@ -131,7 +131,7 @@ func (x *trial) trace(began time.Time) *load.Trace {
 			if !ok {
 				key = int32(len(out.Keys))
 				known[n] = key
-				out.Keys = append(out.Keys, load.TraceKey{Domain: Domain, Descriptors: [][]rules.Entry{a.entries()}})
+				out.Keys = append(out.Keys, load.TraceKey{Domain: Domain, Descriptors: [][]rules.Entry{all[a.Rule].entries(keyName(a.Rule, a.Key))}})
 			}
 			out.Entries = append(out.Entries, load.TraceEntry{At: now, Region: int32(a.Region), Key: key, Hits: 1})
 		}

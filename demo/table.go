@@ -23,30 +23,13 @@ const (
 // Table returns a report as lines of at most tableWidth columns. How many
 // there are depends on the regions and rules alone.
 func Table(r *Report) []string {
-	regions := r.regions()
 	out := []string{r.title(), r.network(), ""}
-	out = append(out, r.ruleLines(regions)...)
+	out = append(out, r.ruleLines(r.Regions)...)
 	out = append(out, "")
-	out = append(out, r.staleLines(regions)...)
+	out = append(out, r.staleLines(r.Regions)...)
 	out = append(out, r.knownLine(), r.healLine())
 	for i := range out {
 		out[i] = fitTo(strings.TrimRight(out[i], " "), tableWidth)
-	}
-	return out
-}
-
-// regions returns the regions in their order.
-func (r *Report) regions() []string {
-	var out []string
-	for i := range r.Staleness {
-		if s := &r.Staleness[i]; len(out) == 0 || out[len(out)-1] != s.In {
-			out = append(out, s.In)
-		}
-	}
-	if len(out) == 0 { // one daemon alone
-		for _, p := range r.WAN.Parts {
-			out = append(out, p...)
-		}
 	}
 	return out
 }
@@ -103,7 +86,7 @@ func (r *Report) ruleLines(regions []string) []string {
 		fmt.Fprintf(&b, "%-*s%*s", ruleWidth, shorten(rule.Rule, ruleWidth-1),
 			limitWidth, fmt.Sprintf("%s/%ds", count(rule.Limit), rule.Window))
 		for _, a := range rule.Admitted {
-			fmt.Fprintf(&b, "%*s", width, count(a.Amount))
+			fmt.Fprintf(&b, "%*s", width, count(a))
 		}
 		fmt.Fprintf(&b, "%*s%*s%*s%*s", totalWidth, count(rule.Total),
 			overWidth, share(rule.Over), worstWidth, rule.worstText(), boundWidth, rule.boundText())

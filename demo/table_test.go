@@ -16,6 +16,7 @@ var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 func fixture(regions ...string) *Report {
 	took := 1.234
 	r := &Report{
+		Regions:     regions,
 		Seconds:     83.5,
 		Traffic:     TrafficReport{PerSecond: 498.4, Asked: 41_000, Admitted: 30_000, Denied: 11_000, Failed: 3},
 		Daemons:     DaemonsReport{Of: 3 * len(regions), Up: 3*len(regions) - 1, Ready: 3, SeeLeast: 7, SeeMost: 8, Ghosts: 1},
@@ -32,20 +33,20 @@ func fixture(regions ...string) *Report {
 		}
 	}
 	for i, rule := range NewRules(500)[:ruleCount] {
-		row := RuleReport{Rule: rule.Name, Key: keyName(i, 1), Limit: uint64(rule.Limit), Window: rule.Window,
-			Worst: float64(i) * 0.0314, Passed: 1000, Denied: 10, Bound: float64(len(regions) - 1)}
+		row := RuleReport{Rule: rule.Name, Key: keyName(i, 1), Window: rule.Window, Bound: float64(len(regions) - 1)}
+		row.Limit, row.Worst, row.Passed, row.Denied = uint64(rule.Limit), float64(i)*0.0314, 1000, 10
 		if i == login {
 			row.Strict, row.Most, row.MostOf, row.Full, row.Bound, row.Worst = true, 5, 5, 12, 0, 0
 		}
 		if i == burst {
 			row.Bound, row.Budget, row.SinceBudget = 0.025, new(0.025), new(0.0125)
 		}
-		for j, name := range regions {
+		for j := range regions {
 			n := uint64(100*j + 37*i)
 			if i == login {
 				n = uint64(1 - j/5) // at most 5 of 5
 			}
-			row.Admitted = append(row.Admitted, RegionAmount{name, n})
+			row.Admitted = append(row.Admitted, n)
 			row.Total += n
 		}
 		if row.Total > row.Limit {

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
-
-	"github.com/georld/rld/rules"
 )
 
 // The kinds of clients.
@@ -34,19 +32,6 @@ const (
 // Ask is one question of a client: of which rule, with which key, in which
 // region.
 type Ask struct{ Rule, Key, Region int }
-
-// entries returns the descriptor of an ask.
-func (a Ask) entries() []rules.Entry {
-	switch a.Rule {
-	case steady:
-		return []rules.Entry{{Key: "user", Value: keyName(a.Rule, a.Key)}}
-	case spread:
-		return []rules.Entry{{Key: "user", Value: spreadUser}}
-	case burst:
-		return []rules.Entry{{Key: "burst", Value: keyName(a.Rule, a.Key)}}
-	}
-	return []rules.Entry{{Key: "path", Value: "/login"}, {Key: "account", Value: keyName(a.Rule, a.Key)}}
-}
 
 // keyName returns the text of a rule's key.
 func keyName(rule, key int) string {

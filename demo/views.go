@@ -5,20 +5,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 )
 
 // lineView prints a line for each report and each message.
-type lineView struct {
-	mu  sync.Mutex
-	out writer
-}
+type lineView struct{ out writer }
 
-func (v *lineView) print(text string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.out.write(text + "\n")
-}
+func (v *lineView) print(text string) { v.out.write(text + "\n") }
 
 func (v *lineView) banner(text string) { v.print(text) }
 func (v *lineView) report(r *Report)   { v.print(Plain(r)) }
@@ -30,7 +22,6 @@ const maxNotes = 100
 
 // jsonView prints each report as a JSON object on a line of its own.
 type jsonView struct {
-	mu       sync.Mutex
 	out, err writer
 	notes    []string
 }
@@ -42,16 +33,12 @@ func newJSONView(out, err io.Writer) *jsonView {
 func (v *jsonView) banner(text string) { v.err.write(text + "\n") }
 
 func (v *jsonView) say(text string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	if len(v.notes) < maxNotes {
 		v.notes = append(v.notes, text)
 	}
 }
 
 func (v *jsonView) report(r *Report) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	r.Notes, v.notes = v.notes, nil
 	var b strings.Builder
 	e := json.NewEncoder(&b)

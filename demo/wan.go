@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,16 +38,15 @@ const (
 // regions are delayed and can be cut; within a region they are those of the
 // machine. It is safe for concurrent use.
 type WAN struct {
-	closed chan struct{}
+	ctx  context.Context // of all lines and dials; Close ends it
+	end  context.CancelFunc
+	wait sync.WaitGroup // for the goroutines of lines
 
 	mu    sync.Mutex
 	rng   *rand.Rand
 	names []string            // as given
 	ports map[string]string   // the region of each listener, by its address
 	paths map[[2]string]*path // by the two names in ascending order
-	lines map[*line]struct{}  // the connections between regions
-	ended bool
-	wait  sync.WaitGroup // for what lines run
 }
 
 // path is what two regions have between them. Its fields are guarded by
@@ -64,13 +62,12 @@ type path struct {
 // them. Jitter and loss are drawn from seed.
 func NewWAN(regions []string, link func(a, b string) Link, seed uint64) *WAN {
 	w := &WAN{
-		closed: make(chan struct{}),
-		rng:    rand.New(rand.NewPCG(seed, streamWAN)),
-		names:  slices.Clone(regions),
-		ports:  make(map[string]string),
-		paths:  make(map[[2]string]*path),
-		lines:  make(map[*line]struct{}),
+		rng:   rand.New(rand.NewPCG(seed, streamWAN)),
+		names: slices.Clone(regions),
+		ports: make(map[string]string),
+		paths: make(map[[2]string]*path),
 	}
+	w.ctx, w.end = context.WithCancel(context.Background())
 	for i, a := range regions {
 		for _, b := range regions[i+1:] {
 			w.paths[between(a, b)] = &path{link: link(a, b), turned: make(chan struct{})}
@@ -131,50 +128,40 @@ func (w *WAN) Dial(ctx context.Context, region, addr string) (net.Conn, error) {
 // reach waits for the round trip that a handshake takes, or until it is clear
 // that nobody answers.
 func (w *WAN) reach(ctx context.Context, p *path, addr string, trip time.Duration) error {
-	if !w.sleep(ctx, trip) {
-		return w.interrupted(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(w.ctx, func() { cancel(net.ErrClosed) })()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(trip):
 	}
-	given := time.NewTimer(dialLimit)
+	if err := w.awaitHeal(ctx, p, dialLimit); err != nil {
+		return fmt.Errorf("dial %s: %w", addr, err)
+	}
+	return nil
+}
+
+// awaitHeal returns once a path is not cut. After limit it returns an error
+// that wraps ErrCut, and at the end of ctx its cause.
+func (w *WAN) awaitHeal(ctx context.Context, p *path, limit time.Duration) error {
+	given := time.NewTimer(limit)
 	defer given.Stop()
 	for {
-		cut, turned := w.state(p)
+		w.mu.Lock()
+		cut, turned := p.cut, p.turned
+		w.mu.Unlock()
 		if !cut {
 			return nil
 		}
 		select {
 		case <-turned:
 		case <-given.C:
-			return fmt.Errorf("dial %s: no answer within %s: %w", addr, dialLimit, ErrCut)
+			return fmt.Errorf("no answer within %s: %w", limit, ErrCut)
 		case <-ctx.Done():
-			return ctx.Err()
-		case <-w.closed:
-			return net.ErrClosed
+			return context.Cause(ctx)
 		}
 	}
-}
-
-// sleep reports whether the time passed before the context or the network
-// ended.
-func (w *WAN) sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-	case <-w.closed:
-	}
-	return false
-}
-
-func (w *WAN) interrupted(ctx context.Context) error { return cmp.Or(ctx.Err(), net.ErrClosed) }
-
-// state returns whether a path is cut and a channel that is closed when that
-// changes.
-func (w *WAN) state(p *path) (cut bool, turned <-chan struct{}) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return p.cut, p.turned
 }
 
 // delay draws how long a chunk takes one way.
@@ -298,18 +285,8 @@ func (w *WAN) Cuts() [][2]string {
 // Close breaks every connection between regions and ends the dials under way.
 // All goroutines are gone when it returns.
 func (w *WAN) Close() {
-	w.mu.Lock()
-	if !w.ended {
-		w.ended = true
-		close(w.closed)
-	}
-	var all []*line
-	for l := range w.lines {
-		all = append(all, l)
-	}
+	w.mu.Lock() // No line begins after it.
+	w.end()
 	w.mu.Unlock()
-	for _, l := range all {
-		l.fail(net.ErrClosed)
-	}
 	w.wait.Wait()
 }
