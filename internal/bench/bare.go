@@ -106,10 +106,7 @@ func (c *client) bare(ctx context.Context, j job) (result, error) {
 	start := time.Now().Add(time.Millisecond)
 	took := newLatencies()
 	took.from = start.Add(j.Warm)
-	p := &plan{
-		next: start, end: start.Add(j.Warm + j.Length), interval: time.Second / time.Duration(j.Rate),
-		sleep: sleepUntil,
-	}
+	p := newPlan(start, &j)
 	for planned, ok := p.wait(); ok; planned, ok = p.wait() {
 		if err := exchange(conn, b); err != nil {
 			return result{}, fmt.Errorf("relay at %s: %w", j.Target, err)

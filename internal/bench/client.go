@@ -26,18 +26,14 @@ const connections = 2
 // client makes load. Connections stay open from job to job, so that a server
 // that waits for its turn is warm. do is for one goroutine at a time.
 type client struct {
-	conns    map[string][]*grpc.ClientConn // by target
-	requests []*ratelimitv3.RateLimitRequest
+	conns map[string][]*grpc.ClientConn // by target
 	// turns counts the calls for each key but the usual one, so that successive
 	// jobs ask for successive users.
 	turns map[string]*atomic.Int64
 }
 
 func newClient() *client {
-	return &client{
-		conns: make(map[string][]*grpc.ClientConn), requests: requestsFor(asked{}),
-		turns: make(map[string]*atomic.Int64),
-	}
+	return &client{conns: make(map[string][]*grpc.ClientConn), turns: make(map[string]*atomic.Int64)}
 }
 
 // requestsFor returns a request for each of those that are asked for.
@@ -65,14 +61,6 @@ func numbered(n int) []int {
 		all[i] = i
 	}
 	return all
-}
-
-// requestsOf returns the requests of a job.
-func (c *client) requestsOf(j *job) []*ratelimitv3.RateLimitRequest {
-	if j.Ask.Key == "" && j.Ask.Users == nil {
-		return c.requests
-	}
-	return requestsFor(j.Ask)
 }
 
 // userName returns the name of user i; all are of one length.
@@ -135,7 +123,7 @@ func (c *client) do(ctx context.Context, j job) (result, error) {
 
 // probe makes one call and returns the size of the answer.
 func (c *client) probe(ctx context.Context, conn *grpc.ClientConn) (result, error) {
-	answer, err := ratelimitv3.NewRateLimitServiceClient(conn).ShouldRateLimit(ctx, c.requests[0])
+	answer, err := ratelimitv3.NewRateLimitServiceClient(conn).ShouldRateLimit(ctx, requestsFor(asked{})[0])
 	if err != nil {
 		return result{}, err
 	}
@@ -164,13 +152,13 @@ type caller struct {
 // its own to begin with, or in turn for those of another key than the usual
 // one.
 func (c *client) callers(conns []*grpc.ClientConn, n int, j *job) []*caller {
-	took, requests := newLatencies(), c.requestsOf(j)
+	took, requests := newLatencies(), requestsFor(j.Ask)
 	all := make([]*caller, n)
 	for i := range all {
-		next := c.turnsOf(j.Ask.Key)
-		if next == nil {
-			next = new(atomic.Int64)
-			next.Store(int64(i * len(requests) / n))
+		next := new(atomic.Int64)
+		next.Store(int64(i * len(requests) / n))
+		if j.Ask.Key != "" {
+			next = c.turnsOf(j.Ask.Key)
 		}
 		all[i] = &caller{
 			stub:     ratelimitv3.NewRateLimitServiceClient(conns[i%len(conns)]),
@@ -180,11 +168,8 @@ func (c *client) callers(conns []*grpc.ClientConn, n int, j *job) []*caller {
 	return all
 }
 
-// turnsOf returns the count of calls for a key, nil for the usual one.
+// turnsOf returns the count of calls for a key.
 func (c *client) turnsOf(key string) *atomic.Int64 {
-	if key == "" {
-		return nil
-	}
 	if c.turns[key] == nil {
 		c.turns[key] = new(atomic.Int64)
 	}

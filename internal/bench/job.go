@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -90,24 +89,16 @@ func serveJobs(in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	jobs := make(chan job)
-	fault := make(chan error, 1)
+	var fault error // that ended the input; written before jobs is closed
 	go func() {
-		defer cancel()
 		defer close(jobs)
-		dec := json.NewDecoder(bufio.NewReader(in))
-		for {
+		defer cancel()
+		for dec := json.NewDecoder(in); ; {
 			var j job
-			if err := dec.Decode(&j); err != nil {
-				if err != io.EOF {
-					fault <- err
-				}
+			if fault = dec.Decode(&j); fault != nil {
 				return
 			}
-			select {
-			case jobs <- j:
-			case <-ctx.Done():
-				return
-			}
+			jobs <- j
 		}
 	}()
 	enc := json.NewEncoder(out)
@@ -120,12 +111,10 @@ func serveJobs(in io.Reader, out io.Writer) error {
 			return fmt.Errorf("result: %w", err)
 		}
 	}
-	select {
-	case err := <-fault:
-		return fmt.Errorf("job: %w", err)
-	default:
-		return nil
+	if fault != io.EOF {
+		return fmt.Errorf("job: %w", fault)
 	}
+	return nil
 }
 
 // clientGCPercent is GOGC of the client.
@@ -137,11 +126,7 @@ const jobGrace = 20 * time.Second
 // ask has the client's process do a job.
 func ask(c *child, j job) (result, error) {
 	defer c.killAfter(j.Warm + j.Length + jobGrace)()
-	data, err := json.Marshal(j)
-	if err != nil {
-		return result{}, fmt.Errorf("job: %w", err)
-	}
-	if _, err := c.in.Write(append(data, '\n')); err != nil {
+	if err := json.NewEncoder(c.in).Encode(j); err != nil {
 		return result{}, c.failed(err)
 	}
 	line, err := c.readLine()

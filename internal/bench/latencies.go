@@ -79,6 +79,14 @@ type plan struct {
 	sleep    func(until time.Time)
 }
 
+// newPlan returns the schedule of an open loop from start on.
+func newPlan(start time.Time, j *job) *plan {
+	return &plan{
+		next: start, end: start.Add(j.Warm + j.Length), interval: time.Second / time.Duration(j.Rate),
+		sleep: sleepUntil,
+	}
+}
+
 // wait returns at the next planned instant, or false after the last. It
 // returns at once for those that have passed.
 func (p *plan) wait() (planned time.Time, ok bool) {
@@ -98,19 +106,13 @@ func (c *client) open(ctx context.Context, conns []*grpc.ClientConn, j job) (res
 	all := c.callers(conns, openCallers, &j)
 	start := time.Now().Add(time.Millisecond)
 	all[0].took.from = start.Add(j.Warm)
-	p := &plan{
-		next: start, end: start.Add(j.Warm + j.Length), interval: time.Second / time.Duration(j.Rate),
-		sleep: sleepUntil,
-	}
+	p := newPlan(start, &j)
 	return together(all, func(c *caller) error {
-		for {
-			planned, ok := p.wait()
-			if !ok {
-				return nil
-			}
+		for planned, ok := p.wait(); ok; planned, ok = p.wait() {
 			if err := c.call(ctx, planned); err != nil {
 				return err
 			}
 		}
+		return nil
 	})
 }

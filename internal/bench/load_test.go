@@ -6,7 +6,6 @@ import (
 	"net"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
@@ -244,31 +243,4 @@ func TestPlan(t *testing.T) {
 	if planned, ok := p.wait(); ok || len(slept) != 3 {
 		t.Errorf("a fourth call at %v, want the end", planned)
 	}
-}
-
-func TestWindow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWindow(8)
-		if !w.take(8) {
-			t.Fatal("a new window has no room")
-		}
-		took := make(chan bool, 1)
-		take := func(n int) { took <- w.take(n) }
-		go take(2)
-		w.give(1)
-		synctest.Wait()
-		if len(took) > 0 {
-			t.Fatal("took 2 where 1 is free")
-		}
-		w.give(1)
-		if !<-took {
-			t.Error("room was not taken")
-		}
-		go take(1)
-		synctest.Wait()
-		w.close()
-		if <-took {
-			t.Error("took room of a window that is closed")
-		}
-	})
 }

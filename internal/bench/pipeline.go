@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 
 	rldv1 "github.com/georld/rld/proto/rld/v1"
@@ -17,8 +18,8 @@ import (
 // a bounded number of checks between them.
 type pipeline struct {
 	stream   grpc.BidiStreamingClient[rldv1.CheckFrame, rldv1.AnswerFrame]
-	window   *window
-	frame    int // checks a message
+	window   *semaphore.Weighted // checks in flight
+	frame    int                 // checks a message
 	asked    [][]*rldv1.Descriptor
 	once     bool  // each of asked, and not until a time
 	plan     *plan // of frames; nil: as fast as they go
@@ -43,7 +44,7 @@ func (c *client) stream(ctx context.Context, conns []*grpc.ClientConn, j job) (r
 			return result{}, err
 		}
 		lines[i] = &pipeline{
-			stream: s, frame: j.Frame, window: newWindow(j.Flight / len(conns)),
+			stream: s, frame: j.Frame, window: semaphore.NewWeighted(int64(j.Flight / len(conns))),
 			asked: descriptors(i, len(conns), &j), once: j.Keys > 0,
 			inOrder: j.Ask.Key == "", // a check that waits for an owner is overtaken
 		}
@@ -128,8 +129,8 @@ func (p *pipeline) send(end time.Time) error {
 			f.Checks = append(f.Checks, &rldv1.CheckRequest{Id: id, Domain: benchDomain, Descriptors: p.asked[id%n]})
 			id++
 		}
-		if !p.window.take(len(f.Checks)) {
-			return nil // The receiver knows why.
+		if p.window.Acquire(p.stream.Context(), int64(len(f.Checks))) != nil {
+			return nil // The receiver knows why the stream ended.
 		}
 		for _, c := range f.Checks {
 			p.sent += c.Id
@@ -146,7 +147,6 @@ func (p *pipeline) send(end time.Time) error {
 
 // receive takes the answers.
 func (p *pipeline) receive() error {
-	defer p.window.close()
 	for {
 		f, err := p.stream.Recv()
 		if err == io.EOF {
@@ -163,49 +163,8 @@ func (p *pipeline) receive() error {
 			p.heard += a.Id
 		}
 		p.tallies.add(time.Now(), f.Answers)
-		p.window.give(len(f.Answers))
+		p.window.Release(int64(len(f.Answers)))
 	}
-}
-
-// window bounds the checks in flight. It is safe for concurrent use.
-type window struct {
-	mu     sync.Mutex
-	change sync.Cond
-	free   int
-	closed bool
-}
-
-func newWindow(size int) *window {
-	w := &window{free: size}
-	w.change.L = &w.mu
-	return w
-}
-
-// take waits for room for n and takes it; false when the window was closed.
-func (w *window) take(n int) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for w.free < n && !w.closed {
-		w.change.Wait()
-	}
-	w.free -= n
-	return !w.closed
-}
-
-// give gives the room of n back.
-func (w *window) give(n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.free += n
-	w.change.Signal()
-}
-
-// close wakes all waiters.
-func (w *window) close() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.closed = true
-	w.change.Broadcast()
 }
 
 // tally counts the answers of one window.

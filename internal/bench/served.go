@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/netip"
 	"os/exec"
@@ -87,14 +86,13 @@ func (s *served) await(ctx context.Context, start time.Time, region bool) error 
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
 	defer cancel()
-	for !isReady(ctx, s.admin) {
-		select {
-		case <-ctx.Done():
-			return s.failed(fmt.Errorf("not ready on %s after %v", s.admin, time.Since(start)))
-		case <-time.After(readyPoll):
+	for _, err := s.page(ctx, "/readyz"); err != nil; _, err = s.page(ctx, "/readyz") {
+		if sleep(ctx, readyPoll) != nil {
+			return s.failed(fmt.Errorf("not ready on %s after %v: %w", s.admin, time.Since(start), err))
 		}
 	}
 	s.ready = time.Since(start)
+	http.DefaultClient.CloseIdleConnections() // the daemon is idle, too
 	return nil
 }
 
@@ -109,20 +107,4 @@ func listener(line string) (what, addr string, ok bool) {
 		return "", "", false
 	}
 	return fields[0], fields[1], true
-}
-
-func isReady(ctx context.Context, admin string) bool {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+admin+"/readyz", nil)
-	if err != nil {
-		return false
-	}
-	// A connection of its own: none is kept from look to look.
-	req.Close = true
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return false
-	}
-	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, resp.Body)
-	return resp.StatusCode == http.StatusOK
 }

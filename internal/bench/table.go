@@ -76,26 +76,20 @@ func table(rows []row) string {
 	}
 	var s strings.Builder
 	for _, line := range cells {
-		s.WriteString(strings.TrimRight(align(cols, widths, line), " ") + "\n")
+		text := ""
+		for j, cell := range line {
+			width := widths[j]
+			if !cols[j].right {
+				width = -width // which pads on the right
+			}
+			text += fmt.Sprintf("%*s  ", width, cell)
+		}
+		s.WriteString(strings.TrimRight(text, " ") + "\n")
 	}
 	for i := range rows {
 		if p := rows[i].Problem; p != "" {
 			s.WriteString("\n" + rows[i].Name + " failed: " + p + "\n")
 		}
-	}
-	return s.String()
-}
-
-func align(cols []column, widths []int, line []string) string {
-	var s strings.Builder
-	for j, cell := range line {
-		pad := strings.Repeat(" ", widths[j]-utf8.RuneCountInString(cell))
-		if cols[j].right {
-			s.WriteString(pad + cell)
-		} else {
-			s.WriteString(cell + pad)
-		}
-		s.WriteString("  ")
 	}
 	return s.String()
 }

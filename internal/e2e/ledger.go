@@ -3,6 +3,7 @@ package e2e
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -54,37 +55,34 @@ func (l *Ledger) Add(w Window, h Hit) {
 
 // Windows returns all windows that have hits, by rule, value and end.
 func (l *Ledger) Windows() []Window {
-	all := make([]Window, 0, len(l.hits))
-	for w := range l.hits {
-		all = append(all, w)
-	}
-	slices.SortFunc(all, func(a, b Window) int {
+	return slices.SortedFunc(maps.Keys(l.hits), func(a, b Window) int {
 		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Value, b.Value), a.Ends.Compare(b.Ends))
 	})
-	return all
+}
+
+// of returns the hits of the window that replicas that match admitted.
+func (l *Ledger) of(w Window, by Replica) []Hit {
+	return slices.DeleteFunc(slices.Clone(l.hits[w]), func(h Hit) bool { return !h.By.matches(by) })
 }
 
 // Admitted returns how many hits of the window replicas that match admitted.
-func (l *Ledger) Admitted(w Window, by Replica) int {
-	n := 0
-	for _, h := range l.hits[w] {
-		if h.By.matches(by) {
-			n++
-		}
-	}
-	return n
-}
+func (l *Ledger) Admitted(w Window, by Replica) int { return len(l.of(w, by)) }
 
 // Latest returns when the last hit of the window was answered, by replicas
 // that match; the zero time when there is none.
 func (l *Ledger) Latest(w Window, by Replica) time.Time {
 	var last time.Time
-	for _, h := range l.hits[w] {
-		if h.By.matches(by) && h.Answered.After(last) {
-			last = h.Answered
-		}
+	for _, h := range l.of(w, by) {
+		last = laterOf(last, h.Answered)
 	}
 	return last
+}
+
+func laterOf(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // Gap is a period in which some replicas and all others exchanged nothing: a
@@ -136,16 +134,10 @@ func (v *Views) knownUntil(of, at Replica, t time.Time) time.Time {
 // hit was counted at some time between question and answer, so several may have
 // been the last: the worst of them counts.
 func (l *Ledger) Unseen(w Window, by Replica, v *Views) int {
-	var hits []Hit
+	hits := l.of(w, by)
 	var latest time.Time // by then the last hit had not been counted
-	for _, h := range l.hits[w] {
-		if !h.By.matches(by) {
-			continue
-		}
-		hits = append(hits, h)
-		if h.Sent.After(latest) {
-			latest = h.Sent
-		}
+	for _, h := range hits {
+		latest = laterOf(latest, h.Sent)
 	}
 	worst := 0
 	for _, last := range hits {
