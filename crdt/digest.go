@@ -1,7 +1,17 @@
 package crdt
 
+import "cmp"
+
 // Key identifies a rule and a descriptor: their 128-bit keyed hash.
 type Key struct{ Hi, Lo uint64 }
+
+// Compare orders keys by Hi and then by Lo. It returns -1, 0 or 1.
+func (k Key) Compare(o Key) int {
+	if k.Hi != o.Hi {
+		return cmp.Compare(k.Hi, o.Hi)
+	}
+	return cmp.Compare(k.Lo, o.Lo)
+}
 
 // CellID identifies one cell: the count of one writer for a key and window.
 type CellID struct {

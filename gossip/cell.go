@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/georld/rld/crdt"
@@ -57,36 +58,19 @@ type CellID struct {
 func (a CellID) Compare(b CellID) int {
 	switch {
 	case a.Kind != b.Kind:
-		return order(uint64(a.Kind), uint64(b.Kind))
+		return cmp.Compare(a.Kind, b.Kind)
 	case a.Incarnation != b.Incarnation:
-		return order(uint64(a.Incarnation), uint64(b.Incarnation))
+		return cmp.Compare(a.Incarnation, b.Incarnation)
 	}
 	return compareInIncarnation(&a, &b)
 }
 
 // compareInIncarnation orders the cells of one incarnation.
 func compareInIncarnation(a, b *CellID) int {
-	switch {
-	case a.Key.Hi != b.Key.Hi:
-		return order(a.Key.Hi, b.Key.Hi)
-	case a.Key.Lo != b.Key.Lo:
-		return order(a.Key.Lo, b.Key.Lo)
-	case a.Window < b.Window:
-		return -1
-	case a.Window > b.Window:
-		return 1
+	if a.Key != b.Key {
+		return a.Key.Compare(b.Key)
 	}
-	return 0
-}
-
-func order(a, b uint64) int {
-	if a < b {
-		return -1
-	}
-	if a > b {
-		return 1
-	}
-	return 0
+	return cmp.Compare(a.Window, b.Window)
 }
 
 // CellMeta describes a cell for the engine: how long it counts. It is the same

@@ -100,7 +100,7 @@ func (n *Node) Hottest(at Instant) []HotKey {
 	}
 	slices.SortFunc(out, func(a, b HotKey) int {
 		return cmp.Or(cmp.Compare(b.Asked, a.Asked), cmp.Compare(b.Denied, a.Denied),
-			cmp.Compare(a.Key.Hi, b.Key.Hi), cmp.Compare(a.Key.Lo, b.Key.Lo))
+			a.Key.Compare(b.Key))
 	})
 	return out
 }

@@ -56,7 +56,7 @@ func (d *decoder) readCells(r reader, m *gossip.Message) {
 	var last crdt.Key
 	for i := range n {
 		id.Key = readKey(keys[keySize*i:])
-		if i > 0 && (id.Key.Hi < last.Hi || id.Key.Hi == last.Hi && id.Key.Lo <= last.Lo) {
+		if i > 0 && id.Key.Compare(last) <= 0 {
 			r.fail("keys of incarnation %v are not ascending at %d", id.Incarnation, i)
 			return
 		}

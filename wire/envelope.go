@@ -7,12 +7,15 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// The envelope of a frame with a generated message: its version, its checksum
-// at sealChecksum, and then the message.
+// The envelope of every frame: its version, its checksum at atChecksum, and
+// then the bytes that the checksum covers. These are the message, after a head
+// of fixed size in a frame of counts.
 const (
-	sealChecksum = 1
-	sealSize     = 5
+	atChecksum = 1
+	sealSize   = 5
 )
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // deterministic writes equal messages as equal bytes within one build.
 var deterministic = proto.MarshalOptions{Deterministic: true}
@@ -24,29 +27,43 @@ func seal(dst []byte, version byte, m proto.Message) ([]byte, error) {
 	if err != nil {
 		return dst, malformed("%v", err)
 	}
+	return checksummed(dst, out)
+}
+
+// checksummed completes the frame behind dst in out with its checksum. On an
+// error it returns dst.
+func checksummed(dst, out []byte) ([]byte, error) {
 	frame := out[len(dst):]
 	if len(frame) > MaxFrameBytes {
 		return dst, &SizeError{What: "bytes", Got: len(frame), Max: MaxFrameBytes}
 	}
-	binary.LittleEndian.PutUint32(frame[sealChecksum:], crc32.Checksum(frame[sealSize:], castagnoli))
+	binary.LittleEndian.PutUint32(frame[atChecksum:], crc32.Checksum(frame[sealSize:], castagnoli))
 	return out, nil
 }
 
 // unseal checks the envelope of a frame and decodes its message into m.
 func unseal(frame []byte, version byte, m proto.Message) error {
+	if err := checkEnvelope(frame, version, sealSize); err != nil {
+		return err
+	}
+	return decode(frame[sealSize:], m)
+}
+
+// checkEnvelope checks the size of a frame, its version and its checksum.
+func checkEnvelope(frame []byte, version byte, least int) error {
 	switch {
 	case len(frame) > MaxFrameBytes:
 		return &SizeError{What: "bytes", Got: len(frame), Max: MaxFrameBytes}
 	case len(frame) > 0 && frame[0] != version:
 		return &VersionError{Got: frame[0], Want: version}
-	case len(frame) < sealSize:
-		return malformed("frame of %d bytes, want at least %d", len(frame), sealSize)
+	case len(frame) < least:
+		return malformed("frame of %d bytes, want at least %d", len(frame), least)
 	}
 	got := crc32.Checksum(frame[sealSize:], castagnoli)
-	if want := binary.LittleEndian.Uint32(frame[sealChecksum:]); got != want {
+	if want := binary.LittleEndian.Uint32(frame[atChecksum:]); got != want {
 		return &ChecksumError{Got: got, Want: want}
 	}
-	return decode(frame[sealSize:], m)
+	return nil
 }
 
 // decode decodes a generated message. Unknown fields are dropped.

@@ -113,7 +113,7 @@ func sealFrame(from, to crdt.Incarnation, payload []byte) []byte {
 // reseal makes version and checksum of a frame right.
 func reseal(frame []byte) []byte {
 	frame[0] = Version
-	binary.LittleEndian.PutUint32(frame[atChecksum:], crc32.Checksum(frame[atChecked:], castagnoli))
+	binary.LittleEndian.PutUint32(frame[atChecksum:], crc32.Checksum(frame[sealSize:], castagnoli))
 	return frame
 }
 

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"encoding/binary"
-	"hash/crc32"
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
@@ -25,18 +24,15 @@ const (
 	MaxViews = gossip.MaxPeers
 )
 
-// The offsets of the envelope's fields, and its size.
+// The offsets of the fields behind the checksum, and the size of the envelope
+// with them.
 const (
-	atChecksum   = 1
-	atChecked    = 5 // the first byte that the checksum covers
-	atFrom       = 5
+	atFrom       = sealSize
 	atTo         = 13
 	atStamp      = 21
 	atRules      = 29
 	envelopeSize = 37
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Encode appends the frame of msgs to dst and returns the extended slice. There
 // is at least one message; all have the same From, To, Shards and Header, and
@@ -56,18 +52,13 @@ func Encode(dst []byte, msgs []gossip.Message) ([]byte, error) {
 	if err := e.frame(msgs); err != nil {
 		return dst, err
 	}
-	frame := e.b[len(dst):]
-	if len(frame) > MaxFrameBytes {
-		return dst, &SizeError{What: "bytes", Got: len(frame), Max: MaxFrameBytes}
-	}
-	head := &msgs[0]
+	frame, head := e.b[len(dst):], &msgs[0]
 	frame[0] = Version
 	binary.LittleEndian.PutUint64(frame[atFrom:], uint64(head.From))
 	binary.LittleEndian.PutUint64(frame[atTo:], uint64(head.To))
 	binary.LittleEndian.PutUint64(frame[atStamp:], uint64(head.Stamp))
 	binary.LittleEndian.PutUint64(frame[atRules:], head.Rules)
-	binary.LittleEndian.PutUint32(frame[atChecksum:], crc32.Checksum(frame[atChecked:], castagnoli))
-	return e.b, nil
+	return checksummed(dst, e.b)
 }
 
 // Fit returns how many of the first messages fit one frame whatever their
@@ -111,17 +102,8 @@ const (
 // The memory that it allocates is at most some 250 bytes for each byte of the
 // frame.
 func Decode(frame []byte) ([]gossip.Message, error) {
-	switch {
-	case len(frame) > MaxFrameBytes:
-		return nil, &SizeError{What: "bytes", Got: len(frame), Max: MaxFrameBytes}
-	case len(frame) > 0 && frame[0] != Version:
-		return nil, &VersionError{Got: frame[0], Want: Version}
-	case len(frame) < envelopeSize:
-		return nil, malformed("frame of %d bytes, want at least %d", len(frame), envelopeSize)
-	}
-	got := crc32.Checksum(frame[atChecked:], castagnoli)
-	if want := binary.LittleEndian.Uint32(frame[atChecksum:]); got != want {
-		return nil, &ChecksumError{Got: got, Want: want}
+	if err := checkEnvelope(frame, Version, envelopeSize); err != nil {
+		return nil, err
 	}
 	d := decoder{
 		head: gossip.Message{

@@ -37,9 +37,10 @@ func DecodeRights(frame []byte) (*agent.Message, error) {
 	if err := unseal(frame, RightsVersion, &f); err != nil {
 		return nil, err
 	}
-	m, err := rightsMessage(&f)
-	if err != nil {
-		return nil, err
+	var c rightsReader
+	m := c.message(&f)
+	if c.err != nil {
+		return nil, c.err
 	}
 	if err := m.Validate(); err != nil {
 		return nil, malformed("%v", err)
@@ -71,39 +72,32 @@ func rightsFrame(m *agent.Message) *rldv1.RightsFrame {
 }
 
 func rightsSection(s *agent.Section) *rldv1.RightsSection {
-	out := &rldv1.RightsSection{Base: rightsID(s.Base), Settled: rightsID(s.Settled), Has: s.Has}
+	out := &rldv1.RightsSection{
+		Base: rightsID(s.Base), Settled: rightsID(s.Settled), Has: s.Has,
+		Epochs: listOf(s.Epochs, rightsEpoch), Acks: listOf(s.Acks, rightsAck),
+	}
 	if c := s.Claim; c != nil {
 		out.Claim = &rldv1.RightsClaim{
 			Base: rightsEpoch(&c.Base), FromMs: c.From, Held: rightsHeld(c.Held),
 		}
 	}
-	out.Epochs, out.Acks = listOf(s.Epochs, rightsEpoch), listOf(s.Acks, rightsAck)
 	return out
 }
 
-func rightsMessage(f *rldv1.RightsFrame) (*agent.Message, error) {
+func (c *rightsReader) message(f *rldv1.RightsFrame) *agent.Message {
 	if len(f.Genesis) != 2 || len(f.DemandRules) != len(f.DemandHits) {
-		return nil, malformed("%d genesis, %d rules with %d demands: want 2, and one demand each",
+		c.fail("%d genesis, %d rules with %d demands: want 2, and one demand each",
 			len(f.Genesis), len(f.DemandRules), len(f.DemandHits))
+		return nil
 	}
 	m := &agent.Message{
 		From: crdt.Incarnation(f.From), To: crdt.Incarnation(f.To), Region: f.Region, Name: f.Name,
 		Stamp: hlc.Timestamp(f.Stamp), Member: f.Member, Fence: f.FenceMs,
 		Genesis: [2]uint64(f.Genesis), Ready: f.Ready, HasVotes: f.HasVotes, Period: f.Period, Heard: f.HasPeriod,
-	}
-	var err error
-	if m.Regions, err = sectionOf(f.Regions); err != nil {
-		return nil, err
-	}
-	if m.Daemons, err = sectionOf(f.Daemons); err != nil {
-		return nil, err
-	}
-	for _, v := range f.Votes {
-		a, err := ackOf(v.Ack)
-		if err != nil {
-			return nil, err
-		}
-		m.Votes = append(m.Votes, epoch.Vote{Daemon: v.Daemon, Ack: a, Locals: idsOf(v.Locals)})
+		Regions: c.section(f.Regions), Daemons: c.section(f.Daemons),
+		Votes: fromList(f.Votes, func(v *rldv1.RightsVote) epoch.Vote {
+			return epoch.Vote{Daemon: v.Daemon, Ack: c.ack(v.Ack), Locals: idsOf(v.Locals)}
+		}),
 	}
 	if g := f.Extension; g != nil {
 		m.Extension = &epoch.Extension{By: g.By, To: g.To, Under: idOf(g.Under), Until: g.UntilMs}
@@ -111,22 +105,16 @@ func rightsMessage(f *rldv1.RightsFrame) (*agent.Message, error) {
 	for i, rule := range f.DemandRules {
 		m.Demand = append(m.Demand, agent.Demand{Rule: rule, Hits: f.DemandHits[i]})
 	}
-	return m, nil
+	return m
 }
 
-func sectionOf(s *rldv1.RightsSection) (agent.Section, error) {
-	if s == nil {
-		return agent.Section{}, nil
+func (c *rightsReader) section(s *rldv1.RightsSection) agent.Section {
+	out := agent.Section{
+		Base: idOf(s.GetBase()), Settled: idOf(s.GetSettled()), Has: s.GetHas(),
+		Epochs: fromList(s.GetEpochs(), c.epoch), Acks: fromList(s.GetAcks(), c.ack),
 	}
-	out := agent.Section{Base: idOf(s.Base), Settled: idOf(s.Settled), Has: s.Has}
-	if c := s.Claim; c != nil {
-		base, err := epochOf(c.Base)
-		if err != nil {
-			return out, err
-		}
-		out.Claim = &epoch.Claim{Base: base, From: c.FromMs, Held: heldOf(c.Held)}
+	if claim := s.GetClaim(); claim != nil {
+		out.Claim = &epoch.Claim{Base: c.epoch(claim.Base), From: claim.FromMs, Held: heldOf(claim.Held)}
 	}
-	var err error
-	out.Epochs, out.Acks, err = epochsAndAcks(s.Epochs, s.Acks)
-	return out, err
+	return out
 }

@@ -8,6 +8,16 @@ import (
 
 // Conversions of the types of package epoch.
 
+// rightsReader converts decoded messages about rights, and keeps the first
+// fault. After a fault its results have no meaning.
+type rightsReader struct{ err error }
+
+func (c *rightsReader) fail(format string, args ...any) {
+	if c.err == nil {
+		c.err = malformed(format, args...)
+	}
+}
+
 func rightsID(id epoch.ID) *rldv1.RightsID {
 	if id == (epoch.ID{}) {
 		return nil
@@ -45,16 +55,18 @@ func rightsEpoch(e *epoch.Epoch) *rldv1.RightsEpoch {
 	return out
 }
 
-func epochOf(e *rldv1.RightsEpoch) (epoch.Epoch, error) {
+func (c *rightsReader) epoch(e *rldv1.RightsEpoch) epoch.Epoch {
 	if e == nil {
-		return epoch.Epoch{}, malformed("no epoch where one belongs")
+		c.fail("no epoch where one belongs")
+		return epoch.Epoch{}
 	}
 	out := epoch.Epoch{ID: idOf(e.Id), Pred: idOf(e.Pred), Horizon: e.HorizonMs}
 	n := len(e.Members)
 	if len(e.Amounts) != n || len(e.RetiredFromMs) != len(e.Retired) || len(e.Shares) != n*len(e.Rules) {
-		return out, malformed("epoch of %d members with %d amounts, %d retired with %d windows, "+
+		c.fail("epoch of %d members with %d amounts, %d retired with %d windows, "+
 			"%d rules with %d amounts: want one each", n, len(e.Amounts), len(e.Retired), len(e.RetiredFromMs),
 			len(e.Rules), len(e.Shares))
+		return out
 	}
 	for i, id := range e.Members {
 		out.Members = append(out.Members, epoch.Member{ID: id, Amount: e.Amounts[i]})
@@ -65,7 +77,7 @@ func epochOf(e *rldv1.RightsEpoch) (epoch.Epoch, error) {
 	for i, rule := range e.Rules {
 		out.Rules = append(out.Rules, epoch.RuleShares{Rule: rule, Shares: e.Shares[i*n : (i+1)*n : (i+1)*n]})
 	}
-	return out, nil
+	return out
 }
 
 func rightsAck(a *epoch.Ack) *rldv1.RightsAck {
@@ -80,10 +92,11 @@ func rightsAck(a *epoch.Ack) *rldv1.RightsAck {
 	return out
 }
 
-func ackOf(a *rldv1.RightsAck) (epoch.Ack, error) {
+func (c *rightsReader) ack(a *rldv1.RightsAck) epoch.Ack {
 	if a == nil || len(a.HorizonIds) != len(a.HorizonUntilMs) {
-		return epoch.Ack{}, malformed("acknowledgement with %d participants and %d windows: want one each",
+		c.fail("acknowledgement with %d participants and %d windows: want one each",
 			len(a.GetHorizonIds()), len(a.GetHorizonUntilMs()))
+		return epoch.Ack{}
 	}
 	out := epoch.Ack{
 		ID: idOf(a.Id), By: a.By, From: a.FromMs,
@@ -92,7 +105,7 @@ func ackOf(a *rldv1.RightsAck) (epoch.Ack, error) {
 	for i, id := range a.HorizonIds {
 		out.Horizons = append(out.Horizons, epoch.Horizon{ID: id, Until: a.HorizonUntilMs[i]})
 	}
-	return out, nil
+	return out
 }
 
 func rightsHeld(held []epoch.Dependency) []*rldv1.RightsDependency {
@@ -105,23 +118,4 @@ func heldOf(held []*rldv1.RightsDependency) []epoch.Dependency {
 	return fromList(held, func(h *rldv1.RightsDependency) epoch.Dependency {
 		return epoch.Dependency{Table: h.Table, ID: idOf(h.Id)}
 	})
-}
-
-// epochsAndAcks decodes the two lists that sections and records share.
-func epochsAndAcks(es []*rldv1.RightsEpoch, as []*rldv1.RightsAck) (epochs []epoch.Epoch, acks []epoch.Ack, err error) {
-	for _, e := range es {
-		is, err := epochOf(e)
-		if err != nil {
-			return nil, nil, err
-		}
-		epochs = append(epochs, is)
-	}
-	for _, a := range as {
-		is, err := ackOf(a)
-		if err != nil {
-			return nil, nil, err
-		}
-		acks = append(acks, is)
-	}
-	return epochs, acks, nil
 }

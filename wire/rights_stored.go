@@ -28,7 +28,7 @@ const (
 // cluster is the fingerprint of the cluster and name the daemon's name:
 // DecodeStored rejects the file of another.
 func EncodeStored(cluster uint64, name string, s *agent.Stored) []byte {
-	payload, err := proto.MarshalOptions{Deterministic: true}.Marshal(&rldv1.RightsFile{
+	payload, err := deterministic.Marshal(&rldv1.RightsFile{
 		Region: rightsRecord(&s.Region), Local: rightsRecord(&s.Local),
 		Genesis: s.Genesis[:], FenceMs: s.Fence,
 	})
@@ -60,12 +60,16 @@ func DecodeStored(data []byte, cluster uint64, name string) (*agent.Stored, erro
 	if len(f.Genesis) != 2 {
 		return nil, stored(Damaged, "it names %d beginnings, want 2", len(f.Genesis))
 	}
-	s := &agent.Stored{Genesis: [2]uint64(f.Genesis), Fence: f.FenceMs}
-	if s.Region, err = recordOf(f.Region); err != nil {
-		return nil, stored(Damaged, "regions: %v", err)
+	var regions, daemons rightsReader
+	s := &agent.Stored{
+		Genesis: [2]uint64(f.Genesis), Fence: f.FenceMs,
+		Region: regions.record(f.Region), Local: daemons.record(f.Local),
 	}
-	if s.Local, err = recordOf(f.Local); err != nil {
-		return nil, stored(Damaged, "daemons: %v", err)
+	switch {
+	case regions.err != nil:
+		return nil, stored(Damaged, "regions: %v", regions.err)
+	case daemons.err != nil:
+		return nil, stored(Damaged, "daemons: %v", daemons.err)
 	}
 	return s, nil
 }
@@ -73,16 +77,11 @@ func DecodeStored(data []byte, cluster uint64, name string) (*agent.Stored, erro
 // storedPayload checks the header of the file and returns the bytes behind it.
 func storedPayload(data []byte, cluster uint64, name string) ([]byte, error) {
 	n := len(data)
-	if n < storedHead {
-		if n > 0 && string(data[:min(n, len(storedMagic))]) != storedMagic[:min(n, len(storedMagic))] {
-			return nil, stored(Foreign, "it is no file of rights: it begins with %q, want %q",
-				data[:min(n, len(storedMagic))], storedMagic)
-		}
-		return nil, stored(Truncated, "it has %d bytes, want at least %d", n, storedHead)
+	if known := min(n, len(storedMagic)); string(data[:known]) != storedMagic[:known] {
+		return nil, stored(Foreign, "it is no file of rights: it begins with %q, want %q", data[:known], storedMagic)
 	}
-	if string(data[:len(storedMagic)]) != storedMagic {
-		return nil, stored(Foreign, "it is no file of rights: it begins with %q, want %q",
-			data[:len(storedMagic)], storedMagic)
+	if n < storedHead {
+		return nil, stored(Truncated, "it has %d bytes, want at least %d", n, storedHead)
 	}
 	if v := binary.LittleEndian.Uint32(data[storedAtVersion:]); v != storedVersion {
 		return nil, stored(Foreign, "it has version %d, want %d: it is of another release", v, storedVersion)
@@ -109,30 +108,24 @@ func storedPayload(data []byte, cluster uint64, name string) ([]byte, error) {
 }
 
 func rightsRecord(r *epoch.Record) *rldv1.RightsRecord {
-	out := &rldv1.RightsRecord{
+	return &rldv1.RightsRecord{
 		Owner: r.Owner, Regional: r.Regional, Base: rightsEpoch(&r.Base),
 		BaseFromMs: r.BaseFrom, BaseHeld: rightsHeld(r.BaseHeld), Mine: rightsIDs(r.Mine),
 		Top: rightsID(r.Top), Pruned: rightsID(r.Pruned), WindowMs: r.Bounds.Window, HorizonMs: r.Bounds.Horizon,
+		Epochs: listOf(r.Epochs, rightsEpoch), Acks: listOf(r.Acks, rightsAck),
 	}
-	out.Epochs, out.Acks = listOf(r.Epochs, rightsEpoch), listOf(r.Acks, rightsAck)
-	return out
 }
 
-func recordOf(r *rldv1.RightsRecord) (epoch.Record, error) {
+func (c *rightsReader) record(r *rldv1.RightsRecord) epoch.Record {
 	if r == nil {
-		return epoch.Record{}, malformed("no record where one belongs")
+		c.fail("no record where one belongs")
+		return epoch.Record{}
 	}
-	out := epoch.Record{
-		Owner: r.Owner, Regional: r.Regional, BaseFrom: r.BaseFromMs, BaseHeld: heldOf(r.BaseHeld),
+	return epoch.Record{
+		Owner: r.Owner, Regional: r.Regional, Base: c.epoch(r.Base),
+		BaseFrom: r.BaseFromMs, BaseHeld: heldOf(r.BaseHeld),
 		Mine: idsOf(r.Mine), Top: idOf(r.Top), Pruned: idOf(r.Pruned),
 		Bounds: epoch.Bounds{Window: r.WindowMs, Horizon: r.HorizonMs},
+		Epochs: fromList(r.Epochs, c.epoch), Acks: fromList(r.Acks, c.ack),
 	}
-	var err error
-	if out.Base, err = epochOf(r.Base); err != nil {
-		return out, err
-	}
-	if out.Epochs, out.Acks, err = epochsAndAcks(r.Epochs, r.Acks); err != nil {
-		return out, err
-	}
-	return out, nil
 }

@@ -305,6 +305,6 @@ func FuzzStored(f *testing.F) {
 func sealedRights(payload []byte) []byte {
 	frame := append(make([]byte, sealSize), payload...)
 	frame[0] = RightsVersion
-	binary.LittleEndian.PutUint32(frame[sealChecksum:], crc32.Checksum(payload, castagnoli))
+	binary.LittleEndian.PutUint32(frame[atChecksum:], crc32.Checksum(payload, castagnoli))
 	return frame
 }

@@ -19,164 +19,135 @@ const (
 // checkStrict returns a *SizeError or a *FormatError for a message that exceeds
 // a bound or whose lists are not in order.
 func checkStrict(m *sticky.Message) error {
-	for _, kind := range [...]struct {
-		name  string
-		n, of int
-	}{
-		{"lease requests", len(m.Requests), sticky.MaxItems},
-		{"grants", len(m.Grants), sticky.MaxItems},
-		{"accepts", len(m.Accepts), sticky.MaxItems},
-		{"accepted", len(m.Accepted), sticky.MaxItems},
-		{"snapshot requests", len(m.SnapshotRequests), sticky.MaxItems},
-		{"snapshot chunks", len(m.SnapshotChunks), sticky.MaxSnapshotChunks},
-		{"layouts", len(m.Layouts), sticky.MaxLayouts},
-	} {
-		if kind.n > kind.of {
-			return &SizeError{What: kind.name, Got: kind.n, Max: kind.of}
-		}
+	var c checker
+	c.atMost("lease requests", len(m.Requests), sticky.MaxItems)
+	c.atMost("grants", len(m.Grants), sticky.MaxItems)
+	c.atMost("accepts", len(m.Accepts), sticky.MaxItems)
+	c.atMost("accepted", len(m.Accepted), sticky.MaxItems)
+	c.atMost("snapshot requests", len(m.SnapshotRequests), sticky.MaxItems)
+	c.atMost("snapshot chunks", len(m.SnapshotChunks), sticky.MaxSnapshotChunks)
+	c.atMost("layouts", len(m.Layouts), sticky.MaxLayouts)
+	if c.err != nil {
+		return c.err // before the work of a list without bounds
 	}
 	for i := range m.Grants {
-		if why := m.Grants[i].Reason; why > sticky.MaxReason {
-			return malformed("grant %d for reason %d, want at most %d", i, why, sticky.MaxReason)
-		}
+		c.reason("grant", i, m.Grants[i].Reason)
 	}
 	for i := range m.Accepts {
-		if err := checkRounds("accept", i, m.Accepts[i].Ballot); err != nil {
-			return err
-		}
-		if err := checkWatermarks("accept", i, m.Accepts[i].Known, m.Accepts[i].Watermarks); err != nil {
-			return err
-		}
+		a := &m.Accepts[i]
+		c.rounds("accept", i, a.Ballot)
+		c.watermarks("accept", i, a.Known, a.Watermarks)
 	}
 	for i := range m.Accepted {
-		if err := checkAccepted(i, &m.Accepted[i]); err != nil {
-			return err
-		}
+		a := &m.Accepted[i]
+		c.reason("accepted", i, a.Reason)
+		c.generations(a.Generations)
+		c.rounds("accepted", i, a.Ballot, a.Promised)
+		c.watermarks("accepted", i, a.Held)
 	}
 	for i := range m.SnapshotChunks {
-		if err := checkChunk(&m.SnapshotChunks[i]); err != nil {
-			return err
-		}
+		c.chunk(i, &m.SnapshotChunks[i])
 	}
 	for i := range m.Layouts {
-		if err := checkLayout(&m.Layouts[i]); err != nil {
-			return err
-		}
+		c.layout(&m.Layouts[i])
 	}
-	return nil
+	return c.err
 }
 
-// checkWatermarks checks lists of watermarks; kind and item name their message.
-func checkWatermarks(kind string, item int, lists ...sticky.Watermarks) error {
-	for _, watermarks := range lists {
-		if len(watermarks) > sticky.MaxWatermarks {
-			return &SizeError{What: "watermarks of one " + kind, Got: len(watermarks), Max: sticky.MaxWatermarks}
-		}
-		for i := 1; i < len(watermarks); i++ {
-			if watermarks[i].Window <= watermarks[i-1].Window {
-				return malformed("%s %d: watermarks are not ascending at %d", kind, item, i)
+// checker checks the parts of a message about strict keys and keeps the first
+// fault.
+type checker struct{ err error }
+
+func (c *checker) fail(format string, args ...any) {
+	if c.err == nil {
+		c.err = malformed(format, args...)
+	}
+}
+
+// atMost checks the length of a list.
+func (c *checker) atMost(what string, got, most int) {
+	if got > most && c.err == nil {
+		c.err = &SizeError{What: what, Got: got, Max: most}
+	}
+}
+
+func (c *checker) generations(list []route.Generation) {
+	c.atMost("generations", len(list), MaxStrictGenerations)
+}
+
+// reason checks a reason; kind and item name its message.
+func (c *checker) reason(kind string, item int, r sticky.Reason) {
+	if r > sticky.MaxReason {
+		c.fail("%s %d for reason %d, want at most %d", kind, item, r, sticky.MaxReason)
+	}
+}
+
+// watermarks checks lists of watermarks; kind and item name their message.
+func (c *checker) watermarks(kind string, item int, lists ...sticky.Watermarks) {
+	for _, list := range lists {
+		c.atMost("watermarks of one "+kind, len(list), sticky.MaxWatermarks)
+		for i := 1; i < len(list) && c.err == nil; i++ {
+			if list[i].Window <= list[i-1].Window {
+				c.fail("%s %d: watermarks are not ascending at %d", kind, item, i)
 			}
 		}
 	}
-	return nil
 }
 
-// checkRounds checks ballots; kind and item name their message.
-func checkRounds(kind string, item int, ballots ...sticky.Ballot) error {
+// rounds checks ballots; kind and item name their message.
+func (c *checker) rounds(kind string, item int, ballots ...sticky.Ballot) {
 	for _, b := range ballots {
 		if b.Round > sticky.MaxRound {
-			return malformed("%s %d: ballot of round %d, want at most %d", kind, item, b.Round, uint64(sticky.MaxRound))
+			c.fail("%s %d: ballot of round %d, want at most %d", kind, item, b.Round, uint64(sticky.MaxRound))
 		}
 	}
-	return nil
 }
 
-func checkAccepted(i int, v *sticky.Accepted) error {
-	switch {
-	case v.Reason > sticky.MaxReason:
-		return malformed("accepted %d for reason %d, want at most %d", i, v.Reason, sticky.MaxReason)
-	case len(v.Generations) > MaxStrictGenerations:
-		return &SizeError{What: "generations", Got: len(v.Generations), Max: MaxStrictGenerations}
+func (c *checker) chunk(item int, p *sticky.SnapshotChunk) {
+	c.reason("snapshot chunk", item, p.Reason)
+	c.atMost("records", len(p.Records), sticky.MaxRecords)
+	c.generations(p.Generations)
+	for i := 0; i < len(p.Records) && c.err == nil; i++ {
+		r := &p.Records[i]
+		if i > 0 && p.Records[i-1].Key.Compare(r.Key) >= 0 {
+			c.fail("snapshot chunk: records are not ascending at %d", i)
+		}
+		c.rounds("record", i, r.Ballot)
+		c.watermarks("record", i, r.Watermarks)
 	}
-	if err := checkRounds("accepted", i, v.Ballot, v.Promised); err != nil {
-		return err
-	}
-	return checkWatermarks("accepted", i, v.Held)
 }
 
-func checkChunk(p *sticky.SnapshotChunk) error {
-	switch {
-	case p.Reason > sticky.MaxReason:
-		return malformed("snapshot chunk for reason %d, want at most %d", p.Reason, sticky.MaxReason)
-	case len(p.Records) > sticky.MaxRecords:
-		return &SizeError{What: "records", Got: len(p.Records), Max: sticky.MaxRecords}
-	case len(p.Generations) > MaxStrictGenerations:
-		return &SizeError{What: "generations", Got: len(p.Generations), Max: MaxStrictGenerations}
-	}
-	for i := range p.Records {
-		if i > 0 {
-			before, at := p.Records[i-1].Key, p.Records[i].Key
-			if at.Hi < before.Hi || at.Hi == before.Hi && at.Lo <= before.Lo {
-				return malformed("snapshot chunk: records are not ascending at %d", i)
-			}
-		}
-		if err := checkRounds("record", i, p.Records[i].Ballot); err != nil {
-			return err
-		}
-		if err := checkWatermarks("record", i, p.Records[i].Watermarks); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func checkLayout(l *route.Layout) error {
-	switch {
-	case len(l.Regions) > route.MaxRegions:
-		return &SizeError{What: "regions", Got: len(l.Regions), Max: route.MaxRegions}
-	case len(l.Pins) > route.MaxPins:
-		return &SizeError{What: "pins", Got: len(l.Pins), Max: route.MaxPins}
-	}
-	for i := range l.Regions {
+func (c *checker) layout(l *route.Layout) {
+	c.atMost("regions", len(l.Regions), route.MaxRegions)
+	c.atMost("pins", len(l.Pins), route.MaxPins)
+	for i := 0; i < len(l.Regions) && c.err == nil; i++ {
 		g := &l.Regions[i]
 		if i > 0 && g.Name <= l.Regions[i-1].Name {
-			return malformed("layout: regions are not ascending at %d", i)
+			c.fail("layout: regions are not ascending at %d", i)
 		}
-		if err := checkNames(g.Name); err != nil {
-			return err
-		}
-		if len(g.Generations) > MaxStrictGenerations {
-			return &SizeError{What: "generations", Got: len(g.Generations), Max: MaxStrictGenerations}
-		}
+		c.names(g.Name)
+		c.generations(g.Generations)
 		for _, names := range [...][]string{g.Replicas, g.Former} {
-			if len(names) > route.MaxReplicas {
-				return &SizeError{What: "replicas of one region", Got: len(names), Max: route.MaxReplicas}
-			}
-			if err := checkNames(names...); err != nil {
-				return err
-			}
+			c.atMost("replicas of one region", len(names), route.MaxReplicas)
+			c.names(names...)
 		}
 	}
-	for i := range l.Pins {
+	for i := 0; i < len(l.Pins) && c.err == nil; i++ {
 		if i > 0 && l.Pins[i].Rule <= l.Pins[i-1].Rule {
-			return malformed("layout: pins are not ascending at %d", i)
+			c.fail("layout: pins are not ascending at %d", i)
 		}
-		if err := checkNames(l.Pins[i].Region); err != nil {
-			return err
-		}
+		c.names(l.Pins[i].Region)
 	}
-	return nil
 }
 
-// checkNames checks that names ascend and that each is valid.
-func checkNames(names ...string) error {
-	for i, name := range names {
-		switch {
+// names checks that names ascend and that each is valid.
+func (c *checker) names(names ...string) {
+	for i := 0; i < len(names) && c.err == nil; i++ {
+		switch name := names[i]; {
 		case name == "" || len(name) > MaxStrictName || !utf8.ValidString(name):
-			return malformed("layout: name %.260q, want 1 to %d bytes of UTF-8", name, MaxStrictName)
+			c.fail("layout: name %.260q, want 1 to %d bytes of UTF-8", name, MaxStrictName)
 		case i > 0 && name <= names[i-1]:
-			return malformed("layout: names are not ascending at %q", name)
+			c.fail("layout: names are not ascending at %q", name)
 		}
 	}
-	return nil
 }

@@ -51,7 +51,7 @@ func mustStrict(t fataler, m *sticky.Message) []byte {
 // sealedStrict puts the envelope around any bytes.
 func sealedStrict(payload []byte) []byte {
 	frame := append([]byte{StrictVersion, 0, 0, 0, 0}, payload...)
-	binary.LittleEndian.PutUint32(frame[sealChecksum:], crc32.Checksum(payload, castagnoli))
+	binary.LittleEndian.PutUint32(frame[atChecksum:], crc32.Checksum(payload, castagnoli))
 	return frame
 }
 
@@ -112,7 +112,7 @@ func orderRecords(records []sticky.Record) []sticky.Record {
 		orderWatermarks(&records[i].Watermarks)
 	}
 	return ordered(records, func(a, b sticky.Record) int {
-		return cmp.Or(cmp.Compare(a.Key.Hi, b.Key.Hi), cmp.Compare(a.Key.Lo, b.Key.Lo))
+		return a.Key.Compare(b.Key)
 	})
 }
 

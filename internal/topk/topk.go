@@ -77,7 +77,7 @@ func (h *Sketch) Above(threshold uint64, at int64) []Entry {
 		}
 	}
 	slices.SortFunc(out, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(a.Key.Hi, b.Key.Hi), cmp.Compare(a.Key.Lo, b.Key.Lo))
+		return cmp.Or(cmp.Compare(b.Rate, a.Rate), a.Key.Compare(b.Key))
 	})
 	return out
 }

@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -354,10 +353,6 @@ func (r *Acceptor) keys() []crdt.Key {
 	for k := range r.records {
 		keys = append(keys, k)
 	}
-	slices.SortFunc(keys, compareKeys)
+	slices.SortFunc(keys, crdt.Key.Compare)
 	return keys
-}
-
-func compareKeys(a, b crdt.Key) int {
-	return cmp.Or(cmp.Compare(a.Hi, b.Hi), cmp.Compare(a.Lo, b.Lo))
 }

@@ -255,7 +255,7 @@ func (r *Acceptor) fillChunk(p *sticky.SnapshotChunk) {
 	r.orderedAt = r.at
 	i := 0
 	if !p.Begin {
-		i = sort.Search(len(r.order), func(i int) bool { return compareKeys(r.order[i], p.After) > 0 })
+		i = sort.Search(len(r.order), func(i int) bool { return r.order[i].Compare(p.After) > 0 })
 	}
 	watermarks := 0
 	for ; i < len(r.order) && len(p.Records) < sticky.MaxRecords && watermarks < chunkWatermarks; i++ {
@@ -320,7 +320,7 @@ func validateChunk(p *sticky.SnapshotChunk) error {
 		if i > 0 {
 			after = p.Records[i-1].Key
 		}
-		if (i > 0 || !p.Begin) && compareKeys(rec.Key, after) <= 0 {
+		if (i > 0 || !p.Begin) && rec.Key.Compare(after) <= 0 {
 			return fmt.Errorf("record out of order: want ascending keys after those of the chunk before")
 		}
 	}
