@@ -13,7 +13,7 @@ func (s *state) of(k crdt.Key, visit func(i int32, c *cell)) {
 	if at == none {
 		return
 	}
-	for i := s.keys[at].first; i != none; i = s.cells[i].fwd {
+	for i := s.keys[at].chain.first; i != none; i = s.cells[i].at[keyList].next {
 		visit(i, &s.cells[i])
 	}
 }
@@ -77,7 +77,7 @@ func (s *state) resend(now time.Duration, id CellID, region crdt.Incarnation) {
 	if id.Kind != RegionSum || id.Incarnation != region || at == none {
 		return
 	}
-	for i := s.keys[at].first; i != none; i = s.cells[i].fwd {
+	for i := s.keys[at].chain.first; i != none; i = s.cells[i].at[keyList].next {
 		if c := &s.cells[i]; c.Kind == Daemon && c.Window == id.Window {
 			s.touch(i, now)
 			return

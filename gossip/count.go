@@ -124,7 +124,7 @@ func (e *Engine) Extrapolated(now, longest time.Duration, k crdt.Key, from int64
 		return 0
 	}
 	sum := uint64(0)
-	for i := e.state.keys[at].first; i != none; i = e.state.cells[i].fwd {
+	for i := e.state.keys[at].chain.first; i != none; i = e.state.cells[i].at[keyList].next {
 		c := &e.state.cells[i]
 		if c.Rate == 0 || c.Window < from || c.Incarnation == e.region || c.Incarnation == e.self.ID {
 			continue

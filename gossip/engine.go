@@ -235,7 +235,7 @@ func (e *Engine) Wake(now time.Duration) time.Duration {
 	for _, l := range e.links {
 		at = min(at, l.dueAt())
 	}
-	if w := e.state.delayHead; w != none {
+	if w := e.state.delays.first; w != none {
 		at = min(at, e.state.cells[w].since+e.cfg.Quiet)
 	}
 	if !e.synced && e.started >= 0 {

@@ -195,7 +195,7 @@ func (w *world) checkBounds(t *rapid.T, m *member) {
 		}
 	}
 	last := uint64(0)
-	for i := m.state.head; i != none; i = m.state.cells[i].next {
+	for i := m.state.changes.first; i != none; i = m.state.cells[i].at[changeList].next {
 		if c := &m.state.cells[i]; c.version <= last || c.version > m.state.version {
 			t.Fatalf("%s: version %d after %d", m.name, c.version, last)
 		} else {

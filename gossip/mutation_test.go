@@ -74,7 +74,7 @@ func newestFirst(e *Engine, m *Message) {
 	l := e.links.find(m.To)
 	scope := e.scope(l)
 	m.Lo, m.Cells = l.acked, nil
-	for i := e.state.tail; i != none && len(m.Cells) < e.cfg.FrameCells; i = e.state.cells[i].prev {
+	for i := e.state.changes.last; i != none && len(m.Cells) < e.cfg.FrameCells; i = e.state.cells[i].at[changeList].prev {
 		c := &e.state.cells[i]
 		if l.base+c.version <= l.acked {
 			break

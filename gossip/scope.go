@@ -69,7 +69,7 @@ func (s *scope) includesSum(c *cell) bool {
 	if c.Regional || s.roles.cached(k) != s.self || !s.roles.receives(s.to, c.Key) {
 		return false
 	}
-	for i := k.first; i != none; i = s.state.cells[i].fwd {
+	for i := k.chain.first; i != none; i = s.state.cells[i].at[keyList].next {
 		if o := &s.state.cells[i]; o.Kind == Daemon && o.Window == c.Window && (o.Regional || o.version > c.version) {
 			return false
 		}

@@ -117,7 +117,7 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 			picked = append(picked, i)
 		}
 		hi, l.cursor = c.version, i
-		i = c.next
+		i = c.at[changeList].next
 	}
 	e.picked = picked
 	scope.put(m, picked)
@@ -133,7 +133,7 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 		m.Unsent = now - e.state.cells[i].since
 	}
 	m.Hi = max(l.base+hi, m.Lo)
-	if w := e.state.delayHead; w != none {
+	if w := e.state.delays.first; w != none {
 		m.Unsent = max(m.Unsent, now-e.state.cells[w].since)
 	}
 }

@@ -14,29 +14,26 @@ const none = int32(-1)
 // together, from the cell's name to its key.
 type cell struct {
 	Cell
-	version    uint64           // of its last change, in the order of the list of changes
-	source     crdt.Incarnation // the peer that sent its value, 0 for an own cell
-	prev, next int32            // in the list of changes
-	back, fwd  int32            // in the chain of its key
-	key        int32            // index of its key
-	delayed    bool
-	used       bool
+	version uint64           // of its last change, in the order of the list of changes
+	source  crdt.Incarnation // the peer that sent its value, 0 for an own cell
+	at      [listKinds]place // in the lists that it is in
+	key     int32            // index of its key
+	delayed bool
+	used    bool
 
 	// since is when the oldest increment of its latest version was counted.
 	since time.Duration
 	// sent is the part of Value.P in the latest message with it.
 	sent uint64
 	growth
-	received  time.Duration    // when its value was received
-	via       crdt.Incarnation // the peer whose messages give its slope
-	delayBack int32            // in the list of delayed increments
-	delayNext int32
+	received time.Duration    // when its value was received
+	via      crdt.Incarnation // the peer whose messages give its slope
 }
 
 // keyEntry is a key that has cells.
 type keyEntry struct {
 	key   crdt.Key
-	first int32 // of its chain
+	chain cellList // of its cells
 	cells int32
 	rated int32 // cells of it that are extrapolated
 	// aggregator is that of the key in the own region, as of a version of
@@ -58,10 +55,9 @@ type state struct {
 	freeKey  []int32
 	max      int
 
-	version    uint64
-	head, tail int32 // list of changes, versions ascending
-	delayHead  int32 // list of delayed increments, the oldest first
-	delayTail  int32
+	version uint64
+	changes cellList
+	delays  cellList
 
 	digests map[crdt.Incarnation]*[buckets]crdt.Digest
 	hand    int // next cell to check for expiry
@@ -73,7 +69,7 @@ const maxCellsOfKey = 16_384
 
 func newState(max int, seed uint64) state {
 	return state{
-		max: max, seed: seed, head: none, tail: none, delayHead: none, delayTail: none,
+		max: max, seed: seed, changes: cellList{none, none}, delays: cellList{none, none},
 		digests: map[crdt.Incarnation]*[buckets]crdt.Digest{},
 	}
 }
@@ -96,19 +92,13 @@ func (s *state) add(id CellID, meta CellMeta) int32 {
 	}
 	if k == none {
 		k = take(&s.keys, &s.freeKey)
-		s.keys[k] = keyEntry{key: id.Key, first: none}
+		s.keys[k] = keyEntry{key: id.Key, chain: cellList{none, none}}
 		s.byKey.add(s.hashKey(id.Key), k)
 	}
 	i := take(&s.cells, &s.freeCell)
 	e := &s.keys[k]
-	s.cells[i] = cell{
-		Cell: Cell{CellID: id, CellMeta: meta}, key: k, used: true,
-		prev: none, next: none, back: none, fwd: e.first, delayBack: none, delayNext: none,
-	}
-	if e.first != none {
-		s.cells[e.first].back = i
-	}
-	e.first = i
+	s.cells[i] = cell{Cell: Cell{CellID: id, CellMeta: meta}, key: k, used: true}
+	s.link(&e.chain, keyList, i, place{none, e.chain.first})
 	e.cells++
 	s.byID.add(s.hash(&id), i)
 	return i
@@ -131,17 +121,9 @@ func (s *state) drop(i int32) {
 	c := &s.cells[i]
 	s.digest(c, c.Value, crdt.PN{})
 	s.unlist(i)
-	s.undelay(i)
 	s.setRate(i, 0)
 	e := &s.keys[c.key]
-	if c.back != none {
-		s.cells[c.back].fwd = c.fwd
-	} else {
-		e.first = c.fwd
-	}
-	if c.fwd != none {
-		s.cells[c.fwd].back = c.back
-	}
+	s.unlink(&e.chain, keyList, i)
 	if e.cells--; e.cells == 0 {
 		s.byKey.remove(s.hashKey(e.key), c.key)
 		s.freeKey = append(s.freeKey, c.key)
@@ -178,36 +160,22 @@ func (s *state) touch(i int32, now time.Duration) {
 	if !c.delayed {
 		c.since = now
 	}
-	s.undelay(i)
 	s.unlist(i)
 	s.version++
 	c.version = s.version
-	c.prev, c.next = s.tail, none
-	if s.tail != none {
-		s.cells[s.tail].next = i
-	} else {
-		s.head = i
-	}
-	s.tail = i
+	s.link(&s.changes, changeList, i, place{s.changes.last, none})
 }
 
-// unlist removes a cell from the list of changes.
+// unlist removes a cell from the changes and from the delayed increments.
 func (s *state) unlist(i int32) {
 	c := &s.cells[i]
-	if c.version == 0 {
-		return
+	if c.version != 0 {
+		s.unlink(&s.changes, changeList, i)
 	}
-	if c.prev != none {
-		s.cells[c.prev].next = c.next
-	} else {
-		s.head = c.next
+	if c.delayed {
+		s.unlink(&s.delays, delayList, i)
 	}
-	if c.next != none {
-		s.cells[c.next].prev = c.prev
-	} else {
-		s.tail = c.prev
-	}
-	c.prev, c.next, c.version = none, none, 0
+	c.version, c.delayed = 0, false
 }
 
 // delay delays the increment of a cell.
@@ -216,39 +184,14 @@ func (s *state) delay(i int32, now time.Duration) {
 	if c.delayed {
 		return
 	}
-	c.since = now
-	c.delayed, c.delayBack, c.delayNext = true, s.delayTail, none
-	if s.delayTail != none {
-		s.cells[s.delayTail].delayNext = i
-	} else {
-		s.delayHead = i
-	}
-	s.delayTail = i
-}
-
-// undelay removes a cell from the list of delayed increments.
-func (s *state) undelay(i int32) {
-	c := &s.cells[i]
-	if !c.delayed {
-		return
-	}
-	if c.delayBack != none {
-		s.cells[c.delayBack].delayNext = c.delayNext
-	} else {
-		s.delayHead = c.delayNext
-	}
-	if c.delayNext != none {
-		s.cells[c.delayNext].delayBack = c.delayBack
-	} else {
-		s.delayTail = c.delayBack
-	}
-	c.delayed, c.delayBack, c.delayNext = false, none, none
+	c.since, c.delayed = now, true
+	s.link(&s.delays, delayList, i, place{s.delays.last, none})
 }
 
 // release publishes the increments that were delayed for at least quiet.
 func (s *state) release(now, quiet time.Duration) {
 	for range 1 << 16 {
-		i := s.delayHead
+		i := s.delays.first
 		if i == none || now-s.cells[i].since < quiet {
 			return
 		}
@@ -259,8 +202,8 @@ func (s *state) release(now, quiet time.Duration) {
 // releaseDigested publishes the delayed increments of cells that are about to
 // be compared: digests do not cover delayed increments.
 func (s *state) releaseDigested(now time.Duration) {
-	for i := s.delayHead; i != none; {
-		next := s.cells[i].delayNext
+	for i := s.delays.first; i != none; {
+		next := s.cells[i].at[delayList].next
 		if s.cells[i].digested() {
 			s.touch(i, now)
 		}
@@ -272,16 +215,16 @@ func (s *state) releaseDigested(now time.Duration) {
 // probably has that version.
 func (s *state) after(version uint64, hint int32) int32 {
 	if version == 0 {
-		return s.head
+		return s.changes.first
 	}
 	if hint != none && int(hint) < len(s.cells) && s.cells[hint].version == version {
-		return s.cells[hint].next
+		return s.cells[hint].at[changeList].next
 	}
-	i := s.tail
+	i := s.changes.last
 	if i == none || s.cells[i].version <= version {
 		return none
 	}
-	for p := s.cells[i].prev; p != none && s.cells[p].version > version; p = s.cells[p].prev {
+	for p := i; p != none && s.cells[p].version > version; p = s.cells[p].at[changeList].prev {
 		i = p
 	}
 	return i

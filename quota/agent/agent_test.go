@@ -17,8 +17,8 @@ func TestGenesis(t *testing.T) {
 		t.Errorf("%d of %d after a while", r.held(0), r.asked[0].total)
 	}
 	for _, p := range r.daemons {
-		if s := p.Status(); !s.Ready || len(s.Regions) != 1 || len(s.Daemons) != 1 {
-			t.Errorf("%s: ready %v, epochs %v, %v", p.name, s.Ready, s.Regions, s.Daemons)
+		if s := p.Status(); !p.ready || len(s.Regions) != 1 || len(s.Daemons) != 1 {
+			t.Errorf("%s: ready %v, epochs %v, %v", p.name, p.ready, s.Regions, s.Daemons)
 		}
 	}
 }

@@ -447,7 +447,7 @@ func (r *rig) dump() {
 		}
 		s := p.Status()
 		r.t.Logf("%s ready %v leading %v holds %v (%v) failing %q\n regions %+v\n daemons %+v",
-			p.name, s.Ready, s.Leading, s.Holds, s.Reason, s.Failing, s.Regions, s.Daemons)
+			p.name, p.ready, p.leading, s.Holds, s.Reason, s.Failing, s.Regions, s.Daemons)
 		for _, e := range p.events[max(0, len(p.events)-8):] {
 			r.t.Logf("   %v %v %s %s", e.At, e.Kind, e.Peer, e.Text)
 		}

@@ -3,40 +3,29 @@ package agent
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"github.com/georld/rld/quota/epoch"
 )
 
 // Status is the state of an agent for status pages.
 type Status struct {
-	Region, Daemon string
-	Ready, Leading bool
 	// Failing is the error of the latest store, empty after a success.
 	Failing string
 	// Holds reports whether this daemon holds rights in a window that starts
 	// now. Otherwise Reason is the reason.
 	Holds  bool
 	Reason epoch.Reason
-	// StoredUntil is the last window, in Unix milliseconds, that the stored
-	// record covers. ExtendedUntil is the last one that enough regional peers
-	// have extended the horizon to; -1 where none is needed, without a horizon
-	// or in a region of fewer than three daemons.
-	StoredUntil, ExtendedUntil int64
-	Horizon                    time.Duration
 	// Regions and Daemons are the two tables, from the settled epoch on.
 	Regions, Daemons []EpochStatus
-	// Peers are the regional peers.
-	Peers []PeerStatus
 }
 
 // EpochStatus is the state of one epoch.
 type EpochStatus struct {
 	ID      string
 	Settled bool
-	// Since is the time of its proposal (0 for the genesis), and From the first
-	// window it is settled for (0 for all), in Unix milliseconds.
-	Since, From int64
+	// Since is the time of its proposal in Unix milliseconds, 0 for the
+	// genesis.
+	Since int64
 	// Members, and all other names, are ordered by name.
 	Members []MemberStatus
 	// Missing are the members that have not acknowledged it.
@@ -54,42 +43,16 @@ type MemberStatus struct {
 	Weight uint64
 }
 
-// PeerStatus is the state of another daemon of the region.
-type PeerStatus struct {
-	Name string
-	// Heard is the time since its latest message, -1 for none.
-	Heard time.Duration
-	Ready bool
-}
-
 // Status returns the current state.
 func (a *Agent) Status() Status {
-	s := Status{
-		Region: a.cfg.Region, Daemon: a.cfg.Name, Ready: a.ready, Leading: a.leading,
-		StoredUntil:   min(a.region.Bounds().Window, a.local.Bounds().Window),
-		ExtendedUntil: -1, Horizon: max(a.cfg.DaemonHorizon, 0),
-		Regions: a.epochs(regionTable), Daemons: a.epochs(daemonTable),
-	}
+	s := Status{Regions: a.epochs(regionTable), Daemons: a.epochs(daemonTable)}
 	if a.disk.failing != nil {
 		s.Failing = a.disk.failing.Error()
-	}
-	if until, ok := a.local.ExtendedUntil(); ok {
-		s.ExtendedUntil = max(until, 0)
 	}
 	blocked := a.blocked
 	_, s.Reason = a.Allotment(0, epoch.Whole, a.now, 0, false)
 	a.blocked = blocked
 	s.Holds = s.Reason == epoch.ReasonEpoch
-	for _, l := range a.links {
-		if !l.local {
-			continue
-		}
-		p := PeerStatus{Name: l.peer.Name, Heard: -1, Ready: l.ready}
-		if l.receivedAt >= 0 {
-			p.Heard = a.at - l.receivedAt
-		}
-		s.Peers = append(s.Peers, p)
-	}
 	return s
 }
 
@@ -123,9 +86,6 @@ func (a *Agent) describe(table int, k *epoch.EntryView) EpochStatus {
 	s := EpochStatus{ID: k.Epoch.ID.String(), Settled: k.Settled, Rules: len(k.Epoch.Rules)}
 	if k.Epoch.ID != (epoch.ID{}) {
 		s.Since = k.Epoch.ID.Stamp.Millis()
-		if k.Settled {
-			s.From = max(k.From, 0)
-		}
 	}
 	for _, m := range k.Epoch.Members {
 		s.Members = append(s.Members, MemberStatus{a.names.of(table, m.ID), m.Amount})

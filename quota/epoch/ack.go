@@ -92,10 +92,7 @@ func (a Ack) horizon(id uint64) int64 {
 func compareHorizon(h Horizon, id uint64) int { return cmp.Compare(h.ID, id) }
 
 func compareHeld(a, b Dependency) int {
-	if c := cmp.Compare(a.Table, b.Table); c != 0 {
-		return c
-	}
-	return a.ID.Compare(b.ID)
+	return cmp.Or(cmp.Compare(a.Table, b.Table), a.ID.Compare(b.ID))
 }
 
 func compareAck(a Ack, by uint64) int { return cmp.Compare(a.By, by) }

@@ -96,20 +96,6 @@ func (t *Table) TakeExtension(x Extension) error {
 	return nil
 }
 
-// extended reports whether the owner may use its rights in window x under e.
-func (t *Table) extended(e *entry, x int64) bool {
-	have, need := 1, e.extensionsNeeded() // the owner counts itself
-	for _, g := range t.extensions {
-		if have >= need {
-			break
-		}
-		if g.Until >= x && !e.ID.Before(g.Under) && e.Has(g.By) {
-			have++
-		}
-	}
-	return have >= need
-}
-
 // extendedUntil returns the last window that enough others have extended the
 // owner's horizon to under e; never where none is needed.
 func (t *Table) extendedUntil(e *entry) int64 {
@@ -128,20 +114,4 @@ func (t *Table) extendedUntil(e *entry) int64 {
 	}
 	slices.Sort(ends)
 	return ends[len(ends)-need]
-}
-
-// ExtendedUntil returns the last window that enough others have extended the
-// owner's horizon to, under every epoch from the settled one on. It returns ok
-// false where no extensions are needed.
-func (t *Table) ExtendedUntil() (until int64, ok bool) {
-	s, _ := t.Settled()
-	first, _ := t.find(s.ID)
-	until = never
-	for i := first; i < len(t.entries); i++ {
-		e := &t.entries[i]
-		if e.extensionsNeeded() > 1 && e.Has(t.owner) {
-			ok, until = true, min(until, t.extendedUntil(e))
-		}
-	}
-	return until, ok
 }

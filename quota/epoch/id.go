@@ -1,6 +1,7 @@
 package epoch
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -17,16 +18,7 @@ type ID struct {
 
 // Compare returns -1 when id is before other, 1 when it is after, 0 when equal.
 func (id ID) Compare(other ID) int {
-	if c := id.Stamp.Compare(other.Stamp); c != 0 {
-		return c
-	}
-	switch {
-	case id.Proposer < other.Proposer:
-		return -1
-	case id.Proposer > other.Proposer:
-		return 1
-	}
-	return 0
+	return cmp.Or(id.Stamp.Compare(other.Stamp), cmp.Compare(id.Proposer, other.Proposer))
 }
 
 // Before reports whether id is below other.

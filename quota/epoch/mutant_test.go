@@ -109,7 +109,7 @@ func usable(t *Table, x, carry int64, broken mutant) *Table {
 		}
 	}
 	lo, _ := c.lowest(x, carry)
-	if broken&mutantLowestOnly != 0 && !t.extended(&t.entries[max(lo, 0)], x) {
+	if broken&mutantLowestOnly != 0 && t.extendedUntil(&t.entries[max(lo, 0)]) < x {
 		return t
 	}
 	return c

@@ -142,20 +142,20 @@ func TestGranted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if until, ok := tab.ExtendedUntil(); !ok || until != always {
-		t.Errorf("without a grant: %d, %v", until, ok)
+	if until := tab.extendedUntil(&tab.entries[0]); until != always {
+		t.Errorf("without a grant: %d", until)
 	}
 	if err := tab.TakeExtension(Extension{By: 2, To: 1, Until: 70}); err != nil {
 		t.Fatal(err)
 	}
-	if until, ok := tab.ExtendedUntil(); !ok || until != 70 {
-		t.Errorf("with a grant to 70: %d, %v", until, ok)
+	if until := tab.extendedUntil(&tab.entries[0]); until != 70 {
+		t.Errorf("with a grant to 70: %d", until)
 	}
 	pair, err := New(1, genesis(1000, 1, 1, 2, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := pair.ExtendedUntil(); ok {
+	if until := pair.extendedUntil(&pair.entries[0]); until != never {
 		t.Error("two need no grants")
 	}
 }

@@ -125,7 +125,7 @@ func (t *Table) lowest(x, carry int64) (int, Reason) {
 		}
 	}
 	for i := max(lo, 0); i < len(t.entries); i++ {
-		if !t.extended(&t.entries[i], x) {
+		if t.extendedUntil(&t.entries[i]) < x {
 			return 0, ReasonAlone
 		}
 	}

@@ -23,9 +23,8 @@ type Envelope struct {
 	slots    [ringSlots]uint64 // by slot number, modulo ringSlots
 	slot     int64             // number of the newest
 	started  bool
-	recent   uint64    // sum of the newest envelopeSteps+1 slots
-	prior    uint64    // sum of all before these
-	seen     Histogram // recent, at the end of each slot
+	recent   uint64 // sum of the newest envelopeSteps+1 slots
+	prior    uint64 // sum of all before these
 	peak     uint64
 	surges   float64 // sum over the arrivals of the surge after each
 	arrived  float64
@@ -37,7 +36,6 @@ const ringSlots = 2*envelopeSteps + 1
 // Peaks are the arrivals in the intervals of one window.
 type Peaks struct {
 	Max uint64 // in the busiest interval
-	P99 uint64 // in 99 of 100 intervals no more than this
 	// Surge is the number of arrivals in the interval after an arrival beyond
 	// those in the interval before it, on average over the arrivals and rounded
 	// up. A requester that asks for as much as the last interval brought, and
@@ -52,9 +50,6 @@ func NewEnvelope(lengthMs int64) (*Envelope, error) {
 	}
 	return &Envelope{lengthMs: lengthMs, slotMs: (lengthMs + envelopeSteps - 1) / envelopeSteps}, nil
 }
-
-// LengthMs returns the length of the intervals in milliseconds.
-func (e *Envelope) LengthMs() int64 { return e.lengthMs }
 
 // Add counts n arrivals at a time in milliseconds. A time before the latest one
 // counts as the latest, so arrivals are never lost.
@@ -78,8 +73,7 @@ func (e *Envelope) Recent(atMs int64) uint64 {
 // not added.
 func (e *Envelope) Roll(atMs int64) Peaks {
 	e.advance(atMs)
-	e.seen.add(e.recent, 1) // The newest slot, perhaps the only one.
-	p := Peaks{Max: e.peak, P99: e.seen.Quantile(0.99)}
+	p := Peaks{Max: e.peak}
 	next := Envelope{lengthMs: e.lengthMs, slotMs: e.slotMs, slot: e.slot, started: e.started}
 	for range ringSlots { // The surges of the last interval: nothing comes after it.
 		e.push()
@@ -103,13 +97,9 @@ func (e *Envelope) advance(atMs int64) {
 		return
 	}
 	for e.slot < to && e.recent+e.prior > 0 {
-		e.seen.add(e.recent, 1)
 		e.push()
 	}
-	if e.slot < to { // Silent: every slot holds zero.
-		e.seen.add(0, uint64(to)-uint64(e.slot))
-		e.slot = to
-	}
+	e.slot = max(e.slot, to) // Silent: every slot holds zero.
 }
 
 // push ends the newest slot and begins the next one. The slot one interval ago

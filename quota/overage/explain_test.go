@@ -54,7 +54,7 @@ func (s scene) history(t *testing.T) *History {
 			x.Admitted = min(s.demand[i]-x.DeniedRights, left)
 			left -= x.Admitted
 			x.DeniedEstimate = s.demand[i] - x.DeniedRights - x.Admitted
-			x.PeakAge = Peaks{Max: s.peak[i], P99: s.peak[i]}
+			x.PeakAge = Peaks{Max: s.peak[i]}
 			x.SurgeRTT = s.peak[i] / 4
 			x.AtCrossing = s.peak[i]
 			if s.weights != nil {

@@ -2,8 +2,6 @@ package overage
 
 import (
 	"fmt"
-	"math"
-	"slices"
 
 	"github.com/georld/rld/rules"
 )
@@ -190,13 +188,4 @@ func admittedOf(w *Window) uint64 {
 		sum += clip(w.Regions[i].Admitted)
 	}
 	return sum
-}
-
-// nearestRank returns the q quantile of values, 0 for none. It sorts them.
-func nearestRank(values []float64, q float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	slices.Sort(values)
-	return values[max(int(math.Ceil(q*float64(len(values)))), 1)-1]
 }

@@ -64,31 +64,18 @@ func (h *History) worstNaive(r *Rule, ageMs int64) Overage {
 	for k := range h.count {
 		w := h.at(k)
 		for i := range peaks {
-			peaks[i] = max(peaks[i], within(w, i, ageMs, w.Regions[i].PeakAge.Max))
+			peaks[i] = max(peaks[i], within(w, i, ageMs))
 		}
 	}
 	return capped(r, worstView(h.regions, func(_, j int) float64 { return min(peaks[j], float64(r.Limit)) }))
 }
 
-// likelyNaive is worstNaive for 99 of 100 windows, and 99 of 100 intervals in
-// each.
-func (h *History) likelyNaive(r *Rule, ageMs int64) Overage {
-	worst := make([]float64, 0, h.count)
-	for k := range h.count {
-		w := h.at(k)
-		worst = append(worst, worstView(h.regions, func(_, j int) float64 {
-			return min(within(w, j, ageMs, w.Regions[j].PeakAge.P99), float64(r.Limit))
-		}))
-	}
-	return capped(r, nearestRank(worst, 0.99))
-}
-
-// within bounds the arrivals of region i of w in any interval of ageMs by the
+// within bounds the arrivals of region i of w in any interval of ageMs by its
 // peak over w.AgeMs. Several such intervals cover a longer one, and no interval
 // of a window holds more than the window.
-func within(w *Window, i int, ageMs int64, peak uint64) float64 {
+func within(w *Window, i int, ageMs int64) float64 {
 	covers := (max(ageMs, 1) + w.AgeMs - 1) / w.AgeMs
-	return min(float64(peak)*float64(covers), float64(w.Regions[i].Demand()))
+	return min(float64(w.Regions[i].PeakAge.Max)*float64(covers), float64(w.Regions[i].Demand()))
 }
 
 // capped limits an overage to the most that regions without a budget can reach.

@@ -23,7 +23,6 @@ type Report struct {
 	Bounded    bool    // the rights gate holds: Bound is true in every execution
 	Bound      Overage // by budget; without one by the number of regions
 	WorstNaive Overage // of the traffic seen, were there no budget
-	NaiveP99   Overage // the same for 99 of 100 windows
 	AgeMs      int64   // greatest view age that these figures allow for
 	RTTMs      int64   // greatest round trip
 
@@ -35,14 +34,12 @@ type Report struct {
 	AchievedWorst Overage // in all windows kept
 	Headroom      float64 // part of the bound (without a budget: of the limit) that was never used
 
-	// Denials. The first three are measured in the windows that ran under the
-	// present budget of the rule.
-	Gated         int     // their number
-	FalseDenials  float64 // by the rights gate, though the window ended below the limit
-	BudgetDenials float64 // the same, though it ended within the budget
-	Stranded      uint64  // hits denied while the estimate was below 0.9 of the limit
-	Static        float64 // replayed: static shares under the budget of the rule
-	Transferred   float64 // replayed: with transfers
+	// Denials. Gated and FalseDenials are measured in the windows that ran
+	// under the present budget of the rule.
+	Gated        int     // their number
+	FalseDenials float64 // by the rights gate, though the window ended below the limit
+	Static       float64 // replayed: static shares under the budget of the rule
+	Transferred  float64 // replayed: with transfers
 
 	// The smallest budgets that meet the target; if none does, the greatest
 	// that can be written.
@@ -101,7 +98,6 @@ func (h *History) reportOverage(p *Report) {
 		p.Bound = over(float64(most-r.Limit), r.Limit)
 	}
 	p.WorstNaive = h.worstNaive(r, p.AgeMs)
-	p.NaiveP99 = h.likelyNaive(r, p.AgeMs)
 	fullest := 0.0 // the greatest part of its limit that a window admitted
 	for k := range h.count {
 		w := h.at(k)
@@ -137,7 +133,7 @@ func (h *History) reportDenials(p *Report) {
 	r := &p.Rule
 	b, bounded := r.gated()
 	byRegion := make([]float64, h.regions)
-	wanted, missed, unspent, all := 0.0, 0.0, 0.0, 0.0
+	wanted, missed, all := 0.0, 0.0, 0.0
 	for k := range h.count {
 		w := h.at(k)
 		limit, demand, admitted, denied := limitOf(w, r), demandOf(w), admittedOf(w), uint64(0)
@@ -145,14 +141,12 @@ func (h *History) reportDenials(p *Report) {
 			t := &w.Regions[i]
 			byRegion[i] += float64(t.Demand())
 			denied += clip(t.DeniedRights)
-			p.Stranded += clip(t.Stranded)
 		}
 		all += float64(demand)
 		if bounded && w.Gated && w.Budget == b {
 			p.Gated++
 			wanted += float64(min(demand, limit))
 			missed += float64(min(denied, sat.Sub(limit, admitted)))
-			unspent += float64(min(denied, sat.Sub(rights(limit, b), admitted)))
 		}
 	}
 	for i, d := range byRegion {
@@ -164,7 +158,7 @@ func (h *History) reportDenials(p *Report) {
 		p.DominantShare = byRegion[p.Dominant] / all
 	}
 	if wanted > 0 {
-		p.FalseDenials, p.BudgetDenials = missed/wanted, unspent/wanted
+		p.FalseDenials = missed / wanted
 	}
 	if r.Placement == Owner {
 		p.Smallest, p.SmallestMeets, p.SmallestStatic, p.StaticMeets = 0, true, 0, true

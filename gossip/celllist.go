@@ -1,0 +1,43 @@
+package gossip
+
+// The lists that a cell may be in.
+const (
+	changeList = iota // changes, versions ascending
+	delayList         // delayed increments, the oldest first
+	keyList           // cells of one key, the newest first
+	listKinds
+)
+
+// cellList is a doubly linked list of cells, by index: none and none if it is
+// empty.
+type cellList struct{ first, last int32 }
+
+// place is the position of a cell in a list: its neighbors, none at an end. It
+// has no meaning while the cell is not in that list.
+type place struct{ prev, next int32 }
+
+// link inserts a cell into a list of a kind at a place.
+func (s *state) link(l *cellList, kind int, i int32, at place) {
+	s.cells[i].at[kind] = at
+	s.join(l, kind, place{at.prev, i}, place{i, at.next})
+}
+
+// unlink removes a cell from a list of a kind.
+func (s *state) unlink(l *cellList, kind int, i int32) {
+	at := s.cells[i].at[kind]
+	s.join(l, kind, at, at)
+}
+
+// join makes before.next follow before.prev, and after.prev precede after.next.
+func (s *state) join(l *cellList, kind int, before, after place) {
+	if before.prev != none {
+		s.cells[before.prev].at[kind].next = before.next
+	} else {
+		l.first = before.next
+	}
+	if after.next != none {
+		s.cells[after.next].at[kind].prev = after.prev
+	} else {
+		l.last = after.prev
+	}
+}
