@@ -91,12 +91,30 @@ type Allotted struct {
 // watchers are the auditors of a run.
 type watchers []*Auditor
 
-func (all watchers) decided(d *Decided) {
+// notify calls a hook of all auditors that have it.
+func notify[T any](all watchers, hook func(*Auditor) func(T), v T) {
 	for _, a := range all {
-		if a.Decided != nil {
-			a.Decided(d)
+		if f := hook(a); f != nil {
+			f(v)
 		}
 	}
+}
+
+func (all watchers) decided(d *Decided) {
+	notify(all, func(a *Auditor) func(*Decided) { return a.Decided }, d)
+}
+func (all watchers) restarted(d *Daemon) {
+	notify(all, func(a *Auditor) func(*Daemon) { return a.Restarted }, d)
+}
+func (all watchers) down(d *Daemon) { notify(all, func(a *Auditor) func(*Daemon) { return a.Down }, d) }
+func (all watchers) allotted(o *Allotted) {
+	notify(all, func(a *Auditor) func(*Allotted) { return a.Allotted }, o)
+}
+func (all watchers) ended(settled bool) {
+	notify(all, func(a *Auditor) func(bool) { return a.Ended }, settled)
+}
+func (all watchers) sample(s *Series) {
+	notify(all, func(a *Auditor) func(*Series) { return a.Sample }, s)
 }
 
 func (all watchers) stepped(d *Daemon, m *gossip.Message, err error) {
@@ -115,30 +133,6 @@ func (all watchers) happened(d *Daemon, e gossip.Event) {
 	}
 }
 
-func (all watchers) restarted(d *Daemon) {
-	for _, a := range all {
-		if a.Restarted != nil {
-			a.Restarted(d)
-		}
-	}
-}
-
-func (all watchers) down(d *Daemon) {
-	for _, a := range all {
-		if a.Down != nil {
-			a.Down(d)
-		}
-	}
-}
-
-func (all watchers) allotted(o *Allotted) {
-	for _, a := range all {
-		if a.Allotted != nil {
-			a.Allotted(o)
-		}
-	}
-}
-
 func (all watchers) sent(d *Daemon, m *sticky.Message) {
 	for _, a := range all {
 		if a.Sent != nil {
@@ -147,29 +141,9 @@ func (all watchers) sent(d *Daemon, m *sticky.Message) {
 	}
 }
 
-func (all watchers) ended(settled bool) {
-	for _, a := range all {
-		if a.Ended != nil {
-			a.Ended(settled)
-		}
-	}
-}
-
-func (all watchers) sample(s *Series) {
-	for _, a := range all {
-		if a.Sample != nil {
-			a.Sample(s)
-		}
-	}
-}
-
 // report completes a result and returns the findings of the auditors.
 func (all watchers) report(r *Result) []Audit {
-	for _, a := range all {
-		if a.Fill != nil {
-			a.Fill(r)
-		}
-	}
+	notify(all, func(a *Auditor) func(*Result) { return a.Fill }, r)
 	var out []Audit
 	for _, a := range all {
 		if a.Found.Name != "" {

@@ -3,38 +3,83 @@ package sim
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/georld/rld/gossip"
 )
 
 // Expect is the claims of a scenario. A claim that does not hold fails the run
-// like a violation. A nil bound claims nothing.
+// like a violation.
 type Expect struct {
-	// The most and the least that any rule may have of these.
-	OverageMax, OverageMean, FalseDenial *float64
-	OverageMaxLeast                      *float64
+	Claims []Claim
 	// Bound claims that no rule went further over its limit than Theorem 1
 	// allows.
 	Bound bool
-	// The most that views may be old in and across regions (p99), and bytes a
-	// decision may cost.
-	InRegion, Across *time.Duration
-	BytesPerDecision *float64
-	// The least hits admitted and denied over the run, and descriptors that
-	// were answered less than exactly.
-	Admitted, Denied, Degraded *uint64
-	// LocalRatio is the least share of the decisions of owners that were made
-	// at once, UnderRatio the most that strict windows may have missed,
-	// RequestsPerSecond the most asks that a daemon may have got in a second.
-	LocalRatio, UnderRatio *float64
-	RequestsPerSecond      *uint64
-	// Seen lists events of the replicas that must have happened, NotSeen
-	// those that must not.
+	// Seen and NotSeen are the events of replicas that the run must reach and
+	// may not.
 	Seen, NotSeen []gossip.EventKind
 }
 
-// expectation checks claims and keeps count.
+// Claim bounds a figure of the result, or of each of its rules.
+type Claim struct {
+	Figure *Figure
+	Value  float64
+}
+
+// Figure is a figure that scenarios make claims about: the most that it may be,
+// or the least.
+type Figure struct {
+	Name   string // the field of expect
+	Unit   Unit
+	Least  bool
+	text   string // for messages
+	of     func(*Result) float64
+	ofRule func(*RuleResult) float64 // of figures of each rule
+}
+
+// Unit is the unit of a figure.
+type Unit uint8
+
+// The units.
+const (
+	Ratio  Unit = iota // a fraction of 1
+	Millis             // a time in milliseconds
+	Count              // a whole number
+	Number             // any number
+)
+
+// format writes a value in its unit.
+func (u Unit) format(v float64) string {
+	return fmt.Sprintf([...]string{"%.4g", "%.4g ms", "%.0f", "%.4g"}[u], v)
+}
+
+// Figures lists the figures of claims. The claims about strict keys are about
+// the decisions that owners made.
+var Figures = []Figure{
+	{Name: "overage_ratio_max", text: "worst overage", ofRule: func(r *RuleResult) float64 { return r.OverageRatioMax }},
+	{Name: "overage_ratio_mean", text: "mean overage", ofRule: func(r *RuleResult) float64 { return r.OverageRatioMean }},
+	{Name: "overage_at_least", Least: true, text: "worst overage", ofRule: func(r *RuleResult) float64 { return r.OverageRatioMax }},
+	{Name: "false_denial_ratio", text: "false denials", ofRule: func(r *RuleResult) float64 { return r.FalseDenialRatio }},
+	{"in_region_p99", Millis, false, "staleness in a region (p99)", func(r *Result) float64 { return r.Staleness.RegionP99Ms }, nil},
+	{"across_p99", Millis, false, "staleness across regions (p99)", func(r *Result) float64 { return r.Staleness.AcrossP99Ms }, nil},
+	{"bytes_per_decision", Number, false, "bytes a decision", func(r *Result) float64 { return r.BytesPerDecision }, nil},
+	{"admitted", Count, true, "hits admitted", func(r *Result) float64 { return float64(r.Admitted) }, nil},
+	{"denied", Count, true, "hits denied", func(r *Result) float64 { return float64(r.Denied) }, nil},
+	{"degraded", Count, true, "degraded answers", func(r *Result) float64 { return float64(r.Degraded) }, nil},
+	{"local_ratio", Ratio, true, "local decisions of strict keys", func(r *Result) float64 { return r.strict().LocalRatio }, nil},
+	{"under_ratio", Ratio, false, "missed by strict windows", func(r *Result) float64 { return r.strict().UnderRatio }, nil},
+	{"requests_per_second", Count, false, "requests at one daemon in a second",
+		func(r *Result) float64 { return float64(r.strict().RequestsPerSecond) }, nil},
+}
+
+// strict returns the figures of strict keys, zeros where there are none.
+func (r *Result) strict() *StrictResult {
+	if r.Strict == nil {
+		return &StrictResult{}
+	}
+	return r.Strict
+}
+
+// expectation is the auditor of claims.
 type expectation struct {
 	audit Audit
 }
@@ -49,25 +94,24 @@ func (e *expectation) check(ok bool, format string, args ...any) {
 	}
 }
 
-// audit holds the claims against a result.
+// audit checks the claims.
 func (x *Expect) audit(w *World, r *Result) Audit {
 	e := expectation{audit: Audit{Name: "expectations"}}
+	for _, c := range x.Claims {
+		if c.Figure.of != nil {
+			c.check(&e, "", c.Figure.of(r))
+			continue
+		}
+		for i := range r.Rules {
+			c.check(&e, "rule "+r.Rules[i].Rule+": ", c.Figure.ofRule(&r.Rules[i]))
+		}
+	}
 	for i := range r.Rules {
-		x.checkRule(&e, &r.Rules[i])
+		if rule := &r.Rules[i]; x.Bound {
+			e.check(rule.OverageRatioMax <= rule.Bound, "rule %s: worst overage %.4g, above its bound of %.4g",
+				rule.Rule, rule.OverageRatioMax, rule.Bound)
+		}
 	}
-	atMost(&e, "staleness in a region (p99)", r.Staleness.RegionP99Ms, inMillis(x.InRegion), " ms")
-	atMost(&e, "staleness across regions (p99)", r.Staleness.AcrossP99Ms, inMillis(x.Across), " ms")
-	atMost(&e, "bytes a decision", r.BytesPerDecision, x.BytesPerDecision, "")
-	if x.Admitted != nil {
-		e.check(r.Admitted >= *x.Admitted, "%d hits admitted, expected at least %d", r.Admitted, *x.Admitted)
-	}
-	if x.Denied != nil {
-		e.check(r.Denied >= *x.Denied, "%d hits denied, expected at least %d", r.Denied, *x.Denied)
-	}
-	if x.Degraded != nil {
-		e.check(r.Degraded >= *x.Degraded, "%d degraded answers, expected at least %d", r.Degraded, *x.Degraded)
-	}
-	x.checkStrict(&e, r.Strict)
 	for _, k := range gossip.EventKinds() {
 		if slices.Contains(x.Seen, k) {
 			e.check(w.seen[k] > 0, "no %v happened, expected at least one", k)
@@ -79,46 +123,12 @@ func (x *Expect) audit(w *World, r *Result) Audit {
 	return e.audit
 }
 
-func (x *Expect) checkStrict(e *expectation, r *StrictResult) {
-	if r == nil {
-		r = &StrictResult{}
+// check checks the figure of a claim, which is that of a place such as a rule.
+func (c *Claim) check(e *expectation, place string, got float64) {
+	ok, want := got <= c.Value, "most"
+	if c.Figure.Least {
+		ok, want = got >= c.Value, "least"
 	}
-	if x.LocalRatio != nil {
-		e.check(r.LocalRatio >= *x.LocalRatio, "%.4g of the decisions of strict keys were local, expected at least %.4g",
-			r.LocalRatio, *x.LocalRatio)
-	}
-	atMost(e, "missed by strict windows", r.UnderRatio, x.UnderRatio, "")
-	if x.RequestsPerSecond != nil {
-		e.check(r.RequestsPerSecond <= *x.RequestsPerSecond, "%d requests at one daemon in a second, expected at most %d",
-			r.RequestsPerSecond, *x.RequestsPerSecond)
-	}
-}
-
-func (x *Expect) checkRule(e *expectation, r *RuleResult) {
-	name := "rule " + r.Rule + ": "
-	atMost(e, name+"worst overage", r.OverageRatioMax, x.OverageMax, "")
-	atMost(e, name+"mean overage", r.OverageRatioMean, x.OverageMean, "")
-	atMost(e, name+"false denials", r.FalseDenialRatio, x.FalseDenial, "")
-	if x.OverageMaxLeast != nil {
-		e.check(r.OverageRatioMax >= *x.OverageMaxLeast,
-			"%sworst overage %.4g, expected at least %.4g", name, r.OverageRatioMax, *x.OverageMaxLeast)
-	}
-	if x.Bound {
-		e.check(r.OverageRatioMax <= r.Bound, "%sworst overage %.4g, above its bound of %.4g",
-			name, r.OverageRatioMax, r.Bound)
-	}
-}
-
-func atMost(e *expectation, what string, got float64, most *float64, unit string) {
-	if most != nil {
-		e.check(got <= *most, "%s %.4g%s, expected at most %.4g%s", what, got, unit, *most, unit)
-	}
-}
-
-func inMillis(d *time.Duration) *float64 {
-	if d == nil {
-		return nil
-	}
-	ms := millis(*d)
-	return &ms
+	unit := c.Figure.Unit
+	e.check(ok, "%s%s %s, expected at %s %s", place, c.Figure.text, unit.format(got), want, unit.format(c.Value))
 }

@@ -55,23 +55,59 @@ const (
 	LayoutChange
 )
 
-var faultNames = [...]string{
-	"crash", "cut", "pause", "clock_step", "clock_drift", "degrade",
-	"miss_members", "keep_members", "late_members", "new_rules",
-	"amnesia", "suspect", "zombie", "layout_change",
+// faultKind is how the simulator plays a kind of fault. A kind without end stays
+// in force.
+type faultKind struct {
+	name       string // the word of scenarios
+	text       string // for reports, see Fault.String
+	begin, end faultStep
+}
+
+// faultStep begins or ends fault i, which is f.
+type faultStep func(a *faults, w *World, f *Fault, i int)
+
+// ofEach returns the step that changes each daemon of From.
+func ofEach(change func(a *faults, w *World, f *Fault, d *Daemon)) faultStep {
+	return func(a *faults, w *World, f *Fault, _ int) {
+		for _, d := range w.daemons {
+			if d.in(f.From) {
+				change(a, w, f, d)
+			}
+		}
+	}
+}
+
+var faultKinds = [...]faultKind{
+	Crash:        {"crash", "{from} down", ofEach((*faults).crash), ofEach((*faults).restart)},
+	Cut:          {"cut", "cut: {from} to {to}{back}", relink, relink},
+	Pause:        {"pause", "{from} paused", ofEach((*faults).pause), ofEach((*faults).unpause)},
+	ClockStep:    {"clock_step", "clock of {from} stepped by {offset}", clocks(1, 0), clocks(-1, 0)},
+	ClockDrift:   {"clock_drift", "clock of {from} drifts by {ppm} ppm", clocks(0, 1), clocks(0, 0)},
+	Degrade:      {"degrade", "bad links: {from} to {to}{back}", relink, relink},
+	MissMembers:  {"miss_members", "{from} not told of {to}", ofEach(resyncMembers), ofEach(resyncMembers)},
+	KeepMembers:  {"keep_members", "{from} not told of who is gone", ofEach(resyncMembers), ofEach(resyncMembers)},
+	LateMembers:  {"late_members", "{from} told of members late", ofEach(resyncMembers), ofEach(resyncMembers)},
+	NewRules:     {"new_rules", "rules change", (*faults).changeRules, nil},
+	Amnesia:      {"amnesia", "{from} down, disks lost", ofEach((*faults).crash), ofEach((*faults).restart)},
+	Suspect:      {"suspect", "{from} take {to} for dead by turns", (*faults).suspect, ofEach((*faults).trust)},
+	Zombie:       {"zombie", "{from} paused and taken for dead", (*faults).bury, (*faults).reveal},
+	LayoutChange: {"layout_change", "{from} proposes a layout", (*faults).changeLayout, nil},
 }
 
 // FaultKinds lists all kinds.
-func FaultKinds() []FaultKind {
-	all := make([]FaultKind, len(faultNames))
+func FaultKinds() []FaultKind { return enumerate[FaultKind](len(faultKinds)) }
+
+// enumerate lists the n values of a type.
+func enumerate[T ~uint8](n int) []T {
+	all := make([]T, n)
 	for i := range all {
-		all[i] = FaultKind(i)
+		all[i] = T(i)
 	}
 	return all
 }
 
 // String returns the word that scenarios use.
-func (k FaultKind) String() string { return faultNames[k] }
+func (k FaultKind) String() string { return faultKinds[k].name }
 
 // Fault is one thing that goes wrong.
 type Fault struct {
@@ -96,42 +132,12 @@ type Fault struct {
 
 // String describes the fault, for the time axis of a report.
 func (f *Fault) String() string {
-	from, to := everywhere(f.From), everywhere(f.To)
-	way := " and back"
+	back := " and back"
 	if f.OneWay {
-		way = ""
+		back = ""
 	}
-	switch f.Kind {
-	case Crash:
-		return from + " down"
-	case Amnesia:
-		return from + " down, disks lost"
-	case Cut:
-		return "cut: " + from + " to " + to + way
-	case Pause:
-		return from + " paused"
-	case ClockStep:
-		return fmt.Sprintf("clock of %s stepped by %v", from, f.Offset)
-	case ClockDrift:
-		return fmt.Sprintf("clock of %s drifts by %d ppm", from, f.PPM)
-	case Degrade:
-		return "bad links: " + from + " to " + to + way
-	case MissMembers:
-		return from + " not told of " + to
-	case KeepMembers:
-		return from + " not told of who is gone"
-	case LateMembers:
-		return from + " told of members late"
-	case NewRules:
-		return "rules change"
-	case Suspect:
-		return from + " take " + everywhere(f.To) + " for dead by turns"
-	case Zombie:
-		return from + " paused and taken for dead"
-	case LayoutChange:
-		return from + " proposes a layout"
-	}
-	return "unknown fault"
+	return strings.NewReplacer("{from}", everywhere(f.From), "{to}", everywhere(f.To), "{back}", back,
+		"{offset}", f.Offset.String(), "{ppm}", fmt.Sprint(f.PPM)).Replace(faultKinds[f.Kind].text)
 }
 
 func everywhere(places []string) string {
@@ -166,121 +172,69 @@ type faults struct {
 // begin lets fault i happen.
 func (a *faults) begin(w *World, i int) {
 	f := &w.cfg.Faults[i]
+	kind := &faultKinds[f.Kind]
 	a.active = append(a.active, i)
-	switch f.Kind {
-	case Crash, Amnesia:
-		for _, d := range w.daemons {
-			if d.in(f.From) {
-				d.downs++
-				w.crash(d)
-				if f.Kind == Amnesia {
-					d.disk = disk{}
-				}
-			}
-		}
-	case Pause:
-		a.pause(w, f)
-	case Zombie:
-		a.pause(w, f)
-		a.risen[i] = false
-		w.membership.resyncAll(w)
-		if f.For > 0 {
-			w.events.push(w.now+f.For/2, evSuspect, int32(i))
-		}
-	case Suspect:
-		a.suspect(w, i)
-	case LayoutChange:
-		a.changeLayout(w, f)
-	case ClockStep:
-		a.stepClocks(w, f, f.Offset)
-	case ClockDrift:
-		a.driftClocks(w, f, f.PPM)
-	case NewRules:
-		a.changeRules(w, f)
-	case Cut, Degrade:
-		w.network.relink(w)
-	case MissMembers, KeepMembers, LateMembers:
-		w.membership.resyncMembers(w, f)
-	}
-	if f.For > 0 && f.Kind != NewRules && f.Kind != LayoutChange {
+	kind.begin(a, w, f, i)
+	if f.For > 0 && kind.end != nil {
 		w.events.push(w.now+f.For, evRecover, int32(i))
 	}
 }
 
 // end takes fault i back.
 func (a *faults) end(w *World, i int) {
-	f := &w.cfg.Faults[i]
 	at := slices.Index(a.active, i)
 	if at < 0 {
 		return
 	}
 	a.active = slices.Delete(a.active, at, at+1)
-	switch f.Kind {
-	case Crash, Amnesia:
-		for _, d := range w.daemons {
-			if d.in(f.From) {
-				if d.downs--; d.downs == 0 {
-					w.rename(d, f.Rename)
-					w.events.push(w.now+a.between(0, w.cfg.Members.Spread), evStart, int32(d.Index))
-				}
-			}
-		}
-	case Pause:
-		a.unpause(w, f)
-	case Zombie:
-		a.rise(w, i)
-		w.membership.resyncAll(w)
-	case Suspect:
-		a.trust(w, f)
-	case ClockStep:
-		a.stepClocks(w, f, -f.Offset)
-	case ClockDrift:
-		a.driftClocks(w, f, 0)
-	case Cut, Degrade:
-		w.network.relink(w)
-	case MissMembers, KeepMembers, LateMembers:
-		w.membership.resyncMembers(w, f)
-	case NewRules, LayoutChange: // stay in force
+	if f := &w.cfg.Faults[i]; faultKinds[f.Kind].end != nil {
+		faultKinds[f.Kind].end(a, w, f, i)
 	}
 }
 
-func (a *faults) pause(w *World, f *Fault) {
-	for _, d := range w.daemons {
-		if d.in(f.From) {
-			d.pauses++
-			d.Paused = true
-		}
+func (a *faults) crash(w *World, f *Fault, d *Daemon) {
+	d.downs++
+	w.crash(d)
+	if f.Kind == Amnesia {
+		d.disk = disk{}
 	}
 }
 
-func (a *faults) unpause(w *World, f *Fault) {
-	for _, d := range w.daemons {
-		if d.in(f.From) {
-			if d.pauses--; d.pauses == 0 {
-				w.events.push(w.now, evResume, int32(d.Index))
-			}
-		}
+func (a *faults) restart(w *World, f *Fault, d *Daemon) {
+	if d.downs--; d.downs == 0 {
+		w.rename(d, f.Rename)
+		w.events.push(w.now+a.between(0, w.cfg.Members.Spread), evStart, int32(d.Index))
 	}
 }
 
-func (a *faults) stepClocks(w *World, f *Fault, by time.Duration) {
-	for _, d := range w.daemons {
-		if d.in(f.From) {
-			d.clock.step(w.now, by)
-		}
+func (a *faults) pause(_ *World, _ *Fault, d *Daemon) {
+	d.pauses++
+	d.Paused = true
+}
+
+func (a *faults) unpause(w *World, _ *Fault, d *Daemon) {
+	if d.pauses--; d.pauses == 0 {
+		w.events.push(w.now, evResume, int32(d.Index))
 	}
 }
 
-func (a *faults) driftClocks(w *World, f *Fault, ppm int64) {
-	for _, d := range w.daemons {
-		if d.in(f.From) {
-			d.clock.drift(w.now, ppm)
+// relink sets the qualities of all links anew.
+func relink(_ *faults, w *World, _ *Fault, _ int) { w.network.relink(w) }
+
+// clocks returns the step that moves clocks by some of the fault's offset, or
+// sets some of its drift.
+func clocks(offset time.Duration, drift int64) faultStep {
+	return ofEach(func(_ *faults, w *World, f *Fault, d *Daemon) {
+		if f.Kind == ClockStep {
+			d.clock.step(w.now, offset*f.Offset)
+		} else {
+			d.clock.drift(w.now, drift*f.PPM)
 		}
-	}
+	})
 }
 
 // changeRules lets each daemon take the new set in force at a time of its own.
-func (a *faults) changeRules(w *World, f *Fault) {
+func (a *faults) changeRules(w *World, f *Fault, _ int) {
 	set := w.addRules(f.Rules)
 	for _, d := range w.daemons {
 		w.events.push(w.now+a.between(0, f.For), evRules, w.adoptions.put(adoption{d.Index, set}))
@@ -298,7 +252,7 @@ func (a *faults) between(low, high time.Duration) time.Duration {
 // changeLayout has a daemon propose another layout: other voters of a region,
 // other weights or another home region. The voters decide whether it takes
 // effect.
-func (a *faults) changeLayout(w *World, f *Fault) {
+func (a *faults) changeLayout(w *World, f *Fault, _ int) {
 	var able []*Daemon
 	for _, d := range w.daemons {
 		if d.Up && !d.Paused && d.acceptor != nil && d.in(f.From) {

@@ -171,16 +171,14 @@ func (a *faults) suffers(w *World, d *Daemon, k FaultKind) bool {
 	return false
 }
 
-// resyncMembers sets the peers of the processes that a fault of membership
-// affects, after it began or ended.
-func (p *membership) resyncMembers(w *World, f *Fault) {
-	for _, d := range w.daemons {
-		if !d.Up || !d.in(f.From) || w.faults.suffers(w, d, LateMembers) {
-			continue
-		}
-		for i := range p.all {
-			p.update(w, d, int32(i))
-		}
-		p.tell(w, d)
+// resyncMembers sets the peers of a process that a fault of membership affects,
+// after it began or ended.
+func resyncMembers(a *faults, w *World, _ *Fault, d *Daemon) {
+	if !d.Up || a.suffers(w, d, LateMembers) {
+		return
 	}
+	for i := range w.membership.all {
+		w.membership.update(w, d, int32(i))
+	}
+	w.membership.tell(w, d)
 }

@@ -43,13 +43,7 @@ func (p Policy) String() string {
 }
 
 // Policies lists all policies.
-func Policies() []Policy {
-	all := make([]Policy, policyKinds)
-	for i := range all {
-		all[i] = Policy(i)
-	}
-	return all
-}
+func Policies() []Policy { return enumerate[Policy](policyKinds) }
 
 // PolicyNamed returns the policy of a word, and an error that lists all of
 // them for one that is none.

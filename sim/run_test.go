@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -181,10 +182,12 @@ func TestSeries(t *testing.T) {
 
 func TestExpectations(t *testing.T) {
 	cfg := small(t)
-	few, many := uint64(1), uint64(1_000_000)
+	figure := func(name string) *Figure {
+		return &Figures[slices.IndexFunc(Figures, func(f Figure) bool { return f.Name == name })]
+	}
 	cfg.Expect = Expect{
-		Admitted: &few, Denied: &many,
-		Seen: []gossip.EventKind{gossip.PeerLeft}, NotSeen: []gossip.EventKind{gossip.PeerJoined},
+		Claims: []Claim{{figure("admitted"), 1}, {figure("denied"), 1_000_000}},
+		Seen:   []gossip.EventKind{gossip.PeerLeft}, NotSeen: []gossip.EventKind{gossip.PeerJoined},
 	}
 	r, err := Run(cfg, Options{Auditors: TestAuditors()})
 	if err != nil {

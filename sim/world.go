@@ -254,7 +254,7 @@ func (w *World) happen(e event) {
 	case evCall:
 		w.goOn(w.woken.take(e.arg))
 	case evSuspect:
-		w.faults.suspect(w, int(e.arg))
+		w.faults.turn(w, int(e.arg))
 	}
 }
 

@@ -2,9 +2,6 @@ package explore
 
 import (
 	"fmt"
-	"io"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/georld/rld/gossip"
@@ -154,46 +151,6 @@ func (s *Scope) validate() error {
 
 // fold returns the fold of the scope's limit.
 func (s *Scope) fold() quota.Fold { return quota.Of(&rules.Limit{Algorithm: s.Algorithm}) }
-
-// FormatExplored writes a table, one scope a line. took is how long each was
-// explored, nil for unknown.
-func FormatExplored(w io.Writer, all []*Explored, took []time.Duration) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "scope\tdaemons\tlimit\tdepth\tstates\ttransitions\thistories\thealed to\thealed\tadmitted\tdenied\tgiven\tover\tcap\ttime\tfound\t")
-	for i, x := range all {
-		found, time := "nothing", "-"
-		if x.Violation != "" {
-			found = x.Violation
-		}
-		if i < len(took) {
-			time = fmt.Sprintf("%.1fs", took[i].Seconds())
-		}
-		fmt.Fprintf(t, "%s\t%s\t%d/%ds\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t\n",
-			x.Scope.Name, x.Scope.daemons(), x.Scope.Limit, x.Scope.Seconds, x.Scope.Depth, x.States, x.Transitions,
-			x.Histories, x.Scope.Heal, x.Healed, x.Admitted, x.Denied, x.Given, x.Overage, x.Cap, time, found)
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	for _, x := range all {
-		if x.Violation == "" {
-			continue
-		}
-		if _, err := fmt.Fprintf(w, "\n%s: %s\n  %s\n", x.Scope.Name, x.Violation, strings.Join(x.Trace, "\n  ")); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// daemons writes the regions as "2+1".
-func (s *Scope) daemons() string {
-	var parts []string
-	for _, n := range s.Regions {
-		parts = append(parts, fmt.Sprint(n))
-	}
-	return strings.Join(parts, "+")
-}
 
 // Scopes returns those that are explored by default. deeper adds as many steps
 // to each.

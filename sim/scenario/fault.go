@@ -104,46 +104,34 @@ func (s *scenario) drift(out *int64) func(*yamlpos.Node) {
 // expect reads the claims of a scenario.
 func (s *scenario) expect(n *yamlpos.Node) {
 	x := &s.cfg.Expect
-	claim := func(out **float64, what string) func(*yamlpos.Node) {
-		return func(v *yamlpos.Node) {
-			f := 0.0
-			*out = &f
-			s.share(&f, what, math.Inf(1))(v)
-		}
+	known := []field{
+		{"bound", s.flag(&x.Bound, "bound")},
+		{"seen", func(v *yamlpos.Node) { x.Seen = s.kinds(v) }},
+		{"not_seen", func(v *yamlpos.Node) { x.NotSeen = s.kinds(v) }},
 	}
-	within := func(out **time.Duration, what string) func(*yamlpos.Node) {
-		return func(v *yamlpos.Node) {
-			var d time.Duration
-			*out = &d
-			s.duration(&d, what, 0, time.Hour)(v)
-		}
+	for i := range sim.Figures {
+		known = append(known, field{sim.Figures[i].Name, func(v *yamlpos.Node) {
+			x.Claims = append(x.Claims, sim.Claim{Figure: &sim.Figures[i], Value: s.figure(v, &sim.Figures[i])})
+		}})
 	}
-	count := func(out **uint64, what string) func(*yamlpos.Node) {
-		return s.whole(what, 0, math.MaxUint64, func(v uint64) { *out = &v })
+	s.fields(n, "expect", known...)
+}
+
+// figure reads the value of a claim in the unit of its figure.
+func (s *scenario) figure(n *yamlpos.Node, f *sim.Figure) (out float64) {
+	switch f.Unit {
+	case sim.Ratio:
+		s.share(&out, f.Name, math.Inf(1))(n)
+	case sim.Millis:
+		var d time.Duration
+		s.duration(&d, f.Name, 0, time.Hour)(n)
+		out = float64(d) / float64(time.Millisecond)
+	case sim.Count:
+		s.whole(f.Name, 0, math.MaxUint64, func(v uint64) { out = float64(v) })(n)
+	case sim.Number:
+		s.number(&out, f.Name, 0, 1e9)(n)
 	}
-	s.fields(
-		n, "expect",
-		field{"overage_ratio_max", claim(&x.OverageMax, "overage_ratio_max")},
-		field{"overage_ratio_mean", claim(&x.OverageMean, "overage_ratio_mean")},
-		field{"overage_at_least", claim(&x.OverageMaxLeast, "overage_at_least")},
-		field{"false_denial_ratio", claim(&x.FalseDenial, "false_denial_ratio")},
-		field{"bound", s.flag(&x.Bound, "bound")},
-		field{"in_region_p99", within(&x.InRegion, "in_region_p99")},
-		field{"across_p99", within(&x.Across, "across_p99")},
-		field{"bytes_per_decision", func(v *yamlpos.Node) {
-			f := 0.0
-			x.BytesPerDecision = &f
-			s.number(&f, "bytes_per_decision", 0, 1e9)(v)
-		}},
-		field{"admitted", count(&x.Admitted, "admitted")},
-		field{"denied", count(&x.Denied, "denied")},
-		field{"degraded", count(&x.Degraded, "degraded")},
-		field{"local_ratio", claim(&x.LocalRatio, "local_ratio")},
-		field{"under_ratio", claim(&x.UnderRatio, "under_ratio")},
-		field{"requests_per_second", count(&x.RequestsPerSecond, "requests_per_second")},
-		field{"seen", func(v *yamlpos.Node) { x.Seen = s.kinds(v) }},
-		field{"not_seen", func(v *yamlpos.Node) { x.NotSeen = s.kinds(v) }},
-	)
+	return out
 }
 
 // kinds reads names of the replicas' events.

@@ -20,9 +20,7 @@ func (d *draw) budgets() {
 	if d.chance(0.5) {
 		c.Policy = sim.Partitioned
 	}
-	if d.chance(0.3) {
-		c.Duration = d.time(8*time.Second, 25*time.Second)
-	}
+	maybe(d, 0.3, &c.Duration, d.time, 8*time.Second, 25*time.Second)
 	r := &c.Rights
 	r.Period = 5 * time.Second
 	r.DaemonHorizon = d.wild(time.Second, 30*time.Second)
@@ -43,9 +41,7 @@ func (d *draw) budgets() {
 			l.Loss = share(0.4 * d.Float64())
 		}
 	}
-	if d.chance(0.3) {
-		c.Network.Across.Delay = d.time(time.Second, 6*time.Second)
-	}
+	maybe(d, 0.3, &c.Network.Across.Delay, d.time, time.Second, 6*time.Second)
 }
 
 // rightsOf draws what rights a limit of a scope has.

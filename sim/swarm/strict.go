@@ -25,15 +25,9 @@ func (d *draw) owners() {
 		c.Strict.Headroom = uint64(d.between(1, 40))
 		c.Strict.Prefetch = d.between(-1, 40)
 	}
-	if d.chance(0.3) {
-		c.Strict.Forward = d.wild(5*time.Millisecond, time.Second)
-	}
-	if d.chance(0.3) {
-		c.Strict.Margin = d.wild(5*time.Millisecond, 3*time.Second)
-	}
-	if d.chance(0.3) {
-		c.Strict.Sync = d.wild(10*time.Microsecond, 300*time.Millisecond)
-	}
+	maybe(d, 0.3, &c.Strict.Forward, d.wild, 5*time.Millisecond, time.Second)
+	maybe(d, 0.3, &c.Strict.Margin, d.wild, 5*time.Millisecond, 3*time.Second)
+	maybe(d, 0.3, &c.Strict.Sync, d.wild, 10*time.Microsecond, 300*time.Millisecond)
 	if d.chance(0.5) {
 		c.Strict.Breaker = breaker.Config{Open: d.wild(50*time.Millisecond, 5*time.Second), Calls: uint32(d.between(1, 20))}
 	}

@@ -75,6 +75,13 @@ func (d *draw) time(low, high time.Duration) time.Duration {
 // between draws a whole number, both ends included.
 func (d *draw) between(low, high int) int { return low + d.IntN(high-low+1) }
 
+// maybe sets a field with a probability, to a drawn value from low to high.
+func maybe[T any](d *draw, p float64, out *T, draw func(low, high T) T, low, high T) {
+	if d.chance(p) {
+		*out = draw(low, high)
+	}
+}
+
 // wild draws a duration over orders of magnitude: as likely between 1 and 10
 // of a unit as between 10 and 100.
 func (d *draw) wild(low, high time.Duration) time.Duration {
@@ -93,9 +100,7 @@ func (d *draw) cluster() {
 	}
 	c.Shards = 1 << d.IntN(3)
 	c.Node.MaxKeys = 100_000
-	if d.chance(0.15) {
-		c.Node.MaxKeys = d.between(1, 50)
-	}
+	maybe(d, 0.15, &c.Node.MaxKeys, d.between, 1, 50)
 	c.Node.Naive = d.chance(0.25)
 	c.Members = sim.Members{
 		Join: d.wild(time.Millisecond, time.Second), Leave: d.wild(10*time.Millisecond, 3*time.Second),
@@ -105,43 +110,25 @@ func (d *draw) cluster() {
 
 func (d *draw) gossip() {
 	g := &d.cfg.Node.Gossip
-	if d.chance(0.7) {
-		g.Interval = d.wild(10*time.Millisecond, time.Second).Round(time.Millisecond)
-	}
-	if d.chance(0.7) {
-		g.WANInterval = d.wild(20*time.Millisecond, 2*time.Second).Round(time.Millisecond)
-	}
+	maybe(d, 0.7, &g.Interval, d.wild, 10*time.Millisecond, time.Second)
+	maybe(d, 0.7, &g.WANInterval, d.wild, 20*time.Millisecond, 2*time.Second)
+	g.Interval, g.WANInterval = g.Interval.Round(time.Millisecond), g.WANInterval.Round(time.Millisecond)
 	if d.chance(0.3) {
 		g.MinGap = min(d.wild(time.Millisecond, 100*time.Millisecond), g.WithDefaults().Interval)
 	}
-	if d.chance(0.4) {
-		g.Quiet = d.wild(100*time.Millisecond, 5*time.Second)
-	}
-	if d.chance(0.2) {
-		g.FrameCells = d.between(1, 20)
-	}
-	if d.chance(0.2) {
-		g.FrameBytes = d.between(1<<10, 4<<10)
-	}
-	if d.chance(0.1) {
-		g.MaxCells = d.between(1, 400)
-	}
-	if d.chance(0.3) {
-		g.ReadyWithin = d.wild(10*time.Millisecond, 5*time.Second)
-	}
-	if d.chance(0.3) {
-		g.Grace = d.time(100*time.Millisecond, 20*time.Second)
-	}
-	if d.chance(0.3) {
-		g.DigestEvery = d.time(time.Second, 5*time.Second)
-	}
+	maybe(d, 0.4, &g.Quiet, d.wild, 100*time.Millisecond, 5*time.Second)
+	maybe(d, 0.2, &g.FrameCells, d.between, 1, 20)
+	maybe(d, 0.2, &g.FrameBytes, d.between, 1<<10, 4<<10)
+	maybe(d, 0.1, &g.MaxCells, d.between, 1, 400)
+	maybe(d, 0.3, &g.ReadyWithin, d.wild, 10*time.Millisecond, 5*time.Second)
+	maybe(d, 0.3, &g.Grace, d.time, 100*time.Millisecond, 20*time.Second)
+	maybe(d, 0.3, &g.DigestEvery, d.time, time.Second, 5*time.Second)
 }
 
 func (d *draw) clocks() {
 	c := &d.cfg.Node.Clock
-	if d.chance(0.3) {
-		c.MaxOffset = d.wild(time.Millisecond, 10*time.Second).Truncate(time.Millisecond)
-	}
+	maybe(d, 0.3, &c.MaxOffset, d.wild, time.Millisecond, 10*time.Second)
+	c.MaxOffset = c.MaxOffset.Truncate(time.Millisecond)
 	if d.chance(0.2) {
 		c.SlewDivisor = int64(d.between(2, 1_000))
 	}
@@ -272,9 +259,7 @@ func (d *draw) workload() load.Workload {
 	}
 	if d.chance(0.3) {
 		l.Retry = &load.Retry{Attempts: d.between(1, 4), Jitter: 2 * d.Float64()}
-		if d.chance(0.5) {
-			l.Retry.Backoff = d.time(time.Millisecond, time.Second)
-		}
+		maybe(d, 0.5, &l.Retry.Backoff, d.time, time.Millisecond, time.Second)
 	}
 	return l
 }
