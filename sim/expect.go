@@ -29,45 +29,29 @@ type Claim struct {
 // or the least.
 type Figure struct {
 	Name   string // the field of expect
-	Unit   Unit
+	Unit   string // "ratio", "ms", "count", or "" for a plain number
 	Least  bool
 	text   string // for messages
 	of     func(*Result) float64
 	ofRule func(*RuleResult) float64 // of figures of each rule
 }
 
-// Unit is the unit of a figure.
-type Unit uint8
-
-// The units.
-const (
-	Ratio  Unit = iota // a fraction of 1
-	Millis             // a time in milliseconds
-	Count              // a whole number
-	Number             // any number
-)
-
-// format writes a value in its unit.
-func (u Unit) format(v float64) string {
-	return fmt.Sprintf([...]string{"%.4g", "%.4g ms", "%.0f", "%.4g"}[u], v)
-}
-
 // Figures lists the figures of claims. The claims about strict keys are about
 // the decisions that owners made.
 var Figures = []Figure{
-	{Name: "overage_ratio_max", text: "worst overage", ofRule: func(r *RuleResult) float64 { return r.OverageRatioMax }},
-	{Name: "overage_ratio_mean", text: "mean overage", ofRule: func(r *RuleResult) float64 { return r.OverageRatioMean }},
-	{Name: "overage_at_least", Least: true, text: "worst overage", ofRule: func(r *RuleResult) float64 { return r.OverageRatioMax }},
-	{Name: "false_denial_ratio", text: "false denials", ofRule: func(r *RuleResult) float64 { return r.FalseDenialRatio }},
-	{"in_region_p99", Millis, false, "staleness in a region (p99)", func(r *Result) float64 { return r.Staleness.RegionP99Ms }, nil},
-	{"across_p99", Millis, false, "staleness across regions (p99)", func(r *Result) float64 { return r.Staleness.AcrossP99Ms }, nil},
-	{"bytes_per_decision", Number, false, "bytes a decision", func(r *Result) float64 { return r.BytesPerDecision }, nil},
-	{"admitted", Count, true, "hits admitted", func(r *Result) float64 { return float64(r.Admitted) }, nil},
-	{"denied", Count, true, "hits denied", func(r *Result) float64 { return float64(r.Denied) }, nil},
-	{"degraded", Count, true, "degraded answers", func(r *Result) float64 { return float64(r.Degraded) }, nil},
-	{"local_ratio", Ratio, true, "local decisions of strict keys", func(r *Result) float64 { return r.strict().LocalRatio }, nil},
-	{"under_ratio", Ratio, false, "missed by strict windows", func(r *Result) float64 { return r.strict().UnderRatio }, nil},
-	{"requests_per_second", Count, false, "requests at one daemon in a second",
+	{Name: "overage_ratio_max", Unit: "ratio", text: "worst overage", ofRule: func(r *RuleResult) float64 { return r.OverageRatioMax }},
+	{Name: "overage_ratio_mean", Unit: "ratio", text: "mean overage", ofRule: func(r *RuleResult) float64 { return r.OverageRatioMean }},
+	{Name: "overage_at_least", Unit: "ratio", Least: true, text: "worst overage", ofRule: func(r *RuleResult) float64 { return r.OverageRatioMax }},
+	{Name: "false_denial_ratio", Unit: "ratio", text: "false denials", ofRule: func(r *RuleResult) float64 { return r.FalseDenialRatio }},
+	{"in_region_p99", "ms", false, "staleness in a region (p99)", func(r *Result) float64 { return r.Staleness.RegionP99Ms }, nil},
+	{"across_p99", "ms", false, "staleness across regions (p99)", func(r *Result) float64 { return r.Staleness.AcrossP99Ms }, nil},
+	{"bytes_per_decision", "", false, "bytes a decision", func(r *Result) float64 { return r.BytesPerDecision }, nil},
+	{"admitted", "count", true, "hits admitted", func(r *Result) float64 { return float64(r.Admitted) }, nil},
+	{"denied", "count", true, "hits denied", func(r *Result) float64 { return float64(r.Denied) }, nil},
+	{"degraded", "count", true, "degraded answers", func(r *Result) float64 { return float64(r.Degraded) }, nil},
+	{"local_ratio", "ratio", true, "local decisions of strict keys", func(r *Result) float64 { return r.strict().LocalRatio }, nil},
+	{"under_ratio", "ratio", false, "missed by strict windows", func(r *Result) float64 { return r.strict().UnderRatio }, nil},
+	{"requests_per_second", "count", false, "requests at one daemon in a second",
 		func(r *Result) float64 { return float64(r.strict().RequestsPerSecond) }, nil},
 }
 
@@ -129,6 +113,12 @@ func (c *Claim) check(e *expectation, place string, got float64) {
 	if c.Figure.Least {
 		ok, want = got >= c.Value, "least"
 	}
-	unit := c.Figure.Unit
-	e.check(ok, "%s%s %s, expected at %s %s", place, c.Figure.text, unit.format(got), want, unit.format(c.Value))
+	format := "%.4g"
+	switch c.Figure.Unit {
+	case "ms":
+		format = "%.4g ms"
+	case "count":
+		format = "%.0f"
+	}
+	e.check(ok, "%s%s "+format+", expected at %s "+format, place, c.Figure.text, got, want, c.Value)
 }

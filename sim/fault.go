@@ -55,8 +55,8 @@ const (
 	LayoutChange
 )
 
-// faultKind is how the simulator plays a kind of fault. A kind without end stays
-// in force.
+// faultKind is how the simulator plays a kind of fault. A kind without end
+// stays in force.
 type faultKind struct {
 	name       string // the word of scenarios
 	text       string // for reports, see Fault.String

@@ -117,7 +117,9 @@ func (o *swarmOptions) draw() (*sim.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--policy: %w", err)
 	}
-	return swarms.DrawUnder(o.seed, p), nil
+	cfg := swarms.Draw(o.seed)
+	cfg.Policy = p
+	return cfg, nil
 }
 
 // policyNames lists the words of --policy.

@@ -120,15 +120,15 @@ func (s *scenario) expect(n *yamlpos.Node) {
 // figure reads the value of a claim in the unit of its figure.
 func (s *scenario) figure(n *yamlpos.Node, f *sim.Figure) (out float64) {
 	switch f.Unit {
-	case sim.Ratio:
+	case "ratio":
 		s.share(&out, f.Name, math.Inf(1))(n)
-	case sim.Millis:
+	case "ms":
 		var d time.Duration
 		s.duration(&d, f.Name, 0, time.Hour)(n)
 		out = float64(d) / float64(time.Millisecond)
-	case sim.Count:
+	case "count":
 		s.whole(f.Name, 0, math.MaxUint64, func(v uint64) { out = float64(v) })(n)
-	case sim.Number:
+	default:
 		s.number(&out, f.Name, 0, 1e9)(n)
 	}
 	return out

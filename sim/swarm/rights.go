@@ -79,19 +79,12 @@ func (d *draw) pins() string {
 	return text
 }
 
-// DrawUnder is Draw with another policy for the limits that have rights: the
-// same cluster, load and faults under another gate.
-func DrawUnder(seed uint64, p sim.Policy) *sim.Config {
-	c := Draw(seed)
-	c.Policy = p
-	return c
-}
-
 // Naively plays the swarm run of a seed under the naive policy and returns how
 // often it exceeded the sum of all rights; false when the run has no limit with
 // rights.
 func Naively(seed uint64) (e sim.Exceeded, any bool, err error) {
-	cfg := DrawUnder(seed, sim.Naive)
+	cfg := Draw(seed)
+	cfg.Policy = sim.Naive // the same cluster, load and faults under another gate
 	if !cfg.HasRights() {
 		return e, false, nil
 	}
