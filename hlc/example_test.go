@@ -23,7 +23,9 @@ func ExampleClock() {
 
 	at = hlc.Instant{Mono: time.Second, Wall: start - int64(time.Minute)}
 	fmt.Println(c.Millis(at), c.Offset())
-	// Output: 1700000000000.0 1700000000100.8 hlc: stamp 1700000009000.0 of a
-	// peer is 9s ahead of the local reading 1700000000000, at most 250ms is
-	// adopted 1700000000950 1m0.95s
+	// Output:
+	// 1700000000000.0
+	// 1700000000100.8
+	// hlc: stamp 1700000009000.0 of a peer is 9s ahead of the local reading 1700000000000, at most 250ms is adopted
+	// 1700000000950 1m0.95s
 }

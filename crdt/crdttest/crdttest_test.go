@@ -15,7 +15,7 @@ import (
 // Mutations must be found here. rapid would file each, and
 // look for the smallest form of each for up to half a minute.
 func TestMain(m *testing.M) {
-	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.shrinktime": "50ms", "rapid.seed": "1"} {
+	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.shrinktime": "50ms", "rapid.seed": "1", "rapid.checks": "500"} {
 		if err := flag.Set(name, value); err != nil {
 			panic(err)
 		}

@@ -86,10 +86,13 @@ func inDialect(text string) (match, use string) {
 	return "", ""
 }
 
-// checkWrap holds the comments of a file to one width. Directives, and lines
-// without a space to break at, may be wider.
+// checkWrap holds the comments of a file to one width. Directives, outputs of
+// examples, and lines without a space to break at may be wider.
 func (c *checker) checkWrap(f *file) {
 	for _, group := range f.syntax.Comments {
+		if strings.HasPrefix(group.Text(), "Output:") {
+			continue
+		}
 		for _, comment := range group.List {
 			text, line := strings.CutPrefix(comment.Text, "// ")
 			if !line || !strings.Contains(strings.TrimSpace(text), " ") {
