@@ -186,7 +186,7 @@ func whyNotVoting(x *api.StrictVoter) string {
 
 // setAcceptor describes the acceptor of this daemon if it is a voter.
 func (r *Report) setAcceptor(out *api.StrictState, s *quorum.Status) {
-	if !slices.ContainsFunc(s.Voters, func(x quorum.VoterStatus) bool { return x.Name == r.Name }) {
+	if !r.Strict.Routing().IsVoter() {
 		return
 	}
 	bytes, fault := r.Strict.Journal()

@@ -16,7 +16,6 @@ import (
 // Explanation is the state of a strict key, or of its regional reserve, at one
 // daemon.
 type Explanation struct {
-	Key        crdt.Key
 	Watermarks crdt.Key // the key at the voters
 	Owner      route.Owner
 	Pinned     bool // the layout pins the rule to a region
@@ -32,7 +31,7 @@ type Explanation struct {
 
 // LeaseState is the rights that owners granted the daemon.
 type LeaseState struct {
-	Window, Until                 int64
+	Until                         int64
 	Granted, Used, Returned, Left uint64
 	Requesting                    bool
 	// From is the owner that granted last, Round the round of its ballot.
@@ -74,7 +73,7 @@ func (t *Table) Explain(at Now, key crdt.Key, r *rules.Rule, reserve bool) *Expl
 	}
 	id := idOf(entryKey(key, reserve), r, reserve)
 	probe := entry{id: id, rule: r.ID, reserve: reserve}
-	out := &Explanation{Key: id.key, Limit: *l, Watermarks: probe.watermarksKey(t.env.Region)}
+	out := &Explanation{Limit: *l, Watermarks: probe.watermarksKey(t.env.Region)}
 	var v *route.Routing
 	if out.Owner, v = t.ownerOf(id.key, r.ID, probe.regional()); v != nil {
 		out.Pinned = !probe.regional() && v.Pinned(uint64(r.ID))
@@ -92,7 +91,7 @@ func (t *Table) Explain(at Now, key crdt.Key, r *rules.Rule, reserve bool) *Expl
 
 func (x *lease) explain(l *rules.Limit, at Now) *LeaseState {
 	out := &LeaseState{
-		Window: x.window, Until: x.until, Used: x.used, Left: x.left(l, at.Millis), Requesting: len(x.requests) > 0,
+		Until: x.until, Used: x.used, Left: x.left(l, at.Millis), Requesting: len(x.requests) > 0,
 	}
 	for _, s := range x.sources {
 		out.Granted = sat.Add(out.Granted, s.total)

@@ -54,17 +54,17 @@ func (r *Acceptor) hold(accept *sticky.Accept, v *sticky.Accepted) {
 			v.Reason = sticky.Full
 			return
 		}
-		l = &keyState{}
+		l = &keyState{Record: sticky.Record{Key: accept.Key}}
 	}
-	ended, watermarks := max(l.ended, r.meta.Ended), l.watermarks
-	v.Promised, v.Held = l.ballot, watermarks.Since(ended)
-	older := accept.Ballot.Less(l.ballot)
+	ended, watermarks := max(l.Ended, r.meta.Ended), l.Watermarks
+	v.Promised, v.Held = l.Ballot, watermarks.Since(ended)
+	older := accept.Ballot.Less(l.Ballot)
 	if older {
 		v.Reason = sticky.Outvoted
 		return
 	}
 	over := r.now - 2*r.cfg.MaxOffset.Milliseconds()
-	if !older && !accept.Ballot.SameProposer(l.ballot) {
+	if !older && !accept.Ballot.SameProposer(l.Ballot) {
 		for _, x := range watermarks.Since(ended) {
 			switch known := accept.Known.Amount(x.Window); {
 			case known >= x.Amount:
@@ -91,15 +91,15 @@ func (r *Acceptor) hold(accept *sticky.Accept, v *sticky.Accepted) {
 		return
 	}
 	v.Promised, v.Held = sticky.Ballot{}, nil
-	if ended == max(l.ended, r.meta.Ended) {
-		ended = l.ended // nothing new
+	if ended == max(l.Ended, r.meta.Ended) {
+		ended = l.Ended // nothing new
 	}
-	if l.ballot == accept.Ballot && ended == l.ended && watermarks.Above(joined) {
+	if l.Ballot == accept.Ballot && ended == l.Ended && watermarks.Above(joined) {
 		return
 	}
-	l.ballot, l.watermarks, l.ended = accept.Ballot, joined, ended
+	l.Ballot, l.Watermarks, l.Ended = accept.Ballot, joined, ended
 	r.records[accept.Key] = l
-	r.put(accept.Key, l)
+	r.put(l)
 }
 
 // validateAccept returns why an Accept of a sender is rejected, NoRejection if
@@ -131,8 +131,8 @@ func (r *Acceptor) prune() {
 	r.meta.Ended = to
 	r.putMeta()
 	for key, l := range r.records {
-		l.watermarks = l.watermarks.Since(to)
-		if len(l.watermarks) == 0 && l.ended <= to {
+		l.Watermarks = l.Watermarks.Since(to)
+		if len(l.Watermarks) == 0 && l.Ended <= to {
 			delete(r.records, key)
 		}
 	}

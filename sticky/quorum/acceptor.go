@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -51,10 +52,8 @@ type Acceptor struct {
 
 // keyState is the state of one key. Its watermarks are never changed in place.
 type keyState struct {
-	ballot     sticky.Ballot
-	watermarks sticky.Watermarks
-	ended      int64
-	dirty      bool // it is in the batch
+	sticky.Record
+	dirty bool // it is in the batch
 }
 
 // batch is the entries of one store, and the messages that wait for it.
@@ -120,14 +119,13 @@ func (r *Acceptor) load(s *Stored) error {
 		r.layout = r.cfg.Genesis.Clone()
 	}
 	if s.Next != nil {
-		next := s.Next.Clone()
-		r.next = &next
+		r.next = new(s.Next.Clone())
 	}
 	if g := &r.cfg.Genesis; r.layout.Number == 1 && !r.layout.Agrees(g) {
 		r.event(Disagreed, "", "the first layout is stored and differs from the configured one: the stored one is in force")
 	}
 	for _, rec := range s.Records {
-		r.records[rec.Key] = &keyState{ballot: rec.Ballot, watermarks: rec.Watermarks, ended: rec.Ended}
+		r.records[rec.Key] = &keyState{Record: rec}
 	}
 	return nil
 }
@@ -186,16 +184,8 @@ func (r *Acceptor) Peers(at time.Duration, self crdt.Incarnation, peers []route.
 		return
 	}
 	r.self, r.live = self, live
-	for id := range r.announced {
-		if r.live.Get(id).ID == 0 {
-			delete(r.announced, id)
-		}
-	}
-	for id := range r.reports {
-		if r.live.Get(id).ID == 0 {
-			delete(r.reports, id)
-		}
-	}
+	maps.DeleteFunc(r.announced, func(id crdt.Incarnation, _ announcement) bool { return r.live.Get(id).ID == 0 })
+	maps.DeleteFunc(r.reports, func(id crdt.Incarnation, _ report) bool { return r.live.Get(id).ID == 0 })
 	r.rebuild()
 }
 
@@ -245,7 +235,7 @@ func (r *Acceptor) closeBatch() *batch {
 	for _, key := range b.dirty {
 		if l := r.records[key]; l != nil {
 			l.dirty = false
-			entries = append(entries, Entry{Record: &sticky.Record{Key: key, Ballot: l.ballot, Watermarks: l.watermarks, Ended: l.ended}})
+			entries = append(entries, Entry{Record: new(l.Record)})
 		}
 	}
 	b.entries = append(entries, b.entries...)
@@ -277,28 +267,25 @@ func (r *Acceptor) Failed(err error) {
 }
 
 // put adds a key to the records to store.
-func (r *Acceptor) put(key crdt.Key, l *keyState) {
+func (r *Acceptor) put(l *keyState) {
 	if !l.dirty {
 		l.dirty = true
-		r.batch.dirty = append(r.batch.dirty, key)
+		r.batch.dirty = append(r.batch.dirty, l.Key)
 	}
 }
 
 // putLayout stores the layout in force.
 func (r *Acceptor) putLayout() {
-	l := r.layout.Clone()
-	r.batch.entries = append(r.batch.entries, Entry{Layout: &l})
+	r.batch.entries = append(r.batch.entries, Entry{Layout: new(r.layout.Clone())})
 }
 
 // putNext stores the layout that follows.
 func (r *Acceptor) putNext() {
-	l := r.next.Clone()
-	r.batch.entries = append(r.batch.entries, Entry{Next: &l})
+	r.batch.entries = append(r.batch.entries, Entry{Next: new(r.next.Clone())})
 }
 
 func (r *Acceptor) putMeta() {
-	m := r.meta
-	r.batch.entries = append(r.batch.entries, Entry{Meta: &m})
+	r.batch.entries = append(r.batch.entries, Entry{Meta: new(r.meta)})
 }
 
 // to returns a message to a peer with room for one more item. It is sent once
@@ -335,24 +322,16 @@ func (r *Acceptor) wake() time.Duration {
 // key, including changes since the last store.
 func (r *Acceptor) Snapshot(yield func(Entry)) {
 	for _, key := range r.keys() {
-		l := r.records[key]
-		yield(Entry{Record: &sticky.Record{Key: key, Ballot: l.ballot, Watermarks: l.watermarks, Ended: l.ended}})
+		yield(Entry{Record: new(r.records[key].Record)})
 	}
-	layout, meta := r.layout.Clone(), r.meta
-	yield(Entry{Meta: &meta})
-	yield(Entry{Layout: &layout})
+	yield(Entry{Meta: new(r.meta)})
+	yield(Entry{Layout: new(r.layout.Clone())})
 	if r.next != nil {
-		next := r.next.Clone()
-		yield(Entry{Next: &next})
+		yield(Entry{Next: new(r.next.Clone())})
 	}
 }
 
 // keys returns all keys, ascending.
 func (r *Acceptor) keys() []crdt.Key {
-	keys := make([]crdt.Key, 0, len(r.records))
-	for k := range r.records {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, crdt.Key.Compare)
-	return keys
+	return slices.SortedFunc(maps.Keys(r.records), crdt.Key.Compare)
 }

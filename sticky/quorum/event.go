@@ -53,7 +53,6 @@ const (
 
 func (r *Acceptor) event(kind EventKind, peer, text string) {
 	if len(r.events) >= maxEvents {
-		r.stats.Dropped++
 		return
 	}
 	r.events = append(r.events, Event{r.at, kind, peer, text})

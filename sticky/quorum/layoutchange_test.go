@@ -107,7 +107,7 @@ func TestChange(t *testing.T) {
 	}
 	key := crdt.Key{Hi: 5}
 	for _, i := range []int{0, 1} { // the majority that held it
-		w.all[i].records[key] = &keyState{ballot: sticky.Ballot{Round: 4, Owner: 1, Term: 1}, watermarks: sticky.Watermarks{{Window: 1, Amount: 10 + uint64(i), End: testNow + 1000}}}
+		w.all[i].records[key] = &keyState{Record: sticky.Record{Key: key, Ballot: sticky.Ballot{Round: 4, Owner: 1, Term: 1}, Watermarks: sticky.Watermarks{{Window: 1, Amount: 10 + uint64(i), End: testNow + 1000}}}}
 	}
 	badChanges(t, w.all[3].Layout())
 	for what, set := range map[string][]string{"is not known": {"c", "d", "nobody"}, "odd": {"c", "d"}} {
@@ -149,8 +149,8 @@ func TestChange(t *testing.T) {
 	}
 	w.down = nil
 	w.run(20)
-	if got, st := w.voting(), w.all[2].Status(); got != "cdexyz" || st.Number != 2 {
-		t.Errorf("%s vote, c under layout %d: want c back, under 2", got, st.Number)
+	if got, number := w.voting(), w.all[2].layout.Number; got != "cdexyz" || number != 2 {
+		t.Errorf("%s vote, c under layout %d: want c back, under 2", got, number)
 	}
 }
 

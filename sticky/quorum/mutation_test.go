@@ -40,10 +40,10 @@ func (w *world) mutateSent(m *sticky.Message) {
 func (w *world) receive(m *machine, c *sticky.Message) {
 	before, next := sticky.Ballot{}, m.r.next
 	if l := m.r.records[theKey]; l != nil {
-		before = l.ballot
+		before = l.Ballot
 		if w.s.mutated(ignoresKnown) && len(c.Accepts) == 1 {
 			a := c.Accepts[0]
-			a.Known = a.Known.Join(l.watermarks)
+			a.Known = a.Known.Join(l.Watermarks)
 			c.Accepts = []sticky.Accept{a}
 		}
 	}
@@ -57,10 +57,10 @@ func (w *world) receive(m *machine, c *sticky.Message) {
 	if len(c.SnapshotChunks) == 0 {
 		return
 	}
-	if l := m.r.records[theKey]; w.s.mutated(keepsPromise) && l != nil && l.ballot.Owner == 0 {
+	if l := m.r.records[theKey]; w.s.mutated(keepsPromise) && l != nil && l.Ballot.Owner == 0 {
 		for _, rec := range c.SnapshotChunks[0].Records {
-			if l.ballot = before; before.Less(rec.Ballot) {
-				l.ballot = rec.Ballot
+			if l.Ballot = before; before.Less(rec.Ballot) {
+				l.Ballot = rec.Ballot
 			}
 		}
 	}

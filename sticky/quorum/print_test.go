@@ -158,7 +158,7 @@ func (r *Acceptor) print(n func(uint64), flag func(bool), text func(string)) {
 	flag(r.next != nil)
 	text(generationsText(r.meta.Generations))
 	if l := r.records[theKey]; l != nil {
-		text(ballotText(l.ballot) + amounts(l.watermarks))
+		text(ballotText(l.Ballot) + amounts(l.Watermarks))
 	}
 	for _, b := range [...]*batch{&r.batch, r.flight} {
 		if b == nil {

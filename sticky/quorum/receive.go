@@ -60,8 +60,6 @@ type Stats struct {
 	Refusals [sticky.MaxReason + 1]uint64
 	// Rejected counts rejected items, by Rejection.
 	Rejected [nRejections]uint64
-	// Dropped counts events without room.
-	Dropped uint64
 }
 
 // Receive handles the Accepts, snapshot requests, snapshot chunks and layouts

@@ -178,7 +178,7 @@ func (w *world) show() string {
 	for _, m := range w.daemons {
 		out += fmt.Sprintf("voter %s:", m.name)
 		if l := m.r.records[theKey]; l != nil {
-			out += fmt.Sprintf(" ballot %s holds %s", w.ballotName(l.ballot), amounts(l.watermarks))
+			out += fmt.Sprintf(" ballot %s holds %s", w.ballotName(l.Ballot), amounts(l.Watermarks))
 		} else {
 			out += " nothing"
 		}

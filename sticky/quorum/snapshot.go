@@ -115,13 +115,7 @@ func (r *Acceptor) newCopying(target *route.Layout) *copying {
 // disk since then, by the report of another one, is copied again.
 func (c *copying) enough(r *Acceptor, target *route.Layout) bool {
 	if c.all {
-		done := 0
-		for i := range c.sources {
-			if c.sources[i].done {
-				done++
-			}
-		}
-		return done > 0 && done == len(c.sources)
+		return len(c.sources) > 0 && !slices.ContainsFunc(c.sources, func(s source) bool { return !s.done })
 	}
 	for i := range target.Regions {
 		region := &target.Regions[i]
@@ -260,8 +254,8 @@ func (r *Acceptor) fillChunk(p *sticky.SnapshotChunk) {
 	watermarks := 0
 	for ; i < len(r.order) && len(p.Records) < sticky.MaxRecords && watermarks < chunkWatermarks; i++ {
 		if l := r.records[r.order[i]]; l != nil {
-			p.Records = append(p.Records, sticky.Record{Key: r.order[i], Ballot: l.ballot, Watermarks: l.watermarks, Ended: l.ended})
-			watermarks += len(l.watermarks)
+			p.Records = append(p.Records, l.Record)
+			watermarks += len(l.Watermarks)
 		}
 	}
 	p.Last = i == len(r.order)
@@ -350,30 +344,30 @@ func (r *Acceptor) merge(from route.Peer, p *sticky.SnapshotChunk) {
 func (r *Acceptor) join(rec *sticky.Record) {
 	l := r.records[rec.Key]
 	if l == nil {
-		l = &keyState{ballot: rec.Ballot, watermarks: rec.Watermarks, ended: rec.Ended}
+		l = &keyState{Record: *rec}
 		r.records[rec.Key] = l
-		r.put(rec.Key, l)
+		r.put(l)
 		return
 	}
-	low, top := l.ballot, rec.Ballot
+	low, top := l.Ballot, rec.Ballot
 	if top.Less(low) {
 		low, top = top, low
 	}
 	if top.Owner != 0 && !low.SameProposer(top) {
 		top = sticky.Ballot{Round: top.Round + 1}
 	}
-	ended := max(l.ended, rec.Ended)
-	mine := l.watermarks.Since(ended)
+	ended := max(l.Ended, rec.Ended)
+	mine := l.Watermarks.Since(ended)
 	joined := mine.Join(rec.Watermarks.Since(ended))
-	if top == l.ballot && ended == l.ended && mine.Above(joined) {
+	if top == l.Ballot && ended == l.Ended && mine.Above(joined) {
 		return
 	}
-	l.ballot, l.watermarks = top, joined
-	if len(l.watermarks) > sticky.MaxWatermarks {
+	l.Ballot, l.Watermarks = top, joined
+	if len(l.Watermarks) > sticky.MaxWatermarks {
 		var last int64
-		l.watermarks, last = l.watermarks.Latest(sticky.MaxWatermarks)
+		l.Watermarks, last = l.Watermarks.Latest(sticky.MaxWatermarks)
 		ended = max(ended, last+1)
 	}
-	l.ended = ended
-	r.put(rec.Key, l)
+	l.Ended = ended
+	r.put(l)
 }

@@ -70,8 +70,7 @@ func (s *Stored) Apply(e Entry) error {
 		if err := validateNext(&s.Layout, e.Next); err != nil {
 			return err
 		}
-		next := e.Next.Clone()
-		s.Next = &next
+		s.Next = new(e.Next.Clone())
 	default:
 		if err := e.Meta.validate(); err != nil {
 			return err

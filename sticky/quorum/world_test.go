@@ -288,7 +288,7 @@ func (w *world) matters(m *sticky.Message) bool {
 	case len(m.Accepts) == 1 && w.s.mutation == 0:
 		// One that is outvoted for good matters to who waits for the answer.
 		r, l := &m.Accepts[0], to.r.records[theKey]
-		return l == nil || !r.Ballot.Less(l.ballot) || from != nil && from.proposer.awaits(r.Ballot, r.Seq)
+		return l == nil || !r.Ballot.Less(l.Ballot) || from != nil && from.proposer.awaits(r.Ballot, r.Seq)
 	case len(m.SnapshotRequests) == 1:
 		return from != nil && from.r.copying != nil
 	case len(m.SnapshotChunks) == 1:
