@@ -189,10 +189,15 @@ func (n *acceptorLoop) logEvents(events []quorum.Event) {
 		case quorum.Rejected, quorum.StoreFailed, quorum.LostDisk, quorum.Disagreed:
 			level = slog.LevelWarn
 		}
-		attrs := []slog.Attr{slog.String("event", "strict"), slog.String("what", ev.Text)}
-		if ev.Peer != "" {
-			attrs = append(attrs, slog.String("peer", ev.Peer))
-		}
-		n.log.LogAttrs(context.Background(), level, "strict keys: "+ev.Kind.String(), attrs...)
+		logState(n.log.With("event", "strict"), level, "strict keys: "+ev.Kind.String(), ev.Text, ev.Peer)
 	}
+}
+
+// logState logs an event of an agent or an acceptor. peer is the daemon that
+// caused it, "" for this one.
+func logState(log *slog.Logger, level slog.Level, kind, text, peer string) {
+	if peer != "" {
+		log = log.With("peer", peer)
+	}
+	log.Log(context.Background(), level, kind, "what", text)
 }

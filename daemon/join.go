@@ -112,9 +112,7 @@ func (d *daemon) joinCluster(e *edges) error {
 		if err != nil {
 			return err
 		}
-		for _, w := range warnings {
-			d.Log.Warn(w)
-		}
+		d.warn(warnings)
 		certs, err := link.LoadCertificates(t.Cert, t.Key, t.CA, d.Log)
 		if err != nil {
 			return fmt.Errorf("peer TLS: %w", err)
@@ -130,9 +128,7 @@ func (d *daemon) joinCluster(e *edges) error {
 func (d *daemon) swimKeys() ([][]byte, error) {
 	if path := d.Config.Swim.KeysFile; path != "" {
 		keys, warnings, err := config.ReadKeys(path)
-		for _, w := range warnings {
-			d.Log.Warn(w)
-		}
+		d.warn(warnings)
 		return keys, err
 	}
 	if d.Secret == nil {

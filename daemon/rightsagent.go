@@ -14,6 +14,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/journal"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/quota/epoch"
@@ -187,11 +188,7 @@ func (f *rightsLoop) post(ready *agent.Ready, send func(crdt.Incarnation, []byte
 		case agent.Refused, agent.StoreFailed, agent.PinsUnfit:
 			level = slog.LevelWarn
 		}
-		attrs := []slog.Attr{slog.String("what", ev.Text)}
-		if ev.Peer != "" {
-			attrs = append(attrs, slog.String("peer", ev.Peer))
-		}
-		f.log.LogAttrs(context.Background(), level, "rights: "+ev.Kind.String(), attrs...)
+		logState(f.log, level, "rights: "+ev.Kind.String(), ev.Text, ev.Peer)
 	}
 }
 
@@ -200,15 +197,9 @@ func (f *rightsLoop) post(ready *agent.Ready, send func(crdt.Incarnation, []byte
 // record would use every right twice. What writes that were cut short left
 // behind goes.
 func lockFolder(dir string) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("rights.dir: %w", err)
-	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := journal.Lock(dir, "lock")
 	if err != nil {
 		return nil, fmt.Errorf("rights.dir: %w", err)
-	}
-	if err := lockFile(f); err != nil {
-		return nil, errors.Join(fmt.Errorf("rights.dir: another process uses %s: give each daemon a folder of its own: %w", dir, err), f.Close())
 	}
 	left, err := filepath.Glob(filepath.Join(dir, rightsFile+".*"))
 	for _, name := range left {
@@ -239,11 +230,7 @@ func replaceFile(path string, data []byte) error {
 	if err = os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	parent, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(parent.Sync(), parent.Close())
+	return journal.SyncFolder(dir)
 }
 
 // receive handles a message of a peer.

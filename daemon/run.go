@@ -212,11 +212,16 @@ func (d *daemon) readSecret() error {
 	if err != nil {
 		return err
 	}
+	d.warn(warnings)
+	d.Secret = secret
+	return nil
+}
+
+// warn logs the warnings of a file.
+func (d *daemon) warn(warnings []string) {
 	for _, w := range warnings {
 		d.Log.Warn(w)
 	}
-	d.Secret = secret
-	return nil
 }
 
 // now reads the wall clock.

@@ -129,8 +129,7 @@ func (w *strictWorld) serveStrict(r *resident, ec *EngineConfig, log *slog.Logge
 // voting reports whether all strict voters that run vote.
 func (w *strictWorld) voting() bool {
 	for _, r := range w.alive() {
-		s := w.status(r)
-		if !s.Voting && slices.ContainsFunc(s.Voters, func(x quorum.VoterStatus) bool { return x.Name == r.name }) {
+		if !w.status(r).Voting && w.stricts[r.name].Routing().IsVoter() {
 			return false
 		}
 	}

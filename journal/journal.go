@@ -103,19 +103,29 @@ func prepare(dir, name string, owner Owner) (*Journal, error) {
 		path: filepath.Join(dir, name), owner: owner,
 		maxBytes: MaxBytes, compactBytes: CompactBytes, sync: syncData,
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("journal: %w", err)
-	}
-	lock, err := os.OpenFile(j.path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	lock, err := Lock(dir, name+".lock")
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	if err := lockFile(lock); err != nil {
-		return nil, errors.Join(fmt.Errorf("journal: another process has %s open: "+
-			"give each daemon a folder of its own: %w", j.path, err), lock.Close())
-	}
 	j.lock = lock
 	return j, nil
+}
+
+// Lock creates a folder if necessary, and a file in it that it locks, without
+// waiting, until the returned file is closed or the process ends. It keeps
+// other processes out of the files that the caller guards with it.
+func Lock(dir, name string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := lockFile(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("another process uses %s: give each daemon a folder of its own: %w", dir, err), f.Close())
+	}
+	return f, nil
 }
 
 // recover reads the file.

@@ -198,7 +198,7 @@ func mustOpenClosed(t testing.TB, dir string) (*Journal, *Contents) {
 func TestOnlyOnce(t *testing.T) {
 	dir := t.TempDir()
 	j, _ := mustOpen(t, dir)
-	if _, _, err := Open(dir, file, me); err == nil || !strings.Contains(err.Error(), "another process has") {
+	if _, _, err := Open(dir, file, me); err == nil || !strings.Contains(err.Error(), "another process uses") {
 		t.Fatalf("opened twice: %v", err)
 	}
 	if _, err := Begin(dir, file, me, slices.Values([][]byte{nil})); err == nil {

@@ -32,7 +32,7 @@ func (j *Journal) replace(records iter.Seq[[]byte]) error {
 	j.file, j.number = f, number
 	j.size.Store(size)
 	j.begun.Store(size)
-	if err := syncFolder(filepath.Dir(j.path)); err != nil {
+	if err := SyncFolder(filepath.Dir(j.path)); err != nil {
 		return j.fail(err) // after a crash either file may exist
 	}
 	return nil
@@ -98,8 +98,8 @@ func (j *Journal) keepFormer() error {
 	return nil
 }
 
-// syncFolder makes the entries of a folder durable.
-func syncFolder(dir string) error {
+// SyncFolder makes the entries of a folder durable.
+func SyncFolder(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err
