@@ -35,12 +35,11 @@ const adminVariable = "RLD_ADMIN_ADDR"
 
 // addFlags adds what every command has that asks the admin listener.
 func (a *adminClient) addFlags(cmd *cobra.Command) {
-	a.form = formTable
 	f := cmd.Flags()
 	f.StringVar(&a.addr, "admin", config.Default().Admin.Addr,
 		"admin address of the daemon, `host:port` ("+adminVariable+")")
 	f.DurationVar(&a.timeout, "timeout", 2*time.Second, "how long to wait for the answer")
-	f.VarP(&a.form, "output", "o", "form of the answer: table or json")
+	addFormFlag(f, &a.form, formTable, "answer")
 }
 
 // settle takes the address from the environment when no flag has it. Its
@@ -64,13 +63,8 @@ func (a *adminClient) settle(cmd *cobra.Command, environ []string) error {
 	return nil
 }
 
-// get reads the JSON page at path into an answer. The error is one line and
-// names the next step.
-func (a *adminClient) get(ctx context.Context, path string, answer any) error {
-	return a.ask(ctx, url.URL{Path: path}, nil, answer)
-}
-
-// ask is get for a page with a query; with a body it is a command.
+// ask reads the JSON of a page into an answer; with a body it is a command. The
+// error is one line and names the next step.
 func (a *adminClient) ask(ctx context.Context, page url.URL, body, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()

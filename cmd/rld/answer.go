@@ -1,12 +1,10 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -16,23 +14,17 @@ import (
 
 // writeTable prints an answer for people: the verdict, and a row a descriptor.
 func writeTable(w io.Writer, q *rldv1.CheckRequest, a *rldv1.CheckResponse) error {
-	var b strings.Builder
-	b.WriteString(verdict(q, a) + "\n\n")
-	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "DESCRIPTOR\tANSWER\tRULE\tLIMIT\tREMAINING\tRESET\tRETRY\tNOTE")
+	t := newTable("DESCRIPTOR", "ANSWER", "RULE", "LIMIT", "REMAINING", "RESET", "RETRY", "NOTE")
 	for i, s := range a.GetStatuses() {
 		remaining, reset := "-", "-"
 		if s.GetLimit() != nil {
 			remaining = fmt.Sprint(s.GetRemaining())
 			reset = shown(s.GetResetAfter())
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			descriptorText(q.GetDescriptors()[i]), codeText(s.GetCode()), or(s.GetRule(), "-"), limitText(s),
+		t.row(descriptorText(q.GetDescriptors()[i]), codeText(s.GetCode()), or(s.GetRule(), "-"), limitText(s),
 			remaining, reset, retryText(s), or(strings.Join(notes(s), ", "), "-"))
 	}
-	// The writer below is a strings.Builder: nothing can fail.
-	_ = t.Flush()
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, verdict(q, a)+"\n\n"+t.String())
 	return err
 }
 
@@ -207,10 +199,7 @@ func writeJSON(w io.Writer, _ *rldv1.CheckRequest, a *rldv1.CheckResponse) error
 	for _, s := range a.GetStatuses() {
 		out.Statuses = append(out.Statuses, newStatusJSON(s))
 	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(out)
+	return indented(w, out)
 }
 
 func newStatusJSON(s *rldv1.Status) statusJSON {

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"slices"
 	"strings"
@@ -15,8 +13,7 @@ import (
 )
 
 func newBudget(p process) *cobra.Command {
-	var a adminClient
-	cmd := &cobra.Command{
+	cmd := budgetQuery(nil, budgetTable).command(p, &cobra.Command{
 		Use:   "budget",
 		Short: "Say how far each limit may be exceeded, and how far it was",
 		Long: "Ask a running daemon how far the limits that daemons count together may be exceeded, and\n" +
@@ -30,30 +27,14 @@ func newBudget(p process) *cobra.Command {
 			"  rld budget explain login\n" +
 			"  rld budget advise login --false-denials 0.1%",
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.settle(cmd, p.environ); err != nil {
-				return err
-			}
-			answer, err := askBudget(cmd.Context(), &a, url.Values{})
-			return printBudget(p, &a, answer, err, budgetTable)
-		},
-	}
-	a.addFlags(cmd)
+	})
 	cmd.AddCommand(newBudgetExplain(p), newBudgetAdvise(p))
 	return cmd
 }
 
-// noArguments is cobra.NoArgs for a command that has others below it.
-func noArguments(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
-	}
-	return nil
-}
-
 func newBudgetExplain(p process) *cobra.Command {
-	var a adminClient
-	cmd := &cobra.Command{
+	values := func(args []string) url.Values { return url.Values{"rule": args} }
+	return budgetQuery(values, explainText).command(p, &cobra.Command{
 		Use:   "explain RULE",
 		Short: "Say what the worst case of a rule is, why, and what changes it",
 		Long: "Say in three sentences what the worst case of a rule is, why, and which setting changes\n" +
@@ -63,22 +44,16 @@ func newBudgetExplain(p process) *cobra.Command {
 		Example: "  rld budget explain login\n" +
 			"  rld budget explain 'edge: tenant=* > user_id'",
 		Args: oneRule,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.settle(cmd, p.environ); err != nil {
-				return err
-			}
-			answer, err := askBudget(cmd.Context(), &a, url.Values{"rule": args})
-			return printBudget(p, &a, answer, err, explainText)
-		},
-	}
-	a.addFlags(cmd)
-	return cmd
+	})
 }
 
 func newBudgetAdvise(p process) *cobra.Command {
-	var a adminClient
 	target := "0.1%"
-	cmd := &cobra.Command{
+	q := budgetQuery(func(args []string) url.Values {
+		return url.Values{"rule": args, "false_denials": {target}}
+	}, adviceText)
+	q.verdict = noAdvice
+	cmd := q.command(p, &cobra.Command{
 		Use:   "advise RULE",
 		Short: "Print the overage budget that keeps false denials of a rule to a target",
 		Long: "Print the line to paste into the rate_limit of a rule, so that at most so many of the hits\n" +
@@ -87,21 +62,13 @@ func newBudgetAdvise(p process) *cobra.Command {
 			"when there is such a budget, 1 when there is none, 2 when there is no answer.",
 		Example: "  rld budget advise login --false-denials 0.1%",
 		Args:    oneRule,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.settle(cmd, p.environ); err != nil {
-				return err
-			}
+		PreRunE: func(*cobra.Command, []string) error {
 			if _, err := api.ParsePercent(target); err != nil {
 				return fmt.Errorf("--false-denials: %w", err)
 			}
-			answer, err := askBudget(cmd.Context(), &a, url.Values{"rule": args, "false_denials": {target}})
-			if err := printBudget(p, &a, answer, err, adviceText); err != nil {
-				return err
-			}
-			return exitWith(exitNo, noAdvice(answer))
+			return nil
 		},
-	}
-	a.addFlags(cmd)
+	})
 	cmd.Flags().StringVar(&target, "false-denials", target, "part of the hits that may be refused falsely")
 	return cmd
 }
@@ -113,32 +80,19 @@ func oneRule(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// askBudget asks for rules.
-func askBudget(ctx context.Context, a *adminClient, q url.Values) (*api.BudgetAnswer, error) {
-	const path = "/v1/budget"
-	var answer api.BudgetAnswer
-	err := a.ask(ctx, url.URL{Path: path, RawQuery: q.Encode()}, nil, &answer)
-	if err == nil && answer.Rules == nil {
-		err = a.notRLD(path, errors.New("no list of rules"))
+// budgetQuery asks for rules.
+func budgetQuery(values func([]string) url.Values, text func(*api.BudgetAnswer) string) query[api.BudgetAnswer] {
+	return query[api.BudgetAnswer]{
+		path:   "/v1/budget",
+		values: values,
+		lacks:  func(a *api.BudgetAnswer) string { return unless(a.Rules != nil, "list of rules") },
+		text: func(a *api.BudgetAnswer) string {
+			if a.Alone {
+				return alone + "It never admits more than a limit says.\n"
+			}
+			return text(a)
+		},
 	}
-	return &answer, err
-}
-
-// printBudget writes an answer in the selected format.
-func printBudget(p process, a *adminClient, answer *api.BudgetAnswer, err error,
-	text func(*api.BudgetAnswer) string) error {
-	if err != nil {
-		return exitWith(exitNoneOf, err)
-	}
-	if a.form == formJSON {
-		return exitWith(exitNoneOf, indented(p.out, answer))
-	}
-	if answer.Alone {
-		_, err = io.WriteString(p.out, alone+"It never admits more than a limit says.\n")
-	} else {
-		_, err = io.WriteString(p.out, text(answer))
-	}
-	return exitWith(exitNoneOf, err)
 }
 
 // noAdvice returns the cause of missing advice as an error, or nil.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/georld/rld/server/admin/api"
@@ -15,34 +14,28 @@ import (
 // budgetTable shows an answer to people: a row a rule, then the regions, then
 // the agreements on rights.
 func budgetTable(a *api.BudgetAnswer) string {
-	var b strings.Builder
 	if len(a.Rules) == 0 {
 		return "No rule is counted by several daemons together.\n"
 	}
-	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "RULE\tLIMIT\tMODE\tPLACEMENT\tBUDGET\tPREDICTED\tNOW\tWORST 1H\tBOUND\tFALSE DENIALS\tHEADROOM")
+	t := newTable("RULE", "LIMIT", "MODE", "PLACEMENT", "BUDGET", "PREDICTED", "NOW", "WORST 1H", "BOUND",
+		"FALSE DENIALS", "HEADROOM")
 	for i := range a.Rules {
 		r := &a.Rules[i]
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			ruleText(r), windowText(r), modeText(r), or(r.Placement, "-"), percentShown(r.Budget), percentShown(r.Predicted),
+		t.row(ruleText(r), windowText(r), modeText(r), or(r.Placement, "-"), percentShown(r.Budget), percentShown(r.Predicted),
 			percentShown(r.Achieved), percentShown(r.AchievedWorst), boundText(r), percentShown(r.FalseDenials),
 			percentShown(r.Headroom))
 	}
-	// The writer below is a strings.Builder: nothing can fail.
-	_ = t.Flush()
+	text := t.String()
 	if a.Omitted > 0 {
-		fmt.Fprintf(&b, "and %d more that are not observed\n", a.Omitted)
+		text += fmt.Sprintf("and %d more that are not observed\n", a.Omitted)
 	}
-	b.WriteString("\n" + sharesTable(a) + viewsLine(a) + rightsText(a) + alarmLines(a))
-	return b.String()
+	return text + "\n" + sharesTable(a) + viewsLine(a) + rightsText(a) + alarmLines(a)
 }
 
 // sharesTable shows the share of each region in the rights of each rule and,
 // for rules without rights, the hits that each region admitted.
 func sharesTable(a *api.BudgetAnswer) string {
-	var b strings.Builder
-	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "RULE\tREGION\tWEIGHT\tRIGHTS\tADMITTED")
+	t := newTable("RULE", "REGION", "WEIGHT", "RIGHTS", "ADMITTED")
 	rows := 0
 	for i := range a.Rules {
 		used := func(s api.RegionShare) bool { return s.Admitted > 0 || s.Rights != nil }
@@ -56,16 +49,14 @@ func sharesTable(a *api.BudgetAnswer) string {
 			if s.Rights != nil {
 				rights = strconv.FormatUint(*s.Rights, 10)
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\n", name, printable(s.Region), percentShown(s.Weight), rights, s.Admitted)
+			t.row(name, printable(s.Region), percentShown(s.Weight), rights, s.Admitted)
 			name = ""
 		}
 	}
 	if rows == 0 {
 		return ""
 	}
-	// As above.
-	_ = t.Flush()
-	return b.String() + "\n"
+	return t.String() + "\n"
 }
 
 // viewsLine shows the staleness of each region's view.

@@ -32,7 +32,7 @@ type checkOptions struct {
 }
 
 func newCheck(p process) *cobra.Command {
-	o := checkOptions{hits: 1, form: formTable}
+	o := checkOptions{hits: 1}
 	cmd := &cobra.Command{
 		Use:   "check --domain DOMAIN KEY=VALUE...",
 		Short: "Ask a running daemon whether a request may pass",
@@ -60,7 +60,7 @@ func newCheck(p process) *cobra.Command {
 	f.StringArrayVar(&o.descriptors, "descriptor", nil, "one more descriptor, KEY=VALUE,KEY=VALUE")
 	f.Var(&o.hits, "hits", "hits that each descriptor is charged")
 	f.BoolVar(&o.peek, "peek", false, "charge nothing")
-	f.VarP(&o.form, "output", "o", "form of the answer: table or json")
+	addFormFlag(f, &o.form, formTable, "answer")
 	return cmd
 }
 

@@ -12,20 +12,13 @@ import (
 )
 
 func newConfig(p process) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "config",
-		Short: "Work on the settings of a daemon",
-		Args:  cobra.ArbitraryArgs,
-		RunE:  noCommand,
-	}
-	cmd.AddCommand(newConfigCheck(p), newConfigPrint(p))
-	return cmd
+	return group("config", "Work on the settings of a daemon", newConfigCheck(p), newConfigPrint(p))
 }
 
 func newConfigPrint(p process) *cobra.Command {
 	var settings settingFlags
 	var o config.PrintOptions
-	form := formYAML
+	var form outputForm
 	cmd := &cobra.Command{
 		Use:   "print",
 		Short: "Print the settings that a daemon would have",
@@ -42,13 +35,13 @@ func newConfigPrint(p process) *cobra.Command {
 			if err != nil {
 				return exitWith(exitNoneOf, err)
 			}
-			o.JSON = form == formSettingsJSON
+			o.JSON = form == formJSON
 			return exitWith(exitNoneOf, printConfig(p, s, o))
 		},
 	}
 	cmd.Flags().BoolVar(&o.Effective, "effective", false, "all settings, not only those that differ from their default")
 	cmd.Flags().BoolVar(&o.Origins, "show-origin", false, "print the source of each setting")
-	cmd.Flags().VarP(&form, "output", "o", "form of the settings: yaml or json")
+	addFormFlag(cmd.Flags(), &form, formYAML, "settings")
 	settings.add(cmd, false)
 	return cmd
 }
@@ -70,31 +63,6 @@ func printConfig(p process, s config.Sources, o config.PrintOptions) error {
 	_, err = fmt.Fprint(p.out, text)
 	return errors.Join(append(errs, err)...)
 }
-
-// settingsForm is the value of -o where settings are printed.
-type settingsForm string
-
-// The forms of settings.
-const (
-	formYAML         settingsForm = "yaml"
-	formSettingsJSON settingsForm = "json"
-)
-
-// String, Set and Type make it a flag.
-func (f *settingsForm) String() string { return string(*f) }
-
-// Set takes one of the forms.
-func (f *settingsForm) Set(s string) error {
-	switch v := settingsForm(s); v {
-	case formYAML, formSettingsJSON:
-		*f = v
-		return nil
-	}
-	return fmt.Errorf("use %s or %s", formYAML, formSettingsJSON)
-}
-
-// Type is the name of the value in the help.
-func (f *settingsForm) Type() string { return "form" }
 
 // settingFlags holds the settings of a command line.
 type settingFlags struct {

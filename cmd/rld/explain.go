@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -54,20 +52,17 @@ func newExplain(p process) *cobra.Command {
 }
 
 func runExplain(ctx context.Context, p process, a *adminClient, q *rldv1.CheckRequest) error {
-	const path = "/v1/explain"
-	var answer api.ExplainAnswer
-	err := a.ask(ctx, url.URL{Path: path}, explainQuery(q), &answer)
-	if err == nil && len(answer.Descriptors) != len(q.GetDescriptors()) {
-		err = a.notRLD(path, fmt.Errorf("%d of %s explained", len(answer.Descriptors),
-			plural(len(q.GetDescriptors()), "descriptor")))
-	}
-	if err != nil {
-		return exitWith(exitNoneOf, err)
-	}
-	if a.form == formJSON {
-		return exitWith(exitNoneOf, indented(p.out, &answer))
-	}
-	_, err = io.WriteString(p.out, callExplained(q, &answer))
+	_, err := query[api.ExplainAnswer]{
+		path: "/v1/explain",
+		body: explainQuery(q),
+		lacks: func(a *api.ExplainAnswer) string {
+			if n := len(q.GetDescriptors()); len(a.Descriptors) != n {
+				return fmt.Sprintf("%d of %s explained", len(a.Descriptors), plural(n, "descriptor"))
+			}
+			return ""
+		},
+		text: func(a *api.ExplainAnswer) string { return callExplained(q, a) },
+	}.print(ctx, p.out, a, nil)
 	return exitWith(exitNoneOf, err)
 }
 

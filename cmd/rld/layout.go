@@ -108,7 +108,7 @@ func (c *layoutChange) await(ctx context.Context, r *layoutReport) error {
 	defer t.Stop()
 	var failed error
 	for {
-		answer, err := askStrict(ctx, &c.client)
+		answer, err := strictQuery.ask(ctx, &c.client, nil)
 		// A poll that the timeout interrupted carries less than the one before.
 		if err == nil || ctx.Err() == nil {
 			failed = err

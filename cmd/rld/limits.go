@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,19 +15,12 @@ import (
 )
 
 func newLimits(p process) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "limits",
-		Short: "Work on files of limits",
-		Args:  cobra.ArbitraryArgs,
-		RunE:  noCommand,
-	}
-	cmd.AddCommand(newLimitsCheck(p))
-	return cmd
+	return group("limits", "Work on files of limits", newLimitsCheck(p))
 }
 
 func newLimitsCheck(p process) *cobra.Command {
 	var merge bool
-	form := formTable
+	var form outputForm
 	cmd := &cobra.Command{
 		Use:   "check PATH",
 		Short: "Say whether a daemon would take a file or a folder of limits",
@@ -47,7 +39,7 @@ func newLimitsCheck(p process) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&merge, "merge-domains", false,
 		"let several files hold rules of one domain (MERGE_DOMAIN_CONFIG, RLD_MERGE_DOMAINS)")
-	cmd.Flags().VarP(&form, "output", "o", "form of the report: table or json")
+	addFormFlag(cmd.Flags(), &form, formTable, "report")
 	return cmd
 }
 
@@ -134,24 +126,19 @@ func newLimitsReport(c config.Limits) *limitsReport {
 // print writes the report; faults go to standard error, like those of a
 // compiler.
 func (r *limitsReport) print(p process, form outputForm) error {
-	write := r.table
+	err := error(nil)
 	if form == formJSON {
-		write = r.json
+		err = indented(p.out, r)
+	} else {
+		err = r.table(p.out, p.err)
 	}
-	if err := write(p.out, p.err); err != nil {
+	if err != nil {
 		return exitWith(exitNoneOf, err)
 	}
 	if !r.OK {
 		return &exitError{code: exitNo}
 	}
 	return nil
-}
-
-func (r *limitsReport) json(out, _ io.Writer) error {
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(r)
 }
 
 func (r *limitsReport) table(out, faults io.Writer) error {

@@ -86,7 +86,7 @@ func newRoot(p process) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE:          help,
 		Version:       versionLine(),
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
@@ -96,10 +96,19 @@ func newRoot(p process) *cobra.Command {
 	return root
 }
 
-// noCommand is for a command that only holds others.
-func noCommand(cmd *cobra.Command, args []string) error {
+// group returns a command that only holds others.
+func group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: noArguments, RunE: help}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+// noArguments is cobra.NoArgs for a command that has others below it.
+func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
 	}
-	return cmd.Help()
+	return nil
 }
+
+func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }

@@ -1,12 +1,8 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,8 +14,11 @@ import (
 const alone = "This daemon is alone: it has no region and shares no counters.\n"
 
 func newMembers(p process) *cobra.Command {
-	var a adminClient
-	cmd := &cobra.Command{
+	return query[api.MembersAnswer]{
+		path:  "/members",
+		lacks: func(a *api.MembersAnswer) string { return unless(a.Members != nil, "list of members") },
+		text:  membersTable,
+	}.command(p, &cobra.Command{
 		Use:   "members",
 		Short: "List the daemons of a cluster, as a running one sees them",
 		Long: "Ask a running daemon for the live daemons of all regions: where they are, whether they\n" +
@@ -28,31 +27,7 @@ func newMembers(p process) *cobra.Command {
 		Example: "  rld members\n" +
 			"  rld members --admin 10.0.0.7:6070 -o json",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.settle(cmd, p.environ); err != nil {
-				return err
-			}
-			return runMembers(cmd.Context(), p, &a)
-		},
-	}
-	a.addFlags(cmd)
-	return cmd
-}
-
-func runMembers(ctx context.Context, p process, a *adminClient) error {
-	var answer api.MembersAnswer
-	err := a.get(ctx, "/members", &answer)
-	if err == nil && answer.Members == nil {
-		err = a.notRLD("/members", errors.New("no list of members"))
-	}
-	if err != nil {
-		return exitWith(exitNoneOf, err)
-	}
-	if a.form == formJSON {
-		return exitWith(exitNoneOf, indented(p.out, &answer))
-	}
-	_, err = io.WriteString(p.out, membersTable(&answer))
-	return exitWith(exitNoneOf, err)
+	})
 }
 
 // membersTable shows an answer as text: a row per member, and whether their
@@ -61,19 +36,13 @@ func membersTable(a *api.MembersAnswer) string {
 	if a.Alone {
 		return alone
 	}
-	var b strings.Builder
-	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "REGION\tNAME\tREADY\tSINCE\tADDRESS\tBUILD\tINCARNATION\tRULES\tNOTE")
+	t := newTable("REGION", "NAME", "READY", "SINCE", "ADDRESS", "BUILD", "INCARNATION", "RULES", "NOTE")
 	for i := range a.Members {
 		m := &a.Members[i]
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			or(m.Region, "-"), or(m.Name, "-"), yesNo(m.Ready), ago(a.At, m.Since), or(m.Addr, "-"),
+		t.row(or(m.Region, "-"), or(m.Name, "-"), yesNo(m.Ready), ago(a.At, m.Since), or(m.Addr, "-"),
 			or(m.Build, "-"), or(m.Incarnation, "-"), or(m.Rules, "-"), memberNote(m))
 	}
-	// The writer below is a strings.Builder: nothing can fail.
-	_ = t.Flush()
-	b.WriteString("\n" + rulesLine(a.Members))
-	return b.String()
+	return t.String() + "\n" + rulesLine(a.Members)
 }
 
 func memberNote(m *api.Member) string {

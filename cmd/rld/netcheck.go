@@ -1,13 +1,8 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"math"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,8 +11,12 @@ import (
 )
 
 func newNetcheck(p process) *cobra.Command {
-	var a adminClient
-	cmd := &cobra.Command{
+	return query[api.NetcheckAnswer]{
+		path:    "/netcheck",
+		lacks:   func(a *api.NetcheckAnswer) string { return unless(a.Peers != nil, "list of peers") },
+		text:    netcheckTable,
+		verdict: func(a *api.NetcheckAnswer) error { return unreached(a.Peers) },
+	}.command(p, &cobra.Command{
 		Use:   "netcheck",
 		Short: "Say how well a running daemon reaches its peers",
 		Long: "Ask a running daemon for its way to each of its peers: whether the stream is up, the\n" +
@@ -27,35 +26,7 @@ func newNetcheck(p process) *cobra.Command {
 		Example: "  rld netcheck\n" +
 			"  rld netcheck --admin 10.0.0.7:6070 -o json",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.settle(cmd, p.environ); err != nil {
-				return err
-			}
-			return runNetcheck(cmd.Context(), p, &a)
-		},
-	}
-	a.addFlags(cmd)
-	return cmd
-}
-
-func runNetcheck(ctx context.Context, p process, a *adminClient) error {
-	var answer api.NetcheckAnswer
-	err := a.get(ctx, "/netcheck", &answer)
-	if err == nil && answer.Peers == nil {
-		err = a.notRLD("/netcheck", errors.New("no list of peers"))
-	}
-	if err != nil {
-		return exitWith(exitNoneOf, err)
-	}
-	if a.form == formJSON {
-		err = indented(p.out, &answer)
-	} else {
-		_, err = io.WriteString(p.out, netcheckTable(&answer))
-	}
-	if err != nil {
-		return exitWith(exitNoneOf, err)
-	}
-	return exitWith(exitNo, unreached(answer.Peers))
+	})
 }
 
 // unreached is the error that names the peers that are not connected, nil when
@@ -81,20 +52,16 @@ func netcheckTable(a *api.NetcheckAnswer) string {
 	case len(a.Peers) == 0:
 		return "No peers: this daemon has met nobody and none is configured.\n"
 	}
-	var b strings.Builder
-	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "REGION\tNAME\tADDRESS\tSTATE\tRTT\tSTALENESS\tUNSENT\tCLOCK\tSENT\tRECEIVED\tDROPPED\tLAST ERROR")
+	t := newTable("REGION", "NAME", "ADDRESS", "STATE", "RTT", "STALENESS", "UNSENT", "CLOCK", "SENT", "RECEIVED",
+		"DROPPED", "LAST ERROR")
 	for i := range a.Peers {
 		c := &a.Peers[i]
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n",
-			or(c.Region, "-"), or(c.Name, "-"), or(c.Addr, "-"), or(string(c.State), "-"),
+		t.row(or(c.Region, "-"), or(c.Name, "-"), or(c.Addr, "-"), or(string(c.State), "-"),
 			secondsShown(c.RTTSeconds), secondsShown(c.StalenessSeconds), secondsShown(c.UnsentSeconds),
 			offsetShown(c.ClockOffsetSeconds), rateShown(c.SentBytesPerSecond), rateShown(c.ReceivedBytesPerSecond),
 			c.DroppedFrames, lastError(a.At, c))
 	}
-	// The writer below is a strings.Builder: nothing can fail.
-	_ = t.Flush()
-	return b.String()
+	return t.String()
 }
 
 // lastError is the latest error and how long ago it was.

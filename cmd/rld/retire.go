@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -12,13 +10,7 @@ import (
 )
 
 func newRegion(p process) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "region",
-		Short: "Take the rights of a lost region, and give them back",
-		Args:  cobra.ArbitraryArgs,
-		RunE:  noCommand,
-	}
-	cmd.AddCommand(
+	return group("region", "Take the rights of a lost region, and give them back",
 		newRightsCommand(p, api.RetireRegion, &cobra.Command{
 			Use:   "retire NAME",
 			Short: "Share the rights of a lost region among the others",
@@ -35,9 +27,7 @@ func newRegion(p process) *cobra.Command {
 			Long: "Give a retired region a part of the rights again: that of one among equals, which the\n" +
 				"others give up. It holds it once all regions have acknowledged that, and then follows\n" +
 				"demand as theirs do.",
-		}),
-	)
-	return cmd
+		}))
 }
 
 // newRightsCommand fills in a command about rights.
@@ -63,31 +53,26 @@ func newRightsCommand(p process, what api.Command, cmd *cobra.Command) *cobra.Co
 }
 
 func runRightsCommand(ctx context.Context, p process, a *adminClient, what api.Command, name string) error {
-	var answer api.CommandAnswer
-	page := url.URL{Path: "/v1/rights/" + string(what)}
-	if err := a.ask(ctx, page, api.CommandRequest{Name: name}, &answer); err != nil {
-		return exitWith(exitNo, err)
-	}
-	if a.form == formJSON {
-		return exitWith(exitNo, indented(p.out, &answer))
-	}
-	e := &answer.Proposed
+	_, err := query[api.CommandAnswer]{
+		path: "/v1/rights/" + string(what),
+		body: api.CommandRequest{Name: name},
+		text: proposalText,
+	}.print(ctx, p.out, a, nil)
+	return exitWith(exitNo, err)
+}
+
+// proposalText names the epoch that a command proposed, and the next step.
+func proposalText(a *api.CommandAnswer) string {
+	e := &a.Proposed
 	text := fmt.Sprintf("Proposed epoch %s: %s.\n", or(printable(e.ID), "-"), few(members(e.Members)))
 	if !e.Settled && len(e.WaitsFor) > 0 {
 		text += fmt.Sprintf("It waits for %s.\n", few(printables(e.WaitsFor)))
 	}
-	_, err := io.WriteString(p.out, text+printable(answer.Next)+"\n")
-	return exitWith(exitNo, err)
+	return text + printable(a.Next) + "\n"
 }
 
 func newDaemon(p process) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "daemon",
-		Short: "Take the rights of a lost daemon",
-		Args:  cobra.ArbitraryArgs,
-		RunE:  noCommand,
-	}
-	cmd.AddCommand(newRightsCommand(p, api.RetireDaemon, &cobra.Command{
+	return group("daemon", "Take the rights of a lost daemon", newRightsCommand(p, api.RetireDaemon, &cobra.Command{
 		Use:   "retire NAME",
 		Short: "Share the rights of a lost daemon among the others of its region",
 		Long: "Share what a daemon holds among the others of its region, once all of these have\n" +
@@ -97,5 +82,4 @@ func newDaemon(p process) *cobra.Command {
 			"in rights.dir is removed before it is started again. Nothing checks it. If it is wrong,\n" +
 			"limits are exceeded by what the daemon still admits. Say it at a daemon of the same region.",
 	}))
-	return cmd
 }

@@ -6,7 +6,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,8 +23,8 @@ func newSim(p process) *cobra.Command {
 			"A run is given by its scenario and its seed, and is the same every time. The exit code\n" +
 			"says what was found: 0 nothing, 3 a crash, 4 that replicas did not come to agree in\n" +
 			"time, 5 that something is wrong; 2 is for wrong usage and 1 for what failed around it.",
-		Args:             cobra.ArbitraryArgs,
-		RunE:             noCommand,
+		Args:             noArguments,
+		RunE:             help,
 		PersistentPreRun: func(*cobra.Command, []string) { collectSeldom(p.environ) },
 	}
 	cmd.AddCommand(newSimList(p), newSimShow(p), newSimRun(p), newSimSwarm(p), newSimReplay(p))
@@ -47,17 +46,13 @@ func newSimList(p process) *cobra.Command {
 		Short: "List the scenarios that rld brings",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			var b strings.Builder
-			t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-			fmt.Fprintln(t, "SCENARIO\tWHAT IT SHOWS")
+			t := newTable("SCENARIO", "WHAT IT SHOWS")
 			for _, name := range scenario.Names() {
 				if cfg, ok := scenario.Builtin(name); ok {
-					fmt.Fprintf(t, "%s\t%s\n", name, cfg.Title)
+					t.row(name, cfg.Title)
 				}
 			}
-			// The writer below is a strings.Builder: nothing can fail.
-			_ = t.Flush()
-			_, err := fmt.Fprint(p.out, b.String())
+			_, err := fmt.Fprint(p.out, t)
 			return exitWith(exitNo, err)
 		},
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"
+	"github.com/georld/rld/sim/audit"
 	"github.com/georld/rld/sim/report"
 )
 
@@ -24,12 +24,24 @@ type simOutputs struct {
 	json, html string
 }
 
-func (o *simOutputs) jsonFlag(f *pflag.FlagSet) {
+func (o *simOutputs) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.json, "json", "", "write the result as JSON to this `file`, - for standard output")
+	f.StringVar(&o.html, "report", "", "write the report, one HTML page, to this `file`, - for standard output")
 }
 
-func (o *simOutputs) htmlFlag(f *pflag.FlagSet) {
-	f.StringVar(&o.html, "report", "", "write the report, one HTML page, to this `file`, - for standard output")
+// simulate plays a cluster and writes its result. again is the command line that
+// does the same again.
+func (o *simOutputs) simulate(
+	p process, cfg *sim.Config, again string, play func(*sim.Config, sim.Options) (*sim.Result, error),
+) error {
+	r, err := play(cfg, sim.Options{Auditors: audit.All, Series: o.wanted(), Wall: stopwatch()})
+	if err != nil {
+		return simFailure(p, err, again)
+	}
+	if err := o.write(p, r, cfg.Rules, again); err != nil {
+		return err
+	}
+	return simVerdict(r)
 }
 
 // wanted reports whether a document is asked for, and with it the samples.
@@ -68,12 +80,7 @@ func (o *simOutputs) write(p process, r *sim.Result, set *rules.Set, again strin
 	}
 	err := report.Text(summary, r, again)
 	if o.json != "" {
-		err = errors.Join(err, writeOut(p, o.json, func(w io.Writer) error {
-			e := json.NewEncoder(w)
-			e.SetIndent("", "  ")
-			e.SetEscapeHTML(false)
-			return e.Encode(r)
-		}))
+		err = errors.Join(err, writeOut(p, o.json, func(w io.Writer) error { return indented(w, r) }))
 	}
 	if o.html != "" {
 		err = errors.Join(err, writeOut(p, o.html, func(w io.Writer) error { return report.HTML(w, r, again) }))

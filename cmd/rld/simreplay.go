@@ -12,7 +12,6 @@ import (
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"
-	"github.com/georld/rld/sim/audit"
 	"github.com/georld/rld/sim/load"
 	"github.com/georld/rld/sim/scenario"
 )
@@ -49,8 +48,7 @@ func (o *replayOptions) flags(f *pflag.FlagSet) {
 		"let several files hold rules of one domain (MERGE_DOMAIN_CONFIG, RLD_MERGE_DOMAINS)")
 	f.StringSliceVar(&o.regions, "regions", nil, "regions to run, as the trace calls them (one without it)")
 	f.IntVar(&o.daemons, "daemons", 1, "daemons of each region")
-	o.out.jsonFlag(f)
-	o.out.htmlFlag(f)
+	o.out.flags(f)
 }
 
 // check finds wrong usage.
@@ -85,14 +83,7 @@ func (o *replayOptions) run(p process, path string) error {
 	if err != nil {
 		return simFailure(p, err, o.command(path))
 	}
-	r, err := sim.Run(cfg, sim.Options{Auditors: audit.All, Series: o.out.wanted(), Wall: stopwatch()})
-	if err != nil {
-		return simFailure(p, err, o.command(path))
-	}
-	if err := o.out.write(p, r, set, o.command(path)); err != nil {
-		return err
-	}
-	return simVerdict(r)
+	return o.out.simulate(p, cfg, o.command(path), sim.Run)
 }
 
 // set reads the limits as a daemon does; diagnostics go to standard error.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/sim"
-	"github.com/georld/rld/sim/audit"
 	"github.com/georld/rld/sim/scenario"
 )
 
@@ -42,20 +41,12 @@ func newSimRun(p process) *cobra.Command {
 				cfg.Seed = seed
 			}
 			again := fmt.Sprintf("rld sim run %s --seed %d", shellWord(args[0]), cfg.Seed)
-			r, err := sim.Run(cfg, sim.Options{Auditors: audit.All, Series: out.wanted(), Wall: stopwatch()})
-			if err != nil {
-				return simFailure(p, err, again)
-			}
-			if err := out.write(p, r, cfg.Rules, again); err != nil {
-				return err
-			}
-			return simVerdict(r)
+			return out.simulate(p, cfg, again, sim.Run)
 		},
 	}
 	f := cmd.Flags()
 	f.Uint64Var(&seed, "seed", 0, "draw what is random from this seed (the scenario's own without it)")
-	out.jsonFlag(f)
-	out.htmlFlag(f)
+	out.flags(f)
 	return cmd
 }
 

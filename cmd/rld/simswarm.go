@@ -71,8 +71,7 @@ func newSimSwarm(p process) *cobra.Command {
 	f.DurationVar(&o.limit, "for", 0, "begin no further run after this time")
 	f.BoolVar(&o.naive, "naive", false, "count how often merged counts alone exceed the bound of rights")
 	f.StringVar(&o.policy, "policy", "", "with --runs 1: what holds the limits that have rights instead ("+policyNames()+")")
-	o.out.jsonFlag(f)
-	o.out.htmlFlag(f)
+	o.out.flags(f)
 	return cmd
 }
 
@@ -141,14 +140,7 @@ func (o *swarmOptions) one(p process) error {
 	if o.policy != "" {
 		again += " --policy " + o.policy
 	}
-	r, err := sim.RunTwice(cfg, sim.Options{Auditors: audit.All, Series: o.out.wanted(), Wall: stopwatch()})
-	if err != nil {
-		return simFailure(p, err, again)
-	}
-	if err := o.out.write(p, r, cfg.Rules, again); err != nil {
-		return err
-	}
-	return simVerdict(r)
+	return o.out.simulate(p, cfg, again, sim.RunTwice)
 }
 
 // swarmCommand is the command line that runs a seed alone.

@@ -1,13 +1,9 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,8 +12,11 @@ import (
 )
 
 func newStatus(p process) *cobra.Command {
-	var a adminClient
-	cmd := &cobra.Command{
+	return query[api.StatusAnswer]{
+		path:  "/v1/status",
+		lacks: func(a *api.StatusAnswer) string { return unless(a.Regions != nil, "list of regions") },
+		text:  statusText,
+	}.command(p, &cobra.Command{
 		Use:   "status",
 		Short: "Show the state of a running daemon and its cluster on one screen",
 		Long: "Show whether a running daemon is ready, its keys and its clock; the live daemons of each\n" +
@@ -28,32 +27,7 @@ func newStatus(p process) *cobra.Command {
 		Example: "  rld status\n" +
 			"  rld status --admin 10.0.0.7:6070 -o json",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.settle(cmd, p.environ); err != nil {
-				return err
-			}
-			return runStatus(cmd.Context(), p, &a)
-		},
-	}
-	a.addFlags(cmd)
-	return cmd
-}
-
-func runStatus(ctx context.Context, p process, a *adminClient) error {
-	const path = "/v1/status"
-	var answer api.StatusAnswer
-	err := a.get(ctx, path, &answer)
-	if err == nil && answer.Regions == nil {
-		err = a.notRLD(path, errors.New("no list of regions"))
-	}
-	if err != nil {
-		return exitWith(exitNoneOf, err)
-	}
-	if a.form == formJSON {
-		return exitWith(exitNoneOf, indented(p.out, &answer))
-	}
-	_, err = io.WriteString(p.out, statusText(&answer))
-	return exitWith(exitNoneOf, err)
+	})
 }
 
 // statusText formats an answer. Faults follow an exclamation mark.
@@ -108,9 +82,7 @@ func daemonLines(d *api.DaemonState) string {
 }
 
 func regionsTable(a *api.StatusAnswer) string {
-	var b strings.Builder
-	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "REGION\tUP\tREADY\tSTALENESS\tNOTE")
+	t := newTable("REGION", "UP", "READY", "STALENESS", "NOTE")
 	for i := range a.Regions {
 		r := &a.Regions[i]
 		ready := 0
@@ -119,12 +91,10 @@ func regionsTable(a *api.StatusAnswer) string {
 				ready++
 			}
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\n", or(r.Region, "-"), len(r.Members), ready, secondsShown(r.StalenessSeconds),
+		t.row(or(r.Region, "-"), len(r.Members), ready, secondsShown(r.StalenessSeconds),
 			or(strings.Join(regionNotes(a.At, r), "; "), "-"))
 	}
-	// The writer below is a strings.Builder: nothing can fail.
-	_ = t.Flush()
-	return b.String()
+	return t.String()
 }
 
 // regionNotes returns the remarks on a region.
@@ -156,17 +126,13 @@ func breakersTable(a *api.StatusAnswer) string {
 	if len(a.Breakers) == 0 {
 		return ""
 	}
-	var b strings.Builder
-	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "CIRCUIT BREAKER TO\tSTATE\tFOR\tCALLS\tERRORS")
+	t := newTable("CIRCUIT BREAKER TO", "STATE", "FOR", "CALLS", "ERRORS")
 	for i := range a.Breakers {
 		c := &a.Breakers[i]
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\n", daemonText(&c.Owner),
-			or(strings.ReplaceAll(string(c.State), "_", " "), "-"), ago(a.At, c.Since), c.Calls, c.Errors)
+		t.row(daemonText(&c.Owner), or(strings.ReplaceAll(string(c.State), "_", " "), "-"), ago(a.At, c.Since),
+			c.Calls, c.Errors)
 	}
-	// As above.
-	_ = t.Flush()
-	return "\n" + b.String()
+	return "\n" + t.String()
 }
 
 func degradedLines(a *api.StatusAnswer) string {

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -14,26 +12,13 @@ import (
 )
 
 func newStrict(p process) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "strict",
-		Short: "Show the state of strict keys, and change their voters and home regions",
-		Args:  cobra.ArbitraryArgs,
-		RunE:  noCommand,
-	}
-	voters := &cobra.Command{
-		Use:   "voters",
-		Short: "Change the strict voters of a region",
-		Args:  cobra.ArbitraryArgs,
-		RunE:  noCommand,
-	}
-	voters.AddCommand(newVotersSet(p))
-	cmd.AddCommand(newStrictStatus(p), voters, newPin(p), newUnpin(p))
-	return cmd
+	voters := group("voters", "Change the strict voters of a region", newVotersSet(p))
+	return group("strict", "Show the state of strict keys, and change their voters and home regions",
+		newStrictStatus(p), voters, newPin(p), newUnpin(p))
 }
 
 func newStrictStatus(p process) *cobra.Command {
-	var a adminClient
-	cmd := &cobra.Command{
+	return strictQuery.command(p, &cobra.Command{
 		Use:   "status",
 		Short: "Show the layout in force and the strict voters of each region",
 		Long: "Show the layout in force and why the next one is pending; for each region its strict\n" +
@@ -42,39 +27,16 @@ func newStrictStatus(p process) *cobra.Command {
 			"is an answer and 2 when there is none.",
 		Example: "  rld strict status",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := a.settle(cmd, p.environ); err != nil {
-				return err
-			}
-			return runStrictStatus(cmd.Context(), p, &a)
-		},
-	}
-	a.addFlags(cmd)
-	return cmd
+	})
 }
 
 // strictPath serves the state of strict keys. The commands are below it.
 const strictPath = "/v1/strict"
 
-func askStrict(ctx context.Context, a *adminClient) (*api.StrictAnswer, error) {
-	var answer api.StrictAnswer
-	err := a.get(ctx, strictPath, &answer)
-	if err == nil && answer.At.IsZero() {
-		err = a.notRLD(strictPath, errors.New("no time"))
-	}
-	return &answer, err
-}
-
-func runStrictStatus(ctx context.Context, p process, a *adminClient) error {
-	answer, err := askStrict(ctx, a)
-	if err != nil {
-		return exitWith(exitNoneOf, err)
-	}
-	if a.form == formJSON {
-		return exitWith(exitNoneOf, indented(p.out, answer))
-	}
-	_, err = io.WriteString(p.out, strictTable(answer))
-	return exitWith(exitNoneOf, err)
+var strictQuery = query[api.StrictAnswer]{
+	path:  strictPath,
+	lacks: func(a *api.StrictAnswer) string { return unless(!a.At.IsZero(), "time") },
+	text:  strictTable,
 }
 
 // layoutLong is the help text that all commands share that change a layout.

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/georld/rld/server/admin/api"
@@ -19,27 +18,20 @@ func strictTable(a *api.StrictAnswer) string {
 	case s == nil:
 		return daemonText(&a.Self) + " does not serve strict keys.\n"
 	}
-	var b strings.Builder
-	b.WriteString(layoutLine(a.At, s) + "\n")
-	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "REGION\tWEIGHT\tVOTER\tLIVE\tREADY\tVOTES\tNOTE")
+	t := newTable("REGION", "WEIGHT", "VOTER", "LIVE", "READY", "VOTES", "NOTE")
 	for i := range s.Regions {
 		r := &s.Regions[i]
 		region, weight := or(r.Region, "-"), percentOf(r.Weight)
 		if len(r.Voters) == 0 {
-			fmt.Fprintf(t, "%s\t%s\t-\t-\t-\t-\tno data\n", region, weight)
+			t.row(region, weight, "-", "-", "-", "-", "no data")
 		}
 		for j := range r.Voters {
 			x := &r.Voters[j]
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", region, weight, or(x.Name, "-"), yesNo(x.Live), yesNo(x.Ready),
-				votesText(x.Voting), voterNote(x))
+			t.row(region, weight, or(x.Name, "-"), yesNo(x.Live), yesNo(x.Ready), votesText(x.Voting), voterNote(x))
 			region, weight = "", ""
 		}
 	}
-	// The writer below is a strings.Builder: nothing can fail.
-	_ = t.Flush()
-	b.WriteString("\n" + pinLines(s) + ownLine(a.At, &a.Self, s) + warningLines(s))
-	return b.String()
+	return layoutLine(a.At, s) + "\n" + t.String() + "\n" + pinLines(s) + ownLine(a.At, &a.Self, s) + warningLines(s)
 }
 
 // strictLines formats the strict part of a status: the layout, the voters with

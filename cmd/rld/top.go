@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
 	"os"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -117,35 +115,26 @@ func (o *topOptions) run(ctx context.Context, p process) error {
 	return exitWith(exitNoneOf, err)
 }
 
-// answer asks once and returns what to print.
+// answer asks once and returns the lines to print.
 func (o *topOptions) answer(ctx context.Context) (string, error) {
-	const path = "/v1/top"
-	q := url.Values{"by": {o.by}, "n": {strconv.Itoa(o.n)}, "reveal": {strconv.FormatBool(o.reveal)}}
-	var answer api.TopAnswer
-	err := o.client.ask(ctx, url.URL{Path: path, RawQuery: q.Encode()}, nil, &answer)
-	if err == nil && answer.Keys == nil {
-		err = o.client.notRLD(path, errors.New("no list of keys"))
-	}
-	if err != nil {
-		return "", err
-	}
 	var b strings.Builder
-	if o.client.form == formJSON {
-		err = indented(&b, &answer)
-		return b.String(), err
-	}
-	return topTable(&answer, o.reveal), nil
+	_, err := query[api.TopAnswer]{
+		path: "/v1/top",
+		values: func([]string) url.Values {
+			return url.Values{"by": {o.by}, "n": {strconv.Itoa(o.n)}, "reveal": {strconv.FormatBool(o.reveal)}}
+		},
+		lacks: func(a *api.TopAnswer) string { return unless(a.Keys != nil, "list of keys") },
+		text:  func(a *api.TopAnswer) string { return topTable(a, o.reveal) },
+	}.print(ctx, &b, &o.client, nil)
+	return b.String(), err
 }
 
 // topTable shows an answer to people, a row a key.
 func topTable(a *api.TopAnswer, reveal bool) string {
-	var b strings.Builder
 	if len(a.Keys) == 0 {
-		fmt.Fprintf(&b, "%s was asked for no key of late.\n", daemonText(&a.Self))
-		return b.String()
+		return daemonText(&a.Self) + " was asked for no key of late.\n"
 	}
-	t := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "RULE\tKEY\tHITS/S\tDENIED/S\tSHARE\tHOT")
+	t := newTable("RULE", "KEY", "HITS/S", "DENIED/S", "SHARE", "HOT")
 	unknown := 0
 	for i := range a.Keys {
 		k := &a.Keys[i]
@@ -160,20 +149,18 @@ func topTable(a *api.TopAnswer, reveal bool) string {
 		if k.Hot {
 			hot = "hot"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", useText(&api.RuleUse{Domain: k.Domain, Rule: k.Rule, Name: k.Name}),
+		t.row(useText(&api.RuleUse{Domain: k.Domain, Rule: k.Rule, Name: k.Name}),
 			or(key, "-"), perSecond(&k.HitsPerSecond), perSecond(&k.DeniedPerSecond), percentShown(k.Share), hot)
 	}
-	// The writer below is a strings.Builder: nothing can fail.
-	_ = t.Flush()
-	fmt.Fprintf(&b, "\nAt %s, over %s.", daemonText(&a.Self), secondsShown(&a.SpanSeconds))
+	text := fmt.Sprintf("%s\nAt %s, over %s.", t, daemonText(&a.Self), secondsShown(&a.SpanSeconds))
 	if a.HotPerSecond > 0 {
-		fmt.Fprintf(&b, " Hot from %d hits a second.", a.HotPerSecond)
+		text += fmt.Sprintf(" Hot from %d hits a second.", a.HotPerSecond)
 	}
 	switch {
 	case reveal && !a.Reveals:
-		b.WriteString(" This daemon keeps no text of keys.")
+		text += " This daemon keeps no text of keys."
 	case unknown > 0:
-		fmt.Fprintf(&b, " The text of %s is not known.", plural(unknown, "key"))
+		text += fmt.Sprintf(" The text of %s is not known.", plural(unknown, "key"))
 	}
-	return b.String() + "\n"
+	return text + "\n"
 }
