@@ -21,8 +21,8 @@ type query[A any] struct {
 	lacks func(*A) string
 	// text formats the answer for people.
 	text func(*A) string
-	// verdict returns the error of a command whose answer was printed. Nil means
-	// that there is none.
+	// verdict returns the error of a command whose answer was printed. Nil
+	// means that there is none.
 	verdict func(*A) error
 }
 

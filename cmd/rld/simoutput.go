@@ -29,8 +29,8 @@ func (o *simOutputs) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.html, "report", "", "write the report, one HTML page, to this `file`, - for standard output")
 }
 
-// simulate plays a cluster and writes its result. again is the command line that
-// does the same again.
+// simulate plays a cluster and writes its result. again is the command line
+// that does the same again.
 func (o *simOutputs) simulate(
 	p process, cfg *sim.Config, again string, play func(*sim.Config, sim.Options) (*sim.Result, error),
 ) error {
