@@ -1,6 +1,10 @@
 package server
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/georld/rld/rules"
+)
 
 // The units of time that a limit override may name, for UnitProblem: those of
 // the native API, and those of Envoy's enum, which has no week.
@@ -16,4 +20,13 @@ func UnitProblem(unit int32, known string) string {
 		return "limit override without a unit; want one of " + known
 	}
 	return "limit override with the unknown unit " + strconv.Itoa(int(unit)) + "; want one of " + known
+}
+
+// Override returns the limit override of the native API, or its fault. Units
+// have the same numbers there and in rules.
+func Override(requests uint32, unit int32) (o rules.Override, problem string) {
+	if unit <= int32(rules.NoUnit) || unit > int32(rules.Year) {
+		return o, UnitProblem(unit, Units)
+	}
+	return rules.Override{Requests: requests, Unit: rules.Unit(unit)}, ""
 }

@@ -114,7 +114,7 @@ func appendStatus(b []byte, st *node.Status) []byte {
 func appendLimit(b []byte, l *rules.Limit) []byte {
 	b, at := message.Open(b, statusLimit)
 	b = message.AppendUint(b, limitRequests, uint64(l.Requests))
-	b = message.AppendUint(b, limitUnit, uint64(protoUnit(l.Unit)))
+	b = message.AppendUint(b, limitUnit, uint64(l.Unit))
 	b = message.AppendUint(b, limitMultiplier, uint64(l.Multiplier))
 	b = message.AppendText(b, limitAlgorithm, l.Algorithm.String())
 	b = message.AppendUint(b, limitBurst, uint64(l.Burst))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/georld/rld/node"
-	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/message"
 )
@@ -79,8 +78,7 @@ func (q *question) readDescriptor(text string) {
 	if d == nil {
 		return
 	}
-	var limit override
-	hasLimit := false
+	var limit *override
 	s := message.Scan(text)
 	for s.Next() {
 		switch s.Tag {
@@ -89,13 +87,18 @@ func (q *question) readDescriptor(text string) {
 		case descriptorHits:
 			q.draft.Hits(s.Uint)
 		case descriptorLimit:
-			hasLimit = true
-			q.readOverride(&limit, s.Text)
+			if limit == nil {
+				limit = new(override)
+			}
+			q.readOverride(limit, s.Text)
 		}
 	}
 	q.failMalformed(&s)
-	if hasLimit {
-		d.Override = q.checked(limit)
+	if limit != nil {
+		var problem string
+		if d.Override, problem = server.Override(limit.requests, limit.unit); problem != "" {
+			q.draft.FailHere(problem)
+		}
 	}
 	q.draft.Close()
 }
@@ -117,16 +120,6 @@ func (q *question) readOverride(o *override, text string) {
 		}
 	}
 	q.failMalformed(&s)
-}
-
-// checked returns the override to hand on; one without a known unit refuses
-// the call.
-func (q *question) checked(o override) rules.Override {
-	unit := unitOf(o.unit)
-	if unit == rules.NoUnit {
-		q.draft.FailHere(server.UnitProblem(o.unit, server.Units))
-	}
-	return rules.Override{Requests: o.requests, Unit: unit}
 }
 
 func (q *question) failMalformed(s *message.Scanner) {

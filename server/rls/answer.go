@@ -77,7 +77,7 @@ func appendStatus(b []byte, st *node.Status) []byte {
 func appendLimit(b []byte, l *rules.Limit) []byte {
 	b, at := message.Open(b, statusLimit)
 	b = message.AppendUint(b, limitRequests, uint64(l.Requests))
-	b = message.AppendUint(b, limitUnitField, uint64(limitUnit(l.Unit)))
+	b = message.AppendUint(b, limitUnitField, limitUnit(l.Unit))
 	b = message.AppendText(b, limitName, l.Name)
 	if l.Multiplier > 1 {
 		var wrapper int

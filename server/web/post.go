@@ -102,9 +102,12 @@ func (x *exchange) readRequest(req *rldv1.CheckRequest) error {
 		if n := len(d.GetEntries()); n > node.MaxEntries {
 			return badRequest("descriptor %d: %d entries, at most %d", i, n, node.MaxEntries)
 		}
-		limit, problem := override(d.GetLimit())
-		if problem != "" {
-			return badRequest("descriptor %d: %s", i, problem)
+		var limit rules.Override
+		if o := d.GetLimit(); o != nil {
+			var problem string
+			if limit, problem = server.Override(o.GetRequestsPerUnit(), int32(o.GetUnit())); problem != "" {
+				return badRequest("descriptor %d: %s", i, problem)
+			}
 		}
 		var entries []rules.Entry
 		for j, e := range d.GetEntries() {
@@ -120,16 +123,4 @@ func (x *exchange) readRequest(req *rldv1.CheckRequest) error {
 		x.addDescriptor(entries, own, limit)
 	}
 	return nil
-}
-
-// override converts a limit override, or returns its fault.
-func override(o *rldv1.Override) (limit rules.Override, problem string) {
-	if o == nil {
-		return rules.Override{}, ""
-	}
-	u := o.GetUnit()
-	if u <= rldv1.Unit_UNIT_UNSPECIFIED || u > rldv1.Unit_YEAR {
-		return rules.Override{}, server.UnitProblem(int32(u), server.Units)
-	}
-	return rules.Override{Requests: o.GetRequestsPerUnit(), Unit: rules.Unit(u)}, ""
 }
