@@ -70,9 +70,6 @@ type settingFlags struct {
 	given map[string]string // by flag
 }
 
-// groupOf is the annotation of a flag that is a setting: its heading.
-const groupOf = "rld_group"
-
 // add adds --config and a flag for each setting that has one. It keeps their
 // texts: package config reads them beside the other sources. The command's help
 // lists them under headings, or refers to the command that does.
@@ -85,7 +82,6 @@ func (s *settingFlags) add(cmd *cobra.Command, listed bool) {
 			continue
 		}
 		flag := fs.VarPF(&settingFlag{f, s.given}, f.Flag, "", f.Usage)
-		flag.Annotations = map[string][]string{groupOf: {f.Group}}
 		if f.Kind == "bool" {
 			flag.NoOptDefVal = "true"
 		}
@@ -125,45 +121,32 @@ func (f *settingFlag) Set(s string) error {
 func (f *settingFlag) Type() string { return f.field.Kind }
 
 // groupedUsage prints the usage of a command that takes settings: its own
-// flags, then the settings if they are listed, by their groups.
+// flags, then the settings if they are listed, by their groups, all in the
+// order of the settings file.
 func groupedUsage(cmd *cobra.Command, listed bool) error {
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
-	groups := make(map[string]*pflag.FlagSet)
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		group := f.Annotations[groupOf]
-		if group == nil {
+		if _, setting := f.Value.(*settingFlag); !setting {
 			own.AddFlag(f)
-			return
 		}
-		if groups[group[0]] == nil {
-			groups[group[0]] = pflag.NewFlagSet("", pflag.ContinueOnError)
-		}
-		groups[group[0]].AddFlag(f)
 	})
 	var b strings.Builder
 	fmt.Fprintf(&b, "Usage:\n  %s\n\nExamples:\n%s\n\nFlags:\n%s", cmd.UseLine(), cmd.Example, own.FlagUsages())
 	if !listed {
 		b.WriteString("\nand the settings of rld serve, see rld serve --help\n")
 	}
-	// Headings and flags stand in the order of the settings file.
-	for _, f := range config.Fields() {
-		if fs := groups[f.Group]; fs != nil && listed {
-			fmt.Fprintf(&b, "\n%s:\n%s", f.Group, inFieldOrder(fs).FlagUsages())
-			delete(groups, f.Group)
+	fields := config.Fields()
+	for len(fields) > 0 && listed {
+		heading := fields[0].Group
+		group := pflag.NewFlagSet("", pflag.ContinueOnError)
+		group.SortFlags = false
+		for ; len(fields) > 0 && fields[0].Group == heading; fields = fields[1:] {
+			if name := fields[0].Flag; name != "" {
+				group.AddFlag(cmd.Flags().Lookup(name))
+			}
 		}
+		fmt.Fprintf(&b, "\n%s:\n%s", heading, group.FlagUsages())
 	}
 	_, err := fmt.Fprint(cmd.OutOrStderr(), b.String())
 	return err
-}
-
-// inFieldOrder returns the same flags in the order of the settings.
-func inFieldOrder(fs *pflag.FlagSet) *pflag.FlagSet {
-	ordered := pflag.NewFlagSet("", pflag.ContinueOnError)
-	ordered.SortFlags = false
-	for _, f := range config.Fields() {
-		if flag := fs.Lookup(f.Flag); f.Flag != "" && flag != nil {
-			ordered.AddFlag(flag)
-		}
-	}
-	return ordered
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// units are the units by their numbers in Envoy's messages, which are not in the
-// order of length. A limit override knows all but the last.
+// units are the units by their numbers in Envoy's messages, which are not in
+// the order of length. A limit override knows all but the last.
 var units = [...]rules.Unit{
 	rules.NoUnit, rules.Second, rules.Minute, rules.Hour, rules.Day, rules.Month, rules.Year, rules.Week,
 }

@@ -16,14 +16,13 @@ const (
 
 // handler serves all paths. It is immutable and safe for concurrent use.
 type handler struct {
-	opts   Options
-	mapper *mapper
+	opts Options
 }
 
 // New returns the HTTP edge. It is safe for concurrent use.
 func New(o Options) http.Handler {
 	o = o.withDefaults()
-	return &handler{opts: o, mapper: newMapper(o.Mapping)}
+	return &handler{opts: o}
 }
 
 // ServeHTTP routes by the exact path: no redirects and no cleaning, since the
@@ -68,7 +67,7 @@ func (h *handler) rateLimit(w http.ResponseWriter, r *http.Request) {
 	}
 	x := h.exchange()
 	defer server.FreeCall(x.call)
-	if err := h.mapper.read(r.URL.RawQuery, x); err != nil {
+	if err := h.opts.Mapping.read(r.URL.RawQuery, x); err != nil {
 		h.fail(w, r, err)
 		return
 	}

@@ -56,14 +56,14 @@ func TestMappingValidate(t *testing.T) {
 }
 
 func TestMappingOfItsOwn(t *testing.T) {
-	m := newMapper(Mapping{
+	m := Mapping{
 		Domain: "api",
 		Descriptors: [][]MappedEntry{
 			{{Param: "key", Key: "api_key", Fallback: "ip", FallbackKey: "remote_address"}, {Param: "path"}},
 			{{Param: "ip"}},
 			{{Param: "org"}},
 		},
-	})
+	}
 	tests := []struct {
 		raw  string
 		want [][]rules.Entry
