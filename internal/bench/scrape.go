@@ -18,11 +18,15 @@ import (
 // maxPage bounds the bytes read from an admin page.
 const maxPage = 16 << 20
 
+// readyPath is the page that a daemon answers with 200 when it is ready.
+const readyPath = "/readyz"
+
 // page returns the body of a path of a daemon's admin listener.
 func (s *served) page(ctx context.Context, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
 	defer cancel()
 	req := must(http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.admin+path, nil))
+	req.Close = path == readyPath // no connection stays open at an idle daemon
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"net/netip"
 	"os/exec"
 	"path/filepath"
@@ -86,13 +85,12 @@ func (s *served) await(ctx context.Context, start time.Time, region bool) error 
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
 	defer cancel()
-	for _, err := s.page(ctx, "/readyz"); err != nil; _, err = s.page(ctx, "/readyz") {
+	for _, err := s.page(ctx, readyPath); err != nil; _, err = s.page(ctx, readyPath) {
 		if sleep(ctx, readyPoll) != nil {
 			return s.failed(fmt.Errorf("not ready on %s after %v: %w", s.admin, time.Since(start), err))
 		}
 	}
 	s.ready = time.Since(start)
-	http.DefaultClient.CloseIdleConnections() // the daemon is idle, too
 	return nil
 }
 
