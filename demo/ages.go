@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-
-	"github.com/georld/rld/crdt"
 )
 
 // ages looks at how old the daemons' views of each other are, much more often
@@ -50,19 +48,10 @@ func (a *ages) run(ctx context.Context) {
 
 // look samples the ages of the views that running daemons have of each other.
 func (a *ages) look() {
-	running := make(map[crdt.Incarnation]*instance)
-	for _, i := range a.cluster.all {
-		if r := i.live(); r != nil {
-			running[r.handle.Engine().Incarnation()] = i
-		}
-	}
+	running := a.cluster.running()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, i := range a.cluster.all {
-		r := i.live()
-		if r == nil {
-			continue
-		}
+	for i, r := range a.cluster.live() {
 		for _, l := range r.handle.Links() {
 			of := running[l.Peer.ID]
 			if of == nil || l.Age < 0 {

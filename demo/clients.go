@@ -126,10 +126,8 @@ func (s *clients) route(asks []Ask) {
 	}
 	s.routes.Shuffle(len(asks), func(i, j int) { asks[i], asks[j] = asks[j], asks[i] })
 	running := make([][]int, len(s.cluster.regions))
-	for _, i := range s.cluster.all {
-		if i.live() != nil {
-			running[i.home] = append(running[i.home], i.place)
-		}
+	for i := range s.cluster.live() {
+		running[i.home] = append(running[i.home], i.place)
 	}
 	for _, a := range asks {
 		up := running[a.Region]

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -181,28 +182,41 @@ type sight struct {
 	ready  bool // it takes its share
 }
 
-// sights returns what each running daemon sees, in their order.
-func (c *cluster) sights() []sight {
-	running := make(map[crdt.Incarnation]bool)
-	var runs []*incarnation
-	for _, i := range c.all {
-		if r := i.live(); r != nil {
-			runs = append(runs, r)
-			running[r.handle.Engine().Incarnation()] = true
+// live iterates over the daemons that run.
+func (c *cluster) live() iter.Seq2[*instance, *incarnation] {
+	return func(yield func(*instance, *incarnation) bool) {
+		for _, i := range c.all {
+			if r := i.live(); r != nil && !yield(i, r) {
+				return
+			}
 		}
 	}
+}
+
+// running returns the daemons that run, by incarnation.
+func (c *cluster) running() map[crdt.Incarnation]*instance {
+	out := make(map[crdt.Incarnation]*instance)
+	for i, r := range c.live() {
+		out[r.handle.Engine().Incarnation()] = i
+	}
+	return out
+}
+
+// sights returns what each running daemon sees, in their order.
+func (c *cluster) sights() []sight {
+	running := c.running()
 	var out []sight
-	for _, r := range runs {
+	for _, r := range c.live() {
 		s := sight{of: len(running), ready: r.handle.Ready() == nil}
 		for _, m := range r.handle.Members() {
-			if running[m.ID] {
+			if running[m.ID] != nil {
 				s.sees++
 			} else {
 				s.ghosts++
 			}
 		}
 		for _, l := range r.handle.Links() {
-			if running[l.Peer.ID] && l.Age >= 0 {
+			if running[l.Peer.ID] != nil && l.Age >= 0 {
 				s.heard++
 			}
 		}
@@ -218,10 +232,8 @@ func (c *cluster) setLimits(rule string, to func(*Rule)) error {
 		return err
 	}
 	var reloads sync.WaitGroup
-	for _, i := range c.all {
-		if r := i.live(); r != nil {
-			reloads.Go(r.handle.Reload)
-		}
+	for _, r := range c.live() {
+		reloads.Go(r.handle.Reload)
 	}
 	reloads.Wait()
 	want := c.limits.Rules()
@@ -245,11 +257,7 @@ const (
 // behind returns the running daemons that go by other rules.
 func (c *cluster) behind(want []Rule) []string {
 	var out []string
-	for _, i := range c.all {
-		r := i.live()
-		if r == nil {
-			continue
-		}
+	for i, r := range c.live() {
 		for _, have := range r.handle.Engine().Rules().Rules() {
 			n := slices.IndexFunc(want, func(w Rule) bool { return have.Limit != nil && w.Name == have.Limit.Name })
 			if n < 0 {

@@ -181,8 +181,8 @@ func (m *marks) make(from *instance, now time.Time, heal bool) {
 	if m.left(r, k.key, 1) >= markLimit {
 		return
 	}
-	for _, i := range m.cluster.all {
-		if i != from && i.live() != nil {
+	for i := range m.cluster.live() {
+		if i != from {
 			k.unseen = append(k.unseen, i)
 		}
 	}

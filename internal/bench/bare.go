@@ -27,16 +27,13 @@ const (
 // serveRelay is the main function of a relay process. It reads the address of
 // the next relay, an empty line for none, prints its own address, and serves
 // until its input ends.
-func serveRelay(in io.Reader, out io.Writer) error {
+func serveRelay(in io.Reader, out io.Writer) {
 	lines := bufio.NewReader(in)
 	next, err := lines.ReadString('\n')
 	if err != nil {
-		return nil // the parent process has ended
+		return // the parent process has ended
 	}
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return fmt.Errorf("loopback: %w", err)
-	}
+	lis := must(net.Listen("tcp", "127.0.0.1:0"))
 	go func() {
 		_, _ = io.Copy(io.Discard, lines)
 		lis.Close()
@@ -44,12 +41,10 @@ func serveRelay(in io.Reader, out io.Writer) error {
 	fmt.Fprintln(out, lis.Addr())
 	for {
 		conn, err := lis.Accept()
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return nil
-		case err != nil:
-			return fmt.Errorf("serving: %w", err)
+		if errors.Is(err, net.ErrClosed) {
+			return
 		}
+		check(err)
 		go relay(conn, strings.TrimSpace(next))
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"path/filepath"
 	"time"
 )
 
@@ -34,18 +33,19 @@ func measureCluster(ctx context.Context, b *bench) outcome {
 
 // alone measures a daemon without a region.
 func (b *bench) alone(ctx context.Context, p *peers) float64 {
-	s := b.serve(ctx, filepath.Join(b.dir, "bench.yaml"))
+	s := b.serve(ctx, b.file("bench.yaml", benchLimits()))
 	defer finish(s.stop)
 	return b.loaded(ctx, p, s)
 }
 
 // inCluster measures a daemon that is one of nine.
 func (b *bench) inCluster(ctx context.Context, p *peers) float64 {
-	s := b.serveMember(ctx, filepath.Join(b.dir, "bench.yaml"), neighborRegions[0], "measured")
+	limits := b.file("bench.yaml", benchLimits())
+	s := b.serveMember(ctx, limits, neighborRegions[0], "measured")
 	defer finish(s.stop)
 	n := must(startRole(ctx, roleNeighbors, b.dir))
 	defer finish(n.stop)
-	task := neighborhood{Peer: s.peers, Swim: s.swim, Secret: b.secretFile(), Limits: benchLimits()}
+	task := neighborhood{Peer: s.peers, Swim: s.swim, Secret: b.secretFile(), Limits: limits}
 	check(json.NewEncoder(n.in).Encode(task))
 	inTime := n.killAfter(readyWait)
 	must(n.readLine())

@@ -79,7 +79,7 @@ func (r *result) rate() float64 { return float64(r.Checks) / r.Elapsed.Seconds()
 
 // serveJobs is the client's process: it does one job after the other until
 // its input ends.
-func serveJobs(in io.Reader, out io.Writer) error {
+func serveJobs(in io.Reader, out io.Writer) {
 	// The heap of a load generator is small and would be collected all the
 	// time, on the processors that the servers need too.
 	debug.SetGCPercent(clientGCPercent)
@@ -107,14 +107,11 @@ func serveJobs(in io.Reader, out io.Writer) error {
 		if err != nil {
 			r.Problem = err.Error()
 		}
-		if err := enc.Encode(r); err != nil {
-			return fmt.Errorf("result: %w", err)
-		}
+		check(enc.Encode(r))
 	}
 	if fault != io.EOF {
-		return fmt.Errorf("job: %w", fault)
+		check(fault)
 	}
-	return nil
 }
 
 // clientGCPercent is GOGC of the client.

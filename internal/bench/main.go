@@ -34,7 +34,7 @@ const deadline = 30 * time.Minute
 
 func main() {
 	if serve := roleOf(os.Args); serve != nil {
-		os.Exit(exitCode(serve(os.Stdin, os.Stdout)))
+		os.Exit(exitCode(catch(func() { serve(os.Stdin, os.Stdout) })))
 	}
 	// Children die with the thread that started them, see dieWithParent: this
 	// goroutine starts them all and keeps its thread.
@@ -47,11 +47,11 @@ func main() {
 }
 
 // roleOf returns the function of a child process, or nil for the main process.
-func roleOf(args []string) func(in io.Reader, out io.Writer) error {
+func roleOf(args []string) func(in io.Reader, out io.Writer) {
 	if len(args) != 2 {
 		return nil
 	}
-	return map[string]func(io.Reader, io.Writer) error{
+	return map[string]func(io.Reader, io.Writer){
 		roleNoop:      serveNoop,
 		roleNeighbors: serveNeighbors,
 		roleRelay:     serveRelay,

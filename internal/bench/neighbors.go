@@ -4,12 +4,9 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -38,50 +35,41 @@ const (
 
 // neighborhood is the configuration of the neighbors' process.
 type neighborhood struct {
-	Peer, Swim string // addresses of the daemon that is measured
-	Secret     string // file
-	Limits     string // text
+	Peer, Swim     string // addresses of the daemon that is measured
+	Secret, Limits string // files
 }
 
 // serveNeighbors runs eight daemons, prints a line when all nine know each
 // other, and sends them calls until its input ends.
-func serveNeighbors(in io.Reader, out io.Writer) error {
-	r := bufio.NewReader(in)
-	line, err := r.ReadString('\n')
-	if err != nil {
-		return fmt.Errorf("neighborhood: %w", err)
-	}
+func serveNeighbors(in io.Reader, out io.Writer) {
+	lines := bufio.NewReader(in)
 	var n neighborhood
-	if err := json.Unmarshal([]byte(line), &n); err != nil {
-		return fmt.Errorf("neighborhood: %w", err)
-	}
-	limits := filepath.Join(filepath.Dir(n.Secret), "neighbors.yaml")
-	if err := os.WriteFile(limits, []byte(n.Limits), 0o600); err != nil {
-		return fmt.Errorf("limits: %w", err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	check(json.Unmarshal(must(lines.ReadBytes('\n')), &n))
+	ctx, cancel := context.WithCancelCause(context.Background())
 	go func() {
-		_, _ = io.Copy(io.Discard, r) // its end is all there is to know
-		cancel()
+		_, _ = io.Copy(io.Discard, lines) // its end is all there is to know
+		cancel(nil)
 	}()
 	var running sync.WaitGroup
 	defer running.Wait()
-	defer cancel()
-	handles, err := n.start(ctx, &running, limits)
-	if err != nil {
-		return err
+	defer cancel(nil)
+	handles := n.start(ctx, func(o daemon.Options) {
+		running.Go(func() {
+			if err := daemon.Run(ctx, o); err != nil {
+				cancel(err)
+			}
+		})
+	})
+	must(fmt.Fprintln(out, "ready"))
+	decide(ctx, handles)
+	if err := context.Cause(ctx); err != context.Canceled {
+		check(err)
 	}
-	if _, err := fmt.Fprintln(out, "ready"); err != nil {
-		return fmt.Errorf("telling that it is ready: %w", err)
-	}
-	return decide(ctx, handles)
 }
 
 // start runs the daemons and returns when each knows all the others.
-func (n *neighborhood) start(ctx context.Context, running *sync.WaitGroup, limits string) ([]*daemon.Handle, error) {
+func (n *neighborhood) start(ctx context.Context, run func(daemon.Options)) []*daemon.Handle {
 	started := make(chan *daemon.Handle, daemonsOfRegion)
-	failed := make(chan error, len(neighborRegions)*daemonsOfRegion)
 	var all []*daemon.Handle
 	// The measured daemon starts without seeds and learns its peers from their
 	// calls. So do the first regions of the later ones.
@@ -95,13 +83,9 @@ func (n *neighborhood) start(ctx context.Context, running *sync.WaitGroup, limit
 			if i == 0 && j == 0 {
 				continue // that is the one that is measured
 			}
-			c := n.config(region, fmt.Sprintf("%s-%d", region, j), seed, limits)
+			c := n.config(region, fmt.Sprintf("%s-%d", region, j), seed)
 			c.Regions = contacts[:i]
-			running.Go(func() {
-				if err := daemon.Run(ctx, daemon.Options{Config: c, Started: func(h *daemon.Handle) { started <- h }}); err != nil {
-					failed <- err
-				}
-			})
+			run(daemon.Options{Config: c, Started: func(h *daemon.Handle) { started <- h }})
 			select {
 			case h := <-started:
 				all = append(all, h)
@@ -109,30 +93,23 @@ func (n *neighborhood) start(ctx context.Context, running *sync.WaitGroup, limit
 					seed = h.Swim()
 					contacts = append(contacts, config.Region{Name: region, Peers: []string{h.Peer()}})
 				}
-			case err := <-failed:
-				return nil, err
 			case <-ctx.Done():
-				return nil, ctx.Err()
+				check(context.Cause(ctx))
 			}
 		}
 	}
-	want := len(all) + 1
 	for _, h := range all {
-		for len(h.Members()) < want || h.Ready() != nil {
-			select {
-			case err := <-failed:
-				return nil, err
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			case <-time.After(readyPoll):
+		for len(h.Members()) <= len(all) || h.Ready() != nil {
+			if sleep(ctx, readyPoll) != nil {
+				check(context.Cause(ctx))
 			}
 		}
 	}
-	return all, nil
+	return all
 }
 
 // config is the settings of one of the daemons.
-func (n *neighborhood) config(region, name, seed, limits string) config.Config {
+func (n *neighborhood) config(region, name, seed string) config.Config {
 	c := config.Default()
 	c.Region, c.Name = region, name
 	for _, addr := range []*string{&c.GRPC.Addr, &c.HTTP.Addr, &c.Admin.Addr, &c.Peer.Addr, &c.Swim.Addr} {
@@ -141,19 +118,19 @@ func (n *neighborhood) config(region, name, seed, limits string) config.Config {
 	if seed != "" {
 		c.Swim.Seeds = []string{seed}
 	}
-	c.Cluster.SecretFile, c.Limits.Path = n.Secret, limits
+	c.Cluster.SecretFile, c.Limits.Path = n.Secret, n.Limits
 	return c
 }
 
 // decide asks the daemons at a steady rate until ctx ends.
-func decide(ctx context.Context, handles []*daemon.Handle) error {
+func decide(ctx context.Context, handles []*daemon.Handle) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-tick.C:
 		}
 		for range neighborRate / 100 {
@@ -166,9 +143,7 @@ func decide(ctx context.Context, handles []*daemon.Handle) error {
 			c := node.Call{Domain: benchDomain, Descriptors: []rules.Descriptor{{
 				Hits: 1, Entries: []rules.Entry{{Key: benchKey, Value: name}},
 			}}}
-			if err := handles[i].Engine().Check(context.Background(), &c); err != nil {
-				return errors.Join(fmt.Errorf("asking for %s", name), err)
-			}
+			check(handles[i].Engine().Check(context.Background(), &c))
 		}
 	}
 }

@@ -57,11 +57,8 @@ func noopServer() *grpc.Server {
 
 // serveNoop is the no-op server's process: it prints where it listens and
 // serves until its input ends.
-func serveNoop(in io.Reader, out io.Writer) error {
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return fmt.Errorf("loopback: %w", err)
-	}
+func serveNoop(in io.Reader, out io.Writer) {
+	lis := must(net.Listen("tcp", "127.0.0.1:0"))
 	s := noopServer()
 	go func() {
 		// Whatever ends the input ends the server.
@@ -70,8 +67,7 @@ func serveNoop(in io.Reader, out io.Writer) error {
 	}()
 	fmt.Fprintln(out, lis.Addr())
 	// The input may end before there is anything to stop.
-	if err := s.Serve(lis); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-		return fmt.Errorf("serving: %w", err)
+	if err := s.Serve(lis); !errors.Is(err, grpc.ErrServerStopped) {
+		check(err)
 	}
-	return nil
 }

@@ -52,7 +52,7 @@ func (c *client) stream(ctx context.Context, conns []*grpc.ClientConn, j job) (r
 			lines[i].plan = framePlan(i, len(conns), begin, &j)
 		}
 		if j.Window > 0 {
-			lines[i].tallies = &tallies{window: j.Window}
+			lines[i].tallies = newTallies(j.Window)
 		}
 	}
 	errs := make([]error, 2*len(lines))
@@ -172,12 +172,14 @@ type tally struct {
 	Allowed, Refused int64
 }
 
-// tallies are those of one pipeline, by window of the wall clock, from the
-// first answer on.
+// tallies are those of one pipeline, by window of the wall clock.
 type tallies struct {
 	window time.Duration
-	first  int64 // number of the first window
-	all    []tally
+	all    map[int64]tally // by number of the window
+}
+
+func newTallies(window time.Duration) *tallies {
+	return &tallies{window: window, all: make(map[int64]tally)}
 }
 
 // add counts the answers of a frame. A decision just before the end of a window
@@ -187,13 +189,7 @@ func (t *tallies) add(at time.Time, answers []*rldv1.CheckResponse) {
 		return
 	}
 	n := at.UnixNano() / int64(t.window)
-	if len(t.all) == 0 {
-		t.first = n
-	}
-	for t.first+int64(len(t.all)) <= n {
-		t.all = append(t.all, tally{})
-	}
-	w := &t.all[max(0, n-t.first)]
+	w := t.all[n]
 	for _, a := range answers {
 		if a.Code == rldv1.Code_ALLOWED {
 			w.Allowed++
@@ -201,6 +197,7 @@ func (t *tallies) add(at time.Time, answers []*rldv1.CheckResponse) {
 			w.Refused++
 		}
 	}
+	t.all[n] = w
 }
 
 // whole returns the windows that lie between two instants, empty ones too.
@@ -211,11 +208,7 @@ func (t *tallies) whole(from, to time.Time) []tally {
 	var out []tally
 	size := int64(t.window)
 	for n := (from.UnixNano() + size - 1) / size; (n+1)*size <= to.UnixNano(); n++ {
-		var w tally
-		if i := n - t.first; i >= 0 && i < int64(len(t.all)) {
-			w = t.all[i]
-		}
-		out = append(out, w)
+		out = append(out, t.all[n])
 	}
 	return out
 }

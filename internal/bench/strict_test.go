@@ -52,7 +52,7 @@ func answers(codes ...rldv1.Code) []*rldv1.CheckResponse {
 func TestTalliesAreOfWholeWindows(t *testing.T) {
 	const yes, no = rldv1.Code_ALLOWED, rldv1.Code_DENIED
 	at := func(ms int64) time.Time { return time.UnixMilli(ms) }
-	w := &tallies{window: time.Second}
+	w := newTallies(time.Second)
 	w.add(at(2_500), answers(yes, yes))
 	w.add(at(3_000), answers(yes, no))
 	w.add(at(3_999), answers(no))
