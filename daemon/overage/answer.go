@@ -118,11 +118,11 @@ func (f *ruleLog) subject() overage.Rule {
 		_, b.Length, _ = quota.Of(l).Shared(&quota.Cell{}, 0)
 	}
 	r := overage.Rule{
-		Name: RuleName(f.rule), Limit: b.Fits(), WindowMs: b.Length, Entity: f.rule.Entity, Regions: f.regions,
+		Name: RuleName(f.rule), Limit: b.Fits(), WindowMs: b.Length, Regions: f.regions,
 	}
 	switch {
 	case f.strict():
-		r.Mode, r.Placement, r.Open = overage.Strict, overage.Owner, l.OnFailure == rules.Allow
+		r.Mode, r.Open = overage.Strict, l.OnFailure == rules.Allow
 	case !f.gated:
 	case l.Consistency == rules.Partition:
 		r.Mode = overage.Partition
@@ -240,10 +240,7 @@ func (m *Monitor) report(f *ruleLog, out *api.RuleBudget, subject overage.Rule, 
 	e := overage.Explain(p)
 	out.Explanation = e[:]
 	out.Recommended = sentence(p.Recommended.String() + ". " + p.Reason)
-	for _, a := range p.Alarms {
-		out.Alarms = append(out.Alarms, a.Text)
-	}
-	out.Windows, out.Gated = p.Windows, p.Gated
+	out.Alarms, out.Windows, out.Gated = p.Alarms, p.Windows, p.Gated
 	if p.Windows > 0 {
 		out.Headroom = new(p.Headroom)
 	}

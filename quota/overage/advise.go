@@ -40,8 +40,6 @@ func Advise(h *History, r Rule, target rules.PPM) (Advice, error) {
 		return Advice{}, fmt.Errorf("rule %q: %w", r.Name, ErrNoTraffic)
 	case p.Recommended == Inspect:
 		return Advice{}, fmt.Errorf("rule %q: %s", r.Name, lowerFirst(p.Reason, r.Regions))
-	case r.Placement == Owner:
-		return atOwner(&p), nil
 	case !p.SmallestMeets:
 		return Advice{}, fmt.Errorf("rule %q: no overage_budget up to %v keeps false denials to %v, the "+
 			"best is %s in %s. Remedies: %s",
@@ -69,11 +67,8 @@ func Advise(h *History, r Rule, target rules.PPM) (Advice, error) {
 	if a.Transfers {
 		a.Text += fmt.Sprintf(" It relies on transfers; shares alone would deny %s.", pct(a.Static))
 	}
-	switch p.Recommended {
-	case OneOwner:
+	if p.Recommended == OneOwner {
 		a.Text += " placement: owner may suit it better: " + lowerFirst(p.Reason, r.Regions)
-	case NoBudget:
-		a.Text += " It may be better left unset: " + lowerFirst(p.Reason, r.Regions)
 	}
 	return a, nil
 }

@@ -6,67 +6,36 @@ import (
 	"github.com/georld/rld/internal/sat"
 )
 
-// AlarmKind is the kind of an alarm.
-type AlarmKind uint8
-
-// The kinds of alarm.
-const (
-	// CapProtects: the expected overage of the estimate gate alone is above the
-	// budget. The rights gate holds the bound now.
-	CapProtects AlarmKind = iota
-	// Stranded: a region ran out of rights while the limit had room.
-	Stranded
-	// StaleView: a region received nothing from another one for three times the
-	// usual age. It decides by its own rights and the last counts.
-	StaleView
-	// BoundBroken: more was admitted than the rights allow. An operator gave a
-	// wrong assurance, or this is a fault of rld or of the measurement.
-	BoundBroken
-)
-
-var alarmNames = [...]string{"cap protects", "stranded rights", "stale view", "bound broken"}
-
-// String returns the name in reports.
-func (k AlarmKind) String() string {
-	if int(k) >= len(alarmNames) {
-		return "unknown"
-	}
-	return alarmNames[k]
-}
-
-// Alarm is a condition that needs the operator's attention now.
-type Alarm struct {
-	Kind AlarmKind
-	Text string
-}
-
 // maxAlarms bounds the alarms of one report: of many stale views, the first.
 const maxAlarms = 8
 
-// alarms checks the latest window, the present ages and, for broken bounds, all
-// kept windows.
-func (h *History) alarms(p *Report) []Alarm {
+// alarms describes the conditions that need the operator's attention now. It
+// checks the latest window, the present ages and, for broken bounds, all kept
+// windows.
+func (h *History) alarms(p *Report) []string {
 	if p.Rule.Mode == Strict {
 		return nil // the owner enforces it, however old the views are
 	}
-	var list []Alarm
+	var list []string
 	if hits, all := h.excess(&p.Rule); hits > 0 {
-		list = append(list, Alarm{BoundBroken, fmt.Sprintf("%s hits more than the rights of %s were "+
+		// More was admitted than the rights allow.
+		list = append(list, fmt.Sprintf("%s hits more than the rights of %s were "+
 			"admitted in a window: rights.first_start or a retirement was asserted wrongly, or this is a "+
 			"fault of rld to report",
-			grouped(float64(hits)), grouped(float64(all)))})
+			grouped(float64(hits)), grouped(float64(all))))
 	}
 	if b, bounded := p.Rule.gated(); bounded {
 		if p.PredictedNow.Ratio > b.Ratio() {
-			list = append(list, Alarm{CapProtects, fmt.Sprintf("counts alone would go %s over the limit "+
+			// The rights gate holds the bound now.
+			list = append(list, fmt.Sprintf("counts alone would go %s over the limit "+
 				"now, the budget is %v: the rights of each region hold it",
-				pct(p.PredictedNow.Ratio), b)})
+				pct(p.PredictedNow.Ratio), b))
 		}
 	}
 	if hits := h.strandedNow(); hits > 0 {
-		list = append(list, Alarm{Stranded, fmt.Sprintf("%s hits were denied for want of rights in the "+
+		list = append(list, fmt.Sprintf("%s hits were denied for want of rights in the "+
 			"latest window while less than 90%% of the limit was used",
-			grouped(float64(hits)))})
+			grouped(float64(hits))))
 	}
 	remains := "its own rights still bound it"
 	if !p.Bounded {
@@ -75,8 +44,8 @@ func (h *History) alarms(p *Report) []Alarm {
 	for i := range h.regions {
 		for j := range h.regions {
 			if l := h.link(i, j); l.AgeP99Ms > 0 && l.AgeNowMs > 3*l.AgeP99Ms && len(list) < maxAlarms {
-				list = append(list, Alarm{StaleView, fmt.Sprintf("%s has received nothing from %s for %s, usually %s: %s",
-					p.Rule.Regions[i], p.Rule.Regions[j], length(l.AgeNowMs), length(l.AgeP99Ms), remains)})
+				list = append(list, fmt.Sprintf("%s has received nothing from %s for %s, usually %s: %s",
+					p.Rule.Regions[i], p.Rule.Regions[j], length(l.AgeNowMs), length(l.AgeP99Ms), remains))
 			}
 		}
 	}

@@ -115,11 +115,7 @@ type guess struct {
 func newGuess(regions int, pins []Pin) *guess {
 	cfg := DefaultRebalance(regions)
 	cfg.Pins = pins
-	r, err := NewRebalancer(cfg)
-	if err != nil { // Pins that Validate would refuse: go without.
-		cfg.Pins = nil
-		r, _ = NewRebalancer(cfg)
-	}
+	r, _ := NewRebalancer(cfg) // Validate has checked the pins.
 	return &guess{r: r, weights: r.Target(), demand: make([]uint64, regions)}
 }
 

@@ -15,7 +15,7 @@ func someHistory(n func(lo, hi int) int) (*History, Rule) {
 	regions := n(1, 5)
 	r := Rule{
 		Name: "r", Limit: uint64(n(1, 5000)), WindowMs: int64(n(1, 100)) * 1000, HasBudget: n(0, 1) == 1,
-		Regions: regionNames(regions), Mode: Mode(n(0, 1)), Entity: n(0, 1) == 1,
+		Regions: regionNames(regions), Mode: Mode(n(0, 1)),
 	}
 	r.Budget = rules.PPM(n(0, (regions-1)*whole))
 	h, err := NewHistory(regions, n(1, 20))

@@ -78,13 +78,8 @@ func knob(p *Report) string {
 			"overage_budget would relax"
 	}
 	switch {
-	case p.Rule.Placement == Owner:
-		return fmt.Sprintf("%s; placement: owner denies nothing falsely, and a request from elsewhere "+
-			"waits for %s.", name, waits(p))
 	case p.Recommended == OneOwner:
 		return "placement: owner suits it better than any budget: " + lowerFirst(p.Reason, p.Rule.Regions)
-	case p.Recommended == NoBudget:
-		return "An overage_budget would move it but is better left unset: " + lowerFirst(p.Reason, p.Rule.Regions)
 	case p.Recommended == Inspect:
 		return fmt.Sprintf("%s, but is not the cause: %s", name, lowerFirst(p.Reason, p.Rule.Regions))
 	case !p.Enough || len(p.Rule.Regions) == 1:

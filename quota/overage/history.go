@@ -66,8 +66,6 @@ type History struct {
 	next    int      // index of the next one
 	count   int
 	links   []Link // [viewer x regions + viewed]
-
-	keys, shared uint64
 }
 
 // NewHistory returns an empty history of up to windows windows, 1 to
@@ -139,10 +137,6 @@ func (h *History) SetLink(viewer, viewed int, l Link) error {
 	h.links[viewer*h.regions+viewed] = l
 	return nil
 }
-
-// SetKeys sets the number of keys of the rule that were seen lately, and of
-// those that were seen in more than one region.
-func (h *History) SetKeys(seen, shared uint64) { h.keys, h.shared = seen, min(seen, shared) }
 
 // Windows returns the number of windows.
 func (h *History) Windows() int { return h.count }

@@ -16,7 +16,6 @@ type Option uint8
 // The options.
 const (
 	Wait         Option = iota // nothing was measured yet
-	NoBudget                   // the estimate alone suits the rule
 	StaticShares               // (a) shares of the rights that follow demand
 	Transfers                  // (b) and transfers to regions that run short
 	OneOwner                   // (d) do not split the limit: one owner decides
@@ -25,7 +24,7 @@ const (
 )
 
 var optionNames = [...]string{
-	"wait", "no budget", "static shares", "shares and transfers", "one owner", "another budget", "inspect",
+	"wait", "static shares", "shares and transfers", "one owner", "another budget", "inspect",
 }
 
 // String returns the name in reports.
@@ -37,9 +36,8 @@ func (o Option) String() string {
 }
 
 const (
-	fewHits      = 10  // a region with fewer rights cannot split them
-	dominates    = 0.9 // a region with this part of the demand may as well own the limit
-	rarelyShared = 0.1 // keys of users are in more than one region at most this often
+	fewHits   = 10  // a region with fewer rights cannot split them
+	dominates = 0.9 // a region with this part of the demand may as well own the limit
 )
 
 // recommend returns the option for a measured report, and the reason for it.
@@ -50,9 +48,6 @@ func recommend(p *Report) (Option, string) {
 	switch {
 	case p.Rule.Mode == Strict:
 		return OneOwner, "A strict limit has one owner, and no budget."
-	case p.Rule.Placement == Owner:
-		return OneOwner, "One owner decides for the world: rights are never split, and requests from " +
-			"elsewhere wait for " + waits(p) + "."
 	case n == 1:
 		return StaticShares, "There is one region, which holds all rights of the limit."
 	case tooFew:
@@ -60,10 +55,6 @@ func recommend(p *Report) (Option, string) {
 			grouped(float64(rights(p.Rule.Limit, b))), plural(n, "region"))
 	case !p.Enough:
 		return Wait, "No window with traffic was seen yet."
-	case !bounded && p.Rule.Entity && p.KeysSeen > 0 && p.SharedKeys <= rarelyShared:
-		return NoBudget, fmt.Sprintf("Only %s of its keys were seen in more than one region, and a "+
-			"budget would split the limit of each among %s.",
-			pct(p.SharedKeys), plural(n, "region"))
 	case p.surprising():
 		return Inspect, fmt.Sprintf("It denied %s falsely in %s, where its demand and weights explain "+
 			"%s: rights are not where they are needed, so look at transfers, at daemons without a share "+

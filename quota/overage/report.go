@@ -51,11 +51,9 @@ type Report struct {
 	TransfersInTime bool    // a window is at least eight round trips long
 	Dominant        int     // region with the most demand
 	DominantShare   float64 // its part of the demand
-	SharedKeys      float64 // part of the keys that were seen in more than one region
-	KeysSeen        uint64
 	Recommended     Option
-	Reason          string // why, in one sentence
-	Alarms          []Alarm
+	Reason          string   // why, in one sentence
+	Alarms          []string // conditions that need attention now, a sentence each
 }
 
 // Report measures a rule against the kept windows. The rule must be valid and
@@ -71,12 +69,9 @@ func (h *History) Report(r Rule, target rules.PPM) (Report, error) {
 		return Report{}, fmt.Errorf("a target of %v false denials, want at most 100%%", target)
 	}
 	p := Report{
-		Rule: r, Target: target, Windows: h.count, KeysSeen: h.keys,
+		Rule: r, Target: target, Windows: h.count,
 		AgeMs: h.longest(func(l Link) int64 { return l.AgeMaxMs }),
 		RTTMs: h.longest(func(l Link) int64 { return l.RTTMs }),
-	}
-	if h.keys > 0 {
-		p.SharedKeys = float64(h.shared) / float64(h.keys)
 	}
 	p.TransfersInTime = r.WindowMs >= 8*p.RTTMs
 	h.reportOverage(&p)
@@ -160,7 +155,7 @@ func (h *History) reportDenials(p *Report) {
 	if wanted > 0 {
 		p.FalseDenials = missed / wanted
 	}
-	if r.Placement == Owner {
+	if r.Mode == Strict {
 		p.Smallest, p.SmallestMeets, p.SmallestStatic, p.StaticMeets = 0, true, 0, true
 		return // one owner: no rights remain elsewhere
 	}

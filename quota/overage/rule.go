@@ -22,16 +22,6 @@ const (
 	Strict                // they do not: the owner of the key counts for all
 )
 
-// Placement is where the rights of a window are.
-type Placement uint8
-
-// The placements.
-const (
-	Spread    Placement = iota // every daemon has a part of its region's
-	PerRegion                  // one daemon in each region
-	Owner                      // one daemon of the world
-)
-
 // The bounds of a rule.
 const (
 	MaxRegions = 64
@@ -48,11 +38,9 @@ type Rule struct {
 	Mode      Mode      // how regions share the limit
 	HasBudget bool      // Eventual only: false leaves the estimate gate alone
 	Budget    rules.PPM // 0 to (regions-1) x 100 %, of one region what its daemons may exceed; unused without HasBudget
-	Placement Placement
-	Open      bool     // Strict only: hits pass while the owner is unreachable
-	Entity    bool     // one key per user or the like, not one aggregate
-	Regions   []string // names; Traffic and Link are by index into it
-	Pins      []Pin    // weights that the operator set
+	Open      bool      // Strict only: hits pass while the owner is unreachable
+	Regions   []string  // names; Traffic and Link are by index into it
+	Pins      []Pin     // weights that the operator set
 }
 
 // Pin is a weight that the operator set: the share of a region by its index.
@@ -72,8 +60,6 @@ func (r *Rule) Validate() error {
 		return fmt.Errorf("rule %q has a window of %d ms, want at least 1", r.Name, r.WindowMs)
 	case r.Mode > Strict:
 		return fmt.Errorf("rule %q has mode %d, want eventual, partition or strict", r.Name, r.Mode)
-	case r.Placement > Owner:
-		return fmt.Errorf("rule %q has placement %d, want spread, region or owner", r.Name, r.Placement)
 	case r.Mode == Eventual && r.HasBudget && r.Budget > mostBudget:
 		return fmt.Errorf("rule %q has an overage budget of %v, want at most %v", r.Name, r.Budget, rules.PPM(mostBudget))
 	case r.Mode == Eventual && r.HasBudget && len(r.Regions) > 1 && r.Budget > r.largest():

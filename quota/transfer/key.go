@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"slices"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -285,11 +286,9 @@ func (k *Key) Step(in *Input, from Sender, m *gossip.RightsMessage) (out Output)
 func (k *Key) noteNeed(now int64, from crdt.Incarnation, second uint64) {
 	k.expireNeeds(now)
 	n := reportedNeed{from, second, now}
-	for i := range k.needs {
-		if k.needs[i].from == from {
-			k.needs[i] = n
-			return
-		}
+	if i := slices.IndexFunc(k.needs, func(old reportedNeed) bool { return old.from == from }); i >= 0 {
+		k.needs[i] = n
+		return
 	}
 	if len(k.needs) < maxNeeds {
 		k.needs = append(k.needs, n)
@@ -298,13 +297,7 @@ func (k *Key) noteNeed(now int64, from crdt.Incarnation, second uint64) {
 
 // expireNeeds forgets the needs that were reported needMS ago or earlier.
 func (k *Key) expireNeeds(now int64) {
-	kept := k.needs[:0]
-	for _, n := range k.needs {
-		if now-n.at < needMS {
-			kept = append(kept, n)
-		}
-	}
-	k.needs = kept
+	k.needs = slices.DeleteFunc(k.needs, func(n reportedNeed) bool { return now-n.at >= needMS })
 }
 
 // help transfers spare rights of the own region to a region that is short: own

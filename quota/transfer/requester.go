@@ -1,6 +1,8 @@
 package transfer
 
 import (
+	"slices"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/internal/sat"
 )
@@ -149,12 +151,7 @@ func (q *Requester) expected(now int64, n Need, p Peer) uint64 {
 
 // full reports whether all places for refusals are in use.
 func (q *Requester) full(now int64) bool {
-	for _, r := range q.refused {
-		if r.id == 0 || !waiting(now, r.until, refusalMS) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(q.refused[:], func(r refusal) bool { return r.id == 0 || !waiting(now, r.until, refusalMS) })
 }
 
 // refuse ends the outstanding request as refused. It replaces the refusal of
