@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -61,23 +62,16 @@ const MaxPeers = 4_096
 
 // WithDefaults returns c with defaults for fields of 0.
 func (c Config) WithDefaults() Config {
-	fill(&c.Interval, DefaultInterval)
-	fill(&c.WANInterval, DefaultWANInterval)
-	fill(&c.MinGap, min(DefaultMinGap, c.Interval))
-	fill(&c.MaxCells, DefaultMaxCells)
-	fill(&c.FrameCells, DefaultFrameCells)
-	fill(&c.FrameBytes, DefaultFrameBytes)
-	fill(&c.ReadyWithin, DefaultReadyWithin)
-	fill(&c.Grace, DefaultGrace)
-	fill(&c.DigestEvery, DefaultDigestEvery)
+	c.Interval = cmp.Or(c.Interval, DefaultInterval)
+	c.WANInterval = cmp.Or(c.WANInterval, DefaultWANInterval)
+	c.MinGap = cmp.Or(c.MinGap, min(DefaultMinGap, c.Interval))
+	c.MaxCells = cmp.Or(c.MaxCells, DefaultMaxCells)
+	c.FrameCells = cmp.Or(c.FrameCells, DefaultFrameCells)
+	c.FrameBytes = cmp.Or(c.FrameBytes, DefaultFrameBytes)
+	c.ReadyWithin = cmp.Or(c.ReadyWithin, DefaultReadyWithin)
+	c.Grace = cmp.Or(c.Grace, DefaultGrace)
+	c.DigestEvery = cmp.Or(c.DigestEvery, DefaultDigestEvery)
 	return c
-}
-
-func fill[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // Validate returns an error for the first field out of its range. A field of 0

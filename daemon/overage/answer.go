@@ -215,7 +215,7 @@ func (m *Monitor) shares(f *ruleLog, out *api.RuleBudget, now int64) {
 			}
 		}
 		if current != nil {
-			r.Admitted = current.regions[i]
+			r.Admitted = current.Regions[i].Admitted
 		}
 		out.Regions = append(out.Regions, r)
 	}

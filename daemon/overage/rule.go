@@ -42,21 +42,12 @@ type minute struct {
 
 // window is the busiest key of a rule in one window.
 type window struct {
-	start, length int64
-	key           crdt.Key
-	fits          uint64
-	count         uint64   // of all regions
-	regions       []uint64 // admitted
-	denied        node.Denied
-	crossed       bool
-	atCrossing    []uint64
-	peaks         []overage.Peaks
-	surges        []uint64
-	rolled        bool // peaks and surges are of the whole window
-	weights       []rules.PPM
-	gated         bool
-	budget        rules.PPM
-	ageMs, rttMs  int64
+	overage.Window // for the history, with the denials of all regions but the own
+	length         int64
+	key            crdt.Key
+	count          uint64 // of all regions
+	denied         node.Denied
+	rolled         bool // peaks and surges are of the whole window
 }
 
 const (
@@ -97,7 +88,7 @@ func (f *ruleLog) setRule(r *rules.Rule, rights, shadow bool, now int64) {
 	// overage.
 	f.minutes, f.since = [60]minute{}, now+reloadMs
 	for i := range f.windows {
-		f.windows[i].gated = false
+		f.windows[i].Gated = false
 	}
 }
 
@@ -114,7 +105,7 @@ func (f *ruleLog) observe(m *Monitor, b *BusyKey, now int64) {
 		return
 	}
 	newest := l == &f.windows[len(f.windows)-1]
-	l.fits = max(l.fits, b.Fits())
+	l.Limit = max(l.Limit, b.Fits())
 	if b.Key != l.key {
 		l.key, l.denied = b.Key, node.Denied{}
 	}
@@ -125,8 +116,8 @@ func (f *ruleLog) observe(m *Monitor, b *BusyKey, now int64) {
 		if i < 0 {
 			continue
 		}
-		grown := r.Hits - min(r.Hits, l.regions[i])
-		l.regions[i] = r.Hits
+		grown := r.Hits - min(r.Hits, l.Regions[i].Admitted)
+		l.Regions[i].Admitted = r.Hits
 		if newest && !l.rolled && len(f.envelopes) > 0 {
 			f.envelopes[i].add(now, grown)
 		}
@@ -149,21 +140,21 @@ func deniedHits(r *node.Denied) uint64 { return r.Rights + r.Estimate }
 
 // cross keeps the recent arrivals when a window crosses the limit.
 func (f *ruleLog) cross(l *window, now int64) {
-	if l.crossed || l.count+deniedHits(&l.denied) <= l.fits {
+	if l.Crossed || l.count+deniedHits(&l.denied) <= l.Limit {
 		return
 	}
-	l.crossed = true
+	l.Crossed = true
 	if l.rolled {
 		return
 	}
 	for i := range f.envelopes {
-		l.atCrossing[i] = f.envelopes[i].age.Recent(now)
+		l.Regions[i].AtCrossing = f.envelopes[i].age.Recent(now)
 	}
 }
 
 // record keeps the overage of a window in its minute.
 func (f *ruleLog) record(l *window, now int64) {
-	if l.start < f.since {
+	if l.StartMs < f.since {
 		return
 	}
 	n := now / 60_000
@@ -189,10 +180,10 @@ func (f *ruleLog) achieved(now int64) (run, worst *float64) {
 
 // over returns the overage as a fraction of the limit.
 func (l *window) over() float64 {
-	if l.fits == 0 || l.count <= l.fits {
+	if l.Limit == 0 || l.count <= l.Limit {
 		return 0
 	}
-	return float64(l.count-l.fits) / float64(l.fits)
+	return float64(l.count-l.Limit) / float64(l.Limit)
 }
 
 // worst returns the greatest overage of the last hour.
@@ -209,7 +200,7 @@ func (f *ruleLog) worst(now int64) float64 {
 // current returns the current window, nil if it has no hits.
 func (f *ruleLog) current(now int64) *window {
 	if n := len(f.windows); n > 0 {
-		if l := &f.windows[n-1]; now < l.start+l.length {
+		if l := &f.windows[n-1]; now < l.StartMs+l.length {
 			return l
 		}
 	}
@@ -220,12 +211,12 @@ func (f *ruleLog) current(now int64) *window {
 // if it is settled already.
 func (f *ruleLog) open(m *Monitor, b *BusyKey, now int64) *window {
 	for i := range f.windows {
-		if f.windows[i].start == b.Window {
+		if f.windows[i].StartMs == b.Window {
 			return &f.windows[i]
 		}
 	}
 	n := len(f.windows)
-	if now >= b.Window+b.Length+settleMs || n > 0 && b.Window < f.windows[n-1].start {
+	if now >= b.Window+b.Length+settleMs || n > 0 && b.Window < f.windows[n-1].StartMs {
 		return nil
 	}
 	if n == maxWindows { // a clock jumped
@@ -235,13 +226,15 @@ func (f *ruleLog) open(m *Monitor, b *BusyKey, now int64) *window {
 		f.roll(&f.windows[n-1], now)
 	}
 	f.measure(m)
-	r := len(f.regions)
-	f.windows = append(f.windows, window{
-		start: b.Window, length: b.Length, key: b.Key, regions: make([]uint64, r), atCrossing: make([]uint64, r),
-		peaks: make([]overage.Peaks, r), surges: make([]uint64, r), weights: m.weights(f),
-		gated:  f.gated && !f.shadow && !f.rule.Limit.ChargeDenied && b.Window >= f.since,
-		budget: budgetOf(f.rule.Limit), ageMs: f.ageMs, rttMs: f.rttMs,
-	})
+	w := overage.Window{
+		StartMs: b.Window, Regions: make([]overage.Traffic, len(f.regions)),
+		Gated:  f.gated && !f.shadow && !f.rule.Limit.ChargeDenied && b.Window >= f.since,
+		Budget: budgetOf(f.rule.Limit), AgeMs: f.ageMs, RTTMs: f.rttMs,
+	}
+	for i, weight := range m.weights(f) {
+		w.Regions[i].Weight = weight
+	}
+	f.windows = append(f.windows, window{Window: w, length: b.Length, key: b.Key})
 	return &f.windows[len(f.windows)-1]
 }
 
@@ -295,8 +288,8 @@ func (f *ruleLog) roll(l *window, now int64) {
 	}
 	l.rolled = true
 	for i := range f.envelopes {
-		l.peaks[i] = f.envelopes[i].age.Roll(now)
-		l.surges[i] = f.envelopes[i].rtt.Roll(now).Surge
+		l.Regions[i].PeakAge = f.envelopes[i].age.Roll(now)
+		l.Regions[i].SurgeRTT = f.envelopes[i].rtt.Roll(now).Surge
 	}
 }
 
@@ -305,7 +298,7 @@ func (f *ruleLog) roll(l *window, now int64) {
 func (f *ruleLog) settle(m *Monitor, now int64) {
 	for len(f.windows) > 0 {
 		l := &f.windows[0]
-		end := l.start + l.length
+		end := l.StartMs + l.length
 		if now >= end {
 			f.roll(l, now)
 		}
@@ -322,23 +315,13 @@ func (f *ruleLog) settle(m *Monitor, now int64) {
 
 // close adds a window to the history.
 func (f *ruleLog) close(l *window) {
-	if f.history == nil || l.fits == 0 {
+	if f.history == nil || l.Limit == 0 {
 		return
 	}
-	w := overage.Window{
-		StartMs: l.start, Limit: l.fits, Crossed: l.crossed, Gated: l.gated, Budget: l.budget,
-		AgeMs: max(1, l.ageMs), RTTMs: max(1, l.rttMs), Regions: make([]overage.Traffic, len(f.regions)),
-	}
-	for i := range w.Regions {
-		w.Regions[i] = overage.Traffic{
-			Admitted: l.regions[i], PeakAge: l.peaks[i], SurgeRTT: l.surges[i], AtCrossing: l.atCrossing[i],
-			Weight: l.weights[i],
-		}
-	}
 	if f.own >= 0 {
-		t := &w.Regions[f.own]
+		t := &l.Regions[f.own]
 		t.DeniedRights, t.DeniedEstimate, t.Stranded = l.denied.Rights, l.denied.Estimate, l.denied.Stranded
 	}
 	// Add refuses inconsistent windows, which carry no information.
-	_ = f.history.Add(w)
+	_ = f.history.Add(l.Window)
 }

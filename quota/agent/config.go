@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -63,15 +64,10 @@ const maxName = 255
 
 // WithDefaults returns c with defaults for fields of 0, except DaemonHorizon.
 func (c Config) WithDefaults() Config {
-	set := func(d *time.Duration, def time.Duration) {
-		if *d == 0 {
-			*d = def
-		}
-	}
-	set(&c.Period, 10*time.Second)
-	set(&c.Interval, 250*time.Millisecond)
-	set(&c.WANInterval, 500*time.Millisecond)
-	set(&c.Ahead, 5*time.Second)
+	c.Period = cmp.Or(c.Period, 10*time.Second)
+	c.Interval = cmp.Or(c.Interval, 250*time.Millisecond)
+	c.WANInterval = cmp.Or(c.WANInterval, 500*time.Millisecond)
+	c.Ahead = cmp.Or(c.Ahead, 5*time.Second)
 	return c
 }
 
