@@ -156,7 +156,10 @@ func (a *accepted) welcome() error {
 	}
 	defer it.free()
 	h := a.host
-	own := h.config.Self()
+	own, body, err := h.greet()
+	if err != nil {
+		return err
+	}
 	theirs, err := greetingOf(&it)
 	if no := refuse(own, h.config.Fingerprint, &theirs, err, a.remote, ""); no != nil {
 		return no
@@ -171,11 +174,6 @@ func (a *accepted) welcome() error {
 	if !h.admit(a, theirs.hello) {
 		return context.Cause(a.ctx)
 	}
-	mine := greeting{protocol: Version, fingerprint: h.config.Fingerprint[:], hello: own}
-	body, err := mine.encode()
-	if err != nil {
-		return err
-	}
 	return a.stream.SendMsg(&item{kind: kindHello, body: body})
 }
 
@@ -184,8 +182,7 @@ func (a *accepted) receiveFrame(it *item, limit *limiter) error {
 	if it.fault != nil {
 		return protocolError(ReasonItem, "%w", it.fault)
 	}
-	a.counts.received.add(len(it.body))
-	a.host.counts.received.add(len(it.body))
+	a.received(len(it.body))
 	if it.kind != kindFrame && it.kind != kindPacked {
 		return protocolError(ReasonItem, "a %s from a dialer, want frames", it.kind)
 	}
@@ -202,6 +199,12 @@ func (a *accepted) receiveFrame(it *item, limit *limiter) error {
 	if len(frame) > wire.MaxFrameBytes {
 		return protocolError(ReasonSize, "frame of %d bytes, want at most %d", len(frame), wire.MaxFrameBytes)
 	}
+	return a.handle(frame)
+}
+
+// handle passes a frame to the handler. It returns only protocol errors and
+// counts others.
+func (a *accepted) handle(frame []byte) error {
 	err := a.host.callHandler(func() error { return a.host.config.Handler.Frame(a.hello, frame) })
 	var bad *ProtocolError
 	if errors.As(err, &bad) {
@@ -211,6 +214,12 @@ func (a *accepted) receiveFrame(it *item, limit *limiter) error {
 		a.host.counts.faulty.Add(1)
 	}
 	return nil
+}
+
+// received counts a frame of a size.
+func (a *accepted) received(size int) {
+	a.counts.received.add(size)
+	a.host.counts.received.add(size)
 }
 
 // unpack returns a frame in memory that the next call reuses.

@@ -80,9 +80,7 @@ func (t *target) handshake(ctx context.Context, conn *grpc.ClientConn) (peerStre
 	if err != nil {
 		return nil, Hello{}, err
 	}
-	own := t.host.config.Self()
-	mine := greeting{protocol: Version, fingerprint: t.host.config.Fingerprint[:], hello: own}
-	body, err := mine.encode()
+	own, body, err := t.host.greet()
 	if err != nil {
 		return nil, Hello{}, err
 	}

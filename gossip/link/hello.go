@@ -2,16 +2,13 @@ package link
 
 import (
 	"fmt"
-	"net"
-	"strconv"
-	"unicode"
-	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/valid"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 	"github.com/georld/rld/wire"
 )
@@ -58,6 +55,13 @@ func (g *greeting) encode() ([]byte, error) {
 		Shards:            uint32(g.hello.Shards),
 		Rules:             g.hello.Rules,
 	})
+}
+
+// greet returns the hello of this daemon and its bytes.
+func (h *Host) greet() (Hello, []byte, error) {
+	own := greeting{protocol: Version, fingerprint: h.config.Fingerprint[:], hello: h.config.Self()}
+	body, err := own.encode()
+	return own.hello, body, err
 }
 
 // decodeGreeting decodes the hello of a peer. Of a hello of another version it
@@ -135,37 +139,13 @@ func checkMember(m *gossip.Member) error {
 	if m.ID == 0 {
 		return fmt.Errorf("member without an id")
 	}
-	if err := checkText("name", m.Name, 1, maxName); err != nil {
+	if err := valid.Texts(
+		valid.Text{Name: "name", Value: m.Name, Least: 1, Most: maxName},
+		valid.Text{Name: "region", Value: m.Region, Least: 1, Most: maxName},
+		valid.Text{Name: "build", Value: m.Build, Most: maxBuild},
+		valid.Text{Name: "address", Value: m.Addr, Least: 1, Most: maxAddr},
+	); err != nil {
 		return err
 	}
-	if err := checkText("region", m.Region, 1, maxName); err != nil {
-		return err
-	}
-	if err := checkText("build", m.Build, 0, maxBuild); err != nil {
-		return err
-	}
-	if err := checkText("address", m.Addr, 1, maxAddr); err != nil {
-		return err
-	}
-	host, port, err := net.SplitHostPort(m.Addr)
-	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || host == "" || n == 0 {
-		return fmt.Errorf("address %q, want host:port", m.Addr)
-	}
-	return nil
-}
-
-// checkText checks the length of s, in bytes, and that it is printable.
-func checkText(what, s string, least, most int) error {
-	if len(s) < least || len(s) > most {
-		return fmt.Errorf("%s of %d bytes, want %d to %d", what, len(s), least, most)
-	}
-	if !utf8.ValidString(s) {
-		return fmt.Errorf("%s that is not UTF-8", what)
-	}
-	for _, r := range s {
-		if !unicode.IsPrint(r) {
-			return fmt.Errorf("%s %q, want printable text", what, s)
-		}
-	}
-	return nil
+	return valid.Address("address", m.Addr)
 }

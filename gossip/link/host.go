@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -188,21 +189,18 @@ func (h *Host) Serve(lis net.Listener) error {
 // the frame is empty or too large. The protocol then sends the content again.
 // True does not promise delivery.
 func (h *Host) Send(to crdt.Incarnation, frame []byte) bool {
+	out := h.routeTo(to)
+	return out != nil && out.send(frame)
+}
+
+// routeTo returns the stream to an incarnation, nil for none.
+func (h *Host) routeTo(to crdt.Incarnation) *outbox {
 	h.routes.RLock()
-	var out *outbox
+	defer h.routes.RUnlock()
 	if all := h.route[to]; len(all) > 0 {
-		out = all[0]
+		return all[0]
 	}
-	h.routes.RUnlock()
-	if out == nil {
-		return false
-	}
-	if !out.put(frame) {
-		out.target.counts.dropped.Add(1)
-		h.counts.dropped.Add(1)
-		return false
-	}
-	return true
+	return nil
 }
 
 // SendMembers sends the live members of this daemon's region, itself included,
@@ -247,17 +245,10 @@ func (h *Host) dropRoute(o *outbox) {
 	h.routes.Lock()
 	defer h.routes.Unlock()
 	id := o.hello.Member.ID
-	var rest []*outbox
-	for _, other := range h.route[id] {
-		if other != o {
-			rest = append(rest, other)
-		}
-	}
-	if len(rest) == 0 {
+	h.route[id] = slices.DeleteFunc(h.route[id], func(other *outbox) bool { return other == o })
+	if len(h.route[id]) == 0 {
 		delete(h.route, id)
-		return
 	}
-	h.route[id] = rest
 }
 
 // callHandler calls the handler. A panic becomes a protocol error: a frame of a

@@ -27,6 +27,16 @@ func newOutbox(t *target, h Hello) *outbox {
 	return &outbox{target: t, hello: h, frames: make(chan []byte, queueFrames)}
 }
 
+// send queues a frame like put, and counts it when there is no room.
+func (o *outbox) send(frame []byte) bool {
+	if o.put(frame) {
+		return true
+	}
+	o.target.counts.dropped.Add(1)
+	o.target.host.counts.dropped.Add(1)
+	return false
+}
+
 // put queues a frame, takes ownership of it, and reports whether there was
 // room. It never waits.
 func (o *outbox) put(frame []byte) bool {

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"encoding/binary"
@@ -81,12 +82,7 @@ func (l *priority) use(conn net.Conn) {
 // SendNow is Send for a frame with a call waiting for it. It may block for as
 // long as a write to the socket does.
 func (h *Host) SendNow(to crdt.Incarnation, frame []byte) bool {
-	h.routes.RLock()
-	var out *outbox
-	if all := h.route[to]; len(all) > 0 {
-		out = all[0]
-	}
-	h.routes.RUnlock()
+	out := h.routeTo(to)
 	if out == nil {
 		return false
 	}
@@ -95,7 +91,7 @@ func (h *Host) SendNow(to crdt.Incarnation, frame []byte) bool {
 		h.counts.sent.add(len(frame))
 		return true
 	}
-	return h.Send(to, frame)
+	return out.send(frame)
 }
 
 // keepPriority maintains a priority stream beside a bulk stream until ctx is
@@ -149,8 +145,7 @@ func (t *target) greetPriority(ctx context.Context, raw net.Conn, to Hello) (net
 		}
 		conn, first = secure, nil
 	}
-	own := greeting{protocol: Version, fingerprint: t.host.config.Fingerprint[:], hello: t.host.config.Self()}
-	body, err := own.encode()
+	_, body, err := t.host.greet()
 	if err != nil {
 		return nil, err
 	}
@@ -216,33 +211,26 @@ func (h *Host) servePriority(conn net.Conn) error {
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return err
 	}
-	return h.receivePriority(a, conn)
+	return a.receivePriority(conn)
 }
 
-func (h *Host) receivePriority(a *accepted, conn net.Conn) error {
+func (a *accepted) receivePriority(conn net.Conn) error {
 	limit := newLimiter(time.Now())
 	in := make([]byte, 0, 1<<10)
-	r := &priorityReader{conn: conn}
+	r := bufio.NewReader(conn) // one read returns all bytes at hand
 	for {
 		frame, err := readPriorityFrame(r, in, maxPriorityFrame)
 		if err != nil {
 			return nil // the connection has ended
 		}
 		in = frame[:0]
-		a.counts.received.add(len(frame))
-		h.counts.received.add(len(frame))
-		if err := limit.frame(len(frame), time.Now()); err != nil {
-			a.end(err)
-			return err
-		}
-		err = h.callHandler(func() error { return h.config.Handler.Frame(a.hello, frame) })
-		var bad *ProtocolError
-		if errors.As(err, &bad) {
-			a.end(err)
-			return err
+		a.received(len(frame))
+		if err = limit.frame(len(frame), time.Now()); err == nil {
+			err = a.handle(frame)
 		}
 		if err != nil {
-			h.counts.faulty.Add(1)
+			a.end(err)
+			return err
 		}
 	}
 }
@@ -277,58 +265,26 @@ func readPriorityFrame(r io.Reader, buf []byte, most int) ([]byte, error) {
 	return buf, err
 }
 
-// priorityReader buffers a connection: one read returns all bytes at hand.
-type priorityReader struct {
-	conn       net.Conn
-	buf        [4 << 10]byte
-	from, upTo int
-}
-
-// Read implements io.Reader.
-func (r *priorityReader) Read(b []byte) (int, error) {
-	if r.from == r.upTo {
-		n, err := r.conn.Read(r.buf[:])
-		if err != nil {
-			return 0, err
-		}
-		r.from, r.upTo = 0, n
-	}
-	n := copy(b, r.buf[r.from:r.upTo])
-	r.from += n
-	return n, nil
-}
-
-// prefixedConn is a plain connection whose first bytes were already read.
+// prefixedConn is a connection whose first bytes are in a buffer.
 type prefixedConn struct {
 	net.Conn
-	first []byte
+	in *bufio.Reader
 }
 
 // Read returns the first bytes once, and then the rest.
-func (c *prefixedConn) Read(b []byte) (int, error) {
-	if len(c.first) == 0 || len(b) == 0 {
-		return c.Conn.Read(b)
-	}
-	n := copy(b, c.first)
-	if c.first = c.first[n:]; n == len(b) {
-		return n, nil
-	}
-	more, err := c.Conn.Read(b[n:])
-	return n + more, err
-}
+func (c *prefixedConn) Read(b []byte) (int, error) { return c.in.Read(b) }
 
-// detectPriority reports whether a plain connection is a priority stream. If
-// not, gRPC must read from the returned connection.
+// detectPriority reports whether a plain connection is a priority stream. Its
+// frames, or else the bytes for gRPC, are read from the returned connection.
 func detectPriority(raw net.Conn) (net.Conn, bool) {
-	var b [len(priorityMagic)]byte
-	if n, err := raw.Read(b[:1]); n == 0 || err != nil {
-		return raw, false // gRPC will get the same error
+	// The smallest buffer: larger reads bypass it once it is empty.
+	conn := &prefixedConn{Conn: raw, in: bufio.NewReaderSize(raw, 0)}
+	if b, err := conn.in.Peek(1); err != nil || b[0] != priorityMagic[0] {
+		return conn, false // gRPC will get the same error
 	}
-	if b[0] != priorityMagic[0] {
-		return &prefixedConn{Conn: raw, first: b[:1]}, false
+	if b, err := conn.in.Peek(len(priorityMagic)); err != nil || string(b) != priorityMagic {
+		return conn, false
 	}
-	if _, err := io.ReadFull(raw, b[1:]); err != nil || string(b[:]) != priorityMagic {
-		return &prefixedConn{Conn: raw, first: b[:]}, false
-	}
-	return raw, true
+	_, err := conn.in.Discard(len(priorityMagic))
+	return conn, err == nil
 }

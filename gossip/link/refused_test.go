@@ -31,10 +31,10 @@ var refusals = []struct {
 	{"no region", ReasonHello, "region of 0 bytes", func(g *greeting) { g.hello.Member.Region = "" }},
 	{"no name", ReasonHello, "name of 0 bytes", func(g *greeting) { g.hello.Member.Name = "" }},
 	{"long name", ReasonHello, "name of 129 bytes", func(g *greeting) { g.hello.Member.Name = strings.Repeat("x", 129) }},
-	{"terminal codes", ReasonHello, "printable", func(g *greeting) { g.hello.Member.Name = "\x1b[2J" }},
+	{"terminal codes", ReasonHello, "cannot be printed", func(g *greeting) { g.hello.Member.Name = "\x1b[2J" }},
 	{"long build", ReasonHello, "build of 129 bytes", func(g *greeting) { g.hello.Member.Build = strings.Repeat("x", 129) }},
-	{"no port", ReasonHello, "want host:port", func(g *greeting) { g.hello.Member.Addr = "b" }},
-	{"port 0", ReasonHello, "want host:port", func(g *greeting) { g.hello.Member.Addr = "b:0" }},
+	{"no port", ReasonHello, "is not host:port", func(g *greeting) { g.hello.Member.Addr = "b" }},
+	{"port 0", ReasonHello, "a number from 1 to 65535", func(g *greeting) { g.hello.Member.Addr = "b:0" }},
 	{"long", ReasonHello, "want at most 4096", func(g *greeting) { g.hello.Member.Build = strings.Repeat("x", 5000) }},
 }
 

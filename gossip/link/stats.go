@@ -2,6 +2,7 @@ package link
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -80,27 +81,23 @@ type Stats struct {
 func (h *Host) Streams() []Stream {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := make([]Stream, 0, len(h.targets)+len(h.accepted))
+	var outgoing, incoming []Stream
 	for _, t := range h.targets {
-		all = append(all, t.describe())
+		outgoing = append(outgoing, t.describe())
 	}
 	for a := range h.accepted {
-		all = append(all, Stream{
+		incoming = append(incoming, Stream{
 			Incoming: true, Addr: a.hello.Member.Addr, Remote: a.remote,
 			State: StateUp, Since: a.since, Hello: a.hello,
 			Sent: a.counts.sent.read(), Received: a.counts.received.read(),
 		})
 	}
-	slices.SortFunc(all, func(a, b Stream) int {
-		if a.Incoming != b.Incoming {
-			if b.Incoming {
-				return -1
-			}
-			return 1
-		}
+	order := func(a, b Stream) int {
 		return cmp.Or(cmp.Compare(a.Addr, b.Addr), a.Since.Compare(b.Since), cmp.Compare(a.Remote, b.Remote))
-	})
-	return all
+	}
+	slices.SortFunc(outgoing, order)
+	slices.SortFunc(incoming, order)
+	return slices.Concat(outgoing, incoming)
 }
 
 func (t *target) describe() Stream {
@@ -180,9 +177,5 @@ func (r *reasons) add(reason string) {
 func (r *reasons) read() map[string]uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	copied := make(map[string]uint64, len(r.of))
-	for reason, n := range r.of {
-		copied[reason] = n
-	}
-	return copied
+	return maps.Clone(r.of)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/valid"
 )
 
 // Config configures a member. Self, and Bind or Transport, are mandatory.
@@ -50,7 +51,7 @@ type Config struct {
 
 // check returns an error that names the first invalid setting.
 func (c Config) check() error {
-	if err := checkText("name", c.Self.Name, 1, maxName); err != nil {
+	if err := checkName(c.Self.Name); err != nil {
 		return fmt.Errorf("swim: %w", err)
 	}
 	if err := metaOf(c.Self).check(); err != nil {
@@ -62,5 +63,10 @@ func (c Config) check() error {
 	if c.Rejoin < 100*time.Millisecond || c.Rejoin > time.Hour {
 		return fmt.Errorf("swim: rejoin %v, must be 100ms to 1h", c.Rejoin)
 	}
-	return checkSeeds(c.Seeds)
+	for _, seed := range c.Seeds {
+		if err := valid.Address("seed", seed); err != nil {
+			return fmt.Errorf("swim: %w", err)
+		}
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -40,7 +41,7 @@ func (j *logAdapter) Write(line []byte) (int, error) {
 		switch tag {
 		case "[ERR", "[ERROR":
 			level = slog.LevelWarn
-			if peerFailure(text) {
+			if slices.ContainsFunc(peerFailures, func(p string) bool { return strings.HasPrefix(text, p) }) {
 				level = slog.LevelInfo
 			}
 		case "[WARN":
@@ -62,12 +63,7 @@ var wrongKeys = []string{
 
 // isWrongKey reports whether an exchange with a seed failed because of keys.
 func isWrongKey(err error) bool {
-	for _, w := range wrongKeys {
-		if strings.Contains(err.Error(), w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(wrongKeys, func(w string) bool { return strings.Contains(err.Error(), w) })
 }
 
 // wrongKeySource returns the source of a packet or stream that no key decrypts.
@@ -90,18 +86,11 @@ func ownRefusal(text string) bool {
 		strings.HasSuffix(text, errAsking.Error()) || strings.Contains(text, errAsking.Error()+" from=")
 }
 
-// peerFailure reports whether text describes the death of a peer or a network
-// failure, which the membership list shows too.
-func peerFailure(text string) bool {
-	for _, p := range []string{
-		"Failed to send ", "Failed fallback TCP ping", "Push/Pull with ", "failed to receive: ",
-		"Failed to forward ack", "Failed to push local state", "Failed to read remote state", "failed to receive and remove",
-	} {
-		if strings.HasPrefix(text, p) {
-			return true
-		}
-	}
-	return false
+// peerFailures are the beginnings of messages about the death of a peer or a
+// network failure, which the membership list shows too.
+var peerFailures = []string{
+	"Failed to send ", "Failed fallback TCP ping", "Push/Pull with ", "failed to receive: ",
+	"Failed to forward ack", "Failed to push local state", "Failed to read remote state", "failed to receive and remove",
 }
 
 // kindOf returns the common part of similar lines: their first words, up to the

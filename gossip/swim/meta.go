@@ -4,13 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
-	"strconv"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/valid"
 )
 
 // Bounds of a daemon's metadata, in bytes. Together they stay below the 512
@@ -101,40 +98,19 @@ func (m meta) check() error {
 	if m.id == 0 {
 		return errors.New("slot 0 names no incarnation")
 	}
-	if err := checkText("region", m.region, 1, maxRegion); err != nil {
+	if err := valid.Texts(
+		valid.Text{Name: "region", Value: m.region, Least: 1, Most: maxRegion},
+		valid.Text{Name: "build", Value: m.build, Most: maxBuild},
+		valid.Text{Name: "stream address", Value: m.addr, Least: 1, Most: maxAddr},
+	); err != nil {
 		return err
 	}
-	if err := checkText("build", m.build, 0, maxBuild); err != nil {
-		return err
-	}
-	if err := checkText("stream address", m.addr, 1, maxAddr); err != nil {
-		return err
-	}
-	host, port, err := net.SplitHostPort(m.addr)
-	if err != nil || host == "" {
-		return fmt.Errorf("stream address %q is not host:port", m.addr)
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return fmt.Errorf("stream address %q: the port must be a number from 1 to 65535", m.addr)
-	}
-	return nil
+	return valid.Address("stream address", m.addr)
 }
 
-// checkText checks that a text of logs and tables is printable and has least to
-// most bytes.
-func checkText(what, s string, least, most int) error {
-	if len(s) < least || len(s) > most {
-		return fmt.Errorf("%s of %d bytes, must be %d to %d", what, len(s), least, most)
-	}
-	if !utf8.ValidString(s) {
-		return fmt.Errorf("%s %q is not UTF-8", what, s)
-	}
-	for _, r := range s {
-		if !unicode.IsPrint(r) {
-			return fmt.Errorf("%s %q holds what cannot be printed", what, s)
-		}
-	}
-	return nil
+// checkName returns an error unless a daemon may have the name.
+func checkName(name string) error {
+	return valid.Texts(valid.Text{Name: "name", Value: name, Least: 1, Most: maxName})
 }
 
 // member returns the member of a name and its metadata.

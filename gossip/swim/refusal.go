@@ -28,24 +28,18 @@ type Refusals struct {
 }
 
 // reason is the reason of a refusal.
-type reason int
-
-const (
-	wrongKey reason = iota
-	wrongRegion
-	nameTaken
-	badMetadata
-	full
-	reasons // their number
-)
-
-var reasonText = [reasons]string{
-	wrongKey:    "membership refused: wrong key",
-	wrongRegion: "membership refused: wrong region",
-	nameTaken:   "membership refused: name taken",
-	badMetadata: "membership refused: bad metadata",
-	full:        "membership refused: the list is full",
+type reason struct {
+	text  string // of the log line
+	count func(*Refusals) *uint64
 }
+
+var (
+	wrongKey    = reason{"membership refused: wrong key", func(r *Refusals) *uint64 { return &r.WrongKey }}
+	wrongRegion = reason{"membership refused: wrong region", func(r *Refusals) *uint64 { return &r.WrongRegion }}
+	nameTaken   = reason{"membership refused: name taken", func(r *Refusals) *uint64 { return &r.NameTaken }}
+	badMetadata = reason{"membership refused: bad metadata", func(r *Refusals) *uint64 { return &r.BadMetadata }}
+	full        = reason{"membership refused: the list is full", func(r *Refusals) *uint64 { return &r.Full }}
+)
 
 // refusals counts and logs refusals. It is safe for concurrent use and does not
 // block.
@@ -53,17 +47,17 @@ type refusals struct {
 	log    *slog.Logger
 	logged loglimit.Limiter
 	mu     sync.Mutex
-	counts [reasons]uint64
+	counts Refusals
 }
 
 // add counts one refusal and logs it if the source was not logged for this
 // reason lately.
 func (r *refusals) add(why reason, culprit string, attrs ...any) {
 	r.mu.Lock()
-	r.counts[why]++
+	*why.count(&r.counts)++
 	r.mu.Unlock()
-	if r.logged.Due(reasonText[why]+culprit, time.Now(), 10*time.Minute) {
-		r.log.Warn(reasonText[why], attrs...)
+	if r.logged.Due(why.text+culprit, time.Now(), 10*time.Minute) {
+		r.log.Warn(why.text, attrs...)
 	}
 }
 
@@ -79,8 +73,5 @@ func (r *refusals) wrongKeyFrom(addr string) {
 func (r *refusals) snapshot() Refusals {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return Refusals{
-		WrongKey: r.counts[wrongKey], WrongRegion: r.counts[wrongRegion], NameTaken: r.counts[nameTaken],
-		BadMetadata: r.counts[badMetadata], Full: r.counts[full],
-	}
+	return r.counts
 }

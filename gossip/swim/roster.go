@@ -220,7 +220,7 @@ func (r *roster) NotifyAlive(n *memberlist.Node) error {
 	if n.Name == r.name && (r.ownAddress() == "" || at == r.ownAddress()) {
 		return nil // this daemon, or a former incarnation that memberlist contradicts
 	}
-	if err := checkText("name", n.Name, 1, maxName); err != nil {
+	if err := checkName(n.Name); err != nil {
 		return r.malformed("", at, err)
 	}
 	m, err := decodeMeta(n.Meta)

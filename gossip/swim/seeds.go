@@ -79,20 +79,6 @@ func resolve(ctx context.Context, seed string) ([]netip.AddrPort, error) {
 	return out, nil
 }
 
-// checkSeeds rejects seeds that can never be resolved.
-func checkSeeds(seeds []string) error {
-	for _, s := range seeds {
-		host, service, err := net.SplitHostPort(s)
-		if err != nil || host == "" {
-			return fmt.Errorf("swim: seed %q is not host:port", s)
-		}
-		if n, err := strconv.ParseUint(service, 10, 16); err != nil || n == 0 {
-			return fmt.Errorf("swim: seed %q: the port must be a number from 1 to 65535", s)
-		}
-	}
-	return nil
-}
-
 // missing returns the addresses to contact: those of no member, in random order
 // and at most those of one round.
 func (l seedList) missing(members map[string]bool) []string {
