@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/georld/rld/internal/yamlpos"
@@ -14,11 +15,14 @@ type setting yamlpos.Pair
 func (s setting) given() bool { return !s.Value.IsNull() }
 
 // pos returns the position of the value.
-func (s setting) pos() yamlpos.Position {
+func (s setting) pos() yamlpos.Position { return s.posOr(yamlpos.Position{}) }
+
+// posOr returns the position of the value, or at for a field that is not set.
+func (s setting) posOr(at yamlpos.Position) yamlpos.Position {
 	if s.Value != nil {
 		return s.Value.Pos
 	}
-	return yamlpos.Position{}
+	return at
 }
 
 // decoded is a map of the language as the fields that it sets.
@@ -47,7 +51,9 @@ func (l *loader) apply(n *yamlpos.Node, at place, r *decoded) bool {
 	for _, f := range n.Pairs {
 		if f.Key.IsMerge() {
 			before := r.set
-			l.merge(f.Value, at, r)
+			for _, n := range l.merged(f.Value) {
+				l.apply(n, at, r)
+			}
 			l.warnOverridden(&before, r, &here)
 			r.at = n
 			continue
@@ -87,24 +93,25 @@ func (l *loader) applyLimit(n *yamlpos.Node, r *decoded) {
 	}
 }
 
-// merge applies the maps that the key "<<" names, the last one first, so that
+// merged returns the maps that the key "<<" names, the last one first, so that
 // the first one wins.
-func (l *loader) merge(n *yamlpos.Node, at place, r *decoded) {
+func (l *loader) merged(n *yamlpos.Node) []*yamlpos.Node {
 	switch n.Kind {
 	case yamlpos.Map:
-		l.apply(n, at, r)
+		return []*yamlpos.Node{n}
 	case yamlpos.List:
-		for i := len(n.Items) - 1; i >= 0; i-- {
-			if n.Items[i].Kind != yamlpos.Map {
-				l.Errorf(n.Items[i].Pos, "name maps, such as <<: [*a, *b]",
-					"<< with %s in its list", n.Items[i].Describe())
-				continue
+		var maps []*yamlpos.Node
+		for _, item := range slices.Backward(n.Items) {
+			if item.Kind == yamlpos.Map {
+				maps = append(maps, item)
+			} else {
+				l.Errorf(item.Pos, "name maps, such as <<: [*a, *b]", "<< with %s in its list", item.Describe())
 			}
-			l.apply(n.Items[i], at, r)
 		}
-	default:
-		l.Errorf(n.Pos, "name a map, such as <<: *base", "<< with %s", n.Describe())
+		return maps
 	}
+	l.Errorf(n.Pos, "name a map, such as <<: *base", "<< with %s", n.Describe())
+	return nil
 }
 
 // warnOverridden warns of fields that a later merge replaced.

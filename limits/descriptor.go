@@ -48,11 +48,7 @@ func (l *loader) descriptor(d *decoded, scope *fileScope, seen *level) (rules.No
 		keyed = false
 	}
 	if keyed && n.Key == "" {
-		at := d.at.Pos
-		if v := d.set[fKey].Value; v != nil {
-			at = v.Pos
-		}
-		l.Errorf(at, "add key: NAME", "a descriptor without a key")
+		l.Errorf(d.set[fKey].posOr(d.at.Pos), "add key: NAME", "a descriptor without a key")
 		keyed = false
 	}
 	if !l.room(d, &n, scope) {

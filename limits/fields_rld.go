@@ -29,6 +29,14 @@ func (p positioned[T]) or(o positioned[T]) positioned[T] {
 	return o
 }
 
+// posOr returns the position of the field, or at when it is not set.
+func (p positioned[T]) posOr(at yamlpos.Position) yamlpos.Position {
+	if p.at != nil {
+		return p.at.Pos
+	}
+	return at
+}
+
 // failure is the value of on_failure.
 type failure struct {
 	answer rules.OnFailure

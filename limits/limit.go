@@ -78,11 +78,7 @@ func (l *loader) unit(r *decoded) rules.Unit {
 		l.Errorf(s.pos(), suggest.Hint(low, units, "it is one of "+suggest.List(units)+"; for other lengths add unit_multiplier"),
 			"unknown unit %s", yamlpos.Quote(text))
 	case !r.meant[fUnit] && !r.meant[fUnlimited]:
-		at := r.at.Pos
-		if s.Value != nil {
-			at = s.Value.Pos
-		}
-		l.Errorf(at, "add unit: "+strings.Join(units, ", ")+", or unlimited: true", "rate_limit without a unit")
+		l.Errorf(s.posOr(r.at.Pos), "add unit: "+strings.Join(units, ", ")+", or unlimited: true", "rate_limit without a unit")
 	}
 	return u
 }
@@ -102,10 +98,7 @@ func (l *loader) replaces(s setting, own string) []string {
 		if !l.isMap(item) || !l.apply(item, inReplaces, &r) {
 			continue
 		}
-		at := item.Pos
-		if v := r.set[fName].Value; v != nil {
-			at = v.Pos
-		}
+		at := r.set[fName].posOr(item.Pos)
 		name, ok := l.text(r.set[fName], "name")
 		switch {
 		case !ok, name == "" && r.meant[fName]:

@@ -168,10 +168,7 @@ func (l *loader) file(f File) {
 // descriptors are found nevertheless.
 func (l *loader) domain(root *yamlpos.Node, r *decoded) *domain {
 	s := r.set[fDomain]
-	at := root.Pos
-	if s.Value != nil {
-		at = s.Value.Pos
-	}
+	at := s.posOr(root.Pos)
 	switch name, ok := l.text(s, "domain"); {
 	case !ok, name == "" && r.meant[fDomain]:
 	case name == "":

@@ -26,26 +26,16 @@ func (l *loader) metadata(s setting) map[string]any {
 func (l *loader) plainMap(n *yamlpos.Node, out map[string]any) {
 	for _, f := range n.Pairs {
 		switch {
-		case f.Key.IsMerge() && f.Value.Kind == yamlpos.List:
-			for i := len(f.Value.Items) - 1; i >= 0; i-- {
-				l.plainMerge(f.Value.Items[i], out)
-			}
 		case f.Key.IsMerge():
-			l.plainMerge(f.Value, out)
+			for _, n := range l.merged(f.Value) {
+				l.plainMap(n, out)
+			}
 		case f.Key.Kind != yamlpos.Scalar:
 			l.Errorf(f.Key.Pos, "a key is a single value", "a key that is %s", f.Key.Kind)
 		default:
 			out[l.valid(f.Key, f.Key.Text)] = l.plain(f.Value)
 		}
 	}
-}
-
-func (l *loader) plainMerge(n *yamlpos.Node, out map[string]any) {
-	if n.Kind != yamlpos.Map {
-		l.Errorf(n.Pos, "name maps, such as <<: [*a, *b]", "<< with %s", n.Describe())
-		return
-	}
-	l.plainMap(n, out)
 }
 
 // plain returns a value as a Go value: nil, bool, int64, uint64, float64,

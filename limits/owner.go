@@ -94,10 +94,6 @@ func (b *builder) checkReserves() {
 	requests, burst := out.Reserve(regions)
 	owner := out.OwnerLimit(regions)
 	bucket := out.Algorithm.Bucket()
-	at := b.countAt()
-	if own.at != nil {
-		at = own.at.Pos
-	}
 	var fault string
 	switch {
 	case requests == 0 || bucket && burst == 0:
@@ -111,7 +107,7 @@ func (b *builder) checkReserves() {
 	if bucket {
 		amounts += fmt.Sprintf(" and a burst of %d", out.Burst)
 	}
-	b.Errorf(at, reserveHint(out, regions)+fromDefaults(own, b.defaults.onFailure),
+	b.Errorf(own.posOr(b.countAt()), reserveHint(out, regions)+fromDefaults(own, b.defaults.onFailure),
 		"on_failure share %s of %s is %s", out.ReserveShare.String(), amounts, fault)
 }
 

@@ -43,14 +43,10 @@ func (b *builder) rights() {
 // rightsAt returns the position of the field that gives the limit its rights,
 // or else of the limit.
 func (b *builder) rightsAt() yamlpos.Position {
-	exact := b.out.Consistency != rules.Eventual
-	switch {
-	case exact && b.own.consistency.at != nil:
-		return b.own.consistency.at.Pos
-	case !exact && b.own.budget.at != nil:
-		return b.own.budget.at.Pos
+	if b.out.Consistency != rules.Eventual {
+		return b.own.consistency.posOr(b.countAt())
 	}
-	return b.countAt()
+	return b.own.budget.posOr(b.countAt())
 }
 
 // setBudget sets the overage budget.
@@ -135,11 +131,7 @@ func (b *builder) place() {
 	switch {
 	case total == 0, c.daemons == 1:
 	case out.Placed != rules.Owner && holders > 1 && total < MinRights*uint64(holders):
-		at := b.countAt()
-		if n := b.own.placement.at; n != nil {
-			at = n.Pos
-		}
-		b.Warnf(at, raise(out, holders)+", or write placement: auto"+b.placementOrigin(),
+		b.Warnf(b.own.placement.posOr(b.countAt()), raise(out, holders)+", or write placement: auto"+b.placementOrigin(),
 			"placement %s of %s: a %s that has none left denies calls until others give it theirs",
 			out.Placed, portion(total, holders, kind), kind)
 	default:

@@ -115,11 +115,7 @@ func (d *decoder) readMetas(r *reader) {
 
 func (d *decoder) readMeta(r reader) {
 	var s gossip.CellMeta
-	if r.next(metaRule) {
-		if s.Rule = r.word(); s.Rule == 0 {
-			r.fail("rule of a meta is 0 or cut, want it left out")
-		}
-	}
+	s.Rule = r.word(metaRule, "rule of a meta")
 	width, carry := r.uint(metaWidth), r.uint(metaCarry)
 	if width < 1 || width > math.MaxInt64 || carry > math.MaxInt64 {
 		r.fail("meta of %d ms with %d ms more, want 1 or more and 0 or more in 63 bits", width, carry)

@@ -51,10 +51,7 @@ func (e *encoder) frame(msgs []gossip.Message) error {
 	for i := range e.metas.values {
 		s := &e.metas.values[i]
 		at := e.open(frameMetas)
-		if s.Rule != 0 {
-			e.b = append(e.b, byte(metaRule))
-			e.b = binary.LittleEndian.AppendUint64(e.b, s.Rule)
-		}
+		e.word(metaRule, s.Rule)
 		e.uint(metaWidth, uint64(s.WindowLength))
 		e.uint(metaCarry, uint64(s.Carry))
 		e.flag(metaRegional, s.Regional)
@@ -150,16 +147,9 @@ func checkPart(m *gossip.Message) error {
 
 // sameViews reports whether two messages will arrive with the same views.
 func sameViews(a, b *gossip.Message) bool {
-	if millis(a.Own) != millis(b.Own) || len(a.Staleness) != len(b.Staleness) {
-		return false
-	}
-	for i := range a.Staleness {
-		x, y := &a.Staleness[i], &b.Staleness[i]
-		if x.Region != y.Region || millis(x.Age) != millis(y.Age) {
-			return false
-		}
-	}
-	return true
+	return millis(a.Own) == millis(b.Own) && slices.EqualFunc(a.Staleness, b.Staleness, func(x, y gossip.Staleness) bool {
+		return x.Region == y.Region && millis(x.Age) == millis(y.Age)
+	})
 }
 
 func (e *encoder) views(m *gossip.Message) {

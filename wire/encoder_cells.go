@@ -41,9 +41,7 @@ func (e *encoder) allCells(m *gossip.Message) error {
 func sorted(cells []gossip.Cell) []gossip.Cell {
 	for i := 1; i < len(cells); i++ {
 		if cells[i-1].CellID.Compare(cells[i].CellID) > 0 {
-			cells = slices.Clone(cells)
-			slices.SortFunc(cells, func(a, b gossip.Cell) int { return a.CellID.Compare(b.CellID) })
-			break
+			return slices.SortedFunc(slices.Values(cells), func(a, b gossip.Cell) int { return a.CellID.Compare(b.CellID) })
 		}
 	}
 	return cells

@@ -63,10 +63,14 @@ func (r *reader) varint() uint64 {
 	return v
 }
 
-// word reads 8 bytes.
-func (r *reader) word() uint64 {
-	if len(r.b) < 8 {
-		r.fail("word of %d bytes, want 8", len(r.b))
+// word returns the value of a field of 8 bytes, 0 when it is absent. The name
+// is for the fault.
+func (r *reader) word(t tag, name string) uint64 {
+	if !r.next(t) {
+		return 0
+	}
+	if len(r.b) < 8 || binary.LittleEndian.Uint64(r.b) == 0 {
+		r.fail("%s is 0 or cut, want it left out", name)
 		return 0
 	}
 	v := binary.LittleEndian.Uint64(r.b)
@@ -166,18 +170,9 @@ func (r *reader) ends(c *column) {
 // uvarint returns the number that b starts with and its size, which is 0 when
 // b is cut, the number does not fit 64 bits, or it could be shorter.
 func uvarint(b []byte) (uint64, int) {
-	var v uint64
-	for i, c := range b {
-		switch {
-		case i == 9 && c > 1:
-			return 0, 0
-		case c >= 0x80:
-			v |= uint64(c&0x7f) << (7 * i)
-			continue
-		case c == 0 && i > 0:
-			return 0, 0
-		}
-		return v | uint64(c)<<(7*i), i + 1
+	v, n := binary.Uvarint(b)
+	if n <= 0 || n > 1 && b[n-1] == 0 {
+		return 0, 0
 	}
-	return 0, 0
+	return v, n
 }

@@ -1,10 +1,6 @@
 package wire
 
-import (
-	"encoding/binary"
-
-	"github.com/georld/rld/gossip"
-)
+import "github.com/georld/rld/gossip"
 
 // rightsMessages encodes the messages about transfers of rights.
 func (e *encoder) rightsMessages(m *gossip.Message) error {
@@ -22,10 +18,7 @@ func (e *encoder) rightsMessages(m *gossip.Message) error {
 		e.key(n.Key)
 		e.close(key)
 		e.uint(rightsMessageWindow, zigzag(n.Window-e.base))
-		if n.Rule != 0 {
-			e.b = append(e.b, byte(rightsMessageRule))
-			e.b = binary.LittleEndian.AppendUint64(e.b, n.Rule)
-		}
+		e.word(rightsMessageRule, n.Rule)
 		e.uint(rightsMessageRights, n.Rights)
 		e.uint(rightsMessageSecond, n.Second)
 		e.uint(rightsMessageNeed, n.Need)
@@ -61,11 +54,7 @@ func (d *decoder) readRightsMessage(r reader) gossip.RightsMessage {
 	}
 	n.Key = readKey(key)
 	n.Window = d.base + unzigzag(r.uint(rightsMessageWindow))
-	if r.next(rightsMessageRule) {
-		if n.Rule = r.word(); n.Rule == 0 {
-			r.fail("rule of a rights message is 0 or cut, want it left out")
-		}
-	}
+	n.Rule = r.word(rightsMessageRule, "rule of a rights message")
 	n.Rights, n.Second, n.Need = r.uint(rightsMessageRights), r.uint(rightsMessageSecond), r.uint(rightsMessageNeed)
 	if incarnation := r.uint(rightsMessageFor); incarnation > 0 {
 		if n.For = d.incarnation(incarnation - 1); n.For == 0 {

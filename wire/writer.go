@@ -16,6 +16,13 @@ func (e *encoder) uint(t tag, v uint64) {
 	}
 }
 
+// word writes 8 bytes.
+func (e *encoder) word(t tag, v uint64) {
+	if v != 0 {
+		e.b = binary.LittleEndian.AppendUint64(append(e.b, byte(t)), v)
+	}
+}
+
 func (e *encoder) flag(t tag, v bool) {
 	if v {
 		e.b = append(e.b, byte(t), 1)

@@ -54,7 +54,7 @@ func (c Config) check() error {
 	if err := checkName(c.Self.Name); err != nil {
 		return fmt.Errorf("swim: %w", err)
 	}
-	if err := metaOf(c.Self).check(); err != nil {
+	if err := (meta{Member: c.Self}).check(); err != nil {
 		return fmt.Errorf("swim: %w", err)
 	}
 	if c.Interval < 10*time.Millisecond || c.Interval > 10*time.Second {

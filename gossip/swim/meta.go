@@ -35,26 +35,23 @@ const metaFixed = 2 + 8
 
 // meta describes a daemon beside its name and its membership address.
 type meta struct {
-	id            crdt.Incarnation
-	ready, asking bool
-	region        string
-	addr          string // of its streams
-	build         string
+	gossip.Member // without the name
+	asking        bool
 }
 
 // append appends the encoding of m to b: version, flags, incarnation (big
 // endian), and region, addr and build with a length byte each. m must be valid.
 func (m meta) append(b []byte) []byte {
 	var flags byte
-	if m.ready {
+	if m.Ready {
 		flags |= flagReady
 	}
 	if m.asking {
 		flags |= flagAsking
 	}
 	b = append(b, metaVersion, flags)
-	b = binary.BigEndian.AppendUint64(b, uint64(m.id))
-	for _, s := range []string{m.region, m.addr, m.build} {
+	b = binary.BigEndian.AppendUint64(b, uint64(m.ID))
+	for _, s := range []string{m.Region, m.Addr, m.Build} {
 		b = append(b, byte(len(s)))
 		b = append(b, s...)
 	}
@@ -73,13 +70,10 @@ func decodeMeta(b []byte) (meta, error) {
 	if len(b) < metaFixed {
 		return meta{}, fmt.Errorf("metadata of %d bytes, at least %d are needed", len(b), metaFixed)
 	}
-	m := meta{
-		ready:  b[1]&flagReady != 0,
-		asking: b[1]&flagAsking != 0,
-		id:     crdt.Incarnation(binary.BigEndian.Uint64(b[2:])),
-	}
+	m := meta{asking: b[1]&flagAsking != 0}
+	m.ID, m.Ready = crdt.Incarnation(binary.BigEndian.Uint64(b[2:])), b[1]&flagReady != 0
 	b = b[metaFixed:]
-	for _, s := range []*string{&m.region, &m.addr, &m.build} {
+	for _, s := range []*string{&m.Region, &m.Addr, &m.Build} {
 		if len(b) == 0 || len(b)-1 < int(b[0]) {
 			return meta{}, errors.New("metadata cut short")
 		}
@@ -95,34 +89,20 @@ func decodeMeta(b []byte) (meta, error) {
 
 // check returns an error that names the first field out of bounds.
 func (m meta) check() error {
-	if m.id == 0 {
+	if m.ID == 0 {
 		return errors.New("slot 0 names no incarnation")
 	}
 	if err := valid.Texts(
-		valid.Text{Name: "region", Value: m.region, Least: 1, Most: maxRegion},
-		valid.Text{Name: "build", Value: m.build, Most: maxBuild},
-		valid.Text{Name: "stream address", Value: m.addr, Least: 1, Most: maxAddr},
+		valid.Text{Name: "region", Value: m.Region, Least: 1, Most: maxRegion},
+		valid.Text{Name: "build", Value: m.Build, Most: maxBuild},
+		valid.Text{Name: "stream address", Value: m.Addr, Least: 1, Most: maxAddr},
 	); err != nil {
 		return err
 	}
-	return valid.Address("stream address", m.addr)
+	return valid.Address("stream address", m.Addr)
 }
 
 // checkName returns an error unless a daemon may have the name.
 func checkName(name string) error {
 	return valid.Texts(valid.Text{Name: "name", Value: name, Least: 1, Most: maxName})
-}
-
-// member returns the member of a name and its metadata.
-func (m meta) member(name string) gossip.Member {
-	return gossip.Member{
-		Peer:  gossip.Peer{ID: m.id, Name: name, Region: m.region, Ready: m.ready},
-		Addr:  m.addr,
-		Build: m.build,
-	}
-}
-
-// metaOf returns the metadata of this daemon, the reverse of member.
-func metaOf(m gossip.Member) meta {
-	return meta{id: m.ID, ready: m.Ready, region: m.Region, addr: m.Addr, build: m.Build}
 }

@@ -9,19 +9,23 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
 )
+
+// metaOf returns the metadata of a daemon that is not ready.
+func metaOf(id uint64, region, addr, build string) meta {
+	return meta{Member: gossip.Member{Peer: gossip.Peer{ID: crdt.Incarnation(id), Region: region}, Addr: addr, Build: build}}
+}
 
 func TestMetaRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := func(least, most int) string {
 			return rapid.StringOfN(rapid.RuneFrom([]rune("abz09-_.é世")), least, -1, most).Draw(t, "text")
 		}
-		m := meta{
-			id:     crdt.Incarnation(rapid.Uint64Min(1).Draw(t, "slot")),
-			ready:  rapid.Bool().Draw(t, "ready"),
-			asking: rapid.Bool().Draw(t, "asking"),
-			region: text(1, maxRegion), addr: text(1, maxAddr-6) + ":65535", build: text(0, maxBuild),
-		}
+		id := rapid.Uint64Min(1).Draw(t, "slot")
+		ready, asking := rapid.Bool().Draw(t, "ready"), rapid.Bool().Draw(t, "asking")
+		m := metaOf(id, text(1, maxRegion), text(1, maxAddr-6)+":65535", text(0, maxBuild))
+		m.Ready, m.asking = ready, asking
 		b := m.append(nil)
 		if len(b) > memberlist.MetaMaxSize {
 			t.Fatalf("%d bytes", len(b))
@@ -39,22 +43,22 @@ func TestMetaRoundTrip(t *testing.T) {
 }
 
 func TestMetaCheck(t *testing.T) {
-	good := meta{id: 1, region: "us-east", addr: "[::1]:7947", build: "v1"}
+	good := metaOf(1, "us-east", "[::1]:7947", "v1")
 	if err := good.check(); err != nil {
 		t.Fatal(err)
 	}
 	for want, m := range map[string]meta{
-		"slot 0":            {region: "r", addr: "h:1"},
-		"region of 0":       {id: 1, addr: "h:1"},
-		"region of 65":      {id: 1, region: strings.Repeat("r", 65), addr: "h:1"},
-		"build of 65":       {id: 1, region: "r", addr: "h:1", build: strings.Repeat("v", 65)},
-		"build \"a\\nb\"":   {id: 1, region: "r", addr: "h:1", build: "a\nb"},
-		"address of 257":    {id: 1, region: "r", addr: strings.Repeat("h", 255) + ":1"},
-		"is not host:port":  {id: 1, region: "r", addr: ":1"},
-		"1 to 65535":        {id: 1, region: "r", addr: "h:0"},
-		"a number from 1":   {id: 1, region: "r", addr: "h:http"},
-		"is not UTF-8":      {id: 1, region: "\xff", addr: "h:1"},
-		"cannot be printed": {id: 1, region: "\x1b[2J", addr: "h:1"},
+		"slot 0":            metaOf(0, "r", "h:1", ""),
+		"region of 0":       metaOf(1, "", "h:1", ""),
+		"region of 65":      metaOf(1, strings.Repeat("r", 65), "h:1", ""),
+		"build of 65":       metaOf(1, "r", "h:1", strings.Repeat("v", 65)),
+		"build \"a\\nb\"":   metaOf(1, "r", "h:1", "a\nb"),
+		"address of 257":    metaOf(1, "r", strings.Repeat("h", 255)+":1", ""),
+		"is not host:port":  metaOf(1, "r", ":1", ""),
+		"1 to 65535":        metaOf(1, "r", "h:0", ""),
+		"a number from 1":   metaOf(1, "r", "h:http", ""),
+		"is not UTF-8":      metaOf(1, "\xff", "h:1", ""),
+		"cannot be printed": metaOf(1, "\x1b[2J", "h:1", ""),
 	} {
 		if err := m.check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", m, err, want)
@@ -66,8 +70,10 @@ func TestMetaCheck(t *testing.T) {
 // decoding looked at but for unknown flags and later fields.
 func FuzzDecodeMeta(f *testing.F) {
 	f.Add([]byte(nil))
-	f.Add(meta{id: 1, ready: true, region: "us-east", addr: "10.0.0.1:7947", build: "v1"}.append(nil))
-	f.Add(meta{id: 1 << 63, asking: true, region: "r", addr: "h:1"}.append(nil))
+	member, asker := metaOf(1, "us-east", "10.0.0.1:7947", "v1"), metaOf(1<<63, "r", "h:1", "")
+	member.Ready, asker.asking = true, true
+	f.Add(member.append(nil))
+	f.Add(asker.append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := decodeMeta(b)
 		if err != nil {

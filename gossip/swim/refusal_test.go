@@ -231,7 +231,7 @@ func (r *rig) rude(i int, name string, meta []byte) *memberlist.Memberlist {
 }
 
 func TestBadMetadata(t *testing.T) {
-	good := metaOf(gossip.Member{Peer: gossip.Peer{ID: 9, Region: "us-east"}, Addr: "10.0.0.9:1"}).append(nil)
+	good := meta{Member: gossip.Member{Peer: gossip.Peer{ID: 9, Region: "us-east"}, Addr: "10.0.0.9:1"}}.append(nil)
 	for name, bad := range map[string][]byte{
 		"none":    nil,
 		"version": append([]byte{9}, good[1:]...),
@@ -278,7 +278,7 @@ func TestFull(t *testing.T) {
 		&refusals{log: slog.New(slog.DiscardHandler)})
 	for i := range 3 * maxMembers {
 		m := gossip.Member{Peer: gossip.Peer{ID: 2, Region: "r"}, Addr: "h:1"}
-		n := &memberlist.Node{Name: fmt.Sprint(i), Addr: []byte{10, 0, 0, 1}, Port: 1, Meta: metaOf(m).append(nil)}
+		n := &memberlist.Node{Name: fmt.Sprint(i), Addr: []byte{10, 0, 0, 1}, Port: 1, Meta: meta{Member: m}.append(nil)}
 		if r.NotifyAlive(n) == nil {
 			r.NotifyJoin(n)
 		}

@@ -32,7 +32,7 @@ type roster struct {
 	mute atomic.Bool
 
 	mu        sync.Mutex
-	self      meta
+	self      gossip.Member
 	announced []byte            // the metadata of self that memberlist announces
 	at        string            // membership address; "" until memberlist has set it
 	alive     map[string]living // the others, by name
@@ -58,7 +58,7 @@ func newRoster(self gossip.Member, held bool, r *refusals) *roster {
 	return &roster{
 		name: self.Name, region: self.Region, refused: r,
 		changed: make(chan struct{}, 1),
-		self:    metaOf(self),
+		self:    self,
 		alive:   map[string]living{},
 		probes:  probes{answered: time.Now()}, // the first one is not due before the next
 		claim:   claim{held: held},
@@ -70,7 +70,7 @@ func (r *roster) members() []gossip.Member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := make([]gossip.Member, 0, 1+len(r.alive))
-	out = append(out, r.self.member(r.name))
+	out = append(out, r.self)
 	for _, l := range r.alive {
 		out = append(out, l.Member)
 	}
@@ -102,8 +102,8 @@ func (r *roster) others() int {
 // setReady reports whether the value changed.
 func (r *roster) setReady(ready bool) bool {
 	r.mu.Lock()
-	news := r.self.ready != ready
-	r.self.ready = ready
+	news := r.self.Ready != ready
+	r.self.Ready = ready
 	r.mu.Unlock()
 	if news {
 		r.signal()
@@ -155,9 +155,7 @@ func (r *roster) signal() {
 func (r *roster) NodeMeta(int) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m := r.self
-	m.asking = !r.claim.held
-	return m.append(nil)
+	return meta{Member: r.self, asking: !r.claim.held}.append(nil)
 }
 
 // isAnnounced reports whether memberlist announces the current metadata.
@@ -199,7 +197,8 @@ func (r *roster) put(n *memberlist.Node) {
 		return
 	}
 	r.mu.Lock()
-	r.alive[n.Name] = living{Member: m.member(n.Name), at: addressOf(n)}
+	m.Name = n.Name
+	r.alive[n.Name] = living{Member: m.Member, at: addressOf(n)}
 	r.mu.Unlock()
 	r.signal()
 }
@@ -230,9 +229,9 @@ func (r *roster) NotifyAlive(n *memberlist.Node) error {
 	if err != nil {
 		return r.malformed(n.Name, at, err)
 	}
-	if m.region != r.region {
-		r.refused.add(wrongRegion, m.region+" "+n.Name, "name", n.Name, "at", at, "region", m.region, "would be right", r.region)
-		return fmt.Errorf("of region %q", m.region)
+	if m.Region != r.region {
+		r.refused.add(wrongRegion, m.Region+" "+n.Name, "name", n.Name, "at", at, "region", m.Region, "would be right", r.region)
+		return fmt.Errorf("of region %q", m.Region)
 	}
 	return r.admit(n.Name, at, m.asking)
 }
@@ -291,7 +290,7 @@ func (r *roster) NotifyMerge(peers []*memberlist.Node) error {
 			continue
 		}
 		m, err := decodeMeta(n.Meta)
-		if err != nil || m.region != r.region || m.asking {
+		if err != nil || m.Region != r.region || m.asking {
 			continue
 		}
 		if !r.claim.held {
@@ -314,7 +313,7 @@ func (r *roster) yields(peers []*memberlist.Node, other meta) bool {
 	if alone != otherAlone {
 		return alone
 	}
-	return other.id < r.self.id
+	return other.ID < r.self.ID
 }
 
 // company reports whether peers include a live daemon of the region other than
@@ -322,7 +321,7 @@ func (r *roster) yields(peers []*memberlist.Node, other meta) bool {
 func company(peers []*memberlist.Node, region, name string) bool {
 	return slices.ContainsFunc(peers, func(n *memberlist.Node) bool {
 		m, err := decodeMeta(n.Meta)
-		return n.Name != name && alive(n) && err == nil && m.region == region && !m.asking
+		return n.Name != name && alive(n) && err == nil && m.Region == region && !m.asking
 	})
 }
 
