@@ -2,6 +2,7 @@ package server
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/georld/rld/rules"
 )
@@ -29,4 +30,14 @@ func Override(requests uint32, unit int32) (o rules.Override, problem string) {
 		return o, UnitProblem(unit, Units)
 	}
 	return rules.Override{Requests: requests, Unit: rules.Unit(unit)}, ""
+}
+
+// Seconds rounds up to whole seconds; a negative duration is 0.
+func Seconds(d time.Duration) uint64 { return roundUp(d, time.Second) }
+
+// Millis rounds up to whole milliseconds; a negative duration is 0.
+func Millis(d time.Duration) uint64 { return roundUp(d, time.Millisecond) }
+
+func roundUp(d, unit time.Duration) uint64 {
+	return (uint64(max(d, 0)) + uint64(unit) - 1) / uint64(unit)
 }

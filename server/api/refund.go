@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -70,22 +69,10 @@ func (g *refundCall) ReadMessage(text string) {
 	g.err = s.Err()
 }
 
-// refund is the handler of Refund.
-func refund(
-	srv any, ctx context.Context, read func(any) error, intercept grpc.UnaryServerInterceptor,
-) (any, error) {
-	s, g := srv.(*Service), new(refundCall)
-	if err := read(g); err != nil {
-		return nil, err
-	}
-	if intercept != nil {
-		return intercept(ctx, g, &s.refundInfo, s.handleRefund)
-	}
-	return s.refund(g)
-}
+func newRefundCall() *refundCall { return new(refundCall) }
 
 // refund returns the hits of a request's token, once.
-func (s *Service) refund(g *refundCall) (any, error) {
+func (s *Service) refund(_ context.Context, g *refundCall) ([]byte, error) {
 	t, st := s.redeem(g)
 	if st != nil {
 		if st.Code() == codes.InvalidArgument {
@@ -113,8 +100,7 @@ func (s *Service) refund(g *refundCall) (any, error) {
 	}
 	b := message.AppendUint(nil, refundedHits, done.Hits)
 	b = message.AppendBool(b, refundedExpired, done.Expired)
-	b = message.AppendBool(b, refundedAlready, known)
-	return message.Encode(b), nil
+	return message.AppendBool(b, refundedAlready, known), nil
 }
 
 // redeem returns the token of a request that may be refunded here, or why not.

@@ -36,10 +36,6 @@ type Service struct {
 	drain    chan struct{} // closed by Drain
 	draining sync.Once
 	readers  sync.WaitGroup // one a stream
-
-	// What an interceptor is handed, built once.
-	info, refundInfo     grpc.UnaryServerInfo
-	handle, handleRefund grpc.UnaryHandler
 }
 
 // New returns the edge to an engine. A nil recorder records nothing.
@@ -47,15 +43,10 @@ func New(engine Engine, settings server.Settings, recorder server.Recorder) *Ser
 	if recorder == nil {
 		recorder = server.NoRecorder{}
 	}
-	s := &Service{
+	return &Service{
 		engine: engine, settings: settings, recorder: recorder, drain: make(chan struct{}),
 		sealer: newSealer(), ledger: ledger{max: maxRefunded},
 	}
-	s.info = grpc.UnaryServerInfo{Server: s, FullMethod: rldv1.RateLimiter_Check_FullMethodName}
-	s.handle = func(ctx context.Context, q any) (any, error) { return s.reply(ctx, q.(*question)) }
-	s.refundInfo = grpc.UnaryServerInfo{Server: s, FullMethod: rldv1.RateLimiter_Refund_FullMethodName}
-	s.handleRefund = func(_ context.Context, g any) (any, error) { return s.refund(g.(*refundCall)) }
-	return s
 }
 
 // Register adds the service to a gRPC server, which must use message.Codec.
@@ -64,7 +55,8 @@ func (s *Service) Register(r grpc.ServiceRegistrar) {
 		ServiceName: ServiceName,
 		HandlerType: (*any)(nil),
 		Methods: []grpc.MethodDesc{
-			{MethodName: "Check", Handler: check}, {MethodName: "Refund", Handler: refund},
+			message.Method(s, ServiceName, "Check", s.question, s.free, s.answer),
+			message.Method(s, ServiceName, "Refund", newRefundCall, func(*refundCall) {}, s.refund),
 		},
 		Streams: []grpc.StreamDesc{{
 			StreamName: "CheckStream", Handler: checkStream, ServerStreams: true, ClientStreams: true,
@@ -80,31 +72,6 @@ func (s *Service) Drain() { s.draining.Do(func() { close(s.drain) }) }
 // Wait returns when no stream is being read anymore. Call it after the gRPC
 // server has stopped.
 func (s *Service) Wait() { s.readers.Wait() }
-
-// check is the handler of Check. It reads the question straight from the wire
-// and answers with bytes.
-func check(
-	srv any, ctx context.Context, read func(any) error, intercept grpc.UnaryServerInterceptor,
-) (any, error) {
-	s := srv.(*Service)
-	q := s.question()
-	defer s.free(q)
-	if err := read(q); err != nil {
-		return nil, err
-	}
-	if intercept != nil {
-		return intercept(ctx, q, &s.info, s.handle)
-	}
-	return s.reply(ctx, q)
-}
-
-func (s *Service) reply(ctx context.Context, q *question) (any, error) {
-	b, err := s.answer(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	return message.Encode(b), nil
-}
 
 // answer decides a question of Check and returns the response on the wire.
 func (s *Service) answer(ctx context.Context, q *question) ([]byte, error) {

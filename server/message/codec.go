@@ -1,8 +1,10 @@
 package message
 
 import (
+	"context"
 	"strings"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // registers the codec that Codec falls back to
 	"google.golang.org/grpc/mem"
@@ -68,4 +70,33 @@ func text(data mem.BufferSlice) string {
 		b.Write(part.ReadOnlyData())
 	}
 	return b.String()
+}
+
+// Method returns a unary method of a server's service that reads a question Q
+// from the wire and answers with the bytes of its response. start returns the
+// question of each call, and free gets it back when the call is over.
+func Method[Q Reader](
+	server any, service, name string, start func() Q, free func(Q), answer func(context.Context, Q) ([]byte, error),
+) grpc.MethodDesc {
+	handle := func(ctx context.Context, q any) (any, error) {
+		b, err := answer(ctx, q.(Q))
+		if err != nil {
+			return nil, err
+		}
+		return Encode(b), nil
+	}
+	info := grpc.UnaryServerInfo{Server: server, FullMethod: "/" + service + "/" + name}
+	return grpc.MethodDesc{MethodName: name, Handler: func(
+		_ any, ctx context.Context, read func(any) error, intercept grpc.UnaryServerInterceptor,
+	) (any, error) {
+		q := start()
+		defer free(q)
+		if err := read(q); err != nil {
+			return nil, err
+		}
+		if intercept != nil {
+			return intercept(ctx, q, &info, handle)
+		}
+		return handle(ctx, q)
+	}}
 }

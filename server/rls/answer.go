@@ -2,12 +2,12 @@ package rls
 
 import (
 	"math"
-	"time"
 
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/message"
 )
 
@@ -68,7 +68,7 @@ func appendStatus(b []byte, st *node.Status) []byte {
 	if st.Limit != nil {
 		var reset int
 		b, reset = message.Open(b, statusReset)
-		b = message.AppendUint(b, 1<<3|message.Varint, seconds(st.Reset))
+		b = message.AppendUint(b, 1<<3|message.Varint, server.Seconds(st.Reset))
 		b = message.Close(b, reset)
 	}
 	return message.Close(b, at)
@@ -105,13 +105,4 @@ func remaining(st *node.Status) uint32 {
 		return 0
 	}
 	return uint32(min(st.Remaining, math.MaxUint32))
-}
-
-// seconds rounds up to whole seconds. The end of a fixed window so comes out
-// as the reference has it, unit - now % unit of a clock that counts seconds.
-func seconds(d time.Duration) uint64 {
-	if d <= 0 {
-		return 0
-	}
-	return uint64((d + time.Second - 1) / time.Second)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/message"
 )
 
@@ -28,10 +29,10 @@ func (s *Service) appendHeaders(b []byte, c *node.Call, denied bool) []byte {
 		if st := reported(c); st != nil {
 			b = appendNumber(b, s.settings.LimitHeader, uint64(st.Limit.Requests))
 			b = appendNumber(b, s.settings.RemainingHeader, uint64(remaining(st)))
-			b = appendNumber(b, s.settings.ResetHeader, seconds(st.Reset))
+			b = appendNumber(b, s.settings.ResetHeader, server.Seconds(st.Reset))
 		}
 		if after, ever := retryAfter(c); denied && ever {
-			b = appendNumber(b, headerRetry, max(seconds(after), 1))
+			b = appendNumber(b, headerRetry, max(server.Seconds(after), 1))
 		}
 	}
 	degraded, delay := node.NotDegraded, time.Duration(0)
@@ -46,7 +47,7 @@ func (s *Service) appendHeaders(b []byte, c *node.Call, denied bool) []byte {
 		b = appendHeader(b, headerDegraded, degraded.String())
 	}
 	if delay > 0 && c.Decision.Allowed {
-		b = appendNumber(b, headerDelay, uint64((delay+time.Millisecond-1)/time.Millisecond))
+		b = appendNumber(b, headerDelay, server.Millis(delay))
 	}
 	return b
 }

@@ -27,10 +27,6 @@ type Service struct {
 	recorder server.Recorder
 
 	questions sync.Pool // of *question
-
-	// What an interceptor is handed, built once.
-	info   grpc.UnaryServerInfo
-	handle grpc.UnaryHandler
 }
 
 var _ ratelimitv3.RateLimitServiceServer = (*Service)(nil)
@@ -40,10 +36,7 @@ func New(engine server.Engine, settings server.Settings, recorder server.Recorde
 	if recorder == nil {
 		recorder = server.NoRecorder{}
 	}
-	s := &Service{engine: engine, settings: settings, recorder: recorder}
-	s.info = grpc.UnaryServerInfo{Server: s, FullMethod: "/" + ServiceName + "/ShouldRateLimit"}
-	s.handle = func(ctx context.Context, q any) (any, error) { return s.reply(ctx, q.(*question)) }
-	return s
+	return &Service{engine: engine, settings: settings, recorder: recorder}
 }
 
 // Register adds the service to a gRPC server, which must use message.Codec.
@@ -51,8 +44,10 @@ func (s *Service) Register(r grpc.ServiceRegistrar) {
 	r.RegisterService(&grpc.ServiceDesc{
 		ServiceName: ServiceName,
 		HandlerType: (*ratelimitv3.RateLimitServiceServer)(nil),
-		Methods:     []grpc.MethodDesc{{MethodName: "ShouldRateLimit", Handler: shouldRateLimit}},
-		Metadata:    "envoy/service/ratelimit/v3/rls.proto",
+		Methods: []grpc.MethodDesc{
+			message.Method(s, ServiceName, "ShouldRateLimit", s.question, s.free, s.answer),
+		},
+		Metadata: "envoy/service/ratelimit/v3/rls.proto",
 	}, s)
 }
 
@@ -61,23 +56,6 @@ func (s *Service) Drain() {}
 
 // Wait does nothing, see Drain.
 func (s *Service) Wait() {}
-
-// shouldRateLimit is the handler that gRPC calls. It reads the question
-// straight from the wire and answers with bytes.
-func shouldRateLimit(
-	srv any, ctx context.Context, read func(any) error, intercept grpc.UnaryServerInterceptor,
-) (any, error) {
-	s := srv.(*Service)
-	q := s.question()
-	defer s.free(q)
-	if err := read(q); err != nil {
-		return nil, err
-	}
-	if intercept != nil {
-		return intercept(ctx, q, &s.info, s.handle)
-	}
-	return s.reply(ctx, q)
-}
 
 // ShouldRateLimit answers a message in process, for edges that have one. It
 // costs more than a call over the wire does here.
@@ -101,14 +79,6 @@ func (s *Service) ShouldRateLimit(
 		return nil, status.Errorf(codes.Internal, "reading the own answer: %v", err)
 	}
 	return out, nil
-}
-
-func (s *Service) reply(ctx context.Context, q *question) (any, error) {
-	b, err := s.answer(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	return message.Encode(b), nil
 }
 
 // answer decides a question and returns the response on the wire.

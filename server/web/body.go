@@ -12,6 +12,7 @@ import (
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/server"
 )
 
 // Media types of the bodies.
@@ -157,7 +158,7 @@ func (v *verdict) bindingBody() *bindingBody {
 	}
 	return &bindingBody{
 		Rule: rulePath(s), Limit: s.Limit.Requests, Window: windowSeconds(s), Burst: burst(s.Limit),
-		Remaining: s.Remaining, Reset: v.resetAt(s), ResetAfter: seconds(s.Reset), DelayMs: millis(v.delay),
+		Remaining: s.Remaining, Reset: v.resetAt(s), ResetAfter: server.Seconds(s.Reset), DelayMs: server.Millis(v.delay),
 	}
 }
 
@@ -208,7 +209,7 @@ func newStatusBody(s *node.Status) statusBody {
 // durationText returns a google.protobuf.Duration in JSON: decimal seconds and
 // "s", to the millisecond, rounded up.
 func durationText(d time.Duration) string {
-	ms := millis(d)
+	ms := server.Millis(d)
 	if ms%1_000 == 0 {
 		return fmt.Sprintf("%ds", ms/1_000)
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/georld/rld/server"
 )
 
 // A string is read as it was, and bytes that are not UTF-8 as U+FFFD.
@@ -46,7 +48,7 @@ func TestRounding(t *testing.T) {
 		if text := durationText(tt.d); text != tt.text {
 			t.Errorf("%d: %s, want %s", tt.d, text, tt.text)
 		}
-		if s, ms := seconds(tt.d), millis(tt.d); s != tt.seconds || ms != tt.millis {
+		if s, ms := server.Seconds(tt.d), server.Millis(tt.d); s != tt.seconds || ms != tt.millis {
 			t.Errorf("%d: %d s and %d ms, want %d and %d", tt.d, s, ms, tt.seconds, tt.millis)
 		}
 	}

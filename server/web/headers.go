@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/server"
 )
 
 // Field is a header field of an answer. Names are in the canonical form of
@@ -40,7 +41,7 @@ func (v *verdict) fields() []Field {
 		add("X-Ratelimit-Status", "degraded")
 	}
 	if v.delay > 0 {
-		add("X-Ratelimit-Delay-Ms", millis(v.delay))
+		add("X-Ratelimit-Delay-Ms", server.Millis(v.delay))
 	}
 	return out
 }
@@ -97,9 +98,9 @@ func (v *verdict) binds(i, k int) bool {
 // reset.
 func effective(s *node.Status) uint64 {
 	if s.Over && !s.Never {
-		return max(1, seconds(s.Retry))
+		return max(1, server.Seconds(s.Retry))
 	}
-	return seconds(s.Reset)
+	return server.Seconds(s.Reset)
 }
 
 // windowSeconds is the length of the window; units are whole seconds.

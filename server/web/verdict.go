@@ -63,7 +63,7 @@ func judge(x *exchange, s *server.Settings, now time.Time) verdict {
 		if i := never(c.Statuses); i >= 0 {
 			v.binding, v.never = i, true
 		}
-		v.retryAfter = max(1, seconds(retry(c.Statuses)))
+		v.retryAfter = max(1, server.Seconds(retry(c.Statuses)))
 	}
 	return v
 }
@@ -162,23 +162,6 @@ func sooner(a, b *node.Status) bool {
 		return b.Never
 	}
 	return wait(a) < wait(b)
-}
-
-// seconds rounds up to whole seconds.
-func seconds(d time.Duration) uint64 {
-	if d <= 0 {
-		return 0
-	}
-	s := uint64(d / time.Second)
-	if d%time.Second > 0 {
-		s++
-	}
-	return s
-}
-
-// millis rounds up to whole milliseconds.
-func millis(d time.Duration) uint64 {
-	return (uint64(max(d, 0)) + uint64(time.Millisecond) - 1) / uint64(time.Millisecond)
 }
 
 // resetAt is the Unix time in seconds, rounded up, at which the whole limit
