@@ -114,7 +114,6 @@ func TestClusterLosesARegion(t *testing.T) {
 		w.residents[0].hits(7, "user", "split")
 		lost[1].hits(5, "user", "split")
 		w.heal()
-		begin = time.Now()
 		took := w.within(30*time.Second, "whole again", w.whole)
 		w.within(30*time.Second-took, "all have the hits of both sides", func() bool { return w.agree("user", "split", 588) })
 		untilInto(0)
