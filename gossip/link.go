@@ -361,10 +361,8 @@ func (ls links) staleness(now time.Duration) []Staleness {
 // current reports whether all regional peers sent all of their cells and are
 // not silent.
 func (ls links) current(now time.Duration) bool {
-	for _, l := range ls {
-		if _, ok := l.view(now); l.local && !(l.whole && ok) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(ls, func(l *link) bool {
+		_, ok := l.view(now)
+		return l.local && !(l.whole && ok)
+	})
 }

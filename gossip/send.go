@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"slices"
 	"time"
 
 	"github.com/georld/rld/hlc"
@@ -8,12 +9,7 @@ import (
 
 // Due reports whether any message is due.
 func (e *Engine) Due(now time.Duration) bool {
-	for _, l := range e.links {
-		if l.dueAt() <= now {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.links, func(l *link) bool { return l.dueAt() <= now })
 }
 
 // Messages returns the messages that are due at now. stamp is the daemon's

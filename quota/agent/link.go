@@ -79,12 +79,9 @@ func (l *link) alive(at time.Duration) bool {
 // is the leader: no other one that is ready and alive has a lower name. A
 // daemon that is not ready leads only if none is.
 func (ls links) leads(at time.Duration, name string, ready bool) bool {
-	for _, l := range ls {
-		if l.local && l.ready && l.alive(at) && (!ready || l.peer.Name < name) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(ls, func(l *link) bool {
+		return l.local && l.ready && l.alive(at) && (!ready || l.peer.Name < name)
+	})
 }
 
 // addressed reports whether a peer of another region receives messages: the one

@@ -149,14 +149,11 @@ func (a *Agent) commandable() error {
 
 // retire adds a retirement. It keeps one for each participant.
 func retire(all []epoch.Retirement, r epoch.Retirement) []epoch.Retirement {
-	for i := range all {
-		if all[i].ID == r.ID {
-			all[i].From = min(all[i].From, r.From)
-			return all
-		}
+	i, found := slices.BinarySearchFunc(all, r, func(a, b epoch.Retirement) int { return cmp.Compare(a.ID, b.ID) })
+	if !found {
+		return slices.Insert(all, i, r)
 	}
-	all = append(all, r)
-	slices.SortFunc(all, func(a, b epoch.Retirement) int { return cmp.Compare(a.ID, b.ID) })
+	all[i].From = min(all[i].From, r.From)
 	return all
 }
 

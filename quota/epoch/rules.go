@@ -92,7 +92,7 @@ func (e *Epoch) AmountOf(rule, id uint64) uint64 {
 // of rights, not to use rights.
 func (t *Table) Believed(rule, id, total uint64, x, carry int64) uint64 {
 	least := uint64(Whole)
-	for i := t.settledBy(earlier(x, carry)); i < len(t.entries); i++ {
+	for i := max(t.settledBy(earlier(x, carry)), 0); i < len(t.entries); i++ {
 		least = min(least, t.entries[i].AmountOf(rule, id))
 	}
 	return sat.MulDiv(total, least, Whole)
@@ -101,18 +101,18 @@ func (t *Table) Believed(rule, id, total uint64, x, carry int64) uint64 {
 // BelievedPart is Believed for a table with weights: see Part.
 func (t *Table) BelievedPart(id, amount uint64, x, carry int64) uint64 {
 	least := amount
-	for i := t.settledBy(earlier(x, carry)); i < len(t.entries); i++ {
+	for i := max(t.settledBy(earlier(x, carry)), 0); i < len(t.entries); i++ {
 		least = min(least, t.entries[i].Split(amount, id))
 	}
 	return least
 }
 
-// settledBy returns the place of the greatest epoch settled for x, or 0 where
+// settledBy returns the place of the greatest epoch settled for x, or -1 where
 // that one was pruned.
 func (t *Table) settledBy(x int64) int {
 	lo := len(t.entries) - 1
-	for lo > 0 && t.entries[lo].from > x {
+	for lo >= 0 && t.entries[lo].from > x {
 		lo--
 	}
-	return max(lo, 0)
+	return lo
 }

@@ -110,10 +110,7 @@ func (t *Table) lowest(x, carry int64) (int, Reason) {
 		return 0, ReasonAhead
 	}
 	t.used = max(t.used, x)
-	lo := len(t.entries) - 1
-	for lo >= 0 && t.entries[lo].from > earlier(x, carry) {
-		lo--
-	}
+	lo := t.settledBy(earlier(x, carry))
 	if lo < 0 {
 		if lo = t.pastPlace(earlier(x, carry)); lo >= 0 || !t.pastExtended(lo, x) {
 			return 0, ReasonUnsettled
