@@ -124,6 +124,13 @@ func (w *World) Pending() string {
 	if reason := w.pendingLinks(core); reason != "" {
 		return reason
 	}
+	return w.Disagreement(core)
+}
+
+// Disagreement returns the first difference of the cells that the core must
+// agree about, "" for none: the daemons of a region hold the same cells, and
+// other regions hold the sums of them.
+func (w *World) Disagreement(core [][]*Daemon) string {
 	for s := range w.cfg.Shards {
 		if reason := w.pendingCells(core, s); reason != "" {
 			return reason
@@ -175,7 +182,7 @@ func (w *World) pendingLinks(core [][]*Daemon) string {
 func (w *World) pendingCells(core [][]*Daemon, shard int) string {
 	low, high := w.Clocks(core)
 	moved := w.Rescoped()
-	sums := make([]map[windowOf]uint64, len(core)) // of each region, by its own daemons
+	sums := make([]map[windowOf]crdt.PN, len(core)) // of each region, by its own daemons
 	states := make([][]gossip.Cell, len(core))
 	for r, local := range core {
 		for i, d := range local {
@@ -249,18 +256,19 @@ func (w *World) Rescoped() map[uint64]bool {
 }
 
 // ownSums adds up the cells of a region's own daemons that others get to see.
-func ownSums(cells []gossip.Cell, moved map[uint64]bool) map[windowOf]uint64 {
-	sums := make(map[windowOf]uint64)
+func ownSums(cells []gossip.Cell, moved map[uint64]bool) map[windowOf]crdt.PN {
+	sums := make(map[windowOf]crdt.PN)
 	for i := range cells {
 		if c := &cells[i]; c.Kind == gossip.Daemon && !c.Regional && !moved[c.Rule] {
-			sums[windowOf{c.Key, c.Window}] += c.Value.P
+			was := sums[windowOf{c.Key, c.Window}]
+			sums[windowOf{c.Key, c.Window}] = crdt.PN{P: was.P + c.Value.P, N: was.N + c.Value.N}
 		}
 	}
 	return sums
 }
 
 // missingSum compares the sums of a region with what another one holds of it.
-func missingSum(cells []gossip.Cell, sums map[windowOf]uint64, moved map[uint64]bool, region crdt.Incarnation) string {
+func missingSum(cells []gossip.Cell, sums map[windowOf]crdt.PN, moved map[uint64]bool, region crdt.Incarnation) string {
 	found := 0
 	for i := range cells {
 		c := &cells[i]
@@ -268,8 +276,8 @@ func missingSum(cells []gossip.Cell, sums map[windowOf]uint64, moved map[uint64]
 			continue
 		}
 		found++
-		if want := sums[windowOf{c.Key, c.Window}]; want != c.Value.P {
-			return fmt.Sprintf("%d hits where it counted %d, in %v", c.Value.P, want, c)
+		if want := sums[windowOf{c.Key, c.Window}]; want != c.Value {
+			return fmt.Sprintf("%v where it counted %v, in %v", c.Value, want, c)
 		}
 	}
 	if found < len(sums) {
@@ -278,22 +286,20 @@ func missingSum(cells []gossip.Cell, sums map[windowOf]uint64, moved map[uint64]
 	return ""
 }
 
-// firstDifference returns the first cell that two states do not share.
+// firstDifference returns the first cell that two states do not share. Rates
+// are measurements and differ.
 func firstDifference(a, b []gossip.Cell) (gossip.Cell, bool) {
-	for i := range min(len(a), len(b)) {
-		if a[i].CellID == b[i].CellID && a[i].Value == b[i].Value {
-			continue
+	for i := range max(len(a), len(b)) {
+		if i < min(len(a), len(b)) {
+			x, y := a[i], b[i]
+			if x.Rate, y.Rate = 0, 0; x == y {
+				continue
+			}
 		}
-		if a[i].CellID.Compare(b[i].CellID) <= 0 {
+		if i >= len(b) || i < len(a) && a[i].Compare(b[i].CellID) <= 0 {
 			return a[i], true
 		}
 		return b[i], true
-	}
-	switch cmp.Compare(len(a), len(b)) {
-	case -1:
-		return b[len(a)], true
-	case 1:
-		return a[len(b)], true
 	}
 	return gossip.Cell{}, false
 }
