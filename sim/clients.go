@@ -106,9 +106,7 @@ func (l *clients) request(w *World, a attempt) {
 	c := w.newCall()
 	c.Domain = s.Work.Domain
 	c.Descriptors = s.Descriptors(c.Descriptors[:0], a.key)
-	if err := w.ask(d, c, a); err != nil {
-		w.failed = err
-	}
+	w.fail(w.ask(d, c, a))
 }
 
 // answered lets a client try again when it was denied.

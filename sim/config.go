@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -159,70 +160,62 @@ func (c *Config) Daemons() int {
 
 // Validate returns an error for the first field out of its range.
 func (c *Config) Validate() error {
-	if c.Duration <= 0 || c.Duration > MaxDuration {
+	switch n := len(c.Regions); {
+	case c.Duration <= 0 || c.Duration > MaxDuration:
 		return fmt.Errorf("sim: duration %v: want more than 0 and at most %v", c.Duration, MaxDuration)
-	}
-	if c.Settle < 0 || c.Settle > MaxDuration {
+	case c.Settle < 0 || c.Settle > MaxDuration:
 		return fmt.Errorf("sim: settle %v: want 0 to %v", c.Settle, MaxDuration)
-	}
-	if n := len(c.Regions); n < 1 || n > MaxRegions {
+	case n < 1 || n > MaxRegions:
 		return fmt.Errorf("sim: %d regions: want 1 to %d", n, MaxRegions)
 	}
 	for i, r := range c.Regions {
 		if r.Name == "" || r.Daemons < 1 {
 			return fmt.Errorf("sim: region %d %q of %d daemons: want a name and at least one", i, r.Name, r.Daemons)
 		}
-		for _, o := range c.Regions[:i] {
-			if o.Name == r.Name {
-				return fmt.Errorf("sim: two regions %q", r.Name)
-			}
+		if slices.ContainsFunc(c.Regions[:i], func(o Region) bool { return o.Name == r.Name }) {
+			return fmt.Errorf("sim: two regions %q", r.Name)
 		}
 	}
-	if n := c.Daemons(); n > MaxDaemons {
+	switch n := c.Daemons(); {
+	case n > MaxDaemons:
 		return fmt.Errorf("sim: %d daemons: want at most %d", n, MaxDaemons)
-	}
-	if c.Shards < 1 || c.Shards > node.MaxShards || c.Shards&(c.Shards-1) != 0 {
+	case c.Shards < 1 || c.Shards > node.MaxShards || c.Shards&(c.Shards-1) != 0:
 		return fmt.Errorf("sim: %d shards: want a power of two from 1 to %d", c.Shards, node.MaxShards)
-	}
-	if c.Rules == nil {
+	case c.Rules == nil:
 		return fmt.Errorf("sim: no rules")
-	}
-	if int(c.Policy) >= policyKinds {
+	case int(c.Policy) >= policyKinds:
 		return fmt.Errorf("sim: unknown policy %d", c.Policy)
 	}
+	parts := []func() error{c.validateRights, c.Strict.validate, c.Network.validate, c.validateWorkloads, c.validateFaults}
 	if c.Grid != nil {
-		if err := c.Grid.Validate(); err != nil {
+		parts = slices.Insert(parts, 0, c.Grid.Validate)
+	}
+	for _, validate := range parts {
+		if err := validate(); err != nil {
 			return err
 		}
 	}
-	if err := c.validateRights(); err != nil {
-		return err
-	}
-	if err := c.Strict.validate(); err != nil {
-		return err
-	}
-	if err := c.Network.validate(); err != nil {
-		return err
+	return nil
+}
+
+func (c *Config) validateWorkloads() error {
+	if len(c.Workloads) > MaxWorkloads {
+		return fmt.Errorf("sim: %d workloads: want at most %d", len(c.Workloads), MaxWorkloads)
 	}
 	for i := range c.Workloads {
 		if err := c.Workloads[i].Validate(); err != nil {
 			return fmt.Errorf("sim: workload %d: %w", i, err)
 		}
 	}
-	return c.validateFaults()
+	return nil
 }
 
 func (n *Network) validate() error {
-	links := []Link{n.Region, n.Across}
-	for _, r := range n.Links {
-		links = append(links, r.Link)
+	err := cmp.Or(n.Region.validate(), n.Across.validate())
+	for i := range n.Links {
+		err = cmp.Or(err, n.Links[i].Link.validate())
 	}
-	for _, l := range links {
-		if err := l.validate(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 func (l *Link) validate() error {
@@ -241,9 +234,6 @@ func (l *Link) validate() error {
 }
 
 func (c *Config) validateFaults() error {
-	if len(c.Workloads) > MaxWorkloads {
-		return fmt.Errorf("sim: %d workloads: want at most %d", len(c.Workloads), MaxWorkloads)
-	}
 	if len(c.Faults) > MaxFaults {
 		return fmt.Errorf("sim: %d faults: want at most %d", len(c.Faults), MaxFaults)
 	}

@@ -169,8 +169,11 @@ type faults struct {
 	rng    *rand.Rand
 }
 
-// begin lets fault i happen.
+// begin lets fault i happen, unless the liveness phase has begun.
 func (a *faults) begin(w *World, i int) {
+	if w.healed {
+		return
+	}
 	f := &w.cfg.Faults[i]
 	kind := &faultKinds[f.Kind]
 	a.active = append(a.active, i)

@@ -25,13 +25,8 @@ const (
 	evSuspect                  // a fault takes others for dead; arg: fault
 )
 
-var eventNames = [...]string{
-	"deliver", "wake", "arrival", "retry", "member", "fault",
-	"recover", "start", "resume", "rules", "views", "sample", "stored",
-	"call", "suspect",
-}
-
-func (k eventKind) String() string { return eventNames[k] }
+// String names the kind, for the report of a panic.
+func (k eventKind) String() string { return eventKinds[k].name }
 
 // event is something that will happen at a virtual time. Events of one time
 // happen in the order in which they were made.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/georld/rld/internal/sat"
@@ -100,13 +101,11 @@ func (c *Config) sets() []*rules.Set {
 }
 
 // anyRights reports whether some rule of some set of the run has rights.
-func (c *Config) HasRights() bool {
-	for _, set := range c.sets() {
-		for _, r := range set.Rules() {
-			if r.Limit != nil && r.Limit.HasRights() {
-				return true
-			}
-		}
-	}
-	return false
+func (c *Config) HasRights() bool { return c.anyLimit((*rules.Limit).HasRights) }
+
+// anyLimit reports whether a condition holds for a limit of any set of the run.
+func (c *Config) anyLimit(holds func(*rules.Limit) bool) bool {
+	return slices.ContainsFunc(c.sets(), func(set *rules.Set) bool {
+		return slices.ContainsFunc(set.Rules(), func(r *rules.Rule) bool { return r.Limit != nil && holds(r.Limit) })
+	})
 }

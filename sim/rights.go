@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/georld/rld/gossip"
@@ -162,15 +161,6 @@ func (d *Daemon) postRights(w *World, m *agent.Message) {
 		w.network.traffic.Rights++
 		w.network.traffic.RightsBytes += uint64(len(frame))
 		w.network.send(w, d.Index, is.daemon, is.name, frame)
-	}
-}
-
-// agentEvents names what happened to rights agents, for Result.Seen.
-func (w *World) agentEvents(seen map[string]uint64) {
-	for k, n := range w.agents {
-		if n > 0 {
-			seen["rights_"+strings.ReplaceAll(agent.EventKind(k).String(), " ", "_")] = n
-		}
 	}
 }
 

@@ -3,9 +3,13 @@ package sim
 import (
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/breaker"
+	"github.com/georld/rld/quota/agent"
+	"github.com/georld/rld/sticky/quorum"
 )
 
 // Options selects the findings of a run beside its result.
@@ -158,13 +162,7 @@ func (w *World) result() *Result {
 	if t.decisions > 0 {
 		r.BytesPerDecision = float64(w.network.traffic.Bytes) / float64(t.decisions)
 	}
-	for _, k := range gossip.EventKinds() {
-		if w.seen[k] > 0 {
-			r.Seen[k.String()] = w.seen[k]
-		}
-	}
-	w.agentEvents(r.Seen)
-	w.acceptorEvents(r.Seen)
+	w.addSeen(r.Seen)
 	r.Rights = w.rightsResult()
 	r.Strict = w.strictResult()
 	if w.series.on {
@@ -176,6 +174,22 @@ func (w *World) result() *Result {
 	r.Auditors = append(r.Auditors, w.network.traffic.audit(), w.cfg.Expect.audit(w, r))
 	r.TraceHash = w.trace.sum()
 	return r
+}
+
+// addSeen adds the numbers of all events of replicas, rights agents, acceptors
+// and breakers by name.
+func (w *World) addSeen(seen map[string]uint64) {
+	add := func(counts []uint64, prefix string, name func(kind int) string) {
+		for k, n := range counts {
+			if n > 0 {
+				seen[prefix+strings.ReplaceAll(name(k), " ", "_")] = n
+			}
+		}
+	}
+	add(w.seen[:], "", func(k int) string { return gossip.EventKind(k).String() })
+	add(w.agents[:], "rights_", func(k int) string { return agent.EventKind(k).String() })
+	add(w.acceptors[:], "strict_", func(k int) string { return quorum.EventKind(k).String() })
+	add(w.breakers[:], "breaker_", func(k int) string { return breaker.State(k).String() })
 }
 
 // audit reports on the codec: damaged frames are refused, others are not.

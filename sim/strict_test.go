@@ -118,7 +118,7 @@ func TestBreakersOpenAndClose(t *testing.T) {
 		t.Errorf("%d calls failed after the network partition", failed)
 	}
 	seen := make(map[string]uint64)
-	w.acceptorEvents(seen)
+	w.addSeen(seen)
 	if seen["breaker_open"] < 3 || seen["breaker_half_open"] < seen["breaker_open"] || seen["breaker_closed"] == 0 {
 		t.Errorf("%v", seen)
 	}

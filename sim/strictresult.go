@@ -1,12 +1,8 @@
 package sim
 
 import (
-	"strings"
 	"time"
 
-	"github.com/georld/rld/sticky/quorum"
-
-	"github.com/georld/rld/internal/breaker"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
@@ -118,35 +114,9 @@ func (w *World) strictResult() *StrictResult {
 	return &r
 }
 
-// acceptorEvents adds the events of acceptors and breakers to Result.Seen.
-func (w *World) acceptorEvents(seen map[string]uint64) {
-	for k, n := range w.acceptors {
-		if n > 0 {
-			seen["strict_"+strings.ReplaceAll(quorum.EventKind(k).String(), " ", "_")] = n
-		}
-	}
-	for state, n := range w.breakers {
-		if n > 0 {
-			seen["breaker_"+breaker.State(state).String()] = n
-		}
-	}
-}
-
-// anyOwners reports whether some rule of some set of the run is counted at
-// owners.
+// HasOwners reports whether some rule of some set of the run has owners.
 func (c *Config) HasOwners() bool {
-	if !c.Policy.HasRights() {
-		return false
-	}
-	homed := func(r *rules.Rule) bool { return r.Limit != nil && r.Limit.Homed() }
-	for _, set := range c.sets() {
-		for _, r := range set.Rules() {
-			if homed(r) {
-				return true
-			}
-		}
-	}
-	return false
+	return c.Policy.HasRights() && c.anyLimit((*rules.Limit).Homed)
 }
 
 // unreached reports whether an answer was given without the owner of a key.

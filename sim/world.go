@@ -212,49 +212,39 @@ func (w *World) runUntil(end time.Duration) {
 		w.now, w.doing = e.at, e
 		w.count++
 		w.trace.event(e)
-		w.happen(e)
+		eventKinds[e.kind].happen(w, e.arg)
 	}
 	if w.failed == nil {
 		w.now = max(w.now, end)
 	}
 }
 
-func (w *World) happen(e event) {
-	switch e.kind {
-	case evDeliver:
-		w.network.arrive(w, e.arg)
-	case evWake:
-		w.wake(w.daemons[e.arg], e.at)
-	case evArrival:
-		w.load.arrive(w, int(e.arg))
-	case evRetry:
-		w.load.retry(w, e.arg)
-	case evMember:
-		w.membership.learn(w, w.membership.changes.take(e.arg))
-	case evFault:
-		if !w.healed {
-			w.faults.begin(w, int(e.arg))
-		}
-	case evRecover:
-		w.faults.end(w, int(e.arg))
-	case evStart:
-		if err := w.start(w.daemons[e.arg]); err != nil {
-			w.failed = err
-		}
-	case evResume:
-		w.resume(w.daemons[e.arg])
-	case evRules:
-		w.adopt(w.adoptions.take(e.arg))
-	case evViews:
-		w.views.sample(w)
-	case evSample:
-		w.series.sample(w)
-	case evStored:
-		w.stored(e.arg)
-	case evCall:
-		w.goOn(w.woken.take(e.arg))
-	case evSuspect:
-		w.faults.turn(w, int(e.arg))
+// eventKinds holds the name of each kind of event and the step that it makes.
+var eventKinds = [...]struct {
+	name   string
+	happen func(w *World, arg int32)
+}{
+	evDeliver: {"deliver", func(w *World, arg int32) { w.network.arrive(w, arg) }},
+	evWake:    {"wake", func(w *World, arg int32) { w.wake(w.daemons[arg], w.now) }},
+	evArrival: {"arrival", func(w *World, arg int32) { w.load.arrive(w, int(arg)) }},
+	evRetry:   {"retry", func(w *World, arg int32) { w.load.retry(w, arg) }},
+	evMember:  {"member", func(w *World, arg int32) { w.membership.learn(w, w.membership.changes.take(arg)) }},
+	evFault:   {"fault", func(w *World, arg int32) { w.faults.begin(w, int(arg)) }},
+	evRecover: {"recover", func(w *World, arg int32) { w.faults.end(w, int(arg)) }},
+	evStart:   {"start", func(w *World, arg int32) { w.fail(w.start(w.daemons[arg])) }},
+	evResume:  {"resume", func(w *World, arg int32) { w.resume(w.daemons[arg]) }},
+	evRules:   {"rules", func(w *World, arg int32) { w.adopt(w.adoptions.take(arg)) }},
+	evViews:   {"views", func(w *World, _ int32) { w.views.sample(w) }},
+	evSample:  {"sample", func(w *World, _ int32) { w.series.sample(w) }},
+	evStored:  {"stored", (*World).stored},
+	evCall:    {"call", func(w *World, arg int32) { w.goOn(w.woken.take(arg)) }},
+	evSuspect: {"suspect", func(w *World, arg int32) { w.faults.turn(w, int(arg)) }},
+}
+
+// fail ends the run with an error, nil for none.
+func (w *World) fail(err error) {
+	if err != nil {
+		w.failed = err
 	}
 }
 

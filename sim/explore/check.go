@@ -36,14 +36,14 @@ func (e *explorer) checkHistory(was, is *history) error {
 			if e.over(f.window, e.now(is.in.tick)) {
 				continue
 			}
-			if now, _ := is.knows(f.kind, f.incarnation, f.window); now < f.hits {
+			if now := hitsOf(is.facts, f.kind, f.incarnation, f.window); now < f.hits {
 				return e.violated("%s knew %d of %s and now %d", name, f.hits, e.owner(f.incarnation), now)
 			}
 		}
 	}
 	own := e.incarnationOf(is.daemon, is.cast[is.daemon])
 	for _, b := range is.counted {
-		if now, _ := is.knows(gossip.Daemon, b.incarnation, b.window); b.incarnation == own && now != b.hits && !e.over(b.window, e.now(is.in.tick)) {
+		if now := hitsOf(is.facts, gossip.Daemon, b.incarnation, b.window); b.incarnation == own && now != b.hits && !e.over(b.window, e.now(is.in.tick)) {
 			return e.violated("%s counted %d itself and knows %d of them", name, b.hits, now)
 		}
 	}
@@ -100,14 +100,14 @@ func (e *explorer) minted(now time.Duration) uint64 {
 	return (ms*uint64(e.scope.Limit) + uint64(e.width()) - 1) / uint64(e.width())
 }
 
-// knows returns the count of an incarnation that a daemon holds.
-func (h *history) knows(k gossip.Kind, s crdt.Incarnation, window int64) (uint64, bool) {
-	for i := range h.facts {
-		if f := &h.facts[i]; f.kind == k && f.incarnation == s && f.window == window {
-			return f.hits, true
+// hitsOf returns the count of an incarnation in a window, 0 for none.
+func hitsOf(facts []fact, k gossip.Kind, s crdt.Incarnation, window int64) uint64 {
+	for i := range facts {
+		if f := &facts[i]; f.kind == k && f.incarnation == s && f.window == window {
+			return f.hits
 		}
 	}
-	return 0, false
+	return 0
 }
 
 // known is all that a daemon knows of a window.
@@ -259,15 +259,7 @@ func (e *explorer) checkClaims(m *moment, daemon int) error {
 }
 
 // alone reports whether a daemon is the only one of its region.
-func (e *explorer) alone(daemon int) bool {
-	n := 0
-	for _, r := range e.regions {
-		if r == e.regions[daemon] {
-			n++
-		}
-	}
-	return n == 1
-}
+func (e *explorer) alone(daemon int) bool { return e.scope.Regions[e.regionIndex(daemon)] == 1 }
 
 func (e *explorer) checkClaim(m *moment, h *history, c ageClaim, kind gossip.Kind, incarnation crdt.Incarnation) error {
 	for d := range e.names {
@@ -277,7 +269,7 @@ func (e *explorer) checkClaim(m *moment, h *history, c ageClaim, kind gossip.Kin
 				continue
 			}
 			for _, b := range o.counted {
-				known, _ := h.knows(kind, incarnation, b.window)
+				known := hitsOf(h.facts, kind, incarnation, b.window)
 				if b.incarnation == c.peer && known < b.hits && !e.over(b.window, e.now(h.in.tick)) {
 					return e.violated("%s claims to know what %s counted before %v, and knows %d of %d",
 						e.names[h.daemon], e.owner(c.peer), c.until, known, b.hits)

@@ -48,7 +48,7 @@ type history struct {
 	cast    cast // as the daemon knows it; its own process among them
 	sent    []int32
 	facts   []fact     // the counts that it holds, in the order of cells
-	counted []tallied  // what its processes counted
+	counted []fact     // what its processes counted
 	asked   verdict    // of inAsk
 	ages    []ageClaim // of its links
 
@@ -57,16 +57,10 @@ type history struct {
 	live *process
 }
 
-// fact is a count of an incarnation in a window that a daemon holds.
+// fact is a count of an incarnation in a window: one that a daemon holds, or
+// that a process itself made.
 type fact struct {
 	kind        gossip.Kind
-	incarnation crdt.Incarnation
-	window      int64
-	hits        uint64
-}
-
-// tallied is the count of a process in a window.
-type tallied struct {
 	incarnation crdt.Incarnation
 	window      int64
 	hits        uint64
@@ -387,9 +381,9 @@ func (e *explorer) ask(p *process, at node.Instant, h *history) error {
 	}
 	incarnation := p.node.Incarnation()
 	h.counted = slices.Clone(h.counted)
-	i := slices.IndexFunc(h.counted, func(b tallied) bool { return b.incarnation == incarnation && b.window == h.asked.window })
+	i := slices.IndexFunc(h.counted, func(b fact) bool { return b.incarnation == incarnation && b.window == h.asked.window })
 	if i < 0 {
-		i, h.counted = len(h.counted), append(h.counted, tallied{incarnation: incarnation, window: h.asked.window})
+		i, h.counted = len(h.counted), append(h.counted, fact{kind: gossip.Daemon, incarnation: incarnation, window: h.asked.window})
 	}
 	h.counted[i].hits++
 	return nil

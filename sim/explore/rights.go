@@ -2,6 +2,7 @@ package explore
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/georld/rld/gossip"
@@ -37,19 +38,14 @@ var _ node.Allotments = (*shares)(nil)
 // sharesOf returns those of a process that starts.
 func (e *explorer) sharesOf(daemon int, run uint8, now time.Duration) *shares {
 	s := &shares{unfenced: run == 0 || e.scope.mutation.noFence, fence: e.millis(now)}
-	s.regions = uint64(len(e.scope.Regions))
-	for d := range e.names {
-		if e.regions[d] != e.regions[daemon] {
-			continue
-		}
-		if d < daemon {
-			s.daemon++
-		}
-		s.daemons++
-	}
-	s.region = uint64(e.regions[daemon][0] - 'a')
+	r := e.regionIndex(daemon)
+	s.regions, s.region = uint64(len(e.scope.Regions)), uint64(r)
+	s.daemons, s.daemon = uint64(e.scope.Regions[r]), uint64(daemon-slices.Index(e.regions, e.regions[daemon]))
 	return s
 }
+
+// regionIndex returns the number of a daemon's region.
+func (e *explorer) regionIndex(daemon int) int { return int(e.regions[daemon][0] - 'a') }
 
 // part is that of the k-th of n; the parts sum to the whole.
 func part(whole, n, k uint64) uint64 { return (whole + n - 1 - k) / n }
@@ -95,12 +91,7 @@ func (e *explorer) checkRow(h *history) error {
 			received += f.hits
 		}
 	}
-	used := uint64(0)
-	for _, b := range h.counted {
-		if b.incarnation == own && b.window == window {
-			used = b.hits
-		}
-	}
+	used := hitsOf(h.counted, gossip.Daemon, own, window)
 	e.out.Given = max(e.out.Given, given)
 	base, _ := e.sharesOf(h.daemon, run, e.now(e.startOf(h))).Allotment(0, e.total(), window, 0, false)
 	if used+given > base+received {
@@ -134,7 +125,7 @@ func (e *explorer) checkTransfer(m *moment, h *history, f *fact) error {
 		if o.cast[giver] != run {
 			continue // of a later process
 		}
-		charged, _ := o.knows(gossip.Given, own, f.window)
+		charged := hitsOf(o.facts, gossip.Given, own, f.window)
 		if f.hits > charged && !e.over(f.window, e.now(o.in.tick)) {
 			return e.violated("%s was given %d rights by %s, which was charged %d",
 				e.names[h.daemon], f.hits, e.owner(f.incarnation), charged)
