@@ -31,8 +31,7 @@ import (
 type admittedAuditor struct {
 	finding
 	policy sim.Policy
-	found  []*exceeded // in the order in which they came
-	byRule map[rules.ID]*exceeded
+	rules  perRule[exceeded]
 }
 
 // spent is the auditor's account of a counter.
@@ -47,14 +46,13 @@ type spent struct {
 
 // exceeded is how often a rule admitted more than its rights sum to.
 type exceeded struct {
-	name    string
 	windows uint64
 	worst   float64 // as a ratio of the total
 	allowed float64 // b
 }
 
 func admitted(a *sim.Auditor, t *truth) {
-	x := &admittedAuditor{finding: finding{a, t}, policy: t.world.Config().Policy, byRule: make(map[rules.ID]*exceeded)}
+	x := &admittedAuditor{finding: finding{a, t}, policy: t.world.Config().Policy, rules: newPerRule[exceeded]()}
 	a.Decided, a.Fill = x.decided, x.fill
 }
 
@@ -84,7 +82,7 @@ func (a *admittedAuditor) decided(d *sim.Decided) {
 	s.worst = max(s.worst, used/max(1, bound)-1)
 	if !a.ok(!a.policy.HasRights()) {
 		a.fail("%s admitted %d hits of %s (%v) in %d: %.6g of at most %.6g; its rights sum to %.6g, clocks are %v apart",
-			d.Daemon.Name, e.admitted, s.name, l.Algorithm, e.window.start, used, bound, total, a.skew())
+			d.Daemon.Name, e.admitted, sim.RuleName(d.Rule), l.Algorithm, e.window.start, used, bound, total, a.skew())
 	}
 }
 
@@ -236,12 +234,7 @@ func (m *meter) bound(step, skew time.Duration) float64 {
 
 // rule returns the findings about the rule of a decision.
 func (a *admittedAuditor) rule(d *sim.Decided) *exceeded {
-	s := a.byRule[d.Rule.ID]
-	if s == nil {
-		s = &exceeded{name: sim.RuleName(d.Rule)}
-		a.byRule[d.Rule.ID] = s
-		a.found = append(a.found, s)
-	}
+	s := a.rules.of(d.Rule)
 	if l := d.Limit; l.Requests > 0 {
 		s.allowed = max(s.allowed, float64(a.totalOf(l))/float64(l.Requests)-1)
 	}
@@ -249,11 +242,10 @@ func (a *admittedAuditor) rule(d *sim.Decided) *exceeded {
 }
 
 func (a *admittedAuditor) fill(r *sim.Result) {
-	for _, s := range a.found {
-		for i := range r.Rules {
-			if row := &r.Rules[i]; row.Rule == s.name {
-				row.Budget, row.Exceeded, row.ExceededWorst = s.allowed, s.windows, s.worst
-			}
+	for i := range r.Rules {
+		row := &r.Rules[i]
+		if s := a.rules.byName[row.Rule]; s != nil {
+			row.Budget, row.Exceeded, row.ExceededWorst = s.allowed, s.windows, s.worst
 		}
 	}
 }

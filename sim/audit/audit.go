@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"
 )
 
@@ -64,6 +65,26 @@ func (f *finding) ok(held bool) bool {
 }
 
 func (f *finding) fail(format string, args ...any) { f.Fail(f.world.Now(), format, args...) }
+
+// perRule keeps a record of each rule.
+type perRule[T any] struct {
+	byID   map[rules.ID]*T
+	byName map[string]*T // by sim.RuleName
+}
+
+func newPerRule[T any]() perRule[T] {
+	return perRule[T]{make(map[rules.ID]*T), make(map[string]*T)}
+}
+
+// of returns the record of a rule, a new one at first.
+func (p *perRule[T]) of(r *rules.Rule) *T {
+	s := p.byID[r.ID]
+	if s == nil {
+		s = new(T)
+		p.byID[r.ID], p.byName[sim.RuleName(r)] = s, s
+	}
+	return s
+}
 
 // unknown is the time of what never happened.
 const unknown = time.Duration(-1 << 63)

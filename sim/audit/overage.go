@@ -27,13 +27,11 @@ import (
 // admitted; a bucket that forgives such charges is left out.
 type overageAuditor struct {
 	finding
-	byRule map[rules.ID]*ruleOverage
-	rules  []*ruleOverage // in the order in which they came
+	rules perRule[ruleOverage]
 }
 
 // ruleOverage is the finding about one rule.
 type ruleOverage struct {
-	name                string
 	windows             uint64
 	reached             uint64
 	worst, bound        float64 // of the worst window, as ratios of the limit
@@ -43,19 +41,9 @@ type ruleOverage struct {
 }
 
 func overage(a *sim.Auditor, t *truth) {
-	o := &overageAuditor{finding: finding{a, t}, byRule: make(map[rules.ID]*ruleOverage)}
+	o := &overageAuditor{finding: finding{a, t}, rules: newPerRule[ruleOverage]()}
 	t.closed = append(t.closed, o.close)
 	a.Decided, a.Sample, a.Fill = o.decided, o.sample, o.fill
-}
-
-func (a *overageAuditor) rule(r *rules.Rule) *ruleOverage {
-	s := a.byRule[r.ID]
-	if s == nil {
-		s = &ruleOverage{name: sim.RuleName(r)}
-		a.byRule[r.ID] = s
-		a.rules = append(a.rules, s)
-	}
-	return s
 }
 
 // decided checks an admission, and counts denials without need.
@@ -64,7 +52,7 @@ func (a *overageAuditor) decided(d *sim.Decided) {
 	if !a.checkable(d) || d.Rule == nil {
 		return
 	}
-	s := a.rule(d.Rule)
+	s := a.rules.of(d.Rule)
 	s.requested += d.Hits
 	if d.Status.Over && !l.CarryDebt && e.usage.before+float64(d.Hits) <= float64(quota.Of(l).Capacity()) {
 		s.falsely += d.Hits
@@ -86,7 +74,7 @@ func (a *overageAuditor) decided(d *sim.Decided) {
 	bound := a.unheld(d)
 	if !a.ok(over <= bound) {
 		a.fail("%s admitted %d hits of %s in %d: %.6g over a limit of %.6g, and it lacks counts of %.6g",
-			d.Daemon.Name, e.admitted, s.name, e.window.start, over, limit, bound)
+			d.Daemon.Name, e.admitted, sim.RuleName(d.Rule), e.window.start, over, limit, bound)
 	}
 	a.note(s, d, bound)
 }
@@ -183,7 +171,7 @@ func (a *overageAuditor) note(s *ruleOverage, d *sim.Decided, bound float64) {
 // close adds a window that is over.
 func (a *overageAuditor) close(c *counter, w *window) {
 	if c.rule != nil {
-		a.rule(c.rule).add(&w.summary)
+		a.rules.of(c.rule).add(&w.summary)
 	}
 }
 
@@ -204,32 +192,30 @@ func (s *ruleOverage) add(w *summary) {
 
 // sample fills in the worst of the step that ends.
 func (a *overageAuditor) sample(out *sim.Series) {
-	for _, s := range a.rules {
-		for i := range out.Rules {
-			if row := &out.Rules[i]; row.Rule == s.name && len(row.Overage) > 0 {
-				row.Overage[len(row.Overage)-1], row.Bound[len(row.Bound)-1] = s.stepOver, s.stepBound
-			}
+	for i := range out.Rules {
+		row := &out.Rules[i]
+		if s := a.rules.byName[row.Rule]; s != nil && len(row.Overage) > 0 {
+			row.Overage[len(row.Overage)-1], row.Bound[len(row.Bound)-1] = s.stepOver, s.stepBound
+			s.stepOver, s.stepBound = 0, 0
 		}
-		s.stepOver, s.stepBound = 0, 0
 	}
 }
 
 // fill adds the windows that are left and completes the rules of a result.
 func (a *overageAuditor) fill(r *sim.Result) {
 	a.closeAll(a.close)
-	for _, s := range a.rules {
-		for i := range r.Rules {
-			row := &r.Rules[i]
-			if row.Rule != s.name {
-				continue
-			}
-			row.Windows, row.OverageRatioMax, row.Bound = s.windows, s.worst, min(s.bound, math.MaxFloat64)
-			if s.reached > 0 {
-				row.OverageRatioMean = s.sum / float64(s.reached)
-			}
-			if s.requested > 0 {
-				row.FalseDenialRatio = float64(s.falsely) / float64(s.requested)
-			}
+	for i := range r.Rules {
+		row := &r.Rules[i]
+		s := a.rules.byName[row.Rule]
+		if s == nil {
+			continue
+		}
+		row.Windows, row.OverageRatioMax, row.Bound = s.windows, s.worst, min(s.bound, math.MaxFloat64)
+		if s.reached > 0 {
+			row.OverageRatioMean = s.sum / float64(s.reached)
+		}
+		if s.requested > 0 {
+			row.FalseDenialRatio = float64(s.falsely) / float64(s.requested)
 		}
 	}
 }

@@ -106,8 +106,8 @@ func (s *scenario) expect(n *yamlpos.Node) {
 	x := &s.cfg.Expect
 	known := []field{
 		{"bound", s.flag(&x.Bound, "bound")},
-		{"seen", func(v *yamlpos.Node) { x.Seen = s.kinds(v) }},
-		{"not_seen", func(v *yamlpos.Node) { x.NotSeen = s.kinds(v) }},
+		{"seen", listOf(s, "a list of events", "event", gossip.EventKinds(), &x.Seen)},
+		{"not_seen", listOf(s, "a list of events", "event", gossip.EventKinds(), &x.NotSeen)},
 	}
 	for i := range sim.Figures {
 		known = append(known, field{sim.Figures[i].Name, func(v *yamlpos.Node) {
@@ -131,18 +131,5 @@ func (s *scenario) figure(n *yamlpos.Node, f *sim.Figure) (out float64) {
 	default:
 		s.number(&out, f.Name, 0, 1e9)(n)
 	}
-	return out
-}
-
-// kinds reads names of the replicas' events.
-func (s *scenario) kinds(n *yamlpos.Node) []gossip.EventKind {
-	var names []string
-	for _, k := range gossip.EventKinds() {
-		names = append(names, k.String())
-	}
-	var out []gossip.EventKind
-	s.list(n, "a list of events", len(names), func(item *yamlpos.Node) {
-		s.word("event", names, func(i int) { out = append(out, gossip.EventKind(i)) })(item)
-	})
 	return out
 }

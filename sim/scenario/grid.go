@@ -17,18 +17,8 @@ func (s *scenario) grid(n *yamlpos.Node) {
 	var sizes *yamlpos.Node
 	s.fields(
 		n, "grid",
-		field{"policies", func(v *yamlpos.Node) {
-			g.Policies = nil
-			s.list(v, "policies", len(sim.Policies()), func(item *yamlpos.Node) {
-				s.word("policy", words(sim.Policies()), func(i int) { g.Policies = append(g.Policies, sim.Policy(i)) })(item)
-			})
-		}},
-		field{"patterns", func(v *yamlpos.Node) {
-			g.Patterns = nil
-			s.list(v, "patterns", len(grid.Patterns()), func(item *yamlpos.Node) {
-				s.word("pattern", words(grid.Patterns()), func(i int) { g.Patterns = append(g.Patterns, grid.Pattern(i)) })(item)
-			})
-		}},
+		field{"policies", listOf(s, "policies", "policy", sim.Policies(), &g.Policies)},
+		field{"patterns", listOf(s, "patterns", "pattern", grid.Patterns(), &g.Patterns)},
 		field{"sizes", func(v *yamlpos.Node) { sizes = v }},
 		field{"windows", s.int(&g.Windows, "windows", 1, grid.MaxWindows)},
 	)

@@ -288,3 +288,12 @@ func words[T fmt.Stringer](all []T) []string {
 	}
 	return out
 }
+
+// listOf returns a reader of a list of some of the values of a type, by their
+// words. The names of the list and of an item are for messages.
+func listOf[T fmt.Stringer](s *scenario, list, item string, all []T, out *[]T) func(*yamlpos.Node) {
+	return func(n *yamlpos.Node) {
+		*out = nil
+		s.list(n, list, len(all), s.word(item, words(all), func(i int) { *out = append(*out, all[i]) }))
+	}
+}
