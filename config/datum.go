@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -47,6 +48,36 @@ func textsDatum(texts []string) datum {
 		list[i] = textDatum(t)
 	}
 	return listDatum(list...)
+}
+
+// mapDatumOf returns the map that a JSON text holds, in its order; an empty one
+// for no text.
+func mapDatumOf(text string) datum {
+	if text == "" {
+		return mapDatum()
+	}
+	return jsonDatum(json.NewDecoder(strings.NewReader(text)))
+}
+
+// jsonDatum reads the next value. The text is the result of json.Marshal.
+func jsonDatum(d *json.Decoder) datum {
+	out := listDatum()
+	switch t, _ := d.Token(); t {
+	case json.Delim('{'):
+		for out.form = mapped; d.More(); {
+			key, _ := d.Token()
+			out.pairs = append(out.pairs, pair{key: fmt.Sprint(key), datum: jsonDatum(d)})
+		}
+	case json.Delim('['):
+		for d.More() {
+			out.list = append(out.list, jsonDatum(d))
+		}
+	default:
+		_, bare := t.(bool)
+		return datum{text: fmt.Sprint(t), bare: bare}
+	}
+	_, _ = d.Token() // the closing bracket
+	return out
 }
 
 // empty reports whether d is a list or a map of nothing.

@@ -18,7 +18,7 @@ func regionMap(p *[]Region) value {
 		set:   func(string) error { return errors.New("must be a map of regions, each with peers and weight") },
 		get:   func() string { return regionsText(*p) },
 		read:  func(c *yamlpos.Collector) yamlpos.Reader { return readRegions(c, p) },
-		datum: func() datum { return regionsDatum(*p) },
+		datum: func() datum { return mapDatumOf(regionsText(*p)) },
 	}
 }
 
@@ -81,22 +81,4 @@ func regionsText(regions []Region) string {
 		out[i] = strconv.Quote(r.Name) + ":" + string(text)
 	}
 	return "{" + strings.Join(out, ",") + "}"
-}
-
-func regionsDatum(regions []Region) datum {
-	pairs := make([]pair, len(regions))
-	for i, r := range regions {
-		var body []pair
-		if len(r.Peers) > 0 {
-			body = append(body, pair{key: "peers", datum: textsDatum(r.Peers)})
-		}
-		if r.Weight != 0 {
-			body = append(body, pair{key: "weight", datum: textDatum(r.Weight.String())})
-		}
-		if r.Added {
-			body = append(body, pair{key: "added", datum: datum{text: "true", bare: true}})
-		}
-		pairs[i] = pair{key: r.Name, datum: mapDatum(body...)}
-	}
-	return mapDatum(pairs...)
 }

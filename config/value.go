@@ -32,18 +32,19 @@ type value struct {
 
 // mapping is the mapping of /api/v1/rate_limit, which only a file can give.
 func mapping(p *web.Mapping) value {
+	get := func() string {
+		b, err := json.Marshal(*p)
+		if err != nil {
+			return err.Error()
+		}
+		return string(b)
+	}
 	return value{
-		kind: "map",
-		set:  func(string) error { return errors.New("must be a map of domain and descriptors") },
-		get: func() string {
-			b, err := json.Marshal(*p)
-			if err != nil {
-				return err.Error()
-			}
-			return string(b)
-		},
+		kind:  "map",
+		set:   func(string) error { return errors.New("must be a map of domain and descriptors") },
+		get:   get,
 		read:  func(c *yamlpos.Collector) yamlpos.Reader { return readMapping(c, p) },
-		datum: func() datum { return mappingDatum(p) },
+		datum: func() datum { return mapDatumOf(get()) },
 	}
 }
 
@@ -73,27 +74,6 @@ func readMapping(c *yamlpos.Collector, out *web.Mapping) yamlpos.Reader {
 		}
 		return ok
 	}
-}
-
-func mappingDatum(m *web.Mapping) datum {
-	var descriptors []datum
-	for _, entries := range m.Descriptors {
-		var list []datum
-		for _, e := range entries {
-			var pairs []pair
-			for _, p := range []struct{ key, text string }{
-				{"param", e.Param}, {"key", e.Key}, {"fallback", e.Fallback}, {"fallback_key", e.FallbackKey},
-			} {
-				if p.text != "" {
-					pairs = append(pairs, pair{key: p.key, datum: textDatum(p.text)})
-				}
-			}
-			list = append(list, mapDatum(pairs...))
-		}
-		descriptors = append(descriptors, listDatum(list...))
-	}
-	return mapDatum(pair{key: "domain", datum: textDatum(m.Domain)},
-		pair{key: "descriptors", datum: listDatum(descriptors...)})
 }
 
 func text(p *string, kind string) value {
