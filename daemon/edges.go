@@ -40,33 +40,31 @@ type edges struct {
 // serves while an address is in use.
 func (d *daemon) listen() (*edges, error) {
 	e := &edges{}
-	var open []net.Listener
-	add := func(to *net.Listener, network, addr, what, flag string) error {
-		lis, err := listen(network, addr)
+	add := func(to *net.Listener, open func(string) (net.Listener, error), addr, what, flag string) error {
+		lis, err := open(addr)
 		if err != nil {
 			return fmt.Errorf("%s listener: %w", what, listenProblem(err, addr, flag))
 		}
-		*to, open = lis, append(open, lis)
+		*to = lis
 		return nil
 	}
 	err := errors.Join(
-		add(&e.grpcLis, network(d.Config.GRPC.Addr), d.Config.GRPC.Addr, "gRPC", "--grpc-addr"),
-		add(&e.httpLis, network(d.Config.HTTP.Addr), d.Config.HTTP.Addr, "HTTP", "--http-addr"),
-		add(&e.adminLis, network(d.Config.Admin.Addr), d.Config.Admin.Addr, "admin", "--admin-addr"),
+		add(&e.grpcLis, listen, d.Config.GRPC.Addr, "gRPC", "--grpc-addr"),
+		add(&e.httpLis, listen, d.Config.HTTP.Addr, "HTTP", "--http-addr"),
+		add(&e.adminLis, listen, d.Config.Admin.Addr, "admin", "--admin-addr"),
 	)
 	if err == nil && d.Config.Region != "" {
-		err = d.listenPeers(&e.peerLis)
-	}
-	if err == nil && e.peerLis != nil {
-		open = append(open, e.peerLis)
+		open := d.Net.Listen
+		if open == nil {
+			open = listen
+		}
+		err = add(&e.peerLis, open, d.Config.Peer.Addr, "peer", "--peer-addr")
 	}
 	if err == nil && d.Config.GRPC.UDS != "" {
-		err = add(&e.udsLis, "unix", d.Config.GRPC.UDS, "gRPC unix socket", "--grpc-uds")
+		err = add(&e.udsLis, listenSocket, d.Config.GRPC.UDS, "gRPC unix socket", "--grpc-uds")
 	}
 	if err != nil {
-		for _, lis := range open {
-			lis.Close()
-		}
+		e.closeListeners()
 		return nil, err
 	}
 	d.makeServers(e)
@@ -86,13 +84,15 @@ func network(addr string) string {
 	return "tcp"
 }
 
-func listen(network, addr string) (net.Listener, error) {
-	if network == "unix" {
-		if err := removeStaleSocket(addr); err != nil {
-			return nil, err
-		}
+// listen opens a TCP listener.
+func listen(addr string) (net.Listener, error) { return net.Listen(network(addr), addr) }
+
+// listenSocket opens a Unix socket, and removes a stale one.
+func listenSocket(path string) (net.Listener, error) {
+	if err := removeStaleSocket(path); err != nil {
+		return nil, err
 	}
-	return net.Listen(network, addr)
+	return net.Listen("unix", path)
 }
 
 // errNoSocket is the error of a path that exists and is not a socket.
@@ -224,13 +224,18 @@ func (e *edges) stop(wait time.Duration) error {
 func (e *edges) close() error {
 	e.grpc.Stop()
 	err := errors.Join(e.web.Close(), e.admin.Close())
+	e.closeListeners()
+	e.serving.Wait()
+	return err
+}
+
+// closeListeners closes the open listeners.
+func (e *edges) closeListeners() {
 	for _, lis := range []net.Listener{e.grpcLis, e.udsLis, e.httpLis, e.adminLis, e.peerLis} {
 		if lis != nil {
 			lis.Close() // may be closed already
 		}
 	}
-	e.serving.Wait()
-	return err
 }
 
 func shutdown(ctx context.Context, s *http.Server) error {

@@ -3,7 +3,6 @@ package daemon
 import (
 	"cmp"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/georld/rld/sticky/lease"
@@ -62,21 +61,6 @@ func strictSettings(c *config.Config) replica.Config {
 		Region: c.Region, ForwardTimeout: c.Strict.ForwardTimeout, ForwardMargin: c.Strict.ForwardMargin,
 		Breaker: breaker.Config{Errors: uint32(b.Errors), Window: b.Window, Calls: uint32(b.Calls), Open: b.Open},
 	}
-}
-
-// listenPeers opens the listener for streams.
-func (d *daemon) listenPeers(to *net.Listener) error {
-	addr := d.Config.Peer.Addr
-	open := d.Net.Listen
-	if open == nil {
-		open = func(addr string) (net.Listener, error) { return listen(network(addr), addr) }
-	}
-	lis, err := open(addr)
-	if err != nil {
-		return fmt.Errorf("peer listener: %w", listenProblem(err, addr, "--peer-addr"))
-	}
-	*to = lis
-	return nil
 }
 
 // joinCluster connects the daemon to its cluster.

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"slices"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -183,12 +184,7 @@ func (c *StrictCall) giveUp() {
 
 // waitsFor reports whether a descriptor of a call waits for an owner already.
 func (c *StrictCall) waitsFor(owner crdt.Incarnation) bool {
-	for _, a := range c.attempts {
-		if a.owner == owner && !a.settled {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.attempts, func(a attempt) bool { return a.owner == owner && !a.settled })
 }
 
 // unreached reports whether a status was decided without the owner of its key,

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"slices"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -46,12 +47,8 @@ func (t *Table) onGrant(from crdt.Incarnation, g *sticky.LeaseGrant) bool {
 
 // settle ends a request that was answered, and those before it.
 func (x *lease) settle(mono time.Duration, id uint64) {
-	kept := x.requests[:0]
 	for _, q := range x.requests {
-		switch {
-		case q.id > id:
-			kept = append(kept, q)
-		case q.id == id:
+		if q.id == id {
 			trip := mono - q.at
 			if x.roundTrip == 0 {
 				x.roundTrip = trip
@@ -59,7 +56,7 @@ func (x *lease) settle(mono time.Duration, id uint64) {
 			x.roundTrip += (trip - x.roundTrip) / 8
 		}
 	}
-	x.requests = kept
+	x.requests = slices.DeleteFunc(x.requests, func(q request) bool { return q.id <= id })
 }
 
 // merge adds a grant to the lease. It returns false for a grant of a window

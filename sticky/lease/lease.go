@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"slices"
 	"time"
 
 	"github.com/georld/rld/internal/sat"
@@ -137,12 +138,7 @@ func (x *lease) denies(hits uint64, mono time.Duration) bool {
 
 // underWay reports whether a request is not answered yet.
 func (x *lease) underWay(id uint64) bool {
-	for i := range x.requests {
-		if x.requests[i].id == id {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(x.requests, func(q request) bool { return q.id == id })
 }
 
 // over reports whether nothing of the lease can matter any more.

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"slices"
 	"time"
 
 	"github.com/georld/rld/internal/sat"
@@ -98,13 +99,9 @@ func (x *lease) dropLost(mono time.Duration, owner crdt.Incarnation, within time
 	if x.roundTrip > 0 {
 		timeout = min(timeout, max(leastTimeout, 2*x.roundTrip+10*time.Millisecond))
 	}
-	kept := x.requests[:0]
-	for _, q := range x.requests {
-		if mono-q.at < timeout && (owner == 0 || owner == q.owner) {
-			kept = append(kept, q)
-		}
-	}
-	x.requests = kept
+	x.requests = slices.DeleteFunc(x.requests, func(q request) bool {
+		return mono-q.at >= timeout || owner != 0 && owner != q.owner
+	})
 }
 
 // spendLease uses rights of the lease, and requests more before none are left.

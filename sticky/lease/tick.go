@@ -1,6 +1,10 @@
 package lease
 
-import "github.com/georld/rld/sticky/route"
+import (
+	"slices"
+
+	"github.com/georld/rld/sticky/route"
+)
 
 // sweepLeast is the least number of entries that a Tick sweeps.
 const sweepLeast = 64
@@ -10,14 +14,10 @@ const sweepLeast = 64
 func (t *Table) Tick(at Now) {
 	t.at = at
 	v := t.env.Owners.Routing()
-	kept := t.active[:0]
-	for _, e := range t.active {
-		if e.active = t.tick(e, v); e.active {
-			kept = append(kept, e)
-		}
-	}
-	clear(t.active[len(kept):])
-	t.active = kept
+	t.active = slices.DeleteFunc(t.active, func(e *entry) bool {
+		e.active = t.tick(e, v)
+		return !e.active
+	})
 	t.sweep(max(len(t.all)/64, sweepLeast))
 }
 

@@ -5,6 +5,7 @@ import (
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
+	"slices"
 )
 
 // maxWaiters bounds the calls that wait for one entry.
@@ -66,12 +67,9 @@ func (e *entry) unreserve(byOwner bool, hits uint64) {
 
 // remove releases and forgets the waiter of a ticket.
 func (e *entry) remove(ticket uint64) {
-	for i := range e.waiters {
-		if w := &e.waiters[i]; w.ticket == ticket {
-			e.release(w)
-			e.waiters = append(e.waiters[:i], e.waiters[i+1:]...)
-			return
-		}
+	if w := e.waiter(ticket); w != nil {
+		e.release(w)
+		e.waiters = slices.DeleteFunc(e.waiters, func(w waiter) bool { return w.ticket == ticket })
 	}
 }
 

@@ -58,13 +58,12 @@ func (r *Acceptor) hold(accept *sticky.Accept, v *sticky.Accepted) {
 	}
 	ended, watermarks := max(l.Ended, r.meta.Ended), l.Watermarks
 	v.Promised, v.Held = l.Ballot, watermarks.Since(ended)
-	older := accept.Ballot.Less(l.Ballot)
-	if older {
+	if accept.Ballot.Less(l.Ballot) {
 		v.Reason = sticky.Outvoted
 		return
 	}
 	over := r.now - 2*r.cfg.MaxOffset.Milliseconds()
-	if !older && !accept.Ballot.SameProposer(l.Ballot) {
+	if !accept.Ballot.SameProposer(l.Ballot) {
 		for _, x := range watermarks.Since(ended) {
 			switch known := accept.Known.Amount(x.Window); {
 			case known >= x.Amount:

@@ -116,10 +116,7 @@ func (k *Proposer) Want(self crdt.Incarnation, now int64, consumed, watermarks s
 	k.prune(now, watermarks)
 	watermarks = watermarks.Since(k.ended)
 	switch {
-	case len(watermarks) == 0, !k.lost && k.held.Above(watermarks):
-		k.queued = false
-		return
-	case k.busy && k.flight.watermarks.Above(watermarks):
+	case len(watermarks) == 0, !k.lost && k.held.Above(watermarks), k.busy && k.flight.watermarks.Above(watermarks):
 		k.queued = false
 		return
 	}
