@@ -113,12 +113,12 @@ func (c *Claim) check(e *expectation, place string, got float64) {
 	if c.Figure.Least {
 		ok, want = got >= c.Value, "least"
 	}
-	format := "%.4g"
+	is, value := c.Figure.text+" %.4g", "%.4g"
 	switch c.Figure.Unit {
 	case "ms":
-		format = "%.4g ms"
+		is, value = is+" ms", value+" ms"
 	case "count":
-		format = "%.0f"
+		is, value = "%.0f "+c.Figure.text, "%.0f"
 	}
-	e.check(ok, "%s%s "+format+", expected at %s "+format, place, c.Figure.text, got, want, c.Value)
+	e.check(ok, "%s"+is+", expected at %s "+value, place, got, want, c.Value)
 }
