@@ -67,7 +67,10 @@ func describeLimit(l *rules.Limit) []string {
 	when(l.Scope != rules.Global, "scope %s", scopeNames[l.Scope])
 	when(l.Consistency != rules.Eventual, "consistency %s", l.Consistency)
 	when(l.Placement != rules.Auto, "placement %s", l.Placement)
-	when(l.Placement == rules.Auto && l.Placed != rules.Auto, "placement %s%s", l.Placed, bySizeOr(l))
+	// The rights of a strict limit have one place, and no size matters.
+	chosen := l.Placement == rules.Auto && l.Placed != rules.Auto
+	when(chosen && l.Consistency == rules.Strict, "placement %s", l.Placed)
+	when(chosen && l.Consistency != rules.Strict, "placement %s by size", l.Placed)
 	when(l.Home != "", "home region %s", plainLine(l.Home))
 	when(l.HasBudget, "overage_budget %s", l.Budget.String())
 	when(l.Weights != nil, "weights %s", describeWeights(l.Weights))
@@ -82,15 +85,6 @@ func describeLimit(l *rules.Limit) []string {
 		when(true, "replaces %s", plainLine(name))
 	}
 	return parts
-}
-
-// bySizeOr returns " by size" for a placement that follows from the size of the
-// limit. The rights of a strict one have no other place.
-func bySizeOr(l *rules.Limit) string {
-	if l.Consistency == rules.Strict {
-		return ""
-	}
-	return " by size"
 }
 
 // describeRate returns "10 per second" or "50000 per 5 minutes".

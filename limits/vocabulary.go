@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/georld/rld/internal/suggest"
@@ -19,20 +20,15 @@ const (
 )
 
 // String returns the place for messages: "inside rate_limit".
-func (p place) String() string {
-	switch p {
-	case inFile:
-		return "at the top of the file"
-	case inDescriptor:
-		return "beside key and value"
-	case inLimit:
-		return "inside rate_limit"
-	case inDefaults:
-		return "inside defaults"
-	case inReplaces:
-		return "in the list of replaces"
-	}
-	return "inside rate_limit or defaults"
+func (p place) String() string { return cmp.Or(placeNames[p], "inside rate_limit or defaults") }
+
+// placeNames holds the names of single places.
+var placeNames = map[place]string{
+	inFile:       "at the top of the file",
+	inDescriptor: "beside key and value",
+	inLimit:      "inside rate_limit",
+	inDefaults:   "inside defaults",
+	inReplaces:   "in the list of replaces",
 }
 
 // fieldID is one field of the language.

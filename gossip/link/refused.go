@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -170,13 +169,10 @@ func printable(text string) string {
 	if len(text) > maxText {
 		text = text[:maxText] + "..."
 	}
-	if !utf8.ValidString(text) {
-		text = strings.ToValidUTF8(text, "?")
-	}
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '
 		}
 		return r
-	}, text)
+	}, strings.ToValidUTF8(text, "?"))
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -78,11 +79,7 @@ func (c *Certificates) reloadLocked() bool {
 		}
 		read[i] = b
 	}
-	same := true
-	for i := range read {
-		same = same && c.tried[i] != nil && bytes.Equal(read[i], c.tried[i])
-	}
-	if same {
+	if slices.EqualFunc(read[:], c.tried[:], func(a, b []byte) bool { return b != nil && bytes.Equal(a, b) }) {
 		return false
 	}
 	c.tried = read
@@ -121,7 +118,7 @@ func parseIdentity(files [3]string, read [3][]byte) (*identity, error) {
 	if !id.ca.AppendCertsFromPEM(read[2]) {
 		return nil, fmt.Errorf("%s: no certificate in it, want those of the authorities as PEM blocks", files[2])
 	}
-	chain, err := certificatesOf(cert)
+	chain, err := x509.ParseCertificates(slices.Concat(cert.Certificate...))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", files[0], err)
 	}
@@ -132,18 +129,6 @@ func parseIdentity(files [3]string, read [3][]byte) (*identity, error) {
 		}
 	}
 	return id, nil
-}
-
-func certificatesOf(cert tls.Certificate) ([]*x509.Certificate, error) {
-	var chain []*x509.Certificate
-	for _, der := range cert.Certificate {
-		one, err := x509.ParseCertificate(der)
-		if err != nil {
-			return nil, err
-		}
-		chain = append(chain, one)
-	}
-	return chain, nil
 }
 
 // verify verifies a chain with the authorities. Names are not verified at

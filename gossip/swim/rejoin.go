@@ -111,10 +111,14 @@ func (s *Swim) claim(addrs []string) (answered int, err error) {
 // answers and the errors of the others. With patience it waits no longer than
 // that for the rest once one has answered.
 func (s *Swim) ask(addrs []string, patience time.Duration) (answered int, err error) {
-	results := make(chan error, len(addrs))
-	for _, part := range split(addrs, askedAtOnce) {
+	results, next := make(chan error, len(addrs)), make(chan string, len(addrs))
+	for _, addr := range addrs {
+		next <- addr
+	}
+	close(next)
+	for range min(askedAtOnce, len(addrs)) {
 		s.running.Go(func() {
-			for _, addr := range part {
+			for addr := range next {
 				results <- s.askOne(addr)
 			}
 		})
@@ -139,15 +143,6 @@ func (s *Swim) ask(addrs []string, patience time.Duration) (answered int, err er
 		}
 	}
 	return answered, errors.Join(errs...)
-}
-
-// split distributes addrs over at most n parts.
-func split(addrs []string, n int) [][]string {
-	parts := make([][]string, min(n, len(addrs)))
-	for i, a := range addrs {
-		parts[i%len(parts)] = append(parts[i%len(parts)], a)
-	}
-	return parts
 }
 
 // askOne exchanges lists with one address.

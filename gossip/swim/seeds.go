@@ -66,10 +66,8 @@ func resolve(ctx context.Context, seed string) ([]netip.AddrPort, error) {
 	if err != nil {
 		return nil, err
 	}
-	ips := []netip.Addr{}
-	if ip, err := netip.ParseAddr(host); err == nil {
-		ips = append(ips, ip)
-	} else if ips, err = net.DefaultResolver.LookupNetIP(ctx, "ip", host); err != nil {
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
 		return nil, err
 	}
 	out := make([]netip.AddrPort, len(ips))
