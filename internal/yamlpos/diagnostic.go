@@ -2,6 +2,7 @@ package yamlpos
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -117,13 +118,7 @@ func (d Diagnostics) Warnings() Diagnostics { return d.of(Warning) }
 func (d Diagnostics) Notes() Diagnostics { return d.of(Note) }
 
 func (d Diagnostics) of(s Severity) Diagnostics {
-	var out Diagnostics
-	for i := range d {
-		if d[i].Severity == s {
-			out = append(out, d[i])
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(d), func(one Diagnostic) bool { return one.Severity != s })
 }
 
 // String renders all entries one after the other; "" for none.

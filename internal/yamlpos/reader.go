@@ -2,6 +2,7 @@ package yamlpos
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -157,14 +158,13 @@ func Word[T ~int | ~uint8](c *Collector, out *T, words []string) Reader {
 		if !c.Text(&text)(n, name) {
 			return false
 		}
-		for i, w := range words {
-			if text == w {
-				*out = T(i)
-				return true
-			}
+		i := slices.Index(words, text)
+		if i < 0 {
+			c.Errorf(n.Pos, suggest.Hint(text, words, "it is one of "+suggest.List(words)), "unknown %s %s", name, Quote(text))
+			return false
 		}
-		c.Errorf(n.Pos, suggest.Hint(text, words, "it is one of "+suggest.List(words)), "unknown %s %s", name, Quote(text))
-		return false
+		*out = T(i)
+		return true
 	}
 }
 
