@@ -190,16 +190,18 @@ func TestStrictLayout(t *testing.T) {
 		}
 		ask(9)
 		time.Sleep(time.Second)
-		var err error
-		w.stricts["us-0"].acceptor.do(func(r *quorum.Acceptor) {
-			var next route.Layout
-			if next, err = (route.Change{Region: "us", Replicas: []string{"us-2", "us-3", "us-4"}}).Of(r.Layout()); err == nil {
-				err = r.Propose(next)
-			}
+		// The new voters have to announce themselves first.
+		w.within(20*time.Second, "the next layout is proposed", func() bool {
+			var err error
+			w.stricts["us-0"].acceptor.do(func(r *quorum.Acceptor) {
+				var next route.Layout
+				change := route.Change{Region: "us", Replicas: []string{"us-2", "us-3", "us-4"}}
+				if next, err = change.Of(r.Layout()); err == nil {
+					err = r.Propose(next)
+				}
+			})
+			return err == nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		w.stricts["us-0"].acceptor.expedite()
 		w.within(20*time.Second, "the next layout is in force", func() bool {
 			return !slices.ContainsFunc(w.residents[2:5], func(r *resident) bool {
