@@ -111,8 +111,10 @@ func TestRefusedClusters(t *testing.T) {
 		{"region", `"a b" is no name`, func(c *Config) { c.Region = "a b"; c.Regions = nil }},
 		{"name", "1 to 63 letters", func(c *Config) { c.Name = strings.Repeat("x", 64) }},
 		{"name", "1 to 63 letters", func(c *Config) { c.Name = "größe" }},
-		{"cluster.secret_file", "head -c 32 /dev/urandom | base64 > secret",
-			func(c *Config) { c.Cluster.SecretFile = ""; c.Regions = nil }},
+		{
+			"cluster.secret_file", "head -c 32 /dev/urandom | base64 > secret",
+			func(c *Config) { c.Cluster.SecretFile = ""; c.Regions = nil },
+		},
 		{"cluster.secret_file", "need one secret", func(c *Config) { c.Cluster.SecretFile = ""; c.Swim.Seeds = nil }},
 		{"peer.addr", "is not host:port", func(c *Config) { c.Peer.Addr = "7070" }},
 		{"peer.addr", "without TLS: give peer.tls.cert", func(c *Config) { c.Peer.Addr = "10.0.0.1:7070" }},
@@ -123,8 +125,10 @@ func TestRefusedClusters(t *testing.T) {
 		{"peer.advertise", "no address that others can dial", func(c *Config) { c.Peer.Advertise = "0.0.0.0:7070" }},
 		{"peer.tls.key", "give all of peer.tls.cert", func(c *Config) { withTLS(c); c.Peer.TLS.Key = "" }},
 		{"swim.addr", "is no port", func(c *Config) { c.Swim.Addr = "127.0.0.1:http" }},
-		{"swim.addr", "nothing encrypts it: give cluster.secret_file or swim.keys_file",
-			func(c *Config) { *c = Default(); c.Region, c.Swim.Addr = "us", "10.0.0.1:7946" }},
+		{
+			"swim.addr", "nothing encrypts it: give cluster.secret_file or swim.keys_file",
+			func(c *Config) { *c = Default(); c.Region, c.Swim.Addr = "us", "10.0.0.1:7946" },
+		},
 		{"swim.addr", "give the one for other daemons as swim.advertise", func(c *Config) { c.Swim.Addr = ":7946" }},
 		{"swim.addr", "is taken by peer.addr", func(c *Config) { c.Swim.Addr = c.Peer.Addr }},
 		{"swim.advertise", "is not host:port", func(c *Config) { c.Swim.Advertise = "a b:1" }},
@@ -145,8 +149,10 @@ func TestRefusedClusters(t *testing.T) {
 			c.Regions[1].Peers = []string{"10.0.0.1:1", "10.0.0.1:2"}
 		}},
 		{"regions.eu", "give all regions one, or none", func(c *Config) { c.Regions[1].Weight = 0 }},
-		{"regions", "us, the region of this daemon, is not among them",
-			func(c *Config) { c.Regions = c.Regions[1:]; c.Regions[0].Weight = 70 * rules.Percent }},
+		{
+			"regions", "us, the region of this daemon, is not among them",
+			func(c *Config) { c.Regions = c.Regions[1:]; c.Regions[0].Weight = 70 * rules.Percent },
+		},
 		{"regions", "of 99.8999% together: 100%, give or take 0.1%", func(c *Config) { c.Regions[0].Weight = 398_999 }},
 		{"regions", "of 100.1001% together", func(c *Config) { c.Regions[0].Weight = 401_001 }},
 		{"regions", "together", func(c *Config) { c.Regions[0].Weight = ^rules.PPM(0) }},
@@ -167,8 +173,10 @@ func TestRefusedClusters(t *testing.T) {
 		{"rights.daemon_horizon", "5s to 1h, or off", func(c *Config) { c.Rights.DaemonHorizon = 5*time.Second - 1 }},
 		{"rights.daemon_horizon", "5s to 1h, or off", func(c *Config) { c.Rights.DaemonHorizon = time.Hour + 1 }},
 		{"rights.daemon_horizon", "5s to 1h, or off", func(c *Config) { c.Rights.DaemonHorizon = -1 }},
-		{"rights.region_horizon", "only off is supported: an unreachable region keeps its share",
-			func(c *Config) { c.Rights.RegionHorizon = time.Hour }},
+		{
+			"rights.region_horizon", "only off is supported: an unreachable region keeps its share",
+			func(c *Config) { c.Rights.RegionHorizon = time.Hour },
+		},
 		{"rights.period", "5s to 10m", func(c *Config) { c.Rights.Period = time.Second }},
 		{"strict.replicas", "has no effect without rights.dir", func(c *Config) { c.Strict.Replicas = []string{"us-0"} }},
 		{"strict.replicas", "2 names: name an odd number", func(c *Config) {

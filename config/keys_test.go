@@ -30,21 +30,35 @@ func TestReadKeys(t *testing.T) {
 		{"readable by all", b64(k16), 0o644, []string{k16}, "readable by everybody (mode 0644)", ""},
 		{"writable by all", b64(k16), 0o666, nil, "", ": is writable by others (mode 0666): chmod 0600 it"},
 		{"empty", "", 0o600, nil, "", ": holds no key: give one a line, such as from head -c 32 /dev/urandom | base64"},
-		{"comments alone", "# none\n\n", 0o600, nil, "",
-			": holds no key: give one a line, such as from head -c 32 /dev/urandom | base64"},
-		{"no base64", b64(k16) + "\n\nsecret-secret!\n", 0o600, nil, "",
-			":3: is no base64: give one key a line, such as from head -c 32 /dev/urandom | base64"},
-		{"two on a line", b64(k16) + " " + b64(k24), 0o600, nil, "",
-			":1: is no base64: give one key a line, such as from head -c 32 /dev/urandom | base64"},
-		{"length", "\n" + b64(k32[:20]), 0o600, nil, "",
-			":2: the key is 20 bytes long: 16, 24 or 32, such as from head -c 32 /dev/urandom | base64"},
-		{"one byte", b64(strings.Repeat("x", 32)), 0o600, nil, "",
-			":1: the key is one byte repeated: make one with head -c 32 /dev/urandom | base64"},
-		{"twice", b64(k16) + "\n" + b64(k32) + "\n" + b64(k16), 0o600, nil, "",
-			":3: the key of line 1 again: take one out"},
+		{
+			"comments alone", "# none\n\n", 0o600, nil, "",
+			": holds no key: give one a line, such as from head -c 32 /dev/urandom | base64",
+		},
+		{
+			"no base64", b64(k16) + "\n\nsecret-secret!\n", 0o600, nil, "",
+			":3: is no base64: give one key a line, such as from head -c 32 /dev/urandom | base64",
+		},
+		{
+			"two on a line", b64(k16) + " " + b64(k24), 0o600, nil, "",
+			":1: is no base64: give one key a line, such as from head -c 32 /dev/urandom | base64",
+		},
+		{
+			"length", "\n" + b64(k32[:20]), 0o600, nil, "",
+			":2: the key is 20 bytes long: 16, 24 or 32, such as from head -c 32 /dev/urandom | base64",
+		},
+		{
+			"one byte", b64(strings.Repeat("x", 32)), 0o600, nil, "",
+			":1: the key is one byte repeated: make one with head -c 32 /dev/urandom | base64",
+		},
+		{
+			"twice", b64(k16) + "\n" + b64(k32) + "\n" + b64(k16), 0o600, nil, "",
+			":3: the key of line 1 again: take one out",
+		},
 		{"too many", tooMany.String(), 0o600, nil, "", ":9: more than 8 keys: take old ones out"},
-		{"too large", strings.Repeat("#", maxSwimKeysBytes+1), 0o600, nil, "",
-			": is larger than the 16384 bytes that are read at most"},
+		{
+			"too large", strings.Repeat("#", maxSwimKeysBytes+1), 0o600, nil, "",
+			": is larger than the 16384 bytes that are read at most",
+		},
 	} {
 		path := filepath.Join(t.TempDir(), "keys")
 		write(t, path, tc.data)

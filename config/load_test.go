@@ -101,8 +101,11 @@ func TestSettingsFileThatCannotBeRead(t *testing.T) {
 		want string
 	}{
 		{"missing", Sources{File: missing}, missing + ": no such file or directory"},
-		{"missing, by variable", Sources{Environ: []string{"RLD_CONFIG=" + missing}},
-			missing + ": no such file or directory"},
+		{
+			"missing, by variable",
+			Sources{Environ: []string{"RLD_CONFIG=" + missing}},
+			missing + ": no such file or directory",
+		},
 		{"folder", Sources{File: dir}, dir + ": is a folder, not a regular file"},
 		{"too large", Sources{File: large}, large + ": is larger than the 65536 bytes that are read at most"},
 	} {

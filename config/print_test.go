@@ -63,8 +63,10 @@ func drawConfig(t *rapid.T) Config {
 	c.HTTP.Headers = rapid.SampledFrom([]HeaderStyle{HeadersStandard, HeadersLegacy}).Draw(t, "headers")
 	if d.other("mapping") {
 		c.HTTP.RateLimitAPI = web.Mapping{Domain: d.text("domain") + "x", Descriptors: [][]web.MappedEntry{
-			{{Param: "p" + d.text("param"), Key: d.text("key")}, {Param: "q", Fallback: "f" + d.text("fallback"),
-				FallbackKey: d.text("fallback_key")}},
+			{{Param: "p" + d.text("param"), Key: d.text("key")}, {
+				Param: "q", Fallback: "f" + d.text("fallback"),
+				FallbackKey: d.text("fallback_key"),
+			}},
 			{{Param: "r"}},
 		}}
 	}
@@ -95,8 +97,10 @@ func (d drawer) text(name string) string {
 	if !d.other(name) {
 		return ""
 	}
-	odd := []string{"null", "~", "true", "no", "012", "1e3", "- a", "a: b", "# c", "\u2028\x7f\u0085\ufeff", "\xf0\x9f\xa6\x86", "\U000e0001",
-		" ", "\n", `"`, "'", "\\", "{}", "[", "&a", "*a", "!!str", "%", "@", "`", "|", "a\tb", "\r\n", "\x01", "\ufffe", "."}
+	odd := []string{
+		"null", "~", "true", "no", "012", "1e3", "- a", "a: b", "# c", "\u2028\x7f\u0085\ufeff", "\xf0\x9f\xa6\x86", "\U000e0001",
+		" ", "\n", `"`, "'", "\\", "{}", "[", "&a", "*a", "!!str", "%", "@", "`", "|", "a\tb", "\r\n", "\x01", "\ufffe", ".",
+	}
 	s := rapid.OneOf(rapid.SampledFrom(odd), rapid.StringN(1, 20, 60)).Draw(d.t, name)
 	return strings.ReplaceAll(s, "\x00", "")
 }

@@ -79,24 +79,52 @@ func TestFilesOfAFolder(t *testing.T) {
 		want     []string
 		warnings []string
 	}{
-		{"yaml", everything, NamesYAML,
+		{
+			"yaml", everything, NamesYAML,
 			[]string{"a.yml", "b.yaml", "sub/c.yaml", "sub/deep/d.yaml"},
-			[]string{"not read as limits, only *.yaml and *.yml are: README.md, bare, sub/x.json, upper.YAML"}},
-		{"visible", everything, NamesVisible,
-			[]string{"README.md", "a.yml", "b.yaml", "bare", "sub/c.yaml", "sub/deep/d.yaml", "sub/x.json",
-				"upper.YAML"}, nil},
-		{"all", everything, NamesAll,
-			[]string{".git/config", ".git/config.yaml", ".hidden.yaml", "README.md", "a.yml", "b.yaml", "bare",
-				"sub/c.yaml", "sub/deep/d.yaml", "sub/x.json", "upper.YAML"}, nil},
-		{"ConfigMap, yaml", configMap, NamesYAML,
-			[]string{"org.yaml: ..2024_01/org.yaml", "tiers.yaml: ..2024_01/tiers.yaml"}, nil},
+			[]string{"not read as limits, only *.yaml and *.yml are: README.md, bare, sub/x.json, upper.YAML"},
+		},
+		{
+			"visible", everything, NamesVisible,
+			[]string{
+				"README.md", "a.yml", "b.yaml", "bare", "sub/c.yaml", "sub/deep/d.yaml", "sub/x.json",
+				"upper.YAML",
+			},
+			nil,
+		},
+		{
+			"all", everything, NamesAll,
+			[]string{
+				".git/config", ".git/config.yaml", ".hidden.yaml", "README.md", "a.yml", "b.yaml", "bare",
+				"sub/c.yaml", "sub/deep/d.yaml", "sub/x.json", "upper.YAML",
+			},
+			nil,
+		},
+		{
+			"ConfigMap, yaml", configMap, NamesYAML,
+			[]string{"org.yaml: ..2024_01/org.yaml", "tiers.yaml: ..2024_01/tiers.yaml"},
+			nil,
+		},
 		// Upstream reads each file twice here and refuses the domain.
-		{"ConfigMap, all", configMap, NamesAll,
-			[]string{"org.yaml: ..2024_01/org.yaml", "tiers.yaml: ..2024_01/tiers.yaml"}, nil},
-		{"link to a folder", []string{"a.yaml", "real/b.yaml", "again -> real", "up -> ."}, NamesYAML,
-			[]string{"a.yaml", "real/b.yaml"}, []string{"links to folders are not followed: again, up"}},
-		{"many that do not count", []string{"a.yaml", "1", "2", "3", "4", "5", "6", "7"}, NamesYAML,
-			[]string{"a.yaml"}, []string{"not read as limits, only *.yaml and *.yml are: 1, 2, 3, 4, 5 and 2 more"}},
+		{
+			"ConfigMap, all", configMap, NamesAll,
+			[]string{"org.yaml: ..2024_01/org.yaml", "tiers.yaml: ..2024_01/tiers.yaml"},
+			nil,
+		},
+		{
+			"link to a folder",
+			[]string{"a.yaml", "real/b.yaml", "again -> real", "up -> ."},
+			NamesYAML,
+			[]string{"a.yaml", "real/b.yaml"},
+			[]string{"links to folders are not followed: again, up"},
+		},
+		{
+			"many that do not count",
+			[]string{"a.yaml", "1", "2", "3", "4", "5", "6", "7"},
+			NamesYAML,
+			[]string{"a.yaml"},
+			[]string{"not read as limits, only *.yaml and *.yml are: 1, 2, 3, 4, 5 and 2 more"},
+		},
 	} {
 		got, warnings, err := read(t, tree(t, tc.tree...), tc.names)
 		if err != nil {

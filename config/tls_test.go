@@ -74,30 +74,54 @@ func TestCheckTLS(t *testing.T) {
 		{"good", func(*testing.T, *TLS) {}, nil, validFrom, "", ""},
 		{"both uses", func(*testing.T, *TLS) {}, []x509.ExtKeyUsage{server, client}, validFrom, "", ""},
 		{"off", func(_ *testing.T, f *TLS) { *f = TLS{} }, nil, validFrom, "", ""},
-		{"no certificate", func(_ *testing.T, f *TLS) { f.Cert = "none/cert" }, nil, validFrom,
-			"peer.tls.cert: none/cert: no such file or directory", ""},
-		{"all missing", func(_ *testing.T, f *TLS) { *f = TLS{"none/c", "none/k", "none/a"} }, nil, validFrom,
+		{
+			"no certificate", func(_ *testing.T, f *TLS) { f.Cert = "none/cert" }, nil, validFrom,
+			"peer.tls.cert: none/cert: no such file or directory", "",
+		},
+		{
+			"all missing", func(_ *testing.T, f *TLS) { *f = TLS{"none/c", "none/k", "none/a"} }, nil, validFrom,
 			"peer.tls.cert: none/c: no such file or directory\npeer.tls.key: none/k: no such file or directory\n" +
-				"peer.tls.ca: none/a: no such file or directory", ""},
-		{"certificate is none", func(t *testing.T, f *TLS) { write(t, f.Cert, "x") }, nil, validFrom,
-			"/cert: holds no certificate in PEM", ""},
-		{"key is none", func(t *testing.T, f *TLS) { write(t, f.Key, "x") }, nil, validFrom,
-			"/key: holds no private key in PEM", ""},
-		{"authority is a key", func(_ *testing.T, f *TLS) { f.CA = f.Key }, nil, validFrom,
-			"peer.tls.ca: ", ""},
-		{"key of another", func(t *testing.T, f *TLS) { f.Key = ca.files(t).Key }, nil, validFrom,
-			"is not the key of ", ""},
+				"peer.tls.ca: none/a: no such file or directory", "",
+		},
+		{
+			"certificate is none", func(t *testing.T, f *TLS) { write(t, f.Cert, "x") }, nil, validFrom,
+			"/cert: holds no certificate in PEM", "",
+		},
+		{
+			"key is none", func(t *testing.T, f *TLS) { write(t, f.Key, "x") }, nil, validFrom,
+			"/key: holds no private key in PEM", "",
+		},
+		{
+			"authority is a key", func(_ *testing.T, f *TLS) { f.CA = f.Key }, nil, validFrom,
+			"peer.tls.ca: ", "",
+		},
+		{
+			"key of another", func(t *testing.T, f *TLS) { f.Key = ca.files(t).Key }, nil, validFrom,
+			"is not the key of ", "",
+		},
 		{"swapped", func(_ *testing.T, f *TLS) { f.Cert, f.Key = f.Key, f.Cert }, nil, validFrom, "is not the key of ", ""},
-		{"key that all may write", func(t *testing.T, f *TLS) { chmod(t, f.Key, 0o666) }, nil, validFrom,
-			"writable by others", ""},
-		{"key that all may read", func(t *testing.T, f *TLS) { chmod(t, f.Key, 0o644) }, nil, validFrom,
-			"", "peer.tls.key: "},
-		{"expired", func(*testing.T, *TLS) {}, nil, validFrom.AddDate(2, 0, 0),
-			"", "other daemons would refuse "},
-		{"of another authority", func(t *testing.T, f *TLS) { f.CA = newAuthority(t).files(t).CA }, nil, validFrom,
-			"", "signed by unknown authority"},
-		{"no client's", func(*testing.T, *TLS) {}, []x509.ExtKeyUsage{server}, validFrom,
-			"", "incompatible key usage"},
+		{
+			"key that all may write", func(t *testing.T, f *TLS) { chmod(t, f.Key, 0o666) }, nil, validFrom,
+			"writable by others", "",
+		},
+		{
+			"key that all may read", func(t *testing.T, f *TLS) { chmod(t, f.Key, 0o644) }, nil, validFrom,
+			"", "peer.tls.key: ",
+		},
+		{
+			"expired", func(*testing.T, *TLS) {}, nil, validFrom.AddDate(2, 0, 0),
+			"", "other daemons would refuse ",
+		},
+		{
+			"of another authority", func(t *testing.T, f *TLS) { f.CA = newAuthority(t).files(t).CA }, nil, validFrom,
+			"", "signed by unknown authority",
+		},
+		{
+			"no client's", func(*testing.T, *TLS) {},
+			[]x509.ExtKeyUsage{server},
+			validFrom,
+			"", "incompatible key usage",
+		},
 	} {
 		files := ca.files(t, tc.uses...)
 		tc.change(t, &files)

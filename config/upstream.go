@@ -81,7 +81,8 @@ func (l *loader) upstreamBool(env map[string]string, name string) bool {
 	b, err := strconv.ParseBool(v)
 	if err != nil {
 		l.faults = append(l.faults, &Fault{
-			Problem: fmt.Sprintf("%q is neither true nor false", v), Origin: fromEnv(name)})
+			Problem: fmt.Sprintf("%q is neither true nor false", v), Origin: fromEnv(name),
+		})
 	}
 	return b
 }
@@ -151,8 +152,10 @@ func (l *loader) upstreamRefused(env map[string]string) {
 		refuse(fromEnv("GRPC_SERVER_USE_TLS"), noTLS)
 	} else if !asked {
 		var given []string
-		for _, name := range []string{"GRPC_SERVER_TLS_CERT", "GRPC_SERVER_TLS_KEY",
-			"GRPC_CLIENT_TLS_CACERT", "GRPC_CLIENT_TLS_SAN"} {
+		for _, name := range []string{
+			"GRPC_SERVER_TLS_CERT", "GRPC_SERVER_TLS_KEY",
+			"GRPC_CLIENT_TLS_CACERT", "GRPC_CLIENT_TLS_SAN",
+		} {
 			if env[name] != "" {
 				given = append(given, name)
 			}

@@ -65,10 +65,14 @@ func (c *Config) listeners() []listener {
 		return out
 	}
 	return append(out,
-		listener{"peer.addr", c.Peer.Addr, c.Peer.TLS.On(),
-			"without TLS: give peer.tls.cert, peer.tls.key and peer.tls.ca"},
-		listener{"swim.addr", c.Swim.Addr, c.Cluster.SecretFile != "" || c.Swim.KeysFile != "",
-			"and nothing encrypts it: give cluster.secret_file or swim.keys_file"})
+		listener{
+			"peer.addr", c.Peer.Addr, c.Peer.TLS.On(),
+			"without TLS: give peer.tls.cert, peer.tls.key and peer.tls.ca",
+		},
+		listener{
+			"swim.addr", c.Swim.Addr, c.Cluster.SecretFile != "" || c.Swim.KeysFile != "",
+			"and nothing encrypts it: give cluster.secret_file or swim.keys_file",
+		})
 }
 
 // loopback reports whether only this machine can reach host. Of names, only

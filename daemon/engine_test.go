@@ -60,8 +60,10 @@ func TestExactlyTheLimitPasses(t *testing.T) {
 				l := &rules.Limit{
 					Algorithm: algorithm, Unit: rules.Minute, Multiplier: 1, Requests: 1_000, Burst: 1_000,
 				}
-				e := newEngineOf(t, shards, rules.Node{Key: "user", Limit: l}, rules.Node{Key: "other",
-					Limit: &rules.Limit{Unit: rules.Minute, Multiplier: 1, Requests: 1 << 30}})
+				e := newEngineOf(t, shards, rules.Node{Key: "user", Limit: l}, rules.Node{
+					Key:   "other",
+					Limit: &rules.Limit{Unit: rules.Minute, Multiplier: 1, Requests: 1 << 30},
+				})
 				base := time.Unix(1_767_225_600, 0).UnixNano()
 				for i, into := range []time.Duration{0, 31_234 * time.Millisecond, 59_999_999_999} {
 					at := node.Instant{Mono: into, Wall: base + int64(into)}

@@ -1,13 +1,14 @@
 package daemon
 
 import (
-	"github.com/georld/rld/daemon/report"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/georld/rld/daemon/report"
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
@@ -65,8 +66,10 @@ var violations = []violation{
 			w.intrude("mars", nil)
 		},
 		attack: func(*world, *resident) { time.Sleep(5 * time.Second) },
-		logs: []string{"peer refused", "mars/mallory", "10.9.0.9:7947",
-			`it is in region \"mars\", and its address is one of region \"eu\": correct the peers of \"eu\"`},
+		logs: []string{
+			"peer refused", "mars/mallory", "10.9.0.9:7947",
+			`it is in region \"mars\", and its address is one of region \"eu\": correct the peers of \"eu\"`,
+		},
 		counts: handshakesRefused(link.ReasonRegion),
 	},
 	{
@@ -96,8 +99,10 @@ var violations = []violation{
 	{
 		name:   "a second daemon of the same name",
 		attack: func(w *world, _ *resident) { w.double() },
-		logs: []string{"membership refused: name taken", "name=us-1",
-			`"held by"=10.1.0.2:7946`, `"claimed by"=10.1.0.9:7946`},
+		logs: []string{
+			"membership refused: name taken", "name=us-1",
+			`"held by"=10.1.0.2:7946`, `"claimed by"=10.1.0.9:7946`,
+		},
 		counts: membersRefused(func(r *swim.Refusals) uint64 { return r.NameTaken }),
 	},
 	{

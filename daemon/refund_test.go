@@ -67,8 +67,10 @@ func TestRefundAtADaemon(t *testing.T) {
 func TestConcurrentRefunds(t *testing.T) {
 	for _, algorithm := range []rules.Algorithm{rules.FixedWindow, rules.SlidingWindow, rules.SlidingLog, rules.TokenBucket} {
 		l := &rules.Limit{Algorithm: algorithm, Unit: rules.Hour, Multiplier: 1, Requests: 100, Burst: 100}
-		e := newEngineOf(t, 4, rules.Node{Key: "user", Limit: l}, rules.Node{Key: "ip",
-			Limit: &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: 1 << 30}})
+		e := newEngineOf(t, 4, rules.Node{Key: "user", Limit: l}, rules.Node{
+			Key:   "ip",
+			Limit: &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: 1 << 30},
+		})
 		at := node.Instant{Mono: time.Second, Wall: time.Unix(1_767_225_600+1_000, 0).UnixNano()}
 		var net, most atomic.Int64
 		herd(16, func(i int) {

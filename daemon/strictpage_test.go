@@ -51,8 +51,11 @@ func TestLayoutIsChanged(t *testing.T) {
 			{api.PinRule, api.LayoutRequest{Rule: "login", Region: "eu"}, "home region of edge: login: eu, was by the hash of each key"},
 			{api.PinRule, api.LayoutRequest{Rule: "edge: pay", Region: "eu"}, "home region of edge: pay: eu, was us"},
 			{api.UnpinRule, api.LayoutRequest{Rule: "login"}, "home region of edge: login: by the hash of each key, was eu"},
-			{api.SetVoters, api.LayoutRequest{Voters: []string{"eu-3", "eu-1", "eu-0"}, Region: "eu"},
-				"voters of eu: eu-0, eu-1, eu-3, were eu-0, eu-1, eu-2"},
+			{
+				api.SetVoters,
+				api.LayoutRequest{Voters: []string{"eu-3", "eu-1", "eu-0"}, Region: "eu"},
+				"voters of eu: eu-0, eu-1, eu-3, were eu-0, eu-1, eu-2",
+			},
 			{api.SetVoters, api.LayoutRequest{Voters: []string{"us-0"}, Region: "us"}, "voters of us: us-0, were us-0, us-1, us-2"},
 		} {
 			number := uint64(i + 2)

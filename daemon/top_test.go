@@ -34,7 +34,8 @@ func TestTop(t *testing.T) {
 	}
 	for i, want := range []api.TopKey{
 		{Domain: "edge", Rule: "never", Name: "closed", Text: "never=c"},
-		{Domain: "edge", Rule: "user", Text: "user=a", Share: new(1.0)}, {Domain: "edge", Rule: "user", Text: "user=b", Share: new(1.0)},
+		{Domain: "edge", Rule: "user", Text: "user=a", Share: new(1.0)},
+		{Domain: "edge", Rule: "user", Text: "user=b", Share: new(1.0)},
 	} {
 		k := a.Keys[i]
 		if k.Domain != want.Domain || k.Rule != want.Rule || k.Name != want.Name || k.Text != want.Text || len(k.Key) != 32 ||

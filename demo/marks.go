@@ -176,8 +176,10 @@ func (m *marks) make(from *instance, now time.Time, heal bool) {
 		return
 	}
 	m.made++
-	k := &mark{key: fmt.Sprintf("%s-%d", from.name, m.made), at: now, from: r, owner: from.home,
-		window: windowOf(now), heal: heal}
+	k := &mark{
+		key: fmt.Sprintf("%s-%d", from.name, m.made), at: now, from: r, owner: from.home,
+		window: windowOf(now), heal: heal,
+	}
 	if m.left(r, k.key, 1) >= markLimit {
 		return
 	}

@@ -79,12 +79,16 @@ func NewRules(asksPerSecond int) []Rule {
 	perWindow := float64(asksPerSecond) * 10
 	of := func(share float64) uint32 { return uint32(max(5, perWindow*share+0.5)) }
 	return []Rule{
-		steady: {Name: "steady", Entries: []rules.Entry{{Key: "user"}}, Window: 10,
-			Limit: uint32(max(10, 2.5*perWindow*trafficShare[steady]/steadyUsers+0.5))},
+		steady: {
+			Name: "steady", Entries: []rules.Entry{{Key: "user"}}, Window: 10,
+			Limit: uint32(max(10, 2.5*perWindow*trafficShare[steady]/steadyUsers+0.5)),
+		},
 		spread: {Name: "spread", Entries: []rules.Entry{{Key: "user", Value: spreadUser}}, Window: 10, Limit: of(0.06)},
 		burst:  {Name: "burst", Entries: []rules.Entry{{Key: "burst"}}, Window: 10, Limit: of(0.05)},
-		login: {Name: "login", Entries: []rules.Entry{{Key: "path", Value: "/login"}, {Key: "account"}}, Window: 60,
-			Limit: loginLimit, Strict: true},
+		login: {
+			Name: "login", Entries: []rules.Entry{{Key: "path", Value: "/login"}, {Key: "account"}}, Window: 60,
+			Limit: loginLimit, Strict: true,
+		},
 		markRule: {Name: "mark", Entries: []rules.Entry{{Key: "mark"}}, Window: int(markWindow / time.Second), Limit: markLimit},
 	}
 }

@@ -119,9 +119,15 @@ func TestPlainIsOneLine(t *testing.T) {
 
 func TestShortTexts(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
-		{share(0), "-"}, {share(0.0314), "3.1%"}, {share(1.5), "150%"}, {share(2000), ">999x"},
-		{count(99_999), "99999"}, {count(1_234_567), "1234k"}, {count(12_345_678), "12M"},
-		{shorten("eu-west", 9), "eu-west"}, {shorten("eu-central-1", 8), "eu-cen~1"},
+		{share(0), "-"},
+		{share(0.0314), "3.1%"},
+		{share(1.5), "150%"},
+		{share(2000), ">999x"},
+		{count(99_999), "99999"},
+		{count(1_234_567), "1234k"},
+		{count(12_345_678), "12M"},
+		{shorten("eu-west", 9), "eu-west"},
+		{shorten("eu-central-1", 8), "eu-cen~1"},
 		{clock(3661), "61:01"},
 	} {
 		if tt.got != tt.want {

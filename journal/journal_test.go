@@ -126,8 +126,11 @@ func TestForeign(t *testing.T) {
 		owner Owner
 		says  string
 	}{
-		{"another cluster", data, Owner{Cluster: 8, Name: me.Name},
-			"it is from another cluster: it names 0000000000000009, want 0000000000000008"},
+		{
+			"another cluster", data,
+			Owner{Cluster: 8, Name: me.Name},
+			"it is from another cluster: it names 0000000000000009, want 0000000000000008",
+		},
 		{"another daemon", data, Owner{Cluster: 9, Name: "eu-1"}, `it is of daemon "eu-west/eu-0", want that of "eu-1"`},
 		{"another release", other, me, "it has version 2, want 1"},
 		{"another file", []byte("limits: []"), me, `it is no journal: it begins with "limits: ", want "rldjrnl\n"`},

@@ -34,8 +34,10 @@ func (l *loader) limit(d *decoded, defaults *rldFields) *rules.Limit {
 	if known {
 		out.Unit = l.unit(r)
 	}
-	b := builder{Collector: &l.Collector, options: &l.options, short: &l.short, owned: &l.owned,
-		out: out, own: &own, defaults: defaults, limit: r}
+	b := builder{
+		Collector: &l.Collector, options: &l.options, short: &l.short, owned: &l.owned,
+		out: out, own: &own, defaults: defaults, limit: r,
+	}
 	b.build(counted)
 	return out
 }

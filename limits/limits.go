@@ -144,8 +144,10 @@ type fileScope struct {
 func (l *loader) file(f File) {
 	root := f.Root
 	if root == nil {
-		root = l.Parse(f.Name, f.Data, yamlpos.Options{MaxBytes: MaxFileBytes,
-			TooLong: "split it; with MERGE_DOMAIN_CONFIG=true a domain may be in several files"})
+		root = l.Parse(f.Name, f.Data, yamlpos.Options{
+			MaxBytes: MaxFileBytes,
+			TooLong:  "split it; with MERGE_DOMAIN_CONFIG=true a domain may be in several files",
+		})
 	}
 	if root == nil {
 		return

@@ -122,8 +122,10 @@ descriptors:
 				CellID:   gossip.CellID{Key: k, Window: window, Kind: gossip.Kind(rapid.IntRange(0, 5).Draw(r, "kind")), Incarnation: to},
 				CellMeta: span, Value: crdt.PN{P: num.Draw(r, "P"), N: num.Draw(r, "N")}, Rate: uint32(num.Draw(r, "rate")),
 			}}
-			m.RightsMessages = []gossip.RightsMessage{{Kind: gossip.RightsMessageKind(rapid.IntRange(0, 7).Draw(r, "note")), Key: k, Rule: rule.Shared(), Window: window,
-				Rights: num.Draw(r, "rights"), Second: num.Draw(r, "second"), Need: num.Draw(r, "need"), For: to}}
+			m.RightsMessages = []gossip.RightsMessage{{
+				Kind: gossip.RightsMessageKind(rapid.IntRange(0, 7).Draw(r, "note")), Key: k, Rule: rule.Shared(), Window: window,
+				Rights: num.Draw(r, "rights"), Second: num.Draw(r, "second"), Need: num.Draw(r, "need"), For: to,
+			}}
 			if p := panics(func() { _ = d.node.Step(d.instant(c.now), &m); c.drain(d) }); p != "" {
 				r.Fatalf("%s: %+v", p, m)
 			}

@@ -187,7 +187,8 @@ func testKeyOf(c *cluster, t testing.TB) crdt.Key {
 func TestRefundReturnsRights(t *testing.T) {
 	for _, algorithm := range []string{"fixed_window", "sliding_window", "sliding_log", "token_bucket"} {
 		c := &cluster{delay: time.Millisecond, wan: 40 * time.Millisecond, rights: true, cuts: map[[2]string]bool{
-			{"a", "b"}: true, {"b", "a"}: true}}
+			{"a", "b"}: true, {"b", "a"}: true,
+		}}
 		for _, n := range []string{"a1", "b1"} {
 			c.daemons = append(c.daemons, &daemon{name: n, region: n[:1]})
 		}

@@ -274,7 +274,8 @@ func TestRightsMessageOfOtherRule(t *testing.T) {
 			continue
 		}
 		m := gossip.Message{From: b1.node.Incarnation(), To: a1.node.Incarnation(), Shards: 1, Part: gossip.Part{RightsMessages: []gossip.RightsMessage{{
-			Kind: gossip.TransferRefusal, Key: call.Hits()[0].Key, Rule: r.Shared(), Window: now - now%1000}}}}
+			Kind: gossip.TransferRefusal, Key: call.Hits()[0].Key, Rule: r.Shared(), Window: now - now%1000,
+		}}}}
 		if err := a1.node.Step(a1.instant(c.now), &m); err != nil {
 			t.Fatal(err)
 		}

@@ -134,8 +134,10 @@ func TestRefundEnd(t *testing.T) {
 		{"sliding window", func(l *rules.Limit) { l.Algorithm = rules.SlidingWindow }, 120_000},
 		{"log", func(l *rules.Limit) { l.Algorithm = rules.SlidingLog }, 60_000},
 		{"bucket that fills in a minute", func(l *rules.Limit) { l.Algorithm = rules.TokenBucket }, 60_000},
-		{"bucket that fills in half a second",
-			func(l *rules.Limit) { l.Algorithm, l.Requests = rules.LeakyBucket, 1_200 }, bucketWindow},
+		{
+			"bucket that fills in half a second",
+			func(l *rules.Limit) { l.Algorithm, l.Requests = rules.LeakyBucket, 1_200 }, bucketWindow,
+		},
 	} {
 		l := minute
 		tt.change(&l)

@@ -64,10 +64,18 @@ func TestReserves(t *testing.T) {
 		{"no other region", shared(100, 9, 10*rules.Percent), 1, split{100, 9, 0, 0}},
 		{"regions unknown", shared(100, 9, 10*rules.Percent), 0, split{100, 9, 0, 0}},
 		{"deny", rules.Limit{Consistency: rules.Strict, Requests: 9, ReserveShare: rules.Whole}, 3, split{9, 0, 0, 0}},
-		{"eventual", rules.Limit{Requests: 100, Burst: 10, HasBudget: true, Budget: 5 * rules.Percent, Placed: rules.Owner},
-			3, split{105, 10, 0, 0}},
-		{"past 32 bits", rules.Limit{Requests: math.MaxUint32, HasBudget: true, Budget: rules.Percent, Placed: rules.Owner},
-			3, split{math.MaxUint32, 0, 0, 0}},
+		{
+			"eventual",
+			rules.Limit{Requests: 100, Burst: 10, HasBudget: true, Budget: 5 * rules.Percent, Placed: rules.Owner},
+			3,
+			split{105, 10, 0, 0},
+		},
+		{
+			"past 32 bits",
+			rules.Limit{Requests: math.MaxUint32, HasBudget: true, Budget: rules.Percent, Placed: rules.Owner},
+			3,
+			split{math.MaxUint32, 0, 0, 0},
+		},
 	} {
 		home, reserve := tc.l.OwnerLimit(tc.regions), tc.l.ReserveLimit(tc.regions)
 		got := split{home.Requests, home.Burst, reserve.Requests, reserve.Burst}

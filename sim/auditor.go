@@ -103,16 +103,21 @@ func notify[T any](all watchers, hook func(*Auditor) func(T), v T) {
 func (all watchers) decided(d *Decided) {
 	notify(all, func(a *Auditor) func(*Decided) { return a.Decided }, d)
 }
+
 func (all watchers) restarted(d *Daemon) {
 	notify(all, func(a *Auditor) func(*Daemon) { return a.Restarted }, d)
 }
+
 func (all watchers) down(d *Daemon) { notify(all, func(a *Auditor) func(*Daemon) { return a.Down }, d) }
+
 func (all watchers) allotted(o *Allotted) {
 	notify(all, func(a *Auditor) func(*Allotted) { return a.Allotted }, o)
 }
+
 func (all watchers) ended(settled bool) {
 	notify(all, func(a *Auditor) func(bool) { return a.Ended }, settled)
 }
+
 func (all watchers) sample(s *Series) {
 	notify(all, func(a *Auditor) func(*Series) { return a.Sample }, s)
 }

@@ -51,8 +51,10 @@ var Figures = []Figure{
 	{"degraded", "count", true, "degraded answers", func(r *Result) float64 { return float64(r.Degraded) }, nil},
 	{"local_ratio", "ratio", true, "local decisions of strict keys", func(r *Result) float64 { return r.strict().LocalRatio }, nil},
 	{"under_ratio", "ratio", false, "missed by strict windows", func(r *Result) float64 { return r.strict().UnderRatio }, nil},
-	{"requests_per_second", "count", false, "requests at one daemon in a second",
-		func(r *Result) float64 { return float64(r.strict().RequestsPerSecond) }, nil},
+	{
+		"requests_per_second", "count", false, "requests at one daemon in a second",
+		func(r *Result) float64 { return float64(r.strict().RequestsPerSecond) }, nil,
+	},
 }
 
 // strict returns the figures of strict keys, zeros where there are none.

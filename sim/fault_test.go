@@ -170,7 +170,7 @@ func TestPause(t *testing.T) {
 func TestClockFaults(t *testing.T) {
 	wall := func(w *World) string {
 		at := w.daemons[0].Instant(w.now)
-		return (time.Duration(at.Wall - epoch - int64(w.now))).Round(ms).String()
+		return time.Duration(at.Wall - epoch - int64(w.now)).Round(ms).String()
 	}
 	steady := func(w *World) string {
 		d := w.daemons[0]

@@ -250,10 +250,18 @@ func (r *Result) Include(o *Result) {
 
 func (t *Traffic) include(o *Traffic) {
 	for _, f := range []struct{ to, from *uint64 }{
-		{&t.Frames, &o.Frames}, {&t.Bytes, &o.Bytes}, {&t.Lost, &o.Lost}, {&t.Duplicated, &o.Duplicated},
-		{&t.Mangled, &o.Mangled}, {&t.Refused, &o.Refused}, {&t.Accepted, &o.Accepted},
-		{&t.Rights, &o.Rights}, {&t.RightsBytes, &o.RightsBytes},
-		{&t.Overflowed, &o.Overflowed}, {&t.Unsendable, &o.Unsendable}, {&t.Unreadable, &o.Unreadable},
+		{&t.Frames, &o.Frames},
+		{&t.Bytes, &o.Bytes},
+		{&t.Lost, &o.Lost},
+		{&t.Duplicated, &o.Duplicated},
+		{&t.Mangled, &o.Mangled},
+		{&t.Refused, &o.Refused},
+		{&t.Accepted, &o.Accepted},
+		{&t.Rights, &o.Rights},
+		{&t.RightsBytes, &o.RightsBytes},
+		{&t.Overflowed, &o.Overflowed},
+		{&t.Unsendable, &o.Unsendable},
+		{&t.Unreadable, &o.Unreadable},
 	} {
 		*f.to += *f.from
 	}

@@ -5,8 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/georld/rld/crdt/crdttest"
 	"pgregory.net/rapid"
+
+	"github.com/georld/rld/crdt/crdttest"
 )
 
 func drawWatermarks(t *rapid.T, name string) Watermarks {

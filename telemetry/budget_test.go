@@ -30,8 +30,10 @@ func fullBudgets() budgets {
 		Rules: []RuleBudget{
 			{Domain: "edge", Rule: "user", Achieved: new(0.5), Bound: new(2.0)},
 			{Domain: "edge", Rule: "shadow"},
-			{Domain: "edge", Rule: "org", Achieved: new(0.01), Bound: new(0.02), Rights: true, Budget: 0.02, Held: 17,
-				Weights: []RegionWeight{{"eu-west", 0.25}, {"us-\xff", 0.75}}},
+			{
+				Domain: "edge", Rule: "org", Achieved: new(0.01), Bound: new(0.02), Rights: true, Budget: 0.02, Held: 17,
+				Weights: []RegionWeight{{"eu-west", 0.25}, {"us-\xff", 0.75}},
+			},
 		},
 		Epochs: []EpochCount{{"regions", "settled", 1}, {"daemons", "pending", 2}},
 	}

@@ -39,49 +39,87 @@ func TestEncodeErrors(t *testing.T) {
 		want string
 	}{
 		{"none", nil, "wire: no messages, want at least one"},
-		{"itself", one(func(m *gossip.Message) { m.To = m.From }),
-			"wire: message from 1111111111111111 to itself"},
-		{"shards", one(func(m *gossip.Message) { m.Shards = 65 }),
-			"wire: message of one of 65 shards, want 1 to 64"},
-		{"header", two(func(_, b *gossip.Message) { b.Nonce++ }),
-			"wire: message 1 differs from message 0 in what a frame holds once"},
-		{"shard twice", two(func(_, b *gossip.Message) { b.Shard = 0 }),
-			"wire: message 1 is of shard 0, want 1 to 1"},
-		{"versions", one(func(m *gossip.Message) { m.Lo, m.Hi = 6, 5 }),
-			"wire: shard 0: versions (6, 5] are none"},
-		{"unsent", one(func(m *gossip.Message) { m.Unsent = -1 }),
-			"wire: shard 0: age of -1ns or 120ms, want 0 or more"},
-		{"age", one(func(m *gossip.Message) { m.Staleness[1].Age = -1 }),
-			"wire: shard 0: age of -1ns, want 0 or more"},
-		{"regions", one(func(m *gossip.Message) { slices.Reverse(m.Staleness) }),
-			"wire: shard 0: regions are not ascending at 1"},
-		{"too many regions", one(func(m *gossip.Message) { m.Staleness = make([]gossip.Staleness, 4097) }),
-			"wire: frame of 4097 regions, want at most 4096"},
-		{"digests", one(func(m *gossip.Message) { m.Digests[1].Bucket = 0 }),
-			"wire: shard 0: digests are not ascending at 1"},
-		{"kind", one(func(m *gossip.Message) { m.Cells[3].Kind = 4 }),
-			"wire: shard 0: cell of kind 4, want at most 3"},
-		{"cell twice", one(func(m *gossip.Message) { m.Cells[1] = m.Cells[0] }),
+		{
+			"itself", one(func(m *gossip.Message) { m.To = m.From }),
+			"wire: message from 1111111111111111 to itself",
+		},
+		{
+			"shards", one(func(m *gossip.Message) { m.Shards = 65 }),
+			"wire: message of one of 65 shards, want 1 to 64",
+		},
+		{
+			"header", two(func(_, b *gossip.Message) { b.Nonce++ }),
+			"wire: message 1 differs from message 0 in what a frame holds once",
+		},
+		{
+			"shard twice", two(func(_, b *gossip.Message) { b.Shard = 0 }),
+			"wire: message 1 is of shard 0, want 1 to 1",
+		},
+		{
+			"versions", one(func(m *gossip.Message) { m.Lo, m.Hi = 6, 5 }),
+			"wire: shard 0: versions (6, 5] are none",
+		},
+		{
+			"unsent", one(func(m *gossip.Message) { m.Unsent = -1 }),
+			"wire: shard 0: age of -1ns or 120ms, want 0 or more",
+		},
+		{
+			"age", one(func(m *gossip.Message) { m.Staleness[1].Age = -1 }),
+			"wire: shard 0: age of -1ns, want 0 or more",
+		},
+		{
+			"regions", one(func(m *gossip.Message) { slices.Reverse(m.Staleness) }),
+			"wire: shard 0: regions are not ascending at 1",
+		},
+		{
+			"too many regions", one(func(m *gossip.Message) { m.Staleness = make([]gossip.Staleness, 4097) }),
+			"wire: frame of 4097 regions, want at most 4096",
+		},
+		{
+			"digests", one(func(m *gossip.Message) { m.Digests[1].Bucket = 0 }),
+			"wire: shard 0: digests are not ascending at 1",
+		},
+		{
+			"kind", one(func(m *gossip.Message) { m.Cells[3].Kind = 4 }),
+			"wire: shard 0: cell of kind 4, want at most 3",
+		},
+		{
+			"cell twice", one(func(m *gossip.Message) { m.Cells[1] = m.Cells[0] }),
 			"wire: shard 0: cell 00000000000000050000000000000001@1799999990000 daemon 1111111111111111: 300-2 " +
-				"is there twice"},
-		{"width", one(func(m *gossip.Message) { m.Cells[0].WindowLength = 0 }),
+				"is there twice",
+		},
+		{
+			"width", one(func(m *gossip.Message) { m.Cells[0].WindowLength = 0 }),
 			"wire: shard 0: cell 00000000000000050000000000000001@1799999990000 daemon 1111111111111111: 300-2: " +
-				"width below 1 ms"},
-		{"carry", one(func(m *gossip.Message) { m.Cells[0].Carry = -1 }),
+				"width below 1 ms",
+		},
+		{
+			"carry", one(func(m *gossip.Message) { m.Cells[0].Carry = -1 }),
 			"wire: shard 0: cell 00000000000000050000000000000001@1799999990000 daemon 1111111111111111: 300-2: " +
-				"carry below 0 ms"},
-		{"refund", one(func(m *gossip.Message) { m.Cells[0].Value.N = 301 }),
+				"carry below 0 ms",
+		},
+		{
+			"refund", one(func(m *gossip.Message) { m.Cells[0].Value.N = 301 }),
 			"wire: shard 0: cell 00000000000000050000000000000001@1799999990000 daemon 1111111111111111: 300-301: " +
-				"a daemon refunded more than it admitted"},
-		{"reason", one(func(m *gossip.Message) { m.Refused[0].Reason = 0 }),
-			"wire: shard 0: refusal for reason 0, want 1 or 2"},
-		{"rights with a rate", one(func(m *gossip.Message) { m.Cells[3].Kind, m.Cells[3].Rate = gossip.Given, 1 }),
+				"a daemon refunded more than it admitted",
+		},
+		{
+			"reason", one(func(m *gossip.Message) { m.Refused[0].Reason = 0 }),
+			"wire: shard 0: refusal for reason 0, want 1 or 2",
+		},
+		{
+			"rights with a rate", one(func(m *gossip.Message) { m.Cells[3].Kind, m.Cells[3].Rate = gossip.Given, 1 }),
 			"wire: shard 0: cell 00000000000000050000000000000001@1799999990000 given to 000000000000aaaa: 900-0: " +
-				"rights with more than what was given"},
-		{"note", one(func(m *gossip.Message) { m.RightsMessages = []gossip.RightsMessage{{Kind: 9}} }),
-			"wire: shard 0: rights message of kind 9, want 1 to 5"},
-		{"refused kind", one(func(m *gossip.Message) { m.Refused[1].Kind = 7 }),
-			"wire: shard 0: refusal of kind 7, want at most 3"},
+				"rights with more than what was given",
+		},
+		{
+			"note", one(func(m *gossip.Message) { m.RightsMessages = []gossip.RightsMessage{{Kind: 9}} }),
+			"wire: shard 0: rights message of kind 9, want 1 to 5",
+		},
+		{
+			"refused kind", one(func(m *gossip.Message) { m.Refused[1].Kind = 7 }),
+			"wire: shard 0: refusal of kind 7, want at most 3",
+		},
 		{"too many cells", two(func(a, b *gossip.Message) {
 			b.Cells = busy(MaxFrameCells, 1).Cells
 			a.Cells = b.Cells[:1]
@@ -161,73 +199,139 @@ func TestDecodeErrors(t *testing.T) {
 		change func(f *frame)
 		want   string
 	}{
-		{"shards", func(f *frame) { f.LastShard = 64 },
-			"wire: frame: it is of one of 65 shards, want at most 64"},
-		{"no parts", func(f *frame) { f.Parts = nil },
-			"wire: frame: it has no parts, want at least one"},
-		{"more parts than shards", func(f *frame) { f.Parts = append(f.Parts, part(f)) },
-			"wire: frame: it has more parts than its 1 shards"},
-		{"incarnation twice", func(f *frame) { f.Incarnations[1] = f.Incarnations[0] },
-			"wire: frame: incarnation 000000000000aaaa is there twice"},
-		{"sender among incarnations", func(f *frame) { f.Incarnations[1] = 1 },
-			"wire: frame: incarnation 0000000000000001 is there twice"},
-		{"incarnation unused", func(f *frame) { f.Incarnations = append(f.Incarnations, 99) },
-			"wire: frame: 3 incarnations and 2 metas, of which 2 and 2 are used"},
-		{"meta unused", func(f *frame) { f.Metas = append(f.Metas, &peerCellMeta{WindowLength: 1}) },
-			"wire: frame: 2 incarnations and 3 metas, of which 2 and 2 are used"},
-		{"meta twice", func(f *frame) { f.Metas[1] = f.Metas[0] },
-			"wire: frame: meta {Rule:7 WindowLength:60000 Carry:60000 Regional:false} is there twice"},
-		{"meta without width", func(f *frame) { f.Metas[0].WindowLength = 0 },
-			"wire: frame: meta of 0 ms with 60000 ms more, want 1 or more and 0 or more in 63 bits"},
-		{"skipped", func(f *frame) { part(f).Skipped = 1 },
-			"wire: part 0 of the frame: 1 shards after shard -1 are skipped, and there are only 1"},
-		{"versions", func(f *frame) { part(f).Changed = 12346 },
-			"wire: part 0 of the frame: 12346 versions up to 12345, want at most as many"},
-		{"duration", func(f *frame) { part(f).UnsentMs = math.MaxUint64 },
-			"wire: part 0 of the frame: duration of 18446744073709551615 ms, want at most 9223372036854"},
-		{"views of nothing", func(f *frame) { part(f).Views = &peerViews{} },
-			"wire: part 0 of the frame: views as in the part before, want them left out"},
-		{"regions", func(f *frame) { slices.Reverse(f.Incarnations) },
-			"wire: part 0 of the frame: regions are not ascending at 1"},
-		{"incarnations", func(f *frame) { slices.Reverse(part(f).Views.Regions) },
-			"wire: part 0 of the frame: incarnation 3 is named before incarnation 2 or does not exist"},
-		{"ages", func(f *frame) { part(f).Views.AgesMs = []uint64{1, 2, 3} },
-			"wire: part 0 of the frame: field 3 does not hold the numbers of the rows, as short as can be"},
-		{"bucket", func(f *frame) { part(f).Buckets = []uint32{65535, 0} },
-			"wire: part 0 of the frame: bucket beyond 65535"},
-		{"kind", func(f *frame) { own(f).Kind = 4 },
-			"wire: part 0 of the frame: cells of kind 4, want at most 3"},
-		{"incarnation number", func(f *frame) { own(f).Incarnation = 4 },
-			"wire: part 0 of the frame: incarnation 4 is named before incarnation 4 or does not exist"},
-		{"incarnations of cells", func(f *frame) { slices.Reverse(part(f).Cells) },
-			"wire: part 0 of the frame: incarnations of cells are not ascending at 0000000000000001"},
-		{"keys cut", func(f *frame) { own(f).Keys = own(f).Keys[:31] },
-			"wire: part 0 of the frame: field 3 of 31 bytes, want a multiple of 16"},
-		{"no keys", func(f *frame) { own(f).Keys = nil },
-			"wire: part 0 of the frame: 0 keys of 3 cells, want at least one each"},
-		{"same key", func(f *frame) { copy(own(f).Keys, own(f).Keys[16:]) },
-			"wire: part 0 of the frame: keys of incarnation 0000000000000001 are not ascending at 1"},
-		{"more cells", func(f *frame) { own(f).More = []uint32{3, 1} },
-			"wire: part 0 of the frame: more cells of the keys of incarnation 0000000000000001 than its 3"},
-		{"fewer cells", func(f *frame) { own(f).More = nil },
-			"wire: part 0 of the frame: fewer cells of the keys of incarnation 0000000000000001 than its 3"},
-		{"meta number", func(f *frame) { own(f).Metas[1] = 2 },
-			"wire: part 0 of the frame: meta 2 is named before meta 1 or does not exist"},
-		{"first window", func(f *frame) { own(f).Windows[0] = 1 },
-			"wire: part 0 of the frame: first window of meta 0 is not that of the meta"},
-		{"same window", func(f *frame) { own(f).Windows[2] = 0 },
-			"wire: part 0 of the frame: windows of a key are not ascending at 1799999999000"},
-		{"refund", func(f *frame) { own(f).Refunded[1] = 2 },
+		{
+			"shards", func(f *frame) { f.LastShard = 64 },
+			"wire: frame: it is of one of 65 shards, want at most 64",
+		},
+		{
+			"no parts", func(f *frame) { f.Parts = nil },
+			"wire: frame: it has no parts, want at least one",
+		},
+		{
+			"more parts than shards", func(f *frame) { f.Parts = append(f.Parts, part(f)) },
+			"wire: frame: it has more parts than its 1 shards",
+		},
+		{
+			"incarnation twice", func(f *frame) { f.Incarnations[1] = f.Incarnations[0] },
+			"wire: frame: incarnation 000000000000aaaa is there twice",
+		},
+		{
+			"sender among incarnations", func(f *frame) { f.Incarnations[1] = 1 },
+			"wire: frame: incarnation 0000000000000001 is there twice",
+		},
+		{
+			"incarnation unused", func(f *frame) { f.Incarnations = append(f.Incarnations, 99) },
+			"wire: frame: 3 incarnations and 2 metas, of which 2 and 2 are used",
+		},
+		{
+			"meta unused", func(f *frame) { f.Metas = append(f.Metas, &peerCellMeta{WindowLength: 1}) },
+			"wire: frame: 2 incarnations and 3 metas, of which 2 and 2 are used",
+		},
+		{
+			"meta twice", func(f *frame) { f.Metas[1] = f.Metas[0] },
+			"wire: frame: meta {Rule:7 WindowLength:60000 Carry:60000 Regional:false} is there twice",
+		},
+		{
+			"meta without width", func(f *frame) { f.Metas[0].WindowLength = 0 },
+			"wire: frame: meta of 0 ms with 60000 ms more, want 1 or more and 0 or more in 63 bits",
+		},
+		{
+			"skipped", func(f *frame) { part(f).Skipped = 1 },
+			"wire: part 0 of the frame: 1 shards after shard -1 are skipped, and there are only 1",
+		},
+		{
+			"versions", func(f *frame) { part(f).Changed = 12346 },
+			"wire: part 0 of the frame: 12346 versions up to 12345, want at most as many",
+		},
+		{
+			"duration", func(f *frame) { part(f).UnsentMs = math.MaxUint64 },
+			"wire: part 0 of the frame: duration of 18446744073709551615 ms, want at most 9223372036854",
+		},
+		{
+			"views of nothing", func(f *frame) { part(f).Views = &peerViews{} },
+			"wire: part 0 of the frame: views as in the part before, want them left out",
+		},
+		{
+			"regions", func(f *frame) { slices.Reverse(f.Incarnations) },
+			"wire: part 0 of the frame: regions are not ascending at 1",
+		},
+		{
+			"incarnations", func(f *frame) { slices.Reverse(part(f).Views.Regions) },
+			"wire: part 0 of the frame: incarnation 3 is named before incarnation 2 or does not exist",
+		},
+		{
+			"ages", func(f *frame) { part(f).Views.AgesMs = []uint64{1, 2, 3} },
+			"wire: part 0 of the frame: field 3 does not hold the numbers of the rows, as short as can be",
+		},
+		{
+			"bucket", func(f *frame) { part(f).Buckets = []uint32{65535, 0} },
+			"wire: part 0 of the frame: bucket beyond 65535",
+		},
+		{
+			"kind", func(f *frame) { own(f).Kind = 4 },
+			"wire: part 0 of the frame: cells of kind 4, want at most 3",
+		},
+		{
+			"incarnation number", func(f *frame) { own(f).Incarnation = 4 },
+			"wire: part 0 of the frame: incarnation 4 is named before incarnation 4 or does not exist",
+		},
+		{
+			"incarnations of cells", func(f *frame) { slices.Reverse(part(f).Cells) },
+			"wire: part 0 of the frame: incarnations of cells are not ascending at 0000000000000001",
+		},
+		{
+			"keys cut", func(f *frame) { own(f).Keys = own(f).Keys[:31] },
+			"wire: part 0 of the frame: field 3 of 31 bytes, want a multiple of 16",
+		},
+		{
+			"no keys", func(f *frame) { own(f).Keys = nil },
+			"wire: part 0 of the frame: 0 keys of 3 cells, want at least one each",
+		},
+		{
+			"same key", func(f *frame) { copy(own(f).Keys, own(f).Keys[16:]) },
+			"wire: part 0 of the frame: keys of incarnation 0000000000000001 are not ascending at 1",
+		},
+		{
+			"more cells", func(f *frame) { own(f).More = []uint32{3, 1} },
+			"wire: part 0 of the frame: more cells of the keys of incarnation 0000000000000001 than its 3",
+		},
+		{
+			"fewer cells", func(f *frame) { own(f).More = nil },
+			"wire: part 0 of the frame: fewer cells of the keys of incarnation 0000000000000001 than its 3",
+		},
+		{
+			"meta number", func(f *frame) { own(f).Metas[1] = 2 },
+			"wire: part 0 of the frame: meta 2 is named before meta 1 or does not exist",
+		},
+		{
+			"first window", func(f *frame) { own(f).Windows[0] = 1 },
+			"wire: part 0 of the frame: first window of meta 0 is not that of the meta",
+		},
+		{
+			"same window", func(f *frame) { own(f).Windows[2] = 0 },
+			"wire: part 0 of the frame: windows of a key are not ascending at 1799999999000",
+		},
+		{
+			"refund", func(f *frame) { own(f).Refunded[1] = 2 },
 			"wire: part 0 of the frame: cell 00000000000000050000000000000002@1799999999000 daemon 0000000000000001: 1-2: " +
-				"a daemon refunded more than it admitted"},
-		{"zeros", func(f *frame) { own(f).Rates = []uint32{0, 0, 0} },
-			"wire: part 0 of the frame: field 9 is all 0, want it left out"},
-		{"reason", func(f *frame) { refused(f).Reasons[1] = 2 },
-			"wire: part 0 of the frame: refusal for reason 3, want 1 or 2"},
-		{"refusals", func(f *frame) { refused(f).Keys[15] = 9 },
-			"wire: part 0 of the frame: refusals of incarnation 0000000000000002 are not ascending at 1"},
-		{"nothing refused", func(f *frame) { refused(f).Keys = nil },
-			"wire: part 0 of the frame: refusals of incarnation 0000000000000002 without keys"},
+				"a daemon refunded more than it admitted",
+		},
+		{
+			"zeros", func(f *frame) { own(f).Rates = []uint32{0, 0, 0} },
+			"wire: part 0 of the frame: field 9 is all 0, want it left out",
+		},
+		{
+			"reason", func(f *frame) { refused(f).Reasons[1] = 2 },
+			"wire: part 0 of the frame: refusal for reason 3, want 1 or 2",
+		},
+		{
+			"refusals", func(f *frame) { refused(f).Keys[15] = 9 },
+			"wire: part 0 of the frame: refusals of incarnation 0000000000000002 are not ascending at 1",
+		},
+		{
+			"nothing refused", func(f *frame) { refused(f).Keys = nil },
+			"wire: part 0 of the frame: refusals of incarnation 0000000000000002 without keys",
+		},
 	} {
 		var f frame
 		if err := readPB(mustEncode(t, example())[envelopeSize:], &f); err != nil {
@@ -249,16 +353,26 @@ func TestDecodeBounds(t *testing.T) {
 		part *peerPart
 		want string
 	}{
-		{&peerPart{Cells: []*peerCells{{Keys: words(1), Admitted: make([]uint64, MaxFrameCells+1)}}},
-			"wire: frame of 65537 cells, want at most 65536"},
-		{&peerPart{Refused: []*peerRefusals{{Keys: words(MaxFrameCells + 1)}}},
-			"wire: frame of 65537 refusals, want at most 65536"},
-		{&peerPart{Views: &peerViews{Regions: make([]uint32, MaxViews+1)}},
-			"wire: frame of 4097 regions, want at most 4096"},
-		{&peerPart{Digests: make([]uint64, math.MaxUint16+2)},
-			"wire: frame of 65537 digests, want at most 65536"},
-		{&peerPart{Repair: make([]uint32, math.MaxUint16+2)},
-			"wire: frame of 65537 buckets, want at most 65536"},
+		{
+			&peerPart{Cells: []*peerCells{{Keys: words(1), Admitted: make([]uint64, MaxFrameCells+1)}}},
+			"wire: frame of 65537 cells, want at most 65536",
+		},
+		{
+			&peerPart{Refused: []*peerRefusals{{Keys: words(MaxFrameCells + 1)}}},
+			"wire: frame of 65537 refusals, want at most 65536",
+		},
+		{
+			&peerPart{Views: &peerViews{Regions: make([]uint32, MaxViews+1)}},
+			"wire: frame of 4097 regions, want at most 4096",
+		},
+		{
+			&peerPart{Digests: make([]uint64, math.MaxUint16+2)},
+			"wire: frame of 65537 digests, want at most 65536",
+		},
+		{
+			&peerPart{Repair: make([]uint32, math.MaxUint16+2)},
+			"wire: frame of 65537 buckets, want at most 65536",
+		},
 	} {
 		_, err := Decode(sealFrame(1, 2, appendPB(nil, &peerFrame{Parts: []*peerPart{test.part}})))
 		wantError(t, "bound", err, test.want)
@@ -276,8 +390,10 @@ func TestOtherForms(t *testing.T) {
 		{"nothing", "", "it has no parts, want at least one"},
 		{"zero", "\x08\x00" + emptyPart, "field 1 is 0 or no number, want it left out"},
 		{"long number", "\x08\x81\x00" + emptyPart, "number is cut, too large or longer than it must be"},
-		{"large number", "\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02" + emptyPart,
-			"number is cut, too large or longer than it must be"},
+		{
+			"large number", "\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02" + emptyPart,
+			"number is cut, too large or longer than it must be",
+		},
 		{"flag", "\x10\x02" + emptyPart, "field 2 is 2, want 1"},
 		{"order", "\x18\x01\x08\x01" + emptyPart, "field 1 of type 0 is unknown or out of place"},
 		{"twice", "\x08\x01\x08\x01" + emptyPart, "field 1 of type 0 is unknown or out of place"},
@@ -285,8 +401,10 @@ func TestOtherForms(t *testing.T) {
 		{"unknown", emptyPart + "\x78\x01", "field 15 of type 0 is unknown or out of place"},
 		{"length beyond", "\x32\x05", "field 6 of 5 bytes, want at most the 0 that follow"},
 		{"no incarnations", emptyPart + "\x3a\x00", "field 7 of 0 bytes, want a multiple of 8"},
-		{"rule of 0", emptyPart + "\x42\x0b\x09\x00\x00\x00\x00\x00\x00\x00\x00\x10\x01",
-			"rule of a meta is 0 or cut, want it left out"},
+		{
+			"rule of 0", emptyPart + "\x42\x0b\x09\x00\x00\x00\x00\x00\x00\x00\x00\x10\x01",
+			"rule of a meta is 0 or cut, want it left out",
+		},
 	} {
 		_, err := Decode(sealFrame(1, 2, []byte(test.payload)))
 		wantError(t, test.name, err, "wire: frame: "+test.want)

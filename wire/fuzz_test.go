@@ -21,7 +21,9 @@ import (
 func FuzzDecode(f *testing.F) {
 	two := shards(2, inRegion(busy(3, 2)))
 	for _, msgs := range [][]gossip.Message{
-		shards(1, idle()), shards(MaxShards, inRegion(idle())), {example()}, shards(1, logged(5)), two, two[1:],
+		shards(1, idle()), shards(MaxShards, inRegion(idle())),
+		{example()},
+		shards(1, logged(5)), two, two[1:],
 		shards(1, busy(40, 30)),
 	} {
 		f.Add(mustEncode(f, msgs...))

@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/georld/rld/sticky/route"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/georld/rld/sticky/route"
 
 	"pgregory.net/rapid"
 
@@ -233,13 +234,17 @@ var strictBounds = []struct {
 	{"round of an accept", accepts(sticky.Accept{Ballot: sticky.Ballot{Round: sticky.MaxRound + 1}}), "accept 0: ballot of round 4611686018427387905"},
 	{"round of an answer", answers(sticky.Accepted{Promised: sticky.Ballot{Round: sticky.MaxRound + 1}}), "accepted 0: ballot of round"},
 	{"round of a record", records(sticky.Record{Ballot: sticky.Ballot{Round: sticky.MaxRound + 1}}), "record 0: ballot of round"},
-	{"generations of a region", strictRegions(route.Region{Name: "a", Generations: make([]route.Generation, 1_025)}),
-		"frame of 1025 generations, want at most 1024"},
+	{
+		"generations of a region", strictRegions(route.Region{Name: "a", Generations: make([]route.Generation, 1_025)}),
+		"frame of 1025 generations, want at most 1024",
+	},
 	{"generations of an answer", answers(sticky.Accepted{Generations: make([]route.Generation, 1_025)}), "frame of 1025 generations, want at most 1024"},
 	{"generations of a chunk", chunks(sticky.SnapshotChunk{Generations: make([]route.Generation, 1_025)}), "frame of 1025 generations, want at most 1024"},
 	{"records", records(make([]sticky.Record, 1_025)...), "frame of 1025 "},
-	{"records twice", records(sticky.Record{Key: crdt.Key{Hi: 1, Lo: 2}}, sticky.Record{Key: crdt.Key{Hi: 1, Lo: 2}}),
-		"snapshot chunk: records are not ascending at 1"},
+	{
+		"records twice", records(sticky.Record{Key: crdt.Key{Hi: 1, Lo: 2}}, sticky.Record{Key: crdt.Key{Hi: 1, Lo: 2}}),
+		"snapshot chunk: records are not ascending at 1",
+	},
 	{"record", records(sticky.Record{Watermarks: watermarksOf(1, 1)}), "record 0: watermarks are not ascending at 1"},
 	{"longest name", strictRegions(route.Region{
 		Name: strings.Repeat("x", MaxStrictName), Replicas: names(9), Former: names(9),
@@ -247,13 +252,17 @@ var strictBounds = []struct {
 	{"long name", strictRegions(route.Region{Name: strings.Repeat("x", MaxStrictName+1)}), "want 1 to 255 bytes of UTF-8"},
 	{"no name", strictRegions(route.Region{}), `layout: name "", want 1 to 255 bytes of UTF-8`},
 	{"no text", strictRegions(route.Region{Name: "a\xff"}), `layout: name "a\xff", want 1 to 255 bytes of UTF-8`},
-	{"replicas", strictRegions(route.Region{Name: "a", Replicas: names(10)}),
-		"frame of 10 replicas of one region, want at most 9"},
+	{
+		"replicas", strictRegions(route.Region{Name: "a", Replicas: names(10)}),
+		"frame of 10 replicas of one region, want at most 9",
+	},
 	{"former", strictRegions(route.Region{Name: "a", Former: []string{"b", "a"}}), `layout: names are not ascending at "a"`},
 	{"replica without a name", strictRegions(route.Region{Name: "a", Replicas: []string{""}}), `layout: name "", want`},
 	{"regions", strictRegions(make([]route.Region, route.MaxRegions+1)...), "frame of 65 regions, want at most 64"},
-	{"regions twice", strictRegions(route.Region{Name: "a"}, route.Region{Name: "a"}),
-		"layout: regions are not ascending at 1"},
+	{
+		"regions twice", strictRegions(route.Region{Name: "a"}, route.Region{Name: "a"}),
+		"layout: regions are not ascending at 1",
+	},
 	{"pins", pins(make([]route.Pin, route.MaxPins+1)...), "frame of 1025 pins, want at most 1024"},
 	{"pins twice", pins(route.Pin{Region: "a"}, route.Pin{Region: "b"}), "layout: pins are not ascending at 1"},
 	{"pin to nowhere", pins(route.Pin{}), `layout: name "", want`},

@@ -132,10 +132,14 @@ func earlier(d time.Duration) *time.Time { return new(time.Now().Add(-d)) }
 func wholeMembers() []api.Member {
 	hash := api.RulesHash(0x5eed)
 	return []api.Member{
-		{Name: "us-1", Region: "us-east", Incarnation: "00000000000000b1", Addr: "10.0.0.1:7947", Build: "v1.2.3",
-			Ready: true, Self: true, Rules: hash, RulesAgree: new(true), Since: earlier(90 * time.Second)},
-		{Name: "eu-1", Region: "eu-west", Incarnation: "00000000000000a1", Addr: "10.1.0.1:7947", Build: "v1.2.3",
-			Ready: true, Rules: hash, RulesAgree: new(true), Since: earlier(26 * time.Hour)},
+		{
+			Name: "us-1", Region: "us-east", Incarnation: "00000000000000b1", Addr: "10.0.0.1:7947", Build: "v1.2.3",
+			Ready: true, Self: true, Rules: hash, RulesAgree: new(true), Since: earlier(90 * time.Second),
+		},
+		{
+			Name: "eu-1", Region: "eu-west", Incarnation: "00000000000000a1", Addr: "10.1.0.1:7947", Build: "v1.2.3",
+			Ready: true, Rules: hash, RulesAgree: new(true), Since: earlier(26 * time.Hour),
+		},
 	}
 }
 
@@ -143,11 +147,15 @@ func onlySelf() []api.Member { return wholeMembers()[:1] }
 
 func divergedMembers() []api.Member {
 	out := append(wholeMembers(),
-		api.Member{Name: "us-0", Region: "us-east", Incarnation: "00000000000000b0", Addr: "10.0.0.0:7947",
-			Build: "v1.2.2", Ready: true, Rules: api.RulesHash(7), RulesAgree: new(false), Since: earlier(0)},
+		api.Member{
+			Name: "us-0", Region: "us-east", Incarnation: "00000000000000b0", Addr: "10.0.0.0:7947",
+			Build: "v1.2.2", Ready: true, Rules: api.RulesHash(7), RulesAgree: new(false), Since: earlier(0),
+		},
 		api.Member{Name: "ap-0", Region: "ap-south", Incarnation: "00000000000000c0", Addr: "10.2.0.0:7947"},
-		api.Member{Name: "\x1b[31mred", Region: "ap-south", Incarnation: "00000000000000c1",
-			Rules: api.RulesHash(7), RulesAgree: new(false)},
+		api.Member{
+			Name: "\x1b[31mred", Region: "ap-south", Incarnation: "00000000000000c1",
+			Rules: api.RulesHash(7), RulesAgree: new(false),
+		},
 	)
 	return out
 }

@@ -26,15 +26,19 @@ func everything() (*rldv1.CheckRequest, *rldv1.CheckResponse) {
 	answer.Statuses = []*rldv1.Status{
 		{
 			Code: rldv1.Code_DENIED, Rule: "tier=free > user", Mode: rldv1.Mode_QUOTA, Remaining: 3,
-			Limit: &rldv1.Limit{RequestsPerUnit: 10, Unit: rldv1.Unit_MINUTE, UnitMultiplier: 5,
-				Algorithm: "token_bucket", Burst: 20, Name: "free users"},
+			Limit: &rldv1.Limit{
+				RequestsPerUnit: 10, Unit: rldv1.Unit_MINUTE, UnitMultiplier: 5,
+				Algorithm: "token_bucket", Burst: 20, Name: "free users",
+			},
 			ResetAfter: durationpb.New(90 * time.Second), RetryAfter: durationpb.New(1500001 * time.Nanosecond),
 			Degraded: true, DegradedReason: "keys_full",
 		},
 		{
 			Code: rldv1.Code_ALLOWED, Rule: "sms", Mode: rldv1.Mode_SHADOW,
-			Limit: &rldv1.Limit{RequestsPerUnit: 1, Unit: rldv1.Unit_SECOND, UnitMultiplier: 1,
-				Algorithm: "leaky_bucket"},
+			Limit: &rldv1.Limit{
+				RequestsPerUnit: 1, Unit: rldv1.Unit_SECOND, UnitMultiplier: 1,
+				Algorithm: "leaky_bucket",
+			},
 			ResetAfter: durationpb.New(0), Delay: durationpb.New(250 * time.Millisecond),
 		},
 		{Code: rldv1.Code_ALLOWED, Rule: "staff=yes", Unlimited: true},
@@ -70,17 +74,27 @@ func TestNever(t *testing.T) {
 		retry, note string
 	}{
 		{"passes", &rldv1.Status{Code: rldv1.Code_ALLOWED, Limit: limit(5, 0)}, "-", ""},
-		{"fits later", &rldv1.Status{Code: rldv1.Code_DENIED, Limit: limit(5, 0),
-			RetryAfter: durationpb.New(time.Second)}, "1s", ""},
-		{"fits at once", &rldv1.Status{Code: rldv1.Code_DENIED, Limit: limit(5, 0),
-			RetryAfter: durationpb.New(0)}, "0s", ""},
-		{"too many", &rldv1.Status{Code: rldv1.Code_DENIED, Limit: limit(5, 0)},
-			"never", "more than the limit holds"},
-		{"too many of a bucket", &rldv1.Status{Code: rldv1.Code_DENIED, Limit: limit(5, 20)},
-			"never", "more than the limit holds"},
+		{"fits later", &rldv1.Status{
+			Code: rldv1.Code_DENIED, Limit: limit(5, 0),
+			RetryAfter: durationpb.New(time.Second),
+		}, "1s", ""},
+		{"fits at once", &rldv1.Status{
+			Code: rldv1.Code_DENIED, Limit: limit(5, 0),
+			RetryAfter: durationpb.New(0),
+		}, "0s", ""},
+		{
+			"too many", &rldv1.Status{Code: rldv1.Code_DENIED, Limit: limit(5, 0)},
+			"never", "more than the limit holds",
+		},
+		{
+			"too many of a bucket", &rldv1.Status{Code: rldv1.Code_DENIED, Limit: limit(5, 20)},
+			"never", "more than the limit holds",
+		},
 		{"limit of 0", &rldv1.Status{Code: rldv1.Code_DENIED, Limit: limit(0, 0)}, "never", "the limit is 0"},
-		{"in shadow mode", &rldv1.Status{Code: rldv1.Code_ALLOWED, Limit: limit(0, 0),
-			Mode: rldv1.Mode_SHADOW}, "-", "shadow mode"},
+		{"in shadow mode", &rldv1.Status{
+			Code: rldv1.Code_ALLOWED, Limit: limit(0, 0),
+			Mode: rldv1.Mode_SHADOW,
+		}, "-", "shadow mode"},
 	} {
 		if got := retryText(tc.status); got != tc.retry {
 			t.Errorf("%s: retry %q, want %q", tc.name, got, tc.retry)
@@ -183,8 +197,11 @@ func TestDescribeVersion(t *testing.T) {
 	}{
 		{"v0.3.0", []debug.BuildSetting{setting("vcs.revision", "1a2b")}, "v0.3.0"},
 		{"(devel)", []debug.BuildSetting{setting("vcs.revision", "1a2b3c4d5e6f7a8b")}, "devel 1a2b3c4d5e6f"},
-		{"", []debug.BuildSetting{setting("vcs.revision", "1a2b"), setting("vcs.modified", "true")},
-			"devel 1a2b, modified"},
+		{
+			"",
+			[]debug.BuildSetting{setting("vcs.revision", "1a2b"), setting("vcs.modified", "true")},
+			"devel 1a2b, modified",
+		},
 		{"(devel)", []debug.BuildSetting{setting("vcs.modified", "false")}, "devel"},
 		{"", nil, "devel"},
 	} {

@@ -44,7 +44,8 @@ func budgetAnswer(q api.BudgetQuery) (api.BudgetAnswer, error) {
 			Regions: []api.EpochState{
 				{ID: "e0", Settled: true, Members: []api.EpochMember{{Name: "eu-west", Weight: 500_000}, {Name: "us-east", Weight: 500_000}}},
 				{ID: "e1", Since: &since, RuleWeights: 2, WaitsFor: []string{"eu-west"}, Members: []api.EpochMember{
-					{Name: "eu-west", Weight: 250_000}, {Name: "us-east", Weight: 750_000}}},
+					{Name: "eu-west", Weight: 250_000}, {Name: "us-east", Weight: 750_000},
+				}},
 			},
 			Daemons: []api.EpochState{{ID: "e0", Settled: true, Members: []api.EpochMember{{Name: "us-0", Weight: 1}}}},
 		},

@@ -60,8 +60,10 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	defer banner.Close()
 	d.cmd = exec.Command(self)
 	// The test binary is rld when it is called so. Later flags win.
-	d.cmd.Args = append([]string{"rld", "serve", "--grpc-addr=127.0.0.1:0", "--http-addr=127.0.0.1:0",
-		"--admin-addr=127.0.0.1:0", "--log-format=json"}, args...)
+	d.cmd.Args = append([]string{
+		"rld", "serve", "--grpc-addr=127.0.0.1:0", "--http-addr=127.0.0.1:0",
+		"--admin-addr=127.0.0.1:0", "--log-format=json",
+	}, args...)
 	d.cmd.Dir = ts.MkAbs(".")
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "GOCOVERDIR", "RLD_INSECURE", "RLD_LIMITS"} {
 		d.cmd.Env = append(d.cmd.Env, name+"="+ts.Getenv(name))

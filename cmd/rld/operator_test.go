@@ -89,8 +89,10 @@ func wellHandler() http.Handler {
 		Explain: explainedWell,
 		Status: func() api.StatusAnswer {
 			return api.StatusAnswer{
-				Daemon: api.DaemonState{DaemonRef: us0, Version: "v1.2.3", UptimeSeconds: 3_725, Ready: true, LiveKeys: 1,
-					MaxKeys: 1_000_000, Rules: "0000000000005eed", RuleCount: 14, PeerOffsetSeconds: new(0.0121)},
+				Daemon: api.DaemonState{
+					DaemonRef: us0, Version: "v1.2.3", UptimeSeconds: 3_725, Ready: true, LiveKeys: 1,
+					MaxKeys: 1_000_000, Rules: "0000000000005eed", RuleCount: 14, PeerOffsetSeconds: new(0.0121),
+				},
 				Regions: []api.RegionState{
 					{Region: "eu-west", StalenessSeconds: new(0.2041), Members: []api.MemberState{{Name: "eu-0", Ready: true}}},
 					{Region: "us-east", Self: true, Members: []api.MemberState{{Name: "us-0", Ready: true, Self: true}}},
@@ -134,7 +136,8 @@ func (l *layouts) change(c api.LayoutCommand, q api.LayoutRequest) (api.LayoutAn
 	}
 	a.Next = "Two regions are asked."
 	l.state.Next = &api.NextLayout{Number: a.After, WaitsFor: []api.Missing{
-		{Region: "eu-west", Name: "eu-0", Why: "not_voting"}, {Region: "ap-south", Why: "no data"}}}
+		{Region: "eu-west", Name: "eu-0", Why: "not_voting"}, {Region: "ap-south", Why: "no data"},
+	}}
 	l.looks = 2
 	if q.Region == "eu-west" {
 		l.looks = -1
@@ -162,12 +165,15 @@ func troubledStrict() *api.StrictState {
 			{Region: "ap-south", Weight: 0.25},
 			{Region: "us-east", Weight: 0.75, Voters: []api.StrictVoter{
 				{Name: "us-0", Self: true, Live: true, Ready: true, Voting: new(false), WhyNot: "it waits for the snapshot of us-2"},
-				{Name: "us-1", Live: true, Voting: new(true)}, {Name: "us-2"},
+				{Name: "us-1", Live: true, Voting: new(true)},
+				{Name: "us-2"},
 			}},
 		},
 		Pins: []api.Pin{{Domain: "edge", Rule: "path=/login", Region: "us-east"}, {ID: "00000000000000aa", Region: "ap-south"}},
-		Acceptor: &api.AcceptorState{WhyNot: "it waits for the snapshot of us-2", DiskLost: earlier(90 * time.Second), Keys: 12, JournalBytes: 1_234_567,
-			JournalFault: "no space left on device"},
+		Acceptor: &api.AcceptorState{
+			WhyNot: "it waits for the snapshot of us-2", DiskLost: earlier(90 * time.Second), Keys: 12, JournalBytes: 1_234_567,
+			JournalFault: "no space left on device",
+		},
 		Keys: 4, MaxKeys: 100_000,
 		Warnings: []string{"ap-south has two daemons: on_failure applies after one failure"},
 	}
@@ -177,21 +183,26 @@ func troubledStatus() api.StatusAnswer {
 	next := troubledStrict()
 	next.Next = &api.NextLayout{Number: 4, Since: earlier(90 * time.Second)}
 	return api.StatusAnswer{
-		Daemon: api.DaemonState{DaemonRef: us0, Version: "v1.2.3", UptimeSeconds: 12.3, WhyNot: "draining", Shadow: true,
+		Daemon: api.DaemonState{
+			DaemonRef: us0, Version: "v1.2.3", UptimeSeconds: 12.3, WhyNot: "draining", Shadow: true,
 			LiveKeys: 1_000, MaxKeys: 1_000, OverflowKeys: 2, ClockOffsetSeconds: 0.004, RuleCount: 1,
-			LimitsFault: "limits.yaml:3: \x1b[31mno"},
+			LimitsFault: "limits.yaml:3: \x1b[31mno",
+		},
 		Regions: []api.RegionState{
 			{Region: "ap-south", Partitioned: true, PartitionedSince: earlier(90 * time.Second)},
 			{Region: "us-east", Self: true, StalenessSeconds: new(0.0263), Members: []api.MemberState{
-				{Name: "us-0", Self: true}, {Name: "us-1", Ready: true}, {Name: "\x1b[31mred"}}},
+				{Name: "us-0", Self: true}, {Name: "us-1", Ready: true}, {Name: "\x1b[31mred"},
+			}},
 		},
 		Breakers: []api.Breaker{
 			{Owner: us1, State: api.BreakerOpen, Since: earlier(12 * time.Second), Calls: 50, Errors: 40},
 			{Owner: red, State: api.BreakerHalfOpen, Calls: 1},
 		},
 		Strict: next,
-		Degraded: []api.DegradedState{{Reason: "keys_full", Since: earlier(90 * time.Second), Answers: 400,
-			Text: "raise --max-keys"}, {Reason: "no_rights"}},
+		Degraded: []api.DegradedState{{
+			Reason: "keys_full", Since: earlier(90 * time.Second), Answers: 400,
+			Text: "raise --max-keys",
+		}, {Reason: "no_rights"}},
 		Worst:  &api.RuleUse{Domain: "edge", Rule: "path=/login", Name: "login", Overage: new(0.0123), Bound: new(0.02)},
 		Denied: &api.RuleUse{Domain: "edge", Rule: "user\x1b", DeniedPerSecond: new(12.34)},
 	}
@@ -236,11 +247,14 @@ func strictExplained() *api.Explained {
 	window := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
 	return &api.Explained{
 		Rule: &api.RuleRef{Path: "endpoint=/login > user", Name: "login", File: "limits.yaml", Line: 12},
-		Limit: &api.LimitInForce{Requests: 5, WindowSeconds: 60, Algorithm: "fixed_window", Consistency: "strict",
-			Scope: "global", Placement: "owner", OnFailure: "share: 10%", Quota: true, Shadow: true, Override: true},
+		Limit: &api.LimitInForce{
+			Requests: 5, WindowSeconds: 60, Algorithm: "fixed_window", Consistency: "strict",
+			Scope: "global", Placement: "owner", OnFailure: "share: 10%", Quota: true, Shadow: true, Override: true,
+		},
 		Key: strings.Repeat("3f", 16),
 		Counts: []api.RegionCount{
-			{Region: "ap-south"}, {Region: "eu-west", Hits: 3, StalenessSeconds: new(0.2041), Stamp: "1767323040123.4"},
+			{Region: "ap-south"},
+			{Region: "eu-west", Hits: 3, StalenessSeconds: new(0.2041), Stamp: "1767323040123.4"},
 			{Region: "us-east", Hits: 2, StalenessSeconds: new(0.0)},
 		},
 		Estimate: &api.EstimateGate{Counted: 5, Extrapolated: 1, Capacity: 5},
@@ -251,11 +265,15 @@ func strictExplained() *api.Explained {
 			Source:  api.SourceAcceptor, Ballot: &api.BallotState{Round: 7, Owner: us1},
 			Watermark: &api.WatermarkState{Window: &window, Watermark: new(uint64(5)), Consumed: new(uint64(4)), Limit: new(uint64(5))},
 			Leases:    []api.GrantedLease{{Lessee: us0, Granted: 3, Returned: 1}, {Lessee: red, Granted: 1}}, Omitted: 2,
-			Lease: &api.Lease{Granted: 3, Used: 2, Returned: 1, Until: later(time.Hour), Requested: true, Denied: new(uint64(1)),
-				DeniedUntil: earlier(time.Second)},
+			Lease: &api.Lease{
+				Granted: 3, Used: 2, Returned: 1, Until: later(time.Hour), Requested: true, Denied: new(uint64(1)),
+				DeniedUntil: earlier(time.Second),
+			},
 		},
-		Reserve: &api.StrictKey{Layout: 3, Region: "us-east", Owner: &us0, Self: true, Reachable: true, Source: api.SourceOwner,
-			Ballot: &api.BallotState{Round: 1, Owner: us0}, Watermark: &api.WatermarkState{Drained: earlier(0), Consumed: new(uint64(0))}},
+		Reserve: &api.StrictKey{
+			Layout: 3, Region: "us-east", Owner: &us0, Self: true, Reachable: true, Source: api.SourceOwner,
+			Ballot: &api.BallotState{Round: 1, Owner: us0}, Watermark: &api.WatermarkState{Drained: earlier(0), Consumed: new(uint64(0))},
+		},
 		Verdict: &api.Verdict{Remaining: 0, ResetSeconds: 12.3, RetrySeconds: new(12.3), Degraded: "no_majority"},
 	}
 }
@@ -264,8 +282,10 @@ func strictExplained() *api.Explained {
 func explainedWell(_ context.Context, q api.ExplainQuery) (api.ExplainAnswer, error) {
 	return api.ExplainAnswer{Domain: q.Domain, Hits: q.Hits, Allowed: true, Descriptors: []api.Explained{{
 		Rule: &api.RuleRef{Path: "user"}, Key: strings.Repeat("0", 32),
-		Limit: &api.LimitInForce{Requests: 100, WindowSeconds: 1, Burst: 200, Algorithm: "leaky_bucket",
-			Consistency: "eventual", Scope: "region", Placement: "spread", Budget: new(0.02)},
+		Limit: &api.LimitInForce{
+			Requests: 100, WindowSeconds: 1, Burst: 200, Algorithm: "leaky_bucket",
+			Consistency: "eventual", Scope: "region", Placement: "spread", Budget: new(0.02),
+		},
 		Estimate: &api.EstimateGate{Capacity: 200, Passes: true}, Rights: &api.RightsGate{Allotment: 68, Left: 68, Passes: true},
 		StrictKey: &api.StrictKey{Layout: 1, Region: "eu-west"},
 		Verdict:   &api.Verdict{Allowed: true, Remaining: 67, ResetSeconds: 2, DelaySeconds: 0.25},
@@ -275,19 +295,26 @@ func explainedWell(_ context.Context, q api.ExplainQuery) (api.ExplainAnswer, er
 // TestTextOfEmptyAnswers formats answers whose fields are all empty.
 func TestTextOfEmptyAnswers(t *testing.T) {
 	empty := api.ExplainAnswer{Descriptors: []api.Explained{
-		{}, {Rule: &api.RuleRef{}}, {Rule: &api.RuleRef{}, Limit: &api.LimitInForce{}, StrictKey: &api.StrictKey{
-			Owner: &api.DaemonRef{}, Breaker: &api.Breaker{}, Ballot: &api.BallotState{}, Watermark: &api.WatermarkState{},
-			Lease: &api.Lease{}, Leases: []api.GrantedLease{{}}},
-			Rights: &api.RightsGate{}, Estimate: &api.EstimateGate{}, Verdict: &api.Verdict{Never: true}},
+		{}, {Rule: &api.RuleRef{}}, {
+			Rule: &api.RuleRef{}, Limit: &api.LimitInForce{}, StrictKey: &api.StrictKey{
+				Owner: &api.DaemonRef{}, Breaker: &api.Breaker{}, Ballot: &api.BallotState{}, Watermark: &api.WatermarkState{},
+				Lease: &api.Lease{}, Leases: []api.GrantedLease{{}},
+			},
+			Rights: &api.RightsGate{}, Estimate: &api.EstimateGate{}, Verdict: &api.Verdict{Never: true},
+		},
 	}}
 	question, _ := everything()
 	question.Descriptors = question.Descriptors[:3]
-	strict := api.StrictState{Regions: []api.StrictRegion{{}, {Voters: []api.StrictVoter{{}}}}, Pins: []api.Pin{{}},
-		Acceptor: &api.AcceptorState{}, Next: &api.NextLayout{WaitsFor: []api.Missing{{}}}}
+	strict := api.StrictState{
+		Regions: []api.StrictRegion{{}, {Voters: []api.StrictVoter{{}}}}, Pins: []api.Pin{{}},
+		Acceptor: &api.AcceptorState{}, Next: &api.NextLayout{WaitsFor: []api.Missing{{}}},
+	}
 	for name, text := range map[string]string{
 		"explain": callExplained(question, &empty),
-		"status": statusText(&api.StatusAnswer{Strict: &strict, Regions: []api.RegionState{{Members: []api.MemberState{{}}}},
-			Breakers: []api.Breaker{{}}, Degraded: []api.DegradedState{{}}, Worst: &api.RuleUse{}, Denied: &api.RuleUse{}}),
+		"status": statusText(&api.StatusAnswer{
+			Strict: &strict, Regions: []api.RegionState{{Members: []api.MemberState{{}}}},
+			Breakers: []api.Breaker{{}}, Degraded: []api.DegradedState{{}}, Worst: &api.RuleUse{}, Denied: &api.RuleUse{},
+		}),
 		"strict": strictTable(&api.StrictAnswer{Strict: &strict}),
 		"top":    topTable(&api.TopAnswer{Keys: []api.TopKey{{}}}, true),
 		"layout": changeText(&api.LayoutAnswer{}),
@@ -344,8 +371,10 @@ func TestTopWatchesUntilInterrupted(t *testing.T) {
 	}))
 	defer s.Close()
 	var out strings.Builder
-	o := topOptions{by: "hits", n: 10, every: time.Millisecond,
-		client: adminClient{addr: s.Listener.Addr().String(), timeout: 10 * time.Second, form: formTable}}
+	o := topOptions{
+		by: "hits", n: 10, every: time.Millisecond,
+		client: adminClient{addr: s.Listener.Addr().String(), timeout: 10 * time.Second, form: formTable},
+	}
 	if err := o.follow(ctx, process{out: &out, err: io.Discard}); err != nil {
 		t.Errorf("interrupted: %v", err)
 	}

@@ -51,9 +51,18 @@ func TestDegradedLog(t *testing.T) {
 		counts uint64
 		want   string
 	}{
-		{0, 0, ""}, {1, 3, begins}, {2, 4, ""}, {11, 4, ""}, {11, 5, ""}, // grows just in time
-		{20, 5, ""}, {21, 5, fmt.Sprintf(ends, 5)}, {22, 5, ""}, {40, 5, ""},
-		{41, 6, begins}, {51, 6, fmt.Sprintf(ends, 1)}, {70, 6, ""},
+		{0, 0, ""},
+		{1, 3, begins},
+		{2, 4, ""},
+		{11, 4, ""},
+		{11, 5, ""}, // grows just in time
+		{20, 5, ""},
+		{21, 5, fmt.Sprintf(ends, 5)},
+		{22, 5, ""},
+		{40, 5, ""},
+		{41, 6, begins},
+		{51, 6, fmt.Sprintf(ends, 1)},
+		{70, 6, ""},
 	} {
 		out.Reset()
 		e.at, e.stats.Degraded[node.KeysFull] = time.Duration(step.second)*time.Second, step.counts

@@ -17,8 +17,11 @@ type exampleCall struct {
 }
 
 // embeddedCall meets a limit of the embedded examples.
-var embeddedCall = [...]rules.Entry{{Key: "tier", Value: "free"}, {Key: "user_id", Value: "abc"},
-	{Key: "endpoint", Value: "/login"}}
+var embeddedCall = [...]rules.Entry{
+	{Key: "tier", Value: "free"},
+	{Key: "user_id", Value: "abc"},
+	{Key: "endpoint", Value: "/login"},
+}
 
 // newExampleCall returns a call that meets a limit of the set: the one of the
 // examples if it does, else one for the first rule with a limit. It returns

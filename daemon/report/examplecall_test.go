@@ -26,25 +26,37 @@ const limit = "rate_limit: {unit: hour, requests_per_unit: 5}"
 // to a shell and to the rules.
 func TestExampleCalls(t *testing.T) {
 	for _, tc := range []struct{ name, limits, query, arguments string }{
-		{"the embedded examples", "{domain: edge, descriptors: [{key: a, " + limit + "}, " +
-			"{key: tier, descriptors: [{key: user_id, descriptors: [{key: endpoint, " + limit + "}]}]}]}",
+		{
+			"the embedded examples", "{domain: edge, descriptors: [{key: a, " + limit + "}, " +
+				"{key: tier, descriptors: [{key: user_id, descriptors: [{key: endpoint, " + limit + "}]}]}]}",
 			"domain=edge&tier=free&user_id=abc&endpoint=/login",
-			"--domain edge tier=free user_id=abc endpoint=/login"},
-		{"the first with a limit", "{domain: shop, descriptors: [{key: free}, " +
-			"{key: out, rate_limit: {unlimited: true}}, {key: plan, value: gold, descriptors: [{key: user, " + limit + "}]}]}",
-			"domain=shop&plan=gold&user=abc", "--domain shop plan=gold user=abc"},
-		{"wildcards", `{domain: d, descriptors: [{key: path, value: "/a/*/b*", ` + limit + "}]}",
-			"domain=d&path=/a/x/bx", "--domain d path=/a/x/bx"},
-		{"special characters",
+			"--domain edge tier=free user_id=abc endpoint=/login",
+		},
+		{
+			"the first with a limit", "{domain: shop, descriptors: [{key: free}, " +
+				"{key: out, rate_limit: {unlimited: true}}, {key: plan, value: gold, descriptors: [{key: user, " + limit + "}]}]}",
+			"domain=shop&plan=gold&user=abc", "--domain shop plan=gold user=abc",
+		},
+		{
+			"wildcards", `{domain: d, descriptors: [{key: path, value: "/a/*/b*", ` + limit + "}]}",
+			"domain=d&path=/a/x/bx", "--domain d path=/a/x/bx",
+		},
+		{
+			"special characters",
 			`{domain: "it's & so", descriptors: [{key: k y, value: "50% $HOME=ä", ` + limit + "}]}",
-			"domain=it%27s+%26+so&k+y=50%25+%24HOME%3D%C3%A4", `--domain 'it'\''s & so' 'k y=50% $HOME=ä'`},
-		{"reserved names",
+			"domain=it%27s+%26+so&k+y=50%25+%24HOME%3D%C3%A4", `--domain 'it'\''s & so' 'k y=50% $HOME=ä'`,
+		},
+		{
+			"reserved names",
 			`{domain: d, descriptors: [{key: hits, descriptors: [{key: b, value: "1,2:3", ` + limit + "}]}]}",
-			"domain=d&d=hits:abc,b:1%2C2%3A3", "--domain d hits=abc b=1,2:3"},
-		{"ambiguous paths and flags",
+			"domain=d&d=hits:abc,b:1%2C2%3A3", "--domain d hits=abc b=1,2:3",
+		},
+		{
+			"ambiguous paths and flags",
 			`{domain: d, descriptors: [{key: a, value: "b > c", ` + limit + "}, {key: -x, " + limit +
 				`}, {key: "a=b", ` + limit + `}, {key: "a\nb", ` + limit + "}, {key: z, " + limit + "}]}",
-			"domain=d&z=abc", "--domain d z=abc"},
+			"domain=d&z=abc", "--domain d z=abc",
+		},
 	} {
 		set := parseRules(t, tc.limits)
 		s, ok := newExampleCall(set)

@@ -2,10 +2,11 @@ package report
 
 import (
 	"fmt"
-	"github.com/georld/rld/daemon/overage"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/georld/rld/daemon/overage"
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/internal/suggest"

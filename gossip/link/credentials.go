@@ -102,8 +102,10 @@ func (d *peerCredentials) fail(conn net.Conn, err error) {
 	var record tls.RecordHeaderError
 	switch {
 	case errors.As(err, &record):
-		d.reject(conn, &Refused{Reason: ReasonTLS,
-			Text: "it does not speak TLS, and this daemon does: give all daemons peer.tls"})
+		d.reject(conn, &Refused{
+			Reason: ReasonTLS,
+			Text:   "it does not speak TLS, and this daemon does: give all daemons peer.tls",
+		})
 	case isGone(err) && d.closed != nil:
 		d.closed("its log says why it does not take this daemon's certificate", err)
 	case d.plain, isGone(err):

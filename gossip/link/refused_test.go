@@ -22,8 +22,10 @@ var refusals = []struct {
 	{"newer", ReasonVersion, "version 2 of the protocol, want 1", func(g *greeting) { g.protocol = 2 }},
 	{"other secret", ReasonSecret, "cluster.secret_file", func(g *greeting) { g.fingerprint[3] = 1 }},
 	{"no secret", ReasonHello, "fingerprint of 0 bytes", func(g *greeting) { g.fingerprint = nil }},
-	{"shards", ReasonShards, "8 shards, want 4: give all daemons the same max_keys and shards",
-		func(g *greeting) { g.hello.Shards = 8 }},
+	{
+		"shards", ReasonShards, "8 shards, want 4: give all daemons the same max_keys and shards",
+		func(g *greeting) { g.hello.Shards = 8 },
+	},
 	{"no shards", ReasonHello, "want 1 to 64", func(g *greeting) { g.hello.Shards = 0 }},
 	{"many shards", ReasonHello, "want 1 to 64", func(g *greeting) { g.hello.Shards = 1 << 30 }},
 	{"itself", ReasonSelf, "the daemon itself", func(g *greeting) { g.hello.Member.ID = 1 }},

@@ -44,8 +44,10 @@ func (b *bench) rld(ctx context.Context) string {
 // when it is ready.
 func (b *bench) serve(ctx context.Context, limits string, more ...string) *served {
 	path, start := b.rld(ctx), time.Now()
-	args := []string{"serve", "--limits", limits,
-		"--grpc-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"}
+	args := []string{
+		"serve", "--limits", limits,
+		"--grpc-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0",
+	}
 	s := &served{child: must(startChild(ctx, "rld serve", b.dir, path, append(args, more...)...))}
 	if err := s.await(ctx, start, slices.Contains(more, "--region")); err != nil {
 		// The exit status and the standard error explain more than the missing

@@ -85,8 +85,11 @@ func TestAdmittedAndLatestGoByReplica(t *testing.T) {
 		want   int
 		latest float64
 	}{
-		{Replica{}, 4, 4}, {Replica{Region: "us"}, 3, 4}, {Replica{Region: "eu"}, 1, 3},
-		{us0, 2, 4}, {Replica{Name: "us-1"}, 1, 2},
+		{Replica{}, 4, 4},
+		{Replica{Region: "us"}, 3, 4},
+		{Replica{Region: "eu"}, 1, 3},
+		{us0, 2, 4},
+		{Replica{Name: "us-1"}, 1, 2},
 	} {
 		if got := l.Admitted(w, c.by); got != c.want {
 			t.Errorf("admitted by %+v: %d, want %d", c.by, got, c.want)

@@ -14,8 +14,12 @@ func TestDue(t *testing.T) {
 		after time.Duration
 		want  bool
 	}{
-		{"a", 0, true}, {"a", 0, false}, {"b", 0, true},
-		{"a", time.Minute - 1, false}, {"a", time.Minute, true}, {"a", time.Minute + 1, false},
+		{"a", 0, true},
+		{"a", 0, false},
+		{"b", 0, true},
+		{"a", time.Minute - 1, false},
+		{"a", time.Minute, true},
+		{"a", time.Minute + 1, false},
 	} {
 		if got := l.Due(tt.key, now.Add(tt.after), time.Minute); got != tt.want {
 			t.Errorf("%s after %v: %v, want %v", tt.key, tt.after, got, tt.want)

@@ -26,8 +26,10 @@ var rewordings = []struct {
 	{"", "flow", false, "", "put commas between the entries, and texts with commas, brackets or ': ' in quotes"},
 	{"", "block collection", false, misfit, misfitHint},
 	{"", "block mapping", false, misfit, misfitHint},
-	{"mapping values are not allowed", "", false, "a field may not begin here",
-		"put it on a line of its own, as deep as its neighbors; a text that holds ': ' needs quotes"},
+	{
+		"mapping values are not allowed", "", false, "a field may not begin here",
+		"put it on a line of its own, as deep as its neighbors; a text that holds ': ' needs quotes",
+	},
 	{"block sequence entries", "", false, "a list may not begin here", "begin it on the next line"},
 	{"cannot start any token", "", false, "", "a text that begins with this character needs quotes"},
 	{"unknown anchor", "", false, "", "an alias comes after its anchor; a text that begins with * needs quotes"},

@@ -33,8 +33,10 @@ const (
 
 // String returns the kind for logs.
 func (k EventKind) String() string {
-	names := [...]string{"proposed", "settled", "refused", "store failed", "store mended",
-		"became ready", "leading", "following", "pins unfit"}
+	names := [...]string{
+		"proposed", "settled", "refused", "store failed", "store mended",
+		"became ready", "leading", "following", "pins unfit",
+	}
 	if int(k) >= len(names) {
 		return "unknown"
 	}

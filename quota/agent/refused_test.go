@@ -160,8 +160,10 @@ func TestItemsRefused(t *testing.T) {
 			m.Regions.Epochs = []epoch.Epoch{{ID: id, Members: []epoch.Member{{ID: a.ids[0], Amount: 1_000_001}}}}
 		}},
 		{"want none among daemons", near, func(m *Message) {
-			m.Daemons.Epochs = []epoch.Epoch{{ID: id, Members: []epoch.Member{{ID: a.member, Amount: 1}},
-				Rules: []epoch.RuleShares{{Rule: 1, Shares: []uint32{0}}}}}
+			m.Daemons.Epochs = []epoch.Epoch{{
+				ID: id, Members: []epoch.Member{{ID: a.member, Amount: 1}},
+				Rules: []epoch.RuleShares{{Rule: 1, Shares: []uint32{0}}},
+			}}
 		}},
 		{"of the future", far, func(m *Message) {
 			m.Regions.Claim = &epoch.Claim{Base: epoch.Epoch{ID: later, Members: top.Members}}
@@ -257,7 +259,10 @@ func (r *rig) base2(p *proc, x int64) uint64 {
 func TestUnknownPeers(t *testing.T) {
 	r, a, _, _ := pair(t)
 	a.Peers(r.at, a.self, []gossip.Peer{
-		{}, {ID: a.self, Name: "x"}, {ID: 5, Name: "a1", Region: "a"}, {ID: 6, Name: "n", Region: "nowhere"},
+		{},
+		{ID: a.self, Name: "x"},
+		{ID: 5, Name: "a1", Region: "a"},
+		{ID: 6, Name: "n", Region: "nowhere"},
 		{ID: 6, Name: "n", Region: "nowhere"},
 	})
 	if len(a.links) != 1 {

@@ -361,27 +361,35 @@ func realms() []*realm {
 	}
 	start := genesis(0, 1, 6, 2, 6)
 	return []*realm{
-		{name: "two daemons", genesis: start, regions: regions[:1], clock: 2, crashes: 1,
-			starting: map[uint64]Epoch{1: genesis(0, 11, 1, 12, 1), 2: genesis(0, 21, 1)}},
-		{name: "one joins", genesis: start, regions: regions[:1], clock: 2, crashes: 1,
+		{
+			name: "two daemons", genesis: start, regions: regions[:1], clock: 2, crashes: 1,
+			starting: map[uint64]Epoch{1: genesis(0, 11, 1, 12, 1), 2: genesis(0, 21, 1)},
+		},
+		{
+			name: "one joins", genesis: start, regions: regions[:1], clock: 2, crashes: 1,
 			starting: map[uint64]Epoch{1: genesis(0, 11, 1), 2: genesis(0, 21, 1)},
 			joiners:  map[uint64]uint64{1: 12},
-			locals:   []Epoch{{ID: at(1), Members: amounts(11, 1, 12, 1)}}},
-		{name: "one joins, one leaves", genesis: start, regions: regions, clock: 3, crashes: 1,
+			locals:   []Epoch{{ID: at(1), Members: amounts(11, 1, 12, 1)}},
+		},
+		{
+			name: "one joins, one leaves", genesis: start, regions: regions, clock: 3, crashes: 1,
 			starting: map[uint64]Epoch{1: genesis(0, 11, 1, 12, 1), 2: genesis(0, 21, 1)},
 			joiners:  map[uint64]uint64{1: 13},
 			locals: []Epoch{
 				{ID: at(1), Members: amounts(11, 1, 12, 1, 13, 1)},
 				{ID: at(2), Pred: at(1), Members: amounts(11, 1, 13, 1)},
 				{ID: at(3), Members: amounts(12, 1)},
-			}},
-		{name: "one joins and stays alone", genesis: start, regions: regions[:1], clock: 2, crashes: 0,
+			},
+		},
+		{
+			name: "one joins and stays alone", genesis: start, regions: regions[:1], clock: 2, crashes: 0,
 			starting: map[uint64]Epoch{1: genesis(0, 11, 1), 2: genesis(0, 21, 1)},
 			joiners:  map[uint64]uint64{1: 12}, silent: 11,
 			locals: []Epoch{
 				{ID: at(1), Members: amounts(11, 1, 12, 1)},
 				{ID: at(2), Pred: at(1), Members: amounts(12, 1), Retired: []Retirement{{11, 1}}},
-			}},
+			},
+		},
 	}
 }
 

@@ -141,36 +141,48 @@ func scopes() []*setup {
 		{name: "limit", genesis: pair, clock: 2, proposals: []Epoch{
 			{ID: at(1), Members: amounts(1, 4, 2, 4)}, {ID: at(2), Members: amounts(1, 1, 2, 1)},
 		}},
-		{name: "join and leave", genesis: genesis(0, 1, 4), joiners: []uint64{2}, clock: 2,
+		{
+			name: "join and leave", genesis: genesis(0, 1, 4), joiners: []uint64{2}, clock: 2,
 			proposals: []Epoch{
 				{ID: at(1), Members: amounts(1, 2, 2, 2)},
 				{ID: at(2), Pred: at(1), Members: amounts(2, 4)},
-			}},
-		{name: "siblings", genesis: genesis(0, 1, 4), joiners: []uint64{2}, clock: 2,
+			},
+		},
+		{
+			name: "siblings", genesis: genesis(0, 1, 4), joiners: []uint64{2}, clock: 2,
 			proposals: []Epoch{
 				{ID: at(1), Members: amounts(1, 1, 2, 3)}, {ID: at(2), Members: amounts(1, 4)},
-			}},
+			},
+		},
 		{name: "retire", genesis: pair, clock: 2, kills: 1, proposals: []Epoch{
 			{ID: at(1), Members: amounts(1, 4), Retired: []Retirement{{2, 2}}},
 		}},
 		{name: "three move", genesis: three, clock: 1, ride: true, proposals: []Epoch{
 			{ID: at(1), Members: amounts(1, 6, 2, 0, 3, 0)},
 		}},
-		{name: "three siblings", large: true, genesis: genesis(0, 1, 4, 2, 0), joiners: []uint64{3}, clock: 1,
+		{
+			name: "three siblings", large: true, genesis: genesis(0, 1, 4, 2, 0), joiners: []uint64{3}, clock: 1,
 			ride: true, takers: []uint64{1, 3}, proposals: []Epoch{
 				{ID: at(1), Members: amounts(2, 0, 3, 4)}, {ID: at(2), Members: amounts(1, 4)},
-			}},
-		{name: "three horizon", large: true, genesis: leased, clock: 2, ride: true,
+			},
+		},
+		{
+			name: "three horizon", large: true, genesis: leased, clock: 2, ride: true,
 			takers: []uint64{1}, holders: []uint64{3},
-			proposals: []Epoch{{ID: at(1), Horizon: 1, Members: amounts(1, 4, 2, 0)}}},
-		{name: "three horizon restart", large: true, genesis: leased, clock: 1, ride: true, crashes: 1,
+			proposals: []Epoch{{ID: at(1), Horizon: 1, Members: amounts(1, 4, 2, 0)}},
+		},
+		{
+			name: "three horizon restart", large: true, genesis: leased, clock: 1, ride: true, crashes: 1,
 			takers: []uint64{1}, holders: []uint64{3},
-			proposals: []Epoch{{ID: at(1), Horizon: 1, Members: amounts(1, 4, 2, 0)}}},
-		{name: "three join and leave", large: true, genesis: genesis(1, 1, 0, 2, 4), joiners: []uint64{3}, clock: 1,
+			proposals: []Epoch{{ID: at(1), Horizon: 1, Members: amounts(1, 4, 2, 0)}},
+		},
+		{
+			name: "three join and leave", large: true, genesis: genesis(1, 1, 0, 2, 4), joiners: []uint64{3}, clock: 1,
 			ride: true, takers: []uint64{1}, holders: []uint64{2}, proposals: []Epoch{
 				{ID: at(1), Horizon: 1, Members: amounts(1, 0, 2, 4, 3, 0)},
 				{ID: at(2), Horizon: 1, Pred: at(1), Members: amounts(1, 4, 3, 0)},
-			}},
+			},
+		},
 	}
 }
 

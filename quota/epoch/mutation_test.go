@@ -19,39 +19,61 @@ func TestMutations(t *testing.T) {
 	tests := []*setup{
 		{name: "latest epoch known", mutation: mutationLatest, genesis: pair, clock: 1, proposals: swap},
 		{name: "activation at a label", mutation: mutationSchedule, genesis: pair, clock: 2, proposals: swap},
-		{name: "raise without carry", mutation: mutationRaiseNow, genesis: pair, clock: 2, carry: 1,
-			proposals: swap},
-		{name: "shares of different limits", mutation: mutationLimit, genesis: pair, clock: 1,
-			proposals: []Epoch{{ID: at(1), Members: amounts(1, 4, 2, 4)}}},
+		{
+			name: "raise without carry", mutation: mutationRaiseNow, genesis: pair, clock: 2, carry: 1,
+			proposals: swap,
+		},
+		{
+			name: "shares of different limits", mutation: mutationLimit, genesis: pair, clock: 1,
+			proposals: []Epoch{{ID: at(1), Members: amounts(1, 4, 2, 4)}},
+		},
 		{name: "from the current label", mutation: mutationCurrent, genesis: pair, clock: 1, proposals: swap},
 		{name: "amnesia", mutation: mutationAmnesia, genesis: pair, clock: 2, lapses: 1, proposals: swap},
-		{name: "restart without a fence", mutation: mutationNoFence, genesis: pair, clock: 1, crashes: 1,
-			proposals: swap},
-		{name: "predecessor's first label not inherited", broken: mutantNoInherit,
+		{
+			name: "restart without a fence", mutation: mutationNoFence, genesis: pair, clock: 1, crashes: 1,
+			proposals: swap,
+		},
+		{
+			name: "predecessor's first label not inherited", broken: mutantNoInherit,
 			genesis: pair, clock: 2, proposals: []Epoch{
 				{ID: at(1), Members: amounts(1, 4)},
 				{ID: at(2), Pred: at(1), Members: amounts(1, 4)},
-			}},
-		{name: "no reports", broken: mutantNoReports, genesis: genesis(0, 1, 4), joiners: []uint64{2},
+			},
+		},
+		{
+			name: "no reports", broken: mutantNoReports, genesis: genesis(0, 1, 4), joiners: []uint64{2},
 			clock: 2, proposals: []Epoch{
 				{ID: at(1), Members: amounts(1, 0, 2, 4)}, {ID: at(2), Members: amounts(1, 4)},
-			}},
-		{name: "operator retires the living", mutation: mutationLie, genesis: pair, clock: 2,
-			proposals: []Epoch{{ID: at(1), Members: amounts(1, 4), Retired: []Retirement{{2, 1}}}}},
-		{name: "grants for every epoch", mutation: mutationFreeGrants, genesis: leased, clock: 2, ride: true,
-			proposals: drop},
-		{name: "grants forgotten", mutation: mutationForgetGrant, genesis: leased, clock: 2, ride: true,
-			crashes: 2, proposals: drop},
-		{name: "one member's word takes a share back", broken: mutantEasyReclaim,
-			genesis: leased, clock: 3, ride: true, proposals: drop},
-		{name: "one's own grant is enough", broken: mutantEasyUse, genesis: leased, clock: 3, ride: true,
-			proposals: drop},
-		{name: "horizon of the settled epoch only", broken: mutantLowestOnly,
+			},
+		},
+		{
+			name: "operator retires the living", mutation: mutationLie, genesis: pair, clock: 2,
+			proposals: []Epoch{{ID: at(1), Members: amounts(1, 4), Retired: []Retirement{{2, 1}}}},
+		},
+		{
+			name: "grants for every epoch", mutation: mutationFreeGrants, genesis: leased, clock: 2, ride: true,
+			proposals: drop,
+		},
+		{
+			name: "grants forgotten", mutation: mutationForgetGrant, genesis: leased, clock: 2, ride: true,
+			crashes: 2, proposals: drop,
+		},
+		{
+			name: "one member's word takes a share back", broken: mutantEasyReclaim,
+			genesis: leased, clock: 3, ride: true, proposals: drop,
+		},
+		{
+			name: "one's own grant is enough", broken: mutantEasyUse, genesis: leased, clock: 3, ride: true,
+			proposals: drop,
+		},
+		{
+			name: "horizon of the settled epoch only", broken: mutantLowestOnly,
 			genesis: genesis(1, 1, 2, 2, 2), joiners: []uint64{3}, clock: 3, ride: true,
 			proposals: []Epoch{
 				{ID: at(1), Horizon: 1, Members: amounts(1, 2, 2, 2, 3, 0)},
 				{ID: at(2), Horizon: 1, Pred: at(1), Members: amounts(1, 4, 3, 0)},
-			}},
+			},
+		},
 	}
 	for _, s := range tests {
 		t.Run(s.name, func(t *testing.T) {

@@ -5,8 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/georld/rld/internal/sat"
 	"pgregory.net/rapid"
+
+	"github.com/georld/rld/internal/sat"
 )
 
 func TestRowsValidate(t *testing.T) {

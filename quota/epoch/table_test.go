@@ -201,10 +201,14 @@ func TestRefusals(t *testing.T) {
 		{"overflow", Epoch{ID: at(1), Members: amounts(1, math.MaxUint64, 2, 1)}.Validate(), "2^64"},
 		{"cycle", Epoch{ID: at(1), Pred: at(1), Members: amounts(1, 1)}.Validate(), "want one below"},
 		{"horizon", Epoch{ID: at(1), Horizon: -1, Members: amounts(1, 1)}.Validate(), "horizon -1 ms"},
-		{"retired member", Epoch{ID: at(1), Members: amounts(1, 1),
-			Retired: []Retirement{{1, 0}}}.Validate(), "retired and a member"},
-		{"genesis retires", Epoch{Members: amounts(1, 1), Retired: []Retirement{{2, 0}}}.Validate(),
-			"genesis"},
+		{"retired member", Epoch{
+			ID: at(1), Members: amounts(1, 1),
+			Retired: []Retirement{{1, 0}},
+		}.Validate(), "retired and a member"},
+		{
+			"genesis retires", Epoch{Members: amounts(1, 1), Retired: []Retirement{{2, 0}}}.Validate(),
+			"genesis",
+		},
 		{"ack of genesis", Ack{By: 2}.Validate(), "want a later epoch"},
 		{"ack before itself", Ack{ID: at(1), By: 2, Before: []ID{at(1)}}.Validate(), "and below"},
 		{"ack held", Ack{ID: at(1), By: 2, Held: held}.Validate(), "out of order"},

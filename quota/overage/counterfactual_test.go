@@ -5,8 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/georld/rld/rules"
 	"pgregory.net/rapid"
+
+	"github.com/georld/rld/rules"
 )
 
 // someHistory draws a history of a rule. Weights are known in half of the
@@ -31,8 +32,10 @@ func someHistory(n func(lo, hi int) int) (*History, Rule) {
 		}
 	}
 	for k := range n(0, 25) {
-		w := Window{StartMs: int64(k/2) * r.WindowMs, AgeMs: int64(n(1, 2000)), RTTMs: int64(n(1, 5000)), Crossed: n(0, 1) == 1,
-			Gated: n(0, 1) == 1, Budget: r.Budget, Regions: make([]Traffic, regions)}
+		w := Window{
+			StartMs: int64(k/2) * r.WindowMs, AgeMs: int64(n(1, 2000)), RTTMs: int64(n(1, 5000)), Crossed: n(0, 1) == 1,
+			Gated: n(0, 1) == 1, Budget: r.Budget, Regions: make([]Traffic, regions),
+		}
 		weights := someWeights(n, regions)
 		known := n(0, 1) == 1
 		for i := range w.Regions {

@@ -43,8 +43,10 @@ func (s scene) history(t *testing.T) *History {
 	}
 	b, gated := s.rule.gated()
 	for k := range s.windows {
-		w := Window{StartMs: int64(k) * s.rule.WindowMs, AgeMs: s.age, RTTMs: s.rtt, Gated: gated, Budget: b,
-			Crossed: total > s.rule.Limit, Regions: make([]Traffic, n)}
+		w := Window{
+			StartMs: int64(k) * s.rule.WindowMs, AgeMs: s.age, RTTMs: s.rtt, Gated: gated, Budget: b,
+			Crossed: total > s.rule.Limit, Regions: make([]Traffic, n),
+		}
 		left := s.rule.Limit
 		for i := range w.Regions {
 			x := &w.Regions[i]
@@ -71,8 +73,10 @@ func (s scene) history(t *testing.T) *History {
 // org is an aggregate key at 0.9 of its limit, 60 : 30 : 10 over the regions.
 func org() scene {
 	return scene{
-		rule: Rule{Name: "edge: org", Limit: 6000, WindowMs: 60_000, HasBudget: true, Budget: 10 * percent,
-			Regions: regionNames(3)},
+		rule: Rule{
+			Name: "edge: org", Limit: 6000, WindowMs: 60_000, HasBudget: true, Budget: 10 * percent,
+			Regions: regionNames(3),
+		},
 		windows: 240, demand: []uint64{3240, 1620, 540}, peak: []uint64{40, 22, 9},
 		weights: []rules.PPM{560_000, 305_000, 135_000}, age: 530, rtt: 160,
 	}

@@ -7,8 +7,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/georld/rld/rules"
 	"pgregory.net/rapid"
+
+	"github.com/georld/rld/rules"
 )
 
 // proposer is what the laws are about: one period of a fresh rebalancer.

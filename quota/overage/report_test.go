@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/georld/rld/rules"
 	"pgregory.net/rapid"
+
+	"github.com/georld/rld/rules"
 )
 
 // TestReportByHand follows two windows on paper.
@@ -67,18 +68,24 @@ func TestAlarms(t *testing.T) {
 		want   []string
 	}{
 		{"all is well", func(*Window, *Link) {}, nil},
-		{"over", func(w *Window, _ *Link) { w.Regions[0].Admitted = 80 },
-			[]string{"8 hits more than the rights of 102 were admitted in a window: rights.first_start or a retirement was asserted wrongly, or this is a fault of rld to report"}},
+		{
+			"over", func(w *Window, _ *Link) { w.Regions[0].Admitted = 80 },
+			[]string{"8 hits more than the rights of 102 were admitted in a window: rights.first_start or a retirement was asserted wrongly, or this is a fault of rld to report"},
+		},
 		{"fast", func(w *Window, _ *Link) {
 			w.Crossed, w.Regions[0].AtCrossing, w.Regions[0].DeniedEstimate = true, 20, 50
 		}, []string{"counts alone would go 12% over the limit now, the budget is 2%: the rights of each region hold it"}},
-		{"stranded", func(w *Window, _ *Link) { w.Regions[1].DeniedRights, w.Regions[1].Stranded = 9, 7 },
-			[]string{"7 hits were denied for want of rights in the latest window while less than 90% of the limit was used"}},
-		{"cut off", func(_ *Window, l *Link) { l.AgeNowMs = 65_000 },
+		{
+			"stranded", func(w *Window, _ *Link) { w.Regions[1].DeniedRights, w.Regions[1].Stranded = 9, 7 },
+			[]string{"7 hits were denied for want of rights in the latest window while less than 90% of the limit was used"},
+		},
+		{
+			"cut off", func(_ *Window, l *Link) { l.AgeNowMs = 65_000 },
 			[]string{
 				"a has received nothing from b for 65 s, usually 500 ms: its own rights still bound it",
 				"b has received nothing from a for 65 s, usually 500 ms: its own rights still bound it",
-			}},
+			},
+		},
 	} {
 		h, _ := NewHistory(2, 4)
 		l := Link{AgeP50Ms: 300, AgeP99Ms: 500, AgeMaxMs: 500, AgeNowMs: 300, RTTMs: 100}
@@ -87,8 +94,10 @@ func TestAlarms(t *testing.T) {
 		must(h.SetLink(0, 1, l))
 		must(h.SetLink(1, 0, l))
 		must(h.Add(w))
-		p, err := h.Report(Rule{Name: "r", Limit: 100, WindowMs: 10_000, HasBudget: true, Budget: 2 * percent,
-			Regions: []string{"a", "b"}}, DefaultTarget)
+		p, err := h.Report(Rule{
+			Name: "r", Limit: 100, WindowMs: 10_000, HasBudget: true, Budget: 2 * percent,
+			Regions: []string{"a", "b"},
+		}, DefaultTarget)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,10 +223,14 @@ func TestRefusals(t *testing.T) {
 		"a window of 1 regions, want 2":                           {AgeMs: 1, RTTMs: 1, Regions: make([]Traffic, 1)},
 		"a window with peaks over 0 and 1 ms, want 1 to 86400000": {RTTMs: 1, Regions: make([]Traffic, 2)},
 		"a window from 4 ms after one from 5, want them in order": {StartMs: 4, AgeMs: 1, RTTMs: 1, Regions: make([]Traffic, 2)},
-		"a window with weights that sum to 7, want 1000000, or 0 without rights": {StartMs: 5, AgeMs: 1, RTTMs: 1,
-			Regions: []Traffic{{Weight: 7}, {}}},
-		"region 1: 2 stranded denials of 1 by the rights gate, want no more": {StartMs: 5, AgeMs: 1, RTTMs: 1,
-			Regions: []Traffic{{}, {Stranded: 2, DeniedRights: 1}}},
+		"a window with weights that sum to 7, want 1000000, or 0 without rights": {
+			StartMs: 5, AgeMs: 1, RTTMs: 1,
+			Regions: []Traffic{{Weight: 7}, {}},
+		},
+		"region 1: 2 stranded denials of 1 by the rights gate, want no more": {
+			StartMs: 5, AgeMs: 1, RTTMs: 1,
+			Regions: []Traffic{{}, {Stranded: 2, DeniedRights: 1}},
+		},
 	} {
 		if err := h.Add(w); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
@@ -236,12 +249,30 @@ func TestRefusals(t *testing.T) {
 
 func TestText(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{pct(0), "0%"}, {pct(0.00001), "less than 0.01%"}, {pct(0.00084), "0.08%"}, {pct(0.0995), "9.95%"}, {pct(0.10), "10%"},
-		{pct(0.1234), "12.3%"}, {pct(0.9999), "100%"}, {pct(15.5), "1,550%"}, {pct(2), "200%"},
-		{grouped(6600), "6,600"}, {grouped(999), "999"}, {grouped(1234567), "1,234,567"},
-		{length(530), "530 ms"}, {length(1280), "1.28 s"}, {length(60_000), "60 s"}, {length(300_000), "5 min"}, {length(86_400_000), "24 h"},
-		{rules.PPM(70_000).String(), "7%"}, {rules.PPM(1000).String(), "0.1%"}, {rules.PPM(0).String(), "0%"}, {rules.PPM(1_355_001).String(), "135.5001%"},
-		{ceilPPM(0.0111).String(), "1.11%"}, {ceilPPM(0.011101).String(), "1.12%"}, {ceilPPM(0).String(), "0%"},
+		{pct(0), "0%"},
+		{pct(0.00001), "less than 0.01%"},
+		{pct(0.00084), "0.08%"},
+		{pct(0.0995), "9.95%"},
+		{pct(0.10), "10%"},
+		{pct(0.1234), "12.3%"},
+		{pct(0.9999), "100%"},
+		{pct(15.5), "1,550%"},
+		{pct(2), "200%"},
+		{grouped(6600), "6,600"},
+		{grouped(999), "999"},
+		{grouped(1234567), "1,234,567"},
+		{length(530), "530 ms"},
+		{length(1280), "1.28 s"},
+		{length(60_000), "60 s"},
+		{length(300_000), "5 min"},
+		{length(86_400_000), "24 h"},
+		{rules.PPM(70_000).String(), "7%"},
+		{rules.PPM(1000).String(), "0.1%"},
+		{rules.PPM(0).String(), "0%"},
+		{rules.PPM(1_355_001).String(), "135.5001%"},
+		{ceilPPM(0.0111).String(), "1.11%"},
+		{ceilPPM(0.011101).String(), "1.12%"},
+		{ceilPPM(0).String(), "0%"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %s, want %s", c.got, c.want)

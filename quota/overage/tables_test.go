@@ -84,8 +84,10 @@ func TestFalseDenialsOfShares(t *testing.T) {
 		x := world{3, 60_000, 500, 6000, 100}
 		h, _ := x.run(t, 7, 400, c.shape)
 		report := func(b rules.PPM, pins []Pin) Report {
-			p, err := h.Report(Rule{Name: "t", Limit: 6000, WindowMs: 60_000, HasBudget: true, Budget: b,
-				Regions: regionNames(3), Pins: pins}, DefaultTarget)
+			p, err := h.Report(Rule{
+				Name: "t", Limit: 6000, WindowMs: 60_000, HasBudget: true, Budget: b,
+				Regions: regionNames(3), Pins: pins,
+			}, DefaultTarget)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -96,8 +98,10 @@ func TestFalseDenialsOfShares(t *testing.T) {
 			name      string
 			got, want float64
 		}{
-			{"10 %", ten.Static, c.ten}, {"0 %", zero.Static, c.zero},
-			{"equal shares", static.Static, c.static}, {"transfers", ten.Transferred, c.transferred},
+			{"10 %", ten.Static, c.ten},
+			{"0 %", zero.Static, c.zero},
+			{"equal shares", static.Static, c.static},
+			{"transfers", ten.Transferred, c.transferred},
 		} {
 			if !near(f.got, f.want, 1.5, 0.02) {
 				t.Errorf("%s, %s: %.3f denied falsely, want about %.3f", c.name, f.name, f.got, f.want)

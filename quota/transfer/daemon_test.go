@@ -2,10 +2,11 @@ package transfer
 
 import (
 	"fmt"
-	"github.com/georld/rld/crdt"
-	"github.com/georld/rld/internal/sat"
 	"math"
 	"slices"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/sat"
 )
 
 // The actions of the daemons of a world.

@@ -2,10 +2,11 @@ package transfer
 
 import (
 	"fmt"
-	"github.com/georld/rld/crdt"
 	"math"
 	"math/big"
 	"testing"
+
+	"github.com/georld/rld/crdt"
 
 	"pgregory.net/rapid"
 )
@@ -196,8 +197,10 @@ func TestAsksAreBounded(t *testing.T) {
 					ID: crdt.Incarnation(i), Held: rapid.Uint64Range(0, 5).Draw(t, "held"), Used: rapid.Uint64Range(0, 5).Draw(t, "used"),
 				}
 			}
-			w := Need{Kind(rapid.IntRange(0, 1).Draw(t, "kind")), rapid.Uint64Range(0, 4).Draw(t, "recent"),
-				rapid.Uint64Range(0, 4).Draw(t, "rights"), amount(t, "held"), amount(t, "limit"), amount(t, "estimate")}
+			w := Need{
+				Kind(rapid.IntRange(0, 1).Draw(t, "kind")), rapid.Uint64Range(0, 4).Draw(t, "recent"),
+				rapid.Uint64Range(0, 4).Draw(t, "rights"), amount(t, "held"), amount(t, "limit"), amount(t, "estimate"),
+			}
 			if out != 0 && rapid.Bool().Draw(t, "answered") {
 				hits := rapid.Uint64Range(0, 2).Draw(t, "gift")
 				if a.Answer(now, out, hits); hits == 0 {

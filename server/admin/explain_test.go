@@ -69,10 +69,14 @@ func TestExplainQueries(t *testing.T) {
 		{"no key", "?domain=edge&d=a:b,:acme", "", 400, `\":acme\" is not key:value`, nil},
 		{"no query", "?domain=%zz", "", 400, "invalid query", nil},
 		{"too long a query", "?domain=" + strings.Repeat("x", 70_000), "", 400, "at most 65536", nil},
-		{"posted", "", `{"domain":"edge","descriptors":[{"entries":[{"key":"path","value":"a,b"}]}],"hits":2}`, 200,
-			`"domain": "edge"`, &comma},
-		{"posted without hits", "", `{"domain":"edge","descriptors":[{"entries":[{"key":"org","value":"acme"}]}]}`, 200,
-			`"descriptors": [`, new(question("org", "acme"))},
+		{
+			"posted", "", `{"domain":"edge","descriptors":[{"entries":[{"key":"path","value":"a,b"}]}],"hits":2}`, 200,
+			`"domain": "edge"`, &comma,
+		},
+		{
+			"posted without hits", "", `{"domain":"edge","descriptors":[{"entries":[{"key":"org","value":"acme"}]}]}`, 200,
+			`"descriptors": [`, new(question("org", "acme")),
+		},
 		{"posted with no hits", "", `{"domain":"edge","hits":0}`, 400, "want at least 1", nil},
 		{"posted with more", "", `{"domain":"edge","charge":true}`, 400, "unknown field", nil},
 		{"posted twice", "", `{"domain":"edge"}{}`, 400, "nothing after it", nil},

@@ -32,14 +32,22 @@ func TestLayoutCommands(t *testing.T) {
 		says       string
 		done       *call
 	}{
-		{"set-voters", `{"voters": ["a", "b", "c"]}`, 200, `"layout_after": 4`,
-			&call{api.SetVoters, api.LayoutRequest{Voters: []string{"a", "b", "c"}}}},
-		{"set-voters", `{"voters": ["a"], "region": "us", "dry_run": true}`, 200, `"changes": []`,
-			&call{api.SetVoters, api.LayoutRequest{Voters: []string{"a"}, Region: "us", DryRun: true}}},
-		{"set-voters", `{"voters": ["a", "b"]}`, 409, "want an odd number",
-			&call{api.SetVoters, api.LayoutRequest{Voters: []string{"a", "b"}}}},
-		{"pin", `{"rule": "login", "region": "us"}`, 200, `"layout_before": 3`,
-			&call{api.PinRule, api.LayoutRequest{Rule: "login", Region: "us"}}},
+		{
+			"set-voters", `{"voters": ["a", "b", "c"]}`, 200, `"layout_after": 4`,
+			&call{api.SetVoters, api.LayoutRequest{Voters: []string{"a", "b", "c"}}},
+		},
+		{
+			"set-voters", `{"voters": ["a"], "region": "us", "dry_run": true}`, 200, `"changes": []`,
+			&call{api.SetVoters, api.LayoutRequest{Voters: []string{"a"}, Region: "us", DryRun: true}},
+		},
+		{
+			"set-voters", `{"voters": ["a", "b"]}`, 409, "want an odd number",
+			&call{api.SetVoters, api.LayoutRequest{Voters: []string{"a", "b"}}},
+		},
+		{
+			"pin", `{"rule": "login", "region": "us"}`, 200, `"layout_before": 3`,
+			&call{api.PinRule, api.LayoutRequest{Rule: "login", Region: "us"}},
+		},
 		{"unpin", `{"rule": "login"}`, 200, "", &call{api.UnpinRule, api.LayoutRequest{Rule: "login"}}},
 		{"set-voters", `{}`, 400, `want {\"voters\"`, nil},
 		{"set-voters", `{"voters": ["a"], "rule": "login"}`, 400, `want {\"voters\"`, nil},

@@ -43,17 +43,23 @@ func TestQuestionReachesTheEngine(t *testing.T) {
 		in   *rldv1.CheckRequest
 		want asked
 	}{
-		{"hits are 1 when absent", question(7, "v"),
-			asked{Descriptors: []rules.Descriptor{{Entries: kv, Hits: 1}}}},
-		{"hits of the request, and of descriptors that have their own",
+		{
+			"hits are 1 when absent", question(7, "v"),
+			asked{Descriptors: []rules.Descriptor{{Entries: kv, Hits: 1}}},
+		},
+		{
+			"hits of the request, and of descriptors that have their own",
 			&rldv1.CheckRequest{Hits: math.MaxUint64, Descriptors: []*rldv1.Descriptor{
 				descriptor("k", "v"), withHits(0), withHits(5),
 			}},
 			asked{Descriptors: []rules.Descriptor{
 				{Entries: kv, Hits: math.MaxUint64}, {Entries: kv}, {Entries: kv, Hits: 5},
-			}}},
-		{"peek", &rldv1.CheckRequest{Hits: 3, Peek: true, Descriptors: []*rldv1.Descriptor{descriptor("k", "v")}},
-			asked{Peek: true, Descriptors: []rules.Descriptor{{Entries: kv, Hits: 3}}}},
+			}},
+		},
+		{
+			"peek", &rldv1.CheckRequest{Hits: 3, Peek: true, Descriptors: []*rldv1.Descriptor{descriptor("k", "v")}},
+			asked{Peek: true, Descriptors: []rules.Descriptor{{Entries: kv, Hits: 3}}},
+		},
 		{"overrides", &rldv1.CheckRequest{Descriptors: []*rldv1.Descriptor{
 			override(5, rldv1.Unit_SECOND), override(0, rldv1.Unit_WEEK), override(math.MaxUint32, rldv1.Unit_YEAR),
 		}}, asked{Descriptors: []rules.Descriptor{
@@ -115,29 +121,49 @@ func TestAnswers(t *testing.T) {
 	}{
 		{"nothing matched", node.Status{}, &rldv1.Status{Code: rldv1.Code_ALLOWED}},
 		{"whitelisted", node.Status{Rule: at}, &rldv1.Status{Code: rldv1.Code_ALLOWED, Rule: at.Path}},
-		{"unlimited", node.Status{Rule: at, Unlimited: true},
-			&rldv1.Status{Code: rldv1.Code_ALLOWED, Rule: at.Path, Unlimited: true}},
-		{"under, delayed",
+		{
+			"unlimited",
+			node.Status{Rule: at, Unlimited: true},
+			&rldv1.Status{Code: rldv1.Code_ALLOWED, Rule: at.Path, Unlimited: true},
+		},
+		{
+			"under, delayed",
 			node.Status{Rule: at, Limit: bucket, Remaining: 1 << 40, Reset: 1500 * time.Millisecond, Delay: 7},
-			&rldv1.Status{Code: rldv1.Code_ALLOWED, Rule: at.Path, Remaining: 1 << 40, ResetAfter: reset,
+			&rldv1.Status{
+				Code: rldv1.Code_ALLOWED, Rule: at.Path, Remaining: 1 << 40, ResetAfter: reset,
 				Delay: &durationpb.Duration{Nanos: 7}, Limit: &rldv1.Limit{
 					RequestsPerUnit: 10, Unit: rldv1.Unit_MONTH, UnitMultiplier: 2,
 					Algorithm: "token_bucket", Burst: 20, Name: "bucket",
-				}}},
-		{"over",
+				},
+			},
+		},
+		{
+			"over",
 			node.Status{
 				Limit: mode(false, false), Over: true, Remaining: 3, Retry: time.Second, Degraded: node.KeysFull,
 			},
-			&rldv1.Status{Code: rldv1.Code_DENIED, Limit: hourly, Remaining: 3, ResetAfter: now,
-				RetryAfter: durationpb.New(time.Second), Degraded: true, DegradedReason: "keys_full"}},
-		{"never fits", node.Status{Limit: mode(false, false), Over: true, Never: true, Remaining: 10},
-			&rldv1.Status{Code: rldv1.Code_DENIED, Limit: hourly, Remaining: 10, ResetAfter: now}},
-		{"over in shadow mode", node.Status{Limit: mode(true, true), Over: true, Retry: time.Second},
-			&rldv1.Status{Code: rldv1.Code_ALLOWED, Limit: hourly, ResetAfter: now, Mode: rldv1.Mode_SHADOW}},
-		{"quota", node.Status{Limit: mode(false, true), Remaining: 3},
+			&rldv1.Status{
+				Code: rldv1.Code_DENIED, Limit: hourly, Remaining: 3, ResetAfter: now,
+				RetryAfter: durationpb.New(time.Second), Degraded: true, DegradedReason: "keys_full",
+			},
+		},
+		{
+			"never fits",
+			node.Status{Limit: mode(false, false), Over: true, Never: true, Remaining: 10},
+			&rldv1.Status{Code: rldv1.Code_DENIED, Limit: hourly, Remaining: 10, ResetAfter: now},
+		},
+		{
+			"over in shadow mode",
+			node.Status{Limit: mode(true, true), Over: true, Retry: time.Second},
+			&rldv1.Status{Code: rldv1.Code_ALLOWED, Limit: hourly, ResetAfter: now, Mode: rldv1.Mode_SHADOW},
+		},
+		{
+			"quota",
+			node.Status{Limit: mode(false, true), Remaining: 3},
 			&rldv1.Status{
 				Code: rldv1.Code_ALLOWED, Limit: hourly, Remaining: 3, ResetAfter: now, Mode: rldv1.Mode_QUOTA,
-			}},
+			},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			client := rldv1.NewRateLimiterClient(dial(t, api.New(answers(tt.st), server.DefaultSettings(), nil)))
@@ -213,20 +239,32 @@ func TestRefusedQuestions(t *testing.T) {
 		err  error
 		want error
 	}{
-		{"override without a unit", in(descriptor(), override(1, 0)), nil,
+		{
+			"override without a unit", in(descriptor(), override(1, 0)), nil,
 			status.Error(codes.InvalidArgument,
-				"descriptor 1: limit override without a unit"+units)},
-		{"override with an unknown unit", in(override(1, 8)), nil,
-			status.Error(codes.InvalidArgument, "descriptor 0: limit override with the unknown unit 8"+units)},
-		{"override with a negative unit", in(override(1, -8)), nil,
+				"descriptor 1: limit override without a unit"+units),
+		},
+		{
+			"override with an unknown unit", in(override(1, 8)), nil,
+			status.Error(codes.InvalidArgument, "descriptor 0: limit override with the unknown unit 8"+units),
+		},
+		{
+			"override with a negative unit", in(override(1, -8)), nil,
 			status.Error(codes.InvalidArgument,
-				"descriptor 0: limit override with the unknown unit -8"+units)},
-		{"10,000 descriptors", many, nil,
-			status.Error(codes.InvalidArgument, "10000 descriptors in one call, at most 256")},
-		{"what the engine refuses", in(), &node.InputError{Descriptor: -1, Entry: -1, Problem: "no descriptors"},
-			status.Error(codes.InvalidArgument, "no descriptors")},
-		{"what the engine fails at", in(), errors.New("shard 3 is gone"),
-			status.Error(codes.Internal, "shard 3 is gone")},
+				"descriptor 0: limit override with the unknown unit -8"+units),
+		},
+		{
+			"10,000 descriptors", many, nil,
+			status.Error(codes.InvalidArgument, "10000 descriptors in one call, at most 256"),
+		},
+		{
+			"what the engine refuses", in(), &node.InputError{Descriptor: -1, Entry: -1, Problem: "no descriptors"},
+			status.Error(codes.InvalidArgument, "no descriptors"),
+		},
+		{
+			"what the engine fails at", in(), errors.New("shard 3 is gone"),
+			status.Error(codes.Internal, "shard 3 is gone"),
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e, rec := &engine{check: func(*node.Call) error { return tt.err }}, newRecorder()

@@ -96,7 +96,9 @@ func FuzzRefund(f *testing.F) {
 // ours, and what it refuses is refused, text that is no UTF-8 apart.
 func FuzzQuestion(f *testing.F) {
 	for _, in := range []*rldv1.CheckRequest{
-		{}, question(1<<63, "v"), {Domain: "d", Hits: 5, Refundable: true, Descriptors: []*rldv1.Descriptor{withHits(3)}},
+		{},
+		question(1<<63, "v"),
+		{Domain: "d", Hits: 5, Refundable: true, Descriptors: []*rldv1.Descriptor{withHits(3)}},
 		{Domain: "d", Hits: 5, Peek: true, Descriptors: []*rldv1.Descriptor{
 			withHits(0), override(4, rldv1.Unit_WEEK), override(4, 0), descriptor("a", "1", "b", "2"),
 		}},

@@ -156,10 +156,14 @@ func TestRefusedRefunds(t *testing.T) {
 				"if it has restarted they cannot be refunded")},
 		{"forged", &rldv1.RefundRequest{RefundToken: other(1)}, status.Error(codes.InvalidArgument, forged)},
 		{"changed", &rldv1.RefundRequest{RefundToken: flipped}, status.Error(codes.InvalidArgument, forged)},
-		{"more than charged", &rldv1.RefundRequest{RefundToken: token, Hits: proto.Uint64(6)},
-			status.Error(codes.InvalidArgument, "refund of 6 hits, want 1 to 5, which were charged, or none for all")},
-		{"none", &rldv1.RefundRequest{RefundToken: token, Hits: proto.Uint64(0)},
-			status.Error(codes.InvalidArgument, "refund of 0 hits, want 1 to 5, which were charged, or none for all")},
+		{
+			"more than charged", &rldv1.RefundRequest{RefundToken: token, Hits: proto.Uint64(6)},
+			status.Error(codes.InvalidArgument, "refund of 6 hits, want 1 to 5, which were charged, or none for all"),
+		},
+		{
+			"none", &rldv1.RefundRequest{RefundToken: token, Hits: proto.Uint64(0)},
+			status.Error(codes.InvalidArgument, "refund of 0 hits, want 1 to 5, which were charged, or none for all"),
+		},
 	} {
 		_, err := client.Refund(context.Background(), tt.in)
 		if err == nil || err.Error() != tt.want.Error() {

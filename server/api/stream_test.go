@@ -75,7 +75,8 @@ func TestFaultsAreAnswered(t *testing.T) {
 		p := open(api.New(e, server.DefaultSettings(), rec))
 		frame, err := proto.Marshal(&rldv1.CheckFrame{Checks: []*rldv1.CheckRequest{
 			question(1, "good"), question(2, "vaXue"), question(3, "failing"),
-			{Id: 4, Descriptors: []*rldv1.Descriptor{override(1, 0)}}, question(5, "good"),
+			{Id: 4, Descriptors: []*rldv1.Descriptor{override(1, 0)}},
+			question(5, "good"),
 		}})
 		if err != nil {
 			t.Fatal(err)

@@ -51,8 +51,10 @@ func TestScan(t *testing.T) {
 		{"number missing", "\x08", "message ends in the middle of a field"},
 		{"tag cut", "\x08\x01\xff", "1=1 message ends in the middle of a field"},
 		{"text cut", "\x0a\x04abc", "message ends in the middle of a field"},
-		{"text of 2^63 bytes", "\x0a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01x",
-			"message ends in the middle of a field"},
+		{
+			"text of 2^63 bytes", "\x0a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01x",
+			"message ends in the middle of a field",
+		},
 		{"fixed cut", "\x09-------", "message ends in the middle of a field"},
 		{"number of 65 bits", "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", "number of more than 64 bits"},
 		{"endless number", "\x08" + strings.Repeat("\xff", 20), "number of more than 64 bits"},

@@ -37,27 +37,49 @@ func TestStatuses(t *testing.T) {
 		want *pbStatus
 	}{
 		{"nothing matched", node.Status{}, &pbStatus{Code: ok}},
-		{"unlimited", node.Status{Unlimited: true, Remaining: 1},
-			&pbStatus{Code: ok, LimitRemaining: math.MaxUint32}},
-		{"under", node.Status{Limit: limit(10), Remaining: 4, Reset: 90 * time.Second},
-			&pbStatus{Code: ok, CurrentLimit: hourly, LimitRemaining: 4, DurationUntilReset: secs(90)}},
-		{"reset is rounded up to seconds", node.Status{Limit: limit(10), Remaining: 4, Reset: 90*time.Second + 1},
-			&pbStatus{Code: ok, CurrentLimit: hourly, LimitRemaining: 4, DurationUntilReset: secs(91)}},
-		{"nothing to wait for", node.Status{Limit: limit(10), Remaining: 10},
-			&pbStatus{Code: ok, CurrentLimit: hourly, LimitRemaining: 10, DurationUntilReset: secs(0)}},
-		{"over says 0 although fewer hits would fit",
+		{
+			"unlimited",
+			node.Status{Unlimited: true, Remaining: 1},
+			&pbStatus{Code: ok, LimitRemaining: math.MaxUint32},
+		},
+		{
+			"under",
+			node.Status{Limit: limit(10), Remaining: 4, Reset: 90 * time.Second},
+			&pbStatus{Code: ok, CurrentLimit: hourly, LimitRemaining: 4, DurationUntilReset: secs(90)},
+		},
+		{
+			"reset is rounded up to seconds",
+			node.Status{Limit: limit(10), Remaining: 4, Reset: 90*time.Second + 1},
+			&pbStatus{Code: ok, CurrentLimit: hourly, LimitRemaining: 4, DurationUntilReset: secs(91)},
+		},
+		{
+			"nothing to wait for",
+			node.Status{Limit: limit(10), Remaining: 10},
+			&pbStatus{Code: ok, CurrentLimit: hourly, LimitRemaining: 10, DurationUntilReset: secs(0)},
+		},
+		{
+			"over says 0 although fewer hits would fit",
 			node.Status{Limit: limit(10), Over: true, Remaining: 4, Reset: time.Second},
-			&pbStatus{Code: over, CurrentLimit: hourly, DurationUntilReset: secs(1)}},
-		{"over in shadow mode is OK with 0",
+			&pbStatus{Code: over, CurrentLimit: hourly, DurationUntilReset: secs(1)},
+		},
+		{
+			"over in shadow mode is OK with 0",
 			node.Status{Limit: shadowed, Over: true, Remaining: 4, Reset: time.Second},
-			&pbStatus{Code: ok, CurrentLimit: hourly, DurationUntilReset: secs(1)}},
-		{"more than 32 bit remain", node.Status{Limit: limit(10), Remaining: 1 << 40, Reset: time.Second},
-			&pbStatus{Code: ok, CurrentLimit: hourly, LimitRemaining: math.MaxUint32, DurationUntilReset: secs(1)}},
-		{"name and multiplier", node.Status{Limit: named, Remaining: 4, Reset: time.Second},
+			&pbStatus{Code: ok, CurrentLimit: hourly, DurationUntilReset: secs(1)},
+		},
+		{
+			"more than 32 bit remain",
+			node.Status{Limit: limit(10), Remaining: 1 << 40, Reset: time.Second},
+			&pbStatus{Code: ok, CurrentLimit: hourly, LimitRemaining: math.MaxUint32, DurationUntilReset: secs(1)},
+		},
+		{
+			"name and multiplier",
+			node.Status{Limit: named, Remaining: 4, Reset: time.Second},
 			&pbStatus{Code: ok, LimitRemaining: 4, DurationUntilReset: secs(1), CurrentLimit: &pbLimit{
 				Name: "fortnight", RequestsPerUnit: 7, Unit: ratelimitv3.RateLimitResponse_RateLimit_WEEK,
 				UnitMultiplier: wrapperspb.UInt32(2),
-			}}},
+			}},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := ask(t, answers(tt.st), server.DefaultSettings(), request(descriptor("k", "v")))
@@ -112,10 +134,18 @@ func TestOverallCode(t *testing.T) {
 	}{
 		{"passed", []node.Status{under, under}, true, false, ok, []ratelimitv3.RateLimitResponse_Code{ok, ok}},
 		{"refused", []node.Status{under, full}, false, false, over, []ratelimitv3.RateLimitResponse_Code{ok, over}},
-		{"passed beside a quota that is over", []node.Status{{Limit: quota, Over: true}, under}, true, false, ok,
-			[]ratelimitv3.RateLimitResponse_Code{over, ok}},
-		{"refused under the global shadow mode", []node.Status{full, under}, false, true, ok,
-			[]ratelimitv3.RateLimitResponse_Code{over, ok}},
+		{
+			"passed beside a quota that is over",
+			[]node.Status{{Limit: quota, Over: true}, under},
+			true, false, ok,
+			[]ratelimitv3.RateLimitResponse_Code{over, ok},
+		},
+		{
+			"refused under the global shadow mode",
+			[]node.Status{full, under},
+			false, true, ok,
+			[]ratelimitv3.RateLimitResponse_Code{over, ok},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := answers(tt.statuses...)

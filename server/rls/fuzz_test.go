@@ -27,7 +27,8 @@ func FuzzQuestion(f *testing.F) {
 	limited := override(9, 3)
 	limited.IsNegativeHits = true
 	for _, in := range []*ratelimitv3.RateLimitRequest{
-		{}, request(descriptor("k", "v")), request(withHits(descriptor("a", "1", "b", "2"), 1<<40), override(5, 6)),
+		{},
+		request(descriptor("k", "v")), request(withHits(descriptor("a", "1", "b", "2"), 1<<40), override(5, 6)),
 		request(limited, multiplied(30), multiplied(1), override(1, 0)),
 	} {
 		b, err := proto.Marshal(in)

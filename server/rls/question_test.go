@@ -59,31 +59,51 @@ func TestQuestionReachesTheEngine(t *testing.T) {
 		want []rules.Descriptor
 	}{
 		{"hits are 1 when absent", request(descriptor("k", "v")), one(rules.Descriptor{Entries: kv, Hits: 1})},
-		{"hits of the request, and of descriptors that have their own",
+		{
+			"hits of the request, and of descriptors that have their own",
 			&ratelimitv3.RateLimitRequest{Domain: "edge", HitsAddend: 3, Descriptors: []*commonv3.RateLimitDescriptor{
 				descriptor("k", "v"), withHits(descriptor("k", "v"), 0), withHits(descriptor("k", "v"), math.MaxUint64),
 			}},
-			[]rules.Descriptor{{Entries: kv, Hits: 3}, {Entries: kv}, {Entries: kv, Hits: math.MaxUint64}}},
-		{"largest hits of a request",
-			&ratelimitv3.RateLimitRequest{Domain: "edge", HitsAddend: math.MaxUint32,
-				Descriptors: []*commonv3.RateLimitDescriptor{descriptor("k", "v")}},
-			one(rules.Descriptor{Entries: kv, Hits: math.MaxUint32})},
-		{"several entries", request(descriptor("a", "1", "b", "", "c", "grüße")),
+			[]rules.Descriptor{{Entries: kv, Hits: 3}, {Entries: kv}, {Entries: kv, Hits: math.MaxUint64}},
+		},
+		{
+			"largest hits of a request",
+			&ratelimitv3.RateLimitRequest{
+				Domain: "edge", HitsAddend: math.MaxUint32,
+				Descriptors: []*commonv3.RateLimitDescriptor{descriptor("k", "v")},
+			},
+			one(rules.Descriptor{Entries: kv, Hits: math.MaxUint32}),
+		},
+		{
+			"several entries", request(descriptor("a", "1", "b", "", "c", "grüße")),
 			one(rules.Descriptor{Hits: 1, Entries: []rules.Entry{
 				{Key: "a", Value: "1"}, {Key: "b"}, {Key: "c", Value: "grüße"},
-			}})},
-		{"an empty key, as in the reference", request(descriptor("", "v")),
-			one(rules.Descriptor{Hits: 1, Entries: []rules.Entry{{Value: "v"}}})},
+			}}),
+		},
+		{
+			"an empty key, as in the reference", request(descriptor("", "v")),
+			one(rules.Descriptor{Hits: 1, Entries: []rules.Entry{{Value: "v"}}}),
+		},
 		{"no entries", request(descriptor()), one(rules.Descriptor{Hits: 1})},
-		{"override by second", request(override(5, typev3.RateLimitUnit_SECOND)),
-			one(rules.Descriptor{Entries: kv, Hits: 1, Override: rules.Override{Requests: 5, Unit: rules.Second}})},
-		{"override of nothing by month", request(override(0, typev3.RateLimitUnit_MONTH)),
-			one(rules.Descriptor{Entries: kv, Hits: 1, Override: rules.Override{Unit: rules.Month}})},
-		{"override by year", request(override(math.MaxUint32, typev3.RateLimitUnit_YEAR)),
-			one(rules.Descriptor{Entries: kv, Hits: 1,
-				Override: rules.Override{Requests: math.MaxUint32, Unit: rules.Year}})},
-		{"override with a multiplier of one", request(multiplied(1)),
-			one(rules.Descriptor{Entries: kv, Hits: 1, Override: rules.Override{Requests: 3, Unit: rules.Second}})},
+		{
+			"override by second", request(override(5, typev3.RateLimitUnit_SECOND)),
+			one(rules.Descriptor{Entries: kv, Hits: 1, Override: rules.Override{Requests: 5, Unit: rules.Second}}),
+		},
+		{
+			"override of nothing by month", request(override(0, typev3.RateLimitUnit_MONTH)),
+			one(rules.Descriptor{Entries: kv, Hits: 1, Override: rules.Override{Unit: rules.Month}}),
+		},
+		{
+			"override by year", request(override(math.MaxUint32, typev3.RateLimitUnit_YEAR)),
+			one(rules.Descriptor{
+				Entries: kv, Hits: 1,
+				Override: rules.Override{Requests: math.MaxUint32, Unit: rules.Year},
+			}),
+		},
+		{
+			"override with a multiplier of one", request(multiplied(1)),
+			one(rules.Descriptor{Entries: kv, Hits: 1, Override: rules.Override{Requests: 3, Unit: rules.Second}}),
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := answers()
@@ -109,22 +129,38 @@ func TestRefusedQuestions(t *testing.T) {
 		code codes.Code
 		text string
 	}{
-		{"override without a unit", request(descriptor("k", "v"), override(5, typev3.RateLimitUnit_UNKNOWN)),
-			codes.InvalidArgument, "descriptor 1: limit override without a unit" + units},
-		{"override with an unknown unit", request(override(5, 99)),
-			codes.InvalidArgument, "descriptor 0: limit override with the unknown unit 99" + units},
-		{"override with a negative unit", request(override(5, -1)),
-			codes.InvalidArgument, "descriptor 0: limit override with the unknown unit -1" + units},
-		{"override with a multiplier", request(multiplied(30)),
-			codes.InvalidArgument, "descriptor 0: limit override with unit_multiplier 30, only 1 is supported"},
-		{"override with a multiplier of zero", request(multiplied(0)),
-			codes.InvalidArgument, "descriptor 0: limit override with unit_multiplier 0, only 1 is supported"},
-		{"negative hits", request(descriptor("k", "v"), negative),
-			codes.Unimplemented, "descriptor 1: is_negative_hits is set, and refunds are not enabled"},
-		{"10,000 descriptors", request(many...),
-			codes.InvalidArgument, "10000 descriptors in one call, at most 256"},
-		{"33 entries", request(descriptor(strings.Split(strings.Repeat("k,v,", 33), ",")[:66]...)),
-			codes.InvalidArgument, "descriptor 0: 33 entries, at most 32"},
+		{
+			"override without a unit", request(descriptor("k", "v"), override(5, typev3.RateLimitUnit_UNKNOWN)),
+			codes.InvalidArgument, "descriptor 1: limit override without a unit" + units,
+		},
+		{
+			"override with an unknown unit", request(override(5, 99)),
+			codes.InvalidArgument, "descriptor 0: limit override with the unknown unit 99" + units,
+		},
+		{
+			"override with a negative unit", request(override(5, -1)),
+			codes.InvalidArgument, "descriptor 0: limit override with the unknown unit -1" + units,
+		},
+		{
+			"override with a multiplier", request(multiplied(30)),
+			codes.InvalidArgument, "descriptor 0: limit override with unit_multiplier 30, only 1 is supported",
+		},
+		{
+			"override with a multiplier of zero", request(multiplied(0)),
+			codes.InvalidArgument, "descriptor 0: limit override with unit_multiplier 0, only 1 is supported",
+		},
+		{
+			"negative hits", request(descriptor("k", "v"), negative),
+			codes.Unimplemented, "descriptor 1: is_negative_hits is set, and refunds are not enabled",
+		},
+		{
+			"10,000 descriptors", request(many...),
+			codes.InvalidArgument, "10000 descriptors in one call, at most 256",
+		},
+		{
+			"33 entries", request(descriptor(strings.Split(strings.Repeat("k,v,", 33), ",")[:66]...)),
+			codes.InvalidArgument, "descriptor 0: 33 entries, at most 32",
+		},
 		{"text that is no UTF-8", request(descriptor("k", "\xff")), codes.InvalidArgument, "UTF-8"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

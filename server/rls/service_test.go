@@ -120,8 +120,11 @@ func TestErrorsOfTheEngine(t *testing.T) {
 		want error
 		rec  recorder
 	}{
-		{&node.InputError{Descriptor: 1, Entry: 2, Problem: "key is too long"},
-			status.Error(codes.InvalidArgument, "descriptor 1, entry 2: key is too long"), recorder{malformed: 1}},
+		{
+			&node.InputError{Descriptor: 1, Entry: 2, Problem: "key is too long"},
+			status.Error(codes.InvalidArgument, "descriptor 1, entry 2: key is too long"),
+			recorder{malformed: 1},
+		},
 		{errors.New("shard 3 is gone"), status.Error(codes.Internal, "shard 3 is gone"), recorder{}},
 	} {
 		e, rec := answers(), new(recorder)
@@ -183,10 +186,14 @@ func TestHostileRequests(t *testing.T) {
 	for _, tt := range []struct{ name, asked, want string }{
 		{"no domain", string(marshal(t, &ratelimitv3.RateLimitRequest{})), "rate limit domain must not be empty"},
 		{"no descriptors", string(marshal(t, request())), "rate limit descriptor list must not be empty"},
-		{"1 MiB", string(marshal(t, request(descriptor("k", strings.Repeat("x", 1<<20))))),
-			"descriptor 0, entry 0: value is 1048576 bytes long, at most 4096"},
-		{"no UTF-8", strings.Replace(broken, "vaXue", "va\xffue", 1),
-			"descriptor 1, entry 0: value is not valid UTF-8"},
+		{
+			"1 MiB", string(marshal(t, request(descriptor("k", strings.Repeat("x", 1<<20))))),
+			"descriptor 0, entry 0: value is 1048576 bytes long, at most 4096",
+		},
+		{
+			"no UTF-8", strings.Replace(broken, "vaXue", "va\xffue", 1),
+			"descriptor 1, entry 0: value is not valid UTF-8",
+		},
 		{"2^64-1 hits", string(marshal(t, request(withHits(descriptor("k", "v"), math.MaxUint64)))), ""},
 	} {
 		_, err := h.call([]byte(tt.asked))

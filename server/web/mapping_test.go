@@ -21,11 +21,13 @@ func TestMappingValidate(t *testing.T) {
 		{"zero", Mapping{}, "domain must not be empty|0 descriptors, want 1 to 256"},
 		{"empty descriptor", Mapping{"d", [][]MappedEntry{{}}}, "descriptor 0: 0 entries, want 1 to 32"},
 		{
-			"too many", Mapping{"d", make([][]MappedEntry, node.MaxDescriptors+1)},
+			"too many",
+			Mapping{"d", make([][]MappedEntry, node.MaxDescriptors+1)},
 			"257 descriptors, want 1 to 256",
 		},
 		{
-			"too long", Mapping{"d", [][]MappedEntry{make([]MappedEntry, node.MaxEntries+1)}},
+			"too long",
+			Mapping{"d", [][]MappedEntry{make([]MappedEntry, node.MaxEntries+1)}},
 			"33 entries, want 1 to 32|entry 32: param must not be empty",
 		},
 		{"reserved", one(MappedEntry{Param: "hits"}), `descriptor 0, entry 0: parameter "hits" is reserved`},

@@ -48,8 +48,12 @@ func TestBudgetsGrid(t *testing.T) {
 		cell      string
 		low, high float64 // of the mean overage
 	}{
-		{"syncburst naive", 1.9, 2}, {"syncburst extrapolated", 1.9, 2}, {"syncburst cap", 0.09, 0.1},
-		{"syncburst budgeted", 0.09, 0.1}, {"smooth1.5 naive", 0.02, 0.06}, {"moving0.8 naive", 0, 0},
+		{"syncburst naive", 1.9, 2},
+		{"syncburst extrapolated", 1.9, 2},
+		{"syncburst cap", 0.09, 0.1},
+		{"syncburst budgeted", 0.09, 0.1},
+		{"smooth1.5 naive", 0.02, 0.06},
+		{"moving0.8 naive", 0, 0},
 	} {
 		if c := cells[want.cell]; c.OverageMean < want.low || c.OverageMean > want.high {
 			t.Errorf("%s: overage %g, want %g to %g", want.cell, c.OverageMean, want.low, want.high)

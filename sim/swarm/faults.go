@@ -1,8 +1,9 @@
 package swarm
 
 import (
-	"github.com/georld/rld/sim"
 	"time"
+
+	"github.com/georld/rld/sim"
 )
 
 // faults draws which kinds of faults a run has at all, how much of each, and

@@ -2,9 +2,10 @@ package swarm
 
 import (
 	"fmt"
+	"time"
+
 	"github.com/georld/rld/sim"
 	"github.com/georld/rld/sim/audit"
-	"time"
 )
 
 // budgets draws whether rules have rights, which half of the runs do, and how

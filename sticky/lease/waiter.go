@@ -1,11 +1,12 @@
 package lease
 
 import (
+	"slices"
+
 	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
-	"slices"
 )
 
 // maxWaiters bounds the calls that wait for one entry.

@@ -36,8 +36,10 @@ func rigConfig() Config {
 
 func rigPeers() []route.Peer {
 	return []route.Peer{
-		{ID: 1, Name: "a", Region: "r", Ready: true}, {ID: 2, Name: "b", Region: "r", Ready: true},
-		{ID: 3, Name: "c", Region: "r", Ready: true}, {ID: 4, Name: "d", Region: "r", Ready: true},
+		{ID: 1, Name: "a", Region: "r", Ready: true},
+		{ID: 2, Name: "b", Region: "r", Ready: true},
+		{ID: 3, Name: "c", Region: "r", Ready: true},
+		{ID: 4, Name: "d", Region: "r", Ready: true},
 		{ID: 5, Name: "x", Region: "s", Ready: true},
 	}
 }
@@ -442,8 +444,14 @@ func TestStoredPrefix(t *testing.T) {
 			t.Errorf("after %d entries: voting %v, store number %d", n, st.Voting, st.Generation)
 		}
 	}
-	for _, e := range []Entry{{}, {Meta: &Meta{}, Record: &sticky.Record{}}, {Layout: &route.Layout{}}, {Next: &route.Layout{}},
-		{Meta: &Meta{Ended: -1}}, {Record: &sticky.Record{Watermarks: make(sticky.Watermarks, sticky.MaxWatermarks+1)}}} {
+	for _, e := range []Entry{
+		{},
+		{Meta: &Meta{}, Record: &sticky.Record{}},
+		{Layout: &route.Layout{}},
+		{Next: &route.Layout{}},
+		{Meta: &Meta{Ended: -1}},
+		{Record: &sticky.Record{Watermarks: make(sticky.Watermarks, sticky.MaxWatermarks+1)}},
+	} {
 		if err := new(Stored).Apply(e); err == nil {
 			t.Errorf("entry %+v: taken", e)
 		}

@@ -80,26 +80,46 @@ func (w *world) receive(m *machine, c *sticky.Message) {
 // mutations are worlds that a search proves clean without their mutation.
 func mutations() []*setup {
 	return []*setup{
-		{name: "answers before the store", mutation: answersEarly, async: true,
-			daemon: 3, owners: []int{0, 1}, limit: 2, headroom: 2, wants: 2, crash: 2, pokes: 1},
-		{name: "accepts an older ballot", mutation: acceptsOlder,
-			daemon: 3, owners: []int{0, 1}, limit: 2, headroom: 1, wants: 3, pokes: 1},
-		{name: "a takeover need not know the watermarks", mutation: ignoresKnown,
-			daemon: 3, owners: []int{0, 1}, limit: 2, headroom: 1, wants: 2},
-		{name: "half is a majority", mutation: halfIsMajority,
-			daemon: 2, owners: []int{0, 1}, limit: 2, headroom: 1, wants: 2},
-		{name: "votes at once after the loss of a disk", mutation: forgetsLoss,
-			daemon: 3, owners: []int{0, 1}, limit: 2, headroom: 2, wants: 2, lose: 1, pokes: 1},
-		{name: "copies from a majority after the loss of a disk", mutation: copiesFew,
-			daemon: 5, owners: []int{0, 1}, limit: 2, headroom: 2, wants: 2, lose: 1, pokes: 2},
-		{name: "votes from before the loss of a disk count", mutation: ignoresGenerations,
-			daemon: 3, owners: []int{0, 1}, limit: 2, headroom: 2, wants: 2, lose: 1, pokes: 2},
-		{name: "a snapshot keeps the promise to one of two proposers", mutation: keepsPromise,
-			daemon: 3, owners: []int{0, 1}, limit: 2, headroom: 1, wants: 3, lose: 1, pokes: 3},
-		{name: "no seal at a change of layout", mutation: votesUnsealed,
-			daemon: 5, set: []int{0, 1, 2}, change: []int{2, 3, 4}, owners: []int{1, 4}, limit: 2, headroom: 2, wants: 2, pokes: 2},
-		{name: "a proposer that starts again passes for the one before", mutation: oneTerm,
-			daemon: 3, owners: []int{0}, limit: 2, headroom: 1, wants: 3, rebirth: 1},
+		{
+			name: "answers before the store", mutation: answersEarly, async: true,
+			daemon: 3, owners: []int{0, 1}, limit: 2, headroom: 2, wants: 2, crash: 2, pokes: 1,
+		},
+		{
+			name: "accepts an older ballot", mutation: acceptsOlder,
+			daemon: 3, owners: []int{0, 1}, limit: 2, headroom: 1, wants: 3, pokes: 1,
+		},
+		{
+			name: "a takeover need not know the watermarks", mutation: ignoresKnown,
+			daemon: 3, owners: []int{0, 1}, limit: 2, headroom: 1, wants: 2,
+		},
+		{
+			name: "half is a majority", mutation: halfIsMajority,
+			daemon: 2, owners: []int{0, 1}, limit: 2, headroom: 1, wants: 2,
+		},
+		{
+			name: "votes at once after the loss of a disk", mutation: forgetsLoss,
+			daemon: 3, owners: []int{0, 1}, limit: 2, headroom: 2, wants: 2, lose: 1, pokes: 1,
+		},
+		{
+			name: "copies from a majority after the loss of a disk", mutation: copiesFew,
+			daemon: 5, owners: []int{0, 1}, limit: 2, headroom: 2, wants: 2, lose: 1, pokes: 2,
+		},
+		{
+			name: "votes from before the loss of a disk count", mutation: ignoresGenerations,
+			daemon: 3, owners: []int{0, 1}, limit: 2, headroom: 2, wants: 2, lose: 1, pokes: 2,
+		},
+		{
+			name: "a snapshot keeps the promise to one of two proposers", mutation: keepsPromise,
+			daemon: 3, owners: []int{0, 1}, limit: 2, headroom: 1, wants: 3, lose: 1, pokes: 3,
+		},
+		{
+			name: "no seal at a change of layout", mutation: votesUnsealed,
+			daemon: 5, set: []int{0, 1, 2}, change: []int{2, 3, 4}, owners: []int{1, 4}, limit: 2, headroom: 2, wants: 2, pokes: 2,
+		},
+		{
+			name: "a proposer that starts again passes for the one before", mutation: oneTerm,
+			daemon: 3, owners: []int{0}, limit: 2, headroom: 1, wants: 3, rebirth: 1,
+		},
 	}
 }
 

@@ -167,8 +167,10 @@ func TestRoutingVoters(t *testing.T) {
 	l := threeRegions(1, 1, 1)
 	live := Peers{
 		{ID: 7, Name: "eu1", Region: "eu", Ready: true},
-		{ID: 9, Name: "eu2", Region: "eu"}, {ID: 8, Name: "eu2", Region: "eu", Ready: true},
-		{ID: 5, Name: "eu9", Region: "eu", Ready: true}, {ID: 6, Name: "eu3", Region: "us", Ready: true},
+		{ID: 9, Name: "eu2", Region: "eu"},
+		{ID: 8, Name: "eu2", Region: "eu", Ready: true},
+		{ID: 5, Name: "eu9", Region: "eu", Ready: true},
+		{ID: 6, Name: "eu3", Region: "us", Ready: true},
 	}
 	live.Sort()
 	v := New(l, "eu", "eu1", 7, live)
