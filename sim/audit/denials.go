@@ -46,8 +46,15 @@ func denials(a *sim.Auditor, t *truth) {
 	}
 }
 
+// lookEvery is how often the ages of views are read at least, while calls are
+// decided, so that late is not missed between two denials.
+const lookEvery = 10 * time.Millisecond
+
 func (a *denialAuditor) decided(d *sim.Decided) {
 	e, l := &a.entry, d.Limit
+	if a.world.Now() >= a.agesAt+lookEvery {
+		a.look()
+	}
 	if !d.Status.Over || !a.checkable(d) || d.Status.Degraded != node.NotDegraded || l.CarryDebt {
 		return
 	}
