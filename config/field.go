@@ -43,6 +43,17 @@ type field struct {
 	value
 }
 
+// set returns the setting of that name, which reads and writes v.
+func set(name string, v value, usage string) field {
+	return field{name: name, usage: usage, value: v}
+}
+
+// flagged returns f with a flag that does not follow from its name.
+func (f field) flagged(flag string) field {
+	f.flag = flag
+	return f
+}
+
 // env returns the variable of a flag: --grpc-addr is RLD_GRPC_ADDR.
 func (f *field) env() string {
 	if f.flag == "" {
@@ -78,108 +89,62 @@ func fields(c *Config) []field {
 
 func listenerFields(c *Config) []field {
 	return []field{
-		{
-			name: "grpc.addr", value: text(&c.GRPC.Addr, "host:port"),
-			usage: "listening address of gRPC (Envoy RLS, native API, health); port 0 takes a free one",
-		},
-		{
-			name: "grpc.uds", value: path(&c.GRPC.UDS, "no unix socket"),
-			usage: "path of a unix socket to serve gRPC on as well",
-		},
-		{
-			name: "grpc.max_connection_age", value: duration(&c.GRPC.MaxConnectionAge),
-			usage: "age at which a gRPC connection is closed gracefully, 1s or more; 0 disables this",
-		},
-		{
-			name: "grpc.max_connection_age_grace", value: duration(&c.GRPC.MaxConnectionAgeGrace),
-			usage: "time for the calls of such a connection to end, 1s or more",
-		},
-		{
-			name: "http.addr", value: text(&c.HTTP.Addr, "host:port"),
-			usage: "listening address of HTTP (/v1/check, /json, /healthcheck); port 0 takes a free one",
-		},
-		{
-			name: "http.headers", value: choice(&c.HTTP.Headers, HeadersStandard, HeadersLegacy),
-			usage: "rate limit headers of HTTP responses: standard, or legacy for X-RateLimit-* too",
-		},
-		{
-			name: "http.documentation_url", value: text(&c.HTTP.DocumentationURL, "url"),
-			usage: "URL of a page about the limits, for the body of a denial",
-		},
-		{
-			name: "http.rate_limit_api", value: mapping(&c.HTTP.RateLimitAPI),
-			usage: "how the parameters of /api/v1/rate_limit become descriptors",
-		},
-		{
-			name: "admin.addr", value: text(&c.Admin.Addr, "host:port"),
-			usage: "listening address of metrics, health and pprof; port 0 takes a free one",
-		},
-		{
-			name: "insecure", value: boolean(&c.Insecure),
-			usage: "allow listeners and streams without TLS on other addresses than loopback",
-		},
+		set("grpc.addr", text(&c.GRPC.Addr, "host:port"),
+			"listening address of gRPC (Envoy RLS, native API, health); port 0 takes a free one"),
+		set("grpc.uds", path(&c.GRPC.UDS, "no unix socket"),
+			"path of a unix socket to serve gRPC on as well"),
+		set("grpc.max_connection_age", duration(&c.GRPC.MaxConnectionAge),
+			"age at which a gRPC connection is closed gracefully, 1s or more; 0 disables this"),
+		set("grpc.max_connection_age_grace", duration(&c.GRPC.MaxConnectionAgeGrace),
+			"time for the calls of such a connection to end, 1s or more"),
+		set("http.addr", text(&c.HTTP.Addr, "host:port"),
+			"listening address of HTTP (/v1/check, /json, /healthcheck); port 0 takes a free one"),
+		set("http.headers", choice(&c.HTTP.Headers, HeadersStandard, HeadersLegacy),
+			"rate limit headers of HTTP responses: standard, or legacy for X-RateLimit-* too"),
+		set("http.documentation_url", text(&c.HTTP.DocumentationURL, "url"),
+			"URL of a page about the limits, for the body of a denial"),
+		set("http.rate_limit_api", mapping(&c.HTTP.RateLimitAPI),
+			"how the parameters of /api/v1/rate_limit become descriptors"),
+		set("admin.addr", text(&c.Admin.Addr, "host:port"),
+			"listening address of metrics, health and pprof; port 0 takes a free one"),
+		set("insecure", boolean(&c.Insecure),
+			"allow listeners and streams without TLS on other addresses than loopback"),
 	}
 }
 
 func limitFields(c *Config) []field {
 	return []field{
-		{
-			name: "limits.path", flag: "limits", value: path(&c.Limits.Path, "the embedded examples"),
-			usage: "file or folder of limits; the embedded examples without it",
-		},
-		{
-			name: "limits.names", value: choice(&c.Limits.Names, NamesYAML, NamesVisible, NamesAll),
-			usage: "files of that folder to read: yaml, visible (all but dotfiles) or all",
-		},
-		{
-			name: "limits.poll", value: duration(&c.Limits.Poll),
-			usage: "time between two checks of the limits for changes, 100ms to 1h",
-		},
-		{
-			name: "limits.merge_domains", flag: "merge-domains", value: boolean(&c.Limits.MergeDomains),
-			usage: "allow rules of one domain in several files",
-		},
-		{
-			name: "limits.charge_denied", flag: "charge-denied", value: boolean(&c.Limits.ChargeDenied),
-			usage: "charge denied hits too, as envoyproxy/ratelimit does",
-		},
-		{
-			name: "limits.near_limit_ratio", flag: "near-limit-ratio", value: ratio(&c.Limits.NearRatio),
-			usage: "part of a limit above which metrics count hits as near the limit, up to 1",
-		},
+		set("limits.path", path(&c.Limits.Path, "the embedded examples"),
+			"file or folder of limits; the embedded examples without it").flagged("limits"),
+		set("limits.names", choice(&c.Limits.Names, NamesYAML, NamesVisible, NamesAll),
+			"files of that folder to read: yaml, visible (all but dotfiles) or all"),
+		set("limits.poll", duration(&c.Limits.Poll),
+			"time between two checks of the limits for changes, 100ms to 1h"),
+		set("limits.merge_domains", boolean(&c.Limits.MergeDomains),
+			"allow rules of one domain in several files").flagged("merge-domains"),
+		set("limits.charge_denied", boolean(&c.Limits.ChargeDenied),
+			"charge denied hits too, as envoyproxy/ratelimit does").flagged("charge-denied"),
+		set("limits.near_limit_ratio", ratio(&c.Limits.NearRatio),
+			"part of a limit above which metrics count hits as near the limit, up to 1").flagged("near-limit-ratio"),
 	}
 }
 
 func answerFields(c *Config) []field {
 	return []field{
-		{
-			name: "shadow", value: boolean(&c.Shadow),
-			usage: "admit every call and only report denials",
-		},
-		{
-			name: "quota_all", value: boolean(&c.QuotaAll),
-			usage: "treat every descriptor as a quota: deny a call only when all of them are over their limit",
-		},
-		{
-			name: "rls.headers", value: boolean(&c.RLS.Headers),
-			usage: "return rate limit headers to Envoy",
-		},
-		{
-			name: "rls.limit_header", value: text(&c.RLS.LimitHeader, "name"),
-			usage: "name of the header with the limit",
-		},
-		{
-			name: "rls.remaining_header", value: text(&c.RLS.RemainingHeader, "name"),
-			usage: "name of the header with the remaining hits",
-		},
-		{
-			name: "rls.reset_header", value: text(&c.RLS.ResetHeader, "name"),
-			usage: "name of the header with the seconds until the reset",
-		},
-		{
-			name: "rls.dynamic_metadata", value: boolean(&c.RLS.DynamicMetadata),
-			usage: "return the request and the metadata of its rules to Envoy",
-		},
+		set("shadow", boolean(&c.Shadow),
+			"admit every call and only report denials"),
+		set("quota_all", boolean(&c.QuotaAll),
+			"treat every descriptor as a quota: deny a call only when all of them are over their limit"),
+		set("rls.headers", boolean(&c.RLS.Headers),
+			"return rate limit headers to Envoy"),
+		set("rls.limit_header", text(&c.RLS.LimitHeader, "name"),
+			"name of the header with the limit"),
+		set("rls.remaining_header", text(&c.RLS.RemainingHeader, "name"),
+			"name of the header with the remaining hits"),
+		set("rls.reset_header", text(&c.RLS.ResetHeader, "name"),
+			"name of the header with the seconds until the reset"),
+		set("rls.dynamic_metadata", boolean(&c.RLS.DynamicMetadata),
+			"return the request and the metadata of its rules to Envoy"),
 	}
 }
 
@@ -190,181 +155,101 @@ var ofCluster = []string{"name", "peer.", "swim.", "regions", "gossip.", "rights
 func clusterFields(c *Config) []field {
 	const otherwise = "the listening address"
 	return append([]field{
-		{
-			name: "region", value: given(&c.Region, "name", "a daemon alone"),
-			usage: "region of the daemon; a daemon without one is alone",
-		},
-		{
-			name: "name", value: given(&c.Name, "name", "the name of the host"),
-			usage: "name of the daemon, unique in the cluster; the host name without it",
-		},
-		{
-			name: "cluster.secret_file", value: path(&c.Cluster.SecretFile, "a random secret"),
-			usage: "file with the secret of the cluster, which hashes keys; random without it",
-		},
-		{
-			name: "peer.addr", value: text(&c.Peer.Addr, "host:port"),
-			usage: "listening address of the streams between daemons; port 0 takes a free one",
-		},
-		{
-			name: "peer.advertise", value: given(&c.Peer.Advertise, "host:port", otherwise),
-			usage: "address of these streams for other daemons",
-		},
-		{
-			name: "peer.tls.cert", value: path(&c.Peer.TLS.Cert, "plain streams"),
-			usage: "PEM file with the certificate of the streams",
-		},
-		{
-			name: "peer.tls.key", value: path(&c.Peer.TLS.Key, "plain streams"),
-			usage: "PEM file with its private key",
-		},
-		{
-			name: "peer.tls.ca", value: path(&c.Peer.TLS.CA, "plain streams"),
-			usage: "PEM file with the authority that signs the certificates of all daemons",
-		},
-		{
-			name: "swim.addr", value: text(&c.Swim.Addr, "host:port"),
-			usage: "listening address of the region's membership, UDP and TCP; port 0 takes a free one",
-		},
-		{
-			name: "swim.advertise", value: given(&c.Swim.Advertise, "host:port", otherwise),
-			usage: "address of the membership for other daemons",
-		},
-		{
-			name: "swim.seeds", value: addresses(&c.Swim.Seeds),
-			usage: "daemons of the region to join, separated by commas, at most 256; a DNS name means all its addresses",
-		},
-		{
-			name: "swim.rejoin", value: duration(&c.Swim.Rejoin),
-			usage: "time between two attempts to reach lost seeds and members, 100ms to 10m",
-		},
-		{
-			name: "swim.keys_file", value: path(&c.Swim.KeysFile, "a key made from the cluster's secret"),
-			usage: "file with the keys of the membership, in base64, one a line; the first encrypts",
-		},
-		{
-			name: "regions", value: regionMap(&c.Regions),
-			usage: "regions of the cluster, each with peers and weight, at most 64",
-		},
-		{
-			name: "gossip.interval", value: duration(&c.Gossip.Interval),
-			usage: "time between two messages to a daemon of the region, 10ms to 10s",
-		},
-		{
-			name: "gossip.wan_interval", value: duration(&c.Gossip.WANInterval),
-			usage: "time between two messages to a daemon of another region, 10ms to 1m",
-		},
-		{
-			name: "gossip.quiet", value: duration(&c.Gossip.Quiet),
-			usage: "how long counts far from their limits may wait, up to 1m; 0 for no longer than the interval",
-		},
-		{
-			name: "gossip.ready_within", value: duration(&c.Gossip.ReadyWithin),
-			usage: "how long a new daemon waits for the others of its region before it is ready, 1ms to 1m",
-		},
+		set("region", given(&c.Region, "name", "a daemon alone"),
+			"region of the daemon; a daemon without one is alone"),
+		set("name", given(&c.Name, "name", "the name of the host"),
+			"name of the daemon, unique in the cluster; the host name without it"),
+		set("cluster.secret_file", path(&c.Cluster.SecretFile, "a random secret"),
+			"file with the secret of the cluster, which hashes keys; random without it"),
+		set("peer.addr", text(&c.Peer.Addr, "host:port"),
+			"listening address of the streams between daemons; port 0 takes a free one"),
+		set("peer.advertise", given(&c.Peer.Advertise, "host:port", otherwise),
+			"address of these streams for other daemons"),
+		set("peer.tls.cert", path(&c.Peer.TLS.Cert, "plain streams"),
+			"PEM file with the certificate of the streams"),
+		set("peer.tls.key", path(&c.Peer.TLS.Key, "plain streams"),
+			"PEM file with its private key"),
+		set("peer.tls.ca", path(&c.Peer.TLS.CA, "plain streams"),
+			"PEM file with the authority that signs the certificates of all daemons"),
+		set("swim.addr", text(&c.Swim.Addr, "host:port"),
+			"listening address of the region's membership, UDP and TCP; port 0 takes a free one"),
+		set("swim.advertise", given(&c.Swim.Advertise, "host:port", otherwise),
+			"address of the membership for other daemons"),
+		set("swim.seeds", addresses(&c.Swim.Seeds),
+			"daemons of the region to join, separated by commas, at most 256; a DNS name means all its addresses"),
+		set("swim.rejoin", duration(&c.Swim.Rejoin),
+			"time between two attempts to reach lost seeds and members, 100ms to 10m"),
+		set("swim.keys_file", path(&c.Swim.KeysFile, "a key made from the cluster's secret"),
+			"file with the keys of the membership, in base64, one a line; the first encrypts"),
+		set("regions", regionMap(&c.Regions),
+			"regions of the cluster, each with peers and weight, at most 64"),
+		set("gossip.interval", duration(&c.Gossip.Interval),
+			"time between two messages to a daemon of the region, 10ms to 10s"),
+		set("gossip.wan_interval", duration(&c.Gossip.WANInterval),
+			"time between two messages to a daemon of another region, 10ms to 1m"),
+		set("gossip.quiet", duration(&c.Gossip.Quiet),
+			"how long counts far from their limits may wait, up to 1m; 0 for no longer than the interval"),
+		set("gossip.ready_within", duration(&c.Gossip.ReadyWithin),
+			"how long a new daemon waits for the others of its region before it is ready, 1ms to 1m"),
 	}, slices.Concat(rightsFields(c), strictFields(c))...)
 }
 
 func rightsFields(c *Config) []field {
 	return []field{
-		{
-			name: "rights.dir", value: path(&c.Rights.Dir, "no rules with rights"),
-			usage: "folder for the daemon's durable state of rights, which must outlive restarts",
-		},
-		{
-			name: "rights.first_start", value: boolean(&c.Rights.FirstStart),
-			usage: "declare once that no daemon of this name was ever in the cluster; leave it out afterwards",
-		},
-		{
-			name: "rights.daemons", value: names(&c.Rights.Daemons),
-			usage: "names of the first daemons of the region, the same at each of them, at most 256",
-		},
-		{
-			name: "rights.daemon_horizon", value: horizon(&c.Rights.DaemonHorizon),
-			usage: "time after which others take over the rights of an unreachable daemon, 5s to 1h, or off",
-		},
-		{
-			name: "rights.region_horizon", value: horizon(&c.Rights.RegionHorizon),
-			usage: "the same for a region: only off, since an unreachable region keeps its share",
-		},
-		{
-			name: "rights.period", value: duration(&c.Rights.Period),
-			usage: "time between two adjustments of the regions' shares to demand, 5s to 10m",
-		},
+		set("rights.dir", path(&c.Rights.Dir, "no rules with rights"),
+			"folder for the daemon's durable state of rights, which must outlive restarts"),
+		set("rights.first_start", boolean(&c.Rights.FirstStart),
+			"declare once that no daemon of this name was ever in the cluster; leave it out afterwards"),
+		set("rights.daemons", names(&c.Rights.Daemons),
+			"names of the first daemons of the region, the same at each of them, at most 256"),
+		set("rights.daemon_horizon", horizon(&c.Rights.DaemonHorizon),
+			"time after which others take over the rights of an unreachable daemon, 5s to 1h, or off"),
+		set("rights.region_horizon", horizon(&c.Rights.RegionHorizon),
+			"the same for a region: only off, since an unreachable region keeps its share"),
+		set("rights.period", duration(&c.Rights.Period),
+			"time between two adjustments of the regions' shares to demand, 5s to 10m"),
 	}
 }
 
 func strictFields(c *Config) []field {
 	s := &c.Strict
 	return []field{
-		{
-			name: "strict.replicas", value: names(&s.Replicas),
-			usage: "strict voters of the region, which store the consumption of strict keys; the first three of rights.daemons without it",
-		},
-		{
-			name: "strict.headroom", value: whole(&s.Headroom),
-			usage: "hits of a key that the voters store in advance, 1 to 10000; a failover may lose as many",
-		},
-		{
-			name: "strict.prefetch", value: whole(&s.Prefetch),
-			usage: "hits to lease ahead per strict key, up to 1000; 0 disables this",
-		},
-		{
-			name: "strict.forward_timeout", value: duration(&s.ForwardTimeout),
-			usage: "how long a call waits for an owner in its region, 5ms to 5s",
-		},
-		{
-			name: "strict.forward_margin", value: duration(&s.ForwardMargin),
-			usage: "how long beyond the round trip a call waits for an owner in another region, 5ms to 5s",
-		},
-		{
-			name: "strict.breaker.errors", value: ratio(&s.Breaker.Errors),
-			usage: "part of failed lease requests that opens the circuit breaker of an owner, up to 1",
-		},
-		{
-			name: "strict.breaker.window", value: duration(&s.Breaker.Window),
-			usage: "time over which the circuit breaker counts, 1s to 10m",
-		},
-		{
-			name: "strict.breaker.calls", value: whole(&s.Breaker.Calls),
-			usage: "lease requests in that time below which the circuit breaker stays closed, 1 to 1000000",
-		},
-		{
-			name: "strict.breaker.open", value: duration(&s.Breaker.Open),
-			usage: "time until an open circuit breaker tries one request, 1s to 1h",
-		},
-		{
-			name: "hot_key.threshold", value: whole(&c.HotKey.Threshold),
-			usage: "hits a second that make a key hot: larger leases, counts sent at once; 0 disables this",
-		},
+		set("strict.replicas", names(&s.Replicas),
+			"strict voters of the region, which store the consumption of strict keys; the first three of rights.daemons without it"),
+		set("strict.headroom", whole(&s.Headroom),
+			"hits of a key that the voters store in advance, 1 to 10000; a failover may lose as many"),
+		set("strict.prefetch", whole(&s.Prefetch),
+			"hits to lease ahead per strict key, up to 1000; 0 disables this"),
+		set("strict.forward_timeout", duration(&s.ForwardTimeout),
+			"how long a call waits for an owner in its region, 5ms to 5s"),
+		set("strict.forward_margin", duration(&s.ForwardMargin),
+			"how long beyond the round trip a call waits for an owner in another region, 5ms to 5s"),
+		set("strict.breaker.errors", ratio(&s.Breaker.Errors),
+			"part of failed lease requests that opens the circuit breaker of an owner, up to 1"),
+		set("strict.breaker.window", duration(&s.Breaker.Window),
+			"time over which the circuit breaker counts, 1s to 10m"),
+		set("strict.breaker.calls", whole(&s.Breaker.Calls),
+			"lease requests in that time below which the circuit breaker stays closed, 1 to 1000000"),
+		set("strict.breaker.open", duration(&s.Breaker.Open),
+			"time until an open circuit breaker tries one request, 1s to 1h"),
+		set("hot_key.threshold", whole(&c.HotKey.Threshold),
+			"hits a second that make a key hot: larger leases, counts sent at once; 0 disables this"),
 	}
 }
 
 func processFields(c *Config) []field {
 	return []field{
-		{
-			name: "max_keys", value: whole(&c.MaxKeys),
-			usage: "live keys that are tracked, 1 to 100000000; further ones share overflow counters",
-		},
-		{
-			name: "shards", value: whole(&c.Shards),
-			usage: "parts of the keys, each with its own lock, a power of two up to 64; 0 derives it from max_keys",
-		},
-		{
-			name: "clock.max_offset", value: duration(&c.Clock.MaxOffset),
-			usage: "how far ahead the clock of another daemon may be, 1ms to 10s",
-		},
-		{
-			name: "log.level", value: choice(&c.Log.Level, LevelDebug, LevelInfo, LevelWarn, LevelError),
-			usage: "lowest severity to log: debug, info, warn or error",
-		},
-		{
-			name: "log.format", value: choice(&c.Log.Format, FormatText, FormatJSON),
-			usage: "format of a log line: text or json",
-		},
-		{
-			name: "drain", value: duration(&c.Drain),
-			usage: "how long a stopping daemon waits for running calls, up to 10m",
-		},
+		set("max_keys", whole(&c.MaxKeys),
+			"live keys that are tracked, 1 to 100000000; further ones share overflow counters"),
+		set("shards", whole(&c.Shards),
+			"parts of the keys, each with its own lock, a power of two up to 64; 0 derives it from max_keys"),
+		set("clock.max_offset", duration(&c.Clock.MaxOffset),
+			"how far ahead the clock of another daemon may be, 1ms to 10s"),
+		set("log.level", choice(&c.Log.Level, LevelDebug, LevelInfo, LevelWarn, LevelError),
+			"lowest severity to log: debug, info, warn or error"),
+		set("log.format", choice(&c.Log.Format, FormatText, FormatJSON),
+			"format of a log line: text or json"),
+		set("drain", duration(&c.Drain),
+			"how long a stopping daemon waits for running calls, up to 10m"),
 	}
 }

@@ -35,110 +35,64 @@ type line struct {
 	measure    measure
 }
 
+// promise returns the line of that name.
+func promise(name, what string, b bound, m measure) line {
+	return line{Name: name, What: what, bound: b, measure: m}
+}
+
 // lines lists the measurements, in the order of the table.
 func lines() []line {
 	return []line{
-		{
-			"take-1k", "a decision in process, 1,000 live keys",
-			bound{measured, atMost, 200, nanoseconds},
-			measureTake(1_000),
-		}, {
-			"take-1m", "a decision in process, 1,000,000 live keys",
-			bound{measured, atMost, 450, nanoseconds},
-			measureTake(1_000_000),
-		}, {
-			"take-cores", "two cores, 1,000,000 live keys",
-			bound{ratio, atLeast, 1.35, times},
-			measureCores,
-		}, {
-			"take-alloc", "allocations in 1,000,000 decisions on live keys",
-			bound{measured, atMost, 0, allocations},
-			measureAllocs,
-		}, {
-			"take-rights", "a decision by rights and estimate, 1,000 keys near their limits",
-			bound{ratio, atMost, 1.3, times},
-			measureRights,
-		}, {
-			"memory", "heap a live fixed_window key, worst of 0.8, 1.0 and 1.2 million",
-			bound{measured, atMost, 128, memory},
-			measureMemory,
-		}, {
-			"unary-64", "RLS unary, 64 calls in flight",
-			bound{ratio, atLeast, 0.93, times},
-			measureUnary,
-		}, {
-			"unary-1", "RLS unary, one call in flight, p99",
-			bound{measured, below, float64(time.Millisecond), nanoseconds},
-			measureOneInFlight,
-		}, {
-			"unary-open", "RLS unary, open loop 2,000/s, p99",
-			bound{ratio, atMost, 1.25, times},
-			measureOpenLoop,
-		}, {
-			"stream-1", "CheckStream, one check a message",
-			bound{ratio, atLeast, 3.5, times},
-			measureStream(1),
-		}, {
-			"stream-8", "CheckStream, eight checks a frame",
-			bound{ratio, atLeast, 10, times},
-			measureStream(8),
-		}, {
-			"cluster", "RLS unary of one of nine daemons with 500,000 keys, 64 in flight",
-			bound{ratio, atLeast, 0.80, times},
-			measureCluster,
-		}, {
-			"strict-open", "strict keys at a daemon that owns none of them, open loop 1,000/s, p50",
-			bound{ratio, atMost, 1.4, times},
-			measureElsewhere(50),
-		}, {
-			"strict-open-99", "the same, p99",
-			bound{ratio, atMost, 1.5, times},
-			measureElsewhere(99),
-		}, {
-			"strict-kept", "the same, decided without asking their owners",
-			bound{measured, atLeast, 0.60, percent},
-			measureKept,
-		}, {
-			"strict-one", "each call forwarded, one in flight, p50",
-			bound{ratio, atMost, 2.4, times},
-			measureForwardedAlone,
-		}, {
-			"strict-added", "what forwarding adds at an open loop of 1,000/s, p50",
-			bound{ratio, atMost, 3, times},
-			measureAdded,
-		}, {
-			"strict-batch", "one hot strict key, 20,000/s, decided without asking its owner",
-			bound{measured, atLeast, 0.80, percent},
-			measureBatches,
-		}, {
-			"strict-under", "the same, of the limit left over in full windows",
-			bound{measured, atMost, 0.02, percent},
-			measureUnderAdmission,
-		}, {
-			"strict-denied", "lease requests for a denied hot key, 20,000/s at daemons that do not own it",
-			bound{measured, atMost, 100, perSecond},
-			measureDenied,
-		}, {
-			"strict-durable", "strict decisions of an owner, watermarks on disk, headroom 20",
-			bound{measured, atLeast, 5_000, perSecond},
-			measureDurable,
-		}, {
-			"strict-cut", "slowest answer from the cut of the home region on",
-			bound{ratio, atMost, 1.1, times},
-			measureCut,
-		}, {
-			"strict-circuit", "without the home region, circuit open, one call in flight, p99",
-			bound{measured, below, float64(time.Millisecond), nanoseconds},
-			measureOpenCircuit,
-		}, {
-			"start", "start to ready with 1,000 rules",
-			bound{measured, below, float64(time.Second), nanoseconds},
-			measureStart,
-		}, {
-			"rss", "resident memory, idle with 1,000 rules",
-			bound{measured, below, 50e6, memory},
-			measureRSS,
-		},
+		promise("take-1k", "a decision in process, 1,000 live keys",
+			bound{measured, atMost, 200, nanoseconds}, measureTake(1_000)),
+		promise("take-1m", "a decision in process, 1,000,000 live keys",
+			bound{measured, atMost, 450, nanoseconds}, measureTake(1_000_000)),
+		promise("take-cores", "two cores, 1,000,000 live keys",
+			bound{ratio, atLeast, 1.35, times}, measureCores),
+		promise("take-alloc", "allocations in 1,000,000 decisions on live keys",
+			bound{measured, atMost, 0, allocations}, measureAllocs),
+		promise("take-rights", "a decision by rights and estimate, 1,000 keys near their limits",
+			bound{ratio, atMost, 1.3, times}, measureRights),
+		promise("memory", "heap a live fixed_window key, worst of 0.8, 1.0 and 1.2 million",
+			bound{measured, atMost, 128, memory}, measureMemory),
+		promise("unary-64", "RLS unary, 64 calls in flight",
+			bound{ratio, atLeast, 0.93, times}, measureUnary),
+		promise("unary-1", "RLS unary, one call in flight, p99",
+			bound{measured, below, float64(time.Millisecond), nanoseconds}, measureOneInFlight),
+		promise("unary-open", "RLS unary, open loop 2,000/s, p99",
+			bound{ratio, atMost, 1.25, times}, measureOpenLoop),
+		promise("stream-1", "CheckStream, one check a message",
+			bound{ratio, atLeast, 3.5, times}, measureStream(1)),
+		promise("stream-8", "CheckStream, eight checks a frame",
+			bound{ratio, atLeast, 10, times}, measureStream(8)),
+		promise("cluster", "RLS unary of one of nine daemons with 500,000 keys, 64 in flight",
+			bound{ratio, atLeast, 0.80, times}, measureCluster),
+		promise("strict-open", "strict keys at a daemon that owns none of them, open loop 1,000/s, p50",
+			bound{ratio, atMost, 1.4, times}, measureElsewhere(50)),
+		promise("strict-open-99", "the same, p99",
+			bound{ratio, atMost, 1.5, times}, measureElsewhere(99)),
+		promise("strict-kept", "the same, decided without asking their owners",
+			bound{measured, atLeast, 0.60, percent}, measureKept),
+		promise("strict-one", "each call forwarded, one in flight, p50",
+			bound{ratio, atMost, 2.4, times}, measureForwardedAlone),
+		promise("strict-added", "what forwarding adds at an open loop of 1,000/s, p50",
+			bound{ratio, atMost, 3, times}, measureAdded),
+		promise("strict-batch", "one hot strict key, 20,000/s, decided without asking its owner",
+			bound{measured, atLeast, 0.80, percent}, measureBatches),
+		promise("strict-under", "the same, of the limit left over in full windows",
+			bound{measured, atMost, 0.02, percent}, measureUnderAdmission),
+		promise("strict-denied", "lease requests for a denied hot key, 20,000/s at daemons that do not own it",
+			bound{measured, atMost, 100, perSecond}, measureDenied),
+		promise("strict-durable", "strict decisions of an owner, watermarks on disk, headroom 20",
+			bound{measured, atLeast, 5_000, perSecond}, measureDurable),
+		promise("strict-cut", "slowest answer from the cut of the home region on",
+			bound{ratio, atMost, 1.1, times}, measureCut),
+		promise("strict-circuit", "without the home region, circuit open, one call in flight, p99",
+			bound{measured, below, float64(time.Millisecond), nanoseconds}, measureOpenCircuit),
+		promise("start", "start to ready with 1,000 rules",
+			bound{measured, below, float64(time.Second), nanoseconds}, measureStart),
+		promise("rss", "resident memory, idle with 1,000 rules",
+			bound{measured, below, 50e6, memory}, measureRSS),
 	}
 }
 
