@@ -26,8 +26,7 @@ func TestJoinAndLeave(t *testing.T) {
 		a := r.start(c)
 		b := r.start(r.config("d2", 2, hosts(3)...))
 		d := r.start(r.config("d3", 3, hosts(3)...))
-		took := r.within(5*time.Second, "join", func() bool { return agree(3, a, b, d) })
-		t.Logf("joined after %v", took)
+		r.within(5*time.Second, "join", func() bool { return agree(3, a, b, d) })
 		if !a.Joined() || !b.Joined() || !d.Joined() {
 			t.Error("not joined")
 		}
@@ -40,8 +39,7 @@ func TestJoinAndLeave(t *testing.T) {
 		if err := b.Leave(time.Second); err != nil {
 			t.Errorf("leave: %v", err)
 		}
-		took = r.within(time.Second, "left", func() bool { return agree(2, a, d) })
-		t.Logf("left after %v", took)
+		r.within(time.Second, "left", func() bool { return agree(2, a, d) })
 		synctest.Wait()
 		if last := lists[len(lists)-1]; !slices.Equal(last, a.Members()) {
 			t.Errorf("last list handed on %v, want %v", last, a.Members())
@@ -66,8 +64,7 @@ func TestKilledIsOut(t *testing.T) {
 				if err := killed.Close(); err != nil {
 					t.Fatal(err)
 				}
-				took := r.within(5*time.Second, "killed daemon is out", func() bool { return agree(n-1, rest...) })
-				t.Logf("out after %v", took)
+				r.within(5*time.Second, "killed daemon is out", func() bool { return agree(n-1, rest...) })
 			})
 		})
 	}
@@ -85,8 +82,7 @@ func TestCutHeals(t *testing.T) {
 			t.Error("one that sees nobody says that it has joined")
 		}
 		r.net.Heal()
-		took := r.within(30*time.Second, "healed", func() bool { return agree(5, all...) })
-		t.Logf("healed after %v", took)
+		r.within(30*time.Second, "healed", func() bool { return agree(5, all...) })
 		if s := one.Stats(); s.RejoinFailures == 0 || s.Rejoins <= s.RejoinFailures || s.Rejoins > 60 {
 			t.Errorf("rounds: %+v", s)
 		}
@@ -112,8 +108,7 @@ func TestHalvesHeal(t *testing.T) {
 			t.Fatal("the halves are not apart")
 		}
 		r.net.Heal()
-		took := r.within(30*time.Second, "healed", func() bool { return agree(4, all...) })
-		t.Logf("healed after %v", took)
+		r.within(30*time.Second, "healed", func() bool { return agree(4, all...) })
 	})
 }
 
@@ -126,8 +121,7 @@ func TestOneWayCutHeals(t *testing.T) {
 		r.within(10*time.Second, "the mute one is out", func() bool { return agree(2, all[1:]...) })
 		time.Sleep(10 * time.Minute)
 		r.net.Heal()
-		took := r.within(30*time.Second, "healed", func() bool { return agree(3, all...) })
-		t.Logf("healed after %v", took)
+		r.within(30*time.Second, "healed", func() bool { return agree(3, all...) })
 	})
 }
 
@@ -143,8 +137,7 @@ func TestRestartAtOnce(t *testing.T) {
 		}
 		c := r.config("d3", 3, hosts(3)...)
 		again := r.start(c)
-		took := r.within(2*time.Second, "the new incarnation is known", func() bool { return agree(3, all[0], all[1], again) })
-		t.Logf("known after %v", took)
+		r.within(2*time.Second, "the new incarnation is known", func() bool { return agree(3, all[0], all[1], again) })
 		if m, _ := find(all[0], "d3"); m.ID != c.Self.ID || m.Ready {
 			t.Errorf("member %+v, want slot %v, not ready", m, c.Self.ID)
 		}
@@ -160,8 +153,7 @@ func TestRestartLater(t *testing.T) {
 		r.within(5*time.Second, "out", func() bool { return agree(2, all[:2]...) })
 		c := r.config("d3", 3, hosts(3)...)
 		again := r.start(c)
-		took := r.within(2*time.Second, "back", func() bool { return agree(3, all[0], all[1], again) })
-		t.Logf("known after %v", took)
+		r.within(2*time.Second, "back", func() bool { return agree(3, all[0], all[1], again) })
 		if m, _ := find(all[0], "d3"); m.ID != c.Self.ID {
 			t.Errorf("member %+v, want slot %v", m, c.Self.ID)
 		}
@@ -176,8 +168,7 @@ func TestMoved(t *testing.T) {
 		all[2].Close()
 		c := r.config("d3", 4, hosts(3)...)
 		again := r.start(c)
-		took := r.within(10*time.Second, "back elsewhere", func() bool { return agree(3, all[0], all[1], again) })
-		t.Logf("known after %v", took)
+		r.within(10*time.Second, "back elsewhere", func() bool { return agree(3, all[0], all[1], again) })
 		if m, _ := find(all[0], "d3"); m != c.Self {
 			t.Errorf("member %+v, want %+v", m, c.Self)
 		}
@@ -197,8 +188,7 @@ func TestLeftAndMoved(t *testing.T) {
 		}
 		all[2].Close()
 		again := r.start(r.config("d3", 4, hosts(3)...))
-		took := r.within(2*time.Second, "back elsewhere", func() bool { return agree(3, all[0], all[1], again) })
-		t.Logf("known after %v", took)
+		r.within(2*time.Second, "back elsewhere", func() bool { return agree(3, all[0], all[1], again) })
 	})
 }
 
@@ -271,8 +261,7 @@ func TestRollingRestart(t *testing.T) {
 			}
 			all[i].Close()
 			all[i] = r.start(r.config(fmt.Sprintf("d%d", i+1), i+1, hosts(5)...))
-			took := r.within(3*time.Second, "back", func() bool { return agree(5, all...) })
-			t.Logf("back after %v", took)
+			r.within(3*time.Second, "back", func() bool { return agree(5, all...) })
 		}
 		if first := all[0].Members()[0].ID; first != 6 {
 			t.Errorf("slot %v is there still", first)

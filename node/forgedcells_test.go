@@ -14,9 +14,9 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// A10: a fixed window becomes a sliding one; what was used in the window before
+// A fixed window becomes a sliding one; what was used in the window before
 // still weighs.
-func TestAttackFixedBecomesSliding(t *testing.T) {
+func TestFixedBecomesSliding(t *testing.T) {
 	c := rightsCluster(t, fixed100, "a1", "b1", "c1", "d1")
 	for _, x := range c.daemons {
 		for _, y := range c.daemons {
@@ -66,8 +66,8 @@ func BenchmarkAttackDeniedAtAggregator(b *testing.B) {
 	}
 }
 
-// A12: cells and notes that make no sense, of rules of all kinds.
-func TestAttackForged(t *testing.T) {
+// Cells and notes that make no sense, of rules of all kinds.
+func TestForgedCells(t *testing.T) {
 	const yaml = `domain: d
 descriptors:
   - {key: a, rate_limit: {unlimited: true}}
@@ -153,8 +153,8 @@ func panics(f func()) (text string) {
 	return ""
 }
 
-// A13: several new keys in one call, where there is room for them.
-func TestAttackPromises(t *testing.T) {
+// Several new keys in one call, where there is room for them.
+func TestSeveralNewKeysInOneCall(t *testing.T) {
 	c := rightsCluster(t, "unit: minute, requests_per_unit: 2, overage_budget: 0%", "a1", "b1")
 	d := c.daemons[0]
 	d.node.keys.max = 2
