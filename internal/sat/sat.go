@@ -39,7 +39,7 @@ func MulDiv(a, b, c uint64) uint64 {
 func MulDivUp(a, b, c uint64) uint64 {
 	q, rest := mulDiv(a, b, c)
 	if rest > 0 {
-		q++ // c is at least 2, so q is below the maximum
+		return Add(q, 1)
 	}
 	return q
 }

@@ -53,6 +53,14 @@ func TestAgainstBig(t *testing.T) {
 	})
 }
 
+// TestMulDivUpSaturates rounds the greatest quotient up, which does not fit.
+func TestMulDivUpSaturates(t *testing.T) {
+	const most = math.MaxUint64
+	if got := MulDivUp(most-7, most-1, most-8); got != most {
+		t.Errorf("got %d, want %d", got, uint64(most))
+	}
+}
+
 func TestAddInt(t *testing.T) {
 	for _, tt := range []struct{ a, b, want int64 }{
 		{1, 2, 3},

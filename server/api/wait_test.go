@@ -47,8 +47,10 @@ func TestWaitingQuestionsHoldUpNobody(t *testing.T) {
 		start := time.Now()
 		p.ask(t, question(1, "a"), question(2, "far"), question(3, "b"), refundable(4, "far"), question(5, "c"))
 		p.ask(t, question(6, "d"))
-		near := ids((<-p.answers).Answers)
-		near = append(near, ids((<-p.answers).Answers)...)
+		var near []uint64 // in one frame or in two
+		for len(near) < 4 {
+			near = append(near, ids((<-p.answers).Answers)...)
+		}
 		if !slices.Equal(near, []uint64{1, 3, 5, 6}) || time.Since(start) > 0 {
 			t.Errorf("answered %v after %v, want 1, 3, 5 and 6 at once", near, time.Since(start))
 		}
