@@ -15,7 +15,7 @@ RLS_DIR ?= ../shared/rls
 # The tools live in a module of their own and never touch our requirements.
 TOOLS := internal/tools
 # Packages that explore many states: short under the race detector.
-LONG := ./sim ./daemon ./quota/epoch ./quota/transfer ./quota/agent ./sticky/quorum
+LONG := ./sim/... ./daemon ./quota/epoch ./quota/transfer ./quota/agent ./sticky/quorum
 STATICCHECK := go tool -modfile=$(TOOLS)/go.mod staticcheck
 GOFUMPT := go tool -modfile=$(TOOLS)/go.mod gofumpt
 GOIMPORTS := go tool -modfile=$(TOOLS)/go.mod goimports -local github.com/georld/rld
@@ -33,7 +33,7 @@ build: ## build bin/rld
 
 test: lint ## all checks, then all tests under the race detector
 	go -C $(TOOLS) test ./...
-	$(TOOLS)/race $$(go list ./... | grep -vE '/(sim|daemon|quota/epoch|quota/transfer|quota/agent|sticky/quorum)$$')
+	$(TOOLS)/race $$(go list ./... | grep -vE '/(sim(/.*)?|daemon|quota/epoch|quota/transfer|quota/agent|sticky/quorum)$$')
 	@echo "Packages that explore many states or take hours of virtual time: short under the race detector, complete without."
 	$(TOOLS)/race -short $(LONG)
 	go test $(LONG)
