@@ -179,7 +179,7 @@ func (d *daemon) status(path string) (int, error) {
 // closed, and that none is other than closed now.
 func (d *daemon) closed() string {
 	for _, state := range []string{"open", "half_open", "closed"} {
-		if wrong := d.logs("event=circuit_" + state + " "); wrong != "" {
+		if wrong := d.logs("event=circuit_breaker_" + state + " "); wrong != "" {
 			return wrong
 		}
 		if n, err := d.metric("rld_circuit_breaker_transitions_total", `state="`+state+`"`); err != nil || n == 0 {
