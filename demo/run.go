@@ -22,7 +22,7 @@ type show struct {
 	ages    *ages
 
 	began  time.Time
-	quit   context.CancelFunc // ends play
+	quit   context.CancelFunc // ends play; does nothing before it
 	order  sync.Mutex         // one command at a time
 	failed atomic.Int64       // commands of the script
 
@@ -76,7 +76,7 @@ func run(ctx context.Context, o Options, all []Rule) error {
 }
 
 func newShow(o *Options, all []Rule, folder string) (*show, error) {
-	s := &show{o: o, wan: NewWAN(o.Regions, o.WAN.Link, o.Seed)}
+	s := &show{o: o, wan: NewWAN(o.Regions, o.WAN.Link, o.Seed), quit: func() {}}
 	limits, err := newLimitsFile(folder, all, o.Regions, o.Daemons)
 	if err != nil {
 		return nil, err
