@@ -37,7 +37,7 @@ type Rule struct {
 	WindowMs  int64     // length of a window, at least 1
 	Mode      Mode      // how regions share the limit
 	HasBudget bool      // Eventual only: false leaves the estimate gate alone
-	Budget    rules.PPM // 0 to (regions-1) x 100 %, of one region what its daemons may exceed; unused without HasBudget
+	Budget    rules.PPM // 0 to (regions-1) x 100 %, of one region its daemons' part; unused without HasBudget
 	Open      bool      // Strict only: hits pass while the owner is unreachable
 	Regions   []string  // names; Traffic and Link are by index into it
 	Pins      []Pin     // weights that the operator set

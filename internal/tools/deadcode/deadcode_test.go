@@ -16,7 +16,7 @@ const root = "../../.."
 // module is the path of the main module.
 const module = "github.com/georld/rld/"
 
-// programs are what a user or an operator starts, and the benchmarks.
+// programs are the commands of users and operators, and the benchmarks.
 var programs = []string{"./cmd/...", "./internal/bench"}
 
 //go:embed rigs.txt
