@@ -1,7 +1,6 @@
 package hlc
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/georld/rld/internal/sat"
@@ -85,9 +84,6 @@ func (c *Clock) Observe(at Instant, remote Timestamp) error {
 	return nil
 }
 
-// Last returns the greatest stamp made or observed so far, 0 for none.
-func (c *Clock) Last() Timestamp { return c.last }
-
 // Offset returns the lead of the physical reading over the wall clock, as of
 // the latest Instant. It is never negative. It is the rest of a step back, or
 // microseconds of jitter.
@@ -95,11 +91,6 @@ func (c *Clock) Offset() time.Duration { return time.Duration(c.reading - c.wall
 
 // Steps returns the steps of the wall clock seen so far.
 func (c *Clock) Steps() Steps { return c.steps }
-
-// String describes the clock for logs.
-func (c *Clock) String() string {
-	return fmt.Sprintf("last %v, reading %d ms, offset %v, %v", c.last, c.readingMillis(), c.Offset(), c.steps)
-}
 
 func (c *Clock) readingMillis() int64 { return c.reading / int64(time.Millisecond) }
 

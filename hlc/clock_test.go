@@ -104,7 +104,7 @@ func (w *watch) late(t *rapid.T) {
 		Wall: w.reading - rapid.Int64Range(0, int64(time.Hour)).Draw(t, "late wall"),
 	})
 	if *w.clock != before {
-		t.Fatalf("a late Instant changed the clock\nfrom %v\nto   %v", &before, w.clock)
+		t.Fatalf("a late Instant changed the clock\nfrom %+v\nto   %+v", &before, w.clock)
 	}
 }
 
@@ -132,7 +132,7 @@ func (w *watch) peer(t *rapid.T, at Instant) {
 		t.Fatalf("a peer %d ms ahead, allowed %v: error %v, want a *DriftError", ahead, w.cfg.MaxOffset, err)
 	}
 	if *c != before {
-		t.Fatalf("a refused peer changed the clock\nfrom %v\nto   %v", &before, c)
+		t.Fatalf("a refused peer changed the clock\nfrom %+v\nto   %+v", &before, c)
 	}
 	if want := (DriftError{Remote: remote, Local: New(local, 0), Max: w.cfg.MaxOffset}); *drift != want {
 		t.Fatalf("drift error %+v, want %+v", *drift, want)
@@ -154,7 +154,7 @@ func (w *watch) check(t *rapid.T, at Instant) {
 	if high := low + w.cfg.MaxOffset.Milliseconds() + w.carried; ms < low || ms > high {
 		t.Fatalf("Millis %d, want %d to %d", ms, low, high)
 	}
-	if last := c.Last(); last != w.stamped || last.Millis() > ms {
+	if last := c.last; last != w.stamped || last.Millis() > ms {
 		t.Fatalf("last stamp %v, Millis %d, want %v and no less", last, ms, w.stamped)
 	}
 	if w.seen {
@@ -307,7 +307,7 @@ func TestCounterOverflow(t *testing.T) {
 	if got := c.Now(at); got != New(start, 0) {
 		t.Fatalf("first stamp %v, want %v", got, New(start, 0))
 	}
-	last := c.Last()
+	last := c.last
 	for i := range 70_000 {
 		next := c.Now(at)
 		if next <= last {
@@ -331,7 +331,7 @@ func TestLateInstant(t *testing.T) {
 		t.Errorf("a late Instant moved Millis to %d", got)
 	}
 	if *c != before {
-		t.Errorf("a late Instant changed the clock\nfrom %v\nto   %v", &before, c)
+		t.Errorf("a late Instant changed the clock\nfrom %+v\nto   %+v", &before, c)
 	}
 	// A monotonic clock that starts over: the wall keeps the windows rolling.
 	for i := range int64(10) {

@@ -1,6 +1,7 @@
 package hlc
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -56,12 +57,8 @@ func (c Config) Validate() error {
 }
 
 func (c Config) withDefaults() Config {
-	if c.MaxOffset == 0 {
-		c.MaxOffset = DefaultMaxOffset
-	}
-	if c.SlewDivisor == 0 {
-		c.SlewDivisor = DefaultSlewDivisor
-	}
+	c.MaxOffset = cmp.Or(c.MaxOffset, DefaultMaxOffset)
+	c.SlewDivisor = cmp.Or(c.SlewDivisor, DefaultSlewDivisor)
 	return c
 }
 

@@ -70,7 +70,7 @@ func (r *rig) run(t *testing.T, d *datadriven.TestData) string {
 // step by=DURATION: the wall clock is set, no time passes.
 func (r *rig) step(t *testing.T, d *datadriven.TestData) string {
 	r.machine.wall += int64(duration(t, d, "by"))
-	return r.rows([]string{r.row()}) + r.clock.Steps().String() + "\n"
+	return r.rows([]string{r.row()}) + fmt.Sprintf("steps %+v\n", r.clock.Steps())
 }
 
 // now n=N: stamps, as milliseconds after 12:00:00 and counter.

@@ -1,9 +1,6 @@
 package hlc
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Steps counts the steps of the wall clock: changes against the monotonic clock
 // that are too large for jitter or drift. A driver compares it with its last
@@ -42,10 +39,4 @@ func (s *Steps) note(wall, expected, elapsed int64) {
 		s.Backward++
 		s.LargestBackward = max(s.LargestBackward, time.Duration(-off))
 	}
-}
-
-// String describes the steps for logs.
-func (s Steps) String() string {
-	return fmt.Sprintf("steps forward %d (largest %v), backward %d (largest %v)",
-		s.Forward, s.LargestForward, s.Backward, s.LargestBackward)
 }

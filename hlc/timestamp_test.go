@@ -1,7 +1,7 @@
 package hlc
 
 import (
-	"encoding/json"
+	"cmp"
 	"math"
 	"testing"
 	"time"
@@ -34,11 +34,8 @@ func TestTimestampOrder(t *testing.T) {
 		case am > bm || ac > bc:
 			want = 1
 		}
-		if got := a.Compare(b); got != want {
+		if got := cmp.Compare(a, b); got != want {
 			t.Fatalf("%v compared with %v: %d, want %d", a, b, got, want)
-		}
-		if a.Before(b) != (want < 0) {
-			t.Fatalf("%v before %v: %t", a, b, a.Before(b))
 		}
 		if a.Sub(b) != time.Duration(am-bm)*time.Millisecond {
 			t.Fatalf("%v from %v to %v", a.Sub(b), b, a)
@@ -75,30 +72,7 @@ func TestTimestampText(t *testing.T) {
 	if got := New(1_700_000_000_000, 5).String(); got != "1700000000000.5" {
 		t.Errorf("text %q", got)
 	}
-	rapid.Check(t, func(t *rapid.T) {
-		s := Timestamp(rapid.Uint64().Draw(t, "stamp"))
-		if back, err := Parse(s.String()); err != nil || back != s {
-			t.Fatalf("%v read back as %v, %v", s, back, err)
-		}
-		doc, err := json.Marshal(s)
-		if err != nil || string(doc) != `"`+s.String()+`"` {
-			t.Fatalf("%v as JSON: %s, %v", s, doc, err)
-		}
-		var back Timestamp
-		if err := json.Unmarshal(doc, &back); err != nil || back != s {
-			t.Fatalf("%s read back as %v, %v", doc, back, err)
-		}
-	})
-	for _, bad := range []string{
-		"", ".", "1", "1.", ".1", "01.1", "1.01", "+1.1", "-1.1", "1.1.1", " 1.1", "1_0.0",
-		"1.65536", "281474976710656.0",
-	} {
-		s := New(3, 4)
-		if err := s.UnmarshalText([]byte(bad)); err == nil {
-			t.Errorf("%q was read as %v", bad, s)
-		}
-		if s != New(3, 4) {
-			t.Errorf("%q changed the stamp to %v", bad, s)
-		}
+	if got := MaxTimestamp.String(); got != "281474976710655.65535" {
+		t.Errorf("text %q of the greatest one", got)
 	}
 }

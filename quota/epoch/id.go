@@ -18,7 +18,7 @@ type ID struct {
 
 // Compare returns -1 when id is before other, 1 when it is after, 0 when equal.
 func (id ID) Compare(other ID) int {
-	return cmp.Or(id.Stamp.Compare(other.Stamp), cmp.Compare(id.Proposer, other.Proposer))
+	return cmp.Or(cmp.Compare(id.Stamp, other.Stamp), cmp.Compare(id.Proposer, other.Proposer))
 }
 
 // Before reports whether id is below other.
