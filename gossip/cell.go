@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/enum"
 	"github.com/georld/rld/internal/rendezvous"
 	"github.com/georld/rld/internal/sat"
 )
@@ -38,11 +39,7 @@ const MaxKind = Transferred
 
 // String returns the kind for status pages.
 func (k Kind) String() string {
-	names := [...]string{"daemon", "region", "given to", "traded by", "received from"}
-	if int(k) >= len(names) {
-		return "unknown"
-	}
-	return names[k]
+	return enum.Name(k, "daemon", "region", "given to", "traded by", "received from")
 }
 
 // CellID identifies one cell of the replicated state. Kind is part of it, so

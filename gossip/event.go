@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/enum"
 )
 
 // EventKind is the kind of an Event.
@@ -70,7 +71,7 @@ const (
 	eventKinds = iota
 )
 
-var eventNames = [...]string{
+var eventNames = []string{
 	"peer_joined", "peer_left", "peer_silent", "peer_responding", "sender_unknown", "message_misplaced",
 	"drift_rejected", "clock_outlier", "clock_agrees", "jump_held", "jump_adopted",
 	"cell_refused", "cell_stale", "cell_forged", "refusal_received", "rule_unknown", "rules_diverged", "rules_agree",
@@ -78,21 +79,10 @@ var eventNames = [...]string{
 }
 
 // String returns the name for logs and metrics.
-func (k EventKind) String() string {
-	if int(k) >= len(eventNames) {
-		return "unknown"
-	}
-	return eventNames[k]
-}
+func (k EventKind) String() string { return enum.Name(k, eventNames...) }
 
 // EventKinds lists all kinds.
-func EventKinds() []EventKind {
-	all := make([]EventKind, eventKinds)
-	for i := range all {
-		all[i] = EventKind(i)
-	}
-	return all
-}
+func EventKinds() []EventKind { return enum.All[EventKind](eventKinds) }
 
 // Event is something that happened in an engine or at its owner.
 type Event struct {

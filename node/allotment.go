@@ -1,6 +1,7 @@
 package node
 
 import (
+	"github.com/georld/rld/internal/enum"
 	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/quota/epoch"
@@ -48,11 +49,7 @@ const (
 
 // String returns the name of the gate in metrics.
 func (g Gate) String() string {
-	names := [...]string{"", "estimate", "rights", "both", "owner", "failure"}
-	if int(g) >= len(names) {
-		return "unknown"
-	}
-	return names[g]
+	return enum.Name(g, "", "estimate", "rights", "both", "owner", "failure")
 }
 
 // rightsGate holds the allotments of this daemon.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/enum"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky/lease"
 )
@@ -157,7 +158,7 @@ const (
 	degradedKinds = iota
 )
 
-var degradedNames = [...]string{"", "keys_full", "cells_full", "clock_off", "no_rights", "owner_unreachable", "circuit_breaker_open"}
+var degradedNames = []string{"", "keys_full", "cells_full", "clock_off", "no_rights", "owner_unreachable", "circuit_breaker_open"}
 
 // DegradedReasons returns the reasons, without NotDegraded.
 func DegradedReasons() []Degraded {
@@ -165,9 +166,4 @@ func DegradedReasons() []Degraded {
 }
 
 // String returns the name for metrics and answers, "" for none.
-func (d Degraded) String() string {
-	if int(d) >= len(degradedNames) {
-		return "unknown"
-	}
-	return degradedNames[d]
-}
+func (d Degraded) String() string { return enum.Name(d, degradedNames...) }

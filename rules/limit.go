@@ -3,6 +3,8 @@ package rules
 import (
 	"fmt"
 	"strings"
+
+	"github.com/georld/rld/internal/enum"
 )
 
 // Algorithm is the way in which a limit counts. Package quota reads counts by
@@ -18,17 +20,17 @@ const (
 	LeakyBucket
 )
 
-var algorithmNames = [...]string{"fixed_window", "sliding_window", "sliding_log", "token_bucket", "leaky_bucket"}
+var algorithmNames = []string{"fixed_window", "sliding_window", "sliding_log", "token_bucket", "leaky_bucket"}
 
 // String returns the name the limits language uses.
-func (a Algorithm) String() string { return name(algorithmNames[:], int(a)) }
+func (a Algorithm) String() string { return enum.Name(a, algorithmNames...) }
 
 // Bucket reports whether the algorithm has a burst: token_bucket, leaky_bucket.
 func (a Algorithm) Bucket() bool { return a == TokenBucket || a == LeakyBucket }
 
 // Algorithms returns the names of the limits language, in the order of the
 // constants.
-func Algorithms() []string { return algorithmNames[:] }
+func Algorithms() []string { return algorithmNames }
 
 // Unit is the unit of time of a limit. Windows start at multiples of it since
 // the Unix epoch: a week starts on a Thursday, a month has 30 days and a year
@@ -48,12 +50,12 @@ const (
 )
 
 var (
-	unitNames  = [...]string{"", "second", "minute", "hour", "day", "week", "month", "year"}
+	unitNames  = []string{"", "second", "minute", "hour", "day", "week", "month", "year"}
 	unitMillis = [...]int64{0, 1_000, 60_000, 3_600_000, 86_400_000, 604_800_000, 2_592_000_000, 31_536_000_000}
 )
 
 // String returns the name in lower case, "" for NoUnit.
-func (u Unit) String() string { return name(unitNames[:], int(u)) }
+func (u Unit) String() string { return enum.Name(u, unitNames...) }
 
 // Millis returns the length of the unit in milliseconds, 0 for NoUnit and for
 // a value that is no unit.
@@ -87,10 +89,10 @@ const (
 	Strict
 )
 
-var consistencyNames = [...]string{"eventual", "partition", "strict"}
+var consistencyNames = []string{"eventual", "partition", "strict"}
 
 // String returns the name the limits language uses.
-func (c Consistency) String() string { return name(consistencyNames[:], int(c)) }
+func (c Consistency) String() string { return enum.Name(c, consistencyNames...) }
 
 // Placement is where the rights of a limit are.
 type Placement uint8
@@ -103,14 +105,14 @@ const (
 	Owner
 )
 
-var placementNames = [...]string{"auto", "spread", "region", "owner"}
+var placementNames = []string{"auto", "spread", "region", "owner"}
 
 // String returns the name the limits language uses.
-func (p Placement) String() string { return name(placementNames[:], int(p)) }
+func (p Placement) String() string { return enum.Name(p, placementNames...) }
 
 // Placements returns the names of the limits language, in the order of the
 // constants.
-func Placements() []string { return placementNames[:] }
+func Placements() []string { return placementNames }
 
 // OnFailure is the answer of a strict limit while its owner is unreachable.
 type OnFailure uint8
@@ -196,11 +198,4 @@ func (l *Limit) Grid() uint64 {
 		shape = 1
 	}
 	return uint64(l.Window())<<2 | shape
-}
-
-func name(names []string, i int) string {
-	if i >= len(names) {
-		return "unknown"
-	}
-	return names[i]
 }

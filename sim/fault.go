@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/georld/rld/internal/enum"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky/route"
 )
@@ -95,16 +96,7 @@ var faultKinds = [...]faultKind{
 }
 
 // FaultKinds lists all kinds.
-func FaultKinds() []FaultKind { return enumerate[FaultKind](len(faultKinds)) }
-
-// enumerate lists the n values of a type.
-func enumerate[T ~uint8](n int) []T {
-	all := make([]T, n)
-	for i := range all {
-		all[i] = T(i)
-	}
-	return all
-}
+func FaultKinds() []FaultKind { return enum.All[FaultKind](len(faultKinds)) }
 
 // String returns the word that scenarios use.
 func (k FaultKind) String() string { return faultKinds[k].name }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/georld/rld/internal/enum"
 	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
@@ -33,18 +34,13 @@ const (
 	policyKinds = iota
 )
 
-var policyNames = [...]string{"budgeted", "naive", "extrapolated", "cap", "partition", "static"}
+var policyNames = []string{"budgeted", "naive", "extrapolated", "cap", "partition", "static"}
 
 // String returns the word that scenarios use.
-func (p Policy) String() string {
-	if int(p) >= len(policyNames) {
-		return "unknown"
-	}
-	return policyNames[p]
-}
+func (p Policy) String() string { return enum.Name(p, policyNames...) }
 
 // Policies lists all policies.
-func Policies() []Policy { return enumerate[Policy](policyKinds) }
+func Policies() []Policy { return enum.All[Policy](policyKinds) }
 
 // PolicyNamed returns the policy of a word, and an error that lists all of
 // them for one that is none.
@@ -54,7 +50,7 @@ func PolicyNamed(word string) (Policy, error) {
 			return p, nil
 		}
 	}
-	return 0, fmt.Errorf("policy %q: want %s", word, strings.Join(policyNames[:], ", "))
+	return 0, fmt.Errorf("policy %q: want %s", word, strings.Join(policyNames, ", "))
 }
 
 // hasRights reports whether a gate of rights decides under the policy.

@@ -1,7 +1,9 @@
 package sticky
 
-// Why is the reason for a request that was not answered or an Accept that was
-// refused.
+import "github.com/georld/rld/internal/enum"
+
+// Reason is the reason for a request that was not answered or an Accept that
+// was refused.
 type Reason uint8
 
 // The reasons.
@@ -27,16 +29,11 @@ const (
 	// Ended: the watermarks are of windows that are over.
 	Ended
 
-	// MaxWhy is the greatest reason.
+	// MaxReason is the greatest reason.
 	MaxReason = Ended
 )
 
-var reasonNames = [...]string{"", "not_owner", "no_majority", "window_over", "unknown_rule", "full", "outvoted", "other_layout", "not_voting", "ended"}
+var reasonNames = []string{"", "not_owner", "no_majority", "window_over", "unknown_rule", "full", "outvoted", "other_layout", "not_voting", "ended"}
 
 // String returns the name in logs and metrics.
-func (r Reason) String() string {
-	if int(r) >= len(reasonNames) {
-		return "unknown"
-	}
-	return reasonNames[r]
-}
+func (r Reason) String() string { return enum.Name(r, reasonNames...) }

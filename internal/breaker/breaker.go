@@ -8,7 +8,11 @@
 //	   +------------------------------------- probe succeeds -----+
 package breaker
 
-import "time"
+import (
+	"time"
+
+	"github.com/georld/rld/internal/enum"
+)
 
 // Config is when a breaker opens and closes. A field of 0 has its default.
 type Config struct {
@@ -44,15 +48,10 @@ const (
 	Open                  // none passes
 )
 
-var stateNames = [...]string{"closed", "half_open", "open"}
+var stateNames = []string{"closed", "half_open", "open"}
 
 // String returns the name in logs and metrics.
-func (s State) String() string {
-	if int(s) >= len(stateNames) {
-		return "unknown"
-	}
-	return stateNames[s]
-}
+func (s State) String() string { return enum.Name(s, stateNames...) }
 
 // Transition is a change of a breaker's state.
 type Transition struct {

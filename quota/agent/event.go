@@ -3,6 +3,7 @@ package agent
 import (
 	"time"
 
+	"github.com/georld/rld/internal/enum"
 	"github.com/georld/rld/internal/rendezvous"
 )
 
@@ -33,14 +34,10 @@ const (
 
 // String returns the kind for logs.
 func (k EventKind) String() string {
-	names := [...]string{
+	return enum.Name(k,
 		"proposed", "settled", "refused", "store failed", "store mended",
 		"became ready", "leading", "following", "pins unfit",
-	}
-	if int(k) >= len(names) {
-		return "unknown"
-	}
-	return names[k]
+	)
 }
 
 // Event is something that happened in an agent, for logs and metrics.

@@ -1,5 +1,7 @@
 package epoch
 
+import "github.com/georld/rld/internal/enum"
+
 // Reason is the reason for a share.
 type Reason uint8
 
@@ -29,16 +31,12 @@ const (
 
 // String returns the reason as half a sentence.
 func (r Reason) String() string {
-	names := [...]string{
+	return enum.Name(r,
 		"the least amount of the epochs that count", "left out of an epoch",
 		"partitioned from too many of the others", "no epoch is settled for the window",
 		"an earlier run may have used the window", "the stored record does not cover the window",
 		"restarted, waiting for the epochs of others", "an epoch of the region is not learned and stored",
-	}
-	if int(r) >= len(names) {
-		return "unknown reason"
-	}
-	return names[r]
+	)
 }
 
 // Share returns the owner's part of a rule's total in the window that starts at

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/georld/rld/internal/enum"
 	"github.com/georld/rld/rules"
 )
 
@@ -23,17 +24,12 @@ const (
 	Inspect                    // the budget should be enough, but denies too much
 )
 
-var optionNames = [...]string{
+var optionNames = []string{
 	"wait", "static shares", "shares and transfers", "one owner", "another budget", "inspect",
 }
 
 // String returns the name in reports.
-func (o Option) String() string {
-	if int(o) >= len(optionNames) {
-		return "unknown"
-	}
-	return optionNames[o]
-}
+func (o Option) String() string { return enum.Name(o, optionNames...) }
 
 const (
 	fewHits   = 10  // a region with fewer rights cannot split them

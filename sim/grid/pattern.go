@@ -3,6 +3,7 @@ package grid
 import (
 	"time"
 
+	"github.com/georld/rld/internal/enum"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim/load"
 )
@@ -31,24 +32,13 @@ const (
 	patternKinds = iota
 )
 
-var patternNames = [...]string{"smooth1.5", "attack20", "bursty1.2", "syncburst", "solo", "moving0.8"}
+var patternNames = []string{"smooth1.5", "attack20", "bursty1.2", "syncburst", "solo", "moving0.8"}
 
 // String returns the word that scenarios use.
-func (p Pattern) String() string {
-	if int(p) >= len(patternNames) {
-		return "unknown"
-	}
-	return patternNames[p]
-}
+func (p Pattern) String() string { return enum.Name(p, patternNames...) }
 
 // Patterns lists all patterns.
-func Patterns() []Pattern {
-	all := make([]Pattern, patternKinds)
-	for i := range all {
-		all[i] = Pattern(i)
-	}
-	return all
-}
+func Patterns() []Pattern { return enum.All[Pattern](patternKinds) }
 
 // The loads of smooth and attack, in multiples of the limit.
 const (

@@ -1,6 +1,10 @@
 package quorum
 
-import "time"
+import (
+	"time"
+
+	"github.com/georld/rld/internal/enum"
+)
 
 // EventKind is the kind of an Event.
 type EventKind uint8
@@ -27,11 +31,7 @@ const (
 
 // String returns the kind for logs.
 func (k EventKind) String() string {
-	names := [...]string{"lost disk", "voting", "sealed", "layout changed", "layouts disagree", "rejected", "store failed"}
-	if int(k) >= len(names) {
-		return "unknown"
-	}
-	return names[k]
+	return enum.Name(k, "lost disk", "voting", "sealed", "layout changed", "layouts disagree", "rejected", "store failed")
 }
 
 // Event is something that happened to an acceptor, for logs and metrics.

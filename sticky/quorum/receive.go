@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/georld/rld/internal/enum"
 	"github.com/georld/rld/internal/rendezvous"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/route"
@@ -42,15 +43,10 @@ const (
 	nRejections
 )
 
-var rejectionNames = [...]string{"", "unknown_peer", "other_region", "bad_ballot", "bad_watermarks", "bad_layout", "conflict", "bad_snapshot_request", "bad_snapshot_chunk", "no_room", "too_many"}
+var rejectionNames = []string{"", "unknown_peer", "other_region", "bad_ballot", "bad_watermarks", "bad_layout", "conflict", "bad_snapshot_request", "bad_snapshot_chunk", "no_room", "too_many"}
 
 // String returns the name in logs and metrics.
-func (f Rejection) String() string {
-	if int(f) >= len(rejectionNames) {
-		return "unknown"
-	}
-	return rejectionNames[f]
-}
+func (f Rejection) String() string { return enum.Name(f, rejectionNames...) }
 
 // Stats counts the work of an acceptor since its start.
 type Stats struct {
