@@ -13,7 +13,7 @@ func TestABudgetHoldsThroughACut(t *testing.T) {
 	if err := Run(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	seen, cut := false, map[string]uint64{}
+	seen, cut := false, map[string]int{}
 	for _, r := range reports(t, out.String()) {
 		row := r.Rules[spread]
 		if row.SinceBudget == nil {
@@ -24,7 +24,7 @@ func TestABudgetHoldsThroughACut(t *testing.T) {
 			t.Fatalf("after %v s a window was %v over, bound %v: %+v", r.Seconds, *row.SinceBudget, row.Bound, row)
 		}
 		if len(r.WAN.Parts) == 2 {
-			for region, n := range row.ByRegion {
+			for region, n := range row.Admitted {
 				cut[region] = max(cut[region], n)
 			}
 		}

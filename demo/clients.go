@@ -187,7 +187,7 @@ func (s *clients) ask(ctx context.Context, place int, a Ask) bool {
 	switch answer.GetCode() {
 	case rldv1.Code_ALLOWED:
 		left := answer.GetStatuses()[0].GetResetAfter().AsDuration()
-		s.ledger.Admit(a, WindowAt(time.Now(), left, s.rules[a.Rule].Period()))
+		s.ledger.Admit(a, time.Now(), left)
 	case rldv1.Code_DENIED:
 		s.ledger.Deny(a)
 	default:

@@ -12,12 +12,12 @@ func at(window int64, into time.Duration) time.Time {
 
 func testLedger(limit uint32) *Ledger {
 	all := []Rule{{Name: "a", Limit: limit, Window: 10}, {Name: "b", Limit: 1, Window: 10}}
-	return NewLedger(all, 2, func(int) int { return 2 })
+	return NewLedger(all, []string{"us", "eu"})
 }
 
 func admit(l *Ledger, n int, a Ask, window int64) {
 	for range n {
-		l.Admit(a, window)
+		l.Admit(a, at(window, 0), 10*time.Second)
 	}
 }
 
@@ -30,7 +30,7 @@ func TestOverageIsOfOneKeyAndWindowOverAllRegions(t *testing.T) {
 	l.Deny(Ask{Rule: 0})
 
 	r := l.Rows(at(7, time.Second))[0]
-	if r.Key != 0 || r.Total != 125 || r.Admitted[0] != 60 || r.Admitted[1] != 65 || r.Limit != 100 {
+	if r.Key != keyName(0, 0) || r.Total != 125 || r.Admitted["us"] != 60 || r.Admitted["eu"] != 65 || r.Limit != 100 {
 		t.Errorf("the fullest key is %+v", r)
 	}
 	if r.Over != 0.25 || r.Worst != 0.25 || r.Passed != 245 || r.Denied != 1 {
@@ -82,24 +82,6 @@ func TestAWindowIsHeldAgainstItsGreatestLimit(t *testing.T) {
 	admit(l, 100, Ask{}, 8)
 	if r := l.Rows(at(8, 0))[0]; r.Over != 0 || r.Limit != 200 || r.Worst != 0.2 {
 		t.Errorf("after it grew: %+v", r)
-	}
-}
-
-func TestWindowAt(t *testing.T) {
-	period := 10 * time.Second
-	for _, tt := range []struct {
-		into, left time.Duration
-		want       int64
-	}{
-		{0, period, 5},
-		{time.Second, 9 * time.Second, 5},
-		{9990 * time.Millisecond, 10 * time.Millisecond, 5},
-		{20 * time.Millisecond, 10 * time.Millisecond, 4}, // answered late
-		{9980 * time.Millisecond, period, 6},              // by a clock that is ahead
-	} {
-		if got := WindowAt(at(5, tt.into), tt.left, period); got != tt.want {
-			t.Errorf("%v into the window, %v left: %d, want %d", tt.into, tt.left, got, tt.want)
-		}
 	}
 }
 

@@ -30,11 +30,11 @@ func Plain(r *Report) string {
 		}
 		if rule.Rule == "spread" {
 			b.WriteString(" (")
-			for j, a := range rule.Admitted {
+			for j, region := range r.Regions {
 				if j > 0 {
 					b.WriteString(", ")
 				}
-				fmt.Fprintf(&b, "%s %d", r.Regions[j], a)
+				fmt.Fprintf(&b, "%s %d", region, rule.Admitted[region])
 			}
 			b.WriteString(")")
 		}

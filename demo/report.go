@@ -77,10 +77,8 @@ type WANReport struct {
 // RuleReport is one rule: the running window of its fullest key, and the totals
 // since the start.
 type RuleReport struct {
-	Rule     string            `json:"rule"`
-	Key      string            `json:"key"`
-	Window   int               `json:"window_seconds"`
-	ByRegion map[string]uint64 `json:"admitted"`
+	Rule   string `json:"rule"`
+	Window int    `json:"window_seconds"`
 	RuleRow
 	// Bound is the greatest possible overage: the budget, or without one the
 	// overage when each region admits a whole limit. SinceBudget is the worst
@@ -208,10 +206,7 @@ func (s *show) addRules(r *Report, now time.Time) {
 		if i == markRule {
 			continue
 		}
-		rule := RuleReport{
-			Rule: all[i].Name, Key: keyName(i, row.Key), Window: all[i].Window, Strict: all[i].Strict,
-			ByRegion: make(map[string]uint64), RuleRow: row,
-		}
+		rule := RuleReport{Rule: all[i].Name, Window: all[i].Window, Strict: all[i].Strict, RuleRow: row}
 		if rule.MostOf == 0 {
 			rule.MostOf = rule.Limit
 		}
@@ -221,9 +216,6 @@ func (s *show) addRules(r *Report, now time.Time) {
 		if all[i].HasBudget {
 			share := float64(all[i].Budget) / float64(rules.Whole)
 			rule.Bound, rule.Budget, rule.SinceBudget = share, &share, &row.SinceBudget
-		}
-		for j, n := range row.Admitted {
-			rule.ByRegion[s.o.Regions[j]] = n
 		}
 		r.Rules = append(r.Rules, rule)
 		r.Traffic.Admitted += row.Passed

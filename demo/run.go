@@ -84,7 +84,7 @@ func newShow(o *Options, all []Rule, folder string) (*show, error) {
 	if s.cluster, err = newCluster(o, s.wan, limits); err != nil {
 		return nil, err
 	}
-	s.ledger = NewLedger(all, len(o.Regions), keysOf)
+	s.ledger = NewLedger(all, o.Regions)
 	s.marks, s.ages = newMarks(s.cluster, o.Seed), newAges(s.cluster, o.Seed)
 	traffic := NewTraffic(o.Traffic, len(o.Regions), o.Seed)
 	if s.clients, err = newClients(s.cluster, traffic, s.ledger, all, o.Seed); err != nil {

@@ -170,22 +170,21 @@ func (x *trial) counted(t *testing.T, s *show, began time.Time) *outcome {
 	out.near, out.far = ages.InRegion, ages.Across
 	s.ledger.mu.Lock()
 	defer s.ledger.mu.Unlock()
+	counts := s.ledger.account.Counts()
 	for i := range ruleCount {
 		r := &s.ledger.rules[i]
 		full, sum := 0, 0.0
-		for k := range r.keys {
-			for _, w := range r.keys[k] {
-				if w.window == 0 {
-					continue
-				}
-				n := w.window - r.windowAt(began)
-				if n < 0 || n >= int64(len(out.worst[i])) {
-					t.Fatalf("rule %d, key %d: admitted in window %d of %d", i, k, n+1, len(out.worst[i]))
-				}
-				out.worst[i][n] = max(out.worst[i][n], w.over())
-				if w.total >= w.limit {
-					full, sum = full+1, sum+w.over()
-				}
+		for _, c := range counts {
+			if c.Rule != r.Name {
+				continue
+			}
+			n := x.window(r.Period(), began, c.Start.Sub(began))
+			if n < 0 || n >= int64(len(out.worst[i])) {
+				t.Fatalf("rule %s: admitted in %v, window %d of %d", r.Name, c.Window, n+1, len(out.worst[i]))
+			}
+			out.worst[i][n] = max(out.worst[i][n], c.Overage())
+			if c.Total >= c.Limit {
+				full, sum = full+1, sum+c.Overage()
 			}
 		}
 		if full > 0 {

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/georld/rld/internal/admitted"
 )
 
 const (
@@ -38,7 +40,7 @@ func TestAStrictLimitHoldsWhileOwnersDie(t *testing.T) {
 	}
 	all := NewRules(o.Traffic)
 	all[login].Window, all[login].Home = int(loginWindow/time.Second), o.Regions[0]
-	p := &play{t: t, limit: uint64(all[login].Limit), last: map[int]seen{}}
+	p := &play{t: t, limit: int(all[login].Limit), last: map[string]seen{}}
 	p.run(o, all)
 
 	row := p.s.ledger.Rows(time.Now())[login]
@@ -52,9 +54,10 @@ func TestAStrictLimitHoldsWhileOwnersDie(t *testing.T) {
 	}
 	for _, d := range p.deaths {
 		t.Logf("%s: %s", d.what, d)
-		for account := range accounts {
+		for n := range accounts {
+			account := keyName(login, n)
 			if after, ok := d.back[account]; !ok || after > backWithin {
-				t.Errorf("%s: no login of account-%d within %s (%s)", d.what, account, backWithin, after)
+				t.Errorf("%s: no login of %s within %s (%s)", d.what, account, backWithin, after)
 			}
 		}
 	}
@@ -64,31 +67,31 @@ func TestAStrictLimitHoldsWhileOwnersDie(t *testing.T) {
 type play struct {
 	t     *testing.T
 	s     *show
-	limit uint64
+	limit int
 
 	mu      sync.Mutex
-	last    map[int]seen // by account
-	windows int          // with any login, of all accounts
+	last    map[string]seen // by account
+	windows int             // with any login, of all accounts
 	deaths  []*death
 }
 
 // seen is what was admitted last of an account.
 type seen struct {
-	window int64
-	total  uint64
+	window admitted.Window
+	total  int
 }
 
 // death is a change after which there must be logins again.
 type death struct {
 	what string
 	at   time.Time
-	back map[int]time.Duration // by account: the first login of a window that began after it
+	back map[string]time.Duration // by account: the first login of a window that began after it
 }
 
 func (d *death) String() string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(d.back)) {
-		out = append(out, keyName(login, k)+" admitted again after "+d.back[k].Round(10*time.Millisecond).String())
+		out = append(out, k+" admitted again after "+d.back[k].Round(10*time.Millisecond).String())
 	}
 	return strings.Join(out, ", ")
 }
@@ -145,7 +148,7 @@ func (p *play) expect(c Command) {
 		what := strings.TrimSpace(string(c.Verb) + " " + c.Daemon)
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.deaths = append(p.deaths, &death{what: what, at: time.Now(), back: map[int]time.Duration{}})
+		p.deaths = append(p.deaths, &death{what: what, at: time.Now(), back: map[string]time.Duration{}})
 	}
 }
 
@@ -155,7 +158,7 @@ func (p *play) look(ctx context.Context) {
 		now, news := time.Now(), p.news()
 		p.mu.Lock()
 		for _, k := range news {
-			began := time.UnixMilli(p.last[k].window * loginWindow.Milliseconds())
+			began := p.last[k].window.Start
 			for _, d := range p.deaths {
 				if _, ok := d.back[k]; !ok && began.After(d.at) {
 					d.back[k] = now.Sub(d.at)
@@ -167,26 +170,26 @@ func (p *play) look(ctx context.Context) {
 }
 
 // news returns the accounts that were admitted since the last look.
-func (p *play) news() []int {
+func (p *play) news() []string {
 	l := p.s.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var out []int
-	for k := range l.rules[login].keys {
-		var is seen
-		for _, w := range l.rules[login].keys[k] {
-			if w.window > is.window {
-				is = seen{w.window, w.total}
-			}
+	is := make(map[string]seen)
+	for _, c := range l.account.Counts() { // the latest window of a key comes last
+		if c.Rule == l.rules[login].Name {
+			is[c.Key] = seen{c.Window, c.Total}
 		}
+	}
+	var out []string
+	for k, now := range is {
 		was := p.last[k]
-		if is == was {
+		if now == was {
 			continue
 		}
-		if is.window != was.window {
+		if now.window != was.window {
 			p.windows++
 		}
-		p.last[k] = is
+		p.last[k] = now
 		out = append(out, k)
 	}
 	return out

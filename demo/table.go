@@ -43,7 +43,7 @@ func (r *Report) title() string {
 	}
 	s += fmt.Sprintf("  %.0f/s", r.Traffic.PerSecond)
 	if n := r.Traffic.Failed; n > 0 {
-		s += fmt.Sprintf(", %s failed", count(n))
+		s += fmt.Sprintf(", %s failed", count(int(n)))
 	}
 	return s
 }
@@ -85,8 +85,8 @@ func (r *Report) ruleLines(regions []string) []string {
 		b.Reset()
 		fmt.Fprintf(&b, "%-*s%*s", ruleWidth, shorten(rule.Rule, ruleWidth-1),
 			limitWidth, fmt.Sprintf("%s/%ds", count(rule.Limit), rule.Window))
-		for _, a := range rule.Admitted {
-			fmt.Fprintf(&b, "%*s", width, count(a))
+		for _, name := range regions {
+			fmt.Fprintf(&b, "%*s", width, count(rule.Admitted[name]))
 		}
 		fmt.Fprintf(&b, "%*s%*s%*s%*s", totalWidth, count(rule.Total),
 			overWidth, share(rule.Over), worstWidth, rule.worstText(), boundWidth, rule.boundText())
@@ -185,7 +185,7 @@ func share(v float64) string {
 }
 
 // count writes a number in at most six letters.
-func count(n uint64) string {
+func count(n int) string {
 	switch {
 	case n < 100_000:
 		return fmt.Sprint(n)

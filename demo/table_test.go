@@ -33,20 +33,21 @@ func fixture(regions ...string) *Report {
 		}
 	}
 	for i, rule := range NewRules(500)[:ruleCount] {
-		row := RuleReport{Rule: rule.Name, Key: keyName(i, 1), Window: rule.Window, Bound: float64(len(regions) - 1)}
-		row.Limit, row.Worst, row.Passed, row.Denied = uint64(rule.Limit), float64(i)*0.0314, 1000, 10
+		row := RuleReport{Rule: rule.Name, Window: rule.Window, Bound: float64(len(regions) - 1)}
+		row.Key, row.Admitted = keyName(i, 1), make(map[string]int)
+		row.Limit, row.Worst, row.Passed, row.Denied = int(rule.Limit), float64(i)*0.0314, 1000, 10
 		if i == login {
 			row.Strict, row.Most, row.MostOf, row.Full, row.Bound, row.Worst = true, 5, 5, 12, 0, 0
 		}
 		if i == burst {
 			row.Bound, row.Budget, row.SinceBudget = 0.025, new(0.025), new(0.0125)
 		}
-		for j := range regions {
-			n := uint64(100*j + 37*i)
+		for j, region := range regions {
+			n := 100*j + 37*i
 			if i == login {
-				n = uint64(1 - j/5) // at most 5 of 5
+				n = 1 - j/5 // at most 5 of 5
 			}
-			row.Admitted = append(row.Admitted, n)
+			row.Admitted[region] = n
 			row.Total += n
 		}
 		if row.Total > row.Limit {

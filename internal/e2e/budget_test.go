@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/georld/rld/internal/admitted"
 )
 
 // Daemons are killed in the middle of what they write and start again, one
@@ -42,8 +44,8 @@ func (tr *traffic) fills(rule string, limit int, atMost time.Duration) {
 	tr.cluster.within(atMost, "a window of "+rule+" that is used up", func() string {
 		tr.mu.Lock()
 		defer tr.mu.Unlock()
-		used := func(w Window) bool { return w.Rule == rule && tr.ledger.Admitted(w, Replica{}) >= limit*98/100 }
-		if !slices.ContainsFunc(tr.ledger.Windows(), used) {
+		used := func(w *admitted.Count) bool { return w.Rule == rule && w.Total >= limit*98/100 }
+		if !slices.ContainsFunc(tr.account.Counts(), used) {
 			return "none is"
 		}
 		return ""
@@ -56,19 +58,19 @@ func (tr *traffic) keptTo(rule string, limit, total int) {
 	t := tr.cluster.t
 	t.Helper()
 	most, full, worst := 0, 0, ""
-	for _, w := range tr.ledger.Windows() {
+	for _, w := range tr.account.Counts() {
 		if w.Rule != rule {
 			continue
 		}
-		got := tr.ledger.Admitted(w, Replica{})
+		got := w.Total
 		if got > total {
-			t.Errorf("%d admitted of %v, want at most %d in every execution:\n%s", got, w, total, tr.ledger.list(w))
+			t.Errorf("%d admitted of %v, want at most %d in every execution:\n%s", got, w.Window, total, list(w))
 		}
 		if got >= limit*98/100 {
 			full++
 		}
 		if got > most {
-			most, worst = got, fmt.Sprint(w)
+			most, worst = got, fmt.Sprint(w.Window)
 		}
 	}
 	if full == 0 {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	_ "google.golang.org/grpc/health" // so that clients follow a daemon's health
 
+	"github.com/georld/rld/internal/admitted"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 )
 
@@ -78,10 +79,8 @@ var lengths = map[string]time.Duration{
 	open: 24 * time.Hour, allowed: 24 * time.Hour, once: 24 * time.Hour,
 }
 
-// windowOf returns the window that an answer is about. The daemon says when it
-// ends, counted from some time between question and answer; windows end at
-// multiples of their length, so the nearest one is meant.
-func windowOf(q question, s *rldv1.Status, sent, answered time.Time) Window {
-	said := sent.Add(answered.Sub(sent) / 2).Add(s.ResetAfter.AsDuration())
-	return Window{Rule: q.rule, Value: q.value, Ends: said.Round(lengths[q.rule])}
+// windowOf returns the window that an answer is about: the daemon states its
+// rest from some time between question and answer on.
+func windowOf(q question, s *rldv1.Status, sent, answered time.Time) admitted.Window {
+	return admitted.WindowOf(q.rule, q.value, lengths[q.rule], sent.Add(answered.Sub(sent)/2), s.ResetAfter.AsDuration())
 }

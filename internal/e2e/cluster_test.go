@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/georld/rld/internal/admitted"
 )
 
 // cluster is the daemons of a test, and what was done to them. Its methods are
@@ -179,7 +181,7 @@ func (c *cluster) agree(atMost time.Duration, asked []*daemon, rule, value strin
 
 // apart notes that from now on who matches and all others tell each other
 // nothing. What they had told before is taken from how old views are.
-func (c *cluster) apart(of Replica) *Gap {
+func (c *cluster) apart(of admitted.Daemon) *Gap {
 	near, far := c.watch.ages(time.Now())
 	g := &Gap{Of: of, Since: time.Now().Add(-max(near, far))}
 	c.note(g)
@@ -215,7 +217,7 @@ func (c *cluster) together(g *Gap, atMost time.Duration) time.Duration {
 }
 
 // separated reports whether two daemons are kept apart now.
-func (c *cluster) separated(a, b Replica) bool {
+func (c *cluster) separated(a, b admitted.Daemon) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.ContainsFunc(c.gaps, func(g *Gap) bool { return g.separates(a, b, time.Now()) })

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/georld/rld/internal/admitted"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 	"github.com/georld/rld/server/admin/api"
 )
@@ -49,9 +50,9 @@ func newDaemon(c *cluster, i int, name string, at []string) *daemon {
 }
 
 // replica returns who the daemon is now.
-func (d *daemon) replica() Replica {
+func (d *daemon) replica() admitted.Daemon {
 	_, run, _ := d.now()
-	return Replica{d.region, d.name, run}
+	return admitted.Daemon{Region: d.region, Name: d.name, Run: run}
 }
 
 // get asks the admin listener.
@@ -196,7 +197,7 @@ func (d *daemon) heardUntil() time.Time {
 func (d *daemon) die(t testing.TB) *Gap {
 	t.Helper()
 	d.cluster.note(&Gap{Of: d.replica(), Since: d.heardUntil()})
-	g := d.cluster.apart(Replica{Region: d.region})
+	g := d.cluster.apart(admitted.Daemon{Region: d.region})
 	d.kill(t)
 	return g
 }

@@ -7,7 +7,7 @@
 // Every test audits the admitted hits: the total of each key and window is at
 // most the limit plus the hits that the daemons could not yet know of each
 // other. The test computes that allowance from the time of each hit and the
-// ages of the views, see Ledger.Unseen. Tests without the tag cover that
+// ages of the views, see Views.Unseen. Tests without the tag cover that
 // arithmetic.
 //
 // The tests of partitions create their own network namespaces. They need Linux,

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/georld/rld/internal/admitted"
 )
 
 // slice is the time of one figure of a latency.
@@ -26,8 +28,8 @@ func TestFrozenDaemonDelaysNobody(t *testing.T) {
 	const slices = 3 // of each phase
 	begin := time.Now()
 	time.Sleep(slices * slice)
-	gap := c.apart(Replica{Name: victim.name})
-	around := c.apart(Replica{Region: victim.region}) // of the keys that it sums up
+	gap := c.apart(admitted.Daemon{Name: victim.name})
+	around := c.apart(admitted.Daemon{Region: victim.region}) // of the keys that it sums up
 	victim.freeze(t)
 	froze := time.Now()
 	out := c.list(5*time.Second, mates, others)
@@ -36,7 +38,7 @@ func TestFrozenDaemonDelaysNobody(t *testing.T) {
 	outRemote := time.Since(froze)
 	c.together(around, 5*time.Second)
 
-	around = c.apart(Replica{Region: victim.region}) // until it sums them up again
+	around = c.apart(admitted.Daemon{Region: victim.region}) // until it sums them up again
 	victim.thaw(t)
 	healed := c.whole(30*time.Second) + c.together(gap, 30*time.Second)
 	c.together(around, 5*time.Second)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/georld/rld/internal/admitted"
 	"github.com/georld/rld/server/admin/api"
 )
 
@@ -19,7 +20,7 @@ func TestRegionThatIsNotHeard(t *testing.T) { cutOff(t, outgoing) }
 func cutOff(t *testing.T, d direction) {
 	n := newNamespaces(t, "us", "eu", "ap")
 	c := newCluster(t, n, 2, n.regions...)
-	away := Replica{Region: "eu"}
+	away := admitted.Daemon{Region: "eu"}
 	c.daemon("eu-0").spend(t, kept, "used", 100)
 	c.agree(5*time.Second, c.daemons, kept, "used", ampleLimit-100)
 
@@ -78,13 +79,13 @@ func TestBudgetHoldsInACut(t *testing.T) {
 	tr.keptTo(bounded, boundedLimit, boundedTotal)
 	// Who is cut off has a share and no more, so that the world admits its
 	// limit still.
-	for _, w := range tr.ledger.Windows() {
-		whole := w.Ends.Add(-10*time.Second).After(began.Add(10*time.Second)) && w.Ends.Before(healed)
-		if got := tr.ledger.Admitted(w, Replica{}); whole && got < boundedLimit*9/10 {
-			t.Errorf("%d of %d admitted of %v, in a cut, want nine tenths at least", got, boundedLimit, w)
+	for _, w := range tr.account.Counts() {
+		whole := w.Start.After(began.Add(10*time.Second)) && w.End().Before(healed)
+		if got := w.Total; whole && got < boundedLimit*9/10 {
+			t.Errorf("%d of %d admitted of %v, in a cut, want nine tenths at least", got, boundedLimit, w.Window)
 		}
-		if got := tr.ledger.Admitted(w, Replica{Region: "eu"}); whole && got == 0 {
-			t.Errorf("nothing admitted of %v by the region that is cut off: it lost its share", w)
+		if got := w.Admitted(admitted.Daemon{Region: "eu"}); whole && got == 0 {
+			t.Errorf("nothing admitted of %v by the region that is cut off: it lost its share", w.Window)
 		}
 	}
 }
@@ -126,23 +127,23 @@ func (c *cluster) usedUp(atMost time.Duration, rule, name string, keys int) time
 // stopped fails the test unless the cut made each side use up limits on its
 // own, and no more than that: what is admitted rises above the limit, and stops
 // at the bound.
-func (tr *traffic) stopped(away Replica, usedUp time.Time) {
+func (tr *traffic) stopped(away admitted.Daemon, usedUp time.Time) {
 	t := tr.cluster.t
 	t.Helper()
 	var over, most int
-	for _, w := range tr.ledger.Windows() {
-		total, there, limit := tr.ledger.Admitted(w, Replica{}), tr.ledger.Admitted(w, away), limitOf(w.Rule)
+	for _, w := range tr.account.Counts() {
+		total, there, limit := w.Total, w.Admitted(away), limitOf(w.Rule)
 		over, most = max(over, total-limit), max(most, limit)
-		v := tr.cluster.views(tr.ledger.Latest(w, Replica{}))
-		if allowed := limit + tr.ledger.Unseen(w, away, v); there > allowed {
-			t.Errorf("%s admitted %d of %v alone, want at most %d", away.Region, there, w, allowed)
+		v := tr.cluster.views(latestOf(w))
+		if allowed := limit + v.Unseen(w, away); there > allowed {
+			t.Errorf("%s admitted %d of %v alone, want at most %d", away.Region, there, w.Window, allowed)
 		}
 		if regions := len(tr.cluster.regions); total > regions*limit {
-			t.Errorf("%d of %d admitted of %v: more than each of %d regions may", total, limit, w, regions)
+			t.Errorf("%d of %d admitted of %v: more than each of %d regions may", total, limit, w.Window, regions)
 		}
 		// Estimates may say that nothing is left a little before that is so.
-		if late := tr.ledger.Latest(w, Replica{}).Sub(usedUp); late > time.Second {
-			t.Errorf("a hit of %v was admitted %s after all of it was used up on both sides", w, seconds(late))
+		if late := latestOf(w).Sub(usedUp); late > time.Second {
+			t.Errorf("a hit of %v was admitted %s after all of it was used up on both sides", w.Window, seconds(late))
 		}
 	}
 	if over <= most/2 {
@@ -154,9 +155,9 @@ func (tr *traffic) stopped(away Replica, usedUp time.Time) {
 // none fails the test for hits of a rule whose keys were used up before.
 func (tr *traffic) none(rule string) {
 	tr.cluster.t.Helper()
-	for _, w := range tr.ledger.Windows() {
-		if n := tr.ledger.Admitted(w, Replica{}); w.Rule == rule {
-			tr.cluster.t.Errorf("%d hits of %v were admitted after the cut, which had used it up", n, w)
+	for _, w := range tr.account.Counts() {
+		if n := w.Total; w.Rule == rule {
+			tr.cluster.t.Errorf("%d hits of %v were admitted after the cut, which had used it up", n, w.Window)
 		}
 	}
 }

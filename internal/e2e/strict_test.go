@@ -143,22 +143,22 @@ func (tr *traffic) usedOnce(killed time.Time) {
 	t := tr.cluster.t
 	t.Helper()
 	keys := 0
-	for _, w := range tr.ledger.Windows() {
+	for _, w := range tr.account.Counts() {
 		if w.Rule != once {
 			continue
 		}
 		keys++
 		lost := 0
 		for _, e := range tr.errors {
-			if e.asked.rule == once && e.asked.value == w.Value && e.sent.Before(killed) {
+			if e.asked.rule == once && e.asked.value == w.Key && e.sent.Before(killed) {
 				lost++
 			}
 		}
-		got := tr.ledger.Admitted(w, Replica{})
-		t.Logf("%d of %d admitted of %v; %d calls were under way at the home that died", got, onceLimit, w, lost)
+		got := w.Total
+		t.Logf("%d of %d admitted of %v; %d calls were under way at the home that died", got, onceLimit, w.Window, lost)
 		if got > onceLimit || got < onceLimit-strictHeadroom-lost {
 			t.Errorf("%d admitted of %v, want at most %d and at least a chunk of %d less (and %d calls that got no answer)",
-				got, w, onceLimit, strictHeadroom, lost)
+				got, w.Window, onceLimit, strictHeadroom, lost)
 		}
 	}
 	if keys == 0 {

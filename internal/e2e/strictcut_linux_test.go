@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/georld/rld/internal/admitted"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 )
 
@@ -198,20 +199,20 @@ func (tr *traffic) floored(began, healed time.Time) {
 	t := tr.cluster.t
 	t.Helper()
 	seen := 0
-	for _, w := range tr.ledger.Windows() {
-		if w.Rule != shared || w.Ends.Add(-lengths[shared]).Before(began) || w.Ends.After(healed) {
+	for _, w := range tr.account.Counts() {
+		if w.Rule != shared || w.Start.Before(began) || w.End().After(healed) {
 			continue
 		}
 		seen++
 		var parts []string
 		for _, region := range tr.cluster.regions {
-			got := tr.ledger.Admitted(w, Replica{Region: region})
+			got := w.Admitted(admitted.Daemon{Region: region})
 			parts = append(parts, fmt.Sprintf("%s %d", region, got))
 			if region != strictOwner && (got > sharedReserve || got == 0) {
-				t.Errorf("%s admitted %d of %v in the cut, want its floor of %d", region, got, w, sharedReserve)
+				t.Errorf("%s admitted %d of %v in the cut, want its floor of %d", region, got, w.Window, sharedReserve)
 			}
 		}
-		t.Logf("%v, in the cut: %s, of %d", w, strings.Join(parts, ", "), sharedLimit)
+		t.Logf("%v, in the cut: %s, of %d", w.Window, strings.Join(parts, ", "), sharedLimit)
 	}
 	if seen == 0 {
 		t.Error("no window was all in the cut")

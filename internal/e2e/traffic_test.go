@@ -4,12 +4,14 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/georld/rld/internal/admitted"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 )
 
@@ -36,19 +38,19 @@ type traffic struct {
 	stop    func() // ends the traffic and waits for the answers that are due
 	calling sync.WaitGroup
 
-	mu     sync.Mutex // guards what follows
-	ledger Ledger
-	calls  int // that were answered
-	again  int // of those, by another daemon than the first
-	took   []timing
-	errors []trouble // at one daemon
-	failed []trouble // at it and at the others of its region
+	mu      sync.Mutex // guards what follows
+	account admitted.Account
+	calls   int // that were answered
+	again   int // of those, by another daemon than the first
+	took    []timing
+	errors  []trouble // at one daemon
+	failed  []trouble // at it and at the others of its region
 }
 
 // timing is how long a call took at the daemon that was asked first, and what
 // it came to.
 type timing struct {
-	by       Replica
+	by       admitted.Daemon
 	asked    question
 	sent     time.Time
 	took     time.Duration
@@ -133,7 +135,7 @@ func (tr *traffic) call(owner *daemon, q question) {
 }
 
 // take enters an answer.
-func (tr *traffic) take(who Replica, q question, s *rldv1.Status, sent, answered time.Time, first bool) {
+func (tr *traffic) take(who admitted.Daemon, q question, s *rldv1.Status, sent, answered time.Time, first bool) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	tr.calls++
@@ -143,7 +145,7 @@ func (tr *traffic) take(who Replica, q question, s *rldv1.Status, sent, answered
 		tr.again++
 	}
 	if s.Code == rldv1.Code_ALLOWED {
-		tr.ledger.Add(windowOf(q, s, sent, answered), Hit{who, sent, answered})
+		tr.account.Add(windowOf(q, s, sent, answered), limitOf(q.rule), admitted.Hit{By: who, Sent: sent, Answered: answered})
 	}
 }
 
@@ -185,10 +187,9 @@ func (tr *traffic) audit() {
 	t := tr.cluster.t
 	t.Helper()
 	r := report{}
-	for _, w := range tr.ledger.Windows() {
-		v := tr.cluster.views(tr.ledger.Latest(w, Replica{}))
-		limit := limitOf(w.Rule)
-		r.enter(w, v, tr.ledger.Admitted(w, Replica{}), limit, limit+tr.ledger.Unseen(w, Replica{}, v))
+	for _, w := range tr.account.Counts() {
+		v := tr.cluster.views(latestOf(w))
+		r.enter(w, v, w.Limit+v.Unseen(w, admitted.Daemon{}))
 	}
 	for _, line := range r.above {
 		t.Errorf("admitted too much: %s", line)
@@ -211,28 +212,29 @@ type report struct {
 	oldest        time.Duration
 }
 
-func (r *report) enter(w Window, v *Views, got, limit, allowed int) {
+func (r *report) enter(w *admitted.Count, v *Views, allowed int) {
 	line := fmt.Sprintf("%d of %d admitted, %d allowed with views up to %s and %s old, at %v",
-		got, limit, allowed, seconds(v.Near), seconds(v.Far), w)
-	if r.windows++; got >= limit {
+		w.Total, w.Limit, allowed, seconds(v.Near), seconds(v.Far), w.Window)
+	if r.windows++; w.Total >= w.Limit {
 		r.full++
 	}
-	if got > allowed {
+	if w.Total > allowed {
 		r.above = append(r.above, line)
 	}
-	if over := got - limit; r.worst == "" || over > r.over {
+	if over := w.Total - w.Limit; r.worst == "" || over > r.over {
 		r.over, r.worst = over, line
 	}
 	r.oldest = max(r.oldest, v.Far)
 }
 
 // list returns the hits of a window in the order of their answers, a line each.
-func (l *Ledger) list(w Window) string {
-	hits := slices.Clone(l.hits[w])
-	slices.SortFunc(hits, func(a, b Hit) int { return a.Answered.Compare(b.Answered) })
+func list(w *admitted.Count) string {
+	hits := slices.SortedFunc(maps.Keys(maps.Collect(w.Hits(admitted.Daemon{}))), func(a, b admitted.Hit) int {
+		return a.Answered.Compare(b.Answered)
+	})
 	var b strings.Builder
 	for _, h := range hits {
-		fmt.Fprintf(&b, "  %s answered by %s (life %d) after %v\n", h.Answered.UTC().Format("15:04:05.000"), h.By.Name,
+		fmt.Fprintf(&b, "  %s answered by %s (run %d) after %v\n", h.Answered.UTC().Format("15:04:05.000"), h.By.Name,
 			h.By.Run, h.Answered.Sub(h.Sent))
 	}
 	return b.String()
