@@ -112,7 +112,7 @@ func (n *acceptorLoop) turn(s *strict) time.Duration {
 		at := s.engine.Now()
 		now := s.engine.Time(at)
 		n.with(func(l *replica.AcceptorLoop) { ready = next(l, at.Mono, now) })
-		s.deliver(ready.Messages)
+		replica.Route(ready.Messages, s)
 		n.logEvents(ready.Events)
 	}
 	step((*replica.AcceptorLoop).Turn)

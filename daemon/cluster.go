@@ -19,7 +19,6 @@ import (
 	"github.com/georld/rld/gossip/swim"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/replica"
-	"github.com/georld/rld/sticky"
 )
 
 // cluster connects an engine to its peers: the membership of its region, the
@@ -335,12 +334,12 @@ func (c *cluster) StepRights(m *agent.Message) error {
 	return c.agent.receive(at, c.engine.Time(at).Millis(), m)
 }
 
-// StepStrict is part of replica.Receiver. A daemon without rights ignores it.
-func (c *cluster) StepStrict(m *sticky.Message) error {
+// Strict is part of replica.Receiver. A daemon without rights has none.
+func (c *cluster) Strict() replica.Parts {
 	if c.strict == nil {
 		return nil
 	}
-	return c.strict.receive(m)
+	return c.strict
 }
 
 // introduce adds the sender of a rejected frame to the directory if it is an

@@ -177,6 +177,9 @@ type attempt struct {
 	// receipts gets the refund tokens of a call that was charged, one a
 	// descriptor, unless it is nil.
 	receipts []node.Receipt
+	// waiter is the call's place among those that wait for leases, nil for a
+	// call that has not waited.
+	waiter *waiter
 }
 
 // open finds the rules of a call.
@@ -190,43 +193,39 @@ func (e *Engine) open(c *node.Call, t *attempt) error {
 	return nil
 }
 
-// try decides a call, unless an owner has to be asked first. Then it returns
-// false and has charged nothing.
-func (e *Engine) try(at node.Instant, t *attempt) bool {
+// try decides a call, unless it must wait for leases. Then it returns false and
+// has charged nothing. It requests the leases of a call that has a waiter.
+func (e *Engine) try(at node.Instant, t *attempt) (decided bool) {
 	var after afterUnlock
-	decided := e.tryLocked(at, t, &after)
-	if after.expedite != 0 || len(after.messages) > 0 {
-		e.perform(&after)
-	}
-	if decided && e.sampled != nil {
-		e.noteSampled(t)
-	}
-	return decided
-}
-
-func (e *Engine) tryLocked(at node.Instant, t *attempt, after *afterUnlock) bool {
+	defer e.perform(&after)
 	e.lock(t.touched)
 	// Deferred, so that a panic, which an edge turns into an error, leaves no
 	// shard locked.
 	defer e.unlock(t.touched)
-	e.probe(at, t)
-	if e.strict != nil && replica.Waits(t.call) {
-		return false
+	for {
+		for m := t.touched; m != 0; m &= m - 1 {
+			e.shards[bits.TrailingZeros64(m)].node.Probe(at, t.hits, t.call.Statuses)
+		}
+		t.front.Decide(t.call)
+		do := replica.Charge
+		switch {
+		case t.waiter != nil:
+			do = e.strict.next(at, t, &after)
+		case e.strict != nil && replica.Waits(t.call):
+			return false
+		}
+		switch do {
+		case replica.Charge:
+			e.charge(at, t, &after)
+			return true
+		case replica.Request:
+			return false
+		}
 	}
-	e.charge(at, t, after)
-	return true
 }
 
-// probe probes a call at its shards, which are locked, and joins their
-// verdicts.
-func (e *Engine) probe(at node.Instant, t *attempt) {
-	for m := t.touched; m != 0; m &= m - 1 {
-		e.shards[bits.TrailingZeros64(m)].node.Probe(at, t.hits, t.call.Statuses)
-	}
-	t.front.Decide(t.call)
-}
-
-// charge charges a call that was probed at the same instant.
+// charge charges a call that was probed at the same instant at its shards,
+// which are locked.
 func (e *Engine) charge(at node.Instant, t *attempt, after *afterUnlock) {
 	for m := t.touched; m != 0; m &= m - 1 {
 		i := bits.TrailingZeros64(m)
@@ -235,6 +234,9 @@ func (e *Engine) charge(at node.Instant, t *attempt, after *afterUnlock) {
 		if t.receipts != nil {
 			n.Receipts(at, t.hits, t.call.Statuses, t.receipts)
 		}
+		if t.waiter != nil {
+			t.waiter.cancel(at, n, t.hits)
+		}
 		if n.Expedited() {
 			after.expedite |= m & -m
 		}
@@ -242,13 +244,16 @@ func (e *Engine) charge(at node.Instant, t *attempt, after *afterUnlock) {
 			after.collect(at, e.strict, i, n)
 		}
 	}
+	if e.sampled != nil {
+		after.call, after.hits = t.call, t.hits
+	}
 }
 
 // noteSampled reports a decided call to sampled, if it is in the sample.
-func (e *Engine) noteSampled(t *attempt) {
-	for i := range t.call.Statuses {
-		if t.call.Statuses[i].Sampled {
-			e.sampled(t.call, t.hits)
+func (e *Engine) noteSampled(c *node.Call, hits []node.Hit) {
+	for i := range c.Statuses {
+		if c.Statuses[i].Sampled {
+			e.sampled(c, hits)
 			return
 		}
 	}
@@ -258,17 +263,26 @@ func (e *Engine) noteSampled(t *attempt) {
 type afterUnlock struct {
 	expedite uint64 // shards whose messages are expedited
 	messages []sticky.Message
+	// call is the decided one and hits its hits, for noteSampled. Nil for none.
+	call *node.Call
+	hits []node.Hit
 }
 
 // collect adds the messages of a shard, which is locked, and wakes the calls
-// that it has answered.
+// for which it had the last answer.
 func (a *afterUnlock) collect(at node.Instant, s *strict, shard int, n *node.Node) {
 	if !n.HasLeaseReady() {
 		return
 	}
 	ready := n.LeaseReady(at)
 	if len(ready.Answered) > 0 {
-		s.answered(ready.Answered, shard)
+		s.With(func(p *replica.Process) {
+			for _, ticket := range ready.Answered {
+				if c := p.Waiters.Answered(ticket, shard); c != nil {
+					wake(c)
+				}
+			}
+		})
 	}
 	if len(ready.Messages) > 0 {
 		a.messages = append(a.messages, ready.Messages...)
@@ -281,7 +295,10 @@ func (e *Engine) perform(a *afterUnlock) {
 		e.expedite(a.expedite)
 	}
 	if len(a.messages) > 0 {
-		e.strict.deliver(a.messages)
+		replica.Route(a.messages, e.strict)
+	}
+	if a.call != nil {
+		e.noteSampled(a.call, a.hits)
 	}
 }
 

@@ -69,12 +69,12 @@ func (s *strict) Routing() *route.Routing { return s.acceptor.view.Load() }
 
 // Reach is part of lease.Owners.
 func (s *strict) Reach(of crdt.Incarnation) (wait time.Duration, open bool) {
-	return s.routes.Load().Reach(s.now, of)
+	return s.Routes().Reach(s.now, of)
 }
 
-// with runs do on the machine, then publishes what shards read of it, sets the
-// timer and logs what happened.
-func (s *strict) with(do func(*replica.Process)) {
+// With runs do on the machine, then publishes what shards read of it, sets the
+// timer and logs what happened. It is part of replica.Parts.
+func (s *strict) With(do func(*replica.Process)) {
 	for _, c := range s.locked(do) {
 		s.logChange(&c)
 	}
@@ -111,13 +111,13 @@ func (s *strict) logChange(c *replica.PathChange) {
 
 // Circuits describes the paths to the owners.
 func (s *strict) Circuits() (all []replica.Circuit) {
-	s.with(func(p *replica.Process) { all = p.Reach.Circuits(s.now()) })
+	s.With(func(p *replica.Process) { all = p.Reach.Circuits(s.now()) })
 	return all
 }
 
 // peers sets the daemons that are live.
 func (s *strict) peers(at node.Instant, self crdt.Incarnation, live []gossip.Peer) {
-	s.with(func(p *replica.Process) { p.Reach.Peers(at.Mono, live) })
+	s.With(func(p *replica.Process) { p.Reach.Peers(at.Mono, live) })
 	s.acceptor.peers(at, self, live)
 }
 
@@ -138,7 +138,7 @@ func (s *strict) run(ctx context.Context) {
 // tick runs the timers that are due.
 func (s *strict) tick() {
 	var r replica.Ready
-	s.with(func(p *replica.Process) {
+	s.With(func(p *replica.Process) {
 		s.wake = math.MaxInt64
 		r = p.Tick(s.now())
 		for _, c := range r.Late {
@@ -146,11 +146,11 @@ func (s *strict) tick() {
 		}
 	})
 	for _, to := range r.Flush {
-		s.flush(to)
+		s.Flush(to)
 	}
 	if r.Measure {
 		links := s.engine.Links(s.engine.Now())
-		s.with(func(p *replica.Process) { p.Reach.Measure(links) })
+		s.With(func(p *replica.Process) { p.Reach.Measure(links) })
 		if n := s.engine.StrictStats().Lost; n != s.lost {
 			s.log.Info("another owner had higher watermarks of some keys: all below them counts as used",
 				"event", "takeover", "ledgers", n-s.lost)
@@ -159,15 +159,12 @@ func (s *strict) tick() {
 	}
 }
 
-// deliver routes messages: to peers and to the parts of this daemon. No shard
-// may be locked.
-func (s *strict) deliver(out []sticky.Message) {
-	replica.Route(s.cfg.Self, out, s.step, s.post)
-}
+// Routes is part of replica.Parts.
+func (s *strict) Routes() *replica.Routes { return s.routes.Load() }
 
-// step hands a message to its recipients and returns the answers of the shards.
-// The acceptor answers from its own goroutine.
-func (s *strict) step(m *sticky.Message) []sticky.Message {
+// StepStrict is part of replica.Parts. The acceptor answers from its own
+// goroutine.
+func (s *strict) StepStrict(m *sticky.Message) []sticky.Message {
 	var after afterUnlock
 	set, acceptor := replica.Recipients(m, s.cfg.Shards)
 	at := s.engine.Now()
@@ -189,38 +186,24 @@ func (s *strict) step(m *sticky.Message) []sticky.Message {
 	return after.messages
 }
 
-// receive handles a message of a peer.
-func (s *strict) receive(m *sticky.Message) error {
-	ok, err := s.routes.Load().Admit(m)
-	if ok {
-		s.deliver(s.step(m))
-	}
-	return err
-}
-
-// post sends a message, which it owns from now on.
-func (s *strict) post(m sticky.Message) {
-	idle := false
-	s.with(func(p *replica.Process) { idle = p.Outbox.Post(m) })
-	if idle {
-		s.flush(m.To)
-	}
-}
-
-// flush sends what waits for a peer.
-func (s *strict) flush(to crdt.Incarnation) {
+// Flush is part of replica.Parts. It encodes each message for a frame of its
+// own, and hands it to the stream of the peer.
+func (s *strict) Flush(to crdt.Incarnation) {
 	var m sticky.Message
 	more := false
 	next := func(p *replica.Process) { m, more = p.Outbox.Next(s.now(), to) }
-	for s.with(next); more; {
+	for s.With(next); more; {
 		frame, err := wire.EncodeStrict(nil, &m)
 		send := s.send.Load()
 		sent := err == nil && send != nil && (*send)(to, frame)
-		s.with(func(p *replica.Process) {
+		s.With(func(p *replica.Process) {
 			p.Outbox.Done(s.now(), &m, sent, err)
 			next(p)
 		})
 	}
 }
 
-var _ lease.Owners = (*strict)(nil)
+var (
+	_ lease.Owners  = (*strict)(nil)
+	_ replica.Parts = (*strict)(nil)
+)

@@ -139,7 +139,7 @@ func TestStrictTooMany(t *testing.T) {
 		}
 		full.Decision.Allowed, full.Statuses[0].Wait = true, true
 		var all []*replica.StrictCall
-		s.with(func(p *replica.Process) {
+		s.With(func(p *replica.Process) {
 			for p.Waiters.Refused() == 0 {
 				x := &replica.StrictCall{}
 				x.Start(&full)
@@ -151,7 +151,7 @@ func TestStrictTooMany(t *testing.T) {
 		if c.Decision.Allowed || c.Statuses[0].Degraded != node.OwnerUnreachable || s.StrictStats().Unqueued != 2 {
 			t.Errorf("%+v, %d refused", c.Statuses[0], s.StrictStats().Unqueued)
 		}
-		s.with(func(p *replica.Process) {
+		s.With(func(p *replica.Process) {
 			for _, x := range all {
 				p.Waiters.End(x)
 			}

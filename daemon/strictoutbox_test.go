@@ -43,7 +43,7 @@ func TestStrictOutboxIsConcurrent(t *testing.T) {
 	herd(senders, func(i int) {
 		for j := range each {
 			r := sticky.LeaseRequest{ID: uint64(each*i + j + 1), Lessee: 9, Want: 1, Need: 1}
-			s.post(sticky.Message{From: 9, To: 1, Number: 1, Requests: []sticky.LeaseRequest{r}})
+			replica.Route([]sticky.Message{{From: 9, To: 1, Number: 1, Requests: []sticky.LeaseRequest{r}}}, s)
 			if j%10 == 0 {
 				time.Sleep(time.Millisecond)
 			}

@@ -23,7 +23,7 @@ func (s *strict) StrictStats() telemetry.StrictStats {
 			Writing: time.Duration(n.counts.writing.Load()),
 		},
 	}
-	s.with(func(p *replica.Process) {
+	s.With(func(p *replica.Process) {
 		out.Pending, out.Unqueued = p.Waiters.Len(), p.Waiters.Refused()
 		out.Frames, out.DroppedItems = p.Outbox.Sent(), p.Outbox.Dropped()
 		for _, to := range [...]breaker.State{breaker.Closed, breaker.HalfOpen, breaker.Open} {

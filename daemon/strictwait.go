@@ -18,37 +18,26 @@ func wake(c *replica.StrictCall) {
 	notify(c.Tag.(*waiter).woken)
 }
 
-// answered wakes the calls for which a shard had the last answer.
-func (s *strict) answered(tickets []uint64, shard int) {
-	s.with(func(p *replica.Process) {
-		for _, t := range tickets {
-			if c := p.Waiters.Answered(t, shard); c != nil {
-				wake(c)
-			}
-		}
-	})
-}
-
 // wait decides a call that has to ask owners. See server.Engine.
 func (s *strict) wait(ctx context.Context, t attempt) error {
-	begin, w := s.now(), s.calls.Get().(*waiter)
-	w.Start(t.call)
+	begin := s.now()
+	s.start(&t)
 	decided := false
 	defer func() {
 		if !decided { // also for a panic: its requests must be canceled
-			s.abandon(&t, w)
+			s.abandon(&t)
 		}
-		s.end(w)
+		s.end(&t)
 	}()
-	for !s.round(s.engine.Now(), &t, w) {
+	for !s.engine.try(s.engine.Now(), &t) {
 		select {
-		case <-w.woken:
+		case <-t.waiter.woken:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 	decided = true
-	if s.observe != nil && w.Ticket() != 0 {
+	if s.observe != nil && t.waiter.Ticket() != 0 {
 		s.observe(s.now() - begin)
 	}
 	return nil
@@ -56,16 +45,22 @@ func (s *strict) wait(ctx context.Context, t attempt) error {
 
 // giveUp decides a call as if no owner answered.
 func (s *strict) giveUp(at node.Instant, t *attempt) {
-	w := s.calls.Get().(*waiter)
-	w.Start(t.call)
-	w.NoWait = true
-	defer s.end(w)
-	s.round(at, t, w)
+	s.start(t)
+	t.waiter.NoWait = true
+	defer s.end(t)
+	s.engine.try(at, t)
 }
 
-// end forgets a call.
-func (s *strict) end(w *waiter) {
-	s.with(func(p *replica.Process) {
+// start gives a call a waiter.
+func (s *strict) start(t *attempt) {
+	t.waiter = s.calls.Get().(*waiter)
+	t.waiter.Start(t.call)
+}
+
+// end takes the waiter of a call back.
+func (s *strict) end(t *attempt) {
+	w := t.waiter
+	s.With(func(p *replica.Process) {
 		p.Waiters.End(&w.StrictCall)
 		w.drain()
 	})
@@ -80,67 +75,47 @@ func (w *waiter) drain() {
 	}
 }
 
-// round decides a call, or requests leases for it and returns false.
-func (s *strict) round(at node.Instant, t *attempt, w *waiter) bool {
-	var after afterUnlock
-	decided := s.roundLocked(at, t, w, &after)
-	s.engine.perform(&after)
-	if decided && s.engine.sampled != nil {
-		s.engine.noteSampled(t)
-	}
-	return decided
-}
-
-func (s *strict) roundLocked(at node.Instant, t *attempt, w *waiter, after *afterUnlock) bool {
-	e := s.engine
-	e.lock(t.touched)
-	defer e.unlock(t.touched)
-	for {
-		e.probe(at, t)
-		var do replica.Action
-		var shards uint64
-		s.with(func(p *replica.Process) {
-			if do, shards = p.Waiters.Next(at.Mono, &w.StrictCall); do == replica.Request {
-				w.drain()
-			}
-		})
-		switch do {
-		case replica.Charge:
-			e.charge(at, t, after)
-			s.cancel(at, t, w, after)
-			return true
-		case replica.Request:
-			each(shards, func(i int) {
-				n := e.shards[i].node
-				n.RequestLease(at, t.hits, t.call.Statuses, w.Ticket())
-				after.collect(at, s, i, n)
-			})
-			s.with(func(p *replica.Process) { p.Waiters.Requested(at.Mono, &w.StrictCall) })
-			return false
+// next returns how a call goes on whose shards, which are locked, have probed
+// it. When the call waits for leases, next requests them.
+func (s *strict) next(at node.Instant, t *attempt, after *afterUnlock) replica.Action {
+	var do replica.Action
+	var shards uint64
+	w := t.waiter
+	s.With(func(p *replica.Process) {
+		if do, shards = p.Waiters.Next(at.Mono, &w.StrictCall); do == replica.Request {
+			w.drain()
 		}
+	})
+	if do == replica.Request {
+		each(shards, func(i int) {
+			n := s.engine.shards[i].node
+			n.RequestLease(at, t.hits, t.call.Statuses, w.Ticket())
+			after.collect(at, s, i, n)
+		})
+		s.With(func(p *replica.Process) { p.Waiters.Requested(at.Mono, &w.StrictCall) })
 	}
+	return do
 }
 
 // abandon ends a call whose caller is gone before it was decided.
-func (s *strict) abandon(t *attempt, w *waiter) {
+func (s *strict) abandon(t *attempt) {
 	at := s.engine.Now()
-	s.with(func(p *replica.Process) { p.Waiters.Abandon(at.Mono, &w.StrictCall) })
+	s.With(func(p *replica.Process) { p.Waiters.Abandon(at.Mono, &t.waiter.StrictCall) })
 	var after afterUnlock
 	s.engine.lock(t.touched)
-	s.cancel(at, t, w, &after)
+	each(t.touched, func(i int) {
+		n := s.engine.shards[i].node
+		t.waiter.cancel(at, n, t.hits)
+		after.collect(at, s, i, n)
+	})
 	s.engine.unlock(t.touched)
 	s.engine.perform(&after)
 }
 
-// cancel frees the rights that the shards of a call, which are locked, set
-// aside for it and did not charge.
-func (s *strict) cancel(at node.Instant, t *attempt, w *waiter, after *afterUnlock) {
-	if w.Ticket() == 0 {
-		return
+// cancel frees the rights that a shard, which is locked, set aside for the call
+// and did not charge.
+func (w *waiter) cancel(at node.Instant, n *node.Node, hits []node.Hit) {
+	if w.Ticket() != 0 {
+		n.CancelLease(at, hits, w.Ticket())
 	}
-	each(t.touched, func(i int) {
-		n := s.engine.shards[i].node
-		n.CancelLease(at, t.hits, w.Ticket())
-		after.collect(at, s, i, n)
-	})
 }

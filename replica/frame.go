@@ -86,33 +86,6 @@ func reasonOf(err error) string {
 	return "format"
 }
 
-// Receiver is the parts of a process that receive messages.
-type Receiver interface {
-	// StepCounts merges the counts of a peer's shard.
-	StepCounts(m *gossip.Message) error
-	// StepRights hands a message to the rights agent.
-	StepRights(m *agent.Message) error
-	// StepStrict hands a message to its Recipients, and routes their answers.
-	StepStrict(m *sticky.Message) error
-}
-
-// Deliver hands the messages of a frame to the parts of the process, up to the
-// first error.
-func (in *Inbound) Deliver(to Receiver) error {
-	switch {
-	case in.Rights != nil:
-		return to.StepRights(in.Rights)
-	case in.Strict != nil:
-		return to.StepStrict(in.Strict)
-	}
-	for i := range in.Counts {
-		if err := to.StepCounts(&in.Counts[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // CountFrames encodes the counts that shards send, which it sorts: messages to
 // one peer share a frame if they fit. buffer returns memory for a frame, or
 // nil. send gets each frame and its messages; the frame is nil for a message

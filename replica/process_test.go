@@ -149,46 +149,6 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestRoute lets the parts of a process answer each other a bounded number of
-// times.
-func TestRoute(t *testing.T) {
-	var taken []int
-	var posted []crdt.Incarnation
-	take := func(m *sticky.Message) []sticky.Message {
-		n := int(m.Number)
-		taken = append(taken, n)
-		return []sticky.Message{{To: 1, Number: m.Number + 1}, {To: crdt.Incarnation(10 + n)}}
-	}
-	Route(1, []sticky.Message{{To: 2}, {To: 1}}, take, func(m sticky.Message) { posted = append(posted, m.To) })
-	if fmt.Sprintf("%v %d", taken, posted) != "[0 1 2 3] [2 10 11 12]" {
-		t.Errorf("taken %v, posted %v", taken, posted)
-	}
-}
-
-// TestRecipients finds the shards and the acceptor of each kind of item.
-func TestRecipients(t *testing.T) {
-	key := crdt.Key{Hi: 1 << 63}
-	for name, c := range map[string]struct {
-		m        sticky.Message
-		shards   bool
-		acceptor bool
-	}{
-		"nothing":           {},
-		"requests":          {m: sticky.Message{Requests: []sticky.LeaseRequest{{Key: key}}}, shards: true},
-		"grants":            {m: sticky.Message{Grants: []sticky.LeaseGrant{{Key: key}}}, shards: true},
-		"accepted":          {m: sticky.Message{Accepted: []sticky.Accepted{{Key: key}}}, shards: true},
-		"accepts":           {m: sticky.Message{Accepts: make([]sticky.Accept, 1)}, acceptor: true},
-		"snapshot requests": {m: sticky.Message{SnapshotRequests: make([]sticky.SnapshotRequest, 1)}, acceptor: true},
-		"snapshot chunks":   {m: sticky.Message{SnapshotChunks: make([]sticky.SnapshotChunk, 1)}, acceptor: true},
-		"layouts":           {m: sticky.Message{Layouts: make([]route.Layout, 1)}, acceptor: true},
-	} {
-		set, acceptor := Recipients(&c.m, 2)
-		if (set != 0) != c.shards || acceptor != c.acceptor {
-			t.Errorf("%s: shards %b, acceptor %v", name, set, acceptor)
-		}
-	}
-}
-
 // TestAdmit rejects messages for other processes, and drops those that arrive
 // before the peers are known.
 func TestAdmit(t *testing.T) {
@@ -206,22 +166,6 @@ func TestAdmit(t *testing.T) {
 		t.Errorf("for another process: %v, %v", ok, err)
 	}
 }
-
-// inbox counts the messages that it receives, up to its limit.
-type inbox struct{ counts, rights, strict, limit int }
-
-var errInbox = errors.New("full")
-
-func (b *inbox) StepCounts(*gossip.Message) error {
-	if b.counts == b.limit {
-		return errInbox
-	}
-	b.counts++
-	return nil
-}
-
-func (b *inbox) StepRights(*agent.Message) error  { b.rights++; return nil }
-func (b *inbox) StepStrict(*sticky.Message) error { b.strict++; return errInbox }
 
 // countsOf returns messages of shards to peers, each with cells.
 func countsOf(cells int, to ...crdt.Incarnation) []gossip.Message {
@@ -277,14 +221,19 @@ func TestFrames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, frame := range [][]byte{rights, strict} {
+	e := &echo{Process: New(Config{Self: 1, Shards: 1})}
+	e.Reach.Peers(0, nil)
+	b.strict = e
+	for i, frame := range [][]byte{rights, strict} {
 		if in, err = Decode(7, frame); err != nil {
 			t.Fatal(err)
 		}
-		_ = in.Deliver(&b)
+		if err := in.Deliver(&b); (err != nil) != (i == 0) {
+			t.Errorf("frame %d: %v", i, err)
+		}
 	}
-	if b.rights != 1 || b.strict != 1 {
-		t.Errorf("delivered %+v", b)
+	if b.rights != 1 || len(e.taken) == 0 {
+		t.Errorf("delivered %+v, strict %v", b, e.taken)
 	}
 
 	for _, frame := range [][]byte{frames[0], rights, strict} {

@@ -8,14 +8,8 @@ import (
 	"github.com/georld/rld/node"
 )
 
-const (
-	// maxRounds bounds how often a call requests leases: from the owner, from
-	// the owner of the regional reserve, and from each again when a window
-	// ended meanwhile.
-	maxRounds = 8
-	// noOwner is node.Hit.Failed when no owner is left to ask.
-	noOwner = 2
-)
+// noOwner is node.Hit.Failed when no owner is left to ask.
+const noOwner = 2
 
 // Action is the next step of a driver with a call that it has probed.
 type Action uint8
@@ -68,58 +62,6 @@ func (c *StrictCall) Start(call *node.Call) { c.call = call }
 // Ticket returns the number of the call in requests, 0 before its first one.
 func (c *StrictCall) Ticket() uint64 { return c.ticket }
 
-// Next decides how a call goes on that was just probed at the nodes of all its
-// shards, and returns the shards of a Request as a bit set. The caller holds
-// the locks of the shards until it has done what Next returned.
-func (w *Waiters) Next(at time.Duration, c *StrictCall) (Action, uint64) {
-	if c.asked {
-		c.asked = false
-		w.settle(at, c)
-		if c.late && c.failAll() {
-			return Probe, 0
-		}
-	}
-	switch {
-	case !Waits(c.call):
-		return Charge, 0
-	case c.NoWait || c.ticket == 0 && !w.add(c) || c.rounds >= maxRounds:
-		c.giveUp()
-		return Probe, 0
-	}
-	c.rounds++
-	return Request, w.expect(at, c)
-}
-
-// Requested notes that the leases are requested which Next wanted. The breakers
-// learn of it only now: a request must find the path that its call was let
-// through on.
-func (w *Waiters) Requested(at time.Duration, c *StrictCall) {
-	c.asked = true
-	for i := range c.call.Statuses {
-		st, a := &c.call.Statuses[i], &c.attempts[i]
-		if !st.Wait || a.owner == st.Owner && !a.settled {
-			continue
-		}
-		beside := !c.waitsFor(st.Owner) && !w.reach.claim(at, st.Owner)
-		*a = attempt{owner: st.Owner, reserve: unreached(st), settled: beside}
-	}
-}
-
-// Abandon notes that the caller of a call is gone before it was decided. An
-// owner that had a good part of its time has failed: callers that are less
-// patient than this process must not keep it from finding out. The driver
-// cancels the ticket at the nodes and calls End.
-func (w *Waiters) Abandon(at time.Duration, c *StrictCall) {
-	if at-c.from < (c.until-c.from)/3 {
-		return
-	}
-	for i := range c.attempts {
-		if a := &c.attempts[i]; a.owner != 0 && !a.settled {
-			w.done(at, c, a.owner, false)
-		}
-	}
-}
-
 // Waits reports whether a call was probed that is allowed only if owners grant
 // leases.
 func Waits(call *node.Call) bool {
@@ -132,28 +74,6 @@ func Waits(call *node.Call) bool {
 		}
 	}
 	return false
-}
-
-// settle reports the outcome of the attempts of a call to the breakers.
-func (w *Waiters) settle(at time.Duration, c *StrictCall) {
-	for i := range c.attempts {
-		a, st := &c.attempts[i], &c.call.Statuses[i]
-		if a.owner == 0 || a.settled || st.Wait && st.Owner == a.owner && !c.late {
-			continue // nothing to report, or the owner is asked once more
-		}
-		failed := st.Wait || st.Gate == node.FailureGate || !a.reserve && unreached(st)
-		w.done(at, c, a.owner, !failed)
-	}
-}
-
-// done settles all attempts of a call at one owner.
-func (w *Waiters) done(at time.Duration, c *StrictCall, owner crdt.Incarnation, ok bool) {
-	for i := range c.attempts {
-		if a := &c.attempts[i]; a.owner == owner {
-			a.settled = true
-		}
-	}
-	w.reach.done(at, owner, ok)
 }
 
 // failAll leaves the descriptors that wait one owner less. The next one has a

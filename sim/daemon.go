@@ -52,6 +52,7 @@ type Daemon struct {
 	usedWindow int64               // the latest of which a process of it held anything, Unix ms
 
 	process  *replica.Process      // nil when no key has an owner
+	parts    *parts                // what serves strict keys
 	acceptor *replica.AcceptorLoop // likewise
 	votedAs  string                // the name of the process before that had an acceptor
 	suspects []bool                // daemons that it considers dead, nil for none
@@ -94,6 +95,7 @@ func (w *World) start(d *Daemon) error {
 	if err != nil {
 		return err
 	}
+	d.parts = &parts{w, d}
 	if err = d.openAcceptor(w); err != nil {
 		return err
 	}
@@ -104,7 +106,7 @@ func (w *World) start(d *Daemon) error {
 		cfg := w.nodeConfig(d, s)
 		cfg.Allotments = rights
 		if w.owners {
-			cfg.Owners, cfg.Strict = &owners{w, d}, w.cfg.ownersConfig()
+			cfg.Owners, cfg.Strict = d.parts, w.cfg.ownersConfig()
 		}
 		n, err := node.New(cfg, rng)
 		if err != nil {

@@ -53,7 +53,7 @@ func (w *World) drain(d *Daemon, touched uint64) {
 			strict = append(strict, d.collect(w, s)...)
 		}
 	}
-	d.route(w, strict)
+	replica.Route(strict, d.parts)
 }
 
 // sleep schedules the next wake of a daemon, unless an earlier one is scheduled
@@ -177,17 +177,12 @@ func (r *receiver) StepRights(m *agent.Message) error {
 	return err
 }
 
-// StepStrict implements replica.Receiver.
-func (r *receiver) StepStrict(m *sticky.Message) error {
-	w, d := r.world, r.daemon
-	if !w.owners {
+// Strict implements replica.Receiver.
+func (r *receiver) Strict() replica.Parts {
+	if !r.world.owners {
 		return nil
 	}
-	ok, err := d.process.Reach.Routes().Admit(m)
-	if ok {
-		d.route(w, w.steps.strict(d, m))
-	}
-	return err
+	return r.daemon.parts
 }
 
 // stepped passes an input of a daemon to the auditors.

@@ -15,23 +15,62 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// owners is the lease.Owners of a process.
-type owners struct {
+// parts is what serves strict keys in a process: its nodes, its acceptor and
+// its machine.
+type parts struct {
 	world  *World
 	daemon *Daemon
 }
 
-var _ lease.Owners = (*owners)(nil)
+var (
+	_ lease.Owners  = (*parts)(nil)
+	_ replica.Parts = (*parts)(nil)
+)
 
 // Routing implements lease.Owners.
-func (o *owners) Routing() *route.Routing { return o.daemon.acceptor.Acceptor.Routing() }
+func (p *parts) Routing() *route.Routing { return p.daemon.acceptor.Acceptor.Routing() }
 
 // Reach implements lease.Owners.
-func (o *owners) Reach(of crdt.Incarnation) (time.Duration, bool) {
-	return o.daemon.process.Reach.Routes().Reach(o.mono, of)
+func (p *parts) Reach(of crdt.Incarnation) (time.Duration, bool) {
+	return p.Routes().Reach(p.mono, of)
 }
 
-func (o *owners) mono() time.Duration { return o.world.now - o.daemon.started }
+func (p *parts) mono() time.Duration { return p.world.now - p.daemon.started }
+
+// Routes implements replica.Parts.
+func (p *parts) Routes() *replica.Routes { return p.daemon.process.Reach.Routes() }
+
+// With implements replica.Parts.
+func (p *parts) With(do func(*replica.Process)) { do(p.daemon.process) }
+
+// StepStrict implements replica.Parts.
+func (p *parts) StepStrict(m *sticky.Message) []sticky.Message {
+	return p.world.steps.strict(p.daemon, m)
+}
+
+// Flush implements replica.Parts. Messages to an unknown address or to an
+// earlier process of the daemon itself are lost.
+func (p *parts) Flush(to crdt.Incarnation) {
+	w, d := p.world, p.daemon
+	at, o := d.Instant(w.now).Mono, d.process.Outbox
+	i, known := w.membership.byAddress[to]
+	for m, ok := o.Next(at, to); ok; m, ok = o.Next(at, to) {
+		frame, err := wire.EncodeStrict(w.network.buffer(), &m)
+		is := &w.membership.all[i]
+		lost := !known || is.daemon == d.Index
+		sent := err == nil && (lost || w.network.room(w.now, d.Index, is.daemon))
+		o.Done(at, &m, sent, err)
+		switch {
+		case err != nil:
+			w.network.traffic.Unsendable++
+		case sent && !lost:
+			w.network.traffic.Strict++
+			w.network.traffic.StrictBytes += uint64(len(frame))
+			w.strict.sent(w.now, is.daemon, &m)
+			w.network.send(w, d.Index, is.daemon, is.name, frame)
+		}
+	}
+}
 
 // openAcceptor recovers the acceptor of a process that starts, where keys have
 // owners.
@@ -90,7 +129,7 @@ func (d *Daemon) turnProcess(w *World) {
 		w.goOn(c.Tag.(*pendingCall))
 	}
 	for _, to := range r.Flush {
-		d.flush(w, to)
+		d.parts.Flush(to)
 	}
 	if r.Measure {
 		d.process.Reach.Measure(d.Nodes[0].Links(at))
@@ -115,7 +154,7 @@ func (d *Daemon) serveAcceptor(w *World, r quorum.Ready) {
 	}
 	d.wakes[len(d.Nodes)+acceptorWake] = r.Wake
 	d.said(w, r.Messages)
-	d.route(w, r.Messages)
+	replica.Route(r.Messages, d.parts)
 	if len(r.Store) > 0 {
 		w.steps.writeLog(d, replica.Records(r.Store))
 	}
@@ -139,40 +178,6 @@ func (d *Daemon) collect(w *World, shard int) []sticky.Message {
 func (d *Daemon) said(w *World, out []sticky.Message) {
 	for i := range out {
 		w.auditors.sent(d, &out[i])
-	}
-}
-
-// route sends the messages of a process about strict keys on their way.
-func (d *Daemon) route(w *World, out []sticky.Message) {
-	replica.Route(d.incarnations[0], out, func(m *sticky.Message) []sticky.Message {
-		return w.steps.strict(d, m)
-	}, func(m sticky.Message) {
-		if d.process.Outbox.Post(m) {
-			d.flush(w, m.To)
-		}
-	})
-}
-
-// flush sends the messages that wait for a peer. Those to an unknown address or
-// to an earlier process of the daemon itself are lost.
-func (d *Daemon) flush(w *World, to crdt.Incarnation) {
-	at, o := d.Instant(w.now).Mono, d.process.Outbox
-	i, known := w.membership.byAddress[to]
-	for m, ok := o.Next(at, to); ok; m, ok = o.Next(at, to) {
-		frame, err := wire.EncodeStrict(w.network.buffer(), &m)
-		is := &w.membership.all[i]
-		lost := !known || is.daemon == d.Index
-		sent := err == nil && (lost || w.network.room(w.now, d.Index, is.daemon))
-		o.Done(at, &m, sent, err)
-		switch {
-		case err != nil:
-			w.network.traffic.Unsendable++
-		case sent && !lost:
-			w.network.traffic.Strict++
-			w.network.traffic.StrictBytes += uint64(len(frame))
-			w.strict.sent(w.now, is.daemon, &m)
-			w.network.send(w, d.Index, is.daemon, is.name, frame)
-		}
 	}
 }
 
