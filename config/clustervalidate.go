@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/georld/rld/rules"
 )
@@ -25,7 +24,6 @@ const newSecret = "head -c 32 /dev/urandom | base64 > secret"
 
 func (v *validator) cluster(c *Config) {
 	if c.Region == "" {
-		v.alone(c)
 		return
 	}
 	v.named("region", c.Region)
@@ -37,30 +35,9 @@ func (v *validator) cluster(c *Config) {
 	v.tls(c.Peer.TLS)
 	v.advertised("swim.addr", c.Swim.Addr, "swim.advertise", c.Swim.Advertise)
 	v.seeds(c.Swim.Seeds)
-	v.between("swim.rejoin", c.Swim.Rejoin, 100*time.Millisecond, 10*time.Minute)
 	v.regions(c)
-	g := &c.Gossip
-	v.between("gossip.interval", g.Interval, 10*time.Millisecond, 10*time.Second)
-	v.between("gossip.wan_interval", g.WANInterval, 10*time.Millisecond, time.Minute)
-	v.between("gossip.quiet", g.Quiet, 0, time.Minute)
-	// The engine replaces 0 by its default.
-	v.between("gossip.ready_within", g.ReadyWithin, time.Millisecond, time.Minute)
 	v.rights(&c.Rights)
-	v.strict(c)
-	v.number("hot_key.threshold", c.HotKey.Threshold, 0, maxHotKey)
-}
-
-// alone rejects settings without effect in a daemon without a region: their
-// author expects the daemon to be part of a cluster.
-func (v *validator) alone(c *Config) {
-	mine, none := *c, Default()
-	usual := clusterFields(&none)
-	for i, f := range clusterFields(&mine) {
-		if inCluster(f.name) && f.get() != usual[i].get() {
-			v.fault(f.name, "has no effect without a region: give --region (RLD_REGION) for a daemon of a cluster, "+
-				"or leave this out")
-		}
-	}
+	v.replicas(c.Strict.Replicas, &c.Rights)
 }
 
 // inCluster reports whether a setting has no effect for a daemon alone.

@@ -3,6 +3,7 @@ package config
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // Field describes one setting, for lists and command lines.
@@ -93,9 +94,9 @@ func listenerFields(c *Config) []field {
 			"listening address of gRPC (Envoy RLS, native API, health); port 0 takes a free one"),
 		set("grpc.uds", path(&c.GRPC.UDS, "no unix socket"),
 			"path of a unix socket to serve gRPC on as well"),
-		set("grpc.max_connection_age", duration(&c.GRPC.MaxConnectionAge),
+		set("grpc.max_connection_age", orZero(between(&c.GRPC.MaxConnectionAge, time.Second, noBound)),
 			"age at which a gRPC connection is closed gracefully, 1s or more; 0 disables this"),
-		set("grpc.max_connection_age_grace", duration(&c.GRPC.MaxConnectionAgeGrace),
+		set("grpc.max_connection_age_grace", between(&c.GRPC.MaxConnectionAgeGrace, time.Second, noBound),
 			"time for the calls of such a connection to end, 1s or more"),
 		set("http.addr", text(&c.HTTP.Addr, "host:port"),
 			"listening address of HTTP (/v1/check, /json, /healthcheck); port 0 takes a free one"),
@@ -118,7 +119,7 @@ func limitFields(c *Config) []field {
 			"file or folder of limits; the embedded examples without it").flagged("limits"),
 		set("limits.names", choice(&c.Limits.Names, NamesYAML, NamesVisible, NamesAll),
 			"files of that folder to read: yaml, visible (all but dotfiles) or all"),
-		set("limits.poll", duration(&c.Limits.Poll),
+		set("limits.poll", between(&c.Limits.Poll, 100*time.Millisecond, time.Hour),
 			"time between two checks of the limits for changes, 100ms to 1h"),
 		set("limits.merge_domains", boolean(&c.Limits.MergeDomains),
 			"allow rules of one domain in several files").flagged("merge-domains"),
@@ -177,19 +178,19 @@ func clusterFields(c *Config) []field {
 			"address of the membership for other daemons"),
 		set("swim.seeds", addresses(&c.Swim.Seeds),
 			"daemons of the region to join, separated by commas, at most 256; a DNS name means all its addresses"),
-		set("swim.rejoin", duration(&c.Swim.Rejoin),
+		set("swim.rejoin", between(&c.Swim.Rejoin, 100*time.Millisecond, 10*time.Minute),
 			"time between two attempts to reach lost seeds and members, 100ms to 10m"),
 		set("swim.keys_file", path(&c.Swim.KeysFile, "a key made from the cluster's secret"),
 			"file with the keys of the membership, in base64, one a line; the first encrypts"),
 		set("regions", regionMap(&c.Regions),
 			"regions of the cluster, each with peers and weight, at most 64"),
-		set("gossip.interval", duration(&c.Gossip.Interval),
+		set("gossip.interval", between(&c.Gossip.Interval, 10*time.Millisecond, 10*time.Second),
 			"time between two messages to a daemon of the region, 10ms to 10s"),
-		set("gossip.wan_interval", duration(&c.Gossip.WANInterval),
+		set("gossip.wan_interval", between(&c.Gossip.WANInterval, 10*time.Millisecond, time.Minute),
 			"time between two messages to a daemon of another region, 10ms to 1m"),
-		set("gossip.quiet", duration(&c.Gossip.Quiet),
+		set("gossip.quiet", between(&c.Gossip.Quiet, 0, time.Minute),
 			"how long counts far from their limits may wait, up to 1m; 0 for no longer than the interval"),
-		set("gossip.ready_within", duration(&c.Gossip.ReadyWithin),
+		set("gossip.ready_within", between(&c.Gossip.ReadyWithin, time.Millisecond, time.Minute),
 			"how long a new daemon waits for the others of its region before it is ready, 1ms to 1m"),
 	}, slices.Concat(rightsFields(c), strictFields(c))...)
 }
@@ -206,7 +207,7 @@ func rightsFields(c *Config) []field {
 			"time after which others take over the rights of an unreachable daemon, 5s to 1h, or off"),
 		set("rights.region_horizon", horizon(&c.Rights.RegionHorizon),
 			"the same for a region: only off, since an unreachable region keeps its share"),
-		set("rights.period", duration(&c.Rights.Period),
+		set("rights.period", between(&c.Rights.Period, 5*time.Second, 10*time.Minute),
 			"time between two adjustments of the regions' shares to demand, 5s to 10m"),
 	}
 }
@@ -216,40 +217,40 @@ func strictFields(c *Config) []field {
 	return []field{
 		set("strict.replicas", names(&s.Replicas),
 			"strict voters of the region, which store the consumption of strict keys; the first three of rights.daemons without it"),
-		set("strict.headroom", whole(&s.Headroom),
+		set("strict.headroom", number(&s.Headroom, 1, 10_000),
 			"hits of a key that the voters store in advance, 1 to 10000; a failover may lose as many"),
-		set("strict.prefetch", whole(&s.Prefetch),
+		set("strict.prefetch", number(&s.Prefetch, 0, 1_000),
 			"hits to lease ahead per strict key, up to 1000; 0 disables this"),
-		set("strict.forward_timeout", duration(&s.ForwardTimeout),
+		set("strict.forward_timeout", between(&s.ForwardTimeout, 5*time.Millisecond, 5*time.Second),
 			"how long a call waits for an owner in its region, 5ms to 5s"),
-		set("strict.forward_margin", duration(&s.ForwardMargin),
+		set("strict.forward_margin", between(&s.ForwardMargin, 5*time.Millisecond, 5*time.Second),
 			"how long beyond the round trip a call waits for an owner in another region, 5ms to 5s"),
 		set("strict.breaker.errors", ratio(&s.Breaker.Errors),
 			"part of failed lease requests that opens the circuit breaker of an owner, up to 1"),
-		set("strict.breaker.window", duration(&s.Breaker.Window),
+		set("strict.breaker.window", between(&s.Breaker.Window, time.Second, 10*time.Minute),
 			"time over which the circuit breaker counts, 1s to 10m"),
-		set("strict.breaker.calls", whole(&s.Breaker.Calls),
+		set("strict.breaker.calls", number(&s.Breaker.Calls, 1, 1_000_000),
 			"lease requests in that time below which the circuit breaker stays closed, 1 to 1000000"),
-		set("strict.breaker.open", duration(&s.Breaker.Open),
+		set("strict.breaker.open", between(&s.Breaker.Open, time.Second, time.Hour),
 			"time until an open circuit breaker tries one request, 1s to 1h"),
-		set("hot_key.threshold", whole(&c.HotKey.Threshold),
+		set("hot_key.threshold", number(&c.HotKey.Threshold, 0, 1_000_000_000),
 			"hits a second that make a key hot: larger leases, counts sent at once; 0 disables this"),
 	}
 }
 
 func processFields(c *Config) []field {
 	return []field{
-		set("max_keys", whole(&c.MaxKeys),
+		set("max_keys", number(&c.MaxKeys, 1, 100_000_000),
 			"live keys that are tracked, 1 to 100000000; further ones share overflow counters"),
 		set("shards", whole(&c.Shards),
 			"parts of the keys, each with its own lock, a power of two up to 64; 0 derives it from max_keys"),
-		set("clock.max_offset", duration(&c.Clock.MaxOffset),
+		set("clock.max_offset", between(&c.Clock.MaxOffset, time.Millisecond, 10*time.Second),
 			"how far ahead the clock of another daemon may be, 1ms to 10s"),
 		set("log.level", choice(&c.Log.Level, LevelDebug, LevelInfo, LevelWarn, LevelError),
 			"lowest severity to log: debug, info, warn or error"),
 		set("log.format", choice(&c.Log.Format, FormatText, FormatJSON),
 			"format of a log line: text or json"),
-		set("drain", duration(&c.Drain),
+		set("drain", between(&c.Drain, 0, 10*time.Minute),
 			"how long a stopping daemon waits for running calls, up to 10m"),
 	}
 }

@@ -89,7 +89,6 @@ func (v *validator) rights(r *Rights) {
 			"and rld region retire NAME gives the share of a dead one to the others",
 			shortDuration(r.RegionHorizon))
 	}
-	v.between("rights.period", r.Period, 5*time.Second, 10*time.Minute)
 }
 
 // daemons checks the names of the first daemons.

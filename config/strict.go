@@ -56,15 +56,8 @@ type HotKey struct {
 	Threshold int
 }
 
-// Bounds on the settings of strict keys.
-const (
-	// fewReplicas is the number of strict voters unless they are named.
-	fewReplicas     = 3
-	maxHeadroom     = 10_000
-	maxPrefetch     = 1_000
-	maxBreakerCalls = 1_000_000
-	maxHotKey       = 1_000_000_000
-)
+// fewReplicas is the number of strict voters unless they are named.
+const fewReplicas = 3
 
 func defaultStrict() Strict {
 	return Strict{
@@ -90,22 +83,6 @@ func (c *Config) StrictReplicas() []string {
 	}
 	slices.Sort(out)
 	return out
-}
-
-func (v *validator) strict(c *Config) {
-	s := &c.Strict
-	v.replicas(s.Replicas, &c.Rights)
-	v.number("strict.headroom", s.Headroom, 1, maxHeadroom)
-	v.number("strict.prefetch", s.Prefetch, 0, maxPrefetch)
-	v.between("strict.forward_timeout", s.ForwardTimeout, 5*time.Millisecond, 5*time.Second)
-	v.between("strict.forward_margin", s.ForwardMargin, 5*time.Millisecond, 5*time.Second)
-	b := &s.Breaker
-	if b.Errors == 0 || b.Errors > rules.Whole {
-		v.fault("strict.breaker.errors", "%s is out of range: above 0 and at most 1", shortRatio(b.Errors))
-	}
-	v.between("strict.breaker.window", b.Window, time.Second, 10*time.Minute)
-	v.number("strict.breaker.calls", b.Calls, 1, maxBreakerCalls)
-	v.between("strict.breaker.open", b.Open, time.Second, time.Hour)
 }
 
 // replicas checks the names of the strict voters.

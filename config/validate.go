@@ -7,14 +7,10 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
-
-	"github.com/georld/rld/rules"
 )
 
 // Bounds of settings.
 const (
-	maxMaxKeys   = 100_000_000
 	maxShards    = 64
 	maxSocketLen = 107 // bytes of a unix socket's path
 )
@@ -22,12 +18,14 @@ const (
 // Validate returns Faults with every invalid field, or nil.
 func (c *Config) Validate() error {
 	var v validator
+	v.settings(c)
 	v.listeners(c)
 	v.http(&c.HTTP)
-	v.limits(&c.Limits)
 	v.rls(&c.RLS)
 	v.cluster(c)
-	v.process(c)
+	if c.Shards < 0 || c.Shards > maxShards || c.Shards&(c.Shards-1) != 0 {
+		v.fault("shards", "%d is neither 0 nor a power of two up to %d", c.Shards, maxShards)
+	}
 	if len(v.faults) == 0 {
 		return nil
 	}
@@ -98,6 +96,28 @@ func (v *validator) faultFor(field, needs, format string, args ...any) {
 	v.faults[len(v.faults)-1].needs = needs
 }
 
+// settings checks each setting by itself. For a daemon alone it rejects those
+// without effect: their author expects the daemon to be part of a cluster.
+func (v *validator) settings(c *Config) {
+	mine, none := *c, Default()
+	usual := fields(&none)
+	for i, f := range fields(&mine) {
+		problem := ""
+		switch {
+		case c.Region == "" && inCluster(f.name):
+			if f.get() != usual[i].get() {
+				problem = "has no effect without a region: give --region (RLD_REGION) for a daemon of a cluster, " +
+					"or leave this out"
+			}
+		case f.check != nil:
+			problem = f.check()
+		}
+		if problem != "" {
+			v.fault(f.name, "%s", problem)
+		}
+	}
+}
+
 func (v *validator) listeners(c *Config) {
 	taken := make(map[string]string)
 	for _, l := range c.listeners() {
@@ -115,14 +135,9 @@ func (v *validator) listeners(c *Config) {
 		}
 		taken[l.addr] = l.field
 	}
-	g := &c.GRPC
-	if len(g.UDS) > maxSocketLen || strings.ContainsRune(g.UDS, 0) {
+	if uds := c.GRPC.UDS; len(uds) > maxSocketLen || strings.ContainsRune(uds, 0) {
 		v.fault("grpc.uds", "is not the path of a unix socket: at most %d bytes, none of them 0", maxSocketLen)
 	}
-	if g.MaxConnectionAge != 0 {
-		v.between("grpc.max_connection_age", g.MaxConnectionAge, time.Second, 0)
-	}
-	v.between("grpc.max_connection_age_grace", g.MaxConnectionAgeGrace, time.Second, 0)
 }
 
 // splitAddr splits host:port. The error names a correct form.
@@ -144,35 +159,7 @@ func checkPort(port string) error {
 	return nil
 }
 
-// between checks a duration; most 0 means no upper bound.
-func (v *validator) between(field string, d, least, most time.Duration) {
-	switch {
-	case most == 0 && d < least:
-		v.fault(field, "%s is too short: %s or more", shortDuration(d), shortDuration(least))
-	case most != 0 && (d < least || d > most):
-		v.fault(field, "%s is out of range: %s to %s",
-			shortDuration(d), shortDuration(least), shortDuration(most))
-	}
-}
-
-func (v *validator) number(field string, n, least, most int) {
-	if n < least || n > most {
-		v.fault(field, "%d is out of range: %d to %d", n, least, most)
-	}
-}
-
-// oneOf checks a word that no source has parsed.
-func oneOf[T ~string](v *validator, field string, got T, allowed ...T) {
-	for _, a := range allowed {
-		if got == a {
-			return
-		}
-	}
-	v.fault(field, "%q is none of %s", string(got), words(allowed))
-}
-
 func (v *validator) http(h *HTTP) {
-	oneOf(v, "http.headers", h.Headers, HeadersStandard, HeadersLegacy)
 	if h.DocumentationURL != "" {
 		u, err := url.Parse(h.DocumentationURL)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -182,14 +169,6 @@ func (v *validator) http(h *HTTP) {
 	}
 	for _, err := range each(h.RateLimitAPI.Validate()) {
 		v.fault("http.rate_limit_api", "%s", err)
-	}
-}
-
-func (v *validator) limits(l *Limits) {
-	oneOf(v, "limits.names", l.Names, NamesYAML, NamesVisible, NamesAll)
-	v.between("limits.poll", l.Poll, 100*time.Millisecond, time.Hour)
-	if l.NearRatio == 0 || l.NearRatio > 100*rules.Percent {
-		v.fault("limits.near_limit_ratio", "%s is out of range: above 0 and at most 1", shortRatio(l.NearRatio))
 	}
 }
 
@@ -221,17 +200,6 @@ func fieldName(s string) bool {
 		}
 	}
 	return s != ""
-}
-
-func (v *validator) process(c *Config) {
-	v.number("max_keys", c.MaxKeys, 1, maxMaxKeys)
-	if c.Shards < 0 || c.Shards > maxShards || c.Shards&(c.Shards-1) != 0 {
-		v.fault("shards", "%d is neither 0 nor a power of two up to %d", c.Shards, maxShards)
-	}
-	v.between("clock.max_offset", c.Clock.MaxOffset, time.Millisecond, 10*time.Second)
-	oneOf(v, "log.level", c.Log.Level, LevelDebug, LevelInfo, LevelWarn, LevelError)
-	oneOf(v, "log.format", c.Log.Format, FormatText, FormatJSON)
-	v.between("drain", c.Drain, 0, 10*time.Minute)
 }
 
 // each returns the parts of a joined error.

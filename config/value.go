@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +22,9 @@ type value struct {
 	// form.
 	set func(text string) error
 	get func() string
+	// check returns the fault of a value out of range, "" for none; nil where
+	// every value of the type is valid.
+	check func() string
 	// without describes the effect of leaving the setting out. The empty text
 	// is then no value. It is "" for other settings.
 	without string
@@ -132,6 +136,18 @@ func whole(p *int) value {
 	}
 }
 
+// number is a whole number from least to most.
+func number(p *int, least, most int) value {
+	v := whole(p)
+	v.check = func() string {
+		if *p < least || *p > most {
+			return fmt.Sprintf("%d is out of range: %d to %d", *p, least, most)
+		}
+		return ""
+	}
+	return v
+}
+
 func duration(p *time.Duration) value {
 	return value{
 		kind: "duration",
@@ -145,6 +161,36 @@ func duration(p *time.Duration) value {
 		},
 		get: func() string { return shortDuration(*p) },
 	}
+}
+
+// noBound is the upper bound of a duration without one.
+const noBound = time.Duration(math.MaxInt64)
+
+// between is a duration from least to most.
+func between(p *time.Duration, least, most time.Duration) value {
+	v := duration(p)
+	v.check = func() string {
+		switch {
+		case *p >= least && *p <= most:
+			return ""
+		case most == noBound:
+			return fmt.Sprintf("%s is too short: %s or more", v.get(), shortDuration(least))
+		}
+		return fmt.Sprintf("%s is out of range: %s to %s", v.get(), shortDuration(least), shortDuration(most))
+	}
+	return v
+}
+
+// orZero returns a duration that may also be 0.
+func orZero(v value) value {
+	check := v.check
+	v.check = func() string {
+		if v.get() == shortDuration(0) {
+			return ""
+		}
+		return check()
+	}
+	return v
 }
 
 // shortDuration returns a duration without zero units: 24h, not 24h0m0s.
@@ -161,6 +207,7 @@ func shortDuration(d time.Duration) string {
 
 // choice is one of a few words, in any letter case.
 func choice[T ~string](p *T, allowed ...T) value {
+	none := func(s string) string { return fmt.Sprintf("%q is none of %s", s, words(allowed)) }
 	return value{
 		kind: "word",
 		set: func(s string) error {
@@ -170,9 +217,15 @@ func choice[T ~string](p *T, allowed ...T) value {
 					return nil
 				}
 			}
-			return fmt.Errorf("%q is none of %s", s, words(allowed))
+			return errors.New(none(s))
 		},
 		get: func() string { return string(*p) },
+		check: func() string {
+			if slices.Contains(allowed, *p) {
+				return ""
+			}
+			return none(string(*p))
+		},
 	}
 }
 
@@ -202,6 +255,12 @@ func ratio(p *rules.PPM) value {
 			return nil
 		},
 		get: func() string { return shortRatio(*p) },
+		check: func() string {
+			if *p == 0 || *p > rules.Whole {
+				return shortRatio(*p) + " is out of range: above 0 and at most 1"
+			}
+			return ""
+		},
 	}
 }
 
