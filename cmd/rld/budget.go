@@ -33,8 +33,8 @@ func newBudget(p process) *cobra.Command {
 }
 
 func newBudgetExplain(p process) *cobra.Command {
-	values := func(args []string) url.Values { return url.Values{"rule": args} }
-	return budgetQuery(values, explainText).command(p, &cobra.Command{
+	request := func(args []string) (url.Values, any, error) { return url.Values{"rule": args}, nil, nil }
+	return budgetQuery(request, explainText).command(p, &cobra.Command{
 		Use:   "explain RULE",
 		Short: "Say what the worst case of a rule is, why, and what changes it",
 		Long: "Say in three sentences what the worst case of a rule is, why, and which setting changes\n" +
@@ -49,8 +49,11 @@ func newBudgetExplain(p process) *cobra.Command {
 
 func newBudgetAdvise(p process) *cobra.Command {
 	target := "0.1%"
-	q := budgetQuery(func(args []string) url.Values {
-		return url.Values{"rule": args, "false_denials": {target}}
+	q := budgetQuery(func(args []string) (url.Values, any, error) {
+		if _, err := api.ParsePercent(target); err != nil {
+			return nil, nil, fmt.Errorf("--false-denials: %w", err)
+		}
+		return url.Values{"rule": args, "false_denials": {target}}, nil, nil
 	}, adviceText)
 	q.verdict = noAdvice
 	cmd := q.command(p, &cobra.Command{
@@ -62,30 +65,21 @@ func newBudgetAdvise(p process) *cobra.Command {
 			"when there is such a budget, 1 when there is none, 2 when there is no answer.",
 		Example: "  rld budget advise login --false-denials 0.1%",
 		Args:    oneRule,
-		PreRunE: func(*cobra.Command, []string) error {
-			if _, err := api.ParsePercent(target); err != nil {
-				return fmt.Errorf("--false-denials: %w", err)
-			}
-			return nil
-		},
 	})
 	cmd.Flags().StringVar(&target, "false-denials", target, "part of the hits that may be refused falsely")
 	return cmd
 }
 
-func oneRule(_ *cobra.Command, args []string) error {
-	if len(args) != 1 || strings.TrimSpace(args[0]) == "" {
-		return fmt.Errorf("%d rules given, want one, by the name of its limit or by its path", len(args))
-	}
-	return nil
-}
+var oneRule = one("rules", "one, by the name of its limit or by its path", "")
 
 // budgetQuery asks for rules.
-func budgetQuery(values func([]string) url.Values, text func(*api.BudgetAnswer) string) query[api.BudgetAnswer] {
+func budgetQuery(
+	request func([]string) (url.Values, any, error), text func(*api.BudgetAnswer) string,
+) query[api.BudgetAnswer] {
 	return query[api.BudgetAnswer]{
-		path:   "/v1/budget",
-		values: values,
-		lacks:  func(a *api.BudgetAnswer) string { return unless(a.Rules != nil, "list of rules") },
+		path:    "/v1/budget",
+		request: request,
+		lacks:   func(a *api.BudgetAnswer) string { return unless(a.Rules != nil, "list of rules") },
 		text: func(a *api.BudgetAnswer) string {
 			if a.Alone {
 				return alone + "It never admits more than a limit says.\n"

@@ -46,6 +46,9 @@ func newCheck(p process) *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			question, err := o.question(args)
+			if err == nil {
+				err = o.check()
+			}
 			if err != nil {
 				return err
 			}
@@ -56,12 +59,31 @@ func newCheck(p process) *cobra.Command {
 	f.StringVar(&o.addr, "addr", config.Default().GRPC.Addr,
 		"gRPC address of the daemon: host:port or unix:PATH")
 	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "how long to wait for the answer")
-	f.StringVar(&o.domain, "domain", "", "domain of the question (required)")
-	f.StringArrayVar(&o.descriptors, "descriptor", nil, "one more descriptor, KEY=VALUE,KEY=VALUE")
-	f.Var(&o.hits, "hits", "hits that each descriptor is charged")
+	o.addFlags(cmd, "hits that each descriptor is charged")
 	f.BoolVar(&o.peek, "peek", false, "charge nothing")
 	addFormFlag(f, &o.form, formTable, "answer")
 	return cmd
+}
+
+// addFlags adds the flags of the question.
+func (o *checkOptions) addFlags(cmd *cobra.Command, hits string) {
+	f := cmd.Flags()
+	f.StringVar(&o.domain, "domain", "", "domain of the question (required)")
+	f.StringArrayVar(&o.descriptors, "descriptor", nil, "one more descriptor, KEY=VALUE,KEY=VALUE")
+	f.Var(&o.hits, "hits", hits)
+}
+
+// check checks the flags beside the question. Its error is one of usage.
+func (o *checkOptions) check() error {
+	switch {
+	case o.hits == 0:
+		return errors.New("--hits 0 asks for nothing: use --peek to ask without a charge")
+	case o.timeout <= 0:
+		return fmt.Errorf("--timeout %s leaves no time: use 2s", o.timeout)
+	case !isAddr(o.addr):
+		return fmt.Errorf("%q is neither host:port nor unix:PATH", o.addr)
+	}
+	return nil
 }
 
 // question makes a request of the arguments. Its error is one of usage.
@@ -69,17 +91,8 @@ func (o *checkOptions) question(args []string) (*rldv1.CheckRequest, error) {
 	if o.domain == "" {
 		return nil, errors.New("no domain: use --domain DOMAIN, as in the file of limits")
 	}
-	if o.hits == 0 {
-		return nil, errors.New("--hits 0 asks for nothing: use --peek to ask without a charge")
-	}
-	if o.timeout <= 0 {
-		return nil, fmt.Errorf("--timeout %s leaves no time: use 2s", o.timeout)
-	}
 	if !utf8.ValidString(o.domain) {
 		return nil, fmt.Errorf("the domain %+q is not UTF-8", o.domain)
-	}
-	if !isAddr(o.addr) {
-		return nil, fmt.Errorf("%q is neither host:port nor unix:PATH", o.addr)
 	}
 	q := &rldv1.CheckRequest{Domain: o.domain, Hits: uint64(o.hits), Peek: o.peek}
 	all := make([][]string, 0, len(o.descriptors)+1)

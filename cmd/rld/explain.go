@@ -1,22 +1,39 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"net/url"
 
 	"github.com/spf13/cobra"
 
-	"github.com/georld/rld/config"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 	"github.com/georld/rld/server/admin/api"
 )
 
 func newExplain(p process) *cobra.Command {
-	var a adminClient
 	// What may be asked is what `rld check` may ask, at another listener.
-	o := checkOptions{addr: config.Default().GRPC.Addr, hits: 1}
-	cmd := &cobra.Command{
+	o := checkOptions{hits: 1}
+	var call *rldv1.CheckRequest
+	cmd := query[api.ExplainAnswer]{
+		path: "/v1/explain",
+		request: func(args []string) (_ url.Values, _ any, err error) {
+			if o.hits == 0 {
+				return nil, nil, errors.New("--hits 0 asks for nothing: use 1 or more")
+			}
+			if call, err = o.question(args); err != nil {
+				return nil, nil, err
+			}
+			return nil, explainQuery(call), nil
+		},
+		lacks: func(a *api.ExplainAnswer) string {
+			if n := len(call.GetDescriptors()); len(a.Descriptors) != n {
+				return fmt.Sprintf("%d of %s explained", len(a.Descriptors), plural(n, "descriptor"))
+			}
+			return ""
+		},
+		text: func(a *api.ExplainAnswer) string { return callExplained(call, a) },
+	}.command(p, &cobra.Command{
 		Use:   "explain --domain DOMAIN KEY=VALUE...",
 		Short: "Say what a request would get from a running daemon, and why",
 		Long: "Ask a running daemon what a request would get that came now, and all that leads to it: the\n" +
@@ -28,42 +45,9 @@ func newExplain(p process) *cobra.Command {
 		Example: "  rld explain --domain edge endpoint=/login user=abc\n" +
 			"  rld explain --domain edge --descriptor org=acme --descriptor org=acme,key=k1 -o json",
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.hits == 0 {
-				return errors.New("--hits 0 asks for nothing: use 1 or more")
-			}
-			if err := a.settle(cmd, p.environ); err != nil {
-				return err
-			}
-			o.timeout = a.timeout
-			question, err := o.question(args)
-			if err != nil {
-				return err
-			}
-			return runExplain(cmd.Context(), p, &a, question)
-		},
-	}
-	a.addFlags(cmd)
-	f := cmd.Flags()
-	f.StringVar(&o.domain, "domain", "", "domain of the question (required)")
-	f.StringArrayVar(&o.descriptors, "descriptor", nil, "one more descriptor, KEY=VALUE,KEY=VALUE")
-	f.Var(&o.hits, "hits", "hits that each descriptor would be charged")
+	})
+	o.addFlags(cmd, "hits that each descriptor would be charged")
 	return cmd
-}
-
-func runExplain(ctx context.Context, p process, a *adminClient, q *rldv1.CheckRequest) error {
-	_, err := query[api.ExplainAnswer]{
-		path: "/v1/explain",
-		body: explainQuery(q),
-		lacks: func(a *api.ExplainAnswer) string {
-			if n := len(q.GetDescriptors()); len(a.Descriptors) != n {
-				return fmt.Sprintf("%d of %s explained", len(a.Descriptors), plural(n, "descriptor"))
-			}
-			return ""
-		},
-		text: func(a *api.ExplainAnswer) string { return callExplained(q, a) },
-	}.print(ctx, p.out, a, nil)
-	return exitWith(exitNoneOf, err)
 }
 
 // explainQuery puts a question as the admin listener takes it.

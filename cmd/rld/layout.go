@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -29,10 +28,21 @@ type layoutReport struct {
 	WaitsFor []api.Missing `json:"waits_for"`
 }
 
-func (c *layoutChange) addFlags(cmd *cobra.Command) {
+// layoutCommand fills in a command that changes a layout. set writes its
+// arguments to the request.
+func layoutCommand(
+	p process, what api.LayoutCommand, set func(r *api.LayoutRequest, args []string), cmd *cobra.Command,
+) *cobra.Command {
+	var c layoutChange
+	cmd.Long += layoutLong
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		set(&c.request, args)
+		return c.run(cmd, p, what)
+	}
 	c.client.addFlags(cmd)
 	cmd.Flags().DurationVar(&c.wait, "wait", defaultWait, "time to wait until the layout is in force (0s: do not wait)")
 	cmd.Flags().BoolVar(&c.request.DryRun, "dry-run", false, "print the change without making it")
+	return cmd
 }
 
 func (c *layoutChange) run(cmd *cobra.Command, p process, what api.LayoutCommand) error {
@@ -47,14 +57,15 @@ func (c *layoutChange) run(cmd *cobra.Command, p process, what api.LayoutCommand
 
 // change sends the command and waits for the layout.
 func (c *layoutChange) change(ctx context.Context, p process, what api.LayoutCommand) error {
-	path := strictPath + "/" + string(what)
-	report := layoutReport{WaitsFor: []api.Missing{}}
-	if err := c.client.ask(ctx, url.URL{Path: path}, &c.request, &report.LayoutAnswer); err != nil {
+	answer, err := query[api.LayoutAnswer]{
+		path:    strictPath + "/" + string(what),
+		request: func([]string) (url.Values, any, error) { return nil, &c.request, nil },
+		lacks:   func(a *api.LayoutAnswer) string { return unless(a.After > 0, "layout number") },
+	}.ask(ctx, &c.client, nil)
+	if err != nil {
 		return err
 	}
-	if report.After == 0 {
-		return c.client.notRLD(path, errors.New("no layout number"))
-	}
+	report := layoutReport{LayoutAnswer: *answer, WaitsFor: []api.Missing{}}
 	text := c.client.form != formJSON
 	if text {
 		if _, err := io.WriteString(p.out, changeText(&report.LayoutAnswer)); err != nil {

@@ -28,7 +28,7 @@ func newLimitsCheck(p process) *cobra.Command {
 			"when they would be taken, 1 when they would be refused, 2 when the question is wrong.",
 		Example: "  rld limits check limits/\n" +
 			"  rld limits check limits.yaml -o json",
-		Args: onePath,
+		Args: one("paths", "one file or folder of limits", "the path is empty, use a file or folder of limits"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, err := limitsConfig(p.environ, args[0], merge)
 			if err != nil {
@@ -41,16 +41,6 @@ func newLimitsCheck(p process) *cobra.Command {
 		"let several files hold rules of one domain (MERGE_DOMAIN_CONFIG, RLD_MERGE_DOMAINS)")
 	addFormFlag(cmd.Flags(), &form, formTable, "report")
 	return cmd
-}
-
-func onePath(_ *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("%d paths given, want one file or folder of limits", len(args))
-	}
-	if args[0] == "" {
-		return errors.New("the path is empty, use a file or folder of limits")
-	}
-	return nil
 }
 
 // limitsConfig returns the settings with which a daemon reads path. From the

@@ -112,6 +112,21 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// one requires one argument that is not empty. things and want name it in the
+// error of another number, and empty is the error of an empty one, "" for the
+// same.
+func one(things, want, empty string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 1 && args[0] != "":
+			return nil
+		case len(args) == 1 && empty != "":
+			return errors.New(empty)
+		}
+		return fmt.Errorf("%d %s given, want %s", len(args), things, want)
+	}
+}
+
 func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
 func newVersion(p process) *cobra.Command {

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"context"
 	"fmt"
+	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -32,33 +32,18 @@ func newRegion(p process) *cobra.Command {
 
 // newRightsCommand fills in a command about rights.
 func newRightsCommand(p process, what api.Command, cmd *cobra.Command) *cobra.Command {
-	var a adminClient
 	cmd.Long += "\n\nIt prints what was proposed and what happens next; rld budget shows when it is settled. A\n" +
 		"daemon takes it from its own machine alone. The exit code is 0 when it was proposed, 1 when\n" +
 		"it was refused or there is no answer."
-	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 || args[0] == "" {
-			return fmt.Errorf("%d names given, want one", len(args))
-		}
-		return nil
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := a.settle(cmd, p.environ); err != nil {
-			return err
-		}
-		return runRightsCommand(cmd.Context(), p, &a, what, args[0])
-	}
-	a.addFlags(cmd)
-	return cmd
-}
-
-func runRightsCommand(ctx context.Context, p process, a *adminClient, what api.Command, name string) error {
-	_, err := query[api.CommandAnswer]{
+	cmd.Args = one("names", "one", "")
+	return query[api.CommandAnswer]{
 		path: "/v1/rights/" + string(what),
-		body: api.CommandRequest{Name: name},
-		text: proposalText,
-	}.print(ctx, p.out, a, nil)
-	return exitWith(exitNo, err)
+		request: func(args []string) (url.Values, any, error) {
+			return nil, api.CommandRequest{Name: args[0]}, nil
+		},
+		text:   proposalText,
+		failed: exitNo,
+	}.command(p, cmd)
 }
 
 // proposalText names the epoch that a command proposed, and the next step.

@@ -35,8 +35,13 @@ func newSimReplay(p process) *cobra.Command {
 			"hits. It is played to one daemon, or to the regions that --regions names.",
 		Example: "  rld sim replay monday.csv --limits limits/\n" +
 			"  rld sim replay monday.csv --limits limits/ --regions eu,us --daemons 3 --json -",
-		Args: func(_ *cobra.Command, args []string) error { return o.check(args) },
-		RunE: func(_ *cobra.Command, args []string) error { return o.run(p, args[0]) },
+		Args: one("traces", "one file", "the path is empty, use a file with a trace"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			return o.run(p, args[0])
+		},
 	}
 	o.flags(cmd.Flags())
 	return cmd
@@ -52,12 +57,8 @@ func (o *replayOptions) flags(f *pflag.FlagSet) {
 }
 
 // check finds wrong usage.
-func (o *replayOptions) check(args []string) error {
+func (o *replayOptions) check() error {
 	switch {
-	case len(args) != 1:
-		return fmt.Errorf("%d traces given, want one file", len(args))
-	case args[0] == "":
-		return errors.New("the path is empty, use a file with a trace")
 	case o.limits == "":
 		return errors.New("no limits: use --limits PATH, a file or a folder")
 	case o.daemons < 1 || o.daemons > sim.MaxDaemons:

@@ -50,15 +50,8 @@ func newSimRun(p process) *cobra.Command {
 	return cmd
 }
 
-func oneScenario(_ *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("%d scenarios given, want one of rld sim list, or a file", len(args))
-	}
-	if args[0] == "" {
-		return errors.New("the name is empty, want one of rld sim list, or a file")
-	}
-	return nil
-}
+var oneScenario = one("scenarios", "one of rld sim list, or a file",
+	"the name is empty, want one of rld sim list, or a file")
 
 // findScenario returns the scenario of a name or a file. A name wins over a
 // file of the same name, which ./NAME is. The faults of a file go to standard

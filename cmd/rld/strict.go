@@ -47,14 +47,15 @@ const layoutLong = "\n\nThe command prints the differences between the layouts a
 	"change was refused, or when there is no answer."
 
 func newVotersSet(p process) *cobra.Command {
-	var c layoutChange
-	cmd := &cobra.Command{
+	var region string
+	set := func(r *api.LayoutRequest, args []string) { r.Voters, r.Region = args, region }
+	cmd := layoutCommand(p, api.SetVoters, set, &cobra.Command{
 		Use:   "set NAME...",
 		Short: "Choose the strict voters of a region",
 		Long: "Choose the daemons of a region that store the watermarks of its strict keys: an odd\n" +
 			"number, usually three. A new voter votes once it has copied the state of a majority of\n" +
 			"the former voters of each region, and these have promised to stop voting under the former\n" +
-			"layout. Until then strict keys have no owner, and on_failure applies." + layoutLong,
+			"layout. Until then strict keys have no owner, and on_failure applies.",
 		Example: "  rld strict voters set us-0 us-1 us-3\n" +
 			"  rld strict voters set eu-0 eu-1 eu-2 --region eu-west --dry-run",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -63,50 +64,33 @@ func newVotersSet(p process) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c.request.Voters = args
-			return c.run(cmd, p, api.SetVoters)
-		},
-	}
-	c.addFlags(cmd)
-	cmd.Flags().StringVar(&c.request.Region, "region", "", "region of the voters; default: the region of the daemon that answers")
+	})
+	cmd.Flags().StringVar(&region, "region", "", "region of the voters; default: the region of the daemon that answers")
 	return cmd
 }
 
 func newPin(p process) *cobra.Command {
-	var c layoutChange
-	cmd := &cobra.Command{
+	set := func(r *api.LayoutRequest, args []string) { r.Rule, r.Region = args[0], args[1] }
+	return layoutCommand(p, api.PinRule, set, &cobra.Command{
 		Use:   "pin RULE REGION",
 		Short: "Give a rule a home region of its own",
 		Long: "Give all keys of a rule one home region instead of one by the hash of each key. RULE is\n" +
 			"the name of a limit or its path, as for rld budget. The owner follows from the layout\n" +
-			"alone, so a change in the limits files does not move keys." + layoutLong,
+			"alone, so a change in the limits files does not move keys.",
 		Example: "  rld strict pin login us-east",
 		Args:    exactly("RULE", "REGION"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c.request.Rule, c.request.Region = args[0], args[1]
-			return c.run(cmd, p, api.PinRule)
-		},
-	}
-	c.addFlags(cmd)
-	return cmd
+	})
 }
 
 func newUnpin(p process) *cobra.Command {
-	var c layoutChange
-	cmd := &cobra.Command{
+	set := func(r *api.LayoutRequest, args []string) { r.Rule = args[0] }
+	return layoutCommand(p, api.UnpinRule, set, &cobra.Command{
 		Use:     "unpin RULE",
 		Short:   "Remove the home region of a rule",
-		Long:    "Let the hash of each key of a rule choose its home region." + layoutLong,
+		Long:    "Let the hash of each key of a rule choose its home region.",
 		Example: "  rld strict unpin login",
 		Args:    exactly("RULE"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c.request.Rule = args[0]
-			return c.run(cmd, p, api.UnpinRule)
-		},
-	}
-	c.addFlags(cmd)
-	return cmd
+	})
 }
 
 // exactly requires one argument for each name, none of them empty.

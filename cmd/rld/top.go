@@ -43,7 +43,7 @@ func newTop(p process) *cobra.Command {
 				return err
 			}
 			if !o.watch {
-				return o.run(cmd.Context(), p)
+				return o.query().print(cmd.Context(), p.out, &o.client, nil)
 			}
 			ctx, stopped := stopSignals(cmd.Context(), os.Exit)
 			defer stopped()
@@ -86,14 +86,15 @@ func (o *topOptions) follow(ctx context.Context, p process) error {
 	t := time.NewTicker(o.every)
 	defer t.Stop()
 	for {
-		text, err := o.answer(ctx)
-		switch {
-		case ctx.Err() != nil:
+		var text strings.Builder
+		err := o.query().print(ctx, &text, &o.client, nil)
+		if ctx.Err() != nil {
 			return nil
-		case err == nil:
-			_, err = io.WriteString(p.out, before+text)
 		}
 		if err != nil {
+			return err
+		}
+		if _, err := io.WriteString(p.out, before+text.String()); err != nil {
 			return exitWith(exitNoneOf, err)
 		}
 		select {
@@ -107,26 +108,15 @@ func (o *topOptions) follow(ctx context.Context, p process) error {
 	}
 }
 
-func (o *topOptions) run(ctx context.Context, p process) error {
-	text, err := o.answer(ctx)
-	if err == nil {
-		_, err = io.WriteString(p.out, text)
-	}
-	return exitWith(exitNoneOf, err)
-}
-
-// answer asks once and returns the lines to print.
-func (o *topOptions) answer(ctx context.Context) (string, error) {
-	var b strings.Builder
-	_, err := query[api.TopAnswer]{
+func (o *topOptions) query() query[api.TopAnswer] {
+	return query[api.TopAnswer]{
 		path: "/v1/top",
-		values: func([]string) url.Values {
-			return url.Values{"by": {o.by}, "n": {strconv.Itoa(o.n)}, "reveal": {strconv.FormatBool(o.reveal)}}
+		request: func([]string) (url.Values, any, error) {
+			return url.Values{"by": {o.by}, "n": {strconv.Itoa(o.n)}, "reveal": {strconv.FormatBool(o.reveal)}}, nil, nil
 		},
 		lacks: func(a *api.TopAnswer) string { return unless(a.Keys != nil, "list of keys") },
 		text:  func(a *api.TopAnswer) string { return topTable(a, o.reveal) },
-	}.print(ctx, &b, &o.client, nil)
-	return b.String(), err
+	}
 }
 
 // topTable shows an answer to people, a row a key.
