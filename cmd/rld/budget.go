@@ -92,9 +92,9 @@ func budgetQuery(
 // noAdvice returns the cause of missing advice as an error, or nil.
 func noAdvice(answer *api.BudgetAnswer) error {
 	var problems []string
-	for i := range answer.Rules {
-		if a := answer.Rules[i].Advice; a != nil && a.Problem != "" {
-			problems = append(problems, ruleText(&answer.Rules[i])+": "+printable(a.Problem))
+	for _, r := range answer.Rules {
+		if r.Advice != nil && r.Advice.Problem != "" {
+			problems = append(problems, ruleText(&r)+": "+printable(r.Advice.Problem))
 		}
 	}
 	slices.Sort(problems)

@@ -19,10 +19,9 @@ func budgetTable(a *api.BudgetAnswer) string {
 	}
 	t := newTable("RULE", "LIMIT", "MODE", "PLACEMENT", "BUDGET", "PREDICTED", "NOW", "WORST 1H", "BOUND",
 		"FALSE DENIALS", "HEADROOM")
-	for i := range a.Rules {
-		r := &a.Rules[i]
-		t.row(ruleText(r), windowText(r), modeText(r), or(r.Placement, "-"), percentShown(r.Budget), percentShown(r.Predicted),
-			percentShown(r.Achieved), percentShown(r.AchievedWorst), boundText(r), percentShown(r.FalseDenials),
+	for _, r := range a.Rules {
+		t.row(ruleText(&r), windowText(&r), modeText(&r), or(r.Placement, "-"), percentShown(r.Budget), percentShown(r.Predicted),
+			percentShown(r.Achieved), percentShown(r.AchievedWorst), boundText(&r), percentShown(r.FalseDenials),
 			percentShown(r.Headroom))
 	}
 	text := t.String()
@@ -37,14 +36,14 @@ func budgetTable(a *api.BudgetAnswer) string {
 func sharesTable(a *api.BudgetAnswer) string {
 	t := newTable("RULE", "REGION", "WEIGHT", "RIGHTS", "ADMITTED")
 	rows := 0
-	for i := range a.Rules {
+	for _, r := range a.Rules {
 		used := func(s api.RegionShare) bool { return s.Admitted > 0 || s.Rights != nil }
-		if !slices.ContainsFunc(a.Rules[i].Regions, used) {
+		if !slices.ContainsFunc(r.Regions, used) {
 			continue
 		}
 		rows++
-		name := ruleText(&a.Rules[i])
-		for _, s := range a.Rules[i].Regions {
+		name := ruleText(&r)
+		for _, s := range r.Regions {
 			rights := "-"
 			if s.Rights != nil {
 				rights = strconv.FormatUint(*s.Rights, 10)
@@ -98,8 +97,7 @@ func rightsText(a *api.BudgetAnswer) string {
 // epochLines describes the epochs of a table.
 func epochLines(what string, at time.Time, all []api.EpochState) string {
 	var b strings.Builder
-	for i := range all {
-		e := &all[i]
+	for _, e := range all {
 		state := "settled"
 		switch {
 		case !e.Settled && len(e.Unacknowledged) > 0:
@@ -149,9 +147,9 @@ func printables(all []string) []string {
 
 func alarmLines(a *api.BudgetAnswer) string {
 	var b strings.Builder
-	for i := range a.Rules {
-		for _, text := range a.Rules[i].Alarms {
-			fmt.Fprintf(&b, "! %s: %s\n", ruleText(&a.Rules[i]), printable(text))
+	for _, r := range a.Rules {
+		for _, text := range r.Alarms {
+			fmt.Fprintf(&b, "! %s: %s\n", ruleText(&r), printable(text))
 		}
 	}
 	return b.String()
@@ -160,19 +158,18 @@ func alarmLines(a *api.BudgetAnswer) string {
 // explainText is what rld budget explain prints.
 func explainText(a *api.BudgetAnswer) string {
 	var b strings.Builder
-	for i := range a.Rules {
-		r := &a.Rules[i]
+	for i, r := range a.Rules {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "%s, %s, %s\n\n", ruleText(r), windowText(r), modeText(r))
+		fmt.Fprintf(&b, "%s, %s, %s\n\n", ruleText(&r), windowText(&r), modeText(&r))
 		for _, s := range r.Explanation {
 			b.WriteString(printable(s) + "\n")
 		}
 		if r.Shadow {
 			b.WriteString("It is in shadow mode: it denies nothing, and nothing bounds it. The above applies without shadow mode.\n")
 		}
-		b.WriteString(holdingText(a, r))
+		b.WriteString(holdingText(a, &r))
 		for _, text := range r.Alarms {
 			fmt.Fprintf(&b, "! %s\n", printable(text))
 		}
@@ -202,15 +199,14 @@ func holdingText(a *api.BudgetAnswer, r *api.RuleBudget) string {
 // is.
 func adviceText(a *api.BudgetAnswer) string {
 	var b strings.Builder
-	for i := range a.Rules {
-		r := &a.Rules[i]
+	for _, r := range a.Rules {
 		if r.Advice == nil || r.Advice.Problem != "" {
 			continue
 		}
 		for line := range strings.SplitSeq(r.Advice.YAML, "\n") {
 			b.WriteString(printable(line) + "\n")
 		}
-		fmt.Fprintf(&b, "# %s: %s\n", ruleText(r), printable(r.Advice.Text))
+		fmt.Fprintf(&b, "# %s: %s\n", ruleText(&r), printable(r.Advice.Text))
 	}
 	return b.String()
 }

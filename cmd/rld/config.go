@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,10 +17,13 @@ func newConfig(p process) *cobra.Command {
 }
 
 func newConfigPrint(p process) *cobra.Command {
-	var settings settingFlags
 	var o config.PrintOptions
 	var form outputForm
-	cmd := &cobra.Command{
+	run := func(_ context.Context, s config.Sources) error {
+		o.JSON = form == formJSON
+		return exitWith(exitNoneOf, printConfig(p, s, o))
+	}
+	cmd := settingsCommand(p, false, run, &cobra.Command{
 		Use:   "print",
 		Short: "Print the settings that a daemon would have",
 		Long: "Print what flags, RLD_ variables and the settings file come to, as a settings file that\n" +
@@ -29,20 +33,10 @@ func newConfigPrint(p process) *cobra.Command {
 			"the default gave it; JSON is then {value, origin} by name, for programs.",
 		Example: "  rld config print --config rld.yaml --effective --show-origin\n" +
 			"  rld config print --config rld.yaml --log-level debug > debug.yaml",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := settings.sources(cmd, p)
-			if err != nil {
-				return exitWith(exitNoneOf, err)
-			}
-			o.JSON = form == formJSON
-			return exitWith(exitNoneOf, printConfig(p, s, o))
-		},
-	}
+	})
 	cmd.Flags().BoolVar(&o.Effective, "effective", false, "all settings, not only those that differ from their default")
 	cmd.Flags().BoolVar(&o.Origins, "show-origin", false, "print the source of each setting")
 	addFormFlag(cmd.Flags(), &form, formYAML, "settings")
-	settings.add(cmd, false)
 	return cmd
 }
 
@@ -55,46 +49,38 @@ func printConfig(p process, s config.Sources, o config.PrintOptions) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, w := range loaded.Warnings {
-		_, err := fmt.Fprintf(p.err, "warning: %s\n", w)
-		errs = append(errs, err)
-	}
-	_, err = fmt.Fprint(p.out, text)
-	return errors.Join(append(errs, err)...)
+	return p.write(text, warningText(loaded.Warnings))
 }
 
-// settingFlags holds the settings of a command line.
-type settingFlags struct {
-	file  string
-	given map[string]string // by flag
-}
-
-// add adds --config and a flag for each setting that has one. It keeps their
-// texts: package config reads them beside the other sources. The command's help
-// lists them under headings, or refers to the command that does.
-func (s *settingFlags) add(cmd *cobra.Command, listed bool) {
-	s.given = make(map[string]string)
+// settingsCommand fills in a command that takes settings: it adds --config and a
+// flag for each setting that has one, and passes the sources of settings to run.
+// The flags keep their texts: package config reads them beside the other
+// sources. The command's help lists them under headings, or refers to the
+// command that does.
+func settingsCommand(
+	p process, listed bool, run func(context.Context, config.Sources) error, cmd *cobra.Command,
+) *cobra.Command {
+	s := config.Sources{Flags: make(map[string]string), Environ: p.environ}
 	fs := cmd.Flags()
-	fs.StringVar(&s.file, "config", "", "settings file (RLD_CONFIG)")
+	fs.StringVar(&s.File, "config", "", "settings file (RLD_CONFIG)")
 	for _, f := range config.Fields() {
 		if f.Flag == "" {
 			continue
 		}
-		flag := fs.VarPF(&settingFlag{f, s.given}, f.Flag, "", f.Usage)
+		flag := fs.VarPF(&settingFlag{f, s.Flags}, f.Flag, "", f.Usage)
 		if f.Kind == "bool" {
 			flag.NoOptDefVal = "true"
 		}
 	}
+	cmd.Args = cobra.NoArgs
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error { return groupedUsage(cmd, listed) })
-}
-
-// sources returns where the settings are to be looked for.
-func (s *settingFlags) sources(cmd *cobra.Command, p process) (config.Sources, error) {
-	if s.file == "" && cmd.Flags().Changed("config") {
-		return config.Sources{}, errors.New("--config is empty: give a path, or leave the flag out")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if s.File == "" && fs.Changed("config") {
+			return exitWith(exitNoneOf, errors.New("--config is empty: give a path, or leave the flag out"))
+		}
+		return run(cmd.Context(), s)
 	}
-	return config.Sources{Flags: s.given, Environ: p.environ, File: s.file}, nil
+	return cmd
 }
 
 // settingFlag is a pflag.Value that keeps the text.

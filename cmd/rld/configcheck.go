@@ -2,9 +2,8 @@ package main
 
 import (
 	"cmp"
-	"errors"
+	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -14,8 +13,8 @@ import (
 )
 
 func newConfigCheck(p process) *cobra.Command {
-	var settings settingFlags
-	cmd := &cobra.Command{
+	run := func(_ context.Context, s config.Sources) error { return checkConfig(p, s, time.Now()) }
+	return settingsCommand(p, false, run, &cobra.Command{
 		Use:   "check",
 		Short: "Say whether a daemon would take its settings",
 		Long: "Read the settings as a daemon does, with the limits, secrets, keys and certificates that\n" +
@@ -23,17 +22,7 @@ func newConfigCheck(p process) *cobra.Command {
 			"take them, 1 when it would refuse them, 2 when the question is wrong.",
 		Example: "  rld config check --config rld.yaml\n" +
 			"  rld config check --config rld.yaml --region eu-west-1",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := settings.sources(cmd, p)
-			if err != nil {
-				return exitWith(exitNoneOf, err)
-			}
-			return checkConfig(p, s, time.Now())
-		},
-	}
-	settings.add(cmd, false)
-	return cmd
+	})
 }
 
 func checkConfig(p process, s config.Sources, now time.Time) error {
@@ -45,13 +34,7 @@ func checkConfig(p process, s config.Sources, now time.Time) error {
 	if c := checked.Config.Limits; c.Path != "" && !r.faultIn("limits.") {
 		r.limits = newLimitsReport(c)
 	}
-	if err := r.print(p.out, p.err); err != nil {
-		return exitWith(exitNoneOf, err)
-	}
-	if r.faults() > 0 {
-		return &exitError{code: exitNo}
-	}
-	return nil
+	return r.print(p)
 }
 
 // configReport is the result of checking settings.
@@ -85,38 +68,25 @@ func (r *configReport) faults() int {
 
 // print writes the report; faults go to standard error, like those of a
 // compiler.
-func (r *configReport) print(out, faults io.Writer) error {
-	var errs []error
-	say := func(w io.Writer, format string, args ...any) {
-		_, err := fmt.Fprintf(w, format, args...)
-		errs = append(errs, err)
-	}
-	for _, w := range r.warnings() {
-		say(faults, "warning: %s\n", w)
-	}
+func (r *configReport) print(p process) error {
+	faults := warningText(r.warnings())
 	for _, f := range r.Faults {
-		say(faults, "%v\n", f)
+		faults += f.Error() + "\n"
 	}
+	content := "the embedded examples"
 	if r.limits != nil {
 		if r.limits.unread != nil {
-			say(faults, "limits.path (%s): %v\n", r.Origin("limits.path"), r.limits.unread)
+			faults += fmt.Sprintf("limits.path (%s): %v\n", r.Origin("limits.path"), r.limits.unread)
 		}
-		say(faults, "%s", r.limits.found.String())
+		faults += r.limits.found.String()
+		content = r.limits.content()
 	}
 	if n := r.faults(); n > 0 {
-		say(faults, "rld: these settings would be refused: %s\n", plural(n, "fault"))
-		return errors.Join(errs...)
+		faults += fmt.Sprintf("rld: these settings would be refused: %s\n", plural(n, "fault"))
+		return cmp.Or(p.write("", faults), error(&exitError{code: exitNo}))
 	}
-	say(out, "%s: ok\n", cmp.Or(r.File, "settings"))
-	say(out, "  settings  %s\n", r.settings())
-	say(out, "  cluster   %s\n", r.cluster())
-	if r.limits == nil {
-		say(out, "  limits    the embedded examples\n")
-	} else {
-		say(out, "  limits    %s in %s from %s\n", plural(r.limits.Rules, "rule"),
-			plural(len(r.limits.Domains), "domain"), plural(r.limits.Files, "file"))
-	}
-	return errors.Join(errs...)
+	return p.write(fmt.Sprintf("%s: ok\n  settings  %s\n  cluster   %s\n  limits    %s\n",
+		cmp.Or(r.File, "settings"), r.settings(), r.cluster(), content), faults)
 }
 
 func (r *configReport) warnings() []string {
@@ -131,15 +101,13 @@ func (r *configReport) warnings() []string {
 }
 
 func (r *configReport) settings() string {
-	given, usual := 0, 0
-	for _, s := range r.Settings() {
-		if s.Origin == config.OriginDefault {
-			usual++
-		} else {
+	all, given := r.Settings(), 0
+	for _, s := range all {
+		if s.Origin != config.OriginDefault {
 			given++
 		}
 	}
-	return fmt.Sprintf("%d given, %d at their default", given, usual)
+	return fmt.Sprintf("%d given, %d at their default", given, len(all)-given)
 }
 
 func (r *configReport) cluster() string {

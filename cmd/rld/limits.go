@@ -1,9 +1,8 @@
 package main
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -69,46 +68,31 @@ type limitsReport struct {
 	OK    bool `json:"ok"`
 	Files int  `json:"files"`
 	// Domains and Rules are of limits that would be taken.
-	Domains  []string   `json:"domains"`
-	Rules    int        `json:"rules"`
-	Faults   []faultRow `json:"faults"`
-	Warnings []string   `json:"warnings"` // about the files, not about their content
+	Domains  []string             `json:"domains"`
+	Rules    int                  `json:"rules"`
+	Faults   []yamlpos.Diagnostic `json:"faults"`   // with that of reading the files
+	Warnings []string             `json:"warnings"` // about the files, not about their content
 
 	unread error // the files cannot be read
 	found  yamlpos.Diagnostics
-}
-
-// faultRow is one yamlpos.Diagnostic.
-type faultRow struct {
-	Severity string `json:"severity"`
-	File     string `json:"file,omitempty"`
-	Line     int    `json:"line,omitempty"`
-	Column   int    `json:"column,omitempty"`
-	Message  string `json:"message"`
-	Hint     string `json:"hint,omitempty"`
-	Source   string `json:"source,omitempty"`
+	set    *rules.Set // nil for limits that would be refused
 }
 
 func newLimitsReport(c config.Limits) *limitsReport {
 	// Lists are there in JSON even when they are empty.
-	r := &limitsReport{Domains: []string{}, Faults: []faultRow{}, Warnings: []string{}}
+	r := &limitsReport{Domains: []string{}, Faults: []yamlpos.Diagnostic{}, Warnings: []string{}}
 	files, warnings, err := config.Files(c.Path, c.Names)
 	r.Files = len(files)
 	r.Warnings = append(r.Warnings, warnings...)
 	if err != nil {
 		r.unread = err
-		r.Faults = append(r.Faults, faultRow{Severity: yamlpos.Error.String(), Message: err.Error()})
+		r.Faults = append(r.Faults, yamlpos.Diagnostic{Message: err.Error()})
 		return r
 	}
-	var set *rules.Set
-	set, r.found = limits.Parse(files, limits.Options{MergeDomains: c.MergeDomains})
-	for _, d := range r.found {
-		r.Faults = append(r.Faults, faultRow{
-			d.Severity.String(), d.File, d.Line, d.Column, d.Message, d.Hint, d.Source,
-		})
-	}
-	if set != nil {
-		r.OK, r.Domains, r.Rules = true, set.Domains(), len(set.Rules())
+	r.set, r.found = limits.Parse(files, limits.Options{MergeDomains: c.MergeDomains})
+	r.Faults = append(r.Faults, r.found...)
+	if r.set != nil {
+		r.OK, r.Domains, r.Rules = true, r.set.Domains(), len(r.set.Rules())
 	}
 	return r
 }
@@ -116,41 +100,29 @@ func newLimitsReport(c config.Limits) *limitsReport {
 // print writes the report; faults go to standard error, like those of a
 // compiler.
 func (r *limitsReport) print(p process, form outputForm) error {
-	err := error(nil)
-	if form == formJSON {
-		err = indented(p.out, r)
-	} else {
-		err = r.table(p.out, p.err)
-	}
-	if err != nil {
-		return exitWith(exitNoneOf, err)
-	}
+	var refused error
 	if !r.OK {
-		return &exitError{code: exitNo}
+		refused = &exitError{code: exitNo}
 	}
-	return nil
-}
-
-func (r *limitsReport) table(out, faults io.Writer) error {
-	var errs []error
-	say := func(w io.Writer, format string, args ...any) {
-		_, err := fmt.Fprintf(w, format, args...)
-		errs = append(errs, err)
+	if form == formJSON {
+		return cmp.Or(exitWith(exitNoneOf, indented(p.out, r)), refused)
 	}
-	for _, w := range r.Warnings {
-		say(faults, "warning: %s\n", w)
-	}
-	say(faults, "%s", r.found.String())
+	out, faults := "", warningText(r.Warnings)+r.found.String()
 	switch {
 	case r.unread != nil:
-		say(faults, "rld: %v\n", r.unread)
+		faults += fmt.Sprintf("rld: %v\n", r.unread)
 	case !r.OK:
-		say(faults, "rld: these limits would be refused: %s\n", plural(r.refusals(), "fault"))
+		faults += fmt.Sprintf("rld: these limits would be refused: %s\n", plural(r.refusals(), "fault"))
 	default:
-		say(out, "ok: %s in %s from %s\n", plural(r.Rules, "rule"), plural(len(r.Domains), "domain"),
-			plural(r.Files, "file"))
+		out = fmt.Sprintf("ok: %s\n", r.content())
 	}
-	return errors.Join(errs...)
+	return cmp.Or(p.write(out, faults), refused)
+}
+
+// content returns the size of limits that would be taken.
+func (r *limitsReport) content() string {
+	return fmt.Sprintf("%s in %s from %s", plural(r.Rules, "rule"), plural(len(r.Domains), "domain"),
+		plural(r.Files, "file"))
 }
 
 // refusals counts the faults that refuse the limits.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -24,6 +26,23 @@ type process struct {
 	out, err io.Writer
 	environ  []string
 	program  string // as it was started
+}
+
+// write writes the output of a command, and its warnings and faults to standard
+// error.
+func (p process) write(out, faults string) error {
+	_, errFaults := io.WriteString(p.err, faults)
+	_, errOut := io.WriteString(p.out, out)
+	return exitWith(exitNoneOf, errors.Join(errFaults, errOut))
+}
+
+// warningText returns warnings as lines.
+func warningText(warnings []string) string {
+	var b strings.Builder
+	for _, w := range warnings {
+		fmt.Fprintf(&b, "warning: %s\n", w)
+	}
+	return b.String()
 }
 
 func main() {
@@ -143,11 +162,7 @@ func newVersion(p process) *cobra.Command {
 
 // versionLine is the version as printed.
 func versionLine() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = &debug.BuildInfo{GoVersion: "an unknown Go"}
-	}
-	return fmt.Sprintf("rld %s, built with %s", describeVersion(info), info.GoVersion)
+	return fmt.Sprintf("rld %s, built with %s", version(), runtime.Version())
 }
 
 // version is what this binary calls itself.

@@ -37,10 +37,9 @@ func membersTable(a *api.MembersAnswer) string {
 		return alone
 	}
 	t := newTable("REGION", "NAME", "READY", "SINCE", "ADDRESS", "BUILD", "INCARNATION", "RULES", "NOTE")
-	for i := range a.Members {
-		m := &a.Members[i]
+	for _, m := range a.Members {
 		t.row(or(m.Region, "-"), or(m.Name, "-"), yesNo(m.Ready), ago(a.At, m.Since), or(m.Addr, "-"),
-			or(m.Build, "-"), or(m.Incarnation, "-"), or(m.Rules, "-"), memberNote(m))
+			or(m.Build, "-"), or(m.Incarnation, "-"), or(m.Rules, "-"), memberNote(&m))
 	}
 	return t.String() + "\n" + rulesLine(a.Members)
 }
@@ -58,8 +57,8 @@ func memberNote(m *api.Member) string {
 // rulesLine reports whether all members have the rules of the queried daemon.
 func rulesLine(members []api.Member) string {
 	var differ, unknown []string
-	for i := range members {
-		switch m := &members[i]; {
+	for _, m := range members {
+		switch {
 		case m.Self:
 		case m.RulesAgree == nil:
 			unknown = append(unknown, or(m.Name, "-"))

@@ -33,8 +33,8 @@ func newNetcheck(p process) *cobra.Command {
 // all are.
 func unreached(peers []api.PeerCheck) error {
 	var names []string
-	for i := range peers {
-		if c := &peers[i]; c.State != api.Connected {
+	for _, c := range peers {
+		if c.State != api.Connected {
 			names = append(names, fmt.Sprintf("%s (%s)", or(c.Name, or(c.Addr, "-")), or(string(c.State), "-")))
 		}
 	}
@@ -54,12 +54,11 @@ func netcheckTable(a *api.NetcheckAnswer) string {
 	}
 	t := newTable("REGION", "NAME", "ADDRESS", "STATE", "RTT", "STALENESS", "UNSENT", "CLOCK", "SENT", "RECEIVED",
 		"DROPPED", "LAST ERROR")
-	for i := range a.Peers {
-		c := &a.Peers[i]
+	for _, c := range a.Peers {
 		t.row(or(c.Region, "-"), or(c.Name, "-"), or(c.Addr, "-"), or(string(c.State), "-"),
 			secondsShown(c.RTTSeconds), secondsShown(c.StalenessSeconds), secondsShown(c.UnsentSeconds),
 			offsetShown(c.ClockOffsetSeconds), rateShown(c.SentBytesPerSecond), rateShown(c.ReceivedBytesPerSecond),
-			c.DroppedFrames, lastError(a.At, c))
+			c.DroppedFrames, lastError(a.At, &c))
 	}
 	return t.String()
 }

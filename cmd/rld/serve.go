@@ -19,8 +19,8 @@ import (
 )
 
 func newServe(p process) *cobra.Command {
-	var settings settingFlags
-	cmd := &cobra.Command{
+	run := func(ctx context.Context, s config.Sources) error { return serve(ctx, p, s) }
+	return settingsCommand(p, true, run, &cobra.Command{
 		Use:   "serve",
 		Short: "Run a daemon",
 		Long: "Run a daemon that answers gRPC and HTTP and follows its limits as they change. With a\n" +
@@ -31,17 +31,7 @@ func newServe(p process) *cobra.Command {
 			"again, SIGTERM and SIGINT drain and stop, and a second one stops at once.",
 		Example: "  rld serve --limits /etc/rld/limits\n" +
 			"  rld serve --config rld.yaml --log-level debug",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := settings.sources(cmd, p)
-			if err != nil {
-				return exitWith(exitNoneOf, err)
-			}
-			return serve(cmd.Context(), p, s)
-		},
-	}
-	settings.add(cmd, true)
-	return cmd
+	})
 }
 
 // serve runs a daemon until a signal ends it.

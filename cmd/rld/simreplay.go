@@ -8,8 +8,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/georld/rld/config"
-	"github.com/georld/rld/limits"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"
 	"github.com/georld/rld/sim/load"
@@ -93,19 +91,15 @@ func (o *replayOptions) set(p process) (*rules.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, warnings, err := config.Files(c.Path, c.Names)
-	if err != nil {
-		return nil, err
+	r := newLimitsReport(c)
+	if r.unread != nil {
+		return nil, r.unread
 	}
-	for _, w := range warnings {
-		fmt.Fprintf(p.err, "warning: %s\n", w)
-	}
-	set, found := limits.Parse(files, limits.Options{MergeDomains: c.MergeDomains})
-	fmt.Fprint(p.err, found)
-	if set == nil {
+	fmt.Fprint(p.err, warningText(r.Warnings), r.found)
+	if !r.OK {
 		return nil, errors.New("these limits would be refused")
 	}
-	return set, nil
+	return r.set, nil
 }
 
 // command is the command line that does the same again.

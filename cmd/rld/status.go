@@ -83,8 +83,7 @@ func daemonLines(d *api.DaemonState) string {
 
 func regionsTable(a *api.StatusAnswer) string {
 	t := newTable("REGION", "UP", "READY", "STALENESS", "NOTE")
-	for i := range a.Regions {
-		r := &a.Regions[i]
+	for _, r := range a.Regions {
 		ready := 0
 		for _, m := range r.Members {
 			if m.Ready {
@@ -92,7 +91,7 @@ func regionsTable(a *api.StatusAnswer) string {
 			}
 		}
 		t.row(or(r.Region, "-"), len(r.Members), ready, secondsShown(r.StalenessSeconds),
-			or(strings.Join(regionNotes(a.At, r), "; "), "-"))
+			or(strings.Join(regionNotes(a.At, &r), "; "), "-"))
 	}
 	return t.String()
 }
@@ -127,8 +126,7 @@ func breakersTable(a *api.StatusAnswer) string {
 		return ""
 	}
 	t := newTable("CIRCUIT BREAKER TO", "STATE", "FOR", "CALLS", "ERRORS")
-	for i := range a.Breakers {
-		c := &a.Breakers[i]
+	for _, c := range a.Breakers {
 		t.row(daemonText(&c.Owner), or(strings.ReplaceAll(string(c.State), "_", " "), "-"), ago(a.At, c.Since),
 			c.Calls, c.Errors)
 	}

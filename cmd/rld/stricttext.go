@@ -19,15 +19,13 @@ func strictTable(a *api.StrictAnswer) string {
 		return daemonText(&a.Self) + " does not serve strict keys.\n"
 	}
 	t := newTable("REGION", "WEIGHT", "VOTER", "LIVE", "READY", "VOTES", "NOTE")
-	for i := range s.Regions {
-		r := &s.Regions[i]
+	for _, r := range s.Regions {
 		region, weight := or(r.Region, "-"), percentOf(r.Weight)
 		if len(r.Voters) == 0 {
 			t.row(region, weight, "-", "-", "-", "-", "no data")
 		}
-		for j := range r.Voters {
-			x := &r.Voters[j]
-			t.row(region, weight, or(x.Name, "-"), yesNo(x.Live), yesNo(x.Ready), votesText(x.Voting), voterNote(x))
+		for _, x := range r.Voters {
+			t.row(region, weight, or(x.Name, "-"), yesNo(x.Live), yesNo(x.Ready), votesText(x.Voting), voterNote(&x))
 			region, weight = "", ""
 		}
 	}
@@ -39,16 +37,14 @@ func strictTable(a *api.StrictAnswer) string {
 func strictLines(at time.Time, self *api.DaemonRef, s *api.StrictState) string {
 	var b strings.Builder
 	b.WriteString(layoutLine(at, s))
-	for i := range s.Regions {
-		r := &s.Regions[i]
+	for _, r := range s.Regions {
 		if len(r.Voters) == 0 {
 			continue
 		}
 		names := make([]string, 0, len(r.Voters))
-		for j := range r.Voters {
-			x := &r.Voters[j]
+		for _, x := range r.Voters {
 			name := or(x.Name, "-")
-			if why := voterFault(x); why != "" {
+			if why := voterFault(&x); why != "" {
 				name += " (" + why + ")"
 			}
 			names = append(names, name)
@@ -253,8 +249,7 @@ func watermarkText(at time.Time, m *api.WatermarkState) string {
 
 func leasesText(g *api.StrictKey) string {
 	parts := make([]string, 0, len(g.Leases)+1)
-	for i := range g.Leases {
-		x := &g.Leases[i]
+	for _, x := range g.Leases {
 		text := fmt.Sprintf("%s %d", daemonText(&x.Lessee), x.Granted)
 		if x.Returned > 0 {
 			text += fmt.Sprintf(" (%d returned)", x.Returned)

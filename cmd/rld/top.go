@@ -126,8 +126,7 @@ func topTable(a *api.TopAnswer, reveal bool) string {
 	}
 	t := newTable("RULE", "KEY", "HITS/S", "DENIED/S", "SHARE", "HOT")
 	unknown := 0
-	for i := range a.Keys {
-		k := &a.Keys[i]
+	for _, k := range a.Keys {
 		key := k.Key
 		switch {
 		case k.Text != "":

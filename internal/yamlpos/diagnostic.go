@@ -11,8 +11,9 @@ import (
 // Position is a place in a file. Line and Column count from 1, Column in
 // characters. The zero value is no place.
 type Position struct {
-	File         string
-	Line, Column int
+	File   string `json:"file,omitempty"`
+	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
 }
 
 // String returns "file:line:column".
@@ -35,15 +36,19 @@ const (
 // String returns "error", "warning" or "note".
 func (s Severity) String() string { return [...]string{"error", "warning", "note"}[s] }
 
+// MarshalText returns the String, for JSON.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
 // Diagnostic is one fault of a file, or a note about it.
 type Diagnostic struct {
-	Severity Severity
+	Severity Severity `json:"severity"`
 	// Position is zero for the last entry of a list that was cut short.
 	Position
 	// Message names the fault, Hint a correct form. Hint may be "".
-	Message, Hint string
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
 	// Source is the line at Position without its line end, or "".
-	Source string
+	Source string `json:"source,omitempty"`
 }
 
 // String returns "file:line:col: message; hint" and, below it, the offending
