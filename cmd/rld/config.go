@@ -52,9 +52,9 @@ func printConfig(p process, s config.Sources, o config.PrintOptions) error {
 	return p.write(text, warningText(loaded.Warnings))
 }
 
-// settingsCommand fills in a command that takes settings: it adds --config and a
-// flag for each setting that has one, and passes the sources of settings to run.
-// The flags keep their texts: package config reads them beside the other
+// settingsCommand fills in a command that takes settings: it adds --config and
+// a flag for each setting that has one, and passes the sources of settings to
+// run. The flags keep their texts: package config reads them beside the other
 // sources. The command's help lists them under headings, or refers to the
 // command that does.
 func settingsCommand(
