@@ -72,6 +72,10 @@ func (x *ruleLimits) refresh(r *rules.Rule, now int64, a Allotments) {
 	x.owner.Burst = max(x.owner.Burst, allotment(r.Limit.TotalBurst()))
 }
 
+// leastUsable is how long grants of logs and buckets stay usable at least, in
+// milliseconds.
+const leastUsable = 100
+
 // leaseEnd returns when rights granted now end, in Unix milliseconds, if they
 // must stay usable for within milliseconds: with the window, or at the end of a
 // step of a bucket or log.

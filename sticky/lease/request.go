@@ -4,9 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/georld/rld/internal/sat"
-
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
@@ -23,6 +22,48 @@ const (
 	// maxWithin bounds how long a grant is asked to stay usable.
 	maxWithin = time.Second
 )
+
+// Request asks the owner for the rights that a call waits for: the verdict of
+// its hits, probed at the same instant, is Pending. The rights are set aside
+// for the ticket, which is the caller's number for the call and not 0, until
+// the hits are spent or the ticket is canceled. The caller probes again when
+// Ready returns the ticket, or, with one more in Hit.Failed, after
+// Answer.Within.
+func (t *Table) Request(at Now, h *Hit, a *Answer, ticket uint64) {
+	t.at = at
+	e := t.open(entryKey(h.Key, a.reserve), h.Rule, a.reserve)
+	if e == nil || len(e.waiters) >= maxWaiters {
+		t.answered = append(t.answered, ticket)
+		return
+	}
+	t.stats.Waited++
+	hits := h.need()
+	if h.Peek {
+		hits = 0
+	}
+	w := e.waiter(ticket)
+	if w != nil && w.state != waiting {
+		e.remove(ticket)
+		w = nil
+	}
+	if w == nil {
+		e.waiters = append(e.waiters, waiter{ticket: ticket})
+		w = &e.waiters[len(e.waiters)-1]
+	}
+	if w.hits = max(w.hits, hits); w.request != 0 && e.lease.underWay(w.request) {
+		return
+	}
+	t.activate(e)
+	e.lease.called(t.at.Mono, hits)
+	if a.self {
+		if v := t.env.Owners.Routing(); v != nil {
+			t.own(e)
+			t.serve(e, h.Rule, v)
+		}
+	} else if !t.request(e, h.Rule) {
+		t.answer(w, unanswered)
+	}
+}
 
 // request asks the owner for the rights that waiters need and no request under
 // way is for, and ahead of need for those that the current rate will. It
@@ -111,5 +152,129 @@ func (t *Table) spendLease(e *entry, h *Hit) {
 	x.usedAt = t.at.Mono
 	if len(x.requests) == 0 && t.at.Mono >= x.deniedUntil && t.runsOut(x, h.Rule.Limit) {
 		t.request(e, h.Rule)
+	}
+}
+
+// onGrant handles the answer of an owner. It ends the request and adds the
+// grant to the lease. Then it sets rights aside for waiters in their order, or
+// denies those that the grant denies. It returns false for an answer to reject.
+func (t *Table) onGrant(from crdt.Incarnation, g *sticky.LeaseGrant) bool {
+	e, r := t.grantedTo(from, g)
+	if e == nil {
+		return false
+	}
+	t.activate(e)
+	x, l := &e.lease, r.Limit
+	x.settle(t.at.Mono, g.ID)
+	if g.Reason != sticky.NoReason {
+		t.unanswered(e, r, g)
+		return true
+	}
+	if !t.merge(e, l, g) {
+		return false
+	}
+	x.denials = min(x.denials+1, 7)
+	if !g.Denied {
+		x.denials, x.denied = 0, 0
+	}
+	for i := range e.waiters {
+		w := &e.waiters[i]
+		switch {
+		case w.state != waiting:
+		case w.hits <= x.left(l, t.at.Millis):
+			w.byOwner, w.window, w.report = false, x.window, x.report
+			x.reserved += w.hits
+			t.answer(w, granted)
+		case g.Denied && w.first != 0 && w.first <= g.ID:
+			w.report = x.report
+			x.deny(t.at.Mono, w.hits)
+			t.answer(w, denied)
+		}
+	}
+	x.prefetched = x.left(l, t.at.Millis) > 0
+	if !g.Denied && g.Remaining == 0 && g.Retry > 0 { // these were the last
+		x.deny(t.at.Mono, 1)
+	}
+	t.request(e, r)
+	return true
+}
+
+// grantedTo returns the entry and the rule that an answer is for. The entry is
+// nil if there is none, or if the sender cannot be its owner.
+func (t *Table) grantedTo(from crdt.Incarnation, g *sticky.LeaseGrant) (*entry, *rules.Rule) {
+	r, v := t.shared[g.Rule], t.env.Owners.Routing()
+	if g.Owner != from || g.Owner == 0 || r == nil || v == nil ||
+		!v.Candidate(g.Key, uint64(r.ID), g.Reserve || r.Limit.HomeInRegion(), g.Owner) {
+		return nil, nil
+	}
+	e := t.entries[idOf(g.Key, r, g.Reserve)]
+	if e == nil || e.reserve != g.Reserve || t.ruleOf(e) == nil {
+		return nil, nil
+	}
+	return e, r
+}
+
+// settle ends a request that was answered, and those before it.
+func (x *lease) settle(mono time.Duration, id uint64) {
+	for _, q := range x.requests {
+		if q.id == id {
+			trip := mono - q.at
+			if x.roundTrip == 0 {
+				x.roundTrip = trip
+			}
+			x.roundTrip += (trip - x.roundTrip) / 8
+		}
+	}
+	x.requests = slices.DeleteFunc(x.requests, func(q request) bool { return q.id <= id })
+}
+
+// merge adds a grant to the lease. It returns false for a grant of a window
+// that is over or not near.
+func (t *Table) merge(e *entry, l *rules.Limit, g *sticky.LeaseGrant) bool {
+	x, end := &e.lease, g.Until
+	if quota.Of(l).Windowed() {
+		if end = g.Window + l.Window(); g.Window%l.Window() != 0 {
+			return false
+		}
+	}
+	if g.Until > end || g.Until-t.at.Millis > max(l.Window(), 4*maxWithin.Milliseconds())+t.env.MaxOffset {
+		return false
+	}
+	if g.Window > x.window {
+		t.returnLeft(e, l, 0)
+		for i := range e.waiters {
+			if w := &e.waiters[i]; w.state == granted && !w.byOwner {
+				w.state, w.request = waiting, 0
+			}
+		}
+		x.begin(g.Window, g.Until)
+	}
+	if g.Window < x.window {
+		return true // its waiters request again
+	}
+	x.until = max(x.until, g.Until)
+	if s := x.source(g.Owner); s != nil {
+		s.total, s.round = max(s.total, g.Total), max(s.round, g.Round)
+	}
+	x.answered, x.keep = max(t.at.Mono, 1), g.Keep
+	x.report = quota.Report{Remaining: g.Remaining, Reset: max(g.Reset, 0), Retry: max(g.Retry, 0), Never: g.Never}
+	return true
+}
+
+// unanswered ends the wait of the calls that a request covered which the owner
+// could not answer. A call whose window has ended requests once more.
+func (t *Table) unanswered(e *entry, r *rules.Rule, g *sticky.LeaseGrant) {
+	again := g.Reason == sticky.WindowOver
+	for i := range e.waiters {
+		switch w := &e.waiters[i]; {
+		case w.state != waiting || w.request == 0 || w.request > g.ID:
+		case again && !w.retried:
+			w.request, w.retried = 0, true
+		default:
+			t.answer(w, unanswered)
+		}
+	}
+	if again {
+		t.request(e, r)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
-	"github.com/georld/rld/sticky"
 )
 
 // maxWaiters bounds the calls that wait for one entry.
@@ -90,48 +89,6 @@ func (e *entry) usable(w *waiter, l *rules.Limit, now int64) bool {
 		(!quota.Of(l).Drains() || o.account.Room(l, now, now, o.watermark(w.window)) >= o.reserved)
 }
 
-// Request asks the owner for the rights that a call waits for: the verdict of
-// its hits, probed at the same instant, is Pending. The rights are set aside
-// for the ticket, which is the caller's number for the call and not 0, until
-// the hits are spent or the ticket is canceled. The caller probes again when
-// Ready returns the ticket, or, with one more in Hit.Failed, after
-// Answer.Within.
-func (t *Table) Request(at Now, h *Hit, a *Answer, ticket uint64) {
-	t.at = at
-	e := t.open(entryKey(h.Key, a.reserve), h.Rule, a.reserve)
-	if e == nil || len(e.waiters) >= maxWaiters {
-		t.answered = append(t.answered, ticket)
-		return
-	}
-	t.stats.Waited++
-	hits := h.need()
-	if h.Peek {
-		hits = 0
-	}
-	w := e.waiter(ticket)
-	if w != nil && w.state != waiting {
-		e.remove(ticket)
-		w = nil
-	}
-	if w == nil {
-		e.waiters = append(e.waiters, waiter{ticket: ticket})
-		w = &e.waiters[len(e.waiters)-1]
-	}
-	if w.hits = max(w.hits, hits); w.request != 0 && e.lease.underWay(w.request) {
-		return
-	}
-	t.activate(e)
-	e.lease.called(t.at.Mono, hits)
-	if a.self {
-		if v := t.env.Owners.Routing(); v != nil {
-			t.own(e)
-			t.serve(e, h.Rule, v)
-		}
-	} else if !t.request(e, h.Rule) {
-		t.answer(w, unanswered)
-	}
-}
-
 // Cancel gives up the rights set aside for a ticket that were not spent. Every
 // call that requested rights must end with it.
 func (t *Table) Cancel(at Now, h *Hit, ticket uint64) {
@@ -184,26 +141,6 @@ func (e *entry) cover(request uint64) {
 			if w.first == 0 {
 				w.first = request
 			}
-		}
-	}
-}
-
-// serveByLease sets rights of the lease aside for waiters in their order, and
-// denies those that a grant denies.
-func (t *Table) serveByLease(e *entry, l *rules.Limit, g *sticky.LeaseGrant) {
-	x := &e.lease
-	for i := range e.waiters {
-		w := &e.waiters[i]
-		switch {
-		case w.state != waiting:
-		case w.hits <= x.left(l, t.at.Millis):
-			w.byOwner, w.window, w.report = false, x.window, x.report
-			x.reserved += w.hits
-			t.answer(w, granted)
-		case g.Denied && w.first != 0 && w.first <= g.ID:
-			w.report = x.report
-			x.deny(t.at.Mono, w.hits)
-			t.answer(w, denied)
 		}
 	}
 }
