@@ -17,58 +17,57 @@ const rolling = "rolling_restart"
 
 // faultItem reads one entry of faults. Repeat makes several of it, one each
 // Every.
-func (s *scenario) faultItem(n *yamlpos.Node) {
-	before := s.faultCount()
+func (s *scenario) faultItem(n *yamlpos.Node) bool {
 	f := sim.Fault{Link: s.cfg.Network.Across, Offset: time.Hour, PPM: 200}
 	kind, repeat := -1, 1
 	every := 10 * time.Second
 	kinds := append(words(sim.FaultKinds()), rolling)
-	s.fields(
+	good := s.fields(
 		n, "a fault",
-		field{"fault", s.word("fault", kinds, func(i int) { kind = i })},
-		field{"at", s.duration(&f.At, "at", 0, sim.MaxDuration)},
-		field{"for", s.duration(&f.For, "for", 0, sim.MaxDuration)},
+		field{"fault", yamlpos.Word(&s.Collector, &kind, kinds)},
+		field{"at", s.Duration(&f.At, 0, sim.MaxDuration)},
+		field{"for", s.Duration(&f.For, 0, sim.MaxDuration)},
 		field{"where", s.placeList(&f.From)},
 		field{"from", s.placeList(&f.From)},
 		field{"to", s.placeList(&f.To)},
-		field{"one_way", s.flag(&f.OneWay, "one_way")},
-		field{"rename", s.flag(&f.Rename, "rename")},
-		field{"stay", s.flag(&f.Stay, "stay")},
-		field{"offset", s.duration(&f.Offset, "offset", -sim.MaxDuration, sim.MaxDuration)},
+		field{"one_way", s.Bool(&f.OneWay)},
+		field{"rename", s.Bool(&f.Rename)},
+		field{"stay", s.Bool(&f.Stay)},
+		field{"offset", s.Duration(&f.Offset, -sim.MaxDuration, sim.MaxDuration)},
 		field{"ppm", s.drift(&f.PPM)},
-		field{"link", func(v *yamlpos.Node) { s.fields(v, "a link", s.linkFields(&f.Link)...) }},
-		field{"every", s.duration(&every, "every", time.Millisecond, sim.MaxDuration)},
-		field{"repeat", s.int(&repeat, "repeat", 1, sim.MaxFaults)},
+		field{"link", s.link(&f.Link)},
+		field{"every", s.Duration(&every, time.Millisecond, sim.MaxDuration)},
+		field{"repeat", whole(s, &repeat, 1, sim.MaxFaults)},
 	)
-	if s.faultCount() > before {
-		return
-	}
-	if kind < 0 {
-		s.fault(n, "add fault: and one of "+suggest.List(kinds), "a fault without its kind")
-		return
-	}
-	if f.At >= s.cfg.Duration {
-		s.fault(n, "let it begin before", "a fault at %v of a run of %v", f.At, s.cfg.Duration)
-		return
+	switch {
+	case !good:
+		return false
+	case kind < 0:
+		s.Errorf(n.Pos, "add fault: and one of "+suggest.List(kinds), "a fault without its kind")
+		return false
+	case f.At >= s.cfg.Duration:
+		s.Errorf(n.Pos, "let it begin before", "a fault at %v of a run of %v", f.At, s.cfg.Duration)
+		return false
 	}
 	for range repeat {
 		s.addFault(n, f, kind, every)
 		f.At += every
 	}
+	return true
 }
 
 // addFault adds a fault, or the crashes that a rolling restart is.
 func (s *scenario) addFault(n *yamlpos.Node, f sim.Fault, kind int, every time.Duration) {
 	c := &s.cfg
 	if len(c.Faults) >= sim.MaxFaults {
-		s.fault(n, fmt.Sprintf("at most %d", sim.MaxFaults), "too many faults")
+		s.Errorf(n.Pos, fmt.Sprintf("at most %d", sim.MaxFaults), "too many faults")
 		return
 	}
 	if kind < len(sim.FaultKinds()) {
 		f.Kind = sim.FaultKind(kind)
 		if f.Kind == sim.NewRules {
 			if f.Rules = s.next; f.Rules == nil {
-				s.fault(n, "add next_limits: beside limits:", "new rules, but none are given")
+				s.Errorf(n.Pos, "add next_limits: beside limits:", "new rules, but none are given")
 			}
 		}
 		c.Faults = append(c.Faults, f)
@@ -91,45 +90,51 @@ func (s *scenario) addFault(n *yamlpos.Node, f sim.Fault, kind int, every time.D
 	}
 }
 
-// drift reads parts per million, of either sign.
-func (s *scenario) drift(out *int64) func(*yamlpos.Node) {
-	return func(n *yamlpos.Node) {
-		f := math.NaN()
-		if s.number(&f, "ppm", -100_000, 100_000)(n); !math.IsNaN(f) {
+// drift returns a Reader of parts per million, of either sign.
+func (s *scenario) drift(out *int64) yamlpos.Reader {
+	return func(n *yamlpos.Node, name string) bool {
+		f := 0.0
+		good := s.Number(&f, -100_000, 100_000)(n, name)
+		if good {
 			*out = int64(f)
 		}
+		return good
 	}
 }
 
 // expect reads the claims of a scenario.
-func (s *scenario) expect(n *yamlpos.Node) {
+func (s *scenario) expect(n *yamlpos.Node, name string) bool {
 	x := &s.cfg.Expect
 	known := []field{
-		{"bound", s.flag(&x.Bound, "bound")},
-		{"seen", listOf(s, "a list of events", "event", gossip.EventKinds(), &x.Seen)},
-		{"not_seen", listOf(s, "a list of events", "event", gossip.EventKinds(), &x.NotSeen)},
+		{"bound", s.Bool(&x.Bound)},
+		{"seen", listOf(s, "event", gossip.EventKinds(), &x.Seen)},
+		{"not_seen", listOf(s, "event", gossip.EventKinds(), &x.NotSeen)},
 	}
 	for i := range sim.Figures {
-		known = append(known, field{sim.Figures[i].Name, func(v *yamlpos.Node) {
-			x.Claims = append(x.Claims, sim.Claim{Figure: &sim.Figures[i], Value: s.figure(v, &sim.Figures[i])})
-		}})
+		known = append(known, field{sim.Figures[i].Name, s.claim(&sim.Figures[i])})
 	}
-	s.fields(n, "expect", known...)
+	return s.fields(n, name, known...)
 }
 
-// figure reads the value of a claim in the unit of its figure.
-func (s *scenario) figure(n *yamlpos.Node, f *sim.Figure) (out float64) {
-	switch f.Unit {
-	case "ratio":
-		s.share(&out, f.Name, math.Inf(1))(n)
-	case "ms":
-		var d time.Duration
-		s.duration(&d, f.Name, 0, time.Hour)(n)
-		out = float64(d) / float64(time.Millisecond)
-	case "count":
-		s.whole(f.Name, 0, math.MaxUint64, func(v uint64) { out = float64(v) })(n)
-	default:
-		s.number(&out, f.Name, 0, 1e9)(n)
+// claim returns a Reader of a claim, whose value is in the unit of its figure.
+func (s *scenario) claim(f *sim.Figure) yamlpos.Reader {
+	return func(n *yamlpos.Node, name string) (good bool) {
+		c := sim.Claim{Figure: f}
+		switch f.Unit {
+		case "ratio":
+			good = s.share(&c.Value, math.Inf(1))(n, name)
+		case "ms":
+			var d time.Duration
+			good = s.Duration(&d, 0, time.Hour)(n, name)
+			c.Value = float64(d) / float64(time.Millisecond)
+		case "count":
+			var count uint64
+			good = whole(s, &count, 0, math.MaxUint64)(n, name)
+			c.Value = float64(count)
+		default:
+			good = s.Number(&c.Value, 0, 1e9)(n, name)
+		}
+		s.cfg.Expect.Claims = append(s.cfg.Expect.Claims, c)
+		return good
 	}
-	return out
 }

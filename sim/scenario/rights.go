@@ -7,36 +7,37 @@ import (
 )
 
 // rights reads how daemons share out rights.
-func (s *scenario) rights(n *yamlpos.Node) {
+func (s *scenario) rights(n *yamlpos.Node, name string) bool {
 	r := &s.cfg.Rights
-	off := false
-	weights := make([]int, len(s.cfg.Regions))
-	var known []field
-	for i, region := range s.cfg.Regions {
-		known = append(known, field{region.Name, s.int(&weights[i], "the weight of "+region.Name, 0, 1_000_000)})
-	}
-	s.fields(
-		n, "rights",
-		field{"period", s.duration(&r.Period, "period", 5*time.Second, 10*time.Minute)},
-		field{"daemon_horizon", func(v *yamlpos.Node) {
+	horizon := s.Duration(&r.DaemonHorizon, time.Second, 24*time.Hour)
+	return s.fields(
+		n, name,
+		field{"period", s.Duration(&r.Period, 5*time.Second, 10*time.Minute)},
+		field{"daemon_horizon", func(v *yamlpos.Node, name string) bool {
 			if v.Kind == yamlpos.Scalar && v.Text == "off" {
-				off = true
-				return
+				r.DaemonHorizon = -1
+				return true
 			}
-			s.duration(&r.DaemonHorizon, "daemon_horizon", time.Second, 24*time.Hour)(v)
+			return horizon(v, name)
 		}},
-		field{"interval", s.duration(&r.Interval, "interval", 10*time.Millisecond, 10*time.Second)},
-		field{"wan_interval", s.duration(&r.WANInterval, "wan_interval", 10*time.Millisecond, 10*time.Second)},
-		field{"ahead", s.duration(&r.Ahead, "ahead", time.Second, time.Minute)},
-		field{"weights", func(v *yamlpos.Node) {
-			s.fields(v, "weights", known...)
-			r.Weights = nil
-			for _, w := range weights {
-				r.Weights = append(r.Weights, uint64(w))
-			}
+		field{"interval", s.Duration(&r.Interval, 10*time.Millisecond, 10*time.Second)},
+		field{"wan_interval", s.Duration(&r.WANInterval, 10*time.Millisecond, 10*time.Second)},
+		field{"ahead", s.Duration(&r.Ahead, time.Second, time.Minute)},
+		field{"weights", func(v *yamlpos.Node, name string) bool {
+			r.Weights = make([]uint64, len(s.cfg.Regions))
+			return s.byRegion(v, name, func(i int) yamlpos.Reader { return whole(s, &r.Weights[i], 0, 1_000_000) })
 		}},
 	)
-	if off {
-		r.DaemonHorizon = -1
+}
+
+// byRegion reads a map of regions. weight returns the Reader of a region's
+// weight.
+func (s *scenario) byRegion(n *yamlpos.Node, name string, weight func(region int) yamlpos.Reader) bool {
+	var known []field
+	for i, r := range s.cfg.Regions {
+		known = append(known, field{r.Name, func(v *yamlpos.Node, _ string) bool {
+			return weight(i)(v, "the weight of "+r.Name)
+		}})
 	}
+	return s.fields(n, name, known...)
 }

@@ -20,16 +20,10 @@ import (
 // scenario is a scenario that is being read: fields that depend on others are
 // read after them, whatever their order in the file.
 type scenario struct {
-	reader
-	root *yamlpos.Node
-	cfg  sim.Config
-
-	limits, next     *rules.Set
-	links, workloads *yamlpos.Node
-	faults, outside  *yamlpos.Node
-	rightsNode       *yamlpos.Node
-	limitsNode       *yamlpos.Node
-	nextNode         *yamlpos.Node
+	yamlpos.Collector
+	root         *yamlpos.Node
+	cfg          sim.Config
+	limits, next *rules.Set
 }
 
 // Parse reads a scenario: the YAML of docs/simulation.md. Fields that are left
@@ -48,7 +42,7 @@ func Parse(file string, data []byte) (*sim.Config, error) {
 		return nil, err
 	}
 	if err := s.cfg.Validate(); err != nil {
-		s.fault(s.root, "", "%v", err)
+		s.Errorf(s.root.Pos, "", "%v", err)
 		return nil, s.List().Err()
 	}
 	return &s.cfg, nil
@@ -56,228 +50,242 @@ func Parse(file string, data []byte) (*sim.Config, error) {
 
 func (s *scenario) read() {
 	c := &s.cfg
-	later := func(n **yamlpos.Node) func(*yamlpos.Node) { return func(v *yamlpos.Node) { *n = v } }
+	given := make(map[string]*yamlpos.Node)
+	later := func(n *yamlpos.Node, name string) bool {
+		given[name] = n
+		return true
+	}
 	s.fields(
 		s.root, "a scenario",
-		field{"name", s.text(&c.Name, "name")},
-		field{"title", s.text(&c.Title, "title")},
-		field{"description", s.text(&c.Description, "description")},
-		field{"seed", s.whole("seed", 0, math.MaxUint64, func(v uint64) { c.Seed = v })},
-		field{"duration", s.duration(&c.Duration, "duration", time.Millisecond, sim.MaxDuration)},
-		field{"settle", s.duration(&c.Settle, "settle", 0, sim.MaxDuration)},
+		field{"name", s.Text(&c.Name)},
+		field{"title", s.Text(&c.Title)},
+		field{"description", s.Text(&c.Description)},
+		field{"seed", whole(s, &c.Seed, 0, math.MaxUint64)},
+		field{"duration", s.Duration(&c.Duration, time.Millisecond, sim.MaxDuration)},
+		field{"settle", s.Duration(&c.Settle, 0, sim.MaxDuration)},
 		field{"regions", s.regions},
-		field{"shards", s.int(&c.Shards, "shards", 1, node.MaxShards)},
-		field{"max_keys", s.int(&c.Node.MaxKeys, "max_keys", 1, 100_000_000)},
-		field{"naive", s.flag(&c.Node.Naive, "naive")},
-		field{"policy", s.word("policy", words(sim.Policies()), func(i int) { c.Policy = sim.Policy(i) })},
-		field{"rights", later(&s.rightsNode)},
+		field{"shards", whole(s, &c.Shards, 1, node.MaxShards)},
+		field{"max_keys", whole(s, &c.Node.MaxKeys, 1, 100_000_000)},
+		field{"naive", s.Bool(&c.Node.Naive)},
+		field{"policy", yamlpos.Word(&s.Collector, &c.Policy, words(sim.Policies()))},
+		field{"rights", later},
 		field{"strict", s.strict},
 		field{"grid", s.grid},
 		field{"clock", s.clock},
 		field{"gossip", s.gossipFields},
 		field{"members", s.members},
-		field{"links", later(&s.links)},
-		field{"limits", later(&s.limitsNode)},
-		field{"next_limits", later(&s.nextNode)},
-		field{"workloads", later(&s.workloads)},
-		field{"faults", later(&s.faults)},
-		field{"outside", later(&s.outside)},
+		field{"links", later},
+		field{"limits", later},
+		field{"next_limits", later},
+		field{"workloads", later},
+		field{"faults", later},
+		field{"outside", later},
 		field{"expect", s.expect},
 	)
-	if s.limitsNode != nil { // which are for the regions, wherever these stand
-		s.limits = s.limitsOf(s.limitsNode)
-	}
-	if s.nextNode != nil {
-		s.next = s.limitsOf(s.nextNode)
-	}
+	// Limits are for the regions.
+	s.dependent(given, field{"limits", s.limitsOf(&s.limits)}, field{"next_limits", s.limitsOf(&s.next)})
 	if s.Failed() {
-		return // later fields refer to these
+		return
 	}
-	s.dependent()
-}
-
-// dependent reads what refers to regions, limits and other fields.
-func (s *scenario) dependent() {
 	if s.limits == nil {
-		s.fault(s.root, "add limits: and below it domain and descriptors", "a scenario without limits")
+		s.Errorf(s.root.Pos, "add limits: and below it domain and descriptors", "a scenario without limits")
 		return
 	}
-	s.cfg.Rules = s.limits
-	if s.rightsNode != nil {
-		s.rights(s.rightsNode)
+	c.Rules = s.limits
+	if given["workloads"] == nil {
+		s.Errorf(s.root.Pos, "add workloads: and below it a list", "a scenario without workloads")
 	}
-	if s.links != nil {
-		s.network(s.links)
-	}
-	if s.workloads == nil {
-		s.fault(s.root, "add workloads: and below it a list", "a scenario without workloads")
-		return
-	}
-	s.list(s.workloads, "workloads", sim.MaxWorkloads, s.workload)
-	if s.faults != nil {
-		s.list(s.faults, "faults", sim.MaxFaults, s.faultItem)
-	}
-	if s.outside != nil {
-		s.outsideRegions(s.outside)
+	s.dependent(
+		given,
+		field{"rights", s.rights},
+		field{"links", s.network},
+		field{"workloads", s.list(sim.MaxWorkloads, s.workload)},
+		field{"faults", s.list(sim.MaxFaults, s.faultItem)},
+		field{"outside", s.outsideRegions},
+	)
+}
+
+// dependent reads the given ones of some fields, in the order of these.
+func (s *scenario) dependent(given map[string]*yamlpos.Node, fields ...field) {
+	for _, f := range fields {
+		if n := given[f.Name]; n != nil {
+			f.Read(n, f.Name)
+		}
 	}
 }
 
-func (s *scenario) regions(n *yamlpos.Node) {
+func (s *scenario) regions(n *yamlpos.Node, name string) bool {
 	s.cfg.Regions = nil
 	if n.Kind != yamlpos.Map {
-		s.fault(n, "write {eu: 3, us: 3}: names and how many daemons", "regions is %s, not a map", n.Describe())
-		return
+		s.Errorf(n.Pos, "write {eu: 3, us: 3}: names and how many daemons", "regions is %s, not a map", n.Describe())
+		return false
 	}
-	for _, p := range n.Pairs {
-		key := p.Key
-		r := sim.Region{Name: key.Text}
-		if slices.ContainsFunc(s.cfg.Regions, func(o sim.Region) bool { return o.Name == r.Name }) {
-			s.fault(key, "keep one", "region %s is given twice", r.Name)
-		}
-		s.int(&r.Daemons, "the number of daemons of "+r.Name, 1, sim.MaxDaemons)(p.Value)
+	good := s.Each(n, name, func(key string, p yamlpos.Pair) bool {
+		r := sim.Region{Name: key}
+		read := whole(s, &r.Daemons, 1, sim.MaxDaemons)(p.Value, "the number of daemons of "+key)
 		s.cfg.Regions = append(s.cfg.Regions, r)
-	}
+		return read
+	})
 	if k := len(s.cfg.Regions); k < 1 || k > sim.MaxRegions {
-		s.fault(n, fmt.Sprintf("1 to %d", sim.MaxRegions), "%d regions", k)
+		s.Errorf(n.Pos, fmt.Sprintf("1 to %d", sim.MaxRegions), "%d regions", k)
 	}
+	return good
 }
 
-func (s *scenario) clock(n *yamlpos.Node) {
+func (s *scenario) clock(n *yamlpos.Node, name string) bool {
 	c := &s.cfg.Node.Clock
-	s.fields(
-		n, "clock",
-		field{"max_offset", s.duration(&c.MaxOffset, "max_offset", hlc.MinMaxOffset, hlc.MaxMaxOffset)},
-		field{"slew_divisor", s.whole("slew_divisor", hlc.MinSlewDivisor, hlc.MaxSlewDivisor,
-			func(v uint64) { c.SlewDivisor = int64(v) })},
+	good := s.fields(
+		n, name,
+		field{"max_offset", s.Duration(&c.MaxOffset, hlc.MinMaxOffset, hlc.MaxMaxOffset)},
+		field{"slew_divisor", whole(s, &c.SlewDivisor, hlc.MinSlewDivisor, hlc.MaxSlewDivisor)},
 	)
 	if err := c.Validate(); err != nil {
-		s.fault(n, "", "%v", err)
+		s.Errorf(n.Pos, "", "%v", err)
 	}
+	return good
 }
 
-func (s *scenario) gossipFields(n *yamlpos.Node) {
+func (s *scenario) gossipFields(n *yamlpos.Node, name string) bool {
 	g := &s.cfg.Node.Gossip
 	const most = time.Hour
-	s.fields(
-		n, "gossip",
-		field{"interval", s.duration(&g.Interval, "interval", 0, most)},
-		field{"wan_interval", s.duration(&g.WANInterval, "wan_interval", 0, most)},
-		field{"min_gap", s.duration(&g.MinGap, "min_gap", 0, most)},
-		field{"quiet", s.duration(&g.Quiet, "quiet", 0, most)},
-		field{"max_cells", s.int(&g.MaxCells, "max_cells", 1, 1<<30)},
-		field{"frame_cells", s.int(&g.FrameCells, "frame_cells", 1, 1<<16)},
-		field{"frame_bytes", s.int(&g.FrameBytes, "frame_bytes", 1, 1<<30)},
-		field{"ready_within", s.duration(&g.ReadyWithin, "ready_within", 0, most)},
-		field{"grace", s.duration(&g.Grace, "grace", 0, most)},
-		field{"digest_every", s.duration(&g.DigestEvery, "digest_every", 0, most)},
+	good := s.fields(
+		n, name,
+		field{"interval", s.Duration(&g.Interval, 0, most)},
+		field{"wan_interval", s.Duration(&g.WANInterval, 0, most)},
+		field{"min_gap", s.Duration(&g.MinGap, 0, most)},
+		field{"quiet", s.Duration(&g.Quiet, 0, most)},
+		field{"max_cells", whole(s, &g.MaxCells, 1, 1<<30)},
+		field{"frame_cells", whole(s, &g.FrameCells, 1, 1<<16)},
+		field{"frame_bytes", whole(s, &g.FrameBytes, 1, 1<<30)},
+		field{"ready_within", s.Duration(&g.ReadyWithin, 0, most)},
+		field{"grace", s.Duration(&g.Grace, 0, most)},
+		field{"digest_every", s.Duration(&g.DigestEvery, 0, most)},
 	)
 	if err := g.Validate(); err != nil {
-		s.fault(n, "", "%v", err)
+		s.Errorf(n.Pos, "", "%v", err)
 	}
+	return good
 }
 
-func (s *scenario) members(n *yamlpos.Node) {
+func (s *scenario) members(n *yamlpos.Node, name string) bool {
 	m := &s.cfg.Members
-	s.fields(
-		n, "members",
-		field{"join", s.duration(&m.Join, "join", 0, time.Hour)},
-		field{"leave", s.duration(&m.Leave, "leave", 0, time.Hour)},
-		field{"spread", s.duration(&m.Spread, "spread", 0, time.Hour)},
+	return s.fields(
+		n, name,
+		field{"join", s.Duration(&m.Join, 0, time.Hour)},
+		field{"leave", s.Duration(&m.Leave, 0, time.Hour)},
+		field{"spread", s.Duration(&m.Spread, 0, time.Hour)},
 	)
 }
 
-func (s *scenario) network(n *yamlpos.Node) {
+func (s *scenario) network(n *yamlpos.Node, name string) bool {
 	net := &s.cfg.Network
 	var between *yamlpos.Node
-	s.fields(
-		n, "links",
-		field{"region", func(v *yamlpos.Node) { s.fields(v, "a link", s.linkFields(&net.Region)...) }},
-		field{"across", func(v *yamlpos.Node) { s.fields(v, "a link", s.linkFields(&net.Across)...) }},
-		field{"between", func(v *yamlpos.Node) { between = v }},
+	good := s.fields(
+		n, name,
+		field{"region", s.link(&net.Region)},
+		field{"across", s.link(&net.Across)},
+		field{"between", func(v *yamlpos.Node, _ string) bool {
+			between = v // after the links that it starts from
+			return true
+		}},
 	)
 	if between == nil {
-		return
+		return good
 	}
-	s.list(between, "between", sim.MaxDaemons, func(item *yamlpos.Node) {
+	return s.list(sim.MaxDaemons, func(item *yamlpos.Node) bool {
 		r := sim.LinkRule{Link: net.Across}
 		oneWay := false
-		s.fields(item, "a link", append(
-			s.linkFields(&r.Link),
-			field{"from", func(v *yamlpos.Node) { r.From = s.place(v) }},
-			field{"to", func(v *yamlpos.Node) { r.To = s.place(v) }},
-			field{"one_way", s.flag(&oneWay, "one_way")},
-		)...)
+		read := s.link(
+			&r.Link,
+			field{"from", s.place(&r.From)},
+			field{"to", s.place(&r.To)},
+			field{"one_way", s.Bool(&oneWay)},
+		)(item, "")
 		net.Links = append(net.Links, r)
 		if !oneWay {
 			net.Links = append(net.Links, sim.LinkRule{From: r.To, To: r.From, Link: r.Link})
 		}
+		return read
+	})(between, "between")
+}
+
+// link returns a Reader of the qualities of a link, and of more fields.
+func (s *scenario) link(l *sim.Link, more ...field) yamlpos.Reader {
+	return func(n *yamlpos.Node, _ string) bool {
+		shape := 0
+		if l.Uniform {
+			shape = 1
+		}
+		good := s.fields(n, "a link", append([]field{
+			{"delay", s.Duration(&l.Delay, 0, time.Hour)},
+			{"jitter", s.Duration(&l.Jitter, 0, time.Hour)},
+			{"shape", yamlpos.Word(&s.Collector, &shape, []string{"exponential", "uniform"})},
+			{"loss", ppm(s, &l.Loss)},
+			{"duplicate", ppm(s, &l.Duplicate)},
+			{"reorder", ppm(s, &l.Reorder)},
+			{"corrupt", ppm(s, &l.Corrupt)},
+			{"truncate", ppm(s, &l.Truncate)},
+			{"bandwidth", whole(s, &l.Bandwidth, 0, 1<<40)},
+		}, more...)...)
+		l.Uniform = shape == 1
+		return good
+	}
+}
+
+// place returns a Reader of the name of a region or a daemon.
+func (s *scenario) place(out *string) yamlpos.Reader {
+	return func(n *yamlpos.Node, _ string) bool {
+		all := s.cfg.Places()
+		if n.Kind == yamlpos.Scalar && slices.Contains(all, n.Text) {
+			*out = n.Text
+			return true
+		}
+		hint := "the places are " + suggest.List(all)
+		if len(all) > 20 {
+			hint = "name a region, or a daemon such as " + all[len(s.cfg.Regions)]
+		}
+		s.Errorf(n.Pos, suggest.Hint(n.Text, all, hint), "no region or daemon %s", n.Describe())
+		return false
+	}
+}
+
+// placeList returns a Reader of one place or a list of them.
+func (s *scenario) placeList(out *[]string) yamlpos.Reader {
+	return func(n *yamlpos.Node, name string) bool {
+		*out = nil
+		add := func(item *yamlpos.Node) bool {
+			*out = append(*out, "")
+			return s.place(&(*out)[len(*out)-1])(item, name)
+		}
+		if n.Kind == yamlpos.Scalar {
+			return add(n)
+		}
+		return s.list(sim.MaxDaemons, add)(n, name)
+	}
+}
+
+func (s *scenario) outsideRegions(n *yamlpos.Node, name string) bool {
+	return s.Each(n, name, func(_ string, p yamlpos.Pair) bool {
+		var o sim.Outside
+		known := s.place(&o.Region)(p.Key, name)
+		read := yamlpos.Word(&s.Collector, &o.State, []string{"lost", "deaf", "mute"})(p.Value, "state")
+		s.cfg.Outside = append(s.cfg.Outside, o)
+		return known && read
 	})
 }
 
-func (s *scenario) linkFields(l *sim.Link) []field {
-	return []field{
-		{"delay", s.duration(&l.Delay, "delay", 0, time.Hour)},
-		{"jitter", s.duration(&l.Jitter, "jitter", 0, time.Hour)},
-		{"shape", s.word("shape", []string{"exponential", "uniform"}, func(i int) { l.Uniform = i == 1 })},
-		{"loss", s.ppm(&l.Loss, "loss")},
-		{"duplicate", s.ppm(&l.Duplicate, "duplicate")},
-		{"reorder", s.ppm(&l.Reorder, "reorder")},
-		{"corrupt", s.ppm(&l.Corrupt, "corrupt")},
-		{"truncate", s.ppm(&l.Truncate, "truncate")},
-		{"bandwidth", s.whole("bandwidth", 0, 1<<40, func(v uint64) { l.Bandwidth = int64(v) })},
-	}
-}
-
-// place reads the name of a region or a daemon.
-func (s *scenario) place(n *yamlpos.Node) string {
-	if n.Kind == yamlpos.Scalar && slices.Contains(s.cfg.Places(), n.Text) {
-		return n.Text
-	}
-	all := s.cfg.Places()
-	hint := "the places are " + suggest.List(all)
-	if len(all) > 20 {
-		hint = "name a region, or a daemon such as " + all[len(s.cfg.Regions)]
-	}
-	if best := suggest.Closest(n.Text, all); best != "" {
-		hint = "did you mean " + best + "?"
-	}
-	s.fault(n, hint, "no region or daemon %s", n.Describe())
-	return ""
-}
-
-// placeList reads one place or a list of them.
-func (s *scenario) placeList(out *[]string) func(*yamlpos.Node) {
-	return func(n *yamlpos.Node) {
-		*out = nil
-		if n.Kind == yamlpos.Scalar {
-			*out = append(*out, s.place(n))
-			return
+// limitsOf returns a Reader of a map as a file of limits.
+func (s *scenario) limitsOf(out **rules.Set) yamlpos.Reader {
+	return func(n *yamlpos.Node, _ string) bool {
+		set, found := s.cfg.ParseLimits(limits.File{Name: n.Pos.File, Root: n})
+		for _, d := range found {
+			if d.Severity == yamlpos.Error {
+				s.Add(d)
+			}
 		}
-		s.list(n, "places", sim.MaxDaemons, func(item *yamlpos.Node) { *out = append(*out, s.place(item)) })
+		*out = set
+		return set != nil
 	}
-}
-
-func (s *scenario) outsideRegions(n *yamlpos.Node) {
-	if n.Kind != yamlpos.Map {
-		s.fault(n, "write {eu: lost}", "outside is %s, not a map", n.Describe())
-		return
-	}
-	for _, p := range n.Pairs {
-		o := sim.Outside{Region: s.place(p.Key)}
-		s.word("state", []string{"lost", "deaf", "mute"}, func(i int) { o.State = sim.OutsideState(i) })(p.Value)
-		s.cfg.Outside = append(s.cfg.Outside, o)
-	}
-}
-
-// limitsOf compiles the map of a field as a file of limits.
-func (s *scenario) limitsOf(n *yamlpos.Node) *rules.Set {
-	set, found := s.cfg.ParseLimits(limits.File{Name: n.Pos.File, Root: n})
-	for _, d := range found {
-		if d.Severity == yamlpos.Error {
-			s.Add(d)
-		}
-	}
-	return set
 }
 
 // words returns the words that scenarios use for values.
@@ -289,11 +297,18 @@ func words[T fmt.Stringer](all []T) []string {
 	return out
 }
 
-// listOf returns a reader of a list of some of the values of a type, by their
-// words. The names of the list and of an item are for messages.
-func listOf[T fmt.Stringer](s *scenario, list, item string, all []T, out *[]T) func(*yamlpos.Node) {
-	return func(n *yamlpos.Node) {
+// listOf returns a Reader of a list of some of the values of a type, by their
+// words. The name of an item is for messages.
+func listOf[T fmt.Stringer](s *scenario, item string, all []T, out *[]T) yamlpos.Reader {
+	return func(n *yamlpos.Node, name string) bool {
 		*out = nil
-		s.list(n, list, len(all), s.word(item, words(all), func(i int) { *out = append(*out, all[i]) }))
+		return s.list(len(all), func(v *yamlpos.Node) bool {
+			i := 0
+			good := yamlpos.Word(&s.Collector, &i, words(all))(v, item)
+			if good {
+				*out = append(*out, all[i])
+			}
+			return good
+		})(n, name)
 	}
 }

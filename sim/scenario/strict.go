@@ -3,41 +3,39 @@ package scenario
 import (
 	"time"
 
-	"github.com/georld/rld/internal/breaker"
-	"github.com/georld/rld/sticky/route"
-
 	"github.com/georld/rld/internal/yamlpos"
-
-	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky/route"
 )
 
 // strict reads how keys are counted at owners.
-func (s *scenario) strict(n *yamlpos.Node) {
+func (s *scenario) strict(n *yamlpos.Node, name string) bool {
 	t := &s.cfg.Strict
-	s.fields(
-		n, "strict",
-		field{"replicas", s.int(&t.Replicas, "replicas", 1, route.MaxReplicas)},
-		field{"headroom", s.whole("headroom", 1, 10_000, func(v uint64) { t.Headroom = v })},
-		field{"prefetch", s.whole("prefetch", 0, 1_000, func(v uint64) {
-			if t.Prefetch = int(v); v == 0 {
+	prefetch := whole(s, &t.Prefetch, 0, 1_000)
+	return s.fields(
+		n, name,
+		field{"replicas", whole(s, &t.Replicas, 1, route.MaxReplicas)},
+		field{"headroom", whole(s, &t.Headroom, 1, 10_000)},
+		field{"prefetch", func(v *yamlpos.Node, name string) bool {
+			good := prefetch(v, name)
+			if t.Prefetch == 0 {
 				t.Prefetch = -1
 			}
-		})},
-		field{"forward", s.duration(&t.Forward, "forward", time.Millisecond, 5*time.Second)},
-		field{"margin", s.duration(&t.Margin, "margin", time.Millisecond, 5*time.Second)},
-		field{"sync", s.duration(&t.Sync, "sync", time.Microsecond, time.Second)},
-		field{"breaker", func(v *yamlpos.Node) { s.breaker(v, &t.Breaker) }},
+			return good
+		}},
+		field{"forward", s.Duration(&t.Forward, time.Millisecond, 5*time.Second)},
+		field{"margin", s.Duration(&t.Margin, time.Millisecond, 5*time.Second)},
+		field{"sync", s.Duration(&t.Sync, time.Microsecond, time.Second)},
+		field{"breaker", s.breaker},
 	)
 }
 
-func (s *scenario) breaker(n *yamlpos.Node, b *breaker.Config) {
-	var errors rules.PPM
-	s.fields(
-		n, "breaker",
-		field{"calls", s.whole("calls", 1, 1_000_000, func(v uint64) { b.Calls = uint32(v) })},
-		field{"errors", s.ppm(&errors, "errors")},
-		field{"window", s.duration(&b.Window, "window", 100*time.Millisecond, time.Hour)},
-		field{"open", s.duration(&b.Open, "open", time.Millisecond, time.Hour)},
+func (s *scenario) breaker(n *yamlpos.Node, name string) bool {
+	b := &s.cfg.Strict.Breaker
+	return s.fields(
+		n, name,
+		field{"calls", whole(s, &b.Calls, 1, 1_000_000)},
+		field{"errors", ppm(s, &b.Errors)},
+		field{"window", s.Duration(&b.Window, 100*time.Millisecond, time.Hour)},
+		field{"open", s.Duration(&b.Open, time.Millisecond, time.Hour)},
 	)
-	b.Errors = uint32(errors)
 }

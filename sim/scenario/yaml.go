@@ -3,7 +3,6 @@ package scenario
 import (
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/rules"
@@ -12,100 +11,66 @@ import (
 // maxScenarioBytes bounds a scenario file.
 const maxScenarioBytes = 1 << 20
 
-// reader reads the values of a scenario and collects its faults.
-type reader struct{ yamlpos.Collector }
-
-// field is a field of a map and the reader of its value.
+// field is a field of a map and the Reader of its value.
 type field struct {
-	name string
-	read func(n *yamlpos.Node)
+	Name string
+	Read yamlpos.Reader
 }
 
-// fault adds an error at a node.
-func (r *reader) fault(n *yamlpos.Node, hint, format string, args ...any) {
-	r.Errorf(n.Pos, hint, format, args...)
-}
-
-// faultCount returns the number of faults so far.
-func (r *reader) faultCount() int { return len(r.List()) }
-
-// fields reads a map. Its name is for messages: "a workload".
-func (r *reader) fields(n *yamlpos.Node, name string, known ...field) {
+// fields reads a map and reports whether it has no faults. Its name is for
+// messages: "a workload".
+func (s *scenario) fields(n *yamlpos.Node, name string, known ...field) bool {
 	all := make([]yamlpos.Field, len(known))
 	for i, f := range known {
-		all[i] = yamlpos.Field{Name: f.name, Read: func(n *yamlpos.Node, _ string) bool { f.read(n); return true }}
+		all[i] = yamlpos.Field(f)
 	}
-	r.Fields(n, name, all...)
+	return s.Fields(n, name, all...)
 }
 
-// list calls each for every item of a list.
-func (r *reader) list(n *yamlpos.Node, name string, most int, each func(n *yamlpos.Node)) {
-	r.ListOf(most, "- name: value", func(item *yamlpos.Node) bool { each(item); return true })(n, name)
-}
-
-// named returns a reader that knows the name of its field.
-func named(read yamlpos.Reader, name string) func(*yamlpos.Node) {
-	return func(n *yamlpos.Node) { read(n, name) }
-}
-
-func (r *reader) text(out *string, name string) func(*yamlpos.Node) { return named(r.Text(out), name) }
-
-func (r *reader) flag(out *bool, name string) func(*yamlpos.Node) { return named(r.Bool(out), name) }
-
-func (r *reader) duration(out *time.Duration, name string, low, high time.Duration) func(*yamlpos.Node) {
-	return named(r.Duration(out, low, high), name)
-}
-
-func (r *reader) number(out *float64, name string, low, high float64) func(*yamlpos.Node) {
-	return named(r.Number(out, low, high), name)
-}
-
-func (r *reader) int(out *int, name string, low, high int) func(*yamlpos.Node) {
-	return named(yamlpos.Whole(&r.Collector, out, low, high), name)
-}
-
-// word reads one of a few words and calls set with its index.
-func (r *reader) word(name string, words []string, set func(i int)) func(*yamlpos.Node) {
-	return func(n *yamlpos.Node) {
-		i := 0
-		if yamlpos.Word(&r.Collector, &i, words)(n, name) {
-			set(i)
-		}
+// optional returns a Reader of a map that sets out to a value and reads the
+// fields of that value.
+func optional[T any](s *scenario, out **T, value *T, known ...field) yamlpos.Reader {
+	return func(n *yamlpos.Node, name string) bool {
+		*out = value
+		return s.fields(n, name, known...)
 	}
 }
 
-// whole reads a whole number and calls set with it.
-func (r *reader) whole(name string, low, high uint64, set func(uint64)) func(*yamlpos.Node) {
-	return func(n *yamlpos.Node) {
-		v := low
-		if yamlpos.Whole(&r.Collector, &v, low, high)(n, name) {
-			set(v)
-		}
-	}
+// list returns a Reader of a list of at most most items.
+func (s *scenario) list(most int, item func(n *yamlpos.Node) bool) yamlpos.Reader {
+	return s.ListOf(most, "- name: value", item)
 }
 
-// share reads a percentage of at most high as a fraction of 1.
-func (r *reader) share(out *float64, name string, high float64) func(*yamlpos.Node) {
-	return func(n *yamlpos.Node) {
+// whole returns a Reader of a whole number from low to high.
+func whole[T yamlpos.Integer](s *scenario, out *T, low, high T) yamlpos.Reader {
+	return yamlpos.Whole(&s.Collector, out, low, high)
+}
+
+// share returns a Reader of a percentage of at most high, as a fraction of 1.
+func (s *scenario) share(out *float64, high float64) yamlpos.Reader {
+	return func(n *yamlpos.Node, name string) bool {
 		var p rules.PPM
-		if !yamlpos.Percent(&r.Collector, &p, "2.5%")(n, name) {
-			return
+		if !yamlpos.Percent(&s.Collector, &p, "2.5%")(n, name) {
+			return false
 		}
 		f := float64(p) / float64(rules.Whole)
 		if f > high && !math.IsInf(high, 1) {
-			r.Errorf(n.Pos, fmt.Sprintf("write at most %.1f%%", 100*high), "%s is %s", name, n.Text)
-			return
+			s.Errorf(n.Pos, fmt.Sprintf("write at most %.1f%%", 100*high), "%s is %s", name, n.Text)
+			return false
 		}
 		*out = f
+		return true
 	}
 }
 
-// ppm reads a percentage of at most 100% as parts per million.
-func (r *reader) ppm(out *rules.PPM, name string) func(*yamlpos.Node) {
-	return func(n *yamlpos.Node) {
-		f := -1.0
-		if r.share(&f, name, 1)(n); f >= 0 {
-			*out = rules.PPM(math.Round(f * float64(100*rules.Percent)))
+// ppm returns a Reader of a percentage of at most 100%, in parts per million.
+func ppm[T ~uint32](s *scenario, out *T) yamlpos.Reader {
+	return func(n *yamlpos.Node, name string) bool {
+		f := 0.0
+		if !s.share(&f, 1)(n, name) {
+			return false
 		}
+		*out = T(math.Round(f * float64(rules.Whole)))
+		return true
 	}
 }
