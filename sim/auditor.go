@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -50,11 +49,7 @@ func (a *Auditor) Pass(n uint64) { a.Found.Checks += n }
 // Fail counts a violation found at a virtual time. Only the first is
 // described.
 func (a *Auditor) Fail(at time.Duration, format string, args ...any) {
-	a.Found.Checks++
-	a.Found.Violations++
-	if a.Found.First == "" {
-		a.Found.First = fmt.Sprintf("at %v: ", at) + fmt.Sprintf(format, args...)
-	}
+	a.Found.check(false, "at %v: "+format, append([]any{at}, args...)...)
 }
 
 // Decided is one descriptor of one decision.

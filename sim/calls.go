@@ -75,11 +75,7 @@ func (w *World) decide(a *pendingCall) {
 	if touched != 0 {
 		w.drain(d, touched)
 	}
-	if a.from.source == traceSource {
-		w.load.Answered++
-	} else {
-		w.load.answered(w, c, a.from)
-	}
+	w.load.answered(w, c, a.from)
 	w.calls = append(w.calls, c)
 }
 

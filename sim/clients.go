@@ -12,18 +12,14 @@ import (
 
 // clients is the load of a run.
 type clients struct {
-	sources  []*load.Source
-	waiting  pool[attempt]
-	stopped  bool
-	trace    int    // the next entry
-	domain   string // of entries that name none
-	Answered uint64
-	// Unanswered are requests for which no daemon was up, Dropped those that
-	// would have been retried when too many were.
-	Unanswered, Dropped uint64
-	rng                 *rand.Rand
-	// pick returns the n-th daemon of a region that answers.
-	pick func(local []*Daemon, n int) *Daemon
+	sources    []*load.Source
+	waiting    pool[attempt]
+	stopped    bool
+	trace      int    // the next entry
+	domain     string // of entries that name none
+	Unanswered uint64 // requests for which no daemon was up
+	rng        *rand.Rand
+	answering  []*Daemon // where the latest request could go
 }
 
 // attempt is a request that its client will make again.
@@ -33,7 +29,7 @@ type attempt struct {
 	left   int
 }
 
-// maxWaiting bounds the requests that wait to be made again.
+// maxWaiting bounds the requests that wait to be made again; others are not.
 const maxWaiting = 200_000
 
 // traceSource is the source number of the trace.
@@ -98,7 +94,7 @@ func (l *clients) retry(w *World, i int32) {
 // request asks a daemon, and lets the client try again when it is denied.
 func (l *clients) request(w *World, a attempt) {
 	s := l.sources[a.source]
-	d := w.pickFor(s.Region, s.Work, a.key)
+	d := l.pick(w, s.Region, s.Work, a.key)
 	if d == nil {
 		l.Unanswered++
 		return
@@ -109,19 +105,14 @@ func (l *clients) request(w *World, a attempt) {
 	w.fail(w.ask(d, c, a))
 }
 
-// answered lets a client try again when it was denied.
+// answered lets a client try again when it was denied. Calls of a trace have no
+// attempts left.
 func (l *clients) answered(w *World, c *node.Call, a attempt) {
-	l.Answered++
 	if c.Decision.Allowed || a.left == 0 {
 		return
 	}
 	a.left--
-	wait, ok := l.sources[a.source].Wait(c.Statuses)
-	switch {
-	case !ok:
-	case l.waiting.len() >= maxWaiting:
-		l.Dropped++
-	default:
+	if wait, ok := l.sources[a.source].Wait(c.Statuses); ok && l.waiting.len() < maxWaiting {
 		w.events.push(w.now+wait, evRetry, l.waiting.put(a))
 	}
 }
@@ -143,7 +134,7 @@ func (l *clients) recorded(w *World, e *load.TraceEntry) {
 	if region < 0 {
 		region = int(e.Region) % len(w.regions)
 	}
-	d := w.pick(region, true)
+	d := l.pick(w, region, &load.Workload{Failover: true}, 0)
 	if d == nil {
 		l.Unanswered++
 		return
@@ -161,60 +152,26 @@ func (l *clients) recorded(w *World, e *load.TraceEntry) {
 	}
 }
 
-// pickFor returns the daemon of a region that a call of a workload for a key
-// comes to, nil when none answers.
-func (w *World) pickFor(region int, l *load.Workload, key int) *Daemon {
-	local := w.answering(region, l.Failover)
-	if local == nil {
-		return nil
-	}
-	if l.Pinned {
-		return w.load.pick(local, key%answer(local))
-	}
-	return w.load.pick(local, w.load.rng.IntN(answer(local)))
-}
-
-// pick draws a daemon of a region that answers, nil when none does.
-func (w *World) pick(region int, failover bool) *Daemon {
-	return w.pickFor(region, &load.Workload{Failover: failover}, 0)
-}
-
-// answering returns the daemons of a region if some of them answer, else those
-// of the next such region; nil for none.
-func (w *World) answering(region int, failover bool) []*Daemon {
+// pick returns the daemon of a region that a call of a workload for a key comes
+// to, nil when none answers.
+func (l *clients) pick(w *World, region int, work *load.Workload, key int) *Daemon {
 	for i := range w.local {
-		local := w.local[(region+i)%len(w.local)]
-		if answer(local) > 0 {
-			return local
+		l.answering = l.answering[:0]
+		for _, d := range w.local[(region+i)%len(w.local)] {
+			if d.Up && !d.Paused {
+				l.answering = append(l.answering, d)
+			}
 		}
-		if !failover {
+		if len(l.answering) > 0 || !work.Failover {
 			break
 		}
 	}
-	return nil
-}
-
-// answer counts the daemons that do.
-func answer(local []*Daemon) int {
-	n := 0
-	for _, d := range local {
-		if d.Up && !d.Paused {
-			n++
-		}
+	switch n := len(l.answering); {
+	case n == 0:
+		return nil
+	case work.Pinned:
+		return l.answering[key%n]
+	default:
+		return l.answering[l.rng.IntN(n)]
 	}
-	return n
-}
-
-// nthAnswering returns the n-th daemon that answers.
-func nthAnswering(local []*Daemon, n int) *Daemon {
-	for _, d := range local {
-		if !d.Up || d.Paused {
-			continue
-		}
-		if n == 0 {
-			return d
-		}
-		n--
-	}
-	return nil
 }

@@ -243,7 +243,7 @@ func (c *Config) validateFaults() error {
 			return fmt.Errorf("sim: fault %d at %v for %v: want 0 to %v", i, f.At, f.For, MaxDuration)
 		}
 		for _, name := range f.places() {
-			if !c.knows(name) {
+			if !slices.Contains(c.Places(), name) {
 				return fmt.Errorf("sim: fault %d: no region or daemon %q", i, name)
 			}
 		}
@@ -256,9 +256,6 @@ func (c *Config) validateFaults() error {
 	}
 	return nil
 }
-
-// knows reports whether a name is a region's or a daemon's.
-func (c *Config) knows(place string) bool { return slices.Contains(c.Places(), place) }
 
 // Places lists the names of all regions and daemons.
 func (c *Config) Places() []string {

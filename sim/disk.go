@@ -14,13 +14,15 @@ type disk struct {
 	log    [][]byte
 }
 
-// write is a write on its way to a disk: of a record, or to the log.
+// write is a write on its way to the disk of a process.
 type write struct {
-	daemon  int
-	member  int32 // the process, in World.members
-	record  []byte
-	entries [][]byte
-	synced  bool // it is on the disk, and the process is about to know
+	daemon int
+	member int32 // the process, in World.members
+	// sync puts it on the disk, nil when it is there.
+	sync func()
+	// notify reports it to the process, ack after it is on the disk.
+	ack    time.Duration
+	notify func(mono time.Duration)
 }
 
 // maxSync is the longest that a disk takes to sync a record, ackSync until the
@@ -33,16 +35,32 @@ const (
 // writeRecord replaces the record of a rights agent, which takes a while.
 func (d *Daemon) writeRecord(w *World, s *agent.Stored) {
 	data := wire.EncodeStored(cluster, d.Name, s)
-	at := w.now + w.faults.between(0, maxSync)
-	w.events.push(at, evStored, w.writes.put(write{daemon: d.Index, member: d.member, record: data}))
+	w.write(maxSync, write{
+		daemon: d.Index, member: d.member, ack: ackSync,
+		sync:   func() { d.disk.record = data },
+		notify: func(mono time.Duration) { d.serveAgent(w, d.agent.Stored(mono, nil)) },
+	})
 }
 
 // writeLog appends to the log of an acceptor, which takes a while.
 func (d *Daemon) writeLog(w *World, entries [][]byte) {
 	d.logging = entries
 	w.strict.out.Syncs++
-	at := w.now + w.faults.between(0, w.cfg.Strict.withDefaults().Sync)
-	w.events.push(at, evStored, w.writes.put(write{daemon: d.Index, member: d.member, entries: entries}))
+	w.write(w.cfg.Strict.withDefaults().Sync, write{
+		daemon: d.Index, member: d.member,
+		sync: func() {
+			d.disk.log, d.logging = append(d.disk.log, entries...), nil
+			if len(d.disk.log) >= maxLog {
+				d.disk.log = d.acceptor.Snapshot()
+			}
+		},
+		notify: func(mono time.Duration) { d.serveAcceptor(w, d.acceptor.Stored(mono, d.time(w.now), nil)) },
+	})
+}
+
+// write begins a write that takes up to a time.
+func (w *World) write(longest time.Duration, x write) {
+	w.events.push(w.now+w.faults.between(0, longest), evStored, w.writes.put(x))
 }
 
 // stored completes a write of a process that still runs, and then notifies the
@@ -50,31 +68,17 @@ func (d *Daemon) writeLog(w *World, entries [][]byte) {
 func (w *World) stored(i int32) {
 	x := w.writes.take(i)
 	d := w.daemons[x.daemon]
-	if !d.Up || d.member != x.member {
-		return
-	}
-	ack := time.Duration(0)
-	switch at := d.Instant(w.now).Mono; {
-	case !x.synced && x.entries != nil:
-		d.disk.log, d.logging = append(d.disk.log, x.entries...), nil
-		if len(d.disk.log) >= maxLog {
-			d.disk.log = d.acceptor.Snapshot()
-		}
-	case !x.synced:
-		d.disk.record = x.record
-		ack = ackSync
+	switch {
+	case !d.Up || d.member != x.member:
+	case x.sync != nil:
+		x.sync()
+		x.sync = nil
+		w.events.push(w.now+x.ack, evStored, w.writes.put(x))
 	case d.Paused:
 		d.defers(evStored, w.writes.put(x))
-		return
-	case x.entries != nil:
-		d.serveAcceptor(w, d.acceptor.Stored(at, d.time(w.now), nil))
-		return
 	default:
-		d.serveAgent(w, d.agent.Stored(at, nil))
-		return
+		x.notify(d.Instant(w.now).Mono)
 	}
-	x.synced = true
-	w.events.push(w.now+ack, evStored, w.writes.put(x))
 }
 
 // maxLog is the length at which a log is replaced by a snapshot.

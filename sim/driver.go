@@ -86,7 +86,7 @@ func (w *World) wake(d *Daemon, at time.Duration) {
 		if d.wakes[s] <= now.Mono {
 			n.Tick(now)
 			touched |= 1 << s
-			w.stepped(d, nil, nil)
+			w.auditors.stepped(d, nil, nil)
 		}
 	}
 	for i, turn := range [otherWakes]func(*World){d.turnAgent, d.turnAcceptor, d.turnProcess} {
@@ -162,7 +162,7 @@ func (r *receiver) StepCounts(m *gossip.Message) error {
 	}
 	err := d.Nodes[m.Shard].Step(d.Instant(w.now), m)
 	r.touched |= 1 << m.Shard
-	w.stepped(d, m, err)
+	w.auditors.stepped(d, m, err)
 	return err
 }
 
@@ -183,11 +183,6 @@ func (r *receiver) Strict() replica.Parts {
 		return nil
 	}
 	return r.daemon.parts
-}
-
-// stepped passes an input of a daemon to the auditors.
-func (w *World) stepped(d *Daemon, m *gossip.Message, err error) {
-	w.auditors.stepped(d, m, err)
 }
 
 // happened notes an event of a node.

@@ -65,24 +65,20 @@ func (r *Result) strict() *StrictResult {
 	return r.Strict
 }
 
-// expectation is the auditor of claims.
-type expectation struct {
-	audit Audit
-}
-
-func (e *expectation) check(ok bool, format string, args ...any) {
-	e.audit.Checks++
+// check counts a check. Only the first violation is described.
+func (a *Audit) check(ok bool, format string, args ...any) {
+	a.Checks++
 	if ok {
 		return
 	}
-	if e.audit.Violations++; e.audit.First == "" {
-		e.audit.First = fmt.Sprintf(format, args...)
+	if a.Violations++; a.First == "" {
+		a.First = fmt.Sprintf(format, args...)
 	}
 }
 
 // audit checks the claims.
 func (x *Expect) audit(w *World, r *Result) Audit {
-	e := expectation{audit: Audit{Name: "expectations"}}
+	e := Audit{Name: "expectations"}
 	for _, c := range x.Claims {
 		if c.Figure.of != nil {
 			c.check(&e, "", c.Figure.of(r))
@@ -106,11 +102,11 @@ func (x *Expect) audit(w *World, r *Result) Audit {
 			e.check(w.seen[k] == 0, "%d times %v, expected none", w.seen[k], k)
 		}
 	}
-	return e.audit
+	return e
 }
 
 // check checks the figure of a claim, which is that of a place such as a rule.
-func (c *Claim) check(e *expectation, place string, got float64) {
+func (c *Claim) check(e *Audit, place string, got float64) {
 	ok, want := got <= c.Value, "most"
 	if c.Figure.Least {
 		ok, want = got >= c.Value, "least"

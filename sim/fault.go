@@ -282,11 +282,7 @@ func (a *faults) drawReplicas(w *World, region string) []string {
 		}
 	}
 	a.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	n := min(1+a.rng.IntN(len(all)), route.MaxReplicas)
-	if n > 2 && n%2 == 0 {
-		n--
-	}
-	all = all[:n]
+	all = all[:votersOf(min(1+a.rng.IntN(len(all)), route.MaxReplicas))]
 	slices.Sort(all)
 	return all
 }

@@ -124,7 +124,7 @@ func (p *membership) tell(w *World, d *Daemon) {
 			}
 		}
 		n.Peers(at, list)
-		w.stepped(d, nil, nil)
+		w.auditors.stepped(d, nil, nil)
 		if s == 0 {
 			d.agentPeers(w, list)
 			d.strictPeers(w, list)

@@ -45,12 +45,11 @@ func Policies() []Policy { return enum.All[Policy](policyKinds) }
 // PolicyNamed returns the policy of a word, and an error that lists all of
 // them for one that is none.
 func PolicyNamed(word string) (Policy, error) {
-	for _, p := range Policies() {
-		if p.String() == word {
-			return p, nil
-		}
+	p := slices.Index(policyNames, word)
+	if p < 0 {
+		return 0, fmt.Errorf("policy %q: want %s", word, strings.Join(policyNames, ", "))
 	}
-	return 0, fmt.Errorf("policy %q: want %s", word, strings.Join(policyNames, ", "))
+	return Policy(p), nil
 }
 
 // hasRights reports whether a gate of rights decides under the policy.

@@ -220,7 +220,7 @@ func (r *Result) Code() int {
 // seconds is a virtual time as results carry it.
 func seconds(d time.Duration) float64 { return d.Seconds() }
 
-// Include adds the sums of a run to those of a grid.
+// Include adds the sums of a run to those of many.
 func (r *Result) Include(o *Result) {
 	r.VirtualSeconds += o.VirtualSeconds
 	r.Events += o.Events
@@ -230,6 +230,9 @@ func (r *Result) Include(o *Result) {
 	r.Degraded += o.Degraded
 	r.Unanswered += o.Unanswered
 	r.Traffic.include(&o.Traffic)
+	if r.Seen == nil {
+		r.Seen = make(map[string]uint64)
+	}
 	for name, n := range o.Seen {
 		r.Seen[name] += n
 	}
@@ -249,20 +252,16 @@ func (r *Result) Include(o *Result) {
 }
 
 func (t *Traffic) include(o *Traffic) {
-	for _, f := range []struct{ to, from *uint64 }{
-		{&t.Frames, &o.Frames},
-		{&t.Bytes, &o.Bytes},
-		{&t.Lost, &o.Lost},
-		{&t.Duplicated, &o.Duplicated},
-		{&t.Mangled, &o.Mangled},
-		{&t.Refused, &o.Refused},
-		{&t.Accepted, &o.Accepted},
-		{&t.Rights, &o.Rights},
-		{&t.RightsBytes, &o.RightsBytes},
-		{&t.Overflowed, &o.Overflowed},
-		{&t.Unsendable, &o.Unsendable},
-		{&t.Unreadable, &o.Unreadable},
-	} {
-		*f.to += *f.from
-	}
+	t.Frames += o.Frames
+	t.Bytes += o.Bytes
+	t.Lost += o.Lost
+	t.Duplicated += o.Duplicated
+	t.Mangled += o.Mangled
+	t.Refused += o.Refused
+	t.Accepted += o.Accepted
+	t.Overflowed += o.Overflowed
+	t.Unsendable += o.Unsendable
+	t.Unreadable += o.Unreadable
+	t.Rights += o.Rights
+	t.RightsBytes += o.RightsBytes
 }

@@ -29,7 +29,7 @@ func TestCrashBeforeASync(t *testing.T) {
 		w.runUntil(w.now + time.Millisecond)
 		under := false
 		for _, s := range w.writes.items {
-			under = under || s.daemon == d.Index && !s.synced && s.record != nil
+			under = under || s.daemon == d.Index && s.sync != nil && s.ack == ackSync
 		}
 		if under {
 			break

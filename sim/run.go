@@ -61,11 +61,24 @@ func Run(cfg *Config, o Options) (result *Result, err error) {
 	if err = cfg.Validate(); err != nil {
 		return nil, err
 	}
+	start := o.now()
 	if cfg.Grid != nil {
-		return cfg.Grid.Run(cfg, o)
+		result, err = cfg.Grid.Run(cfg, o)
+	} else {
+		_, result, err = run(cfg, o)
 	}
-	_, result, err = run(cfg, o)
+	if err == nil {
+		result.WallSeconds = seconds(o.now() - start)
+	}
 	return result, err
+}
+
+// now reads the caller's clock, 0 without one.
+func (o *Options) now() time.Duration {
+	if o.Wall == nil {
+		return 0
+	}
+	return o.Wall()
 }
 
 // RunTwice is Run, twice: it returns the first result and a *DivergenceError
@@ -95,10 +108,6 @@ func run(cfg *Config, o Options, rigs ...func(*World)) (w *World, r *Result, err
 	if err = cfg.Validate(); err != nil {
 		return nil, nil, err
 	}
-	start := time.Duration(0)
-	if o.Wall != nil {
-		start = o.Wall()
-	}
 	w = newWorld(cfg)
 	if o.Auditors != nil {
 		w.auditors = o.Auditors(w)
@@ -107,13 +116,8 @@ func run(cfg *Config, o Options, rigs ...func(*World)) (w *World, r *Result, err
 		rig(w)
 	}
 	w.series.on = o.Series
-	if r, err = guarded(w, w.play); err != nil {
-		return w, nil, err
-	}
-	if o.Wall != nil {
-		r.WallSeconds = seconds(o.Wall() - start)
-	}
-	return w, r, nil
+	r, err = guarded(w, w.play)
+	return w, r, err
 }
 
 // guarded makes a *CrashError of a panic.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"errors"
 	"slices"
 	"strings"
@@ -79,7 +80,7 @@ func TestRunTwiceCatchesMapOrder(t *testing.T) {
 		cfg.Seed, cfg.Duration = seed, time.Second
 		again := ""
 		for i := range 2 {
-			_, r, err := run(cfg, Options{}, func(w *World) { w.load.pick = anyAnswering })
+			_, r, err := run(cfg, Options{}, shuffle)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,18 +92,16 @@ func TestRunTwiceCatchesMapOrder(t *testing.T) {
 	}
 }
 
-// anyAnswering picks a daemon by the order of a map.
-func anyAnswering(local []*Daemon, _ int) *Daemon {
-	set := make(map[*Daemon]bool)
-	for _, d := range local {
-		set[d] = d.Up && !d.Paused
-	}
-	for d, up := range set {
-		if up {
-			return d
+// shuffle lets the messages of a daemon leave in the order of a map.
+func shuffle(w *World) {
+	post := w.steps.post
+	w.steps.post = func(d *Daemon, out []gossip.Message) {
+		set := make(map[int]gossip.Message)
+		for i, m := range out {
+			set[i] = m
 		}
+		post(d, slices.Collect(maps.Values(set)))
 	}
-	return nil
 }
 
 // TestCrashIsReported: a panic anywhere is an error that names run and seed.

@@ -188,7 +188,7 @@ func (d *Daemon) stepStrict(w *World, m *sticky.Message) []sticky.Message {
 	at := d.Instant(w.now)
 	set, acceptor := replica.Recipients(m, len(d.Nodes))
 	each(set, func(s int) {
-		w.rejected += uint64(d.Nodes[s].StepLease(at, m))
+		d.Nodes[s].StepLease(at, m) // which drops what it rejects
 		answers = append(answers, d.collect(w, s)...)
 	})
 	if acceptor { // a rejected message is an event of the acceptor

@@ -70,10 +70,8 @@ func (s *Strict) validate() error {
 func (c *Config) FirstLayout() route.Layout {
 	l := route.Layout{Number: 1}
 	for i := range c.Regions {
-		n := c.Regions[i].Daemons
-		l.Regions = append(l.Regions, route.Region{
-			Name: c.Regions[i].Name, Weight: 1, Replicas: firstReplicas(&c.Regions[i], c.replicaCount(n)),
-		})
+		r := &c.Regions[i]
+		l.Regions = append(l.Regions, route.Region{Name: r.Name, Weight: 1, Replicas: c.firstReplicas(r)})
 	}
 	slices.SortFunc(l.Regions, func(a, b route.Region) int { return cmp.Compare(a.Name, b.Name) })
 	for _, r := range c.Rules.Rules() {
@@ -85,23 +83,22 @@ func (c *Config) FirstLayout() route.Layout {
 	return l
 }
 
-// replicaCount is how many of a region's daemons hold marks.
-func (c *Config) replicaCount(daemons int) int {
-	want := cmp.Or(c.Strict.Replicas, 3)
-	n := min(want, daemons)
-	if n > 2 && n%2 == 0 {
-		n--
-	}
-	return n
-}
-
-func firstReplicas(r *Region, n int) []string {
+// firstReplicas returns the daemons of a region that hold watermarks at first.
+func (c *Config) firstReplicas(r *Region) []string {
 	var names []string
-	for i := range n {
-		names = append(names, daemonName(r.Name, i))
+	for i := range votersOf(min(cmp.Or(c.Strict.Replicas, 3), r.Daemons)) {
+		names = append(names, r.Daemon(i))
 	}
 	slices.Sort(names)
 	return names
+}
+
+// votersOf returns how many of n daemons can vote: an odd number, or two.
+func votersOf(n int) int {
+	if n > 2 && n%2 == 0 {
+		return n - 1
+	}
+	return n
 }
 
 // ownersConfig is how nodes count at owners.

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"cmp"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -22,9 +21,7 @@ const (
 	streamFaults
 	streamLoad
 	streamSamples
-	streamSource = uint64(1) << 20
-	streamPulse  = uint64(1) << 40
-	streamNode   = uint64(1) << 60
+	streamNode = uint64(1) << 60
 )
 
 // warmUp is how long before virtual time 0 the daemons are started: they know
@@ -71,7 +68,6 @@ type World struct {
 	agents      [256]uint64 // events of the rights agents by kind
 	acceptors   [256]uint64 // events of the acceptors by kind
 	breakers    [3]uint64   // transitions of breakers by the state that they went to
-	rejected    uint64      // items about strict keys that nodes refused
 	ended       node.Stats  // of processes that are gone
 	endedStrict lease.Stats // likewise
 	transfers   uint64      // messages about them
@@ -103,7 +99,6 @@ func newWorld(cfg *Config) *World {
 		trace:      newTrace(), base: cmp.Or(cfg.Epoch, epoch),
 		rights: cfg.Policy.HasRights() && cfg.HasRights(), owners: cfg.HasOwners(),
 	}
-	w.load.pick = nthAnswering
 	w.steps = w.plainSteps()
 	for r, region := range cfg.Regions {
 		w.regions = append(w.regions, region.Name)
@@ -264,9 +259,4 @@ func (w *World) adopt(a adoption) {
 	}
 	d.agentRules(w)
 	w.drain(d, allShards)
-}
-
-// String describes the time and the progress of a run, for messages.
-func (w *World) String() string {
-	return fmt.Sprintf("%s, seed %d, at %v after %d events", w.cfg.Name, w.cfg.Seed, w.now, w.count)
 }

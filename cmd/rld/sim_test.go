@@ -101,8 +101,8 @@ func TestSwarmIsStopped(t *testing.T) {
 	if !strings.HasPrefix(out.String(), "swarm stopped: ") || !strings.Contains(out.String(), "found nothing") {
 		t.Errorf("it printed\n%s", out)
 	}
-	if n := s.tally.seeds; n < 20 || n > 25 || s.tally.events != n {
-		t.Errorf("%d seeds of %d events", n, s.tally.events)
+	if n := s.tally.seeds; n < 20 || n > 25 || s.tally.sum.Events != n {
+		t.Errorf("%d seeds of %d events", n, s.tally.sum.Events)
 	}
 }
 

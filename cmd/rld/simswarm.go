@@ -294,13 +294,9 @@ func (s *swarm) blame() error {
 
 // tally adds up the runs of a swarm.
 type tally struct {
-	seeds     uint64
-	events    uint64
-	decisions uint64
-	virtual   float64   // seconds
-	walls     []float32 // seconds of each run, for the median
-	audits    []sim.Audit
-	seen      map[string]uint64
+	seeds uint64
+	sum   sim.Result
+	walls []float32 // seconds of each run, for the median
 
 	// Of the runs that were played by merged counts alone: how many, how many
 	// of them exceeded what rights would have summed to, and the worst.
@@ -318,26 +314,9 @@ func (t *tally) add(r *sim.Result) {
 	if r == nil {
 		return
 	}
-	t.events += r.Events
-	t.decisions += r.Decisions
-	t.virtual += r.VirtualSeconds
+	t.sum.Include(r)
 	if len(t.walls) < maxWalls {
 		t.walls = append(t.walls, float32(r.WallSeconds))
-	}
-	for _, a := range r.Auditors {
-		i := slices.IndexFunc(t.audits, func(b sim.Audit) bool { return a.Name == b.Name })
-		if i < 0 {
-			t.audits = append(t.audits, sim.Audit{Name: a.Name})
-			i = len(t.audits) - 1
-		}
-		t.audits[i].Checks += a.Checks
-		t.audits[i].Violations += a.Violations
-	}
-	if t.seen == nil {
-		t.seen = make(map[string]uint64)
-	}
-	for name, n := range r.Seen {
-		t.seen[name] += n
 	}
 }
 
@@ -369,9 +348,9 @@ func (t *tally) writeNaive(b *strings.Builder) {
 
 // write prints the sums: the runs, the auditors, and the reached paths.
 func (t *tally) write(b *strings.Builder, wall time.Duration) {
-	virtual := time.Duration(t.virtual * float64(time.Second)).Round(time.Second)
-	fmt.Fprintf(b, "%s, %s and %s of virtual time in %s", report.Plural(t.events, "event"),
-		report.Plural(t.decisions, "decision"), virtual, wall.Round(100*time.Millisecond))
+	virtual := time.Duration(t.sum.VirtualSeconds * float64(time.Second)).Round(time.Second)
+	fmt.Fprintf(b, "%s, %s and %s of virtual time in %s", report.Plural(t.sum.Events, "event"),
+		report.Plural(t.sum.Decisions, "decision"), virtual, wall.Round(100*time.Millisecond))
 	if n := len(t.walls); n > 0 {
 		slices.Sort(t.walls)
 		fmt.Fprintf(b, "; a median run takes %s", report.Millis(float64(t.walls[n/2])*1000))
@@ -380,17 +359,17 @@ func (t *tally) write(b *strings.Builder, wall time.Duration) {
 	if t.seeds == 0 {
 		return
 	}
-	if len(t.audits) > 0 {
-		slices.SortFunc(t.audits, func(x, y sim.Audit) int { return cmp.Compare(x.Name, y.Name) })
+	if audits := t.sum.Auditors; len(audits) > 0 {
+		slices.SortFunc(audits, func(x, y sim.Audit) int { return cmp.Compare(x.Name, y.Name) })
 		b.WriteByte('\n')
-		report.Auditors(b, t.audits)
+		report.Auditors(b, audits)
 	}
 	if t.naive > 0 {
 		t.writeNaive(b)
 	}
 	var missed []string
 	for _, k := range gossip.EventKinds() {
-		if t.seen[k.String()] == 0 {
+		if t.sum.Seen[k.String()] == 0 {
 			missed = append(missed, k.String())
 		}
 	}
