@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"maps"
 	"errors"
 	"slices"
 	"strings"
@@ -80,7 +79,7 @@ func TestRunTwiceCatchesMapOrder(t *testing.T) {
 		cfg.Seed, cfg.Duration = seed, time.Second
 		again := ""
 		for i := range 2 {
-			_, r, err := run(cfg, Options{}, shuffle)
+			_, r, err := run(cfg, Options{}, leakMapOrder)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -92,16 +91,21 @@ func TestRunTwiceCatchesMapOrder(t *testing.T) {
 	}
 }
 
-// shuffle lets the messages of a daemon leave in the order of a map.
-func shuffle(w *World) {
-	post := w.steps.post
-	w.steps.post = func(d *Daemon, out []gossip.Message) {
-		set := make(map[int]gossip.Message)
-		for i, m := range out {
-			set[i] = m
-		}
-		post(d, slices.Collect(maps.Values(set)))
+// leakMapOrder lets clients draw a number for each daemon that a map yields
+// before the first one.
+func leakMapOrder(w *World) {
+	daemons := make(map[*Daemon]bool)
+	for _, d := range w.daemons {
+		daemons[d] = true
 	}
+	w.auditors = append(w.auditors, &Auditor{Decided: func(*Decided) {
+		for d := range daemons {
+			if d.Index == 0 {
+				return
+			}
+			w.load.rng.Uint64()
+		}
+	}})
 }
 
 // TestCrashIsReported: a panic anywhere is an error that names run and seed.
