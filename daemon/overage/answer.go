@@ -319,7 +319,7 @@ func (m *Monitor) setLinks(f *ruleLog) {
 				l.AgeNowMs = min(l.AgeNowMs, l.AgeP99Ms) // whether they are partitioned now is unknown
 			}
 			if i != j {
-				_ = f.history.SetLink(i, j, l) // fails only out of bounds
+				f.history.SetLink(i, j, l)
 			}
 		}
 	}

@@ -71,8 +71,7 @@ func (m *Monitor) newRuleLog(r *rules.Rule, windows int) *ruleLog {
 	}
 	f.own = slices.Index(f.regions, m.Region)
 	if !quota.Of(r.Limit).Stamped() { // else its counts are not known by region
-		// It fails only above overage.MaxRegions, which the settings exclude.
-		f.history, _ = overage.NewHistory(len(f.regions), windows)
+		f.history = overage.NewHistory(len(f.regions), windows)
 	}
 	return f
 }
@@ -258,9 +257,7 @@ func (f *ruleLog) measure(m *Monitor) {
 	}
 	f.ageMs, f.rttMs, f.envelopes = age, rtt, make([]envelopes, len(f.regions))
 	for i := range f.envelopes {
-		// It never fails, since interval keeps to its bounds.
-		f.envelopes[i].age, _ = overage.NewEnvelope(age)
-		f.envelopes[i].rtt, _ = overage.NewEnvelope(rtt)
+		f.envelopes[i] = envelopes{overage.NewEnvelope(age), overage.NewEnvelope(rtt)}
 	}
 }
 
@@ -322,6 +319,5 @@ func (f *ruleLog) close(l *window) {
 		t := &l.Regions[f.own]
 		t.DeniedRights, t.DeniedEstimate, t.Stranded = l.denied.Rights, l.denied.Estimate, l.denied.Stranded
 	}
-	// Add refuses inconsistent windows, which carry no information.
-	_ = f.history.Add(l.Window)
+	f.history.Add(l.Window)
 }

@@ -35,7 +35,7 @@ func Advise(h *History, r Rule, target rules.PPM) (Advice, error) {
 	}
 	switch {
 	case r.Mode == Strict:
-		return Advice{}, errStrict(&r)
+		return Advice{}, fmt.Errorf("rule %q: a strict limit has no budget: its owner enforces it", r.Name)
 	case !p.Enough:
 		return Advice{}, fmt.Errorf("rule %q: %w", r.Name, ErrNoTraffic)
 	case p.Recommended == Inspect:

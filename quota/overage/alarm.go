@@ -17,7 +17,7 @@ func (h *History) alarms(p *Report) []string {
 		return nil // the owner enforces it, however old the views are
 	}
 	var list []string
-	if hits, all := h.excess(&p.Rule); hits > 0 {
+	if hits, all := h.excess(); hits > 0 {
 		// More was admitted than the rights allow.
 		list = append(list, fmt.Sprintf("%s hits more than the rights of %s were "+
 			"admitted in a window: rights.first_start or a retirement was asserted wrongly, or this is a "+
@@ -54,13 +54,13 @@ func (h *History) alarms(p *Report) []string {
 
 // excess returns the hits of the worst window beyond its rights, and these
 // rights; 0 if all windows kept to them.
-func (h *History) excess(r *Rule) (hits, all uint64) {
+func (h *History) excess() (hits, all uint64) {
 	for k := range h.count {
 		w := h.at(k)
 		if !w.Gated {
 			continue
 		}
-		held := rights(limitOf(w, r), w.Budget)
+		held := rights(w.Limit, w.Budget)
 		if beyond := sat.Sub(admittedOf(w), held); beyond > hits {
 			hits, all = beyond, held
 		}

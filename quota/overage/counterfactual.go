@@ -1,8 +1,7 @@
 package overage
 
 import (
-	"math/bits"
-
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/rules"
 )
 
@@ -31,7 +30,7 @@ func newReplay(h *History, r *Rule) replay {
 		w := h.at(k)
 		guess.open(w.StartMs)
 		x := replayed{
-			limit:   limitOf(w, r),
+			limit:   w.Limit,
 			demand:  make([]uint64, h.regions),
 			surge:   make([]uint64, h.regions),
 			weights: make([]rules.PPM, h.regions),
@@ -98,9 +97,7 @@ func (x *replayed) missing(b rules.PPM) (static, transferred uint64) {
 // region may lose a hit when the budget grows (the Alabama paradox), so that a
 // larger budget could look worse.
 func share(all uint64, w rules.PPM) uint64 {
-	hi, lo := bits.Mul64(all, uint64(min(w, whole)))
-	part, _ := bits.Div64(hi, lo, whole) // all is below 2^43: hi is 0.
-	return part
+	return sat.MulDiv(all, uint64(min(w, whole)), whole)
 }
 
 // guess is the rebalancer's past as it would have been.

@@ -19,21 +19,18 @@ func someHistory(n func(lo, hi int) int) (*History, Rule) {
 		Regions: regionNames(regions), Mode: Mode(n(0, 1)),
 	}
 	r.Budget = rules.PPM(n(0, (regions-1)*whole))
-	h, err := NewHistory(regions, n(1, 20))
-	if err != nil {
-		panic(err)
-	}
+	h := NewHistory(regions, n(1, 20))
 	for i := range regions {
 		for j := range regions {
 			if i != j {
 				age := int64(n(0, 2000))
-				must(h.SetLink(i, j, Link{AgeP50Ms: age / 2, AgeP99Ms: age, AgeMaxMs: 2 * age, AgeNowMs: int64(n(0, 9000)), RTTMs: int64(n(0, 5000))}))
+				h.SetLink(i, j, Link{AgeP50Ms: age / 2, AgeP99Ms: age, AgeMaxMs: 2 * age, AgeNowMs: int64(n(0, 9000)), RTTMs: int64(n(0, 5000))})
 			}
 		}
 	}
 	for k := range n(0, 25) {
 		w := Window{
-			StartMs: int64(k/2) * r.WindowMs, AgeMs: int64(n(1, 2000)), RTTMs: int64(n(1, 5000)), Crossed: n(0, 1) == 1,
+			StartMs: int64(k/2) * r.WindowMs, Limit: r.Limit, AgeMs: int64(n(1, 2000)), RTTMs: int64(n(1, 5000)), Crossed: n(0, 1) == 1,
 			Gated: n(0, 1) == 1, Budget: r.Budget, Regions: make([]Traffic, regions),
 		}
 		weights := someWeights(n, regions)
@@ -55,9 +52,9 @@ func someHistory(n func(lo, hi int) int) (*History, Rule) {
 	return h, r
 }
 
-func must(err error) {
-	if err != nil {
-		panic(err)
+func must(ok bool) {
+	if !ok {
+		panic("a window is not consistent")
 	}
 }
 

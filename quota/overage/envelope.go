@@ -1,9 +1,6 @@
 package overage
 
-import (
-	"fmt"
-	"math"
-)
+import "math"
 
 // An envelope divides its interval into envelopeSteps slots.
 const (
@@ -18,16 +15,15 @@ const (
 // time is cut into sixteenths of the interval, and an interval touches up to
 // seventeen of them. It is not safe for concurrent use.
 type Envelope struct {
-	lengthMs int64
-	slotMs   int64
-	slots    [ringSlots]uint64 // by slot number, modulo ringSlots
-	slot     int64             // number of the newest
-	started  bool
-	recent   uint64 // sum of the newest envelopeSteps+1 slots
-	prior    uint64 // sum of all before these
-	peak     uint64
-	surges   float64 // sum over the arrivals of the surge after each
-	arrived  float64
+	slotMs  int64
+	slots   [ringSlots]uint64 // by slot number, modulo ringSlots
+	slot    int64             // number of the newest
+	started bool
+	recent  uint64 // sum of the newest envelopeSteps+1 slots
+	prior   uint64 // sum of all before these
+	peak    uint64
+	surges  float64 // sum over the arrivals of the surge after each
+	arrived float64
 }
 
 // The ring holds a slot, the interval before it and the one after it.
@@ -44,11 +40,8 @@ type Peaks struct {
 }
 
 // NewEnvelope returns an envelope for intervals of 1 ms to one day.
-func NewEnvelope(lengthMs int64) (*Envelope, error) {
-	if lengthMs < 1 || lengthMs > maxEnvelopeMs {
-		return nil, fmt.Errorf("an envelope over %d ms, want 1 to %d", lengthMs, maxEnvelopeMs)
-	}
-	return &Envelope{lengthMs: lengthMs, slotMs: (lengthMs + envelopeSteps - 1) / envelopeSteps}, nil
+func NewEnvelope(lengthMs int64) *Envelope {
+	return &Envelope{slotMs: (lengthMs + envelopeSteps - 1) / envelopeSteps}
 }
 
 // Add counts n arrivals at a time in milliseconds. A time before the latest one
@@ -74,7 +67,7 @@ func (e *Envelope) Recent(atMs int64) uint64 {
 func (e *Envelope) Roll(atMs int64) Peaks {
 	e.advance(atMs)
 	p := Peaks{Max: e.peak}
-	next := Envelope{lengthMs: e.lengthMs, slotMs: e.slotMs, slot: e.slot, started: e.started}
+	next := Envelope{slotMs: e.slotMs, slot: e.slot, started: e.started}
 	for range ringSlots { // The surges of the last interval: nothing comes after it.
 		e.push()
 	}

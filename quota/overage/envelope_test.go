@@ -54,10 +54,7 @@ func TestEnvelope(t *testing.T) {
 		n := func(lo, hi int) int { return rapid.IntRange(lo, hi).Draw(t, "n") }
 		ms := int64(n(1, 1000))
 		events := someEvents(n)
-		e, err := NewEnvelope(ms)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := NewEnvelope(ms)
 		for _, x := range events {
 			e.Add(x.at, x.n)
 		}
@@ -155,22 +152,17 @@ func TestEnvelopeMutations(t *testing.T) {
 
 // TestEnvelopeExtremes: no input makes it loop, overflow or panic.
 func TestEnvelopeExtremes(t *testing.T) {
-	e := mustEnvelope(t, 1)
+	e := NewEnvelope(1)
 	for _, at := range []int64{math.MinInt64, -1, math.MaxInt64, 0, math.MinInt64} {
 		e.Add(at, math.MaxUint64)
 	}
 	if p := e.Roll(math.MaxInt64); p.Max < maxSlot {
 		t.Errorf("the peak is %d, want at least %d", p.Max, uint64(maxSlot))
 	}
-	for _, ms := range []int64{0, -5, maxEnvelopeMs + 1} {
-		if _, err := NewEnvelope(ms); err == nil {
-			t.Errorf("an envelope over %d ms was made", ms)
-		}
-	}
 }
 
 func BenchmarkEnvelope(b *testing.B) {
-	e, _ := NewEnvelope(500)
+	e := NewEnvelope(500)
 	at := int64(0)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -26,14 +26,11 @@ type scene struct {
 func (s scene) history(t *testing.T) *History {
 	t.Helper()
 	n := len(s.rule.Regions)
-	h, err := NewHistory(n, 240)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := NewHistory(n, 240)
 	for i := range n {
 		for j := range n {
 			if i != j {
-				must(h.SetLink(i, j, Link{AgeP50Ms: s.age * 6 / 10, AgeP99Ms: s.age, AgeMaxMs: s.age, AgeNowMs: s.age / 2, RTTMs: s.rtt}))
+				h.SetLink(i, j, Link{AgeP50Ms: s.age * 6 / 10, AgeP99Ms: s.age, AgeMaxMs: s.age, AgeNowMs: s.age / 2, RTTMs: s.rtt})
 			}
 		}
 	}
@@ -44,7 +41,7 @@ func (s scene) history(t *testing.T) *History {
 	b, gated := s.rule.gated()
 	for k := range s.windows {
 		w := Window{
-			StartMs: int64(k) * s.rule.WindowMs, AgeMs: s.age, RTTMs: s.rtt, Gated: gated, Budget: b,
+			StartMs: int64(k) * s.rule.WindowMs, Limit: s.rule.Limit, AgeMs: s.age, RTTMs: s.rtt, Gated: gated, Budget: b,
 			Crossed: total > s.rule.Limit, Regions: make([]Traffic, n),
 		}
 		left := s.rule.Limit
@@ -63,8 +60,8 @@ func (s scene) history(t *testing.T) *History {
 				x.Weight = s.weights[i]
 			}
 		}
-		if err := h.Add(w); err != nil {
-			t.Fatal(err)
+		if !h.Add(w) {
+			t.Fatalf("a window is not consistent: %+v", w)
 		}
 	}
 	return h

@@ -1,13 +1,6 @@
 package overage
 
-import (
-	"fmt"
-
-	"github.com/georld/rld/rules"
-)
-
-// MaxWindows is the maximum number of windows of a history.
-const MaxWindows = 4096
+import "github.com/georld/rld/rules"
 
 // Window is the traffic of one key of a rule in one window, in all regions. For
 // a rule with many keys, add the windows of the busiest ones. Keys far below
@@ -15,7 +8,7 @@ const MaxWindows = 4096
 // case of the rule.
 type Window struct {
 	StartMs int64  // windows are added in this order
-	Limit   uint64 // in force in the window, 1 to MaxLimit; 0 stands for the rule's
+	Limit   uint64 // in force in the window, 1 to MaxLimit
 	Regions []Traffic
 	Crossed bool // the demand of all regions exceeded the limit
 	Gated   bool // the rights gate was in force, with this budget:
@@ -68,46 +61,18 @@ type History struct {
 	links   []Link // [viewer x regions + viewed]
 }
 
-// NewHistory returns an empty history of up to windows windows, 1 to
-// MaxWindows, of 1 to MaxRegions regions. It needs about 100 bytes per window
-// and region.
-func NewHistory(regions, windows int) (*History, error) {
-	if regions < 1 || regions > MaxRegions {
-		return nil, fmt.Errorf("a history of %d regions, want 1 to %d", regions, MaxRegions)
-	}
-	if windows < 1 || windows > MaxWindows {
-		return nil, fmt.Errorf("a history of %d windows, want 1 to %d", windows, MaxWindows)
-	}
-	return &History{regions: regions, windows: make([]Window, windows), links: make([]Link, regions*regions)}, nil
+// NewHistory returns an empty history of up to windows windows of 1 to
+// MaxRegions regions. It needs about 100 bytes per window and region.
+func NewHistory(regions, windows int) *History {
+	return &History{regions: regions, windows: make([]Window, windows), links: make([]Link, regions*regions)}
 }
 
 // Add adds a window, and drops the oldest one if there is no room. It copies
-// w.Regions. It returns an error for a window that contradicts itself.
-func (h *History) Add(w Window) error {
-	switch {
-	case len(w.Regions) != h.regions:
-		return fmt.Errorf("a window of %d regions, want %d", len(w.Regions), h.regions)
-	case w.Limit > MaxLimit:
-		return fmt.Errorf("a window with a limit of %d, want at most %d", w.Limit, uint64(MaxLimit))
-	case w.Gated && w.Budget > MaxRegions*whole:
-		return fmt.Errorf("a window with a budget of %v, want at most %v", w.Budget, rules.PPM(MaxRegions*whole))
-	case w.AgeMs < 1 || w.RTTMs < 1 || w.AgeMs > maxEnvelopeMs || w.RTTMs > maxEnvelopeMs:
-		return fmt.Errorf("a window with peaks over %d and %d ms, want 1 to %d", w.AgeMs, w.RTTMs, maxEnvelopeMs)
-	case h.count > 0 && w.StartMs < h.at(h.count-1).StartMs:
-		return fmt.Errorf("a window from %d ms after one from %d, want them in order",
-			w.StartMs, h.at(h.count-1).StartMs)
-	}
-	weights := uint64(0)
-	for i := range w.Regions {
-		t := &w.Regions[i]
-		weights += uint64(t.Weight)
-		if t.Stranded > t.DeniedRights {
-			return fmt.Errorf("region %d: %d stranded denials of %d by the rights gate, want no more",
-				i, t.Stranded, t.DeniedRights)
-		}
-	}
-	if weights != 0 && weights != whole {
-		return fmt.Errorf("a window with weights that sum to %d, want %d, or 0 without rights", weights, whole)
+// w.Regions. It returns false for a window that contradicts itself, or that
+// starts before the latest one: this carries no information and is not added.
+func (h *History) Add(w Window) bool {
+	if !h.consistent(&w) {
+		return false
 	}
 	slot := &h.windows[h.next]
 	kept := append(slot.Regions[:0], w.Regions...)
@@ -115,31 +80,40 @@ func (h *History) Add(w Window) error {
 	slot.Regions = kept
 	h.next = (h.next + 1) % len(h.windows)
 	h.count = min(h.count+1, len(h.windows))
-	return nil
+	return true
+}
+
+// consistent reports whether a window agrees with itself and with the latest
+// one. Weights sum to the whole, or to 0 without rights.
+func (h *History) consistent(w *Window) bool {
+	weights := uint64(0)
+	for i := range w.Regions {
+		t := &w.Regions[i]
+		weights += uint64(t.Weight)
+		if t.Stranded > t.DeniedRights {
+			return false
+		}
+	}
+	switch {
+	case len(w.Regions) != h.regions, w.Limit < 1, w.Limit > MaxLimit, weights != 0 && weights != whole,
+		w.Gated && w.Budget > MaxRegions*whole,
+		w.AgeMs < 1, w.AgeMs > maxEnvelopeMs, w.RTTMs < 1, w.RTTMs > maxEnvelopeMs:
+		return false
+	}
+	return h.count == 0 || w.StartMs >= h.at(h.count-1).StartMs
 }
 
 // maxLinkMs is the longest time of a link: 34 years.
 const maxLinkMs = 1 << 40
 
-// SetLink sets the present measurement of region viewed by region viewer.
-func (h *History) SetLink(viewer, viewed int, l Link) error {
-	if viewer < 0 || viewed < 0 || viewer >= h.regions || viewed >= h.regions || viewer == viewed {
-		return fmt.Errorf("a link from region %d to %d, want two different ones of 0 to %d",
-			viewer, viewed, h.regions-1)
-	}
+// SetLink sets the present measurement of region viewed by region viewer,
+// another one. Times are bounded by 0 and maxLinkMs.
+func (h *History) SetLink(viewer, viewed int, l Link) {
 	for _, ms := range []*int64{&l.AgeP50Ms, &l.AgeP99Ms, &l.AgeMaxMs, &l.AgeNowMs, &l.RTTMs} {
-		if *ms < 0 {
-			return fmt.Errorf("a link from region %d to %d with a time of %d ms, want at least 0",
-				viewer, viewed, *ms)
-		}
-		*ms = min(*ms, maxLinkMs)
+		*ms = min(max(*ms, 0), maxLinkMs)
 	}
 	h.links[viewer*h.regions+viewed] = l
-	return nil
 }
-
-// Windows returns the number of windows.
-func (h *History) Windows() int { return h.count }
 
 // at returns window number i, counted from the oldest.
 func (h *History) at(i int) *Window {
@@ -156,14 +130,6 @@ func (h *History) longest(of func(Link) int64) int64 {
 		ms = max(ms, of(l))
 	}
 	return ms
-}
-
-// limitOf returns the limit in force in a window of rule r.
-func limitOf(w *Window, r *Rule) uint64 {
-	if w.Limit == 0 {
-		return r.Limit
-	}
-	return w.Limit
 }
 
 // demandOf returns the demand of all regions.

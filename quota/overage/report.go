@@ -96,23 +96,22 @@ func (h *History) reportOverage(p *Report) {
 	fullest := 0.0 // the greatest part of its limit that a window admitted
 	for k := range h.count {
 		w := h.at(k)
-		limit := limitOf(w, r)
 		admitted := admittedOf(w)
-		achieved := over(float64(sat.Sub(admitted, limit)), limit)
+		achieved := over(float64(sat.Sub(admitted, w.Limit)), w.Limit)
 		p.AchievedWorst = worse(p.AchievedWorst, achieved)
-		fullest = max(fullest, float64(admitted)/float64(limit))
+		fullest = max(fullest, float64(admitted)/float64(w.Limit))
 		latest := w.StartMs == h.at(h.count-1).StartMs
 		if latest {
 			p.Achieved = worse(p.Achieved, achieved)
 		}
 		if w.Crossed {
 			p.Crossings++
-			x := h.atCrossing(w, limit, func(l Link) int64 { return l.AgeP50Ms })
+			x := h.atCrossing(w, func(l Link) int64 { return l.AgeP50Ms })
 			p.Predicted.Hits += x.Hits
 			p.Predicted.Ratio += x.Ratio
 		}
 		if w.Crossed && latest {
-			p.PredictedNow = worse(p.PredictedNow, h.atCrossing(w, limit, func(l Link) int64 { return l.AgeNowMs }))
+			p.PredictedNow = worse(p.PredictedNow, h.atCrossing(w, func(l Link) int64 { return l.AgeNowMs }))
 		}
 		p.Enough = p.Enough || demandOf(w) > 0
 	}
@@ -131,7 +130,7 @@ func (h *History) reportDenials(p *Report) {
 	wanted, missed, all := 0.0, 0.0, 0.0
 	for k := range h.count {
 		w := h.at(k)
-		limit, demand, admitted, denied := limitOf(w, r), demandOf(w), admittedOf(w), uint64(0)
+		demand, admitted, denied := demandOf(w), admittedOf(w), uint64(0)
 		for i := range w.Regions {
 			t := &w.Regions[i]
 			byRegion[i] += float64(t.Demand())
@@ -140,8 +139,8 @@ func (h *History) reportDenials(p *Report) {
 		all += float64(demand)
 		if bounded && w.Gated && w.Budget == b {
 			p.Gated++
-			wanted += float64(min(demand, limit))
-			missed += float64(min(denied, sat.Sub(limit, admitted)))
+			wanted += float64(min(demand, w.Limit))
+			missed += float64(min(denied, sat.Sub(w.Limit, admitted)))
 		}
 	}
 	for i, d := range byRegion {

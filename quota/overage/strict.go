@@ -19,8 +19,3 @@ func explainStrict(p *Report) [3]string {
 		"on_failure while the owner cannot be reached; consistency: eventual with an overage_budget would cost "+
 		"neither.", waits(p))}
 }
-
-// errStrict is the error that a strict rule has no budget to advise.
-func errStrict(r *Rule) error {
-	return fmt.Errorf("rule %q: a strict limit has no budget: its owner enforces it", r.Name)
-}

@@ -117,18 +117,13 @@ type world struct {
 func (x world) run(t *testing.T, seed uint64, windows int, s shape) (*History, []float64) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
-	h, err := NewHistory(x.regions, windows)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := NewHistory(x.regions, windows)
 	// Views are published every fifth of the lag and take the rest of it.
 	for i := range x.regions {
 		for j := range x.regions {
 			if i != j {
 				age := Link{AgeP50Ms: x.lagMs * 9 / 10, AgeP99Ms: x.lagMs, AgeMaxMs: x.lagMs, AgeNowMs: x.lagMs * 9 / 10, RTTMs: 2 * x.lagMs}
-				if err := h.SetLink(i, j, age); err != nil {
-					t.Fatal(err)
-				}
+				h.SetLink(i, j, age)
 			}
 		}
 	}
@@ -144,10 +139,10 @@ func (x world) run(t *testing.T, seed uint64, windows int, s shape) (*History, [
 // window simulates one window and adds it to the history.
 func (x world) window(t *testing.T, rng *rand.Rand, h *History, w, ticks int, rate func(int, int, int) float64) float64 {
 	t.Helper()
-	win := Window{StartMs: int64(w) * x.windowMs, Regions: make([]Traffic, x.regions), AgeMs: x.lagMs, RTTMs: 2 * x.lagMs}
+	win := Window{StartMs: int64(w) * x.windowMs, Limit: x.limit, Regions: make([]Traffic, x.regions), AgeMs: x.lagMs, RTTMs: 2 * x.lagMs}
 	ages, rtts := make([]*Envelope, x.regions), make([]*Envelope, x.regions)
 	for i := range x.regions {
-		ages[i], rtts[i] = mustEnvelope(t, win.AgeMs), mustEnvelope(t, win.RTTMs)
+		ages[i], rtts[i] = NewEnvelope(win.AgeMs), NewEnvelope(win.RTTMs)
 	}
 	period, delay := max(1, int(x.lagMs/x.tickMs)/5), int(x.lagMs/x.tickMs)*4/5
 	past := make([][]uint64, 0, ticks) // admitted by region at the end of each tick
@@ -188,19 +183,10 @@ func (x world) window(t *testing.T, rng *rand.Rand, h *History, w, ticks int, ra
 		win.Regions[i].SurgeRTT = rtts[i].Roll(win.StartMs + x.windowMs).Surge
 		admitted += own[i]
 	}
-	if err := h.Add(win); err != nil {
-		t.Fatal(err)
+	if !h.Add(win) {
+		t.Fatalf("a window is not consistent: %+v", win)
 	}
 	return max(0, float64(admitted)/float64(x.limit)-1)
-}
-
-func mustEnvelope(t *testing.T, ms int64) *Envelope {
-	t.Helper()
-	e, err := NewEnvelope(ms)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
 }
 
 // regionNames returns n names.
