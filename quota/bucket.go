@@ -65,6 +65,11 @@ func (f Fold) meter(c *Cell, now int64) uint64 {
 	return sat.Sub(min(sat.Add(c.Carry, micro(c.Count)), maxMicro), f.minted(c.Prev, c.Window, now))
 }
 
+// roomOf returns the hits that a bucket holds now.
+func (f Fold) roomOf(c *Cell, now int64) uint64 {
+	return sat.Sub(f.Capacity(), tokensUp(f.meter(c, now)))
+}
+
 // drainTime returns the shortest time in milliseconds in which m micro-tokens
 // are refilled, from an instant on. It is 0 for a limit that refills none,
 // since that admits nothing either.
@@ -81,51 +86,33 @@ func (f Fold) drainTime(m uint64, from int64) int64 {
 }
 
 // chargeBucket moves the cell to the step of now, folds older steps into the
-// opening level, and adds n hits. If the bucket was full in this step, the
-// refill that did not fit is added to the opening level: it is lost when it
-// happens, to the millisecond, and not rounded to the step. So a bucket follows
-// the ideal one to within a micro-token.
+// opening level, and adds n hits. Without carry_debt a bucket cannot go below
+// empty, and hits beyond that are forgiven. If the bucket was full in this
+// step, the refill that did not fit is added to the opening level: it is lost
+// when it happens, to the millisecond, and not rounded to the step. So a bucket
+// follows the ideal one to within a micro-token.
 func (f Fold) chargeBucket(c *Cell, now int64, n uint64) {
-	f.Adopt(c, now)
-	f.stepBucket(c, now)
-	if room := f.limitDebt(c, now); n > room {
-		n = room
+	f.advanceBucket(c, now)
+	if !f.CarryDebt {
+		n = min(n, f.roomOf(c, now))
 	}
-	f.fillUp(c, now)
 	c.Count = min(sat.Add(c.Count, n), maxMicro/microPerToken)
 }
 
-// stepBucket moves the cell to the step of now.
-func (f Fold) stepBucket(c *Cell, now int64) {
+// advanceBucket moves the cell to the rate of the limit and the step of now,
+// and removes the refill of this step that did not fit a full bucket.
+func (f Fold) advanceBucket(c *Cell, now int64) {
+	f.Adopt(c, now)
 	if step := f.Step(); now >= c.Window+step {
 		window := now - now%step
 		if window > c.Window { // a reload may have made the grid coarser
 			*c = Cell{Window: window, Prev: uint64(f.Requests), Carry: f.meter(c, window)}
 		}
 	}
-}
-
-// fillUp removes the refill of this step that did not fit a full bucket.
-func (f Fold) fillUp(c *Cell, now int64) {
 	mint := f.minted(c.Prev, c.Window, now)
 	if inUse := sat.Add(c.Carry, micro(c.Count)); inUse < mint {
 		c.Carry += mint - inUse
 	}
-}
-
-// limitDebt returns the number of hits charged at now that are counted: all
-// with carry_debt. Without it a bucket cannot go below empty, and hits beyond
-// that are forgiven.
-func (f Fold) limitDebt(c *Cell, now int64) uint64 {
-	if f.CarryDebt {
-		return math.MaxUint64
-	}
-	return sat.Sub(f.Capacity(), tokensUp(f.meter(c, now)))
-}
-
-// retryBucket returns the time until n hits fit, for n up to the burst.
-func (f Fold) retryBucket(c *Cell, now int64, n uint64) int64 {
-	return f.drainTime(sat.Sub(f.meter(c, now), micro(f.Capacity()-n)), now)
 }
 
 // Adopt moves a bucket to the rate of the limit, which may differ from the rate

@@ -107,7 +107,7 @@ func (f Fold) Expires(c *Cell) int64 {
 	case rules.TokenBucket, rules.LeakyBucket:
 		return sat.AddInt(c.Window, f.drainTime(sat.Add(c.Carry, micro(c.Count)), c.Window))
 	default:
-		return f.expiresWindow(c)
+		return sat.AddInt(sat.AddInt(c.Window, f.Window()), f.after(c.Count, sat.Add(c.Carry, c.Count)))
 	}
 }
 
@@ -127,12 +127,13 @@ func (f Fold) Used(c *Cell, log *Log, now int64) uint64 {
 	}
 }
 
+// retry returns the time until n hits fit, for n up to the capacity.
 func (f Fold) retry(c *Cell, log *Log, now int64, n uint64) int64 {
 	switch f.Algorithm {
 	case rules.SlidingLog:
 		return f.retryLog(c, log, now, n)
 	case rules.TokenBucket, rules.LeakyBucket:
-		return f.retryBucket(c, now, n)
+		return f.drainTime(sat.Sub(f.meter(c, now), micro(f.Capacity()-n)), now)
 	default:
 		return f.retryWindow(c, now, n)
 	}

@@ -20,9 +20,7 @@ func (f Fold) Merge(c *Cell, log *Log, now, window int64, n uint64) {
 	case rules.SlidingLog:
 		f.mergeLog(c, log, now, window, n)
 	case rules.TokenBucket, rules.LeakyBucket:
-		f.Adopt(c, now)
-		f.stepBucket(c, now)
-		f.fillUp(c, now)
+		f.advanceBucket(c, now)
 		c.Count = min(sat.Add(c.Count, n), maxMicro/microPerToken)
 	default:
 		f.mergeWindow(c, window, n)
@@ -100,12 +98,9 @@ const bucketWindow = 2_000
 // cell gets the greater of the two.
 func (f Fold) replay(c *Cell, now, start, end int64, n uint64) {
 	at := max(min(end, now), c.Window)
-	f.Adopt(c, at)
+	f.advanceBucket(c, at)
 	least := sat.Sub(micro(n), f.minted(uint64(f.Requests), min(start, at), at))
-	f.stepBucket(c, at)
-	room := sat.Sub(f.Capacity(), tokensUp(f.meter(c, at)))
-	f.fillUp(c, at)
-	c.Count += min(n, room)
+	c.Count += min(n, f.roomOf(c, at))
 	if held := f.meter(c, at); held < least {
 		c.Count = min(sat.Add(c.Count, tokensUp(least-held)), maxMicro/microPerToken)
 	}

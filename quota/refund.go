@@ -108,9 +108,7 @@ func (f Fold) withdrawBucket(c *Cell, now, window int64, n uint64) {
 	if !f.Refundable(now, window) {
 		return
 	}
-	f.Adopt(c, now)
-	f.stepBucket(c, now)
-	f.fillUp(c, now)
+	f.advanceBucket(c, now)
 	mint := f.minted(c.Prev, c.Window, now)
 	c.Carry, c.Count = sat.Add(mint, sat.Sub(f.meter(c, now), micro(n))), 0
 }

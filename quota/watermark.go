@@ -136,32 +136,21 @@ func (r *Account) Unspend(l *rules.Limit, window int64, n uint64) {
 	}
 }
 
-// Report describes an owner's account to a caller that asked for n hits.
+// Report describes an owner's account to a caller that asked for n hits: as a
+// cell with the same usage, but for returned hits, which add to the remaining.
 func (r *Account) Report(l *rules.Limit, now int64, n uint64) Report {
-	b := Of(l).Full()
-	out := Report{Remaining: r.Left(l, b, now)}
-	var c Cell
-	switch l.Algorithm {
-	case rules.TokenBucket, rules.LeakyBucket:
-		inUse := r.meter(l, b, now)
-		out.Reset = Of(l).drainTime(inUse, now)
-		if n > out.Remaining && n <= Of(l).Capacity() {
-			out.Retry = max(1, Of(l).drainTime(sat.Sub(inUse, micro(Of(l).Capacity()-n)), now))
-		}
-	case rules.SlidingLog:
-		out.Reset = Of(l).resetLog(&r.stamps, now)
-		if n > out.Remaining && n <= Of(l).Capacity() {
-			out.Retry = max(1, Of(l).retryLog(&r.stamps, &r.log, now, n))
-		}
-	default:
-		r.roll(l, now)
+	f, left := Of(l), r.Left(l, Of(l).Full(), now)
+	c := r.stamps
+	switch {
+	case f.Drains():
+		c = Cell{Window: now, Prev: uint64(l.Requests), Carry: r.Used}
+	case f.Windowed():
 		c = Cell{Window: r.Window, Count: sat.Sub(r.Used, r.Back), Prev: sat.Sub(r.PrevUsed, r.PrevBack)}
-		out.Reset = Of(l).roll(&c, now).reset(now)
-		if n > out.Remaining && n <= Of(l).Capacity() {
-			out.Retry = max(1, Of(l).retryWindow(&c, now, n))
-		}
 	}
-	out.Never = n > Of(l).Capacity()
+	out := f.Describe(&c, &r.log, now, 0, n)
+	if out.Remaining = left; n <= left {
+		out.Retry = 0
+	}
 	return out
 }
 

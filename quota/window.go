@@ -133,7 +133,3 @@ func (w window) fitsAt(n uint64) (int64, bool) {
 	left := sat.MulDiv(limit-fixed, width, w.prev)
 	return w.start + int64(width-min(left, width)), true
 }
-
-func (f Fold) expiresWindow(c *Cell) int64 {
-	return sat.AddInt(sat.AddInt(c.Window, f.Window()), f.after(c.Count, sat.Add(c.Carry, c.Count)))
-}

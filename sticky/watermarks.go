@@ -4,15 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/georld/rld/quota"
 )
 
 // Watermark is the high-water mark of one window: up to Amount may have been
 // consumed in Window. It is forgotten after End, in Unix milliseconds.
-type Watermark struct {
-	Window int64
-	Amount uint64
-	End    int64
-}
+type Watermark = quota.Watermark
 
 // Watermarks are the watermarks of one key, ascending by window, at most
 // MaxWatermarks of them. They form a join semilattice: the greater amount and
@@ -61,7 +59,7 @@ func (m Watermarks) Join(o Watermarks) Watermarks {
 			out = append(out, o[j])
 			j++
 		default:
-			out = append(out, Watermark{m[i].Window, max(m[i].Amount, o[j].Amount), max(m[i].End, o[j].End)})
+			out = append(out, Watermark{Window: m[i].Window, Amount: max(m[i].Amount, o[j].Amount), End: max(m[i].End, o[j].End)})
 			i, j = i+1, j+1
 		}
 	}

@@ -15,7 +15,9 @@ func drawWatermarks(t *rapid.T, name string) Watermarks {
 	slices.Sort(windows)
 	var m Watermarks
 	for _, l := range windows {
-		m = append(m, Watermark{l, rapid.Uint64Range(0, 3).Draw(t, name+" amount"), rapid.Int64Range(0, 5).Draw(t, name+" end")})
+		m = append(m, Watermark{
+			Window: l, Amount: rapid.Uint64Range(0, 3).Draw(t, name+" amount"), End: rapid.Int64Range(0, 5).Draw(t, name+" end"),
+		})
 	}
 	return m
 }

@@ -97,7 +97,7 @@ func (t *Table) propose(e *entry, l *rules.Limit, v *route.Routing, local, remot
 	}
 	next := func(at int64, lack uint64) sticky.Watermark {
 		n := min(sat.Add(sat.Add(lack, o.reserved), headroom), account.Left(l, f.Full(), now))
-		m := sticky.Watermark(account.Watermark(l, now, at, n))
+		m := account.Watermark(l, now, at, n)
 		if f.Drains() {
 			m.Amount += uint64(o.drainMargin().Nanoseconds())
 			m.End += o.drainMargin().Milliseconds()
@@ -181,7 +181,7 @@ func (t *Table) adopt(e *entry, r *rules.Rule) {
 	}
 	o.account, o.ready, o.others = quota.Account{}, false, slices.Clone(o.proposer.Known())
 	for _, m := range o.others {
-		o.account.Adopt(l, t.at.Millis, quota.Watermark(m))
+		o.account.Adopt(l, t.at.Millis, m)
 	}
 	o.window = t.at.Millis - t.at.Millis%l.Window()
 }
@@ -197,7 +197,7 @@ func (o *owner) roll(l *rules.Limit, now int64) {
 	o.account.Left(l, quota.Of(l).Full(), now)
 	for _, m := range o.others {
 		if m.Window > former && m.Window <= window { // that of the window before is weighted
-			o.account.Adopt(l, now, quota.Watermark(m))
+			o.account.Adopt(l, now, m)
 		}
 	}
 }
