@@ -2,7 +2,6 @@ package rls
 
 import (
 	"strconv"
-	"time"
 
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/server"
@@ -31,18 +30,11 @@ func (s *Service) appendHeaders(b []byte, c *node.Call, denied bool) []byte {
 			b = appendNumber(b, s.settings.RemainingHeader, uint64(remaining(st)))
 			b = appendNumber(b, s.settings.ResetHeader, server.Seconds(st.Reset))
 		}
-		if after, ever := retryAfter(c); denied && ever {
-			b = appendNumber(b, headerRetry, max(server.Seconds(after), 1))
+		if denied && server.Never(c.Statuses) < 0 {
+			b = appendNumber(b, headerRetry, max(server.Seconds(server.Retry(c.Statuses)), 1))
 		}
 	}
-	degraded, delay := node.NotDegraded, time.Duration(0)
-	for i := range c.Statuses {
-		st := &c.Statuses[i]
-		if degraded == node.NotDegraded {
-			degraded = st.Degraded
-		}
-		delay = max(delay, st.Delay)
-	}
+	degraded, delay := server.Worst(c.Statuses)
 	if degraded != node.NotDegraded {
 		b = appendHeader(b, headerDegraded, degraded.String())
 	}
@@ -70,38 +62,6 @@ func reported(c *node.Call) *node.Status {
 		}
 	}
 	return least
-}
-
-// retryAfter returns when the same call would pass if nothing else came: when
-// the last of its limits has room, and the first of its quotas where all of
-// them are over. ever is false when it would not: the hits are more than one
-// of the limits, or each of the quotas, ever holds.
-func retryAfter(c *node.Call) (after time.Duration, ever bool) {
-	var limits, quotas time.Duration
-	anyQuota, quotaFits, quotaEver := false, false, false
-	for i := range c.Statuses {
-		st := &c.Statuses[i]
-		switch {
-		case st.Limit == nil:
-		case st.Limit.Quota && !st.Refuses():
-			quotaFits = true
-		case st.Limit.Quota && st.Never:
-			anyQuota = true
-		case st.Limit.Quota:
-			if !quotaEver || st.Retry < quotas {
-				quotas = st.Retry
-			}
-			anyQuota, quotaEver = true, true
-		case st.Refuses() && st.Never:
-			return 0, false
-		case st.Refuses():
-			limits = max(limits, st.Retry)
-		}
-	}
-	if quotaFits || !anyQuota {
-		return limits, true
-	}
-	return max(limits, quotas), quotaEver
 }
 
 func appendNumber(b []byte, name string, v uint64) []byte {

@@ -40,14 +40,9 @@ func judge(x *exchange, s *server.Settings, now time.Time) verdict {
 	c := x.call
 	v := verdict{x: x, settings: s, now: now, status: http.StatusOK, binding: -1}
 	v.allowed = c.Decision.Allowed || s.Shadow
+	v.degraded, v.delay = server.Worst(c.Statuses)
 	for i := range c.Statuses {
 		st := &c.Statuses[i]
-		if v.degraded == node.NotDegraded {
-			v.degraded = st.Degraded
-		}
-		if v.allowed {
-			v.delay = max(v.delay, st.Delay)
-		}
 		if st.Limit != nil && (v.binding < 0 || tighter(st, &c.Statuses[v.binding])) {
 			v.binding = i
 		}
@@ -56,14 +51,14 @@ func judge(x *exchange, s *server.Settings, now time.Time) verdict {
 		v.binding = c.Decision.Refused
 	}
 	if !v.allowed {
-		v.status = x.denyStatus
+		v.status, v.delay = x.denyStatus, 0
 		if v.closed = failedClosed(c.Statuses); v.closed {
 			v.status = http.StatusServiceUnavailable
 		}
-		if i := never(c.Statuses); i >= 0 {
+		if i := server.Never(c.Statuses); i >= 0 {
 			v.binding, v.never = i, true
 		}
-		v.retryAfter = max(1, server.Seconds(retry(c.Statuses)))
+		v.retryAfter = max(1, server.Seconds(server.Retry(c.Statuses)))
 	}
 	return v
 }
@@ -92,76 +87,6 @@ func tighter(a, b *node.Status) bool {
 		return b.Limit.Shadow
 	}
 	return a.Remaining < b.Remaining
-}
-
-// never returns the index of the first status that keeps a refused call from
-// ever passing, -1 when there is none: a limit that never holds its hits, or
-// a quota, where no other quota ever has room.
-func never(statuses []node.Status) int {
-	hard, quota, quotas := -1, -1, false // quotas: one has room, now or later
-	for i := range statuses {
-		s := &statuses[i]
-		switch {
-		case s.Limit == nil || s.Limit.Shadow:
-		case !s.Over || !s.Never:
-			quotas = quotas || s.Limit.Quota
-		case s.Limit.Quota:
-			if quota < 0 {
-				quota = i
-			}
-		case hard < 0:
-			hard = i
-		}
-	}
-	if hard >= 0 || quotas {
-		return hard
-	}
-	return quota
-}
-
-// wait is how long to wait for a limit that refuses. For hits that never fit
-// it is until the whole limit is available, where fewer of them fit at last.
-func wait(s *node.Status) time.Duration {
-	if s.Never {
-		return s.Reset
-	}
-	return s.Retry
-}
-
-// retry is the time after which a refused call would pass if nothing else
-// came: every limit that refuses must have room for it, but of the quotas,
-// which refuse only together, one is enough. Quotas that never have room for
-// it count only where none does.
-func retry(statuses []node.Status) time.Duration {
-	var hard time.Duration
-	var quota *node.Status // the first with room again, of those with none
-	left := false          // one has room
-	for i := range statuses {
-		s := &statuses[i]
-		switch {
-		case s.Limit == nil || s.Limit.Shadow:
-		case !s.Limit.Quota:
-			if s.Over {
-				hard = max(hard, wait(s))
-			}
-		case !s.Over:
-			left = true
-		case quota == nil || sooner(s, quota):
-			quota = s
-		}
-	}
-	if quota != nil && !left {
-		return max(hard, wait(quota))
-	}
-	return hard
-}
-
-// sooner reports whether a has room before b, of limits with none.
-func sooner(a, b *node.Status) bool {
-	if a.Never != b.Never {
-		return b.Never
-	}
-	return wait(a) < wait(b)
 }
 
 // resetAt is the Unix time in seconds, rounded up, at which the whole limit
