@@ -1,9 +1,6 @@
 package api
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/message"
@@ -26,7 +23,8 @@ const (
 	overrideUnit     = 2<<3 | message.Varint
 )
 
-var errMalformed = errors.New("malformed CheckRequest")
+// messageName names the message in faults.
+const messageName = "CheckRequest"
 
 // question is a CheckRequest.
 type question struct {
@@ -66,7 +64,7 @@ func (q *question) ReadMessage(text string) {
 			q.refundable = s.Uint != 0
 		}
 	}
-	q.failMalformed(&s)
+	q.draft.Malformed(messageName, s.Err())
 }
 
 // finish returns the first fault of the question, or nil when it can be
@@ -93,7 +91,7 @@ func (q *question) readDescriptor(text string) {
 			q.readOverride(limit, s.Text)
 		}
 	}
-	q.failMalformed(&s)
+	q.draft.Malformed(messageName, s.Err())
 	if limit != nil {
 		var problem string
 		if d.Override, problem = server.Override(limit.requests, limit.unit); problem != "" {
@@ -119,11 +117,5 @@ func (q *question) readOverride(o *override, text string) {
 			o.unit = int32(s.Uint)
 		}
 	}
-	q.failMalformed(&s)
-}
-
-func (q *question) failMalformed(s *message.Scanner) {
-	if err := s.Err(); err != nil {
-		q.draft.Fail(fmt.Errorf("%w: %w", errMalformed, err))
-	}
+	q.draft.Malformed(messageName, s.Err())
 }

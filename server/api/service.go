@@ -2,16 +2,13 @@ package api
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
-	"github.com/georld/rld/node"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/message"
@@ -77,7 +74,7 @@ func (s *Service) Wait() { s.readers.Wait() }
 func (s *Service) answer(ctx context.Context, q *question) ([]byte, error) {
 	start := time.Now()
 	if err := s.decide(ctx, q); err != nil {
-		st := statusOf(err)
+		st := message.StatusOf(err)
 		if st.Code() == codes.InvalidArgument {
 			s.recorder.Malformed(server.EdgeNative)
 		}
@@ -120,18 +117,6 @@ func (s *Service) try(q *question) (decided bool, err error) {
 	}
 	q.receipts, decided, err = s.engine.TryCheckRefundable(c, q.receipts[:0])
 	return decided, err
-}
-
-// statusOf returns the gRPC status of a question that was not answered.
-func statusOf(err error) *status.Status {
-	var input *node.InputError
-	if errors.As(err, &input) || errors.Is(err, errMalformed) {
-		return status.New(codes.InvalidArgument, err.Error())
-	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return status.FromContextError(err)
-	}
-	return status.New(codes.Internal, err.Error())
 }
 
 func (s *Service) question() *question {

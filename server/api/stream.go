@@ -208,7 +208,7 @@ func (s *Service) appendReply(b []byte, q *question, err error) []byte {
 		b = s.appendAnswer(b, q)
 	} else {
 		s.recorder.Malformed(server.EdgeStream)
-		b = appendFault(b, q.id, statusOf(err))
+		b = appendFault(b, q.id, message.StatusOf(err))
 	}
 	return message.Close(b, at)
 }

@@ -42,4 +42,4 @@ func (p *Buffers) Put(b *[]byte) {
 
 // Encode returns a buffer of p as a message; it comes back to p when it has
 // been sent.
-func (p *Buffers) Encode(b *[]byte) *Encoded { return &Encoded{pooled: b, pool: p} }
+func (p *Buffers) Encode(b *[]byte) *Encoded { return &Encoded{mem.NewBuffer(b, p)} }

@@ -2,12 +2,17 @@ package message
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // registers the codec that Codec falls back to
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/status"
+
+	"github.com/georld/rld/node"
 )
 
 // Reader is a message that reads itself. ReadMessage owns text and returns no
@@ -17,14 +22,10 @@ type Reader interface{ ReadMessage(text string) }
 
 // Encoded is a message that is bytes already. It is sent once; its memory is
 // not the sender's anymore then.
-type Encoded struct {
-	bytes  []byte
-	pooled *[]byte // instead of bytes, with the pool it goes back to
-	pool   *Buffers
-}
+type Encoded struct{ data mem.Buffer }
 
 // Encode returns b as a message.
-func Encode(b []byte) *Encoded { return &Encoded{bytes: b} }
+func Encode(b []byte) *Encoded { return &Encoded{mem.SliceBuffer(b)} }
 
 // Codec is the gRPC codec of a server whose handlers take Readers and return
 // Encoded messages. It hands every other message to the protobuf codec. The
@@ -43,10 +44,7 @@ func (c Codec) Marshal(v any) (mem.BufferSlice, error) {
 	if !ok {
 		return c.proto.Marshal(v)
 	}
-	if e.pool == nil {
-		return mem.BufferSlice{mem.SliceBuffer(e.bytes)}, nil
-	}
-	return mem.BufferSlice{mem.NewBuffer(e.pooled, e.pool)}, nil
+	return mem.BufferSlice{e.data}, nil
 }
 
 // Unmarshal lets a Reader read data, or fills in a proto.Message.
@@ -70,6 +68,18 @@ func text(data mem.BufferSlice) string {
 		b.Write(part.ReadOnlyData())
 	}
 	return b.String()
+}
+
+// StatusOf returns the gRPC status of a call that was not decided.
+func StatusOf(err error) *status.Status {
+	var input *node.InputError
+	switch {
+	case errors.As(err, &input):
+		return status.New(codes.InvalidArgument, err.Error())
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return status.FromContextError(err)
+	}
+	return status.New(codes.Internal, err.Error())
 }
 
 // Method returns a unary method of a server's service that reads a question Q

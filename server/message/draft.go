@@ -70,6 +70,14 @@ func (d *Draft) Fail(err error) {
 	}
 }
 
+// Malformed records the fault of a scan of the message, or of a part of it, if
+// there is one.
+func (d *Draft) Malformed(message string, scan error) {
+	if scan != nil {
+		d.Fail(&node.InputError{Descriptor: -1, Entry: -1, Problem: fmt.Sprintf("malformed %s: %v", message, scan)})
+	}
+}
+
 // FailHere records a fault of the open descriptor.
 func (d *Draft) FailHere(problem string) {
 	d.Fail(&node.InputError{Descriptor: d.Index(), Entry: -1, Problem: problem})

@@ -28,10 +28,10 @@ const (
 	wrapperValue = 1<<3 | message.Varint
 )
 
-var (
-	errMalformed    = errors.New("malformed RateLimitRequest")
-	errNegativeHits = errors.New("is_negative_hits is set, and refunds are not enabled")
-)
+// messageName names the message in faults.
+const messageName = "RateLimitRequest"
+
+var errNegativeHits = errors.New("is_negative_hits is set, and refunds are not enabled")
 
 // question is a RateLimitRequest.
 type question struct {
@@ -58,7 +58,7 @@ func (q *question) ReadMessage(text string) {
 			q.hits = uint32(s.Uint)
 		}
 	}
-	q.failMalformed(&s)
+	q.draft.Malformed(messageName, s.Err())
 }
 
 // finish returns the first fault of the question, or nil when it can be
@@ -90,7 +90,7 @@ func (q *question) readDescriptor(text string) {
 			negative = s.Uint != 0
 		}
 	}
-	q.failMalformed(&s)
+	q.draft.Malformed(messageName, s.Err())
 	if negative {
 		q.draft.Fail(fmt.Errorf("descriptor %d: %w", q.draft.Index(), errNegativeHits))
 	}
@@ -124,7 +124,7 @@ func (q *question) readOverride(o *override, text string) {
 			q.readWrapper(&o.multiplier, s.Text)
 		}
 	}
-	q.failMalformed(&s)
+	q.draft.Malformed(messageName, s.Err())
 }
 
 // checked returns the override to hand on. One that cannot be honored as it
@@ -148,11 +148,5 @@ func (q *question) readWrapper(v *uint64, text string) {
 			*v = s.Uint
 		}
 	}
-	q.failMalformed(&s)
-}
-
-func (q *question) failMalformed(s *message.Scanner) {
-	if err := s.Err(); err != nil {
-		q.draft.Fail(fmt.Errorf("%w: %w", errMalformed, err))
-	}
+	q.draft.Malformed(messageName, s.Err())
 }

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/georld/rld/node"
 	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/message"
 )
@@ -97,18 +96,14 @@ func (s *Service) answer(ctx context.Context, q *question) ([]byte, error) {
 
 // refuse turns the reason why a call was not decided into a gRPC status.
 func (s *Service) refuse(err error) error {
-	var input *node.InputError
-	switch {
-	case errors.As(err, &input), errors.Is(err, errMalformed):
-		s.recorder.Malformed(server.EdgeRLS)
-		return status.Error(codes.InvalidArgument, err.Error())
-	case errors.Is(err, errNegativeHits):
-		s.recorder.Malformed(server.EdgeRLS)
-		return status.Error(codes.Unimplemented, err.Error())
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return status.FromContextError(err).Err()
+	st := message.StatusOf(err)
+	if errors.Is(err, errNegativeHits) {
+		st = status.New(codes.Unimplemented, err.Error())
 	}
-	return status.Error(codes.Internal, err.Error())
+	if st.Code() == codes.InvalidArgument || st.Code() == codes.Unimplemented {
+		s.recorder.Malformed(server.EdgeRLS)
+	}
+	return st.Err()
 }
 
 func (s *Service) question() *question {

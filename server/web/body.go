@@ -216,6 +216,13 @@ func durationText(d time.Duration) string {
 	return fmt.Sprintf("%d.%03ds", ms/1_000, ms%1_000)
 }
 
+// reply writes an answer that is no decision.
+func reply(w http.ResponseWriter, r *http.Request, status int, contentType string, body []byte) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Type", contentType)
+	send(w, r, status, body)
+}
+
 // send writes an answer whose other headers are set. It sets the length so that
 // HEAD has it too.
 func send(w http.ResponseWriter, r *http.Request, status int, body []byte) {

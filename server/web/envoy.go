@@ -36,10 +36,7 @@ func (h *handler) envoy(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, r, asProblem(err))
 		return
 	}
-	header := w.Header()
-	header.Set("Cache-Control", "no-store")
-	header.Set("Content-Type", jsonType)
-	send(w, r, envoyStatus(resp), answer)
+	reply(w, r, envoyStatus(resp), jsonType, answer)
 }
 
 func envoyStatus(resp *ratelimit.RateLimitResponse) int {

@@ -2,6 +2,8 @@ package web
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/georld/rld/server"
 )
@@ -30,9 +32,11 @@ func New(o Options) http.Handler {
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == checkPath:
-		h.check(w, r)
+		read := func(x *exchange) error { return x.readCheck(w, r) }
+		h.ask(w, r, checkForm, read, http.MethodGet, http.MethodHead, http.MethodPost)
 	case r.URL.Path == rateLimitPath:
-		h.rateLimit(w, r)
+		read := func(x *exchange) error { return h.opts.Mapping.read(r.URL.RawQuery, x) }
+		h.ask(w, r, rateLimitForm, read, http.MethodGet, http.MethodHead)
 	case r.URL.Path == jsonPath && h.opts.RLS != nil:
 		h.envoy(w, r)
 	case r.URL.Path == healthPath:
@@ -42,36 +46,22 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// check serves /v1/check.
-func (h *handler) check(w http.ResponseWriter, r *http.Request) {
-	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodPost:
-	default:
-		h.notAllowed(w, r, "GET, HEAD, POST")
+// ask serves a path of questions: read makes a call of a request that uses one
+// of the allowed methods.
+func (h *handler) ask(
+	w http.ResponseWriter, r *http.Request, f form, read func(*exchange) error, allowed ...string,
+) {
+	if !slices.Contains(allowed, r.Method) {
+		h.notAllowed(w, r, strings.Join(allowed, ", "))
 		return
 	}
 	x := h.exchange()
 	defer server.FreeCall(x.call)
-	if err := x.readCheck(w, r); err != nil {
+	if err := read(x); err != nil {
 		h.fail(w, r, err)
 		return
 	}
-	h.decide(w, r, x, checkForm)
-}
-
-// rateLimit serves /api/v1/rate_limit.
-func (h *handler) rateLimit(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		h.notAllowed(w, r, "GET, HEAD")
-		return
-	}
-	x := h.exchange()
-	defer server.FreeCall(x.call)
-	if err := h.opts.Mapping.read(r.URL.RawQuery, x); err != nil {
-		h.fail(w, r, err)
-		return
-	}
-	h.decide(w, r, x, rateLimitForm)
+	h.decide(w, r, x, f)
 }
 
 // decide asks the engine and writes its decision.

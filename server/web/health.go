@@ -10,8 +10,5 @@ func (h *handler) health(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, r, newProblem(http.StatusInternalServerError, codeNotReady, "not ready, or draining"))
 		return
 	}
-	header := w.Header()
-	header.Set("Cache-Control", "no-store")
-	header.Set("Content-Type", "text/plain; charset=utf-8")
-	send(w, r, http.StatusOK, []byte("OK"))
+	reply(w, r, http.StatusOK, "text/plain; charset=utf-8", []byte("OK"))
 }

@@ -98,11 +98,8 @@ func (h *handler) notFound(w http.ResponseWriter, r *http.Request) {
 }
 
 func writeProblem(w http.ResponseWriter, r *http.Request, p *problem) {
-	header := w.Header()
-	header.Set("Cache-Control", "no-store")
-	header.Set("Content-Type", problemType)
 	if p.Status == http.StatusServiceUnavailable {
-		header.Set("Retry-After", "1")
+		w.Header().Set("Retry-After", "1")
 	}
-	send(w, r, p.Status, encode(p))
+	reply(w, r, p.Status, problemType, encode(p))
 }
