@@ -113,7 +113,9 @@ func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 			}
 		}
 		if st.probed.homed = n.homed(&h[i]); st.probed.homed {
-			st.judgeStrict(n.leases, n.leaseNow(), &h[i])
+			x := leaseHit(&h[i], st)
+			n.leases.Probe(n.leaseNow(), &x, &st.probed.lease)
+			st.adopt(&st.probed.lease)
 		} else {
 			n.pass(&h[i], cell, log, st, now)
 		}

@@ -35,10 +35,8 @@ func leaseHit(h *Hit, st *Status) lease.Hit {
 	}
 }
 
-// judgeStrict decides a hit by the lease table.
-func (st *Status) judgeStrict(t *lease.Table, now lease.Now, h *Hit) {
-	x, a := leaseHit(h, st), &st.probed.lease
-	t.Probe(now, &x, a)
+// adopt makes the answer of the lease table the verdict on a strict hit.
+func (st *Status) adopt(a *lease.Answer) {
 	st.Gate, st.probed.account, st.probed.bounded = NoGate, nil, false
 	st.Over, st.Wait, st.Owner, st.Within = a.Over(), a.Verdict == lease.Pending, a.Owner, a.Within
 	switch a.Verdict {
