@@ -206,8 +206,7 @@ func (a *accepted) receiveFrame(it *item, limit *limiter) error {
 // counts others.
 func (a *accepted) handle(frame []byte) error {
 	err := a.host.callHandler(func() error { return a.host.config.Handler.Frame(a.hello, frame) })
-	var bad *ProtocolError
-	if errors.As(err, &bad) {
+	if _, bad := errors.AsType[*ProtocolError](err); bad {
 		return err
 	}
 	if err != nil {

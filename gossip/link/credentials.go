@@ -150,8 +150,7 @@ func (c *firstRead) Read(b []byte) (int, error) {
 	if n == 0 && c.credentials.plain && c.credentials.closed != nil && !errors.Is(err, net.ErrClosed) {
 		c.credentials.closed("if it speaks TLS, give this daemon peer.tls too", err)
 	}
-	var remote *net.OpError
-	if errors.As(err, &remote) && remote.Op == "remote error" {
+	if remote, ok := errors.AsType[*net.OpError](err); ok && remote.Op == "remote error" {
 		// In TLS 1.3 a client learns only now that it was rejected.
 		c.credentials.reject(c.Conn, &Refused{Reason: ReasonTLS, Text: "TLS: " + printable(err.Error()), ByPeer: true})
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -112,17 +113,15 @@ func greetingOf(it *item) (greeting, error) {
 
 // handshakeError returns the most specific reason why a handshake failed.
 func (t *target) handshakeError(ctx context.Context, line *line, err error) error {
-	fault := line.cause()
+	fault := line.fault.Load()
 	var refused *Refused
 	switch {
 	case errors.As(err, &refused):
 		return err
-	case errors.As(fault, &refused):
-		return fault
+	case fault != nil && (ctx.Err() == nil || errors.As(*fault, &refused)):
+		return *fault
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case fault != nil:
-		return fault
 	}
 	return errors.New(printable(status.Convert(err).Message()))
 }
@@ -226,7 +225,9 @@ type line struct {
 	mu    sync.Mutex
 	conns []net.Conn
 	over  bool
-	fault error // the reason why a handshake fails, where gRPC reports it badly
+	// fault is the first reason why a handshake fails, where gRPC reports it
+	// badly.
+	fault atomic.Pointer[error]
 }
 
 // connect is the dialer of gRPC.
@@ -257,16 +258,4 @@ func (l *line) hangUp() {
 }
 
 // setFault keeps the first reason.
-func (l *line) setFault(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.fault == nil {
-		l.fault = err
-	}
-}
-
-func (l *line) cause() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.fault
-}
+func (l *line) setFault(err error) { l.fault.CompareAndSwap(nil, &err) }

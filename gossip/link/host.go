@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -104,15 +105,14 @@ type Handler interface {
 
 // Host holds all streams of one daemon. It is safe for concurrent use.
 type Host struct {
-	config       Config
-	usePriority  bool // over TCP: streams within the region have a priority stream
-	log          *slog.Logger
-	server       *grpc.Server
-	packer       *packer
-	counts       counts
-	notices      loglimit.Limiter
-	penalties    penalties
-	ruleWarnings ruleWarnings
+	config      Config
+	usePriority bool // over TCP: streams within the region have a priority stream
+	log         *slog.Logger
+	server      *grpc.Server
+	packer      *packer
+	counts      counts
+	notices     loglimit.Limiter
+	penalties   penalties
 
 	ctx   context.Context // done once Close has begun
 	close context.CancelCauseFunc
@@ -143,15 +143,12 @@ func New(c Config) *Host {
 	h := &Host{
 		config:      c,
 		usePriority: priorities,
-		log:         c.Log,
+		log:         cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
 		packer:      newPacker(),
 		targets:     make(map[string]*target),
 		ending:      make(map[string]*target),
 		accepted:    make(map[*accepted]struct{}),
 		route:       make(map[crdt.Incarnation][]*outbox),
-	}
-	if h.log == nil {
-		h.log = slog.New(slog.DiscardHandler)
 	}
 	h.ctx, h.close = context.WithCancelCause(context.Background())
 	h.server = grpc.NewServer(

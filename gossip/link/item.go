@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	rldv1 "github.com/georld/rld/proto/rld/v1"
 	"github.com/georld/rld/wire"
 )
 
@@ -27,15 +28,9 @@ const (
 
 // String returns the name of the field in the proto file.
 func (k kind) String() string {
-	switch k {
-	case kindHello:
-		return "hello"
-	case kindFrame:
-		return "frame"
-	case kindPacked:
-		return "packed_frame"
-	case kindMembers:
-		return "members"
+	fields := (*rldv1.PeerItem)(nil).ProtoReflect().Descriptor().Fields()
+	if f := fields.ByNumber(protowire.Number(k)); f != nil {
+		return string(f.Name())
 	}
 	return fmt.Sprintf("field %d", int(k))
 }

@@ -21,23 +21,15 @@ const maxMembers = gossip.MaxPeers
 func encodeMembers(members []gossip.Member) (body []byte, left int) {
 	sorted := slices.Clone(members)
 	slices.SortFunc(sorted, func(a, b gossip.Member) int { return cmp.Compare(a.ID, b.ID) })
-	sent, last := 0, gossip.Member{}
+	sorted = slices.DeleteFunc(sorted, func(m gossip.Member) bool { return checkMember(&m) != nil })
+	sorted = slices.CompactFunc(sorted, func(a, b gossip.Member) bool { return a.ID == b.ID })
+	sorted = sorted[:min(len(sorted), maxMembers)]
+	list := &rldv1.PeerMembers{}
 	for i := range sorted {
-		m := &sorted[i]
-		if sent == maxMembers || m.ID == last.ID || checkMember(m) != nil {
-			left++
-			continue
-		}
-		one, err := proto.Marshal(protoMember(m))
-		if err != nil {
-			left++
-			continue
-		}
-		body = protowire.AppendTag(body, 1, protowire.BytesType)
-		body = protowire.AppendBytes(body, one)
-		sent, last = sent+1, *m
+		list.Members = append(list.Members, protoMember(&sorted[i]))
 	}
-	return body, left
+	body, _ = proto.Marshal(list) // it fails for text that checkMember rejects
+	return body, len(members) - len(sorted)
 }
 
 // decodeMembers decodes the members of a region. It allocates only for the

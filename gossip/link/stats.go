@@ -33,9 +33,8 @@ type Stream struct {
 	Addr string
 	// Remote is the remote address of an accepted stream.
 	Remote string
-	// Region and WAN are those of the target.
+	// Region is that of the target.
 	Region string
-	WAN    bool
 
 	State State
 	Since time.Time // of the state
@@ -104,7 +103,7 @@ func (t *target) describe() Stream {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := Stream{
-		Addr: t.Addr, Region: t.Region, WAN: t.WAN,
+		Addr: t.Addr, Region: t.Region,
 		State: t.state, Since: t.since, Hello: t.hello,
 		Sent: t.counts.sent.read(), Received: t.counts.received.read(),
 		Dropped: t.counts.dropped.Load(), Attempts: t.tries, Err: t.err, ErrAt: t.errAt,

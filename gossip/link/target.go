@@ -3,7 +3,7 @@ package link
 import (
 	"context"
 	"errors"
-	"slices"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -99,8 +99,7 @@ func (t *target) run() {
 		if up >= stableAfter {
 			wait.reset()
 		}
-		var bad *ProtocolError
-		if errors.As(err, &bad) {
+		if _, bad := errors.AsType[*ProtocolError](err); bad {
 			wait.longest()
 		}
 		t.become(StateWaiting)
@@ -165,16 +164,14 @@ func (t *target) disconnected(out *outbox, err error) {
 	t.host.config.Handler.Disconnected(t.Addr, out.hello, err)
 }
 
-// warnRules warns of a peer with other rules, once for each incarnation and its
-// rules. The peer is not refused: a reload does not reach all daemons at once.
+// warnRules warns of a peer with other rules, once an hour for each incarnation
+// and its rules. The peer is not refused: a reload does not reach all daemons at
+// once.
 func (t *target) warnRules(h Hello) {
-	own := t.host.config.Self().Rules
-	if h.Rules == own {
-		return
-	}
-	if t.host.ruleWarnings.warn(h.Member.ID, h.Rules, own) {
+	own, theirs := fmt.Sprintf("%016x", t.host.config.Self().Rules), fmt.Sprintf("%016x", h.Rules)
+	if theirs != own && t.host.notices.Due(h.Member.ID.String()+" "+theirs+" "+own, time.Now(), noticeRare) {
 		t.host.log.Warn("a peer has other rules: limits that differ are enforced by each on its own",
-			"peer", h.String(), "rules", hex(h.Rules), "own", hex(own))
+			"peer", h.String(), "rules", theirs, "own", own)
 	}
 }
 
@@ -204,7 +201,7 @@ func (t *target) failed(err error) {
 // warn logs one warning for each peer and reason a minute.
 func (h *Host) warn(what, peer, reason string, args ...any) {
 	each := noticeEach
-	if slices.Contains([]string{ReasonSelf, reasonReplaced}, reason) {
+	if reason == ReasonSelf || reason == reasonReplaced {
 		each = noticeRare
 	}
 	if h.ctx.Err() == nil && h.notices.Due(what+" "+peer+" "+reason, time.Now(), each) {
