@@ -41,7 +41,7 @@ var violations = []violation{
 			time.Sleep(time.Minute)
 		},
 		logs:   []string{"membership refused: wrong key", "10.1.0.9", "the key that this daemon encrypts with"},
-		counts: membersRefused(func(r *swim.Refusals) uint64 { return r.WrongKey }),
+		counts: membersRefused("wrong_key"),
 	},
 	{
 		name: "wrong cluster secret",
@@ -57,7 +57,7 @@ var violations = []violation{
 			w.intrude("us", func(_ *link.Config, c *swim.Config) { c.Self.Region = "mars" })
 		},
 		logs:   []string{"membership refused: wrong region", "name=mallory", "region=mars", `"would be right"=us`},
-		counts: membersRefused(func(r *swim.Refusals) uint64 { return r.WrongRegion }),
+		counts: membersRefused("wrong_region"),
 	},
 	{
 		name: "wrong region name, on a stream",
@@ -103,7 +103,7 @@ var violations = []violation{
 			"membership refused: name taken", "name=us-1",
 			`"held by"=10.1.0.2:7946`, `"claimed by"=10.1.0.9:7946`,
 		},
-		counts: membersRefused(func(r *swim.Refusals) uint64 { return r.NameTaken }),
+		counts: membersRefused("name_taken"),
 	},
 	{
 		name: "older protocol version, at the handshake",
@@ -290,8 +290,8 @@ func (m *intruder) sends(to *resident, cells ...gossip.Cell) {
 	}
 }
 
-func membersRefused(count func(*swim.Refusals) uint64) func(*telemetry.ClusterStats) uint64 {
-	return func(s *telemetry.ClusterStats) uint64 { return count(&s.Membership.Refused) }
+func membersRefused(reason string) func(*telemetry.ClusterStats) uint64 {
+	return func(s *telemetry.ClusterStats) uint64 { return s.Membership.Refused[reason] }
 }
 
 func handshakesRefused(reason string) func(*telemetry.ClusterStats) uint64 {

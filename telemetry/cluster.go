@@ -64,10 +64,7 @@ func newClusterCollector(c Cluster) *collector {
 		writeStreams(w, &s)
 
 		m := &s.Membership
-		w.reasons("refused_members_total", map[string]uint64{
-			"wrong_key": m.Refused.WrongKey, "wrong_region": m.Refused.WrongRegion, "name_taken": m.Refused.NameTaken,
-			"bad_metadata": m.Refused.BadMetadata, "full": m.Refused.Full,
-		})
+		w.reasons("refused_members_total", m.Refused)
 		put(w, "rejoin_attempts_total", m.Rejoins-min(m.Rejoins, m.RejoinFailures), resultSuccess)
 		put(w, "rejoin_attempts_total", m.RejoinFailures, resultError)
 

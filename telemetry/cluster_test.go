@@ -103,7 +103,9 @@ func fullStats() ClusterStats {
 			ProtocolErrors: map[string]uint64{"checksum": 3, "too_large": 0}, Faulty: 1,
 			Refused: map[string]uint64{"secret": 2}, RejectedPeers: map[string]uint64{"version": 12},
 		},
-		Membership: swim.Stats{Rejoins: 14, RejoinFailures: 8, Refused: swim.Refusals{WrongKey: 1, WrongRegion: 4}},
+		Membership: swim.Stats{Rejoins: 14, RejoinFailures: 8, Refused: map[string]uint64{
+			"wrong_key": 1, "wrong_region": 4, "name_taken": 0, "bad_metadata": 0, "full": 0,
+		}},
 		Node:       node.Stats{Merged: 9_000, Cells: 512},
 		Events:     map[string]uint64{gossip.Resent.String(): 11, gossip.PeerJoined.String(): 3, "made up": 1},
 		Rules:      0x5eed,

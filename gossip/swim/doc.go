@@ -11,7 +11,7 @@
 //   - Unique names. A daemon first asks its seeds for the holder of its name
 //     and joins only if there is none. So a second daemon of one name learns
 //     of the mistake, and the first one stays.
-//   - Refusals that are counted and logged once: see Refusals.
+//   - Refusals that are counted and logged once: see Stats.
 //   - Bounds: on members, on incoming streams and their bytes, and on the
 //     goroutines that remain after Close.
 //

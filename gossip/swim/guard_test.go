@@ -122,7 +122,7 @@ func TestEmptyMessages(t *testing.T) {
 		if !a.Joined() {
 			t.Error("it does not live")
 		}
-		if n := a.Stats().Refused.WrongKey; n != 5 { // all but the empty packet, which is harmless
+		if n := a.Stats().Refused["wrong_key"]; n != 5 { // all but the empty packet, which is harmless
 			t.Errorf("%d refused", n)
 		}
 	})

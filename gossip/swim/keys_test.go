@@ -27,7 +27,7 @@ func TestKeysRotate(t *testing.T) {
 			}
 		}
 		for _, s := range all {
-			if n := s.Stats().Refused.WrongKey; n != 0 {
+			if n := s.Stats().Refused["wrong_key"]; n != 0 {
 				t.Errorf("%d packets could not be read", n)
 			}
 		}

@@ -90,7 +90,7 @@ func decodeMeta(b []byte) (meta, error) {
 // check returns an error that names the first field out of bounds.
 func (m meta) check() error {
 	if m.ID == 0 {
-		return errors.New("slot 0 names no incarnation")
+		return errors.New("incarnation 0 is none")
 	}
 	if err := valid.Texts(
 		valid.Text{Name: "region", Value: m.Region, Least: 1, Most: maxRegion},

@@ -22,7 +22,7 @@ func TestMetaRoundTrip(t *testing.T) {
 		text := func(least, most int) string {
 			return rapid.StringOfN(rapid.RuneFrom([]rune("abz09-_.é世")), least, -1, most).Draw(t, "text")
 		}
-		id := rapid.Uint64Min(1).Draw(t, "slot")
+		id := rapid.Uint64Min(1).Draw(t, "incarnation")
 		ready, asking := rapid.Bool().Draw(t, "ready"), rapid.Bool().Draw(t, "asking")
 		m := metaOf(id, text(1, maxRegion), text(1, maxAddr-6)+":65535", text(0, maxBuild))
 		m.Ready, m.asking = ready, asking
@@ -48,7 +48,7 @@ func TestMetaCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, m := range map[string]meta{
-		"slot 0":            metaOf(0, "r", "h:1", ""),
+		"incarnation 0":     metaOf(0, "r", "h:1", ""),
 		"region of 0":       metaOf(1, "", "h:1", ""),
 		"region of 65":      metaOf(1, strings.Repeat("r", 65), "h:1", ""),
 		"build of 65":       metaOf(1, "r", "h:1", strings.Repeat("v", 65)),

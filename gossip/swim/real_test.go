@@ -74,7 +74,7 @@ func TestLoopback(t *testing.T) {
 	if m, _ := find(a, "d2"); m.ID != 4 {
 		t.Errorf("member %+v", m)
 	}
-	within(t, 5*time.Second, "garbage is counted", func() bool { return a.Stats().Refused.WrongKey >= 2 })
+	within(t, 5*time.Second, "garbage is counted", func() bool { return a.Stats().Refused["wrong_key"] >= 2 })
 	if got := book.with("WARN"); len(got) != 1 || !strings.Contains(got[0], "wrong key") {
 		t.Errorf("said: %q", got)
 	}
@@ -101,7 +101,7 @@ func TestStartRefuses(t *testing.T) {
 		"region of 65":      func(c *Config) { c.Self.Region = long(65) },
 		"build of 65":       func(c *Config) { c.Self.Build = long(65) },
 		"stream address":    func(c *Config) { c.Self.Addr = ":7947" },
-		"slot 0":            func(c *Config) { c.Self.ID = 0 },
+		"incarnation 0":     func(c *Config) { c.Self.ID = 0 },
 		"key 2 of 2":        func(c *Config) { c.Keys = [][]byte{keyA, []byte("short")} },
 		"interval":          func(c *Config) { c.Interval = time.Millisecond },
 		"rejoin":            func(c *Config) { c.Rejoin = -1 },

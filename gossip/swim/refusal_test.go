@@ -32,7 +32,7 @@ func TestWrongKey(t *testing.T) {
 				if !agree(2, a, b) || !agree(1, outsider) || outsider.Joined() {
 					t.Errorf("let in: %v, %v", a.Members(), outsider.Members())
 				}
-				if a.Stats().Refused.WrongKey == 0 || outsider.Stats().Refused.WrongKey == 0 {
+				if a.Stats().Refused["wrong_key"] == 0 || outsider.Stats().Refused["wrong_key"] == 0 {
 					t.Errorf("not counted: %+v, %+v", a.Stats(), outsider.Stats())
 				}
 				if got := inside.with("wrong key", "10.0.0.3"); len(got) != 1 {
@@ -62,7 +62,7 @@ func TestWrongRegion(t *testing.T) {
 		if !agree(2, a, b) || !agree(1, outsider) || outsider.Joined() {
 			t.Errorf("let in: %v, %v", a.Members(), outsider.Members())
 		}
-		if a.Stats().Refused.WrongRegion == 0 || outsider.Stats().Refused.WrongRegion == 0 {
+		if a.Stats().Refused["wrong_region"] == 0 || outsider.Stats().Refused["wrong_region"] == 0 {
 			t.Errorf("not counted: %+v, %+v", a.Stats(), outsider.Stats())
 		}
 		if got := inside.with("WARN"); len(got) != 1 || !strings.Contains(got[0], "wrong region name=d3") {
@@ -89,14 +89,14 @@ func TestNameTaken(t *testing.T) {
 				t.Fatalf("the first did not stay: %v, %v", all[0].Members(), second.Members())
 			}
 		}
-		if s := second.Stats(); second.Joined() || s.HeldBy != host(2) || s.Refused.NameTaken == 0 {
+		if s := second.Stats(); second.Joined() || s.HeldBy != host(2) || s.Refused["name_taken"] == 0 {
 			t.Errorf("the second does not know: joined %v, %+v", second.Joined(), s)
 		}
 		if got := book.with("WARN"); len(got) != 1 || !strings.Contains(got[0], "name taken name=d2") {
 			t.Errorf("the second says %q", got)
 		}
 		for i, s := range all {
-			if !s.Joined() || s.Stats().HeldBy != "" || s.Stats().Refused.NameTaken == 0 {
+			if !s.Joined() || s.Stats().HeldBy != "" || s.Stats().Refused["name_taken"] == 0 {
 				t.Errorf("daemon %d: joined %v, %+v", i+1, s.Joined(), s.Stats())
 			}
 		}
@@ -149,7 +149,7 @@ func TestNameTakenDuringCut(t *testing.T) {
 				time.Sleep(time.Minute)
 				r.net.Heal()
 				r.within(30*time.Second, "one gives way", func() bool {
-					return one.Stats().HeldBy != "" && one.Stats().Refused.NameTaken > 0
+					return one.Stats().HeldBy != "" && one.Stats().Refused["name_taken"] > 0
 				})
 				if !agree(2, group...) || !agree(1, one) || one.Joined() || !group[0].Joined() || !group[1].Joined() {
 					t.Errorf("%v, %v", one.Members(), group[0].Members())
@@ -261,7 +261,7 @@ func TestBadMetadata(t *testing.T) {
 				if !agree(2, a, b) {
 					t.Errorf("let in: %v", a.Members())
 				}
-				if a.Stats().Refused.BadMetadata == 0 {
+				if a.Stats().Refused["bad_metadata"] == 0 {
 					t.Errorf("not counted: %+v", a.Stats())
 				}
 				if got := book.with("WARN"); len(got) != 1 || !strings.Contains(got[0], "bad metadata") {
@@ -285,7 +285,7 @@ func TestFull(t *testing.T) {
 	if got := len(r.members()); got != maxMembers {
 		t.Errorf("%d members", got)
 	}
-	if got := r.refused.snapshot().Full; got == 0 {
+	if got := r.refused.snapshot()["full"]; got == 0 {
 		t.Error("not counted")
 	}
 }

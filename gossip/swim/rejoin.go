@@ -251,14 +251,14 @@ func (s *Swim) logChange(before, after []gossip.Member) {
 		delete(old, m.Name)
 		switch {
 		case !ok:
-			s.log.Info("member joined", "name", m.Name, "addr", m.Addr, "slot", m.ID, "build", m.Build)
+			s.log.Info("member joined", "name", m.Name, "addr", m.Addr, "incarnation", m.ID, "build", m.Build)
 		case was.ID != m.ID:
-			s.log.Info("member restarted", "name", m.Name, "addr", m.Addr, "slot", m.ID, "build", m.Build)
+			s.log.Info("member restarted", "name", m.Name, "addr", m.Addr, "incarnation", m.ID, "build", m.Build)
 		}
 	}
 	for _, m := range before {
 		if _, gone := old[m.Name]; gone {
-			s.log.Info("member gone", "name", m.Name, "addr", m.Addr, "slot", m.ID)
+			s.log.Info("member gone", "name", m.Name, "addr", m.Addr, "incarnation", m.ID)
 		}
 	}
 }

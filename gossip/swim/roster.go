@@ -106,7 +106,7 @@ func (r *roster) setReady(ready bool) bool {
 	r.self.Ready = ready
 	r.mu.Unlock()
 	if news {
-		r.signal()
+		notify(r.changed)
 	}
 	return news
 }
@@ -144,9 +144,10 @@ func (r *roster) standing() claim {
 	return r.claim
 }
 
-func (r *roster) signal() {
+// notify puts a signal into a channel that holds one, unless it is there.
+func notify(signal chan<- struct{}) {
 	select {
-	case r.changed <- struct{}{}:
+	case signal <- struct{}{}:
 	default:
 	}
 }
@@ -200,7 +201,7 @@ func (r *roster) put(n *memberlist.Node) {
 	m.Name = n.Name
 	r.alive[n.Name] = living{Member: m.Member, at: addressOf(n)}
 	r.mu.Unlock()
-	r.signal()
+	notify(r.changed)
 }
 
 // NotifyLeave is called when a member has left or counts as dead.
@@ -209,7 +210,7 @@ func (r *roster) NotifyLeave(n *memberlist.Node) {
 	r.mu.Lock()
 	delete(r.alive, n.Name)
 	r.mu.Unlock()
-	r.signal()
+	notify(r.changed)
 }
 
 // NotifyAlive is called for every message about a live daemon, old or new. An

@@ -19,8 +19,6 @@ import (
 
 // Stats holds counts since Start.
 type Stats struct {
-	// Members is the length of the list, this daemon included.
-	Members int
 	// Rejoins counts the rounds that contacted seeds because they were no
 	// members, RejoinFailures those without any answer.
 	Rejoins, RejoinFailures uint64
@@ -28,8 +26,9 @@ type Stats struct {
 	// name; "" while this one holds it. A daemon without its name is unknown to
 	// the others and asks again every two seconds.
 	HeldBy string
-	// Refused counts refusals.
-	Refused Refusals
+	// Refused counts the refusals of members, by reason. Repeated ones count
+	// again. The caller owns the map.
+	Refused map[string]uint64
 }
 
 // Swim is a running member. It is safe for concurrent use.
@@ -83,9 +82,7 @@ func Start(c Config) (*Swim, error) {
 func prepare(c Config) (*Swim, error) {
 	c.Interval = cmp.Or(c.Interval, 100*time.Millisecond)
 	c.Rejoin = cmp.Or(c.Rejoin, 15*time.Second)
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	c.Seeds = slices.Clone(c.Seeds)
 	if err := c.check(); err != nil {
 		return nil, err
@@ -116,12 +113,8 @@ func (s *Swim) Members() []gossip.Member { return s.roster.members() }
 // SetReady sets whether this daemon accepts its share of work. The others learn
 // it within some rounds of gossip.
 func (s *Swim) SetReady(ready bool) {
-	if !s.roster.setReady(ready) {
-		return
-	}
-	select {
-	case s.changedMeta <- struct{}{}:
-	default:
+	if s.roster.setReady(ready) {
+		notify(s.changedMeta)
 	}
 }
 
@@ -156,7 +149,6 @@ func (s *Swim) Addr() string { return s.addr }
 // Stats returns the counts.
 func (s *Swim) Stats() Stats {
 	return Stats{
-		Members:        1 + s.roster.others(),
 		Rejoins:        s.rejoins.Load(),
 		RejoinFailures: s.failed.Load(),
 		HeldBy:         s.roster.standing().holder,

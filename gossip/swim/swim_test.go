@@ -264,7 +264,7 @@ func TestRollingRestart(t *testing.T) {
 			r.within(3*time.Second, "back", func() bool { return agree(5, all...) })
 		}
 		if first := all[0].Members()[0].ID; first != 6 {
-			t.Errorf("slot %v is there still", first)
+			t.Errorf("incarnation %v is there still", first)
 		}
 	})
 }
