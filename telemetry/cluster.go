@@ -36,8 +36,10 @@ type ClusterStats struct {
 	// Unknown ones are absent.
 	ClockOffsets map[crdt.Incarnation]time.Duration
 
-	// Dialed counts the streams to peers by state. Each target is in one state.
-	Dialed DialedStreams
+	// Dialed counts the streams to peers by state: connected, connecting,
+	// backoff (waiting after a failure) and refused (waiting after a refused
+	// handshake). Each target is in one state.
+	Dialed map[string]int
 	// Streams and Membership are the counts of the transports, Node the counts
 	// of the shards.
 	Streams    link.Stats
@@ -48,13 +50,6 @@ type ClusterStats struct {
 	Events map[string]uint64
 	// Rules is the hash of the rules in force.
 	Rules uint64
-}
-
-// DialedStreams counts targets by the state of the stream to them: up, an
-// attempt under way, waiting after a failure, and waiting after a refused
-// handshake.
-type DialedStreams struct {
-	Connected, Connecting, Backoff, Refused int
 }
 
 func newClusterCollector(c Cluster) *collector {
@@ -86,10 +81,9 @@ func newClusterCollector(c Cluster) *collector {
 }
 
 func writeStreams(w *writer, s *ClusterStats) {
-	put(w, "streams", s.Dialed.Connected, "dialed", "connected")
-	put(w, "streams", s.Dialed.Connecting, "dialed", "connecting")
-	put(w, "streams", s.Dialed.Backoff, "dialed", "backoff")
-	put(w, "streams", s.Dialed.Refused, "dialed", "refused")
+	for _, state := range [...]string{"connected", "connecting", "backoff", "refused"} {
+		put(w, "streams", s.Dialed[state], "dialed", state)
+	}
 	l := &s.Streams
 	put(w, "streams", l.Accepted, "accepted", "connected")
 	put(w, "frames_total", l.Sent.Frames, "sent")

@@ -97,7 +97,7 @@ func fullStats() ClusterStats {
 			{Peer: unready, Age: -1, Unsent: -1, RTT: -1},
 		},
 		ClockOffsets: map[crdt.Incarnation]time.Duration{2: 3 * ms, 3: -250 * ms, 4: 40 * ms, 99: time.Hour},
-		Dialed:       DialedStreams{Connected: 2, Connecting: 1, Backoff: 3, Refused: 4},
+		Dialed:       map[string]int{"connected": 2, "connecting": 1, "backoff": 3, "refused": 4},
 		Streams: link.Stats{
 			Accepted: 5, Sent: link.Traffic{Frames: 10, Bytes: 1000}, Received: link.Traffic{Frames: 20, Bytes: 2000}, Dropped: 7,
 			ProtocolErrors: map[string]uint64{"checksum": 3, "too_large": 0}, Faulty: 1,

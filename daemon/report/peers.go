@@ -18,21 +18,12 @@ func (r *Report) ClusterStats() telemetry.ClusterStats {
 	out := telemetry.ClusterStats{
 		Region: r.Region, Regions: c.Regions(), Members: c.Members(), Peers: r.Engine.Links(r.Engine.Now()),
 		ClockOffsets: r.Engine.Offsets(), Node: r.Engine.Stats(), Events: c.Events(), Rules: r.Engine.Rules().Hash(),
+		Dialed: map[string]int{},
 	}
 	out.Streams, out.Membership = c.Stats()
 	for _, s := range c.Streams() {
-		if s.Incoming {
-			continue
-		}
-		switch linkState(&s, nil) {
-		case api.Connected:
-			out.Dialed.Connected++
-		case api.Connecting:
-			out.Dialed.Connecting++
-		case api.Refused:
-			out.Dialed.Refused++
-		default:
-			out.Dialed.Backoff++
+		if !s.Incoming {
+			out.Dialed[string(linkState(&s, nil))]++
 		}
 	}
 	return out
@@ -41,13 +32,13 @@ func (r *Report) ClusterStats() telemetry.ClusterStats {
 // linkState returns the state of a stream to a peer; l is the replication state
 // of the peer, nil if unknown.
 func linkState(s *link.Stream, l *node.Link) api.LinkState {
-	var refused *link.Refused
+	_, refused := errors.AsType[*link.Refused](s.Err)
 	switch {
 	case s.State == link.StateUp && l != nil && l.Silent:
 		return api.Silent
 	case s.State == link.StateUp:
 		return api.Connected
-	case errors.As(s.Err, &refused):
+	case refused:
 		return api.Refused
 	case s.State == link.StateConnecting && s.Err == nil:
 		return api.Connecting
