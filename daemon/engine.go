@@ -174,9 +174,6 @@ type attempt struct {
 	hits  []node.Hit
 	// touched are the shards of the call, as a bit set.
 	touched uint64
-	// receipts gets the refund tokens of a call that was charged, one a
-	// descriptor, unless it is nil.
-	receipts []node.Receipt
 	// waiter is the call's place among those that wait for leases, nil for a
 	// call that has not waited.
 	waiter *waiter
@@ -185,10 +182,14 @@ type attempt struct {
 // open finds the rules of a call.
 func (e *Engine) open(c *node.Call, t *attempt) error {
 	t.front, t.call = e.front.Load(), c
+	c.Receipts = c.Receipts[:0]
 	if err := t.front.Resolve(c); err != nil {
 		return err
 	}
 	t.hits = c.Hits()
+	if c.Refundable && !c.Peek {
+		c.Receipts = append(c.Receipts, make([]node.Receipt, len(t.hits))...)
+	}
 	t.touched = e.touched(c, t.front, t.hits)
 	return nil
 }
@@ -231,8 +232,8 @@ func (e *Engine) charge(at node.Instant, t *attempt, after *afterUnlock) {
 		i := bits.TrailingZeros64(m)
 		n := e.shards[i].node
 		n.Charge(at, t.hits, t.call.Statuses)
-		if t.receipts != nil {
-			n.Receipts(at, t.hits, t.call.Statuses, t.receipts)
+		if len(t.call.Receipts) > 0 {
+			n.Receipts(at, t.hits, t.call.Statuses, t.call.Receipts)
 		}
 		if t.waiter != nil {
 			t.waiter.cancel(at, n, t.hits)

@@ -78,14 +78,13 @@ func TestConcurrentRefunds(t *testing.T) {
 			var mine []node.Receipt
 			for j := range 200 {
 				c.Reset()
-				c.Domain = "edge"
+				c.Domain, c.Refundable = "edge", true
 				c.Descriptors = append(c.Descriptors, descriptor(1, "user", "u"), descriptor(1, "ip", "i"))
-				asked, err := e.openRefundable(&c, nil)
-				if err != nil || !e.try(at, &asked) {
+				if err := e.CheckAt(at, &c); err != nil {
 					t.Error("not decided", err)
 					return
 				}
-				to := asked.receipts
+				to := c.Receipts
 				if c.Decision.Allowed {
 					now := net.Add(1)
 					for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
@@ -134,8 +133,9 @@ func TestClusterRefund(t *testing.T) {
 		w.within(10*time.Second, "all are ready and connected", w.whole)
 		untilInto(5 * time.Second)
 		us, eu := w.in("us"), w.in("eu")
-		c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(10, "user", "u")}}
-		to, err := us[0].engine.CheckRefundable(t.Context(), &c, nil)
+		c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(10, "user", "u")}, Refundable: true}
+		err := us[0].engine.Check(t.Context(), &c)
+		to := c.Receipts
 		if err != nil || to[0].Hits != 10 || to[0].Alone {
 			t.Fatalf("%+v, %v", to, err)
 		}
@@ -164,14 +164,12 @@ func TestClusterRefund(t *testing.T) {
 func TestReceiptsDoNotAllocate(t *testing.T) {
 	e := newEngine(t, 1_000, rules.Node{Key: "user", Limit: &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: 1 << 30}})
 	var c node.Call
-	var to []node.Receipt
 	took := testing.AllocsPerRun(100, func() {
 		c.Reset()
-		c.Domain = "edge"
+		c.Domain, c.Refundable = "edge", true
 		c.Descriptors = append(c.Descriptors, rules.Descriptor{Hits: 1, Entries: oneUser})
-		var err error
-		if to, err = e.CheckRefundable(t.Context(), &c, to); err != nil || to[0].Hits != 1 {
-			t.Fatal(to, err)
+		if err := e.Check(t.Context(), &c); err != nil || c.Receipts[0].Hits != 1 {
+			t.Fatal(c.Receipts, err)
 		}
 	})
 	if took > 0 {

@@ -174,10 +174,12 @@ func TestStrictTryCheck(t *testing.T) {
 		if decided, err := e.TryCheck(&c); decided || err != nil {
 			t.Errorf("decided %v, %v", decided, err)
 		}
-		if to, decided, err := e.TryCheckRefundable(&c, nil); decided || err != nil || to[0].Hits != 0 {
-			t.Errorf("decided %v, %v, receipts %+v", decided, err, to)
+		c.Refundable = true
+		if decided, err := e.TryCheck(&c); decided || err != nil || c.Receipts[0].Hits != 0 {
+			t.Errorf("decided %v, %v, receipts %+v", decided, err, c.Receipts)
 		}
-		to, err := e.CheckRefundable(t.Context(), &c, nil)
+		err := e.Check(t.Context(), &c)
+		to := c.Receipts
 		if err != nil || !c.Decision.Allowed || to[0].Hits != 1 {
 			t.Errorf("%v, %+v, receipts %+v", err, c.Statuses, to)
 		}

@@ -18,12 +18,17 @@ type Call struct {
 	Descriptors []rules.Descriptor
 	// Peek requests the answer without a charge.
 	Peek bool
+	// Refundable requests Receipts, unless Peek is set.
+	Refundable bool
 
 	// Statuses is the answer, one per descriptor in the same order. It is valid
 	// until the next Reset or check.
 	Statuses []Status
 	// Decision is the answer to the whole call.
 	Decision Decision
+	// Receipts are the refund tokens of a refundable call, one a descriptor;
+	// those without hits refund nothing. They are as long valid as Statuses.
+	Receipts []Receipt
 
 	hits      []Hit
 	overrides []rules.Limit
@@ -32,12 +37,12 @@ type Call struct {
 
 // Reset empties the call and keeps its memory for the next one.
 func (c *Call) Reset() {
-	c.Domain, c.Peek = "", false
+	c.Domain, c.Peek, c.Refundable = "", false, false
 	clear(c.Descriptors)
 	c.Descriptors = c.Descriptors[:0]
 	// Resolve overwrites these. Until then they point to data of the node.
 	c.Statuses, c.hits, c.overrides = c.Statuses[:0], c.hits[:0], c.overrides[:0]
-	c.Decision = Decision{}
+	c.Decision, c.Receipts = Decision{}, c.Receipts[:0]
 }
 
 // Decision is the verdict on a whole call.

@@ -60,8 +60,8 @@ func (s *Service) appendAnswer(b []byte, q *question) []byte {
 		var at int
 		b, at = message.Open(b, answerStatuses)
 		b = appendStatus(b, &c.Statuses[i])
-		if i < len(q.receipts) && q.receipts[i].Hits > 0 {
-			b = s.appendToken(b, &q.receipts[i])
+		if i < len(c.Receipts) && c.Receipts[i].Hits > 0 {
+			b = s.appendToken(b, &c.Receipts[i])
 		}
 		b = message.Close(b, at)
 	}

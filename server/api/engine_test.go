@@ -59,6 +59,11 @@ func (e *engine) Check(ctx context.Context, c *node.Call) error {
 	e.calls = append(e.calls, a)
 	e.mu.Unlock()
 	c.Decision = node.Decision{Allowed: true, Refused: -1}
+	for i := range c.Descriptors { // refund tokens for all hits, under the ID 7
+		if c.Refundable && !c.Peek {
+			c.Receipts = append(c.Receipts, node.Receipt{ID: 7, Hits: c.Descriptors[i].Hits, Until: e.until})
+		}
+	}
 	if e.check != nil {
 		return e.check(c)
 	}
@@ -67,30 +72,11 @@ func (e *engine) Check(ctx context.Context, c *node.Call) error {
 
 func (*engine) Rules() *rules.Set { return nil }
 
-// CheckRefundable charges what the call asks for, under the ID 7.
-func (e *engine) CheckRefundable(
-	ctx context.Context, c *node.Call, to []node.Receipt,
-) ([]node.Receipt, error) {
-	err := e.Check(ctx, c)
-	for i := range c.Descriptors {
-		to = append(to, node.Receipt{ID: 7, Hits: c.Descriptors[i].Hits, Until: e.until})
-	}
-	return to, err
-}
-
 func (e *engine) TryCheck(c *node.Call) (bool, error) {
 	if e.waiting != nil && e.waiting(c) {
 		return false, nil
 	}
 	return true, e.Check(context.Background(), c)
-}
-
-func (e *engine) TryCheckRefundable(c *node.Call, to []node.Receipt) ([]node.Receipt, bool, error) {
-	if e.waiting != nil && e.waiting(c) {
-		return to, false, nil
-	}
-	to, err := e.CheckRefundable(context.Background(), c, to)
-	return to, true, err
 }
 
 // Refund gives back what is asked for.

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"github.com/georld/rld/node"
 	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/message"
 )
@@ -31,18 +30,12 @@ type question struct {
 	draft message.Draft
 	id    uint64
 	hits  uint64
-
-	refundable bool
-	receipts   []node.Receipt // one a descriptor once it is decided, or none
 }
-
-// keepReceipts bounds the memory a question keeps for its next receipts.
-const keepReceipts = 32
 
 // start makes q ready for a message.
 func (q *question) start() {
 	q.draft.Start()
-	q.id, q.hits, q.refundable, q.receipts = 0, 0, false, q.receipts[:0]
+	q.id, q.hits = 0, 0
 }
 
 // ReadMessage reads a CheckRequest. finish returns its faults.
@@ -61,7 +54,7 @@ func (q *question) ReadMessage(text string) {
 		case requestPeek:
 			q.draft.Call.Peek = s.Uint != 0
 		case requestRefundable:
-			q.refundable = s.Uint != 0
+			q.draft.Call.Refundable = s.Uint != 0
 		}
 	}
 	q.draft.Malformed(messageName, s.Err())

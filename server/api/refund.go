@@ -17,14 +17,9 @@ import (
 // concurrent use.
 type Engine interface {
 	server.Engine
-	// CheckRefundable is Check. It fills to with a receipt a descriptor and
-	// returns it; one without hits is none.
-	CheckRefundable(ctx context.Context, c *node.Call, to []node.Receipt) ([]node.Receipt, error)
-	// TryCheck and TryCheckRefundable are the same for a call that waits for no
-	// owner. They return false, and have charged nothing, for one that has to:
-	// then it is for Check or CheckRefundable.
+	// TryCheck is Check for a call that waits for no owner. It returns false,
+	// and has charged nothing, for one that has to: then it is for Check.
 	TryCheck(c *node.Call) (decided bool, err error)
-	TryCheckRefundable(c *node.Call, to []node.Receipt) (receipts []node.Receipt, decided bool, err error)
 	// Refund returns up to hits of a receipt of this engine to its window. The
 	// caller ensures that a receipt is used once.
 	Refund(r *node.Receipt, hits uint64) node.Refunded

@@ -91,32 +91,16 @@ func (s *Service) decide(ctx context.Context, q *question) error {
 	if err := q.finish(); err != nil {
 		return err
 	}
-	return s.wait(ctx, q)
-}
-
-// wait checks the call of a question that is finished.
-func (s *Service) wait(ctx context.Context, q *question) error {
-	c := q.draft.Call
-	if !q.refundable || c.Peek {
-		return s.engine.Check(ctx, c)
-	}
-	var err error
-	q.receipts, err = s.engine.CheckRefundable(ctx, c, q.receipts[:0])
-	return err
+	return s.engine.Check(ctx, q.draft.Call)
 }
 
 // try is decide for a question that need not wait. It returns false, with
-// nothing charged, for one that has to: wait decides it.
+// nothing charged, for one that has to: Engine.Check decides it.
 func (s *Service) try(q *question) (decided bool, err error) {
 	if err := q.finish(); err != nil {
 		return true, err
 	}
-	c := q.draft.Call
-	if !q.refundable || c.Peek {
-		return s.engine.TryCheck(c)
-	}
-	q.receipts, decided, err = s.engine.TryCheckRefundable(c, q.receipts[:0])
-	return decided, err
+	return s.engine.TryCheck(q.draft.Call)
 }
 
 func (s *Service) question() *question {
@@ -130,8 +114,5 @@ func (s *Service) question() *question {
 
 func (s *Service) free(q *question) {
 	q.draft.Free()
-	if cap(q.receipts) > keepReceipts {
-		q.receipts = nil
-	}
 	s.questions.Put(q)
 }

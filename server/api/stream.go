@@ -180,7 +180,7 @@ func (r *reader) decide(text string) error {
 			continue
 		}
 		if !decided {
-			err = s.wait(r.stream.Context(), q)
+			err = s.engine.Check(r.stream.Context(), q.draft.Call)
 		}
 		if !r.reply(q, err) {
 			return nil
@@ -234,7 +234,7 @@ func (r *reader) later(q *question, start time.Time) bool {
 			r.out.paid()
 		}()
 		defer s.free(q)
-		err := s.wait(r.stream.Context(), q)
+		err := s.engine.Check(r.stream.Context(), q.draft.Call)
 		s.recorder.Decided(server.EdgeStream, time.Since(start))
 		var waited time.Duration
 		r.out.put(s.appendReply(nil, q, err), &waited)
