@@ -106,9 +106,9 @@ func fullStats() ClusterStats {
 		Membership: swim.Stats{Rejoins: 14, RejoinFailures: 8, Refused: map[string]uint64{
 			"wrong_key": 1, "wrong_region": 4, "name_taken": 0, "bad_metadata": 0, "full": 0,
 		}},
-		Node:       node.Stats{Merged: 9_000, Cells: 512},
-		Events:     map[string]uint64{gossip.Resent.String(): 11, gossip.PeerJoined.String(): 3, "made up": 1},
-		Rules:      0x5eed,
+		Node:   node.Stats{Merged: 9_000, Cells: 512},
+		Events: map[string]uint64{gossip.Resent.String(): 11, gossip.PeerJoined.String(): 3, "made up": 1},
+		Rules:  0x5eed,
 	}
 }
 
