@@ -165,8 +165,8 @@ func (t *target) disconnected(out *outbox, err error) {
 }
 
 // warnRules warns of a peer with other rules, once an hour for each incarnation
-// and its rules. The peer is not refused: a reload does not reach all daemons at
-// once.
+// and its rules. The peer is not refused, since a reload does not reach all
+// daemons at the same time.
 func (t *target) warnRules(h Hello) {
 	own, theirs := fmt.Sprintf("%016x", t.host.config.Self().Rules), fmt.Sprintf("%016x", h.Rules)
 	if theirs != own && t.host.notices.Due(h.Member.ID.String()+" "+theirs+" "+own, time.Now(), noticeRare) {
