@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 )
 
@@ -17,12 +18,13 @@ type bench struct {
 	dir      string // scratch
 	rldPath  string // built when the first line needs it
 
-	// Each is started or measured by the first line that needs it.
-	peers     memo[*peers]
-	region    memo[*region]
-	elsewhere memo[*elsewhere]
-	batches   memo[*batches]
-	cuts      memo[*cuts]
+	// Each starts or measures its result for the first line that needs it and
+	// returns it, or ends the measurement with the same error, from then on.
+	network  func() *peers
+	region   func() *region // see strict
+	openLoop func() *elsewhere
+	hotKey   func() *batches
+	cuts     func() *cuts
 }
 
 // measure takes the figures of one line. It fails by check.
@@ -96,13 +98,19 @@ func lines() []line {
 	}
 }
 
-func newBench(o options, progress io.Writer) (*bench, error) {
+// newBench returns a run that starts its processes under ctx.
+func newBench(ctx context.Context, o options, progress io.Writer) (*bench, error) {
 	dir, err := os.MkdirTemp("", "rld-bench-")
 	if err != nil {
 		return nil, fmt.Errorf("scratch folder: %w", err)
 	}
 	b := &bench{options: o, progress: progress, dir: dir, rldPath: o.binary}
 	b.cleanup.add(func() error { return os.RemoveAll(dir) })
+	b.network = sync.OnceValue(func() *peers { return b.startPeers(ctx) })
+	b.region = sync.OnceValue(func() *region { return b.startRegion(ctx) })
+	b.openLoop = sync.OnceValue(func() *elsewhere { return b.measureOpenStrict(ctx) })
+	b.hotKey = sync.OnceValue(func() *batches { return b.measureHotKey(ctx) })
+	b.cuts = sync.OnceValue(func() *cuts { return b.measureCuts(ctx) })
 	return b, nil
 }
 

@@ -137,7 +137,7 @@ func TestTailKeepsTheEnd(t *testing.T) {
 }
 
 func TestScratchIsRemoved(t *testing.T) {
-	b, err := newBench(options{}, &strings.Builder{})
+	b, err := newBench(t.Context(), options{}, &strings.Builder{})
 	if err != nil {
 		t.Fatal(err)
 	}

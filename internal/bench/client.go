@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
@@ -158,7 +158,10 @@ func (c *client) callers(conns []*grpc.ClientConn, n int, j *job) []*caller {
 		next := new(atomic.Int64)
 		next.Store(int64(i * len(requests) / n))
 		if j.Ask.Key != "" {
-			next = c.turnsOf(j.Ask.Key)
+			if c.turns[j.Ask.Key] == nil {
+				c.turns[j.Ask.Key] = new(atomic.Int64)
+			}
+			next = c.turns[j.Ask.Key]
 		}
 		all[i] = &caller{
 			stub:     ratelimitv3.NewRateLimitServiceClient(conns[i%len(conns)]),
@@ -166,14 +169,6 @@ func (c *client) callers(conns []*grpc.ClientConn, n int, j *job) []*caller {
 		}
 	}
 	return all
-}
-
-// turnsOf returns the count of calls for a key.
-func (c *client) turnsOf(key string) *atomic.Int64 {
-	if c.turns[key] == nil {
-		c.turns[key] = new(atomic.Int64)
-	}
-	return c.turns[key]
 }
 
 // call makes the next call and counts how long after start it was answered.
@@ -190,18 +185,16 @@ func (c *caller) call(ctx context.Context, start time.Time) error {
 }
 
 // together runs every caller in a goroutine and returns the sum of their
-// results.
+// results, and the error of the first that fails.
 func together(all []*caller, run func(*caller) error) (result, error) {
-	errs := make([]error, len(all))
-	var running sync.WaitGroup
+	var running errgroup.Group
 	start := time.Now()
-	for i, c := range all {
-		running.Go(func() { errs[i] = run(c) })
+	for _, c := range all {
+		running.Go(func() error { return run(c) })
 	}
-	running.Wait()
+	err := running.Wait()
 	r := result{Elapsed: time.Since(start)}
-	errs = append(errs, all[0].took.summarize(&r))
-	return r, errors.Join(errs...)
+	return r, errors.Join(err, all[0].took.summarize(&r))
 }
 
 // closed keeps a number of calls in flight.

@@ -21,14 +21,12 @@ const (
 // between them. Each side is started anew each round, so that neither takes
 // processor time of the other.
 func measureCluster(ctx context.Context, b *bench) outcome {
-	p := b.network(ctx)
+	p := b.network()
 	readings := alternate(ctx, b.rounds(3),
 		func() float64 { return b.inCluster(ctx, p) },
 		func() float64 { return b.alone(ctx, p) },
 	)
-	o := compare(perSecond, median, readings, "the daemon alone; median of ratios")
-	o.Ratio = median(ratios(readings[0], readings[1]))
-	return o
+	return compareRatios(readings, "the daemon alone")
 }
 
 // alone measures a daemon without a region.

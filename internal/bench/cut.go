@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"time"
 
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
+
 	"github.com/georld/rld/config"
 )
 
@@ -36,32 +38,30 @@ func cutLimits() string {
 // cuts holds the results of the network partitions, one per round, in
 // nanoseconds.
 type cuts struct {
-	first []float64    // the slowest answer from the cut on
-	wait  []float64    // how long a call waits for the owner
-	open  [2][]float64 // once the circuit breaker is open: strict calls and others, p99
+	first []float64          // the slowest answer from the cut on
+	wait  []float64          // how long a call waits for the owner
+	open  [][]*hdr.Histogram // once the circuit breaker is open: strict calls and others
 }
 
 // measureCut compares the slowest answer after a home region was cut off with
 // how long a call waits for its owner.
-func measureCut(ctx context.Context, b *bench) outcome {
-	x := b.cutOff(ctx)
+func measureCut(_ context.Context, b *bench) outcome {
+	x := b.cuts()
 	return compare(nanoseconds, median, [][]float64{x.first, x.wait}, "round trip + strict.forward_margin")
 }
 
 // measureOpenCircuit measures calls that are not forwarded any more.
-func measureOpenCircuit(ctx context.Context, b *bench) outcome {
-	return compare(nanoseconds, least, b.cutOff(ctx).open[:], "decided by the same daemon")
+func measureOpenCircuit(_ context.Context, b *bench) outcome {
+	return compare(nanoseconds, least, quantiles(b.cuts().open, 99), "decided by the same daemon")
 }
 
-// cutOff measures both, once.
-func (b *bench) cutOff(ctx context.Context) *cuts {
-	return b.cuts.get(func() *cuts {
-		x := &cuts{}
-		for range b.rounds(3) {
-			x.round(ctx, b)
-		}
-		return x
-	})
+// measureCuts measures both.
+func (b *bench) measureCuts(ctx context.Context) *cuts {
+	x := &cuts{}
+	for range b.rounds(3) {
+		x.round(ctx, b)
+	}
+	return x
 }
 
 // round cuts two new daemons apart.
@@ -79,15 +79,10 @@ func (x *cuts) round(ctx context.Context, b *bench) {
 	check(far.cmd.Process.Signal(syscall.SIGSTOP))
 	// A process that is stopped does not end when it is asked to.
 	defer finish(func() error { return far.cmd.Process.Signal(syscall.SIGCONT) })
-	x.cutNow(r, ask)
-	x.circuitOpen(ctx, b, r, ask, before)
-}
-
-// cutNow measures calls from the cut on.
-func (x *cuts) cutNow(r *region, ask asked) {
 	res, h := r.ask(job{Kind: kindOpen, Ask: ask, Rate: forwardRate, Length: cutFor}), newHistogram()
 	check(res.mergeInto(h))
 	x.first = append(x.first, float64(h.Max()))
+	x.circuitOpen(ctx, b, r, ask, before)
 }
 
 // circuitOpen measures calls when the circuit breaker has opened, since a
@@ -104,14 +99,12 @@ func (x *cuts) circuitOpen(ctx context.Context, b *bench, r *region, ask asked, 
 	strict.Warm = strict.Length / 10
 	local := strict
 	local.Ask = asked{}
-	took := r.latencies(ctx, strict, local)
+	took := r.latencies(ctx, 1, strict, local)[0]
 	failed := grown(was, scrape(ctx, near), unreachableOwners, openCircuits)
 	if calls := took[0].TotalCount(); failed < float64(calls) {
 		check(fmt.Errorf("%.0f of %d calls were decided without their owners, want all: it was cut off", failed, calls))
 	}
-	for i, h := range took {
-		x.open[i] = append(x.open[i], float64(h.ValueAtQuantile(99)))
-	}
+	x.open = append(x.open, took)
 }
 
 // startApart starts a daemon in each of two regions. Jobs go to the near one.

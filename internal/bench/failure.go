@@ -38,24 +38,6 @@ func catch(f func()) (err error) {
 	return nil
 }
 
-// memo holds the result of a function that is called at most once: its value,
-// or the error with which check ended it.
-type memo[T any] struct {
-	done  bool
-	value T
-	err   error
-}
-
-// get returns the result of f, which only the first call of get calls.
-func (m *memo[T]) get(f func() T) T {
-	if !m.done {
-		m.done = true
-		m.err = catch(func() { m.value = f() })
-	}
-	check(m.err)
-	return m.value
-}
-
 // cleanup holds the functions that stop and remove the parts of a setup.
 type cleanup struct{ steps []func() error }
 

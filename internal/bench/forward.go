@@ -51,18 +51,16 @@ const (
 // measureElsewhere compares a quantile of the open loop at a daemon that is not
 // owner. All lines about it go by the same calls.
 func measureElsewhere(quantile float64) measure {
-	return func(ctx context.Context, b *bench) outcome { return b.openLoop(ctx).compare(quantile) }
+	return func(ctx context.Context, b *bench) outcome { return b.openLoop().compare(quantile) }
 }
 
 // measureKept measures how many of these calls needed not wait.
 func measureKept(ctx context.Context, b *bench) outcome {
-	return outcome{Measured: b.openLoop(ctx).local, Unit: percent}
+	return outcome{Measured: b.openLoop().local, Unit: percent}
 }
 
-func (b *bench) openLoop(ctx context.Context) *elsewhere {
-	return b.elsewhere.get(func() *elsewhere {
-		return b.askElsewhere(ctx, prefetcher, job{Kind: kindOpen, Rate: forwardRate}, "")
-	})
+func (b *bench) measureOpenStrict(ctx context.Context) *elsewhere {
+	return b.askElsewhere(ctx, prefetcher, job{Kind: kindOpen, Rate: forwardRate}, "")
 }
 
 // measureForwardedAlone measures a forwarded call while nothing else happens.
@@ -76,30 +74,23 @@ func measureAdded(ctx context.Context, b *bench) outcome {
 	relays := &cleanup{}
 	defer finish(relays.stop)
 	x := b.askElsewhere(ctx, forwarder, job{Kind: kindOpen, Rate: forwardRate}, startRelays(ctx, b.dir, relays))
-	readings := make([][]float64, 2)
-	for _, round := range x.took {
-		at := func(side int) float64 { return float64(round[side].ValueAtQuantile(50)) }
-		readings[0] = append(readings[0], at(sideStrict)-at(sideLocal))
-		readings[1] = append(readings[1], at(sidePassed)-at(sideAnswered))
+	took, readings := quantiles(x.took, 50), make([][]float64, 2)
+	for i := range x.took {
+		readings[0] = append(readings[0], took[sideStrict][i]-took[sideLocal][i])
+		readings[1] = append(readings[1], took[sidePassed][i]-took[sideAnswered][i])
 	}
 	return compare(nanoseconds, median, readings, "by bare processes that pass 100 bytes on")
 }
 
 func (x *elsewhere) compare(quantile float64) outcome {
-	readings := make([][]float64, 2)
-	for _, round := range x.took {
-		for i := range readings {
-			readings[i] = append(readings[i], float64(round[i].ValueAtQuantile(quantile)))
-		}
-	}
-	return compare(nanoseconds, median, readings, "decided by the same daemon")
+	return compare(nanoseconds, median, quantiles(x.took, quantile)[:2], "decided by the same daemon")
 }
 
 // askElsewhere does a job on a daemon of the region in turns: about strict keys
 // that are at owner at the others, about keys that it decides itself, and with
 // a relay, unless its address is empty.
 func (b *bench) askElsewhere(ctx context.Context, at int, j job, relay string) *elsewhere {
-	r, x := b.strict(ctx), &elsewhere{}
+	r := b.strict(ctx)
 	j.Target = r.daemons[at].grpc
 	j.Length = b.load / 2 / latencyTurns
 	j.Warm = j.Length / 5
@@ -111,12 +102,9 @@ func (b *bench) askElsewhere(ctx context.Context, at int, j job, relay string) *
 		jobs[sidePassed].Pass = true
 	}
 	before := scrape(ctx, r.daemons[at])
-	for range b.rounds(5) {
-		x.took = append(x.took, r.latencies(ctx, jobs...))
-	}
+	took := r.latencies(ctx, b.rounds(5), jobs...)
 	check(sleep(ctx, quiet))
-	x.local = b.sawStrict(before, scrape(ctx, r.daemons[at]), at)
-	return x
+	return &elsewhere{took, b.sawStrict(before, scrape(ctx, r.daemons[at]), at)}
 }
 
 // known asks a daemon once for each user whose key has its owner at another

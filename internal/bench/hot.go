@@ -26,17 +26,15 @@ type batches struct {
 
 // measureBatches measures how many hits of a hot key are decided where they
 // come.
-func measureBatches(ctx context.Context, b *bench) outcome {
-	x := b.hotKey(ctx)
-	return outcome{
-		Measured: x.everywhere, Beside: x.local, BesideWhat: "but for its owner", Unit: percent, Ratio: x.everywhere / x.local,
-	}
+func measureBatches(_ context.Context, b *bench) outcome {
+	x := b.hotKey()
+	return compare(percent, mean, [][]float64{{x.everywhere}, {x.local}}, "but for its owner")
 }
 
 // measureUnderAdmission measures how much of its limit a hot key leaves over
 // although more is asked for.
-func measureUnderAdmission(ctx context.Context, b *bench) outcome {
-	x := b.hotKey(ctx)
+func measureUnderAdmission(_ context.Context, b *bench) outcome {
+	x := b.hotKey()
 	o := outcome{
 		Measured: mean(x.under), Beside: slices.Max(x.under), BesideWhat: "the worst window", Unit: percent,
 		Readings: [][]float64{x.under},
@@ -47,11 +45,7 @@ func measureUnderAdmission(ctx context.Context, b *bench) outcome {
 	return o
 }
 
-// hotKey measures both, once.
-func (b *bench) hotKey(ctx context.Context) *batches {
-	return b.batches.get(func() *batches { return b.measureHotKey(ctx) })
-}
-
+// measureHotKey measures both.
 func (b *bench) measureHotKey(ctx context.Context) *batches {
 	r := b.strict(ctx)
 	others, owner := r.others(ctx, batchKey, hotUser)

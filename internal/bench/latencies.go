@@ -65,6 +65,17 @@ func (r *result) mergeInto(h *hdr.Histogram) error {
 	return nil
 }
 
+// quantiles returns a quantile of the latencies of each round, one slice a side.
+func quantiles(rounds [][]*hdr.Histogram, quantile float64) [][]float64 {
+	readings := make([][]float64, len(rounds[0]))
+	for _, sides := range rounds {
+		for i, h := range sides {
+			readings[i] = append(readings[i], float64(h.ValueAtQuantile(quantile)))
+		}
+	}
+	return readings
+}
+
 // openCallers bounds the calls in flight of an open loop. When all wait, the
 // next call starts late and its latency counts from when it was planned.
 const openCallers = 256

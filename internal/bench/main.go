@@ -17,6 +17,7 @@ import (
 	"os/signal"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -137,11 +138,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == flag.ErrHelp {
 		return exitOK
 	}
-	if err != nil {
-		fmt.Fprintf(stderr, "bench: %v\n", err)
-		return exitUsage
+	var b *bench
+	if err == nil {
+		b, err = newBench(ctx, o, stderr)
 	}
-	b, err := newBench(o, stderr)
 	if err != nil {
 		fmt.Fprintf(stderr, "bench: %v\n", err)
 		return exitUsage
@@ -175,10 +175,8 @@ type report struct {
 
 // exit returns the exit code: a quick run is judged by its failures alone.
 func (r *report) exit() int {
-	for i := range r.Rows {
-		if row := &r.Rows[i]; row.Problem != "" || !row.OK && !r.Quick {
-			return exitMissed
-		}
+	if slices.ContainsFunc(r.Rows, func(x row) bool { return x.Problem != "" || !x.OK && !r.Quick }) {
+		return exitMissed
 	}
 	return exitOK
 }
@@ -194,10 +192,10 @@ func (r *report) text() string {
 
 func (r *report) write(path string) error {
 	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return fmt.Errorf("-json: %w", err)
+	if err == nil {
+		err = os.WriteFile(path, append(data, '\n'), 0o644)
 	}
-	if err := os.WriteFile(path, append(data, '\n'), 0o644); err != nil {
+	if err != nil {
 		return fmt.Errorf("-json: %w", err)
 	}
 	return nil

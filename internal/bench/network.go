@@ -27,10 +27,7 @@ const (
 // no-op: the median of the ratios of the rounds.
 func measureUnary(ctx context.Context, b *bench) outcome {
 	p, mine, other := b.beside(ctx, job{Kind: kindClosed, Flight: flight, Length: b.load / rateTurns})
-	readings := interleave(ctx, b.rounds(7), rateTurns, p.rate(mine), p.rate(other))
-	o := compare(perSecond, median, readings, "no-op gRPC server; median of ratios")
-	o.Ratio = median(ratios(readings[0], readings[1]))
-	return o
+	return compareRatios(interleave(ctx, b.rounds(7), rateTurns, p.rate(mine), p.rate(other)), "no-op gRPC server")
 }
 
 // measureOneInFlight measures a call while nothing else happens.
@@ -49,7 +46,7 @@ func measureOpenLoop(ctx context.Context, b *bench) outcome {
 
 // beside returns a job for rld and for the no-op, which are up and warm.
 func (b *bench) beside(ctx context.Context, j job) (p *peers, mine, other job) {
-	p = b.network(ctx)
+	p = b.network()
 	mine, other = j, j
 	mine.Target, other.Target = p.rld.grpc, p.noopAddr
 	p.warm(b, mine, other)
@@ -62,20 +59,14 @@ func (b *bench) p99s(ctx context.Context, rounds int, j job) [][]float64 {
 	j.Length = b.load / latencyTurns
 	j.Warm = j.Length / 10
 	p, mine, other := b.beside(ctx, j)
-	readings := make([][]float64, 2)
-	for range rounds {
-		for i, h := range p.latencies(ctx, mine, other) {
-			readings[i] = append(readings[i], float64(h.ValueAtQuantile(99)))
-		}
-	}
-	return readings
+	return quantiles(p.latencies(ctx, rounds, mine, other), 99)
 }
 
 // measureStream compares the checks a second on streams with the calls a
 // second of RLS, by the same client of the same rld.
 func measureStream(frame int) measure {
 	return func(ctx context.Context, b *bench) outcome {
-		p := b.network(ctx)
+		p := b.network()
 		stream := job{
 			Kind: kindStream, Target: p.rld.grpc, Flight: streamFlight, Frame: frame,
 			Length: b.load / rateTurns,
@@ -130,24 +121,21 @@ type peers struct {
 	noopAddr string // where the no-op listens
 }
 
-// network returns the peers, which the first line that needs them starts. Both
-// servers must answer the same.
-func (b *bench) network(ctx context.Context) *peers {
-	return b.peers.get(func() *peers {
-		p := &peers{}
-		b.cleanup.add(p.stop)
-		p.rld = b.serve(ctx, b.file("bench.yaml", benchLimits()))
-		p.add(p.rld.grpc, p.rld.child)
-		noop := must(startRole(ctx, roleNoop, b.dir))
-		p.cleanup.add(noop.stop)
-		p.noopAddr = must(noop.readLine())
-		p.servers[p.noopAddr] = noop
-		p.startClient(ctx, b.dir)
-		mine := p.ask(job{Kind: kindProbe, Target: p.rld.grpc}).Bytes
-		other := p.ask(job{Kind: kindProbe, Target: p.noopAddr}).Bytes
-		if d := mine - other; d < -sizeSlack || d > sizeSlack {
-			check(fmt.Errorf("rld answers %d bytes and the no-op %d: not the same message", mine, other))
-		}
-		return p
-	})
+// startPeers starts the peers. Both servers must answer the same.
+func (b *bench) startPeers(ctx context.Context) *peers {
+	p := &peers{}
+	b.cleanup.add(p.stop)
+	p.rld = b.serve(ctx, b.file("bench.yaml", benchLimits()))
+	p.add(p.rld.grpc, p.rld.child)
+	noop := must(startRole(ctx, roleNoop, b.dir))
+	p.cleanup.add(noop.stop)
+	p.noopAddr = must(noop.readLine())
+	p.servers[p.noopAddr] = noop
+	p.startClient(ctx, b.dir)
+	mine := p.ask(job{Kind: kindProbe, Target: p.rld.grpc}).Bytes
+	other := p.ask(job{Kind: kindProbe, Target: p.noopAddr}).Bytes
+	if d := mine - other; d < -sizeSlack || d > sizeSlack {
+		check(fmt.Errorf("rld answers %d bytes and the no-op %d: not the same message", mine, other))
+	}
+	return p
 }

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc"
 
@@ -36,6 +36,7 @@ type pipeline struct {
 func (c *client) stream(ctx context.Context, conns []*grpc.ClientConn, j job) (result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	running, ctx := errgroup.WithContext(ctx)
 	lines := make([]*pipeline, len(conns))
 	begin := time.Now()
 	for i, conn := range conns {
@@ -55,27 +56,21 @@ func (c *client) stream(ctx context.Context, conns []*grpc.ClientConn, j job) (r
 			lines[i].tallies = newTallies(j.Window)
 		}
 	}
-	errs := make([]error, 2*len(lines))
-	var running sync.WaitGroup
 	start := time.Now()
-	for i, p := range lines {
-		running.Go(func() { errs[2*i] = p.send(start.Add(j.Length)) })
-		running.Go(func() {
-			if errs[2*i+1] = p.receive(); errs[2*i+1] != nil {
-				cancel()
-			}
-		})
+	for _, p := range lines {
+		running.Go(func() error { return p.send(start.Add(j.Length)) })
+		running.Go(p.receive)
 	}
-	running.Wait()
+	err := running.Wait()
 	r := result{Elapsed: time.Since(start)}
-	for i, p := range lines {
-		if errs[2*i] == nil && errs[2*i+1] == nil && p.heard != p.sent {
-			errs[2*i+1] = errors.New("the answers are not those of the checks")
+	for _, p := range lines {
+		if err == nil && p.heard != p.sent {
+			err = errors.New("the answers are not those of the checks")
 		}
 		r.Checks += int64(p.answered)
 		r.Windows = addTallies(r.Windows, p.tallies.whole(start, start.Add(j.Length)))
 	}
-	return r, errors.Join(errs...)
+	return r, err
 }
 
 // descriptors returns the descriptors of the i-th of n pipelines. The pipelines

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -58,22 +59,14 @@ type region struct {
 // daemonName returns the name of a daemon of the region.
 func daemonName(i int) string { return fmt.Sprintf("%s-%d", neighborRegions[0], i) }
 
-// prefetchOf returns strict.prefetch of a daemon of the region.
-func prefetchOf(i int) string {
-	if i == forwarder {
-		return "0"
-	}
-	return "16"
-}
-
 // strict returns the region. It starts for the first line that needs it, and
 // again when an earlier line left it in a bad state.
 func (b *bench) strict(ctx context.Context) *region {
-	if r := b.region.value; r != nil && !r.well(ctx) {
-		b.region = memo[*region]{}
+	if r := b.region(); !r.well(ctx) {
 		check(r.stop())
+		b.region = sync.OnceValue(func() *region { return b.startRegion(ctx) })
 	}
-	return b.region.get(func() *region { return b.startRegion(ctx) })
+	return b.region()
 }
 
 // well reports whether every daemon asks every owner, and all know each other.
@@ -116,9 +109,10 @@ func (b *bench) startRegion(ctx context.Context) *region {
 	}
 	disk := r.disk()
 	var seeds []string
+	prefetch := [daemonsOfRegion]string{forwarder: "0", prefetcher: "16", 2: "16"}
 	for i, name := range names {
 		s := b.serveStrict(ctx, r, limits, neighborRegions[0], name, disk, append(seeds,
-			"--strict-prefetch", prefetchOf(i), "--rights-daemons", strings.Join(names, ","))...)
+			"--strict-prefetch", prefetch[i], "--rights-daemons", strings.Join(names, ","))...)
 		r.daemons = append(r.daemons, s)
 		seeds = []string{"--swim-seeds", r.daemons[0].swim}
 	}

@@ -58,15 +58,6 @@ func median(values []float64) float64 {
 	return (v[mid-1] + v[mid]) / 2
 }
 
-// ratios returns a/b of each round.
-func ratios(a, b []float64) []float64 {
-	r := make([]float64, len(a))
-	for i := range a {
-		r[i] = a[i] / b[i]
-	}
-	return r
-}
-
 // compare returns the outcome of two sides by one figure of each: the best or
 // the median reading.
 func compare(u unit, figure func([]float64) float64, readings [][]float64, beside string) outcome {
@@ -75,6 +66,18 @@ func compare(u unit, figure func([]float64) float64, readings [][]float64, besid
 	if b != 0 {
 		o.Ratio = a / b
 	}
+	return o
+}
+
+// compareRatios returns the outcome of two sides by the median of the rates a
+// second of each, and the median of the ratios of the rounds.
+func compareRatios(readings [][]float64, beside string) outcome {
+	o := compare(perSecond, median, readings, beside+"; median of ratios")
+	ratios := make([]float64, len(readings[0]))
+	for i := range ratios {
+		ratios[i] = readings[0][i] / readings[1][i]
+	}
+	o.Ratio = median(ratios)
 	return o
 }
 

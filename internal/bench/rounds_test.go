@@ -105,8 +105,11 @@ func TestCompare(t *testing.T) {
 	if o := compare(allocations, least, [][]float64{{3}, {0}}, "nothing"); o.Ratio != 0 {
 		t.Errorf("the ratio to nothing is %v, want 0, which JSON can carry", o.Ratio)
 	}
-	if d := cmp.Diff([]float64{6, 2.5, 2.5}, ratios(readings[0], readings[1])); d != "" {
-		t.Errorf("ratios (-want +got):\n%s", d)
+	want := outcome{
+		Measured: 20, Beside: 5, Ratio: 2.5, BesideWhat: "b; median of ratios", Unit: perSecond, Readings: readings,
+	}
+	if d := cmp.Diff(want, compareRatios(readings, "b")); d != "" {
+		t.Errorf("median of the ratios 6, 2.5 and 2.5 (-want +got):\n%s", d)
 	}
 }
 

@@ -52,19 +52,24 @@ func (s *setup) rate(j job) side {
 	}
 }
 
-// latencies does jobs in turns and returns the latencies of each.
-func (s *setup) latencies(ctx context.Context, jobs ...job) []*hdr.Histogram {
-	took, sides := make([]*hdr.Histogram, len(jobs)), make([]side, len(jobs))
-	for i, j := range jobs {
-		took[i] = newHistogram()
-		sides[i] = func() float64 {
-			r := s.ask(j)
-			check(r.mergeInto(took[i]))
-			return 0
+// latencies does jobs in turns and returns the latencies of each round, of each
+// job.
+func (s *setup) latencies(ctx context.Context, rounds int, jobs ...job) [][]*hdr.Histogram {
+	all := make([][]*hdr.Histogram, rounds)
+	for round := range all {
+		took, sides := make([]*hdr.Histogram, len(jobs)), make([]side, len(jobs))
+		for i, j := range jobs {
+			took[i] = newHistogram()
+			sides[i] = func() float64 {
+				r := s.ask(j)
+				check(r.mergeInto(took[i]))
+				return 0
+			}
 		}
+		alternate(ctx, latencyTurns, sides...)
+		all[round] = took
 	}
-	alternate(ctx, latencyTurns, sides...)
-	return took
+	return all
 }
 
 // warm does jobs for a while without looking at their results.

@@ -85,9 +85,7 @@ func measureRSS(ctx context.Context, b *bench) outcome {
 	must(noop.readLine())
 	check(sleep(ctx, b.rest))
 	mine, other := must(residentBytes(s.cmd.Process.Pid)), must(residentBytes(noop.cmd.Process.Pid))
-	return outcome{
-		Measured: mine, Beside: other, BesideWhat: "no-op gRPC server", Unit: memory, Ratio: mine / other,
-	}
+	return compare(memory, mean, [][]float64{{mine}, {other}}, "no-op gRPC server")
 }
 
 // residentBytes returns the resident memory of a process from /proc, in bytes.
@@ -102,14 +100,10 @@ func residentBytes(pid int) (float64, error) {
 
 // parseRSS reads "VmRSS:   12345 kB".
 func parseRSS(path, status string) (float64, error) {
-	for line := range strings.Lines(status) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
-			if err != nil {
-				return 0, fmt.Errorf("%s: %q: want a number of kB", path, strings.TrimSpace(line))
-			}
-			return kib * 1_024, nil
-		}
+	_, rest, _ := strings.Cut(status, "VmRSS:")
+	kib := 0.0
+	if _, err := fmt.Sscanf(rest, "%f kB", &kib); err != nil {
+		return 0, fmt.Errorf("%s: VmRSS: %w", path, err)
 	}
-	return 0, fmt.Errorf("%s has no VmRSS", path)
+	return kib * 1_024, nil
 }

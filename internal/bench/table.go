@@ -8,78 +8,55 @@ import (
 	"unicode/utf8"
 )
 
-// column is the place of a cell in a row of the table.
-type column struct {
+// columns are the titles of the table, and whether the cells are numbers, which
+// end at one column.
+var columns = []struct {
 	title string
-	right bool // numbers
-	cell  func(*row) string
+	right bool
+}{
+	{"line", false}, {"", false}, {"measured", true}, {"beside", true}, {"", false}, {"ratio", true}, {"bound", true}, {"", false},
 }
 
-func columns() []column {
-	figure := func(of func(*row) string) func(*row) string {
-		return func(r *row) string {
-			if r.Problem != "" {
-				return "-"
-			}
-			return of(r)
-		}
+// cells returns a row as the texts of its columns. The ratio is "" where the
+// other side is nothing.
+func (r *row) cells() []string {
+	if r.Problem != "" {
+		return []string{r.Name, r.What, "-", "-", "-", "-", r.Bound, "FAILED"}
 	}
-	return []column{
-		{"line", false, func(r *row) string { return r.Name }},
-		{"", false, func(r *row) string { return r.What }},
-		{"measured", true, figure(func(r *row) string { return r.Unit.figure(r.Measured) })},
-		{"beside", true, figure(func(r *row) string { return r.Unit.figure(r.Beside) })},
-		{"", false, figure(func(r *row) string { return r.BesideWhat })},
-		{"ratio", true, figure(ratioCell)},
-		{"bound", true, func(r *row) string { return r.Bound }},
-		{"", false, verdict},
+	ratio, verdict := "", "MISSED"
+	if r.Beside != 0 {
+		ratio = times.figure(r.Ratio)
+	}
+	if r.OK {
+		verdict = "ok"
+	}
+	return []string{
+		r.Name, r.What, r.Unit.figure(r.Measured), r.Unit.figure(r.Beside), r.BesideWhat, ratio, r.Bound, verdict,
 	}
 }
 
-// ratioCell returns the ratio, or nothing where the other side is nothing.
-func ratioCell(r *row) string {
-	if r.Beside == 0 {
-		return ""
-	}
-	return times.figure(r.Ratio)
-}
-
-func verdict(r *row) string {
-	switch {
-	case r.Problem != "":
-		return "FAILED"
-	case r.OK:
-		return "ok"
-	}
-	return "MISSED"
-}
-
-// table returns rows as text: a title, a line each, and below what went wrong.
+// table returns rows as text: a title, a line each, and below the reasons of the
+// rows that failed.
 func table(rows []row) string {
-	cols := columns()
-	widths := make([]int, len(cols))
-	cells := [][]string{make([]string, len(cols))}
-	for i, c := range cols {
-		cells[0][i] = c.title
+	lines := make([][]string, 1+len(rows))
+	for _, c := range columns {
+		lines[0] = append(lines[0], c.title)
 	}
 	for i := range rows {
-		line := make([]string, len(cols))
-		for j, c := range cols {
-			line[j] = c.cell(&rows[i])
-		}
-		cells = append(cells, line)
+		lines[1+i] = rows[i].cells()
 	}
-	for _, line := range cells {
+	widths := make([]int, len(columns))
+	for _, line := range lines {
 		for j, cell := range line {
 			widths[j] = max(widths[j], utf8.RuneCountInString(cell))
 		}
 	}
 	var s strings.Builder
-	for _, line := range cells {
+	for _, line := range lines {
 		text := ""
 		for j, cell := range line {
 			width := widths[j]
-			if !cols[j].right {
+			if !columns[j].right {
 				width = -width // which pads on the right
 			}
 			text += fmt.Sprintf("%*s  ", width, cell)

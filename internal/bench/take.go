@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"runtime"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // batch is how many decisions are made between two looks at the clock.
@@ -47,23 +47,22 @@ func (w *world) decide(d time.Duration, seed uint64) float64 {
 func (w *world) decideTogether(d time.Duration, goroutines int) float64 {
 	askers := make([]*asker, goroutines)
 	rates := make([]float64, goroutines)
-	errs := make([]error, goroutines)
-	var all sync.WaitGroup
+	var all errgroup.Group
 	for i := range askers {
 		askers[i] = w.asker(uint64(i + 1))
-		all.Go(func() {
-			errs[i] = catch(func() {
+		all.Go(func() error {
+			return catch(func() {
 				rates[i] = float64(time.Second) / timed(d, func(n int) { askers[i].random(w.keys, n) })
 			})
 		})
 	}
-	all.Wait()
+	check(all.Wait())
 	sum := 0.0
 	for i, a := range askers {
 		w.leave(a)
 		sum += rates[i]
 	}
-	return must(sum, errors.Join(errs...))
+	return sum
 }
 
 // reads returns the nanoseconds that a hash and a read of the map take.
