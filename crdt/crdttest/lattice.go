@@ -30,36 +30,11 @@ type Lattice[T any] struct {
 	Selective bool
 }
 
-// Violation is a law that three values break.
-type Violation struct {
-	Law    string // in terms of x, y and z, the values
-	Values [3]string
-	Got    string
-}
-
-// Error contains the law, the values and the result.
-func (v *Violation) Error() string {
-	return fmt.Sprintf("law broken: %s\nx: %s\ny: %s\nz: %s\ngot: %s",
-		v.Law, v.Values[0], v.Values[1], v.Values[2], v.Got)
-}
-
-// Check applies every law to three values, in all orders of the values that
-// matter to it. It does not change the values. The error is a *Violation of the
-// first law that does not hold.
-func Check[T any](l Lattice[T], x, y, z T) error {
-	c := checker[T]{l: l, values: [3]string{l.Show(&x), l.Show(&y), l.Show(&z)}}
-	for _, law := range c.laws() {
-		if err := law(&x, &y, &z); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checker is the common state of the laws.
+// checker is the common state of the laws, for three values. The laws do not
+// change the values.
 type checker[T any] struct {
 	l      Lattice[T]
-	values [3]string
+	values [3]string // x, y and z, before any join
 }
 
 type law[T any] func(x, y, z *T) error
@@ -85,8 +60,11 @@ func (c *checker[T]) join(x, y *T) *T {
 	return &into
 }
 
+// broken returns the violation of a law by the values, which it states in terms
+// of x, y and z.
 func (c *checker[T]) broken(law, format string, args ...any) error {
-	return &Violation{Law: law, Values: c.values, Got: fmt.Sprintf(format, args...)}
+	return fmt.Errorf("law broken: %s\nx: %s\ny: %s\nz: %s\ngot: %s",
+		law, c.values[0], c.values[1], c.values[2], fmt.Sprintf(format, args...))
 }
 
 // same returns a violation unless got and want are equal.

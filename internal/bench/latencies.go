@@ -65,7 +65,8 @@ func (r *result) mergeInto(h *hdr.Histogram) error {
 	return nil
 }
 
-// quantiles returns a quantile of the latencies of each round, one slice a side.
+// quantiles returns a quantile of the latencies of each round, one slice a
+// side.
 func quantiles(rounds [][]*hdr.Histogram, quantile float64) [][]float64 {
 	readings := make([][]float64, len(rounds[0]))
 	for _, sides := range rounds {

@@ -35,8 +35,8 @@ func (r *row) cells() []string {
 	}
 }
 
-// table returns rows as text: a title, a line each, and below the reasons of the
-// rows that failed.
+// table returns rows as text: a title, a line each, and below the reasons of
+// the rows that failed.
 func table(rows []row) string {
 	lines := make([][]string, 1+len(rows))
 	for _, c := range columns {

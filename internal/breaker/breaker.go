@@ -9,6 +9,7 @@
 package breaker
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/georld/rld/internal/enum"
@@ -96,22 +97,10 @@ type Breaker struct {
 // New returns a closed breaker.
 func New(c Config) *Breaker {
 	d := Default()
-	if c.Errors == 0 {
-		c.Errors = d.Errors
-	}
-	if c.Window <= 0 {
-		c.Window = d.Window
-	}
-	if c.Calls == 0 {
-		c.Calls = d.Calls
-	}
-	if c.Open <= 0 {
-		c.Open = d.Open
-	}
-	if c.Probe <= 0 {
-		c.Probe = d.Probe
-	}
-	return &Breaker{cfg: c}
+	return &Breaker{cfg: Config{
+		Errors: cmp.Or(c.Errors, d.Errors), Window: cmp.Or(c.Window, d.Window), Calls: cmp.Or(c.Calls, d.Calls),
+		Open: cmp.Or(c.Open, d.Open), Probe: cmp.Or(c.Probe, d.Probe),
+	}}
 }
 
 // Allow reports whether a call may pass. The first call that passes a half-open

@@ -2,8 +2,8 @@ package lint
 
 import (
 	"go/ast"
-	"go/token"
 	"path"
+	"slices"
 )
 
 // The rules about size.
@@ -57,53 +57,41 @@ func (c *checker) checkShape() {
 
 // receiver returns the name of the type that a method belongs to, "" of other
 // declarations.
-func receiver(decl ast.Decl) string {
+func receiver(decl ast.Decl) (name string) {
 	fn, ok := decl.(*ast.FuncDecl)
-	if !ok || fn.Recv == nil || len(fn.Recv.List) != 1 {
+	if !ok || fn.Recv == nil {
 		return ""
 	}
-	t := fn.Recv.List[0].Type
-	for {
-		switch x := t.(type) {
-		case *ast.StarExpr:
-			t = x.X
-		case *ast.IndexExpr:
-			t = x.X
-		case *ast.IndexListExpr:
-			t = x.X
-		case *ast.Ident:
-			return x.Name
-		default:
-			return ""
+	ast.Inspect(fn.Recv.List[0].Type, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok && name == "" { // before its parameters
+			name = id.Name
 		}
-	}
+		return name == ""
+	})
+	return name
 }
 
 // exported returns how many lines go doc lists for a declaration: one for a
 // function, one for each type, one for a group of constants or variables.
-func exported(decl ast.Decl) int {
+func exported(decl ast.Decl) (lines int) {
 	switch d := decl.(type) {
 	case *ast.FuncDecl:
 		if d.Name.IsExported() {
 			return 1
 		}
 	case *ast.GenDecl:
-		n := 0
 		for _, spec := range d.Specs {
 			switch s := spec.(type) {
 			case *ast.TypeSpec:
 				if s.Name.IsExported() {
-					n++
+					lines++
 				}
 			case *ast.ValueSpec:
-				for _, name := range s.Names {
-					if name.IsExported() && (n == 0 || d.Tok == token.TYPE) {
-						n = 1
-					}
+				if slices.ContainsFunc(s.Names, (*ast.Ident).IsExported) {
+					return 1
 				}
 			}
 		}
-		return n
 	}
-	return 0
+	return lines
 }

@@ -54,13 +54,12 @@ func (c *checker) checkStyle(f *file) {
 
 // checkPackages holds each package to the rules about its name and comment.
 func (c *checker) checkPackages() {
-	for start := 0; start < len(c.files); {
-		end := start + 1
-		for end < len(c.files) && c.files[end].pkg == c.files[start].pkg {
-			end++
-		}
-		c.checkPackage(c.files[start:end])
-		start = end
+	folders := make(map[string][]*file)
+	for _, f := range c.files {
+		folders[f.pkg] = append(folders[f.pkg], f)
+	}
+	for _, files := range folders {
+		c.checkPackage(files)
 	}
 }
 

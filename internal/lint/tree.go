@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"go/ast"
 	"go/parser"
-	"go/scanner"
 	"go/token"
 	"io/fs"
 	"os"
@@ -54,35 +53,17 @@ func (f *file) alone(line int) bool {
 	return strings.HasPrefix(strings.TrimLeft(f.src[line-1], "\t"), "//")
 }
 
-// count returns how many lines of src hold code, and how many comments alone.
-func count(src []byte) (code, comments int) {
-	fset := token.NewFileSet()
-	at := fset.AddFile("", fset.Base(), len(src))
-	var s scanner.Scanner
-	s.Init(at, src, nil, scanner.ScanComments)
-	isCode, isComment := make(map[int]bool), make(map[int]bool)
-	for {
-		pos, tok, lit := s.Scan()
-		if tok == token.EOF {
-			break
-		}
-		if tok == token.SEMICOLON && lit == "\n" {
-			continue
-		}
-		set := isCode
-		if tok == token.COMMENT {
-			set = isComment
-		}
-		for i := range strings.Count(lit, "\n") + 1 {
-			set[at.Line(pos)+i] = true
+// count counts the lines that hold code and those that hold comments alone.
+func (f *file) count() {
+	for i, line := range f.src {
+		switch {
+		case strings.TrimSpace(line) == "":
+		case f.alone(i + 1):
+			f.comments++
+		default:
+			f.code++
 		}
 	}
-	for line := range isComment {
-		if !isCode[line] {
-			comments++
-		}
-	}
-	return len(isCode), comments
 }
 
 // checker collects findings about one tree.
@@ -179,10 +160,7 @@ func (c *checker) visit(root, name string, d fs.DirEntry) error {
 	if err != nil {
 		return err
 	}
-	code, comments := count(src)
-	c.files = append(c.files, &file{
-		code:      code,
-		comments:  comments,
+	f := &file{
 		src:       strings.Split(string(src), "\n"),
 		name:      rel,
 		pkg:       path.Dir(rel),
@@ -190,7 +168,9 @@ func (c *checker) visit(root, name string, d fs.DirEntry) error {
 		generated: ast.IsGenerated(syntax),
 		lines:     bytes.Count(src, []byte{'\n'}),
 		syntax:    syntax,
-	})
+	}
+	f.count()
+	c.files = append(c.files, f)
 	return nil
 }
 

@@ -14,8 +14,10 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 )
 
 func main() {
@@ -42,16 +44,16 @@ func run(ctx context.Context, log io.Writer, root string, check bool) error {
 			return fmt.Errorf("%s: %w", p, err)
 		}
 	}
-	stale, err := compare(root, want)
+	faults, err := compare(root, want)
 	if err != nil {
 		return err
 	}
 	if !check {
-		return write(log, root, stale)
+		return write(log, root, want, faults)
 	}
 	var errs []error
-	for _, s := range stale {
-		errs = append(errs, fmt.Errorf("%s %s; run: make generate", s.path, s.fault))
+	for _, name := range slices.Sorted(maps.Keys(faults)) {
+		errs = append(errs, fmt.Errorf("%s %s; run: make generate", name, faults[name]))
 	}
 	return errors.Join(errs...)
 }

@@ -14,53 +14,44 @@ import (
 // generatedSuffix is how the plugins end the names of their files.
 const generatedSuffix = ".pb.go"
 
-// staleFile is a file whose content on disk differs from the generated one.
-type staleFile struct {
-	path    string // slash-separated, relative to the root
-	fault   string // describes the file on disk
-	content string // the generated one
-	remove  bool   // nothing generates it: it must not be there
-}
-
-// compare returns the files below root that differ from want, by path.
-func compare(root string, want map[string]string) ([]staleFile, error) {
-	var stale []staleFile
-	for _, name := range slices.Sorted(maps.Keys(want)) {
+// compare returns the files below root that differ from want, each with its
+// fault. Paths are slash-separated and relative to root.
+func compare(root string, want map[string]string) (faults map[string]string, err error) {
+	faults = make(map[string]string)
+	for name, content := range want {
 		have, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			stale = append(stale, staleFile{path: name, fault: "is missing", content: want[name]})
+			faults[name] = "is missing"
 		case err != nil:
 			return nil, err
-		case string(have) != want[name]:
-			stale = append(stale, staleFile{path: name, fault: "is stale", content: want[name]})
+		case string(have) != content:
+			faults[name] = "is stale"
 		}
 	}
 	have, err := find(root, generatedSuffix)
-	if err != nil {
-		return nil, err
-	}
 	for _, name := range have {
 		if _, ok := want[name]; !ok {
-			stale = append(stale, staleFile{path: name, fault: "is generated from no .proto file", remove: true})
+			faults[name] = "is generated from no .proto file"
 		}
 	}
-	return stale, nil
+	return faults, err
 }
 
-// write brings the stale files below root up to date and logs their names.
-func write(log io.Writer, root string, stale []staleFile) error {
-	for _, s := range stale {
-		path := filepath.Join(root, filepath.FromSlash(s.path))
-		if s.remove {
-			fmt.Fprintln(log, "removed", s.path)
-			if err := os.Remove(path); err != nil {
-				return err
-			}
-			continue
+// write brings the files below root that have faults up to date and logs their
+// names.
+func write(log io.Writer, root string, want, faults map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(faults)) {
+		path := filepath.Join(root, filepath.FromSlash(name))
+		var err error
+		if content, ok := want[name]; ok {
+			fmt.Fprintln(log, "wrote", name)
+			err = os.WriteFile(path, []byte(content), 0o644)
+		} else {
+			fmt.Fprintln(log, "removed", name)
+			err = os.Remove(path)
 		}
-		fmt.Fprintln(log, "wrote", s.path)
-		if err := os.WriteFile(path, []byte(s.content), 0o644); err != nil {
+		if err != nil {
 			return err
 		}
 	}

@@ -62,7 +62,7 @@ func TestGenerateAndCheck(t *testing.T) {
 
 	put(t, root, "greet/v1/greet.proto", strings.Replace(greeting, "text = 1", "words = 1", 1))
 	put(t, root, "greet/v1/gone.pb.go", "package greetv1\n")
-	wantCheck(t, root, "greet/v1/greet.pb.go is stale", "greet/v1/gone.pb.go is generated from no .proto file")
+	wantCheck(t, root, "greet/v1/gone.pb.go is generated from no .proto file", "greet/v1/greet.pb.go is stale")
 
 	if err := run(t.Context(), t.Output(), root, false); err != nil {
 		t.Fatal(err)
