@@ -171,8 +171,8 @@ func (a *admittedAuditor) used(d *sim.Decided, k *spent, total float64) (used, b
 	}
 	used, bound = float64(e.window.admitted-e.window.free), total
 	if prev := e.prev(l); prev != nil {
-		left, hits := float64(e.window.start+l.Window()-e.now), float64(prev.admitted-prev.free)
-		used += hits * left / float64(l.Window())
+		hits := float64(prev.admitted - prev.free)
+		used += hits * e.left(l) / float64(l.Window())
 		bound += hits * min(1, float64(a.skew().Milliseconds())/float64(l.Window()))
 	}
 	return used, bound

@@ -66,6 +66,24 @@ func (f *finding) ok(held bool) bool {
 
 func (f *finding) fail(format string, args ...any) { f.Fail(f.world.Now(), format, args...) }
 
+// check is ok and fail in one, for checks that are rare: its arguments are made
+// each time.
+func (f *finding) check(held bool, format string, args ...any) {
+	if !f.ok(held) {
+		f.fail(format, args...)
+	}
+}
+
+// recordOf returns the record of a key, a new one at first.
+func recordOf[K comparable, T any](all map[K]*T, k K) *T {
+	r := all[k]
+	if r == nil {
+		r = new(T)
+		all[k] = r
+	}
+	return r
+}
+
 // perRule keeps a record of each rule.
 type perRule[T any] struct {
 	byID   map[rules.ID]*T
@@ -80,8 +98,8 @@ func newPerRule[T any]() perRule[T] {
 func (p *perRule[T]) of(r *rules.Rule) *T {
 	s := p.byID[r.ID]
 	if s == nil {
-		s = new(T)
-		p.byID[r.ID], p.byName[sim.RuleName(r)] = s, s
+		s = recordOf(p.byName, sim.RuleName(r))
+		p.byID[r.ID] = s
 	}
 	return s
 }

@@ -60,13 +60,9 @@ func (a *boundAuditor) input(d *sim.Daemon) bool {
 		keys, cells = keys+s.LiveKeys, cells+s.Cells
 	}
 	most := max(n, a.world.Config().Node.MaxKeys)
-	if !a.ok(keys <= most) {
-		a.fail("%s holds %d keys, at most %d", d.Name, keys, most)
-	}
+	a.check(keys <= most, "%s holds %d keys, at most %d", d.Name, keys, most)
 	most = max(n, a.gossip.MaxCells)
-	if !a.ok(cells <= most) {
-		a.fail("%s holds %d cells, at most %d", d.Name, cells, most)
-	}
+	a.check(cells <= most, "%s holds %d cells, at most %d", d.Name, cells, most)
 	return true
 }
 
@@ -101,11 +97,7 @@ func (a *boundAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 
 // pace checks how many messages a peer gets in a second.
 func (a *boundAuditor) pace(k direction, m *gossip.Message) {
-	r := a.rates[k]
-	if r == nil {
-		r = &rate{}
-		a.rates[k] = r
-	}
+	r := recordOf(a.rates, k)
 	if m.Nonce <= r.last {
 		return // a duplicate, or late
 	}
@@ -129,7 +121,5 @@ func (a *boundAuditor) measure(m *gossip.Message) {
 	}
 	a.frame = frame
 	most := a.gossip.FrameBytes + headBytes + refusalBytes*len(m.Refused) + digestBytes*len(m.Digests)
-	if !a.ok(len(frame) <= most) {
-		a.fail("%v sent %d cells in %d bytes, at most %d", m.From, len(m.Cells), len(frame), most)
-	}
+	a.check(len(frame) <= most, "%v sent %d cells in %d bytes, at most %d", m.From, len(m.Cells), len(frame), most)
 }

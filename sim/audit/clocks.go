@@ -104,7 +104,7 @@ func (a *clockAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 		at := d.Instant(a.world.Now())
 		clock := to.ahead[m.Shard] + a.world.Now().Milliseconds()
 		if clock >= m.Stamp.Millis() {
-			a.of(to.incarnation).accept(acceptedStamp{uint64(at.Mono.Microseconds()), m.Stamp})
+			recordOf(a.stamps, to.incarnation).accept(acceptedStamp{uint64(at.Mono.Microseconds()), m.Stamp})
 		} else {
 			near := at.Wall/int64(time.Millisecond) + a.maxOffset.Milliseconds() - clockSlack
 			if !a.ok(w.leapt || m.Stamp.Millis() > near) {
@@ -121,18 +121,9 @@ func (a *clockAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 	}
 }
 
-func (a *clockAuditor) of(incarnation crdt.Incarnation) *stamps {
-	s := a.stamps[incarnation]
-	if s == nil {
-		s = &stamps{}
-		a.stamps[incarnation] = s
-	}
-	return s
-}
-
 // order checks a stamp against those before it.
 func (a *clockAuditor) order(from *process, m *gossip.Message) {
-	s := a.of(from.incarnation)
+	s := recordOf(a.stamps, from.incarnation)
 	for i := len(s.accepted) - 1; i >= 0; i-- {
 		if s.accepted[i].mono < m.Nonce {
 			if !a.ok(m.Stamp > s.accepted[i].stamp) {

@@ -23,9 +23,8 @@ func (a *convergenceAuditor) ended(settled bool) {
 		return
 	}
 	core := a.world.Core()
-	if why := a.world.Disagreement(core); !a.ok(why == "") {
-		a.fail("%s", why)
-	}
+	why := a.world.Disagreement(core)
+	a.check(why == "", "%s", why)
 	low, high := a.world.Clocks(core)
 	for _, d := range slices.Concat(core...) {
 		for _, n := range d.Nodes {

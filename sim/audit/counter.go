@@ -363,10 +363,12 @@ func (e *entry) prev(l *rules.Limit) *window {
 	return e.counter.window(e.window.start - l.Window())
 }
 
+// left returns how much of the window is to come, in ms.
+func (e *entry) left(l *rules.Limit) float64 { return float64(e.window.start + l.Window() - e.now) }
+
 // weight returns the weighted count of the window before, rounded up.
 func (e *entry) weight(l *rules.Limit, hits uint64) float64 {
-	left := float64(e.window.start + l.Window() - e.now)
-	return math.Ceil(float64(hits) * left / float64(l.Window()))
+	return math.Ceil(float64(hits) * e.left(l) / float64(l.Window()))
 }
 
 // useBucket drains the bucket of the world and charges it.

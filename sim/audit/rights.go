@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"maps"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -36,15 +37,10 @@ type allotmentKey struct {
 
 // allotments are the greatest answers about a window, by process or region.
 type allotments struct {
-	holders  []holder
+	amounts  map[int]uint64
 	sum      uint64
 	total    uint64
 	answered time.Duration
-}
-
-type holder struct {
-	id     int
-	amount uint64
 }
 
 // transferKey names what one process gave another of a key's window.
@@ -95,46 +91,28 @@ func (a *rightsAuditor) allotted(o *sim.Allotted) {
 
 // note keeps an answer, and checks the sum when it is the holder's greatest.
 func (a *rightsAuditor) note(k allotmentKey, id int, o *sim.Allotted) {
-	row := a.rows[k]
-	if row == nil {
-		row = &allotments{}
-		a.rows[k] = row
-		a.sweepRows()
-	}
+	a.sweepRows()
+	row := recordOf(a.rows, k)
 	row.answered, row.total = a.world.Now(), max(row.total, o.Total)
-	h := row.of(id)
-	if h == nil {
-		row.holders = append(row.holders, holder{id: id})
-		h = &row.holders[len(row.holders)-1]
-	}
-	if o.Amount <= h.amount {
+	was := row.amounts[id]
+	if o.Amount <= was {
 		return
 	}
-	row.sum = sat.Add(row.sum, o.Amount-h.amount)
-	h.amount = o.Amount
-	if !a.ok(row.sum <= row.total) {
-		a.fail("the allotment of %s in window %d makes %d of %d", o.Daemon.Name, o.Window, row.sum, row.total)
+	if row.amounts == nil {
+		row.amounts = make(map[int]uint64)
 	}
-}
-
-func (r *allotments) of(id int) *holder {
-	for i := range r.holders {
-		if r.holders[i].id == id {
-			return &r.holders[i]
-		}
-	}
-	return nil
+	row.amounts[id] = o.Amount
+	row.sum = sat.Add(row.sum, o.Amount-was)
+	a.check(row.sum <= row.total, "the allotment of %s in window %d makes %d of %d",
+		o.Daemon.Name, o.Window, row.sum, row.total)
 }
 
 func (a *rightsAuditor) sweepRows() {
 	if len(a.rows) < max(sweepRows, 2*a.swept) {
 		return
 	}
-	for k, row := range a.rows {
-		if a.world.Now()-row.answered > keepRows {
-			delete(a.rows, k)
-		}
-	}
+	now := a.world.Now()
+	maps.DeleteFunc(a.rows, func(_ allotmentKey, row *allotments) bool { return now-row.answered > keepRows })
 	a.swept = len(a.rows)
 }
 
@@ -167,27 +145,17 @@ func (a *rightsAuditor) transfer(c *gossip.Cell, from crdt.Incarnation) {
 }
 
 func (a *rightsAuditor) account(k accountKey, end int64) *moved {
-	m := a.moved[k]
-	if m == nil {
-		m = &moved{}
-		a.moved[k] = m
-	}
+	m := recordOf(a.moved, k)
 	m.end = max(m.end, end)
 	return m
 }
 
 // sweepTransfers drops windows that are over by every clock.
 func (a *rightsAuditor) sweepTransfers(slowest int64) {
-	for k, m := range a.moved {
-		if m.end+keepWindows < slowest {
-			delete(a.moved, k)
-		}
-	}
-	for k := range a.given {
-		if a.moved[accountKey{k.key, k.window, k.to}] == nil {
-			delete(a.given, k)
-		}
-	}
+	maps.DeleteFunc(a.moved, func(_ accountKey, m *moved) bool { return m.end+keepWindows < slowest })
+	maps.DeleteFunc(a.given, func(k transferKey, _ uint64) bool {
+		return a.moved[accountKey{k.key, k.window, k.to}] == nil
+	})
 }
 
 // decided checks the rights that a process used of a window.
@@ -203,17 +171,13 @@ func (a *rightsAuditor) decided(d *sim.Decided) {
 	}
 	allotment := uint64(0)
 	if row := a.rows[k]; row != nil {
-		if h := row.of(d.Daemon.Process()); h != nil {
-			allotment = h.amount
-		}
+		allotment = row.amounts[d.Daemon.Process()]
 	}
 	used, given, received := a.part(d.Key, e.window, e.process)
 	spent := float64(used) + float64(given)
 	if prev := e.prev(l); prev != nil {
 		u, g, r := a.part(d.Key, prev, e.process)
-		net := u + g - min(u+g, r)
-		left := float64(e.window.start + l.Window() - e.now)
-		spent += float64(net) * left / float64(l.Window())
+		spent += float64(u+g-min(u+g, r)) * e.left(l) / float64(l.Window())
 	}
 	if !a.ok(spent <= (float64(allotment)+float64(received))*(1+1e-12)) {
 		a.fail("%s used %.6g of %s in window %d (%d admitted, %d given): its allotment is %d and it received %d",

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"maps"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -67,11 +68,8 @@ func (a *strictAuditor) sent(d *sim.Daemon, m *sticky.Message) {
 	}
 	if now := a.world.Now(); now-a.swept > time.Second {
 		a.swept = now
-		for k, w := range a.windows {
-			if w.end < a.slowest()-keepWindows {
-				delete(a.windows, k)
-			}
-		}
+		slowest := a.slowest()
+		maps.DeleteFunc(a.windows, func(_ leaseKey, w *leases) bool { return w.end < slowest-keepWindows })
 	}
 }
 
@@ -108,12 +106,8 @@ func (a *strictAuditor) grant(d *sim.Daemon, lessee crdt.Incarnation, g *sticky.
 	if regional {
 		k.region = d.RegionIndex
 	}
-	w := a.windows[k]
-	if w == nil {
-		w = &leases{end: g.Window + 2*l.Window()}
-		a.windows[k] = w
-	}
-	w.limit = max(w.limit, quota.Of(l).Capacity())
+	w := recordOf(a.windows, k)
+	w.limit, w.end = max(w.limit, quota.Of(l).Capacity()), max(w.end, g.Window+2*l.Window())
 	granted := w.of(g.Owner, lessee)
 	if g.Total <= granted.total {
 		return
@@ -125,9 +119,8 @@ func (a *strictAuditor) grant(d *sim.Daemon, lessee crdt.Incarnation, g *sticky.
 	}
 	// A regional reserve may be of another limit than the rest, while limits
 	// change.
-	if !a.ok(sum <= w.limit || len(a.world.Sets()) > 1) {
-		a.fail("%s granted %d of %d in window %d of %v", d.Name, sum, w.limit, g.Window, g.Key)
-	}
+	a.check(sum <= w.limit || len(a.world.Sets()) > 1, "%s granted %d of %d in window %d of %v",
+		d.Name, sum, w.limit, g.Window, g.Key)
 }
 
 // limitOf returns the limit that a grant is of, the greatest of those in force

@@ -3,6 +3,7 @@ package audit
 import (
 	"cmp"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -139,37 +140,25 @@ func (t *truth) clock(p *process, shard int, millis int64) {
 // skew returns how far window clocks stood apart at most so far.
 func (t *truth) skew() time.Duration { return time.Duration(max(0, t.most-t.least)) * time.Millisecond }
 
-// clocks returns the least and the greatest lead of the window clocks of
-// processes that are up over virtual time, in ms.
-func (t *truth) clocks() (low, high int64) {
-	low, high = math.MaxInt64, math.MinInt64
+// ahead returns how far the window clocks of processes that are up are ahead of
+// virtual time, in ms.
+func (t *truth) ahead() []int64 {
+	var all []int64
 	for _, p := range t.up {
-		if p == nil {
-			continue
-		}
-		for _, ahead := range p.ahead {
-			low, high = min(low, ahead), max(high, ahead)
+		if p != nil {
+			all = append(all, p.ahead...)
 		}
 	}
-	return low, high
-}
-
-// spread returns how far the window clocks stand apart now.
-func (t *truth) spread() time.Duration {
-	low, high := t.clocks()
-	if low > high {
-		return 0
-	}
-	return time.Duration(high-low) * time.Millisecond
+	return all
 }
 
 // slowest returns the least window clock of the processes that are up, Unix ms.
 func (t *truth) slowest() int64 {
-	low, high := t.clocks()
-	if low > high {
+	all := t.ahead()
+	if len(all) == 0 {
 		return math.MaxInt64
 	}
-	return low + t.world.Now().Milliseconds()
+	return slices.Min(all) + t.world.Now().Milliseconds()
 }
 
 // sentAt returns the virtual time of a monotonic reading, in microseconds.
