@@ -11,11 +11,11 @@ import (
 
 // owner names the writer of a incarnation.
 func (e *explorer) owner(s crdt.Incarnation) string {
-	if d, run, ok := e.processOf(s); ok {
-		if run > 0 {
-			return fmt.Sprintf("%s, restart %d", e.names[d], run)
+	if r, ok := e.runs[s]; ok {
+		if r.restarts > 0 {
+			return fmt.Sprintf("%s, restart %d", e.names[r.daemon], r.restarts)
 		}
-		return e.names[d]
+		return e.names[r.daemon]
 	}
 	for d := range e.names {
 		if gossip.RegionIncarnation(e.regions[d]) == s {
@@ -64,7 +64,7 @@ func (e *explorer) over(window int64, now time.Duration) bool {
 // checkVerdict checks a decision against the counts that the daemon held.
 func (e *explorer) checkVerdict(was, is *history) error {
 	now := e.now(is.in.tick)
-	known := e.used(now, func(window int64) uint64 { return e.known(was, window) })
+	known := e.used(now, func(window int64) uint64 { return e.known(was.daemon, was.facts, window) })
 	limit := uint64(e.scope.Limit)
 	switch {
 	case !is.asked.allowed && is.asked.gate&node.RightsGate == 0 && known+1 <= limit:
@@ -110,12 +110,12 @@ func hitsOf(facts []fact, k gossip.Kind, s crdt.Incarnation, window int64) uint6
 	return 0
 }
 
-// known is all that a daemon knows of a window.
-func (e *explorer) known(h *history, window int64) uint64 {
+// known is all that a daemon knows of a window by the facts that it holds.
+func (e *explorer) known(daemon int, facts []fact, window int64) uint64 {
 	sum := uint64(0)
-	own := gossip.RegionIncarnation(e.regions[h.daemon])
-	for i := range h.facts {
-		if f := &h.facts[i]; f.window == window && f.kind.Counts() && (f.kind == gossip.Daemon || f.incarnation != own) {
+	own := gossip.RegionIncarnation(e.regions[daemon])
+	for i := range facts {
+		if f := &facts[i]; f.window == window && f.kind.Counts() && (f.kind == gossip.Daemon || f.incarnation != own) {
 			sum += f.hits
 		}
 	}
@@ -155,9 +155,9 @@ func (e *explorer) check(m *moment) error {
 		return nil
 	}
 	switch a := e.path[len(e.path)-1]; a.kind {
-	case actAsk:
+	case inAsk:
 		return e.checkOverage(m, int(a.arg))
-	case actDeliver:
+	case inFrame:
 		return e.checkClaims(m, e.frames[a.arg].to)
 	}
 	return nil
@@ -190,7 +190,7 @@ func (e *explorer) checkTotals(m *moment, h *history) error {
 		if i > 0 && h.facts[i-1].window == window {
 			continue
 		}
-		if known, all := e.known(h, window), e.truth(m, window, anywhere); known > all {
+		if known, all := e.known(h.daemon, h.facts, window), e.truth(m, window, anywhere); known > all {
 			return e.violated("%s knows %d hits of %d", e.names[h.daemon], known, all)
 		}
 	}
@@ -207,7 +207,7 @@ func (e *explorer) checkOverage(m *moment, daemon int) error {
 	now := e.now(h.in.tick)
 	limit := uint64(e.scope.Limit) + e.minted(now)
 	total := e.used(now, func(window int64) uint64 { return e.truth(m, window, anywhere) })
-	known := e.used(now, func(window int64) uint64 { return e.known(h, window) })
+	known := e.used(now, func(window int64) uint64 { return e.known(daemon, h.facts, window) })
 	if total > limit+(total-known) {
 		return e.violated("%d hits of %d passed, and %s knew %d of them", total, limit, e.names[daemon], known)
 	}
@@ -237,46 +237,39 @@ func (e *explorer) checkOverage(m *moment, daemon int) error {
 func (e *explorer) checkClaims(m *moment, daemon int) error {
 	h := &e.histories[m.at[daemon]]
 	for _, c := range h.ages {
-		for d := range e.names {
-			other := &e.histories[m.at[d]]
-			if d == daemon || e.incarnationOf(d, other.cast[d]) != c.peer {
-				continue
+		d := e.runs[c.peer].daemon
+		if e.incarnationOf(d, e.histories[m.at[d]].cast[d]) != c.peer {
+			continue
+		}
+		kind, incarnation := gossip.Daemon, c.peer
+		if e.regions[d] != e.regions[daemon] {
+			if !e.alone(d) || !e.alone(daemon) {
+				continue // it sent sums, and others may have sent parts of them
 			}
-			kind, incarnation := gossip.Daemon, c.peer
-			if e.regions[d] != e.regions[daemon] {
-				if e.alone(d) && e.alone(daemon) {
-					kind, incarnation = gossip.RegionSum, gossip.RegionIncarnation(e.regions[d])
-				} else {
-					continue // it sent sums, and others may have sent parts of them
-				}
-			}
-			if err := e.checkClaim(m, h, c, kind, incarnation); err != nil {
-				return err
+			kind, incarnation = gossip.RegionSum, gossip.RegionIncarnation(e.regions[d])
+		}
+		for _, b := range e.countedBefore(m.at[d], c.until) {
+			known := hitsOf(h.facts, kind, incarnation, b.window)
+			if b.incarnation == c.peer && known < b.hits && !e.over(b.window, e.now(h.in.tick)) {
+				return e.violated("%s claims to know what %s counted before %v, and knows %d of %d",
+					e.names[daemon], e.owner(c.peer), c.until, known, b.hits)
 			}
 		}
 	}
 	return nil
+}
+
+// countedBefore returns what the processes of a daemon had counted before a
+// virtual time.
+func (e *explorer) countedBefore(at int32, until time.Duration) []fact {
+	for at != noHistory && e.now(e.histories[at].in.tick) >= until {
+		at = e.histories[at].parent
+	}
+	if at == noHistory {
+		return nil
+	}
+	return e.histories[at].counted
 }
 
 // alone reports whether a daemon is the only one of its region.
 func (e *explorer) alone(daemon int) bool { return e.scope.Regions[e.regionIndex(daemon)] == 1 }
-
-func (e *explorer) checkClaim(m *moment, h *history, c ageClaim, kind gossip.Kind, incarnation crdt.Incarnation) error {
-	for d := range e.names {
-		for i := m.at[d]; i != noHistory; i = e.histories[i].parent {
-			o := &e.histories[i]
-			if e.now(o.in.tick) >= c.until {
-				continue
-			}
-			for _, b := range o.counted {
-				known := hitsOf(h.facts, kind, incarnation, b.window)
-				if b.incarnation == c.peer && known < b.hits && !e.over(b.window, e.now(h.in.tick)) {
-					return e.violated("%s claims to know what %s counted before %v, and knows %d of %d",
-						e.names[h.daemon], e.owner(c.peer), c.until, known, b.hits)
-				}
-			}
-			break
-		}
-	}
-	return nil
-}

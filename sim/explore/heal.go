@@ -25,7 +25,8 @@ type recovery struct {
 	procs        []*process
 	now          time.Duration
 	incarnations []crdt.Incarnation
-	cells        [][]gossip.Cell
+	cells        [][]gossip.Cell // that daemons must agree on
+	facts        [][]fact        // of these
 }
 
 // heal makes everything right again from a moment on, once with the frames
@@ -85,10 +86,7 @@ func (h *recovery) round() {
 	for _, p := range h.procs {
 		p.node.Tick(h.e.instant(p, h.now))
 		for _, m := range p.node.Ready().Messages {
-			if h.e.scope.mutation.mangle != nil {
-				h.e.scope.mutation.mangle(&m)
-			}
-			if b, err := wire.Encode(nil, []gossip.Message{m}); err == nil {
+			if b, err := h.e.encode(&m); err == nil {
 				sent = append(sent, b)
 			}
 		}
@@ -111,49 +109,39 @@ func (h *recovery) deliver(frame []byte) {
 	}
 }
 
-// disagrees compares the daemons with each other and with the ground truth.
+// disagrees compares the daemons with each other and with the ground truth, in
+// the windows that are not over.
 func (h *recovery) disagrees(m *moment, restarted bool) string {
 	e := h.e
-	h.cells = h.cells[:0]
+	h.cells, h.facts = h.cells[:0], h.facts[:0]
 	for d, p := range h.procs {
 		own := gossip.RegionIncarnation(e.regions[d])
-		h.cells = append(h.cells, slices.DeleteFunc(p.node.Cells(e.instant(p, h.now)), func(c gossip.Cell) bool {
+		cells := slices.DeleteFunc(p.node.Cells(e.instant(p, h.now)), func(c gossip.Cell) bool {
 			return c.Kind == gossip.RegionSum && c.Incarnation == own || !c.Kind.Counts()
-		}))
+		})
+		h.cells, h.facts = append(h.cells, cells), append(h.facts, e.factsOf(cells))
+	}
+	same := func(a, b gossip.Cell) bool {
+		return a.CellID == b.CellID && a.CellMeta == b.CellMeta && a.Value == b.Value
 	}
 	for d := range h.procs[1:] {
-		if e.regions[d] != e.regions[d+1] {
-			continue
-		}
-		same := func(a, b gossip.Cell) bool {
-			return a.CellID == b.CellID && a.CellMeta == b.CellMeta && a.Value == b.Value
-		}
-		if !slices.EqualFunc(h.cells[d], h.cells[d+1], same) {
+		if e.regions[d] == e.regions[d+1] && !slices.EqualFunc(h.cells[d], h.cells[d+1], same) {
 			return fmt.Sprintf("%s holds %v and %s %v", e.names[d], h.cells[d], e.names[d+1], h.cells[d+1])
 		}
 	}
-	for _, window := range h.windows(m) {
-		for d := range h.procs {
-			if why := h.compare(m, d, window, restarted); why != "" {
-				return why
+	for o := range h.procs {
+		for _, b := range e.histories[m.at[o]].counted {
+			if e.over(b.window, h.now) {
+				continue
+			}
+			for d := range h.procs {
+				if why := h.compare(m, d, b.window, restarted); why != "" {
+					return why
+				}
 			}
 		}
 	}
 	return ""
-}
-
-// windows lists those that are not over.
-func (h *recovery) windows(m *moment) []int64 {
-	var out []int64
-	for d := range h.procs {
-		for _, b := range h.e.histories[m.at[d]].counted {
-			if !h.e.over(b.window, h.now) && !slices.Contains(out, b.window) {
-				out = append(out, b.window)
-			}
-		}
-	}
-	slices.Sort(out)
-	return out
 }
 
 // compare compares the counts of a window that one daemon holds with the ground
@@ -162,33 +150,20 @@ func (h *recovery) windows(m *moment) []int64 {
 // gone.
 func (h *recovery) compare(m *moment, d int, window int64, restarted bool) string {
 	e := h.e
-	known := h.known(d, window)
+	known := e.known(d, h.facts[d], window)
 	all := e.truth(m, window, anywhere)
-	live := e.truth(m, window, func(_ int, s crdt.Incarnation) bool { return slices.Contains(h.incarnations, s) })
-	before := uint64(0)
+	least := e.truth(m, window, func(_ int, s crdt.Incarnation) bool { return slices.Contains(h.incarnations, s) })
 	for o := range h.procs {
-		before = max(before, e.known(&e.histories[m.at[o]], window))
-		if n := h.known(o, window); n != known {
+		least = max(least, e.known(o, e.histories[m.at[o]].facts, window))
+		if n := e.known(o, h.facts[o], window); n != known {
 			return fmt.Sprintf("%s knows %d hits and %s %d", e.names[d], known, e.names[o], n)
 		}
 	}
-	switch least := max(live, before); {
-	case known > all:
-		return fmt.Sprintf("%s knows %d hits of %d", e.names[d], known, all)
-	case !restarted && known < all:
+	switch {
+	case known > all, !restarted && known < all:
 		return fmt.Sprintf("%s knows %d hits of %d", e.names[d], known, all)
 	case known < least:
 		return fmt.Sprintf("%s knows %d hits, and %d were known before or are of daemons that are there", e.names[d], known, least)
 	}
 	return ""
-}
-
-func (h *recovery) known(d int, window int64) uint64 {
-	sum := uint64(0)
-	for _, c := range h.cells[d] {
-		if c.Window == window || h.e.scope.fold().Drains() {
-			sum += c.Value.P - c.Value.N
-		}
-	}
-	return sum
 }

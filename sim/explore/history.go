@@ -19,18 +19,19 @@ import (
 type inputKind uint8
 
 const (
-	inStart inputKind = iota // a new process; arg is the cast
-	inCast                   // it learns the live processes; arg is the cast
+	inStart inputKind = iota // a new process
+	inCast                   // it learns the live processes
 	inTick
 	inAsk
-	inFrame // arg is the frame
+	inFrame
 )
 
 // input is one thing that happens to a daemon at a tick.
 type input struct {
 	kind inputKind
 	tick int16
-	arg  int32
+	cast cast  // of inStart and inCast
+	arg  int32 // of inFrame: the frame
 }
 
 // cast is the live process of each daemon.
@@ -79,6 +80,12 @@ type verdict struct {
 	gate    node.Gate
 }
 
+// run is a process of a daemon, by the number of its restarts.
+type run struct {
+	daemon   int
+	restarts uint8
+}
+
 // process is a running daemon.
 type process struct {
 	node  *node.Node
@@ -91,6 +98,7 @@ type explorer struct {
 	regions      []string // of each daemon
 	names        []string
 	incarnations [][maxScopeRestarts + 1]crdt.Incarnation // of the processes of each daemon
+	runs         map[crdt.Incarnation]run                 // the first process that has it
 	tick         time.Duration
 	base         int64 // wall time of tick 0, Unix nanoseconds
 	set          *rules.Set
@@ -101,7 +109,6 @@ type explorer struct {
 	steps     map[transition]int32
 	kept      []int32 // histories whose process may be at hand, round and round
 	hand      int     // the place of the one kept longest
-	casts     []cast
 	frames    []sentFrame
 	byBytes   map[string]int32
 	seen      map[[maxScopeDaemons]int32]struct{}
@@ -133,7 +140,7 @@ func newExplorer(s Scope) (*explorer, error) {
 	}
 	e := &explorer{
 		scope: s, tick: s.Tick, steps: map[transition]int32{}, byBytes: map[string]int32{},
-		seen: map[[maxScopeDaemons]int32]struct{}{},
+		seen: map[[maxScopeDaemons]int32]struct{}{}, runs: map[crdt.Incarnation]run{},
 		kept: slices.Repeat([]int32{noHistory}, maxKept),
 		out:  Explored{Scope: s, Seen: map[string]uint64{}},
 	}
@@ -145,8 +152,12 @@ func newExplorer(s Scope) (*explorer, error) {
 			e.regions = append(e.regions, string(rune('a'+r)))
 			e.names = append(e.names, fmt.Sprintf("%c%d", 'a'+r, i+1))
 			var incarnations [maxScopeRestarts + 1]crdt.Incarnation
-			for run := range incarnations {
-				incarnations[run] = crdt.Incarnation(e.rng(len(e.incarnations), uint8(run)).Uint64())
+			for n := range incarnations {
+				r := run{len(e.incarnations), uint8(n)}
+				incarnations[n] = crdt.Incarnation(e.rng(r).Uint64())
+				if _, twice := e.runs[incarnations[n]]; !twice {
+					e.runs[incarnations[n]] = r
+				}
 			}
 			e.incarnations = append(e.incarnations, incarnations)
 		}
@@ -178,39 +189,17 @@ func (e *explorer) millis(now time.Duration) int64 {
 	return (e.base + int64(now)) / int64(time.Millisecond)
 }
 
-// castOf returns the number of a cast.
-func (e *explorer) castOf(c cast) int32 {
-	if i := slices.Index(e.casts, c); i >= 0 {
-		return int32(i)
-	}
-	e.casts = append(e.casts, c)
-	return int32(len(e.casts) - 1)
-}
-
 // rng draws the incarnation of a process, the same in each exploration.
-func (e *explorer) rng(daemon int, run uint8) *rand.Rand {
+func (e *explorer) rng(r run) *rand.Rand {
 	if e.scope.mutation.reuseIncarnation {
-		run = 0
+		r.restarts = 0
 	}
-	return rand.New(rand.NewPCG(uint64(daemon)+1, uint64(run)+1))
+	return rand.New(rand.NewPCG(uint64(r.daemon)+1, uint64(r.restarts)+1))
 }
 
 // incarnationOf returns the incarnation of a process.
 func (e *explorer) incarnationOf(daemon int, run uint8) crdt.Incarnation {
 	return e.incarnations[daemon][run]
-}
-
-// processOf returns which process has a incarnation, as the daemon's n-th
-// restart.
-func (e *explorer) processOf(s crdt.Incarnation) (daemon int, restarts uint8, ok bool) {
-	for d := range e.incarnations {
-		for run, incarnation := range e.incarnations[d] {
-			if incarnation == s {
-				return d, uint8(run), true
-			}
-		}
-	}
-	return 0, 0, false
 }
 
 // after returns the history that an input leads to.
@@ -271,11 +260,8 @@ func (e *explorer) keep(at int32, p *process) {
 // process returns the process of a history: the one at hand, or one that
 // everything happened to once more.
 func (e *explorer) process(at int32) *process {
-	if at == noHistory {
-		return nil
-	}
-	if p := e.histories[at].live; p != nil {
-		return p
+	if at != noHistory && e.histories[at].live != nil {
+		return e.histories[at].live
 	}
 	return e.replay(at)
 }
@@ -305,9 +291,9 @@ func (e *explorer) feed(p *process, daemon int, in input, h *history) (_ *proces
 	at := e.instant(p, now)
 	switch in.kind {
 	case inStart, inCast:
-		p.node.Peers(at, e.peers(e.casts[in.arg]))
+		p.node.Peers(at, e.peers(in.cast))
 		if h != nil {
-			h.cast = e.casts[in.arg]
+			h.cast = in.cast
 		}
 	case inTick:
 		p.node.Tick(at)
@@ -341,9 +327,9 @@ func (e *explorer) start(daemon int, in input) (*process, error) {
 	cfg.Region, cfg.Name, cfg.MaxKeys = e.regions[daemon], e.names[daemon], 16
 	cfg.Gossip = gossip.Config{WANInterval: gossip.DefaultInterval, ReadyWithin: 5 * gossip.DefaultInterval, MaxCells: 1_024}
 	if e.scope.Rights {
-		cfg.Allotments = e.sharesOf(daemon, e.casts[in.arg][daemon], e.now(in.tick))
+		cfg.Allotments = e.sharesOf(daemon, in.cast[daemon], e.now(in.tick))
 	}
-	n, err := node.New(cfg, e.rng(daemon, e.casts[in.arg][daemon]))
+	n, err := node.New(cfg, e.rng(run{daemon, in.cast[daemon]}))
 	if err != nil {
 		return nil, err
 	}
@@ -404,22 +390,18 @@ func (e *explorer) width() int64 { return int64(e.scope.Seconds) * 1000 }
 // send puts messages on the network.
 func (e *explorer) send(from int, msgs []gossip.Message, h *history) error {
 	for i := range msgs {
-		m := &msgs[i]
-		if e.scope.mutation.mangle != nil {
-			e.scope.mutation.mangle(m)
-		}
-		to, _, ok := e.processOf(m.To)
-		if !ok {
-			return e.violated("%s sent a message to nobody", e.names[from])
-		}
-		bytes, err := wire.Encode(nil, msgs[i:i+1])
+		bytes, err := e.encode(&msgs[i])
 		if err != nil {
 			return err
+		}
+		to, ok := e.runs[msgs[i].To]
+		if !ok {
+			return e.violated("%s sent a message to nobody", e.names[from])
 		}
 		n, known := e.byBytes[string(bytes)]
 		if !known {
 			n = int32(len(e.frames))
-			e.frames = append(e.frames, sentFrame{from, to, bytes})
+			e.frames = append(e.frames, sentFrame{from, to.daemon, bytes})
 			e.byBytes[string(bytes)] = n
 		}
 		h.sent = append(h.sent, n)
@@ -427,17 +409,31 @@ func (e *explorer) send(from int, msgs []gossip.Message, h *history) error {
 	return nil
 }
 
-// look records the counts that a process holds.
-func (e *explorer) look(p *process, now time.Duration, h *history) {
-	at := e.instant(p, now)
-	for _, c := range p.node.Cells(at) {
+// encode returns a message as it is sent.
+func (e *explorer) encode(m *gossip.Message) ([]byte, error) {
+	if e.scope.mutation.mangle != nil {
+		e.scope.mutation.mangle(m)
+	}
+	return wire.Encode(nil, []gossip.Message{*m})
+}
+
+// factsOf returns the counts of cells.
+func (e *explorer) factsOf(cells []gossip.Cell) []fact {
+	var facts []fact
+	for _, c := range cells {
 		window := c.Window
 		if e.scope.fold().Drains() {
 			window = 0
 		}
-		h.facts = append(h.facts, fact{c.Kind, c.Incarnation, window, c.Value.P - c.Value.N})
+		facts = append(facts, fact{c.Kind, c.Incarnation, window, c.Value.P - c.Value.N})
 	}
-	h.ages = nil
+	return facts
+}
+
+// look records the counts that a process holds, and the ages of its views.
+func (e *explorer) look(p *process, now time.Duration, h *history) {
+	at := e.instant(p, now)
+	h.facts, h.ages = e.factsOf(p.node.Cells(at)), nil
 	for _, l := range p.node.Links(at) {
 		if l.Age >= 0 {
 			h.ages = append(h.ages, ageClaim{l.Peer.ID, now - l.Unsent})

@@ -29,15 +29,17 @@ func (e *explorer) total() uint64 { return uint64(e.scope.Limit) * uint64(100+e.
 type shares struct {
 	regions, region uint64 // how many, and which
 	daemons, daemon uint64 // of the region
-	fence           int64
-	unfenced        bool
+	fence           int64  // 0 for none
 }
 
 var _ node.Allotments = (*shares)(nil)
 
 // sharesOf returns those of a process that starts.
 func (e *explorer) sharesOf(daemon int, run uint8, now time.Duration) *shares {
-	s := &shares{unfenced: run == 0 || e.scope.mutation.noFence, fence: e.millis(now)}
+	s := &shares{}
+	if run > 0 && !e.scope.mutation.noFence {
+		s.fence = e.millis(now)
+	}
 	r := e.regionIndex(daemon)
 	s.regions, s.region = uint64(len(e.scope.Regions)), uint64(r)
 	s.daemons, s.daemon = uint64(e.scope.Regions[r]), uint64(daemon-slices.Index(e.regions, e.regions[daemon]))
@@ -54,11 +56,17 @@ func part(whole, n, k uint64) uint64 { return (whole + n - 1 - k) / n }
 func (s *shares) Version() uint64 { return 1 }
 
 // Allotment implements node.Allotments.
-func (s *shares) Allotment(_, total uint64, x, _ int64, _ bool) (uint64, epochs.Reason) {
-	if !s.unfenced && x <= s.fence {
+func (s *shares) Allotment(rule, total uint64, x, carry int64, _ bool) (uint64, epochs.Reason) {
+	region, why := s.RegionAllotment(rule, total, x, carry)
+	return part(region, s.daemons, s.daemon), why
+}
+
+// RegionAllotment implements node.Allotments.
+func (s *shares) RegionAllotment(_, total uint64, x, _ int64) (uint64, epochs.Reason) {
+	if x <= s.fence {
 		return 0, epochs.ReasonFenced
 	}
-	return part(part(total, s.regions, s.region), s.daemons, s.daemon), epochs.ReasonEpoch
+	return part(total, s.regions, s.region), epochs.ReasonEpoch
 }
 
 // PartOf implements node.Allotments. It returns the share that a peer would
@@ -115,14 +123,14 @@ func (e *explorer) checkTransfer(m *moment, h *history, f *fact) error {
 	if f.kind != gossip.Received {
 		return nil
 	}
-	giver, run, ok := e.processOf(f.incarnation)
+	giver, ok := e.runs[f.incarnation]
 	if !ok {
 		return e.violated("%s was given rights by %v, which never was there", e.names[h.daemon], f.incarnation)
 	}
 	own := e.incarnationOf(h.daemon, h.cast[h.daemon])
-	for i := m.at[giver]; i != noHistory; i = e.histories[i].parent {
+	for i := m.at[giver.daemon]; i != noHistory; i = e.histories[i].parent {
 		o := &e.histories[i]
-		if o.cast[giver] != run {
+		if o.cast[giver.daemon] != giver.restarts {
 			continue // of a later process
 		}
 		charged := hitsOf(o.facts, gossip.Given, own, f.window)
@@ -133,12 +141,4 @@ func (e *explorer) checkTransfer(m *moment, h *history, f *fact) error {
 		return nil
 	}
 	return nil
-}
-
-// RegionAllotment implements node.Allotments.
-func (s *shares) RegionAllotment(_, total uint64, x, _ int64) (uint64, epochs.Reason) {
-	if !s.unfenced && x <= s.fence {
-		return 0, epochs.ReasonFenced
-	}
-	return part(total, s.regions, s.region), epochs.ReasonEpoch
 }

@@ -24,20 +24,10 @@ type flying struct {
 	left  uint8
 }
 
-// actionKind is a step of the cluster.
-type actionKind uint8
-
-const (
-	actAsk actionKind = iota
-	actTick
-	actDeliver
-	actRestart
-	actHear
-)
-
-// action is a step of the cluster; arg is the daemon or the frame.
+// action is a step of the cluster: an input of all daemons if it is a tick,
+// else of one. arg is the daemon, or the frame that arrives.
 type action struct {
-	kind actionKind
+	kind inputKind
 	arg  int32
 }
 
@@ -51,7 +41,7 @@ func (e *explorer) warmUp() (m moment, err error) {
 		e.base += int64(e.tick) // not on the edge
 	}
 	for d := range e.names {
-		if m.at[d], err = e.after(noHistory, d, input{inStart, 0, e.castOf(cast{})}); err != nil {
+		if m.at[d], err = e.after(noHistory, d, input{kind: inStart}); err != nil {
 			return m, err
 		}
 		m.net = e.sentBy(m.net, m.at[d])
@@ -75,10 +65,10 @@ const warmTicks = 4
 
 // round lets a tick pass in which all that is sent arrives.
 func (e *explorer) round(m moment) (moment, error) {
-	m, err := e.apply(m, action{kind: actTick})
+	m, err := e.apply(m, action{kind: inTick})
 	for err == nil && len(m.net) > 0 {
 		f := m.net[0].frame
-		if m, err = e.apply(m, action{actDeliver, f}); err == nil {
+		if m, err = e.apply(m, action{inFrame, f}); err == nil {
 			m.net = slices.DeleteFunc(slices.Clone(m.net), func(x flying) bool { return x.frame == f })
 		}
 	}
@@ -126,19 +116,19 @@ func (e *explorer) actions(m *moment) []action {
 	out := make([]action, 0, 2*len(e.names)+len(m.net)+1)
 	is, restarts := e.castNow(m), 0
 	for d := range e.names {
-		out = append(out, action{actAsk, int32(d)})
+		out = append(out, action{inAsk, int32(d)})
 		if e.histories[m.at[d]].cast != is {
-			out = append(out, action{actHear, int32(d)})
+			out = append(out, action{inCast, int32(d)})
 		}
 		restarts += int(is[d])
 	}
 	for _, f := range m.net {
-		out = append(out, action{actDeliver, f.frame})
+		out = append(out, action{inFrame, f.frame})
 	}
-	out = append(out, action{kind: actTick})
+	out = append(out, action{kind: inTick})
 	if restarts < e.scope.Restarts {
 		for d := range e.names {
-			out = append(out, action{actRestart, int32(d)})
+			out = append(out, action{inStart, int32(d)})
 		}
 	}
 	return out
@@ -163,19 +153,21 @@ func (e *explorer) apply(m moment, a action) (moment, error) {
 		}
 		return err
 	}
-	switch d := int(a.arg); a.kind {
-	case actAsk:
-		return m, feed(d, input{inAsk, m.tick, 0})
-	case actTick:
+	in := input{kind: a.kind, tick: m.tick}
+	switch a.kind {
+	case inTick:
 		m.tick++
+		in.tick = m.tick
 		for d := range e.names {
-			if err := feed(d, input{inTick, m.tick, 0}); err != nil {
+			if err := feed(d, in); err != nil {
 				return m, err
 			}
 		}
-	case actDeliver:
+		return m, nil
+	case inFrame:
 		was := m.at
-		if err := feed(e.frames[a.arg].to, input{inFrame, m.tick, a.arg}); err != nil || m.at == was {
+		in.arg = a.arg
+		if err := feed(e.frames[a.arg].to, in); err != nil || m.at == was {
 			return m, err
 		}
 		m.net = slices.Clone(m.net)
@@ -183,14 +175,14 @@ func (e *explorer) apply(m moment, a action) (moment, error) {
 		if m.net[i].left--; m.net[i].left == 0 {
 			m.net = slices.Delete(m.net, i, i+1)
 		}
-	case actRestart:
-		c := e.castNow(&m)
-		c[d]++
-		return m, feed(d, input{inStart, m.tick, e.castOf(c)})
-	case actHear:
-		return m, feed(d, input{inCast, m.tick, e.castOf(e.castNow(&m))})
+		return m, nil
+	case inStart:
+		in.cast = e.castNow(&m)
+		in.cast[a.arg]++
+	case inCast:
+		in.cast = e.castNow(&m)
 	}
-	return m, nil
+	return m, feed(int(a.arg), in)
 }
 
 // sentBy adds the latest messages of a daemon to the network.
@@ -217,13 +209,13 @@ func (e *explorer) violated(format string, args ...any) error {
 
 func (e *explorer) describe(a action) string {
 	switch a.kind {
-	case actAsk:
+	case inAsk:
 		return "ask " + e.names[a.arg]
-	case actTick:
+	case inTick:
 		return "tick"
-	case actRestart:
+	case inStart:
 		return "restart " + e.names[a.arg]
-	case actHear:
+	case inCast:
 		return e.names[a.arg] + " hears who is there"
 	}
 	f := &e.frames[a.arg]
