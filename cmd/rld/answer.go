@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	rldv1 "github.com/georld/rld/proto/rld/v1"
+	"github.com/georld/rld/server/web"
 )
 
 // writeTable prints an answer for people: the verdict, and a row a descriptor.
@@ -159,33 +160,10 @@ func printable(s string) string {
 // answerJSON is the JSON form of an answer, as in /v1/check: that of the
 // message, with amounts as numbers and without default members.
 type answerJSON struct {
-	Allowed   bool         `json:"allowed"`
-	Code      string       `json:"code"`
-	RefusedBy string       `json:"refused_by,omitempty"`
-	Statuses  []statusJSON `json:"statuses"`
-}
-
-type statusJSON struct {
-	Code           string     `json:"code"`
-	Rule           string     `json:"rule,omitempty"`
-	Limit          *limitJSON `json:"limit,omitempty"`
-	Remaining      *uint64    `json:"remaining,omitempty"` // there, if 0 too, where there is a limit
-	ResetAfter     string     `json:"reset_after,omitempty"`
-	Mode           string     `json:"mode,omitempty"`
-	RetryAfter     string     `json:"retry_after,omitempty"`
-	Delay          string     `json:"delay,omitempty"`
-	Degraded       bool       `json:"degraded,omitempty"`
-	DegradedReason string     `json:"degraded_reason,omitempty"`
-	Unlimited      bool       `json:"unlimited,omitempty"`
-}
-
-type limitJSON struct {
-	RequestsPerUnit uint32 `json:"requests_per_unit"`
-	Unit            string `json:"unit"`
-	UnitMultiplier  uint32 `json:"unit_multiplier"`
-	Algorithm       string `json:"algorithm"`
-	Burst           uint32 `json:"burst,omitempty"`
-	Name            string `json:"name,omitempty"`
+	Allowed   bool             `json:"allowed"`
+	Code      string           `json:"code"`
+	RefusedBy string           `json:"refused_by,omitempty"`
+	Statuses  []web.StatusBody `json:"statuses"`
 }
 
 // writeJSON prints an answer for programs.
@@ -194,37 +172,35 @@ func writeJSON(w io.Writer, _ *rldv1.CheckRequest, a *rldv1.CheckResponse) error
 		Allowed:   a.GetCode() == rldv1.Code_ALLOWED,
 		Code:      a.GetCode().String(),
 		RefusedBy: a.GetRefusedBy(),
-		Statuses:  make([]statusJSON, 0, len(a.GetStatuses())),
+		Statuses:  make([]web.StatusBody, 0, len(a.GetStatuses())),
 	}
 	for _, s := range a.GetStatuses() {
-		out.Statuses = append(out.Statuses, newStatusJSON(s))
+		out.Statuses = append(out.Statuses, newStatusBody(s))
 	}
 	return indented(w, out)
 }
 
-func newStatusJSON(s *rldv1.Status) statusJSON {
-	out := statusJSON{
-		Code:           s.GetCode().String(),
-		Rule:           s.GetRule(),
-		RetryAfter:     secondsText(s.GetRetryAfter()),
-		Delay:          secondsText(s.GetDelay()),
-		Degraded:       s.GetDegraded(),
-		DegradedReason: s.GetDegradedReason(),
-		Unlimited:      s.GetUnlimited(),
+func newStatusBody(s *rldv1.Status) web.StatusBody {
+	out := web.StatusBody{
+		Code:       s.GetCode().String(),
+		Rule:       s.GetRule(),
+		RetryAfter: secondsText(s.GetRetryAfter()),
+		Delay:      secondsText(s.GetDelay()),
+		Unlimited:  s.GetUnlimited(),
 	}
+	out.Degraded, out.Reason = s.GetDegraded(), s.GetDegradedReason()
 	if m := s.GetMode(); m != rldv1.Mode_ENFORCED {
 		out.Mode = m.String()
 	}
 	if l := s.GetLimit(); l != nil {
 		remaining := s.GetRemaining()
 		out.Remaining, out.ResetAfter = &remaining, secondsText(s.GetResetAfter())
-		out.Limit = &limitJSON{
-			RequestsPerUnit: l.GetRequestsPerUnit(),
-			Unit:            l.GetUnit().String(),
-			UnitMultiplier:  l.GetUnitMultiplier(),
-			Algorithm:       l.GetAlgorithm(),
-			Burst:           l.GetBurst(),
-			Name:            l.GetName(),
+		out.Limit = &web.LimitBody{
+			Requests: l.GetRequestsPerUnit(), Unit: l.GetUnit().String(), Multiplier: l.GetUnitMultiplier(),
+			Algorithm: l.GetAlgorithm(), Name: l.GetName(),
+		}
+		if burst := l.GetBurst(); burst > 0 {
+			out.Limit.Burst = &burst
 		}
 	}
 	return out

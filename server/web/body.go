@@ -49,7 +49,7 @@ type answerBody struct {
 	degradedBody
 	Violated         []string     `json:"violated-policies,omitzero"`
 	DocumentationURL string       `json:"documentation_url,omitempty"`
-	Statuses         []statusBody `json:"statuses,omitzero"`
+	Statuses         []StatusBody `json:"statuses,omitzero"`
 }
 
 // bindingBody is the limit that binds a call. Times are in seconds.
@@ -70,13 +70,13 @@ type degradedBody struct {
 	Reason   string `json:"degraded_reason,omitempty"`
 }
 
-// statusBody is the JSON form of rld.v1.Status. Members with the default value
+// StatusBody is the JSON form of rld.v1.Status. Members with the default value
 // are left out, as in any JSON form of a message, but not the remaining of a
 // limit. Durations are those of protobuf's JSON.
-type statusBody struct {
+type StatusBody struct {
 	Code       string     `json:"code"`
 	Rule       string     `json:"rule,omitempty"`
-	Limit      *limitBody `json:"limit,omitempty"`
+	Limit      *LimitBody `json:"limit,omitempty"`
 	Remaining  *uint64    `json:"remaining,omitempty"`
 	ResetAfter string     `json:"reset_after,omitempty"`
 	Mode       string     `json:"mode,omitempty"`
@@ -86,8 +86,8 @@ type statusBody struct {
 	Unlimited bool `json:"unlimited,omitempty"`
 }
 
-// limitBody is the JSON form of rld.v1.Limit.
-type limitBody struct {
+// LimitBody is the JSON form of rld.v1.Limit.
+type LimitBody struct {
 	Requests   uint32  `json:"requests_per_unit"`
 	Unit       string  `json:"unit"`
 	Multiplier uint32  `json:"unit_multiplier"`
@@ -111,7 +111,7 @@ func encode(body any) []byte {
 func (v *verdict) body(f form) answerBody {
 	a := answerBody{ID: v.x.id, Allowed: v.allowed}
 	if f == checkForm {
-		a.Statuses = []statusBody{}
+		a.Statuses = []StatusBody{}
 		for i := range v.x.call.Statuses {
 			a.Statuses = append(a.Statuses, newStatusBody(&v.x.call.Statuses[i]))
 		}
@@ -174,8 +174,8 @@ func newDegradedBody(d node.Degraded) degradedBody {
 	return degradedBody{Degraded: d != node.NotDegraded, Reason: d.String()}
 }
 
-func newStatusBody(s *node.Status) statusBody {
-	b := statusBody{Code: "ALLOWED", degradedBody: newDegradedBody(s.Degraded), Unlimited: s.Unlimited}
+func newStatusBody(s *node.Status) StatusBody {
+	b := StatusBody{Code: "ALLOWED", degradedBody: newDegradedBody(s.Degraded), Unlimited: s.Unlimited}
 	if s.Rule != nil {
 		b.Rule = s.Rule.Path
 	}
@@ -186,7 +186,7 @@ func newStatusBody(s *node.Status) statusBody {
 	if l == nil {
 		return b
 	}
-	b.Limit = &limitBody{
+	b.Limit = &LimitBody{
 		Requests: l.Requests, Unit: strings.ToUpper(l.Unit.String()), Multiplier: l.Multiplier,
 		Algorithm: l.Algorithm.String(), Burst: burst(l), Name: l.Name,
 	}
