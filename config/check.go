@@ -31,11 +31,7 @@ func Check(s Sources, now time.Time) (*Checked, error) {
 
 // files reads the files of settings without a fault.
 func (l *loader) files(now time.Time) {
-	known := make(map[string]bool)
-	for _, f := range l.faults {
-		known[l.settingOf(f.Field)] = true
-	}
-	c := &l.cfg
+	c, known := &l.cfg, l.faulty()
 	if c.Cluster.SecretFile != "" && !known["cluster.secret_file"] {
 		_, warnings, err := ReadSecret(c.Cluster.SecretFile)
 		l.inFile(warnings, err)

@@ -134,31 +134,43 @@ func (l *loader) field(name string) *field {
 func (l *loader) set(name, text string, from Origin) {
 	f := l.field(name)
 	if err := f.set(text); err != nil {
-		l.faults = append(l.faults, &Fault{Field: name, Problem: err.Error(), Origin: from})
+		l.fault(name, from, err.Error())
 		return
 	}
 	l.origins[name] = from
 	delete(l.nodes, name)
 }
 
+// fault adds a fault of a setting, "" for none, that another source than the
+// file gives.
+func (l *loader) fault(name string, from Origin, problem string) {
+	l.faults = append(l.faults, &Fault{Field: name, Problem: problem, Origin: from})
+}
+
 func (l *loader) flags(given map[string]string) {
 	for _, flag := range slices.Sorted(maps.Keys(given)) {
 		i := slices.IndexFunc(l.table, func(f field) bool { return f.flag == flag && flag != "" })
 		if i < 0 {
-			l.faults = append(l.faults, &Fault{Problem: "is no flag of the settings", Origin: fromFlag(flag)})
+			l.fault("", fromFlag(flag), "is no flag of the settings")
 			continue
 		}
 		l.set(l.table[i].name, given[flag], fromFlag(flag))
 	}
 }
 
-// validate adds the faults that Validate finds, each with its position or
-// origin. A setting that has a fault already is not reported again.
-func (l *loader) validate() {
+// faulty returns the settings with a fault.
+func (l *loader) faulty() map[string]bool {
 	known := make(map[string]bool)
 	for _, f := range l.faults {
 		known[l.settingOf(f.Field)] = true
 	}
+	return known
+}
+
+// validate adds the faults that Validate finds, each with its position or
+// origin. A setting that has a fault already is not reported again.
+func (l *loader) validate() {
+	known := l.faulty()
 	var found Faults
 	if !errors.As(l.cfg.Validate(), &found) {
 		return

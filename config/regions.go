@@ -2,7 +2,6 @@ package config
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,15 +10,11 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// regionMap is the regions of the cluster, which only a file can give.
+// regionMap is the regions of the cluster.
 func regionMap(p *[]Region) value {
-	return value{
-		kind:  "map",
-		set:   func(string) error { return errors.New("must be a map of regions, each with peers and weight") },
-		get:   func() string { return regionsText(*p) },
-		read:  func(c *yamlpos.Collector) yamlpos.Reader { return readRegions(c, p) },
-		datum: func() datum { return mapDatumOf(regionsText(*p)) },
-	}
+	get := func() string { return regionsText(*p) }
+	read := func(c *yamlpos.Collector) yamlpos.Reader { return readRegions(c, p) }
+	return mapOf("regions, each with peers and weight", get, read)
 }
 
 func readRegions(c *yamlpos.Collector, out *[]Region) yamlpos.Reader {

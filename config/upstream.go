@@ -80,9 +80,7 @@ func (l *loader) upstreamBool(env map[string]string, name string) bool {
 	}
 	b, err := strconv.ParseBool(v)
 	if err != nil {
-		l.faults = append(l.faults, &Fault{
-			Problem: fmt.Sprintf("%q is neither true nor false", v), Origin: fromEnv(name),
-		})
+		l.fault("", fromEnv(name), fmt.Sprintf("%q is neither true nor false", v))
 	}
 	return b
 }
@@ -100,7 +98,7 @@ func (l *loader) upstreamAddr(field string, addr *string, env map[string]string,
 	}
 	if v := env[portVar]; v != "" {
 		if err := checkPort(v); err != nil {
-			l.faults = append(l.faults, &Fault{Field: field, Problem: err.Error(), Origin: fromEnv(portVar)})
+			l.fault(field, fromEnv(portVar), err.Error())
 			return
 		}
 		names, port = append(names, portVar), v
@@ -141,31 +139,20 @@ func (l *loader) upstreamRuntime(env map[string]string) {
 
 // upstreamRefused rejects settings that rld would implement less securely.
 func (l *loader) upstreamRefused(env map[string]string) {
-	refuse := func(from Origin, problem string) {
-		l.faults = append(l.faults, &Fault{Problem: problem, Origin: from})
-	}
 	const noTLS = "rld has no TLS on its gRPC listener yet and will not answer in plain text instead: " +
 		"unset this, and listen on loopback or a unix socket, or behind a proxy that ends TLS"
-	use, asked := env["GRPC_SERVER_USE_TLS"]
-	on, err := strconv.ParseBool(use)
-	if asked && (on || err != nil) {
-		refuse(fromEnv("GRPC_SERVER_USE_TLS"), noTLS)
-	} else if !asked {
-		var given []string
-		for _, name := range []string{
-			"GRPC_SERVER_TLS_CERT", "GRPC_SERVER_TLS_KEY",
-			"GRPC_CLIENT_TLS_CACERT", "GRPC_CLIENT_TLS_SAN",
-		} {
-			if env[name] != "" {
-				given = append(given, name)
-			}
-		}
-		if len(given) > 0 {
-			refuse(fromEnv(given...), noTLS)
-		}
+	given := []string{"GRPC_SERVER_USE_TLS"}
+	if use := env[given[0]]; use == "" {
+		given = []string{"GRPC_SERVER_TLS_CERT", "GRPC_SERVER_TLS_KEY", "GRPC_CLIENT_TLS_CACERT", "GRPC_CLIENT_TLS_SAN"}
+		given = slices.DeleteFunc(given, func(name string) bool { return env[name] == "" })
+	} else if on, err := strconv.ParseBool(use); err == nil && !on {
+		given = nil
+	}
+	if len(given) > 0 {
+		l.fault("", fromEnv(given...), noTLS)
 	}
 	if v := env["CONFIG_TYPE"]; v != "" && v != "FILE" {
-		refuse(fromEnv("CONFIG_TYPE"), fmt.Sprintf("%q is no source of limits that rld has: "+
+		l.fault("", fromEnv("CONFIG_TYPE"), fmt.Sprintf("%q is no source of limits that rld has: "+
 			"unset it or set it to FILE, and give the limits as files", v))
 	}
 }

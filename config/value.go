@@ -34,7 +34,7 @@ type value struct {
 	datum func() datum
 }
 
-// mapping is the mapping of /api/v1/rate_limit, which only a file can give.
+// mapping is the mapping of /api/v1/rate_limit.
 func mapping(p *web.Mapping) value {
 	get := func() string {
 		b, err := json.Marshal(*p)
@@ -43,11 +43,17 @@ func mapping(p *web.Mapping) value {
 		}
 		return string(b)
 	}
+	read := func(c *yamlpos.Collector) yamlpos.Reader { return readMapping(c, p) }
+	return mapOf("domain and descriptors", get, read)
+}
+
+// mapOf is a map, which only a file can give. get returns it as JSON.
+func mapOf(members string, get func() string, read func(*yamlpos.Collector) yamlpos.Reader) value {
 	return value{
 		kind:  "map",
-		set:   func(string) error { return errors.New("must be a map of domain and descriptors") },
+		set:   func(string) error { return errors.New("must be a map of " + members) },
 		get:   get,
-		read:  func(c *yamlpos.Collector) yamlpos.Reader { return readMapping(c, p) },
+		read:  read,
 		datum: func() datum { return mapDatumOf(get()) },
 	}
 }
@@ -105,35 +111,31 @@ func given(p *string, kind, without string) value {
 
 func path(p *string, without string) value { return given(p, "path", without) }
 
-func boolean(p *bool) value {
+// parsed is a single value that parse reads and show writes. The error of
+// another text is that it "is" fault.
+func parsed[T any](p *T, kind, fault string, parse func(string) (T, error), show func(T) string) value {
 	return value{
-		kind: "bool",
+		kind: kind,
 		set: func(s string) error {
-			b, err := strconv.ParseBool(s)
+			v, err := parse(s)
 			if err != nil {
-				return fmt.Errorf("%q is neither true nor false", s)
+				return fmt.Errorf("%q is %s", s, fault)
 			}
-			*p = b
+			*p = v
 			return nil
 		},
-		get: func() string { return strconv.FormatBool(*p) },
+		get: func() string { return show(*p) },
 	}
+}
+
+func boolean(p *bool) value {
+	return parsed(p, "bool", "neither true nor false", strconv.ParseBool, strconv.FormatBool)
 }
 
 // whole is a whole number, with or without underscores: 1_000_000.
 func whole(p *int) value {
-	return value{
-		kind: "int",
-		set: func(s string) error {
-			n, err := strconv.ParseInt(strings.ReplaceAll(s, "_", ""), 10, 64)
-			if err != nil || n > math.MaxInt || n < math.MinInt {
-				return fmt.Errorf("%q is not a whole number such as 1000000", s)
-			}
-			*p = int(n)
-			return nil
-		},
-		get: func() string { return strconv.Itoa(*p) },
-	}
+	parse := func(s string) (int, error) { return strconv.Atoi(strings.ReplaceAll(s, "_", "")) }
+	return parsed(p, "int", "not a whole number such as 1000000", parse, strconv.Itoa)
 }
 
 // number is a whole number from least to most.
@@ -149,18 +151,7 @@ func number(p *int, least, most int) value {
 }
 
 func duration(p *time.Duration) value {
-	return value{
-		kind: "duration",
-		set: func(s string) error {
-			d, err := time.ParseDuration(s)
-			if err != nil {
-				return fmt.Errorf("%q is not a duration with a unit such as 250ms, 10s or 24h", s)
-			}
-			*p = d
-			return nil
-		},
-		get: func() string { return shortDuration(*p) },
-	}
+	return parsed(p, "duration", "not a duration with a unit such as 250ms, 10s or 24h", time.ParseDuration, shortDuration)
 }
 
 // noBound is the upper bound of a duration without one.
@@ -239,29 +230,27 @@ func words[T ~string](ws []T) string {
 
 // ratio is a part of one, written 0.8 or 80% and stored in parts per million.
 func ratio(p *rules.PPM) value {
-	return value{
-		kind: "ratio",
-		set: func(s string) error {
-			number, percent := strings.CutSuffix(s, "%")
-			f, err := strconv.ParseFloat(number, 64)
-			if percent {
-				f /= 100
-			}
-			ppm := math.Round(f * 1_000_000)
-			if err != nil || !(ppm >= 0 && ppm <= math.MaxUint32) {
-				return fmt.Errorf("%q is not a ratio such as 0.8 or 80%%", s)
-			}
-			*p = rules.PPM(ppm)
-			return nil
-		},
-		get: func() string { return shortRatio(*p) },
-		check: func() string {
-			if *p == 0 || *p > rules.Whole {
-				return shortRatio(*p) + " is out of range: above 0 and at most 1"
-			}
-			return ""
-		},
+	v := parsed(p, "ratio", "not a ratio such as 0.8 or 80%", parseRatio, shortRatio)
+	v.check = func() string {
+		if *p == 0 || *p > rules.Whole {
+			return shortRatio(*p) + " is out of range: above 0 and at most 1"
+		}
+		return ""
 	}
+	return v
+}
+
+func parseRatio(s string) (rules.PPM, error) {
+	number, percent := strings.CutSuffix(s, "%")
+	f, err := strconv.ParseFloat(number, 64)
+	if percent {
+		f /= 100
+	}
+	ppm := math.Round(f * 1_000_000)
+	if !(ppm >= 0 && ppm <= math.MaxUint32) {
+		return 0, strconv.ErrRange
+	}
+	return rules.PPM(ppm), err
 }
 
 func shortRatio(p rules.PPM) string { return strconv.FormatFloat(float64(p)/1_000_000, 'f', -1, 64) }
