@@ -56,11 +56,6 @@ type Busy struct {
 // burst and the refill in the window.
 func (b *Busy) Fits() uint64 { return quota.Of(b.Rule.Limit).Fits(b.Length) }
 
-// Over returns the counted hits beyond the capacity of the limit.
-func (b *Busy) Over() uint64 {
-	return b.Count - min(b.Count, quota.Of(b.Rule.Limit).Capacity())
-}
-
 // fit makes room for the rules in force.
 func (b *busiestKeys) fit(set *rules.Set) {
 	if b.set == set {

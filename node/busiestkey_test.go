@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/georld/rld/quota"
 )
 
 // busiestRig is two regions, two daemons in the first, with some rules.
@@ -38,7 +40,7 @@ func (c *cluster) busiest(t testing.TB, name string) []string {
 	d := c.find(t, name)
 	var out []string
 	d.node.Busiest(d.instant(c.now), func(b *Busy) {
-		text := fmt.Sprintf("%s %d of %d over %d", b.Rule.Path, b.Count, b.Fits(), b.Over())
+		text := fmt.Sprintf("%s %d of %d over %d", b.Rule.Path, b.Count, b.Fits(), b.Count-min(b.Count, quota.Of(b.Rule.Limit).Capacity()))
 		if b.Denied != (Denied{}) {
 			text += fmt.Sprintf(" denied %+v", b.Denied)
 		}

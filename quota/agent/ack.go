@@ -55,7 +55,7 @@ func (a *Agent) acknowledge() {
 	}
 	for _, id := range a.local.Pending() {
 		if _, _, err := a.local.Acknowledge(id, a.now, dependencies(a.region)); err != nil {
-			a.log.add(Refused, "", err.Error())
+			a.refused("", err)
 			break
 		}
 		d.promised = true
@@ -63,7 +63,7 @@ func (a *Agent) acknowledge() {
 	for _, id := range a.region.Pending() {
 		ack, _, err := a.region.Acknowledge(id, a.now, nil)
 		if err != nil {
-			a.log.add(Refused, "", err.Error())
+			a.refused("", err)
 			break
 		}
 		d.promised = true
@@ -99,7 +99,7 @@ func (a *Agent) compose() {
 		}
 		switch {
 		case err != nil:
-			a.log.add(Refused, "", err.Error())
+			a.refused("", err)
 		case ok:
 			a.changes++
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/internal/eventlog"
 	"github.com/georld/rld/quota/epoch"
 )
 
@@ -54,7 +55,7 @@ type Agent struct {
 
 	links links
 	names names
-	log   eventLog
+	log   eventlog.Log[EventKind]
 	// changes counts the changes that peers may need; contents caches the
 	// contents of the tables as of a count.
 	changes  uint64
@@ -252,7 +253,7 @@ func (a *Agent) Peers(at time.Duration, self crdt.Incarnation, peers []gossip.Pe
 }
 
 // clock sets the time of the current call.
-func (a *Agent) clock(at time.Duration) { a.at, a.log.at = at, at }
+func (a *Agent) clock(at time.Duration) { a.at, a.log.At = at, at }
 
 // table returns a table by its index.
 func (a *Agent) table(i int) *epoch.Table {
@@ -278,7 +279,7 @@ func (a *Agent) advance() {
 	for i, t := range []*epoch.Table{a.region, a.local} {
 		if id := settledID(t); id != a.settled[i] {
 			a.settled[i] = id
-			a.log.add(Settled, "", fmt.Sprintf("%s: epoch %s", tableNames[i], id))
+			a.log.Add(Settled, "", fmt.Sprintf("%s: epoch %s", tableNames[i], id))
 		}
 	}
 	// Learned epochs must be stored before they count for admitted daemons.

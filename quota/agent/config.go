@@ -142,25 +142,15 @@ func (c Config) validateNames() error {
 // genesis returns the first epoch of the regions: their weights in parts per
 // million, rounded down. The first by ID also gets the rest.
 func (c Config) genesis() (epoch.Epoch, error) {
-	sum, n := uint64(0), uint64(0)
+	var members []epoch.Member
 	for _, r := range c.Regions {
 		if !r.Added {
-			sum, n = sum+r.Weight, n+1
-		}
-	}
-	members := make([]epoch.Member, 0, n)
-	for _, r := range c.Regions {
-		w, all := r.Weight, sum
-		if sum == 0 {
-			w, all = 1, n
-		}
-		if !r.Added {
-			members = append(members, epoch.Member{ID: regionID(r.Name), Amount: w * epoch.Whole / all})
+			members = append(members, epoch.Member{ID: regionID(r.Name), Amount: r.Weight})
 		}
 	}
 	g, err := epoch.Genesis(0, members)
 	if err == nil {
-		g.Members[0].Amount += epoch.Whole - g.Total()
+		rescale(&g, epoch.Whole)
 	}
 	return g, err
 }

@@ -1,10 +1,8 @@
 package agent
 
 import (
-	"time"
-
 	"github.com/georld/rld/internal/enum"
-	"github.com/georld/rld/internal/rendezvous"
+	"github.com/georld/rld/internal/eventlog"
 )
 
 // EventKind is the kind of an Event.
@@ -41,44 +39,10 @@ func (k EventKind) String() string {
 }
 
 // Event is something that happened in an agent, for logs and metrics.
-type Event struct {
-	At   time.Duration
-	Kind EventKind
-	// Peer is the name of the daemon that caused it, empty for this one.
-	Peer string
-	Text string
-}
+type Event = eventlog.Event[EventKind]
 
-// maxEvents bounds the events between two calls of Ready; more are counted.
-const maxEvents = 256
-
-// refuseEvery is the least time between two events of the same refusal.
-const refuseEvery = 10 * time.Second
-
-// eventLog holds the events since the last call of Ready.
-type eventLog struct {
-	at      time.Duration // of the current call
-	events  []Event
-	dropped uint64
-	refused map[uint64]time.Duration // when each refusal was added last
-}
-
-// add adds an event.
-func (l *eventLog) add(kind EventKind, peer, text string) {
-	if kind == Refused {
-		key := rendezvous.Hash(peer, text)
-		if at, known := l.refused[key]; known && l.at-at < refuseEvery {
-			l.dropped++
-			return
-		}
-		if l.refused == nil || len(l.refused) >= maxEvents {
-			l.refused = map[uint64]time.Duration{}
-		}
-		l.refused[key] = l.at
-	}
-	if len(l.events) < maxEvents {
-		l.events = append(l.events, Event{l.at, kind, peer, text})
-	} else {
-		l.dropped++
-	}
+// refused adds an event for a rejected item of a peer, empty for this daemon,
+// unless there was the same one lately.
+func (a *Agent) refused(peer string, err error) {
+	a.log.AddOnce(Refused, peer, err.Error(), err.Error())
 }

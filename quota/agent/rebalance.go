@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/internal/eventlog"
 	"github.com/georld/rld/quota/epoch"
 	"github.com/georld/rld/quota/overage"
 	"github.com/georld/rld/rules"
@@ -18,7 +19,7 @@ type balance struct {
 	ids    []uint64 // of the configured regions
 	own    int      // place of this region
 	demand *demand
-	log    *eventLog
+	log    *eventlog.Log[EventKind]
 
 	rules []Rule
 	// regions are the members of the epoch, as places among the configured
@@ -171,7 +172,7 @@ func (b *balance) next(r int, withDemand bool, hits []uint64, current []rules.PP
 	}
 	next, err := b.rebalancers[r].Propose(hits, current)
 	if err != nil {
-		b.log.add(PinsUnfit, "", fmt.Sprintf("rule %016x: %v", b.rules[r].ID, err))
+		b.log.Add(PinsUnfit, "", fmt.Sprintf("rule %016x: %v", b.rules[r].ID, err))
 		return nil
 	}
 	return next
@@ -200,7 +201,7 @@ func (b *balance) rebalancer(rule *Rule) *overage.Rebalancer {
 	}
 	made, err := overage.NewRebalancer(cfg)
 	if err != nil {
-		b.log.add(PinsUnfit, "", fmt.Sprintf("rule %016x: %v", rule.ID, err))
+		b.log.Add(PinsUnfit, "", fmt.Sprintf("rule %016x: %v", rule.ID, err))
 		cfg.Pins = nil
 		made, _ = overage.NewRebalancer(cfg) // the defaults are valid for any number of regions
 	}

@@ -30,7 +30,7 @@ func (a *Agent) Receive(at time.Duration, now int64, m *Message) error {
 	a.now = now
 	l, err := a.sender(m)
 	if err != nil {
-		a.log.add(Refused, m.Name, err.Error())
+		a.refused(m.Name, err)
 		return fmt.Errorf("rights: %w", err)
 	}
 	l.receivedAt = at
@@ -50,7 +50,7 @@ func (a *Agent) Receive(at time.Duration, now int64, m *Message) error {
 		a.takeExtension(l, m)
 	}
 	if err := a.demand.take(l, m, now); err != nil {
-		a.log.add(Refused, l.peer.Name, err.Error())
+		a.refused(l.peer.Name, err)
 	}
 	a.catchUp(l)
 	a.advance()
@@ -91,7 +91,7 @@ func (a *Agent) sender(m *Message) (*link, error) {
 // refuse adds an event for a rejected item, except for late ones.
 func (a *Agent) refuse(l *link, table int, err error) {
 	if err != nil && !errors.Is(err, epoch.ErrStale) && !errors.Is(err, epoch.ErrUnknown) {
-		a.log.add(Refused, l.peer.Name, fmt.Sprintf("%s: %v", tableNames[table], err))
+		a.refused(l.peer.Name, fmt.Errorf("%s: %w", tableNames[table], err))
 	}
 }
 
@@ -246,5 +246,5 @@ func (a *Agent) endLearning() {
 func (a *Agent) becomeReady() {
 	a.ready = true
 	a.changes++
-	a.log.add(BecameReady, "", "")
+	a.log.Add(BecameReady, "", "")
 }

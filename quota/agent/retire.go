@@ -174,7 +174,7 @@ func rescale(e *epoch.Epoch, total uint64) {
 
 // scaled returns amounts in proportion that sum to total, or equal ones if all
 // are 0. The first also gets the rest of the rounding. Amounts are at most
-// 2^32.
+// 2^40.
 func scaled[T uint32 | uint64](amounts []T, total uint64) []T {
 	sum, out, left := uint64(0), make([]T, len(amounts)), total
 	for _, a := range amounts {

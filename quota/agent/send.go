@@ -14,9 +14,7 @@ type Ready struct {
 	Store    *Stored
 	Messages []Message
 	Events   []Event
-	// Dropped is the number of events beyond the bound.
-	Dropped uint64
-	Wake    time.Duration
+	Wake     time.Duration
 }
 
 // Ready returns the work that is due now. Call it after every other call that
@@ -34,8 +32,7 @@ func (a *Agent) Ready(at time.Duration) Ready {
 		}
 	}
 	r.Wake = max(r.Wake, at+time.Millisecond)
-	r.Events, a.log.events = a.log.events, nil
-	r.Dropped, a.log.dropped = a.log.dropped, 0
+	r.Events = a.log.Take()
 	return r
 }
 

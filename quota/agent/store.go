@@ -64,7 +64,7 @@ func (a *Agent) Stored() {
 	d.flight, d.flown = nil, nil
 	if d.failing != nil {
 		d.failing = nil
-		a.log.add(StoreMended, "", "")
+		a.log.Add(StoreMended, "", "")
 	}
 	a.region.Stored(s.Region)
 	a.local.Stored(s.Local)
@@ -91,7 +91,7 @@ func (a *Agent) Failed(err error) {
 	d.flight, d.flown, d.dirty = nil, nil, true
 	d.retry = a.at + retryStore
 	if d.failing == nil {
-		a.log.add(StoreFailed, "", err.Error())
+		a.log.Add(StoreFailed, "", err.Error())
 	}
 	d.failing = err
 }

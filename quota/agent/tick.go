@@ -30,7 +30,7 @@ func (a *Agent) Tick(at time.Duration, stamp hlc.Timestamp) {
 		if leads {
 			kind = Leading
 		}
-		a.log.add(kind, "", a.cfg.Region)
+		a.log.Add(kind, "", a.cfg.Region)
 	}
 	if a.demand.closePeriod(at, a.now, a.leading, a.links) {
 		a.changes++
@@ -63,7 +63,7 @@ func (a *Agent) propose(table int, e epoch.Epoch, text string) error {
 		return fmt.Errorf("propose an epoch of %s: %w", tableNames[table], err)
 	}
 	a.changes++
-	a.log.add(Proposed, "", fmt.Sprintf("%s: epoch %s: %s", tableNames[table], e.ID, text))
+	a.log.Add(Proposed, "", fmt.Sprintf("%s: epoch %s: %s", tableNames[table], e.ID, text))
 	return nil
 }
 
@@ -73,7 +73,7 @@ const retryPropose = 5 * time.Second
 // tryPropose proposes an epoch that is proposed again after an error.
 func (a *Agent) tryPropose(table int, e epoch.Epoch, text string) {
 	if err := a.propose(table, e, text); err != nil {
-		a.log.add(Refused, "", err.Error())
+		a.refused("", err)
 		a.resting[table] = a.at + retryPropose
 	}
 }

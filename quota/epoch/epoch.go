@@ -122,16 +122,6 @@ func (e Epoch) Has(id uint64) bool {
 	return ok
 }
 
-// Amount returns the participant's amount under this epoch alone, 0 if it is no
-// member.
-func (e Epoch) Amount(id uint64) uint64 {
-	i, ok := e.rank(id)
-	if !ok {
-		return 0
-	}
-	return e.Members[i].Amount
-}
-
 // Total returns the sum of all amounts.
 func (e Epoch) Total() uint64 {
 	sum := uint64(0)

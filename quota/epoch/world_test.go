@@ -388,14 +388,14 @@ func (w *world) share(t *Table, x int64) uint64 {
 	last := &t.entries
 	switch w.mutation {
 	case mutationLatest:
-		return (*last)[len(*last)-1].Amount(t.owner)
+		return (*last)[len(*last)-1].AmountOf(0, t.owner)
 	case mutationSchedule: // an epoch is active from the window of its stamp + 1 on
 		for i := len(*last) - 1; i > 0; i-- {
 			if (*last)[i].ID.Stamp.Millis()+1 <= x {
-				return (*last)[i].Amount(t.owner)
+				return (*last)[i].AmountOf(0, t.owner)
 			}
 		}
-		return (*last)[0].Amount(t.owner)
+		return (*last)[0].AmountOf(0, t.owner)
 	case mutationLimit: // weights by the min rule, the limit as each knows it
 		s, _ := t.Share(0, x, w.carry)
 		return s * (*last)[len(*last)-1].Total() / w.genesis.Total()

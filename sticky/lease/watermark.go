@@ -23,22 +23,17 @@ const (
 	advanceFor = 200 * time.Millisecond
 )
 
-// WatermarksKey returns the key under which a region's voters store the
-// watermarks of a key with an owner in each region: another one in each, since
-// a change of layout merges the watermarks of all regions.
-func WatermarksKey(key crdt.Key, region string) crdt.Key {
-	key.Lo ^= rendezvous.Hash("region", region)
-	return key
-}
-
-// watermarksKey returns the key of an entry's watermarks. Those of a regional
-// reserve have the same key in all regions, so that consumption counts which
-// moves with a layout.
+// watermarksKey returns the key under which the voters of a region store the
+// watermarks of an entry. Where each region has an owner, it is another one in
+// each, since a change of layout merges the watermarks of all regions. Those of
+// a regional reserve have the same key in all regions, so that consumption
+// counts which moves with a layout.
 func (e *entry) watermarksKey(region string) crdt.Key {
+	key := e.id.key
 	if e.id.perRegion {
-		return WatermarksKey(e.id.key, region)
+		key.Lo ^= rendezvous.Hash("region", region)
 	}
-	return e.id.key
+	return key
 }
 
 // homed reports whether the region is the owner of an entry by a routing. The

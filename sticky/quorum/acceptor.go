@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/internal/eventlog"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/route"
 
@@ -45,9 +46,8 @@ type Acceptor struct {
 	ready  []sticky.Message // to be sent now
 	failed error
 
-	events     []Event
-	rejectedAt map[uint64]time.Duration // by sender and rejection
-	stats      Stats
+	events eventlog.Log[EventKind]
+	stats  Stats
 }
 
 // keyState is the state of one key. Its watermarks are never changed in place.
@@ -85,7 +85,7 @@ func NewAcceptor(cfg Config, start Start) (*Acceptor, error) {
 	}
 	r := &Acceptor{
 		cfg: cfg, records: map[crdt.Key]*keyState{}, reports: map[crdt.Incarnation]report{},
-		announced: map[crdt.Incarnation]announcement{}, rejectedAt: map[uint64]time.Duration{},
+		announced: map[crdt.Incarnation]announcement{},
 	}
 	switch {
 	case start.Stored != nil:
@@ -103,7 +103,7 @@ func NewAcceptor(cfg Config, start Start) (*Acceptor, error) {
 		r.meta.Generations = route.Generations(nil).With(route.NameHash(cfg.Name), start.Generation)
 		r.putMeta() // first: without it the rest would pass for a first start
 		r.putLayout()
-		r.event(LostDisk, "", "copies the state of the other voters before it votes")
+		r.events.Add(LostDisk, "", "copies the state of the other voters before it votes")
 	}
 	r.rebuild()
 	return r, nil
@@ -122,7 +122,7 @@ func (r *Acceptor) load(s *Stored) error {
 		r.next = new(s.Next.Clone())
 	}
 	if g := &r.cfg.Genesis; r.layout.Number == 1 && !r.layout.Agrees(g) {
-		r.event(Disagreed, "", "the first layout is stored and differs from the configured one: the stored one is in force")
+		r.events.Add(Disagreed, "", "the first layout is stored and differs from the configured one: the stored one is in force")
 	}
 	for _, rec := range s.Records {
 		r.records[rec.Key] = &keyState{Record: rec}
@@ -167,7 +167,7 @@ func (r *Acceptor) voting() (bool, string) {
 // Peers sets the live daemons of all regions. Messages of others are rejected.
 // The daemon itself, self, is ready unless peers lists it as not ready.
 func (r *Acceptor) Peers(at time.Duration, self crdt.Incarnation, peers []route.Peer) {
-	r.at = max(r.at, at)
+	r.clock(at)
 	live := make(route.Peers, 0, len(peers)+1)
 	me := route.Peer{ID: self, Name: r.cfg.Name, Region: r.cfg.Region, Ready: true}
 	for _, p := range peers {
@@ -193,9 +193,16 @@ func (r *Acceptor) rebuild() {
 	r.routing = route.New(r.newest(), r.cfg.Region, r.cfg.Name, r.self, r.live)
 }
 
+// clock sets the time of the current call.
+func (r *Acceptor) clock(at time.Duration) {
+	r.at = max(r.at, at)
+	r.events.At = r.at
+}
+
 // Tick advances time. now is the clock of windows, in Unix milliseconds.
 func (r *Acceptor) Tick(at time.Duration, now int64) {
-	r.at, r.now = max(r.at, at), now
+	r.clock(at)
+	r.now = now
 	r.prune()
 	r.copy()
 	if r.order != nil && r.at-r.orderedAt > orderFor {
@@ -205,7 +212,7 @@ func (r *Acceptor) Tick(at time.Duration, now int64) {
 
 // Ready returns the work since the last call.
 func (r *Acceptor) Ready(at time.Duration) Ready {
-	r.at = max(r.at, at)
+	r.clock(at)
 	r.copy()
 	r.gossip()
 	var out Ready
@@ -218,7 +225,7 @@ func (r *Acceptor) Ready(at time.Duration) Ready {
 		}
 	}
 	out.Messages, r.ready = r.ready, nil
-	out.Events, r.events = r.events, nil
+	out.Events = r.events.Take()
 	out.Wake = r.wake()
 	return out
 }
@@ -258,7 +265,7 @@ func (r *Acceptor) Stored() {
 func (r *Acceptor) Failed(err error) {
 	if r.failed == nil {
 		r.failed = err
-		r.event(StoreFailed, "", err.Error())
+		r.events.Add(StoreFailed, "", err.Error())
 	}
 	r.flight, r.batch, r.copying = nil, batch{}, nil
 	for _, l := range r.records {

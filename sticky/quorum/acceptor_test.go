@@ -201,7 +201,7 @@ func TestAcceptorEnded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g.expect("stored", s.Meta.Ended, g.r.Status().Ended)
+	g.expect("stored", s.Meta.Ended, g.r.meta.Ended)
 	again := newRig(t, Start{Stored: &s})
 	again.now = testNow // its clock went back
 	again.expect("after a restart", again.accept(4, 9, 7, nil, again.watermark(60, 1)).Reason, sticky.Ended)
@@ -341,7 +341,7 @@ func TestAcceptorPages(t *testing.T) {
 	g.expect("votes", g.r.Status().Voting, false)
 	page("c", func(p *sticky.SnapshotChunk) { p.Ended = 55 })
 	g.expect("votes", g.r.Status().Voting, true)
-	g.expect("ended", g.r.Status().Ended, int64(55))
+	g.expect("ended", g.r.meta.Ended, int64(55))
 	g.expect("store number", g.r.Status().Generation, uint64(9))
 }
 

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -64,11 +65,7 @@ func (c *Config) Validate() error {
 }
 
 func (c Config) withDefaults() Config {
-	if c.MaxKeys == 0 {
-		c.MaxKeys = DefaultMaxKeys
-	}
-	if c.MaxOffset == 0 {
-		c.MaxOffset = 500 * time.Millisecond
-	}
+	c.MaxKeys = cmp.Or(c.MaxKeys, DefaultMaxKeys)
+	c.MaxOffset = cmp.Or(c.MaxOffset, 500*time.Millisecond)
 	return c
 }

@@ -1,9 +1,8 @@
 package quorum
 
 import (
-	"time"
-
 	"github.com/georld/rld/internal/enum"
+	"github.com/georld/rld/internal/eventlog"
 )
 
 // EventKind is the kind of an Event.
@@ -35,25 +34,4 @@ func (k EventKind) String() string {
 }
 
 // Event is something that happened to an acceptor, for logs and metrics.
-type Event struct {
-	At   time.Duration
-	Kind EventKind
-	// Peer is the name of the daemon that caused it, empty for this one.
-	Peer string
-	Text string
-}
-
-const (
-	// maxEvents bounds the events between two calls of Ready. Stats.Dropped
-	// counts those beyond it.
-	maxEvents = 256
-	// rejectEvery is the least time between two events of the same rejection.
-	rejectEvery = 10 * time.Second
-)
-
-func (r *Acceptor) event(kind EventKind, peer, text string) {
-	if len(r.events) >= maxEvents {
-		return
-	}
-	r.events = append(r.events, Event{r.at, kind, peer, text})
-}
+type Event = eventlog.Event[EventKind]

@@ -23,7 +23,7 @@ func (r *Acceptor) Propose(l route.Layout) error {
 		return err
 	}
 	r.adopt(&next)
-	r.event(Changed, "", fmt.Sprintf("layout %d", next.Number))
+	r.events.Add(Changed, "", fmt.Sprintf("layout %d", next.Number))
 	return nil
 }
 

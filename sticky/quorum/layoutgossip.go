@@ -70,7 +70,7 @@ func (r *Acceptor) onLayout(from route.Peer, m *sticky.Message, l *route.Layout)
 		r.announced[from.ID] = t
 	case l.Number > mine.Number:
 		r.adopt(l)
-		r.event(Changed, from.Name, fmt.Sprintf("layout %d", l.Number))
+		r.events.Add(Changed, from.Name, fmt.Sprintf("layout %d", l.Number))
 	case !mine.Agrees(l):
 		return r.reject(Conflict, from, fmt.Errorf("layout %d of %q says something else than this daemon's: want one change at a time, and the same configuration everywhere",
 			l.Number, from.Name))
@@ -114,7 +114,7 @@ func (r *Acceptor) adopt(l *route.Layout) {
 		r.putLayout()
 	}
 	if sealing {
-		r.event(Sealed, "", fmt.Sprintf("layout %d", r.layout.Number))
+		r.events.Add(Sealed, "", fmt.Sprintf("layout %d", r.layout.Number))
 	}
 	r.copying = nil
 	r.announceAll = true

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/georld/rld/internal/eventlog"
 	"github.com/georld/rld/sticky"
 
 	"github.com/georld/rld/crdt"
@@ -43,7 +44,7 @@ func (r *Acceptor) clone() *Acceptor {
 		n := *l
 		c.records[k] = &n
 	}
-	c.reports, c.announced, c.rejectedAt = cloneMap(r.reports), cloneMap(r.announced), cloneMap(r.rejectedAt)
+	c.reports, c.announced = cloneMap(r.reports), cloneMap(r.announced)
 	c.batch = r.batch.clone()
 	if r.flight != nil {
 		f := r.flight.clone()
@@ -54,7 +55,7 @@ func (r *Acceptor) clone() *Acceptor {
 		n.sources = slices.Clone(n.sources)
 		c.copying = &n
 	}
-	c.ready, c.events = slices.Clone(r.ready), nil
+	c.ready, c.events = slices.Clone(r.ready), eventlog.Log[EventKind]{}
 	return &c
 }
 

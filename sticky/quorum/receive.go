@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/georld/rld/internal/enum"
-	"github.com/georld/rld/internal/rendezvous"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/route"
 )
@@ -63,7 +62,8 @@ type Stats struct {
 // describes the first rejected item; the other items are handled. Messages of
 // this daemon to itself are valid.
 func (r *Acceptor) Receive(at time.Duration, now int64, m *sticky.Message) error {
-	r.at, r.now = max(r.at, at), now
+	r.clock(at)
+	r.now = now
 	from := r.live.Get(m.From)
 	if from.ID == 0 || m.To != r.self {
 		return r.reject(UnknownPeer, from, fmt.Errorf("message of %s for %s: want one of a live peer for %s", m.From, m.To, r.self))
@@ -105,17 +105,10 @@ func (r *Acceptor) onAccept(from route.Peer, m *sticky.Message, accept *sticky.A
 	return nil
 }
 
-// reject counts a rejected item. It adds an event unless there was one for the
-// same rejection in the last rejectEvery.
+// reject counts a rejected item. It adds an event unless there was one of the
+// peer for the same rejection lately.
 func (r *Acceptor) reject(f Rejection, from route.Peer, err error) error {
 	r.stats.Rejected[f]++
-	key := rendezvous.Hash(from.Name, f.String())
-	if at, told := r.rejectedAt[key]; !told || r.at-at >= rejectEvery {
-		if len(r.rejectedAt) >= maxEvents {
-			clear(r.rejectedAt)
-		}
-		r.rejectedAt[key] = r.at
-		r.event(Rejected, from.Name, err.Error())
-	}
+	r.events.AddOnce(Rejected, from.Name, f.String(), err.Error())
 	return fmt.Errorf("sticky: %w", err)
 }

@@ -176,7 +176,7 @@ func (r *Acceptor) finish() {
 	r.meta.Voting = true
 	r.putMeta() // after the layout, and after all that was copied
 	r.announceAll = true
-	r.event(Voting, "", fmt.Sprintf("layout %d", r.layout.Number))
+	r.events.Add(Voting, "", fmt.Sprintf("layout %d", r.layout.Number))
 	r.rebuild()
 }
 

@@ -15,16 +15,13 @@ type Status struct {
 	Reason     string
 	Generation uint64
 	Keys       int
-	// Ended is the instant before which ended watermarks are forgotten, in Unix
-	// milliseconds.
-	Ended int64
-	Stats Stats
+	Stats      Stats
 }
 
 // Status returns the state of the acceptor.
 func (r *Acceptor) Status() Status {
 	s := Status{
-		Layout: r.newest().Clone(), Generation: r.meta.Generation, Keys: len(r.records), Ended: r.meta.Ended, Stats: r.stats,
+		Layout: r.newest().Clone(), Generation: r.meta.Generation, Keys: len(r.records), Stats: r.stats,
 	}
 	s.Voting, s.Reason = r.voting()
 	return s

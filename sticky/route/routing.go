@@ -64,13 +64,7 @@ func (v *Routing) Owner(key crdt.Key, rule uint64, regional bool) Owner {
 		return Owner{}
 	}
 	word := rendezvous.Fold(key)
-	i := v.own
-	if !regional {
-		var pinned bool
-		if i, pinned = v.pins[rule]; !pinned {
-			i = v.drawRegion(word)
-		}
-	}
+	i := v.regionOf(word, rule, regional)
 	a := &v.regions[i]
 	h := Owner{Region: a.name, Own: i == v.own}
 	most := uint64(0)
@@ -90,14 +84,19 @@ func (v *Routing) Candidate(key crdt.Key, rule uint64, regional bool, of crdt.In
 	if len(v.regions) == 0 || of == 0 {
 		return false
 	}
-	i := v.own
-	if !regional {
-		var pinned bool
-		if i, pinned = v.pins[rule]; !pinned {
-			i = v.drawRegion(rendezvous.Fold(key))
-		}
-	}
+	i := v.regionOf(rendezvous.Fold(key), rule, regional)
 	return slices.ContainsFunc(v.regions[i].owners, func(d daemon) bool { return d.incarnation == of })
+}
+
+// regionOf returns the index of the region of a key's owner.
+func (v *Routing) regionOf(word, rule uint64, regional bool) int {
+	if regional {
+		return v.own
+	}
+	if i, pinned := v.pins[rule]; pinned {
+		return i
+	}
+	return v.drawRegion(word)
 }
 
 // drawRegion returns the region that a key draws by weighted rendezvous, so
