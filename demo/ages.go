@@ -33,16 +33,9 @@ func newAges(c *cluster, seed uint64) *ages {
 
 // run looks until ctx ends.
 func (a *ages) run(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-			a.look()
-		}
-		timer.Reset(agesEvery/2 + time.Duration(a.rng.Int64N(int64(agesEvery))))
+	for ctx.Err() == nil {
+		a.look()
+		pause(ctx, agesEvery/2+time.Duration(a.rng.Int64N(int64(agesEvery))))
 	}
 }
 

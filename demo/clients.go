@@ -82,21 +82,15 @@ func (s *clients) run(ctx context.Context) {
 			workers.Go(func() { s.work(ctx, place) })
 		}
 	}
-	tick := time.NewTicker(askTick)
-	defer tick.Stop()
 	var asks []Ask
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-			s.mu.Lock()
-			var left int
-			asks, left = s.traffic.Due(time.Since(s.began), asks)
-			s.mu.Unlock()
-			s.counts.left.Add(uint64(left))
-			s.route(asks)
-		}
-	}
+	every(ctx, askTick, func(time.Time) {
+		s.mu.Lock()
+		var left int
+		asks, left = s.traffic.Due(time.Since(s.began), asks)
+		s.mu.Unlock()
+		s.counts.left.Add(uint64(left))
+		s.route(asks)
+	})
 	workers.Wait()
 }
 
@@ -177,7 +171,7 @@ func (s *clients) ask(ctx context.Context, place int, a Ask) bool {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	q := &rldv1.CheckRequest{Domain: Domain, Descriptors: []*rldv1.Descriptor{{}}}
-	for _, e := range s.rules[a.Rule].entries(keyName(a.Rule, a.Key)) {
+	for _, e := range s.rules[a.Rule].entries(crowds[a.Rule].key(a.Key)) {
 		q.Descriptors[0].Entries = append(q.Descriptors[0].Entries, &rldv1.Entry{Key: e.Key, Value: e.Value})
 	}
 	answer, err := s.stubs[place].Check(ctx, q)

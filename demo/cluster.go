@@ -26,17 +26,6 @@ type cluster struct {
 // daemonName returns how the n-th daemon of a region is called.
 func daemonName(region string, n int) string { return fmt.Sprintf("%s-%d", region, n) }
 
-// names returns what commands may name.
-func names(regions []string, daemons int, all []Rule) Names {
-	n := Names{Regions: regions, Rules: ruleNames(all)}
-	for _, r := range regions {
-		for i := range daemons {
-			n.Daemons = append(n.Daemons, daemonName(r, i))
-		}
-	}
-	return n
-}
-
 // The listeners of a daemon, by their place among its addresses.
 const (
 	peerPort = iota
@@ -137,21 +126,18 @@ func (c *cluster) start() error {
 	if err := c.all[0].start(); err != nil {
 		return err
 	}
-	errs := make([]error, len(c.all))
-	var wait sync.WaitGroup
-	for n, i := range c.all[1:] {
-		wait.Go(func() { errs[n] = i.start() })
-	}
-	wait.Wait()
-	return errors.Join(errs...)
+	return atOnce(c.all[1:], (*instance).start)
 }
 
 // stop stops all daemons in order.
-func (c *cluster) stop() error {
-	errs := make([]error, len(c.all))
+func (c *cluster) stop() error { return atOnce(c.all, (*instance).stop) }
+
+// atOnce calls f for all daemons at once and returns all errors.
+func atOnce(all []*instance, f func(*instance) error) error {
+	errs := make([]error, len(all))
 	var wait sync.WaitGroup
-	for n, i := range c.all {
-		wait.Go(func() { errs[n] = i.stop() })
+	for n, i := range all {
+		wait.Go(func() { errs[n] = f(i) })
 	}
 	wait.Wait()
 	return errors.Join(errs...)

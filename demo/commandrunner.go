@@ -55,10 +55,7 @@ func (s *show) input(ctx context.Context) {
 // do runs one command.
 func (s *show) do(ctx context.Context, c Command) error {
 	if c.Verb == Sleep {
-		select {
-		case <-ctx.Done():
-		case <-time.After(c.Time):
-		}
+		pause(ctx, c.Time)
 		return nil
 	}
 	s.order.Lock()
@@ -245,23 +242,17 @@ func state(i *instance) string {
 
 func port(addr string) string { return addr[strings.LastIndexByte(addr, ':')+1:] }
 
-// addresses lists the daemons.
-func (s *show) addresses() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "  %-14s%-19s%-19s%s\n", "DAEMON", "gRPC", "HTTP", "admin")
-	for _, i := range s.cluster.all {
-		c := &i.opts.Config
-		fmt.Fprintf(&b, "  %-14s%-19s%-19s%s\n", i.name, c.GRPC.Addr, c.HTTP.Addr, c.Admin.Addr)
-	}
-	return b.String()
-}
-
 // banner lists the daemons' addresses and example commands.
 func (s *show) banner() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rld demo: %d regions of %d daemons, network %s, %d asks a second\n\n",
 		len(s.o.Regions), s.o.Daemons, s.o.WAN, s.o.Traffic)
-	b.WriteString(s.addresses())
+	const row = "  %-14s%-19s%-19s%s\n"
+	fmt.Fprintf(&b, row, "DAEMON", "gRPC", "HTTP", "admin")
+	for _, i := range s.cluster.all {
+		c := &i.opts.Config
+		fmt.Fprintf(&b, row, i.name, c.GRPC.Addr, c.HTTP.Addr, c.Admin.Addr)
+	}
 	first, last := s.cluster.all[0], s.cluster.all[len(s.cluster.all)-1]
 	fmt.Fprintf(&b, "\nAsk any of them, they count together:\n\n"+
 		"  curl -i 'http://%s/v1/check?domain=%s&user=me'\n"+

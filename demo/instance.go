@@ -16,11 +16,11 @@ import (
 // instance is one daemon of the demo, with its name and its addresses, and
 // whichever incarnation of it runs. It is safe for concurrent use.
 type instance struct {
-	name, region string
-	place        int // in cluster.all
-	home         int // place of the region
-	opts         daemon.Options
-	skew         atomic.Int64 // of the wall clock, ns
+	name  string
+	place int // in cluster.all
+	home  int // place of the region
+	opts  daemon.Options
+	skew  atomic.Int64 // of the wall clock, ns
 
 	order sync.Mutex                  // one start or stop at a time
 	run   atomic.Pointer[incarnation] // the latest that served, nil before
@@ -37,7 +37,7 @@ type incarnation struct {
 
 // newInstance returns a daemon that is not started. wan carries its streams.
 func newInstance(cfg config.Config, secret []byte, wan *WAN, o *Options) *instance {
-	i := &instance{name: cfg.Name, region: cfg.Region}
+	i := &instance{name: cfg.Name}
 	i.opts = daemon.Options{
 		Config: cfg, Log: o.Log.With("daemon", cfg.Name), Out: io.Discard, Version: o.Version, Secret: secret,
 		Wall: func() time.Time { return time.Now().Add(time.Duration(i.skew.Load())) },
@@ -71,15 +71,13 @@ func (i *instance) start() error {
 		defer cancel()
 		run.err = daemon.Run(ctx, o)
 	}()
-	late := time.NewTimer(startLimit)
-	defer late.Stop()
 	select {
 	case run.handle = <-started:
 		i.run.Store(run)
 		return nil
 	case <-run.ended:
 		return fmt.Errorf("%s: %w", i.name, run.err)
-	case <-late.C:
+	case <-time.After(startLimit):
 		cancel()
 		<-run.ended
 		return fmt.Errorf("%s: does not serve after %s", i.name, startLimit)

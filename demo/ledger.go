@@ -46,7 +46,7 @@ func (l *Ledger) Admit(a Ask, at time.Time, left time.Duration) {
 	r := &l.rules[a.Rule]
 	t := &r.totals
 	t.Passed++
-	w := admitted.WindowOf(r.Name, keyName(a.Rule, a.Key), r.Period(), at, left)
+	w := admitted.WindowOf(r.Name, crowds[a.Rule].key(a.Key), r.Period(), at, left)
 	c := l.account.Add(w, int(r.Limit), admitted.Hit{By: admitted.Daemon{Region: l.regions[a.Region]}})
 	if c == nil {
 		return
@@ -133,7 +133,7 @@ func (l *Ledger) Rows(now time.Time) []RuleRow {
 	counts := l.account.Counts()
 	out := make([]RuleRow, len(l.rules))
 	for i, r := range l.rules {
-		fullest := &admitted.Count{Window: admitted.Window{Key: keyName(i, 0)}, Limit: int(r.Limit)}
+		fullest := &admitted.Count{Window: admitted.Window{Key: crowds[i].key(0)}, Limit: int(r.Limit)}
 		for _, c := range counts {
 			if c.Rule == r.Name && c.Contains(now) && c.Total > fullest.Total {
 				fullest = c

@@ -30,7 +30,7 @@ func TestOverageIsOfOneKeyAndWindowOverAllRegions(t *testing.T) {
 	l.Deny(Ask{Rule: 0})
 
 	r := l.Rows(at(7, time.Second))[0]
-	if r.Key != keyName(0, 0) || r.Total != 125 || r.Admitted["us"] != 60 || r.Admitted["eu"] != 65 || r.Limit != 100 {
+	if r.Key != crowds[0].key(0) || r.Total != 125 || r.Admitted["us"] != 60 || r.Admitted["eu"] != 65 || r.Limit != 100 {
 		t.Errorf("the fullest key is %+v", r)
 	}
 	if r.Over != 0.25 || r.Worst != 0.25 || r.Passed != 245 || r.Denied != 1 {

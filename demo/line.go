@@ -98,8 +98,6 @@ func (l *line) take(from net.Conn, queue chan<- chunk) {
 // An end that fails receives nothing more; its close travels in the other
 // direction with its own delay.
 func (l *line) deliver(to net.Conn, queue <-chan chunk) {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
 	for taken := true; ; {
 		var c chunk
 		select {
@@ -107,13 +105,7 @@ func (l *line) deliver(to net.Conn, queue <-chan chunk) {
 		case <-l.ctx.Done():
 			return
 		}
-		timer.Reset(time.Until(c.due))
-		select {
-		case <-timer.C:
-		case <-l.ctx.Done():
-			return
-		}
-		if err := l.hold(); err != nil {
+		if !pause(l.ctx, time.Until(c.due)) || l.hold() != nil {
 			l.end()
 			return
 		}

@@ -68,25 +68,18 @@ func newMarks(c *cluster, seed uint64) *marks {
 
 // run measures until ctx ends.
 func (m *marks) run(ctx context.Context) {
-	look := time.NewTicker(markLook)
-	defer look.Stop()
 	next := time.Now()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-look.C:
-		}
-		now := time.Now()
+	every(ctx, markLook, func(time.Time) {
+		now := time.Now() // a tick may be late
 		m.mu.Lock()
+		defer m.mu.Unlock()
 		m.watchHeal(now)
 		if !now.Before(next) {
 			next = now.Add(markEvery)
 			m.makeOne(now)
 		}
 		m.lookLocked(now)
-		m.mu.Unlock()
-	}
+	})
 }
 
 // settling is for how long nothing is measured after a change.

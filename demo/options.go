@@ -107,4 +107,12 @@ func (o *Options) Validate() error {
 
 // Names returns the names that the commands of a demo with these options
 // accept.
-func (o *Options) Names() Names { return names(o.Regions, o.Daemons, NewRules(o.Traffic)) }
+func (o *Options) Names() Names {
+	n := Names{Regions: o.Regions, Rules: ruleNames(NewRules(o.Traffic))}
+	for _, r := range o.Regions {
+		for i := range o.Daemons {
+			n.Daemons = append(n.Daemons, daemonName(r, i))
+		}
+	}
+	return n
+}

@@ -1,9 +1,7 @@
 package demo
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -14,36 +12,37 @@ import (
 // its ports free.
 const (
 	firstPort = 20_000
-	lastPort  = 31_999
-	portTries = 2_000
+	portRange = 12_000
 )
 
 // freeAddrs returns addresses of loopback on which nobody listens, neither
 // over TCP nor over UDP.
-func freeAddrs(n int) (addrs []string, err error) {
-	var open []io.Closer // until all are found, so that none is found twice
-	defer func() {
-		for _, c := range open {
-			err = errors.Join(err, c.Close())
-		}
-	}()
-	for range portTries {
+func freeAddrs(n int) ([]string, error) {
+	var addrs []string
+	start := rand.IntN(portRange)
+	for i := range portRange {
 		if len(addrs) == n {
 			return addrs, nil
 		}
-		port := firstPort + rand.IntN(lastPort-firstPort+1)
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-		lis, err := net.Listen("tcp", addr)
-		if err != nil {
-			continue
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(firstPort+(start+i)%portRange))
+		if free(addr) {
+			addrs = append(addrs, addr)
 		}
-		open = append(open, lis)
-		packets, err := net.ListenPacket("udp", addr)
-		if err != nil {
-			continue
-		}
-		open = append(open, packets)
-		addrs = append(addrs, addr)
 	}
-	return nil, fmt.Errorf("found only %d of %d free ports from %d to %d on 127.0.0.1", len(addrs), n, firstPort, lastPort)
+	return nil, fmt.Errorf("found only %d of %d free ports from %d to %d on 127.0.0.1",
+		len(addrs), n, firstPort, firstPort+portRange-1)
+}
+
+// free reports whether nobody listens on an address.
+func free(addr string) bool {
+	lis, err := net.Listen("tcp", addr)
+	if err != nil {
+		return false
+	}
+	defer lis.Close() // it has no connections
+	packets, err := net.ListenPacket("udp", addr)
+	if err != nil {
+		return false
+	}
+	return packets.Close() == nil
 }

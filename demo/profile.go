@@ -2,6 +2,7 @@ package demo
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -18,9 +19,6 @@ const (
 	// None puts nothing between them; they can still be cut.
 	None Profile = "none"
 )
-
-// Profiles lists them.
-func Profiles() []Profile { return []Profile{Global, Fast, None} }
 
 // jitterShare is the part of a delay that is drawn on top of it.
 const jitterShare = 10
@@ -78,13 +76,11 @@ func (p *Profile) String() string { return string(*p) }
 
 // Set takes one of the profiles.
 func (p *Profile) Set(s string) error {
-	for _, known := range Profiles() {
-		if s == string(known) {
-			*p = known
-			return nil
-		}
+	if known := []Profile{Global, Fast, None}; !slices.Contains(known, Profile(s)) {
+		return fmt.Errorf("use %s, %s or %s", Global, Fast, None)
 	}
-	return fmt.Errorf("use %s, %s or %s", Global, Fast, None)
+	*p = Profile(s)
+	return nil
 }
 
 // Type is the name of the value in the help.

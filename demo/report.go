@@ -2,6 +2,7 @@ package demo
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/georld/rld/rules"
@@ -117,7 +118,7 @@ func (r *RuleReport) windowName() string {
 
 // boundText is the bound, in brackets where only the number of regions is one.
 func (r *RuleReport) boundText() string {
-	text := trimZeros(fmt.Sprintf("%.1f", r.Bound*100)) + "%"
+	text := fmt.Sprintf("%g%%", math.Round(r.Bound*1000)/10)
 	if r.Budget == nil && !r.Strict {
 		return "(" + text + ")"
 	}
@@ -203,9 +204,6 @@ func (s *show) daemons() DaemonsReport {
 func (s *show) addRules(r *Report, now time.Time) {
 	all := s.cluster.limits.Rules()
 	for i, row := range s.ledger.Rows(now) {
-		if i == markRule {
-			continue
-		}
 		rule := RuleReport{Rule: all[i].Name, Window: all[i].Window, Strict: all[i].Strict, RuleRow: row}
 		if rule.MostOf == 0 {
 			rule.MostOf = rule.Limit

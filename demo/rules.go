@@ -81,9 +81,9 @@ func NewRules(asksPerSecond int) []Rule {
 	return []Rule{
 		steady: {
 			Name: "steady", Entries: []rules.Entry{{Key: "user"}}, Window: 10,
-			Limit: uint32(max(10, 2.5*perWindow*trafficShare[steady]/steadyUsers+0.5)),
+			Limit: uint32(max(10, 2.5*perWindow*crowds[steady].share/float64(crowds[steady].keys)+0.5)),
 		},
-		spread: {Name: "spread", Entries: []rules.Entry{{Key: "user", Value: spreadUser}}, Window: 10, Limit: of(0.06)},
+		spread: {Name: "spread", Entries: []rules.Entry{{Key: "user", Value: crowds[spread].name}}, Window: 10, Limit: of(0.06)},
 		burst:  {Name: "burst", Entries: []rules.Entry{{Key: "burst"}}, Window: 10, Limit: of(0.05)},
 		login: {
 			Name: "login", Entries: []rules.Entry{{Key: "path", Value: "/login"}, {Key: "account"}}, Window: 60,
@@ -115,11 +115,10 @@ type limitsFile struct {
 
 // newLimitsFile writes the rules into a folder, for daemons in regions.
 func newLimitsFile(folder string, all []Rule, regions []string, daemons int) (*limitsFile, error) {
-	f := &limitsFile{path: filepath.Join(folder, "demo.yaml"), rules: slices.Clone(all)}
-	f.options = limits.Options{
+	f := &limitsFile{path: filepath.Join(folder, "demo.yaml"), options: limits.Options{
 		Replicated: true, Regions: regions, Daemons: len(regions) * daemons, DaemonsOfRegion: daemons,
-	}
-	return f, f.write()
+	}}
+	return f, f.write(slices.Clone(all))
 }
 
 // folder is where the file lies, and what daemons keep.
@@ -136,27 +135,22 @@ func (f *limitsFile) Rules() []Rule {
 func (f *limitsFile) change(name string, to func(*Rule)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	i := slices.IndexFunc(f.rules, func(r Rule) bool { return r.Name == name })
+	next := slices.Clone(f.rules)
+	i := slices.IndexFunc(next, func(r Rule) bool { return r.Name == name })
 	if i < 0 {
 		return fmt.Errorf("there is no rule %q", name)
 	}
-	was := f.rules[i]
-	to(&f.rules[i])
-	err := f.check(name)
-	if err == nil {
-		err = f.write()
-	}
-	if err != nil {
-		f.rules[i] = was
+	to(&next[i])
+	if err := f.check(name, next); err != nil {
 		return err
 	}
-	return nil
+	return f.write(next)
 }
 
 // check returns why the daemons would refuse the rules, of which one was
 // changed.
-func (f *limitsFile) check(name string) error {
-	_, found := limits.Parse([]limits.File{{Name: f.path, Data: []byte(limitsText(f.rules))}}, f.options)
+func (f *limitsFile) check(name string, all []Rule) error {
+	_, found := limits.Parse([]limits.File{{Name: f.path, Data: []byte(limitsText(all))}}, f.options)
 	for i := range found {
 		if d := &found[i]; d.Severity == yamlpos.Error {
 			return fmt.Errorf("the daemons would refuse %s: %s: %s", name, d.Message, d.Hint)
@@ -165,13 +159,18 @@ func (f *limitsFile) check(name string) error {
 	return nil
 }
 
-// write puts the file in place whole, so that no daemon reads half of it.
-func (f *limitsFile) write() error {
+// write puts rules in place as a whole file, so that no daemon reads half of
+// it.
+func (f *limitsFile) write(all []Rule) error {
 	next := f.path + ".next"
-	if err := os.WriteFile(next, []byte(limitsText(f.rules)), 0o644); err != nil {
+	if err := os.WriteFile(next, []byte(limitsText(all)), 0o644); err != nil {
 		return err
 	}
-	return os.Rename(next, f.path)
+	if err := os.Rename(next, f.path); err != nil {
+		return err
+	}
+	f.rules = all
+	return nil
 }
 
 // limitsText is the rules in the limits language.
@@ -206,5 +205,3 @@ func limitsText(all []Rule) string {
 	}
 	return b.String()
 }
-
-func trimZeros(s string) string { return strings.TrimRight(strings.TrimRight(s, "0"), ".") }

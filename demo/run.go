@@ -84,7 +84,7 @@ func newShow(o *Options, all []Rule, folder string) (*show, error) {
 	if s.cluster, err = newCluster(o, s.wan, limits); err != nil {
 		return nil, err
 	}
-	s.ledger = NewLedger(all, o.Regions)
+	s.ledger = NewLedger(all[:ruleCount], o.Regions)
 	s.marks, s.ages = newMarks(s.cluster, o.Seed), newAges(s.cluster, o.Seed)
 	traffic := NewTraffic(o.Traffic, len(o.Regions), o.Seed)
 	if s.clients, err = newClients(s.cluster, traffic, s.ledger, all, o.Seed); err != nil {
@@ -110,10 +110,7 @@ func (s *show) form(ctx context.Context) time.Duration {
 		if s.cluster.whole() {
 			return time.Since(began)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(formLook):
-		}
+		pause(ctx, formLook)
 	}
 	return 0
 }
@@ -137,21 +134,15 @@ func (s *show) play(ctx context.Context) {
 		go s.input(ctx) // ends with In, which may be never
 	}
 	var last rate
-	every := showEvery
+	interval := showEvery
 	if s.o.Size != nil && !s.o.JSON {
-		every = tableEvery
+		interval = tableEvery
 	}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case now := <-tick.C:
-			r := s.report(now)
-			r.Traffic.PerSecond = last.of(r)
-			s.show(func(v view) { v.report(r) })
-		}
-	}
+	every(ctx, interval, func(now time.Time) {
+		r := s.report(now)
+		r.Traffic.PerSecond = last.of(r)
+		s.show(func(v view) { v.report(r) })
+	})
 	running.Wait()
 	s.last(last)
 }

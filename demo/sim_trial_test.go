@@ -131,7 +131,7 @@ func (x *trial) trace(began time.Time) *load.Trace {
 			if !ok {
 				key = int32(len(out.Keys))
 				known[n] = key
-				out.Keys = append(out.Keys, load.TraceKey{Domain: Domain, Descriptors: [][]rules.Entry{all[a.Rule].entries(keyName(a.Rule, a.Key))}})
+				out.Keys = append(out.Keys, load.TraceKey{Domain: Domain, Descriptors: [][]rules.Entry{all[a.Rule].entries(crowds[a.Rule].key(a.Key))}})
 			}
 			out.Entries = append(out.Entries, load.TraceEntry{At: now, Region: int32(a.Region), Key: key, Hits: 1})
 		}

@@ -45,7 +45,7 @@ func TestAStrictLimitHoldsWhileOwnersDie(t *testing.T) {
 
 	row := p.s.ledger.Rows(time.Now())[login]
 	t.Logf("%d of %d at most in %d windows of %d accounts, %d of them used up; %d asks denied",
-		row.Most, row.MostOf, p.windows, accounts, row.Full, row.Denied)
+		row.Most, row.MostOf, p.windows, crowds[login].keys, row.Full, row.Denied)
 	if row.Worst > 0 || row.Most > p.limit {
 		t.Errorf("%d admitted in a window, want at most %d", row.Most, p.limit)
 	}
@@ -54,8 +54,8 @@ func TestAStrictLimitHoldsWhileOwnersDie(t *testing.T) {
 	}
 	for _, d := range p.deaths {
 		t.Logf("%s: %s", d.what, d)
-		for n := range accounts {
-			account := keyName(login, n)
+		for n := range crowds[login].keys {
+			account := crowds[login].key(n)
 			if after, ok := d.back[account]; !ok || after > backWithin {
 				t.Errorf("%s: no login of %s within %s (%s)", d.what, account, backWithin, after)
 			}

@@ -34,7 +34,7 @@ func fixture(regions ...string) *Report {
 	}
 	for i, rule := range NewRules(500)[:ruleCount] {
 		row := RuleReport{Rule: rule.Name, Window: rule.Window, Bound: float64(len(regions) - 1)}
-		row.Key, row.Admitted = keyName(i, 1), make(map[string]int)
+		row.Key, row.Admitted = crowds[i].key(1), make(map[string]int)
 		row.Limit, row.Worst, row.Passed, row.Denied = int(rule.Limit), float64(i)*0.0314, 1000, 10
 		if i == login {
 			row.Strict, row.Most, row.MostOf, row.Full, row.Bound, row.Worst = true, 5, 5, 12, 0, 0

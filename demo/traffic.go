@@ -6,18 +6,33 @@ import (
 	"time"
 )
 
-// The kinds of clients.
+// A burst lasts burstLasts of every burstEvery.
 const (
-	steadyUsers = 60
-	spreadUser  = "everywhere"
-	accounts    = 3
-	// A burst lasts burstLasts of every burstEvery.
 	burstEvery = 7 * time.Second
 	burstLasts = time.Second
 )
 
-// trafficShare is what part of the asks is of which rule, over a long time.
-var trafficShare = [ruleCount]float64{steady: 0.50, spread: 0.32, burst: 0.15, login: 0.03}
+// crowd is the clients of one rule.
+type crowd struct {
+	share float64 // part of all asks, over a long time
+	keys  int     // how many keys they ask for
+	name  string  // of the key, numbered if there are several
+}
+
+var crowds = [ruleCount]crowd{
+	steady: {0.50, 60, "user"},
+	spread: {0.32, 1, "everywhere"},
+	burst:  {0.15, 1, "all"},
+	login:  {0.03, 3, "account"},
+}
+
+// key returns the text of a key.
+func (c *crowd) key(n int) string {
+	if c.keys == 1 {
+		return c.name
+	}
+	return fmt.Sprintf("%s-%d", c.name, n)
+}
 
 // The streams of random numbers, so that one draw more in one place does not
 // reshuffle the others.
@@ -32,30 +47,6 @@ const (
 // Ask is one question of a client: of which rule, with which key, in which
 // region.
 type Ask struct{ Rule, Key, Region int }
-
-// keyName returns the text of a rule's key.
-func keyName(rule, key int) string {
-	switch rule {
-	case steady:
-		return fmt.Sprintf("user-%d", key)
-	case spread:
-		return spreadUser
-	case burst:
-		return "all"
-	}
-	return fmt.Sprintf("account-%d", key)
-}
-
-// keysOf returns how many keys a rule is asked for.
-func keysOf(rule int) int {
-	switch rule {
-	case steady:
-		return steadyUsers
-	case login:
-		return accounts
-	}
-	return 1
-}
 
 // Traffic draws the calls of all clients. The same seed draws the same calls at
 // the same times, whatever the answers. It is not safe for concurrent use.
@@ -78,7 +69,7 @@ func NewTraffic(asksPerSecond, regions int, seed uint64) *Traffic {
 	for i := range t.streams {
 		s := &t.streams[i]
 		s.rng = rand.New(rand.NewPCG(seed, streamTraffic+uint64(i)))
-		s.rate, s.factor = float64(asksPerSecond)*trafficShare[i], 1
+		s.rate, s.factor = float64(asksPerSecond)*crowds[i].share, 1
 		if i == burst {
 			s.rate *= float64(burstEvery) / float64(burstLasts)
 		}
@@ -138,7 +129,7 @@ func streamTime(rule int, now time.Duration) time.Duration {
 
 func (t *Traffic) draw(rule int, rng *rand.Rand) Ask {
 	a := Ask{Rule: rule}
-	a.Key = rng.IntN(keysOf(rule))
+	a.Key = rng.IntN(crowds[rule].keys)
 	if rule == steady {
 		a.Region = a.Key % t.regions // owned
 	} else {

@@ -57,8 +57,8 @@ func TestTrafficHasItsRates(t *testing.T) {
 			}
 		}
 	}
-	for rule, share := range trafficShare {
-		want := share * rate * lasts.Seconds()
+	for rule, c := range crowds {
+		want := c.share * rate * lasts.Seconds()
 		if got := float64(byRule[rule]); math.Abs(got-want) > 6*math.Sqrt(want) {
 			t.Errorf("rule %d: %v asks, want about %v", rule, got, want)
 		}

@@ -131,10 +131,8 @@ func (w *WAN) reach(ctx context.Context, p *path, addr string, trip time.Duratio
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(w.ctx, func() { cancel(net.ErrClosed) })()
-	select {
-	case <-ctx.Done():
+	if !pause(ctx, trip) {
 		return context.Cause(ctx)
-	case <-time.After(trip):
 	}
 	if err := w.awaitHeal(ctx, p, dialLimit); err != nil {
 		return fmt.Errorf("dial %s: %w", addr, err)
