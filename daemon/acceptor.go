@@ -18,6 +18,7 @@ import (
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/quorum"
 	"github.com/georld/rld/sticky/route"
+	"github.com/georld/rld/telemetry"
 )
 
 // acceptorLoop runs a replica.AcceptorLoop with a journal on disk. Messages
@@ -28,20 +29,13 @@ type acceptorLoop struct {
 	view atomic.Pointer[route.Routing]
 	news chan struct{} // holds a token when a turn is due
 
-	mu   sync.Mutex
-	loop *replica.AcceptorLoop // nil before open
+	mu       sync.Mutex
+	loop     *replica.AcceptorLoop // nil before open
+	counts   telemetry.Journal
+	rejected uint64 // messages
+	fault    string // why nothing can be stored any more, "" when it can
 
 	disk *journal.Journal // of the goroutine of run alone, once that runs
-
-	counts acceptorCounts
-	failed atomic.Pointer[string] // why nothing can be stored any more
-}
-
-// acceptorCounts counts the work of an acceptorLoop, for metrics.
-type acceptorCounts struct {
-	writes, entries, failures, compactions, rejected atomic.Uint64
-	writing                                          atomic.Int64 // nanoseconds
-	size                                             atomic.Int64 // bytes
 }
 
 // journalFile is the log of the acceptor, in the folder of rights.
@@ -80,7 +74,7 @@ func (n *acceptorLoop) receive(e *Engine, m *sticky.Message) {
 	now := e.Time(at)
 	n.with(func(l *replica.AcceptorLoop) {
 		if err := l.Receive(at.Mono, now, m); err != nil {
-			n.counts.rejected.Add(1)
+			n.rejected++
 		}
 	})
 	n.expedite()
@@ -90,14 +84,6 @@ func (n *acceptorLoop) receive(e *Engine, m *sticky.Message) {
 func (n *acceptorLoop) peers(at node.Instant, self crdt.Incarnation, live []gossip.Peer) {
 	n.with(func(l *replica.AcceptorLoop) { l.Peers(at.Mono, self, live) })
 	n.expedite()
-}
-
-// fault returns why nothing can be stored any more, "" when it can.
-func (n *acceptorLoop) fault() string {
-	if text := n.failed.Load(); text != nil {
-		return *text
-	}
-	return ""
 }
 
 // run takes turns until ctx ends.
@@ -126,14 +112,8 @@ func (n *acceptorLoop) turn(s *strict) time.Duration {
 	return ready.Wake
 }
 
-// errNoJournal is the error of a store without a journal.
-var errNoJournal = errors.New("there is no journal: see the start of the log")
-
 // store appends records to the journal with one sync.
 func (n *acceptorLoop) store(records [][]byte) error {
-	if n.disk == nil {
-		return errNoJournal
-	}
 	begin := time.Now()
 	err := n.disk.Append(records)
 	if errors.Is(err, journal.ErrFull) {
@@ -141,31 +121,38 @@ func (n *acceptorLoop) store(records [][]byte) error {
 			err = n.disk.Append(records)
 		}
 	}
-	n.counts.writes.Add(1)
-	n.counts.entries.Add(uint64(len(records)))
-	n.counts.writing.Add(int64(time.Since(begin)))
-	n.counts.size.Store(n.disk.Size())
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.counts.Writes++
+	n.counts.Entries += uint64(len(records))
+	n.counts.Writing += time.Since(begin)
+	n.counts.Bytes = n.disk.Size()
 	if err != nil {
-		n.counts.failures.Add(1)
-		n.failed.Store(new(err.Error()))
+		n.counts.Failures++
+		n.fault = err.Error()
 	}
 	return err
 }
 
 // compact rewrites the journal when most of it is out of date.
 func (n *acceptorLoop) compact() {
-	if n.disk == nil || !n.disk.ShouldCompact() {
+	if !n.disk.ShouldCompact() {
 		return
 	}
-	var failed *journal.FailedError
-	switch err := n.rewrite(); {
-	case errors.As(err, &failed):
-		n.counts.failures.Add(1)
-		n.do(func(a *quorum.Acceptor) { a.Failed(err) })
-	case err != nil:
-		n.counts.failures.Add(1)
+	err := n.rewrite()
+	if err == nil {
+		return
+	}
+	_, failed := errors.AsType[*journal.FailedError](err)
+	if !failed {
 		n.log.Warn("the journal of strict keys could not be rewritten: it grows", "error", err)
 	}
+	n.with(func(l *replica.AcceptorLoop) {
+		n.counts.Failures++
+		if failed {
+			l.Acceptor.Failed(err)
+		}
+	})
 }
 
 // rewrite replaces the journal by a snapshot of the acceptor.
@@ -173,9 +160,11 @@ func (n *acceptorLoop) rewrite() error {
 	var all [][]byte
 	n.with(func(l *replica.AcceptorLoop) { all = l.Snapshot() })
 	err := n.disk.Rewrite(slices.Values(all))
-	n.counts.size.Store(n.disk.Size())
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.counts.Bytes = n.disk.Size()
 	if err == nil {
-		n.counts.compactions.Add(1)
+		n.counts.Rewrites++
 	}
 	return err
 }

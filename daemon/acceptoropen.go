@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,21 +37,20 @@ func (n *acceptorLoop) open(c acceptorConfig) error {
 	if err == nil && stored == nil {
 		start, err = n.startEmpty(&c)
 	}
-	var damaged *journal.DamagedError
-	if errors.As(err, &damaged) {
+	if damaged, ok := errors.AsType[*journal.DamagedError](err); ok {
 		disk, start, err = n.beginAnew(&c, damaged)
 	}
 	if err != nil {
-		return fmt.Errorf("rights.dir: %w", errors.Join(err, closeDisk(disk)))
+		return fmt.Errorf("rights.dir: %w", errors.Join(err, disk.Close()))
 	}
 	a, err := quorum.NewAcceptor(c.quorum, start)
 	if err != nil {
 		return errors.Join(err, disk.Close())
 	}
 	n.disk = disk
-	n.counts.size.Store(disk.Size())
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.counts.Bytes = disk.Size()
 	n.loop = &replica.AcceptorLoop{Acceptor: a}
 	n.view.Store(a.Routing())
 	return nil
@@ -58,18 +58,9 @@ func (n *acceptorLoop) open(c acceptorConfig) error {
 
 // close closes the journal.
 func (n *acceptorLoop) close() {
-	if n.disk != nil {
-		if err := n.disk.Close(); err != nil {
-			n.log.Warn("the journal of strict keys could not be closed", "error", err)
-		}
+	if err := n.disk.Close(); err != nil {
+		n.log.Warn("the journal of strict keys could not be closed", "error", err)
 	}
-}
-
-func closeDisk(disk *journal.Journal) error {
-	if disk == nil {
-		return nil
-	}
-	return disk.Close()
 }
 
 // read opens the journal and returns the state in it, nil for an empty one.
@@ -147,7 +138,7 @@ func (d *daemon) openAcceptor() error {
 			Region: c.Region, Name: c.Name, Genesis: d.genesis(d.engine.Rules()), MaxOffset: c.Clock.MaxOffset,
 		},
 		dir:   c.Rights.Dir,
-		owner: journal.Owner{Cluster: leading(sum[:]), Name: c.Region + "/" + c.Name},
+		owner: journal.Owner{Cluster: binary.BigEndian.Uint64(sum[:]), Name: c.Region + "/" + c.Name},
 		first: c.Rights.FirstStart, latest: d.now().Add(2 * c.Clock.MaxOffset),
 	})
 }

@@ -27,7 +27,7 @@ type limitsSource struct {
 	put     func(*rules.Set) // puts rules in force
 	rules   *rules.Set       // in force; nil before the first load
 	watcher *config.Watcher  // nil for the embedded examples
-	invalid atomic.Pointer[string]
+	invalid atomic.Value     // of string
 }
 
 func newLimitsSource(c *config.Config, log *slog.Logger, m *telemetry.Metrics, put func(*rules.Set)) *limitsSource {
@@ -36,10 +36,8 @@ func newLimitsSource(c *config.Config, log *slog.Logger, m *telemetry.Metrics, p
 
 // fault returns why the limits on disk are invalid, "" if they are in force.
 func (s *limitsSource) fault() string {
-	if text := s.invalid.Load(); text != nil {
-		return *text
-	}
-	return ""
+	text, _ := s.invalid.Load().(string)
+	return text
 }
 
 // loadFirst puts the first rules in force. Its error lists every fault. from is
@@ -181,11 +179,11 @@ func (s *limitsSource) changed(r config.Reading) {
 		err = s.apply(r)
 	}
 	if err != nil {
-		s.invalid.Store(new(err.Error()))
+		s.invalid.Store(err.Error())
 		s.metrics.ReloadFailed()
 		s.log.Error("the limits are invalid, the former ones stay in force", "error", err)
 		return
 	}
-	s.invalid.Store(nil)
+	s.invalid.Store("")
 	s.log.Info("limits reloaded", "rules", len(s.rules.Rules()))
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -51,14 +52,15 @@ func (d *daemon) openAgent() error {
 	if c.Region == "" || c.Rights.Dir == "" {
 		return nil
 	}
-	lock, err := lockFolder(c.Rights.Dir)
+	// Two processes that went on from one record would use every right twice.
+	lock, err := journal.Lock(c.Rights.Dir, "lock")
 	if err != nil {
-		return err
+		return fmt.Errorf("rights.dir: %w", err)
 	}
 	sum := d.derive("rights of a cluster")
 	d.agent = &rightsLoop{
 		log: d.Log, file: filepath.Join(c.Rights.Dir, rightsFile), name: c.Region + "/" + c.Name,
-		cluster: leading(sum[:]), news: make(chan struct{}, 1), lock: lock,
+		cluster: binary.BigEndian.Uint64(sum[:]), news: make(chan struct{}, 1), lock: lock,
 	}
 	d.agent.loop.Agent, err = d.newAgent()
 	return err
@@ -120,15 +122,6 @@ func (f *rightsLoop) start(first bool, latest time.Time) (agent.Start, error) {
 	return agent.Start{Record: stored}, nil
 }
 
-// leading returns the first 8 bytes as a number.
-func leading(sum []byte) uint64 {
-	n := uint64(0)
-	for _, b := range sum[:8] {
-		n = n<<8 | uint64(b)
-	}
-	return n
-}
-
 // with runs do on the machine and publishes the version of the shares.
 func (f *rightsLoop) with(do func(*replica.RightsLoop)) {
 	f.mu.Lock()
@@ -165,7 +158,7 @@ func (f *rightsLoop) turn(at node.Instant, e *Engine, send func(crdt.Incarnation
 		ready = l.Turn(at.Mono, now)
 	})
 	for f.post(&ready, send); ready.Store != nil; f.post(&ready, send) {
-		err := replaceFile(f.file, wire.EncodeStored(f.cluster, f.name, ready.Store))
+		err := journal.ReplaceFile(f.file, wire.EncodeStored(f.cluster, f.name, ready.Store))
 		f.with(func(l *replica.RightsLoop) { ready = l.Stored(at.Mono, err) })
 	}
 	return ready.Wake
@@ -190,47 +183,6 @@ func (f *rightsLoop) post(ready *agent.Ready, send func(crdt.Incarnation, []byte
 		}
 		logState(f.log, level, "rights: "+ev.Kind.String(), ev.Text, ev.Peer)
 	}
-}
-
-// lockFolder creates the folder if necessary, and keeps other processes
-// out of it until the file it returns is closed: two that went on from one
-// record would use every right twice. What writes that were cut short left
-// behind goes.
-func lockFolder(dir string) (*os.File, error) {
-	f, err := journal.Lock(dir, "lock")
-	if err != nil {
-		return nil, fmt.Errorf("rights.dir: %w", err)
-	}
-	left, err := filepath.Glob(filepath.Join(dir, rightsFile+".*"))
-	for _, name := range left {
-		err = errors.Join(err, os.Remove(name))
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("rights.dir: %w", err), f.Close())
-	}
-	return f, nil
-}
-
-// replaceFile replaces a file atomically: after a crash it has the former
-// content or the new one, and after replaceFile returned the new one.
-func replaceFile(path string, data []byte) error {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // gone already when all went well
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err = os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return journal.SyncFolder(dir)
 }
 
 // receive handles a message of a peer.

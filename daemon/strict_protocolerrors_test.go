@@ -65,7 +65,13 @@ func TestStrictProtocolErrors(t *testing.T) {
 		}
 
 		before := w.stricts[owner.name].engine.StrictStats().Rejected
-		refused := w.stricts[owner.name].acceptor.counts.rejected.Load()
+		rejected := func() uint64 {
+			n := w.stricts[owner.name].acceptor
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return n.rejected
+		}
+		refused := rejected()
 		ask := func(holder crdt.Incarnation, want uint64) func(*sticky.Message) {
 			return func(m *sticky.Message) {
 				m.Requests = []sticky.LeaseRequest{{ID: 1 << 40, Lessee: holder, Key: key, Rule: rule, Window: window, Want: want, Need: want}}
@@ -101,7 +107,7 @@ func TestStrictProtocolErrors(t *testing.T) {
 		if n := w.stricts[owner.name].engine.StrictStats().Rejected - before; n != 3 {
 			t.Errorf("%d items were rejected by shards, want 3", n)
 		}
-		if n := w.stricts[owner.name].acceptor.counts.rejected.Load() - refused; n != 2 {
+		if n := rejected() - refused; n != 2 {
 			t.Errorf("%d accepts were rejected, want 2", n)
 		}
 		passed := 1

@@ -1,8 +1,6 @@
 package daemon
 
 import (
-	"time"
-
 	"github.com/georld/rld/internal/breaker"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/sticky"
@@ -17,12 +15,10 @@ func (s *strict) StrictStats() telemetry.StrictStats {
 		Node: s.engine.StrictStats(), Layout: status.Layout.Number,
 		Voter: s.Routing().IsVoter(), Voting: status.Voting, Keys: status.Keys,
 		Replies: map[string]uint64{"accepted": status.Stats.Votes}, Transitions: map[string]uint64{},
-		Journal: telemetry.Journal{
-			Bytes: n.counts.size.Load(), Writes: n.counts.writes.Load(), Entries: n.counts.entries.Load(),
-			Failures: n.counts.failures.Load(), Rewrites: n.counts.compactions.Load(),
-			Writing: time.Duration(n.counts.writing.Load()),
-		},
 	}
+	n.mu.Lock()
+	out.Journal = n.counts
+	n.mu.Unlock()
 	s.With(func(p *replica.Process) {
 		out.Pending, out.Unqueued = p.Waiters.Len(), p.Waiters.Refused()
 		out.Frames, out.DroppedItems = p.Outbox.Sent(), p.Outbox.Dropped()
@@ -49,7 +45,10 @@ func (s *strict) Expedite() { s.acceptor.expedite() }
 
 // Journal is part of report.Strict.
 func (s *strict) Journal() (bytes int64, fault string) {
-	return s.acceptor.counts.size.Load(), s.acceptor.fault()
+	n := s.acceptor
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.counts.Bytes, n.fault
 }
 
 // status describes the acceptor, the zero value before it is open.

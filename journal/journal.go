@@ -228,9 +228,10 @@ func (j *Journal) Rewrite(records iter.Seq[[]byte]) error {
 	return j.replace(records)
 }
 
-// Close unlocks the journal. Other methods fail after it; Close does not.
+// Close unlocks the journal. Other methods fail after it; Close does not, nor
+// for a nil Journal.
 func (j *Journal) Close() error {
-	if errors.Is(j.failed, ErrClosed) {
+	if j == nil || errors.Is(j.failed, ErrClosed) {
 		return nil
 	}
 	j.failed = ErrClosed

@@ -426,3 +426,25 @@ func TestHistories(t *testing.T) {
 		}
 	})
 }
+
+// TestReplaceFile replaces a file whatever a process left that ended before.
+func TestReplaceFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "record")
+	for i, content := range []string{"first", "second and longer", "", "last"} {
+		if err := os.WriteFile(file+".new", []byte("the rest of a write that was cut short"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := ReplaceFile(file, []byte(content)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(file); err != nil || string(got) != content {
+			t.Errorf("write %d: %q, %v, want %q", i, got, err, content)
+		}
+		if _, err := os.Stat(file + ".new"); !os.IsNotExist(err) {
+			t.Errorf("write %d left a file behind: %v", i, err)
+		}
+	}
+	if err := ReplaceFile(filepath.Join(file, "in a file"), nil); err == nil {
+		t.Error("a file in a file was written")
+	}
+}

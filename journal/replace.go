@@ -11,20 +11,14 @@ import (
 
 // replace replaces the file by a new one with records.
 func (j *Journal) replace(records iter.Seq[[]byte]) error {
-	path := j.path + ".new" // covered by the lock too; a leftover one is overwritten
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	var size int64
+	var number uint64
+	f, err := replaceFile(j.path, j.sync, func(f *os.File) (err error) {
+		size, number, err = j.fill(f, records)
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("journal: %w", err)
-	}
-	size, number, err := j.fill(f, records)
-	if err == nil {
-		err = j.sync(f)
-	}
-	if err == nil {
-		err = os.Rename(path, j.path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("journal: the former content stays: %w", err), f.Close(), os.Remove(path))
+		return fmt.Errorf("journal: the former content stays: %w", err)
 	}
 	if j.file != nil {
 		_ = j.file.Close() // its content is in the new one
@@ -32,7 +26,7 @@ func (j *Journal) replace(records iter.Seq[[]byte]) error {
 	j.file, j.number = f, number
 	j.size.Store(size)
 	j.begun.Store(size)
-	if err := SyncFolder(filepath.Dir(j.path)); err != nil {
+	if err := syncFolder(filepath.Dir(j.path)); err != nil {
 		return j.fail(err) // after a crash either file may exist
 	}
 	return nil
@@ -98,8 +92,43 @@ func (j *Journal) keepFormer() error {
 	return nil
 }
 
-// SyncFolder makes the entries of a folder durable.
-func SyncFolder(dir string) error {
+// ReplaceFile replaces a file atomically: after a crash it has the former
+// content or the new one, and once ReplaceFile returns the new one. The caller
+// keeps other processes out of the folder, see Lock.
+func ReplaceFile(path string, data []byte) error {
+	f, err := replaceFile(path, (*os.File).Sync, func(f *os.File) error {
+		_, err := f.Write(data)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), syncFolder(filepath.Dir(path)))
+}
+
+// replaceFile fills a new file, syncs it and renames it to path. It returns the
+// open file. The caller syncs the folder. A leftover file of a process that
+// ended meanwhile is overwritten.
+func replaceFile(path string, sync, fill func(*os.File) error) (*os.File, error) {
+	next := path + ".new"
+	f, err := os.OpenFile(next, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err = fill(f); err == nil {
+		err = sync(f)
+	}
+	if err == nil {
+		err = os.Rename(next, path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close(), os.Remove(next))
+	}
+	return f, nil
+}
+
+// syncFolder makes the entries of a folder durable.
+func syncFolder(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err
