@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // Bounds of settings.
@@ -182,24 +184,13 @@ func (v *validator) rls(r *RLS) {
 		name := strings.ToLower(h.name)
 		other, ok := taken[name]
 		switch {
-		case !fieldName(h.name):
+		case !httpguts.ValidHeaderFieldName(h.name):
 			v.fault(h.field, "%q is not the name of a header: letters, digits and dashes", h.name)
 		case ok:
 			v.fault(h.field, "%q is the name of %s already", h.name, other)
 		}
 		taken[name] = h.field
 	}
-}
-
-// fieldName reports whether s may name an HTTP header (RFC 9110, token).
-func fieldName(s string) bool {
-	for _, r := range s {
-		alnum := '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z'
-		if !alnum && !strings.ContainsRune("!#$%&'*+-.^_`|~", r) {
-			return false
-		}
-	}
-	return s != ""
 }
 
 // each returns the parts of a joined error.

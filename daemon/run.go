@@ -139,15 +139,15 @@ func (d *daemon) build() error {
 	}
 	if d.Config.Region != "" {
 		d.monitor = newMonitor(d.engine, d.agent, &d.Config)
-		o.Budgets, rc.WorstRule = d.monitor, d.monitor.WorstRule
+		o.Budgets, rc.WorstRule = d.monitor.BudgetStats, d.monitor.WorstRule
 	}
 	if d.strict != nil {
-		o.Strict, rc.Strict = d.strict, d.strict
+		o.Strict, rc.Strict = d.strict.StrictStats, d.strict
 	}
 	d.report = report.New(rc)
 	d.engine.sampled = d.report.Sampled
 	if d.Config.Region != "" {
-		o.Cluster = d.report
+		o.Cluster = d.report.ClusterStats
 	}
 	if d.metrics, err = telemetry.New(d.registry, o); err != nil {
 		return err

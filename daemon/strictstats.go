@@ -8,7 +8,7 @@ import (
 	"github.com/georld/rld/telemetry"
 )
 
-// StrictStats returns the present numbers. See telemetry.Strict.
+// StrictStats returns the present numbers. See telemetry.Options.
 func (s *strict) StrictStats() telemetry.StrictStats {
 	n, status := s.acceptor, s.acceptor.status()
 	out := telemetry.StrictStats{

@@ -2,13 +2,8 @@ package telemetry
 
 import "github.com/georld/rld/node"
 
-// Budgets returns the overage of rules, once a scrape. Implementations are safe
-// for concurrent use and do not wait for peers.
-type Budgets interface {
-	BudgetStats() BudgetStats
-}
-
-// BudgetStats is a snapshot. The scrape only reads it and does not keep it.
+// BudgetStats is a snapshot of the overage of rules. The scrape only reads it
+// and does not keep it.
 type BudgetStats struct {
 	// Rules are the rules that several daemons count together. Their number is
 	// bounded, and no two have the same names.
@@ -49,9 +44,9 @@ type EpochCount struct {
 // maxWeights bounds the series of weights. Rules above it have none.
 const maxWeights = 10_000
 
-func newBudgetCollector(b Budgets, e Engine) *collector {
+func newBudgetCollector(read func() BudgetStats, e Engine) *collector {
 	return newCollector(budgetFamilies, func(w *writer) {
-		s := b.BudgetStats()
+		s := read()
 		weights := 0
 		for i := range s.Rules {
 			r := &s.Rules[i]

@@ -19,7 +19,7 @@ func (b budgets) BudgetStats() BudgetStats { return BudgetStats(b) }
 func budgetMetrics(t *testing.T, b budgets, e *engine) *prometheus.Registry {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
-	if err := reg.Register(newBudgetCollector(b, e)); err != nil {
+	if err := reg.Register(newBudgetCollector(b.BudgetStats, e)); err != nil {
 		t.Fatal(err)
 	}
 	return reg

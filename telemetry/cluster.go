@@ -13,15 +13,9 @@ import (
 	"github.com/georld/rld/node"
 )
 
-// Cluster returns the state of replication, once a scrape, so that the values
-// of a scrape are consistent. Implementations are safe for concurrent use and
-// do not wait for peers.
-type Cluster interface {
-	ClusterStats() ClusterStats
-}
-
-// ClusterStats is a snapshot. Counts are totals since the process started. The
-// scrape only reads it and does not keep it; a nil map or list is an empty one.
+// ClusterStats is a snapshot of replication. Counts are totals since the
+// process started. The scrape only reads it and does not keep it; a nil map or
+// list is an empty one.
 type ClusterStats struct {
 	// Region is the daemon's own region. Regions are all configured ones: each
 	// has series even without live daemons.
@@ -52,9 +46,9 @@ type ClusterStats struct {
 	Rules uint64
 }
 
-func newClusterCollector(c Cluster) *collector {
+func newClusterCollector(read func() ClusterStats) *collector {
 	return newCollector(clusterFamilies, func(w *writer) {
-		s := c.ClusterStats()
+		s := read()
 		writeRegions(w, &s)
 		writeStreams(w, &s)
 

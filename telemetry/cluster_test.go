@@ -41,7 +41,7 @@ func clusterMetrics(t *testing.T, s ClusterStats) (*cluster, *prometheus.Registr
 	e := &engine{}
 	newMetrics(t, e) // for its rules
 	reg := prometheus.NewPedanticRegistry()
-	if _, err := New(reg, Options{Engine: e, Cluster: c}); err != nil {
+	if _, err := New(reg, Options{Engine: e, Cluster: c.ClusterStats}); err != nil {
 		t.Fatal(err)
 	}
 	return c, reg

@@ -18,16 +18,18 @@ import (
 	"github.com/georld/rld/server"
 )
 
-// Options are the sources of Metrics, which read them at each scrape.
+// Options are the sources of Metrics, which read each once a scrape, so that
+// the values of a scrape are consistent. The functions are safe for concurrent
+// use and do not wait for peers.
 type Options struct {
 	// Engine is required.
 	Engine Engine
 	// Cluster and Budgets are nil for a daemon alone, which does not export
 	// their metrics.
-	Cluster Cluster
-	Budgets Budgets
+	Cluster func() ClusterStats
+	Budgets func() BudgetStats
 	// Strict is nil for a daemon that does not serve strict keys.
-	Strict Strict
+	Strict func() StrictStats
 	// Version is a label of rld_build_info.
 	Version string
 }

@@ -8,14 +8,8 @@ import (
 	"github.com/georld/rld/sticky"
 )
 
-// Strict returns the state of strict keys, once a scrape. Implementations are
-// safe for concurrent use and do not wait for peers.
-type Strict interface {
-	StrictStats() StrictStats
-}
-
-// StrictStats is a snapshot. Counts are totals since the process started. The
-// scrape only reads it and does not keep it.
+// StrictStats is a snapshot of strict keys. Counts are totals since the process
+// started. The scrape only reads it and does not keep it.
 type StrictStats struct {
 	// Node is the sum over the shards.
 	Node lease.Stats
@@ -64,9 +58,9 @@ type Breaker struct {
 // maxBreakers bounds the owners with series.
 const maxBreakers = 512
 
-func newStrictCollector(strict Strict) *collector {
+func newStrictCollector(read func() StrictStats) *collector {
 	return newCollector(strictFamilies, func(w *writer) {
-		s := strict.StrictStats()
+		s := read()
 		n := &s.Node
 		put(w, "strict_decisions_total", n.Local, "local")
 		put(w, "strict_decisions_total", n.Waited, "waited")

@@ -28,7 +28,7 @@ func strictMetrics(t *testing.T, s StrictStats) *prometheus.Registry {
 	reg := prometheus.NewPedanticRegistry()
 	r := registry{Registerer: reg, families: map[string]Family{waitFamily.Name: waitFamily}}
 	newWaits(&r).Observe(0.0015)
-	r.add(newStrictCollector((*fixedStrict)(&s)))
+	r.add(newStrictCollector(func() StrictStats { return s }))
 	if len(r.faults) > 0 {
 		t.Fatal(r.faults)
 	}

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -80,10 +79,7 @@ func refused(err error) error {
 
 func newLogger(w io.Writer, l config.Log) *slog.Logger {
 	var level slog.Level
-	// Validate let nothing through that slog does not know.
-	if err := level.UnmarshalText([]byte(strings.ToUpper(string(l.Level)))); err != nil {
-		level = slog.LevelInfo
-	}
+	_ = level.UnmarshalText([]byte(l.Level)) // Validate passes only levels of slog
 	o := &slog.HandlerOptions{Level: level}
 	if l.Format == config.FormatJSON {
 		return slog.New(slog.NewJSONHandler(w, o))

@@ -5,7 +5,7 @@ import (
 	"github.com/georld/rld/telemetry"
 )
 
-// BudgetStats returns the current metrics. See telemetry.Budgets.
+// BudgetStats returns the current metrics. See telemetry.Options.
 func (m *Monitor) BudgetStats() telemetry.BudgetStats {
 	at := m.Engine.Now()
 	now := m.Engine.Time(at).Millis()

@@ -152,7 +152,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := source{set}
-	all := exported(t, telemetry.Options{Engine: s, Cluster: s, Budgets: s, Strict: s, Version: "v0"})
+	all := exported(t, telemetry.Options{Engine: s, Cluster: s.ClusterStats, Budgets: s.BudgetStats, Strict: s.StrictStats, Version: "v0"})
 	known := make(map[string]bool)
 	parts := make(map[string]func() string)
 	for _, group := range []struct {
@@ -160,9 +160,9 @@ func TestMetrics(t *testing.T) {
 		o    telemetry.Options
 	}{
 		{"metrics of every daemon", telemetry.Options{Engine: s, Version: "v0"}},
-		{"metrics of a cluster", telemetry.Options{Engine: s, Cluster: s}},
-		{"metrics of budgets", telemetry.Options{Engine: s, Budgets: s}},
-		{"metrics of strict keys", telemetry.Options{Engine: s, Strict: s}},
+		{"metrics of a cluster", telemetry.Options{Engine: s, Cluster: s.ClusterStats}},
+		{"metrics of budgets", telemetry.Options{Engine: s, Budgets: s.BudgetStats}},
+		{"metrics of strict keys", telemetry.Options{Engine: s, Strict: s.StrictStats}},
 	} {
 		var names []string
 		for _, name := range slices.Sorted(maps.Keys(exported(t, group.o))) {
@@ -236,7 +236,7 @@ func TestPagesNameMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := source{set}
-	all := exported(t, telemetry.Options{Engine: s, Cluster: s, Budgets: s, Strict: s})
+	all := exported(t, telemetry.Options{Engine: s, Cluster: s.ClusterStats, Budgets: s.BudgetStats, Strict: s.StrictStats})
 	for _, p := range pages(t) {
 		for name := range metricsNamed(p.text) {
 			base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")

@@ -5,14 +5,11 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 )
 
 // Options configures a Host. See DefaultOptions.
 type Options struct {
-	// Credentials secure the connections; nil is plain text.
-	Credentials credentials.TransportCredentials
 	// Log takes what goes wrong; nil discards it.
 	Log *slog.Logger
 	// Panicked is called once a caught panic, for a metric, with the method
@@ -23,37 +20,34 @@ type Options struct {
 	// MaxMessageBytes bounds a message from a client; a larger one is refused
 	// with ResourceExhausted and both sizes.
 	MaxMessageBytes int
-	// MaxStreams bounds the calls in flight on one connection. A client waits
-	// with more.
-	MaxStreams uint32
 	// ConnectionAge and ConnectionGrace bound the lifetime of a connection:
 	// after the age its client is asked to reconnect, after age and grace it is
 	// closed.
 	ConnectionAge, ConnectionGrace time.Duration
-	// HandshakeTimeout bounds how long a new connection may take to become one.
-	HandshakeTimeout time.Duration
-	// Workers is the number of goroutines that serve calls one after the
-	// other. A used goroutine has the stack that a call needs, where a new
-	// one would have to grow it; calls beyond the number get a new one. About
-	// 16 KiB each; 0 is none.
-	Workers uint32
 }
 
 // DefaultOptions returns the options of a daemon on loopback. The ages are
 // those of the reference.
 func DefaultOptions() Options {
 	return Options{
-		MaxMessageBytes:  4 << 20,
-		MaxStreams:       1_024,
-		ConnectionAge:    24 * time.Hour,
-		ConnectionGrace:  time.Hour,
-		HandshakeTimeout: 10 * time.Second,
-		Workers:          64,
+		MaxMessageBytes: 4 << 20,
+		ConnectionAge:   24 * time.Hour,
+		ConnectionGrace: time.Hour,
 	}
 }
 
-// Fixed settings of every connection.
+// Fixed settings of every server and connection.
 const (
+	// maxStreams bounds the calls in flight on one connection. A client waits
+	// with more.
+	maxStreams = 1_024
+	// handshakeTimeout bounds how long a new connection may take to become one.
+	handshakeTimeout = 10 * time.Second
+	// workers is the number of goroutines that serve calls one after the
+	// other. A used goroutine has the stack that a call needs, where a new
+	// one would have to grow it; calls beyond the number get a new one. About
+	// 16 KiB each.
+	workers = 64
 	// maxHeaderBytes bounds the headers of a call.
 	maxHeaderBytes = 64 << 10
 	// streamWindow and connWindow are the bytes that a client may send ahead of
@@ -69,12 +63,12 @@ const (
 
 // serverOptions returns the options as grpc takes them.
 func (o *Options) serverOptions() []grpc.ServerOption {
-	list := []grpc.ServerOption{
+	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(o.MaxMessageBytes),
-		grpc.MaxConcurrentStreams(o.MaxStreams),
+		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
-		grpc.ConnectionTimeout(o.HandshakeTimeout),
-		grpc.NumStreamWorkers(o.Workers),
+		grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.NumStreamWorkers(workers),
 		grpc.WaitForHandlers(true),
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connWindow),
@@ -89,8 +83,4 @@ func (o *Options) serverOptions() []grpc.ServerOption {
 			PermitWithoutStream: true,
 		}),
 	}
-	if o.Credentials != nil {
-		list = append(list, grpc.Creds(o.Credentials))
-	}
-	return list
 }

@@ -54,15 +54,19 @@ func (s *Scanner) Next() bool {
 	if s.rest == "" || s.err != nil {
 		return false
 	}
-	if s.Tag = s.uvarint(); s.err != nil {
-		return false
+	if s.Tag = s.tag(); s.err == nil {
+		s.value(0)
 	}
-	if n := s.Tag >> 3; n == 0 || n > maxNumber {
-		s.err = fmt.Errorf("field number %d, from 1 to %d are valid", n, maxNumber)
-		return false
-	}
-	s.value(0)
 	return s.err == nil
+}
+
+// tag reads a tag.
+func (s *Scanner) tag() uint64 {
+	tag := s.uvarint()
+	if n := tag >> 3; s.err == nil && (n == 0 || n > maxNumber) {
+		s.err = fmt.Errorf("field number %d, from 1 to %d are valid", n, maxNumber)
+	}
+	return tag
 }
 
 // Err returns what ended the scan, nil for a whole message.
@@ -96,23 +100,19 @@ func (s *Scanner) skipGroup(number uint64, depth int) {
 		return
 	}
 	for s.err == nil {
-		tag := s.uvarint()
-		if s.err != nil {
+		tag := s.tag()
+		switch {
+		case s.err != nil:
 			return
+		case tag&7 != endGrp:
+			s.Tag = tag
+			s.value(depth)
+			continue
+		case tag>>3 != number:
+			s.err = fmt.Errorf("group %d is closed as %d", number, tag>>3)
 		}
-		if tag&7 == endGrp {
-			if tag>>3 != number {
-				s.err = fmt.Errorf("group %d is closed as %d", number, tag>>3)
-			}
-			s.Tag = number<<3 | group
-			return
-		}
-		if n := tag >> 3; n == 0 || n > maxNumber {
-			s.err = fmt.Errorf("field number %d, from 1 to %d are valid", n, maxNumber)
-			return
-		}
-		s.Tag = tag
-		s.value(depth)
+		s.Tag = number<<3 | group
+		return
 	}
 }
 

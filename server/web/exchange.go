@@ -27,9 +27,6 @@ func newExchange(call *node.Call, s *server.Settings) *exchange {
 	}
 }
 
-// exchange returns the exchange of a request. The caller frees its call.
-func (h *handler) exchange() *exchange { return newExchange(server.NewCall(), &h.opts.Settings) }
-
 // addDescriptor adds a descriptor to the call.
 func (x *exchange) addDescriptor(entries []rules.Entry, hits uint64, o rules.Override) {
 	x.call.Descriptors = append(x.call.Descriptors, rules.Descriptor{Entries: entries, Hits: hits, Override: o})

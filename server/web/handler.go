@@ -55,7 +55,7 @@ func (h *handler) ask(
 		h.notAllowed(w, r, strings.Join(allowed, ", "))
 		return
 	}
-	x := h.exchange()
+	x := newExchange(server.NewCall(), &h.opts.Settings)
 	defer server.FreeCall(x.call)
 	if err := read(x); err != nil {
 		h.fail(w, r, err)
