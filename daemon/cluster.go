@@ -257,8 +257,7 @@ func (c *cluster) noteSince(live []gossip.Member) {
 func (c *cluster) willing(members []gossip.Member) []gossip.Member {
 	refused := map[string]bool{}
 	for _, s := range c.host.Streams() {
-		var no *link.Refused
-		if !s.Incoming && s.State != link.StateUp && errors.As(s.Err, &no) {
+		if _, no := errors.AsType[*link.Refused](s.Err); no && !s.Incoming && s.State != link.StateUp {
 			refused[s.Addr] = true
 		}
 	}
@@ -313,7 +312,7 @@ func (c *cluster) Members(from link.Hello, members []gossip.Member) {
 // Frame is part of link.Handler.
 func (c *cluster) Frame(from link.Hello, frame []byte) error {
 	in, err := replica.Decode(from.Member.ID, frame)
-	if bad := (*replica.FrameError)(nil); errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*replica.FrameError](err); ok {
 		return &link.ProtocolError{Reason: bad.Reason, Err: bad.Err}
 	}
 	if err = in.Deliver(c); err != nil {
@@ -346,8 +345,8 @@ func (c *cluster) Strict() replica.Parts {
 // unknown daemon of another region. So regions connect when only one of them
 // has the address of the other.
 func (c *cluster) introduce(from link.Hello, err error) {
-	var unknown *gossip.UnknownSenderError
-	if !errors.As(err, &unknown) || from.Member.Region == c.self.Region {
+	_, unknown := errors.AsType[*gossip.UnknownSenderError](err)
+	if !unknown || from.Member.Region == c.self.Region {
 		return
 	}
 	c.mu.Lock()

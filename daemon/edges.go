@@ -124,8 +124,7 @@ func listenProblem(err error, addr, flag string) error {
 	case errors.Is(err, syscall.EACCES):
 		return fmt.Errorf("%s: permission denied; give another address with %s", addr, flag)
 	}
-	var op *net.OpError
-	if errors.As(err, &op) {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
 		err = op.Err
 	}
 	return fmt.Errorf("%s: %w (%s)", addr, err, flag)
@@ -154,7 +153,7 @@ func (d *daemon) makeServers(e *edges) {
 	}
 	o.Explain, o.Status, o.Top = d.report.Explain, d.report.Status, d.report.Top
 	if d.Config.Region != "" {
-		o.Strict, o.Members, o.Netcheck, o.Budget = d.report.StrictPage, d.report.Members, d.report.Netcheck, d.budget
+		o.Strict, o.Members, o.Netcheck, o.Budget = d.report.StrictPage, d.report.Members, d.report.Netcheck, d.monitor.Answer
 	}
 	if d.agent != nil {
 		o.Command = func(c adminapi.Command, name string) (adminapi.CommandAnswer, error) {
@@ -239,21 +238,21 @@ func (e *edges) closeListeners() {
 }
 
 func shutdown(ctx context.Context, s *http.Server) error {
-	err := s.Shutdown(ctx)
-	if err == nil {
-		return nil
+	if err := s.Shutdown(ctx); err != nil {
+		s.Close()
+		return fmt.Errorf("calls were cut off while draining HTTP: %w", err)
 	}
-	s.Close()
-	return fmt.Errorf("calls were cut off while draining HTTP: %w", err)
+	return nil
 }
 
-func (e *edges) grpcAddr() string  { return e.grpcLis.Addr().String() }
-func (e *edges) httpAddr() string  { return e.httpLis.Addr().String() }
-func (e *edges) adminAddr() string { return e.adminLis.Addr().String() }
+func (e *edges) grpcAddr() string  { return addrOf(e.grpcLis) }
+func (e *edges) httpAddr() string  { return addrOf(e.httpLis) }
+func (e *edges) adminAddr() string { return addrOf(e.adminLis) }
 
-func (e *edges) udsPath() string {
-	if e.udsLis == nil {
+// addrOf returns the bound address of a listener, "" for none.
+func addrOf(lis net.Listener) string {
+	if lis == nil {
 		return ""
 	}
-	return e.udsLis.Addr().String()
+	return lis.Addr().String()
 }

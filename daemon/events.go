@@ -52,10 +52,7 @@ var eventTexts = map[gossip.EventKind]struct {
 	gossip.CellForged:     {slog.LevelWarn, "a peer sends counts that it cannot know: they are ignored"},
 	gossip.RulesDiverged:  {slog.LevelWarn, "a peer has other rules"},
 	gossip.RulesAgree:     {slog.LevelInfo, "a peer has the same rules again"},
-	gossip.CountsRestored: {
-		slog.LevelInfo,
-		"counts were restored from other regions",
-	},
+	gossip.CountsRestored: {slog.LevelInfo, "counts were restored from other regions"},
 }
 
 // ofShard reports whether a kind concerns the cells of one shard. All shards

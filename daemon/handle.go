@@ -5,8 +5,6 @@ import (
 
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
-	"github.com/georld/rld/server/admin/api"
-	"github.com/georld/rld/telemetry"
 )
 
 // errKilled is the cause of the end of a daemon after Kill.
@@ -29,12 +27,7 @@ func (h *Handle) HTTP() string { return h.e.httpAddr() }
 func (h *Handle) Admin() string { return h.e.adminAddr() }
 
 // Peer returns the bound address of the peer listener, "" for a daemon alone.
-func (h *Handle) Peer() string {
-	if h.e.peerLis == nil {
-		return ""
-	}
-	return h.e.peerLis.Addr().String()
-}
+func (h *Handle) Peer() string { return addrOf(h.e.peerLis) }
 
 // Swim returns the bound address of membership, "" for a daemon alone.
 func (h *Handle) Swim() string {
@@ -58,25 +51,8 @@ func (h *Handle) Members() []gossip.Member {
 	return h.d.cluster.all()
 }
 
-// Budget answers a query about overage budgets, with an empty answer of a
-// daemon alone.
-func (h *Handle) Budget(q api.BudgetQuery) (api.BudgetAnswer, error) {
-	if h.d.monitor == nil {
-		return api.BudgetAnswer{Alone: true}, nil
-	}
-	return h.d.budget(q)
-}
-
 // Links describes the view of each peer.
 func (h *Handle) Links() []node.Link { return h.d.engine.Links(h.d.engine.Now()) }
-
-// ClusterStats returns the metrics of the cluster, zero for a daemon alone.
-func (h *Handle) ClusterStats() telemetry.ClusterStats {
-	if h.d.cluster == nil {
-		return telemetry.ClusterStats{}
-	}
-	return h.d.report.ClusterStats()
-}
 
 // Reload reads the membership keys and the limits again (SIGHUP). It returns
 // when they are in force or refused, which the log reports.
@@ -88,10 +64,3 @@ func (h *Handle) Reload() {
 // Kill ends the daemon at once, like the end of its process: it drains nothing
 // and sends nothing. Run returns.
 func (h *Handle) Kill() { h.d.kill(errKilled) }
-
-// budget answers a query about overage budgets.
-func (d *daemon) budget(q api.BudgetQuery) (api.BudgetAnswer, error) {
-	out, err := d.monitor.Answer(q)
-	out.Daemon = d.Config.Name
-	return out, err
-}

@@ -98,12 +98,8 @@ const (
 func Run(ctx context.Context, o Options) error {
 	d := &daemon{Options: o}
 	d.Program = cmp.Or(o.Program, "rld")
-	if d.Log == nil {
-		d.Log = slog.New(slog.DiscardHandler)
-	}
-	if d.Out == nil {
-		d.Out = io.Discard
-	}
+	d.Log = cmp.Or(d.Log, slog.New(slog.DiscardHandler))
+	d.Out = cmp.Or(d.Out, io.Discard)
 	defer d.closeAgent()
 	if err := d.build(); err != nil {
 		return err
@@ -164,7 +160,7 @@ func (d *daemon) build() error {
 
 // newMonitor returns the overage monitor of a daemon. agent may be nil.
 func newMonitor(e *Engine, agent *rightsLoop, c *config.Config) *overage.Monitor {
-	mc := overage.Config{Engine: e, Region: c.Region, Regions: c.RegionNames(), Shadow: c.Shadow}
+	mc := overage.Config{Engine: e, Region: c.Region, Name: c.Name, Regions: c.RegionNames(), Shadow: c.Shadow}
 	if agent != nil {
 		mc.Agent = agent
 	}
@@ -358,10 +354,10 @@ func (d *daemon) ready() error {
 func (d *daemon) banner(e *edges) {
 	b := &report.Banner{
 		Program: d.Program, Version: d.Version, Exposed: d.Config.Exposed(), Limits: d.Config.Limits.Path, Rules: d.engine.Rules(),
-		GRPC: e.grpcAddr(), UDS: e.udsPath(), HTTP: e.httpAddr(), Admin: e.adminAddr(),
+		GRPC: e.grpcAddr(), UDS: addrOf(e.udsLis), HTTP: e.httpAddr(), Admin: e.adminAddr(),
 	}
 	if d.cluster != nil {
-		b.Region, b.Name, b.Peer, b.Swim = d.Config.Region, d.Config.Name, e.peerLis.Addr().String(), d.cluster.swim.Addr()
+		b.Region, b.Name, b.Peer, b.Swim = d.Config.Region, d.Config.Name, addrOf(e.peerLis), d.cluster.swim.Addr()
 	}
 	if _, err := io.WriteString(d.Out, b.Text()); err != nil {
 		d.Log.Warn("the banner could not be printed", "error", err)

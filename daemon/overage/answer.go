@@ -15,8 +15,8 @@ import (
 	"github.com/georld/rld/server/admin/api"
 )
 
-// Answer answers /v1/budget, except for the time and the name of the daemon. It
-// returns an *api.UnknownRuleError if no observed rule has the name.
+// Answer answers /v1/budget, except for the time. It returns an
+// *api.UnknownRuleError if no observed rule has the name.
 func (m *Monitor) Answer(q api.BudgetQuery) (api.BudgetAnswer, error) {
 	at := m.Engine.Now()
 	now := m.Engine.Time(at).Millis()
@@ -24,7 +24,7 @@ func (m *Monitor) Answer(q api.BudgetQuery) (api.BudgetAnswer, error) {
 	tallies, members := m.tallies(), m.daemons(at)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out := api.BudgetAnswer{Region: m.Region, Omitted: m.omitted, Rights: m.rights()}
+	out := api.BudgetAnswer{Region: m.Region, Daemon: m.Name, Omitted: m.omitted, Rights: m.rights()}
 	for i, name := range m.Regions {
 		v := api.RegionView{Region: name}
 		r := &m.views.regions[i]

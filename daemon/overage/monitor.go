@@ -52,9 +52,10 @@ type Config struct {
 	Engine Engine
 	// Agent is nil for a daemon without rights.
 	Agent Agent
-	// Region is the region of the daemon, Regions all configured ones, sorted.
-	Region  string
-	Regions []string
+	// Region and Name identify the daemon. Regions are all configured ones,
+	// sorted.
+	Region, Name string
+	Regions      []string
 	// Shadow reports that the daemon denies nothing.
 	Shadow bool
 }

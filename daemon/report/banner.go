@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -29,12 +30,8 @@ type Banner struct {
 // Text returns the banner.
 func (b *Banner) Text() string {
 	var s strings.Builder
-	limits := b.Limits
-	if limits == "" {
-		limits = "the embedded examples"
-	}
 	fmt.Fprintf(&s, "rld %s: %s in %s from %s\n\n", b.Version,
-		plural(len(b.Rules.Rules()), "rule"), plural(len(b.Rules.Domains()), "domain"), limits)
+		plural(len(b.Rules.Rules()), "rule"), plural(len(b.Rules.Domains()), "domain"), cmp.Or(b.Limits, "the embedded examples"))
 	fmt.Fprintf(&s, "  gRPC   %s   Envoy RLS v3, rld.v1.RateLimiter, health, reflection\n", b.GRPC)
 	if b.UDS != "" {
 		fmt.Fprintf(&s, "  gRPC   unix:%s\n", b.UDS)
