@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim/load"
 )
@@ -46,7 +47,7 @@ type Config struct {
 	// Policy is what holds the limits that have rights; the zero value is the
 	// rules as they are written.
 	Policy Policy
-	// Allotments is how daemons share out rights, where rules have them.
+	// Rights is how daemons share out rights, where rules have them.
 	Rights Rights
 	// Strict is how keys are counted at owners, where rules have them so.
 	Strict Strict
@@ -144,6 +145,8 @@ func Default() Config {
 		Regions: []Region{{"eu", 3}, {"us", 3}, {"ap", 3}},
 		Shards:  1,
 		Node:    n,
+		Rights:  Rights{DaemonHorizon: agent.DefaultDaemonHorizon},
+		Strict:  defaultStrict,
 		Members: Members{Join: 200 * time.Millisecond, Leave: 3 * time.Second, Spread: 200 * time.Millisecond},
 		Network: DefaultNetwork(),
 	}
@@ -242,7 +245,7 @@ func (c *Config) validateFaults() error {
 		if f.At < 0 || f.For < 0 || f.At > MaxDuration || f.For > MaxDuration {
 			return fmt.Errorf("sim: fault %d at %v for %v: want 0 to %v", i, f.At, f.For, MaxDuration)
 		}
-		for _, name := range f.places() {
+		for _, name := range slices.Concat(f.From, f.To) {
 			if !slices.Contains(c.Places(), name) {
 				return fmt.Errorf("sim: fault %d: no region or daemon %q", i, name)
 			}

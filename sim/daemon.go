@@ -11,6 +11,7 @@ import (
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/replica"
+	"github.com/georld/rld/sticky/lease"
 )
 
 // Daemon is one daemon of the cluster: a machine with a clock, and the process
@@ -106,7 +107,8 @@ func (w *World) start(d *Daemon) error {
 		cfg := w.nodeConfig(d, s)
 		cfg.Allotments = rights
 		if w.owners {
-			cfg.Owners, cfg.Strict = d.parts, w.cfg.ownersConfig()
+			strict := &w.cfg.Strict
+			cfg.Owners, cfg.Strict = d.parts, lease.Config{Headroom: strict.Headroom, Prefetch: strict.Prefetch}
 		}
 		n, err := node.New(cfg, rng)
 		if err != nil {
@@ -169,14 +171,6 @@ func (w *World) crash(d *Daemon) {
 	w.undefer(d)
 	d.tear(w)
 	w.membership.leave(w, d)
-}
-
-// rename gives a daemon that will start another name and address.
-func (w *World) rename(d *Daemon, yes bool) {
-	if yes && !d.Up {
-		d.Name = fmt.Sprintf("%s-r%d", d.owner, d.starts)
-		d.disk = disk{} // the storage belongs to the name
-	}
 }
 
 // time returns the hybrid logical clock of a process.

@@ -46,7 +46,7 @@ func (d *Daemon) writeRecord(w *World, s *agent.Stored) {
 func (d *Daemon) writeLog(w *World, entries [][]byte) {
 	d.logging = entries
 	w.strict.out.Syncs++
-	w.write(w.cfg.Strict.withDefaults().Sync, write{
+	w.write(w.cfg.Strict.Sync, write{
 		daemon: d.Index, member: d.member,
 		sync: func() {
 			d.disk.log, d.logging = append(d.disk.log, entries...), nil

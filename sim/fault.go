@@ -139,9 +139,6 @@ func everywhere(places []string) string {
 	return strings.Join(places, ", ")
 }
 
-// places lists all names the fault mentions.
-func (f *Fault) places() []string { return slices.Concat(f.From, f.To) }
-
 // crashes reports whether it ends processes.
 func (f *Fault) crashes() bool { return f.Kind == Crash || f.Kind == Amnesia }
 
@@ -197,7 +194,10 @@ func (a *faults) crash(w *World, f *Fault, d *Daemon) {
 
 func (a *faults) restart(w *World, f *Fault, d *Daemon) {
 	if d.downs--; d.downs == 0 {
-		w.rename(d, f.Rename)
+		if f.Rename {
+			d.Name = fmt.Sprintf("%s-r%d", d.owner, d.starts)
+			d.disk = disk{} // the storage belongs to the name
+		}
 		w.events.push(w.now+a.between(0, w.cfg.Members.Spread), evStart, int32(d.Index))
 	}
 }

@@ -97,18 +97,10 @@ func (w *World) outside(region string) *Outside {
 
 // core lists the daemons that have to agree, by region.
 func (w *World) Core() [][]*Daemon {
-	core := make([][]*Daemon, 0, len(w.local))
+	var core [][]*Daemon
 	for r, local := range w.local {
-		if w.outside(w.regions[r]) != nil {
-			continue
-		}
-		var up []*Daemon
-		for _, d := range local {
-			if d.Up {
-				up = append(up, d)
-			}
-		}
-		if len(up) > 0 {
+		up := slices.DeleteFunc(slices.Clone(local), func(d *Daemon) bool { return !d.Up })
+		if len(up) > 0 && w.outside(w.regions[r]) == nil {
 			core = append(core, up)
 		}
 	}

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,8 +13,8 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// Allotments is how daemons share out rights, see agent.Config. A field of 0 is
-// the default there, and a DaemonHorizon below 0 is none.
+// Rights is how daemons share out rights, see agent.Config. A field of 0 is the
+// default there, and a DaemonHorizon of 0 is none.
 type Rights struct {
 	Period, DaemonHorizon time.Duration
 	Interval, WANInterval time.Duration
@@ -33,8 +32,7 @@ func (c *Config) agentOf(region int, name string) agent.Config {
 	r := &c.Rights
 	out := agent.Config{
 		Region: c.Regions[region].Name, Name: name, Period: r.Period,
-		DaemonHorizon: max(0, cmp.Or(r.DaemonHorizon, agent.DefaultDaemonHorizon)),
-		Interval:      r.Interval, WANInterval: r.WANInterval, Ahead: r.Ahead,
+		DaemonHorizon: r.DaemonHorizon, Interval: r.Interval, WANInterval: r.WANInterval, Ahead: r.Ahead,
 	}
 	for i, region := range c.Regions {
 		weight := uint64(0) // as much as all others

@@ -102,7 +102,7 @@ func (d *Daemon) startOf(w *World) quorum.Start {
 
 // newProcess returns the process machine of a daemon whose nodes are made.
 func (d *Daemon) newProcess(w *World) *replica.Process {
-	s := w.cfg.Strict.withDefaults()
+	s := &w.cfg.Strict
 	return replica.New(replica.Config{
 		Self: d.incarnations[0], Region: d.Region, Shards: len(d.Nodes),
 		ForwardTimeout: s.Forward, ForwardMargin: s.Margin, Breaker: s.Breaker,

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/georld/rld/sticky/lease"
-
 	"github.com/georld/rld/internal/breaker"
 	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/sticky/route"
@@ -16,48 +14,39 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Strict is how keys are counted at owners. A field of 0 is the default.
+// Strict is how keys are counted at owners.
 type Strict struct {
 	// Replicas is how many daemons of each region hold what its owners may have
-	// consumed, odd, or both of a region of two: the first ones. Default three,
-	// or as many as there can be.
+	// consumed, odd, or both of a region of two: the first ones. A region with
+	// fewer daemons has as many as there can be.
 	Replicas int
-	// Headroom is how many hits owners have held ahead of need, default 20.
+	// Headroom is how many hits owners have held ahead of need.
 	Headroom uint64
 	// Prefetch is how many rights to a key daemons keep that are asked for it
-	// now and then, default 16, below 0 for none.
-	Prefetch int
-	// Forward is how long a call waits for an owner in its region, default 50
-	// ms, and Margin how much longer than a round trip for one elsewhere,
-	// default 100 ms.
+	// now and then, 0 for none.
+	Prefetch uint64
+	// Forward is how long a call waits for an owner in its region, and Margin
+	// how much longer than a round trip for one elsewhere.
 	Forward, Margin time.Duration
-	// Sync is the longest that a disk takes to sync a journal, default 20 ms.
+	// Sync is the longest that a disk takes to sync a journal.
 	Sync time.Duration
-	// Breaker is when a daemon stops asking an owner that does not answer.
+	// Breaker is when a daemon stops asking an owner that does not answer. A
+	// field of 0 is its default.
 	Breaker breaker.Config
 }
 
-// The defaults.
-const (
-	strictHeadroom = 20
-	strictPrefetch = 16
-	strictForward  = 50 * time.Millisecond
-	strictMargin   = 100 * time.Millisecond
-)
-
-func (s Strict) withDefaults() Strict {
-	s.Headroom, s.Prefetch = cmp.Or(s.Headroom, strictHeadroom), cmp.Or(s.Prefetch, strictPrefetch)
-	s.Forward, s.Margin = cmp.Or(s.Forward, strictForward), cmp.Or(s.Margin, strictMargin)
-	s.Sync = cmp.Or(s.Sync, maxSync)
-	return s
+// defaultStrict is the Strict of Default.
+var defaultStrict = Strict{
+	Replicas: 3, Headroom: 20, Prefetch: 16,
+	Forward: 50 * time.Millisecond, Margin: 100 * time.Millisecond, Sync: maxSync,
 }
 
 func (s *Strict) validate() error {
 	switch {
-	case s.Replicas < 0 || s.Replicas > route.MaxReplicas:
-		return fmt.Errorf("sim: %d replicas of a region: want at most %d", s.Replicas, route.MaxReplicas)
-	case s.Headroom > 1_000_000:
-		return fmt.Errorf("sim: headroom of %d hits: want at most 1,000,000", s.Headroom)
+	case s.Replicas < 1 || s.Replicas > route.MaxReplicas:
+		return fmt.Errorf("sim: %d replicas of a region: want 1 to %d", s.Replicas, route.MaxReplicas)
+	case s.Headroom < 1 || s.Headroom > 1_000_000:
+		return fmt.Errorf("sim: headroom of %d hits: want 1 to 1,000,000", s.Headroom)
 	case s.Prefetch > 1_000_000:
 		return fmt.Errorf("sim: prefetch of %d rights: want at most 1,000,000", s.Prefetch)
 	case s.Forward < 0 || s.Margin < 0 || s.Sync < 0 || max(s.Forward, s.Margin, s.Sync) > time.Minute:
@@ -86,7 +75,7 @@ func (c *Config) FirstLayout() route.Layout {
 // firstReplicas returns the daemons of a region that hold watermarks at first.
 func (c *Config) firstReplicas(r *Region) []string {
 	var names []string
-	for i := range votersOf(min(cmp.Or(c.Strict.Replicas, 3), r.Daemons)) {
+	for i := range votersOf(min(c.Strict.Replicas, r.Daemons)) {
 		names = append(names, r.Daemon(i))
 	}
 	slices.Sort(names)
@@ -99,12 +88,6 @@ func votersOf(n int) int {
 		return n - 1
 	}
 	return n
-}
-
-// ownersConfig is how nodes count at owners.
-func (c *Config) ownersConfig() lease.Config {
-	s := c.Strict.withDefaults()
-	return lease.Config{Headroom: s.Headroom, Prefetch: uint64(max(s.Prefetch, 0))}
 }
 
 // ParseLimits compiles limits for the cluster. If some of them place their

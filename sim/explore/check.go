@@ -226,10 +226,7 @@ func (e *explorer) checkOverage(m *moment, daemon int) error {
 	if rights := e.total(); e.scope.Rights && (inWindow > rights || total > rights) {
 		return e.violated("%d hits passed, %d of one window, and all rights are %d", total, inWindow, rights)
 	}
-	if total > limit {
-		e.out.Overage = max(e.out.Overage, total-limit)
-		e.out.Cap = max(e.out.Cap, limit*(writers-1))
-	}
+	e.out.Overage = max(e.out.Overage, total-min(total, limit))
 	return nil
 }
 

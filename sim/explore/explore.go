@@ -62,19 +62,16 @@ type mutation struct {
 
 // Explored is what Explore found.
 type Explored struct {
-	Scope Scope
-	// States are the different states that were reached, Transitions the steps
-	// that were tried from them, and Histories the different states of one
-	// daemon, by all that happened to it.
-	States, Transitions, Histories uint64
+	// States are the different states that were reached, and Histories the
+	// different states of one daemon, by all that happened to it.
+	States, Histories uint64
 	// Healed are the runs that were healed, each state twice: with all frames
 	// that were on their way, and with none of them.
 	Healed uint64
 	// Admitted and Denied count the different decisions of one daemon.
 	Admitted, Denied uint64
-	// Overage is the most hits that passed beyond the limit in any state, and
-	// Cap the bound on it: the limit for each writer but one.
-	Overage, Cap uint64
+	// Overage is the most hits that passed beyond the limit in any state.
+	Overage uint64
 	// Given is the most rights that one process gave others in any state.
 	Given uint64
 	// Seen counts the events of the replicas by name.

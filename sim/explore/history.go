@@ -142,7 +142,7 @@ func newExplorer(s Scope) (*explorer, error) {
 		scope: s, tick: s.Tick, steps: map[transition]int32{}, byBytes: map[string]int32{},
 		seen: map[[maxScopeDaemons]int32]struct{}{}, runs: map[crdt.Incarnation]run{},
 		kept: slices.Repeat([]int32{noHistory}, maxKept),
-		out:  Explored{Scope: s, Seen: map[string]uint64{}},
+		out:  Explored{Seen: map[string]uint64{}},
 	}
 	if e.tick == 0 {
 		e.tick = gossip.DefaultInterval

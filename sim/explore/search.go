@@ -97,7 +97,6 @@ func (e *explorer) visit(m moment, depth int) error {
 		return nil
 	}
 	for _, a := range e.actions(&m) {
-		e.out.Transitions++
 		e.path = append(e.path, a)
 		next, err := e.apply(m, a)
 		if err == nil {

@@ -46,9 +46,6 @@ func (g *Grid) Validate() error {
 	case len(g.Policies) == 0 || len(g.Patterns) == 0 || len(g.Sizes) == 0:
 		return fmt.Errorf("sim: grid of %d policies, %d patterns and %d sizes: want at least one of each",
 			len(g.Policies), len(g.Patterns), len(g.Sizes))
-	case len(g.Policies) > len(sim.Policies()) || len(g.Patterns) > patternKinds || len(g.Sizes) > MaxSizes:
-		return fmt.Errorf("sim: grid of %d policies, %d patterns and %d sizes: want at most %d, %d and %d",
-			len(g.Policies), len(g.Patterns), len(g.Sizes), len(sim.Policies()), patternKinds, MaxSizes)
 	case g.Windows < 1 || g.Windows > MaxWindows:
 		return fmt.Errorf("sim: grid of %d windows: want 1 to %d", g.Windows, MaxWindows)
 	}

@@ -74,13 +74,13 @@ func ParseTrace(file string, data []byte) (*Trace, error) {
 		if err != nil {
 			return nil, p.syntax(err)
 		}
-		if first && p.header(record) {
-			if err := p.checkHeader(); err != nil {
-				return nil, err
-			}
-			continue
+		if first {
+			err = p.header(record)
 		}
-		if err := p.line(record); err != nil {
+		if err == nil && !(first && p.named) {
+			err = p.line(record)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -112,29 +112,23 @@ func (p *traceReader) syntax(err error) error {
 	return fmt.Errorf("%s: %w", p.file, err)
 }
 
-// header takes the first line as the names of columns when any of its fields
-// is one.
-func (p *traceReader) header(record []string) bool {
+// header reads the first line as the names of columns when any of its fields is
+// one.
+func (p *traceReader) header(record []string) error {
 	p.columns = []int{0, 1, 2, 3, 4}
-	for _, name := range record {
-		p.named = p.named || slices.Contains(traceColumns, strings.ToLower(strings.TrimSpace(name)))
-	}
-	if !p.named {
-		return false
-	}
-	p.columns = []int{-1, -1, -1, -1, -1}
+	columns := []int{-1, -1, -1, -1, -1}
 	for i, name := range record {
 		if at := slices.Index(traceColumns, strings.ToLower(strings.TrimSpace(name))); at >= 0 {
-			p.columns[at] = i
+			columns[at], p.named = i, true
 		}
 	}
-	return true
-}
-
-func (p *traceReader) checkHeader() error {
-	for at, name := range traceColumns {
-		if p.columns[at] < 0 && (name == "time" || name == "key") {
-			return p.fault(0, "no column %s; the columns are %s", name, strings.Join(traceColumns, ", "))
+	if !p.named {
+		return nil
+	}
+	p.columns = columns
+	for _, at := range []int{0, 2} { // time and key
+		if columns[at] < 0 {
+			return p.fault(0, "no column %s; the columns are %s", traceColumns[at], strings.Join(traceColumns, ", "))
 		}
 	}
 	return nil

@@ -15,7 +15,7 @@ func (s *scenario) rights(n *yamlpos.Node, name string) bool {
 		field{"period", s.Duration(&r.Period, 5*time.Second, 10*time.Minute)},
 		field{"daemon_horizon", func(v *yamlpos.Node, name string) bool {
 			if v.Kind == yamlpos.Scalar && v.Text == "off" {
-				r.DaemonHorizon = -1
+				r.DaemonHorizon = 0
 				return true
 			}
 			return horizon(v, name)

@@ -10,18 +10,11 @@ import (
 // strict reads how keys are counted at owners.
 func (s *scenario) strict(n *yamlpos.Node, name string) bool {
 	t := &s.cfg.Strict
-	prefetch := whole(s, &t.Prefetch, 0, 1_000)
 	return s.fields(
 		n, name,
 		field{"replicas", whole(s, &t.Replicas, 1, route.MaxReplicas)},
 		field{"headroom", whole(s, &t.Headroom, 1, 10_000)},
-		field{"prefetch", func(v *yamlpos.Node, name string) bool {
-			good := prefetch(v, name)
-			if t.Prefetch == 0 {
-				t.Prefetch = -1
-			}
-			return good
-		}},
+		field{"prefetch", whole(s, &t.Prefetch, 0, 1_000)},
 		field{"forward", s.Duration(&t.Forward, time.Millisecond, 5*time.Second)},
 		field{"margin", s.Duration(&t.Margin, time.Millisecond, 5*time.Second)},
 		field{"sync", s.Duration(&t.Sync, time.Microsecond, time.Second)},

@@ -26,7 +26,7 @@ func (d *draw) budgets() {
 	r.Period = 5 * time.Second
 	r.DaemonHorizon = d.wild(time.Second, 30*time.Second)
 	if d.chance(0.3) {
-		r.DaemonHorizon = -1
+		r.DaemonHorizon = 0
 	}
 	r.Ahead = d.time(time.Second, 5*time.Second)
 	if d.chance(0.5) {

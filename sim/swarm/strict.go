@@ -20,10 +20,12 @@ func (d *draw) owners() {
 	}
 	c := &d.cfg
 	d.strict = true
-	c.Strict.Replicas = []int{0, 1, 2, 3, 3, 3}[d.IntN(6)]
+	c.Strict.Replicas = []int{3, 1, 2, 3, 3, 3}[d.IntN(6)]
 	if d.chance(0.5) {
 		c.Strict.Headroom = uint64(d.between(1, 40))
-		c.Strict.Prefetch = d.between(-1, 40)
+		if prefetch := d.between(-1, 40); prefetch != 0 { // 0 leaves the default
+			c.Strict.Prefetch = uint64(max(prefetch, 0))
+		}
 	}
 	maybe(d, 0.3, &c.Strict.Forward, d.wild, 5*time.Millisecond, time.Second)
 	maybe(d, 0.3, &c.Strict.Margin, d.wild, 5*time.Millisecond, 3*time.Second)
