@@ -23,8 +23,7 @@ func readRegions(c *yamlpos.Collector, out *[]Region) yamlpos.Reader {
 		ok := c.Each(n, name, func(key string, p yamlpos.Pair) bool {
 			r := Region{Name: key}
 			if err := checkName(key); err != nil {
-				c.Errorf(p.Key.Pos, "", "%s", err)
-				return false
+				return c.Errorf(p.Key.Pos, "", "%s", err)
 			}
 			ok := p.Value.IsNull() || c.Fields(p.Value, "region "+key,
 				yamlpos.Field{Name: "peers", Read: texts(c, &r.Peers, "[10.0.0.1:7070, 10.0.0.2:7070]")},

@@ -222,23 +222,11 @@ func (c *cluster) setLimits(rule string, to func(*Rule)) error {
 		reloads.Go(r.handle.Reload)
 	}
 	reloads.Wait()
-	want := c.limits.Rules()
-	for deadline := time.Now().Add(reloadLimit); ; time.Sleep(reloadLook) {
-		late := c.behind(want)
-		if len(late) == 0 {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("not reloaded within %s by %s", reloadLimit, late)
-		}
+	if refused := c.behind(c.limits.Rules()); len(refused) > 0 {
+		return fmt.Errorf("the new limits are refused by %s", refused)
 	}
+	return nil
 }
-
-// How long daemons may take to reload, and how often it is looked.
-const (
-	reloadLimit = 5 * time.Second
-	reloadLook  = 5 * time.Millisecond
-)
 
 // behind returns the running daemons that go by other rules.
 func (c *cluster) behind(want []Rule) []string {

@@ -43,8 +43,7 @@ type decoded struct {
 // envoyproxy/ratelimit at a place where that ignores it is a warning.
 func (l *loader) apply(n *yamlpos.Node, at place, r *decoded) bool {
 	if n.Kind != yamlpos.Map {
-		l.Errorf(n.Pos, "write fields as name: value", "%s where a map is wanted", n.Describe())
-		return false
+		return l.Errorf(n.Pos, "write fields as name: value", "%s where a map is wanted", n.Describe())
 	}
 	r.at = n
 	var here [fieldCount]bool // set by this map itself
@@ -131,8 +130,7 @@ func (l *loader) inPlace(id fieldID, f yamlpos.Pair, at place) bool {
 		return true
 	}
 	if id.own() || at == inDefaults {
-		l.Errorf(f.Key.Pos, "it goes "+want.String(), "%s has no place %s", id, at)
-		return false
+		return l.Errorf(f.Key.Pos, "it goes "+want.String(), "%s has no place %s", id, at)
 	}
 	first := want & -want
 	l.Warnf(f.Key.Pos, "it goes "+first.String(), "%s has no effect %s", id, at)

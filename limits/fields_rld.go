@@ -138,8 +138,7 @@ func (l *loader) onFailure(out *failure) yamlpos.Reader {
 		case n.Kind == yamlpos.Map && len(n.Pairs) == 1 && n.Pairs[0].Key.Text == "share":
 			share = n.Pairs[0].Value
 		case n.Kind != yamlpos.Scalar:
-			l.Errorf(n.Pos, "write deny, allow or {share: 10%}", "on_failure is %s", n.Kind)
-			return false
+			return l.Errorf(n.Pos, "write deny, allow or {share: 10%}", "on_failure is %s", n.Kind)
 		case strings.HasPrefix(n.Text, "share:"):
 			share = &yamlpos.Node{Pos: n.Pos, Text: strings.TrimSpace(n.Text[len("share:"):])}
 		default:
@@ -155,8 +154,7 @@ func (l *loader) onFailure(out *failure) yamlpos.Reader {
 			return false
 		}
 		if out.share == 0 || out.share > rules.Whole {
-			l.Errorf(share.Pos, "write more than 0% and at most 100%", "a share of %s", yamlpos.Quote(share.Text))
-			return false
+			return l.Errorf(share.Pos, "write more than 0% and at most 100%", "a share of %s", yamlpos.Quote(share.Text))
 		}
 		out.answer = rules.Share
 		return true

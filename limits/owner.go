@@ -76,9 +76,8 @@ func (b *builder) shares(f positioned[failure]) bool {
 		}
 		return false
 	case len(b.options.Regions) == 1:
-		b.Errorf(f.at.Pos, "write deny or allow",
+		return b.Errorf(f.at.Pos, "write deny or allow",
 			"on_failure share in a cluster of one region: there is no other region to fall back in")
-		return false
 	}
 	return true
 }

@@ -18,14 +18,11 @@ func (l *loader) weights(out *[]rules.Weight) yamlpos.Reader {
 	return func(n *yamlpos.Node, _ string) bool {
 		switch {
 		case n.Kind != yamlpos.Map:
-			l.Errorf(n.Pos, "write {us-east: 60%, eu-west: 40%}", "weights is %s", n.Describe())
-			return false
+			return l.Errorf(n.Pos, "write {us-east: 60%, eu-west: 40%}", "weights is %s", n.Describe())
 		case len(n.Pairs) == 0:
-			l.Errorf(n.Pos, "write {us-east: 60%, eu-west: 40%}", "weights is an empty map")
-			return false
+			return l.Errorf(n.Pos, "write {us-east: 60%, eu-west: 40%}", "weights is an empty map")
 		case len(n.Pairs) > maxWeights:
-			l.Errorf(n.Pos, "at most "+strconv.Itoa(maxWeights), "weights of %d regions", len(n.Pairs))
-			return false
+			return l.Errorf(n.Pos, "at most "+strconv.Itoa(maxWeights), "weights of %d regions", len(n.Pairs))
 		}
 		good := true
 		for _, p := range n.Pairs {
@@ -72,18 +69,16 @@ func (l *loader) complete(n *yamlpos.Node, weights []rules.Weight) bool {
 		}
 	}
 	if len(missing) > 0 {
-		l.Errorf(n.Pos, "name all regions, 0% for one that starts each window with none",
+		return l.Errorf(n.Pos, "name all regions, 0% for one that starts each window with none",
 			"weights without %s", suggest.List(missing))
-		return false
 	}
 	sum := uint64(0)
 	for _, w := range weights {
 		sum += uint64(w.Share)
 	}
 	if sum != uint64(rules.Whole) {
-		l.Errorf(n.Pos, "make them sum to exactly 100%", "weights that sum to %s",
+		return l.Errorf(n.Pos, "make them sum to exactly 100%", "weights that sum to %s",
 			rules.PPM(min(sum, uint64(^rules.PPM(0)))).String())
-		return false
 	}
 	return true
 }

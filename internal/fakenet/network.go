@@ -29,20 +29,16 @@ const (
 type Network struct {
 	mu    sync.Mutex
 	hosts map[string]*transport
-	cut   map[link]struct{}
-	apart map[string]struct{} // cut from all other hosts
+	cut   map[link]bool
 }
 
-// link is one direction between two addresses.
+// link is one direction between two addresses; to is "" for all other hosts, in
+// both directions.
 type link struct{ from, to string }
 
 // New returns a network without hosts.
 func New() *Network {
-	return &Network{
-		hosts: map[string]*transport{},
-		cut:   map[link]struct{}{},
-		apart: map[string]struct{}{},
-	}
+	return &Network{hosts: map[string]*transport{}, cut: map[link]bool{}}
 }
 
 // Transport returns the host at addr, a unique IP address and port. The address
@@ -77,33 +73,22 @@ func (n *Network) Cut(a, b string) {
 func (n *Network) CutOneWay(from, to string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.cut[link{from, to}] = struct{}{}
+	n.cut[link{from, to}] = true
 }
 
 // CutAll drops the traffic between addr and all other hosts.
-func (n *Network) CutAll(addr string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.apart[addr] = struct{}{}
-}
+func (n *Network) CutAll(addr string) { n.CutOneWay(addr, "") }
 
 // Heal ends all cuts. A stream that lost bytes stays silent.
 func (n *Network) Heal() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	clear(n.cut)
-	clear(n.apart)
 }
 
 // loses reports whether traffic in one direction is dropped. mu is held.
 func (n *Network) loses(from, to string) bool {
-	if from == to {
-		return false
-	}
-	_, cut := n.cut[link{from, to}]
-	_, a := n.apart[from]
-	_, b := n.apart[to]
-	return cut || a || b
+	return from != to && (n.cut[link{from, to}] || n.cut[link{from, ""}] || n.cut[link{to, ""}])
 }
 
 // passes reports whether traffic in one direction arrives.

@@ -26,12 +26,10 @@ type Sketch struct {
 	at, prior counter
 }
 
-// Entry is a frequent key.
+// Entry is a frequent key, and the least number of its hits per second.
 type Entry struct {
-	Key crdt.Key
-	// Rate is the least number of hits per second, and Over how many more they
-	// may be.
-	Rate, Over uint64
+	Key  crdt.Key
+	Rate uint64
 }
 
 // MaxCapacity bounds the capacity of a Sketch.
@@ -57,7 +55,7 @@ func (h *Sketch) Add(key crdt.Key, hits uint64, at int64) {
 // Rate returns the least number of hits per second of a key.
 func (h *Sketch) Rate(key crdt.Key, at int64) uint64 {
 	h.advance(at)
-	return h.rate(key).Rate
+	return h.rate(key)
 }
 
 // Above returns the keys with at least threshold hits a second, the most
@@ -71,8 +69,8 @@ func (h *Sketch) Above(threshold uint64, at int64) []Entry {
 			if s == &h.prior && h.at.find(key) >= 0 {
 				continue // it was there
 			}
-			if is := h.rate(key); is.Rate >= threshold {
-				out = append(out, is)
+			if rate := h.rate(key); rate >= threshold {
+				out = append(out, Entry{key, rate})
 			}
 		}
 	}
@@ -83,13 +81,9 @@ func (h *Sketch) Above(threshold uint64, at int64) []Entry {
 }
 
 // rate returns the rate of a key at the latest instant.
-func (h *Sketch) rate(key crdt.Key) Entry {
-	least, most := h.at.bounds(key)
-	priorLeast, priorMost := h.prior.bounds(key)
+func (h *Sketch) rate(key crdt.Key) uint64 {
 	left := uint64(period - (h.now - h.second*period))
-	least += priorLeast * left / period
-	most += priorMost * left / period
-	return Entry{Key: key, Rate: least, Over: most - least}
+	return h.at.least(key) + h.prior.least(key)*left/period
 }
 
 // advance moves to the second of an instant.
@@ -156,15 +150,12 @@ func (s *counter) find(key crdt.Key) int {
 	return -1
 }
 
-// bounds returns the least and the greatest number of hits that a key can have.
-func (s *counter) bounds(key crdt.Key) (least, most uint64) {
+// least returns the least number of hits that a key can have.
+func (s *counter) least(key crdt.Key) uint64 {
 	if i := s.find(key); i >= 0 {
-		return s.heap[i].count - s.heap[i].over, s.heap[i].count
+		return s.heap[i].count - s.heap[i].over
 	}
-	if len(s.heap) < cap(s.heap) {
-		return 0, 0
-	}
-	return 0, s.heap[0].count
+	return 0
 }
 
 func (s *counter) add(key crdt.Key, hits uint64) {

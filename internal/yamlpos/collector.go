@@ -35,9 +35,10 @@ func (c *Collector) Parse(file string, data []byte, o Options) *Node {
 func (c *Collector) Line(n int) string { return nthLine(c.text, n) }
 
 // Errorf adds a fault that rejects the file. The hint names a correct form and
-// may be "".
-func (c *Collector) Errorf(at Position, hint, format string, args ...any) {
+// may be "". It returns false, so that a Reader can return it.
+func (c *Collector) Errorf(at Position, hint, format string, args ...any) bool {
 	c.Add(Diagnostic{Position: at, Hint: hint, Message: fmt.Sprintf(format, args...)})
+	return false
 }
 
 // Warnf adds a likely mistake that does not reject the file.

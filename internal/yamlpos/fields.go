@@ -27,9 +27,8 @@ func (c *Collector) Fields(n *Node, name string, known ...Field) bool {
 				return f.Read(p.Value, key)
 			}
 		}
-		c.Errorf(p.Key.Pos, suggest.Hint(key, names, "the fields of "+name+" are "+suggest.List(names)),
+		return c.Errorf(p.Key.Pos, suggest.Hint(key, names, "the fields of "+name+" are "+suggest.List(names)),
 			"unknown field %s", Quote(key))
-		return false
 	})
 }
 
@@ -38,8 +37,7 @@ func (c *Collector) Fields(n *Node, name string, known ...Field) bool {
 // reports whether there were none and every read succeeded.
 func (c *Collector) Each(n *Node, name string, read func(key string, p Pair) bool) bool {
 	if n.Kind != Map {
-		c.Errorf(n.Pos, "write fields as name: value", "%s is %s, not a map", name, n.Describe())
-		return false
+		return c.Errorf(n.Pos, "write fields as name: value", "%s is %s, not a map", name, n.Describe())
 	}
 	good := true
 	lines := make(map[string]int)
@@ -63,11 +61,9 @@ func (c *Collector) ListOf(most int, example string, read func(item *Node) bool)
 	return func(n *Node, name string) bool {
 		switch {
 		case n.Kind != List:
-			c.Errorf(n.Pos, "write a list, such as "+example, "%s is %s, not a list", name, n.Describe())
-			return false
+			return c.Errorf(n.Pos, "write a list, such as "+example, "%s is %s, not a list", name, n.Describe())
 		case len(n.Items) > most:
-			c.Errorf(n.Pos, fmt.Sprintf("at most %d", most), "%s has %d entries", name, len(n.Items))
-			return false
+			return c.Errorf(n.Pos, fmt.Sprintf("at most %d", most), "%s has %d entries", name, len(n.Items))
 		}
 		good := true
 		for _, item := range n.Items {

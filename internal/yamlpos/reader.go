@@ -21,13 +21,11 @@ type Reader func(n *Node, name string) bool
 func (c *Collector) Text(out *string) Reader {
 	return func(n *Node, name string) bool {
 		if n.Kind != Scalar {
-			c.Errorf(n.Pos, "write "+name+": some text", "%s is %s", name, n.Kind)
-			return false
+			return c.Errorf(n.Pos, "write "+name+": some text", "%s is %s", name, n.Kind)
 		}
 		v, ok := n.Resolve()
 		if !ok {
-			c.Errorf(n.Pos, "drop the tag", "%s is tagged %s, which %s is not", name, n.Tag, Quote(n.Text))
-			return false
+			return c.Errorf(n.Pos, "drop the tag", "%s is tagged %s, which %s is not", name, n.Tag, Quote(n.Text))
 		}
 		quoted := "put it in quotes: \"" + Clip(n.Text) + "\""
 		text := n.Text
@@ -37,16 +35,13 @@ func (c *Collector) Text(out *string) Reader {
 		case string:
 			text = v
 		case float64:
-			c.Errorf(n.Pos, quoted, "%s is the number %s, and a number with a fraction has more than one spelling",
+			return c.Errorf(n.Pos, quoted, "%s is the number %s, and a number with a fraction has more than one spelling",
 				name, Clip(n.Text))
-			return false
 		case uint64:
-			c.Errorf(n.Pos, quoted, "%s is a number of more than 63 bits", name)
-			return false
+			return c.Errorf(n.Pos, quoted, "%s is a number of more than 63 bits", name)
 		}
 		if !utf8.ValidString(text) {
-			c.Errorf(n.Pos, "", "%s is not UTF-8", name)
-			return false
+			return c.Errorf(n.Pos, "", "%s is not UTF-8", name)
 		}
 		*out = text
 		return true
@@ -61,8 +56,7 @@ func (c *Collector) Bool(out *bool) Reader {
 			*out = b
 			return true
 		}
-		c.wrongType(n, name, "!!bool", "write true or false")
-		return false
+		return c.wrongType(n, name, "!!bool", "write true or false")
 	}
 }
 
@@ -81,8 +75,7 @@ func Whole[T Integer](c *Collector, out *T, low, high T) Reader {
 			u, whole = uint64(i), true
 		}
 		if !ok || !whole || u < uint64(low) || u > uint64(high) {
-			c.wrongType(n, name, "!!int", fmt.Sprintf("write a whole number from %d to %d", low, high))
-			return false
+			return c.wrongType(n, name, "!!int", fmt.Sprintf("write a whole number from %d to %d", low, high))
 		}
 		*out = T(u)
 		return true
@@ -94,8 +87,7 @@ func (c *Collector) Number(out *float64, low, high float64) Reader {
 	return func(n *Node, name string) bool {
 		f, err := strconv.ParseFloat(n.Text, 64)
 		if n.Kind != Scalar || err != nil || !(f >= low && f <= high) {
-			c.Errorf(n.Pos, "write a number from "+shortest(low)+" to "+shortest(high), "%s is %s", name, n.Describe())
-			return false
+			return c.Errorf(n.Pos, "write a number from "+shortest(low)+" to "+shortest(high), "%s is %s", name, n.Describe())
 		}
 		*out = f
 		return true
@@ -111,14 +103,12 @@ func (c *Collector) Duration(out *time.Duration, low, high time.Duration) Reader
 		d, err := time.ParseDuration(n.Text)
 		switch {
 		case n.Kind != Scalar || err != nil:
-			c.Errorf(n.Pos, "write a time with its unit: 500ms, 10s, 1m30s", "%s is %s", name, n.Describe())
+			return c.Errorf(n.Pos, "write a time with its unit: 500ms, 10s, 1m30s", "%s is %s", name, n.Describe())
 		case d < low || d > high:
-			c.Errorf(n.Pos, fmt.Sprintf("it is %v to %v", low, high), "%s is %v", name, d)
-		default:
-			*out = d
-			return true
+			return c.Errorf(n.Pos, fmt.Sprintf("it is %v to %v", low, high), "%s is %v", name, d)
 		}
-		return false
+		*out = d
+		return true
 	}
 }
 
@@ -135,8 +125,7 @@ func Percent[T ~uint32](c *Collector, out *T, example string) Reader {
 		if n.Kind == Scalar {
 			got = Quote(n.Text)
 		}
-		c.Errorf(n.Pos, "write a percentage with at most four decimals, such as "+example, "%s is %s", name, got)
-		return false
+		return c.Errorf(n.Pos, "write a percentage with at most four decimals, such as "+example, "%s is %s", name, got)
 	}
 }
 
@@ -160,8 +149,7 @@ func Word[T ~int | ~uint8](c *Collector, out *T, words []string) Reader {
 		}
 		i := slices.Index(words, text)
 		if i < 0 {
-			c.Errorf(n.Pos, suggest.Hint(text, words, "it is one of "+suggest.List(words)), "unknown %s %s", name, Quote(text))
-			return false
+			return c.Errorf(n.Pos, suggest.Hint(text, words, "it is one of "+suggest.List(words)), "unknown %s %s", name, Quote(text))
 		}
 		*out = T(i)
 		return true
@@ -178,10 +166,10 @@ func (n *Node) scalar() (any, bool) {
 }
 
 // wrongType adds the fault of a value that is not of the type with this tag, or
-// is out of range.
-func (c *Collector) wrongType(n *Node, name, tag, hint string) {
+// is out of range. It returns false.
+func (c *Collector) wrongType(n *Node, name, tag, hint string) bool {
 	if n.Kind == Scalar && n.Quoted && tagOf(untagged(n.Text)) == tag {
 		hint = "leave out the quotes"
 	}
-	c.Errorf(n.Pos, hint, "%s is %s", name, n.Describe())
+	return c.Errorf(n.Pos, hint, "%s is %s", name, n.Describe())
 }

@@ -43,11 +43,9 @@ func (s *scenario) faultItem(n *yamlpos.Node) bool {
 	case !good:
 		return false
 	case kind < 0:
-		s.Errorf(n.Pos, "add fault: and one of "+suggest.List(kinds), "a fault without its kind")
-		return false
+		return s.Errorf(n.Pos, "add fault: and one of "+suggest.List(kinds), "a fault without its kind")
 	case f.At >= s.cfg.Duration:
-		s.Errorf(n.Pos, "let it begin before", "a fault at %v of a run of %v", f.At, s.cfg.Duration)
-		return false
+		return s.Errorf(n.Pos, "let it begin before", "a fault at %v of a run of %v", f.At, s.cfg.Duration)
 	}
 	for range repeat {
 		s.addFault(n, f, kind, every)

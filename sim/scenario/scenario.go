@@ -117,8 +117,7 @@ func (s *scenario) dependent(given map[string]*yamlpos.Node, fields ...field) {
 func (s *scenario) regions(n *yamlpos.Node, name string) bool {
 	s.cfg.Regions = nil
 	if n.Kind != yamlpos.Map {
-		s.Errorf(n.Pos, "write {eu: 3, us: 3}: names and how many daemons", "regions is %s, not a map", n.Describe())
-		return false
+		return s.Errorf(n.Pos, "write {eu: 3, us: 3}: names and how many daemons", "regions is %s, not a map", n.Describe())
 	}
 	good := s.Each(n, name, func(key string, p yamlpos.Pair) bool {
 		r := sim.Region{Name: key}
@@ -244,8 +243,7 @@ func (s *scenario) place(out *string) yamlpos.Reader {
 		if len(all) > 20 {
 			hint = "name a region, or a daemon such as " + all[len(s.cfg.Regions)]
 		}
-		s.Errorf(n.Pos, suggest.Hint(n.Text, all, hint), "no region or daemon %s", n.Describe())
-		return false
+		return s.Errorf(n.Pos, suggest.Hint(n.Text, all, hint), "no region or daemon %s", n.Describe())
 	}
 }
 

@@ -55,8 +55,7 @@ func (s *scenario) share(out *float64, high float64) yamlpos.Reader {
 		}
 		f := float64(p) / float64(rules.Whole)
 		if f > high && !math.IsInf(high, 1) {
-			s.Errorf(n.Pos, fmt.Sprintf("write at most %.1f%%", 100*high), "%s is %s", name, n.Text)
-			return false
+			return s.Errorf(n.Pos, fmt.Sprintf("write at most %.1f%%", 100*high), "%s is %s", name, n.Text)
 		}
 		*out = f
 		return true
