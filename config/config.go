@@ -59,7 +59,9 @@ type Config struct {
 	// call is denied only when all its descriptors are over their limit.
 	QuotaAll bool
 
-	RLS RLS
+	// RLS configures the answers of the Envoy edge. The names of its headers are
+	// HTTP field names.
+	RLS server.RLS
 	Log Log
 
 	// Drain is how long a stopping daemon waits for running calls, 0 to 10
@@ -135,16 +137,6 @@ type Clock struct {
 	MaxOffset time.Duration
 }
 
-// RLS configures the responses of the Envoy edge.
-type RLS struct {
-	// Headers returns rate limit headers under the three names below, which are
-	// HTTP field names.
-	Headers                                   bool
-	LimitHeader, RemainingHeader, ResetHeader string
-	// DynamicMetadata returns the request and the metadata of its rules.
-	DynamicMetadata bool
-}
-
 // Log configures the log on standard error.
 type Log struct {
 	// Level is the lowest severity that is logged.
@@ -176,7 +168,6 @@ const (
 // Default returns the settings of a daemon without any source of settings: all
 // listeners on loopback, and the embedded example limits.
 func Default() Config {
-	answers := server.DefaultSettings()
 	return Config{
 		GRPC: GRPC{
 			Addr:                  "127.0.0.1:8081",
@@ -194,10 +185,8 @@ func Default() Config {
 		Strict:  defaultStrict(),
 		HotKey:  defaultHotKey(),
 		Clock:   Clock{MaxOffset: 250 * time.Millisecond},
-		RLS: RLS{
-			LimitHeader: answers.LimitHeader, RemainingHeader: answers.RemainingHeader, ResetHeader: answers.ResetHeader,
-		},
-		Log:   Log{Level: LevelInfo, Format: FormatText},
-		Drain: 10 * time.Second,
+		RLS:     server.DefaultSettings().RLS,
+		Log:     Log{Level: LevelInfo, Format: FormatText},
+		Drain:   10 * time.Second,
 	}
 }

@@ -13,9 +13,8 @@ import (
 // datum is a value to print: a text, a bare word, a list or a map.
 type datum struct {
 	text  string
-	bare  bool // text is a number or a boolean
-	list  []datum
-	pairs []pair
+	bare  bool   // text is a number or a boolean
+	items []pair // of a map, or of a list, which have no keys
 	form  datumForm
 }
 
@@ -38,16 +37,14 @@ type pair struct {
 
 func textDatum(s string) datum { return datum{text: s} }
 
-func listDatum(list ...datum) datum { return datum{form: sequence, list: list} }
-
-func mapDatum(pairs ...pair) datum { return datum{form: mapped, pairs: pairs} }
+func mapDatum(items ...pair) datum { return datum{form: mapped, items: items} }
 
 func textsDatum(texts []string) datum {
-	list := make([]datum, len(texts))
+	out := datum{form: sequence, items: make([]pair, len(texts))}
 	for i, t := range texts {
-		list[i] = textDatum(t)
+		out.items[i].datum = textDatum(t)
 	}
-	return listDatum(list...)
+	return out
 }
 
 // mapDatumOf returns the map that a JSON text holds, in its order; an empty one
@@ -61,27 +58,30 @@ func mapDatumOf(text string) datum {
 
 // jsonDatum reads the next value. The text is the result of json.Marshal.
 func jsonDatum(d *json.Decoder) datum {
-	out := listDatum()
+	out := mapDatum()
 	switch t, _ := d.Token(); t {
 	case json.Delim('{'):
-		for out.form = mapped; d.More(); {
-			key, _ := d.Token()
-			out.pairs = append(out.pairs, pair{key: fmt.Sprint(key), datum: jsonDatum(d)})
-		}
 	case json.Delim('['):
-		for d.More() {
-			out.list = append(out.list, jsonDatum(d))
-		}
+		out.form = sequence
 	default:
 		_, bare := t.(bool)
 		return datum{text: fmt.Sprint(t), bare: bare}
+	}
+	for d.More() {
+		var p pair
+		if out.form == mapped {
+			key, _ := d.Token()
+			p.key = fmt.Sprint(key)
+		}
+		p.datum = jsonDatum(d)
+		out.items = append(out.items, p)
 	}
 	_, _ = d.Token() // the closing bracket
 	return out
 }
 
 // empty reports whether d is a list or a map of nothing.
-func (d *datum) empty() bool { return d.form != single && len(d.list) == 0 && len(d.pairs) == 0 }
+func (d *datum) empty() bool { return d.form != single && len(d.items) == 0 }
 
 // scalar returns the text in YAML on one line, and [] or {} for an empty list
 // or map.

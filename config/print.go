@@ -42,7 +42,7 @@ func (l *Loaded) Print(o PrintOptions) (string, error) {
 		switch {
 		case o.JSON && p.unset != "":
 		case o.JSON && o.Origins:
-			root.pairs = append(root.pairs, pair{key: f.name, datum: mapDatum(
+			root.items = append(root.items, pair{key: f.name, datum: mapDatum(
 				pair{key: "value", datum: p.datum}, pair{key: "origin", datum: textDatum(origin.line())})})
 		default:
 			if o.Origins {
@@ -88,13 +88,13 @@ func (o Origin) line() string {
 func (d *datum) add(path []string, p pair) {
 	p.key = path[0]
 	if len(path) == 1 {
-		d.pairs = append(d.pairs, p)
+		d.items = append(d.items, p)
 		return
 	}
-	if n := len(d.pairs); n == 0 || d.pairs[n-1].key != path[0] {
-		d.pairs = append(d.pairs, pair{key: path[0], datum: mapDatum()})
+	if n := len(d.items); n == 0 || d.items[n-1].key != path[0] {
+		d.items = append(d.items, pair{key: path[0], datum: mapDatum()})
 	}
-	d.pairs[len(d.pairs)-1].add(path[1:], p)
+	d.items[len(d.items)-1].add(path[1:], p)
 }
 
 // yamlLine is one line of YAML and the comment at its end.
@@ -124,28 +124,23 @@ func (d *datum) yaml() string {
 
 // lines appends the lines of a list or a map, each with the indent.
 func (d *datum) lines(indent string, out *[]yamlLine) {
-	for i := range d.list {
-		item := &d.list[i]
-		if item.form == single || item.empty() {
-			*out = append(*out, yamlLine{indent + "- " + item.scalar(), ""})
-			continue
+	for i := range d.items {
+		p, head := &d.items[i], indent+"-"
+		if d.form == mapped {
+			head = indent + (&datum{text: p.key}).scalar() + ":"
 		}
-		first := len(*out)
-		item.lines(indent+"  ", out)
-		head := &(*out)[first]
-		head.text = indent + "- " + strings.TrimPrefix(head.text, indent+"  ")
-	}
-	for i := range d.pairs {
-		p := &d.pairs[i]
-		key := indent + (&datum{text: p.key}).scalar() + ":"
 		switch {
 		case p.unset != "":
 			*out = append(*out, yamlLine{indent + "# " + p.key + ": (" + p.unset + ")", p.comment})
 		case p.form == single || p.empty():
-			*out = append(*out, yamlLine{key + " " + p.scalar(), p.comment})
-		default:
-			*out = append(*out, yamlLine{key, p.comment})
+			*out = append(*out, yamlLine{head + " " + p.scalar(), p.comment})
+		case d.form == mapped:
+			*out = append(*out, yamlLine{head, p.comment})
 			p.lines(indent+"  ", out)
+		default:
+			first := len(*out)
+			p.lines(indent+"  ", out)
+			(*out)[first].text = head + " " + strings.TrimPrefix((*out)[first].text, indent+"  ")
 		}
 	}
 }
@@ -162,11 +157,12 @@ func (d *datum) json(depth int) string {
 	case d.form == mapped:
 		opening, closing = "{", "}"
 	}
-	for i := range d.list {
-		items = append(items, d.list[i].json(depth+1))
-	}
-	for i := range d.pairs {
-		items = append(items, quote(d.pairs[i].key)+": "+d.pairs[i].json(depth+1))
+	for _, p := range d.items {
+		text := p.json(depth + 1)
+		if d.form == mapped {
+			text = quote(p.key) + ": " + text
+		}
+		items = append(items, text)
 	}
 	if len(items) == 0 {
 		return opening + closing

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/georld/rld/server"
 )
 
 // Bounds of settings.
@@ -174,7 +176,7 @@ func (v *validator) http(h *HTTP) {
 	}
 }
 
-func (v *validator) rls(r *RLS) {
+func (v *validator) rls(r *server.RLS) {
 	taken := make(map[string]string)
 	for _, h := range []struct{ field, name string }{
 		{"rls.limit_header", r.LimitHeader},

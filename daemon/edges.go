@@ -171,9 +171,7 @@ func (d *daemon) makeServers(e *edges) {
 func (d *daemon) settings() server.Settings {
 	c := &d.Config
 	return server.Settings{
-		Shadow:  c.Shadow,
-		Headers: c.RLS.Headers, DynamicMetadata: c.RLS.DynamicMetadata,
-		LimitHeader: c.RLS.LimitHeader, RemainingHeader: c.RLS.RemainingHeader, ResetHeader: c.RLS.ResetHeader,
+		Shadow: c.Shadow, RLS: c.RLS,
 		LegacyHeaders:    c.HTTP.Headers == config.HeadersLegacy,
 		DocumentationURL: c.HTTP.DocumentationURL,
 	}

@@ -60,26 +60,31 @@ type Settings struct {
 	// Shadow admits every call; the statuses keep their enforced outcome
 	// (upstream's SHADOW_MODE).
 	Shadow bool
-	// Headers makes the RLS edge return rate limit headers (upstream's
-	// LIMIT_RESPONSE_HEADERS_ENABLED) under the names below.
-	Headers                                   bool
-	LimitHeader, RemainingHeader, ResetHeader string
-	// DynamicMetadata makes the RLS edge echo the request and return the
-	// metadata of its rules (upstream's RESPONSE_DYNAMIC_METADATA).
-	DynamicMetadata bool
+	RLS
 	// LegacyHeaders makes the HTTP edge add X-RateLimit-* to every answer.
 	LegacyHeaders bool
 	// DocumentationURL goes into the body of a denial; "" leaves it out.
 	DocumentationURL string
 }
 
+// RLS is how the RLS edge answers.
+type RLS struct {
+	// Headers returns rate limit headers (upstream's
+	// LIMIT_RESPONSE_HEADERS_ENABLED) under the names below.
+	Headers                                   bool
+	LimitHeader, RemainingHeader, ResetHeader string
+	// DynamicMetadata echoes the request and returns the metadata of its rules
+	// (upstream's RESPONSE_DYNAMIC_METADATA).
+	DynamicMetadata bool
+}
+
 // DefaultSettings returns upstream's defaults.
 func DefaultSettings() Settings {
-	return Settings{
+	return Settings{RLS: RLS{
 		LimitHeader:     "RateLimit-Limit",
 		RemainingHeader: "RateLimit-Remaining",
 		ResetHeader:     "RateLimit-Reset",
-	}
+	}}
 }
 
 var calls = sync.Pool{New: func() any { return new(node.Call) }}

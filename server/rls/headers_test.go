@@ -166,7 +166,7 @@ func TestHeaders(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			settings := server.Settings{Headers: true, LimitHeader: "L", RemainingHeader: "R", ResetHeader: "T"}
+			settings := server.Settings{RLS: server.RLS{Headers: true, LimitHeader: "L", RemainingHeader: "R", ResetHeader: "T"}}
 			e := answers(tt.statuses...)
 			e.decision.Allowed = !tt.refused
 			if diff := cmp.Diff(tt.want, headers(t, e, settings)); diff != "" {
