@@ -59,8 +59,8 @@ type Config struct {
 	// call is denied only when all its descriptors are over their limit.
 	QuotaAll bool
 
-	// RLS configures the answers of the Envoy edge. The names of its headers are
-	// HTTP field names.
+	// RLS configures the answers of the Envoy edge. The names of its headers
+	// are HTTP field names.
 	RLS server.RLS
 	Log Log
 

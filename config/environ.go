@@ -45,14 +45,14 @@ func (l *loader) environ(env map[string]string) {
 	byEnv := make(map[string]*field)
 	known := []string{configVariable}
 	for i := range l.table {
-		if f := &l.table[i]; f.flag != "" {
-			byEnv[f.env()] = f
-			known = append(known, f.env())
+		if f := &l.table[i]; f.Flag != "" {
+			byEnv[f.Env] = f
+			known = append(known, f.Env)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		if f := byEnv[name]; f != nil {
-			l.set(f.name, env[name], fromEnv(name))
+			l.set(f.Name, env[name], fromEnv(name))
 			continue
 		}
 		if !strings.HasPrefix(name, envPrefix) || name == configVariable {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -29,38 +30,29 @@ func Fields() []Field {
 	c := Default()
 	table := fields(&c)
 	out := make([]Field, len(table))
-	for i := range table {
-		f := &table[i]
-		out[i] = Field{Name: f.name, Flag: f.flag, Env: f.env(), Group: f.group, Usage: f.usage, Kind: f.kind, Default: f.get()}
+	for i, f := range table {
+		out[i] = f.Field
+		out[i].Default = f.get()
 	}
 	return out
 }
 
-// field is one setting bound to a Config. The flag follows from the name unless
-// it is given: grpc.addr is --grpc-addr. Maps have none.
+// field is one setting bound to a Config, without its Default. The flag follows
+// from the name unless it is given: grpc.addr is --grpc-addr. Maps have none.
 type field struct {
-	name, flag, usage string
-	group             string
+	Field
 	value
 }
 
 // set returns the setting of that name, which reads and writes v.
 func set(name string, v value, usage string) field {
-	return field{name: name, usage: usage, value: v}
+	return field{Field: Field{Name: name, Usage: usage, Kind: v.kind}, value: v}
 }
 
 // flagged returns f with a flag that does not follow from its name.
 func (f field) flagged(flag string) field {
-	f.flag = flag
+	f.Flag = flag
 	return f
-}
-
-// env returns the variable of a flag: --grpc-addr is RLD_GRPC_ADDR.
-func (f *field) env() string {
-	if f.flag == "" {
-		return ""
-	}
-	return envPrefix + strings.ToUpper(strings.ReplaceAll(f.flag, "-", "_"))
 }
 
 // fields binds every setting to c.
@@ -78,9 +70,10 @@ func fields(c *Config) []field {
 		{"Process", processFields(c)},
 	} {
 		for _, f := range g.fields {
-			f.group = g.name
-			if f.flag == "" && f.kind != "map" {
-				f.flag = flagOf.Replace(f.name)
+			f.Group = g.name
+			if f.Kind != "map" {
+				f.Flag = cmp.Or(f.Flag, flagOf.Replace(f.Name))
+				f.Env = envPrefix + strings.ToUpper(strings.ReplaceAll(f.Flag, "-", "_"))
 			}
 			out = append(out, f)
 		}

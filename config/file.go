@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/georld/rld/internal/suggest"
@@ -48,7 +49,7 @@ func (l *loader) section(prefix, name string, n *yamlpos.Node) {
 		name := prefix + key
 		if f := l.field(name); f != nil {
 			l.value(f, p)
-		} else if l.isSection(name + ".") {
+		} else if slices.ContainsFunc(l.table, func(f field) bool { return strings.HasPrefix(f.Name, name+".") }) {
 			l.section(name+".", name, p.Value)
 		} else {
 			l.unknown(p.Key.Pos, name)
@@ -57,19 +58,10 @@ func (l *loader) section(prefix, name string, n *yamlpos.Node) {
 	})
 }
 
-func (l *loader) isSection(prefix string) bool {
-	for i := range l.table {
-		if strings.HasPrefix(l.table[i].name, prefix) {
-			return true
-		}
-	}
-	return false
-}
-
 func (l *loader) unknown(at yamlpos.Position, name string) {
 	names := make([]string, len(l.table))
 	for i := range l.table {
-		names[i] = l.table[i].name
+		names[i] = l.table[i].Name
 	}
 	l.yaml.Errorf(at, suggest.Hint(name, names, ""), "%s is no setting", name)
 }
@@ -89,10 +81,10 @@ func (l *loader) value(f *field, p yamlpos.Pair) {
 	} else if err := f.set(text); err != nil {
 		c.Errorf(at, "", "%s", err)
 	}
-	l.collect(f.name, c.List())
+	l.collect(f.Name, c.List())
 	if !c.Failed() {
-		l.origins[f.name] = Origin(fmt.Sprintf("%s:%d", at.File, at.Line))
-		l.nodes[f.name] = p
+		l.origins[f.Name] = Origin(fmt.Sprintf("%s:%d", at.File, at.Line))
+		l.nodes[f.Name] = p
 	}
 }
 

@@ -48,7 +48,7 @@ func (l *Loaded) Settings() []Setting {
 	out := make([]Setting, len(table))
 	for i := range table {
 		f := &table[i]
-		out[i] = Setting{Name: f.name, Value: f.get(), Origin: l.Origin(f.name)}
+		out[i] = Setting{Name: f.Name, Value: f.get(), Origin: l.Origin(f.Name)}
 	}
 	return out
 }
@@ -122,7 +122,7 @@ func newLoader() *loader {
 
 // field returns the setting of a name, nil when there is none.
 func (l *loader) field(name string) *field {
-	i := slices.IndexFunc(l.table, func(f field) bool { return f.name == name })
+	i := slices.IndexFunc(l.table, func(f field) bool { return f.Name == name })
 	if i < 0 {
 		return nil
 	}
@@ -149,12 +149,12 @@ func (l *loader) fault(name string, from Origin, problem string) {
 
 func (l *loader) flags(given map[string]string) {
 	for _, flag := range slices.Sorted(maps.Keys(given)) {
-		i := slices.IndexFunc(l.table, func(f field) bool { return f.flag == flag && flag != "" })
+		i := slices.IndexFunc(l.table, func(f field) bool { return f.Flag == flag && flag != "" })
 		if i < 0 {
 			l.fault("", fromFlag(flag), "is no flag of the settings")
 			continue
 		}
-		l.set(l.table[i].name, given[flag], fromFlag(flag))
+		l.set(l.table[i].Name, given[flag], fromFlag(flag))
 	}
 }
 
@@ -211,9 +211,9 @@ func (l *loader) locate(f *Fault, field string) bool {
 // of.
 func (l *loader) settingOf(field string) string {
 	for i := range l.table {
-		rest, ok := strings.CutPrefix(field, l.table[i].name)
+		rest, ok := strings.CutPrefix(field, l.table[i].Name)
 		if ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
-			return l.table[i].name
+			return l.table[i].Name
 		}
 	}
 	return field

@@ -35,20 +35,20 @@ func (l *Loaded) Print(o PrintOptions) (string, error) {
 			continue
 		}
 		if s := f.get(); !utf8.ValidString(s) {
-			return "", fmt.Errorf("%s: %q is not UTF-8, which a settings file must be", f.name, s)
+			return "", fmt.Errorf("%s: %q is not UTF-8, which a settings file must be", f.Name, s)
 		}
 		p := f.pair()
-		origin := l.Origin(f.name)
+		origin := l.Origin(f.Name)
 		switch {
 		case o.JSON && p.unset != "":
 		case o.JSON && o.Origins:
-			root.items = append(root.items, pair{key: f.name, datum: mapDatum(
+			root.items = append(root.items, pair{key: f.Name, datum: mapDatum(
 				pair{key: "value", datum: p.datum}, pair{key: "origin", datum: textDatum(origin.line())})})
 		default:
 			if o.Origins {
 				p.comment = origin.line()
 			}
-			root.add(strings.Split(f.name, "."), p)
+			root.add(strings.Split(f.Name, "."), p)
 		}
 	}
 	if o.JSON {
@@ -62,14 +62,14 @@ func (l *Loaded) Print(o PrintOptions) (string, error) {
 
 // pair returns the setting under its whole name.
 func (f *field) pair() pair {
-	p := pair{key: f.name}
+	p := pair{key: f.Name}
 	switch text := f.get(); {
 	case f.datum != nil:
 		p.datum = f.datum()
 	case text == "" && f.without != "":
 		p.unset = f.without
 	default:
-		p.datum = datum{text: text, bare: f.kind == "bool" || f.kind == "int" || f.kind == "ratio"}
+		p.datum = datum{text: text, bare: f.Kind == "bool" || f.Kind == "int" || f.Kind == "ratio"}
 	}
 	return p
 }

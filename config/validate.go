@@ -108,7 +108,7 @@ func (v *validator) settings(c *Config) {
 	for i, f := range fields(&mine) {
 		problem := ""
 		switch {
-		case c.Region == "" && inCluster(f.name):
+		case c.Region == "" && inCluster(f.Name):
 			if f.get() != usual[i].get() {
 				problem = "has no effect without a region: give --region (RLD_REGION) for a daemon of a cluster, " +
 					"or leave this out"
@@ -117,7 +117,7 @@ func (v *validator) settings(c *Config) {
 			problem = f.check()
 		}
 		if problem != "" {
-			v.fault(f.name, "%s", problem)
+			v.fault(f.Name, "%s", problem)
 		}
 	}
 }
