@@ -18,7 +18,7 @@ import (
 	"github.com/georld/rld/sticky"
 )
 
-// TestScripts replays testdata: a process us-0 that asks the owners of strict
+// TestScripts replays testdata/machine: a process us-0 that asks the owners of strict
 // keys, with a network and nodes that the script plays. The commands:
 //
 //	peers NAME...             the live daemons; incarnations ascend by first use
@@ -38,7 +38,7 @@ import (
 //	post NAME ID...           a message with requests of these numbers
 //	show                      the paths and the calls that wait
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/machine", func(t *testing.T, path string) {
 		x := newRig(t)
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string { return x.command(t, d) })
 	})

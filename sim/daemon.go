@@ -199,7 +199,7 @@ func (w *World) resume(d *Daemon) {
 	waiting := d.inbox
 	d.inbox = nil
 	for _, i := range waiting {
-		w.receive(d, w.network.flights.take(i))
+		_ = w.receive(d, w.network.flights.take(i))
 	}
 	d.waking = w.now
 	w.events.push(w.now, evWake, int32(d.Index))

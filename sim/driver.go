@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -123,8 +122,9 @@ func (w *World) post(d *Daemon, out []gossip.Message) {
 	})
 }
 
-// receive hands a frame to a daemon that runs.
-func (w *World) receive(d *Daemon, f flight) {
+// receive hands a frame to a daemon that runs. It returns why a part of the
+// process rejects it; the parts count what they reject.
+func (w *World) receive(d *Daemon, f flight) error {
 	w.trace.bytes(f.frame)
 	in, err := replica.Decode(w.membership.all[f.sender].incarnations[0], f.frame)
 	w.network.drop(f)
@@ -137,11 +137,12 @@ func (w *World) receive(d *Daemon, f flight) {
 		w.network.traffic.Unreadable++
 	default:
 		r := receiver{world: w, daemon: d}
-		_ = in.Deliver(&r) // the parts count the messages that they reject
+		err = in.Deliver(&r)
 		if r.touched != 0 {
 			w.drain(d, r.touched)
 		}
 	}
+	return err
 }
 
 // receiver is the parts of a process that receive the messages of a frame.
@@ -158,7 +159,7 @@ func (r *receiver) StepCounts(m *gossip.Message) error {
 	w, d := r.world, r.daemon
 	if m.Shard < 0 || m.Shard >= len(d.Nodes) {
 		w.network.traffic.Unreadable++
-		return fmt.Errorf("message for shard %d of %d", m.Shard, len(d.Nodes))
+		return &gossip.ShardsError{Theirs: m.Shards, Ours: len(d.Nodes)}
 	}
 	err := d.Nodes[m.Shard].Step(d.Instant(w.now), m)
 	r.touched |= 1 << m.Shard

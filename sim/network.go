@@ -273,6 +273,6 @@ func (n *network) arrive(w *World, i int32) {
 	case d.Paused:
 		d.inbox = append(d.inbox, i)
 	default:
-		w.receive(d, n.flights.take(i))
+		_ = w.receive(d, n.flights.take(i))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
+	"github.com/georld/rld/replica"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/quorum"
 	"github.com/georld/rld/sticky/route"
@@ -25,6 +26,8 @@ type steps struct {
 	strict func(d *Daemon, m *sticky.Message) []sticky.Message
 	// writeLog writes entries to the log of an acceptor.
 	writeLog func(d *Daemon, entries [][]byte)
+	// transition notes that the breaker of an owner changed its state.
+	transition func(d *Daemon, c replica.PathChange)
 }
 
 // plainSteps returns the steps of a run without a rig.
@@ -37,5 +40,6 @@ func (w *World) plainSteps() steps {
 		post:       w.post,
 		strict:     func(d *Daemon, m *sticky.Message) []sticky.Message { return d.stepStrict(w, m) },
 		writeLog:   func(d *Daemon, entries [][]byte) { d.writeLog(w, entries) },
+		transition: func(_ *Daemon, c replica.PathChange) { w.breakers[c.To]++ },
 	}
 }

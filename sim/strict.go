@@ -135,7 +135,7 @@ func (d *Daemon) turnProcess(w *World) {
 		d.process.Reach.Measure(d.Nodes[0].Links(at))
 	}
 	for _, c := range d.process.Reach.Changes() {
-		w.breakers[c.To]++
+		w.steps.transition(d, c)
 	}
 	w.sleep(d)
 }

@@ -1,0 +1,234 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/gossip/link"
+	"github.com/georld/rld/journal"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota/agent"
+	"github.com/georld/rld/replica"
+	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/lease"
+	"github.com/georld/rld/sticky/quorum"
+)
+
+// playProcess calls play with the driver of the daemon.
+func playProcess(t *testing.T, play func(func(*processScript) processDriver)) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		play(func(x *processScript) processDriver { return &localProcess{script: x, dir: dir, begin: time.Now()} })
+	})
+}
+
+// localProcess is an engine with the loops of a daemon, in a synctest bubble.
+// Its frames go to a script instead of streams.
+type localProcess struct {
+	script *processScript
+	dir    string
+	begin  time.Time
+	starts uint64
+
+	cluster *cluster
+	end     func()
+
+	mu   sync.Mutex // guards script against the loops, and shut
+	shut map[crdt.Incarnation]bool
+}
+
+// frames is a queue of frames to peers that a script reads.
+func (p *localProcess) frames(to crdt.Incarnation, frame []byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.shut[to] {
+		return false
+	}
+	p.script.sent(to, frame)
+	return true
+}
+
+func (p *localProcess) start() {
+	first := p.cluster == nil
+	p.stop()
+	p.starts++
+	p.shut = map[crdt.Incarnation]bool{}
+	log := slog.New(transitionLog{p})
+	s := newStrict(replica.Config{
+		Region: "us", ForwardTimeout: processForward, ForwardMargin: processMargin, Breaker: processBreaker,
+	}, newAcceptorLoop(log), log)
+	loop := &rightsLoop{
+		log: log, file: filepath.Join(p.dir, rightsFile), name: "us/us-0", cluster: 1, news: make(chan struct{}, 1),
+	}
+	start, err := loop.start(first, p.wall())
+	p.script.must(err)
+	c := agent.Config{Region: "us", Name: "us-0", Daemons: p.script.daemons(), DaemonHorizon: agent.DefaultDaemonHorizon}
+	for _, name := range processRegions {
+		c.Regions = append(c.Regions, agent.Region{Name: name})
+	}
+	loop.loop.Agent, err = agent.New(c, start)
+	p.script.must(err)
+	nc := node.Default()
+	nc.Region, nc.Name, nc.Owners, nc.Allotments = "us", "us-0", s, loop
+	nc.Strict = lease.Config{Headroom: 20}
+	e, err := NewEngine(EngineConfig{
+		Node: nc, Shards: processShards, MaxKeys: 100_000, Secret: processSecret, Seed: [2]uint64{7, p.starts},
+		Wall: p.wall, strict: s,
+	})
+	p.script.must(err)
+	p.script.must(s.acceptor.open(acceptorConfig{
+		quorum: quorum.Config{Region: "us", Name: "us-0", Genesis: p.script.layout()}, dir: p.dir,
+		owner: journal.Owner{Cluster: 1, Name: "us/us-0"}, first: first, latest: p.wall(),
+	}))
+	e.SetRules(processRules(), node.MatcherOptions{})
+	loop.rules(processRules())
+	p.cluster = &cluster{clusterConfig: clusterConfig{
+		engine: e, agent: loop, strict: s, log: log,
+		self: gossip.Member{Peer: gossip.Peer{ID: e.Incarnation(), Name: "us-0", Region: "us"}},
+	}}
+	ctx, cancel := context.WithCancel(context.Background())
+	send := p.frames
+	s.send.Store(&send)
+	r := &replicator{engine: e, send: send, happened: func(int, []gossip.Event) {}}
+	var loops sync.WaitGroup
+	loops.Go(func() { r.run(ctx) })
+	loops.Go(func() { loop.run(ctx, e, send) })
+	loops.Go(func() { s.acceptor.run(ctx, s) })
+	loops.Go(func() { s.run(ctx) })
+	p.end = func() {
+		cancel()
+		loops.Wait()
+		s.acceptor.close()
+	}
+	p.peers(nil)
+	p.pass(0)
+}
+
+func (p *localProcess) stop() {
+	if p.end != nil {
+		p.end()
+		p.end = nil
+	}
+}
+
+func (p *localProcess) self() crdt.Incarnation { return p.cluster.self.ID }
+
+func (p *localProcess) mono() time.Duration { return time.Since(p.begin) }
+
+func (p *localProcess) wall() time.Time {
+	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(p.mono())
+}
+
+func (p *localProcess) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func (p *localProcess) peers(live []gossip.Peer) {
+	members := []gossip.Member{p.cluster.self}
+	members[0].Ready = true
+	for _, l := range live {
+		members = append(members, gossip.Member{Peer: l})
+	}
+	p.cluster.setPeers(members)
+}
+
+func (p *localProcess) receive(from gossip.Peer, frame []byte) error {
+	err := p.cluster.Frame(link.Hello{Member: gossip.Member{Peer: from}}, frame)
+	if bad := (*link.ProtocolError)(nil); errors.As(err, &bad) {
+		return &replica.FrameError{Reason: bad.Reason, Err: bad.Err}
+	}
+	return err
+}
+
+func (p *localProcess) call(c *node.Call, noWait bool, decided func()) (leave func()) {
+	e := p.cluster.engine
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer cancel()
+		var err error
+		if noWait {
+			err = e.CheckAt(e.Now(), c)
+		} else {
+			err = e.Check(ctx, c)
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if !errors.Is(err, context.Canceled) {
+			p.script.must(err)
+			decided()
+		}
+	}()
+	synctest.Wait()
+	return cancel
+}
+
+func (p *localProcess) post(m sticky.Message) { p.cluster.strict.deliver([]sticky.Message{m}) }
+
+func (p *localProcess) room(to crdt.Incarnation, yes bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shut[to] = !yes
+}
+
+func (p *localProcess) disk(broken bool) {
+	if broken {
+		p.script.must(p.cluster.strict.acceptor.disk.Close())
+		p.cluster.agent.file = filepath.Join(p.dir, "none", rightsFile)
+		return
+	}
+	p.cluster.agent.file = filepath.Join(p.dir, rightsFile)
+}
+
+func (p *localProcess) process(do func(*replica.Process)) { p.cluster.strict.with(do) }
+
+func (p *localProcess) acceptor(do func(*quorum.Acceptor)) { p.cluster.strict.acceptor.do(do) }
+
+func (p *localProcess) agent(do func(*agent.Agent)) {
+	p.cluster.agent.with(func(l *replica.RightsLoop) { do(l.Agent) })
+}
+
+// transitionLog hands the lines about circuit breakers to a script.
+type transitionLog struct{ process *localProcess }
+
+// Enabled implements slog.Handler.
+func (transitionLog) Enabled(context.Context, slog.Level) bool { return true }
+
+// WithAttrs implements slog.Handler.
+func (l transitionLog) WithAttrs([]slog.Attr) slog.Handler { return l }
+
+// WithGroup implements slog.Handler.
+func (l transitionLog) WithGroup(string) slog.Handler { return l }
+
+// Handle implements slog.Handler.
+func (l transitionLog) Handle(_ context.Context, r slog.Record) error {
+	attrs := map[string]string{}
+	var calls, failed uint64
+	r.Attrs(func(a slog.Attr) bool {
+		attrs[a.Key] = a.Value.String()
+		if a.Key == "calls" {
+			calls = a.Value.Uint64()
+		}
+		if a.Key == "failed" {
+			failed = a.Value.Uint64()
+		}
+		return true
+	})
+	states := map[string]string{
+		"circuit_breaker_open": "open", "circuit_breaker_half_open": "half_open", "circuit_breaker_closed": "closed",
+	}
+	if to := states[attrs["event"]]; to != "" {
+		l.process.mu.Lock()
+		defer l.process.mu.Unlock()
+		l.process.script.transition(attrs["owner"], to, attrs["was"], calls, failed)
+	}
+	return nil
+}

@@ -1,0 +1,247 @@
+package sim
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota/agent"
+	"github.com/georld/rld/replica"
+	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
+	"github.com/georld/rld/wire"
+)
+
+// playProcess calls play with the driver of the simulator.
+func playProcess(_ *testing.T, play func(func(*processScript) processDriver)) {
+	play(func(x *processScript) processDriver { return newVirtualProcess(x) })
+}
+
+// virtualProcess is a world of which only us-0 runs. The machines of its peers
+// are there, and a script plays the processes on them.
+type virtualProcess struct {
+	script *processScript
+	world  *World
+	daemon *Daemon
+	peer   map[crdt.Incarnation]int32 // in World.membership
+	calls  []virtualCall
+	broken bool // the disk
+}
+
+// virtualCall is a call without an answer yet.
+type virtualCall struct {
+	pending *pendingCall
+	decided func()
+}
+
+var errVirtualDisk = errors.New("disk on fire")
+
+func newVirtualProcess(x *processScript) *virtualProcess {
+	cfg := Default()
+	cfg.Regions = []Region{{"us", len(x.daemons())}, {"eu", 1}, {"ap", 1}}
+	cfg.Shards, cfg.Rules, cfg.Duration = processShards, processRules(), MaxDuration
+	cfg.Network = Network{}
+	cfg.Strict = Strict{Headroom: 20, Prefetch: -1, Forward: processForward, Margin: processMargin, Sync: time.Nanosecond, Breaker: processBreaker}
+	v := &virtualProcess{script: x, world: newWorld(&cfg), peer: map[crdt.Incarnation]int32{}}
+	w := v.world
+	w.now, v.daemon = 0, w.daemons[0]
+	for _, p := range processPeers() {
+		if i := slices.IndexFunc(w.daemons, func(d *Daemon) bool { return d.Name == p.Name }); i >= 0 {
+			v.join(p, i)
+		}
+	}
+	w.steps.genesis = func(*Daemon) route.Layout { return x.layout() }
+	w.steps.transition = func(_ *Daemon, c replica.PathChange) {
+		x.transition(c.Region+"/"+c.Name, c.To.String(), c.From.String(), uint64(c.Calls), uint64(c.Failures))
+	}
+	writeLog := w.steps.writeLog
+	w.steps.writeLog = func(d *Daemon, entries [][]byte) {
+		if v.broken {
+			d.serveAcceptor(w, d.acceptor.Stored(d.Instant(w.now).Mono, d.time(w.now), errVirtualDisk))
+			return
+		}
+		writeLog(d, entries)
+	}
+	return v
+}
+
+// join makes a peer a member that takes frames and does nothing with them.
+func (v *virtualProcess) join(p gossip.Peer, daemon int) {
+	m := &v.world.membership
+	shards := slices.Repeat([]crdt.Incarnation{p.ID}, processShards)
+	v.peer[p.ID] = int32(len(m.all))
+	m.byAddress[p.ID] = int32(len(m.all))
+	m.all = append(m.all, incarnation{daemon: daemon, name: p.Name, incarnations: shards, up: true})
+}
+
+// others sets whether the machines of the peers are up.
+func (v *virtualProcess) others(up bool) {
+	for _, d := range v.world.daemons {
+		if d != v.daemon {
+			d.Up, d.Paused, d.inbox = up, up, nil
+		}
+	}
+	for _, i := range v.peer {
+		v.world.membership.all[i].up = up
+	}
+}
+
+func (v *virtualProcess) stop() {}
+
+func (v *virtualProcess) start() {
+	v.others(false)
+	v.world.crash(v.daemon)
+	v.calls = nil
+	v.script.must(v.world.start(v.daemon))
+	v.daemon.known = []int32{v.daemon.member}
+	v.world.membership.tell(v.world, v.daemon)
+	v.others(true)
+	v.pass(0)
+}
+
+func (v *virtualProcess) self() crdt.Incarnation { return v.daemon.incarnations[0] }
+
+func (v *virtualProcess) mono() time.Duration { return v.world.now }
+
+func (v *virtualProcess) wall() time.Time {
+	return time.Unix(0, v.daemon.Instant(v.world.now).Wall).UTC()
+}
+
+func (v *virtualProcess) pass(d time.Duration) {
+	w := v.world
+	until := w.now + d
+	v.settle()
+	for w.events.len() > 0 && w.events.events[0].at <= until {
+		at := w.events.events[0].at
+		if e := w.events.events[0]; v.broken && e.kind == evStored && w.writes.items[e.arg].record != nil {
+			w.now = at
+			w.events.pop()
+			w.writes.take(e.arg)
+			v.daemon.serveAgent(w, v.daemon.agent.Stored(v.daemon.Instant(w.now).Mono, errVirtualDisk))
+		} else {
+			w.runUntil(at + 1)
+			w.now = at
+		}
+		v.script.must(w.failed)
+		v.settle()
+	}
+	w.now = until
+}
+
+// settle hands the frames that arrived, the decisions and the transitions of
+// breakers to the script.
+func (v *virtualProcess) settle() {
+	w := v.world
+	w.sleep(v.daemon)
+	for _, c := range v.daemon.process.Reach.Changes() {
+		w.steps.transition(v.daemon, c)
+	}
+	for _, d := range w.daemons {
+		if d == v.daemon {
+			continue
+		}
+		arrived := d.inbox
+		d.inbox = nil
+		for _, i := range arrived {
+			f := w.network.flights.take(i)
+			in, err := wire.DecodeStrict(f.frame)
+			to := crdt.Incarnation(0)
+			switch {
+			case err == nil:
+				to = in.To
+			default:
+				to = addressee(f.frame)
+			}
+			v.script.sent(to, f.frame)
+		}
+	}
+	v.calls = slices.DeleteFunc(v.calls, func(c virtualCall) bool {
+		i := slices.Index(w.calls, c.pending.call)
+		if i >= 0 {
+			w.calls = slices.Delete(w.calls, i, i+1)
+			c.decided()
+		}
+		return i >= 0
+	})
+}
+
+// addressee returns who a frame of counts or rights is for.
+func addressee(frame []byte) crdt.Incarnation {
+	if m, err := wire.DecodeRights(frame); err == nil {
+		return m.To
+	}
+	if all, err := wire.Decode(frame); err == nil {
+		return all[0].To
+	}
+	return 0
+}
+
+func (v *virtualProcess) peers(live []gossip.Peer) {
+	d := v.daemon
+	d.known = []int32{d.member}
+	for _, p := range live {
+		if _, ok := v.peer[p.ID]; !ok {
+			v.join(p, len(v.world.daemons)-1)
+		}
+		d.known = append(d.known, v.peer[p.ID])
+	}
+	slices.Sort(d.known)
+	v.world.membership.tell(v.world, d)
+}
+
+func (v *virtualProcess) receive(from gossip.Peer, frame []byte) error {
+	i := v.peer[from.ID]
+	return v.world.receive(v.daemon, flight{
+		from: int32(v.world.membership.all[i].daemon), to: int32(v.daemon.Index), sender: i, name: v.daemon.Name, frame: frame,
+	})
+}
+
+func (v *virtualProcess) call(c *node.Call, noWait bool, decided func()) (leave func()) {
+	w, d := v.world, v.daemon
+	v.script.must(w.sets[d.Set].front.Resolve(c))
+	a := &pendingCall{call: c, from: attempt{source: traceSource}, daemon: d, member: d.member, set: d.Set, since: w.now}
+	a.Tag = a
+	a.Start(c)
+	a.NoWait = noWait
+	v.calls = append(v.calls, virtualCall{a, decided})
+	w.decide(a)
+	return func() { v.leave(a) }
+}
+
+// leave ends a call whose caller has gone away.
+func (v *virtualProcess) leave(a *pendingCall) {
+	v.calls = slices.DeleteFunc(v.calls, func(c virtualCall) bool { return c.pending == a })
+	w, d, touched := v.world, v.daemon, a.touched()
+	at := d.Instant(w.now)
+	d.process.Waiters.Abandon(at.Mono, &a.StrictCall)
+	each(touched, func(s int) { d.Nodes[s].CancelLease(at, a.call.Hits(), a.Ticket()) })
+	d.process.Waiters.End(&a.StrictCall)
+	w.drain(d, touched)
+}
+
+func (v *virtualProcess) post(m sticky.Message) {
+	v.daemon.route(v.world, []sticky.Message{m})
+	v.world.sleep(v.daemon)
+}
+
+func (v *virtualProcess) room(to crdt.Incarnation, yes bool) {
+	w := v.world
+	l := w.network.link(v.daemon.Index, w.membership.all[v.peer[to]].daemon)
+	l.Bandwidth, l.busy = 0, 0
+	if !yes {
+		l.Bandwidth, l.busy = 1, MaxDuration
+	}
+}
+
+func (v *virtualProcess) disk(broken bool) { v.broken = broken }
+
+func (v *virtualProcess) process(do func(*replica.Process)) { do(v.daemon.process) }
+
+func (v *virtualProcess) acceptor(do func(*quorum.Acceptor)) { do(v.daemon.acceptor.Acceptor) }
+
+func (v *virtualProcess) agent(do func(*agent.Agent)) { do(v.daemon.agent.Agent) }
