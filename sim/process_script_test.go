@@ -58,7 +58,7 @@ import (
 //	stream NAME shut|open     a stream has no room for frames, or has again
 //	disk broken|whole         writes to the disk fail, or succeed again
 //	watch KIND... | none      prints frames of counts, rights or layouts, too
-//	many N                    N more daemons are live peers; with 0 none is
+//	many N NAME...            the live peers, and N other daemons
 //	show                      prints the calls and the owners that were asked
 //	frames                    prints how many frames about strict keys were sent
 //	paths                     prints how long calls wait for each owner
@@ -273,7 +273,10 @@ func (x *processScript) command(name string, args []string) {
 		}
 		x.driver.peers(live)
 	case "many":
-		live := slices.Clone(x.peers)
+		var live []gossip.Peer
+		for _, name := range args[1:] {
+			live = append(live, x.peer(name))
+		}
 		for i := range x.int(args[0]) {
 			live = append(live, gossip.Peer{ID: crdt.Incarnation(1<<20 + x.number<<16 + uint64(i)), Name: fmt.Sprintf("zz-%d", i), Region: "eu", Ready: true})
 		}
