@@ -18,8 +18,8 @@ import (
 	"github.com/georld/rld/sticky"
 )
 
-// TestScripts replays testdata/machine: a process us-0 that asks the owners of strict
-// keys, with a network and nodes that the script plays. The commands:
+// TestScripts replays testdata/machine: a process us-0 that asks the owners of
+// strict keys, with a network and nodes that the script plays. The commands:
 //
 //	peers NAME...             the live daemons; incarnations ascend by first use
 //	rtt NAME D                the round trip to a daemon is measured

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,13 +24,12 @@ import (
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/quorum"
-	"github.com/georld/rld/sticky/route"
-	"github.com/georld/rld/wire"
 )
 
-// This file is the same in the packages daemon and sim, but for its first line:
-// both replay the scripts of replica/testdata/process, each with its own driver
-// of package replica, and must print the same. A script plays the peers, the
+// This file and process_rules_test.go and process_peers_test.go are the same in
+// the packages daemon and sim, but for their first lines: both replay the
+// scripts of replica/testdata/process, each with its own driver of package
+// replica, and must print the same. A script plays the peers, the
 // callers, the network and the disk of one process, us-0. Each line of a run
 // command is one of:
 //
@@ -78,20 +76,22 @@ func TestProcess(t *testing.T) {
 	})
 }
 
-// TestProcessScriptIsShared compares this file with the one of the other
-// package.
+// TestProcessScriptIsShared compares the files of the scripts with those of the
+// other package.
 func TestProcessScriptIsShared(t *testing.T) {
-	var texts [][]byte
-	for _, name := range []string{"../daemon/process_script_test.go", "../sim/process_script_test.go"} {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
+	for _, file := range []string{"script", "rules", "peers"} {
+		var texts [][]byte
+		for _, dir := range []string{"daemon", "sim"} {
+			text, err := os.ReadFile("../" + dir + "/process_" + file + "_test.go")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, text, _ = bytes.Cut(text, []byte("\n"))
+			texts = append(texts, text)
 		}
-		_, text, _ = bytes.Cut(text, []byte("\n"))
-		texts = append(texts, text)
-	}
-	if !bytes.Equal(texts[0], texts[1]) {
-		t.Error("process_script_test.go differs between the packages daemon and sim")
+		if !bytes.Equal(texts[0], texts[1]) {
+			t.Errorf("process_%s_test.go differs between the packages daemon and sim", file)
+		}
 	}
 }
 
@@ -117,84 +117,6 @@ type processDriver interface {
 	process(func(*replica.Process))
 	acceptor(func(*quorum.Acceptor))
 	agent(func(*agent.Agent))
-}
-
-// The constants of all scripts.
-const (
-	processShards  = 4
-	processForward = 50 * time.Millisecond
-	processMargin  = 100 * time.Millisecond
-)
-
-var (
-	processBreaker = breaker.Config{Calls: 4, Window: 10 * time.Second, Open: time.Minute}
-	processSecret  = [rules.SecretBytes]byte{'s', 'i', 'm'}
-	processRegions = []string{"ap", "eu", "us"}
-)
-
-// processRules returns the rules of all scripts: strict keys of two regions,
-// one of them with regional reserves, plain limits, and rights.
-func processRules() *rules.Set {
-	strict := func(home string, on rules.OnFailure) *rules.Limit {
-		return &rules.Limit{
-			Unit: rules.Minute, Multiplier: 1, Requests: 1_000, Consistency: rules.Strict, Placed: rules.Owner,
-			Home: home, OnFailure: on,
-		}
-	}
-	shared := strict("ap", rules.Share)
-	shared.ReserveShare = 30 * rules.Percent
-	set, err := rules.NewSet([]rules.DomainNode{{Name: "edge", Children: []rules.Node{
-		{Key: "near", Limit: strict("us", rules.Deny)},
-		{Key: "far", Limit: strict("eu", rules.Deny)},
-		{Key: "shared", Limit: shared},
-		{Key: "plain", Limit: &rules.Limit{Unit: rules.Minute, Multiplier: 1, Requests: 1_000}},
-		{Key: "free", Limit: &rules.Limit{Unlimited: true}},
-		{Key: "none"},
-		{Key: "part", Limit: &rules.Limit{
-			Unit: rules.Minute, Multiplier: 2, Requests: 1_000, Consistency: rules.Partition,
-			Weights: []rules.Weight{{Region: "ap", Share: 20 * rules.Percent}, {Region: "eu", Share: 30 * rules.Percent}, {Region: "us", Share: 50 * rules.Percent}},
-		}},
-	}}})
-	if err != nil {
-		panic(err)
-	}
-	return set
-}
-
-// daemons returns the daemons of the region of the process.
-func (x *processScript) daemons() []string {
-	if x.alone {
-		return []string{"us-0"}
-	}
-	return []string{"us-0", "us-1", "us-2"}
-}
-
-// layout returns the first layout.
-func (x *processScript) layout() route.Layout {
-	l := route.Layout{Number: 1}
-	for _, name := range processRegions {
-		voters := []string{name + "-0"}
-		if name == "us" {
-			voters = x.daemons()
-		}
-		l.Regions = append(l.Regions, route.Region{Name: name, Weight: 1, Replicas: voters})
-	}
-	for _, r := range processRules().Rules() {
-		if r.Limit != nil && r.Limit.Home != "" {
-			l.Pins = append(l.Pins, route.Pin{Rule: uint64(r.ID), Region: r.Limit.Home})
-		}
-	}
-	slices.SortFunc(l.Pins, func(a, b route.Pin) int { return cmp.Compare(a.Rule, b.Rule) })
-	return l
-}
-
-// processPeers are the peers that scripts name.
-func processPeers() []gossip.Peer {
-	var all []gossip.Peer
-	for i, name := range []string{"us-1", "us-2", "eu-0", "ap-0"} {
-		all = append(all, gossip.Peer{ID: crdt.Incarnation(1_001 + i), Name: name, Region: name[:2], Ready: true})
-	}
-	return all
 }
 
 // processScript is the state of a script.
@@ -488,282 +410,4 @@ func (x *processScript) state() {
 			}
 		}
 	})
-}
-
-// sent prints a frame of the process, and keeps what it asks its peer.
-func (x *processScript) sent(to crdt.Incarnation, frame []byte) {
-	name := x.name(to)
-	switch {
-	case wire.IsRights(frame):
-		m, err := wire.DecodeRights(frame)
-		x.must(err)
-		if x.watch["rights"] {
-			for _, e := range m.Regions.Epochs {
-				x.printf("to %s: an epoch of %d regions, shares of rules %v", name, len(e.Members), e.Rules)
-			}
-			for _, d := range m.Demand {
-				x.printf("to %s: demand of %d hits", name, d.Hits)
-			}
-		}
-	case wire.IsStrict(frame):
-		m, err := wire.DecodeStrict(frame)
-		x.must(err)
-		x.sentStrict(name, m)
-	default:
-		all, err := wire.Decode(frame)
-		x.must(err)
-		cells := 0
-		var shards []int
-		for i := range all {
-			cells += len(all[i].Cells)
-			shards = append(shards, all[i].Shard)
-		}
-		if x.watch["counts"] && cells > 0 {
-			x.printf("to %s: counts of shards %v, %d cells", name, shards, cells)
-		}
-	}
-}
-
-func (x *processScript) sentStrict(name string, m *sticky.Message) {
-	var parts []string
-	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
-	for _, r := range m.Requests {
-		switch {
-		case r.Key.Hi == 1:
-			add("post %d", r.ID)
-			continue
-		case r.ID == 0: // returns depend on when the timers of shards run
-			continue
-		case slices.ContainsFunc(x.asked[name], func(o sticky.LeaseRequest) bool { return o.Key == r.Key }): // so do repetitions
-		case r.Reserve:
-			add("request of a reserve, want %d", r.Want)
-		default:
-			add("request %s, want %d", x.key(r.Key), r.Want)
-		}
-		x.asked[name] = append(x.asked[name], r)
-	}
-	for _, g := range m.Grants {
-		add("grant %s, total %d, denied %v %v", x.key(g.Key), g.Total, g.Denied, g.Reason)
-	}
-	for _, a := range m.Accepts {
-		if again := fmt.Sprint(name, a.Key, a.Ballot, a.Seq); !x.seen[again] {
-			x.seen[again] = true
-			add("accept %s", x.key(a.Key))
-			x.offers[name] = append(x.offers[name], a)
-		}
-	}
-	for _, a := range m.Accepted {
-		add("accepted %s, %v %v", x.key(a.Key), a.OK, a.Reason)
-	}
-	for _, r := range m.SnapshotRequests {
-		add("snapshot request")
-		x.copies[name] = append(x.copies[name], r)
-	}
-	for _, c := range m.SnapshotChunks {
-		add("snapshot of %d records %v", len(c.Records), c.Reason)
-	}
-	if x.watch["layouts"] {
-		for _, l := range m.Layouts {
-			add("layout %d, voting %v", l.Number, m.Voting)
-		}
-	}
-	if len(parts) > 12 {
-		parts = append(parts[:1], fmt.Sprintf("and %d more", len(parts)-1))
-	}
-	if off := m.Stamp.Millis() - x.driver.wall().UnixMilli(); (off < -100 || off > 100) && len(parts) > 0 {
-		add("stamp off by %d ms", off)
-	}
-	if len(parts) > 0 {
-		x.printf("to %s: %s", name, strings.Join(parts, "; "))
-	}
-}
-
-// peerCommand lets a peer send something.
-func (x *processScript) peerCommand(name string, p gossip.Peer, args []string) {
-	m := sticky.Message{From: p.ID, To: x.driver.self(), Number: 1, Stamp: x.stamp()}
-	switch name {
-	case "rtt":
-		d, err := time.ParseDuration(args[0])
-		x.must(err)
-		x.counts(p, d, 0, 0)
-		return
-	case "counts":
-		var shards []int
-		for _, s := range args {
-			shards = append(shards, x.int(s))
-		}
-		x.counts(p, 0, 3, shards...)
-		return
-	case "rights":
-		frame, err := wire.EncodeRights(nil, &agent.Message{From: p.ID, To: x.driver.self(), Region: p.Region, Name: p.Name, Stamp: x.stamp()})
-		x.must(err)
-		x.receive(p, frame)
-		return
-	case "bad":
-		x.bad(p, args[0])
-		return
-	case "grant", "deny", "fail":
-		x.answer(name, p, args, &m)
-	case "accept":
-		for _, a := range x.offers[p.Name] {
-			m.Accepted = append(m.Accepted, sticky.Accepted{Key: a.Key, Ballot: a.Ballot, Seq: a.Seq, Voter: route.NameHash(p.Name), OK: true})
-		}
-		x.offers[p.Name] = nil
-	case "ask":
-		_, hits := x.resolve(args[:1])
-		x.number++
-		m.Requests = []sticky.LeaseRequest{{
-			ID: x.number, Lessee: p.ID, Key: hits[0].Key, Rule: hits[0].Rule.Shared(), Window: x.window(), Want: 3, Need: 3, Within: 100,
-		}}
-	case "propose":
-		_, hits := x.resolve(args[:1])
-		x.number++
-		m.Accepts = []sticky.Accept{{
-			Key: hits[0].Key, Ballot: sticky.Ballot{Round: 1, Owner: p.ID, Term: 1}, Seq: x.number,
-			Watermarks: sticky.Watermarks{{Window: x.window(), Amount: uint64(x.int(args[1])), End: x.window() + 60_000}},
-		}}
-	case "copy":
-		m.SnapshotRequests = []sticky.SnapshotRequest{{Voter: route.NameHash(p.Name), Number: 1, Begin: true}}
-		m.Layouts = []route.Layout{x.layout()}
-	case "layout":
-		m.Layouts, m.Voting = []route.Layout{x.layout()}, true
-	case "chunk":
-		_, hits := x.resolve(args[:1])
-		for _, q := range x.copies[p.Name] {
-			m.SnapshotChunks = append(m.SnapshotChunks[:0], sticky.SnapshotChunk{
-				Voter: route.NameHash(p.Name), Number: q.Number, After: q.After, Begin: q.Begin, Last: true,
-				Records: []sticky.Record{{Key: hits[0].Key, Ballot: sticky.Ballot{Round: 1, Owner: p.ID, Term: 1},
-					Watermarks: sticky.Watermarks{{Window: x.window(), Amount: 9, End: x.window() + 60_000}}}},
-			})
-		}
-		x.copies[p.Name] = nil
-	default:
-		x.t.Fatalf("no command %s", name)
-	}
-	frame, err := wire.EncodeStrict(nil, &m)
-	x.must(err)
-	x.receive(p, frame)
-}
-
-// answer adds the grants for all requests that a peer has got.
-func (x *processScript) answer(name string, p gossip.Peer, args []string, m *sticky.Message) {
-	for _, r := range x.asked[p.Name] {
-		g := sticky.LeaseGrant{
-			ID: r.ID, Owner: p.ID, Key: r.Key, Rule: r.Rule, Reserve: r.Reserve, Round: 1, Window: r.Window, Until: r.Window + 60_000, Remaining: 500,
-		}
-		total := fmt.Sprint(p.Name, r.Key, r.Window)
-		switch name {
-		case "grant":
-			x.totals[total] += r.Want
-		case "deny":
-			g.Denied, g.Retry, g.Remaining = true, 1_000, 0
-		case "fail":
-			g = sticky.LeaseGrant{ID: r.ID, Owner: p.ID, Key: r.Key, Rule: r.Rule, Reserve: r.Reserve, Window: r.Window}
-			for g.Reason = sticky.MaxReason; g.Reason.String() != args[0]; g.Reason-- {
-			}
-			m.Grants = append(m.Grants, g)
-			continue
-		}
-		g.Total = x.totals[total]
-		m.Grants = append(m.Grants, g)
-	}
-	x.asked[p.Name] = nil
-}
-
-// hexadecimal matches incarnations and checksums, which differ between drivers.
-var hexadecimal = regexp.MustCompile("[0-9a-f]{8,}")
-
-// receive hands a frame to the process, and prints why it rejects it.
-func (x *processScript) receive(from gossip.Peer, frame []byte) {
-	if err := x.driver.receive(from, frame); err != nil {
-		x.printf("rejected: %s", hexadecimal.ReplaceAllString(err.Error(), "#"))
-	}
-}
-
-// counts sends a message of some shards with cells, which measures a round trip
-// unless that is 0.
-func (x *processScript) counts(p gossip.Peer, rtt time.Duration, cells int, shards ...int) {
-	x.receive(p, x.countsFrame(p, rtt, cells, shards...))
-}
-
-func (x *processScript) countsFrame(p gossip.Peer, rtt time.Duration, cells int, shards ...int) []byte {
-	var all []gossip.Message
-	if rtt != 0 {
-		for i := range processShards {
-			shards = append(shards[:i], i)
-		}
-	}
-	x.number++
-	now := uint64(x.driver.mono().Microseconds())
-	for _, s := range shards {
-		m := gossip.Message{From: p.ID, To: x.driver.self(), Shard: s, Shards: processShards}
-		m.Header = gossip.Header{Stamp: x.stamp(), Rules: processRules().Hash(), Ready: true, Nonce: now + x.number}
-		if rtt != 0 {
-			m.Echo = now - uint64(rtt.Microseconds())
-		}
-		m.Complete = true
-		_, hits := x.resolve([]string{"plain=1"})
-		for i := range cells {
-			key := crdt.Key{Hi: uint64(s)<<62 | uint64(i), Lo: 1}
-			m.Hi = uint64(cells)
-			m.Cells = append(m.Cells, gossip.Cell{
-				CellID:   gossip.CellID{Key: key, Window: x.window(), Incarnation: p.ID},
-				Value:    crdt.PN{P: 1},
-				CellMeta: gossip.CellMeta{WindowLength: hits[0].Limit.Window()},
-			})
-		}
-		all = append(all, m)
-	}
-	frame, err := wire.Encode(nil, all)
-	x.must(err)
-	return frame
-}
-
-// bad sends a frame that is not valid.
-func (x *processScript) bad(p gossip.Peer, kind string) {
-	m := sticky.Message{From: p.ID, To: x.driver.self(), Number: 1, Stamp: x.stamp()}
-	encode := func() []byte {
-		frame, err := wire.EncodeStrict(nil, &m)
-		x.must(err)
-		return frame
-	}
-	frame := encode()
-	switch kind {
-	case "cut":
-		frame = frame[:len(frame)-1]
-	case "empty":
-		frame = nil
-	case "damaged":
-		frame[len(frame)/2] ^= 1
-	case "version":
-		frame[0] = 99
-	case "large":
-		frame = make([]byte, wire.MaxFrameBytes+1)
-	case "elsewhere":
-		m.To = 4_711
-		frame = encode()
-	case "foreign":
-		m.From = 4_711
-		frame = encode()
-	case "foreign-counts":
-		q := p
-		q.ID = 4_711
-		frame = x.countsFrame(q, 0, 1, 0)
-	case "foreign-rights":
-		var err error
-		frame, err = wire.EncodeRights(nil, &agent.Message{From: 4_711, To: m.To, Region: p.Region, Name: p.Name, Stamp: x.stamp()})
-		x.must(err)
-	case "cells":
-		frame = x.countsFrame(p, 0, gossip.DefaultFrameCells+1, 0)
-	case "shards":
-		frame = x.countsFrame(p, 0, 1, 0)
-		all, err := wire.Decode(frame)
-		x.must(err)
-		all[0].Shards, all[0].Shard = 64, 63
-		frame, err = wire.Encode(nil, all)
-		x.must(err)
-	default:
-		x.t.Fatalf("no kind %s", kind)
-	}
-	x.receive(p, frame)
 }
