@@ -171,7 +171,7 @@ func (p *localProcess) call(c *node.Call, noWait bool, decided func()) (leave fu
 	return cancel
 }
 
-func (p *localProcess) post(m sticky.Message) { p.cluster.strict.deliver([]sticky.Message{m}) }
+func (p *localProcess) post(m sticky.Message) { replica.Route([]sticky.Message{m}, p.cluster.strict) }
 
 func (p *localProcess) room(to crdt.Incarnation, yes bool) {
 	p.mu.Lock()
@@ -188,7 +188,7 @@ func (p *localProcess) disk(broken bool) {
 	p.cluster.agent.file = filepath.Join(p.dir, rightsFile)
 }
 
-func (p *localProcess) process(do func(*replica.Process)) { p.cluster.strict.with(do) }
+func (p *localProcess) process(do func(*replica.Process)) { p.cluster.strict.With(do) }
 
 func (p *localProcess) acceptor(do func(*quorum.Acceptor)) { p.cluster.strict.acceptor.do(do) }
 

@@ -118,7 +118,7 @@ func (v *virtualProcess) pass(d time.Duration) {
 	v.settle()
 	for w.events.len() > 0 && w.events.events[0].at <= until {
 		at := w.events.events[0].at
-		if e := w.events.events[0]; v.broken && e.kind == evStored && w.writes.items[e.arg].record != nil {
+		if e := w.events.events[0]; v.broken && e.kind == evStored && w.writes.items[e.arg].ack == ackSync { // of the rights agent
 			w.now = at
 			w.events.pop()
 			w.writes.take(e.arg)
@@ -225,7 +225,7 @@ func (v *virtualProcess) leave(a *pendingCall) {
 }
 
 func (v *virtualProcess) post(m sticky.Message) {
-	v.daemon.route(v.world, []sticky.Message{m})
+	replica.Route([]sticky.Message{m}, v.daemon.parts)
 	v.world.sleep(v.daemon)
 }
 
