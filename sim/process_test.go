@@ -46,7 +46,7 @@ func newVirtualProcess(x *processScript) *virtualProcess {
 	cfg.Regions = []Region{{"us", len(x.daemons())}, {"eu", 1}, {"ap", 1}}
 	cfg.Shards, cfg.Rules, cfg.Duration = processShards, processRules(), MaxDuration
 	cfg.Network = Network{}
-	cfg.Strict = Strict{Headroom: 20, Prefetch: -1, Forward: processForward, Margin: processMargin, Sync: time.Nanosecond, Breaker: processBreaker}
+	cfg.Strict = Strict{Replicas: 3, Headroom: 20, Forward: processForward, Margin: processMargin, Sync: time.Nanosecond, Breaker: processBreaker}
 	v := &virtualProcess{script: x, world: newWorld(&cfg), peer: map[crdt.Incarnation]int32{}}
 	w := v.world
 	w.now, v.daemon = 0, w.daemons[0]
