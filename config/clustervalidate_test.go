@@ -240,7 +240,7 @@ func TestRegionlessSettingsAreRefused(t *testing.T) {
 	}
 }
 
-// What is valid here is valid to the engine, and what is beyond is not.
+// The bounds of the settings are those of the engine.
 func TestGossipRangesAreTheEngines(t *testing.T) {
 	for _, tc := range []struct {
 		field    string

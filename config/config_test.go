@@ -19,8 +19,8 @@ func TestDefaultIsValid(t *testing.T) {
 	}
 }
 
-// Every value of Config must be reachable from flags, environment and file,
-// each by a name of its own, and what a field is given it must give back.
+// Every value of Config must be settable by flag, environment and file, each by
+// a name of its own, and printing a field must return its value.
 func TestEveryValueIsAField(t *testing.T) {
 	names, flags := make(map[string]bool), make(map[string]bool)
 	for _, f := range Fields() {
@@ -153,8 +153,8 @@ func TestExposed(t *testing.T) {
 	}
 }
 
-// What daemons tell each other is in plain text without TLS, and the membership
-// without a key; neither is open at a daemon alone.
+// Without TLS the messages of daemons are in plain text, and without a key so
+// is the membership. A daemon alone has neither.
 func TestExposedToPeers(t *testing.T) {
 	c := Default()
 	c.Peer.Addr, c.Swim.Addr = "10.0.0.1:7070", "10.0.0.1:7946"

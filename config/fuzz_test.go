@@ -53,7 +53,7 @@ func FuzzSettingsFile(f *testing.F) {
 	})
 }
 
-// What a file gave is the same when it is printed and read again.
+// Settings from a file are the same after printing and loading.
 func printsTheSame(t *testing.T, l *Loaded, path string) {
 	text, err := l.Print(PrintOptions{Origins: true})
 	if err != nil {

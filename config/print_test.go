@@ -16,8 +16,8 @@ import (
 	"github.com/georld/rld/server/web"
 )
 
-// What is printed loads as the same settings, whatever they are, in YAML and
-// JSON, in full or in short, with origins or without.
+// Printed settings load as the same settings, in YAML and JSON, in full or in
+// short, with origins or without.
 func TestPrintedSettingsLoad(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {

@@ -66,7 +66,7 @@ func TestRightsFolder(t *testing.T) {
 	}
 }
 
-// What is wrong with the folder is a fault of its setting, said once.
+// A fault of the folder is reported once, as a fault of its setting.
 func TestCheckOfRights(t *testing.T) {
 	flags := map[string]string{"region": "us", "name": "us-0", "rights-daemons": "us-0", "rights-dir": t.TempDir()}
 	c, err := Check(Sources{Flags: flags}, time.Now())

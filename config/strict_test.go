@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestStrictReplicas states who holds what owners have used.
+// TestStrictReplicas checks which daemons are the strict voters.
 func TestStrictReplicas(t *testing.T) {
 	for _, tc := range []struct {
 		name                 string

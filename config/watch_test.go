@@ -67,7 +67,7 @@ func (w *watched) note(r Reading) {
 
 func (w *watched) write(name, text string) { write(w.t, filepath.Join(w.dir, name), text) }
 
-// after lets time pass and checks what was handed on in it.
+// after lets time pass and checks which readings were passed on meanwhile.
 func (w *watched) after(d time.Duration, want ...string) {
 	w.t.Helper()
 	time.Sleep(d)
@@ -133,7 +133,7 @@ func TestWatcherWaitsUntilAWriterIsDone(t *testing.T) {
 	})
 }
 
-func TestWatcherSaysWhenAWriterIsNeverDone(t *testing.T) {
+func TestWatcherReportsAnEndlessWriter(t *testing.T) {
 	watch(t, func(w *watched) {
 		time.Sleep(time.Second - settleTime/2)
 		text := ""
@@ -212,7 +212,7 @@ func TestWatcherStopsWhileItSettles(t *testing.T) {
 	})
 }
 
-func TestFingerprintTellsReadingsApart(t *testing.T) {
+func TestFingerprintDistinguishesReadings(t *testing.T) {
 	dir := t.TempDir()
 	seen := make(map[fingerprint]int)
 	for i, files := range [][]string{ // names and contents in turn

@@ -188,5 +188,5 @@ func logState(log *slog.Logger, level slog.Level, kind, text, peer string) {
 	if peer != "" {
 		log = log.With("peer", peer)
 	}
-	log.Log(context.Background(), level, kind, "what", text)
+	log.Log(context.Background(), level, kind, "detail", text)
 }

@@ -264,7 +264,7 @@ func (w *world) describe() string {
 		for _, m := range r.all() {
 			fmt.Fprintf(&b, " %s", m.Name)
 		}
-		fmt.Fprint(&b, "; hears")
+		fmt.Fprint(&b, "; connected to")
 		for _, l := range r.engine.Links(r.engine.Now()) {
 			fmt.Fprintf(&b, " %s (%v, silent %v)", l.Peer.Name, l.Age, l.Silent)
 		}
@@ -277,15 +277,16 @@ func (w *world) describe() string {
 func (w *world) whole() bool {
 	live := w.alive()
 	for _, r := range live {
-		if !r.ready.Load() || !hears(r, live) {
+		if !r.ready.Load() || !connected(r, live) {
 			return false
 		}
 	}
 	return true
 }
 
-// hears reports whether a daemon is connected to exactly some ready daemons.
-func hears(r *resident, all []*resident) bool {
+// connected reports whether a daemon is connected to exactly these ready
+// daemons.
+func connected(r *resident, all []*resident) bool {
 	members := r.all()
 	if len(members) != len(all) {
 		return false

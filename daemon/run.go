@@ -302,7 +302,7 @@ func (d *daemon) serveWhenReady(ctx context.Context, e *edges) {
 // stop drains the edges, sends the last counts to peers, and leaves the
 // cluster.
 func (d *daemon) stop(e *edges) error {
-	d.Log.Info("stopping", "wait at most", d.Config.Drain)
+	d.Log.Info("stopping", "timeout", d.Config.Drain)
 	if d.cluster == nil {
 		return e.stop(d.Config.Drain)
 	}

@@ -153,7 +153,7 @@ func (s *strict) tick() {
 		s.With(func(p *replica.Process) { p.Reach.Measure(links) })
 		if n := s.engine.StrictStats().Lost; n != s.lost {
 			s.log.Info("another owner had higher watermarks of some keys: all below them counts as used",
-				"event", "takeover", "ledgers", n-s.lost)
+				"event", "takeover", "keys", n-s.lost)
 			s.lost = n
 		}
 	}

@@ -49,7 +49,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestParseSaysWhatWouldBeRight(t *testing.T) {
+func TestParseSuggestsACommand(t *testing.T) {
 	for _, tt := range []struct{ line, want string }{
 		{"cutt eu-west", `there is no command "cutt" (did you mean cut?): use status, cut, heal,`},
 		{"cut", "cut takes 1 or 2 words: use cut REGION [REGION]"},

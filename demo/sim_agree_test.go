@@ -12,12 +12,11 @@ import (
 	"github.com/georld/rld/sim"
 )
 
-// How far the demo may be from what the simulator says. The simulator is run
-// with as many seeds as simSeeds: chance alone moves the overage of a burst by
-// a third. The demo must be within what they say, from the least to the
-// greatest, widened at both ends by a share of the end, and at least by
-// overLeast or ageLeast, and by the hits that overHits says, since the limits
-// are small whole numbers.
+// The tolerances between the demo and the simulator. The simulator runs with
+// simSeeds seeds: chance alone changes the overage of a burst by a third. The
+// demo must be within the results of all seeds, from the least to the greatest.
+// Both ends are widened by a share of the end, and at least by overLeast or
+// ageLeast, and by overHits, since the limits are small whole numbers.
 const (
 	simSeeds  = 9
 	overShare = 0.30
@@ -32,21 +31,21 @@ type figure struct {
 	what             string
 	demo             float64
 	least, mid, most float64 // of the simulator's
-	low, high        float64 // what the demo's may be
+	low, high        float64 // the range for the demo
 }
 
 func (f *figure) agrees() bool { return f.low <= f.demo && f.demo <= f.high }
 
-// compare puts what the demo did beside what the simulator says.
-func (x *trial) compare(real *outcome, said []*outcome) []figure {
+// compare compares the results of the demo with those of the simulator.
+func (x *trial) compare(real *outcome, simulated []*outcome) []figure {
 	all := x.rules()
 	var out []figure
 	add := func(what string, share, slack float64, of func(*outcome) float64) {
-		f := figure{what: what, demo: of(real), least: of(said[0])}
-		for _, s := range said {
+		f := figure{what: what, demo: of(real), least: of(simulated[0])}
+		for _, s := range simulated {
 			v := of(s)
 			f.least, f.most = min(f.least, v), max(f.most, v)
-			f.mid += v / float64(len(said))
+			f.mid += v / float64(len(simulated))
 		}
 		f.low, f.high = f.least-max(slack, share*f.least), f.most+max(slack, share*f.most)
 		out = append(out, f)
@@ -96,9 +95,9 @@ func table(all []figure) string {
 	return b.String()
 }
 
-// said runs the simulator with several seeds from one on. change makes a trial
-// another one first.
-func (x *trial) said(t *testing.T, began time.Time, seed uint64, seeds int, change func(*sim.Config)) []*outcome {
+// simulated runs the simulator with several seeds, ascending from one. change
+// modifies the trial first.
+func (x *trial) simulated(t *testing.T, began time.Time, seed uint64, seeds int, change func(*sim.Config)) []*outcome {
 	t.Helper()
 	var out []*outcome
 	for i := range seeds {
@@ -117,7 +116,7 @@ type lie struct {
 	change func(*sim.Config)
 }
 
-// lies are what the comparison has to find out, or it would be worth nothing.
+// lies are deviations that the comparison must detect.
 func lies() []lie {
 	return []lie{
 		{"without delays", func(c *sim.Config) { c.Network.Links, c.Network.Across = nil, c.Network.Region }},
@@ -150,14 +149,14 @@ func TestALyingSimulatorWouldBeFoundOut(t *testing.T) {
 	}
 	x := newTrial()
 	began := x.next(time.Unix(1_800_000_000, 0))
-	honest := x.said(t, began, 1, simSeeds, unchanged)
-	for i, o := range x.said(t, began, 1000, 3, unchanged) {
+	honest := x.simulated(t, began, 1, simSeeds, unchanged)
+	for i, o := range x.simulated(t, began, 1000, 3, unchanged) {
 		if d := differ(x.compare(o, honest)); len(d) > 0 {
 			t.Errorf("seed %d does not agree with seeds 1 to %d:\n%s", 1000+i, simSeeds, table(d))
 		}
 	}
 	for _, l := range lies() {
-		d := differ(x.compare(x.said(t, began, 1000, 1, l.change)[0], honest))
+		d := differ(x.compare(x.simulated(t, began, 1000, 1, l.change)[0], honest))
 		t.Logf("a simulator %s:\n%s", l.name, table(d))
 		if len(d) == 0 {
 			t.Errorf("a simulator %s agrees", l.name)

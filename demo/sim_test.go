@@ -12,16 +12,16 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// The simulator and the demo play the same trial: the same asks at the same
-// times, rules, daemons, delays and cut. What the simulator says of it must be
-// what the demo does.
-func TestTheSimulatorSaysWhatTheDemoDoes(t *testing.T) {
+// The simulator and the demo play the same trial: the same calls at the same
+// times, with the same rules, daemons, delays and partition. The results of the
+// simulator must be those of the demo.
+func TestSimulatorAgreesWithTheDemo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
 	x, real, began, all := playAgreed(t)
 	for _, l := range lies() {
-		d := differ(x.compare(real, x.said(t, began, 1, simSeeds, l.change)))
+		d := differ(x.compare(real, x.simulated(t, began, 1, simSeeds, l.change)))
 		t.Logf("of a simulator %s differ:\n%s", l.name, table(d))
 		if len(d) == 0 {
 			t.Errorf("the demo agrees with a simulator %s as well", l.name)
@@ -34,8 +34,8 @@ func TestTheSimulatorSaysWhatTheDemoDoes(t *testing.T) {
 }
 
 // trials is how often the trial is played until one agrees. A machine that
-// stands still for a moment is no news of the simulator; what is wrong with the
-// simulator is wrong each time.
+// stands still for a moment makes one trial fail; a fault of the simulator
+// makes all fail.
 const trials = 3
 
 // playAgreed plays until the simulator agrees, and returns the last trial.
@@ -43,7 +43,7 @@ func playAgreed(t *testing.T) (*trial, *outcome, time.Time, []figure) {
 	for n := 1; ; n++ {
 		x := newTrial()
 		real, began := x.play(t)
-		all := x.compare(real, x.said(t, began, 1, simSeeds, unchanged))
+		all := x.compare(real, x.simulated(t, began, 1, simSeeds, unchanged))
 		t.Logf("the demo and %d seeds of the simulator, with the clients of seed %d:\n%s",
 			simSeeds, x.options.Seed, table(all))
 		if n == trials || len(differ(all)) == 0 {
@@ -162,7 +162,7 @@ func (x *trial) busy(t *testing.T, c *clients, began time.Time) {
 	}
 }
 
-// counted returns what the demo's ledger and its looks at ages came to.
+// counted returns the results of the demo: admitted hits and ages of views.
 func (x *trial) counted(t *testing.T, s *show, began time.Time) *outcome {
 	t.Helper()
 	out := x.newOutcome(began)

@@ -26,17 +26,17 @@ type trial struct {
 	cut         string        // region
 	from, to    time.Duration // of the cut, since the clients began
 	reopened    time.Duration // how much later the demo's streams were open again
-	// surge is how many times as often as usual all ask at once: so often that
-	// a limit is reached before the regions can have heard of each other.
+	// surge is the factor of the call rate in a burst: high enough that the
+	// limit is reached before the regions receive each other's counts.
 	surge float64
 }
 
-// newTrial returns the trial by which the simulator is judged.
+// newTrial returns the trial that compares the simulator with the demo.
 //
-// It begins with a window of every rule and has three of those of 10 s. In the
-// second a region is cut off while spread and login are used up, and is back
-// before the burst. So spread and login tell of the cut, and burst, which
-// comes faster than the regions can hear of each other, tells of the delays.
+// It begins with a window of every rule and has three windows of 10 s. In the
+// second a region is partitioned while spread and login are used up. The
+// partition heals before the burst. So spread and login show the effect of the
+// partition, and burst, which is faster than replication, that of the delays.
 func newTrial() *trial {
 	o := Default()
 	o.GRPC, o.HTTP, o.Admin = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
@@ -59,9 +59,9 @@ func (x *trial) next(now time.Time) time.Time {
 	return began
 }
 
-// rules returns the limits of the trial: those of the demo, and logins counted
-// as the others are, in windows of 20 s. That a strict limit is kept needs no
-// comparison, and tells of nothing.
+// rules returns the limits of the trial: those of the demo, with logins counted
+// like the others, in windows of 20 s. Strict limits are kept anyway and need
+// no comparison.
 func (x *trial) rules() []Rule {
 	all := NewRules(x.options.Traffic)
 	r := &all[login]
@@ -69,7 +69,7 @@ func (x *trial) rules() []Rule {
 	return all
 }
 
-// clients returns who asks, before anybody did.
+// clients returns the clients before their first call.
 func (x *trial) clients() *Traffic {
 	t := NewTraffic(x.options.Traffic, len(x.options.Regions), x.options.Seed)
 	t.Surge(0, burst, x.surge)
@@ -77,7 +77,8 @@ func (x *trial) clients() *Traffic {
 }
 
 // config returns the trial for the simulator. seed draws all but the clients:
-// whom they ask, how long each frame takes, when daemons have their turns.
+// the daemons that they call, the delay of each frame, the turns of the
+// daemons.
 func (x *trial) config(t *testing.T, began time.Time, seed uint64) *sim.Config {
 	t.Helper()
 	o := &x.options
@@ -107,8 +108,8 @@ func (x *trial) config(t *testing.T, began time.Time, seed uint64) *sim.Config {
 	return cfg
 }
 
-// simLink is a link of the demo in the simulator. What the demo sends again the
-// simulator loses; so few frames are that it makes no difference.
+// simLink is a link of the demo in the simulator. The simulator loses frames
+// that the demo sends again. These are so few that it makes no difference.
 func simLink(l Link) sim.Link {
 	return sim.Link{
 		Delay: l.Delay, Jitter: l.Jitter, Uniform: true,
@@ -116,7 +117,7 @@ func simLink(l Link) sim.Link {
 	}
 }
 
-// trace is what the clients ask for, looked at as often as the demo does.
+// trace is the calls of the clients, observed as often as in the demo.
 func (x *trial) trace(began time.Time) *load.Trace {
 	out := &load.Trace{Start: began.UnixNano(), Regions: x.options.Regions}
 	type name struct{ rule, key int }

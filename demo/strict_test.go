@@ -75,7 +75,7 @@ type play struct {
 	deaths  []*death
 }
 
-// seen is what was admitted last of an account.
+// seen is the latest admitted count of an account.
 type seen struct {
 	window admitted.Window
 	total  int

@@ -137,7 +137,7 @@ func TestShortTexts(t *testing.T) {
 	}
 }
 
-// terminal keeps what was written to it.
+// terminal keeps its output.
 type terminal struct{ strings.Builder }
 
 func TestScreenDrawsInPlaceAndPromptsBelow(t *testing.T) {

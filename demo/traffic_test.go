@@ -10,7 +10,7 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-func TestTrafficIsWhatItsSeedSays(t *testing.T) {
+func TestTrafficFollowsItsSeed(t *testing.T) {
 	draw := func(seed uint64, step time.Duration) []Ask {
 		tr := NewTraffic(500, 3, seed)
 		var all []Ask

@@ -14,8 +14,8 @@ type wanRig struct {
 	t        *testing.T
 	wan      *WAN
 	lis      net.Listener
-	near     net.Conn // at who dialed, in a
-	far      net.Conn // at who accepted, in b
+	near     net.Conn // at the dialer, in a
+	far      net.Conn // at the acceptor, in b
 	accepted chan net.Conn
 }
 
@@ -146,7 +146,7 @@ func TestACutHoldsAndAHealGoesOnOrBreaks(t *testing.T) {
 			t.Fatalf("came across the cut in %v", took)
 		}
 	}
-	// A short one goes on with what was held.
+	// After a short partition the held bytes are sent.
 	if n := r.wan.Heal(); n != 1 {
 		t.Fatalf("%d healed", n)
 	}
@@ -156,7 +156,7 @@ func TestACutHoldsAndAHealGoesOnOrBreaks(t *testing.T) {
 			t.Fatalf("after a short cut: %v", err)
 		}
 	}
-	// A long one breaks what was held, and says why.
+	// A long partition ends the connection with a reason.
 	idle, other := r.dial()
 	defer idle.Close()
 	defer other.Close()

@@ -17,7 +17,7 @@ import (
 //	schedule                        the broken rule                           its outcome
 //	NewestFirst                     newest change first, all acknowledged     5 of 8 cells are lost
 //	RefusedTooFarAhead, -NoRoom     refused cells are acknowledged            the count is lost
-//	LostFrame                       what was sent counts as acknowledged      the count is lost
+//	LostFrame                       sent cells count as acknowledged          the count is lost
 //	LostAck                         increments are sent instead of counts     the hits count twice
 //	SumsByElement                   P and N of sums are joined each           net 50 of 100
 //	PeerStops                       no news is no news                        phantom hits of 3 lags

@@ -9,8 +9,8 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// say passes a1 a message of a peer with cells.
-func say(r *rig, from crdt.Incarnation, nonce uint64, cells ...Cell) error {
+// receive passes a1 a message of a peer with cells.
+func receive(r *rig, from crdt.Incarnation, nonce uint64, cells ...Cell) error {
 	return r.hand(Message{
 		From: from, To: r.of("a1").self.ID, Shards: 1, Header: Header{Nonce: nonce, Rules: 7},
 		Part: Part{Hi: nonce, Cells: cells, Complete: true},
@@ -30,15 +30,15 @@ func TestForgedIncarnations(t *testing.T) {
 		cell  Cell
 		taken bool
 	}{
-		{"sibling, its own slot", "a2", good(Daemon, 2), true},
-		{"sibling, a slot of the dead", "a2", good(Daemon, dead), true},
-		{"sibling, our slot", "a2", good(Daemon, 1), false},
-		{"sibling, another region's sum", "a2", good(RegionSum, RegionIncarnation("b")), true},
+		{"regional peer, its own incarnation", "a2", good(Daemon, 2), true},
+		{"regional peer, an incarnation that is gone", "a2", good(Daemon, dead), true},
+		{"regional peer, our incarnation", "a2", good(Daemon, 1), false},
+		{"regional peer, another region's sum", "a2", good(RegionSum, RegionIncarnation("b")), true},
 		{"other region, its sum", "b1", good(RegionSum, RegionIncarnation("b")), true},
 		{"other region, our sum", "b1", good(RegionSum, RegionIncarnation("a")), true},
 		{"other region, a third one's sum", "b1", good(RegionSum, RegionIncarnation("c")), false},
 		{"other region, a daemon", "b1", good(Daemon, 3), false},
-		{"other region, our slot", "b1", good(Daemon, 1), false},
+		{"other region, our incarnation", "b1", good(Daemon, 1), false},
 		{"more refunds than hits", "a2", edit(good(Daemon, 2), func(c *Cell) { c.Value.N = 6 }), false},
 		{"no width", "a2", edit(good(Daemon, 2), func(c *Cell) { c.WindowLength = 0 }), false},
 		{"negative carry", "a2", edit(good(Daemon, 2), func(c *Cell) { c.Carry = -1 }), false},
@@ -48,7 +48,7 @@ func TestForgedIncarnations(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(Config{}, "a", "a", "b")
-			if err := say(r, r.of(c.from).self.ID, 1, c.cell); err != nil {
+			if err := receive(r, r.of(c.from).self.ID, 1, c.cell); err != nil {
 				t.Fatal(err)
 			}
 			a1 := r.of("a1")
@@ -141,7 +141,7 @@ func TestWindowsInTime(t *testing.T) {
 	} {
 		r := newRig(Config{}, "a", "a") // a second past epoch
 		id := CellID{testKey(1), c.window, Daemon, r.of("a2").self.ID}
-		if err := say(r, id.Incarnation, 1, Cell{CellID: id, CellMeta: minute, Value: crdt.PN{P: 5}}); err != nil {
+		if err := receive(r, id.Incarnation, 1, Cell{CellID: id, CellMeta: minute, Value: crdt.PN{P: 5}}); err != nil {
 			t.Fatal(err)
 		}
 		if got := r.of("a1").state.find(id) != none; got != c.taken {
@@ -201,7 +201,7 @@ func TestRepairIsBounded(t *testing.T) {
 }
 
 // Names that a peer makes up do not collide here.
-func TestToldKeysAreSpread(t *testing.T) {
+func TestHashesOfForgedKeysAreSpread(t *testing.T) {
 	s := newState(1<<20, 42)
 	ofKeys, ofCells := map[uint32]bool{}, map[uint32]bool{}
 	for i := range 10_000 {
@@ -219,7 +219,7 @@ func TestToldKeysAreSpread(t *testing.T) {
 
 // A rule that needs a count for longer than the former one makes all daemons
 // keep it for as long, also those without traffic for the key.
-func TestKeptLongerIsTold(t *testing.T) {
+func TestLongerCarryIsReplicated(t *testing.T) {
 	r := newRig(Config{}, "a", "a", "b", "b")
 	r.run(time.Second)
 	k := r.keyOf("a2")

@@ -56,7 +56,7 @@ func TestShortWindowsAreNotKeptBack(t *testing.T) {
 }
 
 // The staleness of a view is at least the age of the oldest delayed increment.
-func TestUnsentIsTold(t *testing.T) {
+func TestStalenessCoversUnsentCounts(t *testing.T) {
 	for _, peer := range []string{"a", "b"} {
 		r := newRig(Config{Quiet: 5 * time.Second}, "a", peer)
 		r.run(2 * time.Second)
@@ -199,7 +199,7 @@ func TestResyncBeforeALateMessage(t *testing.T) {
 
 // A cell of a former daemon grows at a daemon that is about to resync: the
 // key's aggregator sends it or, when that one dies before, any daemon with it.
-func TestWhatGrewBeforeAResyncIsToldByTheAggregator(t *testing.T) {
+func TestCountsBeforeAResyncComeFromTheAggregator(t *testing.T) {
 	for _, dies := range []bool{false, true} {
 		r := newRig(Config{}, "a", "a", "a")
 		r.run(3 * time.Second)
@@ -332,7 +332,7 @@ func TestAggregators(t *testing.T) {
 
 // A leaving daemon sends delayed increments and later counts; the only daemon
 // of a region sends them to the other regions too.
-func TestLeavingTellsAll(t *testing.T) {
+func TestLeavingSendsAllCounts(t *testing.T) {
 	for _, regions := range [][]string{{"a", "a"}, {"a", "b"}, {"a", "a", "b"}} {
 		r := newRig(Config{Quiet: time.Minute}, regions...)
 		r.run(5 * time.Second)

@@ -70,7 +70,7 @@ func TestClockLaws(t *testing.T) {
 	})
 }
 
-// watch holds what a clock has shown so far.
+// watch holds the readings of a clock so far.
 type watch struct {
 	clock   *Clock
 	cfg     Config
@@ -108,7 +108,7 @@ func (w *watch) late(t *rapid.T) {
 	}
 }
 
-// peer observes a stamp drawn around the limit of what is adopted.
+// peer observes a stamp drawn around the limit of adoption.
 func (w *watch) peer(t *rapid.T, at Instant) {
 	c := w.clock
 	c.Millis(at)

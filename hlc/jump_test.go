@@ -103,8 +103,8 @@ func TestHeldJumpIsSetBackTooFar(t *testing.T) {
 	}
 }
 
-// A clock that pays a step back off takes a leap for what it is, too: it holds
-// it back and goes on slewing.
+// A clock that still slews after a step back detects a leap ahead: it holds the
+// leap back and continues to slew.
 func TestJumpWhileSlewing(t *testing.T) {
 	c, b := holding()
 	wantMillis(t, c, b, 1_000)

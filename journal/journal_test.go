@@ -98,7 +98,8 @@ func TestAppendAndOpen(t *testing.T) {
 	wantRecords(t, "appended after", c, "a", "", "bc", strings.Repeat("x", 3*maxBatch), "d", "e", "f")
 }
 
-// TestEmptyIsNew: who ends before the first record is stored may begin again.
+// TestEmptyIsNew: a journal that ended before its first record was stored may
+// begin again.
 func TestEmptyIsNew(t *testing.T) {
 	dir := t.TempDir()
 	j, _ := mustOpen(t, dir)
@@ -222,8 +223,8 @@ func TestOnlyOnce(t *testing.T) {
 	wantRecords(t, "after all that", c, "a")
 }
 
-// TestFailedSync: after the first failure nothing is taken, and what was
-// acknowledged is there when it is opened again.
+// TestFailedSync: after the first failure no record is accepted, and all
+// acknowledged records are there when it is opened again.
 func TestFailedSync(t *testing.T) {
 	broken := errors.New("the disk is gone")
 	for name, breakIt := range map[string]func(*Journal){
@@ -306,7 +307,7 @@ func TestOneSync(t *testing.T) {
 	wantRecords(t, "after", c, "a", "b")
 }
 
-// TestRewriteFails: what is there stays, and goes on.
+// TestRewriteFails: the records stay, and the journal continues.
 func TestRewriteFails(t *testing.T) {
 	dir := t.TempDir()
 	j, _ := mustOpen(t, dir)

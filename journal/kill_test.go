@@ -15,9 +15,9 @@ import (
 // appends in until it is killed.
 const childFolder = "RLD_JOURNAL_TEST_FOLDER"
 
-// TestChild is what the child process of TestKill does: it appends ascending
-// numbers, some at a time, and says up to which they are stored. Now and then
-// it rewrites all of them. On its own it only says that it is not a child.
+// TestChild is the child process of TestKill: it appends ascending numbers,
+// some at a time, and prints up to which one they are stored. From time to time
+// it rewrites all of them. On its own it only prints that it is not a child.
 func TestChild(t *testing.T) {
 	dir := os.Getenv(childFolder)
 	if dir == "" {
@@ -44,7 +44,8 @@ func TestChild(t *testing.T) {
 }
 
 // TestKill kills a process in the midst of its appends, again and again: all
-// that it has said to be stored is there, and nothing is that it did not write.
+// records that it reported as stored are there, and no record is that it did
+// not write.
 func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	known := 0
@@ -64,7 +65,7 @@ func TestKill(t *testing.T) {
 				if err := child.Process.Kill(); err != nil {
 					t.Fatal(err)
 				}
-			} // and on with what it had said until then
+			} // and continues from its last report
 			if number, ok := strings.CutPrefix(lines.Text(), "stored "); ok {
 				if known, err = strconv.Atoi(number); err != nil {
 					t.Fatal(err)

@@ -27,7 +27,7 @@ func aJournal(t testing.TB) (data []byte, ends map[int64]int, all []string) {
 	return stored(t, j), ends, all
 }
 
-// TestCutAnywhere cuts the file at every byte. What was there before the first
+// TestCutAnywhere cuts the file at every byte. The bytes before the first
 // Append cannot have been torn; after that, whole batches stay.
 func TestCutAnywhere(t *testing.T) {
 	data, ends, all := aJournal(t)
@@ -147,8 +147,8 @@ func TestBatchesOutOfPlace(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever a file holds, parse does not panic and says what it makes
-// of it; what it takes, it takes again when it is written anew.
+// FuzzParse: on any content of a file, parse does not panic and returns records
+// or an error. It accepts the records again after they are written anew.
 func FuzzParse(f *testing.F) {
 	data, _, _ := aJournal(f)
 	header := appendHeader(nil, me, headSize)

@@ -11,8 +11,8 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// fuzzCluster reads files as a daemon of a cluster does: it refuses at least
-// what others refuse, and every right that it lets pass has its place.
+// fuzzCluster reads files as a daemon of a cluster does: it rejects at least
+// the files that others reject, and every accepted right has a place.
 func fuzzCluster(t *testing.T, files []File, alone *rules.Set) {
 	o := Options{MergeDomains: true, Regions: []string{"us-east", "eu-west"}, Daemons: 6, DaemonsOfRegion: 3}
 	set, faults := Parse(files, o)
@@ -54,9 +54,9 @@ func fuzzCluster(t *testing.T, files []File, alone *rules.Set) {
 	}
 }
 
-// FuzzParse feeds the reader anything. It must not panic, must return rules or
-// errors but never both or neither, must keep to its bounds, and must say the
-// same of the same file twice.
+// FuzzParse feeds the reader arbitrary bytes. It must not panic, must return
+// rules or errors but never both or neither, must keep to its bounds, and must
+// return the same for the same file twice.
 func FuzzParse(f *testing.F) {
 	scripts, err := filepath.Glob("testdata/scripts/*.txt")
 	if err != nil || len(scripts) == 0 {

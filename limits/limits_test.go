@@ -19,7 +19,7 @@ func parseOne(text string) (*rules.Set, yamlpos.Diagnostics) {
 	return Parse([]File{{Name: "f.yaml", Data: []byte(text)}}, Options{})
 }
 
-// TestRule compares rules with all that may be said of one, field by field.
+// TestRule compares rules with all fields set, field by field.
 func TestRule(t *testing.T) {
 	set, faults := parseOne(`
 domain: d

@@ -11,8 +11,8 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// TestReserveHints checks that a share is refused exactly when somebody would
-// get nothing of the limit, and that what the hint says is taken.
+// TestReserveHints checks that a share is rejected exactly when a region would
+// get nothing of the limit, and that the value in the hint is accepted.
 func TestReserveHints(t *testing.T) {
 	least := regexp.MustCompile(`at least ([0-9.]+%)`)
 	raise := regexp.MustCompile(`raise ([a-z_]+)(?: and (burst))? to ([0-9]+)`)

@@ -11,8 +11,8 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// TestPlaced checks where the rights of what is loaded have their place, under
-// every size of limit and cluster.
+// TestPlaced checks the places of the rights of loaded rules, under every size
+// of limit and cluster.
 func TestPlaced(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Options{Daemons: rapid.IntRange(0, 12).Draw(t, "daemons")}
@@ -70,7 +70,7 @@ func TestPlaced(t *testing.T) {
 	})
 }
 
-// TestWeightsOfALimit checks what the engine reads.
+// TestWeightsOfALimit checks the weights that the engine reads.
 func TestWeightsOfALimit(t *testing.T) {
 	set, faults := parseOne("domain: d\ndescriptors: [{key: k, rate_limit: {unit: hour, requests_per_unit: 9, " +
 		"overage_budget: 2%, weights: {us: 50.5%, ap: 0%, eu: 49.5%}}}]")
@@ -83,8 +83,8 @@ func TestWeightsOfALimit(t *testing.T) {
 	}
 }
 
-// TestNotes checks that what was decided for a rule is neither an error nor a
-// warning.
+// TestNotes checks that a default that was chosen for a rule is neither an
+// error nor a warning.
 func TestNotes(t *testing.T) {
 	files := []File{{Name: "f.yaml", Data: []byte("domain: d\ndescriptors: [{key: k, rate_limit: " +
 		"{unit: hour, requests_per_unit: 99, overage_budget: 2%}}]")}}

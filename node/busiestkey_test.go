@@ -34,7 +34,7 @@ descriptors:
 	return c
 }
 
-// busiest describes what a daemon says is busy.
+// busiest describes the busiest keys that a daemon reports.
 func (c *cluster) busiest(t testing.TB, name string) []string {
 	t.Helper()
 	d := c.find(t, name)
@@ -139,7 +139,7 @@ func TestBusiestCostsNoAllocation(t *testing.T) {
 	}
 }
 
-// BenchmarkBusiest is what a charge pays for it, by algorithm.
+// BenchmarkBusiest measures the cost of a charge, by algorithm.
 func BenchmarkBusiest(b *testing.B) {
 	for _, name := range []string{"user", "bucket", "log"} {
 		b.Run(name, func(b *testing.B) {

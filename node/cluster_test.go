@@ -24,11 +24,11 @@ import (
 //	cluster a=2 b=1 [delay=1ms] [wan=40ms] [rights]   starts daemons; with rights in equal shares
 //	limits                       puts the rules of the YAML below in force
 //	run D                        lets time pass
-//	ask DAEMON k=v [times=N]     asks; prints how many of N are allowed and what is left
+//	ask DAEMON k=v [times=N]     asks; prints how many of N are allowed and how many remain
 //	cut X Y, heal                stops messages from X to Y, both daemons or regions; lets all pass
-//	crash X, restart X           X forgets everything, and has a new slot
+//	crash X, restart X           X forgets everything, and has a new incarnation
 //	step X D                     bends the wall clock of X
-//	rights X k=v                 prints what X has left, gave and was given
+//	rights X k=v                 prints the rights that X has left, gave and received
 //	cells X                      prints the cells of X
 //	links X                      prints how old the views of X are
 //	events X                     prints and forgets the events of X
@@ -94,7 +94,7 @@ func (c *cluster) start(t testing.TB, d *daemon) {
 	c.members()
 }
 
-// members tells all daemons who is up.
+// members sets the daemons that are up at all daemons.
 func (c *cluster) members() {
 	var peers []gossip.Peer
 	for _, d := range c.daemons {
@@ -314,7 +314,7 @@ func (c *cluster) runAsk(t *testing.T, d *datadriven.TestData) string {
 	return text + "\n"
 }
 
-// owner names the writer of a slot.
+// owner names the daemon of an incarnation.
 func (c *cluster) owner(s crdt.Incarnation) string {
 	for _, d := range c.daemons {
 		if d.node != nil && d.node.Incarnation() == s {

@@ -14,8 +14,7 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// A fixed window becomes a sliding one; what was used in the window before
-// still weighs.
+// A fixed window becomes a sliding one; hits of the window before still weigh.
 func TestFixedBecomesSliding(t *testing.T) {
 	c := rightsCluster(t, fixed100, "a1", "b1", "c1", "d1")
 	for _, x := range c.daemons {
@@ -42,7 +41,7 @@ func TestFixedBecomesSliding(t *testing.T) {
 }
 
 // A refused hit at the aggregator of its key, as a flood of them costs.
-func BenchmarkAttackDeniedAtAggregator(b *testing.B) {
+func BenchmarkDeniedAtAggregator(b *testing.B) {
 	for _, sliding := range []string{fixed100} {
 		c := rightsCluster(b, sliding, "a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "a9", "b1", "c1")
 		var call Call
@@ -117,7 +116,7 @@ descriptors:
 			}
 			m := gossip.Message{From: from.node.Incarnation(), To: d.node.Incarnation(), Shards: 1}
 			k := call.Hits()[0].Key
-			to := []crdt.Incarnation{d.node.Incarnation(), from.node.Incarnation(), gossip.RegionIncarnation("a"), gossip.RegionIncarnation("b"), 0, 7}[rapid.IntRange(0, 5).Draw(r, "slot")]
+			to := []crdt.Incarnation{d.node.Incarnation(), from.node.Incarnation(), gossip.RegionIncarnation("a"), gossip.RegionIncarnation("b"), 0, 7}[rapid.IntRange(0, 5).Draw(r, "incarnation")]
 			m.Cells = []gossip.Cell{{
 				CellID:   gossip.CellID{Key: k, Window: window, Kind: gossip.Kind(rapid.IntRange(0, 5).Draw(r, "kind")), Incarnation: to},
 				CellMeta: span, Value: crdt.PN{P: num.Draw(r, "P"), N: num.Draw(r, "N")}, Rate: uint32(num.Draw(r, "rate")),

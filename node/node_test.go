@@ -60,7 +60,7 @@ func newSharded(t *rapid.T, shards int, at Instant, set *rules.Set) sharded {
 	return s
 }
 
-// answer is what a caller sees of a call.
+// answer is the answer to a call as its caller gets it.
 type answer struct {
 	Decision Decision
 	Statuses []string
@@ -113,8 +113,8 @@ func TestShardsDoNotMatter(t *testing.T) {
 	})
 }
 
-// A refused call leaves every counter as it was, and an allowed one charges
-// what its statuses say.
+// A denied call leaves every counter as it was, and an allowed one charges the
+// hits of its statuses.
 func TestAllOrNothing(t *testing.T) {
 	keys := []string{"fixed", "sliding", "log", "token", "leaky"}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -157,8 +157,9 @@ func TestAllOrNothing(t *testing.T) {
 	})
 }
 
-// When max_keys are live, expired keys go first; then new keys share their
-// rule's overflow counter, say so, and tracked keys keep what they have.
+// When max_keys are live, expired keys are removed first. Then new keys share
+// the overflow counter of their rule and are degraded, and tracked keys keep
+// their counters.
 func TestKeysAreBounded(t *testing.T) {
 	cfg := Default()
 	cfg.MaxKeys = 100
@@ -329,7 +330,7 @@ func TestChargeAcrossAReload(t *testing.T) {
 	}
 }
 
-// A peek says what the call would get and leaves no trace.
+// A peek returns the answer that the call would get and changes nothing.
 func TestPeekChargesNothing(t *testing.T) {
 	r := newRig(t, Default())
 	r.put(t, everyAlgorithm)

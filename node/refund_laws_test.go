@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever is given back when and by whom, and whatever is lost, repeated,
-// late, cut off or restarted: no window admits more than the limit and its
-// budget beyond what was given back, and refunds leave no bound weaker.
+// Refunds come at any time from any daemon, and messages are lost, repeated,
+// late, cut off by partitions and restarts: no window admits more than the
+// limit and its budget beyond the refunds, and refunds leave no bound weaker.
 func TestRightsHoldWithRefunds(t *testing.T) {
 	for _, algorithm := range []string{"fixed_window", "sliding_window", "token_bucket", "sliding_log"} {
 		t.Run(algorithm, func(t *testing.T) {

@@ -33,7 +33,7 @@ func (c *cluster) charge(t testing.TB, d *daemon, call *Call, text string) *slip
 	return &slip{d.node, to[0], now - now%rightsWindow, now}
 }
 
-// remaining is what a daemon says may still pass.
+// remaining is the remaining hits that a daemon reports.
 func (c *cluster) remaining(t testing.TB, name, text string) uint64 {
 	t.Helper()
 	var call Call
@@ -47,9 +47,9 @@ func (c *cluster) remaining(t testing.TB, name, text string) uint64 {
 	return call.Statuses[0].Remaining
 }
 
-// What is given back anywhere may pass again, here at once and elsewhere when
-// it is heard of, in this region and others.
-func TestRefundsAreHeardOf(t *testing.T) {
+// Refunded hits may be used again, at once at the daemon itself and elsewhere
+// when the refund has arrived, in this region and others.
+func TestRefundsReachOtherDaemons(t *testing.T) {
 	for _, algorithm := range []string{"fixed_window", "sliding_window", "sliding_log", "token_bucket", "leaky_bucket"} {
 		t.Run(algorithm, func(t *testing.T) {
 			c := newCluster(t, "{unit: hour, requests_per_unit: 10, algorithm: "+algorithm+"}", "a1", "a2", "b1", "c1")
@@ -127,7 +127,8 @@ func TestRefundRefusals(t *testing.T) {
 	}
 }
 
-// There is no receipt for what was refused, peeked, or counted with other keys.
+// There is no receipt for hits that were denied, peeked, or counted with other
+// keys.
 func TestNoReceipt(t *testing.T) {
 	c := &cluster{}
 	d := &daemon{name: "x"}
@@ -183,7 +184,8 @@ func testKeyOf(c *cluster, t testing.TB) crdt.Key {
 }
 
 // The rights that a refund returns are those of the window that they were used
-// in, and no others: a row that was made before or is made after says the same.
+// in, and no others: an account that was made before and one that is made after
+// report the same.
 func TestRefundReturnsRights(t *testing.T) {
 	for _, algorithm := range []string{"fixed_window", "sliding_window", "sliding_log", "token_bucket"} {
 		c := &cluster{delay: time.Millisecond, wan: 40 * time.Millisecond, rights: true, cuts: map[[2]string]bool{
@@ -229,12 +231,12 @@ func TestRefundReturnsRights(t *testing.T) {
 }
 
 // These schedules break the limit of 10, of which a1 has the rights to 5, where
-// a refund is applied carelessly. How many hits a1 uses in a window tells ours
-// from the broken rule:
+// a refund is applied carelessly. The number of hits that a1 uses in a window
+// distinguishes the present rule from the broken one:
 //
-//	schedule  the broken rule                                 used, of 5
-//	Twice     a receipt is handed in as often as it comes     6: it gave back another's hits
-//	NextLabel a refund counts in the window that it comes in   6: likewise
+//	schedule    the broken rule                               used, of 5
+//	Twice       a receipt is used as often as it is passed in 6: hits of another are refunded
+//	NextWindow  a refund counts in the window of its arrival  6: likewise
 func TestMutationRefundTwice(t *testing.T) {
 	mutated(t, func(broken bool) int {
 		w := halves(t)
@@ -267,7 +269,7 @@ type half struct {
 	d *daemon
 }
 
-// halves starts two regions that do not hear each other.
+// halves starts two regions that cannot reach each other.
 func halves(t *testing.T) *half {
 	c := &cluster{delay: time.Millisecond, wan: time.Millisecond, rights: true}
 	c.cuts = map[[2]string]bool{{"a", "b"}: true, {"b", "a"}: true}
@@ -282,7 +284,7 @@ func halves(t *testing.T) *half {
 	return &half{c, c.daemons[0]}
 }
 
-// use asks n times and returns the slips of what was admitted.
+// use sends n calls and returns the receipts of the admitted ones.
 func (w *half) use(t *testing.T, n int) (all []*slip) {
 	var call Call
 	for range n {
@@ -295,10 +297,10 @@ func (w *half) use(t *testing.T, n int) (all []*slip) {
 
 func (w *half) refund(s *slip) { w.d.node.Refund(w.d.instant(w.c.now), &s.receipt, 1) }
 
-// What two daemons of another region say of its sum may have more hits and
-// fewer refunds, and then more again. However often that is said, no count
-// falls below what is known: a daemon that took its own hits for refunded would
-// admit more than its rights.
+// Two daemons of another region may report its sum with more hits and fewer
+// refunds, and then with more refunds again. However often that happens, no
+// count falls below the known one: a daemon that considered its own hits
+// refunded would admit more than its rights.
 func TestRefundsOfSumsTakeNoOthersHits(t *testing.T) {
 	c := newCluster(t, "{unit: hour, requests_per_unit: 100, consistency: partition}", "a1", "b1")
 	a1, b1 := c.find(t, "a1"), c.find(t, "b1")

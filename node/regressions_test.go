@@ -119,7 +119,7 @@ func TestFewKeysNeverExceedALimit(t *testing.T) {
 
 const minuteRule = "domain: edge\ndescriptors:\n  - {key: k, rate_limit: {unit: minute, requests_per_unit: %d, algorithm: %s}}\n"
 
-// A rule may change its kind and come back: what it had counted is there.
+// A rule may change its kind and come back: its counts are still there.
 func TestReloadThereAndBack(t *testing.T) {
 	for _, algorithm := range []string{"fixed_window", "sliding_window", "sliding_log"} {
 		r := newRig(t, Default())
@@ -138,8 +138,8 @@ func TestReloadThereAndBack(t *testing.T) {
 	}
 }
 
-// A bucket drains at the rate it was charged under until its limit changes,
-// and at the new one from there, whoever the rule is.
+// A bucket drains at the rate it was charged under until its limit changes, and
+// at the new one from there, for any rule.
 func TestBucketsChangeTheirRateInTime(t *testing.T) {
 	const hourly = "domain: edge\ndescriptors:\n" +
 		"  - {key: token, rate_limit: {unit: hour, requests_per_unit: 1, algorithm: token_bucket, burst: 100}}\n"
@@ -171,7 +171,7 @@ func TestBucketsChangeTheirRateInTime(t *testing.T) {
 }
 
 // An override that shares a rule's counter neither shortens its window nor
-// wipes what is owed.
+// removes its debt.
 func TestOverridesKeepTheRulesCounter(t *testing.T) {
 	big := rules.Override{Requests: 1_000, Unit: rules.Minute}
 	r := newRig(t, Default())
@@ -217,8 +217,8 @@ func TestReportsOnARepeatedNewKey(t *testing.T) {
 	}
 }
 
-// Hits of any size leave the tallies growing, and a refused call tells nobody
-// to wait for a turn.
+// Hits of any size leave the tallies growing, and a denied call returns no
+// delay.
 func TestHostileHits(t *testing.T) {
 	r := newRig(t, Default())
 	r.put(t, everyAlgorithm)

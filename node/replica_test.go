@@ -10,16 +10,16 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// These schedules broke earlier designs (theory.md 2.5 and 4.2). Each is played
-// against the node and against a node with the broken rule; how many of a limit
-// of 10 are admitted in all must tell them apart. Those of frames and counts
-// are in gossip.
+// These schedules broke earlier designs. Each is played against the node and
+// against a node with the broken rule. The number of hits admitted in all, of a
+// limit of 10, must distinguish them. Schedules of frames and counts are in
+// gossip.
 //
-//	schedule      the broken rule                                  admitted of 10
-//	LeapAndBack   windows are cut from the wall clock as it is      20: an old window comes again
-//	Leap          a leap ahead is believed at once                 20: the next window is fresh
-//	PeerAhead     any peer's clock is adopted                      20: the next window is fresh
-//	SameSlot      a restart counts under the slot it had           16: nobody tells it its own hits
+//	schedule         the broken rule                            admitted of 10
+//	LeapAndBack      windows are cut from the wall clock        20: an old window comes again
+//	Leap             a leap ahead is believed at once           20: the next window is fresh
+//	PeerAhead        any peer's clock is adopted                20: the next window is fresh
+//	SameIncarnation  a restart keeps its incarnation            16: it never receives its own hits
 func mutated(t *testing.T, play func(broken bool) int, ours, broken int) {
 	t.Helper()
 	if got := play(false); got != ours {
@@ -157,8 +157,8 @@ func TestEveryAlgorithmIsShared(t *testing.T) {
 	}
 }
 
-// A key that was asked for before others counted it follows them into the next
-// windows, and none of what was counted in an old one is held against it.
+// A key that had calls before others counted it follows the counts of others
+// into the next windows, and no count of an old window is held against it.
 func TestWindowsRollTogether(t *testing.T) {
 	c := newCluster(t, tenAMinute, "a1", "a2")
 	for minute := range 3 {
@@ -176,8 +176,8 @@ func TestWindowsRollTogether(t *testing.T) {
 	}
 }
 
-// A peer falls silent under a heavy load, and the window rolls: what it may
-// have counted is nobody's business in the next one.
+// A peer falls silent under a heavy load, and the window rolls: its possible
+// counts do not matter in the next one.
 func TestSilentPeerAndTheNextWindow(t *testing.T) {
 	c := newCluster(t, "{unit: minute, requests_per_unit: 1000}", "a1", "b1")
 	c.pass(54*time.Second - c.now)
@@ -192,8 +192,8 @@ func TestSilentPeerAndTheNextWindow(t *testing.T) {
 	}
 }
 
-// Cells of a rule that is not in force here are kept, told once it is, and
-// counted.
+// Cells of a rule that is not in force here are kept and forwarded, and counted
+// once it is.
 func TestUnknownRulesAreKept(t *testing.T) {
 	c := newCluster(t, tenAMinute, "a1", "a2")
 	a2 := c.find(t, "a2")

@@ -11,15 +11,14 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// late is n hits that were counted elsewhere at an instant and are heard of at
-// a later one.
+// late is n hits that were counted elsewhere at an instant and arrive at a
+// later one.
 type late struct {
-	at, heard int64
-	n         uint64
+	at, arrived int64
+	n           uint64
 }
 
-// drawLate draws hits in the order in which they are heard, and the latest
-// instant.
+// drawLate draws hits in the order of their arrival, and the latest instant.
 func drawLate(t *rapid.T, l *rules.Limit) (all []late, end int64) {
 	now := epoch
 	for range rapid.IntRange(1, 30).Draw(t, "hits") {
@@ -30,37 +29,37 @@ func drawLate(t *rapid.T, l *rules.Limit) (all []late, end int64) {
 	return all, now
 }
 
-// hear takes late hits in as a node does: windows roll before they are read.
-func (k *key) hear(l *rules.Limit, h late) {
+// merge merges late hits as a node does: windows roll before they are read.
+func (k *key) merge(l *rules.Limit, h late) {
 	window := h.at
 	if l.Algorithm != rules.SlidingLog {
 		window -= window % l.Window()
-		if Of(l).Rolled(&k.cell, h.heard) {
-			Of(l).Roll(&k.cell, h.heard)
+		if Of(l).Rolled(&k.cell, h.arrived) {
+			Of(l).Roll(&k.cell, h.arrived)
 		}
 	}
-	Of(l).Merge(&k.cell, &k.log, h.heard, window, h.n)
+	Of(l).Merge(&k.cell, &k.log, h.arrived, window, h.n)
 }
 
-// What was counted elsewhere and heard late weighs what it would weigh had it
-// been counted here in time.
+// Hits that were counted elsewhere and arrive late have the weight that they
+// would have had they been counted here in time.
 func TestAbsorbEqualsChargingInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawLimit(t, rules.FixedWindow, rules.SlidingWindow, rules.SlidingLog)
 		hits, end := drawLate(t, l)
-		var heard, told key
+		var arrived, prompt key
 		byTime := map[int64]uint64{}
 		for _, h := range hits {
-			heard.hear(l, h)
+			arrived.merge(l, h)
 			byTime[h.at] += h.n
 		}
 		for _, at := range slices.Sorted(maps.Keys(byTime)) {
 			if n := byTime[at]; n > 0 {
-				Of(l).Charge(&told.cell, &told.log, at, n)
+				Of(l).Charge(&prompt.cell, &prompt.log, at, n)
 			}
 		}
 		for _, now := range []int64{end, end + 1, end + l.Window()/2, end + l.Window()} {
-			is, want := Of(l).Used(&heard.cell, &heard.log, now), Of(l).Used(&told.cell, &told.log, now)
+			is, want := Of(l).Used(&arrived.cell, &arrived.log, now), Of(l).Used(&prompt.cell, &prompt.log, now)
 			if is != want {
 				t.Fatalf("%d hits count at +%d, want %d", is, now-epoch, want)
 			}
@@ -74,7 +73,7 @@ func TestLogStaysSorted(t *testing.T) {
 		hits, end := drawLate(t, l)
 		var k key
 		for _, h := range hits {
-			k.hear(l, h)
+			k.merge(l, h)
 			sum := uint64(0)
 			for i := range k.log.size {
 				if i > 0 && k.log.at(i-1).at >= k.log.at(i).at {
@@ -128,7 +127,7 @@ func TestLateHitsAreADebt(t *testing.T) {
 		Of(l).Charge(&k.cell, &k.log, epoch, c.own)
 		next := epoch + l.Window()
 		for _, n := range []uint64{c.late1, c.late2} {
-			k.hear(l, late{epoch, next, n})
+			k.merge(l, late{epoch, next, n})
 		}
 		if got := Of(l).Used(&k.cell, &k.log, next); got != c.want {
 			t.Errorf("%d own, then %d and %d late: debt %d, want %d", c.own, c.late1, c.late2, got, c.want)
@@ -139,7 +138,7 @@ func TestLateHitsAreADebt(t *testing.T) {
 // bucketReplica is one of several replicas of a bucket, by either rule.
 type bucketReplica interface {
 	take(now int64) bool
-	hear(now int64, from bucketReplica, n uint64)
+	merge(now int64, from bucketReplica, n uint64)
 }
 
 // summed is ours: others' hits are added to the meter.
@@ -150,7 +149,7 @@ type summed struct {
 
 func (s *summed) take(now int64) bool { return s.k.take(s.l, now, 1) }
 
-func (s *summed) hear(now int64, _ bucketReplica, n uint64) {
+func (s *summed) merge(now int64, _ bucketReplica, n uint64) {
 	Of(s.l).Merge(&s.k.cell, nil, now, now, n)
 }
 
@@ -172,14 +171,14 @@ func (s *newest) take(now int64) bool {
 	return true
 }
 
-func (s *newest) hear(_ int64, from bucketReplica, _ uint64) {
+func (s *newest) merge(_ int64, from bucketReplica, _ uint64) {
 	s.tat = max(s.tat, from.(*newest).tat)
 }
 
-// TestReplicasOfABucketKeepTheRate plays replicas
-// of one bucket that is offered k times its rate, each told of the others'
-// hits after a delay, every sync (0: at once). What they admit together beyond
-// a full bucket, as a multiple of the rate.
+// TestReplicasOfABucketKeepTheRate plays replicas of one bucket that is offered
+// k times its rate. Each receives the others' hits after a delay, every sync
+// (0: at once). It checks the hits that they admit together beyond a full
+// bucket, as a multiple of the rate.
 func TestReplicasOfABucketKeepTheRate(t *testing.T) {
 	const seconds = 40
 	for _, c := range []struct {
@@ -234,7 +233,7 @@ func offer(all []bucketReplica, millis, perSecond, delay, sync int64) int64 {
 		for len(way) > 0 && way[0].at <= ms {
 			for i := range all {
 				if i != way[0].from {
-					all[i].hear(now, all[way[0].from], way[0].n)
+					all[i].merge(now, all[way[0].from], way[0].n)
 				}
 			}
 			way = way[1:]

@@ -81,7 +81,7 @@ func drive(t *rapid.T, l *rules.Limit, step func(now int64, n uint64)) {
 	}
 }
 
-// admitted is what a model remembers: every hit that passed, and when.
+// admitted is the memory of a model: every admitted hit and its time.
 type admitted struct {
 	at int64
 	n  uint64
@@ -129,9 +129,8 @@ func TestWindowsAndLogsEqualTheirDefinition(t *testing.T) {
 	})
 }
 
-// A bucket never passes what the ideal bucket, computed in rationals, would
-// refuse by more than a micro-token, and is never more than a millisecond
-// later than it.
+// A bucket never admits more than the ideal bucket, computed in rationals, by
+// more than a micro-token, and is never more than a millisecond later than it.
 func TestBucketsFollowTheIdeal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawLimit(t, rules.TokenBucket, rules.LeakyBucket)
@@ -165,7 +164,7 @@ func TestBucketsFollowTheIdeal(t *testing.T) {
 	})
 }
 
-// Whatever was charged, fitting or not, what the caller is told comes true.
+// The reported waits come true after any charges, fitting or not.
 func TestReportsComeTrue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawLimit(t, all...)
@@ -275,7 +274,7 @@ func TestHostileAmounts(t *testing.T) {
 	})
 }
 
-// A full log folds further hits into its newest stamp and says so; it never
+// A full log folds further hits into its newest stamp and reports it; it never
 // forgets one and never grows.
 func TestFullLogForgetsNothing(t *testing.T) {
 	l := &rules.Limit{Algorithm: rules.SlidingLog, Unit: rules.Hour, Multiplier: 1, Requests: MaxLogCells}

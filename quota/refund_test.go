@@ -15,8 +15,8 @@ type given struct {
 	n, back    uint64
 }
 
-// What was charged and given back in time weighs as if it had never been
-// charged, of windows with and without debt and of logs.
+// Hits that were charged and refunded in time weigh as if they had never been
+// charged, in windows with and without debt and in logs.
 func TestRefundEqualsNeverCharging(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawLimit(t, rules.FixedWindow, rules.SlidingWindow, rules.SlidingLog)
@@ -57,8 +57,8 @@ func TestRefundEqualsNeverCharging(t *testing.T) {
 	})
 }
 
-// Whatever is given back, a bucket admits at most its burst and what it mints
-// beyond that, and a refund takes off no more than its hits.
+// After any refunds, a bucket admits at most its burst and its refill beyond
+// them, and a refund removes no more than its hits.
 func TestRefundedBucketKeepsItsRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawLimit(t, rules.TokenBucket, rules.LeakyBucket)

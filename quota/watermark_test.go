@@ -21,8 +21,8 @@ func ownerLimit(t *rapid.T) *rules.Limit {
 	return l
 }
 
-// Who takes over from the marks of an owner never finds more left than that
-// owner had, whatever it spent within them and when.
+// An owner that takes over from the watermarks of another never has more left
+// than that one had, whatever it spent below them and when.
 func TestWatermarksHoldWhatWasSpent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := ownerLimit(t)

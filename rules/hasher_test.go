@@ -36,7 +36,7 @@ func decodeKey(b []byte) (counter, []byte) {
 	return c, b
 }
 
-// FuzzKey checks that the encoding of a counter says all of it: domains, keys
+// FuzzKey checks that the encoding of a counter is unambiguous: domains, keys
 // and values that contain each other's bytes, patterns, and grids.
 func FuzzKey(f *testing.F) {
 	f.Add("coll", "p_q", "v", "", "", uint64(1), false)

@@ -85,9 +85,9 @@ func TestReserves(t *testing.T) {
 	}
 }
 
-// TestReservesNeverExceed checks that what the owner and all reserves may admit
-// is never more than the limit with its budget, and that all else of a limit is
-// that of its ledgers.
+// TestReservesNeverExceed checks that the owner and all reserves together never
+// admit more than the limit with its budget, and that the rest of a limit is
+// that of its entries.
 func TestReservesNeverExceed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := rules.Limit{

@@ -63,8 +63,8 @@ func TestTotal(t *testing.T) {
 	}
 }
 
-// TestHashOfWeights checks that pinned weights and owners are part of what a
-// set says, and where the rights were placed is not.
+// TestHashOfWeights checks that pinned weights and owners are part of the hash
+// of a set, and the place of the rights is not.
 func TestHashOfWeights(t *testing.T) {
 	hash := func(l rules.Limit) uint64 {
 		l.Unit, l.Multiplier = rules.Minute, 1

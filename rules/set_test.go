@@ -54,7 +54,7 @@ func TestNewSetRefuses(t *testing.T) {
 	}
 }
 
-// TestRules checks what a set says of its rules.
+// TestRules checks the list of the rules of a set.
 func TestRules(t *testing.T) {
 	limit := &rules.Limit{Unit: rules.Second, Multiplier: 1, Requests: 5, Name: "five"}
 	set, err := rules.NewSet([]rules.DomainNode{

@@ -9,9 +9,9 @@ import (
 	"github.com/georld/rld/sim/load"
 )
 
-// What is admitted beyond the rights is found under every algorithm. The runs
-// are real; the gate of rights is taken out of the nodes behind the auditor's
-// back.
+// Hits admitted beyond the rights are found under every algorithm. The runs are
+// real; the rights gate is removed from the nodes without the auditor's
+// knowledge.
 func TestAdmittedAuditorCatches(t *testing.T) {
 	for _, algorithm := range []string{
 		"fixed_window", "sliding_window", "sliding_log", "token_bucket", "leaky_bucket",

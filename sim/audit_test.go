@@ -221,8 +221,8 @@ func TestBoundsAuditorCatches(t *testing.T) {
 	}
 }
 
-// Two daemons that know nothing of each other's latest may each admit a limit,
-// which is within the theorem; one that was told may not.
+// Two daemons that do not know each other's latest counts may each admit a
+// limit, which is within the theorem; one that received them may not.
 func TestOverageAuditorCatchesWhatWasKnown(t *testing.T) {
 	r := newRig(t, small(t), time.Second)
 	one, other := r.w.daemons[0], r.w.daemons[1]
@@ -309,8 +309,7 @@ descriptors:
 }
 
 // A region may count hits once more each time that it restores, and no more
-// than that: not twice for what it restores at one instant, nor for what
-// another region does.
+// than that: not twice for one restoration, and not for that of another region.
 func TestCellsAuditorFollowsRestoredCounts(t *testing.T) {
 	for _, extra := range []uint64{0, 1} {
 		r := newRig(t, minute(t), time.Second)
@@ -386,7 +385,7 @@ func TestCellsAuditorCatchesAReusedIncarnation(t *testing.T) {
 func TestConvergenceAuditorCatches(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		at   int // the daemon that is told something
+		at   int // the daemon that receives the message
 		cell func(r *rig) gossip.Cell
 	}{
 		{"a cell that one of a region lacks", 1, func(r *rig) gossip.Cell {

@@ -30,8 +30,8 @@ func watch(t *testing.T, cfg *Config, moments ...glance) {
 	}
 }
 
-// peers returns a look at whom a daemon sends to: names, with the number of
-// their process where it is not the first.
+// peers returns a function that lists the peers of a daemon: names, with the
+// number of their process if it is not the first.
 func peers(daemon int) func(w *World) string {
 	return func(w *World) string {
 		d := w.daemons[daemon]
@@ -83,7 +83,7 @@ func TestCrashAndRestart(t *testing.T) {
 		glance{1490 * ms, peers(0), "eu-1 us-0 us-1"}, // nobody noticed yet
 		glance{1510 * ms, peers(0), "us-0 us-1"},
 		glance{3010 * ms, up, "eu-0 eu-1 us-0 us-1"},
-		glance{3010 * ms, peers(1), "eu-0 us-0 us-1"}, // who comes is told at once
+		glance{3010 * ms, peers(1), "eu-0 us-0 us-1"}, // a new process is announced at once
 		glance{3090 * ms, peers(0), "us-0 us-1"},
 		glance{3110 * ms, peers(0), "eu-1' us-0 us-1"},
 	)
@@ -110,8 +110,8 @@ func TestCrashesOverlap(t *testing.T) {
 	)
 }
 
-// TestCutInRegion: neighbors that hear nothing of each other drop each other,
-// and find each other again. Across regions nobody drops anybody.
+// TestCutInRegion: daemons of a region that cannot reach each other drop each
+// other, and find each other again. Across regions no daemon drops another.
 func TestCutInRegion(t *testing.T) {
 	watch(
 		t, quick(t, Fault{Kind: Cut, At: time.Second, For: 2 * time.Second, From: []string{"eu-0"}, OneWay: true}),
@@ -144,7 +144,8 @@ func TestMembershipFaults(t *testing.T) {
 	)
 }
 
-// TestPause: a paused process answers nobody and later takes in what waited.
+// TestPause: a paused process answers no call and later receives the waiting
+// frames.
 func TestPause(t *testing.T) {
 	waiting := func(w *World) string {
 		d := w.daemons[0]
@@ -190,8 +191,8 @@ func TestClockFaults(t *testing.T) {
 	)
 }
 
-// TestNewRules: each daemon takes new rules in force at a time of its own, and
-// who starts has the newest.
+// TestNewRules: each daemon puts new rules in force at a time of its own, and a
+// daemon that starts has the newest.
 func TestNewRules(t *testing.T) {
 	adopted := func(w *World) string {
 		n := 0
@@ -220,8 +221,8 @@ func TestNewRules(t *testing.T) {
 	)
 }
 
-// TestHealing: in the liveness phase all that is to run runs, and what is to
-// stay out stays out.
+// TestHealing: in the liveness phase all daemons that should run do, and those
+// that should stay out stay out.
 func TestHealing(t *testing.T) {
 	cfg := quick(
 		t, Fault{Kind: Crash, At: time.Second, From: []string{"eu-0"}, Stay: true},

@@ -28,7 +28,7 @@ func hard(t testing.TB, limit string) *Config {
 
 const fixed = "unit: second, unit_multiplier: 5, requests_per_unit: 200, overage_budget: 10%"
 
-// altered are a rights agent's rights with another answer for what it holds.
+// altered are a rights agent's rights with other allotments.
 type altered struct {
 	node.Allotments
 	base func(inner node.Allotments, rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason)
@@ -40,12 +40,12 @@ func (a *altered) Allotment(rule, total uint64, x, carry int64, regional bool) (
 
 type baseFunc = func(node.Allotments, uint64, uint64, int64, int64, bool) (uint64, epochs.Reason)
 
-// holds makes processes hold what a function says.
+// holds replaces the allotments of processes by those of a function.
 func holds(f func(w *World, d *Daemon) baseFunc) func(*World, *Daemon, node.Allotments) node.Allotments {
 	return func(w *World, d *Daemon, agent node.Allotments) node.Allotments { return &altered{agent, f(w, d)} }
 }
 
-// share is an equal part of a total, whatever the epochs say.
+// share is an equal part of a total, for any epochs.
 func share(w *World, d *Daemon, total uint64, among int) uint64 {
 	return total / uint64(len(w.regions)*max(1, among))
 }
@@ -53,8 +53,8 @@ func share(w *World, d *Daemon, total uint64, among int) uint64 {
 // rightsAuditors are those that see rights.
 var rightsAuditors = []string{"rights", "admitted"}
 
-// Schedules that broke earlier designs of rights: ours holds, and with the bug
-// that they were made for an auditor says so.
+// Schedules that broke earlier designs of rights: the present design holds, and
+// with its mutation an auditor reports it.
 func TestRightsMutations(t *testing.T) {
 	for _, c := range []struct {
 		name   string

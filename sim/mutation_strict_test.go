@@ -40,14 +40,14 @@ const strictLong = "unit: second, unit_multiplier: 6, requests_per_unit: 200, co
 // tamper changes messages about strict keys as they arrive.
 type tamper = func(w *World, d *Daemon, m *sticky.Message) []*sticky.Message
 
-// credited names what a holder has of an owner's grants.
+// credited names a lessee's rights of an owner's grants.
 type credited struct {
 	holder, owner crdt.Incarnation
 	key           crdt.Key
 	window        int64
 }
 
-// addGrants has holders add what they are granted to what they had.
+// addGrants makes lessees add a grant to the former ones.
 func addGrants() tamper {
 	sums := make(map[credited]uint64)
 	return onGrants(func(d *Daemon, g *sticky.LeaseGrant) {
@@ -57,8 +57,7 @@ func addGrants() tamper {
 	})
 }
 
-// carryGrants has holders take what they were granted of a window into the
-// next.
+// carryGrants makes lessees carry grants of a window into the next.
 func carryGrants(window int64) tamper {
 	totals := make(map[credited]uint64)
 	return onGrants(func(d *Daemon, g *sticky.LeaseGrant) {
@@ -101,8 +100,8 @@ func refundTwice() tamper {
 	}
 }
 
-// oneVote has owners take the vote of one replica for that of all, and has no
-// other replica hear of a raise.
+// oneVote makes owners count the vote of one acceptor for that of all, and no
+// other acceptor receives an Accept.
 func oneVote(_ *World, d *Daemon, m *sticky.Message) []*sticky.Message {
 	out := *m
 	if m.From != d.incarnations[0] {
@@ -121,7 +120,8 @@ func oneVote(_ *World, d *Daemon, m *sticky.Message) []*sticky.Message {
 	return all
 }
 
-// blindTakeover has replicas vote for owners that do not know what they hold.
+// blindTakeover makes acceptors vote for owners that do not know their
+// watermarks.
 func blindTakeover() tamper {
 	held := make(map[crdt.Key]sticky.Watermarks)
 	return func(_ *World, _ *Daemon, m *sticky.Message) []*sticky.Message {
@@ -140,8 +140,8 @@ func blindTakeover() tamper {
 	}
 }
 
-// Schedules that broke other designs of strict keys, and bugs of ours: our
-// owners hold, and with the bug an auditor says so.
+// Schedules that broke other designs of strict keys, and bugs of ours: the
+// present owners hold, and with the mutation an auditor reports it.
 func TestStrictMutations(t *testing.T) {
 	crashes := func(cfg *Config, m *mutation) {
 		for at := time.Second; at < cfg.Duration; at += 1500 * time.Millisecond {

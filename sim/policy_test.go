@@ -41,8 +41,8 @@ func TestPolicyNames(t *testing.T) {
 	}
 }
 
-// The same run under each policy: those with rights never exceed what the
-// rights sum to, those without do.
+// The same run under each policy: those with rights never exceed the sum of the
+// rights, those without do.
 func TestPoliciesSideBySide(t *testing.T) {
 	for _, p := range Policies() {
 		cfg := hard(t, fixed)

@@ -8,7 +8,7 @@ import (
 	"github.com/georld/rld/sim/load"
 )
 
-// TestRetries: clients that wait for what they are told are all back in the
+// TestRetries: clients that wait as long as the answer asks are all back in the
 // next window, those with jitter later, and none comes more often than it may.
 func TestRetries(t *testing.T) {
 	cfg := Default()

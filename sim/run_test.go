@@ -147,13 +147,13 @@ func TestIncarnationReuse(t *testing.T) {
 			}
 		}
 		if len(incarnations) != 2 || (incarnations[0] == incarnations[1]) != reuse {
-			t.Errorf("reuse %t: slots %v", reuse, incarnations)
+			t.Errorf("reuse %t: incarnations %v", reuse, incarnations)
 		}
 	}
 }
 
-// TestSeries: the columns of a series are of one length and add up to what the
-// result says.
+// TestSeries: the columns of a series are of one length and add up to the
+// totals of the result.
 func TestSeries(t *testing.T) {
 	cfg := small(t)
 	cfg.Faults = []Fault{{Kind: Pause, At: time.Second, For: time.Second, From: []string{"us"}}}
@@ -206,8 +206,8 @@ func TestExpectations(t *testing.T) {
 	}
 }
 
-// TestPendingSaysWhy: a core that cannot agree is reported with a reason.
-func TestPendingSaysWhy(t *testing.T) {
+// TestPendingHasAReason: a core that cannot agree is reported with a reason.
+func TestPendingHasAReason(t *testing.T) {
 	cfg := small(t)
 	cfg.Settle = time.Millisecond
 	cfg.Network.Across.Delay = 10 * time.Second

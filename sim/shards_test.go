@@ -10,9 +10,9 @@ import (
 	"github.com/georld/rld/sim/load"
 )
 
-// sameAcrossShards runs a configuration whose decisions do not depend on what
-// is heard when, with one shard and with four, in order and shuffled, and
-// compares all decisions and what the replicas hold in the end.
+// sameAcrossShards runs a configuration whose decisions do not depend on the
+// order of messages, with one shard and with four, in order and shuffled, and
+// compares all decisions and the final cells of the replicas.
 func sameAcrossShards(t *testing.T, cfg *Config) {
 	t.Helper()
 	type outcome struct {
@@ -73,8 +73,8 @@ func sameCells(a, b []gossip.Cell) bool {
 	return len(a) > 0
 }
 
-// heldBy returns the counts that a daemon holds in all shards, but for what it
-// keeps of its own region's sum, in order.
+// heldBy returns the counts of a daemon in all shards, without its copy of its
+// own region's sum, in order.
 func heldBy(d *Daemon, at node.Instant) []gossip.Cell {
 	var all []gossip.Cell
 	for _, n := range d.Nodes {
@@ -88,8 +88,8 @@ func heldBy(d *Daemon, at node.Instant) []gossip.Cell {
 	return all
 }
 
-// Each region asks for keys of its own, and has one daemon: what is heard of
-// others changes no decision.
+// Each region has calls for keys of its own, and one daemon: messages of others
+// change no decision.
 func TestShardsDoNotMatter(t *testing.T) {
 	cfg := small(t)
 	cfg.Regions = []Region{{"eu", 1}, {"us", 1}, {"ap", 1}}

@@ -8,7 +8,7 @@ import (
 	"github.com/georld/rld/gossip"
 )
 
-// idle is what a daemon with one shard says when it has nothing to say.
+// idle is the message of a daemon with one shard and no changes.
 func idle() gossip.Message {
 	return gossip.Message{
 		From: 0x1111111111111111, To: 0x2222222222222222, Shards: 1,

@@ -13,11 +13,11 @@ import (
 	"github.com/georld/rld/gossip"
 )
 
-// FuzzDecode feeds Decode anything, as it is and with an envelope that is
-// right, without which hardly any input gets beyond the checksum. Decode must
-// not panic, must return messages or an error but never both or neither, and
-// must return no more than a multiple of what it was given. What it takes is
-// encoded to the same bytes, and the generated code reads and writes it alike.
+// FuzzDecode feeds Decode arbitrary bytes, as they are and in a correct
+// envelope, without which hardly any input passes the checksum. Decode must not
+// panic, must return messages or an error but never both or neither, and must
+// return no more than a multiple of its input. Accepted frames encode to the
+// same bytes, and the generated code reads and writes them alike.
 func FuzzDecode(f *testing.F) {
 	two := shards(2, inRegion(busy(3, 2)))
 	for _, msgs := range [][]gossip.Message{
@@ -69,8 +69,8 @@ func decodeAny(t fataler, frame []byte) {
 	}
 }
 
-// TestEdits changes a few bytes of frames in the places where they mean
-// something, and holds what is left to the same rules. Most edits are refused.
+// TestEdits changes a few bytes of frames where they have a meaning, and
+// applies the same rules to the result. Most edits are rejected.
 func TestEdits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		frame, err := Encode(nil, genMessages().Draw(t, "messages"))
@@ -110,8 +110,8 @@ func heldBytes(msgs []gossip.Message) int {
 	return n
 }
 
-// TestAllocationBounded measures what the frames cost that are the dearest for
-// their length, taken or refused.
+// TestAllocationBounded measures the cost of the most expensive frames for
+// their length, accepted or rejected.
 func TestAllocationBounded(t *testing.T) {
 	parts := bytes.Repeat([]byte{byte(frameParts), 0}, MaxShards)
 	var incarnations, metas []byte
@@ -142,7 +142,6 @@ func TestAllocationBounded(t *testing.T) {
 			t.Errorf("%s: error %v", test.name, err)
 		}
 		got := (after.TotalAlloc - before.TotalAlloc) / uint64(len(test.frame))
-		t.Logf("%-30s %7d bytes, %3d allocated for each", test.name, len(test.frame), got)
 		if got > maxPerByte {
 			t.Errorf("%s: %d bytes allocated for each of the frame, want at most %d", test.name, got, maxPerByte)
 		}

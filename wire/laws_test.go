@@ -14,7 +14,8 @@ import (
 	"github.com/georld/rld/gossip"
 )
 
-// TestRoundTrip: what is encoded is decoded, to the last bit and back.
+// TestRoundTrip: encoded messages decode to the same messages, bit by bit, and
+// back.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		msgs := genMessages().Draw(t, "messages")
@@ -81,7 +82,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		for i := range msgs {
 			for _, r := range msgs[i].Refused {
 				if rng.IntN(2) == 0 {
-					r.Reason = gossip.NoRoom // the earlier of two; it is not told
+					r.Reason = gossip.NoRoom // the earlier of two; it is not sent
 					msgs[i].Refused = append([]gossip.Refusal{r}, msgs[i].Refused...)
 				}
 			}
@@ -89,7 +90,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 			cells, repair := msgs[i].Cells, msgs[i].Repair
 			rng.Shuffle(len(cells), func(i, j int) { cells[i], cells[j] = cells[j], cells[i] })
 			rng.Shuffle(len(repair), func(i, j int) { repair[i], repair[j] = repair[j], repair[i] })
-			if rng.IntN(2) == 0 { // told once each, so that their order is free
+			if rng.IntN(2) == 0 { // sent once each, so that their order is free
 				last := latest(msgs[i].Refused)
 				rng.Shuffle(len(last), func(i, j int) { last[i], last[j] = last[j], last[i] })
 				msgs[i].Refused = last
@@ -178,7 +179,7 @@ func TestNothingShared(t *testing.T) {
 	}
 }
 
-// TestFit: what Fit says to encode together can be.
+// TestFit: messages that Fit combines can be encoded together.
 func TestFit(t *testing.T) {
 	for _, test := range []struct {
 		name string

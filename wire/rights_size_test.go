@@ -56,7 +56,7 @@ func newRegions(t testing.TB, rules int, period time.Duration) *rightsWorld {
 	return r
 }
 
-// run lets time pass; load is what a region is asked for in 100 ms by rule.
+// run lets time pass; load is the calls of a region in 100 ms by rule.
 func (r *rightsWorld) run(d time.Duration, load func(at time.Duration, region, rule int) uint64) {
 	totals := make([][]uint64, 3)
 	for i := range totals {
@@ -135,7 +135,8 @@ func moving(at time.Duration, region, rule int) uint64 {
 	return 10
 }
 
-// TestRightsSize bounds what the epochs of 1,000 rules cost a pair of regions.
+// TestRightsSize bounds the bytes that the epochs of 1,000 rules need between a
+// pair of regions.
 func TestRightsSize(t *testing.T) {
 	if testing.Short() {
 		t.Skip("minutes of virtual time")
@@ -152,8 +153,6 @@ func TestRightsSize(t *testing.T) {
 			r := newRegions(t, 1_000, 30*time.Second)
 			const d = 4 * time.Minute
 			r.run(d, tt.load)
-			took := float64(r.spent) / float64(d) / 3 * 100
-			t.Logf("%d bytes a second for the worst pair, %.2f%% of a core a daemon with encoding", r.worst(d), took)
 			if got := r.worst(d); got > tt.most {
 				t.Errorf("%d bytes a second for the worst pair, want at most %d", got, tt.most)
 			}

@@ -216,7 +216,7 @@ func pins(all ...route.Pin) sticky.Message { return layout(route.Layout{Pins: al
 var strictBounds = []struct {
 	name string
 	m    sticky.Message
-	want string // "" for what is good
+	want string // "" for a valid one
 }{
 	{"most requests", sticky.Message{Requests: make([]sticky.LeaseRequest, sticky.MaxItems)}, ""},
 	{"requests", sticky.Message{Requests: make([]sticky.LeaseRequest, sticky.MaxItems+1)}, "frame of 1025 "},

@@ -21,13 +21,13 @@ import (
 // listener. A script has, beside testscript's own commands, exits (see
 // TestScripts), and the addresses of admin listeners:
 //
-//	$DIVERGED  a cluster of three regions, with all that can be wrong in it
-//	$WHOLE     one in which nothing is
-//	$LONELY    a daemon with a region that has met nobody
+//	$DIVERGED  a cluster of three regions, with every fault
+//	$WHOLE     one without a fault
+//	$LONELY    a daemon with a region that has met no other
 //	$ALONE     a daemon without a region
 //	$BUDGETS   one with rules that daemons count together, see budgetHandler
 //
-// and of others, whose answers are named by what is wrong with them.
+// and of others, whose answers are named by their faults.
 func TestClusterScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:  "testdata/cluster",
@@ -77,7 +77,7 @@ func adminHandlers() map[string]http.Handler {
 		"WORDLESS":  says(503, ""),
 		"ELSEWHERE": http.RedirectHandler("http://127.0.0.1:1/members", http.StatusFound),
 		"ENDLESS": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			// Until the one who asks has had enough.
+			// Until the caller gives up.
 			for {
 				if _, err := io.WriteString(w, strings.Repeat(" ", 64<<10)); err != nil {
 					return
@@ -96,9 +96,9 @@ func adminHandler(m func() []api.Member, p func() []api.PeerCheck) http.Handler 
 	})
 }
 
-// listenAndSay sets a variable to the address of a listener that writes
-// something into each connection, reads what comes, and ends the connection
-// when it has said anything.
+// listenAndSay sets a variable to the address of a listener that writes a
+// greeting into each connection, reads the request, and then closes the
+// connection if there was a greeting.
 func listenAndSay(env *testscript.Env, name, says string) error {
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 )
 
-// everything is an answer in which every member says something.
+// everything is an answer in which every field is set.
 func everything() (*rldv1.CheckRequest, *rldv1.CheckResponse) {
 	question := &rldv1.CheckRequest{Peek: true, Descriptors: []*rldv1.Descriptor{
 		{Entries: []*rldv1.Entry{{Key: "tier", Value: "free"}, {Key: "user", Value: "\x1b[31mred"}}},
@@ -63,7 +63,7 @@ func TestTableOfEverything(t *testing.T) {
 	}
 }
 
-// TestNever tells hits that no waiting helps from those that fit later.
+// TestNever distinguishes hits that never fit from hits that fit later.
 func TestNever(t *testing.T) {
 	limit := func(requests, burst uint32) *rldv1.Limit {
 		return &rldv1.Limit{RequestsPerUnit: requests, Burst: burst}

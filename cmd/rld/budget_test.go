@@ -106,8 +106,8 @@ func TestPercentOf(t *testing.T) {
 	}
 }
 
-// TestBudgetTableOfHardlyAnything: what a daemon does not know is no reason to
-// fail.
+// TestBudgetTableOfHardlyAnything prints an answer with few facts: a missing
+// fact is no reason to fail.
 func TestBudgetTableOfHardlyAnything(t *testing.T) {
 	for _, a := range []api.BudgetAnswer{
 		{},

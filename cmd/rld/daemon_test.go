@@ -15,8 +15,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// patience is how long a daemon may take to do what a script waits for. It is
-// an upper bound for a slow machine: nothing waits longer than it must.
+// patience is how long a daemon may take until a script's condition holds. It
+// is an upper bound for a slow machine: the scripts wait no longer than
+// necessary.
 const patience = 30 * time.Second
 
 // daemonKey is where a script keeps its daemon.
@@ -103,7 +104,8 @@ func (d *daemonProcess) follow(log io.Reader) {
 	d.ended <- err
 }
 
-// addresses sets where the daemon listens, as its log tells.
+// addresses sets the addresses of the daemon's listeners, which it reads from
+// the log.
 func (d *daemonProcess) addresses(ts *testscript.TestScript, line string) {
 	var at struct{ GRPC, HTTP, Admin string }
 	ts.Check(json.Unmarshal([]byte(line), &at))

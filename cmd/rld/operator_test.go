@@ -113,7 +113,7 @@ func singleHandler() http.Handler {
 	})
 }
 
-// layouts changes what the fake daemon goes by.
+// layouts changes the layouts of the fake daemon.
 type layouts struct {
 	mu    sync.Mutex
 	state *api.StrictState
@@ -337,7 +337,7 @@ func TestAwaitTimesOutInAPoll(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if looks.Add(1) == 2 {
 			timeUp()
-			<-r.Context().Done() // the one who asks has given up
+			<-r.Context().Done() // the client has given up
 			return
 		}
 		h.ServeHTTP(w, r)

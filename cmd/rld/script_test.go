@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 //	exits CODE CMD ARG...  run a command that must end with this exit code
 //	serve ARG...           start `rld serve ARG...` on free ports, wait until it
 //	                       serves, and set $GRPC, $HTTP and $ADMIN to its
-//	                       addresses; what it prints is in the file banner
+//	                       addresses; its output is in the file banner
 //	logs PATTERN           wait until a line that it logged since the last
 //	                       logs matches
 //	deafen                 stop reading its log, and close the pipe

@@ -33,8 +33,8 @@ func inCode(guide string) map[string]bool {
 	return words
 }
 
-// TestGuideScenario runs the scenario that the guide shows, and holds the guide
-// to what is in its result.
+// TestGuideScenario runs the scenario of the guide, and compares the guide with
+// the result.
 func TestGuideScenario(t *testing.T) {
 	guide := simulationGuide(t)
 	_, text, _ := strings.Cut(guide, "```yaml\n")
@@ -74,8 +74,8 @@ func TestGuideScenario(t *testing.T) {
 	}
 }
 
-// TestGuideFields holds the guide to every field of the language. What the
-// fields are is read out of the answers to one that does not exist.
+// TestGuideFields checks that the guide names every field of the language. It
+// reads the fields from the error messages for an unknown field.
 func TestGuideFields(t *testing.T) {
 	const nonesuch = "nonesuchfield"
 	const rest = "\nlimits:\n  domain: d\n  descriptors:\n    - key: k\n      rate_limit: {unit: second, requests_per_unit: 1}\n"

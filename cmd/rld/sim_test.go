@@ -13,7 +13,7 @@ import (
 	"github.com/georld/rld/sim"
 )
 
-// newTestSwarm returns a swarm of clusters that play runs, and what it prints.
+// newTestSwarm returns a swarm of fake clusters, and its output.
 func newTestSwarm(o swarmOptions, play func(uint64) (*sim.Result, error)) (*swarm, *strings.Builder) {
 	var out strings.Builder
 	s := newSwarm(o, process{out: &out, err: &out})

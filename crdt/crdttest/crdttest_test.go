@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// recorder is a test that may fail: it keeps what it is told.
+// recorder is a test that may fail: it keeps its errors.
 type recorder struct {
 	testing.TB
 	failed bool
@@ -37,7 +37,7 @@ func (r *recorder) Fail()                             { r.failed = true }
 func (r *recorder) FailNow()                          { r.failed = true }
 func (r *recorder) Failed() bool                      { return r.failed }
 
-// wantFailure runs a check that is to fail, and to say why.
+// wantFailure runs a check that must fail with a message.
 func wantFailure(t *testing.T, why string, check func(t rapid.TB)) {
 	t.Helper()
 	r := &recorder{TB: t}
@@ -322,7 +322,7 @@ func TestConverge(t *testing.T) {
 	tests := []struct {
 		name   string
 		mutate func() crdttest.Counter[vector]
-		want   string // what is found, "" for nothing
+		want   string // the violation, "" for none
 	}{
 		{"a slot a writer", vectors, ""},
 		// A scalar merged by maximum: "added" in Patrol's bucket.

@@ -71,14 +71,14 @@ func TestCluster(t *testing.T) {
 		c.start(d.Region+"-1", paths[d.Region], []string{d.Swim()}, listen(t))
 	}
 	c.whole()
-	c.left("ann", limit-7) // known to who came later, too
+	c.left("ann", limit-7) // known to daemons that start later, too
 	for i, d := range c.daemons {
 		c.hit(d, "bob", 10+i)
 	}
 	c.left("bob", limit-10-11-12-13-14-15)
 
 	c.stop(c.daemons[len(first):])
-	c.left("bob", limit-10-11-12-13-14-15) // and to who stays
+	c.left("bob", limit-10-11-12-13-14-15) // and to the others
 	c.stop(first)
 }
 
@@ -242,7 +242,7 @@ func (c *cluster) stop(daemons []*running) {
 	c.daemons = slices.DeleteFunc(slices.Clone(c.daemons), func(d *running) bool { return slices.Contains(daemons, d) })
 }
 
-// end ends what a failed test leaves behind.
+// end cleans up after a failed test.
 func (c *cluster) end() {
 	for _, d := range c.daemons {
 		d.Kill()

@@ -18,7 +18,7 @@ import (
 // baseFile is what all regions share.
 const baseFile = "base.yaml"
 
-// own is what a region's file says that the others' do not.
+// own is the settings that only a region's own file has.
 var own = []string{"region", "swim.seeds", "rights.daemons", "strict.replicas"}
 
 // The files are settings as they are, and of one cluster.
@@ -28,7 +28,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// What is wrong with the files is found. Each case changes one text in one of
+// The checks find faults of the files. Each case changes one text in one of
 // them, or in all.
 func TestFilesMutated(t *testing.T) {
 	const us, eu, all = "us-east-1.yaml", "eu-west-1.yaml", "*.yaml"
@@ -186,8 +186,8 @@ func baseFor(path, region, seeds string) config.Sources {
 	}}
 }
 
-// checkRegion returns what is wrong with the file of a region, by itself and
-// beside the base.
+// checkRegion returns the faults of a region's file, by itself and together
+// with the base.
 func checkRegion(region, path, base string) (problems []string) {
 	say := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	l, err := config.Load(config.Sources{File: path})
@@ -236,8 +236,9 @@ func checkRegion(region, path, base string) (problems []string) {
 	return problems
 }
 
-// checkRights returns what is wrong with what a region's daemons need to hold
-// rights: a folder that stays, and names of daemons that there are.
+// checkRights returns the faults of the settings that a region's daemons need
+// to hold rights: a folder on a persistent disk, and the names of existing
+// daemons.
 func checkRights(c *config.Config) (problems []string) {
 	say := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	r := &c.Rights
@@ -266,9 +267,9 @@ func checkRights(c *config.Config) (problems []string) {
 	return problems
 }
 
-// checkRegions returns what is wrong with the regions that all share: each has
-// a file, peers of its own and a weight, and the weights are exactly all of a
-// limit.
+// checkRegions returns the faults of the list of regions that all files share:
+// each region has a file, peers of its own and a weight, and the weights sum up
+// to exactly the limit.
 func checkRegions(c *config.Config, paths map[string]string) (problems []string) {
 	say := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	sum := uint64(0)

@@ -8,8 +8,8 @@ import (
 	"github.com/georld/rld/gossip"
 )
 
-// FuzzItem reads what a peer could send as an item of every kind: nothing
-// panics, and what is taken can be written again.
+// FuzzItem reads arbitrary bytes as an item of every kind: nothing panics, and
+// accepted items can be written again.
 func FuzzItem(f *testing.F) {
 	g := greetingFrom(helloOf(1, "eu", "a"))
 	hello, err := g.encode()

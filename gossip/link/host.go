@@ -253,7 +253,7 @@ func (h *Host) dropRoute(o *outbox) {
 func (h *Host) callHandler(call func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			h.log.Error("panic over what a peer sent", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			h.log.Error("panic while handling the input of a peer", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = protocolError(ReasonPanic, "the handler panicked: %v", p)
 		}
 	}()

@@ -56,7 +56,7 @@ func TestExchange(t *testing.T) {
 	})
 }
 
-func TestTell(t *testing.T) {
+func TestMembersListsAreMerged(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		a := n.start(t, helloOf(1, "eu", "a"), nil)
 		b := n.start(t, helloOf(2, "us", "b"), nil)
@@ -328,7 +328,7 @@ func TestSilentPeer(t *testing.T) {
 	})
 }
 
-// TestHandshakeTakesForever has something answer that says nothing.
+// TestHandshakeTakesForever dials a listener that sends nothing.
 func TestHandshakeTakesForever(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		a := n.start(t, helloOf(1, "eu", "a"), nil)

@@ -110,8 +110,8 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// Whoever opens a priority stream that is none gets no answer, and nothing of
-// what it says comes to the handler.
+// The opener of a priority stream without a bulk stream gets no answer, and the
+// handler gets none of its frames.
 func TestPriorityOfUnknownPeer(t *testing.T) {
 	l := newPriorityPair(t, plainly)
 	hello := func(change func(*greeting)) []byte {

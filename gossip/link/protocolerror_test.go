@@ -16,8 +16,8 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// TestProtocolError has one of two peers send what the handler takes for
-// protocol error.
+// TestProtocolError has one of two peers send a frame that the handler rejects
+// as a protocol error.
 func TestProtocolError(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		a := n.start(t, helloOf(1, "eu", "a"), nil)
@@ -26,7 +26,7 @@ func TestProtocolError(t *testing.T) {
 		a.judge = func(_ Hello, frame []byte) error {
 			switch string(frame) {
 			case "invalid":
-				return fmt.Errorf("frame: %w", &ProtocolError{Reason: "slot", Err: errors.New("a slot it does not own")})
+				return fmt.Errorf("frame: %w", &ProtocolError{Reason: "incarnation", Err: errors.New("an incarnation that is not its own")})
 			case "late":
 				return errors.New("too late")
 			case "panic":
@@ -43,10 +43,10 @@ func TestProtocolError(t *testing.T) {
 		good.Send(1, []byte("fine"))
 		synctest.Wait()
 		s := a.Stats()
-		if s.Faulty != 1 || s.ProtocolErrors["slot"] != 1 || s.Accepted != 1 {
+		if s.Faulty != 1 || s.ProtocolErrors["incarnation"] != 1 || s.Accepted != 1 {
 			t.Errorf("stats %+v", s)
 		}
-		if got := a.lines("peer dropped", "eu/bad (bad:7947)", "reason=slot", "a slot it does not own"); got != 1 {
+		if got := a.lines("peer dropped", "eu/bad (bad:7947)", "reason=incarnation", "an incarnation that is not its own"); got != 1 {
 			t.Errorf("log: %s", a.log)
 		}
 		if got := fmt.Sprint(a.got(2), a.got(3)); got != "[late invalid] [fine]" {
@@ -132,8 +132,8 @@ func TestProtocolErrorOnTheWire(t *testing.T) {
 	}
 }
 
-// TestProtocolErrorFromAnAcceptor has the other end of an outgoing stream send
-// what it may not.
+// TestProtocolErrorFromAnAcceptor has the acceptor of an outgoing stream send a
+// forbidden item.
 func TestProtocolErrorFromAnAcceptor(t *testing.T) {
 	foreign, _ := encodeMembers([]gossip.Member{helloOf(9, "ap", "x").Member})
 	own, _ := encodeMembers([]gossip.Member{helloOf(2, "us", "b").Member})

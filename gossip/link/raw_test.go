@@ -32,7 +32,7 @@ func (n *network) open(t *testing.T, d *daemon) peerStream {
 	return stream
 }
 
-// greet opens a stream and says hello; the answer is taken.
+// greet opens a stream, sends a hello and reads the answer.
 func (n *network) greet(t *testing.T, d *daemon, h Hello) peerStream {
 	t.Helper()
 	stream := n.open(t, d)
@@ -74,7 +74,7 @@ func end(stream peerStream) error {
 	}
 }
 
-// impostor is an acceptor that says what the test wants.
+// impostor is an acceptor with arbitrary answers.
 type impostor struct {
 	rldv1.UnimplementedPeersServer
 	items []item

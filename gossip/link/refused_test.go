@@ -110,8 +110,8 @@ func TestOutgoingRefused(t *testing.T) {
 	}
 }
 
-// TestBothSidesSayWhy has two daemons of different clusters.
-func TestBothSidesSayWhy(t *testing.T) {
+// TestBothSidesReportTheReason has two daemons of different clusters.
+func TestBothSidesReportTheReason(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		a := n.start(t, helloOf(1, "eu", "a"), nil)
 		b := n.start(t, helloOf(2, "us", "b"), func(c *Config) { c.Fingerprint[0] = 1 })
@@ -170,7 +170,7 @@ func TestOwnAddress(t *testing.T) {
 	})
 }
 
-// TestNoHello opens streams and says nothing, or something else.
+// TestNoHello opens streams and sends nothing, or another item than a hello.
 func TestNoHello(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		a := n.start(t, helloOf(1, "eu", "a"), nil)
@@ -201,7 +201,7 @@ func TestRefusalsOfPeersAreBounded(t *testing.T) {
 	}
 }
 
-// TestFull fills a host with streams that say nothing yet.
+// TestFull fills a host with streams that have sent no hello yet.
 func TestFull(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		a := n.start(t, helloOf(1, "eu", "a"), nil)

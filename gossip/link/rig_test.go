@@ -71,7 +71,7 @@ func (n *network) written(addr string) int {
 	return sum
 }
 
-// freeze has connections to addr take in no more, nor give anything back.
+// freeze stops the connections to addr: they neither read nor write.
 func (n *network) freeze(addr string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

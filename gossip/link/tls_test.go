@@ -67,7 +67,7 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 // issued is the files of a daemon.
 type issued struct{ cert, key, ca string }
 
-// issue writes the files of a daemon into dir, over what is there.
+// issue writes the files of a daemon into dir and overwrites existing ones.
 func (a *authority) issue(t *testing.T, dir, name string, mend func(*x509.Certificate)) issued {
 	t.Helper()
 	key := newKey(t)
@@ -129,8 +129,8 @@ func TestTLS(t *testing.T) {
 	})
 }
 
-// TestNoTrust has daemons dial each other that do not agree on TLS. Both ends
-// say so, clearly, and count it.
+// TestNoTrust has daemons that do not agree on TLS dial each other. Both ends
+// report it clearly, and count it.
 func TestNoTrust(t *testing.T) {
 	ca, other := newAuthority(t, "the cluster"), newAuthority(t, "another")
 	own := ca.issue(t, t.TempDir(), "own", nil)
@@ -143,7 +143,7 @@ func TestNoTrust(t *testing.T) {
 		dialer, acceptor func(t *testing.T) func(*Config)
 		dialerKnows      string
 		acceptorKnows    string
-		// Whether the dialer knows that it was refused, and by whom.
+		// Whether the dialer knows that it was refused, and by which daemon.
 		refused, there bool
 	}{
 		{
@@ -315,7 +315,7 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, b, 0o600)
 }
 
-// served makes a connection and returns whom the server says it is.
+// served makes a connection and returns the name in the server's certificate.
 func served(t *testing.T, server, client *tls.Config) (string, error) {
 	t.Helper()
 	near, far := net.Pipe()

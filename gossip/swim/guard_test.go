@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Outsiders that open streams and say nothing keep nobody out for longer than
+// Outsiders that open streams and send nothing block members for no longer than
 // one stream may take.
 func TestSilentStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

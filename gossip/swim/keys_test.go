@@ -18,7 +18,7 @@ func TestKeysRotate(t *testing.T) {
 				if err := s.SetKeys(keys); err != nil {
 					t.Fatal(err)
 				}
-				for range 50 { // the others still have what was before
+				for range 50 { // the others still have the former keys
 					time.Sleep(100 * time.Millisecond)
 					if !agree(4, all...) {
 						t.Fatal("lost a member")
@@ -63,8 +63,8 @@ func TestKeysRefused(t *testing.T) {
 	})
 }
 
-// Whatever was there, the ring holds what was asked for, in that order, and
-// slices that were handed out before keep what they held.
+// The ring holds the requested keys in their order, whatever it held before.
+// Slices that were returned before keep their contents.
 func TestReplaceKeys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.Custom(func(t *rapid.T) []byte {

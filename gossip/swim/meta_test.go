@@ -66,8 +66,8 @@ func TestMetaCheck(t *testing.T) {
 	}
 }
 
-// FuzzDecodeMeta: any bytes; what is taken is valid, and encodes to what its
-// decoding looked at but for unknown flags and later fields.
+// FuzzDecodeMeta decodes arbitrary bytes. An accepted text is valid, and
+// encodes to the decoded bytes but for unknown flags and later fields.
 func FuzzDecodeMeta(f *testing.F) {
 	f.Add([]byte(nil))
 	member, asker := metaOf(1, "us-east", "10.0.0.1:7947", "v1"), metaOf(1<<63, "r", "h:1", "")

@@ -126,7 +126,7 @@ func TestNameTakenOfOne(t *testing.T) {
 // Two that took one name while they could not see each other: the one that is
 // alone gives way.
 func TestNameTakenDuringCut(t *testing.T) {
-	for _, lonely := range []int{1, 3} { // the lesser and the greater slot
+	for _, lonely := range []int{1, 3} { // the lesser and the greater incarnation
 		t.Run(fmt.Sprint(lonely), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t)
@@ -160,7 +160,7 @@ func TestNameTakenDuringCut(t *testing.T) {
 }
 
 // Two that took one name on the two sides of a cut, each with company: the one
-// with the greater slot gives way, and everybody else lists the other.
+// with the greater incarnation gives way, and everybody else lists the other.
 func TestNameTakenOnBothSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

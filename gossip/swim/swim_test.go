@@ -139,7 +139,7 @@ func TestRestartAtOnce(t *testing.T) {
 		again := r.start(c)
 		r.within(2*time.Second, "the new incarnation is known", func() bool { return agree(3, all[0], all[1], again) })
 		if m, _ := find(all[0], "d3"); m.ID != c.Self.ID || m.Ready {
-			t.Errorf("member %+v, want slot %v, not ready", m, c.Self.ID)
+			t.Errorf("member %+v, want incarnation %v, not ready", m, c.Self.ID)
 		}
 	})
 }
@@ -155,7 +155,7 @@ func TestRestartLater(t *testing.T) {
 		again := r.start(c)
 		r.within(2*time.Second, "back", func() bool { return agree(3, all[0], all[1], again) })
 		if m, _ := find(all[0], "d3"); m.ID != c.Self.ID {
-			t.Errorf("member %+v, want slot %v", m, c.Self.ID)
+			t.Errorf("member %+v, want incarnation %v", m, c.Self.ID)
 		}
 	})
 }
@@ -192,19 +192,18 @@ func TestLeftAndMoved(t *testing.T) {
 	})
 }
 
-func TestReadyIsTold(t *testing.T) {
+func TestReadinessReachesTheRegion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		all := r.region(3)
 		for _, ready := range []bool{true, false, true} {
 			all[1].SetReady(ready)
-			took := r.within(time.Second, "readiness is told", func() bool {
+			r.within(time.Second, "readiness arrives", func() bool {
 				a, _ := find(all[0], "d2")
 				b, _ := find(all[2], "d2")
 				own, _ := find(all[1], "d2")
 				return a.Ready == ready && b.Ready == ready && own.Ready == ready
 			})
-			t.Logf("told after %v", took)
 		}
 	})
 }
@@ -282,16 +281,15 @@ func TestAllRestart(t *testing.T) {
 
 // Readiness reaches every daemon of a region that is larger than one round of
 // gossip.
-func TestReadyIsToldToMany(t *testing.T) {
+func TestReadinessReachesALargeRegion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		all := r.region(20)
 		for i := range 5 {
 			all[i].SetReady(true)
 		}
-		took := r.within(2*time.Second, "all know", func() bool {
+		r.within(2*time.Second, "all know", func() bool {
 			return agree(20, all...) && all[19].Members()[0].Ready && all[19].Members()[4].Ready
 		})
-		t.Logf("told after %v", took)
 	})
 }

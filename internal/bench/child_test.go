@@ -86,7 +86,7 @@ func TestRolesEndWithTheirInput(t *testing.T) {
 	}
 }
 
-func TestChildThatFailsSaysWhy(t *testing.T) {
+func TestFailingChildReportsTheReason(t *testing.T) {
 	c, err := startChild(t.Context(), "sh", t.TempDir(), "/bin/sh", "-c", "echo nothing to serve >&2; exit 3")
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestChildThatFailsSaysWhy(t *testing.T) {
 	if stop := c.stop(); stop == nil || !strings.Contains(stop.Error(), "exit status 3") {
 		t.Errorf("stopping says %v, want the exit status", stop)
 	}
-	// What was written has arrived for certain only now.
+	// Only now all written bytes have surely arrived.
 	for _, want := range []string{"sh: ", "nothing to serve"} {
 		if err := c.failed(read); !strings.Contains(err.Error(), want) {
 			t.Errorf("error %q, want who failed and what it said: %q", err, want)

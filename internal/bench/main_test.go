@@ -99,7 +99,7 @@ func TestQuickRun(t *testing.T) {
 	}
 }
 
-func TestARunThatCannotServeSaysWhy(t *testing.T) {
+func TestRunThatCannotServeReportsTheReason(t *testing.T) {
 	rld := filepath.Join(t.TempDir(), "rld")
 	script := "#!/bin/sh\necho 'rld: the port is taken' >&2\nexit 1\n"
 	if err := os.WriteFile(rld, []byte(script), 0o700); err != nil {

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestBreaker follows one breaker, step by step: at which second, what
-// happens, and what it says after.
+// TestBreaker follows one breaker step by step: the second, the event, and the
+// state after it.
 func TestBreaker(t *testing.T) {
 	b := breaker.New(breaker.Config{})
 	for i, step := range []struct {

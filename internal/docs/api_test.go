@@ -90,9 +90,9 @@ func operatorPaths() []string {
 	return out
 }
 
-// inSource returns what a pattern finds in the files of a package, each once.
-// The test fails when it finds nothing: then the code is written otherwise, and
-// the pattern is to be mended.
+// inSource returns the distinct matches of a pattern in the files of a package.
+// The test fails when there is none: then the code has another form now, and
+// the pattern must be adapted.
 func inSource(t *testing.T, folder, pattern string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(folder), "*.go"))

@@ -106,8 +106,8 @@ type family struct {
 	values     [][2]string // label and value, of all series
 }
 
-// exported returns what a daemon exports whose telemetry is made of o, without
-// the metrics of Go and the process.
+// exported returns the metrics of a daemon whose telemetry is made of o,
+// without those of Go and the process.
 func exported(t *testing.T, o telemetry.Options) map[string]*family {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()

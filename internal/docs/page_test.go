@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// rewrite puts what is generated into the pages instead of comparing it.
+// rewrite writes the generated parts into the pages instead of comparing them.
 var rewrite = flag.Bool("rewrite", false, "write the generated parts of the documentation")
 
 // root is the folder of the repository, as tests see it.
@@ -131,9 +131,9 @@ func (p page) sections() []section {
 	return out
 }
 
-// settleFacts compares the first paragraph of each section with what the code
-// says. A name without a section and a section without a name fail the test, as
-// does a section without a text of its own.
+// settleFacts compares the first paragraph of each section with the facts of
+// the code. A name without a section and a section without a name fail the
+// test, as does a section without a text of its own.
 func settleFacts(t *testing.T, p page, names []string, facts func(name string) string) {
 	t.Helper()
 	want, has := p.text, make(map[string]bool)

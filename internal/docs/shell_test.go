@@ -235,8 +235,8 @@ func exceptionOf(p page, command string, excepted []*exception) *exception {
 
 func tail(log []byte) []byte { return log[max(0, len(log)-2_000):] }
 
-// runScript runs a script, ends everything that it started and returns what the
-// shell itself printed.
+// runScript runs a script, ends all processes that it started and returns the
+// output of the shell itself.
 func runScript(t *testing.T, folder, script string, at map[string]string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -257,7 +257,7 @@ func runScript(t *testing.T, folder, script string, at map[string]string) string
 	if err := cmd.Run(); err != nil && ctx.Err() != nil {
 		t.Errorf("not done in time: %v\n%s", ctx.Err(), out.Bytes())
 	}
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what is left of the group, if anything
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the rest of the group, if any
 	return out.String()
 }
 

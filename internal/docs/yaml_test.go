@@ -10,8 +10,8 @@ import (
 	"github.com/georld/rld/sim/scenario"
 )
 
-// TestYAMLBlocks reads every YAML block of the pages as what it is: a scenario
-// of the simulator, limits, or settings.
+// TestYAMLBlocks reads every YAML block of the pages by its kind: a scenario of
+// the simulator, limits, or settings.
 func TestYAMLBlocks(t *testing.T) {
 	for _, p := range pages(t) {
 		for _, block := range yamlBlock.FindAllStringSubmatch(p.text, -1) {
@@ -38,7 +38,7 @@ func TestYAMLBlocks(t *testing.T) {
 	}
 }
 
-// settingsOf gives a block of settings what it may leave out: the region, the
+// settingsOf adds the settings that a block may leave out: the region, the
 // secret and weights need each other.
 func settingsOf(text, path string) config.Sources {
 	s := config.Sources{File: path, Flags: map[string]string{}}

@@ -12,9 +12,9 @@ import (
 	"github.com/georld/rld/internal/admitted"
 )
 
-// Daemons are killed in the middle of what they write and start again, one
-// after the other and then with their promises lost, under three times the load
-// that the limit has room for. No window goes beyond the budget.
+// Daemons are killed in the middle of writes and start again, first one after
+// the other and then with their promises lost, under three times the load of
+// the limit. No window exceeds the budget.
 func TestBudgetHoldsWhenDaemonsDie(t *testing.T) {
 	c := newCluster(t, loopback{}, 3, "us", "eu", "ap")
 	tr := c.traffic(20, aim{bounded, "dying", 1})
@@ -23,7 +23,7 @@ func TestBudgetHoldsWhenDaemonsDie(t *testing.T) {
 		d := c.daemon(name)
 		d.die(t)
 		time.Sleep(300 * time.Millisecond)
-		if i == 3 { // its disk is gone, and what it starts with says so
+		if i == 3 { // its disk is gone, and its start options declare that
 			if err := os.RemoveAll(c.file(d.name + "-rights")); err != nil {
 				t.Fatal(err)
 			}

@@ -15,8 +15,8 @@ import (
 	"github.com/georld/rld/internal/admitted"
 )
 
-// cluster is the daemons of a test, and what was done to them. Its methods are
-// for the goroutine of the test.
+// cluster is the daemons of a test, and their faults. Its methods are for the
+// goroutine of the test.
 type cluster struct {
 	t       testing.TB
 	net     network
@@ -62,8 +62,8 @@ func newCluster(t testing.TB, n network, daemons int, regions ...string) *cluste
 	return c
 }
 
-// end ends all daemons. After a failure it shows what they logged last and
-// keeps it all.
+// end ends all daemons. After a failure it prints the ends of their logs and
+// keeps all files.
 func (c *cluster) end() {
 	if c.watch != nil {
 		c.watch.stop()
@@ -162,7 +162,7 @@ func (c *cluster) list(atMost time.Duration, asked, others []*daemon) time.Durat
 	})
 }
 
-// agree waits until each of asked says that so many hits of a key remain.
+// agree waits until each of asked reports that so many hits of a key remain.
 func (c *cluster) agree(atMost time.Duration, asked []*daemon, rule, value string, remaining int) time.Duration {
 	c.t.Helper()
 	return c.within(atMost, fmt.Sprintf("%d of %s=%s remaining", remaining, rule, value), func() string {
@@ -179,8 +179,8 @@ func (c *cluster) agree(atMost time.Duration, asked []*daemon, rule, value strin
 	})
 }
 
-// apart notes that from now on who matches and all others tell each other
-// nothing. What they had told before is taken from how old views are.
+// apart notes that from now on the matching daemons and all others exchange
+// nothing. Counts exchanged before are considered in the ages of views.
 func (c *cluster) apart(of admitted.Daemon) *Gap {
 	near, far := c.watch.ages(time.Now())
 	g := &Gap{Of: of, Since: time.Now().Add(-max(near, far))}
@@ -211,7 +211,7 @@ func (c *cluster) together(g *Gap, atMost time.Duration) time.Duration {
 	})
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// What is known at the daemons at both ends, these still have to pass on.
+	// The daemons at both ends must still pass on the counts that they know.
 	g.Until = time.Now().Add(freshView)
 	return took
 }

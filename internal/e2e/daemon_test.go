@@ -49,7 +49,7 @@ func newDaemon(c *cluster, i int, name string, at []string) *daemon {
 	return d
 }
 
-// replica returns who the daemon is now.
+// replica returns the present incarnation of the daemon.
 func (d *daemon) replica() admitted.Daemon {
 	_, run, _ := d.now()
 	return admitted.Daemon{Region: d.region, Name: d.name, Run: run}
@@ -74,8 +74,8 @@ func (d *daemon) get(path string, answer any) error {
 	return json.Unmarshal(body, answer)
 }
 
-// incarnation returns the incarnation that the daemon counts under in this run,
-// "" while it does not say.
+// incarnation returns the incarnation under which the daemon counts in this
+// run, "" until it reports one.
 func (d *daemon) incarnation() string {
 	_, run, _ := d.now()
 	d.idMu.Lock()
@@ -171,8 +171,8 @@ func (d *daemon) stale(than time.Duration) string {
 	return ""
 }
 
-// heardUntil returns the time up to which what the daemon counted is known to
-// another of its region.
+// heardUntil returns the time up to which another daemon of its region knows
+// the daemon's counts.
 func (d *daemon) heardUntil() time.Time {
 	var latest time.Time
 	for _, mate := range d.cluster.in(d.region) {
@@ -211,7 +211,7 @@ func (d *daemon) spend(t testing.TB, rule, value string, hits int) {
 	}
 }
 
-// remaining returns what the daemon says remains of a key.
+// remaining returns the remaining hits of a key as the daemon reports them.
 func (d *daemon) remaining(rule, value string) (int, error) {
 	s, err := d.client.check(2*time.Second, question{rule: rule, value: value})
 	return int(s.GetRemaining()), err

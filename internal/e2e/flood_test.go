@@ -18,15 +18,15 @@ import (
 const (
 	floodRate = 50_000 // new keys a second
 	floodTime = 20 * time.Second
-	// floodRoom is by how much a daemon and a mate may grow that track
-	// 20,000 keys each: those with their cells take about 10 MB, the rest is
-	// what the load itself takes until it is collected. The flood's keys
-	// would take some 300 MB.
+	// floodRoom is by how much a daemon and a mate may grow that track 20,000
+	// keys each: those with their cells need about 10 MB, the rest is garbage
+	// of the load itself until it is collected. The flood's keys would need
+	// some 300 MB.
 	floodRoom = 120 << 20
 )
 
-// TestFloodOfKeysIsBounded asks for a million new keys over one stream: memory
-// stays bounded, and what was tracked before is still enforced.
+// TestFloodOfKeysIsBounded sends calls for a million new keys over one stream:
+// memory stays bounded, and limits of tracked keys are still enforced.
 func TestFloodOfKeysIsBounded(t *testing.T) {
 	c := newCluster(t, loopback{}, 2, "us")
 	victim, mate := c.daemon("us-0"), c.daemon("us-1")

@@ -13,8 +13,7 @@ import (
 // slice is the time of one figure of a latency.
 const slice = 2 * time.Second
 
-// quietEnd is how long it takes at most until a stream that says nothing at
-// all is given up.
+// quietEnd is the longest time until a stream without any traffic is given up.
 const quietEnd = 20 * time.Second
 
 func TestFrozenDaemonDelaysNobody(t *testing.T) {

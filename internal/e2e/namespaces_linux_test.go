@@ -18,9 +18,9 @@ import (
 	"time"
 )
 
-// namespaces is a network that can be cut: a network namespace a region, wired
-// to a bridge in one more, the hub, where the test itself is. What it cuts is
-// what regions tell each other; the test reaches all daemons at all times.
+// namespaces is a network that can be partitioned: a network namespace for each
+// region, wired to a bridge in one more, the hub, where the test itself runs.
+// It drops packets between regions; the test reaches all daemons at all times.
 type namespaces struct {
 	t       testing.TB
 	prefix  string // of the namespaces' names
@@ -38,8 +38,8 @@ const (
 // the process they belong to and the region.
 const namePrefix = "rld-e2e-"
 
-// newNamespaces makes a network for regions, which is gone when the test ends.
-// Where that is not possible it skips the test and says why.
+// newNamespaces makes a network for regions, and removes it when the test ends.
+// Where that is not possible it skips the test with the reason.
 func newNamespaces(t testing.TB, regions ...string) *namespaces {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -81,7 +81,7 @@ func needTool(t testing.TB, tool, pkg string) {
 	}
 	out, err := install()
 	if err != nil {
-		// The lists of packages may be missing or old; the second try says.
+		// The lists of packages may be missing or old; the second try shows it.
 		_ = exec.CommandContext(ctx, "apt-get", "update").Run()
 		out, err = install()
 	}
@@ -114,8 +114,8 @@ func removeStale(t testing.TB) {
 	}
 }
 
-// enterHub makes the hub and a thread in it. Connections that it opens are in
-// the hub, whoever uses them then.
+// enterHub makes the hub and a thread in it. Connections that this thread opens
+// are in the hub, also for other threads.
 func (n *namespaces) enterHub() {
 	n.t.Helper()
 	entered := make(chan error)
@@ -166,7 +166,7 @@ func (n *namespaces) must(argv ...string) {
 	}
 }
 
-// command runs a program and returns an error with what it said.
+// command runs a program and returns an error with its output.
 func command(argv ...string) error {
 	if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), err, bytes.TrimSpace(out))
@@ -206,7 +206,8 @@ func (n *namespaces) dial(ctx context.Context, addr string) (net.Conn, error) {
 	return r.conn, r.err
 }
 
-// direction is what of a region's packets to and from other regions is lost.
+// direction is the direction in which packets between a region and the others
+// are lost.
 type direction string
 
 const (

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// network is what the daemons of a cluster talk over.
+// network connects the daemons of a cluster.
 type network interface {
 	// host returns the address of the daemons of region i.
 	host(i int) string

@@ -14,7 +14,7 @@ import (
 
 func TestCutOffRegion(t *testing.T) { cutOff(t, bothWays) }
 
-func TestRegionThatIsNotHeard(t *testing.T) { cutOff(t, outgoing) }
+func TestUnreachableRegion(t *testing.T) { cutOff(t, outgoing) }
 
 // cutOff cuts a region off under load and heals that.
 func cutOff(t *testing.T, d direction) {
@@ -77,8 +77,8 @@ func TestBudgetHoldsInACut(t *testing.T) {
 	tr.stop()
 	tr.served()
 	tr.keptTo(bounded, boundedLimit, boundedTotal)
-	// Who is cut off has a share and no more, so that the world admits its
-	// limit still.
+	// A partitioned region has its share and no more, so the world still admits
+	// its limit.
 	for _, w := range tr.account.Counts() {
 		whole := w.Start.After(began.Add(10*time.Second)) && w.End().Before(healed)
 		if got := w.Total; whole && got < boundedLimit*9/10 {
@@ -124,8 +124,8 @@ func (c *cluster) usedUp(atMost time.Duration, rule, name string, keys int) time
 	return time.Now()
 }
 
-// stopped fails the test unless the cut made each side use up limits on its
-// own, and no more than that: what is admitted rises above the limit, and stops
+// stopped fails the test unless each side of the partition used up limits on
+// its own, and no more than that: the admitted hits exceed the limit, and stop
 // at the bound.
 func (tr *traffic) stopped(away admitted.Daemon, usedUp time.Time) {
 	t := tr.cluster.t
@@ -141,7 +141,7 @@ func (tr *traffic) stopped(away admitted.Daemon, usedUp time.Time) {
 		if regions := len(tr.cluster.regions); total > regions*limit {
 			t.Errorf("%d of %d admitted of %v: more than each of %d regions may", total, limit, w.Window, regions)
 		}
-		// Estimates may say that nothing is left a little before that is so.
+		// Estimates may reach 0 a little early.
 		if late := latestOf(w).Sub(usedUp); late > time.Second {
 			t.Errorf("a hit of %v was admitted %s after all of it was used up on both sides", w.Window, seconds(late))
 		}

@@ -43,7 +43,7 @@ func startCommand(cmd *exec.Cmd) error {
 	return <-started
 }
 
-// state is what a test did to a process.
+// state is the state in which a test has put a process.
 type state int
 
 const (
@@ -88,7 +88,7 @@ func (p *process) start(t testing.TB) {
 	p.cmd, p.ended, p.state, p.began = cmd, ended, up, time.Now()
 	p.run++
 	go func() {
-		_ = cmd.Wait() // who asked for the end knows how it was
+		_ = cmd.Wait() // the caller of the end knows how it was
 		close(ended)
 	}()
 }
@@ -111,8 +111,8 @@ func (p *process) now() (state, int, time.Time) {
 	return p.state, p.run, p.began
 }
 
-// become notes what is about to be done, before it is: from then on nothing
-// that the process does or lacks is held against it.
+// become notes the next state of the process before the test changes it: from
+// then on no behavior of the process is a failure.
 func (p *process) become(s state) *exec.Cmd {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -26,7 +26,7 @@ func TestRollingRestartOfAllLosesNothing(t *testing.T) {
 			longest = max(longest, time.Since(begin))
 		}
 	}
-	// Nobody lives any more of those who admitted them.
+	// None of the daemons that admitted them runs any more.
 	c.agree(3*time.Second, c.daemons, kept, "used", ampleLimit-400)
 	tr.stop()
 	t.Logf("restarted %d daemons in turn, each in at most %s", len(c.daemons), seconds(longest))

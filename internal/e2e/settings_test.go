@@ -122,7 +122,7 @@ func (c *cluster) settings(d *daemon) string {
 	return b.String()
 }
 
-// writeFiles writes what the daemons read.
+// writeFiles writes the files that the daemons read.
 func (c *cluster) writeFiles(t testing.TB) {
 	t.Helper()
 	files := map[string]string{

@@ -20,8 +20,8 @@ const (
 	strictHeadroom = 20
 )
 
-// The owner of keys is killed under load: soon after another daemon of the
-// region is owner, which counts as used what the dead one may have used.
+// The owner of keys is killed under load: soon another daemon of the region is
+// the owner, and counts as used all that the dead one may have used.
 func TestStrictOwnerThatIsKilled(t *testing.T) {
 	c := newCluster(t, loopback{}, 3, "us", "eu", "ap")
 	victim := c.daemon("eu-1")
@@ -123,7 +123,7 @@ func (tr *traffic) outage(rule string, from, to time.Time, but ...*daemon) time.
 	return worst
 }
 
-// failures says how many answers of a rule were given without its owner.
+// failures describes how many answers of a rule were given without its owner.
 func (tr *traffic) failures(rule string) string {
 	all, without := 0, map[string]int{}
 	for _, x := range tr.took {

@@ -176,8 +176,8 @@ func (d *daemon) status(path string) (int, error) {
 	return r.StatusCode, r.Body.Close()
 }
 
-// closed returns "" when the daemon says that a circuit opened, half-opened and
-// closed, and that none is other than closed now.
+// closed returns "" when the daemon reports that a circuit opened, half-opened
+// and closed, and that all are closed now.
 func (d *daemon) closed() string {
 	for _, state := range []string{"open", "half_open", "closed"} {
 		if wrong := d.logs("event=circuit_breaker_" + state + " "); wrong != "" {

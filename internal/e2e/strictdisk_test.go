@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// strictJournal is the file of what a replica promised.
+// strictJournal is the file of an acceptor's promises.
 const strictJournal = "strict.rld"
 
-// A replica whose journal is damaged, and one whose disk is gone, say so and do
-// not vote before all others have told them what they hold.
+// An acceptor whose journal is damaged, and one whose disk is gone, report it
+// and do not vote before all others have sent their state.
 func TestStrictReplicasThatForget(t *testing.T) {
 	c := newCluster(t, loopback{}, 3, "us")
 	acceptor, hurt, mate := c.daemon("us-0"), c.daemon("us-1"), c.daemon("us-2")
@@ -68,10 +68,9 @@ func TestStrictReplicasThatForget(t *testing.T) {
 		})
 		t.Logf("%s: %q; voting again %s after the last other one was started", hurt.name, loss.said, seconds(again))
 	}
-	// What it votes for now counts: with it alone beside another there is
-	// service.
+	// Its votes count now: with it and one other voter there is service.
 	mate.kill(t)
-	time.Sleep(lengths[strict]) // until nothing is left of what was granted before
+	time.Sleep(lengths[strict]) // until all former grants have ended
 	before := tr.admitted(strict)
 	c.within(backWithin, "strict keys with "+acceptor.name+" and "+hurt.name, func() string {
 		if tr.admitted(strict) == before {
@@ -100,7 +99,7 @@ func (c *cluster) damage(d *daemon) {
 	}
 }
 
-// votes waits until replicas say that they vote.
+// votes waits until voters report that they vote.
 func (c *cluster) votes(atMost time.Duration, of ...*daemon) {
 	c.t.Helper()
 	c.within(atMost, "votes", func() string {

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// The replicas of a region are replaced one by one and all at once, under load,
+// The voters of a region are replaced one by one and all at once, under load,
 // and the former ones die: never a hit too many, and there is service all the
-// time but for moments. What a command gets wrong is refused in words, and
-// changes nothing.
+// time but for moments. Wrong arguments of a command are rejected with a
+// reason, and change nothing.
 func TestStrictReplicasThatChange(t *testing.T) {
 	c := newCluster(t, loopback{}, 4, "us", "ap")
 	at, other := c.daemon("ap-0"), c.daemon("us-1") // layouts are put in at the first replica of all

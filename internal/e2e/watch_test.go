@@ -56,7 +56,7 @@ func (w *watch) stop() {
 	w.watching.Wait()
 }
 
-// look takes in how old one daemon's views are.
+// look records the ages of one daemon's views.
 func (w *watch) look(d *daemon) {
 	s, run, began := d.now()
 	if s != up || d.ready() != "" {
@@ -75,8 +75,8 @@ func (w *watch) look(d *daemon) {
 		}
 		age, ok := viewOf(peers, id)
 		if !ok {
-			// Nothing was heard of it yet. What was counted before the
-			// younger of the two began, others passed on.
+			// No message of it has arrived yet. Others passed on the counts
+			// from before the younger of the two began.
 			age = time.Since(later(began, peerBegan))
 		}
 		if ps, _, b := peer.now(); ps != up || b != peerBegan {
@@ -96,10 +96,10 @@ func (w *watch) look(d *daemon) {
 	w.samples = append(w.samples, seen)
 }
 
-// ages returns how old any view was at most about a time: of a daemon in the
-// region, and of one in another. What is counted there goes to the daemon that
-// sums the key up, from it across, and on to the others: two steps within a
-// region and one between.
+// ages returns the greatest ages of views at about a time: of a daemon in the
+// region, and of one in another. Counts go to the daemon that sums the key up,
+// from it across, and on to the others: two steps within a region and one
+// between.
 func (w *watch) ages(at time.Time) (near, far time.Duration) {
 	const about = 500 * time.Millisecond
 	w.mu.Lock()

@@ -79,7 +79,7 @@ func TestNetwork(t *testing.T) {
 	})
 }
 
-// What was lost on a stream is not skipped over.
+// Bytes lost on a stream are not skipped.
 func TestStreamCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := New()

@@ -28,7 +28,7 @@ func (e *exactly) add(key crdt.Key, n uint64, at int64) {
 	e.total[s] += n
 }
 
-// rate returns the hits a second of a key, and by how many less a Hot may say.
+// rate returns the hits a second of a key, and the greatest error of a Hot.
 func (e *exactly) rate(key crdt.Key, capacity uint64, at int64) (rate, off uint64) {
 	s, left := at/1_000, uint64(1_000-at%1_000)
 	rate = e.hits[s][key] + e.hits[s-1][key]*left/1_000
@@ -36,9 +36,9 @@ func (e *exactly) rate(key crdt.Key, capacity uint64, at int64) (rate, off uint6
 	return rate, off
 }
 
-// TestSketchAgainstExact: what a Hot says of a key is never more than the
-// truth, and less by no more than its bound; and it names whoever is above a
-// threshold by that.
+// TestSketchAgainstExact checks that the count of a Hot is never more than the
+// truth, and less by no more than its bound, and that it has every key that is
+// above a threshold by that bound.
 func TestSketchAgainstExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		capacity := rapid.SampledFrom([]int{1, 2, 3, 8, 20}).Draw(t, "capacity")

@@ -41,7 +41,7 @@ type realm struct {
 	clock    int64
 	crashes  int
 	mutation unionMutation
-	silent   uint64 // a daemon whose clock stands: the operator who retires it is right
+	silent   uint64 // a daemon whose clock stands: the operator may retire it
 }
 
 type unionMutation int

@@ -9,8 +9,8 @@ import (
 )
 
 // BenchmarkLookup compares the index with a map of the standard library over
-// the same entries: a random key of a million, found and read. The metric
-// B/key is what finding it takes in memory, without the entry.
+// the same entries: a random key of a million, found and read. The metric B/key
+// is the memory of the index, without the entry.
 func BenchmarkLookup(b *testing.B) {
 	const n = 1_000_000
 	key := func(i int) crdt.Key {

@@ -128,7 +128,7 @@ func TestSharesGrowWithTheBudget(t *testing.T) {
 	}
 }
 
-// checkSmallest holds the answer of a search to what it promises.
+// checkSmallest checks the result of a search.
 func checkSmallest(p *replay, regions int, target rules.PPM, transfers bool, got rules.PPM, ok bool) error {
 	denied := func(b rules.PPM) float64 {
 		static, transferred := p.falseDenials(b)

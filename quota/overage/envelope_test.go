@@ -112,7 +112,7 @@ func surge(events []event, ms int64) uint64 {
 
 // TestEnvelopeMutations: counting by whole intervals instead of sliding ones,
 // or by sixteen slots instead of the seventeen that an interval touches, is too
-// low, and the law says so.
+// low, and the law detects it.
 func TestEnvelopeMutations(t *testing.T) {
 	slots := func(events []event, slot int64, wide int) uint64 {
 		sums := make(map[int64]uint64)

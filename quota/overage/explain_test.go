@@ -171,7 +171,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestAdviseBeforeTraffic: there is an error that a caller can tell.
+// TestAdviseBeforeTraffic: there is an error that a caller can distinguish.
 func TestAdviseBeforeTraffic(t *testing.T) {
 	s := org()
 	s.windows = 0

@@ -12,7 +12,7 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// proposer is what the laws are about: one period of a fresh rebalancer.
+// proposer is one period of a fresh rebalancer, for the laws.
 type proposer func(cfg RebalanceConfig, demand []uint64, current []rules.PPM) []rules.PPM
 
 // ours is the proposer under test.
@@ -118,7 +118,7 @@ func TestProposals(t *testing.T) {
 	})
 }
 
-// TestProposalsMutations shows that the laws find what they are there for.
+// TestProposalsMutations shows that the laws detect mutations.
 func TestProposalsMutations(t *testing.T) {
 	unpinned := func(cfg RebalanceConfig) RebalanceConfig { cfg.Pins = nil; return cfg }
 	for _, mutation := range []struct {

@@ -103,7 +103,7 @@ func moving() shape {
 }
 
 // world is one key in several regions under the estimate gate alone: each
-// region admits while what it has seen of all stays below the limit.
+// region admits while the counts that it has seen of all stay below the limit.
 type world struct {
 	regions  int
 	windowMs int64

@@ -346,9 +346,9 @@ func (w *world) pushed(e *event) {
 
 // merge merges the total that a donor has given, from gossip.
 func (w *world) merge(to, from int, given uint64) {
-	if d := &w.daemon[to]; w.variant == twice && given > d.heard[from] {
-		d.held += given - d.heard[from]
-		d.heard[from] = given
+	if d := &w.daemon[to]; w.variant == twice && given > d.merged[from] {
+		d.held += given - d.merged[from]
+		d.merged[from] = given
 		w.audit()
 		return
 	}

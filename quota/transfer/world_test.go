@@ -119,14 +119,14 @@ type frame struct {
 
 // daemon is one daemon's state of the key in the current window.
 type daemon struct {
-	held, used uint64
-	given      []uint64 // Cumulative, by receiver.
-	sent       []uint64 // A copy of given, shared with messages; nil when given has changed.
-	got, heard []uint64 // By donor: by merged maximum; heard is of variant twice.
-	rates      Rates
-	asker      Requester
-	giver      Donor
-	views      []snap // Its view of its regional peers; its own is unused.
+	held, used  uint64
+	given       []uint64 // Cumulative, by receiver.
+	sent        []uint64 // A copy of given, shared with messages; nil when given has changed.
+	got, merged []uint64 // By donor: by merged maximum; merged is of variant twice.
+	rates       Rates
+	asker       Requester
+	giver       Donor
+	views       []snap // Its view of its regional peers; its own is unused.
 }
 
 // remote is a region's view of another.
@@ -171,7 +171,7 @@ func newWorld(s setup) *world {
 	for i := range w.daemon {
 		w.daemon[i] = daemon{
 			given: make([]uint64, len(w.daemon)), got: make([]uint64, len(w.daemon)),
-			heard: make([]uint64, len(w.daemon)), views: make([]snap, s.daemons),
+			merged: make([]uint64, len(w.daemon)), views: make([]snap, s.daemons),
 		}
 		w.at(event{at: w.rng.Int64N(pushGap), kind: evPush, to: i})
 	}
@@ -212,7 +212,7 @@ func (w *world) open() {
 		d := &w.daemon[i]
 		clear(d.given)
 		clear(d.got)
-		clear(d.heard)
+		clear(d.merged)
 		d.sent, d.held, d.used = nil, base(w.share, w.daemons, i%w.daemons), 0
 		d.asker, d.giver = Requester{}, Donor{}
 		for k := range d.views {

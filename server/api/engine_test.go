@@ -28,14 +28,13 @@ type asked struct {
 	Peek        bool
 }
 
-// engine records what it is asked and answers what check says, or that
-// everything passes.
+// engine records its calls and answers as check decides, or admits everything.
 type engine struct {
 	mu    sync.Mutex
 	calls []asked
 	check func(c *node.Call) error
 	// waits returns when a call need not wait any longer, or with ctx. waiting
-	// says which calls wait at all; nil: none.
+	// reports which calls wait at all; nil: none.
 	waiting func(c *node.Call) bool
 	waits   func(ctx context.Context, c *node.Call) error
 
@@ -79,7 +78,7 @@ func (e *engine) TryCheck(c *node.Call) (bool, error) {
 	return true, e.Check(context.Background(), c)
 }
 
-// Refund gives back what is asked for.
+// Refund refunds all hits of the request.
 func (e *engine) Refund(r *node.Receipt, hits uint64) node.Refunded {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -102,7 +101,7 @@ func (e *engine) Now() node.Instant {
 	return node.Instant{Wall: e.now * int64(time.Millisecond)}
 }
 
-// asks returns what the engine has been asked so far.
+// asks returns the calls of the engine so far.
 func (e *engine) asks() []asked {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -124,7 +123,7 @@ func answers(statuses ...node.Status) *engine {
 	}}
 }
 
-// recorder counts what it is told, by edge.
+// recorder counts its events, by edge.
 type recorder struct {
 	mu                 sync.Mutex
 	decided, malformed map[server.Edge]int

@@ -44,8 +44,8 @@ func (h *handler) check(asked []byte) error {
 	return err
 }
 
-// FuzzRefund holds that nobody can make up a refund, and that what is refused
-// is refused for a reason of the caller's.
+// FuzzRefund checks that no caller can forge a refund, and that each rejection
+// has a reason for the caller.
 func FuzzRefund(f *testing.F) {
 	e := answers(node.Status{})
 	s := register(api.New(e, server.DefaultSettings(), nil))
@@ -91,9 +91,10 @@ func FuzzRefund(f *testing.F) {
 	})
 }
 
-// FuzzQuestion holds the reading of requests to the generated code: what it
-// accepts reaches the engine as it read it or is refused for a reason of
-// ours, and what it refuses is refused, text that is no UTF-8 apart.
+// FuzzQuestion compares the reading of requests with the generated code: an
+// accepted request reaches the engine with the same content or is rejected for
+// a reason of ours. A rejected one is rejected by the generated code too,
+// except for text that is not UTF-8.
 func FuzzQuestion(f *testing.F) {
 	for _, in := range []*rldv1.CheckRequest{
 		{},

@@ -11,7 +11,7 @@ import (
 func TestLedgerEntersOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := ledger{max: rapid.IntRange(1, 8).Draw(t, "max")}
-		until := map[uint64]int64{} // a number's, as its token says
+		until := map[uint64]int64{} // of a number, as its token has it
 		did := map[uint64]bool{}
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			now := rapid.Int64Range(0, 10*refundGrace).Draw(t, "now")

@@ -16,8 +16,8 @@ import (
 	"github.com/georld/rld/server/message"
 )
 
-// pipe is a stream without a network: both directions hold nothing, so that a
-// sender waits until the other side takes what it sends.
+// pipe is a stream without a network: both directions hold nothing, so a sender
+// waits until the other side receives its message.
 type pipe struct {
 	grpc.ServerStream
 	codec   message.Codec
@@ -26,7 +26,7 @@ type pipe struct {
 	asked   chan []byte
 	answers chan *rldv1.AnswerFrame
 	ended   chan error // how the handler ended
-	caught  any        // what it panicked with
+	caught  any        // the value of a panic
 }
 
 // open starts a stream of a service.

@@ -98,7 +98,8 @@ func TestTokensAreAskedFor(t *testing.T) {
 			t.Errorf("asked %v, answered %v", in, out)
 		}
 	}
-	// The memory of a question is used again: what it held is not said again.
+	// The memory of a question is used again: its former content is not
+	// returned again.
 	a, b := tokens(t, client, 1)[0], tokens(t, client, 1)[0]
 	if a == nil || bytes.Equal(a, b) {
 		t.Errorf("two charges have the tokens %x and %x", a, b)

@@ -39,8 +39,8 @@ func TestHalfCloseFlushesAnswers(t *testing.T) {
 	})
 }
 
-// TestAnswersShareFrames shows that what is decided while a frame is on its
-// way goes out as one frame after it.
+// TestAnswersShareFrames shows that decisions made while a frame is on its way
+// go out as one frame after it.
 func TestAnswersShareFrames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := open(api.New(answers(), server.DefaultSettings(), nil))
@@ -308,7 +308,7 @@ func TestPanicReachesTheHandler(t *testing.T) {
 }
 
 // TestWaitingForTheClientIsNotCounted reads the answers of a frame an hour
-// late: the recorder hears of the time rld took.
+// late: the recorder gets the time that rld needed.
 func TestWaitingForTheClientIsNotCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := strings.Repeat("p", 20_000)
@@ -325,8 +325,8 @@ func TestWaitingForTheClientIsNotCounted(t *testing.T) {
 	})
 }
 
-// stopwatch keeps what it is told; time stands still while anybody works in a
-// synctest bubble.
+// stopwatch keeps its durations; time stands still while any goroutine works in
+// a synctest bubble.
 type stopwatch struct {
 	server.NoRecorder
 	mu   sync.Mutex

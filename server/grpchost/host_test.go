@@ -25,7 +25,7 @@ import (
 	"github.com/georld/rld/server/grpchost"
 )
 
-// probe is a service whose calls do what their method says.
+// probe is a service whose calls behave as their method is named.
 type probe struct {
 	entered, release chan struct{} // of Hold
 	drained, waited  chan struct{}
@@ -231,8 +231,8 @@ func TestPanicsEndTheirCallOnly(t *testing.T) {
 	}
 }
 
-// TestPanicTellsTheClientNothing of the inside.
-func TestPanicTellsTheClientNothing(t *testing.T) {
+// TestPanicIsHiddenFromTheClient of the inside.
+func TestPanicIsHiddenFromTheClient(t *testing.T) {
 	err := call(start(t, grpchost.DefaultOptions()).conn, "Panic")
 	if text := status.Convert(err).Message(); text != "internal error, see the log of the daemon" {
 		t.Errorf("the client reads %q", text)

@@ -21,8 +21,8 @@ type asked struct {
 	Descriptors []rules.Descriptor
 }
 
-// engine records what it is asked and answers what it was told to. It knows
-// the bounds of package node no better than its answers do.
+// engine records its calls and returns prepared answers. It does not check the
+// bounds of package node.
 type engine struct {
 	mu       sync.Mutex
 	calls    []asked
@@ -62,7 +62,7 @@ func answers(statuses ...node.Status) *engine {
 // limit returns a limit of n an hour.
 func limit(n uint32) *rules.Limit { return &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: n} }
 
-// recorder counts what it is told.
+// recorder counts its events.
 type recorder struct{ decided, malformed int }
 
 func (r *recorder) Decided(e server.Edge, took time.Duration) {

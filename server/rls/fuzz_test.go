@@ -20,9 +20,10 @@ import (
 	"github.com/georld/rld/server/rls"
 )
 
-// FuzzQuestion holds the reading of requests to the generated code: what it
-// accepts reaches the engine as it read it or is refused for a reason of
-// ours, and what it refuses is refused, text that is no UTF-8 apart.
+// FuzzQuestion compares the reading of requests with the generated code: an
+// accepted request reaches the engine with the same content or is rejected for
+// a reason of ours. A rejected one is rejected by the generated code too,
+// except for text that is not UTF-8.
 func FuzzQuestion(f *testing.F) {
 	limited := override(9, 3)
 	limited.IsNegativeHits = true

@@ -184,8 +184,8 @@ func headers(t *testing.T, e *engine, settings server.Settings) (list [][2]strin
 	return list
 }
 
-// TestHeadersOff shows what is sent although rate limit headers are off, and
-// that a call that passes by the global shadow mode alone says no retry.
+// TestHeadersOff shows which headers are sent although rate limit headers are
+// off, and that a call that only the global shadow mode admits has no retry.
 func TestHeadersOff(t *testing.T) {
 	st := node.Status{Limit: limit(5), Over: true, Retry: time.Second, Degraded: node.CellsFull}
 	off := server.DefaultSettings()

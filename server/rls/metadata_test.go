@@ -80,7 +80,8 @@ func TestMetadataOfPassedRulesIsMerged(t *testing.T) {
 	}
 }
 
-// TestMetadataHoldsAnyYAML converts what YAML can hold, and what it cannot.
+// TestMetadataHoldsAnyYAML converts every kind of YAML value, also those
+// without a counterpart.
 func TestMetadataHoldsAnyYAML(t *testing.T) {
 	in := map[string]any{
 		"list": []any{int64(1), 2.5, "x", nil, []any{}, false}, "5": "five", "int": 3,
@@ -101,7 +102,7 @@ func TestMetadataHoldsAnyYAML(t *testing.T) {
 }
 
 // TestMetadataIsShallowEnough nests metadata deeper than readers of protobuf
-// accept; what is too deep arrives as text.
+// accept; deeper levels arrive as text.
 func TestMetadataIsShallowEnough(t *testing.T) {
 	var bottom any = "bottom"
 	for range 200 {

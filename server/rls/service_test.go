@@ -113,7 +113,7 @@ func TestOverTheWire(t *testing.T) {
 	}
 }
 
-// TestErrorsOfTheEngine tells the caller's faults from rld's.
+// TestErrorsOfTheEngine distinguishes the caller's faults from rld's.
 func TestErrorsOfTheEngine(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
@@ -141,7 +141,7 @@ func TestErrorsOfTheEngine(t *testing.T) {
 	}
 }
 
-// TestMalformedBytes sends what is no RateLimitRequest.
+// TestMalformedBytes sends bytes that are no RateLimitRequest.
 func TestMalformedBytes(t *testing.T) {
 	valid := marshal(t, request(descriptor("key", "value")))
 	const request = "malformed RateLimitRequest: "

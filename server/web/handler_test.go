@@ -199,7 +199,7 @@ func TestOnTheWire(t *testing.T) {
 	}
 }
 
-// A body that ends early is the caller's fault, and said so.
+// A body that ends early is the caller's fault, and the answer reports it.
 func TestBodyCutShort(t *testing.T) {
 	h := New(Options{Engine: echo{}})
 	r := httptest.NewRequest(http.MethodPost, "/v1/check", io.MultiReader(

@@ -11,7 +11,7 @@ import (
 	"github.com/georld/rld/server"
 )
 
-// TestPreview compares what is said of an answer with the answer.
+// TestPreview compares the preview of an answer with the answer.
 func TestPreview(t *testing.T) {
 	now := func() time.Time { return time.Unix(1_767_225_600, 0) }
 	for _, st := range []node.Status{

@@ -16,7 +16,7 @@ import (
 // testExchange returns an exchange outside of any handler.
 func testExchange() *exchange { return newExchange(server.NewCall(), &server.Settings{}) }
 
-// question is what a query says, to be compared.
+// question is the content of a query, to be compared.
 type question struct {
 	Domain      string
 	Descriptors []rules.Descriptor

@@ -28,13 +28,13 @@ import (
 //
 //	settings   any of legacy, shadow, not-ready, no-rls, documentation=URL; the
 //	           others at their default. Builds a new handler.
-//	engine     what the engine will say, a status a line:
+//	engine     the answer of the engine, a status a line:
 //	           100/minute remaining=42 reset=17s rule=tier=free > user_id
 //	           or "none", "unlimited", "error TEXT", "input-error TEXT"
-//	rls        what the RLS function will say: OK, OVER_LIMIT, UNKNOWN,
+//	rls        the answer of the RLS function: OK, OVER_LIMIT, UNKNOWN,
 //	           "input-error TEXT", "status CODE TEXT" or "error TEXT"
 //	request    a request line, headers, a blank line and a body. Prints the
-//	           call the engine got, the answer and what was recorded.
+//	           call the engine got, the answer and the recorded events.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		r := newRig()
@@ -155,7 +155,8 @@ func show(t *testing.T, w *httptest.ResponseRecorder) string {
 	return b.String()
 }
 
-// indent breaks a JSON body into a line a member, and fails on what is none.
+// indent formats a JSON body with a line for each member, and fails on other
+// bodies.
 func indent(t *testing.T, body string) string {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(body), &members); err != nil {
@@ -237,7 +238,7 @@ func (r *rig) shouldRateLimit(
 	}, nil
 }
 
-// engine says what its script says and notes what it was asked.
+// engine answers by its script and notes its calls.
 type engine struct {
 	statuses []node.Status
 	refused  int

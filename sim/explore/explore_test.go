@@ -51,7 +51,7 @@ func TestExploreIsDeterministic(t *testing.T) {
 	}
 }
 
-// Bugs that are put in are found, each by what it breaks.
+// The search finds mutations, each by the property that it violates.
 func TestExploreFindsMutations(t *testing.T) {
 	pair := Scope{Regions: []int{2}, Limit: 2, Seconds: 60, Depth: 1, Heal: 1}
 	region := Scope{Regions: []int{1, 1}, Limit: 2, Seconds: 60, Depth: 1, Heal: 1}
@@ -62,7 +62,7 @@ func TestExploreFindsMutations(t *testing.T) {
 		scope    Scope
 		mutation mutation
 		heal     int
-		want     string // part of what is found
+		want     string // part of the violation
 	}{
 		{"a frame claims versions that it does not hold", pair, mutation{mangle: func(m *gossip.Message) {
 			m.Hi += 2
@@ -119,7 +119,7 @@ func TestExploreFindsMutations(t *testing.T) {
 	}
 }
 
-// A scope out of its bounds says what is wrong.
+// A scope out of its bounds is rejected with a reason.
 func TestExploreRefusesScopes(t *testing.T) {
 	good := Scope{Name: "s", Regions: []int{1}, Limit: 1, Seconds: 1, Depth: 1}
 	for want, change := range map[string]func(*Scope){

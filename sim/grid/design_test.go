@@ -7,7 +7,7 @@ import (
 	"github.com/georld/rld/sim"
 )
 
-// What the design has stands at the cells it is of.
+// The values of the design stand in their cells.
 func TestDesignOfCells(t *testing.T) {
 	for _, size := range []Size{{time.Minute, 500 * time.Millisecond, 1}, {10 * time.Second, 500 * time.Millisecond, 1}} {
 		for _, pattern := range Patterns() {

@@ -12,8 +12,8 @@ import (
 	"github.com/georld/rld/sim/scenario"
 )
 
-// small parts of the grid that comes with the program: what is far from the
-// design is found, and no policy with rights exceeds them.
+// Small parts of the built-in grid: deviations from the design are found, and
+// no policy with rights exceeds them.
 func TestBudgetsGrid(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes hours of virtual time")

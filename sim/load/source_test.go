@@ -61,7 +61,8 @@ func TestBurstsOfLoad(t *testing.T) {
 	within(t, "pauses", float64(pauses), 120, 220)
 }
 
-// TestPulses: all regions are asked at the same instants, as often as it says.
+// TestPulses: all regions get calls at the same instants, as often as
+// configured.
 func TestPulses(t *testing.T) {
 	l := Workload{From: 5 * time.Second, Pulse: &Pulse{Every: 10 * time.Second, Within: time.Second, Requests: 30}}
 	at := arrivals(l, 3, 26*time.Second)

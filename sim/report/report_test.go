@@ -122,8 +122,8 @@ func TestEveryNumber(t *testing.T) {
 	}
 }
 
-// TestNothingOutside checks that a page reads nothing but itself, and that
-// what a scenario says stays text.
+// TestNothingOutside checks that a page loads nothing from outside, and that
+// the texts of a scenario stay text.
 func TestNothingOutside(t *testing.T) {
 	r := regionLoss()
 	r.Scenario = `</title><script>alert("name")</script><img src=x onerror=alert(2)>`

@@ -61,8 +61,8 @@ type lagRow struct {
 	// traffic of equal weights, with its cap of a limit for each region but
 	// one: min{k-1, R-1, (R-1)/R k lag/W}.
 	Thumb, Bound float64
-	// Naive decides by merged counts alone, Extrapolated by what others are
-	// estimated to have admitted since.
+	// Naive decides by merged counts alone, Extrapolated also by the estimated
+	// hits of others since.
 	Naive, Extrapolated lagFigure
 }
 
@@ -137,8 +137,8 @@ func measure(cfg *sim.Config, window time.Duration) (f lagFigure, err error) {
 	return f, err
 }
 
-// The grid of lags and windows keeps to what theory says of it: the naive rule
-// to Theorem 1, and the estimate gate far below it.
+// The grid of lags and windows agrees with theory: the naive rule with Theorem
+// 1, and the estimate gate is far below it.
 func TestLagScenariosKeepToTheory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes hours of virtual time")
@@ -181,7 +181,7 @@ func checklagRow(t *testing.T, r lagRow) {
 	}
 }
 
-// A cell says which scenario it is played by, and what is wrong with that.
+// A cell names the scenario that plays it, and its fault.
 func TestLagCellsHaveScenarios(t *testing.T) {
 	for _, c := range lagCells() {
 		if _, err := c.config(false, 1); err != nil {

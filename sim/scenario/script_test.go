@@ -12,13 +12,13 @@ import (
 	"github.com/georld/rld/sim/load"
 )
 
-// TestScripts: what scenarios and traces are read as, and what is said of
-// faulty ones.
+// TestScripts reads scenarios and traces, and checks the messages for faulty
+// ones.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scenario", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {
-			// scenario: read a scenario and list what it has, or its faults.
+			// scenario: read a scenario and list its parts, or its faults.
 			case "scenario":
 				cfg, err := Parse("s.yaml", []byte(d.Input))
 				if err != nil {

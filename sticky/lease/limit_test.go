@@ -66,8 +66,8 @@ func TestHotKeyIsServedLocally(t *testing.T) {
 	w.check(2)
 }
 
-// TestTakeoverCostsTheHeadroom crashes an owner: what it costs is the headroom
-// of its watermark, and a pause until the other daemons know.
+// TestTakeoverCostsTheHeadroom crashes an owner: the cost is the headroom of
+// its watermark, and a pause until the other daemons know.
 func TestTakeoverCostsTheHeadroom(t *testing.T) {
 	w := newWorld(t, 4, strictRules, 3, 3)
 	ask := func() {

@@ -212,7 +212,7 @@ func (s *script) printCall(c *call) {
 	s.printf("%s: %s", c.d.name, result)
 }
 
-// print prints the items of a message, and loses it if a lose command says so.
+// print prints the items of a message, and loses it if a lose command names it.
 func (s *script) print(from *daemon, m *sticky.Message) (delay time.Duration, lost bool) {
 	to := s.name(m)
 	lose := func(text string) bool {

@@ -215,7 +215,7 @@ func (w *world) clocks(d *daemon) Now {
 	return Now{Mono: at.Mono, Millis: d.clock.Millis(at)}
 }
 
-// members updates the daemons' views of who lives.
+// members updates the daemons' views of the live ones.
 func (w *world) members() {
 	for _, d := range w.daemons {
 		if d.table == nil {

@@ -56,7 +56,7 @@ func newRig(t *testing.T, start Start) *rig {
 	return g
 }
 
-// ready stores what is to be stored, and returns all messages.
+// ready stores all pending entries, and returns all messages.
 func (g *rig) ready() []sticky.Message {
 	var out []sticky.Message
 	for range 5 {
@@ -128,7 +128,7 @@ func TestAcceptorVotes(t *testing.T) {
 	g.expect("no room", g.accept(2, 1, 4, nil, g.watermark(60, 1)).Reason, sticky.Full)
 	g.expect("room for those held", g.accept(2, 1, 3, nil, g.watermark(60, 2)).OK, true)
 	st := g.r.Status()
-	g.expect("ledgers", st.Keys, 3)
+	g.expect("keys", st.Keys, 3)
 	g.expect("votes", st.Stats.Votes, uint64(6))
 	g.expect("refusals", st.Stats.Refusals[sticky.Outvoted], uint64(3))
 }
@@ -193,7 +193,7 @@ func TestAcceptorEnded(t *testing.T) {
 
 	g.now += 3 * 60_000
 	g.r.Tick(g.at, g.now)
-	g.expect("ledgers", g.r.Status().Keys, 1)
+	g.expect("keys", g.r.Status().Keys, 1)
 	g.expect("for all ledgers", g.accept(4, 9, 7, nil, g.watermark(60, 1)).Reason, sticky.Ended)
 	var s Stored
 	for _, e := range g.log {
@@ -337,7 +337,7 @@ func TestAcceptorPages(t *testing.T) {
 	page("b", func(p *sticky.SnapshotChunk) {
 		p.Begin, p.After, p.Records = false, crdt.Key{Lo: 1}, []sticky.Record{k(3)}
 	})
-	g.expect("ledgers", g.r.Status().Keys, 2)
+	g.expect("keys", g.r.Status().Keys, 2)
 	g.expect("votes", g.r.Status().Voting, false)
 	page("c", func(p *sticky.SnapshotChunk) { p.Ended = 55 })
 	g.expect("votes", g.r.Status().Voting, true)
@@ -412,7 +412,7 @@ func TestNewAcceptorErrors(t *testing.T) {
 		"region":         func(c *Config, _ *Start) { c.Region = "mars" },
 		"even":           func(c *Config, _ *Start) { c.Genesis.Regions[0].Replicas = []string{"a", "b", "c", "d"} },
 		"offset":         func(c *Config, _ *Start) { c.MaxOffset = -1 },
-		"ledgers":        func(c *Config, _ *Start) { c.MaxKeys = -1 },
+		"keys":           func(c *Config, _ *Start) { c.MaxKeys = -1 },
 		"store number 0": func(_ *Config, s *Start) { s.First = false },
 		"record": func(_ *Config, s *Start) {
 			s.Stored = &Stored{Records: []sticky.Record{{Watermarks: make(sticky.Watermarks, sticky.MaxWatermarks+1)}}}
@@ -429,7 +429,7 @@ func TestNewAcceptorErrors(t *testing.T) {
 }
 
 // TestStoredPrefix cuts the log of a voter that starts without memory after
-// each entry: what is left never votes, and never passes for a first start.
+// each entry: the rest never votes, and is never accepted as a first start.
 func TestStoredPrefix(t *testing.T) {
 	g := newRig(t, Start{Generation: 3})
 	for n := range len(g.log) + 1 {
@@ -458,7 +458,7 @@ func TestStoredPrefix(t *testing.T) {
 	}
 }
 
-// TestSnapshot checks that a snapshot and the log say the same.
+// TestSnapshot checks that a snapshot and the log hold the same state.
 func TestSnapshot(t *testing.T) {
 	g := newRig(t, Start{First: true})
 	for i := range uint64(3) {

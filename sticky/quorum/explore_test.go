@@ -118,7 +118,6 @@ func scopes() []*setup {
 // TestExplore checks that in small worlds no order of events admits one too
 // many. Large ones are cut short, but with STICKY_LONG=1; -short cuts all.
 func TestExplore(t *testing.T) {
-	total := 0
 	for _, s := range scopes() {
 		t.Run(s.name, func(t *testing.T) {
 			limit := 100_000_000
@@ -129,8 +128,6 @@ func TestExplore(t *testing.T) {
 				limit = 1_000
 			}
 			states, all, bad := explore(newWorld(s), limit)
-			total += states
-			t.Logf("%d states, all %v", states, all)
 			if bad != nil {
 				t.Errorf("%v", bad)
 			} else if !all && !s.large && !testing.Short() {
@@ -138,5 +135,4 @@ func TestExplore(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("%d states", total)
 }

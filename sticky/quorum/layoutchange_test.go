@@ -66,7 +66,7 @@ func (w *town) run(rounds int) {
 	}
 }
 
-// meet tells all who live of each other.
+// meet announces all live daemons to each other.
 func (w *town) meet() {
 	for i, r := range w.all {
 		if id := crdt.Incarnation(i + 1); !slices.Contains(w.down, id) {
@@ -86,7 +86,7 @@ func (w *town) voting() string {
 }
 
 // TestChange moves the voters of one region, with a key held by the former
-// ones, and shows who votes when.
+// ones, and shows which daemons vote when.
 func TestChange(t *testing.T) {
 	w := newTown(t)
 	w.meet()
@@ -166,8 +166,8 @@ func badChanges(t *testing.T, l route.Layout) {
 	}
 }
 
-// TestChangeConflict proposes two layouts at once: whoever sealed for one
-// copies to nobody for the other.
+// TestChangeConflict proposes two layouts at once: a voter that sealed for one
+// sends no snapshot for the other.
 func TestChangeConflict(t *testing.T) {
 	w := newTown(t)
 	w.run(5)

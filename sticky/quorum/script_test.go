@@ -21,11 +21,11 @@ import (
 //	                   consumption that it counts
 //	consume D N        owner D consumes N more: refused beyond what is held
 //	deliver [TEXT]     delivers the messages whose text has TEXT in it, in the
-//	                   order they were sent, and prints what came of it
+//	                   order they were sent, and prints the effects
 //	drop [TEXT]        loses them
-//	stored D           the store that D asked for is on disk
+//	stored D           the pending store of D is on disk
 //	crash D, lose D    D dies and starts again, with its disk or without
-//	again D            D sends again what was not answered
+//	again D            D sends the unanswered messages again
 //	show               prints the watermarks of owners and voters
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -80,11 +80,11 @@ func (w *world) script(t *testing.T, d *datadriven.TestData) string {
 	return w.sent(before)
 }
 
-// scriptDeliver delivers or drops messages, and tells what they led to.
+// scriptDeliver delivers or drops messages, and prints their effects.
 func (w *world) scriptDeliver(cmd, part string) string {
 	out := ""
 	for _, l := range slices.Clone(w.net) {
-		text := w.tell(l)
+		text := w.describe(l)
 		if !strings.Contains(text, part) || w.find(l.text) == nil {
 			continue
 		}
@@ -110,19 +110,19 @@ func (w *world) scriptDeliver(cmd, part string) string {
 	return out
 }
 
-// sent tells of the messages that were not there before.
+// sent prints the messages that are new.
 func (w *world) sent(before []*letter) string {
 	out := ""
 	for _, l := range w.net {
 		if !slices.Contains(before, l) {
-			out += "  sent: " + w.tell(l) + "\n"
+			out += "  sent: " + w.describe(l) + "\n"
 		}
 	}
 	return out
 }
 
-// tell says what a message is in words.
-func (w *world) tell(l *letter) string {
+// describe describes a message in words.
+func (w *world) describe(l *letter) string {
 	m := &l.m
 	head := fmt.Sprintf("%s to %s: ", w.nameOf(m.From), w.nameOf(m.To))
 	switch {

@@ -23,7 +23,7 @@ type setup struct {
 	wants    int   // per owner and incarnation
 	crash    int   // crashes, after which the daemon starts again
 	lose     int   // crashes that cost the disk
-	mortal   []int // who crashes or loses a disk; nil: any
+	mortal   []int // the daemon that crashes or loses a disk; nil: any
 	pokes    int   // messages sent again
 	rebirth  int   // proposers forgotten by an owner that goes on
 	async    bool
@@ -220,8 +220,8 @@ func (w *world) write(m *machine) {
 	m.r.Stored()
 }
 
-// post sends the items of a message, each by itself. Only the first daemon, who
-// proposes, tells of layouts, to keep the worlds small; and who copies.
+// post sends the items of a message, each by itself. To keep the worlds small,
+// only the first daemon, which proposes, announces layouts.
 func (w *world) post(m *sticky.Message) {
 	base := sticky.Message{From: m.From, To: m.To, Number: m.Number}
 	for i := range m.Accepts {
@@ -286,7 +286,8 @@ func (w *world) matters(m *sticky.Message) bool {
 	case len(m.Accepted) == 1:
 		return to.proposer.awaits(m.Accepted[0].Ballot, m.Accepted[0].Seq)
 	case len(m.Accepts) == 1 && w.s.mutation == 0:
-		// One that is outvoted for good matters to who waits for the answer.
+		// A proposer that is outvoted for good matters to the calls that wait
+		// for it.
 		r, l := &m.Accepts[0], to.r.records[theKey]
 		return l == nil || !r.Ballot.Less(l.Ballot) || from != nil && from.proposer.awaits(r.Ballot, r.Seq)
 	case len(m.SnapshotRequests) == 1:
@@ -487,7 +488,7 @@ func (w *world) deliver(l *letter) {
 	}
 }
 
-// worst returns what is consumed or may be at any time.
+// worst returns the greatest consumption, present or possible, at any time.
 func (w *world) worst() uint64 {
 	sum := w.consumed
 	for _, m := range w.daemons {

@@ -90,7 +90,7 @@ const golden = "us1 us2 eu3 eu1 eu3 asia1 us3 eu2 eu2 us1 us2 eu2 us3 eu2 us1 us
 
 func TestRoutingOwners(t *testing.T) {
 	l := threeRegions(1, 1, 1)
-	l.Regions[0].Replicas = nil // of asia nothing was heard
+	l.Regions[0].Replicas = nil // no daemon of asia is known
 	l.Pins = []Pin{{Rule: 9, Region: "us"}}
 	all := allLive(threeRegions(1, 1, 1))
 	keys := keysOf(300)
