@@ -1,6 +1,10 @@
 package quota
 
-import "github.com/georld/rld/internal/sat"
+import (
+	"math"
+
+	"github.com/georld/rld/internal/sat"
+)
 
 // MaxLogCells is the maximum number of stamps in a log, and so the highest
 // limit of a sliding_log. In a full log, further hits that are charged share
@@ -121,19 +125,19 @@ func (g *Log) grow() {
 	g.ring, g.first = ring, 0
 }
 
-func (f Fold) chargeLog(c *Cell, log *Log, now int64, n uint64) bool {
-	if n == 0 {
-		return true
-	}
+// countStamp adds hits of a time to the cell of a log, and returns how many of
+// them fit: the total of all stamps stays inside a uint64, and hits beyond that
+// cannot change an answer.
+func (f Fold) countStamp(c *Cell, log *Log, now, at int64, n uint64) uint64 {
 	log.expire(c, now-f.Window())
-	// Keep the total of all stamps inside a uint64: what does not fit cannot
-	// change an answer.
-	if room := ^uint64(0) - c.Count; n > room {
-		n = room
-	}
-	c.Window = max(c.Window, now)
+	n = min(n, math.MaxUint64-c.Count)
+	c.Window = max(c.Window, at)
 	c.Count += n
-	return log.add(now, n)
+	return n
+}
+
+func (f Fold) chargeLog(c *Cell, log *Log, now int64, n uint64) bool {
+	return n == 0 || log.add(now, f.countStamp(c, log, now, now, n))
 }
 
 func (f Fold) resetLog(c *Cell, now int64) int64 {

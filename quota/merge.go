@@ -50,13 +50,7 @@ func (f Fold) mergeLog(c *Cell, log *Log, now, at int64, n uint64) {
 	if log == nil || n == 0 || at <= now-f.Window() {
 		return
 	}
-	log.expire(c, now-f.Window())
-	if room := ^uint64(0) - c.Count; n > room {
-		n = room
-	}
-	c.Window = max(c.Window, at)
-	c.Count += n
-	log.insert(at, n)
+	log.insert(at, f.countStamp(c, log, now, at, n))
 }
 
 // Roll moves a window's cell to the window that contains now.

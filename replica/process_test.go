@@ -428,7 +428,7 @@ func TestRightsRules(t *testing.T) {
 		t.Fatalf("%d rules have rights", len(all))
 	}
 	r := all[0]
-	if r.Window != time.Minute || r.Lookback != 3*time.Minute || len(r.Pins) != 1 || r.Pins[0] != (agent.Pin{Region: "us", Share: 7}) ||
+	if r.Window != time.Minute || r.Lookback != 3*time.Minute || len(r.Pins) != 1 || r.Pins[0] != (rules.Weight{Region: "us", Share: 7}) ||
 		r.ID != set.Rules()[0].Shared() {
 		t.Errorf("%+v", r)
 	}

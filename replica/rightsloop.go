@@ -63,11 +63,9 @@ func RightsRules(set *rules.Set) []agent.Rule {
 			continue
 		}
 		window := time.Duration(r.Limit.Window()) * time.Millisecond
-		rule := agent.Rule{ID: r.Shared(), Lookback: 2*window + time.Minute, Window: window}
-		for _, w := range r.Limit.Weights {
-			rule.Pins = append(rule.Pins, agent.Pin{Region: w.Region, Share: uint32(w.Share)})
-		}
-		all = append(all, rule)
+		all = append(all, agent.Rule{
+			ID: r.Shared(), Pins: r.Limit.Weights, Lookback: 2*window + time.Minute, Window: window,
+		})
 	}
 	return all
 }

@@ -33,10 +33,11 @@ func (m Watermarks) Validate() error {
 
 // Amount returns the amount of a window, 0 if it has none.
 func (m Watermarks) Amount(window int64) uint64 {
-	if i, ok := m.find(window); ok {
-		return m[i].Amount
+	i, ok := slices.BinarySearchFunc(m, window, func(x Watermark, w int64) int { return cmp.Compare(x.Window, w) })
+	if !ok {
+		return 0
 	}
-	return 0
+	return m[i].Amount
 }
 
 // Join returns the least upper bound of m and o. It may return m or o itself,
@@ -76,7 +77,7 @@ func (m Watermarks) Since(t int64) Watermarks {
 }
 
 // Latest returns the n watermarks that end last, and the latest end of the
-// others.
+// others, 0 if there are none.
 func (m Watermarks) Latest(n int) (kept Watermarks, ended int64) {
 	if len(m) <= n {
 		return m, 0
@@ -116,8 +117,4 @@ func (m Watermarks) FirstEnd() int64 {
 		end = min(end, x.End)
 	}
 	return end
-}
-
-func (m Watermarks) find(window int64) (int, bool) {
-	return slices.BinarySearchFunc(m, window, func(x Watermark, w int64) int { return cmp.Compare(x.Window, w) })
 }

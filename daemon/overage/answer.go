@@ -131,7 +131,7 @@ func (f *ruleLog) subject() overage.Rule {
 	}
 	for _, w := range l.Weights {
 		if i := slices.Index(f.regions, w.Region); i >= 0 && !f.regional {
-			r.Pins = append(r.Pins, overage.Pin{Region: i, Share: rules.PPM(w.Share)})
+			r.Pins = append(r.Pins, overage.Pin{Region: i, Share: w.Share})
 		}
 	}
 	return r

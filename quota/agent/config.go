@@ -9,6 +9,7 @@ import (
 
 	"github.com/georld/rld/quota/epoch"
 	"github.com/georld/rld/quota/overage"
+	"github.com/georld/rld/rules"
 )
 
 // Region is a configured region.
@@ -176,19 +177,13 @@ func (c Config) daemons() (epoch.Epoch, error) {
 // horizon returns the horizon of the daemons' epochs in milliseconds.
 func (c Config) horizon() int64 { return max(c.DaemonHorizon, 0).Milliseconds() }
 
-// Pin is a weight set by the operator: the share of a rule's total of a region,
-// in parts per million.
-type Pin struct {
-	Region string
-	Share  uint32
-}
-
 // Rule is a rule with rights.
 type Rule struct {
 	// ID identifies its counters on all daemons.
 	ID uint64
-	// Pins are the weights set for it. The other regions share the rest.
-	Pins []Pin
+	// Pins are the weights that the operator set. The other regions share the
+	// rest.
+	Pins []rules.Weight
 	// Window is the window length. Demand is smoothed over several windows, so
 	// that weights do not follow bursts within one. 0 means short.
 	Window time.Duration

@@ -196,7 +196,7 @@ func (b *balance) rebalancer(rule *Rule) *overage.Rebalancer {
 	for _, p := range rule.Pins {
 		i := b.cfg.regionIndex(p.Region)
 		if j := slices.Index(b.regions, i); i >= 0 && j >= 0 {
-			cfg.Pins = append(cfg.Pins, overage.Pin{Region: j, Share: rules.PPM(p.Share)})
+			cfg.Pins = append(cfg.Pins, overage.Pin{Region: j, Share: p.Share})
 		}
 	}
 	made, err := overage.NewRebalancer(cfg)

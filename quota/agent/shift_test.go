@@ -3,6 +3,8 @@ package agent
 import (
 	"testing"
 	"time"
+
+	"github.com/georld/rld/rules"
 )
 
 // byRegion is demand that a test changes while time passes.
@@ -92,7 +94,7 @@ func TestPins(t *testing.T) {
 	r.demand = byRegion(map[string]uint64{"a": 100, "b": 5000, "c": 100})
 	r.boot()
 	r.run(3 * time.Second)
-	r.rules[0].Pins = []Pin{{Region: "a", Share: 700_000}}
+	r.rules[0].Pins = []rules.Weight{{Region: "a", Share: 700_000}}
 	for _, p := range r.daemons {
 		p.Rules(r.rules)
 	}
@@ -110,7 +112,7 @@ func TestPins(t *testing.T) {
 // TestUnfitPins: pins that leave nothing to others are reported and ignored.
 func TestUnfitPins(t *testing.T) {
 	r := newRig(t, 1, 1, 1, 1)
-	r.rules[0].Pins = []Pin{{Region: "a", Share: 1_000_000}, {Region: "b", Share: 1}}
+	r.rules[0].Pins = []rules.Weight{{Region: "a", Share: 1_000_000}, {Region: "b", Share: 1}}
 	r.boot()
 	r.run(15 * time.Second)
 	found := false

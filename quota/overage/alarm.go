@@ -60,8 +60,9 @@ func (h *History) excess() (hits, all uint64) {
 		if !w.Gated {
 			continue
 		}
+		admitted, _ := w.totals()
 		held := rights(w.Limit, w.Budget)
-		if beyond := sat.Sub(admittedOf(w), held); beyond > hits {
+		if beyond := sat.Sub(admitted, held); beyond > hits {
 			hits, all = beyond, held
 		}
 	}

@@ -132,20 +132,11 @@ func (h *History) longest(of func(Link) int64) int64 {
 	return ms
 }
 
-// demandOf returns the demand of all regions.
-func demandOf(w *Window) uint64 {
-	sum := uint64(0)
+// totals returns the admitted hits and the demand of all regions.
+func (w *Window) totals() (admitted, demand uint64) {
 	for i := range w.Regions {
-		sum += w.Regions[i].Demand()
+		admitted += clip(w.Regions[i].Admitted)
+		demand += w.Regions[i].Demand()
 	}
-	return sum
-}
-
-// admittedOf returns the admitted hits of all regions.
-func admittedOf(w *Window) uint64 {
-	sum := uint64(0)
-	for i := range w.Regions {
-		sum += clip(w.Regions[i].Admitted)
-	}
-	return sum
+	return admitted, demand
 }

@@ -49,11 +49,12 @@ func worstView(regions int, unknown func(i, j int) float64) float64 {
 // atCrossing returns the expected overage of one window of h that crossed its
 // limit, with the traffic before the crossing and the ages that pick selects.
 func (h *History) atCrossing(w *Window, pick func(Link) int64) Overage {
+	_, demand := w.totals()
 	rates := make([]float64, h.regions)
 	for i := range w.Regions {
 		rates[i] = float64(clip(w.Regions[i].AtCrossing)) / float64(w.AgeMs) * 1000
 	}
-	return predict(w.Limit, rates, float64(demandOf(w)), func(i, j int) float64 { return float64(pick(h.link(i, j))) })
+	return predict(w.Limit, rates, float64(demand), func(i, j int) float64 { return float64(pick(h.link(i, j))) })
 }
 
 // worstNaive returns the worst case of the estimate gate alone with the traffic

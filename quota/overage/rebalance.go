@@ -104,9 +104,8 @@ func shown(sum uint64) rules.PPM { return rules.PPM(min(sum, 1<<32-1)) }
 // weights. It is not safe for concurrent use.
 type Rebalancer struct {
 	cfg    RebalanceConfig
-	pinned []bool
 	rest   uint64   // the part without pins, in parts per million
-	free   int      // regions that are not pinned
+	free   []int    // regions that are not pinned
 	gather []uint64 // their demand since it was last smoothed, 0 for pinned
 	smooth []uint64 // their demand shares in parts of a billion, 0 for pinned
 	seen   uint64   // demands smoothed so far, and the equal one that it starts from
@@ -123,13 +122,14 @@ func NewRebalancer(cfg RebalanceConfig) (*Rebalancer, error) {
 		return nil, err
 	}
 	cfg.Pins = slices.Clone(cfg.Pins)
-	r := &Rebalancer{
-		cfg: cfg, rest: whole, free: cfg.Regions, pinned: make([]bool, cfg.Regions), gather: make([]uint64, cfg.Regions),
-	}
+	r := &Rebalancer{cfg: cfg, rest: whole, gather: make([]uint64, cfg.Regions)}
 	for _, p := range cfg.Pins {
-		r.pinned[p.Region] = true
 		r.rest -= uint64(p.Share)
-		r.free--
+	}
+	for i := range cfg.Regions {
+		if !slices.ContainsFunc(cfg.Pins, func(p Pin) bool { return p.Region == i }) {
+			r.free = append(r.free, i)
+		}
 	}
 	r.smooth, r.seen = r.split(billion, slices.Repeat([]uint64{1}, cfg.Regions)), 1
 	return r, nil
@@ -167,11 +167,9 @@ func (r *Rebalancer) Target() []rules.PPM { return toPPM(r.target()) }
 func (r *Rebalancer) observe(demand []uint64) bool {
 	const most = 1 << 56 // The sum over MaxRegions cannot overflow.
 	gathered := uint64(0)
-	for i, d := range demand {
-		if !r.pinned[i] {
-			r.gather[i] = min(r.gather[i]+min(d, most), most)
-			gathered += r.gather[i]
-		}
+	for _, i := range r.free {
+		r.gather[i] = min(r.gather[i]+min(demand[i], most), most)
+		gathered += r.gather[i]
 	}
 	if gathered < max(r.cfg.Evidence, 1) {
 		return false
@@ -195,12 +193,10 @@ func (r *Rebalancer) target() []uint64 {
 		sum += s
 	}
 	mixed := make([]uint64, len(r.smooth))
-	for i, s := range r.smooth {
-		if !r.pinned[i] {
-			mixed[i] = s*(whole-uint64(r.cfg.Equal)) + sum*uint64(r.cfg.Equal)/uint64(r.free)
-		}
+	for _, i := range r.free {
+		mixed[i] = r.smooth[i]*(whole-uint64(r.cfg.Equal)) + sum*uint64(r.cfg.Equal)/uint64(len(r.free))
 	}
-	return r.pinIn(r.split(r.rest, mixed))
+	return r.pinned(mixed)
 }
 
 // base returns the weights to start from: current, or, if its pins are not
@@ -218,7 +214,7 @@ func (r *Rebalancer) base(current []rules.PPM) (now []uint64, repinned bool) {
 		repinned = repinned || current[p.Region] != p.Share
 	}
 	if repinned {
-		now = r.pinIn(r.split(r.rest, now))
+		now = r.pinned(now)
 	}
 	return now, repinned
 }
@@ -256,37 +252,35 @@ func (r *Rebalancer) bounded(now, target []uint64) []uint64 {
 	if moves <= uint64(r.cfg.Step) {
 		return target
 	}
-	step := uint64(r.cfg.Step) - uint64(r.free) // Rounding may add one each.
+	step := uint64(r.cfg.Step) - uint64(len(r.free)) // Rounding may add one each.
 	between := make([]uint64, len(now))
 	for i := range now {
 		between[i] = now[i]*(moves-step) + target[i]*step
 	}
-	return r.pinIn(r.split(r.rest, between))
+	return r.pinned(between)
 }
 
 // split apportions total among the regions without pins; the others get 0.
 func (r *Rebalancer) split(total uint64, weights []uint64) []uint64 {
-	free := make([]uint64, 0, r.free)
-	for i, w := range weights {
-		if !r.pinned[i] {
-			free = append(free, w)
-		}
+	free := make([]uint64, len(r.free))
+	for k, i := range r.free {
+		free[k] = weights[i]
 	}
 	parts := make([]uint64, len(weights))
-	for i, next := 0, apportion(total, free); i < len(parts); i++ {
-		if !r.pinned[i] {
-			parts[i], next = next[0], next[1:]
-		}
+	for k, part := range apportion(total, free) {
+		parts[r.free[k]] = part
 	}
 	return parts
 }
 
-// pinIn sets the pinned weights, which split left at 0.
-func (r *Rebalancer) pinIn(weights []uint64) []uint64 {
+// pinned returns the pinned weights, and the rest split by the others of
+// weights.
+func (r *Rebalancer) pinned(weights []uint64) []uint64 {
+	parts := r.split(r.rest, weights)
 	for _, p := range r.cfg.Pins {
-		weights[p.Region] = uint64(p.Share)
+		parts[p.Region] = uint64(p.Share)
 	}
-	return weights
+	return parts
 }
 
 // toPPM converts weights that sum to a million.

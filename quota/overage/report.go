@@ -96,7 +96,7 @@ func (h *History) reportOverage(p *Report) {
 	fullest := 0.0 // the greatest part of its limit that a window admitted
 	for k := range h.count {
 		w := h.at(k)
-		admitted := admittedOf(w)
+		admitted, demand := w.totals()
 		achieved := over(float64(sat.Sub(admitted, w.Limit)), w.Limit)
 		p.AchievedWorst = worse(p.AchievedWorst, achieved)
 		fullest = max(fullest, float64(admitted)/float64(w.Limit))
@@ -113,7 +113,7 @@ func (h *History) reportOverage(p *Report) {
 		if w.Crossed && latest {
 			p.PredictedNow = worse(p.PredictedNow, h.atCrossing(w, func(l Link) int64 { return l.AgeNowMs }))
 		}
-		p.Enough = p.Enough || demandOf(w) > 0
+		p.Enough = p.Enough || demand > 0
 	}
 	if p.Crossings > 0 {
 		p.Predicted.Hits /= float64(p.Crossings)
@@ -130,7 +130,8 @@ func (h *History) reportDenials(p *Report) {
 	wanted, missed, all := 0.0, 0.0, 0.0
 	for k := range h.count {
 		w := h.at(k)
-		demand, admitted, denied := demandOf(w), admittedOf(w), uint64(0)
+		admitted, demand := w.totals()
+		denied := uint64(0)
 		for i := range w.Regions {
 			t := &w.Regions[i]
 			byRegion[i] += float64(t.Demand())

@@ -110,9 +110,7 @@ func (k *Proposer) Want(self crdt.Incarnation, now int64, consumed, watermarks s
 	if k.ballot.Owner != self {
 		*k = Proposer{Term: k.Term, ballot: sticky.Ballot{Round: 1, Owner: self, Term: k.Term}, ended: k.ended}
 	}
-	if len(watermarks) > sticky.MaxWatermarks {
-		watermarks, _ = watermarks.Latest(sticky.MaxWatermarks)
-	}
+	watermarks, _ = watermarks.Latest(sticky.MaxWatermarks)
 	k.prune(now, watermarks)
 	watermarks = watermarks.Since(k.ended)
 	switch {
