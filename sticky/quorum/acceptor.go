@@ -286,11 +286,7 @@ func (r *Acceptor) putLayout() {
 	r.batch.entries = append(r.batch.entries, Entry{Layout: new(r.layout.Clone())})
 }
 
-// putNext stores the layout that follows.
-func (r *Acceptor) putNext() {
-	r.batch.entries = append(r.batch.entries, Entry{Next: new(r.next.Clone())})
-}
-
+// putMeta stores the state beside records and layouts.
 func (r *Acceptor) putMeta() {
 	r.batch.entries = append(r.batch.entries, Entry{Meta: new(r.meta)})
 }

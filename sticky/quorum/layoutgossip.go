@@ -108,7 +108,7 @@ func (r *Acceptor) adopt(l *route.Layout) {
 	}
 	if sealing || r.isVoter(l) {
 		r.next = &next
-		r.putNext()
+		r.batch.entries = append(r.batch.entries, Entry{Next: new(next.Clone())})
 	} else {
 		r.layout, r.next = next, nil
 		r.putLayout()

@@ -135,7 +135,7 @@ func (k *Proposer) print(n func(uint64), flag func(bool), text func(string)) {
 	n(k.seq)
 	n(k.top)
 	n(uint64(k.tries))
-	flag(k.busy)
+	flag(k.Busy())
 	flag(k.lost)
 	text(ballotText(k.ballot) + amounts(k.held) + amounts(k.known) + amounts(k.flight.watermarks) + amounts(k.flight.known) + generationsText(k.generations))
 	votes := slices.Clone(k.cast)

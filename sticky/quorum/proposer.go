@@ -37,17 +37,16 @@ type Proposer struct {
 	known  sticky.Watermarks
 	ended  int64 // watermarks that ended before are not wanted any more
 
-	flight      want // in flight, of seq
-	busy        bool
-	next        want // wanted next
-	queued      bool
+	flight      want              // the attempt under way, of seq; empty for none
+	next        want              // the attempt after it, empty for none
 	cast        []cast            // the votes of seq
 	generations route.Generations // that they reported
 	sent        time.Duration
 	tries       int
 }
 
-// want is the watermarks of one attempt, and the consumption known with it.
+// want is the watermarks of one attempt, never empty, and the consumption known
+// with it.
 type want struct{ known, watermarks sticky.Watermarks }
 
 // cast is a voter's last answer to the attempt under way.
@@ -98,7 +97,7 @@ func (k *Proposer) Known() sticky.Watermarks { return k.known }
 func (k *Proposer) Ballot() sticky.Ballot { return k.ballot }
 
 // Busy reports whether an attempt is under way.
-func (k *Proposer) Busy() bool { return k.busy }
+func (k *Proposer) Busy() bool { return len(k.flight.watermarks) > 0 }
 
 // Want requests watermarks. consumed is all that the owner counts as consumed,
 // by itself and by others. An attempt under way goes on, and the last Want
@@ -114,8 +113,8 @@ func (k *Proposer) Want(self crdt.Incarnation, now int64, consumed, watermarks s
 	k.prune(now, watermarks)
 	watermarks = watermarks.Since(k.ended)
 	switch {
-	case len(watermarks) == 0, !k.lost && k.held.Above(watermarks), k.busy && k.flight.watermarks.Above(watermarks):
-		k.queued = false
+	case len(watermarks) == 0, !k.lost && k.held.Above(watermarks), k.flight.watermarks.Above(watermarks):
+		k.next = want{}
 		return
 	}
 	known, _ := consumed.Latest(sticky.MaxWatermarks)
@@ -123,8 +122,8 @@ func (k *Proposer) Want(self crdt.Incarnation, now int64, consumed, watermarks s
 	if k.lost {
 		k.ballot.Round, k.lost = k.top+1, false
 	}
-	if k.busy {
-		k.next, k.queued = w, true
+	if k.Busy() {
+		k.next = w
 		return
 	}
 	k.begin(w)
@@ -148,7 +147,7 @@ func (k *Proposer) prune(now int64, watermarks sticky.Watermarks) {
 // begin starts an attempt. The next call of Accepts sends it.
 func (k *Proposer) begin(w want) {
 	k.seq++
-	k.flight, k.busy, k.queued = w, true, false
+	k.flight = w
 	k.cast, k.generations, k.tries = k.cast[:0], nil, 0
 }
 
@@ -156,15 +155,13 @@ func (k *Proposer) begin(w want) {
 // and every AcceptAgain for those that have not answered. The caller fills in
 // the key. The watermarks are never changed again.
 func (k *Proposer) Accepts(at time.Duration, v *route.Routing, to func(crdt.Incarnation, sticky.Accept)) {
-	if !k.busy {
+	if !k.Busy() {
 		return
 	}
 	if k.number != v.Number() {
 		k.number = v.Number()
 		if k.tries > 0 {
-			next, queued := k.next, k.queued
 			k.begin(k.flight)
-			k.next, k.queued = next, queued
 		}
 	}
 	if k.tries > 0 && at-k.sent < AcceptAgain {
@@ -172,7 +169,7 @@ func (k *Proposer) Accepts(at time.Duration, v *route.Routing, to func(crdt.Inca
 	}
 	if k.tries == giveUp {
 		k.end()
-		if !k.busy {
+		if !k.Busy() {
 			return
 		}
 	}
@@ -188,7 +185,7 @@ func (k *Proposer) Accepts(at time.Duration, v *route.Routing, to func(crdt.Inca
 
 // Accepted handles a voter's answer.
 func (k *Proposer) Accepted(vote *sticky.Accepted, v *route.Routing) Outcome {
-	if !k.busy || vote.Ballot != k.ballot || vote.Seq != k.seq || k.number != v.Number() ||
+	if !k.Busy() || vote.Ballot != k.ballot || vote.Seq != k.seq || k.number != v.Number() ||
 		!slices.ContainsFunc(v.Voters(), func(s route.Voter) bool { return s.ID == vote.Voter }) {
 		return Pending
 	}
@@ -258,19 +255,14 @@ func (k *Proposer) record(vote *sticky.Accepted) {
 func (k *Proposer) lose() {
 	k.known, _ = k.known.Join(k.held).Latest(sticky.MaxWatermarks)
 	k.top = max(k.top, k.ballot.Round)
-	k.held, k.lost, k.busy, k.queued = nil, true, false, false
-	k.flight = want{}
+	k.held, k.lost, k.flight, k.next = nil, true, want{}, want{}
 }
 
 // end ends the attempt under way and starts the queued one.
 func (k *Proposer) end() {
-	k.busy, k.flight = false, want{}
-	if !k.queued {
-		return
-	}
 	w := k.next
+	k.flight, k.next = want{}, want{}
 	w.watermarks = w.watermarks.Since(k.ended)
-	k.next, k.queued = want{}, false
 	if len(w.watermarks) > 0 && !k.held.Above(w.watermarks) {
 		k.begin(w)
 	}

@@ -93,7 +93,7 @@ func TestProposerAccepts(t *testing.T) {
 	b.expect("held", b.k.Held().Amount(100), uint64(20))
 	b.expect("the last want follows", b.accepts(60*time.Millisecond), "1:40 2:40 3:40 ")
 	b.want(5, 30)
-	b.expect("no more is queued", b.k.queued, false)
+	b.expect("no more is queued", len(b.k.next.watermarks) > 0, false)
 	b.vote(0, nil)
 	b.expect("two votes", b.vote(1, nil), Chosen)
 	b.expect("busy", b.k.Busy(), false)

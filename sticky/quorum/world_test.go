@@ -301,7 +301,7 @@ func (w *world) matters(m *sticky.Message) bool {
 }
 
 func (k *Proposer) awaits(b sticky.Ballot, seq uint64) bool {
-	return k.busy && b == k.ballot && seq == k.seq
+	return k.Busy() && b == k.ballot && seq == k.seq
 }
 
 // sweep drops the messages that have no effect any more.
