@@ -36,15 +36,11 @@ func (n *Node) transferCall(h *Hit, a *account, now int64) transferCall {
 	l, eng := h.Limit, n.replica.engine
 	c := transferCall{hit: *h, account: a, allotment: n.gate.allotment(&n.rules, h.Rule, now)}
 	rights := a.Left(l, c.allotment, now) // moves the account to the window of now
-	kind := transfer.Aggregate
-	if h.Rule.Entity {
-		kind = transfer.Entity
-	}
 	v := &n.replica.view
 	v.engine, v.allotments, v.hit, v.window = eng, n.cfg.Allotments, c.hit, a.Window
 	c.in = transfer.Input{
 		Now: n.at.Mono.Milliseconds(), Window: a.Window, ElapsedMS: now - a.Window,
-		Policy:   transfer.Policy{Kind: kind, Budget: transfer.Budget(l.Budget), WindowMS: l.Window()},
+		Policy:   transfer.Policy{Entity: h.Rule.Entity, Budget: l.Budget, WindowMS: l.Window()},
 		Regional: l.Scope != 0, Limit: uint64(l.Requests), Rights: rights, Used: a.Used,
 		Self: n.incarnation, Aggregator: eng.Aggregator(h.Key), Region: n.cfg.Region, View: v,
 	}

@@ -24,7 +24,7 @@ func (w *world) rights(d int) uint64 { return sat.Sub(w.daemon[d].held, w.daemon
 
 // terms are those of a region and the way to another.
 func (w *world) terms() Policy {
-	return Policy{Kind: w.kind, Budget: w.budget, WindowMS: w.windowMS, DelayMS: w.wanMS}
+	return Policy{Entity: w.entity, Budget: w.budget, WindowMS: w.windowMS, DelayMS: w.wanMS}
 }
 
 func (w *world) own(d int) DonorState {
@@ -129,7 +129,7 @@ func (w *world) ask(id int) {
 	if w.variant == none || w.daemons == 1 {
 		return
 	}
-	want := Need{w.kind, d.rates.Recent(w.ms()), w.rights(id), d.held, w.limit, 0}
+	want := Need{w.entity, d.rates.Recent(w.ms()), w.rights(id), d.held, w.limit, 0}
 	if w.variant == noisy {
 		want.Recent = max(want.Recent, 10)
 	}

@@ -163,7 +163,7 @@ func (k *Key) Refusal(in *Input) gossip.RightsMessage { return k.message(in, gos
 // after Offer.
 func (k *Key) Check(in *Input) (out Output) {
 	need := Need{
-		Kind: in.Policy.Kind, Recent: k.rates.Recent(in.Now), Rights: in.Rights,
+		Entity: in.Policy.Entity, Recent: k.rates.Recent(in.Now), Rights: in.Rights,
 		Held: sat.Add(in.Rights, k.admitted(in)), Limit: in.Limit, Estimate: in.Estimate,
 	}
 	if in.aggregates() {

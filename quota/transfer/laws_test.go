@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/rules"
 
 	"pgregory.net/rapid"
 )
@@ -35,12 +36,12 @@ func drawTerms(t *rapid.T) Policy {
 	if rapid.Bool().Draw(t, "usual") {
 		window := rapid.Int64Range(1000, 60_000).Draw(t, "window")
 		return Policy{
-			Kind(rapid.IntRange(0, 1).Draw(t, "kind")), Budget(rapid.IntRange(0, 300_000).Draw(t, "budget")),
+			rapid.Bool().Draw(t, "entity"), rules.PPM(rapid.IntRange(0, 300_000).Draw(t, "budget")),
 			window, rapid.Int64Range(0, window/8+1).Draw(t, "delay"),
 		}
 	}
 	return Policy{
-		Kind(rapid.IntRange(0, 1).Draw(t, "kind")), Budget(amount(t, "budget")),
+		rapid.Bool().Draw(t, "entity"), rules.PPM(rapid.Uint32().Draw(t, "budget")),
 		instant(t, "window"), instant(t, "delay"),
 	}
 }
@@ -198,7 +199,7 @@ func TestAsksAreBounded(t *testing.T) {
 				}
 			}
 			w := Need{
-				Kind(rapid.IntRange(0, 1).Draw(t, "kind")), rapid.Uint64Range(0, 4).Draw(t, "recent"),
+				rapid.Bool().Draw(t, "entity"), rapid.Uint64Range(0, 4).Draw(t, "recent"),
 				rapid.Uint64Range(0, 4).Draw(t, "rights"), amount(t, "held"), amount(t, "limit"), amount(t, "estimate"),
 			}
 			if out != 0 && rapid.Bool().Draw(t, "answered") {
@@ -247,7 +248,7 @@ func askLaw(w Need, to crdt.Incarnation, peers []Peer) error {
 		return fmt.Errorf("asks although the limit stops it: %+v", w)
 	}
 	low := w.Rights < w.Recent
-	half := w.Kind == Entity && new(big.Int).Mul(whole(w.Rights), big.NewInt(2)).Cmp(whole(w.Held)) <= 0
+	half := w.Entity && new(big.Int).Mul(whole(w.Rights), big.NewInt(2)).Cmp(whole(w.Held)) <= 0
 	if !low && !half {
 		return fmt.Errorf("asks with plenty: %+v", w)
 	}

@@ -4,30 +4,17 @@ import (
 	"math"
 
 	"github.com/georld/rld/internal/sat"
-)
-
-// Budget is an overage budget in parts per million of the limit.
-type Budget uint64
-
-// million is a Budget of 100 %.
-const million Budget = 1_000_000
-
-// Kind is the kind of callers that share the keys of a rule.
-type Kind uint8
-
-// The kinds of keys. All regions hit an aggregate key at once. An entity key
-// stands for one caller, which usually stays in one region, so its rights move
-// earlier and less of them stays behind.
-const (
-	Aggregate Kind = iota
-	Entity
+	"github.com/georld/rld/rules"
 )
 
 // Policy holds the properties of a rule and of the path between two regions
 // that decide transfers between these regions.
 type Policy struct {
-	Kind     Kind
-	Budget   Budget
+	// Entity is set if a key stands for one caller, which usually stays in one
+	// region: its rights move earlier, and less of them stays behind. All
+	// regions hit an aggregate key at once.
+	Entity   bool
+	Budget   rules.PPM
 	WindowMS int64 // Window length of the rule.
 	DelayMS  int64 // One-way network delay, without any wait for a frame.
 }
@@ -58,7 +45,7 @@ func (t Policy) Short(r Region) bool {
 	if r.Available < demand(r.Offered, t.responseMS()) {
 		return true
 	}
-	return t.Kind == Entity && r.Available <= r.Allotment-min(r.Allotment, r.Available)
+	return t.Entity && r.Available <= r.Allotment-min(r.Allotment, r.Available)
 }
 
 // Need returns how many rights a region that is short requests of the others:
@@ -68,7 +55,7 @@ func (t Policy) Short(r Region) bool {
 // round trip where traffic is slightly higher than expected, and it equals the
 // margin that donors keep for themselves.
 func (t Policy) Need(leftMS int64, r Region, room uint64) uint64 {
-	if t.Kind == Aggregate {
+	if !t.Entity {
 		use := demand(r.Offered, leftMS)
 		room = min(room, sat.Add(use, use/4))
 	}
@@ -92,8 +79,8 @@ func (t Policy) Spare(leftMS int64, r Region) uint64 {
 // allotment, at most 1/8. Both shrink in proportion to leftMS.
 func (t Policy) reserve(leftMS int64, allotment uint64) uint64 {
 	left := sat.MulDiv(allotment, min(span(leftMS), span(t.WindowMS)), span(t.WindowMS))
-	if t.Kind == Entity {
-		return sat.MulDiv(left, uint64(min(t.Budget, million/8)), uint64(million))
+	if t.Entity {
+		return sat.MulDiv(left, uint64(min(t.Budget, rules.Whole/8)), uint64(rules.Whole))
 	}
 	return sat.MulDiv(left, 3, 8)
 }
@@ -118,7 +105,7 @@ func (t Policy) Transfer(need uint64, r Region, spare, others uint64) uint64 {
 	if need == 0 {
 		return 0
 	}
-	if t.Kind == Entity && r.Offered == 0 {
+	if t.Entity && r.Offered == 0 {
 		return spare
 	}
 	return min(spare, sat.MulDivUp(need, spare, max(sat.Add(spare, others), 1)))

@@ -28,7 +28,7 @@ func spareLaw(t Policy, left int64, r Region, spare uint64) error {
 	window := big.NewInt(t.WindowMS)
 	span := big.NewInt(min(max(left, 0), t.WindowMS))
 	floor := exact(whole(r.Allotment), span, window, false)
-	if t.Kind == Entity {
+	if t.Entity {
 		floor = exact(floor, whole(min(uint64(t.Budget), 125_000)), big.NewInt(1_000_000), false)
 	} else {
 		floor = exact(floor, big.NewInt(3), big.NewInt(8), false)
@@ -73,7 +73,7 @@ func TestShortage(t *testing.T) {
 		if use.Cmp(whole(math.MaxUint64)) > 0 {
 			use = whole(math.MaxUint64)
 		}
-		want := whole(r.Available).Cmp(use) < 0 || terms.Kind == Entity &&
+		want := whole(r.Available).Cmp(use) < 0 || terms.Entity &&
 			new(big.Int).Lsh(whole(r.Available), 1).Cmp(whole(r.Allotment)) <= 0
 		want = want && !late && r.Offered > 0
 		if got := terms.Short(r); got != want {
@@ -139,7 +139,7 @@ func TestTransfersCoverTheNeed(t *testing.T) {
 			t.Fatalf("%d given where %d are needed", given, need)
 		}
 	})
-	if n := (Policy{Kind: Entity}).Transfer(1, Region{}, 50, 1000); n != 50 {
+	if n := (Policy{Entity: true}).Transfer(1, Region{}, 50, 1000); n != 50 {
 		t.Errorf("a silent region of an entity key gives %d of 50", n)
 	}
 	if n := (Policy{}).Transfer(math.MaxUint64, Region{}, math.MaxUint64, math.MaxUint64); n != math.MaxUint64 {

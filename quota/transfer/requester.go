@@ -21,7 +21,7 @@ const maxRefusals = 4
 
 // Need is one daemon's need for rights to a key in a window.
 type Need struct {
-	Kind     Kind
+	Entity   bool   // The key stands for one caller.
 	Recent   uint64 // Rates.Recent, with the hit just offered.
 	Rights   uint64 // Rights left after that hit.
 	Held     uint64 // Allotment + received - given: Rights and the admitted hits.
@@ -38,7 +38,7 @@ func (n Need) Asks() bool {
 	if n.Recent == 0 || n.Rights >= sat.Sub(n.Limit, n.Estimate) {
 		return false
 	}
-	return n.Rights < n.Recent || n.Kind == Entity && n.Rights <= n.Held-min(n.Held, n.Rights)
+	return n.Rights < n.Recent || n.Entity && n.Rights <= n.Held-min(n.Held, n.Rights)
 }
 
 // Peer is another daemon of the region as it is known here. The amounts come

@@ -38,7 +38,7 @@ type scripted struct {
 	now     int64
 	wan     time.Duration
 	limit   uint64
-	kind    Kind
+	entity  bool
 	daemons []*scriptDaemon
 	flight  []scriptMessage
 }
@@ -106,7 +106,7 @@ func (v scriptView) Allotment(region string) (sum uint64) {
 
 func (c *scripted) input(d *scriptDaemon) Input {
 	in := Input{
-		Now: c.now, Window: 1_000_000, ElapsedMS: c.now, Policy: Policy{Kind: c.kind, WindowMS: scriptWindow},
+		Now: c.now, Window: 1_000_000, ElapsedMS: c.now, Policy: Policy{Entity: c.entity, WindowMS: scriptWindow},
 		Limit: c.limit, Rights: d.rights(), Used: d.admit + d.given, Self: d.id, Region: d.region, View: scriptView{c, d},
 	}
 	for _, o := range c.daemons {
@@ -193,7 +193,7 @@ func (c *scripted) build(t *testing.T, d *datadriven.TestData) {
 		case "wan":
 			c.wan, _ = time.ParseDuration(a.Vals[0])
 		case "entity":
-			c.kind = Entity
+			c.entity = true
 		default:
 			n, _ := strconv.Atoi(a.Vals[0])
 			for i := range n {

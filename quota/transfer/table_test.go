@@ -2,6 +2,8 @@ package transfer
 
 import (
 	"testing"
+
+	"github.com/georld/rld/rules"
 )
 
 // A row is one line of the table that the policy was chosen by: mean false
@@ -10,7 +12,7 @@ import (
 // regions. Counts are half a second old on average.
 type row struct {
 	seconds, wan int64 // Window in seconds; one way in milliseconds.
-	budget       Budget
+	budget       rules.PPM
 	pattern      string
 	want         [3]float64
 	why          string // Why ours is allowed to differ.
@@ -22,7 +24,7 @@ type row struct {
 // would be 0.1 % (and solo worse). It depends on the ends of bursts.
 const stranded = "floors left behind by bursts that end early"
 
-const ten = million / 10
+const ten = rules.Whole / 10
 
 var table = []row{
 	{60, 500, ten, "bursty1.2", [3]float64{0, 0, 0}, ""},
@@ -120,7 +122,7 @@ func TestUserInOneRegion(t *testing.T) {
 	for _, daemons := range []int{1, 3, 10} {
 		s := setup{
 			daemons: daemons, windowMS: 60_000, lagMS: 500, wanMS: 80, limit: 6000, budget: ten,
-			kind: Entity, pattern: "user", windows: regions, seed: 1,
+			entity: true, pattern: "user", windows: regions, seed: 1,
 		}
 		for _, s.pinned = range []bool{false, true} {
 			r := s.run()
@@ -187,7 +189,7 @@ func TestBoundHoldsAnywhere(t *testing.T) {
 	for i := range runs {
 		s := setup{
 			daemons: 1 + i%5, windowMS: int64(2+i%7*3) * 1000, lagMS: int64(100 + i*37%2000), wanMS: int64(1 + i*53%900),
-			limit: uint64(i*131%900 + 3), budget: Budget(i % 4 * 100_000), kind: Kind(i % 2),
+			limit: uint64(i*131%900 + 3), budget: rules.PPM(i % 4 * 100_000), entity: i%2 == 1,
 			pattern: patterns[i%len(patterns)], pinned: i%3 == 0, windows: 6, seed: uint64(i), cut: i%3 == 1,
 			loss: float64(i%5) / 10,
 		}

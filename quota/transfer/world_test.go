@@ -3,6 +3,8 @@ package transfer
 import (
 	"fmt"
 	"math/rand/v2"
+
+	"github.com/georld/rld/rules"
 )
 
 // A world is a small deterministic event simulation: regions of daemons that
@@ -26,8 +28,8 @@ type setup struct {
 	lagMS    int64 // Mean staleness of a region's view of another.
 	wanMS    int64 // One way of a transfer between regions.
 	limit    uint64
-	budget   Budget
-	kind     Kind
+	budget   rules.PPM
+	entity   bool
 	pattern  string
 	pinned   bool // To the last daemon of each region; else sprayed.
 	windows  int
@@ -55,7 +57,7 @@ func (s setup) String() string {
 		where = "pinned"
 	}
 	return fmt.Sprintf("%s %s N=%d W=%ds lag=%dms wan=%dms b=%d%% windows=%d seed=%d %s", s.pattern, where,
-		s.daemons, s.windowMS/1000, s.lagMS, s.wanMS, s.budget*100/million, s.windows, s.seed, s.variant)
+		s.daemons, s.windowMS/1000, s.lagMS, s.wanMS, s.budget*100/rules.Whole, s.windows, s.seed, s.variant)
 }
 
 // result is what came of a setup.
@@ -165,7 +167,7 @@ func base(share uint64, n, k int) uint64 {
 
 func newWorld(s setup) *world {
 	w := &world{setup: s, rng: rand.New(rand.NewPCG(s.seed, 7))}
-	total := s.limit + s.limit*uint64(s.budget)/uint64(million)
+	total := s.limit + s.limit*uint64(s.budget)/uint64(rules.Whole)
 	w.share = total / regions
 	w.daemon = make([]daemon, regions*s.daemons)
 	for i := range w.daemon {
