@@ -371,13 +371,6 @@ func (e *Engine) in(shard int, do func(*node.Node)) {
 	do(s.node)
 }
 
-// Tick removes expired keys, a bounded number a shard. The daemon calls it each
-// tickInterval if it is alone; in a cluster the replicator runs the timers of
-// each shard.
-func (e *Engine) Tick(at node.Instant) {
-	e.visit(func(_ int, n *node.Node) { n.Tick(at) })
-}
-
 // Stats returns the sum over the shards, with the largest clock offset.
 func (e *Engine) Stats() node.Stats {
 	var sum node.Stats

@@ -13,11 +13,13 @@ import (
 
 // replicator runs the timers of the shards of an engine and sends their counts.
 // Messages of several shards to one peer share frames. Decisions never wait for
-// it: it locks one shard at a time, and its queues never block.
+// it: it locks one shard at a time, and its queues never block. That of a daemon
+// alone has only timers to run.
 type replicator struct {
 	engine *Engine
-	send   func(to crdt.Incarnation, frame []byte) bool
-	// happened gets the events of a shard.
+	// send hands a frame to a peer's queue. A daemon alone has nothing to send.
+	send func(to crdt.Incarnation, frame []byte) bool
+	// happened gets the events of a shard. A daemon alone has none.
 	happened func(shard int, events []gossip.Event)
 
 	wakes  []time.Duration // of the shards

@@ -63,9 +63,6 @@ type Net struct {
 	Swim swim.Transport
 }
 
-// tickInterval is the time between two ticks of the engine of a daemon alone.
-const tickInterval = 100 * time.Millisecond
-
 // daemon is one running daemon.
 type daemon struct {
 	Options // Secret is nil for a daemon without one
@@ -257,7 +254,8 @@ func (d *daemon) serve(ctx context.Context, e *edges) error {
 
 	d.state.Store(serving)
 	if d.cluster == nil {
-		background.Go(func() { d.tick(behind) })
+		alone := &replicator{engine: d.engine}
+		background.Go(func() { alone.run(behind) })
 		e.grpc.SetServing(true)
 	} else {
 		background.Go(func() { d.serveWhenReady(behind, e) })
@@ -319,21 +317,6 @@ func (d *daemon) cutOff(e *edges) error {
 		d.cluster.close()
 	}
 	return err
-}
-
-// tick runs the timers of the engine of a daemon alone until ctx ends. In a
-// cluster the replicator does.
-func (d *daemon) tick(ctx context.Context) {
-	t := time.NewTicker(tickInterval)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-			d.engine.Tick(d.engine.Now())
-		}
-	}
 }
 
 // ready returns why the daemon does not accept calls, nil if it does.

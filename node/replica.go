@@ -184,7 +184,7 @@ type Ready struct {
 // Ready returns the output since the last call, as of the latest Instant seen.
 func (n *Node) Ready() Ready {
 	if n.replica == nil {
-		return Ready{Wake: n.at.Mono + time.Second}
+		return Ready{Wake: n.at.Mono + sweepEvery}
 	}
 	eng, at := n.replica.engine, n.at
 	var out Ready

@@ -3,7 +3,6 @@ package report
 import (
 	"context"
 	"maps"
-	"math/bits"
 	"slices"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/georld/rld/daemon/overage"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
@@ -171,14 +171,7 @@ func charge(st *node.Status, hits uint64, window, now int64) {
 // rounded up to a millisecond.
 func drains(l *rules.Limit, hits uint64) time.Duration {
 	const longest = 1 << 42 // milliseconds, more than a century
-	hi, lo := bits.Mul64(min(hits, 1<<32), uint64(l.Window()))
-	if hi >= uint64(l.Requests) {
-		return longest * time.Millisecond
-	}
-	ms, rest := bits.Div64(hi, lo, uint64(l.Requests))
-	if rest > 0 && ms < longest {
-		ms++
-	}
+	ms := sat.MulDivUp(min(hits, 1<<32), uint64(l.Window()), uint64(l.Requests))
 	return time.Duration(min(ms, longest)) * time.Millisecond
 }
 
