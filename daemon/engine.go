@@ -391,26 +391,16 @@ func (e *Engine) Unmatched() (known, unknown uint64) {
 	return e.unmatched.Load(), e.unknownDomain.Load()
 }
 
-// RuleHits is the number of hits that calls asked of a rule so far.
-type RuleHits struct{ Rule, Hits uint64 }
-
-// Offered returns the hits that calls asked of each rule with rights, by the
-// shared name of the rule.
-func (e *Engine) Offered() []RuleHits {
+// Offered returns the hits that calls asked of each rule with rights so far, by
+// the shared name of the rule.
+func (e *Engine) Offered() map[uint64]uint64 {
 	e.reload.Lock()
 	defer e.reload.Unlock()
-	var all []RuleHits
-	e.visit(func(i int, n *node.Node) {
-		at := 0
-		n.Offered(func(rule, hits uint64) {
-			if i == 0 {
-				all = append(all, RuleHits{Rule: rule})
-			}
-			all[at].Hits += hits
-			at++
-		})
+	sums := map[uint64]uint64{}
+	e.visit(func(_ int, n *node.Node) {
+		n.Offered(func(rule, hits uint64) { sums[rule] += hits })
 	})
-	return all
+	return sums
 }
 
 // Time returns the hybrid logical clock.
@@ -425,23 +415,19 @@ func (e *Engine) Time(at node.Instant) (now hlc.Timestamp) {
 func (e *Engine) Tallies(yield func(domain, rule string, t quota.Tally)) {
 	e.reload.Lock()
 	defer e.reload.Unlock()
-	var all []*rules.Rule
-	var sums []quota.Tally
-	e.visit(func(i int, n *node.Node) {
-		at := 0
+	all := e.Rules().Rules()
+	sums := make([]quota.Tally, len(all)+1) // the last one for descriptors without a rule
+	e.visit(func(_ int, n *node.Node) {
 		n.Tallies(func(r *rules.Rule, t quota.Tally) {
-			if i == 0 {
-				all, sums = append(all, r), append(sums, quota.Tally{})
+			at := len(all)
+			if r != nil {
+				at = r.Index
 			}
 			sums[at] = sums[at].Plus(t)
-			at++
 		})
 	})
 	for i, r := range all {
-		if r == nil {
-			yield("", "", sums[i])
-			continue
-		}
 		yield(r.Domain, r.Path, sums[i])
 	}
+	yield("", "", sums[len(all)])
 }

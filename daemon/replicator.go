@@ -13,8 +13,8 @@ import (
 
 // replicator runs the timers of the shards of an engine and sends their counts.
 // Messages of several shards to one peer share frames. Decisions never wait for
-// it: it locks one shard at a time, and its queues never block. That of a daemon
-// alone has only timers to run.
+// it: it locks one shard at a time, and its queues never block. The one of a
+// daemon alone has only timers to run.
 type replicator struct {
 	engine *Engine
 	// send hands a frame to a peer's queue. A daemon alone has nothing to send.

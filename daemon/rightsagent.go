@@ -146,14 +146,14 @@ func (f *rightsLoop) turn(at node.Instant, e *Engine, send func(crdt.Incarnation
 	now := e.Time(at)
 	due := false
 	f.with(func(l *replica.RightsLoop) { due = l.CountDue(at.Mono) })
-	var offered []RuleHits
+	var offered map[uint64]uint64
 	if due {
 		offered = e.Offered()
 	}
 	var ready agent.Ready
 	f.with(func(l *replica.RightsLoop) {
-		for _, o := range offered {
-			l.Agent.Demand(o.Rule, o.Hits)
+		for rule, hits := range offered {
+			l.Agent.Demand(rule, hits)
 		}
 		ready = l.Turn(at.Mono, now)
 	})
