@@ -148,26 +148,6 @@ func (c *cluster) named(name string) *instance {
 	return c.all[slices.IndexFunc(c.all, func(i *instance) bool { return i.name == name })]
 }
 
-// whole reports whether every daemon that runs is ready and knows every one
-// that does.
-func (c *cluster) whole() bool {
-	for _, s := range c.sights() {
-		if !s.ready || s.sees != s.of || s.heard != s.of-1 {
-			return false
-		}
-	}
-	return true
-}
-
-// sight is what one running daemon sees of those that run.
-type sight struct {
-	of     int  // daemons that run
-	sees   int  // of them those that it takes for members, itself too
-	ghosts int  // members that do not run any more
-	heard  int  // of the others, those with a view
-	ready  bool // it takes its share
-}
-
 // live iterates over the daemons that run.
 func (c *cluster) live() iter.Seq2[*instance, *incarnation] {
 	return func(yield func(*instance, *incarnation) bool) {
@@ -188,27 +168,33 @@ func (c *cluster) running() map[crdt.Incarnation]*instance {
 	return out
 }
 
-// sights returns what each running daemon sees, in their order.
-func (c *cluster) sights() []sight {
+// members returns the members that the running daemons see, and whether each of
+// them has a view of all others.
+func (c *cluster) members() (out DaemonsReport, views bool) {
 	running := c.running()
-	var out []sight
+	out, views = DaemonsReport{Of: len(c.all), Up: len(running), SeeLeast: len(running)}, true
 	for _, r := range c.live() {
-		s := sight{of: len(running), ready: r.handle.Ready() == nil}
+		if r.handle.Ready() == nil {
+			out.Ready++
+		}
+		seen, ghosts, viewed := 0, 0, 0
 		for _, m := range r.handle.Members() {
 			if running[m.ID] != nil {
-				s.sees++
+				seen++
 			} else {
-				s.ghosts++
+				ghosts++
 			}
 		}
 		for _, l := range r.handle.Links() {
 			if running[l.Peer.ID] != nil && l.Age >= 0 {
-				s.heard++
+				viewed++
 			}
 		}
-		out = append(out, s)
+		out.SeeLeast, out.SeeMost = min(out.SeeLeast, seen), max(out.SeeMost, seen)
+		out.Ghosts = max(out.Ghosts, ghosts)
+		views = views && viewed == len(running)-1
 	}
-	return out
+	return out, views
 }
 
 // setLimits changes a rule in the file and returns once all running daemons

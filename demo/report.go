@@ -163,7 +163,7 @@ func (s *show) report(now time.Time) *Report {
 		Asked: s.clients.counts.asked.Load(), Failed: s.clients.counts.failed.Load(),
 		Unserved: s.clients.counts.unserved.Load(), Left: s.clients.counts.left.Load(),
 	}
-	r.Daemons = s.daemons()
+	r.Daemons, _ = s.cluster.members()
 	r.WAN = WANReport{Profile: string(s.o.WAN), Parts: s.wan.Parts(), Cuts: s.wan.Cuts()}
 	s.addRules(r, now)
 	ages := s.ages.take()
@@ -183,22 +183,6 @@ func (s *show) report(now time.Time) *Report {
 	}
 	r.Converging = underWay
 	return r
-}
-
-func (s *show) daemons() DaemonsReport {
-	out := DaemonsReport{Of: len(s.cluster.all)}
-	for i, sight := range s.cluster.sights() {
-		out.Up++
-		if sight.ready {
-			out.Ready++
-		}
-		if i == 0 {
-			out.SeeLeast = sight.sees
-		}
-		out.Ghosts = max(out.Ghosts, sight.ghosts)
-		out.SeeLeast, out.SeeMost = min(out.SeeLeast, sight.sees), max(out.SeeMost, sight.sees)
-	}
-	return out
 }
 
 func (s *show) addRules(r *Report, now time.Time) {

@@ -34,10 +34,7 @@ type show struct {
 // stops all of it. It returns an error when it cannot start or stop, and when a
 // command of the script fails. It leaves nothing behind but a pending read of
 // Options.In.
-func Run(ctx context.Context, o Options) error { return run(ctx, o, NewRules(o.Traffic)) }
-
-// run is Run with limits.
-func run(ctx context.Context, o Options, all []Rule) error {
+func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = discard()
 	}
@@ -52,7 +49,7 @@ func run(ctx context.Context, o Options, all []Rule) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	s, err := newShow(&o, all, folder)
+	s, err := newShow(&o, NewRules(o.Traffic), folder)
 	if err != nil {
 		return err
 	}
@@ -107,7 +104,7 @@ const (
 func (s *show) form(ctx context.Context) time.Duration {
 	began := time.Now()
 	for ctx.Err() == nil && time.Since(began) < formLimit {
-		if s.cluster.whole() {
+		if d, views := s.cluster.members(); views && d.Ready == d.Up && d.SeeLeast == d.Up {
 			return time.Since(began)
 		}
 		pause(ctx, formLook)
@@ -199,9 +196,9 @@ type view interface {
 func newView(o *Options) view {
 	switch {
 	case o.JSON:
-		return newJSONView(o.Out, o.Err)
+		return &jsonView{out: writer{w: o.Out}, err: writer{w: o.Err}}
 	case o.Size != nil:
-		return newScreen(o.Out, o.Size)
+		return &screen{size: o.Size, out: writer{w: o.Out}}
 	}
 	return &lineView{out: writer{w: o.Out}}
 }

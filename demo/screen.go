@@ -2,7 +2,6 @@ package demo
 
 import (
 	"fmt"
-	"io"
 	"strings"
 )
 
@@ -35,10 +34,6 @@ type screen struct {
 	out    writer
 	rows   int // of the terminal, 0 before the table was drawn
 	height int // of the table as it is drawn
-}
-
-func newScreen(out io.Writer, size func() (int, bool)) *screen {
-	return &screen{size: size, out: writer{w: out}}
 }
 
 func (s *screen) banner(text string) {

@@ -143,7 +143,7 @@ type terminal struct{ strings.Builder }
 func TestScreenDrawsInPlaceAndPromptsBelow(t *testing.T) {
 	rows := 24
 	var out terminal
-	s := newScreen(&out, func() (int, bool) { return rows, true })
+	s := &screen{size: func() (int, bool) { return rows, true }, out: writer{w: &out}}
 	s.banner("hello")
 	r := fixture("us-east", "eu-west", "ap-south")
 	height := len(Table(r)) + 1
@@ -181,7 +181,7 @@ func TestScreenDrawsInPlaceAndPromptsBelow(t *testing.T) {
 
 func TestJSONHoldsOneObjectALine(t *testing.T) {
 	var out, err strings.Builder
-	v := newJSONView(&out, &err)
+	v := &jsonView{out: writer{w: &out}, err: writer{w: &err}}
 	v.banner("hello")
 	v.say("eu-west is cut off")
 	v.report(fixture("us-east", "eu-west"))

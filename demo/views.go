@@ -3,7 +3,6 @@ package demo
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 )
 
@@ -24,10 +23,6 @@ const maxNotes = 100
 type jsonView struct {
 	out, err writer
 	notes    []string
-}
-
-func newJSONView(out, err io.Writer) *jsonView {
-	return &jsonView{out: writer{w: out}, err: writer{w: err}}
 }
 
 func (v *jsonView) banner(text string) { v.err.write(text + "\n") }

@@ -106,12 +106,11 @@ func (c *client) bare(ctx context.Context, j job) (result, error) {
 		if err := exchange(conn, b); err != nil {
 			return result{}, fmt.Errorf("relay at %s: %w", j.Target, err)
 		}
-		if err := took.add(planned); err != nil {
-			return result{}, err
-		}
+		took.add(planned)
 	}
 	r := result{Elapsed: time.Since(start)}
-	return r, took.summarize(&r)
+	took.summarize(&r)
+	return r, nil
 }
 
 // startRelays starts two relays, of which the second passes on to the first,

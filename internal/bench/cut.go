@@ -80,7 +80,7 @@ func (x *cuts) round(ctx context.Context, b *bench) {
 	// A process that is stopped does not end when it is asked to.
 	defer finish(func() error { return far.cmd.Process.Signal(syscall.SIGCONT) })
 	res, h := r.ask(job{Kind: kindOpen, Ask: ask, Rate: forwardRate, Length: cutFor}), newHistogram()
-	check(res.mergeInto(h))
+	res.mergeInto(h)
 	x.first = append(x.first, float64(h.Max()))
 	x.circuitOpen(ctx, b, r, ask, before)
 }

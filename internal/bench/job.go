@@ -8,6 +8,8 @@ import (
 	"io"
 	"runtime/debug"
 	"time"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // job is one task of the client's process: a JSON object per line in, and one
@@ -68,7 +70,7 @@ const (
 type result struct {
 	Checks  int64         // answered
 	Elapsed time.Duration // until the last answer
-	Took    []byte        // latencies of calls, an encoded histogram; none for streams
+	Took    *hdr.Snapshot // latencies of calls; nil for streams
 	Bytes   int           // of the answer to a probe
 	Windows []tally       // those that a stream lived through from end to end
 	Problem string        // why there is nothing of the above
