@@ -140,23 +140,17 @@ func kindOf(m os.FileMode) string {
 
 // horizon is a duration that may be off, which is 0.
 func horizon(p *time.Duration) value {
-	v := duration(p)
-	take, show := v.set, v.get
-	v.set = func(s string) error {
+	parse := func(s string) (time.Duration, error) {
 		if strings.EqualFold(s, "off") {
-			*p = 0
-			return nil
+			return 0, nil
 		}
-		if take(s) != nil {
-			return fmt.Errorf("%q is neither off nor a duration with a unit such as 30s or 5m", s)
-		}
-		return nil
+		return time.ParseDuration(s)
 	}
-	v.get = func() string {
-		if *p == 0 {
+	show := func(d time.Duration) string {
+		if d == 0 {
 			return "off"
 		}
-		return show()
+		return shortDuration(d)
 	}
-	return v
+	return parsed(p, "duration", "neither off nor a duration with a unit such as 30s or 5m", parse, show)
 }

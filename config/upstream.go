@@ -166,17 +166,12 @@ var storePrefixes = []string{
 
 // upstreamUnused warns once of each group of settings without effect.
 func (l *loader) upstreamUnused(env map[string]string) {
-	var store, stats []string
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		if slices.ContainsFunc(storePrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
-			store = append(store, name)
-		}
-	}
-	for _, name := range []string{"USE_STATSD", "USE_DOG_STATSD", "USE_PROMETHEUS"} {
-		if isOn(env[name]) {
-			stats = append(stats, name)
-		}
-	}
+	store := slices.DeleteFunc(slices.Sorted(maps.Keys(env)), func(name string) bool {
+		return !slices.ContainsFunc(storePrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+	})
+	stats := slices.DeleteFunc([]string{"USE_STATSD", "USE_DOG_STATSD", "USE_PROMETHEUS"}, func(name string) bool {
+		return !isOn(env[name])
+	})
 	if len(store) > 0 {
 		l.warnings = append(l.warnings, "not used, rld has no store: "+listNames(store))
 	}

@@ -198,26 +198,22 @@ func shortDuration(d time.Duration) string {
 
 // choice is one of a few words, in any letter case.
 func choice[T ~string](p *T, allowed ...T) value {
-	none := func(s string) string { return fmt.Sprintf("%q is none of %s", s, words(allowed)) }
-	return value{
-		kind: "word",
-		set: func(s string) error {
-			for _, a := range allowed {
-				if strings.EqualFold(s, string(a)) {
-					*p = a
-					return nil
-				}
-			}
-			return errors.New(none(s))
-		},
-		get: func() string { return string(*p) },
-		check: func() string {
-			if slices.Contains(allowed, *p) {
-				return ""
-			}
-			return none(string(*p))
-		},
+	fault := "none of " + words(allowed)
+	parse := func(s string) (T, error) {
+		i := slices.IndexFunc(allowed, func(a T) bool { return strings.EqualFold(s, string(a)) })
+		if i < 0 {
+			return "", strconv.ErrSyntax
+		}
+		return allowed[i], nil
 	}
+	v := parsed(p, "word", fault, parse, func(word T) string { return string(word) })
+	v.check = func() string {
+		if slices.Contains(allowed, *p) {
+			return ""
+		}
+		return fmt.Sprintf("%q is %s", string(*p), fault)
+	}
+	return v
 }
 
 func words[T ~string](ws []T) string {

@@ -23,7 +23,7 @@ import (
 type adminClient struct {
 	addr    string
 	timeout time.Duration
-	form    outputForm
+	form    formFlag
 }
 
 // maxAdminAnswer bounds an answer in bytes. That of a cluster of ten thousand

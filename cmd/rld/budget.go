@@ -94,7 +94,7 @@ func noAdvice(answer *api.BudgetAnswer) error {
 	var problems []string
 	for _, r := range answer.Rules {
 		if r.Advice != nil && r.Advice.Problem != "" {
-			problems = append(problems, ruleText(&r)+": "+printable(r.Advice.Problem))
+			problems = append(problems, ruleText(r.Domain, r.Rule, r.Name)+": "+printable(r.Advice.Problem))
 		}
 	}
 	slices.Sort(problems)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -20,9 +21,9 @@ func budgetTable(a *api.BudgetAnswer) string {
 	t := newTable("RULE", "LIMIT", "MODE", "PLACEMENT", "BUDGET", "PREDICTED", "NOW", "WORST 1H", "BOUND",
 		"FALSE DENIALS", "HEADROOM")
 	for _, r := range a.Rules {
-		t.row(ruleText(&r), windowText(&r), modeText(&r), or(r.Placement, "-"), percentShown(r.Budget), percentShown(r.Predicted),
-			percentShown(r.Achieved), percentShown(r.AchievedWorst), boundText(&r), percentShown(r.FalseDenials),
-			percentShown(r.Headroom))
+		t.row(ruleText(r.Domain, r.Rule, r.Name), windowText(r.Limit, r.WindowSeconds), modeText(&r), or(r.Placement, "-"),
+			percentShown(r.Budget), percentShown(r.Predicted), percentShown(r.Achieved), percentShown(r.AchievedWorst),
+			boundText(&r), percentShown(r.FalseDenials), percentShown(r.Headroom))
 	}
 	text := t.String()
 	if a.Omitted > 0 {
@@ -42,7 +43,7 @@ func sharesTable(a *api.BudgetAnswer) string {
 			continue
 		}
 		rows++
-		name := ruleText(&r)
+		name := ruleText(r.Domain, r.Rule, r.Name)
 		for _, s := range r.Regions {
 			rights := "-"
 			if s.Rights != nil {
@@ -149,7 +150,7 @@ func alarmLines(a *api.BudgetAnswer) string {
 	var b strings.Builder
 	for _, r := range a.Rules {
 		for _, text := range r.Alarms {
-			fmt.Fprintf(&b, "! %s: %s\n", ruleText(&r), printable(text))
+			fmt.Fprintf(&b, "! %s: %s\n", ruleText(r.Domain, r.Rule, r.Name), printable(text))
 		}
 	}
 	return b.String()
@@ -162,7 +163,7 @@ func explainText(a *api.BudgetAnswer) string {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "%s, %s, %s\n\n", ruleText(&r), windowText(&r), modeText(&r))
+		fmt.Fprintf(&b, "%s, %s, %s\n\n", ruleText(r.Domain, r.Rule, r.Name), windowText(r.Limit, r.WindowSeconds), modeText(&r))
 		for _, s := range r.Explanation {
 			b.WriteString(printable(s) + "\n")
 		}
@@ -206,30 +207,27 @@ func adviceText(a *api.BudgetAnswer) string {
 		for line := range strings.SplitSeq(r.Advice.YAML, "\n") {
 			b.WriteString(printable(line) + "\n")
 		}
-		fmt.Fprintf(&b, "# %s: %s\n", ruleText(&r), printable(r.Advice.Text))
+		fmt.Fprintf(&b, "# %s: %s\n", ruleText(r.Domain, r.Rule, r.Name), printable(r.Advice.Text))
 	}
 	return b.String()
 }
 
 // ruleText is the name of a rule's limit, or else its path.
-func ruleText(r *api.RuleBudget) string {
-	if r.Name != "" {
-		return printable(r.Name)
-	}
-	return printable(r.Domain + ": " + r.Rule)
+func ruleText(domain, rule, name string) string {
+	return printable(cmp.Or(name, domain+": "+rule))
 }
 
 // windowText is a limit and its window: "300/10s".
-func windowText(r *api.RuleBudget) string {
+func windowText(limit uint64, seconds float64) string {
 	for _, u := range []struct {
 		seconds float64
 		name    string
 	}{{86_400, "d"}, {3_600, "h"}, {60, "m"}} {
-		if n := r.WindowSeconds / u.seconds; n >= 1 && n == math.Trunc(n) {
-			return fmt.Sprintf("%d/%.0f%s", r.Limit, n, u.name)
+		if n := seconds / u.seconds; n >= 1 && n == math.Trunc(n) {
+			return fmt.Sprintf("%d/%.0f%s", limit, n, u.name)
 		}
 	}
-	return fmt.Sprintf("%d/%ss", r.Limit, strconv.FormatFloat(r.WindowSeconds, 'f', -1, 64))
+	return fmt.Sprintf("%d/%ss", limit, strconv.FormatFloat(seconds, 'f', -1, 64))
 }
 
 func modeText(r *api.RuleBudget) string {

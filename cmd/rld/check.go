@@ -28,7 +28,7 @@ type checkOptions struct {
 	descriptors []string
 	hits        hits
 	peek        bool
-	form        outputForm
+	form        formFlag
 }
 
 func newCheck(p process) *cobra.Command {
@@ -153,7 +153,7 @@ func (o *checkOptions) run(ctx context.Context, p process, q *rldv1.CheckRequest
 		return exitWith(exitNoneOf, err)
 	}
 	write := writeTable
-	if o.form == formJSON {
+	if o.form.json {
 		write = writeJSON
 	}
 	if err := write(p.out, q, answer); err != nil {

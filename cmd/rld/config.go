@@ -18,9 +18,9 @@ func newConfig(p process) *cobra.Command {
 
 func newConfigPrint(p process) *cobra.Command {
 	var o config.PrintOptions
-	var form outputForm
+	var form formFlag
 	run := func(_ context.Context, s config.Sources) error {
-		o.JSON = form == formJSON
+		o.JSON = form.json
 		return exitWith(exitNoneOf, printConfig(p, s, o))
 	}
 	cmd := settingsCommand(p, false, run, &cobra.Command{

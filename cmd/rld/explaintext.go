@@ -113,7 +113,7 @@ func noLimitText(why api.WhyNoLimit) string {
 // owner".
 func limitInForce(l *api.LimitInForce) string {
 	parts := []string{
-		windowText(&api.RuleBudget{Limit: l.Requests, WindowSeconds: l.WindowSeconds}) + " " + l.Algorithm,
+		windowText(l.Requests, l.WindowSeconds) + " " + l.Algorithm,
 	}
 	if l.Burst > 0 {
 		parts = append(parts, fmt.Sprintf("burst %d", l.Burst))

@@ -28,45 +28,41 @@ func (h *hits) Set(s string) error {
 // Type is the name of the value in the help.
 func (h *hits) Type() string { return "uint" }
 
-// outputForm is the form of an answer or a report.
-type outputForm string
-
-// The forms.
-const (
-	formTable outputForm = "table"
-	formYAML  outputForm = "yaml"
-	formJSON  outputForm = "json"
-)
-
-// formFlag is the value of -o: JSON, or the form that is the default.
+// formFlag is the value of -o, the form of an answer or a report: JSON, or the
+// usual form.
 type formFlag struct {
-	form  *outputForm
-	usual outputForm
+	usual string
+	json  bool
 }
 
+// The usual forms.
+const (
+	formTable = "table"
+	formYAML  = "yaml"
+)
+
 // addFormFlag adds -o.
-func addFormFlag(f *pflag.FlagSet, form *outputForm, usual outputForm, of string) {
-	*form = usual
-	f.VarP(formFlag{form, usual}, "output", "o", fmt.Sprintf("form of the %s: %s or %s", of, usual, formJSON))
+func addFormFlag(f *pflag.FlagSet, form *formFlag, usual, of string) {
+	form.usual = usual
+	f.VarP(form, "output", "o", fmt.Sprintf("form of the %s: %s or json", of, usual))
 }
 
 // String, Set and Type make it a flag.
-func (f formFlag) String() string {
-	if f.form == nil { // as pflag asks for the zero value
-		return ""
+func (f *formFlag) String() string {
+	if f.json {
+		return "json"
 	}
-	return string(*f.form)
+	return f.usual
 }
 
 // Set accepts one of the forms.
-func (f formFlag) Set(s string) error {
-	v := outputForm(s)
-	if v != f.usual && v != formJSON {
-		return fmt.Errorf("use %s or %s", f.usual, formJSON)
+func (f *formFlag) Set(s string) error {
+	if s != f.usual && s != "json" {
+		return fmt.Errorf("use %s or json", f.usual)
 	}
-	*f.form = v
+	f.json = s == "json"
 	return nil
 }
 
 // Type is the name of the value in the help.
-func (f formFlag) Type() string { return "form" }
+func (f *formFlag) Type() string { return "form" }

@@ -66,7 +66,7 @@ func (c *layoutChange) change(ctx context.Context, p process, what api.LayoutCom
 		return err
 	}
 	report := layoutReport{LayoutAnswer: *answer, WaitsFor: []api.Missing{}}
-	text := c.client.form != formJSON
+	text := !c.client.form.json
 	if text {
 		if _, err := io.WriteString(p.out, changeText(&report.LayoutAnswer)); err != nil {
 			return err

@@ -19,7 +19,7 @@ func newLimits(p process) *cobra.Command {
 
 func newLimitsCheck(p process) *cobra.Command {
 	var merge bool
-	var form outputForm
+	var form formFlag
 	cmd := &cobra.Command{
 		Use:   "check PATH",
 		Short: "Say whether a daemon would take a file or a folder of limits",
@@ -99,12 +99,12 @@ func newLimitsReport(c config.Limits) *limitsReport {
 
 // print writes the report; faults go to standard error, like those of a
 // compiler.
-func (r *limitsReport) print(p process, form outputForm) error {
+func (r *limitsReport) print(p process, form formFlag) error {
 	var refused error
 	if !r.OK {
 		refused = &exitError{code: exitNo}
 	}
-	if form == formJSON {
+	if form.json {
 		return cmp.Or(exitWith(exitNoneOf, indented(p.out, r)), refused)
 	}
 	out, faults := "", warningText(r.Warnings)+r.found.String()

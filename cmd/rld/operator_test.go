@@ -373,7 +373,7 @@ func TestTopWatchesUntilInterrupted(t *testing.T) {
 	var out strings.Builder
 	o := topOptions{
 		by: "hits", n: 10, every: time.Millisecond,
-		client: adminClient{addr: s.Listener.Addr().String(), timeout: 10 * time.Second, form: formTable},
+		client: adminClient{addr: s.Listener.Addr().String(), timeout: 10 * time.Second, form: formFlag{usual: formTable}},
 	}
 	if err := o.follow(ctx, process{out: &out, err: io.Discard}); err != nil {
 		t.Errorf("interrupted: %v", err)

@@ -64,7 +64,7 @@ func (q query[A]) print(ctx context.Context, w io.Writer, a *adminClient, args [
 	if err != nil {
 		return err
 	}
-	if a.form == formJSON {
+	if a.form.json {
 		err = indented(w, answer)
 	} else {
 		_, err = io.WriteString(w, q.text(answer))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/georld/rld/demo"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"
@@ -175,9 +176,9 @@ func (m *meter) end() {
 // isTerminal reports whether the output is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	if !ok || f.Name() == os.DevNull {
+	if !ok {
 		return false
 	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	_, ok = demo.TerminalRows(f)
+	return ok
 }

@@ -152,20 +152,17 @@ func degradedLines(a *api.StatusAnswer) string {
 func worstLines(a *api.StatusAnswer) string {
 	var b strings.Builder
 	if r := a.Worst; r != nil {
-		fmt.Fprintf(&b, "Closest to its bound within the hour: %s, %s over", useText(r), percentShown(r.Overage))
+		fmt.Fprintf(&b, "Closest to its bound within the hour: %s, %s over", ruleText(r.Domain, r.Rule, r.Name),
+			percentShown(r.Overage))
 		if r.Bound != nil {
 			fmt.Fprintf(&b, " of at most %s", percentOf(*r.Bound))
 		}
 		b.WriteString(".\n")
 	}
 	if r := a.Denied; r != nil {
-		fmt.Fprintf(&b, "Denies most now: %s, %s a second.\n", useText(r), perSecond(r.DeniedPerSecond))
+		fmt.Fprintf(&b, "Denies most now: %s, %s a second.\n", ruleText(r.Domain, r.Rule, r.Name), perSecond(r.DeniedPerSecond))
 	}
 	return b.String()
-}
-
-func useText(r *api.RuleUse) string {
-	return ruleText(&api.RuleBudget{Domain: r.Domain, Rule: r.Rule, Name: r.Name})
 }
 
 // perSecond formats a rate of hits, "-" for unknown.

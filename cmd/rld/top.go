@@ -138,7 +138,7 @@ func topTable(a *api.TopAnswer, reveal bool) string {
 		if k.Hot {
 			hot = "hot"
 		}
-		t.row(useText(&api.RuleUse{Domain: k.Domain, Rule: k.Rule, Name: k.Name}),
+		t.row(ruleText(k.Domain, k.Rule, k.Name),
 			or(key, "-"), perSecond(&k.HitsPerSecond), perSecond(&k.DeniedPerSecond), percentShown(k.Share), hot)
 	}
 	text := fmt.Sprintf("%s\nAt %s, over %s.", t, daemonText(&a.Self), secondsShown(&a.SpanSeconds))
