@@ -215,8 +215,7 @@ func kind(m fs.FileMode) string {
 // listNames joins names for a message: a few, and how many more.
 func listNames(names []string) string {
 	const most = 5
-	names = slices.Clone(names)
-	slices.Sort(names)
+	names = slices.Sorted(slices.Values(names))
 	if len(names) <= most {
 		return strings.Join(names, ", ")
 	}

@@ -75,14 +75,11 @@ func (c *Config) StrictReplicas() []string {
 	if c.Region == "" || c.Rights.Dir == "" {
 		return nil
 	}
-	out := slices.Clone(c.Strict.Replicas)
-	if len(out) == 0 {
-		out = slices.Clone(c.Rights.Daemons)
-		slices.Sort(out)
-		return out[:min(len(out), fewReplicas)]
+	if len(c.Strict.Replicas) > 0 {
+		return slices.Sorted(slices.Values(c.Strict.Replicas))
 	}
-	slices.Sort(out)
-	return out
+	out := slices.Sorted(slices.Values(c.Rights.Daemons))
+	return out[:min(len(out), fewReplicas)]
 }
 
 // replicas checks the names of the strict voters.

@@ -218,19 +218,10 @@ func (s *swarm) work(ctx context.Context, outcomes chan<- outcome) {
 		seed := s.o.seed + i
 		o := outcome{seed: seed}
 		if o.result, o.err = s.play(seed); o.err == nil && s.o.naive {
-			o.naive, o.err = naively(seed)
+			o.naive, o.err = swarms.Naively(seed)
 		}
 		outcomes <- o
 	}
-}
-
-// naively plays a seed by merged counts alone, if it has rights.
-func naively(seed uint64) (*sim.Exceeded, error) {
-	e, any, err := swarms.Naively(seed)
-	if err != nil || !any {
-		return nil, err
-	}
-	return &e, nil
 }
 
 func (s *swarm) take(o outcome) {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -37,9 +38,7 @@ type Service struct {
 
 // New returns the edge to an engine. A nil recorder records nothing.
 func New(engine Engine, settings server.Settings, recorder server.Recorder) *Service {
-	if recorder == nil {
-		recorder = server.NoRecorder{}
-	}
+	recorder = cmp.Or(recorder, server.Recorder(server.NoRecorder{}))
 	return &Service{
 		engine: engine, settings: settings, recorder: recorder, drain: make(chan struct{}),
 		sealer: newSealer(), ledger: ledger{max: maxRefunded},

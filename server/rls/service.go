@@ -1,6 +1,7 @@
 package rls
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -32,9 +33,7 @@ var _ ratelimitv3.RateLimitServiceServer = (*Service)(nil)
 
 // New returns the edge to an engine. A nil recorder records nothing.
 func New(engine server.Engine, settings server.Settings, recorder server.Recorder) *Service {
-	if recorder == nil {
-		recorder = server.NoRecorder{}
-	}
+	recorder = cmp.Or(recorder, server.Recorder(server.NoRecorder{}))
 	return &Service{engine: engine, settings: settings, recorder: recorder}
 }
 

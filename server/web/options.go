@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -38,9 +39,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Recorder == nil {
-		o.Recorder = server.NoRecorder{}
-	}
+	o.Recorder = cmp.Or(o.Recorder, server.Recorder(server.NoRecorder{}))
 	if o.Ready == nil {
 		o.Ready = func() bool { return true }
 	}

@@ -81,18 +81,18 @@ func (d *draw) pins() string {
 }
 
 // Naively plays the swarm run of a seed under the naive policy and returns how
-// often it exceeded the sum of all rights; false when the run has no limit with
+// often it exceeded the sum of all rights; nil when the run has no limit with
 // rights.
-func Naively(seed uint64) (e sim.Exceeded, any bool, err error) {
+func Naively(seed uint64) (*sim.Exceeded, error) {
 	cfg := Draw(seed)
 	cfg.Policy = sim.Naive // the same cluster, load and faults under another gate
 	if !cfg.HasRights() {
-		return e, false, nil
+		return nil, nil
 	}
 	cfg.Settle = 0
 	r, err := sim.Run(cfg, sim.Options{Auditors: audit.Only("admitted")})
 	if err != nil {
-		return e, true, err
+		return nil, err
 	}
-	return r.Exceeded(), true, nil
+	return new(r.Exceeded()), nil
 }
