@@ -119,24 +119,3 @@ func TestLawsCells(t *testing.T) { crdttest.Laws(t, replicas(), genCells()) }
 func TestLawsSum(t *testing.T) {
 	crdttest.Laws(t, sums(), rapid.Custom(func(t *rapid.T) Sum { return Sum(genPN(3).Draw(t, "sum")) }))
 }
-
-func TestConvergeCells(t *testing.T) {
-	change := func(c *cells, writer uint64, by PN) {
-		if *c == nil {
-			*c = cells{}
-		}
-		v := (*c)[Incarnation(writer)]
-		(*c)[Incarnation(writer)] = PN{P: AddSat(v.P, by.P), N: AddSat(v.N, by.N)}
-	}
-	crdttest.Converge(t, crdttest.Counter[cells]{
-		Lattice: replicas(),
-		Add:     func(c *cells, writer, n uint64) { change(c, writer, PN{P: n}) },
-		Refund:  func(c *cells, writer, n uint64) { change(c, writer, PN{N: n}) },
-		Value: func(c *cells) (sum uint64) {
-			for _, v := range *c {
-				sum = AddSat(sum, v.Net())
-			}
-			return sum
-		},
-	})
-}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -38,6 +39,10 @@ func (c *client) stream(ctx context.Context, conns []*grpc.ClientConn, j job) (r
 	defer cancel()
 	running, ctx := errgroup.WithContext(ctx)
 	lines := make([]*pipeline, len(conns))
+	var counted *tallies
+	if j.Window > 0 {
+		counted = newTallies(j.Window)
+	}
 	begin := time.Now()
 	for i, conn := range conns {
 		s, err := rldv1.NewRateLimiterClient(conn).CheckStream(ctx)
@@ -47,13 +52,11 @@ func (c *client) stream(ctx context.Context, conns []*grpc.ClientConn, j job) (r
 		lines[i] = &pipeline{
 			stream: s, frame: j.Frame, window: semaphore.NewWeighted(int64(j.Flight / len(conns))),
 			asked: descriptors(i, len(conns), &j), once: j.Keys > 0,
+			tallies: counted,
 			inOrder: j.Ask.Key == "", // a check that waits for an owner is overtaken
 		}
 		if j.Rate > 0 {
 			lines[i].plan = framePlan(i, len(conns), begin, &j)
-		}
-		if j.Window > 0 {
-			lines[i].tallies = newTallies(j.Window)
 		}
 	}
 	start := time.Now()
@@ -68,8 +71,8 @@ func (c *client) stream(ctx context.Context, conns []*grpc.ClientConn, j job) (r
 			err = errors.New("the answers are not those of the checks")
 		}
 		r.Checks += int64(p.answered)
-		r.Windows = addTallies(r.Windows, p.tallies.whole(start, start.Add(j.Length)))
 	}
+	r.Windows = counted.whole(start, start.Add(j.Length))
 	return r, err
 }
 
@@ -167,9 +170,11 @@ type tally struct {
 	Allowed, Refused int64
 }
 
-// tallies are those of one pipeline, by window of the wall clock.
+// tallies are those of all pipelines, by window of the wall clock. It is safe
+// for concurrent use.
 type tallies struct {
 	window time.Duration
+	mu     sync.Mutex
 	all    map[int64]tally // by number of the window
 }
 
@@ -183,6 +188,8 @@ func (t *tallies) add(at time.Time, answers []*rldv1.CheckResponse) {
 	if t == nil {
 		return
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	n := at.UnixNano() / int64(t.window)
 	w := t.all[n]
 	for _, a := range answers {
@@ -200,23 +207,12 @@ func (t *tallies) whole(from, to time.Time) []tally {
 	if t == nil {
 		return nil
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var out []tally
 	size := int64(t.window)
 	for n := (from.UnixNano() + size - 1) / size; (n+1)*size <= to.UnixNano(); n++ {
 		out = append(out, t.all[n])
 	}
 	return out
-}
-
-// addTallies adds up windows of two pipelines that are of the same time. The
-// first may be none.
-func addTallies(sum, more []tally) []tally {
-	if sum == nil {
-		return more
-	}
-	for i := range more {
-		sum[i].Allowed += more[i].Allowed
-		sum[i].Refused += more[i].Refused
-	}
-	return sum
 }

@@ -24,7 +24,7 @@ const readyPath = "/readyz"
 // page returns the body of a path of a daemon's admin listener.
 func (s *served) page(ctx context.Context, path string) ([]byte, error) {
 	req := must(http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.admin+path, nil))
-	req.Close = true // no connection stays open at an idle daemon
+	req.Close = path == readyPath // no connection stays open at an idle daemon
 	resp, err := (&http.Client{Timeout: readyWait}).Do(req)
 	if err != nil {
 		return nil, err

@@ -75,10 +75,6 @@ func TestTalliesAreOfWholeWindows(t *testing.T) {
 	if got := none.whole(at(0), at(10_000)); got != nil {
 		t.Errorf("no tallies, and windows %v", got)
 	}
-	sum := addTallies(addTallies(nil, []tally{{1, 2}, {3, 4}}), []tally{{10, 20}, {30, 40}})
-	if d := cmp.Diff([]tally{{11, 22}, {33, 44}}, sum); d != "" {
-		t.Errorf("sum (-want +got):\n%s", d)
-	}
 }
 
 func TestUnderAdmission(t *testing.T) {

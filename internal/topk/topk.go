@@ -89,18 +89,16 @@ func (h *Sketch) rate(key crdt.Key) uint64 {
 // advance moves to the second of an instant.
 func (h *Sketch) advance(at int64) {
 	h.now = max(h.now, at)
-	switch second := h.now / period; second - h.second {
-	case 0:
+	second := h.now / period
+	if second == h.second {
 		return
-	case 1:
-		h.at, h.prior = h.prior, h.at
-		h.at.clear()
-		h.second = second
-	default:
-		h.at.clear()
-		h.prior.clear()
-		h.second = second
 	}
+	h.at, h.prior = h.prior, h.at
+	h.at.clear()
+	if second > h.second+1 {
+		h.prior.clear()
+	}
+	h.second = second
 }
 
 // maxCount bounds counts, so that a thousand times two of them does not
