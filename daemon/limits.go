@@ -30,10 +30,6 @@ type limitsSource struct {
 	invalid atomic.Value     // of string
 }
 
-func newLimitsSource(c *config.Config, log *slog.Logger, m *telemetry.Metrics, put func(*rules.Set)) *limitsSource {
-	return &limitsSource{cfg: c, log: log, metrics: m, put: put}
-}
-
 // fault returns why the limits on disk are invalid, "" if they are in force.
 func (s *limitsSource) fault() string {
 	text, _ := s.invalid.Load().(string)

@@ -148,7 +148,7 @@ func (d *daemon) build() error {
 	if d.strict != nil {
 		d.strict.observe = d.metrics.Waited
 	}
-	d.limits = newLimitsSource(&d.Config, d.Log, d.metrics, d.setRules)
+	d.limits = &limitsSource{cfg: &d.Config, log: d.Log, metrics: d.metrics, put: d.setRules}
 	if err := d.limits.loadFirst(d.LimitsFrom); err != nil {
 		return err
 	}

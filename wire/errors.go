@@ -47,3 +47,12 @@ func (e *FormatError) Error() string { return "wire: " + e.What }
 func malformed(format string, args ...any) error {
 	return &FormatError{What: fmt.Sprintf(format, args...)}
 }
+
+// fault is the first fault of a message, nil before one is found.
+type fault struct{ err error }
+
+func (f *fault) fail(format string, args ...any) {
+	if f.err == nil {
+		f.err = malformed(format, args...)
+	}
+}

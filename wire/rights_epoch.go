@@ -10,13 +10,7 @@ import (
 
 // rightsReader converts decoded messages about rights, and keeps the first
 // fault. After a fault its results have no meaning.
-type rightsReader struct{ err error }
-
-func (c *rightsReader) fail(format string, args ...any) {
-	if c.err == nil {
-		c.err = malformed(format, args...)
-	}
-}
+type rightsReader struct{ fault }
 
 func rightsID(id epoch.ID) *rldv1.RightsID {
 	if id == (epoch.ID{}) {

@@ -25,16 +25,14 @@ type StoredError struct {
 
 // Error returns the fault and its remedy.
 func (e *StoredError) Error() string {
-	switch e.Kind {
-	case Truncated:
-		return "wire: file of rights is truncated: " + e.What +
-			": restore the last whole one, or start without it as a daemon that lost its memory"
-	case Damaged:
-		return "wire: file of rights is damaged: " + e.What +
-			": start without it as a daemon that lost its memory"
-	}
-	return "wire: file of rights is not this daemon's: " + e.What +
-		": give the daemon its own folder"
+	return "wire: file of rights is " + fmt.Sprintf(storedTexts[e.Kind], e.What)
+}
+
+// storedTexts are the texts of the kinds.
+var storedTexts = [...]string{
+	Truncated: "truncated: %s: restore the last whole one, or start without it as a daemon that lost its memory",
+	Damaged:   "damaged: %s: start without it as a daemon that lost its memory",
+	Foreign:   "not this daemon's: %s: give the daemon its own folder",
 }
 
 func stored(kind StoredKind, format string, args ...any) error {

@@ -56,13 +56,7 @@ func checkStrict(m *sticky.Message) error {
 
 // checker checks the parts of a message about strict keys and keeps the first
 // fault.
-type checker struct{ err error }
-
-func (c *checker) fail(format string, args ...any) {
-	if c.err == nil {
-		c.err = malformed(format, args...)
-	}
-}
+type checker struct{ fault }
 
 // atMost checks the length of a list.
 func (c *checker) atMost(what string, got, most int) {

@@ -52,8 +52,7 @@ func (m *Monitor) Answer(q api.BudgetQuery) (api.BudgetAnswer, error) {
 
 // UnknownRule returns the error for a name that is none of names.
 func UnknownRule(name string, names []string) error {
-	slices.Sort(names) // the name of a limit may equal a path
-	return &api.UnknownRuleError{Rule: name, Closest: suggest.Closest(name, slices.Compact(names))}
+	return &api.UnknownRuleError{Rule: name, Closest: suggest.Closest(name, names)}
 }
 
 // WorstRule returns the rule that used most of its bound within the last hour,
@@ -127,7 +126,7 @@ func (f *ruleLog) subject() overage.Rule {
 	case l.Consistency == rules.Partition:
 		r.Mode = overage.Partition
 	default:
-		r.HasBudget, r.Budget = true, rules.PPM(l.Budget)
+		r.HasBudget, r.Budget = true, l.Budget
 	}
 	for _, w := range l.Weights {
 		if i := slices.Index(f.regions, w.Region); i >= 0 && !f.regional {

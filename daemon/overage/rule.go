@@ -242,7 +242,7 @@ func budgetOf(l *rules.Limit) rules.PPM {
 	if l.Consistency != rules.Eventual {
 		return 0
 	}
-	return rules.PPM(l.Budget)
+	return l.Budget
 }
 
 // measure replaces the envelopes if the ages or the round trips changed.

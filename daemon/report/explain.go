@@ -68,7 +68,7 @@ type explainer struct {
 	r       *Report
 	names   map[crdt.Incarnation]api.DaemonRef // of live daemons
 	regions []string                           // configured or known, sorted
-	stamps  map[string]hlc.Timestamp           // the latest of each region
+	stamps  map[string]hlc.Timestamp           // the latest of each region, 0 if unknown
 }
 
 func (r *Report) newExplainer() *explainer {
@@ -80,16 +80,14 @@ func (r *Report) newExplainer() *explainer {
 		x.names[m.ID] = api.DaemonRef{Region: m.Region, Name: m.Name, Incarnation: m.ID.String()}
 	}
 	x.names[r.Engine.Incarnation()] = r.self()
-	known := map[string]bool{}
 	for _, name := range r.Cluster.Regions() {
-		known[name] = true
+		x.stamps[name] = 0
 	}
 	stamps := r.Engine.Stamps()
 	for id, m := range x.names {
-		known[m.Region] = true
 		x.stamps[m.Region] = max(x.stamps[m.Region], stamps[id])
 	}
-	x.regions = slices.Sorted(maps.Keys(known))
+	x.regions = slices.Sorted(maps.Keys(x.stamps))
 	return x
 }
 

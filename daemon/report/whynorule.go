@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -57,7 +56,7 @@ func limitInForce(st *node.Status) *api.LimitInForce {
 		out.Placement = l.Placed.String()
 	}
 	if l.HasBudget {
-		out.Budget = new(float64(l.Budget) / float64(rules.Whole))
+		out.Budget = new(l.Budget.Ratio())
 	}
 	if l.Consistency == rules.Strict {
 		out.OnFailure = onFailureText(l)
@@ -71,7 +70,7 @@ func onFailureText(l *rules.Limit) string {
 	case rules.Allow:
 		return "allow"
 	case rules.Share:
-		return "share: " + strconv.FormatFloat(float64(l.ReserveShare)/float64(rules.Percent), 'f', -1, 64) + "%"
+		return "share: " + l.ReserveShare.String()
 	}
 	return "deny"
 }
@@ -121,20 +120,16 @@ func noStep(set *rules.Set, d *rules.Domain, before []rules.Entry, e rules.Entry
 			values = append(values, value)
 		}
 	}
-	sorted := func(all []string) []string {
-		slices.Sort(all)
-		return slices.Compact(all)
-	}
 	switch {
 	case len(keys) == 0:
 		return "no rule continues" + after(before), ""
 	case len(values) == 0 && len(before) == 0:
-		return "no rule begins with " + excerpt(e.Key), suggest.Closest(e.Key, sorted(keys))
+		return "no rule begins with " + excerpt(e.Key), suggest.Closest(e.Key, keys)
 	case len(values) == 0:
-		return "no rule continues" + after(before) + " with " + excerpt(e.Key), suggest.Closest(e.Key, sorted(keys))
+		return "no rule continues" + after(before) + " with " + excerpt(e.Key), suggest.Closest(e.Key, keys)
 	}
 	return fmt.Sprintf("no rule has %s with the value %s", excerpt(e.Key), excerpt(e.Value)),
-		suggest.Closest(e.Value, sorted(values))
+		suggest.Closest(e.Value, values)
 }
 
 // after names the last of the entries before, for sentences.

@@ -1,6 +1,7 @@
 package swim
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"time"
@@ -51,21 +52,18 @@ type Config struct {
 
 // check returns an error that names the first invalid setting.
 func (c Config) check() error {
-	if err := checkName(c.Self.Name); err != nil {
-		return fmt.Errorf("swim: %w", err)
-	}
-	if err := (meta{Member: c.Self}).check(); err != nil {
-		return fmt.Errorf("swim: %w", err)
+	if err := cmp.Or(checkName(c.Self.Name), meta{Member: c.Self}.check()); err != nil {
+		return err
 	}
 	if c.Interval < 10*time.Millisecond || c.Interval > 10*time.Second {
-		return fmt.Errorf("swim: interval %v, must be 10ms to 10s", c.Interval)
+		return fmt.Errorf("interval %v, must be 10ms to 10s", c.Interval)
 	}
 	if c.Rejoin < 100*time.Millisecond || c.Rejoin > time.Hour {
-		return fmt.Errorf("swim: rejoin %v, must be 100ms to 1h", c.Rejoin)
+		return fmt.Errorf("rejoin %v, must be 100ms to 1h", c.Rejoin)
 	}
 	for _, seed := range c.Seeds {
 		if err := valid.Address("seed", seed); err != nil {
-			return fmt.Errorf("swim: %w", err)
+			return err
 		}
 	}
 	return nil

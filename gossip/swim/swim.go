@@ -84,11 +84,8 @@ func prepare(c Config) (*Swim, error) {
 	c.Rejoin = cmp.Or(c.Rejoin, 15*time.Second)
 	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	c.Seeds = slices.Clone(c.Seeds)
-	if err := c.check(); err != nil {
-		return nil, err
-	}
 	ring, err := newKeyring(c.Keys)
-	if err != nil {
+	if err = cmp.Or(c.check(), err); err != nil {
 		return nil, fmt.Errorf("swim: %w", err)
 	}
 	c.Keys = nil // now in the ring

@@ -15,7 +15,7 @@ const longest = 40
 // Closest returns the word that text was likely meant to be: the same but for
 // letter case and separators, at most two slips away (fewer in a short word),
 // or the only one that begins with text. It returns "" when there is no such
-// word or when two words are equally close.
+// word or when two words are equally close. Words may occur several times.
 func Closest(text string, words []string) string {
 	if text == "" || utf8.RuneCountInString(text) > longest {
 		return ""
@@ -25,7 +25,7 @@ func Closest(text string, words []string) string {
 	best, prefixed := "", ""
 	least, ties, prefixes := 3, 0, 0
 	for _, w := range words {
-		if strings.HasPrefix(w, text) {
+		if strings.HasPrefix(w, text) && w != prefixed {
 			prefixed = w
 			prefixes++
 		}
@@ -33,7 +33,7 @@ func Closest(text string, words []string) string {
 		case d > len(folded)/3:
 		case d < least:
 			best, least, ties = w, d, 1
-		case d == least:
+		case d == least && w != best:
 			ties++
 		}
 	}

@@ -15,6 +15,11 @@ func TestClosest(t *testing.T) {
 			t.Errorf("Closest(%q) = %q, want %q", text, got, want)
 		}
 	}
+	for _, text := range []string{"minute", "minut", "minu"} {
+		if got := Closest(text, []string{"minute", "hour", "minute"}); got != "minute" {
+			t.Errorf("Closest(%q) = %q among words that occur twice", text, got)
+		}
+	}
 	if got := Closest("ab", []string{"abx", "aby"}); got != "" {
 		t.Errorf("two words as close: got %q", got)
 	}
