@@ -57,10 +57,9 @@ func daemonLines(d *api.DaemonState) string {
 	}
 	up := d.UptimeSeconds
 	fmt.Fprintf(&b, ", %s, up %s, ", or(d.Version, "of unknown version"), secondsShown(&up))
-	switch {
-	case d.Ready:
+	if d.Ready {
 		b.WriteString("ready\n")
-	default:
+	} else {
 		fmt.Fprintf(&b, "NOT READY: %s\n", or(d.WhyNot, "no reason given"))
 	}
 	fmt.Fprintf(&b, "%d of at most %s, %s (%s), clock %s to the wall", d.LiveKeys, plural(d.MaxKeys, "key"),

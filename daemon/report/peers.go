@@ -12,7 +12,7 @@ import (
 )
 
 // ClusterStats returns the current metrics of the cluster. See
-// telemetry.Cluster.
+// telemetry.Options.
 func (r *Report) ClusterStats() telemetry.ClusterStats {
 	c := r.Cluster
 	out := telemetry.ClusterStats{

@@ -144,7 +144,6 @@ func code(allowed bool) uint64 {
 func mode(l *rules.Limit) uint64 {
 	switch {
 	case l == nil:
-		return uint64(rldv1.Mode_ENFORCED)
 	case l.Shadow:
 		return uint64(rldv1.Mode_SHADOW)
 	case l.Quota:

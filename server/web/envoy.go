@@ -1,15 +1,12 @@
 package web
 
 import (
-	"errors"
 	"net/http"
 
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
-
-	"github.com/georld/rld/node"
 )
 
 // envoy serves /json: Envoy's rate limit service in JSON, for any method and
@@ -51,10 +48,6 @@ func envoyStatus(resp *ratelimit.RateLimitResponse) int {
 
 // envoyProblem separates faults of the request from failures of rld.
 func envoyProblem(err error) *problem {
-	var input *node.InputError
-	if errors.As(err, &input) {
-		return asProblem(err)
-	}
 	if s, ok := status.FromError(err); ok {
 		switch s.Code() {
 		case codes.Unknown, codes.InvalidArgument, codes.Unimplemented:
