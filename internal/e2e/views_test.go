@@ -49,8 +49,10 @@ func TestUnseenHitsAreThoseOfOthersWithinTheAgeOfTheView(t *testing.T) {
 		{"a former run is another daemon", []admitted.Hit{at(admitted.Daemon{Region: "us", Name: "us-0", Run: 2}, 9.9), at(us0, 10)}, 1},
 		{"the last hit counts, not the one before", []admitted.Hit{at(eu0, 8.9), at(us0, 9), at(us0, 12)}, 0},
 		{"which was last is not known: the worse", []admitted.Hit{
-			at(eu0, 8), {By: us0, Sent: second(8.9), Answered: second(9.1)},
-			{By: us1, Sent: second(8.8), Answered: second(9.05)}, at(us1, 8.7),
+			at(eu0, 8),
+			{By: us0, Sent: second(8.9), Answered: second(9.1)},
+			{By: us1, Sent: second(8.8), Answered: second(9.05)},
+			at(us1, 8.7),
 		}, 2},
 	} {
 		if got := v.Unseen(countOf(c.hits...), admitted.Daemon{}); got != c.want {
