@@ -102,14 +102,16 @@ func (c *rightsReader) ack(a *rldv1.RightsAck) epoch.Ack {
 	return out
 }
 
-func rightsHeld(held []epoch.Dependency) []*rldv1.RightsDependency {
-	return listOf(held, func(d *epoch.Dependency) *rldv1.RightsDependency {
-		return &rldv1.RightsDependency{Table: d.Table, Id: rightsID(d.ID)}
+// regionsTable is the number of the table of regions in a dependency, the only
+// table that others depend on.
+const regionsTable = 1
+
+func rightsHeld(held []epoch.ID) []*rldv1.RightsDependency {
+	return listOf(held, func(id *epoch.ID) *rldv1.RightsDependency {
+		return &rldv1.RightsDependency{Table: regionsTable, Id: rightsID(*id)}
 	})
 }
 
-func heldOf(held []*rldv1.RightsDependency) []epoch.Dependency {
-	return fromList(held, func(h *rldv1.RightsDependency) epoch.Dependency {
-		return epoch.Dependency{Table: h.Table, ID: idOf(h.Id)}
-	})
+func heldOf(held []*rldv1.RightsDependency) []epoch.ID {
+	return fromList(held, func(h *rldv1.RightsDependency) epoch.ID { return idOf(h.Id) })
 }

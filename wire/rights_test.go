@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,12 +64,13 @@ func genEpochOf(t *rapid.T, id epoch.ID) epoch.Epoch {
 	return e
 }
 
-func genHeld(t *rapid.T) []epoch.Dependency {
-	var held []epoch.Dependency
-	for i := range rapid.IntRange(0, 3).Draw(t, "held") {
-		held = append(held, epoch.Dependency{Table: uint64(i), ID: genID(t, "held")})
+func genHeld(t *rapid.T) []epoch.ID {
+	var held []epoch.ID
+	for range rapid.IntRange(0, 3).Draw(t, "held") {
+		held = append(held, genID(t, "held"))
 	}
-	return held
+	slices.SortFunc(held, epoch.ID.Compare)
+	return slices.Compact(held)
 }
 
 func genAck(t *rapid.T) epoch.Ack {

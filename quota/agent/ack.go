@@ -54,7 +54,7 @@ func (a *Agent) acknowledge() {
 		return
 	}
 	for _, id := range a.local.Pending() {
-		if _, _, err := a.local.Acknowledge(id, a.now, dependencies(a.region)); err != nil {
+		if _, _, err := a.local.Acknowledge(id, a.now, a.region.Acknowledged()); err != nil {
 			a.refused("", err)
 			break
 		}
@@ -69,17 +69,6 @@ func (a *Agent) acknowledge() {
 		d.promised = true
 		d.votes = append(d.votes, epoch.Vote{Daemon: a.member, Ack: ack, Locals: a.local.Acknowledged()})
 	}
-}
-
-// dependencies returns the acknowledged epochs of regions, for an
-// acknowledgement in the table of daemons.
-func dependencies(region *epoch.Table) []epoch.Dependency {
-	ids := region.Acknowledged()
-	held := make([]epoch.Dependency, len(ids))
-	for i, id := range ids {
-		held[i] = epoch.Dependency{Table: regionalKey, ID: id}
-	}
-	return held
 }
 
 // compose makes the region's acknowledgements from the known votes.
@@ -143,7 +132,7 @@ func (a *Agent) forget() {
 	base := a.region.At(0).Epoch.ID
 	if base != a.compacted {
 		a.compacted = base
-		a.local.CompactHeld(regionalKey, base)
+		a.local.CompactHeld(base)
 		a.votes = slices.DeleteFunc(a.votes, func(v epoch.Vote) bool { return !base.Before(v.Ack.ID) })
 	}
 }

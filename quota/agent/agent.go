@@ -14,9 +14,6 @@ import (
 	"github.com/georld/rld/quota/epoch"
 )
 
-// regionalKey is the number of the regional table in dependencies.
-const regionalKey = 1
-
 // The tables of an agent, as indexes. voteTable stands for the votes.
 const (
 	regionTable = iota

@@ -87,7 +87,7 @@ func (a *Agent) Allotment(rule, total uint64, x, carry int64, regional bool) (ui
 	case regional:
 		allotment, reason = a.local.Part(total, x, carry)
 	default:
-		allotment, reason = epoch.DaemonShare(a.region, a.local, regionalKey, rule, total, x, carry)
+		allotment, reason = epoch.DaemonShare(a.region, a.local, rule, total, x, carry)
 	}
 	allotment, reason = a.cache.keep(rule, keptShare{x, carry, total, allotment, regional}, reason)
 	if reason != epoch.ReasonEpoch {
@@ -104,7 +104,7 @@ func (a *Agent) RegionAllotment(rule, total uint64, x, carry int64) (uint64, epo
 	if a.learning.active {
 		return 0, epoch.ReasonWaiting
 	}
-	allotment, reason := epoch.RegionShare(a.region, a.local, regionalKey, rule, total, x, carry)
+	allotment, reason := epoch.RegionShare(a.region, a.local, rule, total, x, carry)
 	if reason != epoch.ReasonEpoch {
 		a.blocked = true
 	}

@@ -16,13 +16,6 @@ type Horizon struct {
 	Until int64
 }
 
-// Dependency names an epoch of another table. The caller chooses the number
-// that identifies the table.
-type Dependency struct {
-	Table uint64
-	ID    ID
-}
-
 // Ack is a promise: By respects the epoch in every window that starts at From
 // or later. It also lists the earlier commitments of By that the promise does
 // not undo, for the participants that the epoch leaves out.
@@ -39,9 +32,9 @@ type Ack struct {
 	// each participant outside the epoch. Floor is that of all others.
 	Horizons []Horizon
 	Floor    int64
-	// Held lists the epochs of other tables that By had acknowledged, sorted by
-	// table and ID. See DaemonShare.
-	Held []Dependency
+	// Held lists, ascending, the epochs of regions that By had acknowledged, in
+	// an acknowledgement of daemons. See DaemonShare.
+	Held []ID
 }
 
 // Validate returns an error if the acknowledgement is malformed.
@@ -72,7 +65,7 @@ func (a Ack) validate() error {
 		}
 	}
 	for i := range a.Held {
-		if i > 0 && compareHeld(a.Held[i-1], a.Held[i]) >= 0 {
+		if i > 0 && !a.Held[i-1].Before(a.Held[i]) {
 			return fmt.Errorf("held epoch %d of %d is out of order: want them ascending, each once",
 				i, len(a.Held))
 		}
@@ -90,9 +83,5 @@ func (a Ack) horizon(id uint64) int64 {
 }
 
 func compareHorizon(h Horizon, id uint64) int { return cmp.Compare(h.ID, id) }
-
-func compareHeld(a, b Dependency) int {
-	return cmp.Or(cmp.Compare(a.Table, b.Table), a.ID.Compare(b.ID))
-}
 
 func compareAck(a Ack, by uint64) int { return cmp.Compare(a.By, by) }

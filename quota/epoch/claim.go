@@ -10,8 +10,8 @@ import (
 // date that lacks the acknowledgements.
 type Claim struct {
 	Base Epoch
-	From int64        // First window the epoch is settled for.
-	Held []Dependency // Dependencies of those that acknowledged it.
+	From int64 // First window the epoch is settled for.
+	Held []ID  // Dependencies of those that acknowledged it.
 }
 
 // Claim returns the claim about the oldest epoch the table keeps.

@@ -107,20 +107,19 @@ func (a *Ack) join(b Ack) {
 
 // RegionShare returns the part of total that the region holds as a whole in the
 // window that starts at x (Unix milliseconds; carry as for Share). Amounts of
-// the regional table are parts per million. key is the number of the regional
-// table in dependencies.
+// the regional table are parts per million.
 //
 // A daemon that joined may be missing in an acknowledgement that its region
 // composed before. It therefore needs every epoch of regions that the daemons
 // that admitted it had acknowledged, in a stored record, before it may use the
 // region's share.
-func RegionShare(region, local *Table, key, rule, total uint64, x, carry int64) (uint64, Reason) {
-	share, _, reason := regionShare(region, local, key, rule, total, x, carry)
+func RegionShare(region, local *Table, rule, total uint64, x, carry int64) (uint64, Reason) {
+	share, _, reason := regionShare(region, local, rule, total, x, carry)
 	return share, reason
 }
 
 // regionShare also returns the place of the least epoch of local that counts.
-func regionShare(region, local *Table, key, rule, total uint64, x, carry int64) (uint64, int, Reason) {
+func regionShare(region, local *Table, rule, total uint64, x, carry int64) (uint64, int, Reason) {
 	ppm, reason := region.Share(rule, x, carry)
 	if reason != ReasonEpoch {
 		return 0, 0, reason
@@ -129,7 +128,7 @@ func regionShare(region, local *Table, key, rule, total uint64, x, carry int64) 
 	if reason != ReasonEpoch {
 		return 0, 0, reason
 	}
-	if !region.keeps(local.entries[max(lo, 0)].held, key) {
+	if !region.keeps(local.entries[max(lo, 0)].held) {
 		return 0, 0, ReasonUnlearned
 	}
 	return sat.MulDiv(total, ppm, Whole), lo, ReasonEpoch
@@ -138,40 +137,36 @@ func regionShare(region, local *Table, key, rule, total uint64, x, carry int64) 
 // DaemonShare returns the daemon's part, by local, of the part of total that
 // its region holds by region: see RegionShare. Daemons that pass different
 // totals hold together at most the greatest of them. It allocates nothing.
-func DaemonShare(region, local *Table, key, rule, total uint64, x, carry int64) (uint64, Reason) {
-	share, lo, reason := regionShare(region, local, key, rule, total, x, carry)
+func DaemonShare(region, local *Table, rule, total uint64, x, carry int64) (uint64, Reason) {
+	share, lo, reason := regionShare(region, local, rule, total, x, carry)
 	if reason != ReasonEpoch {
 		return 0, reason
 	}
 	return local.partOf(share, lo), ReasonEpoch
 }
 
-// keeps reports whether the stored record contains all the epochs of table key
-// among held, or a settled epoch above them.
-func (t *Table) keeps(held []Dependency, key uint64) bool {
-	i, _ := slices.BinarySearchFunc(held, Dependency{Table: key}, compareHeld)
-	for ; i < len(held) && held[i].Table == key; i++ {
-		id := held[i].ID
-		j, ok := t.find(id)
-		if ok && !t.entries[j].kept || !ok && !id.Before(t.entries[0].ID) {
+// keeps reports whether the stored record contains all the epochs in held, or a
+// settled epoch above them.
+func (t *Table) keeps(held []ID) bool {
+	for _, id := range held {
+		i, ok := t.find(id)
+		if ok && !t.entries[i].kept || !ok && !id.Before(t.entries[0].ID) {
 			return false
 		}
 	}
 	return true
 }
 
-// CompactHeld replaces the dependencies on epochs of another table that are
-// below the oldest epoch of that table by a dependency on the oldest one. A
+// CompactHeld replaces the dependencies on epochs of regions that are below
+// base, the oldest epoch of the regional table, by a dependency on base. A
 // participant that knows the oldest epoch knows that it replaced them.
-func (t *Table) CompactHeld(table uint64, base ID) {
+func (t *Table) CompactHeld(base ID) {
 	for i := range t.entries {
 		e := &t.entries[i]
 		n := len(e.held)
-		e.held = slices.DeleteFunc(slices.Clone(e.held), func(h Dependency) bool {
-			return h.Table == table && h.ID.Before(base)
-		})
+		e.held = slices.DeleteFunc(slices.Clone(e.held), func(id ID) bool { return id.Before(base) })
 		if len(e.held) < n {
-			e.hold([]Dependency{{Table: table, ID: base}})
+			e.hold([]ID{base})
 		}
 	}
 }

@@ -219,10 +219,7 @@ func (u *union) do(act string) {
 	case "local-learn":
 		must(d.local.Learn(u.realm.locals[n]))
 	case "local-ack":
-		var held []Dependency
-		for _, id := range d.region.Acknowledged() {
-			held = append(held, Dependency{Table: 7, ID: id})
-		}
+		held := d.region.Acknowledged()
 		if u.mutation == unionNoTables {
 			held = nil
 		}
@@ -235,7 +232,7 @@ func (u *union) do(act string) {
 	case "prune":
 		d.region.Prune(d.now)
 		d.local.Prune(d.now)
-		d.local.CompactHeld(7, d.region.At(0).Epoch.ID)
+		d.local.CompactHeld(d.region.At(0).Epoch.ID)
 		d.storeR(d.region.Record())
 		d.storeL(d.local.Record())
 	case "crash":
@@ -264,7 +261,7 @@ func (u *union) do(act string) {
 func (u *union) observe() {
 	for i, d := range u.daemons {
 		for x := int64(0); x <= d.now; x++ {
-			s, _ := DaemonShare(d.region, d.local, 7, 0, Whole, x, 0)
+			s, _ := DaemonShare(d.region, d.local, 0, Whole, x, 0)
 			u.cur[i][x] = max(u.cur[i][x], s)
 		}
 	}

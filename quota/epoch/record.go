@@ -27,7 +27,7 @@ type Record struct {
 	// in use. BaseHeld are its dependencies.
 	Base     Epoch
 	BaseFrom int64
-	BaseHeld []Dependency
+	BaseHeld []ID
 	// Epochs are all known epochs above the base, Mine those the owner has
 	// acknowledged, Acks its acknowledgements; each ascending.
 	Epochs []Epoch

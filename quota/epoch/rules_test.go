@@ -2,6 +2,7 @@ package epoch
 
 import (
 	"math/bits"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,7 +62,7 @@ func TestBaseOf(t *testing.T) {
 	store()
 	want := func(rule, base uint64) {
 		t.Helper()
-		if got, why := DaemonShare(region, local, 7, rule, 1_001, 50, 0); got != base {
+		if got, why := DaemonShare(region, local, rule, 1_001, 50, 0); got != base {
 			t.Errorf("rule %d: %d (%v), want %d", rule, got, why, base)
 		}
 	}
@@ -98,7 +99,7 @@ func TestBaseOf(t *testing.T) {
 	if err := region.Learn(other); err == nil {
 		t.Error("other rows under a known ID were taken")
 	}
-	if n := testing.AllocsPerRun(100, func() { DaemonShare(region, local, 7, 5, 1_001, 50, 0) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { DaemonShare(region, local, 5, 1_001, 50, 0) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 	restored, err := Restore(1, region.Record())
@@ -130,10 +131,10 @@ func TestCompactHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tab.entries[0].hold([]Dependency{{7, at(1)}, {7, at(2)}, {7, at(4)}, {8, at(1)}})
-	tab.CompactHeld(7, at(3))
-	want := []Dependency{{7, at(3)}, {7, at(4)}, {8, at(1)}}
-	if got := tab.entries[0].held; len(got) != 3 || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {
+	tab.entries[0].hold([]ID{at(1), at(2), at(4)})
+	tab.CompactHeld(at(3))
+	want := []ID{at(3), at(4)}
+	if got := tab.entries[0].held; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -80,7 +80,7 @@ type entry struct {
 	acks []Ack // ascending by By
 	// held are the dependencies of those that acknowledged it or its
 	// predecessor, sorted.
-	held []Dependency
+	held []ID
 }
 
 // New returns the table of a participant that starts for the first time and has
@@ -247,7 +247,7 @@ func (t *Table) acknowledgeable(e *entry) error {
 //
 // Store the record before the acknowledgement is sent. If storing fails, drop
 // both and the table, and restore the table from the last stored record.
-func (t *Table) Acknowledge(id ID, now int64, held []Dependency) (Ack, Record, error) {
+func (t *Table) Acknowledge(id ID, now int64, held []ID) (Ack, Record, error) {
 	i, ok := t.find(id)
 	if !ok {
 		return Ack{}, Record{}, fmt.Errorf("acknowledge epoch %s: %w", id, ErrUnknown)
@@ -312,9 +312,9 @@ func (e *entry) add(a Ack) {
 }
 
 // hold adds dependencies.
-func (e *entry) hold(held []Dependency) {
+func (e *entry) hold(held []ID) {
 	for _, h := range held {
-		if i, ok := slices.BinarySearchFunc(e.held, h, compareHeld); !ok {
+		if i, ok := slices.BinarySearchFunc(e.held, h, ID.Compare); !ok {
 			e.held = slices.Insert(e.held, i, h)
 		}
 	}

@@ -188,7 +188,7 @@ func TestRefusals(t *testing.T) {
 	for i := range many {
 		many[i].ID = uint64(i)
 	}
-	held := []Dependency{{1, at(2)}, {1, at(1)}}
+	held := []ID{at(2), at(1)}
 	tests := []struct {
 		name string
 		err  error
