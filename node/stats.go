@@ -39,7 +39,6 @@ func (s *Stats) Add(o Stats) {
 	}
 	s.Given += o.Given
 	s.Received += o.Received
-	s.Messages += o.Messages
 	s.Cells += o.Cells
 	s.Merged += o.Merged
 	s.ClockOffset = max(s.ClockOffset, o.ClockOffset)

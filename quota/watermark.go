@@ -105,9 +105,7 @@ func (r *Account) Adopt(l *rules.Limit, now int64, m Watermark) {
 // before now, because they may be used until then.
 func (r *Account) SpendAt(l *rules.Limit, now, at int64, n uint64) {
 	if l.Algorithm == rules.SlidingLog {
-		if n > 0 {
-			Of(l).mergeLog(&r.stamps, &r.log, now, at, n)
-		}
+		Of(l).mergeLog(&r.stamps, &r.log, now, at, n)
 		return
 	}
 	r.Spend(l, Of(l).Full(), now, n)

@@ -8,7 +8,7 @@ import (
 )
 
 // RebalanceConfig controls how weights follow demand. All shares are in parts
-// per million.
+// per million, at most 1,000,000.
 type RebalanceConfig struct {
 	Regions int // 1 to MaxRegions
 
@@ -25,8 +25,8 @@ type RebalanceConfig struct {
 	// an epoch. A quarter of it is enough if the same region had an error in
 	// the same direction for persistence periods.
 	Hysteresis rules.PPM
-	// Step is the most that moves between regions in one epoch. A moving share
-	// is unusable until all regions have acknowledged the epoch.
+	// Step is the most that moves between regions in one epoch, 10,000 or more.
+	// A moving share is unusable until all regions have acknowledged the epoch.
 	Step rules.PPM
 	// Evidence is the number of hits to gather before weights change: the
 	// shares of a few hits are noise.
@@ -55,17 +55,8 @@ func DefaultRebalance(regions int) RebalanceConfig {
 
 // Validate returns an error with the fault and a valid value.
 func (c *RebalanceConfig) Validate() error {
-	switch {
-	case c.Regions < 1 || c.Regions > MaxRegions:
+	if c.Regions < 1 || c.Regions > MaxRegions {
 		return fmt.Errorf("weights for %d regions, want 1 to %d", c.Regions, MaxRegions)
-	case c.Alpha < 1 || c.Alpha > whole:
-		return fmt.Errorf("smoothing of %v, want above 0%% and at most 100%%", c.Alpha)
-	case c.Equal > whole:
-		return fmt.Errorf("equal share of %v, want at most 100%%", c.Equal)
-	case c.Hysteresis > whole:
-		return fmt.Errorf("hysteresis of %v, want at most 100%%", c.Hysteresis)
-	case c.Step < percent || c.Step > whole:
-		return fmt.Errorf("step of %v, want 1%% to 100%%", c.Step)
 	}
 	return validatePins(c.Pins, c.Regions)
 }

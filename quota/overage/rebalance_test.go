@@ -275,10 +275,6 @@ func TestRebalanceRefusals(t *testing.T) {
 	good := DefaultRebalance(3)
 	for want, change := range map[string]func(*RebalanceConfig){
 		"weights for 0 regions, want 1 to 64":               func(c *RebalanceConfig) { c.Regions = 0 },
-		"smoothing of 0%, want above 0% and at most 100%":   func(c *RebalanceConfig) { c.Alpha = 0 },
-		"equal share of 100.0001%, want at most 100%":       func(c *RebalanceConfig) { c.Equal = whole + 1 },
-		"hysteresis of 200%, want at most 100%":             func(c *RebalanceConfig) { c.Hysteresis = 2 * whole },
-		"step of 0.5%, want 1% to 100%":                     func(c *RebalanceConfig) { c.Step = 5000 },
 		"a weight is pinned for region 3, want 0 to 2":      func(c *RebalanceConfig) { c.Pins = []Pin{{3, 1}} },
 		"the weight of region 1 is pinned twice, want once": func(c *RebalanceConfig) { c.Pins = []Pin{{1, 1}, {1, 1}} },
 		"pinned weights sum to 110%, want at most 100%":     func(c *RebalanceConfig) { c.Pins = []Pin{{0, 600_000}, {1, 500_000}} },

@@ -30,8 +30,7 @@ type Report struct {
 	Predicted     Overage // mean over the windows that crossed the limit, median ages
 	PredictedNow  Overage // with the traffic of the latest window and the present ages
 	Crossings     int
-	Achieved      Overage // in the latest window, of its worst key
-	AchievedWorst Overage // in all windows kept
+	AchievedWorst Overage // measured, in all windows kept
 	Headroom      float64 // part of the bound (without a budget: of the limit) that was never used
 
 	// Denials. Gated and FalseDenials are measured in the windows that ran
@@ -97,20 +96,15 @@ func (h *History) reportOverage(p *Report) {
 	for k := range h.count {
 		w := h.at(k)
 		admitted, demand := w.totals()
-		achieved := over(float64(sat.Sub(admitted, w.Limit)), w.Limit)
-		p.AchievedWorst = worse(p.AchievedWorst, achieved)
+		p.AchievedWorst = worse(p.AchievedWorst, over(float64(sat.Sub(admitted, w.Limit)), w.Limit))
 		fullest = max(fullest, float64(admitted)/float64(w.Limit))
-		latest := w.StartMs == h.at(h.count-1).StartMs
-		if latest {
-			p.Achieved = worse(p.Achieved, achieved)
-		}
 		if w.Crossed {
 			p.Crossings++
 			x := h.atCrossing(w, func(l Link) int64 { return l.AgeP50Ms })
 			p.Predicted.Hits += x.Hits
 			p.Predicted.Ratio += x.Ratio
 		}
-		if w.Crossed && latest {
+		if w.Crossed && w.StartMs == h.at(h.count-1).StartMs {
 			p.PredictedNow = worse(p.PredictedNow, h.atCrossing(w, func(l Link) int64 { return l.AgeNowMs }))
 		}
 		p.Enough = p.Enough || demand > 0

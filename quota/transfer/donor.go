@@ -48,7 +48,7 @@ func (d *Donor) Transfer(now int64, o DonorState, q Request) uint64 {
 		return sat.Sub(o.Rights, 1)
 	}
 	hits := sat.Sub(o.Rights, max(part(o, q), o.Recent))
-	if hits == 0 || hits < eighth(o.Rights, q.Rights) {
+	if hits == 0 || hits < sat.MulDivUp(sat.Add(o.Rights, q.Rights), 1, 8) {
 		return 0
 	}
 	return hits
@@ -62,9 +62,4 @@ func part(o DonorState, q Request) uint64 {
 		own, other = own-own/2, other/2
 	}
 	return sat.MulDivUp(sat.Add(o.Rights, q.Rights), own, own+other)
-}
-
-// eighth returns the least transfer worth a message: (a+b)/8 rounded up.
-func eighth(a, b uint64) uint64 {
-	return sat.MulDivUp(sat.Add(a, b), 1, 8)
 }

@@ -59,7 +59,7 @@ func (r *Acceptor) copy() {
 		r.copying = r.newCopying(target)
 	}
 	c := r.copying
-	if c.enough(r, target) {
+	if c.enough(target) {
 		r.finish()
 		return
 	}
@@ -113,7 +113,7 @@ func (r *Acceptor) newCopying(target *route.Layout) *copying {
 
 // enough reports whether all needed state was copied. A source that lost its
 // disk since then, by the report of another one, is copied again.
-func (c *copying) enough(r *Acceptor, target *route.Layout) bool {
+func (c *copying) enough(target *route.Layout) bool {
 	if c.all {
 		return len(c.sources) > 0 && !slices.ContainsFunc(c.sources, func(s source) bool { return !s.done })
 	}
