@@ -71,15 +71,13 @@ func newAccount(h *Hit, eng *gossip.Engine, base quota.Allotment, now, mono int6
 		}
 		return a
 	}
-	type part struct {
-		window, end int64
-		hits        uint64
-	}
-	var parts []part
-	eng.OwnWindows(h.Key, func(window, end int64, hits uint64) { parts = append(parts, part{window, end, hits}) })
-	slices.SortFunc(parts, func(a, b part) int { return cmp.Compare(a.window, b.window) })
-	for _, p := range parts {
-		a.Recall(l, base, now, p.window, p.end, p.hits)
+	var own []quota.Known
+	eng.OwnWindows(h.Key, func(window, end int64, hits uint64) {
+		own = append(own, quota.Known{Window: window, End: end, Hits: hits})
+	})
+	slices.SortFunc(own, func(a, b quota.Known) int { return cmp.Compare(a.Window, b.Window) })
+	for _, k := range own {
+		a.Recall(l, base, now, k.Window, k.End, k.Hits)
 	}
 	return a
 }

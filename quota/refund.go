@@ -14,16 +14,11 @@ import (
 // owed. Logs refund until the stamp leaves the window, buckets while the window
 // of Shared stands.
 func (f Fold) RefundEnd(window int64) int64 {
-	width := f.Window()
-	switch {
-	case f.Algorithm == rules.SlidingLog:
-		return sat.AddInt(window, width)
-	case f.Algorithm.Bucket():
-		_, width, _ = f.Shared(&Cell{}, 0)
-	case f.Algorithm == rules.SlidingWindow, f.CarryDebt:
-		return sat.AddInt(sat.AddInt(window, width), width)
+	end := sat.AddInt(window, f.ReportLength())
+	if f.Windowed() && (f.Weighted() || f.CarryDebt) {
+		end = sat.AddInt(end, f.Window())
 	}
-	return sat.AddInt(window, width)
+	return end
 }
 
 // Refundable reports whether hits that were counted in a window can be refunded

@@ -112,10 +112,7 @@ func (m *Monitor) tallies() map[uint64]quota.Tally {
 // subject returns the rule as package quota/overage reads it.
 func (f *ruleLog) subject() overage.Rule {
 	l := f.rule.Limit
-	b := node.Busy{Rule: f.rule, Length: l.Window()}
-	if quota.Of(l).Drains() {
-		_, b.Length, _ = quota.Of(l).Shared(&quota.Cell{}, 0)
-	}
+	b := node.Busy{Rule: f.rule, Length: quota.Of(l).ReportLength()}
 	r := overage.Rule{
 		Name: RuleName(f.rule), Limit: b.Fits(), WindowMs: b.Length, Regions: f.regions,
 	}

@@ -28,13 +28,12 @@ func (v *votes) add(vote epoch.Vote) bool {
 
 // of returns the votes for an epoch.
 func (v votes) of(id epoch.ID) []epoch.Vote {
-	find := func(id epoch.ID, after int) int {
-		i, _ := slices.BinarySearchFunc(v, id, func(v epoch.Vote, id epoch.ID) int {
-			return cmp.Or(v.Ack.ID.Compare(id), after)
-		})
-		return i
+	from, _ := slices.BinarySearchFunc(v, id, func(v epoch.Vote, id epoch.ID) int { return v.Ack.ID.Compare(id) })
+	to := from
+	for to < len(v) && v[to].Ack.ID == id {
+		to++
 	}
-	return v[find(id, 1):find(id, -1)]
+	return v[from:to]
 }
 
 // addVote adds a vote and reports whether it is new.

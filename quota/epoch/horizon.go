@@ -57,14 +57,9 @@ func (t *Table) remember(to uint64, until int64) {
 	if len(t.horizons) <= MaxExtended {
 		return
 	}
-	least := 0
-	for j, h := range t.horizons {
-		if h.Until < t.horizons[least].Until {
-			least = j
-		}
-	}
-	t.floor = max(t.floor, t.horizons[least].Until)
-	t.horizons = slices.Delete(t.horizons, least, least+1)
+	least := slices.MinFunc(t.horizons, func(a, b Horizon) int { return cmp.Compare(a.Until, b.Until) })
+	t.floor = max(t.floor, least.Until)
+	t.horizons = slices.DeleteFunc(t.horizons, func(h Horizon) bool { return h.ID == least.ID })
 }
 
 // TakeExtension records an extension of the owner's horizon, in any order, once

@@ -154,23 +154,16 @@ func (l *Layout) Clone() Layout {
 // Agrees reports whether two layouts of one number are the same, except for
 // voters that one of them does not know.
 func (l *Layout) Agrees(o *Layout) bool {
-	if len(l.Regions) != len(o.Regions) || !slices.Equal(l.Pins, o.Pins) {
-		return false
-	}
-	for i := range l.Regions {
-		a, b := &l.Regions[i], &o.Regions[i]
-		if a.Name != b.Name || a.Weight != b.Weight {
+	return slices.Equal(l.Pins, o.Pins) && slices.EqualFunc(l.Regions, o.Regions, func(a, b Region) bool {
+		same := slices.Equal(a.Replicas, b.Replicas)
+		switch {
+		case a.Name != b.Name, a.Weight != b.Weight:
 			return false
+		case l.Number > 1: // all voters are known
+			return same && slices.Equal(a.Former, b.Former) && slices.Equal(a.Generations, b.Generations)
 		}
-		if len(a.Replicas) > 0 && len(b.Replicas) > 0 && !slices.Equal(a.Replicas, b.Replicas) {
-			return false
-		}
-		if l.Number > 1 && (!slices.Equal(a.Replicas, b.Replicas) ||
-			!slices.Equal(a.Former, b.Former) || !slices.Equal(a.Generations, b.Generations)) {
-			return false
-		}
-	}
-	return true
+		return same || len(a.Replicas) == 0 || len(b.Replicas) == 0
+	})
 }
 
 // Generation returns the store number that a voter had when the layout was

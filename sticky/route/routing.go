@@ -192,34 +192,31 @@ func New(l *Layout, region, name string, self crdt.Incarnation, live Peers) *Rou
 
 func newRegionOwners(r *Region, live Peers) regionOwners {
 	a := regionOwners{name: r.Name, hash: rendezvous.Hash("region", r.Name), weight: uint64(r.Weight)}
-	var ready, alive, all []daemon
-	take := func(name string, p Peer) {
-		d := daemon{name, NameHash(name), p.ID}
-		all = append(all, d)
-		if p.ID != 0 {
-			alive = append(alive, d)
+	best := 0
+	add := func(name string, p Peer) {
+		rank := 0
+		switch {
+		case p.ID != 0 && p.Ready:
+			rank = 2
+		case p.ID != 0:
+			rank = 1
 		}
-		if p.ID != 0 && p.Ready {
-			ready = append(ready, d)
+		if rank > best {
+			a.owners, best = nil, rank
+		}
+		if rank == best {
+			a.owners = append(a.owners, daemon{name, NameHash(name), p.ID})
 		}
 	}
 	for _, name := range r.Replicas {
-		take(name, live.Find(r.Name, name))
+		add(name, live.Find(r.Name, name))
 	}
 	if len(r.Replicas) == 0 {
 		for i, p := range live {
 			if p.Region == r.Name && (i == 0 || live[i-1].Region != p.Region || live[i-1].Name != p.Name) {
-				take(p.Name, p)
+				add(p.Name, p)
 			}
 		}
-	}
-	switch {
-	case len(ready) > 0:
-		a.owners = ready
-	case len(alive) > 0:
-		a.owners = alive
-	default:
-		a.owners = all
 	}
 	return a
 }
