@@ -58,10 +58,8 @@ func (w *World) portion(rule, total uint64) uint64 {
 		return total
 	}
 	for i := w.newest(); i >= 0; i-- {
-		for _, r := range w.sets[i].set.Rules() {
-			if r.Limit != nil && r.Shared() == rule {
-				return w.cfg.Policy.portion(total, r.Limit)
-			}
+		if r := SharedRule(w.sets[i].set, rule); r != nil {
+			return w.cfg.Policy.portion(total, r.Limit)
 		}
 	}
 	return total

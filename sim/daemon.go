@@ -82,6 +82,11 @@ func (d *Daemon) Incarnations() []crdt.Incarnation {
 	return d.incarnations
 }
 
+// Synced reports whether all its nodes are.
+func (d *Daemon) Synced() bool {
+	return !slices.ContainsFunc(d.Nodes, func(n *node.Node) bool { return !n.Synced() })
+}
+
 // Process returns the number of the process that it runs, unique in a run.
 func (d *Daemon) Process() int { return int(d.member) }
 

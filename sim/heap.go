@@ -25,9 +25,6 @@ const (
 	evSuspect                  // a fault takes others for dead; arg: fault
 )
 
-// String names the kind, for the report of a panic.
-func (k eventKind) String() string { return eventKinds[k].name }
-
 // event is something that will happen at a virtual time. Events of one time
 // happen in the order in which they were made.
 type event struct {

@@ -136,39 +136,25 @@ func (p *membership) tell(w *World, d *Daemon) {
 // ready reports whether an incarnation takes its share, as membership has it.
 func (p *membership) ready(w *World, i int32) bool {
 	d := w.daemons[p.all[i].daemon]
-	if !d.Up || d.member != i {
-		return true // gone, and nobody noticed
-	}
-	for _, n := range d.Nodes {
-		if !n.Synced() {
-			return false
-		}
-	}
-	return true
+	gone := !d.Up || d.member != i // and nobody noticed
+	return gone || d.Synced()
 }
 
 // misses reports whether a fault keeps an incarnation from a process.
 func (p *membership) misses(w *World, d *Daemon, m *incarnation) bool {
-	for _, i := range w.faults.active {
+	o := w.daemons[m.daemon]
+	return d.suspects != nil && d.suspects[o.Index] || slices.ContainsFunc(w.faults.active, func(i int) bool {
 		f := &w.cfg.Faults[i]
-		if f.Kind == MissMembers && d.in(f.From) && w.daemons[m.daemon].in(f.To) {
-			return true
-		}
-		if f.Kind == Zombie && w.daemons[m.daemon].in(f.From) {
-			return true
-		}
-	}
-	return d.suspects != nil && d.suspects[m.daemon]
+		return f.Kind == MissMembers && d.in(f.From) && o.in(f.To) || f.Kind == Zombie && o.in(f.From)
+	})
 }
 
 // suffers reports whether a fault of a kind is in force at a daemon.
 func (a *faults) suffers(w *World, d *Daemon, k FaultKind) bool {
-	for _, i := range w.faults.active {
-		if f := &w.cfg.Faults[i]; f.Kind == k && d.in(f.From) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.active, func(i int) bool {
+		f := &w.cfg.Faults[i]
+		return f.Kind == k && d.in(f.From)
+	})
 }
 
 // resyncMembers sets the peers of a process that a fault of membership affects,

@@ -66,7 +66,8 @@ func (p Policy) Plain() bool { return p == Partitioned || p == Static }
 // rebalances reports whether shares follow demand.
 func (p Policy) rebalances() bool { return p.HasRights() && p != Static }
 
-// total is what all rights of one window of a limit sum to.
+// Total is what all rights of one window of a limit sum to. Without rights it
+// is the limit with its budget.
 func (p Policy) Total(l *rules.Limit) uint64 {
 	if p.Plain() {
 		return uint64(l.Requests)

@@ -1,9 +1,6 @@
 package sim
 
-import (
-	"slices"
-	"time"
-)
+import "slices"
 
 // Result is the outcome of a run, the --json of rld sim run. Ratios are
 // fractions of 1.
@@ -216,9 +213,6 @@ func (r *Result) Code() int {
 	}
 	return ExitFine
 }
-
-// seconds is a virtual time as results carry it.
-func seconds(d time.Duration) float64 { return d.Seconds() }
 
 // Include adds the sums of a run to those of many.
 func (r *Result) Include(o *Result) {

@@ -135,7 +135,6 @@ func (d *Daemon) serveAgent(w *World, r agent.Ready) {
 	for i := range r.Events {
 		w.agents[r.Events[i].Kind]++
 		w.trace.word(uint64(d.Index)<<32 | uint64(r.Events[i].Kind))
-		w.trace.maybeFlush()
 	}
 	for i := range r.Messages {
 		d.postRights(w, &r.Messages[i])

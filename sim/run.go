@@ -8,6 +8,7 @@ import (
 
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/internal/breaker"
+	"github.com/georld/rld/quota"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/sticky/quorum"
 )
@@ -40,18 +41,13 @@ func (e *CrashError) Error() string {
 }
 
 // DivergenceError is a run that, run again, was another one.
-type DivergenceError struct {
-	Name          string
-	Seed          uint64
-	First, Second string // trace hashes
-	// Events of both runs, a rough measure of how far apart they are.
-	FirstEvents, SecondEvents uint64
-}
+type DivergenceError struct{ First, Second *Result }
 
-// Error names both hashes.
+// Error names both traces, and the events of both runs: a rough measure of how
+// far apart they are.
 func (e *DivergenceError) Error() string {
-	return fmt.Sprintf("sim: %s, seed %d: two runs differ: trace %s of %d events, then %s of %d",
-		e.Name, e.Seed, e.First, e.FirstEvents, e.Second, e.SecondEvents)
+	return fmt.Sprintf("sim: %s, seed %d: two runs differ: trace %s of %d events, then %s of %d", e.First.Scenario,
+		e.First.Seed, e.First.TraceHash, e.First.Events, e.Second.TraceHash, e.Second.Events)
 }
 
 // Run plays a configuration from its start to its end. The result is complete
@@ -68,7 +64,7 @@ func Run(cfg *Config, o Options) (result *Result, err error) {
 		_, result, err = run(cfg, o)
 	}
 	if err == nil {
-		result.WallSeconds = seconds(o.now() - start)
+		result.WallSeconds = (o.now() - start).Seconds()
 	}
 	return result, err
 }
@@ -94,10 +90,7 @@ func RunTwice(cfg *Config, o Options) (*Result, error) {
 		return nil, err
 	}
 	if first.TraceHash != second.TraceHash {
-		return first, &DivergenceError{
-			Name: cfg.Name, Seed: cfg.Seed, First: first.TraceHash, Second: second.TraceHash,
-			FirstEvents: first.Events, SecondEvents: second.Events,
-		}
+		return first, &DivergenceError{first, second}
 	}
 	return first, nil
 }
@@ -126,7 +119,7 @@ func guarded(w *World, f func() *Result) (r *Result, err error) {
 		if p := recover(); p != nil {
 			r, err = nil, &CrashError{
 				Name: w.cfg.Name, Seed: w.cfg.Seed, At: w.now,
-				Event: w.doing.kind.String(), Value: p, Stack: debug.Stack(),
+				Event: eventKinds[w.doing.kind].name, Value: p, Stack: debug.Stack(),
 			}
 		}
 	}()
@@ -151,7 +144,7 @@ func (w *World) result() *Result {
 	t := &w.tallies
 	r := &Result{
 		Scenario: w.cfg.Name, Seed: w.cfg.Seed, Regions: len(w.regions), Daemons: len(w.daemons),
-		VirtualSeconds: seconds(w.now), Events: w.count,
+		VirtualSeconds: w.now.Seconds(), Events: w.count,
 		Decisions: t.decisions, Admitted: t.admitted, Denied: t.denied,
 		Degraded: t.degraded, Unanswered: w.load.Unanswered,
 		Staleness: w.views.staleness(), Seen: make(map[string]uint64),
@@ -159,7 +152,7 @@ func (w *World) result() *Result {
 	for i := range t.rules {
 		rt := &t.rules[i]
 		r.Rules = append(r.Rules, RuleResult{
-			Rule: rt.name, Algorithm: rt.limit.Algorithm.String(), Limit: capacity(rt.limit),
+			Rule: rt.name, Algorithm: rt.limit.Algorithm.String(), Limit: quota.Of(rt.limit).Capacity(),
 			Admitted: rt.admitted, Denied: rt.denied,
 		})
 	}

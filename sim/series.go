@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/georld/rld/quota"
-	"github.com/georld/rld/rules"
 )
 
 // seriesRows is about how many rows a run has, seriesRules the most rules.
@@ -27,11 +26,11 @@ func (r *recorder) prepare(w *World) {
 	if !r.on {
 		return
 	}
-	r.out = Series{StepSeconds: seconds(r.step), Regions: w.regions}
+	r.out = Series{StepSeconds: r.step.Seconds(), Regions: w.regions}
 	for i := range min(len(w.tallies.rules), seriesRules) {
 		t := &w.tallies.rules[i]
 		r.out.Rules = append(r.out.Rules, RuleSeries{
-			Rule: t.name, Limit: float64(capacity(t.limit)), Admitted: make([][]float64, len(w.regions)),
+			Rule: t.name, Limit: float64(quota.Of(t.limit).Capacity()), Admitted: make([][]float64, len(w.regions)),
 		})
 	}
 	for i := range w.cfg.Faults {
@@ -51,15 +50,6 @@ func stepOf(total time.Duration) time.Duration {
 	}
 }
 
-// capacity returns the hits that a limit admits in a window, or at once from a
-// full bucket.
-func capacity(l *rules.Limit) uint64 {
-	if quota.Of(l).Drains() {
-		return uint64(l.Burst)
-	}
-	return uint64(l.Requests)
-}
-
 // record is how a fault stands on the time axis.
 func record(f *Fault, end time.Duration) FaultRecord {
 	to := end
@@ -69,7 +59,7 @@ func record(f *Fault, end time.Duration) FaultRecord {
 	if f.Kind == NewRules {
 		to = f.At + f.For
 	}
-	return FaultRecord{From: seconds(f.At), To: seconds(to), Text: f.String()}
+	return FaultRecord{From: f.At.Seconds(), To: to.Seconds(), Text: f.String()}
 }
 
 // sample adds a row.
@@ -81,10 +71,10 @@ func (r *recorder) sample(w *World) {
 		return
 	}
 	s := &r.out
-	s.Seconds = append(s.Seconds, seconds(w.now))
-	s.InRegionMs = append(s.InRegionMs, millis(w.views.worstRegion))
-	s.AcrossMs = append(s.AcrossMs, millis(w.views.worstAcross))
-	w.views.worstRegion, w.views.worstAcross = 0, 0
+	s.Seconds = append(s.Seconds, w.now.Seconds())
+	s.InRegionMs = append(s.InRegionMs, millis(w.views.region.worst))
+	s.AcrossMs = append(s.AcrossMs, millis(w.views.across.worst))
+	w.views.region.worst, w.views.across.worst = 0, 0
 	for i := range s.Rules {
 		t, row := &w.tallies.rules[i], &s.Rules[i]
 		for region := range row.Admitted {

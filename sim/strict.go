@@ -150,7 +150,6 @@ func (d *Daemon) serveAcceptor(w *World, r quorum.Ready) {
 	for i := range r.Events {
 		w.acceptors[r.Events[i].Kind]++
 		w.trace.word(uint64(d.Index)<<32 | uint64(r.Events[i].Kind))
-		w.trace.maybeFlush()
 	}
 	d.wakes[len(d.Nodes)+acceptorWake] = r.Wake
 	d.said(w, r.Messages)

@@ -32,30 +32,26 @@ func (t *trace) flag(v bool) {
 	t.buf = append(t.buf, b)
 }
 
-func (t *trace) maybeFlush() {
-	if len(t.buf) >= traceBuffer {
-		t.flush()
-	}
-}
-
 func (t *trace) flush() {
 	_, _ = t.digest.Write(t.buf) // never fails
 	t.buf = t.buf[:0]
 }
 
-// event hashes an event of the heap.
+// event hashes an event of the heap, and what happened in the events before
+// when that is much.
 func (t *trace) event(e event) {
 	t.word(uint64(e.at))
 	t.word(e.seq)
 	t.word(uint64(e.kind)<<32 | uint64(uint32(e.arg)))
-	t.maybeFlush()
+	if len(t.buf) >= traceBuffer {
+		t.flush()
+	}
 }
 
 // bytes hashes a frame that arrived.
 func (t *trace) bytes(b []byte) {
 	t.word(uint64(len(b)))
 	t.word(xxhash.Sum64(b))
-	t.maybeFlush()
 }
 
 // happened hashes an event of a replica.
@@ -64,7 +60,6 @@ func (t *trace) happened(d *Daemon, e gossip.Event) {
 	t.word(uint64(e.At))
 	t.word(uint64(e.Peer))
 	t.word(e.Amount)
-	t.maybeFlush()
 }
 
 // decision hashes the answer of a daemon.
@@ -87,7 +82,6 @@ func (t *trace) decision(d *Daemon, c *node.Call) {
 		t.word(uint64(st.Delay))
 		t.word(uint64(st.Degraded))
 	}
-	t.maybeFlush()
 }
 
 // sum returns the hash so far as 16 hexadecimal digits.

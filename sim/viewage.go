@@ -11,10 +11,14 @@ import (
 type views struct {
 	step           time.Duration
 	rng            *rand.Rand
-	region, across histogram
+	region, across ages
 	unsent         histogram
-	// The greatest ages since the last row of the series.
-	worstRegion, worstAcross time.Duration
+}
+
+// ages counts the ages of views.
+type ages struct {
+	histogram
+	worst time.Duration // since the last row of the series
 }
 
 // The samples of a run: fewer where there are many pairs of daemons to look at.
@@ -50,13 +54,12 @@ func (v *views) sample(w *World) {
 			if l.Age < 0 || !known || !w.membership.all[i].up {
 				continue
 			}
+			of := &v.across
 			if l.Peer.Region == d.Region {
-				v.region.add(l.Age)
-				v.worstRegion = max(v.worstRegion, l.Age)
-			} else {
-				v.across.add(l.Age)
-				v.worstAcross = max(v.worstAcross, l.Age)
+				of = &v.region
 			}
+			of.add(l.Age)
+			of.worst = max(of.worst, l.Age)
 			v.unsent.add(max(l.Unsent, 0))
 		}
 	}

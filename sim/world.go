@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/georld/rld/sticky/lease"
@@ -114,18 +115,13 @@ func newWorld(cfg *Config) *World {
 		}
 	}
 	w.network.daemons = len(w.daemons)
-	w.network.links = make([]link, len(w.daemons)*len(w.daemons))
-	for i := range w.network.links {
-		w.network.links[i].cutSince = notCut
-	}
+	w.network.links = slices.Repeat([]link{{cutSince: notCut}}, len(w.daemons)*len(w.daemons))
 	w.network.relink(w)
 	w.tallies.regions = len(cfg.Regions)
 	w.addRules(cfg.Rules)
-	for i := range cfg.Faults {
-		if set := cfg.Faults[i].Rules; set != nil {
-			for _, r := range set.Rules() { // so that the series has a row for it
-				w.tallies.place(r)
-			}
+	for _, set := range cfg.sets() {
+		for _, r := range set.Rules() { // so that the series has a row for it
+			w.tallies.place(r)
 		}
 	}
 	return w
@@ -165,10 +161,8 @@ func (w *World) newest() int { return len(w.sets) - 1 }
 
 // addRules makes a set the newest and returns its number.
 func (w *World) addRules(set *rules.Set) int {
-	for i := range w.sets {
-		if w.sets[i].set == set && i == w.newest() {
-			return i
-		}
+	if n := w.newest(); n >= 0 && w.sets[n].set == set {
+		return n
 	}
 	s := ruleSet{set: set, front: node.NewMatcher(set, rules.NewHasher(secret), node.MatcherOptions{})}
 	for _, r := range set.Rules() {

@@ -73,7 +73,7 @@ func TestSwarmExitCodes(t *testing.T) {
 		{"crash", nil, &sim.CrashError{Seed: 1}, sim.ExitCrash},
 		{"liveness", &sim.Result{Pending: "x"}, nil, sim.ExitLiveness},
 		{"correctness", &sim.Result{Auditors: []sim.Audit{{Violations: 1}}}, nil, sim.ExitCorrectness},
-		{"not the same twice", nil, &sim.DivergenceError{Seed: 1}, sim.ExitCorrectness},
+		{"not the same twice", nil, &sim.DivergenceError{First: &sim.Result{Seed: 1}, Second: &sim.Result{}}, sim.ExitCorrectness},
 		{"cannot be run", nil, errors.New("sim: no rules"), exitNoneOf},
 	} {
 		s, out := newTestSwarm(swarmOptions{runs: 3, seed: 1, jobs: 1},

@@ -74,11 +74,8 @@ func (a *boundAuditor) happened(d *sim.Daemon, _ gossip.Event) {
 
 func (a *boundAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 	measure := a.input(d)
-	from, to := (*process)(nil), a.up[d.Index]
-	if m != nil {
-		from = a.byIncarnation[m.From]
-	}
-	if m == nil || err != nil || from == nil || to == nil {
+	from, to, ok := a.accepted(d, m, err)
+	if !ok {
 		return
 	}
 	if !a.ok(len(m.Cells) <= a.gossip.FrameCells) {

@@ -166,10 +166,7 @@ func grew(was, is *gossip.Cell) bool {
 // peers up to the age that it states.
 func (a *cellAuditor) least(p *process, shard int, held []gossip.Cell) {
 	now := a.world.Now()
-	until := make([]time.Duration, len(a.processes))
-	for i := range until {
-		until[i] = unknown
-	}
+	until := slices.Repeat([]time.Duration{unknown}, len(a.processes))
 	until[p.index] = now + 1
 	for _, l := range p.daemon.Nodes[shard].Links(p.daemon.Instant(now)) {
 		o := a.byIncarnation[l.Peer.ID]

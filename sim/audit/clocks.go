@@ -92,11 +92,8 @@ func (a *clockAuditor) ceiling(d *sim.Daemon, mono time.Duration) int64 {
 
 func (a *clockAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 	w := a.read(d)
-	if m == nil || err != nil {
-		return
-	}
-	from, to := a.byIncarnation[m.From], a.up[d.Index]
-	if from == nil || to == nil {
+	from, to, ok := a.accepted(d, m, err)
+	if !ok {
 		return
 	}
 	if len(d.Nodes) == 1 {

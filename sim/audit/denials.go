@@ -37,12 +37,10 @@ func denials(a *sim.Auditor, t *truth) {
 	n := len(t.world.Regions())
 	d := &denialAuditor{finding: finding{a, t}, agesAt: unknown, ages: make([]time.Duration, n*n)}
 	a.Decided = d.decided
-	started := make([]bool, len(t.up))
 	a.Restarted = func(o *sim.Daemon) {
-		if started[o.Index] {
+		if t.starts[o.Index] > 1 {
 			d.late = max(d.late, 2*(t.world.Now()+time.Minute))
 		}
-		started[o.Index] = true
 	}
 }
 

@@ -74,7 +74,7 @@ func (a *messageAuditor) fault(d *sim.Daemon, from *process, m *gossip.Message, 
 func (a *messageAuditor) nodeLocal(c *gossip.Cell) bool {
 	found := false
 	for _, set := range a.world.Sets() {
-		if r := sharedRule(set, c.Rule); r != nil {
+		if r := sim.SharedRule(set, c.Rule); r != nil {
 			if r.Limit.Scope != rules.NodeLocal {
 				return false
 			}
@@ -82,14 +82,4 @@ func (a *messageAuditor) nodeLocal(c *gossip.Cell) bool {
 		}
 	}
 	return found
-}
-
-// sharedRule returns the rule that cells name by a number, nil for none.
-func sharedRule(set *rules.Set, id uint64) *rules.Rule {
-	for _, r := range set.Rules() {
-		if r.Limit != nil && r.Shared() == id {
-			return r
-		}
-	}
-	return nil
 }

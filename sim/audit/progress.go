@@ -20,7 +20,6 @@ type progressAuditor struct {
 	looked time.Duration
 	since  time.Duration // when the cluster became whole
 	whole  bool
-	starts map[*sim.Daemon]int
 }
 
 // lookAgain is for how long the cluster is taken as it was. manyLags is how
@@ -34,10 +33,9 @@ const (
 
 func progress(a *sim.Auditor, t *truth) {
 	p := &progressAuditor{
-		finding: finding{a, t}, lag: t.world.Config().Lag(), looked: unknown, starts: make(map[*sim.Daemon]int),
+		finding: finding{a, t}, lag: t.world.Config().Lag(), looked: unknown,
 	}
 	a.Stepped, a.Decided, a.Ended = p.stepped, p.decided, p.ended
-	a.Restarted = func(d *sim.Daemon) { p.starts[d]++ }
 	a.Down = func(*sim.Daemon) { p.whole = false }
 }
 
@@ -62,16 +60,11 @@ func (a *progressAuditor) isWhole() bool {
 	}
 	all := a.world.Daemons()
 	for _, d := range all {
-		if !d.Up || d.Paused {
+		if !d.Up || d.Paused || !d.Synced() {
 			return false
 		}
 		for _, o := range all {
 			if !a.world.Connected(d, o) {
-				return false
-			}
-		}
-		for _, n := range d.Nodes {
-			if !n.Synced() {
 				return false
 			}
 		}
@@ -105,7 +98,7 @@ func (a *progressAuditor) decided(d *sim.Decided) {
 // that joined late that it counted too much as used (ADR 7).
 func (a *progressAuditor) excused(d *sim.Decided) bool {
 	e, l := &a.entry, d.Limit
-	joined := quota.Of(l).Drains() && a.starts[d.Daemon] > 1
+	joined := quota.Of(l).Drains() && a.starts[d.Daemon.Index] > 1
 	return a.homed(l) || joined || e.learning(d) || a.anyRestored() || e.usage.mixed || e.counter.rescoped || e.uncertain(l)
 }
 

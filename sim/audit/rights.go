@@ -20,7 +20,6 @@ type rightsAuditor struct {
 	finding
 	rows  map[allotmentKey]*allotments
 	swept int // rows when they were last swept
-	given map[transferKey]uint64
 	moved map[accountKey]*moved
 }
 
@@ -43,13 +42,6 @@ type allotments struct {
 	answered time.Duration
 }
 
-// transferKey names what one process gave another of a key's window.
-type transferKey struct {
-	key      crdt.Key
-	window   int64
-	from, to crdt.Incarnation
-}
-
 // accountKey names a process's account of a key's window.
 type accountKey struct {
 	key         crdt.Key
@@ -60,6 +52,7 @@ type accountKey struct {
 // moved is the rights that a process gave and received.
 type moved struct {
 	given, received uint64
+	from            map[crdt.Incarnation]uint64 // what it received of each process
 	end             int64
 }
 
@@ -72,7 +65,7 @@ const (
 func rights(a *sim.Auditor, t *truth) {
 	r := &rightsAuditor{
 		finding: finding{a, t}, rows: make(map[allotmentKey]*allotments),
-		given: make(map[transferKey]uint64), moved: make(map[accountKey]*moved),
+		moved: make(map[accountKey]*moved),
 	}
 	a.Allotted, a.Stepped, a.Decided = r.allotted, r.stepped, r.decided
 }
@@ -129,33 +122,32 @@ func (a *rightsAuditor) stepped(_ *sim.Daemon, m *gossip.Message, err error) {
 }
 
 func (a *rightsAuditor) transfer(c *gossip.Cell, from crdt.Incarnation) {
-	k := transferKey{c.Key, c.Window, from, c.Incarnation}
-	more := c.Value.P - min(c.Value.P, a.given[k])
+	donor, requester := a.account(c, from), a.account(c, c.Incarnation)
+	more := c.Value.P - min(c.Value.P, requester.from[from])
 	if more == 0 {
 		return
 	}
-	if len(a.given) > sweepAfter {
+	if len(a.moved) > sweepAfter {
 		a.sweepTransfers(a.slowest())
 	}
-	a.given[k] = c.Value.P
-	end := c.CellMeta.End(c.Window)
-	donor, requester := a.account(accountKey{c.Key, c.Window, from}, end), a.account(accountKey{c.Key, c.Window, c.Incarnation}, end)
+	if requester.from == nil {
+		requester.from = make(map[crdt.Incarnation]uint64)
+	}
+	requester.from[from] += more
 	donor.given = sat.Add(donor.given, more)
 	requester.received = sat.Add(requester.received, more)
 }
 
-func (a *rightsAuditor) account(k accountKey, end int64) *moved {
-	m := recordOf(a.moved, k)
-	m.end = max(m.end, end)
+// account returns the account of a process in the window of a cell.
+func (a *rightsAuditor) account(c *gossip.Cell, of crdt.Incarnation) *moved {
+	m := recordOf(a.moved, accountKey{c.Key, c.Window, of})
+	m.end = max(m.end, c.End(c.Window))
 	return m
 }
 
 // sweepTransfers drops windows that are over by every clock.
 func (a *rightsAuditor) sweepTransfers(slowest int64) {
 	maps.DeleteFunc(a.moved, func(_ accountKey, m *moved) bool { return m.end+keepWindows < slowest })
-	maps.DeleteFunc(a.given, func(k transferKey, _ uint64) bool {
-		return a.moved[accountKey{k.key, k.window, k.to}] == nil
-	})
 }
 
 // decided checks the rights that a process used of a window.

@@ -26,6 +26,7 @@ type truth struct {
 	processes     []*process // in the order in which they started
 	byIncarnation map[crdt.Incarnation]*process
 	up            []*process // by Daemon.Index, nil when down
+	starts        []int      // by Daemon.Index: processes so far
 
 	counters map[counterKey]*counter
 	all      []*counter // in the order in which they came
@@ -88,7 +89,7 @@ func newTruth(w *sim.World) *truth {
 	t := &truth{
 		world: w, gossip: cfg.Node.Gossip.WithDefaults(), naive: cfg.Node.Naive || cfg.Policy == sim.Naive,
 		maxOffset: cmp.Or(cfg.Node.Clock.MaxOffset, hlc.DefaultMaxOffset), owners: cfg.HasOwners(),
-		byIncarnation: make(map[crdt.Incarnation]*process), up: make([]*process, len(w.Daemons())),
+		byIncarnation: make(map[crdt.Incarnation]*process), up: make([]*process, len(w.Daemons())), starts: make([]int, len(w.Daemons())),
 		counters: make(map[counterKey]*counter), scopes: make(map[crdt.Key]rules.Scope), forgotten: math.MinInt64,
 		least: math.MaxInt64, most: math.MinInt64, restored: make([]restore, len(w.Regions())),
 	}
@@ -118,6 +119,7 @@ func (t *truth) restarted(d *sim.Daemon) {
 	p.born, p.up = now-at.Mono, true
 	p.ahead = make([]int64, len(d.Nodes))
 	t.up[d.Index] = p
+	t.starts[d.Index]++
 	for s, n := range d.Nodes { // the rules were set at this instant
 		t.clock(p, s, n.Millis(at))
 	}
@@ -174,6 +176,16 @@ func (t *truth) stepped(d *sim.Daemon, m *gossip.Message, _ error) {
 	}
 }
 
+// accepted returns the processes that sent and accepted a message, false for
+// other inputs and for a sender that never started.
+func (t *truth) accepted(d *sim.Daemon, m *gossip.Message, err error) (from, to *process, ok bool) {
+	if m == nil || err != nil {
+		return nil, nil, false
+	}
+	from, to = t.byIncarnation[m.From], t.up[d.Index]
+	return from, to, from != nil && to != nil
+}
+
 func (t *truth) happened(d *sim.Daemon, e gossip.Event) {
 	switch e.Kind {
 	case gossip.CellRefused:
@@ -188,12 +200,7 @@ func (t *truth) happened(d *sim.Daemon, e gossip.Event) {
 
 // anyRestored reports whether any region counted lost counts again.
 func (t *truth) anyRestored() bool {
-	for i := range t.restored {
-		if t.restored[i].times > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.restored, func(r restore) bool { return r.times > 0 })
 }
 
 // decided enters a decision.

@@ -34,11 +34,8 @@ func views(a *sim.Auditor, t *truth) {
 }
 
 func (a *viewAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
-	if m == nil || err != nil {
-		return
-	}
-	to, from := a.up[d.Index], a.byIncarnation[m.From]
-	if to == nil || from == nil {
+	from, to, ok := a.accepted(d, m, err)
+	if !ok {
 		return
 	}
 	k := direction{to.index, from.index, m.Shard}

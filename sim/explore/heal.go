@@ -55,11 +55,7 @@ func (e *explorer) heal(m *moment) error {
 			}
 		}
 		if why := h.settle(m, is != cast{}); why != "" {
-			how := "all that was on its way arrived"
-			if lost {
-				how = "all that was on its way was lost"
-			}
-			return e.violated("healed, %s: %s", how, why)
+			return e.violated("healed, all that was on its way lost: %t: %s", lost, why)
 		}
 	}
 	return nil

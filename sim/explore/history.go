@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -139,13 +140,10 @@ func newExplorer(s Scope) (*explorer, error) {
 		return nil, err
 	}
 	e := &explorer{
-		scope: s, tick: s.Tick, steps: map[transition]int32{}, byBytes: map[string]int32{},
+		scope: s, tick: cmp.Or(s.Tick, gossip.DefaultInterval), steps: map[transition]int32{}, byBytes: map[string]int32{},
 		seen: map[[maxScopeDaemons]int32]struct{}{}, runs: map[crdt.Incarnation]run{},
 		kept: slices.Repeat([]int32{noHistory}, maxKept),
 		out:  Explored{Seen: map[string]uint64{}},
-	}
-	if e.tick == 0 {
-		e.tick = gossip.DefaultInterval
 	}
 	for r, n := range s.Regions {
 		for i := range n {

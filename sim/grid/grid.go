@@ -100,7 +100,7 @@ func (g *Grid) play(base *sim.Config, size Size, pattern Pattern, p sim.Policy, 
 	cell.OverageMean, cell.OverageWorst = t.overage(limit, skipped)
 	cell.FalseDenial = t.falseDenials(limit, skipped)
 	for _, n := range t.admitted[skipped:] {
-		if n > gridTotal(p, cfg.Rules.Rules()[0].Limit) {
+		if n > p.Total(cfg.Rules.Rules()[0].Limit) {
 			cell.Exceeded++
 		}
 	}
@@ -108,15 +108,6 @@ func (g *Grid) play(base *sim.Config, size Size, pattern Pattern, p sim.Policy, 
 		cell.Transfers = r.Rights.PerDecision
 	}
 	return cell, r, nil
-}
-
-// gridTotal returns the hits that a window may have: the sum of all rights, or
-// the budget under a policy without rights.
-func gridTotal(p sim.Policy, l *rules.Limit) uint64 {
-	if p.HasRights() {
-		return p.Total(l)
-	}
-	return l.Total()
 }
 
 // adaption is how long shares have to come to follow a pattern before it is

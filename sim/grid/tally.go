@@ -38,16 +38,10 @@ func (g *tally) falseDenials(limit uint64, skipped int) float64 {
 	sum := 0.0
 	for i := skipped; i < len(g.requested); i++ {
 		if could := min(limit, g.requested[i]); could > 0 {
-			sum += float64(missing(limit, g.requested[i], g.admitted[i])) / float64(could)
+			sum += float64(could-min(could, g.admitted[i])) / float64(could)
 		}
 	}
 	return sum / float64(max(1, len(g.requested)-skipped))
-}
-
-// missing is what could have been admitted in a window and was not.
-func missing(limit, requested, admitted uint64) uint64 {
-	could := min(limit, requested)
-	return could - min(could, admitted)
 }
 
 // beside returns a function that adds the tally to the auditors of another one,

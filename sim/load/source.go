@@ -24,7 +24,8 @@ type Source struct {
 	Region int // index in the regions of the run
 
 	regions int
-	keys    *keys // shared by the sources of a workload
+	share   float64 // of the rate that the region has on average
+	keys    *keys   // shared by the sources of a workload
 	rng     *rand.Rand
 	on      bool            // of bursts
 	turns   time.Duration   // when that changes
@@ -40,7 +41,7 @@ func (l *Workload) Sources(number, regions int, seed uint64) []*Source {
 	var out []*Source
 	for r := range regions {
 		s := &Source{
-			Work: l, Region: r, regions: regions, keys: &shared,
+			Work: l, Region: r, regions: regions, share: l.weight(r, regions), keys: &shared,
 			rng: rand.New(rand.NewPCG(seed, streamSource+uint64(number)*MaxRegions+uint64(r))),
 		}
 		if p := l.Pulse; p != nil && (p.Solo || p.Spread > 0) {
@@ -73,7 +74,7 @@ func (s *Source) Next(now time.Duration) (time.Duration, bool) {
 		if s.Work.Bursts != nil {
 			now = s.untilOn(now)
 		}
-		_, most := s.Work.rateAt(now, s.Region, s.regions)
+		_, most := s.rateAt(now)
 		if most <= 0 {
 			return 0, false
 		}
@@ -88,11 +89,25 @@ func (s *Source) Next(now time.Duration) (time.Duration, bool) {
 		}
 		now = at
 		// Thinning: a rate that changes is the greatest one, some left out.
-		if rate, _ := s.Work.rateAt(at, s.Region, s.regions); rate >= most || s.rng.Float64()*most < rate {
+		if rate, _ := s.rateAt(at); rate >= most || s.rng.Float64()*most < rate {
 			return at, true
 		}
 	}
 	return now, true
+}
+
+// rateAt is the rate of the region at a time and the most it ever has.
+func (s *Source) rateAt(now time.Duration) (rate, most float64) {
+	l := s.Work
+	if l.Moving == nil || s.regions < 2 {
+		return l.Rate * s.share, l.Rate * s.share
+	}
+	cold := (1 - l.Moving.Share) / float64(s.regions-1)
+	most = l.Rate * max(l.Moving.Share, cold)
+	if int((now-l.From)/l.Moving.Every)%s.regions == s.Region {
+		return l.Rate * l.Moving.Share, most
+	}
+	return l.Rate * cold, most
 }
 
 // untilOn brings the turns of bursts up to a time and returns the first one
@@ -129,8 +144,7 @@ func (s *Source) nextOfPulse(now time.Duration) (time.Duration, bool) {
 // false when none ever does.
 func (s *Source) nextPulse() bool {
 	p := s.Work.Pulse
-	share := s.Work.weight(s.Region, s.regions) * float64(s.regions)
-	n := min(int(math.Round(float64(p.Requests)*share)), MaxPulse)
+	n := min(int(math.Round(float64(p.Requests)*(s.share*float64(s.regions)))), MaxPulse)
 	if n <= 0 {
 		return false
 	}

@@ -13,7 +13,7 @@ import (
 func arrivals(l Workload, regions int, until time.Duration) [][]time.Duration {
 	out := make([][]time.Duration, regions)
 	for r := range regions {
-		s := Source{Work: &l, Region: r, regions: regions, rng: rand.New(rand.NewPCG(7, uint64(r))), on: l.Bursts == nil, pulse: l.From}
+		s := Source{Work: &l, Region: r, regions: regions, share: l.weight(r, regions), rng: rand.New(rand.NewPCG(7, uint64(r))), on: l.Bursts == nil, pulse: l.From}
 		now := l.From
 		for {
 			at, ok := s.Next(now)

@@ -147,21 +147,6 @@ func (l *Workload) weight(region, regions int) float64 {
 	return l.Regions[region] / sum
 }
 
-// rateAt is the rate of a region at a time and the most it ever has.
-func (l *Workload) rateAt(now time.Duration, region, regions int) (rate, most float64) {
-	if l.Moving == nil || regions < 2 {
-		rate = l.Rate * l.weight(region, regions)
-		return rate, rate
-	}
-	cold := (1 - l.Moving.Share) / float64(regions-1)
-	most = l.Rate * max(l.Moving.Share, cold)
-	hot := int((now-l.From)/l.Moving.Every) % regions
-	if hot == region {
-		return l.Rate * l.Moving.Share, most
-	}
-	return l.Rate * cold, most
-}
-
 // Call appends the descriptors of a call for a key to out, with the memory of
 // former ones.
 func (l *Workload) Call(out []rules.Descriptor, key string, hits uint64) []rules.Descriptor {

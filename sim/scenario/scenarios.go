@@ -3,7 +3,6 @@ package scenario
 import (
 	"embed"
 	"io/fs"
-	"slices"
 	"strings"
 
 	"github.com/georld/rld/sim"
@@ -19,7 +18,6 @@ func Names() []string {
 	for _, f := range files {
 		names = append(names, strings.TrimSuffix(strings.TrimPrefix(f, "scenarios/"), ".yaml"))
 	}
-	slices.Sort(names)
 	return names
 }
 

@@ -167,7 +167,11 @@ func (d *draw) rules() *rules.Set {
 		d.keys = append(d.keys, key)
 		fmt.Fprintf(&b, "  - key: %s\n    rate_limit: {%s}\n", key, d.limit())
 	}
-	return mustParse(&d.cfg, b.String())
+	set, diags := d.cfg.ParseLimits(limits.File{Name: "drawn", Data: []byte(b.String())})
+	if err := diags.Err(); err != nil {
+		panic(fmt.Sprintf("sim: drawn limits: %v", err)) // of our own making
+	}
+	return set
 }
 
 func (d *draw) limit() string {
@@ -209,15 +213,6 @@ func (d *draw) limit() string {
 		f = append(f, "charge_denied: true")
 	}
 	return strings.Join(f, ", ")
-}
-
-// mustParse compiles limits of our own making.
-func mustParse(c *sim.Config, text string) *rules.Set {
-	set, diags := c.ParseLimits(limits.File{Name: "drawn", Data: []byte(text)})
-	if err := diags.Err(); err != nil {
-		panic(fmt.Sprintf("sim: drawn limits: %v", err))
-	}
-	return set
 }
 
 func (d *draw) workloads() {
