@@ -59,7 +59,7 @@ func (a *cellAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 		return
 	}
 	held := d.Nodes[m.Shard].Cells(d.Instant(a.world.Now()))
-	a.wait = max(leastWait, 2*(len(held)+len(a.all)))
+	a.wait = max(leastWait, 4*(len(held)+len(a.all)))
 	a.look(p, m.Shard, held)
 }
 

@@ -3,6 +3,7 @@ package audit
 import (
 	"math"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -233,10 +234,7 @@ func (w *window) count(process int) *count {
 
 // before returns the sum of charges before a time.
 func (c *count) before(at time.Duration) uint64 {
-	i := len(c.steps)
-	for i > 0 && c.steps[i-1].at >= at { // mostly a recent time
-		i--
-	}
+	i := sort.Search(len(c.steps), func(i int) bool { return c.steps[i].at >= at })
 	if i == 0 {
 		return 0
 	}

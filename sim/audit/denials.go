@@ -45,8 +45,9 @@ func denials(a *sim.Auditor, t *truth) {
 }
 
 // lookEvery is how often the ages of views are read at least, while calls are
-// decided, so that late is not missed between two denials.
-const lookEvery = 10 * time.Millisecond
+// decided, so that late is not missed between two denials. An age grows by no
+// more than that until the next look.
+const lookEvery = 100 * time.Millisecond
 
 func (a *denialAuditor) decided(d *sim.Decided) {
 	e, l := &a.entry, d.Limit
@@ -155,7 +156,7 @@ func (a *denialAuditor) look() {
 	for to := range n {
 		for from := range n {
 			if age := a.age(to, from); age != math.MaxInt64 {
-				a.late = max(a.late, 2*age)
+				a.late = max(a.late, 2*(age+lookEvery))
 			}
 		}
 	}
