@@ -19,6 +19,7 @@ import (
 	"github.com/georld/rld/gossip/swim"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/replica"
+	"github.com/georld/rld/wire"
 )
 
 // cluster connects an engine to its peers: the membership of its region, the
@@ -41,6 +42,8 @@ type cluster struct {
 	ready   atomic.Bool
 	leaving atomic.Bool
 	events  eventLog
+
+	decoders sync.Pool // of *wire.Decoder
 
 	stop       context.CancelFunc
 	background sync.WaitGroup
@@ -65,7 +68,7 @@ type clusterConfig struct {
 func startCluster(cc clusterConfig) (*cluster, error) {
 	c := &cluster{
 		clusterConfig: cc, dir: newDirectory(cc.self, cc.contacts), news: make(chan struct{}, 1),
-		since: map[crdt.Incarnation]time.Time{},
+		since: map[crdt.Incarnation]time.Time{}, decoders: sync.Pool{New: func() any { return new(wire.Decoder) }},
 	}
 	c.events = eventLog{log: cc.log, name: c.name, leaving: c.leaving.Load}
 	c.regions = slices.Sorted(maps.Keys(cc.contacts))
@@ -311,7 +314,9 @@ func (c *cluster) Members(from link.Hello, members []gossip.Member) {
 
 // Frame is part of link.Handler.
 func (c *cluster) Frame(from link.Hello, frame []byte) error {
-	in, err := replica.Decode(from.Member.ID, frame)
+	decoder := c.decoders.Get().(*wire.Decoder)
+	defer c.decoders.Put(decoder)
+	in, err := replica.Decode(decoder, from.Member.ID, frame)
 	if bad, ok := errors.AsType[*replica.FrameError](err); ok {
 		return &link.ProtocolError{Reason: bad.Reason, Err: bad.Err}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/replica"
+	"github.com/georld/rld/wire"
 )
 
 // replicator runs the timers of the shards of an engine and sends their counts.
@@ -22,8 +23,9 @@ type replicator struct {
 	// happened gets the events of a shard. A daemon alone has none.
 	happened func(shard int, events []gossip.Event)
 
-	wakes  []time.Duration // of the shards
-	outbox []gossip.Message
+	wakes   []time.Duration // of the shards
+	outbox  []gossip.Message
+	encoder wire.Encoder
 }
 
 // leastSleep is the shortest sleep of a loop that nothing expedites.
@@ -83,7 +85,7 @@ func (r *replicator) turn(at node.Instant, expedited uint64) {
 			r.happened(s, ready.Events)
 		}
 	})
-	replica.CountFrames(out, noBuffer, func(msgs []gossip.Message, frame []byte) {
+	replica.CountFrames(&r.encoder, out, noBuffer, func(msgs []gossip.Message, frame []byte) {
 		if frame != nil {
 			r.send(msgs[0].To, frame)
 		}

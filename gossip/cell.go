@@ -53,7 +53,13 @@ type CellID struct {
 
 // Compare orders cells as in frames: by kind, incarnation, key and window.
 func (a CellID) Compare(b CellID) int {
-	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Incarnation, b.Incarnation), compareInIncarnation(&a, &b))
+	switch {
+	case a.Kind != b.Kind:
+		return cmp.Compare(a.Kind, b.Kind)
+	case a.Incarnation != b.Incarnation:
+		return cmp.Compare(a.Incarnation, b.Incarnation)
+	}
+	return compareInIncarnation(&a, &b)
 }
 
 // compareInIncarnation orders the cells of one incarnation.

@@ -9,19 +9,23 @@ import (
 
 // of visits the cells of a key, in no order.
 func (s *state) of(k crdt.Key, visit func(i int32, c *cell)) {
-	at := s.keyOf(k)
-	if at == none {
+	s.chain(s.keyOf(k), visit)
+}
+
+// chain visits the cells of the key at an index, in no order.
+func (s *state) chain(key int32, visit func(i int32, c *cell)) {
+	if key == none {
 		return
 	}
-	for i := s.keys[at].chain.first; i != none; i = s.cells[i].at[keyList].next {
+	for i := s.keys[key].chain.first; i != none; i = s.cells[i].at[keyList].next {
 		visit(i, &s.cells[i])
 	}
 }
 
 // counts visits the cells of a key that count hits at a daemon of the region:
 // neither cells about rights, nor the sum of the region.
-func (s *state) counts(k crdt.Key, region crdt.Incarnation, visit func(*cell)) {
-	s.of(k, func(_ int32, c *cell) {
+func (s *state) counts(key int32, region crdt.Incarnation, visit func(*cell)) {
+	s.chain(key, func(_ int32, c *cell) {
 		if c.Kind == Daemon || c.Kind == RegionSum && c.Incarnation != region {
 			visit(c)
 		}
@@ -30,8 +34,8 @@ func (s *state) counts(k crdt.Key, region crdt.Incarnation, visit func(*cell)) {
 
 // sum returns the hits that the daemons of the own region counted for a key and
 // window, and the description of the sum.
-func (s *state) sum(k crdt.Key, window int64) (v crdt.Sum, meta CellMeta) {
-	s.of(k, func(_ int32, c *cell) {
+func (s *state) sum(key int32, window int64) (v crdt.Sum, meta CellMeta) {
+	s.chain(key, func(_ int32, c *cell) {
 		if c.Kind != Daemon || c.Window != window {
 			return
 		}

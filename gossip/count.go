@@ -79,7 +79,7 @@ func (e *Engine) Own(k crdt.Key, window int64) crdt.PN {
 // OwnWindows calls yield for each cell of a key that the daemon itself counted,
 // in no order.
 func (e *Engine) OwnWindows(k crdt.Key, yield func(window, end int64, n uint64)) {
-	e.state.counts(k, e.region, func(c *cell) {
+	e.state.counts(e.state.keyOf(k), e.region, func(c *cell) {
 		if c.Incarnation == e.self.ID {
 			yield(c.Window, sat.AddInt(c.Window, c.WindowLength), c.Value.Net())
 		}
@@ -91,9 +91,15 @@ func (e *Engine) Has(k crdt.Key) bool { return e.state.keyOf(k) != none }
 
 // Total returns the known count of a key and window: all daemons of the region
 // and the sums of the other regions.
-func (e *Engine) Total(k crdt.Key, window int64) uint64 {
+func (e *Engine) Total(k crdt.Key, window int64) uint64 { return e.total(e.state.keyOf(k), window) }
+
+// TotalAfter returns the total of a change's key and window. It may be called
+// as long as the change is valid.
+func (e *Engine) TotalAfter(c *Change) uint64 { return e.total(c.at, c.Window) }
+
+func (e *Engine) total(key int32, window int64) uint64 {
 	sum := uint64(0)
-	e.state.counts(k, e.region, func(c *cell) {
+	e.state.counts(key, e.region, func(c *cell) {
 		if c.Window == window {
 			sum = crdt.AddSat(sum, c.Value.Net())
 		}
@@ -104,14 +110,14 @@ func (e *Engine) Total(k crdt.Key, window int64) uint64 {
 // CellsOf returns the cells of a key that count hits, in their order.
 func (e *Engine) CellsOf(k crdt.Key) []Cell {
 	var all []Cell
-	e.state.counts(k, e.region, func(c *cell) { all = append(all, c.Cell) })
+	e.state.counts(e.state.keyOf(k), e.region, func(c *cell) { all = append(all, c.Cell) })
 	slices.SortFunc(all, func(a, b Cell) int { return a.CellID.Compare(b.CellID) })
 	return all
 }
 
 // Windows calls yield for each cell of a key that counts here, in no order.
 func (e *Engine) Windows(k crdt.Key, yield func(window, end int64, n uint64)) {
-	e.state.counts(k, e.region, func(c *cell) { yield(c.Window, c.End(c.Window), c.Value.Net()) })
+	e.state.counts(e.state.keyOf(k), e.region, func(c *cell) { yield(c.Window, c.End(c.Window), c.Value.Net()) })
 }
 
 // Extrapolated returns how many hits others are estimated to have counted for a

@@ -3,6 +3,7 @@ package gossip
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -72,11 +73,10 @@ type links []*link
 
 // find returns the link of an incarnation, nil for none.
 func (ls links) find(id crdt.Incarnation) *link {
-	i, ok := slices.BinarySearchFunc(ls, id, func(l *link, id crdt.Incarnation) int { return cmp.Compare(l.peer.ID, id) })
-	if !ok {
-		return nil
+	if i := sort.Search(len(ls), func(i int) bool { return ls[i].peer.ID >= id }); i < len(ls) && ls[i].peer.ID == id {
+		return ls[i]
 	}
-	return ls[i]
+	return nil
 }
 
 // newLink returns the link of a new peer. base is above every version that an

@@ -8,8 +8,7 @@ import (
 )
 
 // Message is a message from one incarnation to another: cells, an
-// acknowledgement of the other's cells, and clocks to measure staleness. It
-// belongs to the receiver; its slices are not shared with the sender.
+// acknowledgement of the other's cells, and clocks to measure staleness.
 type Message struct {
 	// From and To are incarnations.
 	From, To crdt.Incarnation

@@ -21,6 +21,7 @@ type Change struct {
 	// daemon.
 	Transfer uint64
 	From     crdt.Incarnation
+	at       int32 // index of the key
 }
 
 // ErrMisplaced is returned for a message to another incarnation or shard. A
@@ -226,7 +227,7 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, i int32, in 
 	}
 	if is != was {
 		e.changes = append(e.changes, Change{
-			Key: c.Key, Window: c.Window, Span: c.CellMeta,
+			Key: c.Key, Window: c.Window, Span: c.CellMeta, at: c.key,
 			// A sum of more hits may have fewer refunds.
 			Gain: sat.Add(is.P-min(was.P, is.P), was.N-min(was.N, is.N)), Less: is.N - min(was.N, is.N),
 		})

@@ -54,7 +54,7 @@ func (r *restoration) restoreOne(s *state, id CellID, now, kept time.Duration) (
 		return 0
 	}
 	v := s.cells[sent].Value
-	known, meta := s.sum(id.Key, id.Window)
+	known, meta := s.sum(s.keyOf(id.Key), id.Window)
 	if carry := s.cells[sent].Carry; carry > meta.Carry {
 		s.keep(id.Key, carry, kept, func(c *cell) bool { return c.Kind == Daemon && c.Window == id.Window })
 	}
@@ -75,7 +75,7 @@ func (r *restoration) restoreOne(s *state, id CellID, now, kept time.Duration) (
 	s.set(i, is)
 	s.touch(i, now)
 	c := &s.cells[i]
-	r.changes = append(r.changes, Change{Key: c.Key, Window: c.Window, Span: c.CellMeta, Gain: gain, Less: is.N - was.N})
+	r.changes = append(r.changes, Change{Key: c.Key, Window: c.Window, Span: c.CellMeta, at: c.key, Gain: gain, Less: is.N - was.N})
 	return gain
 }
 

@@ -159,6 +159,7 @@ func (r *rig) speak(m *member) {
 			if r.sending != nil {
 				r.sending(m, &msg)
 			}
+			msg.Cells = slices.Clone(msg.Cells)
 			r.flight = append(r.flight, msg)
 		}
 	}

@@ -88,7 +88,7 @@ func (s *scope) name(c *cell) CellID {
 // cell returns the cell that the peer receives for c.
 func (s *scope) cell(c *cell) Cell {
 	if c.Kind == Daemon && !s.to.local {
-		v, meta := s.state.sum(c.Key, c.Window)
+		v, meta := s.state.sum(c.key, c.Window)
 		return Cell{CellID: s.name(c), CellMeta: meta, Value: crdt.PN(v)}
 	}
 	out := c.Cell
@@ -107,14 +107,15 @@ func (s *scope) compare(a, b *cell) int {
 	return x.Compare(y)
 }
 
-// put puts cells into a message, each name once and in order.
-func (s *scope) put(m *Message, picked []int32) {
+// put puts cells into a message, each name once and in order. room is empty
+// memory for as many.
+func (s *scope) put(m *Message, room []Cell, picked []int32) {
 	if len(picked) == 0 {
 		return
 	}
 	cells := s.state.cells
 	slices.SortFunc(picked, func(a, b int32) int { return s.compare(&cells[a], &cells[b]) })
-	m.Cells = make([]Cell, 0, len(picked))
+	m.Cells = room
 	for n, i := range picked {
 		c := &cells[i]
 		if c.Incarnation == s.self {

@@ -12,17 +12,36 @@ func (e *Engine) Due(now time.Duration) bool {
 	return slices.ContainsFunc(e.links, func(l *link) bool { return l.dueAt() <= now })
 }
 
-// Messages returns the messages that are due at now. stamp is the daemon's
-// hybrid logical clock, rules the hash of its rules.
+// Messages returns the messages that are due at now. They are valid until the
+// next call. stamp is the daemon's hybrid logical clock, rules the hash of its
+// rules.
 func (e *Engine) Messages(now time.Duration, stamp hlc.Timestamp, rules uint64) []Message {
-	e.expedited = false
-	var out []Message
+	e.expedited, e.out, e.room = false, e.out[:0], e.room[:0]
 	for _, l := range e.links {
 		if l.dueAt() <= now {
-			out = append(out, e.message(now, l, stamp, rules))
+			e.out = append(e.out, e.message(now, l, stamp, rules))
 		}
 	}
-	return out
+	return e.out
+}
+
+// cellRoom is memory for the cells of the messages of one call.
+type cellRoom []Cell
+
+// usualCells is the number of cells that most calls send.
+const usualCells = 256
+
+// take returns empty memory for n cells.
+func (r *cellRoom) take(n int) []Cell {
+	if *r == nil {
+		*r = make(cellRoom, 0, usualCells)
+	}
+	at := len(*r)
+	if at+n > cap(*r) {
+		return make([]Cell, 0, n)
+	}
+	*r = (*r)[:at+n]
+	return (*r)[at:at:at+n]
 }
 
 // maxInflight bounds the cells on their way to a peer that acknowledges
@@ -69,7 +88,7 @@ func (e *Engine) express(now time.Duration, l *link, m *Message) {
 		}
 	}
 	e.picked = picked
-	scope.put(m, picked)
+	scope.put(m, e.room.take(len(picked)), picked)
 	l.expedited, l.express = append(l.expedited[:0], l.expedited[n:]...), true
 	l.due = max(l.due, now+e.cfg.MinGap)
 }
@@ -116,7 +135,7 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 		i = c.at[changeList].next
 	}
 	e.picked = picked
-	scope.put(m, picked)
+	scope.put(m, e.room.take(len(picked)), picked)
 	l.inflight += len(m.Cells)
 	m.Complete = i == none
 	if m.Complete {

@@ -121,7 +121,7 @@ func (b *busiestKeys) changed(s *ruleset, eng *gossip.Engine, c *gossip.Change) 
 	}
 	b.fit(s.set)
 	if s := &b.rules[r.Index]; s.length == c.Span.WindowLength {
-		s.see(c.Key, c.Window, eng.Total(c.Key, c.Window))
+		s.see(c.Key, c.Window, eng.TotalAfter(c))
 	}
 }
 

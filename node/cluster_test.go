@@ -127,6 +127,7 @@ func (c *cluster) drain(d *daemon) {
 		if d.region != to.region {
 			delay = c.wan
 		}
+		m.Cells = slices.Clone(m.Cells)
 		c.flight = append(c.flight, flight{c.now + delay, d, to, m})
 	}
 }

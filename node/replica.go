@@ -170,8 +170,8 @@ func (n *Node) Tick(at Instant) {
 
 // Ready is the output of a replica.
 type Ready struct {
-	// Messages are to be sent, best effort and in any order. The caller owns
-	// them.
+	// Messages are to be sent, best effort and in any order. They are valid
+	// until the next call.
 	Messages []gossip.Message
 	// Events happened since the last call. At most 1,024 are kept between two
 	// calls.

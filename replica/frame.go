@@ -36,9 +36,9 @@ func (e *FrameError) Error() string { return e.Err.Error() }
 func (e *FrameError) Unwrap() error { return e.Err }
 
 // Decode decodes a frame of a peer and checks that it is the peer's own. All
-// messages of a frame have one sender and one receiver. An error is a
-// *FrameError.
-func Decode(from crdt.Incarnation, frame []byte) (Inbound, error) {
+// messages of a frame have one sender and one receiver. Counts are valid until
+// the decoder is used again. An error is a *FrameError.
+func Decode(d *wire.Decoder, from crdt.Incarnation, frame []byte) (Inbound, error) {
 	var in Inbound
 	var sender crdt.Incarnation
 	var err error
@@ -52,7 +52,7 @@ func Decode(from crdt.Incarnation, frame []byte) (Inbound, error) {
 			sender = in.Strict.From
 		}
 	default:
-		if in.Counts, err = wire.Decode(frame); err == nil {
+		if in.Counts, err = d.Decode(frame); err == nil {
 			sender = in.Counts[0].From
 		}
 	}
@@ -87,11 +87,11 @@ func reasonOf(err error) string {
 }
 
 // CountFrames encodes the counts that shards send, which it sorts: messages to
-// one peer share a frame if they fit. buffer returns memory for a frame, or
+// one peer share a frame if they fit. e is used for one call at a time. buffer returns memory for a frame, or
 // nil. send gets each frame and its messages; the frame is nil for a message
 // that does not fit even alone. A message that is lost is sent again, because
 // it is not acknowledged.
-func CountFrames(out []gossip.Message, buffer func() []byte, send func(msgs []gossip.Message, frame []byte)) {
+func CountFrames(e *wire.Encoder, out []gossip.Message, buffer func() []byte, send func(msgs []gossip.Message, frame []byte)) {
 	slices.SortStableFunc(out, func(a, b gossip.Message) int {
 		return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.Shard, b.Shard))
 	})
@@ -103,15 +103,15 @@ func CountFrames(out []gossip.Message, buffer func() []byte, send func(msgs []go
 		gossip.Unite(out[:n])
 		for rest := out[:n]; len(rest) > 0; {
 			fit := wire.Fit(rest)
-			encode(rest[:fit], buffer, send)
+			encode(e, rest[:fit], buffer, send)
 			rest = rest[fit:]
 		}
 		out = out[n:]
 	}
 }
 
-func encode(msgs []gossip.Message, buffer func() []byte, send func([]gossip.Message, []byte)) {
-	frame, err := wire.Encode(buffer(), msgs)
+func encode(e *wire.Encoder, msgs []gossip.Message, buffer func() []byte, send func([]gossip.Message, []byte)) {
+	frame, err := e.Encode(buffer(), msgs)
 	switch {
 	case err == nil:
 		send(msgs, frame)
@@ -119,7 +119,7 @@ func encode(msgs []gossip.Message, buffer func() []byte, send func([]gossip.Mess
 		send(msgs, nil)
 	default: // more than Fit expects
 		for i := range msgs {
-			encode(msgs[i:i+1], buffer, send)
+			encode(e, msgs[i:i+1], buffer, send)
 		}
 	}
 }

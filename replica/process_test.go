@@ -190,7 +190,7 @@ func countsOf(cells int, to ...crdt.Incarnation) []gossip.Message {
 func TestFrames(t *testing.T) {
 	var frames [][]byte
 	var sizes []int
-	CountFrames(countsOf(1, 3, 2, 3, 2, 2), func() []byte { return nil }, func(msgs []gossip.Message, frame []byte) {
+	CountFrames(new(wire.Encoder), countsOf(1, 3, 2, 3, 2, 2), func() []byte { return nil }, func(msgs []gossip.Message, frame []byte) {
 		frames, sizes = append(frames, frame), append(sizes, len(msgs))
 		for i := range msgs {
 			if msgs[i].To != msgs[0].To || msgs[i].Stamp != msgs[0].Stamp {
@@ -201,7 +201,7 @@ func TestFrames(t *testing.T) {
 	if fmt.Sprint(sizes) != "[3 2]" {
 		t.Fatalf("frames of %v messages", sizes)
 	}
-	in, err := Decode(7, frames[0])
+	in, err := Decode(new(wire.Decoder), 7, frames[0])
 	if err != nil || len(in.Counts) != 3 {
 		t.Fatalf("%+v, %v", in, err)
 	}
@@ -225,7 +225,7 @@ func TestFrames(t *testing.T) {
 	e.Reach.Peers(0, nil)
 	b.strict = e
 	for i, frame := range [][]byte{rights, strict} {
-		if in, err = Decode(7, frame); err != nil {
+		if in, err = Decode(new(wire.Decoder), 7, frame); err != nil {
 			t.Fatal(err)
 		}
 		if err := in.Deliver(&b); (err != nil) != (i == 0) {
@@ -237,11 +237,11 @@ func TestFrames(t *testing.T) {
 	}
 
 	for _, frame := range [][]byte{frames[0], rights, strict} {
-		_, foreign := Decode(8, frame)
-		_, cut := Decode(7, frame[:len(frame)-1])
+		_, foreign := Decode(new(wire.Decoder), 8, frame)
+		_, cut := Decode(new(wire.Decoder), 7, frame[:len(frame)-1])
 		flipped := append([]byte(nil), frame...)
 		flipped[len(flipped)/2] ^= 1
-		_, damaged := Decode(7, flipped)
+		_, damaged := Decode(new(wire.Decoder), 7, flipped)
 		for want, err := range map[string]error{"foreign_sender": foreign, "": cut, "checksum": damaged} {
 			var bad *FrameError
 			if !errors.As(err, &bad) || want != "" && bad.Reason != want || bad.Error() == "" || errors.Unwrap(bad) == nil {
@@ -249,7 +249,7 @@ func TestFrames(t *testing.T) {
 			}
 		}
 	}
-	if _, err = Decode(7, nil); err == nil {
+	if _, err = Decode(new(wire.Decoder), 7, nil); err == nil {
 		t.Error("an empty frame was decoded")
 	}
 }
@@ -258,14 +258,14 @@ func TestFrames(t *testing.T) {
 // cells than a shard handles at once.
 func TestFrameIsBounded(t *testing.T) {
 	var frames [][]byte
-	CountFrames(countsOf(gossip.DefaultFrameCells, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2), func() []byte { return nil },
+	CountFrames(new(wire.Encoder), countsOf(gossip.DefaultFrameCells, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2), func() []byte { return nil },
 		func(_ []gossip.Message, frame []byte) { frames = append(frames, frame) })
 	if len(frames) < 2 {
 		t.Errorf("%d frames", len(frames))
 	}
 	n := 0
 	for _, frame := range frames {
-		in, err := Decode(7, frame)
+		in, err := Decode(new(wire.Decoder), 7, frame)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -274,9 +274,9 @@ func TestFrameIsBounded(t *testing.T) {
 	if n != 12 {
 		t.Errorf("%d messages of 12 were sent", n)
 	}
-	CountFrames(countsOf(gossip.DefaultFrameCells+1, 2), func() []byte { return nil }, func(_ []gossip.Message, frame []byte) {
+	CountFrames(new(wire.Encoder), countsOf(gossip.DefaultFrameCells+1, 2), func() []byte { return nil }, func(_ []gossip.Message, frame []byte) {
 		var bad *FrameError
-		if _, err := Decode(7, frame); !errors.As(err, &bad) || bad.Reason != "size" {
+		if _, err := Decode(new(wire.Decoder), 7, frame); !errors.As(err, &bad) || bad.Reason != "size" {
 			t.Errorf("%v, want reason size", err)
 		}
 	})

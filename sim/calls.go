@@ -35,7 +35,12 @@ func (w *World) ask(d *Daemon, c *node.Call, from attempt) error {
 	if err := w.sets[d.Set].front.Resolve(c); err != nil {
 		return err
 	}
-	a := &pendingCall{call: c, from: from, daemon: d, member: d.member, set: d.Set, since: w.now}
+	a := w.idle
+	w.idle = nil
+	if a == nil {
+		a = &pendingCall{}
+	}
+	*a = pendingCall{call: c, from: from, daemon: d, member: d.member, set: d.Set, since: w.now}
 	a.Tag = a
 	a.Start(c)
 	w.decide(a)
@@ -65,11 +70,12 @@ func (w *World) decide(a *pendingCall) {
 		}
 	}
 	each(touched, func(s int) { d.Nodes[s].Charge(at, hits, c.Statuses) })
-	if a.Ticket() != 0 {
+	waited := a.Ticket() != 0
+	if waited {
 		each(touched, func(s int) { d.Nodes[s].CancelLease(at, hits, a.Ticket()) })
 	}
 	w.account(a, at)
-	if a.Ticket() != 0 {
+	if waited {
 		d.process.Waiters.End(&a.StrictCall)
 	}
 	if touched != 0 {
@@ -77,6 +83,9 @@ func (w *World) decide(a *pendingCall) {
 	}
 	w.load.answered(w, c, a.from)
 	w.calls = append(w.calls, c)
+	if !waited { // an event may still name one that did
+		w.idle = a
+	}
 }
 
 // touched returns the shards of a call, as a bit set.

@@ -102,7 +102,7 @@ func (w *World) wake(d *Daemon, at time.Duration) {
 
 // post sends the counts of a daemon's shards.
 func (w *World) post(d *Daemon, out []gossip.Message) {
-	replica.CountFrames(out, w.network.buffer, func(msgs []gossip.Message, frame []byte) {
+	replica.CountFrames(&w.encoder, out, w.network.buffer, func(msgs []gossip.Message, frame []byte) {
 		if s := msgs[0].Stamp; s > d.stamp {
 			d.stamp, d.stampAt = s, w.now
 		}
@@ -126,7 +126,7 @@ func (w *World) post(d *Daemon, out []gossip.Message) {
 // process rejects it; the parts count what they reject.
 func (w *World) receive(d *Daemon, f flight) error {
 	w.trace.bytes(f.frame)
-	in, err := replica.Decode(w.membership.all[f.sender].incarnations[0], f.frame)
+	in, err := replica.Decode(&w.decoder, w.membership.all[f.sender].incarnations[0], f.frame)
 	w.network.drop(f)
 	switch {
 	case f.mangled && err != nil:

@@ -12,6 +12,7 @@ import (
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/wire"
 )
 
 // The streams that randomness is drawn from, so that one draw more in one
@@ -44,6 +45,8 @@ type World struct {
 	network    network
 	faults     faults
 	outbox     []gossip.Message
+	encoder    wire.Encoder
+	decoder    wire.Decoder
 
 	sets      []ruleSet
 	plainSets []*rules.Set // the same sets alone, for auditors
@@ -53,7 +56,8 @@ type World struct {
 
 	steps   steps
 	load    clients
-	calls   []*node.Call // not in use
+	idle    *pendingCall // not in use, nil for none
+	calls   []*node.Call // likewise
 	woken   pool[*pendingCall]
 	decided Decided
 

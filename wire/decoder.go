@@ -11,9 +11,11 @@ import (
 	"github.com/georld/rld/gossip"
 )
 
-// decoder decodes one frame of counts. It keeps the first fault and stops
+// Decoder decodes frames of counts, one after the other, and reuses the memory
+// of the one before. The zero value is ready; it is not safe for concurrent
+// use. In a frame it keeps the first fault and stops
 // there.
-type decoder struct {
+type Decoder struct {
 	head gossip.Message // the common fields of the messages
 	base int64
 
@@ -27,10 +29,23 @@ type decoder struct {
 
 	part int // number of the current part, -1 outside
 	err  error
+
+	messages []gossip.Message // of the latest frame
+}
+
+// reset makes the decoder ready for a frame from one incarnation to another. It
+// keeps the memory of a usual frame.
+func (d *Decoder) reset(head gossip.Message) {
+	msgs, latest := d.messages[:0], d.latest[:0]
+	incarnations, metas := d.incarnations.emptied(), d.metas.emptied()
+	if cap(latest) > maxWalk {
+		latest = nil
+	}
+	*d = Decoder{head: head, incarnations: incarnations, metas: metas, latest: latest, part: -1, messages: msgs}
 }
 
 // fail keeps the first fault.
-func (d *decoder) fail(format string, args ...any) {
+func (d *Decoder) fail(format string, args ...any) {
 	if d.err != nil {
 		return
 	}
@@ -41,14 +56,14 @@ func (d *decoder) fail(format string, args ...any) {
 	d.err = malformed("%s", where+fmt.Sprintf(format, args...))
 }
 
-func (d *decoder) exceed(what string, got, limit int) {
+func (d *Decoder) exceed(what string, got, limit int) {
 	if d.err == nil {
 		d.err = &SizeError{What: what, Got: got, Max: limit}
 	}
 }
 
 // frame decodes the payload of a frame. After a fault it returns nil.
-func (d *decoder) frame(payload []byte) []gossip.Message {
+func (d *Decoder) frame(payload []byte) []gossip.Message {
 	if d.head.From == d.head.To {
 		d.fail("it is from %v to itself", d.head.From)
 	}
@@ -81,16 +96,17 @@ func (d *decoder) frame(payload []byte) []gossip.Message {
 	if d.err != nil {
 		return nil
 	}
-	return d.messages(parts[:n])
+	d.readParts(parts[:n])
+	return d.messages
 }
 
 // readIncarnations reads the table of incarnations.
-func (d *decoder) readIncarnations(r *reader) {
+func (d *Decoder) readIncarnations(r *reader) {
 	content, n := r.rows(frameIncarnations, 8)
 	if n == 0 {
 		return
 	}
-	d.incarnations.values = make([]crdt.Incarnation, 0, n)
+	d.incarnations.values = slices.Grow(d.incarnations.values, n)
 	for i := range n {
 		s := crdt.Incarnation(binary.LittleEndian.Uint64(content[8*i:]))
 		if _, first := d.incarnations.number(s); !first || s == d.head.From || s == d.head.To {
@@ -101,7 +117,7 @@ func (d *decoder) readIncarnations(r *reader) {
 }
 
 // readMetas reads the table of metas.
-func (d *decoder) readMetas(r *reader) {
+func (d *Decoder) readMetas(r *reader) {
 	for content := r.content(frameMetas); content != nil; content = r.content(frameMetas) {
 		if len(d.latest) == MaxFrameCells {
 			d.exceed("metas", len(d.latest)+1, MaxFrameCells)
@@ -113,7 +129,7 @@ func (d *decoder) readMetas(r *reader) {
 	}
 }
 
-func (d *decoder) readMeta(r reader) {
+func (d *Decoder) readMeta(r reader) {
 	var s gossip.CellMeta
 	s.Rule = r.word(metaRule, "rule of a meta")
 	width, carry := r.uint(metaWidth), r.uint(metaCarry)
@@ -130,16 +146,21 @@ func (d *decoder) readMeta(r reader) {
 	d.latest = append(d.latest, window)
 }
 
-// messages reads the parts.
-func (d *decoder) messages(parts [][]byte) []gossip.Message {
-	msgs := make([]gossip.Message, len(parts))
+// readParts reads the parts.
+func (d *Decoder) readParts(parts [][]byte) {
+	msgs := slices.Grow(d.messages, len(parts))[:len(parts)]
+	d.messages = msgs
 	before := &gossip.Message{Shard: -1}
 	for i := range msgs {
+		cells := msgs[i].Cells[:0]
+		if cap(cells) > keptCells {
+			cells = nil
+		}
 		msgs[i] = d.head
 		d.part = i
-		d.readPart(reader{d: d, b: parts[i]}, before, &msgs[i])
+		d.readPart(reader{d: d, b: parts[i]}, before, cells, &msgs[i])
 		if d.err != nil {
-			return nil
+			return
 		}
 		before = &msgs[i]
 	}
@@ -148,12 +169,15 @@ func (d *decoder) messages(parts [][]byte) []gossip.Message {
 		d.fail("%d incarnations and %d metas, of which %d and %d are used",
 			len(d.incarnations.values), len(d.latest), d.met, d.spent)
 	}
-	return msgs
 }
 
+// keptCells is the number of cells of a message whose memory is kept for the
+// next frame.
+const keptCells = 256
+
 // readPart decodes the part of one shard into m. before is the message before
-// it.
-func (d *decoder) readPart(r reader, before, m *gossip.Message) {
+// it, cells empty memory for its cells.
+func (d *Decoder) readPart(r reader, before *gossip.Message, cells []gossip.Cell, m *gossip.Message) {
 	skipped := r.uint(partSkipped)
 	if skipped >= uint64(m.Shards-before.Shard-1) {
 		r.fail("%d shards after shard %d are skipped, and there are only %d", skipped, before.Shard, m.Shards)
@@ -178,7 +202,11 @@ func (d *decoder) readPart(r reader, before, m *gossip.Message) {
 	} else {
 		m.Own, m.Staleness = before.Own, slices.Clone(before.Staleness)
 	}
+	room := len(r.b) / (keySize + 1) // mostly enough for the cells of all incarnations
 	for content := r.content(partCells); content != nil; content = r.content(partCells) {
+		if m.Cells == nil {
+			m.Cells = slices.Grow(cells, room)
+		}
 		d.readCells(reader{d: d, b: content}, m)
 	}
 	for content := r.content(partRefused); content != nil; content = r.content(partRefused) {
@@ -190,7 +218,7 @@ func (d *decoder) readPart(r reader, before, m *gossip.Message) {
 	r.end()
 }
 
-func (d *decoder) readViews(r reader, m *gossip.Message) {
+func (d *Decoder) readViews(r reader, m *gossip.Message) {
 	m.Own = r.duration(r.uint(viewsOwn))
 	regions, ages := r.column(viewsRegions), r.column(viewsAges)
 	r.end()
@@ -213,7 +241,7 @@ func (d *decoder) readViews(r reader, m *gossip.Message) {
 	r.ends(&ages)
 }
 
-func (d *decoder) readDigests(r *reader, m *gossip.Message) {
+func (d *Decoder) readDigests(r *reader, m *gossip.Message) {
 	buckets := r.column(partBuckets)
 	content, n := r.rows(partDigests, 8)
 	if n > math.MaxUint16+1 {
@@ -233,7 +261,7 @@ func (d *decoder) readDigests(r *reader, m *gossip.Message) {
 	r.ends(&buckets)
 }
 
-func (d *decoder) readRepair(r *reader, m *gossip.Message) {
+func (d *Decoder) readRepair(r *reader, m *gossip.Message) {
 	repair := r.column(partRepair)
 	n := repair.count()
 	if n > math.MaxUint16+1 {
@@ -273,7 +301,7 @@ func (r *reader) duration(ms uint64) time.Duration {
 
 // incarnation returns the incarnation of a number. Numbers are first used in
 // ascending order.
-func (d *decoder) incarnation(n uint64) crdt.Incarnation {
+func (d *Decoder) incarnation(n uint64) crdt.Incarnation {
 	switch {
 	case n == 0:
 		return d.head.From

@@ -14,7 +14,7 @@ const keySize = 16
 
 // owner decodes kind and incarnation of the cells that follow. They must be
 // above those of the cell before, if there is one.
-func (d *decoder) owner(r *reader, kindField, incarnationField tag, first bool, before gossip.CellID) gossip.CellID {
+func (d *Decoder) owner(r *reader, kindField, incarnationField tag, first bool, before gossip.CellID) gossip.CellID {
 	kind := r.uint(kindField)
 	if kind > uint64(gossip.MaxKind) {
 		r.fail("cells of kind %d, want at most %d", kind, gossip.MaxKind)
@@ -28,7 +28,7 @@ func (d *decoder) owner(r *reader, kindField, incarnationField tag, first bool, 
 }
 
 // readCells decodes the cells of one incarnation and appends them to m.
-func (d *decoder) readCells(r reader, m *gossip.Message) {
+func (d *Decoder) readCells(r reader, m *gossip.Message) {
 	var before gossip.CellID
 	if n := len(m.Cells); n > 0 {
 		before = m.Cells[n-1].CellID
@@ -85,7 +85,7 @@ func (d *decoder) readCells(r reader, m *gossip.Message) {
 type columns struct{ more, metas, windows, admitted, refunded, rates column }
 
 // keyCells decodes the next cells, all of one key.
-func (d *decoder) keyCells(r *reader, in *columns, id gossip.CellID, cells []gossip.Cell) {
+func (d *Decoder) keyCells(r *reader, in *columns, id gossip.CellID, cells []gossip.Cell) {
 	for i := range cells {
 		n, distance := in.metas.next(), in.windows.next()
 		if n >= uint64(d.spent) {
@@ -117,7 +117,7 @@ func (d *decoder) keyCells(r *reader, in *columns, id gossip.CellID, cells []gos
 }
 
 // readRefused decodes the refusals of one incarnation and appends them to m.
-func (d *decoder) readRefused(r reader, m *gossip.Message) {
+func (d *Decoder) readRefused(r reader, m *gossip.Message) {
 	var before gossip.CellID
 	if n := len(m.Refused); n > 0 {
 		before = m.Refused[n-1].CellID

@@ -8,10 +8,12 @@ import (
 	"github.com/georld/rld/gossip"
 )
 
-// encoder encodes one frame of counts. It writes tables after the parts that
+// Encoder encodes frames of counts, one after the other, and reuses the memory
+// of the one before. The zero value is ready; it is not safe for concurrent
+// use. It writes tables after the parts that
 // refer to their rows, and inserts lengths before their content by moving it,
 // so that it walks the messages once.
-type encoder struct {
+type Encoder struct {
 	b []byte
 
 	from, to     crdt.Incarnation
@@ -27,8 +29,17 @@ type encoder struct {
 // metaWindows holds the windows of the first and the latest cell with a meta.
 type metaWindows struct{ first, latest int64 }
 
+// reset makes the encoder append a frame to b.
+func (e *Encoder) reset(b []byte) {
+	incarnations, metas := e.incarnations.emptied(), e.metas.emptied()
+	*e = Encoder{
+		b: b, incarnations: incarnations, metas: metas, windows: e.windows[:0],
+		numbers: e.numbers[:0], distances: e.distances[:0],
+	}
+}
+
 // frame encodes the payload of a frame.
-func (e *encoder) frame(msgs []gossip.Message) error {
+func (e *Encoder) frame(msgs []gossip.Message) error {
 	if err := checkFrame(msgs); err != nil {
 		return err
 	}
@@ -89,7 +100,7 @@ func checkFrame(msgs []gossip.Message) error {
 
 // part encodes the part of one shard. before is the message before it in the
 // frame.
-func (e *encoder) part(before, m *gossip.Message) error {
+func (e *Encoder) part(before, m *gossip.Message) error {
 	if err := checkPart(m); err != nil {
 		return err
 	}
@@ -152,7 +163,7 @@ func sameViews(a, b *gossip.Message) bool {
 	})
 }
 
-func (e *encoder) views(m *gossip.Message) {
+func (e *Encoder) views(m *gossip.Message) {
 	at := e.open(partViews)
 	e.uint(viewsOwn, millis(m.Own))
 	e.numbers = e.numbers[:0]
@@ -168,7 +179,7 @@ func (e *encoder) views(m *gossip.Message) {
 	e.close(at)
 }
 
-func (e *encoder) digests(digests []gossip.BucketDigest) {
+func (e *Encoder) digests(digests []gossip.BucketDigest) {
 	if len(digests) == 0 {
 		return
 	}
@@ -187,7 +198,7 @@ func (e *encoder) digests(digests []gossip.BucketDigest) {
 }
 
 // repair encodes the buckets in order, each once.
-func (e *encoder) repair(buckets []uint16) {
+func (e *Encoder) repair(buckets []uint16) {
 	if !slices.IsSorted(buckets) {
 		buckets = slices.Sorted(slices.Values(buckets))
 	}
@@ -204,7 +215,7 @@ func (e *encoder) repair(buckets []uint16) {
 }
 
 // incarnation returns the number of an incarnation in the frame.
-func (e *encoder) incarnation(s crdt.Incarnation) uint64 {
+func (e *Encoder) incarnation(s crdt.Incarnation) uint64 {
 	switch s {
 	case e.from:
 		return 0

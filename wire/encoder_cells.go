@@ -9,7 +9,7 @@ import (
 )
 
 // allCells writes the cells of a part, incarnation by incarnation.
-func (e *encoder) allCells(m *gossip.Message) error {
+func (e *Encoder) allCells(m *gossip.Message) error {
 	if e.cells += len(m.Cells); e.cells > MaxFrameCells {
 		return &SizeError{What: "cells", Got: e.cells, Max: MaxFrameCells}
 	}
@@ -48,7 +48,7 @@ func sorted(cells []gossip.Cell) []gossip.Cell {
 }
 
 // incarnationCells writes the cells of one incarnation.
-func (e *encoder) incarnationCells(cells []gossip.Cell) {
+func (e *Encoder) incarnationCells(cells []gossip.Cell) {
 	at := e.open(partCells)
 	e.uint(cellsKind, uint64(cells[0].Kind))
 	e.uint(cellsIncarnation, e.incarnation(cells[0].Incarnation))
@@ -73,7 +73,7 @@ func (e *encoder) incarnationCells(cells []gossip.Cell) {
 }
 
 // cellKeys writes each key once, and how many cells it has beyond one.
-func (e *encoder) cellKeys(cells []gossip.Cell) {
+func (e *Encoder) cellKeys(cells []gossip.Cell) {
 	at := e.open(cellsKeys)
 	more := slices.Grow(e.numbers[:0], len(cells))
 	for i := range cells {
@@ -90,7 +90,7 @@ func (e *encoder) cellKeys(cells []gossip.Cell) {
 }
 
 // cellWindows encodes the metas and windows.
-func (e *encoder) cellWindows(cells []gossip.Cell) {
+func (e *Encoder) cellWindows(cells []gossip.Cell) {
 	metas, distances := e.numbers[:0], slices.Grow(e.distances[:0], len(cells))
 	n := -1 // number of the meta of the cell before
 	for i := range cells {
@@ -113,13 +113,13 @@ func (e *encoder) cellWindows(cells []gossip.Cell) {
 	e.numbers, e.distances = metas, distances
 }
 
-func (e *encoder) key(k crdt.Key) {
+func (e *Encoder) key(k crdt.Key) {
 	e.b = binary.BigEndian.AppendUint64(e.b, k.Hi)
 	e.b = binary.BigEndian.AppendUint64(e.b, k.Lo)
 }
 
 // allRefused writes the refusals of a part, incarnation by incarnation.
-func (e *encoder) allRefused(m *gossip.Message) error {
+func (e *Encoder) allRefused(m *gossip.Message) error {
 	if e.refused += len(m.Refused); e.refused > MaxFrameCells {
 		return &SizeError{What: "refusals", Got: e.refused, Max: MaxFrameCells}
 	}
@@ -162,7 +162,7 @@ func latest(refused []gossip.Refusal) []gossip.Refusal {
 }
 
 // incarnationRefused writes the refusals of one incarnation.
-func (e *encoder) incarnationRefused(refused []gossip.Refusal) {
+func (e *Encoder) incarnationRefused(refused []gossip.Refusal) {
 	at := e.open(partRefused)
 	e.uint(refusedKind, uint64(refused[0].Kind))
 	e.uint(refusedIncarnation, e.incarnation(refused[0].Incarnation))

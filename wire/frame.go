@@ -48,7 +48,13 @@ const (
 // the bounds of a frame and must be split (Fit), a *FormatError when a message
 // is not valid and can never be sent.
 func Encode(dst []byte, msgs []gossip.Message) ([]byte, error) {
-	e := encoder{b: append(dst, make([]byte, envelopeSize)...)}
+	var e Encoder
+	return e.Encode(dst, msgs)
+}
+
+// Encode is the function Encode with the memory of the encoder.
+func (e *Encoder) Encode(dst []byte, msgs []gossip.Message) ([]byte, error) {
+	e.reset(append(dst, make([]byte, envelopeSize)...))
 	if err := e.frame(msgs); err != nil {
 		return dst, err
 	}
@@ -102,20 +108,24 @@ const (
 // The memory that it allocates is at most some 250 bytes for each byte of the
 // frame.
 func Decode(frame []byte) ([]gossip.Message, error) {
+	var d Decoder
+	return d.Decode(frame)
+}
+
+// Decode is the function Decode with the memory of the decoder: the messages and
+// their cells are valid until its next call.
+func (d *Decoder) Decode(frame []byte) ([]gossip.Message, error) {
 	if err := checkEnvelope(frame, Version, envelopeSize); err != nil {
 		return nil, err
 	}
-	d := decoder{
-		head: gossip.Message{
-			From: crdt.Incarnation(binary.LittleEndian.Uint64(frame[atFrom:])),
-			To:   crdt.Incarnation(binary.LittleEndian.Uint64(frame[atTo:])),
-			Header: gossip.Header{
-				Stamp: hlc.Timestamp(binary.LittleEndian.Uint64(frame[atStamp:])),
-				Rules: binary.LittleEndian.Uint64(frame[atRules:]),
-			},
+	d.reset(gossip.Message{
+		From: crdt.Incarnation(binary.LittleEndian.Uint64(frame[atFrom:])),
+		To:   crdt.Incarnation(binary.LittleEndian.Uint64(frame[atTo:])),
+		Header: gossip.Header{
+			Stamp: hlc.Timestamp(binary.LittleEndian.Uint64(frame[atStamp:])),
+			Rules: binary.LittleEndian.Uint64(frame[atRules:]),
 		},
-		part: -1,
-	}
+	})
 	msgs := d.frame(frame[envelopeSize:])
 	if d.err != nil {
 		return nil, d.err

@@ -6,7 +6,7 @@ import "encoding/binary"
 // and form. After the first fault, which it reports to its decoder, it finds no
 // further fields.
 type reader struct {
-	d *decoder
+	d *Decoder
 	b []byte
 }
 

@@ -3,7 +3,7 @@ package wire
 import "github.com/georld/rld/gossip"
 
 // rightsMessages encodes the messages about transfers of rights.
-func (e *encoder) rightsMessages(m *gossip.Message) error {
+func (e *Encoder) rightsMessages(m *gossip.Message) error {
 	if len(m.RightsMessages) > gossip.MaxRightsMessages {
 		return &SizeError{What: "rightsMessages", Got: len(m.RightsMessages), Max: gossip.MaxRightsMessages}
 	}
@@ -31,7 +31,7 @@ func (e *encoder) rightsMessages(m *gossip.Message) error {
 }
 
 // readRightsMessages decodes the messages about transfers of rights.
-func (d *decoder) readRightsMessages(r *reader, m *gossip.Message) {
+func (d *Decoder) readRightsMessages(r *reader, m *gossip.Message) {
 	for content := r.content(partRightsMessages); content != nil; content = r.content(partRightsMessages) {
 		if len(m.RightsMessages) == gossip.MaxRightsMessages {
 			d.exceed("rightsMessages", len(m.RightsMessages)+1, gossip.MaxRightsMessages)
@@ -41,7 +41,7 @@ func (d *decoder) readRightsMessages(r *reader, m *gossip.Message) {
 	}
 }
 
-func (d *decoder) readRightsMessage(r reader) gossip.RightsMessage {
+func (d *Decoder) readRightsMessage(r reader) gossip.RightsMessage {
 	kind := r.uint(rightsMessageKind)
 	if kind < uint64(gossip.TransferRequest) || kind > uint64(gossip.MaxRightsMessage) {
 		r.fail("rights message of kind %d, want %d to %d", kind, gossip.TransferRequest, gossip.MaxRightsMessage)

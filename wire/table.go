@@ -15,6 +15,14 @@ const (
 	firstRoom = 4
 )
 
+// emptied returns the table without values. It keeps the memory of a small one.
+func (t *table[V]) emptied() table[V] {
+	if t.index != nil {
+		return table[V]{}
+	}
+	return table[V]{values: t.values[:0]}
+}
+
 // number returns the number of v and whether this is its first use.
 func (t *table[V]) number(v V) (int, bool) {
 	if t.index != nil {

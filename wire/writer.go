@@ -10,34 +10,34 @@ import (
 
 // The fields of protobuf, written by an encoder. Zero fields are left out.
 
-func (e *encoder) uint(t tag, v uint64) {
+func (e *Encoder) uint(t tag, v uint64) {
 	if v != 0 {
 		e.b = binary.AppendUvarint(append(e.b, byte(t)), v)
 	}
 }
 
 // word writes 8 bytes.
-func (e *encoder) word(t tag, v uint64) {
+func (e *Encoder) word(t tag, v uint64) {
 	if v != 0 {
 		e.b = binary.LittleEndian.AppendUint64(append(e.b, byte(t)), v)
 	}
 }
 
-func (e *encoder) flag(t tag, v bool) {
+func (e *Encoder) flag(t tag, v bool) {
 	if v {
 		e.b = append(e.b, byte(t), 1)
 	}
 }
 
 // open starts a field with a length and returns the argument of close.
-func (e *encoder) open(t tag) int {
+func (e *Encoder) open(t tag) int {
 	e.b = append(e.b, byte(t), 0)
 	return len(e.b)
 }
 
 // close ends the field that open started: it inserts the length, and moves the
 // content when that needs more than the one byte reserved for it.
-func (e *encoder) close(at int) {
+func (e *Encoder) close(at int) {
 	size := len(e.b) - at
 	if extra := varintSize(uint64(size)) - 1; extra > 0 {
 		e.b = slices.Grow(e.b, extra)[:len(e.b)+extra]
@@ -47,7 +47,7 @@ func (e *encoder) close(at int) {
 }
 
 // column writes the numbers, or nothing when all are 0.
-func (e *encoder) column(t tag, numbers []uint64) {
+func (e *Encoder) column(t tag, numbers []uint64) {
 	for _, v := range numbers {
 		if v != 0 {
 			e.required(t, numbers)
@@ -57,7 +57,7 @@ func (e *encoder) column(t tag, numbers []uint64) {
 }
 
 // required writes the numbers, or nothing when there are none.
-func (e *encoder) required(t tag, numbers []uint64) {
+func (e *Encoder) required(t tag, numbers []uint64) {
 	if len(numbers) == 0 {
 		return
 	}
@@ -75,7 +75,7 @@ func (e *encoder) required(t tag, numbers []uint64) {
 }
 
 // words writes incarnations, 8 bytes each.
-func (e *encoder) words(t tag, incarnations []crdt.Incarnation) {
+func (e *Encoder) words(t tag, incarnations []crdt.Incarnation) {
 	if len(incarnations) == 0 {
 		return
 	}
