@@ -41,7 +41,7 @@ func (r *cellRoom) take(n int) []Cell {
 		return make([]Cell, 0, n)
 	}
 	*r = (*r)[:at+n]
-	return (*r)[at:at:at+n]
+	return (*r)[at : at : at+n]
 }
 
 // maxInflight bounds the cells on their way to a peer that acknowledges
