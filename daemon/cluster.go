@@ -43,8 +43,6 @@ type cluster struct {
 	leaving atomic.Bool
 	events  eventLog
 
-	decoders sync.Pool // of *wire.Decoder
-
 	stop       context.CancelFunc
 	background sync.WaitGroup
 }
@@ -68,7 +66,7 @@ type clusterConfig struct {
 func startCluster(cc clusterConfig) (*cluster, error) {
 	c := &cluster{
 		clusterConfig: cc, dir: newDirectory(cc.self, cc.contacts), news: make(chan struct{}, 1),
-		since: map[crdt.Incarnation]time.Time{}, decoders: sync.Pool{New: func() any { return new(wire.Decoder) }},
+		since: map[crdt.Incarnation]time.Time{},
 	}
 	c.events = eventLog{log: cc.log, name: c.name, leaving: c.leaving.Load}
 	c.regions = slices.Sorted(maps.Keys(cc.contacts))
@@ -312,10 +310,13 @@ func (c *cluster) Members(from link.Hello, members []gossip.Member) {
 	c.update(func(d *directory) { d.setMembers(from, members) })
 }
 
+// decoders are those of frames, for the goroutines of all streams.
+var decoders = sync.Pool{New: func() any { return new(wire.Decoder) }}
+
 // Frame is part of link.Handler.
 func (c *cluster) Frame(from link.Hello, frame []byte) error {
-	decoder := c.decoders.Get().(*wire.Decoder)
-	defer c.decoders.Put(decoder)
+	decoder := decoders.Get().(*wire.Decoder)
+	defer decoders.Put(decoder)
 	in, err := replica.Decode(decoder, from.Member.ID, frame)
 	if bad, ok := errors.AsType[*replica.FrameError](err); ok {
 		return &link.ProtocolError{Reason: bad.Reason, Err: bad.Err}
