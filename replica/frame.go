@@ -87,10 +87,10 @@ func reasonOf(err error) string {
 }
 
 // CountFrames encodes the counts that shards send, which it sorts: messages to
-// one peer share a frame if they fit. e is used for one call at a time. buffer returns memory for a frame, or
-// nil. send gets each frame and its messages; the frame is nil for a message
-// that does not fit even alone. A message that is lost is sent again, because
-// it is not acknowledged.
+// one peer share a frame if they fit. e is used for one call at a time. buffer
+// returns memory for a frame, or nil. send gets each frame and its messages;
+// the frame is nil for a message that does not fit even alone. A message that
+// is lost is sent again, because it is not acknowledged.
 func CountFrames(e *wire.Encoder, out []gossip.Message, buffer func() []byte, send func(msgs []gossip.Message, frame []byte)) {
 	slices.SortStableFunc(out, func(a, b gossip.Message) int {
 		return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.Shard, b.Shard))

@@ -112,8 +112,8 @@ func Decode(frame []byte) ([]gossip.Message, error) {
 	return d.Decode(frame)
 }
 
-// Decode is the function Decode with the memory of the decoder: the messages and
-// their cells are valid until its next call.
+// Decode is the function Decode with the memory of the decoder: the messages
+// and their cells are valid until its next call.
 func (d *Decoder) Decode(frame []byte) ([]gossip.Message, error) {
 	if err := checkEnvelope(frame, Version, envelopeSize); err != nil {
 		return nil, err
