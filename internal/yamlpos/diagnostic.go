@@ -55,11 +55,6 @@ type Diagnostic struct {
 // line with a caret under the column. It ends with a line end.
 func (d Diagnostic) String() string {
 	var b strings.Builder
-	d.write(&b)
-	return b.String()
-}
-
-func (d Diagnostic) write(b *strings.Builder) {
 	if d.Position != (Position{}) {
 		b.WriteString(d.Position.String() + ": ")
 	}
@@ -74,6 +69,7 @@ func (d Diagnostic) write(b *strings.Builder) {
 	if line, caret := excerpt(d.Source, d.Column); strings.TrimSpace(line) != "" {
 		b.WriteString("  | " + line + "\n  | " + strings.Repeat(" ", caret) + "^\n")
 	}
+	return b.String()
 }
 
 // excerptWidth is the number of characters of the longest quoted line.
@@ -130,7 +126,7 @@ func (d Diagnostics) of(s Severity) Diagnostics {
 func (d Diagnostics) String() string {
 	var b strings.Builder
 	for i := range d {
-		d[i].write(&b)
+		b.WriteString(d[i].String())
 	}
 	return b.String()
 }
