@@ -90,7 +90,7 @@ func (s *show) act(c Command) (string, error) {
 		if err := s.cluster.named(c.Daemon).kill(); err != nil {
 			return "", err
 		}
-		return c.Daemon + " is killed; what it had not told the others is forgotten with it", nil
+		return c.Daemon + " is killed; its counts that no other daemon has are lost", nil
 	case Start:
 		s.marks.disturb(now)
 		if err := s.cluster.named(c.Daemon).start(); err != nil {
@@ -104,10 +104,10 @@ func (s *show) act(c Command) (string, error) {
 	case Skew:
 		s.marks.disturb(now)
 		s.cluster.named(c.Daemon).skew.Store(int64(c.Time))
-		return fmt.Sprintf("the wall clock of %s is off by %s; more than 250ms is followed by nobody", c.Daemon, c.Time), nil
+		return fmt.Sprintf("the wall clock of %s is off by %s; no peer follows an offset of more than 250ms", c.Daemon, c.Time), nil
 	case Surge:
 		s.clients.surge(s.rule(c.Rule), c.Factor)
-		return fmt.Sprintf("%s is asked for %gx as often as usual", c.Rule, c.Factor), nil
+		return fmt.Sprintf("%s gets %gx as many calls as usual", c.Rule, c.Factor), nil
 	case SetTo:
 		return s.limit(c, now)
 	case Budget:
@@ -129,19 +129,19 @@ func (s *show) cut(c Command, now time.Time) (string, error) {
 		}
 	}
 	if cut == 0 {
-		return "", fmt.Errorf("%s is cut off already: use heal to end it", c.A)
+		return "", fmt.Errorf("%s is partitioned already: use heal to end it", c.A)
 	}
 	s.marks.cut(now)
 	if c.B != "" {
-		return fmt.Sprintf("%s and %s are cut off from each other", c.A, c.B), nil
+		return fmt.Sprintf("%s and %s are partitioned from each other", c.A, c.B), nil
 	}
-	return c.A + " is cut off from all other regions", nil
+	return c.A + " is partitioned from all other regions", nil
 }
 
 func (s *show) heal(now time.Time) (string, error) {
 	n := s.wan.Heal()
 	if n == 0 {
-		return "nothing is cut", nil
+		return "there is no partition", nil
 	}
 	s.marks.healed(now)
 	return "healed: measuring until all daemons know all counts", nil
@@ -175,11 +175,11 @@ func (s *show) budget(c Command) (string, error) {
 	others := len(s.o.Regions) - 1
 	if c.Off {
 		return fmt.Sprintf("%s has no overage_budget on all daemons: counts are estimated, and the worst case is %d%% over,\n"+
-			"each region cut off alone and using the whole limit", c.Rule, others*100), nil
+			"each region partitioned alone and using the whole limit", c.Rule, others*100), nil
 	}
 	r := s.cluster.limits.Rules()[rule]
 	return fmt.Sprintf("%s has overage_budget %s on all daemons: from the next window on they hold rights to %d hits\n"+
-		"between them and admit no more, whatever is cut; without it the worst case is %d%% over",
+		"together and admit no more, in any partition; without it the worst case is %d%% over",
 		c.Rule, c.Share.String(), r.Most(), others*100), nil
 }
 

@@ -98,10 +98,10 @@ func (w *WAN) Listen(region, addr string) (net.Listener, error) {
 }
 
 // ErrCut is wrapped by the errors of dials and connections that a cut ended.
-var ErrCut = errors.New("the regions are cut off from each other")
+var ErrCut = errors.New("the regions are partitioned from each other")
 
 // Dial connects a region to an address. To another region it takes a round
-// trip more than the machine does; while the two are cut off from each other
+// trip more than the machine does; while the two are partitioned from each other
 // it waits a while and fails.
 func (w *WAN) Dial(ctx context.Context, region, addr string) (net.Conn, error) {
 	w.mu.Lock()
@@ -264,8 +264,7 @@ func (w *WAN) Parts() [][]string {
 	return out
 }
 
-// Cuts returns the pairs of regions that are cut off from each other, in the
-// order of the regions.
+// Cuts returns the pairs of partitioned regions, in the order of the regions.
 func (w *WAN) Cuts() [][2]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -91,7 +91,7 @@ var faultKinds = [...]faultKind{
 	NewRules:     {"new_rules", "rules change", (*faults).changeRules, nil},
 	Amnesia:      {"amnesia", "{from} down, disks lost", ofEach((*faults).crash), ofEach((*faults).restart)},
 	Suspect:      {"suspect", "{from} take {to} for dead by turns", (*faults).suspect, ofEach((*faults).trust)},
-	Zombie:       {"zombie", "{from} paused and taken for dead", (*faults).bury, (*faults).reveal},
+	Zombie:       {"zombie", "{from} paused and considered dead", (*faults).bury, (*faults).reveal},
 	LayoutChange: {"layout_change", "{from} proposes a layout", (*faults).changeLayout, nil},
 }
 

@@ -14,27 +14,26 @@ func newRegion(p process) *cobra.Command {
 		newRightsCommand(p, api.RetireRegion, &cobra.Command{
 			Use:   "retire NAME",
 			Short: "Share the rights of a lost region among the others",
-			Long: "Share what a region holds among the others, once all of these have acknowledged it. A\n" +
-				"region that is only cut off keeps its share, for as long as that lasts. This is your word\n" +
-				"that no daemon of the region admits anything from ten seconds from now on: all are\n" +
-				"stopped, and before one is started again its file in rights.dir is removed. Nothing checks\n" +
-				"it. If it is wrong, limits are exceeded by what the region still admits. Say it at a daemon\n" +
-				"of another region.",
+			Long: "Share the rights of a region among the others, once all of these have acknowledged it. A\n" +
+				"region that is only partitioned keeps its rights. Use the command when no daemon of the\n" +
+				"region admits anything from ten seconds from now on: all are stopped, and before one is\n" +
+				"started again its file in rights.dir is removed. Nothing checks that. If it is not so, limits\n" +
+				"are exceeded by the hits that the region still admits. Send the command to a daemon of\n" +
+				"another region.",
 		}),
 		newRightsCommand(p, api.ReturnRegion, &cobra.Command{
 			Use:   "return NAME",
 			Short: "Give a retired region its part of the rights again",
-			Long: "Give a retired region a part of the rights again: that of one among equals, which the\n" +
-				"others give up. It holds it once all regions have acknowledged that, and then follows\n" +
-				"demand as theirs do.",
+			Long: "Give a retired region a part of the rights again: an equal share, which the others give\n" +
+				"up. The region has it once all regions have acknowledged it. Then the share follows demand.",
 		}))
 }
 
 // newRightsCommand fills in a command about rights.
 func newRightsCommand(p process, what api.Command, cmd *cobra.Command) *cobra.Command {
-	cmd.Long += "\n\nIt prints what was proposed and what happens next; rld budget shows when it is settled. A\n" +
-		"daemon takes it from its own machine alone. The exit code is 0 when it was proposed, 1 when\n" +
-		"it was refused or there is no answer."
+	cmd.Long += "\n\nIt prints the proposal and the next steps; rld budget shows when it is settled. A daemon\n" +
+		"accepts it only from its own machine. The exit code is 0 when it was proposed, 1 when it was\n" +
+		"refused or there is no answer."
 	cmd.Args = one("names", "one", "")
 	return query[api.CommandAnswer]{
 		path: "/v1/rights/" + string(what),

@@ -90,12 +90,12 @@ func simFailure(p process, err error, again string) error {
 	var two *sim.DivergenceError
 	switch {
 	case errors.As(err, &two):
-		fmt.Fprintf(p.err, "rld: %v\nThe same again: %s\n", err, again)
+		fmt.Fprintf(p.err, "rld: %v\nTo run it again: %s\n", err, again)
 		return &exitError{code: sim.ExitCorrectness}
 	case !errors.As(err, &crash):
 		return exitWith(exitNoneOf, err)
 	}
-	fmt.Fprintf(p.err, "%s\nrld: %v\nThe same again: %s\n", crash.Stack, err, again)
+	fmt.Fprintf(p.err, "%s\nrld: %v\nTo run it again: %s\n", crash.Stack, err, again)
 	return &exitError{code: sim.ExitCrash}
 }
 

@@ -78,7 +78,7 @@ func gridTable(b *strings.Builder, all []sim.GridCell) {
 		_ = t.Flush() // as above
 		b.WriteByte('\n')
 	}
-	b.WriteString("N over: windows above what all rights sum to; without rights, above the budget.\n")
+	b.WriteString("N over: windows above the sum of all rights; without rights, above the budget.\n")
 }
 
 func figures(mean, worst, denied float64) string {
@@ -105,7 +105,7 @@ func rest(b *strings.Builder, r *sim.Result) {
 			Millis(s.UnsentP99Ms))
 	}
 	if x := r.Rights; x != nil {
-		fmt.Fprintf(t, "rights\t%s: refused %s by the estimate, %s by rights, %s by both; %s given, %s received, %s messages a decision, %s\n",
+		fmt.Fprintf(t, "rights\t%s: denied %s by the estimate, %s by rights, %s by both; %s given, %s received, %s messages a decision, %s\n",
 			plain(x.Policy), Count(x.ByEstimate), Count(x.ByRights), Count(x.ByBoth), Count(x.Given), Count(x.Received),
 			short(x.PerDecision), Plural(x.Epochs, "epoch"))
 		for i := range r.Rules {
@@ -135,7 +135,7 @@ func rest(b *strings.Builder, r *sim.Result) {
 
 // strict writes the figures of strict keys.
 func strict(t io.Writer, x *sim.StrictResult) {
-	fmt.Fprintf(t, "strict keys\t%s decisions, %s of them at once, %s without an owner; missed %s of what windows could admit\n",
+	fmt.Fprintf(t, "strict keys\t%s decisions, %s of them at once, %s without an owner; missed %s of the hits that windows could admit\n",
 		Count(x.Decisions), Ratio(x.LocalRatio), Count(x.Failed), Ratio(x.UnderRatio))
 	fmt.Fprintf(t, "\t%s waited: p50 %s, p99 %s, at most %s\n", Plural(x.Waited, "call"), Millis(x.WaitP50Ms),
 		Millis(x.WaitP99Ms), Millis(x.WaitMaxMs))
@@ -156,7 +156,7 @@ func closing(b *strings.Builder, r *sim.Result, command string) {
 		}
 	}
 	if r.Code() != sim.ExitFine && command != "" {
-		fmt.Fprintf(b, "The same again: %s\n", command)
+		fmt.Fprintf(b, "To run it again: %s\n", command)
 	}
 }
 
