@@ -101,8 +101,8 @@ func (w *WAN) Listen(region, addr string) (net.Listener, error) {
 var ErrCut = errors.New("the regions are partitioned from each other")
 
 // Dial connects a region to an address. To another region it takes a round
-// trip more than the machine does; while the two are partitioned from each other
-// it waits a while and fails.
+// trip more than the machine does; while the two are partitioned it waits a
+// while and fails.
 func (w *WAN) Dial(ctx context.Context, region, addr string) (net.Conn, error) {
 	w.mu.Lock()
 	p := w.paths[between(region, w.ports[addr])]

@@ -15,13 +15,13 @@ import (
 func newBudget(p process) *cobra.Command {
 	cmd := budgetQuery(nil, budgetTable).command(p, &cobra.Command{
 		Use:   "budget",
-		Short: "Say how far each limit may be exceeded, and how far it was",
+		Short: "Show how far each limit may be exceeded, and was exceeded",
 		Long: "Ask a running daemon how far the limits that daemons count together may be exceeded, and\n" +
-			"how far they were: what is expected of counts alone, what was achieved now and at worst\n" +
-			"within an hour, and the bound. A rule with an overage_budget, and one of consistency\n" +
-			"partition, is bounded by rights, whatever is late, lost or partitioned; any other by the\n" +
-			"number of regions alone. Below the rules: who holds which part of the rights, and how\n" +
-			"old what is known of each region is. The exit code is 0 when there is an answer and 2\n" +
+			"were exceeded: the prediction for counts alone, the overage now and the greatest of the\n" +
+			"last hour, and the bound. Rights bound a rule with an overage_budget, and one of\n" +
+			"consistency partition, whatever messages are late, lost or partitioned. Only the number\n" +
+			"of regions bounds any other. Below the rules: the shares of the rights, and the\n" +
+			"staleness of the view of each region. The exit code is 0 when there is an answer and 2\n" +
 			"when there is none.",
 		Example: "  rld budget\n" +
 			"  rld budget explain login\n" +
@@ -36,11 +36,11 @@ func newBudgetExplain(p process) *cobra.Command {
 	request := func(args []string) (url.Values, any, error) { return url.Values{"rule": args}, nil, nil }
 	return budgetQuery(request, explainText).command(p, &cobra.Command{
 		Use:   "explain RULE",
-		Short: "Say what the worst case of a rule is, why, and what changes it",
-		Long: "Say in three sentences what the worst case of a rule is, why, and which setting changes\n" +
-			"it, from what the daemon that is asked measured; then who holds its rights, and why this\n" +
-			"daemon holds none where it does not. RULE is the name of a limit or its path, as rld\n" +
-			"budget shows it, with the domain in front where two have the same.",
+		Short: "Explain the worst case of a rule, its cause, and the setting that changes it",
+		Long: "Explain in three sentences the worst case of a rule, its cause, and the setting that\n" +
+			"changes it, from the measurements of the daemon that answers; then the holders of its\n" +
+			"rights, and why this daemon holds none if so. RULE is the name of a limit or its path,\n" +
+			"as rld budget shows it, with the domain in front where two have the same.",
 		Example: "  rld budget explain login\n" +
 			"  rld budget explain 'edge: tenant=* > user_id'",
 		Args: oneRule,
@@ -59,14 +59,15 @@ func newBudgetAdvise(p process) *cobra.Command {
 	cmd := q.command(p, &cobra.Command{
 		Use:   "advise RULE",
 		Short: "Print the overage budget that keeps false denials of a rule to a target",
-		Long: "Print the line to paste into the rate_limit of a rule, so that at most so many of the hits\n" +
-			"that the limit has room for are refused for want of rights, and what it leads to. It goes\n" +
-			"by the demand of the windows that the daemon that is asked remembers. The exit code is 0\n" +
-			"when there is such a budget, 1 when there is none, 2 when there is no answer.",
+		Long: "Print the line to paste into the rate_limit of a rule, so that at most this part of the\n" +
+			"hits that fit the limit is denied for lack of rights, and the effect of that budget. The\n" +
+			"result follows from the demand of the windows that the answering daemon remembers. The\n" +
+			"exit code is 0 when there is such a budget, 1 when there is none, 2 when there is no\n" +
+			"answer.",
 		Example: "  rld budget advise login --false-denials 0.1%",
 		Args:    oneRule,
 	})
-	cmd.Flags().StringVar(&target, "false-denials", target, "part of the hits that may be refused falsely")
+	cmd.Flags().StringVar(&target, "false-denials", target, "part of the hits that may be denied falsely")
 	return cmd
 }
 
@@ -82,7 +83,7 @@ func budgetQuery(
 		lacks:   func(a *api.BudgetAnswer) string { return unless(a.Rules != nil, "list of rules") },
 		text: func(a *api.BudgetAnswer) string {
 			if a.Alone {
-				return alone + "It never admits more than a limit says.\n"
+				return alone + "It never exceeds a limit.\n"
 			}
 			return text(a)
 		},

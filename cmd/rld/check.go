@@ -35,11 +35,11 @@ func newCheck(p process) *cobra.Command {
 	o := checkOptions{hits: 1}
 	cmd := &cobra.Command{
 		Use:   "check --domain DOMAIN KEY=VALUE...",
-		Short: "Ask a running daemon whether a request may pass",
-		Long: "Ask a running daemon one question, as a gateway does, and charge it. The KEY=VALUE\n" +
-			"arguments are one descriptor, in their order; each --descriptor adds another, and all\n" +
-			"pass or none does. The exit code is 0 when the request may pass, 1 when it may not,\n" +
-			"2 when there is no answer.",
+		Short: "Ask a running daemon to decide a request",
+		Long: "Ask a running daemon to decide a request, as a gateway does, and charge it. The\n" +
+			"KEY=VALUE arguments are one descriptor, in their order; each --descriptor adds another,\n" +
+			"and all are admitted or none is. The exit code is 0 when the request is admitted, 1 when\n" +
+			"it is denied, 2 when there is no answer.",
 		Example: "  rld check --domain edge tier=free user_id=abc endpoint=/login\n" +
 			"  rld check --domain edge --descriptor org=acme --descriptor org=acme,key=k1 --hits 5\n" +
 			"  rld check --domain edge --peek -o json org=acme",
@@ -68,7 +68,7 @@ func newCheck(p process) *cobra.Command {
 // addFlags adds the flags of the question.
 func (o *checkOptions) addFlags(cmd *cobra.Command, hits string) {
 	f := cmd.Flags()
-	f.StringVar(&o.domain, "domain", "", "domain of the question (required)")
+	f.StringVar(&o.domain, "domain", "", "domain of the request (required)")
 	f.StringArrayVar(&o.descriptors, "descriptor", nil, "one more descriptor, KEY=VALUE,KEY=VALUE")
 	f.Var(&o.hits, "hits", hits)
 }

@@ -26,11 +26,10 @@ func newConfigPrint(p process) *cobra.Command {
 	cmd := settingsCommand(p, false, run, &cobra.Command{
 		Use:   "print",
 		Short: "Print the settings that a daemon would have",
-		Long: "Print what flags, RLD_ variables and the settings file come to, as a settings file that\n" +
-			"says the same by itself. Secrets are in files of their own, of which the paths are\n" +
-			"shown and nothing else.\n\n" +
-			"With --show-origin each setting says whether a flag, a variable, a line of the file or\n" +
-			"the default gave it; JSON is then {value, origin} by name, for programs.",
+		Long: "Print the result of flags, RLD_ variables and the settings file, as a settings file with\n" +
+			"the same effect. Secrets are in files of their own; only the paths of these are printed.\n\n" +
+			"With --show-origin each setting has its source: a flag, a variable, a line of the file\n" +
+			"or the default; JSON is then {value, origin} by name, for programs.",
 		Example: "  rld config print --config rld.yaml --effective --show-origin\n" +
 			"  rld config print --config rld.yaml --log-level debug > debug.yaml",
 	})

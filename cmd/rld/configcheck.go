@@ -16,10 +16,10 @@ func newConfigCheck(p process) *cobra.Command {
 	run := func(_ context.Context, s config.Sources) error { return checkConfig(p, s, time.Now()) }
 	return settingsCommand(p, false, run, &cobra.Command{
 		Use:   "check",
-		Short: "Say whether a daemon would take its settings",
+		Short: "Check whether a daemon accepts its settings",
 		Long: "Read the settings as a daemon does, with the limits, secrets, keys and certificates that\n" +
-			"they name, and list every fault with its place. The exit code is 0 when a daemon would\n" +
-			"take them, 1 when it would refuse them, 2 when the question is wrong.",
+			"they name, and list every fault with its place. The exit code is 0 when a daemon accepts\n" +
+			"them, 1 when it refuses them, 2 for wrong usage.",
 		Example: "  rld config check --config rld.yaml\n" +
 			"  rld config check --config rld.yaml --region eu-west-1",
 	})
@@ -82,7 +82,7 @@ func (r *configReport) print(p process) error {
 		content = r.limits.content()
 	}
 	if n := r.faults(); n > 0 {
-		faults += fmt.Sprintf("rld: these settings would be refused: %s\n", plural(n, "fault"))
+		faults += fmt.Sprintf("rld: a daemon would refuse these settings: %s\n", plural(n, "fault"))
 		return cmp.Or(p.write("", faults), error(&exitError{code: exitNo}))
 	}
 	return p.write(fmt.Sprintf("%s: ok\n  settings  %s\n  cluster   %s\n  limits    %s\n",

@@ -29,7 +29,7 @@ func newDemo(p process) *cobra.Command {
 		Use:   "demo",
 		Short: "Run daemons of several regions in this process, and watch them",
 		Long: "Run real daemons of several regions in this process, with a network between the regions\n" +
-			"that delays and can be cut, and clients that ask all the time. A table shows what was\n" +
+			"that delays and can be cut, and clients that call all the time. A table shows the hits\n" +
 			"admitted against each limit and how old the regions' views of each other are. Commands\n" +
 			"are typed below it or come from -e or --script, separated by semicolons or lines:\n\n" +
 			strings.Join(demo.HelpLines(), "\n") + "\n\n" +
@@ -50,16 +50,16 @@ func newDemo(p process) *cobra.Command {
 	f.StringSliceVar(&o.Regions, "regions", o.Regions, "names of the regions; us-, eu-, ap-, sa- and af- are places")
 	f.IntVar(&o.Daemons, "daemons", o.Daemons, "daemons a region")
 	f.Var(&o.WAN, "wan", "distance between the regions: global, fast (5ms) or none")
-	f.IntVar(&o.Traffic, "traffic", o.Traffic, "how often the clients ask, a second")
-	f.DurationVar(&o.For, "for", o.For, "end after this time, 0s for when it is told to")
-	f.Uint64Var(&o.Seed, "seed", o.Seed, "draw who asks when from this seed")
+	f.IntVar(&o.Traffic, "traffic", o.Traffic, "calls of the clients, a second")
+	f.DurationVar(&o.For, "for", o.For, "end after this time; 0s: not before quit or a signal")
+	f.Uint64Var(&o.Seed, "seed", o.Seed, "seed of the traffic")
 	f.BoolVar(&o.JSON, "json", false, "print a JSON object a second, and a last one")
 	f.StringVarP(&in.commands, "execute", "e", "", "commands to run, separated by semicolons")
 	f.StringVar(&in.file, "script", "", "file of commands to run")
-	f.StringVar(&o.GRPC, "grpc-addr", o.GRPC, "gRPC address of the first daemon; port 0 takes a free one")
+	f.StringVar(&o.GRPC, "grpc-addr", o.GRPC, "gRPC address of the first daemon; port 0 chooses a free one")
 	f.StringVar(&o.HTTP, "http-addr", o.HTTP, "HTTP address of the first daemon")
 	f.StringVar(&o.Admin, "admin-addr", o.Admin, "admin address of the first daemon")
-	f.StringVar(&in.log, "log", "", "write what the daemons log to this file")
+	f.StringVar(&in.log, "log", "", "write the logs of the daemons to this file")
 	return cmd
 }
 

@@ -35,13 +35,13 @@ func newExplain(p process) *cobra.Command {
 		text: func(a *api.ExplainAnswer) string { return callExplained(call, a) },
 	}.command(p, &cobra.Command{
 		Use:   "explain --domain DOMAIN KEY=VALUE...",
-		Short: "Say what a request would get from a running daemon, and why",
-		Long: "Ask a running daemon what a request would get that came now, and all that leads to it: the\n" +
-			"rule and where it is written, the owner of the key and whether it can be reached, what each\n" +
-			"region is known to have admitted and how old that is, the rights, what both gates say, and\n" +
-			"the headers of the answer. Nothing is charged. The KEY=VALUE arguments and --descriptor are\n" +
-			"those of rld check. The exit code is 0 when there is an answer, whatever it says, and 2\n" +
-			"when there is none.",
+		Short: "Explain how a running daemon would decide a request",
+		Long: "Ask a running daemon how it would decide a request now, and why: the rule and its place\n" +
+			"in the files, the owner of the key and whether it is reachable, the counts of each\n" +
+			"region and their age, the rights, the results of both gates, and the headers of the\n" +
+			"answer. Nothing is charged. The KEY=VALUE arguments and --descriptor are those of rld\n" +
+			"check. The exit code is 0 when there is an answer, admitted or denied, and 2 when there\n" +
+			"is none.",
 		Example: "  rld explain --domain edge endpoint=/login user=abc\n" +
 			"  rld explain --domain edge --descriptor org=acme --descriptor org=acme,key=k1 -o json",
 		Args: cobra.ArbitraryArgs,

@@ -22,9 +22,9 @@ func newLimitsCheck(p process) *cobra.Command {
 	var form formFlag
 	cmd := &cobra.Command{
 		Use:   "check PATH",
-		Short: "Say whether a daemon would take a file or a folder of limits",
+		Short: "Check whether a daemon accepts a file or a folder of limits",
 		Long: "Read limits as a daemon does and list every fault with its place. The exit code is 0\n" +
-			"when they would be taken, 1 when they would be refused, 2 when the question is wrong.",
+			"when a daemon accepts them, 1 when it refuses them, 2 for wrong usage.",
 		Example: "  rld limits check limits/\n" +
 			"  rld limits check limits.yaml -o json",
 		Args: one("paths", "one file or folder of limits", "the path is empty, use a file or folder of limits"),
@@ -112,7 +112,7 @@ func (r *limitsReport) print(p process, form formFlag) error {
 	case r.unread != nil:
 		faults += fmt.Sprintf("rld: %v\n", r.unread)
 	case !r.OK:
-		faults += fmt.Sprintf("rld: these limits would be refused: %s\n", plural(r.refusals(), "fault"))
+		faults += fmt.Sprintf("rld: a daemon would refuse these limits: %s\n", plural(r.refusals(), "fault"))
 	default:
 		out = fmt.Sprintf("ok: %s\n", r.content())
 	}

@@ -101,7 +101,7 @@ func newRoot(p process) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "rld",
 		Short: "A rate limit daemon that needs no store",
-		Long: "rld answers \"may this request pass?\" from its own memory: over Envoy's RLS, its own\n" +
+		Long: "rld answers \"is this request admitted?\" from its own memory: over Envoy's RLS, its own\n" +
 			"gRPC API and HTTP, with limits from YAML.",
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -21,9 +21,9 @@ func newMembers(p process) *cobra.Command {
 	}.command(p, &cobra.Command{
 		Use:   "members",
 		Short: "List the daemons of a cluster, as a running one sees them",
-		Long: "Ask a running daemon for the live daemons of all regions: where they are, whether they\n" +
-			"take their share of the work, and which rules they have. A line below says when rules\n" +
-			"differ. The exit code is 0 when there is an answer and 2 when there is none.",
+		Long: "Ask a running daemon for the live daemons of all regions: their addresses, whether they\n" +
+			"do their share of the work, and their rules. A line below reports differing rules. The\n" +
+			"exit code is 0 when there is an answer and 2 when there is none.",
 		Example: "  rld members\n" +
 			"  rld members --admin 10.0.0.7:6070 -o json",
 		Args: cobra.NoArgs,

@@ -18,11 +18,11 @@ func newNetcheck(p process) *cobra.Command {
 		verdict: func(a *api.NetcheckAnswer) error { return unreached(a.Peers) },
 	}.command(p, &cobra.Command{
 		Use:   "netcheck",
-		Short: "Say how well a running daemon reaches its peers",
-		Long: "Ask a running daemon for its way to each of its peers: whether the stream is up, the\n" +
-			"round trip, how old its view of the peer's counts is, how far the peer's clock is ahead\n" +
-			"(+) or behind (-), the traffic, and the latest error. The exit code is 0 when all peers\n" +
-			"are connected, 1 when some are not, 2 when there is no answer.",
+		Short: "Check the connections of a running daemon to its peers",
+		Long: "Ask a running daemon for its connection to each of its peers: whether the stream is up,\n" +
+			"the round trip, the staleness of its view of the peer's counts, how far the peer's clock\n" +
+			"is ahead (+) or behind (-), the traffic, and the latest error. The exit code is 0 when\n" +
+			"all peers are connected, 1 when some are not, 2 when there is no answer.",
 		Example: "  rld netcheck\n" +
 			"  rld netcheck --admin 10.0.0.7:6070 -o json",
 		Args: cobra.NoArgs,

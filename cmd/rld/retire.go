@@ -10,7 +10,7 @@ import (
 )
 
 func newRegion(p process) *cobra.Command {
-	return group("region", "Take the rights of a lost region, and give them back",
+	return group("region", "Share the rights of a lost region among the others, and give them back",
 		newRightsCommand(p, api.RetireRegion, &cobra.Command{
 			Use:   "retire NAME",
 			Short: "Share the rights of a lost region among the others",
@@ -56,14 +56,15 @@ func proposalText(a *api.CommandAnswer) string {
 }
 
 func newDaemon(p process) *cobra.Command {
-	return group("daemon", "Take the rights of a lost daemon", newRightsCommand(p, api.RetireDaemon, &cobra.Command{
+	return group("daemon", "Share the rights of a lost daemon among the others", newRightsCommand(p, api.RetireDaemon, &cobra.Command{
 		Use:   "retire NAME",
 		Short: "Share the rights of a lost daemon among the others of its region",
-		Long: "Share what a daemon holds among the others of its region, once all of these have\n" +
+		Long: "Share the rights of a daemon among the others of its region, once all of these have\n" +
 			"acknowledged it. In a region of three and more that happens by itself after\n" +
-			"rights.daemon_horizon; in a smaller one, and where more than a third is lost, it takes\n" +
-			"this word: that the daemon admits nothing from ten seconds from now on, and that its file\n" +
-			"in rights.dir is removed before it is started again. Nothing checks it. If it is wrong,\n" +
-			"limits are exceeded by what the daemon still admits. Say it at a daemon of the same region.",
+			"rights.daemon_horizon. In a smaller one, and if more than a third is lost, it needs this\n" +
+			"command. Use it when the daemon admits nothing from ten seconds from now on, and its\n" +
+			"file in rights.dir is removed before it is started again. Nothing checks that. If it is\n" +
+			"not so, limits are exceeded by the hits that the daemon still admits. Send the command\n" +
+			"to a daemon of the same region.",
 	}))
 }

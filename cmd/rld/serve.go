@@ -24,10 +24,10 @@ func newServe(p process) *cobra.Command {
 		Short: "Run a daemon",
 		Long: "Run a daemon that answers gRPC and HTTP and follows its limits as they change. With a\n" +
 			"region it is one of a cluster, else it is alone.\n\n" +
-			"A setting is taken from its flag, else from its RLD_ variable (--grpc-addr is\n" +
-			"RLD_GRPC_ADDR), else from the variable that envoyproxy/ratelimit reads for it, else\n" +
-			"from the settings file; rld config shows what comes of it. SIGHUP reads the limits\n" +
-			"again, SIGTERM and SIGINT drain and stop, and a second one stops at once.",
+			"The value of a setting is that of its flag, else of its RLD_ variable (--grpc-addr is\n" +
+			"RLD_GRPC_ADDR), else of the variable of envoyproxy/ratelimit for it, else of the\n" +
+			"settings file; rld config print shows the result. SIGHUP reads the limits again, SIGTERM\n" +
+			"and SIGINT drain and stop, and a second one stops at once.",
 		Example: "  rld serve --limits /etc/rld/limits\n" +
 			"  rld serve --config rld.yaml --log-level debug",
 	})

@@ -17,12 +17,12 @@ import (
 func newSim(p process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sim",
-		Short: "Run whole clusters in virtual time, with all that goes wrong",
-		Long: "Run many daemons in many regions on one thread and in virtual time: the same code as a\n" +
-			"daemon's, a network that loses and delays, clocks that go wrong, regions that are lost.\n" +
-			"A run is given by its scenario and its seed, and is the same every time. The exit code\n" +
-			"says what was found: 0 nothing, 3 a crash, 4 that replicas did not come to agree in\n" +
-			"time, 5 that something is wrong; 2 is for wrong usage and 1 for what failed around it.",
+		Short: "Run whole clusters in virtual time, with faults",
+		Long: "Run many daemons in many regions on one thread and in virtual time: with the code of a\n" +
+			"daemon, a network that loses and delays frames, clocks that go wrong, regions that are\n" +
+			"lost. A run is determined by its scenario and its seed, and is the same every time. The\n" +
+			"exit code is 0 for no finding, 3 for a crash, 4 for replicas that did not agree in time,\n" +
+			"5 for a violation; 2 is for wrong usage and 1 for any other failure.",
 		Args:             noArguments,
 		RunE:             help,
 		PersistentPreRun: func(*cobra.Command, []string) { collectSeldom(p.environ) },
@@ -43,7 +43,7 @@ func collectSeldom(environ []string) {
 func newSimList(p process) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List the scenarios that rld brings",
+		Short: "List the built-in scenarios",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			t := newTable("SCENARIO", "WHAT IT SHOWS")
@@ -61,8 +61,8 @@ func newSimList(p process) *cobra.Command {
 func newSimShow(p process) *cobra.Command {
 	return &cobra.Command{
 		Use:     "show NAME",
-		Short:   "Print the file of a scenario that rld brings",
-		Long:    "Print the file of a scenario that rld brings: something to start one's own from.",
+		Short:   "Print the file of a built-in scenario",
+		Long:    "Print the file of a built-in scenario, for example to begin one of your own.",
 		Example: "  rld sim show region-loss > mine.yaml",
 		Args:    oneScenario,
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -27,10 +27,10 @@ func newSimReplay(p process) *cobra.Command {
 	var o replayOptions
 	cmd := &cobra.Command{
 		Use:   "replay TRACE --limits PATH",
-		Short: "Say what limits would have done to recorded traffic",
-		Long: "Play recorded traffic against limits and print what they would have admitted and denied,\n" +
-			"and how far over they would have gone. A trace is CSV, a line a call: time, region, key,\n" +
-			"hits. It is played to one daemon, or to the regions that --regions names.",
+		Short: "Replay recorded traffic against limits",
+		Long: "Play recorded traffic against limits and print the hits that they would have admitted\n" +
+			"and denied, and the overage. A trace is CSV, a line a call: time, region, key, hits. It\n" +
+			"is played to one daemon, or to the regions that --regions names.",
 		Example: "  rld sim replay monday.csv --limits limits/\n" +
 			"  rld sim replay monday.csv --limits limits/ --regions eu,us --daemons 3 --json -",
 		Args: one("traces", "one file", "the path is empty, use a file with a trace"),
@@ -49,7 +49,7 @@ func (o *replayOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.limits, "limits", "", "file or folder of limits (required)")
 	f.BoolVar(&o.merge, "merge-domains", false,
 		"let several files hold rules of one domain (MERGE_DOMAIN_CONFIG, RLD_MERGE_DOMAINS)")
-	f.StringSliceVar(&o.regions, "regions", nil, "regions to run, as the trace calls them (one without it)")
+	f.StringSliceVar(&o.regions, "regions", nil, "regions to run, by their names in the trace (default: one region)")
 	f.IntVar(&o.daemons, "daemons", 1, "daemons of each region")
 	o.out.flags(f)
 }
@@ -97,7 +97,7 @@ func (o *replayOptions) set(p process) (*rules.Set, error) {
 	}
 	fmt.Fprint(p.err, warningText(r.Warnings), r.found)
 	if !r.OK {
-		return nil, errors.New("these limits would be refused")
+		return nil, errors.New("a daemon would refuse these limits")
 	}
 	return r.set, nil
 }

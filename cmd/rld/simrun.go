@@ -23,9 +23,9 @@ func newSimRun(p process) *cobra.Command {
 	var out simOutputs
 	cmd := &cobra.Command{
 		Use:   "run NAME|FILE",
-		Short: "Run a scenario and say what became of its limits",
-		Long: "Run a scenario that rld brings (rld sim list) or one of a file, and print what became of\n" +
-			"its limits and what the auditors found.",
+		Short: "Run a scenario and print the results of its limits",
+		Long: "Run a built-in scenario (rld sim list) or one of a file, and print the results of its\n" +
+			"limits and the findings of the auditors.",
 		Example: "  rld sim run region-loss\n" +
 			"  rld sim run ./mine.yaml --seed 7 --json result.json --report result.html",
 		Args: oneScenario,
@@ -45,7 +45,7 @@ func newSimRun(p process) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.Uint64Var(&seed, "seed", 0, "draw what is random from this seed (the scenario's own without it)")
+	f.Uint64Var(&seed, "seed", 0, "seed of the run (default: that of the scenario)")
 	out.flags(f)
 	return cmd
 }

@@ -40,11 +40,11 @@ func newSimSwarm(p process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "swarm",
 		Short: "Run many clusters that are drawn from seeds",
-		Long: "Run one cluster a seed: its size, its settings, its limits, its load and what goes wrong\n" +
-			"are drawn from the seed. Each is run twice, and must do the same both times. The first\n" +
-			"seed that finds something ends the swarm and is printed with the command that runs it.\n\n" +
+		Long: "Run one cluster for each seed: its size, settings, limits, load and faults are drawn\n" +
+			"from the seed. Each is run twice, and both runs must be equal. The first seed with a\n" +
+			"finding ends the swarm and is printed with the command that runs it.\n\n" +
 			"In half of the runs limits have rights. --naive plays these once more by merged counts\n" +
-			"alone, and says how often that exceeds what the rights sum to.",
+			"alone, and prints how often that exceeds the sum of the rights.",
 		Example: "  rld sim swarm --runs 1000\n" +
 			"  rld sim swarm --for 1h --seed \"$(date +%s)\"\n" +
 			"  rld sim swarm --runs 1 --seed 57\n" +
@@ -70,7 +70,7 @@ func newSimSwarm(p process) *cobra.Command {
 	f.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "runs at a time")
 	f.DurationVar(&o.limit, "for", 0, "begin no further run after this time")
 	f.BoolVar(&o.naive, "naive", false, "count how often merged counts alone exceed the bound of rights")
-	f.StringVar(&o.policy, "policy", "", "with --runs 1: what holds the limits that have rights instead ("+policyNames()+")")
+	f.StringVar(&o.policy, "policy", "", "with --runs 1: another policy for limits with rights ("+policyNames()+")")
 	o.out.flags(f)
 	return cmd
 }
@@ -329,7 +329,7 @@ func (t *tally) addNaive(o *outcome) {
 
 // writeNaive prints how merged counts alone would have done.
 func (t *tally) writeNaive(b *strings.Builder) {
-	fmt.Fprintf(b, "\nMerged counts alone exceeded what all rights sum to in %s of %s with rights",
+	fmt.Fprintf(b, "\nMerged counts alone exceeded the sum of all rights in %s of %s with rights",
 		report.Count(t.exceeded), report.Plural(t.naive, "run"))
 	if t.exceeded > 0 {
 		fmt.Fprintf(b, ", at worst by %.0f %%:\n  %s --policy %s", 100*t.worst.Worst, swarmCommand(t.worstSeed), sim.Naive)

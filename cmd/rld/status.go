@@ -62,10 +62,10 @@ func daemonLines(d *api.DaemonState) string {
 	} else {
 		fmt.Fprintf(&b, "NOT READY: %s\n", or(d.WhyNot, "no reason given"))
 	}
-	fmt.Fprintf(&b, "%d of at most %s, %s (%s), clock %s to the wall", d.LiveKeys, plural(d.MaxKeys, "key"),
+	fmt.Fprintf(&b, "%d of at most %s, %s (%s), clock %s off the wall clock", d.LiveKeys, plural(d.MaxKeys, "key"),
 		plural(d.RuleCount, "rule"), or(d.Rules, "-"), offsetShown(&d.ClockOffsetSeconds))
 	if d.PeerOffsetSeconds != nil {
-		fmt.Fprintf(&b, " and within %s of the peers'", secondsShown(d.PeerOffsetSeconds))
+		fmt.Fprintf(&b, " and within %s of the peers' clocks", secondsShown(d.PeerOffsetSeconds))
 	}
 	b.WriteString("\n")
 	if d.OverflowKeys > 0 {
@@ -151,10 +151,10 @@ func degradedLines(a *api.StatusAnswer) string {
 func worstLines(a *api.StatusAnswer) string {
 	var b strings.Builder
 	if r := a.Worst; r != nil {
-		fmt.Fprintf(&b, "Closest to its bound within the hour: %s, %s over", ruleText(r.Domain, r.Rule, r.Name),
+		fmt.Fprintf(&b, "Closest to its bound within the hour: %s, %s over its limit", ruleText(r.Domain, r.Rule, r.Name),
 			percentShown(r.Overage))
 		if r.Bound != nil {
-			fmt.Fprintf(&b, " of at most %s", percentOf(*r.Bound))
+			fmt.Fprintf(&b, ", bound %s", percentOf(*r.Bound))
 		}
 		b.WriteString(".\n")
 	}

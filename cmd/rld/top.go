@@ -29,12 +29,12 @@ func newTop(p process) *cobra.Command {
 	o := topOptions{by: string(api.TopByHits), n: 10, every: 2 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "top",
-		Short: "List the hottest and the most refused keys of a running daemon",
-		Long: "Ask a running daemon for the keys that are asked for most, or refused most: under which\n" +
-			"rule, how often, how much of the limit is in use, and whether the key is hot, which is at or\n" +
-			"above hot_key.threshold. Keys are told by their hashes; --reveal tells what was asked for,\n" +
-			"on the machine of the daemon alone and of the keys whose text it keeps. The exit code is 0\n" +
-			"when there is an answer and 2 when there is none.",
+		Short: "List the hottest and the most denied keys of a running daemon",
+		Long: "Ask a running daemon for the keys with the most hits, or the most denied ones: their\n" +
+			"rules, their rates, the used part of the limit, and whether the key is hot, which is at\n" +
+			"or above hot_key.threshold. Keys are shown as hashes; --reveal shows their values, if\n" +
+			"the command runs on the machine of the daemon and the daemon keeps the text of the key.\n" +
+			"The exit code is 0 when there is an answer and 2 when there is none.",
 		Example: "  rld top\n" +
 			"  rld top --by denied -n 20 --watch",
 		Args: cobra.NoArgs,
@@ -54,9 +54,9 @@ func newTop(p process) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.by, "by", o.by, "order of the keys: hits or denied")
 	f.IntVarP(&o.n, "number", "n", o.n, "how many keys, up to "+strconv.Itoa(api.MaxTop))
-	f.BoolVar(&o.reveal, "reveal", false, "tell what was asked for instead of hashes")
-	f.BoolVar(&o.watch, "watch", false, "ask again and again until interrupted")
-	f.DurationVar(&o.every, "every", o.every, "time between two questions of --watch")
+	f.BoolVar(&o.reveal, "reveal", false, "show values instead of hashes")
+	f.BoolVar(&o.watch, "watch", false, "repeat until interrupted")
+	f.DurationVar(&o.every, "every", o.every, "time between two requests of --watch")
 	return cmd
 }
 
@@ -122,7 +122,7 @@ func (o *topOptions) query() query[api.TopAnswer] {
 // topTable shows an answer to people, a row a key.
 func topTable(a *api.TopAnswer, reveal bool) string {
 	if len(a.Keys) == 0 {
-		return daemonText(&a.Self) + " was asked for no key of late.\n"
+		return daemonText(&a.Self) + " had no calls recently.\n"
 	}
 	t := newTable("RULE", "KEY", "HITS/S", "DENIED/S", "SHARE", "HOT")
 	unknown := 0

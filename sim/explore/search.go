@@ -215,10 +215,10 @@ func (e *explorer) describe(a action) string {
 	case inStart:
 		return "restart " + e.names[a.arg]
 	case inCast:
-		return e.names[a.arg] + " hears who is there"
+		return e.names[a.arg] + " gets the list of peers"
 	}
 	f := &e.frames[a.arg]
-	text := fmt.Sprintf("%s hears %s (frame %d)", e.names[f.to], e.names[f.from], a.arg)
+	text := fmt.Sprintf("%s receives a frame of %s (%d)", e.names[f.to], e.names[f.from], a.arg)
 	if msgs, err := wire.Decode(f.bytes); err == nil {
 		m := &msgs[0]
 		text += fmt.Sprintf(": versions %d to %d, ack %d, echo %d", m.Lo, m.Hi, m.Ack, m.Echo)
