@@ -55,16 +55,14 @@ func Default() Config {
 }
 
 func (c Config) validate() error {
-	if c.Shards < 1 || c.Shards > MaxShards || c.Shards&(c.Shards-1) != 0 {
+	switch {
+	case c.Shards < 1 || c.Shards > MaxShards || c.Shards&(c.Shards-1) != 0:
 		return fmt.Errorf("%d shards, want a power of two from 1 to %d", c.Shards, MaxShards)
-	}
-	if c.Shard < 0 || c.Shard >= c.Shards {
+	case c.Shard < 0 || c.Shard >= c.Shards:
 		return fmt.Errorf("shard %d of %d", c.Shard, c.Shards)
-	}
-	if c.MaxKeys < 1 {
+	case c.MaxKeys < 1:
 		return fmt.Errorf("max keys %d, want at least 1", c.MaxKeys)
-	}
-	if c.MaxKeys > keytable.MaxEntries-keytable.ChunkSize {
+	case c.MaxKeys > keytable.MaxEntries-keytable.ChunkSize:
 		return fmt.Errorf("max keys %d per shard, at most %d; use more shards", c.MaxKeys, keytable.MaxEntries-keytable.ChunkSize)
 	}
 	if err := c.Gossip.Validate(); err != nil {

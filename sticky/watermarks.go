@@ -112,9 +112,5 @@ func (m Watermarks) FirstEnd() int64 {
 	if len(m) == 0 {
 		return 0
 	}
-	end := m[0].End
-	for _, x := range m {
-		end = min(end, x.End)
-	}
-	return end
+	return slices.MinFunc(m, func(a, b Watermark) int { return cmp.Compare(a.End, b.End) }).End
 }

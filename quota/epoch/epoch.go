@@ -81,19 +81,16 @@ func (e Epoch) Validate() error {
 }
 
 func (e Epoch) validate() error {
-	if e.ID != (ID{}) && !e.Pred.Before(e.ID) {
+	switch n := len(e.Members); {
+	case e.ID != (ID{}) && !e.Pred.Before(e.ID):
 		return fmt.Errorf("predecessor %s: want one below", e.Pred)
-	}
-	if e.ID == (ID{}) && (e.Pred != ID{} || len(e.Retired) != 0) {
+	case e.ID == (ID{}) && (e.Pred != ID{} || len(e.Retired) != 0):
 		return errors.New("genesis with a predecessor or a retirement: want neither")
-	}
-	if e.Horizon < 0 || e.Horizon > MaxHorizon {
+	case e.Horizon < 0 || e.Horizon > MaxHorizon:
 		return fmt.Errorf("horizon %d ms: want 0 to %d", e.Horizon, MaxHorizon)
-	}
-	if n := len(e.Members); n == 0 || n > MaxMembers {
+	case n == 0 || n > MaxMembers:
 		return fmt.Errorf("%d members: want 1 to %d", n, MaxMembers)
-	}
-	if len(e.Retired) > MaxMembers {
+	case len(e.Retired) > MaxMembers:
 		return fmt.Errorf("%d retired: want at most %d", len(e.Retired), MaxMembers)
 	}
 	sum, carry := uint64(0), uint64(0)

@@ -43,22 +43,18 @@ type Start struct {
 // Validate returns an error that names the first field that is not valid, and
 // its valid values.
 func (c *Config) Validate() error {
-	if c.Name == "" || len(c.Name) > route.MaxName {
+	switch err := c.Genesis.Validate(); {
+	case c.Name == "" || len(c.Name) > route.MaxName:
 		return fmt.Errorf("daemon name of %d bytes: want 1 to %d", len(c.Name), route.MaxName)
-	}
-	if c.Genesis.Number != 1 {
+	case c.Genesis.Number != 1:
 		return fmt.Errorf("first layout with number %d: want 1", c.Genesis.Number)
-	}
-	if err := c.Genesis.Validate(); err != nil {
+	case err != nil:
 		return err
-	}
-	if c.Genesis.Region(c.Region) == nil {
+	case c.Genesis.Region(c.Region) == nil:
 		return fmt.Errorf("region %q is not in the layout: add it there", c.Region)
-	}
-	if c.MaxKeys < 0 {
+	case c.MaxKeys < 0:
 		return fmt.Errorf("room for %d keys: want 1 and more", c.MaxKeys)
-	}
-	if c.MaxOffset < 0 || c.MaxOffset > time.Hour {
+	case c.MaxOffset < 0 || c.MaxOffset > time.Hour:
 		return fmt.Errorf("clocks %v apart: want 0, which is the default, to an hour", c.MaxOffset)
 	}
 	return nil

@@ -65,9 +65,7 @@ func (r *Acceptor) onLayout(from route.Peer, m *sticky.Message, l *route.Layout)
 	mine := r.newest()
 	switch {
 	case l.Number < mine.Number:
-		t := r.announced[from.ID]
-		t.again = true
-		r.announced[from.ID] = t
+		r.announced[from.ID] = announcement{at: r.announced[from.ID].at, again: true}
 	case l.Number > mine.Number:
 		r.adopt(l)
 		r.events.Add(Changed, from.Name, fmt.Sprintf("layout %d", l.Number))

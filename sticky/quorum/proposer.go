@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -132,11 +133,9 @@ func (k *Proposer) Want(self crdt.Incarnation, now int64, consumed, watermarks s
 // prune forgets watermarks that ended before now.
 func (k *Proposer) prune(now int64, watermarks sticky.Watermarks) {
 	for _, m := range [...]sticky.Watermarks{k.held, k.flight.watermarks, watermarks} {
-		if first := m.FirstEnd(); len(m) > 0 && first < now {
-			for _, x := range m {
-				if x.End < now {
-					k.ended = max(k.ended, x.End+1)
-				}
+		for _, x := range m {
+			if x.End < now {
+				k.ended = max(k.ended, x.End+1)
 			}
 		}
 	}
@@ -230,10 +229,7 @@ func (k *Proposer) record(vote *sticky.Accepted) {
 	for _, l := range vote.Generations {
 		k.generations = k.generations.With(l.Voter, l.Generation)
 	}
-	c := cast{vote.Voter, vote.Generations.Of(vote.Voter), vote.Reason}
-	if !vote.OK && c.why == sticky.NoReason {
-		c.why = sticky.NotVoting
-	}
+	c := cast{vote.Voter, vote.Generations.Of(vote.Voter), cmp.Or(vote.Reason, sticky.NotVoting)}
 	if vote.OK {
 		c.why = sticky.NoReason
 	}
