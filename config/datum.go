@@ -15,16 +15,8 @@ type datum struct {
 	text  string
 	bare  bool   // text is a number or a boolean
 	items []pair // of a map, or of a list, which have no keys
-	form  datumForm
+	form  yamlpos.Kind
 }
-
-type datumForm int
-
-const (
-	single datumForm = iota
-	sequence
-	mapped
-)
 
 // pair is one entry of a map, in the order of printing.
 type pair struct {
@@ -37,10 +29,10 @@ type pair struct {
 
 func textDatum(s string) datum { return datum{text: s} }
 
-func mapDatum(items ...pair) datum { return datum{form: mapped, items: items} }
+func mapDatum(items ...pair) datum { return datum{form: yamlpos.Map, items: items} }
 
 func textsDatum(texts []string) datum {
-	out := datum{form: sequence, items: make([]pair, len(texts))}
+	out := datum{form: yamlpos.List, items: make([]pair, len(texts))}
 	for i, t := range texts {
 		out.items[i].datum = textDatum(t)
 	}
@@ -62,14 +54,14 @@ func jsonDatum(d *json.Decoder) datum {
 	switch t, _ := d.Token(); t {
 	case json.Delim('{'):
 	case json.Delim('['):
-		out.form = sequence
+		out.form = yamlpos.List
 	default:
 		_, bare := t.(bool)
 		return datum{text: fmt.Sprint(t), bare: bare}
 	}
 	for d.More() {
 		var p pair
-		if out.form == mapped {
+		if out.form == yamlpos.Map {
 			key, _ := d.Token()
 			p.key = fmt.Sprint(key)
 		}
@@ -81,15 +73,15 @@ func jsonDatum(d *json.Decoder) datum {
 }
 
 // empty reports whether d is a list or a map of nothing.
-func (d *datum) empty() bool { return d.form != single && len(d.items) == 0 }
+func (d *datum) empty() bool { return d.form != yamlpos.Scalar && len(d.items) == 0 }
 
 // scalar returns the text in YAML on one line, and [] or {} for an empty list
 // or map.
 func (d *datum) scalar() string {
 	switch {
-	case d.form == sequence:
+	case d.form == yamlpos.List:
 		return "[]"
-	case d.form == mapped:
+	case d.form == yamlpos.Map:
 		return "{}"
 	case d.bare || plain(d.text):
 		return d.text

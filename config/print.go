@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/georld/rld/internal/yamlpos"
 )
 
 // PrintOptions selects the output of Print.
@@ -28,8 +30,7 @@ func (l *Loaded) Print(o PrintOptions) (string, error) {
 	c := l.Config
 	base := Default()
 	usual := fields(&base)
-	var root datum
-	root.form = mapped
+	root := mapDatum()
 	for i, f := range fields(&c) {
 		if !o.Effective && f.get() == usual[i].get() {
 			continue
@@ -126,15 +127,15 @@ func (d *datum) yaml() string {
 func (d *datum) lines(indent string, out *[]yamlLine) {
 	for i := range d.items {
 		p, head := &d.items[i], indent+"-"
-		if d.form == mapped {
+		if d.form == yamlpos.Map {
 			head = indent + (&datum{text: p.key}).scalar() + ":"
 		}
 		switch {
 		case p.unset != "":
 			*out = append(*out, yamlLine{indent + "# " + p.key + ": (" + p.unset + ")", p.comment})
-		case p.form == single || p.empty():
+		case p.form == yamlpos.Scalar || p.empty():
 			*out = append(*out, yamlLine{head + " " + p.scalar(), p.comment})
-		case d.form == mapped:
+		case d.form == yamlpos.Map:
 			*out = append(*out, yamlLine{head, p.comment})
 			p.lines(indent+"  ", out)
 		default:
@@ -150,16 +151,16 @@ func (d *datum) json(depth int) string {
 	var items []string
 	opening, closing := "[", "]"
 	switch {
-	case d.form == single && d.bare:
+	case d.form == yamlpos.Scalar && d.bare:
 		return d.text
-	case d.form == single:
+	case d.form == yamlpos.Scalar:
 		return quote(d.text)
-	case d.form == mapped:
+	case d.form == yamlpos.Map:
 		opening, closing = "{", "}"
 	}
 	for _, p := range d.items {
 		text := p.json(depth + 1)
-		if d.form == mapped {
+		if d.form == yamlpos.Map {
 			text = quote(p.key) + ": " + text
 		}
 		items = append(items, text)

@@ -16,11 +16,6 @@ import (
 	"github.com/georld/rld/sticky"
 )
 
-// fixedStrict is a Strict with constant values.
-type fixedStrict StrictStats
-
-func (s *fixedStrict) StrictStats() StrictStats { return StrictStats(*s) }
-
 // strictMetrics registers the metrics of strict keys alone in a registry that
 // checks collected series.
 func strictMetrics(t *testing.T, s StrictStats) *prometheus.Registry {

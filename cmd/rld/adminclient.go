@@ -95,21 +95,20 @@ func (a *adminClient) ask(ctx context.Context, page url.URL, body, answer any) e
 func (a *adminClient) fetch(ctx context.Context, page url.URL, body any) (status int, text []byte, err error) {
 	page.Scheme, page.Host = "http", a.addr
 	method, content := http.MethodGet, io.Reader(http.NoBody)
+	header := http.Header{"Accept": {"application/json"}}
 	if body != nil {
 		data, err := json.Marshal(body)
 		if err != nil {
 			return 0, nil, err
 		}
 		method, content = http.MethodPost, bytes.NewReader(data)
+		header.Set("Content-Type", "application/json")
 	}
 	req, err := http.NewRequestWithContext(ctx, method, page.String(), content)
 	if err != nil {
 		return 0, nil, err
 	}
-	req.Header.Set("Accept", "application/json")
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
+	req.Header = header
 	client := http.Client{
 		// A proxy of the environment is for the web. Nor is a daemon asked
 		// that the one named by --admin would send us to.

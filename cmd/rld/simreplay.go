@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"
@@ -41,17 +40,14 @@ func newSimReplay(p process) *cobra.Command {
 			return o.run(p, args[0])
 		},
 	}
-	o.flags(cmd.Flags())
-	return cmd
-}
-
-func (o *replayOptions) flags(f *pflag.FlagSet) {
+	f := cmd.Flags()
 	f.StringVar(&o.limits, "limits", "", "file or folder of limits (required)")
 	f.BoolVar(&o.merge, "merge-domains", false,
 		"let several files hold rules of one domain (MERGE_DOMAIN_CONFIG, RLD_MERGE_DOMAINS)")
 	f.StringSliceVar(&o.regions, "regions", nil, "regions to run, by their names in the trace (default: one region)")
 	f.IntVar(&o.daemons, "daemons", 1, "daemons of each region")
 	o.out.flags(f)
+	return cmd
 }
 
 // check finds wrong usage.

@@ -64,8 +64,6 @@ func (g *refundCall) ReadMessage(text string) {
 	g.err = s.Err()
 }
 
-func newRefundCall() *refundCall { return new(refundCall) }
-
 // refund returns the hits of a request's token, once.
 func (s *Service) refund(_ context.Context, g *refundCall) ([]byte, error) {
 	t, st := s.redeem(g)

@@ -52,7 +52,7 @@ func (s *Service) Register(r grpc.ServiceRegistrar) {
 		HandlerType: (*any)(nil),
 		Methods: []grpc.MethodDesc{
 			message.Method(s, ServiceName, "Check", s.question, s.free, s.answer),
-			message.Method(s, ServiceName, "Refund", newRefundCall, func(*refundCall) {}, s.refund),
+			message.Method(s, ServiceName, "Refund", func() *refundCall { return new(refundCall) }, func(*refundCall) {}, s.refund),
 		},
 		Streams: []grpc.StreamDesc{{
 			StreamName: "CheckStream", Handler: checkStream, ServerStreams: true, ClientStreams: true,
