@@ -45,7 +45,9 @@ func newReplay(h *History, r *Rule) replay {
 		if !known {
 			copy(x.weights, guess.weights)
 		}
-		guess.add(x.demand)
+		for i, d := range x.demand {
+			guess.demand[i] = clip(guess.demand[i] + d)
+		}
 		p.wanted += float64(min(total, x.limit))
 		p.windows = append(p.windows, x)
 	}
@@ -106,7 +108,6 @@ type guess struct {
 	weights []rules.PPM
 	startMs int64
 	demand  []uint64 // of the window so far
-	begun   bool
 }
 
 func newGuess(regions int, pins []Pin) *guess {
@@ -118,19 +119,13 @@ func newGuess(regions int, pins []Pin) *guess {
 
 // open begins a window, and closes the previous one if it is another.
 func (g *guess) open(startMs int64) {
-	if g.begun && startMs != g.startMs {
+	if startMs != g.startMs {
 		if next, err := g.r.Propose(g.demand, g.weights); err == nil && next != nil {
 			g.weights = next
 		}
 		clear(g.demand)
 	}
-	g.startMs, g.begun = startMs, true
-}
-
-func (g *guess) add(demand []uint64) {
-	for i, d := range demand {
-		g.demand[i] = clip(g.demand[i] + d)
-	}
+	g.startMs = startMs
 }
 
 // The budgets to try: tenths of a percent up to 2 %, then whole percents, as an

@@ -68,7 +68,9 @@ func (h *History) worstNaive(r *Rule, ageMs int64) Overage {
 			peaks[i] = max(peaks[i], within(w, i, ageMs))
 		}
 	}
-	return capped(r, worstView(h.regions, func(_, j int) float64 { return min(peaks[j], float64(r.Limit)) }))
+	worst := worstView(h.regions, func(_, j int) float64 { return min(peaks[j], float64(r.Limit)) })
+	// Regions without a budget can reach no more.
+	return over(min(worst, float64(r.Limit)*float64(len(r.Regions)-1)), r.Limit)
 }
 
 // within bounds the arrivals of region i of w in any interval of ageMs by its
@@ -77,9 +79,4 @@ func (h *History) worstNaive(r *Rule, ageMs int64) Overage {
 func within(w *Window, i int, ageMs int64) float64 {
 	covers := (max(ageMs, 1) + w.AgeMs - 1) / w.AgeMs
 	return min(float64(w.Regions[i].PeakAge.Max)*float64(covers), float64(w.Regions[i].Demand()))
-}
-
-// capped limits an overage to the most that regions without a budget can reach.
-func capped(r *Rule, hits float64) Overage {
-	return over(min(hits, float64(r.Limit)*float64(len(r.Regions)-1)), r.Limit)
 }
