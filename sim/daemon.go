@@ -127,18 +127,23 @@ func (w *World) start(d *Daemon) error {
 	}
 	d.starts++
 	d.Up, d.Paused, d.started = true, false, w.now
-	d.Set = w.newest()
 	d.wakes = slices.Repeat([]time.Duration{never}, w.cfg.Shards+otherWakes)
 	d.waking = never
 	d.known, d.inbox = nil, nil
-	at := d.Instant(w.now)
-	for _, n := range d.Nodes {
-		n.SetRules(at, w.sets[d.Set].set)
-	}
-	d.agentRules(w)
+	d.setRules(w, w.newest())
 	w.auditors.restarted(d)
 	w.membership.join(w, d)
 	return nil
+}
+
+// setRules puts a rule set in force at all parts of a process.
+func (d *Daemon) setRules(w *World, set int) {
+	d.Set = set
+	at := d.Instant(w.now)
+	for _, n := range d.Nodes {
+		n.SetRules(at, w.sets[set].set)
+	}
+	d.agentRules(w)
 }
 
 // nodeConfig is the configuration of one shard of a daemon, whose bounds are

@@ -250,11 +250,6 @@ func (w *World) adopt(a adoption) {
 	if d.Set != a.set {
 		w.adopted, w.adoptedAt = true, w.now
 	}
-	d.Set = a.set
-	at := d.Instant(w.now)
-	for _, n := range d.Nodes {
-		n.SetRules(at, w.sets[a.set].set)
-	}
-	d.agentRules(w)
+	d.setRules(w, a.set)
 	w.drain(d, allShards)
 }

@@ -94,9 +94,7 @@ func newTruth(w *sim.World) *truth {
 		least: math.MaxInt64, most: math.MinInt64, restored: make([]restore, len(w.Regions())),
 	}
 	t.cramped = t.gossip.MaxCells < gossip.DefaultMaxCells || cfg.Node.MaxKeys < fewKeys
-	for i := range cfg.Faults {
-		t.rescopes = t.rescopes || cfg.Faults[i].Kind == sim.NewRules
-	}
+	t.rescopes = slices.ContainsFunc(cfg.Faults, func(f sim.Fault) bool { return f.Kind == sim.NewRules })
 	return t
 }
 

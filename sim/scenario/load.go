@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,12 +73,10 @@ func (s *scenario) checkWorkload(n *yamlpos.Node, l *load.Workload) {
 		s.Errorf(n.Pos, hint, "a workload of domain %q, which has no limits", l.Domain)
 		return
 	}
-	for _, entries := range l.Descriptors {
-		if domain.Match(entries) != nil {
-			return
-		}
+	matches := func(entries []rules.Entry) bool { return domain.Match(entries) != nil }
+	if !slices.ContainsFunc(l.Descriptors, matches) {
+		s.Errorf(n.Pos, "let a descriptor match a rule", "a workload that no rule matches")
 	}
-	s.Errorf(n.Pos, "let a descriptor match a rule", "a workload that no rule matches")
 }
 
 // descriptor reads the entries of a descriptor: {tier: premium, user: "*"}.
