@@ -5,9 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/georld/rld/sticky/route"
-
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky/route"
 )
 
 // Strict holds the settings of limits whose keys have owners: strict ones, and

@@ -9,14 +9,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/georld/rld/sticky/lease"
-
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/lease"
 )
 
 // EngineConfig is the configuration of an Engine.

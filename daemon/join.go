@@ -5,15 +5,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/georld/rld/sticky/lease"
-
-	"github.com/georld/rld/internal/breaker"
-
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/gossip/link"
 	"github.com/georld/rld/gossip/swim"
+	"github.com/georld/rld/internal/breaker"
 	"github.com/georld/rld/replica"
+	"github.com/georld/rld/sticky/lease"
 )
 
 // cellsPerKey is the room for replicated cells for each tracked key on average:

@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/georld/rld/sticky/route"
-
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky/route"
 )
 
 // pinsOf returns the home regions in the limits, by rule.

@@ -8,9 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/georld/rld/daemon/report"
-
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/daemon/report"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/gossip/link"
 	"github.com/georld/rld/gossip/swim"

@@ -8,14 +8,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/georld/rld/sticky/lease"
-
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/internal/breaker"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/lease"
 	"github.com/georld/rld/sticky/route"
 	"github.com/georld/rld/wire"
 )

@@ -8,11 +8,10 @@ import (
 	"time"
 
 	"github.com/georld/rld/internal/breaker"
-	"github.com/georld/rld/sticky/quorum"
-	"github.com/georld/rld/sticky/route"
-
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
 )
 
 // TestStrictCut partitions the region of an owner: the others answer by

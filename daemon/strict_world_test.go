@@ -10,16 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/georld/rld/sticky/lease"
-
 	"github.com/georld/rld/internal/breaker"
-	"github.com/georld/rld/sticky/quorum"
-	"github.com/georld/rld/sticky/route"
-
 	"github.com/georld/rld/journal"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky/lease"
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
 )
 
 // strictWorld is a world whose daemons serve strict keys.

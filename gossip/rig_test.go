@@ -5,10 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/georld/rld/internal/rendezvous"
-
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/internal/rendezvous"
 )
 
 // epoch is the start of the tests' window clock: a whole day.

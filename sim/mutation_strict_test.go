@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/georld/rld/sticky/route"
-
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim/load"
 	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/route"
 )
 
 // homed is a cluster of two regions, one of which is owner to a limit that is

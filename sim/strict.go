@@ -4,12 +4,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/georld/rld/sticky/lease"
-
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/lease"
 	"github.com/georld/rld/sticky/quorum"
 	"github.com/georld/rld/sticky/route"
 	"github.com/georld/rld/wire"

@@ -8,10 +8,9 @@ import (
 
 	"github.com/georld/rld/internal/breaker"
 	"github.com/georld/rld/internal/yamlpos"
-	"github.com/georld/rld/sticky/route"
-
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky/route"
 )
 
 // Strict is how keys are counted at owners.

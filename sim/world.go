@@ -6,12 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/georld/rld/sticky/lease"
-
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky/lease"
 	"github.com/georld/rld/wire"
 )
 

@@ -3,9 +3,8 @@ package sticky
 import (
 	"fmt"
 
-	"github.com/georld/rld/sticky/route"
-
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/sticky/route"
 )
 
 // SnapshotRequest asks an acceptor for its next snapshot chunk. The same

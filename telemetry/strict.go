@@ -3,9 +3,8 @@ package telemetry
 import (
 	"time"
 
-	"github.com/georld/rld/sticky/lease"
-
 	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/lease"
 )
 
 // StrictStats is a snapshot of strict keys. Counts are totals since the process

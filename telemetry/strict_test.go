@@ -7,13 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/georld/rld/sticky/lease"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/lease"
 )
 
 // strictMetrics registers the metrics of strict keys alone in a registry that

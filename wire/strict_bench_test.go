@@ -4,10 +4,9 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/georld/rld/sticky/route"
-
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/route"
 )
 
 func strictCases() map[string]*sticky.Message {

@@ -3,9 +3,8 @@ package wire
 import (
 	"unicode/utf8"
 
-	"github.com/georld/rld/sticky/route"
-
 	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/route"
 )
 
 // The bounds of messages about strict keys, beside those of package sticky.

@@ -6,11 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/georld/rld/sticky/quorum"
-
 	"pgregory.net/rapid"
 
 	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/quorum"
 )
 
 func TestEntryRoundTrip(t *testing.T) {

@@ -8,13 +8,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/georld/rld/sticky/quorum"
-	"github.com/georld/rld/sticky/route"
-
 	"pgregory.net/rapid"
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
 )
 
 // exampleRequest and exampleGrant are the messages of one forwarded call.

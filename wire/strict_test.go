@@ -11,13 +11,12 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/georld/rld/sticky/route"
-
 	"pgregory.net/rapid"
 
 	"github.com/georld/rld/crdt"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/route"
 )
 
 func TestStrictRoundTrip(t *testing.T) {

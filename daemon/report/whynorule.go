@@ -5,9 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/georld/rld/daemon/overage"
-
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/daemon/overage"
 	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"

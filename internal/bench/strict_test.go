@@ -12,9 +12,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/georld/rld/limits"
-	"github.com/georld/rld/rules"
-
 	rldv1 "github.com/georld/rld/proto/rld/v1"
+	"github.com/georld/rld/rules"
 )
 
 func TestStrictLimits(t *testing.T) {

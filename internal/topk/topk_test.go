@@ -6,11 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/georld/rld/internal/topk"
-
 	"pgregory.net/rapid"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/topk"
 )
 
 // exactly counts every key by the second.

@@ -1,11 +1,10 @@
 package api
 
 import (
-	rldv1 "github.com/georld/rld/proto/rld/v1"
-
 	"google.golang.org/grpc/status"
 
 	"github.com/georld/rld/node"
+	rldv1 "github.com/georld/rld/proto/rld/v1"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server/message"
 )

@@ -6,9 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/georld/rld/internal/yamlpos"
-
 	"github.com/georld/rld/internal/suggest"
+	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"

@@ -3,9 +3,8 @@ package lease
 import (
 	"time"
 
-	"github.com/georld/rld/internal/sat"
-
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky/route"

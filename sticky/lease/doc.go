@@ -1,7 +1,7 @@
 // Package lease grants and uses rights to strict keys.
 //
 // Each key of a strict limit has one owner, the only daemon that consumes the
-// limit. A daemon that is asked for a key it does not own leases rights from
+// limit. A daemon with a call for a key that it does not own leases rights from
 // the owner until the window ends, and admits hits from its lease:
 //
 //	caller        lessee: Table            owner: Table         strict voters

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/georld/rld/internal/sat"
-
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/route"

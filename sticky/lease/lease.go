@@ -4,9 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/georld/rld/internal/sat"
-
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 )

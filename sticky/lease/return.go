@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/georld/rld/internal/sat"
-
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"

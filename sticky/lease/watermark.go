@@ -4,10 +4,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/georld/rld/internal/sat"
-
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/internal/rendezvous"
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"

@@ -3,10 +3,9 @@ package quorum
 import (
 	"time"
 
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/route"
-
-	"github.com/georld/rld/crdt"
 )
 
 // accept answers an Accept.

@@ -6,11 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/internal/eventlog"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/route"
-
-	"github.com/georld/rld/crdt"
 )
 
 // Acceptor is a daemon's part in the strict voters of its region: the ballots

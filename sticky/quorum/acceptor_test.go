@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/internal/rendezvous"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/route"
-
-	"github.com/georld/rld/crdt"
 )
 
 const testNow = int64(1_800_000_000_000)

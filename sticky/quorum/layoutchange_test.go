@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/route"
-
-	"github.com/georld/rld/crdt"
 )
 
 // town is real voters with real gossip: a to e of region r, x to z of s.

@@ -5,10 +5,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/internal/eventlog"
 	"github.com/georld/rld/sticky"
-
-	"github.com/georld/rld/crdt"
 )
 
 func cloneStored(s *Stored) *Stored {

@@ -5,10 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/route"
-
-	"github.com/georld/rld/crdt"
 )
 
 // Proposer is an owner's hold on one key, in memory: its ballot, and the

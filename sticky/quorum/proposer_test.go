@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/route"
-
-	"github.com/georld/rld/crdt"
 )
 
 // bench is a proposer at daemon a of three voters a, b and c, incarnations 1 to

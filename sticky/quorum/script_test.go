@@ -7,11 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/georld/rld/sticky"
-
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/sticky"
 )
 
 // TestScripts replays testdata: a region of three voters a, b and c and one

@@ -6,10 +6,9 @@ import (
 	"sort"
 	"time"
 
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/route"
-
-	"github.com/georld/rld/crdt"
 )
 
 // copying is an acceptor's way to a vote: the voters it copies from, and how

@@ -4,10 +4,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/route"
-
-	"github.com/georld/rld/crdt"
 )
 
 // Entry is an entry of the acceptor's log; exactly one field is set. Entries

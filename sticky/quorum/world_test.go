@@ -5,11 +5,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/internal/rendezvous"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/route"
-
-	"github.com/georld/rld/crdt"
 )
 
 // setup is a small world: what may happen in it, and how often.

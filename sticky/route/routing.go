@@ -4,9 +4,8 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/georld/rld/internal/rendezvous"
-
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/rendezvous"
 )
 
 // Owner is the owner of a key.
