@@ -10,26 +10,24 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// keyNames is a bounded cache of the descriptors of hot keys, with
-// second-chance replacement. It is safe for concurrent use. Decisions do not
-// wait for it: add drops names while another goroutine holds the lock.
+// keyNames is a bounded cache of the descriptors of hot keys, in two
+// generations: when recent is full, it becomes former, and the names that are
+// not used again are dropped with the next one. It is safe for concurrent use.
+// Decisions do not wait for it: add drops names while another goroutine holds
+// the lock.
 type keyNames struct {
-	mu   sync.Mutex
-	at   map[crdt.Key]int32 // index in all
-	all  []keyName
-	hand int // next candidate for replacement
+	mu             sync.Mutex
+	recent, former map[crdt.Key]keyName
 }
 
 // keyName is the descriptor of one key.
 type keyName struct {
-	key          crdt.Key
 	domain, text string
 	rule         *rules.Rule // nil for none
-	used         bool        // since hand passed
 }
 
 const (
-	maxNames     = 1_024
+	maxNames     = 1_024 // of a generation
 	maxNameBytes = 256
 )
 
@@ -48,35 +46,24 @@ func (n *keyNames) addOne(c *node.Call, hits []node.Hit, i int) {
 		return
 	}
 	defer n.mu.Unlock()
-	if at, known := n.at[hits[i].Key]; known {
-		n.all[at].used = true
+	key := hits[i].Key
+	if _, known := n.recent[key]; known {
 		return
 	}
-	at := n.room()
-	n.all[at] = keyName{
-		key: hits[i].Key, domain: strings.Clone(c.Domain), text: descriptorText(&c.Statuses[i], &c.Descriptors[i]),
-		rule: c.Statuses[i].Rule,
+	name, known := n.former[key]
+	if !known {
+		name = keyName{
+			domain: strings.Clone(c.Domain), text: descriptorText(&c.Statuses[i], &c.Descriptors[i]), rule: c.Statuses[i].Rule,
+		}
 	}
-	if n.at == nil {
-		n.at = make(map[crdt.Key]int32, maxNames)
+	if len(n.recent) == maxNames {
+		n.recent, n.former = n.former, n.recent
+		clear(n.recent)
 	}
-	n.at[hits[i].Key] = int32(at)
-}
-
-// room returns an index in all for a new name.
-func (n *keyNames) room() int {
-	if len(n.all) < maxNames {
-		n.all = append(n.all, keyName{})
-		return len(n.all) - 1
+	if n.recent == nil {
+		n.recent = make(map[crdt.Key]keyName, maxNames)
 	}
-	for n.all[n.hand].used { // clears each at most once
-		n.all[n.hand].used = false
-		n.hand = (n.hand + 1) % maxNames
-	}
-	at := n.hand
-	n.hand = (n.hand + 1) % maxNames
-	delete(n.at, n.all[at].key)
-	return at
+	n.recent[key] = name
 }
 
 // of returns the known names of keys.
@@ -85,8 +72,12 @@ func (n *keyNames) of(keys []node.HotKey) map[crdt.Key]keyName {
 	defer n.mu.Unlock()
 	out := make(map[crdt.Key]keyName, len(keys))
 	for i := range keys {
-		if at, known := n.at[keys[i].Key]; known {
-			out[keys[i].Key] = n.all[at]
+		name, known := n.recent[keys[i].Key]
+		if !known {
+			name, known = n.former[keys[i].Key]
+		}
+		if known {
+			out[keys[i].Key] = name
 		}
 	}
 	return out

@@ -30,8 +30,8 @@ func TestKeyNamesAreBounded(t *testing.T) {
 			x.add(hot, hits)
 		}
 	}
-	if len(x.all) != maxNames || len(x.at) != maxNames {
-		t.Errorf("%d names and %d keys, want %d", len(x.all), len(x.at), maxNames)
+	if len(x.recent) > maxNames || len(x.former) != maxNames {
+		t.Errorf("%d recent and %d former names, want at most %d", len(x.recent), len(x.former), maxNames)
 	}
 	last := crdt.Key{Hi: 5*maxNames - 1}
 	got := x.of([]node.HotKey{{Key: hits[0].Key}, {Key: last}, {Key: crdt.Key{Hi: 1}}})
@@ -55,7 +55,7 @@ func TestKeyNamesDoNotWait(t *testing.T) {
 	c, h := sampled(1, rules.Entry{Key: "user", Value: "x"})
 	x.add(c, h)
 	x.mu.Unlock()
-	if len(x.all) > 0 {
+	if len(x.recent) > 0 {
 		t.Error("kept without the lock")
 	}
 	var wg sync.WaitGroup
