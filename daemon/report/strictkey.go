@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/georld/rld/daemon/overage"
-	"github.com/georld/rld/internal/breaker"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/replica"
@@ -79,13 +78,7 @@ func unreachable(e *lease.Explanation, v *route.Routing, st *node.Status, reserv
 func (r *Report) breaker(c *replica.Circuit) api.Breaker {
 	out := api.Breaker{
 		Owner: api.DaemonRef{Region: c.Region, Name: c.Name, Incarnation: c.Owner.String()},
-		State: api.BreakerClosed, Calls: uint64(c.Calls), Errors: uint64(c.Failed),
-	}
-	switch c.State {
-	case breaker.Open:
-		out.State = api.BreakerOpen
-	case breaker.HalfOpen:
-		out.State = api.BreakerHalfOpen
+		State: api.BreakerState(c.State.String()), Calls: uint64(c.Calls), Errors: uint64(c.Failed),
 	}
 	if c.Changed {
 		out.Since = new(r.Wall().Add(-c.For).UTC())
