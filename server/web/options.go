@@ -28,10 +28,10 @@ type Options struct {
 	// DocumentationURL are used here.
 	Settings server.Settings
 	// Ready reports whether the daemon serves and is not draining; it must not
-	// block. Nil means always.
+	// block. Required.
 	Ready func() bool
 	// Mapping is what /api/v1/rate_limit makes of its parameters. It must
-	// have passed Validate; the zero value means DefaultMapping.
+	// have passed Validate.
 	Mapping Mapping
 	// Now reads the clock, for latencies and for answers that hold a time of
 	// day; nil means time.Now.
@@ -40,12 +40,6 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	o.Recorder = cmp.Or(o.Recorder, server.Recorder(server.NoRecorder{}))
-	if o.Ready == nil {
-		o.Ready = func() bool { return true }
-	}
-	if o.Mapping.Domain == "" && len(o.Mapping.Descriptors) == 0 {
-		o.Mapping = DefaultMapping()
-	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -80,6 +80,8 @@ func (r *rig) options() Options {
 		RLS:      r.shouldRateLimit,
 		Recorder: &r.recorded,
 		Settings: server.DefaultSettings(),
+		Ready:    func() bool { return true },
+		Mapping:  DefaultMapping(),
 		Now:      startOfScripts,
 	}
 }
