@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/quota/agent"
+	"github.com/georld/rld/replica"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/route"
 	"github.com/georld/rld/wire"
@@ -92,8 +94,11 @@ func (x *processScript) sentStrict(name string, m *sticky.Message) {
 			add("layout %d, voting %v", l.Number, m.Voting)
 		}
 	}
-	if len(parts) > 12 {
-		parts = append(parts[:1], fmt.Sprintf("and %d more", len(parts)-1))
+	if counts := countItems(m); len(parts) > 12 {
+		parts = []string{counts}
+	}
+	if m.Number != 1 || m.Generation != 0 && len(parts) > 0 {
+		add("number %d, generation %d", m.Number, min(m.Generation, 3)) // of a lost disk it depends on the driver
 	}
 	if off := m.Stamp.Millis() - x.driver.wall().UnixMilli(); (off < -100 || off > 100) && len(parts) > 0 {
 		add("stamp off by %d ms", off)
@@ -103,6 +108,12 @@ func (x *processScript) sentStrict(name string, m *sticky.Message) {
 	}
 }
 
+// countItems describes a message with many items.
+func countItems(m *sticky.Message) string {
+	return fmt.Sprintf("%d requests, %d grants, %d accepts, %d accepted, %d snapshot requests",
+		len(m.Requests), len(m.Grants), len(m.Accepts), len(m.Accepted), len(m.SnapshotRequests))
+}
+
 // peerCommand lets a peer send something.
 func (x *processScript) peerCommand(name string, p gossip.Peer, args []string) {
 	m := sticky.Message{From: p.ID, To: x.driver.self(), Number: 1, Stamp: x.stamp()}
@@ -110,14 +121,14 @@ func (x *processScript) peerCommand(name string, p gossip.Peer, args []string) {
 	case "rtt":
 		d, err := time.ParseDuration(args[0])
 		x.must(err)
-		x.counts(p, d, 0, 0)
+		x.counts(p, d, 0)
 		return
 	case "counts":
 		var shards []int
 		for _, s := range args {
 			shards = append(shards, x.int(s))
 		}
-		x.counts(p, 0, 3, shards...)
+		x.counts(p, -1, 3, shards...)
 		return
 	case "rights":
 		frame, err := wire.EncodeRights(nil, &agent.Message{From: p.ID, To: x.driver.self(), Region: p.Region, Name: p.Name, Stamp: x.stamp()})
@@ -203,19 +214,23 @@ var hexadecimal = regexp.MustCompile("[0-9a-f]{8,}")
 // receive hands a frame to the process, and prints why it rejects it.
 func (x *processScript) receive(from gossip.Peer, frame []byte) {
 	if err := x.driver.receive(from, frame); err != nil {
+		if bad := (*replica.FrameError)(nil); errors.As(err, &bad) {
+			x.printf("rejected for its %s: %s", bad.Reason, hexadecimal.ReplaceAllString(err.Error(), "#"))
+			return
+		}
 		x.printf("rejected: %s", hexadecimal.ReplaceAllString(err.Error(), "#"))
 	}
 }
 
 // counts sends a message of some shards with cells, which measures a round trip
-// unless that is 0.
+// unless that is negative.
 func (x *processScript) counts(p gossip.Peer, rtt time.Duration, cells int, shards ...int) {
 	x.receive(p, x.countsFrame(p, rtt, cells, shards...))
 }
 
 func (x *processScript) countsFrame(p gossip.Peer, rtt time.Duration, cells int, shards ...int) []byte {
 	var all []gossip.Message
-	if rtt != 0 {
+	if rtt >= 0 {
 		for i := range processShards {
 			shards = append(shards[:i], i)
 		}
@@ -225,7 +240,7 @@ func (x *processScript) countsFrame(p gossip.Peer, rtt time.Duration, cells int,
 	for _, s := range shards {
 		m := gossip.Message{From: p.ID, To: x.driver.self(), Shard: s, Shards: processShards}
 		m.Header = gossip.Header{Stamp: x.stamp(), Rules: processRules().Hash(), Ready: true, Nonce: now + x.number}
-		if rtt != 0 {
+		if rtt >= 0 {
 			m.Echo = now - uint64(rtt.Microseconds())
 		}
 		m.Complete = true
@@ -275,15 +290,25 @@ func (x *processScript) bad(p gossip.Peer, kind string) {
 	case "foreign-counts":
 		q := p
 		q.ID = 4_711
-		frame = x.countsFrame(q, 0, 1, 0)
+		frame = x.countsFrame(q, -1, 1, 0)
 	case "foreign-rights":
 		var err error
 		frame, err = wire.EncodeRights(nil, &agent.Message{From: 4_711, To: m.To, Region: p.Region, Name: p.Name, Stamp: x.stamp()})
 		x.must(err)
 	case "cells":
-		frame = x.countsFrame(p, 0, gossip.DefaultFrameCells+1, 0)
+		frame = x.countsFrame(p, -1, gossip.DefaultFrameCells+1, 0)
+	case "most-cells":
+		frame = x.countsFrame(p, -1, gossip.DefaultFrameCells, 0)
+	case "cells-of-another":
+		all, err := wire.Decode(x.countsFrame(p, -1, 1, 0))
+		x.must(err)
+		more, err := wire.Decode(x.countsFrame(p, -1, gossip.DefaultFrameCells+1, 1))
+		x.must(err)
+		more[0].Header = all[0].Header
+		frame, err = wire.Encode(nil, append(all, more...))
+		x.must(err)
 	case "shards":
-		frame = x.countsFrame(p, 0, 1, 0)
+		frame = x.countsFrame(p, -1, 1, 0)
 		all, err := wire.Decode(frame)
 		x.must(err)
 		all[0].Shards, all[0].Shard = 64, 63

@@ -24,6 +24,7 @@ import (
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
 )
 
 // This file and process_rules_test.go and process_peers_test.go are the same in
@@ -34,9 +35,11 @@ import (
 // command is one of:
 //
 //	start                     a new incarnation starts on the same disk
-//	peers NAME...             the live peers
+//	peers NAME[:starting]...  the live peers, and which are not ready
+//	measure NAME D            the round trips to a peer and a stranger are measured
 //	rtt NAME D                a peer sends counts that measure its round trip
 //	call C KEY=VALUE...       a call of one hit of each
+//	calls N KEY               N calls of one hit of a value of their own each
 //	now C KEY=VALUE...        likewise, but the call does not wait
 //	fill N                    N calls wait for an hour, 0 for none
 //	gone C                    the caller of a call goes away
@@ -52,9 +55,13 @@ import (
 //	rights NAME               it sends a message about rights
 //	bad NAME KIND             it sends a frame that is not valid
 //	post NAME ID...           the process has requests of these numbers to send
-//	posts NAME N ITEMS        it has N messages of ITEMS requests each
+//	send NAME KIND=N...       it has a message of N items of each kind to send
+//	flood N                   it has a request for each of N daemons of many
 //	stream NAME shut|open     a stream has no room for frames, or has again
 //	disk broken|whole         writes to the disk fail, or succeed again
+//	disk compact              the log of the acceptor is replaced by a snapshot
+//	disk lost|damaged|headless
+//	                          the log is lost, ends or begins wrongly
 //	watch KIND... | none      prints frames of counts, rights or layouts, too
 //	many N NAME...            the live peers, and N other daemons
 //	show                      prints the calls and the owners that were asked
@@ -113,7 +120,11 @@ type processDriver interface {
 	call(c *node.Call, noWait bool, decided func()) (leave func())
 	post(m sticky.Message)
 	room(to crdt.Incarnation, yes bool)
+	// disk has all writes fail, or succeed again. log changes the log of the
+	// acceptor, for the next start, and compact replaces it by a snapshot.
 	disk(broken bool)
+	log(change func([][]byte) [][]byte)
+	compact()
 	process(func(*replica.Process))
 	acceptor(func(*quorum.Acceptor))
 	agent(func(*agent.Agent))
@@ -131,6 +142,7 @@ type processScript struct {
 	lines   []processLine
 	leave   map[string]func()
 	filling []*replica.StrictCall
+	crowd   []gossip.Peer
 	asked   map[string][]sticky.LeaseRequest
 	offers  map[string][]sticky.Accept
 	copies  map[string][]sticky.SnapshotRequest
@@ -157,7 +169,7 @@ func newProcessScript(t *testing.T, alone bool) *processScript {
 
 // printf notes what happens now.
 func (x *processScript) printf(format string, args ...any) {
-	x.lines = append(x.lines, processLine{x.driver.mono().Round(time.Millisecond), fmt.Sprintf(format, args...)})
+	x.lines = append(x.lines, processLine{x.driver.mono().Round(250 * time.Microsecond), fmt.Sprintf(format, args...)})
 }
 
 // take returns what happened since it was called last, by time and text.
@@ -189,21 +201,29 @@ func (x *processScript) command(name string, args []string) {
 	case "start":
 		x.driver.start()
 	case "peers":
-		var live []gossip.Peer
-		for _, name := range args {
-			live = append(live, x.peer(name))
-		}
-		x.driver.peers(live)
+		x.driver.peers(x.named(args))
 	case "many":
-		var live []gossip.Peer
-		for _, name := range args[1:] {
-			live = append(live, x.peer(name))
-		}
+		live := x.named(args[1:])
 		for i := range x.int(args[0]) {
 			live = append(live, gossip.Peer{ID: crdt.Incarnation(1<<20 + x.number<<16 + uint64(i)), Name: fmt.Sprintf("zz-%d", i), Region: "eu", Ready: true})
 		}
 		x.number++
 		x.driver.peers(live)
+		x.crowd = live[len(args)-1:]
+	case "flood":
+		for _, p := range x.crowd[:x.int(args[0])] {
+			x.driver.post(sticky.Message{From: x.driver.self(), To: p.ID, Number: 1, Requests: make([]sticky.LeaseRequest, 1)})
+		}
+	case "measure":
+		d, err := time.ParseDuration(args[1])
+		x.must(err)
+		x.driver.process(func(p *replica.Process) {
+			p.Reach.Measure([]node.Link{{Peer: gossip.Peer{ID: 4_711, Region: "eu"}, RTT: d}, {Peer: x.peer(args[0]), RTT: d}})
+		})
+	case "calls":
+		for i := range x.int(args[0]) {
+			x.call(fmt.Sprint(args[1], i), []string{fmt.Sprint(args[1], i)}, false)
+		}
 	case "call", "now":
 		x.call(args[0], args[1:], name == "now")
 	case "fill":
@@ -217,14 +237,16 @@ func (x *processScript) command(name string, args []string) {
 	case "stream":
 		x.driver.room(x.peer(args[0]).ID, args[1] == "open")
 	case "disk":
-		x.driver.disk(args[0] == "broken")
+		x.disk(args[0])
 	case "watch":
 		clear(x.watch)
 		for _, kind := range args {
 			x.watch[kind] = true
 		}
-	case "post", "posts":
-		x.post(name, args)
+	case "post":
+		x.post(args)
+	case "send":
+		x.send(args)
 	case "frames":
 		x.driver.process(func(p *replica.Process) { x.printf("%d frames sent", p.Outbox.Sent()) })
 	case "show", "paths":
@@ -327,28 +349,91 @@ func (x *processScript) call(name string, keys []string, noWait bool) {
 				outcome += fmt.Sprintf(", %s %v", keys[i], st.Degraded)
 			}
 		}
-		x.printf("%s: %s", name, outcome)
+		if _, counted := strings.CutPrefix(name, keys[0][:strings.Index(keys[0], "=")]+"="); !counted || !c.Decision.Allowed {
+			x.printf("%s: %s", name, outcome)
+		}
 	})
 }
 
-func (x *processScript) post(kind string, args []string) {
+// named returns peers. Those named NAME:starting are not ready.
+func (x *processScript) named(names []string) []gossip.Peer {
+	var all []gossip.Peer
+	for _, text := range names {
+		name, starting := strings.CutSuffix(text, ":starting")
+		p := x.peer(name)
+		p.Ready = !starting
+		all = append(all, p)
+	}
+	return all
+}
+
+// disk breaks or mends the disk, or changes the log of the acceptor.
+func (x *processScript) disk(how string) {
+	switch how {
+	case "broken", "whole":
+		x.driver.disk(how == "broken")
+	case "compact":
+		x.driver.compact()
+	case "lost":
+		x.driver.log(func([][]byte) [][]byte { return nil })
+	case "damaged":
+		x.driver.log(func(all [][]byte) [][]byte { return append(all, []byte{1, 2, 3}) })
+	case "headless":
+		x.driver.log(func(all [][]byte) [][]byte { return all[1:] })
+	default:
+		x.t.Fatalf("no disk is %s", how)
+	}
+}
+
+// posted is the key of items that a script has the process send.
+func posted(id int) crdt.Key { return crdt.Key{Hi: 1, Lo: uint64(id)} }
+
+// post has the process send a message each for some requests.
+func (x *processScript) post(args []string) {
 	to := x.peer(args[0])
-	message := func(ids ...uint64) {
-		m := sticky.Message{From: x.driver.self(), To: to.ID, Number: 1, Stamp: x.stamp()}
-		for _, id := range ids {
-			m.Requests = append(m.Requests, sticky.LeaseRequest{ID: id, Lessee: m.From, Key: crdt.Key{Hi: 1, Lo: id}})
+	for _, text := range args[1:] {
+		id := x.int(text)
+		x.driver.post(sticky.Message{
+			From: x.driver.self(), To: to.ID, Number: 1, Stamp: x.stamp(),
+			Requests: []sticky.LeaseRequest{{ID: uint64(id), Lessee: x.driver.self(), Key: posted(id)}},
+		})
+	}
+}
+
+// send has the process send a message with a number of items of some kinds.
+func (x *processScript) send(args []string) {
+	m := sticky.Message{From: x.driver.self(), To: x.peer(args[0]).ID, Number: 1, Stamp: x.stamp()}
+	for _, arg := range args[1:] {
+		name, value, _ := strings.Cut(arg, "=")
+		n := x.int(value)
+		switch name {
+		case "number":
+			m.Number = uint64(n)
+		case "generation":
+			m.Generation = uint64(n)
+		case "voting":
+			m.Voting = n != 0
+		case "late": // milliseconds
+			m.Stamp = hlc.New(x.driver.wall().UnixMilli()-int64(n), 0)
+		case "requests":
+			m.Requests = slices.Repeat([]sticky.LeaseRequest{{ID: 1, Lessee: m.From, Key: posted(1)}}, n)
+		case "grants":
+			m.Grants = slices.Repeat([]sticky.LeaseGrant{{ID: 1, Owner: m.From, Key: posted(1)}}, n)
+		case "accepts":
+			m.Accepts = slices.Repeat([]sticky.Accept{{Key: posted(1), Ballot: sticky.Ballot{Round: 1, Owner: m.From, Term: 1}}}, n)
+		case "accepted":
+			m.Accepted = slices.Repeat([]sticky.Accepted{{Key: posted(1), Voter: 1, OK: true}}, n)
+		case "copies":
+			m.SnapshotRequests = slices.Repeat([]sticky.SnapshotRequest{{Voter: 1, Number: 1, Begin: true}}, n)
+		case "chunks":
+			m.SnapshotChunks = slices.Repeat([]sticky.SnapshotChunk{{Voter: 1, Number: 1, Begin: true, Last: true}}, n)
+		case "layouts":
+			m.Layouts = slices.Repeat([]route.Layout{x.layout()}, n)
+		default:
+			x.t.Fatalf("no kind %s", name)
 		}
-		x.driver.post(m)
 	}
-	if kind == "posts" {
-		for range x.int(args[1]) {
-			message(slices.Repeat([]uint64{1}, x.int(args[2]))...)
-		}
-		return
-	}
-	for _, id := range args[1:] {
-		message(uint64(x.int(id)))
-	}
+	x.driver.post(m)
 }
 
 func (x *processScript) stamp() hlc.Timestamp { return hlc.New(x.driver.wall().UnixMilli(), 0) }

@@ -85,8 +85,8 @@ func (r *replicator) turn(at node.Instant, expedited uint64) {
 			r.happened(s, ready.Events)
 		}
 	})
-	replica.CountFrames(&r.encoder, out, noBuffer, func(msgs []gossip.Message, frame []byte) {
-		if frame != nil {
+	replica.CountFrames(&r.encoder, out, noBuffer, func(msgs []gossip.Message, frame []byte, err error) {
+		if err == nil {
 			r.send(msgs[0].To, frame)
 		}
 	})

@@ -32,9 +32,6 @@ type FrameError struct {
 // Error returns the cause.
 func (e *FrameError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the cause.
-func (e *FrameError) Unwrap() error { return e.Err }
-
 // Decode decodes a frame of a peer and checks that it is the peer's own. All
 // messages of a frame have one sender and one receiver. Counts are valid until
 // the decoder is used again. An error is a *FrameError.
@@ -58,13 +55,13 @@ func Decode(d *wire.Decoder, from crdt.Incarnation, frame []byte) (Inbound, erro
 	}
 	switch {
 	case err != nil:
-		return in, &FrameError{reasonOf(err), err}
+		return Inbound{}, &FrameError{reasonOf(err), err}
 	case sender != from:
-		return in, &FrameError{"foreign_sender", fmt.Errorf("frame of incarnation %v, want its own, %v", sender, from)}
+		return Inbound{}, &FrameError{"foreign_sender", fmt.Errorf("frame of incarnation %v, want its own, %v", sender, from)}
 	}
 	for i := range in.Counts {
 		if n := len(in.Counts[i].Cells); n > gossip.DefaultFrameCells { // a shard is locked meanwhile
-			return in, &FrameError{"size", fmt.Errorf("%d cells in a message, want at most %d", n, gossip.DefaultFrameCells)}
+			return Inbound{}, &FrameError{"size", fmt.Errorf("%d cells in a message, want at most %d", n, gossip.DefaultFrameCells)}
 		}
 	}
 	return in, nil
@@ -86,15 +83,13 @@ func reasonOf(err error) string {
 	return "format"
 }
 
-// CountFrames encodes the counts that shards send, which it sorts: messages to
-// one peer share a frame if they fit. e is used for one call at a time. buffer
-// returns memory for a frame, or nil. send gets each frame and its messages;
-// the frame is nil for a message that does not fit even alone. A message that
-// is lost is sent again, because it is not acknowledged.
-func CountFrames(e *wire.Encoder, out []gossip.Message, buffer func() []byte, send func(msgs []gossip.Message, frame []byte)) {
-	slices.SortStableFunc(out, func(a, b gossip.Message) int {
-		return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.Shard, b.Shard))
-	})
+// CountFrames encodes the counts that shards send, in the order of the shards,
+// and sorts them by peer: messages to one peer share a frame if they fit. e is
+// used for one call at a time. buffer returns memory for a frame, or nil. send
+// gets the messages of each frame, and the frame or why they cannot be encoded.
+// A message that is lost is sent again, because it is not acknowledged.
+func CountFrames(e *wire.Encoder, out []gossip.Message, buffer func() []byte, send func(msgs []gossip.Message, frame []byte, err error)) {
+	slices.SortStableFunc(out, func(a, b gossip.Message) int { return cmp.Compare(a.To, b.To) })
 	for len(out) > 0 {
 		n := 1
 		for n < len(out) && out[n].To == out[0].To && out[n].Shard > out[n-1].Shard {
@@ -103,23 +98,10 @@ func CountFrames(e *wire.Encoder, out []gossip.Message, buffer func() []byte, se
 		gossip.Unite(out[:n])
 		for rest := out[:n]; len(rest) > 0; {
 			fit := wire.Fit(rest)
-			encode(e, rest[:fit], buffer, send)
+			frame, err := e.Encode(buffer(), rest[:fit])
+			send(rest[:fit], frame, err)
 			rest = rest[fit:]
 		}
 		out = out[n:]
-	}
-}
-
-func encode(e *wire.Encoder, msgs []gossip.Message, buffer func() []byte, send func([]gossip.Message, []byte)) {
-	frame, err := e.Encode(buffer(), msgs)
-	switch {
-	case err == nil:
-		send(msgs, frame)
-	case len(msgs) == 1:
-		send(msgs, nil)
-	default: // more than Fit expects
-		for i := range msgs {
-			encode(e, msgs[i:i+1], buffer, send)
-		}
 	}
 }

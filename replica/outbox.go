@@ -85,19 +85,19 @@ func (o *Outbox) box(of crdt.Incarnation) *box {
 	return b
 }
 
-// Next returns the next message to a daemon. The caller sends it and calls
-// Done. It returns false when there is none, or none before Ready.Flush names
-// the daemon.
+// Next returns the next message to a daemon that Post or Ready.Flush named. The
+// caller sends it and calls Done. It returns false when there is none, or none
+// before Ready.Flush names the daemon.
 func (o *Outbox) Next(at time.Duration, to crdt.Incarnation) (sticky.Message, bool) {
 	b := o.boxes[to]
 	switch {
-	case b == nil || b.due != 0:
+	case b.due != 0:
 		return sticky.Message{}, false
 	case len(b.queue) == 0:
 		b.queue, b.busy = nil, false
 		return sticky.Message{}, false
 	}
-	if passed := at - b.tick; passed < 0 || passed >= time.Millisecond {
+	if at-b.tick >= time.Millisecond {
 		b.tick, b.frames = at, 0
 	}
 	if b.frames >= perTick {
@@ -106,7 +106,6 @@ func (o *Outbox) Next(at time.Duration, to crdt.Incarnation) (sticky.Message, bo
 	}
 	b.frames++
 	m := b.queue[0]
-	b.queue[0] = sticky.Message{}
 	b.queue = b.queue[1:]
 	b.items -= int(itemsOf(&m))
 	return m, true
@@ -161,7 +160,7 @@ func (o *Outbox) tick(at time.Duration) []crdt.Incarnation {
 // reports whether there is room.
 func (b *box) add(m sticky.Message) bool {
 	n := int(itemsOf(&m))
-	if b.items+n > maxQueued && b.items > 0 {
+	if b.items+n > maxQueued {
 		return false
 	}
 	b.items += n
@@ -177,10 +176,10 @@ func itemsOf(m *sticky.Message) uint64 {
 		len(m.SnapshotRequests) + len(m.SnapshotChunks) + len(m.Layouts))
 }
 
-// merge adds the items of m to another message to the same daemon. It reports
-// whether both fit.
+// merge adds the items of m to another message of the process to the same
+// daemon. It reports whether both fit.
 func merge(to, m *sticky.Message) bool {
-	if to.From != m.From || to.To != m.To || to.Number != m.Number || to.Voting != m.Voting || to.Generation != m.Generation ||
+	if to.Number != m.Number || to.Voting != m.Voting || to.Generation != m.Generation ||
 		len(to.SnapshotChunks)+len(m.SnapshotChunks)+len(to.Layouts)+len(m.Layouts) > 0 {
 		return false
 	}

@@ -87,10 +87,10 @@ func newReach(c *Config) *Reach {
 	return r
 }
 
-// newPath returns the path to a daemon that no call has asked.
-func (r *Reach) newPath(name, region string) *path {
-	p := &path{name: name, region: region, wait: r.cfg.ForwardTimeout, breaker: breaker.New(r.cfg.Breaker)}
-	if region != "" && region != r.cfg.Region {
+// newPath returns the path to a daemon of a region that no call has asked.
+func (r *Reach) newPath(region string) *path {
+	p := &path{wait: r.cfg.ForwardTimeout, breaker: breaker.New(r.cfg.Breaker)}
+	if region != r.cfg.Region {
 		p.wait = unknownTrip + r.cfg.ForwardMargin
 	}
 	return p
@@ -106,7 +106,7 @@ func (r *Reach) Peers(at time.Duration, live []gossip.Peer) {
 	for _, l := range live {
 		p := r.paths[l.ID]
 		if p == nil {
-			p = r.newPath(l.Name, l.Region)
+			p = r.newPath(l.Region)
 			r.paths[l.ID] = p
 		}
 		p.name, p.region, p.gone = l.Name, l.Region, 0
@@ -131,15 +131,11 @@ func (r *Reach) Measure(links []node.Link) {
 }
 
 // claim lets a call through to an owner, or not. The outcome of the call goes
-// to done, unless it has none.
+// to done, unless it has none. An owner that left long ago is asked.
 func (r *Reach) claim(at time.Duration, owner crdt.Incarnation) bool {
-	if owner == r.cfg.Self { // not over the network
-		return true
-	}
 	p := r.paths[owner]
 	if p == nil {
-		p = r.newPath(owner.String(), "")
-		p.gone, r.paths[owner], r.routes = max(1, at), p, nil
+		return true
 	}
 	ok := p.breaker.Allow(at)
 	r.follow(p)

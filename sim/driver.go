@@ -102,7 +102,7 @@ func (w *World) wake(d *Daemon, at time.Duration) {
 
 // post sends the counts of a daemon's shards.
 func (w *World) post(d *Daemon, out []gossip.Message) {
-	replica.CountFrames(&w.encoder, out, w.network.buffer, func(msgs []gossip.Message, frame []byte) {
+	replica.CountFrames(&w.encoder, out, w.network.buffer, func(msgs []gossip.Message, frame []byte, err error) {
 		if s := msgs[0].Stamp; s > d.stamp {
 			d.stamp, d.stampAt = s, w.now
 		}
@@ -110,7 +110,7 @@ func (w *World) post(d *Daemon, out []gossip.Message) {
 		switch {
 		case !known: // a peer that a fault made up has no address
 			return
-		case frame == nil:
+		case err != nil:
 			w.network.traffic.Unsendable++
 			return
 		case slices.ContainsFunc(msgs, func(m gossip.Message) bool { return transfers(&m) }):

@@ -15,6 +15,7 @@ import (
 // The constants of all scripts.
 const (
 	processShards  = 4
+	processCells   = 64 // of a message of counts
 	processForward = 50 * time.Millisecond
 	processMargin  = 100 * time.Millisecond
 )

@@ -46,6 +46,7 @@ func newVirtualProcess(x *processScript) *virtualProcess {
 	cfg.Regions = []Region{{"us", len(x.daemons())}, {"eu", 1}, {"ap", 1}}
 	cfg.Shards, cfg.Rules, cfg.Duration = processShards, processRules(), MaxDuration
 	cfg.Network = Network{}
+	cfg.Node.Gossip.FrameCells = processCells
 	cfg.Strict = Strict{Replicas: 3, Headroom: 20, Forward: processForward, Margin: processMargin, Sync: time.Nanosecond, Breaker: processBreaker}
 	v := &virtualProcess{script: x, world: newWorld(&cfg), peer: map[crdt.Incarnation]int32{}}
 	w := v.world
@@ -127,6 +128,9 @@ func (v *virtualProcess) pass(d time.Duration) {
 			w.runUntil(at + 1)
 			w.now = at
 		}
+		if wake := v.daemon.process.Wake(); w.doing.kind == evWake && wake <= v.daemon.Instant(at).Mono {
+			v.script.t.Errorf("at %v it is to be woken at %v", at, wake)
+		}
 		v.script.must(w.failed)
 		v.settle()
 	}
@@ -181,17 +185,22 @@ func addressee(frame []byte) crdt.Incarnation {
 	return 0
 }
 
+// peers does what membership does with the news of peers.
 func (v *virtualProcess) peers(live []gossip.Peer) {
-	d := v.daemon
-	d.known = []int32{d.member}
+	w, d := v.world, v.daemon
+	all := []gossip.Peer{{ID: v.self(), Name: d.Name, Region: d.Region, Ready: true}}
 	for _, p := range live {
 		if _, ok := v.peer[p.ID]; !ok {
-			v.join(p, len(v.world.daemons)-1)
+			v.join(p, len(w.daemons)-1)
 		}
-		d.known = append(d.known, v.peer[p.ID])
+		all = append(all, p)
 	}
-	slices.Sort(d.known)
-	v.world.membership.tell(v.world, d)
+	for _, n := range d.Nodes {
+		n.Peers(d.Instant(w.now), all)
+	}
+	d.agentPeers(w, all)
+	d.strictPeers(w, all)
+	w.drain(d, allShards)
 }
 
 func (v *virtualProcess) receive(from gossip.Peer, frame []byte) error {
@@ -239,6 +248,12 @@ func (v *virtualProcess) room(to crdt.Incarnation, yes bool) {
 }
 
 func (v *virtualProcess) disk(broken bool) { v.broken = broken }
+
+func (v *virtualProcess) log(change func([][]byte) [][]byte) {
+	v.daemon.disk.log = change(v.daemon.disk.log)
+}
+
+func (v *virtualProcess) compact() { v.daemon.disk.log = v.daemon.acceptor.Snapshot() }
 
 func (v *virtualProcess) process(do func(*replica.Process)) { do(v.daemon.process) }
 
