@@ -36,7 +36,7 @@ import (
 //
 //	start                     a new incarnation starts on the same disk
 //	peers NAME[:starting]...  the live peers, and which are not ready
-//	measure NAME D            the round trips to a peer and a stranger are measured
+//	measure NAME D            round trips are measured, also to no peer
 //	rtt NAME D                a peer sends counts that measure its round trip
 //	call C KEY=VALUE...       a call of one hit of each
 //	calls N KEY               N calls of one hit of a value of their own each
