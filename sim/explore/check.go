@@ -41,7 +41,7 @@ func (e *explorer) checkHistory(was, is *history) error {
 			}
 		}
 	}
-	own := e.incarnationOf(is.daemon, is.cast[is.daemon])
+	own := e.incarnations[is.daemon][is.cast[is.daemon]]
 	for _, b := range is.counted {
 		if now := hitsOf(is.facts, gossip.Daemon, b.incarnation, b.window); b.incarnation == own && now != b.hits && !e.over(b.window, e.now(is.in.tick)) {
 			return e.violated("%s counted %d itself and knows %d of them", name, b.hits, now)
@@ -173,7 +173,7 @@ func (e *explorer) checkFact(m *moment, h *history, f *fact) error {
 		case gossip.RegionIncarnation(e.regions[d]):
 			return true
 		case gossip.LostIncarnation(e.regions[d]):
-			return s != e.incarnationOf(d, e.histories[m.at[d]].cast[d])
+			return s != e.incarnations[d][e.histories[m.at[d]].cast[d]]
 		}
 		return s == f.incarnation
 	})
@@ -235,7 +235,7 @@ func (e *explorer) checkClaims(m *moment, daemon int) error {
 	h := &e.histories[m.at[daemon]]
 	for _, c := range h.ages {
 		d := e.runs[c.peer].daemon
-		if e.incarnationOf(d, e.histories[m.at[d]].cast[d]) != c.peer {
+		if e.incarnations[d][e.histories[m.at[d]].cast[d]] != c.peer {
 			continue
 		}
 		kind, incarnation := gossip.Daemon, c.peer

@@ -41,7 +41,7 @@ func (e *explorer) heal(m *moment) error {
 		is := e.castNow(m)
 		for d := range e.names {
 			h.procs = append(h.procs, e.replay(m.at[d]))
-			h.incarnations = append(h.incarnations, e.incarnationOf(d, is[d]))
+			h.incarnations = append(h.incarnations, e.incarnations[d][is[d]])
 		}
 		if !lost {
 			for _, f := range m.net {

@@ -195,11 +195,6 @@ func (e *explorer) rng(r run) *rand.Rand {
 	return rand.New(rand.NewPCG(uint64(r.daemon)+1, uint64(r.restarts)+1))
 }
 
-// incarnationOf returns the incarnation of a process.
-func (e *explorer) incarnationOf(daemon int, run uint8) crdt.Incarnation {
-	return e.incarnations[daemon][run]
-}
-
 // after returns the history that an input leads to.
 func (e *explorer) after(from int32, daemon int, in input) (int32, error) {
 	key := transition{from, in}
@@ -339,7 +334,7 @@ func (e *explorer) start(daemon int, in input) (*process, error) {
 func (e *explorer) peers(c cast) []gossip.Peer {
 	var out []gossip.Peer
 	for d := range e.names {
-		out = append(out, gossip.Peer{ID: e.incarnationOf(d, c[d]), Name: e.names[d], Region: e.regions[d]})
+		out = append(out, gossip.Peer{ID: e.incarnations[d][c[d]], Name: e.names[d], Region: e.regions[d]})
 	}
 	return out
 }

@@ -88,7 +88,7 @@ func (e *explorer) checkRow(h *history) error {
 	}
 	now := e.now(h.in.tick)
 	window, run := e.windowAt(now), h.cast[h.daemon]
-	own := e.incarnationOf(h.daemon, run)
+	own := e.incarnations[h.daemon][run]
 	given, received := uint64(0), uint64(0)
 	for i := range h.facts {
 		switch f := &h.facts[i]; {
@@ -127,7 +127,7 @@ func (e *explorer) checkTransfer(m *moment, h *history, f *fact) error {
 	if !ok {
 		return e.violated("%s was given rights by %v, which never was there", e.names[h.daemon], f.incarnation)
 	}
-	own := e.incarnationOf(h.daemon, h.cast[h.daemon])
+	own := e.incarnations[h.daemon][h.cast[h.daemon]]
 	for i := m.at[giver.daemon]; i != noHistory; i = e.histories[i].parent {
 		o := &e.histories[i]
 		if o.cast[giver.daemon] != giver.restarts {
