@@ -85,14 +85,9 @@ func (e *Engine) Leave() {
 // Links describes the peers, by their IDs: of the views of all shards the
 // oldest, with the least acknowledged.
 func (e *Engine) Links(at node.Instant) []node.Link {
-	var all []node.Link
-	for i := range e.shards {
-		links := e.linksOf(at, i)
-		if i == 0 {
-			all = links
-			continue
-		}
-		all = worst(all, links)
+	all := e.linksOf(at, 0)
+	for i := 1; i < len(e.shards); i++ {
+		all = worst(all, e.linksOf(at, i))
 	}
 	return all
 }

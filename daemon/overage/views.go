@@ -12,8 +12,7 @@ type view struct{ age, rtt time.Duration }
 // viewLog keeps the recent views of the regions.
 type viewLog struct {
 	regions []viewRing
-	sampled time.Duration
-	started bool
+	next    time.Duration // the earliest time of the next sample
 }
 
 // viewRing keeps the ages of the view of one region, in milliseconds, one a
@@ -29,10 +28,10 @@ const viewSeconds = 600
 
 // sample adds the current views, at most once a second.
 func (a *viewLog) sample(at time.Duration, current func() []view) {
-	if a.started && at-a.sampled < time.Second {
+	if at < a.next {
 		return
 	}
-	a.started, a.sampled = true, at
+	a.next = at + time.Second
 	for i, v := range current() {
 		r := &a.regions[i]
 		if r.now = v; v.age >= 0 {

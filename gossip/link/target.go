@@ -103,11 +103,9 @@ func (t *target) run() {
 			wait.longest()
 		}
 		t.become(StateWaiting)
-		timer := time.NewTimer(wait.next())
 		select {
-		case <-timer.C:
+		case <-time.After(wait.next()):
 		case <-t.ctx.Done():
-			timer.Stop()
 		}
 	}
 }
