@@ -36,9 +36,9 @@ type CellID struct {
 // The zero value is the digest of no cells.
 type Digest uint64
 
-// CellDigest returns the digest of one cell. The digest of the zero value is 0:
+// cellDigest returns the digest of one cell. The digest of the zero value is 0:
 // a cell that counted nothing equals an absent one.
-func CellDigest(id CellID, v PN) Digest {
+func cellDigest(id CellID, v PN) Digest {
 	if v == (PN{}) {
 		return 0
 	}
@@ -53,7 +53,7 @@ func CellDigest(id CellID, v PN) Digest {
 // Replace returns the digest after a cell changed its value from was to is. Use
 // the zero value for an absent cell, on either side, to add and to drop a cell.
 func (d Digest) Replace(id CellID, was, is PN) Digest {
-	return d - CellDigest(id, was) + CellDigest(id, is)
+	return d - cellDigest(id, was) + cellDigest(id, is)
 }
 
 // mix adds a word to a hash. For a fixed h it maps words one to one, and for a

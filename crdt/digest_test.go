@@ -23,7 +23,7 @@ func genCellID() *rapid.Generator[CellID] {
 func digestOf(ids []CellID, cells map[CellID]PN) Digest {
 	var d Digest
 	for _, id := range ids {
-		d += CellDigest(id, cells[id])
+		d += cellDigest(id, cells[id])
 	}
 	return d
 }
@@ -79,7 +79,7 @@ func TestDigestSeesEveryPart(t *testing.T) {
 }
 
 func digestOfWords(w [6]uint64) Digest {
-	return CellDigest(CellID{Key{w[0], w[1]}, int64(w[2]), Incarnation(w[3])}, PN{w[4], w[5]})
+	return cellDigest(CellID{Key{w[0], w[1]}, int64(w[2]), Incarnation(w[3])}, PN{w[4], w[5]})
 }
 
 // TestDigestDistinct enumerates small cells: no two sets of up to two of them
@@ -89,7 +89,7 @@ func TestDigestDistinct(t *testing.T) {
 	for n := range uint64(1 << 7) {
 		v := PN{P: 1 + n>>4&3, N: n >> 6 & 1}
 		id := CellID{Key{n & 1, n >> 1 & 1}, int64(n >> 2 & 1), Incarnation(n >> 3 & 1)}
-		single = append(single, CellDigest(id, v))
+		single = append(single, cellDigest(id, v))
 	}
 	seen := map[Digest]bool{0: true}
 	add := func(d Digest) {
@@ -119,7 +119,7 @@ func TestDigestGolden(t *testing.T) {
 		{CellID{Key{^uint64(0), 0}, -1, ^Incarnation(0)}, PN{P: ^uint64(0)}, 0xfdd8b816b8fdca5e},
 	}
 	for _, tt := range tests {
-		if got := CellDigest(tt.id, tt.v); got != tt.want {
+		if got := cellDigest(tt.id, tt.v); got != tt.want {
 			t.Errorf("digest of %v %v is %#x, want %#x", tt.id, tt.v, got, tt.want)
 		}
 	}

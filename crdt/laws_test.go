@@ -23,7 +23,7 @@ func pns() crdttest.Lattice[PN] {
 		Equal:  func(a, b *PN) bool { return *a == *b },
 		Clone:  func(v *PN) PN { return *v },
 		Show:   func(v *PN) string { return v.String() },
-		Digest: func(v *PN) uint64 { return uint64(CellDigest(CellID{Key: lawKey, Window: 3}, *v)) },
+		Digest: func(v *PN) uint64 { return uint64(cellDigest(CellID{Key: lawKey, Window: 3}, *v)) },
 	}
 }
 

@@ -29,8 +29,8 @@ type Config struct {
 	Probe time.Duration
 }
 
-// Default returns the defaults.
-func Default() Config {
+// defaults returns the defaults.
+func defaults() Config {
 	return Config{
 		Errors: whole / 2, Window: 10 * time.Second, Calls: 10, Open: time.Minute, Probe: 10 * time.Second,
 	}
@@ -96,7 +96,7 @@ type Breaker struct {
 
 // New returns a closed breaker.
 func New(c Config) *Breaker {
-	d := Default()
+	d := defaults()
 	return &Breaker{cfg: Config{
 		Errors: cmp.Or(c.Errors, d.Errors), Window: cmp.Or(c.Window, d.Window), Calls: cmp.Or(c.Calls, d.Calls),
 		Open: cmp.Or(c.Open, d.Open), Probe: cmp.Or(c.Probe, d.Probe),

@@ -69,7 +69,7 @@ func (n *Node) Describe() string {
 	case bool:
 		return "the boolean " + Quote(n.Text)
 	case int64, uint64, float64:
-		return "the number " + Clip(n.Text)
+		return "the number " + clip(n.Text)
 	case string:
 		return "the text " + Quote(n.Text)
 	}
@@ -78,14 +78,14 @@ func (n *Node) Describe() string {
 
 // Quote returns s in double quotes, cut after 60 characters.
 func Quote(s string) string {
-	if short := Clip(s); short != s {
+	if short := clip(s); short != s {
 		return strconv.Quote(strings.TrimSuffix(short, "...")) + "..."
 	}
 	return strconv.Quote(s)
 }
 
-// Clip returns s, cut after 60 characters.
-func Clip(s string) string {
+// clip returns s, cut after 60 characters.
+func clip(s string) string {
 	const most = 60
 	if utf8.RuneCountInString(s) <= most {
 		return s

@@ -27,7 +27,7 @@ func (c *Collector) Text(out *string) Reader {
 		if !ok {
 			return c.Errorf(n.Pos, "drop the tag", "%s is tagged %s, which %s is not", name, n.Tag, Quote(n.Text))
 		}
-		quoted := "put it in quotes: \"" + Clip(n.Text) + "\""
+		quoted := "put it in quotes: \"" + clip(n.Text) + "\""
 		text := n.Text
 		switch v := v.(type) {
 		case nil:
@@ -36,7 +36,7 @@ func (c *Collector) Text(out *string) Reader {
 			text = v
 		case float64:
 			return c.Errorf(n.Pos, quoted, "%s is the number %s, and a number with a fraction has more than one spelling",
-				name, Clip(n.Text))
+				name, clip(n.Text))
 		case uint64:
 			return c.Errorf(n.Pos, quoted, "%s is a number of more than 63 bits", name)
 		}

@@ -64,7 +64,7 @@ func (w *world) handle(e *event) {
 	case evShortage:
 		w.collect(e)
 	case evCollect:
-		if n := Honor(e.v, w.own(e.to)); n > 0 {
+		if n := honor(e.v, w.own(e.to)); n > 0 {
 			w.transferTo(e.to, w.aggregator(int(e.w)), n)
 		}
 	case evTransfer:
@@ -220,7 +220,7 @@ func (w *world) transfer(e *event) {
 	for k := range w.daemons {
 		w.weights[k] = w.view(e.to, k).second
 	}
-	Split(n, w.weights, w.amounts)
+	split(n, w.weights, w.amounts)
 	for k, amount := range w.amounts {
 		if k > 0 && amount > 0 {
 			w.daemon[e.to].views[k].held += amount
@@ -297,7 +297,7 @@ func (w *world) collect(e *event) {
 		v := w.view(agg, k)
 		w.rows = append(w.rows, DonorState{sat.Sub(v.held, v.used), v.recent, v.second})
 	}
-	Collect(n, w.rows, w.amounts)
+	collect(n, w.rows, w.amounts)
 	for k, amount := range w.amounts {
 		switch {
 		case amount == 0:

@@ -277,7 +277,7 @@ func (k *Key) Step(in *Input, from Sender, m *gossip.RightsMessage) (out Output)
 	case m.Kind == gossip.ShortageNotice && in.aggregates() && from.Remote && !in.Regional:
 		k.help(in, from, m.Need, &out)
 	case m.Kind == gossip.CollectRequest:
-		out.Transfers = append(out.Transfers, Transfer{To: m.For, Hits: Honor(m.Need, k.own(in))})
+		out.Transfers = append(out.Transfers, Transfer{To: m.For, Hits: honor(m.Need, k.own(in))})
 	}
 	return out
 }
@@ -316,7 +316,7 @@ func (k *Key) help(in *Input, from Sender, need uint64, out *Output) {
 		}))
 	}
 	parts := make([]uint64, len(rows))
-	Collect(policy.Transfer(need, all, spare, others), rows, parts)
+	collect(policy.Transfer(need, all, spare, others), rows, parts)
 	if parts[0] > 0 {
 		out.Transfers = append(out.Transfers, Transfer{To: from.ID, Hits: parts[0]})
 	}
@@ -345,7 +345,7 @@ func (k *Key) Received(in *Input, from Sender, window int64, hits uint64) (out O
 		rates = append(rates, n.second)
 	}
 	parts := make([]uint64, len(rates))
-	Split(hits, rates, parts)
+	split(hits, rates, parts)
 	for i, n := range k.needs {
 		out.Transfers = append(out.Transfers, Transfer{To: n.from, Hits: parts[i+1]})
 	}

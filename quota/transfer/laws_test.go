@@ -356,8 +356,8 @@ func TestNoAllocations(t *testing.T) {
 		a.Pick(now, Need{Recent: r.Recent(now), Limit: 10}, 1, peers)
 		a.Answer(now, 2, g.Transfer(now, rows[0], Request{0, r.Second(now)}))
 		h.Announce(now, Policy{WindowMS: 60_000}, 1000, Region{10, 1, 50}, 100)
-		Collect(50, rows, out)
-		Split(50, out, out)
+		collect(50, rows, out)
+		split(50, out, out)
 	})
 	if n != 0 {
 		t.Errorf("%v allocations", n)

@@ -159,7 +159,7 @@ func TestCollectRichestFirst(t *testing.T) {
 			can[i] = sat.Sub(rows[i].Rights, max(1, rows[i].Recent, rows[i].Second))
 			all.Add(all, whole(can[i]))
 		}
-		Collect(want, rows, out)
+		collect(want, rows, out)
 		for i := range rows {
 			got.Add(got, whole(out[i]))
 			for j := range rows {
@@ -191,7 +191,7 @@ func TestSplitByRate(t *testing.T) {
 			total += rates[i]
 		}
 		out := make([]uint64, len(rates))
-		rest := Split(hits, rates, out)
+		rest := split(hits, rates, out)
 		got, busy := whole(rest), false
 		for i, n := range out {
 			got.Add(got, whole(n))

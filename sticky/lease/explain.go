@@ -17,9 +17,9 @@ import (
 type Explanation struct {
 	Watermarks crdt.Key // the key at the voters
 	Owner      route.Owner
-	Pinned     bool // the layout pins the rule to a region
-	Within     time.Duration
-	Open       bool // the circuit breaker lets calls pass
+	Pinned     bool          // the layout pins the rule to a region
+	Within     time.Duration // how long to wait for an answer of the owner
+	Open       bool          // the circuit breaker lets calls pass
 	// Limit is the limit of the entry.
 	Limit rules.Limit
 	// Lease is nil if the daemon has had no answer of an owner.
@@ -30,9 +30,13 @@ type Explanation struct {
 
 // LeaseState is the rights that owners granted the daemon.
 type LeaseState struct {
-	Until                         int64
+	// Until is when the rights end, in Unix milliseconds.
+	Until int64
+	// Granted to Left count the hits of the window: Left are granted, and
+	// neither used, returned nor set aside for a call.
 	Granted, Used, Returned, Left uint64
-	Requesting                    bool
+	// Requesting reports that a request has no answer yet.
+	Requesting bool
 	// From is the owner that granted last, Round the round of its ballot.
 	From  crdt.Incarnation
 	Round uint64
