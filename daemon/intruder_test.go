@@ -196,7 +196,7 @@ func forged(frame []byte, reason string) []byte {
 			other := bytes.Clone(frame)
 			other[i] = byte(b)
 			binary.LittleEndian.PutUint32(other[1:], crc32.Checksum(other[5:], crc32.MakeTable(crc32.Castagnoli)))
-			if _, err := wire.Decode(other); err != nil && strings.Contains(err.Error(), reason) {
+			if _, err := new(wire.Decoder).Decode(other); err != nil && strings.Contains(err.Error(), reason) {
 				return other
 			}
 		}

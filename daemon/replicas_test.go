@@ -53,7 +53,7 @@ func newRig(ctx context.Context, tb testing.TB, wg *sync.WaitGroup, set *rules.S
 
 // deliver passes a frame to its receiver at once.
 func (r *rig) deliver(to crdt.Incarnation, frame []byte) bool {
-	msgs, err := wire.Decode(frame)
+	msgs, err := new(wire.Decoder).Decode(frame)
 	if err != nil {
 		r.tb.Error(err)
 		return false

@@ -37,7 +37,7 @@ func (x *processScript) sent(to crdt.Incarnation, frame []byte) {
 		x.must(err)
 		x.sentStrict(name, m)
 	default:
-		all, err := wire.Decode(frame)
+		all, err := new(wire.Decoder).Decode(frame)
 		x.must(err)
 		cells := 0
 		var shards []int
@@ -300,16 +300,16 @@ func (x *processScript) bad(p gossip.Peer, kind string) {
 	case "most-cells":
 		frame = x.countsFrame(p, -1, gossip.DefaultFrameCells, 0)
 	case "cells-of-another":
-		all, err := wire.Decode(x.countsFrame(p, -1, 1, 0))
+		all, err := new(wire.Decoder).Decode(x.countsFrame(p, -1, 1, 0))
 		x.must(err)
-		more, err := wire.Decode(x.countsFrame(p, -1, gossip.DefaultFrameCells+1, 1))
+		more, err := new(wire.Decoder).Decode(x.countsFrame(p, -1, gossip.DefaultFrameCells+1, 1))
 		x.must(err)
 		more[0].Header = all[0].Header
 		frame, err = wire.Encode(nil, append(all, more...))
 		x.must(err)
 	case "shards":
 		frame = x.countsFrame(p, -1, 1, 0)
-		all, err := wire.Decode(frame)
+		all, err := new(wire.Decoder).Decode(frame)
 		x.must(err)
 		all[0].Shards, all[0].Shard = 64, 63
 		frame, err = wire.Encode(nil, all)

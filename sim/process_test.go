@@ -179,7 +179,7 @@ func addressee(frame []byte) crdt.Incarnation {
 	if m, err := wire.DecodeRights(frame); err == nil {
 		return m.To
 	}
-	if all, err := wire.Decode(frame); err == nil {
+	if all, err := new(wire.Decoder).Decode(frame); err == nil {
 		return all[0].To
 	}
 	return 0

@@ -38,7 +38,7 @@ func BenchmarkDecode(b *testing.B) {
 			frame := mustEncode(b, msgs...)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Decode(frame); err != nil {
+				if _, err := new(Decoder).Decode(frame); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -64,7 +64,7 @@ func TestAllocations(t *testing.T) {
 		call func() error
 	}{
 		{"Encode", 0, func() error { _, err := Encode(buffer, msgs); return err }},
-		{"Decode", 1, func() error { _, err := Decode(frame); return err }},
+		{"Decode", 1, func() error { _, err := new(Decoder).Decode(frame); return err }},
 	} {
 		if got := testing.AllocsPerRun(100, func() {
 			if err := test.call(); err != nil {

@@ -175,14 +175,14 @@ func TestEnvelopeErrors(t *testing.T) {
 		{"cut", frame[:50], "wire: frame with checksum 9611f74d, want 5c2eefd8: it was cut or changed on its way"},
 		{"long", make([]byte, MaxFrameBytes+1), "wire: frame of 4194305 bytes, want at most 4194304"},
 	} {
-		msgs, err := Decode(test.frame)
+		msgs, err := new(Decoder).Decode(test.frame)
 		wantError(t, test.name, err, test.want)
 		if msgs != nil {
 			t.Errorf("%s: beside the error there are messages: %v", test.name, msgs)
 		}
 	}
 	var version *VersionError
-	if _, err := Decode(change(0, 2)); !errors.As(err, &version) || *version != (VersionError{Got: 2, Want: 1}) {
+	if _, err := new(Decoder).Decode(change(0, 2)); !errors.As(err, &version) || *version != (VersionError{Got: 2, Want: 1}) {
 		t.Errorf("error of a version is %v", err)
 	}
 }
@@ -338,7 +338,7 @@ func TestDecodeErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		test.change(&f)
-		msgs, err := Decode(sealFrame(1, 2, appendPB(nil, &f)))
+		msgs, err := new(Decoder).Decode(sealFrame(1, 2, appendPB(nil, &f)))
 		wantError(t, test.name, err, test.want)
 		if msgs != nil {
 			t.Errorf("%s: beside the error there are messages: %v", test.name, msgs)
@@ -374,7 +374,7 @@ func TestDecodeBounds(t *testing.T) {
 			"wire: frame of 65537 buckets, want at most 65536",
 		},
 	} {
-		_, err := Decode(sealFrame(1, 2, appendPB(nil, &peerFrame{Parts: []*peerPart{test.part}})))
+		_, err := new(Decoder).Decode(sealFrame(1, 2, appendPB(nil, &peerFrame{Parts: []*peerPart{test.part}})))
 		wantError(t, "bound", err, test.want)
 	}
 }
@@ -383,7 +383,7 @@ func TestDecodeBounds(t *testing.T) {
 // same are refused.
 func TestOtherForms(t *testing.T) {
 	const emptyPart = "\x32\x00"
-	if _, err := Decode(sealFrame(1, 2, []byte(emptyPart))); err != nil {
+	if _, err := new(Decoder).Decode(sealFrame(1, 2, []byte(emptyPart))); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ name, payload, want string }{
@@ -406,15 +406,15 @@ func TestOtherForms(t *testing.T) {
 			"rule of a meta is 0 or cut, want it left out",
 		},
 	} {
-		_, err := Decode(sealFrame(1, 2, []byte(test.payload)))
+		_, err := new(Decoder).Decode(sealFrame(1, 2, []byte(test.payload)))
 		wantError(t, test.name, err, "wire: frame: "+test.want)
 	}
 	m := example()
 	m.Cells[3].Rate = math.MaxUint32
 	rate := binary.AppendUvarint(nil, math.MaxUint32)
 	larger := bytes.Replace(mustEncode(t, m), rate, binary.AppendUvarint(nil, 1<<32), 1)
-	_, err := Decode(reseal(larger))
+	_, err := new(Decoder).Decode(reseal(larger))
 	wantError(t, "rate", err, "wire: part 0 of the frame: rate of 4294967296, want at most 4294967295")
-	_, err = Decode(sealFrame(3, 3, []byte(emptyPart)))
+	_, err = new(Decoder).Decode(sealFrame(3, 3, []byte(emptyPart)))
 	wantError(t, "itself", err, "wire: frame: it is from 0000000000000003 to itself")
 }

@@ -100,20 +100,13 @@ const (
 )
 
 // Decode returns the messages of a frame, at least one. They share no memory
-// with the frame nor with each other. Empty lists are nil.
+// with the frame; they and their cells are valid until the next call.
 //
 // It accepts exactly the output of Encode. The error is a *VersionError for a
 // frame of another version, a *SizeError for one beyond the bounds, a
 // *ChecksumError for one that was cut or changed, and a *FormatError otherwise.
 // The memory that it allocates is at most some 250 bytes for each byte of the
 // frame.
-func Decode(frame []byte) ([]gossip.Message, error) {
-	var d Decoder
-	return d.Decode(frame)
-}
-
-// Decode is the function Decode with the memory of the decoder: the messages
-// and their cells are valid until its next call.
 func (d *Decoder) Decode(frame []byte) ([]gossip.Message, error) {
 	if err := checkEnvelope(frame, Version, envelopeSize); err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ type fataler interface {
 }
 
 func decodeAny(t fataler, frame []byte) {
-	msgs, err := Decode(frame)
+	msgs, err := new(Decoder).Decode(frame)
 	if (msgs == nil) == (err == nil) || err == nil && len(msgs) == 0 {
 		t.Fatalf("%d messages beside the error %v", len(msgs), err)
 	}
@@ -136,7 +136,7 @@ func TestAllocationBounded(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := Decode(test.frame)
+		_, err := new(Decoder).Decode(test.frame)
 		runtime.ReadMemStats(&after)
 		if test.taken != (err == nil) {
 			t.Errorf("%s: error %v", test.name, err)

@@ -28,7 +28,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatalf("Encode changed what it appends to: %x", out)
 		}
 		frame := out[len(prefix):]
-		got, err := Decode(frame)
+		got, err := new(Decoder).Decode(frame)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,6 +38,38 @@ func TestRoundTrip(t *testing.T) {
 		again, err := Encode(nil, got)
 		if err != nil || !bytes.Equal(again, frame) {
 			t.Fatalf("encoded again: %v\n got %x\nwant %x", err, again, frame)
+		}
+	})
+}
+
+// TestReusedCodec: an encoder and a decoder give the same for a frame whatever
+// they coded before, faults included.
+func TestReusedCodec(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var e Encoder
+		var d Decoder
+		for range rapid.IntRange(2, 5).Draw(t, "frames") {
+			msgs := genMessages().Draw(t, "messages")
+			frame, err := Encode(nil, msgs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := e.Encode(nil, msgs); err != nil || !bytes.Equal(got, frame) {
+				t.Fatalf("encoded %v\n got %x\nwant %x", err, got, frame)
+			}
+			if rapid.Bool().Draw(t, "broken") {
+				_, want := new(Decoder).Decode(frame[:len(frame)-1])
+				if msgs, err := d.Decode(frame[:len(frame)-1]); err == nil || err.Error() != want.Error() || msgs != nil {
+					t.Fatalf("decoded %v, %v, want %v", msgs, err, want)
+				}
+			}
+			got, err := d.Decode(frame)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(msgs, got); diff != "" {
+				t.Fatalf("messages (-sent +received):\n%s", diff)
+			}
 		}
 	})
 }
@@ -132,7 +164,7 @@ func TestDurationsRoundUp(t *testing.T) {
 		m := idle()
 		m.Unsent, m.Own = test.sent, test.sent
 		m.Staleness = []gossip.Staleness{{Region: 9, Age: test.sent}}
-		got, err := Decode(mustEncode(t, m))
+		got, err := new(Decoder).Decode(mustEncode(t, m))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,11 +183,11 @@ func TestDamage(t *testing.T) {
 		for bit := range 8 {
 			broken := bytes.Clone(frame)
 			broken[i] ^= 1 << bit
-			if msgs, err := Decode(broken); err == nil || msgs != nil {
+			if msgs, err := new(Decoder).Decode(broken); err == nil || msgs != nil {
 				t.Fatalf("bit %d of byte %d flipped: %v, %v", bit, i, msgs, err)
 			}
 		}
-		if msgs, err := Decode(frame[:i]); err == nil || msgs != nil {
+		if msgs, err := new(Decoder).Decode(frame[:i]); err == nil || msgs != nil {
 			t.Fatalf("cut to %d bytes: %v, %v", i, msgs, err)
 		}
 	}
@@ -167,7 +199,7 @@ func TestNothingShared(t *testing.T) {
 	a, b := example(), example()
 	a.Shards, b.Shards, b.Shard = 2, 2, 1
 	frame := mustEncode(t, a, b)
-	got, err := Decode(frame)
+	got, err := new(Decoder).Decode(frame)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,7 +94,7 @@ func (h *recovery) round() {
 
 // deliver hands a frame to the process that it is for, if that is there.
 func (h *recovery) deliver(frame []byte) {
-	msgs, err := wire.Decode(frame)
+	msgs, err := new(wire.Decoder).Decode(frame)
 	if err != nil {
 		return
 	}

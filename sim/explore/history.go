@@ -294,7 +294,7 @@ func (e *explorer) feed(p *process, daemon int, in input, h *history) (_ *proces
 		err = e.ask(p, at, h)
 	case inFrame:
 		var msgs []gossip.Message
-		if msgs, err = wire.Decode(e.frames[in.arg].bytes); err == nil {
+		if msgs, err = new(wire.Decoder).Decode(e.frames[in.arg].bytes); err == nil {
 			refused = p.node.Step(at, &msgs[0]) != nil
 		}
 	}

@@ -219,7 +219,7 @@ func (e *explorer) describe(a action) string {
 	}
 	f := &e.frames[a.arg]
 	text := fmt.Sprintf("%s receives a frame of %s (%d)", e.names[f.to], e.names[f.from], a.arg)
-	if msgs, err := wire.Decode(f.bytes); err == nil {
+	if msgs, err := new(wire.Decoder).Decode(f.bytes); err == nil {
 		m := &msgs[0]
 		text += fmt.Sprintf(": versions %d to %d, ack %d, echo %d", m.Lo, m.Hi, m.Ack, m.Echo)
 		for _, c := range m.Cells {
