@@ -43,9 +43,25 @@ type localProcess struct {
 	cluster *cluster
 	end     func()
 
-	mu   sync.Mutex // guards script against the loops, and shut
-	shut map[crdt.Incarnation]bool
+	replaying bool          // what happened at an instant before,
+	replayed  time.Duration // this one
+
+	mu    sync.Mutex // guards the rest, which the loops use too
+	shut  map[crdt.Incarnation]bool
+	queue []localEvent // for the script
 }
+
+// localEvent is something that happened in a loop.
+type localEvent struct {
+	at time.Duration
+	do func()
+}
+
+// later has the goroutine of the script do something.
+func (p *localProcess) later(do func()) { p.queue = append(p.queue, localEvent{p.clock(), do}) }
+
+// clock is the time since the first start.
+func (p *localProcess) clock() time.Duration { return time.Since(p.begin) }
 
 // frames is a queue of frames to peers that a script reads.
 func (p *localProcess) frames(to crdt.Incarnation, frame []byte) bool {
@@ -54,7 +70,7 @@ func (p *localProcess) frames(to crdt.Incarnation, frame []byte) bool {
 	if p.shut[min(to, 1_004)] { // other daemons are on the machine of ap-0
 		return false
 	}
-	p.script.sent(to, frame)
+	p.later(func() { p.script.sent(to, frame) })
 	return true
 }
 
@@ -62,7 +78,9 @@ func (p *localProcess) start() {
 	first := p.cluster == nil
 	p.stop()
 	p.starts++
+	p.mu.Lock()
 	p.shut = map[crdt.Incarnation]bool{}
+	p.mu.Unlock()
 	log := slog.New(transitionLog{p})
 	s := newStrict(replica.Config{
 		Region: "us", ForwardTimeout: processForward, ForwardMargin: processMargin, Breaker: processBreaker,
@@ -84,7 +102,7 @@ func (p *localProcess) start() {
 	nc.Strict = lease.Config{Headroom: 20}
 	e, err := NewEngine(EngineConfig{
 		Node: nc, Shards: processShards, MaxKeys: 100_000, Secret: processSecret, Seed: [2]uint64{7, p.starts},
-		Wall: p.wall, strict: s,
+		Wall: func() time.Time { return wallAt(p.clock()) }, strict: s,
 	})
 	p.script.must(err)
 	p.script.must(s.acceptor.open(acceptorConfig{
@@ -97,9 +115,17 @@ func (p *localProcess) start() {
 		engine: e, agent: loop, strict: s, log: log,
 		self: gossip.Member{Peer: gossip.Peer{ID: e.Incarnation(), Name: "us-0", Region: "us"}},
 	}}
-	ctx, cancel := context.WithCancel(context.Background())
 	send := p.frames
 	s.send.Store(&send)
+	p.turn()
+	p.peers(nil)
+	p.pass(0)
+}
+
+// turn starts the loops of the process.
+func (p *localProcess) turn() {
+	e, s, loop, send := p.cluster.engine, p.cluster.strict, p.cluster.agent, p.frames
+	ctx, cancel := context.WithCancel(context.Background())
 	r := &replicator{engine: e, send: send, happened: func(int, []gossip.Event) {}}
 	var loops sync.WaitGroup
 	loops.Go(func() { r.run(ctx) })
@@ -109,30 +135,53 @@ func (p *localProcess) start() {
 	p.end = func() {
 		cancel()
 		loops.Wait()
-		s.acceptor.close()
 	}
-	p.peers(nil)
-	p.pass(0)
+}
+
+// pausing does something while the loops do not run.
+func (p *localProcess) pausing(do func()) {
+	p.end()
+	do()
+	p.turn()
 }
 
 func (p *localProcess) stop() {
 	if p.end != nil {
 		p.end()
 		p.end = nil
+		p.cluster.strict.acceptor.close()
 	}
 }
 
 func (p *localProcess) self() crdt.Incarnation { return p.cluster.self.ID }
 
-func (p *localProcess) mono() time.Duration { return time.Since(p.begin) }
+func (p *localProcess) mono() time.Duration {
+	if p.replaying {
+		return p.replayed
+	}
+	return p.clock()
+}
 
-func (p *localProcess) wall() time.Time {
-	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(p.mono())
+func (p *localProcess) wall() time.Time { return wallAt(p.mono()) }
+
+// wallAt returns the wall clock at an instant.
+func wallAt(at time.Duration) time.Time {
+	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(at)
 }
 
 func (p *localProcess) pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
+	p.mu.Lock()
+	events := p.queue
+	p.queue = nil
+	p.mu.Unlock()
+	p.replaying = true
+	for _, e := range events {
+		p.replayed = e.at
+		e.do()
+	}
+	p.replaying = false
 }
 
 func (p *localProcess) peers(live []gossip.Peer) {
@@ -166,8 +215,10 @@ func (p *localProcess) call(c *node.Call, noWait bool, decided func()) (leave fu
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if !errors.Is(err, context.Canceled) {
-			p.script.must(err)
-			decided()
+			p.later(func() {
+				p.script.must(err)
+				decided()
+			})
 		}
 	}()
 	synctest.Wait()
@@ -183,12 +234,13 @@ func (p *localProcess) room(to crdt.Incarnation, yes bool) {
 }
 
 func (p *localProcess) disk(broken bool) {
-	if broken {
-		p.script.must(p.cluster.strict.acceptor.disk.Close())
-		p.cluster.agent.file = filepath.Join(p.dir, "none", rightsFile)
-		return
-	}
-	p.cluster.agent.file = filepath.Join(p.dir, rightsFile)
+	p.pausing(func() {
+		p.cluster.agent.file = filepath.Join(p.dir, rightsFile)
+		if broken {
+			p.script.must(p.cluster.strict.acceptor.disk.Close())
+			p.cluster.agent.file = filepath.Join(p.dir, "none", rightsFile)
+		}
+	})
 }
 
 func (p *localProcess) log(change func([][]byte) [][]byte) {
@@ -205,7 +257,9 @@ func (p *localProcess) log(change func([][]byte) [][]byte) {
 	p.script.must(os.Remove(filepath.Join(p.dir, journalFile)))
 }
 
-func (p *localProcess) compact() { p.script.must(p.cluster.strict.acceptor.rewrite()) }
+func (p *localProcess) compact() {
+	p.pausing(func() { p.script.must(p.cluster.strict.acceptor.rewrite()) })
+}
 
 func (p *localProcess) process(do func(*replica.Process)) { p.cluster.strict.With(do) }
 
@@ -247,7 +301,7 @@ func (l transitionLog) Handle(_ context.Context, r slog.Record) error {
 	if to := states[attrs["event"]]; to != "" {
 		l.process.mu.Lock()
 		defer l.process.mu.Unlock()
-		l.process.script.transition(attrs["owner"], to, attrs["was"], calls, failed)
+		l.process.later(func() { l.process.script.transition(attrs["owner"], to, attrs["was"], calls, failed) })
 	}
 	return nil
 }
