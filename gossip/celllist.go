@@ -18,25 +18,25 @@ type place struct{ prev, next int32 }
 
 // link inserts a cell into a list of a kind at a place.
 func (s *state) link(l *cellList, kind int, i int32, at place) {
-	s.cells[i].at[kind] = at
+	s.cells.at(i).at[kind] = at
 	s.join(l, kind, place{at.prev, i}, place{i, at.next})
 }
 
 // unlink removes a cell from a list of a kind.
 func (s *state) unlink(l *cellList, kind int, i int32) {
-	at := s.cells[i].at[kind]
+	at := s.cells.at(i).at[kind]
 	s.join(l, kind, at, at)
 }
 
 // join makes before.next follow before.prev, and after.prev precede after.next.
 func (s *state) join(l *cellList, kind int, before, after place) {
 	if before.prev != none {
-		s.cells[before.prev].at[kind].next = before.next
+		s.cells.at(before.prev).at[kind].next = before.next
 	} else {
 		l.first = before.next
 	}
 	if after.next != none {
-		s.cells[after.next].at[kind].prev = after.prev
+		s.cells.at(after.next).at[kind].prev = after.prev
 	} else {
 		l.last = after.prev
 	}

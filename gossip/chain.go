@@ -17,8 +17,8 @@ func (s *state) chain(key int32, visit func(i int32, c *cell)) {
 	if key == none {
 		return
 	}
-	for i := s.keys[key].chain.first; i != none; i = s.cells[i].at[keyList].next {
-		visit(i, &s.cells[i])
+	for i := s.keys.at(key).chain.first; i != none; i = s.cells.at(i).at[keyList].next {
+		visit(i, s.cells.at(i))
 	}
 }
 
@@ -54,7 +54,7 @@ func (s *state) ensure(id CellID, meta CellMeta) int32 {
 	if i == none {
 		return s.add(id, meta)
 	}
-	c := &s.cells[i]
+	c := s.cells.at(i)
 	c.Carry = max(c.Carry, meta.Carry)
 	return i
 }
@@ -81,8 +81,8 @@ func (s *state) resend(now time.Duration, id CellID, region crdt.Incarnation) {
 	if id.Kind != RegionSum || id.Incarnation != region || at == none {
 		return
 	}
-	for i := s.keys[at].chain.first; i != none; i = s.cells[i].at[keyList].next {
-		if c := &s.cells[i]; c.Kind == Daemon && c.Window == id.Window {
+	for i := s.keys.at(at).chain.first; i != none; i = s.cells.at(i).at[keyList].next {
+		if c := s.cells.at(i); c.Kind == Daemon && c.Window == id.Window {
 			s.touch(i, now)
 			return
 		}

@@ -22,7 +22,7 @@ func (e *Engine) Add(now time.Duration, k crdt.Key, window int64, meta CellMeta,
 	if i == none {
 		return false
 	}
-	c := &e.state.cells[i]
+	c := e.state.cells.at(i)
 	v := c.Value
 	v.P = crdt.AddSat(v.P, n)
 	e.state.set(i, v)
@@ -53,7 +53,7 @@ func (e *Engine) Refund(now time.Duration, k crdt.Key, window int64, n uint64) u
 	if i == none {
 		return 0
 	}
-	c := &e.state.cells[i]
+	c := e.state.cells.at(i)
 	v := c.Value
 	if n = min(n, v.P-min(v.N, v.P)); n == 0 || v.P >= crdt.Max {
 		return 0
@@ -71,7 +71,7 @@ func (e *Engine) Refund(now time.Duration, k crdt.Key, window int64, n uint64) u
 // Own returns the daemon's own count of a key and window.
 func (e *Engine) Own(k crdt.Key, window int64) crdt.PN {
 	if i := e.state.find(e.ownID(k, window)); i != none {
-		return e.state.cells[i].Value
+		return e.state.cells.at(i).Value
 	}
 	return crdt.PN{}
 }
@@ -126,12 +126,12 @@ func (e *Engine) Windows(k crdt.Key, yield func(window, end int64, n uint64)) {
 // window, and no cell beyond limit.
 func (e *Engine) Extrapolated(now, longest time.Duration, k crdt.Key, from int64, limit uint64) uint64 {
 	at := e.state.keyOf(k)
-	if at == none || e.state.keys[at].rated == 0 {
+	if at == none || e.state.keys.at(at).rated == 0 {
 		return 0
 	}
 	sum := uint64(0)
-	for i := e.state.keys[at].chain.first; i != none; i = e.state.cells[i].at[keyList].next {
-		c := &e.state.cells[i]
+	for i := e.state.keys.at(at).chain.first; i != none; i = e.state.cells.at(i).at[keyList].next {
+		c := e.state.cells.at(i)
 		if c.Rate == 0 || c.Window < from || c.Incarnation == e.region || c.Incarnation == e.self.ID {
 			continue
 		}

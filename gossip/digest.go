@@ -77,10 +77,10 @@ func (s *state) repair(now time.Duration, incarnation crdt.Incarnation, list []u
 			wanted[b] = true
 		}
 	}
-	for i := range s.cells {
-		c := &s.cells[i]
+	for i := range int32(s.cells.used) {
+		c := s.cells.at(i)
 		if c.used && c.Incarnation == incarnation && c.digested() && wanted[bucketOf(c.Key)] {
-			s.touch(int32(i), now)
+			s.touch(i, now)
 			n++
 		}
 	}

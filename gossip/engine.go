@@ -199,7 +199,7 @@ func (e *Engine) sync(now time.Duration) {
 func (e *Engine) Tick(now time.Duration, wall int64) {
 	if now-e.expired >= expireEvery {
 		e.expired = now
-		e.state.expire(wall-e.cfg.Grace.Milliseconds(), max(len(e.state.cells)/256, expireAtLeast))
+		e.state.expire(wall-e.cfg.Grace.Milliseconds(), max(e.state.cells.used/256, expireAtLeast))
 	}
 	e.state.release(now, e.cfg.Quiet)
 	e.retries.due(now, func(id CellID) { e.state.resend(now, id, e.region) })
@@ -238,7 +238,7 @@ func (e *Engine) Wake(now time.Duration) time.Duration {
 		at = min(at, l.dueAt())
 	}
 	if w := e.state.delays.first; w != none {
-		at = min(at, e.state.cells[w].since+e.cfg.Quiet)
+		at = min(at, e.state.cells.at(w).since+e.cfg.Quiet)
 	}
 	if !e.synced && e.started >= 0 {
 		at = min(at, e.started+e.cfg.ReadyWithin)

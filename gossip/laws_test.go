@@ -190,13 +190,13 @@ func (w *world) checkBounds(t *rapid.T, m *member) {
 		if len(l.refused) > maxRefused || l.inflight > maxInflight*m.cfg.FrameCells {
 			t.Fatalf("%s to %v: %d refused, %d cells on their way", m.name, l.peer.ID, len(l.refused), l.inflight)
 		}
-		if len(l.rated) > len(m.state.cells) {
-			t.Fatalf("%s to %v: %d cells rated, of %d", m.name, l.peer.ID, len(l.rated), len(m.state.cells))
+		if len(l.rated) > m.state.cells.used {
+			t.Fatalf("%s to %v: %d cells rated, of %d", m.name, l.peer.ID, len(l.rated), m.state.cells.used)
 		}
 	}
 	last := uint64(0)
-	for i := m.state.changes.first; i != none; i = m.state.cells[i].at[changeList].next {
-		if c := &m.state.cells[i]; c.version <= last || c.version > m.state.version {
+	for i := m.state.changes.first; i != none; i = m.state.cells.at(i).at[changeList].next {
+		if c := m.state.cells.at(i); c.version <= last || c.version > m.state.version {
 			t.Fatalf("%s: version %d after %d", m.name, c.version, last)
 		} else {
 			last = c.version
@@ -257,7 +257,7 @@ func (w *world) complete(t *rapid.T, m *member) {
 			continue
 		}
 		at := m.state.find(id)
-		if at == none || m.state.cells[at].Value.P != n {
+		if at == none || m.state.cells.at(at).Value.P != n {
 			t.Fatalf("%s lacks %v of %s, %d hits", m.name, id, o.name, n)
 		}
 	}
@@ -271,7 +271,7 @@ func (w *world) complete(t *rapid.T, m *member) {
 			if sum == (crdt.Sum{}) {
 				continue // no daemon there knows the counts that this one remembers
 			}
-			if at == none || crdt.Sum(m.state.cells[at].Value) != sum {
+			if at == none || crdt.Sum(m.state.cells.at(at).Value) != sum {
 				t.Fatalf("%s lacks the sum %v of %s under %v", m.name, sum, o.region, c)
 			}
 		}

@@ -74,8 +74,8 @@ func newestFirst(e *Engine, m *Message) {
 	l := e.links.find(m.To)
 	scope := e.scope(l)
 	m.Lo, m.Cells = l.acked, nil
-	for i := e.state.changes.last; i != none && len(m.Cells) < e.cfg.FrameCells; i = e.state.cells[i].at[changeList].prev {
-		c := &e.state.cells[i]
+	for i := e.state.changes.last; i != none && len(m.Cells) < e.cfg.FrameCells; i = e.state.cells.at(i).at[changeList].prev {
+		c := e.state.cells.at(i)
 		if l.base+c.version <= l.acked {
 			break
 		}
@@ -195,7 +195,7 @@ func sendIncrements(r *rig) {
 		for i := range msg.Cells {
 			c := &msg.Cells[i]
 			if at := m.state.find(c.CellID); at != none {
-				c.Value.P += m.state.cells[at].Value.P
+				c.Value.P += m.state.cells.at(at).Value.P
 			}
 		}
 	}
@@ -211,7 +211,7 @@ func TestMutationSumsByElement(t *testing.T) {
 				for i := range msg.Cells {
 					c := &msg.Cells[i]
 					if at := m.state.find(c.CellID); at != none {
-						have := m.state.cells[at].Value
+						have := m.state.cells.at(at).Value
 						c.Value = crdt.PN{P: max(have.P, c.Value.P), N: max(have.N, c.Value.N)}
 					}
 				}
@@ -283,7 +283,7 @@ func TestMutationResetInPlace(t *testing.T) {
 		if broken {
 			next = epoch
 			i := a1.state.find(CellID{testKey(1), epoch, Daemon, a1.self.ID})
-			a1.state.cells[i].Value = crdt.PN{}
+			a1.state.cells.at(i).Value = crdt.PN{}
 		}
 		a1.Add(r.mono(a1), testKey(1), next, minute, 3, ample)
 		r.run(time.Second)

@@ -202,12 +202,12 @@ func (e *Engine) merge(now time.Duration, l *link, m *Message, at int, floor, ne
 
 // mergeCount merges a count into the cell at i.
 func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, i int32, in *Cell) {
-	c := &e.state.cells[i]
+	c := e.state.cells.at(i)
 	was := c.Value
 	is := c.join(in)
 	longer := in.Carry > c.Carry
 	c.Carry = max(c.Carry, in.Carry)
-	if c.Kind == RegionSum && l.local && is == in.Value && e.roles.cached(&e.state.keys[c.key]) == l.peer.ID {
+	if c.Kind == RegionSum && l.local && is == in.Value && e.roles.cached(e.state.keys.at(c.key)) == l.peer.ID {
 		c.via = l.peer.ID
 		e.state.setRate(i, in.Rate)
 	}
@@ -237,7 +237,7 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, i int32, in 
 // forward expedites a received cell to the peers that this daemon forwards it
 // to as the aggregator of its key.
 func (e *Engine) forward(from *link, i int32) {
-	c := &e.state.cells[i]
+	c := e.state.cells.at(i)
 	if !e.Aggregates(c.Key) {
 		return
 	}

@@ -145,7 +145,7 @@ func TestRefundLaws(t *testing.T) {
 				continue
 			}
 			for m := range w.up {
-				if at := m.state.find(id); m.region == o.region && (at == none || m.state.cells[at].Value.N != n) {
+				if at := m.state.find(id); m.region == o.region && (at == none || m.state.cells.at(at).Value.N != n) {
 					t.Fatalf("%s lacks %d refunds of %s", m.name, n, o.name)
 				}
 			}

@@ -53,9 +53,9 @@ func (r *restoration) restoreOne(s *state, id CellID, now, kept time.Duration) (
 	if sent == none {
 		return 0
 	}
-	v := s.cells[sent].Value
+	v := s.cells.at(sent).Value
 	known, meta := s.sum(s.keyOf(id.Key), id.Window)
-	if carry := s.cells[sent].Carry; carry > meta.Carry {
+	if carry := s.cells.at(sent).Carry; carry > meta.Carry {
 		s.keep(id.Key, carry, kept, func(c *cell) bool { return c.Kind == Daemon && c.Window == id.Window })
 	}
 	if v.P <= known.P {
@@ -64,17 +64,17 @@ func (r *restoration) restoreOne(s *state, id CellID, now, kept time.Duration) (
 	lost := CellID{Key: id.Key, Window: id.Window, Kind: Daemon, Incarnation: r.lost}
 	i := s.find(lost)
 	if i == none {
-		if i = s.add(lost, s.cells[sent].CellMeta); i == none {
+		if i = s.add(lost, s.cells.at(sent).CellMeta); i == none {
 			return 0
 		}
 	}
-	was := s.cells[i].Value
+	was := s.cells.at(i).Value
 	gain = v.P - known.P
 	is := crdt.PN{P: was.P + gain, N: was.N + (v.N - min(v.N, known.N))}
 	is.N = min(is.N, is.P)
 	s.set(i, is)
 	s.touch(i, now)
-	c := &s.cells[i]
+	c := s.cells.at(i)
 	r.changes = append(r.changes, Change{Key: c.Key, Window: c.Window, Span: c.CellMeta, at: c.key, Gain: gain, Less: is.N - was.N})
 	return gain
 }

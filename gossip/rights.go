@@ -29,14 +29,14 @@ func (e *Engine) Give(now time.Duration, k crdt.Key, window int64, meta CellMeta
 
 // increase adds to the value of cell i.
 func (s *state) increase(i int32, now time.Duration, p, n uint64) {
-	v := s.cells[i].Value
+	v := s.cells.at(i).Value
 	s.set(i, crdt.PN{P: crdt.AddSat(v.P, p), N: crdt.AddSat(v.N, n)})
 	s.touch(i, now)
 }
 
 // mergeRights merges a cell about rights into the one at i.
 func (e *Engine) mergeRights(now time.Duration, l *link, i int32, in *Cell) {
-	c := &e.state.cells[i]
+	c := e.state.cells.at(i)
 	was := c.Value
 	c.Carry = max(c.Carry, in.Carry)
 	is := c.join(in)
@@ -150,7 +150,7 @@ func (e *Engine) RemoteRegions(dst []RemoteRegion, k crdt.Key, window int64) []R
 			r.RTT, r.Silent = l.rtt, l.silent || l.receivedAt < 0
 		}
 		if j := e.state.find(CellID{Key: k, Window: window, Kind: RegionSum, Incarnation: m.incarnation}); j != none {
-			r.Used, r.Rate = e.state.cells[j].Value.Net(), uint64(e.state.cells[j].Rate)
+			r.Used, r.Rate = e.state.cells.at(j).Value.Net(), uint64(e.state.cells.at(j).Rate)
 		}
 		dst = append(dst, r)
 	}

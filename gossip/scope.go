@@ -57,7 +57,7 @@ func (s *scope) includesRegional(c *cell) bool {
 	case c.Kind == Daemon && s.links.find(c.Incarnation) != nil, c.source == s.to.peer.ID:
 		return false
 	}
-	winner := s.roles.cached(&s.state.keys[c.key])
+	winner := s.roles.cached(s.state.keys.at(c.key))
 	return winner == s.self || winner == s.to.peer.ID
 }
 
@@ -65,12 +65,12 @@ func (s *scope) includesRegional(c *cell) bool {
 // to a peer of another region: between the aggregators only, and once for
 // several changed cells of a sum.
 func (s *scope) includesSum(c *cell) bool {
-	k := &s.state.keys[c.key]
+	k := s.state.keys.at(c.key)
 	if c.Regional || s.roles.cached(k) != s.self || !s.roles.receives(s.to, c.Key) {
 		return false
 	}
-	for i := k.chain.first; i != none; i = s.state.cells[i].at[keyList].next {
-		if o := &s.state.cells[i]; o.Kind == Daemon && o.Window == c.Window && (o.Regional || o.version > c.version) {
+	for i := k.chain.first; i != none; i = s.state.cells.at(i).at[keyList].next {
+		if o := s.state.cells.at(i); o.Kind == Daemon && o.Window == c.Window && (o.Regional || o.version > c.version) {
 			return false
 		}
 	}
@@ -113,15 +113,15 @@ func (s *scope) put(m *Message, room []Cell, picked []int32) {
 	if len(picked) == 0 {
 		return
 	}
-	cells := s.state.cells
-	slices.SortFunc(picked, func(a, b int32) int { return s.compare(&cells[a], &cells[b]) })
+	cells := &s.state.cells
+	slices.SortFunc(picked, func(a, b int32) int { return s.compare(cells.at(a), cells.at(b)) })
 	m.Cells = room
 	for n, i := range picked {
-		c := &cells[i]
+		c := cells.at(i)
 		if c.Incarnation == s.self {
 			c.sent = c.Value.P
 		}
-		if n == 0 || s.compare(&cells[picked[n-1]], c) != 0 {
+		if n == 0 || s.compare(cells.at(picked[n-1]), c) != 0 {
 			m.Cells = append(m.Cells, s.cell(c))
 		}
 	}

@@ -83,7 +83,7 @@ func (e *Engine) express(now time.Duration, l *link, m *Message) {
 			break
 		}
 		n++
-		if c := &e.state.cells[i]; c.used && c.version != 0 && scope.includes(c) {
+		if c := e.state.cells.at(i); c.used && c.version != 0 && scope.includes(c) {
 			picked = append(picked, i)
 		}
 	}
@@ -127,7 +127,7 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 	picked, scope := e.picked[:0], e.scope(l)
 	i := e.state.after(hi, l.cursor)
 	for i != none && len(picked) < room {
-		c := &e.state.cells[i]
+		c := e.state.cells.at(i)
 		if scope.includes(c) {
 			picked = append(picked, i)
 		}
@@ -145,11 +145,11 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 			e.event(now, ResyncDone, l.peer.ID, 0, 0)
 		}
 	} else {
-		m.Unsent = now - e.state.cells[i].since
+		m.Unsent = now - e.state.cells.at(i).since
 	}
 	m.Hi = max(l.base+hi, m.Lo)
 	if w := e.state.delays.first; w != none {
-		m.Unsent = max(m.Unsent, now-e.state.cells[w].since)
+		m.Unsent = max(m.Unsent, now-e.state.cells.at(w).since)
 	}
 }
 

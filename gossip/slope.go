@@ -49,8 +49,8 @@ func extrapolated(slope uint32, over time.Duration) uint64 {
 
 // setRate sets the rate by which a cell is extrapolated.
 func (s *state) setRate(i int32, rate uint32) {
-	c := &s.cells[i]
-	switch e := &s.keys[c.key]; {
+	c := s.cells.at(i)
+	switch e := s.keys.at(c.key); {
 	case c.Rate == 0 && rate > 0:
 		e.rated++
 	case c.Rate > 0 && rate == 0:
@@ -61,9 +61,9 @@ func (s *state) setRate(i int32, rate uint32) {
 
 // clearSumRates ends the extrapolation of all sums until a new rate arrives.
 func (s *state) clearSumRates() {
-	for i := range s.cells {
-		if c := &s.cells[i]; c.used && c.Kind == RegionSum && c.Rate > 0 {
-			s.setRate(int32(i), 0)
+	for i := range int32(s.cells.used) {
+		if c := s.cells.at(i); c.used && c.Kind == RegionSum && c.Rate > 0 {
+			s.setRate(i, 0)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 // peer that a cell is received through (via) gives it a slope, and its complete
 // messages end the slope. Clocks of peers differ, so another via starts anew.
 func (l *link) measure(s *state, ls links, m *Message, i int32, was crdt.PN) {
-	c := &s.cells[i]
+	c := s.cells.at(i)
 	firstHand := c.Kind == Daemon && c.Incarnation == l.peer.ID || c.Kind == RegionSum && !l.local
 	if !firstHand {
 		if c.via != l.peer.ID && ls.find(c.via) == nil {
@@ -37,9 +37,9 @@ func (l *link) measure(s *state, ls links, m *Message, i int32, was crdt.PN) {
 
 // rate sets the slope of a cell and remembers the cell.
 func (l *link) rate(s *state, i int32, slope uint32) {
-	if s.cells[i].Rate == 0 && slope > 0 {
+	if s.cells.at(i).Rate == 0 && slope > 0 {
 		l.rated = append(l.rated, i)
-		if len(l.rated) > len(s.cells) { // some are listed twice
+		if len(l.rated) > s.cells.used { // some are listed twice
 			slices.Sort(l.rated)
 			l.rated = slices.Compact(l.rated)
 		}
@@ -52,7 +52,7 @@ func (l *link) rate(s *state, i int32, slope uint32) {
 func (l *link) settleRates(s *state, now time.Duration) {
 	kept := l.rated[:0]
 	for _, i := range l.rated {
-		c := &s.cells[i]
+		c := s.cells.at(i)
 		if !c.used || c.via != l.peer.ID || c.Rate == 0 {
 			continue
 		}
@@ -72,7 +72,7 @@ func (l *link) settleRates(s *state, now time.Duration) {
 // slope are sent again.
 func (l *link) clearRates(s *state, now time.Duration) {
 	for _, i := range l.rated {
-		if c := &s.cells[i]; c.used && c.via == l.peer.ID && c.Rate > 0 {
+		if c := s.cells.at(i); c.used && c.via == l.peer.ID && c.Rate > 0 {
 			s.setRate(i, 0)
 			if c.Kind == RegionSum {
 				s.touch(i, now)

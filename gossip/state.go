@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"math"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -49,11 +50,9 @@ type state struct {
 	byID  index  // of cells
 	byKey index  // of keys
 
-	cells    []cell
-	freeCell []int32
-	keys     []keyEntry
-	freeKey  []int32
-	max      int
+	cells slab[cell]
+	keys  slab[keyEntry]
+	max   int
 
 	version uint64
 	changes cellList
@@ -61,6 +60,9 @@ type state struct {
 
 	digests map[crdt.Incarnation]*[buckets]crdt.Digest
 	hand    int // next cell to check for expiry
+	// No cell ends before soonest (Unix milliseconds), and none of those that
+	// the present pass has checked or that came since before later.
+	soonest, later int64
 }
 
 // maxCellsOfKey bounds the cells of one key: the stamps of a sliding log on
@@ -70,72 +72,59 @@ const maxCellsOfKey = 16_384
 func newState(max int, seed uint64) state {
 	return state{
 		max: max, seed: seed, changes: cellList{none, none}, delays: cellList{none, none},
-		digests: map[crdt.Incarnation]*[buckets]crdt.Digest{},
+		digests: map[crdt.Incarnation]*[buckets]crdt.Digest{}, soonest: math.MaxInt64, later: math.MaxInt64,
 	}
 }
 
 // find returns the index of a cell, or none.
 func (s *state) find(id CellID) int32 {
-	return s.byID.find(s.hash(&id), func(i int32) bool { return s.cells[i].CellID == id })
+	return s.byID.find(s.hash(&id), func(i int32) bool { return s.cells.at(i).CellID == id })
 }
 
 // keyOf returns the index of a key, or none if it has no cells.
 func (s *state) keyOf(k crdt.Key) int32 {
-	return s.byKey.find(s.hashKey(k), func(i int32) bool { return s.keys[i].key == k })
+	return s.byKey.find(s.hashKey(k), func(i int32) bool { return s.keys.at(i).key == k })
 }
 
 // add makes an empty cell. It returns none if there is no room.
 func (s *state) add(id CellID, meta CellMeta) int32 {
 	k := s.keyOf(id.Key)
-	if s.byID.count >= s.max || k != none && s.keys[k].cells >= maxCellsOfKey {
+	if s.byID.count >= s.max || k != none && s.keys.at(k).cells >= maxCellsOfKey {
 		return none
 	}
 	if k == none {
-		k = take(&s.keys, &s.freeKey)
-		s.keys[k] = keyEntry{key: id.Key, chain: cellList{none, none}}
+		k = s.keys.add(keyEntry{key: id.Key, chain: cellList{none, none}})
 		s.byKey.add(s.hashKey(id.Key), k)
 	}
-	i := take(&s.cells, &s.freeCell)
-	e := &s.keys[k]
-	s.cells[i] = cell{Cell: Cell{CellID: id, CellMeta: meta}, key: k, used: true}
+	i := s.cells.add(cell{Cell: Cell{CellID: id, CellMeta: meta}, key: k, used: true})
+	e := s.keys.at(k)
 	s.link(&e.chain, keyList, i, place{none, e.chain.first})
 	e.cells++
 	s.byID.add(s.hash(&id), i)
+	end := meta.End(id.Window)
+	s.soonest, s.later = min(s.soonest, end), min(s.later, end)
 	return i
-}
-
-// take returns the index of an unused element of a slab.
-func take[T any](slab *[]T, free *[]int32) int32 {
-	if n := len(*free); n > 0 {
-		i := (*free)[n-1]
-		*free = (*free)[:n-1]
-		return i
-	}
-	var zero T
-	*slab = append(*slab, zero)
-	return int32(len(*slab) - 1)
 }
 
 // drop removes a cell.
 func (s *state) drop(i int32) {
-	c := &s.cells[i]
+	c := s.cells.at(i)
 	s.digest(c, c.Value, crdt.PN{})
 	s.unlist(i)
 	s.setRate(i, 0)
-	e := &s.keys[c.key]
+	e := s.keys.at(c.key)
 	s.unlink(&e.chain, keyList, i)
 	if e.cells--; e.cells == 0 {
 		s.byKey.remove(s.hashKey(e.key), c.key)
-		s.freeKey = append(s.freeKey, c.key)
+		s.keys.remove(c.key)
 	}
 	s.byID.remove(s.hash(&c.CellID), i)
-	*c = cell{}
-	s.freeCell = append(s.freeCell, i)
+	s.cells.remove(i)
 }
 
 // set gives a cell a greater value.
 func (s *state) set(i int32, v crdt.PN) {
-	c := &s.cells[i]
+	c := s.cells.at(i)
 	s.digest(c, c.Value, v)
 	c.Value = v
 }
@@ -143,12 +132,18 @@ func (s *state) set(i int32, v crdt.PN) {
 // expire checks the next budget cells, in turn, and drops those that end at
 // floor (Unix milliseconds) or earlier.
 func (s *state) expire(floor int64, budget int) {
-	for range min(budget, len(s.cells)) {
-		if s.hand >= len(s.cells) {
-			s.hand = 0
+	for range min(budget, s.cells.used) {
+		if s.hand >= s.cells.used {
+			s.hand, s.soonest, s.later = 0, s.later, math.MaxInt64
 		}
-		if c := &s.cells[s.hand]; c.used && c.End(c.Window) <= floor {
-			s.drop(int32(s.hand))
+		if floor < s.soonest {
+			s.later = min(s.later, s.soonest)
+		} else if c := s.cells.at(int32(s.hand)); c.used {
+			if end := c.End(c.Window); end <= floor {
+				s.drop(int32(s.hand))
+			} else {
+				s.later = min(s.later, end)
+			}
 		}
 		s.hand++
 	}
@@ -156,7 +151,7 @@ func (s *state) expire(floor int64, budget int) {
 
 // touch gives a cell a new version and moves it to the end of the changes.
 func (s *state) touch(i int32, now time.Duration) {
-	c := &s.cells[i]
+	c := s.cells.at(i)
 	if !c.delayed {
 		c.since = now
 	}
@@ -168,7 +163,7 @@ func (s *state) touch(i int32, now time.Duration) {
 
 // unlist removes a cell from the changes and from the delayed increments.
 func (s *state) unlist(i int32) {
-	c := &s.cells[i]
+	c := s.cells.at(i)
 	if c.version != 0 {
 		s.unlink(&s.changes, changeList, i)
 	}
@@ -180,7 +175,7 @@ func (s *state) unlist(i int32) {
 
 // delay delays the increment of a cell.
 func (s *state) delay(i int32, now time.Duration) {
-	c := &s.cells[i]
+	c := s.cells.at(i)
 	if c.delayed {
 		return
 	}
@@ -192,7 +187,7 @@ func (s *state) delay(i int32, now time.Duration) {
 func (s *state) release(now, quiet time.Duration) {
 	for range 1 << 16 {
 		i := s.delays.first
-		if i == none || now-s.cells[i].since < quiet {
+		if i == none || now-s.cells.at(i).since < quiet {
 			return
 		}
 		s.touch(i, now)
@@ -203,8 +198,8 @@ func (s *state) release(now, quiet time.Duration) {
 // be compared: digests do not cover delayed increments.
 func (s *state) releaseDigested(now time.Duration) {
 	for i := s.delays.first; i != none; {
-		next := s.cells[i].at[delayList].next
-		if s.cells[i].digested() {
+		next := s.cells.at(i).at[delayList].next
+		if s.cells.at(i).digested() {
 			s.touch(i, now)
 		}
 		i = next
@@ -217,14 +212,14 @@ func (s *state) after(version uint64, hint int32) int32 {
 	if version == 0 {
 		return s.changes.first
 	}
-	if hint != none && int(hint) < len(s.cells) && s.cells[hint].version == version {
-		return s.cells[hint].at[changeList].next
+	if hint != none && int(hint) < s.cells.used && s.cells.at(hint).version == version {
+		return s.cells.at(hint).at[changeList].next
 	}
 	i := s.changes.last
-	if i == none || s.cells[i].version <= version {
+	if i == none || s.cells.at(i).version <= version {
 		return none
 	}
-	for p := i; p != none && s.cells[p].version > version; p = s.cells[p].at[changeList].prev {
+	for p := i; p != none && s.cells.at(p).version > version; p = s.cells.at(p).at[changeList].prev {
 		i = p
 	}
 	return i

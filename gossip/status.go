@@ -50,8 +50,8 @@ func (e *Engine) Links(now time.Duration) []Link {
 // their order.
 func (e *Engine) Cells(wall int64) []Cell {
 	var out []Cell
-	for i := range e.state.cells {
-		if c := &e.state.cells[i]; c.used && c.End(c.Window) > wall {
+	for i := range int32(e.state.cells.used) {
+		if c := e.state.cells.at(i); c.used && c.End(c.Window) > wall {
 			out = append(out, c.Cell)
 		}
 	}
