@@ -88,7 +88,7 @@ func TestRegionsCountTogetherAndAgreeAfterACut(t *testing.T) {
 	}
 	for _, want := range []string{
 		"eu-west is partitioned from all other regions", "healed", "the limit of spread is 5000 instead of 180, on all daemons",
-		"spread has overage_budget 2% on all daemons", "rights to 5100 hits", "spread has no overage_budget", "200% over", "us-east and eu-west are 20ms apart", "login is asked for 0x",
+		"spread has overage_budget 2% on all daemons", "rights to 5100 hits", "spread has no overage_budget", "200% over", "us-east and eu-west are 20ms apart", "login gets 0x as many calls",
 		"ap-south-0 is off by 100ms", "us-east-0 is killed", "us-east-0 is back", "budget 2%", "surge RULE 10x",
 	} {
 		if !strings.Contains(notes, want) {
