@@ -9,6 +9,7 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
@@ -50,6 +51,27 @@ func TestTooManyWaiters(t *testing.T) {
 	}
 	if x.p.Waiters.Len() != 0 || len(x.calls) != 0 {
 		t.Errorf("%d calls still wait", x.p.Waiters.Len())
+	}
+}
+
+// TestLateCallIsWokenOnce: an answer that comes between the end of a call's
+// time and its next round does not wake it a second time. A driver that keeps
+// calls for reuse would go on with one that is over.
+func TestLateCallIsWokenOnce(t *testing.T) {
+	x := newRig(t)
+	x.p.Reach.Peers(0, []gossip.Peer{{ID: x.id("us-1"), Name: "us-1", Region: "us"}})
+	x.start("a", []string{"us-1"}, false)
+	c := x.calls["a"]
+	x.at = time.Second
+	if late := x.p.Waiters.tick(x.at); len(late) != 1 || late[0] != &c.StrictCall {
+		t.Fatalf("%d calls are late", len(late))
+	}
+	if x.p.Waiters.Answered(c.Ticket(), node.ShardOf(c.call.Hits()[0].Key, 64)) != nil {
+		t.Error("an answer woke a call that was awake")
+	}
+	x.round(c)
+	if got := x.p.Waiters.tick(2 * time.Second); len(got) != 0 || x.p.Waiters.Len() != 0 {
+		t.Errorf("%d calls are late, %d wait", len(got), x.p.Waiters.Len())
 	}
 }
 

@@ -191,7 +191,7 @@ func (w *Waiters) tick(at time.Duration) []*StrictCall {
 		switch {
 		case c.due == 0:
 		case c.due <= at:
-			c.due, c.late = 0, true
+			c.due, c.late, c.awaited = 0, true, 0 // an answer must not wake it again
 			late = append(late, c)
 		default:
 			w.due = min(w.due, c.due)
