@@ -240,12 +240,13 @@ func (l *link) age(now time.Duration) time.Duration {
 // view returns the estimated staleness of the view: the time since the latest
 // message and half a round trip. With Config.Quiet it is only the time on the
 // network, since delayed increments are too small to count. It returns ok false
-// if the peer has been silent for three lags.
+// if the peer has been silent for three lags. now may be a little before the
+// latest message: the shards of a turn share its time.
 func (l *link) view(now time.Duration) (age time.Duration, ok bool) {
 	if l.receivedAt < 0 || now-l.receivedAt > 3*l.lag {
 		return 0, false
 	}
-	age = now - l.receivedAt + max(0, l.rtt)/2
+	age = max(0, now-l.receivedAt) + max(0, l.rtt)/2
 	if l.cfg.Quiet > 0 {
 		age = min(age, max(0, l.rtt)/2+2*l.cfg.MinGap)
 	}

@@ -16,6 +16,7 @@ func (e *Engine) Due(now time.Duration) bool {
 // next call. stamp is the daemon's hybrid logical clock, rules the hash of its
 // rules.
 func (e *Engine) Messages(now time.Duration, stamp hlc.Timestamp, rules uint64) []Message {
+	clear(e.out) // it would keep the cells of a resync
 	e.expedited, e.out, e.room = false, e.out[:0], e.room[:0]
 	for _, l := range e.links {
 		if l.dueAt() <= now {
@@ -33,6 +34,9 @@ const usualCells = 256
 
 // take returns empty memory for n cells.
 func (r *cellRoom) take(n int) []Cell {
+	if n == 0 {
+		return nil
+	}
 	if *r == nil {
 		*r = make(cellRoom, 0, usualCells)
 	}
@@ -145,7 +149,7 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 			e.event(now, ResyncDone, l.peer.ID, 0, 0)
 		}
 	} else {
-		m.Unsent = now - e.state.cells.at(i).since
+		m.Unsent = max(0, now-e.state.cells.at(i).since)
 	}
 	m.Hi = max(l.base+hi, m.Lo)
 	if w := e.state.delays.first; w != none {

@@ -197,6 +197,31 @@ func TestResyncBeforeALateMessage(t *testing.T) {
 	}
 }
 
+// The shards of a turn share its time, which may be before that of a message
+// that came meanwhile: no age in their messages is negative.
+func TestMessagesOfATurnThatBeganEarlier(t *testing.T) {
+	e := New(Config{}, Peer{ID: 1, Name: "eu-0", Region: "eu"}, 0, 1)
+	began := time.Second + DefaultWANInterval
+	e.Peers(time.Second, []Peer{{ID: 2, Name: "eu-1", Region: "eu", Ready: true}, {ID: 3, Name: "us-0", Region: "us", Ready: true}})
+	e.Messages(time.Second, 0, 7)
+	m := Message{From: 3, To: 1, Shards: 1, Header: Header{Nonce: 1, Ready: true, Rules: 7}, Part: Part{Complete: true}}
+	if _, err := e.Receive(began+300*time.Microsecond, epoch, 250, 7, &m); err != nil {
+		t.Fatal(err)
+	}
+	e.Tick(began, epoch)
+	aged := false
+	for _, out := range e.Messages(began, 0, 7) {
+		for _, s := range out.Staleness {
+			if aged = true; s.Age < 0 {
+				t.Errorf("the view of %v is %v old", s.Region, s.Age)
+			}
+		}
+	}
+	if !aged {
+		t.Error("no message had an age")
+	}
+}
+
 // A cell of a former daemon grows at a daemon that is about to resync: the
 // key's aggregator sends it or, when that one dies before, any daemon with it.
 func TestCountsBeforeAResyncComeFromTheAggregator(t *testing.T) {

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"slices"
+
 	"github.com/georld/rld/hlc"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 	"github.com/georld/rld/quota/epoch"
@@ -113,5 +115,6 @@ func rightsHeld(held []epoch.ID) []*rldv1.RightsDependency {
 }
 
 func heldOf(held []*rldv1.RightsDependency) []epoch.ID {
+	held = slices.DeleteFunc(held, func(h *rldv1.RightsDependency) bool { return h.Table != regionsTable })
 	return fromList(held, func(h *rldv1.RightsDependency) epoch.ID { return idOf(h.Id) })
 }

@@ -17,7 +17,7 @@ const (
 
 // emptied returns the table without values. It keeps the memory of a small one.
 func (t *table[V]) emptied() table[V] {
-	if t.index != nil {
+	if cap(t.values) > 2*maxWalk {
 		return table[V]{}
 	}
 	return table[V]{values: t.values[:0]}
