@@ -50,8 +50,8 @@ func (a *ages) look() {
 			if of == nil || l.Age < 0 {
 				continue
 			}
-			a.all.add(l.Age, of.home == i.home)
-			pair := [2]int{i.home, of.home}
+			a.all.add(l.Age, of.region == i.region)
+			pair := [2]int{i.region, of.region}
 			a.worst[pair] = max(a.worst[pair], l.Age, l.Unsent)
 		}
 	}

@@ -121,7 +121,7 @@ func (s *clients) route(asks []Ask) {
 	s.routes.Shuffle(len(asks), func(i, j int) { asks[i], asks[j] = asks[j], asks[i] })
 	running := make([][]int, len(s.cluster.regions))
 	for i := range s.cluster.live() {
-		running[i.home] = append(running[i.home], i.place)
+		running[i.region] = append(running[i.region], i.place)
 	}
 	for _, a := range asks {
 		up := running[a.Region]
@@ -161,7 +161,7 @@ func (s *clients) work(ctx context.Context, place int) {
 // none.
 func (s *clients) neighbor(place int) int {
 	return slices.IndexFunc(s.cluster.all, func(i *instance) bool {
-		return i.place != place && i.home == s.cluster.all[place].home && i.live() != nil
+		return i.place != place && i.region == s.cluster.all[place].region && i.live() != nil
 	})
 }
 

@@ -76,7 +76,7 @@ func newCluster(o *Options, wan *WAN, limits *limitsFile) (*cluster, error) {
 				return nil, err
 			}
 			i := newInstance(cfg, secret, wan, o)
-			i.place, i.home = len(c.all), r
+			i.place, i.region = len(c.all), r
 			c.all = append(c.all, i)
 		}
 	}

@@ -16,11 +16,11 @@ import (
 // instance is one daemon of the demo, with its name and its addresses, and
 // whichever incarnation of it runs. It is safe for concurrent use.
 type instance struct {
-	name  string
-	place int // in cluster.all
-	home  int // place of the region
-	opts  daemon.Options
-	skew  atomic.Int64 // of the wall clock, ns
+	name   string
+	place  int // in cluster.all
+	region int // place of the region
+	opts   daemon.Options
+	skew   atomic.Int64 // of the wall clock, ns
 
 	order sync.Mutex                  // one start or stop at a time
 	run   atomic.Pointer[incarnation] // the latest that served, nil before

@@ -170,7 +170,7 @@ func (m *marks) make(from *instance, now time.Time, heal bool) {
 	}
 	m.made++
 	k := &mark{
-		key: fmt.Sprintf("%s-%d", from.name, m.made), at: now, from: r, owner: from.home,
+		key: fmt.Sprintf("%s-%d", from.name, m.made), at: now, from: r, owner: from.region,
 		window: windowOf(now), heal: heal,
 	}
 	if m.left(r, k.key, 1) >= markLimit {
@@ -223,7 +223,7 @@ func (m *marks) seen(k *mark, i *instance) bool {
 		return false
 	}
 	if !k.heal && k.at.After(m.calm) && m.heal == nil {
-		m.times.add(time.Since(k.at), i.home == k.owner)
+		m.times.add(time.Since(k.at), i.region == k.owner)
 	}
 	return true
 }

@@ -121,7 +121,7 @@ func (x *trial) reopen(ctx context.Context, s *show, healed time.Time) time.Dura
 			self := r.handle.Engine().Incarnation()
 			for _, l := range r.handle.Links() {
 				at := link{of: l.Peer.ID, to: self}
-				if (l.Peer.Region == x.cut) == (i.home == slices.Index(x.options.Regions, x.cut)) {
+				if (l.Peer.Region == x.cut) == (i.region == slices.Index(x.options.Regions, x.cut)) {
 					continue
 				}
 				if _, ok := heard[at]; ok {

@@ -47,18 +47,18 @@ func (l *Limit) OwnerLimit(regions int) Limit {
 	requests, burst := l.Reserve(regions)
 	all := uint64(max(regions, 0))
 	// The reserves are parts of the minuends, so nothing wraps around.
-	return l.ledger(l.Total()-all*uint64(requests), l.TotalBurst()-all*uint64(burst))
+	return l.withAmounts(l.Total()-all*uint64(requests), l.TotalBurst()-all*uint64(burst))
 }
 
 // ReserveLimit returns the limit of one regional reserve; see Reserve. Its
 // requests are 0 without a reserve.
 func (l *Limit) ReserveLimit(regions int) Limit {
 	requests, burst := l.Reserve(regions)
-	return l.ledger(uint64(requests), uint64(burst))
+	return l.withAmounts(uint64(requests), uint64(burst))
 }
 
-// ledger returns the limit with other numbers, for one owner or reserve.
-func (l *Limit) ledger(requests, burst uint64) Limit {
+// withAmounts returns the limit with other numbers, for one owner or reserve.
+func (l *Limit) withAmounts(requests, burst uint64) Limit {
 	out := *l
 	out.Requests = uint32(min(requests, math.MaxUint32))
 	out.Burst = uint32(min(burst, math.MaxUint32))

@@ -86,8 +86,8 @@ func TestReserves(t *testing.T) {
 }
 
 // TestReservesNeverExceed checks that the owner and all reserves together never
-// admit more than the limit with its budget, and that the rest of a limit is
-// that of its entries.
+// admit more than the limit with its budget, and that the limits of the owner
+// and of the reserves keep all other fields.
 func TestReservesNeverExceed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := rules.Limit{

@@ -19,7 +19,7 @@ func newBudget(p process) *cobra.Command {
 		Long: "Ask a running daemon how far the limits that daemons count together may be exceeded, and\n" +
 			"were exceeded: the prediction for counts alone, the overage now and the greatest of the\n" +
 			"last hour, and the bound. Rights bound a rule with an overage_budget, and one of\n" +
-			"consistency partition, whatever messages are late, lost or partitioned. Only the number\n" +
+			"consistency partition, even if messages are late or lost, or regions are partitioned. Only the number\n" +
 			"of regions bounds any other. Below the rules: the shares of the rights, and the\n" +
 			"staleness of the view of each region. The exit code is 0 when there is an answer and 2\n" +
 			"when there is none.",

@@ -137,7 +137,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 func one(things, want, empty string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch {
-		case len(args) == 1 && args[0] != "":
+		case len(args) == 1 && strings.TrimSpace(args[0]) != "":
 			return nil
 		case len(args) == 1 && empty != "":
 			return errors.New(empty)

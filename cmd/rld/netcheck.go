@@ -50,7 +50,7 @@ func netcheckTable(a *api.NetcheckAnswer) string {
 	case a.Alone:
 		return alone
 	case len(a.Peers) == 0:
-		return "No peers: this daemon has met nobody and none is configured.\n"
+		return "No peers: this daemon knows no other daemon and none is configured.\n"
 	}
 	t := newTable("REGION", "NAME", "ADDRESS", "STATE", "RTT", "STALENESS", "UNSENT", "CLOCK", "SENT", "RECEIVED",
 		"DROPPED", "LAST ERROR")

@@ -22,7 +22,8 @@ func newSim(p process) *cobra.Command {
 			"daemon, a network that loses and delays frames, clocks that go wrong, regions that are\n" +
 			"lost. A run is determined by its scenario and its seed, and is the same every time. The\n" +
 			"exit code is 0 for no finding, 3 for a crash, 4 for replicas that did not agree in time,\n" +
-			"5 for a violation; 2 is for wrong usage and 1 for any other failure.",
+			"5 for a violation. It is 2 for wrong usage and for files that cannot be read or written, and\n" +
+			"1 if the run was stopped or failed otherwise.",
 		Args:             noArguments,
 		RunE:             help,
 		PersistentPreRun: func(*cobra.Command, []string) { collectSeldom(p.environ) },

@@ -122,7 +122,7 @@ func (o *topOptions) query() query[api.TopAnswer] {
 // topTable shows an answer to people, a row a key.
 func topTable(a *api.TopAnswer, reveal bool) string {
 	if len(a.Keys) == 0 {
-		return daemonText(&a.Self) + " had no calls recently.\n"
+		return daemonText(&a.Self) + " has counted no key recently.\n"
 	}
 	t := newTable("RULE", "KEY", "HITS/S", "DENIED/S", "SHARE", "HOT")
 	unknown := 0

@@ -76,6 +76,9 @@ func (a *Account) Add(w Window, limit int, h Hit) *Count {
 // makeRoom drops the oldest window of the key if there is no room for another
 // one. It returns false, and drops nothing, if w is older.
 func (a *Account) makeRoom(w Window) bool {
+	if a.Keep == 0 {
+		return true
+	}
 	oldest, kept := w, 0
 	for other := range a.counts {
 		if other.Rule == w.Rule && other.Key == w.Key {
@@ -85,7 +88,7 @@ func (a *Account) makeRoom(w Window) bool {
 			}
 		}
 	}
-	if a.Keep == 0 || kept < a.Keep {
+	if kept < a.Keep {
 		return true
 	}
 	delete(a.counts, oldest)

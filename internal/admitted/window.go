@@ -1,6 +1,9 @@
 package admitted
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Window identifies one window of one key of a rule.
 type Window struct {
@@ -15,6 +18,11 @@ type Window struct {
 func WindowOf(rule, key string, length time.Duration, at time.Time, left time.Duration) Window {
 	end := (at.Add(left).UnixNano() + int64(length/2)) / int64(length)
 	return Window{Rule: rule, Key: key, Start: time.Unix(0, (end-1)*int64(length)).UTC(), Length: length}
+}
+
+// String returns the key and the end of the window, for messages.
+func (w Window) String() string {
+	return fmt.Sprintf("%s=%s until %s", w.Rule, w.Key, w.End().Format("15:04:05"))
 }
 
 // End returns the instant at which the next window begins.

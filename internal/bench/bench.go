@@ -89,7 +89,7 @@ func lines() []line {
 			bound{measured, atLeast, 5_000, perSecond}, measureDurable),
 		promise("strict-cut", "slowest answer from the cut of the home region on",
 			bound{ratio, atMost, 1.1, times}, measureCut),
-		promise("strict-circuit", "without the home region, circuit open, one call in flight, p99",
+		promise("strict-circuit", "without the home region, circuit breaker open, one call in flight, p99",
 			bound{measured, below, float64(time.Millisecond), nanoseconds}, measureOpenCircuit),
 		promise("start", "start to ready with 1,000 rules",
 			bound{measured, below, float64(time.Second), nanoseconds}, measureStart),

@@ -87,7 +87,7 @@ func (x *elsewhere) compare(quantile float64) outcome {
 }
 
 // askElsewhere does a job on a daemon of the region in turns: about strict keys
-// that are at owner at the others, about keys that it decides itself, and with
+// that other daemons own, about keys that it decides itself, and with
 // a relay, unless its address is empty.
 func (b *bench) askElsewhere(ctx context.Context, at int, j job, relay string) *elsewhere {
 	r := b.strict(ctx)

@@ -63,8 +63,8 @@ func daemonName(i int) string { return fmt.Sprintf("%s-%d", neighborRegions[0], 
 // again when an earlier line left it in a bad state.
 func (b *bench) strict(ctx context.Context) *region {
 	if r := b.region(); !r.well(ctx) {
-		check(r.stop())
 		b.region = sync.OnceValue(func() *region { return b.startRegion(ctx) })
+		check(r.stop())
 	}
 	return b.region()
 }

@@ -36,7 +36,7 @@ func TestStrictLimits(t *testing.T) {
 // is less than two hundredths of the limit.
 func TestDurableLimitAllowsForNoMoreThanTheHeadroom(t *testing.T) {
 	if durableLimit/100 > strictHeadroom || durableLimit/50 < strictHeadroom {
-		t.Errorf("a limit of %d does not have chunks of %d", durableLimit, strictHeadroom)
+		t.Errorf("a limit of %d does not have a headroom of %d", durableLimit, strictHeadroom)
 	}
 }
 

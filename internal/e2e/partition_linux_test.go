@@ -14,7 +14,7 @@ import (
 
 func TestCutOffRegion(t *testing.T) { cutOff(t, bothWays) }
 
-func TestUnreachableRegion(t *testing.T) { cutOff(t, outgoing) }
+func TestRegionThatCannotSend(t *testing.T) { cutOff(t, outgoing) }
 
 // cutOff cuts a region off under load and heals that.
 func cutOff(t *testing.T, d direction) {

@@ -42,7 +42,7 @@ func TestStrictOwnerThatIsKilled(t *testing.T) {
 	tr.stop()
 
 	worst := tr.outage(open, killed, killed.Add(backWithin+2*time.Second), victim)
-	t.Logf("killed %s, home of %d keys: no daemon was without service for longer than %s", victim.name, 2, seconds(worst))
+	t.Logf("killed %s, owner of %d keys: no daemon was without service for longer than %s", victim.name, 2, seconds(worst))
 	if worst > backWithin {
 		t.Errorf("a daemon had no service for %s, want at most %s", seconds(worst), backWithin)
 	}
@@ -59,7 +59,7 @@ func (c *cluster) homed(owner *daemon, rule string, n int) []string {
 	var out []string
 	for i := 0; i < 100 && len(out) < n; i++ {
 		name := fmt.Sprintf("%s%d", owner.name, i)
-		c.within(patience, "the home of a key", func() string {
+		c.within(patience, "the owner of a key", func() string {
 			at, err := c.daemons[0].ownerOf(rule, name+"-0")
 			if err != nil {
 				return err.Error()
@@ -71,7 +71,7 @@ func (c *cluster) homed(owner *daemon, rule string, n int) []string {
 		})
 	}
 	if len(out) < n {
-		c.t.Fatalf("%s is home of %d of 100 keys of %s, want %d", owner.name, len(out), rule, n)
+		c.t.Fatalf("%s owns %d of 100 keys of %s, want %d", owner.name, len(out), rule, n)
 	}
 	return out
 }
@@ -85,7 +85,7 @@ func (d *daemon) ownerOf(rule, value string) (string, error) {
 		return "", err
 	}
 	if len(a.Descriptors) != 1 || a.Descriptors[0].StrictKey == nil || a.Descriptors[0].StrictKey.Owner == nil {
-		return "", fmt.Errorf("%s knows of no home of %s=%s", d.name, rule, value)
+		return "", fmt.Errorf("%s knows no owner of %s=%s", d.name, rule, value)
 	}
 	return a.Descriptors[0].StrictKey.Owner.Name, nil
 }
@@ -134,11 +134,12 @@ func (tr *traffic) failures(rule string) string {
 			without[x.degraded]++
 		}
 	}
-	return fmt.Sprintf("of %d answers of %s keys without the word of a home: %v", all, rule, without)
+	return fmt.Sprintf("of %d answers of %s keys without the answer of an owner: %v", all, rule, without)
 }
 
 // usedOnce fails the test unless each key of the rule that is used up once was:
-// all but a chunk for the owner that died, and the calls that it took with it.
+// all but a headroom for the owner that died, and the calls that it took with
+// it.
 func (tr *traffic) usedOnce(killed time.Time) {
 	t := tr.cluster.t
 	t.Helper()
@@ -155,9 +156,9 @@ func (tr *traffic) usedOnce(killed time.Time) {
 			}
 		}
 		got := w.Total
-		t.Logf("%d of %d admitted of %v; %d calls were under way at the home that died", got, onceLimit, w.Window, lost)
+		t.Logf("%d of %d admitted of %v; %d calls were under way at the owner that died", got, onceLimit, w.Window, lost)
 		if got > onceLimit || got < onceLimit-strictHeadroom-lost {
-			t.Errorf("%d admitted of %v, want at most %d and at least a chunk of %d less (and %d calls that got no answer)",
+			t.Errorf("%d admitted of %v, want at most %d and at least a headroom of %d less (and %d calls that got no answer)",
 				got, w.Window, onceLimit, strictHeadroom, lost)
 		}
 	}

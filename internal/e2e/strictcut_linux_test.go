@@ -60,8 +60,8 @@ func TestStrictHomeRegionPartitioned(t *testing.T) {
 		strictOwner, slowest, seconds(back), seconds(closed))
 	tr.served()
 	tr.keptTo(strict, strictLimit, strictLimit)
-	tr.keptTo(shared, sharedLimit-sharedReserve, sharedLimit) // the owner's own region seldom needs its floor
-	tr.floored(began.Add(time.Second), healed)
+	tr.keptTo(shared, sharedLimit-sharedReserve, sharedLimit) // the owner's own region seldom needs its reserve
+	tr.reserved(began.Add(time.Second), healed)
 }
 
 // farthest returns the longest round trip to a daemon of a region.
@@ -193,9 +193,9 @@ func (d *daemon) closed() string {
 	return ""
 }
 
-// floored fails the test unless the regions without the owner kept to their
-// floors, and had them, in windows that were all in the cut.
-func (tr *traffic) floored(began, healed time.Time) {
+// reserved fails the test unless the regions without the owner kept to their
+// reserves, and had them, in windows that were all in the cut.
+func (tr *traffic) reserved(began, healed time.Time) {
 	t := tr.cluster.t
 	t.Helper()
 	seen := 0
@@ -209,7 +209,7 @@ func (tr *traffic) floored(began, healed time.Time) {
 			got := w.Admitted(admitted.Daemon{Region: region})
 			parts = append(parts, fmt.Sprintf("%s %d", region, got))
 			if region != strictOwner && (got > sharedReserve || got == 0) {
-				t.Errorf("%s admitted %d of %v in the cut, want its floor of %d", region, got, w.Window, sharedReserve)
+				t.Errorf("%s admitted %d of %v in the cut, want its regional reserve of %d", region, got, w.Window, sharedReserve)
 			}
 		}
 		t.Logf("%v, in the cut: %s, of %d", w.Window, strings.Join(parts, ", "), sharedLimit)

@@ -14,7 +14,7 @@ import (
 // and the former ones die: never a hit too many, and there is service all the
 // time but for moments. Wrong arguments of a command are rejected with a
 // reason, and change nothing.
-func TestStrictReplicasThatChange(t *testing.T) {
+func TestStrictVotersThatChange(t *testing.T) {
 	c := newCluster(t, loopback{}, 4, "us", "ap")
 	at, other := c.daemon("ap-0"), c.daemon("us-1") // layouts are put in at the first replica of all
 	c.within(patience, "word of who votes", func() string {
@@ -68,7 +68,7 @@ func TestStrictReplicasThatChange(t *testing.T) {
 	tr.stop()
 	tr.served(other)
 	tr.keptTo(strict, strictLimit, strictLimit)
-	t.Logf("no daemon was without the word of a home for longer than %s", seconds(tr.outage(strict, began, ended, other)))
+	t.Logf("no daemon was without the answer of an owner for longer than %s", seconds(tr.outage(strict, began, ended, other)))
 	t.Log(tr.failures(strict))
 	for _, d := range c.except(other) {
 		if got := d.layout(t); got != layout {

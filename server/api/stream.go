@@ -153,9 +153,9 @@ func (r *reader) read() error {
 }
 
 // decide answers the questions of a frame in their order, but for those that
-// wait for a home: their answers come when they are there. It returns an error
-// when the frame cannot be taken apart or has too many; the questions before
-// are answered.
+// wait for an owner: their answers come when they are there. It returns an
+// error when the frame cannot be taken apart or has too many; the questions
+// before are answered.
 func (r *reader) decide(text string) error {
 	s := r.service
 	start, n := time.Now(), 0

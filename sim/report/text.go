@@ -140,7 +140,7 @@ func strict(t io.Writer, x *sim.StrictResult) {
 	fmt.Fprintf(t, "\t%s waited: p50 %s, p99 %s, at most %s\n", Plural(x.Waited, "call"), Millis(x.WaitP50Ms),
 		Millis(x.WaitP99Ms), Millis(x.WaitMaxMs))
 	fmt.Fprintf(t, "\t%s messages a decision: %s, %s, %s, %s; at most %s a second at one daemon\n", short(x.PerDecision),
-		Plural(x.Requests, "request"), Plural(x.Grants, "grant"), Plural(x.Accepts, "accept"), Plural(x.Accepted, "reply"),
+		Plural(x.Requests, "request"), Plural(x.Grants, "grant"), Plural(x.Accepts, "accept"), Plural(x.Accepted, "answer"),
 		Plural(x.RequestsPerSecond, "request"))
 	fmt.Fprintf(t, "\t%s lost to another owner, %s, %s\n", Plural(x.Takeovers, "ballot"),
 		Plural(x.Layouts, "change")+" of layout", Plural(x.Syncs, "sync"))

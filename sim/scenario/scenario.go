@@ -115,6 +115,9 @@ func (s *scenario) dependent(given map[string]*yamlpos.Node, fields ...field) {
 
 func (s *scenario) regions(n *yamlpos.Node, name string) bool {
 	s.cfg.Regions = nil
+	if n.Kind != yamlpos.Map {
+		return s.Errorf(n.Pos, "write {eu: 3, us: 3}: names and how many daemons", "regions is %s, not a map", n.Describe())
+	}
 	good := s.Each(n, name, func(key string, p yamlpos.Pair) bool {
 		r := sim.Region{Name: key}
 		read := whole(s, &r.Daemons, 1, sim.MaxDaemons)(p.Value, "the number of daemons of "+key)
