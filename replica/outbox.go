@@ -135,11 +135,9 @@ func (o *Outbox) pause(b *box, until time.Duration) {
 	o.paused = min(o.paused, until)
 }
 
-// tick returns the daemons whose boxes go on, in ascending order.
+// tick returns the daemons whose boxes go on, in ascending order. The first one
+// does at paused.
 func (o *Outbox) tick(at time.Duration) []crdt.Incarnation {
-	if at < o.paused {
-		return nil
-	}
 	o.paused = never
 	var out []crdt.Incarnation
 	for to, b := range o.boxes {

@@ -57,7 +57,10 @@ type Ready struct {
 
 // Tick runs the timers that are due.
 func (p *Process) Tick(at time.Duration) Ready {
-	r := Ready{Late: p.Waiters.tick(at), Flush: p.Outbox.tick(at)}
+	r := Ready{Late: p.Waiters.tick(at)}
+	if at >= p.Outbox.paused {
+		r.Flush = p.Outbox.tick(at)
+	}
 	if at >= p.measured {
 		p.measured, r.Measure = at+measureEvery, true
 		p.Reach.tick(at)

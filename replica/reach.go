@@ -50,28 +50,18 @@ type path struct {
 	gone         time.Duration // since when the daemon is not live, 0: it is
 	breaker      *breaker.Breaker
 	opens        time.Duration // of breaker, as Routes has it
-	seen         interval
+	// seen is the number of the latest interval that had an outcome of a kind.
+	// Numbers begin at 1.
+	seen map[bool]time.Duration
 }
 
-// interval holds which outcomes a closed breaker has counted of one interval:
-// at most one success and one failure. One stall that a thousand calls of a hot
-// key wait for is one failure.
-type interval struct {
-	number  time.Duration
-	ok, bad bool
-}
-
-// first reports whether an outcome is the first of its kind in its interval.
-func (i *interval) first(at time.Duration, ok bool) bool {
-	if n := at / intervalLength; n != i.number {
-		*i = interval{number: n}
-	}
-	seen := &i.bad
-	if ok {
-		seen = &i.ok
-	}
-	first := !*seen
-	*seen = true
+// first reports whether an outcome is the first of its kind in its interval. A
+// closed breaker counts at most one success and one failure of an interval: one
+// stall that a thousand calls of a hot key wait for is one failure.
+func (p *path) first(at time.Duration, ok bool) bool {
+	number := 1 + at/intervalLength
+	first := p.seen[ok] != number
+	p.seen[ok] = number
 	return first
 }
 
@@ -89,7 +79,7 @@ func newReach(c *Config) *Reach {
 
 // newPath returns the path to a daemon of a region that no call has asked.
 func (r *Reach) newPath(region string) *path {
-	p := &path{wait: r.cfg.ForwardTimeout, breaker: breaker.New(r.cfg.Breaker)}
+	p := &path{wait: r.cfg.ForwardTimeout, breaker: breaker.New(r.cfg.Breaker), seen: map[bool]time.Duration{}}
 	if region != r.cfg.Region {
 		p.wait = unknownTrip + r.cfg.ForwardMargin
 	}
@@ -148,7 +138,7 @@ func (r *Reach) done(at time.Duration, owner crdt.Incarnation, ok bool) {
 	if p == nil || owner == r.cfg.Self {
 		return
 	}
-	if p.opens != 0 || p.seen.first(at, ok) {
+	if p.opens != 0 || p.first(at, ok) {
 		p.breaker.Done(at, ok)
 		r.follow(p)
 	}

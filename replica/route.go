@@ -81,9 +81,7 @@ func Route(out []sticky.Message, p Parts) {
 				p.Flush(m.To)
 			}
 		}
-		if out = answers; len(out) == 0 {
-			return
-		}
+		out = answers
 	}
 }
 
