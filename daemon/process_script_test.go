@@ -27,9 +27,8 @@ import (
 	"github.com/georld/rld/sticky/route"
 )
 
-// This file and process_rules_test.go and process_peers_test.go are the same in
-// the packages daemon and sim, but for their first lines: both replay the
-// scripts of replica/testdata/process, each with its own driver of package
+// This file and process_{rules,peers,parts}_test.go are the same in the packages
+// daemon and sim, but for their first lines: both replay the scripts of replica/testdata/process, each with its own driver of package
 // replica, and must print the same. A script plays the peers, the
 // callers, the network and the disk of one process, us-0. Each line of a run
 // command is one of:
@@ -44,10 +43,12 @@ import (
 //	fill N                    N calls wait for an hour, 0 for none
 //	gone C                    the caller of a call goes away
 //	at D                      time passes until an instant of the script
-//	grant NAME, deny NAME     a peer grants or denies all that it was asked for
-//	fail NAME REASON          it cannot grant it
+//	grant NAME [KEY=VALUE]... a peer grants all that it was asked for, or some
+//	deny NAME [KEY=VALUE]...  likewise, but it denies
+//	fail NAME REASON [KEY=VALUE]...
+//	                          likewise, but it cannot grant it
 //	accept NAME               it accepts all watermarks that it was sent
-//	ask NAME KEY=VALUE        it requests a lease
+//	ask NAME KEY=VALUE...     it requests leases
 //	propose NAME KEY=VALUE N  it proposes a watermark
 //	copy NAME, layout NAME    it requests a snapshot, or sends its layout
 //	chunk NAME KEY=VALUE      it sends the snapshot that it was asked for
@@ -60,14 +61,26 @@ import (
 //	stream NAME shut|open     a stream has no room for frames, or has again
 //	disk broken|whole         writes to the disk fail, or succeed again
 //	disk compact              the log of the acceptor is replaced by a snapshot
-//	disk lost|damaged|headless
-//	                          the log is lost, ends or begins wrongly
+//	disk lost|damaged|headless|old
+//	                          the log is lost, ends or begins wrongly, or names
+//	                          a layout before its own
 //	watch KIND... | none      prints frames of counts, rights or layouts, too
 //	many N NAME...            the live peers, and N other daemons
 //	show                      prints the calls and the owners that were asked
 //	frames                    prints how many frames about strict keys were sent
 //	paths                     prints how long calls wait for each owner
 //	state                     prints the acceptor and the rights
+//	asks                      a call requests leases again and again
+//	late N                    N calls wait for no time
+//	again NAME                the StrictCall of a call is used for another
+//	order                     messages to many daemons wait for room
+//	forget NAME               the process does not know a peer of the shards
+//	route NAME KEY=VALUE...   the process routes a request of a peer to itself
+//	encode NAME:SHARD:N...    counts of N cells of shards are encoded
+//	strictless                a message comes to a process without strict keys
+//	stranger                  the acceptor gets a message of a stranger
+//	rules                     prints the rules with rights
+//	agent                     prints the work of a new rights agent
 
 // TestProcess replays the scripts of replica/testdata/process.
 func TestProcess(t *testing.T) {
@@ -86,7 +99,7 @@ func TestProcess(t *testing.T) {
 // TestProcessScriptIsShared compares the files of the scripts with those of the
 // other package.
 func TestProcessScriptIsShared(t *testing.T) {
-	for _, file := range []string{"script", "rules", "peers"} {
+	for _, file := range []string{"script", "rules", "peers", "parts"} {
 		var texts [][]byte
 		for _, dir := range []string{"daemon", "sim"} {
 			text, err := os.ReadFile("../" + dir + "/process_" + file + "_test.go")
@@ -254,7 +267,9 @@ func (x *processScript) command(name string, args []string) {
 	case "state":
 		x.state()
 	default:
-		x.peerCommand(name, x.peer(args[0]), args[1:])
+		if !x.partCommand(name, args) {
+			x.peerCommand(name, x.peer(args[0]), args[1:])
+		}
 	}
 }
 
@@ -367,24 +382,6 @@ func (x *processScript) named(names []string) []gossip.Peer {
 	return all
 }
 
-// disk breaks or mends the disk, or changes the log of the acceptor.
-func (x *processScript) disk(how string) {
-	switch how {
-	case "broken", "whole":
-		x.driver.disk(how == "broken")
-	case "compact":
-		x.driver.compact()
-	case "lost":
-		x.driver.log(func([][]byte) [][]byte { return nil })
-	case "damaged":
-		x.driver.log(func(all [][]byte) [][]byte { return append(all, []byte{1, 2, 3}) })
-	case "headless":
-		x.driver.log(func(all [][]byte) [][]byte { return all[1:] })
-	default:
-		x.t.Fatalf("no disk is %s", how)
-	}
-}
-
 // posted is the key of items that a script has the process send.
 func posted(id int) crdt.Key { return crdt.Key{Hi: 1, Lo: uint64(id)} }
 
@@ -453,9 +450,15 @@ func (x *processScript) transition(owner, to, from string, calls, failed uint64)
 
 // show prints the calls and frames, and the breakers of the owners that were
 // asked or the paths to all of them.
-func (x *processScript) show(all bool) {
+func (x *processScript) show(paths bool) {
 	x.driver.process(func(p *replica.Process) {
-		for _, c := range p.Reach.Circuits(x.driver.mono()) {
+		all := p.Reach.Circuits(x.driver.mono())
+		if !slices.IsSortedFunc(all, func(a, b replica.Circuit) int {
+			return cmp.Or(cmp.Compare(a.Region, b.Region), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Owner, b.Owner))
+		}) {
+			x.printf("the paths are not in order")
+		}
+		for _, c := range all {
 			if strings.HasPrefix(c.Name, "zz-") {
 				continue
 			}
@@ -463,36 +466,17 @@ func (x *processScript) show(all bool) {
 			if c.Changed {
 				since = fmt.Sprintf(" for %v", c.For.Round(time.Millisecond))
 			}
-			if all {
+			if paths {
 				x.printf("%s/%s: %s, wait %v", c.Region, c.Name, x.name(c.Owner), c.Wait.Round(time.Millisecond))
 			} else if c.Changed || c.Calls > 0 {
 				x.printf("%s/%s: %v%s, %d of %d calls failed", c.Region, c.Name, c.State, since, c.Failed, c.Calls)
 			}
 		}
 		r := p.Reach
-		if all {
+		if paths {
 			return
 		}
 		x.printf("%d calls wait, %d refused; %d items dropped; %d closed, %d half-open, %d opened", p.Waiters.Len(),
 			p.Waiters.Refused(), p.Outbox.Dropped(), r.Transitions(breaker.Closed), r.Transitions(breaker.HalfOpen), r.Transitions(breaker.Open))
-	})
-}
-
-// state prints the acceptor and the rights.
-func (x *processScript) state() {
-	x.driver.acceptor(func(a *quorum.Acceptor) {
-		s := a.Status()
-		why, _, _ := strings.Cut(s.Reason, ":")
-		x.printf("layout %d, voting %v %s, %d keys, generation %v", s.Layout.Number, s.Voting, why, s.Keys, s.Generation != 0)
-	})
-	x.driver.agent(func(a *agent.Agent) {
-		s := a.Status()
-		x.printf("rights: holds %v %v, failing %v", s.Holds, s.Reason, s.Failing != "")
-		for _, r := range processRules().Rules() {
-			if r.Limit != nil && r.Limit.HasRights() {
-				n, why := a.Allotment(r.Shared(), 1_000, x.window(), 0, false)
-				x.printf("rights of %s: %v, allotment %d %v", r.Path, a.Weights(r.Shared()), n, why)
-			}
-		}
 	})
 }

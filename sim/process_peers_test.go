@@ -146,11 +146,7 @@ func (x *processScript) peerCommand(name string, p gossip.Peer, args []string) {
 		}
 		x.offers[p.Name] = nil
 	case "ask":
-		_, hits := x.resolve(args[:1])
-		x.number++
-		m.Requests = []sticky.LeaseRequest{{
-			ID: x.number, Lessee: p.ID, Key: hits[0].Key, Rule: hits[0].Rule.Shared(), Window: x.window(), Want: 3, Need: 3, Within: 100,
-		}}
+		x.ask(p.ID, args, &m)
 	case "propose":
 		_, hits := x.resolve(args[:1])
 		x.number++
@@ -183,9 +179,30 @@ func (x *processScript) peerCommand(name string, p gossip.Peer, args []string) {
 	x.receive(p, frame)
 }
 
-// answer adds the grants for all requests that a peer has got.
+// ask adds requests of a peer for leases on some keys.
+func (x *processScript) ask(from crdt.Incarnation, keys []string, m *sticky.Message) {
+	_, hits := x.resolve(keys)
+	for i := range hits {
+		x.number++
+		m.Requests = append(m.Requests, sticky.LeaseRequest{
+			ID: x.number, Lessee: from, Key: hits[i].Key, Rule: hits[i].Rule.Shared(), Window: x.window(), Want: 3, Need: 3, Within: 100,
+		})
+	}
+}
+
+// answer adds the grants for the requests that a peer has got, those for some
+// keys if keys are given.
 func (x *processScript) answer(name string, p gossip.Peer, args []string, m *sticky.Message) {
+	keys := args
+	if name == "fail" {
+		keys = args[1:]
+	}
+	var rest []sticky.LeaseRequest
 	for _, r := range x.asked[p.Name] {
+		if len(keys) > 0 && !slices.Contains(keys, x.key(r.Key)) {
+			rest = append(rest, r)
+			continue
+		}
 		g := sticky.LeaseGrant{
 			ID: r.ID, Owner: p.ID, Key: r.Key, Rule: r.Rule, Reserve: r.Reserve, Round: 1, Window: r.Window, Until: r.Window + 60_000, Remaining: 500,
 		}
@@ -205,7 +222,7 @@ func (x *processScript) answer(name string, p gossip.Peer, args []string, m *sti
 		g.Total = x.totals[total]
 		m.Grants = append(m.Grants, g)
 	}
-	x.asked[p.Name] = nil
+	x.asked[p.Name] = rest
 }
 
 // hexadecimal matches incarnations and checksums, which differ between drivers.
@@ -237,28 +254,34 @@ func (x *processScript) countsFrame(p gossip.Peer, rtt time.Duration, cells int,
 	}
 	x.number++
 	now := uint64(x.driver.mono().Microseconds())
-	for _, s := range shards {
-		m := gossip.Message{From: p.ID, To: x.driver.self(), Shard: s, Shards: processShards}
-		m.Header = gossip.Header{Stamp: x.stamp(), Rules: processRules().Hash(), Ready: true, Nonce: now + x.number}
+	for _, shard := range shards {
+		m := x.countsMessage(p.ID, x.driver.self(), shard, processShards, cells)
+		m.Nonce = now + x.number
 		if rtt >= 0 {
 			m.Echo = now - uint64(rtt.Microseconds())
-		}
-		m.Complete = true
-		_, hits := x.resolve([]string{"plain=1"})
-		for i := range cells {
-			key := crdt.Key{Hi: uint64(s)<<62 | uint64(i), Lo: 1}
-			m.Hi = uint64(cells)
-			m.Cells = append(m.Cells, gossip.Cell{
-				CellID:   gossip.CellID{Key: key, Window: x.window(), Incarnation: p.ID},
-				Value:    crdt.PN{P: 1},
-				CellMeta: gossip.CellMeta{WindowLength: hits[0].Limit.Window()},
-			})
 		}
 		all = append(all, m)
 	}
 	frame, err := wire.Encode(nil, all)
 	x.must(err)
 	return frame
+}
+
+// countsMessage returns a message with cells of a shard.
+func (x *processScript) countsMessage(from, to crdt.Incarnation, shard, shards, cells int) gossip.Message {
+	m := gossip.Message{From: from, To: to, Shard: shard, Shards: shards}
+	m.Header = gossip.Header{Stamp: x.stamp(), Rules: processRules().Hash(), Ready: true}
+	m.Complete, m.Hi = true, uint64(cells)
+	_, hits := x.resolve([]string{"plain=1"})
+	for i := range cells {
+		key := crdt.Key{Hi: uint64(shard)<<62 | uint64(i), Lo: 1}
+		m.Cells = append(m.Cells, gossip.Cell{
+			CellID:   gossip.CellID{Key: key, Window: x.window(), Incarnation: from},
+			Value:    crdt.PN{P: 1},
+			CellMeta: gossip.CellMeta{WindowLength: hits[0].Limit.Window()},
+		})
+	}
+	return m
 }
 
 // bad sends a frame that is not valid.

@@ -1,0 +1,271 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota/agent"
+	"github.com/georld/rld/replica"
+	"github.com/georld/rld/sticky"
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/wire"
+)
+
+// partCommand gives a command to a part of the process itself, or to a new part
+// like it. It reports whether there is such a command.
+func (x *processScript) partCommand(name string, args []string) bool {
+	switch name {
+	case "asks":
+		x.driver.process(x.asks)
+	case "late":
+		x.driver.process(func(p *replica.Process) { x.late(p, x.int(args[0])) })
+	case "again":
+		x.driver.process(func(p *replica.Process) { x.again(p, x.peer(args[0])) })
+	case "order":
+		x.driver.process(x.order)
+	case "forget":
+		x.driver.process(func(p *replica.Process) { x.forget(p, args[0]) })
+	case "route":
+		m := sticky.Message{From: x.peer(args[0]).ID, To: x.driver.self(), Number: 1, Stamp: x.stamp()}
+		x.ask(m.From, args[1:], &m)
+		x.driver.post(m)
+	case "encode":
+		x.encode(args)
+	case "strictless":
+		err := (&replica.Inbound{Strict: &sticky.Message{}}).Deliver(strictless{})
+		x.printf("delivered, error %v", err)
+	case "stranger":
+		x.driver.acceptor(func(a *quorum.Acceptor) {
+			l := replica.AcceptorLoop{Acceptor: a}
+			err := l.Receive(x.driver.mono(), x.stamp(), &sticky.Message{From: 4_711, To: x.driver.self()})
+			x.printf("rejected: %s", hexadecimal.ReplaceAllString(err.Error(), "#"))
+		})
+	case "rules":
+		x.rights()
+	case "agent":
+		x.agent()
+	default:
+		return false
+	}
+	return true
+}
+
+// strictless is a process without strict keys.
+type strictless struct{ replica.Receiver }
+
+func (strictless) Strict() replica.Parts { return nil }
+
+// waiting returns a call that waits for the owner of a key for no time.
+func (x *processScript) waiting(owner crdt.Incarnation) (c *node.Call, shard int) {
+	c, hits := x.resolve([]string{"far=1"})
+	c.Decision.Allowed = true
+	c.Statuses[0].Wait, c.Statuses[0].Owner = true, owner
+	return c, node.ShardOf(hits[0].Key, processShards)
+}
+
+// asks has a call request leases until it may no more, and prints how often it
+// did. Its owner answers, but leaves it waiting.
+func (x *processScript) asks(p *replica.Process) {
+	at, n := x.driver.mono(), 0
+	call, shard := x.waiting(0)
+	c := &replica.StrictCall{}
+	c.Start(call)
+	for ; n < 100; n++ {
+		if do, _ := p.Waiters.Next(at, c); do != replica.Request {
+			break
+		}
+		p.Waiters.Requested(at, c)
+		p.Waiters.Answered(c.Ticket(), shard)
+	}
+	x.printf("%d requests, %d owners failed", n, call.Hits()[0].Failed)
+	p.Waiters.End(c)
+}
+
+// late has calls wait for no time, of which the first one is answered, and
+// prints those that a tick returns. No other call may be late.
+func (x *processScript) late(p *replica.Process, n int) {
+	at := x.driver.mono()
+	call, shard := x.waiting(0)
+	calls := make([]replica.StrictCall, n)
+	for i := range calls {
+		calls[i].Start(call)
+		p.Waiters.Next(at, &calls[i])
+	}
+	first := calls[0].Ticket()
+	woken := p.Waiters.Answered(first, shard) == &calls[0]
+	stray := p.Waiters.Answered(first, shard) != nil || p.Waiters.Answered(first+1<<32, shard) != nil
+	var late []uint64
+	for _, c := range p.Tick(at).Late {
+		late = append(late, c.Ticket()-first)
+	}
+	x.printf("woken %v, stray %v, late %v", woken, stray, late)
+	for i := range calls {
+		p.Waiters.End(&calls[i])
+	}
+}
+
+// again uses a StrictCall twice. The second call is abandoned before it
+// requests leases.
+func (x *processScript) again(p *replica.Process, owner gossip.Peer) {
+	at := x.driver.mono()
+	call, _ := x.waiting(owner.ID)
+	c := &replica.StrictCall{Tag: "tag"}
+	c.Start(call)
+	p.Waiters.Next(at, c)
+	p.Waiters.Requested(at, c)
+	first := c.Ticket()
+	p.Waiters.End(c)
+	x.printf("ticket %d, %d calls wait", c.Ticket(), p.Waiters.Len())
+	c.Start(call)
+	p.Waiters.Next(at, c)
+	x.printf("%d tickets later, %d calls wait", c.Ticket()-first, p.Waiters.Len())
+	p.Waiters.Abandon(at, c)
+	p.Waiters.End(c)
+	x.printf("ticket %d, %d calls wait, %v", c.Ticket(), p.Waiters.Len(), c.Tag)
+}
+
+// order has messages to many daemons wait for room, and prints in which order
+// they go on.
+func (x *processScript) order(p *replica.Process) {
+	at := x.driver.mono()
+	for to := range crdt.Incarnation(8) {
+		p.Outbox.Post(sticky.Message{From: x.driver.self(), To: 9_000 + to, Number: 1, Requests: make([]sticky.LeaseRequest, 1)})
+		m, _ := p.Outbox.Next(at, 9_000+to)
+		p.Outbox.Done(at, &m, false, nil)
+	}
+	x.printf("go on at once: %v", p.Tick(at).Flush)
+	later := p.Tick(at + time.Millisecond).Flush
+	var order []uint64
+	for _, to := range later {
+		order = append(order, uint64(to))
+		m, _ := p.Outbox.Next(at+time.Millisecond, to)
+		p.Outbox.Done(at+time.Millisecond, &m, true, nil)
+		p.Outbox.Next(at+time.Millisecond, to)
+	}
+	x.printf("go on: %v", order)
+}
+
+// forget removes the path to a peer that the shards still have.
+func (x *processScript) forget(p *replica.Process, name string) {
+	at := x.driver.mono()
+	live := []gossip.Peer{{ID: x.driver.self(), Name: "us-0", Region: "us", Ready: true}}
+	for _, l := range x.peers {
+		if l.Name != name {
+			live = append(live, l)
+		}
+	}
+	p.Reach.Peers(at, live)
+	p.Reach.Peers(at+time.Hour, live)
+}
+
+// encode prints the frames of messages of counts, each described by its
+// receiver, shard and number of cells.
+func (x *processScript) encode(args []string) {
+	var out []gossip.Message
+	for _, arg := range args {
+		parts := strings.Split(arg, ":")
+		out = append(out, x.countsMessage(x.driver.self(), x.peer(parts[0]).ID, x.int(parts[1]), 64, x.int(parts[2])))
+	}
+	memory := make([]byte, 0, wire.MaxFrameBytes)
+	buffer := func() []byte { return memory }
+	replica.CountFrames(new(wire.Encoder), out, buffer, func(msgs []gossip.Message, frame []byte, err error) {
+		x.must(err)
+		text := fmt.Sprintf("frame to %s, in its memory %v:", x.name(msgs[0].To), &frame[0] == &memory[:1][0])
+		all, err := new(wire.Decoder).Decode(frame)
+		x.must(err)
+		for i := range all {
+			text += fmt.Sprintf(" %d cells of %d", len(all[i].Cells), msgs[i].Shard)
+		}
+		x.printf("%s", text)
+	})
+}
+
+// rights prints the rules with rights, and when their hits are counted.
+func (x *processScript) rights() {
+	for _, rule := range replica.RightsRules(processRules()) {
+		for _, r := range processRules().Rules() {
+			if r.Limit != nil && r.Shared() == rule.ID {
+				x.printf("rule %s: %v, window %v, lookback %v", r.Path, rule.Pins, rule.Window, rule.Lookback)
+			}
+		}
+	}
+	var due []bool
+	l := replica.RightsLoop{}
+	for _, at := range []time.Duration{0, 999, 1_000, 1_999, 2_000} {
+		due = append(due, l.CountDue(at*time.Millisecond))
+	}
+	x.printf("counts due %v", due)
+}
+
+// agent prints the work of a new rights agent, which sends once its record is
+// stored.
+func (x *processScript) agent() {
+	c := agent.Config{Region: "us", Name: "us-0", Daemons: x.daemons(), DaemonHorizon: agent.DefaultDaemonHorizon}
+	for _, name := range processRegions {
+		c.Regions = append(c.Regions, agent.Region{Name: name})
+	}
+	a, err := agent.New(c, agent.Start{First: true})
+	x.must(err)
+	l := replica.RightsLoop{Agent: a}
+	at := x.driver.mono()
+	a.Peers(at, x.driver.self(), slices.Clone(x.peers))
+	ready := func(r agent.Ready) {
+		x.printf("stores %v, sends %d messages, wakes after %v", r.Store != nil, len(r.Messages), r.Wake-at)
+	}
+	for _, err := range []error{errNoRoom, nil, nil} {
+		at += 10 * time.Second
+		l.CountDue(at - 990*time.Millisecond)
+		ready(l.Turn(at, x.stamp()))
+		ready(l.Stored(at, err))
+	}
+}
+
+var errNoRoom = errors.New("no room")
+
+// disk breaks or mends the disk, or changes the log of the acceptor.
+func (x *processScript) disk(how string) {
+	switch how {
+	case "broken", "whole":
+		x.driver.disk(how == "broken")
+	case "compact":
+		x.driver.compact()
+	case "lost":
+		x.driver.log(func([][]byte) [][]byte { return nil })
+	case "damaged":
+		x.driver.log(func(all [][]byte) [][]byte { return append(all, []byte{1, 2, 3}) })
+	case "old":
+		layout := x.layout()
+		x.driver.log(func(all [][]byte) [][]byte {
+			return append(all, wire.EncodeEntry(nil, &quorum.Entry{Next: &layout}))
+		})
+	case "headless":
+		x.driver.log(func(all [][]byte) [][]byte { return all[1:] })
+	default:
+		x.t.Fatalf("no disk is %s", how)
+	}
+}
+
+// state prints the acceptor and the rights.
+func (x *processScript) state() {
+	x.driver.acceptor(func(a *quorum.Acceptor) {
+		s := a.Status()
+		why, _, _ := strings.Cut(s.Reason, ":")
+		x.printf("layout %d, voting %v %s, %d keys, generation %v", s.Layout.Number, s.Voting, why, s.Keys, s.Generation != 0)
+	})
+	x.driver.agent(func(a *agent.Agent) {
+		s := a.Status()
+		x.printf("rights: holds %v %v, failing %v", s.Holds, s.Reason, s.Failing != "")
+		for _, r := range processRules().Rules() {
+			if r.Limit != nil && r.Limit.HasRights() {
+				n, why := a.Allotment(r.Shared(), 1_000, x.window(), 0, false)
+				x.printf("rights of %s: %v, allotment %d %v", r.Path, a.Weights(r.Shared()), n, why)
+			}
+		}
+	})
+}
