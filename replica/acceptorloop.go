@@ -89,8 +89,5 @@ func Recover(records [][]byte) (*quorum.Stored, error) {
 			return nil, fmt.Errorf("record %d of %d: %w", i, len(records), err)
 		}
 	}
-	if err := s.Validate(); err != nil {
-		return nil, err
-	}
 	return s, nil
 }
