@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,6 +30,10 @@ func (x *processScript) partCommand(name string, args []string) bool {
 		x.driver.process(func(p *replica.Process) { x.again(p, x.peer(args[0])) })
 	case "order":
 		x.driver.process(x.order)
+	case "probe":
+		x.driver.process(func(p *replica.Process) { x.probe(p, x.peer(args[0])) })
+	case "twins":
+		x.driver.process(func(p *replica.Process) { x.twins(p, x.peer(args[0])) })
 	case "forget":
 		x.driver.process(func(p *replica.Process) { x.forget(p, args[0]) })
 	case "route":
@@ -85,6 +90,54 @@ func (x *processScript) asks(p *replica.Process) {
 	}
 	x.printf("%d requests, %d owners failed", n, call.Hits()[0].Failed)
 	p.Waiters.End(c)
+}
+
+// probe has a call wait for two keys of one owner, which answers for the second
+// one only.
+func (x *processScript) probe(p *replica.Process, owner gossip.Peer) {
+	at := x.driver.mono()
+	call, hits := x.resolve([]string{"far=1", "far=2"})
+	call.Decision.Allowed = true
+	for i := range call.Statuses {
+		call.Statuses[i].Wait, call.Statuses[i].Owner = true, owner.ID
+	}
+	c := &replica.StrictCall{}
+	c.Start(call)
+	for range 4 {
+		p.Waiters.Next(at, c)
+		p.Waiters.Requested(at, c)
+		for i := range hits {
+			p.Waiters.Answered(c.Ticket(), node.ShardOf(hits[i].Key, processShards))
+		}
+		call.Statuses[1].Wait = false
+	}
+	p.Waiters.End(c)
+}
+
+// twins has a peer live in many incarnations, and prints whether their paths
+// are in order.
+func (x *processScript) twins(p *replica.Process, of gossip.Peer) {
+	at := x.driver.mono()
+	live := x.known()
+	for i := range crdt.Incarnation(8) {
+		of.ID = 9_000 + i
+		live = append(live, of)
+	}
+	p.Reach.Peers(at, live)
+	x.printf("paths in order: %v", inOrder(p.Reach.Circuits(at)))
+	x.forget(p, "")
+}
+
+// inOrder reports whether paths are sorted by region, name and owner.
+func inOrder(all []replica.Circuit) bool {
+	return slices.IsSortedFunc(all, func(a, b replica.Circuit) int {
+		return cmp.Or(cmp.Compare(a.Region, b.Region), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Owner, b.Owner))
+	})
+}
+
+// known returns all daemons.
+func (x *processScript) known() []gossip.Peer {
+	return append([]gossip.Peer{{ID: x.driver.self(), Name: "us-0", Region: "us", Ready: true}}, x.peers...)
 }
 
 // late has calls wait for no time, of which the first one is answered, and
@@ -154,12 +207,7 @@ func (x *processScript) order(p *replica.Process) {
 // forget removes the path to a peer that the shards still have.
 func (x *processScript) forget(p *replica.Process, name string) {
 	at := x.driver.mono()
-	live := []gossip.Peer{{ID: x.driver.self(), Name: "us-0", Region: "us", Ready: true}}
-	for _, l := range x.peers {
-		if l.Name != name {
-			live = append(live, l)
-		}
-	}
+	live := slices.DeleteFunc(x.known(), func(l gossip.Peer) bool { return l.Name == name })
 	p.Reach.Peers(at, live)
 	p.Reach.Peers(at+time.Hour, live)
 }

@@ -37,6 +37,9 @@ func processRules() *rules.Set {
 	}
 	shared := strict("ap", rules.Share)
 	shared.ReserveShare = 30 * rules.Percent
+	weights := []rules.Weight{
+		{Region: "ap", Share: 20 * rules.Percent}, {Region: "eu", Share: 30 * rules.Percent}, {Region: "us", Share: 50 * rules.Percent},
+	}
 	set, err := rules.NewSet([]rules.DomainNode{{Name: "edge", Children: []rules.Node{
 		{Key: "near", Limit: strict("us", rules.Deny)},
 		{Key: "far", Limit: strict("eu", rules.Deny)},
@@ -45,8 +48,10 @@ func processRules() *rules.Set {
 		{Key: "free", Limit: &rules.Limit{Unlimited: true}},
 		{Key: "none"},
 		{Key: "part", Limit: &rules.Limit{
-			Unit: rules.Minute, Multiplier: 2, Requests: 1_000, Consistency: rules.Partition,
-			Weights: []rules.Weight{{Region: "ap", Share: 20 * rules.Percent}, {Region: "eu", Share: 30 * rules.Percent}, {Region: "us", Share: 50 * rules.Percent}},
+			Unit: rules.Minute, Multiplier: 2, Requests: 1_000, Consistency: rules.Partition, Weights: weights,
+		}},
+		{Key: "hour", Limit: &rules.Limit{
+			Unit: rules.Hour, Multiplier: 1, Requests: 1_000, Consistency: rules.Partition, Weights: weights,
 		}},
 	}}})
 	if err != nil {

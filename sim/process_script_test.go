@@ -74,6 +74,8 @@ import (
 //	late N                    N calls wait for no time
 //	again NAME                the StrictCall of a call is used for another
 //	order                     messages to many daemons wait for room
+//	probe NAME                a call waits for two keys, one of which is answered
+//	twins NAME                a peer is live in many incarnations
 //	forget NAME               the process does not know a peer of the shards
 //	route NAME KEY=VALUE...   the process routes a request of a peer to itself
 //	encode NAME:SHARD:N...    counts of N cells of shards are encoded
@@ -453,9 +455,7 @@ func (x *processScript) transition(owner, to, from string, calls, failed uint64)
 func (x *processScript) show(paths bool) {
 	x.driver.process(func(p *replica.Process) {
 		all := p.Reach.Circuits(x.driver.mono())
-		if !slices.IsSortedFunc(all, func(a, b replica.Circuit) int {
-			return cmp.Or(cmp.Compare(a.Region, b.Region), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Owner, b.Owner))
-		}) {
+		if !inOrder(all) {
 			x.printf("the paths are not in order")
 		}
 		for _, c := range all {
