@@ -45,7 +45,7 @@ func (x *processScript) partCommand(name string, args []string) bool {
 	case "strictless":
 		err := (&replica.Inbound{Strict: &sticky.Message{}}).Deliver(strictless{})
 		x.printf("delivered, error %v", err)
-	case "stranger":
+	case "unknown":
 		x.driver.acceptor(func(a *quorum.Acceptor) {
 			l := replica.AcceptorLoop{Acceptor: a}
 			err := l.Receive(x.driver.mono(), x.stamp(), &sticky.Message{From: 4_711, To: x.driver.self()})

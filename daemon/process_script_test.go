@@ -27,10 +27,11 @@ import (
 	"github.com/georld/rld/sticky/route"
 )
 
-// This file and process_{rules,peers,parts}_test.go are the same in the packages
-// daemon and sim, but for their first lines: both replay the scripts of replica/testdata/process, each with its own driver of package
-// replica, and must print the same. A script plays the peers, the
-// callers, the network and the disk of one process, us-0. Each line of a run
+// This file and process_{rules,peers,parts}_test.go are the same in the
+// packages daemon and sim, but for their first lines: both replay the scripts
+// of replica/testdata/process, each with its own driver of package replica, and
+// must print the same. A script plays the peers, the callers, the network and
+// the disk of one process, us-0. Each line of a run
 // command is one of:
 //
 //	start                     a new incarnation starts on the same disk
@@ -80,7 +81,7 @@ import (
 //	route NAME KEY=VALUE...   the process routes a request of a peer to itself
 //	encode NAME:SHARD:N...    counts of N cells of shards are encoded
 //	strictless                a message comes to a process without strict keys
-//	stranger                  the acceptor gets a message of a stranger
+//	unknown                   the acceptor gets a message of an unknown peer
 //	rules                     prints the rules with rights
 //	agent                     prints the work of a new rights agent
 
