@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -187,7 +188,8 @@ func (e *Engine) open(c *node.Call, t *attempt) error {
 	}
 	t.hits = c.Hits()
 	if c.Refundable && !c.Peek {
-		c.Receipts = append(c.Receipts, make([]node.Receipt, len(t.hits))...)
+		c.Receipts = slices.Grow(c.Receipts, len(t.hits))[:len(t.hits)]
+		clear(c.Receipts)
 	}
 	t.touched = e.touched(c, t.front, t.hits)
 	return nil
