@@ -36,6 +36,11 @@ type Decoder struct {
 // reset makes the decoder ready for a frame from one incarnation to another. It
 // keeps the memory of a usual frame.
 func (d *Decoder) reset(head gossip.Message) {
+	for i := range d.messages {
+		if m := &d.messages[i]; cap(m.Cells) > keptCells {
+			m.Cells = nil
+		}
+	}
 	msgs, latest := d.messages[:0], d.latest[:0]
 	incarnations, metas := d.incarnations.emptied(), d.metas.emptied()
 	if cap(latest) > maxWalk {
@@ -153,9 +158,6 @@ func (d *Decoder) readParts(parts [][]byte) {
 	before := &gossip.Message{Shard: -1}
 	for i := range msgs {
 		cells := msgs[i].Cells[:0]
-		if cap(cells) > keptCells {
-			cells = nil
-		}
 		msgs[i] = d.head
 		d.part = i
 		d.readPart(reader{d: d, b: parts[i]}, before, cells, &msgs[i])
