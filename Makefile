@@ -32,7 +32,7 @@ build: ## build bin/rld
 	go build -trimpath -o bin/rld ./cmd/rld
 
 test: lint ## all checks, then all tests under the race detector
-	go -C $(TOOLS) test ./...
+	go -C $(TOOLS) test -count=1 ./... # reads what go test does not know of
 	$(TOOLS)/race $$(go list ./... | grep -vE '/(sim(/.*)?|daemon|quota/epoch|quota/transfer|quota/agent|sticky/quorum)$$')
 	@echo "Packages that explore many states or take hours of virtual time: short under the race detector, complete without."
 	$(TOOLS)/race -short $(LONG)
