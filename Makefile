@@ -14,8 +14,12 @@ RLS_DIR ?= ../shared/rls
 
 # The tools live in a module of their own and never touch our requirements.
 TOOLS := internal/tools
-# Packages that explore many states: short under the race detector.
-LONG := ./sim/... ./daemon ./quota/epoch ./quota/transfer ./quota/agent ./sticky/quorum
+# Packages that explore many states or take hours of virtual time: short under
+# the race detector, complete without.
+LONG := daemon limits quota/agent quota/epoch quota/transfer sim sim/explore sim/grid sim/scenario sim/swarm \
+	sticky/lease sticky/quorum wire
+# Packages that only read the repository: without the race detector.
+READ := internal/docs internal/lint
 STATICCHECK := go tool -modfile=$(TOOLS)/go.mod staticcheck
 GOFUMPT := go tool -modfile=$(TOOLS)/go.mod gofumpt
 GOIMPORTS := go tool -modfile=$(TOOLS)/go.mod goimports -local github.com/georld/rld
@@ -33,10 +37,10 @@ build: ## build bin/rld
 
 test: lint ## all checks, then all tests under the race detector
 	go -C $(TOOLS) test -count=1 ./... # reads what go test does not know of
-	$(TOOLS)/race $$(go list ./... | grep -vE '/(sim(/.*)?|daemon|quota/epoch|quota/transfer|quota/agent|sticky/quorum)$$')
-	@echo "Packages that explore many states or take hours of virtual time: short under the race detector, complete without."
-	$(TOOLS)/race -short $(LONG)
-	go test $(LONG)
+	go test $(LONG:%=./%) $(READ:%=./%)
+	@echo "Under the race detector: the packages that take long are short."
+	$(TOOLS)/race -short $(LONG:%=./%)
+	$(TOOLS)/race $$(go list ./... | grep -vxF "$$(printf 'github.com/georld/rld/%s\n' $(LONG) $(READ))")
 
 e2e: e2e-cluster ## real daemons under faults, then the Envoy RLS cases of RLS_DIR
 	@if [[ ! -f "$(RLS_DIR)/cases.json" ]]; then \

@@ -13,6 +13,7 @@ import (
 // real; the rights gate is removed from the nodes without the auditor's
 // knowledge.
 func TestAdmittedAuditorCatches(t *testing.T) {
+	needsMinutes(t)
 	for _, algorithm := range []string{
 		"fixed_window", "sliding_window", "sliding_log", "token_bucket", "leaky_bucket",
 	} {

@@ -11,6 +11,14 @@ import (
 	"github.com/georld/rld/sim/load"
 )
 
+// needsMinutes skips a test of minutes of virtual time in a short run.
+func needsMinutes(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("minutes of virtual time")
+	}
+}
+
 // hard is a cluster of two regions of three daemons that are asked for much
 // more than a limit with a budget.
 func hard(t testing.TB, limit string) *Config {

@@ -44,6 +44,7 @@ func TestPolicyNames(t *testing.T) {
 // The same run under each policy: those with rights never exceed the sum of the
 // rights, those without do.
 func TestPoliciesSideBySide(t *testing.T) {
+	needsMinutes(t)
 	for _, p := range Policies() {
 		cfg := hard(t, fixed)
 		cfg.Policy = p

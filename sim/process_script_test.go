@@ -88,6 +88,9 @@ import (
 // TestProcess replays the scripts of replica/testdata/process.
 func TestProcess(t *testing.T) {
 	datadriven.Walk(t, "../replica/testdata/process", func(t *testing.T, path string) {
+		if testing.Short() && slices.Contains([]string{"away", "breaker", "many", "rounds"}, filepath.Base(path)) {
+			t.Skip("takes thousands of turns")
+		}
 		playProcess(t, func(new func(*processScript) processDriver) {
 			x := newProcessScript(t, filepath.Base(path) == "alone")
 			x.driver = new(x)

@@ -97,6 +97,7 @@ func (a allotmentSums) beside(w *World) []*Auditor {
 // After each way to lose a process its daemon holds rights again in the end,
 // and shares add up to all there are.
 func TestSharesComeBack(t *testing.T) {
+	needsMinutes(t)
 	for name, f := range map[string]Fault{
 		"restart": {Kind: Crash},
 		"amnesia": {Kind: Amnesia},
@@ -133,6 +134,7 @@ func TestSharesComeBack(t *testing.T) {
 
 // A region that is cut off keeps its share for as long as it is.
 func TestACutOffRegionKeepsItsShare(t *testing.T) {
+	needsMinutes(t)
 	cfg := hard(t, fixed)
 	cfg.Duration = 90 * time.Second
 	cfg.Faults = []Fault{{Kind: Cut, At: 8 * time.Second, For: 80 * time.Second, From: []string{"eu"}}}
@@ -156,6 +158,7 @@ func TestACutOffRegionKeepsItsShare(t *testing.T) {
 // A dead daemon's share is back from the first window that starts a horizon
 // after its crash, where at most a third of the region's daemons are dead.
 func TestADeadDaemonsShareComesBack(t *testing.T) {
+	needsMinutes(t)
 	const crash = 10 * time.Second
 	for _, horizon := range []time.Duration{10 * time.Second, 30 * time.Second} {
 		cfg := hard(t, fixed)

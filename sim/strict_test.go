@@ -47,6 +47,7 @@ func TestDeniedKeyIsQuiet(t *testing.T) {
 // out: the greatest limit in force anywhere bounds a window, under every
 // algorithm.
 func TestStrictHoldsWhileALimitChanges(t *testing.T) {
+	needsMinutes(t)
 	for _, algorithm := range rules.Algorithms() {
 		limit := "unit: second, unit_multiplier: 3, consistency: strict, home: eu, algorithm: " + algorithm + ", requests_per_unit: "
 		cfg := homed(t, limit+"200")
@@ -130,6 +131,7 @@ func TestBreakersOpenAndClose(t *testing.T) {
 // TestStrictWithoutFaults has owners answer calls in about a round trip, also
 // of several shards and where windows end meanwhile.
 func TestStrictWithoutFaults(t *testing.T) {
+	needsMinutes(t)
 	cfg := homed(t, "unit: second, unit_multiplier: 1, requests_per_unit: 60, consistency: strict, home: eu")
 	cfg.Shards, cfg.Workloads[0].Keys, cfg.Strict.Sync = 4, 40, 5*time.Millisecond
 	r, err := Run(cfg, Options{Auditors: TestAuditors(strictAuditors...)})

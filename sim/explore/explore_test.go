@@ -11,11 +11,11 @@ import (
 )
 
 // Everything that can happen to a few daemons within some steps is tried, and
-// nothing is found. -short tries one step less.
+// nothing is found. -short tries two steps less.
 func TestExploreSmallScopes(t *testing.T) {
 	deeper := 0
 	if testing.Short() {
-		deeper = -1
+		deeper = -2
 	}
 	for _, s := range Scopes(deeper) {
 		t.Run(s.Name, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 func TestScenarios(t *testing.T) {
 	for i, name := range Names() {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() && i%4 != 0 {
-				t.Skip("in short every fourth")
+			if testing.Short() && i%12 != 0 {
+				t.Skip("in short every twelfth")
 			}
 			cfg, ok := Builtin(name)
 			if !ok || cfg.Name != name || cfg.Title == "" {

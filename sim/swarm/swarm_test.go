@@ -14,7 +14,7 @@ func TestSwarm(t *testing.T) {
 	runs := uint64(60)
 	exceeded := 0
 	if testing.Short() {
-		runs = 20
+		runs = 6
 	}
 	for seed := range runs {
 		r, err := sim.RunTwice(Draw(seed), sim.Options{Auditors: audit.All})
