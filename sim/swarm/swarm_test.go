@@ -33,7 +33,7 @@ func TestSwarm(t *testing.T) {
 			exceeded++
 		}
 	}
-	if exceeded == 0 {
+	if exceeded == 0 && !testing.Short() {
 		t.Error("the naive rule never exceeded what rights sum to")
 	}
 }
