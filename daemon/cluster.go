@@ -89,7 +89,7 @@ func startCluster(cc clusterConfig) (*cluster, error) {
 			c.log.Error("the peer listener failed: peers cannot connect any more", "error", err)
 		}
 	})
-	r := &replicator{engine: c.engine, send: c.host.Send, happened: c.events.add}
+	r := &replicator{engine: c.engine, send: c.host.Send, happened: c.events.add, log: c.log}
 	c.background.Go(func() { r.run(ctx) })
 	if c.agent != nil {
 		c.background.Go(func() { c.agent.run(ctx, c.engine, c.host.Send) })

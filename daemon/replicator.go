@@ -2,11 +2,13 @@ package daemon
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/loglimit"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/wire"
@@ -22,6 +24,8 @@ type replicator struct {
 	send func(to crdt.Incarnation, frame []byte) bool
 	// happened gets the events of a shard. A daemon alone has none.
 	happened func(shard int, events []gossip.Event)
+	log      *slog.Logger // for counts that cannot be encoded
+	logged   loglimit.Limiter
 
 	wakes   []time.Duration // of the shards
 	outbox  []gossip.Message
@@ -86,8 +90,11 @@ func (r *replicator) turn(at node.Instant, expedited uint64) {
 		}
 	})
 	replica.CountFrames(&r.encoder, out, noBuffer, func(msgs []gossip.Message, frame []byte, err error) {
-		if err == nil {
+		switch {
+		case err == nil:
 			r.send(msgs[0].To, frame)
+		case r.logged.Due("", time.Now(), time.Minute):
+			r.log.Error("counts cannot be encoded and are not sent: this is a defect of rld", "incarnation", msgs[0].To, "error", err)
 		}
 	})
 	clear(out)
