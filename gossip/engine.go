@@ -33,9 +33,11 @@ type Engine struct {
 	regrouped time.Duration
 	expired   time.Duration // when cells were last checked for expiry
 	changes   []Change
-	picked    []int32   // cells for the current message
+	picked    []pick    // cells for the current message
 	out       []Message // of the latest call of Messages
 	room      cellRoom  // for their cells
+	remote    remoteChanges
+	regional  regionalCells
 	events    []Event
 }
 

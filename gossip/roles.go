@@ -28,8 +28,9 @@ func (m *members) add(id crdt.Incarnation, name string) {
 func (m *members) aggregator(k crdt.Key) crdt.Incarnation {
 	var best uint64
 	winner := crdt.Incarnation(0)
+	key := k.Hi ^ rendezvous.Mix(k.Lo)
 	for i, name := range m.names {
-		if h := rendezvous.Mix(name ^ k.Hi ^ rendezvous.Mix(k.Lo)); h > best || winner == 0 {
+		if h := rendezvous.Mix(name ^ key); h > best || winner == 0 {
 			best, winner = h, m.ids[i]
 		}
 	}

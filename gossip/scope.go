@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/georld/rld/crdt"
@@ -26,19 +27,44 @@ func (e *Engine) scope(l *link) scope {
 // includes reports whether the peer receives a cell.
 func (s *scope) includes(c *cell) bool {
 	switch {
+	case !s.to.local:
+		return (s.mayLeave(c) || c.Kind == RegionSum && c.version <= s.to.resyncTo) && s.leaves(c)
 	case c.Kind == Given:
 		return c.Incarnation == s.to.peer.ID
 	case c.Kind == Transferred:
-		return s.to.local && c.Incarnation == s.self
+		return c.Incarnation == s.self
 	case c.Kind == Received, c.Incarnation == s.to.peer.ID:
 		return false
-	case s.to.local:
-		return s.includesRegional(c)
-	case c.Kind == Daemon:
-		return s.includesSum(c)
 	}
-	// The sum of the peer's own region, in case that region lost it.
-	return c.Incarnation == s.to.incarnation && (c.version <= s.to.resyncTo || s.links.find(c.source) == nil)
+	return s.includesRegional(c)
+}
+
+// mayLeave reports whether some peer of another region receives a cell, or the
+// sum that it is part of, outside a resync.
+func (s *scope) mayLeave(c *cell) bool {
+	switch c.Kind {
+	case Given:
+		return true
+	case Daemon:
+		return s.sums(c)
+	case RegionSum: // nobody else would return the sum to its region
+		return s.links.find(c.source) == nil
+	}
+	return false
+}
+
+// leaves reports whether the peer, of another region, is the one that receives
+// a cell of those that leave: a transfer to it, the sum of this region of a key
+// that it aggregates, or the sum of its own region, in case that region lost
+// it.
+func (s *scope) leaves(c *cell) bool {
+	switch c.Kind {
+	case Given:
+		return c.Incarnation == s.to.peer.ID
+	case Daemon:
+		return c.Incarnation != s.to.peer.ID && s.roles.receives(s.to, c.Key)
+	}
+	return c.Incarnation == s.to.incarnation
 }
 
 // includesRegional reports whether a regional peer receives a cell: in a resync
@@ -61,12 +87,12 @@ func (s *scope) includesRegional(c *cell) bool {
 	return winner == s.self || winner == s.to.peer.ID
 }
 
-// includesSum reports whether this daemon sends the sum that a cell is part of
-// to a peer of another region: between the aggregators only, and once for
-// several changed cells of a sum.
-func (s *scope) includesSum(c *cell) bool {
+// sums reports whether this daemon sends the sum that a cell is part of to
+// other regions: as its aggregator only, and once for several changed cells of
+// a sum.
+func (s *scope) sums(c *cell) bool {
 	k := s.state.keys.at(c.key)
-	if c.Regional || s.roles.cached(k) != s.self || !s.roles.receives(s.to, c.Key) {
+	if c.Regional || s.roles.cached(k) != s.self {
 		return false
 	}
 	for i := k.chain.first; i != none; i = s.state.cells.at(i).at[keyList].next {
@@ -98,30 +124,50 @@ func (s *scope) cell(c *cell) Cell {
 	return out
 }
 
-// compare orders cells by the names that the peer receives.
-func (s *scope) compare(a, b *cell) int {
-	if a.Kind == b.Kind && (a.Incarnation == b.Incarnation || a.Kind == Daemon && !s.to.local) {
-		return compareInIncarnation(&a.CellID, &b.CellID)
+// pick is a cell picked for a message, with the front of the name under which
+// the peer receives it.
+type pick struct {
+	kind        Kind
+	incarnation crdt.Incarnation
+	hi          uint64 // of the key
+	cell        int32
+}
+
+// pick returns the pick of a cell.
+func (s *scope) pick(i int32, c *cell) pick {
+	if c.Kind == Daemon && !s.to.local {
+		return pick{RegionSum, s.ownRegion, c.Key.Hi, i}
 	}
-	x, y := s.name(a), s.name(b)
-	return x.Compare(y)
+	return pick{c.Kind, c.Incarnation, c.Key.Hi, i}
+}
+
+// compare orders picks by the names that the peer receives.
+func (s *state) compare(a, b *pick) int {
+	switch {
+	case a.kind != b.kind:
+		return cmp.Compare(a.kind, b.kind)
+	case a.incarnation != b.incarnation:
+		return cmp.Compare(a.incarnation, b.incarnation)
+	case a.hi != b.hi:
+		return cmp.Compare(a.hi, b.hi)
+	}
+	return compareInIncarnation(&s.cells.at(a.cell).CellID, &s.cells.at(b.cell).CellID)
 }
 
 // put puts cells into a message, each name once and in order. room is empty
 // memory for as many.
-func (s *scope) put(m *Message, room []Cell, picked []int32) {
+func (s *scope) put(m *Message, room []Cell, picked []pick) {
 	if len(picked) == 0 {
 		return
 	}
-	cells := &s.state.cells
-	slices.SortFunc(picked, func(a, b int32) int { return s.compare(cells.at(a), cells.at(b)) })
+	slices.SortFunc(picked, func(a, b pick) int { return s.state.compare(&a, &b) })
 	m.Cells = room
-	for n, i := range picked {
-		c := cells.at(i)
+	for n, p := range picked {
+		c := s.state.cells.at(p.cell)
 		if c.Incarnation == s.self {
 			c.sent = c.Value.P
 		}
-		if n == 0 || s.compare(cells.at(picked[n-1]), c) != 0 {
+		if n == 0 || s.to.local || s.state.compare(&picked[n-1], &picked[n]) != 0 {
 			m.Cells = append(m.Cells, s.cell(c))
 		}
 	}

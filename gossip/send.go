@@ -18,6 +18,7 @@ func (e *Engine) Due(now time.Duration) bool {
 func (e *Engine) Messages(now time.Duration, stamp hlc.Timestamp, rules uint64) []Message {
 	clear(e.out) // it would keep the cells of a resync
 	e.expedited, e.out, e.room = false, e.out[:0], e.room[:0]
+	e.remote.version, e.regional.version = 0, 0
 	for _, l := range e.links {
 		if l.dueAt() <= now {
 			e.out = append(e.out, e.message(now, l, stamp, rules))
@@ -88,7 +89,7 @@ func (e *Engine) express(now time.Duration, l *link, m *Message) {
 		}
 		n++
 		if c := e.state.cells.at(i); c.used && c.version != 0 && scope.includes(c) {
-			picked = append(picked, i)
+			picked = append(picked, scope.pick(i, c))
 		}
 	}
 	e.picked = picked
@@ -130,16 +131,26 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 	room := min(e.cfg.FrameCells, maxInflight*e.cfg.FrameCells-l.inflight, (e.cfg.FrameBytes+cellBytes-1)/cellBytes)
 	picked, scope := e.picked[:0], e.scope(l)
 	i := e.state.after(hi, l.cursor)
+	if !l.local && l.resyncTo <= hi && room > 0 {
+		picked = e.remote.pick(&scope, i, room, picked)
+		if i != none {
+			i, l.cursor = none, e.state.changes.last
+		}
+		if len(picked) == room {
+			l.cursor = picked[room-1].cell
+			hi, i = e.state.cells.at(l.cursor).version, e.state.cells.at(l.cursor).at[changeList].next
+		}
+	}
 	for i != none && len(picked) < room {
 		c := e.state.cells.at(i)
 		if scope.includes(c) {
-			picked = append(picked, i)
+			picked = append(picked, scope.pick(i, c))
 		}
 		hi, l.cursor = c.version, i
 		i = c.at[changeList].next
 	}
 	e.picked = picked
-	scope.put(m, e.room.take(len(picked)), picked)
+	e.regional.put(&scope, m, &e.room, picked)
 	l.inflight += len(m.Cells)
 	m.Complete = i == none
 	if m.Complete {

@@ -131,22 +131,15 @@ func (c *column) count() int {
 	return n
 }
 
-// next returns the next number.
+// next returns the next number. Most columns are left out.
 func (c *column) next() uint64 {
-	if len(c.b) > 0 && c.b[0] < 0x80 {
-		v := uint64(c.b[0])
-		c.b = c.b[1:]
-		c.any |= v
-		return v
-	}
-	return c.long()
-}
-
-// long is next for numbers of more than one byte and for none.
-func (c *column) long() uint64 {
 	if c.left {
 		return 0
 	}
+	return c.read()
+}
+
+func (c *column) read() uint64 {
 	v, n := uvarint(c.b)
 	if n == 0 {
 		c.b, c.bad = nil, true
@@ -170,6 +163,9 @@ func (r *reader) ends(c *column) {
 // uvarint returns the number that b starts with and its size, which is 0 when
 // b is cut, the number does not fit 64 bits, or it could be shorter.
 func uvarint(b []byte) (uint64, int) {
+	if len(b) > 0 && b[0] < 0x80 {
+		return uint64(b[0]), 1
+	}
 	v, n := binary.Uvarint(b)
 	if n <= 0 || n > 1 && b[n-1] == 0 {
 		return 0, 0

@@ -14,6 +14,10 @@ import (
 type messageAuditor struct {
 	finding
 	regions []crdt.Incarnation // of the regions' sums
+	// nodeLocal of the rule of the latest cell, as of a number of sets.
+	rule  uint64
+	sets  int
+	local bool
 }
 
 func messages(a *sim.Auditor, t *truth) {
@@ -50,7 +54,7 @@ func (a *messageAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 func (a *messageAuditor) fault(d *sim.Daemon, from *process, m *gossip.Message, i int) string {
 	c, across := &m.Cells[i], from.region != d.RegionIndex
 	switch {
-	case i > 0 && m.Cells[i-1].Compare(c.CellID) >= 0:
+	case i > 0 && !follows(&m.Cells[i-1], c):
 		return "is out of order"
 	case c.Value.N > c.Value.P || c.WindowLength < 1 || c.Carry < 0:
 		return "is inconsistent"
@@ -70,16 +74,25 @@ func (a *messageAuditor) fault(d *sim.Daemon, from *process, m *gossip.Message, 
 	return ""
 }
 
+// follows reports whether b comes after a in messages. Mostly the first half of
+// the key decides.
+func follows(a, b *gossip.Cell) bool {
+	return a.Kind == b.Kind && a.Incarnation == b.Incarnation && a.Key.Hi < b.Key.Hi || a.Compare(b.CellID) < 0
+}
+
 // nodeLocal reports whether the rule of a cell had scope node in every set.
 func (a *messageAuditor) nodeLocal(c *gossip.Cell) bool {
-	found := false
-	for _, set := range a.world.Sets() {
+	sets := a.world.Sets()
+	if c.Rule == a.rule && len(sets) == a.sets {
+		return a.local
+	}
+	a.rule, a.sets, a.local = c.Rule, len(sets), false
+	for _, set := range sets {
 		if r := sim.SharedRule(set, c.Rule); r != nil {
-			if r.Limit.Scope != rules.NodeLocal {
-				return false
+			if a.local = r.Limit.Scope == rules.NodeLocal; !a.local {
+				break
 			}
-			found = true
 		}
 	}
-	return found
+	return a.local
 }
