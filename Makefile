@@ -35,7 +35,7 @@ run: build ## start three regions of three daemons, with a network between them 
 build: ## build bin/rld
 	go build -trimpath -o bin/rld ./cmd/rld
 
-test: lint ## all checks, then all tests under the race detector
+test: lint ## all checks, then all tests, those of concurrent code under the race detector
 	go -C $(TOOLS) test -count=1 ./... # reads what go test does not know of
 	go test $(LONG:%=./%) $(READ:%=./%)
 	@echo "Under the race detector: the packages that take long are short."

@@ -18,7 +18,7 @@ func (e *Engine) Due(now time.Duration) bool {
 func (e *Engine) Messages(now time.Duration, stamp hlc.Timestamp, rules uint64) []Message {
 	clear(e.out) // it would keep the cells of a resync
 	e.expedited, e.out, e.room = false, e.out[:0], e.room[:0]
-	e.remote.version, e.regional.version = 0, 0
+	e.remote.version, e.regional.version, e.regional.cells = 0, 0, nil
 	for _, l := range e.links {
 		if l.dueAt() <= now {
 			e.out = append(e.out, e.message(now, l, stamp, rules))

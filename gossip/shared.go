@@ -9,33 +9,38 @@ import "slices"
 // remoteChanges are the changes from one of them on that some peer of another
 // region may receive outside a resync.
 type remoteChanges struct {
-	version uint64 // of the state, 0 for nothing
-	first   int32
-	cells   []int32
+	version     uint64 // of the state, 0 for nothing
+	first, next int32  // next is where the walk over the changes goes on
+	cells       []int32
 }
 
 // pick appends the changes from first on that a peer receives, at most room of
-// them.
+// them. The walk goes no further than the links need: a peer that is far behind
+// has many changes to come.
 func (r *remoteChanges) pick(s *scope, first int32, room int, picked []pick) []pick {
 	if r.version != s.state.version || r.first != first {
-		*r = remoteChanges{s.state.version, first, r.cells[:0]}
-		for i := first; i != none; {
-			c := s.state.cells.at(i)
-			if s.mayLeave(c) {
-				r.cells = append(r.cells, i)
-			}
-			i = c.at[changeList].next
-		}
+		*r = remoteChanges{s.state.version, first, first, r.cells[:0]}
 	}
-	for _, i := range r.cells {
-		if len(picked) == room {
-			break
-		}
+	for n := 0; len(picked) < room && (n < len(r.cells) || r.walk(s)); n++ {
+		i := r.cells[n]
 		if c := s.state.cells.at(i); s.leaves(c) {
 			picked = append(picked, s.pick(i, c))
 		}
 	}
 	return picked
+}
+
+// walk finds one more change. It returns false at the last one.
+func (r *remoteChanges) walk(s *scope) bool {
+	for r.next != none {
+		i, c := r.next, s.state.cells.at(r.next)
+		r.next = c.at[changeList].next
+		if s.mayLeave(c) {
+			r.cells = append(r.cells, i)
+			return true
+		}
+	}
+	return false
 }
 
 // regionalCells are those of the latest message of a call to a regional peer.
