@@ -3,11 +3,13 @@ package swim
 import (
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/memberlist"
 	"go.uber.org/goleak"
 
 	"github.com/georld/rld/gossip"
@@ -207,6 +209,34 @@ func TestReadinessReachesTheRegion(t *testing.T) {
 				own, _ := find(all[1], "d2")
 				return a.Ready == ready && b.Ready == ready && own.Ready == ready
 			})
+		}
+	})
+}
+
+// TestChangedFromTheFirstMember lets a member join before the goroutine that
+// reports changes runs for the first time.
+func TestChangedFromTheFirstMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, told := newRig(t), make(chan []gossip.Member, 1)
+		c := r.config("d1", 1)
+		c.Changed = func(members []gossip.Member) { told <- members }
+		s, err := prepare(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := r.config("d2", 2).Self
+		s.roster.put(&memberlist.Node{Name: other.Name, Addr: net.IPv4(10, 0, 0, 2), Port: 7946, Meta: meta{Member: other}.append(nil)})
+		s.running.Go(s.report)
+		synctest.Wait()
+		s.stop()
+		s.running.Wait()
+		select {
+		case members := <-told:
+			if len(members) != 2 || members[1].Name != "d2" {
+				t.Errorf("changed to %v, want d1 and d2", members)
+			}
+		default:
+			t.Error("the change was not reported")
 		}
 	})
 }
