@@ -59,7 +59,7 @@ func New(cfg Config, rng *rand.Rand) (*Node, error) {
 			live: keytable.New(cfg.Shard * keytable.ChunkSize / cfg.Shards), overflow: keytable.New(0),
 			max: cfg.MaxKeys, shard: cfg.Shard, shards: cfg.Shards, accounts: cfg.Allotments != nil,
 		},
-		rules: newRuleset(set),
+		rules: ruleset{set: set},
 		gate:  rightsGate{source: cfg.Allotments},
 		stats: outcomes{tallies: make([]quota.Tally, 1), near: cfg.NearLimit},
 	}

@@ -51,7 +51,7 @@ func (n *Node) Step(at Instant, m *gossip.Message) error {
 		return ErrAlone
 	}
 	now, eng := n.millis(at), n.replica.engine
-	changes, err := eng.Receive(at.Mono, now, n.replica.clocks.MaxOffset(), n.rules.hash, m)
+	changes, err := eng.Receive(at.Mono, now, n.replica.clocks.MaxOffset(), n.rules.set.Hash(), m)
 	if err != nil {
 		kind := gossip.MessageMisplaced
 		if unknown := (*gossip.UnknownSenderError)(nil); errors.As(err, &unknown) {
@@ -94,11 +94,11 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 			e.KeepUntil(max(f.Expires(&e.Cell), c.Span.End(c.Window)))
 			n.busiest.charged(n.rules.set, e, l, c.Window, now)
 			if n.cfg.Allotments != nil {
-				n.review(e, n.rules.shared[c.Span.Rule], now)
+				n.review(e, n.rules.set.FindShared(c.Span.Rule), now)
 			}
 		} else if quota.Of(l).Drains() && n.keys.roomFor(now) {
 			// The times of the hits are known only now.
-			n.learn(&Hit{Key: c.Key, Limit: l, Rule: n.rules.shared[c.Span.Rule]}, now)
+			n.learn(&Hit{Key: c.Key, Limit: l, Rule: n.rules.set.FindShared(c.Span.Rule)}, now)
 		} else {
 			n.busiest.changed(&n.rules, n.replica.engine, c)
 		}
@@ -189,7 +189,7 @@ func (n *Node) Ready() Ready {
 	eng, at := n.replica.engine, n.at
 	var out Ready
 	if eng.Due(at.Mono) {
-		out.Messages = eng.Messages(at.Mono, n.clock.Now(at), n.rules.hash)
+		out.Messages = eng.Messages(at.Mono, n.clock.Now(at), n.rules.set.Hash())
 	}
 	out.Events, out.Wake = eng.Events(), eng.Wake(at.Mono)
 	if n.leases != nil && n.leases.Active() {

@@ -12,19 +12,7 @@ import (
 // ruleset is the rules in force.
 type ruleset struct {
 	set      *rules.Set
-	hash     uint64
-	shared   map[uint64]*rules.Rule // by shared name
-	override rules.Limit            // scratch of limitOf
-}
-
-func newRuleset(set *rules.Set) ruleset {
-	r := ruleset{set: set, hash: set.Hash(), shared: map[uint64]*rules.Rule{}}
-	for _, rule := range set.Rules() {
-		if rule.Limit != nil && !rule.Limit.Unlimited {
-			r.shared[rule.Shared()] = rule
-		}
-	}
-	return r
+	override rules.Limit // scratch of limitOf
 }
 
 // index returns the index of a rule in force, -1 for none. A call that was
@@ -60,7 +48,7 @@ func (s *ruleset) limitOf(c *gossip.Change) *rules.Limit {
 	if c.Span.Rule == 0 {
 		return overrideLimit(&s.override, c.Span.WindowLength)
 	}
-	if r := s.shared[c.Span.Rule]; r != nil {
+	if r := s.set.FindShared(c.Span.Rule); r != nil {
 		return r.Limit
 	}
 	return nil
@@ -104,7 +92,7 @@ func (n *Node) SetRules(at Instant, set *rules.Set) {
 	n.stats.setRules(n.rules.set, set)
 	reindex(&n.keys.live, n.rules.set, set, now)
 	reindex(&n.keys.overflow, n.rules.set, set, now)
-	n.rules, n.gate.cached = newRuleset(set), make([]cached, len(set.Rules()))
+	n.rules, n.gate.cached = ruleset{set: set}, make([]cached, len(set.Rules()))
 	if n.replica != nil {
 		n.replica.refoldAll(&n.keys, set, now)
 	}

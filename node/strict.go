@@ -12,12 +12,10 @@ func newLeases(cfg *Config, r *replica, s *keys, set *rules.Set, self crdt.Incar
 	if cfg.Owners == nil {
 		return nil
 	}
-	t := lease.New(cfg.Strict, lease.Env{
+	return lease.New(cfg.Strict, lease.Env{
 		Self: self, Region: cfg.Region, MaxKeys: cfg.MaxKeys, MaxOffset: r.clocks.MaxOffset(),
 		Owners: cfg.Owners, Allotments: cfg.Allotments, Live: r.engine.Live, Holds: s.owns,
-	})
-	t.SetRules(set)
-	return t
+	}, set)
 }
 
 // homed reports whether an owner's grants decide a hit.

@@ -146,7 +146,7 @@ func (r *replica) sender(id crdt.Incarnation) transfer.Sender {
 // transfer. The entry is nil for a rule that is not in force here, for another
 // window than the current one, and without room for the key.
 func (n *Node) transferCallOf(m *gossip.RightsMessage, now int64) (transferCall, *keytable.Entry) {
-	rule := n.rules.shared[m.Rule]
+	rule := n.rules.set.FindShared(m.Rule)
 	if rule == nil {
 		return transferCall{}, nil
 	}
@@ -225,7 +225,7 @@ func (n *Node) received(c *gossip.Change, now int64) {
 	}
 	e := n.keys.live.At(i)
 	e.KeepUntil(c.Span.End(c.Window))
-	a, rule := n.keys.sides.account(e.Extra), n.rules.shared[c.Span.Rule]
+	a, rule := n.keys.sides.account(e.Extra), n.rules.set.FindShared(c.Span.Rule)
 	if a == nil || rule == nil || a.grid != rule.Limit.Grid() {
 		return
 	}

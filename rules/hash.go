@@ -9,9 +9,11 @@ import (
 // Hash returns a fingerprint of the rules: sets of the same rules in the same
 // order, with the same limits, have the same hash on every daemon. Positions
 // and metadata of rules do not take part.
-func (s *Set) Hash() uint64 {
+func (s *Set) Hash() uint64 { return s.hash }
+
+func hashOf(all []*Rule) uint64 {
 	var b []byte
-	for _, r := range s.rules {
+	for _, r := range all {
 		b = appendText(b, r.Domain)
 		b = appendText(b, r.Path)
 		b = binary.LittleEndian.AppendUint64(b, uint64(r.ID))

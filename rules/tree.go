@@ -29,6 +29,8 @@ type Set struct {
 	domains table[*Domain]
 	rules   []*Rule
 	byID    map[ID]*Rule
+	shared  map[uint64]*Rule // that count, by shared name
+	hash    uint64
 }
 
 // Domain is the descriptor tree of one domain.
@@ -63,7 +65,7 @@ type branch struct {
 // an empty key, or two equal entries on one level. Package limits finds these
 // faults first, with their positions.
 func NewSet(domains []DomainNode) (*Set, error) {
-	s := &Set{byID: make(map[ID]*Rule)}
+	s := &Set{byID: make(map[ID]*Rule), shared: make(map[uint64]*Rule)}
 	for _, d := range domains {
 		if d.Name == "" {
 			return nil, fmt.Errorf("a domain without a name")
@@ -78,6 +80,7 @@ func NewSet(domains []DomainNode) (*Set, error) {
 		}
 		s.domains.put(d.Name, &Domain{Name: d.Name, root: root})
 	}
+	s.hash = hashOf(s.rules)
 	return s, nil
 }
 
@@ -89,6 +92,9 @@ func (s *Set) Domain(name string) *Domain {
 
 // Find returns the rule with an ID, or nil.
 func (s *Set) Find(id ID) *Rule { return s.byID[id] }
+
+// FindShared returns the rule with a shared name that counts, or nil.
+func (s *Set) FindShared(name uint64) *Rule { return s.shared[name] }
 
 // Rules returns every rule in file order, parents before children. Read only.
 func (s *Set) Rules() []*Rule { return s.rules }
@@ -207,6 +213,9 @@ func (c *compiler) branch(n *Node) (*branch, error) {
 	r.Index = len(c.set.rules)
 	c.set.rules = append(c.set.rules, r)
 	c.set.byID[r.ID] = r
+	if r.Limit != nil && !r.Limit.Unlimited {
+		c.set.shared[r.Shared()] = r
+	}
 	next, err := c.level(n.Children)
 	c.path, c.shared = c.path[:len(c.path)-1], c.shared[:len(c.shared)-1]
 	return &branch{rule: r, next: next}, err

@@ -58,7 +58,7 @@ func (w *World) portion(rule, total uint64) uint64 {
 		return total
 	}
 	for i := w.newest(); i >= 0; i-- {
-		if r := SharedRule(w.sets[i].set, rule); r != nil {
+		if r := w.sets[i].set.FindShared(rule); r != nil {
 			return w.cfg.Policy.portion(total, r.Limit)
 		}
 	}

@@ -28,16 +28,6 @@ type ruleTally struct {
 // RuleName is what results call a rule: its domain and path.
 func RuleName(r *rules.Rule) string { return r.Domain + ": " + r.Path }
 
-// SharedRule returns the rule that cells name by a number, nil for none.
-func SharedRule(set *rules.Set, id uint64) *rules.Rule {
-	for _, r := range set.Rules() {
-		if r.Limit != nil && r.Shared() == id {
-			return r
-		}
-	}
-	return nil
-}
-
 // place returns the number of a rule's tally, -1 for one that limits nothing.
 // It is that of the rule's identity, whatever set the rule is of.
 func (t *tallies) place(r *rules.Rule) int {

@@ -88,7 +88,7 @@ func (a *messageAuditor) nodeLocal(c *gossip.Cell) bool {
 	}
 	a.rule, a.sets, a.local = c.Rule, len(sets), false
 	for _, set := range sets {
-		if r := sim.SharedRule(set, c.Rule); r != nil {
+		if r := set.FindShared(c.Rule); r != nil {
 			if a.local = r.Limit.Scope == rules.NodeLocal; !a.local {
 				break
 			}

@@ -128,7 +128,7 @@ func (a *strictAuditor) grant(d *sim.Daemon, lessee crdt.Incarnation, g *sticky.
 func (a *strictAuditor) limitOf(g *sticky.LeaseGrant) (most *rules.Limit, regional bool) {
 	n := len(a.world.Regions())
 	for _, set := range a.world.Sets() {
-		r := sim.SharedRule(set, g.Rule)
+		r := set.FindShared(g.Rule)
 		if r == nil || !r.Limit.Homed() {
 			continue
 		}

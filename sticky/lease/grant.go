@@ -25,7 +25,7 @@ func (t *Table) onRequest(from crdt.Incarnation, q *sticky.LeaseRequest) bool {
 	if q.Lessee != from && q.Hops == 0 || q.Lessee == t.env.Self || q.Hops > 1 || !t.env.Live(q.Lessee) {
 		return false
 	}
-	r := t.shared[q.Rule]
+	r := t.set.FindShared(q.Rule)
 	if r == nil || t.limit(r, q.Reserve) == nil {
 		t.refuse(q, sticky.UnknownRule)
 		return true

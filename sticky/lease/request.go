@@ -202,7 +202,7 @@ func (t *Table) onGrant(from crdt.Incarnation, g *sticky.LeaseGrant) bool {
 // grantedTo returns the entry and the rule that an answer is for. The entry is
 // nil if there is none, or if the sender cannot be its owner.
 func (t *Table) grantedTo(from crdt.Incarnation, g *sticky.LeaseGrant) (*entry, *rules.Rule) {
-	r, v := t.shared[g.Rule], t.env.Owners.Routing()
+	r, v := t.set.FindShared(g.Rule), t.env.Owners.Routing()
 	if g.Owner != from || g.Owner == 0 || r == nil || v == nil ||
 		!v.Candidate(g.Key, uint64(r.ID), g.Reserve || r.Limit.HomeInRegion(), g.Owner) {
 		return nil, nil

@@ -75,8 +75,7 @@ type Table struct {
 	env    Env
 	at     Now // of the call under way
 	set    *rules.Set
-	shared map[uint64]*rules.Rule // by shared name
-	limits []ruleLimits           // by rule
+	limits []ruleLimits // by rule
 
 	entries   map[entryID]*entry // at most env.MaxKeys
 	proposing map[uint64]*entry  // those owned here, by the term of their proposer
@@ -91,10 +90,10 @@ type Table struct {
 	stats     Stats
 }
 
-// New returns an empty table without rules.
-func New(cfg Config, env Env) *Table {
+// New returns an empty table with rules in force.
+func New(cfg Config, env Env, set *rules.Set) *Table {
 	return &Table{
-		cfg: cfg, env: env, shared: map[uint64]*rules.Rule{},
+		cfg: cfg, env: env, set: set,
 		entries: map[entryID]*entry{}, proposing: map[uint64]*entry{},
 	}
 }
@@ -102,12 +101,7 @@ func New(cfg Config, env Env) *Table {
 // SetRules puts rules in force. Entries of a rule that is gone or counts on
 // another grid stay until they can no longer matter.
 func (t *Table) SetRules(set *rules.Set) {
-	t.set, t.limits, t.shared = set, nil, map[uint64]*rules.Rule{}
-	for _, r := range set.Rules() {
-		if r.Limit != nil {
-			t.shared[r.Shared()] = r
-		}
-	}
+	t.set, t.limits = set, nil
 }
 
 // entryID names an entry. After a reload a key may belong to another rule, and

@@ -177,8 +177,7 @@ func (w *world) start(d *daemon, first bool) {
 	if w.allotments != nil {
 		env.Allotments = w.allotments()
 	}
-	d.table, d.paused, d.entries, d.storing = New(Config{Headroom: 20, Prefetch: 16}, env), false, nil, false
-	d.table.SetRules(w.set)
+	d.table, d.paused, d.entries, d.storing = New(Config{Headroom: 20, Prefetch: 16}, env, w.set), false, nil, false
 	w.open(d, first)
 }
 
