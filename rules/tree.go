@@ -93,7 +93,9 @@ func (s *Set) Domain(name string) *Domain {
 // Find returns the rule with an ID, or nil.
 func (s *Set) Find(id ID) *Rule { return s.byID[id] }
 
-// FindShared returns the rule with a shared name that counts, or nil.
+// FindShared returns the rule with a name that Rule.Shared returns, nil for
+// none. Rules without a limit and unlimited ones have no such name: they count
+// nothing.
 func (s *Set) FindShared(name uint64) *Rule { return s.shared[name] }
 
 // Rules returns every rule in file order, parents before children. Read only.
