@@ -2,9 +2,7 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,7 +10,6 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
-	"github.com/georld/rld/journal"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/sticky"
@@ -35,11 +32,8 @@ type acceptorLoop struct {
 	rejected uint64 // messages
 	fault    string // why nothing can be stored any more, "" when it can
 
-	disk *journal.Journal // of the goroutine of run alone, once that runs
+	disk *replica.AcceptorLog // of the goroutine of run alone, once that runs
 }
-
-// journalFile is the log of the acceptor, in the folder of rights.
-const journalFile = "strict.rld"
 
 func newAcceptorLoop(log *slog.Logger) *acceptorLoop {
 	n := &acceptorLoop{log: log, news: make(chan struct{}, 1)}
@@ -103,7 +97,7 @@ func (n *acceptorLoop) turn(s *strict) time.Duration {
 	}
 	step((*replica.AcceptorLoop).Turn)
 	for len(ready.Store) > 0 {
-		err := n.store(replica.Records(ready.Store))
+		err := n.store(ready.Store)
 		step(func(l *replica.AcceptorLoop, at time.Duration, now hlc.Timestamp) quorum.Ready {
 			return l.Stored(at, now, err)
 		})
@@ -112,21 +106,16 @@ func (n *acceptorLoop) turn(s *strict) time.Duration {
 	return ready.Wake
 }
 
-// store appends records to the journal with one sync.
-func (n *acceptorLoop) store(records [][]byte) error {
+// store appends entries to the journal with one sync.
+func (n *acceptorLoop) store(entries []quorum.Entry) error {
 	begin := time.Now()
-	err := n.disk.Append(records)
-	if errors.Is(err, journal.ErrFull) {
-		if err = n.rewrite(); err == nil { // it holds the records, too
-			err = n.disk.Append(records)
-		}
-	}
+	err := n.disk.Append(entries, n.snapshot)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.counts.Writes++
-	n.counts.Entries += uint64(len(records))
+	n.counts.Entries += uint64(len(entries))
 	n.counts.Writing += time.Since(begin)
-	n.counts.Bytes = n.disk.Size()
+	n.counts.Bytes, n.counts.Rewrites = n.disk.Size(), n.disk.Rewrites()
 	if err != nil {
 		n.counts.Failures++
 		n.fault = err.Error()
@@ -134,39 +123,30 @@ func (n *acceptorLoop) store(records [][]byte) error {
 	return err
 }
 
+// snapshot returns the records that replace the journal.
+func (n *acceptorLoop) snapshot() (all [][]byte) {
+	n.with(func(l *replica.AcceptorLoop) { all = l.Snapshot() })
+	return all
+}
+
 // compact rewrites the journal when most of it is out of date.
 func (n *acceptorLoop) compact() {
 	if !n.disk.ShouldCompact() {
 		return
 	}
-	err := n.rewrite()
-	if err == nil {
-		return
-	}
-	_, failed := errors.AsType[*journal.FailedError](err)
-	if !failed {
+	lost, err := n.disk.Compact(n.snapshot)
+	if err != nil && !lost {
 		n.log.Warn("the journal of strict keys could not be rewritten: it grows", "error", err)
 	}
 	n.with(func(l *replica.AcceptorLoop) {
-		n.counts.Failures++
-		if failed {
+		n.counts.Bytes, n.counts.Rewrites = n.disk.Size(), n.disk.Rewrites()
+		if err != nil {
+			n.counts.Failures++
+		}
+		if lost {
 			l.Acceptor.Failed(err)
 		}
 	})
-}
-
-// rewrite replaces the journal by a snapshot of the acceptor.
-func (n *acceptorLoop) rewrite() error {
-	var all [][]byte
-	n.with(func(l *replica.AcceptorLoop) { all = l.Snapshot() })
-	err := n.disk.Rewrite(slices.Values(all))
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.counts.Bytes = n.disk.Size()
-	if err == nil {
-		n.counts.Rewrites++
-	}
-	return err
 }
 
 // logEvents logs the events of the acceptor.

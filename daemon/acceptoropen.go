@@ -2,14 +2,9 @@ package daemon
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
-	"time"
 
+	"github.com/georld/rld/disk/osdir"
 	"github.com/georld/rld/journal"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/rules"
@@ -17,42 +12,19 @@ import (
 	"github.com/georld/rld/sticky/route"
 )
 
-// acceptorConfig configures the acceptor and its journal.
-type acceptorConfig struct {
-	quorum quorum.Config
-	dir    string
-	owner  journal.Owner
-	// first is set by an operator for a daemon that never ran before. latest is
-	// an instant that no clock has shown yet: a new store number.
-	first  bool
-	latest time.Time
-}
-
-// open opens the journal and recovers the acceptor from it. A daemon with a
-// damaged journal logs that and continues like one that lost its disk: it does
-// not vote before it has a snapshot of all other voters.
-func (n *acceptorLoop) open(c acceptorConfig) error {
-	disk, stored, err := n.read(&c)
-	start := quorum.Start{Stored: stored}
-	if err == nil && stored == nil {
-		start, err = n.startEmpty(&c)
-	}
-	if damaged, ok := errors.AsType[*journal.DamagedError](err); ok {
-		disk, start, err = n.beginAnew(&c, damaged)
-	}
+// open opens the journal and recovers the acceptor from it.
+func (n *acceptorLoop) open(c quorum.Config, s replica.Storage) error {
+	loop, disk, found, err := s.OpenAcceptor(c)
 	if err != nil {
-		return fmt.Errorf("rights.dir: %w", errors.Join(err, disk.Close()))
+		return fmt.Errorf("rights.dir: %w", err)
 	}
-	a, err := quorum.NewAcceptor(c.quorum, start)
-	if err != nil {
-		return errors.Join(err, disk.Close())
-	}
+	n.logRecovery(&found)
 	n.disk = disk
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.counts.Bytes = disk.Size()
-	n.loop = &replica.AcceptorLoop{Acceptor: a}
-	n.view.Store(a.Routing())
+	n.loop = loop
+	n.view.Store(loop.Acceptor.Routing())
 	return nil
 }
 
@@ -63,66 +35,23 @@ func (n *acceptorLoop) close() {
 	}
 }
 
-// read opens the journal and returns the state in it, nil for an empty one.
-func (n *acceptorLoop) read(c *acceptorConfig) (*journal.Journal, *quorum.Stored, error) {
-	disk, kept, err := journal.Open(c.dir, journalFile, c.owner)
-	if err != nil {
-		return nil, nil, err
-	}
-	path := filepath.Join(c.dir, journalFile)
-	if kept.Cut != nil {
+// logRecovery logs how the journal was found.
+func (n *acceptorLoop) logRecovery(r *replica.Recovery) {
+	if r.Cut != nil {
 		n.log.Info("the last record of strict keys was cut short by the end of the process: no message depended on it",
-			"file", path, "offset", kept.Cut.Offset, "bytes", kept.Cut.Bytes)
+			"file", r.File, "offset", r.Cut.Offset, "bytes", r.Cut.Bytes)
 	}
-	if len(kept.Records) == 0 {
-		return disk, nil, nil
-	}
-	stored, err := replica.Recover(kept.Records)
-	if err != nil { // the checksums are right, and the records are not
-		return nil, nil, errors.Join(&journal.DamagedError{File: path, What: err.Error()}, disk.Close())
-	}
-	return disk, stored, nil
-}
-
-// startEmpty returns how an acceptor starts with an empty journal.
-func (n *acceptorLoop) startEmpty(c *acceptorConfig) (quorum.Start, error) {
-	path := filepath.Join(c.dir, journalFile)
-	lost := quorum.Start{Generation: uint64(c.latest.UnixMilli())}
-	_, err := os.Stat(path + ".former")
-	switch {
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return lost, err
-	case err != nil && c.first:
-		return quorum.Start{First: true}, nil
-	case c.first:
-		n.log.Warn("rights.first_start is set although a damaged journal of this daemon is kept: it is ignored",
-			"file", path+".former")
-	default:
+	switch former := r.File + journal.Former; r.Found {
+	case replica.Former:
+		n.log.Warn("rights.first_start is set although a damaged journal of this daemon is kept: it is ignored", "file", former)
+	case replica.Missing:
 		n.log.Warn("there is no journal of strict keys, and rights.first_start is not set: "+
-			"this daemon does not vote before it has a snapshot of all other strict voters of the region", "file", path)
+			"this daemon does not vote before it has a snapshot of all other strict voters of the region", "file", r.File)
+	case replica.Damaged:
+		n.log.Error("the journal of strict keys is damaged: this daemon does not vote before it has a snapshot of all other "+
+			"strict voters of the region; check the disk", "event", "journal_damaged",
+			"kept", former, "error", r.Damage)
 	}
-	return lost, nil
-}
-
-// beginAnew moves a damaged journal aside and begins that of a daemon that lost
-// its disk.
-func (n *acceptorLoop) beginAnew(c *acceptorConfig, damaged error) (*journal.Journal, quorum.Start, error) {
-	path := filepath.Join(c.dir, journalFile)
-	n.log.Error("the journal of strict keys is damaged: this daemon does not vote before it has a snapshot of all other "+
-		"strict voters of the region; check the disk", "event", "journal_damaged",
-		"kept", path+".former", "error", damaged)
-	start := quorum.Start{Generation: uint64(c.latest.UnixMilli())}
-	a, err := quorum.NewAcceptor(c.quorum, start)
-	if err != nil {
-		return nil, start, err
-	}
-	records := (&replica.AcceptorLoop{Acceptor: a}).Snapshot()
-	stored, err := replica.Recover(records)
-	if err != nil {
-		return nil, start, err
-	}
-	disk, err := journal.Begin(c.dir, journalFile, c.owner, slices.Values(records))
-	return disk, quorum.Start{Stored: stored}, err
 }
 
 // openAcceptor opens the acceptor of a daemon that has one. The rules must be
@@ -132,15 +61,20 @@ func (d *daemon) openAcceptor() error {
 		return nil
 	}
 	c := &d.Config
-	sum := d.derive("strict keys of a cluster")
-	return d.strict.acceptor.open(acceptorConfig{
-		quorum: quorum.Config{
-			Region: c.Region, Name: c.Name, Genesis: d.genesis(d.engine.Rules()), MaxOffset: c.Clock.MaxOffset,
-		},
-		dir:   c.Rights.Dir,
-		owner: journal.Owner{Cluster: binary.BigEndian.Uint64(sum[:]), Name: c.Region + "/" + c.Name},
-		first: c.Rights.FirstStart, latest: d.now().Add(2 * c.Clock.MaxOffset),
-	})
+	return d.strict.acceptor.open(quorum.Config{
+		Region: c.Region, Name: c.Name, Genesis: d.genesis(d.engine.Rules()), MaxOffset: c.Clock.MaxOffset,
+	}, d.storage("strict keys of a cluster"))
+}
+
+// storage returns the folder of rights. Its files name the cluster by a hash of
+// the secret for a purpose.
+func (d *daemon) storage(purpose string) replica.Storage {
+	c, sum := &d.Config, d.derive(purpose)
+	return replica.Storage{
+		Folder: osdir.Dir(c.Rights.Dir),
+		Owner:  journal.Owner{Cluster: binary.BigEndian.Uint64(sum[:]), Name: c.Region + "/" + c.Name},
+		First:  c.Rights.FirstStart, Fence: d.now().Add(2 * c.Clock.MaxOffset).UnixMilli(),
+	}
 }
 
 // genesis returns the first layout: the regions that exist from the beginning

@@ -281,6 +281,8 @@ func (x *processScript) disk(how string) {
 	switch how {
 	case "broken", "whole":
 		x.driver.disk(how == "broken")
+	case "held", "released":
+		x.driver.hold(how == "held")
 	case "compact":
 		x.driver.compact()
 	case "lost":

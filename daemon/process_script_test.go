@@ -61,6 +61,7 @@ import (
 //	flood N                   it has a request for each of N daemons of many
 //	stream NAME shut|open     a stream has no room for frames, or has again
 //	disk broken|whole         writes to the disk fail, or succeed again
+//	disk held|released        syncs of files do not return, or return again
 //	disk compact              the log of the acceptor is replaced by a snapshot
 //	disk lost|damaged|headless|old
 //	                          the log is lost, ends or begins wrongly, or names
@@ -142,6 +143,8 @@ type processDriver interface {
 	// disk has all writes fail, or succeed again. log changes the log of the
 	// acceptor, for the next start, and compact replaces it by a snapshot.
 	disk(broken bool)
+	// hold lets no sync return before it is called with false.
+	hold(held bool)
 	log(change func([][]byte) [][]byte)
 	compact()
 	process(func(*replica.Process))

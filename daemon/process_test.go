@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/disk"
+	"github.com/georld/rld/disk/osdir"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/gossip/link"
 	"github.com/georld/rld/journal"
@@ -24,11 +25,15 @@ import (
 	"github.com/georld/rld/sticky/quorum"
 )
 
+var processOwner = journal.Owner{Cluster: 1, Name: "us/us-0"}
+
 // playProcess calls play with the driver of the daemon.
 func playProcess(t *testing.T, play func(func(*processScript) processDriver)) {
-	dir := t.TempDir()
+	folder := &faultyFolder{Folder: osdir.Dir(t.TempDir())}
 	synctest.Test(t, func(t *testing.T) {
-		play(func(x *processScript) processDriver { return &localProcess{script: x, dir: dir, begin: time.Now()} })
+		play(func(x *processScript) processDriver {
+			return &localProcess{script: x, folder: folder, begin: time.Now()}
+		})
 	})
 }
 
@@ -36,7 +41,7 @@ func playProcess(t *testing.T, play func(func(*processScript) processDriver)) {
 // Its frames go to a script instead of streams.
 type localProcess struct {
 	script *processScript
-	dir    string
+	folder *faultyFolder
 	begin  time.Time
 	starts uint64
 
@@ -49,6 +54,53 @@ type localProcess struct {
 	mu    sync.Mutex // guards the rest, which the loops use too
 	shut  map[crdt.Incarnation]bool
 	queue []localEvent // for the script
+}
+
+// faultyFolder is a folder on a disk whose writes may fail, and whose syncs may
+// wait.
+type faultyFolder struct {
+	disk.Folder
+	broken atomic.Bool
+	held   atomic.Pointer[chan struct{}] // closed when syncs go on, nil if none waits
+}
+
+var errFaultyDisk = errors.New("input/output error")
+
+func (f *faultyFolder) fault() error {
+	if f.broken.Load() {
+		return errFaultyDisk
+	}
+	return nil
+}
+
+// Create implements disk.Folder.
+func (f *faultyFolder) Create(name string) (disk.File, error) {
+	if err := f.fault(); err != nil {
+		return nil, err
+	}
+	of, err := f.Folder.Create(name)
+	return faultyFile{of, f}, err
+}
+
+type faultyFile struct {
+	disk.File
+	folder *faultyFolder
+}
+
+// Write implements disk.File.
+func (f faultyFile) Write(b []byte) (int, error) {
+	if err := f.folder.fault(); err != nil {
+		return 0, err
+	}
+	return f.File.Write(b)
+}
+
+// Sync implements disk.File.
+func (f faultyFile) Sync() error {
+	if held := f.folder.held.Load(); held != nil {
+		<-*held
+	}
+	return f.File.Sync()
 }
 
 // localEvent is something that happened in a loop.
@@ -85,10 +137,9 @@ func (p *localProcess) start() {
 	s := newStrict(replica.Config{
 		Region: "us", ForwardTimeout: processForward, ForwardMargin: processMargin, Breaker: processBreaker,
 	}, newAcceptorLoop(log), log)
-	loop := &rightsLoop{
-		log: log, file: filepath.Join(p.dir, rightsFile), name: "us/us-0", cluster: 1, news: make(chan struct{}, 1),
-	}
-	start, err := loop.start(first, p.wall())
+	storage := replica.Storage{Folder: p.folder, Owner: processOwner, First: first, Fence: p.wall().UnixMilli()}
+	loop := &rightsLoop{log: log, storage: storage, news: make(chan struct{}, 1)}
+	start, _, err := storage.OpenRights()
 	p.script.must(err)
 	c := agent.Config{Region: "us", Name: "us-0", Daemons: p.script.daemons(), DaemonHorizon: agent.DefaultDaemonHorizon}
 	for _, name := range processRegions {
@@ -105,10 +156,7 @@ func (p *localProcess) start() {
 		Wall: func() time.Time { return wallAt(p.clock()) }, strict: s,
 	})
 	p.script.must(err)
-	p.script.must(s.acceptor.open(acceptorConfig{
-		quorum: quorum.Config{Region: "us", Name: "us-0", Genesis: p.script.layout()}, dir: p.dir,
-		owner: journal.Owner{Cluster: 1, Name: "us/us-0"}, first: first, latest: p.wall(),
-	}))
+	p.script.must(s.acceptor.open(quorum.Config{Region: "us", Name: "us-0", Genesis: p.script.layout()}, storage))
 	e.SetRules(processRules(), node.MatcherOptions{})
 	loop.rules(processRules())
 	p.cluster = &cluster{clusterConfig: clusterConfig{
@@ -233,20 +281,21 @@ func (p *localProcess) room(to crdt.Incarnation, yes bool) {
 	p.shut[to] = !yes
 }
 
-func (p *localProcess) disk(broken bool) {
-	p.pausing(func() {
-		p.cluster.agent.file = filepath.Join(p.dir, rightsFile)
-		if broken {
-			p.script.must(p.cluster.strict.acceptor.disk.Close())
-			p.cluster.agent.file = filepath.Join(p.dir, "none", rightsFile)
-		}
-	})
+func (p *localProcess) disk(broken bool) { p.folder.broken.Store(broken) }
+
+func (p *localProcess) hold(held bool) {
+	if was := p.folder.held.Swap(nil); was != nil {
+		close(*was)
+	}
+	if held {
+		gate := make(chan struct{})
+		p.folder.held.Store(&gate)
+	}
 }
 
 func (p *localProcess) log(change func([][]byte) [][]byte) {
 	p.stop()
-	owner := journal.Owner{Cluster: 1, Name: "us/us-0"}
-	j, kept, err := journal.Open(p.dir, journalFile, owner)
+	j, kept, err := journal.Open(journal.Config{Folder: p.folder, Name: replica.JournalFile, Owner: processOwner})
 	p.script.must(err)
 	if all := change(kept.Records); len(all) > 0 {
 		p.script.must(j.Rewrite(slices.Values(all)))
@@ -254,11 +303,14 @@ func (p *localProcess) log(change func([][]byte) [][]byte) {
 		return
 	}
 	p.script.must(j.Close())
-	p.script.must(os.Remove(filepath.Join(p.dir, journalFile)))
+	p.script.must(p.folder.Remove(replica.JournalFile))
 }
 
 func (p *localProcess) compact() {
-	p.pausing(func() { p.script.must(p.cluster.strict.acceptor.rewrite()) })
+	p.pausing(func() {
+		a := p.cluster.strict.acceptor
+		p.script.must(a.disk.Rewrite(a.snapshot))
+	})
 }
 
 func (p *localProcess) process(do func(*replica.Process)) { p.cluster.strict.With(do) }

@@ -2,20 +2,15 @@ package daemon
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
-	"github.com/georld/rld/journal"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/quota/epoch"
@@ -30,20 +25,15 @@ import (
 // writes.
 type rightsLoop struct {
 	log     *slog.Logger
-	file    string
-	cluster uint64 // fingerprint
-	name    string
+	storage replica.Storage
 
-	lock    *os.File // locks the folder while the process runs
+	lock    io.Closer // locks the folder while the process runs
 	version atomic.Uint64
 	news    chan struct{} // holds a token when a turn is due
 
 	mu   sync.Mutex
 	loop replica.RightsLoop
 }
-
-// rightsFile is the record of the rights agent, in its folder.
-const rightsFile = "rights.rld"
 
 // openAgent opens the rights agent of a daemon, none for one that holds no
 // rights.
@@ -53,15 +43,12 @@ func (d *daemon) openAgent() error {
 		return nil
 	}
 	// Two processes that went on from one record would use every right twice.
-	lock, err := journal.Lock(c.Rights.Dir, "lock")
+	storage := d.storage("rights of a cluster")
+	lock, err := storage.Folder.Lock("lock")
 	if err != nil {
 		return fmt.Errorf("rights.dir: %w", err)
 	}
-	sum := d.derive("rights of a cluster")
-	d.agent = &rightsLoop{
-		log: d.Log, file: filepath.Join(c.Rights.Dir, rightsFile), name: c.Region + "/" + c.Name,
-		cluster: binary.BigEndian.Uint64(sum[:]), news: make(chan struct{}, 1), lock: lock,
-	}
+	d.agent = &rightsLoop{log: d.Log, storage: storage, news: make(chan struct{}, 1), lock: lock}
 	d.agent.loop.Agent, err = d.newAgent()
 	return err
 }
@@ -78,10 +65,14 @@ func (d *daemon) closeAgent() {
 
 // newAgent returns the agent as its record has it.
 func (d *daemon) newAgent() (*agent.Agent, error) {
-	c, f := &d.Config, d.agent
-	start, err := f.start(c.Rights.FirstStart, d.now().Add(2*c.Clock.MaxOffset))
+	c := &d.Config
+	start, found, err := d.agent.storage.OpenRights()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("rights.dir: %w", err)
+	}
+	if found.Found == replica.Missing {
+		d.Log.Warn("the record of this daemon's rights is missing, and rights.first_start is not set: "+
+			"it holds no rights before the other daemons have admitted it", "file", found.File)
 	}
 	rc := agent.Config{
 		Region: c.Region, Name: c.Name, Daemons: c.Rights.Daemons,
@@ -100,26 +91,6 @@ func (d *daemon) newAgent() (*agent.Agent, error) {
 		rc.Regions = append(rc.Regions, r)
 	}
 	return agent.New(rc, start)
-}
-
-// start reads the record of the agent.
-func (f *rightsLoop) start(first bool, latest time.Time) (agent.Start, error) {
-	data, err := os.ReadFile(f.file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && first:
-		return agent.Start{First: true}, nil
-	case errors.Is(err, fs.ErrNotExist):
-		f.log.Warn("the record of this daemon's rights is missing, and rights.first_start is not set: "+
-			"it holds no rights before the other daemons have admitted it", "file", f.file)
-		return agent.Start{Generation: uint64(latest.UnixMilli()), Fence: latest.UnixMilli()}, nil
-	case err != nil:
-		return agent.Start{}, fmt.Errorf("rights.dir: %w", err)
-	}
-	stored, err := wire.DecodeStored(data, f.cluster, f.name)
-	if err != nil {
-		return agent.Start{}, fmt.Errorf("%s: %w", f.file, err)
-	}
-	return agent.Start{Record: stored}, nil
 }
 
 // with runs do on the machine and publishes the version of the shares.
@@ -158,7 +129,7 @@ func (f *rightsLoop) turn(at node.Instant, e *Engine, send func(crdt.Incarnation
 		ready = l.Turn(at.Mono, now)
 	})
 	for f.post(&ready, send); ready.Store != nil; f.post(&ready, send) {
-		err := journal.ReplaceFile(f.file, wire.EncodeStored(f.cluster, f.name, ready.Store))
+		err := f.storage.StoreRights(ready.Store)
 		f.with(func(l *replica.RightsLoop) { ready = l.Stored(at.Mono, err) })
 	}
 	return ready.Wake

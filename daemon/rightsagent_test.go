@@ -12,6 +12,7 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/epoch"
+	"github.com/georld/rld/replica"
 )
 
 // agentOf returns a daemon, alone in its region, before it opens its rights
@@ -70,7 +71,7 @@ func TestAgentFile(t *testing.T) {
 	refused("another cluster's file", "cluster", "other", unchanged)
 	refused("another daemon's file", "eu-1", "one", func(d *daemon) { d.Config.Name = "eu-1" })
 
-	file := filepath.Join(dir, rightsFile)
+	file := filepath.Join(dir, replica.RightsFile)
 	good, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +82,7 @@ func TestAgentFile(t *testing.T) {
 		if err := os.WriteFile(file, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		refused("a "+what+" file", rightsFile, "one", unchanged)
+		refused("a "+what+" file", replica.RightsFile, "one", unchanged)
 	}
 
 	// The rest of a write that was cut short does not matter.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/georld/rld/disk/osdir"
 	"github.com/georld/rld/internal/breaker"
 	"github.com/georld/rld/journal"
 	"github.com/georld/rld/node"
@@ -112,9 +113,9 @@ func (w *strictWorld) serveStrict(r *resident, ec *EngineConfig, log *slog.Logge
 		}
 		genesis.Pins = pinsOf(w.rules)
 		first := w.stricts[r.name] == nil
-		err := s.acceptor.open(acceptorConfig{
-			quorum: quorum.Config{Region: r.region, Name: r.name, Genesis: genesis}, dir: w.disks[r.name],
-			owner: journal.Owner{Cluster: 1, Name: r.region + "/" + r.name}, first: first, latest: time.Now(),
+		err := s.acceptor.open(quorum.Config{Region: r.region, Name: r.name, Genesis: genesis}, replica.Storage{
+			Folder: osdir.Dir(w.disks[r.name]), Owner: journal.Owner{Cluster: 1, Name: r.region + "/" + r.name},
+			First: first, Fence: time.Now().UnixMilli(),
 		})
 		if err != nil {
 			w.t.Fatal(err)
@@ -177,7 +178,7 @@ func (w *strictWorld) kill(r *resident) {
 
 // journalOf returns the journal file of a daemon.
 func (w *strictWorld) journalOf(r *resident) string {
-	return filepath.Join(w.disks[r.name], journalFile)
+	return filepath.Join(w.disks[r.name], replica.JournalFile)
 }
 
 // closeDisks closes all journals that are open.

@@ -1,14 +1,15 @@
 package journal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"iter"
-	"os"
-	"path/filepath"
 	"slices"
-	"sync/atomic"
+
+	"github.com/georld/rld/disk"
 )
 
 // Bounds of a journal.
@@ -33,46 +34,53 @@ type Owner struct {
 	Name    string // of the daemon, at most MaxNameBytes
 }
 
-// Journal is a log of records on disk. One goroutine owns it: others may only
-// call Size and ShouldCompact at the same time.
-type Journal struct {
-	path  string
-	owner Owner
-	lock  *os.File // held as long as the journal is open
+// Config is a journal: its file in a folder, and its owner.
+type Config struct {
+	Folder disk.Folder
+	Name   string
+	Owner  Owner
+	// MaxBytes bounds the file, default MaxBytes.
+	MaxBytes int64
+	// CompactBytes is the size below which a rewrite has no benefit, default
+	// CompactBytes.
+	CompactBytes int64
+}
 
-	file   *os.File
+// Journal is a log of records on disk. One goroutine owns it.
+type Journal struct {
+	cfg  Config
+	lock io.Closer // held as long as the journal is open
+
+	file   disk.File
 	number uint64 // of the next batch
 	buffer []byte // room for one batch
 	failed error  // the first failure, after which every write is refused
 
-	size  atomic.Int64
-	begun atomic.Int64 // the initial size of the file
-
-	maxBytes, compactBytes int64
-	sync                   func(*os.File) error
+	size  int64
+	begun int64 // the initial size of the file
 }
 
-// Open opens the journal of that name in a folder, creates one when there is
-// none, and returns its content. It first copies the content to a new file:
-// after a failed sync, a file may show content that is only in memory. No other
-// process can open the journal meanwhile.
+// Open opens a journal, creates it when there is none, and returns its content.
+// It first copies the content to a new file: after a failed sync, a file may
+// show content that is only in memory. No other process can open the journal
+// meanwhile.
 //
 // The error is a *DamagedError when the file was changed since it was written,
 // a *ForeignError when it belongs to another owner, or that of reading or
 // writing. The file is then unchanged.
-func Open(dir, name string, owner Owner) (*Journal, *Contents, error) {
-	j, err := prepare(dir, name, owner)
+func Open(c Config) (*Journal, *Contents, error) {
+	j, err := prepare(c)
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := j.recover()
+	found, err := j.recover()
 	if err == nil {
-		err = j.replace(slices.Values(c.Records))
+		err = j.replace(slices.Values(found.Records))
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, j.Close())
 	}
-	return j, c, nil
+	return j, found, nil
 }
 
 // Begin creates a journal with records, whatever exists. An existing file,
@@ -80,8 +88,8 @@ func Open(dir, name string, owner Owner) (*Journal, *Contents, error) {
 // The owner of a new journal has lost its memory, and the records must state
 // that: however the process ends, the journal holds either the former content
 // or the records.
-func Begin(dir, name string, owner Owner, records iter.Seq[[]byte]) (*Journal, error) {
-	j, err := prepare(dir, name, owner)
+func Begin(c Config, records iter.Seq[[]byte]) (*Journal, error) {
+	j, err := prepare(c)
 	if err != nil {
 		return nil, err
 	}
@@ -95,56 +103,37 @@ func Begin(dir, name string, owner Owner, records iter.Seq[[]byte]) (*Journal, e
 }
 
 // prepare creates the folder when necessary, and locks the journal.
-func prepare(dir, name string, owner Owner) (*Journal, error) {
-	if len(owner.Name) > MaxNameBytes {
-		return nil, fmt.Errorf("journal: name of %d bytes, want at most %d", len(owner.Name), MaxNameBytes)
+func prepare(c Config) (*Journal, error) {
+	if n := len(c.Owner.Name); n > MaxNameBytes {
+		return nil, fmt.Errorf("journal: name of %d bytes, want at most %d", n, MaxNameBytes)
 	}
-	j := &Journal{
-		path: filepath.Join(dir, name), owner: owner,
-		maxBytes: MaxBytes, compactBytes: CompactBytes, sync: syncData,
-	}
-	lock, err := Lock(dir, name+".lock")
+	lock, err := c.Folder.Lock(c.Name + ".lock")
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	j.lock = lock
-	return j, nil
-}
-
-// Lock creates a folder if necessary, and a file in it that it locks, without
-// waiting, until the returned file is closed or the process ends. It keeps
-// other processes out of the files that the caller guards with it.
-func Lock(dir, name string) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := lockFile(f); err != nil {
-		return nil, errors.Join(fmt.Errorf("another process uses %s: give each daemon a folder of its own: %w", dir, err), f.Close())
-	}
-	return f, nil
+	c.MaxBytes = cmp.Or(c.MaxBytes, MaxBytes)
+	c.CompactBytes = cmp.Or(c.CompactBytes, CompactBytes)
+	return &Journal{cfg: c, lock: lock}, nil
 }
 
 // recover reads the file.
 func (j *Journal) recover() (*Contents, error) {
-	info, err := os.Stat(j.path)
+	file := j.cfg.Folder.Path(j.cfg.Name)
+	size, err := j.cfg.Folder.Size(j.cfg.Name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return &Contents{New: true}, nil
 	case err != nil:
 		return nil, fmt.Errorf("journal: %w", err)
-	case info.Size() > j.maxBytes:
-		return nil, &DamagedError{File: j.path, Offset: j.maxBytes, What: fmt.Sprintf(
-			"it has %d bytes, want at most %d", info.Size(), j.maxBytes)}
+	case size > j.cfg.MaxBytes:
+		return nil, &DamagedError{File: file, Offset: j.cfg.MaxBytes, What: fmt.Sprintf(
+			"it has %d bytes, want at most %d", size, j.cfg.MaxBytes)}
 	}
-	data, err := os.ReadFile(j.path)
+	data, err := j.cfg.Folder.ReadFile(j.cfg.Name)
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	return parse(j.path, data, j.owner)
+	return parse(file, data, j.cfg.Owner)
 }
 
 // Append stores records after the existing ones. When it returns without an
@@ -166,7 +155,7 @@ func (j *Journal) Append(records [][]byte) error {
 		// Each may be the last of its batch.
 		need += int64(len(r)) + 5 + leastBatch
 	}
-	if need += j.size.Load(); need > j.maxBytes {
+	if need += j.size; need > j.cfg.MaxBytes {
 		return ErrFull
 	}
 	for len(records) > 0 {
@@ -193,26 +182,25 @@ func (j *Journal) write(b []byte) error {
 		return err
 	}
 	j.number++
-	j.size.Add(int64(len(b)))
-	return j.sync(j.file)
+	j.size += int64(len(b))
+	return j.file.Sync()
 }
 
 // fail keeps the first failure.
 func (j *Journal) fail(err error) error {
 	if j.failed == nil {
-		j.failed = &FailedError{File: j.path, Err: err}
+		j.failed = &FailedError{File: j.cfg.Folder.Path(j.cfg.Name), Err: err}
 	}
 	return j.failed
 }
 
 // Size returns the bytes of the file.
-func (j *Journal) Size() int64 { return j.size.Load() }
+func (j *Journal) Size() int64 { return j.size }
 
 // ShouldCompact reports whether a Rewrite is worth it: the file has doubled
 // since the last one, and is not small.
 func (j *Journal) ShouldCompact() bool {
-	size := j.size.Load()
-	return size > j.compactBytes && size/2 >= j.begun.Load()
+	return j.size > j.cfg.CompactBytes && j.size/2 >= j.begun
 }
 
 // Rewrite replaces the content by records. However the process ends, the

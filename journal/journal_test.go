@@ -11,15 +11,64 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/georld/rld/disk"
+	"github.com/georld/rld/disk/osdir"
 )
 
 var me = Owner{Cluster: 9, Name: "eu-west/eu-0"}
 
 const file = "test.rld"
 
+// config is a journal in a real folder, with a tap.
+func config(dir string) Config {
+	return Config{Folder: &tap{Folder: osdir.Dir(dir)}, Name: file, Owner: me}
+}
+
+// tap calls a function in place of the syncs of files, or fails all writes.
+type tap struct {
+	disk.Folder
+	sync  func(f *tappedFile) error // nil for none
+	write error
+}
+
+// tapOf returns the tap of a journal that mustOpen opened.
+func tapOf(j *Journal) *tap { return j.cfg.Folder.(*tap) }
+
+func (t *tap) Create(name string) (disk.File, error) {
+	f, err := t.Folder.Create(name)
+	return &tappedFile{f, t, name, 0}, err
+}
+
+type tappedFile struct {
+	disk.File
+	tap  *tap
+	name string // at its creation
+	size int
+}
+
+func (f *tappedFile) Write(b []byte) (int, error) {
+	if f.tap.write != nil {
+		return 0, f.tap.write
+	}
+	n, err := f.File.Write(b)
+	f.size += n
+	return n, err
+}
+
+func (f *tappedFile) Sync() error {
+	if f.tap.sync != nil {
+		return f.tap.sync(f)
+	}
+	return f.File.Sync()
+}
+
+// pathOf returns the path of the file of a journal.
+func pathOf(j *Journal) string { return j.cfg.Folder.Path(file) }
+
 func mustOpen(t testing.TB, dir string) (*Journal, *Contents) {
 	t.Helper()
-	j, c, err := Open(dir, file, me)
+	j, c, err := Open(config(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +110,7 @@ func stored(t testing.TB, j *Journal) []byte {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(j.path)
+	data, err := os.ReadFile(pathOf(j))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,19 +185,23 @@ func TestForeign(t *testing.T) {
 		{"another release", other, me, "it has version 2, want 1"},
 		{"another file", []byte("limits: []"), me, `it is no journal: it begins with "limits: ", want "rldjrnl\n"`},
 	} {
-		if err := os.WriteFile(j.path, tt.data, 0o600); err != nil {
+		if err := os.WriteFile(pathOf(j), tt.data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, _, err := Open(dir, file, tt.owner)
+		c := config(dir)
+		c.Owner = tt.owner
+		_, _, err := Open(c)
 		var foreign *ForeignError
 		if !errors.As(err, &foreign) || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.says)
 		}
-		if after, _ := os.ReadFile(j.path); !bytes.Equal(after, tt.data) {
+		if after, _ := os.ReadFile(pathOf(j)); !bytes.Equal(after, tt.data) {
 			t.Errorf("%s: the file was changed", tt.name)
 		}
 	}
-	if _, _, err := Open(dir, file, Owner{Name: strings.Repeat("x", MaxNameBytes+1)}); err == nil {
+	long := config(dir)
+	long.Owner.Name = strings.Repeat("x", MaxNameBytes+1)
+	if _, _, err := Open(long); err == nil {
 		t.Error("a name that is too long is taken")
 	}
 }
@@ -165,13 +218,13 @@ func TestDamagedThenBegun(t *testing.T) {
 	}
 	for range 2 {
 		var damaged *DamagedError
-		if _, _, err := Open(dir, file, me); !errors.As(err, &damaged) || damaged.File != path {
+		if _, _, err := Open(config(dir)); !errors.As(err, &damaged) || damaged.File != path {
 			t.Fatalf("%v, want damage", err)
 		}
 	}
 	former := data
 	for range 2 {
-		j, err := Begin(dir, file, me, slices.Values(asBytes([]string{"lost my memory"})))
+		j, err := Begin(config(dir), slices.Values(asBytes([]string{"lost my memory"})))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +238,7 @@ func TestDamagedThenBegun(t *testing.T) {
 		former = stored(t, j)
 	}
 	dir = t.TempDir()
-	j, err := Begin(dir, file, me, slices.Values(asBytes([]string{"x"})))
+	j, err := Begin(config(dir), slices.Values(asBytes([]string{"x"})))
 	if err != nil {
 		t.Fatalf("where there is nothing: %v", err)
 	}
@@ -202,10 +255,10 @@ func mustOpenClosed(t testing.TB, dir string) (*Journal, *Contents) {
 func TestOnlyOnce(t *testing.T) {
 	dir := t.TempDir()
 	j, _ := mustOpen(t, dir)
-	if _, _, err := Open(dir, file, me); err == nil || !strings.Contains(err.Error(), "another process uses") {
+	if _, _, err := Open(config(dir)); err == nil || !strings.Contains(err.Error(), "another process uses") {
 		t.Fatalf("opened twice: %v", err)
 	}
-	if _, err := Begin(dir, file, me, slices.Values([][]byte{nil})); err == nil {
+	if _, err := Begin(config(dir), slices.Values([][]byte{nil})); err == nil {
 		t.Fatal("begun while open")
 	}
 	mustAppend(t, j, "a")
@@ -227,25 +280,22 @@ func TestOnlyOnce(t *testing.T) {
 // acknowledged records are there when it is opened again.
 func TestFailedSync(t *testing.T) {
 	broken := errors.New("the disk is gone")
-	for name, breakIt := range map[string]func(*Journal){
-		"sync": func(j *Journal) { j.sync = func(*os.File) error { return broken } },
-		"write": func(j *Journal) {
-			j.file.Close()
-			j.file, _ = os.Open(j.path)
-		},
+	for name, breakIt := range map[string]func(*tap){
+		"sync":  func(t *tap) { t.sync = func(*tappedFile) error { return broken } },
+		"write": func(t *tap) { t.write = broken },
 	} {
 		dir := t.TempDir()
 		j, _ := mustOpen(t, dir)
 		mustAppend(t, j, "acknowledged")
-		breakIt(j)
+		breakIt(tapOf(j))
 		var failed *FailedError
 		if err := j.Append(asBytes([]string{"lost"})); !errors.As(err, &failed) {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if name == "sync" && !errors.Is(failed, broken) {
+		if !errors.Is(failed, broken) {
 			t.Errorf("%s: %v does not say why", name, failed)
 		}
-		j.sync = syncData
+		tapOf(j).sync, tapOf(j).write = nil, nil
 		for range 2 {
 			if err := j.Append(asBytes([]string{"more"})); !errors.As(err, &failed) {
 				t.Errorf("%s: appended after the failure: %v", name, err)
@@ -270,13 +320,9 @@ func TestOneSync(t *testing.T) {
 	dir := t.TempDir()
 	j, _ := mustOpen(t, dir)
 	var synced []string
-	j.sync = func(f *os.File) error {
-		info, err := f.Stat()
-		if err != nil {
-			return err
-		}
-		synced = append(synced, fmt.Sprintf("%s %d", filepath.Base(f.Name()), info.Size()))
-		return syncData(f)
+	tapOf(j).sync = func(f *tappedFile) error {
+		synced = append(synced, fmt.Sprintf("%s %d", f.name, f.size))
+		return f.File.Sync()
 	}
 	want := func(what string, all ...string) {
 		t.Helper()
@@ -296,11 +342,11 @@ func TestOneSync(t *testing.T) {
 	}
 	want("rewrite", fmt.Sprintf("%s.new %d", file, j.Size()))
 	broken := errors.New("the disk is gone")
-	j.sync = func(*os.File) error { return broken }
+	tapOf(j).sync = func(*tappedFile) error { return broken }
 	if err := j.Rewrite(slices.Values(asBytes([]string{"x"}))); !errors.Is(err, broken) {
 		t.Errorf("rewrite that was not synced: %v", err)
 	}
-	j.sync = syncData
+	tapOf(j).sync = nil
 	mustAppend(t, j, "b")
 	stored(t, j)
 	_, c := mustOpen(t, dir)
@@ -312,14 +358,14 @@ func TestRewriteFails(t *testing.T) {
 	dir := t.TempDir()
 	j, _ := mustOpen(t, dir)
 	mustAppend(t, j, "stays")
-	if err := os.Mkdir(j.path+".new", 0o700); err != nil {
+	if err := os.Mkdir(pathOf(j)+".new", 0o700); err != nil {
 		t.Fatal(err)
 	}
 	var failed *FailedError
 	if err := j.Rewrite(slices.Values(asBytes([]string{"x"}))); err == nil || errors.As(err, &failed) {
 		t.Fatalf("written over a folder: %v", err)
 	}
-	if err := os.Remove(j.path + ".new"); err != nil {
+	if err := os.Remove(pathOf(j) + ".new"); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Rewrite(slices.Values([][]byte{make([]byte, MaxRecordBytes+1)})); err == nil || errors.As(err, &failed) {
@@ -334,7 +380,7 @@ func TestRewriteFails(t *testing.T) {
 func TestFull(t *testing.T) {
 	dir := t.TempDir()
 	j, _ := mustOpen(t, dir)
-	j.maxBytes, j.compactBytes = 4_000, 1_000
+	j.cfg.MaxBytes, j.cfg.CompactBytes = 4_000, 1_000
 	n := 0
 	for ; ; n++ {
 		before := j.Size()
@@ -383,12 +429,13 @@ func TestHistories(t *testing.T) {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Fatal(err)
 		}
-		j, _, err := Open(dir, file, me)
+		j, _, err := Open(config(dir))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { j.Close() }()
-		j.sync = func(*os.File) error { return nil } // quicker; there is no crash of the machine here
+		unsynced := func(*tappedFile) error { return nil } // quicker; there is no crash of the machine here
+		tapOf(j).sync = unsynced
 		gen := rapid.SliceOfN(rapid.StringMatching(`[a-z]{0,30}`), 0, 4)
 		var want []string
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {
@@ -417,35 +464,13 @@ func TestHistories(t *testing.T) {
 				t.Fatal(err)
 			}
 			var c *Contents
-			if j, c, err = Open(dir, file, me); err != nil {
+			if j, c, err = Open(config(dir)); err != nil {
 				t.Fatal(err)
 			}
-			j.sync = func(*os.File) error { return nil }
+			tapOf(j).sync = unsynced
 			if got := asStrings(c.Records); !slices.Equal(got, want) {
 				t.Fatalf("opened: %q, want %q", got, want)
 			}
 		}
 	})
-}
-
-// TestReplaceFile replaces a file whatever a process left that ended before.
-func TestReplaceFile(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "record")
-	for i, content := range []string{"first", "second and longer", "", "last"} {
-		if err := os.WriteFile(file+".new", []byte("the rest of a write that was cut short"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := ReplaceFile(file, []byte(content)); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := os.ReadFile(file); err != nil || string(got) != content {
-			t.Errorf("write %d: %q, %v, want %q", i, got, err, content)
-		}
-		if _, err := os.Stat(file + ".new"); !os.IsNotExist(err) {
-			t.Errorf("write %d left a file behind: %v", i, err)
-		}
-	}
-	if err := ReplaceFile(filepath.Join(file, "in a file"), nil); err == nil {
-		t.Error("a file in a file was written")
-	}
 }

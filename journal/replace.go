@@ -5,15 +5,15 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"os"
-	"path/filepath"
+
+	"github.com/georld/rld/disk"
 )
 
 // replace replaces the file by a new one with records.
 func (j *Journal) replace(records iter.Seq[[]byte]) error {
 	var size int64
 	var number uint64
-	f, err := replaceFile(j.path, j.sync, func(f *os.File) (err error) {
+	f, err := disk.Replace(j.cfg.Folder, j.cfg.Name, func(f disk.File) (err error) {
 		size, number, err = j.fill(f, records)
 		return err
 	})
@@ -24,9 +24,8 @@ func (j *Journal) replace(records iter.Seq[[]byte]) error {
 		_ = j.file.Close() // its content is in the new one
 	}
 	j.file, j.number = f, number
-	j.size.Store(size)
-	j.begun.Store(size)
-	if err := syncFolder(filepath.Dir(j.path)); err != nil {
+	j.size, j.begun = size, size
+	if err := j.cfg.Folder.Sync(); err != nil {
 		return j.fail(err) // after a crash either file may exist
 	}
 	return nil
@@ -34,12 +33,12 @@ func (j *Journal) replace(records iter.Seq[[]byte]) error {
 
 // fill writes a header and records, and returns their size and the number of
 // the next batch.
-func (j *Journal) fill(f *os.File, records iter.Seq[[]byte]) (int64, uint64, error) {
-	b := appendHeader(nil, j.owner, 0)
+func (j *Journal) fill(f disk.File, records iter.Seq[[]byte]) (int64, uint64, error) {
+	b := appendHeader(nil, j.cfg.Owner, 0)
 	size, at, number := int64(0), 0, uint64(0)
 	var err error
 	flush := func() bool {
-		if size += int64(len(b)); size > j.maxBytes {
+		if size += int64(len(b)); size > j.cfg.MaxBytes {
 			err = ErrFull
 			return false
 		}
@@ -75,63 +74,22 @@ func (j *Journal) fill(f *os.File, records iter.Seq[[]byte]) (int64, uint64, err
 		return 0, 0, err
 	}
 	// The initial size, before which no byte is torn, is known only now.
-	_, err = f.WriteAt(appendHeader(nil, j.owner, size), 0)
+	_, err = f.WriteAt(appendHeader(nil, j.cfg.Owner, size), 0)
 	return size, number, err
 }
 
 // keepFormer gives the file a second name, which stays when the file is
 // replaced.
 func (j *Journal) keepFormer() error {
-	former := j.path + ".former"
-	if err := os.Remove(former); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	former := j.cfg.Name + Former
+	if err := j.cfg.Folder.Remove(former); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("journal: %w", err)
 	}
-	if err := os.Link(j.path, former); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := j.cfg.Folder.Link(j.cfg.Name, former); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("journal: %w", err)
 	}
 	return nil
 }
 
-// ReplaceFile replaces a file atomically: after a crash it has the former
-// content or the new one, and once ReplaceFile returns the new one. The caller
-// keeps other processes out of the folder, see Lock.
-func ReplaceFile(path string, data []byte) error {
-	f, err := replaceFile(path, (*os.File).Sync, func(f *os.File) error {
-		_, err := f.Write(data)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Close(), syncFolder(filepath.Dir(path)))
-}
-
-// replaceFile fills a new file, syncs it and renames it to path. It returns the
-// open file. The caller syncs the folder. A leftover file of a process that
-// ended meanwhile is overwritten.
-func replaceFile(path string, sync, fill func(*os.File) error) (*os.File, error) {
-	next := path + ".new"
-	f, err := os.OpenFile(next, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err = fill(f); err == nil {
-		err = sync(f)
-	}
-	if err == nil {
-		err = os.Rename(next, path)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close(), os.Remove(next))
-	}
-	return f, nil
-}
-
-// syncFolder makes the entries of a folder durable.
-func syncFolder(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
+// Former is the suffix of a file that Begin has kept.
+const Former = ".former"

@@ -18,9 +18,6 @@ type tappedAllotments struct {
 func (t *tappedAllotments) Allotment(rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
 	total = t.world.portion(rule, total)
 	amount, why := t.Allotments.Allotment(rule, total, x, carry, regional)
-	if amount > 0 {
-		t.daemon.usedWindow = max(t.daemon.usedWindow, x)
-	}
 	region := -1
 	if regional {
 		region = t.daemon.RegionIndex

@@ -60,8 +60,10 @@ type Config struct {
 	// Members is how fast news of daemons travel.
 	Members Members
 	Network Network
-	// Rules is the rule set in force at the start.
+	// Rules is the rule set in force at the start, Limits its text for reports,
+	// "" where it is not known.
 	Rules     *rules.Set
+	Limits    string
 	Workloads []load.Workload
 	// Trace is played beside the workloads when it is not nil.
 	Trace *load.Trace

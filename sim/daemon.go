@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/disk/simdisk"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/replica"
@@ -46,16 +47,24 @@ type Daemon struct {
 	downs        int             // crash faults in force
 	pauses       int             // pause faults in force
 
-	agent      *replica.RightsLoop // nil when no rule has rights
-	disk       disk                // of the machine
-	logging    [][]byte            // entries on their way to the log
-	ran        string              // the name of the process before
-	usedWindow int64               // the latest of which a process of it held anything, Unix ms
+	disk       *simdisk.Disk // of the machine
+	disks      int           // that the machine has had
+	mount      *simdisk.Mount
+	storage    replica.Storage
+	writing    [diskFiles]func() error // on their way to the disk, nil for none
+	compacting bool                    // the log of the acceptor is rewritten
+	logFailed  bool                    // and the process can store nothing more in it
+	slow       time.Duration           // the most by which a write is late
+	refused    string                  // the file that the process before could not read
+	backup     *simdisk.Disk           // of OldDisk, nil for none
+	ran        string                  // the name of the process before
+
+	agent *replica.RightsLoop // nil when no rule has rights
 
 	process  *replica.Process      // nil when no key has an owner
 	parts    *parts                // what serves strict keys
 	acceptor *replica.AcceptorLoop // likewise
-	votedAs  string                // the name of the process before that had an acceptor
+	log      *replica.AcceptorLog  // likewise
 	suspects []bool                // daemons that it considers dead, nil for none
 	deferred []event               // of a pause, for the time after it
 }
@@ -97,14 +106,16 @@ func (w *World) start(d *Daemon) error {
 	}
 	stream := uint64(d.starts)
 	d.Nodes, d.incarnations = nil, nil
+	d.openStorage(w)
 	rights, err := d.openAgent(w)
 	if err != nil {
-		return err
+		return d.cannotStart(w, replica.RightsFile, err)
 	}
 	d.parts = &parts{w, d}
 	if err = d.openAcceptor(w); err != nil {
-		return err
+		return d.cannotStart(w, replica.JournalFile, err)
 	}
+	d.refused = ""
 	for s := range w.cfg.Shards {
 		// All shards of a process draw from one stream's start, so that they
 		// count under one incarnation, as messages want it.
@@ -177,9 +188,9 @@ func (w *World) crash(d *Daemon) {
 		w.load.Unanswered += uint64(d.process.Waiters.Len()) // the connections end with it
 	}
 	d.Up, d.Paused, d.Nodes, d.inbox = false, false, nil, nil
-	d.agent, d.process, d.acceptor = nil, nil, nil
 	w.undefer(d)
 	d.tear(w)
+	d.agent, d.process, d.acceptor = nil, nil, nil
 	w.membership.leave(w, d)
 }
 

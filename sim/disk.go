@@ -1,28 +1,37 @@
 package sim
 
 import (
+	"cmp"
+	"errors"
+	"math/rand/v2"
 	"time"
 
+	"github.com/georld/rld/disk/simdisk"
+	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/journal"
 	"github.com/georld/rld/quota/agent"
-	"github.com/georld/rld/wire"
+	"github.com/georld/rld/replica"
+	"github.com/georld/rld/sticky/quorum"
 )
 
-// disk is the storage of a machine, which outlives its processes: the record of
-// its rights agent, and the log of its acceptor.
-type disk struct {
-	record []byte
-	log    [][]byte
-}
+// The files of a machine.
+const (
+	rightsFile = iota
+	journalFile
+	diskFiles
+)
 
 // write is a write on its way to the disk of a process.
 type write struct {
 	daemon int
 	member int32 // the process, in World.members
-	// sync puts it on the disk, nil when it is there.
-	sync func()
-	// notify reports it to the process, ack after it is on the disk.
-	ack    time.Duration
-	notify func(mono time.Duration)
+	file   int
+	// ack is the time from the end of the write until the process knows.
+	ack  time.Duration
+	done bool
+	err  error // of a write that is done
+	// notify reports it to the process.
+	notify func(mono time.Duration, err error)
 }
 
 // maxSync is the longest that a disk takes to sync a record, ackSync until the
@@ -32,35 +41,84 @@ const (
 	ackSync = time.Millisecond
 )
 
+// newDisk gives a machine an empty disk, which has the faults of the former.
+func (d *Daemon) newDisk(w *World) {
+	var present simdisk.Faults
+	if d.disk != nil {
+		present = d.disk.Faults
+	}
+	d.disk = simdisk.New(rand.New(rand.NewPCG(w.cfg.Seed, streamDisk+uint64(d.Index)<<32+uint64(d.disks))))
+	d.disk.Faults = present
+	d.disks++
+}
+
+// openStorage opens the folder of a process that starts. The operator states
+// that a daemon never ran before when its name is new.
+func (d *Daemon) openStorage(w *World) {
+	d.mount = d.disk.Mount()
+	ahead := 2 * cmp.Or(w.cfg.Node.Clock.MaxOffset, hlc.DefaultMaxOffset)
+	d.storage = replica.Storage{
+		Folder: d.mount,
+		Owner:  journal.Owner{Cluster: cluster, Name: d.Region + "/" + d.Name},
+		First:  d.ran != d.Name,
+		Fence:  d.clock.read(w.now)/int64(time.Millisecond) + ahead.Milliseconds(),
+
+		CompactBytes: compactBytes,
+	}
+	d.ran = d.Name
+}
+
+// compactBytes makes journals small enough to be rewritten in most runs.
+const compactBytes = 32 << 10
+
 // writeRecord replaces the record of a rights agent, which takes a while.
 func (d *Daemon) writeRecord(w *World, s *agent.Stored) {
-	data := wire.EncodeStored(cluster, d.Name, s)
-	w.write(maxSync, write{
-		daemon: d.Index, member: d.member, ack: ackSync,
-		sync:   func() { d.disk.record = data },
-		notify: func(mono time.Duration) { d.serveAgent(w, d.agent.Stored(mono, nil)) },
-	})
+	d.write(w, maxSync, rightsFile, ackSync,
+		func() error { return d.storage.StoreRights(s) },
+		func(mono time.Duration, err error) { d.serveAgent(w, d.agent.Stored(mono, err)) })
 }
 
 // writeLog appends to the log of an acceptor, which takes a while.
-func (d *Daemon) writeLog(w *World, entries [][]byte) {
-	d.logging = entries
+func (d *Daemon) writeLog(w *World, entries []quorum.Entry) {
 	w.strict.out.Syncs++
-	w.write(w.cfg.Strict.Sync, write{
-		daemon: d.Index, member: d.member,
-		sync: func() {
-			d.disk.log, d.logging = append(d.disk.log, entries...), nil
-			if len(d.disk.log) >= maxLog {
-				d.disk.log = d.acceptor.Snapshot()
-			}
-		},
-		notify: func(mono time.Duration) { d.serveAcceptor(w, d.acceptor.Stored(mono, d.time(w.now), nil)) },
-	})
+	d.write(w, w.cfg.Strict.Sync, journalFile, 0,
+		func() error { return d.log.Append(entries, d.acceptor.Snapshot) },
+		func(mono time.Duration, err error) {
+			d.logFailed = err != nil
+			d.serveAcceptor(w, d.acceptor.Stored(mono, d.time(w.now), err))
+			d.compact(w)
+		})
 }
 
-// write begins a write that takes up to a time.
-func (w *World) write(longest time.Duration, x write) {
-	w.events.push(w.now+w.faults.between(0, longest), evStored, w.writes.put(x))
+// compact rewrites the log of an acceptor that has nothing to store, if most of
+// it is out of date. The acceptor takes no turn meanwhile.
+func (d *Daemon) compact(w *World) {
+	if d.writing[journalFile] != nil || d.logFailed || !d.log.ShouldCompact() {
+		return
+	}
+	d.compacting = true
+	lost := false
+	d.write(w, w.cfg.Strict.Sync, journalFile, 0,
+		func() (err error) {
+			lost, err = d.log.Compact(d.acceptor.Snapshot)
+			return err
+		},
+		func(_ time.Duration, err error) {
+			if d.compacting = false; lost {
+				d.logFailed = true
+				d.acceptor.Acceptor.Failed(err)
+			}
+			d.turnAcceptor(w)
+		})
+}
+
+// write begins a write of a process to a file, which takes up to a time.
+func (d *Daemon) write(
+	w *World, longest time.Duration, file int, ack time.Duration, run func() error, notify func(time.Duration, error),
+) {
+	d.writing[file] = run
+	x := write{daemon: d.Index, member: d.member, file: file, ack: ack, notify: notify}
+	w.events.push(w.now+w.faults.between(0, longest+d.slow), evStored, w.writes.put(x))
 }
 
 // stored completes a write of a process that still runs, and then notifies the
@@ -70,25 +128,124 @@ func (w *World) stored(i int32) {
 	d := w.daemons[x.daemon]
 	switch {
 	case !d.Up || d.member != x.member:
-	case x.sync != nil:
-		x.sync()
-		x.sync = nil
+	case !x.done:
+		x.done, x.err = true, d.writing[x.file]()
 		w.events.push(w.now+x.ack, evStored, w.writes.put(x))
 	case d.Paused:
 		d.defers(evStored, w.writes.put(x))
 	default:
-		x.notify(d.Instant(w.now).Mono)
+		d.writing[x.file] = nil
+		x.notify(d.Instant(w.now).Mono, x.err)
 	}
 }
 
-// maxLog is the length at which a log is replaced by a snapshot.
-const maxLog = 5_000
+// maxTorn bounds the calls of a write that a crash lets through.
+const maxTorn = 8
 
-// tear ends the write to the log of a process that crashes: some of the entries
-// arrive, the first ones.
+// tear ends the process of a machine: a write that is on its way goes as far as
+// some call.
 func (d *Daemon) tear(w *World) {
-	if n := len(d.logging); n > 0 {
-		d.disk.log = append(d.disk.log, d.logging[:w.faults.rng.IntN(n+1)]...)
+	for i, run := range d.writing {
+		if run != nil {
+			d.mount.EndAfter(w.faults.rng.IntN(maxTorn))
+			_ = run() // nobody is there to get the error
+		}
+		d.writing[i] = nil
 	}
-	d.logging = nil
+	d.mount.End()
+	d.log, d.compacting, d.logFailed = nil, false, false
+}
+
+// errDisk is the error of writes and syncs that fail.
+var errDisk = errors.New("input/output error")
+
+// supervise is the time after which a process that could not start is started
+// again.
+const supervise = time.Second
+
+// setDisk gives the disk of a daemon the faults in force.
+func (a *faults) setDisk(w *World, _ *Fault, d *Daemon) {
+	d.disk.Faults, d.slow = simdisk.Faults{}, 0
+	if w.healed {
+		return
+	}
+	for _, i := range a.active {
+		f := &w.cfg.Faults[i]
+		if !d.in(f.From) {
+			continue
+		}
+		switch f.Kind {
+		case WriteErrors:
+			d.disk.Faults.Write, d.disk.Faults.PPM = errDisk, int(f.Share)
+		case SyncErrors:
+			d.disk.Faults.Sync, d.disk.Faults.PPM = errDisk, int(f.Share)
+		case FullDisk:
+			d.disk.Faults.Full = true
+		case SlowDisk:
+			d.slow = max(d.slow, f.Delay)
+		}
+	}
+}
+
+// mendDisk sets the faults that stay in force. The operator restarts a process
+// whose log has failed, which nothing else brings back.
+func (a *faults) mendDisk(w *World, f *Fault, d *Daemon) {
+	if a.setDisk(w, f, d); d.logFailed && d.disk.Faults == (simdisk.Faults{}) {
+		w.crash(d)
+		w.events.push(w.now+a.between(0, w.cfg.Members.Spread), evStart, int32(d.Index))
+	}
+}
+
+// flipBit is a crash that damages a file.
+func (a *faults) flipBit(w *World, f *Fault, d *Daemon) {
+	a.crash(w, f, d)
+	d.spoil(a, d.disk.FlipBit)
+}
+
+// truncate is a crash that cuts a file.
+func (a *faults) truncate(w *World, f *Fault, d *Daemon) {
+	a.crash(w, f, d)
+	d.spoil(a, d.disk.Truncate)
+}
+
+// spoil changes one of the files of a daemon.
+func (d *Daemon) spoil(a *faults, change func(name string) bool) {
+	files := [diskFiles]string{replica.RightsFile, replica.JournalFile}
+	a.rng.Shuffle(len(files), func(i, j int) { files[i], files[j] = files[j], files[i] })
+	for _, name := range files {
+		if change(name) {
+			return
+		}
+	}
+}
+
+// copyDisk takes a copy of a disk, and restoreDisk puts it back under a new
+// process.
+func (a *faults) copyDisk(_ *World, _ *Fault, d *Daemon) { d.backup = d.disk.Clone() }
+
+func (a *faults) restoreDisk(w *World, _ *Fault, d *Daemon) {
+	if d.backup == nil {
+		return
+	}
+	w.crash(d)
+	d.backup.Faults = d.disk.Faults
+	d.disk, d.backup = d.backup, nil
+	w.events.push(w.now+a.between(0, w.cfg.Members.Spread), evStart, int32(d.Index))
+}
+
+// cannotStart is what becomes of a process that cannot read or write its disk:
+// it is started again later. Where the disk does not fail, the operator first
+// removes the file that it refused.
+func (d *Daemon) cannotStart(w *World, file string, err error) error {
+	d.mount.End()
+	d.agent, d.acceptor, d.log = nil, nil, nil
+	if d.disk.Faults == (simdisk.Faults{}) {
+		if d.refused == file {
+			return err // it is refused although the file was removed
+		}
+		d.refused = file
+		d.disk.Remove(file)
+	}
+	w.events.push(w.now+supervise, evStart, int32(d.Index))
+	return nil
 }

@@ -54,6 +54,23 @@ const (
 	// LayoutChange has a daemon of From propose another layout of owners, which
 	// is drawn.
 	LayoutChange
+	// PowerLoss is a crash in which the disks of From lose what was not synced,
+	// but for a Share of the sectors.
+	PowerLoss
+	// WriteErrors and SyncErrors let a Share of the writes or syncs to the
+	// disks of From fail, all when it is 0. FullDisk leaves the disks no room,
+	// and SlowDisk delays each of their writes by up to Delay.
+	WriteErrors
+	SyncErrors
+	FullDisk
+	SlowDisk
+	// BitFlip is a crash after which a bit of a file of each of From differs.
+	BitFlip
+	// TruncatedFile is a crash after which a file of each of From is cut.
+	TruncatedFile
+	// OldDisk is a crash at its end, after which the disks of From have the
+	// content of its beginning.
+	OldDisk
 )
 
 // faultKind is how the simulator plays a kind of fault. A kind without end
@@ -62,7 +79,20 @@ type faultKind struct {
 	name       string // the word of scenarios
 	text       string // for reports, see Fault.String
 	begin, end faultStep
+	how        drawing
 }
+
+// drawing is whether swarm runs have a kind of fault.
+type drawing bool
+
+const (
+	drawn drawing = false
+	known drawing = true // only on request
+)
+
+// Known reports whether the kind breaks promises in ways that are known, so
+// that the swarm plays it only when asked to.
+func (k FaultKind) Known() bool { return faultKinds[k].how == known }
 
 // faultStep begins or ends fault i, which is f.
 type faultStep func(a *faults, w *World, f *Fault, i int)
@@ -79,20 +109,29 @@ func ofEach(change func(a *faults, w *World, f *Fault, d *Daemon)) faultStep {
 }
 
 var faultKinds = [...]faultKind{
-	Crash:        {"crash", "{from} down", ofEach((*faults).crash), ofEach((*faults).restart)},
-	Cut:          {"cut", "cut: {from} to {to}{back}", relink, relink},
-	Pause:        {"pause", "{from} paused", ofEach((*faults).pause), ofEach((*faults).unpause)},
-	ClockStep:    {"clock_step", "clock of {from} stepped by {offset}", clocks(1, 0), clocks(-1, 0)},
-	ClockDrift:   {"clock_drift", "clock of {from} drifts by {ppm} ppm", clocks(0, 1), clocks(0, 0)},
-	Degrade:      {"degrade", "bad links: {from} to {to}{back}", relink, relink},
-	MissMembers:  {"miss_members", "{from} not notified of {to}", ofEach(resyncMembers), ofEach(resyncMembers)},
-	KeepMembers:  {"keep_members", "{from} not notified of members that are gone", ofEach(resyncMembers), ofEach(resyncMembers)},
-	LateMembers:  {"late_members", "{from} notified of members late", ofEach(resyncMembers), ofEach(resyncMembers)},
-	NewRules:     {"new_rules", "rules change", (*faults).changeRules, nil},
-	Amnesia:      {"amnesia", "{from} down, disks lost", ofEach((*faults).crash), ofEach((*faults).restart)},
-	Suspect:      {"suspect", "{from} consider {to} dead by turns", (*faults).suspect, ofEach((*faults).trust)},
-	Zombie:       {"zombie", "{from} paused and considered dead", (*faults).bury, (*faults).reveal},
-	LayoutChange: {"layout_change", "{from} proposes a layout", (*faults).changeLayout, nil},
+	Crash:        {"crash", "{from} down", ofEach((*faults).crash), ofEach((*faults).restart), drawn},
+	Cut:          {"cut", "cut: {from} to {to}{back}", relink, relink, drawn},
+	Pause:        {"pause", "{from} paused", ofEach((*faults).pause), ofEach((*faults).unpause), drawn},
+	ClockStep:    {"clock_step", "clock of {from} stepped by {offset}", clocks(1, 0), clocks(-1, 0), drawn},
+	ClockDrift:   {"clock_drift", "clock of {from} drifts by {ppm} ppm", clocks(0, 1), clocks(0, 0), drawn},
+	Degrade:      {"degrade", "bad links: {from} to {to}{back}", relink, relink, drawn},
+	MissMembers:  {"miss_members", "{from} not notified of {to}", ofEach(resyncMembers), ofEach(resyncMembers), drawn},
+	KeepMembers:  {"keep_members", "{from} not notified of members that are gone", ofEach(resyncMembers), ofEach(resyncMembers), drawn},
+	LateMembers:  {"late_members", "{from} notified of members late", ofEach(resyncMembers), ofEach(resyncMembers), drawn},
+	NewRules:     {"new_rules", "rules change", (*faults).changeRules, nil, drawn},
+	Amnesia:      {"amnesia", "{from} down, disks lost", ofEach((*faults).crash), ofEach((*faults).restart), drawn},
+	Suspect:      {"suspect", "{from} consider {to} dead by turns", (*faults).suspect, ofEach((*faults).trust), drawn},
+	Zombie:       {"zombie", "{from} paused and considered dead", (*faults).bury, (*faults).reveal, drawn},
+	LayoutChange: {"layout_change", "{from} proposes a layout", (*faults).changeLayout, nil, drawn},
+
+	PowerLoss:     {"power_loss", "{from} without power", ofEach((*faults).crash), ofEach((*faults).restart), drawn},
+	WriteErrors:   {"write_errors", "writes of {from} fail", ofEach((*faults).setDisk), ofEach((*faults).mendDisk), drawn},
+	SyncErrors:    {"sync_errors", "syncs of {from} fail", ofEach((*faults).setDisk), ofEach((*faults).mendDisk), drawn},
+	FullDisk:      {"full_disk", "disks of {from} full", ofEach((*faults).setDisk), ofEach((*faults).mendDisk), drawn},
+	SlowDisk:      {"slow_disk", "disks of {from} slow", ofEach((*faults).setDisk), ofEach((*faults).setDisk), drawn},
+	BitFlip:       {"bit_flip", "{from} down, a file damaged", ofEach((*faults).flipBit), ofEach((*faults).restart), drawn},
+	TruncatedFile: {"truncated_file", "{from} down, a file cut", ofEach((*faults).truncate), ofEach((*faults).restart), known},
+	OldDisk:       {"old_disk", "disks of {from} copied, and put back", ofEach((*faults).copyDisk), ofEach((*faults).restoreDisk), known},
 }
 
 // FaultKinds lists all kinds.
@@ -117,9 +156,12 @@ type Fault struct {
 	// Stay keeps what crashed down in the liveness phase too.
 	Stay   bool
 	Offset time.Duration // ClockStep
+	Delay  time.Duration // SlowDisk
+	Share  rules.PPM     // WriteErrors, SyncErrors, PowerLoss
 	PPM    int64         // ClockDrift
 	Link   Link          // Degrade
 	Rules  *rules.Set    // NewRules
+	Limits string        // its text, as that of Config
 }
 
 // String describes the fault, for the time axis of a report.
@@ -140,7 +182,9 @@ func everywhere(places []string) string {
 }
 
 // crashes reports whether it ends processes.
-func (f *Fault) crashes() bool { return f.Kind == Crash || f.Kind == Amnesia }
+func (f *Fault) crashes() bool {
+	return f.Kind == Crash || f.Kind == Amnesia || f.Kind == PowerLoss || f.Kind == BitFlip || f.Kind == TruncatedFile
+}
 
 // in reports whether a daemon is one of the places, which are regions and
 // daemons; none are all.
@@ -187,8 +231,11 @@ func (a *faults) end(w *World, i int) {
 func (a *faults) crash(w *World, f *Fault, d *Daemon) {
 	d.downs++
 	w.crash(d)
-	if f.Kind == Amnesia {
-		d.disk = disk{}
+	switch f.Kind {
+	case Amnesia:
+		d.newDisk(w)
+	case PowerLoss:
+		d.disk.PowerLoss(int(f.Share))
 	}
 }
 
@@ -196,7 +243,7 @@ func (a *faults) restart(w *World, f *Fault, d *Daemon) {
 	if d.downs--; d.downs == 0 {
 		if f.Rename {
 			d.Name = fmt.Sprintf("%s-r%d", d.owner, d.starts)
-			d.disk = disk{} // the storage belongs to the name
+			d.newDisk(w) // the storage belongs to the name
 		}
 		w.events.push(w.now+a.between(0, w.cfg.Members.Spread), evStart, int32(d.Index))
 	}

@@ -1,9 +1,14 @@
 package sim
 
 import (
+	"slices"
+
+	"github.com/georld/rld/disk/simdisk"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/journal"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
+	"github.com/georld/rld/replica"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/quorum"
 	"github.com/georld/rld/sticky/route"
@@ -37,13 +42,12 @@ func (m *mutation) rig(w *World) {
 			return l
 		}
 	}
-	genesis := w.steps.genesis
-	w.steps.recover = func(d *Daemon) quorum.Start {
-		start := plain.recover(d)
-		if start.Stored != nil && m.reconfigured {
-			start.Stored.Layout = genesis(d)
+	if genesis := w.steps.genesis; m.reconfigured {
+		w.steps.genesis = func(d *Daemon) route.Layout {
+			l := genesis(d)
+			reconfigure(d, l)
+			return l
 		}
-		return start
 	}
 	if m.strict != nil {
 		w.steps.strict = func(d *Daemon, one *sticky.Message) (answers []sticky.Message) {
@@ -70,37 +74,61 @@ func (m *mutation) rig(w *World) {
 			plain.post(d, out)
 		}
 	}
-	if m.early {
-		w.steps.writeLog = func(d *Daemon, entries [][]byte) {
-			if len(d.disk.log) == 0 {
+	if started := map[*simdisk.Disk]bool{}; m.early {
+		w.steps.writeLog = func(d *Daemon, entries []quorum.Entry) {
+			if !started[d.disk] {
+				started[d.disk] = true
 				plain.writeLog(d, entries)
 				return
 			}
 			d.serveAcceptor(w, d.acceptor.Stored(d.Instant(w.now).Mono, d.time(w.now), nil))
 		}
 	}
+	if started := map[*simdisk.Disk]bool{}; m.oneRecord {
+		w.steps.writeRecord = func(d *Daemon, s *agent.Stored) {
+			if !started[d.disk] {
+				started[d.disk] = true
+				plain.writeRecord(d, s)
+				return
+			}
+			d.serveAgent(w, d.agent.Stored(d.Instant(w.now).Mono, nil))
+		}
+	}
 	w.auditors = append(w.auditors, m.watch())
+}
+
+// reconfigure puts a layout into the log of an acceptor that is about to start.
+func reconfigure(d *Daemon, l route.Layout) {
+	disk, found, err := journal.Open(journal.Config{
+		Folder: d.mount, Name: replica.JournalFile, Owner: d.storage.Owner,
+	})
+	if err != nil {
+		return
+	}
+	defer disk.Close()
+	if len(found.Records) == 0 {
+		return
+	}
+	stored, err := replica.Recover(found.Records)
+	if err != nil {
+		return
+	}
+	stored.Layout = l
+	a, err := quorum.NewAcceptor(quorum.Config{Region: d.Region, Name: d.Name, Genesis: l}, quorum.Start{Stored: stored})
+	if err == nil {
+		_ = disk.Rewrite(slices.Values((&replica.AcceptorLoop{Acceptor: a}).Snapshot()))
+	}
 }
 
 // watch returns an auditor that changes machines whose process has crashed.
 func (m *mutation) watch() *Auditor {
-	first := make(map[*Daemon][]byte)
-	keep := func(d *Daemon) {
-		if m.oneRecord && first[d] == nil && d.disk.record != nil {
-			first[d] = d.disk.record
-		}
-	}
 	return &Auditor{
-		Stepped: func(d *Daemon, _ *gossip.Message, _ error) { keep(d) },
 		Down: func(d *Daemon) {
 			if m.reuseIncarnation {
 				d.starts = 0
 			}
 			if m.forgetful {
-				d.ran, d.votedAs = "", ""
-			}
-			if keep(d); m.oneRecord {
-				d.disk.record = first[d]
+				d.ran = ""
 			}
 		},
 	}

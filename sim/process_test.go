@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/disk/simdisk"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/journal"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/replica"
@@ -30,7 +32,9 @@ type virtualProcess struct {
 	daemon *Daemon
 	peer   map[crdt.Incarnation]int32 // in World.membership
 	calls  []virtualCall
-	broken bool // the disk
+	change func([][]byte) [][]byte // of the log, before the next start
+	held   bool                    // no write is done
+	waits  []int32                 // writes that are not
 }
 
 // virtualCall is a call without an answer yet.
@@ -59,14 +63,6 @@ func newVirtualProcess(x *processScript) *virtualProcess {
 	w.steps.genesis = func(*Daemon) route.Layout { return x.layout() }
 	w.steps.transition = func(_ *Daemon, c replica.PathChange) {
 		x.transition(c.Region+"/"+c.Name, c.To.String(), c.From.String(), uint64(c.Calls), uint64(c.Failures))
-	}
-	writeLog := w.steps.writeLog
-	w.steps.writeLog = func(d *Daemon, entries [][]byte) {
-		if v.broken {
-			d.serveAcceptor(w, d.acceptor.Stored(d.Instant(w.now).Mono, d.time(w.now), errVirtualDisk))
-			return
-		}
-		writeLog(d, entries)
 	}
 	return v
 }
@@ -97,7 +93,10 @@ func (v *virtualProcess) stop() {}
 func (v *virtualProcess) start() {
 	v.others(false)
 	v.world.crash(v.daemon)
-	v.calls = nil
+	if v.calls = nil; v.change != nil {
+		v.changeLog(v.change)
+		v.change = nil
+	}
 	v.script.must(v.world.start(v.daemon))
 	v.daemon.known = []int32{v.daemon.member}
 	v.world.membership.tell(v.world, v.daemon)
@@ -119,11 +118,10 @@ func (v *virtualProcess) pass(d time.Duration) {
 	v.settle()
 	for w.events.len() > 0 && w.events.events[0].at <= until {
 		at := w.events.events[0].at
-		if e := w.events.events[0]; v.broken && e.kind == evStored && w.writes.items[e.arg].ack == ackSync { // of the rights agent
+		if e := w.events.events[0]; v.held && e.kind == evStored && !w.writes.items[e.arg].done {
 			w.now = at
 			w.events.pop()
-			w.writes.take(e.arg)
-			v.daemon.serveAgent(w, v.daemon.agent.Stored(v.daemon.Instant(w.now).Mono, errVirtualDisk))
+			v.waits = append(v.waits, e.arg)
 		} else {
 			w.runUntil(at + 1)
 			w.now = at
@@ -247,13 +245,37 @@ func (v *virtualProcess) room(to crdt.Incarnation, yes bool) {
 	}
 }
 
-func (v *virtualProcess) disk(broken bool) { v.broken = broken }
-
-func (v *virtualProcess) log(change func([][]byte) [][]byte) {
-	v.daemon.disk.log = change(v.daemon.disk.log)
+func (v *virtualProcess) disk(broken bool) {
+	v.daemon.disk.Faults = simdisk.Faults{}
+	if broken {
+		v.daemon.disk.Faults.Write = errVirtualDisk
+	}
 }
 
-func (v *virtualProcess) compact() { v.daemon.disk.log = v.daemon.acceptor.Snapshot() }
+func (v *virtualProcess) hold(held bool) {
+	for _, i := range v.waits {
+		v.world.events.push(v.world.now, evStored, i)
+	}
+	v.held, v.waits = held, nil
+}
+
+func (v *virtualProcess) log(change func([][]byte) [][]byte) { v.change = change }
+
+// changeLog changes the log of the acceptor, while no process runs.
+func (v *virtualProcess) changeLog(change func([][]byte) [][]byte) {
+	d := v.daemon
+	m := d.disk.Mount()
+	defer m.End()
+	j, kept, err := journal.Open(journal.Config{Folder: m, Name: replica.JournalFile, Owner: d.storage.Owner})
+	v.script.must(err)
+	if all := change(kept.Records); len(all) > 0 {
+		v.script.must(j.Rewrite(slices.Values(all)))
+		return
+	}
+	v.script.must(m.Remove(replica.JournalFile))
+}
+
+func (v *virtualProcess) compact() { v.script.must(v.daemon.log.Rewrite(v.daemon.acceptor.Snapshot)) }
 
 func (v *virtualProcess) process(do func(*replica.Process)) { do(v.daemon.process) }
 

@@ -69,24 +69,15 @@ func (d *Daemon) openAgent(w *World) (node.Allotments, error) {
 	if !w.rights {
 		return nil, nil
 	}
-	start := agent.Start{First: true}
-	switch {
-	case d.disk.record != nil:
-		record, err := wire.DecodeStored(d.disk.record, cluster, d.Name)
-		if err != nil {
-			return nil, fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
-		}
-		start = agent.Start{Record: record}
-	case d.ran == d.Name:
-		// The operator knows exactly up to which window it may have used
-		// rights.
-		start = agent.Start{Generation: uint64(d.starts) + 1, Fence: max(1, d.usedWindow)}
+	start, _, err := d.storage.OpenRights()
+	if err != nil {
+		return nil, fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
 	}
 	a, err := agent.New(w.cfg.agentOf(d.RegionIndex, d.Name), start)
 	if err != nil {
 		return nil, fmt.Errorf("sim: %s: %w", d.Name, err)
 	}
-	d.ran, d.agent = d.Name, &replica.RightsLoop{Agent: a}
+	d.agent = &replica.RightsLoop{Agent: a}
 	return &tappedAllotments{w.steps.allotments(d, a), w, d, len(w.membership.all)}, nil
 }
 
@@ -130,7 +121,7 @@ func (d *Daemon) turnAgent(w *World) {
 // serveAgent carries out the work that a rights agent returned.
 func (d *Daemon) serveAgent(w *World, r agent.Ready) {
 	if r.Store != nil {
-		d.writeRecord(w, r.Store)
+		w.steps.writeRecord(d, r.Store)
 	}
 	for i := range r.Events {
 		w.agents[r.Events[i].Kind]++

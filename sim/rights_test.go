@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/georld/rld/replica"
 )
 
 // A record counts when it is on the disk: a crash before that leaves the one
@@ -17,11 +19,15 @@ func TestCrashBeforeASync(t *testing.T) {
 	for w.writes.len() == 0 || w.writes.items[0].daemon != d.Index {
 		w.runUntil(w.now + time.Millisecond)
 	}
-	if d.disk.record != nil {
+	record := func() string {
+		data, _ := d.disk.Mount().ReadFile(replica.RightsFile)
+		return string(data)
+	}
+	if record() != "" {
 		t.Fatal("the disk holds something before anything was synced")
 	}
 	w.runUntil(w.now + maxSync + ackSync + time.Millisecond)
-	first := string(d.disk.record)
+	first := record()
 	if first == "" {
 		t.Fatal("nothing was stored")
 	}
@@ -29,7 +35,7 @@ func TestCrashBeforeASync(t *testing.T) {
 		w.runUntil(w.now + time.Millisecond)
 		under := false
 		for _, s := range w.writes.items {
-			under = under || s.daemon == d.Index && s.sync != nil && s.ack == ackSync
+			under = under || s.daemon == d.Index && !s.done && s.ack == ackSync
 		}
 		if under {
 			break
@@ -38,11 +44,11 @@ func TestCrashBeforeASync(t *testing.T) {
 			t.Fatal("no further record")
 		}
 	}
-	before := string(d.disk.record)
 	d.downs++
 	w.crash(d)
+	after := record() // the one before, or the one that was under way
 	w.runUntil(w.now + maxSync + time.Millisecond)
-	if string(d.disk.record) != before {
+	if record() != after {
 		t.Error("a process that is gone stored something")
 	}
 	d.downs--
@@ -55,7 +61,7 @@ func TestCrashBeforeASync(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if d.agent == nil || string(d.disk.record) == before {
+	if d.agent == nil || record() == after {
 		t.Error("the new process stored nothing")
 	}
 }

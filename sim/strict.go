@@ -78,25 +78,11 @@ func (d *Daemon) openAcceptor(w *World) error {
 		return nil
 	}
 	cfg := quorum.Config{Region: d.Region, Name: d.Name, Genesis: w.steps.genesis(d)}
-	a, err := quorum.NewAcceptor(cfg, w.steps.recover(d))
-	if err != nil {
-		return fmt.Errorf("sim: %s: %w", d.Name, err)
+	var err error
+	if d.acceptor, d.log, _, err = d.storage.OpenAcceptor(cfg); err != nil {
+		return fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
 	}
-	d.acceptor, d.votedAs = &replica.AcceptorLoop{Acceptor: a}, d.Name
 	return nil
-}
-
-// startOf reads the log of a machine. A daemon that ran before under its name
-// must have one: an empty log, or one that cannot be read, is a lost disk.
-func (d *Daemon) startOf(w *World) quorum.Start {
-	if len(d.disk.log) == 0 && d.votedAs != d.Name {
-		return quorum.Start{First: true}
-	}
-	stored, err := replica.Recover(d.disk.log)
-	if len(d.disk.log) > 0 && err == nil {
-		return quorum.Start{Stored: stored}
-	}
-	return quorum.Start{Generation: uint64(d.starts) + 1}
 }
 
 // newProcess returns the process machine of a daemon whose nodes are made.
@@ -141,6 +127,9 @@ func (d *Daemon) turnProcess(w *World) {
 
 // turnAcceptor does the work of an acceptor that is due.
 func (d *Daemon) turnAcceptor(w *World) {
+	if d.compacting {
+		return // compact lets it take the turn
+	}
 	d.serveAcceptor(w, d.acceptor.Turn(d.Instant(w.now).Mono, d.time(w.now)))
 }
 
@@ -154,7 +143,7 @@ func (d *Daemon) serveAcceptor(w *World, r quorum.Ready) {
 	d.said(w, r.Messages)
 	replica.Route(r.Messages, d.parts)
 	if len(r.Store) > 0 {
-		w.steps.writeLog(d, replica.Records(r.Store))
+		w.steps.writeLog(d, r.Store)
 	}
 	w.sleep(d)
 }

@@ -15,14 +15,15 @@ import (
 )
 
 // The streams that randomness is drawn from, so that one draw more in one
-// place does not reshuffle the others. Sources and nodes have one each, above
-// these numbers.
+// place does not reshuffle the others. Sources, nodes and disks have one each,
+// above these numbers.
 const (
 	streamNetwork = 1 + iota
 	streamFaults
 	streamLoad
 	streamSamples
 	streamNode = uint64(1) << 60
+	streamDisk = uint64(1) << 61
 )
 
 // warmUp is how long before virtual time 0 the daemons are started: they know
@@ -113,6 +114,7 @@ func newWorld(cfg *Config) *World {
 				Index: len(w.daemons), RegionIndex: r, waking: never,
 			}
 			d.clock.right(w.now, w.base)
+			d.newDisk(w)
 			w.daemons = append(w.daemons, d)
 			w.local[r] = append(w.local[r], d)
 		}

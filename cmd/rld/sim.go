@@ -28,7 +28,7 @@ func newSim(p process) *cobra.Command {
 		RunE:             help,
 		PersistentPreRun: func(*cobra.Command, []string) { collectSeldom(p.environ) },
 	}
-	cmd.AddCommand(newSimList(p), newSimShow(p), newSimRun(p), newSimSwarm(p), newSimReplay(p))
+	cmd.AddCommand(newSimList(p), newSimShow(p), newSimRun(p), newSimSwarm(p), newSimShrink(p), newSimReplay(p))
 	return cmd
 }
 

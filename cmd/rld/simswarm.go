@@ -30,6 +30,8 @@ type swarmOptions struct {
 	jobs  int
 	limit time.Duration // 0 for none
 	naive bool
+	known bool
+	all   bool       // go on after a finding
 	out   simOutputs // of a swarm of one
 
 	policy string // likewise
@@ -42,7 +44,10 @@ func newSimSwarm(p process) *cobra.Command {
 		Short: "Run many clusters that are drawn from seeds",
 		Long: "Run one cluster for each seed: its size, settings, limits, load and faults are drawn\n" +
 			"from the seed. Each is run twice, and both runs must be equal. The first seed with a\n" +
-			"finding ends the swarm and is printed with the command that runs it.\n\n" +
+			"finding ends the swarm and is printed with the command that runs it; with --keep-going\n" +
+			"it goes on and lists them.\n\n" +
+			"--known adds faults of which it is known that promises do not hold: a disk that is put\n" +
+			"back from a copy, and a file that is cut.\n\n" +
 			"In half of the runs limits have rights. --naive plays these once more by merged counts\n" +
 			"alone, and prints how often that exceeds the sum of the rights.",
 		Example: "  rld sim swarm --runs 1000\n" +
@@ -70,6 +75,8 @@ func newSimSwarm(p process) *cobra.Command {
 	f.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "runs at a time")
 	f.DurationVar(&o.limit, "for", 0, "begin no further run after this time")
 	f.BoolVar(&o.naive, "naive", false, "count how often merged counts alone exceed the bound of rights")
+	f.BoolVar(&o.known, "known", false, "also draw faults that break promises in ways that are known")
+	f.BoolVar(&o.all, "keep-going", false, "go on after a seed with a finding, and list all of them")
 	f.StringVar(&o.policy, "policy", "", "with --runs 1: another policy for limits with rights ("+policyNames()+")")
 	o.out.flags(f)
 	return cmd
@@ -85,6 +92,8 @@ func (o *swarmOptions) check(runsGiven bool) error {
 		return errors.New("--runs 0 runs nothing: use 1 or more")
 	case o.jobs < 1 || o.jobs > 1024:
 		return fmt.Errorf("--jobs %d: use 1 to 1024", o.jobs)
+	case o.known && o.naive:
+		return errors.New("--naive and --known: use one of them")
 	case o.limit < 0:
 		return fmt.Errorf("--for %s: use a time such as 1h", o.limit)
 	case o.out.wanted() && o.runs != 1:
@@ -107,7 +116,7 @@ func (o *swarmOptions) check(runsGiven bool) error {
 // for.
 func (o *swarmOptions) draw() (*sim.Config, error) {
 	if o.policy == "" {
-		return swarms.Draw(o.seed), nil
+		return o.of(o.seed), nil
 	}
 	if o.runs != 1 {
 		return nil, errors.New("--policy is about one run: use --runs 1")
@@ -116,10 +125,13 @@ func (o *swarmOptions) draw() (*sim.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--policy: %w", err)
 	}
-	cfg := swarms.Draw(o.seed)
+	cfg := o.of(o.seed)
 	cfg.Policy = p
 	return cfg, nil
 }
+
+// of returns the cluster of a seed.
+func (o *swarmOptions) of(seed uint64) *sim.Config { return swarms.Draw(seed, o.known) }
 
 // policyNames lists the words of --policy.
 func policyNames() string {
@@ -132,7 +144,7 @@ func policyNames() string {
 
 // one runs the first seed alone and prints all about it.
 func (o *swarmOptions) one(p process) error {
-	again := swarmCommand(o.seed)
+	again := o.command(o.seed)
 	cfg, err := o.draw()
 	if err != nil {
 		return err
@@ -143,8 +155,14 @@ func (o *swarmOptions) one(p process) error {
 	return o.out.simulate(p, cfg, again, sim.RunTwice)
 }
 
-// swarmCommand is the command line that runs a seed alone.
-func swarmCommand(seed uint64) string { return fmt.Sprintf("rld sim swarm --runs 1 --seed %d", seed) }
+// command is the command line that runs a seed alone.
+func (o *swarmOptions) command(seed uint64) string {
+	known := ""
+	if o.known {
+		known = " --known"
+	}
+	return fmt.Sprintf("rld sim swarm --runs 1 --seed %d%s", seed, known)
+}
 
 // outcome is what one seed came to.
 type outcome struct {
@@ -157,6 +175,24 @@ type outcome struct {
 // fine reports whether nothing was found.
 func (o *outcome) fine() bool { return o.err == nil && o.result.Code() == sim.ExitFine }
 
+// what names what was found, in some words.
+func (o *outcome) what() string {
+	if o.err != nil {
+		text, _, _ := strings.Cut(o.err.Error(), "\n")
+		return text
+	}
+	var names []string
+	for _, a := range o.result.Auditors {
+		if a.Violations > 0 {
+			names = append(names, a.Name)
+		}
+	}
+	if o.result.Pending != "" {
+		names = append(names, "not done: "+o.result.Pending)
+	}
+	return strings.Join(names, ", ")
+}
+
 // swarm runs seeds in ascending order, several at a time. After the first
 // finding it starts no further seed and finishes the running ones, so it prints
 // the lowest seed with a finding.
@@ -168,17 +204,23 @@ type swarm struct {
 	next  atomic.Uint64 // offset of the next seed
 	stop  atomic.Bool   // begin no other
 	tally tally
-	worst *outcome // of the lowest seed that found something
+	found []outcome // seeds with a finding, at most maxFound
+	more  uint64    // further ones
 }
 
+// maxFound bounds the seeds with a finding that are kept.
+const maxFound = 1_000
+
 func newSwarm(o swarmOptions, p process) *swarm {
-	return &swarm{o: o, p: p, play: playTwice, wall: stopwatch()}
+	s := &swarm{o: o, p: p, wall: stopwatch()}
+	s.play = s.playTwice
+	return s
 }
 
 // playTwice runs the cluster of a seed; that it does the same both times is
 // checked.
-func playTwice(seed uint64) (*sim.Result, error) {
-	return sim.RunTwice(swarms.Draw(seed), sim.Options{Auditors: audit.All, Wall: stopwatch()})
+func (s *swarm) playTwice(seed uint64) (*sim.Result, error) {
+	return sim.RunTwice(s.o.of(seed), sim.Options{Auditors: audit.All, Wall: stopwatch()})
 }
 
 // run returns when all seeds are done, or those that had begun when something
@@ -226,9 +268,13 @@ func (s *swarm) work(ctx context.Context, outcomes chan<- outcome) {
 
 func (s *swarm) take(o outcome) {
 	if !o.fine() {
-		s.stop.Store(true)
-		if s.worst == nil || o.seed < s.worst.seed {
-			s.worst = &o
+		if !s.o.all {
+			s.stop.Store(true)
+		}
+		if len(s.found) < maxFound {
+			s.found = append(s.found, o)
+		} else {
+			s.more++
 		}
 	}
 	s.tally.add(o.result)
@@ -249,7 +295,7 @@ func (s *swarm) progress() string {
 // conclude prints the findings and returns the exit code.
 func (s *swarm) conclude(interrupted bool) error {
 	var b strings.Builder
-	if s.worst == nil {
+	if len(s.found) == 0 {
 		verb, of := "done", ""
 		if interrupted {
 			verb, of = "stopped", " of "+report.Count(s.o.runs)
@@ -257,12 +303,12 @@ func (s *swarm) conclude(interrupted bool) error {
 		fmt.Fprintf(&b, "swarm %s: %s%s from seed %d, each run twice, found nothing\n", verb,
 			report.Plural(s.tally.seeds, "run"), of, s.o.seed)
 	}
-	s.tally.write(&b, s.wall())
+	s.tally.write(&b, &s.o, s.wall())
 	if _, err := fmt.Fprint(s.p.out, b.String()); err != nil {
 		return exitWith(exitNo, err)
 	}
 	switch {
-	case s.worst != nil:
+	case len(s.found) > 0:
 		return s.blame()
 	case interrupted:
 		return exitWith(exitNo, errors.New("the swarm was stopped before its end"))
@@ -270,17 +316,35 @@ func (s *swarm) conclude(interrupted bool) error {
 	return nil
 }
 
-// blame prints the seed that found something.
+// blame prints the seeds that found something, and all about the lowest one.
 func (s *swarm) blame() error {
-	again := swarmCommand(s.worst.seed)
-	fmt.Fprintf(s.p.out, "\nSeed %d found something:\n\n", s.worst.seed)
-	if s.worst.err != nil {
-		return simFailure(s.p, s.worst.err, again)
+	slices.SortFunc(s.found, func(a, b outcome) int { return cmp.Compare(a.seed, b.seed) })
+	if s.o.all {
+		s.list()
 	}
-	if err := report.Text(s.p.out, s.worst.result, again); err != nil {
+	first := &s.found[0]
+	again := s.o.command(first.seed)
+	fmt.Fprintf(s.p.out, "\nSeed %d found something:\n\n", first.seed)
+	if first.err != nil {
+		return simFailure(s.p, first.err, again)
+	}
+	if err := report.Text(s.p.out, first.result, again); err != nil {
 		return exitWith(exitNo, err)
 	}
-	return simVerdict(s.worst.result)
+	return simVerdict(first.result)
+}
+
+// list prints a line for each seed that found something.
+func (s *swarm) list() {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s found something:\n\n", report.Plural(uint64(len(s.found))+s.more, "seed"))
+	for i := range s.found {
+		fmt.Fprintf(&b, "  %s  # %s\n", s.o.command(s.found[i].seed), s.found[i].what())
+	}
+	if s.more > 0 {
+		fmt.Fprintf(&b, "  and %s more\n", report.Count(s.more))
+	}
+	fmt.Fprint(s.p.out, b.String())
 }
 
 // tally adds up the runs of a swarm.
@@ -328,17 +392,17 @@ func (t *tally) addNaive(o *outcome) {
 }
 
 // writeNaive prints how merged counts alone would have done.
-func (t *tally) writeNaive(b *strings.Builder) {
+func (t *tally) writeNaive(b *strings.Builder, o *swarmOptions) {
 	fmt.Fprintf(b, "\nMerged counts alone exceeded the sum of all rights in %s of %s with rights",
 		report.Count(t.exceeded), report.Plural(t.naive, "run"))
 	if t.exceeded > 0 {
-		fmt.Fprintf(b, ", at worst by %.0f %%:\n  %s --policy %s", 100*t.worst.Worst, swarmCommand(t.worstSeed), sim.Naive)
+		fmt.Fprintf(b, ", at worst by %.0f %%:\n  %s --policy %s", 100*t.worst.Worst, o.command(t.worstSeed), sim.Naive)
 	}
 	b.WriteByte('\n')
 }
 
 // write prints the sums: the runs, the auditors, and the reached paths.
-func (t *tally) write(b *strings.Builder, wall time.Duration) {
+func (t *tally) write(b *strings.Builder, o *swarmOptions, wall time.Duration) {
 	virtual := time.Duration(t.sum.VirtualSeconds * float64(time.Second)).Round(time.Second)
 	fmt.Fprintf(b, "%s, %s and %s of virtual time in %s", report.Plural(t.sum.Events, "event"),
 		report.Plural(t.sum.Decisions, "decision"), virtual, wall.Round(100*time.Millisecond))
@@ -356,7 +420,7 @@ func (t *tally) write(b *strings.Builder, wall time.Duration) {
 		report.Auditors(b, audits)
 	}
 	if t.naive > 0 {
-		t.writeNaive(b)
+		t.writeNaive(b, o)
 	}
 	var missed []string
 	for _, k := range gossip.EventKinds() {

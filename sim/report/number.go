@@ -15,7 +15,7 @@ func numbers() template.FuncMap {
 	return template.FuncMap{
 		"plain":  func(n any) (template.HTML, error) { return datum(n, fmt.Sprint(n)) },
 		"count":  func(n any) (template.HTML, error) { return datum(n, Count(n)) },
-		"ratio":  func(f float64) (template.HTML, error) { return datum(f, Ratio(f)) },
+		"ratio":  func(f float64) (template.HTML, error) { return datum(f, ratio(f)) },
 		"ms":     func(f float64) (template.HTML, error) { return datum(f, Millis(f)) },
 		"amount": func(f float64) (template.HTML, error) { return datum(f, short(f)) },
 		"secs":   func(f float64) (template.HTML, error) { return datum(f, short(f)+" s") },
@@ -56,9 +56,9 @@ func commas(digits string) string {
 	return sign + b.String()
 }
 
-// Ratio formats a fraction of 1 in percent: "4.2%". A ratio above 0 is never
+// ratio formats a fraction of 1 in percent: "4.2%". A ratio above 0 is never
 // shown as 0.
-func Ratio(f float64) string {
+func ratio(f float64) string {
 	percent := f * 100
 	if percent > 0 && percent < 0.01 {
 		return "<0.01%"

@@ -44,8 +44,8 @@ func ruleTable(b *strings.Builder, all []sim.RuleResult) {
 	fmt.Fprintln(t, "RULE\tALGORITHM\tLIMIT\tADMITTED\tDENIED\tWINDOWS\tOVERAGE\tMEAN\tBOUND\tFALSE DENIALS")
 	for _, r := range all {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain(r.Rule), r.Algorithm, Count(r.Limit),
-			Count(r.Admitted), Count(r.Denied), Count(r.Windows), Ratio(r.OverageRatioMax),
-			Ratio(r.OverageRatioMean), Ratio(r.Bound), Ratio(r.FalseDenialRatio))
+			Count(r.Admitted), Count(r.Denied), Count(r.Windows), ratio(r.OverageRatioMax),
+			ratio(r.OverageRatioMean), ratio(r.Bound), ratio(r.FalseDenialRatio))
 	}
 	_ = t.Flush() // into a strings.Builder: nothing can fail
 }
@@ -111,7 +111,7 @@ func rest(b *strings.Builder, r *sim.Result) {
 		for i := range r.Rules {
 			if e := &r.Rules[i]; e.Exceeded > 0 {
 				fmt.Fprintf(t, "\t%s went over its budget of %s in %s, by %s at worst\n", plain(e.Rule),
-					Ratio(e.Budget), Plural(e.Exceeded, "window"), Ratio(e.ExceededWorst))
+					ratio(e.Budget), Plural(e.Exceeded, "window"), ratio(e.ExceededWorst))
 			}
 		}
 	}
@@ -136,7 +136,7 @@ func rest(b *strings.Builder, r *sim.Result) {
 // strict writes the figures of strict keys.
 func strict(t io.Writer, x *sim.StrictResult) {
 	fmt.Fprintf(t, "strict keys\t%s decisions, %s of them at once, %s without an owner; missed %s of the hits that windows could admit\n",
-		Count(x.Decisions), Ratio(x.LocalRatio), Count(x.Failed), Ratio(x.UnderRatio))
+		Count(x.Decisions), ratio(x.LocalRatio), Count(x.Failed), ratio(x.UnderRatio))
 	fmt.Fprintf(t, "\t%s waited: p50 %s, p99 %s, at most %s\n", Plural(x.Waited, "call"), Millis(x.WaitP50Ms),
 		Millis(x.WaitP99Ms), Millis(x.WaitMaxMs))
 	fmt.Fprintf(t, "\t%s messages a decision: %s, %s, %s, %s; at most %s a second at one daemon\n", short(x.PerDecision),

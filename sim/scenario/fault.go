@@ -15,10 +15,14 @@ import (
 // rolling is the word of scenarios for crashes of one daemon after the other.
 const rolling = "rolling_restart"
 
+// defaultFault holds the fields of a fault that are left out.
+var defaultFault = sim.Fault{Offset: time.Hour, PPM: 200}
+
 // faultItem reads one entry of faults. Repeat makes several of it, one each
 // Every.
 func (s *scenario) faultItem(n *yamlpos.Node) bool {
-	f := sim.Fault{Link: s.cfg.Network.Across, Offset: time.Hour, PPM: 200}
+	f := defaultFault
+	f.Link = s.cfg.Network.Across
 	kind, repeat := -1, 1
 	every := 10 * time.Second
 	kinds := append(words(sim.FaultKinds()), rolling)
@@ -35,7 +39,10 @@ func (s *scenario) faultItem(n *yamlpos.Node) bool {
 		field{"stay", s.Bool(&f.Stay)},
 		field{"offset", s.Duration(&f.Offset, -sim.MaxDuration, sim.MaxDuration)},
 		field{"ppm", s.drift(&f.PPM)},
+		field{"delay", s.Duration(&f.Delay, 0, time.Minute)},
+		field{"share", yamlpos.Percent(&s.Collector, &f.Share, "30%")},
 		field{"link", s.link(&f.Link)},
+		field{"limits", s.limitsOf(&f.Rules, &f.Limits)},
 		field{"every", s.Duration(&every, time.Millisecond, sim.MaxDuration)},
 		field{"repeat", whole(s, &repeat, 1, sim.MaxFaults)},
 	)
@@ -64,8 +71,11 @@ func (s *scenario) addFault(n *yamlpos.Node, f sim.Fault, kind int, every time.D
 	if kind < len(sim.FaultKinds()) {
 		f.Kind = sim.FaultKind(kind)
 		if f.Kind == sim.NewRules {
-			if f.Rules = s.next; f.Rules == nil {
-				s.Errorf(n.Pos, "add next_limits: beside limits:", "new rules, but none are given")
+			if f.Rules == nil {
+				f.Rules, f.Limits = s.next, s.nextText
+			}
+			if f.Rules == nil {
+				s.Errorf(n.Pos, "add limits: to the fault, or next_limits: beside limits:", "new rules, but none are given")
 			}
 		}
 		c.Faults = append(c.Faults, f)

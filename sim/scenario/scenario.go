@@ -23,6 +23,7 @@ type scenario struct {
 	root         *yamlpos.Node
 	cfg          sim.Config
 	limits, next *rules.Set
+	nextText     string // of next
 }
 
 // Parse reads a scenario: the YAML of docs/simulation.md. Fields that are left
@@ -82,7 +83,7 @@ func (s *scenario) read() {
 		field{"expect", s.expect},
 	)
 	// Limits are for the regions.
-	s.dependent(given, field{"limits", s.limitsOf(&s.limits)}, field{"next_limits", s.limitsOf(&s.next)})
+	s.dependent(given, field{"limits", s.limitsOf(&s.limits, &c.Limits)}, field{"next_limits", s.limitsOf(&s.next, &s.nextText)})
 	if s.Failed() {
 		return
 	}
@@ -210,14 +211,11 @@ func (s *scenario) network(n *yamlpos.Node, name string) bool {
 // link returns a Reader of the qualities of a link, and of more fields.
 func (s *scenario) link(l *sim.Link, more ...field) yamlpos.Reader {
 	return func(n *yamlpos.Node, _ string) bool {
-		shape := 0
-		if l.Uniform {
-			shape = 1
-		}
+		shape := shapeOf(l)
 		good := s.fields(n, "a link", append([]field{
 			{"delay", s.Duration(&l.Delay, 0, time.Hour)},
 			{"jitter", s.Duration(&l.Jitter, 0, time.Hour)},
-			{"shape", yamlpos.Word(&s.Collector, &shape, []string{"exponential", "uniform"})},
+			{"shape", yamlpos.Word(&s.Collector, &shape, shapes)},
 			{"loss", ppm(s, &l.Loss)},
 			{"duplicate", ppm(s, &l.Duplicate)},
 			{"reorder", ppm(s, &l.Reorder)},
@@ -228,6 +226,17 @@ func (s *scenario) link(l *sim.Link, more ...field) yamlpos.Reader {
 		l.Uniform = shape == 1
 		return good
 	}
+}
+
+// shapes are the words of the distributions of jitter.
+var shapes = []string{"exponential", "uniform"}
+
+// shapeOf returns the index of the shape of a link.
+func shapeOf(l *sim.Link) int {
+	if l.Uniform {
+		return 1
+	}
+	return 0
 }
 
 // place returns a Reader of the name of a region or a daemon.
@@ -265,14 +274,17 @@ func (s *scenario) outsideRegions(n *yamlpos.Node, name string) bool {
 	return s.Each(n, name, func(_ string, p yamlpos.Pair) bool {
 		var o sim.Outside
 		known := s.place(&o.Region)(p.Key, name)
-		read := yamlpos.Word(&s.Collector, &o.State, []string{"lost", "deaf", "mute"})(p.Value, "state")
+		read := yamlpos.Word(&s.Collector, &o.State, outsideWords)(p.Value, "state")
 		s.cfg.Outside = append(s.cfg.Outside, o)
 		return known && read
 	})
 }
 
-// limitsOf returns a Reader of a map as a file of limits.
-func (s *scenario) limitsOf(out **rules.Set) yamlpos.Reader {
+// outsideWords are the words of the states of regions outside.
+var outsideWords = []string{"lost", "deaf", "mute"}
+
+// limitsOf returns a Reader of a map as a file of limits, and of its text.
+func (s *scenario) limitsOf(out **rules.Set, text *string) yamlpos.Reader {
 	return func(n *yamlpos.Node, _ string) bool {
 		set, found := s.cfg.ParseLimits(limits.File{Name: n.Pos.File, Root: n})
 		for _, d := range found {
@@ -280,7 +292,7 @@ func (s *scenario) limitsOf(out **rules.Set) yamlpos.Reader {
 				s.Add(d)
 			}
 		}
-		*out = set
+		*out, *text = set, string(yamlpos.Format(n))
 		return set != nil
 	}
 }

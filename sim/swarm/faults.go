@@ -3,6 +3,7 @@ package swarm
 import (
 	"time"
 
+	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"
 )
 
@@ -14,12 +15,56 @@ func (d *draw) faults() {
 		likely = 0.1
 	}
 	for _, kind := range sim.FaultKinds() {
-		if !d.chance(likely) {
+		if kind.Known() || !d.chance(likely) {
 			continue
 		}
 		for range 1 + d.IntN(4) {
 			d.cfg.Faults = append(d.cfg.Faults, d.fault(kind))
 		}
+	}
+}
+
+// storageFaults draws power losses of a region or one of its daemons, some of
+// them while their disks fail.
+func (d *draw) storageFaults(region sim.Region, at time.Duration) {
+	c := &d.cfg
+	places := []string{region.Name}
+	if d.chance(0.5) {
+		places[0] = region.Daemon(d.IntN(region.Daemons))
+	}
+	for range d.between(1, 3) {
+		loss := sim.Fault{Kind: sim.PowerLoss, At: at, From: places, For: d.wild(time.Millisecond, time.Second), Share: d.survives()}
+		if d.chance(0.4) {
+			f := d.fault([]sim.FaultKind{sim.WriteErrors, sim.SyncErrors, sim.FullDisk}[d.IntN(3)])
+			f.At, f.From, f.For = at, places, d.wild(20*time.Millisecond, 5*time.Second)
+			c.Faults = append(c.Faults, f)
+			loss.At += d.time(0, f.For)
+		}
+		if loss.At < c.Duration {
+			c.Faults = append(c.Faults, loss)
+		}
+		if at += d.wild(100*time.Millisecond, 3*time.Second); at >= c.Duration {
+			return
+		}
+	}
+}
+
+// survives draws how much of what was not synced survives a power loss.
+func (d *draw) survives() rules.PPM {
+	return rules.PPM([]int{0, 50, d.between(0, 100), 100}[d.IntN(4)]) * rules.Percent
+}
+
+// knownFaults draws a kind of faults whose violations are known.
+func (d *draw) knownFaults() {
+	var kinds []sim.FaultKind
+	for _, kind := range sim.FaultKinds() {
+		if kind.Known() {
+			kinds = append(kinds, kind)
+		}
+	}
+	kind := kinds[d.IntN(len(kinds))]
+	for range 1 + d.IntN(4) {
+		d.cfg.Faults = append(d.cfg.Faults, d.fault(kind))
 	}
 }
 
@@ -31,7 +76,10 @@ func (d *draw) fault(kind sim.FaultKind) sim.Fault {
 	}
 	f.From = d.somewhere()
 	switch kind {
-	case sim.Crash, sim.Amnesia:
+	case sim.Crash, sim.Amnesia, sim.PowerLoss:
+		if f.Kind == sim.PowerLoss {
+			f.Share = d.survives()
+		}
 		f.For = d.wild(time.Millisecond, c.Duration)
 		f.Rename, f.Stay = d.chance(0.2), d.chance(0.1)
 	case sim.Cut:
@@ -53,7 +101,7 @@ func (d *draw) fault(kind sim.FaultKind) sim.Fault {
 		f.To = d.somewhere()
 	case sim.NewRules:
 		keys := d.keys
-		f.Rules = d.rules()
+		f.Rules, f.Limits = d.rules()
 		d.keys = keys
 	case sim.Suspect:
 		f.To = d.somewhere()
@@ -62,7 +110,13 @@ func (d *draw) fault(kind sim.FaultKind) sim.Fault {
 		}
 	case sim.Zombie:
 		f.For = d.wild(20*time.Millisecond, 6*time.Second)
-	case sim.KeepMembers, sim.LateMembers, sim.LayoutChange: // no further fields
+	case sim.WriteErrors, sim.SyncErrors:
+		maybe(d, 0.5, &f.Share, func(_, most rules.PPM) rules.PPM { return rules.PPM(d.between(1, int(most))) }, 1, 100*rules.Percent)
+	case sim.SlowDisk:
+		f.Delay = d.wild(time.Millisecond, 5*time.Second)
+	case sim.BitFlip, sim.TruncatedFile:
+		f.For = d.wild(time.Millisecond, c.Duration)
+	case sim.FullDisk, sim.OldDisk, sim.KeepMembers, sim.LateMembers, sim.LayoutChange: // no further fields
 	}
 	return f
 }

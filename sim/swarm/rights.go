@@ -80,11 +80,18 @@ func (d *draw) pins() string {
 	return text
 }
 
+// rightsFaults draws what goes wrong with the records of rights.
+func (d *draw) rightsFaults() {
+	if d.rights && d.chance(0.3) {
+		d.storageFaults(d.cfg.Regions[d.IntN(len(d.cfg.Regions))], d.time(0, d.cfg.Duration-1))
+	}
+}
+
 // Naively plays the swarm run of a seed under the naive policy and returns how
 // often it exceeded the sum of all rights; nil when the run has no limit with
 // rights.
 func Naively(seed uint64) (*sim.Exceeded, error) {
-	cfg := Draw(seed)
+	cfg := Draw(seed, false)
 	cfg.Policy = sim.Naive // the same cluster, load and faults under another gate
 	if !cfg.HasRights() {
 		return nil, nil

@@ -13,7 +13,7 @@ import (
 // owners are reached most of the time and much is asked of few keys. Owners
 // that die again and again, go on after all others took them for dead, or are
 // taken for dead half of the time; replicas that lose their disks, one or most
-// of them; layouts that change.
+// of them, or power; layouts that change.
 func (d *draw) owners() {
 	if !d.chance(0.5) {
 		return
@@ -88,6 +88,9 @@ func (d *draw) strictFaults() {
 	most := 4
 	if d.tame {
 		most = 8
+	}
+	if d.chance(0.4) {
+		d.storageFaults(c.Regions[d.IntN(len(c.Regions))], d.time(0, c.Duration-1))
 	}
 	for range d.IntN(most) {
 		at := d.time(0, c.Duration-1)

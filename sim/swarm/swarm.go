@@ -28,8 +28,9 @@ type draw struct {
 
 // Draw returns the swarm run of a seed: everything about it is drawn, and most
 // of it wild. It is always valid, and the same for ever for one seed and one
-// version of this package.
-func Draw(seed uint64) *sim.Config {
+// version of this package. With known it is the same run with one more kind of
+// faults, which breaks promises in ways that are known.
+func Draw(seed uint64, known bool) *sim.Config {
 	d := &draw{Rand: rand.New(rand.NewPCG(seed, streamDraw)), cfg: sim.Default()}
 	c := &d.cfg
 	c.Name, c.Seed = "swarm", seed
@@ -41,11 +42,12 @@ func Draw(seed uint64) *sim.Config {
 	d.network()
 	d.budgets()
 	d.owners()
-	c.Rules = d.rules()
+	c.Rules, c.Limits = d.rules()
 	d.workloads()
 	d.press()
 	d.faults()
 	d.strictFaults()
+	d.rightsFaults()
 	d.outside()
 	// All intervals that agreement may take, several times over:
 	// acknowledgements, repairs, and resyncs.
@@ -56,6 +58,9 @@ func Draw(seed uint64) *sim.Config {
 	} else {
 		c.Settle = 0
 	}
+	if known {
+		d.knownFaults()
+	}
 	return c
 }
 
@@ -63,6 +68,9 @@ func Draw(seed uint64) *sim.Config {
 func share(f float64) rules.PPM {
 	return rules.PPM(math.Round(min(max(f, 0), 1) * float64(100*rules.Percent)))
 }
+
+// fraction draws a share of 1, in parts per million.
+func (d *draw) fraction() float64 { return float64(share(d.Float64())) / float64(rules.Whole) }
 
 // chance is true with a probability.
 func (d *draw) chance(p float64) bool { return d.Float64() < p }
@@ -157,8 +165,8 @@ func (d *draw) spoil(l *sim.Link, p float64) {
 	}
 }
 
-// rules draws 1 to 6 limits in the limits language.
-func (d *draw) rules() *rules.Set {
+// rules draws 1 to 6 limits in the limits language, and returns their text too.
+func (d *draw) rules() (*rules.Set, string) {
 	d.keys = nil
 	var b strings.Builder
 	b.WriteString("domain: edge\ndescriptors:\n")
@@ -171,7 +179,7 @@ func (d *draw) rules() *rules.Set {
 	if err := diags.Err(); err != nil {
 		panic(fmt.Sprintf("sim: drawn limits: %v", err)) // of our own making
 	}
-	return set
+	return set, b.String()
 }
 
 func (d *draw) limit() string {
@@ -185,8 +193,8 @@ func (d *draw) limit() string {
 		"unit: second", "algorithm: " + algorithm, fmt.Sprintf("requests_per_unit: %d", requests),
 		fmt.Sprintf("unit_multiplier: %d", d.between(1, 6)),
 	}
-	if d.chance(0.1) {
-		f[0] = "unit: hour"
+	if d.chance(0.4) { // windows in which all of a run falls
+		f[0] = "unit: " + []string{"minute", "minute", "hour", "day"}[d.IntN(4)]
 	}
 	least := requests
 	if bucket {
@@ -238,7 +246,7 @@ func (d *draw) workload() load.Workload {
 		}
 	}
 	if d.chance(0.2) {
-		l.Hot = d.Float64()
+		l.Hot = d.fraction()
 	}
 	l.NewKeys = d.chance(0.1)
 	switch d.IntN(5) {
@@ -250,10 +258,10 @@ func (d *draw) workload() load.Workload {
 			Requests: d.between(1, 60),
 		}
 	case 2:
-		l.Moving = &load.Moving{Every: d.time(300*time.Millisecond, 4*time.Second), Share: d.Float64()}
+		l.Moving = &load.Moving{Every: d.time(300*time.Millisecond, 4*time.Second), Share: d.fraction()}
 	}
 	if d.chance(0.3) {
-		l.Retry = &load.Retry{Attempts: d.between(1, 4), Jitter: 2 * d.Float64()}
+		l.Retry = &load.Retry{Attempts: d.between(1, 4), Jitter: 2 * d.fraction()}
 		maybe(d, 0.5, &l.Retry.Backoff, d.time, time.Millisecond, time.Second)
 	}
 	return l

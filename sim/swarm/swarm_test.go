@@ -17,7 +17,7 @@ func TestSwarm(t *testing.T) {
 		runs = 6
 	}
 	for seed := range runs {
-		r, err := sim.RunTwice(Draw(seed), sim.Options{Auditors: audit.All})
+		r, err := sim.RunTwice(Draw(seed, false), sim.Options{Auditors: audit.All})
 		if err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 			continue
@@ -42,7 +42,7 @@ func TestSwarm(t *testing.T) {
 func BenchmarkSwarm(b *testing.B) {
 	seed := uint64(1000)
 	for b.Loop() {
-		if _, err := sim.Run(Draw(seed), sim.Options{Auditors: audit.All}); err != nil {
+		if _, err := sim.Run(Draw(seed, false), sim.Options{Auditors: audit.All}); err != nil {
 			b.Fatal(err)
 		}
 		seed++

@@ -1,0 +1,145 @@
+package replica
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+
+	"github.com/georld/rld/journal"
+	"github.com/georld/rld/sticky/quorum"
+)
+
+// AcceptorLog is the journal of the acceptor of a process. One goroutine owns
+// it. Its methods call snapshot where they rewrite the journal: it returns
+// AcceptorLoop.Snapshot.
+type AcceptorLog struct {
+	journal  *journal.Journal
+	rewrites uint64
+}
+
+// OpenAcceptor opens the journal and recovers the acceptor from it. An acceptor
+// with a damaged journal starts like one that lost its disk: it does not vote
+// before it has a snapshot of all other voters. On an error nothing is open.
+func (s *Storage) OpenAcceptor(c quorum.Config) (*AcceptorLoop, *AcceptorLog, Recovery, error) {
+	r := Recovery{File: s.Folder.Path(JournalFile)}
+	disk, start, err := s.readJournal(&r)
+	if damaged, ok := errors.AsType[*journal.DamagedError](err); ok {
+		r.Found, r.Damage = Damaged, damaged
+		disk, start, err = s.beginJournal(c)
+	}
+	var a *quorum.Acceptor
+	if err == nil {
+		a, err = quorum.NewAcceptor(c, start)
+	}
+	if err != nil {
+		return nil, nil, r, errors.Join(err, disk.Close())
+	}
+	return &AcceptorLoop{Acceptor: a}, &AcceptorLog{journal: disk}, r, nil
+}
+
+func (s *Storage) journal() journal.Config {
+	return journal.Config{
+		Folder: s.Folder, Name: JournalFile, Owner: s.Owner, MaxBytes: s.MaxBytes, CompactBytes: s.CompactBytes,
+	}
+}
+
+// readJournal opens the journal and returns how an acceptor starts with it.
+func (s *Storage) readJournal(r *Recovery) (*journal.Journal, quorum.Start, error) {
+	disk, kept, err := journal.Open(s.journal())
+	if err != nil {
+		return nil, quorum.Start{}, err
+	}
+	r.Cut = kept.Cut
+	if len(kept.Records) == 0 {
+		start, err := s.startEmpty(r)
+		return disk, start, err
+	}
+	stored, err := Recover(kept.Records)
+	if err != nil { // the checksums are right, and the records are not
+		return nil, quorum.Start{}, errors.Join(&journal.DamagedError{File: r.File, What: err.Error()}, disk.Close())
+	}
+	return disk, quorum.Start{Stored: stored}, nil
+}
+
+// startEmpty returns how an acceptor starts with an empty journal.
+func (s *Storage) startEmpty(r *Recovery) (quorum.Start, error) {
+	_, err := s.Folder.Size(JournalFile + journal.Former)
+	switch kept := err == nil; {
+	case !kept && !errors.Is(err, fs.ErrNotExist):
+		return quorum.Start{}, err
+	case s.First && !kept:
+		r.Found = NeverRan
+		return quorum.Start{First: true}, nil
+	case s.First:
+		r.Found = Former
+	default:
+		r.Found = Missing
+	}
+	return quorum.Start{Generation: uint64(s.Fence)}, nil
+}
+
+// beginJournal moves a damaged journal aside and begins that of a daemon that
+// lost its disk.
+func (s *Storage) beginJournal(c quorum.Config) (*journal.Journal, quorum.Start, error) {
+	a, err := quorum.NewAcceptor(c, quorum.Start{Generation: uint64(s.Fence)})
+	if err != nil {
+		return nil, quorum.Start{}, err
+	}
+	records := (&AcceptorLoop{Acceptor: a}).Snapshot()
+	stored, err := Recover(records)
+	if err != nil {
+		return nil, quorum.Start{}, err
+	}
+	disk, err := journal.Begin(s.journal(), slices.Values(records))
+	return disk, quorum.Start{Stored: stored}, err
+}
+
+// Append stores entries with one sync. When it returns without an error they
+// are on disk. It rewrites a journal that is full.
+func (g *AcceptorLog) Append(entries []quorum.Entry, snapshot func() [][]byte) error {
+	records := Records(entries)
+	err := g.journal.Append(records)
+	if errors.Is(err, journal.ErrFull) {
+		if err = g.Rewrite(snapshot); err == nil { // it holds the records, too
+			err = g.journal.Append(records)
+		}
+	}
+	return err
+}
+
+// ShouldCompact reports whether most of the journal is out of date, so that
+// Compact is worth it.
+func (g *AcceptorLog) ShouldCompact() bool { return g.journal.ShouldCompact() }
+
+// Compact rewrites the journal. After an error with lost true nothing can be
+// stored any more, and Acceptor.Failed must get it; else the journal only
+// grows.
+func (g *AcceptorLog) Compact(snapshot func() [][]byte) (lost bool, err error) {
+	err = g.Rewrite(snapshot)
+	_, lost = errors.AsType[*journal.FailedError](err)
+	return lost, err
+}
+
+// Rewrite replaces the journal by a snapshot of the acceptor. On an error the
+// former content stays.
+func (g *AcceptorLog) Rewrite(snapshot func() [][]byte) error {
+	if err := g.journal.Rewrite(slices.Values(snapshot())); err != nil {
+		return err
+	}
+	g.rewrites++
+	return nil
+}
+
+// Size returns the bytes of the journal.
+func (g *AcceptorLog) Size() int64 { return g.journal.Size() }
+
+// Rewrites returns how often the journal was rewritten since it was opened.
+func (g *AcceptorLog) Rewrites() uint64 { return g.rewrites }
+
+// Close closes the journal. It does nothing for a nil log.
+func (g *AcceptorLog) Close() error {
+	if g == nil {
+		return nil
+	}
+	return g.journal.Close()
+}

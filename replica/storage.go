@@ -1,0 +1,89 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/georld/rld/disk"
+	"github.com/georld/rld/journal"
+	"github.com/georld/rld/quota/agent"
+	"github.com/georld/rld/wire"
+)
+
+// The files of a process in its folder: the record of the rights agent and the
+// journal of the acceptor.
+const (
+	RightsFile  = "rights.rld"
+	JournalFile = "strict.rld"
+)
+
+// Storage is a folder with the state that outlives a process, and how a process
+// starts without it.
+type Storage struct {
+	Folder disk.Folder
+	Owner  journal.Owner
+	// First is the operator's statement that the daemon never ran before.
+	First bool
+	// Fence is an instant that the clock of the daemon has never shown yet, in
+	// Unix milliseconds: its clock plus the most that it may have been ahead.
+	// It is the new store number of a daemon without its files.
+	Fence int64
+	// MaxBytes and CompactBytes are those of the journal of the acceptor, 0 for
+	// its defaults.
+	MaxBytes, CompactBytes int64
+}
+
+// Recovery is how a part of a process found its file.
+type Recovery struct {
+	File   string // path
+	Found  Found
+	Cut    *journal.Cut // the last append if it was incomplete
+	Damage error        // of a Damaged file
+}
+
+// Found is the state in which a part of a process found its file.
+type Found uint8
+
+// The states.
+const (
+	// Intact files have the state of the former process.
+	Intact Found = iota
+	// NeverRan is a file that is missing as First said.
+	NeverRan
+	// Missing is a file that a former process had.
+	Missing
+	// Former is a missing file for which First is wrong: there is a damaged one
+	// that was moved aside.
+	Former
+	// Damaged is a file that was moved aside.
+	Damaged
+)
+
+// OpenRights reads the record of the rights agent. It refuses a damaged record,
+// and that of another daemon.
+func (s *Storage) OpenRights() (agent.Start, Recovery, error) {
+	r := Recovery{File: s.Folder.Path(RightsFile)}
+	data, err := s.Folder.ReadFile(RightsFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && s.First:
+		r.Found = NeverRan
+		return agent.Start{First: true}, r, nil
+	case errors.Is(err, fs.ErrNotExist):
+		r.Found = Missing
+		return agent.Start{Generation: uint64(s.Fence), Fence: s.Fence}, r, nil
+	case err != nil:
+		return agent.Start{}, r, err
+	}
+	stored, err := wire.DecodeStored(data, s.Owner.Cluster, s.Owner.Name)
+	if err != nil {
+		return agent.Start{}, r, fmt.Errorf("%s: %w", r.File, err)
+	}
+	return agent.Start{Record: stored}, r, nil
+}
+
+// StoreRights replaces the record of the rights agent. When it returns without
+// an error the record is on disk.
+func (s *Storage) StoreRights(record *agent.Stored) error {
+	return disk.ReplaceFile(s.Folder, RightsFile, wire.EncodeStored(s.Owner.Cluster, s.Owner.Name, record))
+}

@@ -1,0 +1,232 @@
+// Package shrink makes a run that fails smaller: it drops faults, rules,
+// workloads, regions, daemons, options and time for as long as the run fails in
+// the same way. Its unit is the scenario file, so the result can be read,
+// edited and replayed. The search is delta debugging over the tree of the file
+// (Zeller and Hildebrandt 2002; Misherghi and Su 2006).
+package shrink
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/georld/rld/internal/yamlpos"
+	"github.com/georld/rld/sim"
+	"github.com/georld/rld/sim/scenario"
+)
+
+// Options is what a search knows of a run.
+type Options struct {
+	// Fails plays a run, and reports whether it fails in the way that is looked
+	// for.
+	Fails func(*sim.Config) bool
+	// Done is asked before each run, and ends the search.
+	Done func() bool
+	// Seeds is how many other seeds a smaller run is tried with: what is
+	// dropped draws nothing any more, so all else is drawn differently.
+	Seeds int
+}
+
+// Shrink returns the smallest run that it finds to fail as a scenario does, nil
+// if the scenario does not fail, and how many runs it has played. The error is
+// why the scenario cannot be read.
+func Shrink(file []byte, o Options) (small []byte, runs int, err error) {
+	if _, err := scenario.Parse("scenario", file); err != nil {
+		return nil, 0, err
+	}
+	root, _, _ := yamlpos.Parse("scenario", file, yamlpos.Options{MaxBytes: len(file)})
+	s := &search{o: o}
+	if !s.play(root) {
+		return nil, s.runs, nil
+	}
+	for s.better = true; s.better && !o.Done(); {
+		s.better = false
+		s.cutTime()
+		s.lists(nil)
+		s.regions()
+		s.maps(nil)
+	}
+	return s.file, s.runs, nil
+}
+
+// search is the state of a search.
+type search struct {
+	o      Options
+	runs   int
+	better bool // than before the round
+
+	// The smallest run so far.
+	file []byte
+	root *yamlpos.Node
+	cfg  *sim.Config
+}
+
+// try plays a smaller run with its seed, and with some others.
+func (s *search) try(root *yamlpos.Node) bool {
+	if s.play(root) {
+		return true
+	}
+	for seed := range s.o.Seeds {
+		if s.play(with(root, "seed", yamlpos.TextNode(strconv.Itoa(seed+1)))) {
+			return true
+		}
+	}
+	return false
+}
+
+// play plays a run, and keeps it if it fails.
+func (s *search) play(root *yamlpos.Node) bool {
+	if s.o.Done() {
+		return false
+	}
+	file := yamlpos.Format(root)
+	cfg, err := scenario.Parse("shrunk.yaml", file)
+	if err != nil {
+		return false
+	}
+	s.runs++
+	if !s.o.Fails(cfg) {
+		return false
+	}
+	s.file, s.root, s.cfg, s.better = file, root, cfg, true
+	return true
+}
+
+// cutTime ends the run earlier, and drops the faults after that.
+func (s *search) cutTime() {
+	whole := s.cfg.Duration
+	for eighths := time.Duration(1); eighths < 8; eighths++ {
+		duration := (whole * eighths / 8).Truncate(time.Millisecond)
+		root := with(s.root, "duration", yamlpos.TextNode(duration.String()))
+		if faults := get(root, "faults"); faults != nil {
+			kept := yamlpos.NewList()
+			for _, item := range faults.Items {
+				if at, err := time.ParseDuration(textOf(item, "at")); err != nil || at < duration {
+					kept.Items = append(kept.Items, item)
+				}
+			}
+			root = with(root, "faults", kept)
+		}
+		if s.try(root) {
+			return
+		}
+	}
+}
+
+// lists drops items of the lists below a path: many at once, then one by one.
+func (s *search) lists(at path) {
+	n := nodeAt(s.root, at)
+	switch n.Kind {
+	case yamlpos.Map:
+		for i := range n.Pairs {
+			s.lists(at.to(i))
+			n = nodeAt(s.root, at)
+		}
+	case yamlpos.List:
+		for size := len(n.Items); size > 0; size /= 2 {
+			for i := 0; i < len(nodeAt(s.root, at).Items); {
+				end := min(i+size, len(nodeAt(s.root, at).Items))
+				smaller := yamlpos.NewList(slices.Delete(slices.Clone(nodeAt(s.root, at).Items), i, end)...)
+				if !s.try(replace(s.root, at, smaller)) {
+					i = end
+				}
+			}
+		}
+		for i := 0; i < len(nodeAt(s.root, at).Items); i++ {
+			s.lists(at.to(i))
+		}
+	case yamlpos.Scalar:
+	}
+}
+
+// maps drops the fields of maps below a path, the last ones first.
+func (s *search) maps(at path) {
+	n := nodeAt(s.root, at)
+	for i := len(n.Pairs) - 1; i >= 0; i-- {
+		if len(at) == 0 && slices.Contains([]string{"seed", "duration"}, n.Pairs[i].Key.Text) {
+			continue // they have no default that is simpler
+		}
+		pairs := slices.Delete(slices.Clone(nodeAt(s.root, at).Pairs), i, i+1)
+		if !s.try(replace(s.root, at, yamlpos.NewMap(pairs...))) {
+			s.maps(at.to(i))
+		}
+	}
+	for i := range n.Items {
+		s.maps(at.to(i))
+	}
+}
+
+// regions drops regions and daemons.
+func (s *search) regions() {
+	for i := len(s.cfg.Regions) - 1; i >= 0; i-- {
+		r := s.cfg.Regions[i]
+		if len(s.cfg.Regions) > 1 && s.try(without(s.root, r.Name)) {
+			continue
+		}
+		for _, n := range []int{1, r.Daemons / 2, r.Daemons - 1} {
+			if n < 1 || n >= s.cfg.Regions[i].Daemons {
+				continue
+			}
+			root := s.root
+			for k := n; k < r.Daemons; k++ {
+				root = without(root, r.Daemon(k))
+			}
+			count := yamlpos.TextNode(strconv.Itoa(n))
+			if s.try(with(root, "regions", with(get(root, "regions"), r.Name, count))) {
+				break
+			}
+		}
+	}
+}
+
+// without returns a scenario that does not name a region and its daemons, or a
+// daemon. Fields and faults of nothing else go with it.
+func without(root *yamlpos.Node, place string) *yamlpos.Node {
+	out := yamlpos.NewMap()
+	for _, p := range root.Pairs {
+		if v := prune(p.Value, place); v != nil {
+			out.Pairs = append(out.Pairs, yamlpos.Pair{Key: p.Key, Value: v})
+		}
+	}
+	return out
+}
+
+// prune returns a part of a scenario without a place, nil for nothing.
+func prune(n *yamlpos.Node, place string) *yamlpos.Node {
+	gone := func(text string) bool { return text == place || strings.HasPrefix(text, place+"-") }
+	switch n.Kind {
+	case yamlpos.Map:
+		out := yamlpos.NewMap()
+		for _, p := range n.Pairs {
+			if gone(p.Key.Text) {
+				continue
+			}
+			v := prune(p.Value, place)
+			if v == nil {
+				return nil
+			}
+			out.Pairs = append(out.Pairs, yamlpos.Pair{Key: p.Key, Value: v})
+		}
+		if len(out.Pairs) == 0 && len(n.Pairs) > 0 {
+			return nil
+		}
+		return out
+	case yamlpos.List:
+		out := yamlpos.NewList()
+		for _, item := range n.Items {
+			if v := prune(item, place); v != nil {
+				out.Items = append(out.Items, v)
+			}
+		}
+		if len(out.Items) == 0 && len(n.Items) > 0 {
+			return nil
+		}
+		return out
+	case yamlpos.Scalar:
+		if gone(n.Text) {
+			return nil
+		}
+	}
+	return n
+}

@@ -1,0 +1,100 @@
+package shrink
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/georld/rld/sim"
+	"github.com/georld/rld/sim/scenario"
+)
+
+// large is a scenario with more than it needs to fail.
+const large = `name: large
+seed: 7
+duration: 40s
+settle: 10s
+regions: {a: 4, b: 3, c: 2}
+shards: 4
+gossip: {interval: 50ms, quiet: 1s}
+links: {across: {delay: 10ms, loss: 5%}}
+limits:
+  domain: edge
+  descriptors:
+    - key: p
+      rate_limit: {unit: second, requests_per_unit: 10}
+    - key: q
+      rate_limit: {unit: minute, requests_per_unit: 20}
+    - key: r
+      rate_limit: {unit: hour, requests_per_unit: 30}
+workloads:
+  - {descriptors: [{p: "*"}, {q: "*"}], rate: 50, keys: 5, failover: true}
+  - {descriptors: [{r: "*"}], rate: 10, retry: {attempts: 2}}
+faults:
+  - {fault: cut, at: 1s, for: 5s, from: a, to: c}
+  - {fault: crash, at: 2s, for: 1s, where: [b-1, c], stay: true}
+  - {fault: pause, at: 3s, for: 1s, where: a}
+  - {fault: crash, at: 30s, for: 1s, where: b}
+  - {fault: amnesia, at: 31s, for: 1s}
+outside: {c: lost}
+`
+
+// fails is a run with a rule in windows of a minute and a crash in region b.
+func fails(c *sim.Config) bool {
+	minute := false
+	for _, r := range c.Rules.Rules() {
+		minute = minute || r.Limit != nil && r.Limit.Window() == 60_000
+	}
+	for i := range c.Faults {
+		f := &c.Faults[i]
+		for _, place := range f.From {
+			if minute && f.Kind == sim.Crash && strings.HasPrefix(place, "b") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func TestShrink(t *testing.T) {
+	small, runs, err := Shrink([]byte(large), Options{Fails: fails, Done: func() bool { return false }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `seed: 7
+duration: 1ms
+regions:
+  b: 2
+limits:
+  domain: edge
+  descriptors: [{key: q, rate_limit: {unit: minute}}]
+workloads: []
+faults: [{fault: crash, where: [b-1]}]
+`
+	if string(small) != want {
+		t.Errorf("after %d runs:\n%swant\n%s", runs, small, want)
+	}
+}
+
+// TestShrinkEnds ends a search in its middle, with a run that fails.
+func TestShrinkEnds(t *testing.T) {
+	for most := 1; most < 30; most++ {
+		n := 0
+		small, _, err := Shrink([]byte(large), Options{Fails: fails, Done: func() bool { n++; return n > most }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, err := scenario.Parse("small", small); err != nil || !fails(c) {
+			t.Fatalf("after %d: %v\n%s", most, err, small)
+		}
+	}
+}
+
+func TestShrinkOfARunThatPasses(t *testing.T) {
+	never := func(*sim.Config) bool { return false }
+	if small, _, err := Shrink([]byte(large), Options{Fails: never, Done: func() bool { return false }}); small != nil || err != nil {
+		t.Error(small, err)
+	}
+	if _, _, err := Shrink([]byte("duration: x"), Options{Fails: never}); err == nil {
+		t.Error("no error for a scenario that cannot be read")
+	}
+}
