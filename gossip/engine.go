@@ -201,7 +201,7 @@ func (e *Engine) sync(now time.Duration) {
 func (e *Engine) Tick(now time.Duration, wall int64) {
 	if now-e.expired >= expireEvery {
 		e.expired = now
-		e.state.expire(wall-e.cfg.Grace.Milliseconds(), max(e.state.cells.used/256, expireAtLeast))
+		e.state.expire(now, wall-e.cfg.Grace.Milliseconds(), max(e.state.cells.used/256, expireAtLeast))
 	}
 	e.state.release(now, e.cfg.Quiet)
 	e.retries.due(now, func(id CellID) { e.state.resend(now, id, e.region) })

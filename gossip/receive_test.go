@@ -217,6 +217,34 @@ func TestHashesOfForgedKeysAreSpread(t *testing.T) {
 	}
 }
 
+// The counts of a window end together, with the one that is kept longest: else
+// a region would have less of it than the others have of the region.
+func TestCountsOfAWindowEndTogether(t *testing.T) {
+	r := newRig(Config{}, "a", "a", "b", "b")
+	r.run(time.Second)
+	long := minute
+	long.Carry = minute.WindowLength
+	for name, span := range map[string]CellMeta{"a1": minute, "a2": long} {
+		m := r.of(name)
+		m.Add(r.mono(m), testKey(1), epoch, span, 1, ample)
+	}
+	want := func(what string, hits uint64) {
+		t.Helper()
+		for m := range r.up {
+			if got := r.total(m.name, 1); got != hits {
+				t.Errorf("%s: %s knows %d hits, want %d", what, m.name, got, hits)
+			}
+		}
+	}
+	r.run(time.Duration(minute.WindowLength)*time.Millisecond + DefaultGrace + 10*time.Second)
+	want("after the shorter one", 2)
+	r.restart(r.of("a2"))
+	r.run(10 * time.Second)
+	want("after a restart", 2)
+	r.run(time.Duration(minute.WindowLength)*time.Millisecond + DefaultGrace)
+	want("after the longer one", 0)
+}
+
 // A rule that needs a count for longer than the former one makes all daemons
 // keep it for as long, also those without traffic for the key.
 func TestLongerCarryIsReplicated(t *testing.T) {

@@ -130,8 +130,9 @@ func (s *state) set(i int32, v crdt.PN) {
 }
 
 // expire checks the next budget cells, in turn, and drops those that end at
-// floor (Unix milliseconds) or earlier.
-func (s *state) expire(floor int64, budget int) {
+// floor (Unix milliseconds) or earlier. A cell ends with the one of the longest
+// carry among those of its key and window.
+func (s *state) expire(now time.Duration, floor int64, budget int) {
 	for range min(budget, s.cells.used) {
 		if s.hand >= s.cells.used {
 			s.hand, s.soonest, s.later = 0, s.later, math.MaxInt64
@@ -139,7 +140,11 @@ func (s *state) expire(floor int64, budget int) {
 		if floor < s.soonest {
 			s.later = min(s.later, s.soonest)
 		} else if c := s.cells.at(int32(s.hand)); c.used {
-			if end := c.End(c.Window); end <= floor {
+			end := c.End(c.Window)
+			if end <= floor && s.prolong(int32(s.hand), now) {
+				end = c.End(c.Window)
+			}
+			if end <= floor {
 				s.drop(int32(s.hand))
 			} else {
 				s.later = min(s.later, end)
@@ -147,6 +152,26 @@ func (s *state) expire(floor int64, budget int) {
 		}
 		s.hand++
 	}
+}
+
+// prolong makes a count last as long as the others of its key and window, and
+// sends that to peers. It returns false if none lasts longer.
+func (s *state) prolong(i int32, now time.Duration) bool {
+	c := s.cells.at(i)
+	carry := c.Carry
+	if c.Kind.Counts() {
+		s.chain(c.key, func(_ int32, o *cell) {
+			if o.Kind.Counts() && o.Window == c.Window {
+				carry = max(carry, o.Carry)
+			}
+		})
+	}
+	if carry == c.Carry {
+		return false
+	}
+	c.Carry = carry
+	s.touch(i, now)
+	return true
 }
 
 // touch gives a cell a new version and moves it to the end of the changes.
