@@ -231,7 +231,7 @@ func TestHealing(t *testing.T) {
 		Fault{Kind: Crash, At: cfgDuration + time.Second, From: []string{"us"}}, // never happens
 	)
 	cfg.Regions = append(cfg.Regions, Region{"ap", 1}, Region{"sa", 1})
-	cfg.Outside = []Outside{{"ap", Lost}, {"sa", Deaf}}
+	cfg.Outside = []Outside{{"ap", regionLost}, {"sa", regionDeaf}}
 	w, r, err := run(cfg, Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -24,9 +24,9 @@ type OutsideState uint8
 
 // The states.
 const (
-	Lost OutsideState = iota // all its daemons are down
-	Deaf                     // it receives nothing from the core
-	Mute                     // the core receives nothing from it
+	regionLost OutsideState = iota // all its daemons are down
+	regionDeaf                     // it receives nothing from the core
+	regionMute                     // the core receives nothing from it
 )
 
 // settleStep is how often the core is looked at.
@@ -60,7 +60,7 @@ func (w *World) heal() {
 	}
 	for _, o := range w.cfg.Outside {
 		for _, d := range w.daemons {
-			if d.Region == o.Region && o.State == Lost {
+			if d.Region == o.Region && o.State == regionLost {
 				d.downs++
 				w.crash(d)
 			}
@@ -83,7 +83,7 @@ func (w *World) severed(from, to *Daemon) bool {
 		return false
 	}
 	a, b := w.outside(from.Region), w.outside(to.Region)
-	return a != nil && a.State == Mute || b != nil && b.State == Deaf
+	return a != nil && a.State == regionMute || b != nil && b.State == regionDeaf
 }
 
 func (w *World) outside(region string) *Outside {

@@ -24,7 +24,7 @@ func Format(c *sim.Config) ([]byte, error) {
 	f := fieldsOf{}
 	f.text("name", c.Name, "")
 	f.text("title", c.Title, "")
-	f.number("seed", c.Seed, 0)
+	f.number("seed", c.Seed, -1)
 	f.time("duration", c.Duration, 0)
 	f.time("settle", c.Settle, def.Settle)
 	f.add("regions", regionsNode(c))
