@@ -59,11 +59,11 @@ func (s *state) ensure(id CellID, meta CellMeta) int32 {
 	return i
 }
 
-// keep makes some cells of a key count for carry milliseconds after their
+// keep makes the cells of a key count for carry milliseconds after their
 // windows.
-func (s *state) keep(k crdt.Key, carry int64, now time.Duration, some func(*cell) bool) {
+func (s *state) keep(k crdt.Key, carry int64, now time.Duration) {
 	s.of(k, func(i int32, c *cell) {
-		if c.Carry < carry && some(c) {
+		if c.Carry < carry {
 			c.Carry = carry
 			s.touch(i, now)
 		}

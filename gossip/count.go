@@ -148,5 +148,5 @@ func (e *Engine) Extrapolated(now, longest time.Duration, k crdt.Key, from int64
 // without traffic for the key they would drop the cells and need them later.
 func (e *Engine) Keep(k crdt.Key, carry int64) {
 	// The time of the latest expiry is not later than now: nothing was added.
-	e.state.keep(k, carry, e.expired, func(*cell) bool { return true })
+	e.state.keep(k, carry, e.expired)
 }

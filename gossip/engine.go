@@ -228,7 +228,7 @@ func (e *Engine) restore(now time.Duration) {
 	if len(e.restoration.checks) == 0 || !e.synced || now-e.regrouped < e.cfg.settleTime() || !e.links.current(now) {
 		return
 	}
-	for _, gain := range e.restoration.restore(&e.state, now, e.expired) {
+	for _, gain := range e.restoration.restore(&e.state, now) {
 		e.event(now, CountsRestored, 0, 0, gain)
 	}
 }

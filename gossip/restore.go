@@ -34,10 +34,10 @@ func (r *restoration) check(id CellID, at time.Duration) {
 }
 
 // restore makes the due checks. It returns the restored hits by check.
-func (r *restoration) restore(s *state, now, kept time.Duration) (gains []uint64) {
+func (r *restoration) restore(s *state, now time.Duration) (gains []uint64) {
 	n := 0
 	for n < len(r.checks) && r.checks[n].at <= now {
-		if gain := r.restoreOne(s, r.checks[n].id, now, kept); gain > 0 {
+		if gain := r.restoreOne(s, r.checks[n].id, now); gain > 0 {
 			gains = append(gains, gain)
 		}
 		n++
@@ -48,16 +48,13 @@ func (r *restoration) restore(s *state, now, kept time.Duration) (gains []uint64
 	return gains
 }
 
-func (r *restoration) restoreOne(s *state, id CellID, now, kept time.Duration) (gain uint64) {
+func (r *restoration) restoreOne(s *state, id CellID, now time.Duration) (gain uint64) {
 	sent := s.find(id)
 	if sent == none {
 		return 0
 	}
 	v := s.cells.at(sent).Value
-	known, meta := s.sum(s.keyOf(id.Key), id.Window)
-	if carry := s.cells.at(sent).Carry; carry > meta.Carry {
-		s.keep(id.Key, carry, kept, func(c *cell) bool { return c.Kind == Daemon && c.Window == id.Window })
-	}
+	known, _ := s.sum(s.keyOf(id.Key), id.Window)
 	if v.P <= known.P {
 		return 0
 	}
