@@ -105,6 +105,7 @@ func (d *Daemon) agentPeers(w *World, list []gossip.Peer) {
 
 // turnAgent does the work of a rights agent that is due.
 func (d *Daemon) turnAgent(w *World) {
+	w.auditors.stepped(d, nil, nil) // it reads the clocks
 	at := d.Instant(w.now)
 	if d.agent.CountDue(at.Mono) && w.cfg.Policy.rebalances() {
 		demand := map[uint64]uint64{}

@@ -130,6 +130,7 @@ func (d *Daemon) turnAcceptor(w *World) {
 	if d.compacting {
 		return // compact lets it take the turn
 	}
+	w.auditors.stepped(d, nil, nil) // it reads the clocks
 	d.serveAcceptor(w, d.acceptor.Turn(d.Instant(w.now).Mono, d.time(w.now)))
 }
 
