@@ -121,7 +121,6 @@ func (s *search) lists(at path) {
 	case yamlpos.Map:
 		for i := range n.Pairs {
 			s.lists(at.to(i))
-			n = nodeAt(s.root, at)
 		}
 	case yamlpos.List:
 		for size := len(n.Items); size > 0; size /= 2 {
