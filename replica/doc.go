@@ -2,8 +2,8 @@
 // that stand above its shards. It decides which calls wait for the owner of a
 // strict key, how often they request leases and when they give up; which owners
 // get requests at all (circuit breakers); in which frame a message travels and
-// which part of the process receives it; and that the acceptor and the rights
-// agent store before they send.
+// which part of the process receives it; that the acceptor and the rights agent
+// store before they send; and that a refund token counts once.
 //
 // The package has no I/O, no lock and no clock. The daemon drives it with
 // sockets, disks and timers, the simulator with virtual ones. Both run the same

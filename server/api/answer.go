@@ -5,6 +5,7 @@ import (
 
 	"github.com/georld/rld/node"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
+	"github.com/georld/rld/replica"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server/message"
 )
@@ -82,7 +83,7 @@ func appendFault(b []byte, id uint64, st *status.Status) []byte {
 // appendToken appends the token of a receipt.
 func (s *Service) appendToken(b []byte, r *node.Receipt) []byte {
 	b, at := message.Open(b, statusRefund)
-	b = s.sealer.append(b, &token{incarnation: s.engine.Incarnation(), number: s.issued.Add(1), receipt: *r})
+	b = s.sealer.Append(b, &replica.RefundToken{Incarnation: s.engine.Incarnation(), Number: s.issued.Add(1), Receipt: *r})
 	return message.Close(b, at)
 }
 

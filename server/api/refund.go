@@ -2,13 +2,16 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/replica"
 	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/message"
 )
@@ -73,23 +76,26 @@ func (s *Service) refund(_ context.Context, g *refundCall) ([]byte, error) {
 		}
 		return nil, st.Err()
 	}
-	hits := t.receipt.Hits
+	hits := t.Receipt.Hits
 	if g.some {
 		hits = g.hits
 	}
 	var done node.Refunded
 	known := false
-	switch s.ledger.enter(t.number, t.receipt.Until, millis(s.engine.Now())) {
-	case entered:
-		done = s.engine.Refund(&t.receipt, hits)
-	case over:
+	s.refunding.Lock()
+	entry := s.refunds.Enter(&t, s.engine.Now().Wall/int64(time.Millisecond))
+	s.refunding.Unlock()
+	switch entry {
+	case replica.RefundEntered:
+		done = s.engine.Refund(&t.Receipt, hits)
+	case replica.RefundOver:
 		done.Expired = true
-	case already:
+	case replica.RefundAlready:
 		known = true
-	case full:
+	case replica.RefundsFull:
 		return nil, status.Errorf(codes.ResourceExhausted,
 			"%d refunds are remembered until their windows are over, and there is no room for more: try again later",
-			s.ledger.max)
+			s.refunds.Max)
 	}
 	b := message.AppendUint(nil, refundedHits, done.Hits)
 	b = message.AppendBool(b, refundedExpired, done.Expired)
@@ -97,21 +103,19 @@ func (s *Service) refund(_ context.Context, g *refundCall) ([]byte, error) {
 }
 
 // redeem returns the token of a request that may be refunded here, or why not.
-func (s *Service) redeem(g *refundCall) (t token, _ *status.Status) {
+func (s *Service) redeem(g *refundCall) (t replica.RefundToken, _ *status.Status) {
 	if g.err != nil {
 		return t, status.Newf(codes.InvalidArgument, "malformed RefundRequest: %v", g.err)
 	}
-	t, err := readToken(g.token)
-	if err != nil {
+	t, err := s.sealer.Open(g.token, s.engine.Incarnation())
+	var foreign *replica.ForeignTokenError
+	switch {
+	case errors.As(err, &foreign):
+		return t, status.New(codes.FailedPrecondition, elsewhere(foreign, s.engine.Whose(foreign.Incarnation)))
+	case err != nil:
 		return t, status.New(codes.InvalidArgument, err.Error())
 	}
-	if t.incarnation != s.engine.Incarnation() {
-		return t, status.New(codes.FailedPrecondition, elsewhere(t.incarnation, s.engine.Whose(t.incarnation)))
-	}
-	if !s.sealer.issued(g.token) {
-		return t, status.New(codes.InvalidArgument, errForged.Error())
-	}
-	if most := t.receipt.Hits; g.some && (g.hits == 0 || g.hits > most) {
+	if most := t.Receipt.Hits; g.some && (g.hits == 0 || g.hits > most) {
 		return t, status.Newf(codes.InvalidArgument,
 			"refund of %d hits, want 1 to %d, which were charged, or none for all", g.hits, most)
 	}
@@ -120,10 +124,9 @@ func (s *Service) redeem(g *refundCall) (t token, _ *status.Status) {
 
 // elsewhere describes the daemon that charged the hits of a token that was sent
 // here.
-func elsewhere(incarnation crdt.Incarnation, name string) string {
+func elsewhere(err *replica.ForeignTokenError, name string) string {
 	if name == "" {
-		return fmt.Sprintf("the hits were charged by incarnation %v, which is no live daemon known here: "+
-			"if it has restarted they cannot be refunded", incarnation)
+		return fmt.Sprintf("%v, which is no live daemon known here: if it has restarted they cannot be refunded", err)
 	}
-	return fmt.Sprintf("the hits were charged by daemon %s (incarnation %v): refund them there", name, incarnation)
+	return fmt.Sprintf("the hits were charged by daemon %s (incarnation %v): refund them there", name, err.Incarnation)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/node"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
+	"github.com/georld/rld/replica"
 	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/api"
 )
@@ -205,7 +206,7 @@ func TestFullLedger(t *testing.T) {
 	}
 	e.mu.Lock()
 	e.until = 100_000
-	e.now = 2_000 + api.RefundGrace + 1
+	e.now = 2_000 + replica.RefundGrace + 1
 	e.mu.Unlock()
 	out, err := client.Refund(context.Background(), &rldv1.RefundRequest{RefundToken: last})
 	if err != nil || !out.Expired {

@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	rldv1 "github.com/georld/rld/proto/rld/v1"
+	"github.com/georld/rld/replica"
 	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/message"
 )
@@ -27,9 +29,10 @@ type Service struct {
 	questions sync.Pool       // of *question
 	buffers   message.Buffers // of answers on streams
 
-	sealer sealer
-	issued atomic.Uint64 // the number of the last token
-	ledger ledger
+	sealer    replica.TokenSealer
+	issued    atomic.Uint64 // the number of the last token
+	refunding sync.Mutex
+	refunds   replica.Refunds // guarded by refunding
 
 	drain    chan struct{} // closed by Drain
 	draining sync.Once
@@ -39,9 +42,11 @@ type Service struct {
 // New returns the edge to an engine. A nil recorder records nothing.
 func New(engine Engine, settings server.Settings, recorder server.Recorder) *Service {
 	recorder = cmp.Or(recorder, server.Recorder(server.NoRecorder{}))
+	var key [16]byte
+	rand.Read(key[:]) // never fails
 	return &Service{
 		engine: engine, settings: settings, recorder: recorder, drain: make(chan struct{}),
-		sealer: newSealer(), ledger: ledger{max: maxRefunded},
+		sealer: replica.NewTokenSealer(key), refunds: replica.Refunds{Max: replica.MaxRefunds},
 	}
 }
 
