@@ -370,8 +370,7 @@ func (c *cluster) all() []gossip.Member {
 	return c.dir.members()
 }
 
-// leaveWait bounds each step of a departure: the last acknowledgements, and the
-// announcement.
+// leaveWait bounds the announcement of a departure.
 const leaveWait = 2 * time.Second
 
 // retire makes the daemon unready and announces it.
@@ -389,10 +388,14 @@ func (c *cluster) retire() {
 // that does not acknowledge them in time, because it is partitioned or leaves
 // too, does not delay it further.
 func (c *cluster) leave() {
-	all := c.engine.heads(c.engine.Now())
-	flushed := func() bool { return c.engine.flushed(c.engine.Now(), all) }
-	if !until(context.Background(), leaveWait, flushed) {
-		c.log.Warn("not all peers have acknowledged the last counts: they may admit as much again", "waited", leaveWait)
+	d, acknowledged := c.engine.depart(), false
+	until(context.Background(), forever, func() (over bool) {
+		over, acknowledged = d.over()
+		return over
+	})
+	if !acknowledged {
+		c.log.Warn("not all peers have acknowledged the last counts: they may admit as much again",
+			"waited", c.engine.Now().Mono-d.began)
 	}
 	if err := c.swim.Leave(leaveWait); err != nil {
 		c.log.Info("no member acknowledged the departure: they will detect it", "error", err)

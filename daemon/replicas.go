@@ -8,6 +8,7 @@ import (
 	"github.com/georld/rld/daemon/overage"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/replica"
 	"github.com/georld/rld/rules"
 )
 
@@ -133,38 +134,32 @@ func older(a, b time.Duration) time.Duration {
 	return max(a, b)
 }
 
-// heads holds, by shard, the latest version for each peer at an instant. Later
-// versions do not count.
-type heads []map[crdt.Incarnation]uint64
-
-// heads returns the latest versions for the peers.
-func (e *Engine) heads(at node.Instant) heads {
-	all := make(heads, len(e.shards))
-	for i := range e.shards {
-		all[i] = map[crdt.Incarnation]uint64{}
-		for _, l := range e.linksOf(at, i) {
-			all[i][l.Peer.ID] = l.Head
-		}
-	}
-	return all
-}
-
-// flushed reports whether all peers that are still live and not silent have
-// acknowledged these versions.
-func (e *Engine) flushed(at node.Instant, h heads) bool {
-	for i := range e.shards {
-		for _, l := range e.linksOf(at, i) {
-			if !l.Silent && l.Age >= 0 && l.Acked < h[i][l.Peer.ID] {
-				return false
-			}
-		}
-	}
-	return true
-}
-
 func (e *Engine) linksOf(at node.Instant, shard int) (links []node.Link) {
 	e.in(shard, func(n *node.Node) { links = n.Links(at) })
 	return links
+}
+
+// departure is the replica.Departure of an engine that has left.
+type departure struct {
+	replica.Departure
+	engine *Engine
+	began  time.Duration
+}
+
+// depart begins the departure of an engine that decides no call any more.
+func (e *Engine) depart() *departure {
+	at := e.Now()
+	return &departure{
+		engine: e, began: at.Mono,
+		Departure: replica.Depart(at.Mono, len(e.shards), func(shard int) []node.Link { return e.linksOf(at, shard) }),
+	}
+}
+
+// over reports whether the process may end now, and whether its peers have
+// acknowledged its counts.
+func (d *departure) over() (over, acknowledged bool) {
+	at := d.engine.Now()
+	return d.Over(at.Mono, func(shard int) []node.Link { return d.engine.linksOf(at, shard) })
 }
 
 // each visits the shards of a bit set in ascending order.

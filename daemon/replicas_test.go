@@ -156,17 +156,17 @@ func TestLeavingIsFlushed(t *testing.T) {
 		ask(t, a, "x")
 		a.Leave()
 		time.Sleep(150 * time.Millisecond)
-		all := a.heads(a.Now())
-		if a.flushed(a.Now(), all) {
-			t.Error("flushed while nothing gets through")
+		d := a.depart()
+		if over, _ := d.over(); over {
+			t.Error("over while nothing gets through")
 		}
 		r.mu.Lock()
 		clear(r.cut)
 		r.mu.Unlock()
-		time.Sleep(2 * time.Second)
+		time.Sleep(1900 * time.Millisecond)
 		ask(t, a, "y") // not waited for
-		if !a.flushed(a.Now(), all) {
-			t.Error("not flushed in two seconds")
+		if over, acknowledged := d.over(); !over || !acknowledged {
+			t.Error("not acknowledged in two seconds")
 		}
 	})
 }

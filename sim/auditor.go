@@ -28,6 +28,9 @@ type Auditor struct {
 	// Restarted is called when a daemon has new nodes, Down before the nodes
 	// of a crashed daemon are dropped.
 	Restarted, Down func(d *Daemon)
+	// Left is called before Down for a process that leaves and whose counts
+	// before a time are acknowledged.
+	Left func(d *Daemon, since time.Duration)
 	// Allotted is called for each answer of a rights agent.
 	Allotted func(*Allotted)
 	// Sent is called for each message about strict keys before it is sent,
@@ -104,6 +107,14 @@ func (all watchers) restarted(d *Daemon) {
 }
 
 func (all watchers) down(d *Daemon) { notify(all, func(a *Auditor) func(*Daemon) { return a.Down }, d) }
+
+func (all watchers) left(d *Daemon, since time.Duration) {
+	for _, a := range all {
+		if a.Left != nil {
+			a.Left(d, since)
+		}
+	}
+}
 
 func (all watchers) allotted(o *Allotted) {
 	notify(all, func(a *Auditor) func(*Allotted) { return a.Allotted }, o)

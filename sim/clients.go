@@ -158,7 +158,7 @@ func (l *clients) pick(w *World, region int, work *load.Workload, key int) *Daem
 	for i := range w.local {
 		l.answering = l.answering[:0]
 		for _, d := range w.local[(region+i)%len(w.local)] {
-			if d.Up && !d.Paused {
+			if d.Up && !d.Paused && d.leaving.accepts(w.now) {
 				l.answering = append(l.answering, d)
 			}
 		}

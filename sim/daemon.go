@@ -39,6 +39,7 @@ type Daemon struct {
 	member       int32         // the incarnation in World.members
 	incarnations []crdt.Incarnation
 	known        []int32         // incarnations it knows, ascending, itself among them
+	ready        []bool          // whether each of known takes its share, as far as it knows
 	wakes        []time.Duration // monotonic, one a node, then otherWakes
 	waking       time.Duration   // virtual time of the first evWake under way
 	inbox        []int32         // flights that arrived during a pause
@@ -46,6 +47,7 @@ type Daemon struct {
 	stampAt      time.Duration   // when
 	downs        int             // crash faults in force
 	pauses       int             // pause faults in force
+	leaving      *leaving        // nil for a process that does not leave
 
 	disk       *simdisk.Disk // of the machine
 	disks      int           // that the machine has had
@@ -140,7 +142,7 @@ func (w *World) start(d *Daemon) error {
 	d.Up, d.Paused, d.started = true, false, w.now
 	d.wakes = slices.Repeat([]time.Duration{never}, w.cfg.Shards+otherWakes)
 	d.waking = never
-	d.known, d.inbox = nil, nil
+	d.known, d.ready, d.inbox, d.leaving = nil, nil, nil, nil
 	d.setRules(w, w.newest())
 	w.auditors.restarted(d)
 	w.membership.join(w, d)

@@ -27,7 +27,7 @@ func (a *faults) suspect(w *World, f *Fault, i int) {
 		for o := range d.suspects {
 			d.suspects[o] = w.daemons[o].in(f.To) && a.rng.IntN(2) == 0
 		}
-		if d.Up {
+		if d.Up && d.leaving == nil {
 			w.membership.tell(w, d)
 		}
 	})(a, w, f, i)
@@ -37,7 +37,7 @@ func (a *faults) suspect(w *World, f *Fault, i int) {
 // trust ends what suspect began.
 func (a *faults) trust(w *World, _ *Fault, d *Daemon) {
 	d.suspects = nil
-	if d.Up {
+	if d.Up && d.leaving == nil {
 		w.membership.tell(w, d)
 	}
 }
@@ -69,7 +69,7 @@ func (a *faults) reveal(w *World, f *Fault, i int) {
 // resyncAll sets the peers of every process anew.
 func (p *membership) resyncAll(w *World) {
 	for _, d := range w.daemons {
-		if d.Up {
+		if d.Up && d.leaving == nil {
 			p.tell(w, d)
 		}
 	}

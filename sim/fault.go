@@ -71,6 +71,10 @@ const (
 	// OldDisk is a crash at its end, after which the disks of From have the
 	// content of its beginning.
 	OldDisk
+	// Leave ends the processes of From as a daemon ends at SIGTERM: they give
+	// up their work, finish their calls, and hand their counts over. For later
+	// they start again; those that still run are killed first.
+	Leave
 )
 
 // faultKind is how the simulator plays a kind of fault. A kind without end
@@ -131,6 +135,7 @@ var faultKinds = [...]faultKind{
 	SlowDisk:      {"slow_disk", "disks of {from} slow", ofEach((*faults).setDisk), ofEach((*faults).setDisk), drawn},
 	BitFlip:       {"bit_flip", "{from} down, a file damaged", ofEach((*faults).flipBit), ofEach((*faults).restart), drawn},
 	TruncatedFile: {"truncated_file", "{from} down, a file cut", ofEach((*faults).truncate), ofEach((*faults).restart), known},
+	Leave:         {"leave", "{from} leave", ofEach((*faults).leave), ofEach((*faults).restart), drawn},
 	OldDisk:       {"old_disk", "disks of {from} copied, and put back", ofEach((*faults).copyDisk), ofEach((*faults).restoreDisk), known},
 }
 
@@ -183,7 +188,7 @@ func everywhere(places []string) string {
 
 // crashes reports whether it ends processes.
 func (f *Fault) crashes() bool {
-	return f.Kind == Crash || f.Kind == Amnesia || f.Kind == PowerLoss || f.Kind == BitFlip || f.Kind == TruncatedFile
+	return f.Kind == Crash || f.Kind == Amnesia || f.Kind == PowerLoss || f.Kind == BitFlip || f.Kind == TruncatedFile || f.Kind == Leave
 }
 
 // in reports whether a daemon is one of the places, which are regions and
@@ -241,6 +246,9 @@ func (a *faults) crash(w *World, f *Fault, d *Daemon) {
 
 func (a *faults) restart(w *World, f *Fault, d *Daemon) {
 	if d.downs--; d.downs == 0 {
+		if d.leaving != nil {
+			w.crash(d) // it has not ended in time
+		}
 		if f.Rename {
 			d.Name = fmt.Sprintf("%s-r%d", d.owner, d.starts)
 			d.newDisk(w) // the storage belongs to the name

@@ -23,6 +23,7 @@ const (
 	evStored                   // a write reached a disk, or its process is notified; arg: write
 	evCall                     // a call goes on that was answered; arg: pendingCall
 	evSuspect                  // a fault takes others for dead; arg: fault
+	evLeave                    // a process that leaves may end; arg: process
 )
 
 // event is something that will happen at a virtual time. Events of one time

@@ -38,18 +38,28 @@ func (p *membership) join(w *World, d *Daemon) {
 	p.all = append(p.all, incarnation{daemon: d.Index, name: d.Name, incarnations: d.incarnations, up: true})
 	p.byAddress[d.incarnations[0]] = d.member
 	for i := range p.all {
-		if p.isMember(w, d, int32(i)) {
-			d.known = append(d.known, int32(i))
-		}
+		p.update(w, d, int32(i))
 	}
 	p.tell(w, d)
 	p.announce(w, d.member, w.cfg.Members.Join)
 }
 
-// leave takes a process that ended out of the members.
+// leave takes a process that ended out of the members. Others detect that, or
+// learn of it as fast as of all else from a process that announces it.
 func (p *membership) leave(w *World, d *Daemon) {
 	p.all[d.member].up = false
-	p.announce(w, d.member, w.cfg.Members.Leave)
+	after := w.cfg.Members.Leave
+	if d.leaving != nil && d.leaving.over {
+		after = w.cfg.Members.Join
+	}
+	p.announce(w, d.member, after)
+}
+
+// announceReady sends news that a process takes its share of the work, or does
+// so no longer. The process itself knows at once.
+func (p *membership) announceReady(w *World, d *Daemon) {
+	w.events.push(w.now, evMember, p.changes.put(change{d.Index, d.member, d.member}))
+	p.announce(w, d.member, w.cfg.Members.Join)
 }
 
 // announce sends news of an incarnation to every other process.
@@ -71,8 +81,8 @@ func (p *membership) notify(w *World, o *Daemon, about int32, after time.Duratio
 // of order end well.
 func (p *membership) learn(w *World, c change) {
 	o := w.daemons[c.observer]
-	if !o.Up || o.member != c.process || w.faults.suffers(w, o, LateMembers) {
-		return
+	if !o.Up || o.member != c.process || o.leaving != nil || w.faults.suffers(w, o, LateMembers) {
+		return // the peers of a process that leaves stay the same
 	}
 	if p.update(w, o, c.about) {
 		p.tell(w, o)
@@ -84,13 +94,16 @@ func (p *membership) learn(w *World, c change) {
 func (p *membership) update(w *World, o *Daemon, about int32) bool {
 	at, knew := slices.BinarySearch(o.known, about)
 	is := p.isMember(w, o, about)
-	if is == knew || !is && w.faults.suffers(w, o, KeepMembers) {
+	ready := is && p.ready(w, about)
+	switch {
+	case is && !knew:
+		o.known, o.ready = slices.Insert(o.known, at, about), slices.Insert(o.ready, at, ready)
+	case !is && knew && !w.faults.suffers(w, o, KeepMembers):
+		o.known, o.ready = slices.Delete(o.known, at, at+1), slices.Delete(o.ready, at, at+1)
+	case is && o.ready[at] != ready:
+		o.ready[at] = ready
+	default:
 		return false
-	}
-	if is {
-		o.known = slices.Insert(o.known, at, about)
-	} else {
-		o.known = slices.Delete(o.known, at, at+1)
 	}
 	return true
 }
@@ -116,10 +129,10 @@ func (p *membership) tell(w *World, d *Daemon) {
 	at := d.Instant(w.now)
 	for s, n := range d.Nodes {
 		list := make([]gossip.Peer, 0, len(d.known))
-		for _, i := range d.known {
+		for k, i := range d.known {
 			if m := &p.all[i]; i == d.member || !p.misses(w, d, m) {
 				list = append(list, gossip.Peer{
-					ID: m.incarnations[s], Name: m.name, Region: w.daemons[m.daemon].Region, Ready: p.ready(w, i),
+					ID: m.incarnations[s], Name: m.name, Region: w.daemons[m.daemon].Region, Ready: d.ready[k],
 				})
 			}
 		}
@@ -133,11 +146,11 @@ func (p *membership) tell(w *World, d *Daemon) {
 	w.drain(d, allShards)
 }
 
-// ready reports whether an incarnation takes its share, as membership has it.
+// ready reports whether an incarnation that is up takes its share, as it
+// announces.
 func (p *membership) ready(w *World, i int32) bool {
 	d := w.daemons[p.all[i].daemon]
-	gone := !d.Up || d.member != i // and nobody noticed
-	return gone || d.Synced()
+	return d.leaving == nil && d.Synced()
 }
 
 // misses reports whether a fault keeps an incarnation from a process.
@@ -160,7 +173,7 @@ func (a *faults) suffers(w *World, d *Daemon, k FaultKind) bool {
 // resyncMembers sets the peers of a process that a fault of membership affects,
 // after it began or ended.
 func resyncMembers(a *faults, w *World, _ *Fault, d *Daemon) {
-	if !d.Up || a.suffers(w, d, LateMembers) {
+	if !d.Up || d.leaving != nil || a.suffers(w, d, LateMembers) {
 		return
 	}
 	for i := range w.membership.all {

@@ -233,6 +233,7 @@ var eventKinds = [...]struct {
 	evStored:  {"stored", (*World).stored},
 	evCall:    {"call", func(w *World, arg int32) { w.goOn(w.woken.take(arg)) }},
 	evSuspect: {"suspect", func(w *World, arg int32) { w.faults.turn(w, int(arg)) }},
+	evLeave:   {"leave", (*World).depart},
 }
 
 // fail ends the run with an error, nil for none.

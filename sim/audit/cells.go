@@ -19,6 +19,8 @@ import (
 //   - It holds all its own counts, and those of a regional peer up to the age
 //     that it states for its view.
 //   - From one look to the next no cell of a live window shrinks or goes.
+//   - When a process leaves and its counts are acknowledged, the regional peers
+//     that it hears hold them all.
 type cellAuditor struct {
 	finding
 	wait    int // inputs until the next look
@@ -42,7 +44,7 @@ func cells(a *sim.Auditor, t *truth) {
 	for i, r := range t.world.Regions() {
 		c.regions[gossip.RegionIncarnation(r)], c.lost[gossip.LostIncarnation(r)] = i, i
 	}
-	a.Stepped, a.Happened = c.stepped, c.happened
+	a.Stepped, a.Happened, a.Left = c.stepped, c.happened, c.left
 }
 
 func (a *cellAuditor) happened(d *sim.Daemon, e gossip.Event) {
@@ -174,6 +176,47 @@ func (a *cellAuditor) least(p *process, shard int, held []gossip.Cell) {
 			until[o.index] = now - l.Unsent
 		}
 	}
+	a.holds(p, shard, held, until)
+}
+
+// left checks that a process that leaves has handed its counts over, and notes
+// the peers that got them.
+func (a *cellAuditor) left(d *sim.Daemon, since time.Duration) {
+	p, now := a.up[d.Index], a.world.Now()
+	if p == nil || a.noRoom {
+		return
+	}
+	p.left = since
+	for _, l := range d.Nodes[0].Links(d.Instant(now)) {
+		o := a.byIncarnation[l.Peer.ID]
+		if o == nil || !o.up || o.region != p.region || a.refused[[2]int{o.index, p.index}] || !hears(d, l.Peer.ID, now) {
+			continue
+		}
+		p.heirs = append(p.heirs, o)
+		until := slices.Repeat([]time.Duration{unknown}, len(a.processes))
+		until[p.index] = since
+		for s, n := range o.daemon.Nodes {
+			a.holds(o, s, n.Cells(o.daemon.Instant(now)), until)
+		}
+	}
+}
+
+// hears reports whether all shards of a daemon hear a peer.
+func hears(d *sim.Daemon, peer crdt.Incarnation, now time.Duration) bool {
+	for _, n := range d.Nodes {
+		links := n.Links(d.Instant(now))
+		i := slices.IndexFunc(links, func(l node.Link) bool { return l.Peer.ID == peer })
+		if i < 0 || links[i].Silent || links[i].Age < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// holds checks that a process holds the counts of others up to some times, by
+// the numbers of their processes.
+func (a *cellAuditor) holds(p *process, shard int, held []gossip.Cell, until []time.Duration) {
+	now := a.world.Now()
 	// Where a window is over by the fastest clock, its cells may be gone.
 	fastest := now.Milliseconds() + a.truth.most
 	for _, c := range a.all {

@@ -10,8 +10,9 @@ import (
 
 // convergenceAuditor compares the replicas of the core when all is quiet. The
 // daemons of a region hold the same cells; what other regions hold of a region
-// is the sum of them; and they are all that its live processes counted. Only
-// cells count that live by every clock.
+// is the sum of them; and they are all that its live processes counted, and
+// those that left and handed their counts over. Only cells count that live by
+// every clock.
 type convergenceAuditor struct{ finding }
 
 func convergence(a *sim.Auditor, t *truth) {
@@ -57,12 +58,16 @@ func (a *convergenceAuditor) complete(d *sim.Daemon, low, high int64) {
 			}
 			for i := range w.counts {
 				p := a.processes[w.counts[i].process]
-				if !p.up || p.region != d.RegionIndex {
+				if p.region != d.RegionIndex || !p.up && !p.handedOver() {
 					continue // its latest hits may have gone with it
+				}
+				least := w.counts[i].charged
+				if !p.up {
+					least = w.counts[i].before(p.left)
 				}
 				id := gossip.CellID{Key: c.key, Window: w.start, Kind: gossip.Daemon, Incarnation: p.incarnation}
 				has := valueOf(held[node.ShardOf(c.key, len(held))], id).P
-				if !a.ok(has == w.counts[i].charged) {
+				if !a.ok(has >= least && has <= w.counts[i].charged) {
 					a.fail("%s holds %d of %v, which %s counted as %d",
 						d.Name, has, gossip.Cell{CellID: id}, p.name(), w.counts[i].charged)
 					return

@@ -58,6 +58,16 @@ type process struct {
 	born        time.Duration // where its monotonic clock was 0
 	up          bool
 	ahead       []int64 // by shard: its latest clock minus virtual time, ms
+	// heirs are the regional peers that have all its counts before left, of a
+	// process that has left.
+	heirs []*process
+	left  time.Duration
+}
+
+// handedOver reports whether a process that is up got the counts of one that
+// left.
+func (p *process) handedOver() bool {
+	return slices.ContainsFunc(p.heirs, func(o *process) bool { return o.up })
 }
 
 // restore is how often a region restored counts of lost incarnations, and when

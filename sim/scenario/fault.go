@@ -25,6 +25,7 @@ func (s *scenario) faultItem(n *yamlpos.Node) bool {
 	f.Link = s.cfg.Network.Across
 	kind, repeat := -1, 1
 	every := 10 * time.Second
+	graceful := false
 	kinds := append(words(sim.FaultKinds()), rolling)
 	good := s.fields(
 		n, "a fault",
@@ -37,6 +38,7 @@ func (s *scenario) faultItem(n *yamlpos.Node) bool {
 		field{"one_way", s.Bool(&f.OneWay)},
 		field{"rename", s.Bool(&f.Rename)},
 		field{"stay", s.Bool(&f.Stay)},
+		field{"graceful", s.Bool(&graceful)},
 		field{"offset", s.Duration(&f.Offset, -sim.MaxDuration, sim.MaxDuration)},
 		field{"ppm", s.drift(&f.PPM)},
 		field{"delay", s.Duration(&f.Delay, 0, time.Minute)},
@@ -51,8 +53,13 @@ func (s *scenario) faultItem(n *yamlpos.Node) bool {
 		return false
 	case kind < 0:
 		return s.Errorf(n.Pos, "add fault: and one of "+suggest.List(kinds), "a fault without its kind")
+	case graceful && kind != len(kinds)-1:
+		return s.Errorf(n.Pos, "leave it out, or use fault: leave", "graceful is of "+rolling+" alone")
 	case f.At >= s.cfg.Duration:
 		return s.Errorf(n.Pos, "let it begin before", "a fault at %v of a run of %v", f.At, s.cfg.Duration)
+	}
+	if f.Kind = sim.Crash; graceful {
+		f.Kind = sim.Leave
 	}
 	for range repeat {
 		s.addFault(n, f, kind, every)
@@ -61,7 +68,7 @@ func (s *scenario) faultItem(n *yamlpos.Node) bool {
 	return true
 }
 
-// addFault adds a fault, or the crashes that a rolling restart is.
+// addFault adds a fault, or the ones of f.Kind that a rolling restart is.
 func (s *scenario) addFault(n *yamlpos.Node, f sim.Fault, kind int, every time.Duration) {
 	c := &s.cfg
 	if len(c.Faults) >= sim.MaxFaults {
@@ -88,7 +95,7 @@ func (s *scenario) addFault(n *yamlpos.Node, f sim.Fault, kind int, every time.D
 				continue
 			}
 			one := f
-			one.Kind, one.From = sim.Crash, []string{d}
+			one.From = []string{d}
 			if one.For == 0 {
 				one.For = time.Second
 			}

@@ -24,6 +24,32 @@ func (d *draw) faults() {
 	}
 }
 
+// rolling draws restarts of the daemons of a place, one after the other: they
+// leave, or are killed.
+func (d *draw) rolling() {
+	c := &d.cfg
+	if !d.chance(0.15) {
+		return
+	}
+	f := sim.Fault{Kind: sim.Leave, At: d.time(0, c.Duration/2), For: d.wild(100*time.Millisecond, 4*time.Second)}
+	if d.chance(0.2) {
+		f.Kind = sim.Crash
+	}
+	f.Rename = d.chance(0.2)
+	every := d.time(f.For/2, 2*f.For)
+	for _, r := range c.Regions {
+		for i := range r.Daemons {
+			if f.From = []string{r.Daemon(i)}; f.At < c.Duration {
+				c.Faults = append(c.Faults, f)
+			}
+			f.At += every
+		}
+		if d.chance(0.5) {
+			return
+		}
+	}
+}
+
 // storageFaults draws power losses of a region or one of its daemons, some of
 // them while their disks fail.
 func (d *draw) storageFaults(region sim.Region, at time.Duration) {
@@ -81,6 +107,9 @@ func (d *draw) fault(kind sim.FaultKind) sim.Fault {
 			f.Share = d.survives()
 		}
 		f.For = d.wild(time.Millisecond, c.Duration)
+		f.Rename, f.Stay = d.chance(0.2), d.chance(0.1)
+	case sim.Leave:
+		f.For = d.wild(100*time.Millisecond, 6*time.Second)
 		f.Rename, f.Stay = d.chance(0.2), d.chance(0.1)
 	case sim.Cut:
 		f.To, f.OneWay = d.somewhere(), d.chance(0.5)

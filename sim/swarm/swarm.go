@@ -46,6 +46,7 @@ func Draw(seed uint64, known bool) *sim.Config {
 	d.workloads()
 	d.press()
 	d.faults()
+	d.rolling()
 	d.strictFaults()
 	d.rightsFaults()
 	d.outside()

@@ -1,0 +1,52 @@
+package replica
+
+import (
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/node"
+)
+
+// departureWait bounds the wait for the last acknowledgements of a process that
+// leaves.
+const departureWait = 2 * time.Second
+
+// Departure is the end of a process that has given up its work: its peers
+// acknowledge its last counts, and then it ends. Before it the driver calls
+// Node.Leave on all shards and finishes the calls under way.
+type Departure struct {
+	heads []map[crdt.Incarnation]uint64 // by shard, the latest version for each peer
+	until time.Duration
+}
+
+// Depart begins the departure of a process that decides no call any more. links
+// returns the links of a shard. Later versions of counts do not matter.
+func Depart(at time.Duration, shards int, links func(shard int) []node.Link) Departure {
+	d := Departure{heads: make([]map[crdt.Incarnation]uint64, shards), until: at + departureWait}
+	for i := range d.heads {
+		d.heads[i] = make(map[crdt.Incarnation]uint64)
+		for _, l := range links(i) {
+			d.heads[i][l.Peer.ID] = l.Head
+		}
+	}
+	return d
+}
+
+// Over reports whether the process may end now: all peers that are still live
+// and not silent have acknowledged its counts, or it has waited long enough. A
+// peer that is partitioned, or leaves too, does not delay it further.
+func (d *Departure) Over(at time.Duration, links func(shard int) []node.Link) (over, acknowledged bool) {
+	acknowledged = d.acknowledged(links)
+	return acknowledged || at >= d.until, acknowledged
+}
+
+func (d *Departure) acknowledged(links func(shard int) []node.Link) bool {
+	for i, heads := range d.heads {
+		for _, l := range links(i) {
+			if !l.Silent && l.Age >= 0 && l.Acked < heads[l.Peer.ID] {
+				return false
+			}
+		}
+	}
+	return true
+}
