@@ -28,6 +28,16 @@ type cellAuditor struct {
 	lost    map[crdt.Incarnation]int
 	last    map[place][]gossip.Cell // the latest look
 	refused map[[2]int]bool         // pairs of processes of which one refused cells of the other
+	doubts  []doubt
+}
+
+// doubt is a violation unless a refusal explains it. Auditors see the events of
+// an input after its effect, at the same instant.
+type doubt struct {
+	at    time.Duration
+	pair  [2]int // of refused
+	cell  gossip.Cell
+	least uint64
 }
 
 // place is a shard of a process.
@@ -45,6 +55,7 @@ func cells(a *sim.Auditor, t *truth) {
 		c.regions[gossip.RegionIncarnation(r)], c.lost[gossip.LostIncarnation(r)] = i, i
 	}
 	a.Stepped, a.Happened, a.Left = c.stepped, c.happened, c.left
+	a.Ended = func(bool) { c.settle() }
 }
 
 func (a *cellAuditor) happened(d *sim.Daemon, e gossip.Event) {
@@ -54,7 +65,22 @@ func (a *cellAuditor) happened(d *sim.Daemon, e gossip.Event) {
 	}
 }
 
+// settle reports the doubts that no refusal has explained.
+func (a *cellAuditor) settle() {
+	for _, d := range a.doubts {
+		if !a.ok(a.refused[d.pair]) {
+			to, of := a.processes[d.pair[0]], a.processes[d.pair[1]]
+			a.Fail(d.at, "%s holds %d of %v, and states to know %d that %s counted",
+				to.name(), d.cell.Value.P, gossip.Cell{CellID: d.cell.CellID}, d.least, of.name())
+		}
+	}
+	a.doubts = a.doubts[:0]
+}
+
 func (a *cellAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
+	if len(a.doubts) > 0 && a.doubts[0].at < a.world.Now() {
+		a.settle()
+	}
 	a.wait--
 	p := a.up[d.Index]
 	if a.wait > 0 || m == nil || err != nil || p == nil {
@@ -78,9 +104,7 @@ func (a *cellAuditor) look(p *process, shard int, held []gossip.Cell) {
 	k := place{p.index, shard}
 	a.compare(p, a.last[k], held, a.world.Now().Milliseconds()+p.ahead[shard])
 	a.last[k] = held
-	if !a.noRoom {
-		a.least(p, shard, held)
-	}
+	a.least(p, shard, held)
 }
 
 // most returns the most that a cell may hold, false when that is not known.
@@ -242,9 +266,9 @@ func (a *cellAuditor) hold(p, of *process, c *counter, w *window, least uint64, 
 		return
 	}
 	id := gossip.CellID{Key: c.key, Window: w.start, Kind: gossip.Daemon, Incarnation: of.incarnation}
-	has := valueOf(held, id).P
-	if !a.ok(has >= least) {
-		a.fail("%s holds %d of %v, and states to know %d that %s counted", p.name(), has, gossip.Cell{CellID: id}, least, of.name())
+	has := valueOf(held, id)
+	if !a.ok(has.P >= least) {
+		a.doubts = append(a.doubts, doubt{a.world.Now(), [2]int{p.index, of.index}, gossip.Cell{CellID: id, Value: has}, least})
 	}
 }
 

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -45,10 +46,18 @@ type acceptedStamp struct {
 	stamp hlc.Timestamp
 }
 
-// wall is the wall clock of a process, as the difference to its monotonic one.
+// wall is the wall clock of a process, as the difference to its monotonic one
+// in ns.
 type wall struct {
-	latest, most int64 // ns
-	leapt        bool  // it moved ahead by so much that it may not be believed
+	most   int64
+	shards []shardWall
+}
+
+// shardWall is what one shard saw of a wall clock. It may see the slow drift of
+// many small steps as one.
+type shardWall struct {
+	latest int64
+	leapt  bool // it moved ahead by so much that it may not be believed
 }
 
 // maxAccepted bounds the stamps that are remembered of a process. clockSlack is
@@ -68,7 +77,8 @@ func clocks(a *sim.Auditor, t *truth) {
 
 func (a *clockAuditor) restarted(d *sim.Daemon) {
 	offset := a.offset(d)
-	a.walls[d.Index], a.last[d.Index] = wall{latest: offset, most: offset}, make([]int64, len(d.Nodes))
+	a.last[d.Index] = make([]int64, len(d.Nodes))
+	a.walls[d.Index] = wall{offset, slices.Repeat([]shardWall{{latest: offset}}, len(d.Nodes))}
 }
 
 func (a *clockAuditor) offset(d *sim.Daemon) int64 {
@@ -77,11 +87,18 @@ func (a *clockAuditor) offset(d *sim.Daemon) int64 {
 }
 
 // read notes the wall clock of a daemon.
-func (a *clockAuditor) read(d *sim.Daemon) *wall {
-	w, offset := &a.walls[d.Index], a.offset(d)
+func (a *clockAuditor) read(d *sim.Daemon) {
+	w := &a.walls[d.Index]
+	w.most = max(w.most, a.offset(d))
+}
+
+// leapt notes the wall clock that a shard saw, and reports whether it leapt.
+func (a *clockAuditor) leapt(d *sim.Daemon, shard int) bool {
+	a.read(d)
+	w, offset := &a.walls[d.Index].shards[shard], a.offset(d)
 	w.leapt = w.leapt || offset-w.latest > int64(a.maxOffset)/4
-	w.latest, w.most = offset, max(w.most, offset)
-	return w
+	w.latest = offset
+	return w.leapt
 }
 
 // ceiling returns the highest clock that is allowed at a monotonic time, Unix
@@ -91,11 +108,12 @@ func (a *clockAuditor) ceiling(d *sim.Daemon, mono time.Duration) int64 {
 }
 
 func (a *clockAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
-	w := a.read(d)
+	a.read(d)
 	from, to, ok := a.accepted(d, m, err)
 	if !ok {
 		return
 	}
+	leapt := a.leapt(d, m.Shard)
 	if len(d.Nodes) == 1 {
 		a.order(from, m)
 		at := d.Instant(a.world.Now())
@@ -104,7 +122,7 @@ func (a *clockAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 			recordOf(a.stamps, to.incarnation).accept(acceptedStamp{uint64(at.Mono.Microseconds()), m.Stamp})
 		} else {
 			near := at.Wall/int64(time.Millisecond) + a.maxOffset.Milliseconds() - clockSlack
-			if !a.ok(w.leapt || m.Stamp.Millis() > near) {
+			if !a.ok(leapt || m.Stamp.Millis() > near) {
 				a.fail("%s did not follow stamp %v, and its clocks show %d and %d",
 					d.Name, m.Stamp, clock, at.Wall)
 			}
@@ -151,10 +169,12 @@ func (s *stamps) accept(t acceptedStamp) {
 
 // decided checks the clock of a decision, and the window that it shows.
 func (a *clockAuditor) decided(d *sim.Decided) {
-	w, e := a.read(d.Daemon), &a.entry
+	a.read(d.Daemon)
+	e := &a.entry
 	if e.process == nil || d.Limit == nil {
 		return
 	}
+	leapt := a.leapt(d.Daemon, e.shard)
 	last := &a.last[d.Daemon.Index][e.shard]
 	most := a.ceiling(d.Daemon, d.Instant.Mono)
 	name := d.Daemon.Name
@@ -163,7 +183,7 @@ func (a *clockAuditor) decided(d *sim.Decided) {
 		a.fail("%s decided at %d of its clock after %d", name, e.now, *last)
 	case !a.ok(e.now <= most):
 		a.fail("%s decided at %d of its clock, and its wall clocks allow %d", name, e.now, most)
-	case !a.ok(w.leapt || e.now+clockSlack >= d.Instant.Wall/int64(time.Millisecond)):
+	case !a.ok(leapt || e.now+clockSlack >= d.Instant.Wall/int64(time.Millisecond)):
 		a.fail("%s decided at %d of its clock, behind its wall clock at %d", name, e.now, d.Instant.Wall)
 	case showsWindow(d):
 		end := e.now + d.Status.Reset.Milliseconds()

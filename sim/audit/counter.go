@@ -144,10 +144,10 @@ func (t *truth) enter(d *sim.Decided) {
 }
 
 // unsure reports whether an answer shows that its hits may not have been
-// counted under their key. An answer about a clock or an owner hides whether
-// there was room.
+// counted under their key. An answer about something else, like a clock, hides
+// whether there was room.
 func (t *truth) unsure(d node.Degraded) bool {
-	return d == node.KeysFull || d == node.CellsFull || (d == node.ClockOff || ownerless(d)) && t.cramped
+	return d == node.KeysFull || d == node.CellsFull || d != node.NotDegraded && t.cramped
 }
 
 // uncertain reports whether the counts of a decision are not certain, because a

@@ -30,12 +30,13 @@ type denialAuditor struct {
 	finding
 	ages   []time.Duration // of views, by pair of regions
 	agesAt time.Duration
-	late   time.Duration // the greatest of all so far
+	late   time.Duration            // the greatest of all so far
+	linked map[[2]int]time.Duration // when the first process last had a link to the second
 }
 
 func denials(a *sim.Auditor, t *truth) {
 	n := len(t.world.Regions())
-	d := &denialAuditor{finding: finding{a, t}, agesAt: unknown, ages: make([]time.Duration, n*n)}
+	d := &denialAuditor{finding: finding{a, t}, agesAt: unknown, ages: make([]time.Duration, n*n), linked: make(map[[2]int]time.Duration)}
 	a.Decided = d.decided
 	a.Restarted = func(o *sim.Daemon) {
 		if t.starts[o.Index] > 1 {
@@ -144,6 +145,7 @@ func (a *denialAuditor) look() {
 				if o == nil {
 					continue
 				}
+				a.linked[[2]int{p.index, o.index}] = now
 				age := time.Duration(math.MaxInt64)
 				if l.Unsent >= 0 {
 					age = l.Unsent + max(0, l.RTT)
@@ -153,10 +155,24 @@ func (a *denialAuditor) look() {
 			}
 		}
 	}
+	a.unlinked(now)
 	for to := range n {
 		for from := range n {
 			if age := a.age(to, from); age != math.MaxInt64 {
 				a.late = max(a.late, 2*(age+lookEvery))
+			}
+		}
+	}
+}
+
+// unlinked reads the ages of processes that are up and no peers. Others send
+// their counts when these lose such a process too.
+func (a *denialAuditor) unlinked(now time.Duration) {
+	for _, p := range a.up {
+		for _, o := range a.up {
+			if p != nil && o != nil && p != o {
+				since := max(a.linked[[2]int{p.index, o.index}], p.born, o.born)
+				a.late = max(a.late, 2*(now-since+lookEvery))
 			}
 		}
 	}
