@@ -7,6 +7,8 @@ MAKEFLAGS += --no-print-directory
 FUZZTIME ?= 5s
 # How long make sim searches for a seed that fails.
 SIMTIME ?= 1h
+# How many seeds make coverage plays.
+SEEDS ?= 1000
 # How often make race runs each test.
 COUNT ?= 5
 # The Envoy RLS cases and their runner.
@@ -24,7 +26,7 @@ STATICCHECK := go tool -modfile=$(TOOLS)/go.mod staticcheck
 GOFUMPT := go tool -modfile=$(TOOLS)/go.mod gofumpt
 GOIMPORTS := go tool -modfile=$(TOOLS)/go.mod goimports -local github.com/georld/rld
 
-.PHONY: help run build test e2e race sim fuzz bench lint format generate clean
+.PHONY: help run build test e2e race sim coverage fuzz bench lint format generate clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +75,9 @@ race: ## run every test COUNT times under the race detector
 sim: build ## simulate random clusters and their failures for SIMTIME
 	bin/rld sim swarm --for $(SIMTIME) --seed "$$(date +%s)"
 
+coverage: ## list the statements of the core that SEEDS seeds of the swarm do not reach
+	go run ./internal/coverage -runs $(SEEDS) -out coverage.txt
+
 fuzz: ## run every fuzz target for FUZZTIME
 	@targets=$$(go test -list '^Fuzz' ./... | \
 		awk '/^Fuzz/ {name[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, name[i]; n = 0}'); \
@@ -104,5 +109,5 @@ generate: ## generate the Go code of proto/ and the tables of docs/
 	go test ./internal/docs -run 'Settings|Limits|Metrics|API|Architecture' -rewrite
 
 clean: ## remove the files that the targets above create
-	rm -rf bin coverage.out coverage.html
+	rm -rf bin coverage.out coverage.html coverage.txt
 	find . -name '*.test' -type f -delete
